@@ -1,0 +1,113 @@
+// Package config is the cluster configuration in Ganeti's format, the content
+// of config.data (locks.md section 5). Pure.
+package config
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+)
+
+// Version is the configuration format written and understood: Ganeti 3.0.
+const Version = 3000000
+
+// Defaults of the queue's parameters (queue.md section 7).
+const (
+	DefaultMaxRunningJobs = 20
+	DefaultMaxTrackedJobs = 25
+)
+
+// clusterDefaults are the cluster parameters of a freshly initialised Ganeti,
+// less what identifies a cluster: stock clients read most of them and fail
+// where one is missing.
+//
+//go:embed cluster.json
+var clusterDefaults []byte
+
+// Identity is what makes one single-node cluster differ from another. UUIDs are
+// lower-case 8-4-4-4-12; Now is in seconds since the epoch.
+type Identity struct {
+	ClusterName string
+	ClusterUUID string
+	NodeName    string
+	NodeUUID    string
+	NodeIP      string
+	GroupUUID   string
+	Now         float64
+}
+
+// New is the configuration of a new cluster of one node.
+func New(id Identity) ([]byte, error) {
+	var cluster map[string]any
+	if err := json.Unmarshal(clusterDefaults, &cluster); err != nil {
+		return nil, fmt.Errorf("built-in cluster parameters: %w", err)
+	}
+	for key, value := range map[string]any{
+		"cluster_name": id.ClusterName, "uuid": id.ClusterUUID,
+		"master_node": id.NodeUUID, "master_ip": id.NodeIP,
+		"candidate_certs": map[string]string{}, "rsahostkeypub": "", "dsahostkeypub": "",
+		"max_running_jobs": DefaultMaxRunningJobs, "max_tracked_jobs": DefaultMaxTrackedJobs,
+		"ctime": id.Now, "mtime": id.Now, "serial_no": 1,
+	} {
+		cluster[key] = value
+	}
+	node := map[string]any{
+		"name": id.NodeName, "uuid": id.NodeUUID, "primary_ip": id.NodeIP, "secondary_ip": id.NodeIP,
+		"group": id.GroupUUID, "master_candidate": true, "master_capable": true, "vm_capable": true,
+		"offline": false, "drained": false, "powered": true, "ndparams": map[string]any{},
+		"ctime": id.Now, "mtime": id.Now, "serial_no": 1, "tags": []string{},
+	}
+	group := map[string]any{
+		"name": "default", "uuid": id.GroupUUID, "members": []string{}, "alloc_policy": "preferred",
+		"ndparams": map[string]any{}, "ipolicy": map[string]any{}, "diskparams": map[string]any{},
+		"networks": map[string]any{}, "ctime": id.Now, "mtime": id.Now, "serial_no": 1, "tags": []string{},
+	}
+	none := map[string]any{}
+	data, err := json.Marshal(map[string]any{
+		"version": Version, "cluster": cluster,
+		"nodes":      map[string]any{id.NodeUUID: node},
+		"nodegroups": map[string]any{id.GroupUUID: group},
+		"instances":  none, "networks": none, "disks": none, "filters": none,
+		"ctime": id.Now, "mtime": id.Now, "serial_no": 1,
+	})
+	return append(data, '\n'), err
+}
+
+// Cluster is what the queue needs of a configuration.
+type Cluster struct {
+	Name           string
+	MasterName     string
+	MaxRunningJobs int
+}
+
+// Decode reads a configuration. Errors name what is wrong with it.
+func Decode(data []byte) (Cluster, error) {
+	var doc struct {
+		Version int `json:"version"`
+		Cluster *struct {
+			Name           string `json:"cluster_name"`
+			MasterNode     string `json:"master_node"`
+			MaxRunningJobs int    `json:"max_running_jobs"`
+		} `json:"cluster"`
+		Nodes map[string]struct {
+			Name string `json:"name"`
+		} `json:"nodes"`
+	}
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return Cluster{}, fmt.Errorf("not a cluster configuration: %w", err)
+	}
+	if doc.Cluster == nil {
+		return Cluster{}, fmt.Errorf("not a cluster configuration: no \"cluster\" in it")
+	}
+	if doc.Version/10000 != Version/10000 {
+		return Cluster{}, fmt.Errorf("configuration format %d, this program understands %d", doc.Version, Version)
+	}
+	master, known := doc.Nodes[doc.Cluster.MasterNode]
+	if !known {
+		return Cluster{}, fmt.Errorf("master node %q is not among the nodes", doc.Cluster.MasterNode)
+	}
+	if doc.Cluster.MaxRunningJobs < 1 {
+		return Cluster{}, fmt.Errorf("max_running_jobs is %d, must be at least 1", doc.Cluster.MaxRunningJobs)
+	}
+	return Cluster{Name: doc.Cluster.Name, MasterName: master.Name, MaxRunningJobs: doc.Cluster.MaxRunningJobs}, nil
+}

@@ -1,0 +1,53 @@
+package job
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Decode never panics; what it takes is valid JSON, can be encoded, and then reads as the same again.
+func FuzzDecode(f *testing.F) {
+	for _, data := range captured(f) {
+		f.Add(data)
+	}
+	f.Add([]byte(`{"id":"7","ops":[{"input":"\ud800\/é","status":"queued","log":[[1,null,"\u00e4",[ ]]]}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		original := bytes.Clone(data)
+		j, err := Decode(data)
+		require.Equal(t, original, data)
+		if err != nil {
+			require.NotEmpty(t, err.Error())
+			return
+		}
+		require.True(t, json.Valid(data))
+		encoded := Encode(j)
+		again, err := Decode(encoded)
+		require.NoError(t, err)
+		require.Equal(t, string(encoded), string(Encode(again)))
+		require.Equal(t, j.Status(), again.Status())
+		require.Equal(t, j.Priority(), again.Priority())
+		require.Equal(t, j.LastSerial(), again.LastSerial())
+	})
+}
+
+// CheckValue agrees with encoding/json on what is valid, but for its limit on depth.
+func FuzzCheckValue(f *testing.F) {
+	for _, data := range captured(f) {
+		f.Add(data)
+	}
+	for _, seed := range []string{`-0.0e+1`, `01`, `1.`, `"\uD800"`, "\"\xff\"", "\"\x7f\"", `[1,]`, `{"a":1,}`, `nulll`, ` `} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		err := CheckValue(data)
+		if err == nil {
+			require.True(t, json.Valid(data))
+			require.True(t, json.Valid(appendRaw(nil, data)))
+		} else if bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")) <= depthMax {
+			require.False(t, json.Valid(data), "%v", err)
+		}
+	})
+}

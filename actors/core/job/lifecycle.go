@@ -1,0 +1,118 @@
+package job
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// New is a job as it is submitted: every opcode queued, with the priority of the same index. It panics unless there are
+// as many priorities as inputs.
+func New(id ID, inputs []json.RawMessage, priorities []int, received Timestamp, livelock string) *Job {
+	if len(inputs) != len(priorities) {
+		panic(fmt.Sprintf("job %d: %d inputs, %d priorities", id, len(inputs), len(priorities)))
+	}
+	j := &Job{ID: id, Received: received, Livelock: livelock}
+	for i, input := range inputs {
+		j.Ops = append(j.Ops, Op{Input: input, Status: Queued, Priority: priorities[i]})
+	}
+	return j
+}
+
+// FailUnfinished ends the job for a reason outside of its opcodes, such as the death of its process: every opcode that is
+// not final becomes an error with the given result and end stamp; those that succeeded keep that. The job's own end
+// stamp is set, unless nothing was left to fail and it has one.
+func (j *Job) FailUnfinished(result json.RawMessage, now Timestamp) {
+	j.endUnfinished(Error, result, now)
+}
+
+// CancelUnstarted cancels a job that no process works on: every opcode that is not final becomes canceled, without a
+// result (queue.md 3.4). Stamps as by FailUnfinished.
+func (j *Job) CancelUnstarted(now Timestamp) {
+	j.endUnfinished(Canceled, nil, now)
+}
+
+func (j *Job) endUnfinished(status Status, result json.RawMessage, now Timestamp) {
+	for i := range j.Ops {
+		op := &j.Ops[i]
+		if op.Status.Final() {
+			continue
+		}
+		op.Status, op.Result, op.End = status, result, now
+		j.End = now
+	}
+	if j.End.IsZero() {
+		j.End = now
+	}
+}
+
+// AppendLog adds an entry to the log of the opcode with the given index and returns it. Its serial is the next one of
+// the whole job (queue.md 3.5).
+func (j *Job) AppendLog(op int, at Timestamp, typ string, payload json.RawMessage) LogEntry {
+	entry := LogEntry{Serial: j.LastSerial() + 1, Time: at, Type: typ, Payload: payload}
+	j.Ops[op].Log = append(j.Ops[op].Log, entry)
+	return entry
+}
+
+// AppendReason adds [source, reason, at in nanoseconds] to the reason trail in every opcode's input (queue.md 3.6).
+// source and reason are told the opcode's index. All other bytes of the input stay as they are. A missing or null trail
+// is begun; an input that is not an object, or has a trail that is not a list, is left alone.
+func (j *Job) AppendReason(source, reason func(op int) string, at Timestamp) {
+	for i := range j.Ops {
+		op := &j.Ops[i]
+		entry := appendQuoted([]byte{'['}, source(i))
+		entry = append(entry, `, `...)
+		entry = appendQuoted(entry, reason(i))
+		entry = append(entry, `, `...)
+		entry = strconv.AppendInt(entry, at.Nanos(), 10)
+		op.Input = withReason(op.Input, append(entry, ']'))
+	}
+}
+
+// withReason is input with the entry at the end of its reason trail, in a slice of its own; or input itself where that
+// cannot be.
+func withReason(input json.RawMessage, entry []byte) json.RawMessage {
+	start, end, isObject := find(input, "reason")
+	trail := input[start:end]
+	switch {
+	case !isObject:
+		return input
+	case end == 0:
+		return insertLast(input, len(input), `"reason": [`, entry, `]`)
+	case string(trail) == "null":
+		return slices.Concat(input[:start], []byte{'['}, entry, []byte{']'}, input[end:])
+	case trail[0] == '[':
+		return insertLast(input, end, ``, entry, ``)
+	}
+	return input
+}
+
+// insertLast puts a new last member or element into the object or list of which the closing bracket is the last
+// non-space byte of raw[:end].
+func insertLast(raw []byte, end int, before string, entry []byte, after string) json.RawMessage {
+	const space = " \t\r\n"
+	inside := bytes.TrimRight(raw[:end], space)
+	inside = bytes.TrimRight(inside[:len(inside)-1], space)
+	at := len(inside)
+	comma := `, `
+	if last := inside[at-1]; last == '[' || last == '{' { // no value ends like this
+		comma = ``
+	}
+	return slices.Concat(raw[:at], []byte(comma), []byte(before), entry, []byte(after), raw[at:])
+}
+
+// OpID is the OP_ID of an opcode, "" if input is not a valid object or has no such string.
+func OpID(input json.RawMessage) string {
+	start, _, isObject := find(input, "OP_ID")
+	if !isObject || start == 0 || input[start] != '"' {
+		return ""
+	}
+	s := scanner{data: input, pos: start}
+	id, err := s.text()
+	if err != nil {
+		return ""
+	}
+	return string(id)
+}

@@ -1,0 +1,32 @@
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// ErrorResult gives the result of a failed opcode, ["Class", [args...]] (queue.md 3.4, classes in 1.3). An argument is
+// anything that encoding/json accepts; it panics on what that refuses.
+func ErrorResult(class string, args ...any) json.RawMessage {
+	dst := append([]byte(nil), '[')
+	dst = appendQuoted(dst, class)
+	dst = append(dst, `, [`...)
+	for i, arg := range args {
+		if i > 0 {
+			dst = append(dst, `, `...)
+		}
+		dst = appendArg(dst, arg)
+	}
+	return append(dst, `]]`...)
+}
+
+func appendArg(dst []byte, arg any) []byte {
+	if text, ok := arg.(string); ok { // nearly all are
+		return appendQuoted(dst, text)
+	}
+	raw, err := json.Marshal(arg)
+	if err != nil {
+		panic(fmt.Sprintf("argument of an error result: %v", err))
+	}
+	return appendRaw(dst, raw)
+}

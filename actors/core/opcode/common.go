@@ -1,0 +1,135 @@
+package opcode
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// Keys of an opcode that are treated each in its own way.
+const (
+	idKey       = "OP_ID"
+	priorityKey = "priority"
+	dependsKey  = "depends"
+)
+
+// commonParams are the parameters that every opcode has, in the order of the job file (queue.md 8.1). A missing reason is
+// the empty trail: stricter readers of the same request exist, but nothing is gained by being one.
+func commonParams() []Param {
+	unset := json.RawMessage("null")
+	return []Param{
+		{Name: "dry_run", Type: union{null, boolean}, Default: unset},
+		{Name: "debug_level", Type: union{null, nonNegativeInt}, Default: unset},
+		{Name: priorityKey, Type: submitPriority, Default: json.RawMessage("0")},
+		{Name: dependsKey, Type: dependencies, Default: unset, storedUnset: true},
+		{Name: "comment", Type: union{null, text}, Default: unset, storedUnset: true},
+		{Name: "reason", Type: list{tuple{text, text, integer}}, Default: json.RawMessage("[]")},
+	}
+}
+
+// submitPriority is the priorities a client may submit with; later changes have a wider range (queue.md 1.5 and 4.8).
+var submitPriority = &plain{
+	words: "-10 (high), 0 (normal) or 10 (low)",
+	accepts: func(v json.RawMessage) bool {
+		return string(v) == "-10" || string(v) == "0" || string(v) == "10"
+	},
+	ganeti: func(v json.RawMessage) string {
+		if _, ok := parseFloat(v); !ok {
+			return ""
+		}
+		return "Invalid string value for type OpSubmitPriority: " + shown(v)
+	},
+}
+
+// Dependency is a job that has to end before another may go on.
+type Dependency struct {
+	Job      int64    // negative: relative to the id that the job itself receives, -1 is the one before (queue.md 1.5)
+	Statuses []string // of "canceled", "success", "error", in which the job may have ended; empty: any
+}
+
+var dependencies = union{
+	null,
+	list{tuple{dependsOn, list{oneOf{"canceled", "success", "error"}}}},
+}
+
+var dependsOn = &plain{
+	words:   "a job id (an integer or a decimal string, negative for a relative one)",
+	accepts: func(v json.RawMessage) bool { _, ok := parseDependsOn(v); return ok },
+	word:    true,
+}
+
+func parseDependsOn(v json.RawMessage) (int64, bool) {
+	if isString(v) {
+		v = unquoted(v)
+	}
+	if len(v) == 0 || v[0] == '+' {
+		return 0, false
+	}
+	return parseInteger(v)
+}
+
+// Depends are the dependencies of an opcode from its stored input, a JSON value: none if it names none or if they are
+// null. The error is an *Invalid: the input is no object, or its dependencies are none (queue.md 1.5).
+func Depends(input json.RawMessage) ([]Dependency, error) {
+	if _, isObject := opened(input, '{'); !isObject {
+		return nil, invalidf("an opcode must be an object")
+	}
+	var depends json.RawMessage
+	for key, value := range members(input) {
+		if string(key) == `"depends"` {
+			depends = value
+		}
+	}
+	if depends == nil {
+		return nil, nil
+	}
+	if !json.Valid(depends) {
+		return nil, invalidf("the dependencies of an opcode must be valid JSON")
+	}
+	if bad := dependencies.check(depends); bad != nil {
+		return nil, unfit("", dependsKey, bad)
+	}
+	return decodeDepends(depends), nil
+}
+
+// decodeDepends reads what belongs to the type dependencies.
+func decodeDepends(v json.RawMessage) []Dependency {
+	var all []Dependency
+	for pair := range elements(v) {
+		var d Dependency
+		first := true
+		for part := range elements(pair) {
+			if first {
+				d.Job, _ = parseDependsOn(part)
+			}
+			for status := range elements(part) {
+				d.Statuses = append(d.Statuses, string(unquoted(status)))
+			}
+			first = false
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// appendDepends writes dependencies as job files hold them: ids are numbers there, whatever the client sent.
+func appendDepends(dst []byte, all []Dependency) []byte {
+	dst = append(dst, '[')
+	for i, d := range all {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, '[')
+		dst = strconv.AppendInt(dst, d.Job, 10)
+		dst = append(dst, ",["...)
+		for j, status := range d.Statuses {
+			if j > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(dst, '"')
+			dst = append(dst, status...)
+			dst = append(dst, '"')
+		}
+		dst = append(dst, "]]"...)
+	}
+	return append(dst, ']')
+}

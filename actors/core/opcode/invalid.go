@@ -1,0 +1,97 @@
+package opcode
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Invalid tells why a submitted opcode is refused. Where Ganeti's own text is known it begins with that (queue.md 1.5). It
+// never repeats the value of a secret parameter.
+type Invalid struct {
+	Opcode string // OP_ID, "" if the opcode did not say
+	Param  string // the parameter at fault, "" if none or if several are
+	Text   string // a sentence for the client: what is wrong and what is allowed
+}
+
+func (e *Invalid) Error() string { return e.Text }
+
+func invalidf(format string, args ...any) *Invalid {
+	return &Invalid{Text: fmt.Sprintf(format, args...)}
+}
+
+// unfit is the error for a parameter whose value does not belong to its type.
+func unfit(opcode, param string, bad *mismatch) *Invalid {
+	return &Invalid{
+		Opcode: opcode, Param: param,
+		Text: "Can't parse value for '" + param + "': " + bad.text(),
+	}
+}
+
+// unfitSecret says what is allowed, and of what was found nothing, not even where the fault is: keys may tell as well.
+func unfitSecret(opcode string, p *Param) *Invalid {
+	return &Invalid{
+		Opcode: opcode, Param: p.Name,
+		Text: "Can't parse value for '" + p.Name + "': want " + p.Type.String() + ", found something else (not shown, it is secret)",
+	}
+}
+
+func tooLarge(opcode string, size int) *Invalid {
+	e := invalidf("an opcode of %d bytes is too large, at most %d are allowed", size, SizeMax)
+	e.Opcode = opcode
+	return e
+}
+
+func missing(opcode, param string, found []member) *Invalid {
+	names := make([]string, len(found))
+	for i, m := range found {
+		names[i] = m.key
+	}
+	return &Invalid{
+		Opcode: opcode, Param: param,
+		Text: "key '" + param + "' not found, object contains only " + nameList(names),
+	}
+}
+
+func superfluous(op *Opcode, names []string) *Invalid {
+	e := &Invalid{Opcode: op.Name}
+	if len(names) == 1 {
+		e.Param = names[0]
+	}
+	allowed := append([]string{idKey}, slices.Sorted(maps.Keys(op.index))...) // in order: the other names are in lower case
+	e.Text = "Superfluous dictionary keys: " + nameList(names) + ", but only " + nameList(allowed) + " allowed."
+	return e
+}
+
+// Limits of what an error repeats of the keys that a client sent.
+const (
+	namesMax = 100
+	nameMax  = 100 // bytes
+)
+
+// nameList is names as Ganeti lists them: ["a","b"].
+func nameList(names []string) string {
+	var b strings.Builder
+	b.WriteByte('[')
+	for i, name := range names {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if i == namesMax {
+			b.WriteString("…")
+			break
+		}
+		b.WriteString(quoted(name))
+	}
+	b.WriteByte(']')
+	return b.String()
+}
+
+func quoted(name string) string {
+	if len(name) > nameMax {
+		return strconv.Quote(name[:nameMax]) + "…"
+	}
+	return strconv.Quote(name)
+}

@@ -1,0 +1,268 @@
+package opcode
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+)
+
+// Draft is one opcode as it will be stored: the normalised input and the secrets taken out of it.
+type Draft struct {
+	Name string // OP_ID
+
+	// Input is a JSON object without white space. Its keys, in this order: the opcode's own parameters in catalogue order,
+	// of which the optional ones are missing while unset and the defaulted ones are filled in; dry_run and debug_level, if
+	// set; priority, depends (ids as numbers, else null), comment (else null), reason (a list); OP_ID. Each leaf of a secret
+	// parameter is the string Redacted.
+	Input json.RawMessage
+
+	// Secrets is nil if there are none, else an object {parameter: value} of the secret parameters with their real values.
+	// A value that was submitted as Redacted is no secret: it comes from an opcode that has lost its own.
+	Secrets json.RawMessage
+
+	Priority int // -10, 0 or 10
+}
+
+// Redacted stands in stored opcodes for each value that is secret (queue.md 3.3).
+const Redacted = "<redacted>"
+
+const redactedToken = `"` + Redacted + `"`
+
+// member is a key of a submitted opcode with its value as it is spelled.
+type member struct {
+	key   string
+	value json.RawMessage
+}
+
+// Parse validates one submitted opcode and brings it into its stored form (queue.md 1.5, 3.3 and 8.1). A null for an
+// optional or defaulted key counts as absent, and so does a missing reason. To parse Draft.Input again gives the same
+// Input. The error is an *Invalid.
+func (c *Catalogue) Parse(raw json.RawMessage) (Draft, error) {
+	if err := checkSyntax(raw); err != nil {
+		return Draft{}, err
+	}
+	found, err := readMembers(raw)
+	if err != nil {
+		return Draft{}, err
+	}
+	name, err := opcodeName(found)
+	if err != nil {
+		return Draft{}, err
+	}
+	op, known := c.opcodes[name]
+	if !known {
+		return Draft{}, &Invalid{Opcode: name, Text: "Unknown opcode " + shortened(name)}
+	}
+	values, err := op.assign(found)
+	if err != nil {
+		return Draft{}, err
+	}
+	return op.draft(values, found)
+}
+
+// readMembers splits raw, whose syntax is known to be good, into its members.
+func readMembers(raw json.RawMessage) ([]member, error) {
+	start := skipSpace(raw, 0)
+	if raw[start] != '{' {
+		return nil, invalidf("an opcode must be an object, found %s", kindOf(bytes.TrimSpace(raw)))
+	}
+	found := make([]member, 0, 16)
+	for key, value := range members(raw) {
+		found = append(found, member{string(unquoted(key)), value})
+	}
+	return found, nil
+}
+
+// opcodeName is the value of OP_ID.
+func opcodeName(found []member) (string, error) {
+	var id json.RawMessage
+	for _, m := range found {
+		if m.key != idKey {
+			continue
+		}
+		if id != nil {
+			return "", twice("", idKey)
+		}
+		id = m.value
+	}
+	if id == nil {
+		return "", missing("", idKey, found)
+	}
+	if bad := text.check(id); bad != nil {
+		return "", unfit("", idKey, bad)
+	}
+	return string(unquoted(id)), nil
+}
+
+func twice(opcode, key string) *Invalid {
+	return &Invalid{Opcode: opcode, Param: key, Text: "key " + quoted(key) + " is given twice, an opcode may have each key once"}
+}
+
+func shortened(name string) string {
+	line := appendLine(nil, name)
+	if len(line) > nameMax {
+		return string(bytes.ToValidUTF8(line[:nameMax], nil)) + "…"
+	}
+	return string(line)
+}
+
+// assign sorts the members by parameter: values[i] belongs to Params[i], nil if the client did not give it. Keys that are
+// no parameters, and keys given twice, are refused.
+func (op *Opcode) assign(found []member) (values []json.RawMessage, err error) {
+	values = make([]json.RawMessage, len(op.Params))
+	var unknown []string
+	for _, m := range found {
+		i, known := op.index[m.key]
+		switch {
+		case m.key == idKey:
+		case !known:
+			unknown = append(unknown, m.key)
+		case values[i] != nil:
+			return nil, twice(op.Name, m.key)
+		default:
+			values[i] = m.value
+		}
+	}
+	if unknown != nil {
+		slices.Sort(unknown)
+		return nil, superfluous(op, unknown)
+	}
+	return values, nil
+}
+
+// draft checks the values and writes them down in their order.
+func (op *Opcode) draft(values []json.RawMessage, found []member) (Draft, error) {
+	d := Draft{Name: op.Name}
+	input := make([]byte, 0, 512)
+	for i := range op.Params {
+		p := &op.Params[i]
+		value, err := op.settle(p, values[i], found)
+		if err != nil {
+			return Draft{}, err
+		}
+		if value == nil {
+			continue
+		}
+		input = appendKey(input, p.Name)
+		switch {
+		case p.Secret:
+			input = d.hide(input, p, value)
+		case p.Name == dependsKey && !isNull(value):
+			input = appendDepends(input, decodeDepends(value))
+		case p.Name == priorityKey:
+			d.Priority, _ = strconv.Atoi(string(value)) // its type lets nothing else through
+			input = append(input, value...)
+		default:
+			input = appendCompact(input, value)
+		}
+	}
+	if d.Secrets != nil {
+		d.Secrets = append(d.Secrets, '}')
+	}
+	input = appendKey(input, idKey)
+	input = strconv.AppendQuote(input, op.Name) // plain ASCII, so Go and JSON quote alike
+	d.Input = append(input, '}')
+	if len(d.Input) > SizeMax { // defaults and redaction may have made it longer
+		return Draft{}, tooLarge(op.Name, len(d.Input))
+	}
+	return d, nil
+}
+
+// settle is the value to be stored for p, which the client gave as value; nil if nothing is to be stored.
+func (op *Opcode) settle(p *Param, value json.RawMessage, found []member) (json.RawMessage, error) {
+	switch {
+	case value == nil && p.Required():
+		return nil, missing(op.Name, p.Name, found)
+	case value == nil || isNull(value) && !p.Required():
+		if isNull(p.Default) && !p.storedUnset {
+			return nil, nil
+		}
+		return p.Default, nil
+	}
+	if wrong := checkNesting(value, 0); wrong != "" {
+		return nil, &Invalid{Opcode: op.Name, Param: p.Name, Text: "Can't parse value for '" + p.Name + "': " + wrong}
+	}
+	bad := p.Type.check(value)
+	switch {
+	case bad == nil:
+		return value, nil
+	case p.Secret:
+		return nil, unfitSecret(op.Name, p)
+	}
+	return nil, unfit(op.Name, p.Name, bad)
+}
+
+// hide writes the secret value to input with its leaves redacted, and keeps the real one in d.Secrets if there is
+// anything to keep.
+func (d *Draft) hide(input []byte, p *Param, value json.RawMessage) []byte {
+	input, leaves := appendRedacted(input, value)
+	if leaves > 0 {
+		d.Secrets = appendCompact(appendKey(d.Secrets, p.Name), value)
+	}
+	return input
+}
+
+// appendRedacted writes v without white space and with Redacted in the place of whatever is neither object nor list. It
+// counts the values that this has taken away.
+func appendRedacted(dst []byte, v json.RawMessage) (redacted []byte, leaves int) {
+	var n int
+	switch v[0] {
+	case '{':
+		dst = append(dst, '{')
+		for key, value := range members(v) {
+			dst = appendSeparator(dst)
+			dst = append(append(dst, key...), ':')
+			dst, n = appendRedacted(dst, value)
+			leaves += n
+		}
+		return append(dst, '}'), leaves
+	case '[':
+		dst = append(dst, '[')
+		for element := range elements(v) {
+			dst, n = appendRedacted(appendSeparator(dst), element)
+			leaves += n
+		}
+		return append(dst, ']'), leaves
+	}
+	if string(v) != redactedToken {
+		leaves = 1
+	}
+	return append(dst, redactedToken...), leaves
+}
+
+// appendKey begins the next member of the object in dst, and the object itself if dst is empty.
+func appendKey(dst []byte, key string) []byte {
+	if len(dst) == 0 {
+		dst = append(dst, '{')
+	}
+	dst = append(appendSeparator(dst), '"')
+	dst = append(dst, key...)
+	return append(dst, `":`...)
+}
+
+// appendSeparator writes the comma that another member or element needs, unless it is the first one.
+func appendSeparator(dst []byte) []byte {
+	if last := dst[len(dst)-1]; last == '{' || last == '[' {
+		return dst
+	}
+	return append(dst, ',')
+}
+
+// appendCompact writes v without the white space between its tokens.
+func appendCompact(dst []byte, v json.RawMessage) []byte {
+	for pos := 0; pos < len(v); {
+		start := pos
+		switch {
+		case v[pos] == '"':
+			pos = stringEnd(v, pos)
+		case isSpace(v[pos]):
+			pos++
+			continue
+		default:
+			pos++
+		}
+		dst = append(dst, v[start:pos]...)
+	}
+	return dst
+}

@@ -1,0 +1,272 @@
+package opcode
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// Type is a set of JSON values, of which a parameter takes one (queue.md 8; the words are those of Ganeti's own checks).
+type Type interface {
+	// String says in plain words what belongs to the type, as "null or an integer greater than 0".
+	String() string
+	// check is nil if v, a valid JSON value, belongs to the type.
+	check(v json.RawMessage) *mismatch
+}
+
+// mismatch says what was found where something else was wanted.
+type mismatch struct {
+	ganeti string // Ganeti's own words for it, "" if none are known
+	place  string // within the value of the parameter, as `[1].mode`; "" for the value itself
+	depth  int    // number of steps in place
+	want   string
+	found  string
+}
+
+func (m *mismatch) text() string {
+	text := "want " + m.want + ", found " + m.found
+	if m.place != "" {
+		text = "at " + m.place + " " + text
+	}
+	if m.ganeti != "" {
+		text = m.ganeti + ": " + text
+	}
+	return text
+}
+
+// in puts the place into its surroundings, on the mismatch's way outwards. It passes nil on.
+func (m *mismatch) in(step string) *mismatch {
+	if m == nil {
+		return nil
+	}
+	if m.place != "" && m.place[0] != '[' {
+		step += "."
+	}
+	m.place = step + m.place
+	m.depth++
+	return m
+}
+
+func (m *mismatch) inElement(i int) *mismatch {
+	if m == nil {
+		return nil
+	}
+	return m.in("[" + strconv.Itoa(i) + "]")
+}
+
+// differ is the mismatch of v as a whole.
+func differ(t Type, v json.RawMessage) *mismatch {
+	return &mismatch{want: t.String(), found: kindOf(v)}
+}
+
+// shownMax bounds how much of a value an error text repeats, in bytes.
+const shownMax = 60
+
+// kindOf names a value without repeating more of it than a number: strings may hold what is nobody's business.
+func kindOf(v json.RawMessage) string {
+	switch c := v[0]; {
+	case c == '{':
+		return "an object"
+	case c == '[':
+		return "a list"
+	case string(v) == `""`:
+		return "an empty string"
+	case c == '"':
+		return "a string"
+	default:
+		return shown(v)
+	}
+}
+
+// shown is v as it is spelled, if it is short.
+func shown(v json.RawMessage) string {
+	switch {
+	case len(v) <= shownMax && v[0] != '{' && v[0] != '[':
+		return string(v)
+	case isString(v):
+		return "a long string"
+	case v[0] == '{' || v[0] == '[':
+		return kindOf(v)
+	}
+	return "a long number"
+}
+
+// oneOf is a choice of strings.
+type oneOf []string
+
+func (t oneOf) String() string {
+	if len(t) == 1 {
+		return strconv.Quote(t[0])
+	}
+	return `one of "` + strings.Join(t, `", "`) + `"`
+}
+
+func (t oneOf) check(v json.RawMessage) *mismatch {
+	text := unquoted(v)
+	for _, allowed := range t {
+		if isString(v) && string(text) == allowed {
+			return nil
+		}
+	}
+	return &mismatch{want: t.String(), found: shown(v)}
+}
+
+// lessThan is every integer below the limit.
+type lessThan int64
+
+func (t lessThan) String() string { return "an integer less than " + strconv.FormatInt(int64(t), 10) }
+
+func (t lessThan) check(v json.RawMessage) *mismatch {
+	if n, ok := parseInteger(v); !ok || n >= int64(t) {
+		return differ(t, v)
+	}
+	return nil
+}
+
+// list is every list of elements of one type. Ganeti's sets are lists in JSON, and nothing there forbids repetitions.
+type list struct{ element Type }
+
+func (t list) String() string {
+	if t.element.String() == anything.words {
+		return "a list"
+	}
+	return "a list, each element " + t.element.String()
+}
+
+func (t list) check(v json.RawMessage) *mismatch {
+	if v[0] != '[' {
+		return differ(t, v)
+	}
+	i := 0
+	for element := range elements(v) {
+		if bad := t.element.check(element); bad != nil {
+			return bad.inElement(i)
+		}
+		i++
+	}
+	return nil
+}
+
+// tuple is every list with exactly these elements.
+type tuple []Type
+
+func (t tuple) String() string {
+	words := make([]string, len(t))
+	for i, element := range t {
+		words[i] = element.String()
+	}
+	return "a list of " + strconv.Itoa(len(t)) + " elements: " + strings.Join(words, "; ")
+}
+
+func (t tuple) check(v json.RawMessage) *mismatch {
+	if v[0] != '[' {
+		return differ(t, v)
+	}
+	var found []json.RawMessage
+	for element := range elements(v) {
+		found = append(found, element)
+	}
+	if len(found) != len(t) {
+		return &mismatch{want: t.String(), found: "a list of " + strconv.Itoa(len(found))}
+	}
+	for i, element := range t {
+		if bad := element.check(found[i]); bad != nil {
+			return bad.inElement(i)
+		}
+	}
+	return nil
+}
+
+// dictionary is every object whose keys and values are of these types.
+type dictionary struct{ key, value Type }
+
+func (t dictionary) String() string {
+	var words []string
+	if t.key.String() != anything.words {
+		words = append(words, "each key "+t.key.String())
+	}
+	if t.value.String() != anything.words {
+		words = append(words, "each value "+t.value.String())
+	}
+	if len(words) == 0 {
+		return "an object"
+	}
+	return "an object, " + strings.Join(words, " and ")
+}
+
+func (t dictionary) check(v json.RawMessage) *mismatch {
+	if v[0] != '{' {
+		return differ(t, v)
+	}
+	for key, value := range members(v) {
+		if bad := t.key.check(key); bad != nil {
+			return bad.in("(a key)")
+		}
+		if bad := t.value.check(value); bad != nil {
+			return bad.in(shown(key))
+		}
+	}
+	return nil
+}
+
+// private is the inner type for values that are nobody's business: not even their spelling gets into an error.
+type private struct{ inner Type }
+
+func (t private) String() string { return t.inner.String() }
+
+func (t private) check(v json.RawMessage) *mismatch {
+	if t.inner.check(v) == nil {
+		return nil
+	}
+	return &mismatch{want: t.String(), found: "something else"}
+}
+
+// union is every value that belongs to at least one of the types.
+type union []Type
+
+func (t union) String() string {
+	words := make([]string, len(t))
+	for i, alternative := range t {
+		words[i] = alternative.String()
+	}
+	return strings.Join(words, " or ")
+}
+
+// check tells, of the alternatives' mismatches, the one deepest within the value, for that alternative was probably
+// meant. If all of them refuse the value as a whole, none was.
+func (t union) check(v json.RawMessage) *mismatch {
+	var deepest *mismatch
+	for _, alternative := range t {
+		bad := alternative.check(v)
+		if bad == nil {
+			return nil
+		}
+		if deepest == nil || bad.depth > deepest.depth {
+			deepest = bad
+		}
+	}
+	if deepest.depth > 0 {
+		return deepest
+	}
+	return &mismatch{ganeti: deepest.ganeti, want: t.String(), found: deepest.found}
+}
+
+// both is every value that belongs to all the types.
+type both []Type
+
+func (t both) String() string {
+	words := make([]string, len(t))
+	for i, part := range t {
+		words[i] = part.String()
+	}
+	return strings.Join(words, " and ")
+}
+
+func (t both) check(v json.RawMessage) *mismatch {
+	for _, part := range t {
+		if bad := part.check(v); bad != nil {
+			return bad
+		}
+	}
+	return nil
+}

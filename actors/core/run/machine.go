@@ -1,0 +1,162 @@
+// Package run is the job process as a step machine: what it writes, asks and
+// executes, in which order (DESIGN section 4, step 5; queue.md 4.6). It is pure
+// and driven alike by lockstep-job, with real commands and files, and by the
+// simulator, with scripted ones; it is the main writer of job files.
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"lockstep/actors/core/job"
+)
+
+// Write says what must happen to the job file before the step's Do.
+type Write uint8
+
+const (
+	// Keep: the file is as it should be.
+	Keep Write = iota
+	// Visible: the change only serves to be seen; the write may wait a few
+	// milliseconds and is dropped when the next change supersedes it.
+	Visible
+	// Recorded: the change must survive the end of any process.
+	Recorded
+	// Durable: somebody relies on it after power loss.
+	Durable
+)
+
+// Do says what comes after the write.
+type Do uint8
+
+const (
+	// Wait for the next event.
+	Wait Do = iota
+	// Begin: ask the daemon for permission to begin opcode Op. For the first
+	// opcode the confirmation of the start was the permission.
+	Begin
+	// Execute opcode Op.
+	Execute
+	// Exit: the job is final and this was its last write, ever.
+	Exit
+)
+
+// Next is the answer to an event: write first, then do.
+type Next struct {
+	Write Write
+	Do    Do
+	Op    int
+}
+
+// Outcome is how an opcode ended. A nil Result stands for JSON null.
+type Outcome struct {
+	Failed bool
+	Result json.RawMessage
+}
+
+// Machine owns the job of one process. The caller writes Job() as often as the
+// answers tell, and never changes it.
+type Machine struct {
+	job   *job.Job
+	op    int
+	phase phase
+	log   logBounds
+}
+
+type phase uint8
+
+const (
+	fresh     phase = iota // nothing done yet
+	asking                 // opcode op is waiting, permission asked for
+	executing              // opcode op runs
+	ended                  // final
+)
+
+// New takes over a job that has not begun. Its opcodes must all be queued and
+// there must be at least one: anything else was somebody else's mistake and is
+// an error, for to run an opcode twice is worse than not to run it.
+func New(j *job.Job) (*Machine, error) {
+	if len(j.Ops) == 0 {
+		return nil, fmt.Errorf("job %d has no opcodes", j.ID)
+	}
+	for i := range j.Ops {
+		if j.Ops[i].Status != job.Queued {
+			return nil, fmt.Errorf("job %d has begun before: opcode %d is %s", j.ID, i, j.Ops[i].Status)
+		}
+	}
+	return &Machine{job: j}, nil
+}
+
+// Job is the current state, to be encoded and written.
+func (m *Machine) Job() *job.Job { return m.job }
+
+// Start is the first event: the daemon has confirmed the start.
+func (m *Machine) Start(now job.Timestamp) Next {
+	m.expect(fresh)
+	m.job.Start = now
+	return m.await(0, now, Visible)
+}
+
+// Began: permission to begin the opcode at hand has come.
+func (m *Machine) Began(now job.Timestamp) Next {
+	m.expect(asking)
+	op := &m.job.Ops[m.op]
+	op.Status, op.Exec = job.Running, now
+	m.phase = executing
+	m.log = logBounds{}
+	return Next{Write: Visible, Do: Execute, Op: m.op}
+}
+
+// Log records what the opcode said. Many lines may share one write.
+func (m *Machine) Log(kind string, payload json.RawMessage, now job.Timestamp) Next {
+	m.expect(executing)
+	m.log.add(m.job, m.op, now, kind, payload)
+	return Next{Write: Visible, Do: Wait, Op: m.op}
+}
+
+// Done: the opcode has ended. A failure ends the job; the write that ends an
+// opcode sets the next one waiting, so that the job never shows queued again
+// (DESIGN section 8).
+func (m *Machine) Done(o Outcome, now job.Timestamp) Next {
+	m.expect(executing)
+	op := &m.job.Ops[m.op]
+	op.Result, op.End = o.Result, now
+	if o.Failed {
+		op.Status = job.Error
+		m.job.FailUnfinished(job.ErrorResult("OpExecError", "Preceding opcode failed"), now)
+		return m.exit()
+	}
+	op.Status = job.Success
+	if m.op+1 == len(m.job.Ops) {
+		m.job.End = now
+		return m.exit()
+	}
+	return m.await(m.op+1, now, Recorded)
+}
+
+// Refuse ends the job before the opcode at hand has begun: its executor cannot
+// be had, or permission was denied for good.
+func (m *Machine) Refuse(result json.RawMessage, now job.Timestamp) Next {
+	m.expect(asking)
+	m.phase = executing
+	return m.Done(Outcome{Failed: true, Result: result}, now)
+}
+
+func (m *Machine) await(op int, now job.Timestamp, w Write) Next {
+	m.op, m.phase = op, asking
+	m.job.Ops[op].Status, m.job.Ops[op].Start = job.Waiting, now
+	return Next{Write: w, Do: Begin, Op: op}
+}
+
+func (m *Machine) exit() Next {
+	m.phase = ended
+	return Next{Write: Durable, Do: Exit, Op: m.op}
+}
+
+// expect panics when an event comes in a phase that cannot see it: the driver
+// is broken, and going on could run something twice.
+func (m *Machine) expect(p phase) {
+	if m.phase != p {
+		panic(fmt.Sprintf("job %d: event for phase %d in phase %d", m.job.ID, p, m.phase))
+	}
+}

@@ -1,0 +1,169 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"lockstep/actors/core/job"
+)
+
+func at(sec int64) job.Timestamp { return job.Timestamp{Sec: sec, Usec: 5} }
+
+func newJob(ops int) *job.Job {
+	inputs := make([]json.RawMessage, ops)
+	for i := range inputs {
+		inputs[i] = json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 1}`)
+	}
+	return job.New(7, inputs, make([]int, ops), at(1), "")
+}
+
+func machine(t require.TestingT, ops int) *Machine {
+	m, err := New(newJob(ops))
+	require.NoError(t, err)
+	return m
+}
+
+func TestTheLifeOfTwoOpcodes(t *testing.T) {
+	m := machine(t, 2)
+
+	require.Equal(t, Next{Write: Visible, Do: Begin, Op: 0}, m.Start(at(10)))
+	require.Equal(t, job.Waiting, m.Job().Status())
+	require.Equal(t, Next{Write: Visible, Do: Execute, Op: 0}, m.Began(at(11)))
+	require.Equal(t, job.Running, m.Job().Status())
+
+	require.Equal(t, Next{Write: Recorded, Do: Begin, Op: 1}, m.Done(Outcome{Result: json.RawMessage("true")}, at(12)))
+	require.Equal(t, job.Waiting, m.Job().Status(), "between two opcodes a job never shows queued")
+	require.Equal(t, job.Success, m.Job().Ops[0].Status)
+
+	m.Began(at(13))
+	require.Equal(t, Next{Write: Durable, Do: Exit, Op: 1}, m.Done(Outcome{}, at(14)))
+	require.Equal(t, job.Success, m.Job().Status())
+	require.Equal(t, at(10), m.Job().Start)
+	require.Equal(t, at(14), m.Job().End)
+	require.Equal(t, at(13), m.Job().Ops[1].Exec)
+}
+
+func TestAFailureEndsTheJobAndNamesWhy(t *testing.T) {
+	m := machine(t, 3)
+	m.Start(at(1))
+	m.Began(at(2))
+	m.Done(Outcome{}, at(3))
+	m.Began(at(4))
+	failure := job.ErrorResult("OpExecError", "boom")
+	require.Equal(t, Next{Write: Durable, Do: Exit, Op: 1}, m.Done(Outcome{Failed: true, Result: failure}, at(5)))
+
+	ops := m.Job().Ops
+	require.Equal(t, []job.Status{job.Success, job.Error, job.Error}, []job.Status{ops[0].Status, ops[1].Status, ops[2].Status})
+	require.Equal(t, string(failure), string(ops[1].Result))
+	require.JSONEq(t, `["OpExecError", ["Preceding opcode failed"]]`, string(ops[2].Result))
+	require.Equal(t, at(5), m.Job().End)
+}
+
+func TestAJobThatHasBegunIsNotRunAgain(t *testing.T) {
+	j := newJob(2)
+	j.Ops[0].Status = job.Running
+	_, err := New(j)
+	require.ErrorContains(t, err, "has begun before")
+
+	_, err = New(job.New(7, nil, nil, at(1), ""))
+	require.ErrorContains(t, err, "no opcodes")
+}
+
+func TestEventsOutOfPlacePanic(t *testing.T) {
+	for name, event := range map[string]func(*Machine){
+		"done before it began": func(m *Machine) { m.Start(at(1)); m.Done(Outcome{}, at(2)) },
+		"log before it began":  func(m *Machine) { m.Log("message", job.Quote("x"), at(1)) },
+		"started twice":        func(m *Machine) { m.Start(at(1)); m.Start(at(2)) },
+		"began after the end": func(m *Machine) {
+			m.Start(at(1))
+			m.Began(at(1))
+			m.Done(Outcome{}, at(1))
+			m.Began(at(2))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Panics(t, func() { event(machine(t, 1)) })
+		})
+	}
+}
+
+// Whatever opcodes do, statuses only move on, serials rise, and the job ends
+// with exactly one durable write, its last.
+func TestEveryRunEndsOnceAndMovesForward(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ops := rapid.IntRange(1, 4).Draw(t, "ops")
+		m := machine(t, ops)
+		next, durable := m.Start(at(1)), 0
+		var seen []job.Status
+		for {
+			status := m.Job().Status()
+			require.True(t, len(seen) == 0 || status >= seen[len(seen)-1] || status == job.Waiting)
+			require.NotEqual(t, job.Queued, status)
+			seen = append(seen, status)
+			if next.Write == Durable {
+				durable++
+			}
+			if next.Do == Exit {
+				break
+			}
+			switch next.Do {
+			case Begin:
+				next = m.Began(at(2))
+			case Execute, Wait:
+				if rapid.Bool().Draw(t, "log") {
+					next = m.Log("message", job.Quote("x"), at(3))
+				} else {
+					next = m.Done(Outcome{Failed: rapid.Bool().Draw(t, "failed")}, at(4))
+				}
+			}
+		}
+		require.Equal(t, 1, durable)
+		require.True(t, m.Job().Status().Final())
+		for i, entry := range m.Job().LogAfter(0) {
+			require.EqualValues(t, i+1, entry.Serial)
+		}
+	})
+}
+
+func TestALogKeepsItsBeginningAndItsEnd(t *testing.T) {
+	m := machine(t, 1)
+	m.Start(at(1))
+	m.Began(at(1))
+	const lines = 60_000
+	text := strings.Repeat("x", 100)
+	for i := range lines {
+		m.Log("message", job.Quote(fmt.Sprintf("%d %s", i, text)), at(2))
+	}
+	log := m.Job().Ops[0].Log
+	size := 0
+	notes := 0
+	for i, entry := range log {
+		size += len(entry.Payload) + logEntryBytes
+		if i > 0 {
+			require.Greater(t, entry.Serial, log[i-1].Serial)
+		}
+		if strings.Contains(string(entry.Payload), "left out") {
+			notes++
+		}
+	}
+	require.Less(t, size, logHeadBytes+2*logTailBytes+1000)
+	require.Equal(t, 1, notes)
+	require.Contains(t, string(log[0].Payload), "0 x")
+	require.Contains(t, string(log[len(log)-1].Payload), fmt.Sprint(lines-1))
+	require.EqualValues(t, lines, m.Job().LastSerial())
+	require.Contains(t, fmt.Sprint(string(log[findNote(log)].Payload)), fmt.Sprint(lines-len(log)+1))
+}
+
+func findNote(log []job.LogEntry) int {
+	for i := range log {
+		if strings.Contains(string(log[i].Payload), "left out") {
+			return i
+		}
+	}
+	return -1
+}

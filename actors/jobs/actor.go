@@ -1,0 +1,251 @@
+// Package jobs holds the actors of jobs that are in the hands of a process: the
+// jobs actor, and one job actor for each.
+//
+// The jobs actor owns the list of jobs in hand and how many starts are in
+// flight. It may be asked to start and to adopt jobs; it tells the queue of each
+// job, once, that it has ended or must be queued again. A job actor owns one
+// process: its start handshake, its end, and the job file while no process may
+// write it. A job actor's crash touches that job alone: it is adopted anew, from
+// its file. A crash of the jobs actor touches no process at all: the queue is
+// asked what was in hand, and everything is adopted.
+package jobs
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/act"
+	"lockstep/messages"
+)
+
+// Processes is the port to job processes. News goes to the actor named, as
+// messages.ProcessNamed, ProcessConfirmed, ProcessFailed and, last and exactly
+// once, ProcessGone: nothing of the process is left then. start numbers an
+// attempt; it is never used twice in a daemon's life.
+type Processes interface {
+	// Start spawns the process of a job.
+	Start(start uint64, id int64, to *actor.PID)
+	// Confirm permits a named process to act and gives it what it is to be
+	// handed (queue.md 4.5, step 5).
+	Confirm(start uint64, hand []byte)
+	// Abandon makes away with a process that has not been confirmed; one that
+	// has is left alone.
+	Abandon(start uint64)
+	// Adopt watches a process that was confirmed earlier. pid 0: not known.
+	Adopt(start uint64, id int64, pid int64, livelock string, to *actor.PID)
+}
+
+// Config is what the jobs actors need. MaxStarts bounds the handshakes in
+// flight.
+type Config struct {
+	Env       *act.Env
+	Store     *actor.PID
+	Queue     *actor.PID
+	Processes Processes
+	MaxStarts int
+}
+
+// Props makes the jobs actor. A crashed job actor is stopped, not restarted:
+// the jobs actor makes a new one, which starts from the disk.
+func Props(c Config) *actor.Props {
+	incarnation := uint64(0)
+	return c.Env.Props("jobs", func() actor.Actor {
+		incarnation++
+		return &jobs{config: c, start: incarnation << 32, hands: map[int64]*hand{}}
+	}, act.Supervise(c.Env.Strategy(act.Policy{OnGiveUp: act.Stop})))
+}
+
+type jobs struct {
+	config   Config
+	start    uint64 // last number used; its upper half is the incarnation
+	hands    map[int64]*hand
+	waiting  []*messages.StartJob // for a handshake to end
+	starting int
+	draining *actor.PID
+}
+
+// hand is one job in hand. pid is nil while it waits for its start; known is
+// the job as it was handed over.
+type hand struct {
+	pid      *actor.PID
+	known    []byte
+	start    uint64
+	starting bool
+	crashes  int
+}
+
+// Between a job actor and its parent.
+type (
+	// handshakeOver: the start is no longer in flight, however it went.
+	handshakeOver struct{ id int64 }
+	// released: the job is out of hand; news is for the queue.
+	released struct {
+		id   int64
+		news any
+	}
+	// childGone follows Terminated through the mailbox, behind what the child
+	// has said.
+	childGone struct{ who *actor.PID }
+	// adoptAgain is due some time after a job actor has crashed.
+	adoptAgain struct{ id int64 }
+)
+
+func (j *jobs) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		ctx.Request(j.config.Queue, &messages.JobsStarted{Epoch: j.start >> 32})
+	case *messages.StartJob:
+		j.startJob(ctx, m)
+	case *messages.AdoptJob:
+		j.adoptJob(ctx, m)
+	case *messages.ListJobsInHand:
+		ctx.Respond(&messages.JobsInHand{Request: m.Request, Ids: j.inHand()})
+	case *messages.ProcessReport:
+		j.forward(ctx, m.Id)
+	case *messages.BeginOp:
+		j.forward(ctx, m.Id)
+	case *messages.StoreStarted:
+		j.tellChildren(ctx, m)
+	case *handshakeOver:
+		j.handshakeOver(ctx, m.id)
+	case *released:
+		j.released(ctx, m)
+	case *actor.Terminated:
+		ctx.Send(ctx.Self(), &childGone{m.Who})
+	case *childGone:
+		j.childGone(ctx, m.who)
+	case *adoptAgain:
+		j.adoptAgain(ctx, m.id)
+	case *messages.Drain:
+		j.draining = ctx.Sender()
+		j.tellDrained(ctx)
+	default:
+		act.Unexpected(ctx)
+	}
+}
+
+func (j *jobs) inHand() []int64 {
+	ids := make([]int64, 0, len(j.hands))
+	for id := range j.hands {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (j *jobs) startJob(ctx actor.Context, m *messages.StartJob) {
+	if j.hands[m.Id] != nil {
+		return // said twice
+	}
+	j.hands[m.Id] = &hand{known: m.Encoded}
+	j.waiting = append(j.waiting, m)
+	j.startNext(ctx)
+}
+
+// startNext bounds the starts in flight: more only make each other slow.
+func (j *jobs) startNext(ctx actor.Context) {
+	for len(j.waiting) > 0 && j.starting < j.config.MaxStarts && j.draining == nil {
+		m := j.waiting[0]
+		j.waiting = j.waiting[1:]
+		j.starting++
+		j.hands[m.Id].starting = true
+		j.spawn(ctx, m.Id, m)
+	}
+}
+
+func (j *jobs) adoptJob(ctx actor.Context, m *messages.AdoptJob) {
+	if j.hands[m.Id] != nil {
+		return
+	}
+	j.hands[m.Id] = &hand{known: m.Encoded}
+	j.spawn(ctx, m.Id, nil)
+}
+
+func (j *jobs) spawn(ctx actor.Context, id int64, start *messages.StartJob) {
+	j.start++
+	c, number, known := j.config, j.start, j.hands[id].known
+	props := c.Env.Props("job", func() actor.Actor { return newJobActor(c, id, number, known, start) })
+	pid, err := ctx.SpawnNamed(props, fmt.Sprintf("job-%d.%d", id, number))
+	if err != nil {
+		panic(fmt.Errorf("spawn the actor of job %d: %w", id, err))
+	}
+	j.hands[id].pid, j.hands[id].start = pid, number
+}
+
+func (j *jobs) forward(ctx actor.Context, id int64) {
+	if h := j.hands[id]; h != nil && h.pid != nil {
+		ctx.Forward(h.pid)
+		return
+	}
+	if m, asks := ctx.Message().(*messages.BeginOp); asks {
+		ctx.Respond(&messages.OpBegun{Request: m.Request, Failure: notRunning(id)})
+	}
+}
+
+func notRunning(id int64) *messages.Failure {
+	return &messages.Failure{Class: "JobLost", Text: fmt.Sprintf("Job %d is not running here", id)}
+}
+
+func (j *jobs) tellChildren(ctx actor.Context, m any) {
+	for _, id := range j.inHand() {
+		if pid := j.hands[id].pid; pid != nil {
+			ctx.Send(pid, m)
+		}
+	}
+}
+
+func (j *jobs) handshakeOver(ctx actor.Context, id int64) {
+	if h := j.hands[id]; h != nil && h.starting {
+		h.starting = false
+		j.starting--
+		j.startNext(ctx)
+		j.tellDrained(ctx)
+	}
+}
+
+func (j *jobs) released(ctx actor.Context, m *released) {
+	h := j.hands[m.id]
+	if h == nil {
+		return
+	}
+	j.handshakeOver(ctx, m.id)
+	delete(j.hands, m.id)
+	ctx.Stop(h.pid)
+	ctx.Send(j.config.Queue, m.news)
+}
+
+// childGone adopts anew what a crashed job actor had in hand. A job whose actor
+// crashes again and again is tried ever more rarely: the fault is ours, and its
+// process must not be left unwatched.
+func (j *jobs) childGone(ctx actor.Context, who *actor.PID) {
+	for id, h := range j.hands {
+		if h.pid == nil || !h.pid.Equal(who) {
+			continue
+		}
+		j.config.Processes.Abandon(h.start)
+		j.handshakeOver(ctx, id)
+		h.pid = nil
+		delay := min(time.Second<<min(h.crashes, 6), time.Minute)
+		h.crashes++
+		j.config.Env.Log().WithFields(logrus.Fields{"job": id, "again": delay}).Error("a job's actor has crashed; the job is adopted again")
+		act.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &adoptAgain{id})
+		return
+	}
+}
+
+func (j *jobs) adoptAgain(ctx actor.Context, id int64) {
+	if h := j.hands[id]; h != nil && h.pid == nil {
+		j.spawn(ctx, id, nil)
+	}
+}
+
+func (j *jobs) tellDrained(ctx actor.Context) {
+	if j.draining != nil && j.starting == 0 {
+		ctx.Send(j.draining, &messages.Drained{})
+		j.draining = nil
+	}
+}

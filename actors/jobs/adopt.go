@@ -1,0 +1,42 @@
+package jobs
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/proc"
+	"lockstep/messages"
+)
+
+// adopt takes over a job from its file: the daemon, or this actor's
+// predecessor, has died meanwhile.
+func (a *jobActor) adopt(ctx actor.Context) {
+	a.store.Read(ctx, "adopt-job", layout.JobPath(a.id), func(ctx actor.Context, m *messages.FileRead) {
+		if m.Failure != nil {
+			a.refused(ctx, m.Failure, a.adopt)
+			return
+		}
+		j, err := job.Decode(m.Content)
+		if m.Missing || err != nil {
+			a.repair(ctx, m.Missing)
+			return
+		}
+		a.job = j
+		switch {
+		case j.Status().Final():
+			a.release(ctx, &messages.JobEnded{Id: a.id, Encoded: m.Content})
+		case layout.IsJobLivelock(j.Livelock):
+			a.start = proc.Adopted()
+			a.config.Processes.Adopt(a.number, a.id, int64(j.ProcessID), j.Livelock, ctx.Self())
+		case j.Status() == job.Queued:
+			// No process was ever permitted to act on it.
+			a.release(ctx, &messages.JobReturned{Id: a.id})
+		default:
+			a.start = proc.Adopted()
+			a.start.Gone("")
+			a.how = "it has begun, but names no process"
+			a.settle(ctx)
+		}
+	})
+}

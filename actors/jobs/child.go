@@ -1,0 +1,226 @@
+package jobs
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/act"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/proc"
+	"lockstep/actors/store"
+	"lockstep/messages"
+)
+
+// jobActor answers for one job that is in the hands of a process.
+type jobActor struct {
+	config Config
+	id     int64
+	number uint64             // of this attempt
+	known  []byte             // the job as it was handed over
+	order  *messages.StartJob // nil: adopt
+	store  *store.Client
+	start  proc.Start
+	job    *job.Job // as last known; the file is the truth
+	how    string   // the process ended
+	tries  int      // of what the disk has refused so far
+	retry  func(actor.Context)
+}
+
+// tryAgain is due some time after the disk has refused something.
+type tryAgain struct{}
+
+func newJobActor(c Config, id int64, number uint64, known []byte, order *messages.StartJob) *jobActor {
+	// The number is unique in the daemon's life, so is its lower half among
+	// the attempts that can have requests open at the same time.
+	return &jobActor{config: c, id: id, number: number, known: known, order: order, store: store.NewClient(c.Store, uint32(number))}
+}
+
+func (a *jobActor) Receive(ctx actor.Context) {
+	if a.store.Handle(ctx) {
+		return
+	}
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		a.started(ctx)
+	case *messages.ProcessNamed:
+		a.named(ctx, m)
+	case *messages.ProcessConfirmed:
+		a.confirmed(ctx, m)
+	case *messages.ProcessFailed:
+		a.failed(ctx, m)
+	case *messages.ProcessGone:
+		a.gone(ctx, m)
+	case *messages.ProcessReport:
+		a.report(ctx, m)
+	case *messages.BeginOp:
+		a.beginOp(ctx, m)
+	case *tryAgain:
+		a.retry(ctx)
+	default:
+		act.Unexpected(ctx)
+	}
+}
+
+func (a *jobActor) started(ctx actor.Context) {
+	a.store.Hello(ctx)
+	j, err := job.Decode(a.known)
+	if err != nil {
+		panic(fmt.Errorf("the queue handed out something that is not a job: %w", err))
+	}
+	a.job = j
+	if a.order == nil {
+		a.adopt(ctx)
+		return
+	}
+	a.config.Processes.Start(a.number, a.id, ctx.Self())
+}
+
+// named makes the livelock's name durable before the process may act: whoever
+// reads the file from then on can tell whether the job is alive.
+func (a *jobActor) named(ctx actor.Context, m *messages.ProcessNamed) {
+	if m.Start != a.number || a.start.Named() != proc.Save {
+		return
+	}
+	j := a.job.Clone()
+	j.Livelock, j.ProcessID = m.Livelock, int(m.Pid)
+	a.write(ctx, "start-job", job.Encode(j), func(ctx actor.Context, f *messages.Failure) {
+		if f != nil {
+			a.abandon(a.start.Failed(f.Text))
+			return
+		}
+		a.job = j
+		if a.start.Saved() == proc.Confirm {
+			a.config.Processes.Confirm(a.number, a.order.Secrets)
+		}
+	})
+}
+
+func (a *jobActor) confirmed(ctx actor.Context, m *messages.ProcessConfirmed) {
+	if m.Start == a.number {
+		a.start.Confirmed()
+		ctx.Send(ctx.Parent(), &handshakeOver{a.id})
+	}
+}
+
+func (a *jobActor) failed(_ actor.Context, m *messages.ProcessFailed) {
+	if m.Start == a.number {
+		a.abandon(a.start.Failed(m.Text))
+	}
+}
+
+func (a *jobActor) abandon(do proc.Do) {
+	if do == proc.Abandon {
+		a.config.Processes.Abandon(a.number)
+	}
+}
+
+func (a *jobActor) gone(ctx actor.Context, m *messages.ProcessGone) {
+	if m.Start != a.number || a.start.Gone(m.Text) != proc.Settle {
+		return
+	}
+	ctx.Send(ctx.Parent(), &handshakeOver{a.id})
+	a.how = m.Text
+	a.settle(ctx)
+}
+
+// settle makes sure that a job whose process is gone has a final file: read it,
+// and write the end if the process did not (DESIGN section 4, "Death").
+func (a *jobActor) settle(ctx actor.Context) {
+	a.store.Read(ctx, "end-job", layout.JobPath(a.id), func(ctx actor.Context, m *messages.FileRead) {
+		if m.Failure != nil {
+			a.refused(ctx, m.Failure, a.settle)
+			return
+		}
+		encoded := m.Content
+		j, err := job.Decode(encoded)
+		if m.Missing || err != nil || j.ID != job.ID(a.id) {
+			// Somebody meddled with the file. What is known is written again;
+			// an unreadable one is kept for people to look at.
+			a.repair(ctx, m.Missing)
+			return
+		}
+		if proc.AfterExit(j, a.start.FailedToStart(), a.how, a.now()) {
+			a.writeEnd(ctx, j)
+			return
+		}
+		a.release(ctx, &messages.JobEnded{Id: a.id, Encoded: encoded})
+	})
+}
+
+func (a *jobActor) writeEnd(ctx actor.Context, j *job.Job) {
+	encoded := job.Encode(j)
+	a.write(ctx, "end-job", encoded, func(ctx actor.Context, f *messages.Failure) {
+		if f != nil {
+			a.refused(ctx, f, a.settle)
+			return
+		}
+		a.release(ctx, &messages.JobEnded{Id: a.id, Encoded: encoded})
+	})
+}
+
+// refused tries again later, without end: a job has not ended before its end is
+// on the disk, and one that cannot be read may be running.
+func (a *jobActor) refused(ctx actor.Context, f *messages.Failure, retry func(actor.Context)) {
+	delay := min(100*time.Millisecond<<min(a.tries, 9), 30*time.Second)
+	a.tries++
+	a.retry = retry
+	a.log().WithFields(logrus.Fields{"err": f.Text, "again": delay}).Error("a job's file cannot be read or written")
+	act.SendAfter(a.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &tryAgain{})
+}
+
+func (a *jobActor) repair(ctx actor.Context, missing bool) {
+	a.log().Error("the file of a running job is missing or not a job; its end is written from what the daemon knows")
+	finish := func(ctx actor.Context) {
+		j := a.job.Clone()
+		if !proc.AfterExit(j, a.start.FailedToStart(), a.how, a.now()) {
+			a.release(ctx, &messages.JobEnded{Id: a.id, Encoded: job.Encode(j)})
+			return
+		}
+		a.writeEnd(ctx, j)
+	}
+	if missing {
+		finish(ctx)
+		return
+	}
+	a.store.Quarantine(ctx, layout.JobPath(a.id), func(ctx actor.Context, _ *messages.Quarantined) { finish(ctx) })
+}
+
+// report passes on what the process says its file holds now.
+func (a *jobActor) report(ctx actor.Context, m *messages.ProcessReport) {
+	if m.Livelock != a.job.Livelock || !a.start.MayAct() {
+		return // not the process of this attempt
+	}
+	ctx.Send(a.config.Queue, &messages.JobProgress{Id: a.id, Encoded: m.Encoded})
+}
+
+func (a *jobActor) beginOp(ctx actor.Context, m *messages.BeginOp) {
+	answer := &messages.OpBegun{Request: m.Request}
+	if m.Livelock != a.job.Livelock || !a.start.MayAct() {
+		answer.Failure = notRunning(a.id)
+	}
+	ctx.Respond(answer)
+}
+
+func (a *jobActor) write(ctx actor.Context, op string, content []byte, done func(actor.Context, *messages.Failure)) {
+	file := &messages.FileWrite{Op: op, Path: layout.JobPath(a.id), Content: content}
+	a.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true},
+		func(ctx actor.Context, m *messages.FilesDone) {
+			if len(m.Failures) > 0 {
+				done(ctx, m.Failures[0].Failure)
+				return
+			}
+			done(ctx, nil)
+		})
+}
+
+func (a *jobActor) release(ctx actor.Context, news any) {
+	ctx.Send(ctx.Parent(), &released{a.id, news})
+}
+
+func (a *jobActor) now() job.Timestamp { return job.TimestampOf(a.config.Env.Clock().Now()) }
+
+func (a *jobActor) log() *logrus.Entry { return a.config.Env.Log().WithField("job", a.id) }

@@ -1,0 +1,249 @@
+// Package osproc is the real port to job processes (jobs.Processes): spawn,
+// start handshake, watching by pidfd, and making away with what is left.
+package osproc
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/luxi/wire"
+	"lockstep/messages"
+)
+
+const (
+	// messageMax is how long each message of the handshake may take
+	// (queue.md 4.5).
+	messageMax = 30 * time.Second
+	// killStep is the pause between the signals to a process whose start has
+	// failed.
+	killStep = 100 * time.Millisecond
+	// nameMax bounds what a child may send, in bytes.
+	nameMax = 4096
+)
+
+// Config says what is spawned and where it works. All paths are absolute.
+type Config struct {
+	System      *actor.ActorSystem
+	Log         *logrus.Logger
+	Program     string // lockstep-job
+	DataDir     string
+	LivelockDir string
+	Socket      string   // LUXI, for the job's reports
+	Stderr      *os.File // where job processes complain
+}
+
+// Processes starts and watches job processes. Its methods do not block; each
+// attempt has a goroutine while its handshake lasts, and one that is parked in
+// the runtime's poller, without a thread, while its process lives.
+type Processes struct {
+	config Config
+
+	mu       sync.Mutex
+	attempts map[uint64]*attempt // whose handshake is not over
+}
+
+// attempt is one start on its way.
+type attempt struct {
+	confirm chan []byte   // at most one
+	abandon chan struct{} // closed to call it off
+	once    sync.Once
+}
+
+// New makes the port.
+func New(c Config) *Processes {
+	return &Processes{config: c, attempts: map[uint64]*attempt{}}
+}
+
+// Start spawns the process of a job and goes through the handshake with it.
+func (p *Processes) Start(start uint64, id int64, to *actor.PID) {
+	a := &attempt{confirm: make(chan []byte, 1), abandon: make(chan struct{})}
+	p.mu.Lock()
+	p.attempts[start] = a
+	p.mu.Unlock()
+	go p.run(a, start, id, to)
+}
+
+// Confirm permits the process to act.
+func (p *Processes) Confirm(start uint64, hand []byte) {
+	if a := p.attempt(start); a != nil {
+		select {
+		case a.confirm <- hand:
+		default: // said twice
+		}
+	}
+}
+
+// Abandon calls off a start that has not been confirmed.
+func (p *Processes) Abandon(start uint64) {
+	if a := p.attempt(start); a != nil {
+		a.once.Do(func() { close(a.abandon) })
+	}
+}
+
+func (p *Processes) attempt(start uint64) *attempt {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.attempts[start]
+}
+
+func (p *Processes) tell(to *actor.PID, message any) { p.config.System.Root.Send(to, message) }
+
+func (p *Processes) run(a *attempt, start uint64, id int64, to *actor.PID) {
+	child, err := p.spawn(id)
+	if err != nil {
+		p.forget(start)
+		p.tell(to, &messages.ProcessFailed{Start: start, Text: err.Error()})
+		p.tell(to, &messages.ProcessGone{Start: start, Text: err.Error()})
+		return
+	}
+	livelock, err := p.handshake(a, child, start, to)
+	p.forget(start)
+	child.hangUp()
+	if err != nil {
+		p.tell(to, &messages.ProcessFailed{Start: start, Text: err.Error()})
+		child.makeAway()
+	} else {
+		p.tell(to, &messages.ProcessConfirmed{Start: start})
+	}
+	how := child.reap()
+	p.clearAway(livelock)
+	p.tell(to, &messages.ProcessGone{Start: start, Text: how})
+}
+
+func (p *Processes) forget(start uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.attempts, start)
+}
+
+// handshake is the parent's side (queue.md 4.5). It returns the livelock's name
+// as far as it came.
+func (p *Processes) handshake(a *attempt, c *child, start uint64, to *actor.PID) (livelock string, err error) {
+	name, err := c.receive()
+	if err != nil {
+		return "", fmt.Errorf("the process did not name its lock file: %w", err)
+	}
+	livelock = string(name)
+	p.tell(to, &messages.ProcessNamed{Start: start, Pid: int64(c.pid), Livelock: livelock})
+	var hand []byte
+	select {
+	case hand = <-a.confirm:
+	case <-a.abandon:
+		// A permission that was given first counts: the actor has said so.
+		select {
+		case hand = <-a.confirm:
+		default:
+			return livelock, fmt.Errorf("the start was called off")
+		}
+	}
+	if err := c.send(nil); err != nil {
+		return livelock, fmt.Errorf("cannot give the permission to start: %w", err)
+	}
+	if _, err := c.receive(); err != nil {
+		return livelock, fmt.Errorf("the process did not take its permission to start: %w", err)
+	}
+	if err := c.send(hand); err != nil {
+		return livelock, fmt.Errorf("cannot hand over to the process: %w", err)
+	}
+	return livelock, nil
+}
+
+// child is a process that this daemon has started.
+type child struct {
+	pid    int
+	pidfd  *os.File
+	in     *os.File // its stdin
+	out    *os.File // its stdout
+	reader *wire.Reader
+}
+
+func (p *Processes) spawn(id int64) (*child, error) {
+	inRead, inWrite, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	defer inRead.Close()
+	outRead, outWrite, err := os.Pipe()
+	if err != nil {
+		_ = inWrite.Close()
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	defer outWrite.Close()
+	pidfd := -1
+	c := p.config
+	process, err := os.StartProcess(c.Program,
+		[]string{"lockstep-job", strconv.FormatInt(id, 10), c.DataDir, c.LivelockDir, c.Socket},
+		&os.ProcAttr{
+			Dir:   "/",
+			Files: []*os.File{inRead, outWrite, c.Stderr},
+			// A session of its own: signals to the daemon's terminal or
+			// process group are not for jobs.
+			Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
+		})
+	if err != nil {
+		_, _ = inWrite.Close(), outRead.Close()
+		return nil, err
+	}
+	pid := process.Pid
+	_ = process.Release() // we wait by pidfd
+	file, err := pollable(pidfd, pid)
+	if err != nil {
+		_, _ = inWrite.Close(), outRead.Close()
+		_ = syscall.Kill(-pid, syscall.SIGKILL)
+		_, _ = syscall.Wait4(pid, nil, 0, nil)
+		return nil, err
+	}
+	return &child{pid: pid, pidfd: file, in: inWrite, out: outRead, reader: wire.NewReader(outRead, nameMax)}, nil
+}
+
+func (c *child) receive() ([]byte, error) {
+	if err := c.out.SetReadDeadline(time.Now().Add(messageMax)); err != nil {
+		return nil, err
+	}
+	return c.reader.ReadFrame()
+}
+
+func (c *child) send(frame []byte) error {
+	if err := c.in.SetWriteDeadline(time.Now().Add(messageMax)); err != nil {
+		return err
+	}
+	return wire.WriteFrame(c.in, frame)
+}
+
+// hangUp ends the conversation: a child without permission takes it as a no.
+func (c *child) hangUp() { _, _ = c.in.Close(), c.out.Close() }
+
+// makeAway ends a process that was not permitted to act. It has been told by
+// its pipe; signals follow for one that does not listen.
+func (c *child) makeAway() {
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGABRT, syscall.SIGKILL} {
+		if exited(c.pidfd, killStep) {
+			return
+		}
+		_ = sendSignal(c.pidfd, signal)
+	}
+}
+
+// reap waits for the end of the process and says how it ended.
+func (c *child) reap() string {
+	awaitExit(c.pidfd)
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(c.pid, &status, 0, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		_ = c.pidfd.Close()
+		if err != nil {
+			return "its end could not be seen: " + err.Error()
+		}
+		return ended(status)
+	}
+}

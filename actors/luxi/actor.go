@@ -1,0 +1,103 @@
+// Package luxi is the gateway for Ganeti's clients and for job processes: the
+// LUXI protocol (queue.md section 1), plus two calls for job processes.
+//
+// The luxi actor owns the connections; each has an actor of its own, which owns
+// the request at hand and its answer. They ask the queue, the jobs actor and the
+// store, and tell only their client. Nothing survives the crash of a connection
+// actor: its connection is closed. A restart of the queue is survived by asking
+// again; a submission in hand is answered with an error that says what is not
+// known.
+package luxi
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/act"
+	"lockstep/actors/core/opcode"
+	"lockstep/messages"
+)
+
+// Conn is one client connection. Frames arrive at the actor given to Serve as
+// *Received, one at a time: the next is read after the answer to the last. Its
+// end arrives as *Closed. Methods do not block.
+type Conn interface {
+	Serve(to *actor.PID)
+	// Answer sends a frame and lets the next request be read.
+	Answer(frame []byte)
+	// Close ends the connection when what was answered has been sent.
+	Close()
+}
+
+// What connections tell actors.
+type (
+	// Opened is told to the luxi actor.
+	Opened struct{ Conn Conn }
+	// Received is one request's frame, without its terminator.
+	Received struct{ Frame []byte }
+	// Refused is a frame that cannot be read: the answer closes the connection.
+	Refused struct{ Err error }
+	// Closed: the client is gone.
+	Closed struct{}
+)
+
+// Config is what the gateway needs.
+type Config struct {
+	Env       *act.Env
+	Queue     *actor.PID
+	Jobs      *actor.PID
+	Store     *actor.PID
+	Catalogue *opcode.Catalogue
+}
+
+// Props makes the luxi actor. A connection whose actor crashes is closed; it
+// has no state worth a restart.
+func Props(c Config) *actor.Props {
+	incarnation := uint64(0)
+	return c.Env.Props("luxi", func() actor.Actor {
+		incarnation++
+		return &gateway{config: c, incarnation: incarnation}
+	}, act.Supervise(c.Env.Strategy(act.Policy{OnGiveUp: act.Stop})))
+}
+
+type gateway struct {
+	config      Config
+	incarnation uint64
+	counter     uint32
+	draining    bool
+}
+
+func (g *gateway) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *Opened:
+		g.opened(ctx, m.Conn)
+	case *messages.QueueStarted, *messages.StoreStarted:
+		g.tellConnections(ctx, m)
+	case *messages.Drain:
+		g.draining = true
+		g.tellConnections(ctx, m)
+		ctx.Respond(&messages.Drained{})
+	default:
+		act.Unexpected(ctx)
+	}
+}
+
+func (g *gateway) opened(ctx actor.Context, c Conn) {
+	if g.draining {
+		c.Close()
+		return
+	}
+	g.counter++
+	config, number := g.config, g.counter
+	props := config.Env.Props("connection", func() actor.Actor { return newConnection(config, c, number) })
+	if _, err := ctx.SpawnNamed(props, fmt.Sprintf("conn-%d.%d", number, g.incarnation)); err != nil {
+		panic(fmt.Errorf("spawn a connection: %w", err))
+	}
+}
+
+func (g *gateway) tellConnections(ctx actor.Context, m any) {
+	for _, pid := range ctx.Children() {
+		ctx.Send(pid, m)
+	}
+}

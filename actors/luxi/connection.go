@@ -1,0 +1,203 @@
+package luxi
+
+import (
+	"errors"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/act"
+	"lockstep/actors/luxi/wire"
+	"lockstep/actors/store"
+	"lockstep/messages"
+)
+
+// patience is how long an answer of another actor may take. It bounds the wait
+// for a daemon that is still reading its disk; a broken conversation ends by
+// other means.
+const patience = 60 * time.Second
+
+// connection serves one client, one request at a time.
+type connection struct {
+	config Config
+	conn   Conn
+	store  *store.Client
+
+	method  string
+	request uint64 // number of the conversation at hand, within this actor
+	// again repeats the question at hand, for a queue that has restarted; nil
+	// for one that must not be asked twice.
+	again   func(actor.Context)
+	answers func(actor.Context, any) // takes the answers to it; nil: no request at hand
+	wait    *waiting                 // for a job to change
+	timeout func() bool              // stops the timer of the conversation at hand
+	closing bool                     // after the answer at hand
+}
+
+// overdue ends a conversation that has taken too long.
+type overdue struct{ request uint64 }
+
+func newConnection(c Config, conn Conn, number uint32) *connection {
+	return &connection{config: c, conn: conn, store: store.NewClient(c.Store, number)}
+}
+
+func (c *connection) Receive(ctx actor.Context) {
+	if c.store.Handle(ctx) {
+		return
+	}
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		c.store.Hello(ctx)
+		c.conn.Serve(ctx.Self())
+	case *Received:
+		c.received(ctx, m.Frame)
+	case *Refused:
+		c.refuse(ctx, m.Err)
+	case *Closed:
+		ctx.Stop(ctx.Self())
+	case *actor.Stopping:
+		c.conn.Close()
+	case *messages.QueueStarted:
+		c.queueStarted(ctx)
+	case *messages.JobsSubmitted, *messages.JobsListed, *messages.JobWatched, *messages.OpBegun:
+		if c.answers != nil {
+			c.answers(ctx, m)
+		}
+	case *messages.JobChanged:
+		c.jobChanged(ctx, m)
+	case *overdue:
+		c.overdue(ctx, m)
+	case *messages.Drain:
+		c.drain(ctx)
+	default:
+		act.Unexpected(ctx)
+	}
+}
+
+func (c *connection) received(ctx actor.Context, frame []byte) {
+	request, err := wire.DecodeRequest(frame)
+	if err != nil {
+		c.refuse(ctx, err)
+		return
+	}
+	serve, known := methods[request.Method]
+	if !known {
+		c.refuse(ctx, errors.New("Unable to parse LUXI request method: Invalid string value for type LuxiReq: "+quote(request.Method)))
+		return
+	}
+	c.method = request.Method
+	if err := serve(c, ctx, request.Args); err != nil {
+		c.refuse(ctx, err)
+	}
+}
+
+// ask begins a conversation: question is sent now, and again to a queue that
+// has restarted meanwhile if that is safe. answers gets what comes back for it.
+func (c *connection) ask(ctx actor.Context, safe repeat, question func(ctx actor.Context, request uint64), answers func(actor.Context, any)) {
+	c.request++
+	number := c.request
+	c.answers = answers
+	send := func(ctx actor.Context) { question(ctx, number) }
+	if safe == repeatable {
+		c.again = send
+	}
+	c.setTimer(ctx, patience)
+	send(ctx)
+}
+
+// repeat says whether a question may be asked twice.
+type repeat bool
+
+const (
+	repeatable repeat = true
+	once       repeat = false
+)
+
+func (c *connection) setTimer(ctx actor.Context, d time.Duration) {
+	if c.timeout != nil {
+		c.timeout()
+	}
+	c.timeout = act.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), d, ctx.Self(), &overdue{c.request})
+}
+
+func (c *connection) overdue(ctx actor.Context, m *overdue) {
+	switch {
+	case m.request != c.request || c.answers == nil:
+	case c.wait != nil:
+		c.waitOver(ctx)
+	default:
+		c.fail(ctx, &messages.Failure{Class: "GenericError", Text: "The daemon is too busy to answer " + c.method + "; " +
+			"for a submission, look at the list of jobs before you send it again"})
+	}
+}
+
+func (c *connection) queueStarted(ctx actor.Context) {
+	switch {
+	case c.answers == nil:
+	case c.again != nil:
+		c.again(ctx)
+	default:
+		c.fail(ctx, &messages.Failure{Class: "GenericError", Text: "The queue has restarted while it had your " + c.method +
+			" in hand: look at the list of jobs before you send it again"})
+	}
+}
+
+// drain lets the request at hand be answered; a client that merely waits is
+// told how things stand, and comes back to the next daemon.
+func (c *connection) drain(ctx actor.Context) {
+	switch {
+	case c.wait != nil && c.wait.shown():
+		c.closing = true
+		c.waitOver(ctx)
+	case c.answers == nil:
+		ctx.Stop(ctx.Self())
+	default:
+		c.closing = true
+	}
+}
+
+// over ends the conversation at hand: answers that come later find none.
+func (c *connection) over() {
+	c.request++
+	c.again, c.answers, c.wait = nil, nil, nil
+	if c.timeout != nil {
+		c.timeout()
+		c.timeout = nil
+	}
+}
+
+func (c *connection) answer(ctx actor.Context, frame []byte) {
+	c.over()
+	c.conn.Answer(frame)
+	if c.closing {
+		ctx.Stop(ctx.Self())
+	}
+}
+
+// succeed answers the request at hand.
+func (c *connection) succeed(ctx actor.Context, result any) {
+	frame, err := wire.EncodeResult(result)
+	if err != nil {
+		c.config.Env.Log().WithFields(logrus.Fields{"op": c.method, "err": err}).Error("an answer cannot be encoded")
+		c.fail(ctx, &messages.Failure{Class: "ProgrammerError", Text: "the answer cannot be encoded: " + err.Error()})
+		return
+	}
+	c.answer(ctx, frame)
+}
+
+// fail answers with a Ganeti error; the connection stays (queue.md 1.3).
+func (c *connection) fail(ctx actor.Context, f *messages.Failure) {
+	args := []any{f.Text}
+	if f.Code != "" {
+		args = append(args, f.Code)
+	}
+	c.answer(ctx, wire.EncodeError(f.Class, args...))
+}
+
+// refuse answers a request that is not one, and closes the connection: what
+// follows on it cannot be trusted (queue.md 1.3).
+func (c *connection) refuse(ctx actor.Context, err error) {
+	c.closing = true
+	c.answer(ctx, wire.EncodeParseError("Failed to parse request: "+err.Error()))
+}

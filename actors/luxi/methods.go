@@ -1,0 +1,79 @@
+package luxi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/messages"
+)
+
+// method serves one request. An error means that the request is not a valid
+// one; everything else is answered by the method itself, now or later.
+type method func(c *connection, ctx actor.Context, args []json.RawMessage) error
+
+var methods = map[string]method{
+	"SubmitJob":               (*connection).submitJob,
+	"SubmitJobToDrainedQueue": (*connection).submitJobToDrainedQueue,
+	"SubmitManyJobs":          (*connection).submitManyJobs,
+	"QueryJobs":               (*connection).queryJobs,
+	"WaitForJobChange":        (*connection).waitForJobChange,
+	"PickupJob":               (*connection).pickupJob,
+	// Ours, for job processes.
+	"LockstepReportJob":   (*connection).reportJob,
+	"LockstepBeginOpcode": (*connection).beginOpcode,
+}
+
+func (c *connection) pickupJob(ctx actor.Context, _ []json.RawMessage) error {
+	c.fail(ctx, &messages.Failure{Class: "GenericError", Text: "Luxi call 'PickupJob' is for internal use only"})
+	return nil
+}
+
+// arguments takes positional arguments apart, strictly (queue.md 1.4).
+func arguments(args []json.RawMessage, into ...any) error {
+	if len(args) != len(into) {
+		return fmt.Errorf("%d arguments, expected %d", len(args), len(into))
+	}
+	for i, target := range into {
+		if err := json.Unmarshal(args[i], target); err != nil {
+			return fmt.Errorf("argument %d: %w", i+1, plain(err))
+		}
+	}
+	return nil
+}
+
+// plain says a JSON type error in words for people who do not write Go.
+func plain(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return fmt.Errorf("a %s is not what belongs here", wrong.Value)
+	}
+	return err
+}
+
+// jobID is a job id on the wire: an integer, or its decimal text.
+type jobID int64
+
+func (id *jobID) UnmarshalJSON(data []byte) error {
+	digits := data
+	if len(data) > 1 && data[0] == '"' {
+		digits = data[1 : len(data)-1]
+	}
+	parsed, err := strconv.ParseUint(string(digits), 10, 63)
+	if err != nil {
+		return fmt.Errorf("%s is not a job id", data)
+	}
+	*id = jobID(parsed)
+	return nil
+}
+
+func quote(s string) string {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return "?"
+	}
+	return string(data)
+}

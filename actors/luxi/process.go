@@ -1,0 +1,52 @@
+package luxi
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/messages"
+)
+
+// reportJob is what a job process tells of its file: [id, livelock, job]. The
+// livelock's name, which only that process and this daemon know, says that it
+// is the one. The answer is null, at once: reports are hints.
+func (c *connection) reportJob(ctx actor.Context, args []json.RawMessage) error {
+	var id jobID
+	var livelock string
+	var encoded json.RawMessage
+	if err := arguments(args, &id, &livelock, &encoded); err != nil {
+		return fmt.Errorf("LockstepReportJob: %w", err)
+	}
+	ctx.Send(c.config.Jobs, &messages.ProcessReport{Id: int64(id), Livelock: livelock, Encoded: encoded})
+	c.succeed(ctx, nil)
+	return nil
+}
+
+// beginOpcode asks for permission to begin opcode op: [id, livelock, op]. The
+// answer is null when it may, however long that takes; JobLost when the job is
+// not, or not any more, in the hands of that process.
+func (c *connection) beginOpcode(ctx actor.Context, args []json.RawMessage) error {
+	var id jobID
+	var livelock string
+	var op int32
+	if err := arguments(args, &id, &livelock, &op); err != nil {
+		return fmt.Errorf("LockstepBeginOpcode: %w", err)
+	}
+	c.ask(ctx, repeatable,
+		func(ctx actor.Context, request uint64) {
+			ctx.Request(c.config.Jobs, &messages.BeginOp{Request: request, Id: int64(id), Livelock: livelock, Op: op})
+		},
+		func(ctx actor.Context, answer any) {
+			a, mine := answer.(*messages.OpBegun)
+			switch {
+			case !mine || a.Request != c.request:
+			case a.Failure != nil:
+				c.fail(ctx, a.Failure)
+			default:
+				c.succeed(ctx, nil)
+			}
+		})
+	return nil
+}

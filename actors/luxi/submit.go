@@ -1,0 +1,97 @@
+package luxi
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/core/opcode"
+	"lockstep/messages"
+)
+
+func (c *connection) submitJob(ctx actor.Context, args []json.RawMessage) error {
+	return c.submitOne(ctx, args, false)
+}
+
+func (c *connection) submitJobToDrainedQueue(ctx actor.Context, args []json.RawMessage) error {
+	return c.submitOne(ctx, args, true)
+}
+
+func (c *connection) submitOne(ctx actor.Context, args []json.RawMessage, ignoreDrain bool) error {
+	var ops []json.RawMessage
+	if err := arguments(args, &ops); err != nil {
+		return fmt.Errorf("%s: %w", c.method, err)
+	}
+	draft, err := c.draft(ops)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.method, err)
+	}
+	c.submit(ctx, &messages.SubmitJobs{Jobs: []*messages.JobDraft{draft}, IgnoreDrain: ignoreDrain},
+		func(ctx actor.Context, ids []int64) { c.succeed(ctx, ids[0]) })
+	return nil
+}
+
+// submitManyJobs submits nothing if one opcode of one job is invalid (queue.md
+// 1.4), and otherwise records all jobs or none.
+func (c *connection) submitManyJobs(ctx actor.Context, args []json.RawMessage) error {
+	var jobs [][]json.RawMessage
+	if err := arguments(args, &jobs); err != nil {
+		return fmt.Errorf("SubmitManyJobs: %w", err)
+	}
+	m := &messages.SubmitJobs{Jobs: make([]*messages.JobDraft, len(jobs))}
+	for i, ops := range jobs {
+		draft, err := c.draft(ops)
+		if err != nil {
+			return fmt.Errorf("SubmitManyJobs: %w", err)
+		}
+		m.Jobs[i] = draft
+	}
+	c.submit(ctx, m, func(ctx actor.Context, ids []int64) {
+		result := make([][2]any, len(ids))
+		for i, id := range ids {
+			result[i] = [2]any{true, id}
+		}
+		c.succeed(ctx, result)
+	})
+	return nil
+}
+
+func (c *connection) draft(ops []json.RawMessage) (*messages.JobDraft, error) {
+	draft := &messages.JobDraft{Ops: make([]*messages.OpDraft, len(ops))}
+	for i, raw := range ops {
+		op, err := c.config.Catalogue.Parse(raw)
+		if err != nil {
+			return nil, err
+		}
+		depends, err := opcode.Depends(op.Input)
+		if err != nil {
+			return nil, err
+		}
+		if len(depends) > 0 {
+			// To record what would not be obeyed is worse than to refuse it.
+			return nil, fmt.Errorf("%s: dependencies on other jobs are not supported yet", op.Name)
+		}
+		draft.Ops[i] = &messages.OpDraft{Input: op.Input, Secrets: op.Secrets, Priority: int32(op.Priority)}
+	}
+	return draft, nil
+}
+
+func (c *connection) submit(ctx actor.Context, m *messages.SubmitJobs, done func(actor.Context, []int64)) {
+	c.ask(ctx, once,
+		func(ctx actor.Context, request uint64) {
+			m.Request = request
+			ctx.Request(c.config.Queue, m)
+		},
+		func(ctx actor.Context, answer any) {
+			a, mine := answer.(*messages.JobsSubmitted)
+			if !mine || a.Request != c.request {
+				return
+			}
+			if a.Failure != nil {
+				c.fail(ctx, a.Failure)
+				return
+			}
+			done(ctx, a.Ids)
+		})
+}

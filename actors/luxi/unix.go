@@ -1,0 +1,126 @@
+package luxi
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/luxi/wire"
+)
+
+const (
+	// idleMax is how long a connection may say nothing, or take to send one
+	// request, before it is closed (queue.md 1.1).
+	idleMax = 180 * time.Second
+	// sendMax is how long a client may take to read one answer.
+	sendMax = 60 * time.Second
+	// socketMode lets the daemon's group in.
+	socketMode = 0o660
+)
+
+// Listener is the real source of connections: a unix socket.
+type Listener struct {
+	net      *net.UnixListener
+	maxFrame int
+}
+
+// Listen takes the socket at path, whose stale file is removed: the queue's lock
+// says that no other daemon is using it. maxFrame bounds a request, in bytes.
+func Listen(path string, maxFrame int) (*Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("remove the stale socket: %w", err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	if err := os.Chmod(path, socketMode); err != nil {
+		return nil, errors.Join(fmt.Errorf("listen: %w", err), l.Close())
+	}
+	return &Listener{net: l, maxFrame: maxFrame}, nil
+}
+
+// Close takes no more connections, and removes the socket.
+func (l *Listener) Close() error { return l.net.Close() }
+
+// Serve tells the luxi actor of each connection, until Close.
+func (l *Listener) Serve(sys *actor.ActorSystem, luxi *actor.PID) error {
+	for {
+		nc, err := l.net.AcceptUnix()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		case err != nil:
+			// Out of descriptors, most likely: connections that end make room.
+			time.Sleep(50 * time.Millisecond)
+			continue
+		}
+		sys.Root.Send(luxi, &Opened{Conn: &unixConn{net: nc, root: sys.Root, maxFrame: l.maxFrame, answers: make(chan []byte, 1)}})
+	}
+}
+
+// unixConn has one goroutine, which reads a request, waits for its answer,
+// sends it, and so on.
+type unixConn struct {
+	net      *net.UnixConn
+	root     *actor.RootContext
+	maxFrame int
+	answers  chan []byte // at most one: the request at hand's
+	closing  atomic.Bool
+}
+
+// Serve begins to read.
+func (c *unixConn) Serve(to *actor.PID) { go c.serve(to) }
+
+// Answer sends the answer to the request at hand.
+func (c *unixConn) Answer(frame []byte) {
+	if !c.closing.Load() {
+		c.answers <- frame // never blocks: one answer a request
+	}
+}
+
+// Close ends the connection after what was answered.
+func (c *unixConn) Close() {
+	if c.closing.CompareAndSwap(false, true) {
+		close(c.answers)
+		_ = c.net.SetReadDeadline(time.Unix(1, 0)) // wakes a read; see serve
+	}
+}
+
+func (c *unixConn) serve(to *actor.PID) {
+	defer c.net.Close()
+	reader := wire.NewReader(c.net, c.maxFrame)
+	for {
+		if c.net.SetReadDeadline(time.Now().Add(idleMax)) != nil || c.closing.Load() {
+			// Close sets its deadline after the flag: it is either seen here
+			// or comes after ours.
+			c.root.Send(to, &Closed{})
+			return
+		}
+		frame, err := reader.ReadFrame()
+		var tooLarge *wire.FrameTooLarge
+		switch {
+		case err == nil:
+			c.root.Send(to, &Received{Frame: frame})
+		case errors.As(err, &tooLarge):
+			c.root.Send(to, &Refused{Err: err})
+		default:
+			c.root.Send(to, &Closed{})
+			return
+		}
+		answer, open := <-c.answers
+		if !open {
+			return
+		}
+		if c.net.SetWriteDeadline(time.Now().Add(sendMax)) != nil || wire.WriteFrame(c.net, answer) != nil {
+			c.root.Send(to, &Closed{})
+			return
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package luxi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/opcode"
+	"lockstep/actors/core/query"
+	"lockstep/messages"
+)
+
+// longestWait is the server's bound on WaitForJobChange (queue.md 1.6).
+const longestWait = 89 * time.Second
+
+var summaryOf = opcode.Summary
+
+// waiting is one WaitForJobChange.
+type waiting struct {
+	id       job.ID
+	fields   []*query.JobField
+	previous any   // the field values that the client has, as generic JSON
+	serial   int64 // the last log entry that the client has
+	current  []any // [values, log entries], to answer with at the end
+}
+
+// shown reports whether there is anything to answer with yet.
+func (w *waiting) shown() bool { return w.current != nil }
+
+// waitForJobChange answers at once when the job is final or differs from what
+// the client has, and otherwise when it changes or the time is up (queue.md
+// 1.6). The queue pushes changes: a wait costs no thread and reads no file.
+func (c *connection) waitForJobChange(ctx actor.Context, args []json.RawMessage) error {
+	var id jobID
+	var names []string
+	var previous any
+	var serial *int64
+	var seconds int64
+	if err := arguments(args, &id, &names, &previous, &serial, &seconds); err != nil {
+		return fmt.Errorf("WaitForJobChange: %w", err)
+	}
+	fields, _ := query.JobFields(names) // unknown ones are null here (queue.md 1.6, point 8)
+	w := &waiting{id: job.ID(id), fields: fields, previous: previous}
+	if serial != nil {
+		w.serial = *serial
+	}
+	c.wait = w
+	c.ask(ctx, repeatable,
+		func(ctx actor.Context, request uint64) {
+			ctx.Request(c.config.Queue, &messages.WatchJob{Request: request, Id: int64(id)})
+		},
+		func(ctx actor.Context, answer any) {
+			if a, mine := answer.(*messages.JobWatched); mine && a.Request == c.request {
+				c.watched(ctx, a.Row)
+			}
+		})
+	c.setTimer(ctx, min(time.Duration(max(seconds, 0))*time.Second, longestWait))
+	return nil
+}
+
+func (c *connection) watched(ctx actor.Context, row *messages.JobRow) {
+	switch {
+	case row.Unknown:
+		c.jobLost(ctx)
+	case len(row.Info.Encoded) > 0:
+		c.waitSees(ctx, row.Info, row.Info.Encoded)
+	default:
+		number := c.request
+		c.store.Read(ctx, "wait-job", layout.JobPath(row.Id), func(ctx actor.Context, m *messages.FileRead) {
+			switch {
+			case number != c.request:
+			case m.Missing || m.Failure != nil:
+				c.jobLost(ctx)
+			default:
+				c.waitSees(ctx, row.Info, m.Content)
+			}
+		})
+	}
+}
+
+func (c *connection) jobChanged(ctx actor.Context, m *messages.JobChanged) {
+	if c.wait != nil && int64(c.wait.id) == m.Info.Id {
+		c.waitSees(ctx, m.Info, m.Encoded)
+	}
+}
+
+func (c *connection) waitSees(ctx actor.Context, info *messages.JobInfo, encoded []byte) {
+	j, err := job.Decode(encoded)
+	if err != nil {
+		c.jobLost(ctx)
+		return
+	}
+	w := c.wait
+	values := query.Row(w.fields, &query.JobItem{ID: w.id, Info: info, Job: j})
+	log := query.LogEntries(j.LogAfter(w.serial))
+	w.current = []any{values, log}
+	if j.Status().Final() || len(log) > 0 || !sameJSON(values, w.previous) {
+		c.waitOver(ctx)
+	}
+}
+
+// waitOver answers with how things stand; a wait that was over before the queue
+// could say anything has nothing to answer with but that.
+func (c *connection) waitOver(ctx actor.Context) {
+	current := c.wait.current
+	ctx.Request(c.config.Queue, &messages.UnwatchJob{Id: int64(c.wait.id)})
+	if current == nil {
+		c.succeed(ctx, "nochange")
+		return
+	}
+	c.succeed(ctx, current)
+}
+
+func (c *connection) jobLost(ctx actor.Context) {
+	ctx.Request(c.config.Queue, &messages.UnwatchJob{Id: int64(c.wait.id)})
+	c.fail(ctx, &messages.Failure{Class: "JobLost", Text: "Can't load job file"})
+}
+
+// sameJSON compares values with what a client sent, as JSON: 1 and 1.0 are the
+// same number, keys have no order.
+func sameJSON(values []any, previous any) bool {
+	data, err := json.Marshal(values)
+	if err != nil {
+		return false
+	}
+	var mine any
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	if err := decoder.Decode(&mine); err != nil {
+		return false
+	}
+	return reflect.DeepEqual(mine, previous)
+}

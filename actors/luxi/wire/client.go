@@ -1,0 +1,162 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"time"
+)
+
+// Options are the limits of a Client; a zero value means the default.
+type Options struct {
+	ConnectTimeout time.Duration // 30 s: how long a server with a full backlog is asked again
+	AnswerTimeout  time.Duration // 180 s: from sending a request to the end of its answer
+	MaxFrame       int           // MaxFrame bytes
+}
+
+func (o Options) withDefaults() Options {
+	if o.ConnectTimeout == 0 {
+		o.ConnectTimeout = 30 * time.Second
+	}
+	if o.AnswerTimeout == 0 {
+		o.AnswerTimeout = 180 * time.Second
+	}
+	if o.MaxFrame == 0 {
+		o.MaxFrame = MaxFrame
+	}
+	return o
+}
+
+// Conn is what a Client needs of a connection; *os.File of a socket and net.Conn
+// have it. SetDeadline must wake a read or write that is under way, as must Close.
+type Conn interface {
+	io.ReadWriteCloser
+	SetDeadline(t time.Time) error
+}
+
+// Client makes calls over one connection, one after the other (queue.md 1.1). It is
+// used by one goroutine at a time; only Close may be called from another.
+//
+// Unlike Ganeti's it never sends a request a second time: whether that is safe only
+// the caller knows.
+type Client struct {
+	conn    Conn
+	reader  *Reader
+	options Options
+	broken  bool // request and answer are out of step, or nobody is there
+}
+
+// Dial connects to the LUXI socket at path. It fails at once with *NoDaemon if
+// nobody listens there; only a server whose backlog is full is asked again.
+func Dial(ctx context.Context, path string, options Options) (*Client, error) {
+	options = options.withDefaults()
+	ctx, cancel := context.WithTimeoutCause(ctx, options.ConnectTimeout, ErrNoAnswer)
+	defer cancel()
+	conn, err := connect(ctx, path)
+	if err != nil {
+		return nil, &NoDaemon{Path: path, Err: err}
+	}
+	return NewClient(conn, options), nil
+}
+
+// NewClient makes calls over a connection that somebody else has made. The client
+// owns it from now on.
+func NewClient(conn Conn, options Options) *Client {
+	options = options.withDefaults()
+	return &Client{conn: conn, reader: NewReader(conn, options.MaxFrame), options: options}
+}
+
+// Close ends the connection; closing it again does nothing. A call under way
+// returns *ConnectionLost.
+func (c *Client) Close() error {
+	if err := c.conn.Close(); !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// Call sends one request and decodes the result of its answer into result, unless
+// that is nil. args are positional, nil means none.
+//
+// Errors: *Error when the method failed, *RequestError when the server did not
+// understand the request, *MalformedAnswer, *ConnectionLost when there was no
+// answer. The latter wraps the context's cause when ctx ended while waiting. After
+// a *ConnectionLost or a *RequestError the connection is closed and the client of no
+// further use.
+func (c *Client) Call(ctx context.Context, method string, args []any, result any) error {
+	if c.broken {
+		return &ConnectionLost{Method: method, Err: ErrClosed}
+	}
+	payload, err := EncodeRequest(method, args)
+	if err != nil {
+		return err
+	}
+	frame, sent, err := c.exchange(ctx, payload)
+	if err != nil {
+		c.abandon()
+		return &ConnectionLost{Method: method, Sent: sent, Err: err}
+	}
+	raw, err := DecodeResponse(frame)
+	if err != nil {
+		var failed *Error
+		if !errors.As(err, &failed) {
+			c.abandon()
+		}
+		return err
+	}
+	if result == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, result); err != nil {
+		return &MalformedAnswer{Err: err}
+	}
+	return nil
+}
+
+// exchange sends a payload and reads one frame. sent is true once the whole frame
+// was handed to the kernel.
+func (c *Client) exchange(ctx context.Context, payload []byte) (frame []byte, sent bool, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.options.AnswerTimeout, ErrNoAnswer)
+	defer cancel()
+	if ctx.Err() != nil {
+		return nil, false, context.Cause(ctx)
+	}
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = c.conn.SetDeadline(time.Unix(1, 0)) // long ago: wakes what is under way
+		close(woken)
+	})
+	defer func() {
+		if !stop() {
+			<-woken
+			if err == nil { // the answer was faster: undo the deadline
+				err = c.conn.SetDeadline(time.Time{})
+			}
+		}
+	}()
+	if err := WriteFrame(c.conn, payload); err != nil {
+		return nil, false, causeOf(ctx, err)
+	}
+	frame, err = c.reader.ReadFrame()
+	if err != nil {
+		return nil, true, causeOf(ctx, err)
+	}
+	return frame, true, nil
+}
+
+// causeOf prefers why the context ended over the time-out of the read that this
+// produced.
+func causeOf(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+func (c *Client) abandon() {
+	c.broken = true
+	// The connection is of no use any more, so neither is the error of closing it.
+	_ = c.conn.Close()
+}

@@ -1,0 +1,54 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// backlogPause is how long to wait before asking a server again whose backlog of
+// connections is full.
+const backlogPause = 50 * time.Millisecond
+
+// connect opens a stream to the unix socket at path, without package net, which
+// would be most of what the job process links. The descriptor is non-blocking, so
+// os.File waits for it in the runtime's poller and obeys deadlines and Close.
+func connect(ctx context.Context, path string) (*os.File, error) {
+	const flags = syscall.SOCK_STREAM | syscall.SOCK_CLOEXEC | syscall.SOCK_NONBLOCK
+	fd, err := syscall.Socket(syscall.AF_UNIX, flags, 0)
+	if err != nil {
+		return nil, fmt.Errorf("make a socket: %w", err)
+	}
+	if err := connectSocket(ctx, fd, path); err != nil {
+		_ = syscall.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// connectSocket returns a syscall.Errno, or the context's cause.
+func connectSocket(ctx context.Context, fd int, path string) error {
+	address := &syscall.SockaddrUnix{Name: path}
+	if len(path) > len(syscall.RawSockaddrUnix{}.Path)-1 {
+		return syscall.ENAMETOOLONG
+	}
+	for {
+		err := syscall.Connect(fd, address)
+		switch err {
+		case nil:
+			return nil
+		case syscall.EINTR:
+			continue
+		case syscall.EAGAIN: // a unix socket says so when the backlog is full
+		default:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(backlogPause):
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Version is what clients send as "version": 3.0 (queue.md 1.2). Servers ignore
+// it.
+const Version = 3000000
+
+// Request is one call: `{"method": string, "args": array, "version": int}`.
+type Request struct {
+	Method  string
+	Args    []json.RawMessage // positional; not nil
+	Version int               // 0 if absent or no integer
+}
+
+// EncodeRequest returns the payload of a request frame; args nil means none.
+func EncodeRequest(method string, args []any) ([]byte, error) {
+	if args == nil {
+		args = []any{}
+	}
+	payload, err := marshal(struct {
+		Method  string `json:"method"`
+		Args    []any  `json:"args"`
+		Version int    `json:"version"`
+	}{method, args, Version})
+	if err != nil {
+		return nil, fmt.Errorf("encode request %s: %w", method, err)
+	}
+	return payload, nil
+}
+
+// DecodeRequest reads a request frame (queue.md 1.2). Keys other than method and
+// args do not matter; of a key given twice the first counts. The errors carry the
+// real server's texts, without the leading "Failed to parse request: " that
+// EncodeParseError's caller adds. The result shares no memory with frame.
+func DecodeRequest(frame []byte) (Request, error) {
+	object, err := decodeObject(frame)
+	if err != nil {
+		return Request{}, fmt.Errorf("parsing top-level JSON message: %w", err)
+	}
+	rawMethod, err := object.get("method")
+	if err != nil {
+		return Request{}, err
+	}
+	request := Request{}
+	if err := json.Unmarshal(rawMethod, &request.Method); err != nil || rawMethod[0] != '"' {
+		return Request{}, errors.New("key 'method': Unable to read String")
+	}
+	rawArgs, err := object.get("args")
+	if err != nil {
+		return Request{}, err
+	}
+	if err := json.Unmarshal(rawArgs, &request.Args); err != nil || rawArgs[0] != '[' {
+		return Request{}, fmt.Errorf("Cannot convert value '%s', error: Unable to read Pair", rawArgs)
+	}
+	if version, err := object.get("version"); err == nil {
+		if json.Unmarshal(version, &request.Version) != nil {
+			request.Version = 0
+		}
+	}
+	return request, nil
+}
+
+// EncodeResult returns the payload of a successful answer.
+func EncodeResult(result any) ([]byte, error) {
+	payload, err := marshal(answer{Success: true, Result: result})
+	if err != nil {
+		return nil, fmt.Errorf("encode result: %w", err)
+	}
+	return payload, nil
+}
+
+// EncodeError returns the payload of a failed answer,
+// `{"success":false,"result":["Class",[args]]}`. An argument that has no JSON form
+// is sent as the text of it: a failure must reach the client whatever it is.
+func EncodeError(class string, args ...any) []byte {
+	encoded := make([]json.RawMessage, len(args))
+	for i, arg := range args {
+		raw, err := marshal(arg)
+		if err != nil {
+			raw = mustMarshal(fmt.Sprint(arg))
+		}
+		encoded[i] = raw
+	}
+	return mustMarshal(answer{Result: []any{class, encoded}})
+}
+
+// EncodeParseError returns the payload of the answer to a request that could not
+// be understood: the plain-string form. text is complete, with its leading
+// "Failed to parse request: ". The server closes the connection after it.
+func EncodeParseError(text string) []byte {
+	return mustMarshal(answer{Result: text})
+}
+
+// DecodeResponse reads an answer frame and returns its result. Errors: *Error and
+// *RequestError for the two forms of a failed answer, *MalformedAnswer for
+// anything that is no answer.
+func DecodeResponse(frame []byte) (json.RawMessage, error) {
+	var response struct {
+		Success *bool           `json:"success"`
+		Result  json.RawMessage `json:"result"`
+	}
+	if err := json.Unmarshal(frame, &response); err != nil {
+		return nil, &MalformedAnswer{Err: err}
+	}
+	if response.Success == nil || response.Result == nil {
+		return nil, &MalformedAnswer{Err: errors.New("the keys success and result must both be there")}
+	}
+	if *response.Success {
+		return response.Result, nil
+	}
+	return nil, decodeFailure(response.Result)
+}
+
+// decodeFailure tells the two forms of a failed result apart. What has neither
+// form is shown as it is, as Ganeti's client does.
+func decodeFailure(result json.RawMessage) error {
+	var text string
+	if json.Unmarshal(result, &text) == nil {
+		return &RequestError{Text: text}
+	}
+	var pair []json.RawMessage
+	failure := &Error{}
+	if json.Unmarshal(result, &pair) == nil && len(pair) == 2 &&
+		json.Unmarshal(pair[0], &failure.Class) == nil &&
+		json.Unmarshal(pair[1], &failure.Args) == nil {
+		return failure
+	}
+	return &RequestError{Text: string(result)}
+}
+
+// answer is a response on its way out. Result is never omitted: clients insist on
+// both keys.
+type answer struct {
+	Success bool `json:"success"`
+	Result  any  `json:"result"`
+}
+
+// object is a JSON object whose keys are in the order of the document, which the
+// error texts show.
+type object struct {
+	keys   []string
+	values []json.RawMessage
+}
+
+func (o object) get(key string) (json.RawMessage, error) {
+	for i, have := range o.keys {
+		if have == key {
+			return o.values[i], nil
+		}
+	}
+	shown := make([]string, len(o.keys))
+	for i, have := range o.keys {
+		shown[i] = haskellString(have)
+	}
+	return nil, fmt.Errorf("key '%s' not found, object contains only [%s]", key, strings.Join(shown, ","))
+}
+
+// errNotObject covers everything that does not begin like an object or array; the
+// text is that of the real server's JSON library.
+var errNotObject = errors.New("Invalid JSON: a JSON text a serialized object or array at the top level.")
+
+func decodeObject(frame []byte) (object, error) {
+	document := bytes.TrimLeft(frame, " \t\r\n")
+	switch {
+	case len(document) == 0 || document[0] != '{' && document[0] != '[':
+		return object{}, errNotObject
+	case document[0] == '[':
+		return object{}, errors.New("Unable to read JSObject")
+	}
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	if _, err := decoder.Token(); err != nil {
+		return object{}, err
+	}
+	result := object{}
+	for decoder.More() {
+		key, err := decoder.Token()
+		if err != nil {
+			return object{}, err
+		}
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			return object{}, err
+		}
+		// Inside an object the decoder returns only strings in key position.
+		result.keys = append(result.keys, key.(string))
+		result.values = append(result.values, value)
+	}
+	if _, err := decoder.Token(); err != nil {
+		return object{}, err
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return object{}, errors.New("Invalid tokens at end of JSON string")
+	}
+	return result, nil
+}
+
+// haskellString writes s as Haskell's show does, which is what the error texts
+// contain: characters outside of printable ASCII as decimal numbers, with \& where
+// a digit follows one.
+func haskellString(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	afterNumber := false
+	for _, char := range s {
+		if afterNumber && '0' <= char && char <= '9' {
+			b.WriteString(`\&`)
+		}
+		afterNumber = false
+		switch {
+		case char == '"' || char == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(char)
+		case char == '\n':
+			b.WriteString(`\n`)
+		case char == '\t':
+			b.WriteString(`\t`)
+		case char >= ' ' && char < 0x7f:
+			b.WriteRune(char)
+		default:
+			fmt.Fprintf(&b, `\%d`, char)
+			afterNumber = true
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// marshal is json.Marshal without its escapes for HTML: job output is full of < and
+// &, and nobody embeds a frame in a page.
+func marshal(value any) ([]byte, error) {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
+}
+
+// mustMarshal is for values that consist of strings, booleans and JSON already
+// made: their encoding cannot fail.
+func mustMarshal(value any) []byte {
+	payload, err := marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("wire: encode %T: %v", value, err))
+	}
+	return payload
+}

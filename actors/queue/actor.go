@@ -1,0 +1,162 @@
+// Package queue is the actor that admits jobs, gives them their ids, and knows
+// where each of them is.
+//
+// It owns the serial, the index of all live jobs and the step from queued to
+// picked: cancel, pick and priority of a queued job meet here and nowhere else.
+// It may be asked to submit, list and watch jobs. It tells the scheduler who
+// waits and who has left, the jobs actor what to start or adopt, watchers what
+// has changed, gateways that it has started. After a crash it reads everything
+// again from the disk and from the jobs actor; what a client was told is on the
+// disk by then, requests in hand are lost and their senders told so
+// (messages.QueueStarted). Secrets survive its crash, in the Vault, but not the
+// daemon's: they are never on a disk.
+package queue
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/act"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/opcode"
+	"lockstep/actors/core/query"
+	"lockstep/actors/store"
+	"lockstep/messages"
+)
+
+// Config is what the queue needs. Livelock is the path of the daemon's own.
+type Config struct {
+	Env       *act.Env
+	Store     *actor.PID
+	Scheduler *actor.PID
+	Jobs      *actor.PID
+	Gateways  []*actor.PID
+	Livelock  string
+}
+
+// Props makes the queue. Its incarnations are numbered from 1.
+func Props(c Config) *actor.Props {
+	incarnation := uint32(0)
+	vault := Vault{}
+	return c.Env.Props("queue", func() actor.Actor {
+		incarnation++
+		return &queue{
+			config: c, vault: vault, incarnation: incarnation,
+			store:    store.NewClient(c.Store, incarnation),
+			entries:  map[int64]*entry{},
+			watching: map[string]int64{},
+		}
+	})
+}
+
+type queue struct {
+	config      Config
+	vault       Vault
+	incarnation uint32
+	store       *store.Client
+
+	recovery *recovery // not nil until the disk has been read
+	serial   int64     // last id given away
+	drained  bool
+	entries  map[int64]*entry
+	order    []int64          // ids of entries, ascending
+	watching map[string]int64 // watcher's pid id -> job it watches
+
+	incoming   []*submission // wait for the commit that is running
+	committing bool
+	draining   *actor.PID // who asked; nothing new is taken any more
+	drainTold  bool
+}
+
+// entry is one live job. info is replaced, never changed.
+type entry struct {
+	info     *messages.JobInfo
+	place    place
+	watchers []*actor.PID
+}
+
+// place is where a job is, as the queue sees it.
+type place uint8
+
+const (
+	pending place = iota // with the scheduler
+	out                  // with the jobs actor
+	final                // nowhere: only a file
+)
+
+func (q *queue) Receive(ctx actor.Context) {
+	if q.store.Handle(ctx) {
+		return
+	}
+	if q.recovery != nil && q.hold(ctx) {
+		return
+	}
+	q.handle(ctx, ctx.Message(), ctx.Sender())
+}
+
+// handle takes a message and its sender apart from ctx, which belongs to a
+// later message when this one was held during recovery.
+func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
+	switch m := message.(type) {
+	case *actor.Started:
+		q.recover(ctx)
+	case *messages.SubmitJobs:
+		q.submit(ctx, sender, m)
+	case *messages.ListJobs:
+		q.list(ctx, sender, m)
+	case *messages.WatchJob:
+		q.watch(ctx, sender, m)
+	case *messages.UnwatchJob:
+		q.unwatch(sender)
+	case *actor.Terminated:
+		q.unwatch(m.Who)
+	case *messages.PickJob:
+		q.pick(ctx, m.Id)
+	case *messages.JobProgress:
+		q.progress(ctx, m.Id, m.Encoded)
+	case *messages.JobEnded:
+		q.ended(ctx, m)
+	case *messages.JobReturned:
+		q.returned(ctx, m.Id)
+	case *messages.SchedulerStarted:
+		q.populate(ctx, m.Epoch)
+	case *messages.JobsStarted:
+		q.adoptAll(ctx)
+	case *messages.JobsInHand:
+		q.recoveredHands(ctx, m)
+	case *messages.Drain:
+		q.drain(ctx, sender)
+	default:
+		act.Unexpected(ctx)
+	}
+}
+
+func (q *queue) now() job.Timestamp { return job.TimestampOf(q.config.Env.Clock().Now()) }
+
+// put makes info what the queue knows of a job.
+func (q *queue) put(info *messages.JobInfo, at place) *entry {
+	e := q.entries[info.Id]
+	if e == nil {
+		e = &entry{}
+		q.entries[info.Id] = e
+		q.order = append(q.order, info.Id) // ids only ever rise
+	}
+	e.info, e.place = info, at
+	return e
+}
+
+func newInfo(j *job.Job, encoded []byte) *messages.JobInfo {
+	return query.Info(j, opcode.Summary, encoded)
+}
+
+// drain finishes the commits that have begun; what comes later is refused.
+func (q *queue) drain(ctx actor.Context, sender *actor.PID) {
+	q.draining = sender
+	q.tellDrained(ctx)
+}
+
+func (q *queue) tellDrained(ctx actor.Context) {
+	if q.draining != nil && !q.drainTold && !q.committing && len(q.incoming) == 0 && q.store.Idle() {
+		ctx.Send(q.draining, &messages.Drained{})
+		q.drainTold = true
+	}
+}

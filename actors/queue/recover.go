@@ -1,0 +1,150 @@
+package queue
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/messages"
+)
+
+// recovery is the state of an incarnation that has not read the disk yet. It
+// holds what others ask meanwhile.
+type recovery struct {
+	scanned *messages.QueueScanned
+	hands   *messages.JobsInHand
+	held    []held
+}
+
+type held struct {
+	message any
+	sender  *actor.PID
+}
+
+// hold keeps a message for later; those that recovery itself waits for, and the
+// framework's, pass.
+func (q *queue) hold(ctx actor.Context) bool {
+	switch m := ctx.Message().(type) {
+	case actor.SystemMessage, actor.AutoReceiveMessage, *messages.JobsInHand:
+		return false
+	case *messages.JobsStarted:
+		q.askHands(ctx) // the question may have died with the former incarnation
+		q.recovery.held = append(q.recovery.held, held{m, ctx.Sender()})
+	default:
+		q.recovery.held = append(q.recovery.held, held{m, ctx.Sender()})
+	}
+	return true
+}
+
+// recover asks the disk for the jobs and the jobs actor for those it has in
+// hand: a job in the middle of its start is queued on the disk.
+func (q *queue) recover(ctx actor.Context) {
+	q.recovery = &recovery{}
+	q.store.Hello(ctx)
+	q.store.Scan(ctx, func(ctx actor.Context, m *messages.QueueScanned) {
+		if m.Failure != nil {
+			panic(fmt.Errorf("read the queue directory: %w", m.Failure))
+		}
+		q.recovery.scanned = m
+		q.recovered(ctx)
+	})
+	q.askHands(ctx)
+}
+
+func (q *queue) askHands(ctx actor.Context) {
+	ctx.Request(q.config.Jobs, &messages.ListJobsInHand{Request: uint64(q.incarnation)})
+}
+
+func (q *queue) recoveredHands(ctx actor.Context, m *messages.JobsInHand) {
+	if q.recovery != nil && m.Request == uint64(q.incarnation) {
+		q.recovery.hands = m
+		q.recovered(ctx)
+	}
+}
+
+func (q *queue) recovered(ctx actor.Context) {
+	r := q.recovery
+	if r.scanned == nil || r.hands == nil {
+		return
+	}
+	serial, err := parseSerial(r.scanned.Serial)
+	if err != nil {
+		panic(err)
+	}
+	q.serial, q.drained, q.recovery = serial, r.scanned.Drained, nil
+	inHand := make(map[int64]bool, len(r.hands.Ids))
+	for _, id := range r.hands.Ids {
+		inHand[id] = true
+	}
+	for _, s := range r.scanned.Jobs {
+		q.recoverJob(ctx, s, inHand[s.Id])
+	}
+	q.config.Env.Log().WithFields(logrus.Fields{"jobs": len(q.order), "serial": serial}).Info("queue is ready")
+	for _, pid := range q.config.Gateways {
+		ctx.Send(pid, &messages.QueueStarted{Epoch: uint64(q.incarnation)})
+	}
+	ctx.Request(q.config.Scheduler, &messages.QueueStarted{Epoch: uint64(q.incarnation)})
+	for _, h := range r.held {
+		q.handle(ctx, h.message, h.sender)
+	}
+}
+
+func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, inHand bool) {
+	if s.Failure != nil {
+		q.config.Env.Log().WithFields(logrus.Fields{"job": s.Id, "err": s.Failure.Text}).Error("a job file cannot be read; the job is not known until it can")
+		return
+	}
+	if s.Id > q.serial {
+		q.setAside(ctx, s.Id, "it belongs to a submission that was cut off before anyone was told of it")
+		return
+	}
+	j, err := job.Decode(s.Content)
+	if err == nil && int64(j.ID) != s.Id {
+		err = fmt.Errorf("the file holds job %d", j.ID)
+	}
+	if err == nil && len(j.Ops) == 0 && j.Livelock != "" {
+		err = fmt.Errorf("a job without opcodes that has a process")
+	}
+	if err != nil {
+		q.setAside(ctx, s.Id, err.Error())
+		return
+	}
+	info := newInfo(j, s.Content)
+	switch {
+	case j.Status().Final():
+		q.put(info, final)
+	case inHand:
+		q.put(info, out)
+	case j.Status() == job.Queued && !layout.IsJobLivelock(j.Livelock):
+		q.put(info, pending)
+	default:
+		q.put(info, out)
+		ctx.Send(q.config.Jobs, &messages.AdoptJob{Id: s.Id, Encoded: s.Content})
+	}
+}
+
+// setAside moves a job file that cannot be used to the quarantine, and says so.
+func (q *queue) setAside(ctx actor.Context, id int64, why string) {
+	log := q.config.Env.Log().WithFields(logrus.Fields{"job": id, "why": why})
+	q.store.Quarantine(ctx, layout.JobPath(id), func(_ actor.Context, m *messages.Quarantined) {
+		if m.Failure != nil {
+			log.WithField("err", m.Failure.Text).Error("a job file cannot be used, nor moved to the quarantine")
+			return
+		}
+		log.WithField("path", m.Path).Error("a job file was moved to the quarantine")
+	})
+}
+
+func parseSerial(content []byte) (int64, error) {
+	text := strings.TrimRight(string(content), " \t\r\n")
+	serial, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || serial < 0 {
+		return 0, fmt.Errorf("%s holds %q, not the last job id: restore it, or write the highest job id in use into it", layout.SerialPath, text)
+	}
+	return serial, nil
+}

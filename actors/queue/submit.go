@@ -1,0 +1,200 @@
+package queue
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/messages"
+)
+
+// submission is one request to record jobs, on its way through a commit.
+type submission struct {
+	request uint64
+	sender  *actor.PID
+	drafts  []*messages.JobDraft
+	jobs    []*job.Job
+	encoded [][]byte
+	failure *messages.Failure
+}
+
+func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJobs) {
+	if f := q.refusal(m); f != nil {
+		ctx.Send(sender, &messages.JobsSubmitted{Request: m.Request, Failure: f})
+		return
+	}
+	if len(m.Jobs) == 0 {
+		ctx.Send(sender, &messages.JobsSubmitted{Request: m.Request})
+		return
+	}
+	q.incoming = append(q.incoming, &submission{request: m.Request, sender: sender, drafts: m.Jobs})
+	q.commitNext(ctx)
+}
+
+func (q *queue) refusal(m *messages.SubmitJobs) *messages.Failure {
+	switch {
+	case q.draining != nil:
+		return &messages.Failure{Class: "GenericError", Text: "The daemon is stopping; submit again when it is back"}
+	case q.drained && !m.IgnoreDrain:
+		return &messages.Failure{Class: "JobQueueDrainError", Text: "Job queue is drained, refusing job"}
+	}
+	for _, draft := range m.Jobs {
+		if len(draft.Ops) == 0 {
+			return &messages.Failure{Class: "OpPrereqError", Text: "A job needs at least one opcode", Code: "wrong_input"}
+		}
+	}
+	return nil
+}
+
+// commitNext commits everything that has come in, together: parallel syncs of
+// the job files, one sync of the directory, then one write of the serial, which
+// is the commit record (DESIGN section 4, step 1). What comes in meanwhile
+// makes the next commit.
+func (q *queue) commitNext(ctx actor.Context) {
+	if q.committing || len(q.incoming) == 0 {
+		q.tellDrained(ctx)
+		return
+	}
+	group := q.incoming
+	q.incoming, q.committing = nil, true
+	var files []*messages.FileWrite
+	for _, s := range group {
+		q.build(s)
+		for i, j := range s.jobs {
+			files = append(files, &messages.FileWrite{Op: "submit-job", Path: layout.JobPath(int64(j.ID)), Content: s.encoded[i]})
+		}
+	}
+	q.store.Write(ctx, &messages.WriteFiles{Files: files, Durable: true}, func(ctx actor.Context, done *messages.FilesDone) {
+		q.jobsWritten(ctx, group, done.Failures)
+	})
+}
+
+// build gives a submission its ids, which are burnt whatever becomes of it.
+func (q *queue) build(s *submission) {
+	now := q.now()
+	for _, draft := range s.drafts {
+		q.serial++
+		inputs := make([]json.RawMessage, len(draft.Ops))
+		priorities := make([]int, len(draft.Ops))
+		for i, op := range draft.Ops {
+			inputs[i], priorities[i] = op.Input, int(op.Priority)
+		}
+		j := job.New(job.ID(q.serial), inputs, priorities, now, q.config.Livelock)
+		j.AppendReason(
+			func(op int) string {
+				return "gnt:opcode:" + strings.ToLower(strings.TrimPrefix(job.OpID(inputs[op]), "OP_"))
+			},
+			func(op int) string { return fmt.Sprintf("job=%d;index=%d", j.ID, op) }, now)
+		s.jobs = append(s.jobs, j)
+		s.encoded = append(s.encoded, job.Encode(j))
+	}
+}
+
+// jobsWritten takes back the submissions that could not be written whole, then
+// commits the others.
+func (q *queue) jobsWritten(ctx actor.Context, group []*submission, failures []*messages.FileFailure) {
+	failed := make(map[string]*messages.Failure, len(failures))
+	for _, f := range failures {
+		failed[f.Path] = f.Failure
+	}
+	var good []*submission
+	var takeBack []string
+	for _, s := range group {
+		for _, j := range s.jobs {
+			if f := failed[layout.JobPath(int64(j.ID))]; f != nil && s.failure == nil {
+				s.failure = f
+			}
+		}
+		if s.failure == nil {
+			good = append(good, s)
+			continue
+		}
+		takeBack = append(takeBack, s.paths()...)
+	}
+	if takeBack == nil {
+		q.writeSerial(ctx, group, good)
+		return
+	}
+	q.store.Remove(ctx, &messages.RemoveFiles{Op: "take-back", Paths: takeBack}, func(ctx actor.Context, done *messages.FilesDone) {
+		if len(done.Failures) > 0 {
+			// A file that stays would become a job with the next serial.
+			// Without a serial it is set aside at the next start.
+			q.abort(ctx, group, done.Failures[0].Failure)
+			return
+		}
+		q.writeSerial(ctx, group, good)
+	})
+}
+
+func (s *submission) paths() []string {
+	paths := make([]string, len(s.jobs))
+	for i, j := range s.jobs {
+		paths[i] = layout.JobPath(int64(j.ID))
+	}
+	return paths
+}
+
+func (q *queue) writeSerial(ctx actor.Context, group, good []*submission) {
+	if len(good) == 0 {
+		q.committed(ctx, group)
+		return
+	}
+	last := good[len(good)-1].jobs
+	serial := &messages.FileWrite{Op: "serial", Path: layout.SerialPath, Content: fmt.Appendf(nil, "%d\n", last[len(last)-1].ID)}
+	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{serial}, Durable: true},
+		func(ctx actor.Context, done *messages.FilesDone) {
+			if len(done.Failures) > 0 {
+				q.abort(ctx, group, done.Failures[0].Failure)
+				return
+			}
+			q.committed(ctx, group)
+		})
+}
+
+// abort takes back a whole group. Where even that fails, the truth is told: it
+// is not known what a restart will find.
+func (q *queue) abort(ctx actor.Context, group []*submission, cause *messages.Failure) {
+	var paths []string
+	for _, s := range group {
+		if s.failure == nil {
+			s.failure = cause
+		}
+		paths = append(paths, s.paths()...)
+	}
+	q.store.Remove(ctx, &messages.RemoveFiles{Op: "take-back", Paths: paths}, func(ctx actor.Context, done *messages.FilesDone) {
+		if len(done.Failures) > 0 {
+			for _, s := range group {
+				s.failure = &messages.Failure{Class: s.failure.Class, Text: s.failure.Text +
+					"; it could not be taken back either, so look for the job after the next start of the daemon"}
+			}
+		}
+		q.committed(ctx, group)
+	})
+}
+
+// committed tells what has become of each submission of a group.
+func (q *queue) committed(ctx actor.Context, group []*submission) {
+	q.committing = false
+	var enqueue []*messages.PendingJob
+	for _, s := range group {
+		answer := &messages.JobsSubmitted{Request: s.request, Failure: s.failure}
+		if s.failure == nil {
+			for i, j := range s.jobs {
+				info := newInfo(j, s.encoded[i])
+				q.put(info, pending)
+				q.vault.keep(info.Id, s.drafts[i].Ops)
+				answer.Ids = append(answer.Ids, info.Id)
+				enqueue = append(enqueue, &messages.PendingJob{Id: info.Id, Priority: info.Priority})
+			}
+		}
+		ctx.Send(s.sender, answer)
+	}
+	if enqueue != nil {
+		ctx.Send(q.config.Scheduler, &messages.EnqueueJobs{Jobs: enqueue})
+	}
+	q.commitNext(ctx)
+}

@@ -1,0 +1,169 @@
+// Package store is the actor in front of the disk.
+//
+// It owns every file below the data directory that the daemon writes, and the
+// writer actors that do the blocking calls. It may be asked to write, read,
+// remove and quarantine files and to scan the queue (messages.StoreRequest).
+// It tells nobody anything but the answers, which leave only when the disk has
+// what they say. Nothing survives its crash: a new incarnation drops what was
+// asked of the former one, and those who asked send again (see Client).
+package store
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/act"
+	"lockstep/messages"
+)
+
+// Files is the disk. Paths are relative to the data directory; op labels the
+// caller's step, in errors and for whoever injects faults. persistence.OSFiles
+// is the real one; persistencetest holds its contract.
+type Files interface {
+	// Replace puts data in the place of path: temporary file, write,
+	// fdatasync, rename. Only SyncDir makes the name survive power loss.
+	Replace(op, path string, data []byte) error
+	SyncDir(op, dir string) error
+	Read(op, path string) ([]byte, error)
+	// Rename creates the directory of to where it is missing.
+	Rename(op, from, to string) error
+	Remove(op, path string) error
+	List(op, dir string) ([]string, error)
+}
+
+// Config is what the store needs. Writers bounds the syncs in flight; Clients
+// are told of each new incarnation.
+type Config struct {
+	Env     *act.Env
+	Files   Files
+	Writers int
+	Clients []*actor.PID
+}
+
+// Props makes the store. Its incarnations are numbered from 1.
+func Props(c Config) *actor.Props {
+	epoch := uint64(0)
+	return c.Env.Props("store", func() actor.Actor {
+		epoch++
+		return &store{config: c, epoch: epoch}
+	}, act.Supervise(c.Env.Strategy(act.Policy{OnGiveUp: act.Escalate})))
+}
+
+type store struct {
+	config   Config
+	epoch    uint64
+	lanes    lanes
+	syncs    dirSyncs
+	batches  map[*batch]struct{} // unanswered
+	scans    []*scanning         // behind unanswered batches
+	draining *actor.PID
+}
+
+func (s *store) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		s.start(ctx)
+	case *messages.AskStore:
+		ctx.Respond(&messages.StoreStarted{Epoch: s.epoch})
+	case *messages.StoreRequest:
+		s.request(ctx, m)
+	case *messages.WriterDone:
+		s.writerDone(ctx, m)
+	case *messages.Drain:
+		s.draining = ctx.Sender()
+		s.tellDrained(ctx)
+	default:
+		act.Unexpected(ctx)
+	}
+}
+
+func (s *store) start(ctx actor.Context) {
+	s.syncs.init()
+	s.lanes.init(s.epoch)
+	s.batches = map[*batch]struct{}{}
+	props := s.config.Env.Props("writer", func() actor.Actor { return &writer{files: s.config.Files} })
+	for i := range s.config.Writers {
+		pid, err := ctx.SpawnNamed(props, fmt.Sprintf("writer-%d.%d", i, s.epoch))
+		if err != nil {
+			panic(fmt.Errorf("spawn writer: %w", err))
+		}
+		s.lanes.addWriter(pid)
+	}
+	for _, pid := range s.config.Clients {
+		ctx.Send(pid, &messages.StoreStarted{Epoch: s.epoch})
+	}
+}
+
+func (s *store) request(ctx actor.Context, m *messages.StoreRequest) {
+	if m.Epoch != s.epoch {
+		return
+	}
+	switch what := m.What.(type) {
+	case *messages.StoreRequest_Write:
+		s.write(ctx, m.Request, what.Write)
+	case *messages.StoreRequest_Remove:
+		s.remove(ctx, m.Request, what.Remove)
+	case *messages.StoreRequest_Read:
+		s.read(ctx, m.Request, what.Read)
+	case *messages.StoreRequest_Quarantine:
+		s.quarantine(ctx, m.Request, what.Quarantine)
+	case *messages.StoreRequest_Scan:
+		s.scan(ctx, m.Request)
+	default:
+		panic(fmt.Sprintf("store request without a content from %v", ctx.Sender()))
+	}
+}
+
+// do hands a step to a writer, after those for the same file.
+func (s *store) do(ctx actor.Context, path string, task *messages.WriterTask, done func(actor.Context, *messages.WriterDone)) {
+	s.lanes.add(path, task, done)
+	s.dispatch(ctx)
+}
+
+func (s *store) dispatch(ctx actor.Context) {
+	for {
+		pid, task := s.lanes.next()
+		if task == nil {
+			return
+		}
+		ctx.Request(pid, task)
+	}
+}
+
+func (s *store) writerDone(ctx actor.Context, m *messages.WriterDone) {
+	if m.Epoch != s.epoch {
+		return // a writer of a former incarnation: nobody waits for it here
+	}
+	done := s.lanes.done(m.Task)
+	done(ctx, m)
+	s.dispatch(ctx)
+	s.tellDrained(ctx)
+}
+
+// syncDir makes a directory's renames durable, once for all who ask meanwhile.
+func (s *store) syncDir(ctx actor.Context, dir string, done func(actor.Context, *messages.Failure)) {
+	if s.syncs.join(dir, done) {
+		s.runSync(ctx, dir)
+	}
+}
+
+func (s *store) runSync(ctx actor.Context, dir string) {
+	task := &messages.WriterTask{What: &messages.WriterTask_SyncDir{SyncDir: &messages.SyncDir{Op: "sync-dir", Dir: dir}}}
+	s.do(ctx, dir+"/", task, func(ctx actor.Context, m *messages.WriterDone) {
+		served, again := s.syncs.finished(dir)
+		for _, done := range served {
+			done(ctx, m.Failure)
+		}
+		if again {
+			s.runSync(ctx, dir)
+		}
+	})
+}
+
+func (s *store) tellDrained(ctx actor.Context) {
+	if s.draining != nil && s.lanes.idle() {
+		ctx.Send(s.draining, &messages.Drained{})
+		s.draining = nil
+	}
+}

@@ -1,0 +1,115 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/messages"
+)
+
+// Client is an actor's way to the store. It keeps what has not been answered
+// and sends it again, in order, to a new incarnation of the store.
+//
+// A Client belongs to one incarnation of its actor; the actor passes each
+// message to Handle first.
+type Client struct {
+	store  *actor.PID
+	epoch  uint64 // of the store, 0 = not known yet
+	last   uint64
+	open   map[uint64]*call
+	opened []uint64 // request numbers in the order they were made; answered ones are skipped
+}
+
+type call struct {
+	request *messages.StoreRequest
+	done    func(actor.Context, *messages.StoreAnswer)
+}
+
+// NewClient makes a client. incarnation, unique among those of its actor's PID,
+// keeps answers meant for a former one from being taken for its own.
+func NewClient(store *actor.PID, incarnation uint32) *Client {
+	return &Client{store: store, last: uint64(incarnation) << 32, open: map[uint64]*call{}}
+}
+
+// Hello asks the store to say who it is; requests are held until it does.
+func (c *Client) Hello(ctx actor.Context) { ctx.Request(c.store, &messages.AskStore{}) }
+
+// Write replaces files.
+func (c *Client) Write(ctx actor.Context, m *messages.WriteFiles, done func(actor.Context, *messages.FilesDone)) {
+	c.ask(ctx, &messages.StoreRequest{What: &messages.StoreRequest_Write{Write: m}},
+		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetFiles()) })
+}
+
+// Remove removes files, durably.
+func (c *Client) Remove(ctx actor.Context, m *messages.RemoveFiles, done func(actor.Context, *messages.FilesDone)) {
+	c.ask(ctx, &messages.StoreRequest{What: &messages.StoreRequest_Remove{Remove: m}},
+		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetFiles()) })
+}
+
+// Read reads a file.
+func (c *Client) Read(ctx actor.Context, op, path string, done func(actor.Context, *messages.FileRead)) {
+	c.ask(ctx, &messages.StoreRequest{What: &messages.StoreRequest_Read{Read: &messages.ReadFile{Op: op, Path: path}}},
+		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetRead()) })
+}
+
+// Quarantine moves a file out of the way.
+func (c *Client) Quarantine(ctx actor.Context, path string, done func(actor.Context, *messages.Quarantined)) {
+	c.ask(ctx, &messages.StoreRequest{What: &messages.StoreRequest_Quarantine{Quarantine: &messages.Quarantine{Path: path}}},
+		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetQuarantined()) })
+}
+
+// Scan reads the whole queue.
+func (c *Client) Scan(ctx actor.Context, done func(actor.Context, *messages.QueueScanned)) {
+	c.ask(ctx, &messages.StoreRequest{What: &messages.StoreRequest_Scan{Scan: &messages.ScanQueue{}}},
+		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetScanned()) })
+}
+
+// Idle reports whether nothing is waiting for an answer.
+func (c *Client) Idle() bool { return len(c.open) == 0 }
+
+// Handle takes the store's messages; false means that it was none of them.
+func (c *Client) Handle(ctx actor.Context) bool {
+	switch m := ctx.Message().(type) {
+	case *messages.StoreStarted:
+		c.storeStarted(ctx, m.Epoch)
+	case *messages.StoreAnswer:
+		if call, known := c.open[m.Request]; known {
+			delete(c.open, m.Request)
+			call.done(ctx, m)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func (c *Client) ask(ctx actor.Context, r *messages.StoreRequest, done func(actor.Context, *messages.StoreAnswer)) {
+	c.last++
+	r.Request = c.last
+	c.open[r.Request] = &call{r, done}
+	if len(c.opened) > 2*len(c.open)+16 {
+		c.opened = slices.DeleteFunc(c.opened, func(n uint64) bool { return c.open[n] == nil })
+	}
+	c.opened = append(c.opened, r.Request)
+	c.send(ctx, r)
+}
+
+func (c *Client) storeStarted(ctx actor.Context, epoch uint64) {
+	if epoch <= c.epoch {
+		return
+	}
+	c.epoch = epoch
+	for _, n := range c.opened {
+		if call := c.open[n]; call != nil {
+			c.send(ctx, call.request)
+		}
+	}
+}
+
+// send copies the request's envelope: one that was sent is never changed.
+func (c *Client) send(ctx actor.Context, r *messages.StoreRequest) {
+	if c.epoch != 0 {
+		ctx.Request(c.store, &messages.StoreRequest{Epoch: c.epoch, Request: r.Request, What: r.What})
+	}
+}

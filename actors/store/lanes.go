@@ -1,0 +1,124 @@
+package store
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/messages"
+)
+
+// continuation is what the store does when a writer has finished a step.
+type continuation func(actor.Context, *messages.WriterDone)
+
+// lanes hand steps to idle writers: those for one path in the order they came,
+// those for different paths side by side.
+//
+// Invariant: of each path at most one step is with a writer, and it is the
+// first of its lane.
+type lanes struct {
+	epoch   uint64
+	counter uint64
+	writers []*actor.PID           // idle
+	ready   []*step                // firsts of their lane, waiting for a writer
+	lanes   map[string][]*step     // by path, in order; the first may be out
+	out     map[uint64]outstanding // by task number
+}
+
+type step struct {
+	path string
+	task *messages.WriterTask
+	done continuation
+}
+
+type outstanding struct {
+	step   *step
+	writer *actor.PID
+}
+
+func (l *lanes) init(epoch uint64) {
+	l.epoch = epoch
+	l.lanes = map[string][]*step{}
+	l.out = map[uint64]outstanding{}
+}
+
+func (l *lanes) addWriter(pid *actor.PID) { l.writers = append(l.writers, pid) }
+
+func (l *lanes) add(path string, task *messages.WriterTask, done continuation) {
+	l.counter++
+	task.Epoch, task.Task = l.epoch, l.counter
+	s := &step{path: path, task: task, done: done}
+	l.lanes[path] = append(l.lanes[path], s)
+	if len(l.lanes[path]) == 1 {
+		l.ready = append(l.ready, s)
+	}
+}
+
+// next is a writer and the step for it, or nil when nothing can be handed out.
+func (l *lanes) next() (*actor.PID, *messages.WriterTask) {
+	if len(l.ready) == 0 || len(l.writers) == 0 {
+		return nil, nil
+	}
+	s := l.ready[0]
+	l.ready = l.ready[1:]
+	last := len(l.writers) - 1
+	writer := l.writers[last]
+	l.writers = l.writers[:last]
+	l.out[s.task.Task] = outstanding{s, writer}
+	return writer, s.task
+}
+
+// done takes a finished step off its lane and frees its writer.
+func (l *lanes) done(task uint64) continuation {
+	o, known := l.out[task]
+	if !known {
+		panic("a writer answered for a step that was not out")
+	}
+	delete(l.out, task)
+	l.writers = append(l.writers, o.writer)
+	lane := l.lanes[o.step.path][1:]
+	if len(lane) == 0 {
+		delete(l.lanes, o.step.path)
+	} else {
+		l.lanes[o.step.path] = lane
+		l.ready = append(l.ready, lane[0])
+	}
+	return o.step.done
+}
+
+func (l *lanes) idle() bool { return len(l.lanes) == 0 }
+
+// dirSyncs shares one sync of a directory among all who asked before it began.
+// Who asks while one is running gets the next: their rename may have come too
+// late for the one that runs.
+type dirSyncs struct {
+	dirs map[string]*dirSync
+}
+
+type dirSync struct {
+	running []func(actor.Context, *messages.Failure)
+	waiting []func(actor.Context, *messages.Failure)
+}
+
+func (d *dirSyncs) init() { d.dirs = map[string]*dirSync{} }
+
+// join reports whether the caller must start a sync.
+func (d *dirSyncs) join(dir string, done func(actor.Context, *messages.Failure)) bool {
+	s := d.dirs[dir]
+	if s == nil {
+		d.dirs[dir] = &dirSync{running: []func(actor.Context, *messages.Failure){done}}
+		return true
+	}
+	s.waiting = append(s.waiting, done)
+	return false
+}
+
+// finished returns those served, and whether another sync must be started.
+func (d *dirSyncs) finished(dir string) (served []func(actor.Context, *messages.Failure), again bool) {
+	s := d.dirs[dir]
+	served = s.running
+	if len(s.waiting) == 0 {
+		delete(d.dirs, dir)
+		return served, false
+	}
+	s.running, s.waiting = s.waiting, nil
+	return served, true
+}

@@ -1,0 +1,157 @@
+package store
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/core/layout"
+	"lockstep/messages"
+)
+
+// write replaces files side by side; when all are in place and the writer wants
+// them durable, their directories are synced before the answer.
+func (s *store) write(ctx actor.Context, request uint64, m *messages.WriteFiles) {
+	b := s.newBatch(ctx, request, len(m.Files), m.Durable)
+	for _, f := range m.Files {
+		task := &messages.WriterTask{What: &messages.WriterTask_Replace{Replace: f}}
+		s.do(ctx, f.Path, task, func(ctx actor.Context, d *messages.WriterDone) { b.stepDone(ctx, f.Path, d) })
+	}
+	b.finishIfEmpty(ctx)
+}
+
+func (s *store) remove(ctx actor.Context, request uint64, m *messages.RemoveFiles) {
+	b := s.newBatch(ctx, request, len(m.Paths), true)
+	for _, p := range m.Paths {
+		task := &messages.WriterTask{What: &messages.WriterTask_Remove{Remove: &messages.RemoveFile{Op: m.Op, Path: p}}}
+		s.do(ctx, p, task, func(ctx actor.Context, d *messages.WriterDone) { b.stepDone(ctx, p, d) })
+	}
+	b.finishIfEmpty(ctx)
+}
+
+// batch gathers the steps of one request.
+type batch struct {
+	store    *store
+	sender   *actor.PID
+	request  uint64
+	left     int
+	durable  bool
+	done     []string // paths that need their directory synced
+	failures []*messages.FileFailure
+}
+
+func (s *store) newBatch(ctx actor.Context, request uint64, steps int, durable bool) *batch {
+	b := &batch{store: s, sender: ctx.Sender(), request: request, left: steps, durable: durable}
+	s.batches[b] = struct{}{}
+	return b
+}
+
+func (b *batch) stepDone(ctx actor.Context, path string, d *messages.WriterDone) {
+	if d.Failure != nil {
+		b.failures = append(b.failures, &messages.FileFailure{Path: path, Failure: d.Failure})
+	} else {
+		b.done = append(b.done, path)
+	}
+	b.left--
+	if b.left == 0 {
+		b.sync(ctx)
+	}
+}
+
+func (b *batch) finishIfEmpty(ctx actor.Context) {
+	if b.left == 0 && b.done == nil && b.failures == nil {
+		b.answer(ctx)
+	}
+}
+
+func (b *batch) sync(ctx actor.Context) {
+	dirs := map[string][]string{}
+	for _, p := range b.done {
+		dirs[path.Dir(p)] = append(dirs[path.Dir(p)], p)
+	}
+	if !b.durable || len(dirs) == 0 {
+		b.answer(ctx)
+		return
+	}
+	left := len(dirs)
+	for _, dir := range sortedKeys(dirs) {
+		b.store.syncDir(ctx, dir, func(ctx actor.Context, f *messages.Failure) {
+			for _, p := range dirs[dir] {
+				if f != nil {
+					b.failures = append(b.failures, &messages.FileFailure{Path: p, Failure: f})
+				}
+			}
+			left--
+			if left == 0 {
+				b.answer(ctx)
+			}
+		})
+	}
+}
+
+func (b *batch) answer(ctx actor.Context) {
+	slices.SortFunc(b.failures, func(x, y *messages.FileFailure) int { return strings.Compare(x.Path, y.Path) })
+	ctx.Send(b.sender, &messages.StoreAnswer{Request: b.request,
+		What: &messages.StoreAnswer_Files{Files: &messages.FilesDone{Failures: b.failures}}})
+	delete(b.store.batches, b)
+	b.store.scanAfter(ctx, b)
+}
+
+func sortedKeys(m map[string][]string) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (s *store) read(ctx actor.Context, request uint64, m *messages.ReadFile) {
+	sender := ctx.Sender()
+	task := &messages.WriterTask{What: &messages.WriterTask_Read{Read: m}}
+	s.do(ctx, m.Path, task, func(ctx actor.Context, d *messages.WriterDone) {
+		ctx.Send(sender, &messages.StoreAnswer{Request: request, What: &messages.StoreAnswer_Read{
+			Read: &messages.FileRead{Content: d.Content, Missing: d.Missing, Failure: d.Failure}}})
+	})
+}
+
+// quarantine moves a file beside others of its kind, never over an earlier one
+// of the same name.
+func (s *store) quarantine(ctx actor.Context, request uint64, m *messages.Quarantine) {
+	sender := ctx.Sender()
+	answer := func(ctx actor.Context, to string, f *messages.Failure) {
+		ctx.Send(sender, &messages.StoreAnswer{Request: request, What: &messages.StoreAnswer_Quarantined{
+			Quarantined: &messages.Quarantined{Path: to, Failure: f}}})
+	}
+	list := &messages.WriterTask{What: &messages.WriterTask_List{
+		List: &messages.ListDir{Op: "quarantine", Dir: layout.QuarantineDir}}}
+	// The listing and the move share a lane, so that two files of one name
+	// cannot choose the same place.
+	s.do(ctx, layout.QuarantineDir, list, func(ctx actor.Context, d *messages.WriterDone) {
+		if d.Failure != nil {
+			answer(ctx, "", d.Failure)
+			return
+		}
+		to := layout.QuarantineDir + "/" + freeName(path.Base(m.Path), d.Names)
+		move := &messages.WriterTask{What: &messages.WriterTask_Move{
+			Move: &messages.MoveFile{Op: "quarantine", From: m.Path, To: to}}}
+		s.do(ctx, layout.QuarantineDir, move, func(ctx actor.Context, d *messages.WriterDone) {
+			if d.Failure != nil {
+				answer(ctx, "", d.Failure)
+				return
+			}
+			s.syncDir(ctx, path.Dir(m.Path), func(ctx actor.Context, f *messages.Failure) { answer(ctx, to, f) })
+		})
+	})
+}
+
+func freeName(base string, taken []string) string {
+	name := base
+	for n := 1; slices.Contains(taken, name); n++ {
+		name = fmt.Sprintf("%s.%d", base, n)
+	}
+	return name
+}

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/act"
+	"lockstep/actors/core/layout"
+	"lockstep/messages"
+)
+
+// writer does one blocking step at a time. It is the only actor that may block:
+// it has a goroutine of its own while it does, and the store never waits for
+// it. A restart of the store waits until its writers are gone, so that a late
+// write of a former incarnation cannot overtake one of the new.
+type writer struct {
+	files Files
+}
+
+func (w *writer) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *messages.WriterTask:
+		done := w.do(m)
+		done.Epoch, done.Task = m.Epoch, m.Task
+		ctx.Respond(done)
+	default:
+		act.Unexpected(ctx)
+	}
+}
+
+func (w *writer) do(m *messages.WriterTask) *messages.WriterDone {
+	var err error
+	done := &messages.WriterDone{}
+	switch what := m.What.(type) {
+	case *messages.WriterTask_Replace:
+		err = w.files.Replace(what.Replace.Op, what.Replace.Path, what.Replace.Content)
+	case *messages.WriterTask_SyncDir:
+		err = w.files.SyncDir(what.SyncDir.Op, what.SyncDir.Dir)
+	case *messages.WriterTask_Remove:
+		err = w.files.Remove(what.Remove.Op, what.Remove.Path)
+	case *messages.WriterTask_Move:
+		err = w.files.Rename(what.Move.Op, what.Move.From, what.Move.To)
+	case *messages.WriterTask_List:
+		done.Names, err = w.files.List(what.List.Op, what.List.Dir)
+	case *messages.WriterTask_Read:
+		done.Content, err = w.files.Read(what.Read.Op, what.Read.Path)
+		if errors.Is(err, fs.ErrNotExist) {
+			done.Missing, err = true, nil
+		}
+	case *messages.WriterTask_ReadJobs:
+		done.Jobs = w.readJobs(what.ReadJobs.Ids)
+	default:
+		panic("writer task without a content")
+	}
+	done.Failure = messages.Generic(err)
+	return done
+}
+
+func (w *writer) readJobs(ids []int64) []*messages.ScannedJob {
+	jobs := make([]*messages.ScannedJob, 0, len(ids))
+	for _, id := range ids {
+		content, err := w.files.Read("scan-job", layout.JobPath(id))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // archived since the directory was listed
+		}
+		jobs = append(jobs, &messages.ScannedJob{Id: id, Content: content, Failure: messages.Generic(err)})
+	}
+	return jobs
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/run"
+)
+
+const (
+	// killGrace is how long a command that has timed out may take to end
+	// itself before it is killed.
+	killGrace = 10 * time.Second
+	// outputGrace is how long output is awaited that processes outside the
+	// command's group may still write after its end.
+	outputGrace = time.Second
+)
+
+// inherited is what a command gets of the daemon's environment.
+var inherited = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"}
+
+// command is OP_RUN_COMMAND's parameters, as stored.
+type command struct {
+	Argv      []string          `json:"argv"`
+	Env       map[string]string `json:"env"`
+	SecretEnv map[string]string `json:"secret_env"`
+	Cwd       *string           `json:"cwd"`
+	Stdin     *string           `json:"stdin"`
+	Timeout   *float64          `json:"timeout"`
+}
+
+// runCommand is OP_RUN_COMMAND (DESIGN section 5): its output lines become log
+// entries as they come, its end the result. The command has a process group of
+// its own; what it leaves in it is ended with it, for nothing of an opcode may
+// still work when its locks are free.
+func runCommand(id job.ID, livelock string, input, secrets json.RawMessage, log say) run.Outcome {
+	var c command
+	if err := json.Unmarshal(input, &c); err != nil || len(c.Argv) == 0 {
+		return failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
+	}
+	if c.SecretEnv != nil {
+		if err := c.unlock(secrets); err != nil {
+			return failure("OpPrereqError", err.Error(), "wrong_input")
+		}
+	}
+	env := c.environment(id, livelock)
+	path, err := lookUp(c.Argv[0], env)
+	if err != nil {
+		return couldNotStart(c.Argv[0], err)
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return failure("OpExecError", "cannot make a pipe: "+err.Error())
+	}
+	cmd := &exec.Cmd{Path: path, Args: c.Argv, Env: env, Stdout: writer, Stderr: writer,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}}
+	if c.Cwd != nil {
+		cmd.Dir = *c.Cwd
+	}
+	if c.Stdin != nil {
+		cmd.Stdin = strings.NewReader(*c.Stdin)
+	}
+	err = cmd.Start()
+	_ = writer.Close() // the command has its own
+	if err != nil {
+		_ = reader.Close()
+		return couldNotStart(c.Argv[0], err)
+	}
+	return c.await(cmd, reader, log)
+}
+
+// unlock puts the secrets that came through the start pipe in the place of
+// what the job file says instead of them.
+func (c *command) unlock(secrets json.RawMessage) error {
+	var got struct {
+		SecretEnv map[string]string `json:"secret_env"`
+	}
+	if len(secrets) > 0 {
+		if err := json.Unmarshal(secrets, &got); err != nil {
+			return errors.New("the secrets that the daemon handed over cannot be read")
+		}
+	}
+	if got.SecretEnv == nil {
+		return errors.New("the values of secret_env are gone: they are kept in memory only, and the daemon has " +
+			"restarted since the job was submitted. Submit it again")
+	}
+	c.SecretEnv = got.SecretEnv
+	return nil
+}
+
+func (c *command) environment(id job.ID, livelock string) []string {
+	values := map[string]string{}
+	for _, name := range inherited {
+		if value, set := os.LookupEnv(name); set {
+			values[name] = value
+		}
+	}
+	for _, more := range []map[string]string{c.Env, c.SecretEnv} {
+		for name, value := range more {
+			values[name] = value
+		}
+	}
+	values["LOCKSTEP_JOB_ID"] = id.String()
+	// The marker by which what is left of a dead job is found, whatever
+	// process group it has moved to.
+	values["LOCKSTEP_JOB"] = filepath.Base(livelock)
+	env := make([]string, 0, len(values))
+	for name, value := range values {
+		env = append(env, name+"="+value)
+	}
+	slices.Sort(env)
+	return env
+}
+
+// lookUp finds the program by the PATH that the command itself will have.
+func lookUp(name string, env []string) (string, error) {
+	for _, pair := range env {
+		if value, found := strings.CutPrefix(pair, "PATH="); found {
+			if err := os.Setenv("PATH", value); err != nil {
+				return "", err
+			}
+		}
+	}
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	return exec.LookPath(name)
+}
+
+// couldNotStart uses the exit status that a shell would give.
+func couldNotStart(name string, err error) run.Outcome {
+	status := 126
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		status = 127
+	}
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return failure("OpExecError", fmt.Sprintf("cannot start %s: %v", name, err), map[string]any{"exit_status": status})
+}
+
+func (c *command) await(cmd *exec.Cmd, output *os.File, log say) run.Outcome {
+	group := -cmd.Process.Pid
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		lines := lineSplitter{emit: func(line string) { log("message", job.Quote(line)) }}
+		_, _ = io.Copy(&lines, output) // ends with the last writer, or when it is closed below
+		lines.flush()
+	}()
+	var timedOut atomic.Bool
+	stop := func() {}
+	if c.Timeout != nil {
+		stop = killAfter(time.Duration(*c.Timeout*float64(time.Second)), group, &timedOut)
+	}
+	// Seen to be over, but not waited for yet: its number cannot be anybody
+	// else's while its group is signalled.
+	awaitExit(cmd.Process.Pid)
+	stop()
+	_ = unix.Kill(group, unix.SIGKILL) // ESRCH: it left nothing
+	_ = cmd.Wait()                     // the state says how it ended; a copy of stdin cut short is no failure
+	select {
+	case <-drained:
+	case <-time.After(outputGrace):
+	}
+	_ = output.Close()
+	<-drained
+	return c.outcome(cmd.ProcessState, timedOut.Load())
+}
+
+func awaitExit(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// killAfter ends a process group when its time is up: SIGTERM, and SIGKILL
+// after a grace period. The function returned calls it off.
+func killAfter(d time.Duration, group int, timedOut *atomic.Bool) (stop func()) {
+	kill := time.AfterFunc(d+killGrace, func() { _ = unix.Kill(group, unix.SIGKILL) })
+	term := time.AfterFunc(d, func() {
+		timedOut.Store(true)
+		_ = unix.Kill(group, unix.SIGTERM)
+	})
+	return func() {
+		term.Stop()
+		kill.Stop()
+	}
+}
+
+// outcome is success with the exit status, or an OpExecError whose second
+// argument is for programs: {"exit_status": n}, {"signal": "SIGKILL"} or
+// {"timeout": seconds}.
+func (c *command) outcome(state *os.ProcessState, timedOut bool) run.Outcome {
+	status := state.Sys().(syscall.WaitStatus)
+	switch {
+	case timedOut:
+		return failure("OpExecError", fmt.Sprintf("command timed out after %g s", *c.Timeout), map[string]any{"timeout": *c.Timeout})
+	case status.Signaled():
+		name := unix.SignalName(status.Signal())
+		return failure("OpExecError", "command was ended by "+name, map[string]any{"signal": name})
+	case status.ExitStatus() != 0:
+		return failure("OpExecError", fmt.Sprintf("command exited with status %d", status.ExitStatus()),
+			map[string]any{"exit_status": status.ExitStatus()})
+	default:
+		return run.Outcome{Result: json.RawMessage(`{"exit_status": 0}`)}
+	}
+}

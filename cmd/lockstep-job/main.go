@@ -1,0 +1,102 @@
+// lockstep-job is the process of one job: it takes its permission from the
+// daemon, runs the job's opcodes in order, and is the only writer of the job's
+// file until it exits. It outlives the daemon. People do not start it.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/run"
+	"lockstep/actors/luxi/wire"
+	"lockstep/persistence"
+)
+
+// maxHand bounds what the daemon may hand over, in bytes.
+const maxHand = 64 << 20
+
+func main() {
+	if len(os.Args) != 5 {
+		fmt.Fprintln(os.Stderr, "lockstep-job is started by lockstepd: lockstep-job JOB DATA-DIR LIVELOCK-DIR LUXI-SOCKET")
+		os.Exit(2)
+	}
+	if err := runJob(os.Args[1], os.Args[2], os.Args[3], os.Args[4]); err != nil {
+		fmt.Fprintf(os.Stderr, "lockstep-job %s: %v\n", os.Args[1], err)
+		os.Exit(1)
+	}
+}
+
+func runJob(idText, dataDir, livelockDir, socket string) error {
+	id, err := strconv.ParseInt(idText, 10, 64)
+	if err != nil {
+		return fmt.Errorf("job id: %w", err)
+	}
+	livelock, err := persistence.CreateLivelock(livelockDir, layout.LivelockName(id))
+	if err != nil {
+		return err
+	}
+	// Whatever happens, the lock file must not outlive the process. It goes
+	// after the job's last write: until then the job is alive.
+	err = permitted(id, dataDir, socket, livelock.Path())
+	return errors.Join(err, livelock.Release())
+}
+
+// permitted is the child's side of the start handshake (designs/daemons.txt,
+// "Job execution"), and the job once it is confirmed.
+func permitted(id int64, dataDir, socket, livelock string) error {
+	hand, err := handshake(livelock)
+	if err != nil {
+		return fmt.Errorf("no permission to start: %w", err)
+	}
+	files, err := persistence.OpenFiles(dataDir)
+	if err != nil {
+		return err
+	}
+	defer files.Close()
+	content, err := files.Read("run-job", layout.JobPath(id))
+	if err != nil {
+		return err
+	}
+	j, err := job.Decode(content)
+	if err != nil {
+		return err
+	}
+	if j.Livelock != livelock {
+		return fmt.Errorf("the job's file names another process: %s", j.Livelock)
+	}
+	machine, err := run.New(j)
+	if err != nil {
+		return err
+	}
+	return newDriver(machine, files, hand, newReporter(socket, id, livelock)).run()
+}
+
+// handshake names the livelock, waits for permission, and takes what the daemon
+// hands over: for each opcode null or an object with its secrets. A pipe that
+// breaks before means that the job must not act.
+func handshake(livelock string) ([]json.RawMessage, error) {
+	in := wire.NewReader(os.Stdin, maxHand)
+	if err := wire.WriteFrame(os.Stdout, []byte(livelock)); err != nil {
+		return nil, err
+	}
+	if _, err := in.ReadFrame(); err != nil {
+		return nil, err
+	}
+	if err := wire.WriteFrame(os.Stdout, nil); err != nil {
+		return nil, err
+	}
+	frame, err := in.ReadFrame()
+	if err != nil {
+		return nil, err
+	}
+	var hand []json.RawMessage
+	if err := json.Unmarshal(frame, &hand); err != nil {
+		return nil, fmt.Errorf("what the daemon handed over: %w", err)
+	}
+	return hand, errors.Join(os.Stdin.Close(), os.Stdout.Close())
+}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// submitGrace is how long an interrupted submission waits for its answer: an id makes
+// the difference between detaching and not knowing.
+const submitGrace = 2 * time.Second
+
+// attendance is a person, or script, at the side of the job that it has submitted:
+// output and status go to the streams, interrupts come from there.
+type attendance struct {
+	streams    Streams
+	interrupts <-chan os.Signal
+	daemon     *session
+	quiet      bool
+	json       bool
+
+	id      int64
+	pending os.Signal // came while the job was being submitted
+	input   *bufio.Reader
+	line    statusLine
+	last    change // what the line, or the last status event, has shown
+}
+
+// submit submits one job of one opcode. An interrupt meanwhile is kept for attend.
+func (a *attendance) submit(ctx context.Context, opcode any) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	answered := make(chan error, 1)
+	go func() { answered <- a.daemon.submit(ctx, "SubmitJob", []any{opcode}, &a.id) }()
+	select {
+	case err := <-answered:
+		return err
+	case a.pending = <-a.interrupts:
+	}
+	select {
+	case err := <-answered:
+		return err
+	case <-a.interrupts:
+	case <-a.streams.After(submitGrace):
+	}
+	cancel(errors.New("interrupted"))
+	if err := <-answered; err != nil {
+		return &exitError{code: signalCode(a.pending), err: err}
+	}
+	return nil
+}
+
+// update is what the following goroutine hands over: a change, or why there are no more.
+type update struct {
+	change
+	err error
+}
+
+// updatesOf follows in a goroutine, so that an interrupt can be handled while the daemon
+// has nothing to say. stop returns when the goroutine is through with the session; it is
+// also through with it after the final update.
+func updatesOf(ctx context.Context, f *follower) (updates <-chan update, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	channel := make(chan update)
+	go func() {
+		defer close(channel)
+		for {
+			next, err := f.next(ctx)
+			select {
+			case channel <- update{next, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil || next.final {
+				return
+			}
+		}
+	}()
+	return channel, func() {
+		cancel()
+		for range channel { // until it is closed
+		}
+	}
+}
+
+// attend follows the job to its end and returns the error that carries its exit code.
+func (a *attendance) attend(ctx context.Context) error {
+	a.line = statusLine{out: a.streams.Err, on: a.streams.ErrTerminal && !a.quiet && !a.json}
+	defer a.line.clear()
+	if notice := a.daemon.notice; a.quiet {
+		a.daemon.notice = nil
+	} else if notice != nil {
+		a.daemon.notice = func(text string) { fmt.Fprint(a.streams.Err, eraseLine); notice(text) }
+	}
+	if a.pending != nil {
+		if err := a.interrupted(ctx, a.pending); err != nil {
+			return err
+		}
+	}
+	f := &follower{session: a.daemon, id: a.id}
+	updates, stop := updatesOf(ctx, f)
+	defer stop()
+	for {
+		select {
+		case signal := <-a.interrupts:
+			if err := a.interrupted(ctx, signal); err != nil {
+				return err
+			}
+		case next := <-updates:
+			if next.err != nil {
+				return fmt.Errorf("job %d can no longer be followed: %w", a.id, next.err)
+			}
+			a.show(next.change)
+			if next.final {
+				return a.finish(ctx, f)
+			}
+		}
+	}
+}
+
+func (a *attendance) show(c change) {
+	out := outputLines{out: a.streams.Out, terminal: a.streams.OutTerminal}
+	for _, entry := range c.entries {
+		if a.json {
+			_ = printEvent(a.streams.Out, entry.event(a.id)) // run checks the stream
+			continue
+		}
+		a.line.clear()
+		if entry.Type == "message" {
+			out.print(entry.text())
+		}
+	}
+	if sameProgress(a.last, c) {
+		return
+	}
+	a.last = c
+	if a.json {
+		_ = printEvent(a.streams.Out, event{Event: "status", Job: a.id, Status: c.status, OpcodeStatus: c.opStatus})
+	} else if !c.final {
+		a.line.set(progressText(a.id, c))
+	}
+}
+
+// finish says how the job ended and returns its exit code as an error.
+func (a *attendance) finish(ctx context.Context, f *follower) error {
+	end, err := f.ending(ctx)
+	if err != nil {
+		return fmt.Errorf("job %d has ended, but the daemon does not say how: %w", a.id, err)
+	}
+	a.line.clear()
+	code, text := commandExit(a.id, end)
+	if a.json {
+		return errors.Join(
+			printEvent(a.streams.Out, event{Event: "end", Job: a.id, Status: end.status, ExitCode: &code, Error: text}),
+			exitWith(code, nil))
+	}
+	if text == "" || a.quiet && end.failure.ofCommand() {
+		return exitWith(code, nil)
+	}
+	return exitWith(code, errors.New(text))
+}
+
+// commandExit returns the exit code for the end of a job made by `run`, and what to say
+// about it, if anything.
+func commandExit(id int64, end ending) (code int, text string) {
+	switch end.status {
+	case statusSuccess:
+		var result commandEnd
+		if json.Unmarshal(end.success, &result) != nil || result.ExitStatus == nil {
+			return 0, ""
+		}
+		return *result.ExitStatus, ""
+	case statusError:
+		return end.failure.exitCode(), end.sentence(id)
+	}
+	return exitFailure, end.sentence(id)
+}
+
+func exitWith(code int, err error) error {
+	if code == 0 {
+		return nil
+	}
+	return &exitError{code: code, err: err}
+}
+
+// interrupted handles a signal: it asks what to do, where there is somebody to ask, and
+// otherwise leaves the job. It returns nil if the job is to be followed on.
+func (a *attendance) interrupted(ctx context.Context, signal os.Signal) error {
+	a.line.clear()
+	a.last = change{} // so that the status is shown again afterwards
+	if signal != os.Interrupt || !a.streams.InTerminal || !a.streams.ErrTerminal {
+		return a.detach(signal)
+	}
+	fmt.Fprintf(a.streams.Err, "\njob %d: (d)etach, (c)ancel, (Enter) keep following? ", a.id)
+	select {
+	case <-a.interrupts:
+		fmt.Fprintln(a.streams.Err)
+		return a.detach(signal)
+	case answer := <-a.readLine():
+		switch strings.ToLower(strings.TrimSpace(answer)) {
+		case "d", "detach", endOfInput:
+			return a.detach(signal)
+		case "c", "cancel":
+			a.cancel(ctx)
+		}
+		return nil
+	}
+}
+
+// endOfInput stands for a line that could not be read; a typed line never equals it.
+const endOfInput = "\x00"
+
+// readLine reads one line from the keyboard. It is called again only after the line
+// before has arrived.
+func (a *attendance) readLine() <-chan string {
+	if a.input == nil {
+		a.input = bufio.NewReader(a.streams.In)
+	}
+	lines := make(chan string, 1)
+	go func() {
+		line, err := a.input.ReadString('\n')
+		if err != nil {
+			line = endOfInput
+		}
+		lines <- line
+	}()
+	return lines
+}
+
+// detach leaves the job to itself.
+func (a *attendance) detach(signal os.Signal) error {
+	return &exitError{code: signalCode(signal), err: fmt.Errorf(
+		`job %d goes on; "lockstep watch %d" follows it, "lockstep cancel %d" cancels it`, a.id, a.id, a.id)}
+}
+
+func signalCode(signal os.Signal) int {
+	if number, ok := signal.(syscall.Signal); ok {
+		return 128 + int(number)
+	}
+	return exitInterrupted
+}
+
+// cancel asks the daemon to cancel the job. That is no end yet: the job is followed on,
+// and if it is canceled that will be seen.
+func (a *attendance) cancel(ctx context.Context) {
+	daemon := a.daemon.other() // the session itself is waiting for an answer
+	defer daemon.close()
+	result, err := cancelJob(ctx, daemon, a.id, false)
+	switch {
+	case err != nil:
+		complain(a.streams.Err, explain(err))
+	case !result.Done:
+		complain(a.streams.Err, fmt.Sprintf("job %d was not canceled: %s\n\"lockstep cancel --kill %d\" would end it.",
+			a.id, result.Message, a.id))
+	default:
+		complain(a.streams.Err, fmt.Sprintf("job %d: %s", a.id, result.Message))
+	}
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// stdinMax is the most of standard input, in bytes, that becomes part of a job: it is
+// kept in the job's file.
+const stdinMax = 1 << 20
+
+type runOptions struct {
+	Priority  string
+	Reason    string
+	Timeout   time.Duration
+	Env       []string
+	SecretEnv []string
+	Cwd       string
+	Stdin     bool
+	Detach    bool
+	Quiet     bool
+}
+
+func newRunCommand(globals *globalOptions) *cobra.Command {
+	opts := runOptions{}
+	command := &cobra.Command{
+		Use:   "run [flags] [--] COMMAND [ARGUMENT...]",
+		Short: "Run a command as a job, follow its output, exit with its status",
+		Long: `Run a command as a job and follow it: its output goes to standard output as it
+comes, and its exit status becomes that of lockstep. The command runs in the
+current directory, with the environment of the queue and what --env and
+--secret-env add; your own environment is not passed on.
+
+The command is not run by a shell. Flags of lockstep stand before it.
+
+Ctrl-C does not stop the job. On a terminal it asks whether to detach, to cancel
+or to go on; elsewhere it detaches: the job goes on.
+
+On a terminal, escape sequences and control characters are removed from the
+output. In a pipe or file it arrives as the command wrote it.
+
+Exit codes:
+  the command's own; 128 + n if signal n ended it; 124 if --timeout did;
+  126 or 127 if it could not be started
+  1    the job failed otherwise, was canceled, or could not be followed
+  2    wrong usage
+  130  detached by Ctrl-C (143 by SIGTERM), the job goes on
+
+With --json, one object per line: {"event": "submitted", "job"},
+{"event": "status", "job", "status", "opcode_status"},
+{"event": "log", "job", "serial", "time", "type", "payload"} and
+{"event": "end", "job", "status", "exit_code", "error"}.`,
+		Example: `  lockstep run -- make backup
+  lockstep run --priority high --reason "disk is full" -- /usr/local/sbin/cleanup
+  lockstep run --timeout 10m --secret-env DB_PASSWORD -- ./migrate
+  lockstep run --detach -- sh -c 'sleep 60; echo done'
+  lockstep run --stdin -- psql < dump.sql`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return runRun(command.Context(), opts, globals, args)
+		},
+	}
+	flags := command.Flags()
+	flags.SetInterspersed(false) // what follows COMMAND belongs to it
+	flags.StringVar(&opts.Priority, "priority", "normal", "`PRIORITY` of the job: low, normal or high, or 10, 0, -10")
+	flags.StringVar(&opts.Reason, "reason", "", "`TEXT` for the job's reason trail")
+	flags.DurationVar(&opts.Timeout, "timeout", 0, "end the command after `DURATION`, like 90s or 1h30m (default none)")
+	flags.StringArrayVar(&opts.Env, "env", nil, "set variable `NAME=VALUE` for the command (repeatable)")
+	flags.StringArrayVar(&opts.SecretEnv, "secret-env", nil,
+		"the same for a secret that is never stored; with just `NAME` its value is taken from your environment (repeatable)")
+	flags.StringVar(&opts.Cwd, "cwd", "", "run the command in `DIRECTORY` (default the current one)")
+	flags.BoolVar(&opts.Stdin, "stdin", false, "pass standard input on, text of at most 1 MiB")
+	flags.BoolVarP(&opts.Detach, "detach", "d", false, "print the job's id and return at once")
+	flags.BoolVarP(&opts.Quiet, "quiet", "q", false, "show no progress and no message about how the command ended")
+	return command
+}
+
+func runRun(ctx context.Context, opts runOptions, globals *globalOptions, argv []string) error {
+	opcode, err := opts.opcode(globals.streams, argv)
+	if err != nil {
+		return err
+	}
+	interrupts, release := globals.streams.Interrupts()
+	defer release()
+	daemon := globals.connect()
+	defer daemon.close()
+	a := &attendance{
+		streams:    globals.streams,
+		interrupts: interrupts,
+		daemon:     daemon,
+		quiet:      opts.Quiet,
+		json:       globals.JSON,
+	}
+	if err := a.submit(ctx, opcode); err != nil {
+		return err
+	}
+	if globals.JSON {
+		if err := printEvent(globals.streams.Out, event{Event: "submitted", Job: a.id}); err != nil {
+			return err
+		}
+	}
+	if opts.Detach {
+		if !globals.JSON {
+			fmt.Fprintln(globals.streams.Out, a.id)
+		}
+		return nil
+	}
+	return a.attend(ctx)
+}
+
+// commandOpcode is OP_RUN_COMMAND as it is submitted.
+type commandOpcode struct {
+	ID        string            `json:"OP_ID"`
+	Argv      []string          `json:"argv"`
+	Cwd       string            `json:"cwd"`
+	Env       map[string]string `json:"env,omitempty"`
+	SecretEnv map[string]string `json:"secret_env,omitempty"`
+	Stdin     *string           `json:"stdin,omitempty"`
+	Timeout   float64           `json:"timeout,omitempty"` // seconds
+	Priority  int               `json:"priority"`
+	Reason    [][]any           `json:"reason"`
+}
+
+func (o runOptions) opcode(streams Streams, argv []string) (commandOpcode, error) {
+	opcode := commandOpcode{
+		ID:     "OP_RUN_COMMAND",
+		Argv:   argv,
+		Reason: reasonTrail(o.Reason, "run", streams.Now()),
+	}
+	for i, arg := range argv {
+		if !utf8.ValidString(arg) {
+			return opcode, usagef("argument %d of the command is not UTF-8, which jobs are written in", i+1)
+		}
+	}
+	var err error
+	if opcode.Priority, err = parsePriority(o.Priority); err != nil {
+		return opcode, err
+	}
+	if o.Timeout < 0 {
+		return opcode, usagef("--timeout must not be negative")
+	}
+	opcode.Timeout = o.Timeout.Seconds()
+	if opcode.Env, err = environment("--env", o.Env, nil); err != nil {
+		return opcode, err
+	}
+	if opcode.SecretEnv, err = environment("--secret-env", o.SecretEnv, streams.LookupEnv); err != nil {
+		return opcode, err
+	}
+	if opcode.Cwd, err = workingDirectory(o.Cwd); err != nil {
+		return opcode, err
+	}
+	if o.Stdin {
+		text, err := readStdin(streams)
+		if err != nil {
+			return opcode, err
+		}
+		opcode.Stdin = &text
+	}
+	return opcode, nil
+}
+
+func parsePriority(text string) (int, error) {
+	switch text {
+	case "high", "-10":
+		return priorityHigh, nil
+	case "normal", "0":
+		return priorityNormal, nil
+	case "low", "10":
+		return priorityLow, nil
+	}
+	return 0, usagef("--priority is low, normal, high, 10, 0 or -10, not %q", text)
+}
+
+// environment reads NAME=VALUE pairs. lookup gives the value for a bare NAME, so that a
+// secret need not stand in the shell's history or the list of processes; nil means that
+// the flag has no such form. Values are never part of an error.
+func environment(flag string, pairs []string, lookup func(string) (string, bool)) (map[string]string, error) {
+	if len(pairs) == 0 {
+		return nil, nil
+	}
+	variables := make(map[string]string, len(pairs))
+	for i, pair := range pairs {
+		name, value, given := strings.Cut(pair, "=")
+		switch {
+		case name == "":
+			return nil, usagef("%s number %d has no name before its =", flag, i+1)
+		case !given && lookup == nil:
+			return nil, usagef("%s %s has no value; write %s=VALUE", flag, name, name)
+		case !given:
+			found := false
+			if value, found = lookup(name); !found {
+				return nil, usagef("%s %s: there is no such variable in your environment", flag, name)
+			}
+		}
+		if !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return nil, usagef("%s number %d is not UTF-8, which jobs are written in", flag, i+1)
+		}
+		variables[name] = value
+	}
+	return variables, nil
+}
+
+// workingDirectory is absolute: the job does not run where the caller is.
+func workingDirectory(flag string) (string, error) {
+	directory, err := filepath.Abs(flag) // of "" it is the current one
+	if err != nil {
+		return "", fmt.Errorf("find the current directory: %w", err)
+	}
+	if flag == "" {
+		return directory, nil
+	}
+	info, err := os.Stat(directory)
+	if err != nil {
+		return "", usagef("--cwd: %v", err)
+	}
+	if !info.IsDir() {
+		return "", usagef("--cwd: %s is not a directory", directory)
+	}
+	return directory, nil
+}
+
+func readStdin(streams Streams) (string, error) {
+	if streams.InTerminal {
+		return "", usagef("--stdin wants a file or pipe as standard input, not a terminal")
+	}
+	data, err := io.ReadAll(io.LimitReader(streams.In, stdinMax+1))
+	if err != nil {
+		return "", fmt.Errorf("read standard input: %w", err)
+	}
+	if len(data) > stdinMax {
+		return "", fmt.Errorf("standard input is larger than %d bytes; let the command read a file instead", stdinMax)
+	}
+	if !utf8.Valid(data) {
+		return "", fmt.Errorf("standard input is not UTF-8 text; let the command read a file instead")
+	}
+	return string(data), nil
+}

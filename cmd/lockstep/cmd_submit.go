@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/actors/luxi/wire"
+)
+
+type submitOptions struct {
+	Reason string
+	Wait   bool
+}
+
+func newSubmitCommand(globals *globalOptions) *cobra.Command {
+	opts := submitOptions{}
+	command := &cobra.Command{
+		Use:   "submit [flags] FILE|-",
+		Short: "Submit jobs from a JSON or YAML file",
+		Long: `Submit the jobs in a file, or on standard input if the file is "-", and print
+their ids, one per line, in the order of the file. Either all jobs of a file are
+submitted, or none because of a mistake in one.
+
+A job is a list of opcodes, an opcode an object with OP_ID and parameters. The
+file holds one of:
+  one job       [{"OP_ID": ...}, ...]
+  several jobs  [[{"OP_ID": ...}, ...], [...]]
+  the same      {"jobs": [[{"OP_ID": ...}, ...], [...]]}
+Files named .yaml or .yml are YAML, .json is JSON; otherwise what begins with [
+or { is JSON. In "depends" a negative id counts back: -1 is the job before.
+
+--reason and the name of this program are appended to each opcode's reason trail.
+
+Exit code: 0; with --wait only if all jobs succeed. 1 otherwise.
+With --json, one object per line, "index" being the job's place in the file,
+from 0: {"event": "submitted", "index", "job"},
+{"event": "refused", "index", "error"} and, with --wait,
+{"event": "end", "index", "job", "status"} as jobs end.`,
+		Example: `  lockstep submit jobs.yaml
+  lockstep submit --wait --reason "monthly" jobs.json
+  echo '[{"OP_ID": "OP_TEST_DELAY", "duration": 5}]' | lockstep submit -`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return runSubmit(command.Context(), opts, globals, args[0])
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&opts.Reason, "reason", "", "`TEXT` for the jobs' reason trails")
+	flags.BoolVarP(&opts.Wait, "wait", "w", false, "wait until all jobs have ended")
+	return command
+}
+
+func runSubmit(ctx context.Context, opts submitOptions, globals *globalOptions, name string) error {
+	file, err := loadSubmission(name, globals.streams.In)
+	if err != nil {
+		return err
+	}
+	jobs, err := file.encode(reasonTrail(opts.Reason, "submit", globals.streams.Now()))
+	if err != nil {
+		return fmt.Errorf("%s: %w", shownName(name), err)
+	}
+	daemon := globals.connect()
+	defer daemon.close()
+	answers, err := submitAll(ctx, daemon, jobs)
+	if err != nil {
+		return err
+	}
+	var accepted []submittedJob
+	for i, answer := range answers {
+		if err := printSubmitted(globals, i, answer); err != nil {
+			return err
+		}
+		if answer.refused == "" {
+			accepted = append(accepted, submittedJob{index: i, id: answer.id})
+			continue
+		}
+		at := file.jobs[i].at
+		complain(globals.streams.Err, fmt.Sprintf("%s:%d:%d: job %d of the file was not submitted: %s",
+			shownName(name), at.line, at.column, i+1, answer.refused))
+	}
+	if opts.Wait {
+		if err := waitForSubmitted(ctx, globals, daemon, accepted); err != nil {
+			return err
+		}
+	}
+	if len(accepted) < len(answers) {
+		return &exitError{code: exitFailure}
+	}
+	return nil
+}
+
+// loadSubmission reads and checks a file; errors begin with its name.
+func loadSubmission(name string, stdin io.Reader) (submission, error) {
+	data, err := readInput(name, stdin)
+	if err != nil {
+		return submission{}, err
+	}
+	root, err := parseFile(name, data)
+	var file submission
+	if err == nil {
+		file, err = readSubmission(root)
+	}
+	var placed *placeError
+	switch {
+	case errors.As(err, &placed):
+		return submission{}, fmt.Errorf("%s:%w", shownName(name), err) // file:line:column: text
+	case err != nil:
+		return submission{}, fmt.Errorf("%s: %w", shownName(name), err)
+	}
+	return file, nil
+}
+
+func shownName(name string) string {
+	if name == "-" {
+		return "standard input"
+	}
+	return name
+}
+
+// readInput reads the whole file; more than a frame can carry is refused.
+func readInput(name string, stdin io.Reader) ([]byte, error) {
+	from := stdin
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		from = file
+	}
+	data, err := io.ReadAll(io.LimitReader(from, wire.MaxFrame+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", shownName(name), err)
+	}
+	if len(data) > wire.MaxFrame {
+		return nil, fmt.Errorf("%s is larger than %d bytes; submit its jobs in several files", shownName(name), wire.MaxFrame)
+	}
+	return data, nil
+}
+
+// submitAnswer is what became of one job: an id, or why it has none.
+type submitAnswer struct {
+	id      int64
+	refused string
+}
+
+// submitAll submits several jobs in one call, so that they exist together or not at all
+// and can depend on each other.
+func submitAll(ctx context.Context, daemon *session, jobs [][]json.RawMessage) ([]submitAnswer, error) {
+	answers := make([]submitAnswer, len(jobs))
+	if len(jobs) == 1 {
+		return answers, daemon.submit(ctx, "SubmitJob", jobs[0], &answers[0].id)
+	}
+	var pairs [][]json.RawMessage
+	if err := daemon.submit(ctx, "SubmitManyJobs", jobs, &pairs); err != nil {
+		return nil, err
+	}
+	if len(pairs) != len(jobs) {
+		return nil, fmt.Errorf("submitted %d jobs, the daemon answered for %d", len(jobs), len(pairs))
+	}
+	for i, pair := range pairs {
+		if len(pair) != 2 {
+			return nil, fmt.Errorf("the daemon answered for job %d with %d values", i+1, len(pair))
+		}
+		var done bool
+		if err := scan(pair[:1], &done); err != nil {
+			return nil, err
+		}
+		var err error
+		if done {
+			err = scan(pair[1:], &answers[i].id)
+		} else if err = scan(pair[1:], &answers[i].refused); answers[i].refused == "" {
+			answers[i].refused = "the daemon gives no reason"
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
+func printSubmitted(globals *globalOptions, index int, answer submitAnswer) error {
+	out := globals.streams.Out
+	switch {
+	case globals.JSON && answer.refused != "":
+		return printEvent(out, event{Event: "refused", Index: &index, Error: answer.refused})
+	case globals.JSON:
+		return printEvent(out, event{Event: "submitted", Index: &index, Job: answer.id})
+	case answer.refused == "":
+		fmt.Fprintln(out, answer.id)
+	}
+	return nil
+}
+
+// waitForSubmitted returns an error that names the jobs which did not succeed.
+func waitForSubmitted(ctx context.Context, globals *globalOptions, daemon *session, jobs []submittedJob) error {
+	waiting := startWait(globals, len(jobs))
+	var failed []string
+	err := waitAll(ctx, daemon, jobs, waiting.poll, func(job submittedJob, status string) {
+		if status != statusSuccess {
+			failed = append(failed, fmt.Sprintf("%d (%s)", job.id, status))
+		}
+		if globals.JSON {
+			_ = printEvent(globals.streams.Out, // run checks the stream
+				event{Event: "end", Index: &job.index, Job: job.id, Status: status})
+		}
+	}, waiting.show)
+	waiting.stop()
+	switch {
+	case err != nil:
+		return err
+	case len(failed) == 0:
+		return nil
+	}
+	const shown = 10
+	names := strings.Join(failed[:min(shown, len(failed))], ", ")
+	if len(failed) > shown {
+		names += fmt.Sprintf(" and %d more", len(failed)-shown)
+	}
+	return fmt.Errorf(`%d of %d jobs did not succeed: %s; "lockstep info ID" says why`, len(failed), len(jobs), names)
+}

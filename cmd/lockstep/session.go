@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"lockstep/actors/luxi/wire"
+)
+
+// How long a session that was working is patient with a daemon that has gone: pauses
+// double from first to longest, until they add up to the limit.
+const (
+	reconnectPauseFirst   = 250 * time.Millisecond
+	reconnectPauseLongest = 5 * time.Second
+	reconnectLimit        = time.Minute
+)
+
+// session makes calls to one daemon, over a connection that it makes when needed. It
+// is used by one goroutine at a time.
+type session struct {
+	path   string
+	client *wire.Client // nil: not connected
+	after  func(time.Duration) <-chan time.Time
+	notice func(text string) // tells people about a lost connection; nil: nobody to tell
+}
+
+// call makes one call, once. It is for requests with an effect: whether one may be
+// sent again is not for the session to decide (queue.md 1.1). The errors are those of
+// wire.Dial and wire.Client.Call.
+func (s *session) call(ctx context.Context, method string, args []any, result any) error {
+	if s.client == nil {
+		client, err := wire.Dial(ctx, s.path, wire.Options{})
+		if err != nil {
+			return err
+		}
+		s.client = client
+	}
+	err := s.client.Call(ctx, method, args, result)
+	var failed *wire.Error
+	if err != nil && !errors.As(err, &failed) {
+		s.close() // what is left of the connection is not to be trusted
+	}
+	return err
+}
+
+// ask is call for requests without effect, which may be repeated: if the daemon has
+// gone, it connects again for up to reconnectLimit and asks once more. A daemon that
+// never was there is an error at once.
+func (s *session) ask(ctx context.Context, method string, args []any, result any) error {
+	if s.client == nil {
+		return s.call(ctx, method, args, result)
+	}
+	err := s.call(ctx, method, args, result)
+	pause, waited := reconnectPauseFirst, time.Duration(0)
+	for gone(err) && ctx.Err() == nil && waited < reconnectLimit {
+		if waited == 0 {
+			s.tell("the connection to the daemon was lost; trying to get it back for up to a minute")
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-s.after(pause):
+		}
+		waited += pause
+		pause = min(2*pause, reconnectPauseLongest)
+		err = s.call(ctx, method, args, result)
+	}
+	if waited > 0 && !gone(err) {
+		s.tell("the daemon is back")
+	}
+	return err
+}
+
+func (s *session) tell(text string) {
+	if s.notice != nil {
+		s.notice(text)
+	}
+}
+
+// gone tells whether err says that nobody is there, as opposed to an answer.
+func gone(err error) bool {
+	var lost *wire.ConnectionLost
+	var none *wire.NoDaemon
+	return errors.As(err, &lost) || errors.As(err, &none)
+}
+
+// other returns a second session with the same daemon, for calls while this one waits
+// for an answer.
+func (s *session) other() *session {
+	return &session{path: s.path, after: s.after, notice: s.notice}
+}
+
+func (s *session) close() {
+	if s.client != nil {
+		// Nothing was promised over this connection that closing it could undo.
+		_ = s.client.Close()
+		s.client = nil
+	}
+}
+
+// submit makes a submitting call, once. If its answer was lost it says so: a job may
+// exist, and submitting it again might run it twice.
+func (s *session) submit(ctx context.Context, method string, jobs any, result any) error {
+	err := s.call(ctx, method, []any{jobs}, result)
+	var lost *wire.ConnectionLost
+	var malformed *wire.MalformedAnswer
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &lost) && lost.Sent, errors.As(err, &malformed):
+		return fmt.Errorf(`the daemon's answer was lost, so it is unknown whether the submission was taken;
+look for it in "lockstep list" before you submit again (%w)`, err)
+	case errors.As(err, &lost):
+		return fmt.Errorf("nothing was submitted: %w", err)
+	case gone(err):
+		return err
+	}
+	return fmt.Errorf("the daemon refused the submission: %w", err)
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"lockstep/actors/luxi/wire"
+)
+
+const (
+	// localSocket is where a daemon started by `make run` in the source tree listens.
+	localSocket = "./var/run/socket/ganeti-query"
+	// systemSocket is where an installed daemon listens.
+	systemSocket = "/var/run/lockstep/socket/ganeti-query"
+)
+
+// socketPath chooses the socket: the flag, $LOCKSTEP_SOCKET, the one of a daemon in
+// the current directory, the system's. The choice is made once; a socket that does
+// not answer is not replaced by the next one, which may belong to another queue.
+func socketPath(flag string, lookupEnv func(string) (string, bool)) string {
+	if flag != "" {
+		return flag
+	}
+	if path, _ := lookupEnv("LOCKSTEP_SOCKET"); path != "" {
+		return path
+	}
+	if trusted(localSocket) {
+		return localSocket
+	}
+	return systemSocket
+}
+
+// passedOver tells whether socketPath has left out a socket in the current directory.
+func passedOver(chosen string) bool {
+	_, err := os.Stat(localSocket)
+	return err == nil && chosen == systemSocket && !trusted(localSocket)
+}
+
+// trusted tells whether a socket exists that this user or root has made. Anybody may
+// put one into a directory like /tmp; whoever happens to be there must not send
+// commands and secrets to it.
+func trusted(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Type() != os.ModeSocket {
+		return false
+	}
+	status, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (status.Uid == 0 || int(status.Uid) == os.Geteuid())
+}
+
+// explain turns an error into the sentence that is printed: what happened, and what
+// to do where that is known.
+func explain(err error) string {
+	var none *wire.NoDaemon
+	if !errors.As(err, &none) {
+		return err.Error()
+	}
+	startHint := `Start one with "make run" in the source tree or "lockstepd --data-dir DIR",
+or name its socket with --socket PATH or $LOCKSTEP_SOCKET.`
+	if passedOver(none.Path) {
+		startHint += "\n" + localSocket + " was not tried: it belongs to another user."
+	}
+	switch {
+	case errors.Is(none.Err, syscall.EACCES), errors.Is(none.Err, syscall.EPERM):
+		return fmt.Sprintf(`you are not allowed to use the daemon's socket %s:
+join the group that owns it, or run this as its owner or root.`, none.Path)
+	case errors.Is(none.Err, syscall.ENOENT):
+		return fmt.Sprintf("no daemon answers: there is no socket %s.\n%s", none.Path, startHint)
+	case errors.Is(none.Err, syscall.ECONNREFUSED):
+		return fmt.Sprintf("no daemon answers: nobody listens on %s.\n%s", none.Path, startHint)
+	}
+	return fmt.Sprintf("no daemon answers at %s: %v.\n%s", none.Path, none.Err, startHint)
+}

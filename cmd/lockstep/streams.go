@@ -1,0 +1,78 @@
+package main
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Streams is what a command sees of the process it runs in: its three streams and
+// what is known of them, the clock, the environment and the interrupts. Tests give
+// their own.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer // results: tables, output of jobs, JSON
+	Err io.Writer // errors, notices, progress
+
+	InTerminal, OutTerminal, ErrTerminal bool
+
+	Width int // columns of the terminal behind Out; 0: none, or unknown
+
+	LookupEnv func(name string) (string, bool)
+
+	// Now gives the time in the zone that times are shown in.
+	Now func() time.Time
+	// After is time.After.
+	After func(time.Duration) <-chan time.Time
+
+	// Interrupts takes SIGINT and SIGTERM over from the runtime, which would
+	// end the process, until release is called.
+	Interrupts func() (signals <-chan os.Signal, release func())
+}
+
+func processStreams() Streams {
+	streams := Streams{
+		In:          os.Stdin,
+		Out:         os.Stdout,
+		Err:         os.Stderr,
+		InTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
+		OutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+		ErrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		LookupEnv:   os.LookupEnv,
+		Now:         time.Now,
+		After:       time.After,
+		Interrupts:  processInterrupts,
+	}
+	if streams.OutTerminal {
+		if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+			streams.Width = width
+		}
+	}
+	return streams
+}
+
+func processInterrupts() (<-chan os.Signal, func()) {
+	// Two: the second one while the first is being handled means "now".
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	return signals, func() { signal.Stop(signals) }
+}
+
+// keptError is a writer that remembers its first error, so that the many small
+// writes of a command need not each be looked at: run asks once, at the end.
+type keptError struct {
+	io.Writer
+	err error
+}
+
+func (w *keptError) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if err != nil && w.err == nil {
+		w.err = err
+	}
+	return n, err
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// submission is the jobs of a file, each a list of opcodes, checked as far as that is
+// possible without the daemon's catalogue.
+type submission struct {
+	jobs []fileJob
+}
+
+type fileJob struct {
+	at  place
+	ops []node
+}
+
+// readSubmission finds the jobs in a file: a list of opcodes is one job, a list of
+// such lists are many, as is an object with such a list as "jobs".
+func readSubmission(root node) (submission, error) {
+	list := root
+	if root.kind == objectNode {
+		var err error
+		if list, err = jobsKey(root); err != nil {
+			return submission{}, err
+		}
+	} else if root.kind == listNode && len(root.values) > 0 && root.values[0].kind == objectNode {
+		job, err := readJob(root)
+		return submission{[]fileJob{job}}, err
+	}
+	if list.kind != listNode {
+		return submission{}, wrongAt(list.at, "expected a list of opcodes or of jobs, not %s", list.describe())
+	}
+	if len(list.values) == 0 {
+		return submission{}, wrongAt(list.at, "there is no job in the file")
+	}
+	result := submission{}
+	for _, one := range list.values {
+		job, err := readJob(one)
+		if err != nil {
+			return submission{}, err
+		}
+		result.jobs = append(result.jobs, job)
+	}
+	return result, nil
+}
+
+func jobsKey(root node) (node, error) {
+	jobs, ok := root.field("jobs")
+	if !ok {
+		if _, opcode := root.field("OP_ID"); opcode {
+			return node{}, wrongAt(root.at, "this is an opcode by itself; a job is a list of opcodes")
+		}
+		return node{}, wrongAt(root.at, `the key "jobs" is missing`)
+	}
+	for i, name := range root.names {
+		if name != "jobs" {
+			return node{}, wrongAt(root.values[i].at, `unknown key %q beside "jobs"`, name)
+		}
+	}
+	return jobs, nil
+}
+
+func readJob(from node) (fileJob, error) {
+	if from.kind != listNode {
+		return fileJob{}, wrongAt(from.at, "a job is a list of opcodes, this is %s", from.describe())
+	}
+	if len(from.values) == 0 {
+		return fileJob{}, wrongAt(from.at, "a job needs at least one opcode")
+	}
+	for _, op := range from.values {
+		if err := checkOpcode(op); err != nil {
+			return fileJob{}, err
+		}
+	}
+	return fileJob{at: from.at, ops: from.values}, nil
+}
+
+func checkOpcode(op node) error {
+	if op.kind != objectNode {
+		return wrongAt(op.at, "an opcode is an object, this is %s", op.describe())
+	}
+	id, ok := op.field("OP_ID")
+	if !ok {
+		return wrongAt(op.at, "the opcode has no OP_ID")
+	}
+	if name, ok := id.scalar.(string); !ok || name == "" {
+		return wrongAt(id.at, "OP_ID is a name like OP_TEST_DELAY, not %s", id.describe())
+	}
+	if reason, ok := op.field("reason"); ok && reason.kind != listNode && reason.scalar != nil {
+		return wrongAt(reason.at, "reason is a list of [source, text, nanoseconds], not %s", reason.describe())
+	}
+	return nil
+}
+
+// encode returns the jobs as they are submitted: trail is appended to each opcode's
+// reasons (queue.md 3.6).
+func (s submission) encode(trail [][]any) ([][]json.RawMessage, error) {
+	jobs := make([][]json.RawMessage, len(s.jobs))
+	for i, job := range s.jobs {
+		for _, op := range job.ops {
+			encoded, err := encodeOpcode(op, trail)
+			if err != nil {
+				return nil, err
+			}
+			jobs[i] = append(jobs[i], encoded)
+		}
+	}
+	return jobs, nil
+}
+
+func encodeOpcode(op node, trail [][]any) (json.RawMessage, error) {
+	reasons := []any{}
+	var buffer bytes.Buffer
+	buffer.WriteByte('{')
+	for i, name := range op.names {
+		if name == "reason" {
+			for _, step := range op.values[i].values {
+				reasons = append(reasons, step)
+			}
+			continue
+		}
+		if err := writeMember(&buffer, name, op.values[i]); err != nil {
+			return nil, err
+		}
+		buffer.WriteByte(',')
+	}
+	for _, step := range trail {
+		reasons = append(reasons, step)
+	}
+	if err := writeMember(&buffer, "reason", reasons); err != nil {
+		return nil, err
+	}
+	buffer.WriteByte('}')
+	return buffer.Bytes(), nil
+}

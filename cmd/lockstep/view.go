@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// outputLines prints the log lines of a job: on a terminal without anything that could
+// act on it, otherwise as the job wrote them.
+type outputLines struct {
+	out      io.Writer
+	terminal bool
+}
+
+func (o outputLines) print(line string) {
+	if o.terminal {
+		line = stripped(line)
+	}
+	fmt.Fprintln(o.out, line)
+}
+
+// statusLine is one line on a terminal that replaces itself. When it is not on, it
+// prints nothing.
+type statusLine struct {
+	out   io.Writer
+	on    bool
+	shown string
+}
+
+const eraseLine = "\r\x1b[K"
+
+func (s *statusLine) set(text string) {
+	if s.on && text != s.shown {
+		fmt.Fprint(s.out, eraseLine, text)
+		s.shown = text
+	}
+}
+
+// clear makes room for other output; the line comes back with the next other text.
+func (s *statusLine) clear() {
+	if s.on && s.shown != "" {
+		fmt.Fprint(s.out, eraseLine)
+		s.shown = ""
+	}
+}
+
+// progressText says in a few words how far a job is.
+func progressText(id int64, c change) string {
+	state := c.status
+	switch c.status {
+	case statusQueued:
+		state = "queued…"
+	case statusWaiting:
+		state = "waiting…"
+	case statusCanceling:
+		state = "being canceled…"
+	}
+	text := fmt.Sprintf("job %d %s", id, visible(state))
+	if at := currentOpcode(c.opStatus); at > 0 && !final(c.status) {
+		text += fmt.Sprintf(" (opcode %d of %d)", at, len(c.opStatus))
+	}
+	return text
+}
+
+// currentOpcode returns which opcode is under way, from 1, and 0 for a job that has
+// only one or is not under way.
+func currentOpcode(opStatus []string) int {
+	if len(opStatus) < 2 {
+		return 0
+	}
+	for i, status := range opStatus {
+		if status == statusWaiting || status == statusRunning || status == statusCanceling {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// sameProgress tells whether two changes look alike but for their log entries.
+func sameProgress(a, b change) bool {
+	return a.status == b.status && strings.Join(a.opStatus, ",") == strings.Join(b.opStatus, ",")
+}

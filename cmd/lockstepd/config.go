@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+	"go.yaml.in/yaml/v3"
+)
+
+// Config is what an operator can choose. Every field is a flag, and a key of
+// the configuration file by the same name.
+type Config struct {
+	DataDir     string
+	RunDir      string
+	LogDir      string
+	ClusterName string
+	NodeName    string
+	JobProgram  string
+	LogLevel    string
+	MaxFrame    int // bytes
+	MaxStarts   int
+	Writers     int
+}
+
+const usageText = `lockstepd runs a job queue: it takes jobs over its socket, keeps them as files, and
+starts a process for each. It stays in the foreground; SIGTERM stops it, running
+jobs go on and are adopted at the next start.
+
+Usage: lockstepd [flags]
+
+Examples:
+  lockstepd --data-dir ./var/lib --run-dir ./var/run --log-dir ./var/log
+  lockstepd --config /etc/lockstep/lockstepd.yaml
+
+The configuration file is YAML, with the names of the flags as keys:
+  data-dir: /srv/lockstep
+  log-level: debug
+A flag on the command line wins over the file.
+
+Flags:
+`
+
+// parseConfig reads flags and the file they name. Errors name the field.
+func parseConfig(args []string, output io.Writer) (Config, error) {
+	var c Config
+	var file string
+	flags := flag.NewFlagSet("lockstepd", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	hostname, err := os.Hostname()
+	if err != nil {
+		hostname = "localhost"
+	}
+	flags.StringVar(&file, "config", "", "YAML `file` to read settings from")
+	flags.StringVar(&c.DataDir, "data-dir", "/var/lib/lockstep", "`directory` of the queue and the configuration")
+	flags.StringVar(&c.RunDir, "run-dir", "/var/run/lockstep", "`directory` of sockets and lock files")
+	flags.StringVar(&c.LogDir, "log-dir", "/var/log/lockstep", "`directory` of logs")
+	flags.StringVar(&c.ClusterName, "cluster-name", "lockstep", "`name` of the cluster, when a new one is made")
+	flags.StringVar(&c.NodeName, "node-name", hostname, "`name` of this node, when a new cluster is made")
+	flags.StringVar(&c.JobProgram, "job-program", "", "`path` of lockstep-job (default: beside lockstepd)")
+	flags.StringVar(&c.LogLevel, "log-level", "info", "least severe `level` that is logged: debug, info, warn, error")
+	flags.IntVar(&c.MaxFrame, "max-frame", 64<<20, "largest request, in `bytes`")
+	flags.IntVar(&c.MaxStarts, "max-starts", 2*runtime.NumCPU(), "`number` of job processes being started at a time")
+	flags.IntVar(&c.Writers, "writers", 32, "`number` of disk operations at a time")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			printUsage(flags, output)
+		}
+		return c, err
+	}
+	if flags.NArg() > 0 {
+		return c, fmt.Errorf("unexpected argument %q; see lockstepd --help", flags.Arg(0))
+	}
+	if file != "" {
+		if err := readConfigFile(flags, file); err != nil {
+			return c, err
+		}
+	}
+	return c, c.complete()
+}
+
+// printUsage writes the flags with two dashes, as people write them.
+func printUsage(flags *flag.FlagSet, output io.Writer) {
+	fmt.Fprint(output, usageText)
+	flags.VisitAll(func(f *flag.Flag) {
+		kind, usage := flag.UnquoteUsage(f)
+		fmt.Fprintf(output, "  --%-24s %s", f.Name+" "+kind, usage)
+		if f.DefValue != "" {
+			fmt.Fprintf(output, " (default %s)", f.DefValue)
+		}
+		fmt.Fprintln(output)
+	})
+}
+
+// readConfigFile sets every flag that the file names and the command line does
+// not.
+func readConfigFile(flags *flag.FlagSet, file string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	var settings map[string]yaml.Node
+	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&settings); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("config %s: %w", file, err)
+	}
+	given := map[string]bool{"config": true}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	names := make([]string, 0, len(settings))
+	for name := range settings {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		node := settings[name]
+		switch {
+		case flags.Lookup(name) == nil || name == "config":
+			return fmt.Errorf("config %s, line %d: there is no setting %q; see lockstepd --help", file, node.Line, name)
+		case node.Kind != yaml.ScalarNode:
+			return fmt.Errorf("config %s, line %d: %s must be a single value", file, node.Line, name)
+		case given[name]:
+		default:
+			if err := flags.Set(name, node.Value); err != nil {
+				return fmt.Errorf("config %s, line %d: %s: %w", file, node.Line, name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// complete fills in what follows from the rest, and validates.
+func (c *Config) complete() error {
+	if c.JobProgram == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("job-program: %w", err)
+		}
+		c.JobProgram = filepath.Join(filepath.Dir(self), "lockstep-job")
+	}
+	for _, path := range []*string{&c.DataDir, &c.RunDir, &c.LogDir, &c.JobProgram} {
+		if *path == "" {
+			continue // Validate names it
+		}
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			return err
+		}
+		*path = absolute
+	}
+	return c.Validate()
+}
+
+// socketPathMax is what a unix socket's path holds, in bytes.
+const socketPathMax = 107
+
+// Validate names the first field that cannot be.
+func (c *Config) Validate() error {
+	for _, check := range []struct {
+		bad  bool
+		text string
+	}{
+		{c.DataDir == "", "data-dir: must not be empty"},
+		{c.RunDir == "", "run-dir: must not be empty"},
+		{c.LogDir == "", "log-dir: must not be empty"},
+		{c.ClusterName == "" || strings.ContainsAny(c.ClusterName, " \t\n"), fmt.Sprintf("cluster-name: %q is not a name", c.ClusterName)},
+		{c.NodeName == "" || strings.ContainsAny(c.NodeName, " \t\n"), fmt.Sprintf("node-name: %q is not a name", c.NodeName)},
+		{c.MaxFrame < 1024 || c.MaxFrame > 1<<30, fmt.Sprintf("max-frame: %d is not between 1024 and 1073741824 bytes", c.MaxFrame)},
+		{c.MaxStarts < 1 || c.MaxStarts > 1000, fmt.Sprintf("max-starts: %d is not between 1 and 1000", c.MaxStarts)},
+		{c.Writers < 1 || c.Writers > 1000, fmt.Sprintf("writers: %d is not between 1 and 1000", c.Writers)},
+		{len(c.socket()) > socketPathMax, fmt.Sprintf("run-dir: the socket's path %s is longer than the %d bytes that a socket's path may have", c.socket(), socketPathMax)},
+	} {
+		if check.bad {
+			return errors.New(check.text)
+		}
+	}
+	if _, err := logrus.ParseLevel(c.LogLevel); err != nil {
+		return fmt.Errorf("log-level: %w", err)
+	}
+	return nil
+}
+
+func (c *Config) socket() string { return filepath.Join(c.RunDir, "socket", "ganeti-query") }

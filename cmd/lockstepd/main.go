@@ -1,0 +1,24 @@
+// lockstepd is the daemon: the job queue of one node.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	config, err := parseConfig(os.Args[1:], os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(0)
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "lockstepd: %v\n", err)
+		os.Exit(2)
+	}
+	if err := run(config, signals()); err != nil {
+		fmt.Fprintf(os.Stderr, "lockstepd: %v\n", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/act"
+	"lockstep/actors/core/config"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/opcode"
+	"lockstep/actors/jobs/osproc"
+	"lockstep/actors/luxi"
+	"lockstep/messages"
+	"lockstep/persistence"
+	"lockstep/supervisor"
+)
+
+// drainMax is how long an orderly stop may take; what was accepted is on the
+// disk before it was acknowledged, so that a hard end loses nothing either.
+const drainMax = 10 * time.Second
+
+// signals ends when the daemon is told to stop.
+func signals() context.Context {
+	ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	return ctx
+}
+
+// run is the daemon, from the directories to the orderly stop. Errors are one
+// line that says what to mend.
+func run(c Config, stop context.Context) error {
+	log := newLog(c)
+	if err := persistence.MakeDirs(c.DataDir, c.RunDir, c.LogDir); err != nil {
+		return err
+	}
+	lock, err := persistence.LockQueue(c.DataDir)
+	if err != nil {
+		return err
+	}
+	err = locked(c, log, stop)
+	return errors.Join(err, lock.Release())
+}
+
+// locked runs while the queue is ours alone.
+func locked(c Config, log *logrus.Logger, stop context.Context) error {
+	if info, err := os.Stat(c.JobProgram); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
+		return fmt.Errorf("job-program: %s is not a program that can be started", c.JobProgram)
+	}
+	files, err := persistence.OpenFiles(c.DataDir)
+	if err != nil {
+		return err
+	}
+	defer files.Close()
+	cluster, err := prepare(c, files, log)
+	if err != nil {
+		return err
+	}
+	livelocks := persistence.LivelockDir(c.RunDir)
+	livelock, err := persistence.CreateLivelock(livelocks, persistence.DaemonLivelock)
+	if err != nil {
+		return err
+	}
+	defer livelock.Release()
+	// Those of dead job processes are kept: they say that something of the job
+	// may be left, to whoever adopts it.
+	if _, err := persistence.SweepLivelocks(livelocks, func(name string) bool {
+		return layout.IsJobLivelock(name) || name == filepath.Base(livelock.Path())
+	}); err != nil {
+		log.WithField("err", err).Warn("lock files of former daemons cannot be removed")
+	}
+	complaints, err := os.OpenFile(filepath.Join(c.LogDir, "jobs.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+	if err != nil {
+		return err
+	}
+	defer complaints.Close()
+	env := act.New(act.Options{Log: log, Clock: act.RealClock(), Rand: random})
+	processes := osproc.New(osproc.Config{System: env.System(), Log: log, Program: c.JobProgram,
+		DataDir: c.DataDir, LivelockDir: livelocks, Socket: c.socket(), Stderr: complaints})
+	tree, err := supervisor.Tree(
+		supervisor.Ports{Env: env, Files: files, Processes: processes},
+		supervisor.Settings{Livelock: livelock.Path(), MaxRunning: cluster.MaxRunningJobs,
+			MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: opcode.Builtin()})
+	if err != nil {
+		return err
+	}
+	return serve(c, log, env, tree, stop)
+}
+
+// prepare makes what a first start lacks, and reads the configuration.
+func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) (config.Cluster, error) {
+	start, err := persistence.InitQueue(files)
+	if err != nil {
+		return config.Cluster{}, err
+	}
+	if start.SerialRecreated {
+		log.WithField("serial", start.Serial).Warn("queue/serial was missing and has been made from the highest job id found")
+	}
+	if _, err := files.SweepTemp(layout.QueueDir); err != nil {
+		log.WithField("err", err).Warn("left-over temporary files cannot be removed")
+	}
+	data, err := files.Read("config", layout.ConfigPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		data, err = firstConfig(c, files)
+	}
+	if err != nil {
+		return config.Cluster{}, err
+	}
+	cluster, err := config.Decode(data)
+	if err != nil {
+		return config.Cluster{}, fmt.Errorf("%s: %w", filepath.Join(c.DataDir, layout.ConfigPath), err)
+	}
+	return cluster, nil
+}
+
+func firstConfig(c Config, files *persistence.OSFiles) ([]byte, error) {
+	data, err := config.New(config.Identity{
+		ClusterName: c.ClusterName, ClusterUUID: uuid.NewString(), NodeName: c.NodeName, NodeUUID: uuid.NewString(),
+		NodeIP: "127.0.0.1", GroupUUID: uuid.NewString(), Now: float64(time.Now().UnixMicro()) / 1e6,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := files.Replace("config", layout.ConfigPath, data); err != nil {
+		return nil, err
+	}
+	return data, files.SyncDir("config", ".")
+}
+
+// serve takes connections until the daemon is told to stop, or cannot go on.
+func serve(c Config, log *logrus.Logger, env *act.Env, tree *supervisor.Running, stop context.Context) error {
+	listener, err := luxi.Listen(c.socket(), c.MaxFrame)
+	if err != nil {
+		return err
+	}
+	accepting := make(chan error, 1)
+	go func() { accepting <- listener.Serve(env.System(), tree.Luxi) }()
+	log.WithFields(logrus.Fields{"socket": c.socket(), "data": c.DataDir, "pid": os.Getpid()}).Info("lockstepd takes jobs")
+	select {
+	case <-stop.Done():
+	case <-tree.Done:
+		return errors.Join(errors.New("the daemon cannot go on; its log says why. Running jobs go on, and are adopted at the next start"), listener.Close())
+	}
+	log.Info("stopping; running jobs go on")
+	err = errors.Join(listener.Close(), <-accepting)
+	if _, drain := env.System().Root.RequestFuture(tree.Root, &messages.Drain{}, drainMax).Result(); drain != nil {
+		log.WithField("err", drain).Warn("not everything was finished in time; nothing acknowledged is lost")
+	}
+	env.System().Root.Stop(tree.Root)
+	<-tree.Done
+	return err
+}
+
+func newLog(c Config) *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(os.Stderr)
+	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: "2006-01-02 15:04:05.000"})
+	level, err := logrus.ParseLevel(c.LogLevel)
+	if err == nil {
+		log.SetLevel(level)
+	}
+	return log
+}
+
+// random spreads retries; it is not for secrets.
+func random() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:])
+}

@@ -1,0 +1,151 @@
+package persistence
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+)
+
+// content is the size of an ordinary job file.
+var content = make([]byte, 1024)
+
+func BenchmarkReplace(b *testing.B) {
+	files, _ := newOSFiles(b)
+	for b.Loop() {
+		noError(b, files.Replace("save-job", "queue/job-1", content))
+	}
+}
+
+func BenchmarkReplaceAndSyncDir(b *testing.B) {
+	files, _ := newOSFiles(b)
+	for b.Loop() {
+		noError(b, files.Replace("save-job", "queue/job-1", content))
+		noError(b, files.SyncDir("save-job", "queue"))
+	}
+}
+
+// BenchmarkReplaceParallel tells what overlapping syncs of different jobs gain.
+func BenchmarkReplaceParallel(b *testing.B) {
+	for _, writers := range []int{4, 16} {
+		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
+			files, _ := newOSFiles(b)
+			var id atomic.Int64
+			b.SetParallelism(writers)
+			b.RunParallel(func(pb *testing.PB) {
+				path := JobPath(id.Add(1))
+				for pb.Next() {
+					if err := files.Replace("save-job", path, content); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkBatch is a group commit: the files of 100 jobs, one directory sync,
+// the serial, and its directory sync.
+func BenchmarkBatch(b *testing.B) {
+	files, _ := newOSFiles(b)
+	for b.Loop() {
+		var group syncGroup
+		for id := range int64(100) {
+			group.run(func() error { return files.Replace("save-job", JobPath(id), content) })
+		}
+		noError(b, group.wait())
+		noError(b, files.SyncDir("save-job", QueueDir))
+		noError(b, files.Replace("serial", SerialPath, FormatSerial(100)))
+		noError(b, files.SyncDir("serial", QueueDir))
+	}
+}
+
+// syncGroup bounds the writers of a batch.
+type syncGroup struct {
+	results []chan error
+	slots   chan struct{}
+}
+
+func (g *syncGroup) run(write func() error) {
+	if g.slots == nil {
+		g.slots = make(chan struct{}, 16)
+	}
+	result := make(chan error, 1)
+	g.results = append(g.results, result)
+	g.slots <- struct{}{}
+	go func() {
+		result <- write()
+		<-g.slots
+	}()
+}
+
+func (g *syncGroup) wait() error {
+	for _, result := range g.results {
+		if err := <-result; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func BenchmarkRead(b *testing.B) {
+	files, _ := newOSFiles(b)
+	noError(b, files.Replace("save-job", "queue/job-1", content))
+	for b.Loop() {
+		_, err := files.Read("scan", "queue/job-1")
+		noError(b, err)
+	}
+}
+
+// BenchmarkScan reads a queue of 100,000 files of 1 kB, which is built once.
+func BenchmarkScan(b *testing.B) {
+	const count = 100_000
+	files, root := newOSFiles(b)
+	for id := range int64(count) {
+		noError(b, os.WriteFile(filepath.Join(root, JobPath(id)), content, 0o640))
+	}
+	b.Run("list", func(b *testing.B) {
+		for b.Loop() {
+			ids, err := JobIDs(files)
+			noError(b, err)
+			if len(ids) != count {
+				b.Fatal(len(ids))
+			}
+		}
+	})
+	ids, err := JobIDs(files)
+	noError(b, err)
+	for _, readers := range []int{1, 2, 4, ScanReaders, 32} {
+		b.Run(fmt.Sprintf("readers=%d", readers), func(b *testing.B) {
+			for b.Loop() {
+				for file := range ReadJobs(files, ids, readers) {
+					if file.Err != nil || len(file.Data) != len(content) {
+						b.Fatal(file.ID, file.Err)
+					}
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkLivelock(b *testing.B) {
+	dir := b.TempDir()
+	b.Run("create and release", func(b *testing.B) {
+		for b.Loop() {
+			lock, err := CreateLivelock(dir, JobLivelock(1))
+			noError(b, err)
+			noError(b, lock.Release())
+		}
+	})
+	b.Run("probe", func(b *testing.B) {
+		lock, err := CreateLivelock(dir, JobLivelock(1))
+		noError(b, err)
+		defer lock.Release()
+		for b.Loop() {
+			if alive, err := ProbeLivelock(lock.Path()); !alive || err != nil {
+				b.Fatal(alive, err)
+			}
+		}
+	})
+}

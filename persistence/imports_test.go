@@ -1,0 +1,35 @@
+package persistence
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The package is linked into the job process: see the package comment. A
+// dependency that starts slowly would be paid for once per job.
+func TestImports(t *testing.T) {
+	banned := []string{"net", "net/http", "encoding/json", "log", "crypto/rand", "os/exec"}
+	entries, err := os.ReadDir(".")
+	noError(t, err)
+	for _, entry := range entries {
+		name := entry.Name()
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		noError(t, err)
+		for _, spec := range file.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			noError(t, err)
+			standard := !strings.Contains(strings.Split(path, "/")[0], ".") && !strings.HasPrefix(path, "lockstep")
+			if (!standard && path != "golang.org/x/sys/unix") || slices.Contains(banned, path) {
+				t.Errorf("%s imports %s", name, path)
+			}
+		}
+	}
+}

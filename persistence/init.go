@@ -1,0 +1,169 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// dirMode keeps job data from users outside the daemon's group.
+const dirMode = 0o750
+
+// queueVersion is the only layout this package knows.
+const queueVersion = "1"
+
+// MakeDirs makes the directories of the data, run and log trees that are
+// missing, with mode 0750 (less under a stricter umask), and leaves the modes
+// of existing ones alone. What it made in the data tree is durable when it
+// returns.
+func MakeDirs(dataDir, runDir, logDir string) error {
+	dirs := []string{
+		filepath.Join(dataDir, ArchiveDir),
+		filepath.Join(dataDir, QuarantineDir),
+		socketDir(runDir),
+		LivelockDir(runDir),
+		logDir,
+	}
+	for _, dir := range dirs {
+		if err := makeDir(dir); err != nil {
+			return fmt.Errorf("make directory %s: %w", dir, err)
+		}
+	}
+	// A predecessor may have made some of them and died before its sync.
+	for _, dir := range []string{"", QueueDir, ArchiveDir} {
+		if err := syncPath(filepath.Join(dataDir, dir)); err != nil {
+			return fmt.Errorf("sync directory %s: %w", filepath.Join(dataDir, dir), err)
+		}
+	}
+	return nil
+}
+
+// makeDir makes dir and its missing parents, and syncs the parent of each one
+// made. A directory whose parent's sync failed is removed again: found later, it
+// would pass for durable.
+func makeDir(dir string) error {
+	err := unix.Mkdir(dir, dirMode)
+	if err == unix.ENOENT && filepath.Dir(dir) != dir {
+		if err := makeDir(filepath.Dir(dir)); err != nil {
+			return err
+		}
+		err = unix.Mkdir(dir, dirMode)
+	}
+	if err == unix.EEXIST {
+		return requireDir(dir)
+	}
+	if err != nil {
+		return err
+	}
+	if err := syncPath(filepath.Dir(dir)); err != nil {
+		return errors.Join(err, unix.Rmdir(dir))
+	}
+	return nil
+}
+
+func requireDir(name string) error {
+	var stat unix.Stat_t
+	if err := unix.Stat(name, &stat); err != nil {
+		return err
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return unix.ENOTDIR
+	}
+	return nil
+}
+
+func syncPath(dir string) error {
+	fd, err := openFile(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	err = untilDone(func() error { return unix.Fsync(fd) })
+	return errors.Join(err, unix.Close(fd))
+}
+
+// QueueFiles are the file operations [InitQueue] needs; [OSFiles] has them, and
+// so has a simulated disk.
+type QueueFiles interface {
+	Replace(op, path string, data []byte) error
+	SyncDir(op, dir string) error
+	Read(op, path string) ([]byte, error)
+	List(op, dir string) ([]string, error)
+}
+
+// QueueStart is what [InitQueue] found.
+type QueueStart struct {
+	Serial int64 // last job id handed out, >= 0
+	// SerialRecreated: the serial was lost though there are job files. It was
+	// set to the highest id of any job file; ids handed out above that, of
+	// jobs whose files are gone too, will be handed out again. Worth a warning.
+	SerialRecreated bool
+}
+
+// VersionError is a queue of a layout that this program does not know. Nothing
+// in it was touched.
+type VersionError struct {
+	Path        string
+	Found, Want string
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("%s is %q, this program knows only version %q", e.Path, e.Found, e.Want)
+}
+
+// InitQueue checks queue/version and queue/serial, and writes them where
+// missing, durably. The caller holds the [QueueLock]. Errors: [*VersionError], a
+// serial that is not a number, or the disk's.
+func InitQueue(files QueueFiles) (QueueStart, error) {
+	wroteVersion, err := initVersion(files)
+	if err != nil {
+		return QueueStart{}, err
+	}
+	start, wroteSerial, err := initSerial(files)
+	if err != nil {
+		return QueueStart{}, err
+	}
+	if wroteVersion || wroteSerial {
+		if err := files.SyncDir("init-queue", QueueDir); err != nil {
+			return QueueStart{}, err
+		}
+	}
+	return start, nil
+}
+
+func initVersion(files QueueFiles) (wrote bool, err error) {
+	data, err := files.Read("version", VersionPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, files.Replace("version", VersionPath, []byte(queueVersion+"\n"))
+	}
+	if err != nil {
+		return false, err
+	}
+	if found := strings.TrimSpace(string(data)); found != queueVersion {
+		return false, &VersionError{Path: VersionPath, Found: found, Want: queueVersion}
+	}
+	return false, nil
+}
+
+func initSerial(files QueueFiles) (start QueueStart, wrote bool, err error) {
+	data, err := files.Read("serial", SerialPath)
+	if err == nil {
+		serial, err := ParseSerial(data)
+		if err != nil {
+			return QueueStart{}, false, fmt.Errorf("%s: %w", SerialPath, err)
+		}
+		return QueueStart{Serial: serial}, false, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return QueueStart{}, false, err
+	}
+	highest, found, err := HighestJobID(files)
+	if err != nil {
+		return QueueStart{}, false, err
+	}
+	err = files.Replace("serial", SerialPath, FormatSerial(highest))
+	return QueueStart{Serial: highest, SerialRecreated: found}, true, err
+}

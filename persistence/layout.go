@@ -1,0 +1,113 @@
+package persistence
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Paths below the data directory, slash-separated: Ganeti's layout, and
+// queue/quarantine, which Ganeti's readers ignore because it matches no job
+// file's name.
+const (
+	ConfigPath = "config.data"
+	LocksPath  = "locks.data"
+
+	QueueDir      = "queue"
+	ArchiveDir    = "queue/archive"
+	QuarantineDir = "queue/quarantine"
+
+	// SerialPath holds the last job id handed out, see [ParseSerial].
+	SerialPath = "queue/serial"
+	// VersionPath holds the layout's version, checked by [InitQueue].
+	VersionPath = "queue/version"
+	// LockPath is locked for a daemon's life, see [LockQueue].
+	LockPath = "queue/lock"
+	// DrainPath is an empty file: while it exists the queue is drained.
+	DrainPath = "queue/drain"
+)
+
+const (
+	jobPrefix = "job-"
+	// jobsPerArchiveDir is Ganeti's: archived job N lies in archive/(N div 10000).
+	jobsPerArchiveDir = 10000
+)
+
+// JobPath is the path of a live job's file: "queue/job-12". Finished jobs stay
+// there until they are archived. A negative id is a broken invariant: it panics.
+func JobPath(id int64) string {
+	return QueueDir + "/" + jobName(id)
+}
+
+// ArchivePath is the path of an archived job's file:
+// "queue/archive/3/job-30012". A negative id panics.
+func ArchivePath(id int64) string {
+	return ArchiveDir + "/" + strconv.FormatInt(id/jobsPerArchiveDir, 10) + "/" + jobName(id)
+}
+
+// QuarantinePath is where an unreadable queue file goes that is called base,
+// unless an earlier one of that name is there: see [Quarantine].
+func QuarantinePath(base string) string {
+	return path.Join(QuarantineDir, base)
+}
+
+func jobName(id int64) string {
+	if id < 0 {
+		panic(fmt.Sprintf("persistence: negative job id %d", id))
+	}
+	return jobPrefix + strconv.FormatInt(id, 10)
+}
+
+// ParseJobName is the inverse of the last element of [JobPath]. Only
+// "job-<decimal>" without sign or padding, within int64, is a job file's name;
+// temporary and foreign files are not.
+func ParseJobName(base string) (id int64, ok bool) {
+	digits, ok := strings.CutPrefix(base, jobPrefix)
+	if !ok {
+		return 0, false
+	}
+	return parseDecimal(digits)
+}
+
+// parseDecimal accepts exactly what strconv.FormatInt writes for values >= 0,
+// so that a number and its name stay one to one.
+func parseDecimal(s string) (int64, bool) {
+	if s == "" || s[0] < '0' || s[0] > '9' || (s[0] == '0' && len(s) > 1) {
+		return 0, false
+	}
+	value, err := strconv.ParseInt(s, 10, 64)
+	return value, err == nil
+}
+
+// ParseSerial reads the contents of [SerialPath]: a decimal number >= 0;
+// blanks and newlines behind it are ignored. Anything else is an error, for a
+// serial guessed too low would hand out an id twice.
+func ParseSerial(data []byte) (int64, error) {
+	text := strings.TrimRight(string(data), " \t\r\n")
+	serial, ok := parseDecimal(text)
+	if !ok {
+		return 0, fmt.Errorf("serial %.40q is not a decimal number", text)
+	}
+	return serial, nil
+}
+
+// FormatSerial is the inverse of [ParseSerial]: "12\n".
+func FormatSerial(serial int64) []byte {
+	return append(strconv.AppendInt(nil, serial, 10), '\n')
+}
+
+// SocketPath is the path of a listening socket: <run>/socket/<name>.
+func SocketPath(runDir, name string) string {
+	return filepath.Join(socketDir(runDir), name)
+}
+
+func socketDir(runDir string) string {
+	return filepath.Join(runDir, "socket")
+}
+
+// LivelockDir is the directory of the livelock files: <run>/livelocks.
+func LivelockDir(runDir string) string {
+	return filepath.Join(runDir, "livelocks")
+}

@@ -1,0 +1,89 @@
+package persistence
+
+import (
+	"math"
+	"path"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestPaths(t *testing.T) {
+	for got, want := range map[string]string{
+		JobPath(12):                          "queue/job-12",
+		JobPath(0):                           "queue/job-0",
+		ArchivePath(12):                      "queue/archive/0/job-12",
+		ArchivePath(9999):                    "queue/archive/0/job-9999",
+		ArchivePath(10000):                   "queue/archive/1/job-10000",
+		ArchivePath(1234567):                 "queue/archive/123/job-1234567",
+		QuarantinePath("job-7"):              "queue/quarantine/job-7",
+		SocketPath("/run/x", "ganeti-query"): "/run/x/socket/ganeti-query",
+		LivelockDir("/run/x"):                "/run/x/livelocks",
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestNegativeJobIDPanics(t *testing.T) {
+	for _, build := range []func(int64) string{JobPath, ArchivePath} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("a negative id does not panic")
+				}
+			}()
+			build(-1)
+		}()
+	}
+}
+
+func TestParseJobName(t *testing.T) {
+	for name, want := range map[string]int64{
+		"job-0": 0, "job-1": 1, "job-10": 10, "job-9223372036854775807": math.MaxInt64,
+	} {
+		if id, ok := ParseJobName(name); !ok || id != want {
+			t.Errorf("ParseJobName(%q) = %d, %t, want %d", name, id, ok, want)
+		}
+	}
+	for _, name := range []string{
+		"", "job", "job-", "job-007", "job-00", "job--1", "job-+1", "job- 1", "job-1 ", "job-1.2", "job-1_0",
+		"job-0x1", "job-9223372036854775808", "job-12-77-0123456789abcdef.tmp", "Job-1", "xjob-1", "serial",
+	} {
+		if id, ok := ParseJobName(name); ok {
+			t.Errorf("ParseJobName(%q) = %d, want none", name, id)
+		}
+	}
+}
+
+func TestJobNamesAreOneToOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		id := rapid.Int64Min(0).Draw(t, "id")
+		for _, file := range []string{JobPath(id), ArchivePath(id)} {
+			if parsed, ok := ParseJobName(path.Base(file)); !ok || parsed != id {
+				t.Fatalf("%s parses as %d, %t", file, parsed, ok)
+			}
+		}
+		name := rapid.StringMatching(`job-[0-9+-]{1,21}`).Draw(t, "name")
+		if id, ok := ParseJobName(name); ok && path.Base(JobPath(id)) != name {
+			t.Fatalf("%s parses as %d, whose name it is not", name, id)
+		}
+	})
+}
+
+func TestSerial(t *testing.T) {
+	for text, want := range map[string]int64{"0\n": 0, "12\n": 12, "12": 12, "12 \t\r\n\n": 12, "9223372036854775807\n": math.MaxInt64} {
+		if serial, err := ParseSerial([]byte(text)); err != nil || serial != want {
+			t.Errorf("ParseSerial(%q) = %d, %v, want %d", text, serial, err, want)
+		}
+	}
+	for _, text := range []string{"", "\n", "-1\n", "+1\n", " 1\n", "1 2\n", "x", "1\x00", "9223372036854775808\n"} {
+		if serial, err := ParseSerial([]byte(text)); err == nil {
+			t.Errorf("ParseSerial(%q) = %d, want an error", text, serial)
+		}
+	}
+	if got := string(FormatSerial(12)); got != "12\n" {
+		t.Errorf("FormatSerial(12) = %q", got)
+	}
+}

@@ -1,0 +1,153 @@
+package persistence
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// QueueLock is held for a daemon's life: two daemons on one queue would hand out
+// the same ids. It is an open-file-description record lock on queue/lock, which
+// conflicts with the classic record lock that Ganeti's daemon takes there (but
+// not with flock(2)), and goes when the process does.
+//
+// The descriptor is a bare number: an os.File would be closed, and the lock
+// lost, once the garbage collector finds nobody using it.
+type QueueLock struct {
+	path string
+	fd   int
+}
+
+// LockedError says that another process has the queue.
+type LockedError struct {
+	Path string
+	PID  int // 0 if unknown
+}
+
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("%s is locked: another daemon runs on this queue", e.Path)
+	}
+	return fmt.Sprintf("%s is locked by process %d: another daemon runs on this queue", e.Path, e.PID)
+}
+
+// lockAttemptsMax bounds how often the file may vanish between opening and
+// locking it; each time a daemon must have released it in just that moment.
+const lockAttemptsMax = 100
+
+// LockQueue takes the lock without waiting. If another process has it, the error
+// wraps a [*LockedError]. queue/ must exist: see [MakeDirs].
+func LockQueue(dataDir string) (*QueueLock, error) {
+	path, err := filepath.Abs(filepath.Join(dataDir, LockPath))
+	if err != nil {
+		return nil, fmt.Errorf("lock queue: %w", err)
+	}
+	for range lockAttemptsMax {
+		lock, err := tryLockQueue(path)
+		if lock != nil || err != nil {
+			return lock, err
+		}
+	}
+	return nil, fmt.Errorf("lock queue: %s is replaced all the time", path)
+}
+
+// tryLockQueue returns nil, nil if the file it locked is not the one called path
+// any more: its holder unlinked it in between, and a third daemon may already
+// have locked a new one.
+func tryLockQueue(path string) (*QueueLock, error) {
+	fd, err := openFile(path, unix.O_RDWR|unix.O_CREAT, fileMode)
+	if err != nil {
+		return nil, fmt.Errorf("lock queue: open %s: %w", path, err)
+	}
+	lock := &QueueLock{path: path, fd: fd}
+	if err := setLock(fd, unix.F_WRLCK); isConflict(err) {
+		return nil, errors.Join(&LockedError{Path: path, PID: holderPID(fd)}, unix.Close(fd))
+	} else if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock queue: lock %s: %w", path, err), unix.Close(fd))
+	}
+	if !lock.isCurrent() {
+		return nil, unix.Close(fd)
+	}
+	if err := writePID(fd); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock queue: write %s: %w", path, err), lock.Release())
+	}
+	return lock, nil
+}
+
+// Release unlinks the file, as Ganeti's daemon does, and frees the lock. The
+// unlinking comes first: nobody may lock a file that is about to lose its name
+// and believe that it has the queue.
+func (l *QueueLock) Release() error {
+	var errs []error
+	if l.isCurrent() {
+		errs = append(errs, unix.Unlink(l.path))
+	}
+	errs = append(errs, unix.Close(l.fd))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("release %s: %w", l.path, err)
+	}
+	return nil
+}
+
+// isCurrent is false if path names another file or none: an operator may have
+// removed it by hand.
+func (l *QueueLock) isCurrent() bool {
+	var held, named unix.Stat_t
+	if unix.Fstat(l.fd, &held) != nil || unix.Stat(l.path, &named) != nil {
+		return false
+	}
+	return held.Dev == named.Dev && held.Ino == named.Ino
+}
+
+// writePID leaves the holder's pid for the message to a second daemon: the
+// kernel tells it only for classic record locks.
+func writePID(fd int) error {
+	if err := unix.Ftruncate(fd, 0); err != nil {
+		return err
+	}
+	_, err := unix.Pwrite(fd, []byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
+
+// holderPID asks the kernel, which knows the pid of a classic lock's holder and
+// says -1 for one like ours; then the file. 0 if neither knows: the holder may
+// just have gone, or not have written its pid yet.
+func holderPID(fd int) int {
+	probe := wholeFile(unix.F_WRLCK)
+	if unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &probe) == nil && probe.Type != unix.F_UNLCK && probe.Pid > 0 {
+		return int(probe.Pid)
+	}
+	text := make([]byte, 32)
+	n, err := unix.Pread(fd, text, 0)
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(text[:n])))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// setLock takes an open-file-description lock of the given type on the whole
+// file, without waiting. Unlike a classic record lock it is not lost when
+// another descriptor of the file is closed, and it conflicts within a process.
+func setLock(fd int, lockType int16) error {
+	lock := wholeFile(lockType)
+	return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &lock)
+}
+
+// wholeFile has start 0 and length 0, as Ganeti's; the kernel wants pid 0.
+func wholeFile(lockType int16) unix.Flock_t {
+	return unix.Flock_t{Type: lockType}
+}
+
+// isConflict is true if another holds a lock; POSIX allows both codes.
+func isConflict(err error) bool {
+	return err == unix.EAGAIN || err == unix.EACCES
+}

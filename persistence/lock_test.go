@@ -1,0 +1,111 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func queueDir(t *testing.T) (dataDir string) {
+	t.Helper()
+	dataDir = t.TempDir()
+	noError(t, os.Mkdir(filepath.Join(dataDir, "queue"), 0o750))
+	return dataDir
+}
+
+func wantLockedBy(t *testing.T, err error, pid int) {
+	t.Helper()
+	locked, ok := errors.AsType[*LockedError](err)
+	if !ok || locked.PID != pid {
+		t.Errorf("got %v, want a LockedError with pid %d", err, pid)
+	}
+}
+
+func TestSecondDaemonIsRefused(t *testing.T) {
+	dataDir := queueDir(t)
+	lock, err := LockQueue(dataDir)
+	noError(t, err)
+	second := startRole(t, "queue-lock", dataDir)
+	if line, want := second.line(), fmt.Sprintf("locked by process %d", os.Getpid()); !strings.Contains(line, want) {
+		t.Errorf("the second daemon says %q, want %q in it", line, want)
+	}
+	_, err = LockQueue(dataDir) // within one process, too
+	wantLockedBy(t, err, os.Getpid())
+
+	noError(t, lock.Release())
+	wantNames(t, filepath.Join(dataDir, "queue"))
+	third := startRole(t, "queue-lock", dataDir)
+	if line := third.line(); line != "locked" {
+		t.Errorf("after the release a daemon says %q", line)
+	}
+	_, err = LockQueue(dataDir)
+	wantLockedBy(t, err, third.pid())
+	third.goOn()
+	if line := third.line(); line != "released <nil>" {
+		t.Errorf("the release says %q", line)
+	}
+}
+
+func TestQueueLockGoesWithItsProcess(t *testing.T) {
+	dataDir := queueDir(t)
+	daemon := startRole(t, "queue-lock", dataDir)
+	daemon.line()
+	daemon.kill()
+	lock, err := LockQueue(dataDir)
+	noError(t, err)
+	_, err = LockQueue(dataDir)
+	wantLockedBy(t, err, os.Getpid())
+	noError(t, lock.Release())
+}
+
+func TestQueueLockExcludesGanetisDaemon(t *testing.T) {
+	dataDir := queueDir(t)
+	path := filepath.Join(dataDir, LockPath)
+	ganeti := startRole(t, "classic-lock", path)
+	if line := ganeti.line(); line != "locked" {
+		t.Fatal(line)
+	}
+	_, err := LockQueue(dataDir)
+	wantLockedBy(t, err, ganeti.pid())
+	ganeti.kill()
+
+	lock, err := LockQueue(dataDir)
+	noError(t, err)
+	defer lock.Release()
+	if line := startRole(t, "classic-lock", path).line(); line != "conflict" {
+		t.Errorf("Ganeti's daemon gets %q", line)
+	}
+}
+
+// A daemon that waits with the old file open must not take it for the queue's
+// lock after it was unlinked.
+func TestUnlinkedLockFileIsNotTaken(t *testing.T) {
+	dataDir := queueDir(t)
+	lock, err := LockQueue(dataDir)
+	noError(t, err)
+	noError(t, os.Remove(lock.path))
+	if lock.isCurrent() {
+		t.Error("a lock on an unlinked file counts as the queue's")
+	}
+	next, err := LockQueue(dataDir)
+	noError(t, err)
+	if !next.isCurrent() || lock.isCurrent() {
+		t.Error("the new file is not told from the old one")
+	}
+	noError(t, lock.Release())
+	if !next.isCurrent() {
+		t.Error("the release of the old lock removed the new file")
+	}
+	noError(t, next.Release())
+}
+
+func TestLockQueueWithoutQueue(t *testing.T) {
+	dataDir := t.TempDir()
+	_, err := LockQueue(dataDir)
+	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), filepath.Join(dataDir, LockPath)) {
+		t.Errorf("got %v", err)
+	}
+}

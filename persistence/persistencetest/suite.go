@@ -1,0 +1,321 @@
+// Package persistencetest holds the contract of the stores' file operations as
+// tests. The real disk and every simulated one must pass the same suite.
+package persistencetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Files is the port under test, as the stores declare it. Paths are
+// slash-separated and relative to the data directory.
+type Files interface {
+	// Replace puts data in the place of path, whole or not at all. Its
+	// directory must exist.
+	Replace(op, path string, data []byte) error
+	// SyncDir makes renames, creations and removals in dir durable.
+	SyncDir(op, dir string) error
+	// Read returns the contents; absent: wraps fs.ErrNotExist.
+	Read(op, path string) ([]byte, error)
+	// Rename moves a file, replacing one at to, and makes missing parents of to.
+	Rename(op, from, to string) error
+	// Remove removes a file; absent is no error.
+	Remove(op, path string) error
+	// List returns all base names in dir, sorted; an absent one is empty.
+	List(op, dir string) ([]string, error)
+}
+
+// TestFiles runs the suite. newFiles returns an empty data directory in which
+// the directory "queue" exists, and nothing else.
+func TestFiles(t *testing.T, newFiles func(t *testing.T) Files) {
+	tests := []struct {
+		name string
+		run  func(t *testing.T, files Files)
+	}{
+		{"replace and read back", testReplace},
+		{"empty file", testEmptyFile},
+		{"buffers are not shared", testBuffers},
+		{"replace in an absent directory", testReplaceAbsentDir},
+		{"absent file", testAbsent},
+		{"remove", testRemove},
+		{"rename", testRename},
+		{"rename makes directories", testRenameMakesDirs},
+		{"rename of an absent file", testRenameAbsent},
+		{"list", testList},
+		{"sync directory", testSyncDir},
+		{"errors name operation and path", testErrors},
+		{"paths outside panic", testPathsOutside},
+		{"concurrent replaces of several files", testConcurrentFiles},
+		{"concurrent replaces of one file", testConcurrentFile},
+		{"concurrent renames into a new directory", testConcurrentRenames},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { test.run(t, newFiles(t)) })
+	}
+}
+
+const op = "test-step"
+
+func testReplace(t *testing.T, files Files) {
+	for _, path := range []string{"queue/job-1", "config.data"} {
+		for _, content := range []string{"first\n", "a longer second\n", "3"} {
+			replace(t, files, path, content)
+			wantContent(t, files, path, content)
+		}
+	}
+	wantList(t, files, "queue", "job-1")
+	wantList(t, files, ".", "config.data", "queue")
+	large := strings.Repeat("0123456789abcdef", 1<<16)
+	replace(t, files, "queue/job-1", large)
+	wantContent(t, files, "queue/job-1", large)
+}
+
+func testEmptyFile(t *testing.T, files Files) {
+	noError(t, files.Replace(op, "queue/drain", nil))
+	wantContent(t, files, "queue/drain", "")
+	wantList(t, files, "queue", "drain")
+}
+
+func testBuffers(t *testing.T, files Files) {
+	data := []byte("content")
+	noError(t, files.Replace(op, "queue/job-1", data))
+	data[0] = 'X'
+	wantContent(t, files, "queue/job-1", "content")
+	read, err := files.Read(op, "queue/job-1")
+	noError(t, err)
+	read[0] = 'X'
+	wantContent(t, files, "queue/job-1", "content")
+}
+
+func testReplaceAbsentDir(t *testing.T, files Files) {
+	wantNotExist(t, files.Replace(op, "absent/job-1", []byte("x")))
+	wantList(t, files, ".", "queue")
+}
+
+func testAbsent(t *testing.T, files Files) {
+	for _, path := range []string{"queue/job-1", "config.data", "absent/job-1"} {
+		_, err := files.Read(op, path)
+		wantNotExist(t, err)
+	}
+}
+
+func testRemove(t *testing.T, files Files) {
+	replace(t, files, "queue/job-1", "1")
+	replace(t, files, "queue/job-2", "2")
+	for range 2 {
+		noError(t, files.Remove(op, "queue/job-1"))
+		_, err := files.Read(op, "queue/job-1")
+		wantNotExist(t, err)
+		wantList(t, files, "queue", "job-2")
+	}
+	noError(t, files.Remove(op, "absent/job-1"))
+}
+
+func testRename(t *testing.T, files Files) {
+	replace(t, files, "queue/job-1", "new")
+	replace(t, files, "queue/job-2", "old")
+	noError(t, files.Rename(op, "queue/job-1", "queue/job-2"))
+	wantList(t, files, "queue", "job-2")
+	wantContent(t, files, "queue/job-2", "new")
+	_, err := files.Read(op, "queue/job-1")
+	wantNotExist(t, err)
+}
+
+func testRenameMakesDirs(t *testing.T, files Files) {
+	replace(t, files, "queue/job-20001", "content")
+	noError(t, files.Rename(op, "queue/job-20001", "queue/archive/2/job-20001"))
+	wantContent(t, files, "queue/archive/2/job-20001", "content")
+	wantList(t, files, "queue", "archive")
+	wantList(t, files, "queue/archive", "2")
+	wantList(t, files, "queue/archive/2", "job-20001")
+	noError(t, files.SyncDir(op, "queue/archive/2"))
+	replace(t, files, "queue/archive/2/job-20002", "beside it")
+}
+
+func testRenameAbsent(t *testing.T, files Files) {
+	replace(t, files, "queue/job-2", "stays")
+	wantNotExist(t, files.Rename(op, "queue/job-1", "queue/job-2"))
+	wantContent(t, files, "queue/job-2", "stays")
+	wantNotExist(t, files.Rename(op, "queue/job-1", "queue/archive/0/job-1"))
+	wantList(t, files, "queue", "job-2")
+}
+
+func testList(t *testing.T, files Files) {
+	wantList(t, files, "queue")
+	wantList(t, files, "absent")
+	for _, name := range []string{"serial", "job-2", "job-10", "job-1", "lock"} {
+		replace(t, files, "queue/"+name, name)
+	}
+	wantList(t, files, "queue", "job-1", "job-10", "job-2", "lock", "serial")
+}
+
+func testSyncDir(t *testing.T, files Files) {
+	replace(t, files, "queue/job-1", "1")
+	noError(t, files.SyncDir(op, "queue"))
+	noError(t, files.SyncDir(op, "queue"))
+	noError(t, files.SyncDir(op, "."))
+	wantNotExist(t, files.SyncDir(op, "absent"))
+	wantContent(t, files, "queue/job-1", "1")
+}
+
+func testErrors(t *testing.T, files Files) {
+	_, readErr := files.Read("step-read", "queue/job-1")
+	for _, failure := range []struct {
+		op, path string
+		err      error
+	}{
+		{"step-read", "queue/job-1", readErr},
+		{"step-replace", "absent/job-1", files.Replace("step-replace", "absent/job-1", nil)},
+		{"step-sync", "absent", files.SyncDir("step-sync", "absent")},
+		{"step-rename", "queue/job-1", files.Rename("step-rename", "queue/job-1", "queue/job-2")},
+	} {
+		wantNotExist(t, failure.err)
+		if failure.err == nil {
+			continue
+		}
+		text := failure.err.Error()
+		if !strings.HasPrefix(text, failure.op+": ") || !strings.Contains(text, failure.path) {
+			t.Errorf("error %q does not start with %q or does not name %s", text, failure.op+": ", failure.path)
+		}
+	}
+}
+
+func testPathsOutside(t *testing.T, files Files) {
+	replace(t, files, "queue/job-1", "1")
+	for _, path := range []string{"", "/queue/job-1", "..", "../job-1", "queue/../job-1", "queue/..", "./queue", "queue//job-1", "queue/"} {
+		calls := map[string]func(){
+			"Replace":     func() { _ = files.Replace(op, path, nil) },
+			"SyncDir":     func() { _ = files.SyncDir(op, path) },
+			"Read":        func() { _, _ = files.Read(op, path) },
+			"Rename from": func() { _ = files.Rename(op, path, "queue/job-2") },
+			"Rename to":   func() { _ = files.Rename(op, "queue/job-1", path) },
+			"Remove":      func() { _ = files.Remove(op, path) },
+			"List":        func() { _, _ = files.List(op, path) },
+		}
+		for name, call := range calls {
+			if !panics(call) {
+				t.Errorf("%s(%q) does not panic", name, path)
+			}
+		}
+	}
+	wantContent(t, files, "queue/job-1", "1")
+}
+
+const writers = 16
+
+func testConcurrentFiles(t *testing.T, files Files) {
+	inParallel(writers, func(i int) {
+		path := fmt.Sprintf("queue/job-%d", i)
+		for round := range 10 {
+			content := fmt.Sprintf("%d round %d", i, round)
+			if err := files.Replace(op, path, []byte(content)); err != nil {
+				t.Error(err)
+			}
+			if err := files.SyncDir(op, "queue"); err != nil {
+				t.Error(err)
+			}
+			if data, err := files.Read(op, path); err != nil || string(data) != content {
+				t.Errorf("%s holds %q (%v), want %q", path, data, err, content)
+			}
+		}
+	})
+	names, err := files.List(op, "queue")
+	noError(t, err)
+	if len(names) != writers {
+		t.Errorf("queue holds %q, want %d files", names, writers)
+	}
+}
+
+func testConcurrentFile(t *testing.T, files Files) {
+	content := func(i int) []byte { return bytes.Repeat([]byte{byte('a' + i)}, 1000+i) }
+	noError(t, files.Replace(op, "queue/serial", content(0)))
+	inParallel(writers, func(i int) {
+		for range 10 {
+			if err := files.Replace(op, "queue/serial", content(i)); err != nil {
+				t.Error(err)
+			}
+			data, err := files.Read(op, "queue/serial")
+			if err != nil || len(data) == 0 || !bytes.Equal(data, content(int(data[0]-'a'))) {
+				t.Errorf("read %d bytes (%v) that nobody wrote", len(data), err)
+			}
+		}
+	})
+	wantList(t, files, "queue", "serial")
+}
+
+func testConcurrentRenames(t *testing.T, files Files) {
+	var want []string
+	for i := range writers {
+		name := fmt.Sprintf("job-%d", i)
+		want = append(want, name)
+		replace(t, files, "queue/"+name, name)
+	}
+	inParallel(writers, func(i int) {
+		if err := files.Rename(op, "queue/"+want[i], "queue/archive/0/"+want[i]); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, name := range want {
+		wantContent(t, files, "queue/archive/0/"+name, name)
+	}
+	slices.Sort(want)
+	wantList(t, files, "queue/archive/0", want...)
+	wantList(t, files, "queue", "archive")
+}
+
+func inParallel(n int, run func(i int)) {
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() { run(i) })
+	}
+	group.Wait()
+}
+
+func panics(call func()) (panicked bool) {
+	defer func() { panicked = recover() != nil }()
+	call()
+	return false
+}
+
+func replace(t *testing.T, files Files, path, content string) {
+	t.Helper()
+	noError(t, files.Replace(op, path, []byte(content)))
+}
+
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantNotExist(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v, want an error that wraps fs.ErrNotExist", err)
+	}
+}
+
+func wantContent(t *testing.T, files Files, path, content string) {
+	t.Helper()
+	data, err := files.Read(op, path)
+	noError(t, err)
+	if string(data) != content {
+		t.Errorf("%s holds %.60q (%d bytes), want %.60q (%d bytes)", path, data, len(data), content, len(content))
+	}
+}
+
+func wantList(t *testing.T, files Files, dir string, names ...string) {
+	t.Helper()
+	got, err := files.List(op, dir)
+	noError(t, err)
+	if !slices.Equal(got, names) {
+		t.Errorf("%s holds %q, want %q", dir, got, names)
+	}
+}

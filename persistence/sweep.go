@@ -1,0 +1,79 @@
+package persistence
+
+import (
+	"errors"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// SweepTemp removes temporary files in dir whose writer died before its rename,
+// and returns their names. A daemon calls it for each directory it writes to at
+// its start, before its first Replace; job processes may be writing meanwhile.
+//
+// What it removes, and why that is safe:
+//   - a name that tempName made, whose pid is that of no process: the writer is gone;
+//   - one with the caller's own pid: the caller has written nothing yet, so the
+//     pid was used before (in a container it is the same at every start);
+//   - any "*.tmp" last written before the machine booted: no process of that time
+//     is left. This catches reused pids and other programs' files.
+//
+// All else is kept. A file left because its pid now is some other process's
+// costs nothing but its bytes, and goes in a later sweep.
+func (f *OSFiles) SweepTemp(dir string) (removed []string, err error) {
+	const op = "sweep-temp"
+	names, err := f.List(op, dir)
+	if err != nil {
+		return nil, err
+	}
+	booted, err := bootTime()
+	if err != nil {
+		return nil, fileError(op, "boot time for", dir, err)
+	}
+	var errs []error
+	for _, name := range names {
+		file := path.Join(dir, name)
+		if !strings.HasSuffix(name, tempSuffix) || !isStaleTemp(f.abs(file), name, booted) {
+			continue
+		}
+		if err := f.Remove(op, file); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		removed = append(removed, name)
+	}
+	return removed, errors.Join(errs...)
+}
+
+// isStaleTemp applies SweepTemp's rule to the file fullName called base. One
+// that cannot be examined is not stale: most likely it has just been renamed.
+func isStaleTemp(fullName, base string, booted time.Time) bool {
+	info, err := os.Lstat(fullName)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	if pid, ok := tempWriter(base); ok && (pid == os.Getpid() || isGone(pid)) {
+		return true
+	}
+	return info.ModTime().Before(booted)
+}
+
+// isGone is true if no process has the id pid. One that may not be signalled
+// exists.
+func isGone(pid int) bool {
+	return unix.Kill(pid, 0) == unix.ESRCH
+}
+
+// bootTime is the wall-clock time of the machine's start. It moves when the
+// clock is set: a file written before such a step and swept after it can be
+// misjudged, but a temporary file is in use for milliseconds.
+func bootTime() (time.Time, error) {
+	var up unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
+		return time.Time{}, err
+	}
+	return time.Now().Add(-time.Duration(up.Nano())), nil
+}

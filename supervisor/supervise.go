@@ -1,0 +1,96 @@
+package supervisor
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/act"
+	"lockstep/messages"
+)
+
+// props makes a group's supervisor. Its children's props are made once, here:
+// what they count over their incarnations goes on when the group restarts.
+func (g *group) props(p Ports, s Settings) *actor.Props {
+	kinds := make([]*actor.Props, len(g.children))
+	for i, c := range g.children {
+		if c.group != nil {
+			kinds[i] = c.group.props(p, s)
+		} else {
+			kinds[i] = c.props(p, s)
+		}
+	}
+	return p.Env.Props(g.name, func() actor.Actor { return &supervisor{env: p.Env, group: g, kinds: kinds} },
+		act.Supervise(p.Env.Strategy(g.policy)))
+}
+
+// supervisor keeps one group alive, or stops with it.
+type supervisor struct {
+	env      *act.Env
+	group    *group
+	kinds    []*actor.Props
+	pids     []*actor.PID
+	draining *actor.PID // who asked
+	left     []int      // children still to drain, the next one last
+	leaving  bool
+}
+
+func (s *supervisor) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		s.start(ctx)
+	case *actor.Stopping, *actor.Restarting:
+		s.leaving = true
+	case *actor.Terminated:
+		s.childGone(ctx, m.Who)
+	case *messages.Drain:
+		s.drain(ctx)
+	case *messages.Drained:
+		s.drainNext(ctx)
+	default:
+		act.Unexpected(ctx)
+	}
+}
+
+func (s *supervisor) start(ctx actor.Context) {
+	for i, c := range s.group.children {
+		pid, err := ctx.SpawnNamed(s.kinds[i], c.name)
+		if err != nil {
+			panic(fmt.Errorf("start %s: %w", c.name, err))
+		}
+		s.pids = append(s.pids, pid)
+	}
+}
+
+// childGone: a child has failed too often. A group without one of its children
+// is of no use, and stops; so in the end does the daemon, for whoever watches
+// it to start it anew.
+func (s *supervisor) childGone(ctx actor.Context, who *actor.PID) {
+	if s.leaving {
+		return
+	}
+	s.env.Log().WithField("actor", who.GetId()).Error("an actor has failed too often to go on")
+	ctx.Stop(ctx.Self())
+}
+
+func (s *supervisor) drain(ctx actor.Context) {
+	s.draining = ctx.Sender()
+	s.left = nil
+	for i, c := range s.group.children {
+		if c.drain || c.group != nil {
+			s.left = append(s.left, i)
+		}
+	}
+	s.drainNext(ctx)
+}
+
+func (s *supervisor) drainNext(ctx actor.Context) {
+	if len(s.left) == 0 {
+		ctx.Send(s.draining, &messages.Drained{})
+		return
+	}
+	last := len(s.left) - 1
+	next := s.left[last]
+	s.left = s.left[:last]
+	ctx.Request(s.pids[next], &messages.Drain{})
+}
