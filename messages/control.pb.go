@@ -23,8 +23,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// QueueStarted: a new incarnation has read the disk and takes requests; who
-// waits for an answer of a former one must ask again, or say that it is lost.
+// QueueStarted: a new incarnation has read the disk and takes requests. Who
+// waits for an answer asks again, or with AskSubmission what has become of it.
 type QueueStarted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
@@ -69,6 +69,43 @@ func (x *QueueStarted) GetEpoch() uint64 {
 	return 0
 }
 
+// AskReady is answered with QueueStarted, as soon as the queue takes requests.
+type AskReady struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AskReady) Reset() {
+	*x = AskReady{}
+	mi := &file_control_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AskReady) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AskReady) ProtoMessage() {}
+
+func (x *AskReady) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AskReady.ProtoReflect.Descriptor instead.
+func (*AskReady) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{1}
+}
+
 // Drain asks an actor to take nothing new and to finish what it has begun.
 type Drain struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -78,7 +115,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_control_proto_msgTypes[1]
+	mi := &file_control_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -90,7 +127,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[1]
+	mi := &file_control_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -103,7 +140,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{1}
+	return file_control_proto_rawDescGZIP(), []int{2}
 }
 
 type Drained struct {
@@ -114,7 +151,7 @@ type Drained struct {
 
 func (x *Drained) Reset() {
 	*x = Drained{}
-	mi := &file_control_proto_msgTypes[2]
+	mi := &file_control_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -126,7 +163,7 @@ func (x *Drained) String() string {
 func (*Drained) ProtoMessage() {}
 
 func (x *Drained) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[2]
+	mi := &file_control_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -139,7 +176,7 @@ func (x *Drained) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drained.ProtoReflect.Descriptor instead.
 func (*Drained) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{2}
+	return file_control_proto_rawDescGZIP(), []int{3}
 }
 
 var File_control_proto protoreflect.FileDescriptor
@@ -148,7 +185,9 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"\rcontrol.proto\x12\x11lockstep.messages\"$\n" +
 	"\fQueueStarted\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"\a\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"\n" +
+	"\n" +
+	"\bAskReady\"\a\n" +
 	"\x05Drain\"\t\n" +
 	"\aDrainedB\x13Z\x11lockstep/messagesb\x06proto3"
 
@@ -164,11 +203,12 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_control_proto_goTypes = []any{
 	(*QueueStarted)(nil), // 0: lockstep.messages.QueueStarted
-	(*Drain)(nil),        // 1: lockstep.messages.Drain
-	(*Drained)(nil),      // 2: lockstep.messages.Drained
+	(*AskReady)(nil),     // 1: lockstep.messages.AskReady
+	(*Drain)(nil),        // 2: lockstep.messages.Drain
+	(*Drained)(nil),      // 3: lockstep.messages.Drained
 }
 var file_control_proto_depIdxs = []int32{
 	0, // [0:0] is the sub-list for method output_type
@@ -189,7 +229,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -251,6 +251,97 @@ func (x *JobsSubmitted) GetFailure() *Failure {
 	return nil
 }
 
+// AskSubmission asks a queue that has restarted whether it has a submission in
+// hand. One that has will answer it; one that has not says SubmissionLost, and
+// it is not known whether the jobs were recorded.
+type AskSubmission struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AskSubmission) Reset() {
+	*x = AskSubmission{}
+	mi := &file_job_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AskSubmission) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AskSubmission) ProtoMessage() {}
+
+func (x *AskSubmission) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AskSubmission.ProtoReflect.Descriptor instead.
+func (*AskSubmission) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *AskSubmission) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+type SubmissionLost struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubmissionLost) Reset() {
+	*x = SubmissionLost{}
+	mi := &file_job_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubmissionLost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubmissionLost) ProtoMessage() {}
+
+func (x *SubmissionLost) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubmissionLost.ProtoReflect.Descriptor instead.
+func (*SubmissionLost) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *SubmissionLost) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
 // JobInfo is what the queue knows of one job. It is replaced, never changed.
 // Stamps are microseconds since the epoch, 0 = unset.
 type JobInfo struct {
@@ -271,7 +362,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_job_proto_msgTypes[4]
+	mi := &file_job_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -283,7 +374,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[4]
+	mi := &file_job_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -296,7 +387,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{4}
+	return file_job_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *JobInfo) GetId() int64 {
@@ -367,7 +458,7 @@ type ListJobs struct {
 
 func (x *ListJobs) Reset() {
 	*x = ListJobs{}
-	mi := &file_job_proto_msgTypes[5]
+	mi := &file_job_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -379,7 +470,7 @@ func (x *ListJobs) String() string {
 func (*ListJobs) ProtoMessage() {}
 
 func (x *ListJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[5]
+	mi := &file_job_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -392,7 +483,7 @@ func (x *ListJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobs.ProtoReflect.Descriptor instead.
 func (*ListJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{5}
+	return file_job_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListJobs) GetRequest() uint64 {
@@ -428,7 +519,7 @@ type JobsListed struct {
 
 func (x *JobsListed) Reset() {
 	*x = JobsListed{}
-	mi := &file_job_proto_msgTypes[6]
+	mi := &file_job_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -440,7 +531,7 @@ func (x *JobsListed) String() string {
 func (*JobsListed) ProtoMessage() {}
 
 func (x *JobsListed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[6]
+	mi := &file_job_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -453,7 +544,7 @@ func (x *JobsListed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsListed.ProtoReflect.Descriptor instead.
 func (*JobsListed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{6}
+	return file_job_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *JobsListed) GetRequest() uint64 {
@@ -481,7 +572,7 @@ type JobRow struct {
 
 func (x *JobRow) Reset() {
 	*x = JobRow{}
-	mi := &file_job_proto_msgTypes[7]
+	mi := &file_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -493,7 +584,7 @@ func (x *JobRow) String() string {
 func (*JobRow) ProtoMessage() {}
 
 func (x *JobRow) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[7]
+	mi := &file_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -506,7 +597,7 @@ func (x *JobRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRow.ProtoReflect.Descriptor instead.
 func (*JobRow) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{7}
+	return file_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *JobRow) GetId() int64 {
@@ -542,7 +633,7 @@ type WatchJob struct {
 
 func (x *WatchJob) Reset() {
 	*x = WatchJob{}
-	mi := &file_job_proto_msgTypes[8]
+	mi := &file_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -554,7 +645,7 @@ func (x *WatchJob) String() string {
 func (*WatchJob) ProtoMessage() {}
 
 func (x *WatchJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[8]
+	mi := &file_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -567,7 +658,7 @@ func (x *WatchJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJob.ProtoReflect.Descriptor instead.
 func (*WatchJob) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{8}
+	return file_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WatchJob) GetRequest() uint64 {
@@ -594,7 +685,7 @@ type JobWatched struct {
 
 func (x *JobWatched) Reset() {
 	*x = JobWatched{}
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -606,7 +697,7 @@ func (x *JobWatched) String() string {
 func (*JobWatched) ProtoMessage() {}
 
 func (x *JobWatched) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -619,7 +710,7 @@ func (x *JobWatched) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobWatched.ProtoReflect.Descriptor instead.
 func (*JobWatched) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{9}
+	return file_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *JobWatched) GetRequest() uint64 {
@@ -645,7 +736,7 @@ type UnwatchJob struct {
 
 func (x *UnwatchJob) Reset() {
 	*x = UnwatchJob{}
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -657,7 +748,7 @@ func (x *UnwatchJob) String() string {
 func (*UnwatchJob) ProtoMessage() {}
 
 func (x *UnwatchJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -670,7 +761,7 @@ func (x *UnwatchJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnwatchJob.ProtoReflect.Descriptor instead.
 func (*UnwatchJob) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{10}
+	return file_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *UnwatchJob) GetId() int64 {
@@ -690,7 +781,7 @@ type JobChanged struct {
 
 func (x *JobChanged) Reset() {
 	*x = JobChanged{}
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -702,7 +793,7 @@ func (x *JobChanged) String() string {
 func (*JobChanged) ProtoMessage() {}
 
 func (x *JobChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -715,7 +806,7 @@ func (x *JobChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobChanged.ProtoReflect.Descriptor instead.
 func (*JobChanged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{11}
+	return file_job_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *JobChanged) GetInfo() *JobInfo {
@@ -751,7 +842,11 @@ const file_job_proto_rawDesc = "" +
 	"\rJobsSubmitted\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\x03R\x03ids\x124\n" +
-	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\xd4\x01\n" +
+	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\")\n" +
+	"\rAskSubmission\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"*\n" +
+	"\x0eSubmissionLost\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xd4\x01\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x05R\x06status\x12\x1a\n" +
@@ -801,30 +896,32 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_job_proto_goTypes = []any{
-	(*OpDraft)(nil),       // 0: lockstep.messages.OpDraft
-	(*JobDraft)(nil),      // 1: lockstep.messages.JobDraft
-	(*SubmitJobs)(nil),    // 2: lockstep.messages.SubmitJobs
-	(*JobsSubmitted)(nil), // 3: lockstep.messages.JobsSubmitted
-	(*JobInfo)(nil),       // 4: lockstep.messages.JobInfo
-	(*ListJobs)(nil),      // 5: lockstep.messages.ListJobs
-	(*JobsListed)(nil),    // 6: lockstep.messages.JobsListed
-	(*JobRow)(nil),        // 7: lockstep.messages.JobRow
-	(*WatchJob)(nil),      // 8: lockstep.messages.WatchJob
-	(*JobWatched)(nil),    // 9: lockstep.messages.JobWatched
-	(*UnwatchJob)(nil),    // 10: lockstep.messages.UnwatchJob
-	(*JobChanged)(nil),    // 11: lockstep.messages.JobChanged
-	(*Failure)(nil),       // 12: lockstep.messages.Failure
+	(*OpDraft)(nil),        // 0: lockstep.messages.OpDraft
+	(*JobDraft)(nil),       // 1: lockstep.messages.JobDraft
+	(*SubmitJobs)(nil),     // 2: lockstep.messages.SubmitJobs
+	(*JobsSubmitted)(nil),  // 3: lockstep.messages.JobsSubmitted
+	(*AskSubmission)(nil),  // 4: lockstep.messages.AskSubmission
+	(*SubmissionLost)(nil), // 5: lockstep.messages.SubmissionLost
+	(*JobInfo)(nil),        // 6: lockstep.messages.JobInfo
+	(*ListJobs)(nil),       // 7: lockstep.messages.ListJobs
+	(*JobsListed)(nil),     // 8: lockstep.messages.JobsListed
+	(*JobRow)(nil),         // 9: lockstep.messages.JobRow
+	(*WatchJob)(nil),       // 10: lockstep.messages.WatchJob
+	(*JobWatched)(nil),     // 11: lockstep.messages.JobWatched
+	(*UnwatchJob)(nil),     // 12: lockstep.messages.UnwatchJob
+	(*JobChanged)(nil),     // 13: lockstep.messages.JobChanged
+	(*Failure)(nil),        // 14: lockstep.messages.Failure
 }
 var file_job_proto_depIdxs = []int32{
 	0,  // 0: lockstep.messages.JobDraft.ops:type_name -> lockstep.messages.OpDraft
 	1,  // 1: lockstep.messages.SubmitJobs.jobs:type_name -> lockstep.messages.JobDraft
-	12, // 2: lockstep.messages.JobsSubmitted.failure:type_name -> lockstep.messages.Failure
-	7,  // 3: lockstep.messages.JobsListed.rows:type_name -> lockstep.messages.JobRow
-	4,  // 4: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
-	7,  // 5: lockstep.messages.JobWatched.row:type_name -> lockstep.messages.JobRow
-	4,  // 6: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
+	14, // 2: lockstep.messages.JobsSubmitted.failure:type_name -> lockstep.messages.Failure
+	9,  // 3: lockstep.messages.JobsListed.rows:type_name -> lockstep.messages.JobRow
+	6,  // 4: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
+	9,  // 5: lockstep.messages.JobWatched.row:type_name -> lockstep.messages.JobRow
+	6,  // 6: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
 	7,  // [7:7] is the sub-list for method output_type
 	7,  // [7:7] is the sub-list for method input_type
 	7,  // [7:7] is the sub-list for extension type_name
@@ -844,7 +941,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

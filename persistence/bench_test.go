@@ -2,10 +2,10 @@ package persistence
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
+
+	"lockstep/actors/core/layout"
 )
 
 // content is the size of an ordinary job file.
@@ -34,7 +34,7 @@ func BenchmarkReplaceParallel(b *testing.B) {
 			var id atomic.Int64
 			b.SetParallelism(writers)
 			b.RunParallel(func(pb *testing.PB) {
-				path := JobPath(id.Add(1))
+				path := layout.JobPath(id.Add(1))
 				for pb.Next() {
 					if err := files.Replace("save-job", path, content); err != nil {
 						b.Error(err)
@@ -52,12 +52,12 @@ func BenchmarkBatch(b *testing.B) {
 	for b.Loop() {
 		var group syncGroup
 		for id := range int64(100) {
-			group.run(func() error { return files.Replace("save-job", JobPath(id), content) })
+			group.run(func() error { return files.Replace("save-job", layout.JobPath(id), content) })
 		}
 		noError(b, group.wait())
-		noError(b, files.SyncDir("save-job", QueueDir))
-		noError(b, files.Replace("serial", SerialPath, FormatSerial(100)))
-		noError(b, files.SyncDir("serial", QueueDir))
+		noError(b, files.SyncDir("save-job", layout.QueueDir))
+		noError(b, files.Replace("serial", layout.SerialPath, layout.FormatSerial(100)))
+		noError(b, files.SyncDir("serial", layout.QueueDir))
 	}
 }
 
@@ -98,48 +98,17 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// BenchmarkScan reads a queue of 100,000 files of 1 kB, which is built once.
-func BenchmarkScan(b *testing.B) {
-	const count = 100_000
-	files, root := newOSFiles(b)
-	for id := range int64(count) {
-		noError(b, os.WriteFile(filepath.Join(root, JobPath(id)), content, 0o640))
-	}
-	b.Run("list", func(b *testing.B) {
-		for b.Loop() {
-			ids, err := JobIDs(files)
-			noError(b, err)
-			if len(ids) != count {
-				b.Fatal(len(ids))
-			}
-		}
-	})
-	ids, err := JobIDs(files)
-	noError(b, err)
-	for _, readers := range []int{1, 2, 4, ScanReaders, 32} {
-		b.Run(fmt.Sprintf("readers=%d", readers), func(b *testing.B) {
-			for b.Loop() {
-				for file := range ReadJobs(files, ids, readers) {
-					if file.Err != nil || len(file.Data) != len(content) {
-						b.Fatal(file.ID, file.Err)
-					}
-				}
-			}
-		})
-	}
-}
-
 func BenchmarkLivelock(b *testing.B) {
 	dir := b.TempDir()
 	b.Run("create and release", func(b *testing.B) {
 		for b.Loop() {
-			lock, err := CreateLivelock(dir, JobLivelock(1))
+			lock, err := CreateLivelock(dir, layout.LivelockName(1))
 			noError(b, err)
 			noError(b, lock.Release())
 		}
 	})
 	b.Run("probe", func(b *testing.B) {
-		lock, err := CreateLivelock(dir, JobLivelock(1))
+		lock, err := CreateLivelock(dir, layout.LivelockName(1))
 		noError(b, err)
 		defer lock.Release()
 		for b.Loop() {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"lockstep/actors/core/layout"
 )
 
 // dirMode keeps job data from users outside the daemon's group.
@@ -22,8 +24,8 @@ const queueVersion = "1"
 // returns.
 func MakeDirs(dataDir, runDir, logDir string) error {
 	dirs := []string{
-		filepath.Join(dataDir, ArchiveDir),
-		filepath.Join(dataDir, QuarantineDir),
+		filepath.Join(dataDir, layout.ArchiveDir),
+		filepath.Join(dataDir, layout.QuarantineDir),
 		socketDir(runDir),
 		LivelockDir(runDir),
 		logDir,
@@ -34,7 +36,7 @@ func MakeDirs(dataDir, runDir, logDir string) error {
 		}
 	}
 	// A predecessor may have made some of them and died before its sync.
-	for _, dir := range []string{"", QueueDir, ArchiveDir} {
+	for _, dir := range []string{"", layout.QueueDir, layout.ArchiveDir} {
 		if err := syncPath(filepath.Join(dataDir, dir)); err != nil {
 			return fmt.Errorf("sync directory %s: %w", filepath.Join(dataDir, dir), err)
 		}
@@ -127,7 +129,7 @@ func InitQueue(files QueueFiles) (QueueStart, error) {
 		return QueueStart{}, err
 	}
 	if wroteVersion || wroteSerial {
-		if err := files.SyncDir("init-queue", QueueDir); err != nil {
+		if err := files.SyncDir("init-queue", layout.QueueDir); err != nil {
 			return QueueStart{}, err
 		}
 	}
@@ -135,35 +137,35 @@ func InitQueue(files QueueFiles) (QueueStart, error) {
 }
 
 func initVersion(files QueueFiles) (wrote bool, err error) {
-	data, err := files.Read("version", VersionPath)
+	data, err := files.Read("version", layout.VersionPath)
 	if errors.Is(err, fs.ErrNotExist) {
-		return true, files.Replace("version", VersionPath, []byte(queueVersion+"\n"))
+		return true, files.Replace("version", layout.VersionPath, []byte(queueVersion+"\n"))
 	}
 	if err != nil {
 		return false, err
 	}
 	if found := strings.TrimSpace(string(data)); found != queueVersion {
-		return false, &VersionError{Path: VersionPath, Found: found, Want: queueVersion}
+		return false, &VersionError{Path: layout.VersionPath, Found: found, Want: queueVersion}
 	}
 	return false, nil
 }
 
 func initSerial(files QueueFiles) (start QueueStart, wrote bool, err error) {
-	data, err := files.Read("serial", SerialPath)
+	data, err := files.Read("serial", layout.SerialPath)
 	if err == nil {
-		serial, err := ParseSerial(data)
+		serial, err := layout.ParseSerial(data)
 		if err != nil {
-			return QueueStart{}, false, fmt.Errorf("%s: %w", SerialPath, err)
+			return QueueStart{}, false, fmt.Errorf("%s: %w", layout.SerialPath, err)
 		}
 		return QueueStart{Serial: serial}, false, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return QueueStart{}, false, err
 	}
-	highest, found, err := HighestJobID(files)
+	highest, found, err := highestJobID(files)
 	if err != nil {
 		return QueueStart{}, false, err
 	}
-	err = files.Replace("serial", SerialPath, FormatSerial(highest))
+	err = files.Replace("serial", layout.SerialPath, layout.FormatSerial(highest))
 	return QueueStart{Serial: highest, SerialRecreated: found}, true, err
 }

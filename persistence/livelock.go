@@ -15,14 +15,6 @@ import (
 // DaemonLivelock is the name the daemon gives to [CreateLivelock]: Ganeti's.
 const DaemonLivelock = "luxi-daemon"
 
-const jobLivelockPrefix = "job_"
-
-// JobLivelock is the name a job's process gives to [CreateLivelock]: Ganeti's
-// job_%06d.
-func JobLivelock(id int64) string {
-	return fmt.Sprintf("%s%06d", jobLivelockPrefix, id)
-}
-
 // Livelock is an empty file that its process keeps locked while it lives: the
 // kernel frees the lock when the process ends, however it ends (design, section
 // 4, "Livelock files"). The descriptor is a bare number for the reason given at
@@ -106,30 +98,6 @@ func ProbeLivelock(path string) (alive bool, err error) {
 	default:
 		return true, fmt.Errorf("probe livelock %s: %w", path, lockErr)
 	}
-}
-
-// IsJobLivelock is true if the livelock is some job's, not a daemon's or a
-// tool's. It goes by the name, as Ganeti does.
-func IsJobLivelock(path string) bool {
-	return strings.HasPrefix(filepath.Base(path), jobLivelockPrefix)
-}
-
-// JobOfLivelock returns the id of the job whose process made the livelock,
-// by the name: job_000012_... is job 12.
-func JobOfLivelock(path string) (id int64, ok bool) {
-	rest, ok := strings.CutPrefix(filepath.Base(path), jobLivelockPrefix)
-	if !ok {
-		return 0, false
-	}
-	digits, _, ok := strings.Cut(rest, "_")
-	if !ok || len(digits) < 6 {
-		return 0, false
-	}
-	trimmed := strings.TrimLeft(digits, "0")
-	if trimmed == "" {
-		return 0, true
-	}
-	return parseDecimal(trimmed)
 }
 
 // foreignGrace protects livelocks of other programs, which lock the file only

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lockstep/actors/core/layout"
 )
 
 func wantAlive(t *testing.T, path string, want bool) {
@@ -26,7 +28,7 @@ func wantAlive(t *testing.T, path string, want bool) {
 
 func TestLivelock(t *testing.T) {
 	dir := t.TempDir()
-	lock, err := CreateLivelock(dir, JobLivelock(12))
+	lock, err := CreateLivelock(dir, layout.LivelockName(12))
 	noError(t, err)
 	if pattern := regexp.MustCompile(`/job_000012_\d{10,}_` + strconv.Itoa(os.Getpid()) + `_[0-9a-f]{8}$`); !pattern.MatchString(lock.Path()) {
 		t.Errorf("path is %s, want it to match %s", lock.Path(), pattern)
@@ -42,7 +44,7 @@ func TestLivelock(t *testing.T) {
 		runtime.GC()
 		wantAlive(t, lock.Path(), true)
 	}
-	other, err := CreateLivelock(dir, JobLivelock(12))
+	other, err := CreateLivelock(dir, layout.LivelockName(12))
 	noError(t, err)
 	if other.Path() == lock.Path() {
 		t.Error("two livelocks have one name")
@@ -67,7 +69,7 @@ func TestLivelockPathIsAbsolute(t *testing.T) {
 
 func TestLivelockOfAKilledProcess(t *testing.T) {
 	dir := t.TempDir()
-	job := startRole(t, "livelock", dir, JobLivelock(7))
+	job := startRole(t, "livelock", dir, layout.LivelockName(7))
 	path := job.line()
 	wantAlive(t, path, true)
 	job.kill()
@@ -79,7 +81,7 @@ func TestLivelockOfAKilledProcess(t *testing.T) {
 
 // What a job runs must not keep the dead job alive.
 func TestChildDoesNotInheritTheLivelock(t *testing.T) {
-	job := startRole(t, "livelock-and-child", t.TempDir(), JobLivelock(7))
+	job := startRole(t, "livelock-and-child", t.TempDir(), layout.LivelockName(7))
 	path := job.line()
 	if line := job.line(); line != "child started" {
 		t.Fatal(line)
@@ -95,7 +97,7 @@ func TestChildDoesNotInheritTheLivelock(t *testing.T) {
 
 func TestLivelocksAgreeWithClassicRecordLocks(t *testing.T) {
 	dir := t.TempDir()
-	lock, err := CreateLivelock(dir, JobLivelock(7))
+	lock, err := CreateLivelock(dir, layout.LivelockName(7))
 	noError(t, err)
 	defer lock.Release()
 	if line := startRole(t, "classic-probe", lock.Path()).line(); line != "conflict" {
@@ -167,7 +169,7 @@ func TestLivelockIsNeverSeenUnlocked(t *testing.T) {
 	})
 	var locks []*Livelock
 	for i := range 200 {
-		lock, err := CreateLivelock(dir, JobLivelock(int64(i)))
+		lock, err := CreateLivelock(dir, layout.LivelockName(int64(i)))
 		noError(t, err)
 		locks = append(locks, lock)
 	}
@@ -178,33 +180,6 @@ func TestLivelockIsNeverSeenUnlocked(t *testing.T) {
 	}
 }
 
-func TestLivelockNames(t *testing.T) {
-	for path, want := range map[string]int64{
-		"/run/livelocks/job_000012_1700000000":             12,
-		"/run/livelocks/job_000012_1700000000_77_0123abcd": 12,
-		"job_000000_1":             0,
-		"job_1234567_1700000000":   1234567,
-		"/job_9/job_000003_170000": 3,
-	} {
-		if id, ok := JobOfLivelock(path); !ok || id != want || !IsJobLivelock(path) {
-			t.Errorf("JobOfLivelock(%s) = %d, %t, want %d", path, id, ok, want)
-		}
-	}
-	for _, path := range []string{"", "job_", "job_12", "job_12_1", "job_00x012_1", "job_99999999999999999999_1", "luxi-daemon_1700000000"} {
-		if id, ok := JobOfLivelock(path); ok {
-			t.Errorf("JobOfLivelock(%s) = %d, want none", path, id)
-		}
-	}
-	for _, path := range []string{"", "/run/livelocks/luxi-daemon_1700000000", "/job_1/wconf-daemon_17", "pid77__1700000000"} {
-		if IsJobLivelock(path) {
-			t.Errorf("%s passes for a job's livelock", path)
-		}
-	}
-	if got := JobLivelock(1234567); got != "job_1234567" {
-		t.Errorf("JobLivelock(1234567) = %s", got)
-	}
-}
-
 func TestSweepLivelocks(t *testing.T) {
 	dir := t.TempDir()
 	living, err := CreateLivelock(dir, DaemonLivelock)
@@ -212,7 +187,7 @@ func TestSweepLivelocks(t *testing.T) {
 	defer living.Release()
 	var dead []string
 	for id := range int64(3) {
-		job := startRole(t, "livelock", dir, JobLivelock(id))
+		job := startRole(t, "livelock", dir, layout.LivelockName(id))
 		dead = append(dead, filepath.Base(job.line()))
 		job.kill()
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"lockstep/actors/core/layout"
 )
 
 // QueueLock is held for a daemon's life: two daemons on one queue would hand out
@@ -43,7 +45,7 @@ const lockAttemptsMax = 100
 // LockQueue takes the lock without waiting. If another process has it, the error
 // wraps a [*LockedError]. queue/ must exist: see [MakeDirs].
 func LockQueue(dataDir string) (*QueueLock, error) {
-	path, err := filepath.Abs(filepath.Join(dataDir, LockPath))
+	path, err := filepath.Abs(filepath.Join(dataDir, layout.LockPath))
 	if err != nil {
 		return nil, fmt.Errorf("lock queue: %w", err)
 	}

@@ -6,7 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+
+	"lockstep/actors/core/layout"
 )
 
 func queueDir(t *testing.T) (dataDir string) {
@@ -63,7 +67,7 @@ func TestQueueLockGoesWithItsProcess(t *testing.T) {
 
 func TestQueueLockExcludesGanetisDaemon(t *testing.T) {
 	dataDir := queueDir(t)
-	path := filepath.Join(dataDir, LockPath)
+	path := filepath.Join(dataDir, layout.LockPath)
 	ganeti := startRole(t, "classic-lock", path)
 	if line := ganeti.line(); line != "locked" {
 		t.Fatal(line)
@@ -102,10 +106,46 @@ func TestUnlinkedLockFileIsNotTaken(t *testing.T) {
 	noError(t, next.Release())
 }
 
+// Holders come and go as fast as they can: whoever opened the file before its
+// holder unlinked it, and locked it after, must notice.
+func TestQueueLockHasOneHolder(t *testing.T) {
+	dataDir := queueDir(t)
+	var holders, acquired atomic.Int64
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 300 {
+				lock, err := LockQueue(dataDir)
+				if err != nil {
+					if _, ok := errors.AsType[*LockedError](err); !ok {
+						t.Error(err)
+					}
+					continue
+				}
+				if n := holders.Add(1); n != 1 {
+					t.Errorf("%d holders at once", n)
+				}
+				if !lock.isCurrent() {
+					t.Error("a holder's file has lost its name: another may hold a new one")
+				}
+				acquired.Add(1)
+				holders.Add(-1)
+				if err := lock.Release(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if acquired.Load() == 0 {
+		t.Error("nobody ever got the lock")
+	}
+}
+
 func TestLockQueueWithoutQueue(t *testing.T) {
 	dataDir := t.TempDir()
 	_, err := LockQueue(dataDir)
-	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), filepath.Join(dataDir, LockPath)) {
+	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), filepath.Join(dataDir, layout.LockPath)) {
 		t.Errorf("got %v", err)
 	}
 }

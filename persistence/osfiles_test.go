@@ -113,8 +113,7 @@ func TestListOfAFileFails(t *testing.T) {
 	}
 }
 
-// A rename onto another file system, or below a file, must not be mistaken for a
-// missing parent.
+// A file in the way must not be mistaken for a missing parent.
 func TestRenameBelowAFileFails(t *testing.T) {
 	files, _ := newOSFiles(t)
 	noError(t, files.Replace("save", "queue/job-1", []byte("1")))

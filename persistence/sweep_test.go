@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"lockstep/actors/core/layout"
 )
 
 func TestTempName(t *testing.T) {
@@ -18,7 +20,7 @@ func TestTempName(t *testing.T) {
 	if pid, ok := tempWriter(base); !ok || pid != os.Getpid() {
 		t.Errorf("tempWriter(%q) = %d, %t", base, pid, ok)
 	}
-	if _, ok := ParseJobName(base); ok {
+	if _, ok := layout.ParseJobName(base); ok {
 		t.Errorf("%q passes for a job file", base)
 	}
 	for _, foreign := range []string{

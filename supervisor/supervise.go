@@ -43,6 +43,8 @@ func (s *supervisor) Receive(ctx actor.Context) {
 		s.leaving = true
 	case *actor.Terminated:
 		s.childGone(ctx, m.Who)
+	case *messages.AskReady:
+		s.forwardReady(ctx)
 	case *messages.Drain:
 		s.drain(ctx)
 	case *messages.Drained:
@@ -59,6 +61,14 @@ func (s *supervisor) start(ctx actor.Context) {
 			panic(fmt.Errorf("start %s: %w", c.name, err))
 		}
 		s.pids = append(s.pids, pid)
+	}
+}
+
+func (s *supervisor) forwardReady(ctx actor.Context) {
+	for i, c := range s.group.children {
+		if c.ready {
+			ctx.Forward(s.pids[i])
+		}
 	}
 }
 

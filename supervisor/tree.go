@@ -58,6 +58,7 @@ type child struct {
 	name  string
 	why   string
 	drain bool // has something to finish before the daemon may stop
+	ready bool // its answer to AskReady is the daemon's
 	props func(Ports, Settings) *actor.Props
 	group *group
 }
@@ -74,7 +75,7 @@ var tree = group{
 		{name: "core", why: "what decides and what is on the disk must agree: rebuilt together", group: &core},
 		{name: "jobs", why: "before the queue, which asks at once what is in hand; its crash touches no process",
 			drain: true, props: jobsProps},
-		{name: "queue", why: "reads the disk again and survives a restart of core", drain: true, props: queueProps},
+		{name: "queue", why: "reads the disk again and survives a restart of core", drain: true, ready: true, props: queueProps},
 		{name: "luxi", why: "last to start and first to stop: clients find a daemon that works", drain: true, props: luxiProps},
 	},
 }
@@ -117,8 +118,10 @@ func luxiProps(p Ports, s Settings) *actor.Props {
 
 // Running is a started tree.
 type Running struct {
-	// Root answers Drain with Drained when everything accepted is on the disk
-	// and no start is in flight; it may be stopped then. Job processes go on.
+	// Root answers AskReady when the queue takes requests: only then are there
+	// actors to take a connection. It answers Drain with Drained when everything
+	// accepted is on the disk and no start is in flight; it may be stopped then.
+	// Job processes go on.
 	Root *actor.PID
 	// Luxi takes connections, as luxi.Opened.
 	Luxi *actor.PID

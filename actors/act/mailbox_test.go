@@ -41,7 +41,7 @@ func TestSafeMailboxKeepsEarlyMessages(t *testing.T) {
 // TestSendWhileSpawning is pitfall P2: senders that know only the name hit every
 // moment of a spawn. Without SafeMailbox some panic and some actors stay deaf.
 func TestSendWhileSpawning(t *testing.T) {
-	const spawns, senders = 3000, 3
+	const spawns, senders = 1500, 3
 	env := New(Options{})
 	var handled, startedFirst atomic.Int64
 	props := env.Props("target", func() actor.Actor {

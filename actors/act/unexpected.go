@@ -11,7 +11,8 @@ import (
 // hold secrets.
 func Unexpected(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
-	case actor.SystemMessage, actor.AutoReceiveMessage:
+	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse:
+		// A dead letter is noted where dead letters are.
 	default:
 		ctx.Logger().Warn("unexpected message", "actor", ctx.Self().GetId(), "op", fmt.Sprintf("%T", m))
 	}

@@ -66,6 +66,7 @@ type jobs struct {
 	waiting  []*messages.StartJob // for a handshake to end
 	starting int
 	draining *actor.PID
+	leaving  bool
 }
 
 // hand is one job in hand. pid is nil while it waits for its start; known is
@@ -114,6 +115,8 @@ func (j *jobs) Receive(ctx actor.Context) {
 		j.handshakeOver(ctx, m.id)
 	case *released:
 		j.released(ctx, m)
+	case *actor.Stopping, *actor.Restarting:
+		j.leaving = true
 	case *actor.Terminated:
 		ctx.Send(ctx.Self(), &childGone{m.Who})
 	case *childGone:
@@ -222,6 +225,9 @@ func (j *jobs) released(ctx actor.Context, m *released) {
 // crashes again and again is tried ever more rarely: the fault is ours, and its
 // process must not be left unwatched.
 func (j *jobs) childGone(ctx actor.Context, who *actor.PID) {
+	if j.leaving {
+		return // they go with us; their processes stay
+	}
 	for id, h := range j.hands {
 		if h.pid == nil || !h.pid.Equal(who) {
 			continue

@@ -27,7 +27,7 @@ type connection struct {
 	method  string
 	request uint64 // number of the conversation at hand, within this actor
 	// again repeats the question at hand, for a queue that has restarted; nil
-	// for one that must not be asked twice.
+	// for a submission, which must not be asked for twice.
 	again   func(actor.Context)
 	answers func(actor.Context, any) // takes the answers to it; nil: no request at hand
 	wait    *waiting                 // for a job to change
@@ -64,6 +64,8 @@ func (c *connection) Receive(ctx actor.Context) {
 		if c.answers != nil {
 			c.answers(ctx, m)
 		}
+	case *messages.SubmissionLost:
+		c.submissionLost(ctx, m)
 	case *messages.JobChanged:
 		c.jobChanged(ctx, m)
 	case *overdue:
@@ -132,12 +134,21 @@ func (c *connection) overdue(ctx actor.Context, m *overdue) {
 	}
 }
 
+// queueStarted: what the former incarnation had in hand is lost, what it had in
+// its mailbox is not. A question that may be asked twice is; of a submission the
+// queue is asked whether it has it.
 func (c *connection) queueStarted(ctx actor.Context) {
 	switch {
 	case c.answers == nil:
 	case c.again != nil:
 		c.again(ctx)
 	default:
+		ctx.Request(c.config.Queue, &messages.AskSubmission{Request: c.request})
+	}
+}
+
+func (c *connection) submissionLost(ctx actor.Context, m *messages.SubmissionLost) {
+	if c.answers != nil && m.Request == c.request {
 		c.fail(ctx, &messages.Failure{Class: "GenericError", Text: "The queue has restarted while it had your " + c.method +
 			" in hand: look at the list of jobs before you send it again"})
 	}

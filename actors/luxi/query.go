@@ -37,7 +37,7 @@ func (c *connection) queryJobs(ctx actor.Context, args []json.RawMessage) error 
 		func(ctx actor.Context, answer any) {
 			a, mine := answer.(*messages.JobsListed)
 			if mine && a.Request == c.request {
-				c.again = nil // the queue has answered; the rest is between us and the store
+				c.again = func(actor.Context) {} // the rest is between us and the store
 				newListing(c, fields, a.Rows).read(ctx)
 			}
 		})

@@ -61,10 +61,10 @@ type queue struct {
 	order    []int64          // ids of entries, ascending
 	watching map[string]int64 // watcher's pid id -> job it watches
 
-	incoming   []*submission // wait for the commit that is running
-	committing bool
-	draining   *actor.PID // who asked; nothing new is taken any more
-	drainTold  bool
+	incoming  []*submission // wait for the commit that is running
+	group     []*submission // the commit that is running
+	draining  *actor.PID    // who asked; nothing new is taken any more
+	drainTold bool
 }
 
 // entry is one live job. info is replaced, never changed.
@@ -101,6 +101,10 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.recover(ctx)
 	case *messages.SubmitJobs:
 		q.submit(ctx, sender, m)
+	case *messages.AskSubmission:
+		q.askSubmission(ctx, sender, m)
+	case *messages.AskReady:
+		ctx.Send(sender, &messages.QueueStarted{Epoch: uint64(q.incarnation)})
 	case *messages.ListJobs:
 		q.list(ctx, sender, m)
 	case *messages.WatchJob:
@@ -133,7 +137,7 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 func (q *queue) now() job.Timestamp { return job.TimestampOf(q.config.Env.Clock().Now()) }
 
 // put makes info what the queue knows of a job.
-func (q *queue) put(info *messages.JobInfo, at place) *entry {
+func (q *queue) put(info *messages.JobInfo, at place) {
 	e := q.entries[info.Id]
 	if e == nil {
 		e = &entry{}
@@ -141,7 +145,6 @@ func (q *queue) put(info *messages.JobInfo, at place) *entry {
 		q.order = append(q.order, info.Id) // ids only ever rise
 	}
 	e.info, e.place = info, at
-	return e
 }
 
 func newInfo(j *job.Job, encoded []byte) *messages.JobInfo {
@@ -155,7 +158,7 @@ func (q *queue) drain(ctx actor.Context, sender *actor.PID) {
 }
 
 func (q *queue) tellDrained(ctx actor.Context) {
-	if q.draining != nil && !q.drainTold && !q.committing && len(q.incoming) == 0 && q.store.Idle() {
+	if q.draining != nil && !q.drainTold && q.group == nil && len(q.incoming) == 0 && q.store.Idle() {
 		ctx.Send(q.draining, &messages.Drained{})
 		q.drainTold = true
 	}

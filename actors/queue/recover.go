@@ -2,8 +2,6 @@ package queue
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
@@ -30,7 +28,7 @@ type held struct {
 // framework's, pass.
 func (q *queue) hold(ctx actor.Context) bool {
 	switch m := ctx.Message().(type) {
-	case actor.SystemMessage, actor.AutoReceiveMessage, *messages.JobsInHand:
+	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse, *messages.JobsInHand:
 		return false
 	case *messages.JobsStarted:
 		q.askHands(ctx) // the question may have died with the former incarnation
@@ -72,9 +70,9 @@ func (q *queue) recovered(ctx actor.Context) {
 	if r.scanned == nil || r.hands == nil {
 		return
 	}
-	serial, err := parseSerial(r.scanned.Serial)
+	serial, err := layout.ParseSerial(r.scanned.Serial)
 	if err != nil {
-		panic(err)
+		panic(fmt.Errorf("%s: %w: write the highest job id in use into it", layout.SerialPath, err))
 	}
 	q.serial, q.drained, q.recovery = serial, r.scanned.Drained, nil
 	inHand := make(map[int64]bool, len(r.hands.Ids))
@@ -138,13 +136,4 @@ func (q *queue) setAside(ctx actor.Context, id int64, why string) {
 		}
 		log.WithField("path", m.Path).Error("a job file was moved to the quarantine")
 	})
-}
-
-func parseSerial(content []byte) (int64, error) {
-	text := strings.TrimRight(string(content), " \t\r\n")
-	serial, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || serial < 0 {
-		return 0, fmt.Errorf("%s holds %q, not the last job id: restore it, or write the highest job id in use into it", layout.SerialPath, text)
-	}
-	return serial, nil
 }

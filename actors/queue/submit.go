@@ -3,6 +3,7 @@ package queue
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -35,6 +36,16 @@ func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJ
 	q.commitNext(ctx)
 }
 
+// askSubmission answers who fears that a former incarnation had it in hand.
+func (q *queue) askSubmission(ctx actor.Context, sender *actor.PID, m *messages.AskSubmission) {
+	for _, s := range slices.Concat(q.incoming, q.group) {
+		if s.request == m.Request && s.sender.Equal(sender) {
+			return
+		}
+	}
+	ctx.Send(sender, &messages.SubmissionLost{Request: m.Request})
+}
+
 func (q *queue) refusal(m *messages.SubmitJobs) *messages.Failure {
 	switch {
 	case q.draining != nil:
@@ -55,12 +66,12 @@ func (q *queue) refusal(m *messages.SubmitJobs) *messages.Failure {
 // is the commit record (DESIGN section 4, step 1). What comes in meanwhile
 // makes the next commit.
 func (q *queue) commitNext(ctx actor.Context) {
-	if q.committing || len(q.incoming) == 0 {
+	if q.group != nil || len(q.incoming) == 0 {
 		q.tellDrained(ctx)
 		return
 	}
 	group := q.incoming
-	q.incoming, q.committing = nil, true
+	q.incoming, q.group = nil, group
 	var files []*messages.FileWrite
 	for _, s := range group {
 		q.build(s)
@@ -144,7 +155,7 @@ func (q *queue) writeSerial(ctx actor.Context, group, good []*submission) {
 		return
 	}
 	last := good[len(good)-1].jobs
-	serial := &messages.FileWrite{Op: "serial", Path: layout.SerialPath, Content: fmt.Appendf(nil, "%d\n", last[len(last)-1].ID)}
+	serial := &messages.FileWrite{Op: "serial", Path: layout.SerialPath, Content: layout.FormatSerial(int64(last[len(last)-1].ID))}
 	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{serial}, Durable: true},
 		func(ctx actor.Context, done *messages.FilesDone) {
 			if len(done.Failures) > 0 {
@@ -178,7 +189,7 @@ func (q *queue) abort(ctx actor.Context, group []*submission, cause *messages.Fa
 
 // committed tells what has become of each submission of a group.
 func (q *queue) committed(ctx actor.Context, group []*submission) {
-	q.committing = false
+	q.group = nil
 	var enqueue []*messages.PendingJob
 	for _, s := range group {
 		answer := &messages.JobsSubmitted{Request: s.request, Failure: s.failure}

@@ -52,7 +52,7 @@ func runCommand(id job.ID, livelock string, input, secrets json.RawMessage, log 
 	if err := json.Unmarshal(input, &c); err != nil || len(c.Argv) == 0 {
 		return failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
 	}
-	if c.SecretEnv != nil {
+	if len(c.SecretEnv) > 0 {
 		if err := c.unlock(secrets); err != nil {
 			return failure("OpPrereqError", err.Error(), "wrong_input")
 		}
@@ -147,8 +147,13 @@ func couldNotStart(name string, err error) run.Outcome {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		status = 127
 	}
+	// The cause alone: the name is said already.
+	var lookup *exec.Error
 	var path *fs.PathError
-	if errors.As(err, &path) {
+	switch {
+	case errors.As(err, &lookup):
+		err = lookup.Err
+	case errors.As(err, &path):
 		err = path.Err
 	}
 	return failure("OpExecError", fmt.Sprintf("cannot start %s: %v", name, err), map[string]any{"exit_status": status})

@@ -29,7 +29,8 @@ type attendance struct {
 	pending os.Signal // came while the job was being submitted
 	input   *bufio.Reader
 	line    statusLine
-	last    change // what the line, or the last status event, has shown
+	last    change // what the line has shown
+	events  eventView
 }
 
 // submit submits one job of one opcode. An interrupt meanwhile is kept for attend.
@@ -56,30 +57,41 @@ func (a *attendance) submit(ctx context.Context, opcode any) error {
 	return nil
 }
 
-// update is what the following goroutine hands over: a change, or why there are no more.
+// update is what the following goroutine hands over: something for people to know, a
+// change, or why there are no more.
 type update struct {
+	notice string
 	change
 	err error
 }
 
 // updatesOf follows in a goroutine, so that an interrupt can be handled while the daemon
 // has nothing to say. stop returns when the goroutine is through with the session; it is
-// also through with it after the final update.
+// also through with it after the final update. Notices of the session become updates, so
+// that only one goroutine writes.
 func updatesOf(ctx context.Context, f *follower) (updates <-chan update, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	channel := make(chan update)
+	hand := func(u update) {
+		select {
+		case channel <- u:
+		case <-ctx.Done():
+		}
+	}
+	notice := f.session.notice
+	if notice != nil {
+		f.session.notice = func(text string) { hand(update{notice: text}) }
+	}
 	go func() {
 		defer close(channel)
-		for {
+		for ctx.Err() == nil {
 			next, err := f.next(ctx)
-			select {
-			case channel <- update{next, err}:
-			case <-ctx.Done():
-				return
-			}
 			if err != nil || next.final {
+				f.session.notice = notice
+				hand(update{change: next, err: err})
 				return
 			}
+			hand(update{change: next})
 		}
 	}()
 	return channel, func() {
@@ -93,10 +105,9 @@ func updatesOf(ctx context.Context, f *follower) (updates <-chan update, stop fu
 func (a *attendance) attend(ctx context.Context) error {
 	a.line = statusLine{out: a.streams.Err, on: a.streams.ErrTerminal && !a.quiet && !a.json}
 	defer a.line.clear()
-	if notice := a.daemon.notice; a.quiet {
+	a.events = eventView{out: a.streams.Out, id: a.id}
+	if a.quiet {
 		a.daemon.notice = nil
-	} else if notice != nil {
-		a.daemon.notice = func(text string) { fmt.Fprint(a.streams.Err, eraseLine); notice(text) }
 	}
 	if a.pending != nil {
 		if err := a.interrupted(ctx, a.pending); err != nil {
@@ -113,10 +124,16 @@ func (a *attendance) attend(ctx context.Context) error {
 				return err
 			}
 		case next := <-updates:
-			if next.err != nil {
-				return fmt.Errorf("job %d can no longer be followed: %w", a.id, next.err)
+			switch {
+			case next.err != nil:
+				return fmt.Errorf("job %d goes on, but cannot be followed any more: %w", a.id, next.err)
+			case next.notice != "":
+				a.line.clear()
+				complain(a.streams.Err, next.notice)
+				a.last = change{} // so that the status is shown again
+			default:
+				a.show(next.change)
 			}
-			a.show(next.change)
 			if next.final {
 				return a.finish(ctx, f)
 			}
@@ -125,26 +142,21 @@ func (a *attendance) attend(ctx context.Context) error {
 }
 
 func (a *attendance) show(c change) {
+	if a.json {
+		a.events.show(c)
+		return
+	}
 	out := outputLines{out: a.streams.Out, terminal: a.streams.OutTerminal}
 	for _, entry := range c.entries {
-		if a.json {
-			_ = printEvent(a.streams.Out, entry.event(a.id)) // run checks the stream
-			continue
-		}
-		a.line.clear()
 		if entry.Type == "message" {
+			a.line.clear()
 			out.print(entry.text())
 		}
 	}
-	if sameProgress(a.last, c) {
-		return
-	}
-	a.last = c
-	if a.json {
-		_ = printEvent(a.streams.Out, event{Event: "status", Job: a.id, Status: c.status, OpcodeStatus: c.opStatus})
-	} else if !c.final {
+	if !sameProgress(a.last, c) && !final(c.status) {
 		a.line.set(progressText(a.id, c))
 	}
+	a.last = c
 }
 
 // finish says how the job ended and returns its exit code as an error.
@@ -193,7 +205,7 @@ func exitWith(code int, err error) error {
 // otherwise leaves the job. It returns nil if the job is to be followed on.
 func (a *attendance) interrupted(ctx context.Context, signal os.Signal) error {
 	a.line.clear()
-	a.last = change{} // so that the status is shown again afterwards
+	a.last = change{} // so that the status is shown again
 	if signal != os.Interrupt || !a.streams.InTerminal || !a.streams.ErrTerminal {
 		return a.detach(signal)
 	}

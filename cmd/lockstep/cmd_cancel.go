@@ -23,7 +23,7 @@ Exit code: 0 if every job was canceled, 1 otherwise.
 With --json: a list of {"id": number, "done": bool, "message": string}`,
 		Example: `  lockstep cancel 12 13
   lockstep cancel --kill 14`,
-		Args: cobra.MinimumNArgs(1),
+		Args: wants(1, -1, "name at least one job, by its id"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runCancel(command.Context(), opts, globals, args)
 		},

@@ -25,7 +25,7 @@ With --json: a list of {"id", "status", "priority", "archived", "received",
 had them.`,
 		Example: `  lockstep info 12
   lockstep info --json 12 | jq '.[0].opcodes[0].result'`,
-		Args: cobra.MinimumNArgs(1),
+		Args: wants(1, -1, "name at least one job, by its id"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runInfo(command.Context(), globals, args)
 		},

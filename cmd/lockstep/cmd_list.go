@@ -36,7 +36,7 @@ With --json: a list of {"id": number, "status": string, "priority": number,
   lockstep list --status queued,waiting,running
   lockstep list --all --limit 20
   lockstep list --json --status error | jq '.[].id'`,
-		Args: cobra.NoArgs,
+		Args: wants(0, 0, "list takes no arguments, only flags"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runList(command.Context(), opts, globals)
 		},

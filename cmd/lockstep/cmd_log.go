@@ -28,7 +28,7 @@ With --json, one object per line:
 {"event": "log", "job", "serial", "time", "type", "payload"}`,
 		Example: `  lockstep log 12
   lockstep log --follow --timestamps 12`,
-		Args: cobra.ExactArgs(1),
+		Args: wants(1, 1, "name one job, by its id"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runLog(command.Context(), opts, globals, args)
 		},

@@ -63,7 +63,7 @@ With --json, one object per line: {"event": "submitted", "job"},
   lockstep run --timeout 10m --secret-env DB_PASSWORD -- ./migrate
   lockstep run --detach -- sh -c 'sleep 60; echo done'
   lockstep run --stdin -- psql < dump.sql`,
-		Args: cobra.MinimumNArgs(1),
+		Args: wants(1, -1, "name the command to run"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runRun(command.Context(), opts, globals, args)
 		},
@@ -195,8 +195,8 @@ func environment(flag string, pairs []string, lookup func(string) (string, bool)
 		case !given && lookup == nil:
 			return nil, usagef("%s %s has no value; write %s=VALUE", flag, name, name)
 		case !given:
-			found := false
-			if value, found = lookup(name); !found {
+			value, given = lookup(name)
+			if !given {
 				return nil, usagef("%s %s: there is no such variable in your environment", flag, name)
 			}
 		}

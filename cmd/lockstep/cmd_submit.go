@@ -46,7 +46,7 @@ from 0: {"event": "submitted", "index", "job"},
 		Example: `  lockstep submit jobs.yaml
   lockstep submit --wait --reason "monthly" jobs.json
   echo '[{"OP_ID": "OP_TEST_DELAY", "duration": 5}]' | lockstep submit -`,
-		Args: cobra.ExactArgs(1),
+		Args: wants(1, 1, "name one file, or - for standard input"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runSubmit(command.Context(), opts, globals, args[0])
 		},

@@ -17,7 +17,7 @@ func newVersionCommand(globals *globalOptions) *cobra.Command {
 
 With --json: {"version": string}`,
 		Example: `  lockstep version`,
-		Args:    cobra.NoArgs,
+		Args:    wants(0, 0, "version takes no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			if globals.JSON {
 				return printJSON(globals.streams.Out, map[string]string{"version": version})

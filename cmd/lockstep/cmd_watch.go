@@ -24,7 +24,7 @@ With --json, one object per line:
 {"event": "end", "job", "status", "error"}.`,
 		Example: `  lockstep watch 12
   lockstep watch --json 12 | jq .status`,
-		Args: cobra.ExactArgs(1),
+		Args: wants(1, 1, "name one job, by its id"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runWatch(command.Context(), globals, args)
 		},
@@ -38,9 +38,15 @@ func runWatch(ctx context.Context, globals *globalOptions, args []string) error 
 	}
 	daemon := globals.connect()
 	defer daemon.close()
-	w := &watchView{globals: globals, id: ids[0], palette: globals.palette()}
-	f := &follower{session: daemon, id: w.id}
-	status, err := f.follow(ctx, w.show)
+	id := ids[0]
+	events := &eventView{out: globals.streams.Out, id: id}
+	lines := &watchView{streams: globals.streams, palette: globals.palette(), id: id}
+	show := lines.show
+	if globals.JSON {
+		show = events.show
+	}
+	f := &follower{session: daemon, id: id}
+	status, err := f.follow(ctx, show)
 	if err != nil {
 		return err
 	}
@@ -50,10 +56,10 @@ func runWatch(ctx context.Context, globals *globalOptions, args []string) error 
 		if err != nil {
 			return err
 		}
-		text = end.sentence(w.id)
+		text = end.sentence(id)
 	}
 	if globals.JSON {
-		if err := printEvent(globals.streams.Out, event{Event: "end", Job: w.id, Status: status, Error: text}); err != nil {
+		if err := printEvent(globals.streams.Out, event{Event: "end", Job: id, Status: status, Error: text}); err != nil {
 			return err
 		}
 	}
@@ -66,46 +72,36 @@ func runWatch(ctx context.Context, globals *globalOptions, args []string) error 
 	return errors.New(text)
 }
 
-// watchView prints what happens to one job, in the order in which it does.
+// watchView prints what happens to one job for people, in the order in which it does.
 type watchView struct {
-	globals *globalOptions
+	streams Streams
 	palette palette
 	id      int64
 	last    change
 }
 
 func (w *watchView) show(c change) {
-	streams := w.globals.streams
-	out := outputLines{out: streams.Out, terminal: streams.OutTerminal}
-	// Entries of an answer with a final status came before it.
+	// Entries of an answer with a final status came before it, of any other after it.
 	if !final(c.status) {
-		w.showStatus(c)
+		w.status(c)
 	}
+	out := outputLines{out: w.streams.Out, terminal: w.streams.OutTerminal}
 	for _, entry := range c.entries {
-		if w.globals.JSON {
-			_ = printEvent(streams.Out, entry.event(w.id)) // run checks the stream
-		} else {
-			out.print(entry.text())
-		}
+		out.print(entry.text())
 	}
 	if c.final {
-		w.showStatus(c)
+		w.status(c)
 	}
 }
 
-func (w *watchView) showStatus(c change) {
+func (w *watchView) status(c change) {
 	if sameProgress(w.last, c) {
 		return
 	}
 	w.last = c
-	out := w.globals.streams.Out
-	if w.globals.JSON {
-		_ = printEvent(out, event{Event: "status", Job: w.id, Status: c.status, OpcodeStatus: c.opStatus})
-		return
-	}
 	text := fmt.Sprintf("job %d: %s", w.id, w.palette.status(c.status))
 	if at := currentOpcode(c.opStatus); at > 0 && !final(c.status) {
 		text += fmt.Sprintf(", opcode %d of %d", at, len(c.opStatus))
 	}
-	fmt.Fprintln(out, text)
+	fmt.Fprintln(w.streams.Out, text)
 }

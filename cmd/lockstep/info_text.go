@@ -105,12 +105,12 @@ func (p infoPrinter) reason(step any) string {
 }
 
 func (p infoPrinter) result(opcode opcodeInfo) {
-	switch {
-	case opcode.Status == statusError || opcode.Status == statusCanceled:
+	switch opcode.Status {
+	case statusError, statusCanceled:
 		if len(opcode.Result) > 0 && string(opcode.Result) != "null" {
 			p.line(2, "Result", visible(shortened(parseFailure(opcode.Result).String(), infoValueSize)))
 		}
-	case opcode.Status == statusSuccess:
+	case statusSuccess:
 		var compact bytes.Buffer
 		if json.Compact(&compact, opcode.Result) == nil {
 			p.line(2, "Result", visible(shortened(compact.String(), infoValueSize)))

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"sort"
@@ -146,7 +147,8 @@ func parseJSON(data []byte) (node, error) {
 	var whole json.RawMessage
 	if err := json.Unmarshal(data, &whole); err != nil {
 		offset := len(data)
-		if syntax, ok := err.(*json.SyntaxError); ok {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
 			offset = max(0, int(syntax.Offset)-1)
 		}
 		return node{}, wrongAt(source.place(offset), "%s", strings.TrimPrefix(err.Error(), "json: "))

@@ -21,13 +21,13 @@ func parseYAML(data []byte) (node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document yaml.Node
 	switch err := decoder.Decode(&document); {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return node{}, wrongAt(place{1, 1}, "the file is empty")
 	case err != nil:
 		return node{}, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	var second yaml.Node
-	if err := decoder.Decode(&second); err != io.EOF {
+	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
 		return node{}, wrongAt(place{max(1, second.Line), max(1, second.Column)},
 			"there is more than one YAML document in the file")
 	}

@@ -51,6 +51,17 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
+// wants checks the number of arguments of a command; most < 0 means any number. The text
+// says what they are, cobra's says only how many there were.
+func wants(least, most int, text string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < least || most >= 0 && len(args) > most {
+			return usagef("%s", text)
+		}
+		return nil
+	}
+}
+
 // run is the whole program: it parses args, runs one command on streams and returns
 // the exit code.
 func run(ctx context.Context, args []string, streams Streams) int {

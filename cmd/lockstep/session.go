@@ -88,9 +88,7 @@ func gone(err error) bool {
 
 // other returns a second session with the same daemon, for calls while this one waits
 // for an answer.
-func (s *session) other() *session {
-	return &session{path: s.path, after: s.after, notice: s.notice}
-}
+func (s *session) other() *session { return &session{path: s.path, after: s.after} }
 
 func (s *session) close() {
 	if s.client != nil {

@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"strings"
 	"syscall"
 
 	"lockstep/actors/luxi/wire"
@@ -50,26 +52,43 @@ func trusted(path string) bool {
 	return ok && (status.Uid == 0 || int(status.Uid) == os.Geteuid())
 }
 
-// explain turns an error into the sentence that is printed: what happened, and what
-// to do where that is known.
+// explain turns an error into the text that is printed: what happened, and what to do
+// where that is known.
 func explain(err error) string {
 	var none *wire.NoDaemon
-	if !errors.As(err, &none) {
-		return err.Error()
+	if errors.As(err, &none) {
+		return instead(err, none, explainNoDaemon(none))
 	}
-	startHint := `Start one with "make run" in the source tree or "lockstepd --data-dir DIR",
+	var lost *wire.ConnectionLost
+	if errors.As(err, &lost) && errors.Is(lost.Err, io.EOF) {
+		return instead(err, lost, "the daemon has closed the connection; see whether it is still running, and try again")
+	}
+	return err.Error()
+}
+
+// instead is the text of err with that of inner, which it wraps at its end, replaced.
+func instead(err, inner error, text string) string {
+	before, _ := strings.CutSuffix(err.Error(), inner.Error())
+	if before == err.Error() { // inner stands elsewhere, and err says it all
+		return before
+	}
+	return before + text
+}
+
+func explainNoDaemon(none *wire.NoDaemon) string {
+	hint := `Start one with "make run" in the source tree or "lockstepd --data-dir DIR",
 or name its socket with --socket PATH or $LOCKSTEP_SOCKET.`
 	if passedOver(none.Path) {
-		startHint += "\n" + localSocket + " was not tried: it belongs to another user."
+		hint += "\n" + localSocket + " was not tried: it belongs to another user."
 	}
 	switch {
 	case errors.Is(none.Err, syscall.EACCES), errors.Is(none.Err, syscall.EPERM):
 		return fmt.Sprintf(`you are not allowed to use the daemon's socket %s:
 join the group that owns it, or run this as its owner or root.`, none.Path)
 	case errors.Is(none.Err, syscall.ENOENT):
-		return fmt.Sprintf("no daemon answers: there is no socket %s.\n%s", none.Path, startHint)
+		return fmt.Sprintf("no daemon answers: there is no socket %s.\n%s", none.Path, hint)
 	case errors.Is(none.Err, syscall.ECONNREFUSED):
-		return fmt.Sprintf("no daemon answers: nobody listens on %s.\n%s", none.Path, startHint)
+		return fmt.Sprintf("no daemon answers: nobody listens on %s.\n%s", none.Path, hint)
 	}
-	return fmt.Sprintf("no daemon answers at %s: %v.\n%s", none.Path, none.Err, startHint)
+	return fmt.Sprintf("no daemon answers at %s: %v.\n%s", none.Path, none.Err, hint)
 }

@@ -45,6 +45,33 @@ func (s *statusLine) clear() {
 	}
 }
 
+// eventView prints what happens to a job as JSON lines. Its writer keeps its errors.
+type eventView struct {
+	out  io.Writer
+	id   int64
+	last change
+}
+
+func (v *eventView) show(c change) {
+	// Entries of an answer with a final status came before it, of any other after it.
+	if !final(c.status) {
+		v.status(c)
+	}
+	for _, entry := range c.entries {
+		_ = printEvent(v.out, entry.event(v.id))
+	}
+	if c.final {
+		v.status(c)
+	}
+}
+
+func (v *eventView) status(c change) {
+	if !sameProgress(v.last, c) {
+		v.last = c
+		_ = printEvent(v.out, event{Event: "status", Job: v.id, Status: c.status, OpcodeStatus: c.opStatus})
+	}
+}
+
 // progressText says in a few words how far a job is.
 func progressText(id int64, c change) string {
 	state := c.status

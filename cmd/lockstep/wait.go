@@ -133,6 +133,7 @@ func startWait(globals *globalOptions, jobs int) waitDisplay {
 	style := progress.StyleDefault
 	style.Visibility.Percentage = false
 	style.Visibility.Speed = false
+	style.Visibility.Value = false // it is in the message
 	writer.SetStyle(style)
 	writer.AppendTracker(display.tracker)
 	go func() {
@@ -146,8 +147,8 @@ func (d waitDisplay) show(t tally) {
 	if d.tracker == nil {
 		return
 	}
-	message := fmt.Sprintf("%d running, %d failed", t.running, t.failed)
-	d.tracker.UpdateMessage(message)
+	d.tracker.UpdateMessage(fmt.Sprintf("%d of %d jobs ended, %d failed, %d running",
+		t.done, d.tracker.Total, t.failed, t.running))
 	d.tracker.SetValue(int64(t.done))
 }
 

@@ -31,6 +31,10 @@ import (
 // disk before it was acknowledged, so that a hard end loses nothing either.
 const drainMax = 10 * time.Second
 
+// readyMax is how long reading the queue may take, or failing to: a tree that
+// gives up has stopped long before.
+const readyMax = 10 * time.Minute
+
 // signals ends when the daemon is told to stop.
 func signals() context.Context {
 	ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
@@ -71,7 +75,7 @@ func locked(c Config, log *logrus.Logger, stop context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer livelock.Release()
+	defer func() { _ = livelock.Release() }() // left behind, it says dead as well
 	// Those of dead job processes are kept: they say that something of the job
 	// may be left, to whoever adopts it.
 	if _, err := persistence.SweepLivelocks(livelocks, func(name string) bool {
@@ -139,6 +143,9 @@ func firstConfig(c Config, files *persistence.OSFiles) ([]byte, error) {
 
 // serve takes connections until the daemon is told to stop, or cannot go on.
 func serve(c Config, log *logrus.Logger, env *act.Env, tree *supervisor.Running, stop context.Context) error {
+	if _, err := env.System().Root.RequestFuture(tree.Root, &messages.AskReady{}, readyMax).Result(); err != nil {
+		return fmt.Errorf("the queue cannot be read; the log says why: %w", err)
+	}
 	listener, err := luxi.Listen(c.socket(), c.MaxFrame)
 	if err != nil {
 		return err

@@ -1,64 +1,109 @@
-// Package layout is where things lie below the data directory: Ganeti's names
-// (queue.md 3.1). Paths are slash-separated and relative to that directory.
+// Package layout is where things lie below the data directory, and how livelock
+// files are called: Ganeti's names (queue.md 3.1, locks.md section 3). Pure; it
+// is linked into the job process.
 package layout
 
 import (
+	"fmt"
+	"path"
 	"strconv"
 	"strings"
 )
 
+// Paths below the data directory, slash-separated: Ganeti's layout, and
+// queue/quarantine, which Ganeti's readers ignore because it matches no job
+// file's name.
 const (
+	ConfigPath = "config.data"
+
 	QueueDir      = "queue"
 	ArchiveDir    = "queue/archive"
 	QuarantineDir = "queue/quarantine"
 
-	ConfigPath  = "config.data"
-	SerialPath  = "queue/serial"
+	// SerialPath holds the last job id handed out, see [ParseSerial].
+	SerialPath = "queue/serial"
+	// VersionPath holds the layout's version, checked at the daemon's start.
 	VersionPath = "queue/version"
-	LockPath    = "queue/lock"
-	DrainName   = "drain"
+	// LockPath is locked for a daemon's life, by one only.
+	LockPath = "queue/lock"
+	// DrainPath is an empty file: while it exists the queue is drained.
+	DrainPath = QueueDir + "/" + DrainName
+	DrainName = "drain"
+)
 
-	// QueueVersion is the only queue format there has been.
-	QueueVersion = "1\n"
-
+const (
+	jobPrefix = "job-"
+	// jobsPerArchiveDir is Ganeti's: archived job N lies in archive/(N div 10000).
 	jobsPerArchiveDir = 10000
 )
 
-// JobPath is where a live job lies.
-func JobPath(id int64) string { return QueueDir + "/" + JobName(id) }
+// JobPath is the path of a live job's file: "queue/job-12". Finished jobs stay
+// there until they are archived. A negative id is a broken invariant: it panics.
+func JobPath(id int64) string {
+	return QueueDir + "/" + jobName(id)
+}
 
-// ArchivePath is where an archived job lies.
+// ArchivePath is the path of an archived job's file:
+// "queue/archive/3/job-30012". A negative id panics.
 func ArchivePath(id int64) string {
-	return ArchiveDir + "/" + strconv.FormatInt(id/jobsPerArchiveDir, 10) + "/" + JobName(id)
+	return ArchiveDir + "/" + strconv.FormatInt(id/jobsPerArchiveDir, 10) + "/" + jobName(id)
 }
 
-// JobName is a job file's base name.
-func JobName(id int64) string { return "job-" + strconv.FormatInt(id, 10) }
+func jobName(id int64) string {
+	if id < 0 {
+		panic(fmt.Sprintf("layout: negative job id %d", id))
+	}
+	return jobPrefix + strconv.FormatInt(id, 10)
+}
 
-// ParseJobName is the reverse of JobName. Other names are not job files:
-// temporary files, or somebody's copy.
+// ParseJobName is the inverse of the last element of [JobPath]. Only
+// "job-<decimal>" without sign or padding, within int64, is a job file's name;
+// temporary and foreign files are not.
 func ParseJobName(base string) (id int64, ok bool) {
-	digits, found := strings.CutPrefix(base, "job-")
-	if !found {
+	digits, ok := strings.CutPrefix(base, jobPrefix)
+	if !ok {
 		return 0, false
 	}
-	id, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || id < 0 || JobName(id) != base {
+	return parseDecimal(digits)
+}
+
+// parseDecimal accepts exactly what strconv.FormatInt writes for values >= 0,
+// so that a number and its name stay one to one.
+func parseDecimal(s string) (int64, bool) {
+	if s == "" || s[0] < '0' || s[0] > '9' || (s[0] == '0' && len(s) > 1) {
 		return 0, false
 	}
-	return id, true
+	value, err := strconv.ParseInt(s, 10, 64)
+	return value, err == nil
 }
 
-// LivelockName is the first part of the name of a job's livelock file; IsJobLivelock
-// tells a job's from a daemon's (locks.md section 3).
-func LivelockName(id int64) string {
-	digits := strconv.FormatInt(id, 10)
-	return "job_" + strings.Repeat("0", max(0, 6-len(digits))) + digits
+// ParseSerial reads the contents of [SerialPath]: a decimal number >= 0;
+// blanks and newlines behind it are ignored. Anything else is an error, for a
+// serial guessed too low would hand out an id twice.
+func ParseSerial(data []byte) (int64, error) {
+	text := strings.TrimRight(string(data), " \t\r\n")
+	serial, ok := parseDecimal(text)
+	if !ok {
+		return 0, fmt.Errorf("serial %.40q is not a decimal number", text)
+	}
+	return serial, nil
 }
 
-// IsJobLivelock reports whether a livelock path names a job process, not a
-// daemon. A job file that names no job process was never confirmed: to start
-// that job again is safe (DESIGN section 4, step 4).
-func IsJobLivelock(path string) bool {
-	return strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], "job_")
+// FormatSerial is the inverse of [ParseSerial]: "12\n".
+func FormatSerial(serial int64) []byte {
+	return append(strconv.AppendInt(nil, serial, 10), '\n')
+}
+
+const jobLivelockPrefix = "job_"
+
+// LivelockName is how the name of a job process's livelock begins: Ganeti's
+// job_%06d.
+func LivelockName(id int64) string { return fmt.Sprintf("%s%06d", jobLivelockPrefix, id) }
+
+// IsJobLivelock is true if the livelock is some job process's, not a daemon's
+// or a tool's. It goes by the name, as Ganeti does. A job file that names no job
+// process was never confirmed: to start that job again is safe (DESIGN section
+// 4, step 4).
+func IsJobLivelock(file string) bool {
+	return strings.HasPrefix(path.Base(file), jobLivelockPrefix)
 }

@@ -65,7 +65,7 @@ func (p *Processes) killIfMarked(pid int, marker []byte) bool {
 	if err != nil {
 		return false
 	}
-	defer unix.Close(pidfd)
+	defer func() { _ = unix.Close(pidfd) }()
 	environ, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
 	if err != nil || !marked(environ, marker) {
 		return false

@@ -144,7 +144,7 @@ func TestCallIsCanceledWhileWaiting(t *testing.T) {
 	canceled, stop := context.WithCancel(context.Background())
 	stop()
 	other := NewClient(nil, Options{})
-	if _, sent, err := other.exchange(canceled, nil); sent || err != context.Canceled {
+	if _, sent, err := other.exchange(canceled, nil); sent || !errors.Is(err, context.Canceled) {
 		t.Fatalf("with a context that has ended: sent %v, %v", sent, err)
 	}
 }

@@ -1,4 +1,4 @@
-package persistence
+package layout
 
 import (
 	"math"
@@ -10,15 +10,12 @@ import (
 
 func TestPaths(t *testing.T) {
 	for got, want := range map[string]string{
-		JobPath(12):                          "queue/job-12",
-		JobPath(0):                           "queue/job-0",
-		ArchivePath(12):                      "queue/archive/0/job-12",
-		ArchivePath(9999):                    "queue/archive/0/job-9999",
-		ArchivePath(10000):                   "queue/archive/1/job-10000",
-		ArchivePath(1234567):                 "queue/archive/123/job-1234567",
-		QuarantinePath("job-7"):              "queue/quarantine/job-7",
-		SocketPath("/run/x", "ganeti-query"): "/run/x/socket/ganeti-query",
-		LivelockDir("/run/x"):                "/run/x/livelocks",
+		JobPath(12):          "queue/job-12",
+		JobPath(0):           "queue/job-0",
+		ArchivePath(12):      "queue/archive/0/job-12",
+		ArchivePath(9999):    "queue/archive/0/job-9999",
+		ArchivePath(10000):   "queue/archive/1/job-10000",
+		ArchivePath(1234567): "queue/archive/123/job-1234567",
 	} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -85,5 +82,24 @@ func TestSerial(t *testing.T) {
 	}
 	if got := string(FormatSerial(12)); got != "12\n" {
 		t.Errorf("FormatSerial(12) = %q", got)
+	}
+}
+
+func TestLivelockNames(t *testing.T) {
+	if got := LivelockName(12); got != "job_000012" {
+		t.Errorf("LivelockName(12) = %s", got)
+	}
+	if got := LivelockName(1234567); got != "job_1234567" {
+		t.Errorf("LivelockName(1234567) = %s", got)
+	}
+	for file, want := range map[string]bool{
+		"/run/livelocks/job_000012_1700000000_77_0123abcd": true,
+		"/run/livelocks/luxi-daemon_1700000000":            false,
+		"/job_1/wconf-daemon_17":                           false,
+		"":                                                 false,
+	} {
+		if got := IsJobLivelock(file); got != want {
+			t.Errorf("IsJobLivelock(%q) = %t", file, got)
+		}
 	}
 }

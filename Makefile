@@ -1,0 +1,70 @@
+# lockstep: `make help` lists what can be made.
+
+GO      ?= go
+BIN     := bin
+VAR     := var
+SEED    ?= 1
+SEEDS   ?= 1..2000
+TOOLS   := $(GO) tool -modfile=.ci/tools/go.mod
+PROTOS  := $(wildcard messages/*.proto)
+PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
+
+.DEFAULT_GOAL := help
+.PHONY: help build test race lint proto verify sim scenario bench demo run check clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build the programs into bin/
+	@mkdir -p $(BIN)
+	$(GO) build -trimpath -o $(BIN)/ ./cmd/...
+
+test: ## run all tests
+	$(GO) test ./...
+
+race: ## run all tests under the race detector
+	$(GO) test -race ./...
+
+lint: ## go vet, and golangci-lint with the rules of .golangci.yml
+	$(GO) vet ./...
+	$(TOOLS) golangci-lint run ./...
+
+proto: $(PROTOC_GEN) ## generate messages/*.pb.go from messages/*.proto
+	@command -v protoc >/dev/null || { echo "protoc is missing: install your system's protobuf-compiler package" >&2; exit 1; }
+	cd messages && protoc --plugin=protoc-gen-go=$(PROTOC_GEN) --go_out=. --go_opt=paths=source_relative $(notdir $(PROTOS))
+
+$(PROTOC_GEN): go.mod
+	@mkdir -p $(BIN)
+	$(GO) build -o $@ google.golang.org/protobuf/cmd/protoc-gen-go
+
+verify: ## fail if generated files are stale, or sources are not formatted
+	@tmp=$$(mktemp -d) && cp messages/*.pb.go $$tmp/ && $(MAKE) --no-print-directory proto >/dev/null && \
+	for f in messages/*.pb.go; do \
+	  sed '/^\/\/ 	protoc  /d' $$f > $$tmp/new; sed '/^\/\/ 	protoc  /d' $$tmp/$$(basename $$f) > $$tmp/old; \
+	  cp $$tmp/$$(basename $$f) $$f; \
+	  cmp -s $$tmp/old $$tmp/new || { echo "$$f is stale: run make proto" >&2; rm -r $$tmp; exit 1; }; \
+	done && rm -r $$tmp
+	@unformatted=$$(gofmt -l actors cmd messages persistence sim supervisor); \
+	  test -z "$$unformatted" || { echo "not formatted: $$unformatted" >&2; exit 1; }
+	@echo "generated files are up to date"
+
+sim: build ## simulate SEEDS=1..2000 with all faults
+	$(BIN)/lockstep-sim run --seeds $(SEEDS) --faults all
+
+scenario: ## run the text scenarios
+	$(GO) test ./sim -run Scenario -v
+
+bench: ## run the benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+demo: build ## a throw-away daemon runs a small real workload, in about ten seconds
+	@$(BIN)/lockstep demo
+
+run: build ## a daemon in ./var, in the foreground
+	$(BIN)/lockstepd --data-dir $(VAR)/lib --run-dir $(VAR)/run --log-dir $(VAR)/log
+
+check: lint verify test ## what CI runs; needs no network once modules are there
+	$(GO) test -race ./actors/... ./supervisor/... ./persistence/...
+
+clean: ## remove what was built
+	rm -rf $(BIN)

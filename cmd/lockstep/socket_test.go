@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"lockstep/actors/luxi/wire"
+)
+
+func TestSocketPath(t *testing.T) {
+	t.Chdir(shortTempDir(t))
+	none := func(string) (string, bool) { return "", false }
+	fromEnv := func(name string) (string, bool) { return "/env", name == "LOCKSTEP_SOCKET" }
+	expect := func(want, flag string, lookup func(string) (string, bool)) {
+		t.Helper()
+		if got := socketPath(flag, lookup); got != want {
+			t.Errorf("socket %s, want %s", got, want)
+		}
+	}
+	expect("/flag", "/flag", fromEnv)
+	expect("/env", "", fromEnv)
+	expect(systemSocket, "", none)
+
+	// A plain file is not a socket, whoever owns it.
+	if err := os.MkdirAll(filepath.Dir(localSocket), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(localSocket, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(systemSocket, "", none)
+	if err := os.Remove(localSocket); err != nil {
+		t.Fatal(err)
+	}
+
+	listener, err := net.Listen("unix", localSocket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	expect(localSocket, "", none)
+	expect("/env", "", fromEnv)
+	if passedOver(localSocket) {
+		t.Error("our own socket was passed over")
+	}
+
+	// Somebody else's socket is not used, and that is said.
+	if os.Geteuid() != 0 {
+		t.Log("the rest needs root")
+		return
+	}
+	if err := os.Chown(localSocket, 12345, 12345); err != nil {
+		t.Skip(err)
+	}
+	expect(systemSocket, "", none)
+	text := explain(&wire.NoDaemon{Path: systemSocket, Err: syscall.ENOENT})
+	if !strings.Contains(text, localSocket+" was not tried") {
+		t.Error(text)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	denied := &wire.NoDaemon{Path: "/s", Err: syscall.EACCES}
+	tests := []struct {
+		err  error
+		want string
+	}{
+		{errors.New("plain"), "plain"},
+		{denied, "you are not allowed to use the daemon's socket /s:\njoin the group that owns it, or run this as its owner or root."},
+		{fmt.Errorf("job 1 goes on: %w", denied), "job 1 goes on: you are not allowed to use the daemon's socket /s:\njoin the group that owns it, or run this as its owner or root."},
+		{fmt.Errorf("said (%w) already", denied), "said (no daemon answers at /s: permission denied) already"},
+	}
+	for _, test := range tests {
+		if got := explain(test.err); got != test.want {
+			t.Errorf("\n got %s\nwant %s", got, test.want)
+		}
+	}
+}

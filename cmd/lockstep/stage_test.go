@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// stageFor is a stage without a file of scripts, for output that is not the same every
+// time.
+func stageFor(t *testing.T, input string, options ...string) *stage {
+	t.Helper()
+	directory := shortTempDir(t)
+	t.Chdir(directory)
+	d := &datadriven.TestData{Cmd: "lockstep", Input: input}
+	for _, option := range options {
+		d.CmdArgs = append(d.CmdArgs, datadriven.CmdArg{Key: option})
+	}
+	return newStage(t, directory, d)
+}
+
+// The progress bar draws when it likes; it must end, and with the final state.
+func TestSubmitWaitShowsProgressOnATerminal(t *testing.T) {
+	s := stageFor(t, `submit --wait -
+> SubmitManyJobs ...
+< [[true,12],[true,13]]
+> QueryJobs [[12,13],["status"]]
+< [["running"],["error"]]
+> WaitForJobChange [12,["status"],["running"],2147483647,1]
+see 1 of 2 jobs ended, 1 failed, 1 running
+< [["success"],[]]
+> QueryJobs [[12],["status"]]
+< [["success"]]`, "errtty")
+	s.streams.In = strings.NewReader(`[[{"OP_ID":"A"}],[{"OP_ID":"B"}]]`)
+	seen := s.perform()
+	for _, want := range []string{
+		"out| 12\nout| 13\n",
+		"2 of 2 jobs ended, 1 failed, 0 running",
+		"lockstep: 1 of 2 jobs did not succeed: 13 (error); \"lockstep info ID\" says why\nexit 1\n",
+	} {
+		if !strings.Contains(seen, want) {
+			t.Errorf("not seen: %q in\n%s", want, seen)
+		}
+	}
+}
+
+func TestStdinIsBounded(t *testing.T) {
+	for size, want := range map[int]string{
+		stdinMax:     "exit 0",
+		stdinMax + 1: "err| lockstep: standard input is larger than 1048576 bytes; let the command read a file instead\nexit 1",
+	} {
+		s := stageFor(t, "run -d --stdin -- cat\n> SubmitJob ...\n< 1")
+		s.streams.In = strings.NewReader(strings.Repeat("x", size))
+		if want == "exit 0" {
+			want = "out| 1\nexit 0"
+		} else {
+			s.script = nil
+		}
+		if seen := s.perform(); seen != want+"\n" {
+			t.Errorf("%d bytes: %s", size, seen)
+		}
+	}
+	s := stageFor(t, "run -d --stdin -- cat")
+	s.streams.In = strings.NewReader("\xff")
+	if seen := s.perform(); !strings.Contains(seen, "is not UTF-8 text") || !strings.Contains(seen, "exit 1") {
+		t.Error(seen)
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// A table that could not be printed is a failure, whoever wrote it.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	s := stageFor(t, "list\n> QueryJobs ...\n< [[1,\"success\",0,[\"A\"],null,null,null]]")
+	s.streams.Out = fullDisk{}
+	want := "err| lockstep: write the output: no space left on device\nexit 1\n"
+	if seen := s.perform(); seen != want {
+		t.Errorf("%s", seen)
+	}
+}
