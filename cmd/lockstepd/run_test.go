@@ -32,6 +32,8 @@ func TestHowCommandsEnd(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
+	plain := d.path("plain")
+	require.NoError(t, os.WriteFile(plain, nil, 0o644))
 	for name, test := range map[string]struct {
 		op   op
 		want string
@@ -39,7 +41,7 @@ func TestHowCommandsEnd(t *testing.T) {
 		"signal":       {command("sh", "-c", "kill -KILL $$"), `["OpExecError", ["command was ended by SIGKILL", {"signal": "SIGKILL"}]]`},
 		"time-out":     {command("sleep", "60").with("timeout", 0.1), `["OpExecError", ["command timed out after 0.1 s", {"timeout": 0.1}]]`},
 		"no program":   {command("no-such-program"), `["OpExecError", ["cannot start no-such-program: executable file not found in $PATH", {"exit_status": 127}]]`},
-		"no permit":    {command("/etc/hostname"), `["OpExecError", ["cannot start /etc/hostname: permission denied", {"exit_status": 126}]]`},
+		"no permit":    {command(plain), `["OpExecError", ["cannot start ` + plain + `: permission denied", {"exit_status": 126}]]`},
 		"no directory": {command("true").with("cwd", "/no/such/directory"), `["OpExecError", ["cannot start true: no such file or directory", {"exit_status": 127}]]`},
 		"no executor":  {op{"OP_ID": "OP_CLUSTER_VERIFY"}, `["OpCodeUnknown", ["Unknown opcode"]]`},
 		"zero delay":   {op{"OP_ID": "OP_TEST_DELAY", "duration": 0}, `["OpPrereqError", ["Duration must be greater than zero"]]`},

@@ -1,0 +1,261 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"sync"
+
+	"lockstep/actors/store"
+)
+
+// Disk is the data directory of a node, in memory, with a page cache before it.
+//
+// What a call sees is the cache: processes come and go, nothing is lost. What
+// power loss leaves is decided per directory: all that was there when it was last
+// synced, and of its changes since then the first few, in order.
+type Disk struct {
+	mu     sync.Mutex
+	dirs   map[string]*directory
+	faults []*DiskFault
+	plants DiskPlants
+	held   map[string]*file // see DiskPlants.LateWrites
+
+	// chance, if set, may have any call fail, or succeed and say it failed.
+	chance func(op string, call diskCall) (err error, when FaultWhen)
+	// changed, if set, is told of what processes see from now on; content nil
+	// means that the name is gone.
+	changed func(call diskCall, op, path string, content []byte)
+	// failed, if set, is told of injected failures.
+	failed func(call diskCall, op, path string, err error)
+}
+
+var _ store.Files = (*Disk)(nil)
+
+type diskCall string
+
+const (
+	callReplace diskCall = "replace"
+	callSync    diskCall = "sync directory"
+	callRead    diskCall = "read"
+	callRename  diskCall = "rename"
+	callRemove  diskCall = "remove"
+	callList    diskCall = "list"
+)
+
+// directory maps names to files. Subdirectories are not among them: they are
+// made durably, as the real disk makes them.
+type directory struct {
+	now     map[string]*file // as processes see it
+	durable map[string]*file // as of the last sync
+	pending []*change        // what has changed since, in order
+}
+
+// file is content. It is replaced, never changed; names may share it.
+type file struct {
+	data   []byte
+	synced bool // its data will be there after power loss
+}
+
+// change is one change of a directory: name means f from now on, nothing if nil.
+type change struct {
+	name string
+	f    *file
+	// behind is the change in another directory that gave the file its new
+	// name: the old one does not go before the new one is there.
+	behind *moved
+}
+
+type moved struct {
+	dir    *directory
+	change *change
+}
+
+// NewDisk makes an empty disk with the directories given.
+func NewDisk(dirs ...string) *Disk {
+	d := &Disk{dirs: map[string]*directory{}, held: map[string]*file{}}
+	d.makeDir(".")
+	for _, dir := range dirs {
+		d.makeDir(dir)
+	}
+	return d
+}
+
+func (d *Disk) makeDir(dir string) *directory {
+	for at := dir; d.dirs[at] == nil; at = path.Dir(at) {
+		d.dirs[at] = &directory{now: map[string]*file{}, durable: map[string]*file{}}
+	}
+	return d.dirs[dir]
+}
+
+func (dir *directory) set(name string, f *file) *change {
+	c := &change{name: name, f: f}
+	dir.pending = append(dir.pending, c)
+	apply(dir.now, c)
+	return c
+}
+
+func apply(names map[string]*file, c *change) {
+	if c.f == nil {
+		delete(names, c.name)
+	} else {
+		names[c.name] = c.f
+	}
+}
+
+// Replace puts data in the place of path: temporary file, write, sync, rename.
+func (d *Disk) Replace(op, name string, data []byte) error {
+	return d.call(callReplace, op, name, func() error {
+		dir := d.dirs[path.Dir(name)]
+		if dir == nil {
+			return fs.ErrNotExist
+		}
+		f := &file{data: bytes.Clone(data), synced: !d.plants.SkipDataSync}
+		for _, f := range d.reaching(op, name, f) {
+			dir.set(path.Base(name), f)
+			d.tell(callReplace, op, name, f.data)
+		}
+		return nil
+	})
+}
+
+// SyncDir makes what was done in dir before survive power loss.
+func (d *Disk) SyncDir(op, name string) error {
+	return d.call(callSync, op, name, func() error {
+		dir := d.dirs[name]
+		if dir == nil {
+			return fs.ErrNotExist
+		}
+		if !d.plants.LyingSync {
+			dir.keep(len(dir.pending))
+		}
+		d.tell(callSync, op, name, nil)
+		return nil
+	})
+}
+
+// Read returns the content of a file.
+func (d *Disk) Read(op, name string) (data []byte, err error) {
+	err = d.call(callRead, op, name, func() error {
+		f := d.find(name)
+		if f == nil {
+			return fs.ErrNotExist
+		}
+		data = bytes.Clone(f.data)
+		if data == nil {
+			data = []byte{}
+		}
+		return nil
+	})
+	return data, err
+}
+
+// Rename moves a file, and makes the directory it goes to.
+func (d *Disk) Rename(op, from, to string) error {
+	plain(to)
+	return d.call(callRename, op, from, func() error {
+		f := d.find(from)
+		if f == nil {
+			return fs.ErrNotExist
+		}
+		source, target := d.dirs[path.Dir(from)], d.makeDir(path.Dir(to))
+		link := target.set(path.Base(to), f)
+		unlink := source.set(path.Base(from), nil)
+		unlink.behind = &moved{target, link}
+		d.tell(callRename, op, to, f.data)
+		d.tell(callRename, op, from, nil)
+		return nil
+	})
+}
+
+// Remove removes a file, if it is there.
+func (d *Disk) Remove(op, name string) error {
+	return d.call(callRemove, op, name, func() error {
+		if d.find(name) != nil {
+			d.dirs[path.Dir(name)].set(path.Base(name), nil)
+			d.tell(callRemove, op, name, nil)
+		}
+		return nil
+	})
+}
+
+// List returns the base names of all that is in a directory, sorted.
+func (d *Disk) List(op, name string) (names []string, err error) {
+	err = d.call(callList, op, name, func() error {
+		names = d.names(name)
+		return nil
+	})
+	return names, err
+}
+
+func (d *Disk) names(dir string) []string {
+	if d.dirs[dir] == nil {
+		return nil
+	}
+	var names []string
+	for name := range d.dirs[dir].now {
+		names = append(names, name)
+	}
+	for sub := range d.dirs {
+		if sub != "." && path.Dir(sub) == dir {
+			names = append(names, path.Base(sub))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (d *Disk) find(name string) *file {
+	if dir := d.dirs[path.Dir(name)]; dir != nil {
+		return dir.now[path.Base(name)]
+	}
+	return nil
+}
+
+// call is what all calls have in common: a sane path, faults, and errors that
+// name the step, the call and the file.
+func (d *Disk) call(call diskCall, op, name string, effect func() error) error {
+	plain(name)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fault, when := d.fault(op, call)
+	if fault != nil && when == BeforeEffect {
+		return d.refuse(call, op, name, fault)
+	}
+	if err := effect(); err != nil {
+		return diskError(op, call, name, err)
+	}
+	if fault != nil {
+		return d.refuse(call, op, name, fault)
+	}
+	return nil
+}
+
+func plain(name string) {
+	if !fs.ValidPath(name) {
+		panic(fmt.Sprintf("sim: path %q leaves the data directory or is not in plain form", name))
+	}
+}
+
+func (d *Disk) refuse(call diskCall, op, name string, err error) error {
+	if d.failed != nil {
+		d.failed(call, op, name, err)
+	}
+	return diskError(op, call, name, err)
+}
+
+func diskError(op string, call diskCall, name string, err error) error {
+	return fmt.Errorf("%s: %s %s: %w", op, call, name, err)
+}
+
+func (d *Disk) tell(call diskCall, op, name string, content []byte) {
+	if d.changed != nil {
+		d.changed(call, op, name, content)
+	}
+}
+
+// directories are the paths of all directories, sorted.
+func (d *Disk) directories() []string { return slices.Sorted(maps.Keys(d.dirs)) }

@@ -1,0 +1,87 @@
+package sim
+
+import "strings"
+
+// FaultWhen says what a failing call has done before it fails.
+type FaultWhen uint8
+
+const (
+	// BeforeEffect: nothing.
+	BeforeEffect FaultWhen = iota
+	// AfterEffect: all of it. Who asked cannot know.
+	AfterEffect
+)
+
+// DiskFault has calls of one step fail: the Nth from now (from 1), and Times-1
+// after it; Times below 0 means for ever.
+type DiskFault struct {
+	Op    string
+	Nth   int
+	Times int
+	Err   error
+	When  FaultWhen
+}
+
+// Fail plants a fault.
+func (d *Disk) Fail(f DiskFault) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults = append(d.faults, &f)
+}
+
+// Heal takes all faults back.
+func (d *Disk) Heal() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults = nil
+}
+
+func (d *Disk) fault(op string, call diskCall) (error, FaultWhen) {
+	for _, f := range d.faults {
+		if f.Op != op {
+			continue
+		}
+		f.Nth--
+		if f.Nth > 0 || f.Times == 0 {
+			continue
+		}
+		f.Times--
+		return f.Err, f.When
+	}
+	if d.chance != nil {
+		return d.chance(op, call)
+	}
+	return nil, BeforeEffect
+}
+
+// DiskPlants are faults that no disk should have and no daemon can survive. They
+// are for the tests of the checkers: each must notice the one it guards against.
+type DiskPlants struct {
+	// SkipDataSync: files are renamed over others before their data is synced.
+	SkipDataSync bool
+	// LyingSync: a directory's sync does nothing.
+	LyingSync bool
+	// Loses: writes of these steps, comma-separated, are said to be done and
+	// are not.
+	Loses string
+	// LateWrites: a job process's writes change places, two by two.
+	LateWrites bool
+}
+
+// reaching is what really reaches the disk, in this order, when f is written.
+func (d *Disk) reaching(op, name string, f *file) []*file {
+	for lost := range strings.SplitSeq(d.plants.Loses, ",") {
+		if lost == op {
+			return nil
+		}
+	}
+	if !d.plants.LateWrites || op != "run-job" {
+		return []*file{f}
+	}
+	if earlier := d.held[name]; earlier != nil {
+		delete(d.held, name)
+		return []*file{f, earlier}
+	}
+	d.held[name] = f
+	return nil
+}

@@ -1,0 +1,76 @@
+package sim
+
+import (
+	"maps"
+	"math/rand/v2"
+	"path"
+)
+
+// LosePower leaves what power loss would: of each directory's changes since its
+// last sync a prefix, chosen by rng. The content of a file whose data was never
+// synced is gone, its name is not.
+func (d *Disk) LosePower(rng *rand.Rand) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.held)
+	for _, name := range d.directories() {
+		dir := d.dirs[name]
+		if n := len(dir.pending); n > 0 {
+			dir.keep(rng.IntN(n + 1))
+		}
+	}
+	// Only now: a kept change may have made one in another directory durable.
+	for _, name := range d.directories() {
+		dir := d.dirs[name]
+		dir.pending = nil
+		for _, f := range dir.durable {
+			if !f.synced {
+				f.data, f.synced = nil, true
+			}
+		}
+		dir.now = maps.Clone(dir.durable)
+	}
+}
+
+// keep makes the first n pending changes durable.
+func (dir *directory) keep(n int) {
+	kept := dir.pending[:n]
+	dir.pending = dir.pending[n:]
+	for _, c := range kept {
+		apply(dir.durable, c)
+		if c.behind != nil {
+			c.behind.dir.keepThrough(c.behind.change)
+		}
+	}
+}
+
+// keepThrough makes durable what is pending up to and with c; nothing if c is
+// not pending any more.
+func (dir *directory) keepThrough(c *change) {
+	for i, pending := range dir.pending {
+		if pending == c {
+			dir.keep(i + 1)
+			return
+		}
+	}
+}
+
+// surviving is what power loss would at least leave of a file: its durable
+// content; nil and false if that is gone, or could be.
+func (d *Disk) surviving(name string) ([]byte, bool) {
+	dir := d.dirs[path.Dir(name)]
+	if dir == nil {
+		return nil, false
+	}
+	base := path.Base(name)
+	f := dir.durable[base]
+	for _, c := range dir.pending {
+		if c.name == base && c.f == nil {
+			f = nil // its removal may survive
+		}
+	}
+	if f == nil || !f.synced {
+		return nil, false
+	}
+	return f.data, true
+}

@@ -1,0 +1,78 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/persistence/persistencetest"
+)
+
+func TestTheDiskKeepsTheContract(t *testing.T) {
+	persistencetest.TestFiles(t, func(*testing.T) persistencetest.Files { return NewDisk("queue") })
+}
+
+func TestPowerLossKeepsWhatWasSyncedAndAPrefixOfTheRest(t *testing.T) {
+	outcomes := map[string]bool{}
+	for seed := range uint64(50) {
+		d := NewDisk("queue")
+		require.NoError(t, d.Replace("a", "queue/job-1", []byte("synced")))
+		require.NoError(t, d.SyncDir("a", "queue"))
+		require.NoError(t, d.Replace("a", "queue/job-2", []byte("2")))
+		require.NoError(t, d.Replace("a", "queue/job-1", []byte("new")))
+		d.LosePower(rand.New(rand.NewPCG(seed, 0)))
+
+		first, err := d.Read("a", "queue/job-1")
+		require.NoError(t, err)
+		second, err := d.Read("a", "queue/job-2")
+		if string(first) == "new" {
+			require.NoError(t, err, "the later change is there, the earlier is not")
+		}
+		outcomes[string(first)+"/"+string(second)] = true
+	}
+	require.Equal(t, map[string]bool{"synced/": true, "synced/2": true, "new/2": true}, outcomes)
+}
+
+func TestAMovedFileNeverLosesBothNames(t *testing.T) {
+	outcomes := map[[2]bool]bool{}
+	for seed := range uint64(50) {
+		d := NewDisk("queue")
+		require.NoError(t, d.Replace("a", "queue/job-1", []byte("x")))
+		require.NoError(t, d.SyncDir("a", "queue"))
+		require.NoError(t, d.Rename("a", "queue/job-1", "queue/archive/0/job-1"))
+		d.LosePower(rand.New(rand.NewPCG(seed, 0)))
+		_, old := d.Read("a", "queue/job-1")
+		_, moved := d.Read("a", "queue/archive/0/job-1")
+		outcomes[[2]bool{old == nil, moved == nil}] = true
+	}
+	require.NotContains(t, outcomes, [2]bool{false, false})
+	require.Contains(t, outcomes, [2]bool{true, true})
+	require.Contains(t, outcomes, [2]bool{false, true})
+}
+
+func TestUnsyncedDataIsGone(t *testing.T) {
+	d := NewDisk("queue")
+	d.plants.SkipDataSync = true
+	require.NoError(t, d.Replace("a", "queue/job-1", []byte("x")))
+	require.NoError(t, d.SyncDir("a", "queue"))
+	d.LosePower(rand.New(rand.NewPCG(1, 1)))
+	data, err := d.Read("a", "queue/job-1")
+	require.NoError(t, err)
+	require.Empty(t, data)
+}
+
+func TestFaultsGoByTheLabelOfTheStep(t *testing.T) {
+	d := NewDisk("queue")
+	d.Fail(DiskFault{Op: "save", Nth: 2, Times: 1, Err: syscall.ENOSPC})
+	d.Fail(DiskFault{Op: "sync", Nth: 1, Times: 1, Err: syscall.EIO, When: AfterEffect})
+	require.NoError(t, d.Replace("other", "queue/job-1", nil))
+	require.NoError(t, d.Replace("save", "queue/job-1", []byte("1")))
+	require.ErrorIs(t, d.Replace("save", "queue/job-1", []byte("2")), syscall.ENOSPC)
+	require.ErrorIs(t, d.SyncDir("sync", "queue"), syscall.EIO)
+	data, durable := d.surviving("queue/job-1")
+	require.True(t, durable, "the sync was done before it failed")
+	require.Equal(t, "1", string(data))
+	require.NoError(t, d.Replace("save", "queue/job-1", []byte("3")))
+}

@@ -1,0 +1,51 @@
+// Package sim runs the daemon's actor tree, unchanged, in a world of its own:
+// one node with a virtual clock, an in-memory disk, simulated job processes and
+// client connections. Everything that happens is one step, chosen by a seed; the
+// same seed gives the same run, on any machine. It is driven by text scenarios
+// (testdata/*.txt), by sweeps over seeds with random work and faults, and by
+// lockstep-sim.
+//
+// # How it goes
+//
+// Each actor has a mailbox that only queues. A World steps: it lets the seed
+// choose one of those who have something to do (a mailbox delivers one message,
+// a process or a connection does one thing), and moves the time to the next
+// timer when nobody has. Production code runs on the caller's goroutine; nothing
+// here starts another, reads the real time or depends on the order of a map.
+//
+// # What is simulated
+//
+//   - Time: a heap of timers, ties by age.
+//   - The disk, as store.Files: a directory's changes are volatile until it is
+//     synced, power loss keeps a prefix of them that the seed chooses, any call can
+//     fail by the label of its step. It passes persistencetest.
+//   - Job processes, as jobs.Processes: both sides of the start handshake frame by
+//     frame, the livelock, the marker by which left-overs are found, core/run's step
+//     machine with scripted commands, the job file written as lockstep-job writes
+//     it, its reports and questions as LUXI calls over a connection. They outlive
+//     the daemon; they can die or hang at each stage.
+//   - Clients, as luxi.Conn: real frames, one request at a time, a client's
+//     patience, lost connections. What they were told is kept and held against the
+//     disk.
+//   - The end of the daemon at any step (its actor system is dropped), of the
+//     machine (its processes too, and what was not synced), panics in any actor
+//     before or after it has handled a message, and the start of the next daemon
+//     as lockstepd does it.
+//
+// # What is not
+//
+//   - Data races: a step is atomic. The race detector over real goroutines is for
+//     them. So is what happens within one call: a crash falls between two calls, so
+//     no temporary file is ever left behind.
+//   - Real files, pipes, signals and sockets: they have tests of their own; the
+//     simulated disk shares a conformance suite with the real one.
+//   - Slow disks: a call takes no time. Timers fire only when nothing else can
+//     happen, except under the fault "stall", which lets them overtake.
+//   - The closing of idle connections, limits on frames, and more than one node.
+//
+// # Checkers
+//
+// Each check_*.go states one thing that must always hold. All of them watch all
+// runs, under faults too; each has a test that plants the fault it guards
+// against and shows that it bites.
+package sim

@@ -1,0 +1,150 @@
+package sim
+
+import (
+	"reflect"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/act"
+)
+
+// mailboxes makes the mailboxes of one daemon's actors.
+type mailboxes struct {
+	steps *steps
+	life  *life
+	env   *act.Env // whose they are; set before the first is made
+	// sees is told of each message before it is delivered, and says whether
+	// the actor is to panic.
+	sees func(actor, message string, kind messageKind) panicWhen
+}
+
+// messageKind tells messages that an actor's own code handles from those that
+// only the framework does.
+type messageKind uint8
+
+const (
+	userMessage messageKind = iota
+	startedMessage
+	frameworkMessage
+)
+
+// panicWhen is when an actor panics over a message.
+type panicWhen uint8
+
+const (
+	noPanic     panicWhen = iota
+	panicBefore           // it has done nothing yet
+	panicAfter            // it has done all it does, and lost its state
+)
+
+// injectedPanic is what actors panic with here.
+const injectedPanic = "panic injected by the simulation"
+
+func (m *mailboxes) produce() actor.Mailbox { return &mailbox{of: m} }
+
+// mailbox only queues. When it is its turn it delivers one message, on the
+// goroutine of whoever steps.
+type mailbox struct {
+	of           *mailboxes
+	name         string // of its actor
+	invoker      actor.MessageInvoker
+	system, user []any
+	suspended    bool
+	armed        bool
+	naming       bool
+}
+
+func (b *mailbox) PostUserMessage(m any)   { b.user = append(b.user, m); b.arm() }
+func (b *mailbox) PostSystemMessage(m any) { b.system = append(b.system, m); b.arm() }
+func (b *mailbox) Start()                  { b.arm() }
+
+// unnamed is the length by which a mailbox gives itself away, see RegisterHandlers.
+const unnamed = -1
+
+func (b *mailbox) UserMessageCount() int {
+	if b.naming {
+		return unnamed
+	}
+	return len(b.user)
+}
+
+// RegisterHandlers: nobody tells a mailbox whose it is, but the Env lists its
+// mailboxes by name, with their lengths.
+func (b *mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
+	b.invoker = invoker
+	b.naming = true
+	for _, stat := range b.of.env.Mailboxes() {
+		if stat.Queued == unnamed {
+			b.name = stat.Actor
+		}
+	}
+	b.naming = false
+}
+
+func (b *mailbox) arm() {
+	if b.invoker != nil && !b.armed && (len(b.system) > 0 || !b.suspended && len(b.user) > 0) {
+		b.armed = true
+		b.of.steps.add(b)
+	}
+}
+
+func (b *mailbox) run() {
+	b.armed = false
+	if b.of.life.over {
+		b.system, b.user = nil, nil
+		return
+	}
+	b.deliver()
+	b.arm()
+}
+
+// deliver hands one message over, as the library's own mailbox would: system
+// messages first, panics to the supervisor.
+func (b *mailbox) deliver() {
+	var m any
+	defer func() {
+		if reason := recover(); reason != nil {
+			b.invoker.EscalateFailure(reason, m)
+		}
+	}()
+	if len(b.system) > 0 {
+		m, b.system = b.system[0], b.system[1:]
+		b.deliverSystem(m)
+		return
+	}
+	if b.suspended || len(b.user) == 0 {
+		return // suspended since it was its turn
+	}
+	m, b.user = b.user[0], b.user[1:]
+	when := b.of.sees(b.name, messageName(m), userMessage)
+	if when == panicBefore {
+		panic(injectedPanic)
+	}
+	b.invoker.InvokeUserMessage(m)
+	if when == panicAfter {
+		panic(injectedPanic)
+	}
+}
+
+func (b *mailbox) deliverSystem(m any) {
+	kind := frameworkMessage
+	if _, started := m.(*actor.Started); started {
+		kind = startedMessage
+	}
+	when := b.of.sees(b.name, messageName(m), kind)
+	switch m.(type) {
+	case *actor.SuspendMailbox:
+		b.suspended = true
+	case *actor.ResumeMailbox:
+		b.suspended = false
+	default:
+		b.invoker.InvokeSystemMessage(m)
+	}
+	if when == panicAfter && kind == startedMessage {
+		panic(injectedPanic)
+	}
+}
+
+func messageName(m any) string {
+	return reflect.TypeOf(actor.UnwrapEnvelopeMessage(m)).String()
+}
