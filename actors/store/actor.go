@@ -56,6 +56,7 @@ type store struct {
 	lanes    lanes
 	syncs    dirSyncs
 	batches  map[*batch]struct{} // unanswered
+	given    []string            // names chosen in the quarantine
 	scans    []*scanning         // behind unanswered batches
 	draining *actor.PID
 }
@@ -135,8 +136,9 @@ func (s *store) writerDone(ctx actor.Context, m *messages.WriterDone) {
 	if m.Epoch != s.epoch {
 		return // a writer of a former incarnation: nobody waits for it here
 	}
-	done := s.lanes.done(m.Task)
-	done(ctx, m)
+	finished := s.lanes.done(m.Task)
+	finished.done(ctx, m)
+	s.lanes.leave(finished)
 	s.dispatch(ctx)
 	s.tellDrained(ctx)
 }

@@ -13,7 +13,7 @@ type continuation func(actor.Context, *messages.WriterDone)
 // those for different paths side by side.
 //
 // Invariant: of each path at most one step is with a writer, and it is the
-// first of its lane.
+// first of its lane. It stays that until its continuation has run.
 type lanes struct {
 	epoch   uint64
 	counter uint64
@@ -43,9 +43,7 @@ func (l *lanes) init(epoch uint64) {
 func (l *lanes) addWriter(pid *actor.PID) { l.writers = append(l.writers, pid) }
 
 func (l *lanes) add(path string, task *messages.WriterTask, done continuation) {
-	l.counter++
-	task.Epoch, task.Task = l.epoch, l.counter
-	s := &step{path: path, task: task, done: done}
+	s := l.newStep(path, task, done)
 	l.lanes[path] = append(l.lanes[path], s)
 	if len(l.lanes[path]) == 1 {
 		l.ready = append(l.ready, s)
@@ -66,22 +64,42 @@ func (l *lanes) next() (*actor.PID, *messages.WriterTask) {
 	return writer, s.task
 }
 
-// done takes a finished step off its lane and frees its writer.
-func (l *lanes) done(task uint64) continuation {
+// follow puts a further step in the place of one that is being continued, before
+// whatever waits in its lane.
+func (l *lanes) follow(path string, task *messages.WriterTask, done continuation) {
+	s := l.newStep(path, task, done)
+	l.lanes[path][0] = s
+	l.ready = append(l.ready, s)
+}
+
+func (l *lanes) newStep(path string, task *messages.WriterTask, done continuation) *step {
+	l.counter++
+	task.Epoch, task.Task = l.epoch, l.counter
+	return &step{path: path, task: task, done: done}
+}
+
+// done frees the writer of a finished step. The step keeps its lane until leave.
+func (l *lanes) done(task uint64) *step {
 	o, known := l.out[task]
 	if !known {
 		panic("a writer answered for a step that was not out")
 	}
 	delete(l.out, task)
 	l.writers = append(l.writers, o.writer)
-	lane := l.lanes[o.step.path][1:]
-	if len(lane) == 0 {
-		delete(l.lanes, o.step.path)
-	} else {
-		l.lanes[o.step.path] = lane
-		l.ready = append(l.ready, lane[0])
+	return o.step
+}
+
+// leave takes a step off its lane, unless another one follows in its place.
+func (l *lanes) leave(s *step) {
+	lane := l.lanes[s.path]
+	switch {
+	case lane[0] != s:
+	case len(lane) == 1:
+		delete(l.lanes, s.path)
+	default:
+		l.lanes[s.path] = lane[1:]
+		l.ready = append(l.ready, lane[1])
 	}
-	return o.step.done
 }
 
 func (l *lanes) idle() bool { return len(l.lanes) == 0 }

@@ -119,7 +119,8 @@ func (s *store) read(ctx actor.Context, request uint64, m *messages.ReadFile) {
 }
 
 // quarantine moves a file beside others of its kind, never over an earlier one
-// of the same name.
+// of the same name. All of it is one step in the order of that path, so that
+// what is written under the name afterwards is not taken for the file.
 func (s *store) quarantine(ctx actor.Context, request uint64, m *messages.Quarantine) {
 	sender := ctx.Sender()
 	answer := func(ctx actor.Context, to string, f *messages.Failure) {
@@ -128,17 +129,18 @@ func (s *store) quarantine(ctx actor.Context, request uint64, m *messages.Quaran
 	}
 	list := &messages.WriterTask{What: &messages.WriterTask_List{
 		List: &messages.ListDir{Op: "quarantine", Dir: layout.QuarantineDir}}}
-	// The listing and the move share a lane, so that two files of one name
-	// cannot choose the same place.
-	s.do(ctx, layout.QuarantineDir, list, func(ctx actor.Context, d *messages.WriterDone) {
+	s.do(ctx, m.Path, list, func(ctx actor.Context, d *messages.WriterDone) {
 		if d.Failure != nil {
 			answer(ctx, "", d.Failure)
 			return
 		}
-		to := layout.QuarantineDir + "/" + freeName(path.Base(m.Path), d.Names)
+		// Another file's move may have come after this listing.
+		name := freeName(path.Base(m.Path), append(d.Names, s.given...))
+		s.given = append(s.given, name)
+		to := layout.QuarantineDir + "/" + name
 		move := &messages.WriterTask{What: &messages.WriterTask_Move{
 			Move: &messages.MoveFile{Op: "quarantine", From: m.Path, To: to}}}
-		s.do(ctx, layout.QuarantineDir, move, func(ctx actor.Context, d *messages.WriterDone) {
+		s.lanes.follow(m.Path, move, func(ctx actor.Context, d *messages.WriterDone) {
 			if d.Failure != nil {
 				answer(ctx, "", d.Failure)
 				return

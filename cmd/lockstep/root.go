@@ -154,6 +154,7 @@ status of the command it ran.`,
 		newWatchCommand(globals),
 		newLogCommand(globals),
 		newCancelCommand(globals),
+		newDemoCommand(globals),
 		newVersionCommand(globals),
 	)
 	return root

@@ -1,0 +1,184 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/store"
+	"lockstep/messages"
+)
+
+// customer is an actor with a Client, which runs what it is sent.
+type customer struct {
+	client *store.Client
+	other  func(any)
+}
+
+type do func(actor.Context, *store.Client)
+
+func (c *customer) Receive(ctx actor.Context) {
+	if c.client.Handle(ctx) {
+		return
+	}
+	switch m := ctx.Message().(type) {
+	case do:
+		m(ctx, c.client)
+	case actor.SystemMessage, actor.AutoReceiveMessage:
+	default:
+		c.other(m)
+	}
+}
+
+// shop is a customer with a probe in place of the store.
+type shop struct {
+	*acttest.Env
+	store    *acttest.Probe
+	customer *actor.PID
+	answers  []string // in the order in which they came
+	others   []any
+}
+
+func newShop(e *acttest.Env, incarnation uint32) *shop {
+	s := &shop{Env: e, store: e.Probe("store")}
+	props := e.Props("customer", func() actor.Actor {
+		return &customer{client: store.NewClient(s.store.PID, incarnation), other: func(m any) { s.others = append(s.others, m) }}
+	})
+	s.customer = e.Start("customer", props)
+	return s
+}
+
+func (s *shop) do(f do) {
+	s.Send(s.customer, f)
+	s.Settle()
+}
+
+func (s *shop) read(path string) {
+	s.do(func(ctx actor.Context, c *store.Client) {
+		c.Read(ctx, "test", path, func(_ actor.Context, m *messages.FileRead) {
+			s.answers = append(s.answers, path+"="+string(m.Content))
+		})
+	})
+}
+
+func (s *shop) started(epoch uint64) {
+	s.Send(s.customer, &messages.StoreStarted{Epoch: epoch})
+	s.Settle()
+}
+
+// asked are the paths that the store was asked to read since the last call, with
+// the numbers of the requests, all of that epoch.
+func (s *shop) asked(t *testing.T, epoch uint64) (paths []string, numbers []uint64) {
+	for _, m := range s.store.Unread() {
+		r := m.(*messages.StoreRequest)
+		require.Equal(t, epoch, r.Epoch)
+		paths = append(paths, r.GetRead().Path)
+		numbers = append(numbers, r.Request)
+	}
+	return paths, numbers
+}
+
+func (s *shop) answer(number uint64, content string) {
+	s.Send(s.customer, &messages.StoreAnswer{Request: number,
+		What: &messages.StoreAnswer_Read{Read: &messages.FileRead{Content: []byte(content)}}})
+	s.Settle()
+}
+
+func (s *shop) idle() (idle bool) {
+	s.do(func(_ actor.Context, c *store.Client) { idle = c.Idle() })
+	return idle
+}
+
+func TestClientHoldsRequestsUntilTheStoreIsKnown(t *testing.T) {
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		s := newShop(e, 1)
+		s.do(func(ctx actor.Context, c *store.Client) { c.Hello(ctx) })
+		acttest.Expect[*messages.AskStore](s.store)
+		s.read("a")
+		s.read("b")
+		s.store.Quiet()
+		require.False(t, s.idle())
+		s.started(3)
+		paths, _ := s.asked(t, 3)
+		require.Equal(t, []string{"a", "b"}, paths)
+	})
+}
+
+func TestClientSendsAgainInOrder(t *testing.T) {
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		s := newShop(e, 1)
+		s.started(1)
+		for _, path := range []string{"a", "b", "c", "d"} {
+			s.read(path)
+		}
+		_, numbers := s.asked(t, 1)
+		s.answer(numbers[1], "1")
+		s.started(1) // said twice
+		s.store.Quiet()
+		s.started(2)
+		paths, again := s.asked(t, 2)
+		require.Equal(t, []string{"a", "c", "d"}, paths)
+		require.Equal(t, []uint64{numbers[0], numbers[2], numbers[3]}, again)
+
+		s.started(1) // a late word of the former one
+		s.store.Quiet()
+		for _, n := range again {
+			s.answer(n, "2")
+			s.answer(n, "3") // the former store had answered too
+		}
+		require.Equal(t, []string{"b=1", "a=2", "c=2", "d=2"}, s.answers)
+		require.True(t, s.idle())
+		s.read("e")
+		paths, _ = s.asked(t, 2)
+		require.Equal(t, []string{"e"}, paths)
+		require.Empty(t, s.others)
+	})
+}
+
+// Many requests that are answered leave nothing behind that is sent again.
+func TestClientForgetsWhatWasAnswered(t *testing.T) {
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		s := newShop(e, 1)
+		s.started(1)
+		s.read("first")
+		_, first := s.asked(t, 1)
+		for range 200 {
+			s.read("x")
+			_, numbers := s.asked(t, 1)
+			s.answer(numbers[0], "")
+		}
+		s.read("last")
+		s.asked(t, 1)
+		s.started(2)
+		paths, numbers := s.asked(t, 2)
+		require.Equal(t, []string{"first", "last"}, paths)
+		require.Equal(t, first[0], numbers[0])
+	})
+}
+
+// Answers for a former incarnation of the actor are nobody's.
+func TestClientIgnoresAnswersForAFormerIncarnation(t *testing.T) {
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		s := newShop(e, 2)
+		s.started(1)
+		s.read("a")
+		_, numbers := s.asked(t, 1)
+		former := uint64(1)<<32 | numbers[0]&0xffffffff
+		require.NotEqual(t, former, numbers[0])
+		s.answer(former, "former")
+		require.Empty(t, s.answers)
+		s.answer(numbers[0], "mine")
+		require.Equal(t, []string{"a=mine"}, s.answers)
+	})
+}
+
+func TestClientLeavesOtherMessagesAlone(t *testing.T) {
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		s := newShop(e, 1)
+		s.Send(s.customer, &messages.Drain{})
+		s.Settle()
+		require.Len(t, s.others, 1)
+	})
+}

@@ -1,0 +1,108 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/messages"
+)
+
+func TestDurableIsToldAfterTheDirectorySync(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		sync := b.disk.Block("sync")
+		b.request(1, write(true, "queue/job-1", "a"))
+		sync.Entered()
+		require.Equal(t, "a", b.disk.Content("queue/job-1"))
+		b.quiet()
+		sync.Release()
+		require.Empty(t, failed(b.answer(1)))
+		require.Equal(t, []string{"replace test queue/job-1", "sync sync-dir queue"}, b.disk.Calls(""))
+	})
+}
+
+func TestWhatNeedNotBeDurableIsNotSynced(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		b.request(1, write(false, "queue/job-1", "a"))
+		require.Empty(t, failed(b.answer(1)))
+		require.Empty(t, b.disk.Calls("sync"))
+	})
+}
+
+func TestRemovalIsDurable(t *testing.T) {
+	onBench(t, map[string]string{"queue/job-1": "a"}, func(t *testing.T, b *bench) {
+		sync := b.disk.Block("sync")
+		b.request(1, &messages.RemoveFiles{Op: "test", Paths: []string{"queue/job-1", "queue/job-2"}})
+		sync.Entered()
+		b.quiet()
+		sync.Release()
+		require.Empty(t, failed(b.answer(1)))
+		require.Empty(t, b.disk.Names())
+	})
+}
+
+func TestEachDirectoryIsSynced(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		b.request(1, write(true, "queue/job-1", "a", "config.data", "b"))
+		require.Empty(t, failed(b.answer(1)))
+		require.ElementsMatch(t, []string{"sync sync-dir queue", "sync sync-dir ."}, b.disk.Calls("sync"))
+	})
+}
+
+// All who ask before a sync begins share it. A rename that came after it began
+// is not told of before the next one has ended.
+func TestSyncsAreShared(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		running := b.disk.Block("sync")
+		b.request(1, write(true, "queue/job-1", "a"))
+		running.Entered()
+		for n := uint64(2); n <= 5; n++ {
+			b.request(n, write(true, "queue/job-2", "b"))
+		}
+		b.quiet()
+
+		next := b.disk.Block("sync")
+		running.Release()
+		next.Entered()
+		require.Empty(t, failed(b.answer(1)))
+		b.quiet()
+
+		next.Release()
+		for n := uint64(2); n <= 5; n++ {
+			require.Empty(t, failed(b.answer(n)))
+		}
+		require.Len(t, b.disk.Calls("sync"), 2)
+	})
+}
+
+func TestFailuresAreNamedByPath(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		b.disk.Fail("replace test queue/job-2", 1)
+		b.disk.Fail("replace test queue/job-4", 1)
+		b.request(1, write(true, "queue/job-4", "d", "queue/job-1", "a", "queue/job-2", "b", "queue/job-3", "c"))
+		a := b.answer(1)
+		require.Equal(t, []string{"queue/job-2", "queue/job-4"}, failed(a))
+		require.Contains(t, a.GetFiles().Failures[0].Failure.Text, "test: replace queue/job-2")
+		require.Equal(t, []string{"queue/job-1", "queue/job-3"}, b.disk.Names())
+	})
+}
+
+// A failed sync fails every file it was for, in that directory, and is not
+// repeated: whoever asked must read back what became of it.
+func TestAFailedSyncFailsItsFiles(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		b.disk.Fail("sync sync-dir queue", 1)
+		b.request(1, write(true, "queue/job-2", "b", "config.data", "c", "queue/job-1", "a"))
+		require.Equal(t, []string{"queue/job-1", "queue/job-2"}, failed(b.answer(1)))
+		require.Len(t, b.disk.Calls("sync sync-dir queue"), 1)
+	})
+}
+
+func TestNothingIsSyncedForFailures(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		b.disk.Fail("replace", 1)
+		b.request(1, write(true, "queue/job-1", "a"))
+		require.Equal(t, []string{"queue/job-1"}, failed(b.answer(1)))
+		require.Empty(t, b.disk.Calls("sync"))
+	})
+}

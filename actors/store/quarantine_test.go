@@ -1,0 +1,87 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/messages"
+)
+
+func TestQuarantine(t *testing.T) {
+	onBench(t, map[string]string{"queue/job-1": "bad"}, func(t *testing.T, b *bench) {
+		sync := b.disk.Block("sync sync-dir queue")
+		b.request(1, &messages.Quarantine{Path: "queue/job-1"})
+		sync.Entered()
+		b.quiet()
+		sync.Release()
+		require.Equal(t, "queue/quarantine/job-1", b.answer(1).GetQuarantined().Path)
+		require.Equal(t, []string{"queue/quarantine/job-1"}, b.disk.Names())
+	})
+}
+
+func TestQuarantineNeverOverwrites(t *testing.T) {
+	files := map[string]string{
+		"queue/job-1": "new", "queue/quarantine/job-1": "first", "queue/quarantine/job-1.1": "second",
+	}
+	onBench(t, files, func(t *testing.T, b *bench) {
+		b.request(1, &messages.Quarantine{Path: "queue/job-1"})
+		require.Equal(t, "queue/quarantine/job-1.2", b.answer(1).GetQuarantined().Path)
+		require.Equal(t, "first", b.disk.Content("queue/quarantine/job-1"))
+		require.Equal(t, "second", b.disk.Content("queue/quarantine/job-1.1"))
+		require.Equal(t, "new", b.disk.Content("queue/quarantine/job-1.2"))
+	})
+}
+
+// Two files of one name, asked for at once, must not choose the same place.
+func TestQuarantineOfTwoFilesOfOneName(t *testing.T) {
+	files := map[string]string{"queue/job-1": "live", "queue/archive/0/job-1": "archived"}
+	onBench(t, files, func(t *testing.T, b *bench) {
+		listing := b.disk.Block("list quarantine")
+		b.request(1, &messages.Quarantine{Path: "queue/job-1"})
+		b.request(2, &messages.Quarantine{Path: "queue/archive/0/job-1"})
+		listing.Entered()
+		b.Settle()
+		listing.Release()
+		b.Settle()
+		require.Len(t, b.asker.Unread(), 2)
+		var kept []string
+		for _, name := range b.disk.Names() {
+			kept = append(kept, b.disk.Content(name))
+		}
+		require.ElementsMatch(t, []string{"live", "archived"}, kept)
+	})
+}
+
+// What is written under the name of a file that is on its way to the quarantine
+// is another file, and stays.
+func TestQuarantineKeepsItsPlaceInTheOrder(t *testing.T) {
+	onBench(t, map[string]string{"queue/job-1": "bad"}, func(t *testing.T, b *bench) {
+		listing := b.disk.Block("list quarantine")
+		b.request(1, &messages.Quarantine{Path: "queue/job-1"})
+		listing.Entered()
+		b.request(2, write(true, "queue/job-1", "good"))
+		b.Settle()
+		listing.Release()
+		b.Settle()
+		require.Len(t, b.asker.Unread(), 2)
+		require.Equal(t, "good", b.disk.Content("queue/job-1"))
+		require.Equal(t, "bad", b.disk.Content("queue/quarantine/job-1"))
+	})
+}
+
+func TestQuarantineFailures(t *testing.T) {
+	for _, call := range []string{"list quarantine", "rename quarantine", "sync"} {
+		onBench(t, map[string]string{"queue/job-1": "bad"}, func(t *testing.T, b *bench) {
+			b.disk.Fail(call, 1)
+			b.request(1, &messages.Quarantine{Path: "queue/job-1"})
+			require.Contains(t, b.answer(1).GetQuarantined().Failure.GetText(), "the disk says no")
+			b.request(2, write(true, "queue/job-1", "good")) // the path is not stuck
+			require.Empty(t, failed(b.answer(2)))
+		})
+	}
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		b.request(1, &messages.Quarantine{Path: "queue/job-1"})
+		require.NotNil(t, b.answer(1).GetQuarantined().Failure)
+	})
+}

@@ -1,0 +1,115 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/messages"
+)
+
+func TestWhoAsksIsToldTheEpoch(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		other := b.Probe("other")
+		other.Ask(b.store, &messages.AskStore{})
+		require.Equal(t, b.epoch, acttest.Expect[*messages.StoreStarted](other).Epoch)
+		b.Restart(b.store)
+		require.Equal(t, b.epoch+1, acttest.Expect[*messages.StoreStarted](b.asker).Epoch)
+		other.Quiet() // only clients are told unasked
+	})
+}
+
+func TestRequestsOfAnotherEpochAreDropped(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		for _, epoch := range []uint64{0, b.epoch - 1, b.epoch + 1} {
+			b.asker.Ask(b.store, newRequest(epoch, 1, write(true, "queue/job-1", "a")))
+		}
+		b.quiet()
+		require.Empty(t, b.disk.Calls(""))
+	})
+}
+
+func TestARequestInTheMailboxOfACrashedStoreIsDropped(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		b.Crash(b.store)
+		b.request(1, write(true, "queue/job-1", "a"))
+		b.Advance(acttest.Backoff)
+		require.Equal(t, b.epoch+1, acttest.Expect[*messages.StoreStarted](b.asker).Epoch)
+		b.quiet()
+		require.Empty(t, b.disk.Calls(""))
+	})
+}
+
+// A restart waits for writers that are in the middle of something: a late write
+// of theirs cannot overtake one of the new incarnation. Their answers change
+// nothing there.
+func TestAnswersOfFormerWritersAreIgnored(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		stuck := b.disk.Block("replace test queue/job-1")
+		b.request(1, write(true, "queue/job-1", "former"))
+		stuck.Entered()
+		b.Restart(b.store)
+		b.quiet() // still waiting for the writer
+
+		stuck.Release()
+		b.epoch = acttest.Expect[*messages.StoreStarted](b.asker).Epoch
+		b.quiet() // nobody answers the former request
+		require.Equal(t, "former", b.disk.Content("queue/job-1"))
+		b.request(1, write(true, "queue/job-1", "new"))
+		require.Empty(t, failed(b.answer(1)))
+		require.Equal(t, "new", b.disk.Content("queue/job-1"))
+	})
+}
+
+// A WriterDone of an old epoch with the number of a step that is out now must
+// not be taken for it.
+func TestStaleWriterDone(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		b.Restart(b.store)
+		b.epoch = acttest.Expect[*messages.StoreStarted](b.asker).Epoch
+		stuck := b.disk.Block("replace test queue/job-1")
+		b.request(1, write(false, "queue/job-1", "a"))
+		stuck.Entered()
+		for task := range uint64(4) {
+			b.Send(b.store, &messages.WriterDone{Epoch: b.epoch - 1, Task: task})
+		}
+		b.quiet()
+		stuck.Release()
+		require.Empty(t, failed(b.answer(1)))
+	})
+}
+
+// A writer that fails takes the store with it: nobody knows what is on the disk.
+func TestAWritersPanicIsTheStores(t *testing.T) {
+	for _, when := range []acttest.When{acttest.Before, acttest.After} {
+		onBench(t, nil, func(t *testing.T, b *bench) {
+			b.Bombs.Arm(acttest.Place{Actor: "above-store/store/writer", Message: "*messages.WriterTask"}, 1, when)
+			b.request(1, write(true, "queue/job-1", "a"))
+			b.Advance(acttest.Backoff)
+			require.True(t, b.Bombs.Fired())
+			require.Equal(t, b.epoch+1, acttest.Expect[*messages.StoreStarted](b.asker).Epoch)
+			b.epoch++
+			b.request(1, write(true, "queue/job-1", "b"))
+			require.Empty(t, failed(b.answer(1)))
+			require.Equal(t, "b", b.disk.Content("queue/job-1"))
+		})
+	}
+}
+
+func TestDrain(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		b.asker.Ask(b.store, &messages.Drain{})
+		acttest.Expect[*messages.Drained](b.asker) // nothing to finish
+
+		sync := b.disk.Block("sync")
+		b.request(1, write(true, "queue/job-1", "a"))
+		sync.Entered()
+		b.asker.Ask(b.store, &messages.Drain{})
+		b.quiet()
+		sync.Release()
+		require.Empty(t, failed(b.answer(1)))
+		acttest.Expect[*messages.Drained](b.asker)
+		b.quiet()
+	})
+}

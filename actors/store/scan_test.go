@@ -1,0 +1,113 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/messages"
+)
+
+func TestScan(t *testing.T) {
+	files := map[string]string{
+		"queue/serial": "12\n", "queue/job-12": "twelve", "queue/job-2": "two", "queue/job-007": "not a job's name",
+		"queue/job-3.tmp": "neither", "queue/lock": "", "queue/archive/0/job-1": "archived", "queue/quarantine/job-9": "bad",
+	}
+	onBench(t, files, func(t *testing.T, b *bench) {
+		b.request(1, &messages.ScanQueue{})
+		s := b.answer(1).GetScanned()
+		require.Nil(t, s.Failure)
+		require.Equal(t, "12\n", string(s.Serial))
+		require.False(t, s.Drained)
+		require.Len(t, s.Jobs, 2)
+		require.Equal(t, "two", string(s.Jobs[0].Content))
+		require.Equal(t, int64(12), s.Jobs[1].Id)
+	})
+}
+
+func TestScanSeesTheDrainFile(t *testing.T) {
+	onBench(t, map[string]string{"queue/serial": "0\n", "queue/drain": ""}, func(t *testing.T, b *bench) {
+		b.request(1, &messages.ScanQueue{})
+		require.True(t, b.answer(1).GetScanned().Drained)
+	})
+}
+
+// Jobs come sorted by id however many there are.
+func TestScanOfManyJobs(t *testing.T) {
+	files := map[string]string{"queue/serial": "1000\n"}
+	for id := range 1000 {
+		files[fmt.Sprintf("queue/job-%d", id+1)] = "x"
+	}
+	onBench(t, files, func(t *testing.T, b *bench) {
+		b.request(1, &messages.ScanQueue{})
+		jobs := b.answer(1).GetScanned().Jobs
+		require.Len(t, jobs, 1000)
+		for i, j := range jobs {
+			require.Equal(t, int64(i+1), j.Id)
+		}
+	})
+}
+
+func TestScanFailures(t *testing.T) {
+	files := map[string]string{"queue/serial": "2\n", "queue/job-1": "one", "queue/job-2": "two"}
+	for _, call := range []string{"list scan", "read scan-serial"} {
+		onBench(t, files, func(t *testing.T, b *bench) {
+			b.disk.Fail(call, 1)
+			b.request(1, &messages.ScanQueue{})
+			require.Contains(t, b.answer(1).GetScanned().Failure.GetText(), "the disk says no")
+		})
+	}
+	// One job that cannot be read is that job's matter.
+	onBench(t, files, func(t *testing.T, b *bench) {
+		b.disk.Fail("read scan-job queue/job-1", 1)
+		b.request(1, &messages.ScanQueue{})
+		s := b.answer(1).GetScanned()
+		require.Nil(t, s.Failure)
+		require.Contains(t, s.Jobs[0].Failure.Text, "queue/job-1")
+		require.Nil(t, s.Jobs[1].Failure)
+	})
+}
+
+// A job that is archived between the listing and the reading has left.
+func TestScanOfAJobThatGoes(t *testing.T) {
+	files := map[string]string{"queue/serial": "2\n", "queue/job-1": "one", "queue/job-2": "two"}
+	onBench(t, files, func(t *testing.T, b *bench) {
+		reading := b.disk.Block("read scan-job")
+		b.request(1, &messages.ScanQueue{})
+		reading.Entered()
+		require.NoError(t, b.disk.Remove("test", "queue/job-1"))
+		reading.Release()
+		jobs := b.answer(1).GetScanned().Jobs
+		require.Len(t, jobs, 1)
+		require.Equal(t, int64(2), jobs[0].Id)
+	})
+}
+
+// A scan comes after everything that its sender has asked to write or remove:
+// another incarnation of it may have.
+func TestScanWaitsForWritesOfTheSameSender(t *testing.T) {
+	onBench(t, map[string]string{"queue/serial": "1\n", "queue/job-1": "one"}, func(t *testing.T, b *bench) {
+		jobs, removal := b.disk.Block("replace test queue/job-2"), b.disk.Block("remove test queue/job-1")
+		other := b.Probe("other")
+		b.request(1, write(true, "queue/job-2", "two"))
+		b.request(2, &messages.RemoveFiles{Op: "test", Paths: []string{"queue/job-1"}})
+		jobs.Entered()
+		removal.Entered()
+		b.request(3, &messages.ScanQueue{})
+		b.request(4, write(true, "queue/serial", "2\n")) // later, so the scan need not wait for it
+		require.Empty(t, failed(b.answer(4)))
+		b.requestFrom(other, 1, &messages.ScanQueue{}) // has asked for nothing
+		b.Settle()
+		require.Len(t, other.Unread(), 1)
+
+		jobs.Release()
+		require.Empty(t, failed(b.answer(1)))
+		b.quiet()
+		removal.Release()
+		require.Empty(t, failed(b.answer(2)))
+		s := b.answer(3).GetScanned()
+		require.Len(t, s.Jobs, 1)
+		require.Equal(t, "two", string(s.Jobs[0].Content))
+	})
+}

@@ -1,0 +1,103 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/store"
+	"lockstep/messages"
+)
+
+// bench is a store alone, with a disk in memory and one who asks.
+type bench struct {
+	*testing.T
+	*acttest.Env
+	disk  *acttest.Disk
+	asker *acttest.Probe
+	store *actor.PID
+	epoch uint64
+
+	answers map[uint64]*messages.StoreAnswer // that came before they were asked for
+}
+
+const writers = 4
+
+// onBench runs a test with a store on a disk with these files.
+func onBench(t *testing.T, files map[string]string, f func(*testing.T, *bench)) {
+	t.Helper()
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		b := &bench{T: t, Env: e, disk: acttest.NewDisk(files), asker: e.Probe("asker"),
+			answers: map[uint64]*messages.StoreAnswer{}}
+		b.store = e.Start("store", store.Props(store.Config{
+			Env: e.Env, Files: b.disk, Writers: writers, Clients: []*actor.PID{b.asker.PID}}))
+		b.epoch = acttest.Expect[*messages.StoreStarted](b.asker).Epoch
+		f(t, b)
+	})
+}
+
+// request sends a request of the present epoch, as the asker.
+func (b *bench) request(number uint64, what any) { b.requestFrom(b.asker, number, what) }
+
+func (b *bench) requestFrom(p *acttest.Probe, number uint64, what any) {
+	p.Ask(b.store, newRequest(b.epoch, number, what))
+}
+
+func newRequest(epoch, number uint64, what any) *messages.StoreRequest {
+	r := &messages.StoreRequest{Epoch: epoch, Request: number}
+	switch what := what.(type) {
+	case *messages.WriteFiles:
+		r.What = &messages.StoreRequest_Write{Write: what}
+	case *messages.RemoveFiles:
+		r.What = &messages.StoreRequest_Remove{Remove: what}
+	case *messages.ReadFile:
+		r.What = &messages.StoreRequest_Read{Read: what}
+	case *messages.Quarantine:
+		r.What = &messages.StoreRequest_Quarantine{Quarantine: what}
+	case *messages.ScanQueue:
+		r.What = &messages.StoreRequest_Scan{Scan: what}
+	default:
+		panic("no such request")
+	}
+	return r
+}
+
+// write is a request to write these files: path, content, path, content.
+func write(durable bool, pathsAndContents ...string) *messages.WriteFiles {
+	m := &messages.WriteFiles{Durable: durable}
+	for i := 0; i < len(pathsAndContents); i += 2 {
+		m.Files = append(m.Files, &messages.FileWrite{Op: "test", Path: pathsAndContents[i], Content: []byte(pathsAndContents[i+1])})
+	}
+	return m
+}
+
+// answer waits for the answer to a request; answers to others stay.
+func (b *bench) answer(number uint64) *messages.StoreAnswer {
+	b.Helper()
+	for b.answers[number] == nil {
+		a := acttest.Expect[*messages.StoreAnswer](b.asker)
+		require.Nil(b, b.answers[a.Request], "a request was answered twice")
+		b.answers[a.Request] = a
+	}
+	a := b.answers[number]
+	delete(b.answers, number)
+	return a
+}
+
+// failed are the paths that an answer names.
+func failed(a *messages.StoreAnswer) []string {
+	var paths []string
+	for _, f := range a.GetFiles().GetFailures() {
+		paths = append(paths, f.Path)
+	}
+	return paths
+}
+
+// quiet: no answer has come, and none is on its way.
+func (b *bench) quiet() {
+	b.Helper()
+	require.Empty(b, b.answers)
+	b.asker.Quiet()
+}

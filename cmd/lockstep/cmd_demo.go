@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// demoLimit bounds the whole demonstration.
+const demoLimit = 2 * time.Minute
+
+// demoWidth is how wide its table is, in columns, where there is no terminal.
+const demoWidth = 110
+
+func newDemoCommand(globals *globalOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "demo",
+		Short: "Show what the queue does, with a throw-away daemon",
+		Long: `Start a daemon of its own in a temporary directory, give it a small workload of
+real commands on real files, show it live, kill the daemon in the middle of it
+and start it again, sum up, and clean up. Nothing outside that directory is
+touched. It takes about ten seconds and needs sh, tar, gzip and sha256sum, and
+lockstepd and lockstep-job beside this program.`,
+		Example: `  lockstep demo`,
+		Args:    wants(0, 0, "demo takes no arguments"),
+		RunE: func(command *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(command.Context(), demoLimit)
+			defer cancel()
+			return runDemo(ctx, globals)
+		},
+	}
+}
+
+func runDemo(ctx context.Context, globals *globalOptions) (err error) {
+	root, err := os.MkdirTemp("", "lockstep-demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(root)
+	d := &demo{globals: globals, root: root, colours: globals.palette()}
+	d.daemon, err = startDemoDaemon(ctx, root)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if stopErr := d.daemon.stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	ctx, release := d.untilInterrupted(ctx)
+	defer release()
+	return d.run(ctx)
+}
+
+// demo is one demonstration.
+type demo struct {
+	globals *globalOptions
+	root    string
+	colours palette
+	daemon  *demoDaemon
+}
+
+// untilInterrupted ends the demonstration, with its daemon and files, on Ctrl-C.
+func (d *demo) untilInterrupted(ctx context.Context) (context.Context, func()) {
+	signals, release := d.globals.streams.Interrupts()
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-signals:
+			cancel(&exitError{code: exitInterrupted})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil); release() }
+}
+
+func (d *demo) run(ctx context.Context) error {
+	work := filepath.Join(d.root, "files")
+	bytes, err := makeDemoFiles(work)
+	if err != nil {
+		return err
+	}
+	jobs := demoJobs(work)
+	d.say("A daemon of its own has started, in %s.", d.root)
+	d.say("Submitting %d jobs on %.1f MB of real files: four compress and checksum a directory each,", len(jobs), float64(bytes)/1e6)
+	d.say("side by side; one has three steps, in order; one shows its progress; one will fail.\n")
+	daemon := d.session()
+	defer daemon.close()
+	ids, err := submitDemo(ctx, daemon, jobs)
+	if err != nil {
+		return err
+	}
+	if err := d.watch(ctx, jobs, ids); err != nil {
+		return err
+	}
+	return d.sumUp(ctx, daemon, ids)
+}
+
+func (d *demo) say(format string, args ...any) {
+	fmt.Fprintf(d.globals.streams.Out, format+"\n", args...)
+}
+
+func (d *demo) session() *session {
+	return &session{path: d.daemon.socket, after: d.globals.streams.After}
+}
+
+// watch shows all jobs live. As soon as the one that takes longest has come half
+// way, the daemon is killed and started again: the jobs do not notice.
+func (d *demo) watch(ctx context.Context, jobs []demoJob, ids []int64) error {
+	lines := make(chan demoLine)
+	for i := range jobs {
+		go func() { lines <- d.follow(ctx, jobs[i], ids[i], lines) }()
+	}
+	killed := false
+	for open := len(jobs); open > 0; {
+		line := <-lines
+		if line.ended {
+			open--
+		}
+		if line.err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				return cause
+			}
+			return line.err
+		}
+		if line.text != "" {
+			d.say("%s", line.text)
+		}
+		if line.half && !killed {
+			killed = true
+			d.say("\n%s", d.colours.title("kill -9 of the daemon. Jobs are processes of their own: they go on."))
+			if err := d.daemon.crash(ctx); err != nil {
+				return err
+			}
+			d.say("%s\n", d.colours.title("The daemon is back, and has found what still runs and what has ended."))
+		}
+	}
+	return nil
+}
+
+// demoLine is what a job's follower has to show.
+type demoLine struct {
+	text  string
+	half  bool // the job has come half way
+	ended bool
+	err   error
+}
+
+// follow sends what happens to a job, and returns its end.
+func (d *demo) follow(ctx context.Context, job demoJob, id int64, lines chan<- demoLine) demoLine {
+	session := d.session()
+	defer session.close()
+	label := fmt.Sprintf("%2d  %-22s", id, job.name)
+	f := &follower{session: session, id: id}
+	last := ""
+	for {
+		c, err := f.next(ctx)
+		if err != nil {
+			return demoLine{ended: true, err: err}
+		}
+		for _, entry := range c.entries {
+			lines <- demoLine{text: label + "  " + visible(entry.text()), half: entry.text() == demoHalf}
+		}
+		if c.status != last && c.status != statusQueued && (!final(c.status) || c.final) {
+			last = c.status
+			text := label + "  " + d.colours.status(c.status)
+			if c.final {
+				return demoLine{text: text, ended: true}
+			}
+			lines <- demoLine{text: text}
+		}
+	}
+}
+
+// sumUp shows the list as `lockstep list` does, and where it all was.
+func (d *demo) sumUp(ctx context.Context, daemon *session, ids []int64) error {
+	jobs, err := fetchList(ctx, daemon, listOptions{})
+	if err != nil {
+		return err
+	}
+	streams := d.globals.streams
+	width := streams.Width
+	if width == 0 {
+		width = demoWidth
+	}
+	d.say("\n%s\n%s\n", d.colours.title("lockstep list"), listTable(jobs, streams.Now(), d.colours, width))
+	counts := map[string]int{}
+	for _, job := range jobs {
+		counts[job.Status]++
+	}
+	files, err := filepath.Glob(filepath.Join(d.root, "lib", "queue", "job-*"))
+	if err != nil {
+		return err
+	}
+	d.say("%d jobs: %d succeeded, %d failed, as it was meant to. Each ran once, though the daemon was killed.",
+		len(ids), counts[statusSuccess], counts[statusError])
+	d.say("Each was a file of JSON that anyone can read (%d files in queue/), and is gone now.", len(files))
+	d.say("\nNext:  make run                                (a daemon in ./var, in the foreground)")
+	d.say("       bin/lockstep run -- make -j4 all        (in another terminal: a command as a job)")
+	if len(jobs) != len(ids) || counts[statusSuccess] != len(ids)-1 || counts[statusError] != 1 {
+		return fmt.Errorf("the demonstration went wrong: see the list above")
+	}
+	return nil
+}

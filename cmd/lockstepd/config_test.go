@@ -1,0 +1,55 @@
+package main
+
+import (
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheFileAndTheFlagsHaveTheSameNames(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lockstepd.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("data-dir: /srv/queue\nmax-starts: 7\nlog-level: debug\n"), 0o600))
+	c, err := parseConfig([]string{"--config", file, "--max-starts", "9"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, "/srv/queue", c.DataDir)
+	require.Equal(t, "debug", c.LogLevel)
+	require.Equal(t, 9, c.MaxStarts, "the command line wins")
+}
+
+func TestBadSettingsAreNamed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lockstepd.yaml")
+	for content, want := range map[string]string{
+		"writers: many":                         "writers",
+		"\nno-such-thing: 1":                    `line 2: there is no setting "no-such-thing"`,
+		"data-dir: [a, b]":                      "data-dir must be a single value",
+		"log-level: shouting":                   "log-level",
+		"data-dir: \"\"":                        "data-dir: must not be empty",
+		"- a list":                              "config",
+		"writers: 0":                            "writers: 0 is not between",
+		"node-name: \"a b\"":                    "node-name",
+		"run-dir: /" + strings.Repeat("x", 100): "run-dir: the socket's path",
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+		_, err := parseConfig([]string{"--config", file}, io.Discard)
+		require.ErrorContains(t, err, want, content)
+	}
+	_, err := parseConfig([]string{"--config", file + ".none"}, io.Discard)
+	require.ErrorContains(t, err, "no such file")
+	_, err = parseConfig([]string{"surplus"}, io.Discard)
+	require.ErrorContains(t, err, "surplus")
+}
+
+func TestHelpTellsEverySetting(t *testing.T) {
+	var help strings.Builder
+	_, err := parseConfig([]string{"--help"}, &help)
+	require.ErrorIs(t, err, flag.ErrHelp)
+	for _, name := range []string{"--config", "--data-dir", "--run-dir", "--log-dir", "--cluster-name", "--node-name",
+		"--job-program", "--log-level", "--max-frame", "--max-starts", "--writers", "Examples:"} {
+		require.Contains(t, help.String(), name)
+	}
+}
