@@ -823,6 +823,563 @@ func (x *JobChanged) GetEncoded() []byte {
 	return nil
 }
 
+// CancelJob asks that a job does not run, or not on; with `kill` also what runs
+// is ended. ChangePriority gives opcodes that have not started another
+// priority, -20 to 19. Both are answered with JobAnswered, by whoever has the
+// job in hand.
+type CancelJob struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Id            int64                  `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	Kill          bool                   `protobuf:"varint,3,opt,name=kill,proto3" json:"kill,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelJob) Reset() {
+	*x = CancelJob{}
+	mi := &file_job_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelJob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelJob) ProtoMessage() {}
+
+func (x *CancelJob) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelJob.ProtoReflect.Descriptor instead.
+func (*CancelJob) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *CancelJob) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *CancelJob) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *CancelJob) GetKill() bool {
+	if x != nil {
+		return x.Kill
+	}
+	return false
+}
+
+type ChangePriority struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Id            int64                  `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	Priority      int32                  `protobuf:"varint,3,opt,name=priority,proto3" json:"priority,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangePriority) Reset() {
+	*x = ChangePriority{}
+	mi := &file_job_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangePriority) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangePriority) ProtoMessage() {}
+
+func (x *ChangePriority) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangePriority.ProtoReflect.Descriptor instead.
+func (*ChangePriority) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ChangePriority) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *ChangePriority) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *ChangePriority) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+type JobAnswered struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Done          bool                   `protobuf:"varint,2,opt,name=done,proto3" json:"done,omitempty"`
+	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobAnswered) Reset() {
+	*x = JobAnswered{}
+	mi := &file_job_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobAnswered) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobAnswered) ProtoMessage() {}
+
+func (x *JobAnswered) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobAnswered.ProtoReflect.Descriptor instead.
+func (*JobAnswered) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *JobAnswered) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *JobAnswered) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
+func (x *JobAnswered) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+// ArchiveJobs moves finished jobs to the archive: the one named, if it is
+// final; with id 0 those that ended more than age_s seconds ago, all with a
+// negative age, until timeout_s seconds are used up.
+type ArchiveJobs struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Id            int64                  `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	AgeS          int64                  `protobuf:"varint,3,opt,name=age_s,json=ageS,proto3" json:"age_s,omitempty"`
+	TimeoutS      int64                  `protobuf:"varint,4,opt,name=timeout_s,json=timeoutS,proto3" json:"timeout_s,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveJobs) Reset() {
+	*x = ArchiveJobs{}
+	mi := &file_job_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveJobs) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveJobs) ProtoMessage() {}
+
+func (x *ArchiveJobs) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveJobs.ProtoReflect.Descriptor instead.
+func (*ArchiveJobs) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ArchiveJobs) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *ArchiveJobs) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *ArchiveJobs) GetAgeS() int64 {
+	if x != nil {
+		return x.AgeS
+	}
+	return 0
+}
+
+func (x *ArchiveJobs) GetTimeoutS() int64 {
+	if x != nil {
+		return x.TimeoutS
+	}
+	return 0
+}
+
+type JobsArchived struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Archived      int64                  `protobuf:"varint,2,opt,name=archived,proto3" json:"archived,omitempty"`
+	Left          int64                  `protobuf:"varint,3,opt,name=left,proto3" json:"left,omitempty"` // not looked at yet
+	Failure       *Failure               `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobsArchived) Reset() {
+	*x = JobsArchived{}
+	mi := &file_job_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobsArchived) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobsArchived) ProtoMessage() {}
+
+func (x *JobsArchived) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobsArchived.ProtoReflect.Descriptor instead.
+func (*JobsArchived) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *JobsArchived) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *JobsArchived) GetArchived() int64 {
+	if x != nil {
+		return x.Archived
+	}
+	return 0
+}
+
+func (x *JobsArchived) GetLeft() int64 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
+}
+
+func (x *JobsArchived) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
+// SetDrain closes or opens the queue to submissions, durably.
+type SetDrain struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Drained       bool                   `protobuf:"varint,2,opt,name=drained,proto3" json:"drained,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetDrain) Reset() {
+	*x = SetDrain{}
+	mi := &file_job_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetDrain) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetDrain) ProtoMessage() {}
+
+func (x *SetDrain) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetDrain.ProtoReflect.Descriptor instead.
+func (*SetDrain) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *SetDrain) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *SetDrain) GetDrained() bool {
+	if x != nil {
+		return x.Drained
+	}
+	return false
+}
+
+type DrainSet struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainSet) Reset() {
+	*x = DrainSet{}
+	mi := &file_job_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainSet) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainSet) ProtoMessage() {}
+
+func (x *DrainSet) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainSet.ProtoReflect.Descriptor instead.
+func (*DrainSet) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *DrainSet) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *DrainSet) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
+// AskStatus asks how the queue stands.
+type AskStatus struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AskStatus) Reset() {
+	*x = AskStatus{}
+	mi := &file_job_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AskStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AskStatus) ProtoMessage() {}
+
+func (x *AskStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AskStatus.ProtoReflect.Descriptor instead.
+func (*AskStatus) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *AskStatus) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+type QueueStatus struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Serial        int64                  `protobuf:"varint,2,opt,name=serial,proto3" json:"serial,omitempty"`
+	Drained       bool                   `protobuf:"varint,3,opt,name=drained,proto3" json:"drained,omitempty"`
+	Jobs          map[int32]int64        `protobuf:"bytes,4,rep,name=jobs,proto3" json:"jobs,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // live ones, by status
+	Out           []*JobInfo             `protobuf:"bytes,5,rep,name=out,proto3" json:"out,omitempty"`                                                                               // with the jobs actor
+	Quarantined   []string               `protobuf:"bytes,6,rep,name=quarantined,proto3" json:"quarantined,omitempty"`                                                               // since the daemon's start
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueueStatus) Reset() {
+	*x = QueueStatus{}
+	mi := &file_job_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueueStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueueStatus) ProtoMessage() {}
+
+func (x *QueueStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueueStatus.ProtoReflect.Descriptor instead.
+func (*QueueStatus) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *QueueStatus) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *QueueStatus) GetSerial() int64 {
+	if x != nil {
+		return x.Serial
+	}
+	return 0
+}
+
+func (x *QueueStatus) GetDrained() bool {
+	if x != nil {
+		return x.Drained
+	}
+	return false
+}
+
+func (x *QueueStatus) GetJobs() map[int32]int64 {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+func (x *QueueStatus) GetOut() []*JobInfo {
+	if x != nil {
+		return x.Out
+	}
+	return nil
+}
+
+func (x *QueueStatus) GetQuarantined() []string {
+	if x != nil {
+		return x.Quarantined
+	}
+	return nil
+}
+
 var File_job_proto protoreflect.FileDescriptor
 
 const file_job_proto_rawDesc = "" +
@@ -882,7 +1439,47 @@ const file_job_proto_rawDesc = "" +
 	"\n" +
 	"JobChanged\x12.\n" +
 	"\x04info\x18\x01 \x01(\v2\x1a.lockstep.messages.JobInfoR\x04info\x12\x18\n" +
-	"\aencoded\x18\x02 \x01(\fR\aencodedB\x13Z\x11lockstep/messagesb\x06proto3"
+	"\aencoded\x18\x02 \x01(\fR\aencoded\"I\n" +
+	"\tCancelJob\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x12\n" +
+	"\x04kill\x18\x03 \x01(\bR\x04kill\"V\n" +
+	"\x0eChangePriority\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x1a\n" +
+	"\bpriority\x18\x03 \x01(\x05R\bpriority\"O\n" +
+	"\vJobAnswered\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
+	"\x04done\x18\x02 \x01(\bR\x04done\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"i\n" +
+	"\vArchiveJobs\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x13\n" +
+	"\x05age_s\x18\x03 \x01(\x03R\x04ageS\x12\x1b\n" +
+	"\ttimeout_s\x18\x04 \x01(\x03R\btimeoutS\"\x8e\x01\n" +
+	"\fJobsArchived\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x1a\n" +
+	"\barchived\x18\x02 \x01(\x03R\barchived\x12\x12\n" +
+	"\x04left\x18\x03 \x01(\x03R\x04left\x124\n" +
+	"\afailure\x18\x04 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\">\n" +
+	"\bSetDrain\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x18\n" +
+	"\adrained\x18\x02 \x01(\bR\adrained\"Z\n" +
+	"\bDrainSet\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
+	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"%\n" +
+	"\tAskStatus\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xa0\x02\n" +
+	"\vQueueStatus\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x16\n" +
+	"\x06serial\x18\x02 \x01(\x03R\x06serial\x12\x18\n" +
+	"\adrained\x18\x03 \x01(\bR\adrained\x12<\n" +
+	"\x04jobs\x18\x04 \x03(\v2(.lockstep.messages.QueueStatus.JobsEntryR\x04jobs\x12,\n" +
+	"\x03out\x18\x05 \x03(\v2\x1a.lockstep.messages.JobInfoR\x03out\x12 \n" +
+	"\vquarantined\x18\x06 \x03(\tR\vquarantined\x1a7\n" +
+	"\tJobsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\x05R\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01B\x13Z\x11lockstep/messagesb\x06proto3"
 
 var (
 	file_job_proto_rawDescOnce sync.Once
@@ -896,7 +1493,7 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_job_proto_goTypes = []any{
 	(*OpDraft)(nil),        // 0: lockstep.messages.OpDraft
 	(*JobDraft)(nil),       // 1: lockstep.messages.JobDraft
@@ -912,21 +1509,35 @@ var file_job_proto_goTypes = []any{
 	(*JobWatched)(nil),     // 11: lockstep.messages.JobWatched
 	(*UnwatchJob)(nil),     // 12: lockstep.messages.UnwatchJob
 	(*JobChanged)(nil),     // 13: lockstep.messages.JobChanged
-	(*Failure)(nil),        // 14: lockstep.messages.Failure
+	(*CancelJob)(nil),      // 14: lockstep.messages.CancelJob
+	(*ChangePriority)(nil), // 15: lockstep.messages.ChangePriority
+	(*JobAnswered)(nil),    // 16: lockstep.messages.JobAnswered
+	(*ArchiveJobs)(nil),    // 17: lockstep.messages.ArchiveJobs
+	(*JobsArchived)(nil),   // 18: lockstep.messages.JobsArchived
+	(*SetDrain)(nil),       // 19: lockstep.messages.SetDrain
+	(*DrainSet)(nil),       // 20: lockstep.messages.DrainSet
+	(*AskStatus)(nil),      // 21: lockstep.messages.AskStatus
+	(*QueueStatus)(nil),    // 22: lockstep.messages.QueueStatus
+	nil,                    // 23: lockstep.messages.QueueStatus.JobsEntry
+	(*Failure)(nil),        // 24: lockstep.messages.Failure
 }
 var file_job_proto_depIdxs = []int32{
 	0,  // 0: lockstep.messages.JobDraft.ops:type_name -> lockstep.messages.OpDraft
 	1,  // 1: lockstep.messages.SubmitJobs.jobs:type_name -> lockstep.messages.JobDraft
-	14, // 2: lockstep.messages.JobsSubmitted.failure:type_name -> lockstep.messages.Failure
+	24, // 2: lockstep.messages.JobsSubmitted.failure:type_name -> lockstep.messages.Failure
 	9,  // 3: lockstep.messages.JobsListed.rows:type_name -> lockstep.messages.JobRow
 	6,  // 4: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
 	9,  // 5: lockstep.messages.JobWatched.row:type_name -> lockstep.messages.JobRow
 	6,  // 6: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
-	7,  // [7:7] is the sub-list for method output_type
-	7,  // [7:7] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	24, // 7: lockstep.messages.JobsArchived.failure:type_name -> lockstep.messages.Failure
+	24, // 8: lockstep.messages.DrainSet.failure:type_name -> lockstep.messages.Failure
+	23, // 9: lockstep.messages.QueueStatus.jobs:type_name -> lockstep.messages.QueueStatus.JobsEntry
+	6,  // 10: lockstep.messages.QueueStatus.out:type_name -> lockstep.messages.JobInfo
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -941,7 +1552,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

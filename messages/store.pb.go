@@ -119,6 +119,8 @@ type StoreRequest struct {
 	//	*StoreRequest_Read
 	//	*StoreRequest_Quarantine
 	//	*StoreRequest_Scan
+	//	*StoreRequest_Move
+	//	*StoreRequest_List
 	What          isStoreRequest_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -220,6 +222,24 @@ func (x *StoreRequest) GetScan() *ScanQueue {
 	return nil
 }
 
+func (x *StoreRequest) GetMove() *MoveFiles {
+	if x != nil {
+		if x, ok := x.What.(*StoreRequest_Move); ok {
+			return x.Move
+		}
+	}
+	return nil
+}
+
+func (x *StoreRequest) GetList() *ListDir {
+	if x != nil {
+		if x, ok := x.What.(*StoreRequest_List); ok {
+			return x.List
+		}
+	}
+	return nil
+}
+
 type isStoreRequest_What interface {
 	isStoreRequest_What()
 }
@@ -244,6 +264,14 @@ type StoreRequest_Scan struct {
 	Scan *ScanQueue `protobuf:"bytes,7,opt,name=scan,proto3,oneof"`
 }
 
+type StoreRequest_Move struct {
+	Move *MoveFiles `protobuf:"bytes,8,opt,name=move,proto3,oneof"`
+}
+
+type StoreRequest_List struct {
+	List *ListDir `protobuf:"bytes,9,opt,name=list,proto3,oneof"`
+}
+
 func (*StoreRequest_Write) isStoreRequest_What() {}
 
 func (*StoreRequest_Remove) isStoreRequest_What() {}
@@ -254,6 +282,10 @@ func (*StoreRequest_Quarantine) isStoreRequest_What() {}
 
 func (*StoreRequest_Scan) isStoreRequest_What() {}
 
+func (*StoreRequest_Move) isStoreRequest_What() {}
+
+func (*StoreRequest_List) isStoreRequest_What() {}
+
 type StoreAnswer struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Request uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -263,6 +295,7 @@ type StoreAnswer struct {
 	//	*StoreAnswer_Read
 	//	*StoreAnswer_Quarantined
 	//	*StoreAnswer_Scanned
+	//	*StoreAnswer_Listed
 	What          isStoreAnswer_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -348,6 +381,15 @@ func (x *StoreAnswer) GetScanned() *QueueScanned {
 	return nil
 }
 
+func (x *StoreAnswer) GetListed() *DirListed {
+	if x != nil {
+		if x, ok := x.What.(*StoreAnswer_Listed); ok {
+			return x.Listed
+		}
+	}
+	return nil
+}
+
 type isStoreAnswer_What interface {
 	isStoreAnswer_What()
 }
@@ -368,6 +410,10 @@ type StoreAnswer_Scanned struct {
 	Scanned *QueueScanned `protobuf:"bytes,5,opt,name=scanned,proto3,oneof"`
 }
 
+type StoreAnswer_Listed struct {
+	Listed *DirListed `protobuf:"bytes,6,opt,name=listed,proto3,oneof"`
+}
+
 func (*StoreAnswer_Files) isStoreAnswer_What() {}
 
 func (*StoreAnswer_Read) isStoreAnswer_What() {}
@@ -375,6 +421,8 @@ func (*StoreAnswer_Read) isStoreAnswer_What() {}
 func (*StoreAnswer_Quarantined) isStoreAnswer_What() {}
 
 func (*StoreAnswer_Scanned) isStoreAnswer_What() {}
+
+func (*StoreAnswer_Listed) isStoreAnswer_What() {}
 
 // FileWrite replaces one file. `op` labels the step in errors and tests.
 type FileWrite struct {
@@ -545,6 +593,103 @@ func (x *RemoveFiles) GetPaths() []string {
 	return nil
 }
 
+// MoveFiles renames files, durably; failures name the old path.
+type MoveFiles struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Files         []*MoveFile            `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveFiles) Reset() {
+	*x = MoveFiles{}
+	mi := &file_store_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveFiles) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveFiles) ProtoMessage() {}
+
+func (x *MoveFiles) ProtoReflect() protoreflect.Message {
+	mi := &file_store_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveFiles.ProtoReflect.Descriptor instead.
+func (*MoveFiles) Descriptor() ([]byte, []int) {
+	return file_store_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *MoveFiles) GetFiles() []*MoveFile {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+type DirListed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Names         []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DirListed) Reset() {
+	*x = DirListed{}
+	mi := &file_store_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DirListed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DirListed) ProtoMessage() {}
+
+func (x *DirListed) ProtoReflect() protoreflect.Message {
+	mi := &file_store_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DirListed.ProtoReflect.Descriptor instead.
+func (*DirListed) Descriptor() ([]byte, []int) {
+	return file_store_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *DirListed) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *DirListed) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
 // FilesDone lists what failed; nothing listed means that all is done.
 type FilesDone struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -555,7 +700,7 @@ type FilesDone struct {
 
 func (x *FilesDone) Reset() {
 	*x = FilesDone{}
-	mi := &file_store_proto_msgTypes[7]
+	mi := &file_store_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -567,7 +712,7 @@ func (x *FilesDone) String() string {
 func (*FilesDone) ProtoMessage() {}
 
 func (x *FilesDone) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[7]
+	mi := &file_store_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -580,7 +725,7 @@ func (x *FilesDone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesDone.ProtoReflect.Descriptor instead.
 func (*FilesDone) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{7}
+	return file_store_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *FilesDone) GetFailures() []*FileFailure {
@@ -600,7 +745,7 @@ type FileFailure struct {
 
 func (x *FileFailure) Reset() {
 	*x = FileFailure{}
-	mi := &file_store_proto_msgTypes[8]
+	mi := &file_store_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -612,7 +757,7 @@ func (x *FileFailure) String() string {
 func (*FileFailure) ProtoMessage() {}
 
 func (x *FileFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[8]
+	mi := &file_store_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -625,7 +770,7 @@ func (x *FileFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileFailure.ProtoReflect.Descriptor instead.
 func (*FileFailure) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{8}
+	return file_store_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *FileFailure) GetPath() string {
@@ -652,7 +797,7 @@ type ReadFile struct {
 
 func (x *ReadFile) Reset() {
 	*x = ReadFile{}
-	mi := &file_store_proto_msgTypes[9]
+	mi := &file_store_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -664,7 +809,7 @@ func (x *ReadFile) String() string {
 func (*ReadFile) ProtoMessage() {}
 
 func (x *ReadFile) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[9]
+	mi := &file_store_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -677,7 +822,7 @@ func (x *ReadFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadFile.ProtoReflect.Descriptor instead.
 func (*ReadFile) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{9}
+	return file_store_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReadFile) GetOp() string {
@@ -705,7 +850,7 @@ type FileRead struct {
 
 func (x *FileRead) Reset() {
 	*x = FileRead{}
-	mi := &file_store_proto_msgTypes[10]
+	mi := &file_store_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -717,7 +862,7 @@ func (x *FileRead) String() string {
 func (*FileRead) ProtoMessage() {}
 
 func (x *FileRead) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[10]
+	mi := &file_store_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -730,7 +875,7 @@ func (x *FileRead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileRead.ProtoReflect.Descriptor instead.
 func (*FileRead) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{10}
+	return file_store_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *FileRead) GetContent() []byte {
@@ -764,7 +909,7 @@ type Quarantine struct {
 
 func (x *Quarantine) Reset() {
 	*x = Quarantine{}
-	mi := &file_store_proto_msgTypes[11]
+	mi := &file_store_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -776,7 +921,7 @@ func (x *Quarantine) String() string {
 func (*Quarantine) ProtoMessage() {}
 
 func (x *Quarantine) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[11]
+	mi := &file_store_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -789,7 +934,7 @@ func (x *Quarantine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quarantine.ProtoReflect.Descriptor instead.
 func (*Quarantine) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{11}
+	return file_store_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Quarantine) GetPath() string {
@@ -809,7 +954,7 @@ type Quarantined struct {
 
 func (x *Quarantined) Reset() {
 	*x = Quarantined{}
-	mi := &file_store_proto_msgTypes[12]
+	mi := &file_store_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +966,7 @@ func (x *Quarantined) String() string {
 func (*Quarantined) ProtoMessage() {}
 
 func (x *Quarantined) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[12]
+	mi := &file_store_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +979,7 @@ func (x *Quarantined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quarantined.ProtoReflect.Descriptor instead.
 func (*Quarantined) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{12}
+	return file_store_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Quarantined) GetPath() string {
@@ -860,7 +1005,7 @@ type ScanQueue struct {
 
 func (x *ScanQueue) Reset() {
 	*x = ScanQueue{}
-	mi := &file_store_proto_msgTypes[13]
+	mi := &file_store_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -872,7 +1017,7 @@ func (x *ScanQueue) String() string {
 func (*ScanQueue) ProtoMessage() {}
 
 func (x *ScanQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[13]
+	mi := &file_store_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -885,7 +1030,7 @@ func (x *ScanQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanQueue.ProtoReflect.Descriptor instead.
 func (*ScanQueue) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{13}
+	return file_store_proto_rawDescGZIP(), []int{15}
 }
 
 type QueueScanned struct {
@@ -900,7 +1045,7 @@ type QueueScanned struct {
 
 func (x *QueueScanned) Reset() {
 	*x = QueueScanned{}
-	mi := &file_store_proto_msgTypes[14]
+	mi := &file_store_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -912,7 +1057,7 @@ func (x *QueueScanned) String() string {
 func (*QueueScanned) ProtoMessage() {}
 
 func (x *QueueScanned) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[14]
+	mi := &file_store_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -925,7 +1070,7 @@ func (x *QueueScanned) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueScanned.ProtoReflect.Descriptor instead.
 func (*QueueScanned) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{14}
+	return file_store_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *QueueScanned) GetSerial() []byte {
@@ -967,7 +1112,7 @@ type ScannedJob struct {
 
 func (x *ScannedJob) Reset() {
 	*x = ScannedJob{}
-	mi := &file_store_proto_msgTypes[15]
+	mi := &file_store_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -979,7 +1124,7 @@ func (x *ScannedJob) String() string {
 func (*ScannedJob) ProtoMessage() {}
 
 func (x *ScannedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[15]
+	mi := &file_store_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -992,7 +1137,7 @@ func (x *ScannedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScannedJob.ProtoReflect.Descriptor instead.
 func (*ScannedJob) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{15}
+	return file_store_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ScannedJob) GetId() int64 {
@@ -1038,7 +1183,7 @@ type WriterTask struct {
 
 func (x *WriterTask) Reset() {
 	*x = WriterTask{}
-	mi := &file_store_proto_msgTypes[16]
+	mi := &file_store_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1050,7 +1195,7 @@ func (x *WriterTask) String() string {
 func (*WriterTask) ProtoMessage() {}
 
 func (x *WriterTask) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[16]
+	mi := &file_store_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1063,7 +1208,7 @@ func (x *WriterTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriterTask.ProtoReflect.Descriptor instead.
 func (*WriterTask) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{16}
+	return file_store_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WriterTask) GetEpoch() uint64 {
@@ -1206,7 +1351,7 @@ type SyncDir struct {
 
 func (x *SyncDir) Reset() {
 	*x = SyncDir{}
-	mi := &file_store_proto_msgTypes[17]
+	mi := &file_store_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1218,7 +1363,7 @@ func (x *SyncDir) String() string {
 func (*SyncDir) ProtoMessage() {}
 
 func (x *SyncDir) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[17]
+	mi := &file_store_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1231,7 +1376,7 @@ func (x *SyncDir) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncDir.ProtoReflect.Descriptor instead.
 func (*SyncDir) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{17}
+	return file_store_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SyncDir) GetOp() string {
@@ -1258,7 +1403,7 @@ type RemoveFile struct {
 
 func (x *RemoveFile) Reset() {
 	*x = RemoveFile{}
-	mi := &file_store_proto_msgTypes[18]
+	mi := &file_store_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1270,7 +1415,7 @@ func (x *RemoveFile) String() string {
 func (*RemoveFile) ProtoMessage() {}
 
 func (x *RemoveFile) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[18]
+	mi := &file_store_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1283,7 +1428,7 @@ func (x *RemoveFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveFile.ProtoReflect.Descriptor instead.
 func (*RemoveFile) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{18}
+	return file_store_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RemoveFile) GetOp() string {
@@ -1311,7 +1456,7 @@ type MoveFile struct {
 
 func (x *MoveFile) Reset() {
 	*x = MoveFile{}
-	mi := &file_store_proto_msgTypes[19]
+	mi := &file_store_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1323,7 +1468,7 @@ func (x *MoveFile) String() string {
 func (*MoveFile) ProtoMessage() {}
 
 func (x *MoveFile) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[19]
+	mi := &file_store_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1336,7 +1481,7 @@ func (x *MoveFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFile.ProtoReflect.Descriptor instead.
 func (*MoveFile) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{19}
+	return file_store_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *MoveFile) GetOp() string {
@@ -1370,7 +1515,7 @@ type ListDir struct {
 
 func (x *ListDir) Reset() {
 	*x = ListDir{}
-	mi := &file_store_proto_msgTypes[20]
+	mi := &file_store_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1382,7 +1527,7 @@ func (x *ListDir) String() string {
 func (*ListDir) ProtoMessage() {}
 
 func (x *ListDir) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[20]
+	mi := &file_store_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1395,7 +1540,7 @@ func (x *ListDir) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDir.ProtoReflect.Descriptor instead.
 func (*ListDir) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{20}
+	return file_store_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListDir) GetOp() string {
@@ -1422,7 +1567,7 @@ type ReadJobs struct {
 
 func (x *ReadJobs) Reset() {
 	*x = ReadJobs{}
-	mi := &file_store_proto_msgTypes[21]
+	mi := &file_store_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1434,7 +1579,7 @@ func (x *ReadJobs) String() string {
 func (*ReadJobs) ProtoMessage() {}
 
 func (x *ReadJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[21]
+	mi := &file_store_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1447,7 +1592,7 @@ func (x *ReadJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadJobs.ProtoReflect.Descriptor instead.
 func (*ReadJobs) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{21}
+	return file_store_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReadJobs) GetIds() []int64 {
@@ -1472,7 +1617,7 @@ type WriterDone struct {
 
 func (x *WriterDone) Reset() {
 	*x = WriterDone{}
-	mi := &file_store_proto_msgTypes[22]
+	mi := &file_store_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1484,7 +1629,7 @@ func (x *WriterDone) String() string {
 func (*WriterDone) ProtoMessage() {}
 
 func (x *WriterDone) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[22]
+	mi := &file_store_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1497,7 +1642,7 @@ func (x *WriterDone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriterDone.ProtoReflect.Descriptor instead.
 func (*WriterDone) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{22}
+	return file_store_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *WriterDone) GetEpoch() uint64 {
@@ -1557,7 +1702,7 @@ const file_store_proto_rawDesc = "" +
 	"\n" +
 	"\bAskStore\"$\n" +
 	"\fStoreStarted\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"\xdf\x02\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"\xc5\x03\n" +
 	"\fStoreRequest\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x18\n" +
 	"\arequest\x18\x02 \x01(\x04R\arequest\x125\n" +
@@ -1567,14 +1712,17 @@ const file_store_proto_rawDesc = "" +
 	"\n" +
 	"quarantine\x18\x06 \x01(\v2\x1d.lockstep.messages.QuarantineH\x00R\n" +
 	"quarantine\x122\n" +
-	"\x04scan\x18\a \x01(\v2\x1c.lockstep.messages.ScanQueueH\x00R\x04scanB\x06\n" +
-	"\x04what\"\x99\x02\n" +
+	"\x04scan\x18\a \x01(\v2\x1c.lockstep.messages.ScanQueueH\x00R\x04scan\x122\n" +
+	"\x04move\x18\b \x01(\v2\x1c.lockstep.messages.MoveFilesH\x00R\x04move\x120\n" +
+	"\x04list\x18\t \x01(\v2\x1a.lockstep.messages.ListDirH\x00R\x04listB\x06\n" +
+	"\x04what\"\xd1\x02\n" +
 	"\vStoreAnswer\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
 	"\x05files\x18\x02 \x01(\v2\x1c.lockstep.messages.FilesDoneH\x00R\x05files\x121\n" +
 	"\x04read\x18\x03 \x01(\v2\x1b.lockstep.messages.FileReadH\x00R\x04read\x12B\n" +
 	"\vquarantined\x18\x04 \x01(\v2\x1e.lockstep.messages.QuarantinedH\x00R\vquarantined\x12;\n" +
-	"\ascanned\x18\x05 \x01(\v2\x1f.lockstep.messages.QueueScannedH\x00R\ascannedB\x06\n" +
+	"\ascanned\x18\x05 \x01(\v2\x1f.lockstep.messages.QueueScannedH\x00R\ascanned\x126\n" +
+	"\x06listed\x18\x06 \x01(\v2\x1c.lockstep.messages.DirListedH\x00R\x06listedB\x06\n" +
 	"\x04what\"I\n" +
 	"\tFileWrite\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
@@ -1586,7 +1734,12 @@ const file_store_proto_rawDesc = "" +
 	"\adurable\x18\x02 \x01(\bR\adurable\"3\n" +
 	"\vRemoveFiles\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x14\n" +
-	"\x05paths\x18\x02 \x03(\tR\x05paths\"G\n" +
+	"\x05paths\x18\x02 \x03(\tR\x05paths\">\n" +
+	"\tMoveFiles\x121\n" +
+	"\x05files\x18\x01 \x03(\v2\x1b.lockstep.messages.MoveFileR\x05files\"W\n" +
+	"\tDirListed\x12\x14\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\x124\n" +
+	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"G\n" +
 	"\tFilesDone\x12:\n" +
 	"\bfailures\x18\x01 \x03(\v2\x1e.lockstep.messages.FileFailureR\bfailures\"W\n" +
 	"\vFileFailure\x12\x12\n" +
@@ -1666,7 +1819,7 @@ func file_store_proto_rawDescGZIP() []byte {
 	return file_store_proto_rawDescData
 }
 
-var file_store_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_store_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_store_proto_goTypes = []any{
 	(*AskStore)(nil),     // 0: lockstep.messages.AskStore
 	(*StoreStarted)(nil), // 1: lockstep.messages.StoreStarted
@@ -1675,56 +1828,63 @@ var file_store_proto_goTypes = []any{
 	(*FileWrite)(nil),    // 4: lockstep.messages.FileWrite
 	(*WriteFiles)(nil),   // 5: lockstep.messages.WriteFiles
 	(*RemoveFiles)(nil),  // 6: lockstep.messages.RemoveFiles
-	(*FilesDone)(nil),    // 7: lockstep.messages.FilesDone
-	(*FileFailure)(nil),  // 8: lockstep.messages.FileFailure
-	(*ReadFile)(nil),     // 9: lockstep.messages.ReadFile
-	(*FileRead)(nil),     // 10: lockstep.messages.FileRead
-	(*Quarantine)(nil),   // 11: lockstep.messages.Quarantine
-	(*Quarantined)(nil),  // 12: lockstep.messages.Quarantined
-	(*ScanQueue)(nil),    // 13: lockstep.messages.ScanQueue
-	(*QueueScanned)(nil), // 14: lockstep.messages.QueueScanned
-	(*ScannedJob)(nil),   // 15: lockstep.messages.ScannedJob
-	(*WriterTask)(nil),   // 16: lockstep.messages.WriterTask
-	(*SyncDir)(nil),      // 17: lockstep.messages.SyncDir
-	(*RemoveFile)(nil),   // 18: lockstep.messages.RemoveFile
-	(*MoveFile)(nil),     // 19: lockstep.messages.MoveFile
-	(*ListDir)(nil),      // 20: lockstep.messages.ListDir
-	(*ReadJobs)(nil),     // 21: lockstep.messages.ReadJobs
-	(*WriterDone)(nil),   // 22: lockstep.messages.WriterDone
-	(*Failure)(nil),      // 23: lockstep.messages.Failure
+	(*MoveFiles)(nil),    // 7: lockstep.messages.MoveFiles
+	(*DirListed)(nil),    // 8: lockstep.messages.DirListed
+	(*FilesDone)(nil),    // 9: lockstep.messages.FilesDone
+	(*FileFailure)(nil),  // 10: lockstep.messages.FileFailure
+	(*ReadFile)(nil),     // 11: lockstep.messages.ReadFile
+	(*FileRead)(nil),     // 12: lockstep.messages.FileRead
+	(*Quarantine)(nil),   // 13: lockstep.messages.Quarantine
+	(*Quarantined)(nil),  // 14: lockstep.messages.Quarantined
+	(*ScanQueue)(nil),    // 15: lockstep.messages.ScanQueue
+	(*QueueScanned)(nil), // 16: lockstep.messages.QueueScanned
+	(*ScannedJob)(nil),   // 17: lockstep.messages.ScannedJob
+	(*WriterTask)(nil),   // 18: lockstep.messages.WriterTask
+	(*SyncDir)(nil),      // 19: lockstep.messages.SyncDir
+	(*RemoveFile)(nil),   // 20: lockstep.messages.RemoveFile
+	(*MoveFile)(nil),     // 21: lockstep.messages.MoveFile
+	(*ListDir)(nil),      // 22: lockstep.messages.ListDir
+	(*ReadJobs)(nil),     // 23: lockstep.messages.ReadJobs
+	(*WriterDone)(nil),   // 24: lockstep.messages.WriterDone
+	(*Failure)(nil),      // 25: lockstep.messages.Failure
 }
 var file_store_proto_depIdxs = []int32{
 	5,  // 0: lockstep.messages.StoreRequest.write:type_name -> lockstep.messages.WriteFiles
 	6,  // 1: lockstep.messages.StoreRequest.remove:type_name -> lockstep.messages.RemoveFiles
-	9,  // 2: lockstep.messages.StoreRequest.read:type_name -> lockstep.messages.ReadFile
-	11, // 3: lockstep.messages.StoreRequest.quarantine:type_name -> lockstep.messages.Quarantine
-	13, // 4: lockstep.messages.StoreRequest.scan:type_name -> lockstep.messages.ScanQueue
-	7,  // 5: lockstep.messages.StoreAnswer.files:type_name -> lockstep.messages.FilesDone
-	10, // 6: lockstep.messages.StoreAnswer.read:type_name -> lockstep.messages.FileRead
-	12, // 7: lockstep.messages.StoreAnswer.quarantined:type_name -> lockstep.messages.Quarantined
-	14, // 8: lockstep.messages.StoreAnswer.scanned:type_name -> lockstep.messages.QueueScanned
-	4,  // 9: lockstep.messages.WriteFiles.files:type_name -> lockstep.messages.FileWrite
-	8,  // 10: lockstep.messages.FilesDone.failures:type_name -> lockstep.messages.FileFailure
-	23, // 11: lockstep.messages.FileFailure.failure:type_name -> lockstep.messages.Failure
-	23, // 12: lockstep.messages.FileRead.failure:type_name -> lockstep.messages.Failure
-	23, // 13: lockstep.messages.Quarantined.failure:type_name -> lockstep.messages.Failure
-	15, // 14: lockstep.messages.QueueScanned.jobs:type_name -> lockstep.messages.ScannedJob
-	23, // 15: lockstep.messages.QueueScanned.failure:type_name -> lockstep.messages.Failure
-	23, // 16: lockstep.messages.ScannedJob.failure:type_name -> lockstep.messages.Failure
-	4,  // 17: lockstep.messages.WriterTask.replace:type_name -> lockstep.messages.FileWrite
-	17, // 18: lockstep.messages.WriterTask.sync_dir:type_name -> lockstep.messages.SyncDir
-	9,  // 19: lockstep.messages.WriterTask.read:type_name -> lockstep.messages.ReadFile
-	18, // 20: lockstep.messages.WriterTask.remove:type_name -> lockstep.messages.RemoveFile
-	19, // 21: lockstep.messages.WriterTask.move:type_name -> lockstep.messages.MoveFile
-	20, // 22: lockstep.messages.WriterTask.list:type_name -> lockstep.messages.ListDir
-	21, // 23: lockstep.messages.WriterTask.read_jobs:type_name -> lockstep.messages.ReadJobs
-	23, // 24: lockstep.messages.WriterDone.failure:type_name -> lockstep.messages.Failure
-	15, // 25: lockstep.messages.WriterDone.jobs:type_name -> lockstep.messages.ScannedJob
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	11, // 2: lockstep.messages.StoreRequest.read:type_name -> lockstep.messages.ReadFile
+	13, // 3: lockstep.messages.StoreRequest.quarantine:type_name -> lockstep.messages.Quarantine
+	15, // 4: lockstep.messages.StoreRequest.scan:type_name -> lockstep.messages.ScanQueue
+	7,  // 5: lockstep.messages.StoreRequest.move:type_name -> lockstep.messages.MoveFiles
+	22, // 6: lockstep.messages.StoreRequest.list:type_name -> lockstep.messages.ListDir
+	9,  // 7: lockstep.messages.StoreAnswer.files:type_name -> lockstep.messages.FilesDone
+	12, // 8: lockstep.messages.StoreAnswer.read:type_name -> lockstep.messages.FileRead
+	14, // 9: lockstep.messages.StoreAnswer.quarantined:type_name -> lockstep.messages.Quarantined
+	16, // 10: lockstep.messages.StoreAnswer.scanned:type_name -> lockstep.messages.QueueScanned
+	8,  // 11: lockstep.messages.StoreAnswer.listed:type_name -> lockstep.messages.DirListed
+	4,  // 12: lockstep.messages.WriteFiles.files:type_name -> lockstep.messages.FileWrite
+	21, // 13: lockstep.messages.MoveFiles.files:type_name -> lockstep.messages.MoveFile
+	25, // 14: lockstep.messages.DirListed.failure:type_name -> lockstep.messages.Failure
+	10, // 15: lockstep.messages.FilesDone.failures:type_name -> lockstep.messages.FileFailure
+	25, // 16: lockstep.messages.FileFailure.failure:type_name -> lockstep.messages.Failure
+	25, // 17: lockstep.messages.FileRead.failure:type_name -> lockstep.messages.Failure
+	25, // 18: lockstep.messages.Quarantined.failure:type_name -> lockstep.messages.Failure
+	17, // 19: lockstep.messages.QueueScanned.jobs:type_name -> lockstep.messages.ScannedJob
+	25, // 20: lockstep.messages.QueueScanned.failure:type_name -> lockstep.messages.Failure
+	25, // 21: lockstep.messages.ScannedJob.failure:type_name -> lockstep.messages.Failure
+	4,  // 22: lockstep.messages.WriterTask.replace:type_name -> lockstep.messages.FileWrite
+	19, // 23: lockstep.messages.WriterTask.sync_dir:type_name -> lockstep.messages.SyncDir
+	11, // 24: lockstep.messages.WriterTask.read:type_name -> lockstep.messages.ReadFile
+	20, // 25: lockstep.messages.WriterTask.remove:type_name -> lockstep.messages.RemoveFile
+	21, // 26: lockstep.messages.WriterTask.move:type_name -> lockstep.messages.MoveFile
+	22, // 27: lockstep.messages.WriterTask.list:type_name -> lockstep.messages.ListDir
+	23, // 28: lockstep.messages.WriterTask.read_jobs:type_name -> lockstep.messages.ReadJobs
+	25, // 29: lockstep.messages.WriterDone.failure:type_name -> lockstep.messages.Failure
+	17, // 30: lockstep.messages.WriterDone.jobs:type_name -> lockstep.messages.ScannedJob
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_store_proto_init() }
@@ -1739,14 +1899,17 @@ func file_store_proto_init() {
 		(*StoreRequest_Read)(nil),
 		(*StoreRequest_Quarantine)(nil),
 		(*StoreRequest_Scan)(nil),
+		(*StoreRequest_Move)(nil),
+		(*StoreRequest_List)(nil),
 	}
 	file_store_proto_msgTypes[3].OneofWrappers = []any{
 		(*StoreAnswer_Files)(nil),
 		(*StoreAnswer_Read)(nil),
 		(*StoreAnswer_Quarantined)(nil),
 		(*StoreAnswer_Scanned)(nil),
+		(*StoreAnswer_Listed)(nil),
 	}
-	file_store_proto_msgTypes[16].OneofWrappers = []any{
+	file_store_proto_msgTypes[18].OneofWrappers = []any{
 		(*WriterTask_Replace)(nil),
 		(*WriterTask_SyncDir)(nil),
 		(*WriterTask_Read)(nil),
@@ -1761,7 +1924,7 @@ func file_store_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_store_proto_rawDesc), len(file_store_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

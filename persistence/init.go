@@ -28,6 +28,7 @@ func MakeDirs(dataDir, runDir, logDir string) error {
 		filepath.Join(dataDir, layout.QuarantineDir),
 		socketDir(runDir),
 		LivelockDir(runDir),
+		messageDir(runDir),
 		logDir,
 	}
 	for _, dir := range dirs {

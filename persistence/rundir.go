@@ -1,6 +1,12 @@
 package persistence
 
-import "path/filepath"
+import (
+	"path/filepath"
+	"strconv"
+)
+
+// LuxiSocket is the name of the socket for clients and job processes.
+const LuxiSocket = "ganeti-query"
 
 // SocketPath is the path of a listening socket: <run>/socket/<name>.
 func SocketPath(runDir, name string) string {
@@ -14,4 +20,14 @@ func socketDir(runDir string) string {
 // LivelockDir is the directory of the livelock files: <run>/livelocks.
 func LivelockDir(runDir string) string {
 	return filepath.Join(runDir, "livelocks")
+}
+
+// PriorityPath is the message by which job id's process learns of another
+// priority: <run>/luxidmessages/<id>.prio, Ganeti's place for it.
+func PriorityPath(runDir string, id int64) string {
+	return filepath.Join(messageDir(runDir), strconv.FormatInt(id, 10)+".prio")
+}
+
+func messageDir(runDir string) string {
+	return filepath.Join(runDir, "luxidmessages")
 }

@@ -33,6 +33,7 @@ type Settings struct {
 	MaxStarts  int    // start handshakes in flight
 	Writers    int    // disk operations in flight
 	Catalogue  *opcode.Catalogue
+	About      luxi.About
 }
 
 // Names of the actors that others talk to.
@@ -113,7 +114,7 @@ func queueProps(p Ports, s Settings) *actor.Props {
 
 func luxiProps(p Ports, s Settings) *actor.Props {
 	return luxi.Props(luxi.Config{Env: p.Env, Queue: p.Env.PID(queueName), Jobs: p.Env.PID(jobsName),
-		Store: p.Env.PID(storeName), Catalogue: s.Catalogue})
+		Store: p.Env.PID(storeName), Catalogue: s.Catalogue, About: s.About})
 }
 
 // Running is a started tree.

@@ -6,8 +6,8 @@
 // job, once, that it has ended or must be queued again. A job actor owns one
 // process: its start handshake, its end, and the job file while no process may
 // write it. A job actor's crash touches that job alone: it is adopted anew, from
-// its file. A crash of the jobs actor touches no process at all: the queue is
-// asked what was in hand, and everything is adopted.
+// its file. A crash of the jobs actor touches no process that may act: the queue
+// is asked what was in hand, and everything is adopted.
 package jobs
 
 import (
@@ -35,9 +35,30 @@ type Processes interface {
 	// Abandon makes away with a process that has not been confirmed; one that
 	// has is left alone.
 	Abandon(start uint64)
+	// Tell passes an order to a confirmed process. One that is not there any
+	// more takes none.
+	Tell(start uint64, order Order)
 	// Adopt watches a process that was confirmed earlier. pid 0: not known.
 	Adopt(start uint64, id int64, pid int64, livelock string, to *actor.PID)
 }
+
+// Order is what a running job process can be told (queue.md 4.6).
+type Order struct {
+	Kind     OrderKind
+	Priority int // for TakePriority, -20 to 19
+}
+
+// OrderKind is the kind of an Order.
+type OrderKind uint8
+
+const (
+	// StopBeforeNext: cancel the job if it is not in the middle of an opcode.
+	StopBeforeNext OrderKind = iota
+	// EndNow: end the opcode that runs, by force if need be, and the job with it.
+	EndNow
+	// TakePriority: opcodes that have not started take Order.Priority.
+	TakePriority
+)
 
 // Config is what the jobs actors need. MaxStarts bounds the handshakes in
 // flight.
@@ -65,7 +86,8 @@ type jobs struct {
 	hands    map[int64]*hand
 	waiting  []*messages.StartJob // for a handshake to end
 	starting int
-	draining *actor.PID
+	draining *actor.PID // who asked; nothing new is started any more
+	told     bool       // that nothing is in flight
 	leaving  bool
 }
 
@@ -91,8 +113,12 @@ type (
 	// childGone follows Terminated through the mailbox, behind what the child
 	// has said.
 	childGone struct{ who *actor.PID }
-	// adoptAgain is due some time after a job actor has crashed.
-	adoptAgain struct{ id int64 }
+	// adoptAgain is due some time after a job actor has crashed, that of the
+	// attempt start: it may come to a later incarnation, which knows better.
+	adoptAgain struct {
+		id    int64
+		start uint64
+	}
 )
 
 func (j *jobs) Receive(ctx actor.Context) {
@@ -109,6 +135,10 @@ func (j *jobs) Receive(ctx actor.Context) {
 		j.forward(ctx, m.Id)
 	case *messages.BeginOp:
 		j.forward(ctx, m.Id)
+	case *messages.CancelJob:
+		j.forwardOrGiveBack(ctx, m.Id)
+	case *messages.ChangePriority:
+		j.forwardOrGiveBack(ctx, m.Id)
 	case *messages.StoreStarted:
 		j.tellChildren(ctx, m)
 	case *handshakeOver:
@@ -122,9 +152,9 @@ func (j *jobs) Receive(ctx actor.Context) {
 	case *childGone:
 		j.childGone(ctx, m.who)
 	case *adoptAgain:
-		j.adoptAgain(ctx, m.id)
+		j.adoptAgain(ctx, m)
 	case *messages.Drain:
-		j.draining = ctx.Sender()
+		j.draining, j.told = ctx.Sender(), false
 		j.tellDrained(ctx)
 	default:
 		act.Unexpected(ctx)
@@ -189,6 +219,38 @@ func (j *jobs) forward(ctx actor.Context, id int64) {
 	}
 }
 
+// forwardOrGiveBack passes a client's wish to the job's actor. A job that still
+// waits for its start goes back to the queue, and the wish behind it; so does a
+// wish that has crossed with the news of the job's end.
+func (j *jobs) forwardOrGiveBack(ctx actor.Context, id int64) {
+	h := j.hands[id]
+	if h != nil && h.pid != nil {
+		ctx.Forward(h.pid)
+		return
+	}
+	if h != nil && !slices.ContainsFunc(j.waiting, func(m *messages.StartJob) bool { return m.Id == id }) {
+		ctx.Respond(&messages.JobAnswered{Request: requestOf(ctx.Message()), Text: fmt.Sprintf("Job %d is just being adopted; try again", id)})
+		return
+	}
+	if h != nil {
+		j.waiting = slices.DeleteFunc(j.waiting, func(m *messages.StartJob) bool { return m.Id == id })
+		delete(j.hands, id)
+		ctx.Send(j.config.Queue, &messages.JobReturned{Id: id})
+	}
+	ctx.RequestWithCustomSender(j.config.Queue, ctx.Message(), ctx.Sender())
+}
+
+func requestOf(wish any) uint64 {
+	switch m := wish.(type) {
+	case *messages.CancelJob:
+		return m.Request
+	case *messages.ChangePriority:
+		return m.Request
+	default:
+		panic(fmt.Sprintf("%T is not a client's wish", wish))
+	}
+}
+
 func notRunning(id int64) *messages.Failure {
 	return &messages.Failure{Class: "JobLost", Text: fmt.Sprintf("Job %d is not running here", id)}
 }
@@ -238,20 +300,20 @@ func (j *jobs) childGone(ctx actor.Context, who *actor.PID) {
 		delay := min(time.Second<<min(h.crashes, 6), time.Minute)
 		h.crashes++
 		j.config.Env.Log().WithFields(logrus.Fields{"job": id, "again": delay}).Error("a job's actor has crashed; the job is adopted again")
-		act.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &adoptAgain{id})
+		act.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &adoptAgain{id, h.start})
 		return
 	}
 }
 
-func (j *jobs) adoptAgain(ctx actor.Context, id int64) {
-	if h := j.hands[id]; h != nil && h.pid == nil {
-		j.spawn(ctx, id, nil)
+func (j *jobs) adoptAgain(ctx actor.Context, m *adoptAgain) {
+	if h := j.hands[m.id]; h != nil && h.pid == nil && h.start == m.start {
+		j.spawn(ctx, m.id, nil)
 	}
 }
 
 func (j *jobs) tellDrained(ctx actor.Context) {
-	if j.draining != nil && j.starting == 0 {
+	if j.draining != nil && !j.told && j.starting == 0 {
 		ctx.Send(j.draining, &messages.Drained{})
-		j.draining = nil
+		j.told = true
 	}
 }

@@ -25,10 +25,11 @@ func (a *jobActor) adopt(ctx actor.Context) {
 		a.job = j
 		switch {
 		case j.Status().Final():
-			a.release(ctx, &messages.JobEnded{Id: a.id, Encoded: m.Content})
+			a.ended(ctx, j, m.Content)
 		case layout.IsJobLivelock(j.Livelock):
 			a.start = proc.Adopted()
 			a.config.Processes.Adopt(a.number, a.id, int64(j.ProcessID), j.Livelock, ctx.Self())
+			a.tellDeferred()
 		case j.Status() == job.Queued:
 			// No process was ever permitted to act on it.
 			a.release(ctx, &messages.JobReturned{Id: a.id})

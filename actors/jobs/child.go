@@ -26,7 +26,9 @@ type jobActor struct {
 	start  proc.Start
 	job    *job.Job // as last known; the file is the truth
 	how    string   // the process ended
-	tries  int      // of what the disk has refused so far
+	report []byte   // the last thing that the process said of its file
+	wishes wishes
+	tries  int // of what the disk has refused so far
 	retry  func(actor.Context)
 }
 
@@ -46,6 +48,8 @@ func (a *jobActor) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		a.started(ctx)
+	case *actor.Stopping:
+		a.leave()
 	case *messages.ProcessNamed:
 		a.named(ctx, m)
 	case *messages.ProcessConfirmed:
@@ -55,7 +59,13 @@ func (a *jobActor) Receive(ctx actor.Context) {
 	case *messages.ProcessGone:
 		a.gone(ctx, m)
 	case *messages.ProcessReport:
-		a.report(ctx, m)
+		a.reported(ctx, m)
+	case *messages.CancelJob:
+		a.cancel(ctx, m)
+	case *messages.ChangePriority:
+		a.changePriority(ctx, m)
+	case *cancelOverdue:
+		a.cancelOverdue(ctx, m)
 	case *messages.BeginOp:
 		a.beginOp(ctx, m)
 	case *tryAgain:
@@ -77,6 +87,14 @@ func (a *jobActor) started(ctx actor.Context) {
 		return
 	}
 	a.config.Processes.Start(a.number, a.id, ctx.Self())
+}
+
+// leave calls off a start that is not confirmed: nobody is left who could give
+// the process its permission, and it would wait for that.
+func (a *jobActor) leave() {
+	if a.order != nil && a.start.Phase() < proc.Confirming {
+		a.config.Processes.Abandon(a.number)
+	}
 }
 
 // named makes the livelock's name durable before the process may act: whoever
@@ -103,6 +121,7 @@ func (a *jobActor) confirmed(ctx actor.Context, m *messages.ProcessConfirmed) {
 	if m.Start == a.number {
 		a.start.Confirmed()
 		ctx.Send(ctx.Parent(), &handshakeOver{a.id})
+		a.tellDeferred()
 	}
 }
 
@@ -143,12 +162,26 @@ func (a *jobActor) settle(ctx actor.Context) {
 			a.repair(ctx, m.Missing)
 			return
 		}
-		if proc.AfterExit(j, a.start.FailedToStart(), a.how, a.now()) {
+		if a.end(j) {
 			a.writeEnd(ctx, j)
 			return
 		}
-		a.release(ctx, &messages.JobEnded{Id: a.id, Encoded: encoded})
+		a.ended(ctx, j, encoded)
 	})
+}
+
+// end makes a job final that its process did not, and reports whether it had to.
+func (a *jobActor) end(j *job.Job) bool {
+	if a.wishes.calledOff && !j.Status().Final() {
+		j.CancelUnstarted(nil, a.now())
+		return true
+	}
+	return proc.AfterExit(j, a.start.FailedToStart(), a.how, a.now())
+}
+
+func (a *jobActor) ended(ctx actor.Context, j *job.Job, encoded []byte) {
+	a.answerAtEnd(ctx, j.Status())
+	a.release(ctx, &messages.JobEnded{Id: a.id, Encoded: encoded})
 }
 
 func (a *jobActor) writeEnd(ctx actor.Context, j *job.Job) {
@@ -158,7 +191,7 @@ func (a *jobActor) writeEnd(ctx actor.Context, j *job.Job) {
 			a.refused(ctx, f, a.settle)
 			return
 		}
-		a.release(ctx, &messages.JobEnded{Id: a.id, Encoded: encoded})
+		a.ended(ctx, j, encoded)
 	})
 }
 
@@ -176,8 +209,8 @@ func (a *jobActor) repair(ctx actor.Context, missing bool) {
 	a.log().Error("the file of a running job is missing or not a job; its end is written from what the daemon knows")
 	finish := func(ctx actor.Context) {
 		j := a.job.Clone()
-		if !proc.AfterExit(j, a.start.FailedToStart(), a.how, a.now()) {
-			a.release(ctx, &messages.JobEnded{Id: a.id, Encoded: job.Encode(j)})
+		if !a.end(j) {
+			a.ended(ctx, j, job.Encode(j))
 			return
 		}
 		a.writeEnd(ctx, j)
@@ -189,12 +222,14 @@ func (a *jobActor) repair(ctx actor.Context, missing bool) {
 	a.store.Quarantine(ctx, layout.JobPath(a.id), func(ctx actor.Context, _ *messages.Quarantined) { finish(ctx) })
 }
 
-// report passes on what the process says its file holds now.
-func (a *jobActor) report(ctx actor.Context, m *messages.ProcessReport) {
+// reported passes on what the process says its file holds now.
+func (a *jobActor) reported(ctx actor.Context, m *messages.ProcessReport) {
 	if m.Livelock != a.job.Livelock || !a.start.MayAct() {
 		return // not the process of this attempt
 	}
+	a.report = m.Encoded
 	ctx.Send(a.config.Queue, &messages.JobProgress{Id: a.id, Encoded: m.Encoded})
+	a.answerIfTooLate(ctx)
 }
 
 func (a *jobActor) beginOp(ctx actor.Context, m *messages.BeginOp) {

@@ -11,6 +11,7 @@ package luxi
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -49,6 +50,17 @@ type Config struct {
 	Jobs      *actor.PID
 	Store     *actor.PID
 	Catalogue *opcode.Catalogue
+	About     About
+}
+
+// About is what a client can learn of the daemon itself.
+type About struct {
+	Cluster    string
+	Master     string // name of the master node
+	Version    string
+	PID        int
+	Started    time.Time
+	MaxRunning int // run slots
 }
 
 // Props makes the luxi actor. A connection whose actor crashes is closed; it

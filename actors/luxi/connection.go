@@ -60,7 +60,8 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.conn.Close()
 	case *messages.QueueStarted:
 		c.queueStarted(ctx)
-	case *messages.JobsSubmitted, *messages.JobsListed, *messages.JobWatched, *messages.OpBegun:
+	case *messages.JobsSubmitted, *messages.JobsListed, *messages.JobWatched, *messages.OpBegun,
+		*messages.JobAnswered, *messages.JobsArchived, *messages.DrainSet, *messages.QueueStatus:
 		if c.answers != nil {
 			c.answers(ctx, m)
 		}

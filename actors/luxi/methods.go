@@ -21,8 +21,15 @@ var methods = map[string]method{
 	"SubmitManyJobs":          (*connection).submitManyJobs,
 	"QueryJobs":               (*connection).queryJobs,
 	"WaitForJobChange":        (*connection).waitForJobChange,
+	"CancelJob":               (*connection).cancelJob,
+	"ChangeJobPriority":       (*connection).changeJobPriority,
+	"ArchiveJob":              (*connection).archiveJob,
+	"AutoArchiveJobs":         (*connection).autoArchiveJobs,
+	"SetDrainFlag":            (*connection).setDrainFlag,
+	"QueryConfigValues":       (*connection).queryConfigValues,
 	"PickupJob":               (*connection).pickupJob,
-	// Ours, for job processes.
+	// Ours: for people, and for job processes.
+	"LockstepStatus":      (*connection).lockstepStatus,
 	"LockstepReportJob":   (*connection).reportJob,
 	"LockstepBeginOpcode": (*connection).beginOpcode,
 }

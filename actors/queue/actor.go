@@ -3,7 +3,7 @@
 //
 // It owns the serial, the index of all live jobs and the step from queued to
 // picked: cancel, pick and priority of a queued job meet here and nowhere else.
-// It may be asked to submit, list and watch jobs. It tells the scheduler who
+// It may be asked to submit, list, watch, cancel, reprioritise and archive jobs. It tells the scheduler who
 // waits and who has left, the jobs actor what to start or adopt, watchers what
 // has changed, gateways that it has started. After a crash it reads everything
 // again from the disk and from the jobs actor; what a client was told is on the
@@ -58,13 +58,14 @@ type queue struct {
 	serial   int64     // last id given away
 	drained  bool
 	entries  map[int64]*entry
-	order    []int64          // ids of entries, ascending
+	order    []int64          // ids of entries, ascending, and of some that were archived
 	watching map[string]int64 // watcher's pid id -> job it watches
 
-	incoming  []*submission // wait for the commit that is running
-	group     []*submission // the commit that is running
-	draining  *actor.PID    // who asked; nothing new is taken any more
-	drainTold bool
+	incoming    []*submission // wait for the commit that is running
+	group       []*submission // the commit that is running
+	quarantined []string      // files set aside since the daemon's start
+	draining    *actor.PID    // who asked; nothing new is taken any more
+	drainTold   bool
 }
 
 // entry is one live job. info is replaced, never changed.
@@ -78,13 +79,15 @@ type entry struct {
 type place uint8
 
 const (
-	pending place = iota // with the scheduler
-	out                  // with the jobs actor
-	final                // nowhere: only a file
+	pending  place = iota // with the scheduler
+	changing              // its file is being rewritten for a client
+	out                   // with the jobs actor
+	final                 // nowhere: only a file
 )
 
 func (q *queue) Receive(ctx actor.Context) {
 	if q.store.Handle(ctx) {
+		q.tellDrained(ctx)
 		return
 	}
 	if q.recovery != nil && q.hold(ctx) {
@@ -107,6 +110,16 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		ctx.Send(sender, &messages.QueueStarted{Epoch: uint64(q.incarnation)})
 	case *messages.ListJobs:
 		q.list(ctx, sender, m)
+	case *messages.CancelJob:
+		q.cancel(ctx, sender, m)
+	case *messages.ChangePriority:
+		q.changePriority(ctx, sender, m)
+	case *messages.ArchiveJobs:
+		q.archive(ctx, sender, m)
+	case *messages.SetDrain:
+		q.setDrain(ctx, sender, m)
+	case *messages.AskStatus:
+		q.status(ctx, sender, m)
 	case *messages.WatchJob:
 		q.watch(ctx, sender, m)
 	case *messages.UnwatchJob:
@@ -151,9 +164,10 @@ func newInfo(j *job.Job, encoded []byte) *messages.JobInfo {
 	return query.Info(j, opcode.Summary, encoded)
 }
 
-// drain finishes the commits that have begun; what comes later is refused.
+// drain finishes the commits that have begun; what comes later is refused. Who
+// asks again is told again.
 func (q *queue) drain(ctx actor.Context, sender *actor.PID) {
-	q.draining = sender
+	q.draining, q.drainTold = sender, false
 	q.tellDrained(ctx)
 }
 

@@ -35,6 +35,7 @@ func (q *queue) progress(ctx actor.Context, id int64, encoded []byte) {
 		return
 	}
 	e.info = newInfo(j, encoded)
+	e.info.Encoded = encoded // final or not: whoever adopts the job needs it
 	q.tellWatchers(ctx, e, encoded)
 }
 
@@ -47,11 +48,8 @@ func (q *queue) ended(ctx actor.Context, m *messages.JobEnded) {
 	if err != nil || !j.Status().Final() {
 		panic("the jobs actor ended a job that is not final") // it wrote or read that file itself
 	}
-	delete(q.vault, m.Id)
-	e.info, e.place = newInfo(j, m.Encoded), final
-	q.tellWatchers(ctx, e, m.Encoded)
-	e.watchers = nil
-	ctx.Send(q.config.Scheduler, &messages.JobLeft{Id: m.Id})
+	e.info = newInfo(j, m.Encoded)
+	q.finish(ctx, e, m.Encoded)
 }
 
 // returned takes back a job whose process never got permission to act.
@@ -60,16 +58,19 @@ func (q *queue) returned(ctx actor.Context, id int64) {
 	if e == nil || e.place != out {
 		return
 	}
-	e.place = pending
 	ctx.Send(q.config.Scheduler, &messages.JobLeft{Id: id})
-	ctx.Send(q.config.Scheduler, &messages.EnqueueJobs{Jobs: []*messages.PendingJob{{Id: id, Priority: e.info.Priority}}})
+	q.enqueue(ctx, e)
 }
 
 // populate tells a new scheduler of everybody.
 func (q *queue) populate(ctx actor.Context, epoch uint64) {
 	p := &messages.Population{Epoch: epoch}
 	for _, id := range q.order {
-		switch e := q.entries[id]; e.place {
+		e := q.entries[id]
+		if e == nil {
+			continue
+		}
+		switch e.place {
 		case pending:
 			p.Pending = append(p.Pending, &messages.PendingJob{Id: id, Priority: e.info.Priority})
 		case out:
@@ -82,7 +83,7 @@ func (q *queue) populate(ctx actor.Context, epoch uint64) {
 // adoptAll hands a new jobs actor what the former one had.
 func (q *queue) adoptAll(ctx actor.Context) {
 	for _, id := range q.order {
-		if e := q.entries[id]; e.place == out {
+		if e := q.entries[id]; e != nil && e.place == out {
 			ctx.Send(q.config.Jobs, &messages.AdoptJob{Id: id, Encoded: e.info.Encoded})
 		}
 	}

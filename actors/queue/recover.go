@@ -14,9 +14,8 @@ import (
 // recovery is the state of an incarnation that has not read the disk yet. It
 // holds what others ask meanwhile.
 type recovery struct {
-	scanned *messages.QueueScanned
-	hands   *messages.JobsInHand
-	held    []held
+	hands *messages.JobsInHand // nil: not known yet
+	held  []held
 }
 
 type held struct {
@@ -31,7 +30,9 @@ func (q *queue) hold(ctx actor.Context) bool {
 	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse, *messages.JobsInHand:
 		return false
 	case *messages.JobsStarted:
-		q.askHands(ctx) // the question may have died with the former incarnation
+		if q.recovery.hands == nil {
+			q.askHands(ctx) // the question may have died with the former incarnation
+		}
 		q.recovery.held = append(q.recovery.held, held{m, ctx.Sender()})
 	default:
 		q.recovery.held = append(q.recovery.held, held{m, ctx.Sender()})
@@ -39,18 +40,13 @@ func (q *queue) hold(ctx actor.Context) bool {
 	return true
 }
 
-// recover asks the disk for the jobs and the jobs actor for those it has in
-// hand: a job in the middle of its start is queued on the disk.
+// recover asks the jobs actor for the jobs it has in hand, for one in the middle
+// of its start is queued on the disk; then the disk for all jobs. The other way
+// round, a job that starts or ends in between would be seen as it was before,
+// and run twice; whatever is not in hand when the disk is read stays as it is.
 func (q *queue) recover(ctx actor.Context) {
 	q.recovery = &recovery{}
 	q.store.Hello(ctx)
-	q.store.Scan(ctx, func(ctx actor.Context, m *messages.QueueScanned) {
-		if m.Failure != nil {
-			panic(fmt.Errorf("read the queue directory: %w", m.Failure))
-		}
-		q.recovery.scanned = m
-		q.recovered(ctx)
-	})
 	q.askHands(ctx)
 }
 
@@ -59,27 +55,30 @@ func (q *queue) askHands(ctx actor.Context) {
 }
 
 func (q *queue) recoveredHands(ctx actor.Context, m *messages.JobsInHand) {
-	if q.recovery != nil && m.Request == uint64(q.incarnation) {
-		q.recovery.hands = m
-		q.recovered(ctx)
-	}
-}
-
-func (q *queue) recovered(ctx actor.Context) {
-	r := q.recovery
-	if r.scanned == nil || r.hands == nil {
+	if q.recovery == nil || q.recovery.hands != nil || m.Request != uint64(q.incarnation) {
 		return
 	}
-	serial, err := layout.ParseSerial(r.scanned.Serial)
+	q.recovery.hands = m
+	q.store.Scan(ctx, func(ctx actor.Context, m *messages.QueueScanned) {
+		if m.Failure != nil {
+			panic(fmt.Errorf("read the queue directory: %w", m.Failure))
+		}
+		q.recovered(ctx, m)
+	})
+}
+
+func (q *queue) recovered(ctx actor.Context, scanned *messages.QueueScanned) {
+	r := q.recovery
+	serial, err := layout.ParseSerial(scanned.Serial)
 	if err != nil {
 		panic(fmt.Errorf("%s: %w: write the highest job id in use into it", layout.SerialPath, err))
 	}
-	q.serial, q.drained, q.recovery = serial, r.scanned.Drained, nil
+	q.serial, q.drained, q.recovery = serial, scanned.Drained, nil
 	inHand := make(map[int64]bool, len(r.hands.Ids))
 	for _, id := range r.hands.Ids {
 		inHand[id] = true
 	}
-	for _, s := range r.scanned.Jobs {
+	for _, s := range scanned.Jobs {
 		q.recoverJob(ctx, s, inHand[s.Id])
 	}
 	q.config.Env.Log().WithFields(logrus.Fields{"jobs": len(q.order), "serial": serial}).Info("queue is ready")
@@ -134,6 +133,7 @@ func (q *queue) setAside(ctx actor.Context, id int64, why string) {
 			log.WithField("err", m.Failure.Text).Error("a job file cannot be used, nor moved to the quarantine")
 			return
 		}
+		q.quarantined = append(q.quarantined, m.Path)
 		log.WithField("path", m.Path).Error("a job file was moved to the quarantine")
 	})
 }

@@ -13,9 +13,11 @@ func (q *queue) list(ctx actor.Context, sender *actor.PID, m *messages.ListJobs)
 	if m.All {
 		ids = q.order
 	}
-	rows := make([]*messages.JobRow, len(ids))
-	for i, id := range ids {
-		rows[i] = q.row(id)
+	rows := make([]*messages.JobRow, 0, len(ids))
+	for _, id := range ids {
+		if row := q.row(id); !row.Unknown || !m.All {
+			rows = append(rows, row)
+		}
 	}
 	ctx.Send(sender, &messages.JobsListed{Request: m.Request, Rows: rows})
 }

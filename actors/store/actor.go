@@ -111,6 +111,10 @@ func (s *store) request(ctx actor.Context, m *messages.StoreRequest) {
 		s.quarantine(ctx, m.Request, what.Quarantine)
 	case *messages.StoreRequest_Scan:
 		s.scan(ctx, m.Request)
+	case *messages.StoreRequest_Move:
+		s.move(ctx, m.Request, what.Move)
+	case *messages.StoreRequest_List:
+		s.list(ctx, m.Request, what.List)
 	default:
 		panic(fmt.Sprintf("store request without a content from %v", ctx.Sender()))
 	}

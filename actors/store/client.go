@@ -59,6 +59,18 @@ func (c *Client) Quarantine(ctx actor.Context, path string, done func(actor.Cont
 		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetQuarantined()) })
 }
 
+// Move renames files, durably.
+func (c *Client) Move(ctx actor.Context, m *messages.MoveFiles, done func(actor.Context, *messages.FilesDone)) {
+	c.ask(ctx, &messages.StoreRequest{What: &messages.StoreRequest_Move{Move: m}},
+		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetFiles()) })
+}
+
+// List lists a directory; an absent one is empty.
+func (c *Client) List(ctx actor.Context, op, dir string, done func(actor.Context, *messages.DirListed)) {
+	c.ask(ctx, &messages.StoreRequest{What: &messages.StoreRequest_List{List: &messages.ListDir{Op: op, Dir: dir}}},
+		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetListed()) })
+}
+
 // Scan reads the whole queue.
 func (c *Client) Scan(ctx actor.Context, done func(actor.Context, *messages.QueueScanned)) {
 	c.ask(ctx, &messages.StoreRequest{What: &messages.StoreRequest_Scan{Scan: &messages.ScanQueue{}}},

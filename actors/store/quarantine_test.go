@@ -10,13 +10,14 @@ import (
 
 func TestQuarantine(t *testing.T) {
 	onBench(t, map[string]string{"queue/job-1": "bad"}, func(t *testing.T, b *bench) {
-		sync := b.disk.Block("sync sync-dir queue")
+		sync := b.disk.Block("sync")
 		b.request(1, &messages.Quarantine{Path: "queue/job-1"})
 		sync.Entered()
 		b.quiet()
 		sync.Release()
 		require.Equal(t, "queue/quarantine/job-1", b.answer(1).GetQuarantined().Path)
 		require.Equal(t, []string{"queue/quarantine/job-1"}, b.disk.Names())
+		require.Equal(t, []string{"sync sync-dir queue/quarantine", "sync sync-dir queue"}, b.disk.Calls("sync"))
 	})
 }
 

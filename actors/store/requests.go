@@ -32,6 +32,31 @@ func (s *store) remove(ctx actor.Context, request uint64, m *messages.RemoveFile
 	b.finishIfEmpty(ctx)
 }
 
+// move renames files; both directories are synced before the answer. Steps for
+// the old and the new name share the old one's lane: nobody writes the new one.
+func (s *store) move(ctx actor.Context, request uint64, m *messages.MoveFiles) {
+	b := s.newBatch(ctx, request, len(m.Files), true)
+	for _, f := range m.Files {
+		task := &messages.WriterTask{What: &messages.WriterTask_Move{Move: f}}
+		s.do(ctx, f.From, task, func(ctx actor.Context, d *messages.WriterDone) {
+			if d.Failure == nil {
+				b.alsoSync(f.From, f.To)
+			}
+			b.stepDone(ctx, f.From, d)
+		})
+	}
+	b.finishIfEmpty(ctx)
+}
+
+func (s *store) list(ctx actor.Context, request uint64, m *messages.ListDir) {
+	sender := ctx.Sender()
+	task := &messages.WriterTask{What: &messages.WriterTask_List{List: m}}
+	s.do(ctx, m.Dir+"/list", task, func(ctx actor.Context, d *messages.WriterDone) {
+		ctx.Send(sender, &messages.StoreAnswer{Request: request, What: &messages.StoreAnswer_Listed{
+			Listed: &messages.DirListed{Names: d.Names, Failure: d.Failure}}})
+	})
+}
+
 // batch gathers the steps of one request.
 type batch struct {
 	store    *store
@@ -39,8 +64,17 @@ type batch struct {
 	request  uint64
 	left     int
 	durable  bool
-	done     []string // paths that need their directory synced
+	done     []string            // paths that need their directory synced
+	more     map[string][]string // by path: other directories that must be synced with it
 	failures []*messages.FileFailure
+}
+
+// alsoSync has the directory of to synced too, on behalf of from.
+func (b *batch) alsoSync(from, to string) {
+	if b.more == nil {
+		b.more = map[string][]string{}
+	}
+	b.more[from] = append(b.more[from], path.Dir(to))
 }
 
 func (s *store) newBatch(ctx actor.Context, request uint64, steps int, durable bool) *batch {
@@ -70,7 +104,9 @@ func (b *batch) finishIfEmpty(ctx actor.Context) {
 func (b *batch) sync(ctx actor.Context) {
 	dirs := map[string][]string{}
 	for _, p := range b.done {
-		dirs[path.Dir(p)] = append(dirs[path.Dir(p)], p)
+		for _, dir := range append(b.more[p], path.Dir(p)) {
+			dirs[dir] = append(dirs[dir], p)
+		}
 	}
 	if !b.durable || len(dirs) == 0 {
 		b.answer(ctx)
@@ -135,7 +171,7 @@ func (s *store) quarantine(ctx actor.Context, request uint64, m *messages.Quaran
 			return
 		}
 		// Another file's move may have come after this listing.
-		name := freeName(path.Base(m.Path), append(d.Names, s.given...))
+		name := freeName(path.Base(m.Path), slices.Concat(d.Names, s.given))
 		s.given = append(s.given, name)
 		to := layout.QuarantineDir + "/" + name
 		move := &messages.WriterTask{What: &messages.WriterTask_Move{
@@ -145,7 +181,14 @@ func (s *store) quarantine(ctx actor.Context, request uint64, m *messages.Quaran
 				answer(ctx, "", d.Failure)
 				return
 			}
-			s.syncDir(ctx, path.Dir(m.Path), func(ctx actor.Context, f *messages.Failure) { answer(ctx, to, f) })
+			// Where it is now, before where it is not any more.
+			s.syncDir(ctx, layout.QuarantineDir, func(ctx actor.Context, f *messages.Failure) {
+				if f != nil {
+					answer(ctx, "", f)
+					return
+				}
+				s.syncDir(ctx, path.Dir(m.Path), func(ctx actor.Context, f *messages.Failure) { answer(ctx, to, f) })
+			})
 		})
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -47,17 +46,17 @@ type command struct {
 // entries as they come, its end the result. The command has a process group of
 // its own; what it leaves in it is ended with it, for nothing of an opcode may
 // still work when its locks are free.
-func runCommand(id job.ID, livelock string, input, secrets json.RawMessage, log say) run.Outcome {
+func (x *execution) runCommand() run.Outcome {
 	var c command
-	if err := json.Unmarshal(input, &c); err != nil || len(c.Argv) == 0 {
+	if err := json.Unmarshal(x.input, &c); err != nil || len(c.Argv) == 0 {
 		return failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
 	}
 	if len(c.SecretEnv) > 0 {
-		if err := c.unlock(secrets); err != nil {
+		if err := c.unlock(x.secrets); err != nil {
 			return failure("OpPrereqError", err.Error(), "wrong_input")
 		}
 	}
-	env := c.environment(id, livelock)
+	env := c.environment(x.id, x.livelock)
 	path, err := lookUp(c.Argv[0], env)
 	if err != nil {
 		return couldNotStart(c.Argv[0], err)
@@ -80,7 +79,7 @@ func runCommand(id job.ID, livelock string, input, secrets json.RawMessage, log 
 		_ = reader.Close()
 		return couldNotStart(c.Argv[0], err)
 	}
-	return c.await(cmd, reader, log)
+	return x.await(&c, cmd, reader)
 }
 
 // unlock puts the secrets that came through the start pipe in the place of
@@ -159,24 +158,20 @@ func couldNotStart(name string, err error) run.Outcome {
 	return failure("OpExecError", fmt.Sprintf("cannot start %s: %v", name, err), map[string]any{"exit_status": status})
 }
 
-func (c *command) await(cmd *exec.Cmd, output *os.File, log say) run.Outcome {
+func (x *execution) await(c *command, cmd *exec.Cmd, output *os.File) run.Outcome {
 	group := -cmd.Process.Pid
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		lines := lineSplitter{emit: func(line string) { log("message", job.Quote(line)) }}
+		lines := lineSplitter{emit: func(line string) { x.log("message", job.Quote(line)) }}
 		_, _ = io.Copy(&lines, output) // ends with the last writer, or when it is closed below
 		lines.flush()
 	}()
-	var timedOut atomic.Bool
-	stop := func() {}
-	if c.Timeout != nil {
-		stop = killAfter(time.Duration(*c.Timeout*float64(time.Second)), group, &timedOut)
-	}
+	end := x.enforce(c.Timeout, group)
 	// Seen to be over, but not waited for yet: its number cannot be anybody
 	// else's while its group is signalled.
 	awaitExit(cmd.Process.Pid)
-	stop()
+	forced := end()
 	_ = unix.Kill(group, unix.SIGKILL) // ESRCH: it left nothing
 	_ = cmd.Wait()                     // the state says how it ended; a copy of stdin cut short is no failure
 	select {
@@ -185,7 +180,7 @@ func (c *command) await(cmd *exec.Cmd, output *os.File, log say) run.Outcome {
 	}
 	_ = output.Close()
 	<-drained
-	return c.outcome(cmd.ProcessState, timedOut.Load())
+	return c.outcome(cmd.ProcessState, forced)
 }
 
 func awaitExit(pid int) {
@@ -197,27 +192,58 @@ func awaitExit(pid int) {
 	}
 }
 
-// killAfter ends a process group when its time is up: SIGTERM, and SIGKILL
-// after a grace period. The function returned calls it off.
-func killAfter(d time.Duration, group int, timedOut *atomic.Bool) (stop func()) {
-	kill := time.AfterFunc(d+killGrace, func() { _ = unix.Kill(group, unix.SIGKILL) })
-	term := time.AfterFunc(d, func() {
-		timedOut.Store(true)
+// force is why a command was made to end.
+type force uint8
+
+const (
+	notForced force = iota
+	timedOut
+	onRequest
+)
+
+// enforce ends a process group when its time is up or a client wants it: with
+// SIGTERM, and SIGKILL after a grace period. The function returned must be
+// called when the command has ended, and says whether it was forced to.
+func (x *execution) enforce(timeout *float64, group int) (end func() force) {
+	over, done := make(chan struct{}), make(chan struct{})
+	why := notForced
+	go func() {
+		defer close(done)
+		var up <-chan time.Time
+		if timeout != nil {
+			up = time.After(time.Duration(*timeout * float64(time.Second)))
+		}
+		select {
+		case <-up:
+			why = timedOut
+		case <-x.killed:
+			why = onRequest
+		case <-over:
+			return
+		}
 		_ = unix.Kill(group, unix.SIGTERM)
-	})
-	return func() {
-		term.Stop()
-		kill.Stop()
+		select {
+		case <-time.After(killGrace):
+			_ = unix.Kill(group, unix.SIGKILL)
+		case <-over:
+		}
+	}()
+	return func() force {
+		close(over)
+		<-done // no signal is sent after this
+		return why
 	}
 }
 
 // outcome is success with the exit status, or an OpExecError whose second
 // argument is for programs: {"exit_status": n}, {"signal": "SIGKILL"} or
 // {"timeout": seconds}.
-func (c *command) outcome(state *os.ProcessState, timedOut bool) run.Outcome {
+func (c *command) outcome(state *os.ProcessState, forced force) run.Outcome {
 	status := state.Sys().(syscall.WaitStatus)
 	switch {
-	case timedOut:
+	case forced == onRequest:
+		return failure("OpExecError", endedOnRequest, map[string]any{"signal": "SIGTERM"})
+	case forced == timedOut:
 		return failure("OpExecError", fmt.Sprintf("command timed out after %g s", *c.Timeout), map[string]any{"timeout": *c.Timeout})
 	case status.Signaled():
 		name := unix.SignalName(status.Signal())

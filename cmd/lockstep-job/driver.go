@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"lockstep/actors/core/job"
@@ -23,10 +27,15 @@ type driver struct {
 	hand     []json.RawMessage
 	reporter *reporter
 
+	signals      <-chan os.Signal
+	priorityPath string
+
 	events  chan event
-	due     *time.Timer // a write that may wait is due
-	pending bool        // there is one
-	cost    time.Duration
+	begun   chan struct{} // permission to begin has come
+	kill    func()        // ends the opcode that executes
+	due     *time.Timer   // a write that may wait is due
+	pending bool          // there is one
+	cost    time.Duration // of the last write
 }
 
 // event is what an executor tells: a log entry, or how the opcode ended.
@@ -39,32 +48,29 @@ type event struct {
 func newDriver(m *run.Machine, files *persistence.OSFiles, hand []json.RawMessage, r *reporter) *driver {
 	due := time.NewTimer(time.Hour)
 	due.Stop()
-	return &driver{machine: m, files: files, hand: hand, reporter: r, events: make(chan event, 256), due: due}
+	return &driver{machine: m, files: files, hand: hand, reporter: r, due: due, kill: func() {},
+		events: make(chan event, 256), begun: make(chan struct{}, 1)}
 }
 
 // run returns when the job is final, and its end on the disk.
-func (d *driver) run() error {
+func (d *driver) run() {
 	next := d.machine.Start(now())
-	// The confirmation was the permission to begin the first opcode.
 	d.write(next.Write)
+	// The confirmation was the permission to begin the first opcode.
 	next = d.machine.Began(now())
 	for {
 		d.write(next.Write)
 		switch next.Do {
 		case run.Exit:
-			return nil
+			return
 		case run.Begin:
 			d.flush()
-			if err := d.reporter.begin(next.Op); err != nil {
-				return fmt.Errorf("begin opcode %d: %w", next.Op, err)
-			}
-			next = d.machine.Began(now())
+			go func() { d.reporter.begin(next.Op); d.begun <- struct{}{} }()
 		case run.Execute:
 			d.execute(next.Op)
-			next = d.await()
 		case run.Wait:
-			next = d.await()
 		}
+		next = d.await()
 	}
 }
 
@@ -74,17 +80,19 @@ func (d *driver) execute(op int) {
 		secrets = d.hand[op]
 	}
 	j := d.machine.Job()
-	id, livelock, input := j.ID, j.Livelock, j.Ops[op].Input
+	ctx, cancel := context.WithCancel(context.Background())
+	d.kill = cancel
+	x := execution{id: j.ID, livelock: j.Livelock, input: j.Ops[op].Input, secrets: secrets, killed: ctx.Done(),
+		log: func(kind string, payload json.RawMessage) { d.events <- event{kind: kind, payload: payload} }}
 	go func() {
-		outcome := execute(id, livelock, input, secrets, func(kind string, payload json.RawMessage) {
-			d.events <- event{kind: kind, payload: payload}
-		})
+		outcome := x.run()
+		cancel()
 		d.events <- event{outcome: &outcome}
 	}()
 }
 
-// await is the next thing that the executor says, or the writing of what has
-// waited long enough.
+// await is the next thing that happens: the executor says something, the
+// permission comes, a signal, or the time for a write that has waited.
 func (d *driver) await() run.Next {
 	select {
 	case e := <-d.events:
@@ -92,10 +100,48 @@ func (d *driver) await() run.Next {
 			return d.machine.Done(*e.outcome, now())
 		}
 		return d.machine.Log(e.kind, e.payload, now())
+	case <-d.begun:
+		return d.machine.Began(now())
+	case s := <-d.signals:
+		return d.signalled(s)
 	case <-d.due.C:
 		d.flush()
 		return run.Next{}
 	}
+}
+
+// signalled follows the conventions of Ganeti's job processes (queue.md 4.6),
+// and SIGINT, which is ours: end what runs.
+func (d *driver) signalled(s os.Signal) run.Next {
+	switch s {
+	case syscall.SIGTERM:
+		return d.machine.Cancel(now())
+	case syscall.SIGINT:
+		d.kill()
+		return d.machine.Cancel(now()) // nothing, in the middle of an opcode
+	case syscall.SIGUSR1:
+		priority, err := d.takePriority()
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "lockstep-job %d: the priority that was sent cannot be read: %v\n", d.machine.Job().ID, err)
+			return run.Next{}
+		}
+		return d.machine.Reprioritise(priority)
+	default: // SIGHUP: a lock was granted; whoever waits for one looks for itself
+		return run.Next{}
+	}
+}
+
+func (d *driver) takePriority() (int, error) {
+	content, err := os.ReadFile(d.priorityPath)
+	if err != nil {
+		return 0, err
+	}
+	_ = os.Remove(d.priorityPath) // the daemon does it too, in the end
+	priority, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	if err == nil && (priority < -20 || priority > 19) {
+		err = fmt.Errorf("%d is not between -20 and 19", priority)
+	}
+	return priority, err
 }
 
 // write does what a step demands. A change that only serves to be seen waits: a

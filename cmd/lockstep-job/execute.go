@@ -9,17 +9,23 @@ import (
 	"lockstep/actors/core/run"
 )
 
-// say adds an entry to the opcode's log.
-type say func(kind string, payload json.RawMessage)
+// execution is one opcode being executed.
+type execution struct {
+	id       job.ID
+	livelock string
+	input    json.RawMessage
+	secrets  json.RawMessage // null, or an object with what was taken out of input
+	killed   <-chan struct{} // closed when it must end
+	log      func(kind string, payload json.RawMessage)
+}
 
-// execute runs one opcode to its end. secrets is null or an object with what
-// was taken out of input.
-func execute(id job.ID, livelock string, input, secrets json.RawMessage, log say) run.Outcome {
-	switch job.OpID(input) {
+// run executes the opcode to its end.
+func (x *execution) run() run.Outcome {
+	switch job.OpID(x.input) {
 	case "OP_TEST_DELAY":
-		return testDelay(input, log)
+		return x.testDelay()
 	case "OP_RUN_COMMAND":
-		return runCommand(id, livelock, input, secrets, log)
+		return x.runCommand()
 	default:
 		return failure("OpCodeUnknown", "Unknown opcode")
 	}
@@ -29,14 +35,17 @@ func failure(class string, args ...any) run.Outcome {
 	return run.Outcome{Failed: true, Result: job.ErrorResult(class, args...)}
 }
 
+// endedOnRequest is the result of an opcode that a client had killed.
+const endedOnRequest = "Ended on request"
+
 // testDelay is OP_TEST_DELAY (queue.md 8.4) on this node.
-func testDelay(input json.RawMessage, log say) run.Outcome {
+func (x *execution) testDelay() run.Outcome {
 	var op struct {
 		Duration      float64 `json:"duration"`
 		Repeat        int     `json:"repeat"`
 		Interruptible bool    `json:"interruptible"`
 	}
-	if err := json.Unmarshal(input, &op); err != nil {
+	if err := json.Unmarshal(x.input, &op); err != nil {
 		return failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
 	}
 	switch {
@@ -45,13 +54,15 @@ func testDelay(input json.RawMessage, log say) run.Outcome {
 	case op.Interruptible:
 		return failure("OpPrereqError", "An interruptible delay is not supported yet", "wrong_input")
 	}
-	delay := time.Duration(op.Duration * float64(time.Second))
-	if op.Repeat == 0 {
-		time.Sleep(delay)
-	}
-	for i := range op.Repeat {
-		log("message", job.Quote(fmt.Sprintf(" - INFO: Test delay iteration %d/%d", i, op.Repeat-1)))
-		time.Sleep(delay)
+	for i := range max(op.Repeat, 1) {
+		if op.Repeat > 0 {
+			x.log("message", job.Quote(fmt.Sprintf(" - INFO: Test delay iteration %d/%d", i, op.Repeat-1)))
+		}
+		select {
+		case <-time.After(time.Duration(op.Duration * float64(time.Second))):
+		case <-x.killed:
+			return failure("OpExecError", endedOnRequest)
+		}
 	}
 	return run.Outcome{}
 }

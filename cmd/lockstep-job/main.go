@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strconv"
+	"syscall"
 
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
@@ -21,34 +23,37 @@ import (
 const maxHand = 64 << 20
 
 func main() {
-	if len(os.Args) != 5 {
-		fmt.Fprintln(os.Stderr, "lockstep-job is started by lockstepd: lockstep-job JOB DATA-DIR LIVELOCK-DIR LUXI-SOCKET")
+	if len(os.Args) != 4 {
+		fmt.Fprintln(os.Stderr, "lockstep-job is started by lockstepd: lockstep-job JOB DATA-DIR RUN-DIR")
 		os.Exit(2)
 	}
-	if err := runJob(os.Args[1], os.Args[2], os.Args[3], os.Args[4]); err != nil {
+	if err := runJob(os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		fmt.Fprintf(os.Stderr, "lockstep-job %s: %v\n", os.Args[1], err)
 		os.Exit(1)
 	}
 }
 
-func runJob(idText, dataDir, livelockDir, socket string) error {
+func runJob(idText, dataDir, runDir string) error {
 	id, err := strconv.ParseInt(idText, 10, 64)
 	if err != nil {
 		return fmt.Errorf("job id: %w", err)
 	}
-	livelock, err := persistence.CreateLivelock(livelockDir, layout.LivelockName(id))
+	// From before the daemon can send any: their default would end us.
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGHUP)
+	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(runDir), layout.LivelockName(id))
 	if err != nil {
 		return err
 	}
 	// Whatever happens, the lock file must not outlive the process. It goes
 	// after the job's last write: until then the job is alive.
-	err = permitted(id, dataDir, socket, livelock.Path())
+	err = permitted(id, dataDir, runDir, livelock.Path(), signals)
 	return errors.Join(err, livelock.Release())
 }
 
 // permitted is the child's side of the start handshake (designs/daemons.txt,
 // "Job execution"), and the job once it is confirmed.
-func permitted(id int64, dataDir, socket, livelock string) error {
+func permitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Signal) error {
 	hand, err := handshake(livelock)
 	if err != nil {
 		return fmt.Errorf("no permission to start: %w", err)
@@ -73,7 +78,10 @@ func permitted(id int64, dataDir, socket, livelock string) error {
 	if err != nil {
 		return err
 	}
-	return newDriver(machine, files, hand, newReporter(socket, id, livelock)).run()
+	d := newDriver(machine, files, hand, newReporter(persistence.SocketPath(runDir, persistence.LuxiSocket), id, livelock))
+	d.signals, d.priorityPath = signals, persistence.PriorityPath(runDir, id)
+	d.run()
+	return nil
 }
 
 // handshake names the livelock, waits for permission, and takes what the daemon

@@ -60,8 +60,8 @@ func (r *reporter) send() {
 	}
 }
 
-// begin asks whether opcode op may begin, until there is an answer.
-func (r *reporter) begin(op int) error {
+// begin asks whether opcode op may begin, and returns when it may.
+func (r *reporter) begin(op int) {
 	r.quiet <- struct{}{}
 	defer func() { <-r.quiet }()
 	for delay := retryFirst; ; delay = min(2*delay, retryMax) {
@@ -73,7 +73,7 @@ func (r *reporter) begin(op int) error {
 			delay = retryMax
 		}
 		if err == nil {
-			return nil
+			return
 		}
 		time.Sleep(delay)
 	}

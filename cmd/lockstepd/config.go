@@ -14,6 +14,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"go.yaml.in/yaml/v3"
+
+	"lockstep/persistence"
 )
 
 // Config is what an operator can choose. Every field is a flag, and a key of
@@ -186,4 +188,4 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-func (c *Config) socket() string { return filepath.Join(c.RunDir, "socket", "ganeti-query") }
+func (c *Config) socket() string { return persistence.SocketPath(c.RunDir, persistence.LuxiSocket) }

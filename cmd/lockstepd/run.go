@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -90,11 +91,13 @@ func locked(c Config, log *logrus.Logger, stop context.Context) error {
 	defer complaints.Close()
 	env := act.New(act.Options{Log: log, Clock: act.RealClock(), Rand: random})
 	processes := osproc.New(osproc.Config{System: env.System(), Log: log, Program: c.JobProgram,
-		DataDir: c.DataDir, LivelockDir: livelocks, Socket: c.socket(), Stderr: complaints})
+		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: complaints})
 	tree, err := supervisor.Tree(
 		supervisor.Ports{Env: env, Files: files, Processes: processes},
 		supervisor.Settings{Livelock: livelock.Path(), MaxRunning: cluster.MaxRunningJobs,
-			MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: opcode.Builtin()})
+			MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: opcode.Builtin(),
+			About: luxi.About{Cluster: cluster.Name, Master: cluster.MasterName, Version: version(), PID: os.Getpid(),
+				Started: time.Now(), MaxRunning: cluster.MaxRunningJobs}})
 	if err != nil {
 		return err
 	}
@@ -166,6 +169,20 @@ func serve(c Config, log *logrus.Logger, env *act.Env, tree *supervisor.Running,
 	env.System().Root.Stop(tree.Root)
 	<-tree.Done
 	return err
+}
+
+// version is that of the build: the commit, where it is known.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return info.Main.Version
 }
 
 func newLog(c Config) *logrus.Logger {

@@ -28,10 +28,10 @@ func (j *Job) FailUnfinished(result json.RawMessage, now Timestamp) {
 	j.endUnfinished(Error, result, now)
 }
 
-// CancelUnstarted cancels a job that no process works on: every opcode that is not final becomes canceled, without a
-// result (queue.md 3.4). Stamps as by FailUnfinished.
-func (j *Job) CancelUnstarted(now Timestamp) {
-	j.endUnfinished(Canceled, nil, now)
+// CancelUnstarted cancels a job that no process works on: every opcode that is not final becomes canceled, with
+// the given result: nil, JSON's null, if it was canceled while queued (queue.md 3.4). Stamps as by FailUnfinished.
+func (j *Job) CancelUnstarted(result json.RawMessage, now Timestamp) {
+	j.endUnfinished(Canceled, result, now)
 }
 
 func (j *Job) endUnfinished(status Status, result json.RawMessage, now Timestamp) {
@@ -45,6 +45,16 @@ func (j *Job) endUnfinished(status Status, result json.RawMessage, now Timestamp
 	}
 	if j.End.IsZero() {
 		j.End = now
+	}
+}
+
+// Reprioritise gives every opcode that has not started, or waits, another priority (queue.md 4.8). What the client had
+// submitted, in the inputs, stays.
+func (j *Job) Reprioritise(priority int) {
+	for i := range j.Ops {
+		if op := &j.Ops[i]; op.Status == Queued || op.Status == Waiting {
+			op.Priority = priority
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ func TestEndUnfinished(t *testing.T) {
 		result := Quote("detected death of job 7")
 		failed, canceled := before.Clone(), before.Clone()
 		failed.FailUnfinished(result, now)
-		canceled.CancelUnstarted(now)
+		canceled.CancelUnstarted(nil, now)
 
 		unfinished := false
 		for i, op := range before.Ops {
@@ -70,7 +70,7 @@ func TestCancelCaptured(t *testing.T) {
 	for i := range j.Ops {
 		j.Ops[i].Status, j.Ops[i].End = Queued, Timestamp{}
 	}
-	j.CancelUnstarted(want.End)
+	j.CancelUnstarted(nil, want.End)
 	require.Equal(t, want, j)
 }
 

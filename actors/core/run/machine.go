@@ -142,6 +142,33 @@ func (m *Machine) Refuse(result json.RawMessage, now job.Timestamp) Next {
 	return m.Done(Outcome{Failed: true, Result: result}, now)
 }
 
+// Cancel: a client does not want the job to run, or not on. In the middle of an
+// opcode it is too late, and nothing happens.
+func (m *Machine) Cancel(now job.Timestamp) Next {
+	if m.phase != asking {
+		return Next{Op: m.op}
+	}
+	status := m.job.Status()
+	for range 2 { // by way of canceling, which nobody has time to see
+		status = status.Take(job.Cancel).To
+	}
+	if status != job.Canceled {
+		panic(fmt.Sprintf("job %d: a cancel ends in %s", m.job.ID, status))
+	}
+	m.job.CancelUnstarted(job.Quote("Job canceled by request"), now)
+	return m.exit()
+}
+
+// Reprioritise gives opcodes that have not begun another priority.
+func (m *Machine) Reprioritise(priority int) Next {
+	if m.phase == ended {
+		return Next{Op: m.op}
+	}
+	m.job.Status().Take(job.Reprioritise)
+	m.job.Reprioritise(priority)
+	return Next{Write: Recorded, Op: m.op}
+}
+
 func (m *Machine) await(op int, now job.Timestamp, w Write) Next {
 	m.op, m.phase = op, asking
 	m.job.Ops[op].Status, m.job.Ops[op].Start = job.Waiting, now

@@ -64,6 +64,28 @@ func TestAFailureEndsTheJobAndNamesWhy(t *testing.T) {
 	require.Equal(t, at(5), m.Job().End)
 }
 
+func TestACancelEndsAJobBetweenItsOpcodesOnly(t *testing.T) {
+	m := machine(t, 3)
+	m.Start(at(1))
+	m.Began(at(2))
+	require.Equal(t, Next{}, m.Cancel(at(3)), "in the middle of an opcode it is too late")
+	require.Equal(t, job.Running, m.Job().Status())
+	m.Done(Outcome{}, at(4))
+	require.Equal(t, Next{Write: Durable, Do: Exit, Op: 1}, m.Cancel(at(5)))
+	ops := m.Job().Ops
+	require.Equal(t, []job.Status{job.Success, job.Canceled, job.Canceled}, []job.Status{ops[0].Status, ops[1].Status, ops[2].Status})
+	require.JSONEq(t, `"Job canceled by request"`, string(ops[2].Result))
+	require.Equal(t, at(5), m.Job().End)
+}
+
+func TestAPriorityIsForWhatHasNotBegun(t *testing.T) {
+	m := machine(t, 2)
+	m.Start(at(1))
+	m.Began(at(2))
+	require.Equal(t, Next{Write: Recorded}, m.Reprioritise(-7))
+	require.Equal(t, []int{0, -7}, []int{m.Job().Ops[0].Priority, m.Job().Ops[1].Priority})
+}
+
 func TestAJobThatHasBegunIsNotRunAgain(t *testing.T) {
 	j := newJob(2)
 	j.Ops[0].Status = job.Running

@@ -20,14 +20,18 @@ const probeInterval = 250 * time.Millisecond
 func (p *Processes) Adopt(start uint64, id int64, pid int64, livelock string, to *actor.PID) {
 	go func() {
 		pidfd := openPidfd(int(pid))
-		if alive(livelock) && pidfd != nil {
-			awaitExit(pidfd)
-		}
-		if pidfd != nil {
-			_ = pidfd.Close()
+		if alive(livelock) {
+			p.enter(start, &living{id: id, pidfd: pidfd, livelock: livelock, gone: make(chan struct{})})
+			if pidfd != nil {
+				awaitExit(pidfd)
+			}
 		}
 		for alive(livelock) {
 			time.Sleep(probeInterval)
+		}
+		p.leave(start)
+		if pidfd != nil {
+			_ = pidfd.Close()
 		}
 		p.clearAway(livelock)
 		p.tell(to, &messages.ProcessGone{Start: start, Text: "its process has ended while no daemon was watching, or was not its child"})

@@ -30,13 +30,12 @@ const (
 
 // Config says what is spawned and where it works. All paths are absolute.
 type Config struct {
-	System      *actor.ActorSystem
-	Log         *logrus.Logger
-	Program     string // lockstep-job
-	DataDir     string
-	LivelockDir string
-	Socket      string   // LUXI, for the job's reports
-	Stderr      *os.File // where job processes complain
+	System  *actor.ActorSystem
+	Log     *logrus.Logger
+	Program string // lockstep-job
+	DataDir string
+	RunDir  string
+	Stderr  *os.File // where job processes complain
 }
 
 // Processes starts and watches job processes. Its methods do not block; each
@@ -47,6 +46,7 @@ type Processes struct {
 
 	mu       sync.Mutex
 	attempts map[uint64]*attempt // whose handshake is not over
+	living   map[uint64]*living  // that can be told something
 }
 
 // attempt is one start on its way.
@@ -58,7 +58,7 @@ type attempt struct {
 
 // New makes the port.
 func New(c Config) *Processes {
-	return &Processes{config: c, attempts: map[uint64]*attempt{}}
+	return &Processes{config: c, attempts: map[uint64]*attempt{}, living: map[uint64]*living{}}
 }
 
 // Start spawns the process of a job and goes through the handshake with it.
@@ -110,8 +110,11 @@ func (p *Processes) run(a *attempt, start uint64, id int64, to *actor.PID) {
 		p.tell(to, &messages.ProcessFailed{Start: start, Text: err.Error()})
 		child.makeAway()
 	} else {
+		p.enter(start, &living{id: id, pidfd: child.pidfd, livelock: livelock, gone: make(chan struct{})})
 		p.tell(to, &messages.ProcessConfirmed{Start: start})
 	}
+	awaitExit(child.pidfd)
+	p.leave(start)
 	how := child.reap()
 	p.clearAway(livelock)
 	p.tell(to, &messages.ProcessGone{Start: start, Text: how})
@@ -179,7 +182,7 @@ func (p *Processes) spawn(id int64) (*child, error) {
 	pidfd := -1
 	c := p.config
 	process, err := os.StartProcess(c.Program,
-		[]string{"lockstep-job", strconv.FormatInt(id, 10), c.DataDir, c.LivelockDir, c.Socket},
+		[]string{"lockstep-job", strconv.FormatInt(id, 10), c.DataDir, c.RunDir},
 		&os.ProcAttr{
 			Dir:   "/",
 			Files: []*os.File{inRead, outWrite, c.Stderr},
@@ -231,9 +234,8 @@ func (c *child) makeAway() {
 	}
 }
 
-// reap waits for the end of the process and says how it ended.
+// reap says how the process, which has ended, has ended.
 func (c *child) reap() string {
-	awaitExit(c.pidfd)
 	var status syscall.WaitStatus
 	for {
 		_, err := syscall.Wait4(c.pid, &status, 0, nil)

@@ -76,7 +76,7 @@ func newRig(t testing.TB, program string) *rig {
 	t.Cleanup(func() { _ = stderr.Close() })
 	return &rig{t: t, dir: dir, probe: probe, news: news, files: files, port: New(Config{
 		System: env.System(), Log: log, Program: program, DataDir: filepath.Join(dir, "lib"),
-		LivelockDir: filepath.Join(dir, "run", "livelocks"), Socket: filepath.Join(dir, "none"), Stderr: stderr})}
+		RunDir: filepath.Join(dir, "run"), Stderr: stderr})}
 }
 
 func expect[T any](r *rig) T {

@@ -26,10 +26,9 @@ func (p *Processes) clearAway(livelock string) {
 	if _, err := os.Lstat(livelock); errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	marker := []byte("LOCKSTEP_JOB=" + filepath.Base(livelock))
 	// Processes may be born while others are killed: look until none is found.
 	for range 100 {
-		if p.killMarked(marker) == 0 {
+		if p.killMarked(marker(livelock)) == 0 {
 			break
 		}
 	}
@@ -37,6 +36,10 @@ func (p *Processes) clearAway(livelock string) {
 		p.config.Log.WithFields(map[string]any{"path": livelock, "err": err}).Warn("a dead job's lock file cannot be removed")
 	}
 }
+
+// marker is what every command of a job carries in its environment, and passes
+// on to its children.
+func marker(livelock string) []byte { return []byte("LOCKSTEP_JOB=" + filepath.Base(livelock)) }
 
 // killMarked kills every process that carries the marker in its environment,
 // and returns how many there were. The environment is read after the pidfd was

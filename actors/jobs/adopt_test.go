@@ -1,0 +1,172 @@
+package jobs_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/messages"
+)
+
+func (b *bench) adopt(known *job.Job) {
+	b.tell(&messages.AdoptJob{Id: int64(known.ID), Encoded: job.Encode(known)})
+}
+
+func TestAdoptARunningJob(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.adopt(running(1))
+		require.Empty(t, b.calls())
+		b.readJob(running(1))
+		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
+		require.Equal(t, []int64{1}, b.inHand())
+		b.queue.Quiet()
+		b.gone(1, "its process has ended")
+		b.readJob(running(1))
+		require.Contains(t, string(b.write(1, nil).Ops[0].Result), "detected death of job 1: its process has ended")
+		require.Equal(t, job.Error, b.ended(1).Status())
+	})
+}
+
+func TestAdoptAJobThatEndsMeanwhile(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.adopt(running(1))
+		b.readJob(running(1))
+		b.gone(1, "its process has ended")
+		b.readJob(succeeded(1))
+		require.Equal(t, job.Success, b.ended(1).Status())
+	})
+}
+
+func TestAdoptAJobThatHasEnded(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.adopt(running(1))
+		b.readJob(succeeded(1))
+		require.Equal(t, job.Success, b.ended(1).Status())
+		require.Empty(t, b.calls())
+		require.Empty(t, b.inHand())
+	})
+}
+
+// A job whose file names no job process was never confirmed.
+func TestAdoptAJobThatWasNeverConfirmed(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.adopt(newJob(1))
+		b.readJob(newJob(1))
+		require.Equal(t, int64(1), acttest.Expect[*messages.JobReturned](b.queue).Id)
+		require.Empty(t, b.calls())
+		require.Empty(t, b.inHand())
+	})
+}
+
+// The name is on the disk but the process may never have had its permission: it
+// is watched like one that had.
+func TestAdoptAJobInTheMiddleOfItsStart(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		j := newJob(1)
+		j.Livelock, j.ProcessID = lockOf(1), 100
+		b.adopt(newJob(1))
+		b.readJob(j)
+		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
+	})
+}
+
+func TestAdoptAJobThatHasBegunButNamesNoProcess(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		j := newJob(1)
+		j.Ops[0].Status = job.Running
+		b.adopt(j)
+		b.readJob(j)
+		b.readJob(j)
+		require.Contains(t, string(b.write(1, nil).Ops[0].Result), "it has begun, but names no process")
+		require.Equal(t, job.Error, b.ended(1).Status())
+		require.Empty(t, b.calls())
+	})
+}
+
+// A file that is not a job is kept, and the end written from what is known.
+func TestAdoptAJobWhoseFileIsNotAJob(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.adopt(running(1))
+		b.read(1, &messages.FileRead{Content: []byte("nonsense")})
+		r, from := b.asked()
+		require.Equal(t, "queue/job-1", r.GetQuarantine().GetPath())
+		b.store.Ask(from, &messages.StoreAnswer{Request: r.Request,
+			What: &messages.StoreAnswer_Quarantined{Quarantined: &messages.Quarantined{}}})
+		require.Equal(t, job.Error, b.write(1, nil).Status())
+		b.ended(1)
+	})
+}
+
+func TestAdoptAJobWhoseFileIsGone(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.adopt(running(1))
+		b.read(1, &messages.FileRead{Missing: true})
+		require.Equal(t, job.Error, b.write(1, nil).Status())
+		b.ended(1)
+	})
+}
+
+// A file that cannot be read now may be that of a running job.
+func TestAdoptAJobThatCannotBeReadYet(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.adopt(running(1))
+		b.read(1, &messages.FileRead{Failure: noDisk})
+		b.store.Quiet()
+		b.queue.Quiet()
+		b.Advance(100 * time.Millisecond)
+		b.readJob(running(1))
+		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
+	})
+}
+
+func TestAdoptAJobThatIsInHand(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		b.adopt(running(1))
+		b.start(1)
+		require.Empty(t, b.calls())
+		b.store.Quiet()
+	})
+}
+
+func TestSomebodyElsesFileInTheJobsPlace(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		b.gone(1, "")
+		b.read(1, &messages.FileRead{Content: job.Encode(succeeded(2))})
+		r, from := b.asked()
+		require.NotNil(t, r.GetQuarantine())
+		b.store.Ask(from, &messages.StoreAnswer{Request: r.Request,
+			What: &messages.StoreAnswer_Quarantined{Quarantined: &messages.Quarantined{Failure: noDisk}}})
+		require.Equal(t, job.ID(1), b.write(1, nil).ID)
+		require.Equal(t, job.Error, b.ended(1).Status())
+	})
+}
+
+// A job has not ended before its end is on the disk, however long that takes.
+func TestADiskThatRefusesTheEnd(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		b.gone(1, "exit status 3")
+		for _, delay := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
+			b.readJob(running(1))
+			b.write(1, noDisk)
+			b.queue.Quiet()
+			b.Advance(delay - 1)
+			b.store.Quiet()
+			b.Advance(1)
+		}
+		for range 20 { // never more than half a minute
+			b.read(1, &messages.FileRead{Failure: noDisk})
+			b.Advance(30 * time.Second)
+		}
+		require.Equal(t, []int64{1}, b.inHand())
+		b.readJob(running(1))
+		b.write(1, nil)
+		require.Equal(t, job.Error, b.ended(1).Status())
+		require.Empty(t, b.inHand())
+	})
+}

@@ -1,0 +1,159 @@
+package jobs_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/messages"
+)
+
+// A job actor's crash touches that job alone, and not its process: that is
+// adopted anew.
+func TestAJobActorCrashes(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		b.run(2)
+		b.Crash(b.port.last[1].to)
+		// The port leaves a process alone that has its permission.
+		require.NotContains(t, b.calls(), "abandon 2")
+		require.Equal(t, []int64{1, 2}, b.inHand())
+		b.queue.Quiet()
+		b.Advance(time.Second - 1)
+		b.store.Quiet()
+		b.Advance(1)
+		b.readJob(running(1))
+		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
+		b.gone(1, "")
+		b.readJob(succeeded(1))
+		require.Equal(t, job.Success, b.ended(1).Status())
+		b.gone(2, "")
+		b.readJob(succeeded(2))
+		b.ended(2)
+	})
+}
+
+// A job whose actor crashes again and again is tried ever more rarely.
+func TestAJobActorCrashesAgain(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		for _, delay := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+			b.Crash(b.port.last[1].to)
+			b.Advance(delay*time.Second - 1)
+			b.store.Quiet()
+			b.Advance(1)
+			b.readJob(running(1))
+		}
+		require.Equal(t, []int64{1}, b.inHand())
+	})
+}
+
+// Before the permission the process is made away with, and the job begins anew.
+func TestAJobActorCrashesDuringTheHandshake(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.start(1)
+		b.named(1)
+		b.Crash(b.port.last[1].to)
+		require.Contains(t, b.calls(), "abandon 1")
+		b.store.Unread() // the write may or may not have been done
+		b.Advance(time.Second)
+		b.readJob(newJob(1))
+		require.Equal(t, int64(1), acttest.Expect[*messages.JobReturned](b.queue).Id)
+		require.NotContains(t, b.calls(), "confirm 1 with [null]")
+	})
+}
+
+func TestTheJobsActorCrashes(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		b.Restart(b.jobs)
+		require.Equal(t, uint64(2), acttest.Expect[*messages.JobsStarted](b.queue).Epoch)
+		require.Empty(t, b.inHand())
+		require.Empty(t, b.calls()) // the process that may act is left alone
+		former := b.port.last[1]
+		b.adopt(running(1))
+		b.readJob(running(1))
+		require.Greater(t, b.port.last[1].number, former.number)
+		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
+		b.gone(1, "")
+		b.readJob(succeeded(1))
+		b.ended(1)
+	})
+}
+
+// Nobody is left who could give a process its permission: it is called off, or it
+// would wait for good.
+func TestTheJobsActorCrashesDuringAHandshake(t *testing.T) {
+	for name, before := range map[string]func(*bench){
+		"spawning": func(b *bench) { b.start(1) },
+		"saving":   func(b *bench) { b.start(1); b.named(1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				before(b)
+				b.calls()
+				b.Restart(b.jobs)
+				require.Equal(t, []string{"abandon 1"}, b.calls())
+			})
+		})
+	}
+}
+
+// What a former incarnation wanted to do about a job is not for the next: that
+// has heard of the job from the queue.
+func TestTheJobsActorCrashesAfterAJobActor(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		b.Crash(b.port.last[1].to)
+		b.Advance(time.Second)
+		b.readJob(running(1))
+		b.Crash(b.port.last[1].to) // to be adopted again after two seconds
+		b.Restart(b.jobs)          // after one
+		b.calls()
+		b.start(2)
+		b.start(3)
+		b.start(1) // waits for the others' handshakes
+		b.Advance(time.Minute)
+		require.Equal(t, []string{"start 2", "start 3"}, b.calls())
+		b.store.Quiet()
+		b.gone(2, "")
+		require.Equal(t, []string{"start 1"}, b.calls())
+	})
+}
+
+func TestDrainOfIdleJobs(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1) // goes on
+		b.client.Ask(b.jobs, &messages.Drain{})
+		acttest.Expect[*messages.Drained](b.client)
+		b.start(2)
+		require.Empty(t, b.calls())
+		b.client.Ask(b.jobs, &messages.Drain{}) // whoever is in doubt may ask again
+		acttest.Expect[*messages.Drained](b.client)
+	})
+}
+
+func TestDrainWaitsForHandshakes(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		for id := int64(1); id <= 3; id++ {
+			b.start(id)
+		}
+		b.calls()
+		b.client.Ask(b.jobs, &messages.Drain{})
+		b.client.Quiet()
+		b.named(1)
+		b.write(1, nil)
+		b.client.Quiet()
+		b.confirmed(1)
+		b.client.Quiet()
+		b.failed(2, "it said nonsense")
+		b.client.Quiet()
+		b.gone(2, "exit status 1")
+		acttest.Expect[*messages.Drained](b.client)
+		require.Equal(t, []string{"confirm 1 with [null]", "abandon 2"}, b.calls())
+		b.client.Quiet()
+	})
+}

@@ -1,0 +1,265 @@
+package jobs_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/messages"
+)
+
+// The whole life of a job, step by step.
+func TestAJobRuns(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.start(1)
+		require.Equal(t, []string{"start 1"}, b.calls())
+		require.Equal(t, []int64{1}, b.inHand())
+		b.store.Quiet()
+
+		b.named(1)
+		require.Empty(t, b.calls(), "nobody may act before the name is durable")
+		j := b.write(1, nil)
+		require.Equal(t, lockOf(1), j.Livelock)
+		require.Equal(t, 100, j.ProcessID)
+		require.Equal(t, job.Queued, j.Status())
+		require.Equal(t, []string{"confirm 1 with [null]"}, b.calls())
+
+		b.confirmed(1)
+		b.queue.Quiet()
+		b.gone(1, "exit status 0")
+		b.readJob(succeeded(1))
+		require.Equal(t, job.Success, b.ended(1).Status())
+		require.Empty(t, b.inHand())
+		require.Empty(t, b.calls())
+		b.store.Quiet()
+		b.queue.Quiet()
+	})
+}
+
+// Where a process ends, the job ends, whatever it had come to. how is what the
+// file says of it.
+func TestTheProcessGoes(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(*bench)
+		file   *job.Job
+		how    string
+	}{
+		"before it has a name": {
+			func(b *bench) { b.start(1) }, newJob(1), `job 1 failed to start: exit status 3`},
+		"before its name is durable": {
+			func(b *bench) { b.start(1); b.named(1); b.write(1, noDisk); b.calls() },
+			newJob(1), `job 1 failed to start: no space left on device`},
+		"before it has permission": {
+			func(b *bench) { b.start(1); b.named(1); b.failed(1, "it said nonsense"); b.write(1, nil) },
+			running(1), `job 1 failed to start: it said nonsense`},
+		"before it has taken its permission": {
+			func(b *bench) { b.start(1); b.named(1); b.write(1, nil) },
+			running(1), `detected death of job 1: exit status 3`},
+		"while it runs": {
+			func(b *bench) { b.run(1) }, running(1), `detected death of job 1: exit status 3`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				c.before(b)
+				b.gone(1, "exit status 3")
+				b.readJob(c.file)
+				written := b.write(1, nil)
+				require.Equal(t, job.Error, written.Status())
+				require.Equal(t, string(job.Quote(c.how)), string(written.Ops[0].Result))
+				require.Equal(t, job.TimestampOf(b.Clock.Now()), written.End)
+				require.Equal(t, written, b.ended(1))
+				require.Empty(t, b.inHand())
+				b.queue.Quiet()
+			})
+		})
+	}
+}
+
+// The write may be on its way when the process goes. It comes to nothing then.
+func TestTheProcessGoesWhileItsNameIsWritten(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.start(1)
+		b.named(1)
+		b.gone(1, "exit status 3")
+		b.write(1, nil)
+		require.Equal(t, []string{"start 1"}, b.calls())
+		b.readJob(running(1))
+		require.Contains(t, string(b.write(1, nil).Ops[0].Result), "failed to start: exit status 3")
+		b.ended(1)
+	})
+}
+
+// The end that the process has written itself stands, however it exited.
+func TestTheFileIsTheTruth(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		b.gone(1, "signal: killed")
+		b.readJob(succeeded(1))
+		require.Equal(t, job.Success, b.ended(1).Status())
+	})
+}
+
+func TestOpcodesThatHaveSucceededStaySo(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		j := running(1)
+		j.Ops = append(j.Ops, j.Ops[0], j.Ops[0])
+		j.Ops[0].Status, j.Ops[0].Result = job.Success, []byte(`"done"`)
+		j.Ops[2].Status = job.Queued
+		b.run(1)
+		b.gone(1, "")
+		b.readJob(j)
+		b.write(1, nil)
+		end := b.ended(1)
+		require.Equal(t, []job.Status{job.Success, job.Error, job.Error},
+			[]job.Status{end.Ops[0].Status, end.Ops[1].Status, end.Ops[2].Status})
+		require.Equal(t, `"done"`, string(end.Ops[0].Result))
+	})
+}
+
+func TestWhatCannotBeWrittenIsAbandoned(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.start(1)
+		b.named(1)
+		b.write(1, noDisk)
+		require.Equal(t, []string{"start 1", "abandon 1"}, b.calls())
+		b.queue.Quiet() // the process is still there
+		require.Equal(t, []int64{1}, b.inHand())
+	})
+}
+
+func TestABrokenHandshakeIsAbandoned(t *testing.T) {
+	for name, before := range map[string]func(*bench){
+		"spawning": func(b *bench) { b.start(1) },
+		"saving":   func(b *bench) { b.start(1); b.named(1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				before(b)
+				b.failed(1, "it said nonsense")
+				require.Equal(t, []string{"start 1", "abandon 1"}, b.calls())
+				b.failed(1, "again")
+				require.Empty(t, b.calls())
+			})
+		})
+	}
+}
+
+// Once permission was given the process may act: only its end ends the job.
+func TestAFailureAfterThePermissionIsNotTheEnd(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.start(1)
+		b.named(1)
+		b.write(1, nil)
+		b.calls()
+		b.failed(1, "it did not answer")
+		require.Empty(t, b.calls())
+		b.gone(1, "exit status 1")
+		b.readJob(succeeded(1))
+		require.Equal(t, job.Success, b.ended(1).Status())
+	})
+}
+
+// News of another attempt is not for this one.
+func TestNewsOfAnotherAttempt(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.start(1)
+		for _, m := range []any{
+			&messages.ProcessNamed{Start: 7, Livelock: "other"}, &messages.ProcessConfirmed{Start: 7},
+			&messages.ProcessFailed{Start: 7}, &messages.ProcessGone{Start: 7},
+		} {
+			b.news(1, func(uint64) any { return m })
+		}
+		require.Equal(t, []string{"start 1"}, b.calls())
+		b.store.Quiet()
+		b.named(1)
+		require.Equal(t, lockOf(1), b.write(1, nil).Livelock)
+	})
+}
+
+func TestNewsThatComesTwice(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.start(1)
+		b.start(1)
+		b.named(1)
+		b.named(1)
+		b.write(1, nil)
+		b.confirmed(1)
+		b.confirmed(1)
+		require.Equal(t, []string{"start 1", "confirm 1 with [null]"}, b.calls())
+		b.gone(1, "")
+		b.gone(1, "")
+		b.readJob(succeeded(1))
+		b.ended(1)
+		b.store.Quiet()
+		b.queue.Quiet()
+	})
+}
+
+func TestStartsInFlightAreLimited(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		for id := int64(1); id <= 5; id++ {
+			b.start(id)
+		}
+		require.Equal(t, []string{"start 1", "start 2"}, b.calls())
+		require.Equal(t, []int64{1, 2, 3, 4, 5}, b.inHand())
+
+		b.named(2)
+		b.write(2, nil)
+		require.Equal(t, []string{"confirm 2 with [null]"}, b.calls())
+		b.confirmed(2)
+		require.Equal(t, []string{"start 3"}, b.calls())
+
+		b.gone(1, "exit status 3") // as good as a confirmation
+		require.Equal(t, []string{"start 4"}, b.calls())
+		b.readJob(newJob(1))
+		b.write(1, nil)
+		b.ended(1)
+		require.Empty(t, b.calls())
+
+		b.Crash(b.port.last[3].to)
+		require.Equal(t, []string{"abandon 3", "start 5"}, b.calls())
+	})
+}
+
+func TestAdoptionsAreNotLimited(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.start(1)
+		b.start(2)
+		b.calls()
+		for id := int64(3); id <= 6; id++ {
+			b.tell(&messages.AdoptJob{Id: id, Encoded: job.Encode(running(id))})
+			b.readJob(running(id))
+		}
+		require.Len(t, b.calls(), 4)
+	})
+}
+
+// A restart of the store is no matter of the handshake: what was asked for is
+// asked for again.
+func TestTheStoreRestartsDuringAHandshake(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.start(1)
+		b.named(1)
+		first, _ := b.asked()
+		b.tell(&messages.StoreStarted{Epoch: 2})
+		second, from := b.asked()
+		require.Equal(t, first.Request, second.Request)
+		require.Equal(t, uint64(2), second.Epoch)
+		for range 2 {
+			b.store.Ask(from, &messages.StoreAnswer{Request: second.Request,
+				What: &messages.StoreAnswer_Files{Files: &messages.FilesDone{}}})
+		}
+		require.Equal(t, []string{"start 1", "confirm 1 with [null]"}, b.calls())
+		b.quiet()
+	})
+}
+
+// quiet: nobody is told anything more.
+func (b *bench) quiet() {
+	b.Helper()
+	for _, p := range []*acttest.Probe{b.store, b.queue, b.client} {
+		p.Quiet()
+	}
+}

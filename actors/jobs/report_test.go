@@ -1,0 +1,66 @@
+package jobs_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/messages"
+)
+
+func (b *bench) begin(id int64, livelock string) *messages.Failure {
+	b.Helper()
+	b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: id, Livelock: livelock, Op: 1})
+	m := acttest.Expect[*messages.OpBegun](b.client)
+	require.Equal(b, uint64(5), m.Request)
+	return m.Failure
+}
+
+func (b *bench) reports(id int64, livelock string) bool {
+	b.Helper()
+	encoded := job.Encode(running(id))
+	b.client.Ask(b.jobs, &messages.ProcessReport{Id: id, Livelock: livelock, Encoded: encoded})
+	for _, m := range b.queue.Unread() {
+		require.EqualExportedValues(b, &messages.JobProgress{Id: id, Encoded: encoded}, m)
+		return true
+	}
+	return false
+}
+
+// Only the process of this attempt is heard, and only with its permission.
+func TestWhoIsHeard(t *testing.T) {
+	for name, c := range map[string]struct {
+		before   func(*bench)
+		livelock string
+		heard    bool
+	}{
+		"a process that runs":          {func(b *bench) { b.run(1) }, lockOf(1), true},
+		"with its permission":          {func(b *bench) { b.start(1); b.named(1); b.write(1, nil) }, lockOf(1), true},
+		"before its permission":        {func(b *bench) { b.start(1); b.named(1) }, lockOf(1), false},
+		"before it has a name":         {func(b *bench) { b.start(1) }, "", false},
+		"another process":              {func(b *bench) { b.run(1) }, lockOf(2), false},
+		"the daemon":                   {func(b *bench) { b.run(1) }, newJob(1).Livelock, false},
+		"a nameless process":           {func(b *bench) { b.run(1) }, "", false},
+		"of an unknown job":            {func(b *bench) {}, lockOf(1), false},
+		"of a job that waits to start": {func(b *bench) { b.start(2); b.start(3); b.start(1) }, lockOf(1), false},
+		"of an adopted job":            {func(b *bench) { b.adopt(running(1)); b.readJob(running(1)) }, lockOf(1), true},
+		"of a job not adopted yet":     {func(b *bench) { b.adopt(running(1)) }, lockOf(1), false},
+		"of a process that is gone":    {func(b *bench) { b.run(1); b.gone(1, "") }, lockOf(1), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				c.before(b)
+				require.Equal(t, c.heard, b.reports(1, c.livelock))
+				failure := b.begin(1, c.livelock)
+				if c.heard {
+					require.Nil(t, failure)
+				} else {
+					require.Equal(t, "JobLost", failure.Class)
+					require.Equal(t, "Job 1 is not running here", failure.Text)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,237 @@
+package jobs_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/jobs"
+	"lockstep/messages"
+)
+
+// port writes down what it is asked for, for a test to act on.
+type port struct {
+	mu    sync.Mutex
+	calls []string
+	last  map[int64]attempt // by job: the latest
+	jobs  map[uint64]int64  // by number of the attempt
+
+	abandoned map[uint64]bool
+}
+
+type attempt struct {
+	number uint64
+	to     *actor.PID
+}
+
+func (p *port) note(format string, args ...any) {
+	p.calls = append(p.calls, fmt.Sprintf(format, args...))
+}
+
+func (p *port) Start(number uint64, id int64, to *actor.PID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last[id], p.jobs[number] = attempt{number, to}, id
+	p.note("start %d", id)
+}
+
+func (p *port) Confirm(number uint64, hand []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.note("confirm %d with %s", p.jobs[number], hand)
+}
+
+func (p *port) Abandon(number uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// Whoever asks twice is not heard.
+	if id, known := p.jobs[number]; known && !p.abandoned[number] {
+		p.abandoned[number] = true
+		p.note("abandon %d", id)
+	}
+}
+
+func (p *port) Tell(number uint64, order jobs.Order) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.note("tell %d %d", p.jobs[number], order.Kind)
+}
+
+func (p *port) Adopt(number uint64, id int64, pid int64, livelock string, to *actor.PID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last[id], p.jobs[number] = attempt{number, to}, id
+	p.note("adopt %d pid %d %s", id, pid, livelock)
+}
+
+// bench is a jobs actor with its job actors; probes are its neighbours.
+type bench struct {
+	*testing.T
+	*acttest.Env
+	store, queue, client *acttest.Probe
+	port                 *port
+	jobs                 *actor.PID
+}
+
+const maxStarts = 2
+
+func onBench(t *testing.T, f func(*testing.T, *bench)) {
+	t.Helper()
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		b := &bench{T: t, Env: e, store: e.Probe("store"), queue: e.Probe("queue"), client: e.Probe("client"),
+			port: &port{last: map[int64]attempt{}, jobs: map[uint64]int64{}, abandoned: map[uint64]bool{}}}
+		b.store.Answer(func(m any) any {
+			if _, ok := m.(*messages.AskStore); ok {
+				return &messages.StoreStarted{Epoch: 1}
+			}
+			return nil
+		})
+		b.jobs = e.Start("jobs", jobs.Props(jobs.Config{Env: e.Env, Store: b.store.PID, Queue: b.queue.PID,
+			Processes: b.port, MaxStarts: maxStarts}))
+		require.Equal(t, uint64(1), acttest.Expect[*messages.JobsStarted](b.queue).Epoch)
+		f(t, b)
+	})
+}
+
+// calls are the calls of the port since the last time.
+func (b *bench) calls() []string {
+	b.Settle()
+	b.port.mu.Lock()
+	defer b.port.mu.Unlock()
+	calls := b.port.calls
+	b.port.calls = nil
+	return calls
+}
+
+func (b *bench) tell(m any) {
+	b.queue.Ask(b.jobs, m)
+	b.Settle()
+}
+
+// news comes from the port, about the latest attempt at a job.
+func (b *bench) news(id int64, make func(number uint64) any) {
+	b.Helper()
+	b.port.mu.Lock()
+	a := b.port.last[id]
+	b.port.mu.Unlock()
+	require.NotNil(b, a.to, "there is no attempt at job %d", id)
+	b.Send(a.to, make(a.number))
+	b.Settle()
+}
+
+func (b *bench) named(id int64) {
+	b.news(id, func(n uint64) any { return &messages.ProcessNamed{Start: n, Pid: 100, Livelock: lockOf(id)} })
+}
+
+func (b *bench) confirmed(id int64) {
+	b.news(id, func(n uint64) any { return &messages.ProcessConfirmed{Start: n} })
+}
+
+func (b *bench) failed(id int64, text string) {
+	b.news(id, func(n uint64) any { return &messages.ProcessFailed{Start: n, Text: text} })
+}
+
+func (b *bench) gone(id int64, text string) {
+	b.news(id, func(n uint64) any { return &messages.ProcessGone{Start: n, Text: text} })
+}
+
+func lockOf(id int64) string { return "/run/livelocks/" + layout.LivelockName(id) + "_100" }
+
+// asked is what a job actor wants of the store, and who it is.
+func (b *bench) asked() (*messages.StoreRequest, *actor.PID) {
+	b.Helper()
+	return acttest.ExpectFrom[*messages.StoreRequest](b.store)
+}
+
+// write expects the write of one job file, durably, and answers it.
+func (b *bench) write(id int64, failure *messages.Failure) *job.Job {
+	b.Helper()
+	r, from := b.asked()
+	require.NotNil(b, r.GetWrite(), "not a write: %v", r)
+	require.True(b, r.GetWrite().Durable)
+	file := r.GetWrite().Files[0]
+	require.Equal(b, layout.JobPath(id), file.Path)
+	done := &messages.FilesDone{}
+	if failure != nil {
+		done.Failures = []*messages.FileFailure{{Path: file.Path, Failure: failure}}
+	}
+	b.store.Ask(from, &messages.StoreAnswer{Request: r.Request, What: &messages.StoreAnswer_Files{Files: done}})
+	b.Settle()
+	j, err := job.Decode(file.Content)
+	require.NoError(b, err)
+	return j
+}
+
+// read expects the reading of a job file, and answers it.
+func (b *bench) read(id int64, m *messages.FileRead) {
+	b.Helper()
+	r, from := b.asked()
+	require.Equal(b, layout.JobPath(id), r.GetRead().GetPath())
+	b.store.Ask(from, &messages.StoreAnswer{Request: r.Request, What: &messages.StoreAnswer_Read{Read: m}})
+	b.Settle()
+}
+
+func (b *bench) readJob(j *job.Job) {
+	b.Helper()
+	b.read(int64(j.ID), &messages.FileRead{Content: job.Encode(j)})
+}
+
+// ended expects the news of a job's end, and returns the job.
+func (b *bench) ended(id int64) *job.Job {
+	b.Helper()
+	m := acttest.Expect[*messages.JobEnded](b.queue)
+	require.Equal(b, id, m.Id)
+	j, err := job.Decode(m.Encoded)
+	require.NoError(b, err)
+	require.True(b, j.Status().Final())
+	return j
+}
+
+func (b *bench) inHand() []int64 {
+	b.Helper()
+	b.client.Ask(b.jobs, &messages.ListJobsInHand{Request: 3})
+	m := acttest.Expect[*messages.JobsInHand](b.client)
+	require.Equal(b, uint64(3), m.Request)
+	return m.Ids
+}
+
+func newJob(id int64) *job.Job {
+	input := json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0, "reason": []}`)
+	return job.New(job.ID(id), []json.RawMessage{input}, []int{0}, job.Timestamp{Sec: 1}, "/run/livelocks/daemon_1")
+}
+
+func running(id int64) *job.Job {
+	j := newJob(id)
+	j.Livelock, j.ProcessID = lockOf(id), 100
+	j.Ops[0].Status = job.Running
+	return j
+}
+
+func succeeded(id int64) *job.Job {
+	j := running(id)
+	j.Ops[0].Status, j.End = job.Success, job.Timestamp{Sec: 9}
+	return j
+}
+
+func (b *bench) start(id int64) {
+	b.tell(&messages.StartJob{Id: id, Encoded: job.Encode(newJob(id)), Secrets: []byte("[null]")})
+}
+
+// run brings a job to where its process may act.
+func (b *bench) run(id int64) {
+	b.Helper()
+	b.start(id)
+	b.named(id)
+	b.write(id, nil)
+	b.confirmed(id)
+	b.calls()
+}
+
+var noDisk = &messages.Failure{Class: "GenericError", Text: "no space left on device"}

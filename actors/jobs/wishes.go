@@ -1,0 +1,149 @@
+package jobs
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/act"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/proc"
+	"lockstep/messages"
+)
+
+// cancelMax is how long the answer to a cancel may wait for the process to have
+// taken it (queue.md 4.7).
+const cancelMax = 44 * time.Second
+
+// wishes are what clients want of a job in hand.
+type wishes struct {
+	// calledOff: the start was stopped for a client; the job is canceled, not
+	// failed.
+	calledOff bool
+	cancels   []*cancelWish // not answered yet
+	deferred  []Order       // for a process that is not confirmed yet
+}
+
+// cancelWish is one client that waits to hear what has become of its cancel.
+type cancelWish struct {
+	request uint64
+	sender  *actor.PID
+	kill    bool
+	stop    func() bool // its timer
+}
+
+// cancelOverdue answers a cancel that takes long.
+type cancelOverdue struct{ wish *cancelWish }
+
+// cancel calls off a start, or tells the process; the answer says what has
+// happened, and comes when it has.
+func (a *jobActor) cancel(ctx actor.Context, m *messages.CancelJob) {
+	event := job.Cancel
+	if m.Kill {
+		event = job.Kill
+	}
+	if a.status().On(event).Verdict == job.Refuses {
+		a.answer(ctx, ctx.Sender(), m.Request, false, tooLate)
+		return
+	}
+	wish := &cancelWish{request: m.Request, sender: ctx.Sender(), kill: m.Kill}
+	wish.stop = act.SendAfter(a.config.Env.Clock(), ctx.ActorSystem(), cancelMax, ctx.Self(), &cancelOverdue{wish})
+	a.wishes.cancels = append(a.wishes.cancels, wish)
+	switch {
+	case a.start.Phase() < proc.Confirming && a.order != nil:
+		a.wishes.calledOff = true
+		a.abandon(a.start.Failed("canceled"))
+	case m.Kill:
+		a.tell(Order{Kind: EndNow})
+	default:
+		a.tell(Order{Kind: StopBeforeNext})
+	}
+}
+
+const tooLate = "Job no longer waiting, can't cancel"
+
+// status is the job's as last heard of.
+func (a *jobActor) status() job.Status {
+	if a.report != nil {
+		if j, err := job.Decode(a.report); err == nil {
+			return j.Status()
+		}
+	}
+	return a.job.Status()
+}
+
+// answerIfTooLate: a cancel that came while the job began its opcode is refused
+// like one that came a moment later.
+func (a *jobActor) answerIfTooLate(ctx actor.Context) {
+	if len(a.wishes.cancels) == 0 || a.status() != job.Running {
+		return
+	}
+	a.answerCancels(ctx, func(w *cancelWish) (bool, string, bool) { return false, tooLate, !w.kill })
+}
+
+func (a *jobActor) cancelOverdue(ctx actor.Context, m *cancelOverdue) {
+	a.answerCancels(ctx, func(w *cancelWish) (bool, string, bool) {
+		if w.kill {
+			return false, fmt.Sprintf("Job %d is being ended, but has not ended yet", a.id), w == m.wish
+		}
+		return false, "Job could not be canceled, status " + a.status().String(), w == m.wish
+	})
+}
+
+// answerAtEnd says to all who wanted the job canceled how it has ended.
+func (a *jobActor) answerAtEnd(ctx actor.Context, status job.Status) {
+	a.answerCancels(ctx, func(w *cancelWish) (bool, string, bool) {
+		switch {
+		case a.wishes.calledOff && status == job.Canceled:
+			return true, fmt.Sprintf("Dequeued job %d", a.id), true
+		case status == job.Canceled:
+			return true, "Job successfully cancelled", true
+		case w.kill && status == job.Error:
+			return true, fmt.Sprintf("Job %d was ended", a.id), true
+		default:
+			return false, "Job exited before it could have been canceled, status " + status.String(), true
+		}
+	})
+}
+
+// answerCancels answers those whom say is for, and keeps the others.
+func (a *jobActor) answerCancels(ctx actor.Context, say func(*cancelWish) (done bool, text string, now bool)) {
+	var kept []*cancelWish
+	for _, w := range a.wishes.cancels {
+		done, text, now := say(w)
+		if !now {
+			kept = append(kept, w)
+			continue
+		}
+		w.stop()
+		a.answer(ctx, w.sender, w.request, done, text)
+	}
+	a.wishes.cancels = kept
+}
+
+func (a *jobActor) changePriority(ctx actor.Context, m *messages.ChangePriority) {
+	a.tell(Order{Kind: TakePriority, Priority: int(m.Priority)})
+	a.answer(ctx, ctx.Sender(), m.Request, true, fmt.Sprintf("Job %d has been told to take priority %d", a.id, m.Priority))
+}
+
+// tell passes an order on, or keeps it until the process has its permission:
+// before that a signal would end it.
+func (a *jobActor) tell(order Order) {
+	if a.start.Phase() == proc.Running {
+		a.config.Processes.Tell(a.number, order)
+		return
+	}
+	a.wishes.deferred = append(a.wishes.deferred, order)
+}
+
+func (a *jobActor) tellDeferred() {
+	for _, order := range a.wishes.deferred {
+		a.config.Processes.Tell(a.number, order)
+	}
+	a.wishes.deferred = nil
+}
+
+func (a *jobActor) answer(ctx actor.Context, to *actor.PID, request uint64, done bool, text string) {
+	ctx.Send(to, &messages.JobAnswered{Request: request, Done: done, Text: text})
+}

@@ -1,0 +1,190 @@
+package luxi
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/core/job"
+	"lockstep/messages"
+)
+
+// Priorities that a job can be given after its submission (queue.md section 7).
+const (
+	priorityMin = -20
+	priorityMax = 19
+)
+
+// cancelJob takes [id, kill], and [id] from old clients.
+func (c *connection) cancelJob(ctx actor.Context, args []json.RawMessage) error {
+	var id jobID
+	kill := false
+	into := []any{&id, &kill}
+	if len(args) == 1 {
+		into = into[:1]
+	}
+	if err := arguments(args, into...); err != nil {
+		return fmt.Errorf("CancelJob: %w", err)
+	}
+	c.askJob(ctx, func(request uint64) any {
+		return &messages.CancelJob{Request: request, Id: int64(id), Kill: kill}
+	})
+	return nil
+}
+
+func (c *connection) changeJobPriority(ctx actor.Context, args []json.RawMessage) error {
+	var id jobID
+	var priority int
+	if err := arguments(args, &id, &priority); err != nil {
+		return fmt.Errorf("ChangeJobPriority: %w", err)
+	}
+	if priority < priorityMin || priority > priorityMax {
+		c.succeed(ctx, [2]any{false, fmt.Sprintf("Priority %d is not between %d and %d", priority, priorityMin, priorityMax)})
+		return nil
+	}
+	c.askJob(ctx, func(request uint64) any {
+		return &messages.ChangePriority{Request: request, Id: int64(id), Priority: int32(priority)}
+	})
+	return nil
+}
+
+// askJob asks something that is answered with [done, text]. To ask it twice
+// does no harm: the second answer says what the first has done.
+func (c *connection) askJob(ctx actor.Context, question func(request uint64) any) {
+	c.askQueue(ctx, question, func(ctx actor.Context, answer any) {
+		if a, ok := answer.(*messages.JobAnswered); ok && a.Request == c.request {
+			c.succeed(ctx, [2]any{a.Done, a.Text})
+		}
+	})
+}
+
+// askQueue asks the queue something that may be asked again.
+func (c *connection) askQueue(ctx actor.Context, question func(request uint64) any, answers func(actor.Context, any)) {
+	c.ask(ctx, repeatable, func(ctx actor.Context, request uint64) { ctx.Request(c.config.Queue, question(request)) }, answers)
+}
+
+func (c *connection) archiveJob(ctx actor.Context, args []json.RawMessage) error {
+	var id jobID
+	if err := arguments(args, &id); err != nil {
+		return fmt.Errorf("ArchiveJob: %w", err)
+	}
+	if id == 0 {
+		c.succeed(ctx, false) // ids begin at 1; to the queue 0 means many
+		return nil
+	}
+	c.archive(ctx, &messages.ArchiveJobs{Id: int64(id)}, func(a *messages.JobsArchived) any { return a.Archived > 0 })
+	return nil
+}
+
+// autoArchiveJobs takes [age, time-out], both in seconds; a negative age means
+// all (queue.md 4.9).
+func (c *connection) autoArchiveJobs(ctx actor.Context, args []json.RawMessage) error {
+	var age, timeout int64
+	if err := arguments(args, &age, &timeout); err != nil {
+		return fmt.Errorf("AutoArchiveJobs: %w", err)
+	}
+	c.archive(ctx, &messages.ArchiveJobs{AgeS: age, TimeoutS: timeout},
+		func(a *messages.JobsArchived) any { return [2]int64{a.Archived, a.Left} })
+	return nil
+}
+
+func (c *connection) archive(ctx actor.Context, m *messages.ArchiveJobs, result func(*messages.JobsArchived) any) {
+	c.askQueue(ctx,
+		func(request uint64) any {
+			return &messages.ArchiveJobs{Request: request, Id: m.Id, AgeS: m.AgeS, TimeoutS: m.TimeoutS}
+		},
+		func(ctx actor.Context, answer any) {
+			a, ok := answer.(*messages.JobsArchived)
+			switch {
+			case !ok || a.Request != c.request:
+			case a.Failure != nil:
+				c.fail(ctx, a.Failure)
+			default:
+				c.succeed(ctx, result(a))
+			}
+		})
+}
+
+func (c *connection) setDrainFlag(ctx actor.Context, args []json.RawMessage) error {
+	var drained bool
+	if err := arguments(args, &drained); err != nil {
+		return fmt.Errorf("SetDrainFlag: %w", err)
+	}
+	c.askQueue(ctx, func(request uint64) any { return &messages.SetDrain{Request: request, Drained: drained} },
+		func(ctx actor.Context, answer any) {
+			a, ok := answer.(*messages.DrainSet)
+			switch {
+			case !ok || a.Request != c.request:
+			case a.Failure != nil:
+				c.fail(ctx, a.Failure)
+			default:
+				c.succeed(ctx, true)
+			}
+		})
+	return nil
+}
+
+// queryConfigValues answers null for what it does not know (queue.md 1.7).
+func (c *connection) queryConfigValues(ctx actor.Context, args []json.RawMessage) error {
+	var names []string
+	if err := arguments(args, &names); err != nil {
+		return fmt.Errorf("QueryConfigValues: %w", err)
+	}
+	c.withStatus(ctx, func(ctx actor.Context, s *messages.QueueStatus) {
+		values := make([]any, len(names))
+		for i, name := range names {
+			switch name {
+			case "cluster_name":
+				values[i] = c.config.About.Cluster
+			case "master_node":
+				values[i] = c.config.About.Master
+			case "drain_flag":
+				values[i] = s.Drained
+			}
+		}
+		c.succeed(ctx, values)
+	})
+	return nil
+}
+
+func (c *connection) withStatus(ctx actor.Context, done func(actor.Context, *messages.QueueStatus)) {
+	c.askQueue(ctx, func(request uint64) any { return &messages.AskStatus{Request: request} },
+		func(ctx actor.Context, answer any) {
+			if s, ok := answer.(*messages.QueueStatus); ok && s.Request == c.request {
+				done(ctx, s)
+			}
+		})
+}
+
+// lockstepStatus is how things stand, for `lockstep status`: an object.
+func (c *connection) lockstepStatus(ctx actor.Context, args []json.RawMessage) error {
+	if err := arguments(args); err != nil {
+		return fmt.Errorf("LockstepStatus: %w", err)
+	}
+	c.withStatus(ctx, func(ctx actor.Context, s *messages.QueueStatus) {
+		about := c.config.About
+		counts := map[string]int64{}
+		for status, n := range s.Jobs {
+			counts[job.Status(status).String()] = n
+		}
+		running := make([]map[string]any, len(s.Out))
+		for i, info := range s.Out {
+			running[i] = map[string]any{"id": info.Id, "status": job.Status(info.Status).String(), "summary": info.Summary,
+				"priority": info.Priority, "start_ts": stampOf(info.StartUs)}
+		}
+		c.succeed(ctx, map[string]any{
+			"cluster": about.Cluster, "master": about.Master, "version": about.Version, "pid": about.PID,
+			"started_ts": stampOf(about.Started.UnixMicro()), "run_slots": about.MaxRunning,
+			"last_id": s.Serial, "drained": s.Drained, "jobs": counts, "running": running, "quarantined": s.Quarantined,
+		})
+	})
+	return nil
+}
+
+func stampOf(us int64) any {
+	if us == 0 {
+		return nil
+	}
+	return [2]int64{us / 1e6, us % 1e6}
+}

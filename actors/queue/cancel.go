@@ -1,0 +1,121 @@
+package queue
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/messages"
+)
+
+// cancel answers itself for a job that nobody has in hand; what a process may
+// act on is asked of the jobs actor.
+func (q *queue) cancel(ctx actor.Context, sender *actor.PID, m *messages.CancelJob) {
+	e := q.entries[m.Id]
+	event := job.Cancel
+	if m.Kill {
+		event = job.Kill
+	}
+	switch {
+	case e == nil || e.status().On(event).Verdict == job.Refuses && e.place == final:
+		answer(ctx, sender, m.Request, false, notFound(m.Id))
+	case e.place == out:
+		ctx.RequestWithCustomSender(q.config.Jobs, m, sender)
+	case e.place == changing:
+		answer(ctx, sender, m.Request, false, beingChanged(m.Id))
+	default:
+		q.rewrite(ctx, e, "cancel-job", func(j *job.Job) { j.CancelUnstarted(nil, q.now()) },
+			func(ctx actor.Context, f *messages.Failure) {
+				if f != nil {
+					answer(ctx, sender, m.Request, false, f.Text)
+					return
+				}
+				answer(ctx, sender, m.Request, true, fmt.Sprintf("Dequeued job %d", m.Id))
+			})
+	}
+}
+
+// changePriority touches opcodes that have not started, of any job that has not
+// ended.
+func (q *queue) changePriority(ctx actor.Context, sender *actor.PID, m *messages.ChangePriority) {
+	e := q.entries[m.Id]
+	switch {
+	case e == nil || e.place == final:
+		answer(ctx, sender, m.Request, false, notFound(m.Id))
+	case e.place == out:
+		ctx.RequestWithCustomSender(q.config.Jobs, m, sender)
+	case e.place == changing:
+		answer(ctx, sender, m.Request, false, beingChanged(m.Id))
+	default:
+		q.rewrite(ctx, e, "priority-job", func(j *job.Job) { j.Reprioritise(int(m.Priority)) },
+			func(ctx actor.Context, f *messages.Failure) {
+				if f != nil {
+					answer(ctx, sender, m.Request, false, f.Text)
+					return
+				}
+				answer(ctx, sender, m.Request, true,
+					fmt.Sprintf("Priorities of pending opcodes for job %d have been changed to %d", m.Id, m.Priority))
+			})
+	}
+}
+
+func answer(ctx actor.Context, to *actor.PID, request uint64, done bool, text string) {
+	ctx.Send(to, &messages.JobAnswered{Request: request, Done: done, Text: text})
+}
+
+func notFound(id int64) string { return fmt.Sprintf("Job %d not found in queue", id) }
+
+func beingChanged(id int64) string {
+	return fmt.Sprintf("Job %d is just being changed for somebody else; try again", id)
+}
+
+// rewrite changes a pending job's file, durably. Meanwhile the job is out of the
+// scheduler's sight, so that it is not picked with the content of before.
+func (q *queue) rewrite(ctx actor.Context, e *entry, op string, change func(*job.Job), done func(actor.Context, *messages.Failure)) {
+	id := e.info.Id
+	j, err := job.Decode(e.info.Encoded)
+	if err != nil {
+		panic(fmt.Errorf("job %d in memory is not a job: %w", id, err)) // it was decoded when it came in
+	}
+	change(j)
+	encoded := job.Encode(j)
+	e.place = changing
+	ctx.Send(q.config.Scheduler, &messages.JobLeft{Id: id})
+	file := &messages.FileWrite{Op: op, Path: layout.JobPath(id), Content: encoded}
+	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true},
+		func(ctx actor.Context, written *messages.FilesDone) {
+			if len(written.Failures) > 0 {
+				q.enqueue(ctx, e)
+				done(ctx, written.Failures[0].Failure)
+				return
+			}
+			e.info = newInfo(j, encoded)
+			if j.Status().Final() {
+				q.finish(ctx, e, encoded)
+			} else {
+				q.enqueue(ctx, e)
+				q.tellWatchers(ctx, e, encoded)
+			}
+			done(ctx, nil)
+		})
+}
+
+// enqueue gives a job to the scheduler.
+func (q *queue) enqueue(ctx actor.Context, e *entry) {
+	e.place = pending
+	ctx.Send(q.config.Scheduler, &messages.EnqueueJobs{Jobs: []*messages.PendingJob{{Id: e.info.Id, Priority: e.info.Priority}}})
+}
+
+// finish notes that a job has ended and tells everybody concerned.
+func (q *queue) finish(ctx actor.Context, e *entry, encoded []byte) {
+	e.place = final
+	delete(q.vault, e.info.Id)
+	q.tellWatchers(ctx, e, encoded)
+	for _, watcher := range e.watchers {
+		delete(q.watching, watcher.Id)
+	}
+	e.watchers = nil
+	ctx.Send(q.config.Scheduler, &messages.JobLeft{Id: e.info.Id})
+}

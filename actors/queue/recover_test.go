@@ -1,0 +1,195 @@
+package queue_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/messages"
+)
+
+// recovered starts a queue with one job on the disk, and says what becomes of it:
+// the message for its place, or none.
+func TestRecoveryOfOneJob(t *testing.T) {
+	begun := newJob(1)
+	begun.Ops[0].Status = job.Running
+	hasProcess := newJob(1)
+	hasProcess.Livelock = "/run/livelocks/job_000001_1"
+	cut := append(job.Encode(newJob(1)), "{"...)
+	for name, r := range map[string]struct {
+		content []byte
+		serial  string
+		inHand  []int64
+		place   string
+	}{
+		"queued":                       {job.Encode(newJob(1)), "1", nil, "pending"},
+		"running":                      {job.Encode(running(1)), "1", nil, "adopted"},
+		"final":                        {job.Encode(ended(1)), "1", nil, "final"},
+		"final and in hand":            {job.Encode(ended(1)), "1", []int64{1}, "final"},
+		"queued and in hand":           {job.Encode(newJob(1)), "1", []int64{1}, "out"},
+		"running and in hand":          {job.Encode(running(1)), "1", []int64{1}, "out"},
+		"queued, but it has a process": {job.Encode(hasProcess), "1", nil, "adopted"},
+		"begun without a process":      {job.Encode(begun), "1", nil, "adopted"},
+		"above the serial":             {job.Encode(newJob(1)), "0", nil, "set aside"},
+		"cut off":                      {cut, "1", nil, "set aside"},
+		"empty":                        {nil, "1", nil, "set aside"},
+		"another job's":                {job.Encode(newJob(2)), "1", nil, "set aside"},
+		"without opcodes, and started": {job.Encode(&job.Job{ID: 1, Livelock: livelock}), "1", nil, "set aside"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.recover(&messages.QueueScanned{Serial: []byte(r.serial),
+					Jobs: []*messages.ScannedJob{{Id: 1, Content: r.content}}}, r.inHand...)
+				require.Equal(t, r.place, b.placeOf(1))
+			})
+		})
+	}
+}
+
+// placeOf says where a job is, by what the queue tells its neighbours.
+func (b *bench) placeOf(id int64) string {
+	b.Helper()
+	b.Settle()
+	for _, m := range b.store.Unread() {
+		require.Equal(b, "queue/job-1", m.(*messages.StoreRequest).GetQuarantine().GetPath())
+		require.True(b, b.rowOf(id).Unknown)
+		return "set aside"
+	}
+	adopted := len(b.jobs.Unread()) > 0
+	b.scheduler.Unread()
+	b.scheduler.Ask(b.queue, &messages.SchedulerStarted{Epoch: 1})
+	p := acttest.Expect[*messages.Population](b.scheduler)
+	switch {
+	case len(p.Pending) == 1 && !adopted:
+		return "pending"
+	case len(p.Running) == 1 && adopted:
+		return "adopted"
+	case len(p.Running) == 1:
+		return "out"
+	case !b.rowOf(id).Unknown && !adopted:
+		return "final"
+	}
+	return "nowhere"
+}
+
+// A file that cannot be read now is neither a job nor out of the way.
+func TestAJobFileThatCannotBeReadStays(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.recover(&messages.QueueScanned{Serial: []byte("1\n"),
+			Jobs: []*messages.ScannedJob{{Id: 1, Failure: &messages.Failure{Text: "EIO"}}}})
+		b.store.Quiet()
+		require.True(t, b.rowOf(1).Unknown)
+		require.Len(t, b.Logged("a job file cannot be read; the job is not known until it can"), 1)
+	})
+}
+
+func TestASetAsideIsReported(t *testing.T) {
+	for _, f := range []*messages.Failure{nil, {Class: "GenericError", Text: "EIO"}} {
+		onBench(t, func(t *testing.T, b *bench) {
+			b.recover(&messages.QueueScanned{Serial: []byte("1\n"), Jobs: []*messages.ScannedJob{{Id: 1}}})
+			b.storeAnswers(b.storeAsked(), &messages.StoreAnswer{What: &messages.StoreAnswer_Quarantined{
+				Quarantined: &messages.Quarantined{Path: "queue/quarantine/job-1", Failure: f}}})
+			if f == nil {
+				require.Len(t, b.Logged("a job file was moved to the quarantine"), 1)
+			} else {
+				require.Len(t, b.Logged("a job file cannot be used, nor moved to the quarantine"), 1)
+			}
+		})
+	}
+}
+
+func TestWhoIsToldOfTheRecovery(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.recover(scanOf())
+		require.Equal(t, uint64(1), acttest.Expect[*messages.QueueStarted](b.gateway).Epoch)
+		acttest.Expect[*messages.QueueStarted](b.scheduler)
+	})
+}
+
+// What is asked during recovery is served afterwards, in order.
+func TestMessagesDuringRecoveryAreHeld(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.submit(1, 1)
+		b.client.Ask(b.queue, &messages.ListJobs{Request: 2, Ids: []int64{1, 2}})
+		b.submit(3, 1)
+		b.jobs.Ask(b.queue, &messages.JobEnded{Id: 2, Encoded: job.Encode(ended(2))})
+		b.client.Ask(b.queue, &messages.ListJobs{Request: 4, Ids: []int64{2}})
+		b.client.Quiet()
+		b.recover(scanOf(running(2)))
+
+		before := acttest.Expect[*messages.JobsListed](b.client)
+		require.Equal(t, uint64(2), before.Request)
+		require.Equal(t, int32(job.Running), before.Rows[1].Info.Status)
+		after := acttest.Expect[*messages.JobsListed](b.client)
+		require.Equal(t, uint64(4), after.Request)
+		require.Equal(t, int32(job.Success), after.Rows[0].Info.Status)
+		b.commit()
+		require.Equal(t, []int64{3}, b.submitted(1).Ids)
+		b.commit()
+		require.Equal(t, []int64{4}, b.submitted(3).Ids)
+	})
+}
+
+// The question what is in hand may die with a jobs actor; the next one makes
+// itself known, and is asked again. Afterwards it gets what it does not have.
+func TestAJobsActorThatRestartsDuringRecovery(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.storeStarts(1)
+		acttest.Expect[*messages.ListJobsInHand](b.jobs) // lost
+		b.jobs.Ask(b.queue, &messages.JobsStarted{Epoch: 2})
+		b.tellHands()
+		b.tellScan(scanOf(running(1)))
+		for range 2 { // by the recovery, and by JobsStarted
+			require.Equal(t, int64(1), acttest.Expect[*messages.AdoptJob](b.jobs).Id)
+		}
+		b.jobs.Quiet()
+	})
+}
+
+func TestHandsOfAnotherQuestionAreIgnored(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.storeStarts(1)
+		b.jobs.Ask(b.queue, &messages.JobsInHand{Request: 77, Ids: []int64{1}})
+		b.tellHands()
+		b.tellScan(scanOf(newJob(1)))
+		require.Equal(t, "pending", b.placeOf(1))
+		b.jobs.Ask(b.queue, &messages.JobsInHand{Request: 1, Ids: []int64{1}}) // twice, and late
+		require.Equal(t, "pending", b.placeOf(1))
+	})
+}
+
+// The disk is read after the jobs actor has said what it has in hand, never
+// before: a job that it starts and finishes in between would be seen as it was
+// before its start, and be started again.
+func TestTheDiskIsReadAfterTheHandsAreKnown(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.storeStarts(1)
+		b.store.Quiet()
+		b.tellHands()
+		require.NotNil(t, b.storeAsked().GetScan())
+	})
+}
+
+func TestRecoveryThatCannotGoOnIsTriedAgain(t *testing.T) {
+	for name, scan := range map[string]*messages.QueueScanned{
+		"unreadable directory": {Failure: &messages.Failure{Class: "GenericError", Text: "EIO"}},
+		"missing serial":       {},
+		"strange serial":       {Serial: []byte("seven\n")},
+		"negative serial":      {Serial: []byte("-1\n")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.submit(1, 1)
+				b.recover(scan)
+				require.Len(t, b.Logged("actor panicked"), 1)
+				b.client.Quiet() // the question dies with the incarnation that held it
+				b.gateway.Quiet()
+				b.Advance(acttest.Backoff)
+				b.recover(scanOf())
+				acttest.Expect[*messages.QueueStarted](b.gateway)
+			})
+		})
+	}
+}

@@ -1,0 +1,104 @@
+package queue_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/messages"
+)
+
+const secret = `{"password":"hunter2"}`
+
+// submitSecret commits job 1, whose second opcode of two has a secret, and
+// returns the file.
+func (b *bench) submitSecret() string {
+	b.Helper()
+	m := &messages.SubmitJobs{Request: 1, Jobs: []*messages.JobDraft{draft("")}}
+	m.Jobs[0].Ops = append(m.Jobs[0].Ops, draft(secret).Ops[0])
+	b.client.Ask(b.queue, m)
+	jobs := b.storeAsked()
+	b.filesDone(jobs)
+	b.filesDone(b.storeAsked())
+	b.submitted(1)
+	return string(jobs.GetWrite().Files[0].Content)
+}
+
+func (b *bench) picked(id int64) *messages.StartJob {
+	b.Helper()
+	b.scheduler.Ask(b.queue, &messages.PickJob{Id: id})
+	return acttest.Expect[*messages.StartJob](b.jobs)
+}
+
+func TestSecretsAreHandedToTheProcessOnly(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		require.NotContains(t, b.submitSecret(), "hunter2")
+		require.NotContains(t, b.rowOf(1).String(), "hunter2")
+		start := b.picked(1)
+		require.NotContains(t, string(start.Encoded), "hunter2")
+		require.JSONEq(t, `[null, `+secret+`]`, string(start.Secrets))
+	})
+}
+
+func TestAJobWithoutSecretsGetsNone(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.submit(1, 1)
+		b.commit()
+		require.JSONEq(t, `[null]`, string(b.picked(1).Secrets))
+	})
+}
+
+// A job whose start has failed before anything could happen is started again,
+// with the same secrets.
+func TestSecretsAreKeptUntilTheJobEnds(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.submitSecret()
+		b.picked(1)
+		b.jobs.Ask(b.queue, &messages.JobReturned{Id: 1})
+		require.Contains(t, string(b.picked(1).Secrets), "hunter2")
+	})
+}
+
+func TestSecretsSurviveTheQueuesCrash(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		file := b.submitSecret()
+		b.Restart(b.queue)
+		b.recover(&messages.QueueScanned{Serial: []byte("1\n"), Jobs: []*messages.ScannedJob{{Id: 1, Content: []byte(file)}}})
+		require.Contains(t, string(b.picked(1).Secrets), "hunter2")
+	})
+}
+
+// Ids of what was never recorded may be given again after a crash: secrets of
+// the one must not become those of the other.
+func TestSecretsOfAFailedSubmissionAreNotKept(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.client.Ask(b.queue, &messages.SubmitJobs{Request: 1, Jobs: []*messages.JobDraft{draft(secret)}})
+		b.filesDone(b.storeAsked())
+		b.filesDone(b.storeAsked(), "queue/serial")
+		b.filesDone(b.storeAsked())
+		require.NotNil(t, b.submitted(1).Failure)
+		b.Restart(b.queue)
+		b.recover(scanOf())
+		b.submit(2, 1)
+		b.commit()
+		require.Equal(t, []int64{1}, b.submitted(2).Ids)
+		require.NotContains(t, string(b.picked(1).Secrets), "hunter2")
+	})
+}
+
+func TestSecretsAreForgottenAtTheEnd(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.submitSecret()
+		b.picked(1)
+		b.jobs.Ask(b.queue, &messages.JobEnded{Id: 1, Encoded: job.Encode(ended(1))})
+		b.Settle()
+		// After a restart with a disk that knows nothing of the job, its id is given again.
+		b.Restart(b.queue)
+		b.recover(scanOf())
+		b.submit(2, 1)
+		b.commit()
+		require.NotContains(t, string(b.picked(1).Secrets), "hunter2")
+	})
+}

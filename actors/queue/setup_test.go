@@ -1,0 +1,183 @@
+package queue_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/queue"
+	"lockstep/messages"
+)
+
+const livelock = "/run/livelocks/daemon_1"
+
+// bench is a queue alone; probes are its neighbours.
+type bench struct {
+	*testing.T
+	*acttest.Env
+	store, scheduler, jobs, gateway, client *acttest.Probe
+	queue                                   *actor.PID
+}
+
+// onBench runs a test with a queue that has not got any answer yet.
+func onBench(t *testing.T, f func(*testing.T, *bench)) {
+	t.Helper()
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		b := &bench{T: t, Env: e, store: e.Probe("store"), scheduler: e.Probe("scheduler"),
+			jobs: e.Probe("jobs"), gateway: e.Probe("gateway"), client: e.Probe("client")}
+		b.queue = e.Start("queue", queue.Props(queue.Config{Env: e.Env, Store: b.store.PID, Scheduler: b.scheduler.PID,
+			Jobs: b.jobs.PID, Gateways: []*actor.PID{b.gateway.PID}, Livelock: livelock}))
+		f(t, b)
+	})
+}
+
+// onReady runs a test with a queue that has recovered with these jobs, which
+// nobody has in hand; the serial is the highest id.
+func onReady(t *testing.T, jobs []*job.Job, f func(*testing.T, *bench)) {
+	t.Helper()
+	onBench(t, func(t *testing.T, b *bench) {
+		b.recover(scanOf(jobs...))
+		for _, p := range []*acttest.Probe{b.store, b.scheduler, b.jobs, b.gateway} {
+			p.Unread()
+		}
+		f(t, b)
+	})
+}
+
+// recover answers everything that the queue asks before it is ready.
+func (b *bench) recover(scan *messages.QueueScanned, inHand ...int64) {
+	b.Helper()
+	b.storeStarts(1)
+	b.tellHands(inHand...)
+	b.tellScan(scan)
+}
+
+func (b *bench) storeStarts(epoch uint64) {
+	b.Helper()
+	acttest.Expect[*messages.AskStore](b.store)
+	b.store.Ask(b.queue, &messages.StoreStarted{Epoch: epoch})
+}
+
+func (b *bench) tellHands(ids ...int64) {
+	b.Helper()
+	question := acttest.Expect[*messages.ListJobsInHand](b.jobs)
+	b.jobs.Ask(b.queue, &messages.JobsInHand{Request: question.Request, Ids: ids})
+	b.Settle()
+}
+
+func (b *bench) tellScan(scan *messages.QueueScanned) {
+	b.Helper()
+	r := b.storeAsked()
+	require.NotNil(b, r.GetScan())
+	b.storeAnswers(r, &messages.StoreAnswer{What: &messages.StoreAnswer_Scanned{Scanned: scan}})
+}
+
+func (b *bench) storeAsked() *messages.StoreRequest {
+	b.Helper()
+	return acttest.Expect[*messages.StoreRequest](b.store)
+}
+
+func (b *bench) storeAnswers(r *messages.StoreRequest, a *messages.StoreAnswer) {
+	a.Request = r.Request
+	b.store.Ask(b.queue, a)
+	b.Settle()
+}
+
+// filesDone answers a write or a removal; the paths named have failed.
+func (b *bench) filesDone(r *messages.StoreRequest, failed ...string) {
+	done := &messages.FilesDone{}
+	for _, path := range failed {
+		done.Failures = append(done.Failures, &messages.FileFailure{Path: path,
+			Failure: &messages.Failure{Class: "GenericError", Text: "no " + path}})
+	}
+	b.storeAnswers(r, &messages.StoreAnswer{What: &messages.StoreAnswer_Files{Files: done}})
+}
+
+// scanOf is a queue directory with these jobs and no others.
+func scanOf(jobs ...*job.Job) *messages.QueueScanned {
+	scan := &messages.QueueScanned{Serial: []byte("0\n")}
+	for _, j := range jobs {
+		scan.Jobs = append(scan.Jobs, &messages.ScannedJob{Id: int64(j.ID), Content: job.Encode(j)})
+		scan.Serial = layout.FormatSerial(int64(j.ID))
+	}
+	return scan
+}
+
+// newJob is a job as it is on the disk after its submission.
+func newJob(id int64) *job.Job {
+	input := json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0, "reason": []}`)
+	return job.New(job.ID(id), []json.RawMessage{input}, []int{0}, job.Timestamp{Sec: 1}, livelock)
+}
+
+// running is a job that its process has begun.
+func running(id int64) *job.Job {
+	j := newJob(id)
+	j.Livelock, j.ProcessID = "/run/livelocks/"+layout.LivelockName(id)+"_1", 100
+	j.Ops[0].Status = job.Running
+	return j
+}
+
+// ended is a job that has succeeded.
+func ended(id int64) *job.Job {
+	j := running(id)
+	j.Ops[0].Status, j.End = job.Success, job.Timestamp{Sec: 9}
+	return j
+}
+
+// draft is a job to submit, with one opcode.
+func draft(secrets string) *messages.JobDraft {
+	op := &messages.OpDraft{Input: []byte(`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0, "reason": []}`)}
+	if secrets != "" {
+		op.Secrets = []byte(secrets)
+	}
+	return &messages.JobDraft{Ops: []*messages.OpDraft{op}}
+}
+
+// submit submits n jobs as one request.
+func (b *bench) submit(request uint64, n int) {
+	m := &messages.SubmitJobs{Request: request}
+	for range n {
+		m.Jobs = append(m.Jobs, draft(""))
+	}
+	b.client.Ask(b.queue, m)
+	b.Settle()
+}
+
+func (b *bench) submitted(request uint64) *messages.JobsSubmitted {
+	b.Helper()
+	m := acttest.Expect[*messages.JobsSubmitted](b.client)
+	require.Equal(b, request, m.Request)
+	return m
+}
+
+// commit lets a commit succeed, and returns the ids of its jobs.
+func (b *bench) commit() {
+	b.Helper()
+	jobs := b.storeAsked()
+	require.NotNil(b, jobs.GetWrite())
+	b.filesDone(jobs)
+	serial := b.storeAsked()
+	require.Equal(b, layout.SerialPath, serial.GetWrite().GetFiles()[0].Path)
+	b.filesDone(serial)
+}
+
+// paths are the files of a write or a removal.
+func paths(r *messages.StoreRequest) []string {
+	all := r.GetRemove().GetPaths()
+	for _, f := range r.GetWrite().GetFiles() {
+		all = append(all, f.Path)
+	}
+	return all
+}
+
+// statusOf is what the queue says of a job.
+func (b *bench) rowOf(id int64) *messages.JobRow {
+	b.Helper()
+	b.client.Ask(b.queue, &messages.ListJobs{Request: 99, Ids: []int64{id}})
+	return acttest.Expect[*messages.JobsListed](b.client).Rows[0]
+}

@@ -1,0 +1,243 @@
+package queue_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/messages"
+)
+
+func TestASubmissionIsToldWhenTheSerialIsWritten(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.submit(1, 2)
+		jobs := b.storeAsked()
+		require.True(t, jobs.GetWrite().Durable)
+		require.Equal(t, []string{"queue/job-1", "queue/job-2"}, paths(jobs))
+		b.client.Quiet()
+		require.True(t, b.rowOf(1).Unknown)
+
+		b.filesDone(jobs)
+		serial := b.storeAsked()
+		require.True(t, serial.GetWrite().Durable)
+		require.Equal(t, "2\n", string(serial.GetWrite().Files[0].Content))
+		b.client.Quiet()
+		b.scheduler.Quiet()
+
+		b.filesDone(serial)
+		require.Equal(t, []int64{1, 2}, b.submitted(1).Ids)
+		enqueued := acttest.Expect[*messages.EnqueueJobs](b.scheduler)
+		require.Len(t, enqueued.Jobs, 2)
+		require.False(t, b.rowOf(1).Unknown)
+	})
+}
+
+func TestAJobAsItIsRecorded(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.submit(1, 1)
+		j, err := job.Decode(b.storeAsked().GetWrite().Files[0].Content)
+		require.NoError(t, err)
+		require.Equal(t, job.ID(1), j.ID)
+		require.Equal(t, job.Queued, j.Status())
+		require.Equal(t, livelock, j.Livelock)
+		require.Equal(t, job.TimestampOf(b.Clock.Now()), j.Received)
+		require.Contains(t, string(j.Ops[0].Input), `["gnt:opcode:test_delay", "job=1;index=0", `)
+	})
+}
+
+// What comes in during a commit makes the next one, all of it together.
+func TestSubmissionsAreCommittedInGroups(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.submit(1, 1)
+		for request := uint64(2); request <= 4; request++ {
+			b.submit(request, 2)
+		}
+		first := b.storeAsked()
+		require.Equal(t, []string{"queue/job-1"}, paths(first))
+		b.store.Quiet()
+		b.filesDone(first)
+		b.filesDone(b.storeAsked())
+		require.Equal(t, []int64{1}, b.submitted(1).Ids)
+
+		jobs := b.storeAsked()
+		require.Len(t, paths(jobs), 6)
+		b.filesDone(jobs)
+		serial := b.storeAsked()
+		require.Equal(t, "7\n", string(serial.GetWrite().Files[0].Content))
+		b.client.Quiet()
+		b.filesDone(serial)
+		require.Equal(t, []int64{2, 3}, b.submitted(2).Ids)
+		require.Equal(t, []int64{4, 5}, b.submitted(3).Ids)
+		require.Equal(t, []int64{6, 7}, b.submitted(4).Ids)
+	})
+}
+
+// group brings submissions of 1, 2 and 1 jobs into one commit: ids 2, 3 and 4, 5.
+func (b *bench) group() (jobs *messages.StoreRequest) {
+	b.Helper()
+	b.submit(1, 1)
+	b.submit(2, 1)
+	b.submit(3, 2)
+	b.submit(4, 1)
+	b.commit()
+	b.submitted(1)
+	b.scheduler.Unread()
+	return b.storeAsked()
+}
+
+func TestOneThatCannotBeWrittenDoesNotHarmTheOthers(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.filesDone(b.group(), "queue/job-4")
+		takeBack := b.storeAsked()
+		require.Equal(t, []string{"queue/job-3", "queue/job-4"}, takeBack.GetRemove().GetPaths())
+		b.client.Quiet()
+		b.filesDone(takeBack)
+		serial := b.storeAsked()
+		require.Equal(t, "5\n", string(serial.GetWrite().Files[0].Content))
+		b.filesDone(serial)
+
+		require.Equal(t, []int64{2}, b.submitted(2).Ids)
+		broken := b.submitted(3)
+		require.Empty(t, broken.Ids)
+		require.Equal(t, "no queue/job-4", broken.Failure.Text)
+		require.Equal(t, []int64{5}, b.submitted(4).Ids)
+		require.Len(t, acttest.Expect[*messages.EnqueueJobs](b.scheduler).Jobs, 2)
+		require.True(t, b.rowOf(3).Unknown)
+		require.True(t, b.rowOf(4).Unknown)
+	})
+}
+
+// The serial is that of the last job that is there, but no id is given twice.
+func TestIdsOfFailedSubmissionsAreBurnt(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.filesDone(b.group(), "queue/job-5")
+		b.filesDone(b.storeAsked())
+		serial := b.storeAsked()
+		require.Equal(t, "4\n", string(serial.GetWrite().Files[0].Content))
+		b.filesDone(serial)
+		b.client.Unread()
+		b.submit(5, 1)
+		b.commit()
+		require.Equal(t, []int64{6}, b.submitted(5).Ids)
+	})
+}
+
+func TestWithoutAGoodJobThereIsNoSerial(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.submit(1, 1)
+		b.filesDone(b.storeAsked(), "queue/job-1")
+		b.filesDone(b.storeAsked())
+		require.NotNil(t, b.submitted(1).Failure)
+		b.store.Quiet()
+		b.scheduler.Quiet()
+		b.submit(2, 1)
+		b.commit()
+		require.Equal(t, []int64{2}, b.submitted(2).Ids)
+	})
+}
+
+// Nothing may be committed while a file is there that must not be: with the
+// next serial it would become a job.
+func TestAFailedTakeBackAbortsTheGroup(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.filesDone(b.group(), "queue/job-3")
+		b.filesDone(b.storeAsked(), "queue/job-4")
+		all := b.storeAsked()
+		require.Equal(t, []string{"queue/job-2", "queue/job-3", "queue/job-4", "queue/job-5"}, all.GetRemove().GetPaths())
+		b.client.Quiet()
+		b.filesDone(all)
+		require.Equal(t, "no queue/job-4", b.submitted(2).Failure.Text)
+		require.Equal(t, "no queue/job-3", b.submitted(3).Failure.Text)
+		require.Equal(t, "no queue/job-4", b.submitted(4).Failure.Text)
+		b.store.Quiet()
+		b.scheduler.Quiet()
+	})
+}
+
+func TestAFailedSerialAbortsTheGroup(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.filesDone(b.group())
+		b.filesDone(b.storeAsked(), "queue/serial")
+		all := b.storeAsked()
+		require.Len(t, all.GetRemove().GetPaths(), 4)
+		b.filesDone(all)
+		for request := uint64(2); request <= 4; request++ {
+			require.Equal(t, "no queue/serial", b.submitted(request).Failure.Text)
+		}
+		b.scheduler.Quiet()
+	})
+}
+
+func TestWhatCannotBeTakenBackIsTold(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.submit(1, 1)
+		b.filesDone(b.storeAsked())
+		b.filesDone(b.storeAsked(), "queue/serial")
+		b.filesDone(b.storeAsked(), "queue/job-1")
+		require.Equal(t, "no queue/serial; it could not be taken back either, so look for the job after the next start of the daemon",
+			b.submitted(1).Failure.Text)
+	})
+}
+
+func TestRefusals(t *testing.T) {
+	empty := &messages.SubmitJobs{Request: 1, Jobs: []*messages.JobDraft{draft(""), {}}}
+	full := &messages.SubmitJobs{Request: 1, Jobs: []*messages.JobDraft{draft("")}}
+	for name, refused := range map[string]struct {
+		drained bool
+		m       *messages.SubmitJobs
+		class   string
+	}{
+		"a job without opcodes": {false, empty, "OpPrereqError"},
+		"a drained queue":       {true, full, "JobQueueDrainError"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.recover(&messages.QueueScanned{Serial: []byte("0\n"), Drained: refused.drained})
+				b.client.Ask(b.queue, refused.m)
+				require.Equal(t, refused.class, b.submitted(1).Failure.Class)
+				b.store.Quiet()
+			})
+		})
+	}
+}
+
+func TestSubmitToADrainedQueue(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.recover(&messages.QueueScanned{Serial: []byte("7\n"), Drained: true})
+		b.client.Ask(b.queue, &messages.SubmitJobs{Request: 1, Jobs: []*messages.JobDraft{draft("")}, IgnoreDrain: true})
+		b.commit()
+		require.Equal(t, []int64{8}, b.submitted(1).Ids)
+	})
+}
+
+func TestSubmissionOfNothing(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.submit(1, 0)
+		m := b.submitted(1)
+		require.Nil(t, m.Failure)
+		require.Empty(t, m.Ids)
+		b.store.Quiet()
+	})
+}
+
+// A crash in the middle of a commit: its submissions are lost, as their senders
+// are told by QueueStarted; a late answer of the store is not for the new one.
+func TestACrashDuringACommit(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.submit(1, 1)
+		jobs := b.storeAsked()
+		b.Restart(b.queue)
+		b.storeStarts(1)
+		b.filesDone(jobs)
+		b.tellHands()
+		scan := scanOf()
+		scan.Jobs = append(scan.Jobs, &messages.ScannedJob{Id: 1, Content: jobs.GetWrite().Files[0].Content})
+		b.tellScan(scan)
+		require.Equal(t, uint64(2), acttest.Expect[*messages.QueueStarted](b.gateway).Epoch)
+		require.Equal(t, "queue/job-1", b.storeAsked().GetQuarantine().Path)
+		b.client.Quiet()
+		require.True(t, b.rowOf(1).Unknown)
+	})
+}
