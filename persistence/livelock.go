@@ -79,7 +79,7 @@ func ProbeLivelock(path string) (alive bool, err error) {
 	}
 	// O_NONBLOCK: paths come from other processes; opening a pipe must not hang.
 	fd, err := openFile(path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err == unix.ENOENT {
+	if errors.Is(err, unix.ENOENT) {
 		return false, nil
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -42,20 +43,46 @@ func (e *LockedError) Error() string {
 // locking it; each time a daemon must have released it in just that moment.
 const lockAttemptsMax = 100
 
-// LockQueue takes the lock without waiting. If another process has it, the error
-// wraps a [*LockedError]. queue/ must exist: see [MakeDirs].
+// A daemon that was killed while it spawned a process leaves its lock for a
+// moment with that process, between fork and exec. So a lock whose holder
+// is dead is waited for, at most lockDeadMax.
+const (
+	lockDeadMax   = 5 * time.Second
+	lockDeadPause = 10 * time.Millisecond
+)
+
+// LockQueue takes the lock. If another living process has it, the error wraps a
+// [*LockedError], at once. queue/ must exist: see [MakeDirs].
 func LockQueue(dataDir string) (*QueueLock, error) {
 	path, err := filepath.Abs(filepath.Join(dataDir, layout.LockPath))
 	if err != nil {
 		return nil, fmt.Errorf("lock queue: %w", err)
 	}
+	giveUp := time.Now().Add(lockDeadMax)
 	for range lockAttemptsMax {
 		lock, err := tryLockQueue(path)
+		var locked *LockedError
+		for errors.As(err, &locked) && isDead(locked.PID) && time.Now().Before(giveUp) {
+			time.Sleep(lockDeadPause)
+			lock, err = tryLockQueue(path)
+		}
 		if lock != nil || err != nil {
 			return lock, err
 		}
 	}
 	return nil, fmt.Errorf("lock queue: %s is replaced all the time", path)
+}
+
+// isDead is true if there is certainly no process of that number that runs.
+func isDead(pid int) bool {
+	if pid <= 0 {
+		return false
+	}
+	if errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+		return true
+	}
+	state, _, ok := processStat(pid)
+	return ok && state == "Z"
 }
 
 // tryLockQueue returns nil, nil if the file it locked is not the one called path
@@ -151,5 +178,5 @@ func wholeFile(lockType int16) unix.Flock_t {
 
 // isConflict is true if another holds a lock; POSIX allows both codes.
 func isConflict(err error) bool {
-	return err == unix.EAGAIN || err == unix.EACCES
+	return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES)
 }

@@ -149,3 +149,25 @@ func TestLockQueueWithoutQueue(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A daemon that was killed in the middle of a spawn leaves its lock for a moment
+// with a process that is about to become another program.
+func TestALockOfADeadDaemonIsWaitedFor(t *testing.T) {
+	dataDir := queueDir(t)
+	dead := startRole(t, "queue-lock", queueDir(t))
+	dead.line()
+	dead.kill()
+	held, err := LockQueue(dataDir)
+	noError(t, err)
+	noError(t, os.WriteFile(filepath.Join(dataDir, layout.LockPath), fmt.Appendf(nil, "%d\n", dead.pid()), 0o640))
+	taken := make(chan error, 1)
+	go func() {
+		lock, err := LockQueue(dataDir)
+		if err == nil {
+			err = lock.Release()
+		}
+		taken <- err
+	}()
+	noError(t, held.Release())
+	noError(t, <-taken)
+}

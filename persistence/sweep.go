@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,14 +16,15 @@ import (
 // its start, before its first Replace; job processes may be writing meanwhile.
 //
 // What it removes, and why that is safe:
-//   - a name that tempName made, whose pid is that of no process: the writer is gone;
+//   - a name that tempName made, whose pid is that of no process, or of one that
+//     has ended or has begun after the file was last written: the writer is gone;
 //   - one with the caller's own pid: the caller has written nothing yet, so the
 //     pid was used before (in a container it is the same at every start);
 //   - any "*.tmp" last written before the machine booted: no process of that time
 //     is left. This catches reused pids and other programs' files.
 //
-// All else is kept. A file left because its pid now is some other process's
-// costs nothing but its bytes, and goes in a later sweep.
+// All else is kept: a file that is left costs nothing but its bytes, and goes in
+// a later sweep.
 func (f *OSFiles) SweepTemp(dir string) (removed []string, err error) {
 	const op = "sweep-temp"
 	names, err := f.List(op, dir)
@@ -55,16 +57,46 @@ func isStaleTemp(fullName, base string, booted time.Time) bool {
 	if err != nil || !info.Mode().IsRegular() {
 		return false
 	}
-	if pid, ok := tempWriter(base); ok && (pid == os.Getpid() || isGone(pid)) {
+	if pid, ok := tempWriter(base); ok && (pid == os.Getpid() || isGone(pid, info.ModTime(), booted)) {
 		return true
 	}
 	return info.ModTime().Before(booted)
 }
 
-// isGone is true if no process has the id pid. One that may not be signalled
-// exists.
-func isGone(pid int) bool {
-	return unix.Kill(pid, 0) == unix.ESRCH
+// reuseSlack is how much later than a file its writer's process may seem to have
+// begun: clocks are coarse.
+const reuseSlack = time.Second
+
+// isGone is true if the process pid that wrote a file at the given time has
+// ended. What cannot be told counts as living.
+func isGone(pid int, wrote, booted time.Time) bool {
+	if errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+		return true
+	}
+	state, ticks, ok := processStat(pid)
+	if !ok {
+		return false
+	}
+	const ticksPerSecond = 100 // USER_HZ, the same on every Linux
+	began := booted.Add(time.Duration(ticks) * time.Second / ticksPerSecond)
+	return state == "Z" || began.After(wrote.Add(reuseSlack))
+}
+
+// processStat is the state of a process and when it began, in ticks since boot
+// (proc_pid_stat(5), fields 3 and 22).
+func processStat(pid int) (state string, ticks int64, ok bool) {
+	content, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return "", 0, false
+	}
+	// The name, in parentheses, may hold anything.
+	fields := strings.Fields(string(content[strings.LastIndexByte(string(content), ')')+1:]))
+	const stateField, startField = 3 - 3, 22 - 3
+	if len(fields) <= startField {
+		return "", 0, false
+	}
+	ticks, err = strconv.ParseInt(fields[startField], 10, 64)
+	return fields[stateField], ticks, err == nil
 }
 
 // bootTime is the wall-clock time of the machine's start. It moves when the

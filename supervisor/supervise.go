@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -30,10 +31,19 @@ type supervisor struct {
 	group    *group
 	kinds    []*actor.Props
 	pids     []*actor.PID
-	draining *actor.PID // who asked
-	left     []int      // children still to drain, the next one last
 	leaving  bool
+	draining *actor.PID  // who asked
+	left     []int       // children still to drain, the next one last
+	asked    *actor.PID  // the child that is draining
+	stop     func() bool // its timer
 }
+
+// drainAgain is how often a child is told to drain until it has: one that
+// restarts meanwhile has forgotten it.
+const drainAgain = time.Second
+
+// askAgain is due when a child takes long to drain.
+type askAgain struct{ child *actor.PID }
 
 func (s *supervisor) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
@@ -48,7 +58,9 @@ func (s *supervisor) Receive(ctx actor.Context) {
 	case *messages.Drain:
 		s.drain(ctx)
 	case *messages.Drained:
-		s.drainNext(ctx)
+		s.drained(ctx)
+	case *askAgain:
+		s.askAgain(ctx, m.child)
 	default:
 		act.Unexpected(ctx)
 	}
@@ -94,13 +106,36 @@ func (s *supervisor) drain(ctx actor.Context) {
 	s.drainNext(ctx)
 }
 
+// drained goes on if it is the child at hand that says so; one that was asked
+// twice may have answered twice.
+func (s *supervisor) drained(ctx actor.Context) {
+	if s.asked != nil && s.asked.Equal(ctx.Sender()) {
+		s.drainNext(ctx)
+	}
+}
+
 func (s *supervisor) drainNext(ctx actor.Context) {
+	if s.stop != nil {
+		s.stop()
+	}
 	if len(s.left) == 0 {
-		ctx.Send(s.draining, &messages.Drained{})
+		s.asked = nil
+		ctx.Request(s.draining, &messages.Drained{})
 		return
 	}
 	last := len(s.left) - 1
-	next := s.left[last]
+	s.asked = s.pids[s.left[last]]
 	s.left = s.left[:last]
-	ctx.Request(s.pids[next], &messages.Drain{})
+	s.ask(ctx)
+}
+
+func (s *supervisor) askAgain(ctx actor.Context, child *actor.PID) {
+	if s.asked == child {
+		s.ask(ctx)
+	}
+}
+
+func (s *supervisor) ask(ctx actor.Context) {
+	ctx.Request(s.asked, &messages.Drain{})
+	s.stop = act.SendAfter(s.env.Clock(), ctx.ActorSystem(), drainAgain, ctx.Self(), &askAgain{s.asked})
 }

@@ -34,6 +34,12 @@ type Settings struct {
 	Writers    int    // disk operations in flight
 	Catalogue  *opcode.Catalogue
 	About      luxi.About
+	Limits     queue.Limits
+}
+
+// DefaultLimits are such that a large site does not come near them.
+func DefaultLimits() queue.Limits {
+	return queue.Limits{Unfinished: 1_000_000, Ops: 10_000, JobBytes: 16 << 20}
 }
 
 // Names of the actors that others talk to.
@@ -109,7 +115,7 @@ func jobsProps(p Ports, s Settings) *actor.Props {
 
 func queueProps(p Ports, s Settings) *actor.Props {
 	return queue.Props(queue.Config{Env: p.Env, Store: p.Env.PID(storeName), Scheduler: p.Env.PID(schedName),
-		Jobs: p.Env.PID(jobsName), Gateways: []*actor.PID{p.Env.PID(luxiName)}, Livelock: s.Livelock})
+		Jobs: p.Env.PID(jobsName), Gateways: []*actor.PID{p.Env.PID(luxiName)}, Livelock: s.Livelock, Limits: s.Limits})
 }
 
 func luxiProps(p Ports, s Settings) *actor.Props {

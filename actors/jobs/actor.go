@@ -105,10 +105,12 @@ type hand struct {
 type (
 	// handshakeOver: the start is no longer in flight, however it went.
 	handshakeOver struct{ id int64 }
-	// released: the job is out of hand; news is for the queue.
+	// released: the job is out of hand; news is for the queue, and answers for
+	// clients behind it: who hears that a job was ended must find it ended.
 	released struct {
-		id   int64
-		news any
+		id      int64
+		news    any
+		answers []reply
 	}
 	// childGone follows Terminated through the mailbox, behind what the child
 	// has said.
@@ -281,6 +283,9 @@ func (j *jobs) released(ctx actor.Context, m *released) {
 	delete(j.hands, m.id)
 	ctx.Stop(h.pid)
 	ctx.Send(j.config.Queue, m.news)
+	for _, r := range m.answers {
+		ctx.Send(r.to, r.answer)
+	}
 }
 
 // childGone adopts anew what a crashed job actor had in hand. A job whose actor
@@ -313,7 +318,7 @@ func (j *jobs) adoptAgain(ctx actor.Context, m *adoptAgain) {
 
 func (j *jobs) tellDrained(ctx actor.Context) {
 	if j.draining != nil && !j.told && j.starting == 0 {
-		ctx.Send(j.draining, &messages.Drained{})
+		ctx.Request(j.draining, &messages.Drained{})
 		j.told = true
 	}
 }

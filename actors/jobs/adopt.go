@@ -32,7 +32,7 @@ func (a *jobActor) adopt(ctx actor.Context) {
 			a.tellDeferred()
 		case j.Status() == job.Queued:
 			// No process was ever permitted to act on it.
-			a.release(ctx, &messages.JobReturned{Id: a.id})
+			ctx.Send(ctx.Parent(), &released{id: a.id, news: &messages.JobReturned{Id: a.id}})
 		default:
 			a.start = proc.Adopted()
 			a.start.Gone("")

@@ -180,8 +180,7 @@ func (a *jobActor) end(j *job.Job) bool {
 }
 
 func (a *jobActor) ended(ctx actor.Context, j *job.Job, encoded []byte) {
-	a.answerAtEnd(ctx, j.Status())
-	a.release(ctx, &messages.JobEnded{Id: a.id, Encoded: encoded})
+	ctx.Send(ctx.Parent(), &released{a.id, &messages.JobEnded{Id: a.id, Encoded: encoded}, a.answersAtEnd(j.Status())})
 }
 
 func (a *jobActor) writeEnd(ctx actor.Context, j *job.Job) {
@@ -250,10 +249,6 @@ func (a *jobActor) write(ctx actor.Context, op string, content []byte, done func
 			}
 			done(ctx, nil)
 		})
-}
-
-func (a *jobActor) release(ctx actor.Context, news any) {
-	ctx.Send(ctx.Parent(), &released{a.id, news})
 }
 
 func (a *jobActor) now() job.Timestamp { return job.TimestampOf(a.config.Env.Clock().Now()) }

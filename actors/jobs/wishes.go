@@ -44,7 +44,7 @@ func (a *jobActor) cancel(ctx actor.Context, m *messages.CancelJob) {
 		event = job.Kill
 	}
 	if a.status().On(event).Verdict == job.Refuses {
-		a.answer(ctx, ctx.Sender(), m.Request, false, tooLate)
+		ctx.Respond(&messages.JobAnswered{Request: m.Request, Text: tooLate})
 		return
 	}
 	wish := &cancelWish{request: m.Request, sender: ctx.Sender(), kill: m.Kill}
@@ -79,21 +79,21 @@ func (a *jobActor) answerIfTooLate(ctx actor.Context) {
 	if len(a.wishes.cancels) == 0 || a.status() != job.Running {
 		return
 	}
-	a.answerCancels(ctx, func(w *cancelWish) (bool, string, bool) { return false, tooLate, !w.kill })
+	a.send(ctx, a.takeCancels(func(w *cancelWish) (bool, string, bool) { return false, tooLate, !w.kill }))
 }
 
 func (a *jobActor) cancelOverdue(ctx actor.Context, m *cancelOverdue) {
-	a.answerCancels(ctx, func(w *cancelWish) (bool, string, bool) {
+	a.send(ctx, a.takeCancels(func(w *cancelWish) (bool, string, bool) {
 		if w.kill {
 			return false, fmt.Sprintf("Job %d is being ended, but has not ended yet", a.id), w == m.wish
 		}
 		return false, "Job could not be canceled, status " + a.status().String(), w == m.wish
-	})
+	}))
 }
 
-// answerAtEnd says to all who wanted the job canceled how it has ended.
-func (a *jobActor) answerAtEnd(ctx actor.Context, status job.Status) {
-	a.answerCancels(ctx, func(w *cancelWish) (bool, string, bool) {
+// answersAtEnd are those for all who wanted the job canceled: how it has ended.
+func (a *jobActor) answersAtEnd(status job.Status) []reply {
+	return a.takeCancels(func(w *cancelWish) (bool, string, bool) {
 		switch {
 		case a.wishes.calledOff && status == job.Canceled:
 			return true, fmt.Sprintf("Dequeued job %d", a.id), true
@@ -107,8 +107,16 @@ func (a *jobActor) answerAtEnd(ctx actor.Context, status job.Status) {
 	})
 }
 
-// answerCancels answers those whom say is for, and keeps the others.
-func (a *jobActor) answerCancels(ctx actor.Context, say func(*cancelWish) (done bool, text string, now bool)) {
+// reply is an answer and whom it is for.
+type reply struct {
+	to     *actor.PID
+	answer *messages.JobAnswered
+}
+
+// takeCancels makes the answers to those whom say is for now, and keeps the
+// others.
+func (a *jobActor) takeCancels(say func(*cancelWish) (done bool, text string, now bool)) []reply {
+	var replies []reply
 	var kept []*cancelWish
 	for _, w := range a.wishes.cancels {
 		done, text, now := say(w)
@@ -117,14 +125,22 @@ func (a *jobActor) answerCancels(ctx actor.Context, say func(*cancelWish) (done 
 			continue
 		}
 		w.stop()
-		a.answer(ctx, w.sender, w.request, done, text)
+		replies = append(replies, reply{w.sender, &messages.JobAnswered{Request: w.request, Done: done, Text: text}})
 	}
 	a.wishes.cancels = kept
+	return replies
+}
+
+func (a *jobActor) send(ctx actor.Context, replies []reply) {
+	for _, r := range replies {
+		ctx.Send(r.to, r.answer)
+	}
 }
 
 func (a *jobActor) changePriority(ctx actor.Context, m *messages.ChangePriority) {
 	a.tell(Order{Kind: TakePriority, Priority: int(m.Priority)})
-	a.answer(ctx, ctx.Sender(), m.Request, true, fmt.Sprintf("Job %d has been told to take priority %d", a.id, m.Priority))
+	ctx.Respond(&messages.JobAnswered{Request: m.Request, Done: true,
+		Text: fmt.Sprintf("Job %d has been told to take priority %d", a.id, m.Priority)})
 }
 
 // tell passes an order on, or keeps it until the process has its permission:
@@ -142,8 +158,4 @@ func (a *jobActor) tellDeferred() {
 		a.config.Processes.Tell(a.number, order)
 	}
 	a.wishes.deferred = nil
-}
-
-func (a *jobActor) answer(ctx actor.Context, to *actor.PID, request uint64, done bool, text string) {
-	ctx.Send(to, &messages.JobAnswered{Request: request, Done: done, Text: text})
 }

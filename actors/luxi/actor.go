@@ -89,7 +89,7 @@ func (g *gateway) Receive(ctx actor.Context) {
 	case *messages.Drain:
 		g.draining = true
 		g.tellConnections(ctx, m)
-		ctx.Respond(&messages.Drained{})
+		ctx.Request(ctx.Sender(), &messages.Drained{})
 	default:
 		act.Unexpected(ctx)
 	}

@@ -127,6 +127,8 @@ func (c *connection) setTimer(ctx actor.Context, d time.Duration) {
 func (c *connection) overdue(ctx actor.Context, m *overdue) {
 	switch {
 	case m.request != c.request || c.answers == nil:
+	case c.wait != nil && c.wait.over:
+		c.waitUnseen(ctx)
 	case c.wait != nil:
 		c.waitOver(ctx)
 	default:
@@ -159,11 +161,11 @@ func (c *connection) submissionLost(ctx actor.Context, m *messages.SubmissionLos
 // told how things stand, and comes back to the next daemon.
 func (c *connection) drain(ctx actor.Context) {
 	switch {
-	case c.wait != nil && c.wait.shown():
-		c.closing = true
-		c.waitOver(ctx)
 	case c.answers == nil:
 		ctx.Stop(ctx.Self())
+	case c.wait != nil:
+		c.closing = true
+		c.waitOver(ctx)
 	default:
 		c.closing = true
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -36,9 +37,15 @@ func (c *connection) queryJobs(ctx actor.Context, args []json.RawMessage) error 
 		},
 		func(ctx actor.Context, answer any) {
 			a, mine := answer.(*messages.JobsListed)
-			if mine && a.Request == c.request {
-				c.again = func(actor.Context) {} // the rest is between us and the store
-				newListing(c, fields, a.Rows).read(ctx)
+			if !mine || a.Request != c.request {
+				return
+			}
+			c.again = func(actor.Context) {} // the rest is between us and the store
+			l := newListing(c, fields, a.Rows)
+			if m.All && slices.Contains(names, "archived") {
+				l.addArchive(ctx)
+			} else {
+				l.read(ctx)
 			}
 		})
 	return nil

@@ -72,11 +72,15 @@ type unixConn struct {
 	root     *actor.RootContext
 	maxFrame int
 	answers  chan []byte // at most one: the request at hand's
+	serving  atomic.Bool
 	closing  atomic.Bool
 }
 
 // Serve begins to read.
-func (c *unixConn) Serve(to *actor.PID) { go c.serve(to) }
+func (c *unixConn) Serve(to *actor.PID) {
+	c.serving.Store(true)
+	go c.serve(to)
+}
 
 // Answer sends the answer to the request at hand.
 func (c *unixConn) Answer(frame []byte) {
@@ -90,6 +94,9 @@ func (c *unixConn) Close() {
 	if c.closing.CompareAndSwap(false, true) {
 		close(c.answers)
 		_ = c.net.SetReadDeadline(time.Unix(1, 0)) // wakes a read; see serve
+		if !c.serving.Load() {
+			_ = c.net.Close() // nobody else will
+		}
 	}
 }
 

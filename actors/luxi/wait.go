@@ -28,10 +28,8 @@ type waiting struct {
 	previous any   // the field values that the client has, as generic JSON
 	serial   int64 // the last log entry that the client has
 	current  []any // [values, log entries], to answer with at the end
+	over     bool  // the end has come: whatever is seen first is the answer
 }
-
-// shown reports whether there is anything to answer with yet.
-func (w *waiting) shown() bool { return w.current != nil }
 
 // waitForJobChange answers at once when the job is final or differs from what
 // the client has, and otherwise when it changes or the time is up (queue.md
@@ -100,21 +98,30 @@ func (c *connection) waitSees(ctx actor.Context, info *messages.JobInfo, encoded
 	values := query.Row(w.fields, &query.JobItem{ID: w.id, Info: info, Job: j})
 	log := query.LogEntries(j.LogAfter(w.serial))
 	w.current = []any{values, log}
-	if j.Status().Final() || len(log) > 0 || !sameJSON(values, w.previous) {
+	if w.over || j.Status().Final() || len(log) > 0 || !sameJSON(values, w.previous) {
 		c.waitOver(ctx)
 	}
 }
 
-// waitOver answers with how things stand; a wait that was over before the queue
-// could say anything has nothing to answer with but that.
+// waitOver answers with how things stand, as soon as that is known.
 func (c *connection) waitOver(ctx actor.Context) {
 	current := c.wait.current
-	ctx.Request(c.config.Queue, &messages.UnwatchJob{Id: int64(c.wait.id)})
 	if current == nil {
-		c.succeed(ctx, "nochange")
+		if !c.wait.over {
+			c.wait.over = true
+			c.setTimer(ctx, patience)
+		}
 		return
 	}
+	ctx.Request(c.config.Queue, &messages.UnwatchJob{Id: int64(c.wait.id)})
 	c.succeed(ctx, current)
+}
+
+// waitUnseen gives up on a queue that has not said anything of the job: there is
+// nothing to answer with but that.
+func (c *connection) waitUnseen(ctx actor.Context) {
+	ctx.Request(c.config.Queue, &messages.UnwatchJob{Id: int64(c.wait.id)})
+	c.succeed(ctx, "nochange")
 }
 
 func (c *connection) jobLost(ctx actor.Context) {

@@ -31,6 +31,14 @@ type Config struct {
 	Jobs      *actor.PID
 	Gateways  []*actor.PID
 	Livelock  string
+	Limits    Limits
+}
+
+// Limits are what the queue takes; 0 means any number.
+type Limits struct {
+	Unfinished int // jobs that have not ended
+	Ops        int // opcodes of one job
+	JobBytes   int // of one job's file
 }
 
 // Props makes the queue. Its incarnations are numbered from 1.
@@ -61,6 +69,7 @@ type queue struct {
 	order    []int64          // ids of entries, ascending, and of some that were archived
 	watching map[string]int64 // watcher's pid id -> job it watches
 
+	unfinished  int           // jobs that have not ended, those being committed too
 	incoming    []*submission // wait for the commit that is running
 	group       []*submission // the commit that is running
 	quarantined []string      // files set aside since the daemon's start
@@ -173,7 +182,7 @@ func (q *queue) drain(ctx actor.Context, sender *actor.PID) {
 
 func (q *queue) tellDrained(ctx actor.Context) {
 	if q.draining != nil && !q.drainTold && q.group == nil && len(q.incoming) == 0 && q.store.Idle() {
-		ctx.Send(q.draining, &messages.Drained{})
+		ctx.Request(q.draining, &messages.Drained{})
 		q.drainTold = true
 	}
 }

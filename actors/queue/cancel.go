@@ -111,6 +111,7 @@ func (q *queue) enqueue(ctx actor.Context, e *entry) {
 // finish notes that a job has ended and tells everybody concerned.
 func (q *queue) finish(ctx actor.Context, e *entry, encoded []byte) {
 	e.place = final
+	q.unfinished--
 	delete(q.vault, e.info.Id)
 	q.tellWatchers(ctx, e, encoded)
 	for _, watcher := range e.watchers {

@@ -112,6 +112,9 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, inHand boo
 		return
 	}
 	info := newInfo(j, s.Content)
+	if !j.Status().Final() {
+		q.unfinished++
+	}
 	switch {
 	case j.Status().Final():
 		q.put(info, final)

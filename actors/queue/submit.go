@@ -32,6 +32,7 @@ func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJ
 		ctx.Send(sender, &messages.JobsSubmitted{Request: m.Request})
 		return
 	}
+	q.unfinished += len(m.Jobs)
 	q.incoming = append(q.incoming, &submission{request: m.Request, sender: sender, drafts: m.Jobs})
 	q.commitNext(ctx)
 }
@@ -53,12 +54,40 @@ func (q *queue) refusal(m *messages.SubmitJobs) *messages.Failure {
 	case q.drained && !m.IgnoreDrain:
 		return &messages.Failure{Class: "JobQueueDrainError", Text: "Job queue is drained, refusing job"}
 	}
-	for _, draft := range m.Jobs {
-		if len(draft.Ops) == 0 {
-			return &messages.Failure{Class: "OpPrereqError", Text: "A job needs at least one opcode", Code: "wrong_input"}
+	if most := q.config.Limits.Unfinished; most > 0 && q.unfinished+len(m.Jobs) > most {
+		return &messages.Failure{Class: "JobQueueFull", Text: fmt.Sprintf(
+			"The queue holds %d jobs that have not ended, and may hold %d: submit again when some have", q.unfinished, most)}
+	}
+	for i, draft := range m.Jobs {
+		if f := q.refusalOfJob(draft); f != nil {
+			if len(m.Jobs) > 1 {
+				f.Text = fmt.Sprintf("Job %d of %d: %s", i+1, len(m.Jobs), f.Text)
+			}
+			return f
 		}
 	}
 	return nil
+}
+
+func (q *queue) refusalOfJob(draft *messages.JobDraft) *messages.Failure {
+	size := 0
+	for _, op := range draft.Ops {
+		size += len(op.Input)
+	}
+	limits := q.config.Limits
+	switch {
+	case len(draft.Ops) == 0:
+		return invalid("A job needs at least one opcode")
+	case limits.Ops > 0 && len(draft.Ops) > limits.Ops:
+		return invalid(fmt.Sprintf("A job of %d opcodes is more than the %d that one may have", len(draft.Ops), limits.Ops))
+	case limits.JobBytes > 0 && size > limits.JobBytes:
+		return invalid(fmt.Sprintf("A job of %d bytes is more than the %d that one may have", size, limits.JobBytes))
+	}
+	return nil
+}
+
+func invalid(text string) *messages.Failure {
+	return &messages.Failure{Class: "OpPrereqError", Text: text, Code: "wrong_input"}
 }
 
 // commitNext commits everything that has come in, together: parallel syncs of
@@ -193,7 +222,9 @@ func (q *queue) committed(ctx actor.Context, group []*submission) {
 	var enqueue []*messages.PendingJob
 	for _, s := range group {
 		answer := &messages.JobsSubmitted{Request: s.request, Failure: s.failure}
-		if s.failure == nil {
+		if s.failure != nil {
+			q.unfinished -= len(s.jobs)
+		} else {
 			for i, j := range s.jobs {
 				info := newInfo(j, s.encoded[i])
 				q.put(info, pending)

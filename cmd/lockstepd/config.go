@@ -15,7 +15,9 @@ import (
 	"github.com/sirupsen/logrus"
 	"go.yaml.in/yaml/v3"
 
+	"lockstep/actors/queue"
 	"lockstep/persistence"
+	"lockstep/supervisor"
 )
 
 // Config is what an operator can choose. Every field is a flag, and a key of
@@ -31,6 +33,8 @@ type Config struct {
 	MaxFrame    int // bytes
 	MaxStarts   int
 	Writers     int
+	Limits      queue.Limits
+	ArchiveDays int // 0: archived jobs are kept for ever
 }
 
 const usageText = `lockstepd runs a job queue: it takes jobs over its socket, keeps them as files, and
@@ -72,6 +76,11 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	flags.IntVar(&c.MaxFrame, "max-frame", 64<<20, "largest request, in `bytes`")
 	flags.IntVar(&c.MaxStarts, "max-starts", 2*runtime.NumCPU(), "`number` of job processes being started at a time")
 	flags.IntVar(&c.Writers, "writers", 32, "`number` of disk operations at a time")
+	limits := supervisor.DefaultLimits()
+	flags.IntVar(&c.Limits.Unfinished, "max-unfinished", limits.Unfinished, "`number` of jobs that may be queued or running")
+	flags.IntVar(&c.Limits.Ops, "max-job-ops", limits.Ops, "`number` of opcodes that a job may have")
+	flags.IntVar(&c.Limits.JobBytes, "max-job-bytes", limits.JobBytes, "`bytes` that a job may have when it is submitted")
+	flags.IntVar(&c.ArchiveDays, "archive-days", 0, "`days` after which archived jobs are removed; 0: never")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			printUsage(flags, output)
@@ -176,6 +185,10 @@ func (c *Config) Validate() error {
 		{c.MaxFrame < 1024 || c.MaxFrame > 1<<30, fmt.Sprintf("max-frame: %d is not between 1024 and 1073741824 bytes", c.MaxFrame)},
 		{c.MaxStarts < 1 || c.MaxStarts > 1000, fmt.Sprintf("max-starts: %d is not between 1 and 1000", c.MaxStarts)},
 		{c.Writers < 1 || c.Writers > 1000, fmt.Sprintf("writers: %d is not between 1 and 1000", c.Writers)},
+		{c.Limits.Unfinished < 1, fmt.Sprintf("max-unfinished: %d is less than 1", c.Limits.Unfinished)},
+		{c.Limits.Ops < 1, fmt.Sprintf("max-job-ops: %d is less than 1", c.Limits.Ops)},
+		{c.Limits.JobBytes < 1, fmt.Sprintf("max-job-bytes: %d is less than 1", c.Limits.JobBytes)},
+		{c.ArchiveDays < 0, fmt.Sprintf("archive-days: %d is less than 0", c.ArchiveDays)},
 		{len(c.socket()) > socketPathMax, fmt.Sprintf("run-dir: the socket's path %s is longer than the %d bytes that a socket's path may have", c.socket(), socketPathMax)},
 	} {
 		if check.bad {

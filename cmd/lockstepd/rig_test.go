@@ -182,19 +182,19 @@ func (c *client) submit(ops ...op) int64 {
 	return id
 }
 
-// job is what a client sees of one.
-type job struct {
+// seenJob is what a client sees of one.
+type seenJob struct {
 	Status   string
 	Results  []json.RawMessage
 	Statuses []string
 	Log      [][][]json.RawMessage
 }
 
-func (c *client) query(id int64) job {
+func (c *client) query(id int64) seenJob {
 	c.t.Helper()
 	var rows [][]json.RawMessage
 	c.call("QueryJobs", &rows, []int64{id}, []string{"status", "opresult", "opstatus", "oplog"})
-	var j job
+	var j seenJob
 	for i, into := range []any{&j.Status, &j.Results, &j.Statuses, &j.Log} {
 		require.NoError(c.t, json.Unmarshal(rows[0][i], into))
 	}
@@ -202,7 +202,7 @@ func (c *client) query(id int64) job {
 }
 
 // await waits as clients do, until the job is final.
-func (c *client) await(id int64) job {
+func (c *client) await(id int64) seenJob {
 	c.t.Helper()
 	for status := "nothing yet"; ; {
 		var change [2]json.RawMessage
@@ -215,7 +215,7 @@ func (c *client) await(id int64) job {
 	}
 }
 
-func (j job) lines() []string {
+func (j seenJob) lines() []string {
 	var lines []string
 	for _, log := range j.Log {
 		for _, entry := range log {
@@ -227,3 +227,5 @@ func (j job) lines() []string {
 	}
 	return lines
 }
+
+func signalTERM(pid int) error { return syscall.Kill(pid, syscall.SIGTERM) }

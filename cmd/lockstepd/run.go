@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
@@ -71,19 +72,12 @@ func locked(c Config, log *logrus.Logger, stop context.Context) error {
 	if err != nil {
 		return err
 	}
-	livelocks := persistence.LivelockDir(c.RunDir)
-	livelock, err := persistence.CreateLivelock(livelocks, persistence.DaemonLivelock)
+	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(c.RunDir), persistence.DaemonLivelock)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = livelock.Release() }() // left behind, it says dead as well
-	// Those of dead job processes are kept: they say that something of the job
-	// may be left, to whoever adopts it.
-	if _, err := persistence.SweepLivelocks(livelocks, func(name string) bool {
-		return layout.IsJobLivelock(name) || name == filepath.Base(livelock.Path())
-	}); err != nil {
-		log.WithField("err", err).Warn("lock files of former daemons cannot be removed")
-	}
+	sweepLivelocks(c, log, files)
 	complaints, err := os.OpenFile(filepath.Join(c.LogDir, "jobs.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
 	if err != nil {
 		return err
@@ -95,13 +89,13 @@ func locked(c Config, log *logrus.Logger, stop context.Context) error {
 	tree, err := supervisor.Tree(
 		supervisor.Ports{Env: env, Files: files, Processes: processes},
 		supervisor.Settings{Livelock: livelock.Path(), MaxRunning: cluster.MaxRunningJobs,
-			MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: opcode.Builtin(),
+			MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: opcode.Builtin(), Limits: c.Limits,
 			About: luxi.About{Cluster: cluster.Name, Master: cluster.MasterName, Version: version(), PID: os.Getpid(),
 				Started: time.Now(), MaxRunning: cluster.MaxRunningJobs}})
 	if err != nil {
 		return err
 	}
-	return serve(c, log, env, tree, stop)
+	return serve(c, log, files, env, tree, stop)
 }
 
 // prepare makes what a first start lacks, and reads the configuration.
@@ -145,7 +139,7 @@ func firstConfig(c Config, files *persistence.OSFiles) ([]byte, error) {
 }
 
 // serve takes connections until the daemon is told to stop, or cannot go on.
-func serve(c Config, log *logrus.Logger, env *act.Env, tree *supervisor.Running, stop context.Context) error {
+func serve(c Config, log *logrus.Logger, files *persistence.OSFiles, env *act.Env, tree *supervisor.Running, stop context.Context) error {
 	if _, err := env.System().Root.RequestFuture(tree.Root, &messages.AskReady{}, readyMax).Result(); err != nil {
 		return fmt.Errorf("the queue cannot be read; the log says why: %w", err)
 	}
@@ -156,12 +150,18 @@ func serve(c Config, log *logrus.Logger, env *act.Env, tree *supervisor.Running,
 	accepting := make(chan error, 1)
 	go func() { accepting <- listener.Serve(env.System(), tree.Luxi) }()
 	log.WithFields(logrus.Fields{"socket": c.socket(), "data": c.DataDir, "pid": os.Getpid()}).Info("lockstepd takes jobs")
+	notify(log, systemd.SdNotifyReady)
+	background, end := context.WithCancel(stop)
+	defer end()
+	go watchdog(background, log, env.System(), tree.Root)
+	go keepClean(background, log, files, c)
 	select {
 	case <-stop.Done():
 	case <-tree.Done:
 		return errors.Join(errors.New("the daemon cannot go on; its log says why. Running jobs go on, and are adopted at the next start"), listener.Close())
 	}
 	log.Info("stopping; running jobs go on")
+	notify(log, systemd.SdNotifyStopping)
 	err = errors.Join(listener.Close(), <-accepting)
 	if _, drain := env.System().Root.RequestFuture(tree.Root, &messages.Drain{}, drainMax).Result(); drain != nil {
 		log.WithField("err", drain).Warn("not everything was finished in time; nothing acknowledged is lost")

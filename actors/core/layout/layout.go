@@ -107,3 +107,14 @@ func LivelockName(id int64) string { return fmt.Sprintf("%s%06d", jobLivelockPre
 func IsJobLivelock(file string) bool {
 	return strings.HasPrefix(path.Base(file), jobLivelockPrefix)
 }
+
+// JobOfLivelock is the job whose process made the livelock of that name or path.
+func JobOfLivelock(file string) (id int64, ok bool) {
+	rest, ok := strings.CutPrefix(path.Base(file), jobLivelockPrefix)
+	digits, _, found := strings.Cut(rest, "_")
+	if !ok || !found {
+		return 0, false
+	}
+	id, err := strconv.ParseInt(digits, 10, 64)
+	return id, err == nil && id >= 0 && LivelockName(id) == jobLivelockPrefix+digits
+}

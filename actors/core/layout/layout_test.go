@@ -103,3 +103,20 @@ func TestLivelockNames(t *testing.T) {
 		}
 	}
 }
+
+func TestJobOfLivelock(t *testing.T) {
+	for file, want := range map[string]int64{
+		"/run/livelocks/job_000012_1700000000_77_0123abcd": 12,
+		"job_1234567_1700000000":                           1234567,
+		"job_000000_1":                                     0,
+	} {
+		if id, ok := JobOfLivelock(file); !ok || id != want {
+			t.Errorf("JobOfLivelock(%q) = %d, %t", file, id, ok)
+		}
+	}
+	for _, file := range []string{"", "job_", "job_12_1", "job_000012", "job_-00012_1", "luxi-daemon_1700000000"} {
+		if id, ok := JobOfLivelock(file); ok {
+			t.Errorf("JobOfLivelock(%q) = %d, want none", file, id)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package luxi_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/luxi"
+	"lockstep/messages"
+)
+
+// The texts are those of a real server, but for the opcodes' "reason", which need
+// not be there, for arguments of the wrong form, and where more can be said.
+func TestWhatIsNotARequest(t *testing.T) {
+	for frame, text := range map[string]string{
+		`hello`:                 `parsing top-level JSON message: Invalid JSON: a JSON text a serialized object or array at the top level.`,
+		``:                      `parsing top-level JSON message: Invalid JSON: a JSON text a serialized object or array at the top level.`,
+		`{}`:                    `key 'method' not found, object contains only []`,
+		"{\"method\":\"\xff\"}": `key 'args' not found, object contains only ["method"]`,
+		`{"method": "Nope", "args": [], "version": 3000000}`:                                                               `Unable to parse LUXI request method: Invalid string value for type LuxiReq: "Nope"`,
+		`{"method": "QueryJobs", "args": {}, "version": 3000000}`:                                                          `Cannot convert value '{}', error: Unable to read Pair`,
+		`{"method": "QueryJobs", "args": []}`:                                                                              `QueryJobs: 0 arguments, expected 2`,
+		`{"method": "QueryJobs", "args": [["x"], ["status"]]}`:                                                             `QueryJobs: argument 1: "x" is not a job id`,
+		`{"method": "QueryJobs", "args": [[-1], ["status"]]}`:                                                              `QueryJobs: argument 1: -1 is not a job id`,
+		`{"method": "QueryJobs", "args": [[1.5], ["status"]]}`:                                                             `QueryJobs: argument 1: 1.5 is not a job id`,
+		`{"method": "QueryJobs", "args": [[1], "status"]}`:                                                                 `QueryJobs: argument 2: a string is not what belongs here`,
+		`{"method": "WaitForJobChange", "args": [1, ["status"], null, null]}`:                                              `WaitForJobChange: 4 arguments, expected 5`,
+		`{"method": "WaitForJobChange", "args": [1, ["status"], null, null, 1.5]}`:                                         `WaitForJobChange: argument 5: a number 1.5 is not what belongs here`,
+		`{"method": "SubmitJob", "args": []}`:                                                                              `SubmitJob: 0 arguments, expected 1`,
+		`{"method": "SubmitJob", "args": [7]}`:                                                                             `SubmitJob: argument 1: a number is not what belongs here`,
+		`{"method": "SubmitJob", "args": [[{"OP_ID": "OP_NO_SUCH", "reason": []}]]}`:                                       `SubmitJob: Unknown opcode OP_NO_SUCH`,
+		`{"method": "SubmitJob", "args": [[{"OP_ID": "OP_TEST_DELAY", "duration": "x", "reason": []}]]}`:                   `SubmitJob: Can't parse value for 'duration': Unable to read Double: want a number (in the range of a double), found a string`,
+		`{"method": "SubmitJob", "args": [[{"OP_ID": "OP_TEST_DELAY", "reason": []}]]}`:                                    `SubmitJob: key 'duration' not found, object contains only ["OP_ID","reason"]`,
+		`{"method": "SubmitJob", "args": [[{"OP_ID": "OP_TEST_DELAY", "duration": 1, "priority": -99, "reason": []}]]}`:    `SubmitJob: Can't parse value for 'priority': Invalid string value for type OpSubmitPriority: -99: want -10 (high), 0 (normal) or 10 (low), found -99`,
+		`{"method": "SubmitManyJobs", "args": [[[{"OP_ID": "OP_TEST_DELAY", "duration": 1}], [{"OP_ID": "OP_NO_SUCH"}]]]}`: `SubmitManyJobs: Unknown opcode OP_NO_SUCH`,
+		`{"method": "SubmitJobToDrainedQueue", "args": [[], 1]}`:                                                           `SubmitJobToDrainedQueue: 2 arguments, expected 1`,
+		`{"method": "LockstepReportJob", "args": [1]}`:                                                                     `LockstepReportJob: 1 arguments, expected 3`,
+		`{"method": "LockstepBeginOpcode", "args": [1, "l", "0"]}`:                                                         `LockstepBeginOpcode: argument 3: a string is not what belongs here`,
+	} {
+		onBench(t, func(t *testing.T, b *bench, c *client) {
+			c.tell(&luxi.Received{Frame: []byte(frame)})
+			answer := c.answer()
+			want, err := jsonOf(map[string]any{"success": false, "result": "Failed to parse request: " + text})
+			require.NoError(t, err)
+			require.JSONEq(t, want, answer, "%s", frame)
+			require.True(t, c.closed())
+			b.queue.Quiet()
+			b.jobs.Quiet()
+		})
+	}
+}
+
+func TestAFrameThatIsTooLarge(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.tell(&luxi.Refused{Err: errors.New("frame is larger than 10 bytes")})
+		require.JSONEq(t, `{"success":false,"result":"Failed to parse request: frame is larger than 10 bytes"}`, c.answer())
+		require.True(t, c.closed())
+	})
+}
+
+func TestAnErrorKeepsTheConnection(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		for range 2 {
+			c.call("PickupJob", `[1]`)
+			require.JSONEq(t, `{"success":false,"result":["GenericError",["Luxi call 'PickupJob' is for internal use only"]]}`, c.answer())
+		}
+		require.False(t, c.closed())
+	})
+}
+
+func TestUnknownFields(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("QueryJobs", `[[4962], ["id", "nosuch", "nor this"]]`)
+		require.JSONEq(t, `{"success":false,"result":["OpPrereqError",["Unknown output fields selected: nosuch, nor this","wrong_input"]]}`, c.answer())
+		require.False(t, c.closed())
+		b.queue.Quiet()
+	})
+}
+
+func TestConnectionsAreIndependent(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		other := b.connect()
+		c.call("Nope", `[]`)
+		require.True(t, c.closed())
+		other.call("PickupJob", `[1]`)
+		other.answer()
+		require.False(t, other.closed())
+	})
+}
+
+func TestAClientThatIsGone(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("SubmitJob", `[[`+delay+`]]`)
+		m := asked[*messages.SubmitJobs](c, b.queue)
+		c.tell(&luxi.Closed{})
+		require.True(t, c.closed())
+		dead := b.DeadLetters()
+		b.queue.Ask(c.conn.to, &messages.JobsSubmitted{Request: m.Request, Ids: []int64{1}})
+		b.Settle()
+		require.Equal(t, dead+1, b.DeadLetters())
+		require.Empty(t, c.conn.answers)
+	})
+}

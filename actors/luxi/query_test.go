@@ -1,0 +1,130 @@
+package luxi_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/core/job"
+	"lockstep/messages"
+)
+
+// listed answers the listing at hand.
+func (c *client) listed(rows ...*messages.JobRow) *messages.ListJobs {
+	c.Helper()
+	m := asked[*messages.ListJobs](c, c.queue)
+	c.tell(&messages.JobsListed{Request: m.Request, Rows: rows})
+	return m
+}
+
+func TestQueryJobs(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("QueryJobs", `[[4962, "7"], ["id", "status", "priority", "summary", "received_ts", "start_ts"]]`)
+		m := c.listed(rowOf(someJob(4962, job.Queued)), rowOf(someJob(7, job.Success)))
+		require.Equal(t, []int64{4962, 7}, m.Ids)
+		require.False(t, m.All)
+		require.JSONEq(t, `{"success":true,"result":[[4962,"queued",0,["TEST_DELAY(1.0)"],[1,2],null],[7,"success",0,["TEST_DELAY(1.0)"],[1,2],null]]}`, c.answer())
+		b.store.Quiet()
+	})
+}
+
+func TestQueryAllJobs(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("QueryJobs", `[null, ["id"]]`)
+		require.True(t, c.listed(rowOf(someJob(1, job.Queued))).All)
+		require.JSONEq(t, `{"success":true,"result":[[1]]}`, c.answer())
+		c.call("QueryJobs", `[[], ["id"]]`)
+		require.False(t, c.listed().All)
+		require.JSONEq(t, `{"success":true,"result":[]}`, c.answer())
+	})
+}
+
+// Fields that only the file has are read from it, for jobs that have ended.
+func TestQueryJobsFromTheFile(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("QueryJobs", `[[1, 2], ["id", "opstatus", "oplog", "ops"]]`)
+		ended := someJob(2, job.Success)
+		c.listed(rowOf(someJob(1, job.Running)), rowOf(ended))
+		c.silent()
+		c.storeGives("queue/job-2", string(job.Encode(ended)))
+		require.JSONEq(t, `{"success":true,"result":[
+			[1,["running"],[[[1,[3,4],"message","hello"]]],[{"OP_ID":"OP_TEST_DELAY","duration":1.0,"reason":[]}]],
+			[2,["success"],[[[1,[3,4],"message","hello"]]],[{"OP_ID":"OP_TEST_DELAY","duration":1.0,"reason":[]}]]]}`, c.answer())
+	})
+}
+
+func TestQueryJobsThatAreNotInTheQueue(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("QueryJobs", `[[5, 30000, 6], ["id", "status", "archived"]]`)
+		c.listed(&messages.JobRow{Id: 5, Unknown: true}, &messages.JobRow{Id: 30000, Unknown: true}, &messages.JobRow{Id: 6, Unknown: true})
+		c.storeGives("queue/archive/0/job-5", string(job.Encode(someJob(5, job.Error))))
+		c.storeGives("queue/archive/3/job-30000", "")
+		c.storeGives("queue/archive/0/job-6", "not a job")
+		require.JSONEq(t, `{"success":true,"result":[[5,"error",true],[30000,null,null],[6,null,null]]}`, c.answer())
+	})
+}
+
+// However many files there are, they are read a few at a time, and answered in
+// the order of the question.
+func TestQueryOfManyFiles(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("QueryJobs", `[null, ["opstatus"]]`)
+		var rows []*messages.JobRow
+		for id := int64(1); id <= 200; id++ {
+			rows = append(rows, rowOf(someJob(id, job.Success)))
+		}
+		c.listed(rows...)
+		requests := b.store.Unread()
+		require.Len(t, requests, 64)
+		for i := 0; i < len(requests); i++ {
+			r := requests[i].(*messages.StoreRequest)
+			var id int64
+			_, err := fmt.Sscanf(r.GetRead().Path, "queue/job-%d", &id)
+			require.NoError(t, err)
+			c.tell(&messages.StoreAnswer{Request: r.Request, What: &messages.StoreAnswer_Read{
+				Read: &messages.FileRead{Content: job.Encode(someJob(id, job.Success))}}})
+			requests = append(requests, b.store.Unread()...)
+		}
+		require.Len(t, requests, 200)
+		require.Contains(t, c.answer(), `{"success":true,"result":[[["success"]],[["success"]],`)
+	})
+}
+
+func TestTheQueueRestartsWithAQueryInHand(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("QueryJobs", `[[1], ["id"]]`)
+		first := asked[*messages.ListJobs](c, b.queue)
+		b.Send(b.luxi, &messages.QueueStarted{Epoch: 2})
+		again := asked[*messages.ListJobs](c, b.queue)
+		require.EqualExportedValues(t, first, again)
+		for range 2 { // both were answered after all
+			c.tell(&messages.JobsListed{Request: first.Request, Rows: []*messages.JobRow{rowOf(someJob(1, job.Queued))}})
+		}
+		require.JSONEq(t, `{"success":true,"result":[[1]]}`, c.answer())
+	})
+}
+
+// The queue has answered by then; a restart of it is no matter of the listing.
+func TestTheQueueRestartsWhileFilesAreRead(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("QueryJobs", `[[1], ["opstatus"]]`)
+		c.listed(rowOf(someJob(1, job.Success)))
+		b.Send(b.luxi, &messages.QueueStarted{Epoch: 2})
+		b.queue.Quiet()
+		c.silent()
+		c.storeGives("queue/job-1", string(job.Encode(someJob(1, job.Success))))
+		require.JSONEq(t, `{"success":true,"result":[[["success"]]]}`, c.answer())
+	})
+}
+
+func TestTheStoreRestartsWhileFilesAreRead(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("QueryJobs", `[[1], ["opstatus"]]`)
+		c.listed(rowOf(someJob(1, job.Success)))
+		asked[*messages.StoreRequest](c, b.store) // lost
+		b.Send(b.luxi, &messages.StoreStarted{Epoch: 2})
+		c.storeGives("queue/job-1", string(job.Encode(someJob(1, job.Success))))
+		require.JSONEq(t, `{"success":true,"result":[[["success"]]]}`, c.answer())
+	})
+}

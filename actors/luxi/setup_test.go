@@ -1,0 +1,155 @@
+package luxi_test
+
+import (
+	"encoding/json"
+	"sync"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/opcode"
+	"lockstep/actors/core/query"
+	"lockstep/actors/luxi"
+	"lockstep/messages"
+)
+
+// conn is a client's connection; the test is the client.
+type conn struct {
+	mu      sync.Mutex
+	to      *actor.PID
+	answers []string
+	closed  bool
+}
+
+func (c *conn) Serve(to *actor.PID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.to = to
+}
+
+func (c *conn) Answer(frame []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answers = append(c.answers, string(frame))
+}
+
+func (c *conn) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+}
+
+// bench is a gateway; probes are its neighbours.
+type bench struct {
+	*testing.T
+	*acttest.Env
+	queue, jobs, store *acttest.Probe
+	luxi               *actor.PID
+}
+
+func onBench(t *testing.T, f func(*testing.T, *bench, *client)) {
+	t.Helper()
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		b := &bench{T: t, Env: e, queue: e.Probe("queue"), jobs: e.Probe("jobs"), store: e.Probe("store")}
+		b.store.Answer(func(m any) any {
+			if _, ok := m.(*messages.AskStore); ok {
+				return &messages.StoreStarted{Epoch: 1}
+			}
+			return nil
+		})
+		b.luxi = e.Start("luxi", luxi.Props(luxi.Config{Env: e.Env, Queue: b.queue.PID, Jobs: b.jobs.PID,
+			Store: b.store.PID, Catalogue: opcode.Builtin()}))
+		f(t, b, b.connect())
+	})
+}
+
+// client is one connection with its actor.
+type client struct {
+	*bench
+	conn *conn
+}
+
+func (b *bench) connect() *client {
+	b.Helper()
+	c := &client{b, &conn{}}
+	b.Send(b.luxi, &luxi.Opened{Conn: c.conn})
+	b.Settle()
+	return c
+}
+
+func (c *client) tell(m any) {
+	c.Helper()
+	require.NotNil(c, c.conn.to, "nobody serves the connection")
+	c.Send(c.conn.to, m)
+	c.Settle()
+}
+
+// call sends a request, whose args are JSON.
+func (c *client) call(method, args string) {
+	c.Helper()
+	c.tell(&luxi.Received{Frame: []byte(`{"method": "` + method + `", "args": ` + args + `, "version": 3000000}`)})
+}
+
+// answer is the one answer since the last call.
+func (c *client) answer() string {
+	c.Helper()
+	c.Settle()
+	c.conn.mu.Lock()
+	defer c.conn.mu.Unlock()
+	require.Len(c, c.conn.answers, 1)
+	a := c.conn.answers[0]
+	c.conn.answers = nil
+	return a
+}
+
+// silent: there is no answer yet.
+func (c *client) silent() {
+	c.Helper()
+	c.Settle()
+	c.conn.mu.Lock()
+	defer c.conn.mu.Unlock()
+	require.Empty(c, c.conn.answers)
+	require.False(c, c.conn.closed)
+}
+
+func (c *client) closed() bool {
+	c.Settle()
+	c.conn.mu.Lock()
+	defer c.conn.mu.Unlock()
+	return c.conn.closed
+}
+
+// asked is a question of the connection's actor to a neighbour.
+func asked[M any](c *client, p *acttest.Probe) M {
+	c.Helper()
+	m, from := acttest.ExpectFrom[M](p)
+	require.True(c, from.Equal(c.conn.to))
+	return m
+}
+
+// storeGives answers the reading of a file; "" stands for none.
+func (c *client) storeGives(path, content string) {
+	c.Helper()
+	r := asked[*messages.StoreRequest](c, c.store)
+	require.Equal(c, path, r.GetRead().GetPath())
+	c.tell(&messages.StoreAnswer{Request: r.Request, What: &messages.StoreAnswer_Read{
+		Read: &messages.FileRead{Content: []byte(content), Missing: content == ""}}})
+}
+
+// someJob is a job with an entry in its log.
+func someJob(id int64, status job.Status) *job.Job {
+	input := json.RawMessage(`{"OP_ID":"OP_TEST_DELAY","duration":1.0,"reason":[]}`)
+	j := job.New(job.ID(id), []json.RawMessage{input}, []int{0}, job.Timestamp{Sec: 1, Usec: 2}, "")
+	j.Ops[0].Status = status
+	j.AppendLog(0, job.Timestamp{Sec: 3, Usec: 4}, "message", json.RawMessage(`"hello"`))
+	j.Livelock = "/run/livelocks/" + layout.LivelockName(id)
+	return j
+}
+
+func rowOf(j *job.Job) *messages.JobRow {
+	return &messages.JobRow{Id: int64(j.ID), Info: query.Info(j, opcode.Summary, job.Encode(j))}
+}

@@ -1,0 +1,123 @@
+package luxi_test
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/opcode"
+	"lockstep/actors/luxi"
+	"lockstep/actors/luxi/wire"
+	"lockstep/messages"
+)
+
+// socket is a gateway behind a real socket, in real time.
+type socket struct {
+	t        *testing.T
+	env      *acttest.Env
+	queue    *acttest.Probe
+	listener *luxi.Listener
+	path     string
+}
+
+func listen(t *testing.T) *socket {
+	e := acttest.New(t)
+	s := &socket{t: t, env: e, queue: e.Probe("queue"), path: filepath.Join(t.TempDir(), "s")}
+	other := e.Probe("other")
+	listener, err := luxi.Listen(s.path, 1000)
+	require.NoError(t, err)
+	s.listener = listener
+	pid, _, err := e.SpawnRoot(luxi.Props(luxi.Config{Env: e.Env, Queue: s.queue.PID, Jobs: other.PID,
+		Store: other.PID, Catalogue: opcode.Builtin()}), "luxi")
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- listener.Serve(e.System(), pid) }()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		require.NoError(t, <-served)
+	})
+	return s
+}
+
+func (s *socket) dial() net.Conn {
+	c, err := net.Dial("unix", s.path)
+	require.NoError(s.t, err)
+	require.NoError(s.t, c.SetDeadline(time.Now().Add(acttest.Patience)))
+	s.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Frames that come together are served one after the other.
+func TestPipelinedFramesAreAnsweredInOrder(t *testing.T) {
+	s := listen(t)
+	c := s.dial()
+	submit := `{"method": "SubmitJob", "args": [[` + delay + `]]}`
+	var frames bytes.Buffer
+	for _, frame := range []string{submit, `{"method": "PickupJob", "args": []}`, submit} {
+		require.NoError(t, wire.WriteFrame(&frames, []byte(frame)))
+	}
+	_, err := c.Write(frames.Bytes())
+	require.NoError(t, err)
+	reader := wire.NewReader(c, 1000)
+	read := func(want string) {
+		t.Helper()
+		frame, err := reader.ReadFrame()
+		require.NoError(t, err)
+		require.Contains(t, string(frame), want)
+	}
+	for id := int64(1); id <= 2; id++ {
+		m, from := acttest.ExpectFrom[*messages.SubmitJobs](s.queue)
+		s.queue.Ask(from, &messages.JobsSubmitted{Request: m.Request, Ids: []int64{id}})
+		if id == 1 {
+			read(`"result":1`)
+			read(`internal use only`)
+		} else {
+			read(`"result":2`)
+		}
+	}
+}
+
+func TestAParseErrorClosesTheSocket(t *testing.T) {
+	for _, bad := range []string{`hello`, string(bytes.Repeat([]byte("x"), 2000))} {
+		s := listen(t)
+		c := s.dial()
+		require.NoError(t, wire.WriteFrame(c, []byte(bad)))
+		reader := wire.NewReader(c, 1000)
+		frame, err := reader.ReadFrame()
+		require.NoError(t, err)
+		require.Contains(t, string(frame), `"result":"Failed to parse request: `)
+		_, err = reader.ReadFrame()
+		require.Error(t, err)
+	}
+}
+
+// A connection that comes while the daemon stops is closed, although nobody ever
+// serves it: its client must not wait in vain.
+func TestAConnectionThatComesTooLateIsClosed(t *testing.T) {
+	s := listen(t)
+	drainer := s.env.Probe("drainer")
+	drainer.Ask(s.env.PID("luxi"), &messages.Drain{})
+	acttest.Expect[*messages.Drained](drainer)
+	_, err := wire.NewReader(s.dial(), 1000).ReadFrame()
+	require.Error(t, err)
+	require.NotErrorIs(t, err, net.ErrClosed)
+	var timeout net.Error
+	require.False(t, errors.As(err, &timeout) && timeout.Timeout(), "the connection is still open")
+}
+
+func TestAStaleSocketIsReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	former, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	require.NoError(t, err)
+	former.SetUnlinkOnClose(false)
+	require.NoError(t, former.Close())
+	l, err := luxi.Listen(path, 1000)
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+}

@@ -1,0 +1,183 @@
+package luxi_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/core/job"
+	"lockstep/messages"
+)
+
+// wait asks for a change of job 1, and has the queue answer.
+func (c *client) wait(args string, j *job.Job) {
+	c.Helper()
+	c.call("WaitForJobChange", args)
+	m := asked[*messages.WatchJob](c, c.queue)
+	require.Equal(c, int64(1), m.Id)
+	c.tell(&messages.JobWatched{Request: m.Request, Row: rowOf(j)})
+}
+
+func (c *client) changed(j *job.Job) {
+	c.tell(&messages.JobChanged{Info: rowOf(j).Info, Encoded: job.Encode(j)})
+}
+
+const oneEntry = `[[1,[3,4],"message","hello"]]`
+
+// The table of queue.md 1.6: what is answered at once, and what waits.
+func TestWaitForJobChange(t *testing.T) {
+	for name, c := range map[string]struct {
+		args   string
+		status job.Status
+		want   string // "": wait
+	}{
+		"nothing known":               {`[1, ["status"], null, null, 60]`, job.Running, `[["running"],` + oneEntry + `]`},
+		"id as text":                  {`["1", ["status"], null, null, 60]`, job.Running, `[["running"],` + oneEntry + `]`},
+		"nothing known, no new log":   {`[1, ["status"], null, 1, 60]`, job.Running, `[["running"],[]]`},
+		"other values":                {`[1, ["status"], ["queued"], 1, 60]`, job.Running, `[["running"],[]]`},
+		"same values":                 {`[1, ["status"], ["running"], 1, 60]`, job.Running, ""},
+		"same values, new log":        {`[1, ["status"], ["running"], 0, 60]`, job.Running, `[["running"],` + oneEntry + `]`},
+		"same values, log unknown":    {`[1, ["status"], ["running"], null, 60]`, job.Running, `[["running"],` + oneEntry + `]`},
+		"same values, serial -1":      {`[1, ["status"], ["running"], -1, 60]`, job.Running, `[["running"],` + oneEntry + `]`},
+		"same values as JSON":         {`[1, ["id", "received_ts"], [1.0, [1e0, 2]], 1, 60]`, job.Running, ""},
+		"same objects, other order":   {`[1, ["ops"], [[{"reason": [], "duration": 1, "OP_ID": "OP_TEST_DELAY"}]], 1, 60]`, job.Running, ""},
+		"more values than before":     {`[1, ["status", "id"], ["running"], 1, 60]`, job.Running, `[["running",1],[]]`},
+		"unknown field, same":         {`[1, ["nosuch"], [null], 1, 60]`, job.Running, ""},
+		"unknown field":               {`[1, ["nosuch"], null, 1, 60]`, job.Running, `[[null],[]]`},
+		"ended, with its last values": {`[1, ["status"], ["success"], 1, 60]`, job.Success, `[["success"],[]]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench, cl *client) {
+				cl.call("WaitForJobChange", c.args)
+				m := asked[*messages.WatchJob](cl, b.queue)
+				j := someJob(1, c.status)
+				cl.tell(&messages.JobWatched{Request: m.Request, Row: rowOf(j)})
+				if c.status.Final() {
+					cl.storeGives("queue/job-1", string(job.Encode(j)))
+				}
+				if c.want == "" {
+					cl.silent()
+					return
+				}
+				require.JSONEq(t, `{"success":true,"result":`+c.want+`}`, cl.answer())
+				require.Equal(t, int64(1), asked[*messages.UnwatchJob](cl, b.queue).Id)
+			})
+		})
+	}
+}
+
+func TestWaitUntilSomethingChanges(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.wait(`[1, ["status"], ["running"], 1, 60]`, someJob(1, job.Running))
+		c.silent()
+		c.changed(someJob(1, job.Running)) // nothing that the client asks for
+		c.changed(someJob(2, job.Success))
+		c.silent()
+		logged := someJob(1, job.Running)
+		logged.AppendLog(0, job.Timestamp{Sec: 5}, "message", []byte(`"more"`))
+		c.changed(logged)
+		require.JSONEq(t, `{"success":true,"result":[["running"],[[2,[5,0],"message","more"]]]}`, c.answer())
+
+		c.wait(`[1, ["status"], ["running"], 2, 60]`, logged)
+		c.changed(someJob(1, job.Success))
+		require.JSONEq(t, `{"success":true,"result":[["success"],[]]}`, c.answer())
+		c.changed(someJob(1, job.Success)) // late
+		c.silent()
+	})
+}
+
+// When the time is up things are told as they are, and no wait is longer than 89
+// seconds.
+func TestWaitUntilTheTimeIsUp(t *testing.T) {
+	for _, w := range []struct {
+		asked string
+		takes time.Duration
+	}{{"1", time.Second}, {"60", time.Minute}, {"89", 89 * time.Second}, {"1000", 89 * time.Second}} {
+		onBench(t, func(t *testing.T, b *bench, c *client) {
+			c.wait(`[1, ["status"], ["running"], 1, `+w.asked+`]`, someJob(1, job.Running))
+			b.Advance(w.takes - 1)
+			c.silent()
+			b.Advance(1)
+			require.JSONEq(t, `{"success":true,"result":[["running"],[]]}`, c.answer())
+			b.Advance(time.Hour)
+			c.silent()
+		})
+	}
+}
+
+// A time-out of nothing asks how things are.
+func TestWaitForNoTime(t *testing.T) {
+	for _, seconds := range []string{"0", "-5"} {
+		for previous, want := range map[string]string{`["running"]`: `[["running"],[]]`, `null`: `[["running"],[]]`, `["queued"]`: `[["running"],[]]`} {
+			onBench(t, func(t *testing.T, b *bench, c *client) {
+				c.call("WaitForJobChange", `[1, ["status"], `+previous+`, 1, `+seconds+`]`)
+				m := asked[*messages.WatchJob](c, b.queue)
+				b.Advance(0) // before the queue has answered
+				c.silent()
+				c.tell(&messages.JobWatched{Request: m.Request, Row: rowOf(someJob(1, job.Running))})
+				require.JSONEq(t, `{"success":true,"result":`+want+`}`, c.answer())
+			})
+		}
+	}
+}
+
+// Only where nothing at all is known of the job, because the daemon is still
+// reading its disk, there is nothing to tell.
+func TestWaitForAQueueThatDoesNotAnswer(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("WaitForJobChange", `[1, ["status"], null, null, 89]`)
+		b.Advance(89 * time.Second)
+		b.Advance(60 * time.Second)
+		require.JSONEq(t, `{"success":true,"result":"nochange"}`, c.answer())
+	})
+}
+
+func TestWaitForALostJob(t *testing.T) {
+	const lost = `{"success":false,"result":["JobLost",["Can't load job file"]]}`
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("WaitForJobChange", `[9, ["status"], null, null, 60]`)
+		m := asked[*messages.WatchJob](c, b.queue)
+		c.tell(&messages.JobWatched{Request: m.Request, Row: &messages.JobRow{Id: 9, Unknown: true}})
+		require.JSONEq(t, lost, c.answer())
+
+		c.wait(`[1, ["status"], null, null, 60]`, someJob(1, job.Success))
+		c.storeGives("queue/job-1", "")
+		require.JSONEq(t, lost, c.answer())
+		require.False(t, c.closed())
+	})
+}
+
+func TestTheQueueRestartsWithAWaitInHand(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.wait(`[1, ["status"], ["running"], 1, 60]`, someJob(1, job.Running))
+		b.Send(b.luxi, &messages.QueueStarted{Epoch: 2})
+		m := asked[*messages.WatchJob](c, b.queue)
+		c.silent()
+		c.tell(&messages.JobWatched{Request: m.Request, Row: rowOf(someJob(1, job.Running))})
+		c.silent()
+		c.changed(someJob(1, job.Success))
+		require.JSONEq(t, `{"success":true,"result":[["success"],[]]}`, c.answer())
+	})
+}
+
+// The time goes on while the queue restarts.
+func TestAWaitThatIsUpWhileTheQueueRestarts(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.wait(`[1, ["status"], ["running"], 1, 60]`, someJob(1, job.Running))
+		b.Advance(59 * time.Second)
+		b.Send(b.luxi, &messages.QueueStarted{Epoch: 2})
+		b.Advance(time.Second)
+		require.JSONEq(t, `{"success":true,"result":[["running"],[]]}`, c.answer())
+	})
+}
+
+func TestAClientThatGoesWhileItWaits(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.wait(`[1, ["status"], ["running"], 1, 60]`, someJob(1, job.Running))
+		b.Send(c.conn.to, closedByPeer)
+		b.Settle()
+		b.Advance(time.Hour)
+		require.Empty(t, c.conn.answers)
+	})
+}

@@ -1,0 +1,42 @@
+package persistence
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"lockstep/actors/core/layout"
+)
+
+func TestRemoveArchived(t *testing.T) {
+	root := t.TempDir()
+	now := time.Now()
+	write := func(path string, age time.Duration) string {
+		file := filepath.Join(root, path)
+		noError(t, os.MkdirAll(filepath.Dir(file), 0o750))
+		noError(t, os.WriteFile(file, nil, 0o640))
+		noError(t, os.Chtimes(file, now, now.Add(-age)))
+		return file
+	}
+	old := write(layout.ArchivePath(7), 48*time.Hour)
+	kept := []string{
+		write(layout.ArchivePath(8), time.Hour),
+		write(layout.ArchivePath(20_000), time.Hour),
+		write("queue/archive/0/notes.txt", 48*time.Hour),
+		write(layout.JobPath(9), 48*time.Hour),
+	}
+	removed, err := RemoveArchived(root, now.Add(-24*time.Hour))
+	noError(t, err)
+	if removed != 1 {
+		t.Errorf("%d files were removed, want 1", removed)
+	}
+	if _, err := os.Stat(old); !os.IsNotExist(err) {
+		t.Errorf("the old file is there: %v", err)
+	}
+	for _, file := range kept {
+		if _, err := os.Stat(file); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package supervisor_test
+
+import (
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/luxi"
+	"lockstep/actors/luxi/wire"
+)
+
+// conn is a client's connection. The client is another goroutine of the test.
+type conn struct {
+	send    func(to *actor.PID, msg any)
+	answers chan []byte
+	over    chan struct{}
+
+	mu      sync.Mutex
+	to      *actor.PID
+	waiting []byte // a request that came before Serve
+	closed  bool
+}
+
+func (c *conn) Serve(to *actor.PID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.to = to
+	if c.waiting != nil {
+		c.send(to, &luxi.Received{Frame: c.waiting})
+	}
+}
+
+func (c *conn) request(frame []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.to == nil {
+		c.waiting = frame
+		return
+	}
+	c.send(c.to, &luxi.Received{Frame: frame})
+}
+
+func (c *conn) Answer(frame []byte) { c.answers <- frame }
+
+func (c *conn) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.closed = true
+		close(c.over)
+	}
+}
+
+// client makes calls, and a new connection where the last one has ended.
+type client struct {
+	w    *world
+	conn *conn
+}
+
+// errGone: the connection has ended, or nothing came of it in time; what has
+// become of the request is not known.
+var errGone = errors.New("the connection has ended")
+
+// clientMax is how long a client waits for an answer (queue.md 1.1).
+const clientMax = 180 * time.Second
+
+func (c *client) call(method string, args ...any) (json.RawMessage, error) {
+	if c.conn == nil {
+		c.conn = c.w.dial()
+	}
+	frame, err := wire.EncodeRequest(method, args)
+	if err != nil {
+		panic(err)
+	}
+	c.conn.request(frame)
+	late := make(chan struct{})
+	stop := c.w.clock.AfterFunc(clientMax, func() { close(late) })
+	defer stop()
+	select {
+	case answer := <-c.conn.answers:
+		return wire.DecodeResponse(answer)
+	case <-c.conn.over:
+		select {
+		case answer := <-c.conn.answers: // came before the end
+			c.conn = nil
+			return wire.DecodeResponse(answer)
+		default:
+		}
+	case <-late:
+		c.w.slow(method)
+	}
+	if c.conn.to != nil {
+		c.conn.send(c.conn.to, &luxi.Closed{})
+	}
+	c.conn = nil
+	return nil, errGone
+}
+
+// insist calls until there is an answer, or an error that is one.
+func (c *client) insist(method string, args ...any) (json.RawMessage, error) {
+	for {
+		result, err := c.call(method, args...)
+		if !errors.Is(err, errGone) {
+			return result, err
+		}
+		c.w.pause(100 * time.Millisecond)
+	}
+}

@@ -1,0 +1,107 @@
+package supervisor_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+)
+
+// standardRun is the life of a daemon under the standard traffic, from a disk
+// with a past to the orderly stop; then of the next one, which must find
+// everything.
+func standardRun(t *testing.T, e *acttest.Env) *world {
+	t.Helper()
+	w := newWorld(t, e, firstDisk())
+	traffic(w)
+	w.drive(w.idle)
+	w.stop()
+	w.verify()
+	w.start(func() {
+		c := &client{w: w}
+		for _, id := range w.accepted[1:] { // the first was archived
+			c.await(id)
+		}
+		c.submitAndWait(1)
+	})
+	w.drive(w.idle)
+	w.stop()
+	w.verify()
+	return w
+}
+
+// frameworks are messages that are handled by the library, not by actors.
+var frameworks = []string{"*actor.Stop", "*actor.Restart", "*actor.Failure", "*actor.Watch", "*actor.Unwatch", "*actor.DeadLetterResponse"}
+
+// places are the kinds of delivery of a standard run without faults, and how
+// often they are made.
+func places(t *testing.T) map[acttest.Place]int {
+	t.Helper()
+	found := map[acttest.Place]int{}
+	synctest.Test(t, func(t *testing.T) {
+		e := acttest.New(t)
+		w := standardRun(t, e)
+		require.Equal(t, 2, w.daemons)
+		require.Empty(t, e.Logged("actor panicked"))
+		found = e.Bombs.Delivered()
+	})
+	for place := range found {
+		if !strings.HasPrefix(place.Actor, "daemon") || slices.Contains(frameworks, place.Message) {
+			delete(found, place)
+		}
+	}
+	return found
+}
+
+// TestPanics lets each actor panic at each kind of message, before and after it
+// has handled it, once in a standard run. Nothing that was acknowledged is lost,
+// every job ends once, and nobody waits for good.
+func TestPanics(t *testing.T) {
+	found := places(t)
+	names := make([]acttest.Place, 0, len(found))
+	for place := range found {
+		names = append(names, place)
+	}
+	slices.SortFunc(names, func(a, b acttest.Place) int { return strings.Compare(a.String(), b.String()) })
+	fired, runs := 0, 0
+	for _, place := range names {
+		for _, nth := range nths(found[place]) {
+			for _, when := range whens(place) {
+				t.Run(fmt.Sprintf("%v %s nth=%d", place, when, nth), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						e := acttest.New(t)
+						e.Bombs.Arm(place, nth, when)
+						standardRun(t, e)
+						runs++
+						if e.Bombs.Fired() {
+							fired++
+						}
+					})
+				})
+			}
+		}
+	}
+	t.Logf("%d places, %d of %d runs with a panic", len(names), fired, runs)
+	require.Greater(t, fired, runs*9/10)
+}
+
+// nths are the deliveries of n to try: the first, one in the middle, the last.
+func nths(n int) []int {
+	all := []int{1, (n + 1) / 2, n}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// whens: the library must have handled a Terminated, or the parent waits for the
+// child for good.
+func whens(place acttest.Place) []acttest.When {
+	if place.Message == "*actor.Terminated" {
+		return []acttest.When{acttest.After}
+	}
+	return []acttest.When{acttest.Before, acttest.After}
+}

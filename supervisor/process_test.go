@@ -1,0 +1,234 @@
+package supervisor_test
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/run"
+	"lockstep/actors/jobs"
+	"lockstep/messages"
+)
+
+// processes are the job processes of a machine, each a goroutine that does what
+// lockstep-job does, in the time of the test's clock.
+type processes struct {
+	w *world
+
+	mu       sync.Mutex
+	counter  int
+	starts   map[uint64]*process
+	alive    map[string]*process // by livelock
+	permits  map[int64]int       // by job: how many processes were permitted to act
+	finished map[int64]string    // by job: the end that its process has written
+}
+
+type process struct {
+	all      *processes
+	id       int64
+	livelock string
+	confirm  chan []byte
+	abandon  chan struct{}
+	once     sync.Once
+
+	// Guarded by all.mu.
+	acting   bool
+	gone     bool
+	watchers []watcher
+}
+
+type watcher struct {
+	start uint64
+	to    *actor.PID
+}
+
+// handshakeMax is how long a process waits for its permission (queue.md 4.5).
+const handshakeMax = 30 * time.Second
+
+func newProcesses(w *world) *processes {
+	return &processes{w: w, starts: map[uint64]*process{}, alive: map[string]*process{},
+		permits: map[int64]int{}, finished: map[int64]string{}}
+}
+
+func (p *processes) spawn(id int64) *process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counter++
+	child := &process{all: p, id: id, confirm: make(chan []byte, 1), abandon: make(chan struct{}),
+		livelock: fmt.Sprintf("/run/livelocks/%s_%d", layout.LivelockName(id), p.counter)}
+	p.alive[child.livelock] = child
+	return child
+}
+
+func (p *processes) Start(start uint64, id int64, to *actor.PID) {
+	child := p.spawn(id)
+	p.mu.Lock()
+	if p.starts[start] != nil {
+		p.w.broken("start %d was used twice", start)
+	}
+	p.starts[start] = child
+	child.watchers = []watcher{{start, to}}
+	p.mu.Unlock()
+	go child.run(start, to)
+}
+
+func (p *processes) Confirm(start uint64, hand []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.starts[start].confirm <- hand
+}
+
+func (p *processes) Abandon(start uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if child := p.starts[start]; child != nil {
+		child.once.Do(func() { close(child.abandon) })
+	}
+}
+
+// Tell is not heard: what becomes of a cancel is not what is tested here.
+func (p *processes) Tell(uint64, jobs.Order) {}
+
+func (p *processes) Adopt(start uint64, _ int64, _ int64, livelock string, to *actor.PID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	child := p.alive[livelock]
+	if child == nil || child.gone {
+		p.w.tell(to, &messages.ProcessGone{Start: start, Text: "it has ended"})
+		return
+	}
+	child.watchers = append(child.watchers, watcher{start, to})
+}
+
+// daemonDied: nobody is left who could give a process its permission, or whom
+// it could tell anything.
+func (p *processes) daemonDied() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, child := range p.alive {
+		child.watchers = nil
+		child.once.Do(func() { close(child.abandon) })
+	}
+}
+
+// acts reports whether a process may be at work on a job.
+func (p *processes) acts(id int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, child := range p.alive {
+		if child.id == id && child.acting && !child.gone {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *process) run(start uint64, to *actor.PID) {
+	w := c.all.w
+	w.tell(to, &messages.ProcessNamed{Start: start, Pid: 100, Livelock: c.livelock})
+	if !c.permitted() {
+		w.tell(to, &messages.ProcessFailed{Start: start, Text: "the start was called off"})
+		c.exit("exit status 1")
+		return
+	}
+	w.tell(to, &messages.ProcessConfirmed{Start: start})
+	c.act()
+}
+
+// permitted waits for the permission to act.
+func (c *process) permitted() bool {
+	late := make(chan struct{})
+	stop := c.all.w.clock.AfterFunc(handshakeMax, func() { close(late) })
+	defer stop()
+	select {
+	case <-c.confirm:
+	case <-late:
+		return false
+	case <-c.abandon:
+		select {
+		case <-c.confirm: // a permission that was given first counts
+		default:
+			return false
+		}
+	}
+	c.all.permit(c)
+	return true
+}
+
+func (p *processes) permit(c *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.acting = true
+	p.permits[c.id]++
+	if p.permits[c.id] > 1 {
+		p.w.broken("job %d was permitted to act twice", c.id)
+	}
+}
+
+// act does the job, like lockstep-job.
+func (c *process) act() {
+	w, cl := c.all.w, &client{w: c.all.w}
+	j, err := job.Decode([]byte(w.disk.Content(layout.JobPath(c.id))))
+	if err != nil || j.Livelock != c.livelock {
+		w.broken("job %d: its process does not find its name in its file: %v", c.id, err)
+		c.exit("exit status 1")
+		return
+	}
+	m, err := run.New(j)
+	if err != nil {
+		w.broken("job %d: %v", c.id, err)
+		c.exit("exit status 1")
+		return
+	}
+	c.write(cl, m, m.Start(w.now()))
+	next := m.Began(w.now())
+	for next.Do != run.Exit {
+		c.write(cl, m, next)
+		switch next.Do {
+		case run.Execute:
+			w.pause(time.Second)
+			next = m.Done(run.Outcome{Result: []byte(`"done"`)}, w.now())
+		case run.Begin:
+			c.begin(cl, next.Op)
+			next = m.Began(w.now())
+		}
+	}
+	c.write(cl, m, next)
+	c.exit("exit status 0")
+}
+
+// begin asks for permission until it comes.
+func (c *process) begin(cl *client, op int) {
+	for {
+		if _, err := cl.call("LockstepBeginOpcode", c.id, c.livelock, op); err == nil {
+			return
+		}
+		c.all.w.pause(time.Second)
+	}
+}
+
+func (c *process) write(cl *client, m *run.Machine, next run.Next) {
+	encoded := job.Encode(m.Job())
+	if next.Do == run.Exit {
+		c.all.mu.Lock()
+		c.all.finished[c.id] = string(encoded)
+		c.all.mu.Unlock()
+	}
+	if err := c.all.w.disk.Replace("run-job", layout.JobPath(c.id), encoded); err != nil {
+		c.all.w.broken("job %d: %v", c.id, err)
+	}
+	_, _ = cl.call("LockstepReportJob", c.id, c.livelock, rawJSON(encoded)) // a hint
+}
+
+func (c *process) exit(how string) {
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	c.gone = true
+	for _, watch := range c.watchers {
+		c.all.w.tell(watch.to, &messages.ProcessGone{Start: watch.start, Text: how})
+	}
+}

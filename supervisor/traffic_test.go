@@ -1,0 +1,190 @@
+package supervisor_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/luxi/wire"
+)
+
+// op is an opcode of the standard traffic.
+var op = map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 1, "reason": []any{}}
+
+// firstDisk is what the first daemon finds: a job of each kind.
+func firstDisk() map[string]string {
+	files := map[string]string{layout.SerialPath: "6\n", layout.ArchivePath(0): "nobody looks here"}
+	put := func(id int64, change func(*job.Job)) {
+		input := json.RawMessage(`{"OP_ID":"OP_TEST_DELAY","duration":1.0,"reason":[]}`)
+		j := job.New(job.ID(id), []json.RawMessage{input}, []int{0}, job.Timestamp{Sec: 1}, "/run/livelocks/daemon_0")
+		change(j)
+		files[layout.JobPath(id)] = string(job.Encode(j))
+	}
+	ended := func(j *job.Job) { j.Ops[0].Status, j.End = job.Success, job.Timestamp{Sec: 2} }
+	put(1, ended)
+	put(2, func(*job.Job) {})
+	put(3, func(j *job.Job) { j.Livelock = deadLock(3) })
+	put(4, func(j *job.Job) { j.Livelock, j.Ops[0].Status = deadLock(4), job.Running })
+	put(7, func(*job.Job) {}) // of a submission that was cut off
+	files[layout.JobPath(5)] = "nonsense"
+	return files
+}
+
+// deadLock is the livelock of a process that is not there any more.
+func deadLock(id int64) string { return "/run/livelocks/" + layout.LivelockName(id) + "_dead" }
+
+// traffic is what the clients of a standard run do: every method, and every way
+// of a job.
+func traffic(w *world) {
+	w.accepted = []int64{1, 2, 3, 4}
+	for range 2 {
+		w.start(func() { (&client{w: w}).submitAndWait(1) })
+	}
+	w.start(func() { (&client{w: w}).submitAndWait(2) })
+	w.start(func() { (&client{w: w}).submitMany() })
+	w.start(func() { (&client{w: w}).manage() })
+	for id := int64(2); id <= 4; id++ {
+		w.start(func() { (&client{w: w}).await(id) })
+	}
+	w.start(func() {
+		w.pause(500 * time.Millisecond)
+		(&client{w: w}).look()
+	})
+}
+
+func ops(n int) []any {
+	all := make([]any, n)
+	for i := range all {
+		all[i] = op
+	}
+	return all
+}
+
+// accept notes jobs that a client was told of.
+func (w *world) accept(ids ...int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.accepted = append(w.accepted, ids...)
+}
+
+// submit submits until it is told of an id.
+func (c *client) submit(n int) int64 {
+	for {
+		var id int64
+		result, err := c.call("SubmitJob", ops(n))
+		if err == nil && json.Unmarshal(result, &id) == nil {
+			c.w.accept(id)
+			return id
+		}
+		c.mustBeOperating(err)
+		c.w.pause(100 * time.Millisecond)
+	}
+}
+
+// mustBeOperating: an error that a client can live with, by its class.
+func (c *client) mustBeOperating(err error) {
+	var failed *wire.Error
+	switch {
+	case err == nil || errors.Is(err, errGone):
+	case errors.As(err, &failed) && failed.Class == "JobQueueDrainError":
+	case errors.As(err, &failed) && failed.Class == "GenericError" && strings.Contains(err.Error(), "restarted"):
+	default:
+		c.w.broken("a client was told: %v", err)
+	}
+}
+
+func (c *client) submitAndWait(n int) { c.await(c.submit(n)) }
+
+func (c *client) submitMany() {
+	for {
+		var results [][2]any
+		result, err := c.call("SubmitManyJobs", []any{ops(1), ops(1)})
+		if err == nil && json.Unmarshal(result, &results) == nil {
+			for _, r := range results {
+				id := int64(r[1].(float64))
+				c.w.accept(id)
+				defer c.await(id)
+			}
+			return
+		}
+		c.mustBeOperating(err)
+		c.w.pause(100 * time.Millisecond)
+	}
+}
+
+// await waits until a job has ended.
+func (c *client) await(id int64) {
+	var previous any
+	for {
+		var now struct {
+			values []any
+			log    []any
+		}
+		result, err := c.insist("WaitForJobChange", id, []string{"status"}, previous, -1, 60)
+		if err != nil {
+			c.w.broken("waiting for job %d: %v", id, err)
+			return
+		}
+		if json.Unmarshal(result, &[]any{&now.values, &now.log}) != nil {
+			continue // "nochange"
+		}
+		previous = now.values
+		status, _ := now.values[0].(string)
+		if s, ok := job.ParseStatus(status); ok && s.Final() {
+			return
+		}
+	}
+}
+
+// look asks for everything that can be looked at.
+func (c *client) look() {
+	c.mustAnswer("QueryJobs", nil, []string{"id", "status", "summary"})
+	c.mustAnswer("QueryJobs", []int64{1, 2, 99}, []string{"id", "opstatus", "oplog"})
+	c.mustAnswer("QueryConfigValues", []string{"drain_flag"})
+	c.mustAnswer("LockstepStatus")
+}
+
+func (c *client) mustAnswer(method string, args ...any) {
+	if _, err := c.insist(method, args...); err != nil {
+		c.w.broken("%s: %v", method, err)
+	}
+}
+
+// manage does to jobs what can be done to them.
+func (c *client) manage() {
+	id := c.submit(2)
+	c.mustAnswer("ChangeJobPriority", id, 19)
+	c.mustAnswer("CancelJob", id, false)
+	c.mustAnswer("SetDrainFlag", true)
+	c.mustAnswer("SetDrainFlag", false)
+	c.await(id)
+	c.mustAnswer("ArchiveJob", 1)
+	c.mustAnswer("AutoArchiveJobs", 3600, 10)
+}
+
+// verify: everything that was accepted is there and has ended, as its process
+// has said if it could.
+func (w *world) verify() {
+	w.t.Helper()
+	require.Empty(w.t, w.faults)
+	seen := map[int64]bool{}
+	for _, id := range w.accepted {
+		require.False(w.t, seen[id], "id %d was given twice", id)
+		seen[id] = true
+		file := w.disk.Content(layout.JobPath(id)) + w.disk.Content(layout.ArchivePath(id))
+		j, err := job.Decode([]byte(file))
+		require.NoError(w.t, err, "job %d", id)
+		require.True(w.t, j.Status().Final(), "job %d is %v", id, j.Status())
+		if end, said := w.processes.finished[id]; said {
+			require.Equal(w.t, end, file, "job %d", id)
+		}
+	}
+	for _, what := range []string{"unexpected message", "actor panicked while leaving"} {
+		require.Empty(w.t, w.env.Logged(what))
+	}
+}

@@ -1,0 +1,257 @@
+package supervisor_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/opcode"
+	"lockstep/actors/luxi"
+	"lockstep/messages"
+	"lockstep/supervisor"
+)
+
+// world is a daemon with everything around it. When the daemon ends before it is
+// told to, another one is started, as systemd would.
+type world struct {
+	t         *testing.T
+	clock     *acttest.Clock
+	disk      *disk
+	processes *processes
+
+	mu       sync.Mutex
+	env      *acttest.Env
+	daemon   *supervisor.Running
+	daemons  int
+	ready    chan struct{} // closed when the daemon takes connections
+	conns    []*conn
+	working  int // clients that are not done
+	accepted []int64
+	faults   []string
+}
+
+const daemonLock = "/run/livelocks/daemon_1"
+
+func newWorld(t *testing.T, e *acttest.Env, files map[string]string) *world {
+	w := &world{t: t, clock: e.Clock, env: e}
+	w.disk = &disk{Disk: acttest.NewDisk(files), w: w}
+	w.processes = newProcesses(w)
+	w.boot()
+	return w
+}
+
+func (w *world) boot() {
+	tree, err := supervisor.Tree(
+		supervisor.Ports{Env: w.env.Env, Files: w.disk, Processes: w.processes},
+		supervisor.Settings{Livelock: daemonLock, MaxRunning: 3, MaxStarts: 2, Writers: 4,
+			Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits()})
+	require.NoError(w.t, err)
+	w.daemon = tree
+	w.daemons++
+	w.ready = make(chan struct{})
+	edge := &edge{ready: w.ready}
+	pid, _, err := w.env.SpawnRoot(w.env.Props("edge", func() actor.Actor { return edge }), fmt.Sprintf("ready-%d", w.daemons))
+	require.NoError(w.t, err)
+	w.askReady(edge, w.env, pid)
+}
+
+// edge is told when the daemon takes connections.
+type edge struct {
+	once  sync.Once
+	ready chan struct{}
+}
+
+func (e *edge) Receive(ctx actor.Context) {
+	if _, ok := ctx.Message().(*messages.QueueStarted); ok {
+		e.once.Do(func() { close(e.ready) })
+	}
+}
+
+// askReady asks until there is an answer, or another daemon.
+func (w *world) askReady(e *edge, env *acttest.Env, pid *actor.PID) {
+	env.System().Root.RequestWithCustomSender(w.daemon.Root, &messages.AskReady{}, pid)
+	w.clock.AfterFunc(time.Second, func() {
+		select {
+		case <-e.ready:
+		case <-w.daemon.Done:
+		default:
+			if w.env == env {
+				w.askReady(e, env, pid)
+			}
+		}
+	})
+}
+
+// reboot starts the next daemon, if this one has ended.
+func (w *world) reboot() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case <-w.daemon.Done:
+		w.processes.daemonDied()
+		for _, c := range w.conns {
+			c.Close()
+		}
+		w.conns = nil
+		w.env = w.env.Reboot()
+		w.boot()
+	default:
+	}
+}
+
+func (w *world) tell(to *actor.PID, msg any) {
+	w.mu.Lock()
+	env := w.env
+	w.mu.Unlock()
+	env.Send(to, msg)
+}
+
+// dial waits for a daemon that takes connections.
+func (w *world) dial() *conn {
+	for {
+		w.mu.Lock()
+		env, daemon, ready := w.env, w.daemon, w.ready
+		w.mu.Unlock()
+		select {
+		case <-ready:
+		case <-daemon.Done:
+		}
+		select {
+		case <-daemon.Done:
+			w.pause(100 * time.Millisecond)
+		default:
+			c := &conn{send: w.tell, answers: make(chan []byte, 1), over: make(chan struct{})}
+			w.mu.Lock()
+			w.conns = append(w.conns, c)
+			w.mu.Unlock()
+			env.Send(daemon.Luxi, &luxi.Opened{Conn: c})
+			return c
+		}
+	}
+}
+
+func (w *world) now() job.Timestamp { return job.TimestampOf(w.clock.Now()) }
+
+// pause returns when the clock has been advanced by d.
+func (w *world) pause(d time.Duration) {
+	due := make(chan struct{})
+	w.clock.AfterFunc(d, func() { close(due) })
+	<-due
+}
+
+// broken notes something that must never be.
+func (w *world) broken(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults = append(w.faults, fmt.Sprintf(format, args...))
+}
+
+// slow notes a client that has waited in vain for as long as clients do.
+func (w *world) slow(method string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults = append(w.faults, "no answer to "+method)
+}
+
+func (w *world) start(client func()) {
+	w.mu.Lock()
+	w.working++
+	w.mu.Unlock()
+	go func() {
+		client()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.working--
+	}()
+}
+
+// drive lets time pass until it is over: as little as possible, and not for
+// long, for nothing here takes long.
+func (w *world) drive(over func() bool) {
+	w.t.Helper()
+	const longest = 30 * time.Minute
+	end := w.clock.Now().Add(longest)
+	for {
+		w.env.Settle()
+		w.reboot()
+		w.env.Settle()
+		if over() {
+			return
+		}
+		d, any := w.clock.Next()
+		require.True(w.t, any, "everybody waits for somebody else")
+		require.True(w.t, w.clock.Now().Before(end), "it takes longer than %v", longest)
+		w.clock.Advance(d)
+	}
+}
+
+func (w *world) idle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.working == 0
+}
+
+// stop drains and stops the daemon, as lockstepd does.
+func (w *world) stop() {
+	edge := w.env.Probe(fmt.Sprintf("edge-%d", w.daemons))
+	drained := false
+	asked := w.daemon
+	edge.Ask(asked.Root, &messages.Drain{})
+	w.drive(func() bool {
+		for _, m := range edge.Unread() {
+			_, ok := m.(*messages.Drained)
+			drained = drained || ok
+		}
+		if asked != w.daemon { // it ended before it could say so
+			asked = w.daemon
+			edge = w.env.Probe(fmt.Sprintf("edge-%d", w.daemons))
+			edge.Ask(asked.Root, &messages.Drain{})
+		}
+		return drained
+	})
+	w.env.System().Root.Stop(asked.Root)
+	w.env.Settle()
+	select {
+	case <-asked.Done:
+	default:
+		require.Fail(w.t, "the daemon does not stop")
+	}
+}
+
+// disk watches what becomes of job files.
+type disk struct {
+	*acttest.Disk
+	w *world
+}
+
+func (d *disk) Replace(op, path string, data []byte) error {
+	if base, inQueue := strings.CutPrefix(path, layout.QueueDir+"/"); inQueue {
+		if id, isJob := layout.ParseJobName(base); isJob {
+			d.check(op, id, path, string(data))
+		}
+	}
+	return d.Disk.Replace(op, path, data)
+}
+
+// check: what is final stays as it is, and while its process may act nobody
+// else writes a job's file.
+func (d *disk) check(op string, id int64, path, data string) {
+	before, err := job.Decode([]byte(d.Content(path)))
+	if err == nil && before.Status().Final() && data != d.Content(path) {
+		d.w.broken("job %d is final, and written again by %s", id, op)
+	}
+	if op != "run-job" && d.w.processes.acts(id) {
+		d.w.broken("job %d has a process, and its file is written by %s", id, op)
+	}
+}
+
+func rawJSON(data []byte) json.RawMessage { return data }
