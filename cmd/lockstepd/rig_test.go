@@ -26,6 +26,9 @@ const patience = 30 * time.Second
 var programs string // directory of the built programs
 
 func TestMain(m *testing.M) {
+	if spec, isChild := os.LookupEnv(childEnv); isChild {
+		childMain(spec)
+	}
 	dir, err := os.MkdirTemp("", "lockstep-programs")
 	if err != nil {
 		panic(err)

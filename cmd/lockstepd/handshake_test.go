@@ -1,0 +1,204 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/luxi/wire"
+	"lockstep/persistence"
+)
+
+// The steps of a start, from the child's side.
+const (
+	atSpawn      = "spawn"      // nothing done yet
+	atLivelock   = "livelock"   // made, not named
+	atName       = "name"       // named
+	atPermission = "permission" // got it
+	atRequest    = "request"    // asked for what it is to be handed
+	atHand       = "hand"       // got it: it may act
+	atWaiting    = "waiting"    // has written that it has begun
+	atEnd        = "end"        // has written its end, and not exited
+)
+
+var steps = []string{atSpawn, atLivelock, atName, atPermission, atRequest, atHand, atWaiting, atEnd}
+
+const childEnv = "LOCKSTEPD_TEST_CHILD"
+
+// child is a job process that speaks the protocol as it was when it was first
+// released, written out by hand: an upgrade of the daemon must not break it. At
+// one step it dies, or says that it is there and waits.
+type child struct {
+	id              int64
+	dataDir, runDir string
+	stopAt          string
+	dies            bool
+	reached         string // the file to touch
+	livelock        *persistence.Livelock
+}
+
+func childMain(spec string) {
+	var c child
+	stop, reached, _ := strings.Cut(spec, "|")
+	c.stopAt, c.dies = strings.CutPrefix(stop, "die-")
+	c.reached = reached
+	c.id, _ = strconv.ParseInt(os.Args[1], 10, 64)
+	c.dataDir, c.runDir = os.Args[2], os.Args[3]
+	c.live()
+	os.Exit(0)
+}
+
+func (c *child) must(err error) {
+	if err != nil {
+		if c.livelock != nil {
+			_ = c.livelock.Release()
+		}
+		os.Exit(1)
+	}
+}
+
+func (c *child) at(step string) {
+	if step != c.stopAt {
+		return
+	}
+	c.must(os.WriteFile(c.reached, nil, 0o600))
+	if c.dies {
+		os.Exit(9) // the lock file stays: as after a kill
+	}
+	// Until the daemon is gone: its end of the pipe closes.
+	_, _ = wire.NewReader(os.Stdin, 1).ReadFrame()
+}
+
+func (c *child) live() {
+	c.at(atSpawn)
+	var err error
+	c.livelock, err = persistence.CreateLivelock(filepath.Join(c.runDir, "livelocks"), layout.LivelockName(c.id))
+	c.must(err)
+	c.at(atLivelock)
+	in := wire.NewReader(os.Stdin, 1<<20)
+	c.must(wire.WriteFrame(os.Stdout, []byte(c.livelock.Path())))
+	c.at(atName)
+	_, err = in.ReadFrame()
+	c.must(err)
+	c.at(atPermission)
+	c.must(wire.WriteFrame(os.Stdout, nil))
+	c.at(atRequest)
+	_, err = in.ReadFrame()
+	c.must(err)
+	c.at(atHand)
+	file := filepath.Join(c.dataDir, "queue", fmt.Sprintf("job-%d", c.id))
+	content, err := os.ReadFile(file)
+	c.must(err)
+	j, err := job.Decode(content)
+	c.must(err)
+	j.Ops[0].Status, j.Start, j.Ops[0].Start = job.Waiting, stampNow(), stampNow()
+	c.write(file, j)
+	c.at(atWaiting)
+	trace, err := os.OpenFile(filepath.Join(filepath.Dir(c.dataDir), "ran"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	c.must(err)
+	_, err = fmt.Fprintln(trace, c.id)
+	c.must(err)
+	j.Ops[0].Status, j.Ops[0].Result = job.Success, []byte("null")
+	j.Ops[0].End, j.End = stampNow(), stampNow()
+	c.write(file, j)
+	c.at(atEnd)
+	_ = c.livelock.Release()
+}
+
+func (c *child) write(file string, j *job.Job) {
+	temp := file + ".old-style.tmp"
+	c.must(os.WriteFile(temp, job.Encode(j), 0o640))
+	c.must(os.Rename(temp, file))
+}
+
+func stampNow() job.Timestamp { return job.TimestampOf(time.Now()) }
+
+// childProgram is a program for --job-program.
+func (d *daemon) childProgram(stopAt, reached string) string {
+	self, err := os.Executable()
+	require.NoError(d.t, err)
+	path := d.path("child")
+	require.NoError(d.t, os.WriteFile(path, []byte(fmt.Sprintf("#!/bin/sh\n%s='%s|%s' exec %s \"$@\"\n", childEnv, stopAt, reached, self)), 0o755))
+	return path
+}
+
+func (d *daemon) reaches(file string) {
+	d.t.Helper()
+	require.Eventually(d.t, func() bool { _, err := os.Stat(file); return err == nil }, patience, 2*time.Millisecond)
+}
+
+// ran is how often the job's work was done.
+func (d *daemon) ran() int {
+	content, err := os.ReadFile(d.path("ran"))
+	if err != nil {
+		return 0
+	}
+	return strings.Count(string(content), "\n")
+}
+
+func TestAJobProcessOfAnOlderVersionWorks(t *testing.T) {
+	d := newDaemon(t)
+	d.start("--job-program", d.childProgram("nowhere", d.path("reached")))
+	c := d.dial()
+	require.Equal(t, "success", c.await(c.submit(command("true"))).Status)
+	require.Equal(t, 1, d.ran())
+}
+
+// The child dies at each step: the job fails, unless it had ended.
+func TestTheChildDiesAtEachStep(t *testing.T) {
+	for _, step := range steps {
+		t.Run(step, func(t *testing.T) {
+			d := newDaemon(t)
+			d.start("--job-program", d.childProgram("die-"+step, d.path("reached")))
+			c := d.dial()
+			j := c.await(c.submit(command("true")))
+			switch step {
+			case atEnd:
+				require.Equal(t, "success", j.Status)
+				require.Equal(t, 1, d.ran())
+			case atSpawn, atLivelock, atName:
+				require.Equal(t, "error", j.Status)
+				require.Regexp(t, "failed to start|detected death", string(j.Results[0]))
+				require.Zero(t, d.ran())
+			default:
+				require.Equal(t, "error", j.Status)
+				require.Contains(t, string(j.Results[0]), "detected death")
+				require.Zero(t, d.ran())
+			}
+		})
+	}
+}
+
+// The daemon dies while the child is at each step. The job runs once, or fails
+// because it may have run; it is never started twice.
+func TestTheDaemonDiesAtEachStep(t *testing.T) {
+	for _, step := range steps {
+		t.Run(step, func(t *testing.T) {
+			d := newDaemon(t)
+			reached := d.path("reached")
+			d.start("--job-program", d.childProgram(step, reached))
+			id := d.dial().submit(command("sh", "-c", "echo $LOCKSTEP_JOB_ID >> "+d.path("ran")))
+			d.reaches(reached)
+			d.kill()
+			d.start()
+			j := d.dial().await(id)
+			switch j.Status {
+			case "success":
+				require.Equal(t, 1, d.ran())
+			case "error":
+				require.Contains(t, string(j.Results[0]), "detected death")
+				require.Zero(t, d.ran())
+			default:
+				t.Fatal(j.Status)
+			}
+		})
+	}
+}
