@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 
 // daemon is a real lockstepd with directories of its own.
 type daemon struct {
-	t    *testing.T
+	t    testing.TB
 	root string
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -55,7 +55,7 @@ type daemon struct {
 	log bytes.Buffer
 }
 
-func newDaemon(t *testing.T) *daemon {
+func newDaemon(t testing.TB) *daemon {
 	// A socket's path is short; so must be its directory's.
 	root, err := os.MkdirTemp("", "ls")
 	require.NoError(t, err)
@@ -155,7 +155,7 @@ func (d *daemon) endJobs() {
 
 // client is a connection that makes calls.
 type client struct {
-	t *testing.T
+	t testing.TB
 	*wire.Client
 }
 
