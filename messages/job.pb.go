@@ -1304,6 +1304,7 @@ type QueueStatus struct {
 	Jobs          map[int32]int64        `protobuf:"bytes,4,rep,name=jobs,proto3" json:"jobs,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // live ones, by status
 	Out           []*JobInfo             `protobuf:"bytes,5,rep,name=out,proto3" json:"out,omitempty"`                                                                               // with the jobs actor
 	Quarantined   []string               `protobuf:"bytes,6,rep,name=quarantined,proto3" json:"quarantined,omitempty"`                                                               // since the daemon's start
+	WithSecrets   int64                  `protobuf:"varint,7,opt,name=with_secrets,json=withSecrets,proto3" json:"with_secrets,omitempty"`                                           // queued jobs whose secrets would not survive the daemon
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1378,6 +1379,13 @@ func (x *QueueStatus) GetQuarantined() []string {
 		return x.Quarantined
 	}
 	return nil
+}
+
+func (x *QueueStatus) GetWithSecrets() int64 {
+	if x != nil {
+		return x.WithSecrets
+	}
+	return 0
 }
 
 var File_job_proto protoreflect.FileDescriptor
@@ -1469,14 +1477,15 @@ const file_job_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
 	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"%\n" +
 	"\tAskStatus\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xa0\x02\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xc3\x02\n" +
 	"\vQueueStatus\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x16\n" +
 	"\x06serial\x18\x02 \x01(\x03R\x06serial\x12\x18\n" +
 	"\adrained\x18\x03 \x01(\bR\adrained\x12<\n" +
 	"\x04jobs\x18\x04 \x03(\v2(.lockstep.messages.QueueStatus.JobsEntryR\x04jobs\x12,\n" +
 	"\x03out\x18\x05 \x03(\v2\x1a.lockstep.messages.JobInfoR\x03out\x12 \n" +
-	"\vquarantined\x18\x06 \x03(\tR\vquarantined\x1a7\n" +
+	"\vquarantined\x18\x06 \x03(\tR\vquarantined\x12!\n" +
+	"\fwith_secrets\x18\a \x01(\x03R\vwithSecrets\x1a7\n" +
 	"\tJobsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x05R\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01B\x13Z\x11lockstep/messagesb\x06proto3"

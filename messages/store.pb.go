@@ -739,6 +739,7 @@ type FileFailure struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
+	Missing       bool                   `protobuf:"varint,3,opt,name=missing,proto3" json:"missing,omitempty"` // there is no such file
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -785,6 +786,13 @@ func (x *FileFailure) GetFailure() *Failure {
 		return x.Failure
 	}
 	return nil
+}
+
+func (x *FileFailure) GetMissing() bool {
+	if x != nil {
+		return x.Missing
+	}
+	return false
 }
 
 type ReadFile struct {
@@ -1741,10 +1749,11 @@ const file_store_proto_rawDesc = "" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x124\n" +
 	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"G\n" +
 	"\tFilesDone\x12:\n" +
-	"\bfailures\x18\x01 \x03(\v2\x1e.lockstep.messages.FileFailureR\bfailures\"W\n" +
+	"\bfailures\x18\x01 \x03(\v2\x1e.lockstep.messages.FileFailureR\bfailures\"q\n" +
 	"\vFileFailure\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x124\n" +
-	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\".\n" +
+	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\x12\x18\n" +
+	"\amissing\x18\x03 \x01(\bR\amissing\".\n" +
 	"\bReadFile\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\"t\n" +

@@ -11,6 +11,7 @@
 package jobs
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -205,7 +206,10 @@ func (j *jobs) spawn(ctx actor.Context, id int64, start *messages.StartJob) {
 	c, number, known := j.config, j.start, j.hands[id].known
 	props := c.Env.Props("job", func() actor.Actor { return newJobActor(c, id, number, known, start) })
 	pid, err := ctx.SpawnNamed(props, fmt.Sprintf("job-%d.%d", id, number))
-	if err != nil {
+	switch {
+	case errors.Is(err, act.ErrLeaving):
+		return // the next incarnation asks the queue for what was in hand
+	case err != nil:
 		panic(fmt.Errorf("spawn the actor of job %d: %w", id, err))
 	}
 	j.hands[id].pid, j.hands[id].start = pid, number
@@ -299,7 +303,6 @@ func (j *jobs) childGone(ctx actor.Context, who *actor.PID) {
 		if h.pid == nil || !h.pid.Equal(who) {
 			continue
 		}
-		j.config.Processes.Abandon(h.start)
 		j.handshakeOver(ctx, id)
 		h.pid = nil
 		delay := min(time.Second<<min(h.crashes, 6), time.Minute)

@@ -10,6 +10,7 @@
 package luxi
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -103,7 +104,11 @@ func (g *gateway) opened(ctx actor.Context, c Conn) {
 	g.counter++
 	config, number := g.config, g.counter
 	props := config.Env.Props("connection", func() actor.Actor { return newConnection(config, c, number) })
-	if _, err := ctx.SpawnNamed(props, fmt.Sprintf("conn-%d.%d", number, g.incarnation)); err != nil {
+	_, err := ctx.SpawnNamed(props, fmt.Sprintf("conn-%d.%d", number, g.incarnation))
+	switch {
+	case errors.Is(err, act.ErrLeaving):
+		c.Close() // like all others; the client comes back to the next incarnation
+	case err != nil:
 		panic(fmt.Errorf("spawn a connection: %w", err))
 	}
 }

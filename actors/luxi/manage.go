@@ -99,7 +99,8 @@ func (c *connection) archive(ctx actor.Context, m *messages.ArchiveJobs, result 
 			switch {
 			case !ok || a.Request != c.request:
 			case a.Failure != nil:
-				c.fail(ctx, a.Failure)
+				c.fail(ctx, &messages.Failure{Class: a.Failure.Class,
+					Text: fmt.Sprintf("%d jobs were archived; of the others, the first could not be: %s", a.Archived, a.Failure.Text)})
 			default:
 				c.succeed(ctx, result(a))
 			}
@@ -176,7 +177,8 @@ func (c *connection) lockstepStatus(ctx actor.Context, args []json.RawMessage) e
 		c.succeed(ctx, map[string]any{
 			"cluster": about.Cluster, "master": about.Master, "version": about.Version, "pid": about.PID,
 			"started_ts": stampOf(about.Started.UnixMicro()), "run_slots": about.MaxRunning,
-			"last_id": s.Serial, "drained": s.Drained, "jobs": counts, "running": running, "quarantined": s.Quarantined,
+			"last_id": s.Serial, "drained": s.Drained, "jobs": counts, "running": running,
+			"quarantined": append([]string{}, s.Quarantined...), "queued_with_secrets": s.WithSecrets,
 		})
 	})
 	return nil

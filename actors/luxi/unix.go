@@ -18,6 +18,9 @@ const (
 	// idleMax is how long a connection may say nothing, or take to send one
 	// request, before it is closed (queue.md 1.1).
 	idleMax = 180 * time.Second
+	// servedMax is how long a connection may wait for somebody to serve it: the
+	// luxi actor may crash just when it is told.
+	servedMax = 10 * time.Second
 	// sendMax is how long a client may take to read one answer.
 	sendMax = 60 * time.Second
 	// socketMode lets the daemon's group in.
@@ -61,7 +64,9 @@ func (l *Listener) Serve(sys *actor.ActorSystem, luxi *actor.PID) error {
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
-		sys.Root.Send(luxi, &Opened{Conn: &unixConn{net: nc, root: sys.Root, maxFrame: l.maxFrame, answers: make(chan []byte, 1)}})
+		c := &unixConn{net: nc, root: sys.Root, maxFrame: l.maxFrame, answers: make(chan []byte, 1)}
+		time.AfterFunc(servedMax, c.giveUp)
+		sys.Root.Send(luxi, &Opened{Conn: c})
 	}
 }
 
@@ -72,14 +77,24 @@ type unixConn struct {
 	root     *actor.RootContext
 	maxFrame int
 	answers  chan []byte // at most one: the request at hand's
-	serving  atomic.Bool
+	taken    atomic.Bool // it is known who closes net: serve, or giveUp
 	closing  atomic.Bool
 }
 
 // Serve begins to read.
 func (c *unixConn) Serve(to *actor.PID) {
-	c.serving.Store(true)
-	go c.serve(to)
+	if c.taken.CompareAndSwap(false, true) {
+		go c.serve(to)
+		return
+	}
+	c.root.Send(to, &Closed{})
+}
+
+// giveUp closes a connection that nobody serves.
+func (c *unixConn) giveUp() {
+	if c.taken.CompareAndSwap(false, true) {
+		_ = c.net.Close()
+	}
 }
 
 // Answer sends the answer to the request at hand.
@@ -94,9 +109,7 @@ func (c *unixConn) Close() {
 	if c.closing.CompareAndSwap(false, true) {
 		close(c.answers)
 		_ = c.net.SetReadDeadline(time.Unix(1, 0)) // wakes a read; see serve
-		if !c.serving.Load() {
-			_ = c.net.Close() // nobody else will
-		}
+		c.giveUp()
 	}
 }
 

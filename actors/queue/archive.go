@@ -21,13 +21,20 @@ type archiving struct {
 	until   time.Time
 	left    []int64
 	done    int64
+	failure *messages.Failure // the first
 }
+
+// secondsMax bounds what a client may send as a number of seconds: two and a half
+// centuries do not overflow, and are for ever.
+const secondsMax = 9_000_000_000
+
+func seconds(n int64) time.Duration { return time.Duration(max(0, min(n, secondsMax))) * time.Second }
 
 // archive moves jobs whose file nobody writes any more: a final job's process
 // is gone (queue.md 4.9).
 func (q *queue) archive(ctx actor.Context, sender *actor.PID, m *messages.ArchiveJobs) {
 	now := q.config.Env.Clock().Now()
-	a := &archiving{request: m.Request, sender: sender, until: now.Add(time.Duration(m.TimeoutS) * time.Second)}
+	a := &archiving{request: m.Request, sender: sender, until: now.Add(seconds(m.TimeoutS))}
 	if m.Id != 0 {
 		a.until = now.Add(time.Hour) // one is no matter of time
 		if e := q.entries[m.Id]; e != nil && e.place == final {
@@ -36,7 +43,7 @@ func (q *queue) archive(ctx actor.Context, sender *actor.PID, m *messages.Archiv
 		q.archiveNext(ctx, a)
 		return
 	}
-	before := now.Add(-time.Duration(m.AgeS) * time.Second).UnixMicro()
+	before := now.Add(-seconds(m.AgeS)).UnixMicro()
 	for _, id := range q.order {
 		e := q.entries[id]
 		if e == nil || e.place != final || e.status().On(job.Archive).Verdict != job.Stays {
@@ -51,33 +58,57 @@ func (q *queue) archive(ctx actor.Context, sender *actor.PID, m *messages.Archiv
 
 func (q *queue) archiveNext(ctx actor.Context, a *archiving) {
 	if len(a.left) == 0 || q.config.Env.Clock().Now().After(a.until) {
-		ctx.Send(a.sender, &messages.JobsArchived{Request: a.request, Archived: a.done, Left: int64(len(a.left))})
+		ctx.Send(a.sender, &messages.JobsArchived{Request: a.request, Archived: a.done, Left: int64(len(a.left)), Failure: a.failure})
 		return
 	}
-	batch := a.left[:min(archiveBatch, len(a.left))]
-	a.left = a.left[len(batch):]
-	m := &messages.MoveFiles{}
-	for _, id := range batch {
-		m.Files = append(m.Files, &messages.MoveFile{Op: "archive-job", From: layout.JobPath(id), To: layout.ArchivePath(id)})
-	}
+	batch, m := q.nextToArchive(a)
 	q.store.Move(ctx, m, func(ctx actor.Context, moved *messages.FilesDone) {
-		failed := map[string]bool{}
+		failed := map[string]*messages.FileFailure{}
 		for _, f := range moved.Failures {
-			failed[f.Path] = true
+			failed[f.Path] = f
 		}
 		for _, id := range batch {
-			if !failed[layout.JobPath(id)] {
-				q.forget(id)
-				a.done++
-			}
-		}
-		if len(moved.Failures) > 0 {
-			ctx.Send(a.sender, &messages.JobsArchived{Request: a.request, Archived: a.done, Left: int64(len(a.left)),
-				Failure: moved.Failures[0].Failure})
-			return
+			q.archived(a, id, failed[layout.JobPath(id)])
 		}
 		q.archiveNext(ctx, a)
 	})
+}
+
+// archived notes what has become of one job. A file that somebody has taken away
+// is no job any more; one that cannot be moved stays, and does not keep the
+// others.
+func (q *queue) archived(a *archiving, id int64, f *messages.FileFailure) {
+	switch {
+	case f == nil:
+		q.forget(id)
+		a.done++
+	case f.Missing:
+		q.config.Env.Log().WithField("job", id).Error("a finished job's file is gone; the job is forgotten")
+		q.forget(id)
+	default:
+		q.entries[id].place = final
+		if a.failure == nil {
+			a.failure = f.Failure
+		}
+	}
+}
+
+// nextToArchive takes some jobs off the list, but for those that somebody else is
+// archiving or has archived; they are nobody else's until they are moved.
+func (q *queue) nextToArchive(a *archiving) (batch []int64, m *messages.MoveFiles) {
+	m = &messages.MoveFiles{}
+	for len(a.left) > 0 && len(batch) < archiveBatch {
+		id := a.left[0]
+		a.left = a.left[1:]
+		e := q.entries[id]
+		if e == nil || e.place != final {
+			continue
+		}
+		e.place = changing
+		batch = append(batch, id)
+		m.Files = append(m.Files, &messages.MoveFile{Op: "archive-job", From: layout.JobPath(id), To: layout.ArchivePath(id)})
+	}
+	return batch, m
 }
 
 // forget drops a job from the index. Its place in the order goes when half of

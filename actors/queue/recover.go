@@ -112,14 +112,17 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, inHand boo
 		return
 	}
 	info := newInfo(j, s.Content)
-	if !j.Status().Final() {
+	if inHand || !j.Status().Final() {
 		q.unfinished++
 	}
 	switch {
+	case inHand:
+		// Also one that is final: its process may not be gone, and until the
+		// jobs actor says so its file must stay where it is.
+		info.Encoded = s.Content
+		q.put(info, out)
 	case j.Status().Final():
 		q.put(info, final)
-	case inHand:
-		q.put(info, out)
 	case j.Status() == job.Queued && !layout.IsJobLivelock(j.Livelock):
 		q.put(info, pending)
 	default:

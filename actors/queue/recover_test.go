@@ -27,7 +27,7 @@ func TestRecoveryOfOneJob(t *testing.T) {
 		"queued":                       {job.Encode(newJob(1)), "1", nil, "pending"},
 		"running":                      {job.Encode(running(1)), "1", nil, "adopted"},
 		"final":                        {job.Encode(ended(1)), "1", nil, "final"},
-		"final and in hand":            {job.Encode(ended(1)), "1", []int64{1}, "final"},
+		"final and in hand":            {job.Encode(ended(1)), "1", []int64{1}, "out"},
 		"queued and in hand":           {job.Encode(newJob(1)), "1", []int64{1}, "out"},
 		"running and in hand":          {job.Encode(running(1)), "1", []int64{1}, "out"},
 		"queued, but it has a process": {job.Encode(hasProcess), "1", nil, "adopted"},

@@ -38,6 +38,9 @@ func (q *queue) status(ctx actor.Context, sender *actor.PID, m *messages.AskStat
 			continue
 		}
 		s.Jobs[e.info.Status]++
+		if e.place == pending && q.vault[id] != nil {
+			s.WithSecrets++
+		}
 		if e.place == out {
 			s.Out = append(s.Out, e.info)
 		}

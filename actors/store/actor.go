@@ -169,7 +169,7 @@ func (s *store) runSync(ctx actor.Context, dir string) {
 
 func (s *store) tellDrained(ctx actor.Context) {
 	if s.draining != nil && s.lanes.idle() {
-		ctx.Send(s.draining, &messages.Drained{})
+		ctx.Request(s.draining, &messages.Drained{})
 		s.draining = nil
 	}
 }

@@ -85,7 +85,7 @@ func (s *store) newBatch(ctx actor.Context, request uint64, steps int, durable b
 
 func (b *batch) stepDone(ctx actor.Context, path string, d *messages.WriterDone) {
 	if d.Failure != nil {
-		b.failures = append(b.failures, &messages.FileFailure{Path: path, Failure: d.Failure})
+		b.failures = append(b.failures, &messages.FileFailure{Path: path, Failure: d.Failure, Missing: d.Missing})
 	} else {
 		b.done = append(b.done, path)
 	}

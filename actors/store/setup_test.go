@@ -56,6 +56,10 @@ func newRequest(epoch, number uint64, what any) *messages.StoreRequest {
 		r.What = &messages.StoreRequest_Read{Read: what}
 	case *messages.Quarantine:
 		r.What = &messages.StoreRequest_Quarantine{Quarantine: what}
+	case *messages.MoveFiles:
+		r.What = &messages.StoreRequest_Move{Move: what}
+	case *messages.ListDir:
+		r.What = &messages.StoreRequest_List{List: what}
 	case *messages.ScanQueue:
 		r.What = &messages.StoreRequest_Scan{Scan: what}
 	default:

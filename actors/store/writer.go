@@ -41,7 +41,8 @@ func (w *writer) do(m *messages.WriterTask) *messages.WriterDone {
 	case *messages.WriterTask_Remove:
 		err = w.files.Remove(what.Remove.Op, what.Remove.Path)
 	case *messages.WriterTask_Move:
-		err = w.files.Rename(what.Move.Op, what.Move.From, what.Move.To)
+		err = w.move(what.Move)
+		done.Missing = errors.Is(err, fs.ErrNotExist)
 	case *messages.WriterTask_List:
 		done.Names, err = w.files.List(what.List.Op, what.List.Dir)
 	case *messages.WriterTask_Read:
@@ -56,6 +57,18 @@ func (w *writer) do(m *messages.WriterTask) *messages.WriterDone {
 	}
 	done.Failure = messages.Generic(err)
 	return done
+}
+
+// move succeeds also where it was done before: a request that an incarnation of
+// the store has carried out but not answered comes again.
+func (w *writer) move(m *messages.MoveFile) error {
+	err := w.files.Rename(m.Op, m.From, m.To)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, there := w.files.Read(m.Op, m.To); there == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 func (w *writer) readJobs(ids []int64) []*messages.ScannedJob {

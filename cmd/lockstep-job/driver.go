@@ -16,9 +16,12 @@ import (
 	"lockstep/persistence"
 )
 
-// visibleDelay is how long a change that only serves to be seen may wait to be
-// superseded by the next.
-const visibleDelay = 5 * time.Millisecond
+// A change that only serves to be seen may wait to be superseded by the next: the
+// longer the more a write costs, but not so long that people notice.
+const (
+	visibleDelay    = 5 * time.Millisecond
+	visibleDelayMax = 40 * time.Millisecond
+)
 
 // driver does what the step machine says: writes, asks, executes.
 type driver struct {
@@ -145,15 +148,14 @@ func (d *driver) takePriority() (int, error) {
 }
 
 // write does what a step demands. A change that only serves to be seen waits: a
-// chatty command must not have the whole file rewritten for each line, so it
-// waits the longer the more a write costs.
+// chatty command must not have the whole file rewritten for each line.
 func (d *driver) write(w run.Write) {
 	switch w {
 	case run.Keep:
 	case run.Visible:
 		if !d.pending {
 			d.pending = true
-			d.due.Reset(max(visibleDelay, 10*d.cost))
+			d.due.Reset(max(visibleDelay, min(10*d.cost, visibleDelayMax)))
 		}
 	case run.Recorded, run.Durable:
 		d.persist(w == run.Durable)

@@ -16,11 +16,15 @@ func newCancelCommand(globals *globalOptions) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "cancel [flags] ID...",
 		Short: "Cancel jobs that have not begun, or kill running ones",
-		Long: `Cancel jobs. A job that is queued or waits for locks is canceled. One that is
-running is not, unless --kill is given.
+		Long: `Cancel jobs, one after the other, and say of each what has happened:
+  a queued job is dequeued, and never runs;
+  a job that waits for its next opcode to begin stops there;
+  a running job is refused and goes on, unless --kill is given. That ends what
+    runs with SIGTERM, after 10 seconds with SIGKILL, and the job fails. The
+    answer comes when it has ended, so it may take that long.
 
-Exit code: 0 if every job was canceled, 1 otherwise.
-With --json: a list of {"id": number, "done": bool, "message": string}`,
+Exit code: 0 if every job was canceled, or ended by --kill; 1 otherwise.
+` + jobAnswerHelp,
 		Example: `  lockstep cancel 12 13
   lockstep cancel --kill 14`,
 		Args: wants(1, -1, "name at least one job, by its id"),
@@ -28,57 +32,34 @@ With --json: a list of {"id": number, "done": bool, "message": string}`,
 			return runCancel(command.Context(), opts, globals, args)
 		},
 	}
-	command.Flags().BoolVar(&opts.Kill, "kill", false, "end the processes of a job that is running")
+	command.Flags().BoolVar(&opts.Kill, "kill", false, "end what runs of a job that is running")
 	return command
 }
 
-// cancellation is the daemon's answer to CancelJob, [done, message] (queue.md 4.7).
-type cancellation struct {
-	ID      int64  `json:"id"`
-	Done    bool   `json:"done"`
-	Message string `json:"message"`
-}
-
 func runCancel(ctx context.Context, opts cancelOptions, globals *globalOptions, args []string) error {
-	ids, err := parseIDs(args)
-	if err != nil {
-		return err
+	cancel := wish{
+		doing:   "canceling",
+		refused: "was not canceled",
+		ask: func(ctx context.Context, daemon *session, id int64) (jobAnswer, error) {
+			return cancelJob(ctx, daemon, id, opts.Kill)
+		},
+		remark: func(id int64, s standing) string {
+			switch {
+			case s.status == statusRunning && !opts.Kill:
+				return fmt.Sprintf(`"lockstep cancel --kill %d" would end it`, id)
+			case final(s.status):
+				return s.String()
+			}
+			return "" // the daemon's text says it all
+		},
 	}
-	daemon := globals.connect()
-	defer daemon.close()
-	results := []cancellation{}
-	failed := false
-	for _, id := range ids {
-		result, err := cancelJob(ctx, daemon, id, opts.Kill)
-		if err != nil {
-			return err
-		}
-		results = append(results, result)
-		failed = failed || !result.Done
-		switch {
-		case globals.JSON:
-		case result.Done:
-			fmt.Fprintf(globals.streams.Out, "job %d: %s\n", id, visible(result.Message))
-		default:
-			complain(globals.streams.Err, fmt.Sprintf("job %d was not canceled: %s", id, result.Message))
-		}
-	}
-	if globals.JSON {
-		if err := printJSON(globals.streams.Out, results); err != nil {
-			return err
-		}
-	}
-	if failed {
-		return &exitError{code: exitFailure}
-	}
-	return nil
+	return cancel.forAll(ctx, globals, args)
 }
 
-func cancelJob(ctx context.Context, daemon *session, id int64, kill bool) (cancellation, error) {
-	result := cancellation{ID: id}
-	answer := []any{&result.Done, &result.Message}
-	if err := daemon.call(ctx, "CancelJob", []any{id, kill}, &answer); err != nil {
-		return result, fmt.Errorf("cancel job %d: %w", id, err)
+func cancelJob(ctx context.Context, daemon *session, id int64, kill bool) (jobAnswer, error) {
+	answer, err := askPair(ctx, daemon, "CancelJob", id, kill)
+	if err != nil {
+		return answer, fmt.Errorf("cancel job %d: %w", id, err)
 	}
-	return result, nil
+	return answer, nil
 }

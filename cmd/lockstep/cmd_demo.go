@@ -40,7 +40,7 @@ func runDemo(ctx context.Context, globals *globalOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(root)
+	defer func() { _ = os.RemoveAll(root) }()
 	d := &demo{globals: globals, root: root, colours: globals.palette()}
 	d.daemon, err = startDemoDaemon(ctx, root)
 	if err != nil {

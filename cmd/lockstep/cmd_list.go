@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 )
 
@@ -18,6 +17,8 @@ type listOptions struct {
 	Status []string
 	Limit  int
 	All    bool
+
+	Pending bool // adds to Status
 }
 
 func newListCommand(globals *globalOptions) *cobra.Command {
@@ -33,7 +34,8 @@ With --json: a list of {"id": number, "status": string, "priority": number,
 "archived": bool}, times as RFC 3339 or null. "archived" is only looked up with
 --all.`,
 		Example: `  lockstep list
-  lockstep list --status queued,waiting,running
+  lockstep list --pending
+  lockstep list --status waiting,running
   lockstep list --all --limit 20
   lockstep list --json --status error | jq '.[].id'`,
 		Args: wants(0, 0, "list takes no arguments, only flags"),
@@ -44,6 +46,7 @@ With --json: a list of {"id": number, "status": string, "priority": number,
 	flags := command.Flags()
 	flags.StringSliceVarP(&opts.Status, "status", "s", nil,
 		"only jobs with one of these `STATUSES`: "+strings.Join(allStatuses(), ", "))
+	flags.BoolVar(&opts.Pending, "pending", false, "the same as --status "+strings.Join(pendingStatuses(), ","))
 	flags.IntVarP(&opts.Limit, "limit", "n", 0, "only the newest `N` of them (default all)")
 	flags.BoolVarP(&opts.All, "all", "a", false, "include archived jobs")
 	return command
@@ -66,6 +69,9 @@ func runList(ctx context.Context, opts listOptions, globals *globalOptions) erro
 		if !slices.Contains(allStatuses(), status) {
 			return usagef("--status: %q is none of %s", status, strings.Join(allStatuses(), ", "))
 		}
+	}
+	if opts.Pending {
+		opts.Status = append(opts.Status, pendingStatuses()...)
 	}
 	if opts.Limit < 0 {
 		return usagef("--limit must not be negative")
@@ -136,21 +142,7 @@ func listTable(jobs []listedJob, now time.Time, colours palette, width int) stri
 	for _, job := range jobs {
 		rows = append(rows, listRow(job, now, colours))
 	}
-	if width > 0 {
-		cutSummaries(rows, width)
-	}
-	writer := table.NewWriter()
-	style := table.StyleDefault
-	style.Options = table.OptionsNoBordersAndSeparators
-	style.Format.Header = text.FormatDefault
-	style.Box.PaddingLeft = ""
-	style.Box.PaddingRight = "  "
-	writer.SetStyle(style)
-	writer.SuppressTrailingSpaces()
-	writer.SetColumnConfigs([]table.ColumnConfig{{Number: 1, Align: text.AlignRight, AlignHeader: text.AlignRight}})
-	writer.AppendHeader(listHeader())
-	writer.AppendRows(rows)
-	return writer.Render()
+	return plainTable(listHeader(), rows, summaryColumn, width)
 }
 
 func listRow(job listedJob, now time.Time, colours palette) table.Row {
@@ -169,26 +161,4 @@ func listRow(job listedJob, now time.Time, colours palette) table.Row {
 	}
 	return table.Row{strconv.FormatInt(job.ID, 10), colours.status(job.Status), priorityName(job.Priority),
 		summarize(job.Summary), received, started, took}
-}
-
-// cutSummaries shortens the one column that can be long so that rows fit on the
-// terminal.
-func cutSummaries(rows []table.Row, width int) {
-	const gap, least = 2, 12
-	widths := make([]int, len(listHeader()))
-	for _, row := range append([]table.Row{listHeader()}, rows...) {
-		for i, cell := range row {
-			widths[i] = max(widths[i], text.StringWidthWithoutEscSequences(cell.(string)))
-		}
-	}
-	left := width
-	for i, one := range widths {
-		if i != summaryColumn {
-			left -= one + gap
-		}
-	}
-	left = max(left-gap, least)
-	for _, row := range rows {
-		row[summaryColumn] = text.Snip(row[summaryColumn].(string), left, "…")
-	}
 }

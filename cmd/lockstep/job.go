@@ -20,10 +20,14 @@ const (
 	statusError     = "error"
 )
 
+// allStatuses is in the order of a job's life.
 func allStatuses() []string {
 	return []string{statusQueued, statusWaiting, statusCanceling, statusRunning,
 		statusCanceled, statusSuccess, statusError}
 }
+
+// pendingStatuses are those of jobs that wait for something (queue.md 4.2).
+func pendingStatuses() []string { return []string{statusQueued, statusWaiting, statusCanceling} }
 
 // final tells whether a job with this status can change no more.
 func final(status string) bool {

@@ -1,6 +1,6 @@
 // Command lockstep is the command line of the job queue: it runs commands as jobs,
-// submits, lists, shows, follows and cancels them. It talks to lockstepd over its
-// LUXI socket and holds no state of its own.
+// submits, lists, shows, follows, cancels and archives them, and says how the queue
+// stands. It talks to lockstepd over its LUXI socket and holds no state of its own.
 //
 // Exit codes: 0 success, 1 failure, 2 wrong usage; `run` has the exit status of the
 // command it ran, see cmd_run.go.

@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, streams Streams) int {
 	streams.Out = out
 	globals := &globalOptions{streams: streams}
 	root := newRootCommand(globals)
-	root.SetArgs(args)
+	root.SetArgs(shieldNumbers(root, args))
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
@@ -124,8 +124,8 @@ func newRootCommand(globals *globalOptions) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lockstep",
 		Short: "Run, submit, list and follow jobs of the lockstep queue",
-		Long: `lockstep runs commands as jobs of the queue, and submits, lists, shows, follows
-and cancels jobs.
+		Long: `lockstep runs commands as jobs of the queue, submits, lists, shows, follows,
+cancels and archives jobs, and says how the queue stands.
 
 It talks to the daemon, lockstepd, over a socket. Without --socket that is the
 first of:
@@ -137,7 +137,8 @@ Exit codes: 0 success, 1 failure, 2 wrong usage. "lockstep run" exits with the
 status of the command it ran.`,
 		Example: `  lockstep run -- make backup
   lockstep list --status running,waiting
-  lockstep watch 12`,
+  lockstep watch 12
+  lockstep status`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -154,6 +155,11 @@ status of the command it ran.`,
 		newWatchCommand(globals),
 		newLogCommand(globals),
 		newCancelCommand(globals),
+		newPriorityCommand(globals),
+		newArchiveCommand(globals),
+		newAutoarchiveCommand(globals),
+		newDrainCommand(globals),
+		newStatusCommand(globals),
 		newDemoCommand(globals),
 		newVersionCommand(globals),
 	)

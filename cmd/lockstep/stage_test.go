@@ -46,6 +46,24 @@ see 1 of 2 jobs ended, 1 failed, 1 running
 	}
 }
 
+func TestAutoarchiveShowsProgressOnATerminal(t *testing.T) {
+	s := stageFor(t, `autoarchive all
+> AutoArchiveJobs [-1,1]
+< [1000,1500]
+> AutoArchiveJobs [-1,1]
+see 1000 of 2500 jobs archived
+< [1000,501]
+> AutoArchiveJobs [-1,1]
+see 2000 of 2501 jobs archived
+< [501,0]`, "errtty")
+	seen := s.perform()
+	for _, want := range []string{"out| archived 2501 jobs\n", "2501 of 2501 jobs archived", "exit 0\n"} {
+		if !strings.Contains(seen, want) {
+			t.Errorf("not seen: %q in\n%s", want, seen)
+		}
+	}
+}
+
 func TestStdinIsBounded(t *testing.T) {
 	for size, want := range map[int]string{
 		stdinMax:     "exit 0",

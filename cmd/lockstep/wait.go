@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
-
-	"github.com/jedib0t/go-pretty/v6/progress"
 
 	"lockstep/actors/luxi/wire"
 )
@@ -111,51 +108,21 @@ func waitForChange(ctx context.Context, daemon asker, id int64, status string, p
 
 // waitDisplay shows on a terminal how many jobs have ended; elsewhere it does nothing.
 type waitDisplay struct {
-	poll    int // seconds between two looks
-	tracker *progress.Tracker
-	drawn   chan struct{}
+	poll int // seconds between two looks
+	jobs int
+	bar  progressBar
 }
 
 func startWait(globals *globalOptions, jobs int) waitDisplay {
-	if !globals.streams.ErrTerminal || globals.JSON {
-		return waitDisplay{poll: followTimeout}
+	display := waitDisplay{poll: followTimeout, jobs: jobs, bar: startProgress(globals, "waiting", jobs)}
+	if showsProgress(globals) {
+		display.poll = 1
 	}
-	display := waitDisplay{
-		poll:    1,
-		tracker: &progress.Tracker{Message: "waiting", Total: int64(jobs)},
-		drawn:   make(chan struct{}),
-	}
-	writer := progress.NewWriter()
-	writer.SetOutputWriter(globals.streams.Err)
-	writer.SetAutoStop(true) // when the only tracker is done
-	writer.SetUpdateFrequency(100 * time.Millisecond)
-	writer.SetTrackerLength(30)
-	style := progress.StyleDefault
-	style.Visibility.Percentage = false
-	style.Visibility.Speed = false
-	style.Visibility.Value = false // it is in the message
-	writer.SetStyle(style)
-	writer.AppendTracker(display.tracker)
-	go func() {
-		writer.Render()
-		close(display.drawn)
-	}()
 	return display
 }
 
 func (d waitDisplay) show(t tally) {
-	if d.tracker == nil {
-		return
-	}
-	d.tracker.UpdateMessage(fmt.Sprintf("%d of %d jobs ended, %d failed, %d running",
-		t.done, d.tracker.Total, t.failed, t.running))
-	d.tracker.SetValue(int64(t.done))
+	d.bar.show(fmt.Sprintf("%d of %d jobs ended, %d failed, %d running", t.done, d.jobs, t.failed, t.running), t.done)
 }
 
-// stop leaves the last state on the screen and returns when nothing more is drawn.
-func (d waitDisplay) stop() {
-	if d.tracker != nil {
-		d.tracker.MarkAsDone()
-		<-d.drawn
-	}
-}
+func (d waitDisplay) stop() { d.bar.stop() }

@@ -14,6 +14,9 @@ import (
 // known, or cannot be watched.
 const probeInterval = 250 * time.Millisecond
 
+// backstop is how often a livelock is looked at although its process is watched.
+const backstop = 30 * time.Second
+
 // Adopt watches a job process of a former daemon. The pidfd is opened first,
 // the livelock looked at then: while the livelock is held its process lives, so
 // the number in the job file is still that process's.
@@ -22,8 +25,9 @@ func (p *Processes) Adopt(start uint64, id int64, pid int64, livelock string, to
 		pidfd := openPidfd(int(pid))
 		if alive(livelock) {
 			p.enter(start, &living{id: id, pidfd: pidfd, livelock: livelock, gone: make(chan struct{})})
-			if pidfd != nil {
-				awaitExit(pidfd)
+			for pidfd != nil && !exited(pidfd, backstop) && alive(livelock) {
+				// The number in the file may be somebody else's, where people
+				// have meddled: the livelock decides.
 			}
 		}
 		for alive(livelock) {

@@ -1,0 +1,63 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/messages"
+)
+
+func move(id string) *messages.MoveFiles {
+	return &messages.MoveFiles{Files: []*messages.MoveFile{{Op: "test", From: "queue/" + id, To: "queue/archive/0/" + id}}}
+}
+
+func TestMoveIsDurable(t *testing.T) {
+	onBench(t, map[string]string{"queue/job-1": "a"}, func(t *testing.T, b *bench) {
+		there, gone := b.disk.Block("sync sync-dir queue/archive/0"), b.disk.Block("sync sync-dir queue")
+		b.request(1, move("job-1"))
+		there.Entered()
+		gone.Entered()
+		there.Release()
+		b.quiet()
+		gone.Release()
+		require.Empty(t, failed(b.answer(1)))
+		require.Equal(t, []string{"queue/archive/0/job-1"}, b.disk.Names())
+	})
+}
+
+func TestAMoveThatFailsNamesTheOldPath(t *testing.T) {
+	onBench(t, map[string]string{"queue/job-1": "a"}, func(t *testing.T, b *bench) {
+		b.disk.Fail("rename", 1)
+		b.request(1, move("job-1"))
+		require.Equal(t, []string{"queue/job-1"}, failed(b.answer(1)))
+		b.request(2, move("job-2"))
+		require.Equal(t, []string{"queue/job-2"}, failed(b.answer(2)))
+	})
+}
+
+// Who got no answer from a store that crashed asks again, although the file has
+// been moved.
+func TestMoveTwice(t *testing.T) {
+	onBench(t, map[string]string{"queue/job-1": "a"}, func(t *testing.T, b *bench) {
+		b.Bombs.Arm(acttest.Place{Actor: "above-store/store", Message: "*messages.WriterDone"}, 1, acttest.Before)
+		b.request(1, move("job-1"))
+		b.Advance(acttest.Backoff)
+		b.epoch = acttest.Expect[*messages.StoreStarted](b.asker).Epoch
+		b.quiet()
+		require.Equal(t, "a", b.disk.Content("queue/archive/0/job-1"))
+		b.request(1, move("job-1"))
+		require.Empty(t, failed(b.answer(1)))
+		require.Equal(t, "a", b.disk.Content("queue/archive/0/job-1"))
+	})
+}
+
+func TestList(t *testing.T) {
+	onBench(t, map[string]string{"queue/archive/3/job-1": "a"}, func(t *testing.T, b *bench) {
+		for dir, want := range map[string][]string{"queue/archive": {"3"}, "queue/archive/3": {"job-1"}, "queue/absent": nil} {
+			b.request(1, &messages.ListDir{Op: "test", Dir: dir})
+			require.Equal(t, want, b.answer(1).GetListed().Names)
+		}
+	})
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func newDrainCommand(globals *globalOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "drain on|off|status",
+		Short: "Make the queue refuse submissions, or take them again",
+		Long: `With "on" the queue refuses submissions from now on; the jobs that it has are
+started and go on as ever. With "off" it takes submissions again. That lasts
+until it is changed, also over restarts of the daemon. "status" says how it is.
+
+Exit code: 0, whether or not the queue is drained or was before.
+With --json: {"drained": bool}`,
+		Example: `  lockstep drain on
+  lockstep drain status --json | jq .drained`,
+		Args:      wants(1, 1, "say one of on, off and status"),
+		ValidArgs: []string{"on", "off", "status"},
+		RunE: func(command *cobra.Command, args []string) error {
+			return runDrain(command.Context(), globals, args[0])
+		},
+	}
+}
+
+func runDrain(ctx context.Context, globals *globalOptions, what string) error {
+	daemon := globals.connect()
+	defer daemon.close()
+	drained := what == "on"
+	switch what {
+	case "on", "off":
+		if err := daemon.call(ctx, "SetDrainFlag", []any{drained}, nil); err != nil {
+			return err
+		}
+	case "status":
+		var err error
+		if drained, err = isDrained(ctx, daemon); err != nil {
+			return err
+		}
+	default:
+		return usagef("drain on, off or status, not %q", what)
+	}
+	if globals.JSON {
+		return printJSON(globals.streams.Out, map[string]bool{"drained": drained})
+	}
+	text := "the queue takes jobs"
+	if drained {
+		text = "the queue is drained: submissions are refused; jobs go on"
+	}
+	fmt.Fprintln(globals.streams.Out, text)
+	return nil
+}
+
+func isDrained(ctx context.Context, daemon asker) (bool, error) {
+	var values []*bool
+	if err := daemon.ask(ctx, "QueryConfigValues", []any{[]string{"drain_flag"}}, &values); err != nil {
+		return false, err
+	}
+	if len(values) != 1 || values[0] == nil {
+		return false, errors.New("the daemon does not say whether the queue is drained")
+	}
+	return *values[0], nil
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+)
+
+func newStatusCommand(globals *globalOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show how the daemon and its queue stand, on one screen",
+		Long: `Show how the daemon and its queue stand: since when it is up, whether the queue
+takes jobs, how many there are of each status, what holds run slots and for how
+long, and which files the daemon could not use and has set aside. Archived jobs
+are not counted.
+
+Exit code: 0; 1 if no daemon answers.
+With --json: {"cluster", "master", "version": string, "pid": number,
+"started_ts": time, "run_slots", "last_id": number, "drained": bool,
+"jobs": {STATUS: number}, "running": [{"id": number, "status": string,
+"priority": number, "summary": [string], "start_ts": time}],
+"quarantined": [string], "queued_with_secrets": number}, times as RFC 3339 or null. "running" is what holds a
+run slot, also if it waits; "jobs" leaves out statuses that no job has.`,
+		Example: `  lockstep status
+  lockstep status --json | jq .jobs`,
+		Args: wants(0, 0, "status takes no arguments"),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return runStatus(command.Context(), globals)
+		},
+	}
+}
+
+// daemonStatus is the daemon's answer to LockstepStatus, and printed again by --json.
+type daemonStatus struct {
+	Cluster     string         `json:"cluster"`
+	Master      string         `json:"master"`
+	Version     string         `json:"version"`
+	PID         int            `json:"pid"`
+	Started     stamp          `json:"started_ts"`
+	RunSlots    int            `json:"run_slots"`
+	LastID      int64          `json:"last_id"`
+	Drained     bool           `json:"drained"`
+	Jobs        map[string]int `json:"jobs"`
+	Running     []slotJob      `json:"running"`
+	Quarantined []string       `json:"quarantined"` // below the data directory
+	// WithSecrets are queued jobs that would fail after a restart: their secrets
+	// are in the daemon's memory only.
+	WithSecrets int `json:"queued_with_secrets"`
+}
+
+// slotJob is a job that holds a run slot.
+type slotJob struct {
+	ID       int64    `json:"id"`
+	Status   string   `json:"status"`
+	Priority int      `json:"priority"`
+	Summary  []string `json:"summary"`
+	Started  stamp    `json:"start_ts"` // null while its process is being started
+}
+
+func runStatus(ctx context.Context, globals *globalOptions) error {
+	daemon := globals.connect()
+	defer daemon.close()
+	status := daemonStatus{}
+	if err := daemon.call(ctx, "LockstepStatus", nil, &status); err != nil {
+		return err
+	}
+	if globals.JSON {
+		status.fillLists()
+		return printJSON(globals.streams.Out, status)
+	}
+	streams := globals.streams
+	printer := statusPrinter{out: streams.Out, now: streams.Now(), colours: globals.palette(), width: streams.Width}
+	printer.print(status, daemon.path)
+	return nil
+}
+
+// fillLists makes empty lists of those that the daemon has sent as null.
+func (s *daemonStatus) fillLists() {
+	if s.Jobs == nil {
+		s.Jobs = map[string]int{}
+	}
+	if s.Running == nil {
+		s.Running = []slotJob{}
+	}
+	for i := range s.Running {
+		if s.Running[i].Summary == nil {
+			s.Running[i].Summary = []string{}
+		}
+	}
+	if s.Quarantined == nil {
+		s.Quarantined = []string{}
+	}
+}
+
+// statusPrinter writes the screen.
+type statusPrinter struct {
+	out     io.Writer
+	now     time.Time
+	colours palette
+	width   int // of the terminal; 0: none
+}
+
+func (p statusPrinter) print(s daemonStatus, socket string) {
+	p.line("Daemon", fmt.Sprintf("lockstepd %s on %s, pid %d, %s", visible(s.Version), visible(s.Master), s.PID, p.up(s.Started)))
+	p.line("Socket", visible(socket))
+	p.line("Queue", p.queue(s))
+	p.line("Slots", fmt.Sprintf("%d of %d run slots taken", len(s.Running), s.RunSlots))
+	if len(s.Running) > 0 {
+		fmt.Fprintf(p.out, "\n%s\n", slotTable(s.Running, p.now, p.colours, p.width))
+	}
+	if len(s.Quarantined) > 0 {
+		p.quarantined(s.Quarantined)
+	}
+	if s.WithSecrets > 0 {
+		fmt.Fprintf(p.out, "\nTo stop or restart the daemon would fail %d queued jobs, whose secrets are in its memory only;\nrunning jobs would go on and be adopted.\n", s.WithSecrets)
+		return
+	}
+	fmt.Fprintln(p.out, "\nIt is safe to stop or restart the daemon: running jobs go on and are adopted.")
+}
+
+func (p statusPrinter) line(name, value string) {
+	fmt.Fprintf(p.out, "%-7s %s\n", name+":", value)
+}
+
+func (p statusPrinter) up(since stamp) string {
+	if since.IsZero() {
+		return "up since when is unknown"
+	}
+	return fmt.Sprintf("up since %s (%s)", since.In(p.now.Location()).Format(time.DateTime), span(p.now.Sub(since.Time)))
+}
+
+func (p statusPrinter) queue(s daemonStatus) string {
+	state := "takes jobs"
+	if s.Drained {
+		state = p.colours.paint("1;33", "drained, submissions are refused")
+	}
+	var counts []string
+	for _, status := range allStatuses() {
+		if n := s.Jobs[status]; n > 0 {
+			counts = append(counts, strconv.Itoa(n)+" "+p.colours.status(status))
+		}
+	}
+	if len(counts) == 0 {
+		return state + "; no jobs"
+	}
+	return state + "; " + strings.Join(counts, ", ")
+}
+
+func (p statusPrinter) quarantined(paths []string) {
+	text := "ATTENTION: a file could not be used and was set aside, in the daemon's data directory:"
+	if len(paths) > 1 {
+		text = fmt.Sprintf("ATTENTION: %d files could not be used and were set aside, in the daemon's data directory:", len(paths))
+	}
+	fmt.Fprintf(p.out, "\n%s\n", p.colours.paint("1;31", text))
+	for _, path := range paths {
+		fmt.Fprintln(p.out, "  "+visible(path))
+	}
+}
+
+func slotTable(jobs []slotJob, now time.Time, colours palette, width int) string {
+	header := table.Row{"ID", "Status", "Priority", "For", "Summary"}
+	rows := make([]table.Row, 0, len(jobs))
+	for _, job := range jobs {
+		since := "-"
+		if !job.Started.IsZero() {
+			since = span(now.Sub(job.Started.Time))
+		}
+		rows = append(rows, table.Row{strconv.FormatInt(job.ID, 10), colours.status(job.Status),
+			priorityName(job.Priority), since, summarize(job.Summary)})
+	}
+	return plainTable(header, rows, len(header)-1, width)
+}
