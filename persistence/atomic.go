@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -93,7 +94,7 @@ func discardTemp(name string) {
 // not "failed": repeating a sync after it hides no error.
 func untilDone(call func() error) error {
 	for {
-		if err := call(); err != unix.EINTR {
+		if err := call(); !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}

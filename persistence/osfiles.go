@@ -183,7 +183,7 @@ func (f *OSFiles) Rename(op, from, to string) error {
 	f.parents.RLock()
 	err := unix.Rename(source, target)
 	f.parents.RUnlock()
-	if err == unix.ENOENT {
+	if errors.Is(err, unix.ENOENT) {
 		err = f.renameMakingParents(source, target)
 	}
 	if err != nil {

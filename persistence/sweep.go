@@ -91,7 +91,7 @@ func processStat(pid int) (state string, ticks int64, ok bool) {
 	}
 	// The name, in parentheses, may hold anything.
 	fields := strings.Fields(string(content[strings.LastIndexByte(string(content), ')')+1:]))
-	const stateField, startField = 3 - 3, 22 - 3
+	const stateField, startField = 0, 19 // counted from the third
 	if len(fields) <= startField {
 		return "", 0, false
 	}
