@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -139,16 +140,15 @@ func (d *daemon) stop() int {
 	return code
 }
 
-// endJobs ends the job processes that a test has left: they outlive the daemon.
+// endJobs ends what a failed test has left: job processes and their commands
+// outlive the daemon.
 func (d *daemon) endJobs() {
-	names, _ := filepath.Glob(d.path("run", "livelocks", "job_*"))
-	for _, name := range names {
-		var id, secs, pid int
-		if n, _ := fmt.Sscanf(filepath.Base(name), "job_%d_%d_%d_", &id, &secs, &pid); n == 3 {
-			environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			if strings.Contains(string(environ), d.root) {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
+	processes, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range processes {
+		line, err := os.ReadFile(path)
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err == nil && pid != os.Getpid() && strings.Contains(string(line), d.root+"/") {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
 }
