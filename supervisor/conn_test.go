@@ -3,6 +3,7 @@ package supervisor_test
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +28,10 @@ type conn struct {
 func (c *conn) Serve(to *actor.PID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.closed {
+		c.send(to, &luxi.Closed{})
+		return
+	}
 	c.to = to
 	if c.waiting != nil {
 		c.send(to, &luxi.Received{Frame: c.waiting})
@@ -43,6 +48,14 @@ func (c *conn) request(frame []byte) {
 	c.send(c.to, &luxi.Received{Frame: frame})
 }
 
+func (c *conn) hangUp() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.to != nil {
+		c.send(c.to, &luxi.Closed{})
+	}
+}
+
 func (c *conn) Answer(frame []byte) { c.answers <- frame }
 
 func (c *conn) Close() {
@@ -51,6 +64,16 @@ func (c *conn) Close() {
 	if !c.closed {
 		c.closed = true
 		close(c.over)
+	}
+}
+
+// giveUp ends a connection that nobody serves.
+func (c *conn) giveUp() {
+	c.mu.Lock()
+	served := c.to != nil
+	c.mu.Unlock()
+	if !served {
+		c.Close()
 	}
 }
 
@@ -92,18 +115,18 @@ func (c *client) call(method string, args ...any) (json.RawMessage, error) {
 	case <-late:
 		c.w.slow(method)
 	}
-	if c.conn.to != nil {
-		c.conn.send(c.conn.to, &luxi.Closed{})
-	}
+	c.conn.hangUp()
 	c.conn = nil
 	return nil, errGone
 }
 
-// insist calls until there is an answer, or an error that is one.
+// insist calls until there is an answer, or an error that is one. What an actor
+// had in hand when it crashed is answered after a while, with the request to try
+// again.
 func (c *client) insist(method string, args ...any) (json.RawMessage, error) {
 	for {
 		result, err := c.call(method, args...)
-		if !errors.Is(err, errGone) {
+		if !errors.Is(err, errGone) && (err == nil || !strings.Contains(err.Error(), "too busy")) {
 			return result, err
 		}
 		c.w.pause(100 * time.Millisecond)

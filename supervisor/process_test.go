@@ -17,7 +17,8 @@ import (
 // processes are the job processes of a machine, each a goroutine that does what
 // lockstep-job does, in the time of the test's clock.
 type processes struct {
-	w *world
+	w    *world
+	work time.Duration // that one opcode takes
 
 	mu       sync.Mutex
 	counter  int
@@ -49,8 +50,8 @@ type watcher struct {
 // handshakeMax is how long a process waits for its permission (queue.md 4.5).
 const handshakeMax = 30 * time.Second
 
-func newProcesses(w *world) *processes {
-	return &processes{w: w, starts: map[uint64]*process{}, alive: map[string]*process{},
+func newProcesses(w *world, work time.Duration) *processes {
+	return &processes{w: w, work: work, starts: map[uint64]*process{}, alive: map[string]*process{},
 		permits: map[int64]int{}, finished: map[int64]string{}}
 }
 
@@ -109,6 +110,7 @@ func (p *processes) Adopt(start uint64, _ int64, _ int64, livelock string, to *a
 func (p *processes) daemonDied() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.starts = map[uint64]*process{}
 	for _, child := range p.alive {
 		child.watchers = nil
 		child.once.Do(func() { close(child.abandon) })
@@ -190,7 +192,7 @@ func (c *process) act() {
 		c.write(cl, m, next)
 		switch next.Do {
 		case run.Execute:
-			w.pause(time.Second)
+			w.pause(c.all.work)
 			next = m.Done(run.Outcome{Result: []byte(`"done"`)}, w.now())
 		case run.Begin:
 			c.begin(cl, next.Op)

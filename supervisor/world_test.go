@@ -39,16 +39,24 @@ type world struct {
 	faults   []string
 }
 
+// servedMax is how long a connection waits for somebody to serve it.
+const servedMax = 10 * time.Second
+
 const daemonLock = "/run/livelocks/daemon_1"
 
-func newWorld(t *testing.T, e *acttest.Env, files map[string]string) *world {
+// newWorld starts a daemon on a disk with these files, whose jobs' opcodes take so
+// long.
+func newWorld(t *testing.T, e *acttest.Env, files map[string]string, work time.Duration) *world {
 	w := &world{t: t, clock: e.Clock, env: e}
 	w.disk = &disk{Disk: acttest.NewDisk(files), w: w}
-	w.processes = newProcesses(w)
+	w.processes = newProcesses(w, work)
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.boot()
 	return w
 }
 
+// boot starts a daemon. w.mu is held.
 func (w *world) boot() {
 	tree, err := supervisor.Tree(
 		supervisor.Ports{Env: w.env.Env, Files: w.disk, Processes: w.processes},
@@ -133,6 +141,7 @@ func (w *world) dial() *conn {
 			w.mu.Lock()
 			w.conns = append(w.conns, c)
 			w.mu.Unlock()
+			w.clock.AfterFunc(servedMax, c.giveUp)
 			env.Send(daemon.Luxi, &luxi.Opened{Conn: c})
 			return c
 		}

@@ -18,13 +18,16 @@ func (a *jobActor) adopt(ctx actor.Context) {
 			return
 		}
 		j, err := job.Decode(m.Content)
-		if m.Missing || err != nil {
-			a.repair(ctx, m.Missing)
-			return
+		usable := !m.Missing && err == nil
+		if usable {
+			a.job = j
+		} else {
+			j = a.job // as it was handed over: its process may live
 		}
-		a.job = j
 		switch {
-		case j.Status().Final():
+		case !usable && !layout.IsJobLivelock(j.Livelock):
+			a.repair(ctx, m.Missing)
+		case usable && j.Status().Final():
 			a.ended(ctx, j, m.Content)
 		case layout.IsJobLivelock(j.Livelock):
 			a.start = proc.Adopted()

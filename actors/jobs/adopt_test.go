@@ -86,10 +86,15 @@ func TestAdoptAJobThatHasBegunButNamesNoProcess(t *testing.T) {
 	})
 }
 
-// A file that is not a job is kept, and the end written from what is known.
+// A file that is not a job is kept, and the end written from what is known; but
+// not before the process that was known is gone.
 func TestAdoptAJobWhoseFileIsNotAJob(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(running(1))
+		b.read(1, &messages.FileRead{Content: []byte("nonsense")})
+		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
+		b.store.Quiet()
+		b.gone(1, "ended by SIGKILL")
 		b.read(1, &messages.FileRead{Content: []byte("nonsense")})
 		r, from := b.asked()
 		require.Equal(t, "queue/job-1", r.GetQuarantine().GetPath())
@@ -103,6 +108,9 @@ func TestAdoptAJobWhoseFileIsNotAJob(t *testing.T) {
 func TestAdoptAJobWhoseFileIsGone(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(running(1))
+		b.read(1, &messages.FileRead{Missing: true})
+		b.store.Quiet()
+		b.gone(1, "ended by SIGKILL")
 		b.read(1, &messages.FileRead{Missing: true})
 		require.Equal(t, job.Error, b.write(1, nil).Status())
 		b.ended(1)

@@ -33,9 +33,9 @@ import (
 // disk before it was acknowledged, so that a hard end loses nothing either.
 const drainMax = 10 * time.Second
 
-// readyMax is how long reading the queue may take, or failing to: a tree that
-// gives up has stopped long before.
-const readyMax = 10 * time.Minute
+// readyAsk is how often it is asked whether the queue has been read: a question
+// is lost if the queue crashes over it.
+const readyAsk = 5 * time.Second
 
 // signals ends when the daemon is told to stop.
 func signals() context.Context {
@@ -140,8 +140,8 @@ func firstConfig(c Config, files *persistence.OSFiles) ([]byte, error) {
 
 // serve takes connections until the daemon is told to stop, or cannot go on.
 func serve(c Config, log *logrus.Logger, files *persistence.OSFiles, env *act.Env, tree *supervisor.Running, stop context.Context) error {
-	if _, err := env.System().Root.RequestFuture(tree.Root, &messages.AskReady{}, readyMax).Result(); err != nil {
-		return fmt.Errorf("the queue cannot be read; the log says why: %w", err)
+	if err := awaitQueue(env, tree); err != nil {
+		return err
 	}
 	listener, err := luxi.Listen(c.socket(), c.MaxFrame)
 	if err != nil {
@@ -183,6 +183,21 @@ func version() string {
 		}
 	}
 	return info.Main.Version
+}
+
+// awaitQueue returns when the queue takes requests, or the tree has given up.
+func awaitQueue(env *act.Env, tree *supervisor.Running) error {
+	for {
+		_, err := env.System().Root.RequestFuture(tree.Root, &messages.AskReady{}, readyAsk).Result()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tree.Done:
+			return errors.New("the queue cannot be read; the log says why")
+		default:
+		}
+	}
 }
 
 func newLog(c Config) *logrus.Logger {

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/act"
 )
 
 // Bomb makes whoever gets it panic.
@@ -34,10 +36,10 @@ func (p Place) String() string { return p.Actor + " " + p.Message }
 // is delivered, tell a test of it, and let one delivery of the test's choice end
 // in a panic.
 type Bombs struct {
-	env    *Env
 	marker atomic.Int64
 
 	mu     sync.Mutex
+	env    *act.Env // the present one
 	counts map[Place]int
 	armed  *armed
 	watch  func(actor string, message any)
@@ -76,6 +78,18 @@ func (b *Bombs) Delivered() map[Place]int {
 	return counts
 }
 
+func (b *Bombs) boot(env *act.Env) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.env = env
+}
+
+func (b *Bombs) present() *act.Env {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.env
+}
+
 // Watch has f told of every delivery of whatever kind, with the full name of the
 // actor, before it is handled, on the actor's goroutine.
 func (b *Bombs) Watch(f func(actor string, message any)) {
@@ -86,12 +100,13 @@ func (b *Bombs) Watch(f func(actor string, message any)) {
 
 var numbers = regexp.MustCompile(`-[0-9]+(\.[0-9]+)?`)
 
-// delivered counts a delivery and says when it is to panic, "" for never.
-func (b *Bombs) delivered(name string, msg any) When {
+// delivered counts a delivery and says when it is to panic, "" for never. kind is
+// name without its numbers.
+func (b *Bombs) delivered(name, kind string, msg any) When {
 	msg = actor.UnwrapEnvelopeMessage(msg)
 	b.mu.Lock()
 	watch := b.watch
-	when := b.count(Place{numbers.ReplaceAllString(name, ""), fmt.Sprintf("%T", msg)})
+	when := b.count(Place{kind, fmt.Sprintf("%T", msg)})
 	b.mu.Unlock()
 	if watch != nil {
 		watch(name, msg)
@@ -130,13 +145,14 @@ func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher acto
 	marker := m.bombs.marker.Add(-1)
 	m.marker.Store(marker)
 	name := ""
-	for _, stat := range m.bombs.env.Mailboxes() {
+	for _, stat := range m.bombs.present().Mailboxes() {
 		if int64(stat.Queued) == marker {
 			name = stat.Actor
 		}
 	}
 	m.marker.Store(0)
-	m.Mailbox.RegisterHandlers(&detonator{MessageInvoker: invoker, bombs: m.bombs, name: name}, dispatcher)
+	m.Mailbox.RegisterHandlers(&detonator{MessageInvoker: invoker, bombs: m.bombs, name: name,
+		kind: numbers.ReplaceAllString(name, "")}, dispatcher)
 }
 
 func (m *mailbox) UserMessageCount() int {
@@ -151,6 +167,7 @@ type detonator struct {
 	actor.MessageInvoker
 	bombs    *Bombs
 	name     string
+	kind     string
 	stopping bool // what comes now is not handled as usual, nor counted
 }
 
@@ -163,12 +180,12 @@ func (d *detonator) InvokeSystemMessage(msg any) {
 }
 
 func (d *detonator) deliver(msg any, invoke func(any)) {
-	if _, ok := msg.(*actor.Stop); ok {
-		d.stopping = true
-	}
 	when := When("")
 	if !d.stopping {
-		when = d.bombs.delivered(d.name, msg)
+		when = d.bombs.delivered(d.name, d.kind, msg)
+	}
+	if _, ok := msg.(*actor.Stop); ok {
+		d.stopping = true
 	}
 	if when == Before {
 		panic("a bomb went off before the message was handled")

@@ -34,6 +34,7 @@ type Env struct {
 	Logs  *logrustest.Hook
 	Bombs *Bombs
 	t     testing.TB
+	log   *logrus.Logger
 }
 
 // Run runs a test in a bubble: there, [Env.Settle] means that no actor has
@@ -55,10 +56,22 @@ func New(t testing.TB) *Env {
 	log, hook := logrustest.NewNullLogger()
 	log.SetOutput(io.Discard)
 	log.SetLevel(logrus.TraceLevel)
-	e := &Env{Clock: NewClock(), Logs: hook, t: t}
-	e.Bombs = &Bombs{env: e}
-	e.Env = act.New(act.Options{Log: log, Clock: e.Clock, Mailbox: e.Bombs.mailbox})
+	e := &Env{Clock: NewClock(), Logs: hook, Bombs: &Bombs{}, t: t, log: log}
+	e.boot()
 	return e
+}
+
+// Reboot makes another actor system, with the same clock, log and bombs, when
+// nothing lives in the former one any more.
+func (e *Env) Reboot() *Env {
+	next := *e
+	next.boot()
+	return &next
+}
+
+func (e *Env) boot() {
+	e.Env = act.New(act.Options{Log: e.log, Clock: e.Clock, Mailbox: e.Bombs.mailbox})
+	e.Bombs.boot(e.Env)
 }
 
 // Settle returns when no actor has anything left to do before the clock is

@@ -21,6 +21,7 @@ type Probe struct {
 
 	env    *Env
 	mu     sync.Mutex
+	answer func(any) any
 	unread []Letter
 	news   chan struct{} // holds one if unread has grown
 }
@@ -49,12 +50,26 @@ func (p *Probe) Receive(ctx actor.Context) {
 		return
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.answer != nil {
+		if a := p.answer(ctx.Message()); a != nil {
+			ctx.Respond(a)
+			return
+		}
+	}
 	p.unread = append(p.unread, Letter{ctx.Message(), ctx.Sender()})
-	p.mu.Unlock()
 	select {
 	case p.news <- struct{}{}:
 	default:
 	}
+}
+
+// Answer has f answer messages at once; those that it answers with nil are kept
+// as usual.
+func (p *Probe) Answer(f func(any) any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answer = f
 }
 
 // Ask sends a message that comes from the probe.
