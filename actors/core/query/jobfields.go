@@ -4,7 +4,6 @@ package query
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"lockstep/actors/core/job"
@@ -156,12 +155,3 @@ func Info(j *job.Job, summary func(json.RawMessage) string, encoded []byte) *mes
 }
 
 func micros(t job.Timestamp) int64 { return t.Sec*1e6 + t.Usec }
-
-// Reencode is the JSON of a row, for comparing with what a client sent back.
-func Reencode(row []any) (json.RawMessage, error) {
-	data, err := json.Marshal(row)
-	if err != nil {
-		return nil, fmt.Errorf("encode fields: %w", err)
-	}
-	return data, nil
-}
