@@ -592,11 +592,12 @@ func (x *ProcessFailed) GetText() string {
 }
 
 // ProcessGone: nothing of the process is left. `text` says how it ended, for
-// people.
+// people. `never_was`: it could not even be spawned.
 type ProcessGone struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Start         uint64                 `protobuf:"varint,1,opt,name=start,proto3" json:"start,omitempty"`
 	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	NeverWas      bool                   `protobuf:"varint,3,opt,name=never_was,json=neverWas,proto3" json:"never_was,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -645,8 +646,15 @@ func (x *ProcessGone) GetText() string {
 	return ""
 }
 
+func (x *ProcessGone) GetNeverWas() bool {
+	if x != nil {
+		return x.NeverWas
+	}
+	return false
+}
+
 // ProcessReport comes from a job process over its socket: the file was
-// replaced, and this is its content.
+// replaced, and this is its content, or nothing where that is long.
 type ProcessReport struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -865,10 +873,11 @@ const file_process_proto_rawDesc = "" +
 	"\x05start\x18\x01 \x01(\x04R\x05start\"9\n" +
 	"\rProcessFailed\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x04R\x05start\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"7\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"T\n" +
 	"\vProcessGone\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x04R\x05start\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"U\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x1b\n" +
+	"\tnever_was\x18\x03 \x01(\bR\bneverWas\"U\n" +
 	"\rProcessReport\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x1a\n" +
 	"\blivelock\x18\x02 \x01(\tR\blivelock\x12\x18\n" +

@@ -9,6 +9,7 @@
 //	lock.go        queue/lock: one daemon per data directory
 //	livelock.go    files whose lock tells whether a process is alive
 //	highest.go     the serial, made anew from the job files
+//	archive.go     removing archived jobs that are old
 //
 // Three steps make a data directory ready, in this order: [MakeDirs],
 // [LockQueue], [InitQueue]. The lock comes before InitQueue because two daemons

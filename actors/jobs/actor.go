@@ -87,6 +87,8 @@ type jobs struct {
 	hands    map[int64]*hand
 	waiting  []*messages.StartJob // for a handshake to end
 	starting int
+	paused   bool       // processes cannot be started, for a while
+	failures int        // to start one, in a row
 	draining *actor.PID // who asked; nothing new is started any more
 	told     bool       // that nothing is in flight
 	leaving  bool
@@ -113,6 +115,13 @@ type (
 		news    any
 		answers []reply
 	}
+	// cannotSpawn: no process could be made for the job.
+	cannotSpawn struct {
+		id   int64
+		text string
+	}
+	// startAgain is due some time after that.
+	startAgain struct{}
 	// childGone follows Terminated through the mailbox, behind what the child
 	// has said.
 	childGone struct{ who *actor.PID }
@@ -148,6 +157,11 @@ func (j *jobs) Receive(ctx actor.Context) {
 		j.handshakeOver(ctx, m.id)
 	case *released:
 		j.released(ctx, m)
+	case *cannotSpawn:
+		j.cannotSpawn(ctx, m)
+	case *startAgain:
+		j.paused = false
+		j.startNext(ctx)
 	case *actor.Stopping, *actor.Restarting:
 		j.leaving = true
 	case *actor.Terminated:
@@ -184,7 +198,7 @@ func (j *jobs) startJob(ctx actor.Context, m *messages.StartJob) {
 
 // startNext bounds the starts in flight: more only make each other slow.
 func (j *jobs) startNext(ctx actor.Context) {
-	for len(j.waiting) > 0 && j.starting < j.config.MaxStarts && j.draining == nil {
+	for len(j.waiting) > 0 && j.starting < j.config.MaxStarts && j.draining == nil && !j.paused {
 		m := j.waiting[0]
 		j.waiting = j.waiting[1:]
 		j.starting++
@@ -273,6 +287,7 @@ func (j *jobs) handshakeOver(ctx actor.Context, id int64) {
 	if h := j.hands[id]; h != nil && h.starting {
 		h.starting = false
 		j.starting--
+		j.failures = 0
 		j.startNext(ctx)
 		j.tellDrained(ctx)
 	}
@@ -290,6 +305,29 @@ func (j *jobs) released(ctx actor.Context, m *released) {
 	for _, r := range m.answers {
 		ctx.Send(r.to, r.answer)
 	}
+}
+
+// cannotSpawn gives the job back: there was never a process that could have
+// acted on it. No other job will fare better (there is no program, no memory, no
+// descriptor), so that all starts wait, longer each time.
+func (j *jobs) cannotSpawn(ctx actor.Context, m *cannotSpawn) {
+	h := j.hands[m.id]
+	if h == nil {
+		return
+	}
+	j.failures++
+	if !j.paused {
+		j.paused = true
+		delay := min(100*time.Millisecond<<min(j.failures-1, 9), 30*time.Second)
+		j.config.Env.Log().WithFields(logrus.Fields{"job": m.id, "err": m.text, "again": delay}).Error(
+			"job processes cannot be started; jobs wait until they can")
+		act.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &startAgain{})
+	}
+	j.starting--
+	delete(j.hands, m.id)
+	ctx.Stop(h.pid)
+	ctx.Send(j.config.Queue, &messages.JobReturned{Id: m.id})
+	j.tellDrained(ctx)
 }
 
 // childGone adopts anew what a crashed job actor had in hand. A job whose actor

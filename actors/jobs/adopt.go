@@ -31,6 +31,9 @@ func (a *jobActor) adopt(ctx actor.Context) {
 			a.ended(ctx, j, m.Content)
 		case layout.IsJobLivelock(j.Livelock):
 			a.start = proc.Adopted()
+			if usable {
+				a.progress(ctx, m.Content) // reports of before had nobody to go to
+			}
 			a.config.Processes.Adopt(a.number, a.id, int64(j.ProcessID), j.Livelock, ctx.Self())
 			a.tellDeferred()
 		case j.Status() == job.Queued:

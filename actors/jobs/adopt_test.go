@@ -22,6 +22,7 @@ func TestAdoptARunningJob(t *testing.T) {
 		b.readJob(running(1))
 		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
 		require.Equal(t, []int64{1}, b.inHand())
+		require.Equal(t, int64(1), acttest.Expect[*messages.JobProgress](b.queue).Id, "the queue hears what the file holds now")
 		b.queue.Quiet()
 		b.gone(1, "its process has ended")
 		b.readJob(running(1))

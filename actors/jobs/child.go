@@ -92,7 +92,7 @@ func (a *jobActor) started(ctx actor.Context) {
 // leave calls off a start that is not confirmed: nobody is left who could give
 // the process its permission, and it would wait for that.
 func (a *jobActor) leave() {
-	if a.order != nil && a.start.Phase() < proc.Confirming {
+	if a.order != nil && a.start.Phase() <= proc.Confirming {
 		a.config.Processes.Abandon(a.number)
 	}
 }
@@ -139,6 +139,12 @@ func (a *jobActor) abandon(do proc.Do) {
 
 func (a *jobActor) gone(ctx actor.Context, m *messages.ProcessGone) {
 	if m.Start != a.number || a.start.Gone(m.Text) != proc.Settle {
+		return
+	}
+	if m.NeverWas && !a.wishes.calledOff {
+		// No process was there that could have acted: the job waits for a
+		// better time, and so do others.
+		ctx.Send(ctx.Parent(), &cannotSpawn{a.id, m.Text})
 		return
 	}
 	ctx.Send(ctx.Parent(), &handshakeOver{a.id})
@@ -226,8 +232,21 @@ func (a *jobActor) reported(ctx actor.Context, m *messages.ProcessReport) {
 	if m.Livelock != a.job.Livelock || !a.start.MayAct() {
 		return // not the process of this attempt
 	}
-	a.report = m.Encoded
-	ctx.Send(a.config.Queue, &messages.JobProgress{Id: a.id, Encoded: m.Encoded})
+	if len(m.Encoded) > 0 {
+		a.progress(ctx, m.Encoded)
+		return
+	}
+	a.store.Read(ctx, "report-job", layout.JobPath(a.id), func(ctx actor.Context, m *messages.FileRead) {
+		if len(m.Content) > 0 {
+			a.progress(ctx, m.Content)
+		}
+	})
+}
+
+// progress passes on what the job's file holds.
+func (a *jobActor) progress(ctx actor.Context, encoded []byte) {
+	a.report = encoded
+	ctx.Send(a.config.Queue, &messages.JobProgress{Id: a.id, Encoded: encoded})
 	a.answerIfTooLate(ctx)
 }
 

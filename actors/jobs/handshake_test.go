@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -262,4 +263,24 @@ func (b *bench) quiet() {
 	for _, p := range []*acttest.Probe{b.store, b.queue, b.client} {
 		p.Quiet()
 	}
+}
+
+// No process was there that could have acted: the job goes back, and all starts
+// wait for a better time.
+func TestAProcessThatCannotBeSpawned(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.start(1)
+		b.calls()
+		b.news(1, func(number uint64) any { return &messages.ProcessFailed{Start: number, Text: "no such file"} })
+		b.news(1, func(number uint64) any {
+			return &messages.ProcessGone{Start: number, Text: "no such file", NeverWas: true}
+		})
+		require.Equal(t, int64(1), acttest.Expect[*messages.JobReturned](b.queue).Id)
+		require.Empty(t, b.inHand())
+		b.calls()
+		b.start(2)
+		require.Empty(t, b.calls(), "starts wait")
+		b.Advance(100 * time.Millisecond)
+		require.NotEmpty(t, b.calls())
+	})
 }

@@ -9,15 +9,19 @@ import (
 	"lockstep/messages"
 )
 
-// reportJob is what a job process tells of its file: [id, livelock, job]. The
-// livelock's name, which only that process and this daemon know, says that it
-// is the one. The answer is null, at once: reports are hints.
+// reportJob is what a job process tells of its file: [id, livelock, job], or null
+// in place of a long job. The livelock's name says that it is the process of
+// this attempt, not that it is honest: whoever may open the socket may do worse.
+// The answer is null, at once: reports are hints.
 func (c *connection) reportJob(ctx actor.Context, args []json.RawMessage) error {
 	var id jobID
 	var livelock string
 	var encoded json.RawMessage
 	if err := arguments(args, &id, &livelock, &encoded); err != nil {
 		return fmt.Errorf("LockstepReportJob: %w", err)
+	}
+	if string(encoded) == "null" {
+		encoded = nil // it is long: look at the file
 	}
 	ctx.Send(c.config.Jobs, &messages.ProcessReport{Id: int64(id), Livelock: livelock, Encoded: encoded})
 	c.succeed(ctx, nil)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,7 @@ const (
 type Listener struct {
 	net      *net.UnixListener
 	maxFrame int
+	serving  sync.WaitGroup
 }
 
 // Listen takes the socket at path, whose stale file is removed: the queue's lock
@@ -52,6 +54,20 @@ func Listen(path string, maxFrame int) (*Listener, error) {
 // Close takes no more connections, and removes the socket.
 func (l *Listener) Close() error { return l.net.Close() }
 
+// Wait returns when the connections that were served have sent what they were
+// given to send, or after d.
+func (l *Listener) Wait(d time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		l.serving.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(d):
+	}
+}
+
 // Serve tells the luxi actor of each connection, until Close.
 func (l *Listener) Serve(sys *actor.ActorSystem, luxi *actor.PID) error {
 	for {
@@ -64,7 +80,7 @@ func (l *Listener) Serve(sys *actor.ActorSystem, luxi *actor.PID) error {
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
-		c := &unixConn{net: nc, root: sys.Root, maxFrame: l.maxFrame, answers: make(chan []byte, 1)}
+		c := &unixConn{net: nc, root: sys.Root, maxFrame: l.maxFrame, answers: make(chan []byte, 1), serving: &l.serving}
 		time.AfterFunc(servedMax, c.giveUp)
 		sys.Root.Send(luxi, &Opened{Conn: c})
 	}
@@ -79,12 +95,13 @@ type unixConn struct {
 	answers  chan []byte // at most one: the request at hand's
 	taken    atomic.Bool // it is known who closes net: serve, or giveUp
 	closing  atomic.Bool
+	serving  *sync.WaitGroup
 }
 
 // Serve begins to read.
 func (c *unixConn) Serve(to *actor.PID) {
 	if c.taken.CompareAndSwap(false, true) {
-		go c.serve(to)
+		c.serving.Go(func() { c.serve(to) })
 		return
 	}
 	c.root.Send(to, &Closed{})

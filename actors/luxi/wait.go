@@ -58,7 +58,7 @@ func (c *connection) waitForJobChange(ctx actor.Context, args []json.RawMessage)
 				c.watched(ctx, a.Row)
 			}
 		})
-	c.setTimer(ctx, min(time.Duration(max(seconds, 0))*time.Second, longestWait))
+	c.setTimer(ctx, time.Duration(max(0, min(seconds, int64(longestWait/time.Second))))*time.Second)
 	return nil
 }
 

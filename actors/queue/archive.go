@@ -14,6 +14,10 @@ import (
 // directories.
 const archiveBatch = 100
 
+// archiveMax is how long one request may archive, whatever time the client
+// grants: it waits for an answer, and asks again for the rest.
+const archiveMax = 50 * time.Second
+
 // archiving is one request to move finished jobs to the archive.
 type archiving struct {
 	request uint64
@@ -34,7 +38,7 @@ func seconds(n int64) time.Duration { return time.Duration(max(0, min(n, seconds
 // is gone (queue.md 4.9).
 func (q *queue) archive(ctx actor.Context, sender *actor.PID, m *messages.ArchiveJobs) {
 	now := q.config.Env.Clock().Now()
-	a := &archiving{request: m.Request, sender: sender, until: now.Add(seconds(m.TimeoutS))}
+	a := &archiving{request: m.Request, sender: sender, until: now.Add(min(seconds(m.TimeoutS), archiveMax))}
 	if m.Id != 0 {
 		a.until = now.Add(time.Hour) // one is no matter of time
 		if e := q.entries[m.Id]; e != nil && e.place == final {

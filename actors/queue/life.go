@@ -14,6 +14,9 @@ func (q *queue) pick(ctx actor.Context, id int64) {
 		return // nothing is started any more
 	}
 	e := q.entries[id]
+	if e != nil && e.place == out {
+		return // picked twice, by way of a rewrite: the slot is in use
+	}
 	if e == nil || e.place != pending {
 		ctx.Send(q.config.Scheduler, &messages.JobLeft{Id: id})
 		return

@@ -44,8 +44,8 @@ type command struct {
 
 // runCommand is OP_RUN_COMMAND (DESIGN section 5): its output lines become log
 // entries as they come, its end the result. The command has a process group of
-// its own; what it leaves in it is ended with it, for nothing of an opcode may
-// still work when its locks are free.
+// its own, and what it leaves in it is ended with it: it must not go on working
+// when the locks of its opcode are free.
 func (x *execution) runCommand() run.Outcome {
 	var c command
 	if err := json.Unmarshal(x.input, &c); err != nil || len(c.Argv) == 0 {
@@ -66,7 +66,9 @@ func (x *execution) runCommand() run.Outcome {
 		return failure("OpExecError", "cannot make a pipe: "+err.Error())
 	}
 	cmd := &exec.Cmd{Path: path, Args: c.Argv, Env: env, Stdout: writer, Stderr: writer,
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}}
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+		// Standard input may be held by what has left the group.
+		WaitDelay: outputGrace}
 	if c.Cwd != nil {
 		cmd.Dir = *c.Cwd
 	}
@@ -127,17 +129,26 @@ func (c *command) environment(id job.ID, livelock string) []string {
 
 // lookUp finds the program by the PATH that the command itself will have.
 func lookUp(name string, env []string) (string, error) {
-	for _, pair := range env {
-		if value, found := strings.CutPrefix(pair, "PATH="); found {
-			if err := os.Setenv("PATH", value); err != nil {
-				return "", err
-			}
-		}
-	}
 	if strings.Contains(name, "/") {
 		return name, nil
 	}
-	return exec.LookPath(name)
+	for _, pair := range env {
+		value, found := strings.CutPrefix(pair, "PATH=")
+		if !found {
+			continue
+		}
+		for _, dir := range filepath.SplitList(value) {
+			if path := filepath.Join(dir, name); filepath.IsAbs(path) && unix.Access(path, unix.X_OK) == nil && isFile(path) {
+				return path, nil
+			}
+		}
+	}
+	return "", exec.ErrNotFound
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // couldNotStart uses the exit status that a shell would give.

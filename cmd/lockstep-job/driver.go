@@ -36,6 +36,7 @@ type driver struct {
 	events  chan event
 	begun   chan struct{} // permission to begin has come
 	kill    func()        // ends the opcode that executes
+	killed  bool          // a client wants the job ended
 	due     *time.Timer   // a write that may wait is due
 	pending bool          // there is one
 	cost    time.Duration // of the last write
@@ -67,6 +68,10 @@ func (d *driver) run() {
 		case run.Exit:
 			return
 		case run.Begin:
+			if d.killed { // just when the last opcode had ended by itself
+				next = d.machine.Cancel(now())
+				continue
+			}
 			d.flush()
 			go func() { d.reporter.begin(next.Op); d.begun <- struct{}{} }()
 		case run.Execute:
@@ -120,6 +125,7 @@ func (d *driver) signalled(s os.Signal) run.Next {
 	case syscall.SIGTERM:
 		return d.machine.Cancel(now())
 	case syscall.SIGINT:
+		d.killed = true
 		d.kill()
 		return d.machine.Cancel(now()) // nothing, in the middle of an opcode
 	case syscall.SIGUSR1:

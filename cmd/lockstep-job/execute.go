@@ -38,6 +38,9 @@ func failure(class string, args ...any) run.Outcome {
 // endedOnRequest is the result of an opcode that a client had killed.
 const endedOnRequest = "Ended on request"
 
+// delayMax is as long as a delay can be, in seconds: for ever, to people.
+const delayMax = 9e9
+
 // testDelay is OP_TEST_DELAY (queue.md 8.4) on this node.
 func (x *execution) testDelay() run.Outcome {
 	var op struct {
@@ -59,7 +62,7 @@ func (x *execution) testDelay() run.Outcome {
 			x.log("message", job.Quote(fmt.Sprintf(" - INFO: Test delay iteration %d/%d", i, op.Repeat-1)))
 		}
 		select {
-		case <-time.After(time.Duration(op.Duration * float64(time.Second))):
+		case <-time.After(time.Duration(min(op.Duration, delayMax) * float64(time.Second))):
 		case <-x.killed:
 			return failure("OpExecError", endedOnRequest)
 		}

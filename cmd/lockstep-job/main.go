@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
 	"lockstep/actors/core/run"
@@ -106,5 +108,16 @@ func handshake(livelock string) ([]json.RawMessage, error) {
 	if err := json.Unmarshal(frame, &hand); err != nil {
 		return nil, fmt.Errorf("what the daemon handed over: %w", err)
 	}
-	return hand, errors.Join(os.Stdin.Close(), os.Stdout.Close())
+	return hand, leavePipes()
+}
+
+// leavePipes ends the conversation. /dev/null takes the place of the pipes: no
+// file that is opened later may come to be standard output, to which a write
+// that fails ends the process.
+func leavePipes() error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Dup3(int(null.Fd()), 0, 0), unix.Dup3(int(null.Fd()), 1, 0), null.Close())
 }

@@ -33,19 +33,23 @@ func newReporter(socket string, id int64, livelock string) *reporter {
 		latest: make(chan json.RawMessage, 1), quiet: make(chan struct{}, 1)}
 }
 
-// report tells the file's new content, without waiting for anybody.
+// reportMax is how long a file may be to travel in a report, in bytes; for a
+// longer one the daemon looks at the disk.
+const reportMax = 1 << 20
+
+// report tells the file's new content, without waiting for anybody. There is at
+// most one goroutine that sends: one that waits will send the latest.
 func (r *reporter) report(encoded []byte) {
-	for {
-		select {
-		case r.latest <- encoded:
-			go r.send()
-			return
-		default:
-		}
-		select {
-		case <-r.latest:
-		default:
-		}
+	content := json.RawMessage(encoded)
+	if len(encoded) > reportMax {
+		content = json.RawMessage("null")
+	}
+	select {
+	case <-r.latest:
+		r.latest <- content
+	default:
+		r.latest <- content
+		go r.send()
 	}
 }
 

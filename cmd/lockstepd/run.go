@@ -33,13 +33,18 @@ import (
 // disk before it was acknowledged, so that a hard end loses nothing either.
 const drainMax = 10 * time.Second
 
+// answersMax is how long an orderly stop waits for clients to take the answers
+// they have been given.
+const answersMax = 2 * time.Second
+
 // readyAsk is how often it is asked whether the queue has been read: a question
 // is lost if the queue crashes over it.
-const readyAsk = 5 * time.Second
+const readyAsk = time.Second
 
-// signals ends when the daemon is told to stop.
+// signals ends when the daemon is told to stop; told again, it stops at once.
 func signals() context.Context {
-	ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, release := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	context.AfterFunc(ctx, release)
 	return ctx
 }
 
@@ -140,7 +145,7 @@ func firstConfig(c Config, files *persistence.OSFiles) ([]byte, error) {
 
 // serve takes connections until the daemon is told to stop, or cannot go on.
 func serve(c Config, log *logrus.Logger, files *persistence.OSFiles, env *act.Env, tree *supervisor.Running, stop context.Context) error {
-	if err := awaitQueue(env, tree); err != nil {
+	if err := awaitQueue(stop, env, tree); err != nil {
 		return err
 	}
 	listener, err := luxi.Listen(c.socket(), c.MaxFrame)
@@ -168,6 +173,7 @@ func serve(c Config, log *logrus.Logger, files *persistence.OSFiles, env *act.En
 	}
 	env.System().Root.Stop(tree.Root)
 	<-tree.Done
+	listener.Wait(answersMax)
 	return err
 }
 
@@ -186,7 +192,7 @@ func version() string {
 }
 
 // awaitQueue returns when the queue takes requests, or the tree has given up.
-func awaitQueue(env *act.Env, tree *supervisor.Running) error {
+func awaitQueue(stop context.Context, env *act.Env, tree *supervisor.Running) error {
 	for {
 		_, err := env.System().Root.RequestFuture(tree.Root, &messages.AskReady{}, readyAsk).Result()
 		if err == nil {
@@ -195,6 +201,8 @@ func awaitQueue(env *act.Env, tree *supervisor.Running) error {
 		select {
 		case <-tree.Done:
 			return errors.New("the queue cannot be read; the log says why")
+		case <-stop.Done():
+			return errors.New("told to stop before the queue was read")
 		default:
 		}
 	}

@@ -1,7 +1,11 @@
 package osproc
 
 import (
+	"errors"
+	"io/fs"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -19,27 +23,53 @@ const backstop = 30 * time.Second
 
 // Adopt watches a job process of a former daemon. The pidfd is opened first,
 // the livelock looked at then: while the livelock is held its process lives, so
-// the number in the job file is still that process's.
+// the number in the job file is still that process's. It can be told something
+// as soon as Adopt returns.
 func (p *Processes) Adopt(start uint64, id int64, pid int64, livelock string, to *actor.PID) {
-	go func() {
-		pidfd := openPidfd(int(pid))
-		if alive(livelock) {
-			p.enter(start, &living{id: id, pidfd: pidfd, livelock: livelock, gone: make(chan struct{})})
-			for pidfd != nil && !exited(pidfd, backstop) && alive(livelock) {
-				// The number in the file may be somebody else's, where people
-				// have meddled: the livelock decides.
-			}
+	l := &living{id: id, pidfd: openPidfd(int(pid)), livelock: livelock, gone: make(chan struct{})}
+	held := alive(livelock) || p.lostItsLock(l, int(pid))
+	if held {
+		p.enter(start, l)
+	}
+	go p.watch(l, start, int(pid), held, to)
+}
+
+func (p *Processes) watch(l *living, start uint64, pid int, held bool, to *actor.PID) {
+	seen := false // to end, so that its number was its own until now
+	if l.pidfd != nil {
+		// The number in the file may be somebody else's, where people have
+		// meddled: the livelock decides, unless it is the livelock that is gone.
+		for held && !seen && (alive(l.livelock) || p.lostItsLock(l, pid)) {
+			seen = exited(l.pidfd, backstop)
 		}
-		for alive(livelock) {
-			time.Sleep(probeInterval)
-		}
-		p.leave(start)
-		if pidfd != nil {
-			_ = pidfd.Close()
-		}
-		p.clearAway(livelock)
-		p.tell(to, &messages.ProcessGone{Start: start, Text: "its process has ended while no daemon was watching, or was not its child"})
-	}()
+	}
+	for alive(l.livelock) {
+		time.Sleep(probeInterval)
+	}
+	p.leave(start)
+	if l.pidfd != nil {
+		_ = l.pidfd.Close()
+	}
+	session := 0
+	if seen {
+		session = pid
+	}
+	p.clearAway(l.livelock, session)
+	p.tell(to, &messages.ProcessGone{Start: start, Text: "its process has ended while no daemon was watching, or was not its child"})
+}
+
+// lostItsLock: somebody has removed the lock file of a job process that lives.
+// It is known by its pid and by how we start job processes.
+func (p *Processes) lostItsLock(l *living, pid int) bool {
+	if l.pidfd == nil || readable(l.pidfd) {
+		return false
+	}
+	if _, err := os.Lstat(l.livelock); !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	want := strings.Join([]string{"lockstep-job", strconv.FormatInt(l.id, 10), p.config.DataDir, p.config.RunDir}, "\x00") + "\x00"
+	return err == nil && string(line) == want && !readable(l.pidfd)
 }
 
 func openPidfd(pid int) *os.File {

@@ -85,6 +85,9 @@ func sendSignal(pidfd *os.File, signal syscall.Signal) error {
 	return sent
 }
 
+// inOrder is how a job process ends that has written its job's end.
+const inOrder = "exit status 0"
+
 func ended(status syscall.WaitStatus) string {
 	if status.Signaled() {
 		return "ended by " + unix.SignalName(status.Signal())

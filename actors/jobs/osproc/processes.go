@@ -3,7 +3,9 @@
 package osproc
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"sync"
@@ -24,6 +26,11 @@ const (
 	// killStep is the pause between the signals to a process whose start has
 	// failed.
 	killStep = 100 * time.Millisecond
+	// permissionMax is how long a named process may wait for its permission: the
+	// disk may be slow, but an actor that is gone must not leave it waiting.
+	permissionMax = 10 * time.Minute
+	// execMax is how long a process may take from fork to exec.
+	execMax = time.Second
 	// nameMax bounds what a child may send, in bytes.
 	nameMax = 4096
 )
@@ -100,7 +107,7 @@ func (p *Processes) run(a *attempt, start uint64, id int64, to *actor.PID) {
 	if err != nil {
 		p.forget(start)
 		p.tell(to, &messages.ProcessFailed{Start: start, Text: err.Error()})
-		p.tell(to, &messages.ProcessGone{Start: start, Text: err.Error()})
+		p.tell(to, &messages.ProcessGone{Start: start, Text: err.Error(), NeverWas: true})
 		return
 	}
 	livelock, err := p.handshake(a, child, start, to)
@@ -115,9 +122,29 @@ func (p *Processes) run(a *attempt, start uint64, id int64, to *actor.PID) {
 	}
 	awaitExit(child.pidfd)
 	p.leave(start)
-	how := child.reap()
-	p.clearAway(livelock)
+	how := p.settle(child, livelock)
 	p.tell(to, &messages.ProcessGone{Start: start, Text: how})
+}
+
+// settle looks for what a process that has ended has left, and says how it has
+// ended. One that ended in order removed its lock file as the last thing it did,
+// and has left nothing.
+func (p *Processes) settle(c *child, livelock string) (how string) {
+	if _, err := os.Lstat(livelock); livelock == "" || errors.Is(err, fs.ErrNotExist) {
+		how = c.reap()
+		if how != inOrder {
+			p.clearAway(livelock, 0)
+		}
+		return how
+	}
+	// A command between fork and exec is not known by anything yet, but holds
+	// the lock that it has inherited, until it is the command.
+	for giveUp := time.Now().Add(execMax); alive(livelock) && time.Now().Before(giveUp); {
+		time.Sleep(time.Millisecond)
+	}
+	// Not reaped yet: its number, that of its session, is still its own.
+	p.clearAway(livelock, c.pid)
+	return c.reap()
 }
 
 func (p *Processes) forget(start uint64) {
@@ -138,6 +165,8 @@ func (p *Processes) handshake(a *attempt, c *child, start uint64, to *actor.PID)
 	var hand []byte
 	select {
 	case hand = <-a.confirm:
+	case <-time.After(permissionMax):
+		return livelock, errors.New("nobody has permitted the process to start")
 	case <-a.abandon:
 		// A permission that was given first counts: the actor has said so.
 		select {

@@ -16,19 +16,20 @@ import (
 const killedMax = 5 * time.Second
 
 // clearAway kills what is left of a job whose process is gone, so that nothing
-// of it still works on what the next job locks, and removes its lock file. A
-// process that has ended in order has left nothing: it has removed its lock
-// file itself, as the last thing it did.
-func (p *Processes) clearAway(livelock string) {
+// of it still works on what the next job locks, and removes its lock file. What
+// is left carries the job's marker in its environment, or belongs to the session
+// of the job's process: session is that process's pid where it cannot be
+// anybody else's meanwhile, else 0.
+func (p *Processes) clearAway(livelock string, session int) {
 	if livelock == "" {
-		return
-	}
-	if _, err := os.Lstat(livelock); errors.Is(err, fs.ErrNotExist) {
-		return
+		return // it never got as far as that
 	}
 	// Processes may be born while others are killed: look until none is found.
+	// One that is stuck in the kernel is waited for once: it can do nothing more
+	// when it comes out.
+	signalled := map[int]bool{}
 	for range 100 {
-		if p.killMarked(marker(livelock)) == 0 {
+		if p.killRemnants(remnants{marker: marker(livelock), session: session}, signalled) == 0 {
 			break
 		}
 	}
@@ -41,10 +42,16 @@ func (p *Processes) clearAway(livelock string) {
 // on to its children.
 func marker(livelock string) []byte { return []byte("LOCKSTEP_JOB=" + filepath.Base(livelock)) }
 
-// killMarked kills every process that carries the marker in its environment,
-// and returns how many there were. The environment is read after the pidfd was
-// opened, so that what is killed is what was looked at.
-func (p *Processes) killMarked(marker []byte) int {
+// remnants are how what is left of a job is known.
+type remnants struct {
+	marker  []byte
+	session int // 0: not by its session
+}
+
+// killRemnants kills what is left of a job, but for processes signalled before,
+// and returns how many there were. What a process is, is read after its pidfd
+// was opened: what is killed is what was looked at.
+func (p *Processes) killRemnants(r remnants, signalled map[int]bool) int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		p.config.Log.WithField("err", err).Error("cannot look for what is left of a dead job")
@@ -53,35 +60,49 @@ func (p *Processes) killMarked(marker []byte) int {
 	killed := 0
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
+		if err != nil || signalled[pid] {
 			continue
 		}
-		if p.killIfMarked(pid, marker) {
+		if p.killIfRemnant(pid, r) {
+			signalled[pid] = true
 			killed++
 		}
 	}
 	return killed
 }
 
-func (p *Processes) killIfMarked(pid int, marker []byte) bool {
+func (p *Processes) killIfRemnant(pid int, r remnants) bool {
 	pidfd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = unix.Close(pidfd) }()
 	environ, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
-	if err != nil || !marked(environ, marker) {
+	if (err != nil || !marked(environ, r.marker)) && !inSession(pid, r.session) {
 		return false
 	}
 	p.config.Log.WithField("pid", pid).Info("killing a process that a dead job has left")
 	if unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0) != nil {
 		return false
 	}
-	// One that is stuck in the kernel is not waited for without end: it can do
-	// nothing more once it comes out.
 	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
 	_, _ = unix.Poll(fds, int(killedMax.Milliseconds()))
 	return true
+}
+
+// inSession: the process lives and belongs to the session (proc_pid_stat(5),
+// fields 3 and 6).
+func inSession(pid, session int) bool {
+	if session == 0 || pid == session {
+		return false
+	}
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return false
+	}
+	// The name, in parentheses, may hold anything.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	return len(fields) > 3 && string(fields[0]) != "Z" && string(fields[3]) == strconv.Itoa(session)
 }
 
 func marked(environ, marker []byte) bool {

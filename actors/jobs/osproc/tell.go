@@ -73,14 +73,14 @@ func (p *Processes) insist(l *living) {
 	case <-time.After(endGrace):
 		p.config.Log.WithField("job", l.id).Warn("a job process does not end; everything of the job is killed")
 		l.signal(syscall.SIGKILL)
-		p.killMarked(marker(l.livelock))
+		p.killRemnants(remnants{marker: marker(l.livelock)}, map[int]bool{})
 	}
 }
 
 // signal reaches the process that was confirmed, or nobody.
 func (l *living) signal(s syscall.Signal) {
 	if l.pidfd != nil {
-		_ = sendSignal(l.pidfd, s) // it has ended: nobody is left to tell
+		_ = sendSignal(l.pidfd, s) // if it has ended nobody is left to tell
 	}
 }
 

@@ -137,6 +137,10 @@ func (c *Client) exchange(ctx context.Context, payload []byte) (frame []byte, se
 		}
 	}()
 	if err := WriteFrame(c.conn, payload); err != nil {
+		// A server that refuses a request in the middle of it has said why.
+		if frame, readErr := c.reader.ReadFrame(); readErr == nil {
+			return frame, false, nil
+		}
 		return nil, false, causeOf(ctx, err)
 	}
 	frame, err = c.reader.ReadFrame()
