@@ -25,7 +25,7 @@ type Disk struct {
 	held   map[string]*file // see DiskPlants.LateWrites
 
 	// chance, if set, may have any call fail, or succeed and say it failed.
-	chance func(op string, call diskCall) (err error, when FaultWhen)
+	chance func(op string, call diskCall) (when FaultWhen, err error)
 	// changed, if set, is told of what processes see from now on; content nil
 	// means that the name is gone.
 	changed func(call diskCall, op, path string, content []byte)
@@ -174,7 +174,7 @@ func (d *Disk) Rename(op, from, to string) error {
 // Remove removes a file, if it is there.
 func (d *Disk) Remove(op, name string) error {
 	return d.call(callRemove, op, name, func() error {
-		if d.find(name) != nil {
+		if d.find(name) != nil && !d.plants.KeepsRemoved {
 			d.dirs[path.Dir(name)].set(path.Base(name), nil)
 			d.tell(callRemove, op, name, nil)
 		}
@@ -221,7 +221,7 @@ func (d *Disk) call(call diskCall, op, name string, effect func() error) error {
 	plain(name)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	fault, when := d.fault(op, call)
+	when, fault := d.fault(op, call)
 	if fault != nil && when == BeforeEffect {
 		return d.refuse(call, op, name, fault)
 	}

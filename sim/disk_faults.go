@@ -15,7 +15,7 @@ const (
 // DiskFault has calls of one step fail: the Nth from now (from 1), and Times-1
 // after it; Times below 0 means for ever.
 type DiskFault struct {
-	Op    string
+	Op    string // "": any
 	Nth   int
 	Times int
 	Err   error
@@ -36,9 +36,9 @@ func (d *Disk) Heal() {
 	d.faults = nil
 }
 
-func (d *Disk) fault(op string, call diskCall) (error, FaultWhen) {
+func (d *Disk) fault(op string, call diskCall) (FaultWhen, error) {
 	for _, f := range d.faults {
-		if f.Op != op {
+		if f.Op != "" && f.Op != op {
 			continue
 		}
 		f.Nth--
@@ -46,12 +46,12 @@ func (d *Disk) fault(op string, call diskCall) (error, FaultWhen) {
 			continue
 		}
 		f.Times--
-		return f.Err, f.When
+		return f.When, f.Err
 	}
 	if d.chance != nil {
 		return d.chance(op, call)
 	}
-	return nil, BeforeEffect
+	return BeforeEffect, nil
 }
 
 // DiskPlants are faults that no disk should have and no daemon can survive. They
@@ -64,6 +64,8 @@ type DiskPlants struct {
 	// Loses: writes of these steps, comma-separated, are said to be done and
 	// are not.
 	Loses string
+	// KeepsRemoved: a file that is removed stays.
+	KeepsRemoved bool
 	// LateWrites: a job process's writes change places, two by two.
 	LateWrites bool
 }

@@ -61,7 +61,7 @@ func (t *thread) arm() {
 
 func (t *thread) run() {
 	t.armed = false
-	if t.life.over {
+	if t.life.over || len(t.queue) == 0 {
 		t.queue = nil
 		return
 	}

@@ -64,6 +64,7 @@ type queue struct {
 
 	recovery *recovery // not nil until the disk has been read
 	serial   int64     // last id given away
+	recorded int64     // the serial on the disk
 	drained  bool
 	entries  map[int64]*entry
 	order    []int64          // ids of entries, ascending, and of some that were archived
@@ -123,6 +124,9 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.cancel(ctx, sender, m)
 	case *messages.ChangePriority:
 		q.changePriority(ctx, sender, m)
+	case *restoreAgain:
+		q.restoreAgain(ctx, m)
+	case *readAgain: // by a former incarnation
 	case *messages.ArchiveJobs:
 		q.archive(ctx, sender, m)
 	case *messages.SetDrain:

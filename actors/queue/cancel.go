@@ -2,9 +2,12 @@ package queue
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
 
+	"lockstep/actors/act"
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
 	"lockstep/messages"
@@ -87,7 +90,7 @@ func (q *queue) rewrite(ctx actor.Context, e *entry, op string, change func(*job
 	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true},
 		func(ctx actor.Context, written *messages.FilesDone) {
 			if len(written.Failures) > 0 {
-				q.enqueue(ctx, e)
+				q.restore(ctx, e, 0)
 				done(ctx, written.Failures[0].Failure)
 				return
 			}
@@ -100,6 +103,37 @@ func (q *queue) rewrite(ctx actor.Context, e *entry, op string, change func(*job
 			}
 			done(ctx, nil)
 		})
+}
+
+// restoreAgain is due some time after a file could not be restored.
+type restoreAgain struct {
+	incarnation uint32
+	id          int64
+	tries       int
+}
+
+// restore puts a job's file back as it was, for nobody knows what a write that
+// has failed has left of it. The job does not start before that has succeeded.
+func (q *queue) restore(ctx actor.Context, e *entry, tries int) {
+	id := e.info.Id
+	file := &messages.FileWrite{Op: "restore-job", Path: layout.JobPath(id), Content: e.info.Encoded}
+	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true},
+		func(ctx actor.Context, written *messages.FilesDone) {
+			if len(written.Failures) == 0 {
+				q.enqueue(ctx, e)
+				return
+			}
+			delay := min(100*time.Millisecond<<min(tries, 9), 30*time.Second)
+			q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": written.Failures[0].Failure.Text, "again": delay}).
+				Error("the file of a queued job cannot be restored")
+			act.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &restoreAgain{q.incarnation, id, tries + 1})
+		})
+}
+
+func (q *queue) restoreAgain(ctx actor.Context, m *restoreAgain) {
+	if e := q.entries[m.id]; e != nil && m.incarnation == q.incarnation {
+		q.restore(ctx, e, m.tries)
+	}
 }
 
 // enqueue gives a job to the scheduler.

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
@@ -14,8 +15,10 @@ import (
 // recovery is the state of an incarnation that has not read the disk yet. It
 // holds what others ask meanwhile.
 type recovery struct {
-	hands *messages.JobsInHand // nil: not known yet
-	held  []held
+	hands   *messages.JobsInHand // nil: not known yet
+	drained bool
+	again   func(actor.Context) // after a pause, see readAgain
+	held    []held
 }
 
 type held struct {
@@ -29,6 +32,10 @@ func (q *queue) hold(ctx actor.Context) bool {
 	switch m := ctx.Message().(type) {
 	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse, *messages.JobsInHand:
 		return false
+	case *readAgain:
+		if m.incarnation == q.incarnation {
+			q.recovery.again(ctx)
+		}
 	case *messages.JobsStarted:
 		if q.recovery.hands == nil {
 			q.askHands(ctx) // the question may have died with the former incarnation
@@ -63,22 +70,23 @@ func (q *queue) recoveredHands(ctx actor.Context, m *messages.JobsInHand) {
 		if m.Failure != nil {
 			panic(fmt.Errorf("read the queue directory: %w", m.Failure))
 		}
-		q.recovered(ctx, m)
+		serial, err := layout.ParseSerial(m.Serial)
+		if err != nil {
+			panic(fmt.Errorf("%s: %w: write the highest job id in use into it", layout.SerialPath, err))
+		}
+		q.recovery.drained = m.Drained
+		q.settle(ctx, serial, slices.Clone(m.Jobs), 0)
 	})
 }
 
-func (q *queue) recovered(ctx actor.Context, scanned *messages.QueueScanned) {
+func (q *queue) recovered(ctx actor.Context, serial int64, jobs []*messages.ScannedJob) {
 	r := q.recovery
-	serial, err := layout.ParseSerial(scanned.Serial)
-	if err != nil {
-		panic(fmt.Errorf("%s: %w: write the highest job id in use into it", layout.SerialPath, err))
-	}
-	q.serial, q.drained, q.recovery = serial, scanned.Drained, nil
+	q.serial, q.recorded, q.drained, q.recovery = serial, serial, r.drained, nil
 	inHand := make(map[int64]bool, len(r.hands.Ids))
 	for _, id := range r.hands.Ids {
 		inHand[id] = true
 	}
-	for _, s := range scanned.Jobs {
+	for _, s := range jobs {
 		q.recoverJob(ctx, s, inHand[s.Id])
 	}
 	q.config.Env.Log().WithFields(logrus.Fields{"jobs": len(q.order), "serial": serial}).Info("queue is ready")
@@ -93,11 +101,7 @@ func (q *queue) recovered(ctx actor.Context, scanned *messages.QueueScanned) {
 
 func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, inHand bool) {
 	if s.Failure != nil {
-		q.config.Env.Log().WithFields(logrus.Fields{"job": s.Id, "err": s.Failure.Text}).Error("a job file cannot be read; the job is not known until it can")
-		return
-	}
-	if s.Id > q.serial {
-		q.setAside(ctx, s.Id, "it belongs to a submission that was cut off before anyone was told of it")
+		q.config.Env.Log().WithFields(logrus.Fields{"job": s.Id, "err": s.Failure.Text}).Error("a job file cannot be read; the job is not known until the daemon is started again and can")
 		return
 	}
 	j, err := job.Decode(s.Content)
@@ -108,7 +112,7 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, inHand boo
 		err = fmt.Errorf("a job without opcodes that has a process")
 	}
 	if err != nil {
-		q.setAside(ctx, s.Id, err.Error())
+		q.setAside(ctx, s.Id, err.Error(), func(actor.Context, *messages.Failure) {})
 		return
 	}
 	info := newInfo(j, s.Content)
@@ -132,14 +136,15 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, inHand boo
 }
 
 // setAside moves a job file that cannot be used to the quarantine, and says so.
-func (q *queue) setAside(ctx actor.Context, id int64, why string) {
+func (q *queue) setAside(ctx actor.Context, id int64, why string, done func(actor.Context, *messages.Failure)) {
 	log := q.config.Env.Log().WithFields(logrus.Fields{"job": id, "why": why})
-	q.store.Quarantine(ctx, layout.JobPath(id), func(_ actor.Context, m *messages.Quarantined) {
+	q.store.Quarantine(ctx, layout.JobPath(id), func(ctx actor.Context, m *messages.Quarantined) {
 		if m.Failure != nil {
 			log.WithField("err", m.Failure.Text).Error("a job file cannot be used, nor moved to the quarantine")
-			return
+		} else {
+			q.quarantined = append(q.quarantined, m.Path)
+			log.WithField("path", m.Path).Error("a job file was moved to the quarantine")
 		}
-		q.quarantined = append(q.quarantined, m.Path)
-		log.WithField("path", m.Path).Error("a job file was moved to the quarantine")
+		done(ctx, m.Failure)
 	})
 }

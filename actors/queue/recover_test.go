@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -54,6 +55,8 @@ func (b *bench) placeOf(id int64) string {
 	b.Settle()
 	for _, m := range b.store.Unread() {
 		require.Equal(b, "queue/job-1", m.(*messages.StoreRequest).GetQuarantine().GetPath())
+		b.storeAnswers(m.(*messages.StoreRequest), &messages.StoreAnswer{What: &messages.StoreAnswer_Quarantined{
+			Quarantined: &messages.Quarantined{Path: "queue/quarantine/job-1"}}})
 		require.True(b, b.rowOf(id).Unknown)
 		return "set aside"
 	}
@@ -74,14 +77,37 @@ func (b *bench) placeOf(id int64) string {
 	return "nowhere"
 }
 
-// A file that cannot be read now is neither a job nor out of the way.
-func TestAJobFileThatCannotBeReadStays(t *testing.T) {
+// A file that cannot be read is read again before the queue takes requests: its
+// job may be running.
+func TestAJobFileThatCannotBeReadIsReadAgain(t *testing.T) {
+	failed := &messages.QueueScanned{Serial: []byte("1\n"),
+		Jobs: []*messages.ScannedJob{{Id: 1, Failure: &messages.Failure{Text: "EIO"}}}}
 	onBench(t, func(t *testing.T, b *bench) {
-		b.recover(&messages.QueueScanned{Serial: []byte("1\n"),
-			Jobs: []*messages.ScannedJob{{Id: 1, Failure: &messages.Failure{Text: "EIO"}}}})
+		b.recover(failed)
+		b.gateway.Quiet()
+		b.Advance(time.Second)
+		b.fileRead(b.storeAsked(), &messages.FileRead{Content: job.Encode(running(1))})
+		acttest.Expect[*messages.QueueStarted](b.gateway)
+		require.Equal(t, int64(1), acttest.Expect[*messages.AdoptJob](b.jobs).Id)
+		require.False(t, b.rowOf(1).Unknown)
+	})
+	onBench(t, func(t *testing.T, b *bench) {
+		b.recover(failed)
+		for range 8 {
+			b.Advance(10 * time.Second)
+			b.fileRead(b.storeAsked(), &messages.FileRead{Failure: &messages.Failure{Text: "EIO"}})
+		}
+		acttest.Expect[*messages.QueueStarted](b.gateway)
 		b.store.Quiet()
 		require.True(t, b.rowOf(1).Unknown)
-		require.Len(t, b.Logged("a job file cannot be read; the job is not known until it can"), 1)
+		require.Len(t, b.Logged("a job file cannot be read; the job is not known until the daemon is started again and can"), 1)
+	})
+	onBench(t, func(t *testing.T, b *bench) {
+		b.recover(failed)
+		b.Advance(time.Second)
+		b.fileRead(b.storeAsked(), &messages.FileRead{Missing: true})
+		acttest.Expect[*messages.QueueStarted](b.gateway)
+		require.True(t, b.rowOf(1).Unknown)
 	})
 }
 

@@ -77,6 +77,7 @@ func TestSecretsOfAFailedSubmissionAreNotKept(t *testing.T) {
 		b.client.Ask(b.queue, &messages.SubmitJobs{Request: 1, Jobs: []*messages.JobDraft{draft(secret)}})
 		b.filesDone(b.storeAsked())
 		b.filesDone(b.storeAsked(), "queue/serial")
+		b.filesDone(b.storeAsked()) // the serial is put back
 		b.filesDone(b.storeAsked())
 		require.NotNil(t, b.submitted(1).Failure)
 		b.Restart(b.queue)

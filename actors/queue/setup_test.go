@@ -88,6 +88,12 @@ func (b *bench) storeAnswers(r *messages.StoreRequest, a *messages.StoreAnswer) 
 	b.Settle()
 }
 
+func (b *bench) fileRead(r *messages.StoreRequest, read *messages.FileRead) {
+	b.Helper()
+	require.NotNil(b, r.GetRead())
+	b.storeAnswers(r, &messages.StoreAnswer{What: &messages.StoreAnswer_Read{Read: read}})
+}
+
 // filesDone answers a write or a removal; the paths named have failed.
 func (b *bench) filesDone(r *messages.StoreRequest, failed ...string) {
 	done := &messages.FilesDone{}

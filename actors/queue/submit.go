@@ -183,20 +183,42 @@ func (q *queue) writeSerial(ctx actor.Context, group, good []*submission) {
 		q.committed(ctx, group)
 		return
 	}
-	last := good[len(good)-1].jobs
-	serial := &messages.FileWrite{Op: "serial", Path: layout.SerialPath, Content: layout.FormatSerial(int64(last[len(last)-1].ID))}
-	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{serial}, Durable: true},
-		func(ctx actor.Context, done *messages.FilesDone) {
-			if len(done.Failures) > 0 {
-				q.abort(ctx, group, done.Failures[0].Failure)
+	jobs := good[len(good)-1].jobs
+	last := int64(jobs[len(jobs)-1].ID)
+	q.putSerial(ctx, last, func(ctx actor.Context, f *messages.Failure) {
+		if f != nil {
+			q.takeSerialBack(ctx, group, f)
+			return
+		}
+		q.recorded = last
+		q.committed(ctx, group)
+	})
+}
+
+func (q *queue) putSerial(ctx actor.Context, serial int64, done func(actor.Context, *messages.Failure)) {
+	file := &messages.FileWrite{Op: "serial", Path: layout.SerialPath, Content: layout.FormatSerial(serial)}
+	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true},
+		func(ctx actor.Context, written *messages.FilesDone) {
+			if len(written.Failures) > 0 {
+				done(ctx, written.Failures[0].Failure)
 				return
 			}
-			q.committed(ctx, group)
+			done(ctx, nil)
 		})
 }
 
-// abort takes back a whole group. Where even that fails, the truth is told: it
-// is not known what a restart will find.
+// takeSerialBack makes sure that the commit record is not there, before the jobs
+// are taken back one by one: a crash in between must not leave some of them.
+func (q *queue) takeSerialBack(ctx actor.Context, group []*submission, cause *messages.Failure) {
+	q.putSerial(ctx, q.recorded, func(ctx actor.Context, f *messages.Failure) {
+		if f != nil {
+			q.readAnew(ctx, group, cause, f)
+		}
+		q.abort(ctx, group, cause)
+	})
+}
+
+// abort takes back a whole group, whose serial is not on the disk.
 func (q *queue) abort(ctx actor.Context, group []*submission, cause *messages.Failure) {
 	var paths []string
 	for _, s := range group {
@@ -207,13 +229,21 @@ func (q *queue) abort(ctx actor.Context, group []*submission, cause *messages.Fa
 	}
 	q.store.Remove(ctx, &messages.RemoveFiles{Op: "take-back", Paths: paths}, func(ctx actor.Context, done *messages.FilesDone) {
 		if len(done.Failures) > 0 {
-			for _, s := range group {
-				s.failure = &messages.Failure{Class: s.failure.Class, Text: s.failure.Text +
-					"; it could not be taken back either, so look for the job after the next start of the daemon"}
-			}
+			q.readAnew(ctx, group, cause, done.Failures[0].Failure)
 		}
 		q.committed(ctx, group)
 	})
+}
+
+// readAnew gives up on a group that could neither be recorded nor taken back: it
+// tells its senders so, and has the disk read anew, before another serial could
+// make jobs of what is left.
+func (q *queue) readAnew(ctx actor.Context, group []*submission, cause, last *messages.Failure) {
+	for _, s := range group {
+		ctx.Send(s.sender, &messages.JobsSubmitted{Request: s.request, Failure: &messages.Failure{Class: cause.Class,
+			Text: cause.Text + "; it could not be taken back either, so look at the list of jobs before you send it again"}})
+	}
+	panic(fmt.Errorf("a submission could neither be recorded nor taken back: %w", last))
 }
 
 // committed tells what has become of each submission of a group.

@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -160,6 +161,9 @@ func TestAFailedSerialAbortsTheGroup(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.filesDone(b.group())
 		b.filesDone(b.storeAsked(), "queue/serial")
+		back := b.storeAsked()
+		require.Equal(t, "1\n", string(back.GetWrite().GetFiles()[0].Content))
+		b.filesDone(back)
 		all := b.storeAsked()
 		require.Len(t, all.GetRemove().GetPaths(), 4)
 		b.filesDone(all)
@@ -171,14 +175,24 @@ func TestAFailedSerialAbortsTheGroup(t *testing.T) {
 }
 
 func TestWhatCannotBeTakenBackIsTold(t *testing.T) {
-	onReady(t, nil, func(t *testing.T, b *bench) {
-		b.submit(1, 1)
-		b.filesDone(b.storeAsked())
-		b.filesDone(b.storeAsked(), "queue/serial")
-		b.filesDone(b.storeAsked(), "queue/job-1")
-		require.Equal(t, "no queue/serial; it could not be taken back either, so look for the job after the next start of the daemon",
-			b.submitted(1).Failure.Text)
-	})
+	const text = "no queue/serial; it could not be taken back either, so look at the list of jobs before you send it again"
+	for name, take := range map[string]func(*bench){
+		"serial": func(b *bench) { b.filesDone(b.storeAsked(), "queue/serial") },
+		"job":    func(b *bench) { b.filesDone(b.storeAsked()); b.filesDone(b.storeAsked(), "queue/job-1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onReady(t, nil, func(t *testing.T, b *bench) {
+				b.submit(1, 1)
+				b.filesDone(b.storeAsked())
+				b.filesDone(b.storeAsked(), "queue/serial")
+				take(b)
+				require.Equal(t, text, b.submitted(1).Failure.Text)
+				// What is there now only the disk knows.
+				b.Advance(time.Second)
+				b.storeStarts(1)
+			})
+		})
+	}
 }
 
 func TestRefusals(t *testing.T) {
@@ -235,8 +249,12 @@ func TestACrashDuringACommit(t *testing.T) {
 		scan := scanOf()
 		scan.Jobs = append(scan.Jobs, &messages.ScannedJob{Id: 1, Content: jobs.GetWrite().Files[0].Content})
 		b.tellScan(scan)
+		b.gateway.Quiet() // the next serial would make a job of the file
+		aside := b.storeAsked()
+		require.Equal(t, "queue/job-1", aside.GetQuarantine().Path)
+		b.storeAnswers(aside, &messages.StoreAnswer{What: &messages.StoreAnswer_Quarantined{
+			Quarantined: &messages.Quarantined{Path: "queue/quarantine/job-1"}}})
 		require.Equal(t, uint64(2), acttest.Expect[*messages.QueueStarted](b.gateway).Epoch)
-		require.Equal(t, "queue/job-1", b.storeAsked().GetQuarantine().Path)
 		b.client.Quiet()
 		require.True(t, b.rowOf(1).Unknown)
 	})

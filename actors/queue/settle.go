@@ -1,0 +1,83 @@
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/act"
+	"lockstep/actors/core/layout"
+	"lockstep/messages"
+)
+
+// readTries is how often a job file that cannot be read is read again before the
+// queue goes on without it; the pauses double from readPause, 13 s together.
+const (
+	readTries = 8
+	readPause = 50 * time.Millisecond
+)
+
+// readAgain is due some time after job files could not be read.
+type readAgain struct{ incarnation uint32 }
+
+// settle makes what was read fit to go on with. Files that could not be read are
+// read again: the job of one that is left out may be running, without anybody
+// who watches it, and without its slot being counted.
+func (q *queue) settle(ctx actor.Context, serial int64, jobs []*messages.ScannedJob, tries int) {
+	unread := func(s *messages.ScannedJob) bool { return s.Failure != nil }
+	if tries == readTries || !slices.ContainsFunc(jobs, unread) {
+		q.setCutOffAside(ctx, serial, jobs)
+		return
+	}
+	q.recovery.again = func(ctx actor.Context) { q.readUnread(ctx, serial, jobs, tries+1) }
+	act.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), readPause<<tries, ctx.Self(), &readAgain{q.incarnation})
+}
+
+func (q *queue) readUnread(ctx actor.Context, serial int64, jobs []*messages.ScannedJob, tries int) {
+	left := 0
+	for i, s := range jobs {
+		if s.Failure == nil {
+			continue
+		}
+		left++
+		q.store.Read(ctx, "scan-job", layout.JobPath(s.Id), func(ctx actor.Context, m *messages.FileRead) {
+			jobs[i] = &messages.ScannedJob{Id: s.Id, Content: m.Content, Failure: m.Failure}
+			if m.Missing {
+				jobs[i] = nil // somebody has removed it meanwhile
+			}
+			left--
+			if left == 0 {
+				present := slices.DeleteFunc(jobs, func(s *messages.ScannedJob) bool { return s == nil })
+				q.settle(ctx, serial, present, tries)
+			}
+		})
+	}
+}
+
+// setCutOffAside moves what belongs to submissions that nobody was told of out
+// of the way, before anything else: the next serial would make jobs of it.
+func (q *queue) setCutOffAside(ctx actor.Context, serial int64, jobs []*messages.ScannedJob) {
+	recorded, left := []*messages.ScannedJob{}, 0
+	for _, s := range jobs {
+		if s.Id <= serial {
+			recorded = append(recorded, s)
+			continue
+		}
+		left++
+		q.setAside(ctx, s.Id, "it belongs to a submission that was cut off before anyone was told of it",
+			func(ctx actor.Context, f *messages.Failure) {
+				if f != nil {
+					panic(fmt.Errorf("set a cut-off submission aside: %w", f))
+				}
+				left--
+				if left == 0 {
+					q.recovered(ctx, serial, recorded)
+				}
+			})
+	}
+	if left == 0 {
+		q.recovered(ctx, serial, recorded)
+	}
+}

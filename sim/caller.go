@@ -1,0 +1,98 @@
+package sim
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"lockstep/actors/luxi/wire"
+)
+
+// caller makes LUXI calls, one at a time, over a connection that it makes when
+// it needs one. It belongs to a client or to a job process.
+type caller struct {
+	world  *World
+	thread *thread // of whom it belongs to
+	conn   *conn   // nil: none
+	done   func(json.RawMessage, error)
+	stop   func() bool // the timer of the call at hand
+}
+
+// What a call that got no answer ends with. Only the first says that nothing
+// has happened.
+var (
+	errNoDaemon = errors.New("no daemon answers")
+	errLost     = errors.New("the connection was lost")
+	errNoAnswer = errors.New("the server did not answer in time")
+)
+
+// call sends a request; done gets what comes back, or one of the errors above,
+// or a *wire.Error or *wire.RequestError.
+func (c *caller) call(method string, args []any, patience time.Duration, done func(json.RawMessage, error)) {
+	if c.done != nil {
+		panic("sim: a caller makes one call at a time")
+	}
+	frame, err := wire.EncodeRequest(method, args)
+	if err != nil {
+		panic(err)
+	}
+	if c.conn == nil {
+		c.conn = c.world.dial(c)
+	}
+	if c.conn == nil {
+		c.thread.do(func() { done(nil, errNoDaemon) })
+		return
+	}
+	c.done = done
+	conn := c.conn
+	c.stop = c.world.clock.after(patience, c.thread.life, func() {
+		c.thread.do(func() {
+			if c.conn == conn {
+				c.hangUp()
+				c.finish(nil, errNoAnswer)
+			}
+		})
+	})
+	conn.send(frame)
+}
+
+func (c *caller) answered(from *conn, frame []byte) {
+	c.thread.do(func() {
+		if c.conn != from {
+			return
+		}
+		result, err := wire.DecodeResponse(frame)
+		var failed *wire.Error
+		if err != nil && !errors.As(err, &failed) {
+			c.hangUp()
+		}
+		c.finish(result, err)
+	})
+}
+
+func (c *caller) lost(from *conn) {
+	c.thread.do(func() {
+		if c.conn == from {
+			c.conn = nil
+			c.finish(nil, errLost)
+		}
+	})
+}
+
+func (c *caller) finish(result json.RawMessage, err error) {
+	if c.done == nil {
+		return
+	}
+	done := c.done
+	c.done = nil
+	c.stop()
+	done(result, err)
+}
+
+func (c *caller) hangUp() {
+	if c.conn != nil {
+		conn := c.conn
+		c.conn = nil
+		conn.hangUp()
+	}
+}

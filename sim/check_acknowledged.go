@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"fmt"
+
+	"lockstep/actors/core/layout"
+)
+
+// checkAcknowledged: a job of which a client was told is on the disk, whatever
+// happens next: power loss in this very moment included.
+type checkAcknowledged struct {
+	ids     []int64
+	garbled map[int64]bool
+}
+
+func (*checkAcknowledged) Name() string { return "acknowledged jobs exist" }
+
+func (c *checkAcknowledged) See(w *World, event any) error {
+	switch e := event.(type) {
+	case submissionTold:
+		for _, id := range e.submission.ids {
+			if err := survives(w, id); err != nil {
+				return err
+			}
+		}
+		c.ids = append(c.ids, e.submission.ids...)
+	case fileChanged:
+		if e.job == nil {
+			return c.exist(w)
+		}
+	case powerLost, daemonStarted, finished:
+		return c.exist(w)
+	case garbled:
+		if c.garbled == nil {
+			c.garbled = map[int64]bool{}
+		}
+		c.garbled[e.id] = true
+	}
+	return nil
+}
+
+// survives: in its own place, for nobody archives a job before its id is known;
+// and with the serial, for a job above it is set aside at the next start.
+func survives(w *World, id int64) error {
+	if _, durable := w.disk.surviving(layout.JobPath(id)); !durable {
+		return fmt.Errorf("job %d was acknowledged, but power loss could take it away", id)
+	}
+	content, _ := w.disk.surviving(layout.SerialPath)
+	if serial, err := layout.ParseSerial(content); err != nil || serial < id {
+		return fmt.Errorf("job %d was acknowledged, but power loss could leave the serial at %d", id, serial)
+	}
+	return nil
+}
+
+func (c *checkAcknowledged) exist(w *World) error {
+	for _, id := range c.ids {
+		if !c.garbled[id] && w.job(id) == nil {
+			return fmt.Errorf("job %d was acknowledged, and is not on the disk", id)
+		}
+	}
+	return nil
+}

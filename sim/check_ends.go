@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// checkEnds: a job ends once. Its final file is never changed any more; only
+// power loss may take back an end that was not durable. The cancel of a job that
+// waits is its end when somebody was told of it: one that fails is taken back.
+type checkEnds struct {
+	ends map[int64][]byte
+}
+
+func (*checkEnds) Name() string { return "jobs end once" }
+
+func (c *checkEnds) See(w *World, event any) error {
+	switch e := event.(type) {
+	case fileChanged:
+		return c.changed(w, e)
+	case statusTold:
+		c.told(w, e.id)
+	case cancelTold:
+		c.told(w, e.id)
+	case garbled:
+		delete(c.ends, e.id)
+	case powerLost:
+		for id := range c.ends { // the order does not matter
+			if j := w.job(id); j == nil || !j.Status().Final() {
+				delete(c.ends, id)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *checkEnds) changed(w *World, e fileChanged) error {
+	end, ended := c.ends[e.id]
+	switch {
+	case e.job == nil && w.job(e.id) == nil: // not archived
+		delete(c.ends, e.id)
+	case e.job == nil:
+	case ended && !bytes.Equal(end, e.content):
+		return fmt.Errorf("job %d had ended, and its file was changed: %s", e.id, shownJob(e.job, nil))
+	case e.job.Status().Final() && e.op != "cancel-job":
+		c.end(e.id, e.content)
+	}
+	return nil
+}
+
+func (c *checkEnds) told(w *World, id int64) {
+	if j := w.job(id); j != nil && j.Status().Final() {
+		c.end(id, w.disk.find(w.pathOf(id)).data)
+	}
+}
+
+func (c *checkEnds) end(id int64, content []byte) {
+	if c.ends == nil {
+		c.ends = map[int64][]byte{}
+	}
+	c.ends[id] = content
+}

@@ -1,0 +1,61 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+)
+
+// checkLive: when faults have stopped, everything comes to its end: every job is
+// final, no process is left, nobody waits for an answer, and the daemon knows of
+// each job what the disk says.
+type checkLive struct{}
+
+func (checkLive) Name() string { return "everything ends" }
+
+func (checkLive) See(w *World, event any) error {
+	if _, is := event.(finished); !is {
+		return nil
+	}
+	if err := w.atRest(); err != nil {
+		return err
+	}
+	known := map[int64]string{}
+	for _, row := range w.listing {
+		known[row.ID] = row.Status
+	}
+	for _, id := range w.recordedIDs() {
+		j := w.job(id)
+		if j != nil && known[id] != j.Status().String() {
+			return fmt.Errorf("job %d is %s, the daemon says %q", id, j.Status(), known[id])
+		}
+		delete(known, id)
+	}
+	if len(known) > 0 {
+		return fmt.Errorf("the daemon knows of %d jobs that are not on the disk", len(known))
+	}
+	return nil
+}
+
+// atRest says what is not over yet, if anything.
+func (w *World) atRest() error {
+	if w.daemon == nil {
+		return errors.New("there is no daemon")
+	}
+	for _, id := range w.recordedIDs() {
+		if j := w.job(id); j != nil && !j.Status().Final() {
+			return fmt.Errorf("job %d is %s", id, shownJob(j, nil))
+		}
+	}
+	for _, p := range w.machine.processes {
+		return fmt.Errorf("process %d of job %d lives", p.pid, p.job)
+	}
+	for _, c := range w.machine.commands {
+		return fmt.Errorf("a command of job %d lives", c.process.job)
+	}
+	for _, c := range w.clients {
+		if c.caller.done != nil {
+			return fmt.Errorf("client %d waits for an answer", c.number)
+		}
+	}
+	return nil
+}

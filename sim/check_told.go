@@ -1,0 +1,118 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+
+	"lockstep/actors/core/job"
+)
+
+// checkTold: what clients were told stays true. A submission that was refused
+// has no job, now or later; one that was cut off has all of its jobs, or none; a
+// job that was said to have ended has ended so, also after power loss.
+type checkTold struct {
+	refused map[string]bool  // tags
+	ended   map[int64]string // status told
+}
+
+func (*checkTold) Name() string { return "clients are told the truth" }
+
+func (c *checkTold) See(w *World, event any) error {
+	if c.refused == nil {
+		c.refused, c.ended = map[string]bool{}, map[int64]string{}
+	}
+	switch e := event.(type) {
+	case submissionTold:
+		if e.submission.outcome() == refused {
+			for i := range e.submission.jobs {
+				c.refused[e.submission.tag(i)] = true
+			}
+			return c.holds(w)
+		}
+	case statusTold:
+		return c.status(e)
+	case cancelTold:
+		j := w.job(e.id)
+		if j == nil || !j.Status().Final() {
+			return fmt.Errorf("client was told that the cancel of job %d has succeeded; its file does not say so", e.id)
+		}
+		return c.status(statusTold{id: e.id, status: j.Status().String()})
+	case opcodeStarted:
+		if c.refused[e.tag] {
+			return fmt.Errorf("%s was refused, and runs as job %d", e.tag, e.job)
+		}
+	case powerLost, daemonStarted:
+		return c.holds(w)
+	case finished:
+		if err := c.holds(w); err != nil {
+			return err
+		}
+		return whole(w)
+	case garbled:
+		delete(c.ended, e.id)
+	}
+	return nil
+}
+
+func (c *checkTold) status(e statusTold) error {
+	if before, ended := c.ended[e.id]; ended && before != e.status {
+		return fmt.Errorf("job %d is said to be %s; it was said to have ended with %s", e.id, e.status, before)
+	}
+	if status, known := job.ParseStatus(e.status); known && status.Final() {
+		c.ended[e.id] = e.status
+	}
+	return nil
+}
+
+// holds compares what was said with the disk. A job above the serial does not
+// count: it is set aside before anything is done with it.
+func (c *checkTold) holds(w *World) error {
+	for id := int64(1); id <= w.serial(); id++ {
+		j := w.job(id)
+		if j == nil {
+			continue
+		}
+		if tag := tagOfJob(j); c.refused[tag] {
+			return fmt.Errorf("%s was refused, and is job %d", tag, id)
+		}
+		if told, ended := c.ended[id]; ended && told != j.Status().String() {
+			return fmt.Errorf("job %d was said to have ended with %s, and is %s", id, told, j.Status())
+		}
+	}
+	return nil
+}
+
+// whole: all jobs of a submission, or none.
+func whole(w *World) error {
+	found := map[string]bool{}
+	for id := int64(1); id <= w.serial(); id++ {
+		if j := w.job(id); j != nil {
+			found[tagOfJob(j)] = true
+		}
+	}
+	for _, s := range w.submissions {
+		count := 0
+		for i := range s.jobs {
+			if found[s.tag(i)] {
+				count++
+			}
+		}
+		if count != 0 && count != len(s.jobs) && !w.garbled && !s.takenApart() {
+			return fmt.Errorf("client %d submission %d: %d of its %d jobs are there", s.client.number, s.number, count, len(s.jobs))
+		}
+	}
+	return nil
+}
+
+// takenApart: the disk has refused twice, first the submission, then to take it
+// back, and the client was told that it has to look.
+func (s *submission) takenApart() bool {
+	return s.err != nil && strings.Contains(s.err.Error(), "taken back")
+}
+
+func tagOfJob(j *job.Job) string {
+	if len(j.Ops) == 0 {
+		return ""
+	}
+	return tagOf(j.Ops[0].Input)
+}

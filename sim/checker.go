@@ -1,0 +1,175 @@
+package sim
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+)
+
+// Checker watches one promise. See is told of each event when it happens; an
+// error is a promise broken, and ends the run.
+type Checker interface {
+	Name() string
+	See(w *World, event any) error
+}
+
+// AllCheckers makes one of each.
+func AllCheckers() []Checker {
+	return []Checker{
+		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkTold{},
+		&checkSlots{}, &checkParse{}, &checkIDs{}, &checkLive{},
+	}
+}
+
+// What checkers are told.
+type (
+	// stepped: one step is over.
+	stepped struct{}
+	// fileChanged: processes see another job file; job nil means that the name
+	// is gone, or that what is there is not a job (then err says why).
+	fileChanged struct {
+		id      int64
+		content []byte
+		job     *job.Job
+		err     error
+		op      string
+	}
+	// powerLost: the disk is as power loss has left it, all processes are gone.
+	powerLost struct{}
+	// daemonStarted: a daemon has begun; its disk is as its predecessor left it.
+	daemonStarted struct{}
+	// processPermitted: a process may act on its job from now on.
+	processPermitted struct{ process *process }
+	processEnded     struct{ process *process }
+	// opcodeStarted: an opcode of a job is being executed.
+	opcodeStarted struct {
+		job int64
+		op  int
+		tag string
+	}
+	// submissionTold: a client has the answer to a submission, or knows that
+	// there will be none.
+	submissionTold struct{ submission *submission }
+	// statusTold: a client was told that a job has that status.
+	statusTold struct {
+		client *client
+		id     int64
+		status string
+	}
+	// cancelTold: a client was told that its cancel has succeeded.
+	cancelTold struct{ id int64 }
+	// garbled: somebody has put something else in the place of a job file.
+	garbled struct{ id int64 }
+	// finished: faults have stopped, and there was time enough for everything
+	// to end.
+	finished struct{}
+)
+
+func (w *World) notify(event any) {
+	for _, c := range w.checkers {
+		if err := c.See(w, event); err != nil && w.violation == nil {
+			w.violation = &Violation{Checker: c.Name(), Step: w.count, At: w.clock.elapsed(), Err: err}
+			w.trace.say(TopicFault, "broken: %v", w.violation)
+		}
+	}
+}
+
+// diskChanged turns what the disk tells into events and lines.
+func (w *World) diskChanged(call diskCall, op, path string, content []byte) {
+	id, isJob := jobOfPath(path)
+	if !isJob || call == callSync {
+		w.trace.say(TopicDisk, "disk: %s %s (%s)", call, path, op)
+		return
+	}
+	event := fileChanged{id: id, content: content, op: op}
+	if content == nil {
+		w.trace.say(TopicFile, "job %d: file is gone (%s)", id, op)
+	} else {
+		event.job, event.err = job.Decode(content)
+		w.trace.say(TopicFile, "job %d: %s (%s)", id, shownJob(event.job, event.err), op)
+	}
+	w.notify(event)
+}
+
+func jobOfPath(path string) (int64, bool) {
+	base, inQueue := strings.CutPrefix(path, layout.QueueDir+"/")
+	if !inQueue {
+		return 0, false
+	}
+	return layout.ParseJobName(base)
+}
+
+// shownJob is a job's status, and those of its opcodes where there are several.
+func shownJob(j *job.Job, err error) string {
+	if err != nil {
+		return "not a job: " + err.Error()
+	}
+	text := j.Status().String()
+	if j.Status() == job.Queued && layout.IsJobLivelock(j.Livelock) {
+		text += ", has a process"
+	}
+	if len(j.Ops) > 1 {
+		statuses := make([]string, len(j.Ops))
+		for i := range j.Ops {
+			statuses[i] = j.Ops[i].Status.String()
+		}
+		text += " [" + strings.Join(statuses, " ") + "]"
+	}
+	return text
+}
+
+// job reads a job from the disk as processes see it, archived or not, without a
+// call that could fail; nil if it is not there or not a job.
+func (w *World) job(id int64) *job.Job {
+	f := w.disk.find(w.pathOf(id))
+	if f == nil {
+		return nil
+	}
+	j, err := job.Decode(f.data)
+	if err != nil {
+		return nil
+	}
+	return j
+}
+
+// pathOf is where a job's file is, or would be.
+func (w *World) pathOf(id int64) string {
+	if w.disk.find(layout.JobPath(id)) == nil && w.disk.find(layout.ArchivePath(id)) != nil {
+		return layout.ArchivePath(id)
+	}
+	return layout.JobPath(id)
+}
+
+// garble puts something else in the place of a job's file, as people do.
+func (w *World) garble(id int64, content []byte) {
+	w.garbled = true
+	dir := w.disk.dirs[layout.QueueDir]
+	dir.set(path.Base(layout.JobPath(id)), &file{data: content, synced: true})
+	dir.keep(len(dir.pending))
+	w.notify(garbled{id})
+}
+
+// jobIDs are the ids of all job files in the queue, ascending.
+func (w *World) jobIDs() []int64 {
+	var ids []int64
+	for _, name := range w.disk.names(layout.QueueDir) {
+		if id, ok := layout.ParseJobName(name); ok {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// recordedIDs are those of them that are jobs: what is above the serial belongs
+// to a submission that was cut off or taken back.
+func (w *World) recordedIDs() []int64 {
+	ids, serial := w.jobIDs(), w.serial()
+	for len(ids) > 0 && ids[len(ids)-1] > serial {
+		ids = ids[:len(ids)-1]
+	}
+	return ids
+}

@@ -1,0 +1,263 @@
+package sim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"lockstep/actors/luxi/wire"
+)
+
+// patience is how long a client waits for an answer, as wire.Client does.
+const patience = 180 * time.Second
+
+// client is somebody with a connection who submits, waits and lists, and
+// remembers what was said.
+type client struct {
+	world  *World
+	number int
+	caller *caller
+	sent   int // submissions so far
+}
+
+// submission is one request to record jobs, and what was said to it.
+type submission struct {
+	client *client
+	number int
+	jobs   [][]opSpec
+	ids    []int64 // acknowledged
+	err    error   // refused, or unknown
+	over   bool
+}
+
+// tag marks the opcodes of the submission's nth job.
+func (s *submission) tag(n int) string {
+	return fmt.Sprintf("client %d submission %d job %d", s.client.number, s.number, n)
+}
+
+// outcome is what a submitter can know.
+type outcome uint8
+
+const (
+	acknowledged outcome = iota // the jobs are recorded
+	refused                     // they are not, and never will be
+	unknown
+)
+
+// outcome: an error is a refusal unless it says itself that one has to look.
+func (s *submission) outcome() outcome {
+	var failed *wire.Error
+	var parse *wire.RequestError
+	switch {
+	case !s.over:
+		return unknown
+	case s.err == nil:
+		return acknowledged
+	case errors.Is(s.err, errNoDaemon), errors.As(s.err, &parse):
+		return refused
+	case errors.As(s.err, &failed) && !strings.Contains(failed.Error(), "look "):
+		return refused
+	default:
+		return unknown
+	}
+}
+
+func (w *World) newClient() *client {
+	c := &client{world: w, number: len(w.clients) + 1}
+	c.caller = &caller{world: w, thread: newThread(w.steps, w.life)}
+	w.clients = append(w.clients, c)
+	return c
+}
+
+// submit sends jobs, one with SubmitJob, several with SubmitManyJobs.
+func (c *client) submit(jobs [][]opSpec, done func(*submission)) *submission {
+	c.sent++
+	s := &submission{client: c, number: c.sent, jobs: jobs}
+	c.world.submissions = append(c.world.submissions, s)
+	encoded := make([][]json.RawMessage, len(jobs))
+	for i, ops := range jobs {
+		for _, op := range ops {
+			encoded[i] = append(encoded[i], op.encode(s.tag(i)))
+		}
+	}
+	method, args := "SubmitManyJobs", []any{encoded}
+	if len(jobs) == 1 {
+		method, args = "SubmitJob", []any{encoded[0]}
+	}
+	c.say("%s %s", method, describe(jobs))
+	c.caller.call(method, args, patience, func(result json.RawMessage, err error) {
+		s.over, s.err = true, err
+		if err == nil {
+			s.ids = submittedIDs(result, len(jobs))
+		}
+		c.told(s.ids, err)
+		c.world.notify(submissionTold{s})
+		if done != nil {
+			done(s)
+		}
+	})
+	return s
+}
+
+func submittedIDs(result json.RawMessage, jobs int) []int64 {
+	if jobs == 1 {
+		var id int64
+		mustDecode(result, &id)
+		return []int64{id}
+	}
+	var rows [][2]any
+	mustDecode(result, &rows)
+	ids := make([]int64, len(rows))
+	for i, row := range rows {
+		ids[i] = int64(row[1].(float64))
+	}
+	return ids
+}
+
+// mustDecode panics where an answer has not the form that the protocol gives it.
+func mustDecode(result json.RawMessage, into any) {
+	if err := json.Unmarshal(result, into); err != nil {
+		panic(fmt.Errorf("sim: answer %s: %w", result, err))
+	}
+}
+
+// await waits until a job's status is not previous any more, once; done gets it.
+func (c *client) await(id int64, previous string, done func(status string, err error)) {
+	var known any
+	if previous != "" {
+		known = []string{previous}
+	}
+	// Longer than the server's own bound; log lines do not matter.
+	const seconds, allLogs = 120, 1 << 40
+	c.caller.call("WaitForJobChange", []any{id, []string{"status"}, known, allLogs, seconds}, patience,
+		func(result json.RawMessage, err error) {
+			status := previous
+			if err == nil && string(result) != `"nochange"` {
+				var parts []json.RawMessage
+				var fields []string
+				mustDecode(result, &parts)
+				mustDecode(parts[0], &fields)
+				status = fields[0]
+			}
+			if err == nil && status != "" {
+				c.world.notify(statusTold{client: c, id: id, status: status})
+			}
+			done(status, err)
+		})
+}
+
+// follow waits for a job's end, over daemons that come and go; done gets its last
+// status, or "" if the client has given up.
+func (c *client) follow(id int64, done func(status string)) {
+	errors := 0
+	var next func(string)
+	next = func(previous string) {
+		c.await(id, previous, func(status string, err error) {
+			switch {
+			case err != nil && errors == followErrors:
+				done("")
+			case err != nil:
+				errors++
+				c.later(time.Second, func() { next(previous) })
+			case isFinal(status):
+				done(status)
+			default:
+				next(status)
+			}
+		})
+	}
+	next("")
+}
+
+// followErrors is after how many errors a client gives up.
+const followErrors = 20
+
+func (c *client) later(d time.Duration, f func()) {
+	c.world.clock.after(d, c.world.life, func() { c.caller.thread.do(f) })
+}
+
+// cancel asks for a job to be canceled, or to be ended where it is too late.
+func (c *client) cancel(id int64, kill bool, done func()) {
+	c.caller.call("CancelJob", []any{id, kill}, patience, func(result json.RawMessage, err error) {
+		c.answeredWish("cancel", id, result, err, done)
+	})
+}
+
+// reprioritise asks for another priority.
+func (c *client) reprioritise(id int64, priority int, done func()) {
+	c.caller.call("ChangeJobPriority", []any{id, priority}, patience, func(result json.RawMessage, err error) {
+		c.answeredWish("priority", id, result, err, done)
+	})
+}
+
+func (c *client) answeredWish(wish string, id int64, result json.RawMessage, err error, done func()) {
+	if err != nil {
+		c.say("%s of job %d: is told: %v", wish, id, err)
+	} else {
+		var answer [2]any
+		mustDecode(result, &answer)
+		c.say("%s of job %d: is told: %v, %v", wish, id, answer[0], answer[1])
+		if answer[0] == true && wish == "cancel" {
+			c.world.notify(cancelTold{id: id})
+		}
+	}
+	if done != nil {
+		done()
+	}
+}
+
+// archive asks for a job that has ended to be archived, again and again if the
+// answer is an error.
+func (c *client) archive(id int64, done func()) {
+	tries := 0
+	var next func()
+	next = func() {
+		c.caller.call("ArchiveJob", []any{id}, patience, func(result json.RawMessage, err error) {
+			c.say("archive job %d: is told: %s %v", id, result, err)
+			tries++
+			if err != nil && tries < followErrors {
+				c.later(time.Second, next)
+				return
+			}
+			done()
+		})
+	}
+	next()
+}
+
+// listed is one row of an answer to list.
+type listed struct {
+	ID     int64
+	Status string
+}
+
+// list asks for all jobs.
+func (c *client) list(done func([]listed, error)) {
+	c.caller.call("QueryJobs", []any{nil, []string{"id", "status"}}, patience, func(result json.RawMessage, err error) {
+		var rows []listed
+		if err == nil {
+			var raw [][2]any
+			mustDecode(result, &raw)
+			for _, r := range raw {
+				row := listed{ID: int64(r[0].(float64)), Status: r[1].(string)}
+				rows = append(rows, row)
+				c.world.notify(statusTold{client: c, id: row.ID, status: row.Status})
+			}
+		}
+		done(rows, err)
+	})
+}
+
+func (c *client) say(format string, args ...any) {
+	c.world.trace.say(TopicClient, "client %d: %s", c.number, fmt.Sprintf(format, args...))
+}
+
+func (c *client) told(ids []int64, err error) {
+	if err != nil {
+		c.say("is told: %v", err)
+		return
+	}
+	c.say("is told: %v", ids)
+}

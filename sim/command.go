@@ -1,0 +1,176 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/run"
+)
+
+// command is what an opcode has started. It has a life of its own: the death of
+// the job process does not end it, only its own end, or being cleared away.
+type command struct {
+	process *process
+	life    *life
+	script  script
+}
+
+// script is what a command does; its argv spells it, "sim run_for=5 exit=3
+// say=hello stubborn": seconds, exit status, a line of output, deaf to SIGTERM.
+type script struct {
+	runFor   time.Duration
+	exit     int
+	say      string
+	stubborn bool
+}
+
+func parseScript(argv []string) (script, error) {
+	if len(argv) == 0 || argv[0] != "sim" {
+		return script{}, fmt.Errorf("%q is not a simulated command", argv)
+	}
+	var s script
+	for _, arg := range argv[1:] {
+		key, value, _ := strings.Cut(arg, "=")
+		var err error
+		switch key {
+		case "run_for":
+			s.runFor, err = seconds(value)
+		case "exit":
+			s.exit, err = strconv.Atoi(value)
+		case "say":
+			s.say = value
+		case "stubborn":
+			s.stubborn = true
+		default:
+			err = fmt.Errorf("unknown key %q", key)
+		}
+		if err != nil {
+			return script{}, err
+		}
+	}
+	return s, nil
+}
+
+func seconds(text string) (time.Duration, error) {
+	s, err := strconv.ParseFloat(text, 64)
+	return time.Duration(s * float64(time.Second)), err
+}
+
+// execute runs an opcode; the driver hears of its lines and its end.
+func (p *process) execute(op int) {
+	w := p.machine.world
+	input := p.driver.machine.Job().Ops[op].Input
+	w.notify(opcodeStarted{job: p.job, op: op, tag: tagOf(input)})
+	switch job.OpID(input) {
+	case "OP_TEST_DELAY":
+		p.delay(input)
+	case "OP_RUN_COMMAND":
+		p.runCommand(input)
+	default:
+		p.executed(run.Outcome{Failed: true, Result: job.ErrorResult("OpCodeUnknown", "Unknown opcode")})
+	}
+}
+
+// executed tells the driver how an opcode has ended.
+func (p *process) executed(o run.Outcome) {
+	p.driver.kill = nil
+	p.then(func() {
+		if p.reach(stageExecuted) {
+			p.driver.event(func() { p.driver.follow(p.driver.machine.Done(o, p.driver.now())) })
+		}
+	})
+}
+
+// delay is OP_TEST_DELAY: it happens in the job process itself.
+func (p *process) delay(input json.RawMessage) {
+	var op struct {
+		Duration float64 `json:"duration"`
+	}
+	if err := json.Unmarshal(input, &op); err != nil || op.Duration <= 0 {
+		p.executed(run.Outcome{Failed: true, Result: job.ErrorResult("OpPrereqError", "Duration must be greater than zero")})
+		return
+	}
+	end := p.machine.world.clock.after(time.Duration(op.Duration*float64(time.Second)), p.life, func() { p.executed(run.Outcome{}) })
+	p.driver.kill = func() {
+		end()
+		p.executed(endedOnRequest())
+	}
+}
+
+func (p *process) runCommand(input json.RawMessage) {
+	var op struct {
+		Argv []string `json:"argv"`
+	}
+	err := json.Unmarshal(input, &op)
+	s, bad := parseScript(op.Argv)
+	if err != nil || bad != nil {
+		p.executed(run.Outcome{Failed: true, Result: job.ErrorResult("OpExecError", fmt.Sprintf("cannot start %v", op.Argv))})
+		return
+	}
+	m := p.machine
+	c := &command{process: p, life: &life{}, script: s}
+	m.commands = append(m.commands, c)
+	if s.say != "" {
+		p.then(func() {
+			p.driver.event(func() { p.driver.follow(p.driver.machine.Log("message", job.Quote(s.say), p.driver.now())) })
+		})
+	}
+	m.world.clock.after(s.runFor, c.life, func() { c.over(s.outcome()) })
+	p.driver.kill = c.terminate
+}
+
+// terminate ends a command for a client: SIGTERM, and SIGKILL after a while.
+func (c *command) terminate() {
+	c.process.driver.kill = nil
+	if c.script.stubborn {
+		c.process.machine.world.clock.after(killGrace, c.life, func() { c.over(endedOnRequest()) })
+		return
+	}
+	c.over(endedOnRequest())
+}
+
+func (c *command) over(o run.Outcome) {
+	c.end("")
+	if !c.process.life.over {
+		c.process.executed(o)
+	}
+}
+
+func (s script) outcome() run.Outcome {
+	if s.exit == 0 {
+		return run.Outcome{Result: json.RawMessage(`{"exit_status": 0}`)}
+	}
+	return run.Outcome{Failed: true, Result: job.ErrorResult("OpExecError",
+		fmt.Sprintf("command exited with status %d", s.exit), map[string]any{"exit_status": s.exit})}
+}
+
+// end takes a command out of the world; how is for the trace, "" for nothing.
+func (c *command) end(how string) {
+	m := c.process.machine
+	c.life.over = true
+	for i, other := range m.commands {
+		if other == c {
+			m.commands = append(m.commands[:i:i], m.commands[i+1:]...)
+			break
+		}
+	}
+	if how != "" {
+		m.world.trace.say(TopicProcess, "job %d: command %s", c.process.job, how)
+	}
+}
+
+// tagOf is the mark by which the simulation knows an opcode's job again,
+// whatever id it got.
+func tagOf(input json.RawMessage) string {
+	var op struct {
+		Comment string `json:"comment"`
+	}
+	if json.Unmarshal(input, &op) != nil {
+		return ""
+	}
+	return op.Comment
+}

@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/luxi"
+)
+
+// conn is the daemon's end of a client connection, a goroutine in production: it
+// reads a request, waits for its answer, sends it, and so on.
+type conn struct {
+	daemon  *daemon
+	thread  *thread
+	to      *actor.PID // nil: not served yet
+	caller  *caller    // nil: the client has gone
+	request []byte     // has come, and was not read yet
+	reading bool
+	closing bool
+}
+
+var _ luxi.Conn = (*conn)(nil)
+
+// Serve begins to read.
+func (c *conn) Serve(to *actor.PID) {
+	c.to, c.reading = to, true
+	c.read()
+}
+
+func (c *conn) read() {
+	switch {
+	case !c.reading || c.closing:
+	case c.request != nil:
+		frame := c.request
+		c.request, c.reading = nil, false
+		c.thread.do(func() { c.tell(&luxi.Received{Frame: frame}) })
+	case c.caller == nil:
+		c.reading = false
+		c.thread.do(func() { c.tell(&luxi.Closed{}) })
+	}
+}
+
+func (c *conn) tell(message any) { c.daemon.env.System().Root.Send(c.to, message) }
+
+// Answer sends the answer to the request at hand.
+func (c *conn) Answer(frame []byte) {
+	if c.closing {
+		return
+	}
+	c.thread.do(func() {
+		if c.caller != nil {
+			c.caller.answered(c, frame)
+		}
+		c.reading = true
+		c.read()
+	})
+}
+
+// Close ends the connection after what was answered.
+func (c *conn) Close() {
+	if c.closing {
+		return
+	}
+	c.closing = true
+	c.thread.do(func() {
+		if c.reading {
+			c.tell(&luxi.Closed{})
+		}
+		c.drop()
+	})
+}
+
+// drop takes the connection out of the world; the client notices.
+func (c *conn) drop() {
+	for i, other := range c.daemon.conns {
+		if other == c {
+			c.daemon.conns = append(c.daemon.conns[:i:i], c.daemon.conns[i+1:]...)
+			break
+		}
+	}
+	if c.caller != nil {
+		c.caller.lost(c)
+	}
+}
+
+// send is the client's: a request arrives.
+func (c *conn) send(frame []byte) {
+	c.request = frame
+	c.read()
+}
+
+// hangUp is the client's: it has gone.
+func (c *conn) hangUp() {
+	c.caller = nil
+	c.read()
+}

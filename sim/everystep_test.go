@@ -1,0 +1,100 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// everyStep runs two jobs of two opcodes once for each step that this takes, and
+// lets strike hit before that step. All checkers watch, and everything must come
+// to its end. strike returns false when there is nothing to hit.
+func everyStep(t *testing.T, seed uint64, strike func(w *World) bool) {
+	struck := 0
+	for at := uint64(0); ; at++ {
+		w := New(Options{Seed: seed})
+		w.restarts = restartDelay
+		w.startAgain()
+		c := w.newClient()
+		var sent *submission
+		c.whenReady(func() {
+			sent = c.submit([][]opSpec{{"run run_for=0.01", "delay 0.5"}, {"run run_for=1", "run run_for=0"}}, nil)
+		})
+		over := func() bool { return sent != nil && sent.over && len(w.steps.ready) == 0 && w.atRest() == nil }
+		for w.count < at && !over() && w.Step() {
+		}
+		if w.count < at {
+			require.Greater(t, struck, 0)
+			return // there is no such step
+		}
+		if strike(w) {
+			struck++
+		}
+		w.RunFor(30 * time.Minute)
+		if w.Err() == nil {
+			w.finish()
+		}
+		require.NoError(t, w.Err(), "seed %d, struck at step %d:\n%s", seed, at, shownLines(w.Last(40)))
+		require.True(t, sent.over)
+	}
+}
+
+func shownLines(lines []Line) (text string) {
+	for _, l := range lines {
+		text += l.String() + "\n"
+	}
+	return text
+}
+
+func TestTheDaemonCrashesAtEveryStep(t *testing.T) {
+	everyStep(t, 1, func(w *World) bool { w.Crash(); return true })
+}
+
+func TestTheMachineRebootsAtEveryStep(t *testing.T) {
+	everyStep(t, 2, func(w *World) bool { w.Reboot(); return true })
+}
+
+func TestAJobProcessDiesAtEveryStep(t *testing.T) {
+	everyStep(t, 3, func(w *World) bool {
+		if len(w.machine.processes) == 0 {
+			return false
+		}
+		w.machine.processes[0].kill("SIGKILL")
+		return true
+	})
+}
+
+// A panic over every single message, before it is handled and after.
+func TestAnActorPanicsOverEveryMessage(t *testing.T) {
+	for _, when := range []panicWhen{panicBefore, panicAfter} {
+		t.Run(fmt.Sprint(when), func(t *testing.T) {
+			everyStep(t, 4, func(w *World) bool {
+				w.panics = append(w.panics, &orderedPanic{nth: 1, when: when})
+				return true
+			})
+		})
+	}
+}
+
+// The disk is full, or breaks, at every call.
+func TestTheDiskFailsAtEveryStep(t *testing.T) {
+	for _, times := range []int{1, 3} {
+		t.Run(fmt.Sprint(times), func(t *testing.T) {
+			everyStep(t, 5, func(w *World) bool {
+				w.disk.Fail(DiskFault{Nth: 1, Times: times, Err: diskErrors[0]})
+				return true
+			})
+		})
+	}
+}
+
+// whenReady waits for a daemon that takes connections.
+func (c *client) whenReady(f func()) {
+	if d := c.world.daemon; d != nil && d.ready {
+		f()
+		return
+	}
+	c.later(10*time.Millisecond, func() { c.whenReady(f) })
+}

@@ -1,0 +1,120 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Directories of lock files, as in production; they are on no disk that
+// survives the machine.
+const livelockDir = "/run/lockstep/livelocks/"
+
+// machine is what is beneath the daemon: processes, the commands they have
+// started, lock files. It outlives daemons.
+type machine struct {
+	world   *World
+	lastPid int
+	// processes and commands that live, by age
+	processes []*process
+	commands  []*command
+	// livelocks holds the lock files that exist, with the process that made
+	// each; whether that lives is another question.
+	livelocks map[string]*process
+	// priorities holds, by job, the priority that a process was sent.
+	priorities map[int64]int
+}
+
+func newMachine(w *World) *machine {
+	return &machine{world: w, lastPid: 1000, livelocks: map[string]*process{}, priorities: map[int64]int{}}
+}
+
+func (m *machine) newLivelock(name string, pid int, owner *process) string {
+	path := fmt.Sprintf("%s%s_%d_%d_%08x", livelockDir, name, m.world.clock.now.Unix(), pid, m.world.rng.Uint32())
+	m.livelocks[path] = owner
+	return path
+}
+
+// alive judges a process by its livelock, as everybody does: the file is there,
+// and locked.
+func (m *machine) alive(livelock string) bool {
+	p := m.livelocks[livelock]
+	return p != nil && !p.life.over
+}
+
+// spawn starts the process of a job, which does nothing yet.
+func (m *machine) spawn(id int64) *process {
+	m.lastPid++
+	l := &life{}
+	p := &process{machine: m, pid: m.lastPid, job: id, life: l, thread: newThread(m.world.steps, l),
+		stdin: &pipe{}, stdout: &pipe{}}
+	m.processes = append(m.processes, p)
+	p.thread.do(p.main)
+	return p
+}
+
+func (m *machine) find(pid int64) *process {
+	for _, p := range m.processes {
+		if int64(p.pid) == pid {
+			return p
+		}
+	}
+	return nil
+}
+
+// ofJob is the youngest process of a job.
+func (m *machine) ofJob(id int64) *process {
+	for _, p := range slices.Backward(m.processes) {
+		if p.job == id {
+			return p
+		}
+	}
+	return nil
+}
+
+// clearAway ends what is left of a job whose process is gone, and removes its
+// lock file.
+func (m *machine) clearAway(livelock string) {
+	if _, left := m.livelocks[livelock]; !left {
+		return // its process has ended in order
+	}
+	m.endCommands(livelock)
+	delete(m.livelocks, livelock)
+}
+
+// endCommands kills the commands that carry a job's marker.
+func (m *machine) endCommands(livelock string) {
+	for _, c := range slices.Clone(m.commands) {
+		if c.process.livelock == livelock {
+			c.end("killed with what was left of its job")
+		}
+	}
+}
+
+// losePower ends everything at once.
+func (m *machine) losePower() {
+	for _, p := range m.processes {
+		p.life.over = true
+	}
+	for _, c := range m.commands {
+		c.life.over = true
+	}
+	m.processes, m.commands = nil, nil
+	clear(m.livelocks)
+	clear(m.priorities)
+}
+
+// acting lists the jobs that a process or what it has left works on, by id: those
+// that hold a run slot, whatever the daemon thinks.
+func (m *machine) acting() []int64 {
+	var ids []int64
+	for _, p := range m.processes {
+		if p.permitted {
+			ids = append(ids, p.job)
+		}
+	}
+	for _, c := range m.commands {
+		ids = append(ids, c.process.job)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}

@@ -1,0 +1,67 @@
+package sim
+
+import (
+	"errors"
+	"io"
+	"time"
+)
+
+// pipe carries frames from one process to another. What was written can be read
+// after the writer has gone.
+type pipe struct {
+	frames     [][]byte
+	writerGone bool
+	readerGone bool
+	wake       func() // whoever waits to read
+}
+
+var (
+	errBrokenPipe = errors.New("broken pipe")
+	errTimeout    = errors.New("i/o timeout")
+)
+
+func (p *pipe) write(frame []byte) error {
+	if p.readerGone {
+		return errBrokenPipe
+	}
+	p.frames = append(p.frames, frame)
+	p.tell()
+	return nil
+}
+
+// Each end leaves for itself; the end of a process takes its ends along.
+func (p *pipe) writerLeaves() { p.writerGone = true; p.tell() }
+func (p *pipe) readerLeaves() { p.readerGone = true }
+
+func (p *pipe) tell() {
+	if p.wake != nil && (len(p.frames) > 0 || p.writerGone) {
+		wake := p.wake
+		p.wake = nil
+		wake()
+	}
+}
+
+// read gives the next frame to then, as a step of t: io.EOF when there will be
+// none, errTimeout when there was none for so long (0: no limit).
+func (p *pipe) read(c *clock, t *thread, limit time.Duration, then func([]byte, error)) {
+	stop := func() bool { return true }
+	p.wake = func() {
+		stop()
+		t.do(func() {
+			if len(p.frames) == 0 {
+				then(nil, io.EOF)
+				return
+			}
+			frame := p.frames[0]
+			p.frames = p.frames[1:]
+			then(frame, nil)
+		})
+	}
+	if limit > 0 {
+		stop = c.after(limit, t.life, func() {
+			p.wake = nil
+			t.do(func() { then(nil, errTimeout) })
+		})
+	}
+	p.tell()
+}

@@ -1,0 +1,218 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/run"
+	"lockstep/actors/jobs"
+)
+
+// stage is how far a job process has come; it may die or hang at each.
+type stage string
+
+// The stages. What a process may do grows with them: only one that is confirmed
+// may act on its job.
+const (
+	stageSpawned   stage = "spawned"
+	stageLocked    stage = "has its lock file"
+	stageNamed     stage = "has named it"
+	stagePermitted stage = "has its permission"
+	stageAnswered  stage = "has said so"
+	stageConfirmed stage = "has what it is handed"
+	stageExecuting stage = "executes"
+	stageExecuted  stage = "has executed"
+	stageEnding    stage = "has written its end"
+	stageReleased  stage = "has removed its lock file"
+)
+
+// process is the process of one job: what lockstep-job is, step by step.
+type process struct {
+	machine   *machine
+	pid       int
+	job       int64
+	life      *life
+	thread    *thread
+	stdin     *pipe // from the daemon
+	stdout    *pipe // to the daemon
+	livelock  string
+	hung      bool
+	permitted bool // from the daemon's permission to its last write
+	driver    *driver
+	signals   []jobs.OrderKind // that came before there was a driver
+	how       string           // it has ended
+	watchers  []func()
+}
+
+// reach notes a stage, and reports whether the process goes on from there.
+func (p *process) reach(s stage) bool {
+	p.machine.world.trace.say(TopicProcess, "job %d: process %s", p.job, s)
+	switch p.machine.world.fate(p, s) {
+	case fateDie:
+		p.kill("SIGKILL")
+		return false
+	case fateHang:
+		p.hang()
+		return false
+	}
+	return true
+}
+
+// hang stops the process short, with its lock held, until it is killed.
+func (p *process) hang() {
+	p.machine.world.trace.say(TopicFault, "job %d: process hangs", p.job)
+	p.hung = true
+	p.thread.queue = nil
+	p.thread = newThread(p.machine.world.steps, &life{over: true})
+}
+
+// then is the process's next step.
+func (p *process) then(f func()) { p.thread.do(f) }
+
+func (p *process) main() {
+	if !p.reach(stageSpawned) {
+		return
+	}
+	p.then(func() {
+		p.livelock = p.machine.newLivelock(layout.LivelockName(p.job), p.pid, p)
+		if p.reach(stageLocked) {
+			p.then(p.name)
+		}
+	})
+}
+
+// name is the child's side of the handshake; a pipe that breaks means that the
+// job must not act.
+func (p *process) name() {
+	if p.stdout.write([]byte(p.livelock)) != nil {
+		p.exit("no permission to start")
+		return
+	}
+	if !p.reach(stageNamed) {
+		return
+	}
+	p.read(func([]byte) {
+		if !p.reach(stagePermitted) {
+			return
+		}
+		p.then(func() {
+			if p.stdout.write(nil) != nil {
+				p.exit("no permission to start")
+				return
+			}
+			if p.reach(stageAnswered) {
+				p.read(p.confirmed)
+			}
+		})
+	})
+}
+
+func (p *process) read(then func([]byte)) {
+	p.stdin.read(p.machine.world.clock, p.thread, 0, func(frame []byte, err error) {
+		if err != nil {
+			p.exit("no permission to start: " + err.Error())
+			return
+		}
+		then(frame)
+	})
+}
+
+func (p *process) confirmed(frame []byte) {
+	var hand []json.RawMessage
+	if err := json.Unmarshal(frame, &hand); err != nil {
+		p.exit("what the daemon handed over: " + err.Error())
+		return
+	}
+	p.stdin.readerLeaves()
+	p.stdout.writerLeaves()
+	if p.reach(stageConfirmed) {
+		p.then(p.takeOver)
+	}
+}
+
+// takeOver reads the job, which must name this process, and begins.
+func (p *process) takeOver() {
+	machine, err := p.load()
+	if err != nil {
+		p.exit(err.Error())
+		return
+	}
+	p.driver = &driver{process: p, machine: machine, reporter: newReporter(p)}
+	for _, kind := range p.signals {
+		p.signal(kind)
+	}
+	p.driver.begin()
+}
+
+func (p *process) load() (*run.Machine, error) {
+	content, err := p.machine.world.disk.Read("run-job", layout.JobPath(p.job))
+	if err != nil {
+		return nil, err
+	}
+	j, err := job.Decode(content)
+	if err != nil {
+		return nil, err
+	}
+	if j.Livelock != p.livelock && !p.machine.world.plants.Trusting {
+		return nil, fmt.Errorf("the job's file names another process: %s", j.Livelock)
+	}
+	return run.New(j)
+}
+
+// exit is an end in order: the lock file goes, then the process. complaint ""
+// means that all is well.
+func (p *process) exit(complaint string) {
+	status := "exit status 0"
+	if complaint != "" {
+		p.machine.world.trace.say(TopicProcess, "job %d: process complains: %s", p.job, complaint)
+		status = "exit status 1"
+	}
+	p.then(func() {
+		delete(p.machine.livelocks, p.livelock)
+		p.permitted = false
+		if p.reach(stageReleased) {
+			p.then(func() { p.over(status) })
+		}
+	})
+}
+
+// kill ends the process with a signal. Its commands live on, and its lock file
+// is there, but not locked any more.
+func (p *process) kill(signal string) {
+	if !p.life.over {
+		p.over("ended by " + signal)
+	}
+}
+
+func (p *process) over(how string) {
+	m := p.machine
+	p.life.over, p.how = true, how
+	for i, other := range m.processes {
+		if other == p {
+			m.processes = append(m.processes[:i:i], m.processes[i+1:]...)
+			break
+		}
+	}
+	if p.driver != nil {
+		p.driver.reporter.caller.hangUp()
+	}
+	m.world.trace.say(TopicProcess, "job %d: process %s", p.job, how)
+	p.stdin.readerLeaves()
+	p.stdout.writerLeaves()
+	for _, tell := range p.watchers {
+		tell()
+	}
+	p.watchers = nil
+	m.world.notify(processEnded{p})
+}
+
+// whenOver runs f, once, when the process has ended; at once if it has.
+func (p *process) whenOver(f func()) {
+	if p.life.over {
+		f()
+		return
+	}
+	p.watchers = append(p.watchers, f)
+}

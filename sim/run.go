@@ -1,0 +1,111 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+)
+
+// RunOptions say how a run over random work goes.
+type RunOptions struct {
+	Steps  uint64          // with faults; then they stop
+	Faults map[string]bool // kinds allowed, see ParseFaults
+	Sink   func(Line)
+}
+
+// Result is how a run has ended.
+type Result struct {
+	Seed  uint64
+	Steps uint64
+	Sum   uint64 // the same for two runs exactly if their traces are
+	Err   error  // a *Violation
+	Last  []Line
+}
+
+// Bounds of a run, after its faults have stopped.
+const (
+	restMax      = 2 * time.Hour
+	restStepsMax = 1_000_000
+	settleMax    = 2 * time.Minute
+	linesShown   = 60
+)
+
+// Run does the run of a seed: the size of the world, the work and the faults are
+// drawn from it.
+func Run(seed uint64, o RunOptions) Result {
+	rng := rand.New(rand.NewPCG(seed, 0xd1ce))
+	w := New(Options{Seed: seed, Slots: 1 + rng.IntN(4), Starts: 1 + rng.IntN(3), Writers: 1 + rng.IntN(4),
+		ReportMax: 1 << (20 * (seed % 2)), Faults: DrawFaults(rng, o.Faults), Sink: o.Sink})
+	w.runWork(newWorkload(w, 1+rng.IntN(4), 4+rng.IntN(20)), o.Steps)
+	return Result{Seed: seed, Steps: w.count, Sum: w.Sum(), Err: w.Err(), Last: w.Last(linesShown)}
+}
+
+// runWork has the work done under faults, then lets everything come to its end.
+func (w *World) runWork(work *workload, steps uint64) {
+	w.restarts = restartDelay
+	w.startAgain()
+	for w.count < steps && !w.over(work) && w.Step() {
+	}
+	w.chaos.stop()
+	w.disk.Heal()
+	w.rest(work)
+}
+
+// rest steps until everything has ended, or should have.
+func (w *World) rest(work *workload) {
+	limit, end := w.count+restStepsMax, w.clock.now.Add(restMax)
+	for !w.over(work) && w.count < limit && w.clock.now.Before(end) && w.Step() {
+	}
+	// The daemon may have yet to see what has ended: its longest retry.
+	w.RunFor(settleMax)
+	if w.violation == nil {
+		w.finish()
+	}
+}
+
+// over: there is no work left, and nothing can happen now that would be seen.
+func (w *World) over(work *workload) bool {
+	return work.done() && len(w.steps.ready) == 0 && w.atRest() == nil
+}
+
+// finish asks the daemon what it knows, until it answers, and has everything
+// checked.
+func (w *World) finish() {
+	asked, answered := w.newClient(), false
+	var ask func()
+	ask = func() {
+		asked.list(func(rows []listed, err error) {
+			w.listing, answered = rows, err == nil
+			if err != nil {
+				asked.later(time.Second, ask)
+			}
+		})
+	}
+	ask()
+	for end := w.clock.now.Add(restMax); !answered && w.clock.now.Before(end) && w.Step(); {
+	}
+	w.Settle()
+	if w.violation == nil {
+		w.notify(finished{})
+	}
+}
+
+// serial is the last id given away, as the disk has it.
+func (w *World) serial() int64 {
+	f := w.disk.find(layout.SerialPath)
+	if f == nil {
+		return 0
+	}
+	serial, err := layout.ParseSerial(f.data)
+	if err != nil {
+		return 0
+	}
+	return serial
+}
+
+func isFinal(status string) bool {
+	s, known := job.ParseStatus(status)
+	return known && s.Final()
+}

@@ -1,0 +1,212 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/jobs"
+	"lockstep/messages"
+)
+
+// As in jobs/osproc.
+const (
+	messageMax    = 30 * time.Second
+	killStep      = 100 * time.Millisecond
+	probeInterval = 250 * time.Millisecond
+)
+
+// spawner is the port to job processes of one daemon; what it is about to do
+// ends with that daemon.
+type spawner struct {
+	daemon   *daemon
+	attempts map[uint64]*attempt // whose handshake is not over
+	living   map[uint64]*process // that can be told something
+}
+
+func newSpawner(d *daemon) *spawner {
+	return &spawner{daemon: d, attempts: map[uint64]*attempt{}, living: map[uint64]*process{}}
+}
+
+var _ jobs.Processes = (*spawner)(nil)
+
+// attempt is one start: the daemon's side of it, a goroutine in production.
+type attempt struct {
+	spawner   *spawner
+	start     uint64
+	id        int64
+	to        *actor.PID
+	thread    *thread
+	process   *process
+	livelock  string
+	hand      []byte
+	permitted bool   // the actor has said Confirm
+	abandoned bool   // the actor has said Abandon
+	decided   func() // waits for either
+}
+
+func (s *spawner) newThread() *thread { return newThread(s.daemon.world.steps, s.daemon.life) }
+
+// Start spawns the process of a job and goes through the handshake with it.
+func (s *spawner) Start(start uint64, id int64, to *actor.PID) {
+	a := &attempt{spawner: s, start: start, id: id, to: to, thread: s.newThread()}
+	s.attempts[start] = a
+	a.thread.do(a.spawn)
+}
+
+// Confirm permits the process to act.
+func (s *spawner) Confirm(start uint64, hand []byte) {
+	if a := s.attempts[start]; a != nil && !a.permitted {
+		a.hand, a.permitted = hand, true
+		a.wake()
+	}
+}
+
+// Abandon calls off a start that has not been confirmed.
+func (s *spawner) Abandon(start uint64) {
+	if a := s.attempts[start]; a != nil {
+		a.abandoned = true
+		a.wake()
+	}
+}
+
+func (s *spawner) tell(to *actor.PID, message any) {
+	if _, gone := message.(*messages.ProcessGone); gone && s.daemon.world.plants.SilentEnds {
+		return
+	}
+	s.daemon.env.System().Root.Send(to, message)
+}
+
+func (a *attempt) tell(message any) { a.spawner.tell(a.to, message) }
+
+func (a *attempt) clock() *clock { return a.spawner.daemon.world.clock }
+
+func (a *attempt) spawn() {
+	w := a.spawner.daemon.world
+	if w.refusesToSpawn(a.id) {
+		const text = "fork: resource temporarily unavailable"
+		delete(a.spawner.attempts, a.start)
+		a.tell(&messages.ProcessFailed{Start: a.start, Text: text})
+		a.tell(&messages.ProcessGone{Start: a.start, Text: text, NeverWas: true})
+		return
+	}
+	a.process = w.machine.spawn(a.id)
+	a.receive("the process did not name its lock file", func(frame []byte) {
+		a.livelock = string(frame)
+		a.tell(&messages.ProcessNamed{Start: a.start, Pid: int64(a.process.pid), Livelock: a.livelock})
+		a.decided = func() { a.thread.do(a.decide) }
+		a.wake()
+	})
+}
+
+func (a *attempt) wake() {
+	if a.decided != nil && (a.permitted || a.abandoned) {
+		decided := a.decided
+		a.decided = nil
+		decided()
+	}
+}
+
+// decide: a permission that was given counts, also beside a calling-off.
+func (a *attempt) decide() {
+	if !a.permitted {
+		a.fail("the start was called off")
+		return
+	}
+	if err := a.process.stdin.write(nil); err != nil {
+		a.fail(fmt.Sprintf("cannot give the permission to start: %v", err))
+		return
+	}
+	a.process.permitted = true
+	a.spawner.daemon.world.notify(processPermitted{a.process})
+	a.receive("the process did not take its permission to start", func([]byte) {
+		if err := a.process.stdin.write(a.hand); err != nil {
+			a.fail(fmt.Sprintf("cannot hand over to the process: %v", err))
+			return
+		}
+		a.over()
+		a.spawner.enter(a.start, a.process)
+		a.thread.do(func() { a.tell(&messages.ProcessConfirmed{Start: a.start}) })
+		a.reap()
+	})
+}
+
+func (a *attempt) receive(problem string, then func([]byte)) {
+	a.process.stdout.read(a.clock(), a.thread, messageMax, func(frame []byte, err error) {
+		if err != nil {
+			a.fail(fmt.Sprintf("%s: %v", problem, err))
+			return
+		}
+		then(frame)
+	})
+}
+
+// over ends the conversation: a child without permission takes it as a no.
+func (a *attempt) over() {
+	delete(a.spawner.attempts, a.start)
+	a.process.stdin.writerLeaves()
+	a.process.stdout.readerLeaves()
+}
+
+// fail makes away with the process. One that has hung needs the last signal.
+func (a *attempt) fail(text string) {
+	a.over()
+	a.tell(&messages.ProcessFailed{Start: a.start, Text: text})
+	p := a.process
+	a.clock().after(2*killStep, a.thread.life, func() {
+		if !p.hung {
+			p.kill("SIGABRT")
+		}
+	})
+	a.clock().after(3*killStep, a.thread.life, func() { p.kill("SIGKILL") })
+	a.reap()
+}
+
+// reap waits for the end, clears away what is left, and then says so.
+func (a *attempt) reap() {
+	p := a.process
+	p.whenOver(func() {
+		a.thread.do(func() {
+			a.spawner.leave(a.start)
+			p.machine.clearAway(a.livelock)
+			a.thread.do(func() { a.tell(&messages.ProcessGone{Start: a.start, Text: p.how}) })
+		})
+	})
+}
+
+// Adopt watches a process of a former daemon. It can be told something as soon
+// as Adopt returns.
+func (s *spawner) Adopt(start uint64, _ int64, pid int64, livelock string, to *actor.PID) {
+	m, t := s.daemon.world.machine, s.newThread()
+	if m.alive(livelock) {
+		s.enter(start, m.livelocks[livelock])
+	}
+	gone := func() {
+		s.leave(start)
+		m.clearAway(livelock)
+		t.do(func() {
+			s.tell(to, &messages.ProcessGone{Start: start,
+				Text: "its process has ended while no daemon was watching, or was not its child"})
+		})
+	}
+	var probe func()
+	probe = func() {
+		if !m.alive(livelock) {
+			gone()
+			return
+		}
+		s.daemon.world.clock.after(probeInterval, s.daemon.life, func() { t.do(probe) })
+	}
+	t.do(func() {
+		if s.daemon.world.plants.BlindAdoption {
+			gone()
+			return
+		}
+		if p := m.find(pid); p != nil && m.alive(livelock) {
+			p.whenOver(func() { t.do(probe) })
+			return
+		}
+		probe()
+	})
+}

@@ -1,0 +1,139 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// Topic is what a line of the trace is about.
+type Topic string
+
+// The topics. A delivery is a message handed to an actor, a file a change of a
+// job's file, a disk line any other call that changes something.
+const (
+	TopicDelivery Topic = "deliver"
+	TopicDisk     Topic = "disk"
+	TopicFile     Topic = "job"
+	TopicProcess  Topic = "process"
+	TopicClient   Topic = "client"
+	TopicDaemon   Topic = "daemon"
+	TopicLog      Topic = "log"
+	TopicFault    Topic = "fault"
+)
+
+// Line is one thing that happened.
+type Line struct {
+	At    time.Duration // since the world began
+	Topic Topic
+	a, b  string
+}
+
+// Text is the line without its time.
+func (l Line) Text() string {
+	if l.b == "" {
+		return l.a
+	}
+	return l.a + " <- " + l.b
+}
+
+func (l Line) String() string { return fmt.Sprintf("%8.3f %s", l.At.Seconds(), l.Text()) }
+
+// kept is how many lines are remembered for when something fails.
+const kept = 400
+
+// trace is everything that happened, as a sum; as lines only the latest.
+type trace struct {
+	clock *clock
+	sum   uint64
+	ring  [kept]Line
+	count uint64
+	// sink, if set, gets every line.
+	sink func(Line)
+}
+
+func (t *trace) add(topic Topic, a, b string) {
+	line := Line{At: t.clock.elapsed(), Topic: topic, a: a, b: b}
+	t.mix(a)
+	t.mix(b)
+	t.sum = (t.sum ^ uint64(line.At)) * fnvPrime
+	t.ring[t.count%kept] = line
+	t.count++
+	if t.sink != nil {
+		t.sink(line)
+	}
+}
+
+// FNV-1a, 64 bits.
+const (
+	fnvOffset = 14695981039346656037
+	fnvPrime  = 1099511628211
+)
+
+func (t *trace) mix(s string) {
+	sum := t.sum
+	for i := range len(s) {
+		sum = (sum ^ uint64(s[i])) * fnvPrime
+	}
+	t.sum = (sum ^ uint64(len(s))) * fnvPrime
+}
+
+func (t *trace) say(topic Topic, format string, args ...any) {
+	t.add(topic, fmt.Sprintf(format, args...), "")
+}
+
+// last gives the latest lines, at most n.
+func (t *trace) last(n int) []Line {
+	n = min(n, kept, int(t.count))
+	lines := make([]Line, 0, n)
+	for i := t.count - uint64(n); i < t.count; i++ {
+		lines = append(lines, t.ring[i%kept])
+	}
+	return lines
+}
+
+// traceLog makes a log whose warnings and errors are lines of the trace.
+func traceLog(t *trace) *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(discard{})
+	log.SetFormatter(noFormat{})
+	log.SetLevel(logrus.InfoLevel)
+	log.AddHook(logHook{t})
+	return log
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+type noFormat struct{}
+
+func (noFormat) Format(*logrus.Entry) ([]byte, error) { return nil, nil }
+
+type logHook struct{ trace *trace }
+
+func (logHook) Levels() []logrus.Level {
+	return []logrus.Level{logrus.PanicLevel, logrus.FatalLevel, logrus.ErrorLevel, logrus.WarnLevel}
+}
+
+// Fire leaves out the stack of a panic: it holds addresses, which differ from
+// run to run.
+func (h logHook) Fire(e *logrus.Entry) error {
+	keys := make([]string, 0, len(e.Data))
+	for key := range e.Data {
+		if key != "stack" {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", e.Level, e.Message)
+	for _, key := range keys {
+		fmt.Fprintf(&b, " %s=%v", key, e.Data[key])
+	}
+	h.trace.add(TopicLog, b.String(), "")
+	return nil
+}

@@ -1,0 +1,110 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// workload is what clients do in a run over random work: each submits, now and
+// then waits for what it was given, thinks, and goes on until its share is done.
+type workload struct {
+	world *World
+	rng   *rand.Rand
+	left  int // submissions, over all clients
+	busy  int // clients that are not done
+}
+
+func newWorkload(w *World, clients, submissions int) *workload {
+	work := &workload{world: w, rng: rand.New(rand.NewPCG(w.options.Seed, 0x30a4)), left: submissions, busy: clients}
+	for range clients {
+		work.think(w.newClient())
+	}
+	return work
+}
+
+func (k *workload) done() bool { return k.busy == 0 }
+
+// think comes back to a client after a while, if there is more to do.
+func (k *workload) think(c *client) {
+	pause := time.Duration(k.rng.IntN(2000)) * time.Millisecond
+	if k.rng.IntN(3) == 0 {
+		pause = 0
+	}
+	k.world.clock.after(pause, k.world.life, func() { c.caller.thread.do(func() { k.submit(c) }) })
+}
+
+func (k *workload) submit(c *client) {
+	if k.left == 0 {
+		k.busy--
+		return
+	}
+	k.left--
+	jobs := make([][]opSpec, 1)
+	if k.rng.IntN(4) == 0 {
+		jobs = make([][]opSpec, 2+k.rng.IntN(3))
+	}
+	for i := range jobs {
+		jobs[i] = make([]opSpec, 1+k.rng.IntN(3))
+		for n := range jobs[i] {
+			jobs[i][n] = k.opcode()
+		}
+	}
+	c.submit(jobs, func(s *submission) {
+		if s.ids == nil {
+			k.think(c)
+			return
+		}
+		k.after(c, s.ids[k.rng.IntN(len(s.ids))])
+	})
+}
+
+// after is what a client does next with a job of its own.
+func (k *workload) after(c *client, id int64) {
+	think := func() { k.think(c) }
+	switch k.rng.IntN(10) {
+	case 0, 1, 2, 3:
+		c.follow(id, func(status string) {
+			c.say("sees job %d end with %q", id, status)
+			if isFinal(status) && k.rng.IntN(3) == 0 {
+				c.archive(id, think)
+				return
+			}
+			k.think(c)
+		})
+	case 4, 5:
+		kill := k.rng.IntN(2) == 0
+		c.later(k.pause(), func() { c.cancel(id, kill, think) })
+	case 6:
+		priority := k.rng.IntN(40) - 20
+		c.later(k.pause(), func() { c.reprioritise(id, priority, think) })
+	default:
+		k.think(c)
+	}
+}
+
+func (k *workload) pause() time.Duration {
+	if k.rng.IntN(2) == 0 {
+		return 0
+	}
+	return time.Duration(k.rng.IntN(1000)) * time.Millisecond
+}
+
+func (k *workload) opcode() opSpec {
+	// Short ones are where hand-overs meet.
+	spell := []float64{0, 0.001, 0.01, 0.3, 2}[k.rng.IntN(5)]
+	switch k.rng.IntN(10) {
+	case 0:
+		return "OP_CLUSTER_VERIFY"
+	case 1, 2:
+		return opSpec(fmt.Sprintf("delay %g", spell+0.001))
+	case 3:
+		return opSpec(fmt.Sprintf("run run_for=%g exit=%d", spell, 1+k.rng.IntN(9)))
+	case 4:
+		return opSpec(fmt.Sprintf("run run_for=%g say=hello", spell))
+	case 5:
+		return opSpec(fmt.Sprintf("run run_for=%g stubborn", spell))
+	default:
+		return opSpec(fmt.Sprintf("run run_for=%g", spell))
+	}
+}

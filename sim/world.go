@@ -1,0 +1,178 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	cmap "github.com/orcaman/concurrent-map"
+
+	"lockstep/actors/core/layout"
+)
+
+// Options say which world. The zero value is a plain one without faults.
+type Options struct {
+	Seed    uint64
+	Slots   int // run slots; 0: 2
+	Starts  int // start handshakes in flight; 0: 2
+	Writers int // 0: 3
+	// ReportMax is how long a file may be to travel in a report; 0: 1 MiB.
+	ReportMax int
+	Faults    Faults
+	Checkers  []Checker // nil: all
+	Plants    Plants
+	Sink      func(Line) // gets every line of the trace
+}
+
+// Plants are faults that break a promise on which the daemon rests. They are for
+// the tests of the checkers.
+type Plants struct {
+	Disk DiskPlants
+	// BlindAdoption: a process of a former daemon is said to be gone at once.
+	BlindAdoption bool
+	// SilentEnds: nobody is told of the end of a process.
+	SilentEnds bool
+	// UnsyncedEnds: job processes do not sync their last write.
+	UnsyncedEnds bool
+	// Trusting: a job process begins whatever lock file its job names.
+	Trusting bool
+	// MoreSlots: the daemon is told of so many more run slots than there are.
+	MoreSlots int
+}
+
+// World is one node with its clients.
+type World struct {
+	options Options
+	plants  Plants
+	rng     *rand.Rand
+	life    *life // of what outlives daemons and machines; never over
+	steps   *steps
+	clock   *clock
+	trace   *trace
+	disk    *Disk
+	machine *machine
+	chaos   *chaos
+	daemon  *daemon // nil: there is none
+
+	daemons     int // so far
+	clients     []*client
+	submissions []*submission
+	checkers    []Checker
+	violation   *Violation
+	count       uint64 // steps so far
+	// restarts: a daemon that has ended is started again after so long, as
+	// systemd would; 0: it is not.
+	restarts time.Duration
+	// panics are those that a scenario has ordered, by actor.
+	panics []*orderedPanic
+	// garbled: somebody has meddled with job files.
+	garbled bool
+	listing []listed // what the daemon said at the end
+}
+
+// oneShard makes actor systems cheap: they hold a thousand maps of that many
+// shards each, for contention that is not here.
+var oneShard = sync.OnceFunc(func() { cmap.SHARD_COUNT = 1 })
+
+// New makes a world: its disk has directories, its machine runs, no daemon does.
+func New(o Options) *World {
+	oneShard()
+	if o.Slots == 0 {
+		o.Slots = 2
+	}
+	if o.Starts == 0 {
+		o.Starts = 2
+	}
+	if o.Writers == 0 {
+		o.Writers = 3
+	}
+	if o.ReportMax == 0 {
+		o.ReportMax = 1 << 20
+	}
+	rng := rand.New(rand.NewPCG(o.Seed, 0x10c4573b))
+	w := &World{options: o, plants: o.Plants, rng: rng, life: &life{}, steps: &steps{rng: rng}, clock: newClock(), checkers: o.Checkers}
+	w.trace = &trace{clock: w.clock, sum: fnvOffset, sink: o.Sink}
+	w.disk = NewDisk(layout.QueueDir, layout.ArchiveDir, layout.QuarantineDir)
+	w.disk.changed = w.diskChanged
+	w.disk.failed = func(call diskCall, op, path string, err error) {
+		w.trace.say(TopicFault, "disk: %s %s (%s) fails: %v", call, path, op, err)
+	}
+	w.machine = newMachine(w)
+	w.chaos = newChaos(w, o.Faults)
+	if w.checkers == nil {
+		w.checkers = AllCheckers()
+	}
+	return w
+}
+
+// Step lets one thing happen; the time moves when nothing can happen now. It
+// reports false when nothing will ever happen any more, or a checker has failed.
+func (w *World) Step() bool {
+	if w.violation != nil {
+		return false
+	}
+	if !w.chaos.stalls() || !w.clock.fire() {
+		if !w.steps.step() && !w.clock.fire() {
+			return false
+		}
+	}
+	w.count++
+	w.supervise()
+	w.chaos.strike()
+	w.notify(stepped{})
+	return w.violation == nil
+}
+
+// Settle steps until the time would have to move.
+func (w *World) Settle() {
+	for len(w.steps.ready) > 0 && w.Step() {
+	}
+}
+
+// RunFor steps until so much time has passed, and nothing more can happen in it.
+func (w *World) RunFor(d time.Duration) {
+	end := w.clock.now.Add(d)
+	for {
+		w.Settle()
+		at, any := w.clock.next()
+		if w.violation != nil || !any || at.After(end) {
+			break
+		}
+		w.Step()
+	}
+	if w.clock.now.Before(end) {
+		w.clock.now = end
+	}
+}
+
+// Steps is how many steps there were; Sum stands for everything that happened.
+func (w *World) Steps() uint64 { return w.count }
+
+// Sum is the same for two runs exactly if their traces are.
+func (w *World) Sum() uint64 { return w.trace.sum }
+
+// Last gives the latest lines of the trace, at most n.
+func (w *World) Last(n int) []Line { return w.trace.last(n) }
+
+// Err is the violation that a checker has found, if any.
+func (w *World) Err() error {
+	if w.violation == nil {
+		return nil
+	}
+	return w.violation
+}
+
+// Violation is a promise that was broken.
+type Violation struct {
+	Checker string
+	Step    uint64
+	At      time.Duration
+	Err     error
+}
+
+func (v *Violation) Error() string {
+	return fmt.Sprintf("%s, at step %d (%.3f s): %v", v.Checker, v.Step, v.At.Seconds(), v.Err)
+}
+
+func (v *Violation) Unwrap() error { return v.Err }
