@@ -27,15 +27,16 @@ func (a *jobActor) adopt(ctx actor.Context) {
 		switch {
 		case !usable && !layout.IsJobLivelock(j.Livelock):
 			a.repair(ctx, m.Missing)
-		case usable && j.Status().Final():
-			a.ended(ctx, j, m.Content)
 		case layout.IsJobLivelock(j.Livelock):
+			// Also where the file is final: its process may not be done with it.
 			a.start = proc.Adopted()
-			if usable {
+			if usable && !j.Status().Final() {
 				a.progress(ctx, m.Content) // reports of before had nobody to go to
 			}
 			a.config.Processes.Adopt(a.number, a.id, int64(j.ProcessID), j.Livelock, ctx.Self())
 			a.tellDeferred()
+		case j.Status().Final():
+			a.ended(ctx, j, m.Content)
 		case j.Status() == job.Queued:
 			// No process was ever permitted to act on it.
 			ctx.Send(ctx.Parent(), &released{id: a.id, news: &messages.JobReturned{Id: a.id}})

@@ -41,12 +41,16 @@ func TestAdoptAJobThatEndsMeanwhile(t *testing.T) {
 	})
 }
 
+// It has ended, but its process may still have to sync its directory.
 func TestAdoptAJobThatHasEnded(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(running(1))
 		b.readJob(succeeded(1))
+		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
+		b.queue.Quiet()
+		b.gone(1, "its process has ended")
+		b.readJob(succeeded(1))
 		require.Equal(t, job.Success, b.ended(1).Status())
-		require.Empty(t, b.calls())
 		require.Empty(t, b.inHand())
 	})
 }

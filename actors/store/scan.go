@@ -99,7 +99,14 @@ func (sc *scanning) stepDone(ctx actor.Context) {
 	sc.left--
 	if sc.left == 0 {
 		slices.SortFunc(sc.result.Jobs, func(a, b *messages.ScannedJob) int { return cmp.Compare(a.Id, b.Id) })
-		sc.answer(ctx)
+		// What was read may be told; a process that wrote it may not have come
+		// to the sync of its directory.
+		sc.store.syncDir(ctx, layout.QueueDir, func(ctx actor.Context, f *messages.Failure) {
+			if sc.result.Failure == nil {
+				sc.result.Failure = f
+			}
+			sc.answer(ctx)
+		})
 	}
 }
 

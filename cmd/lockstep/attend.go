@@ -258,18 +258,17 @@ func signalCode(signal os.Signal) int {
 	return exitInterrupted
 }
 
-// cancel asks the daemon to cancel the job. That is no end yet: the job is followed on,
-// and if it is canceled that will be seen.
+// cancel asks the daemon to cancel the job, and to end what runs: who interrupts a command
+// wants that. It is followed on, and its end will be seen.
 func (a *attendance) cancel(ctx context.Context) {
 	daemon := a.daemon.other() // the session itself is waiting for an answer
 	defer daemon.close()
-	result, err := cancelJob(ctx, daemon, a.id, false)
+	result, err := cancelJob(ctx, daemon, a.id, true)
 	switch {
 	case err != nil:
 		complain(a.streams.Err, explain(err))
 	case !result.Done:
-		complain(a.streams.Err, fmt.Sprintf("job %d was not canceled: %s\n\"lockstep cancel --kill %d\" would end it.",
-			a.id, result.Message, a.id))
+		complain(a.streams.Err, fmt.Sprintf("job %d was not canceled: %s", a.id, result.Message))
 	default:
 		complain(a.streams.Err, fmt.Sprintf("job %d: %s", a.id, result.Message))
 	}

@@ -280,7 +280,7 @@ func TestStatus(t *testing.T) {
 	open()
 }
 
-// A thousand clients wait for one job; none costs the daemon a thread.
+// Two thousand clients wait for one job; none costs the daemon a thread.
 func TestManyWait(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
@@ -288,7 +288,7 @@ func TestManyWait(t *testing.T) {
 	work, open := d.gate("gate")
 	id := c.submit(work)
 	c.until(id, "running")
-	const waiters = 1000
+	const waiters = 2000
 	results := make(chan error, waiters)
 	for range waiters {
 		w := d.dial()
