@@ -1,0 +1,57 @@
+package lock
+
+// placed is an element of a heap: it has an order, and a field where the heap notes its place.
+type placed[T any] interface {
+	before(T) bool
+	place() *int
+}
+
+// heap gives its least element at once, and adds or takes out any in the logarithm of their number.
+//
+// Invariant: *items[i].place() == i, and no element is before its parent.
+type heap[T placed[T]] struct{ items []T }
+
+func (h *heap[T]) push(x T) {
+	*x.place() = len(h.items)
+	h.items = append(h.items, x)
+	h.fix(x)
+}
+
+// remove takes out an element that is in the heap.
+func (h *heap[T]) remove(x T) {
+	var none T
+	i, last := *x.place(), len(h.items)-1
+	h.swap(i, last)
+	h.items[last] = none
+	h.items = h.items[:last]
+	if i < last {
+		h.fix(h.items[i])
+	}
+}
+
+// fix restores the invariant after the order of one element, x, has changed.
+func (h *heap[T]) fix(x T) {
+	i := *x.place()
+	for i > 0 && h.items[i].before(h.items[(i-1)/2]) {
+		h.swap(i, (i-1)/2)
+		i = (i - 1) / 2
+	}
+	for {
+		least := i
+		for _, child := range [2]int{2*i + 1, 2*i + 2} {
+			if child < len(h.items) && h.items[child].before(h.items[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		h.swap(i, least)
+		i = least
+	}
+}
+
+func (h *heap[T]) swap(i, k int) {
+	h.items[i], h.items[k] = h.items[k], h.items[i]
+	*h.items[i].place(), *h.items[k].place() = i, k
+}

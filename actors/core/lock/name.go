@@ -1,0 +1,215 @@
+// Package lock decides who may hold what: names and their order, the allocation of locks to owners, the requests that
+// wait, and the bytes in which all this is kept (locks.md 1; DESIGN section 7).
+//
+// It is pure: it knows no disk, process or clock. What depends on time is told the time. The lock manager's actor
+// holds one State, asks it, writes the records of the owners that changed, and only then tells anybody.
+package lock
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Level is a class of locks. The order of the numbers is the order in which locks are taken (locks.md 1.1).
+type Level uint8
+
+const (
+	// Cluster has a group and a single member, BGL.
+	Cluster Level = iota
+	// Instance locks carry instance names, all later levels UUIDs; nobody checks.
+	Instance
+	NodeGroup
+	Node
+	NodeRes
+	Network
+	// Config has one lock, ConfigLock, and no group. Its name begins as those of level Cluster do, but it comes last.
+	Config
+
+	levels = iota
+)
+
+var levelNames = [levels]string{
+	Cluster: "cluster", Instance: "instance", NodeGroup: "nodegroup", Node: "node", NodeRes: "node-res", Network: "network",
+	Config: "config",
+}
+
+// shownLevels are Ganeti's own words, which only its error texts use.
+var shownLevels = [levels]string{
+	Cluster: "Cluster", Instance: "Instance", NodeGroup: "NodeGroup", Node: "Node", NodeRes: "NodeRes", Network: "Network",
+}
+
+func (l Level) String() string { return levelNames[l] }
+
+// LevelError is about a text that names no level.
+type LevelError struct{ Name string }
+
+func (e *LevelError) Error() string { return "Unknown lock-level name '" + e.Name + "'" }
+
+// ParseLevel finds a level by name. The error is a *LevelError.
+func ParseLevel(name string) (Level, error) {
+	for l, known := range levelNames {
+		if name == known {
+			return Level(l), nil
+		}
+	}
+	return 0, &LevelError{name}
+}
+
+// Lock is one lock. Locks need not be made: every conceivable name has one (locks.md 1.1).
+//
+// Invariant: a group has no member name; level Cluster has but the member BGL, level Config but the member ConfigLock.
+type Lock struct {
+	level  Level
+	group  bool
+	member string
+}
+
+// BGL is the big lock: nearly every job holds it shared.
+var BGL = Lock{level: Cluster, member: "BGL"}
+
+// ConfigLock is taken within calls that change the configuration.
+var ConfigLock = Lock{level: Config, member: "config"}
+
+// lockset in the place of a member's name means the group.
+const lockset = "[lockset]"
+
+// Group is the lock of all members of a level; holding it is holding each of them. Level Config has none.
+func Group(level Level) Lock {
+	if level >= Config {
+		panic("no group lock at level " + strconv.Itoa(int(level)))
+	}
+	return Lock{level: level, group: true}
+}
+
+// Member is the lock of one thing at a level from Instance to Network. The name "[lockset]" gives the group, as it does
+// in ParseLock.
+func Member(level Level, name string) Lock {
+	if level < Instance || level > Network {
+		panic("no lock for each member at level " + strconv.Itoa(int(level)))
+	}
+	if name == lockset {
+		return Group(level)
+	}
+	return Lock{level: level, member: name}
+}
+
+// Level is where the lock belongs. It cannot be seen from the name's beginning.
+func (l Lock) Level() Level { return l.level }
+
+// IsGroup tells whether the lock stands for all of its level.
+func (l Lock) IsGroup() bool { return l.group }
+
+// Compare is the order in which locks must be taken: level, then group before members, then the names' bytes.
+func (l Lock) Compare(m Lock) int {
+	switch {
+	case l.level != m.level:
+		return cmp.Compare(l.level, m.level)
+	case l.group != m.group:
+		if l.group {
+			return -1
+		}
+		return 1
+	default:
+		return strings.Compare(l.member, m.member)
+	}
+}
+
+// String is the name on the wire and on disk.
+func (l Lock) String() string {
+	switch {
+	case l.level == Config:
+		return "cluster/" + l.member
+	case l.group:
+		return levelNames[l.level] + "/" + lockset
+	default:
+		return levelNames[l.level] + "/" + l.member
+	}
+}
+
+// NameError is about a text that names no lock.
+type NameError struct{ Name string }
+
+func (e *NameError) Error() string { return "Unknown lock name '" + e.Name + "'" }
+
+// ParseLock finds a lock by name. What follows "instance/", "node/" and so on is taken as it is, the empty text too.
+// The error is a *NameError.
+func ParseLock(name string) (Lock, error) {
+	prefix, member, _ := strings.Cut(name, "/")
+	level, err := ParseLevel(prefix)
+	switch {
+	case len(prefix) == len(name) || err != nil || level == Config:
+		return Lock{}, &NameError{name}
+	case level != Cluster:
+		return Member(level, member), nil
+	case member == BGL.member:
+		return BGL, nil
+	case member == ConfigLock.member:
+		return ConfigLock, nil
+	case member == lockset:
+		return Group(Cluster), nil
+	default:
+		return Lock{}, &NameError{name}
+	}
+}
+
+// MarshalText is the name, for JSON.
+func (l Lock) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText is ParseLock.
+func (l *Lock) UnmarshalText(text []byte) error {
+	parsed, err := ParseLock(string(text))
+	if err == nil {
+		*l = parsed
+	}
+	return err
+}
+
+// show is the name in Ganeti's error texts (locks.md 1.1, last column).
+func (l Lock) show() string {
+	switch {
+	case l == BGL:
+		return "BGL"
+	case l == ConfigLock:
+		return "ConfigLock"
+	case l.group:
+		return shownLevels[l.level] + "LockSet"
+	default:
+		return shownLevels[l.level] + " " + haskellQuoted(l.member)
+	}
+}
+
+// asciiNames are Haskell's escapes for the characters below the blank.
+var asciiNames = strings.Fields(`NUL SOH STX ETX EOT ENQ ACK a b t n v f r SO SI
+	DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US`)
+
+// haskellQuoted writes a string as Haskell shows it: \& parts a number from a digit that follows, and \SO from an H.
+func haskellQuoted(s string) string {
+	b := []byte{'"'}
+	for i, char := range s {
+		next := byte(0)
+		if end := i + utf8.RuneLen(char); char != utf8.RuneError && end < len(s) {
+			next = s[end]
+		}
+		switch {
+		case char == '"' || char == '\\':
+			b = append(b, '\\', byte(char))
+		case char < ' ':
+			b = append(append(b, '\\'), asciiNames[char]...)
+			if asciiNames[char] == "SO" && next == 'H' {
+				b = append(b, `\&`...)
+			}
+		case char == 0x7f:
+			b = append(b, `\DEL`...)
+		case char < 0x7f:
+			b = append(b, byte(char))
+		default:
+			b = strconv.AppendInt(append(b, '\\'), int64(char), 10)
+			if next >= '0' && next <= '9' {
+				b = append(b, `\&`...)
+			}
+		}
+	}
+	return string(append(b, '"'))
+}

@@ -1,0 +1,91 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Holding is all that one owner holds, in lock order and never nothing.
+type Holding struct {
+	Owner Owner
+	Locks []Item
+}
+
+// Snapshot is what there is to know about a State, but for the age of requests: holdings in owner order, and pending
+// requests in pending order.
+type Snapshot struct {
+	Holdings []Holding
+	Pending  []Pending
+}
+
+// Snapshot is the State as a value. It shares the lists of requests, which nobody changes.
+func (s *State) Snapshot() Snapshot {
+	var snap Snapshot
+	for _, o := range s.table.Holders() {
+		snap.Holdings = append(snap.Holdings, Holding{o, s.table.Held(o)})
+	}
+	snap.Pending = s.Pending()
+	return snap
+}
+
+// Restored is what has become of a snapshot's pending requests that do not wait again. Neither happens to a snapshot
+// that a State has given, unless a journal was cut off before a grant.
+type Restored struct {
+	Granted []Owner // they have got what they waited for, and nobody has told them
+	Dropped []Owner // what they waited for is an error
+}
+
+// StatusError is about holdings that cannot be together.
+type StatusError struct {
+	Owner    Owner
+	Blockers []Owner // who holds what the owner should
+	Err      error   // if no one does: why the owner may not
+}
+
+func (e *StatusError) Error() string {
+	text := "Inconsistent lock status for " + e.Owner.String()
+	if e.Err != nil {
+		return text + ": " + e.Err.Error()
+	}
+	return fmt.Sprintf("%s: blocked by %v", text, e.Blockers)
+}
+
+func (e *StatusError) Unwrap() error { return e.Err }
+
+// errTwice is about an owner that comes twice in a snapshot.
+var errTwice = errors.New("more than one entry")
+
+// Restore makes a State of a snapshot (locks.md 1.8, "Restart"): each owner's locks are one request, then the pending
+// requests are made again in pending order; their age begins now. The error is a *StatusError.
+func Restore(settings Settings, now time.Time, snap Snapshot) (*State, Restored, error) {
+	s := New(settings)
+	var restored Restored
+	for _, h := range snap.Holdings {
+		if s.table.holders[h.Owner] != nil {
+			return nil, restored, &StatusError{Owner: h.Owner, Err: errTwice}
+		}
+		if blockers, err := s.table.Update(h.Owner, h.Locks); err != nil || len(blockers) > 0 {
+			return nil, restored, &StatusError{h.Owner, blockers, err}
+		}
+	}
+	pending := slices.Clone(snap.Pending)
+	slices.SortFunc(pending, func(a, b Pending) int { return a.Compare(&b) })
+	asked := make(map[Owner]bool, len(pending))
+	for _, p := range pending {
+		if asked[p.Owner] {
+			return nil, restored, &StatusError{Owner: p.Owner, Err: errTwice}
+		}
+		asked[p.Owner] = true
+		update, err := s.UpdateWaiting(now, p)
+		switch {
+		case err != nil:
+			restored.Dropped = append(restored.Dropped, p.Owner)
+		case update.Granted:
+			restored.Granted = append(restored.Granted, p.Owner)
+		}
+		restored.Granted = append(restored.Granted, update.Notify...)
+	}
+	return s, restored, nil
+}
