@@ -133,6 +133,9 @@ type jsonSource struct {
 	data    []byte
 	lines   []int // offsets at which lines begin
 	decoder *json.Decoder
+
+	last       place // that was asked for, and its offset
+	lastOffset int
 }
 
 func parseJSON(data []byte) (node, error) {
@@ -158,10 +161,17 @@ func parseJSON(data []byte) (node, error) {
 	return source.next()
 }
 
+// place counts on from the place before, where it is in the same line: a whole file can
+// be one line.
 func (s *jsonSource) place(offset int) place {
+	offset = min(offset, len(s.data))
 	line := sort.SearchInts(s.lines, offset+1) // lines that begin at or before offset
-	begin := s.lines[line-1]
-	return place{line, utf8.RuneCount(s.data[begin:min(offset, len(s.data))]) + 1}
+	if line != s.last.line || offset < s.lastOffset {
+		s.last, s.lastOffset = place{line, 1}, s.lines[line-1]
+	}
+	s.last.column += utf8.RuneCount(s.data[s.lastOffset:offset])
+	s.lastOffset = offset
+	return s.last
 }
 
 // next reads one value. The decoder stands behind the token before it.
