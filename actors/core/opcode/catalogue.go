@@ -152,7 +152,7 @@ func newParam(fact []json.RawMessage, types *vocabulary) (Param, error) {
 	if err != nil {
 		return Param{}, fmt.Errorf("parameter %s: %w", name, err)
 	}
-	p := Param{Name: name, Type: t, Secret: name == "osparams_secret" || name == "secret_env"}
+	p := Param{Name: name, Type: t, Secret: name == nestedSecret || name == "secret_env"}
 	if len(fact) == 3 {
 		p.Default = fact[2]
 	}

@@ -185,6 +185,9 @@ func (op *Opcode) settle(p *Param, value json.RawMessage, found []member) (json.
 	}
 	bad := p.Type.check(value)
 	switch {
+	case bad == nil && !p.Secret && hasNestedSecret(value):
+		return nil, &Invalid{Opcode: op.Name, Param: p.Name, Text: "Can't parse value for '" + p.Name +
+			"': secret parameters of a nested opcode would be stored in clear; submit it as an opcode of its own"}
 	case bad == nil:
 		return value, nil
 	case p.Secret:
@@ -192,6 +195,29 @@ func (op *Opcode) settle(p *Param, value json.RawMessage, found []member) (json.
 	}
 	return nil, unfit(op.Name, p.Name, bad)
 }
+
+// hasNestedSecret: somewhere in v, as in OP_INSTANCE_MULTI_ALLOC's list of instances, are secret OS parameters that are
+// no parameter of this opcode and would not be taken out.
+func hasNestedSecret(v json.RawMessage) bool {
+	for key, value := range members(v) {
+		if string(unquoted(key)) == nestedSecret && !isNull(value) {
+			if _, leaves := appendRedacted(nil, value); leaves > 0 {
+				return true
+			}
+		}
+		if hasNestedSecret(value) {
+			return true
+		}
+	}
+	for value := range elements(v) {
+		if hasNestedSecret(value) {
+			return true
+		}
+	}
+	return false
+}
+
+const nestedSecret = "osparams_secret"
 
 // hide writes the secret value to input with its leaves redacted, and keeps the real one in d.Secrets if there is
 // anything to keep.

@@ -374,3 +374,16 @@ func BenchmarkParse(b *testing.B) {
 		}
 	}
 }
+
+// What cannot be taken out is refused: nothing secret may reach the disk.
+func TestSecretsOfANestedOpcodeAreRefused(t *testing.T) {
+	parse := func(secret string) error {
+		_, err := Builtin().Parse(json.RawMessage(`{"OP_ID": "OP_INSTANCE_MULTI_ALLOC", "instances": [{"OP_ID": "OP_INSTANCE_CREATE", "osparams_secret": ` + secret + `}]}`))
+		return err
+	}
+	err := parse(`{"password": "sesame"}`)
+	require.ErrorContains(t, err, "instances")
+	require.NotContains(t, err.Error(), "sesame")
+	require.NoError(t, parse(`null`))
+	require.NoError(t, parse(`{"password": "<redacted>"}`))
+}

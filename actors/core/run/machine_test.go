@@ -189,3 +189,21 @@ func findNote(log []job.LogEntry) int {
 	}
 	return -1
 }
+
+func TestManyOpcodesShareTheLogOfFour(t *testing.T) {
+	const ops = 64
+	m := machine(t, ops)
+	m.Start(at(1))
+	line := job.Quote(strings.Repeat("x", 1000))
+	for range ops {
+		m.Began(at(1))
+		for range 3000 {
+			m.Log("message", line, at(2))
+		}
+		m.Done(Outcome{}, at(3))
+	}
+	require.Less(t, len(job.Encode(m.Job())), logSharers*(logHeadBytes+2*logTailBytes)+ops*1000)
+	for i := range m.Job().Ops {
+		require.Greater(t, len(m.Job().Ops[i].Log), 30)
+	}
+}
