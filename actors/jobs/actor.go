@@ -115,10 +115,12 @@ type (
 		news    any
 		answers []reply
 	}
-	// cannotSpawn: no process could be made for the job.
+	// cannotSpawn: no process could be made for the job. A client may have been
+	// told meanwhile that it takes another priority.
 	cannotSpawn struct {
-		id   int64
-		text string
+		id       int64
+		text     string
+		priority *int
 	}
 	// startAgain is due some time after that.
 	startAgain struct{}
@@ -327,6 +329,9 @@ func (j *jobs) cannotSpawn(ctx actor.Context, m *cannotSpawn) {
 	delete(j.hands, m.id)
 	ctx.Stop(h.pid)
 	ctx.Send(j.config.Queue, &messages.JobReturned{Id: m.id})
+	if m.priority != nil {
+		ctx.Send(j.config.Queue, &messages.ChangePriority{Id: m.id, Priority: int32(*m.priority)})
+	}
 	j.tellDrained(ctx)
 }
 

@@ -144,7 +144,7 @@ func (a *jobActor) gone(ctx actor.Context, m *messages.ProcessGone) {
 	if m.NeverWas && !a.wishes.calledOff {
 		// No process was there that could have acted: the job waits for a
 		// better time, and so do others.
-		ctx.Send(ctx.Parent(), &cannotSpawn{a.id, m.Text})
+		ctx.Send(ctx.Parent(), &cannotSpawn{a.id, m.Text, a.wishes.priority()})
 		return
 	}
 	ctx.Send(ctx.Parent(), &handshakeOver{a.id})

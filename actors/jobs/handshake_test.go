@@ -284,3 +284,16 @@ func TestAProcessThatCannotBeSpawned(t *testing.T) {
 		require.NotEmpty(t, b.calls())
 	})
 }
+
+// What a client was told of its priority holds, though the start came to nothing.
+func TestAPriorityOutlivesAStartThatCannotBeMade(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.start(1)
+		b.tell(&messages.ChangePriority{Id: 1, Priority: -7})
+		b.news(1, func(number uint64) any {
+			return &messages.ProcessGone{Start: number, Text: "no such file", NeverWas: true}
+		})
+		acttest.Expect[*messages.JobReturned](b.queue)
+		require.Equal(t, int32(-7), acttest.Expect[*messages.ChangePriority](b.queue).Priority)
+	})
+}

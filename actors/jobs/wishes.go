@@ -25,6 +25,17 @@ type wishes struct {
 	deferred  []Order       // for a process that is not confirmed yet
 }
 
+// priority is the last one that the process has not been told; nil if there is
+// none.
+func (w *wishes) priority() *int {
+	for i := len(w.deferred) - 1; i >= 0; i-- {
+		if w.deferred[i].Kind == TakePriority {
+			return &w.deferred[i].Priority
+		}
+	}
+	return nil
+}
+
 // cancelWish is one client that waits to hear what has become of its cancel.
 type cancelWish struct {
 	request uint64

@@ -64,7 +64,11 @@ func (q *queue) changePriority(ctx actor.Context, sender *actor.PID, m *messages
 	}
 }
 
+// answer is for a client; the jobs actor, which passes a promise on, wants none.
 func answer(ctx actor.Context, to *actor.PID, request uint64, done bool, text string) {
+	if to == nil {
+		return
+	}
 	ctx.Send(to, &messages.JobAnswered{Request: request, Done: done, Text: text})
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 func main() {
-	config, err := parseConfig(os.Args[1:], os.Stderr)
+	config, err := parseConfig(os.Args[1:], os.Stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		os.Exit(0)
