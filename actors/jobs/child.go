@@ -237,7 +237,8 @@ func (a *jobActor) reported(ctx actor.Context, m *messages.ProcessReport) {
 		return
 	}
 	a.store.Read(ctx, "report-job", layout.JobPath(a.id), func(ctx actor.Context, m *messages.FileRead) {
-		if len(m.Content) > 0 {
+		// An end that is not told by the process's exit may not be durable yet.
+		if j, err := job.Decode(m.Content); err == nil && !j.Status().Final() {
 			a.progress(ctx, m.Content)
 		}
 	})

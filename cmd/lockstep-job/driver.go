@@ -73,13 +73,22 @@ func (d *driver) run() {
 				continue
 			}
 			d.flush()
-			go func() { d.reporter.begin(next.Op); d.begun <- struct{}{} }()
+			d.ask(next.Op)
 		case run.Execute:
 			d.execute(next.Op)
 		case run.Wait:
 		}
 		next = d.await()
 	}
+}
+
+// ask waits for the permission to begin beside the driver, which has signals to
+// hear meanwhile.
+func (d *driver) ask(op int) {
+	go func() {
+		d.reporter.begin(op)
+		d.begun <- struct{}{}
+	}()
 }
 
 func (d *driver) execute(op int) {
