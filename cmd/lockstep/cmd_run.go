@@ -36,13 +36,13 @@ func newRunCommand(globals *globalOptions) *cobra.Command {
 		Short: "Run a command as a job, follow its output, exit with its status",
 		Long: `Run a command as a job and follow it: its output goes to standard output as it
 comes, and its exit status becomes that of lockstep. The command runs in the
-current directory, with the environment of the queue and what --env and
+current directory, with PATH, HOME and locale of the daemon and what --env and
 --secret-env add; your own environment is not passed on.
 
 The command is not run by a shell. Flags of lockstep stand before it.
 
-Ctrl-C does not stop the job. On a terminal it asks whether to detach, to cancel
-or to go on; elsewhere it detaches: the job goes on.
+Ctrl-C does not stop the job. On a terminal it asks whether to detach, to cancel,
+which ends the command, or to go on; elsewhere it detaches: the job goes on.
 
 On a terminal, escape sequences and control characters are removed from the
 output. In a pipe or file it arrives as the command wrote it.
