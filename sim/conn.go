@@ -3,7 +3,7 @@ package sim
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/luxi"
+	"lockstep/actors/socket"
 )
 
 // conn is the daemon's end of a client connection, a goroutine in production: it
@@ -18,7 +18,7 @@ type conn struct {
 	closing bool
 }
 
-var _ luxi.Conn = (*conn)(nil)
+var _ socket.Conn = (*conn)(nil)
 
 // Serve begins to read.
 func (c *conn) Serve(to *actor.PID) {
@@ -32,10 +32,10 @@ func (c *conn) read() {
 	case c.request != nil:
 		frame := c.request
 		c.request, c.reading = nil, false
-		c.thread.do(func() { c.tell(&luxi.Received{Frame: frame}) })
+		c.thread.do(func() { c.tell(&socket.Received{Frame: frame}) })
 	case c.caller == nil:
 		c.reading = false
-		c.thread.do(func() { c.tell(&luxi.Closed{}) })
+		c.thread.do(func() { c.tell(&socket.Closed{}) })
 	}
 }
 
@@ -63,7 +63,7 @@ func (c *conn) Close() {
 	c.closing = true
 	c.thread.do(func() {
 		if c.reading {
-			c.tell(&luxi.Closed{})
+			c.tell(&socket.Closed{})
 		}
 		c.drop()
 	})

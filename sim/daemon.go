@@ -8,7 +8,7 @@ import (
 
 	"lockstep/actors/act"
 	"lockstep/actors/core/opcode"
-	"lockstep/actors/luxi"
+	"lockstep/actors/socket"
 	"lockstep/messages"
 	"lockstep/persistence"
 	"lockstep/supervisor"
@@ -119,7 +119,7 @@ func (w *World) dial(from *caller) *conn {
 	}
 	c := &conn{daemon: d, thread: newThread(w.steps, d.life), caller: from}
 	d.conns = append(d.conns, c)
-	d.accept.do(func() { d.env.System().Root.Send(d.tree.Luxi, &luxi.Opened{Conn: c}) })
+	d.accept.do(func() { d.env.System().Root.Send(d.tree.Luxi, &socket.Opened{Conn: c}) })
 	return c
 }
 

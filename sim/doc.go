@@ -24,7 +24,7 @@
 //     machine with scripted commands, the job file written as lockstep-job writes
 //     it, its reports and questions as LUXI calls over a connection. They outlive
 //     the daemon; they can die or hang at each stage.
-//   - Clients, as luxi.Conn: real frames, one request at a time, a client's
+//   - Clients, as socket.Conn: real frames, one request at a time, a client's
 //     patience, lost connections. What they were told is kept and held against the
 //     disk.
 //   - The end of the daemon at any step (its actor system is dropped), of the

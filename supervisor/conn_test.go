@@ -9,8 +9,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/luxi"
 	"lockstep/actors/luxi/wire"
+	"lockstep/actors/socket"
 )
 
 // conn is a client's connection. The client is another goroutine of the test.
@@ -29,12 +29,12 @@ func (c *conn) Serve(to *actor.PID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		c.send(to, &luxi.Closed{})
+		c.send(to, &socket.Closed{})
 		return
 	}
 	c.to = to
 	if c.waiting != nil {
-		c.send(to, &luxi.Received{Frame: c.waiting})
+		c.send(to, &socket.Received{Frame: c.waiting})
 	}
 }
 
@@ -45,14 +45,14 @@ func (c *conn) request(frame []byte) {
 		c.waiting = frame
 		return
 	}
-	c.send(c.to, &luxi.Received{Frame: frame})
+	c.send(c.to, &socket.Received{Frame: frame})
 }
 
 func (c *conn) hangUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.to != nil {
-		c.send(c.to, &luxi.Closed{})
+		c.send(c.to, &socket.Closed{})
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
 	"lockstep/actors/core/opcode"
-	"lockstep/actors/luxi"
+	"lockstep/actors/socket"
 	"lockstep/messages"
 	"lockstep/supervisor"
 )
@@ -142,7 +142,7 @@ func (w *world) dial() *conn {
 			w.conns = append(w.conns, c)
 			w.mu.Unlock()
 			w.clock.AfterFunc(servedMax, c.giveUp)
-			env.Send(daemon.Luxi, &luxi.Opened{Conn: c})
+			env.Send(daemon.Luxi, &socket.Opened{Conn: c})
 			return c
 		}
 	}

@@ -18,30 +18,16 @@ import (
 
 	"lockstep/actors/act"
 	"lockstep/actors/core/opcode"
+	"lockstep/actors/socket"
 	"lockstep/messages"
 )
 
-// Conn is one client connection. Frames arrive at the actor given to Serve as
-// *Received, one at a time: the next is read after the answer to the last. Its
-// end arrives as *Closed. Methods do not block.
-type Conn interface {
-	Serve(to *actor.PID)
-	// Answer sends a frame and lets the next request be read.
-	Answer(frame []byte)
-	// Close ends the connection when what was answered has been sent.
-	Close()
-}
-
-// What connections tell actors.
-type (
-	// Opened is told to the luxi actor.
-	Opened struct{ Conn Conn }
-	// Received is one request's frame, without its terminator.
-	Received struct{ Frame []byte }
-	// Refused is a frame that cannot be read: the answer closes the connection.
-	Refused struct{ Err error }
-	// Closed: the client is gone.
-	Closed struct{}
+// What the listener of this gateway is given.
+const (
+	// Idle is how long a client may say nothing (queue.md 1.1).
+	Idle = 180 * time.Second
+	// SocketMode lets the daemon's group in.
+	SocketMode = 0o660
 )
 
 // Config is what the gateway needs.
@@ -83,7 +69,7 @@ type gateway struct {
 
 func (g *gateway) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
-	case *Opened:
+	case *socket.Opened:
 		g.opened(ctx, m.Conn)
 	case *messages.QueueStarted, *messages.StoreStarted:
 		g.tellConnections(ctx, m)
@@ -96,7 +82,7 @@ func (g *gateway) Receive(ctx actor.Context) {
 	}
 }
 
-func (g *gateway) opened(ctx actor.Context, c Conn) {
+func (g *gateway) opened(ctx actor.Context, c socket.Conn) {
 	if g.draining {
 		c.Close()
 		return

@@ -9,6 +9,7 @@ import (
 
 	"lockstep/actors/act"
 	"lockstep/actors/luxi/wire"
+	"lockstep/actors/socket"
 	"lockstep/actors/store"
 	"lockstep/messages"
 )
@@ -21,7 +22,7 @@ const patience = 60 * time.Second
 // connection serves one client, one request at a time.
 type connection struct {
 	config Config
-	conn   Conn
+	conn   socket.Conn
 	store  *store.Client
 
 	method  string
@@ -38,7 +39,7 @@ type connection struct {
 // overdue ends a conversation that has taken too long.
 type overdue struct{ request uint64 }
 
-func newConnection(c Config, conn Conn, number uint32) *connection {
+func newConnection(c Config, conn socket.Conn, number uint32) *connection {
 	return &connection{config: c, conn: conn, store: store.NewClient(c.Store, number)}
 }
 
@@ -50,11 +51,11 @@ func (c *connection) Receive(ctx actor.Context) {
 	case *actor.Started:
 		c.store.Hello(ctx)
 		c.conn.Serve(ctx.Self())
-	case *Received:
+	case *socket.Received:
 		c.received(ctx, m.Frame)
-	case *Refused:
+	case *socket.Refused:
 		c.refuse(ctx, m.Err)
-	case *Closed:
+	case *socket.Closed:
 		ctx.Stop(ctx.Self())
 	case *actor.Stopping:
 		c.conn.Close()

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/luxi"
+	"lockstep/actors/socket"
 	"lockstep/messages"
 )
 
@@ -39,7 +39,7 @@ func TestWhatIsNotARequest(t *testing.T) {
 		`{"method": "LockstepBeginOpcode", "args": [1, "l", "0"]}`:                                                         `LockstepBeginOpcode: argument 3: a string is not what belongs here`,
 	} {
 		onBench(t, func(t *testing.T, b *bench, c *client) {
-			c.tell(&luxi.Received{Frame: []byte(frame)})
+			c.tell(&socket.Received{Frame: []byte(frame)})
 			answer := c.answer()
 			want, err := jsonOf(map[string]any{"success": false, "result": "Failed to parse request: " + text})
 			require.NoError(t, err)
@@ -53,7 +53,7 @@ func TestWhatIsNotARequest(t *testing.T) {
 
 func TestAFrameThatIsTooLarge(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.tell(&luxi.Refused{Err: errors.New("frame is larger than 10 bytes")})
+		c.tell(&socket.Refused{Err: errors.New("frame is larger than 10 bytes")})
 		require.JSONEq(t, `{"success":false,"result":"Failed to parse request: frame is larger than 10 bytes"}`, c.answer())
 		require.True(t, c.closed())
 	})
@@ -93,7 +93,7 @@ func TestAClientThatIsGone(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.call("SubmitJob", `[[`+delay+`]]`)
 		m := asked[*messages.SubmitJobs](c, b.queue)
-		c.tell(&luxi.Closed{})
+		c.tell(&socket.Closed{})
 		require.True(t, c.closed())
 		dead := b.DeadLetters()
 		b.queue.Ask(c.conn.to, &messages.JobsSubmitted{Request: m.Request, Ids: []int64{1}})

@@ -8,11 +8,11 @@ import (
 
 	"lockstep/actors/act/acttest"
 	"lockstep/actors/core/job"
-	"lockstep/actors/luxi"
+	"lockstep/actors/socket"
 	"lockstep/messages"
 )
 
-var closedByPeer = &luxi.Closed{}
+var closedByPeer = &socket.Closed{}
 
 func TestReportJob(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
@@ -77,7 +77,7 @@ func TestDrainClosesIdleConnections(t *testing.T) {
 		drain(b)
 		require.True(t, c.closed())
 		late := &conn{}
-		b.Send(b.luxi, &luxi.Opened{Conn: late})
+		b.Send(b.luxi, &socket.Opened{Conn: late})
 		b.Settle()
 		require.True(t, late.closed)
 	})

@@ -14,6 +14,7 @@ import (
 	"lockstep/actors/core/opcode"
 	"lockstep/actors/core/query"
 	"lockstep/actors/luxi"
+	"lockstep/actors/socket"
 	"lockstep/messages"
 )
 
@@ -76,7 +77,7 @@ type client struct {
 func (b *bench) connect() *client {
 	b.Helper()
 	c := &client{b, &conn{}}
-	b.Send(b.luxi, &luxi.Opened{Conn: c.conn})
+	b.Send(b.luxi, &socket.Opened{Conn: c.conn})
 	b.Settle()
 	return c
 }
@@ -91,7 +92,7 @@ func (c *client) tell(m any) {
 // call sends a request, whose args are JSON.
 func (c *client) call(method, args string) {
 	c.Helper()
-	c.tell(&luxi.Received{Frame: []byte(`{"method": "` + method + `", "args": ` + args + `, "version": 3000000}`)})
+	c.tell(&socket.Received{Frame: []byte(`{"method": "` + method + `", "args": ` + args + `, "version": 3000000}`)})
 }
 
 // answer is the one answer since the last call.

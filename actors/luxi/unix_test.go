@@ -14,23 +14,26 @@ import (
 	"lockstep/actors/core/opcode"
 	"lockstep/actors/luxi"
 	"lockstep/actors/luxi/wire"
+	"lockstep/actors/socket"
 	"lockstep/messages"
 )
 
-// socket is a gateway behind a real socket, in real time.
-type socket struct {
+// server is a gateway behind a real socket, in real time.
+type server struct {
 	t        *testing.T
 	env      *acttest.Env
 	queue    *acttest.Probe
-	listener *luxi.Listener
+	listener *socket.Listener
 	path     string
 }
 
-func listen(t *testing.T) *socket {
+var listening = socket.Options{MaxFrame: 1000, Idle: time.Minute, Mode: 0o660}
+
+func listen(t *testing.T) *server {
 	e := acttest.New(t)
-	s := &socket{t: t, env: e, queue: e.Probe("queue"), path: filepath.Join(t.TempDir(), "s")}
+	s := &server{t: t, env: e, queue: e.Probe("queue"), path: filepath.Join(t.TempDir(), "s")}
 	other := e.Probe("other")
-	listener, err := luxi.Listen(s.path, 1000)
+	listener, err := socket.Listen(s.path, listening)
 	require.NoError(t, err)
 	s.listener = listener
 	pid, _, err := e.SpawnRoot(luxi.Props(luxi.Config{Env: e.Env, Queue: s.queue.PID, Jobs: other.PID,
@@ -45,7 +48,7 @@ func listen(t *testing.T) *socket {
 	return s
 }
 
-func (s *socket) dial() net.Conn {
+func (s *server) dial() net.Conn {
 	c, err := net.Dial("unix", s.path)
 	require.NoError(s.t, err)
 	require.NoError(s.t, c.SetDeadline(time.Now().Add(acttest.Patience)))
@@ -117,7 +120,7 @@ func TestAStaleSocketIsReplaced(t *testing.T) {
 	require.NoError(t, err)
 	former.SetUnlinkOnClose(false)
 	require.NoError(t, former.Close())
-	l, err := luxi.Listen(path, 1000)
+	l, err := socket.Listen(path, listening)
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 }

@@ -24,6 +24,7 @@ import (
 	"lockstep/actors/core/opcode"
 	"lockstep/actors/jobs/osproc"
 	"lockstep/actors/luxi"
+	"lockstep/actors/socket"
 	"lockstep/messages"
 	"lockstep/persistence"
 	"lockstep/supervisor"
@@ -148,7 +149,7 @@ func serve(c Config, log *logrus.Logger, files *persistence.OSFiles, env *act.En
 	if err := awaitQueue(stop, env, tree); err != nil {
 		return err
 	}
-	listener, err := luxi.Listen(c.socket(), c.MaxFrame)
+	listener, err := socket.Listen(c.socket(), socket.Options{MaxFrame: c.MaxFrame, Idle: luxi.Idle, Mode: luxi.SocketMode})
 	if err != nil {
 		return err
 	}

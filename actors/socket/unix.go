@@ -1,4 +1,4 @@
-package luxi
+package socket
 
 import (
 	"errors"
@@ -16,28 +16,30 @@ import (
 )
 
 const (
-	// idleMax is how long a connection may say nothing, or take to send one
-	// request, before it is closed (queue.md 1.1).
-	idleMax = 180 * time.Second
 	// servedMax is how long a connection may wait for somebody to serve it: the
-	// luxi actor may crash just when it is told.
+	// gateway's actor may crash just when it is told.
 	servedMax = 10 * time.Second
 	// sendMax is how long a client may take to read one answer.
 	sendMax = 60 * time.Second
-	// socketMode lets the daemon's group in.
-	socketMode = 0o660
 )
+
+// Options of a listener.
+type Options struct {
+	MaxFrame int           // bounds a request, in bytes
+	Idle     time.Duration // how long a client may say nothing, or take to send one request
+	Mode     fs.FileMode   // of the socket: who may connect
+}
 
 // Listener is the real source of connections: a unix socket.
 type Listener struct {
-	net      *net.UnixListener
-	maxFrame int
-	serving  sync.WaitGroup
+	net     *net.UnixListener
+	options Options
+	serving sync.WaitGroup
 }
 
 // Listen takes the socket at path, whose stale file is removed: the queue's lock
-// says that no other daemon is using it. maxFrame bounds a request, in bytes.
-func Listen(path string, maxFrame int) (*Listener, error) {
+// says that no other daemon is using it.
+func Listen(path string, options Options) (*Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove the stale socket: %w", err)
 	}
@@ -45,10 +47,10 @@ func Listen(path string, maxFrame int) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	if err := os.Chmod(path, socketMode); err != nil {
+	if err := os.Chmod(path, options.Mode); err != nil {
 		return nil, errors.Join(fmt.Errorf("listen: %w", err), l.Close())
 	}
-	return &Listener{net: l, maxFrame: maxFrame}, nil
+	return &Listener{net: l, options: options}, nil
 }
 
 // Close takes no more connections, and removes the socket.
@@ -68,8 +70,8 @@ func (l *Listener) Wait(d time.Duration) {
 	}
 }
 
-// Serve tells the luxi actor of each connection, until Close.
-func (l *Listener) Serve(sys *actor.ActorSystem, luxi *actor.PID) error {
+// Serve tells the gateway of each connection, until Close.
+func (l *Listener) Serve(sys *actor.ActorSystem, gateway *actor.PID) error {
 	for {
 		nc, err := l.net.AcceptUnix()
 		switch {
@@ -80,22 +82,22 @@ func (l *Listener) Serve(sys *actor.ActorSystem, luxi *actor.PID) error {
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
-		c := &unixConn{net: nc, root: sys.Root, maxFrame: l.maxFrame, answers: make(chan []byte, 1), serving: &l.serving}
+		c := &unixConn{net: nc, root: sys.Root, options: l.options, answers: make(chan []byte, 1), serving: &l.serving}
 		time.AfterFunc(servedMax, c.giveUp)
-		sys.Root.Send(luxi, &Opened{Conn: c})
+		sys.Root.Send(gateway, &Opened{Conn: c})
 	}
 }
 
 // unixConn has one goroutine, which reads a request, waits for its answer,
 // sends it, and so on.
 type unixConn struct {
-	net      *net.UnixConn
-	root     *actor.RootContext
-	maxFrame int
-	answers  chan []byte // at most one: the request at hand's
-	taken    atomic.Bool // it is known who closes net: serve, or giveUp
-	closing  atomic.Bool
-	serving  *sync.WaitGroup
+	net     *net.UnixConn
+	root    *actor.RootContext
+	options Options
+	answers chan []byte // at most one: the request at hand's
+	taken   atomic.Bool // it is known who closes net: serve, or giveUp
+	closing atomic.Bool
+	serving *sync.WaitGroup
 }
 
 // Serve begins to read.
@@ -132,9 +134,9 @@ func (c *unixConn) Close() {
 
 func (c *unixConn) serve(to *actor.PID) {
 	defer c.net.Close()
-	reader := wire.NewReader(c.net, c.maxFrame)
+	reader := wire.NewReader(c.net, c.options.MaxFrame)
 	for {
-		if c.net.SetReadDeadline(time.Now().Add(idleMax)) != nil || c.closing.Load() {
+		if c.net.SetReadDeadline(time.Now().Add(c.options.Idle)) != nil || c.closing.Load() {
 			// Close sets its deadline after the flag: it is either seen here
 			// or comes after ours.
 			c.root.Send(to, &Closed{})

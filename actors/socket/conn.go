@@ -1,0 +1,31 @@
+// Package socket is what the gateways on unix sockets share: a client's
+// connection as actors see it, and the listener behind it.
+//
+// Frames are those of package wire, in both protocols: LUXI and WConfD
+// (queue.md 1.1, locks.md 2.1).
+package socket
+
+import "github.com/asynkron/protoactor-go/actor"
+
+// Conn is one client connection. Frames arrive at the actor given to Serve as
+// *Received, one at a time: the next is read after the answer to the last. Its
+// end arrives as *Closed. Methods do not block.
+type Conn interface {
+	Serve(to *actor.PID)
+	// Answer sends a frame and lets the next request be read.
+	Answer(frame []byte)
+	// Close ends the connection when what was answered has been sent.
+	Close()
+}
+
+// What connections tell actors.
+type (
+	// Opened is told to the gateway.
+	Opened struct{ Conn Conn }
+	// Received is one request's frame, without its terminator.
+	Received struct{ Frame []byte }
+	// Refused is a frame that cannot be read: the answer closes the connection.
+	Refused struct{ Err error }
+	// Closed: the client is gone.
+	Closed struct{}
+)
