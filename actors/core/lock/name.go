@@ -166,6 +166,15 @@ func (l *Lock) UnmarshalText(text []byte) error {
 	return err
 }
 
+// UnmarshalJSON is ParseLock. Without it null would pass for a lock, one that there is not.
+func (l *Lock) UnmarshalJSON(data []byte) error {
+	parsed, err := parseLockJSON(data)
+	if err == nil {
+		*l = parsed
+	}
+	return err
+}
+
 // show is the name in Ganeti's error texts (locks.md 1.1, last column).
 func (l Lock) show() string {
 	switch {

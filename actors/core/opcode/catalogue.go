@@ -12,6 +12,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"lockstep/actors/core/lock"
 )
 
 // The facts about opcodes. Both files have the same form: "types" names type expressions (see parseType), "opcodes" maps
@@ -32,6 +34,8 @@ type Param struct {
 	Default json.RawMessage // nil if required; "null" if optional without a value of its own
 	Secret  bool            // real values never reach the disk (queue.md 3.3)
 
+	Doc string // what an operator wrote about it
+
 	// storedUnset makes an unset optional parameter appear as null in the job file instead of not at all.
 	storedUnset bool
 }
@@ -43,10 +47,20 @@ func (p *Param) Required() bool { return p.Default == nil }
 type Opcode struct {
 	Name   string  // OP_ID
 	Params []Param // in the order of the job file: the opcode's own ones, then the common ones (queue.md 8.1)
+	Doc    string  // what an operator wrote about it
 
 	summary string         // name of the parameter that the summary shows, "" for none
 	index   map[string]int // parameter name to position in Params
+
+	// needs is the locks of an opcode that says itself what it wants, nil for those of the lock table. Parse refuses what
+	// it refuses; it knows no cluster then.
+	needs func(*given) (lock.Needs, *Invalid)
+
+	plan *plan // what an opcode of an operator's definition runs, nil for the others
 }
+
+// Defined tells whether the opcode comes from a Definition, so that Expand says what it runs.
+func (op *Opcode) Defined() bool { return op.plan != nil }
 
 // Catalogue is a set of opcodes. It is immutable, so any number of goroutines may use it.
 type Catalogue struct {
@@ -100,6 +114,9 @@ func load(files ...[]byte) (*Catalogue, error) {
 			op, err := newOpcode(name, facts.Opcodes[name], types)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			if name == "OP_RUN_COMMAND" {
+				op.needs = commandNeeds
 			}
 			c.opcodes[name] = op
 		}

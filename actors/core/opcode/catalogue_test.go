@@ -90,7 +90,7 @@ func sample(t *testing.T, of Type) string {
 func samplePlain(t *testing.T, of *plain) string {
 	for _, candidate := range []string{
 		`7`, `true`, `"some text"`, `"192.0.2.7"`, `"192.0.2.0/24"`, `"2001:db8::7"`, `"2001:db8::/32"`, `"/tmp"`, `["true"]`,
-		`null`, `10`,
+		`null`, `10`, `"node/a"`,
 	} {
 		if of.accepts(json.RawMessage(candidate)) {
 			return candidate
@@ -105,7 +105,14 @@ func build(t *testing.T, op *Opcode, wanted func(*Param) bool) json.RawMessage {
 	fields := []string{`"OP_ID":"` + op.Name + `"`}
 	for i := range op.Params {
 		if p := &op.Params[i]; wanted(p) {
-			fields = append(fields, `"`+p.Name+`":`+sample(t, p.Type))
+			value := sample(t, p.Type)
+			switch p.Name {
+			case anyOfKey: // not of the level of locks
+				value = `[["instance/a","shared"]]`
+			case countKey:
+				value = "1"
+			}
+			fields = append(fields, `"`+p.Name+`":`+value)
 		}
 	}
 	return json.RawMessage("{" + strings.Join(fields, ",") + "}")

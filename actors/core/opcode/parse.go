@@ -166,7 +166,24 @@ func (op *Opcode) draft(values []json.RawMessage, found []member) (Draft, error)
 	if len(d.Input) > SizeMax { // defaults and redaction may have made it longer
 		return Draft{}, tooLarge(op.Name, len(d.Input))
 	}
+	if bad := op.verify(d.Input); bad != nil {
+		bad.Opcode = op.Name
+		return Draft{}, bad
+	}
 	return d, nil
+}
+
+// verify looks for what is wrong with the parameters taken together.
+func (op *Opcode) verify(input json.RawMessage) *Invalid {
+	if op.needs == nil {
+		return nil
+	}
+	g := give(input, nil)
+	_, bad := op.needs(g)
+	if bad == nil && op.plan != nil {
+		_, bad = op.plan.expand(g) // with secrets redacted, which are as good as any
+	}
+	return bad
 }
 
 // settle is the value to be stored for p, which the client gave as value; nil if nothing is to be stored.

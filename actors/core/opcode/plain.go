@@ -54,6 +54,7 @@ var (
 	variableName   = &plain{words: "a non-empty string without '=' and NUL", accepts: isVariableName}
 	textWithoutNUL = &plain{words: "a string without NUL", accepts: isTextWithoutNUL}
 	absolutePath   = &plain{words: "an absolute path (a string that begins with /, without NUL)", accepts: isAbsolutePath}
+	aLockName      = &plain{words: lockWords, accepts: isLockName, word: true}
 	seconds        = &plain{words: "a number of seconds greater than 0 and at most 1000000000", accepts: isSeconds}
 )
 
@@ -97,6 +98,8 @@ func plainType(name string) (t *plain, ok bool) {
 		return textWithoutNUL, true
 	case "AbsolutePath":
 		return absolutePath, true
+	case "LockName":
+		return aLockName, true
 	case "Seconds":
 		return seconds, true
 	}

@@ -60,8 +60,22 @@ func drawCommand(t *rapid.T) map[string]any {
 	optional(t, opcode, "cwd", rapid.Map(cString(), func(s string) string { return "/" + s }))
 	optional(t, opcode, "stdin", rapid.String())
 	optional(t, opcode, "timeout", rapid.Float64Range(1e-9, 1e9))
+	level := rapid.SampledFrom([]string{"instance", "nodegroup", "node", "node-res"})
+	optional(t, opcode, "locks", drawLocks(rapid.Map(level, func(l string) string { return l + "/" })))
+	optional(t, opcode, "opportunistic_locks", drawLocks(rapid.Just("network/")))
 	drawCommon(t, opcode)
 	return opcode
+}
+
+func drawLocks(prefix *rapid.Generator[string]) *rapid.Generator[[][2]string] {
+	return rapid.Custom(func(t *rapid.T) [][2]string {
+		locks := [][2]string{}
+		for _, name := range rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z"]+`), 0, 4, rapid.ID).Draw(t, "names") {
+			mode := rapid.SampledFrom([]string{"shared", "exclusive"}).Draw(t, "mode")
+			locks = append(locks, [2]string{prefix.Draw(t, "level") + name, mode})
+		}
+		return locks
+	})
 }
 
 func drawDelay(t *rapid.T) map[string]any {
@@ -93,6 +107,7 @@ func TestParseProperties(t *testing.T) {
 			require.Equal(t, before, string(raw), "the input was written to")
 			requireIdempotent(t, draft)
 			requireSameValues(t, opcode, draft)
+			requireDeclared(t, draft)
 
 			require.NotContains(t, string(draft.Input), mark)
 			require.NotContains(t, Summary(draft.Input), mark)

@@ -14,7 +14,10 @@ const summaryRunesMax = 60
 // Summary is one line that describes an opcode from its stored input (queue.md 8.2): OP_ID without OP_, and the value of
 // the opcode's most telling parameter in parentheses if the built-in catalogue names one. It never fails: an input
 // without OP_ID is "INVALID_OP", a value that cannot be shown is left out.
-func Summary(input json.RawMessage) string {
+func Summary(input json.RawMessage) string { return Builtin().Summary(input) }
+
+// Summary is the same for the opcodes of this catalogue.
+func (c *Catalogue) Summary(input json.RawMessage) string {
 	var spanned [48]summaryMember // more than most opcodes have keys, so that they stay on the stack
 	found := spanned[:0]
 	var id json.RawMessage
@@ -29,7 +32,7 @@ func Summary(input json.RawMessage) string {
 	}
 	line := make([]byte, 0, 96)
 	line = appendLine(line, strings.TrimPrefix(string(unquoted(id)), "OP_"))
-	op, known := Builtin().opcodes[string(unquoted(id))]
+	op, known := c.opcodes[string(unquoted(id))]
 	if !known || op.summary == "" {
 		return string(line)
 	}
@@ -40,7 +43,7 @@ func Summary(input json.RawMessage) string {
 		}
 	}
 	before := len(line)
-	line, ok := appendSummaryValue(append(line, '('), op.Name, shown)
+	line, ok := appendSummaryValue(append(line, '('), op, shown)
 	if !ok {
 		return string(line[:before])
 	}
@@ -50,8 +53,14 @@ func Summary(input json.RawMessage) string {
 type summaryMember struct{ key, value []byte }
 
 // appendSummaryValue writes the value of the parameter that describes the opcode, which is nil if unset.
-func appendSummaryValue(dst []byte, opcode string, v json.RawMessage) ([]byte, bool) {
-	switch opcode {
+func appendSummaryValue(dst []byte, op *Opcode, v json.RawMessage) ([]byte, bool) {
+	if op.Defined() && len(v) > 0 && !isNull(v) && v[0] != '{' { // whatever can be read at a glance
+		if v[0] == '[' {
+			return appendCommandLine(dst, v)
+		}
+		return appendLine(dst, textOf(v)), true
+	}
+	switch op.Name {
 	case "OP_TEST_DELAY":
 		seconds, ok := parseFloat(v)
 		return appendHaskellFloat(dst, seconds), ok

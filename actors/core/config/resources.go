@@ -1,0 +1,167 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Node is a machine. The lists are of instance names, sorted.
+type Node struct {
+	Name, UUID  string
+	Group       string   // UUID; "" if the configuration does not say
+	Primaries   []string // instances that run here
+	Secondaries []string // instances that have only a copy of their disks here
+}
+
+// Group is a node group. The lists are sorted.
+type Group struct {
+	Name, UUID     string
+	Nodes          []string // UUIDs of its members
+	Instances      []string // names of the instances whose primary node is a member
+	InstanceNodes  []string // UUIDs of the nodes of those instances, whatever their group
+	InstanceGroups []string // UUIDs of the groups of these nodes
+}
+
+// Instance is a virtual machine. The lists are of UUIDs, sorted.
+type Instance struct {
+	Name, UUID string
+	Template   string   // of its disks, "diskless" if it has none
+	Primary    string   // UUID of the node it runs on, "" while it has none
+	Nodes      []string // the primary node and the secondary ones
+	Groups     []string // of Nodes
+	Networks   []string
+}
+
+// Network is an IP network.
+type Network struct{ Name, UUID string }
+
+// Resources is who is where in a cluster: what names in opcodes stand for, and what lies behind an instance, a node or a
+// group. It is immutable, so any number of goroutines may use it, and the nil one knows nothing. What a lookup returns
+// must not be written to.
+type Resources struct {
+	master    string
+	nodes     map[string]*Node // this and the others by UUID, by name and, where there are any, by unambiguous short name
+	groups    map[string]*Group
+	instances map[string]*Instance
+	networks  map[string]*Network
+}
+
+// Master is the UUID of the master node, "" if it is unknown.
+func (r *Resources) Master() string {
+	if r == nil {
+		return ""
+	}
+	return r.master
+}
+
+// Node finds a node by UUID or name. As for Ganeti, "node1" stands for "node1.example.org" if for no other node as well.
+func (r *Resources) Node(name string) (*Node, bool) {
+	if r == nil {
+		return nil, false
+	}
+	n := r.nodes[name]
+	return n, n != nil
+}
+
+// Group finds a node group by UUID or name.
+func (r *Resources) Group(name string) (*Group, bool) {
+	if r == nil {
+		return nil, false
+	}
+	g := r.groups[name]
+	return g, g != nil
+}
+
+// Instance finds an instance by UUID, or by name as Node does.
+func (r *Resources) Instance(name string) (*Instance, bool) {
+	if r == nil {
+		return nil, false
+	}
+	i := r.instances[name]
+	return i, i != nil
+}
+
+// Network finds a network by UUID or name.
+func (r *Resources) Network(name string) (*Network, bool) {
+	if r == nil {
+		return nil, false
+	}
+	n := r.networks[name]
+	return n, n != nil
+}
+
+// ExternallyMirrored tells of a disk template that its disks are reached from any node, so that an instance may move to
+// whichever: no disk at all is the simplest such.
+func ExternallyMirrored(template string) bool {
+	switch template {
+	case "diskless", "sharedfile", "blockdev", "rbd", "ext", "gluster":
+		return true
+	}
+	return false
+}
+
+// nicknamed makes things known by the beginnings of their names, as far as before a dot. One that several things could
+// mean means none of them, and none hides a whole name or a UUID.
+func nicknamed[T any](byName map[string]*T, all map[string]*T) {
+	short := map[string]*T{}
+	for name, thing := range byName {
+		for end := strings.LastIndexByte(name, '.'); end > 0; end = strings.LastIndexByte(name[:end], '.') {
+			if _, taken := short[name[:end]]; taken {
+				thing = nil // for the shorter ones, too: they mean the same several things
+			}
+			short[name[:end]] = thing
+		}
+	}
+	for name, thing := range short {
+		if _, known := all[name]; !known && thing != nil {
+			all[name] = thing
+		}
+	}
+}
+
+// set is the sorted names without repetition, less the empty one. It is nil if there are none.
+func set(names ...string) []string {
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) > 0 && names[0] == "" {
+		names = names[1:]
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return slices.Clip(names)
+}
+
+// gather looks at all instances once and tells the nodes and groups what they have to do with them.
+func (r *Resources) gather(instances map[string]*Instance) {
+	for _, name := range slices.Sorted(maps.Keys(instances)) { // sorted, and so are the lists of names that come of it
+		i := instances[name]
+		var groups []string
+		for _, uuid := range i.Nodes {
+			n, known := r.Node(uuid)
+			if !known {
+				continue
+			}
+			groups = append(groups, n.Group)
+			if uuid == i.Primary {
+				n.Primaries = append(n.Primaries, i.Name)
+			} else {
+				n.Secondaries = append(n.Secondaries, i.Name)
+			}
+		}
+		i.Groups = set(groups...)
+		primary, known := r.Node(i.Primary)
+		if !known {
+			continue
+		}
+		if g, known := r.Group(primary.Group); known {
+			g.Instances = append(g.Instances, i.Name)
+			g.InstanceNodes = append(g.InstanceNodes, i.Nodes...)
+			g.InstanceGroups = append(g.InstanceGroups, i.Groups...)
+		}
+	}
+	for _, g := range r.groups {
+		g.InstanceNodes, g.InstanceGroups = set(g.InstanceNodes...), set(g.InstanceGroups...)
+	}
+}

@@ -1,0 +1,141 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// The parts of a configuration that Resources are made of. Whatever Ganeti may leave out may be missing: instances that
+// are but planned have next to nothing.
+type (
+	resourcesDocument struct {
+		Cluster struct {
+			MasterNode string `json:"master_node"`
+		} `json:"cluster"`
+		Nodes map[string]struct {
+			Name  string `json:"name"`
+			Group string `json:"group"`
+		} `json:"nodes"`
+		Groups map[string]struct {
+			Name string `json:"name"`
+		} `json:"nodegroups"`
+		Instances map[string]instanceEntry `json:"instances"`
+		Disks     map[string]diskEntry     `json:"disks"`
+		Networks  map[string]struct {
+			Name string `json:"name"`
+		} `json:"networks"`
+	}
+	instanceEntry struct {
+		Name     string            `json:"name"`
+		Primary  string            `json:"primary_node"`
+		Template string            `json:"disk_template"`
+		Disks    []json.RawMessage `json:"disks"` // UUIDs; whole disks in configurations of long ago
+		Nics     []struct {
+			Network string `json:"network"`
+		} `json:"nics"`
+	}
+	diskEntry struct {
+		Type     string            `json:"dev_type"`
+		ID       []json.RawMessage `json:"logical_id"`
+		Children []diskEntry       `json:"children"`
+	}
+)
+
+// DecodeResources reads a configuration. It asks for less than Decode: what is missing is unknown.
+func DecodeResources(data []byte) (*Resources, error) {
+	var doc resourcesDocument
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return nil, fmt.Errorf("not a cluster configuration: %w", err)
+	}
+	r := &Resources{
+		master: doc.Cluster.MasterNode,
+		nodes:  map[string]*Node{}, groups: map[string]*Group{}, instances: map[string]*Instance{}, networks: map[string]*Network{},
+	}
+	for uuid, entry := range doc.Groups {
+		r.groups[uuid] = &Group{Name: entry.Name, UUID: uuid}
+	}
+	nodesByName := map[string]*Node{}
+	for _, uuid := range slices.Sorted(maps.Keys(doc.Nodes)) {
+		entry := doc.Nodes[uuid]
+		n := &Node{Name: entry.Name, UUID: uuid, Group: entry.Group}
+		r.nodes[uuid], nodesByName[n.Name] = n, n
+		if g, known := r.Group(entry.Group); known {
+			g.Nodes = append(g.Nodes, uuid) // what the group itself says of its members is empty on disk
+		}
+	}
+	for uuid, entry := range doc.Networks {
+		r.networks[uuid] = &Network{Name: entry.Name, UUID: uuid}
+	}
+	instancesByName := map[string]*Instance{}
+	for uuid, entry := range doc.Instances {
+		i := newInstance(uuid, entry, doc.Disks)
+		r.instances[uuid] = i
+		if i.Name != "" {
+			instancesByName[i.Name] = i
+		}
+	}
+	r.gather(instancesByName)
+
+	index(r.groups, func(g *Group) string { return g.Name })
+	index(r.networks, func(n *Network) string { return n.Name })
+	index(r.nodes, func(n *Node) string { return n.Name })
+	index(r.instances, func(i *Instance) string { return i.Name })
+	nicknamed(nodesByName, r.nodes)
+	nicknamed(instancesByName, r.instances)
+	return r, nil
+}
+
+// index makes things that are known by UUID known by name as well.
+func index[T any](things map[string]*T, name func(*T) string) {
+	for _, uuid := range slices.Collect(maps.Keys(things)) {
+		if n := name(things[uuid]); n != "" {
+			things[n] = things[uuid]
+		}
+	}
+}
+
+func newInstance(uuid string, entry instanceEntry, disks map[string]diskEntry) *Instance {
+	i := &Instance{Name: entry.Name, UUID: uuid, Template: entry.Template, Primary: entry.Primary}
+	nodes := []string{i.Primary}
+	for _, raw := range entry.Disks {
+		var id string
+		var disk diskEntry
+		if json.Unmarshal(raw, &id) == nil {
+			disk = disks[id]
+		} else if json.Unmarshal(raw, &disk) != nil {
+			continue
+		}
+		nodes = disk.appendNodes(nodes)
+		if i.Template == "" {
+			i.Template = disk.Type
+		}
+	}
+	if i.Template == "" {
+		i.Template = "diskless"
+	}
+	i.Nodes = set(nodes...)
+	networks := make([]string, 0, len(entry.Nics))
+	for _, nic := range entry.Nics {
+		networks = append(networks, nic.Network)
+	}
+	i.Networks = set(networks...)
+	return i
+}
+
+// appendNodes adds the nodes between which a disk is mirrored: they lead the logical id of a DRBD one.
+func (d *diskEntry) appendNodes(nodes []string) []string {
+	if d.Type == "drbd" && len(d.ID) >= 2 {
+		for _, raw := range d.ID[:2] {
+			var uuid string
+			if json.Unmarshal(raw, &uuid) == nil {
+				nodes = append(nodes, uuid)
+			}
+		}
+	}
+	for k := range d.Children {
+		nodes = d.Children[k].appendNodes(nodes)
+	}
+	return nodes
+}

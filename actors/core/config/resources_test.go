@@ -1,0 +1,110 @@
+package config
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func handMade(t *testing.T) *Resources {
+	data, err := os.ReadFile("testdata/resources.json")
+	require.NoError(t, err)
+	r, err := DecodeResources(data)
+	require.NoError(t, err)
+	return r
+}
+
+func TestWhatLiesBehindAnInstance(t *testing.T) {
+	r := handMade(t)
+	for _, want := range []Instance{
+		{Name: "mail.example", UUID: "mail-uuid", Template: "drbd", Primary: "n1-uuid",
+			Nodes: []string{"n1-uuid", "n2-uuid"}, Groups: []string{"east-uuid"}, Networks: []string{"lan-uuid"}},
+		{Name: "db.example", UUID: "db-uuid", Template: "drbd", Primary: "n3-uuid", Nodes: []string{"n3-uuid", "n4-uuid"},
+			Groups: []string{"east-uuid", "west-uuid"}, Networks: []string{"dmz-uuid", "lan-uuid"}},
+		{Name: "shop.example", UUID: "shop-uuid", Template: "rbd", Primary: "n4-uuid", Nodes: []string{"n4-uuid"}, Groups: []string{"west-uuid"}},
+		{Name: "new.example", UUID: "new-uuid", Template: "diskless", Primary: "n5-uuid", Nodes: []string{"n5-uuid"}, Groups: []string{"west-uuid"}},
+		{UUID: "idea-uuid", Template: "diskless"},
+	} {
+		for _, name := range []string{want.Name, want.UUID} {
+			if got, known := r.Instance(name); name != "" {
+				require.True(t, known, name)
+				require.Equal(t, want, *got)
+			}
+		}
+	}
+}
+
+func TestWhatLiesBehindANodeAndAGroup(t *testing.T) {
+	r := handMade(t)
+	require.Equal(t, "n1-uuid", r.Master())
+	for _, name := range []string{"n3.example", "n3", "n3-uuid"} {
+		got, known := r.Node(name)
+		require.True(t, known, name)
+		require.Equal(t, Node{Name: "n3.example", UUID: "n3-uuid", Group: "east-uuid",
+			Primaries: []string{"build.example", "db.example"}}, *got)
+	}
+	n4, _ := r.Node("n4")
+	require.Equal(t, []string{"db.example"}, n4.Secondaries)
+	for _, name := range []string{"east", "east-uuid"} {
+		got, known := r.Group(name)
+		require.True(t, known, name)
+		require.Equal(t, Group{Name: "east", UUID: "east-uuid", Nodes: []string{"n1-uuid", "n2-uuid", "n3-uuid"},
+			Instances:     []string{"build.example", "db.example", "mail.example"},
+			InstanceNodes: []string{"n1-uuid", "n2-uuid", "n3-uuid", "n4-uuid"}, InstanceGroups: []string{"east-uuid", "west-uuid"}}, *got)
+	}
+	lan, known := r.Network("lan")
+	require.True(t, known)
+	require.Equal(t, Network{Name: "lan", UUID: "lan-uuid"}, *lan)
+}
+
+func TestShortNames(t *testing.T) {
+	r, err := DecodeResources([]byte(`{"nodes": {
+		"1": {"name": "a.x.example"}, "2": {"name": "a.y.example"}, "3": {"name": "a.x.test"}, "4": {"name": "b.x.example"}, "5": {"name": "b"}}}`))
+	require.NoError(t, err)
+	for name, uuid := range map[string]string{
+		"a": "", "a.x": "", "a.y": "2", "a.x.example": "1", "a.y.exam": "", "b": "5", "b.x": "4", "": "", ".": "",
+	} {
+		n, known := r.Node(name)
+		require.Equal(t, uuid != "", known, name)
+		if known {
+			require.Equal(t, uuid, n.UUID, name)
+		}
+	}
+}
+
+func TestResourcesOfARealAndOfANewCluster(t *testing.T) {
+	golden, err := os.ReadFile("testdata/config.data.json")
+	require.NoError(t, err)
+	mine, err := New(identity)
+	require.NoError(t, err)
+	for name, data := range map[string][]byte{"node1.gnt": golden, "node1": mine} {
+		r, err := DecodeResources(data)
+		require.NoError(t, err)
+		n, known := r.Node(name)
+		require.True(t, known, name)
+		require.Equal(t, r.Master(), n.UUID)
+		g, known := r.Group("default")
+		require.True(t, known)
+		require.Equal(t, []string{n.UUID}, g.Nodes)
+	}
+}
+
+func TestResourcesAreContentWithLittle(t *testing.T) {
+	for _, data := range []string{`{}`, `{"cluster": null, "nodes": null, "instances": {"i": {}}, "disks": {}}`,
+		`{"instances": {"i": {"name": "i", "disks": ["d", 1, {"dev_type": "drbd", "logical_id": ["n"]}]}}, "disks": {"d": {"dev_type": "drbd", "logical_id": [1, null, 3]}}}`} {
+		r, err := DecodeResources([]byte(data))
+		require.NoError(t, err)
+		require.Empty(t, r.Master())
+	}
+	_, err := DecodeResources([]byte(`[]`))
+	require.ErrorContains(t, err, "not a cluster configuration")
+
+	var none *Resources
+	require.Empty(t, none.Master())
+	_, node := none.Node("n")
+	_, group := none.Group("n")
+	_, instance := none.Instance("n")
+	_, network := none.Network("n")
+	require.False(t, node || group || instance || network)
+}

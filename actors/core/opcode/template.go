@@ -1,0 +1,90 @@
+package opcode
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// template is a text with parameters in it: "${name}" stands for the value of the parameter, "$${" for the two
+// characters "${". No shell ever sees the result, so nothing in a value needs quoting.
+type template []piece
+
+// piece is a literal text or the name of a parameter.
+type piece struct{ text, param string }
+
+// parseTemplate reads a template. wrong is what is wrong with it, "" if nothing is.
+func parseTemplate(s string, isParam func(string) bool) (t template, wrong string) {
+	var text strings.Builder
+	for s != "" {
+		start := strings.Index(s, "${")
+		if start < 0 {
+			break
+		}
+		if start > 0 && s[start-1] == '$' {
+			text.WriteString(s[:start-1] + "${")
+			s = s[start+2:]
+			continue
+		}
+		text.WriteString(s[:start])
+		name, rest, closed := strings.Cut(s[start+2:], "}")
+		switch {
+		case !closed:
+			return nil, "${ without }: write $${ for the characters themselves"
+		case !isParam(name):
+			return nil, "${" + name + "} stands for no parameter of this opcode: declare it in params, or write $${ for the characters themselves"
+		}
+		if text.Len() > 0 {
+			t = append(t, piece{text: text.String()})
+			text.Reset()
+		}
+		t = append(t, piece{param: name})
+		s = rest
+	}
+	if text.WriteString(s); text.Len() > 0 {
+		t = append(t, piece{text: text.String()})
+	}
+	return t, ""
+}
+
+// alone is the parameter that makes up the whole template, "" if there is more in it or less.
+func (t template) alone() string {
+	if len(t) == 1 {
+		return t[0].param
+	}
+	return ""
+}
+
+// params yields the parameters in the template.
+func (t template) params(yield func(string) bool) {
+	for _, p := range t {
+		if p.param != "" && !yield(p.param) {
+			return
+		}
+	}
+}
+
+// fill puts values in the place of parameters. If one has none there is no text at all: what depends on an optional
+// parameter is left out as a whole.
+func (t template) fill(value func(param string) json.RawMessage) (text string, complete bool) {
+	var b strings.Builder
+	for _, p := range t {
+		b.WriteString(p.text)
+		if p.param == "" {
+			continue
+		}
+		v := value(p.param)
+		if v == nil {
+			return "", false
+		}
+		b.WriteString(textOf(v))
+	}
+	return b.String(), true
+}
+
+// textOf is a value as it stands within a text: a string is its content, all else its JSON.
+func textOf(v json.RawMessage) string {
+	if isString(v) {
+		return string(unquoted(v))
+	}
+	return string(appendCompact(nil, v))
+}
