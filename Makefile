@@ -5,12 +5,13 @@ BIN     := bin
 VAR     := var
 SEED    ?= 1
 SEEDS   ?= 1..2000
+GANETI  ?= $(BIN)/ganeti
 TOOLS   := $(GO) tool -modfile=.ci/tools/go.mod
 PROTOS  := $(wildcard messages/*.proto)
 PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint proto verify sim scenario bench demo run check clean
+.PHONY: help build test race lint proto verify sim scenario conformance bench demo run check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +54,10 @@ sim: build ## simulate SEEDS=1..2000 with all faults
 
 scenario: ## run the text scenarios
 	$(GO) test ./sim -run Scenario -v
+
+conformance: build ## run Ganeti's own client programs, from Debian's packages, against a daemon
+	.ci/ganeti-packages $(GANETI)
+	GANETI_PACKAGES=$(abspath $(GANETI)) $(GO) test -count=1 ./cmd/internal/conformance
 
 bench: ## run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...

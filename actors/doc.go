@@ -4,13 +4,21 @@
 //	who        owns                                    is asked by            tells
 //	store      the files below the data directory      queue, job actors,     nobody but who asked
 //	                                                   connections
-//	scheduler  who may run, the run slots              queue                  queue: whom it picks
+//	locks      who holds and wants which lock, and     wconf, connections,    who waits: what it has got;
+//	           the files that say so                   cluster                scheduler: who has what
+//	cluster    config.data and settings.json           wconf, connections,    locks, filters, scheduler,
+//	                                                   filters                queue: what has changed
+//	filters    the verdict of the rules on every job   queue, connections     queue: changed verdicts
+//	scheduler  who may run, the run slots, who waits   queue, job actors,     queue: whom it picks, who is
+//	           for whose end                           connections            doomed; locks: who is paused
 //	jobs       which jobs are with a process           queue, connections     queue: ended, returned
 //	job-<id>   one process, and its job's file when    jobs, its process      queue: progress
 //	           no process may write it
-//	queue      the serial, the index of all live jobs  connections,           scheduler, jobs, watchers
-//	                                                   scheduler, jobs
+//	queue      the serial, the index of all live jobs  connections,           scheduler, filters, jobs,
+//	                                                   scheduler, jobs        locks, watchers
 //	luxi       the connections, one actor each         clients                its client
+//	wconf      the connections, one actor each         job processes,         its client
+//	                                                   Ganeti's programs
 //
 // Import arrow: messages <- core <- actors <- supervisor <- {cmd, sim}. act is
 // the only package that touches protoactor's spawning.

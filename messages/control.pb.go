@@ -179,6 +179,52 @@ func (*Drained) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{3}
 }
 
+// OpcodesChanged: operators have declared others. It is a JSON list of
+// opcode.Definition, and takes the place of what was declared before.
+type OpcodesChanged struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Definitions   []byte                 `protobuf:"bytes,1,opt,name=definitions,proto3" json:"definitions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OpcodesChanged) Reset() {
+	*x = OpcodesChanged{}
+	mi := &file_control_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpcodesChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpcodesChanged) ProtoMessage() {}
+
+func (x *OpcodesChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpcodesChanged.ProtoReflect.Descriptor instead.
+func (*OpcodesChanged) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *OpcodesChanged) GetDefinitions() []byte {
+	if x != nil {
+		return x.Definitions
+	}
+	return nil
+}
+
 var File_control_proto protoreflect.FileDescriptor
 
 const file_control_proto_rawDesc = "" +
@@ -189,7 +235,9 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"\bAskReady\"\a\n" +
 	"\x05Drain\"\t\n" +
-	"\aDrainedB\x13Z\x11lockstep/messagesb\x06proto3"
+	"\aDrained\"2\n" +
+	"\x0eOpcodesChanged\x12 \n" +
+	"\vdefinitions\x18\x01 \x01(\fR\vdefinitionsB\x13Z\x11lockstep/messagesb\x06proto3"
 
 var (
 	file_control_proto_rawDescOnce sync.Once
@@ -203,12 +251,13 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_control_proto_goTypes = []any{
-	(*QueueStarted)(nil), // 0: lockstep.messages.QueueStarted
-	(*AskReady)(nil),     // 1: lockstep.messages.AskReady
-	(*Drain)(nil),        // 2: lockstep.messages.Drain
-	(*Drained)(nil),      // 3: lockstep.messages.Drained
+	(*QueueStarted)(nil),   // 0: lockstep.messages.QueueStarted
+	(*AskReady)(nil),       // 1: lockstep.messages.AskReady
+	(*Drain)(nil),          // 2: lockstep.messages.Drain
+	(*Drained)(nil),        // 3: lockstep.messages.Drained
+	(*OpcodesChanged)(nil), // 4: lockstep.messages.OpcodesChanged
 }
 var file_control_proto_depIdxs = []int32{
 	0, // [0:0] is the sub-list for method output_type
@@ -229,7 +278,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

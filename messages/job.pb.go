@@ -355,7 +355,9 @@ type JobInfo struct {
 	EndUs      int64                  `protobuf:"varint,7,opt,name=end_us,json=endUs,proto3" json:"end_us,omitempty"`
 	// The job file's content; empty for finished jobs, whose file is read when
 	// somebody asks for more than the fields above.
-	Encoded       []byte `protobuf:"bytes,8,opt,name=encoded,proto3" json:"encoded,omitempty"`
+	Encoded []byte `protobuf:"bytes,8,opt,name=encoded,proto3" json:"encoded,omitempty"`
+	// A queued job waits for the end of others: it is shown as waiting.
+	Held          bool `protobuf:"varint,9,opt,name=held,proto3" json:"held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -444,6 +446,13 @@ func (x *JobInfo) GetEncoded() []byte {
 		return x.Encoded
 	}
 	return nil
+}
+
+func (x *JobInfo) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
 }
 
 // ListJobs asks for the jobs named, in that order, or for all, by id.
@@ -823,6 +832,98 @@ func (x *JobChanged) GetEncoded() []byte {
 	return nil
 }
 
+// FollowJobs subscribes the sender to all jobs: JobNews from now on, until the
+// queue's next incarnation, which has to be asked again.
+type FollowJobs struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FollowJobs) Reset() {
+	*x = FollowJobs{}
+	mi := &file_job_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FollowJobs) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FollowJobs) ProtoMessage() {}
+
+func (x *FollowJobs) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FollowJobs.ProtoReflect.Descriptor instead.
+func (*FollowJobs) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{14}
+}
+
+// JobNews: what is shown of these jobs is something else now, or they are new;
+// log lines are no news. Those in `archived` have left the queue.
+type JobNews struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Jobs          []*JobInfo             `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	Archived      []int64                `protobuf:"varint,2,rep,packed,name=archived,proto3" json:"archived,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobNews) Reset() {
+	*x = JobNews{}
+	mi := &file_job_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobNews) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobNews) ProtoMessage() {}
+
+func (x *JobNews) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobNews.ProtoReflect.Descriptor instead.
+func (*JobNews) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *JobNews) GetJobs() []*JobInfo {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+func (x *JobNews) GetArchived() []int64 {
+	if x != nil {
+		return x.Archived
+	}
+	return nil
+}
+
 // CancelJob asks that a job does not run, or not on; with `kill` also what runs
 // is ended. ChangePriority gives opcodes that have not started another
 // priority, -20 to 19. Both are answered with JobAnswered, by whoever has the
@@ -838,7 +939,7 @@ type CancelJob struct {
 
 func (x *CancelJob) Reset() {
 	*x = CancelJob{}
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -850,7 +951,7 @@ func (x *CancelJob) String() string {
 func (*CancelJob) ProtoMessage() {}
 
 func (x *CancelJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -863,7 +964,7 @@ func (x *CancelJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJob.ProtoReflect.Descriptor instead.
 func (*CancelJob) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{14}
+	return file_job_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CancelJob) GetRequest() uint64 {
@@ -898,7 +999,7 @@ type ChangePriority struct {
 
 func (x *ChangePriority) Reset() {
 	*x = ChangePriority{}
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -910,7 +1011,7 @@ func (x *ChangePriority) String() string {
 func (*ChangePriority) ProtoMessage() {}
 
 func (x *ChangePriority) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -923,7 +1024,7 @@ func (x *ChangePriority) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePriority.ProtoReflect.Descriptor instead.
 func (*ChangePriority) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{15}
+	return file_job_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ChangePriority) GetRequest() uint64 {
@@ -958,7 +1059,7 @@ type JobAnswered struct {
 
 func (x *JobAnswered) Reset() {
 	*x = JobAnswered{}
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +1071,7 @@ func (x *JobAnswered) String() string {
 func (*JobAnswered) ProtoMessage() {}
 
 func (x *JobAnswered) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +1084,7 @@ func (x *JobAnswered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobAnswered.ProtoReflect.Descriptor instead.
 func (*JobAnswered) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{16}
+	return file_job_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *JobAnswered) GetRequest() uint64 {
@@ -1022,7 +1123,7 @@ type ArchiveJobs struct {
 
 func (x *ArchiveJobs) Reset() {
 	*x = ArchiveJobs{}
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1034,7 +1135,7 @@ func (x *ArchiveJobs) String() string {
 func (*ArchiveJobs) ProtoMessage() {}
 
 func (x *ArchiveJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1047,7 +1148,7 @@ func (x *ArchiveJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobs.ProtoReflect.Descriptor instead.
 func (*ArchiveJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{17}
+	return file_job_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ArchiveJobs) GetRequest() uint64 {
@@ -1090,7 +1191,7 @@ type JobsArchived struct {
 
 func (x *JobsArchived) Reset() {
 	*x = JobsArchived{}
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1102,7 +1203,7 @@ func (x *JobsArchived) String() string {
 func (*JobsArchived) ProtoMessage() {}
 
 func (x *JobsArchived) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1115,7 +1216,7 @@ func (x *JobsArchived) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsArchived.ProtoReflect.Descriptor instead.
 func (*JobsArchived) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{18}
+	return file_job_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *JobsArchived) GetRequest() uint64 {
@@ -1157,7 +1258,7 @@ type SetDrain struct {
 
 func (x *SetDrain) Reset() {
 	*x = SetDrain{}
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1169,7 +1270,7 @@ func (x *SetDrain) String() string {
 func (*SetDrain) ProtoMessage() {}
 
 func (x *SetDrain) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1182,7 +1283,7 @@ func (x *SetDrain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDrain.ProtoReflect.Descriptor instead.
 func (*SetDrain) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{19}
+	return file_job_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SetDrain) GetRequest() uint64 {
@@ -1209,7 +1310,7 @@ type DrainSet struct {
 
 func (x *DrainSet) Reset() {
 	*x = DrainSet{}
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1221,7 +1322,7 @@ func (x *DrainSet) String() string {
 func (*DrainSet) ProtoMessage() {}
 
 func (x *DrainSet) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1234,7 +1335,7 @@ func (x *DrainSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainSet.ProtoReflect.Descriptor instead.
 func (*DrainSet) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{20}
+	return file_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DrainSet) GetRequest() uint64 {
@@ -1261,7 +1362,7 @@ type AskStatus struct {
 
 func (x *AskStatus) Reset() {
 	*x = AskStatus{}
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1273,7 +1374,7 @@ func (x *AskStatus) String() string {
 func (*AskStatus) ProtoMessage() {}
 
 func (x *AskStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1286,7 +1387,7 @@ func (x *AskStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskStatus.ProtoReflect.Descriptor instead.
 func (*AskStatus) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{21}
+	return file_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AskStatus) GetRequest() uint64 {
@@ -1311,7 +1412,7 @@ type QueueStatus struct {
 
 func (x *QueueStatus) Reset() {
 	*x = QueueStatus{}
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1323,7 +1424,7 @@ func (x *QueueStatus) String() string {
 func (*QueueStatus) ProtoMessage() {}
 
 func (x *QueueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1336,7 +1437,7 @@ func (x *QueueStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStatus.ProtoReflect.Descriptor instead.
 func (*QueueStatus) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{22}
+	return file_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *QueueStatus) GetRequest() uint64 {
@@ -1411,7 +1512,7 @@ const file_job_proto_rawDesc = "" +
 	"\rAskSubmission\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"*\n" +
 	"\x0eSubmissionLost\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xd4\x01\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xe8\x01\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x05R\x06status\x12\x1a\n" +
@@ -1421,7 +1522,8 @@ const file_job_proto_rawDesc = "" +
 	"receivedUs\x12\x19\n" +
 	"\bstart_us\x18\x06 \x01(\x03R\astartUs\x12\x15\n" +
 	"\x06end_us\x18\a \x01(\x03R\x05endUs\x12\x18\n" +
-	"\aencoded\x18\b \x01(\fR\aencoded\"H\n" +
+	"\aencoded\x18\b \x01(\fR\aencoded\x12\x12\n" +
+	"\x04held\x18\t \x01(\bR\x04held\"H\n" +
 	"\bListJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\x03R\x03ids\x12\x10\n" +
@@ -1447,7 +1549,12 @@ const file_job_proto_rawDesc = "" +
 	"\n" +
 	"JobChanged\x12.\n" +
 	"\x04info\x18\x01 \x01(\v2\x1a.lockstep.messages.JobInfoR\x04info\x12\x18\n" +
-	"\aencoded\x18\x02 \x01(\fR\aencoded\"I\n" +
+	"\aencoded\x18\x02 \x01(\fR\aencoded\"\f\n" +
+	"\n" +
+	"FollowJobs\"U\n" +
+	"\aJobNews\x12.\n" +
+	"\x04jobs\x18\x01 \x03(\v2\x1a.lockstep.messages.JobInfoR\x04jobs\x12\x1a\n" +
+	"\barchived\x18\x02 \x03(\x03R\barchived\"I\n" +
 	"\tCancelJob\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x12\n" +
@@ -1502,7 +1609,7 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_job_proto_goTypes = []any{
 	(*OpDraft)(nil),        // 0: lockstep.messages.OpDraft
 	(*JobDraft)(nil),       // 1: lockstep.messages.JobDraft
@@ -1518,35 +1625,38 @@ var file_job_proto_goTypes = []any{
 	(*JobWatched)(nil),     // 11: lockstep.messages.JobWatched
 	(*UnwatchJob)(nil),     // 12: lockstep.messages.UnwatchJob
 	(*JobChanged)(nil),     // 13: lockstep.messages.JobChanged
-	(*CancelJob)(nil),      // 14: lockstep.messages.CancelJob
-	(*ChangePriority)(nil), // 15: lockstep.messages.ChangePriority
-	(*JobAnswered)(nil),    // 16: lockstep.messages.JobAnswered
-	(*ArchiveJobs)(nil),    // 17: lockstep.messages.ArchiveJobs
-	(*JobsArchived)(nil),   // 18: lockstep.messages.JobsArchived
-	(*SetDrain)(nil),       // 19: lockstep.messages.SetDrain
-	(*DrainSet)(nil),       // 20: lockstep.messages.DrainSet
-	(*AskStatus)(nil),      // 21: lockstep.messages.AskStatus
-	(*QueueStatus)(nil),    // 22: lockstep.messages.QueueStatus
-	nil,                    // 23: lockstep.messages.QueueStatus.JobsEntry
-	(*Failure)(nil),        // 24: lockstep.messages.Failure
+	(*FollowJobs)(nil),     // 14: lockstep.messages.FollowJobs
+	(*JobNews)(nil),        // 15: lockstep.messages.JobNews
+	(*CancelJob)(nil),      // 16: lockstep.messages.CancelJob
+	(*ChangePriority)(nil), // 17: lockstep.messages.ChangePriority
+	(*JobAnswered)(nil),    // 18: lockstep.messages.JobAnswered
+	(*ArchiveJobs)(nil),    // 19: lockstep.messages.ArchiveJobs
+	(*JobsArchived)(nil),   // 20: lockstep.messages.JobsArchived
+	(*SetDrain)(nil),       // 21: lockstep.messages.SetDrain
+	(*DrainSet)(nil),       // 22: lockstep.messages.DrainSet
+	(*AskStatus)(nil),      // 23: lockstep.messages.AskStatus
+	(*QueueStatus)(nil),    // 24: lockstep.messages.QueueStatus
+	nil,                    // 25: lockstep.messages.QueueStatus.JobsEntry
+	(*Failure)(nil),        // 26: lockstep.messages.Failure
 }
 var file_job_proto_depIdxs = []int32{
 	0,  // 0: lockstep.messages.JobDraft.ops:type_name -> lockstep.messages.OpDraft
 	1,  // 1: lockstep.messages.SubmitJobs.jobs:type_name -> lockstep.messages.JobDraft
-	24, // 2: lockstep.messages.JobsSubmitted.failure:type_name -> lockstep.messages.Failure
+	26, // 2: lockstep.messages.JobsSubmitted.failure:type_name -> lockstep.messages.Failure
 	9,  // 3: lockstep.messages.JobsListed.rows:type_name -> lockstep.messages.JobRow
 	6,  // 4: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
 	9,  // 5: lockstep.messages.JobWatched.row:type_name -> lockstep.messages.JobRow
 	6,  // 6: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
-	24, // 7: lockstep.messages.JobsArchived.failure:type_name -> lockstep.messages.Failure
-	24, // 8: lockstep.messages.DrainSet.failure:type_name -> lockstep.messages.Failure
-	23, // 9: lockstep.messages.QueueStatus.jobs:type_name -> lockstep.messages.QueueStatus.JobsEntry
-	6,  // 10: lockstep.messages.QueueStatus.out:type_name -> lockstep.messages.JobInfo
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	6,  // 7: lockstep.messages.JobNews.jobs:type_name -> lockstep.messages.JobInfo
+	26, // 8: lockstep.messages.JobsArchived.failure:type_name -> lockstep.messages.Failure
+	26, // 9: lockstep.messages.DrainSet.failure:type_name -> lockstep.messages.Failure
+	25, // 10: lockstep.messages.QueueStatus.jobs:type_name -> lockstep.messages.QueueStatus.JobsEntry
+	6,  // 11: lockstep.messages.QueueStatus.out:type_name -> lockstep.messages.JobInfo
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -1561,7 +1671,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

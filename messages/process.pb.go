@@ -24,12 +24,13 @@ const (
 )
 
 // StartJob hands a picked job over: from now on the jobs actor answers for it
-// until JobEnded or JobReturned. `secrets` is a JSON list, one entry an opcode.
+// until JobEnded or JobReturned. `hand` is what its process is handed: a JSON
+// list, a run.Hand for each opcode. It has secrets and is not to be logged.
 type StartJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Encoded       []byte                 `protobuf:"bytes,2,opt,name=encoded,proto3" json:"encoded,omitempty"`
-	Secrets       []byte                 `protobuf:"bytes,3,opt,name=secrets,proto3" json:"secrets,omitempty"`
+	Hand          []byte                 `protobuf:"bytes,3,opt,name=hand,proto3" json:"hand,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -78,9 +79,9 @@ func (x *StartJob) GetEncoded() []byte {
 	return nil
 }
 
-func (x *StartJob) GetSecrets() []byte {
+func (x *StartJob) GetHand() []byte {
 	if x != nil {
-		return x.Secrets
+		return x.Hand
 	}
 	return nil
 }
@@ -784,11 +785,16 @@ func (x *BeginOp) GetOp() int32 {
 	return 0
 }
 
-// OpBegun is the permission; with a failure the process must not go on.
+// OpBegun is the permission; with a failure the process must not go on. `ends`:
+// the opcode will never have it, and the job ends: canceled, or with an error
+// whose text is given.
 type OpBegun struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
+	Ends          bool                   `protobuf:"varint,3,opt,name=ends,proto3" json:"ends,omitempty"`
+	Canceled      bool                   `protobuf:"varint,4,opt,name=canceled,proto3" json:"canceled,omitempty"`
+	Text          string                 `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -837,15 +843,36 @@ func (x *OpBegun) GetFailure() *Failure {
 	return nil
 }
 
+func (x *OpBegun) GetEnds() bool {
+	if x != nil {
+		return x.Ends
+	}
+	return false
+}
+
+func (x *OpBegun) GetCanceled() bool {
+	if x != nil {
+		return x.Canceled
+	}
+	return false
+}
+
+func (x *OpBegun) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 var File_process_proto protoreflect.FileDescriptor
 
 const file_process_proto_rawDesc = "" +
 	"\n" +
-	"\rprocess.proto\x12\x11lockstep.messages\x1a\rfailure.proto\"N\n" +
+	"\rprocess.proto\x12\x11lockstep.messages\x1a\rfailure.proto\"H\n" +
 	"\bStartJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
-	"\aencoded\x18\x02 \x01(\fR\aencoded\x12\x18\n" +
-	"\asecrets\x18\x03 \x01(\fR\asecrets\"4\n" +
+	"\aencoded\x18\x02 \x01(\fR\aencoded\x12\x12\n" +
+	"\x04hand\x18\x03 \x01(\fR\x04hand\"4\n" +
 	"\bAdoptJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\"7\n" +
@@ -886,10 +913,13 @@ const file_process_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x1a\n" +
 	"\blivelock\x18\x03 \x01(\tR\blivelock\x12\x0e\n" +
-	"\x02op\x18\x04 \x01(\x05R\x02op\"Y\n" +
+	"\x02op\x18\x04 \x01(\x05R\x02op\"\x9d\x01\n" +
 	"\aOpBegun\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
-	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailureB\x13Z\x11lockstep/messagesb\x06proto3"
+	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\x12\x12\n" +
+	"\x04ends\x18\x03 \x01(\bR\x04ends\x12\x1a\n" +
+	"\bcanceled\x18\x04 \x01(\bR\bcanceled\x12\x12\n" +
+	"\x04text\x18\x05 \x01(\tR\x04textB\x13Z\x11lockstep/messagesb\x06proto3"
 
 var (
 	file_process_proto_rawDescOnce sync.Once

@@ -121,6 +121,7 @@ type StoreRequest struct {
 	//	*StoreRequest_Scan
 	//	*StoreRequest_Move
 	//	*StoreRequest_List
+	//	*StoreRequest_Append
 	What          isStoreRequest_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -240,6 +241,15 @@ func (x *StoreRequest) GetList() *ListDir {
 	return nil
 }
 
+func (x *StoreRequest) GetAppend() *AppendFile {
+	if x != nil {
+		if x, ok := x.What.(*StoreRequest_Append); ok {
+			return x.Append
+		}
+	}
+	return nil
+}
+
 type isStoreRequest_What interface {
 	isStoreRequest_What()
 }
@@ -272,6 +282,10 @@ type StoreRequest_List struct {
 	List *ListDir `protobuf:"bytes,9,opt,name=list,proto3,oneof"`
 }
 
+type StoreRequest_Append struct {
+	Append *AppendFile `protobuf:"bytes,10,opt,name=append,proto3,oneof"`
+}
+
 func (*StoreRequest_Write) isStoreRequest_What() {}
 
 func (*StoreRequest_Remove) isStoreRequest_What() {}
@@ -285,6 +299,8 @@ func (*StoreRequest_Scan) isStoreRequest_What() {}
 func (*StoreRequest_Move) isStoreRequest_What() {}
 
 func (*StoreRequest_List) isStoreRequest_What() {}
+
+func (*StoreRequest_Append) isStoreRequest_What() {}
 
 type StoreAnswer struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -638,6 +654,69 @@ func (x *MoveFiles) GetFiles() []*MoveFile {
 	return nil
 }
 
+// AppendFile adds to the end of a file, which is made where it is missing. It
+// survives the end of any process, not power loss. One that has failed may have
+// left a part of itself.
+type AppendFile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Op            string                 `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	Content       []byte                 `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AppendFile) Reset() {
+	*x = AppendFile{}
+	mi := &file_store_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AppendFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AppendFile) ProtoMessage() {}
+
+func (x *AppendFile) ProtoReflect() protoreflect.Message {
+	mi := &file_store_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AppendFile.ProtoReflect.Descriptor instead.
+func (*AppendFile) Descriptor() ([]byte, []int) {
+	return file_store_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *AppendFile) GetOp() string {
+	if x != nil {
+		return x.Op
+	}
+	return ""
+}
+
+func (x *AppendFile) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *AppendFile) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
 type DirListed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Names         []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
@@ -648,7 +727,7 @@ type DirListed struct {
 
 func (x *DirListed) Reset() {
 	*x = DirListed{}
-	mi := &file_store_proto_msgTypes[8]
+	mi := &file_store_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -660,7 +739,7 @@ func (x *DirListed) String() string {
 func (*DirListed) ProtoMessage() {}
 
 func (x *DirListed) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[8]
+	mi := &file_store_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -673,7 +752,7 @@ func (x *DirListed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DirListed.ProtoReflect.Descriptor instead.
 func (*DirListed) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{8}
+	return file_store_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DirListed) GetNames() []string {
@@ -700,7 +779,7 @@ type FilesDone struct {
 
 func (x *FilesDone) Reset() {
 	*x = FilesDone{}
-	mi := &file_store_proto_msgTypes[9]
+	mi := &file_store_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -712,7 +791,7 @@ func (x *FilesDone) String() string {
 func (*FilesDone) ProtoMessage() {}
 
 func (x *FilesDone) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[9]
+	mi := &file_store_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -725,7 +804,7 @@ func (x *FilesDone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesDone.ProtoReflect.Descriptor instead.
 func (*FilesDone) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{9}
+	return file_store_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *FilesDone) GetFailures() []*FileFailure {
@@ -746,7 +825,7 @@ type FileFailure struct {
 
 func (x *FileFailure) Reset() {
 	*x = FileFailure{}
-	mi := &file_store_proto_msgTypes[10]
+	mi := &file_store_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -758,7 +837,7 @@ func (x *FileFailure) String() string {
 func (*FileFailure) ProtoMessage() {}
 
 func (x *FileFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[10]
+	mi := &file_store_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -771,7 +850,7 @@ func (x *FileFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileFailure.ProtoReflect.Descriptor instead.
 func (*FileFailure) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{10}
+	return file_store_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *FileFailure) GetPath() string {
@@ -805,7 +884,7 @@ type ReadFile struct {
 
 func (x *ReadFile) Reset() {
 	*x = ReadFile{}
-	mi := &file_store_proto_msgTypes[11]
+	mi := &file_store_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -817,7 +896,7 @@ func (x *ReadFile) String() string {
 func (*ReadFile) ProtoMessage() {}
 
 func (x *ReadFile) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[11]
+	mi := &file_store_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -830,7 +909,7 @@ func (x *ReadFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadFile.ProtoReflect.Descriptor instead.
 func (*ReadFile) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{11}
+	return file_store_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ReadFile) GetOp() string {
@@ -858,7 +937,7 @@ type FileRead struct {
 
 func (x *FileRead) Reset() {
 	*x = FileRead{}
-	mi := &file_store_proto_msgTypes[12]
+	mi := &file_store_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -870,7 +949,7 @@ func (x *FileRead) String() string {
 func (*FileRead) ProtoMessage() {}
 
 func (x *FileRead) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[12]
+	mi := &file_store_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -883,7 +962,7 @@ func (x *FileRead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileRead.ProtoReflect.Descriptor instead.
 func (*FileRead) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{12}
+	return file_store_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *FileRead) GetContent() []byte {
@@ -917,7 +996,7 @@ type Quarantine struct {
 
 func (x *Quarantine) Reset() {
 	*x = Quarantine{}
-	mi := &file_store_proto_msgTypes[13]
+	mi := &file_store_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -929,7 +1008,7 @@ func (x *Quarantine) String() string {
 func (*Quarantine) ProtoMessage() {}
 
 func (x *Quarantine) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[13]
+	mi := &file_store_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -942,7 +1021,7 @@ func (x *Quarantine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quarantine.ProtoReflect.Descriptor instead.
 func (*Quarantine) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{13}
+	return file_store_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Quarantine) GetPath() string {
@@ -962,7 +1041,7 @@ type Quarantined struct {
 
 func (x *Quarantined) Reset() {
 	*x = Quarantined{}
-	mi := &file_store_proto_msgTypes[14]
+	mi := &file_store_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -974,7 +1053,7 @@ func (x *Quarantined) String() string {
 func (*Quarantined) ProtoMessage() {}
 
 func (x *Quarantined) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[14]
+	mi := &file_store_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -987,7 +1066,7 @@ func (x *Quarantined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quarantined.ProtoReflect.Descriptor instead.
 func (*Quarantined) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{14}
+	return file_store_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Quarantined) GetPath() string {
@@ -1013,7 +1092,7 @@ type ScanQueue struct {
 
 func (x *ScanQueue) Reset() {
 	*x = ScanQueue{}
-	mi := &file_store_proto_msgTypes[15]
+	mi := &file_store_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1025,7 +1104,7 @@ func (x *ScanQueue) String() string {
 func (*ScanQueue) ProtoMessage() {}
 
 func (x *ScanQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[15]
+	mi := &file_store_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1038,7 +1117,7 @@ func (x *ScanQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanQueue.ProtoReflect.Descriptor instead.
 func (*ScanQueue) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{15}
+	return file_store_proto_rawDescGZIP(), []int{16}
 }
 
 type QueueScanned struct {
@@ -1053,7 +1132,7 @@ type QueueScanned struct {
 
 func (x *QueueScanned) Reset() {
 	*x = QueueScanned{}
-	mi := &file_store_proto_msgTypes[16]
+	mi := &file_store_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1144,7 @@ func (x *QueueScanned) String() string {
 func (*QueueScanned) ProtoMessage() {}
 
 func (x *QueueScanned) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[16]
+	mi := &file_store_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1157,7 @@ func (x *QueueScanned) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueScanned.ProtoReflect.Descriptor instead.
 func (*QueueScanned) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{16}
+	return file_store_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *QueueScanned) GetSerial() []byte {
@@ -1120,7 +1199,7 @@ type ScannedJob struct {
 
 func (x *ScannedJob) Reset() {
 	*x = ScannedJob{}
-	mi := &file_store_proto_msgTypes[17]
+	mi := &file_store_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1132,7 +1211,7 @@ func (x *ScannedJob) String() string {
 func (*ScannedJob) ProtoMessage() {}
 
 func (x *ScannedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[17]
+	mi := &file_store_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1145,7 +1224,7 @@ func (x *ScannedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScannedJob.ProtoReflect.Descriptor instead.
 func (*ScannedJob) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{17}
+	return file_store_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ScannedJob) GetId() int64 {
@@ -1184,6 +1263,7 @@ type WriterTask struct {
 	//	*WriterTask_Move
 	//	*WriterTask_List
 	//	*WriterTask_ReadJobs
+	//	*WriterTask_Append
 	What          isWriterTask_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1191,7 +1271,7 @@ type WriterTask struct {
 
 func (x *WriterTask) Reset() {
 	*x = WriterTask{}
-	mi := &file_store_proto_msgTypes[18]
+	mi := &file_store_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1203,7 +1283,7 @@ func (x *WriterTask) String() string {
 func (*WriterTask) ProtoMessage() {}
 
 func (x *WriterTask) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[18]
+	mi := &file_store_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1216,7 +1296,7 @@ func (x *WriterTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriterTask.ProtoReflect.Descriptor instead.
 func (*WriterTask) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{18}
+	return file_store_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WriterTask) GetEpoch() uint64 {
@@ -1303,6 +1383,15 @@ func (x *WriterTask) GetReadJobs() *ReadJobs {
 	return nil
 }
 
+func (x *WriterTask) GetAppend() *AppendFile {
+	if x != nil {
+		if x, ok := x.What.(*WriterTask_Append); ok {
+			return x.Append
+		}
+	}
+	return nil
+}
+
 type isWriterTask_What interface {
 	isWriterTask_What()
 }
@@ -1335,6 +1424,10 @@ type WriterTask_ReadJobs struct {
 	ReadJobs *ReadJobs `protobuf:"bytes,9,opt,name=read_jobs,json=readJobs,proto3,oneof"`
 }
 
+type WriterTask_Append struct {
+	Append *AppendFile `protobuf:"bytes,10,opt,name=append,proto3,oneof"`
+}
+
 func (*WriterTask_Replace) isWriterTask_What() {}
 
 func (*WriterTask_SyncDir) isWriterTask_What() {}
@@ -1349,6 +1442,8 @@ func (*WriterTask_List) isWriterTask_What() {}
 
 func (*WriterTask_ReadJobs) isWriterTask_What() {}
 
+func (*WriterTask_Append) isWriterTask_What() {}
+
 type SyncDir struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Op            string                 `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
@@ -1359,7 +1454,7 @@ type SyncDir struct {
 
 func (x *SyncDir) Reset() {
 	*x = SyncDir{}
-	mi := &file_store_proto_msgTypes[19]
+	mi := &file_store_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1371,7 +1466,7 @@ func (x *SyncDir) String() string {
 func (*SyncDir) ProtoMessage() {}
 
 func (x *SyncDir) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[19]
+	mi := &file_store_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1384,7 +1479,7 @@ func (x *SyncDir) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncDir.ProtoReflect.Descriptor instead.
 func (*SyncDir) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{19}
+	return file_store_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SyncDir) GetOp() string {
@@ -1411,7 +1506,7 @@ type RemoveFile struct {
 
 func (x *RemoveFile) Reset() {
 	*x = RemoveFile{}
-	mi := &file_store_proto_msgTypes[20]
+	mi := &file_store_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1423,7 +1518,7 @@ func (x *RemoveFile) String() string {
 func (*RemoveFile) ProtoMessage() {}
 
 func (x *RemoveFile) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[20]
+	mi := &file_store_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1436,7 +1531,7 @@ func (x *RemoveFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveFile.ProtoReflect.Descriptor instead.
 func (*RemoveFile) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{20}
+	return file_store_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RemoveFile) GetOp() string {
@@ -1464,7 +1559,7 @@ type MoveFile struct {
 
 func (x *MoveFile) Reset() {
 	*x = MoveFile{}
-	mi := &file_store_proto_msgTypes[21]
+	mi := &file_store_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1571,7 @@ func (x *MoveFile) String() string {
 func (*MoveFile) ProtoMessage() {}
 
 func (x *MoveFile) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[21]
+	mi := &file_store_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1584,7 @@ func (x *MoveFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFile.ProtoReflect.Descriptor instead.
 func (*MoveFile) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{21}
+	return file_store_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *MoveFile) GetOp() string {
@@ -1523,7 +1618,7 @@ type ListDir struct {
 
 func (x *ListDir) Reset() {
 	*x = ListDir{}
-	mi := &file_store_proto_msgTypes[22]
+	mi := &file_store_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1535,7 +1630,7 @@ func (x *ListDir) String() string {
 func (*ListDir) ProtoMessage() {}
 
 func (x *ListDir) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[22]
+	mi := &file_store_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1548,7 +1643,7 @@ func (x *ListDir) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDir.ProtoReflect.Descriptor instead.
 func (*ListDir) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{22}
+	return file_store_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListDir) GetOp() string {
@@ -1575,7 +1670,7 @@ type ReadJobs struct {
 
 func (x *ReadJobs) Reset() {
 	*x = ReadJobs{}
-	mi := &file_store_proto_msgTypes[23]
+	mi := &file_store_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1587,7 +1682,7 @@ func (x *ReadJobs) String() string {
 func (*ReadJobs) ProtoMessage() {}
 
 func (x *ReadJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[23]
+	mi := &file_store_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1600,7 +1695,7 @@ func (x *ReadJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadJobs.ProtoReflect.Descriptor instead.
 func (*ReadJobs) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{23}
+	return file_store_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReadJobs) GetIds() []int64 {
@@ -1625,7 +1720,7 @@ type WriterDone struct {
 
 func (x *WriterDone) Reset() {
 	*x = WriterDone{}
-	mi := &file_store_proto_msgTypes[24]
+	mi := &file_store_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1637,7 +1732,7 @@ func (x *WriterDone) String() string {
 func (*WriterDone) ProtoMessage() {}
 
 func (x *WriterDone) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[24]
+	mi := &file_store_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1650,7 +1745,7 @@ func (x *WriterDone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriterDone.ProtoReflect.Descriptor instead.
 func (*WriterDone) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{24}
+	return file_store_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WriterDone) GetEpoch() uint64 {
@@ -1710,7 +1805,7 @@ const file_store_proto_rawDesc = "" +
 	"\n" +
 	"\bAskStore\"$\n" +
 	"\fStoreStarted\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"\xc5\x03\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"\xfe\x03\n" +
 	"\fStoreRequest\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x18\n" +
 	"\arequest\x18\x02 \x01(\x04R\arequest\x125\n" +
@@ -1722,7 +1817,9 @@ const file_store_proto_rawDesc = "" +
 	"quarantine\x122\n" +
 	"\x04scan\x18\a \x01(\v2\x1c.lockstep.messages.ScanQueueH\x00R\x04scan\x122\n" +
 	"\x04move\x18\b \x01(\v2\x1c.lockstep.messages.MoveFilesH\x00R\x04move\x120\n" +
-	"\x04list\x18\t \x01(\v2\x1a.lockstep.messages.ListDirH\x00R\x04listB\x06\n" +
+	"\x04list\x18\t \x01(\v2\x1a.lockstep.messages.ListDirH\x00R\x04list\x127\n" +
+	"\x06append\x18\n" +
+	" \x01(\v2\x1d.lockstep.messages.AppendFileH\x00R\x06appendB\x06\n" +
 	"\x04what\"\xd1\x02\n" +
 	"\vStoreAnswer\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
@@ -1744,7 +1841,12 @@ const file_store_proto_rawDesc = "" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x14\n" +
 	"\x05paths\x18\x02 \x03(\tR\x05paths\">\n" +
 	"\tMoveFiles\x121\n" +
-	"\x05files\x18\x01 \x03(\v2\x1b.lockstep.messages.MoveFileR\x05files\"W\n" +
+	"\x05files\x18\x01 \x03(\v2\x1b.lockstep.messages.MoveFileR\x05files\"J\n" +
+	"\n" +
+	"AppendFile\x12\x0e\n" +
+	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
+	"\acontent\x18\x03 \x01(\fR\acontent\"W\n" +
 	"\tDirListed\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x124\n" +
 	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"G\n" +
@@ -1777,7 +1879,7 @@ const file_store_proto_rawDesc = "" +
 	"ScannedJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\fR\acontent\x124\n" +
-	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\xbe\x03\n" +
+	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\xf7\x03\n" +
 	"\n" +
 	"WriterTask\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
@@ -1788,7 +1890,9 @@ const file_store_proto_rawDesc = "" +
 	"\x06remove\x18\x06 \x01(\v2\x1d.lockstep.messages.RemoveFileH\x00R\x06remove\x121\n" +
 	"\x04move\x18\a \x01(\v2\x1b.lockstep.messages.MoveFileH\x00R\x04move\x120\n" +
 	"\x04list\x18\b \x01(\v2\x1a.lockstep.messages.ListDirH\x00R\x04list\x12:\n" +
-	"\tread_jobs\x18\t \x01(\v2\x1b.lockstep.messages.ReadJobsH\x00R\breadJobsB\x06\n" +
+	"\tread_jobs\x18\t \x01(\v2\x1b.lockstep.messages.ReadJobsH\x00R\breadJobs\x127\n" +
+	"\x06append\x18\n" +
+	" \x01(\v2\x1d.lockstep.messages.AppendFileH\x00R\x06appendB\x06\n" +
 	"\x04what\"+\n" +
 	"\aSyncDir\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x10\n" +
@@ -1828,7 +1932,7 @@ func file_store_proto_rawDescGZIP() []byte {
 	return file_store_proto_rawDescData
 }
 
-var file_store_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_store_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_store_proto_goTypes = []any{
 	(*AskStore)(nil),     // 0: lockstep.messages.AskStore
 	(*StoreStarted)(nil), // 1: lockstep.messages.StoreStarted
@@ -1838,62 +1942,65 @@ var file_store_proto_goTypes = []any{
 	(*WriteFiles)(nil),   // 5: lockstep.messages.WriteFiles
 	(*RemoveFiles)(nil),  // 6: lockstep.messages.RemoveFiles
 	(*MoveFiles)(nil),    // 7: lockstep.messages.MoveFiles
-	(*DirListed)(nil),    // 8: lockstep.messages.DirListed
-	(*FilesDone)(nil),    // 9: lockstep.messages.FilesDone
-	(*FileFailure)(nil),  // 10: lockstep.messages.FileFailure
-	(*ReadFile)(nil),     // 11: lockstep.messages.ReadFile
-	(*FileRead)(nil),     // 12: lockstep.messages.FileRead
-	(*Quarantine)(nil),   // 13: lockstep.messages.Quarantine
-	(*Quarantined)(nil),  // 14: lockstep.messages.Quarantined
-	(*ScanQueue)(nil),    // 15: lockstep.messages.ScanQueue
-	(*QueueScanned)(nil), // 16: lockstep.messages.QueueScanned
-	(*ScannedJob)(nil),   // 17: lockstep.messages.ScannedJob
-	(*WriterTask)(nil),   // 18: lockstep.messages.WriterTask
-	(*SyncDir)(nil),      // 19: lockstep.messages.SyncDir
-	(*RemoveFile)(nil),   // 20: lockstep.messages.RemoveFile
-	(*MoveFile)(nil),     // 21: lockstep.messages.MoveFile
-	(*ListDir)(nil),      // 22: lockstep.messages.ListDir
-	(*ReadJobs)(nil),     // 23: lockstep.messages.ReadJobs
-	(*WriterDone)(nil),   // 24: lockstep.messages.WriterDone
-	(*Failure)(nil),      // 25: lockstep.messages.Failure
+	(*AppendFile)(nil),   // 8: lockstep.messages.AppendFile
+	(*DirListed)(nil),    // 9: lockstep.messages.DirListed
+	(*FilesDone)(nil),    // 10: lockstep.messages.FilesDone
+	(*FileFailure)(nil),  // 11: lockstep.messages.FileFailure
+	(*ReadFile)(nil),     // 12: lockstep.messages.ReadFile
+	(*FileRead)(nil),     // 13: lockstep.messages.FileRead
+	(*Quarantine)(nil),   // 14: lockstep.messages.Quarantine
+	(*Quarantined)(nil),  // 15: lockstep.messages.Quarantined
+	(*ScanQueue)(nil),    // 16: lockstep.messages.ScanQueue
+	(*QueueScanned)(nil), // 17: lockstep.messages.QueueScanned
+	(*ScannedJob)(nil),   // 18: lockstep.messages.ScannedJob
+	(*WriterTask)(nil),   // 19: lockstep.messages.WriterTask
+	(*SyncDir)(nil),      // 20: lockstep.messages.SyncDir
+	(*RemoveFile)(nil),   // 21: lockstep.messages.RemoveFile
+	(*MoveFile)(nil),     // 22: lockstep.messages.MoveFile
+	(*ListDir)(nil),      // 23: lockstep.messages.ListDir
+	(*ReadJobs)(nil),     // 24: lockstep.messages.ReadJobs
+	(*WriterDone)(nil),   // 25: lockstep.messages.WriterDone
+	(*Failure)(nil),      // 26: lockstep.messages.Failure
 }
 var file_store_proto_depIdxs = []int32{
 	5,  // 0: lockstep.messages.StoreRequest.write:type_name -> lockstep.messages.WriteFiles
 	6,  // 1: lockstep.messages.StoreRequest.remove:type_name -> lockstep.messages.RemoveFiles
-	11, // 2: lockstep.messages.StoreRequest.read:type_name -> lockstep.messages.ReadFile
-	13, // 3: lockstep.messages.StoreRequest.quarantine:type_name -> lockstep.messages.Quarantine
-	15, // 4: lockstep.messages.StoreRequest.scan:type_name -> lockstep.messages.ScanQueue
+	12, // 2: lockstep.messages.StoreRequest.read:type_name -> lockstep.messages.ReadFile
+	14, // 3: lockstep.messages.StoreRequest.quarantine:type_name -> lockstep.messages.Quarantine
+	16, // 4: lockstep.messages.StoreRequest.scan:type_name -> lockstep.messages.ScanQueue
 	7,  // 5: lockstep.messages.StoreRequest.move:type_name -> lockstep.messages.MoveFiles
-	22, // 6: lockstep.messages.StoreRequest.list:type_name -> lockstep.messages.ListDir
-	9,  // 7: lockstep.messages.StoreAnswer.files:type_name -> lockstep.messages.FilesDone
-	12, // 8: lockstep.messages.StoreAnswer.read:type_name -> lockstep.messages.FileRead
-	14, // 9: lockstep.messages.StoreAnswer.quarantined:type_name -> lockstep.messages.Quarantined
-	16, // 10: lockstep.messages.StoreAnswer.scanned:type_name -> lockstep.messages.QueueScanned
-	8,  // 11: lockstep.messages.StoreAnswer.listed:type_name -> lockstep.messages.DirListed
-	4,  // 12: lockstep.messages.WriteFiles.files:type_name -> lockstep.messages.FileWrite
-	21, // 13: lockstep.messages.MoveFiles.files:type_name -> lockstep.messages.MoveFile
-	25, // 14: lockstep.messages.DirListed.failure:type_name -> lockstep.messages.Failure
-	10, // 15: lockstep.messages.FilesDone.failures:type_name -> lockstep.messages.FileFailure
-	25, // 16: lockstep.messages.FileFailure.failure:type_name -> lockstep.messages.Failure
-	25, // 17: lockstep.messages.FileRead.failure:type_name -> lockstep.messages.Failure
-	25, // 18: lockstep.messages.Quarantined.failure:type_name -> lockstep.messages.Failure
-	17, // 19: lockstep.messages.QueueScanned.jobs:type_name -> lockstep.messages.ScannedJob
-	25, // 20: lockstep.messages.QueueScanned.failure:type_name -> lockstep.messages.Failure
-	25, // 21: lockstep.messages.ScannedJob.failure:type_name -> lockstep.messages.Failure
-	4,  // 22: lockstep.messages.WriterTask.replace:type_name -> lockstep.messages.FileWrite
-	19, // 23: lockstep.messages.WriterTask.sync_dir:type_name -> lockstep.messages.SyncDir
-	11, // 24: lockstep.messages.WriterTask.read:type_name -> lockstep.messages.ReadFile
-	20, // 25: lockstep.messages.WriterTask.remove:type_name -> lockstep.messages.RemoveFile
-	21, // 26: lockstep.messages.WriterTask.move:type_name -> lockstep.messages.MoveFile
-	22, // 27: lockstep.messages.WriterTask.list:type_name -> lockstep.messages.ListDir
-	23, // 28: lockstep.messages.WriterTask.read_jobs:type_name -> lockstep.messages.ReadJobs
-	25, // 29: lockstep.messages.WriterDone.failure:type_name -> lockstep.messages.Failure
-	17, // 30: lockstep.messages.WriterDone.jobs:type_name -> lockstep.messages.ScannedJob
-	31, // [31:31] is the sub-list for method output_type
-	31, // [31:31] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	23, // 6: lockstep.messages.StoreRequest.list:type_name -> lockstep.messages.ListDir
+	8,  // 7: lockstep.messages.StoreRequest.append:type_name -> lockstep.messages.AppendFile
+	10, // 8: lockstep.messages.StoreAnswer.files:type_name -> lockstep.messages.FilesDone
+	13, // 9: lockstep.messages.StoreAnswer.read:type_name -> lockstep.messages.FileRead
+	15, // 10: lockstep.messages.StoreAnswer.quarantined:type_name -> lockstep.messages.Quarantined
+	17, // 11: lockstep.messages.StoreAnswer.scanned:type_name -> lockstep.messages.QueueScanned
+	9,  // 12: lockstep.messages.StoreAnswer.listed:type_name -> lockstep.messages.DirListed
+	4,  // 13: lockstep.messages.WriteFiles.files:type_name -> lockstep.messages.FileWrite
+	22, // 14: lockstep.messages.MoveFiles.files:type_name -> lockstep.messages.MoveFile
+	26, // 15: lockstep.messages.DirListed.failure:type_name -> lockstep.messages.Failure
+	11, // 16: lockstep.messages.FilesDone.failures:type_name -> lockstep.messages.FileFailure
+	26, // 17: lockstep.messages.FileFailure.failure:type_name -> lockstep.messages.Failure
+	26, // 18: lockstep.messages.FileRead.failure:type_name -> lockstep.messages.Failure
+	26, // 19: lockstep.messages.Quarantined.failure:type_name -> lockstep.messages.Failure
+	18, // 20: lockstep.messages.QueueScanned.jobs:type_name -> lockstep.messages.ScannedJob
+	26, // 21: lockstep.messages.QueueScanned.failure:type_name -> lockstep.messages.Failure
+	26, // 22: lockstep.messages.ScannedJob.failure:type_name -> lockstep.messages.Failure
+	4,  // 23: lockstep.messages.WriterTask.replace:type_name -> lockstep.messages.FileWrite
+	20, // 24: lockstep.messages.WriterTask.sync_dir:type_name -> lockstep.messages.SyncDir
+	12, // 25: lockstep.messages.WriterTask.read:type_name -> lockstep.messages.ReadFile
+	21, // 26: lockstep.messages.WriterTask.remove:type_name -> lockstep.messages.RemoveFile
+	22, // 27: lockstep.messages.WriterTask.move:type_name -> lockstep.messages.MoveFile
+	23, // 28: lockstep.messages.WriterTask.list:type_name -> lockstep.messages.ListDir
+	24, // 29: lockstep.messages.WriterTask.read_jobs:type_name -> lockstep.messages.ReadJobs
+	8,  // 30: lockstep.messages.WriterTask.append:type_name -> lockstep.messages.AppendFile
+	26, // 31: lockstep.messages.WriterDone.failure:type_name -> lockstep.messages.Failure
+	18, // 32: lockstep.messages.WriterDone.jobs:type_name -> lockstep.messages.ScannedJob
+	33, // [33:33] is the sub-list for method output_type
+	33, // [33:33] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_store_proto_init() }
@@ -1910,6 +2017,7 @@ func file_store_proto_init() {
 		(*StoreRequest_Scan)(nil),
 		(*StoreRequest_Move)(nil),
 		(*StoreRequest_List)(nil),
+		(*StoreRequest_Append)(nil),
 	}
 	file_store_proto_msgTypes[3].OneofWrappers = []any{
 		(*StoreAnswer_Files)(nil),
@@ -1918,7 +2026,7 @@ func file_store_proto_init() {
 		(*StoreAnswer_Scanned)(nil),
 		(*StoreAnswer_Listed)(nil),
 	}
-	file_store_proto_msgTypes[18].OneofWrappers = []any{
+	file_store_proto_msgTypes[19].OneofWrappers = []any{
 		(*WriterTask_Replace)(nil),
 		(*WriterTask_SyncDir)(nil),
 		(*WriterTask_Read)(nil),
@@ -1926,6 +2034,7 @@ func file_store_proto_init() {
 		(*WriterTask_Move)(nil),
 		(*WriterTask_List)(nil),
 		(*WriterTask_ReadJobs)(nil),
+		(*WriterTask_Append)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1933,7 +2042,7 @@ func file_store_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_store_proto_rawDesc), len(file_store_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

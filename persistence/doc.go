@@ -2,12 +2,14 @@
 // every file are opaque bytes to it.
 //
 //	atomic.go      replacing a file so that a reader sees the old bytes or the new ones
+//	append.go      adding to a file, for the locks' journal
 //	osfiles.go     the other file operations of the stores, relative to the data directory
 //	sweep.go       removal of temporary files that dead writers left
 //	rundir.go      where sockets and livelocks are
 //	init.go        directories, queue/version and queue/serial at first start
 //	lock.go        queue/lock: one daemon per data directory
 //	livelock.go    files whose lock tells whether a process is alive
+//	boot.go        what tells one run of the machine from another
 //	highest.go     the serial, made anew from the job files
 //	archive.go     removing archived jobs that are old
 //

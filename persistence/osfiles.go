@@ -149,8 +149,8 @@ func (f *OSFiles) Read(op, path string) ([]byte, error) {
 }
 
 // readAll reads as many bytes as the file had when it was opened. That is all of
-// it, for files here are replaced, never appended to; so the read that would
-// only find the end is spared.
+// it: files here are replaced, and who reads the one that is appended to is the
+// one who appends. So the read that would only find the end is spared.
 func readAll(fd int) ([]byte, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {

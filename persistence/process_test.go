@@ -66,6 +66,14 @@ func playRole(role string, args []string) {
 		fmt.Println(classicLock(args[0], unix.F_RDLCK))
 	case "small-file-limit":
 		fmt.Println(replaceBeyondLimit(args[0]))
+	case "small-append-limit":
+		files, err := limitedFiles(args[0])
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(files.Append("journal", "queue/journal", make([]byte, 10000)))
+		fmt.Println(files.Append("journal", "queue/journal", make([]byte, 10000)))
 	default:
 		fmt.Println("unknown role", role)
 	}
@@ -94,16 +102,22 @@ func classicLock(path string, lockType int16) string {
 // replaceBeyondLimit writes more than the process may: the write stops half way,
 // as on a full disk, for root too.
 func replaceBeyondLimit(root string) error {
-	signal.Ignore(unix.SIGXFSZ)
-	files, err := OpenFiles(root)
+	files, err := limitedFiles(root)
 	if err != nil {
 		return err
 	}
-	limit := unix.Rlimit{Cur: 4096, Max: 4096}
-	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
-		return err
-	}
 	return files.Replace("save-job", "queue/job-1", make([]byte, 10000))
+}
+
+// limitedFiles cannot grow beyond 4096 bytes.
+func limitedFiles(root string) (*OSFiles, error) {
+	signal.Ignore(unix.SIGXFSZ)
+	files, err := OpenFiles(root)
+	if err != nil {
+		return nil, err
+	}
+	limit := unix.Rlimit{Cur: 4096, Max: 4096}
+	return files, unix.Setrlimit(unix.RLIMIT_FSIZE, &limit)
 }
 
 // process is a running role.

@@ -5,8 +5,12 @@ import (
 	"strconv"
 )
 
-// LuxiSocket is the name of the socket for clients and job processes.
-const LuxiSocket = "ganeti-query"
+// Names of the sockets for clients and job processes: for the queue, and for
+// locks and the configuration.
+const (
+	LuxiSocket  = "ganeti-query"
+	WconfSocket = "ganeti-wconfd"
+)
 
 // SocketPath is the path of a listening socket: <run>/socket/<name>.
 func SocketPath(runDir, name string) string {

@@ -98,14 +98,3 @@ func processStat(pid int) (state string, ticks int64, ok bool) {
 	ticks, err = strconv.ParseInt(fields[startField], 10, 64)
 	return fields[stateField], ticks, err == nil
 }
-
-// bootTime is the wall-clock time of the machine's start. It moves when the
-// clock is set: a file written before such a step and swept after it can be
-// misjudged, but a temporary file is in use for milliseconds.
-func bootTime() (time.Time, error) {
-	var up unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
-		return time.Time{}, err
-	}
-	return time.Now().Add(-time.Duration(up.Nano())), nil
-}

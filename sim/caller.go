@@ -8,11 +8,12 @@ import (
 	"lockstep/actors/luxi/wire"
 )
 
-// caller makes LUXI calls, one at a time, over a connection that it makes when
+// caller makes calls, one at a time, over a connection that it makes when
 // it needs one. It belongs to a client or to a job process.
 type caller struct {
 	world  *World
 	thread *thread // of whom it belongs to
+	wconf  bool    // calls the lock manager, not the queue
 	conn   *conn   // nil: none
 	done   func(json.RawMessage, error)
 	stop   func() bool // the timer of the call at hand
@@ -87,6 +88,15 @@ func (c *caller) finish(result json.RawMessage, err error) {
 	c.done = nil
 	c.stop()
 	done(result, err)
+}
+
+// giveUp drops the call at hand, and the connection with it: nobody hears of it.
+func (c *caller) giveUp() {
+	if c.done != nil {
+		c.done = nil
+		c.stop()
+		c.hangUp()
+	}
 }
 
 func (c *caller) hangUp() {

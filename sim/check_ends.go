@@ -3,11 +3,13 @@ package sim
 import (
 	"bytes"
 	"fmt"
+	"slices"
 )
 
 // checkEnds: a job ends once. Its final file is never changed any more; only
-// power loss may take back an end that was not durable. The cancel of a job that
-// waits is its end when somebody was told of it: one that fails is taken back.
+// power loss may take back an end that was not durable. What ends a job that waits
+// (a cancel, a rule, a dependency) is its end when somebody was told of it: a
+// write that fails is taken back.
 type checkEnds struct {
 	ends map[int64][]byte
 }
@@ -19,7 +21,9 @@ func (c *checkEnds) See(w *World, event any) error {
 	case fileChanged:
 		return c.changed(w, e)
 	case statusTold:
-		c.told(w, e.id)
+		if isFinal(e.status) {
+			c.told(w, e.id)
+		}
 	case cancelTold:
 		c.told(w, e.id)
 	case garbled:
@@ -42,11 +46,14 @@ func (c *checkEnds) changed(w *World, e fileChanged) error {
 	case e.job == nil:
 	case ended && !bytes.Equal(end, e.content):
 		return fmt.Errorf("job %d had ended, and its file was changed: %s", e.id, shownJob(e.job, nil))
-	case e.job.Status().Final() && e.op != "cancel-job":
+	case e.job.Status().Final() && !slices.Contains(takenBack, e.op):
 		c.end(e.id, e.content)
 	}
 	return nil
 }
+
+// takenBack are the writes that are, if they fail.
+var takenBack = []string{"cancel-job", "reject-job", "doom-job"}
 
 func (c *checkEnds) told(w *World, id int64) {
 	if j := w.job(id); j != nil && j.Status().Final() {

@@ -3,17 +3,42 @@ package sim
 import "fmt"
 
 // checkSlots: no more jobs are worked on than there are run slots. What a dead
-// process has left still counts until it is cleared away.
-type checkSlots struct{}
+// process has left still counts until it is cleared away. A job whose process
+// waits between two opcodes does not count: it may have given its slot back.
+//
+// When slots become fewer, nobody is stopped: as many may be worked on as there
+// were slots when one of them was given its own.
+type checkSlots struct {
+	allowed map[int64]int // by job: how many there could be when it got its slot
+}
 
-func (checkSlots) Name() string { return "run slots" }
+func (*checkSlots) Name() string { return "run slots" }
 
-func (checkSlots) See(w *World, event any) error {
-	switch event.(type) {
+func (c *checkSlots) See(w *World, event any) error {
+	if c.allowed == nil {
+		c.allowed = map[int64]int{}
+	}
+	switch e := event.(type) {
+	case jobPicked:
+		c.allowed[e.id] = w.inForce.slotsMax
+	case opPermitted:
+		// It may have kept its slot all the time, or got another one just now.
+		c.allowed[e.process.job] = max(c.allowed[e.process.job], w.inForce.slotsMax)
+		return c.count(w)
 	case processPermitted, opcodeStarted:
-		if acting := w.machine.acting(); len(acting) > w.options.Slots {
-			return fmt.Errorf("jobs %v run, there are %d slots", acting, w.options.Slots)
-		}
+		return c.count(w)
+	}
+	return nil
+}
+
+func (c *checkSlots) count(w *World) error {
+	acting := w.machine.occupying()
+	allowed := w.inForce.slotsMax
+	for _, id := range acting {
+		allowed = max(allowed, c.allowed[id])
+	}
+	if len(acting) > allowed {
+		return fmt.Errorf("jobs %v run, there are %d slots", acting, allowed)
 	}
 	return nil
 }

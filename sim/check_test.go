@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/messages"
 )
 
 // Each checker is shown the fault that it guards against, alone, in random work:
@@ -44,7 +46,7 @@ func TestCheckersBite(t *testing.T) {
 			plants:  Plants{Disk: DiskPlants{KeepsRemoved: true}}, faults: Faults{Disk: 40}, within: 50,
 		},
 		"slots: the daemon counts more than there are": {
-			checker: func() Checker { return checkSlots{} },
+			checker: func() Checker { return &checkSlots{} },
 			plants:  Plants{MoreSlots: 1}, within: 20,
 		},
 		"parse: data is renamed before it is synced, and power is lost": {
@@ -54,6 +56,51 @@ func TestCheckersBite(t *testing.T) {
 		"ids: the serial is not written, and the daemon crashes": {
 			checker: func() Checker { return &checkIDs{} },
 			plants:  Plants{Disk: DiskPlants{Loses: "serial"}}, faults: Faults{Crash: 300}, within: 20,
+		},
+		"locks: those of a process are free when it dies, what it has left or not": {
+			checker: func() Checker { return checkLocks{} },
+			plants:  Plants{Alter: freesTooSoon}, faults: Faults{Process: 20}, within: 50,
+		},
+		"owners: as above": {
+			checker: func() Checker { return &checkOwners{} },
+			plants:  Plants{Alter: freesTooSoon}, faults: Faults{Process: 20}, within: 50,
+		},
+		"owners: the lock manager hears of no death": {
+			checker: func() Checker { return &checkOwners{} },
+			plants:  Plants{Alter: drops("daemon/core/locks", &messages.OwnerDead{}, &messages.OwnersDead{}, &messages.JobOver{})},
+			faults:  Faults{Process: 20}, within: 20,
+		},
+		"replay: an append is cut short": {
+			checker: func() Checker { return checkReplay{} },
+			plants:  Plants{Disk: DiskPlants{TornAppends: true}}, within: 5,
+		},
+		"dependencies: every end is told as a success": {
+			checker: func() Checker { return &checkDepends{} },
+			plants:  Plants{Alter: allSucceed}, within: 20,
+		},
+		"filters: the scheduler hears of no change": {
+			checker: func() Checker { return &checkFilters{} },
+			plants:  Plants{Alter: drops("daemon/core/scheduler", &messages.VerdictsChanged{})}, within: 50,
+		},
+		"filters: newcomers are not judged": {
+			checker: func() Checker { return &checkFilters{} },
+			plants:  Plants{Alter: judgesNobody}, within: 50,
+		},
+		"filters: the lock manager is not told of who is paused": {
+			checker: func() Checker { return &checkFilters{} },
+			plants:  Plants{Alter: drops("daemon/core/locks", &messages.WithholdLocks{})}, within: 300,
+		},
+		"limits: a rule's number is greater": {
+			checker: func() Checker { return &checkLimits{} },
+			plants:  Plants{Alter: allowsMore}, within: 50,
+		},
+		"limits: the scheduler does not see those of reason trails": {
+			checker: func() Checker { return &checkLimits{} },
+			plants:  Plants{Alter: seesNoLimits}, within: 50,
+		},
+		"order: jobs do not age, and come in the predictive order": {
+			checker: func() Checker { return &checkOrder{} },
+			plants:  Plants{Alter: neverAges}, within: 100,
 		},
 		"live: nobody is told of the end of a process": {
 			checker: func() Checker { return checkLive{} },

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/json"
 	"path"
 	"slices"
 	"strings"
@@ -20,7 +21,8 @@ type Checker interface {
 func AllCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkTold{},
-		&checkSlots{}, &checkParse{}, &checkIDs{}, &checkLive{},
+		&checkSlots{}, &checkParse{}, &checkIDs{}, &checkLive{}, &checkLocks{}, checkReplay{}, &checkOwners{},
+		&checkDepends{}, &checkFilters{}, &checkLimits{}, &checkOrder{},
 	}
 }
 
@@ -37,6 +39,11 @@ type (
 		err     error
 		op      string
 	}
+	// otherFileChanged: a file that is no job's has changed.
+	otherFileChanged struct {
+		call diskCall
+		path string
+	}
 	// powerLost: the disk is as power loss has left it, all processes are gone.
 	powerLost struct{}
 	// daemonStarted: a daemon has begun; its disk is as its predecessor left it.
@@ -46,10 +53,18 @@ type (
 	processEnded     struct{ process *process }
 	// opcodeStarted: an opcode of a job is being executed.
 	opcodeStarted struct {
-		job int64
-		op  int
-		tag string
+		job   int64
+		op    int
+		tag   string
+		input json.RawMessage
 	}
+	// locksTaken: a process has all locks for its opcode.
+	locksTaken struct {
+		process *process
+		op      int
+	}
+	// submissionSent: a client wants jobs recorded.
+	submissionSent struct{ submission *submission }
 	// submissionTold: a client has the answer to a submission, or knows that
 	// there will be none.
 	submissionTold struct{ submission *submission }
@@ -61,6 +76,27 @@ type (
 	}
 	// cancelTold: a client was told that its cancel has succeeded.
 	cancelTold struct{ id int64 }
+	// jobPicked: the queue is told that the scheduler has chosen a job to start.
+	jobPicked struct{ id int64 }
+	// jobReturned: the queue is told that a job could not be started, and waits.
+	jobReturned struct{ id int64 }
+	// opPermitted: the process of a job has permission to begin its next opcode.
+	opPermitted struct {
+		process *process
+		op      int
+	}
+	// wishSent: a client wants something of a job.
+	wishSent struct{ id int64 }
+	// changeSent: a client wants the rules or settings changed; changeTold: it has
+	// the answer, or knows that there will be none.
+	changeSent struct{}
+	changeTold struct{ err error }
+	// panicked: an actor has.
+	panicked struct{}
+	// stalled: time has passed while something could have happened.
+	stalled struct{}
+	// diskFailed: a call to the disk has failed.
+	diskFailed struct{ path string }
 	// garbled: somebody has put something else in the place of a job file.
 	garbled struct{ id int64 }
 	// finished: faults have stopped, and there was time enough for everything
@@ -69,6 +105,7 @@ type (
 )
 
 func (w *World) notify(event any) {
+	w.inForce.see(event)
 	for _, c := range w.checkers {
 		if err := c.See(w, event); err != nil && w.violation == nil {
 			w.violation = &Violation{Checker: c.Name(), Step: w.count, At: w.clock.elapsed(), Err: err}
@@ -82,6 +119,10 @@ func (w *World) diskChanged(call diskCall, op, path string, content []byte) {
 	id, isJob := jobOfPath(path)
 	if !isJob || call == callSync {
 		w.trace.say(TopicDisk, "disk: %s %s (%s)", call, path, op)
+		if call != callSync {
+			w.inForce.diskChanged(path, content)
+			w.notify(otherFileChanged{call: call, path: path})
+		}
 		return
 	}
 	event := fileChanged{id: id, content: content, op: op}

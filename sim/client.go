@@ -87,6 +87,7 @@ func (c *client) submit(jobs [][]opSpec, done func(*submission)) *submission {
 		method, args = "SubmitJob", []any{encoded[0]}
 	}
 	c.say("%s %s", method, describe(jobs))
+	c.world.notify(submissionSent{s})
 	c.caller.call(method, args, patience, func(result json.RawMessage, err error) {
 		s.over, s.err = true, err
 		if err == nil {
@@ -180,6 +181,7 @@ func (c *client) later(d time.Duration, f func()) {
 
 // cancel asks for a job to be canceled, or to be ended where it is too late.
 func (c *client) cancel(id int64, kill bool, done func()) {
+	c.world.notify(wishSent{id})
 	c.caller.call("CancelJob", []any{id, kill}, patience, func(result json.RawMessage, err error) {
 		c.answeredWish("cancel", id, result, err, done)
 	})
@@ -187,6 +189,7 @@ func (c *client) cancel(id int64, kill bool, done func()) {
 
 // reprioritise asks for another priority.
 func (c *client) reprioritise(id int64, priority int, done func()) {
+	c.world.notify(wishSent{id})
 	c.caller.call("ChangeJobPriority", []any{id, priority}, patience, func(result json.RawMessage, err error) {
 		c.answeredWish("priority", id, result, err, done)
 	})

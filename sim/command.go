@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockstep/actors/core/job"
+	"lockstep/actors/core/lock"
 	"lockstep/actors/core/run"
 )
 
@@ -17,6 +18,7 @@ type command struct {
 	process *process
 	life    *life
 	script  script
+	holds   []lock.Item // that its opcode has
 }
 
 // script is what a command does; its argv spells it, "sim run_for=5 exit=3
@@ -64,7 +66,7 @@ func seconds(text string) (time.Duration, error) {
 func (p *process) execute(op int) {
 	w := p.machine.world
 	input := p.driver.machine.Job().Ops[op].Input
-	w.notify(opcodeStarted{job: p.job, op: op, tag: tagOf(input)})
+	w.notify(opcodeStarted{job: p.job, op: op, tag: tagOf(input), input: input})
 	switch job.OpID(input) {
 	case "OP_TEST_DELAY":
 		p.delay(input)
@@ -79,6 +81,7 @@ func (p *process) execute(op int) {
 func (p *process) executed(o run.Outcome) {
 	p.driver.kill = nil
 	p.then(func() {
+		p.holds = nil // nothing works with them any more
 		if p.reach(stageExecuted) {
 			p.driver.event(func() { p.driver.follow(p.driver.machine.Done(o, p.driver.now())) })
 		}
@@ -112,7 +115,7 @@ func (p *process) runCommand(input json.RawMessage) {
 		return
 	}
 	m := p.machine
-	c := &command{process: p, life: &life{}, script: s}
+	c := &command{process: p, life: &life{}, script: s, holds: p.holds}
 	m.commands = append(m.commands, c)
 	if s.say != "" {
 		p.then(func() {

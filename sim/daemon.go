@@ -2,12 +2,17 @@ package sim
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
+	"lockstep/actors/core/config"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/lock"
 	"lockstep/actors/core/opcode"
+	"lockstep/actors/luxi"
 	"lockstep/actors/socket"
 	"lockstep/messages"
 	"lockstep/persistence"
@@ -22,6 +27,7 @@ type daemon struct {
 	life     *life
 	env      *act.Env
 	tree     *supervisor.Running
+	boxes    *mailboxes
 	accept   *thread // of who takes connections
 	conns    []*conn
 	asked    int
@@ -40,17 +46,23 @@ func (w *World) Start() error {
 		w.trace.say(TopicDaemon, "daemon %d cannot start: %v", w.daemons, err)
 		return err
 	}
+	if err := w.firstConfig(); err != nil {
+		w.trace.say(TopicDaemon, "daemon %d cannot start: %v", w.daemons, err)
+		return err
+	}
 	w.disk.plants = w.plants.Disk // not before there is a queue
 	d := &daemon{world: w, number: w.daemons, life: &life{}}
 	d.accept = newThread(w.steps, d.life)
-	boxes := &mailboxes{steps: w.steps, life: d.life, sees: w.delivered}
+	boxes := &mailboxes{steps: w.steps, life: d.life, sees: w.delivered, alter: w.plants.Alter}
+	d.boxes = boxes
 	d.env = act.New(act.Options{Log: traceLog(w.trace), Clock: actorClock{w.clock, d.life}, Mailbox: boxes.produce, Rand: w.rng.Uint64})
 	boxes.env = d.env
 	w.machine.lastPid++
 	livelock := w.machine.newLivelock(persistence.DaemonLivelock, w.machine.lastPid, nil)
 	tree, err := supervisor.Tree(
-		supervisor.Ports{Env: d.env, Files: w.disk, Processes: newSpawner(d)},
-		supervisor.Settings{Livelock: livelock, MaxRunning: w.options.Slots + w.plants.MoreSlots, MaxStarts: w.options.Starts,
+		supervisor.Ports{Env: d.env, Files: w.disk, Processes: newSpawner(d), Owners: newWatchman(d, livelock)},
+		supervisor.Settings{Livelock: livelock, Boot: w.machine.boot(), Locks: lock.Settings{Lattice: lock.Implied, BypassAfter: bypassAfter},
+			About: luxi.About{PID: w.machine.lastPid}, NewUUID: w.newUUID, MaxStarts: w.options.Starts,
 			Writers: w.options.Writers, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits()})
 	if err != nil {
 		panic(fmt.Errorf("sim: %w", err)) // the world is built wrongly
@@ -62,6 +74,34 @@ func (w *World) Start() error {
 	d.ask(&messages.AskReady{}, readyMax, d.started)
 	return nil
 }
+
+// firstConfig makes the configuration of a cluster of one node, as lockstepd does
+// where there is none.
+func (w *World) firstConfig() error {
+	if w.disk.find(layout.ConfigPath) != nil {
+		return nil
+	}
+	content, err := config.New(config.Identity{ClusterName: "sim", NodeName: "n1", NodeUUID: "n1-uuid", GroupUUID: "group-uuid"})
+	if err != nil {
+		panic(fmt.Errorf("sim: %w", err))
+	}
+	slots := strconv.Itoa(w.options.Slots + w.plants.MoreSlots)
+	content, err = config.Edit(content, 0, config.Change{Cluster: map[string][]byte{"max_running_jobs": []byte(slots)}})
+	if err != nil {
+		panic(fmt.Errorf("sim: %w", err))
+	}
+	if err := w.disk.Replace("config", layout.ConfigPath, content); err != nil {
+		return err
+	}
+	return w.disk.SyncDir("config", ".")
+}
+
+func (w *World) newUUID() string {
+	return fmt.Sprintf("%08x-0000-4000-8000-%012x", w.rng.Uint32(), w.rng.Uint64()&(1<<48-1))
+}
+
+// bypassAfter is lockstepd's default.
+const bypassAfter = 30 * time.Second
 
 // started: lockstepd listens when its queue takes requests.
 func (d *daemon) started(ready bool) {
@@ -75,14 +115,22 @@ func (d *daemon) started(ready bool) {
 }
 
 // delivered is told of each message to an actor.
-func (w *World) delivered(actor, message string, kind messageKind) panicWhen {
+func (w *World) delivered(actor string, m any, kind messageKind) panicWhen {
+	message := messageName(m)
 	w.trace.add(TopicDelivery, actor, message)
+	switch m := m.(type) {
+	case *messages.PickJob:
+		w.notify(jobPicked{m.Id})
+	case *messages.JobReturned:
+		w.notify(jobReturned{m.Id})
+	}
 	when := w.orderedPanic(actor, message, kind)
 	if when == noPanic {
 		when = w.chaos.panics(kind)
 	}
 	if when != noPanic {
 		w.trace.say(TopicFault, "%s panics over %s", actor, message)
+		w.notify(panicked{})
 	}
 	return when
 }
@@ -119,7 +167,11 @@ func (w *World) dial(from *caller) *conn {
 	}
 	c := &conn{daemon: d, thread: newThread(w.steps, d.life), caller: from}
 	d.conns = append(d.conns, c)
-	d.accept.do(func() { d.env.System().Root.Send(d.tree.Luxi, &socket.Opened{Conn: c}) })
+	gateway := d.tree.Luxi
+	if from.wconf {
+		gateway = d.tree.Wconf
+	}
+	d.accept.do(func() { d.env.System().Root.Send(gateway, &socket.Opened{Conn: c}) })
 	return c
 }
 

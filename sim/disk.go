@@ -16,16 +16,22 @@ import (
 //
 // What a call sees is the cache: processes come and go, nothing is lost. What
 // power loss leaves is decided per directory: all that was there when it was last
-// synced, and of its changes since then the first few, in order.
+// synced, and of its changes since then the first few, in order. What was
+// appended to a file since it was written may be gone, but for its first bytes.
 type Disk struct {
 	mu     sync.Mutex
 	dirs   map[string]*directory
 	faults []*DiskFault
 	plants DiskPlants
 	held   map[string]*file // see DiskPlants.LateWrites
+	// appends so far
+	appends int
 
 	// chance, if set, may have any call fail, or succeed and say it failed.
 	chance func(op string, call diskCall) (when FaultWhen, err error)
+	// part, if set, says how much of n bytes, at least one, an append has written
+	// that fails: 0 to n-1. Unset, it is half of them.
+	part func(n int) int
 	// changed, if set, is told of what processes see from now on; content nil
 	// means that the name is gone.
 	changed func(call diskCall, op, path string, content []byte)
@@ -39,6 +45,7 @@ type diskCall string
 
 const (
 	callReplace diskCall = "replace"
+	callAppend  diskCall = "append to"
 	callSync    diskCall = "sync directory"
 	callRead    diskCall = "read"
 	callRename  diskCall = "rename"
@@ -54,10 +61,12 @@ type directory struct {
 	pending []*change        // what has changed since, in order
 }
 
-// file is content. It is replaced, never changed; names may share it.
+// file is content; names may share it. It is replaced, or appended to. Bytes that
+// are there never change, so that whoever was told of them may keep them.
 type file struct {
 	data   []byte
-	synced bool // its data will be there after power loss
+	synced bool // its data will be there after power loss, but for
+	loose  int  // the last bytes, which were appended and not synced
 }
 
 // change is one change of a directory: name means f from now on, nothing if nil.
@@ -120,6 +129,52 @@ func (d *Disk) Replace(op, name string, data []byte) error {
 		}
 		return nil
 	})
+}
+
+// Append adds content to the end of a file, and makes it if it is absent: one
+// write, which is not synced.
+func (d *Disk) Append(op, name string, content []byte) error {
+	return d.callInParts(callAppend, op, name,
+		func() error { return d.append(op, name, content) },
+		func() {
+			if n := len(content); n > 0 {
+				// That there is no such directory is not what fails here.
+				_ = d.append(op, name, content[:d.written(n)])
+			}
+		})
+}
+
+func (d *Disk) append(op, name string, content []byte) error {
+	dir := d.dirs[path.Dir(name)]
+	if dir == nil {
+		return fs.ErrNotExist
+	}
+	if d.loses(op) {
+		return nil
+	}
+	if d.appends++; d.plants.TornAppends && d.appends%3 == 0 {
+		content = content[:len(content)-1]
+	}
+	f := dir.now[path.Base(name)]
+	if f == nil {
+		f = &file{synced: true}
+		dir.set(path.Base(name), f)
+	}
+	if f.data == nil {
+		f.data = []byte{} // nil would tell that the name is gone
+	}
+	f.data = append(f.data, content...)
+	f.loose += len(content)
+	d.tell(callAppend, op, name, f.data)
+	return nil
+}
+
+// written is how much an append has written that fails.
+func (d *Disk) written(n int) int {
+	if d.part == nil {
+		return n / 2
+	}
+	return d.part(n)
 }
 
 // SyncDir makes what was done in dir before survive power loss.
@@ -218,11 +273,19 @@ func (d *Disk) find(name string) *file {
 // call is what all calls have in common: a sane path, faults, and errors that
 // name the step, the call and the file.
 func (d *Disk) call(call diskCall, op, name string, effect func() error) error {
+	return d.callInParts(call, op, name, effect, func() {})
+}
+
+// callInParts is for a call that may fail with a part of its work done.
+func (d *Disk) callInParts(call diskCall, op, name string, effect func() error, part func()) error {
 	plain(name)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	when, fault := d.fault(op, call)
-	if fault != nil && when == BeforeEffect {
+	if fault != nil && when != AfterEffect {
+		if when == PartEffect {
+			part()
+		}
 		return d.refuse(call, op, name, fault)
 	}
 	if err := effect(); err != nil {

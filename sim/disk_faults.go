@@ -10,6 +10,9 @@ const (
 	BeforeEffect FaultWhen = iota
 	// AfterEffect: all of it. Who asked cannot know.
 	AfterEffect
+	// PartEffect: some of it, where a call can do that: an append has written
+	// the first bytes. The others do nothing.
+	PartEffect
 )
 
 // DiskFault has calls of one step fail: the Nth from now (from 1), and Times-1
@@ -66,16 +69,16 @@ type DiskPlants struct {
 	Loses string
 	// KeepsRemoved: a file that is removed stays.
 	KeepsRemoved bool
+	// TornAppends: every third append leaves its last byte out.
+	TornAppends bool
 	// LateWrites: a job process's writes change places, two by two.
 	LateWrites bool
 }
 
 // reaching is what really reaches the disk, in this order, when f is written.
 func (d *Disk) reaching(op, name string, f *file) []*file {
-	for lost := range strings.SplitSeq(d.plants.Loses, ",") {
-		if lost == op {
-			return nil
-		}
+	if d.loses(op) {
+		return nil
 	}
 	if !d.plants.LateWrites || op != "run-job" {
 		return []*file{f}
@@ -86,4 +89,14 @@ func (d *Disk) reaching(op, name string, f *file) []*file {
 	}
 	d.held[name] = f
 	return nil
+}
+
+// loses: a write of this step is said to be done, and is not.
+func (d *Disk) loses(op string) bool {
+	for lost := range strings.SplitSeq(d.plants.Loses, ",") {
+		if lost == op {
+			return true
+		}
+	}
+	return false
 }

@@ -4,11 +4,12 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path"
+	"slices"
 )
 
 // LosePower leaves what power loss would: of each directory's changes since its
 // last sync a prefix, chosen by rng. The content of a file whose data was never
-// synced is gone, its name is not.
+// synced is gone, its name is not; of what was appended a prefix is left.
 func (d *Disk) LosePower(rng *rand.Rand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -23,13 +24,21 @@ func (d *Disk) LosePower(rng *rand.Rand) {
 	for _, name := range d.directories() {
 		dir := d.dirs[name]
 		dir.pending = nil
-		for _, f := range dir.durable {
-			if !f.synced {
-				f.data, f.synced = nil, true
-			}
+		for _, base := range slices.Sorted(maps.Keys(dir.durable)) {
+			dir.durable[base].losePower(rng)
 		}
 		dir.now = maps.Clone(dir.durable)
 	}
+}
+
+func (f *file) losePower(rng *rand.Rand) {
+	switch {
+	case !f.synced:
+		f.data, f.synced = nil, true
+	case f.loose > 0:
+		f.data = slices.Clip(f.data[:len(f.data)-rng.IntN(f.loose+1)])
+	}
+	f.loose = 0
 }
 
 // keep makes the first n pending changes durable.
@@ -72,5 +81,5 @@ func (d *Disk) surviving(name string) ([]byte, bool) {
 	if f == nil || !f.synced {
 		return nil, false
 	}
-	return f.data, true
+	return f.data[:len(f.data)-f.loose], true
 }

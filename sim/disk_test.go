@@ -76,3 +76,50 @@ func TestFaultsGoByTheLabelOfTheStep(t *testing.T) {
 	require.Equal(t, "1", string(data))
 	require.NoError(t, d.Replace("save", "queue/job-1", []byte("3")))
 }
+
+func TestPowerLossLeavesAPrefixOfWhatWasAppended(t *testing.T) {
+	outcomes := map[string]bool{}
+	for seed := range uint64(50) {
+		d := NewDisk("queue")
+		require.NoError(t, d.Replace("a", "journal", []byte("whole:")))
+		require.NoError(t, d.SyncDir("a", "."))
+		require.NoError(t, d.Append("a", "journal", []byte("1")))
+		require.NoError(t, d.Append("a", "journal", []byte("2")))
+		require.NoError(t, d.SyncDir("a", "."), "syncs names, not what is in files")
+		data, durable := d.surviving("journal")
+		require.True(t, durable)
+		require.Equal(t, "whole:", string(data))
+		d.LosePower(rand.New(rand.NewPCG(seed, 0)))
+		left, err := d.Read("a", "journal")
+		require.NoError(t, err)
+		outcomes[string(left)] = true
+
+		d.LosePower(rand.New(rand.NewPCG(seed, 1)))
+		again, err := d.Read("a", "journal")
+		require.NoError(t, err)
+		require.Equal(t, string(left), string(again), "what one power loss has left is on the disk")
+	}
+	require.Equal(t, map[string]bool{"whole:": true, "whole:1": true, "whole:12": true}, outcomes)
+}
+
+func TestAnAppendMayFailHalfWay(t *testing.T) {
+	d := NewDisk("queue")
+	var told []string
+	d.changed = func(_ diskCall, _, _ string, content []byte) { told = append(told, string(content)) }
+	d.Fail(DiskFault{Op: "journal", Nth: 2, Times: 1, Err: syscall.ENOSPC, When: PartEffect})
+	require.NoError(t, d.Append("journal", "journal", []byte("first\n")))
+	require.ErrorIs(t, d.Append("journal", "journal", []byte("second")), syscall.ENOSPC)
+	data, err := d.Read("a", "journal")
+	require.NoError(t, err)
+	require.Equal(t, "first\nsec", string(data))
+	require.Equal(t, []string{"first\n", "first\nsec"}, told)
+
+	d.part = func(int) int { return 0 }
+	d.Fail(DiskFault{Op: "journal", Nth: 1, Times: 1, Err: syscall.ENOSPC, When: PartEffect})
+	require.ErrorIs(t, d.Append("journal", "journal", []byte("third")), syscall.ENOSPC)
+	d.Fail(DiskFault{Op: "save", Nth: 1, Times: 1, Err: syscall.ENOSPC, When: PartEffect})
+	require.ErrorIs(t, d.Replace("save", "journal", []byte("whole")), syscall.ENOSPC)
+	data, err = d.Read("a", "journal")
+	require.NoError(t, err)
+	require.Equal(t, "first\nsec", string(data))
+}

@@ -21,6 +21,7 @@ type driver struct {
 	process  *process
 	machine  *run.Machine
 	reporter *reporter
+	locker   *locker
 
 	pending bool        // a write that may wait
 	due     func() bool // stops its timer
@@ -46,24 +47,75 @@ func (d *driver) follow(next run.Next) {
 		case run.Exit:
 			d.ended = true
 			if d.process.reach(stageEnding) {
-				d.process.exit("")
+				d.leave(next.Free)
 			}
 		case run.Begin:
 			if d.killed { // just when the last opcode had ended by itself
 				d.follow(d.machine.Cancel(d.now()))
 				return
 			}
-			d.flush(func() {
-				d.reporter.begin(next.Op, func() {
-					d.event(func() { d.follow(d.machine.Began(d.now())) })
-				})
-			})
+			d.flush(func() { d.ask(next.Op, next.Free) })
+		case run.Lock:
+			d.lock(next.Op)
 		case run.Execute:
 			if d.process.reach(stageExecuting) {
 				d.process.execute(next.Op)
 			}
 		case run.Wait:
 		}
+	})
+}
+
+// leave gives the locks back, if that can be done soon, and ends.
+func (d *driver) leave(free bool) {
+	if !free {
+		d.process.exit("")
+		return
+	}
+	d.locker.free(leaveMax, func() { d.process.exit("") })
+}
+
+// ask gives the locks back, and asks for permission to begin.
+func (d *driver) ask(op int, free bool) {
+	begin := func() {
+		d.process.asking = true
+		d.reporter.begin(op, func(refusal *run.Refusal) {
+			if refusal == nil {
+				d.process.asking = false
+				d.process.machine.world.notify(opPermitted{d.process, op})
+			}
+			d.event(func() {
+				if refusal != nil {
+					d.follow(d.machine.Refused(*refusal, d.now()))
+					return
+				}
+				d.follow(d.machine.Began(d.now()))
+			})
+		})
+	}
+	if free {
+		d.locker.free(0, begin)
+		return
+	}
+	begin()
+}
+
+// lock takes the locks of an opcode.
+func (d *driver) lock(op int) {
+	needs := d.machine.Hand(op).Needs
+	d.locker.take(d.machine.Job().Ops[op].Priority, needs, func(withdrawn bool, err error) {
+		d.event(func() {
+			switch {
+			case err != nil:
+				d.follow(d.machine.Refuse(job.ErrorResult("LockError", "The locks cannot be taken: "+err.Error()), d.now()))
+			case withdrawn:
+				d.follow(d.machine.Withdrawn())
+			default:
+				d.process.holds = d.locker.taking.Held()
+				d.process.machine.world.notify(locksTaken{d.process, op})
+				d.follow(d.machine.Locked(d.now()))
+			}
+		})
 	})
 }
 

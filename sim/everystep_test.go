@@ -9,20 +9,32 @@ import (
 )
 
 // everyStep runs two jobs of two opcodes once for each step that this takes, and
-// lets strike hit before that step. All checkers watch, and everything must come
-// to its end. strike returns false when there is nothing to hit.
+// lets strike hit before that step.
 func everyStep(t *testing.T, seed uint64, strike func(w *World) bool) {
+	everyStepOf(t, seed, 1, twoJobs, strike)
+}
+
+// twoJobs are submitted as soon as there is a daemon.
+func twoJobs(w *World) (done func() bool) {
+	c := w.newClient()
+	var sent *submission
+	c.whenReady(func() {
+		sent = c.submit([][]opSpec{{"run run_for=0.01", "delay 0.5"}, {"run run_for=1", "run run_for=0"}}, nil)
+	})
+	return func() bool { return sent != nil && sent.over }
+}
+
+// everyStepOf has some work done once for each step that this takes, or some of
+// them, and lets strike hit before that step. All checkers watch, and everything
+// must come to its end. strike returns false when there is nothing to hit.
+func everyStepOf(t *testing.T, seed, stride uint64, work func(*World) func() bool, strike func(w *World) bool) {
 	struck := 0
-	for at := uint64(0); ; at++ {
+	for at := uint64(0); ; at += stride {
 		w := New(Options{Seed: seed})
 		w.restarts = restartDelay
 		w.startAgain()
-		c := w.newClient()
-		var sent *submission
-		c.whenReady(func() {
-			sent = c.submit([][]opSpec{{"run run_for=0.01", "delay 0.5"}, {"run run_for=1", "run run_for=0"}}, nil)
-		})
-		over := func() bool { return sent != nil && sent.over && len(w.steps.ready) == 0 && w.atRest() == nil }
+		done := work(w)
+		over := func() bool { return done() && len(w.steps.ready) == 0 && w.atRest() == nil }
 		for w.count < at && !over() && w.Step() {
 		}
 		if w.count < at {
@@ -37,7 +49,7 @@ func everyStep(t *testing.T, seed uint64, strike func(w *World) bool) {
 			w.finish()
 		}
 		require.NoError(t, w.Err(), "seed %d, struck at step %d:\n%s", seed, at, shownLines(w.Last(40)))
-		require.True(t, sent.over)
+		require.True(t, done())
 	}
 }
 

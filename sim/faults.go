@@ -74,7 +74,7 @@ type chaos struct {
 
 func newChaos(w *World, f Faults) *chaos {
 	c := &chaos{world: w, faults: f, rng: rand.New(rand.NewPCG(w.options.Seed, 0xc4a05))}
-	w.disk.chance = c.disk
+	w.disk.chance, w.disk.part = c.disk, c.rng.IntN
 	return c
 }
 
@@ -92,10 +92,18 @@ func (c *chaos) stop() {
 
 func (c *chaos) stalls() bool { return c.oneIn(c.faults.Stall) }
 
-// strike hits the daemon or the machine, between two steps.
+// killsRarer is by how much a process is less often hit between two steps than
+// at a stage: there are many steps, and its command lives on.
+const killsRarer = 40
+
+// strike hits the daemon, the machine or a process, between two steps.
 func (c *chaos) strike() {
 	w := c.world
-	switch {
+	switch living := w.machine.processes; {
+	case len(living) > 0 && c.oneIn(killsRarer*c.faults.Process):
+		p := living[c.rng.IntN(len(living))]
+		w.trace.say(TopicFault, "job %d: process is killed", p.job)
+		p.kill("SIGKILL")
 	case c.oneIn(c.faults.Reboot):
 		w.Reboot()
 	case w.daemon != nil && c.oneIn(c.faults.Crash):
@@ -116,8 +124,8 @@ func (c *chaos) panics(kind messageKind) panicWhen {
 
 var diskErrors = []error{syscall.ENOSPC, syscall.EIO}
 
-// disk has calls fail. Of a sync that failed nobody knows what it has done; the
-// others have done nothing.
+// disk has calls fail. Of a sync that failed nobody knows what it has done; an
+// append may have written the beginning; the others have done nothing.
 func (c *chaos) disk(_ string, call diskCall) (FaultWhen, error) {
 	if !c.oneIn(c.faults.Disk) {
 		return BeforeEffect, nil
@@ -125,6 +133,9 @@ func (c *chaos) disk(_ string, call diskCall) (FaultWhen, error) {
 	err := diskErrors[c.rng.IntN(len(diskErrors))]
 	if call == callSync && c.rng.IntN(2) == 0 {
 		return AfterEffect, err
+	}
+	if call == callAppend && c.rng.IntN(2) == 0 {
+		return PartEffect, err
 	}
 	return BeforeEffect, err
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Directories of lock files, as in production; they are on no disk that
@@ -14,6 +15,7 @@ const livelockDir = "/run/lockstep/livelocks/"
 type machine struct {
 	world   *World
 	lastPid int
+	boots   int
 	// processes and commands that live, by age
 	processes []*process
 	commands  []*command
@@ -71,14 +73,23 @@ func (m *machine) ofJob(id int64) *process {
 	return nil
 }
 
-// clearAway ends what is left of a job whose process is gone, and removes its
-// lock file.
-func (m *machine) clearAway(livelock string) {
+// clearAway ends what is left of a job whose process is gone, removes its lock
+// file, and goes on. To find and end commands may take a while.
+func (m *machine) clearAway(livelock string, l *life, then func()) {
 	if _, left := m.livelocks[livelock]; !left {
-		return // its process has ended in order
+		then() // its process has ended in order
+		return
 	}
-	m.endCommands(livelock)
-	delete(m.livelocks, livelock)
+	clear := func() {
+		m.endCommands(livelock)
+		delete(m.livelocks, livelock)
+		then()
+	}
+	if !slices.ContainsFunc(m.commands, func(c *command) bool { return c.process.livelock == livelock }) {
+		clear()
+		return
+	}
+	m.world.clock.after(time.Duration(m.world.rng.IntN(500))*time.Millisecond, l, clear)
 }
 
 // endCommands kills the commands that carry a job's marker.
@@ -90,8 +101,12 @@ func (m *machine) endCommands(livelock string) {
 	}
 }
 
+// boot names the machine's present boot.
+func (m *machine) boot() string { return fmt.Sprintf("boot-%d", m.boots) }
+
 // losePower ends everything at once.
 func (m *machine) losePower() {
+	m.boots++
 	for _, p := range m.processes {
 		p.life.over = true
 	}
@@ -103,12 +118,22 @@ func (m *machine) losePower() {
 	clear(m.priorities)
 }
 
-// acting lists the jobs that a process or what it has left works on, by id: those
-// that hold a run slot, whatever the daemon thinks.
+// acting lists the jobs that a process or what it has left works on, by id,
+// whatever the daemon thinks.
 func (m *machine) acting() []int64 {
+	return m.jobsOf(func(p *process) bool { return p.permitted })
+}
+
+// occupying lists those of them that certainly hold a run slot: who waits for the
+// permission to begin its next opcode may have none.
+func (m *machine) occupying() []int64 {
+	return m.jobsOf(func(p *process) bool { return p.permitted && !p.asking })
+}
+
+func (m *machine) jobsOf(which func(*process) bool) []int64 {
 	var ids []int64
 	for _, p := range m.processes {
-		if p.permitted {
+		if which(p) {
 			ids = append(ids, p.job)
 		}
 	}

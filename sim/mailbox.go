@@ -15,7 +15,11 @@ type mailboxes struct {
 	env   *act.Env // whose they are; set before the first is made
 	// sees is told of each message before it is delivered, and says whether
 	// the actor is to panic.
-	sees func(actor, message string, kind messageKind) panicWhen
+	sees func(actor string, message any, kind messageKind) panicWhen
+	// alter, if set, puts another message in the place of one; nil for none.
+	alter func(actor string, message any) any
+	// suspended counts actors that handle nothing until they are restarted.
+	suspended int
 }
 
 // messageKind tells messages that an actor's own code handles from those that
@@ -116,7 +120,10 @@ func (b *mailbox) deliver() {
 		return // suspended since it was its turn
 	}
 	m, b.user = b.user[0], b.user[1:]
-	when := b.of.sees(b.name, messageName(m), userMessage)
+	if m = b.altered(m); m == nil {
+		return
+	}
+	when := b.of.sees(b.name, actor.UnwrapEnvelopeMessage(m), userMessage)
 	if when == panicBefore {
 		panic(injectedPanic)
 	}
@@ -131,12 +138,15 @@ func (b *mailbox) deliverSystem(m any) {
 	if _, started := m.(*actor.Started); started {
 		kind = startedMessage
 	}
-	when := b.of.sees(b.name, messageName(m), kind)
+	when := b.of.sees(b.name, m, kind)
 	switch m.(type) {
 	case *actor.SuspendMailbox:
-		b.suspended = true
+		b.suspend(true)
 	case *actor.ResumeMailbox:
-		b.suspended = false
+		b.suspend(false)
+	case *actor.Stop:
+		b.suspend(false) // it will not come back
+		b.invoker.InvokeSystemMessage(m)
 	default:
 		b.invoker.InvokeSystemMessage(m)
 	}
@@ -145,6 +155,30 @@ func (b *mailbox) deliverSystem(m any) {
 	}
 }
 
-func messageName(m any) string {
-	return reflect.TypeOf(actor.UnwrapEnvelopeMessage(m)).String()
+func (b *mailbox) suspend(now bool) {
+	if b.suspended != now {
+		b.suspended = now
+		if now {
+			b.of.suspended++
+		} else {
+			b.of.suspended--
+		}
+	}
 }
+
+func (b *mailbox) altered(m any) any {
+	if b.of.alter == nil {
+		return m
+	}
+	was := actor.UnwrapEnvelopeMessage(m)
+	is := b.of.alter(b.name, was)
+	switch is {
+	case nil:
+		return nil
+	case was:
+		return m
+	}
+	return &actor.MessageEnvelope{Message: is, Sender: actor.UnwrapEnvelopeSender(m)}
+}
+
+func messageName(m any) string { return reflect.TypeOf(m).String() }

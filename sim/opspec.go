@@ -1,33 +1,102 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 )
 
 // opSpec is an opcode as scenarios and workloads spell it: "delay 5",
 // "run run_for=5 exit=3", or the name of an opcode without an executor.
+//
+// A run may take locks, "locks=node/a,node/b:shared", or some of a list,
+// "any=2:node/a,node/b". Any opcode may depend on jobs, "after=-1" or
+// "after=12:success,error"; be one of at most so many that run,
+// "limit=2:label"; give a reason, "reason=word"; have a "priority=-10".
 type opSpec string
 
 func (o opSpec) encode(tag string) json.RawMessage {
-	words := strings.Fields(string(o))
 	op := map[string]any{"comment": tag}
+	words := commonWords(strings.Fields(string(o)), op)
 	switch {
 	case len(words) > 0 && words[0] == "run":
 		op["OP_ID"] = "OP_RUN_COMMAND"
-		op["argv"] = append([]string{"sim"}, words[1:]...)
+		argv := []string{"sim"}
+		for _, word := range words[1:] {
+			switch key, value, _ := strings.Cut(word, "="); key {
+			case "locks":
+				op["locks"] = lockSpecs(value)
+			case "any":
+				count, names, _ := strings.Cut(value, ":")
+				op["opportunistic_count"], op["opportunistic_locks"] = json.Number(count), lockSpecs(names)
+			default:
+				argv = append(argv, word)
+			}
+		}
+		op["argv"] = argv
 	case len(words) == 2 && words[0] == "delay":
 		op["OP_ID"] = "OP_TEST_DELAY"
 		op["duration"] = json.Number(words[1])
 	default:
-		op["OP_ID"] = string(o)
+		op["OP_ID"] = strings.Join(words, " ")
 	}
 	encoded, err := json.Marshal(op)
 	if err != nil {
 		panic(err)
 	}
 	return encoded
+}
+
+// commonWords takes out what every opcode may have.
+func commonWords(words []string, op map[string]any) (others []string) {
+	var depends, reason []any
+	for _, word := range words {
+		switch key, value, _ := strings.Cut(word, "="); key {
+		case "after":
+			depends = append(depends, dependency(value))
+		case "limit":
+			reason = append(reason, []any{"sim", "rate-limit:" + value, 1})
+		case "reason":
+			reason = append(reason, []any{"sim", value, 1})
+		case "priority":
+			op["priority"] = json.Number(value)
+		default:
+			others = append(others, word)
+		}
+	}
+	if depends != nil {
+		op["depends"] = depends
+	}
+	if reason != nil {
+		op["reason"] = reason
+	}
+	return others
+}
+
+// dependency reads "12" or "-1:success,error".
+func dependency(text string) []any {
+	id, names, _ := strings.Cut(text, ":")
+	statuses := []string{}
+	if names != "" {
+		statuses = strings.Split(names, ",")
+	}
+	return []any{json.Number(id), statuses}
+}
+
+// lockSpecs reads names, each exclusive unless it says that it is shared.
+func lockSpecs(text string) [][2]string {
+	var locks [][2]string
+	for name := range strings.SplitSeq(text, ",") {
+		name, mode, given := strings.Cut(name, ":")
+		if !given {
+			mode = "exclusive"
+		}
+		locks = append(locks, [2]string{name, mode})
+	}
+	return locks
 }
 
 // describe is the reverse of parseJobs.
@@ -58,4 +127,46 @@ func parseJobs(text string) ([][]opSpec, error) {
 		jobs = append(jobs, ops)
 	}
 	return jobs, nil
+}
+
+// parsePredicates reads the predicates of a filter rule, one a line, as JSON or as
+// "opcode OP_ID = OP_TEST_DELAY", "jobid id > watermark", "reason reason =~ text".
+func parsePredicates(text string) (json.RawMessage, error) {
+	all := []json.RawMessage{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			all = append(all, json.RawMessage(line))
+			continue
+		}
+		words := strings.SplitN(line, " ", 4)
+		if len(words) != 4 {
+			return nil, fmt.Errorf("%q is no predicate: want what it looks at, a field, an operator and a value", line)
+		}
+		all = append(all, predicate(words[0], words[1], words[2], words[3]))
+	}
+	return predicateList(all), nil
+}
+
+func predicate(about, field, operator, value string) json.RawMessage {
+	var v any = value
+	if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+		v = n
+	}
+	var b bytes.Buffer
+	plain := json.NewEncoder(&b)
+	plain.SetEscapeHTML(false) // people read it
+	if err := plain.Encode([]any{about, []any{operator, field, v}}); err != nil {
+		panic(err)
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
+
+// predicateList puts predicates together, as they are.
+func predicateList(all []json.RawMessage) json.RawMessage {
+	texts := make([][]byte, len(all))
+	for i, p := range all {
+		texts[i] = p
+	}
+	return slices.Concat([]byte("["), bytes.Join(texts, []byte(",")), []byte("]"))
 }

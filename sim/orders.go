@@ -73,13 +73,13 @@ func (p *process) signal(kind jobs.OrderKind) {
 func (d *driver) signalled(kind jobs.OrderKind) {
 	switch kind {
 	case jobs.StopBeforeNext:
-		d.follow(d.machine.Cancel(d.now()))
+		d.cancel()
 	case jobs.EndNow:
 		d.killed = true
 		if d.kill != nil {
 			d.kill()
 		}
-		d.follow(d.machine.Cancel(d.now())) // nothing, in the middle of an opcode
+		d.cancel() // nothing, in the middle of an opcode
 	case jobs.TakePriority:
 		m := d.process.machine
 		priority, sent := m.priorities[d.process.job]
@@ -87,8 +87,17 @@ func (d *driver) signalled(kind jobs.OrderKind) {
 			return
 		}
 		delete(m.priorities, d.process.job)
+		d.locker.reprioritise(priority)
 		d.follow(d.machine.Reprioritise(priority))
 	}
+}
+
+func (d *driver) cancel() {
+	next := d.machine.Cancel(d.now())
+	if next.Do == run.Exit {
+		d.locker.stop()
+	}
+	d.follow(next)
 }
 
 // endedOnRequest is how an opcode ends that a client had killed.

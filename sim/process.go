@@ -6,6 +6,7 @@ import (
 
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
+	"lockstep/actors/core/lock"
 	"lockstep/actors/core/run"
 	"lockstep/actors/jobs"
 )
@@ -40,6 +41,9 @@ type process struct {
 	livelock  string
 	hung      bool
 	permitted bool // from the daemon's permission to its last write
+	asking    bool // for the permission to begin its next opcode
+	hands     []run.Hand
+	holds     []lock.Item // for the opcode that executes
 	driver    *driver
 	signals   []jobs.OrderKind // that came before there was a driver
 	how       string           // it has ended
@@ -120,8 +124,7 @@ func (p *process) read(then func([]byte)) {
 }
 
 func (p *process) confirmed(frame []byte) {
-	var hand []json.RawMessage
-	if err := json.Unmarshal(frame, &hand); err != nil {
+	if err := json.Unmarshal(frame, &p.hands); err != nil {
 		p.exit("what the daemon handed over: " + err.Error())
 		return
 	}
@@ -139,7 +142,7 @@ func (p *process) takeOver() {
 		p.exit(err.Error())
 		return
 	}
-	p.driver = &driver{process: p, machine: machine, reporter: newReporter(p)}
+	p.driver = &driver{process: p, machine: machine, reporter: newReporter(p), locker: newLocker(p)}
 	for _, kind := range p.signals {
 		p.signal(kind)
 	}
@@ -158,7 +161,7 @@ func (p *process) load() (*run.Machine, error) {
 	if j.Livelock != p.livelock && !p.machine.world.plants.Trusting {
 		return nil, fmt.Errorf("the job's file names another process: %s", j.Livelock)
 	}
-	return run.New(j)
+	return run.New(j, p.hands)
 }
 
 // exit is an end in order: the lock file goes, then the process. complaint ""
@@ -197,6 +200,7 @@ func (p *process) over(how string) {
 	}
 	if p.driver != nil {
 		p.driver.reporter.caller.hangUp()
+		p.driver.locker.caller.hangUp()
 	}
 	m.world.trace.say(TopicProcess, "job %d: process %s", p.job, how)
 	p.stdin.readerLeaves()

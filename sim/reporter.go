@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"lockstep/actors/core/run"
 	"lockstep/actors/luxi/wire"
 )
 
@@ -39,7 +40,7 @@ func (r *reporter) report(encoded []byte) {
 }
 
 // begin asks whether opcode op may begin, until there is an answer.
-func (r *reporter) begin(op int, then func()) {
+func (r *reporter) begin(op int, then func(*run.Refusal)) {
 	r.ask = func() { r.askToBegin(op, beginRetryFirst, then) }
 	r.next()
 }
@@ -51,7 +52,7 @@ func (r *reporter) next() {
 	case r.latest != nil:
 		encoded := r.latest
 		r.latest, r.busy = nil, true
-		r.call("LockstepReportJob", []any{r.process.job, r.process.livelock, json.RawMessage(encoded)}, func(error) {
+		r.call("LockstepReportJob", []any{r.process.job, r.process.livelock, json.RawMessage(encoded)}, func(json.RawMessage, error) {
 			r.busy = false
 			r.next()
 		})
@@ -62,15 +63,17 @@ func (r *reporter) next() {
 	}
 }
 
-func (r *reporter) call(method string, args []any, done func(error)) {
-	r.caller.call(method, args, callMax, func(_ json.RawMessage, err error) { done(err) })
+func (r *reporter) call(method string, args []any, done func(json.RawMessage, error)) {
+	r.caller.call(method, args, callMax, done)
 }
 
-func (r *reporter) askToBegin(op int, delay time.Duration, then func()) {
-	r.call("LockstepBeginOpcode", []any{r.process.job, r.process.livelock, op}, func(err error) {
+func (r *reporter) askToBegin(op int, delay time.Duration, then func(*run.Refusal)) {
+	r.call("LockstepBeginOpcode", []any{r.process.job, r.process.livelock, op}, func(result json.RawMessage, err error) {
 		if err == nil {
+			var refusal *run.Refusal
+			mustDecode(result, &refusal)
 			r.busy = false
-			then()
+			then(refusal)
 			r.next()
 			return
 		}

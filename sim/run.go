@@ -50,6 +50,7 @@ func (w *World) runWork(work *workload, steps uint64) {
 	}
 	w.chaos.stop()
 	w.disk.Heal()
+	w.sweep()
 	w.rest(work)
 }
 

@@ -24,16 +24,23 @@ import (
 //	submit [client=N]     one job a line, opcodes separated by ";"
 //	wait [client=N] job=N            follow a job to its end
 //	cancel [client=N] job=N [kill]
+//	priority job=N to=N | archive job=N
+//	filter add|replace|delete name=NAME [action=ACTION] [n=N] [priority=N]
+//	    a filter rule; its predicates one a line, see parsePredicates
+//	set NAME=VALUE ...               settings
+//	why job=N                        what holds it back
 //	list [client=N]                  what the daemon says
 //	settle                           all that can happen without time passing
 //	run [for=SECONDS]                60 by default
 //	until                            step until a line of the trace contains the text
 //	crash | start | reboot | stop    the daemon, the machine
 //	fail op=LABEL [nth=N] [times=N] [err=ENOSPC|EIO] [after]
+//	heal                             the disk
 //	panic actor=NAME [message=TYPE] [nth=N] [after]
 //	kill job=N | hang job=N          its process
 //	garble job=N                     the text takes the place of its file
 //	jobs                             what the disk says
+//	locks                            what the disk says of locks
 //	finish                           everything has ended and all checkers agree
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -62,6 +69,7 @@ type scenario struct {
 	show  map[Topic]bool
 	lines []string
 	seen  func(Line)
+	rules map[string]string // uuids by name
 }
 
 var verbs = map[string]func(*scenario, *testing.T, *datadriven.TestData) error{
@@ -82,12 +90,20 @@ var verbs = map[string]func(*scenario, *testing.T, *datadriven.TestData) error{
 		return nil
 	},
 	"fail":   (*scenario).fail,
+	"heal":   func(s *scenario, _ *testing.T, _ *datadriven.TestData) error { s.world.disk.Heal(); return nil },
 	"panic":  (*scenario).panic,
 	"kill":   (*scenario).kill,
 	"hang":   (*scenario).kill,
 	"garble": (*scenario).garble,
 	"jobs":   (*scenario).jobs,
 	"finish": (*scenario).finish,
+
+	"filter":   (*scenario).filter,
+	"set":      (*scenario).set,
+	"why":      (*scenario).why,
+	"priority": (*scenario).priority,
+	"archive":  (*scenario).archive,
+	"locks":    (*scenario).locks,
 }
 
 func (s *scenario) newWorld(t *testing.T, d *datadriven.TestData) error {
@@ -102,7 +118,7 @@ func (s *scenario) newWorld(t *testing.T, d *datadriven.TestData) error {
 			s.show[Topic(topic)] = true
 		}
 	}
-	s.world = New(o)
+	s.world, s.rules = New(o), nil
 	if d.HasArg("down") {
 		return nil
 	}
@@ -262,6 +278,9 @@ func (s *scenario) finish(*testing.T, *datadriven.TestData) error {
 	s.show = nil
 	s.world.RunFor(settleMax)
 	s.world.finish()
+	if len(s.world.panics) > 0 {
+		return errors.New("a panic that was ordered has not happened")
+	}
 	if s.world.Err() == nil {
 		s.lines = append(s.lines, "ok")
 	}

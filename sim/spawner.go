@@ -169,8 +169,9 @@ func (a *attempt) reap() {
 	p.whenOver(func() {
 		a.thread.do(func() {
 			a.spawner.leave(a.start)
-			p.machine.clearAway(a.livelock)
-			a.thread.do(func() { a.tell(&messages.ProcessGone{Start: a.start, Text: p.how}) })
+			p.machine.clearAway(a.livelock, a.thread.life, func() {
+				a.thread.do(func() { a.tell(&messages.ProcessGone{Start: a.start, Text: p.how}) })
+			})
 		})
 	})
 }
@@ -184,10 +185,11 @@ func (s *spawner) Adopt(start uint64, _ int64, pid int64, livelock string, to *a
 	}
 	gone := func() {
 		s.leave(start)
-		m.clearAway(livelock)
-		t.do(func() {
-			s.tell(to, &messages.ProcessGone{Start: start,
-				Text: "its process has ended while no daemon was watching, or was not its child"})
+		m.clearAway(livelock, t.life, func() {
+			t.do(func() {
+				s.tell(to, &messages.ProcessGone{Start: start,
+					Text: "its process has ended while no daemon was watching, or was not its child"})
+			})
 		})
 	}
 	var probe func()

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 )
 
@@ -19,6 +20,9 @@ func newWorkload(w *World, clients, submissions int) *workload {
 	work := &workload{world: w, rng: rand.New(rand.NewPCG(w.options.Seed, 0x30a4)), left: submissions, busy: clients}
 	for range clients {
 		work.think(w.newClient())
+	}
+	if work.rng.IntN(3) > 0 {
+		work.newOperator()
 	}
 	return work
 }
@@ -45,10 +49,7 @@ func (k *workload) submit(c *client) {
 		jobs = make([][]opSpec, 2+k.rng.IntN(3))
 	}
 	for i := range jobs {
-		jobs[i] = make([]opSpec, 1+k.rng.IntN(3))
-		for n := range jobs[i] {
-			jobs[i][n] = k.opcode()
-		}
+		jobs[i] = k.job(i)
 	}
 	c.submit(jobs, func(s *submission) {
 		if s.ids == nil {
@@ -83,6 +84,48 @@ func (k *workload) after(c *client, id int64) {
 	}
 }
 
+// job is the nth of a submission. One that waits between two opcodes for another
+// job is not limited: if that is limited, too, they would wait for each other.
+func (k *workload) job(n int) []opSpec {
+	ops := make([]opSpec, 1+k.rng.IntN(3))
+	limited := k.rng.IntN(8) == 0
+	for i := range ops {
+		ops[i] = k.opcode()
+		if i == 0 || !limited {
+			ops[i] += k.dependencies(n)
+		}
+		if limited {
+			ops[i] += " limit=" + []opSpec{"1:a", "2:a", "1:b"}[k.rng.IntN(3)]
+		}
+		if k.rng.IntN(12) == 0 {
+			ops[i] += " priority=" + []opSpec{"-10", "10"}[k.rng.IntN(2)]
+		}
+	}
+	return ops
+}
+
+// dependencies are on earlier jobs of anybody, or on ones that there are not.
+func (k *workload) dependencies(n int) (words opSpec) {
+	for range 2 {
+		if k.rng.IntN(8) == 0 {
+			statuses := []string{"", ":success", ":error", ":success,error", ":success,error,canceled"}
+			words += opSpec(fmt.Sprintf(" after=%d%s", k.before(n), statuses[k.rng.IntN(len(statuses))]))
+		}
+	}
+	return words
+}
+
+func (k *workload) before(n int) int64 {
+	switch latest := k.world.serial(); {
+	case n > 0 && k.rng.IntN(2) == 0:
+		return -1 - k.rng.Int64N(int64(n))
+	case k.rng.IntN(8) == 0:
+		return latest + k.rng.Int64N(4)
+	default:
+		return 1 + k.rng.Int64N(latest+1)
+	}
+}
+
 func (k *workload) pause() time.Duration {
 	if k.rng.IntN(2) == 0 {
 		return 0
@@ -93,7 +136,11 @@ func (k *workload) pause() time.Duration {
 func (k *workload) opcode() opSpec {
 	// Short ones are where hand-overs meet.
 	spell := []float64{0, 0.001, 0.01, 0.3, 2}[k.rng.IntN(5)]
-	switch k.rng.IntN(10) {
+	switch k.rng.IntN(14) {
+	case 10, 11, 12:
+		return opSpec(fmt.Sprintf("run run_for=%g locks=%s", spell, k.locks()))
+	case 13:
+		return opSpec(fmt.Sprintf("run run_for=%g any=%d:node/a,node/b,node/c locks=node-res/a", spell, 1+k.rng.IntN(2)))
 	case 0:
 		return "OP_CLUSTER_VERIFY"
 	case 1, 2:
@@ -107,4 +154,26 @@ func (k *workload) opcode() opSpec {
 	default:
 		return opSpec(fmt.Sprintf("run run_for=%g", spell))
 	}
+}
+
+// locks are some of a few, so that jobs meet: of single nodes, of all, and now
+// and then the big lock.
+func (k *workload) locks() string {
+	if k.rng.IntN(12) == 0 {
+		return "cluster/BGL"
+	}
+	names := []string{"instance/i", "node/[lockset]", "node/a", "node/b", "node-res/a"}
+	var locks []string
+	for _, name := range names {
+		switch k.rng.IntN(6) {
+		case 0:
+			locks = append(locks, name)
+		case 1:
+			locks = append(locks, name+":shared")
+		}
+	}
+	if locks == nil {
+		return "node/a"
+	}
+	return strings.Join(locks, ",")
 }

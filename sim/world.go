@@ -39,6 +39,8 @@ type Plants struct {
 	Trusting bool
 	// MoreSlots: the daemon is told of so many more run slots than there are.
 	MoreSlots int
+	// Alter puts another message in the place of one to an actor; nil for none.
+	Alter func(actor string, message any) any
 }
 
 // World is one node with its clients.
@@ -59,6 +61,7 @@ type World struct {
 	clients     []*client
 	submissions []*submission
 	checkers    []Checker
+	inForce     *inForce
 	violation   *Violation
 	count       uint64 // steps so far
 	// restarts: a daemon that has ended is started again after so long, as
@@ -97,9 +100,11 @@ func New(o Options) *World {
 	w.disk.changed = w.diskChanged
 	w.disk.failed = func(call diskCall, op, path string, err error) {
 		w.trace.say(TopicFault, "disk: %s %s (%s) fails: %v", call, path, op, err)
+		w.notify(diskFailed{path: path})
 	}
 	w.machine = newMachine(w)
 	w.chaos = newChaos(w, o.Faults)
+	w.inForce = newInForce(w)
 	if w.checkers == nil {
 		w.checkers = AllCheckers()
 	}
@@ -112,16 +117,27 @@ func (w *World) Step() bool {
 	if w.violation != nil {
 		return false
 	}
-	if !w.chaos.stalls() || !w.clock.fire() {
-		if !w.steps.step() && !w.clock.fire() {
-			return false
-		}
+	if !w.advance() {
+		return false
 	}
 	w.count++
 	w.supervise()
 	w.chaos.strike()
 	w.notify(stepped{})
 	return w.violation == nil
+}
+
+// advance does what can be done now, or moves the time.
+func (w *World) advance() bool {
+	if w.chaos.stalls() && w.clock.fire() {
+		w.notify(stalled{})
+		return true
+	}
+	if w.steps.step() {
+		return true
+	}
+	w.inForce.quiet()
+	return w.clock.fire()
 }
 
 // Settle steps until the time would have to move.

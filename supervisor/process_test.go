@@ -180,7 +180,7 @@ func (c *process) act() {
 		c.exit("exit status 1")
 		return
 	}
-	m, err := run.New(j)
+	m, err := run.New(j, nil)
 	if err != nil {
 		w.broken("job %d: %v", c.id, err)
 		c.exit("exit status 1")

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -13,6 +14,7 @@ import (
 // props makes a group's supervisor. Its children's props are made once, here:
 // what they count over their incarnations goes on when the group restarts.
 func (g *group) props(p Ports, s Settings) *actor.Props {
+	g = g.present(p)
 	kinds := make([]*actor.Props, len(g.children))
 	for i, c := range g.children {
 		if c.group != nil {
@@ -23,6 +25,13 @@ func (g *group) props(p Ports, s Settings) *actor.Props {
 	}
 	return p.Env.Props(g.name, func() actor.Actor { return &supervisor{env: p.Env, group: g, kinds: kinds} },
 		act.Supervise(p.Env.Strategy(g.policy)))
+}
+
+// present is the group with those children that are wanted.
+func (g *group) present(p Ports) *group {
+	wanted := *g
+	wanted.children = slices.DeleteFunc(slices.Clone(g.children), func(c child) bool { return c.wanted != nil && !c.wanted(p) })
+	return &wanted
 }
 
 // supervisor keeps one group alive, or stops with it.

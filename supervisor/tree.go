@@ -10,12 +10,19 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
+	"lockstep/actors/cluster"
+	"lockstep/actors/core/lock"
 	"lockstep/actors/core/opcode"
+	"lockstep/actors/events"
+	"lockstep/actors/filters"
 	"lockstep/actors/jobs"
+	"lockstep/actors/locks"
 	"lockstep/actors/luxi"
 	"lockstep/actors/queue"
 	"lockstep/actors/scheduler"
 	"lockstep/actors/store"
+	"lockstep/actors/wconf"
+	"lockstep/messages"
 )
 
 // Ports are the outside world, as the actors see it. Clock, log, randomness and
@@ -24,17 +31,21 @@ type Ports struct {
 	Env       *act.Env
 	Files     store.Files
 	Processes jobs.Processes
+	Owners    locks.Owners
+	Events    events.Feed // nil: nobody listens, and nothing is told
 }
 
 // Settings are what an operator can choose.
 type Settings struct {
-	Livelock   string // path of the daemon's own
-	MaxRunning int    // run slots (max_running_jobs)
-	MaxStarts  int    // start handshakes in flight
-	Writers    int    // disk operations in flight
-	Catalogue  *opcode.Catalogue
-	About      luxi.About
-	Limits     queue.Limits
+	Livelock  string // path of the daemon's own
+	Boot      string // names the machine's present boot
+	Locks     lock.Settings
+	MaxStarts int // start handshakes in flight
+	Writers   int // disk operations in flight
+	Catalogue *opcode.Catalogue
+	About     luxi.About
+	NewUUID   func() string // names filter rules
+	Limits    queue.Limits
 }
 
 // DefaultLimits are such that a large site does not come near them.
@@ -47,9 +58,14 @@ const (
 	root      = "daemon"
 	storeName = root + "/core/store"
 	schedName = root + "/core/scheduler"
+	locksName = root + "/core/locks"
+	confName  = root + "/core/cluster"
+	filtName  = root + "/core/filters"
 	jobsName  = root + "/jobs"
 	queueName = root + "/queue"
 	luxiName  = root + "/luxi"
+	wconfName = root + "/wconf"
+	newsName  = root + "/events"
 )
 
 // group is a supervisor: its policy for its children, and these in the order in
@@ -68,6 +84,8 @@ type child struct {
 	ready bool // its answer to AskReady is the daemon's
 	props func(Ports, Settings) *actor.Props
 	group *group
+	// wanted says whether it is there at all; nil: always.
+	wanted func(Ports) bool
 }
 
 // tree is the whole of it. A PID survives its actor's restart, and so does the
@@ -84,6 +102,8 @@ var tree = group{
 			drain: true, props: jobsProps},
 		{name: "queue", why: "reads the disk again and survives a restart of core", drain: true, ready: true, props: queueProps},
 		{name: "luxi", why: "last to start and first to stop: clients find a daemon that works", drain: true, props: luxiProps},
+		{name: "wconf", why: "as luxi", drain: true, props: wconfProps},
+		{name: "events", why: "nobody waits for it, and it asks for what it needs", props: eventsProps, wanted: listened},
 	},
 }
 
@@ -95,32 +115,96 @@ var core = group{
 	},
 	children: []child{
 		{name: "store", why: "everybody needs the disk", drain: true, props: storeProps},
+		{name: "locks", why: "its memory and its journal must agree", drain: true, props: locksProps},
+		{name: "cluster", why: "it asks for locks", props: clusterProps},
+		{name: "filters", why: "its rules are the configuration's", props: filtersProps},
 		{name: "scheduler", why: "its state is made anew from the queue's", props: schedulerProps},
 	},
 }
 
 func storeProps(p Ports, s Settings) *actor.Props {
 	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers,
-		Clients: []*actor.PID{p.Env.PID(queueName), p.Env.PID(jobsName), p.Env.PID(luxiName)}})
+		Clients: []*actor.PID{p.Env.PID(locksName), p.Env.PID(confName), p.Env.PID(queueName), p.Env.PID(jobsName), p.Env.PID(luxiName)}})
+}
+
+// self is the daemon as an owner of locks, for one purpose.
+func self(s Settings, purpose string) lock.Owner {
+	return lock.NamedOwner("lockstepd-"+purpose, s.Livelock, s.About.PID)
+}
+
+func locksProps(p Ports, s Settings) *actor.Props {
+	return locks.Props(locks.Config{Env: p.Env, Store: p.Env.PID(storeName), Queue: p.Env.PID(queueName),
+		Scheduler: p.Env.PID(schedName),
+		Clients:   listeners(p, confName, schedName, wconfName, luxiName),
+		Followers: listeners(p),
+		Owners:    p.Owners, Settings: s.Locks, Boot: s.Boot, Self: self(s, "destruction")})
+}
+
+func clusterProps(p Ports, s Settings) *actor.Props {
+	return cluster.Props(cluster.Config{Env: p.Env, Store: p.Env.PID(storeName), Locks: p.Env.PID(locksName),
+		Subscribers: listeners(p, locksName, filtName, schedName, queueName),
+		Self:        self(s, "config")})
+}
+
+func filtersProps(p Ports, _ Settings) *actor.Props {
+	return filters.Props(filters.Config{Env: p.Env, Queue: p.Env.PID(queueName), Cluster: p.Env.PID(confName)})
+}
+
+func wconfProps(p Ports, _ Settings) *actor.Props {
+	return wconf.Props(wconf.Config{Env: p.Env, Locks: p.Env.PID(locksName), Cluster: p.Env.PID(confName)})
 }
 
 func schedulerProps(p Ports, s Settings) *actor.Props {
-	return scheduler.Props(scheduler.Config{Env: p.Env, Queue: p.Env.PID(queueName), MaxRunning: s.MaxRunning})
+	return scheduler.Props(scheduler.Config{Env: p.Env, Queue: p.Env.PID(queueName), Locks: p.Env.PID(locksName),
+		Cluster: p.Env.PID(confName), Catalogue: s.Catalogue})
 }
 
 func jobsProps(p Ports, s Settings) *actor.Props {
 	return jobs.Props(jobs.Config{Env: p.Env, Store: p.Env.PID(storeName), Queue: p.Env.PID(queueName),
-		Processes: p.Processes, MaxStarts: s.MaxStarts})
+		Scheduler: p.Env.PID(schedName), Processes: p.Processes, MaxStarts: s.MaxStarts})
 }
 
 func queueProps(p Ports, s Settings) *actor.Props {
 	return queue.Props(queue.Config{Env: p.Env, Store: p.Env.PID(storeName), Scheduler: p.Env.PID(schedName),
-		Jobs: p.Env.PID(jobsName), Gateways: []*actor.PID{p.Env.PID(luxiName)}, Livelock: s.Livelock, Limits: s.Limits})
+		Jobs: p.Env.PID(jobsName), Locks: p.Env.PID(locksName), Cluster: p.Env.PID(confName), Filters: p.Env.PID(filtName), Catalogue: s.Catalogue, Gateways: listeners(p, luxiName), Livelock: s.Livelock, Limits: s.Limits})
 }
 
 func luxiProps(p Ports, s Settings) *actor.Props {
 	return luxi.Props(luxi.Config{Env: p.Env, Queue: p.Env.PID(queueName), Jobs: p.Env.PID(jobsName),
-		Store: p.Env.PID(storeName), Catalogue: s.Catalogue, About: s.About})
+		Store: p.Env.PID(storeName), Locks: p.Env.PID(locksName), Scheduler: p.Env.PID(schedName), Filters: p.Env.PID(filtName),
+		Cluster: p.Env.PID(confName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About})
+}
+
+// listened: there is a feed to tell.
+func listened(p Ports) bool { return p.Events != nil }
+
+// listeners are the actors of these names, and the one who listens to everything
+// where there is one.
+func listeners(p Ports, names ...string) []*actor.PID {
+	if listened(p) {
+		names = append(names, newsName)
+	}
+	var pids []*actor.PID
+	for _, name := range names {
+		pids = append(pids, p.Env.PID(name))
+	}
+	return pids
+}
+
+func eventsProps(p Ports, _ Settings) *actor.Props {
+	return events.Props(events.Config{Env: p.Env, Queue: p.Env.PID(queueName), Cluster: p.Env.PID(confName), Feed: p.Events})
+}
+
+// Locks is the lock manager's address, for the port that tells it of dead owners
+// (messages.OwnerDead).
+func Locks(env *act.Env) *actor.PID { return env.PID(locksName) }
+
+// SetOpcodes tells everybody concerned what operators have declared, see
+// messages.OpcodesChanged.
+func SetOpcodes(env *act.Env, definitions []byte) {
+	for _, name := range []string{queueName, schedName, luxiName} {
+		env.System().Root.Send(env.PID(name), &messages.OpcodesChanged{Definitions: definitions})
+	}
 }
 
 // Running is a started tree.
@@ -130,8 +214,8 @@ type Running struct {
 	// accepted is on the disk and no start is in flight; it may be stopped then.
 	// Job processes go on.
 	Root *actor.PID
-	// Luxi takes connections, as socket.Opened.
-	Luxi *actor.PID
+	// Luxi and Wconf take connections, as socket.Opened.
+	Luxi, Wconf *actor.PID
 	// Done is closed when the tree has stopped: because Root was, or because
 	// part of it has failed too often to go on.
 	Done <-chan struct{}
@@ -143,5 +227,5 @@ func Tree(p Ports, s Settings) (*Running, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the actors: %w", err)
 	}
-	return &Running{Root: pid, Luxi: p.Env.PID(luxiName), Done: done}, nil
+	return &Running{Root: pid, Luxi: p.Env.PID(luxiName), Wconf: p.Env.PID(wconfName), Done: done}, nil
 }

@@ -3,6 +3,7 @@ package supervisor_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -12,8 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/config"
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
+	"lockstep/actors/core/lock"
 	"lockstep/actors/core/opcode"
 	"lockstep/actors/socket"
 	"lockstep/messages"
@@ -48,6 +51,11 @@ const daemonLock = "/run/livelocks/daemon_1"
 // long.
 func newWorld(t *testing.T, e *acttest.Env, files map[string]string, work time.Duration) *world {
 	w := &world{t: t, clock: e.Clock, env: e}
+	files = maps.Clone(files)
+	if files == nil {
+		files = map[string]string{}
+	}
+	files[layout.ConfigPath] = configuration(t)
 	w.disk = &disk{Disk: acttest.NewDisk(files), w: w}
 	w.processes = newProcesses(w, work)
 	w.mu.Lock()
@@ -57,10 +65,28 @@ func newWorld(t *testing.T, e *acttest.Env, files map[string]string, work time.D
 }
 
 // boot starts a daemon. w.mu is held.
+// configuration is that of a cluster of one node.
+func configuration(t *testing.T) string {
+	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
+	require.NoError(t, err)
+	content, err = config.Edit(content, 0, config.Change{Cluster: map[string][]byte{"max_running_jobs": []byte("3")}})
+	require.NoError(t, err)
+	return string(content)
+}
+
+// owners is a port to processes that are all alive.
+type owners struct{}
+
+func (owners) Watch(string, int)                  {}
+func (owners) Forget(string)                      {}
+func (owners) Wake(string, int)                   {}
+func (owners) Remove(string)                      {}
+func (owners) Probe(_ []string, a func([]string)) { go a(nil) }
+
 func (w *world) boot() {
 	tree, err := supervisor.Tree(
-		supervisor.Ports{Env: w.env.Env, Files: w.disk, Processes: w.processes},
-		supervisor.Settings{Livelock: daemonLock, MaxRunning: 3, MaxStarts: 2, Writers: 4,
+		supervisor.Ports{Env: w.env.Env, Files: w.disk, Processes: w.processes, Owners: owners{}},
+		supervisor.Settings{Livelock: daemonLock, Boot: "boot", Locks: lock.Settings{Lattice: lock.Implied}, MaxStarts: 2, NewUUID: func() string { return "00000000-0000-4000-8000-000000000001" }, Writers: 4,
 			Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits()})
 	require.NoError(w.t, err)
 	w.daemon = tree

@@ -35,3 +35,9 @@ func (realClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 func SendAfter(c Clock, sys *actor.ActorSystem, d time.Duration, to *actor.PID, msg any) (stop func() bool) {
 	return c.AfterFunc(d, func() { sys.Root.Send(to, msg) })
 }
+
+// Backoff is the pause before something that has failed so many times in a row
+// is tried again: from 100 ms on, doubling, at most 30 s.
+func Backoff(failures int) time.Duration {
+	return min(100*time.Millisecond<<min(failures, 9), 30*time.Second)
+}

@@ -67,6 +67,7 @@ type Config struct {
 	Env       *act.Env
 	Store     *actor.PID
 	Queue     *actor.PID
+	Scheduler *actor.PID
 	Processes Processes
 	MaxStarts int
 }
@@ -320,7 +321,7 @@ func (j *jobs) cannotSpawn(ctx actor.Context, m *cannotSpawn) {
 	j.failures++
 	if !j.paused {
 		j.paused = true
-		delay := min(100*time.Millisecond<<min(j.failures-1, 9), 30*time.Second)
+		delay := act.Backoff(j.failures - 1)
 		j.config.Env.Log().WithFields(logrus.Fields{"job": m.id, "err": m.text, "again": delay}).Error(
 			"job processes cannot be started; jobs wait until they can")
 		act.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &startAgain{})

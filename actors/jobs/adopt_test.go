@@ -8,6 +8,7 @@ import (
 
 	"lockstep/actors/act/acttest"
 	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
 	"lockstep/messages"
 )
 
@@ -37,6 +38,7 @@ func TestAdoptAJobThatEndsMeanwhile(t *testing.T) {
 		b.readJob(running(1))
 		b.gone(1, "its process has ended")
 		b.readJob(succeeded(1))
+		b.write(1, nil) // it may not be durable
 		require.Equal(t, job.Success, b.ended(1).Status())
 	})
 }
@@ -50,6 +52,7 @@ func TestAdoptAJobThatHasEnded(t *testing.T) {
 		b.queue.Quiet()
 		b.gone(1, "its process has ended")
 		b.readJob(succeeded(1))
+		b.write(1, nil)
 		require.Equal(t, job.Success, b.ended(1).Status())
 		require.Empty(t, b.inHand())
 	})
@@ -117,8 +120,25 @@ func TestAdoptAJobWhoseFileIsGone(t *testing.T) {
 		b.store.Quiet()
 		b.gone(1, "ended by SIGKILL")
 		b.read(1, &messages.FileRead{Missing: true})
+		b.readAt(layout.ArchivePath(1), &messages.FileRead{Failure: noDisk})
+		b.Advance(100 * time.Millisecond)
+		b.read(1, &messages.FileRead{Missing: true})
+		b.readAt(layout.ArchivePath(1), &messages.FileRead{Missing: true})
 		require.Equal(t, job.Error, b.write(1, nil).Status())
 		b.ended(1)
+	})
+}
+
+// An order to adopt that has crossed with the job's end comes when it is archived.
+func TestAdoptAJobThatIsInTheArchive(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.adopt(running(1))
+		b.read(1, &messages.FileRead{Missing: true})
+		b.gone(1, "ended by SIGKILL")
+		b.read(1, &messages.FileRead{Missing: true})
+		b.readAt(layout.ArchivePath(1), &messages.FileRead{Content: job.Encode(succeeded(1))})
+		require.Equal(t, job.Success, b.ended(1).Status())
+		b.store.Quiet()
 	})
 }
 

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
@@ -26,10 +25,12 @@ type jobActor struct {
 	start  proc.Start
 	job    *job.Job // as last known; the file is the truth
 	how    string   // the process ended
-	report []byte   // the last thing that the process said of its file
-	wishes wishes
-	tries  int // of what the disk has refused so far
-	retry  func(actor.Context)
+	// unsynced: the job's end was written, but may not be durable.
+	unsynced bool
+	report   []byte // the last thing that the process said of its file
+	wishes   wishes
+	tries    int // of what the disk has refused so far
+	retry    func(actor.Context)
 }
 
 // tryAgain is due some time after the disk has refused something.
@@ -112,7 +113,7 @@ func (a *jobActor) named(ctx actor.Context, m *messages.ProcessNamed) {
 		}
 		a.job = j
 		if a.start.Saved() == proc.Confirm {
-			a.config.Processes.Confirm(a.number, a.order.Secrets)
+			a.config.Processes.Confirm(a.number, a.order.Hand)
 		}
 	})
 }
@@ -168,11 +169,14 @@ func (a *jobActor) settle(ctx actor.Context) {
 			a.repair(ctx, m.Missing)
 			return
 		}
-		if a.end(j) {
-			a.writeEnd(ctx, j)
-			return
+		switch {
+		case a.end(j):
+			a.writeEnd(ctx, j, job.Encode(j))
+		case a.unsynced || a.how != proc.InOrder:
+			a.writeEnd(ctx, j, encoded) // it says so, but power loss might take that away
+		default:
+			a.ended(ctx, j, encoded)
 		}
-		a.ended(ctx, j, encoded)
 	})
 }
 
@@ -189,10 +193,10 @@ func (a *jobActor) ended(ctx actor.Context, j *job.Job, encoded []byte) {
 	ctx.Send(ctx.Parent(), &released{a.id, &messages.JobEnded{Id: a.id, Encoded: encoded}, a.answersAtEnd(j.Status())})
 }
 
-func (a *jobActor) writeEnd(ctx actor.Context, j *job.Job) {
-	encoded := job.Encode(j)
+func (a *jobActor) writeEnd(ctx actor.Context, j *job.Job, encoded []byte) {
 	a.write(ctx, "end-job", encoded, func(ctx actor.Context, f *messages.Failure) {
 		if f != nil {
+			a.unsynced = true
 			a.refused(ctx, f, a.settle)
 			return
 		}
@@ -203,7 +207,7 @@ func (a *jobActor) writeEnd(ctx actor.Context, j *job.Job) {
 // refused tries again later, without end: a job has not ended before its end is
 // on the disk, and one that cannot be read may be running.
 func (a *jobActor) refused(ctx actor.Context, f *messages.Failure, retry func(actor.Context)) {
-	delay := min(100*time.Millisecond<<min(a.tries, 9), 30*time.Second)
+	delay := act.Backoff(a.tries)
 	a.tries++
 	a.retry = retry
 	a.log().WithFields(logrus.Fields{"err": f.Text, "again": delay}).Error("a job's file cannot be read or written")
@@ -211,20 +215,36 @@ func (a *jobActor) refused(ctx actor.Context, f *messages.Failure, retry func(ac
 }
 
 func (a *jobActor) repair(ctx actor.Context, missing bool) {
-	a.log().Error("the file of a running job is missing or not a job; its end is written from what the daemon knows")
 	finish := func(ctx actor.Context) {
+		a.log().Error("the file of a running job is missing or not a job; its end is written from what the daemon knows")
 		j := a.job.Clone()
 		if !a.end(j) {
 			a.ended(ctx, j, job.Encode(j))
 			return
 		}
-		a.writeEnd(ctx, j)
+		a.writeEnd(ctx, j, job.Encode(j))
 	}
 	if missing {
-		finish(ctx)
+		a.unlessArchived(ctx, finish)
 		return
 	}
 	a.store.Quarantine(ctx, layout.JobPath(a.id), func(ctx actor.Context, _ *messages.Quarantined) { finish(ctx) })
+}
+
+// unlessArchived: the order to adopt a job can cross with its end, and then the job
+// may have been archived since.
+func (a *jobActor) unlessArchived(ctx actor.Context, finish func(actor.Context)) {
+	a.store.Read(ctx, "end-job", layout.ArchivePath(a.id), func(ctx actor.Context, m *messages.FileRead) {
+		if m.Failure != nil {
+			a.refused(ctx, m.Failure, a.settle)
+			return
+		}
+		if j, err := job.Decode(m.Content); !m.Missing && err == nil && j.Status().Final() {
+			a.ended(ctx, j, m.Content)
+			return
+		}
+		finish(ctx)
+	})
 }
 
 // reported passes on what the process says its file holds now.
@@ -252,11 +272,11 @@ func (a *jobActor) progress(ctx actor.Context, encoded []byte) {
 }
 
 func (a *jobActor) beginOp(ctx actor.Context, m *messages.BeginOp) {
-	answer := &messages.OpBegun{Request: m.Request}
 	if m.Livelock != a.job.Livelock || !a.start.MayAct() {
-		answer.Failure = notRunning(a.id)
+		ctx.Respond(&messages.OpBegun{Request: m.Request, Failure: notRunning(a.id)})
+		return
 	}
-	ctx.Respond(answer)
+	ctx.RequestWithCustomSender(a.config.Scheduler, m, ctx.Sender())
 }
 
 func (a *jobActor) write(ctx actor.Context, op string, content []byte, done func(actor.Context, *messages.Failure)) {

@@ -8,6 +8,7 @@ import (
 
 	"lockstep/actors/act/acttest"
 	"lockstep/actors/core/job"
+	"lockstep/actors/core/proc"
 	"lockstep/messages"
 )
 
@@ -27,10 +28,10 @@ func TestAJobActorCrashes(t *testing.T) {
 		b.Advance(1)
 		b.readJob(running(1))
 		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
-		b.gone(1, "")
+		b.gone(1, proc.InOrder)
 		b.readJob(succeeded(1))
 		require.Equal(t, job.Success, b.ended(1).Status())
-		b.gone(2, "")
+		b.gone(2, proc.InOrder)
 		b.readJob(succeeded(2))
 		b.ended(2)
 	})
@@ -78,7 +79,7 @@ func TestTheJobsActorCrashes(t *testing.T) {
 		b.readJob(running(1))
 		require.Greater(t, b.port.last[1].number, former.number)
 		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
-		b.gone(1, "")
+		b.gone(1, proc.InOrder)
 		b.readJob(succeeded(1))
 		b.ended(1)
 	})

@@ -8,6 +8,7 @@ import (
 
 	"lockstep/actors/act/acttest"
 	"lockstep/actors/core/job"
+	"lockstep/actors/core/proc"
 	"lockstep/messages"
 )
 
@@ -92,13 +93,36 @@ func TestTheProcessGoesWhileItsNameIsWritten(t *testing.T) {
 	})
 }
 
-// The end that the process has written itself stands, however it exited.
+// The end that the process has written itself stands, however it exited; but it is
+// made durable before anybody hears of it, where the process may not have.
 func TestTheFileIsTheTruth(t *testing.T) {
+	for how, inOrder := range map[string]bool{proc.InOrder: true, "ended by SIGKILL": false} {
+		onBench(t, func(t *testing.T, b *bench) {
+			b.run(1)
+			b.gone(1, how)
+			b.readJob(succeeded(1))
+			if !inOrder {
+				b.queue.Quiet()
+				require.Equal(t, succeeded(1), b.write(1, nil))
+			}
+			require.Equal(t, job.Success, b.ended(1).Status())
+		})
+	}
+}
+
+// An end whose write has failed may be on the disk all the same, and not durable.
+func TestAnEndThatCouldNotBeWritten(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
-		b.gone(1, "signal: killed")
-		b.readJob(succeeded(1))
-		require.Equal(t, job.Success, b.ended(1).Status())
+		b.gone(1, proc.InOrder)
+		b.readJob(running(1))
+		end := b.write(1, noDisk)
+		b.queue.Quiet()
+		b.Advance(100 * time.Millisecond)
+		b.readJob(end)
+		b.queue.Quiet()
+		require.Equal(t, end, b.write(1, nil))
+		b.ended(1)
 	})
 }
 
@@ -156,7 +180,7 @@ func TestAFailureAfterThePermissionIsNotTheEnd(t *testing.T) {
 		b.calls()
 		b.failed(1, "it did not answer")
 		require.Empty(t, b.calls())
-		b.gone(1, "exit status 1")
+		b.gone(1, proc.InOrder)
 		b.readJob(succeeded(1))
 		require.Equal(t, job.Success, b.ended(1).Status())
 	})
@@ -189,8 +213,8 @@ func TestNewsThatComesTwice(t *testing.T) {
 		b.confirmed(1)
 		b.confirmed(1)
 		require.Equal(t, []string{"start 1", "confirm 1 with [null]"}, b.calls())
-		b.gone(1, "")
-		b.gone(1, "")
+		b.gone(1, proc.InOrder)
+		b.gone(1, proc.InOrder)
 		b.readJob(succeeded(1))
 		b.ended(1)
 		b.store.Quiet()

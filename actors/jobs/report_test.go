@@ -10,12 +10,22 @@ import (
 	"lockstep/messages"
 )
 
+// begin asks for permission to begin: nil if the question goes to the scheduler,
+// which is to answer the one who asked.
 func (b *bench) begin(id int64, livelock string) *messages.Failure {
 	b.Helper()
-	b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: id, Livelock: livelock, Op: 1})
-	m := acttest.Expect[*messages.OpBegun](b.client)
-	require.Equal(b, uint64(5), m.Request)
-	return m.Failure
+	question := &messages.BeginOp{Request: 5, Id: id, Livelock: livelock, Op: 1}
+	b.client.Ask(b.jobs, question)
+	b.Settle()
+	for _, m := range b.client.Unread() {
+		require.Equal(b, uint64(5), m.(*messages.OpBegun).Request)
+		b.scheduler.Quiet()
+		return m.(*messages.OpBegun).Failure
+	}
+	m, from := acttest.ExpectFrom[*messages.BeginOp](b.scheduler)
+	require.EqualExportedValues(b, question, m)
+	require.True(b, from.Equal(b.client.PID))
+	return nil
 }
 
 func (b *bench) reports(id int64, livelock string) bool {

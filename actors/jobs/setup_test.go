@@ -75,9 +75,9 @@ func (p *port) Adopt(number uint64, id int64, pid int64, livelock string, to *ac
 type bench struct {
 	*testing.T
 	*acttest.Env
-	store, queue, client *acttest.Probe
-	port                 *port
-	jobs                 *actor.PID
+	store, queue, client, scheduler *acttest.Probe
+	port                            *port
+	jobs                            *actor.PID
 }
 
 const maxStarts = 2
@@ -86,7 +86,8 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
 		b := &bench{T: t, Env: e, store: e.Probe("store"), queue: e.Probe("queue"), client: e.Probe("client"),
-			port: &port{last: map[int64]attempt{}, jobs: map[uint64]int64{}, abandoned: map[uint64]bool{}}}
+			scheduler: e.Probe("scheduler"),
+			port:      &port{last: map[int64]attempt{}, jobs: map[uint64]int64{}, abandoned: map[uint64]bool{}}}
 		b.store.Answer(func(m any) any {
 			if _, ok := m.(*messages.AskStore); ok {
 				return &messages.StoreStarted{Epoch: 1}
@@ -94,7 +95,7 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 			return nil
 		})
 		b.jobs = e.Start("jobs", jobs.Props(jobs.Config{Env: e.Env, Store: b.store.PID, Queue: b.queue.PID,
-			Processes: b.port, MaxStarts: maxStarts}))
+			Scheduler: b.scheduler.PID, Processes: b.port, MaxStarts: maxStarts}))
 		require.Equal(t, uint64(1), acttest.Expect[*messages.JobsStarted](b.queue).Epoch)
 		f(t, b)
 	})
@@ -172,8 +173,13 @@ func (b *bench) write(id int64, failure *messages.Failure) *job.Job {
 // read expects the reading of a job file, and answers it.
 func (b *bench) read(id int64, m *messages.FileRead) {
 	b.Helper()
+	b.readAt(layout.JobPath(id), m)
+}
+
+func (b *bench) readAt(path string, m *messages.FileRead) {
+	b.Helper()
 	r, from := b.asked()
-	require.Equal(b, layout.JobPath(id), r.GetRead().GetPath())
+	require.Equal(b, path, r.GetRead().GetPath())
 	b.store.Ask(from, &messages.StoreAnswer{Request: r.Request, What: &messages.StoreAnswer_Read{Read: m}})
 	b.Settle()
 }
@@ -221,7 +227,7 @@ func succeeded(id int64) *job.Job {
 }
 
 func (b *bench) start(id int64) {
-	b.tell(&messages.StartJob{Id: id, Encoded: job.Encode(newJob(id)), Secrets: []byte("[null]")})
+	b.tell(&messages.StartJob{Id: id, Encoded: job.Encode(newJob(id)), Hand: []byte("[null]")})
 }
 
 // run brings a job to where its process may act.

@@ -36,33 +36,37 @@ type Config struct {
 	Queue     *actor.PID
 	Jobs      *actor.PID
 	Store     *actor.PID
+	Locks     *actor.PID
+	Scheduler *actor.PID
+	Filters   *actor.PID
+	Cluster   *actor.PID
 	Catalogue *opcode.Catalogue
+	NewUUID   func() string // names filter rules
 	About     About
 }
 
 // About is what a client can learn of the daemon itself.
 type About struct {
-	Cluster    string
-	Master     string // name of the master node
-	Version    string
-	PID        int
-	Started    time.Time
-	MaxRunning int // run slots
+	Version string
+	PID     int
+	Started time.Time
 }
 
 // Props makes the luxi actor. A connection whose actor crashes is closed; it
 // has no state worth a restart.
 func Props(c Config) *actor.Props {
-	incarnation := uint64(0)
+	incarnation, catalogue := uint64(0), c.Catalogue
 	return c.Env.Props("luxi", func() actor.Actor {
 		incarnation++
-		return &gateway{config: c, incarnation: incarnation}
+		c.Catalogue = catalogue
+		return &gateway{config: c, incarnation: incarnation, catalogue: &catalogue}
 	}, act.Supervise(c.Env.Strategy(act.Policy{OnGiveUp: act.Stop})))
 }
 
 type gateway struct {
 	config      Config
 	incarnation uint64
+	catalogue   **opcode.Catalogue // for the next incarnation
 	counter     uint32
 	draining    bool
 }
@@ -71,8 +75,10 @@ func (g *gateway) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *socket.Opened:
 		g.opened(ctx, m.Conn)
-	case *messages.QueueStarted, *messages.StoreStarted:
+	case *messages.QueueStarted, *messages.StoreStarted, *messages.LocksStarted:
 		g.tellConnections(ctx, m)
+	case *messages.OpcodesChanged:
+		g.opcodesChanged(ctx, m)
 	case *messages.Drain:
 		g.draining = true
 		g.tellConnections(ctx, m)
@@ -97,6 +103,16 @@ func (g *gateway) opened(ctx actor.Context, c socket.Conn) {
 	case err != nil:
 		panic(fmt.Errorf("spawn a connection: %w", err))
 	}
+}
+
+// opcodesChanged takes what operators have declared, for all connections.
+func (g *gateway) opcodesChanged(ctx actor.Context, m *messages.OpcodesChanged) {
+	catalogue, err := opcode.DecodeCatalogue(m.Definitions)
+	if err != nil {
+		return // the queue complains
+	}
+	g.config.Catalogue, *g.catalogue = catalogue, catalogue
+	g.tellConnections(ctx, m)
 }
 
 func (g *gateway) tellConnections(ctx actor.Context, m any) {

@@ -25,7 +25,7 @@ func (l *listing) addArchive(ctx actor.Context) {
 			l.list(ctx, layout.ArchiveDir+"/"+dir, func(ctx actor.Context, names []string) {
 				for _, name := range names {
 					if id, ok := layout.ParseJobName(name); ok {
-						l.rows = append(l.rows, &messages.JobRow{Id: id, Unknown: true})
+						l.rows = append(l.rows, &messages.JobRow{Id: id})
 					}
 				}
 				if left--; left == 0 {
@@ -52,5 +52,4 @@ func (l *listing) list(ctx actor.Context, dir string, done func(actor.Context, [
 func (l *listing) sortRows() {
 	slices.SortStableFunc(l.rows, func(a, b *messages.JobRow) int { return cmp.Compare(a.Id, b.Id) })
 	l.rows = slices.CompactFunc(l.rows, func(a, b *messages.JobRow) bool { return a.Id == b.Id })
-	l.result = make([][]any, len(l.rows))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/act"
+	"lockstep/actors/core/opcode"
 	"lockstep/actors/luxi/wire"
 	"lockstep/actors/socket"
 	"lockstep/actors/store"
@@ -27,9 +28,10 @@ type connection struct {
 
 	method  string
 	request uint64 // number of the conversation at hand, within this actor
-	// again repeats the question at hand, for a queue that has restarted; nil
-	// for a submission, which must not be asked for twice.
+	// again repeats the question at hand, when somebody has restarted who may have
+	// had it in hand; nil for a submission, which must not be asked for twice.
 	again   func(actor.Context)
+	lostBy  restarts                 // with whose restart the question may be lost
 	answers func(actor.Context, any) // takes the answers to it; nil: no request at hand
 	wait    *waiting                 // for a job to change
 	timeout func() bool              // stops the timer of the conversation at hand
@@ -61,8 +63,14 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.conn.Close()
 	case *messages.QueueStarted:
 		c.queueStarted(ctx)
+	case *messages.LocksStarted: // and with it all of core
+		if c.again != nil && c.lostBy&ofCore != 0 {
+			c.again(ctx)
+		}
 	case *messages.JobsSubmitted, *messages.JobsListed, *messages.JobWatched, *messages.OpBegun,
-		*messages.JobAnswered, *messages.JobsArchived, *messages.DrainSet, *messages.QueueStatus:
+		*messages.JobAnswered, *messages.JobsArchived, *messages.DrainSet, *messages.QueueStatus, *messages.LockAnswered,
+		*messages.ConfigChanged, *messages.ConfigWritten, *messages.FilterChanged, *messages.Filters, *messages.Why,
+		*messages.Dependencies:
 		if c.answers != nil {
 			c.answers(ctx, m)
 		}
@@ -70,6 +78,10 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.submissionLost(ctx, m)
 	case *messages.JobChanged:
 		c.jobChanged(ctx, m)
+	case *messages.OpcodesChanged:
+		if catalogue, err := opcode.DecodeCatalogue(m.Definitions); err == nil {
+			c.config.Catalogue = catalogue
+		}
 	case *overdue:
 		c.overdue(ctx, m)
 	case *messages.Drain:
@@ -101,7 +113,7 @@ func (c *connection) received(ctx actor.Context, frame []byte) {
 func (c *connection) ask(ctx actor.Context, safe repeat, question func(ctx actor.Context, request uint64), answers func(actor.Context, any)) {
 	c.request++
 	number := c.request
-	c.answers = answers
+	c.answers, c.lostBy = answers, ofQueue
 	send := func(ctx actor.Context) { question(ctx, number) }
 	if safe == repeatable {
 		c.again = send
@@ -116,6 +128,14 @@ type repeat bool
 const (
 	repeatable repeat = true
 	once       repeat = false
+)
+
+// restarts are of the queue, or of the actors that are rebuilt together.
+type restarts uint8
+
+const (
+	ofQueue restarts = 1 << iota
+	ofCore
 )
 
 func (c *connection) setTimer(ctx actor.Context, d time.Duration) {
@@ -143,7 +163,7 @@ func (c *connection) overdue(ctx actor.Context, m *overdue) {
 // queue is asked whether it has it.
 func (c *connection) queueStarted(ctx actor.Context) {
 	switch {
-	case c.answers == nil:
+	case c.answers == nil || c.lostBy&ofQueue == 0:
 	case c.again != nil:
 		c.again(ctx)
 	default:

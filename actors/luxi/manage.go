@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/core/config"
 	"lockstep/actors/core/job"
 	"lockstep/messages"
 )
@@ -126,29 +127,6 @@ func (c *connection) setDrainFlag(ctx actor.Context, args []json.RawMessage) err
 	return nil
 }
 
-// queryConfigValues answers null for what it does not know (queue.md 1.7).
-func (c *connection) queryConfigValues(ctx actor.Context, args []json.RawMessage) error {
-	var names []string
-	if err := arguments(args, &names); err != nil {
-		return fmt.Errorf("QueryConfigValues: %w", err)
-	}
-	c.withStatus(ctx, func(ctx actor.Context, s *messages.QueueStatus) {
-		values := make([]any, len(names))
-		for i, name := range names {
-			switch name {
-			case "cluster_name":
-				values[i] = c.config.About.Cluster
-			case "master_node":
-				values[i] = c.config.About.Master
-			case "drain_flag":
-				values[i] = s.Drained
-			}
-		}
-		c.succeed(ctx, values)
-	})
-	return nil
-}
-
 func (c *connection) withStatus(ctx actor.Context, done func(actor.Context, *messages.QueueStatus)) {
 	c.askQueue(ctx, func(request uint64) any { return &messages.AskStatus{Request: request} },
 		func(ctx actor.Context, answer any) {
@@ -164,24 +142,28 @@ func (c *connection) lockstepStatus(ctx actor.Context, args []json.RawMessage) e
 		return fmt.Errorf("LockstepStatus: %w", err)
 	}
 	c.withStatus(ctx, func(ctx actor.Context, s *messages.QueueStatus) {
-		about := c.config.About
-		counts := map[string]int64{}
-		for status, n := range s.Jobs {
-			counts[job.Status(status).String()] = n
-		}
-		running := make([]map[string]any, len(s.Out))
-		for i, info := range s.Out {
-			running[i] = map[string]any{"id": info.Id, "status": job.Status(info.Status).String(), "summary": info.Summary,
-				"priority": info.Priority, "start_ts": stampOf(info.StartUs)}
-		}
-		c.succeed(ctx, map[string]any{
-			"cluster": about.Cluster, "master": about.Master, "version": about.Version, "pid": about.PID,
-			"started_ts": stampOf(about.Started.UnixMicro()), "run_slots": about.MaxRunning,
-			"last_id": s.Serial, "drained": s.Drained, "jobs": counts, "running": running,
-			"quarantined": append([]string{}, s.Quarantined...), "queued_with_secrets": s.WithSecrets,
-		})
+		c.withCluster(ctx, func(ctx actor.Context, cluster config.Cluster) { c.tellStatus(ctx, s, cluster) })
 	})
 	return nil
+}
+
+func (c *connection) tellStatus(ctx actor.Context, s *messages.QueueStatus, cluster config.Cluster) {
+	about := c.config.About
+	counts := map[string]int64{}
+	for status, n := range s.Jobs {
+		counts[job.Status(status).String()] = n
+	}
+	running := make([]map[string]any, len(s.Out))
+	for i, info := range s.Out {
+		running[i] = map[string]any{"id": info.Id, "status": job.Status(info.Status).String(), "summary": info.Summary,
+			"priority": info.Priority, "start_ts": stampOf(info.StartUs)}
+	}
+	c.succeed(ctx, map[string]any{
+		"cluster": cluster.Name, "master": cluster.MasterName, "version": about.Version, "pid": about.PID,
+		"started_ts": stampOf(about.Started.UnixMicro()), "run_slots": cluster.MaxRunningJobs,
+		"last_id": s.Serial, "drained": s.Drained, "jobs": counts, "running": running,
+		"quarantined": append([]string{}, s.Quarantined...), "queued_with_secrets": s.WithSecrets,
+	})
 }
 
 func stampOf(us int64) any {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/core/query"
 	"lockstep/messages"
 )
 
@@ -26,10 +27,29 @@ var methods = map[string]method{
 	"ArchiveJob":              (*connection).archiveJob,
 	"AutoArchiveJobs":         (*connection).autoArchiveJobs,
 	"SetDrainFlag":            (*connection).setDrainFlag,
+	"SetWatcherPause":         (*connection).setWatcherPause,
+	"Query":                   (*connection).query,
+	"QueryFields":             (*connection).queryFields,
+	"QueryFilters":            (*connection).queryFilters,
+	"QueryNodes":              classic("QueryNodes", query.Nodes),
+	"QueryInstances":          classic("QueryInstances", query.Instances),
+	"QueryGroups":             classic("QueryGroups", query.Groups),
+	"QueryNetworks":           classic("QueryNetworks", query.Networks),
+	"QueryExports":            (*connection).queryExports,
+	"QueryTags":               (*connection).queryTags,
+	"QueryClusterInfo":        (*connection).queryClusterInfo,
 	"QueryConfigValues":       (*connection).queryConfigValues,
 	"PickupJob":               (*connection).pickupJob,
 	// Ours: for people, and for job processes.
 	"LockstepStatus":      (*connection).lockstepStatus,
+	"ReplaceFilter":       (*connection).replaceFilter,
+	"DeleteFilter":        (*connection).deleteFilter,
+	"LockstepWhy":         (*connection).lockstepWhy,
+	"LockstepPending":     (*connection).lockstepPending,
+	"LockstepGetSettings": (*connection).lockstepGetSettings,
+	"LockstepSetSettings": (*connection).lockstepSetSettings,
+	"LockstepOpcodes":     (*connection).lockstepOpcodes,
+	"LockstepLocks":       (*connection).lockstepLocks,
 	"LockstepReportJob":   (*connection).reportJob,
 	"LockstepBeginOpcode": (*connection).beginOpcode,
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/core/run"
 	"lockstep/messages"
 )
 
@@ -29,7 +30,8 @@ func (c *connection) reportJob(ctx actor.Context, args []json.RawMessage) error 
 }
 
 // beginOpcode asks for permission to begin opcode op: [id, livelock, op]. The
-// answer is null when it may, however long that takes; JobLost when the job is
+// answer is null when it may, however long that takes; a run.Refusal when it
+// never may; JobLost when the job is
 // not, or not any more, in the hands of that process.
 func (c *connection) beginOpcode(ctx actor.Context, args []json.RawMessage) error {
 	var id jobID
@@ -48,9 +50,12 @@ func (c *connection) beginOpcode(ctx actor.Context, args []json.RawMessage) erro
 			case !mine || a.Request != c.request:
 			case a.Failure != nil:
 				c.fail(ctx, a.Failure)
+			case a.Ends:
+				c.succeed(ctx, run.Refusal{Canceled: a.Canceled, Text: a.Text})
 			default:
 				c.succeed(ctx, nil)
 			}
 		})
+	c.lostBy |= ofCore // the scheduler, which gives the permission
 	return nil
 }

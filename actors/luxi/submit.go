@@ -6,7 +6,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/opcode"
 	"lockstep/messages"
 )
 
@@ -63,14 +62,6 @@ func (c *connection) draft(ops []json.RawMessage) (*messages.JobDraft, error) {
 		op, err := c.config.Catalogue.Parse(raw)
 		if err != nil {
 			return nil, err
-		}
-		depends, err := opcode.Depends(op.Input)
-		if err != nil {
-			return nil, err
-		}
-		if len(depends) > 0 {
-			// To record what would not be obeyed is worse than to refuse it.
-			return nil, fmt.Errorf("%s: dependencies on other jobs are not supported yet", op.Name)
 		}
 		draft.Ops[i] = &messages.OpDraft{Input: op.Input, Secrets: op.Secrets, Priority: int32(op.Priority)}
 	}

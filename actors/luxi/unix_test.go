@@ -29,11 +29,13 @@ type server struct {
 
 var listening = socket.Options{MaxFrame: 1000, Idle: time.Minute, Mode: 0o660}
 
-func listen(t *testing.T) *server {
+func listen(t *testing.T) *server { return listenWith(t, listening) }
+
+func listenWith(t *testing.T, options socket.Options) *server {
 	e := acttest.New(t)
 	s := &server{t: t, env: e, queue: e.Probe("queue"), path: filepath.Join(t.TempDir(), "s")}
 	other := e.Probe("other")
-	listener, err := socket.Listen(s.path, listening)
+	listener, err := socket.Listen(s.path, options)
 	require.NoError(t, err)
 	s.listener = listener
 	pid, _, err := e.SpawnRoot(luxi.Props(luxi.Config{Env: e.Env, Queue: s.queue.PID, Jobs: other.PID,
@@ -123,4 +125,34 @@ func TestAStaleSocketIsReplaced(t *testing.T) {
 	l, err := socket.Listen(path, listening)
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
+}
+
+// Those who say nothing, or half of something, harm nobody; one too many is sent
+// away, and is welcome when there is room.
+func TestThousandsOfConnections(t *testing.T) {
+	options := listening
+	options.MaxConns = 2000
+	s := listenWith(t, options)
+	var idle []net.Conn
+	for i := range options.MaxConns - 1 {
+		c := s.dial()
+		if i%2 == 0 {
+			_, err := c.Write([]byte(`{"method": "Que`))
+			require.NoError(t, err)
+		}
+		idle = append(idle, c)
+	}
+	good := s.dial()
+	ask := func(c net.Conn) error {
+		if err := wire.WriteFrame(c, []byte(`{"method": "PickupJob", "args": []}`)); err != nil {
+			return err
+		}
+		_, err := wire.NewReader(c, 1000).ReadFrame()
+		return err
+	}
+	require.NoError(t, ask(good))
+	require.Error(t, ask(s.dial()), "there is one too many")
+	require.NoError(t, idle[0].Close())
+	require.Eventually(t, func() bool { return ask(s.dial()) == nil }, acttest.Patience, 10*time.Millisecond)
+	require.NoError(t, ask(good))
 }

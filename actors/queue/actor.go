@@ -4,8 +4,8 @@
 // It owns the serial, the index of all live jobs and the step from queued to
 // picked: cancel, pick and priority of a queued job meet here and nowhere else.
 // It may be asked to submit, list, watch, cancel, reprioritise and archive jobs. It tells the scheduler who
-// waits and who has left, the jobs actor what to start or adopt, watchers what
-// has changed, gateways that it has started. After a crash it reads everything
+// waits and who has left, the jobs actor what to start or adopt, the lock manager
+// which jobs are over, watchers and followers what has changed, gateways that it has started. After a crash it reads everything
 // again from the disk and from the jobs actor; what a client was told is on the
 // disk by then, requests in hand are lost and their senders told so
 // (messages.QueueStarted). Secrets survive its crash, in the Vault, but not the
@@ -16,6 +16,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
+	"lockstep/actors/core/config"
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/opcode"
 	"lockstep/actors/core/query"
@@ -29,7 +30,11 @@ type Config struct {
 	Store     *actor.PID
 	Scheduler *actor.PID
 	Jobs      *actor.PID
+	Locks     *actor.PID
+	Cluster   *actor.PID
+	Filters   *actor.PID
 	Gateways  []*actor.PID
+	Catalogue *opcode.Catalogue
 	Livelock  string
 	Limits    Limits
 }
@@ -44,14 +49,18 @@ type Limits struct {
 // Props makes the queue. Its incarnations are numbered from 1.
 func Props(c Config) *actor.Props {
 	incarnation := uint32(0)
-	vault := Vault{}
+	vault, catalogue := Vault{}, c.Catalogue
 	return c.Env.Props("queue", func() actor.Actor {
 		incarnation++
+		c.Catalogue = catalogue
 		return &queue{
-			config: c, vault: vault, incarnation: incarnation,
+			config: c, vault: vault, incarnation: incarnation, catalogue: &catalogue,
 			store:    store.NewClient(c.Store, incarnation),
 			entries:  map[int64]*entry{},
 			watching: map[string]int64{},
+			requests: newRequests(),
+			verdicts: map[int64]*messages.Verdict{},
+			judging:  uint64(incarnation) << 32, // answers to a former incarnation are not for this one
 		}
 	})
 }
@@ -60,15 +69,25 @@ type queue struct {
 	config      Config
 	vault       Vault
 	incarnation uint32
+	catalogue   **opcode.Catalogue // for the next incarnation
 	store       *store.Client
 
-	recovery *recovery // not nil until the disk has been read
-	serial   int64     // last id given away
-	recorded int64     // the serial on the disk
-	drained  bool
-	entries  map[int64]*entry
-	order    []int64          // ids of entries, ascending, and of some that were archived
-	watching map[string]int64 // watcher's pid id -> job it watches
+	recovery  *recovery // not nil until the disk has been read
+	resources *config.Resources
+	serial    int64 // last id given away
+	recorded  int64 // the serial on the disk
+	drained   bool
+	entries   map[int64]*entry
+	order     []int64          // ids of entries, ascending, and of some that were archived
+	watching  map[string]int64 // watcher's pid id -> job it watches
+	followers []*actor.PID     // watch all jobs
+	requests  requests
+
+	judging  uint64                      // number of the last question to the filter engine
+	unjudged *messages.JudgeJobs         // that question, if it has no answer yet
+	judged   bool                        // the filter engine knows all jobs, and we its verdicts
+	verdicts map[int64]*messages.Verdict // on jobs that are not simply accepted
+	populace uint64                      // epoch of a scheduler that waits for the population
 
 	unfinished  int           // jobs that have not ended, those being committed too
 	incoming    []*submission // wait for the commit that is running
@@ -83,6 +102,7 @@ type entry struct {
 	info     *messages.JobInfo
 	place    place
 	watchers []*actor.PID
+	told     *shown // what followers know of it; nil: nothing
 }
 
 // place is where a job is, as the queue sees it.
@@ -137,14 +157,35 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.watch(ctx, sender, m)
 	case *messages.UnwatchJob:
 		q.unwatch(sender)
+	case *messages.FollowJobs:
+		q.follow(ctx, sender)
 	case *actor.Terminated:
 		q.unwatch(m.Who)
+		q.unfollow(m.Who)
 	case *messages.PickJob:
 		q.pick(ctx, m.Id)
 	case *messages.JobProgress:
 		q.progress(ctx, m.Id, m.Encoded)
 	case *messages.JobEnded:
 		q.ended(ctx, m)
+	case *messages.FiltersStarted:
+		q.askAboutAll(ctx)
+	case *messages.JobsJudged:
+		q.jobsJudged(ctx, m)
+	case *messages.VerdictsChanged:
+		q.verdictsChanged(ctx, m)
+	case *messages.AskOutcome:
+		q.outcome(ctx, m.Id)
+	case *messages.JobHeld:
+		q.held(ctx, m)
+	case *messages.DoomJob:
+		q.doom(ctx, m)
+	case *messages.OpcodesChanged:
+		q.opcodesChanged(m)
+	case *messages.AskSerial:
+		ctx.Send(sender, &messages.Serial{Request: m.Request, Serial: q.serial})
+	case *messages.AskJobOver:
+		q.askJobOver(ctx, sender, m)
 	case *messages.JobReturned:
 		q.returned(ctx, m.Id)
 	case *messages.SchedulerStarted:
@@ -153,6 +194,8 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.adoptAll(ctx)
 	case *messages.JobsInHand:
 		q.recoveredHands(ctx, m)
+	case *messages.ConfigChanged:
+		q.configChanged(ctx, m)
 	case *messages.Drain:
 		q.drain(ctx, sender)
 	default:
@@ -173,8 +216,8 @@ func (q *queue) put(info *messages.JobInfo, at place) {
 	e.info, e.place = info, at
 }
 
-func newInfo(j *job.Job, encoded []byte) *messages.JobInfo {
-	return query.Info(j, opcode.Summary, encoded)
+func (q *queue) newInfo(j *job.Job, encoded []byte) *messages.JobInfo {
+	return query.Info(j, q.config.Catalogue.Summary, encoded)
 }
 
 // drain finishes the commits that have begun; what comes later is refused. Who

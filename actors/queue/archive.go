@@ -71,9 +71,14 @@ func (q *queue) archiveNext(ctx actor.Context, a *archiving) {
 		for _, f := range moved.Failures {
 			failed[f.Path] = f
 		}
+		news := &messages.JobNews{}
 		for _, id := range batch {
 			q.archived(a, id, failed[layout.JobPath(id)])
+			if q.entries[id] == nil {
+				news.Archived = append(news.Archived, id)
+			}
 		}
+		q.tellNews(ctx, news)
 		q.archiveNext(ctx, a)
 	})
 }
@@ -119,6 +124,7 @@ func (q *queue) nextToArchive(a *archiving) (batch []int64, m *messages.MoveFile
 // the order is such places: the cost of one does not grow with the queue.
 func (q *queue) forget(id int64) {
 	delete(q.entries, id)
+	q.requests.drop(id)
 	if len(q.order) < 2*len(q.entries)+64 {
 		return
 	}

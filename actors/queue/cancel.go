@@ -2,7 +2,6 @@ package queue
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
@@ -98,7 +97,7 @@ func (q *queue) rewrite(ctx actor.Context, e *entry, op string, change func(*job
 				done(ctx, written.Failures[0].Failure)
 				return
 			}
-			e.info = newInfo(j, encoded)
+			e.info = q.newInfo(j, encoded)
 			if j.Status().Final() {
 				q.finish(ctx, e, encoded)
 			} else {
@@ -127,7 +126,7 @@ func (q *queue) restore(ctx actor.Context, e *entry, tries int) {
 				q.enqueue(ctx, e)
 				return
 			}
-			delay := min(100*time.Millisecond<<min(tries, 9), 30*time.Second)
+			delay := act.Backoff(tries)
 			q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": written.Failures[0].Failure.Text, "again": delay}).
 				Error("the file of a queued job cannot be restored")
 			act.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &restoreAgain{q.incarnation, id, tries + 1})
@@ -143,11 +142,16 @@ func (q *queue) restoreAgain(ctx actor.Context, m *restoreAgain) {
 // enqueue gives a job to the scheduler.
 func (q *queue) enqueue(ctx actor.Context, e *entry) {
 	e.place = pending
-	ctx.Send(q.config.Scheduler, &messages.EnqueueJobs{Jobs: []*messages.PendingJob{{Id: e.info.Id, Priority: e.info.Priority}}})
+	if w := q.waiting(ctx, e); w != nil {
+		ctx.Send(q.config.Scheduler, &messages.EnqueueJobs{Jobs: []*messages.WaitingJob{w}})
+	}
 }
 
 // finish notes that a job has ended and tells everybody concerned.
 func (q *queue) finish(ctx actor.Context, e *entry, encoded []byte) {
+	if e.place == out {
+		ctx.Send(q.config.Locks, &messages.JobOver{Id: e.info.Id})
+	}
 	e.place = final
 	q.unfinished--
 	delete(q.vault, e.info.Id)
@@ -156,5 +160,6 @@ func (q *queue) finish(ctx actor.Context, e *entry, encoded []byte) {
 		delete(q.watching, watcher.Id)
 	}
 	e.watchers = nil
-	ctx.Send(q.config.Scheduler, &messages.JobLeft{Id: e.info.Id})
+	q.letGo(ctx, e.info.Id)
+	ctx.Send(q.config.Scheduler, &messages.JobLeft{Id: e.info.Id, Ended: true, Status: e.info.Status})
 }

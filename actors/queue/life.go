@@ -21,8 +21,15 @@ func (q *queue) pick(ctx actor.Context, id int64) {
 		ctx.Send(q.config.Scheduler, &messages.JobLeft{Id: id})
 		return
 	}
+	if v := q.verdicts[id]; v != nil && v.Action == pause {
+		// The rule has come after the choice, but its maker may have been told
+		// already that it is in force.
+		ctx.Send(q.config.Scheduler, &messages.JobLeft{Id: id})
+		q.enqueue(ctx, e)
+		return
+	}
 	e.place = out
-	ctx.Send(q.config.Jobs, &messages.StartJob{Id: id, Encoded: e.info.Encoded, Secrets: q.vault.hand(id, len(e.info.Summary))})
+	ctx.Send(q.config.Jobs, &messages.StartJob{Id: id, Encoded: e.info.Encoded, Hand: q.hand(id, e.info.Encoded)})
 }
 
 // progress takes a job file's new content.
@@ -37,7 +44,7 @@ func (q *queue) progress(ctx actor.Context, id int64, encoded []byte) {
 		q.config.Env.Log().WithFields(map[string]any{"job": id, "err": err}).Warn("a job process reported something that is not a job")
 		return
 	}
-	e.info = newInfo(j, encoded)
+	e.info = q.newInfo(j, encoded)
 	e.info.Encoded = encoded // final or not: whoever adopts the job needs it
 	q.tellWatchers(ctx, e, encoded)
 }
@@ -51,8 +58,16 @@ func (q *queue) ended(ctx actor.Context, m *messages.JobEnded) {
 	if err != nil || !j.Status().Final() {
 		panic("the jobs actor ended a job that is not final") // it wrote or read that file itself
 	}
-	e.info = newInfo(j, m.Encoded)
+	e.info = q.newInfo(j, m.Encoded)
 	q.finish(ctx, e, m.Encoded)
+}
+
+// askJobOver answers at once for a job that no process can be at work for; for
+// any other the lock manager hears of its end anyway.
+func (q *queue) askJobOver(ctx actor.Context, sender *actor.PID, m *messages.AskJobOver) {
+	if e := q.entries[m.Id]; e == nil || e.place != out {
+		ctx.Send(sender, &messages.JobOver{Id: m.Id})
+	}
 }
 
 // returned takes back a job whose process never got permission to act.
@@ -65,19 +80,25 @@ func (q *queue) returned(ctx actor.Context, id int64) {
 	q.enqueue(ctx, e)
 }
 
-// populate tells a new scheduler of everybody.
+// populate tells a new scheduler of everybody, once the verdicts are known.
 func (q *queue) populate(ctx actor.Context, epoch uint64) {
+	if !q.judged {
+		q.populace = epoch
+		return
+	}
 	p := &messages.Population{Epoch: epoch}
 	for _, id := range q.order {
 		e := q.entries[id]
 		if e == nil {
 			continue
 		}
+		w := &messages.WaitingJob{Id: id, Encoded: e.info.Encoded, Verdict: q.verdicts[id]}
 		switch e.place {
 		case pending:
-			p.Pending = append(p.Pending, &messages.PendingJob{Id: id, Priority: e.info.Priority})
+			q.held(ctx, &messages.JobHeld{Id: id}) // the scheduler says so again
+			p.Pending = append(p.Pending, w)
 		case out:
-			p.Running = append(p.Running, id)
+			p.Running = append(p.Running, w)
 		}
 	}
 	ctx.Send(q.config.Scheduler, p)

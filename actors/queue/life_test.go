@@ -21,9 +21,10 @@ type step struct {
 
 func TestPlaces(t *testing.T) {
 	queued, end := newJob(1), ended(1)
-	enqueued := &messages.EnqueueJobs{Jobs: []*messages.PendingJob{{Id: 1}}}
+	enqueued := &messages.EnqueueJobs{Jobs: []*messages.WaitingJob{waiting(queued)}}
 	pick, left := &messages.PickJob{Id: 1}, &messages.JobLeft{Id: 1}
-	start := &messages.StartJob{Id: 1, Encoded: job.Encode(queued), Secrets: []byte(`[null]`)}
+	gone := &messages.JobLeft{Id: 1, Ended: true, Status: int32(job.Success)}
+	start := &messages.StartJob{Id: 1, Encoded: job.Encode(queued), Hand: []byte(`[null]`)}
 	over := &messages.JobEnded{Id: 1, Encoded: job.Encode(end)}
 	returned := &messages.JobReturned{Id: 1}
 	one := []*job.Job{queued}
@@ -32,7 +33,7 @@ func TestPlaces(t *testing.T) {
 		"pick of an unknown job":          {nil, []any{pick}, []any{left}, nil},
 		"pick of a final job":             {[]*job.Job{end}, []any{pick}, []any{left}, nil},
 		"pick of a job that is out":       {one, []any{pick, pick}, nil, nil}, // its slot is in use
-		"end":                             {one, []any{pick, over}, []any{left}, nil},
+		"end":                             {one, []any{pick, over}, []any{gone}, nil},
 		"end told twice":                  {one, []any{pick, over, over}, nil, nil},
 		"end of a job that is not out":    {one, []any{over}, nil, nil},
 		"end of an unknown job":           {nil, []any{over}, nil, nil},
@@ -108,9 +109,14 @@ func TestPopulation(t *testing.T) {
 	urgent.Ops[0].Priority = -10
 	onReady(t, []*job.Job{newJob(1), running(2), ended(3), urgent}, func(t *testing.T, b *bench) {
 		b.scheduler.Ask(b.queue, &messages.SchedulerStarted{Epoch: 5})
-		requireMessages(t, []any{&messages.Population{Epoch: 5, Running: []int64{2},
-			Pending: []*messages.PendingJob{{Id: 1}, {Id: 4, Priority: -10}}}}, b.scheduler.Unread())
+		requireMessages(t, []any{&messages.Population{Epoch: 5, Running: []*messages.WaitingJob{waiting(running(2))},
+			Pending: []*messages.WaitingJob{waiting(newJob(1)), waiting(urgent)}}}, b.scheduler.Unread())
 	})
+}
+
+// waiting is a job as the scheduler and the filter engine are told of it.
+func waiting(j *job.Job) *messages.WaitingJob {
+	return &messages.WaitingJob{Id: int64(j.ID), Encoded: job.Encode(j)}
 }
 
 // A new jobs actor gets everything that the former one had in hand.

@@ -18,7 +18,9 @@ type recovery struct {
 	hands   *messages.JobsInHand // nil: not known yet
 	drained bool
 	again   func(actor.Context) // after a pause, see readAgain
-	held    []held
+	// configured goes on when the configuration is known; nil: it is not waited for.
+	configured func(actor.Context)
+	held       []held
 }
 
 type held struct {
@@ -30,12 +32,15 @@ type held struct {
 // framework's, pass.
 func (q *queue) hold(ctx actor.Context) bool {
 	switch m := ctx.Message().(type) {
-	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse, *messages.JobsInHand:
+	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse, *messages.JobsInHand, *messages.ConfigChanged:
 		return false
 	case *readAgain:
 		if m.incarnation == q.incarnation {
 			q.recovery.again(ctx)
 		}
+	case *messages.JobsJudged, *messages.VerdictsChanged:
+		// About the jobs of a former incarnation. The filter engine asks for all
+		// of them again when it hears that there is another.
 	case *messages.JobsStarted:
 		if q.recovery.hands == nil {
 			q.askHands(ctx) // the question may have died with the former incarnation
@@ -55,6 +60,7 @@ func (q *queue) recover(ctx actor.Context) {
 	q.recovery = &recovery{}
 	q.store.Hello(ctx)
 	q.askHands(ctx)
+	ctx.Request(q.config.Cluster, &messages.AskConfig{})
 }
 
 func (q *queue) askHands(ctx actor.Context) {
@@ -81,6 +87,10 @@ func (q *queue) recoveredHands(ctx actor.Context, m *messages.JobsInHand) {
 
 func (q *queue) recovered(ctx actor.Context, serial int64, jobs []*messages.ScannedJob) {
 	r := q.recovery
+	if q.resources == nil {
+		r.configured = func(ctx actor.Context) { q.recovered(ctx, serial, jobs) }
+		return
+	}
 	q.serial, q.recorded, q.drained, q.recovery = serial, serial, r.drained, nil
 	inHand := make(map[int64]bool, len(r.hands.Ids))
 	for _, id := range r.hands.Ids {
@@ -93,6 +103,8 @@ func (q *queue) recovered(ctx actor.Context, serial int64, jobs []*messages.Scan
 	for _, pid := range q.config.Gateways {
 		ctx.Send(pid, &messages.QueueStarted{Epoch: uint64(q.incarnation)})
 	}
+	ctx.Send(q.config.Filters, &messages.QueueStarted{Epoch: uint64(q.incarnation)})
+	ctx.Send(q.config.Locks, &messages.QueueStarted{Epoch: uint64(q.incarnation)})
 	ctx.Request(q.config.Scheduler, &messages.QueueStarted{Epoch: uint64(q.incarnation)})
 	for _, h := range r.held {
 		q.handle(ctx, h.message, h.sender)
@@ -115,7 +127,10 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, inHand boo
 		q.setAside(ctx, s.Id, err.Error(), func(actor.Context, *messages.Failure) {})
 		return
 	}
-	info := newInfo(j, s.Content)
+	info := q.newInfo(j, s.Content)
+	if len(j.Ops) > 0 {
+		q.requests.add(job.RequestName(j.Ops[0].Input), s.Id)
+	}
 	if inHand || !j.Status().Final() {
 		q.unfinished++
 	}

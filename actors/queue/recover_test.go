@@ -61,6 +61,7 @@ func (b *bench) placeOf(id int64) string {
 		return "set aside"
 	}
 	adopted := len(b.jobs.Unread()) > 0
+	b.filtersStart()
 	b.scheduler.Unread()
 	b.scheduler.Ask(b.queue, &messages.SchedulerStarted{Epoch: 1})
 	p := acttest.Expect[*messages.Population](b.scheduler)

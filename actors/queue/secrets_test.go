@@ -38,7 +38,7 @@ func TestSecretsAreHandedToTheProcessOnly(t *testing.T) {
 		require.NotContains(t, b.rowOf(1).String(), "hunter2")
 		start := b.picked(1)
 		require.NotContains(t, string(start.Encoded), "hunter2")
-		require.JSONEq(t, `[null, `+secret+`]`, string(start.Secrets))
+		require.JSONEq(t, `[null, {"secrets": `+secret+`}]`, string(start.Hand))
 	})
 }
 
@@ -46,7 +46,7 @@ func TestAJobWithoutSecretsGetsNone(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.submit(1, 1)
 		b.commit()
-		require.JSONEq(t, `[null]`, string(b.picked(1).Secrets))
+		require.JSONEq(t, `[null]`, string(b.picked(1).Hand))
 	})
 }
 
@@ -57,7 +57,7 @@ func TestSecretsAreKeptUntilTheJobEnds(t *testing.T) {
 		b.submitSecret()
 		b.picked(1)
 		b.jobs.Ask(b.queue, &messages.JobReturned{Id: 1})
-		require.Contains(t, string(b.picked(1).Secrets), "hunter2")
+		require.Contains(t, string(b.picked(1).Hand), "hunter2")
 	})
 }
 
@@ -66,7 +66,7 @@ func TestSecretsSurviveTheQueuesCrash(t *testing.T) {
 		file := b.submitSecret()
 		b.Restart(b.queue)
 		b.recover(&messages.QueueScanned{Serial: []byte("1\n"), Jobs: []*messages.ScannedJob{{Id: 1, Content: []byte(file)}}})
-		require.Contains(t, string(b.picked(1).Secrets), "hunter2")
+		require.Contains(t, string(b.picked(1).Hand), "hunter2")
 	})
 }
 
@@ -85,7 +85,7 @@ func TestSecretsOfAFailedSubmissionAreNotKept(t *testing.T) {
 		b.submit(2, 1)
 		b.commit()
 		require.Equal(t, []int64{1}, b.submitted(2).Ids)
-		require.NotContains(t, string(b.picked(1).Secrets), "hunter2")
+		require.NotContains(t, string(b.picked(1).Hand), "hunter2")
 	})
 }
 
@@ -100,6 +100,6 @@ func TestSecretsAreForgottenAtTheEnd(t *testing.T) {
 		b.recover(scanOf())
 		b.submit(2, 1)
 		b.commit()
-		require.NotContains(t, string(b.picked(1).Secrets), "hunter2")
+		require.NotContains(t, string(b.picked(1).Hand), "hunter2")
 	})
 }

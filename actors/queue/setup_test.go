@@ -8,31 +8,83 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/config"
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
+	"lockstep/actors/core/opcode"
 	"lockstep/actors/queue"
 	"lockstep/messages"
 )
 
 const livelock = "/run/livelocks/daemon_1"
 
+// configuration is that of a cluster of one node.
+var configuration = func() []byte {
+	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
+	if err != nil {
+		panic(err)
+	}
+	return content
+}()
+
+var noLimits = queue.Limits{}
+
 // bench is a queue alone; probes are its neighbours.
 type bench struct {
 	*testing.T
 	*acttest.Env
-	store, scheduler, jobs, gateway, client *acttest.Probe
-	queue                                   *actor.PID
+	store, scheduler, jobs, gateway, client, locks *acttest.Probe
+	cluster, filters                               *acttest.Probe
+	queue                                          *actor.PID
 }
 
-// onBench runs a test with a queue that has not got any answer yet.
+// onBench runs a test with a queue that has not got any answer yet. Its rules
+// accept everything.
 func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
-		b := &bench{T: t, Env: e, store: e.Probe("store"), scheduler: e.Probe("scheduler"),
-			jobs: e.Probe("jobs"), gateway: e.Probe("gateway"), client: e.Probe("client")}
-		b.queue = e.Start("queue", queue.Props(queue.Config{Env: e.Env, Store: b.store.PID, Scheduler: b.scheduler.PID,
-			Jobs: b.jobs.PID, Gateways: []*actor.PID{b.gateway.PID}, Livelock: livelock}))
+		b := newBench(t, e)
+		b.cluster.Answer(func(any) any { return &messages.ConfigChanged{Content: configuration} })
+		b.start(noLimits)
 		f(t, b)
+	})
+}
+
+func newBench(t *testing.T, e *acttest.Env) *bench {
+	b := &bench{T: t, Env: e, store: e.Probe("store"), scheduler: e.Probe("scheduler"), jobs: e.Probe("jobs"),
+		gateway: e.Probe("gateway"), client: e.Probe("client"), locks: e.Probe("locks"),
+		cluster: e.Probe("cluster"), filters: e.Probe("filters")}
+	b.judge()
+	return b
+}
+
+func (b *bench) start(limits queue.Limits) {
+	b.Helper()
+	b.queue = b.Start("queue", queue.Props(b.configOf(limits)))
+}
+
+func (b *bench) configOf(limits queue.Limits) queue.Config {
+	return queue.Config{Env: b.Env.Env, Store: b.store.PID, Scheduler: b.scheduler.PID,
+		Jobs: b.jobs.PID, Locks: b.locks.PID, Cluster: b.cluster.PID, Filters: b.filters.PID, Catalogue: opcode.Builtin(),
+		Gateways: []*actor.PID{b.gateway.PID}, Livelock: livelock, Limits: limits}
+}
+
+// judge has the rules make that of jobs, from now on.
+func (b *bench) judge(verdicts ...*messages.Verdict) {
+	b.filters.Answer(func(m any) any {
+		question, asks := m.(*messages.JudgeJobs)
+		if !asks {
+			return nil
+		}
+		answer := &messages.JobsJudged{Request: question.Request}
+		for _, w := range question.Jobs {
+			for _, v := range verdicts {
+				if v.Id == w.Id {
+					answer.Verdicts = append(answer.Verdicts, v)
+				}
+			}
+		}
+		return answer
 	})
 }
 
@@ -42,7 +94,7 @@ func onReady(t *testing.T, jobs []*job.Job, f func(*testing.T, *bench)) {
 	t.Helper()
 	onBench(t, func(t *testing.T, b *bench) {
 		b.recover(scanOf(jobs...))
-		for _, p := range []*acttest.Probe{b.store, b.scheduler, b.jobs, b.gateway} {
+		for _, p := range []*acttest.Probe{b.store, b.scheduler, b.jobs, b.gateway, b.filters, b.locks} {
 			p.Unread()
 		}
 		f(t, b)
@@ -55,6 +107,14 @@ func (b *bench) recover(scan *messages.QueueScanned, inHand ...int64) {
 	b.storeStarts(1)
 	b.tellHands(inHand...)
 	b.tellScan(scan)
+	b.filtersStart()
+}
+
+// filtersStart: the filter engine asks for all jobs, as it does when it hears that
+// the queue is ready.
+func (b *bench) filtersStart() {
+	b.filters.Ask(b.queue, &messages.FiltersStarted{Epoch: 1})
+	b.Settle()
 }
 
 func (b *bench) storeStarts(epoch uint64) {

@@ -10,6 +10,7 @@ import (
 
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
+	"lockstep/actors/core/opcode"
 	"lockstep/messages"
 )
 
@@ -21,9 +22,15 @@ type submission struct {
 	jobs    []*job.Job
 	encoded [][]byte
 	failure *messages.Failure
+	name    string  // that its client has given it, to be told apart from others
+	also    []asker // who has sent it again
 }
 
 func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJobs) {
+	name := nameOf(m.Jobs)
+	if q.repeated(ctx, sender, name, m) {
+		return
+	}
 	if f := q.refusal(m); f != nil {
 		ctx.Send(sender, &messages.JobsSubmitted{Request: m.Request, Failure: f})
 		return
@@ -33,15 +40,17 @@ func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJ
 		return
 	}
 	q.unfinished += len(m.Jobs)
-	q.incoming = append(q.incoming, &submission{request: m.Request, sender: sender, drafts: m.Jobs})
+	q.incoming = append(q.incoming, &submission{request: m.Request, sender: sender, drafts: m.Jobs, name: name})
 	q.commitNext(ctx)
 }
 
 // askSubmission answers who fears that a former incarnation had it in hand.
 func (q *queue) askSubmission(ctx actor.Context, sender *actor.PID, m *messages.AskSubmission) {
 	for _, s := range slices.Concat(q.incoming, q.group) {
-		if s.request == m.Request && s.sender.Equal(sender) {
-			return
+		for _, a := range append(s.also, asker{s.sender, s.request}) {
+			if a.request == m.Request && a.pid.Equal(sender) {
+				return
+			}
 		}
 	}
 	ctx.Send(sender, &messages.SubmissionLost{Request: m.Request})
@@ -99,11 +108,18 @@ func (q *queue) commitNext(ctx actor.Context) {
 		q.tellDrained(ctx)
 		return
 	}
-	group := q.incoming
-	q.incoming, q.group = nil, group
+	q.incoming, q.group = nil, q.incoming
+	for _, s := range q.group {
+		q.build(s)
+	}
+	q.judgeGroup(ctx)
+}
+
+// writeGroup writes the job files of the group, with what the rules make of them.
+func (q *queue) writeGroup(ctx actor.Context) {
+	group := q.group
 	var files []*messages.FileWrite
 	for _, s := range group {
-		q.build(s)
 		for i, j := range s.jobs {
 			files = append(files, &messages.FileWrite{Op: "submit-job", Path: layout.JobPath(int64(j.ID)), Content: s.encoded[i]})
 		}
@@ -121,7 +137,12 @@ func (q *queue) build(s *submission) {
 		inputs := make([]json.RawMessage, len(draft.Ops))
 		priorities := make([]int, len(draft.Ops))
 		for i, op := range draft.Ops {
-			inputs[i], priorities[i] = op.Input, int(op.Priority)
+			priorities[i] = int(op.Priority)
+			input, err := opcode.ResolveDepends(op.Input, q.serial)
+			if err != nil && s.failure == nil {
+				s.failure = invalid(err.Error())
+			}
+			inputs[i] = input
 		}
 		j := job.New(job.ID(q.serial), inputs, priorities, now, q.config.Livelock)
 		j.AppendReason(
@@ -240,8 +261,9 @@ func (q *queue) abort(ctx actor.Context, group []*submission, cause *messages.Fa
 // make jobs of what is left.
 func (q *queue) readAnew(ctx actor.Context, group []*submission, cause, last *messages.Failure) {
 	for _, s := range group {
-		ctx.Send(s.sender, &messages.JobsSubmitted{Request: s.request, Failure: &messages.Failure{Class: cause.Class,
-			Text: cause.Text + "; it could not be taken back either, so look at the list of jobs before you send it again"}})
+		s.failure = &messages.Failure{Class: cause.Class,
+			Text: cause.Text + "; it could not be taken back either, so look at the list of jobs before you send it again"}
+		s.tell(ctx, nil)
 	}
 	panic(fmt.Errorf("a submission could neither be recorded nor taken back: %w", last))
 }
@@ -249,24 +271,47 @@ func (q *queue) readAnew(ctx actor.Context, group []*submission, cause, last *me
 // committed tells what has become of each submission of a group.
 func (q *queue) committed(ctx actor.Context, group []*submission) {
 	q.group = nil
-	var enqueue []*messages.PendingJob
+	var enqueue []*messages.WaitingJob
+	var recorded []*entry
 	for _, s := range group {
-		answer := &messages.JobsSubmitted{Request: s.request, Failure: s.failure}
 		if s.failure != nil {
 			q.unfinished -= len(s.jobs)
-		} else {
-			for i, j := range s.jobs {
-				info := newInfo(j, s.encoded[i])
-				q.put(info, pending)
-				q.vault.keep(info.Id, s.drafts[i].Ops)
-				answer.Ids = append(answer.Ids, info.Id)
-				enqueue = append(enqueue, &messages.PendingJob{Id: info.Id, Priority: info.Priority})
+			for _, j := range s.jobs {
+				q.letGo(ctx, int64(j.ID))
 			}
+			s.tell(ctx, nil)
+			continue
 		}
-		ctx.Send(s.sender, answer)
+		ids := make([]int64, len(s.jobs))
+		for i, j := range s.jobs {
+			ids[i] = int64(j.ID)
+			if w := q.recordedJob(ctx, s, i); w != nil {
+				enqueue = append(enqueue, w)
+			}
+			recorded = append(recorded, q.entries[ids[i]])
+		}
+		s.tell(ctx, ids)
 	}
+	q.tellFollowers(ctx, recorded...)
 	if enqueue != nil {
 		ctx.Send(q.config.Scheduler, &messages.EnqueueJobs{Jobs: enqueue})
 	}
 	q.commitNext(ctx)
+}
+
+// recordedJob takes a job into the index that is on the disk now; nil if it is not
+// to be run.
+func (q *queue) recordedJob(ctx actor.Context, s *submission, i int) *messages.WaitingJob {
+	j := s.jobs[i]
+	info := q.newInfo(j, s.encoded[i])
+	q.requests.add(s.name, info.Id)
+	if j.Status().Final() { // rejected
+		q.put(info, final)
+		q.unfinished--
+		q.letGo(ctx, info.Id)
+		return nil
+	}
+	q.put(info, pending)
+	q.vault.keep(info.Id, s.drafts[i].Ops)
+	return q.waiting(ctx, q.entries[info.Id])
 }

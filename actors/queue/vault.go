@@ -24,17 +24,3 @@ func (v Vault) keep(id int64, ops []*messages.OpDraft) {
 		v[id] = secrets
 	}
 }
-
-// hand is what travels through the start pipe: a JSON list, one entry for each
-// of the job's opcodes (queue.md 4.5, step 5).
-func (v Vault) hand(id int64, ops int) []byte {
-	secrets := v[id]
-	if secrets == nil {
-		secrets = make([]json.RawMessage, ops)
-	}
-	data, err := json.Marshal(secrets)
-	if err != nil {
-		panic("the vault held something that is not JSON") // it was parsed at the edge
-	}
-	return data
-}

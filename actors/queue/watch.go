@@ -55,8 +55,53 @@ func (q *queue) unwatch(watcher *actor.PID) {
 }
 
 func (q *queue) tellWatchers(ctx actor.Context, e *entry, encoded []byte) {
+	q.tellFollowers(ctx, e)
 	changed := &messages.JobChanged{Info: e.info, Encoded: encoded}
 	for _, watcher := range e.watchers {
 		ctx.Send(watcher, changed)
+	}
+}
+
+// follow subscribes the sender to all jobs; to be asked twice changes nothing.
+func (q *queue) follow(ctx actor.Context, follower *actor.PID) {
+	if !slices.ContainsFunc(q.followers, follower.Equal) {
+		q.followers = append(q.followers, follower)
+		ctx.Watch(follower)
+	}
+}
+
+func (q *queue) unfollow(follower *actor.PID) {
+	q.followers = slices.DeleteFunc(q.followers, follower.Equal)
+}
+
+// shown is what followers are told of a job, and jobs do not have for ever.
+type shown struct {
+	status, priority int32
+	held             bool
+}
+
+// tellFollowers tells of jobs that are new, or of which something else is shown
+// now than was told last: a job that only talks is no news.
+func (q *queue) tellFollowers(ctx actor.Context, entries ...*entry) {
+	if len(q.followers) == 0 {
+		return
+	}
+	news := &messages.JobNews{}
+	for _, e := range entries {
+		now := &shown{status: e.info.Status, priority: e.info.Priority, held: e.info.Held}
+		if e.told == nil || *e.told != *now {
+			e.told = now
+			news.Jobs = append(news.Jobs, e.info)
+		}
+	}
+	q.tellNews(ctx, news)
+}
+
+func (q *queue) tellNews(ctx actor.Context, news *messages.JobNews) {
+	if len(news.Jobs)+len(news.Archived) == 0 {
+		return
+	}
+	for _, follower := range q.followers {
+		ctx.Send(follower, news)
 	}
 }

@@ -1,77 +1,182 @@
-// Package scheduler is the actor that gives run slots to jobs.
+// Package scheduler is the actor that says which job may run next, and what holds
+// back those that may not.
 //
-// It owns the order of the jobs that may run and the slots that are taken. It
-// is told by the queue who waits and who has left, and tells the queue whom it
-// picks. Nothing survives its crash, nor the queue's: it asks the queue for the
-// whole population again.
+// It owns the order of the jobs that may run, the run slots, who waits for whose
+// end, and the permission to begin the next opcode of a job. It is told by the
+// queue who waits and who has left, by the lock manager who holds what, by the
+// configuration's actor how it is to decide; it tells the queue whom it picks and
+// who can never run, and the lock manager who may not be given locks. Nothing
+// survives its crash, nor the queue's: it asks for everything again.
 package scheduler
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/act"
+	"lockstep/actors/core/config"
+	"lockstep/actors/core/depend"
 	"lockstep/actors/core/job"
+	"lockstep/actors/core/lock"
+	"lockstep/actors/core/opcode"
 	"lockstep/actors/core/sched"
 	"lockstep/messages"
 )
 
-// Config is what the scheduler needs. MaxRunning is the number of run slots
-// (max_running_jobs).
+// Config is what the scheduler needs.
 type Config struct {
-	Env        *act.Env
-	Queue      *actor.PID
-	MaxRunning int
+	Env       *act.Env
+	Queue     *actor.PID
+	Locks     *actor.PID
+	Cluster   *actor.PID
+	Catalogue *opcode.Catalogue
 }
 
 // Props makes the scheduler.
 func Props(c Config) *actor.Props {
-	epoch := uint64(0)
-	return c.Env.Props("scheduler", func() actor.Actor { return &scheduler{config: c, epoch: &epoch} })
+	epoch, catalogue := uint64(0), c.Catalogue
+	return c.Env.Props("scheduler", func() actor.Actor {
+		c.Catalogue = catalogue
+		return &scheduler{config: c, catalogue: &catalogue, epoch: &epoch, settings: sched.Defaults(), withheld: map[job.ID]bool{}}
+	})
 }
 
 type scheduler struct {
 	config Config
 	// epoch numbers the questions for the population, over all incarnations:
 	// an answer to an earlier one is stale.
-	epoch *uint64
+	epoch     *uint64
+	catalogue **opcode.Catalogue // for the next incarnation
+
+	configured bool
+	settings   sched.Settings
+	resources  *config.Resources
+
 	state *sched.State // nil until the population is known
+	graph depend.Graph
+	jobs  map[job.ID]*subject
+	early []early // questions from before
+
+	withheld map[job.ID]bool // those of whom the lock manager was told last that they are
+}
+
+// early is a question that came before the population was known.
+type early struct {
+	m      *messages.BeginOp
+	sender *actor.PID
 }
 
 func (s *scheduler) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
-	case *actor.Started, *messages.QueueStarted:
+	case *actor.Started:
+		ctx.Request(s.config.Cluster, &messages.AskConfig{})
 		s.ask(ctx)
+	case *messages.QueueStarted:
+		s.ask(ctx)
+	case *messages.ConfigChanged:
+		s.configChanged(ctx, m)
 	case *messages.Population:
 		s.populate(ctx, m)
 	case *messages.EnqueueJobs:
 		s.enqueue(ctx, m)
 	case *messages.JobLeft:
-		s.leave(ctx, m)
+		s.left(ctx, m)
+	case *messages.JobOutcome:
+		s.outcome(ctx, m)
+	case *messages.VerdictsChanged:
+		s.verdictsChanged(ctx, m)
+	case *messages.BeginOp:
+		s.beginOp(ctx, m, ctx.Sender())
+	case *messages.LocksStarted:
+		s.withholdAgain(ctx)
+	case *messages.LocksChanged:
+		s.locksChanged(m)
+	case *messages.OpcodesChanged:
+		s.opcodesChanged(m)
+	case *messages.AskWhy:
+		s.why(ctx, m)
+	case *messages.AskDependencies:
+		s.dependencies(ctx, m)
 	default:
 		act.Unexpected(ctx)
 	}
+	s.pick(ctx)
 }
 
+// ask begins anew, once it is known how to decide: what is told after the
+// population must find it in force. Who waits for an answer does so still.
 func (s *scheduler) ask(ctx actor.Context) {
-	*s.epoch++
-	s.state = nil
+	for _, id := range slices.Sorted(maps.Keys(s.jobs)) {
+		if j := s.jobs[id]; j.waiting != nil {
+			s.early = append(s.early, early{j.waiting, j.asker})
+		}
+	}
+	s.state, s.graph, s.jobs = nil, depend.Graph{}, nil
+	*s.epoch++ // also that of what a former incarnation has asked for
+	if !s.configured {
+		return
+	}
 	ctx.Request(s.config.Queue, &messages.SchedulerStarted{Epoch: *s.epoch})
+}
+
+// configChanged takes the parameters; what jobs are expected to lock is worked
+// out anew for those that come from now on.
+func (s *scheduler) configChanged(ctx actor.Context, m *messages.ConfigChanged) {
+	cluster, err := config.Decode(m.Content)
+	settings, bad := config.DecodeSettings(m.Settings)
+	resources, unusable := config.DecodeResources(m.Content)
+	for _, err := range []error{err, bad, unusable} {
+		if err != nil {
+			s.config.Env.Log().WithFields(logrus.Fields{"err": err}).Error("the configuration cannot be used; the scheduler goes by the former one")
+			return
+		}
+	}
+	s.settings = sched.Settings{Slots: cluster.MaxRunningJobs, Predictive: settings.Predictive,
+		Base: settings.PredictiveBase, Tick: settings.PredictiveTick(), K: settings.PredictiveTicks}
+	first := !s.configured
+	s.resources, s.configured = resources, true
+	if s.state != nil {
+		s.state.SetSettings(s.settings)
+	}
+	if first {
+		s.ask(ctx)
+	}
 }
 
 func (s *scheduler) populate(ctx actor.Context, m *messages.Population) {
 	if m.Epoch != *s.epoch {
 		return
 	}
-	waiting := make([]sched.Pending, len(m.Pending))
-	for i, p := range m.Pending {
-		waiting[i] = pendingOf(p)
+	s.state = sched.NewState(s.settings)
+	s.graph, s.jobs = depend.Graph{}, make(map[job.ID]*subject, len(m.Pending)+len(m.Running))
+	for _, w := range m.Running {
+		if j := s.add(w); j != nil {
+			j.running, j.found = true, true
+			s.state.Running(j.candidate(s))
+			s.declare(j)
+			j.fresh = nil
+		}
 	}
-	running := make([]job.ID, len(m.Running))
-	for i, id := range m.Running {
-		running[i] = job.ID(id)
+	var pending []*subject
+	for _, w := range m.Pending {
+		if j := s.add(w); j != nil {
+			pending = append(pending, j)
+		}
 	}
-	s.state = sched.NewState(s.config.MaxRunning, waiting, running)
-	s.pick(ctx)
+	for _, j := range pending {
+		s.consider(ctx, j)
+		j.fresh = nil
+	}
+	s.withholdPopulation(ctx)
+	ctx.Request(s.config.Locks, &messages.AskLocks{})
+	waiting := s.early
+	s.early = nil
+	for _, e := range waiting {
+		s.beginOp(ctx, e.m, e.sender)
+	}
 }
 
 // What comes before the population is in the population.
@@ -79,26 +184,86 @@ func (s *scheduler) enqueue(ctx actor.Context, m *messages.EnqueueJobs) {
 	if s.state == nil {
 		return
 	}
-	for _, p := range m.Jobs {
-		s.state.Enqueue(pendingOf(p))
+	for _, w := range m.Jobs {
+		if j := s.add(w); j != nil {
+			s.consider(ctx, j)
+			j.fresh = nil
+		}
 	}
-	s.pick(ctx)
 }
 
-func (s *scheduler) leave(ctx actor.Context, m *messages.JobLeft) {
+// left: a job has ended, has a process no more, or is being changed by the queue,
+// which enqueues it again.
+func (s *scheduler) left(ctx actor.Context, m *messages.JobLeft) {
 	if s.state == nil {
 		return
 	}
-	s.state.Leave(job.ID(m.Id))
-	s.pick(ctx)
-}
-
-func (s *scheduler) pick(ctx actor.Context) {
-	for _, id := range s.state.Pick() {
-		ctx.Send(s.config.Queue, &messages.PickJob{Id: int64(id)})
+	id := job.ID(m.Id)
+	if j := s.jobs[id]; j != nil {
+		s.answer(ctx, j, &messages.OpBegun{Failure: &messages.Failure{Class: "JobLost", Text: "The job is over"}})
+		delete(s.jobs, id)
+	}
+	s.withhold(ctx, id, false)
+	s.state.Leave(id)
+	s.graph.Forget(id)
+	if m.Ended {
+		s.judged(ctx, s.graph.Ended(id, job.Status(m.Status)))
 	}
 }
 
-func pendingOf(p *messages.PendingJob) sched.Pending {
-	return sched.Pending{ID: job.ID(p.Id), Priority: int(p.Priority)}
+// outcome is what has become of a job that others depend on and that was not known.
+func (s *scheduler) outcome(ctx actor.Context, m *messages.JobOutcome) {
+	switch id := job.ID(m.Id); {
+	case s.state == nil:
+	case m.Missing:
+		s.judged(ctx, s.graph.Missing(id))
+	default:
+		s.judged(ctx, s.graph.Ended(id, job.Status(m.Status)))
+	}
+}
+
+// locksChanged takes what the lock manager knows of owners.
+func (s *scheduler) locksChanged(m *messages.LocksChanged) {
+	if s.state == nil {
+		return
+	}
+	records, err := lock.DecodeRecords(m.Records)
+	if err != nil {
+		s.config.Env.Log().WithField("err", err).Error("the lock manager told something that is no record of locks")
+		return
+	}
+	if m.All {
+		s.state.ForgetOwners()
+	}
+	for _, r := range records {
+		var pending lock.Request
+		if r.Pending != nil {
+			pending = r.Pending.Request
+		}
+		s.state.SetHeld(r.Owner, r.Locks, pending)
+	}
+}
+
+// opcodesChanged takes what operators have declared, for jobs that come from now on.
+func (s *scheduler) opcodesChanged(m *messages.OpcodesChanged) {
+	if catalogue, err := opcode.DecodeCatalogue(m.Definitions); err == nil { // the queue complains
+		s.config.Catalogue, *s.catalogue = catalogue, catalogue
+	}
+}
+
+func (s *scheduler) pick(ctx actor.Context) {
+	if s.state == nil {
+		return
+	}
+	for _, id := range s.state.Pick(s.config.Env.Clock().Now()) {
+		j := s.jobs[id]
+		goesOn := j.running
+		j.running = true
+		s.declare(j)
+		if goesOn {
+			s.answer(ctx, j, &messages.OpBegun{})
+			continue
+		}
+		ctx.Send(s.config.Queue, &messages.PickJob{Id: int64(id)})
+	}
 }

@@ -26,6 +26,7 @@ const (
 // Options of a listener.
 type Options struct {
 	MaxFrame int           // bounds a request, in bytes
+	MaxConns int           // bounds the connections that are open at a time; 0: any number
 	Idle     time.Duration // how long a client may say nothing, or take to send one request
 	Mode     fs.FileMode   // of the socket: who may connect
 }
@@ -34,6 +35,7 @@ type Options struct {
 type Listener struct {
 	net     *net.UnixListener
 	options Options
+	open    atomic.Int64
 	serving sync.WaitGroup
 }
 
@@ -82,7 +84,14 @@ func (l *Listener) Serve(sys *actor.ActorSystem, gateway *actor.PID) error {
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
-		c := &unixConn{net: nc, root: sys.Root, options: l.options, answers: make(chan []byte, 1), serving: &l.serving}
+		if most := l.options.MaxConns; most > 0 && l.open.Load() >= int64(most) {
+			// At once, so that its client can come again: those that are open are
+			// somebody's, and an idle one ends by itself.
+			_ = nc.Close()
+			continue
+		}
+		l.open.Add(1)
+		c := &unixConn{ended: func() { l.open.Add(-1) }, net: nc, root: sys.Root, options: l.options, answers: make(chan []byte, 1), serving: &l.serving}
 		time.AfterFunc(servedMax, c.giveUp)
 		sys.Root.Send(gateway, &Opened{Conn: c})
 	}
@@ -95,6 +104,7 @@ type unixConn struct {
 	root    *actor.RootContext
 	options Options
 	answers chan []byte // at most one: the request at hand's
+	ended   func()
 	taken   atomic.Bool // it is known who closes net: serve, or giveUp
 	closing atomic.Bool
 	serving *sync.WaitGroup
@@ -113,6 +123,7 @@ func (c *unixConn) Serve(to *actor.PID) {
 func (c *unixConn) giveUp() {
 	if c.taken.CompareAndSwap(false, true) {
 		_ = c.net.Close()
+		c.ended()
 	}
 }
 
@@ -133,6 +144,7 @@ func (c *unixConn) Close() {
 }
 
 func (c *unixConn) serve(to *actor.PID) {
+	defer c.ended()
 	defer c.net.Close()
 	reader := wire.NewReader(c.net, c.options.MaxFrame)
 	for {

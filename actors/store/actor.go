@@ -25,6 +25,9 @@ type Files interface {
 	// fdatasync, rename. Only SyncDir makes the name survive power loss.
 	Replace(op, path string, data []byte) error
 	SyncDir(op, dir string) error
+	// Append adds to the end of a file, and makes it where it is missing. What
+	// it adds need not survive power loss. A failure may leave a part of it.
+	Append(op, path string, data []byte) error
 	Read(op, path string) ([]byte, error)
 	// Rename creates the directory of to where it is missing.
 	Rename(op, from, to string) error
@@ -115,6 +118,8 @@ func (s *store) request(ctx actor.Context, m *messages.StoreRequest) {
 		s.move(ctx, m.Request, what.Move)
 	case *messages.StoreRequest_List:
 		s.list(ctx, m.Request, what.List)
+	case *messages.StoreRequest_Append:
+		s.append(ctx, m.Request, what.Append)
 	default:
 		panic(fmt.Sprintf("store request without a content from %v", ctx.Sender()))
 	}

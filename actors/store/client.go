@@ -41,6 +41,13 @@ func (c *Client) Write(ctx actor.Context, m *messages.WriteFiles, done func(acto
 		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetFiles()) })
 }
 
+// Append adds to the end of a file. After a restart of the store it may be there
+// twice.
+func (c *Client) Append(ctx actor.Context, m *messages.AppendFile, done func(actor.Context, *messages.FilesDone)) {
+	c.ask(ctx, &messages.StoreRequest{What: &messages.StoreRequest_Append{Append: m}},
+		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetFiles()) })
+}
+
 // Remove removes files, durably.
 func (c *Client) Remove(ctx actor.Context, m *messages.RemoveFiles, done func(actor.Context, *messages.FilesDone)) {
 	c.ask(ctx, &messages.StoreRequest{What: &messages.StoreRequest_Remove{Remove: m}},

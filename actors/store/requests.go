@@ -23,6 +23,12 @@ func (s *store) write(ctx actor.Context, request uint64, m *messages.WriteFiles)
 	b.finishIfEmpty(ctx)
 }
 
+func (s *store) append(ctx actor.Context, request uint64, m *messages.AppendFile) {
+	b := s.newBatch(ctx, request, 1, false)
+	task := &messages.WriterTask{What: &messages.WriterTask_Append{Append: m}}
+	s.do(ctx, m.Path, task, func(ctx actor.Context, d *messages.WriterDone) { b.stepDone(ctx, m.Path, d) })
+}
+
 func (s *store) remove(ctx actor.Context, request uint64, m *messages.RemoveFiles) {
 	b := s.newBatch(ctx, request, len(m.Paths), true)
 	for _, p := range m.Paths {

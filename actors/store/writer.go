@@ -36,6 +36,8 @@ func (w *writer) do(m *messages.WriterTask) *messages.WriterDone {
 	switch what := m.What.(type) {
 	case *messages.WriterTask_Replace:
 		err = w.files.Replace(what.Replace.Op, what.Replace.Path, what.Replace.Content)
+	case *messages.WriterTask_Append:
+		err = w.files.Append(what.Append.Op, what.Append.Path, what.Append.Content)
 	case *messages.WriterTask_SyncDir:
 		err = w.files.SyncDir(what.SyncDir.Op, what.SyncDir.Dir)
 	case *messages.WriterTask_Remove:

@@ -46,17 +46,17 @@ type command struct {
 // entries as they come, its end the result. The command has a process group of
 // its own, and what it leaves in it is ended with it: it must not go on working
 // when the locks of its opcode are free.
-func (x *execution) runCommand() run.Outcome {
+func (x *execution) runCommand(parameters json.RawMessage) run.Outcome {
 	var c command
-	if err := json.Unmarshal(x.input, &c); err != nil || len(c.Argv) == 0 {
+	if err := json.Unmarshal(parameters, &c); err != nil || len(c.Argv) == 0 {
 		return failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
 	}
-	if len(c.SecretEnv) > 0 {
+	if len(c.SecretEnv) > 0 && x.command == nil { // a catalogue opcode's are no secret by then
 		if err := c.unlock(x.secrets); err != nil {
 			return failure("OpPrereqError", err.Error(), "wrong_input")
 		}
 	}
-	env := c.environment(x.id, x.livelock)
+	env := c.environment(x)
 	path, err := lookUp(c.Argv[0], env)
 	if err != nil {
 		return couldNotStart(c.Argv[0], err)
@@ -103,7 +103,7 @@ func (c *command) unlock(secrets json.RawMessage) error {
 	return nil
 }
 
-func (c *command) environment(id job.ID, livelock string) []string {
+func (c *command) environment(x *execution) []string {
 	values := map[string]string{}
 	for _, name := range inherited {
 		if value, set := os.LookupEnv(name); set {
@@ -115,10 +115,16 @@ func (c *command) environment(id job.ID, livelock string) []string {
 			values[name] = value
 		}
 	}
-	values["LOCKSTEP_JOB_ID"] = id.String()
+	values["LOCKSTEP_JOB_ID"] = x.id.String()
+	// Which locks it has: of a choice, a command cannot know otherwise.
+	names := make([]string, len(x.locks))
+	for i, l := range x.locks {
+		names[i] = l.Lock.String()
+	}
+	values["LOCKSTEP_LOCKS"] = strings.Join(names, ",")
 	// The marker by which what is left of a dead job is found, whatever
 	// process group it has moved to.
-	values["LOCKSTEP_JOB"] = filepath.Base(livelock)
+	values["LOCKSTEP_JOB"] = filepath.Base(x.livelock)
 	env := make([]string, 0, len(values))
 	for name, value := range values {
 		env = append(env, name+"="+value)

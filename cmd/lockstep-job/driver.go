@@ -12,6 +12,7 @@ import (
 
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
+	"lockstep/actors/core/lock"
 	"lockstep/actors/core/run"
 	"lockstep/persistence"
 )
@@ -27,33 +28,37 @@ const (
 type driver struct {
 	machine  *run.Machine
 	files    *persistence.OSFiles
-	hand     []json.RawMessage
 	reporter *reporter
+	locker   *locker
 
 	signals      <-chan os.Signal
 	priorityPath string
 
 	events  chan event
-	begun   chan struct{} // permission to begin has come
-	kill    func()        // ends the opcode that executes
-	killed  bool          // a client wants the job ended
-	due     *time.Timer   // a write that may wait is due
-	pending bool          // there is one
-	cost    time.Duration // of the last write
+	begun   chan *run.Refusal // permission to begin has come, or will not
+	unlock  func()            // stops taking locks, and returns when that has stopped
+	kill    func()            // ends the opcode that executes
+	killed  bool              // a client wants the job ended
+	due     *time.Timer       // a write that may wait is due
+	pending bool              // there is one
+	held    []lock.Item       // for the opcode at hand
+	cost    time.Duration     // of the last write
 }
 
-// event is what an executor tells: a log entry, or how the opcode ended.
+// event is what an executor tells: a log entry, what became of its locks, or how
+// the opcode ended.
 type event struct {
 	kind    string // of the log entry
 	payload json.RawMessage
+	locked  *lockOutcome
 	outcome *run.Outcome
 }
 
-func newDriver(m *run.Machine, files *persistence.OSFiles, hand []json.RawMessage, r *reporter) *driver {
+func newDriver(m *run.Machine, files *persistence.OSFiles, r *reporter, l *locker) *driver {
 	due := time.NewTimer(time.Hour)
 	due.Stop()
-	return &driver{machine: m, files: files, hand: hand, reporter: r, due: due, kill: func() {},
-		events: make(chan event, 256), begun: make(chan struct{}, 1)}
+	return &driver{machine: m, files: files, reporter: r, locker: l, due: due, kill: func() {}, unlock: func() {},
+		events: make(chan event, 256), begun: make(chan *run.Refusal, 1)}
 }
 
 // run returns when the job is final, and its end on the disk.
@@ -66,6 +71,7 @@ func (d *driver) run() {
 		d.write(next.Write)
 		switch next.Do {
 		case run.Exit:
+			d.leave(next.Free)
 			return
 		case run.Begin:
 			if d.killed { // just when the last opcode had ended by itself
@@ -73,7 +79,9 @@ func (d *driver) run() {
 				continue
 			}
 			d.flush()
-			d.ask(next.Op)
+			d.ask(next.Op, next.Free)
+		case run.Lock:
+			d.lock(next.Op)
 		case run.Execute:
 			d.execute(next.Op)
 		case run.Wait:
@@ -82,24 +90,91 @@ func (d *driver) run() {
 	}
 }
 
-// ask waits for the permission to begin beside the driver, which has signals to
-// hear meanwhile.
-func (d *driver) ask(op int) {
+// leaveMax is how long a process that ends tries to give its locks back itself.
+const leaveMax = time.Second
+
+// leave is the end: what waits for the locks need not wait until the daemon has
+// seen this process go.
+func (d *driver) leave(free bool) {
+	d.unlock()
+	if !free {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaveMax)
+	defer cancel()
+	d.locker.free(ctx)
+}
+
+// ask gives the locks back and waits for the permission to begin, beside the
+// driver, which has signals to hear meanwhile.
+func (d *driver) ask(op int, free bool) {
 	go func() {
-		d.reporter.begin(op)
-		d.begun <- struct{}{}
+		if free {
+			d.locker.free(context.Background())
+		}
+		d.begun <- d.reporter.begin(op)
 	}()
 }
 
-func (d *driver) execute(op int) {
-	var secrets json.RawMessage
-	if op < len(d.hand) {
-		secrets = d.hand[op]
+// lock takes the locks of an opcode, beside the driver.
+func (d *driver) lock(op int) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	d.unlock = func() {
+		cancel()
+		<-done
 	}
+	priority, needs := d.machine.Job().Ops[op].Priority, d.machine.Hand(op).Needs
+	tell := func(e event) {
+		select {
+		case d.events <- e:
+		case <-ctx.Done():
+		}
+	}
+	prepare := d.preparation(op, ctx.Done(), tell)
+	go func() {
+		defer close(done)
+		outcome := lockOutcome{err: prepare(), prepared: true}
+		if outcome.err == nil {
+			outcome = d.locker.take(ctx, priority, needs)
+		}
+		tell(event{locked: &outcome})
+	}()
+}
+
+// preparation is what an opcode does before it takes its locks: only one does.
+func (d *driver) preparation(op int, over <-chan struct{}, tell func(event)) func() error {
+	input := d.machine.Job().Ops[op].Input
+	if job.OpID(input) != "OP_TEST_JQUEUE" {
+		return func() error { return nil }
+	}
+	x := execution{input: input, killed: over, log: func(kind string, payload json.RawMessage) {
+		tell(event{kind: kind, payload: payload})
+	}}
+	return x.expandNames
+}
+
+// lockedOr is what comes after the attempt to take locks.
+func (d *driver) lockedOr(o lockOutcome) run.Next {
+	switch {
+	case o.prepared:
+		return d.machine.Refuse(job.ErrorResult("OpPrereqError", o.err.Error()), now())
+	case o.err != nil:
+		return d.machine.Refuse(job.ErrorResult("LockError", "The locks cannot be taken: "+o.err.Error()), now())
+	case o.withdrawn:
+		return d.machine.Withdrawn()
+	default:
+		d.held = o.held
+		return d.machine.Locked(now())
+	}
+}
+
+func (d *driver) execute(op int) {
 	j := d.machine.Job()
 	ctx, cancel := context.WithCancel(context.Background())
 	d.kill = cancel
-	x := execution{id: j.ID, livelock: j.Livelock, input: j.Ops[op].Input, secrets: secrets, killed: ctx.Done(),
+	x := execution{id: j.ID, livelock: j.Livelock, input: j.Ops[op].Input, secrets: d.machine.Hand(op).Secrets, locks: d.held, killed: ctx.Done(),
+		command: d.machine.Hand(op).Command, ask: d.reporter.ask,
 		log: func(kind string, payload json.RawMessage) { d.events <- event{kind: kind, payload: payload} }}
 	go func() {
 		outcome := x.run()
@@ -113,11 +188,19 @@ func (d *driver) execute(op int) {
 func (d *driver) await() run.Next {
 	select {
 	case e := <-d.events:
-		if e.outcome != nil {
+		switch {
+		case e.outcome != nil:
 			return d.machine.Done(*e.outcome, now())
+		case e.locked != nil:
+			return d.lockedOr(*e.locked)
+		default:
+			return d.machine.Log(e.kind, e.payload, now())
 		}
-		return d.machine.Log(e.kind, e.payload, now())
-	case <-d.begun:
+	case refusal := <-d.begun:
+		d.held = nil
+		if refusal != nil {
+			return d.machine.Refused(*refusal, now())
+		}
 		return d.machine.Began(now())
 	case s := <-d.signals:
 		return d.signalled(s)
@@ -143,8 +226,9 @@ func (d *driver) signalled(s os.Signal) run.Next {
 			fmt.Fprintf(os.Stderr, "lockstep-job %d: the priority that was sent cannot be read: %v\n", d.machine.Job().ID, err)
 			return run.Next{}
 		}
+		d.locker.reprioritise(priority)
 		return d.machine.Reprioritise(priority)
-	default: // SIGHUP: a lock was granted; whoever waits for one looks for itself
+	default: // SIGHUP is for who waits for a lock and does not do so on a connection
 		return run.Next{}
 	}
 }

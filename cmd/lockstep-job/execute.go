@@ -2,10 +2,9 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
-	"time"
 
 	"lockstep/actors/core/job"
+	"lockstep/actors/core/lock"
 	"lockstep/actors/core/run"
 )
 
@@ -14,8 +13,11 @@ type execution struct {
 	id       job.ID
 	livelock string
 	input    json.RawMessage
+	command  json.RawMessage // what a catalogue opcode runs, nil for others
 	secrets  json.RawMessage // null, or an object with what was taken out of input
+	locks    []lock.Item     // that are held for it
 	killed   <-chan struct{} // closed when it must end
+	ask      func(method string, args []any, result any) error
 	log      func(kind string, payload json.RawMessage)
 }
 
@@ -25,8 +27,21 @@ func (x *execution) run() run.Outcome {
 	case "OP_TEST_DELAY":
 		return x.testDelay()
 	case "OP_RUN_COMMAND":
-		return x.runCommand()
+		return x.runCommand(x.input)
+	case "OP_TEST_JQUEUE":
+		return x.testJqueue()
+	case "OP_TEST_OS_PARAMS":
+		return x.testOsParams()
+	case "OP_CLUSTER_SET_PARAMS":
+		return x.clusterSetParams()
+	case "OP_CLUSTER_REDIST_CONF":
+		return run.Outcome{} // what there is to distribute has been, by then
+	case "OP_QUERY", "OP_QUERY_FIELDS", "OP_CLUSTER_QUERY":
+		return x.query()
 	default:
+		if x.command != nil {
+			return x.runCommand(x.command)
+		}
 		return failure("OpCodeUnknown", "Unknown opcode")
 	}
 }
@@ -37,35 +52,3 @@ func failure(class string, args ...any) run.Outcome {
 
 // endedOnRequest is the result of an opcode that a client had killed.
 const endedOnRequest = "Ended on request"
-
-// delayMax is as long as a delay can be, in seconds: for ever, to people.
-const delayMax = 9e9
-
-// testDelay is OP_TEST_DELAY (queue.md 8.4) on this node.
-func (x *execution) testDelay() run.Outcome {
-	var op struct {
-		Duration      float64 `json:"duration"`
-		Repeat        int     `json:"repeat"`
-		Interruptible bool    `json:"interruptible"`
-	}
-	if err := json.Unmarshal(x.input, &op); err != nil {
-		return failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
-	}
-	switch {
-	case op.Duration <= 0:
-		return failure("OpPrereqError", "Duration must be greater than zero")
-	case op.Interruptible:
-		return failure("OpPrereqError", "An interruptible delay is not supported yet", "wrong_input")
-	}
-	for i := range max(op.Repeat, 1) {
-		if op.Repeat > 0 {
-			x.log("message", job.Quote(fmt.Sprintf(" - INFO: Test delay iteration %d/%d", i, op.Repeat-1)))
-		}
-		select {
-		case <-time.After(time.Duration(min(op.Duration, delayMax) * float64(time.Second))):
-		case <-x.killed:
-			return failure("OpExecError", endedOnRequest)
-		}
-	}
-	return run.Outcome{}
-}

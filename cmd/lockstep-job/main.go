@@ -16,6 +16,7 @@ import (
 
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
+	"lockstep/actors/core/lock"
 	"lockstep/actors/core/run"
 	"lockstep/actors/luxi/wire"
 	"lockstep/persistence"
@@ -56,7 +57,7 @@ func runJob(idText, dataDir, runDir string) error {
 // permitted is the child's side of the start handshake (designs/daemons.txt,
 // "Job execution"), and the job once it is confirmed.
 func permitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Signal) error {
-	hand, err := handshake(livelock)
+	hands, err := handshake(livelock)
 	if err != nil {
 		return fmt.Errorf("no permission to start: %w", err)
 	}
@@ -76,20 +77,22 @@ func permitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Sig
 	if j.Livelock != livelock {
 		return fmt.Errorf("the job's file names another process: %s", j.Livelock)
 	}
-	machine, err := run.New(j)
+	machine, err := run.New(j, hands)
 	if err != nil {
 		return err
 	}
-	d := newDriver(machine, files, hand, newReporter(persistence.SocketPath(runDir, persistence.LuxiSocket), id, livelock))
+	d := newDriver(machine, files,
+		newReporter(persistence.SocketPath(runDir, persistence.LuxiSocket), id, livelock),
+		newLocker(persistence.SocketPath(runDir, persistence.WconfSocket), lock.JobOwner(job.ID(id), livelock, os.Getpid())))
 	d.signals, d.priorityPath = signals, persistence.PriorityPath(runDir, id)
 	d.run()
 	return nil
 }
 
 // handshake names the livelock, waits for permission, and takes what the daemon
-// hands over: for each opcode null or an object with its secrets. A pipe that
-// breaks before means that the job must not act.
-func handshake(livelock string) ([]json.RawMessage, error) {
+// hands over for each opcode. A pipe that breaks before means that the job must
+// not act.
+func handshake(livelock string) ([]run.Hand, error) {
 	in := wire.NewReader(os.Stdin, maxHand)
 	if err := wire.WriteFrame(os.Stdout, []byte(livelock)); err != nil {
 		return nil, err
@@ -104,11 +107,11 @@ func handshake(livelock string) ([]json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	var hand []json.RawMessage
-	if err := json.Unmarshal(frame, &hand); err != nil {
+	var hands []run.Hand
+	if err := json.Unmarshal(frame, &hands); err != nil {
 		return nil, fmt.Errorf("what the daemon handed over: %w", err)
 	}
-	return hand, leavePipes()
+	return hands, leavePipes()
 }
 
 // leavePipes ends the conversation. /dev/null takes the place of the pipes: no

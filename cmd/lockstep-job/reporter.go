@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"lockstep/actors/core/run"
 	"lockstep/actors/luxi/wire"
 )
 
@@ -59,17 +60,19 @@ func (r *reporter) send() {
 	select {
 	case encoded := <-r.latest:
 		// A report that is lost is made good by the next, or by the end.
-		_ = r.call("LockstepReportJob", []any{r.id, r.livelock, encoded})
+		_ = r.call("LockstepReportJob", []any{r.id, r.livelock, encoded}, nil)
 	default:
 	}
 }
 
-// begin asks whether opcode op may begin, and returns when it may.
-func (r *reporter) begin(op int) {
+// begin asks whether opcode op may begin, and returns when it may, or with the
+// answer that it never will.
+func (r *reporter) begin(op int) *run.Refusal {
 	r.quiet <- struct{}{}
 	defer func() { <-r.quiet }()
 	for delay := retryFirst; ; delay = min(2*delay, retryMax) {
-		err := r.call("LockstepBeginOpcode", []any{r.id, r.livelock, op})
+		var refusal *run.Refusal
+		err := r.call("LockstepBeginOpcode", []any{r.id, r.livelock, op}, &refusal)
 		var refused *wire.Error
 		if errors.As(err, &refused) && refused.Class == "JobLost" {
 			// A daemon that has just started may not have adopted us yet. A
@@ -77,13 +80,29 @@ func (r *reporter) begin(op int) {
 			delay = retryMax
 		}
 		if err == nil {
-			return
+			return refusal
 		}
 		time.Sleep(delay)
 	}
 }
 
-func (r *reporter) call(method string, args []any) error {
+// ask makes a call for an opcode, when there is a daemon: a refusal is a
+// *wire.Error.
+func (r *reporter) ask(method string, args []any, result any) error {
+	r.quiet <- struct{}{}
+	defer func() { <-r.quiet }()
+	for delay := retryFirst; ; delay = min(2*delay, retryMax) {
+		err := r.call(method, args, result)
+		var refused *wire.Error
+		var malformed *wire.RequestError
+		if err == nil || errors.As(err, &refused) || errors.As(err, &malformed) {
+			return err
+		}
+		time.Sleep(delay)
+	}
+}
+
+func (r *reporter) call(method string, args []any, result any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), callMax)
 	defer cancel()
 	if r.client == nil {
@@ -93,7 +112,7 @@ func (r *reporter) call(method string, args []any) error {
 		}
 		r.client = client
 	}
-	err := r.client.Call(ctx, method, args, nil)
+	err := r.client.Call(ctx, method, args, result)
 	var answered *wire.Error
 	if err != nil && !errors.As(err, &answered) {
 		_ = r.client.Close() // broken: the next call dials anew

@@ -106,9 +106,6 @@ func (a *attendance) attend(ctx context.Context) error {
 	a.line = statusLine{out: a.streams.Err, on: a.streams.ErrTerminal && !a.quiet && !a.json}
 	defer a.line.clear()
 	a.events = eventView{out: a.streams.Out, id: a.id}
-	if a.quiet {
-		a.daemon.notice = nil
-	}
 	if a.pending != nil {
 		if err := a.interrupted(ctx, a.pending); err != nil {
 			return err

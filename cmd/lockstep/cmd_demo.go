@@ -90,7 +90,7 @@ func (d *demo) run(ctx context.Context) error {
 	d.say("side by side; one has three steps, in order; one shows its progress; one will fail.\n")
 	daemon := d.session()
 	defer daemon.close()
-	ids, err := submitDemo(ctx, daemon, jobs)
+	ids, err := submitDemo(ctx, daemon, jobs, newTrails(d.globals.streams, "demonstration", "demo"))
 	if err != nil {
 		return err
 	}

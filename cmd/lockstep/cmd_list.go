@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -27,12 +28,13 @@ func newListCommand(globals *globalOptions) *cobra.Command {
 		Use:   "list [flags]",
 		Short: "List jobs, newest last",
 		Long: `List the jobs of the queue, newest last. Archived ones are left out unless --all
-is given.
+is given. With --pending it says of each job in a few words why it waits; "lockstep
+why ID" says more, and what can be done.
 
 With --json: a list of {"id": number, "status": string, "priority": number,
 "summary": [string], "received": time, "started": time, "ended": time,
-"archived": bool}, times as RFC 3339 or null. "archived" is only looked up with
---all.`,
+"archived": bool, "why": string}, times as RFC 3339 or null. "archived" is only
+looked up with --all, "why" is only there with --pending.`,
 		Example: `  lockstep list
   lockstep list --pending
   lockstep list --status waiting,running
@@ -46,7 +48,8 @@ With --json: a list of {"id": number, "status": string, "priority": number,
 	flags := command.Flags()
 	flags.StringSliceVarP(&opts.Status, "status", "s", nil,
 		"only jobs with one of these `STATUSES`: "+strings.Join(allStatuses(), ", "))
-	flags.BoolVar(&opts.Pending, "pending", false, "the same as --status "+strings.Join(pendingStatuses(), ","))
+	flags.BoolVar(&opts.Pending, "pending", false,
+		"the same as --status "+strings.Join(pendingStatuses(), ",")+", and why they wait")
 	flags.IntVarP(&opts.Limit, "limit", "n", 0, "only the newest `N` of them (default all)")
 	flags.BoolVarP(&opts.All, "all", "a", false, "include archived jobs")
 	return command
@@ -62,6 +65,8 @@ type listedJob struct {
 	Started  stamp    `json:"started"`
 	Ended    stamp    `json:"ended"`
 	Archived bool     `json:"archived"`
+	// Why says what a pending job waits for, "" if nothing is known; nil if nobody asked.
+	Why *string `json:"why,omitempty"`
 }
 
 func runList(ctx context.Context, opts listOptions, globals *globalOptions) error {
@@ -82,16 +87,23 @@ func runList(ctx context.Context, opts listOptions, globals *globalOptions) erro
 	if err != nil {
 		return err
 	}
+	// A list without reasons is still a list: the error comes after it.
+	var why error
+	if opts.Pending {
+		why = fillReasons(ctx, daemon, jobs)
+	}
 	streams := globals.streams
-	if globals.JSON {
-		return printJSON(streams.Out, jobs)
-	}
-	if len(jobs) == 0 {
+	switch {
+	case globals.JSON:
+		return errors.Join(printJSON(streams.Out, jobs), why)
+	case len(jobs) == 0:
 		fmt.Fprintln(streams.Err, "no jobs")
-		return nil
+	case opts.Pending:
+		fmt.Fprintln(streams.Out, pendingTable(jobs, streams.Now(), globals.palette(), streams.Width))
+	default:
+		fmt.Fprintln(streams.Out, listTable(jobs, streams.Now(), globals.palette(), streams.Width))
 	}
-	fmt.Fprintln(streams.Out, listTable(jobs, streams.Now(), globals.palette(), streams.Width))
-	return nil
+	return why
 }
 
 // fetchList returns the jobs that opts select, oldest first; never nil.
@@ -142,7 +154,7 @@ func listTable(jobs []listedJob, now time.Time, colours palette, width int) stri
 	for _, job := range jobs {
 		rows = append(rows, listRow(job, now, colours))
 	}
-	return plainTable(listHeader(), rows, summaryColumn, width)
+	return plainTable(listHeader(), rows, []int{summaryColumn}, width)
 }
 
 func listRow(job listedJob, now time.Time, colours palette) table.Row {

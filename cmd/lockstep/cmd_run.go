@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"lockstep/actors/core/lock"
 )
 
 // stdinMax is the most of standard input, in bytes, that becomes part of a job: it is
@@ -27,6 +29,8 @@ type runOptions struct {
 	Stdin     bool
 	Detach    bool
 	Quiet     bool
+
+	needs needOptions
 }
 
 func newRunCommand(globals *globalOptions) *cobra.Command {
@@ -40,6 +44,11 @@ current directory, with PATH, HOME and locale of the daemon and what --env and
 --secret-env add; your own environment is not passed on.
 
 The command is not run by a shell. Flags of lockstep stand before it.
+
+` + needsHelp + `
+
+If the connection to the daemon is lost, lockstep tries to get it back for up to a
+minute. The job is made once, also if that was while it was being submitted.
 
 Ctrl-C does not stop the job. On a terminal it asks whether to detach, to cancel,
 which ends the command, or to go on; elsewhere it detaches: the job goes on.
@@ -62,7 +71,11 @@ With --json, one object per line: {"event": "submitted", "job"},
   lockstep run --priority high --reason "disk is full" -- /usr/local/sbin/cleanup
   lockstep run --timeout 10m --secret-env DB_PASSWORD -- ./migrate
   lockstep run --detach -- sh -c 'sleep 60; echo done'
-  lockstep run --stdin -- psql < dump.sql`,
+  lockstep run --stdin -- psql < dump.sql
+  lockstep run --after 12 --after 13:success,error -- ./report
+  lockstep run --lock node/n1 --lock instance/web1:shared -- ./replace-disk
+  lockstep run --any-lock node/n1 --any-lock node/n2 -- ./scrub
+  lockstep run --rate-limit 2:backup -- ./backup web1`,
 		Args: wants(1, -1, "name the command to run"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runRun(command.Context(), opts, globals, args)
@@ -79,6 +92,7 @@ With --json, one object per line: {"event": "submitted", "job"},
 	flags.StringVar(&opts.Cwd, "cwd", "", "run the command in `DIRECTORY` (default the current one)")
 	flags.BoolVar(&opts.Stdin, "stdin", false, "pass standard input on, text of at most 1 MiB")
 	flags.BoolVarP(&opts.Detach, "detach", "d", false, "print the job's id and return at once")
+	opts.needs.register(flags)
 	flags.BoolVarP(&opts.Quiet, "quiet", "q", false, "show no progress and no message about how the command ended")
 	return command
 }
@@ -92,6 +106,9 @@ func runRun(ctx context.Context, opts runOptions, globals *globalOptions, argv [
 	defer release()
 	daemon := globals.connect()
 	defer daemon.close()
+	if opts.Quiet {
+		daemon.notice = nil
+	}
 	a := &attendance{
 		streams:    globals.streams,
 		interrupts: interrupts,
@@ -127,13 +144,18 @@ type commandOpcode struct {
 	Timeout   float64           `json:"timeout,omitempty"` // seconds
 	Priority  int               `json:"priority"`
 	Reason    [][]any           `json:"reason"`
+
+	Depends  []dependency `json:"depends,omitempty"`
+	Locks    []lock.Item  `json:"locks,omitempty"`
+	AnyLocks []lock.Item  `json:"opportunistic_locks,omitempty"`
+	AnyCount int          `json:"opportunistic_count,omitempty"`
 }
 
 func (o runOptions) opcode(streams Streams, argv []string) (commandOpcode, error) {
 	opcode := commandOpcode{
 		ID:     "OP_RUN_COMMAND",
 		Argv:   argv,
-		Reason: reasonTrail(o.Reason, "run", streams.Now()),
+		Reason: newTrails(streams, o.Reason, "run").first,
 	}
 	for i, arg := range argv {
 		if !utf8.ValidString(arg) {
@@ -148,6 +170,9 @@ func (o runOptions) opcode(streams Streams, argv []string) (commandOpcode, error
 		return opcode, usagef("--timeout must not be negative")
 	}
 	opcode.Timeout = o.Timeout.Seconds()
+	if err = o.needs.apply(&opcode, streams.Now()); err != nil {
+		return opcode, err
+	}
 	if opcode.Env, err = environment("--env", o.Env, nil); err != nil {
 		return opcode, err
 	}

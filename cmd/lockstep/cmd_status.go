@@ -175,5 +175,5 @@ func slotTable(jobs []slotJob, now time.Time, colours palette, width int) string
 		rows = append(rows, table.Row{strconv.FormatInt(job.ID, 10), colours.status(job.Status),
 			priorityName(job.Priority), since, summarize(job.Summary)})
 	}
-	return plainTable(header, rows, len(header)-1, width)
+	return plainTable(header, rows, []int{len(header) - 1}, width)
 }

@@ -36,12 +36,28 @@ file holds one of:
 Files named .yaml or .yml are YAML, .json is JSON; otherwise what begins with [
 or { is JSON. In "depends" a negative id counts back: -1 is the job before.
 
---reason and the name of this program are appended to each opcode's reason trail.
+Among several jobs one may be written as an object, to give it a name and say what
+it comes after:
+  jobs:
+    - name: build
+      ops: [{OP_ID: ...}, ...]
+    - name: test
+      after: [build, 12, {job: other, status: [success, error]}]
+      ops: [{OP_ID: ...}]
+"after" names earlier jobs of the file, or has ids of jobs that exist. Without a
+status they must succeed; of a job that ends otherwise those fail that come after
+it, and with a canceled one they are canceled. The job waits as a whole: its first
+opcode gets the "depends".
+
+--reason and the name of this program are appended to each opcode's reason trail,
+and to that of each job's first opcode a name that is new with every call. By it
+the daemon makes the jobs once: if the connection is lost before it has answered,
+the same is sent again, for up to a minute. Such names in the file are left out.
 
 Exit code: 0; with --wait only if all jobs succeed. 1 otherwise.
 With --json, one object per line, "index" being the job's place in the file,
-from 0: {"event": "submitted", "index", "job"},
-{"event": "refused", "index", "error"} and, with --wait,
+from 0, and "name" its name, if it has one: {"event": "submitted", "index",
+"name", "job"}, {"event": "refused", "index", "name", "error"} and, with --wait,
 {"event": "end", "index", "job", "status"} as jobs end.`,
 		Example: `  lockstep submit jobs.yaml
   lockstep submit --wait --reason "monthly" jobs.json
@@ -62,7 +78,7 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *globalOptions, 
 	if err != nil {
 		return err
 	}
-	jobs, err := file.encode(reasonTrail(opts.Reason, "submit", globals.streams.Now()))
+	jobs, err := file.encode(newTrails(globals.streams, opts.Reason, "submit"))
 	if err != nil {
 		return fmt.Errorf("%s: %w", shownName(name), err)
 	}
@@ -74,7 +90,7 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *globalOptions, 
 	}
 	var accepted []submittedJob
 	for i, answer := range answers {
-		if err := printSubmitted(globals, i, answer); err != nil {
+		if err := printSubmitted(globals, i, file.jobs[i].name, answer); err != nil {
 			return err
 		}
 		if answer.refused == "" {
@@ -82,8 +98,8 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *globalOptions, 
 			continue
 		}
 		at := file.jobs[i].at
-		complain(globals.streams.Err, fmt.Sprintf("%s:%d:%d: job %d of the file was not submitted: %s",
-			shownName(name), at.line, at.column, i+1, answer.refused))
+		complain(globals.streams.Err, fmt.Sprintf("%s:%d:%d: job %s of the file was not submitted: %s",
+			shownName(name), at.line, at.column, file.shownJob(i), answer.refused))
 	}
 	if opts.Wait {
 		if err := waitForSubmitted(ctx, globals, daemon, accepted); err != nil {
@@ -186,13 +202,13 @@ func submitAll(ctx context.Context, daemon *session, jobs [][]json.RawMessage) (
 	return answers, nil
 }
 
-func printSubmitted(globals *globalOptions, index int, answer submitAnswer) error {
+func printSubmitted(globals *globalOptions, index int, name string, answer submitAnswer) error {
 	out := globals.streams.Out
 	switch {
 	case globals.JSON && answer.refused != "":
-		return printEvent(out, event{Event: "refused", Index: &index, Error: answer.refused})
+		return printEvent(out, event{Event: "refused", Index: &index, Name: name, Error: answer.refused})
 	case globals.JSON:
-		return printEvent(out, event{Event: "submitted", Index: &index, Job: answer.id})
+		return printEvent(out, event{Event: "submitted", Index: &index, Name: name, Job: answer.id})
 	case answer.refused == "":
 		fmt.Fprintln(out, answer.id)
 	}

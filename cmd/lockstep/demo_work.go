@@ -73,12 +73,16 @@ func demoText(seed int) []byte {
 	return b.Bytes()
 }
 
-func submitDemo(ctx context.Context, daemon *session, jobs []demoJob) ([]int64, error) {
+func submitDemo(ctx context.Context, daemon *session, jobs []demoJob, reasons trails) ([]int64, error) {
 	encoded := make([][]json.RawMessage, len(jobs))
 	for i, job := range jobs {
-		for _, script := range job.scripts {
+		for k, script := range job.scripts {
+			trail := reasons.other
+			if k == 0 {
+				trail = reasons.first
+			}
 			op, err := json.Marshal(map[string]any{"OP_ID": "OP_RUN_COMMAND", "argv": []string{"sh", "-c", script},
-				"cwd": job.cwd, "comment": job.name, "reason": [][]any{{"gnt:user", "demonstration", 0}}})
+				"cwd": job.cwd, "comment": job.name, "reason": trail})
 			if err != nil {
 				return nil, err
 			}

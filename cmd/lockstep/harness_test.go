@@ -41,7 +41,8 @@ import (
 //	resume              end that pause
 //
 // The expected output shows stdout and stderr line by line and the exit code; a
-// backslash ends a line without newline, ␛ is escape, ␍ carriage return.
+// backslash ends a line without newline, ␛ is escape, ␍ carriage return. $REQUEST is the
+// step of a reason trail that names a submission.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		path, err := filepath.Abs(path)
@@ -54,6 +55,9 @@ func TestScripts(t *testing.T) {
 			switch d.Cmd {
 			case "file":
 				file := filepath.Join(directory, d.CmdArgs[0].Key)
+				if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+					t.Fatal(err)
+				}
 				if err := os.WriteFile(file, []byte(d.Input), 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -104,7 +108,8 @@ type pause struct {
 
 func newStage(t *testing.T, directory string, d *datadriven.TestData) *stage {
 	t.Helper()
-	lines := strings.Split(strings.ReplaceAll(d.Input, "$TMP", directory), "\n")
+	shorthands := strings.NewReplacer("$TMP", directory, "$REQUEST", `["lockstep:request","0123456789abcdef0123456789abcdef",1767323045000000000]`)
+	lines := strings.Split(shorthands.Replace(d.Input), "\n")
 	changed := sync.NewCond(&sync.Mutex{})
 	keys, keyboard := io.Pipe()
 	s := &stage{
@@ -125,6 +130,7 @@ func newStage(t *testing.T, directory string, d *datadriven.TestData) *stage {
 		ErrTerminal: d.HasArg("tty") || d.HasArg("errtty"),
 		LookupEnv:   func(name string) (string, bool) { value, ok := environment[name]; return value, ok },
 		Now:         now,
+		RequestName: func() string { return "0123456789abcdef0123456789abcdef" },
 		After: func(length time.Duration) <-chan time.Time {
 			p := pause{length, make(chan time.Time, 1)}
 			s.pauses <- p
@@ -218,9 +224,7 @@ func (s *stage) follow(ended <-chan struct{}) string {
 			err = fmt.Errorf("unknown step")
 		}
 		if err != nil {
-			if s.daemon != nil {
-				s.daemon.down() // ends what the program may be waiting for
-			}
+			s.giveUp(ended)
 			return fmt.Sprintf("script: %s: %v\n", step, err)
 		}
 	}
@@ -231,9 +235,29 @@ func (s *stage) follow(ended <-chan struct{}) string {
 	case <-ended:
 		return ""
 	case surplus := <-s.daemon.requests:
-		s.daemon.down()
+		s.giveUp(ended)
 		return fmt.Sprintf("script: not expected: %s\n", surplus)
+	case <-time.After(patience):
+		s.giveUp(ended)
+		return "script: the program does not end\n"
 	}
+}
+
+// giveUp ends what the program may be waiting for.
+func (s *stage) giveUp(ended <-chan struct{}) {
+	if s.daemon != nil {
+		s.daemon.down()
+	}
+	go func() {
+		for {
+			select {
+			case p := <-s.pauses:
+				p.end <- now()
+			case <-ended:
+				return
+			}
+		}
+	}()
 }
 
 func (s *stage) expect(want string, ended <-chan struct{}) (*exchange, error) {

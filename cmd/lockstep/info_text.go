@@ -77,6 +77,7 @@ func (p infoPrinter) parameters(value any) {
 		}
 	}
 	trail, _ := object["reason"].([]any)
+	trail = slices.DeleteFunc(slices.Clone(trail), namesRequest)
 	if len(trail) > 0 {
 		fmt.Fprintln(p.out, "    Reasons:")
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -71,6 +72,21 @@ func (n node) field(name string) (node, bool) {
 		}
 	}
 	return node{}, false
+}
+
+// with is an object with another value for a name, which it need not have.
+func (n node) with(name string, value node) node {
+	result := n
+	result.names, result.values = slices.Clone(n.names), slices.Clone(n.values)
+	for i, have := range n.names {
+		if have == name {
+			result.values[i] = value
+			return result
+		}
+	}
+	result.names = append(result.names, name)
+	result.values = append(result.values, value)
+	return result
 }
 
 // MarshalJSON keeps the order of keys and the digits of numbers.

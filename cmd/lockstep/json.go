@@ -42,7 +42,8 @@ type event struct {
 	Event string `json:"event"`
 	Job   int64  `json:"job,omitempty"`
 
-	Index *int `json:"index,omitempty"` // of the job in a submission, from 0
+	Index *int   `json:"index,omitempty"` // of the job in a submission, from 0
+	Name  string `json:"name,omitempty"`  // that the submission gives it
 
 	Status       string   `json:"status,omitempty"`
 	OpcodeStatus []string `json:"opcode_status,omitempty"`

@@ -125,7 +125,8 @@ func newRootCommand(globals *globalOptions) *cobra.Command {
 		Use:   "lockstep",
 		Short: "Run, submit, list and follow jobs of the lockstep queue",
 		Long: `lockstep runs commands as jobs of the queue, submits, lists, shows, follows,
-cancels and archives jobs, and says how the queue stands.
+cancels and archives jobs, holds them back by rules, and says how the queue
+stands and why a job does not run.
 
 It talks to the daemon, lockstepd, over a socket. Without --socket that is the
 first of:
@@ -138,6 +139,7 @@ status of the command it ran.`,
 		Example: `  lockstep run -- make backup
   lockstep list --status running,waiting
   lockstep watch 12
+  lockstep why 12
   lockstep status`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -150,7 +152,11 @@ status of the command it ran.`,
 	root.AddCommand(
 		newRunCommand(globals),
 		newSubmitCommand(globals),
+		newOpcodeCommand(globals),
+		newConfigCommand(globals),
 		newListCommand(globals),
+		newLocksCommand(globals),
+		newFilterCommand(globals),
 		newInfoCommand(globals),
 		newWatchCommand(globals),
 		newLogCommand(globals),
@@ -162,6 +168,7 @@ status of the command it ran.`,
 		newStatusCommand(globals),
 		newDemoCommand(globals),
 		newVersionCommand(globals),
+		newWhyCommand(globals),
 	)
 	return root
 }

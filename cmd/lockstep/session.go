@@ -26,8 +26,8 @@ type session struct {
 	notice func(text string) // tells people about a lost connection; nil: nobody to tell
 }
 
-// call makes one call, once. It is for requests with an effect: whether one may be
-// sent again is not for the session to decide (queue.md 1.1). The errors are those of
+// call makes one call, once. Whether a request with an effect may be sent again is not
+// for it to decide (queue.md 1.1). The errors are those of
 // wire.Dial and wire.Client.Call.
 func (s *session) call(ctx context.Context, method string, args []any, result any) error {
 	if s.client == nil {
@@ -52,9 +52,15 @@ func (s *session) ask(ctx context.Context, method string, args []any, result any
 	if s.client == nil {
 		return s.call(ctx, method, args, result)
 	}
-	err := s.call(ctx, method, args, result)
+	return s.again(ctx, s.call(ctx, method, args, result), gone, method, args, result)
+}
+
+// again makes a call once more, over new connections, as long as its error, of which err
+// is the first, is a loss that may pass and reconnectLimit is not over. It returns the
+// last error.
+func (s *session) again(ctx context.Context, err error, passes func(error) bool, method string, args []any, result any) error {
 	pause, waited := reconnectPauseFirst, time.Duration(0)
-	for gone(err) && ctx.Err() == nil && waited < reconnectLimit {
+	for passes(err) && ctx.Err() == nil && waited < reconnectLimit {
 		if waited == 0 {
 			s.tell("the connection to the daemon was lost; trying to get it back for up to a minute")
 		}
@@ -98,16 +104,23 @@ func (s *session) close() {
 	}
 }
 
-// submit makes a submitting call, once. If its answer was lost it says so: a job may
-// exist, and submitting it again might run it twice.
+// submit makes a submitting call. If the connection is lost before the answer it connects
+// again, as ask does, and sends the same submission: the daemon tells by its name whether
+// it was taken (see newTrails). Where that is of no avail it says so: a job may exist,
+// and under another name it might run twice.
 func (s *session) submit(ctx context.Context, method string, jobs any, result any) error {
-	err := s.call(ctx, method, []any{jobs}, result)
+	args := []any{jobs}
+	err := s.call(ctx, method, args, result)
 	var lost *wire.ConnectionLost
+	unanswered := errors.As(err, &lost) && lost.Sent
+	if unanswered {
+		err = s.again(ctx, err, hungUp, method, args, result)
+	}
 	var malformed *wire.MalformedAnswer
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &lost) && lost.Sent, errors.As(err, &malformed):
+	case unanswered && gone(err), errors.As(err, &malformed):
 		return fmt.Errorf(`the daemon's answer was lost, so it is unknown whether the submission was taken;
 look for it in "lockstep list" before you submit again (%w)`, err)
 	case errors.As(err, &lost):
@@ -117,3 +130,6 @@ look for it in "lockstep list" before you submit again (%w)`, err)
 	}
 	return fmt.Errorf("the daemon refused the submission: %w", err)
 }
+
+// hungUp is gone without a daemon that is there but does not answer: it has had its time.
+func hungUp(err error) bool { return gone(err) && !errors.Is(err, wire.ErrNoAnswer) }

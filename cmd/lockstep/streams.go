@@ -29,6 +29,9 @@ type Streams struct {
 	// After is time.After.
 	After func(time.Duration) <-chan time.Time
 
+	// RequestName gives a name for a submission, another one each time.
+	RequestName func() string
+
 	// Interrupts takes SIGINT and SIGTERM over from the runtime, which would
 	// end the process, until release is called.
 	Interrupts func() (signals <-chan os.Signal, release func())
@@ -45,6 +48,7 @@ func processStreams() Streams {
 		LookupEnv:   os.LookupEnv,
 		Now:         time.Now,
 		After:       time.After,
+		RequestName: newRequestName,
 		Interrupts:  processInterrupts,
 	}
 	if streams.OutTerminal {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 )
 
 // submission is the jobs of a file, each a list of opcodes, checked as far as that is
@@ -12,12 +13,16 @@ type submission struct {
 }
 
 type fileJob struct {
-	at  place
-	ops []node
+	at   place
+	name string // by which other jobs of the file can refer to it; "": none
+	ops  []node
+	// depends are those of the first opcode, if the job says what it comes after.
+	depends *node
 }
 
-// readSubmission finds the jobs in a file: a list of opcodes is one job, a list of
-// such lists are many, as is an object with such a list as "jobs".
+// readSubmission finds the jobs in a file: a list of opcodes is one job, a list of jobs
+// are many, as is an object with such a list as "jobs". A job among many is a list of
+// opcodes, or an object with such a list as "ops".
 func readSubmission(root node) (submission, error) {
 	list := root
 	if root.kind == objectNode {
@@ -25,7 +30,7 @@ func readSubmission(root node) (submission, error) {
 		if list, err = jobsKey(root); err != nil {
 			return submission{}, err
 		}
-	} else if root.kind == listNode && len(root.values) > 0 && root.values[0].kind == objectNode {
+	} else if root.kind == listNode && len(root.values) > 0 && root.values[0].kind == objectNode && !isJobObject(root.values[0]) {
 		job, err := readJob(root)
 		return submission{[]fileJob{job}}, err
 	}
@@ -36,8 +41,9 @@ func readSubmission(root node) (submission, error) {
 		return submission{}, wrongAt(list.at, "there is no job in the file")
 	}
 	result := submission{}
+	chain := newJobChain(list.values)
 	for _, one := range list.values {
-		job, err := readJob(one)
+		job, err := chain.next(one)
 		if err != nil {
 			return submission{}, err
 		}
@@ -94,12 +100,27 @@ func checkOpcode(op node) error {
 	return nil
 }
 
-// encode returns the jobs as they are submitted: trail is appended to each opcode's
+// shownJob names a job of the file for people: by its number, from 1, or its name.
+func (s submission) shownJob(index int) string {
+	if name := s.jobs[index].name; name != "" {
+		return strconv.Quote(name)
+	}
+	return strconv.Itoa(index + 1)
+}
+
+// encode returns the jobs as they are submitted: with the trails appended to the opcodes'
 // reasons (queue.md 3.6).
-func (s submission) encode(trail [][]any) ([][]json.RawMessage, error) {
+func (s submission) encode(reasons trails) ([][]json.RawMessage, error) {
 	jobs := make([][]json.RawMessage, len(s.jobs))
 	for i, job := range s.jobs {
-		for _, op := range job.ops {
+		for k, op := range job.ops {
+			trail := reasons.other
+			if k == 0 {
+				trail = reasons.first
+			}
+			if k == 0 && job.depends != nil {
+				op = op.with("depends", *job.depends)
+			}
 			encoded, err := encodeOpcode(op, trail)
 			if err != nil {
 				return nil, err
@@ -117,7 +138,9 @@ func encodeOpcode(op node, trail [][]any) (json.RawMessage, error) {
 	for i, name := range op.names {
 		if name == "reason" {
 			for _, step := range op.values[i].values {
-				reasons = append(reasons, step)
+				if !namesOtherRequest(step) {
+					reasons = append(reasons, step)
+				}
 			}
 			continue
 		}

@@ -25,7 +25,7 @@ var (
 
 // Daemon and job processes are killed all the time, by chance. Whatever happens,
 // every accepted job ends in one final status, its command has run at most once,
-// and nothing is left over.
+// and never beside another one with the same lock, and nothing is left over.
 func TestChaos(t *testing.T) {
 	seed := *chaosSeed
 	if seed == 0 {
@@ -64,7 +64,16 @@ func (c *chaos) submitSome() {
 	for range 1 + c.random.IntN(4) {
 		var ops []op
 		for k := range 1 + c.random.IntN(3) {
-			ops = append(ops, command("sh", "-c", fmt.Sprintf("echo ran >> %s/ran-$LOCKSTEP_JOB_ID-%d; sleep 0.0%d", c.root, k, c.random.IntN(10))))
+			ran := fmt.Sprintf("echo ran >> %s/ran-$LOCKSTEP_JOB_ID-%d; sleep 0.0%d", c.root, k, c.random.IntN(10))
+			if c.random.IntN(3) > 0 {
+				ops = append(ops, command("sh", "-c", ran))
+				continue
+			}
+			// The kernel says whether the lock manager has given one lock to two.
+			node := fmt.Sprintf("node/n%d", c.random.IntN(3))
+			locked := command("flock", "--nonblock", "--conflict-exit-code", "99", filepath.Join(c.root, filepath.Base(node)), "sh", "-c", ran)
+			locked["locks"] = [][2]string{{node, "exclusive"}}
+			ops = append(ops, locked)
 		}
 		list = append(list, ops)
 	}
@@ -150,6 +159,7 @@ func (c *chaos) check() {
 	for _, id := range c.ids() {
 		file := c.jobFile(id)
 		require.NotContains(c.t, file, `"end_timestamp": null, "received_timestamp"`, "job %d has not ended", id)
+		require.NotContains(c.t, file, `"exit_status": 99`, "job %d worked with a lock that another one had", id)
 		if strings.Contains(file, "detected death") || strings.Contains(file, "failed to start") {
 			died++
 		}

@@ -26,15 +26,18 @@ type Config struct {
 	DataDir     string
 	RunDir      string
 	LogDir      string
+	OpcodesDir  string
 	ClusterName string
 	NodeName    string
 	JobProgram  string
 	LogLevel    string
 	MaxFrame    int // bytes
+	MaxConns    int // to a socket
 	MaxStarts   int
 	Writers     int
 	Limits      queue.Limits
 	ArchiveDays int // 0: archived jobs are kept for ever
+	Rapi        RapiConfig
 }
 
 const usageText = `lockstepd runs a job queue: it takes jobs over its socket, keeps them as files, and
@@ -69,17 +72,20 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	flags.StringVar(&c.DataDir, "data-dir", "/var/lib/lockstep", "`directory` of the queue and the configuration")
 	flags.StringVar(&c.RunDir, "run-dir", "/var/run/lockstep", "`directory` of sockets and lock files")
 	flags.StringVar(&c.LogDir, "log-dir", "/var/log/lockstep", "`directory` of logs")
+	flags.StringVar(&c.OpcodesDir, "opcodes-dir", "", "`directory` of the opcodes that you declare, *.yaml; SIGHUP has it read again (default: opcodes.d in data-dir)")
 	flags.StringVar(&c.ClusterName, "cluster-name", "lockstep", "`name` of the cluster, when a new one is made")
 	flags.StringVar(&c.NodeName, "node-name", hostname, "`name` of this node, when a new cluster is made")
 	flags.StringVar(&c.JobProgram, "job-program", "", "`path` of lockstep-job (default: beside lockstepd)")
 	flags.StringVar(&c.LogLevel, "log-level", "info", "least severe `level` that is logged: debug, info, warn, error")
 	flags.IntVar(&c.MaxFrame, "max-frame", 64<<20, "largest request, in `bytes`")
+	flags.IntVar(&c.MaxConns, "max-connections", 8192, "`number` of connections that may be open at a time, for each socket")
 	flags.IntVar(&c.MaxStarts, "max-starts", 2*runtime.NumCPU(), "`number` of job processes being started at a time")
 	flags.IntVar(&c.Writers, "writers", 32, "`number` of disk operations at a time")
 	limits := supervisor.DefaultLimits()
 	flags.IntVar(&c.Limits.Unfinished, "max-unfinished", limits.Unfinished, "`number` of jobs that may be queued or running")
 	flags.IntVar(&c.Limits.Ops, "max-job-ops", limits.Ops, "`number` of opcodes that a job may have")
 	flags.IntVar(&c.Limits.JobBytes, "max-job-bytes", limits.JobBytes, "`bytes` that a job may have when it is submitted")
+	c.Rapi.flags(flags)
 	flags.IntVar(&c.ArchiveDays, "archive-days", 0, "`days` after which archived jobs are removed; 0: never")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -95,6 +101,7 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 			return c, err
 		}
 	}
+	flags.Visit(func(f *flag.Flag) { c.Rapi.chosen = c.Rapi.chosen || f.Name == rapiAddressFlag })
 	return c, c.complete()
 }
 
@@ -155,7 +162,11 @@ func (c *Config) complete() error {
 		}
 		c.JobProgram = filepath.Join(filepath.Dir(self), "lockstep-job")
 	}
-	for _, path := range []*string{&c.DataDir, &c.RunDir, &c.LogDir, &c.JobProgram} {
+	if c.OpcodesDir == "" && c.DataDir != "" {
+		c.OpcodesDir = filepath.Join(c.DataDir, "opcodes.d")
+	}
+	c.Rapi.complete(c.DataDir)
+	for _, path := range []*string{&c.DataDir, &c.RunDir, &c.LogDir, &c.OpcodesDir, &c.JobProgram, &c.Rapi.Users, &c.Rapi.Certificate, &c.Rapi.Key} {
 		if *path == "" {
 			continue // Validate names it
 		}
@@ -183,13 +194,14 @@ func (c *Config) Validate() error {
 		{c.ClusterName == "" || strings.ContainsAny(c.ClusterName, " \t\n"), fmt.Sprintf("cluster-name: %q is not a name", c.ClusterName)},
 		{c.NodeName == "" || strings.ContainsAny(c.NodeName, " \t\n"), fmt.Sprintf("node-name: %q is not a name", c.NodeName)},
 		{c.MaxFrame < 1024 || c.MaxFrame > 1<<30, fmt.Sprintf("max-frame: %d is not between 1024 and 1073741824 bytes", c.MaxFrame)},
+		{c.MaxConns < 1, fmt.Sprintf("max-connections: %d is less than 1", c.MaxConns)},
 		{c.MaxStarts < 1 || c.MaxStarts > 1000, fmt.Sprintf("max-starts: %d is not between 1 and 1000", c.MaxStarts)},
 		{c.Writers < 1 || c.Writers > 1000, fmt.Sprintf("writers: %d is not between 1 and 1000", c.Writers)},
 		{c.Limits.Unfinished < 1, fmt.Sprintf("max-unfinished: %d is less than 1", c.Limits.Unfinished)},
 		{c.Limits.Ops < 1, fmt.Sprintf("max-job-ops: %d is less than 1", c.Limits.Ops)},
 		{c.Limits.JobBytes < 1, fmt.Sprintf("max-job-bytes: %d is less than 1", c.Limits.JobBytes)},
 		{c.ArchiveDays < 0, fmt.Sprintf("archive-days: %d is less than 0", c.ArchiveDays)},
-		{len(c.socket()) > socketPathMax, fmt.Sprintf("run-dir: the socket's path %s is longer than the %d bytes that a socket's path may have", c.socket(), socketPathMax)},
+		{len(c.longestSocket()) > socketPathMax, fmt.Sprintf("run-dir: the socket's path %s is longer than the %d bytes that a socket's path may have", c.longestSocket(), socketPathMax)},
 	} {
 		if check.bad {
 			return errors.New(check.text)
@@ -198,7 +210,9 @@ func (c *Config) Validate() error {
 	if _, err := logrus.ParseLevel(c.LogLevel); err != nil {
 		return fmt.Errorf("log-level: %w", err)
 	}
-	return nil
+	return c.Rapi.validate()
 }
 
-func (c *Config) socket() string { return persistence.SocketPath(c.RunDir, persistence.LuxiSocket) }
+func (c *Config) longestSocket() string {
+	return persistence.SocketPath(c.RunDir, persistence.WconfSocket)
+}

@@ -1,78 +1,52 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
-	"strings"
+	"os/signal"
+	"syscall"
 
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/act"
 	"lockstep/actors/core/opcode"
+	"lockstep/cmd/internal/opcodefiles"
+	"lockstep/supervisor"
 )
 
-// loadOpcodes reads what an operator declares: the *.yaml files of a directory, in the order of their names, each with
-// one opcode, or with several as documents of their own. A directory that is not there declares none. The error has a
-// line "FILE:LINE: field: what is wrong" for every mistake in any of the files.
-func loadOpcodes(dir string) ([]opcode.Definition, error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+// loadCatalogue is all opcodes. A daemon that does not know what its queued jobs
+// are must not begin to run them: mistakes keep it from starting.
+func loadCatalogue(c Config) (*opcode.Catalogue, error) {
+	definitions, err := opcodefiles.Load(c.OpcodesDir)
 	if err != nil {
-		return nil, fmt.Errorf("read opcodes: %w", err)
+		return nil, fmt.Errorf("opcodes-dir: mistakes in what is declared:\n%w", err)
 	}
-	var read definitionReader
-	for _, entry := range entries { // ReadDir sorts
-		if name := entry.Name(); filepath.Ext(name) == ".yaml" && !strings.HasPrefix(name, ".") { // editors leave others
-			read.file(filepath.Join(dir, name))
-		}
-	}
-	definitions := make([]opcode.Definition, len(read.found))
-	for i, d := range read.found {
-		definitions[i] = d.definition
-	}
-	// What the catalogue has against them; where a definition could not be read in full, that would only be confusing.
-	var faults opcode.Faults
-	if _, err := opcode.Builtin().With(definitions); errors.As(err, &faults) {
-		for _, fault := range faults {
-			if d := read.found[fault.Definition]; !d.spoilt {
-				read.mistakes = append(read.mistakes, mistake{d.path, d.line(fault.Field), fault.Field + ": " + fault.Text})
-			}
-		}
-	}
-	if len(read.mistakes) > 0 {
-		return nil, read.mistakes
-	}
-	return definitions, nil
+	return opcode.Builtin().With(definitions)
 }
 
-// mistake is something wrong in a file; line is 0 if it is about the file as a whole.
-type mistake struct {
-	path string
-	line int
-	text string
-}
-
-// mistakes are never empty.
-type mistakes []mistake
-
-func (m mistakes) Error() string {
-	sorted := slices.Clone(m)
-	slices.SortStableFunc(sorted, func(a, b mistake) int {
-		if c := strings.Compare(a.path, b.path); c != 0 {
-			return c
+// reloadOpcodes reads the opcodes that are declared again on each SIGHUP. If there
+// is a mistake in them, those of before stay.
+func reloadOpcodes(ctx context.Context, log *logrus.Logger, env *act.Env, c Config) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
 		}
-		return a.line - b.line
-	})
-	lines := make([]string, len(sorted))
-	for i, one := range sorted {
-		if one.line == 0 {
-			lines[i] = one.path + ": " + one.text
-		} else {
-			lines[i] = fmt.Sprintf("%s:%d: %s", one.path, one.line, one.text)
+		definitions, err := opcodefiles.Load(c.OpcodesDir)
+		var encoded []byte
+		if err == nil {
+			encoded, err = opcode.EncodeDefinitions(definitions)
 		}
+		if err != nil {
+			log.WithField("err", err).Error("the opcodes were not read again: there are mistakes in them, and the former ones stay")
+			continue
+		}
+		supervisor.SetOpcodes(env, encoded)
+		log.WithField("opcodes", len(definitions)).Info("the declared opcodes were read again")
 	}
-	return strings.Join(lines, "\n")
 }

@@ -21,10 +21,10 @@ import (
 	"lockstep/actors/act"
 	"lockstep/actors/core/config"
 	"lockstep/actors/core/layout"
-	"lockstep/actors/core/opcode"
+	"lockstep/actors/core/lock"
 	"lockstep/actors/jobs/osproc"
+	"lockstep/actors/locks/oslive"
 	"lockstep/actors/luxi"
-	"lockstep/actors/socket"
 	"lockstep/messages"
 	"lockstep/persistence"
 	"lockstep/supervisor"
@@ -74,8 +74,7 @@ func locked(c Config, log *logrus.Logger, stop context.Context) error {
 		return err
 	}
 	defer files.Close()
-	cluster, err := prepare(c, files, log)
-	if err != nil {
+	if err := prepare(c, files, log); err != nil {
 		return err
 	}
 	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(c.RunDir), persistence.DaemonLivelock)
@@ -92,42 +91,58 @@ func locked(c Config, log *logrus.Logger, stop context.Context) error {
 	env := act.New(act.Options{Log: log, Clock: act.RealClock(), Rand: random})
 	processes := osproc.New(osproc.Config{System: env.System(), Log: log, Program: c.JobProgram,
 		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: complaints})
-	tree, err := supervisor.Tree(
-		supervisor.Ports{Env: env, Files: files, Processes: processes},
-		supervisor.Settings{Livelock: livelock.Path(), MaxRunning: cluster.MaxRunningJobs,
-			MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: opcode.Builtin(), Limits: c.Limits,
-			About: luxi.About{Cluster: cluster.Name, Master: cluster.MasterName, Version: version(), PID: os.Getpid(),
-				Started: time.Now(), MaxRunning: cluster.MaxRunningJobs}})
+	catalogue, err := loadCatalogue(c)
 	if err != nil {
 		return err
 	}
-	return serve(c, log, files, env, tree, stop)
+	boot, err := persistence.BootID()
+	if err != nil {
+		return err
+	}
+	owners := oslive.New(persistence.LivelockDir(c.RunDir), livelock.Path(), func(livelock string) {
+		env.System().Root.Send(supervisor.Locks(env), &messages.OwnerDead{Livelock: livelock})
+	})
+	defer owners.Close()
+	api := newRemoteAPI(c)
+	tree, err := supervisor.Tree(
+		supervisor.Ports{Env: env, Files: api.timed(files), Processes: processes, Owners: owners, Events: api.events()},
+		supervisor.Settings{Livelock: livelock.Path(), Boot: boot, NewUUID: uuid.NewString,
+			Locks:     lock.Settings{Lattice: lock.Implied},
+			MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: catalogue, Limits: c.Limits,
+			About: luxi.About{Version: version(), PID: os.Getpid(),
+				Started: time.Now()}})
+	if err != nil {
+		return err
+	}
+	return serve(c, log, files, env, tree, api, stop)
 }
 
-// prepare makes what a first start lacks, and reads the configuration.
-func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) (config.Cluster, error) {
+// prepare makes what a first start lacks, and looks whether the configuration can
+// be used.
+func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) error {
 	start, err := persistence.InitQueue(files)
 	if err != nil {
-		return config.Cluster{}, err
+		return err
 	}
 	if start.SerialRecreated {
 		log.WithField("serial", start.Serial).Warn("queue/serial was missing and has been made from the highest job id found")
 	}
-	if _, err := files.SweepTemp(layout.QueueDir); err != nil {
-		log.WithField("err", err).Warn("left-over temporary files cannot be removed")
+	for _, dir := range []string{".", layout.QueueDir} {
+		if _, err := files.SweepTemp(dir); err != nil {
+			log.WithField("err", err).Warn("left-over temporary files cannot be removed")
+		}
 	}
 	data, err := files.Read("config", layout.ConfigPath)
 	if errors.Is(err, fs.ErrNotExist) {
 		data, err = firstConfig(c, files)
 	}
 	if err != nil {
-		return config.Cluster{}, err
+		return err
 	}
-	cluster, err := config.Decode(data)
-	if err != nil {
-		return config.Cluster{}, fmt.Errorf("%s: %w", filepath.Join(c.DataDir, layout.ConfigPath), err)
+	if _, err := config.Decode(data); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(c.DataDir, layout.ConfigPath), err)
 	}
-	return cluster, nil
+	return nil
 }
 
 func firstConfig(c Config, files *persistence.OSFiles) ([]byte, error) {
@@ -145,36 +160,35 @@ func firstConfig(c Config, files *persistence.OSFiles) ([]byte, error) {
 }
 
 // serve takes connections until the daemon is told to stop, or cannot go on.
-func serve(c Config, log *logrus.Logger, files *persistence.OSFiles, env *act.Env, tree *supervisor.Running, stop context.Context) error {
+func serve(c Config, log *logrus.Logger, files *persistence.OSFiles, env *act.Env, tree *supervisor.Running, api *remoteAPI, stop context.Context) error {
 	if err := awaitQueue(stop, env, tree); err != nil {
 		return err
 	}
-	listener, err := socket.Listen(c.socket(), socket.Options{MaxFrame: c.MaxFrame, Idle: luxi.Idle, Mode: luxi.SocketMode})
+	doors, err := openDoors(c, env, tree, api)
 	if err != nil {
 		return err
 	}
-	accepting := make(chan error, 1)
-	go func() { accepting <- listener.Serve(env.System(), tree.Luxi) }()
-	log.WithFields(logrus.Fields{"socket": c.socket(), "data": c.DataDir, "pid": os.Getpid()}).Info("lockstepd takes jobs")
+	log.WithFields(logrus.Fields{"run": c.RunDir, "data": c.DataDir, "pid": os.Getpid()}).Info("lockstepd takes jobs")
 	notify(log, systemd.SdNotifyReady)
 	background, end := context.WithCancel(stop)
 	defer end()
 	go watchdog(background, log, env.System(), tree.Root)
 	go keepClean(background, log, files, c)
+	go reloadOpcodes(background, log, env, c)
 	select {
 	case <-stop.Done():
 	case <-tree.Done:
-		return errors.Join(errors.New("the daemon cannot go on; its log says why. Running jobs go on, and are adopted at the next start"), listener.Close())
+		return errors.Join(errors.New("the daemon cannot go on; its log says why. Running jobs go on, and are adopted at the next start"), doors.close())
 	}
 	log.Info("stopping; running jobs go on")
 	notify(log, systemd.SdNotifyStopping)
-	err = errors.Join(listener.Close(), <-accepting)
+	err = doors.close()
 	if _, drain := env.System().Root.RequestFuture(tree.Root, &messages.Drain{}, drainMax).Result(); drain != nil {
 		log.WithField("err", drain).Warn("not everything was finished in time; nothing acknowledged is lost")
 	}
 	env.System().Root.Stop(tree.Root)
 	<-tree.Done
-	listener.Wait(answersMax)
+	doors.wait(answersMax)
 	return err
 }
 

@@ -126,7 +126,7 @@ func TestBadInputHarmsNobody(t *testing.T) {
 		"unknown parameter":  {`{"method":"SubmitJob","args":[[{"OP_ID":"OP_TEST_DELAY","duration":1,"x":1}]]}`, "Superfluous"},
 		"wrong type":         {`{"method":"SubmitJob","args":[[{"OP_ID":"OP_TEST_DELAY","duration":"x"}]]}`, "duration"},
 		"one bad among good": {`{"method":"SubmitManyJobs","args":[[[{"OP_ID":"OP_TEST_DELAY","duration":1}],[{"OP_ID":"OP_NOPE"}]]]}`, "Unknown opcode"},
-		"a dependency":       {`{"method":"SubmitJob","args":[[{"OP_ID":"OP_TEST_DELAY","duration":1,"depends":[[1,[]]]}]]}`, "not supported yet"},
+		"a dependency":       {`{"method":"SubmitJob","args":[[{"OP_ID":"OP_TEST_DELAY","duration":1,"depends":[[1,null]]}]]}`, "depends"},
 		"oversized frame":    {strings.Repeat("x", 5000), "larger than 4096 bytes"},
 	} {
 		answer := d.raw(test.request)

@@ -19,6 +19,9 @@ type Files interface {
 	// Replace puts data in the place of path, whole or not at all. Its
 	// directory must exist.
 	Replace(op, path string, data []byte) error
+	// Append adds to the end of a file, which is made if it is absent. Its
+	// directory must exist. Nothing is synced.
+	Append(op, path string, content []byte) error
 	// SyncDir makes renames, creations and removals in dir durable.
 	SyncDir(op, dir string) error
 	// Read returns the contents; absent: wraps fs.ErrNotExist.
@@ -42,6 +45,9 @@ func TestFiles(t *testing.T, newFiles func(t *testing.T) Files) {
 		{"empty file", testEmptyFile},
 		{"buffers are not shared", testBuffers},
 		{"replace in an absent directory", testReplaceAbsentDir},
+		{"append", testAppend},
+		{"append and replace in turn", testAppendAndReplace},
+		{"append in an absent directory", testAppendAbsentDir},
 		{"absent file", testAbsent},
 		{"remove", testRemove},
 		{"rename", testRename},
@@ -53,6 +59,7 @@ func TestFiles(t *testing.T, newFiles func(t *testing.T) Files) {
 		{"paths outside panic", testPathsOutside},
 		{"concurrent replaces of several files", testConcurrentFiles},
 		{"concurrent replaces of one file", testConcurrentFile},
+		{"concurrent appends to one file", testConcurrentAppends},
 		{"concurrent renames into a new directory", testConcurrentRenames},
 	}
 	for _, test := range tests {
@@ -95,6 +102,50 @@ func testBuffers(t *testing.T, files Files) {
 
 func testReplaceAbsentDir(t *testing.T, files Files) {
 	wantNotExist(t, files.Replace(op, "absent/job-1", []byte("x")))
+	wantList(t, files, ".", "queue")
+}
+
+func testAppend(t *testing.T, files Files) {
+	want := ""
+	for _, content := range []string{"first\n", "", "second\n", strings.Repeat("0123456789abcdef", 1<<16), "last"} {
+		data := []byte(content)
+		noError(t, files.Append(op, "locks.journal", data))
+		for i := range data {
+			data[i] = 'X'
+		}
+		want += content
+		wantContent(t, files, "locks.journal", want)
+	}
+	read, err := files.Read(op, "locks.journal")
+	noError(t, err)
+	read[0] = 'X'
+	noError(t, files.Append(op, "locks.journal", []byte("!")))
+	wantContent(t, files, "locks.journal", want+"!")
+	noError(t, files.Append(op, "queue/empty", nil))
+	wantContent(t, files, "queue/empty", "")
+	wantList(t, files, ".", "locks.journal", "queue")
+	wantList(t, files, "queue", "empty")
+}
+
+func testAppendAndReplace(t *testing.T, files Files) {
+	replace(t, files, "queue/job-1", "whole ")
+	noError(t, files.Append(op, "queue/job-1", []byte("and more")))
+	wantContent(t, files, "queue/job-1", "whole and more")
+	noError(t, files.Rename(op, "queue/job-1", "queue/job-2"))
+	noError(t, files.Append(op, "queue/job-1", []byte("another file")))
+	noError(t, files.Append(op, "queue/job-2", []byte(".")))
+	wantContent(t, files, "queue/job-1", "another file")
+	wantContent(t, files, "queue/job-2", "whole and more.")
+	replace(t, files, "queue/job-2", "new")
+	noError(t, files.Remove(op, "queue/job-1"))
+	noError(t, files.Append(op, "queue/job-1", []byte("anew")))
+	wantContent(t, files, "queue/job-1", "anew")
+	wantContent(t, files, "queue/job-2", "new")
+	wantList(t, files, "queue", "job-1", "job-2")
+}
+
+func testAppendAbsentDir(t *testing.T, files Files) {
+	wantNotExist(t, files.Append(op, "absent/job-1", []byte("x")))
 	wantList(t, files, ".", "queue")
 }
 
@@ -172,6 +223,7 @@ func testErrors(t *testing.T, files Files) {
 	}{
 		{"step-read", "queue/job-1", readErr},
 		{"step-replace", "absent/job-1", files.Replace("step-replace", "absent/job-1", nil)},
+		{"step-append", "absent/job-1", files.Append("step-append", "absent/job-1", nil)},
 		{"step-sync", "absent", files.SyncDir("step-sync", "absent")},
 		{"step-rename", "queue/job-1", files.Rename("step-rename", "queue/job-1", "queue/job-2")},
 	} {
@@ -191,6 +243,7 @@ func testPathsOutside(t *testing.T, files Files) {
 	for _, path := range []string{"", "/queue/job-1", "..", "../job-1", "queue/../job-1", "queue/..", "./queue", "queue//job-1", "queue/"} {
 		calls := map[string]func(){
 			"Replace":     func() { _ = files.Replace(op, path, nil) },
+			"Append":      func() { _ = files.Append(op, path, nil) },
 			"SyncDir":     func() { _ = files.SyncDir(op, path) },
 			"Read":        func() { _, _ = files.Read(op, path) },
 			"Rename from": func() { _ = files.Rename(op, path, "queue/job-2") },
@@ -247,6 +300,32 @@ func testConcurrentFile(t *testing.T, files Files) {
 		}
 	})
 	wantList(t, files, "queue", "serial")
+}
+
+func testConcurrentAppends(t *testing.T, files Files) {
+	const rounds = 10
+	line := func(i int) string { return strings.Repeat(string(rune('a'+i)), 1000+i) }
+	inParallel(writers, func(i int) {
+		for range rounds {
+			if err := files.Append(op, "locks.journal", []byte(line(i)+"\n")); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	data, err := files.Read(op, "locks.journal")
+	noError(t, err)
+	found := map[string]int{}
+	for read := range strings.Lines(string(data)) {
+		found[strings.TrimSuffix(read, "\n")]++
+	}
+	for i := range writers {
+		if found[line(i)] != rounds {
+			t.Errorf("%d whole lines of writer %d, want %d", found[line(i)], i, rounds)
+		}
+	}
+	if len(found) != writers {
+		t.Errorf("%d different lines, want %d", len(found), writers)
+	}
 }
 
 func testConcurrentRenames(t *testing.T, files Files) {

@@ -185,6 +185,18 @@ func (d *Disk) Replace(op, name string, data []byte) error {
 	})
 }
 
+// Append adds to a file, and makes it if it is absent. One that fails leaves the
+// file as it was.
+func (d *Disk) Append(op, name string, content []byte) error {
+	return d.call("append", op, name, func() error {
+		if !d.dirs[path.Dir(name)] {
+			return fs.ErrNotExist
+		}
+		d.files[name] = slices.Concat(d.files[name], content)
+		return nil
+	})
+}
+
 // SyncDir does nothing: everything is durable here.
 func (d *Disk) SyncDir(op, dir string) error {
 	return d.call("sync", op, dir, func() error {

@@ -99,6 +99,9 @@ func TestOneJobNamedTwice(t *testing.T) {
 		g.Hold(10, 0, []opcode.Dependency{on(2), on(1, "canceled"), on(1, "success")}, known.of)
 		require.Equal(t, []Verdict{want}, g.Ended(1, status))
 		requireFreed(t, &g)
+		g.Hold(10, 0, []opcode.Dependency{on(1, "canceled"), on(1, "success")}, known.of)
+		require.Equal(t, []Verdict{want}, g.Ended(1, status), "told once")
+		requireFreed(t, &g)
 	}
 }
 

@@ -14,7 +14,24 @@ import (
 )
 
 // jobsMax is few, so that jobs name one another often.
-const jobsMax = 12
+const jobsMax = 8
+
+// blockerID is of a job that others wait for, waiterID of one that waits: small numbers are
+// drawn more often than large ones.
+func blockerID() *rapid.Generator[job.ID] { return rapid.Map(rapid.IntRange(0, jobsMax), toID) }
+func waiterID() *rapid.Generator[job.ID] {
+	return rapid.Map(rapid.IntRange(0, jobsMax), func(i int) job.ID { return job.ID(jobsMax - i) })
+}
+func toID(i int) job.ID { return job.ID(i) }
+
+var dependency = rapid.Custom(func(t *rapid.T) opcode.Dependency {
+	on := blockerID()
+	if rapid.IntRange(0, 15).Draw(t, "odd") == 15 {
+		on = rapid.SampledFrom([]job.ID{-1, jobsMax + 1, jobsMax, jobsMax - 1})
+	}
+	return opcode.Dependency{Job: int64(on.Draw(t, "job")), Statuses: rapid.SliceOfNDistinct(
+		rapid.SampledFrom([]string{"canceled", "success", "error"}), 0, 3, rapid.ID[string]).Draw(t, "statuses")}
+})
 
 // model judges everything anew each time, from all that was ever told.
 type model struct {
@@ -77,12 +94,9 @@ func (m *model) waits(h *heldModel) (open []opcode.Dependency) {
 }
 
 func (m *model) hold(t *rapid.T) {
-	id := job.ID(rapid.IntRange(0, jobsMax).Draw(t, "id"))
+	id := waiterID().Draw(t, "id")
 	op := rapid.IntRange(0, 2).Draw(t, "op")
-	deps := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) opcode.Dependency {
-		return opcode.Dependency{Job: int64(rapid.IntRange(-1, jobsMax+1).Draw(t, "job")),
-			Statuses: rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"canceled", "success", "error"}), 0, 3, rapid.ID[string]).Draw(t, "statuses")}
-	}), 0, 5).Draw(t, "deps")
+	deps := rapid.SliceOfN(dependency, 0, 5).Draw(t, "deps")
 	h := &heldModel{op: op, deps: deps, facts: map[job.ID]fact{}}
 	known := func(id job.ID) (job.Status, Knowledge) {
 		f, known := m.truth[id]
@@ -130,10 +144,10 @@ func (m *model) forgetAsked() {
 }
 
 func (m *model) tell(t *rapid.T) {
-	id := job.ID(rapid.IntRange(0, jobsMax).Draw(t, "id"))
-	f := fact{missing: rapid.Bool().Draw(t, "missing")}
-	if !f.missing {
-		f.status = rapid.SampledFrom([]job.Status{job.Canceled, job.Success, job.Error}).Draw(t, "status")
+	id := blockerID().Draw(t, "id")
+	f := fact{status: rapid.SampledFrom([]job.Status{job.Success, job.Error, job.Canceled, job.Queued}).Draw(t, "status")}
+	if !f.status.Final() {
+		f = fact{missing: true}
 	}
 	var want []Verdict
 	for _, waiter := range slices.Sorted(maps.Keys(m.held)) {
@@ -146,7 +160,10 @@ func (m *model) tell(t *rapid.T) {
 			delete(m.held, waiter)
 		}
 	}
-	m.truth[id] = f
+	delete(m.truth, id) // it is archived soon
+	if rapid.Bool().Draw(t, "stays") {
+		m.truth[id] = f
+	}
 	m.forgetAsked()
 	if f.missing {
 		require.Equal(t, want, m.graph.Missing(id))
@@ -160,17 +177,15 @@ func TestTheGraphSaysWhatIsSo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{truth: map[job.ID]fact{}, held: map[job.ID]*heldModel{}, asked: map[job.ID]bool{}}
 		t.Repeat(map[string]func(*rapid.T){
-			"hold": m.hold,
-			"tell": m.tell,
+			"hold":      m.hold,
+			"hold more": m.hold,
+			"tell":      m.tell,
 			"live": func(t *rapid.T) { // it is submitted, or begins
-				id := job.ID(rapid.IntRange(0, jobsMax).Draw(t, "id"))
+				id := blockerID().Draw(t, "id")
 				m.truth[id] = fact{status: rapid.SampledFrom([]job.Status{job.Queued, job.Waiting, job.Running}).Draw(t, "status")}
 			},
-			"archive": func(t *rapid.T) {
-				delete(m.truth, job.ID(rapid.IntRange(0, jobsMax).Draw(t, "id")))
-			},
 			"forget": func(t *rapid.T) {
-				id := job.ID(rapid.IntRange(0, jobsMax).Draw(t, "id"))
+				id := waiterID().Draw(t, "id")
 				m.graph.Forget(id)
 				delete(m.held, id)
 				m.forgetAsked()

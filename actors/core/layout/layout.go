@@ -15,6 +15,13 @@ import (
 // file's name.
 const (
 	ConfigPath = "config.data"
+	// SettingsPath holds lockstep's own settings; where it is missing, they are
+	// the defaults.
+	SettingsPath = "settings.json"
+	// LocksPath holds the locks as they were when they were last folded,
+	// LocksJournalPath all changes since.
+	LocksPath        = "locks.data"
+	LocksJournalPath = "locks.journal"
 
 	QueueDir      = "queue"
 	ArchiveDir    = "queue/archive"

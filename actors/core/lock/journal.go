@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 )
@@ -43,12 +44,46 @@ func AppendRecord(dst []byte, r Record) []byte {
 	return append(dst, "]}\n"...)
 }
 
+// Header is the journal's first line. A journal of another boot, and what it
+// belongs to, speaks of processes that are gone.
+func Header(boot string) []byte { return fmt.Appendf(nil, "{\"boot\":%q}\n", boot) }
+
+// CutHeader takes the first line off. A journal without a whole one has never
+// been relied upon.
+func CutHeader(journal []byte) (boot string, rest []byte, err error) {
+	line, rest, whole := bytes.Cut(journal, []byte("\n"))
+	if !whole {
+		return "", nil, nil
+	}
+	var first struct{ Boot *string }
+	if err := json.Unmarshal(line, &first); err != nil {
+		return "", nil, &DecodeError{"line 1", err}
+	}
+	if first.Boot == nil {
+		return "", nil, &DecodeError{"line 1", errors.New("names no boot")}
+	}
+	return *first.Boot, rest, nil
+}
+
 // Replayed is a snapshot brought up to date by a journal.
 type Replayed struct {
 	Snapshot Snapshot
 	// Good is how many bytes of the journal are whole lines. Anything behind is a line that was never finished, and so
 	// never relied upon; it is cut off before the next line is written.
 	Good int
+}
+
+// DecodeRecords reads lines as AppendRecord writes them.
+func DecodeRecords(lines []byte) ([]Record, error) {
+	var records []Record
+	for line := range bytes.Lines(lines) {
+		r, err := decodeRecord(line, "record "+strconv.Itoa(len(records)+1))
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, r)
+	}
+	return records, nil
 }
 
 // Replay brings a snapshot up to date. An unfinished last line is left out; anything else that is no record is a

@@ -59,6 +59,9 @@ func strongest(req Request) map[Lock]Mode {
 	return modes
 }
 
+// SortRows puts rows in the order of the query's answer.
+func SortRows(rows []Row) { slices.SortFunc(rows, CompareNames) }
+
 // CompareNames orders rows as the answer to a query does: by name, runs of digits being compared as numbers.
 func CompareNames(a, b Row) int { return compareNatural(a.Lock.String(), b.Lock.String()) }
 

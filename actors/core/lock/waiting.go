@@ -66,6 +66,18 @@ func (s *State) HasPending(o Owner) bool {
 	return h != nil && h.pending != nil
 }
 
+// Knows tells whether the owner holds something or waits.
+func (s *State) Knows(o Owner) bool { return s.table.holders[o] != nil }
+
+// WaitingSince is when the owner's pending request was made; the zero time if it
+// has none.
+func (s *State) WaitingSince(o Owner) time.Time {
+	if h := s.table.holders[o]; h != nil && h.pending != nil {
+		return h.pending.since
+	}
+	return time.Time{}
+}
+
 // Owners is everybody who holds something or waits, in owner order: whose death would matter.
 func (s *State) Owners() []Owner { return s.table.ownersWhere(func(*holder) bool { return true }) }
 
@@ -93,6 +105,26 @@ func (s *State) Blockers(o Owner) []Owner {
 	return []Owner{h.pending.queue.behind.Owner}
 }
 
+// InTheWay is what an owner holds that keeps a request from being granted, in lock
+// order. For a blocker it may be nothing: then it is kept behind that one's request.
+func (s *State) InTheWay(req Request, o Owner) []Lock {
+	var all []Lock
+	for _, held := range s.table.Held(o) {
+		for _, i := range req {
+			if i.Mode > None && (i.Mode == Exclusive || held.Mode == Exclusive) && s.overlap(i.Lock, held.Lock) {
+				all = append(all, held.Lock)
+				break
+			}
+		}
+	}
+	return all
+}
+
+// overlap: they are the same, or one is held along with the other.
+func (s *State) overlap(a, b Lock) bool {
+	return a == b || slices.Contains(s.table.implied(a), b) || slices.Contains(s.table.implied(b), a)
+}
+
 // TryUpdate grants a request at once or not at all (updateLocks of locks.md 1.6). A request that is in force already is
 // granted and changes nothing. Errors are those of Table.Update, and ErrPending.
 func (s *State) TryUpdate(now time.Time, o Owner, req Request) (Update, error) {
@@ -110,6 +142,18 @@ func (s *State) SafeUpdateWaiting(now time.Time, p Pending) (Update, error) {
 		return Update{Blockers: s.Blockers(p.Owner)}, nil
 	}
 	return s.UpdateWaiting(now, p)
+}
+
+// Reprioritise gives the owner's pending request another priority. It keeps its
+// age; who is in its way stays so.
+func (s *State) Reprioritise(o Owner, priority int) Update {
+	h := s.table.holders[o]
+	if h == nil || h.pending == nil || h.pending.Priority == priority {
+		return Update{}
+	}
+	h.pending.Priority = priority
+	h.pending.queue.heap.fix(h.pending)
+	return Update{Changed: []Owner{o}}
 }
 
 // ask decides on a new request.

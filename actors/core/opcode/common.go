@@ -2,6 +2,7 @@ package opcode
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 )
 
@@ -132,4 +133,33 @@ func appendDepends(dst []byte, all []Dependency) []byte {
 		dst = append(dst, "]]"...)
 	}
 	return append(dst, ']')
+}
+
+// ResolveDepends makes the relative dependencies of an opcode absolute, in its
+// stored input: -1 of a job is the one with the id before its own (queue.md 1.5).
+// The input is returned as it is if it names none. The error is an *Invalid: a
+// dependency that reaches back beyond the first job.
+func ResolveDepends(input json.RawMessage, id int64) (json.RawMessage, error) {
+	for key, value := range members(input) {
+		if string(key) != `"depends"` {
+			continue
+		}
+		all, relative := decodeDepends(value), false
+		for i := range all {
+			if all[i].Job >= 0 {
+				continue
+			}
+			relative = true
+			if all[i].Job += id; all[i].Job < 0 {
+				return input, invalidf("a dependency reaches back beyond the first job: %d before job %d", id-all[i].Job, id)
+			}
+		}
+		if !relative {
+			return input, nil
+		}
+		// value is a part of input: what is before it is as long as the difference of what they have behind them.
+		start := cap(input) - cap(value)
+		return slices.Concat(input[:start], appendDepends(nil, all), input[start+len(value):]), nil
+	}
+	return input, nil
 }

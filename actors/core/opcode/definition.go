@@ -33,7 +33,7 @@ type Definition struct {
 type ParamDefinition struct {
 	Name     string
 	Type     string          // an expression as in ganeti.json: String, Integer, List of NonEmptyString, OneOf a, b …
-	Default  json.RawMessage // nil if there is none
+	Default  json.RawMessage `json:",omitempty"` // nil if there is none
 	Required bool            // without it, and without Default, the parameter is optional
 	Doc      string
 	Secret   bool // kept out of files and lists; of use in Env only
@@ -85,6 +85,19 @@ func (c *Catalogue) With(definitions []Definition) (*Catalogue, error) {
 	}
 	more.names = slices.Sorted(maps.Keys(more.opcodes))
 	return more, nil
+}
+
+// EncodeDefinitions and DecodeCatalogue carry definitions from who has read them
+// to whom they concern.
+func EncodeDefinitions(definitions []Definition) ([]byte, error) { return json.Marshal(definitions) }
+
+// DecodeCatalogue is the catalogue with these definitions.
+func DecodeCatalogue(encoded []byte) (*Catalogue, error) {
+	var definitions []Definition
+	if err := json.Unmarshal(encoded, &definitions); err != nil {
+		return nil, err
+	}
+	return Builtin().With(definitions)
 }
 
 // definer makes an opcode of a definition and collects what is wrong with it.

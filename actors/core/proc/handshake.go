@@ -26,6 +26,10 @@ const (
 	Settle
 )
 
+// InOrder is how a process ends that has made the job's end durable. Of any other
+// nobody knows whether it has: it may have died just before.
+const InOrder = "exit status 0"
+
 // Phase is how far a start has come.
 type Phase uint8
 

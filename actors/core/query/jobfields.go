@@ -1,17 +1,16 @@
-// Package query holds the fields of the things a client can ask for, and later
-// the expressions that choose among them (queue.md section 2). Pure.
+// Package query answers clients' questions (queue.md section 2): the fields of the things that can be asked for, and the
+// expressions that choose among them. Pure.
 package query
 
 import (
 	"encoding/json"
-	"strings"
 
 	"lockstep/actors/core/job"
 	"lockstep/messages"
 )
 
-// JobItem is one job to take values from. Job may be nil when only fields are
-// asked for that JobInfo has; Unknown marks a job that was not found.
+// JobItem is one job to take values from. Info and Job may be nil when only fields are asked for that do not need them;
+// Unknown marks a job that was not found, or cannot be read: it has nothing but its id.
 type JobItem struct {
 	ID       job.ID
 	Unknown  bool
@@ -20,86 +19,80 @@ type JobItem struct {
 	Job      *job.Job
 }
 
-// JobField is one field of a job (queue.md 2.5).
-type JobField struct {
-	Name string
-	// needsFile: the value is only in the job file, not in JobInfo.
-	needsFile bool
-	value     func(*JobItem) any
-}
+// JobField is one field of a job.
+type JobField = Field[JobItem]
 
-// jobFields, in natural-sort order of name.
-var jobFields = []JobField{
-	{"archived", false, func(i *JobItem) any { return i.Archived }},
-	{"end_ts", false, func(i *JobItem) any { return stamp(i.Info.GetEndUs()) }},
-	{"id", false, func(i *JobItem) any { return i.ID }},
-	{"opend", true, perOp(func(o *job.Op) any { return opStamp(o.End) })},
-	{"opexec", true, perOp(func(o *job.Op) any { return opStamp(o.Exec) })},
-	{"oplog", true, perOp(func(o *job.Op) any { return LogEntries(o.Log) })},
-	{"oppriority", true, perOp(func(o *job.Op) any { return o.Priority })},
-	{"opresult", true, perOp(func(o *job.Op) any { return o.Result })},
-	{"ops", true, perOp(func(o *job.Op) any { return o.Input })},
-	{"opstart", true, perOp(func(o *job.Op) any { return opStamp(o.Start) })},
-	{"opstatus", true, perOp(func(o *job.Op) any { return o.Status.String() })},
-	{"priority", false, func(i *JobItem) any { return i.Info.GetPriority() }},
-	{"received_ts", false, func(i *JobItem) any { return stamp(i.Info.GetReceivedUs()) }},
-	{"start_ts", false, func(i *JobItem) any { return stamp(i.Info.GetStartUs()) }},
-	{"status", false, func(i *JobItem) any { return job.Status(i.Info.GetStatus()).String() }},
-	{"summary", false, func(i *JobItem) any { return i.Info.GetSummary() }},
-}
+// Jobs are the fields of jobs (queue.md 2.5).
+var Jobs = newTable("id", []JobField{
+	field("id", "ID", Number, "Number of the job", func(i *JobItem) Value { return normal(i.ID) }),
+	jobField("archived", "Archived", Bool, "Whether the job lies in the archive", NeedsListing, func(i *JobItem) any { return i.Archived }),
+	jobField("status", "Status", Text, "State of the job", NeedsInfo, func(i *JobItem) any { return ShownStatus(i.Info) }),
+	jobField("priority", "Priority", Number, "Priority of what is still to run, from 19 to -20, which goes first", NeedsInfo,
+		func(i *JobItem) any { return i.Info.GetPriority() }),
+	jobField("summary", "Summary", Other, "What each opcode does, in a few words", NeedsInfo, func(i *JobItem) any { return i.Info.GetSummary() }),
+	momentField("received_ts", "Received", "When the job was submitted, in seconds and microseconds", (*messages.JobInfo).GetReceivedUs),
+	momentField("start_ts", "Start", "When the job was started, in seconds and microseconds", (*messages.JobInfo).GetStartUs),
+	momentField("end_ts", "End", "When the job ended, in seconds and microseconds", (*messages.JobInfo).GetEndUs),
+	jobField("ops", "OpCodes", Other, "The opcodes with their parameters", NeedsFile, perOp(func(o *job.Op) any { return o.Input })),
+	jobField("opstatus", "OpCode_status", Other, "State of each opcode", NeedsFile, perOp(func(o *job.Op) any { return o.Status.String() })),
+	jobField("opresult", "OpCode_result", Other, "What each opcode has returned", NeedsFile, perOp(func(o *job.Op) any { return o.Result })),
+	jobField("oplog", "OpCode_log", Other, "What each opcode has said", NeedsFile, perOp(func(o *job.Op) any { return LogEntries(o.Log) })),
+	jobField("oppriority", "OpCode_prio", Other, "Priority of each opcode", NeedsFile, perOp(func(o *job.Op) any { return o.Priority })),
+	jobField("opstart", "OpCode_start", Other, "When each opcode began to wait for its locks", NeedsFile, perOp(func(o *job.Op) any { return opStamp(o.Start) })),
+	jobField("opexec", "OpCode_exec", Other, "When each opcode had its locks", NeedsFile, perOp(func(o *job.Op) any { return opStamp(o.Exec) })),
+	jobField("opend", "OpCode_end", Other, "When each opcode ended", NeedsFile, perOp(func(o *job.Op) any { return opStamp(o.End) })),
+})
 
-// UnknownFields is the error of a classic query that asks for fields that do
-// not exist (queue.md 1.3).
-type UnknownFields struct{ Names []string }
-
-func (e *UnknownFields) Error() string {
-	return "Unknown output fields selected: " + strings.Join(e.Names, ", ")
-}
-
-// JobFields finds fields by name, in the order asked. A field that does not
-// exist is nil in the result and named in the error, an *UnknownFields.
-func JobFields(names []string) ([]*JobField, error) {
-	fields := make([]*JobField, len(names))
-	var unknown []string
-	for i, name := range names {
-		for k := range jobFields {
-			if jobFields[k].Name == name {
-				fields[i] = &jobFields[k]
-			}
+// jobField is a field of jobs that are there.
+func jobField(name, title string, kind FieldType, doc string, needs Needs, value func(*JobItem) any) JobField {
+	return JobField{Definition: Definition{name, title, kind, doc}, Needs: needs, value: func(i *JobItem) Value {
+		if i.Unknown {
+			return unavailable()
 		}
-		if fields[i] == nil {
-			unknown = append(unknown, name)
-		}
-	}
-	if unknown != nil {
-		return fields, &UnknownFields{unknown}
-	}
-	return fields, nil
+		return normal(value(i))
+	}}
 }
 
-// NeedFile reports whether any field is only in the job file.
-func NeedFile(fields []*JobField) bool {
-	for _, f := range fields {
-		if f != nil && f.needsFile {
-			return true
+// momentField is a field that a job may not have yet, and that is compared by its seconds (queue.md 2.2).
+func momentField(name, title, doc string, micros func(*messages.JobInfo) int64) JobField {
+	return JobField{Definition: Definition{name, title, Other, doc}, Mode: Seconds, Needs: NeedsInfo, value: func(i *JobItem) Value {
+		us := micros(i.Info)
+		if i.Unknown || us == 0 {
+			return unavailable()
 		}
-	}
-	return false
+		return normal([2]int64{us / 1e6, us % 1e6})
+	}}
 }
 
-// Row is one job's values. A field that does not exist is null, and so is
-// everything but the id of a job that was not found.
-func Row(fields []*JobField, item *JobItem) []any {
-	row := make([]any, len(fields))
-	for i, f := range fields {
-		switch {
-		case f == nil:
-		case item.Unknown && f.Name != "id":
-		default:
-			row[i] = f.value(item)
+// JobFields is Find of Jobs.
+func JobFields(names []string) ([]*JobField, error) { return Jobs.Find(names) }
+
+// JobIDs are the jobs that a question is about if its filter asks for nothing but ids: in the order asked, each once.
+func JobIDs(q *Question[JobItem]) (ids []int64, only bool) {
+	literals, only := q.Names()
+	if !only {
+		return nil, false
+	}
+	seen := make(map[int64]bool, len(literals))
+	for _, l := range literals {
+		if l.IsText || l.Number < 0 {
+			return nil, false // no job has it; what is wrong with it the filter knows
+		}
+		if !seen[l.Number] {
+			seen[l.Number] = true
+			ids = append(ids, l.Number)
 		}
 	}
-	return row
+	return ids, true
+}
+
+// ShownStatus is a job's status for clients: who waits for other jobs is shown as waiting, as the design of
+// chained jobs wants it, although no process has written so (DESIGN section 8).
+func ShownStatus(i *messages.JobInfo) string {
+	if s := job.Status(i.GetStatus()); s != job.Queued || !i.GetHeld() {
+		return s.String()
+	}
+	return job.Waiting.String()
 }
 
 // LogEntries are log entries as clients see them: [serial, [s, us], type,
@@ -128,13 +121,6 @@ func opStamp(t job.Timestamp) any {
 		return nil
 	}
 	return [2]int64{t.Sec, t.Usec}
-}
-
-func stamp(us int64) any {
-	if us == 0 {
-		return nil
-	}
-	return [2]int64{us / 1e6, us % 1e6}
 }
 
 // Info is the part of a job that the queue keeps at hand. encoded is the file's

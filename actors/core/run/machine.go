@@ -35,15 +35,19 @@ const (
 	// Begin: ask the daemon for permission to begin opcode Op. For the first
 	// opcode the confirmation of the start was the permission.
 	Begin
+	// Lock: take the locks of opcode Op.
+	Lock
 	// Execute opcode Op.
 	Execute
 	// Exit: the job is final and this was its last write, ever.
 	Exit
 )
 
-// Next is the answer to an event: write first, then do.
+// Next is the answer to an event: write first, then give back the locks, if
+// Free says so, then do.
 type Next struct {
 	Write Write
+	Free  bool
 	Do    Do
 	Op    int
 }
@@ -58,6 +62,7 @@ type Outcome struct {
 // answers tell, and never changes it.
 type Machine struct {
 	job   *job.Job
+	hands []Hand // what the daemon has said of each opcode
 	op    int
 	phase phase
 	log   logBounds
@@ -68,14 +73,16 @@ type phase uint8
 const (
 	fresh     phase = iota // nothing done yet
 	asking                 // opcode op is waiting, permission asked for
+	locking                // opcode op is waiting, locks asked for
 	executing              // opcode op runs
 	ended                  // final
 )
 
 // New takes over a job that has not begun. Its opcodes must all be queued and
 // there must be at least one: anything else was somebody else's mistake and is
-// an error, for to run an opcode twice is worse than not to run it.
-func New(j *job.Job) (*Machine, error) {
+// an error, for to run an opcode twice is worse than not to run it. hands has
+// what the daemon says of each opcode; what is missing is nothing.
+func New(j *job.Job, hands []Hand) (*Machine, error) {
 	if len(j.Ops) == 0 {
 		return nil, fmt.Errorf("job %d has no opcodes", j.ID)
 	}
@@ -84,7 +91,7 @@ func New(j *job.Job) (*Machine, error) {
 			return nil, fmt.Errorf("job %d has begun before: opcode %d is %s", j.ID, i, j.Ops[i].Status)
 		}
 	}
-	return &Machine{job: j}, nil
+	return &Machine{job: j, hands: hands}, nil
 }
 
 // Job is the current state, to be encoded and written.
@@ -100,6 +107,33 @@ func (m *Machine) Start(now job.Timestamp) Next {
 // Began: permission to begin the opcode at hand has come.
 func (m *Machine) Began(now job.Timestamp) Next {
 	m.expect(asking)
+	hand := m.Hand(m.op)
+	switch {
+	case hand.Refused != nil:
+		return m.Refuse(hand.Refused, now)
+	case hand.Needs.Any():
+		m.phase = locking
+		return Next{Do: Lock, Op: m.op}
+	default:
+		return m.execute(now)
+	}
+}
+
+// Locked: the opcode at hand has its locks.
+func (m *Machine) Locked(now job.Timestamp) Next {
+	m.expect(locking)
+	return m.execute(now)
+}
+
+// Withdrawn: the daemon has taken back the request for locks. What the opcode
+// has got of them is given back, and permission asked for again.
+func (m *Machine) Withdrawn() Next {
+	m.expect(locking)
+	m.phase = asking
+	return Next{Free: true, Do: Begin, Op: m.op}
+}
+
+func (m *Machine) execute(now job.Timestamp) Next {
 	op := &m.job.Ops[m.op]
 	op.Status, op.Exec = job.Running, now
 	m.phase = executing
@@ -107,9 +141,19 @@ func (m *Machine) Began(now job.Timestamp) Next {
 	return Next{Write: Visible, Do: Execute, Op: m.op}
 }
 
+// Hand is what the daemon has said of an opcode.
+func (m *Machine) Hand(op int) Hand {
+	if op < len(m.hands) {
+		return m.hands[op]
+	}
+	return Hand{}
+}
+
 // Log records what the opcode said. Many lines may share one write.
 func (m *Machine) Log(kind string, payload json.RawMessage, now job.Timestamp) Next {
-	m.expect(executing)
+	if m.phase != locking { // one opcode says something before it has its locks
+		m.expect(executing)
+	}
 	m.log.add(m.job, m.op, now, kind, payload)
 	return Next{Write: Visible, Do: Wait, Op: m.op}
 }
@@ -131,13 +175,35 @@ func (m *Machine) Done(o Outcome, now job.Timestamp) Next {
 		m.job.End = now
 		return m.exit()
 	}
-	return m.await(m.op+1, now, Recorded)
+	free := m.Hand(m.op).Needs.Any()
+	next := m.await(m.op+1, now, Recorded)
+	next.Free = free
+	return next
+}
+
+// Refusal is the daemon's answer that an opcode will never be permitted to begin:
+// a job that it depends on has ended otherwise than it must.
+type Refusal struct {
+	Canceled bool   `json:"canceled"` // the job is canceled; else it fails
+	Text     string `json:"text"`
+}
+
+// Refused ends the job before the opcode at hand, for which permission was asked.
+func (m *Machine) Refused(r Refusal, now job.Timestamp) Next {
+	m.expect(asking)
+	if r.Canceled {
+		m.job.CancelUnstarted(job.Quote("Job canceled: "+r.Text), now)
+		return m.exit()
+	}
+	return m.Refuse(job.ErrorResult("OpExecError", "Dependency error: "+r.Text), now)
 }
 
 // Refuse ends the job before the opcode at hand has begun: its executor cannot
 // be had, or permission was denied for good.
 func (m *Machine) Refuse(result json.RawMessage, now job.Timestamp) Next {
-	m.expect(asking)
+	if m.phase != locking {
+		m.expect(asking)
+	}
 	m.phase = executing
 	return m.Done(Outcome{Failed: true, Result: result}, now)
 }
@@ -145,7 +211,7 @@ func (m *Machine) Refuse(result json.RawMessage, now job.Timestamp) Next {
 // Cancel: a client does not want the job to run, or not on. In the middle of an
 // opcode it is too late, and nothing happens.
 func (m *Machine) Cancel(now job.Timestamp) Next {
-	if m.phase != asking {
+	if m.phase != asking && m.phase != locking {
 		return Next{Op: m.op}
 	}
 	status := m.job.Status()
@@ -177,7 +243,7 @@ func (m *Machine) await(op int, now job.Timestamp, w Write) Next {
 
 func (m *Machine) exit() Next {
 	m.phase = ended
-	return Next{Write: Durable, Do: Exit, Op: m.op}
+	return Next{Write: Durable, Free: m.Hand(m.op).Needs.Any(), Do: Exit, Op: m.op}
 }
 
 // expect panics when an event comes in a phase that cannot see it: the driver

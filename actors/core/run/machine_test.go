@@ -23,7 +23,7 @@ func newJob(ops int) *job.Job {
 }
 
 func machine(t require.TestingT, ops int) *Machine {
-	m, err := New(newJob(ops))
+	m, err := New(newJob(ops), nil)
 	require.NoError(t, err)
 	return m
 }
@@ -89,10 +89,10 @@ func TestAPriorityIsForWhatHasNotBegun(t *testing.T) {
 func TestAJobThatHasBegunIsNotRunAgain(t *testing.T) {
 	j := newJob(2)
 	j.Ops[0].Status = job.Running
-	_, err := New(j)
+	_, err := New(j, nil)
 	require.ErrorContains(t, err, "has begun before")
 
-	_, err = New(job.New(7, nil, nil, at(1), ""))
+	_, err = New(job.New(7, nil, nil, at(1), ""), nil)
 	require.ErrorContains(t, err, "no opcodes")
 }
 

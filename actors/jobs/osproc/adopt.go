@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/pidfd"
 	"lockstep/messages"
 	"lockstep/persistence"
 )
@@ -26,7 +27,7 @@ const backstop = 30 * time.Second
 // the number in the job file is still that process's. It can be told something
 // as soon as Adopt returns.
 func (p *Processes) Adopt(start uint64, id int64, pid int64, livelock string, to *actor.PID) {
-	l := &living{id: id, pidfd: openPidfd(int(pid)), livelock: livelock, gone: make(chan struct{})}
+	l := &living{id: id, process: openProcess(int(pid)), livelock: livelock, gone: make(chan struct{})}
 	held := alive(livelock) || p.lostItsLock(l, int(pid))
 	if held {
 		p.enter(start, l)
@@ -36,19 +37,19 @@ func (p *Processes) Adopt(start uint64, id int64, pid int64, livelock string, to
 
 func (p *Processes) watch(l *living, start uint64, pid int, held bool, to *actor.PID) {
 	seen := false // to end, so that its number was its own until now
-	if l.pidfd != nil {
+	if l.process != nil {
 		// The number in the file may be somebody else's, where people have
 		// meddled: the livelock decides, unless it is the livelock that is gone.
 		for held && !seen && (alive(l.livelock) || p.lostItsLock(l, pid)) {
-			seen = exited(l.pidfd, backstop)
+			seen = l.process.EndsWithin(backstop)
 		}
 	}
 	for alive(l.livelock) {
 		time.Sleep(probeInterval)
 	}
 	p.leave(start)
-	if l.pidfd != nil {
-		_ = l.pidfd.Close()
+	if l.process != nil {
+		_ = l.process.Close()
 	}
 	session := 0
 	if seen {
@@ -61,7 +62,7 @@ func (p *Processes) watch(l *living, start uint64, pid int, held bool, to *actor
 // lostItsLock: somebody has removed the lock file of a job process that lives.
 // It is known by its pid and by how we start job processes.
 func (p *Processes) lostItsLock(l *living, pid int) bool {
-	if l.pidfd == nil || readable(l.pidfd) {
+	if l.process == nil || l.process.Ended() {
 		return false
 	}
 	if _, err := os.Lstat(l.livelock); !errors.Is(err, fs.ErrNotExist) {
@@ -69,18 +70,16 @@ func (p *Processes) lostItsLock(l *living, pid int) bool {
 	}
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	want := strings.Join([]string{"lockstep-job", strconv.FormatInt(l.id, 10), p.config.DataDir, p.config.RunDir}, "\x00") + "\x00"
-	return err == nil && string(line) == want && !readable(l.pidfd)
+	return err == nil && string(line) == want && !l.process.Ended()
 }
 
-func openPidfd(pid int) *os.File {
-	if pid <= 0 {
-		return nil
-	}
-	pidfd, err := pollable(-1, pid)
+// openProcess: nil where the number is not known, or nobody's.
+func openProcess(pid int) *pidfd.Process {
+	process, err := pidfd.Open(pid)
 	if err != nil {
 		return nil
 	}
-	return pidfd
+	return process
 }
 
 // alive judges by the livelock, as everybody does; on any doubt it is alive.

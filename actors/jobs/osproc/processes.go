@@ -14,8 +14,11 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 
+	"lockstep/actors/core/proc"
 	"lockstep/actors/luxi/wire"
+	"lockstep/actors/pidfd"
 	"lockstep/messages"
 )
 
@@ -117,10 +120,10 @@ func (p *Processes) run(a *attempt, start uint64, id int64, to *actor.PID) {
 		p.tell(to, &messages.ProcessFailed{Start: start, Text: err.Error()})
 		child.makeAway()
 	} else {
-		p.enter(start, &living{id: id, pidfd: child.pidfd, livelock: livelock, gone: make(chan struct{})})
+		p.enter(start, &living{id: id, process: child.process, livelock: livelock, gone: make(chan struct{})})
 		p.tell(to, &messages.ProcessConfirmed{Start: start})
 	}
-	awaitExit(child.pidfd)
+	child.process.AwaitEnd()
 	p.leave(start)
 	how := p.settle(child, livelock)
 	p.tell(to, &messages.ProcessGone{Start: start, Text: how})
@@ -132,7 +135,7 @@ func (p *Processes) run(a *attempt, start uint64, id int64, to *actor.PID) {
 func (p *Processes) settle(c *child, livelock string) (how string) {
 	if _, err := os.Lstat(livelock); livelock == "" || errors.Is(err, fs.ErrNotExist) {
 		how = c.reap()
-		if how != inOrder {
+		if how != proc.InOrder {
 			p.clearAway(livelock, 0)
 		}
 		return how
@@ -189,11 +192,11 @@ func (p *Processes) handshake(a *attempt, c *child, start uint64, to *actor.PID)
 
 // child is a process that this daemon has started.
 type child struct {
-	pid    int
-	pidfd  *os.File
-	in     *os.File // its stdin
-	out    *os.File // its stdout
-	reader *wire.Reader
+	pid     int
+	process *pidfd.Process
+	in      *os.File // its stdin
+	out     *os.File // its stdout
+	reader  *wire.Reader
 }
 
 func (p *Processes) spawn(id int64) (*child, error) {
@@ -208,31 +211,39 @@ func (p *Processes) spawn(id int64) (*child, error) {
 		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
 	defer outWrite.Close()
-	pidfd := -1
+	fd := -1
 	c := p.config
-	process, err := os.StartProcess(c.Program,
+	started, err := os.StartProcess(c.Program,
 		[]string{"lockstep-job", strconv.FormatInt(id, 10), c.DataDir, c.RunDir},
 		&os.ProcAttr{
 			Dir:   "/",
 			Files: []*os.File{inRead, outWrite, c.Stderr},
 			// A session of its own: signals to the daemon's terminal or
 			// process group are not for jobs.
-			Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
+			Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &fd},
 		})
 	if err != nil {
 		_, _ = inWrite.Close(), outRead.Close()
 		return nil, err
 	}
-	pid := process.Pid
-	_ = process.Release() // we wait by pidfd
-	file, err := pollable(pidfd, pid)
+	pid := started.Pid
+	_ = started.Release() // we wait by pidfd
+	process, err := hold(fd, pid)
 	if err != nil {
 		_, _ = inWrite.Close(), outRead.Close()
 		_ = syscall.Kill(-pid, syscall.SIGKILL)
 		_, _ = syscall.Wait4(pid, nil, 0, nil)
 		return nil, err
 	}
-	return &child{pid: pid, pidfd: file, in: inWrite, out: outRead, reader: wire.NewReader(outRead, nameMax)}, nil
+	return &child{pid: pid, process: process, in: inWrite, out: outRead, reader: wire.NewReader(outRead, nameMax)}, nil
+}
+
+// hold: a system that cannot give a pidfd with the child gives -1.
+func hold(fd, pid int) (*pidfd.Process, error) {
+	if fd < 0 {
+		return pidfd.Open(pid)
+	}
+	return pidfd.FromDescriptor(fd, pid)
 }
 
 func (c *child) receive() ([]byte, error) {
@@ -256,10 +267,10 @@ func (c *child) hangUp() { _, _ = c.in.Close(), c.out.Close() }
 // its pipe; signals follow for one that does not listen.
 func (c *child) makeAway() {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGABRT, syscall.SIGKILL} {
-		if exited(c.pidfd, killStep) {
+		if c.process.EndsWithin(killStep) {
 			return
 		}
-		_ = sendSignal(c.pidfd, signal)
+		_ = c.process.Signal(signal)
 	}
 }
 
@@ -271,10 +282,17 @@ func (c *child) reap() string {
 		if err == syscall.EINTR {
 			continue
 		}
-		_ = c.pidfd.Close()
+		_ = c.process.Close()
 		if err != nil {
 			return "its end could not be seen: " + err.Error()
 		}
 		return ended(status)
 	}
+}
+
+func ended(status syscall.WaitStatus) string {
+	if status.Signaled() {
+		return "ended by " + unix.SignalName(status.Signal())
+	}
+	return fmt.Sprintf("exit status %d", status.ExitStatus())
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockstep/actors/jobs"
+	"lockstep/actors/pidfd"
 	"lockstep/persistence"
 )
 
@@ -15,11 +16,11 @@ import (
 // and then SIGKILL, and to record that, before everything of the job is killed.
 const endGrace = 20 * time.Second
 
-// living is a confirmed process that has not been seen to end. pidfd is nil
+// living is a confirmed process that has not been seen to end. process is nil
 // where its number is not known.
 type living struct {
 	id       int64
-	pidfd    *os.File
+	process  *pidfd.Process
 	livelock string
 	gone     chan struct{} // closed when it has ended
 }
@@ -79,8 +80,8 @@ func (p *Processes) insist(l *living) {
 
 // signal reaches the process that was confirmed, or nobody.
 func (l *living) signal(s syscall.Signal) {
-	if l.pidfd != nil {
-		_ = sendSignal(l.pidfd, s) // if it has ended nobody is left to tell
+	if l.process != nil {
+		_ = l.process.Signal(s) // if it has ended nobody is left to tell
 	}
 }
 

@@ -1,0 +1,68 @@
+package cluster_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/layout"
+	"lockstep/messages"
+)
+
+func (b *bench) set(name, value string) uint64 {
+	b.number++
+	b.client.Ask(b.cluster, &messages.EditConfig{Request: b.number, Settings: map[string][]byte{name: []byte(value)}})
+	return b.number
+}
+
+// Settings are edited as the configuration is, in a file of their own, and told
+// together with it.
+func TestSettings(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		request := b.set("predictive", "false")
+		b.granted()
+		m := acttest.Expect[*messages.ConfigChanged](b.others)
+		require.Equal(t, fresh(t), string(m.Content))
+		require.JSONEq(t, `{"predictive":false}`, string(m.Settings))
+		require.Equal(t, string(m.Settings), b.disk.Content(layout.SettingsPath))
+		b.freed()
+		require.Nil(t, b.written(request))
+
+		request = b.set("colour", "1")
+		b.granted()
+		b.freed()
+		f := b.written(request)
+		require.Equal(t, "OpPrereqError", f.GetClass())
+		require.Contains(t, f.GetText(), `there is no setting "colour"`)
+
+		b.disk.Fail("replace settings", 1)
+		request = b.set("predictive", "true")
+		b.granted()
+		b.freed()
+		require.Contains(t, b.written(request).GetText(), "the disk says no")
+		b.others.Quiet()
+		require.Equal(t, fresh(t), b.disk.Content(layout.ConfigPath))
+
+		b.Restart(b.cluster)
+		require.JSONEq(t, `{"predictive":false}`, string(acttest.Expect[*messages.ConfigChanged](b.others).Settings))
+		b.freed()
+	})
+}
+
+// Without the file, or with one that makes no sense, the defaults are in force.
+func TestSettingsThatCannotBeUsed(t *testing.T) {
+	for _, content := range []string{"{", `{"predictive":3}`} {
+		acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+			b := newBench(t, e, map[string]string{layout.ConfigPath: fresh(t), layout.SettingsPath: content})
+			require.Empty(t, acttest.Expect[*messages.ConfigChanged](b.others).Settings)
+			require.Len(t, b.Logged(layout.SettingsPath+" cannot be used; the defaults are in force"), 1)
+			b.freed()
+			request := b.set("predictive", "false")
+			b.granted()
+			b.freed()
+			require.Nil(t, b.written(request))
+			require.JSONEq(t, `{"predictive":false}`, b.disk.Content(layout.SettingsPath))
+		})
+	}
+}

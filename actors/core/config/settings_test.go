@@ -1,0 +1,130 @@
+package config
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestSettingsThatAreNotNamedAreTheDefaults(t *testing.T) {
+	for _, file := range []string{"", "{}", "null", " {} \n", `{"predictive": null}`, `{"of a later lockstep": 7}`} {
+		s, err := DecodeSettings([]byte(file))
+		require.NoError(t, err, file)
+		require.Equal(t, DefaultSettings(), s)
+	}
+	s, err := DecodeSettings([]byte(`{"predictive": false, "predictive_tick": 1.5, "lock_bypass_after": 0}`))
+	require.NoError(t, err)
+	require.Equal(t, Settings{Predictive: false, PredictiveBase: 1, PredictiveTickSeconds: 1.5, PredictiveTicks: 30}, s)
+	require.Equal(t, 1500*time.Millisecond, s.PredictiveTick())
+	require.Zero(t, s.LockBypass())
+	require.Equal(t, 30*time.Second, DefaultSettings().LockBypass())
+	require.NoError(t, DefaultSettings().Validate())
+}
+
+func TestSettingsThatCannotBe(t *testing.T) {
+	for file, want := range map[string]string{
+		`{`:                                  "settings: ",
+		`[]`:                                 "settings: ",
+		`{"predictive": 1}`:                  "settings: ",
+		`{"predictive_base": -1}`:            "predictive_base: -1 is not between 0 and 1000000",
+		`{"predictive_base": 1000001}`:       "predictive_base: 1000001 is not between 0 and 1000000",
+		`{"predictive_base": 0.5}`:           "settings: ",
+		`{"predictive_tick": 0}`:             "predictive_tick: 0 is not between 0.001 and 31536000 seconds",
+		`{"predictive_tick": 0.0009}`:        "predictive_tick: ",
+		`{"predictive_tick": 31536001}`:      "predictive_tick: ",
+		`{"predictive_ticks": 0}`:            "predictive_ticks: 0 is not between 1 and 1000000",
+		`{"predictive_ticks": 1000001}`:      "predictive_ticks: ",
+		`{"lock_bypass_after": -0.5}`:        "lock_bypass_after: -0.5 is not between 0 and 31536000 seconds",
+		`{"lock_bypass_after": 1e300}`:       "lock_bypass_after: ",
+		`{"lock_bypass_after": 1e999}`:       "settings: ",
+		`{"lock_bypass_after": "30"}`:        "settings: ",
+		`{"lock_bypass_after": 30} trailing`: "settings: ",
+	} {
+		_, err := DecodeSettings([]byte(file))
+		require.ErrorContains(t, err, want, file)
+	}
+}
+
+func TestSettingsAtTheirLimits(t *testing.T) {
+	for _, file := range []string{
+		`{"predictive_base": 0, "predictive_tick": 0.001, "predictive_ticks": 1, "lock_bypass_after": 0}`,
+		`{"predictive_base": 1000000, "predictive_tick": 31536000, "predictive_ticks": 1000000, "lock_bypass_after": 31536000}`,
+	} {
+		s, err := DecodeSettings([]byte(file))
+		require.NoError(t, err, file)
+		require.GreaterOrEqual(t, s.PredictiveTick(), time.Millisecond)
+		require.LessOrEqual(t, s.PredictiveTick(), 365*24*time.Hour)
+	}
+}
+
+func changes(values map[string]string) map[string][]byte {
+	all := map[string][]byte{}
+	for name, value := range values {
+		all[name] = []byte(value)
+	}
+	return all
+}
+
+// The file has what was set, and no more: what was not keeps up with the defaults.
+func TestEditSettings(t *testing.T) {
+	first, err := EditSettings(nil, changes(map[string]string{"predictive": "false", "predictive_ticks": "7"}))
+	require.NoError(t, err)
+	require.JSONEq(t, `{"predictive": false, "predictive_ticks": 7}`, string(first))
+	require.Equal(t, byte('\n'), first[len(first)-1])
+	second, err := EditSettings(first, changes(map[string]string{"predictive": "null", "lock_bypass_after": "0.5"}))
+	require.NoError(t, err)
+	require.JSONEq(t, `{"predictive_ticks": 7, "lock_bypass_after": 0.5}`, string(second))
+	none, err := EditSettings(second, nil)
+	require.NoError(t, err)
+	require.Equal(t, string(second), string(none))
+	kept, err := EditSettings([]byte(`{"of a later lockstep": [1]}`), changes(map[string]string{"predictive": "true"}))
+	require.NoError(t, err)
+	require.JSONEq(t, `{"of a later lockstep": [1], "predictive": true}`, string(kept))
+}
+
+func TestSettingsThatAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		file    string
+		changes map[string]string
+		want    string
+	}{
+		"unknown":       {"", map[string]string{"colour": "1"}, `there is no setting "colour"; there are [lock_bypass_after predictive predictive_base predictive_tick predictive_ticks]`},
+		"out of range":  {"", map[string]string{"predictive_ticks": "0"}, "predictive_ticks: 0"},
+		"no JSON":       {"", map[string]string{"predictive_ticks": "{"}, ""},
+		"a wrong type":  {"", map[string]string{"predictive": `"yes"`}, "settings: "},
+		"a broken file": {"{", map[string]string{"predictive": "true"}, "settings: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := EditSettings([]byte(c.file), changes(c.changes))
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// What is edited can be read, and is what was said.
+func TestEditedSettingsAreInForce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var file []byte
+		want := DefaultSettings().Values()
+		for range rapid.IntRange(1, 5).Draw(t, "edits") {
+			name := rapid.SampledFrom([]string{"predictive", "predictive_base", "predictive_tick", "predictive_ticks", "lock_bypass_after"}).Draw(t, "name")
+			value := rapid.SampledFrom([]string{"null", "true", "false", "1", "30", "0.5", "0"}).Draw(t, "value")
+			edited, err := EditSettings(file, changes(map[string]string{name: value}))
+			if err != nil {
+				continue // and the file is as it was
+			}
+			file, want[name] = edited, json.RawMessage(value)
+			if value == "null" {
+				want[name] = DefaultSettings().Values()[name]
+			}
+		}
+		s, err := DecodeSettings(file)
+		require.NoError(t, err)
+		for name, value := range s.Values() {
+			require.JSONEq(t, string(want[name]), string(value), name)
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package query
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// The fields are those that a real server lists, no more and no less, and in its order.
+func TestTheFieldsOfEveryKind(t *testing.T) {
+	data, err := os.ReadFile("testdata/query-fields.json")
+	require.NoError(t, err)
+	var golden map[string][][3]string
+	require.NoError(t, json.Unmarshal(data, &golden))
+	require.Len(t, kinds, len(golden))
+	for kind, want := range golden {
+		definitions, err := Definitions(kind, nil)
+		require.NoError(t, err)
+		var got [][3]string
+		for _, d := range definitions {
+			got = append(got, [3]string{d.Name, d.Title, string(d.Type)})
+			require.NotEmpty(t, d.Doc, d.Name)
+			require.NotContains(t, d.Title, " ", "clients align columns by words") // and Ganeti has none
+		}
+		require.Equal(t, want, got, kind)
+	}
+}
+
+func TestFieldsAsAsked(t *testing.T) {
+	got, err := Definitions("job", []string{"status", "nosuch", "id"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"status", "nosuch", "id"}, []string{got[0].Name, got[1].Name, got[2].Name})
+	require.Equal(t, Definition{"nosuch", "nosuch", UnknownType, `There is no field "nosuch"`}, got[1])
+	all, err := Definitions("job", []string{})
+	require.NoError(t, err)
+	require.Len(t, all, 16)
+
+	_, err = Definitions("cluster", nil)
+	require.Equal(t, &UnknownKind{"cluster"}, err)
+	require.True(t, OpcodeOnly("cluster") && OpcodeOnly("os"))
+	_, err = Definitions("nosuch", nil)
+	require.EqualError(t, err, `"nosuch" is not a kind of things that can be asked for; there are export, filter, group, instance, job, lock, network, node`)
+	require.False(t, OpcodeOnly("nosuch"))
+}
+
+func TestNaturalOrder(t *testing.T) {
+	for _, ordered := range []string{
+		"|0|00|01|1|2|10|-|a", "a|a0|a1|a2|a10|a10b|ab", "disk.spindles|disk.spindles/0|disk.spindles/2|disk.spindles/10", "node2.x|node10.x", "1a|1b",
+	} {
+		names := strings.Split(ordered, "|")
+		for i := range names {
+			for k := range names {
+				require.Equal(t, sign(i-k), sign(CompareNatural(names[i], names[k])), "%q %q", names[i], names[k])
+			}
+		}
+	}
+}
+
+func sign(n int) int {
+	switch {
+	case n < 0:
+		return -1
+	case n > 0:
+		return 1
+	}
+	return 0
+}
+
+// The order is one: two names are equal only if they are the same, and no three run in a circle.
+func TestNaturalOrderIsAnOrder(t *testing.T) {
+	name := rapid.StringMatching(`[ab/.0-2]{0,6}`)
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, c := name.Draw(t, "a"), name.Draw(t, "b"), name.Draw(t, "c")
+		require.Equal(t, sign(CompareNatural(a, b)), -sign(CompareNatural(b, a)))
+		require.Equal(t, a == b, CompareNatural(a, b) == 0)
+		if CompareNatural(a, b) < 0 && CompareNatural(b, c) < 0 {
+			require.Negative(t, CompareNatural(a, c))
+		}
+	})
+}
+
+// What is written without encoding/json is what that would write.
+func TestValuesAsJSON(t *testing.T) {
+	for _, v := range []any{nil, true, false, "", "plain", "q\"\\\x03\n<é>", 1, int32(-2), int64(3), 2.5, [2]int64{1, 2}, []string{}, []string{"a", "\t"},
+		[]int{1, -2}, []any{}, []any{1, "a", nil, []any{true}}, [][4]any{{1, [2]int64{3, 4}, "message", json.RawMessage(`"x"`)}},
+		json.RawMessage(`{"a": 1}`), map[string]int{"k": 1}} {
+		want, err := json.Marshal(v)
+		require.NoError(t, err)
+		require.JSONEq(t, string(want), string(appendJSON(nil, v)))
+		require.NotContains(t, string(appendJSON(nil, v)), "\x03")
+	}
+	require.Equal(t, "null", string(appendJSON(nil, json.RawMessage(nil))))
+	require.Panics(t, func() { appendJSON(nil, func() {}) })
+}

@@ -1,0 +1,35 @@
+package query
+
+// LockItem is one row of the lock monitor: a lock, or a job for whose end others wait.
+type LockItem struct {
+	Name    string
+	Mode    string   // "" if nobody holds it
+	Owners  []string // each the JSON of who it is
+	Pending []Waiting
+}
+
+// Waiting is who waits, and for what: one who wants a lock in some mode, or the jobs that wait for the same end of another.
+type Waiting struct {
+	Mode   string
+	Owners []string
+}
+
+// Locks are the fields of locks (queue.md 2.6). A filter on the name is one as any other: a lock that nobody has or wants
+// is not there.
+var Locks = newTable("", []Field[LockItem]{
+	field("name", "Name", Other, "Name of the lock", func(l *LockItem) Value { return normal(l.Name) }),
+	field("mode", "Mode", Other, "How the lock is held, exclusive or shared", func(l *LockItem) Value {
+		if l.Mode == "" {
+			return normal(nil)
+		}
+		return normal(l.Mode)
+	}),
+	field("owner", "Owner", Other, "Who holds the lock", func(l *LockItem) Value { return normal(append([]string{}, l.Owners...)) }),
+	field("pending", "Pending", Other, "Who waits for the lock", func(l *LockItem) Value {
+		pending := make([]any, len(l.Pending))
+		for i, w := range l.Pending {
+			pending[i] = []any{w.Mode, w.Owners}
+		}
+		return normal(pending)
+	}),
+})

@@ -1,0 +1,187 @@
+package sched
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/lock"
+)
+
+// Why explains why a candidate does not run yet.
+type Why struct {
+	// Running of Slots slots are taken: none is free if Running >= Slots.
+	Running, Slots int
+	// Full are the limits that keep the job, by key.
+	Full []Full
+	// Position is the place among all candidates, those that limits keep too, as
+	// things are now: each pick changes the weights.
+	Position int
+
+	// AgeTicks is what the job's age counts for, which may be more than it is if
+	// the clock was set back. It goes on beyond K.
+	AgeTicks int64
+
+	// Predictive tells whether what follows matters; without, it is zero.
+	Predictive bool
+	// BGL: the job wants the big lock, and weighs the most whatever runs.
+	BGL bool
+	// Static is the weight before ageing, and Weight after.
+	Static, Weight float64
+	// Causes make Static what it is beyond the base value: one for each level that
+	// adds to it, in the order of levels. If somebody has or will have the big
+	// lock, that is the only one.
+	Causes []Cause
+}
+
+// Full is a limit, and how many running jobs carry it.
+type Full struct {
+	Limit
+	Running int
+}
+
+// Cause is what a level adds to the weight, and because of whom.
+type Cause struct {
+	Level lock.Level
+	Value float64
+	// Wants is what the job wants at the level, Owner the first of those that are
+	// most in its way, and Others how many more of these there are.
+	Wants  lock.Knowledge
+	Owner  lock.Owner
+	Others int
+	// How the owner is concerned with Known of the level; with Lock, if names
+	// belong to that. Of one that wants nothing there Known is lock.Nothing: the
+	// job would add to the contention.
+	How   How
+	Known lock.Knowledge
+	Lock  lock.Lock
+}
+
+// Why explains a candidate's place. It costs a look at all candidates.
+func (s *State) Why(id job.ID, now time.Time) (Why, bool) {
+	at := s.groups.entry(id)
+	if at == 0 {
+		return Why{}, false
+	}
+	s.settle(now)
+	e := &s.groups.entries.all[at]
+	lane := &s.groups.lanes[s.groups.all[e.group].lane]
+	w := Why{
+		Running: len(s.running), Slots: s.settings.Slots,
+		Full: s.groups.limits.fullOf(lane.limits), Position: s.position(e),
+		AgeTicks: max(s.weights.now-e.birth, 0), Predictive: s.settings.Predictive,
+	}
+	if !w.Predictive {
+		return w, true
+	}
+	w.BGL = lane.look&bigLock != 0
+	w.Static = float64(s.weights.static(lane.look)) / 10
+	w.Weight = float64(s.weights.of(lane.look, e.birth)) / float64(10*s.weights.k)
+	if !w.BGL {
+		w.Causes = s.causes(lane)
+	}
+	return w, true
+}
+
+func (l *limits) fullOf(set int32) []Full {
+	if set == 0 {
+		return nil
+	}
+	var full []Full
+	for _, g := range l.sets.all[set].gates {
+		if g.full() {
+			full = append(full, Full{Limit{g.key, g.n}, g.carried})
+		}
+	}
+	return full
+}
+
+func (s *State) orderOf(e *entry) order {
+	lane := &s.groups.lanes[s.groups.all[e.group].lane]
+	return order{lane.priority, s.weights.of(lane.look, e.birth), e.id}
+}
+
+func (s *State) position(of *entry) int {
+	mine, position := s.orderOf(of), 1
+	for i := range s.groups.entries.all {
+		if e := &s.groups.entries.all[i]; e.group != 0 && s.orderOf(e).before(mine) {
+			position++
+		}
+	}
+	return position
+}
+
+// causes finds who is behind the values of the levels.
+func (s *State) causes(l *lane) []Cause {
+	owners := slices.SortedFunc(maps.Keys(s.parties), lock.Owner.Compare)
+	if s.load.bigLock > 0 {
+		c := Cause{Level: lock.Cluster, Value: worst * float64(lock.Levels) / 10, Known: lock.AllExclusive, Lock: lock.BGL}
+		s.blame(&c, owners, func(claim claim) bool { return claim.level == lock.Cluster })
+		return []Cause{c}
+	}
+	var causes []Cause
+	for k := range lock.Levels {
+		value := s.load.compare(k, l.look>>(4*k)&15)
+		if value == 0 {
+			continue
+		}
+		c := Cause{Level: lock.Instance + lock.Level(k), Value: float64(value) / 10, Wants: l.look.kind(k)}
+		names := s.namesOf(l.group, c.Level)
+		s.blame(&c, owners, func(claim claim) bool {
+			if claim.level != c.Level {
+				return false
+			}
+			cell := conflicts[c.Wants][claim.known]
+			return cell.apart == value || cell.overlap == value && slices.Contains(names, claim.name)
+		})
+		causes = append(causes, c)
+	}
+	return causes
+}
+
+// namesOf are the places of the names that a group declares at a level.
+func (s *State) namesOf(group int32, level lock.Level) []int32 {
+	var names []int32
+	links := s.groups.names.links.all
+	for l := s.groups.all[group].links; l != 0; l = links[l].nextIn {
+		if s.groups.names.all[links[l].name].level == level {
+			names = append(names, links[l].name)
+		}
+	}
+	return names
+}
+
+// blame fills in who is guilty of a cause, and how.
+func (s *State) blame(c *Cause, owners []lock.Owner, guilty func(claim) bool) {
+	found := false
+	for _, o := range owners {
+		by, is := s.parties[o].guilt(c.Level, guilty)
+		switch {
+		case !is:
+		case found:
+			c.Others++
+		default:
+			found = true
+			c.Owner, c.How, c.Known = o, by.how, by.known
+			if by.name != 0 {
+				c.Lock = lock.Member(by.level, s.groups.names.all[by.name].text)
+			}
+		}
+	}
+}
+
+// guilt is the first claim that counts and is guilty: real ones come before those
+// that are expected. Of a running job without claims at the level, it is that it
+// wants nothing.
+func (p *party) guilt(level lock.Level, guilty func(claim) bool) (claim, bool) {
+	claimed := false
+	for c := range p.claims() {
+		if guilty(c) {
+			return c, true
+		}
+		claimed = claimed || c.level == level
+	}
+	idle := claim{level: level, known: lock.Nothing, how: Expects}
+	return idle, p.runs && !claimed && level != lock.Cluster && guilty(idle)
+}

@@ -1,0 +1,153 @@
+package events_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/config"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/lock"
+	"lockstep/actors/events"
+	"lockstep/messages"
+)
+
+// feed remembers what it was told.
+type feed struct {
+	published []string
+	missed    []string
+	ends      []events.End
+	waits     []time.Duration
+	waiting   int
+}
+
+func (f *feed) Publish(kind events.Kind, data []byte) {
+	f.published = append(f.published, string(kind)+" "+string(data))
+}
+func (f *feed) Missed(why string)      { f.missed = append(f.missed, why) }
+func (f *feed) Ended(e events.End)     { f.ends = append(f.ends, e) }
+func (f *feed) Waited(d time.Duration) { f.waits = append(f.waits, d) }
+func (f *feed) Waiting(owners int)     { f.waiting = owners }
+
+// take is what has been published since.
+func (f *feed) take() []string {
+	defer func() { f.published = nil }()
+	return f.published
+}
+
+type bench struct {
+	*acttest.Env
+	queue, cluster *acttest.Probe
+	feed           *feed
+	events         *actor.PID
+}
+
+func onBench(t *testing.T, f func(*testing.T, *bench)) {
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		b := &bench{Env: e, queue: e.Probe("queue"), cluster: e.Probe("cluster"), feed: &feed{}}
+		b.events = e.Start("events", events.Props(events.Config{Env: e.Env, Queue: b.queue.PID, Cluster: b.cluster.PID, Feed: b.feed}))
+		f(t, b)
+	})
+}
+
+func (b *bench) tell(m any) {
+	b.Send(b.events, m)
+	b.Settle()
+}
+
+func TestItAsksForNewsWheneverSomebodyHasStarted(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		acttest.Expect[*messages.FollowJobs](b.queue)
+		acttest.Expect[*messages.AskConfig](b.cluster)
+		b.tell(&messages.QueueStarted{Epoch: 2})
+		acttest.Expect[*messages.FollowJobs](b.queue)
+		b.Restart(b.events)
+		acttest.Expect[*messages.FollowJobs](b.queue)
+		require.Equal(t, []string{"the daemon has started to listen", "the queue has started anew", "the daemon has started to listen"}, b.feed.missed)
+	})
+}
+
+func TestJobs(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.tell(&messages.JobNews{Jobs: []*messages.JobInfo{
+			{Id: 1, Status: int32(job.Queued), Held: true, Summary: []string{"TEST_DELAY(1.0)"}, ReceivedUs: 1_000_002},
+			{Id: 2, Status: int32(job.Success), Priority: -10, Summary: make([]string, 20), ReceivedUs: 1_000_000, StartUs: 3_000_000, EndUs: 10_000_000},
+			{Id: 3, Status: int32(job.Canceled), ReceivedUs: 1_000_000, EndUs: 10_000_000},
+		}, Archived: []int64{7}})
+		told := b.feed.take()
+		require.Len(t, told, 4)
+		require.Equal(t, `job {"id":1,"status":"waiting","priority":0,"summary":["TEST_DELAY(1.0)"],"opcodes":1,"received_ts":[1,2],"start_ts":null,"end_ts":null}`, told[0])
+		require.Contains(t, told[1], `"summary":["","","","","","","",""],"opcodes":20`)
+		require.Equal(t, `job {"id":7,"archived":true}`, told[3])
+		require.Equal(t, []events.End{
+			{Status: "success", Started: true, Waited: 2 * time.Second, Ran: 7 * time.Second}, {Status: "canceled"}}, b.feed.ends)
+	})
+}
+
+func TestFilters(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
+		require.NoError(t, err)
+		change := func(uuid, rule string) {
+			t.Helper()
+			var encoded []byte
+			if rule != "" {
+				encoded = []byte(rule)
+			}
+			content, err = config.Edit(content, 0, config.Change{Filter: uuid, Rule: encoded})
+			require.NoError(t, err)
+			b.tell(&messages.ConfigChanged{Content: content})
+		}
+		const u = "11111111-2222-4333-8444-555555555555"
+		rule := func(action string) string {
+			return `{"uuid":"` + u + `","watermark":1,"priority":0,"predicates":[],"action":"` + action + `","reason_trail":[]}`
+		}
+		b.tell(&messages.ConfigChanged{Content: content})
+		b.tell(&messages.ConfigChanged{Content: []byte("nonsense")})
+		require.Empty(t, b.feed.take(), "what there was is no news")
+		for _, step := range []struct{ rule, change string }{{rule("PAUSE"), "added"}, {rule("ACCEPT"), "replaced"}, {rule("ACCEPT"), ""}, {"", "deleted"}} {
+			change(u, step.rule)
+			told := b.feed.take()
+			if step.change == "" {
+				require.Empty(t, told)
+				continue
+			}
+			require.Len(t, told, 1)
+			var seen struct{ UUID, Change string }
+			require.NoError(t, json.Unmarshal([]byte(told[0][len("filter "):]), &seen))
+			require.Equal(t, u, seen.UUID)
+			require.Equal(t, step.change, seen.Change)
+		}
+	})
+}
+
+func TestLocks(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		owner := lock.JobOwner(12, "/livelock", 34)
+		item := lock.Item{Lock: lock.Member(lock.Node, "a"), Mode: lock.Exclusive}
+		tell := func(r lock.Record) {
+			b.tell(&messages.LocksChanged{Records: lock.AppendRecord(nil, r)})
+		}
+		tell(lock.Record{Owner: owner, Pending: &lock.Pending{Owner: owner, Request: lock.Request{item}}})
+		require.Equal(t, 1, b.feed.waiting)
+		b.Advance(3 * time.Second)
+		tell(lock.Record{Owner: owner, Pending: &lock.Pending{Owner: owner, Request: lock.Request{item}}})
+		tell(lock.Record{Owner: owner, Locks: []lock.Item{item}})
+		tell(lock.Record{Owner: owner})
+		require.Equal(t, []time.Duration{3 * time.Second}, b.feed.waits)
+		require.Zero(t, b.feed.waiting)
+		told := b.feed.take()
+		require.Len(t, told, 4)
+		require.JSONEq(t, `{"owner":"12","job":12,"locks":[],"held":0,"pending":[["node/a","exclusive"]],"wanted":1}`, told[0][len("lock "):])
+		require.JSONEq(t, `{"owner":"12","job":12,"locks":[["node/a","exclusive"]],"held":1,"pending":[],"wanted":0}`, told[2][len("lock "):])
+		require.JSONEq(t, `{"owner":"12","job":12,"locks":[],"held":0,"pending":[],"wanted":0}`, told[3][len("lock "):])
+
+		tell(lock.Record{Owner: owner, Pending: &lock.Pending{Owner: owner, Request: lock.Request{item}}})
+		b.tell(&messages.LocksStarted{Epoch: 2})
+		require.Zero(t, b.feed.waiting)
+	})
+}

@@ -1,0 +1,64 @@
+package events
+
+import (
+	"time"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/query"
+	"lockstep/messages"
+)
+
+// summaryMax is how many opcodes' summaries an event has: an event is news, not
+// the job.
+const summaryMax = 8
+
+// jobEvent is an event about a job: what is shown of it now.
+type jobEvent struct {
+	ID       int64     `json:"id"`
+	Status   string    `json:"status"`
+	Priority int32     `json:"priority"`
+	Summary  []string  `json:"summary"` // of the first opcodes
+	Opcodes  int       `json:"opcodes"` // how many there are
+	Received *[2]int64 `json:"received_ts"`
+	Start    *[2]int64 `json:"start_ts"`
+	End      *[2]int64 `json:"end_ts"`
+}
+
+// archivedEvent is an event about a job that is not in the queue any more.
+type archivedEvent struct {
+	ID       int64 `json:"id"`
+	Archived bool  `json:"archived"`
+}
+
+func (e *events) jobNews(m *messages.JobNews) {
+	for _, info := range m.Jobs {
+		e.publish(Jobs, jobEvent{
+			ID: info.Id, Status: query.ShownStatus(info), Priority: info.Priority,
+			Summary: info.Summary[:min(len(info.Summary), summaryMax)], Opcodes: len(info.Summary),
+			Received: stamp(info.ReceivedUs), Start: stamp(info.StartUs), End: stamp(info.EndUs),
+		})
+		if job.Status(info.Status).Final() {
+			e.config.Feed.Ended(end(info))
+		}
+	}
+	for _, id := range m.Archived {
+		e.publish(Jobs, archivedEvent{ID: id, Archived: true})
+	}
+}
+
+// end is how a job has ended. Clocks are set now and then: no time is negative.
+func end(info *messages.JobInfo) End {
+	e := End{Status: job.Status(info.Status).String(), Started: info.StartUs != 0}
+	if e.Started {
+		e.Waited = max(0, time.Duration(info.StartUs-info.ReceivedUs)*time.Microsecond)
+		e.Ran = max(0, time.Duration(info.EndUs-info.StartUs)*time.Microsecond)
+	}
+	return e
+}
+
+func stamp(us int64) *[2]int64 {
+	if us == 0 {
+		return nil
+	}
+	return &[2]int64{us / 1e6, us % 1e6}
+}

@@ -1,0 +1,62 @@
+package events
+
+import (
+	"lockstep/actors/core/lock"
+	"lockstep/messages"
+)
+
+// locksMax is how many locks of an owner an event names: an event is news, not
+// the lock monitor.
+const locksMax = 32
+
+// lockEvent is an event about an owner of locks: what it has and wants now, as
+// pairs of a lock and a mode. An owner with neither is gone.
+type lockEvent struct {
+	Owner   string      `json:"owner"`
+	Job     *int64      `json:"job"` // null for an owner that is no job
+	Locks   [][2]string `json:"locks"`
+	Held    int         `json:"held"` // how many there are
+	Pending [][2]string `json:"pending"`
+	Wanted  int         `json:"wanted"` // how many there are
+}
+
+func (e *events) locksChanged(m *messages.LocksChanged) {
+	records, err := lock.DecodeRecords(m.Records)
+	if err != nil {
+		return // the scheduler is told the same, and complains
+	}
+	for _, r := range records {
+		e.noteWait(r)
+		event := lockEvent{Owner: r.Owner.Who(), Locks: [][2]string{}, Pending: [][2]string{}, Held: len(r.Locks)}
+		if !r.Owner.Named {
+			id := int64(r.Owner.Job)
+			event.Job = &id
+		}
+		for _, i := range r.Locks[:min(len(r.Locks), locksMax)] {
+			event.Locks = append(event.Locks, [2]string{i.Lock.String(), i.Mode.String()})
+		}
+		if r.Pending != nil {
+			event.Wanted = len(r.Pending.Request)
+			for _, i := range r.Pending.Request[:min(event.Wanted, locksMax)] {
+				event.Pending = append(event.Pending, [2]string{i.Lock.String(), i.Mode.String()})
+			}
+		}
+		e.publish(Locks, event)
+	}
+}
+
+// noteWait measures waits by what is told of them.
+func (e *events) noteWait(r lock.Record) {
+	since, waits := e.waiting[r.Owner]
+	now := e.config.Env.Clock().Now()
+	switch {
+	case r.Pending != nil && !waits:
+		e.waiting[r.Owner] = now
+	case r.Pending == nil && waits:
+		delete(e.waiting, r.Owner)
+		e.config.Feed.Waited(now.Sub(since))
+	default:
+		return
+	}
+	e.config.Feed.Waiting(len(e.waiting))
+}

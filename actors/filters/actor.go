@@ -1,0 +1,246 @@
+// Package filters is the filter engine: the actor that knows what the filter
+// rules make of each job (designs/job-filters.txt; queue.md section 5).
+//
+// It owns the compiled rules and the verdict on every job that has not ended. The
+// rules themselves are in the configuration, whose actor it asks to change them.
+// It may be asked to judge jobs, and to change and show rules; it tells the queue
+// of every verdict that a change of the rules has changed, before it tells the
+// client that the change was made. Nothing survives its crash: it asks the queue
+// for all jobs, and the configuration's actor for the rules.
+package filters
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/act"
+	"lockstep/actors/core/config"
+	"lockstep/actors/core/filter"
+	"lockstep/actors/core/job"
+	"lockstep/messages"
+)
+
+// Config is what the filter engine needs.
+type Config struct {
+	Env     *act.Env
+	Queue   *actor.PID
+	Cluster *actor.PID
+}
+
+// Props makes the filter engine. Its incarnations are numbered from 1.
+func Props(c Config) *actor.Props {
+	epoch := uint64(0)
+	return c.Env.Props("filters", func() actor.Actor {
+		epoch++
+		return &filters{config: c, epoch: epoch, request: epoch << 32, jobs: map[int64]*judged{}, changes: map[uint64]*change{}}
+	})
+}
+
+type filters struct {
+	config Config
+	epoch  uint64
+
+	set  *filter.Set // nil until the rules are known
+	raw  map[string]json.RawMessage
+	held []held // what was asked before
+
+	jobs map[int64]*judged
+
+	request uint64             // number of the last question
+	changes map[uint64]*change // under way, by the question at hand
+}
+
+type held struct {
+	message any
+	sender  *actor.PID
+}
+
+// judged is a job and what the rules make of it.
+type judged struct {
+	subject *filter.Subject
+	verdict *messages.Verdict // nil: accepted
+}
+
+func (f *filters) Receive(ctx actor.Context) { f.handle(ctx, ctx.Message(), ctx.Sender()) }
+
+func (f *filters) handle(ctx actor.Context, message any, sender *actor.PID) {
+	switch m := message.(type) {
+	case *actor.Started:
+		ctx.Request(f.config.Cluster, &messages.AskConfig{})
+		ctx.Request(f.config.Queue, &messages.FiltersStarted{Epoch: f.epoch})
+	case *messages.QueueStarted:
+		ctx.Request(f.config.Queue, &messages.FiltersStarted{Epoch: f.epoch})
+		f.askSerials(ctx)
+	case *messages.ConfigChanged:
+		f.configChanged(ctx, m)
+	case *messages.JudgeJobs:
+		if f.ready(message, sender) {
+			f.judge(ctx, sender, m)
+		}
+	case *messages.ForgetJob:
+		delete(f.jobs, m.Id)
+	case *messages.AskFilters:
+		if f.ready(message, sender) {
+			f.list(ctx, sender, m)
+		}
+	case *messages.ReplaceFilter:
+		f.replace(ctx, sender, m)
+	case *messages.DeleteFilter:
+		f.edit(ctx, &change{sender: sender, request: m.Request, uuid: m.Uuid}, nil)
+	case *messages.Serial:
+		f.serialKnown(ctx, m)
+	case *messages.ConfigWritten:
+		f.written(ctx, m)
+	default:
+		act.Unexpected(ctx)
+	}
+}
+
+// ready reports whether the rules are known; what comes before is kept.
+func (f *filters) ready(message any, sender *actor.PID) bool {
+	if f.set == nil {
+		f.held = append(f.held, held{message, sender})
+	}
+	return f.set != nil
+}
+
+// configChanged takes the rules. Nothing is judged anew where they are as before.
+func (f *filters) configChanged(ctx actor.Context, m *messages.ConfigChanged) {
+	raw, err := config.Filters(m.Content)
+	if err != nil {
+		f.config.Env.Log().WithFields(logrus.Fields{"err": err}).Error("the filter rules cannot be read; the former ones are in force")
+		return
+	}
+	same := func(a, b json.RawMessage) bool { return string(a) == string(b) }
+	if f.set != nil && maps.EqualFunc(raw, f.raw, same) {
+		return
+	}
+	f.raw, f.set = raw, f.compile(raw)
+	f.judgeAgain(ctx)
+	waiting := f.held
+	f.held = nil
+	for _, h := range waiting {
+		f.handle(ctx, h.message, h.sender)
+	}
+}
+
+// compile makes rules of the configuration's text. One that is not understood
+// does not apply to any job, which has to be said: it may be somebody's lock-out.
+func (f *filters) compile(raw map[string]json.RawMessage) *filter.Set {
+	var rules []filter.Rule
+	for _, uuid := range slices.Sorted(maps.Keys(raw)) {
+		rule, err := filter.Decode(raw[uuid])
+		if err != nil {
+			f.complain(uuid, err)
+			continue
+		}
+		rules = append(rules, rule)
+	}
+	set, err := filter.NewSet(rules)
+	if err != nil {
+		f.complain("", err)
+	}
+	return set
+}
+
+func (f *filters) complain(uuid string, err error) {
+	f.config.Env.Log().WithFields(logrus.Fields{"rule": uuid, "err": err}).Error("a filter rule is not understood, and applies to no job")
+}
+
+// judge answers for new jobs, and for those of a new queue.
+func (f *filters) judge(ctx actor.Context, sender *actor.PID, m *messages.JudgeJobs) {
+	if m.Request == 0 {
+		clear(f.jobs)
+	}
+	answer := &messages.JobsJudged{Request: m.Request}
+	for _, w := range m.Jobs {
+		j, err := job.Decode(w.Encoded)
+		if err != nil {
+			continue // the queue has decoded it, and complained
+		}
+		known := &judged{subject: filter.NewSubject(j)}
+		known.verdict = f.verdict(w.Id, known.subject)
+		f.jobs[w.Id] = known
+		if known.verdict != nil {
+			answer.Verdicts = append(answer.Verdicts, known.verdict)
+		}
+	}
+	ctx.Send(sender, answer)
+}
+
+// verdict is what the rules make of a job, nil if they accept it.
+func (f *filters) verdict(id int64, s *filter.Subject) *messages.Verdict {
+	v := f.set.Judge(s)
+	if v.Rule < 0 || v.Action.Verb == filter.Accept {
+		return nil
+	}
+	verdict := &messages.Verdict{Id: id, Rule: v.UUID, Action: v.Action.Verb.String(), Limit: v.Action.Limit}
+	verdict.Reason = whyRule(f.set.Rules()[v.Rule].ReasonTrail)
+	return verdict
+}
+
+// userSource is where the entries of people come from (queue.md 3.6).
+const userSource = "gnt:user"
+
+// whyRule is why a rule is there, for people: what a person has said last, or
+// else the last that anybody but the daemon has.
+func whyRule(trail []filter.Reason) string {
+	text, said := "", false
+	for _, r := range trail {
+		switch byUser := r.Source == userSource; {
+		case r.Text == "" || r.Source == ownSource:
+		case byUser || !said:
+			text, said = r.Text, said || byUser
+		}
+	}
+	return text
+}
+
+// judgeAgain has the rules, which have changed, judge everybody, and tells of the
+// verdicts that are others now.
+func (f *filters) judgeAgain(ctx actor.Context) {
+	var changed []*messages.Verdict
+	for id, known := range f.jobs {
+		now := f.verdict(id, known.subject)
+		if sameVerdict(now, known.verdict) {
+			continue
+		}
+		known.verdict = now
+		if now == nil {
+			now = &messages.Verdict{Id: id}
+		}
+		changed = append(changed, now)
+	}
+	if changed != nil {
+		slices.SortFunc(changed, func(a, b *messages.Verdict) int { return int(a.Id - b.Id) })
+		ctx.Send(f.config.Queue, &messages.VerdictsChanged{Verdicts: changed})
+	}
+}
+
+func sameVerdict(a, b *messages.Verdict) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Rule == b.Rule && a.Action == b.Action && a.Limit == b.Limit && a.Reason == b.Reason
+}
+
+// list is the rules in the order in which they are applied.
+func (f *filters) list(ctx actor.Context, sender *actor.PID, m *messages.AskFilters) {
+	answer := &messages.Filters{Request: m.Request}
+	for _, r := range f.set.Rules() {
+		answer.Rules = append(answer.Rules, filter.Encode(&r))
+	}
+	ctx.Send(sender, answer)
+}
+
+// malformed tells errors that make a request no request from those that clients
+// are told of as Ganeti's (queue.md 5.2).
+func malformed(err error) bool {
+	var bad *filter.BadUUID
+	return !errors.As(err, &bad)
+}

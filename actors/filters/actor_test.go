@@ -1,0 +1,175 @@
+package filters_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/messages"
+)
+
+func TestJobsAreJudged(t *testing.T) {
+	onReady(t, map[string]string{
+		uuidA: rule(uuidA, 1, idIs("=", 1), `"PAUSE"`),
+		uuidB: rule(uuidB, 2, idIs("<=", "watermark"), `["RATE_LIMIT", 7]`),
+		uuidC: rule(uuidC, 0, `[["reason", ["=~", "reason", "^because$"]], ["jobid", ["=", "id", 6]]]`, `"REJECT"`),
+	}, func(t *testing.T, b *bench) {
+		b.judge(3, 1, 5, 6, 7)
+		b.judged(3, verdict(1, uuidA, "PAUSE", 0), verdict(5, uuidB, "RATE_LIMIT", 7), verdict(6, uuidC, "REJECT", 0))
+	})
+}
+
+func TestAcceptedAndContinued(t *testing.T) {
+	onReady(t, map[string]string{
+		uuidA: rule(uuidA, 1, idIs("=", 1), `"ACCEPT"`),
+		uuidB: rule(uuidB, 0, `[]`, `"CONTINUE"`),
+		uuidC: rule(uuidC, 2, `[]`, `"REJECT"`),
+	}, func(t *testing.T, b *bench) {
+		b.judge(3, 1, 2)
+		b.judged(3, verdict(2, uuidC, "REJECT", 0))
+	})
+}
+
+// What cannot be read is not a job; the queue has complained.
+func TestSomethingThatIsNoJobIsNotJudged(t *testing.T) {
+	onReady(t, map[string]string{uuidC: rule(uuidC, 2, `[]`, `"REJECT"`)}, func(t *testing.T, b *bench) {
+		b.queue.Ask(b.filters, &messages.JudgeJobs{Request: 3, Jobs: []*messages.WaitingJob{{Id: 1, Encoded: []byte("{")}, waiting(2)}})
+		b.judged(3, verdict(2, uuidC, "REJECT", 0))
+	})
+}
+
+// Nobody is judged by rules that are not known.
+func TestQuestionsWaitForTheRules(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.judge(0, 1)
+		b.judge(1, 2)
+		b.client.Ask(b.filters, &messages.AskFilters{Request: 4})
+		acttest.Expect[*messages.FiltersStarted](b.queue)
+		b.queue.Quiet()
+		b.client.Quiet()
+		b.configure(map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)})
+		b.judged(0, verdict(1, uuidA, "PAUSE", 0))
+		b.judged(1, verdict(2, uuidA, "PAUSE", 0))
+		require.Len(t, acttest.Expect[*messages.Filters](b.client).Rules, 1)
+	})
+}
+
+func TestARuleThatChangesTellsOnlyWhoIsConcerned(t *testing.T) {
+	one := map[string]string{uuidA: rule(uuidA, 1, idIs("<", 3), `"PAUSE"`)}
+	onReady(t, one, func(t *testing.T, b *bench) {
+		b.judge(0, 4, 3, 2, 1)
+		b.judged(0, verdict(2, uuidA, "PAUSE", 0), verdict(1, uuidA, "PAUSE", 0))
+		b.configure(map[string]string{uuidA: rule(uuidA, 1, idIs(">", 1), `"PAUSE"`)})
+		b.changed(&messages.Verdict{Id: 1}, verdict(3, uuidA, "PAUSE", 0), verdict(4, uuidA, "PAUSE", 0))
+		b.configure(map[string]string{uuidA: rule(uuidA, 1, idIs(">", 1), `"PAUSE"`), uuidB: rule(uuidB, 0, idIs("=", 2), `"REJECT"`)})
+		b.changed(verdict(2, uuidB, "REJECT", 0))
+		b.configure(nil)
+		b.changed(&messages.Verdict{Id: 2}, &messages.Verdict{Id: 3}, &messages.Verdict{Id: 4})
+		b.configure(map[string]string{uuidC: rule(uuidC, 1, `[]`, `"CONTINUE"`)})
+		b.queue.Quiet()
+	})
+}
+
+// The same rule with another limit or reason is another verdict.
+func TestALimitThatChanges(t *testing.T) {
+	onReady(t, map[string]string{uuidA: rule(uuidA, 1, `[]`, `["RATE_LIMIT", 1]`)}, func(t *testing.T, b *bench) {
+		b.judge(0, 1)
+		b.judged(0, verdict(1, uuidA, "RATE_LIMIT", 1))
+		b.configure(map[string]string{uuidA: rule(uuidA, 1, `[]`, `["RATE_LIMIT", 2]`)})
+		b.changed(verdict(1, uuidA, "RATE_LIMIT", 2))
+		b.configure(map[string]string{uuidA: `{"uuid": "` + uuidA + `", "watermark": 5, "priority": 1, "predicates": [],
+			"action": ["RATE_LIMIT", 2], "reason_trail": []}`})
+		b.changed(&messages.Verdict{Id: 1, Rule: uuidA, Action: "RATE_LIMIT", Limit: 2})
+	})
+}
+
+func TestWhoIsForgottenIsNotJudgedAgain(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.judge(1, 1, 2)
+		b.judged(1)
+		b.queue.Ask(b.filters, &messages.ForgetJob{Id: 1})
+		b.queue.Ask(b.filters, &messages.ForgetJob{Id: 9})
+		b.configure(map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)})
+		b.changed(verdict(2, uuidA, "PAUSE", 0))
+	})
+}
+
+// The jobs of a new queue are all there are.
+func TestTheJobsOfAFormerQueueAreForgotten(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.judge(1, 1, 2)
+		b.judged(1)
+		b.queue.Ask(b.filters, &messages.QueueStarted{Epoch: 2})
+		acttest.Expect[*messages.FiltersStarted](b.queue)
+		b.judge(0, 2, 3)
+		b.judged(0)
+		b.configure(map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)})
+		b.changed(verdict(2, uuidA, "PAUSE", 0), verdict(3, uuidA, "PAUSE", 0))
+	})
+}
+
+// A rule that another program has written, and nobody here understands, applies to
+// nobody, and that is said. The others are in force.
+func TestRulesThatAreNotUnderstood(t *testing.T) {
+	for name, bad := range map[string]string{
+		"no rule":            `{"uuid": "` + uuidA + `"}`,
+		"a strange action":   rule(uuidA, 0, `[]`, `"EXPLODE"`),
+		"a strange test":     rule(uuidA, 0, `[["weather", ["=", "sky", "blue"]]]`, `"REJECT"`),
+		"a strange operator": rule(uuidA, 0, `[["jobid", ["~~", "id", 1]]]`, `"REJECT"`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			onReady(t, map[string]string{uuidA: bad, uuidB: rule(uuidB, 1, `[]`, `"PAUSE"`)}, func(t *testing.T, b *bench) {
+				require.Len(t, b.Logged("a filter rule is not understood, and applies to no job"), 1)
+				b.judge(1, 1)
+				b.judged(1, verdict(1, uuidB, "PAUSE", 0))
+			})
+		})
+	}
+}
+
+func TestAConfigurationWhoseRulesCannotBeRead(t *testing.T) {
+	onReady(t, map[string]string{uuidB: rule(uuidB, 1, `[]`, `"PAUSE"`)}, func(t *testing.T, b *bench) {
+		for _, content := range []string{"{", `{"filters": 7}`} {
+			b.cluster.Ask(b.filters, &messages.ConfigChanged{Content: []byte(content)})
+		}
+		b.judge(1, 1)
+		b.judged(1, verdict(1, uuidB, "PAUSE", 0))
+		require.Len(t, b.Logged("the filter rules cannot be read; the former ones are in force"), 2)
+	})
+}
+
+func TestRulesAreShownInTheirOrder(t *testing.T) {
+	onReady(t, map[string]string{
+		uuidA: rule(uuidA, 7, `[]`, `"PAUSE"`), uuidB: rule(uuidB, 1, `[["weather", ["=", "sky", "blue"]]]`, `"REJECT"`), uuidC: rule(uuidC, 1, `[]`, `["RATE_LIMIT", 2]`),
+	}, func(t *testing.T, b *bench) {
+		b.client.Ask(b.filters, &messages.AskFilters{Request: 4})
+		a := acttest.Expect[*messages.Filters](b.client)
+		require.Equal(t, uint64(4), a.Request)
+		require.Len(t, a.Rules, 3)
+		require.JSONEq(t, rule(uuidB, 1, `[["weather", ["=", "sky", "blue"]]]`, `"REJECT"`), string(a.Rules[0]))
+		require.JSONEq(t, rule(uuidC, 1, `[]`, `["RATE_LIMIT", 2]`), string(a.Rules[1]))
+		require.JSONEq(t, rule(uuidA, 7, `[]`, `"PAUSE"`), string(a.Rules[2]))
+	})
+}
+
+// Nothing survives a crash: everybody is asked again.
+func TestRestart(t *testing.T) {
+	rules := map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)}
+	onReady(t, rules, func(t *testing.T, b *bench) {
+		b.judge(1, 1)
+		b.judged(1, verdict(1, uuidA, "PAUSE", 0))
+		b.Crash(b.filters)
+		b.judge(2, 2) // is in the mailbox
+		b.Advance(acttest.Backoff)
+		acttest.Expect[*messages.AskConfig](b.cluster)
+		require.Equal(t, uint64(2), acttest.Expect[*messages.FiltersStarted](b.queue).Epoch)
+		b.queue.Quiet()
+		b.configure(rules)
+		b.judged(2, verdict(2, uuidA, "PAUSE", 0))
+		b.judge(0, 1, 2)
+		b.judged(0, verdict(1, uuidA, "PAUSE", 0), verdict(2, uuidA, "PAUSE", 0))
+		b.configure(nil)
+		b.changed(&messages.Verdict{Id: 1}, &messages.Verdict{Id: 2})
+	})
+}

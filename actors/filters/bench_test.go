@@ -1,0 +1,61 @@
+package filters_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/config"
+	"lockstep/actors/filters"
+	"lockstep/messages"
+)
+
+// BenchmarkRuleChange is from a change of ten rules until the queue knows what
+// they make of 100,000 jobs: of all, or of none another than before.
+func BenchmarkRuleChange(b *testing.B) {
+	const jobs = 100_000
+	for name, op := range map[string]string{"all": ">=", "none": "<"} {
+		b.Run(name, func(b *testing.B) {
+			e := &bench{Env: acttest.New(b)}
+			e.queue, e.cluster = e.Probe("queue"), e.Probe("cluster")
+			pid, _, err := e.SpawnRoot(filters.Props(filters.Config{Env: e.Env.Env, Queue: e.queue.PID, Cluster: e.cluster.PID}), "filters")
+			require.NoError(b, err)
+			e.Send(pid, &messages.ConfigChanged{Content: tenRules(b, "<", 0)})
+			all := &messages.JudgeJobs{Request: 1}
+			for id := range int64(jobs) {
+				all.Jobs = append(all.Jobs, waiting(id+1))
+			}
+			e.queue.Ask(pid, all)
+			acttest.Expect[*messages.JobsJudged](e.queue)
+			n := 0
+			for b.Loop() {
+				n++
+				e.Send(pid, &messages.ConfigChanged{Content: tenRules(b, op, n)})
+				e.queue.Ask(pid, &messages.JudgeJobs{Request: 2}) // is answered afterwards
+				acttest.Expect[*messages.JobsJudged](e.queue)
+				if op == ">=" {
+					require.Len(b, acttest.Expect[*messages.VerdictsChanged](e.queue).Verdicts, jobs)
+				}
+			}
+		})
+	}
+}
+
+// tenRules differ from one another, and with n; the last one applies to all jobs
+// or none.
+func tenRules(b *testing.B, op string, n int) []byte {
+	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
+	require.NoError(b, err)
+	for i := range 10 {
+		uuid := fmt.Sprintf("%08x-0000-4000-8000-%012x", i, n)
+		predicates := fmt.Sprintf(`[["opcode", ["&", ["=", "OP_ID", "OP_TEST_DELAY"], ["=", "duration", %d]]], ["reason", ["=~", "reason", "bunny %d"]]]`, i, n)
+		if i == 9 {
+			predicates = fmt.Sprintf(`[["jobid", [%q, "id", 1]]]`, op)
+		}
+		content, err = config.Edit(content, 1, config.Change{Filter: uuid, Rule: []byte(rule(uuid, i, predicates, `"PAUSE"`))})
+		require.NoError(b, err)
+	}
+	return content
+}

@@ -1,0 +1,83 @@
+package filters
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/core/filter"
+	"lockstep/actors/core/job"
+	"lockstep/messages"
+)
+
+// ownSource is where the entry comes from that the daemon appends to the reason
+// trail of a rule (queue.md 5.2).
+const ownSource = "luxid"
+
+// errNoUUID: gateways name new rules, so that to ask twice makes one.
+var errNoUUID = errors.New("a filter rule needs a uuid")
+
+// change is a change of the rules that a client waits for: first the watermark is
+// asked for, then the configuration is changed.
+type change struct {
+	sender  *actor.PID
+	request uint64 // the client's
+	uuid    string
+	rule    filter.Rule
+	serial  bool // the watermark is asked for
+}
+
+func (f *filters) replace(ctx actor.Context, sender *actor.PID, m *messages.ReplaceFilter) {
+	request := filter.Request{UUID: m.Uuid, Priority: m.Priority, Predicates: m.Predicates, Action: m.Action, Reason: m.Reason}
+	rule, err := request.Rule()
+	if err != nil {
+		ctx.Send(sender, &messages.FilterChanged{Request: m.Request, Failure: messages.Generic(err), Malformed: malformed(err)})
+		return
+	}
+	if rule.UUID == "" {
+		ctx.Send(sender, &messages.FilterChanged{Request: m.Request, Failure: messages.Generic(errNoUUID), Malformed: true})
+		return
+	}
+	rule.ReasonTrail = append(rule.ReasonTrail, filter.Reason{Source: ownSource, Nanos: f.config.Env.Clock().Now().UnixNano()})
+	f.request++
+	f.changes[f.request] = &change{sender: sender, request: m.Request, uuid: rule.UUID, rule: rule, serial: true}
+	ctx.Request(f.config.Queue, &messages.AskSerial{Request: f.request})
+}
+
+// askSerials asks again what a queue that has restarted may not have answered.
+func (f *filters) askSerials(ctx actor.Context) {
+	for _, request := range slices.Sorted(maps.Keys(f.changes)) {
+		if f.changes[request].serial {
+			ctx.Request(f.config.Queue, &messages.AskSerial{Request: request})
+		}
+	}
+}
+
+// serialKnown: jobs that exist now are at or below the watermark.
+func (f *filters) serialKnown(ctx actor.Context, m *messages.Serial) {
+	c := f.changes[m.Request]
+	if c == nil || !c.serial {
+		return
+	}
+	delete(f.changes, m.Request)
+	c.rule.Watermark, c.serial = job.ID(m.Serial), false
+	f.edit(ctx, c, filter.Encode(&c.rule))
+}
+
+// edit has the configuration changed; without a rule the one of that name is
+// deleted.
+func (f *filters) edit(ctx actor.Context, c *change, rule []byte) {
+	f.request++
+	f.changes[f.request] = c
+	ctx.Request(f.config.Cluster, &messages.EditConfig{Request: f.request, Filter: c.uuid, Rule: rule})
+}
+
+// written: the rules are in force, for ConfigChanged has come before.
+func (f *filters) written(ctx actor.Context, m *messages.ConfigWritten) {
+	if c := f.changes[m.Request]; c != nil {
+		delete(f.changes, m.Request)
+		ctx.Send(c.sender, &messages.FilterChanged{Request: c.request, Uuid: c.uuid, Failure: m.Failure})
+	}
+}

@@ -1,0 +1,202 @@
+package filters_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/config"
+	"lockstep/messages"
+)
+
+// replaces is a request to put a rule in the place of another.
+func replaces(request uint64, uuid string) *messages.ReplaceFilter {
+	return &messages.ReplaceFilter{Request: request, Uuid: []byte(uuid), Priority: []byte(`3`),
+		Predicates: []byte(`[["jobid", [">", "id", "watermark"]]]`), Action: []byte(`"REJECT"`),
+		Reason: []byte(`[["gnt:user", "drain", 5]]`)}
+}
+
+func (b *bench) ask(m any) { b.client.Ask(b.filters, m); b.Settle() }
+
+func (b *bench) answered(request uint64) *messages.FilterChanged {
+	b.Helper()
+	a := acttest.Expect[*messages.FilterChanged](b.client)
+	require.Equal(b, request, a.Request)
+	return a
+}
+
+// tellSerial answers the question for the highest job id.
+func (b *bench) tellSerial(serial int64) {
+	b.Helper()
+	question := acttest.Expect[*messages.AskSerial](b.queue)
+	b.queue.Ask(b.filters, &messages.Serial{Request: question.Request, Serial: serial})
+	b.Settle()
+}
+
+func (b *bench) edits() *messages.EditConfig {
+	b.Helper()
+	return acttest.Expect[*messages.EditConfig](b.cluster)
+}
+
+// written: the edit is on the disk, and in force before that is said.
+func (b *bench) written(m *messages.EditConfig) {
+	b.Helper()
+	content, err := config.Edit(b.content, 2, config.Change{Filter: m.Filter, Rule: m.Rule})
+	require.NoError(b, err)
+	b.cluster.Ask(b.filters, &messages.ConfigChanged{Content: content})
+	b.cluster.Ask(b.filters, &messages.ConfigWritten{Request: m.Request})
+	b.Settle()
+}
+
+// The watermark is the highest id ever used, and the rule is in force, as far as
+// the queue is concerned, before the client hears of it.
+func TestReplaceFilter(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.judge(1, 41, 42, 43)
+		b.judged(1)
+		b.ask(replaces(8, `"`+uuidA+`"`))
+		b.cluster.Quiet()
+		b.tellSerial(42)
+		edit := b.edits()
+		require.Equal(t, uuidA, edit.Filter)
+		require.JSONEq(t, `{"uuid": "`+uuidA+`", "watermark": 42, "priority": 3, "predicates": [["jobid", [">", "id", "watermark"]]],
+			"action": "REJECT", "reason_trail": [["gnt:user", "drain", 5], ["luxid", "", 1704067200000000000]]}`, string(edit.Rule))
+		b.client.Quiet()
+
+		b.cluster.Ask(b.filters, &messages.ConfigWritten{Request: edit.Request + 1}) // somebody else's
+		b.client.Quiet()
+		b.written(edit)
+		b.changed(&messages.Verdict{Id: 43, Rule: uuidA, Action: "REJECT", Reason: "drain"})
+		require.EqualExportedValues(t, &messages.FilterChanged{Request: 8, Uuid: uuidA}, b.answered(8))
+		b.cluster.Ask(b.filters, &messages.ConfigWritten{Request: edit.Request}) // twice
+		b.client.Quiet()
+	})
+}
+
+// Both messages leave in the order in which the client's next request must find
+// them.
+func TestTheQueueHearsBeforeTheClient(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.judge(1, 43)
+		b.judged(1)
+		b.client = b.queue // one mailbox for both
+		b.ask(replaces(8, `"`+uuidA+`"`))
+		b.tellSerial(42)
+		edit := b.edits()
+		b.written(edit)
+		news := b.queue.Unread()
+		require.Len(t, news, 2)
+		require.IsType(t, &messages.VerdictsChanged{}, news[0])
+		require.IsType(t, &messages.FilterChanged{}, news[1])
+	})
+}
+
+func TestSeveralChangesAtOnce(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.ask(replaces(8, `"`+uuidA+`"`))
+		b.ask(replaces(9, `"`+uuidB+`"`))
+		b.tellSerial(1)
+		b.tellSerial(2)
+		first, second := b.edits(), b.edits()
+		require.Contains(t, string(first.Rule), `"watermark":1`)
+		require.Contains(t, string(second.Rule), `"watermark":2`)
+		b.written(second)
+		require.Equal(t, uuidB, b.answered(9).Uuid)
+		b.written(first)
+		require.Equal(t, uuidA, b.answered(8).Uuid)
+	})
+}
+
+func TestARefusedRequest(t *testing.T) {
+	quoted := `"` + uuidA + `"`
+	for name, c := range map[string]struct {
+		change    func(*messages.ReplaceFilter)
+		malformed bool
+		text      string
+	}{
+		"upper case": {func(m *messages.ReplaceFilter) { m.Uuid = []byte(`"AAAAAAAA-0000-4000-8000-000000000000"`) }, false, "Unable to parse UUID"},
+		"no uuid":    {func(m *messages.ReplaceFilter) { m.Uuid = []byte(`"x"`) }, false, "Unable to parse UUID"},
+		"a number":   {func(m *messages.ReplaceFilter) { m.Uuid = []byte(`7`) }, true, "uuid: want null or a string"},
+		"null":       {func(m *messages.ReplaceFilter) { m.Uuid = []byte(`null`) }, true, "a filter rule needs a uuid"},
+		"priority":   {func(m *messages.ReplaceFilter) { m.Priority = []byte(`-1`) }, true, "priority: "},
+		"predicates": {func(m *messages.ReplaceFilter) { m.Predicates = []byte(`[["x"]]`) }, true, "predicates[0]"},
+		"action":     {func(m *messages.ReplaceFilter) { m.Action = []byte(`["RATE_LIMIT", 0]`) }, true, "action[1]"},
+		"reason":     {func(m *messages.ReplaceFilter) { m.Reason = []byte(`[["x"]]`) }, true, "reason[0]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onReady(t, nil, func(t *testing.T, b *bench) {
+				m := replaces(8, quoted)
+				c.change(m)
+				b.ask(m)
+				a := b.answered(8)
+				require.Equal(t, c.malformed, a.Malformed)
+				require.Equal(t, "GenericError", a.Failure.Class)
+				require.Contains(t, a.Failure.Text, c.text)
+				b.queue.Quiet()
+				b.cluster.Quiet()
+			})
+		})
+	}
+}
+
+func TestDeleteFilter(t *testing.T) {
+	onReady(t, map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)}, func(t *testing.T, b *bench) {
+		b.judge(1, 1)
+		b.judged(1, verdict(1, uuidA, "PAUSE", 0))
+		b.ask(&messages.DeleteFilter{Request: 8, Uuid: uuidA})
+		edit := b.edits()
+		require.Equal(t, uuidA, edit.Filter)
+		require.Empty(t, edit.Rule)
+		b.written(edit)
+		b.changed(&messages.Verdict{Id: 1})
+		require.Nil(t, b.answered(8).Failure)
+	})
+}
+
+func TestAChangeThatFails(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.ask(&messages.DeleteFilter{Request: 8, Uuid: uuidA})
+		failure := &messages.Failure{Class: "GenericError", Text: "There is no filter rule " + uuidA}
+		b.cluster.Ask(b.filters, &messages.ConfigWritten{Request: b.edits().Request, Failure: failure})
+		require.EqualExportedValues(t, failure, b.answered(8).Failure)
+		b.queue.Quiet()
+	})
+}
+
+// A queue that has restarted is asked again for the highest id.
+func TestTheQueueRestartsDuringAChange(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.ask(replaces(8, `"`+uuidA+`"`))
+		b.ask(replaces(9, `"`+uuidB+`"`))
+		first := acttest.Expect[*messages.AskSerial](b.queue)
+		b.tellSerial(5)
+		b.queue.Ask(b.filters, &messages.QueueStarted{Epoch: 2})
+		require.Equal(t, first.Request, acttest.Expect[*messages.AskSerial](b.queue).Request)
+		acttest.Expect[*messages.FiltersStarted](b.queue)
+		b.queue.Quiet()
+		for range 2 { // it had both questions
+			b.queue.Ask(b.filters, &messages.Serial{Request: first.Request, Serial: 6})
+		}
+		require.Equal(t, uuidB, b.edits().Filter)
+		require.Equal(t, uuidA, b.edits().Filter)
+		b.cluster.Unread()
+		b.cluster.Quiet()
+	})
+}
+
+// Changes in hand are lost; late answers are not taken for those to others.
+func TestAChangeThatIsCutOff(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.ask(replaces(8, `"`+uuidA+`"`))
+		former := acttest.Expect[*messages.AskSerial](b.queue)
+		b.Restart(b.filters)
+		b.configure(nil)
+		b.queue.Ask(b.filters, &messages.Serial{Request: former.Request, Serial: 7})
+		b.ask(replaces(9, `"`+uuidB+`"`))
+		b.queue.Ask(b.filters, &messages.Serial{Request: former.Request, Serial: 7})
+		b.Settle()
+		b.tellSerial(8)
+		require.Equal(t, uuidB, b.edits().Filter)
+	})
+}

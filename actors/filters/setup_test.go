@@ -1,0 +1,112 @@
+package filters_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/config"
+	"lockstep/actors/core/job"
+	"lockstep/actors/filters"
+	"lockstep/messages"
+)
+
+// Names of rules.
+const (
+	uuidA = "aaaaaaaa-0000-4000-8000-000000000000"
+	uuidB = "bbbbbbbb-0000-4000-8000-000000000000"
+	uuidC = "cccccccc-0000-4000-8000-000000000000"
+)
+
+// bench is a filter engine alone; probes are its neighbours.
+type bench struct {
+	*testing.T
+	*acttest.Env
+	queue, cluster, client *acttest.Probe
+	filters                *actor.PID
+	content                []byte // of config.data
+}
+
+// onBench runs a test with a filter engine that has not got any answer yet.
+func onBench(t *testing.T, f func(*testing.T, *bench)) {
+	t.Helper()
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		b := &bench{T: t, Env: e, queue: e.Probe("queue"), cluster: e.Probe("cluster"), client: e.Probe("client")}
+		b.filters = e.Start("filters", filters.Props(filters.Config{Env: e.Env, Queue: b.queue.PID, Cluster: b.cluster.PID}))
+		f(t, b)
+	})
+}
+
+// onReady runs a test with a filter engine that knows these rules, and no jobs.
+func onReady(t *testing.T, rules map[string]string, f func(*testing.T, *bench)) {
+	t.Helper()
+	onBench(t, func(t *testing.T, b *bench) {
+		b.configure(rules)
+		b.judge(0)
+		acttest.Expect[*messages.AskConfig](b.cluster)
+		acttest.Expect[*messages.FiltersStarted](b.queue)
+		b.queue.Unread()
+		f(t, b)
+	})
+}
+
+// configure makes these the rules.
+func (b *bench) configure(rules map[string]string) {
+	b.Helper()
+	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
+	require.NoError(b, err)
+	for uuid, rule := range rules {
+		content, err = config.Edit(content, 1, config.Change{Filter: uuid, Rule: []byte(rule)})
+		require.NoError(b, err)
+	}
+	b.content = content
+	b.cluster.Ask(b.filters, &messages.ConfigChanged{Content: content})
+	b.Settle()
+}
+
+// rule is one of the configuration.
+func rule(uuid string, priority int, predicates, action string) string {
+	return fmt.Sprintf(`{"uuid": %q, "watermark": 5, "priority": %d, "predicates": %s, "action": %s,
+		"reason_trail": [["gnt:user", "pink bunny", 1], ["luxid", "", 2]]}`, uuid, priority, predicates, action)
+}
+
+// idIs is a predicate that some jobs match.
+func idIs(op string, value any) string { return fmt.Sprintf(`[["jobid", [%q, "id", %#v]]]`, op, value) }
+
+// waiting is a job of one opcode.
+func waiting(id int64) *messages.WaitingJob {
+	input := json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0, "reason": [["gnt:user", "because", 1]]}`)
+	j := job.New(job.ID(id), []json.RawMessage{input}, []int{0}, job.Timestamp{Sec: 1}, "")
+	return &messages.WaitingJob{Id: id, Encoded: job.Encode(j)}
+}
+
+func (b *bench) judge(request uint64, ids ...int64) {
+	m := &messages.JudgeJobs{Request: request}
+	for _, id := range ids {
+		m.Jobs = append(m.Jobs, waiting(id))
+	}
+	b.queue.Ask(b.filters, m)
+	b.Settle()
+}
+
+func (b *bench) judged(request uint64, verdicts ...*messages.Verdict) {
+	b.Helper()
+	want := &messages.JobsJudged{Request: request, Verdicts: verdicts}
+	require.EqualExportedValues(b, want, acttest.Expect[*messages.JobsJudged](b.queue))
+}
+
+// changed is what the queue is told of verdicts that are others now.
+func (b *bench) changed(verdicts ...*messages.Verdict) {
+	b.Helper()
+	want := &messages.VerdictsChanged{Verdicts: verdicts}
+	require.EqualExportedValues(b, want, acttest.Expect[*messages.VerdictsChanged](b.queue))
+	b.queue.Quiet()
+}
+
+func verdict(id int64, rule, action string, limit int64) *messages.Verdict {
+	return &messages.Verdict{Id: id, Rule: rule, Action: action, Limit: limit, Reason: "pink bunny"}
+}

@@ -1,0 +1,157 @@
+// Package locks is the lock manager: the actor that gives locks to jobs and to
+// anybody else who asks (locks.md section 1; DESIGN section 7).
+//
+// It owns who holds what and who waits for what, and the files that say so:
+// locks.data and the journal of the changes since. It may be called as WConfD is
+// (messages.LockCall), and is told by the queue which jobs are over, and by the
+// port which owners are dead. It tells those who wait what they have got, and
+// never before that is written. After a crash it reads its files again; calls
+// that were not answered come again.
+package locks
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/act"
+	"lockstep/actors/core/lock"
+	"lockstep/actors/store"
+	"lockstep/messages"
+)
+
+// Owners is the port to the processes that own locks or want some, known by
+// livelock and pid.
+type Owners interface {
+	// Watch has the actor told, once, with messages.OwnerDead, when nobody
+	// holds the livelock any more; at once where that is so already. To watch
+	// what is watched changes nothing, but another pid is remembered.
+	Watch(livelock string, pid int)
+	// Forget ends a watch.
+	Forget(livelock string)
+	// Wake sends SIGHUP to the very process that was there when Watch was first
+	// called for the two, if its livelock is held.
+	Wake(livelock string, pid int)
+	// Probe looks at livelocks now, and tells which are dead.
+	Probe(livelocks []string, answer func(dead []string))
+	// Remove makes away with the livelock of somebody found dead.
+	Remove(livelock string)
+}
+
+// Config is what the lock manager needs. Boot names the machine's present boot:
+// locks of a former one are nobody's. Self is the daemon's own identity. Clients
+// are told of each new incarnation.
+type Config struct {
+	Env       *act.Env
+	Store     *actor.PID
+	Queue     *actor.PID
+	Clients   []*actor.PID
+	Followers []*actor.PID // are told of each change of locks, once there are any
+	Scheduler *actor.PID
+	Owners    Owners
+	Settings  lock.Settings
+	Boot      string
+	Self      lock.Owner
+}
+
+// Props makes the lock manager. Its incarnations are numbered from 1.
+func Props(c Config) *actor.Props {
+	incarnation := uint32(0)
+	return c.Env.Props("locks", func() actor.Actor {
+		incarnation++
+		return &locks{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation),
+			number: uint64(incarnation) << 32, owners: newOwners(), waiters: map[lock.Owner]*waiter{}, withheld: map[int64]bool{}}
+	})
+}
+
+type locks struct {
+	config      Config
+	incarnation uint32
+	store       *store.Client
+
+	state  *lock.State       // nil until the files have been read
+	held   []held            // what was asked before
+	broken *messages.Failure // why there is none for longer
+	tries  int               // to read and write the files, in a row
+
+	journal     journal
+	owners      owners
+	waiters     map[lock.Owner]*waiter
+	withheld    map[int64]bool // jobs that may not be given locks
+	number      uint64         // of the last waiter
+	quarantined []string
+	draining    *actor.PID
+}
+
+type held struct {
+	message any
+	sender  *actor.PID
+}
+
+// recoverAgain is due some time after the files could not be read or written.
+type recoverAgain struct{ incarnation uint32 }
+
+func (l *locks) Receive(ctx actor.Context) {
+	if l.store.Handle(ctx) {
+		l.tellDrained(ctx)
+		return
+	}
+	l.handle(ctx, ctx.Message(), ctx.Sender())
+}
+
+func (l *locks) handle(ctx actor.Context, message any, sender *actor.PID) {
+	switch m := message.(type) {
+	case *actor.Started:
+		l.store.Hello(ctx)
+		l.recover(ctx)
+	case *recoverAgain:
+		if m.incarnation == l.incarnation {
+			l.recover(ctx)
+		}
+	case *messages.LockCall:
+		l.call(ctx, m, sender)
+	case *messages.JobOver:
+		l.jobOver(ctx, m)
+	case *messages.OwnerDead:
+		l.ownerDead(ctx, m.Livelock)
+	case *messages.OwnersDead:
+		l.ownersDead(ctx, m, sender)
+	case *waitOver:
+		l.waitOver(ctx, m)
+	case *messages.QueueStarted:
+		l.askAgain(ctx)
+	case *messages.WithholdLocks:
+		l.withhold(ctx, m)
+	case *messages.AskLocks:
+		if l.ready(message, sender) {
+			l.tellScheduler(ctx, l.state.Owners(), true)
+		}
+	case *messages.ConfigChanged:
+		l.configChanged(ctx, m)
+	case *messages.Drain:
+		l.draining = sender
+		l.tellDrained(ctx)
+	default:
+		act.Unexpected(ctx)
+	}
+	l.flush(ctx)
+}
+
+// ready reports whether the lock manager may act on a message; it keeps one for
+// later that it may not act on yet.
+func (l *locks) ready(message any, sender *actor.PID) bool {
+	if l.state == nil && l.broken == nil {
+		l.held = append(l.held, held{message, sender})
+	}
+	return l.state != nil
+}
+
+func (l *locks) tellDrained(ctx actor.Context) {
+	if l.draining == nil || l.state == nil && l.broken == nil || l.journal.writing || len(l.journal.records) > 0 {
+		return
+	}
+	if l.broken == nil && l.journal.length > 0 {
+		l.fold(ctx, lock.Encode(l.state.Snapshot())) // what is left behind is Ganeti's file, and whole
+		return
+	}
+	ctx.Request(l.draining, &messages.Drained{})
+	l.draining = nil
+}

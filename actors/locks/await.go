@@ -1,0 +1,142 @@
+package locks
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/act"
+	"lockstep/actors/core/lock"
+	"lockstep/messages"
+)
+
+// awaitMax bounds one call that waits: who wants to wait longer asks again, and
+// keeps its place.
+const awaitMax = 10 * time.Minute
+
+// Awaited is the answer to AwaitLocks. Neither granted nor withdrawn means that
+// the time is up; the blockers are who was in the way when the call came.
+type Awaited struct {
+	Granted   bool         `json:"granted"`
+	Withdrawn bool         `json:"withdrawn"`
+	Blockers  []lock.Owner `json:"blockers"`
+}
+
+// waiter is a call that waits for its owner's request to be granted.
+type waiter struct {
+	question *question
+	blockers []lock.Owner
+	number   uint64
+	stop     func() bool
+}
+
+// waitOver: the time of a waiter is up.
+type waitOver struct {
+	owner  lock.Owner
+	number uint64
+}
+
+func (l *locks) await(ctx actor.Context, q *question) {
+	var seconds float64
+	p, err := lock.PendingArguments(q.args, &seconds)
+	if err != nil {
+		q.answer(ctx, nil, badArguments(err))
+		return
+	}
+	if l.withheld[int64(p.Owner.Job)] && !p.Owner.Named {
+		q.answer(ctx, Awaited{Withdrawn: true}, nil)
+		return
+	}
+	u, err := l.state.SafeUpdateWaiting(l.config.Env.Clock().Now(), p)
+	if err != nil {
+		l.deny(ctx, q, err)
+		return
+	}
+	l.changed(ctx, lock.Answer{Changed: u.Changed, Notify: u.Notify})
+	if u.Granted {
+		l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, Awaited{Granted: true}, f) })
+		return
+	}
+	// To ask again with another priority is how a client changes it.
+	l.changed(ctx, lock.Answer{Changed: l.state.Reprioritise(p.Owner, p.Priority).Changed})
+	l.replace(ctx, p.Owner, q)
+	l.number++
+	w := &waiter{question: q, blockers: u.Blockers, number: l.number}
+	wait := time.Duration(min(max(seconds, 0), awaitMax.Seconds()) * float64(time.Second))
+	w.stop = act.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), wait, ctx.Self(), &waitOver{p.Owner, w.number})
+	l.waiters[p.Owner] = w
+}
+
+// replace ends the former call of an owner that asks again: it has lost the
+// connection on which it waited. If it has not, the call has only been sent twice
+// (LocksStarted), and has one answer.
+func (l *locks) replace(ctx actor.Context, o lock.Owner, q *question) {
+	w := l.takeWaiter(o)
+	if w == nil || w.question.request == q.request && w.question.sender.Equal(q.sender) {
+		return
+	}
+	l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { w.question.answer(ctx, Awaited{Blockers: w.blockers}, f) })
+}
+
+func (l *locks) waitOver(ctx actor.Context, m *waitOver) {
+	if w := l.waiters[m.owner]; w != nil && w.number == m.number {
+		l.takeWaiter(m.owner)
+		l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { w.question.answer(ctx, Awaited{Blockers: w.blockers}, f) })
+	}
+}
+
+// takeWaiter is the call that waits, if there is one; it must be answered.
+func (l *locks) takeWaiter(o lock.Owner) *waiter {
+	w := l.waiters[o]
+	if w != nil {
+		delete(l.waiters, o)
+		w.stop()
+	}
+	return w
+}
+
+// wake tells an owner that it has got what it waited for: on its connection, if
+// it waits there, or else by a signal (locks.md 2.4).
+func (l *locks) wake(ctx actor.Context, o lock.Owner) {
+	w := l.takeWaiter(o)
+	l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) {
+		switch {
+		case w != nil:
+			w.question.answer(ctx, Awaited{Granted: true}, f)
+		case f == nil:
+			l.config.Owners.Wake(o.Livelock, o.PID)
+		}
+	})
+}
+
+// withdrawn tells an owner that its request does not wait any more.
+func (l *locks) withdrawn(ctx actor.Context, o lock.Owner) {
+	w := l.takeWaiter(o)
+	l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { w.question.answer(ctx, Awaited{Withdrawn: true}, f) })
+}
+
+// Wait is an owner that waits: for what, since when and for whom. Locks has what is
+// in the way of each blocker's; nothing means that the blocker waits, too, and
+// may not be overtaken any more.
+type Wait struct {
+	Owner    lock.Owner    `json:"owner"`
+	Priority int           `json:"priority"`
+	Request  lock.Request  `json:"request"`
+	Blockers []lock.Owner  `json:"blockers"`
+	Locks    [][]lock.Lock `json:"locks"`
+	Seconds  float64       `json:"seconds"`
+}
+
+func (l *locks) waits(ctx actor.Context, q *question) {
+	now := l.config.Env.Clock().Now()
+	waits := []Wait{}
+	for _, p := range l.state.Pending() {
+		w := Wait{Owner: p.Owner, Priority: p.Priority, Request: p.Request,
+			Blockers: l.state.Blockers(p.Owner), Seconds: now.Sub(l.state.WaitingSince(p.Owner)).Seconds()}
+		for _, b := range w.Blockers {
+			w.Locks = append(w.Locks, append([]lock.Lock{}, l.state.InTheWay(p.Request, b)...))
+		}
+		waits = append(waits, w)
+	}
+	l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, waits, f) })
+}

@@ -1,0 +1,212 @@
+package locks_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/lock"
+	"lockstep/actors/locks"
+	"lockstep/messages"
+)
+
+func toJSON(t *testing.T, v any) string {
+	text, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(text)
+}
+
+var jobOne = lock.JobOwner(1, livelock(1), 101)
+
+func TestAwaitIsGrantedAtOnce(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		c := b.caller(job(1))
+		c.await("node/a:exclusive", 60)
+		require.True(t, c.awaited().Granted)
+		c.await("node/a:exclusive", 60)
+		require.True(t, c.awaited().Granted) // asked again
+		_, more := b.Clock.Next()
+		require.False(t, more)
+	})
+}
+
+func TestAwaitIsGrantedLater(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		holder, waiter := b.caller(job(1)), b.caller(job(2))
+		holder.gets("node/a:exclusive")
+		waiter.await("node/a:exclusive", 60)
+		b.Advance(59 * time.Second)
+		waiter.Quiet()
+		write := b.disk.Block("append locks")
+		holder.free()
+		write.Entered()
+		b.Advance(time.Minute) // the time is not up for who has got it
+		waiter.Quiet()
+		write.Release()
+		require.Equal(t, locks.Awaited{Granted: true}, waiter.awaited())
+		require.Empty(t, b.port.since("wake"))
+	})
+}
+
+func TestAwaitTimesOut(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		holder, waiter := b.caller(job(1)), b.caller(job(2))
+		holder.gets("node/a:exclusive")
+		waiter.await("node/a:exclusive", 1.5)
+		b.Advance(1500*time.Millisecond - 1)
+		waiter.Quiet()
+		b.Advance(1)
+		require.Equal(t, locks.Awaited{Blockers: []lock.Owner{jobOne}}, waiter.awaited())
+		waiter.call("hasPendingRequest", "["+job(2)+"]")
+		require.Equal(t, "true", waiter.result()) // it goes on waiting
+		holder.free()
+		holder.result()
+		require.Equal(t, []string{"wake /live/job_000002_x 102"}, b.port.since("wake"))
+	})
+}
+
+// However long a client wants to wait: it comes back, and keeps its place.
+func TestAwaitIsBounded(t *testing.T) {
+	for wait, seconds := range map[time.Duration]float64{0: -5, 10 * time.Minute: 1e300} {
+		onBench(t, nil, func(t *testing.T, b *bench) {
+			holder, waiter := b.caller(job(1)), b.caller(job(2))
+			holder.gets("node/a:exclusive")
+			waiter.await("node/a:exclusive", seconds)
+			b.Settle()
+			next, _ := b.Clock.Next()
+			require.Equal(t, wait, next)
+			b.Advance(wait)
+			require.False(t, waiter.awaited().Granted)
+		})
+	}
+}
+
+// That the time is up says that the request waits: the disk must have it by then.
+func TestAwaitTimesOutAfterTheWrite(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		holder, waiter := b.caller(job(1)), b.caller(job(2))
+		holder.gets("node/a:exclusive")
+		write := b.disk.Block("append locks")
+		waiter.await("node/a:exclusive", 0)
+		write.Entered()
+		b.Advance(time.Second)
+		waiter.Quiet()
+		b.disk.Fail("append locks", 1)
+		write.Release()
+		require.Contains(t, waiter.failure(), "cannot be written")
+	})
+}
+
+func TestAwaitIsWithdrawn(t *testing.T) {
+	for _, function := range []string{"freeLocks", "freeLocksLevel"} {
+		onBench(t, nil, func(t *testing.T, b *bench) {
+			holder, waiter, other := b.caller(job(1)), b.caller(job(2)), b.caller(job(2))
+			holder.gets("node/a:exclusive")
+			waiter.await("node/a:exclusive", 60)
+			args := "[" + job(2) + "]"
+			if function == "freeLocksLevel" {
+				args = "[" + job(2) + `,"cluster"]` // whatever level it is for
+			}
+			write := b.disk.Block("append locks")
+			b.Settle()
+			other.call(function, args)
+			write.Entered()
+			write.Release()
+			b.Settle()
+			other.result()
+			require.Equal(t, locks.Awaited{Withdrawn: true}, waiter.awaited())
+			_, more := b.Clock.Next()
+			require.False(t, more)
+		})
+	}
+}
+
+// Who asks again on another connection keeps its place; the former is let go.
+func TestAwaitAgainOnAnotherConnection(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		holder, former, next, late := b.caller(job(1)), b.caller(job(5)), b.caller(job(5)), b.caller(job(6))
+		holder.gets("node/a:exclusive")
+		former.await("node/a:exclusive", 60)
+		late.await("node/a:exclusive", 60)
+		b.Advance(30 * time.Second)
+		next.await("node/a:exclusive", 60)
+		require.Equal(t, locks.Awaited{Blockers: []lock.Owner{jobOne}}, former.awaited())
+		b.Advance(40 * time.Second) // the former one's time is no longer counted
+		require.False(t, late.awaited().Granted)
+		next.Quiet()
+		holder.free()
+		require.True(t, next.awaited().Granted)
+		former.Quiet()
+		late.Quiet()
+	})
+}
+
+// A call that is sent twice, because the lock manager has said that it has begun
+// anew, has one answer.
+func TestAwaitSentTwice(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		holder, waiter := b.caller(job(1)), b.caller(job(2))
+		holder.gets("node/a:exclusive")
+		waiter.await("node/a:exclusive", 60)
+		b.number--
+		waiter.await("node/a:exclusive", 60)
+		waiter.Quiet()
+		holder.free()
+		require.True(t, waiter.awaited().Granted)
+		waiter.Quiet()
+	})
+}
+
+func TestAwaitAnotherRequestWhilePending(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		holder, waiter, other := b.caller(job(1)), b.caller(job(2)), b.caller(job(2))
+		holder.gets("node/a:exclusive")
+		waiter.await("node/a:exclusive", 60)
+		before := b.status()
+		other.await("node/b:exclusive", 60)
+		require.Equal(t, "cannot update locks while having pending requests", other.failure())
+		require.Equal(t, before, b.status())
+		holder.free()
+		require.True(t, waiter.awaited().Granted)
+	})
+}
+
+// Whoever waits through a restart asks again, and keeps its place.
+func TestAwaitThroughARestart(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		holder, waiter := b.caller(job(1)), b.caller(job(2))
+		holder.gets("node/a:exclusive")
+		waiter.await("node/a:exclusive", 60)
+		b.Settle()
+		before := b.status()
+		b.crash()
+		waiter.Quiet()
+		waiter.await("node/a:exclusive", 60)
+		require.Equal(t, before, b.status())
+		b.Advance(59 * time.Second) // a timer of the former incarnation has gone off
+		waiter.Quiet()
+		holder.free()
+		require.True(t, waiter.awaited().Granted)
+	})
+}
+
+// What is asked of an incarnation that reads its files is answered later.
+func TestCallsBeforeTheFilesAreRead(t *testing.T) {
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		b := newBench(t, e, acttest.NewDisk(files(`[[[`+job(1)+`,[["node/a","exclusive"]]]],[]]`)))
+		reading := b.disk.Block("read locks locks.journal")
+		b.start()
+		reading.Entered()
+		c := b.caller(job(2))
+		c.update("node/a:exclusive")
+		b.queue.Ask(b.locks, &messages.JobOver{Id: 3})
+		c.Quiet()
+		b.told.Quiet()
+		reading.Release()
+		require.JSONEq(t, "["+job(1)+"]", c.result())
+		acttest.Expect[*messages.LocksStarted](b.told)
+	})
+}

@@ -1,0 +1,95 @@
+package locks_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/lock"
+	"lockstep/actors/locks"
+	"lockstep/messages"
+)
+
+// noDisk is a store that has written everything at once, and kept nothing.
+type noDisk struct{ data []byte }
+
+func (d *noDisk) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *messages.AskStore:
+		ctx.Respond(&messages.StoreStarted{Epoch: 1})
+	case *messages.StoreRequest:
+		a := &messages.StoreAnswer{Request: m.Request, What: &messages.StoreAnswer_Files{Files: &messages.FilesDone{}}}
+		if read := m.GetRead(); read != nil {
+			content := &messages.FileRead{Content: d.data, Missing: read.Path != layout.LocksPath}
+			a.What = &messages.StoreAnswer_Read{Read: content}
+		}
+		ctx.Respond(a)
+	}
+}
+
+// held are the locks of so many nodes, ten to an owner.
+func held(others int) []byte {
+	var snapshot lock.Snapshot
+	for n := range others {
+		if n%10 == 0 {
+			snapshot.Holdings = append(snapshot.Holdings, lock.Holding{Owner: lock.JobOwner(1, fmt.Sprintf("/live/%08d", n), 1)})
+		}
+		h := &snapshot.Holdings[n/10]
+		h.Locks = append(h.Locks, lock.Item{Lock: lock.Member(lock.Node, fmt.Sprintf("other-%08d", n)), Mode: lock.Exclusive})
+	}
+	return lock.Encode(snapshot)
+}
+
+// What a job takes and gives back must not cost more because others hold many
+// locks: the journal's part in folding included.
+func BenchmarkTakeAndFree(b *testing.B) {
+	for _, others := range []int{10, 100_000} {
+		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {
+			e := acttest.New(b)
+			data := held(others)
+			disk, _, err := e.SpawnRoot(e.Props("disk", func() actor.Actor { return &noDisk{data} }), "disk")
+			if err != nil {
+				b.Fatal(err)
+			}
+			told, client := e.Probe("told"), e.Probe("client")
+			sched, _, err := e.SpawnRoot(e.Props("scheduler", func() actor.Actor { return actor.ReceiveFunc(func(actor.Context) {}) }), "scheduler")
+			if err != nil {
+				b.Fatal(err)
+			}
+			pid, _, err := e.SpawnRoot(locks.Props(locks.Config{Env: e.Env, Store: disk, Queue: told.PID, Scheduler: sched, Clients: []*actor.PID{told.PID},
+				Owners: nobodyDies{}, Settings: lock.Settings{Lattice: lock.Implied}, Boot: boot, Self: self}), "locks")
+			if err != nil {
+				b.Fatal(err)
+			}
+			acttest.Expect[*messages.LocksStarted](told)
+			me := fmt.Sprintf(`[2,"/live/me",%d]`, 2)
+			take := []byte(`[` + me + `,0,` + request("cluster/BGL:shared instance/mine:exclusive node/z:exclusive") + `]`)
+			free := []byte(`[` + me + `]`)
+			n := uint64(0)
+			do := func(function string, args []byte) {
+				n++
+				client.Ask(pid, &messages.LockCall{Request: n, Function: function, Args: args})
+				if a := acttest.Expect[*messages.LockAnswered](client); a.Failure != nil || string(a.Result) != "[]" {
+					b.Fatal(a)
+				}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				do("updateLocksWaiting", take)
+				do("freeLocks", free)
+			}
+		})
+	}
+}
+
+// nobodyDies is a port on which nothing happens.
+type nobodyDies struct{}
+
+func (nobodyDies) Watch(string, int)              {}
+func (nobodyDies) Forget(string)                  {}
+func (nobodyDies) Wake(string, int)               {}
+func (nobodyDies) Remove(string)                  {}
+func (nobodyDies) Probe([]string, func([]string)) {}

@@ -1,0 +1,228 @@
+package locks
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/core/lock"
+	"lockstep/messages"
+)
+
+// functions that the lock manager has beside those of core/lock.
+var functions = map[string]func(*locks, actor.Context, *question){
+	"cleanupLocks": bare(func(l *locks, ctx actor.Context, q *question) { l.probe(ctx, q.request, q.sender) }),
+	AwaitLocks:     (*locks).await,
+	PassBGL:        (*locks).passBGL,
+	Rows:           bare((*locks).rows),
+	Waits:          bare((*locks).waits),
+	Status:         bare((*locks).status),
+}
+
+// bare is for functions that take no arguments.
+func bare(serve func(*locks, actor.Context, *question)) func(*locks, actor.Context, *question) {
+	return func(l *locks, ctx actor.Context, q *question) {
+		if err := lock.Arguments(q.args); err != nil {
+			q.answer(ctx, nil, badArguments(err))
+			return
+		}
+		serve(l, ctx, q)
+	}
+}
+
+// The functions that are lockstep's own.
+const (
+	// AwaitLocks is updateLocksWaiting for clients that wait on their
+	// connection: [identity, priority, request, seconds]. The answer, an Awaited,
+	// comes when the request is granted, withdrawn by somebody else, or after so
+	// many seconds; it goes on waiting then, until it is asked for again or freed.
+	AwaitLocks = "lockstepAwaitLocks"
+	// PassBGL passes the big lock from an owner to the daemon, for good: [identity]
+	// (prepareClusterDestruction of locks.md 2.3).
+	PassBGL = "lockstepPassBGL"
+	// Rows is the lock monitor, [Row, ...].
+	Rows = "lockstepRows"
+	// Waits is who waits for whom, [Wait, ...].
+	Waits = "lockstepWaits"
+	// Status is a Standing.
+	Status = "lockstepLockStatus"
+)
+
+// Row is a lock in the lock monitor (queue.md 2.6).
+type Row struct {
+	Name    string   `json:"name"`
+	Mode    string   `json:"mode,omitempty"` // none if nobody holds the lock itself
+	Owners  []string `json:"owners"`
+	Pending []Waiter `json:"pending"`
+}
+
+// Waiter is an owner that waits for a lock.
+type Waiter struct {
+	Mode  string `json:"mode"`
+	Owner string `json:"owner"`
+}
+
+// Standing is how the lock manager stands.
+type Standing struct {
+	Owners      int      `json:"owners"`
+	Waiting     int      `json:"waiting"`
+	Quarantined []string `json:"quarantined"`
+	Failure     string   `json:"failure,omitempty"` // why no lock is given
+}
+
+// question is a call and who wants the answer.
+type question struct {
+	request uint64
+	sender  *actor.PID
+	args    []json.RawMessage
+}
+
+func (q *question) answer(ctx actor.Context, result any, f *messages.Failure) {
+	a := &messages.LockAnswered{Request: q.request, Failure: f}
+	if f == nil {
+		encoded, err := json.Marshal(result)
+		if err != nil {
+			panic(fmt.Errorf("the answer to a call cannot be encoded: %w", err))
+		}
+		a.Result = encoded
+	}
+	ctx.Send(q.sender, a)
+}
+
+func generic(text string) *messages.Failure {
+	return &messages.Failure{Class: "GenericError", Text: text}
+}
+
+// badArguments is Ganeti's answer to arguments that are not what a function takes.
+func badArguments(err error) *messages.Failure { return generic("RPC input: " + err.Error()) }
+
+// call answers a call, at once or when what it has changed is written.
+func (l *locks) call(ctx actor.Context, m *messages.LockCall, sender *actor.PID) {
+	q := &question{request: m.Request, sender: sender}
+	if err := json.Unmarshal(m.Args, &q.args); err != nil {
+		q.answer(ctx, nil, badArguments(err))
+		return
+	}
+	if !l.ready(m, sender) && (l.broken == nil || m.Function != Status) {
+		if l.broken != nil {
+			q.answer(ctx, nil, l.broken)
+		}
+		return
+	}
+	if serve, own := functions[m.Function]; own {
+		serve(l, ctx, q)
+		return
+	}
+	c, err := lock.ParseCall(m.Function, q.args)
+	switch {
+	case errors.Is(err, lock.ErrNoFunction):
+		q.answer(ctx, nil, generic("No such method: "+m.Function))
+	case err != nil:
+		q.answer(ctx, nil, badArguments(err))
+	default:
+		l.do(ctx, c, q)
+	}
+}
+
+func (l *locks) do(ctx actor.Context, c lock.Call, q *question) {
+	if l.withholds(c) {
+		l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, []lock.Lock{}, f) })
+		return
+	}
+	a, err := c.Do(l.state, l.config.Env.Clock().Now())
+	if err != nil {
+		l.deny(ctx, q, err)
+		return
+	}
+	l.changed(ctx, a)
+	// Encoded now: an answer says how things stood when the call was made.
+	encoded, err := json.Marshal(a.Result)
+	if err != nil {
+		panic(fmt.Errorf("the answer to %s cannot be encoded: %w", c.Function, err))
+	}
+	l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, json.RawMessage(encoded), f) })
+}
+
+// deny answers with an error, which is about how things stand, too.
+func (l *locks) deny(ctx actor.Context, q *question, err error) {
+	l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) {
+		q.answer(ctx, nil, cmp.Or(f, generic(err.Error())))
+	})
+}
+
+// refuse answers what was held back for a state that there will not be soon.
+func (l *locks) refuse(ctx actor.Context, h held, f *messages.Failure) {
+	switch m := h.message.(type) {
+	case *messages.LockCall:
+		ctx.Send(h.sender, &messages.LockAnswered{Request: m.Request, Failure: f})
+	case *messages.OwnersDead:
+		if m.Request != 0 {
+			ctx.Send(h.sender, &messages.LockAnswered{Request: m.Request, Failure: f})
+		}
+	}
+}
+
+func (l *locks) passBGL(ctx actor.Context, q *question) {
+	var from lock.Owner
+	if err := lock.Arguments(q.args, &from); err != nil {
+		q.answer(ctx, nil, badArguments(err))
+		return
+	}
+	done := func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, []any{}, f) }
+	if l.state.Allocation().Mode(l.config.Self, lock.BGL) == lock.Exclusive {
+		l.deliver(ctx, done) // the call has come before
+		return
+	}
+	if l.state.Allocation().Mode(from, lock.BGL) != lock.Exclusive {
+		l.deny(ctx, q, errors.New("Cluster destruction requested without owning BGL exclusively"))
+		return
+	}
+	now := l.config.Env.Clock().Now()
+	const beforeAll = -21 // more urgent than any job can be
+	u, err := l.state.SafeUpdateWaiting(now, lock.Pending{Priority: beforeAll, Owner: l.config.Self,
+		Request: lock.Request{{Lock: lock.BGL, Mode: lock.Exclusive}}})
+	if err != nil {
+		l.deny(ctx, q, err)
+		return
+	}
+	l.changed(ctx, lock.Answer{Changed: u.Changed, Notify: u.Notify})
+	u = l.state.FreeMatching(now, from, func(freed lock.Lock) bool { return freed == lock.BGL })
+	l.changed(ctx, lock.Answer{Changed: u.Changed, Notify: u.Notify})
+	l.deliver(ctx, done)
+}
+
+// rows is the lock monitor in the order of the query's answer (queue.md 2.6).
+func (l *locks) rows(ctx actor.Context, q *question) {
+	state := l.state.Rows()
+	lock.SortRows(state)
+	rows := make([]Row, len(state))
+	for i, r := range state {
+		row := Row{Name: r.Lock.String(), Owners: []string{}, Pending: []Waiter{}}
+		if r.Mode != lock.None {
+			row.Mode = r.Mode.String()
+		}
+		for _, o := range r.Owners {
+			row.Owners = append(row.Owners, o.Who())
+		}
+		for _, w := range r.Pending {
+			row.Pending = append(row.Pending, Waiter{Mode: w.Mode.String(), Owner: w.Owner.Who()})
+		}
+		rows[i] = row
+	}
+	l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, rows, f) })
+}
+
+// status is answered at once, and also when nothing else is.
+func (l *locks) status(ctx actor.Context, q *question) {
+	s := Standing{Owners: l.owners.len(), Quarantined: append([]string{}, l.quarantined...)}
+	if l.state != nil {
+		s.Waiting = len(l.state.Pending())
+	}
+	if l.broken != nil {
+		s.Failure = l.broken.Text
+	}
+	q.answer(ctx, s, nil)
+}

@@ -1,0 +1,158 @@
+package locks_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/locks"
+	"lockstep/messages"
+)
+
+// persist makes a call until it is answered: again after each LocksStarted, as
+// the gateway does.
+func (c *caller) persist(function, args string) string {
+	c.Helper()
+	c.call(function, args)
+	for range 10 {
+		for _, m := range c.Unread() {
+			if a := m.(*messages.LockAnswered); a.Request == c.asked {
+				require.Nil(c.bench, a.Failure)
+				return string(a.Result)
+			}
+		}
+		c.wait()
+		if len(c.told.Unread()) > 0 {
+			c.number = c.asked - 1
+			c.call(function, args)
+		}
+	}
+	require.Fail(c.bench, "no answer", function)
+	return ""
+}
+
+// wait lets whatever has crashed start again.
+func (b *bench) wait() { b.Advance(acttest.Backoff) }
+
+// aLife is one of everything that happens to a lock manager. What comes of it
+// does not depend on crashes.
+func aLife(b *bench) {
+	b.queue.Answer(func(m any) any {
+		if m, asked := m.(*messages.AskJobOver); asked {
+			return &messages.JobOver{Id: m.Id}
+		}
+		return nil
+	})
+	one, two, tool, looker := b.caller(job(1)), b.caller(job(2)), b.caller(named("tool")), b.caller(named("looker"))
+	one.persist("updateLocksWaiting", `[`+job(1)+`,0,`+request("cluster/BGL:shared node/a:exclusive")+`]`)
+	two.persist("updateLocksWaiting", `[`+job(2)+`,0,`+request("node/a:shared")+`]`)
+	two.persist("updateLocksWaiting", `[`+job(2)+`,0,`+request("node/a:shared")+`]`)
+	tool.persist("tryUpdateLocks", `[`+named("tool")+`,`+request("node/b:exclusive")+`]`)
+	one.persist("downGradeLocksLevel", `[`+job(1)+`,"node"]`)
+	require.Equal(b, "false", two.persist("hasPendingRequest", `[`+job(2)+`]`))
+	three := b.caller(job(3))
+	args := `[` + job(3) + `,0,` + request("node/b:exclusive") + `,60]`
+	three.call(locks.AwaitLocks, args)
+	b.Settle()
+	b.wait()
+	b.port.dead["/live/tool"] = true
+	b.Send(b.locks, &messages.OwnerDead{Livelock: "/live/tool"})
+	b.Settle()
+	b.wait() // if the news was lost, the next incarnation finds out
+	if b.told.Unread(); len(three.Unread()) == 0 {
+		require.Contains(b, three.persist(locks.AwaitLocks, args), `"granted":true`)
+	}
+	b.port.dead[livelock(1)] = true
+	b.Send(b.locks, &messages.OwnerDead{Livelock: livelock(1)})
+	b.Settle()
+	b.wait()
+	b.Send(b.locks, &messages.QueueStarted{}) // as the queue would, for the answer that has not come
+	b.Settle()
+	b.wait()
+	looker.persist("cleanupLocks", "[]")
+	b.wait()
+}
+
+const afterALife = `[[["node/[lockset]",[]],["node/a",[[` + jobTwo + `,"shared"]]],["node/b",[[` + jobThree + `,"exclusive"]]]],[]]`
+const (
+	jobTwo   = `[2,"/live/job_000002_x",102]`
+	jobThree = `[3,"/live/job_000003_x",103]`
+)
+
+// live runs it, with one panic.
+func live(t *testing.T, at acttest.Place, nth int, when acttest.When) (delivered map[acttest.Place]int, fired bool) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		e := acttest.New(t)
+		b := newBench(t, e, acttest.NewDisk(nil))
+		e.Bombs.Arm(at, nth, when)
+		b.start()
+		b.wait()
+		aLife(b)
+		delivered, fired = e.Bombs.Delivered(), e.Bombs.Fired()
+		e.Bombs.Arm(acttest.Place{}, 1, acttest.Before)
+		require.Equal(t, afterALife, b.status())
+		require.Equal(t, afterALife, b.onDisk())
+		require.Empty(t, b.standing().Quarantined)
+		require.Zero(t, b.standing().Waiting)
+	})
+	return delivered, fired
+}
+
+// A crash at any message, of the lock manager or the store before it, loses
+// nothing that was answered, and leaves what the disk has.
+func TestACrashAtEveryMessage(t *testing.T) {
+	delivered, _ := live(t, acttest.Place{}, 1, acttest.Before)
+	var places []acttest.Place
+	for at := range delivered {
+		own := strings.HasPrefix(at.Message, "*messages.") || strings.HasPrefix(at.Message, "*locks.") || at.Message == "*actor.Started"
+		if own && (at.Actor == "above-locks/locks" || strings.HasPrefix(at.Actor, "above-store/store")) {
+			places = append(places, at)
+		}
+	}
+	require.Greater(t, len(places), 8)
+	slices.SortFunc(places, func(a, b acttest.Place) int { return strings.Compare(a.String(), b.String()) })
+	runs, fired := 0, 0
+	for _, at := range places {
+		for nth := 1; nth <= delivered[at]; nth++ {
+			for _, when := range []acttest.When{acttest.Before, acttest.After} {
+				ok := t.Run(fmt.Sprintf("%v %s nth=%d", at, when, nth), func(t *testing.T) {
+					if _, hit := live(t, at, nth, when); hit {
+						fired++
+					}
+				})
+				require.True(t, ok)
+				runs++
+			}
+		}
+	}
+	t.Logf("%d places, %d of %d runs with a panic", len(places), fired, runs)
+	require.Greater(t, fired, runs*9/10)
+}
+
+// A grant that was written when the lock manager crashed is there for whoever
+// asks; nobody else has it.
+func TestACrashBetweenTheWriteAndTheNews(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		holder, waiter := b.caller(job(1)), b.caller(job(2))
+		holder.gets("node/a:exclusive")
+		waiter.await("node/a:exclusive", 60)
+		b.Settle()
+		b.Bombs.Arm(acttest.Place{Actor: "above-locks/locks", Message: "*messages.StoreAnswer"}, 1, acttest.Before)
+		holder.free()
+		b.Settle()
+		require.True(t, b.Bombs.Fired())
+		b.Advance(time.Second)
+		acttest.Expect[*messages.LocksStarted](b.told)
+		waiter.await("node/a:exclusive", 60)
+		require.True(t, waiter.awaited().Granted)
+		holder.Quiet()
+		require.Equal(t, "[]", holder.list())
+	})
+}

@@ -1,0 +1,232 @@
+package locks_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/layout"
+	"lockstep/messages"
+)
+
+const cannotWrite = "The state of the locks cannot be written, so nothing was changed: locks: append locks.journal: the disk says no"
+
+// A write error is the caller's, memory goes back to what the disk has, and no
+// lock is given until the files can be written again.
+func TestAWriteError(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		holder, c, waiter := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
+		holder.gets("node/a:exclusive")
+		before := b.status()
+		b.disk.Fail("append locks", 1)
+		b.disk.Fail("replace locks", 2)
+		write := b.disk.Block("append locks")
+		c.update("node/b:exclusive")
+		write.Entered()
+		waiter.await("node/a:exclusive", 60) // comes too late for the write
+		holder.call("listAllLocks", "[]")
+		b.Settle()
+		write.Release()
+		require.Equal(t, cannotWrite, c.failure())
+		require.Equal(t, cannotWrite, waiter.failure())
+		require.Equal(t, cannotWrite, holder.failure()) // it would have seen what has not happened
+		c.update("node/c:exclusive")
+		require.Equal(t, cannotWrite, c.failure())
+		require.Equal(t, cannotWrite, b.standing().Failure)
+		require.Equal(t, before, b.onDisk())
+		b.told.Quiet()
+
+		b.Advance(100 * time.Millisecond) // the first fold fails
+		c.update("node/c:exclusive")
+		require.Contains(t, c.failure(), "cannot be written")
+		b.Advance(200 * time.Millisecond) // the second, too
+		require.NotEmpty(t, b.standing().Failure)
+		b.told.Quiet()
+		b.Advance(400 * time.Millisecond)
+		acttest.Expect[*messages.LocksStarted](b.told)
+		require.Equal(t, before, b.status())
+		require.JSONEq(t, `{"owners":1,"waiting":0,"quarantined":[]}`, toJSON(t, b.standing()))
+		c.gets("node/b:exclusive")
+		require.Equal(t, b.status(), b.onDisk())
+	})
+}
+
+// An error says how things stand, too: it is not told before the disk agrees.
+func TestAWriteErrorBehindAnError(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		c, again := b.caller(job(1)), b.caller(job(1))
+		write := b.disk.Block("append locks")
+		c.update("node/b:exclusive")
+		write.Entered()
+		again.update("node/a:exclusive")
+		again.Quiet()
+		write.Release()
+		require.Equal(t, "[]", c.result())
+		require.Contains(t, again.failure(), "Order violation: ")
+
+		write = b.disk.Block("append locks")
+		b.disk.Fail("append locks", 1)
+		c.update("node/c:exclusive")
+		write.Entered()
+		again.update("node/a:exclusive")
+		b.Settle()
+		write.Release()
+		require.Equal(t, cannotWrite, c.failure())
+		require.Equal(t, cannotWrite, again.failure())
+	})
+}
+
+// The pause is the shortest again after a success.
+func TestTheNextErrorIsAFirstOne(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		c := b.caller(job(1))
+		for range 3 {
+			b.disk.Fail("append locks", 1)
+			c.update("node/a:exclusive")
+			c.failure()
+			b.Advance(100 * time.Millisecond)
+			acttest.Expect[*messages.LocksStarted](b.told)
+		}
+		c.gets("node/a:exclusive")
+	})
+}
+
+// Who is granted something by a write that fails does not hear of it, and has
+// its place when the files are read again.
+func TestAWriteErrorOfAGrant(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		holder, stock, ours := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
+		holder.gets("node/a:exclusive")
+		stock.update("node/a:shared")
+		stock.result()
+		ours.await("node/a:shared", 60)
+		b.Settle()
+		before := b.status()
+		b.port.since()
+		b.disk.Fail("append locks", 1)
+		holder.free()
+		require.Equal(t, cannotWrite, holder.failure())
+		require.Equal(t, cannotWrite, ours.failure())
+		require.Empty(t, b.port.since("wake"))
+		b.Advance(100 * time.Millisecond)
+		require.Equal(t, before, b.status())
+		ours.await("node/a:shared", 60)
+		holder.free()
+		require.Equal(t, "[]", holder.result())
+		require.True(t, ours.awaited().Granted)
+		require.Equal(t, []string{"wake /live/job_000002_x 102"}, b.port.since("wake"))
+	})
+}
+
+// A write that has failed may have left something: what can be read of it counts.
+func TestAWriteErrorThatLeavesSomething(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		c, d := b.caller(job(1)), b.caller(job(2))
+		c.gets("node/a:exclusive")
+		write := b.disk.Block("append locks")
+		d.update("node/b:exclusive")
+		write.Entered()
+		torn := `{"owner":` + job(2) + `,"locks":[["node/b","exclusive"]],"pending":null}` + "\n" + `{"owner":[3,"/liv`
+		require.NoError(t, b.disk.Append("a part of it", layout.LocksJournalPath, []byte(torn)))
+		b.disk.Fail("append locks", 1)
+		write.Release()
+		require.Equal(t, cannotWrite, d.failure())
+		b.Advance(100 * time.Millisecond)
+		acttest.Expect[*messages.LocksStarted](b.told)
+		require.Equal(t, `[["node/b","exclusive"]]`, d.list())
+		require.Contains(t, b.port.since("watch"), "watch /live/job_000002_x 102")
+		c.gets("node/c:exclusive") // the torn line is gone
+		require.Equal(t, b.status(), b.onDisk())
+	})
+}
+
+// Files that cannot be read are read again, and what came meanwhile is refused.
+func TestAReadError(t *testing.T) {
+	for _, failing := range []string{"read locks locks.data", "read locks locks.journal"} {
+		acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+			b := newBench(t, e, acttest.NewDisk(files(`[[[`+job(1)+`,[["node/a","exclusive"]]]],[]]`, "")))
+			b.disk.Fail(failing, 2)
+			reading := b.disk.Block(failing)
+			b.start()
+			reading.Entered()
+			c := b.caller(job(2))
+			c.update("node/b:exclusive")
+			c.Quiet()
+			reading.Release()
+			require.Contains(t, c.failure(), "The state of the locks cannot be read: ")
+			c.call("listAllLocks", "[]")
+			require.Contains(t, c.failure(), "The state of the locks cannot be read: ")
+			b.Advance(100 * time.Millisecond)
+			b.told.Quiet()
+			b.Advance(200 * time.Millisecond)
+			acttest.Expect[*messages.LocksStarted](b.told)
+			c.call("listAllLocks", "[]")
+			require.JSONEq(t, `["node/[lockset]","node/a"]`, c.result())
+		})
+	}
+}
+
+// A fold that fails loses nothing.
+func TestAFoldThatFails(t *testing.T) {
+	for _, failing := range []string{layout.LocksPath, layout.LocksJournalPath} {
+		onBench(t, nil, func(t *testing.T, b *bench) {
+			holder, busy := b.caller(job(1)), b.caller(job(2))
+			holder.gets("node/a:exclusive")
+			b.disk.Fail("replace locks "+failing, 1)
+			write := b.disk.Block("append locks")
+			busy.toggle(15_001)
+			write.Entered()
+			b.Settle() // no call comes later than the fold
+			write.Release()
+			answers := busy.Unread()
+			require.Len(t, answers, 15_001)
+			for _, m := range answers {
+				require.Nil(t, m.(*messages.LockAnswered).Failure)
+			}
+			require.NotEmpty(t, b.standing().Failure)
+			b.Advance(100 * time.Millisecond)
+			require.Empty(t, b.standing().Failure)
+			require.Equal(t, b.status(), b.onDisk())
+			require.Contains(t, b.status(), job(1))
+			require.Contains(t, b.status(), job(2))
+		})
+	}
+}
+
+// A call for the dead to be looked for is refused like all others.
+func TestCleanupWithoutAState(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		c, other := b.caller(job(1)), b.caller(named("watcher"))
+		b.port.hold = true
+		other.call("cleanupLocks", "[]")
+		other.Quiet()
+		b.disk.Fail("append locks", 1)
+		c.update("node/a:exclusive")
+		c.failure()
+		b.port.held[0]()
+		require.Equal(t, cannotWrite, other.failure())
+	})
+}
+
+// An owner that dies while there is no state is found when there is one again.
+func TestDeathWithoutAState(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		c, tool := b.caller(job(1)), b.caller(named("tool"))
+		tool.gets("node/a:exclusive")
+		b.disk.Fail("append locks", 1)
+		c.update("node/b:exclusive")
+		c.failure()
+		b.port.mu.Lock()
+		b.port.dead["/live/tool"] = true
+		b.port.mu.Unlock()
+		b.Send(b.locks, &messages.OwnerDead{Livelock: "/live/tool"})
+		b.Settle()
+		require.Contains(t, b.onDisk(), "node/a")
+		b.Advance(100 * time.Millisecond)
+		require.Equal(t, "[[],[]]", b.status())
+		require.Equal(t, "[[],[]]", b.onDisk())
+		require.Equal(t, []string{"remove /live/tool"}, b.port.since("remove"))
+	})
+}

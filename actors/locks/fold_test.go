@@ -1,0 +1,98 @@
+package locks_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/core/layout"
+)
+
+// toggle has an owner change what it holds so often.
+func (c *caller) toggle(times int) {
+	for n := range times {
+		if n%2 == 0 {
+			c.update("node/b:exclusive")
+		} else {
+			c.free()
+		}
+	}
+}
+
+// A long journal is folded into locks.data, also if there is always more to write.
+func TestALongJournalIsFolded(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		holder, busy, last := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
+		holder.gets("node/a:exclusive")
+		write := b.disk.Block("append locks")
+		busy.update("node/c:exclusive")
+		write.Entered()
+		busy.toggle(15_001)
+		b.Settle()
+		long := b.disk.Block("append locks")
+		write.Release()
+		long.Entered()
+		last.update("node/d:exclusive")
+		b.Settle()
+		before := len(b.disk.Calls(""))
+		folding := b.disk.Block("replace locks " + layout.LocksPath)
+		long.Release()
+		folding.Entered()
+		last.Quiet() // its change waits for the fold
+		folding.Release()
+		b.Settle()
+		require.Equal(t, "[]", last.result())
+		require.Equal(t, []string{"append locks locks.journal", "replace locks locks.data", "replace locks locks.journal",
+			"append locks locks.journal"}, b.disk.Calls("")[before:])
+		require.Equal(t, 2, lines(b.disk.Content(layout.LocksJournalPath)))
+		require.Contains(t, b.disk.Content(layout.LocksPath), job(1))
+		require.NotContains(t, b.disk.Content(layout.LocksPath), job(3))
+		require.Equal(t, b.status(), b.onDisk())
+	})
+}
+
+// A crash between the two writes of a fold finds a journal that says what
+// locks.data says already.
+func TestACrashInTheMiddleOfAFold(t *testing.T) {
+	for _, failing := range []string{layout.LocksPath, layout.LocksJournalPath} {
+		onBench(t, nil, func(t *testing.T, b *bench) {
+			holder, busy := b.caller(job(1)), b.caller(job(2))
+			holder.gets("node/a:exclusive")
+			write := b.disk.Block("append locks")
+			busy.toggle(15_001)
+			write.Entered()
+			b.Settle()
+			b.disk.Fail("replace locks "+failing, 1)
+			write.Release()
+			b.Settle()
+			require.Len(t, busy.Unread(), 15_001)
+			before := b.onDisk()
+			b.crash()
+			require.Equal(t, before, b.status())
+			require.Equal(t, before, b.onDisk())
+		})
+	}
+}
+
+// The journal may be twice as long as what it is folded into.
+func TestTheJournalOfManyLocksIsNotFoldedSoon(t *testing.T) {
+	var all []string
+	for n := range 30_000 {
+		all = append(all, fmt.Sprintf(`["node/%032d","shared"]`, n))
+	}
+	data := `[[[` + job(1) + `,[` + strings.Join(all, ",") + `]]],[]]`
+	onBench(t, files(data), func(t *testing.T, b *bench) {
+		folds := func(toggles int) int {
+			c := b.caller(job(2))
+			c.toggle(toggles)
+			b.Settle()
+			require.Len(t, c.Unread(), toggles)
+			return len(b.disk.Calls("replace locks "+layout.LocksPath)) - 1 // but for that at the start
+		}
+		require.Equal(t, 0, folds(15_000))
+		require.Equal(t, 1, folds(40_000))
+		require.Equal(t, b.status(), b.onDisk())
+	})
+}

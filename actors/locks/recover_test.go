@@ -1,0 +1,157 @@
+package locks_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/lock"
+	"lockstep/messages"
+)
+
+func TestMissingFiles(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		require.Equal(t, "[[],[]]", b.status())
+		require.Equal(t, "[[],[]]", b.disk.Content(layout.LocksPath))
+		require.Equal(t, string(lock.Header(boot)), b.disk.Content(layout.LocksJournalPath))
+		require.Empty(t, b.standing().Quarantined)
+	})
+}
+
+// A restart restores holders and those who wait, and says that it has begun anew.
+func TestARestart(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		holder, waiter, tool := b.caller(job(1)), b.caller(job(2)), b.caller(named("tool"))
+		holder.gets("node/a:exclusive node/b:shared")
+		waiter.update("node/a:exclusive")
+		waiter.result()
+		tool.gets("instance/i:shared")
+		before := b.status()
+		b.port.since()
+		b.Restart(b.locks)
+		require.Equal(t, uint64(2), acttest.Expect[*messages.LocksStarted](b.told).Epoch)
+		require.Equal(t, before, b.status())
+		require.Equal(t, before, b.onDisk())
+		require.Equal(t, []string{"watch /live/tool 7", "watch /live/job_000001_x 101", "watch /live/job_000002_x 102"}, b.port.since("watch", "wake"))
+		holder.free()
+		holder.result()
+		require.Equal(t, []string{"wake /live/job_000002_x 102"}, b.port.since("wake"))
+	})
+}
+
+// The files of before: Ganeti's locks.data with no journal, and both.
+func TestTheFilesOfBefore(t *testing.T) {
+	data := `[[[` + job(1) + `,[["node/a","exclusive"]]]],[[0,` + job(2) + `,[["node/a","shared"]]]]]`
+	status := `[[["node/[lockset]",[]],["node/a",[[` + job(1) + `,"exclusive"]]]],[[0,` + job(2) + `,[["node/a","shared"]]]]]`
+	for _, journal := range [][]string{nil, {""}} {
+		onBench(t, files(data, journal...), func(t *testing.T, b *bench) {
+			require.JSONEq(t, status, b.status())
+			require.Equal(t, data, b.disk.Content(layout.LocksPath))
+		})
+	}
+	change := `{"owner":` + job(3) + `,"locks":[["node/b","shared"]],"pending":null}`
+	onBench(t, files(data, change, `{"owner":[4,"torn`), func(t *testing.T, b *bench) {
+		require.Contains(t, b.status(), `["node/b",[[`+job(3)+`,"shared"]]]`)
+		require.NotContains(t, b.status(), "torn")
+		require.Equal(t, 1, lines(b.disk.Content(layout.LocksJournalPath))) // it is folded
+		c := b.caller(job(5))
+		c.gets("node/c:shared")
+		require.Equal(t, b.status(), b.onDisk())
+	})
+}
+
+// A journal that was cut off before a grant: it is made now, and told.
+func TestAGrantThatWasCutOff(t *testing.T) {
+	data := `[[[` + job(1) + `,[["node/a","exclusive"]]]],[[0,` + job(2) + `,[["node/a","exclusive"]]]]]`
+	onBench(t, files(data, `{"owner":`+job(1)+`,"locks":[],"pending":null}`, ""), func(t *testing.T, b *bench) {
+		require.Equal(t, []string{"wake /live/job_000002_x 102"}, b.port.since("wake"))
+		require.JSONEq(t, `[[["node/[lockset]",[]],["node/a",[[`+job(2)+`,"exclusive"]]]],[]]`, b.status())
+		require.Equal(t, b.status(), b.onDisk())
+	})
+}
+
+// A request that cannot be had any more is not kept.
+func TestARequestThatCannotBeHad(t *testing.T) {
+	data := `[[[` + job(1) + `,[["node/b","shared"]]]],[[0,` + job(1) + `,[["node/a","exclusive"]]]]]`
+	onBench(t, files(data), func(t *testing.T, b *bench) {
+		require.Len(t, b.Logged("what an owner waited for cannot be had any more; it waits in vain"), 1)
+		require.Equal(t, b.status(), b.onDisk())
+	})
+}
+
+// Locks of processes of another boot are nobody's.
+func TestAJournalOfAnotherBoot(t *testing.T) {
+	all := files(`[[[` + job(1) + `,[["node/a","exclusive"]]]],[]]`)
+	all[layout.LocksJournalPath] = string(lock.Header("boot-1")) + `{"owner":` + job(2) + `,"locks":[["node/b","shared"]],"pending":null}` + "\n"
+	onBench(t, all, func(t *testing.T, b *bench) {
+		require.Equal(t, "[[],[]]", b.status())
+		require.Equal(t, "[[],[]]", b.disk.Content(layout.LocksPath))
+		require.Equal(t, string(lock.Header(boot)), b.disk.Content(layout.LocksJournalPath))
+		require.Empty(t, b.standing().Quarantined)
+	})
+}
+
+// Files that make no sense are kept in the quarantine, and the daemon goes on.
+func TestUnreadableFiles(t *testing.T) {
+	good := `[[[` + job(1) + `,[["node/a","exclusive"]]]],[]]`
+	twice := `[[[` + job(1) + `,[["node/a","exclusive"]]],[` + job(2) + `,[["node/a","exclusive"]]]],[]]`
+	acttest.Each(t, map[string]map[string]string{
+		"data":                 files("[[]"),
+		"data with a journal":  files("{}", ""),
+		"two exclusive owners": files(twice, ""),
+		"journal":              files(good, `{"owner":7}`, ""),
+		"journal alone":        {layout.LocksJournalPath: "nonsense\n"},
+		"journal's first line": {layout.LocksPath: good, layout.LocksJournalPath: `{"owner":` + job(1) + `,"locks":[],"pending":null}` + "\n"},
+	}, func(t *testing.T, e *acttest.Env, found map[string]string) {
+		b := newBench(t, e, acttest.NewDisk(found))
+		b.start()
+		acttest.Expect[*messages.LocksStarted](b.told)
+		var moved []string
+		for _, path := range []string{layout.LocksPath, layout.LocksJournalPath} {
+			if content, there := found[path]; there {
+				moved = append(moved, layout.QuarantineDir+"/"+path)
+				require.Equal(t, content, b.disk.Content(layout.QuarantineDir+"/"+path))
+			}
+		}
+		require.Equal(t, moved, b.standing().Quarantined)
+		require.Empty(t, b.standing().Failure)
+		require.Len(t, b.Logged("a file of the locks was moved to the quarantine; no lock is held now, whatever running jobs believe"), len(moved))
+		c := b.caller(job(2))
+		c.gets("node/a:exclusive")
+		require.Equal(t, b.status(), b.onDisk())
+	})
+}
+
+// A file that cannot be moved is not written over: it is tried again.
+func TestAQuarantineThatFails(t *testing.T) {
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		b := newBench(t, e, acttest.NewDisk(files("[[]", "also bad", "")))
+		b.disk.Fail("rename quarantine", 1)
+		b.start()
+		require.Equal(t, "[[]", b.disk.Content(layout.LocksPath))
+		require.Contains(t, b.standing().Failure, "cannot be read")
+		b.Advance(100 * time.Millisecond)
+		acttest.Expect[*messages.LocksStarted](b.told)
+		require.Equal(t, []string{"queue/quarantine/locks.data.1", "queue/quarantine/locks.journal"}, b.standing().Quarantined)
+		require.Equal(t, "[[]", b.disk.Content("queue/quarantine/locks.data.1"))
+	})
+}
+
+// Whatever the lock manager accepts it can read again.
+func TestStrangeNamesSurviveARestart(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		c := b.caller(`["a\n\u0000\u2028\ud800\"\\é",` + `"/live/\t\u007f",0]`)
+		c.call("updateLocksWaiting", `[`+c.owner+`,-2147483648,[["instance/","shared"],["instance/a/b\n\"","exclusive"],["node/[lockset]","shared"],["node/\ud800","shared"]]]`)
+		require.Equal(t, "[]", c.result())
+		waiter := b.caller(`[9223372036854775807,"",2147483647]`)
+		waiter.call("updateLocksWaiting", `[`+waiter.owner+`,2147483647,[["instance/","exclusive"],["instance/x","release"],["instance/","exclusive"]]]`)
+		waiter.result()
+		before := b.status()
+		b.crash()
+		require.Equal(t, before, b.status())
+		require.Empty(t, b.standing().Quarantined)
+	})
+}

@@ -1,0 +1,300 @@
+package locks_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/lock"
+	"lockstep/actors/locks"
+	"lockstep/actors/store"
+	"lockstep/messages"
+)
+
+// port writes down what it is asked for. Who is dead is up to the test; so is
+// when it says so, unless there is a tell.
+type port struct {
+	mu    sync.Mutex
+	calls []string
+	dead  map[string]bool
+	held  []func() // answers to Probe, if the test wants them later
+	hold  bool
+	tell  func(livelock string) // of who is dead when it comes to be watched
+}
+
+func (p *port) note(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, fmt.Sprintf(format, args...))
+}
+
+func (p *port) Watch(livelock string, pid int) {
+	p.note("watch %s %d", livelock, pid)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tell != nil && p.dead[livelock] {
+		p.tell(livelock)
+	}
+}
+
+func (p *port) Forget(livelock string)        { p.note("forget %s", livelock) }
+func (p *port) Wake(livelock string, pid int) { p.note("wake %s %d", livelock, pid) }
+func (p *port) Remove(livelock string)        { p.note("remove %s", livelock) }
+
+func (p *port) Probe(livelocks []string, answer func(dead []string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found := func() {
+		answer(slices.DeleteFunc(slices.Clone(livelocks), func(l string) bool { return !p.dead[l] }))
+	}
+	if p.hold {
+		p.held = append(p.held, found)
+		return
+	}
+	found()
+}
+
+// since are the calls of some kinds since the last time; all are forgotten.
+func (p *port) since(kinds ...string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var found []string
+	for _, call := range p.calls {
+		if kind, _, _ := strings.Cut(call, " "); slices.Contains(kinds, kind) {
+			found = append(found, call)
+		}
+	}
+	p.calls = nil
+	return found
+}
+
+const boot = "boot-2"
+
+var self = lock.NamedOwner("lockstepd-destruction", "/live/daemon", 1)
+
+// bench is a lock manager before a store with a disk in memory.
+type bench struct {
+	testing.TB
+	*acttest.Env
+	disk   *acttest.Disk
+	port   *port
+	queue  *acttest.Probe
+	told   *acttest.Probe // the lock manager's clients
+	sched  *acttest.Probe
+	locks  *actor.PID
+	number uint64
+}
+
+// files are those of a disk: locks.data and the journal's lines, but for the
+// first; "" is none.
+func files(data string, journal ...string) map[string]string {
+	all := map[string]string{}
+	if data != "" {
+		all[layout.LocksPath] = data
+	}
+	if journal != nil {
+		all[layout.LocksJournalPath] = string(lock.Header(boot)) + strings.Join(journal, "\n")
+	}
+	return all
+}
+
+// onBench runs a test with a lock manager that has read these files.
+func onBench(t *testing.T, files map[string]string, f func(*testing.T, *bench)) {
+	t.Helper()
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		b := newBench(t, e, acttest.NewDisk(files))
+		b.start()
+		require.Equal(t, uint64(1), acttest.Expect[*messages.LocksStarted](b.told).Epoch)
+		f(t, b)
+	})
+}
+
+func newBench(t testing.TB, e *acttest.Env, disk *acttest.Disk) *bench {
+	return &bench{TB: t, Env: e, disk: disk, port: &port{dead: map[string]bool{}}, queue: e.Probe("queue"),
+		told: e.Probe("told"), sched: e.Probe("scheduler")}
+}
+
+func (b *bench) start() {
+	b.Helper()
+	pid := b.Start("store", store.Props(store.Config{Env: b.Env.Env, Files: b.disk, Writers: 2,
+		Clients: []*actor.PID{b.PID("above-locks/locks")}}))
+	b.locks = b.Start("locks", locks.Props(locks.Config{Env: b.Env.Env, Store: pid, Queue: b.queue.PID,
+		Clients: []*actor.PID{b.told.PID}, Scheduler: b.sched.PID, Owners: b.port, Settings: lock.Settings{Lattice: lock.Implied}, Boot: boot, Self: self}))
+}
+
+// caller is somebody who wants locks, on a connection of its own.
+type caller struct {
+	*bench
+	*acttest.Probe
+	owner string // its identity, as JSON
+	asked uint64 // number of the last call
+}
+
+func (b *bench) caller(owner string) *caller {
+	b.Helper()
+	b.number++
+	return &caller{bench: b, Probe: b.Probe(fmt.Sprintf("caller-%d", b.number)), owner: owner}
+}
+
+func livelock(id int) string { return "/live/" + layout.LivelockName(int64(id)) + "_x" }
+
+// job is the identity of a job's process.
+func job(id int) string { return fmt.Sprintf(`[%d,%q,%d]`, id, livelock(id), 100+id) }
+
+func named(name string) string { return fmt.Sprintf(`[%q,%q,7]`, name, "/live/"+name) }
+
+// request is a list of items: "node/a:exclusive node/b:shared".
+func request(items string) string {
+	list := [][2]string{}
+	for _, i := range strings.Fields(items) {
+		name, mode, _ := strings.Cut(i, ":")
+		list = append(list, [2]string{name, mode})
+	}
+	encoded, _ := json.Marshal(list)
+	return string(encoded)
+}
+
+// call makes a call, whose args are JSON.
+func (c *caller) call(function, args string) {
+	c.number++
+	c.asked = c.number
+	c.Ask(c.locks, &messages.LockCall{Request: c.asked, Function: function, Args: []byte(args)})
+}
+
+func (c *caller) update(items string) {
+	c.call("updateLocksWaiting", fmt.Sprintf(`[%s,0,%s]`, c.owner, request(items)))
+}
+
+func (c *caller) await(items string, seconds float64) {
+	c.call(locks.AwaitLocks, fmt.Sprintf(`[%s,0,%s,%v]`, c.owner, request(items), seconds))
+}
+
+func (c *caller) free() { c.call("freeLocks", "["+c.owner+"]") }
+
+// answer is the one to the last call.
+func (c *caller) answer() *messages.LockAnswered {
+	c.Helper()
+	a := acttest.Expect[*messages.LockAnswered](c.Probe)
+	require.Equal(c.bench, c.asked, a.Request)
+	return a
+}
+
+// result is the answer, which is no error.
+func (c *caller) result() string {
+	c.Helper()
+	a := c.answer()
+	require.Nil(c.bench, a.Failure, "%v", a.Failure)
+	return string(a.Result)
+}
+
+// failure is the text of the answer, which is an error.
+func (c *caller) failure() string {
+	c.Helper()
+	a := c.answer()
+	require.NotNil(c.bench, a.Failure, "%s", a.Result)
+	require.Equal(c.bench, classOf(a.Failure.Text), a.Failure.Class)
+	require.Empty(c.bench, a.Result)
+	return a.Failure.Text
+}
+
+// classOf: what passes by itself is told from what is wrong with a call.
+func classOf(text string) string {
+	if strings.HasPrefix(text, "The state of the locks cannot be ") {
+		return "LockError"
+	}
+	return "GenericError"
+}
+
+// gets takes locks that are free.
+func (c *caller) gets(items string) {
+	c.Helper()
+	c.update(items)
+	require.Equal(c.bench, "[]", c.result())
+}
+
+// awaited is the answer to a call that waited.
+func (c *caller) awaited() locks.Awaited {
+	c.Helper()
+	var a locks.Awaited
+	require.NoError(c.bench, json.Unmarshal([]byte(c.result()), &a))
+	return a
+}
+
+func (c *caller) list() string {
+	c.Helper()
+	c.call("listLocks", "["+c.owner+"]")
+	return c.result()
+}
+
+// status is who holds and wants what, as the lock manager says.
+func (b *bench) status() string {
+	b.Helper()
+	c := b.caller(named("looker"))
+	c.call("listLocksWaitingStatus", "[]")
+	return c.result()
+}
+
+func (b *bench) standing() locks.Standing {
+	b.Helper()
+	c := b.caller(named("looker"))
+	c.call(locks.Status, "[]")
+	var s locks.Standing
+	require.NoError(b, json.Unmarshal([]byte(c.result()), &s))
+	return s
+}
+
+// onDisk is who holds and wants what, as the disk says.
+func (b *bench) onDisk() string {
+	b.Helper()
+	snapshot := read(b, b.disk)
+	pending := [][3]any{}
+	for _, p := range snapshot.Pending {
+		pending = append(pending, [3]any{p.Priority, p.Owner, p.Request})
+	}
+	snapshot.Pending = nil
+	call, err := lock.ParseCall("listAllLocksOwners", nil)
+	require.NoError(b, err)
+	answer, err := call.Do(restore(b, snapshot), time.Time{})
+	require.NoError(b, err)
+	text, err := json.Marshal([2]any{answer.Result, pending})
+	require.NoError(b, err)
+	return string(text)
+}
+
+// read is what locks.data and the journal say together.
+func read(t require.TestingT, disk *acttest.Disk) lock.Snapshot {
+	var snapshot lock.Snapshot
+	found, changes, err := lock.CutHeader([]byte(disk.Content(layout.LocksJournalPath)))
+	require.NoError(t, err)
+	if data := disk.Content(layout.LocksPath); data != "" && (found == "" || found == boot) {
+		snapshot, err = lock.Decode([]byte(data))
+		require.NoError(t, err)
+	}
+	replayed, err := lock.Replay(snapshot, changes)
+	require.NoError(t, err)
+	return replayed.Snapshot
+}
+
+func restore(t require.TestingT, snapshot lock.Snapshot) *lock.State {
+	state, _, err := lock.Restore(lock.Settings{Lattice: lock.Implied}, time.Time{}, snapshot)
+	require.NoError(t, err)
+	return state
+}
+
+// crash makes the lock manager start again.
+func (b *bench) crash() {
+	b.Helper()
+	b.Restart(b.locks)
+	acttest.Expect[*messages.LocksStarted](b.told)
+}
+
+func lines(text string) int { return strings.Count(text, "\n") }

@@ -1,0 +1,372 @@
+package luxi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/config"
+	"lockstep/actors/core/opcode"
+	"lockstep/actors/luxi"
+	"lockstep/messages"
+)
+
+// core is a client, and probes in place of the actors that are rebuilt together.
+type core struct {
+	*client
+	locks, scheduler, filters, cluster *acttest.Probe
+}
+
+const madeUUID = "dddddddd-0000-4000-8000-000000000001"
+
+func withCore(t *testing.T, f func(*testing.T, *core)) {
+	t.Helper()
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		b := &bench{T: t, Env: e, queue: e.Probe("queue"), jobs: e.Probe("jobs"), store: e.Probe("store")}
+		c := &core{locks: e.Probe("locks"), scheduler: e.Probe("scheduler"), filters: e.Probe("filters"), cluster: e.Probe("cluster")}
+		b.store.Answer(func(m any) any {
+			if _, ok := m.(*messages.AskStore); ok {
+				return &messages.StoreStarted{Epoch: 1}
+			}
+			return nil
+		})
+		b.luxi = e.Start("luxi", luxi.Props(luxi.Config{Env: e.Env, Queue: b.queue.PID, Jobs: b.jobs.PID, Store: b.store.PID,
+			Locks: c.locks.PID, Scheduler: c.scheduler.PID, Filters: c.filters.PID, Cluster: c.cluster.PID,
+			Catalogue: opcode.Builtin(), NewUUID: func() string { return madeUUID }}))
+		c.client = b.connect()
+		f(t, c)
+	})
+}
+
+// succeeded is the result of the one answer since the last call.
+func (c *core) succeeded() string {
+	c.Helper()
+	success, result := c.outcome()
+	require.True(c, success, result)
+	return result
+}
+
+// failed is the class and the first argument of an error, or of a request that is
+// none.
+func (c *core) failed() (class, text string) {
+	c.Helper()
+	success, result := c.outcome()
+	require.False(c, success, result)
+	var failure []json.RawMessage
+	if json.Unmarshal([]byte(result), &failure) != nil {
+		require.NoError(c, json.Unmarshal([]byte(result), &text))
+		return "", text
+	}
+	var args []string
+	require.NoError(c, json.Unmarshal(failure[0], &class))
+	require.NoError(c, json.Unmarshal(failure[1], &args))
+	return class, args[0]
+}
+
+func (c *core) outcome() (success bool, result string) {
+	c.Helper()
+	var answer struct {
+		Success bool
+		Result  json.RawMessage
+	}
+	require.NoError(c, json.Unmarshal([]byte(c.answer()), &answer))
+	return answer.Success, string(answer.Result)
+}
+
+// coreRestarts: the actors that are rebuilt together have been.
+func (c *core) coreRestarts() {
+	c.Send(c.luxi, &messages.LocksStarted{Epoch: 2})
+	c.Settle()
+}
+
+func (c *core) queueRestarts() {
+	c.Send(c.luxi, &messages.QueueStarted{Epoch: 2})
+	c.Settle()
+}
+
+func TestReplaceFilter(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		c.call("ReplaceFilter", `[null, 3, [["jobid", [">", "id", "watermark"]]], "PAUSE", [["a", "b", 1]]]`)
+		m := asked[*messages.ReplaceFilter](c.client, c.filters)
+		require.EqualExportedValues(t, &messages.ReplaceFilter{Request: m.Request, Uuid: []byte(`"` + madeUUID + `"`), Priority: []byte("3"),
+			Predicates: []byte(`[["jobid", [">", "id", "watermark"]]]`), Action: []byte(`"PAUSE"`), Reason: []byte(`[["a", "b", 1]]`)}, m)
+		c.tell(&messages.FilterChanged{Request: m.Request + 1, Uuid: "another's"})
+		c.silent()
+		c.tell(&messages.FilterChanged{Request: m.Request, Uuid: madeUUID})
+		require.Equal(t, `"`+madeUUID+`"`, c.succeeded())
+	})
+}
+
+func TestReplaceFilterOfThatName(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		c.call("ReplaceFilter", `["x", 3, [], "PAUSE", []]`)
+		require.Equal(t, `"x"`, string(asked[*messages.ReplaceFilter](c.client, c.filters).Uuid))
+	})
+}
+
+// A request that has to be asked twice makes one rule.
+func TestAFilterThatIsAskedForTwice(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		c.call("ReplaceFilter", `[null, 3, [], "PAUSE", []]`)
+		first := asked[*messages.ReplaceFilter](c.client, c.filters)
+		c.queueRestarts()
+		c.filters.Quiet()
+		c.coreRestarts()
+		require.EqualExportedValues(t, first, asked[*messages.ReplaceFilter](c.client, c.filters))
+		c.tell(&messages.FilterChanged{Request: first.Request, Uuid: madeUUID})
+		require.Equal(t, `"`+madeUUID+`"`, c.succeeded())
+		c.coreRestarts()
+		c.filters.Quiet()
+	})
+}
+
+func TestFiltersThatAreRefused(t *testing.T) {
+	bad := &messages.Failure{Class: "GenericError", Text: "predicates: want a list"}
+	withCore(t, func(t *testing.T, c *core) {
+		c.call("ReplaceFilter", `["x", 3, [], "PAUSE", []]`)
+		c.tell(&messages.FilterChanged{Request: asked[*messages.ReplaceFilter](c.client, c.filters).Request, Failure: bad})
+		class, text := c.failed()
+		require.Equal(t, "GenericError", class)
+		require.Equal(t, "predicates: want a list", text)
+		require.False(t, c.closed())
+
+		c.call("DeleteFilter", `["x"]`)
+		c.tell(&messages.FilterChanged{Request: asked[*messages.DeleteFilter](c.client, c.filters).Request, Failure: bad})
+		class, _ = c.failed()
+		require.Equal(t, "GenericError", class)
+
+		c.call("ReplaceFilter", `[null, "x", [], "PAUSE", []]`)
+		c.tell(&messages.FilterChanged{Request: asked[*messages.ReplaceFilter](c.client, c.filters).Request, Failure: bad, Malformed: true})
+		class, text = c.failed()
+		require.Empty(t, class)
+		require.Equal(t, "Failed to parse request: ReplaceFilter: predicates: want a list", text)
+		require.True(t, c.closed())
+	})
+}
+
+func TestDeleteFilter(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		c.call("DeleteFilter", `["`+madeUUID+`"]`)
+		m := asked[*messages.DeleteFilter](c.client, c.filters)
+		require.Equal(t, madeUUID, m.Uuid)
+		c.tell(&messages.FilterChanged{Request: m.Request, Uuid: madeUUID})
+		require.Equal(t, `null`, c.succeeded())
+	})
+}
+
+func TestArgumentsThatAreNone(t *testing.T) {
+	for method, args := range map[string]string{
+		"ReplaceFilter": `[null, 3, [], "PAUSE"]`, "DeleteFilter": `[7]`, "LockstepWhy": `[]`, "LockstepPending": `[7]`,
+		"LockstepGetSettings": `[7]`, "LockstepSetSettings": `[]`, "LockstepLocks": `[1]`, "LockstepBeginOpcode": `[1, "l"]`,
+	} {
+		t.Run(method, func(t *testing.T) {
+			withCore(t, func(t *testing.T, c *core) {
+				c.call(method, args)
+				class, text := c.failed()
+				require.Empty(t, class)
+				require.Contains(t, text, "Failed to parse request: "+method+": ")
+				require.True(t, c.closed())
+			})
+		})
+	}
+}
+
+// configured answers the questions for the configuration.
+func (c *core) configured(slots int, settings string) {
+	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
+	require.NoError(c, err)
+	content, err = config.Edit(content, 1, config.Change{Cluster: map[string][]byte{"max_running_jobs": fmt.Append(nil, slots)}})
+	require.NoError(c, err)
+	c.cluster.Answer(func(m any) any {
+		if question, ok := m.(*messages.AskConfig); ok {
+			return &messages.ConfigChanged{Request: question.Request, Content: content, Settings: []byte(settings)}
+		}
+		return nil
+	})
+}
+
+func TestGetSettings(t *testing.T) {
+	for name, c := range map[string]struct{ file, want string }{
+		"defaults": {``, `{"max_running_jobs": 7, "predictive": true, "predictive_base": 1, "predictive_tick": 30, "predictive_ticks": 30, "lock_bypass_after": 30}`},
+		"changed":  {`{"predictive": false}`, `{"max_running_jobs": 7, "predictive": false, "predictive_base": 1, "predictive_tick": 30, "predictive_ticks": 30, "lock_bypass_after": 30}`},
+		"spoiled":  {`{`, `{"max_running_jobs": 7, "predictive": true, "predictive_base": 1, "predictive_tick": 30, "predictive_ticks": 30, "lock_bypass_after": 30}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withCore(t, func(t *testing.T, core *core) {
+				core.configured(7, c.file)
+				core.call("LockstepGetSettings", `[]`)
+				require.JSONEq(t, c.want, core.succeeded())
+			})
+		})
+	}
+}
+
+func TestSettingsOfAConfigurationThatCannotBeRead(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		c.call("LockstepGetSettings", `[]`)
+		c.tell(&messages.ConfigChanged{Request: asked[*messages.AskConfig](c.client, c.cluster).Request, Content: []byte("{")})
+		class, _ := c.failed()
+		require.Equal(t, "ConfigurationError", class)
+	})
+}
+
+func (c *core) edited(m *messages.EditConfig, f *messages.Failure) {
+	c.tell(&messages.ConfigWritten{Request: m.Request, Failure: f})
+}
+
+func TestSetSettings(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		c.configured(7, "")
+		c.call("LockstepSetSettings", `[{"predictive": false, "max_running_jobs": 9, "predictive_tick": null}]`)
+		own := asked[*messages.EditConfig](c.client, c.cluster)
+		require.EqualExportedValues(t, &messages.EditConfig{Request: own.Request,
+			Settings: map[string][]byte{"predictive": []byte("false"), "predictive_tick": []byte("null")}}, own)
+		c.cluster.Quiet()
+		c.edited(own, nil)
+		slots := asked[*messages.EditConfig](c.client, c.cluster)
+		require.EqualExportedValues(t, &messages.EditConfig{Request: slots.Request, Cluster: map[string][]byte{"max_running_jobs": []byte("9")}}, slots)
+		c.configured(9, `{"predictive": false}`)
+		c.edited(slots, nil)
+		require.Contains(t, c.succeeded(), `"max_running_jobs":9`)
+	})
+}
+
+func TestSetOneSetting(t *testing.T) {
+	for name, c := range map[string]struct {
+		args string
+		want *messages.EditConfig
+	}{
+		"ours":           {`[{"lock_bypass_after": 2.5}]`, &messages.EditConfig{Settings: map[string][]byte{"lock_bypass_after": []byte("2.5")}}},
+		"the cluster's":  {`[{"max_running_jobs": 9}]`, &messages.EditConfig{Cluster: map[string][]byte{"max_running_jobs": []byte("9")}}},
+		"back to before": {`[{"max_running_jobs": null}]`, &messages.EditConfig{Cluster: map[string][]byte{"max_running_jobs": []byte("20")}}},
+		"nothing":        {`[{}]`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withCore(t, func(t *testing.T, core *core) {
+				core.configured(7, "")
+				core.call("LockstepSetSettings", c.args)
+				if c.want != nil {
+					m := asked[*messages.EditConfig](core.client, core.cluster)
+					c.want.Request = m.Request
+					require.EqualExportedValues(t, c.want, m)
+					core.edited(m, nil)
+				}
+				core.cluster.Quiet()
+				require.Contains(t, core.succeeded(), `"predictive"`)
+			})
+		})
+	}
+}
+
+// Nothing is changed if a part cannot be.
+func TestSettingsThatAreRefused(t *testing.T) {
+	for args, want := range map[string]string{
+		`[{"predictive": false, "max_running_jobs": 0}]`:   "max_running_jobs: 0 is not a positive number",
+		`[{"predictive": false, "max_running_jobs": "x"}]`: `max_running_jobs: "x" is not a positive number`,
+		`[{"predictive": false, "max_running_jobs": 1.5}]`: `max_running_jobs: 1.5 is not a positive number`,
+		`[{"predictive_ticks": 0, "max_running_jobs": 9}]`: "predictive_ticks: 0 is not between 1 and 1000000",
+		`[{"predictive": 7}]`:                              "settings: ",
+		`[{"colour": "red"}]`:                              `there is no setting "colour"`,
+	} {
+		t.Run(args, func(t *testing.T) {
+			withCore(t, func(t *testing.T, c *core) {
+				c.configured(7, "")
+				c.call("LockstepSetSettings", args)
+				class, text := c.failed()
+				require.Equal(t, "OpPrereqError", class)
+				require.Contains(t, text, want)
+				c.cluster.Quiet()
+			})
+		})
+	}
+}
+
+func TestASettingThatCannotBeWritten(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		c.configured(7, "")
+		c.call("LockstepSetSettings", `[{"predictive": false, "max_running_jobs": 9}]`)
+		m := asked[*messages.EditConfig](c.client, c.cluster)
+		c.coreRestarts()
+		require.EqualExportedValues(t, m, asked[*messages.EditConfig](c.client, c.cluster))
+		c.edited(m, &messages.Failure{Class: "GenericError", Text: "EIO"})
+		_, text := c.failed()
+		require.Equal(t, "EIO", text)
+		c.cluster.Quiet()
+	})
+}
+
+func (c *core) locksSay(function, result string) {
+	c.Helper()
+	m := asked[*messages.LockCall](c.client, c.locks)
+	require.Equal(c, function, m.Function)
+	require.Equal(c, `[]`, string(m.Args))
+	c.tell(&messages.LockAnswered{Request: m.Request, Result: []byte(result)})
+}
+
+func TestLocks(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		c.call("LockstepLocks", `[]`)
+		c.locksSay("lockstepRows", `[{"name": "cluster/BGL"}]`)
+		c.coreRestarts()
+		c.locksSay("lockstepWaits", `[{"seconds": 1.5}]`) // the question before the restart
+		c.locks.Unread()                                  // and the repeated one
+		m := asked[*messages.AskDependencies](c.client, c.scheduler)
+		c.tell(&messages.Dependencies{Request: m.Request, Jobs: []byte(`[{"id": 2, "on": []}]`)})
+		require.JSONEq(t, `{"locks": [{"name": "cluster/BGL"}], "waits": [{"seconds": 1.5}], "jobs": [{"id": 2, "on": []}]}`, c.succeeded())
+	})
+}
+
+func TestLocksThatCannotBeTold(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		c.call("LockstepLocks", `[]`)
+		m := asked[*messages.LockCall](c.client, c.locks)
+		c.tell(&messages.LockAnswered{Request: m.Request, Failure: &messages.Failure{Class: "GenericError", Text: "EIO"}})
+		_, text := c.failed()
+		require.Equal(t, "EIO", text)
+	})
+}
+
+func TestAnswersToBeginOpcode(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer *messages.OpBegun
+		want   string
+	}{
+		"permitted":              {&messages.OpBegun{}, `{"success":true,"result":null}`},
+		"the process is another": {&messages.OpBegun{Failure: &messages.Failure{Class: "JobLost", Text: "x"}}, `{"success":false,"result":["JobLost",["x"]]}`},
+		"never, and it fails":    {&messages.OpBegun{Ends: true, Text: "job 1 failed"}, `{"success":true,"result":{"canceled":false,"text":"job 1 failed"}}`},
+		"never, it is canceled":  {&messages.OpBegun{Ends: true, Canceled: true, Text: "job 1 was canceled"}, `{"success":true,"result":{"canceled":true,"text":"job 1 was canceled"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withCore(t, func(t *testing.T, core *core) {
+				core.call("LockstepBeginOpcode", `[7, "lock", 2]`)
+				m := asked[*messages.BeginOp](core.client, core.jobs)
+				require.EqualExportedValues(t, &messages.BeginOp{Request: m.Request, Id: 7, Livelock: "lock", Op: 2}, m)
+				core.silent()
+				c.answer.Request = m.Request
+				core.tell(c.answer)
+				require.JSONEq(t, c.want, core.answer())
+			})
+		})
+	}
+}
+
+// The permission is the scheduler's, who learns of jobs from the queue: with either
+// the question may be lost.
+func TestBeginOpcodeIsAskedAgain(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		c.call("LockstepBeginOpcode", `[7, "lock", 2]`)
+		m := asked[*messages.BeginOp](c.client, c.jobs)
+		for _, restarts := range []func(){c.coreRestarts, c.queueRestarts} {
+			restarts()
+			require.EqualExportedValues(t, m, asked[*messages.BeginOp](c.client, c.jobs))
+			c.jobs.Quiet()
+		}
+		c.tell(&messages.OpBegun{Request: m.Request})
+		require.Equal(t, `null`, c.succeeded())
+		c.coreRestarts()
+		c.jobs.Quiet()
+	})
+}

@@ -1,0 +1,63 @@
+package luxi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/messages"
+)
+
+// replaceFilter takes [uuid or null, priority, predicates, action, reason]; the
+// answer is the rule's uuid (queue.md 5.2). The uuid is made here, so that a
+// request that has to be asked twice makes one rule.
+func (c *connection) replaceFilter(ctx actor.Context, args []json.RawMessage) error {
+	var uuid, priority, predicates, action, reason json.RawMessage
+	if err := arguments(args, &uuid, &priority, &predicates, &action, &reason); err != nil {
+		return fmt.Errorf("ReplaceFilter: %w", err)
+	}
+	if string(uuid) == "null" {
+		uuid = json.RawMessage(quote(c.config.NewUUID()))
+	}
+	c.changeFilter(ctx, func(request uint64) any {
+		return &messages.ReplaceFilter{Request: request, Uuid: uuid, Priority: priority, Predicates: predicates, Action: action, Reason: reason}
+	}, func(ctx actor.Context, uuid string) { c.succeed(ctx, uuid) })
+	return nil
+}
+
+func (c *connection) deleteFilter(ctx actor.Context, args []json.RawMessage) error {
+	var uuid string
+	if err := arguments(args, &uuid); err != nil {
+		return fmt.Errorf("DeleteFilter: %w", err)
+	}
+	c.changeFilter(ctx, func(request uint64) any { return &messages.DeleteFilter{Request: request, Uuid: uuid} },
+		func(ctx actor.Context, _ string) { c.succeed(ctx, nil) })
+	return nil
+}
+
+func (c *connection) changeFilter(ctx actor.Context, question func(request uint64) any, done func(actor.Context, string)) {
+	c.askCore(ctx, c.config.Filters, question, func(ctx actor.Context, m any) {
+		a, ok := m.(*messages.FilterChanged)
+		switch {
+		case !ok || a.Request != c.request:
+		case a.Malformed:
+			c.refuse(ctx, errors.New(c.method+": "+a.Failure.Text))
+		case a.Failure != nil:
+			c.fail(ctx, a.Failure)
+		default:
+			done(ctx, a.Uuid)
+		}
+	})
+}
+
+func (c *connection) askFilters(ctx actor.Context, answer func(ctx actor.Context, rules [][]byte)) {
+	c.askCore(ctx, c.config.Filters,
+		func(request uint64) any { return &messages.AskFilters{Request: request} },
+		func(ctx actor.Context, m any) {
+			if a, ok := m.(*messages.Filters); ok && a.Request == c.request {
+				answer(ctx, a.Rules)
+			}
+		})
+}

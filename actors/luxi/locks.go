@@ -1,0 +1,63 @@
+package luxi
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/locks"
+	"lockstep/messages"
+)
+
+// askCore asks one of the actors that are rebuilt together something that may be
+// asked again when they have been.
+func (c *connection) askCore(ctx actor.Context, to *actor.PID, question func(request uint64) any, answers func(actor.Context, any)) {
+	c.ask(ctx, repeatable, func(ctx actor.Context, request uint64) { ctx.Request(to, question(request)) }, answers)
+	c.lostBy = ofCore
+}
+
+// askLocks makes a call to the lock manager.
+func (c *connection) askLocks(ctx actor.Context, function string, answer func(actor.Context, json.RawMessage)) {
+	c.askCore(ctx, c.config.Locks,
+		func(request uint64) any {
+			return &messages.LockCall{Request: request, Function: function, Args: []byte("[]")}
+		},
+		func(ctx actor.Context, m any) {
+			a, ok := m.(*messages.LockAnswered)
+			switch {
+			case !ok || a.Request != c.request:
+			case a.Failure != nil:
+				c.fail(ctx, a.Failure)
+			default:
+				answer(ctx, a.Result)
+			}
+		})
+}
+
+// lockstepLocks is who holds what, who waits for whom, and which jobs wait for the
+// end of others, for `lockstep locks`: {"locks": [locks.Row], "waits":
+// [locks.Wait], "jobs": [{"id", "on": [{"id", "statuses"}]}]}.
+func (c *connection) lockstepLocks(ctx actor.Context, args []json.RawMessage) error {
+	if err := arguments(args); err != nil {
+		return fmt.Errorf("LockstepLocks: %w", err)
+	}
+	c.askLocks(ctx, locks.Rows, func(ctx actor.Context, rows json.RawMessage) {
+		c.askLocks(ctx, locks.Waits, func(ctx actor.Context, waits json.RawMessage) {
+			c.askDependencies(ctx, func(ctx actor.Context, jobs json.RawMessage) {
+				c.succeed(ctx, map[string]any{"locks": rows, "waits": waits, "jobs": jobs})
+			})
+		})
+	})
+	return nil
+}
+
+func (c *connection) askDependencies(ctx actor.Context, answer func(actor.Context, json.RawMessage)) {
+	c.askCore(ctx, c.config.Scheduler,
+		func(request uint64) any { return &messages.AskDependencies{Request: request} },
+		func(ctx actor.Context, m any) {
+			if a, ok := m.(*messages.Dependencies); ok && a.Request == c.request {
+				answer(ctx, a.Jobs)
+			}
+		})
+}

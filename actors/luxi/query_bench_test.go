@@ -1,0 +1,74 @@
+package luxi_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/opcode"
+	"lockstep/actors/luxi"
+	"lockstep/actors/socket"
+	"lockstep/messages"
+)
+
+// benchConn hands the answers to the benchmark.
+type benchConn struct {
+	to      chan *actor.PID
+	answers chan []byte
+}
+
+func (c *benchConn) Serve(to *actor.PID) { c.to <- to }
+func (c *benchConn) Answer(frame []byte) { c.answers <- frame }
+func (c *benchConn) Close()              {}
+
+// A list of what is in memory: through the connection's actor, from the request's
+// frame to the answer's, with a queue that answers at once.
+func BenchmarkListJobs(b *testing.B) {
+	for _, n := range []int{10_000, 100_000} {
+		byID := []byte(`["|"`)
+		rows := make([]*messages.JobRow, n)
+		for i := range rows {
+			rows[i] = rowOf(someJob(int64(i+1), []job.Status{job.Success, job.Queued, job.Running}[i%3]))
+			byID = fmt.Appendf(byID, `,["==","id",%d]`, i+1)
+		}
+		for _, question := range []struct{ name, frame string }{
+			{"QueryJobs", `{"method": "QueryJobs", "args": [null, ["id", "status", "summary"]]}`},
+			{"Query", `{"method": "Query", "args": ["job", ["id", "status", "summary"], null]}`},
+			{"filtered", `{"method": "Query", "args": ["job", ["id", "status", "summary"], ["|", ["==", "status", "queued"], ["==", "status", "waiting"]]]}`},
+			{"by-id", `{"method": "Query", "args": ["job", ["id", "status", "summary"], ` + string(byID) + `]]}`},
+		} {
+			b.Run(fmt.Sprintf("%s/%d", question.name, n), func(b *testing.B) {
+				e := acttest.New(b)
+				queue, nobody := e.Probe("queue"), e.Probe("nobody")
+				queue.Answer(func(m any) any {
+					if ask, ok := m.(*messages.ListJobs); ok {
+						return &messages.JobsListed{Request: ask.Request, Rows: rows}
+					}
+					return nil
+				})
+				gateway, _, err := e.SpawnRoot(luxi.Props(luxi.Config{Env: e.Env, Queue: queue.PID, Store: nobody.PID, Catalogue: opcode.Builtin()}), "luxi")
+				if err != nil {
+					b.Fatal(err)
+				}
+				conn := &benchConn{to: make(chan *actor.PID, 1), answers: make(chan []byte, 1)}
+				e.Send(gateway, &socket.Opened{Conn: conn})
+				pid := <-conn.to
+				b.ReportAllocs()
+				size := 0
+				for b.Loop() {
+					e.Send(pid, &socket.Received{Frame: []byte(question.frame)})
+					frame := <-conn.answers
+					if !bytes.HasPrefix(frame, []byte(`{"success":true`)) {
+						b.Fatal(string(frame))
+					}
+					size = len(frame)
+				}
+				b.ReportMetric(float64(size)/1e6, "MB/answer")
+			})
+		}
+	}
+}

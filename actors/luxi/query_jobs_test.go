@@ -1,0 +1,127 @@
+package luxi_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/core/job"
+	"lockstep/messages"
+)
+
+// threeJobs: 1 has ended, 2 runs, 3 is queued; 4 and 10005 are in the archive.
+func (w *world) threeJobs() {
+	w.add(someJob(1, job.Success))
+	w.add(someJob(2, job.Running))
+	w.add(someJob(3, job.Queued))
+	w.archive(someJob(4, job.Error))
+	w.archive(someJob(10005, job.Success))
+}
+
+func TestQueriesForJobs(t *testing.T) {
+	for args, want := range map[string]struct {
+		cells string
+		reads []string
+	}{
+		`["job", ["id", "status"], null]`:                                                     {`[[[0,1],[0,"success"]],[[0,2],[0,"running"]],[[0,3],[0,"queued"]]]`, nil},
+		`["job", ["id", "status", "start_ts"], ["==", "status", "queued"]]`:                   {`[[[0,3],[0,"queued"],[3,null]]]`, nil},
+		`["job", ["id"], ["&", [">", "id", 1], ["!", ["=", "status", "running"]]]]`:           {`[[[0,3]]]`, nil},
+		`["job", ["id", "opstatus"], ["==", "id", 1]]`:                                        {`[[[0,1],[0,["success"]]]]`, []string{"queue/job-1"}},
+		`["job", ["id"], ["=[]", "opstatus", "success"]]`:                                     {`[[[0,1]]]`, []string{"queue/job-1"}},
+		`["job", ["id"], ["&", ["==", "status", "running"], ["=[]", "opstatus", "running"]]]`: {`[[[0,2]]]`, nil},
+		// A filter on what is at hand spares the files of the others.
+		`["job", ["id", "oplog"], ["!=", "status", "success"]]`: {`[[[0,2],[0,[[[1,[3,4],"message","hello"]]]]],[[0,3],[0,[[[1,[3,4],"message","hello"]]]]]]`, nil},
+		// The archive is looked at for those who ask for archived, not for a filter on it.
+		`["job", ["id"], ["?", "archived"]]`:             {`[]`, nil},
+		`["job", ["id", "archived"], null]`:              {`[[[0,1],[0,false]],[[0,2],[0,false]],[[0,3],[0,false]],[[0,4],[0,true]],[[0,10005],[0,true]]]`, nil},
+		`["job", ["id", "archived"], ["?", "archived"]]`: {`[[[0,4],[0,true]],[[0,10005],[0,true]]]`, nil},
+		`["job", ["archived", "id", "status"], [">", "id", 3]]`: {`[[[0,true],[0,4],[0,"error"]],[[0,true],[0,10005],[0,"success"]]]`,
+			[]string{"queue/archive/0/job-4", "queue/archive/1/job-10005"}},
+		`["job", ["id", "archived"], ["==", "status", "error"]]`: {`[[[0,4],[0,true]]]`, []string{"queue/archive/0/job-4", "queue/archive/1/job-10005"}},
+		// Ids are looked for everywhere, in the order asked, each once; one that is nowhere has a row.
+		`["job", ["id", "status", "archived"], ["|", ["=", "id", 4], ["=", "id", 1], ["=", "id", 99], ["=", "id", 4]]]`: {
+			`[[[0,4],[0,"error"],[0,true]],[[0,1],[0,"success"],[0,false]],[[0,99],[3,null],[3,null]]]`, []string{"queue/archive/0/job-4", "queue/archive/0/job-99"}},
+		`["job", ["id", "nosuch", "opstatus"], ["=", "id", 99]]`: {`[[[0,99],[1,null],[3,null]]]`, []string{"queue/archive/0/job-99"}},
+		`["job", ["id"], ["|"]]`:                                 {`[]`, nil},
+		`["job", ["id"], ["==", "id", -1]]`:                      {`[]`, nil},
+		`["job", [], ["<", "id", 3]]`:                            {`[[],[]]`, nil},
+		`["job", ["nosuch"], null]`:                              {`[[[1,null]],[[1,null]],[[1,null]]]`, nil},
+		// What gnt-job list and ganeti-watcher ask for.
+		`["job", ["id", "status", "summary"], null]`:                                                 {`[[[0,1],[0,"success"],[0,["TEST_DELAY(1.0)"]]],[[0,2],[0,"running"],[0,["TEST_DELAY(1.0)"]]],[[0,3],[0,"queued"],[0,["TEST_DELAY(1.0)"]]]]`, nil},
+		`["job", ["id", "summary"], ["|", ["==", "status", "queued"], ["==", "status", "waiting"]]]`: {`[[[0,3],[0,["TEST_DELAY(1.0)"]]]]`, nil},
+	} {
+		inWorld(t, func(t *testing.T, w *world, c *client) {
+			w.threeJobs()
+			require.JSONEq(t, want.cells, c.cells(args), args)
+			require.ElementsMatch(t, want.reads, w.reads, args)
+		})
+	}
+}
+
+// A job that is archived while it is looked for, or whose file is no job.
+func TestJobsThatCannotBeRead(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, c *client) {
+		w.threeJobs()
+		w.files["queue/archive/0/job-4"] = "garbage"
+		delete(w.files, "queue/job-1")
+		require.JSONEq(t, `[[[0,1],[3,null]],[[0,2],[0,["running"]]],[[0,3],[0,["queued"]]]]`, c.cells(`["job", ["id", "opstatus"], null]`))
+		require.JSONEq(t, `[[[0,4],[3,null]]]`, c.cells(`["job", ["id", "status"], ["==", "id", 4]]`))
+		w.failure = &messages.Failure{Class: "GenericError", Text: "no disk"}
+		require.JSONEq(t, `[[[0,10005],[3,null]]]`, c.cells(`["job", ["id", "status"], ["==", "id", 10005]]`))
+	})
+}
+
+// An error of the filter that shows only when a file has been read is one of the
+// whole question, and files that are still being read do not matter any more.
+func TestAFilterThatFailsLate(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("Query", `["job", ["id"], ["?", "opresult"]]`)
+		c.listed(rowOf(someJob(1, job.Success)), rowOf(someJob(2, job.Success)))
+		c.storeGives("queue/job-1", string(job.Encode(someJob(1, job.Success))))
+		require.JSONEq(t, `{"success":false,"result":["ParameterError",["filter: the field \"opresult\" is not boolean"]]}`, c.answer())
+		c.storeGives("queue/job-2", string(job.Encode(someJob(2, job.Success))))
+		c.silent()
+		c.call("PickupJob", `[1]`)
+		c.answer()
+	})
+}
+
+// Files come in any order; rows are in that of the jobs.
+func TestRowsAreInOrder(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("Query", `["job", ["id", "opstatus"], ["!=", "id", 4]]`)
+		var rows []*messages.JobRow
+		for id := int64(1); id <= 7; id++ {
+			rows = append(rows, rowOf(someJob(id, []job.Status{job.Success, job.Running}[id%2])))
+		}
+		c.listed(rows...)
+		var requests []*messages.StoreRequest
+		for _, m := range b.store.Unread() {
+			requests = append(requests, m.(*messages.StoreRequest))
+		}
+		require.Len(t, requests, 2)
+		for i := len(requests) - 1; i >= 0; i-- {
+			c.silent()
+			var id int64
+			_, err := fmt.Sscanf(requests[i].GetRead().Path, "queue/job-%d", &id)
+			require.NoError(t, err)
+			c.tell(&messages.StoreAnswer{Request: requests[i].Request, What: &messages.StoreAnswer_Read{
+				Read: &messages.FileRead{Content: job.Encode(someJob(id, job.Success))}}})
+		}
+		require.Contains(t, c.answer(), `"data":[[[0,1],[0,["running"]]],[[0,2],[0,["success"]]],[[0,3],[0,["running"]]],[[0,5],[0,["running"]]],[[0,6],[0,["success"]]],[[0,7],[0,["running"]]]]`)
+	})
+}
+
+func TestAClassicQueryOfTheArchive(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, c *client) {
+		w.threeJobs()
+		got, err := jsonOf(c.asks("QueryJobs", `[null, ["id", "archived"]]`))
+		require.NoError(t, err)
+		require.JSONEq(t, `[[1,false],[2,false],[3,false],[4,true],[10005,true]]`, got)
+		require.Empty(t, w.reads)
+		got, err = jsonOf(c.asks("QueryJobs", `[[4, "99"], ["id", "archived", "status"]]`))
+		require.NoError(t, err)
+		require.JSONEq(t, `[[4,true,"error"],[99,null,null]]`, got)
+	})
+}

@@ -1,0 +1,216 @@
+package luxi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/opcode"
+	"lockstep/actors/locks"
+	"lockstep/actors/luxi"
+	"lockstep/messages"
+)
+
+// world is what a query may be about; neighbours of the gateway answer from it.
+type world struct {
+	jobs         map[int64]*job.Job // live
+	forgotten    bool               // the queue keeps no file's content
+	drained      bool
+	files        map[string]string
+	failure      *messages.Failure // of the store, for whatever it is asked
+	reads        []string
+	writes       []string
+	config       string
+	rules        []string
+	locks        string
+	dependencies string
+}
+
+func newWorld(t *testing.T) *world {
+	config, err := os.ReadFile("../core/config/testdata/config.data.json")
+	require.NoError(t, err)
+	return &world{jobs: map[int64]*job.Job{}, files: map[string]string{}, config: string(config), locks: `[]`, dependencies: `[]`}
+}
+
+// add adds a live job.
+func (w *world) add(j *job.Job) {
+	w.jobs[int64(j.ID)] = j
+	w.files[layout.JobPath(int64(j.ID))] = string(job.Encode(j))
+}
+
+// archive adds a job to the archive.
+func (w *world) archive(j *job.Job) {
+	w.files[layout.ArchivePath(int64(j.ID))] = string(job.Encode(j))
+}
+
+// inWorld runs a test with a gateway whose neighbours answer at once.
+func inWorld(t *testing.T, f func(*testing.T, *world, *client)) {
+	t.Helper()
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		w := newWorld(t)
+		b := &bench{T: t, Env: e, queue: e.Probe("queue"), jobs: e.Probe("jobs"), store: e.Probe("store")}
+		answering := func(name string, answer func(any) any) *acttest.Probe {
+			p := e.Probe(name)
+			p.Answer(answer)
+			return p
+		}
+		b.queue.Answer(w.queueSays)
+		b.store.Answer(w.storeSays)
+		b.luxi = e.Start("luxi", luxi.Props(luxi.Config{Env: e.Env, Queue: b.queue.PID, Jobs: b.jobs.PID, Store: b.store.PID,
+			Catalogue: opcode.Builtin(),
+			Locks:     answering("locks", w.locksSay).PID,
+			Scheduler: answering("scheduler", w.schedulerSays).PID,
+			Filters:   answering("filters", w.filtersSay).PID,
+			Cluster:   answering("cluster", w.clusterSays).PID,
+		}))
+		f(t, w, b.connect())
+	})
+}
+
+func (w *world) queueSays(m any) any {
+	switch m := m.(type) {
+	case *messages.AskStatus:
+		return &messages.QueueStatus{Request: m.Request, Drained: w.drained}
+	case *messages.ListJobs:
+		ids := m.Ids
+		if m.All {
+			ids = slices.Sorted(maps.Keys(w.jobs))
+		}
+		answer := &messages.JobsListed{Request: m.Request}
+		for _, id := range ids {
+			j := w.jobs[id]
+			if j == nil {
+				answer.Rows = append(answer.Rows, &messages.JobRow{Id: id, Unknown: true})
+				continue
+			}
+			row := rowOf(j)
+			if w.forgotten {
+				row.Info.Encoded = nil
+			}
+			answer.Rows = append(answer.Rows, row)
+		}
+		return answer
+	}
+	return nil
+}
+
+func (w *world) storeSays(m any) any {
+	r, ok := m.(*messages.StoreRequest)
+	if !ok {
+		return &messages.StoreStarted{Epoch: 1}
+	}
+	answer := &messages.StoreAnswer{Request: r.Request}
+	switch {
+	case r.GetRead() != nil:
+		path := r.GetRead().Path
+		w.reads = append(w.reads, path)
+		content, there := w.files[path]
+		answer.What = &messages.StoreAnswer_Read{Read: &messages.FileRead{Content: []byte(content), Missing: !there, Failure: w.failure}}
+	case r.GetList() != nil:
+		answer.What = &messages.StoreAnswer_Listed{Listed: &messages.DirListed{Names: w.list(r.GetList().Dir + "/")}}
+	default:
+		answer.What = &messages.StoreAnswer_Files{Files: w.change(r)}
+	}
+	return answer
+}
+
+func (w *world) list(dir string) []string {
+	names := map[string]bool{}
+	for path := range w.files {
+		if rest, below := strings.CutPrefix(path, dir); below {
+			name, _, _ := strings.Cut(rest, "/")
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+func (w *world) change(r *messages.StoreRequest) *messages.FilesDone {
+	done := &messages.FilesDone{}
+	fail := func(path string, missing bool) {
+		if f := w.failure; f != nil || missing {
+			done.Failures = append(done.Failures, &messages.FileFailure{Path: path, Failure: f, Missing: missing})
+		}
+	}
+	for _, f := range r.GetWrite().GetFiles() {
+		w.writes = append(w.writes, fmt.Sprintf("%s %q durable=%t", f.Path, f.Content, r.GetWrite().Durable))
+		w.files[f.Path] = string(f.Content)
+		fail(f.Path, false)
+	}
+	for _, path := range r.GetRemove().GetPaths() {
+		_, there := w.files[path]
+		w.writes = append(w.writes, path+" removed")
+		delete(w.files, path)
+		fail(path, !there)
+	}
+	return done
+}
+
+func (w *world) locksSay(m any) any {
+	call, ok := m.(*messages.LockCall)
+	if !ok || call.Function != locks.Rows {
+		return nil
+	}
+	return &messages.LockAnswered{Request: call.Request, Result: []byte(w.locks)}
+}
+
+func (w *world) schedulerSays(m any) any {
+	ask, ok := m.(*messages.AskDependencies)
+	if !ok {
+		return nil
+	}
+	return &messages.Dependencies{Request: ask.Request, Jobs: []byte(w.dependencies)}
+}
+
+func (w *world) filtersSay(m any) any {
+	ask, ok := m.(*messages.AskFilters)
+	if !ok {
+		return nil
+	}
+	answer := &messages.Filters{Request: ask.Request}
+	for _, rule := range w.rules {
+		answer.Rules = append(answer.Rules, []byte(rule))
+	}
+	return answer
+}
+
+func (w *world) clusterSays(m any) any {
+	ask, ok := m.(*messages.AskConfig)
+	if !ok {
+		return nil
+	}
+	return &messages.ConfigChanged{Request: ask.Request, Content: []byte(w.config)}
+}
+
+// asks calls a method and gives the answer's result.
+func (c *client) asks(method, args string) any {
+	c.Helper()
+	c.call(method, args)
+	answer := c.answer()
+	var a struct {
+		Success bool
+		Result  any
+	}
+	require.NoError(c, json.Unmarshal([]byte(answer), &a))
+	require.True(c, a.Success, answer)
+	return a.Result
+}
+
+// cells is the data of a Query's answer, as JSON.
+func (c *client) cells(args string) string {
+	c.Helper()
+	result, ok := c.asks("Query", args).(map[string]any)
+	require.True(c, ok)
+	encoded, err := json.Marshal(result["data"])
+	require.NoError(c, err)
+	return string(encoded)
+}

@@ -1,0 +1,205 @@
+package luxi
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/query"
+	"lockstep/messages"
+)
+
+// queryJobs takes [[id, ...] or null, [field, ...]].
+func (c *connection) queryJobs(ctx actor.Context, args []json.RawMessage) error {
+	var ids []jobID
+	var names texts
+	if err := arguments(args, &ids, &names); err != nil {
+		return fmt.Errorf("QueryJobs: %w", err)
+	}
+	q, err := query.Jobs.AskPlainly(names)
+	if err != nil {
+		c.fail(ctx, queryFailure(err))
+		return nil
+	}
+	m := &messages.ListJobs{All: ids == nil, Ids: make([]int64, len(ids))}
+	for i, id := range ids {
+		m.Ids[i] = int64(id)
+	}
+	c.listJobs(ctx, q, true, m)
+	return nil
+}
+
+// queryJobItems answers a Query for jobs. A filter on nothing but ids asks for
+// these jobs, wherever they are, each once (queue.md 2.3).
+func (c *connection) queryJobItems(ctx actor.Context, fields []string, filter json.RawMessage) error {
+	q, err := query.Jobs.Ask(fields, filter)
+	if err != nil {
+		return err
+	}
+	m := &messages.ListJobs{All: true}
+	if ids, only := query.JobIDs(q); only {
+		q.DropFilter() // it holds of these; to try each id on each job would take long
+		m = &messages.ListJobs{Ids: ids}
+	}
+	c.listJobs(ctx, q, false, m)
+	return nil
+}
+
+// listJobs answers from what the queue knows, and reads a file only for what is
+// nowhere else, or for a job that is not in the live queue.
+func (c *connection) listJobs(ctx actor.Context, q *query.Question[query.JobItem], plain bool, m *messages.ListJobs) {
+	c.ask(ctx, repeatable,
+		func(ctx actor.Context, request uint64) {
+			ctx.Request(c.config.Queue, &messages.ListJobs{Request: request, All: m.All, Ids: m.Ids})
+		},
+		func(ctx actor.Context, answer any) {
+			a, mine := answer.(*messages.JobsListed)
+			if !mine || a.Request != c.request {
+				return
+			}
+			c.again = func(actor.Context) {} // the rest is between us and the store
+			l := &listing{c: c, number: c.request, sheet: newSheet(q, plain), needs: q.Needs(), rows: a.Rows, ready: map[int][]byte{}}
+			if m.All && q.Wants("archived") {
+				l.addArchive(ctx)
+			} else {
+				l.read(ctx)
+			}
+		})
+}
+
+const (
+	// readAhead bounds the files being read for one listing.
+	readAhead = 64
+	// progress is so many files that the listing has time for the next ones again:
+	// an archive may be large, and the client has as much patience as it likes.
+	progress = 4096
+)
+
+// listing turns rows of the queue into rows of the answer.
+type listing struct {
+	c      *connection
+	number uint64
+	sheet  *sheet[query.JobItem]
+	needs  query.Needs
+	// rows are the jobs looked at. One that has no info and is not unknown lies in
+	// the archive.
+	rows  []*messages.JobRow
+	next  int            // of rows: not looked at yet
+	out   int            // files being read
+	files int            // that have been read
+	done  int            // rows that are in the sheet, or will not be
+	ready map[int][]byte // rows that wait for one before them; nil will not be in the sheet
+	over  bool
+}
+
+// read goes on until the end, or until enough files are being read.
+func (l *listing) read(ctx actor.Context) {
+	for l.next < len(l.rows) && l.out < readAhead && !l.over {
+		i, row := l.next, l.rows[l.next]
+		l.next++
+		switch {
+		case row.Unknown:
+			l.readFile(ctx, i, layout.ArchivePath(row.Id), true)
+		case row.Info == nil:
+			l.look(ctx, i, &query.JobItem{ID: job.ID(row.Id), Archived: true}, query.NeedsListing)
+		default:
+			l.look(ctx, i, &query.JobItem{ID: job.ID(row.Id), Info: row.Info}, query.NeedsInfo)
+		}
+	}
+	if !l.over && l.next == len(l.rows) && l.out == 0 {
+		l.over = true
+		l.c.answer(ctx, l.sheet.close())
+	}
+}
+
+// look decides on a row by what is at hand of the job, or gets the rest of it.
+func (l *listing) look(ctx actor.Context, i int, item *query.JobItem, have query.Needs) {
+	matches, undecided, err := l.sheet.question.Match(item, have)
+	switch {
+	case err != nil:
+		l.over = true
+		l.c.fail(ctx, queryFailure(err))
+	case !matches && !undecided:
+		l.skip(i)
+	case !undecided && l.needs <= have:
+		l.put(i, item)
+	case item.Archived:
+		l.readFile(ctx, i, layout.ArchivePath(int64(item.ID)), true)
+	case len(item.Info.Encoded) > 0:
+		l.decode(ctx, i, item.Info, item.Info.Encoded, false)
+	default:
+		l.readFile(ctx, i, layout.JobPath(int64(item.ID)), false)
+	}
+}
+
+func (l *listing) readFile(ctx actor.Context, i int, path string, archived bool) {
+	l.out++
+	l.c.store.Read(ctx, "query-job", path, func(ctx actor.Context, m *messages.FileRead) {
+		if l.number != l.c.request {
+			return // answered, or given up, meanwhile
+		}
+		l.out--
+		if l.files++; l.files%progress == 0 {
+			l.c.setTimer(ctx, patience)
+		}
+		if m.Missing || m.Failure != nil {
+			l.lost(ctx, i)
+		} else {
+			l.decode(ctx, i, l.rows[i].Info, m.Content, archived)
+		}
+		l.read(ctx)
+	})
+}
+
+// lost: the job was not found, or cannot be read.
+func (l *listing) lost(ctx actor.Context, i int) {
+	l.look(ctx, i, &query.JobItem{ID: job.ID(l.rows[i].Id), Unknown: true}, query.NeedsFile)
+}
+
+func (l *listing) decode(ctx actor.Context, i int, info *messages.JobInfo, content []byte, archived bool) {
+	j, err := job.Decode(content)
+	if err != nil {
+		l.lost(ctx, i)
+		return
+	}
+	if info == nil {
+		info = query.Info(j, summaryOf, nil)
+	}
+	l.look(ctx, i, &query.JobItem{ID: job.ID(l.rows[i].Id), Archived: archived, Info: info, Job: j}, query.NeedsFile)
+}
+
+// put puts a row into the sheet, as soon as those before it are.
+func (l *listing) put(i int, item *query.JobItem) {
+	if i > l.done {
+		l.ready[i] = l.sheet.encode(nil, item)
+		return
+	}
+	l.sheet.add(item)
+	l.advance()
+}
+
+// skip leaves a row out.
+func (l *listing) skip(i int) {
+	if i > l.done {
+		l.ready[i] = nil
+		return
+	}
+	l.advance()
+}
+
+// advance goes past the row at hand and those behind it that are ready.
+func (l *listing) advance() {
+	for l.done++; len(l.ready) > 0; l.done++ {
+		row, ready := l.ready[l.done]
+		if !ready {
+			return
+		}
+		delete(l.ready, l.done)
+		if row != nil {
+			l.sheet.addEncoded(row)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package luxi
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/query"
+	"lockstep/actors/locks"
+	"lockstep/messages"
+)
+
+// queryLocks is the lock monitor (queue.md 2.6). Jobs for whose end others wait
+// are in it as if they were locks (designs/chained-jobs.txt).
+func (c *connection) queryLocks(ctx actor.Context, fields []string, filter json.RawMessage) error {
+	q, err := query.Locks.Ask(fields, filter)
+	if err != nil {
+		return err
+	}
+	c.askLocks(ctx, locks.Rows, func(ctx actor.Context, held json.RawMessage) {
+		c.askDependencies(ctx, func(ctx actor.Context, jobs json.RawMessage) {
+			items, err := lockItems(held, jobs)
+			if err != nil {
+				c.fail(ctx, messages.Generic(err))
+				return
+			}
+			answerItems(c, ctx, q, false, items)
+		})
+	})
+	return nil
+}
+
+func lockItems(held, jobs json.RawMessage) ([]*query.LockItem, error) {
+	var rows []locks.Row
+	if err := json.Unmarshal(held, &rows); err != nil {
+		return nil, fmt.Errorf("the lock manager's answer: %w", err)
+	}
+	items, err := awaitedJobs(jobs)
+	if err != nil {
+		return nil, fmt.Errorf("the scheduler's answer: %w", err)
+	}
+	for _, row := range rows {
+		item := &query.LockItem{Name: row.Name, Mode: row.Mode, Owners: row.Owners}
+		for _, w := range row.Pending {
+			item.Pending = append(item.Pending, query.Waiting{Mode: w.Mode, Owners: []string{w.Owner}})
+		}
+		items = append(items, item)
+	}
+	slices.SortFunc(items, func(a, b *query.LockItem) int { return query.CompareNatural(a.Name, b.Name) })
+	return items, nil
+}
+
+// awaitedJobs are the jobs for whose end others wait, which name the ways to end
+// that they hope for: none means any but cancellation.
+func awaitedJobs(jobs json.RawMessage) ([]*query.LockItem, error) {
+	var waits []struct {
+		ID job.ID `json:"id"`
+		On []struct {
+			ID       job.ID   `json:"id"`
+			Statuses []string `json:"statuses"`
+		} `json:"on"`
+	}
+	if err := json.Unmarshal(jobs, &waits); err != nil {
+		return nil, err
+	}
+	awaited := map[job.ID]*query.LockItem{}
+	var items []*query.LockItem
+	for _, w := range waits {
+		for _, on := range w.On {
+			item := awaited[on.ID]
+			if item == nil {
+				item = &query.LockItem{Name: jobLock(on.ID)}
+				awaited[on.ID] = item
+				items = append(items, item)
+			}
+			ends := strings.Join(on.Statuses, ",")
+			if ends == "" {
+				ends = job.Success.String() + "," + job.Error.String()
+			}
+			k := slices.IndexFunc(item.Pending, func(p query.Waiting) bool { return p.Mode == ends })
+			if k < 0 {
+				k = len(item.Pending)
+				item.Pending = append(item.Pending, query.Waiting{Mode: ends})
+			}
+			item.Pending[k].Owners = append(item.Pending[k].Owners, jobLock(w.ID))
+		}
+	}
+	return items, nil
+}
+
+// jobLock is a job in the lock monitor.
+func jobLock(id job.ID) string { return "job/" + id.String() }

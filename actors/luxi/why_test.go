@@ -1,0 +1,247 @@
+package luxi_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/core/job"
+	"lockstep/messages"
+)
+
+// whyRow answers the question for jobs.
+func (c *core) whyRow(rows ...*messages.JobRow) {
+	c.Helper()
+	m := asked[*messages.ListJobs](c.client, c.queue)
+	require.Len(c, m.Ids, len(rows))
+	for i, row := range rows {
+		require.Equal(c, m.Ids[i], row.Id)
+	}
+	c.tell(&messages.JobsListed{Request: m.Request, Rows: rows})
+}
+
+// held answers the question what holds jobs back, each by these reasons.
+func (c *core) held(reasons ...string) {
+	c.Helper()
+	m := asked[*messages.AskWhy](c.client, c.scheduler)
+	require.Len(c, m.Ids, len(reasons))
+	answer := &messages.Why{Request: m.Request}
+	for i, id := range m.Ids {
+		answer.Jobs = append(answer.Jobs, &messages.JobWhy{Id: id, Reasons: []byte(reasons[i])})
+	}
+	c.tell(answer)
+}
+
+const summary = `"summary": ["TEST_DELAY(1.0)"]`
+
+// because is the answer for a job that has not ended.
+func because(status, reasons string) string {
+	return `{"id": 7, "status": "` + status + `", ` + summary + `, "archived": false, "reasons": ` + reasons + `}`
+}
+
+func endedJob(id int64) *job.Job {
+	j := someJob(id, job.Success)
+	j.End = job.Timestamp{Sec: 9, Usec: 8}
+	return j
+}
+
+func TestWhyOfAJobThatHasEnded(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		c.call("LockstepWhy", `["7"]`)
+		c.whyRow(rowOf(endedJob(7)))
+		require.JSONEq(t, because("success", `[{"kind": "ended", "since_ts": [9, 8]}]`), c.succeeded())
+		c.scheduler.Quiet()
+	})
+}
+
+func TestWhyOfAJobInTheArchive(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		c.call("LockstepWhy", `[7]`)
+		c.whyRow(&messages.JobRow{Id: 7, Unknown: true})
+		c.queueRestarts() // it has said what it had to say
+		c.storeGives("queue/archive/0/job-7", string(job.Encode(endedJob(7))))
+		require.JSONEq(t, strings.Replace(because("success", `[{"kind": "ended", "since_ts": [9, 8]}]`), "false", "true", 1), c.succeeded())
+		c.queue.Quiet()
+	})
+}
+
+func TestWhyOfNoJob(t *testing.T) {
+	for name, content := range map[string]string{"nowhere": "", "spoiled": "{"} {
+		t.Run(name, func(t *testing.T) {
+			withCore(t, func(t *testing.T, c *core) {
+				c.call("LockstepWhy", `[7]`)
+				c.whyRow(&messages.JobRow{Id: 7, Unknown: true})
+				c.storeGives("queue/archive/0/job-7", content)
+				class, text := c.failed()
+				require.Equal(t, "JobLost", class)
+				require.Equal(t, "Job 7 not found in queue, nor in the archive", text)
+			})
+		})
+	}
+}
+
+func TestWhyOfAQueuedJob(t *testing.T) {
+	queued := rowOf(someJob(7, job.Queued))
+	for name, c := range map[string]struct{ told, want string }{
+		"it is just being started": {`[]`, `[{"kind": "starting"}]`},
+		"no slot":                  {`[{"kind": "slots", "slots": 1, "running": 1}]`, `[{"kind": "slots", "slots": 1, "running": 1}]`},
+		"a rule":                   {`[{"kind": "filter", "uuid": "u", "action": "PAUSE"}]`, `[{"kind": "filter", "uuid": "u", "action": "PAUSE"}]`},
+		"a job that never was":     {`[{"kind": "dependency", "job": 0}]`, `[{"kind": "dependency", "job": 0}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withCore(t, func(t *testing.T, core *core) {
+				core.call("LockstepWhy", `[7]`)
+				core.whyRow(queued)
+				core.held(c.told)
+				require.JSONEq(t, because("queued", c.want), core.succeeded())
+			})
+		})
+	}
+}
+
+// Of the jobs that are waited for it is told how they stand; one in the archive is
+// being looked up, and not known yet.
+func TestWhyOfAJobThatWaitsForOthers(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		row := rowOf(someJob(7, job.Queued))
+		row.Info.Held = true
+		c.call("LockstepWhy", `[7]`)
+		c.whyRow(row)
+		c.held(`[{"kind": "dependency", "job": 5, "statuses": []}, {"kind": "filter", "uuid": "u"}, {"kind": "dependency", "job": 6, "statuses": ["error"]}]`)
+		c.whyRow(rowOf(someJob(5, job.Running)), &messages.JobRow{Id: 6, Unknown: true})
+		require.JSONEq(t, because("waiting", `[{"kind": "dependency", "job": 5, "statuses": [], "job_status": "running"}, {"kind": "filter", "uuid": "u"},
+			{"kind": "dependency", "job": 6, "statuses": ["error"], "job_status": ""}]`), c.succeeded())
+	})
+}
+
+func TestWhyOfAJobThatRuns(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		j := someJob(7, job.Running)
+		j.Ops[0].Exec = job.Timestamp{Sec: 3, Usec: 4}
+		c.call("LockstepWhy", `[7]`)
+		c.whyRow(rowOf(j))
+		c.held(`[]`)
+		require.JSONEq(t, because("running", `[{"kind": "running", "opcode": 0, "opcodes": 1, "since_ts": [3, 4]}]`), c.succeeded())
+	})
+}
+
+const waitOfSeven = `{"owner": [7, "/l/7", 77], "priority": 0, "request": [["node/a", "exclusive"]], "seconds": 2.5,
+	"blockers": [[8, "/l/8", 78], [9, "/l/9", 79], ["admin", "/l/a", 80]], "locks": [["node/a"], [], ["node/a"]]}`
+
+func TestWhyOfAJobThatWaitsForLocks(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		blocker := someJob(8, job.Running)
+		blocker.Ops[0].Exec = job.Timestamp{Sec: 3, Usec: 4}
+		c.call("LockstepWhy", `[7]`)
+		c.whyRow(rowOf(someJob(7, job.Waiting)))
+		c.held(`[]`)
+		c.locksSay("lockstepWaits", `[{"owner": [6, "/l/6", 76], "priority": 0, "request": [], "seconds": 1, "blockers": [], "locks": []}, `+waitOfSeven+`]`)
+		c.whyRow(rowOf(blocker), &messages.JobRow{Id: 9, Unknown: true})
+		require.JSONEq(t, because("waiting", `[{"kind": "lock", "locks": [["node/a", "exclusive"]], "seconds": 2.5, "blockers": [
+			{"owner": "", "job": 8, "since_ts": [3, 4], "locks": ["node/a"]},
+			{"owner": "", "job": 9, "since_ts": null, "locks": []},
+			{"owner": "admin", "locks": ["node/a"]}]}]`), c.succeeded())
+	})
+}
+
+func TestWhyOfAJobThatWaitsForSomebodyWhoIsNoJob(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		c.call("LockstepWhy", `[7]`)
+		c.whyRow(rowOf(someJob(7, job.Waiting)))
+		c.held(`[]`)
+		c.locksSay("lockstepWaits", `[{"owner": [7, "/l/7", 77], "priority": 0, "request": [["node/a", "shared"]], "seconds": 0,
+			"blockers": [["admin", "/l/a", 80]], "locks": [["node/a"]]}]`)
+		require.JSONEq(t, because("waiting", `[{"kind": "lock", "locks": [["node/a", "shared"]], "seconds": 0, "blockers": [{"owner": "admin", "locks": ["node/a"]}]}]`), c.succeeded())
+	})
+}
+
+func TestWhyOfAJobBetweenTheSteps(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		c.call("LockstepWhy", `[7]`)
+		c.whyRow(rowOf(someJob(7, job.Waiting)))
+		c.held(`[]`)
+		c.coreRestarts()
+		c.locksSay("lockstepWaits", `[]`)
+		require.JSONEq(t, because("waiting", `[{"kind": "starting"}]`), c.succeeded())
+	})
+}
+
+// Each question is asked again when somebody has restarted who may have had it.
+func TestWhyIsAskedAgain(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		c.call("LockstepWhy", `[7]`)
+		asked[*messages.ListJobs](c.client, c.queue)
+		c.coreRestarts()
+		c.queue.Quiet()
+		c.queueRestarts()
+		c.whyRow(rowOf(someJob(7, job.Queued)))
+		asked[*messages.AskWhy](c.client, c.scheduler)
+		c.queueRestarts()
+		c.scheduler.Quiet()
+		c.coreRestarts()
+		c.held(`[]`)
+		require.JSONEq(t, because("queued", `[{"kind": "starting"}]`), c.succeeded())
+	})
+}
+
+func TestPending(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		told := map[string]string{
+			`[]`: "",
+			`[{"kind": "dependency", "job": 1234567}, {"kind": "dependency", "job": 8}]`:              "waits for job 1234567",
+			`[{"kind": "filter", "action": "PAUSE"}]`:                                                 "paused by a filter rule",
+			`[{"kind": "filter", "action": "REJECT"}]`:                                                "rejected by a filter rule",
+			`[{"kind": "filter-limit", "limit": 5, "running": 6}]`:                                    "rate limit: 6 of 5 run",
+			`[{"kind": "rate-limit", "limit": 2, "running": 2}]`:                                      "rate limit: 2 of 2 run",
+			`[{"kind": "slots", "slots": 20, "running": 21}, {"kind": "order", "position": 1000000}]`: "no free slot (21 of 20), number 1000000 in order",
+			`[{"kind": "slots", "slots": 20, "running": 21}]`:                                         "no free slot (21 of 20)",
+			`[{"kind": "order", "position": 3}]`:                                                      "number 3 in order",
+			`[{"kind": "starting"}]`:                                                                  "starting",
+			`nonsense`:                                                                                "",
+		}
+		var ids, reasons, want []string
+		for encoded, text := range told {
+			id := len(ids) + 10
+			ids, reasons = append(ids, fmt.Sprint(id)), append(reasons, encoded)
+			want = append(want, fmt.Sprintf(`[%d, %q]`, id, text))
+		}
+		ids, reasons, want = append(ids, `"7"`), append(reasons, `[]`), append(want, `[7, "waits for node/a, which job 8 has"]`)
+		c.call("LockstepPending", `[[`+strings.Join(ids, ",")+`]]`)
+		c.held(reasons...)
+		c.locksSay("lockstepWaits", `[`+waitOfSeven+`]`)
+		require.JSONEq(t, `[`+strings.Join(want, ",")+`]`, c.succeeded())
+	})
+}
+
+func TestPendingForLocks(t *testing.T) {
+	for text, wait := range map[string]string{
+		"waits for node/a, which admin has": `"blockers": [["admin", "/l/a", 80]], "locks": [["node/a", "node/b"]]`,
+		"waits for locks":                   `"blockers": [[8, "/l/8", 78]], "locks": [[]]`,
+	} {
+		withCore(t, func(t *testing.T, c *core) {
+			c.call("LockstepPending", `[[7]]`)
+			c.held(`[]`)
+			c.locksSay("lockstepWaits", `[{"owner": [7, "/l/7", 77], "priority": 0, "request": [["node/a", "shared"]], "seconds": 0, `+wait+`}]`)
+			require.JSONEq(t, `[[7, "`+text+`"]]`, c.succeeded())
+		})
+	}
+}
+
+func TestPendingOfNone(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		c.call("LockstepPending", `[[]]`)
+		c.held()
+		c.locksSay("lockstepWaits", `[]`)
+		require.JSONEq(t, `[]`, c.succeeded())
+	})
+}
+
+func TestPendingOfTooMany(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		c.call("LockstepPending", `[[`+strings.Repeat("1,", 1000)+`1]]`)
+		_, text := c.failed()
+		require.Equal(t, "Failed to parse request: LockstepPending: 1001 jobs in one call, at most 1000", text)
+	})
+}

@@ -1,0 +1,105 @@
+// Package pidfd holds on to processes of this machine by descriptor: a number
+// may come to be another process's, a descriptor never does. To wait for one
+// costs no thread, only a goroutine parked in the runtime's poller.
+package pidfd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Process is a process, or what has become of it: it may have ended and been
+// reaped. Its methods may be called from several goroutines at once.
+type Process struct{ file *os.File }
+
+// Open holds on to the process that has the number now.
+func Open(pid int) (*Process, error) {
+	if pid <= 0 {
+		return nil, fmt.Errorf("watch process %d: no such number", pid)
+	}
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("watch process %d: %w", pid, err)
+	}
+	return newProcess(fd, pid), nil
+}
+
+// FromDescriptor takes over a pidfd, which is closed if that fails.
+func FromDescriptor(fd, pid int) (*Process, error) {
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, errors.Join(fmt.Errorf("watch process %d: %w", pid, err), unix.Close(fd))
+	}
+	return newProcess(fd, pid), nil
+}
+
+// newProcess: a file that does not block is watched by the runtime's poller.
+func newProcess(fd, pid int) *Process {
+	return &Process{file: os.NewFile(uintptr(fd), fmt.Sprintf("pidfd:%d", pid))}
+}
+
+// Close lets go, and has those return who wait.
+func (p *Process) Close() error { return p.file.Close() }
+
+// AwaitEnd returns when the process has ended, true, or when p is closed. It
+// does not reap.
+func (p *Process) AwaitEnd() bool {
+	conn, err := p.file.SyscallConn()
+	if err != nil {
+		return false
+	}
+	ended := false
+	_ = conn.Read(func(fd uintptr) bool {
+		ended = readable(fd)
+		return ended
+	})
+	return ended
+}
+
+// EndsWithin waits for at most d, alone: it is for one goroutine at a time.
+func (p *Process) EndsWithin(d time.Duration) bool {
+	if err := p.file.SetReadDeadline(time.Now().Add(d)); err != nil {
+		return p.Ended()
+	}
+	defer func() { _ = p.file.SetReadDeadline(time.Time{}) }()
+	return p.AwaitEnd()
+}
+
+// Ended tells whether the process has ended.
+func (p *Process) Ended() bool {
+	conn, err := p.file.SyscallConn()
+	if err != nil {
+		return false
+	}
+	ended := false
+	_ = conn.Control(func(fd uintptr) { ended = readable(fd) })
+	return ended
+}
+
+// Signal reaches this process or, if it has ended, nobody.
+func (p *Process) Signal(signal syscall.Signal) error {
+	conn, err := p.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var sent error
+	if err := conn.Control(func(fd uintptr) { sent = unix.PidfdSendSignal(int(fd), signal, nil, 0) }); err != nil {
+		return err
+	}
+	return sent
+}
+
+// readable: a pidfd becomes so when its process ends.
+func readable(fd uintptr) bool {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(fds, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return n > 0
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package queue_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/queue"
+	"lockstep/messages"
+)
+
+// BenchmarkSubmit is a job from its submission to the answer, with neighbours that
+// answer at once, while others wait.
+func BenchmarkSubmit(b *testing.B) {
+	for _, waiting := range []int64{1_000, 100_000} {
+		b.Run(fmt.Sprintf("queued=%d", waiting), func(b *testing.B) {
+			scan := &messages.QueueScanned{Serial: layout.FormatSerial(waiting)}
+			for id := range waiting {
+				scan.Jobs = append(scan.Jobs, &messages.ScannedJob{Id: id + 1, Content: encodedJob(id + 1)})
+			}
+			e := newBench(nil, acttest.New(b))
+			e.cluster.Answer(func(any) any { return &messages.ConfigChanged{Content: configuration} })
+			e.store.Answer(func(m any) any { return storeSays(m, scan) })
+			e.jobs.Answer(func(m any) any {
+				if question, ok := m.(*messages.ListJobsInHand); ok {
+					return &messages.JobsInHand{Request: question.Request}
+				}
+				return nil
+			})
+			pid, _, err := e.SpawnRoot(queue.Props(e.configOf(noLimits)), "queue")
+			require.NoError(b, err)
+			acttest.Expect[*messages.QueueStarted](e.gateway)
+			e.filters.Ask(pid, &messages.FiltersStarted{Epoch: 1})
+			request := uint64(0)
+			for b.Loop() {
+				request++
+				e.client.Ask(pid, &messages.SubmitJobs{Request: request, Jobs: []*messages.JobDraft{draft("")}})
+				require.Len(b, acttest.Expect[*messages.JobsSubmitted](e.client).Ids, 1)
+				acttest.Expect[*messages.EnqueueJobs](e.scheduler)
+			}
+		})
+	}
+}
+
+func encodedJob(id int64) []byte { return waiting(newJob(id)).Encoded }
+
+// storeSays is a disk that takes no time.
+func storeSays(m any, scan *messages.QueueScanned) any {
+	r, asked := m.(*messages.StoreRequest)
+	switch {
+	case !asked:
+		return &messages.StoreStarted{Epoch: 1}
+	case r.GetScan() != nil:
+		return &messages.StoreAnswer{Request: r.Request, What: &messages.StoreAnswer_Scanned{Scanned: scan}}
+	default:
+		return &messages.StoreAnswer{Request: r.Request, What: &messages.StoreAnswer_Files{Files: &messages.FilesDone{}}}
+	}
+}

@@ -1,0 +1,222 @@
+package rapi_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/rapi"
+)
+
+func TestBodies(t *testing.T) {
+	b := newBench(t)
+	add := func(body string, headers ...string) answer {
+		return b.do("POST", "/2/filters", "peer:secret", body, headers...)
+	}
+	const max = 10 << 20
+	for name, test := range map[string]struct {
+		code int
+		a    answer
+		want string
+	}{
+		"too large":            {413, add(`"` + strings.Repeat("x", max) + `"`), "10485760 bytes"},
+		"bad JSON":             {400, add(`{nope`), "Unable to parse JSON data"},
+		"two values":           {400, add(`{} {}`), "Unable to parse JSON data"},
+		"not UTF-8":            {400, add("{\"action\":\"\xff\"}"), "Unable to parse JSON data"},
+		"very deep":            {400, add(strings.Repeat("[", 1<<20)), "Unable to parse JSON data"},
+		"no type":              {415, add(`{}`, "Content-Type: "), "application/json"},
+		"text":                 {415, add(`{}`, "Content-Type: text/plain"), "application/json"},
+		"parameters":           {415, add(`{}`, "Content-Type: application/json; charset=utf-8"), "without parameters"},
+		"no body where needed": {400, add(``), "object"},
+		"of a GET":             {400, b.do("GET", "/2/jobs", "", "{nope"), "JSON"},
+	} {
+		require.Contains(t, b.failure(test.code, test.a), test.want, name)
+	}
+	require.Equal(t, 200, add(`{}`, "Content-Type: Application/JSON").code)
+	require.Equal(t, 200, add(`{"reason":[["`+strings.Repeat("x", max-100)+`","",1]]}`).code)
+	require.Equal(t, 200, b.do("GET", "/2/jobs", "", "[]").code)
+}
+
+// raw sends text by hand, and reads one answer.
+func (b *bench) raw(text string) (*http.Response, error) {
+	c, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
+	require.NoError(b, err)
+	b.Cleanup(func() { c.Close() })
+	_, err = io.WriteString(c, text)
+	require.NoError(b, err)
+	require.NoError(b, c.SetReadDeadline(time.Now().Add(20*time.Second)))
+	return http.ReadResponse(bufio.NewReader(c), nil)
+}
+
+func TestRequestsThatAreNone(t *testing.T) {
+	b := newBench(t)
+	for text, code := range map[string]int{
+		"nonsense\r\n\r\n": 400,
+		"GET /version HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n":                                  431,
+		"GET /version HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("X: y\r\n", 20<<10) + "\r\n":                                  431,
+		"POST /2/filters HTTP/1.1\r\nHost: a\r\nAuthorization: Basic cGVlcjpzZWNyZXQ=\r\nContent-Length: 99999999999\r\n\r\n": 413,
+		"POST /2/filters HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\n":                                          401,
+		"GET /2//jobs HTTP/1.1\r\nHost: a\r\n\r\n":                                                                            404,
+		"GET /2/../version HTTP/1.1\r\nHost: a\r\n\r\n":                                                                       404,
+		"GET /2/jobs/ HTTP/1.1\r\nHost: a\r\n\r\n":                                                                            404,
+		"GET http://other/version HTTP/1.1\r\nHost: a\r\n\r\n":                                                                200,
+		"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n":                                                                               404,
+		"OPTIONS /2/jobs HTTP/1.1\r\nHost: a\r\n\r\n":                                                                         501,
+	} {
+		response, err := b.raw(text)
+		require.NoError(t, err, "%.60s", text)
+		require.Equal(t, code, response.StatusCode, "%.60s", text)
+		response.Body.Close()
+	}
+}
+
+// Who sends slowly, or nothing, holds up nobody else.
+func TestSlowSenders(t *testing.T) {
+	b := newBench(t)
+	address := strings.TrimPrefix(b.url, "http://")
+	for i := range 200 {
+		c, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		defer c.Close()
+		text := "POST /2/filters HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nAuthorization: Basic cGVlcjpzZWNyZXQ=\r\nContent-Length: 1000000\r\n\r\n{"
+		_, err = io.WriteString(c, text[:len(text)-i%3*40])
+		require.NoError(t, err)
+	}
+	begin := time.Now()
+	for range 20 {
+		require.Equal(t, 200, b.do("POST", "/2/filters", "peer:secret", `{}`).code)
+	}
+	require.Less(t, time.Since(begin), 5*time.Second)
+}
+
+// A thousand connections that say nothing make room for one that does, and cost
+// little.
+func TestIdleConnections(t *testing.T) {
+	const most = 300
+	b := newBench(t, func(c *rapi.Config) { c.Connections = most })
+	address := strings.TrimPrefix(b.url, "http://")
+	idle := make([]net.Conn, 0, 1000)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range 1000 {
+		c, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		defer c.Close()
+		if i%2 == 1 { // has been used, and is kept
+			_, err = io.WriteString(c, "GET /version HTTP/1.1\r\nHost: a\r\n\r\n")
+			require.NoError(t, err)
+			_, _ = http.ReadResponse(bufio.NewReader(c), nil)
+		}
+		idle = append(idle, c)
+	}
+	require.Equal(t, 200, b.do("GET", "/2/jobs", "", "").code)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	t.Logf("%d kB in use for %d connections", (int64(after.HeapInuse+after.StackInuse)-int64(before.HeapInuse+before.StackInuse))>>10, len(idle))
+	text := b.do("GET", "/metrics", "", "").body
+	require.Contains(t, text, fmt.Sprintf("lockstep_rapi_connections %d\n", most))
+	// Those that came first have gone.
+	require.NoError(t, idle[0].SetReadDeadline(time.Now().Add(10*time.Second)))
+	_, err := idle[0].Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+}
+
+// Connections that are being used are not closed for others, which are told at once.
+func TestConnectionsInUseAreKept(t *testing.T) {
+	b := newBench(t, func(c *rapi.Config) { c.Connections = 2 })
+	release := make(chan struct{})
+	b.luxi.wait = func(context.Context) (string, error) { <-release; return `"nochange"`, nil }
+	var waits sync.WaitGroup
+	for range 2 {
+		waits.Go(func() {
+			if a := b.do("GET", "/2/jobs/1/wait", "peer:secret", `{"fields":[]}`); a.code != 200 {
+				t.Errorf("%d %s", a.code, a.body)
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return len(b.luxi.asks()) == 2 }, 10*time.Second, time.Millisecond)
+	_, err := b.raw("GET /version HTTP/1.1\r\nHost: a\r\n\r\n")
+	require.Error(t, err)
+	close(release)
+	waits.Wait()
+	require.Eventually(t, func() bool {
+		response, err := b.raw("GET /version HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+		if err == nil {
+			response.Body.Close()
+		}
+		return err == nil
+	}, 10*time.Second, 10*time.Millisecond)
+}
+
+func (l *luxi) asks() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.asked
+}
+
+// A handler that crashes takes one request with it.
+func TestACrash(t *testing.T) {
+	b := newBench(t)
+	b.luxi.answers["CancelJob"] = func([]any) (string, error) { panic("oops") }
+	require.Equal(t, "Internal Server Error", b.failure(500, b.do("DELETE", "/2/jobs/1", "peer:secret", "")))
+	require.Equal(t, 200, b.do("GET", "/2/jobs", "", "").code)
+}
+
+// An orderly stop answers what is being worked on, ends what only waits, and takes
+// nothing more.
+func TestStop(t *testing.T) {
+	b := newBench(t)
+	release := make(chan struct{})
+	b.luxi.wait = func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }
+	asked := make(chan struct{})
+	b.luxi.answers["CancelJob"] = func([]any) (string, error) { close(asked); <-release; return `[true,"done"]`, nil }
+	waited, canceled := make(chan answer, 1), make(chan answer, 1)
+	go func() { waited <- b.do("GET", "/2/jobs/1/wait", "peer:secret", `{"fields":[]}`) }()
+	require.Eventually(t, func() bool { return len(b.luxi.asks()) == 1 }, 10*time.Second, time.Millisecond)
+	go func() { canceled <- b.do("DELETE", "/2/jobs/1", "peer:secret", "") }()
+	<-asked
+	stopping := make(chan struct{})
+	go func() { b.stop(); close(stopping) }()
+	b.good(`null`, <-waited)
+	close(release)
+	b.good(`[true,"done"]`, <-canceled)
+	<-stopping
+	_, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
+	require.Error(t, err)
+}
+
+func FuzzBodies(f *testing.F) {
+	f.Add([]byte(`{"fields":["status"],"previous_job_info":null,"previous_log_serial":3}`))
+	f.Add([]byte(`{"ops":[{"OP_ID":"OP_TEST_DELAY","duration":1,"reason":[[1]]}]}`))
+	f.Add([]byte(`{"jobs":[[{"OP_ID":"OP_RUN_COMMAND"}],[]]}`))
+	f.Add([]byte(`{"priority":1,"predicates":[],"action":"PAUSE","reason":[]}`))
+	f.Add([]byte(`{"a":1,"a":2}`))
+	shared := newBench(f)
+	shared.luxi.jobs = map[int64]string{7: "success"}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		b := *shared
+		b.TB = t
+		for _, target := range [][2]string{{"POST", "/3/jobs"}, {"GET", "/2/jobs/7/wait"}, {"POST", "/2/filters"}, {"PUT", "/2/query/job"}, {"PUT", "/2/modify"}, {"PUT", "/3/jobs/7/priority"}} {
+			a := b.do(target[0], target[1], "peer:secret", string(body))
+			if a.code >= 500 {
+				t.Fatalf("%s %s: %d %s", target[0], target[1], a.code, a.body)
+			}
+		}
+		for _, sent := range b.luxi.calls("SubmitManyJobs") {
+			if strings.Contains(sent, `"OP_ID":"OP_RUN_COMMAND"`) {
+				t.Fatalf("a command came through: %s", sent)
+			}
+		}
+	})
+}

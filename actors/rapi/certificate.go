@@ -1,0 +1,121 @@
+package rapi
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// certificateYears is how long a certificate of our own making is good for.
+const certificateYears = 10
+
+// TLSConfig is for a certificate and its key, both as PEM files.
+func TLSConfig(certificate, key string) (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(certificate, key)
+	if err != nil {
+		return nil, fmt.Errorf("the certificate %s and its key %s: %w", certificate, key, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
+}
+
+// Fingerprint is the SHA-256 of a configuration's certificate, for people to
+// compare.
+func Fingerprint(c *tls.Config) string {
+	sum := sha256.Sum256(c.Certificates[0].Certificate[0])
+	return hex.EncodeToString(sum[:])
+}
+
+// MakeCertificate makes a certificate that is signed by nobody else, and its key,
+// unless both are there and good for some time. made tells whether it did. The key
+// is never readable for others, not for a moment.
+func MakeCertificate(certificate, key string, hosts []string, now time.Time) (made bool, err error) {
+	switch good, err := isGood(certificate, key, now); {
+	case err != nil:
+		return false, err
+	case good:
+		return false, nil
+	}
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return false, err
+	}
+	number, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return false, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: number, Subject: pkix.Name{CommonName: hosts[0], Organization: []string{"lockstep remote API"}},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(certificateYears, 0, 0),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true,
+	}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		return false, err
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return false, err
+	}
+	if err := replaceFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), 0o600); err != nil {
+		return false, err
+	}
+	return true, replaceFile(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o644)
+}
+
+// isGood: there is a pair that belongs together, and it can be used now. One that
+// does not is of a crash between the two files. Files that cannot be looked at are
+// for people to see to.
+func isGood(certificate, key string, now time.Time) (bool, error) {
+	for _, path := range []string{certificate, key} {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+	}
+	pair, err := tls.LoadX509KeyPair(certificate, key)
+	if err != nil {
+		return false, nil //nolint:nilerr // it is of our own making, and is made anew
+	}
+	return now.Before(pair.Leaf.NotAfter), nil
+}
+
+// replaceFile puts a file in the place of another one, whole, or not at all.
+func replaceFile(path string, data []byte, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(file.Name()) }() // if it has not got its name
+	_, err = file.Write(data)
+	err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return os.Rename(file.Name(), path)
+}

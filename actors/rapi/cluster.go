@@ -1,0 +1,67 @@
+package rapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// apiVersion is that of Ganeti's RAPI.
+const apiVersion = 2
+
+func (s *Server) version(*call) (any, error) { return apiVersion, nil }
+
+// features are those of Ganeti's RAPI that its client asks for.
+func (s *Server) features(*call) (any, error) {
+	return []string{"node-migrate-reqv1", "instance-create-reqv1", "node-evac-res1", "instance-reinstall-reqv1"}, nil
+}
+
+// info is the cluster, with two keys by their names of old as well.
+func (s *Server) info(c *call) (any, error) {
+	cluster := map[string]raw{}
+	if err := s.into(c, &cluster, "QueryClusterInfo"); err != nil {
+		return nil, err
+	}
+	for alias, name := range map[string]string{"vg_name": "volume_group_name", "drbd_helper": "drbd_usermode_helper"} {
+		if value, known := cluster[name]; known {
+			cluster[alias] = value
+		}
+	}
+	return cluster, nil
+}
+
+func (s *Server) locks(c *call) (any, error)    { return s.luxi(c, Large, "LockstepLocks") }
+func (s *Server) status(c *call) (any, error)   { return s.luxi(c, Short, "LockstepStatus") }
+func (s *Server) settings(c *call) (any, error) { return s.luxi(c, Short, "LockstepGetSettings") }
+
+// healthz: the process is up.
+func (s *Server) healthz(*call) (any, error) { return map[string]bool{"up": true}, nil }
+
+// readyTimeout is how long the queue may take to answer before it counts as not
+// ready.
+const readyTimeout = 5 * time.Second
+
+// readyz: the queue answers. The question costs it nothing.
+func (s *Server) readyz(c *call) (any, error) {
+	ctx, cancel := context.WithTimeout(c.Context(), readyTimeout)
+	defer cancel()
+	if _, err := s.config.Luxi.Call(ctx, Short, "QueryJobs", []int64{}, []string{"id"}); err != nil {
+		return nil, fail(http.StatusServiceUnavailable, "The queue does not answer")
+	}
+	return map[string]bool{"ready": true}, nil
+}
+
+// untilStop is ctx, which also ends when the server is to stop.
+func (s *Server) untilStop(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-s.stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+func (s *Server) openAPI(*call) (any, error) { return raw(s.openapi), nil }

@@ -1,0 +1,136 @@
+package rapi
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/socket"
+)
+
+// servedMax is how long a connection waits for somebody to serve it: the gateway's
+// actor may crash just when it is told.
+const servedMax = 10 * time.Second
+
+// Why a connection has no answer to give.
+var (
+	errNotServed = errors.New("nobody serves the connection")
+	errClosed    = errors.New("the connection was closed")
+)
+
+// Gateway is the LUXI gateway as connections in this process see it.
+type Gateway struct {
+	System *actor.ActorSystem
+	PID    *actor.PID
+}
+
+// open tells the gateway of a new connection.
+func (g Gateway) open() *connection {
+	c := &connection{system: g.System, served: make(chan struct{}), answers: make(chan []byte, 1), gone: make(chan struct{})}
+	g.System.Root.Send(g.PID, &socket.Opened{Conn: c})
+	return c
+}
+
+// connection is a client of the LUXI gateway that is in the same process: what
+// actors see of it is a socket.Conn, what handlers see is call. It has no
+// goroutine.
+type connection struct {
+	system  *actor.ActorSystem
+	served  chan struct{} // closed when it is known who serves it
+	answers chan []byte   // at most one: the call at hand's
+	gone    chan struct{} // closed by Close
+
+	mu        sync.Mutex
+	to        *actor.PID
+	abandoned bool
+	closed    bool
+}
+
+// Serve is part of socket.Conn.
+func (c *connection) Serve(to *actor.PID) {
+	c.mu.Lock()
+	first, abandoned := c.to == nil, c.abandoned
+	c.to = to
+	c.mu.Unlock()
+	if first {
+		close(c.served)
+	}
+	if abandoned {
+		c.system.Root.Send(to, &socket.Closed{})
+	}
+}
+
+// Answer is part of socket.Conn.
+func (c *connection) Answer(frame []byte) {
+	select {
+	case c.answers <- frame:
+	default: // nobody wants it any more
+	}
+}
+
+// Close is part of socket.Conn.
+func (c *connection) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.closed = true
+		close(c.gone)
+	}
+}
+
+// abandon tells who serves the connection that the client is gone.
+func (c *connection) abandon() {
+	c.mu.Lock()
+	to, closed := c.to, c.closed
+	c.abandoned = true
+	c.mu.Unlock()
+	if to != nil && !closed {
+		c.system.Root.Send(to, &socket.Closed{})
+	}
+}
+
+// usable: the other side has not closed it.
+func (c *connection) usable() bool {
+	select {
+	case <-c.gone:
+		return false
+	default:
+		return true
+	}
+}
+
+// call makes one request and returns its answer. sent is whether the request may
+// have been acted on. After an error the connection is of no further use.
+func (c *connection) call(ctx context.Context, frame []byte) (answer []byte, sent bool, err error) {
+	timer := time.NewTimer(servedMax)
+	defer timer.Stop()
+	select {
+	case <-c.served:
+	case <-c.gone:
+		return nil, false, errClosed
+	case <-timer.C:
+		return nil, false, errNotServed
+	case <-ctx.Done():
+		return nil, false, context.Cause(ctx)
+	}
+	if !c.usable() {
+		return nil, false, errClosed
+	}
+	c.system.Root.Send(c.to, &socket.Received{Frame: frame})
+	select {
+	case answer := <-c.answers:
+		return answer, true, nil
+	case <-c.gone:
+	case <-ctx.Done():
+		return nil, true, context.Cause(ctx)
+	}
+	select {
+	case answer := <-c.answers: // it came before the end
+		return answer, true, nil
+	default:
+		return nil, true, errClosed
+	}
+}

@@ -1,0 +1,91 @@
+package rapi
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"lockstep/actors/luxi/wire"
+)
+
+// filterFields are those of a rule.
+var filterFields = []string{"watermark", "priority", "predicates", "action", "reason_trail", "uuid"}
+
+func (s *Server) filters(c *call) (any, error) {
+	bulk, err := c.flag("bulk")
+	if err != nil {
+		return nil, err
+	}
+	fields := []string{"uuid"}
+	if bulk {
+		fields = filterFields
+	}
+	rows, err := s.luxi(c, Short, "QueryFilters", nil, fields)
+	if err != nil {
+		return nil, err
+	}
+	if bulk {
+		return rowsAsObjects(rows, fields), nil
+	}
+	return streamed(func(w io.Writer) error {
+		return eachRow(w, rows, func(row []raw) ([]byte, error) {
+			var uuid string
+			if err := json.Unmarshal(row[0], &uuid); err != nil {
+				return nil, err
+			}
+			return json.Marshal(map[string]string{"uuid": uuid, "uri": "/2/filters/" + uuid})
+		})
+	}), nil
+}
+
+// filter is one rule.
+func (s *Server) filter(c *call) (any, error) {
+	var rows [][]raw
+	err := s.into(c, &rows, "QueryFilters", []string{c.params["uuid"]}, filterFields)
+	if isUnknownEntity(err) || err == nil && (len(rows) == 0 || len(rows[0]) > 0 && string(rows[0][len(rows[0])-1]) == "null") {
+		return nil, &Failure{Code: http.StatusNotFound}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return object(filterFields, rows[0])
+}
+
+// isUnknownEntity: the method has looked for something that is not there.
+func isUnknownEntity(err error) bool {
+	var failed *wire.Error
+	return errors.As(err, &failed) && failed.Class == "OpPrereqError" && len(failed.Args) > 1 && string(failed.Args[1]) == `"unknown_entity"`
+}
+
+func (s *Server) addFilter(c *call) (any, error) { return s.putFilter(c, nil) }
+
+func (s *Server) replaceFilter(c *call) (any, error) { return s.putFilter(c, c.params["uuid"]) }
+
+// putFilter takes the parts of a rule, of which any may be missing.
+func (s *Server) putFilter(c *call, uuid any) (any, error) {
+	m, err := objectOf(c.body)
+	if err != nil {
+		return nil, err
+	}
+	rule := map[string]raw{"priority": raw("0"), "predicates": raw("[]"), "action": raw(`"CONTINUE"`), "reason": raw("[]")}
+	for _, key := range m.keys() {
+		if _, known := rule[key]; !known {
+			return nil, fail(http.StatusBadRequest, "Invalid body parameters: filter rule doesn't support the parameter '%s'", shortened(key))
+		}
+		rule[key] = m[key]
+	}
+	if _, err := integer("priority", rule["priority"]); err != nil {
+		return nil, err
+	}
+	for _, key := range []string{"predicates", "reason"} {
+		if _, err := listOf(key, rule[key]); err != nil {
+			return nil, err
+		}
+	}
+	return s.luxi(c, Short, "ReplaceFilter", uuid, rule["priority"], rule["predicates"], rule["action"], rule["reason"])
+}
+
+func (s *Server) deleteFilter(c *call) (any, error) {
+	return s.luxi(c, Short, "DeleteFilter", c.params["uuid"])
+}

@@ -1,0 +1,213 @@
+package rapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+
+	"lockstep/actors/luxi/wire"
+)
+
+// waitSeconds is how long a wait for a job lasts, as Ganeti's.
+const waitSeconds = 10
+
+// bulkFields are the fields of a job in a list, jobFields those of one alone.
+var (
+	bulkFields = []string{"id", "ops", "status", "summary", "opstatus", "received_ts", "start_ts", "end_ts"}
+	jobFields  = append(bulkFields[:len(bulkFields):len(bulkFields)], "oplog", "opresult")
+)
+
+// jobs is all jobs: ids and where there is more, or all there is with bulk.
+func (s *Server) jobs(c *call) (any, error) {
+	bulk, err := c.flag("bulk")
+	if err != nil {
+		return nil, err
+	}
+	fields := []string{"id"}
+	if bulk {
+		fields = bulkFields
+	}
+	rows, err := s.luxi(c, Large, "QueryJobs", nil, fields)
+	if err != nil {
+		return nil, err
+	}
+	if bulk {
+		return rowsAsObjects(rows, fields), nil
+	}
+	return streamed(func(w io.Writer) error {
+		return eachRow(w, rows, func(row []raw) ([]byte, error) {
+			return fmt.Appendf(nil, `{"id": %s, "uri": "/2/jobs/%s"}`, row[0], row[0]), nil
+		})
+	}), nil
+}
+
+// rowsAsObjects turns the rows of a query into objects, one at a time.
+func rowsAsObjects(rows raw, fields []string) streamed {
+	return func(w io.Writer) error {
+		return eachRow(w, rows, func(row []raw) ([]byte, error) { return object(fields, row) })
+	}
+}
+
+// eachRow writes a list with what is made of each row.
+func eachRow(w io.Writer, rows raw, convert func([]raw) ([]byte, error)) error {
+	decoder := json.NewDecoder(bytes.NewReader(rows))
+	if _, err := decoder.Token(); err != nil {
+		return err
+	}
+	separator := "["
+	for decoder.More() {
+		var row []raw
+		if err := decoder.Decode(&row); err != nil {
+			return err
+		}
+		element, err := convert(row)
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, separator); err != nil {
+			return err
+		}
+		if _, err := w.Write(element); err != nil {
+			return err
+		}
+		separator = ", "
+	}
+	end := "]\n"
+	if separator == "[" {
+		end = "[]\n"
+	}
+	_, err := io.WriteString(w, end)
+	return err
+}
+
+// object has the values of a row, in the order of the fields.
+func object(fields []string, row []raw) (raw, error) {
+	if len(row) != len(fields) {
+		return nil, &wire.MalformedAnswer{Err: fmt.Errorf("%d values for %d fields", len(row), len(fields))}
+	}
+	data := []byte{'{'}
+	for i, name := range fields {
+		if i > 0 {
+			data = append(data, ", "...)
+		}
+		data = strconv.AppendQuote(data, name) // names of fields are plain
+		data = append(data, ": "...)
+		data = append(data, row[i]...)
+	}
+	return append(data, '}'), nil
+}
+
+// job is one job, of the archive too. One that is not known is 404, where Ganeti
+// answers with an object full of null (DESIGN section 8).
+func (s *Server) job(c *call) (any, error) {
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	var rows [][]raw
+	if err := s.into(c, &rows, "QueryJobs", []int64{id}, jobFields); err != nil {
+		return nil, err
+	}
+	if len(rows) != 1 || len(rows[0]) != len(jobFields) {
+		return nil, &wire.MalformedAnswer{Err: fmt.Errorf("not one row of %d values", len(jobFields))}
+	}
+	if string(rows[0][2]) == "null" {
+		return nil, fail(http.StatusNotFound, "Job %d not found in queue, nor in the archive", id)
+	}
+	return object(jobFields, rows[0])
+}
+
+// cancel has the answer of CancelJob, which says whether it was.
+func (s *Server) cancel(c *call) (any, error) {
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	return s.luxi(c, Long, "CancelJob", id, false)
+}
+
+// wait returns when a job is not any more as the client knows it, or after some
+// time.
+func (s *Server) wait(c *call) (any, error) {
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	m, err := objectOf(c.body)
+	if err != nil {
+		return nil, err
+	}
+	if m["fields"] == nil {
+		return nil, fail(http.StatusBadRequest, "Required parameter 'fields' is missing")
+	}
+	fields, err := texts("fields", m["fields"])
+	if err != nil {
+		return nil, err
+	}
+	var previous, serial any
+	if info := m.nullable("previous_job_info"); info != nil {
+		if previous, err = listOf("previous_job_info", info); err != nil {
+			return nil, err
+		}
+	}
+	if n := m.nullable("previous_log_serial"); n != nil {
+		if serial, err = integer("previous_log_serial", n); err != nil {
+			return nil, err
+		}
+	}
+	result, err := s.stoppable(c, "WaitForJobChange", id, fields, previous, serial, waitSeconds)
+	if err != nil || result == nil {
+		return nil, err
+	}
+	var change []raw
+	if string(result) == `"nochange"` {
+		return nil, nil
+	}
+	if err := json.Unmarshal(result, &change); err != nil || len(change) != 2 {
+		return nil, &wire.MalformedAnswer{Err: fmt.Errorf("%d parts of a change, not two: %w", len(change), err)}
+	}
+	return map[string]raw{"job_info": change[0], "log_entries": change[1]}, nil
+}
+
+// stoppable is a long call that ends, with no result, when the server is to stop.
+func (s *Server) stoppable(c *call, method string, args ...any) (raw, error) {
+	ctx, stop := s.untilStop(c.Context())
+	defer stop()
+	result, err := s.config.Luxi.Call(ctx, Long, method, args...)
+	if err != nil && ctx.Err() != nil && c.Context().Err() == nil {
+		return nil, nil
+	}
+	return result, err
+}
+
+// why tells why a job is not running.
+func (s *Server) why(c *call) (any, error) {
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	return s.luxi(c, Short, "LockstepWhy", id)
+}
+
+// priority changes that of the opcodes that have not begun.
+func (s *Server) priority(c *call) (any, error) {
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	m, err := objectOf(c.body)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.only("priority"); err != nil {
+		return nil, err
+	}
+	priority, err := integer("priority", m["priority"])
+	if err != nil {
+		return nil, err
+	}
+	return s.luxi(c, Short, "ChangeJobPriority", id, priority)
+}

@@ -1,0 +1,50 @@
+package rapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"lockstep/actors/luxi/wire"
+)
+
+// luxi makes a call for a request, and ends it when the client is gone.
+func (s *Server) luxi(c *call, class Class, method string, args ...any) (raw, error) {
+	return s.config.Luxi.Call(c.Context(), class, method, args...)
+}
+
+// into is luxi with the result taken apart.
+func (s *Server) into(c *call, result any, method string, args ...any) error {
+	data, err := s.luxi(c, Short, method, args...)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, result); err != nil {
+		return &wire.MalformedAnswer{Err: err}
+	}
+	return nil
+}
+
+// flag is a query argument that is a number, of which only counts whether it is 0.
+func (c *call) flag(name string) (bool, error) {
+	values := c.URL.Query()[name]
+	if len(values) == 0 {
+		return false, nil
+	}
+	n, err := strconv.Atoi(values[0])
+	if err != nil {
+		return false, fail(http.StatusBadRequest, "Invalid value for the '%s' parameter", name)
+	}
+	return n != 0, nil
+}
+
+// id is the job in the path. A number that no job can have is not known.
+func (c *call) id() (int64, error) {
+	id, err := strconv.ParseInt(c.params["id"], 10, 64)
+	if err != nil {
+		return 0, &Failure{Code: http.StatusNotFound}
+	}
+	return id, nil
+}
+
+func (s *Server) nothing(*call) (any, error) { return nil, nil }

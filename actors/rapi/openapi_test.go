@@ -1,0 +1,79 @@
+package rapi_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/rapi"
+)
+
+func openAPI(t *testing.T, b *bench) *openapi3.T {
+	a := b.do("GET", "/3/openapi.json", "", "")
+	require.Equal(t, 200, a.code)
+	document, err := openapi3.NewLoader().LoadFromData([]byte(a.body))
+	require.NoError(t, err)
+	require.NoError(t, document.Validate(context.Background()))
+	return document
+}
+
+// Every path and method of the document is there, and everything that is there is
+// in the document.
+func TestTheDocumentAndTheResourcesAreTheSame(t *testing.T) {
+	var described []string
+	for path, item := range openAPI(t, newBench(t)).Paths.Map() {
+		for method, operation := range item.Operations() {
+			described = append(described, method+" "+path+" "+operation.OperationID)
+		}
+	}
+	slices.Sort(described)
+	require.Equal(t, rapi.Resources(), described)
+}
+
+// What is answered has the form that the document says, for each operation.
+func TestAnswersHaveTheFormOfTheDocument(t *testing.T) {
+	b := newBench(t)
+	document := openAPI(t, b)
+	b.luxi.jobs = map[int64]string{7: "queued", 8: "success"}
+	b.luxi.filters[uuid1] = map[string]any{"uuid": uuid1, "watermark": 1, "priority": 1, "predicates": []any{}, "action": []any{"RATE_LIMIT", 3}, "reason_trail": []any{}}
+	filter := "/2/filters/" + uuid1
+	seen := map[string]bool{"GET /3/events": true, "GET /metrics": true} // are no JSON
+	for _, request := range []struct{ method, pattern, path, body string }{
+		{"GET", "/", "/", ""}, {"GET", "/version", "/version", ""}, {"GET", "/2", "/2", ""}, {"GET", "/2/info", "/2/info", ""},
+		{"GET", "/2/features", "/2/features", ""}, {"PUT", "/2/redistribute-config", "/2/redistribute-config", ""}, {"PUT", "/2/modify", "/2/modify", "{}"},
+		{"GET", "/2/jobs", "/2/jobs", ""}, {"GET", "/2/jobs", "/2/jobs?bulk=1", ""}, {"GET", "/2/jobs/{id}", "/2/jobs/7", ""}, {"GET", "/2/jobs/{id}", "/2/jobs/9", ""},
+		{"GET", "/2/jobs/{id}/wait", "/2/jobs/7/wait", `{"fields":["status"]}`}, {"DELETE", "/2/jobs/{id}", "/2/jobs/7", ""},
+		{"GET", "/2/filters", "/2/filters", ""}, {"GET", "/2/filters", "/2/filters?bulk=1", ""}, {"GET", "/2/filters/{uuid}", filter, ""},
+		{"POST", "/2/filters", "/2/filters", "{}"}, {"PUT", "/2/filters/{uuid}", filter, "{}"}, {"DELETE", "/2/filters/{uuid}", filter, ""}, {"DELETE", "/2/filters/{uuid}", filter, ""},
+		{"GET", "/2/query/{kind}", "/2/query/job?fields=id,nosuch", ""}, {"PUT", "/2/query/{kind}", "/2/query/job", `{"fields":["id"]}`},
+		{"GET", "/2/query/{kind}/fields", "/2/query/job/fields", ""},
+		{"POST", "/3/jobs", "/3/jobs", `{"ops":[{"OP_ID":"A"}]}`}, {"POST", "/3/jobs", "/3/jobs", `{}`}, {"GET", "/3/jobs/{id}/why", "/3/jobs/7/why", ""},
+		{"PUT", "/3/jobs/{id}/priority", "/3/jobs/7/priority", `{"priority":1}`}, {"GET", "/3/locks", "/3/locks", ""}, {"GET", "/3/status", "/3/status", ""},
+		{"GET", "/3/settings", "/3/settings", ""}, {"GET", "/3/openapi.json", "/3/openapi.json", ""}, {"GET", "/healthz", "/healthz", ""}, {"GET", "/readyz", "/readyz", ""},
+	} {
+		a := b.do(request.method, request.path, "peer:secret", request.body)
+		operation := document.Paths.Find(request.pattern).GetOperation(request.method)
+		require.NotNil(t, operation, request.pattern)
+		response := operation.Responses.Status(a.code)
+		if response == nil {
+			require.GreaterOrEqual(t, a.code, 400, request)
+			response = operation.Responses.Default()
+		}
+		schema := response.Value.Content.Get("application/json").Schema.Value
+		require.NoError(t, schema.VisitJSON(parsed(t, a.body)), "%s %s: %d %s", request.method, request.path, a.code, a.body)
+		if a.code < 300 {
+			seen[request.method+" "+request.pattern] = true
+		}
+	}
+	for _, resource := range rapi.Resources() {
+		method, rest, _ := strings.Cut(resource, " ")
+		path, _, _ := strings.Cut(rest, " ")
+		require.True(t, seen[method+" "+path], "no answer of %s %s was looked at", method, path)
+	}
+	require.Equal(t, http.StatusNotFound, b.do("GET", "/3", "", "").code)
+}

@@ -1,0 +1,135 @@
+package rapi
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"lockstep/actors/luxi/wire"
+)
+
+// Luxi makes calls as a client of the LUXI gateway does. Errors are those of
+// wire.Client, and *Busy.
+type Luxi interface {
+	Call(ctx context.Context, class Class, method string, args ...any) (raw, error)
+}
+
+// Class is how long calls of a kind may take, and so by what their number is
+// bounded.
+type Class int
+
+// Classes of calls.
+const (
+	Short Class = iota // is answered at once
+	Long               // waits for something to happen
+	Large              // its answer may be as large as the queue
+)
+
+// Bounds of what goes on at a time.
+const (
+	shortMax = 64
+	longMax  = 1000
+	largeMax = 3
+	idleMax  = 32               // connections kept for later
+	slotMax  = 10 * time.Second // wait for one's turn
+	callMax  = 75 * time.Second // a little more than what the gateway allows itself
+)
+
+// Busy says that too many calls are being made at a time.
+type Busy struct{ Method string }
+
+func (e *Busy) Error() string { return "The daemon is busy with other requests; try again later" }
+
+// Pool makes calls over connections to the gateway, of which it keeps some.
+type Pool struct {
+	gateway Gateway
+	slots   map[Class]chan struct{}
+
+	mu   sync.Mutex
+	idle []*connection
+}
+
+// NewPool makes a pool that has no connections yet.
+func NewPool(g Gateway) *Pool {
+	return &Pool{gateway: g, slots: map[Class]chan struct{}{
+		Short: make(chan struct{}, shortMax), Long: make(chan struct{}, longMax), Large: make(chan struct{}, largeMax),
+	}}
+}
+
+// Call is part of Luxi. A request that was not sent is sent again, over another
+// connection; one that was is not.
+func (p *Pool) Call(ctx context.Context, class Class, method string, args ...any) (raw, error) {
+	payload, err := wire.EncodeRequest(method, args)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, callMax, wire.ErrNoAnswer)
+	defer cancel()
+	if err := p.take(ctx, class, method); err != nil {
+		return nil, err
+	}
+	defer func() { <-p.slots[class] }()
+	for tries := 0; ; tries++ {
+		c := p.connect()
+		frame, sent, err := c.call(ctx, payload)
+		if err != nil {
+			c.abandon()
+			if errors.Is(err, errClosed) && !sent && tries < 2 {
+				continue
+			}
+			return nil, &wire.ConnectionLost{Method: method, Sent: sent, Err: err}
+		}
+		result, err := wire.DecodeResponse(frame)
+		var failed *wire.Error
+		if err == nil || errors.As(err, &failed) {
+			p.keep(c)
+		} else {
+			c.abandon() // the other side closes it as well (queue.md 1.3)
+		}
+		return result, err
+	}
+}
+
+func (p *Pool) take(ctx context.Context, class Class, method string) error {
+	timer := time.NewTimer(slotMax)
+	defer timer.Stop()
+	select {
+	case p.slots[class] <- struct{}{}:
+		return nil
+	case <-timer.C:
+		return &Busy{Method: method}
+	case <-ctx.Done():
+		return &wire.ConnectionLost{Method: method, Err: context.Cause(ctx)}
+	}
+}
+
+// connect is the connection that was used last, or a new one.
+func (p *Pool) connect() *connection {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.idle) > 0 {
+		last := len(p.idle) - 1
+		c := p.idle[last]
+		p.idle = p.idle[:last]
+		if c.usable() {
+			return c
+		}
+	}
+	return p.gateway.open()
+}
+
+func (p *Pool) keep(c *connection) {
+	p.mu.Lock()
+	full := len(p.idle) >= idleMax
+	if !full {
+		p.idle = append(p.idle, c)
+	}
+	p.mu.Unlock()
+	if full {
+		c.abandon()
+	}
+}
+
+// Calls is how many calls of a class are being made.
+func (p *Pool) Calls(class Class) int { return len(p.slots[class]) }

@@ -1,0 +1,190 @@
+package rapi_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act"
+	"lockstep/actors/luxi/wire"
+	"lockstep/actors/rapi"
+	"lockstep/actors/socket"
+)
+
+// gateway serves connections as the real one does: an actor to each.
+type gateway struct {
+	env    *act.Env
+	pid    *actor.PID
+	opened atomic.Int32
+	closed atomic.Int32
+	serve  func(ctx actor.Context, conn socket.Conn, request wire.Request)
+}
+
+func newGateway(t *testing.T, serve func(actor.Context, socket.Conn, wire.Request)) *gateway {
+	g := &gateway{env: act.New(act.Options{}), serve: serve}
+	pid, _, err := g.env.SpawnRoot(g.env.Props("gateway", func() actor.Actor { return actor.ReceiveFunc(g.receive) }), "gateway")
+	require.NoError(t, err)
+	g.pid = pid
+	return g
+}
+
+func (g *gateway) receive(ctx actor.Context) {
+	m, ok := ctx.Message().(*socket.Opened)
+	if !ok {
+		return
+	}
+	g.opened.Add(1)
+	_, err := ctx.SpawnNamed(g.env.Props("connection", func() actor.Actor {
+		return actor.ReceiveFunc(func(ctx actor.Context) { g.connection(ctx, m.Conn) })
+	}), g.env.System().ProcessRegistry.NextId())
+	if err != nil {
+		panic(err)
+	}
+}
+
+func (g *gateway) connection(ctx actor.Context, conn socket.Conn) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		conn.Serve(ctx.Self())
+	case *socket.Received:
+		request, err := wire.DecodeRequest(m.Frame)
+		if err != nil {
+			panic(err)
+		}
+		g.serve(ctx, conn, request)
+	case *socket.Closed:
+		g.closed.Add(1)
+		ctx.Stop(ctx.Self())
+	case *actor.Stopping:
+		conn.Close()
+	}
+}
+
+func (g *gateway) pool() *rapi.Pool {
+	return rapi.NewPool(rapi.Gateway{System: g.env.System(), PID: g.pid})
+}
+
+// echo answers with the method, or as its name says.
+func echo(ctx actor.Context, conn socket.Conn, request wire.Request) {
+	switch request.Method {
+	case "Fail":
+		conn.Answer(wire.EncodeError("GenericError", "no"))
+	case "Refuse":
+		conn.Answer(wire.EncodeParseError("Failed to parse request: no"))
+		ctx.Stop(ctx.Self())
+	case "Crash":
+		panic("oops")
+	case "Silence":
+	default:
+		frame, err := wire.EncodeResult(request.Method)
+		if err != nil {
+			panic(err)
+		}
+		conn.Answer(frame)
+	}
+}
+
+func TestCallsOverConnectionsInTheProcess(t *testing.T) {
+	g := newGateway(t, echo)
+	p := g.pool()
+	call := func(method string) (string, error) {
+		result, err := p.Call(context.Background(), rapi.Short, method, 1, "x")
+		return string(result), err
+	}
+	for range 10 {
+		result, err := call("Some")
+		require.NoError(t, err)
+		require.Equal(t, `"Some"`, result)
+	}
+	var failed *wire.Error
+	_, err := call("Fail")
+	require.ErrorAs(t, err, &failed)
+	require.EqualValues(t, 1, g.opened.Load(), "one connection after the other is used again")
+
+	var refused *wire.RequestError
+	_, err = call("Refuse")
+	require.ErrorAs(t, err, &refused)
+	_, err = call("Some")
+	require.NoError(t, err)
+	require.EqualValues(t, 2, g.opened.Load())
+
+	var lost *wire.ConnectionLost
+	_, err = call("Crash")
+	require.ErrorAs(t, err, &lost)
+	require.True(t, lost.Sent)
+	_, err = call("Some")
+	require.NoError(t, err)
+}
+
+// A client that goes away is told to who serves it.
+func TestACallThatIsGivenUp(t *testing.T) {
+	g := newGateway(t, echo)
+	p := g.pool()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	_, err := p.Call(ctx, rapi.Long, "Silence")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Eventually(t, func() bool { return g.closed.Load() == 1 }, 10*time.Second, time.Millisecond)
+	require.Zero(t, p.Calls(rapi.Long))
+	_, err = p.Call(context.Background(), rapi.Long, "Some")
+	require.NoError(t, err)
+}
+
+// Long calls, however many, leave room for short ones; and there is a bound.
+func TestCallsAreBounded(t *testing.T) {
+	g := newGateway(t, echo)
+	p := g.pool()
+	ctx, cancel := context.WithCancel(context.Background())
+	var calls sync.WaitGroup
+	for range 3 {
+		calls.Go(func() { _, _ = p.Call(ctx, rapi.Large, "Silence") })
+	}
+	require.Eventually(t, func() bool { return p.Calls(rapi.Large) == 3 }, 10*time.Second, time.Millisecond)
+	_, err := p.Call(context.Background(), rapi.Short, "Some")
+	require.NoError(t, err)
+	short, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer stop()
+	_, err = p.Call(short, rapi.Large, "Some")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	cancel()
+	calls.Wait()
+	for range 200 {
+		calls.Go(func() {
+			if _, err := p.Call(context.Background(), rapi.Short, "Some"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+}
+
+// Nobody may be there to serve a connection, for a while or for good.
+func TestNobodyServes(t *testing.T) {
+	env := act.New(act.Options{})
+	p := rapi.NewPool(rapi.Gateway{System: env.System(), PID: env.PID("nobody")})
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	_, err := p.Call(ctx, rapi.Short, "Some")
+	var lost *wire.ConnectionLost
+	require.True(t, errors.As(err, &lost) && !lost.Sent)
+}
+
+func BenchmarkCall(b *testing.B) {
+	g := &gateway{env: act.New(act.Options{}), serve: echo}
+	pid, _, err := g.env.SpawnRoot(g.env.Props("gateway", func() actor.Actor { return actor.ReceiveFunc(g.receive) }), "gateway")
+	require.NoError(b, err)
+	g.pid = pid
+	p := g.pool()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := p.Call(context.Background(), rapi.Short, "Some"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

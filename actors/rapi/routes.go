@@ -1,0 +1,130 @@
+package rapi
+
+import (
+	"net/http"
+	"strings"
+)
+
+// operation is one method of a resource.
+type operation struct {
+	name  string // in metrics, logs and the OpenAPI document
+	need  access
+	serve func(s *Server, c *call) (any, error)
+}
+
+// resource is a path with what may be done to it. Segments in braces stand for
+// names, {id} for a number.
+type resource struct {
+	path       string
+	operations map[string]operation // by HTTP method
+}
+
+// resources are all there are: those of Ganeti (queue.md 6.4), then lockstep's own
+// below /3, and what monitoring wants to find at its usual places.
+var resources = []resource{
+	{"/", gets("root", accessGuest, (*Server).nothing)},
+	{"/version", gets("version", accessGuest, (*Server).version)},
+	{"/2", gets("root2", accessGuest, (*Server).nothing)},
+	{"/2/info", gets("info", accessGuest, (*Server).info)},
+	{"/2/features", gets("features", accessGuest, (*Server).features)},
+	{"/2/redistribute-config", map[string]operation{
+		http.MethodPut: {"redistribute-config", accessWrite, (*Server).redistributeConfig}}},
+	{"/2/modify", map[string]operation{
+		http.MethodPut: {"modify", accessWrite, (*Server).modify}}},
+	{"/2/jobs", gets("jobs", accessGuest, (*Server).jobs)},
+	{"/2/jobs/{id}", map[string]operation{
+		http.MethodGet:    {"job", accessGuest, (*Server).job},
+		http.MethodDelete: {"cancel", accessWrite, (*Server).cancel}}},
+	{"/2/jobs/{id}/wait", gets("wait", accessWrite, (*Server).wait)},
+	{"/2/filters", map[string]operation{
+		http.MethodGet:  {"filters", accessGuest, (*Server).filters},
+		http.MethodPost: {"add-filter", accessWrite, (*Server).addFilter}}},
+	{"/2/filters/{uuid}", map[string]operation{
+		http.MethodGet:    {"filter", accessGuest, (*Server).filter},
+		http.MethodPut:    {"replace-filter", accessWrite, (*Server).replaceFilter},
+		http.MethodDelete: {"delete-filter", accessWrite, (*Server).deleteFilter}}},
+	{"/2/query/{kind}", map[string]operation{
+		http.MethodGet: {"query", accessRead, (*Server).query},
+		http.MethodPut: {"query-filtered", accessRead, (*Server).queryFiltered}}},
+	{"/2/query/{kind}/fields", gets("query-fields", accessGuest, (*Server).queryFields)},
+
+	{"/3/jobs", map[string]operation{
+		http.MethodPost: {"submit", accessWrite, (*Server).submit}}},
+	{"/3/jobs/{id}/why", gets("why", accessRead, (*Server).why)},
+	{"/3/jobs/{id}/priority", map[string]operation{
+		http.MethodPut: {"priority", accessWrite, (*Server).priority}}},
+	{"/3/locks", gets("locks", accessRead, (*Server).locks)},
+	{"/3/status", gets("status", accessRead, (*Server).status)},
+	{"/3/settings", gets("settings", accessRead, (*Server).settings)},
+	{"/3/events", gets("events", accessRead, (*Server).events)},
+	{"/3/openapi.json", gets("openapi", accessGuest, (*Server).openAPI)},
+
+	{"/metrics", gets("metrics", accessGuest, (*Server).scrape)},
+	{"/healthz", gets("healthz", accessAnybody, (*Server).healthz)},
+	{"/readyz", gets("readyz", accessAnybody, (*Server).readyz)},
+}
+
+func gets(name string, need access, serve func(*Server, *call) (any, error)) map[string]operation {
+	return map[string]operation{http.MethodGet: {name, need, serve}}
+}
+
+// find is what a request asks for. A path that is not known is 404, a method that
+// it does not have 501; both are said before anybody has to log in.
+func find(method, path string) (operation, map[string]string, error) {
+	for _, r := range resources {
+		params, ok := match(r.path, path)
+		if !ok {
+			continue
+		}
+		if o, known := r.operations[method]; known {
+			return o, params, nil
+		}
+		return operation{}, nil, fail(http.StatusNotImplemented, "Method %s is unsupported for path %s", shortened(method), shortened(path))
+	}
+	return operation{}, nil, &Failure{Code: http.StatusNotFound}
+}
+
+// match compares a path, as it was sent, with a pattern.
+func match(pattern, path string) (params map[string]string, ok bool) {
+	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
+	if len(want) != len(got) {
+		return nil, false
+	}
+	for i, w := range want {
+		if !strings.HasPrefix(w, "{") {
+			if w != got[i] {
+				return nil, false
+			}
+			continue
+		}
+		name := strings.Trim(w, "{}")
+		if !isName(got[i]) || name == "id" && !isNumber(got[i]) {
+			return nil, false
+		}
+		if params == nil {
+			params = map[string]string{}
+		}
+		params[name] = got[i]
+	}
+	return params, true
+}
+
+func isName(s string) bool {
+	for _, c := range []byte(s) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		digit := '0' <= c && c <= '9'
+		if !letter && !digit && c != '_' && c != '.' && c != '-' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isNumber(s string) bool {
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,256 @@
+// Package rapi is the remote API: Ganeti's RAPI below /2 (queue.md section 6), and
+// lockstep's own below /3, over HTTP.
+//
+// It is an edge, not an actor: what it can do, it does as a client of the LUXI
+// gateway in the same process, over connections like those of the socket. What has
+// happened it is told by the events actor, whose port Feed is. It keeps nothing
+// that matters: users, rules and jobs are in files of others.
+package rapi
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	stdlog "log"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/act"
+)
+
+// Bounds of connections and requests.
+const (
+	connectionsMax = 1000
+	streamsMax     = 32 // requests at a time on one connection of HTTP/2
+	requestsMax    = 2 * longMax
+	headerMax      = 16 << 10
+	headerTimeout  = 10 * time.Second
+	idleTimeout    = 60 * time.Second
+	sendTimeout    = 30 * time.Second // for a client to take a part of an answer
+	sendPart       = 64 << 10
+)
+
+// Config is what the server needs.
+type Config struct {
+	Log      *logrus.Logger
+	Listener net.Listener
+	Luxi     Luxi
+	Feed     *Feed
+	TLS      *tls.Config // nil: none
+	Users    string      // path of the users file
+	// RequireAuthentication: nothing is told to who has not logged in.
+	RequireAuthentication bool
+	// AllowCommands: opcodes that run any command may be submitted.
+	AllowCommands bool
+	// Mailboxes and DeadLetters are what the actor system knows of itself.
+	Mailboxes   func() []act.MailboxStat
+	DeadLetters func() uint64
+	// Collectors have more to tell at /metrics.
+	Collectors []prometheus.Collector
+	// Connections bounds those at a time; 0: a thousand.
+	Connections int
+}
+
+// Server answers requests.
+type Server struct {
+	config      Config
+	http        *http.Server
+	connections *connections
+	users       *usersFile
+	failed      *failures
+	bodies      chan struct{} // long ones that are being worked on
+	requests    chan struct{} // that are being worked on
+	listeners   chan struct{} // to events
+	penalties   chan struct{} // failed logins whose answer waits
+	metrics     *metrics
+	openapi     []byte
+	stopping    chan struct{}
+}
+
+// New makes a server.
+func New(c Config) (*Server, error) {
+	document, err := document()
+	if err != nil {
+		return nil, err
+	}
+	if c.Connections == 0 {
+		c.Connections = connectionsMax
+	}
+	s := &Server{config: c, connections: newConnections(c.Listener, c.Connections), users: newUsersFile(c.Users, c.Log), failed: newFailures(), openapi: document,
+		bodies: make(chan struct{}, largeBodies), requests: make(chan struct{}, requestsMax),
+		listeners: make(chan struct{}, listenersMax), penalties: make(chan struct{}, penaltiesMax), stopping: make(chan struct{})}
+	s.metrics = newMetrics(s)
+	s.http = &http.Server{
+		Handler: s, TLSConfig: c.TLS, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerMax,
+		DisableGeneralOptionsHandler: true,
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: streamsMax, SendPingTimeout: idleTimeout},
+		ErrorLog:                     stdlog.New(complaints{c.Log}, "", 0),
+		ConnState:                    s.connections.note,
+	}
+	return s, nil
+}
+
+// complaints are net/http's, about clients.
+type complaints struct{ log *logrus.Logger }
+
+func (c complaints) Write(text []byte) (int, error) {
+	c.log.WithField("err", string(text)).Debug("a client of the remote API")
+	return len(text), nil
+}
+
+// Serve answers what comes over the listener, until Stop.
+func (s *Server) Serve() error {
+	_ = s.users.current() // to complain now, not at the first login
+	var err error
+	if s.config.TLS != nil {
+		err = s.http.ServeTLS(s.connections, "", "")
+	} else {
+		err = s.http.Serve(s.connections)
+	}
+	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// Stop takes no more connections, and ends the requests that only wait for
+// something to happen. It is called once; Shutdown waits for the others.
+func (s *Server) Stop() {
+	close(s.stopping)
+	s.http.SetKeepAlivesEnabled(false)
+	_ = s.connections.Close() // Serve says what there is to say
+}
+
+// Shutdown returns when all requests have been answered, or when ctx ends.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("requests over the remote API were cut off: %w", err), s.http.Close())
+	}
+	return err
+}
+
+// call is one request.
+type call struct {
+	http.ResponseWriter
+	*http.Request
+	params map[string]string
+	body   raw
+	user   string
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	begin := time.Now()
+	seen := &recorder{ResponseWriter: w, operation: "unknown"}
+	defer func() {
+		reason := recover()
+		if reason == http.ErrAbortHandler { //nolint:errorlint // the very value is the sign
+			s.metrics.request(seen.operation, r.Method, seen.code, time.Since(begin))
+			panic(reason)
+		}
+		if reason != nil {
+			s.config.Log.WithFields(logrus.Fields{"op": seen.operation, "err": fmt.Sprint(reason), "stack": string(debug.Stack())}).
+				Error("a request over the remote API has crashed")
+			if seen.code != 0 {
+				panic(http.ErrAbortHandler) // it is too late for another answer
+			}
+			s.answerFailure(seen, errInternal)
+		}
+		s.metrics.request(seen.operation, r.Method, seen.code, time.Since(begin))
+	}()
+	w.Header().Set("Server", "lockstep")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(begin.Add(bodyTimeout)) // for the body, if there is one
+	_ = control.SetWriteDeadline(time.Time{})           // the former answer's on this connection
+	operation, params, err := find(r.Method, r.URL.EscapedPath())
+	if err != nil {
+		s.answerFailure(seen, failureOf(err))
+		return
+	}
+	seen.operation = operation.name
+	user, err := s.login(r, operation.need)
+	if err != nil {
+		s.answerFailure(seen, failureOf(err))
+		return
+	}
+	select {
+	case s.requests <- struct{}{}:
+		defer func() { <-s.requests }()
+	default:
+		s.answerFailure(seen, &Failure{Code: http.StatusServiceUnavailable, Message: "Too many requests at a time; try again later", RetryAfter: 5})
+		return
+	}
+	s.answer(seen, r, operation, params, user)
+}
+
+// answer does what somebody who may ask for it asks for.
+func (s *Server) answer(w *recorder, r *http.Request, operation operation, params map[string]string, user string) {
+	body, done, err := s.readBody(w.ResponseWriter, r)
+	defer done()
+	if err != nil {
+		s.answerFailure(w, failureOf(err))
+		return
+	}
+	if body == nil {
+		// It has been read, such as it is: a read that is due later would end the request.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	}
+	result, err := operation.serve(s, &call{w, r, params, body, user})
+	s.reply(w, result, err)
+	if operation.need == accessWrite && r.Method != http.MethodGet {
+		// Its error is not logged: it may quote what the client has sent.
+		s.config.Log.WithFields(logrus.Fields{"user": user, "from": sourceOf(r), "op": r.Method + " " + r.URL.Path, "code": w.code}).
+			Info("a request over the remote API")
+	}
+}
+
+// recorder remembers what was answered.
+type recorder struct {
+	http.ResponseWriter
+	operation string
+	code      int
+}
+
+// WriteHeader is part of http.ResponseWriter.
+func (w *recorder) WriteHeader(code int) {
+	if w.code == 0 {
+		w.code = code
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// paced writes an answer part by part: who takes a part in time may take long for
+// all of it, who does not loses the connection.
+type paced struct {
+	w       io.Writer
+	control *http.ResponseController
+}
+
+func (p paced) Write(data []byte) (written int, err error) {
+	for len(data) > 0 {
+		part := data[:min(len(data), sendPart)]
+		if err := p.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
+			return written, err
+		}
+		n, err := p.w.Write(part)
+		written += n
+		if err != nil {
+			return written, err
+		}
+		data = data[n:]
+	}
+	return written, nil
+}

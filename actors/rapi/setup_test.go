@@ -1,0 +1,405 @@
+package rapi_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	logrustest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act"
+	"lockstep/actors/luxi/wire"
+	"lockstep/actors/rapi"
+)
+
+const uuid1 = "76e6367a-d954-4e33-91fe-c9ce6d10fbfd"
+
+// luxi is a fake of what the gateway does: jobs and rules that tests set, and what
+// was asked of it.
+type luxi struct {
+	mu      sync.Mutex
+	jobs    map[int64]string // status
+	filters map[string]map[string]any
+	last    int64
+	err     error                                       // of all calls, if not nil
+	wait    func(ctx context.Context) (string, error)   // of WaitForJobChange
+	asked   []string                                    // method and arguments
+	answers map[string]func(args []any) (string, error) // in place of the usual ones
+}
+
+func newLuxi() *luxi {
+	return &luxi{jobs: map[int64]string{}, filters: map[string]map[string]any{}, answers: map[string]func([]any) (string, error){}}
+}
+
+// Call is part of rapi.Luxi.
+func (l *luxi) Call(ctx context.Context, _ rapi.Class, method string, args ...any) (json.RawMessage, error) {
+	encoded, err := json.Marshal(append([]any{}, args...))
+	if err != nil {
+		return nil, err
+	}
+	var plain []any
+	if err := json.Unmarshal(encoded, &plain); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	l.asked = append(l.asked, method+string(encoded))
+	wait, err := l.wait, l.err
+	l.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if method == "WaitForJobChange" && wait != nil {
+		answer, err := wait(ctx)
+		return json.RawMessage(answer), err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	answer := l.answers[method]
+	if answer == nil {
+		answer = l.usual(method)
+	}
+	text, err := answer(plain)
+	return json.RawMessage(text), err
+}
+
+func failed(class string, args ...string) error {
+	e := &wire.Error{Class: class}
+	for _, a := range args {
+		e.Args = append(e.Args, json.RawMessage(a))
+	}
+	return e
+}
+
+// calls of a method since the last look.
+func (l *luxi) calls(method string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []string
+	for _, a := range l.asked {
+		if args, is := strings.CutPrefix(a, method+"["); is {
+			found = append(found, "["+args)
+		}
+	}
+	l.asked = nil
+	return found
+}
+
+func (l *luxi) usual(method string) func(args []any) (string, error) {
+	return map[string]func(args []any) (string, error){
+		"QueryJobs":        l.queryJobs,
+		"WaitForJobChange": l.waitForJobChange,
+		"CancelJob":        l.cancelJob,
+		"SubmitJob":        func([]any) (string, error) { l.last++; return fmt.Sprint(l.last), nil },
+		"SubmitManyJobs":   l.submitManyJobs,
+		"QueryFilters":     l.queryFilters,
+		"ReplaceFilter":    l.replaceFilter,
+		"DeleteFilter":     l.deleteFilter,
+		"Query":            l.query,
+		"QueryFields":      func(args []any) (string, error) { return `{"fields":` + definitions(args[1]) + `}`, nil },
+		"QueryClusterInfo": func([]any) (string, error) {
+			return `{"software_version":"3.0.2","name":"c","master":"n1","volume_group_name":"vg","drbd_usermode_helper":null}`, nil
+		},
+		"ChangeJobPriority": func([]any) (string, error) { return `[true,"Priorities have been changed"]`, nil },
+		"LockstepWhy": func(args []any) (string, error) {
+			return fmt.Sprintf(`{"id":%v,"status":"queued","summary":[],"archived":false,"reasons":[{"kind":"slots"}]}`, args[0]), nil
+		},
+		"LockstepLocks": func([]any) (string, error) {
+			return `{"locks":[{"name":"node/a","mode":"shared","owners":["12"],"pending":[]}],"waits":[],"jobs":[]}`, nil
+		},
+		"LockstepStatus": func([]any) (string, error) {
+			return `{"jobs":{"queued":3},"run_slots":20,"last_id":7,"drained":true,"running":[{}],"quarantined":[],"queued_with_secrets":0}`, nil
+		},
+		"LockstepGetSettings": func([]any) (string, error) { return `{"max_running_jobs":20}`, nil },
+	}[method]
+}
+
+// values are what jobs have.
+func values(id int64, status string, fields []any) []any {
+	op := map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 1, "reason": []any{}}
+	ended := any([]int64{3, 4})
+	if status == "queued" || status == "running" {
+		ended = nil
+	}
+	all := map[string]any{"id": id, "ops": []any{op}, "status": status, "summary": []string{"TEST_DELAY(1.0)"}, "opstatus": []string{status},
+		"received_ts": []int64{1, 2}, "start_ts": []int64{2, 3}, "end_ts": ended, "oplog": []any{[]any{}}, "opresult": []any{nil}}
+	row := make([]any, len(fields))
+	for i, f := range fields {
+		if f == "id" || status != "" {
+			row[i] = all[f.(string)]
+		}
+	}
+	return row
+}
+
+func (l *luxi) queryJobs(args []any) (string, error) {
+	var ids []int64
+	if args[0] == nil {
+		for id := range l.jobs {
+			ids = append(ids, id)
+		}
+		slices.Sort(ids)
+	} else {
+		for _, id := range args[0].([]any) {
+			ids = append(ids, int64(id.(float64)))
+		}
+	}
+	rows := [][]any{}
+	for _, id := range ids {
+		rows = append(rows, values(id, l.jobs[id], args[1].([]any)))
+	}
+	return marshal(rows), nil
+}
+
+func (l *luxi) waitForJobChange(args []any) (string, error) {
+	status := l.jobs[int64(args[0].(float64))]
+	if status == "" {
+		return "", failed("JobLost", `"Can't load job file"`)
+	}
+	if previous, _ := args[2].([]any); len(previous) == 1 && previous[0] == "running" {
+		status = "success"
+	}
+	return marshal([]any{[]string{status}, []any{}}), nil
+}
+
+func (l *luxi) cancelJob(args []any) (string, error) {
+	id := int64(args[0].(float64))
+	if l.jobs[id] == "queued" {
+		l.jobs[id] = "canceled"
+		return fmt.Sprintf(`[true,"Dequeued job %d"]`, id), nil
+	}
+	return fmt.Sprintf(`[false,"Job %d not found in queue"]`, id), nil
+}
+
+func (l *luxi) submitManyJobs(args []any) (string, error) {
+	rows := []any{}
+	for range args[0].([]any) {
+		l.last++
+		rows = append(rows, []any{true, l.last})
+	}
+	return marshal(rows), nil
+}
+
+func (l *luxi) queryFilters(args []any) (string, error) {
+	rows := [][]any{}
+	for uuid, rule := range l.filters {
+		if args[0] != nil && !slices.Contains(args[0].([]any), any(uuid)) {
+			continue
+		}
+		var row []any
+		for _, f := range args[1].([]any) {
+			row = append(row, rule[f.(string)])
+		}
+		rows = append(rows, row)
+	}
+	return marshal(rows), nil
+}
+
+func (l *luxi) replaceFilter(args []any) (string, error) {
+	if args[3] == "NOPE" {
+		return "", &wire.RequestError{Text: `Failed to parse request: Cannot convert value '[null, 1, [], "NOPE", []]', error: malformed FilterAction JSON: "NOPE"`}
+	}
+	if predicates := args[2].([]any); len(predicates) > 0 && predicates[0].([]any)[0] == "nosuch" {
+		return "", &wire.RequestError{Text: `Failed to parse request: Cannot convert value '[null, 1, [["nosuch", 1]], "PAUSE", []]', error: malformed FilterPredicate: bad parameter list for 'nosuch' predicate: [1]`}
+	}
+	uuid, _ := args[0].(string)
+	if uuid == "" {
+		uuid = uuid1
+		if l.filters[uuid] != nil {
+			uuid = "19483d05-1b05-45e6-9c1e-bdac613f2c15"
+		}
+	}
+	l.filters[uuid] = map[string]any{"uuid": uuid, "watermark": 1, "priority": args[1], "predicates": args[2], "action": args[3], "reason_trail": args[4]}
+	return marshal(uuid), nil
+}
+
+func (l *luxi) deleteFilter(args []any) (string, error) {
+	uuid := args[0].(string)
+	if l.filters[uuid] == nil {
+		return "", failed("GenericError", marshal("Filter rule with UUID "+uuid+" does not exist"))
+	}
+	delete(l.filters, uuid)
+	return "null", nil
+}
+
+func (l *luxi) query(args []any) (string, error) {
+	fields := args[1].([]any)
+	if args[0] == "nosuch" {
+		return "", &wire.RequestError{Text: `Failed to parse request: Cannot convert value '["nosuch", ["id"], null]', error: Can't parse value 'nosuch' as neitherQueryTypeLuxi nor QueryTypeOp`}
+	}
+	rows := [][][2]any{}
+	if args[0] == "job" || args[0] == "filter" {
+		var row [][2]any
+		for _, f := range fields {
+			switch f {
+			case "id":
+				row = append(row, [2]any{0, 14757})
+			case "nosuch":
+				row = append(row, [2]any{1, nil})
+			default:
+				row = append(row, [2]any{0, "success"})
+			}
+		}
+		rows = append(rows, row)
+	}
+	return `{"fields":` + definitions(args[1]) + `,"data":` + marshal(rows) + `}`, nil
+}
+
+func definitions(fields any) string {
+	names, _ := fields.([]any)
+	if names == nil {
+		names = []any{"id"}
+	}
+	all := []map[string]any{}
+	for _, name := range names {
+		all = append(all, map[string]any{"name": name, "title": name, "kind": "other", "doc": "some"})
+	}
+	return marshal(all)
+}
+
+func marshal(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+const usersFile = "# who may do what\npeer secret write\nro secret\nreader secret read\nhashed {HA1}" // the hash follows
+
+// bench is a server with a fake behind it.
+type bench struct {
+	testing.TB
+	luxi   *luxi
+	feed   *rapi.Feed
+	server *rapi.Server
+	url    string
+	users  string
+	logs   *logrustest.Hook
+	client *http.Client
+	done   chan error
+}
+
+// newBench starts a server whose configuration is changed first.
+func newBench(t testing.TB, change ...func(*rapi.Config)) *bench {
+	t.Helper()
+	b := &bench{TB: t, luxi: newLuxi(), feed: rapi.NewFeed(time.Unix(1, 0)), done: make(chan error, 1)}
+	b.users = filepath.Join(t.TempDir(), "users")
+	require.NoError(t, os.WriteFile(b.users, []byte(usersFile+ha1("hashed", "secret")+" read,write\n"), 0o600))
+	log, hook := logrustest.NewNullLogger()
+	log.SetLevel(logrus.TraceLevel)
+	b.logs = hook
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	config := rapi.Config{Log: log, Listener: l, Luxi: b.luxi, Feed: b.feed, Users: b.users,
+		Mailboxes:   func() []act.MailboxStat { return []act.MailboxStat{{Actor: "daemon/queue", Kind: "queue", Queued: 3}} },
+		DeadLetters: func() uint64 { return 5 }}
+	for _, f := range change {
+		f(&config)
+	}
+	b.url = "http://" + l.Addr().String()
+	b.client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{}}
+	if config.TLS != nil {
+		b.url = "https://" + l.Addr().String()
+		b.client.Transport = &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	}
+	b.server, err = rapi.New(config)
+	require.NoError(t, err)
+	go func() { b.done <- b.server.Serve() }()
+	t.Cleanup(func() {
+		b.client.CloseIdleConnections()
+		b.stop()
+	})
+	return b
+}
+
+var stopped sync.Map // servers
+
+func (b *bench) stop() {
+	if _, already := stopped.LoadOrStore(b.server, true); already {
+		return
+	}
+	b.server.Stop()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	require.NoError(b, b.server.Shutdown(ctx))
+	require.NoError(b, <-b.done)
+}
+
+func authenticate(c *rapi.Config) { c.RequireAuthentication = true }
+
+// answer is what came back.
+type answer struct {
+	code   int
+	header http.Header
+	body   string
+}
+
+// do makes a request as somebody, name:password, with a body, which is JSON unless
+// a header says otherwise.
+func (b *bench) do(method, path, who, body string, headers ...string) answer {
+	b.Helper()
+	var source io.Reader
+	if body != "" {
+		source = strings.NewReader(body)
+	}
+	r, err := http.NewRequest(method, b.url+path, source)
+	require.NoError(b, err)
+	if name, password, ok := strings.Cut(who, ":"); ok {
+		r.SetBasicAuth(name, password)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if value == "" {
+			r.Header.Del(name)
+			continue
+		}
+		r.Header.Set(name, value)
+	}
+	response, err := b.client.Do(r)
+	require.NoError(b, err)
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	require.NoError(b, err)
+	return answer{response.StatusCode, response.Header, string(data)}
+}
+
+// failure is the message of an error, whose form is Ganeti's.
+func (b *bench) failure(code int, a answer) string {
+	b.Helper()
+	require.Equal(b, code, a.code, a.body)
+	require.Equal(b, "application/json", a.header.Get("Content-Type"))
+	var body struct {
+		Code             int
+		Message, Explain string
+	}
+	decoder := json.NewDecoder(bytes.NewReader([]byte(a.body)))
+	decoder.DisallowUnknownFields()
+	require.NoError(b, decoder.Decode(&body), a.body)
+	require.Equal(b, code, body.Code)
+	require.NotEmpty(b, body.Explain)
+	return body.Message
+}
+
+func (b *bench) good(want string, a answer) {
+	b.Helper()
+	require.Equal(b, http.StatusOK, a.code, a.body)
+	require.JSONEq(b, want, a.body)
+	require.True(b, strings.HasSuffix(a.body, "\n"))
+}

@@ -1,0 +1,133 @@
+package rapi
+
+import (
+	"bytes"
+	"crypto/md5" //nolint:gosec // Ganeti's file format has it
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// Realm is what users log in to; {ha1} passwords depend on it (queue.md 6.2).
+const Realm = "Ganeti Remote API"
+
+// Options of users.
+const (
+	optionRead  = "read"
+	optionWrite = "write"
+)
+
+// User is a line of the users file.
+type User struct {
+	name        string
+	secret      []byte // the password; its hash if hashed
+	hashed      bool
+	read, write bool
+}
+
+// Users are those who may log in, by name.
+type Users map[string]User
+
+// Mistake is a line of the users file that does not count.
+type Mistake struct {
+	Line int
+	Text string // never has a part of a password
+}
+
+func (m Mistake) String() string { return fmt.Sprintf("line %d: %s", m.Line, m.Text) }
+
+// ParseUsers reads a users file: `name password [option,...]` a line, in which the
+// password is clear text, {cleartext} and clear text, or {ha1} and the MD5 of
+// name:realm:password in hexadecimal digits. A line with a mistake lets nobody in.
+// The last line of a name counts, so that a mistake in it locks out.
+func ParseUsers(data []byte) (Users, []Mistake) {
+	users := Users{}
+	var mistakes []Mistake
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		text := strings.TrimSpace(string(line))
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		u, complaints := parseUser(text)
+		if u.name != "" {
+			if _, twice := users[u.name]; twice {
+				complaints = append(complaints, fmt.Sprintf("user %q is there twice; this line counts", u.name))
+			}
+			users[u.name] = u
+		}
+		for _, complaint := range complaints {
+			mistakes = append(mistakes, Mistake{number, complaint})
+		}
+	}
+	return users, mistakes
+}
+
+// parseUser reads one line. A user without a secret cannot log in.
+func parseUser(text string) (u User, complaints []string) {
+	fields := strings.Fields(text)
+	if len(fields) < 2 || len(fields) > 3 {
+		if strings.ContainsAny(fields[0], ":{") {
+			return User{}, []string{"not a name, a password and options, with spaces between them"}
+		}
+		return User{name: fields[0]}, []string{fmt.Sprintf("not a name, a password and options, with spaces between them; %q cannot log in", fields[0])}
+	}
+	u.name = fields[0]
+	secret, hashed, complaint := parsePassword(fields[1])
+	u.secret, u.hashed = secret, hashed
+	if complaint != "" {
+		complaints = append(complaints, fmt.Sprintf("%s; %q cannot log in", complaint, u.name))
+	}
+	if len(fields) == 3 {
+		for option := range strings.SplitSeq(fields[2], ",") {
+			switch option {
+			case optionRead:
+				u.read = true
+			case optionWrite:
+				u.write = true
+			case "":
+			default:
+				complaints = append(complaints, fmt.Sprintf("there is no option %q; there are %s and %s", option, optionRead, optionWrite))
+			}
+		}
+	}
+	return u, complaints
+}
+
+func parsePassword(text string) (secret []byte, hashed bool, complaint string) {
+	if text[0] != '{' {
+		return []byte(text), false, ""
+	}
+	scheme, rest, closed := strings.Cut(text[1:], "}")
+	switch {
+	case !closed || rest == "":
+		return nil, false, "the password is empty, or its scheme has no end"
+	case strings.EqualFold(scheme, "cleartext"):
+		return []byte(rest), false, ""
+	case strings.EqualFold(scheme, "ha1"):
+		hash, err := hex.DecodeString(rest)
+		if err != nil || len(hash) != md5.Size {
+			return nil, false, "an {ha1} password has 32 hexadecimal digits"
+		}
+		return hash, true, ""
+	default:
+		return nil, false, "the password has a scheme that is neither {cleartext} nor {ha1}"
+	}
+}
+
+// Check is whether there is such a user with this password. It takes as long for a
+// wrong one as for a right one, and for a user who is not there.
+func (us Users) Check(name, password string) (User, bool) {
+	u := us[name]
+	want, got := u.secret, []byte(password)
+	if u.hashed {
+		hash := md5.Sum([]byte(name + ":" + Realm + ":" + password)) //nolint:gosec // as above
+		got = hash[:]
+	}
+	a, b := sha256.Sum256(want), sha256.Sum256(got) // of one length, whatever theirs is
+	same := subtle.ConstantTimeCompare(a[:], b[:]) == 1
+	return u, same && u.secret != nil
+}

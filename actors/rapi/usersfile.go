@@ -1,0 +1,102 @@
+package rapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+const (
+	usersLook = time.Second // between two looks at the file, at least
+	usersMax  = 1 << 20     // bytes of the file
+)
+
+// usersFile is the users file as it was when it was read last.
+type usersFile struct {
+	path string
+	log  *logrus.Logger
+
+	mu     sync.Mutex
+	looked time.Time
+	seen   string // what the file looked like from outside when it was read
+	users  Users
+}
+
+func newUsersFile(path string, log *logrus.Logger) *usersFile {
+	return &usersFile{path: path, log: log, users: Users{}, seen: "not yet"}
+}
+
+// current is the users there are now: who changes the file need not tell.
+func (f *usersFile) current() Users {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	if now.Sub(f.looked) < usersLook && !f.looked.IsZero() {
+		return f.users
+	}
+	f.looked = now
+	seen := outside(f.path)
+	if seen == f.seen {
+		return f.users
+	}
+	f.seen = seen
+	f.read()
+	return f.users
+}
+
+// outside is what can be known of a file without reading it.
+func outside(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%d %d %s", info.ModTime().UnixNano(), info.Size(), info.Mode())
+}
+
+// read takes the file's users. Without a file there are none; a file that is there
+// and cannot be read leaves things as they are.
+func (f *usersFile) read() {
+	entry := f.log.WithField("path", f.path)
+	data, mode, err := readLimited(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		entry.Info("there is no users file: nobody can log in over the remote API")
+		f.users = Users{}
+		return
+	case err != nil:
+		entry.WithField("err", err).Error("the users file cannot be read; those of before can log in")
+		return
+	}
+	users, mistakes := ParseUsers(data)
+	f.users = users
+	for _, m := range mistakes {
+		entry.WithField("err", m.String()).Error("a mistake in the users file")
+	}
+	if mode.Perm()&0o007 != 0 {
+		entry.WithField("mode", mode.Perm()).Warn("everybody on this machine may read the users file: chmod 0640 or less")
+	}
+	entry.WithField("users", len(users)).Info("the users file was read")
+}
+
+func readLimited(path string) (data []byte, mode fs.FileMode, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	data, err = io.ReadAll(io.LimitReader(file, usersMax+1))
+	if err == nil && len(data) > usersMax {
+		err = fmt.Errorf("it is longer than %d bytes", usersMax)
+	}
+	return data, info.Mode(), err
+}

@@ -1,0 +1,142 @@
+package scheduler_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/messages"
+)
+
+func TestTheNextOpcodeMayBegin(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.populate(nil, all(waiting(1, delay(), delay())))
+		b.heard(picks(1))
+		b.begin(7, 1, 1)
+		require.Equal(t, []uint64{7}, b.begun())
+	})
+}
+
+func TestAJobThatIsNotKnownMayNot(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.populate(nil, nil)
+		b.begin(7, 1, 1)
+		a := acttest.Expect[*messages.OpBegun](b.process)
+		require.Equal(t, uint64(7), a.Request)
+		require.Equal(t, "JobLost", a.Failure.Class)
+	})
+}
+
+func TestWhoAsksBeforeThePopulationIsKnownWaits(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.begin(7, 1, 1)
+		b.begin(8, 2, 1)
+		require.Empty(t, b.begun())
+		b.populate(all(waiting(1, delay(), delay())), nil)
+		answers := told[*messages.OpBegun](b, b.process)
+		require.Len(t, answers, 2)
+		require.Nil(t, answers[0].Failure)
+		require.Equal(t, "JobLost", answers[1].Failure.Class)
+	})
+}
+
+// Of two questions only the last has somebody who waits for the answer.
+func TestWhoAsksTwiceIsAnsweredOnce(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.chain()
+		b.heard(picks(1))
+		other := b.Probe("other")
+		other.Ask(b.scheduler, &messages.BeginOp{Request: 1, Id: 2, Livelock: "l", Op: 1})
+		b.heard()
+		b.ended(1, job.Success)
+		require.Empty(t, b.begun())
+		require.Equal(t, uint64(1), acttest.Expect[*messages.OpBegun](other).Request)
+		other.Quiet()
+	})
+}
+
+func TestAJobThatLeavesWhileItWaits(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.chain()
+		b.heard(picks(1))
+		b.ended(2, job.Canceled)
+		a := acttest.Expect[*messages.OpBegun](b.process)
+		require.Equal(t, uint64(7), a.Request)
+		require.Equal(t, "JobLost", a.Failure.Class)
+		b.ended(1, job.Success)
+		b.process.Quiet()
+		b.heard()
+	})
+}
+
+// The queue restarts: who waits for permission does not ask again, or does so
+// before the new population is known.
+func TestWhoWaitsWhenTheQueueRestartsIsNotForgotten(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.chain()
+		b.heard(picks(1))
+		b.tell(&messages.QueueStarted{Epoch: 2})
+		b.tell(&messages.QueueStarted{Epoch: 3})
+		b.asked()
+		job2 := newJob(2, delay(), delay(on(1, "success")))
+		job2.Ops[0].Status, job2.Ops[1].Status = job.Success, job.Waiting
+		b.populate(append(plain(1), encoded(job2)), nil)
+		require.Empty(t, b.begun())
+		b.heard()
+		b.ended(1, job.Success)
+		require.Equal(t, []uint64{7}, b.begun())
+		b.process.Quiet()
+	})
+}
+
+// What runs keeps its slot in the eyes of a new scheduler until its process asks
+// whether it may go on.
+func TestAJobThatWaitedWhenTheSchedulerRestarted(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.chain()
+		b.heard(picks(1))
+		b.Restart(b.scheduler)
+		job2 := newJob(2, delay(), delay(on(1, "success")))
+		job2.Ops[0].Status, job2.Ops[1].Status = job.Success, job.Waiting
+		b.populate(append(plain(1), encoded(job2)), plain(3))
+		b.ended(1, job.Success)
+		b.heard()
+		b.begin(8, 2, 1)
+		b.heard(looksUp(1), picks(3))
+		b.tell(&messages.JobOutcome{Id: 1, Status: int32(job.Success)})
+		require.Empty(t, b.begun())
+		b.left(3)
+		require.Equal(t, []uint64{8}, b.begun())
+	})
+}
+
+func TestANewIncarnationAsksEverybody(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.populate(nil, nil)
+		acttest.Expect[*messages.AskLocks](b.locks)
+		b.Restart(b.scheduler)
+		b.locks.Quiet()
+		b.populate(nil, plain(1))
+		acttest.Expect[*messages.AskLocks](b.locks)
+		b.heard(picks(1))
+	})
+}
+
+// Without a configuration nobody knows how many may run.
+func TestTheSchedulerWaitsForTheConfiguration(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.asked()
+		b.cluster.Answer(func(any) any { return nil })
+		b.Restart(b.scheduler)
+		b.tell(&messages.QueueStarted{Epoch: 2})
+		b.heard()
+		b.cluster.Ask(b.scheduler, &messages.ConfigChanged{Content: []byte("{")})
+		b.heard()
+		require.Len(t, b.Logged("the configuration cannot be used; the scheduler goes by the former one"), 1)
+		b.reconfigure(2, "")
+		b.populate(nil, plain(1, 2, 3))
+		require.Equal(t, []int64{1, 2}, b.picked())
+	})
+}

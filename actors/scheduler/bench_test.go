@@ -1,0 +1,134 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/lock"
+	"lockstep/actors/core/opcode"
+	"lockstep/actors/scheduler"
+	"lockstep/messages"
+)
+
+// world is a scheduler with 20 jobs that run and hold locks, and many that wait.
+type world struct {
+	*acttest.Env
+	queue, locks *acttest.Probe
+	scheduler    *actor.PID
+	running      []int64
+}
+
+func newWorld(b *testing.B, pending int, signatures int) *world {
+	w := &world{Env: acttest.New(b)}
+	w.queue, w.locks = w.Probe("queue"), w.Probe("locks")
+	cluster := w.Probe("cluster")
+	cluster.Answer(func(any) any { return configOf(20, "") })
+	pid, _, err := w.SpawnRoot(scheduler.Props(scheduler.Config{Env: w.Env.Env, Queue: w.queue.PID, Locks: w.locks.PID,
+		Cluster: cluster.PID, Catalogue: opcode.Builtin()}), "scheduler")
+	require.NoError(b, err)
+	w.scheduler = pid
+	p := &messages.Population{Epoch: acttest.Expect[*messages.SchedulerStarted](w.queue).Epoch}
+	for id := int64(1); id <= 20; id++ {
+		p.Running = append(p.Running, waiting(id, locking(fmt.Sprintf("n%d", id))))
+		w.running = append(w.running, id)
+	}
+	for i := range pending {
+		p.Pending = append(p.Pending, waiting(int64(21+i), locking(fmt.Sprintf("n%d", i%signatures))))
+	}
+	w.queue.Ask(pid, p)
+	acttest.Expect[*messages.AskLocks](w.locks)
+	var records []byte
+	for _, id := range w.running {
+		records = lock.AppendRecord(records, lock.Record{Owner: lock.JobOwner(job.ID(id), "/l", 7), Locks: node(fmt.Sprintf("n%d", id))})
+	}
+	w.locks.Ask(pid, &messages.LocksChanged{Records: records, All: true})
+	return w
+}
+
+// BenchmarkNextJob is from the end of a job until the queue knows the next one, and
+// the other messages that come with a job's life: the lock manager's news.
+func BenchmarkNextJob(b *testing.B) {
+	for _, signatures := range []int{50, 100_000} {
+		for _, pending := range []int{1_000, 100_000} {
+			b.Run(fmt.Sprintf("pending=%d/signatures=%d", pending, signatures), func(b *testing.B) {
+				w := newWorld(b, pending, signatures)
+				next := int64(1_000_000)
+				for b.Loop() {
+					over := w.running[0]
+					w.locks.Ask(w.scheduler, &messages.LocksChanged{Records: lock.AppendRecord(nil, lock.Record{Owner: lock.JobOwner(job.ID(over), "/l", 7)})})
+					w.queue.Ask(w.scheduler, &messages.JobLeft{Id: over, Ended: true, Status: int32(job.Success)})
+					w.running = append(w.running[1:], acttest.Expect[*messages.PickJob](w.queue).Id)
+					b.StopTimer() // as many wait as before
+					w.queue.Ask(w.scheduler, &messages.EnqueueJobs{Jobs: all(waiting(next, locking(fmt.Sprintf("n%d", int(next)%signatures))))})
+					next++
+					w.settled(b)
+					b.StartTimer()
+				}
+			})
+		}
+	}
+}
+
+// settled: everything that was sent has been dealt with.
+func (w *world) settled(b *testing.B) {
+	w.locks.Ask(w.scheduler, &messages.AskWhy{Request: 1})
+	acttest.Expect[*messages.Why](w.locks)
+}
+
+// BenchmarkEnqueue is a job that comes while all slots are taken.
+func BenchmarkEnqueue(b *testing.B) {
+	for _, pending := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprintf("pending=%d", pending), func(b *testing.B) {
+			w := newWorld(b, pending, 1000)
+			w.settled(b)
+			id := int64(1_000_000)
+			for b.Loop() {
+				w.queue.Ask(w.scheduler, &messages.EnqueueJobs{Jobs: all(waiting(id, locking("n7")))})
+				w.settled(b)
+				id++
+			}
+		})
+	}
+}
+
+// BenchmarkRules is a rule that comes, and goes, for 100,000 jobs that wait.
+func BenchmarkRules(b *testing.B) {
+	const pending = 100_000
+	for _, action := range []string{"PAUSE", "RATE_LIMIT"} {
+		b.Run(action, func(b *testing.B) {
+			w := newWorld(b, pending, 1000)
+			on, off := &messages.VerdictsChanged{}, &messages.VerdictsChanged{}
+			for i := range int64(pending) {
+				on.Verdicts = append(on.Verdicts, &messages.Verdict{Id: 21 + i, Rule: "r", Action: action, Limit: 5})
+				off.Verdicts = append(off.Verdicts, accepting(21+i))
+			}
+			w.settled(b)
+			for b.Loop() {
+				w.queue.Ask(w.scheduler, on)
+				w.queue.Ask(w.scheduler, off)
+				w.settled(b)
+			}
+		})
+	}
+}
+
+// BenchmarkPopulation is a scheduler that starts with 100,000 jobs that wait.
+func BenchmarkPopulation(b *testing.B) {
+	w := newWorld(b, 0, 1)
+	p := &messages.Population{}
+	for i := range int64(100_000) {
+		p.Pending = append(p.Pending, waiting(21+i, locking(fmt.Sprintf("n%d", i%1000))))
+	}
+	p.Running = plain(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)
+	for b.Loop() {
+		w.queue.Ask(w.scheduler, &messages.QueueStarted{})
+		next := &messages.Population{Epoch: acttest.Expect[*messages.SchedulerStarted](w.queue).Epoch, Pending: p.Pending, Running: p.Running}
+		w.queue.Ask(w.scheduler, next)
+		w.settled(b)
+	}
+}

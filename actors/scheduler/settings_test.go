@@ -1,0 +1,143 @@
+package scheduler_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/core/lock"
+	"lockstep/messages"
+)
+
+func TestMoreAndFewerSlots(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.populate(nil, plain(1, 2, 3, 4))
+		require.Equal(t, []int64{1}, b.picked())
+		b.reconfigure(3, `{"predictive": false}`)
+		require.Equal(t, []int64{2, 3}, b.picked())
+		b.reconfigure(1, `{"predictive": false}`)
+		b.left(1, 2)
+		require.Empty(t, b.picked())
+		b.left(3)
+		require.Equal(t, []int64{4}, b.picked())
+	})
+}
+
+func TestAConfigurationThatCannotBeUsed(t *testing.T) {
+	for name, change := range map[string]func(*messages.ConfigChanged){
+		"content":  func(c *messages.ConfigChanged) { c.Content = []byte("{") },
+		"settings": func(c *messages.ConfigChanged) { c.Settings = []byte(`{"predictive_ticks": 0}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, 1, func(t *testing.T, b *bench) {
+				b.populate(nil, plain(1, 2))
+				require.Equal(t, []int64{1}, b.picked())
+				broken := configOf(5, "")
+				change(broken)
+				b.cluster.Ask(b.scheduler, broken)
+				require.Empty(t, b.picked())
+				require.Len(t, b.Logged("the configuration cannot be used; the scheduler goes by the former one"), 1)
+			})
+		})
+	}
+}
+
+// locksOf tells what an owner holds, and what it waits for.
+func (b *bench) locksOf(all bool, records ...lock.Record) {
+	var lines []byte
+	for _, r := range records {
+		lines = lock.AppendRecord(lines, r)
+	}
+	b.locks.Ask(b.scheduler, &messages.LocksChanged{Records: lines, All: all})
+	b.Settle()
+}
+
+func node(name string) []lock.Item {
+	return []lock.Item{{Lock: lock.BGL, Mode: lock.Shared}, {Lock: lock.Member(lock.Node, name), Mode: lock.Exclusive}}
+}
+
+// Who probably need not wait for locks goes first, by what the lock manager says.
+func TestThePredictiveOrder(t *testing.T) {
+	owner, admin := lock.JobOwner(1, "/l/job_1", 77), lock.NamedOwner("admin", "/l/admin", 78)
+	setup := func(b *bench) {
+		b.reconfigure(1, ``)
+		b.populate(plain(1), all(waiting(2, locking("u1")), waiting(3, locking("n3"))))
+		require.Empty(b, b.picked())
+	}
+	for name, c := range map[string]struct {
+		told func(*bench)
+		want []int64
+	}{
+		"nothing is held": {func(*bench) {}, []int64{2, 3}},
+		"a job holds it":  {func(b *bench) { b.locksOf(true, lock.Record{Owner: owner, Locks: node("u1")}) }, []int64{3, 2}},
+		"a job wants it": {func(b *bench) {
+			b.locksOf(false, lock.Record{Owner: owner, Pending: &lock.Pending{Owner: owner, Request: node("u1")}})
+		}, []int64{3, 2}},
+		"somebody else holds it": {func(b *bench) { b.locksOf(false, lock.Record{Owner: admin, Locks: node("u1")}) }, []int64{3, 2}},
+		"it was given back": {func(b *bench) {
+			b.locksOf(true, lock.Record{Owner: owner, Locks: node("u1")})
+			b.locksOf(false, lock.Record{Owner: owner})
+		}, []int64{2, 3}},
+		"all others are gone": {func(b *bench) {
+			b.locksOf(false, lock.Record{Owner: admin, Locks: node("u1")})
+			b.locksOf(true, lock.Record{Owner: owner, Locks: node("n3")})
+		}, []int64{2, 3}},
+		"it is held, but the order is plain": {func(b *bench) {
+			b.locksOf(true, lock.Record{Owner: owner, Locks: node("u1")})
+			b.reconfigure(1, `{"predictive": false}`)
+		}, []int64{2, 3}},
+		"it is held, but all are old": {func(b *bench) {
+			b.locksOf(true, lock.Record{Owner: owner, Locks: node("u1")})
+			b.reconfigure(1, `{"predictive_tick": 1, "predictive_ticks": 2}`)
+			b.Advance(time.Minute)
+		}, []int64{2, 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, 1, func(t *testing.T, b *bench) {
+				setup(b)
+				c.told(b)
+				// One slot more; its job tells nothing of its locks.
+				b.tell(&messages.EnqueueJobs{})
+				slots := 2
+				settings := string(b.config.Settings)
+				b.reconfigure(slots, settings)
+				require.Equal(t, c.want[:1], b.picked())
+				b.left(c.want[0])
+				require.Equal(t, c.want[1:], b.picked())
+			})
+		})
+	}
+}
+
+// A job that has been picked is expected to lock what it declares, until the lock
+// manager says more.
+func TestWhatAPickedJobDeclares(t *testing.T) {
+	onBench(t, 2, func(t *testing.T, b *bench) {
+		b.reconfigure(2, ``)
+		b.populate(nil, all(waiting(1, locking("u1")), waiting(2, locking("u1")), waiting(3, locking("n3"))))
+		require.Equal(t, []int64{1, 3}, b.picked())
+	})
+}
+
+// Of a job that goes on to its last opcode the earlier ones do not count any more.
+func TestWhatIsBehindAJobCountsNoMore(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.reconfigure(1, ``)
+		b.populate(all(waiting(1, locking("u1"), locking("n3"))), all(waiting(3, locking("n3")), waiting(4, locking("u1"))))
+		b.begin(7, 1, 1)
+		require.Equal(t, []uint64{7}, b.begun())
+		b.reconfigure(2, ``)
+		require.Equal(t, []int64{4}, b.picked())
+	})
+}
+
+func TestLocksThatAreNoRecords(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.locks.Ask(b.scheduler, &messages.LocksChanged{Records: []byte("early, and not looked at\n")})
+		b.populate(nil, plain(1))
+		b.locks.Ask(b.scheduler, &messages.LocksChanged{Records: []byte("nonsense\n")})
+		require.Equal(t, []int64{1}, b.picked())
+		require.Len(t, b.Logged("the lock manager told something that is no record of locks"), 1)
+	})
+}

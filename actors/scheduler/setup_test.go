@@ -1,0 +1,208 @@
+package scheduler_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/config"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/opcode"
+	"lockstep/actors/scheduler"
+	"lockstep/messages"
+)
+
+// bench is a scheduler alone; probes are its neighbours.
+type bench struct {
+	*testing.T
+	*acttest.Env
+	queue, locks, cluster, process *acttest.Probe
+	scheduler                      *actor.PID
+	config                         *messages.ConfigChanged // in force
+}
+
+// onBench runs a test with a scheduler in plain order, whose questions for the
+// population nobody has answered yet.
+func onBench(t *testing.T, slots int, f func(*testing.T, *bench)) {
+	t.Helper()
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		b := &bench{T: t, Env: e, queue: e.Probe("queue"), locks: e.Probe("locks"), cluster: e.Probe("cluster"),
+			process: e.Probe("process"), config: configOf(slots, `{"predictive": false}`)}
+		b.cluster.Answer(func(any) any { return b.config })
+		b.scheduler = e.Start("scheduler", scheduler.Props(scheduler.Config{Env: e.Env, Queue: b.queue.PID,
+			Locks: b.locks.PID, Cluster: b.cluster.PID, Catalogue: opcode.Builtin()}))
+		f(t, b)
+	})
+}
+
+// configOf is a configuration with these slots, and these settings beside it.
+func configOf(slots int, settings string) *messages.ConfigChanged {
+	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
+	if err == nil {
+		content, err = config.Edit(content, 1, config.Change{Cluster: map[string][]byte{"max_running_jobs": []byte(strconv.Itoa(slots))}})
+	}
+	if err != nil {
+		panic(err)
+	}
+	return &messages.ConfigChanged{Content: content, Settings: []byte(settings)}
+}
+
+// reconfigure changes the configuration while everything runs.
+func (b *bench) reconfigure(slots int, settings string) {
+	b.config = configOf(slots, settings)
+	b.cluster.Ask(b.scheduler, b.config)
+	b.Settle()
+}
+
+// asked is the epoch of the scheduler's question for the population.
+func (b *bench) asked() uint64 {
+	b.Helper()
+	return acttest.Expect[*messages.SchedulerStarted](b.queue).Epoch
+}
+
+// populate answers the question for the population.
+func (b *bench) populate(running, pending []*messages.WaitingJob) {
+	b.Helper()
+	b.tell(&messages.Population{Epoch: b.asked(), Running: running, Pending: pending})
+	b.Settle()
+}
+
+func (b *bench) tell(msg any) { b.queue.Ask(b.scheduler, msg) }
+
+func (b *bench) left(ids ...int64) {
+	for _, id := range ids {
+		b.tell(&messages.JobLeft{Id: id})
+	}
+}
+
+func (b *bench) ended(id int64, status job.Status) {
+	b.tell(&messages.JobLeft{Id: id, Ended: true, Status: int32(status)})
+}
+
+// enqueue adds plain jobs of priority 0.
+func (b *bench) enqueue(ids ...int64) { b.tell(&messages.EnqueueJobs{Jobs: plain(ids...)}) }
+
+func (b *bench) add(jobs ...*messages.WaitingJob) { b.tell(&messages.EnqueueJobs{Jobs: jobs}) }
+
+// plain are jobs of one opcode that wants nothing.
+func plain(ids ...int64) []*messages.WaitingJob {
+	var jobs []*messages.WaitingJob
+	for _, id := range ids {
+		jobs = append(jobs, waiting(id, delay()))
+	}
+	return jobs
+}
+
+// delay is an opcode with these further parameters, as JSON.
+func delay(params ...string) string {
+	op := `{"OP_ID": "OP_TEST_DELAY", "duration": 1.0`
+	for _, p := range params {
+		op += ", " + p
+	}
+	return op + "}"
+}
+
+// on is a parameter: the opcode depends on a job that ends in one of statuses.
+func on(id int64, statuses ...string) string {
+	list, err := json.Marshal(append([]string{}, statuses...))
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf(`"depends": [[%d, %s]]`, id, list)
+}
+
+// because is a parameter: a reason trail of one entry.
+func because(text string) string { return `"reason": [["gnt:user", "` + text + `", 1]]` }
+
+// locking is a parameter of OP_RUN_COMMAND's: the node is locked exclusively.
+func locking(node string) string {
+	return `{"OP_ID": "OP_RUN_COMMAND", "argv": ["true"], "locks": [["node/` + node + `", "exclusive"]]}`
+}
+
+func newJob(id int64, ops ...string) *job.Job {
+	inputs := make([]json.RawMessage, len(ops))
+	for i, op := range ops {
+		inputs[i] = json.RawMessage(op)
+	}
+	return job.New(job.ID(id), inputs, make([]int, len(ops)), job.Timestamp{Sec: 1_704_067_200}, "")
+}
+
+func waiting(id int64, ops ...string) *messages.WaitingJob { return encoded(newJob(id, ops...)) }
+
+func encoded(j *job.Job) *messages.WaitingJob {
+	return &messages.WaitingJob{Id: int64(j.ID), Encoded: job.Encode(j)}
+}
+
+// under is the job with a verdict.
+func under(w *messages.WaitingJob, v *messages.Verdict) *messages.WaitingJob {
+	v.Id, w.Verdict = w.Id, v
+	return w
+}
+
+// urgent is the job with a priority.
+func urgent(priority int, id int64, ops ...string) *messages.WaitingJob {
+	j := newJob(id, ops...)
+	for i := range j.Ops {
+		j.Ops[i].Priority = priority
+	}
+	return encoded(j)
+}
+
+// picked are the jobs picked since the last call, in that order; nothing else was
+// told to the queue.
+func (b *bench) picked() []int64 {
+	b.Helper()
+	var ids []int64
+	for _, m := range b.queue.Unread() {
+		require.IsType(b, &messages.PickJob{}, m)
+		ids = append(ids, m.(*messages.PickJob).Id)
+	}
+	return ids
+}
+
+// begin is the question of a job's process; answers come with its number.
+func (b *bench) begin(request uint64, id int64, op int32) {
+	b.process.Ask(b.scheduler, &messages.BeginOp{Request: request, Id: id, Livelock: "l", Op: op})
+	b.Settle()
+}
+
+// begun are the numbers of the questions that were answered with a permission
+// since the last call, and with nothing else.
+func (b *bench) begun() []uint64 {
+	b.Helper()
+	var requests []uint64
+	for _, m := range b.process.Unread() {
+		a := m.(*messages.OpBegun)
+		require.Nil(b, a.Failure)
+		require.False(b, a.Ends)
+		requests = append(requests, a.Request)
+	}
+	return requests
+}
+
+// told are messages to a probe since the last call, of one type alone.
+func told[M any](b *bench, p *acttest.Probe) []M {
+	b.Helper()
+	var all []M
+	for _, m := range p.Unread() {
+		require.IsType(b, *new(M), m)
+		all = append(all, m.(M))
+	}
+	return all
+}
+
+// why is what the scheduler says of a job.
+func (b *bench) why(id int64) string {
+	b.Helper()
+	b.process.Ask(b.scheduler, &messages.AskWhy{Request: 9, Ids: []int64{id}})
+	a := acttest.Expect[*messages.Why](b.process)
+	require.Equal(b, uint64(9), a.Request)
+	require.Len(b, a.Jobs, 1)
+	require.Equal(b, id, a.Jobs[0].Id)
+	return string(a.Jobs[0].Reasons)
+}

@@ -1,0 +1,263 @@
+package scheduler
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/core/depend"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/lock"
+	"lockstep/actors/core/opcode"
+	"lockstep/actors/core/sched"
+	"lockstep/messages"
+)
+
+// subject is a job that has not ended. op is the next opcode to run, or the one
+// that runs.
+type subject struct {
+	id         job.ID
+	priority   int
+	receivedUs int64
+	encoded    []byte
+	op         int
+	depends    map[int][]opcode.Dependency // by opcode; nil for most jobs
+	limits     []sched.Limit               // those of its reason trails
+	verdict    *messages.Verdict           // nil: accepted
+
+	fresh *job.Job // decoded, while it is being taken in
+	shown bool     // the queue knows that it is held by dependencies
+
+	running bool              // it has a process, or is about to
+	found   bool              // it had one when the population was told, and perhaps no slot
+	waiting *messages.BeginOp // the question of its process that has no answer yet
+	asker   *actor.PID
+}
+
+// Actions of filter rules.
+const (
+	pause     = "PAUSE"
+	reject    = "REJECT"
+	rateLimit = "RATE_LIMIT"
+)
+
+// add takes a job in, in the place of what was known of it.
+func (s *scheduler) add(w *messages.WaitingJob) *subject {
+	j, err := job.Decode(w.Encoded)
+	if err != nil {
+		s.config.Env.Log().WithField("err", err).Error("the queue told of something that is no job")
+		return nil
+	}
+	known := &subject{id: j.ID, priority: j.Priority(), receivedUs: j.Received.Sec*1e6 + j.Received.Usec,
+		encoded: w.Encoded, fresh: j, op: nextOp(j), limits: sched.ReasonLimits(j), verdict: w.Verdict}
+	for i := range j.Ops {
+		deps, err := opcode.Depends(j.Ops[i].Input)
+		if err != nil || len(deps) == 0 {
+			continue // an opcode that is none will fail by itself
+		}
+		if known.depends == nil {
+			known.depends = map[int][]opcode.Dependency{}
+		}
+		known.depends[i] = deps
+	}
+	s.jobs[j.ID] = known
+	return known
+}
+
+// nextOp is the first opcode that has not ended.
+func nextOp(j *job.Job) int {
+	for i := range j.Ops {
+		if !j.Ops[i].Status.Final() {
+			return i
+		}
+	}
+	return len(j.Ops) - 1
+}
+
+// declared is what the opcode at hand is expected to lock, and those after it.
+func (j *subject) declared(s *scheduler) (atHand, later lock.Declaration) {
+	decoded := j.fresh
+	if decoded == nil {
+		var err error
+		if decoded, err = job.Decode(j.encoded); err != nil {
+			return atHand, later // it was decoded before
+		}
+	}
+	for i := j.op; i < len(decoded.Ops); i++ {
+		d := s.config.Catalogue.Declare(decoded.Ops[i].Input, s.resources)
+		if i == j.op {
+			atHand = d
+		} else {
+			later = lock.Merge(later, d)
+		}
+	}
+	return atHand, later
+}
+
+// candidate is the job as one that may be picked.
+func (j *subject) candidate(s *scheduler) sched.Candidate {
+	atHand, later := j.declared(s)
+	return sched.Candidate{ID: j.id, Priority: j.priority, ReceivedUs: j.receivedUs,
+		Declared: lock.Merge(atHand, later), Limits: j.allLimits()}
+}
+
+// allLimits are those of the job itself and that of the rule that applies.
+func (j *subject) allLimits() []sched.Limit {
+	if j.verdict == nil || j.verdict.Action != rateLimit {
+		return j.limits
+	}
+	return append(j.limits[:len(j.limits):len(j.limits)], sched.Limit{Key: j.verdict.Rule, N: int(j.verdict.Limit)})
+}
+
+// declare tells what a running job is expected to lock, opcode by opcode.
+func (s *scheduler) declare(j *subject) {
+	atHand, later := j.declared(s)
+	s.state.SetDeclared(j.id, atHand, later)
+}
+
+func (j *subject) paused() bool { return j.verdict != nil && j.verdict.Action == pause }
+
+// consider decides whether the next opcode of a job may run, as soon as there is
+// a slot: that of a job that waits for its start, or for permission to go on.
+func (s *scheduler) consider(ctx actor.Context, j *subject) {
+	eligible := s.eligible(ctx, j)
+	s.show(ctx, j)
+	if !eligible {
+		s.state.Withdraw(j.id)
+		s.state.Yield(j.id)
+		return
+	}
+	if j.found && j.waiting != nil && s.state.InUse() > s.state.Settings().Slots {
+		s.state.Yield(j.id) // some that were found had given their slots away
+	}
+	switch {
+	case !j.running, s.state.Yielded(j.id):
+		s.state.Enqueue(j.candidate(s))
+	default: // it has its slot
+		j.found = false
+		s.answer(ctx, j, &messages.OpBegun{})
+	}
+}
+
+// show has a job that is held by dependencies shown so.
+func (s *scheduler) show(ctx actor.Context, j *subject) {
+	if held := !j.running && len(s.graph.Waits(j.id)) > 0; held != j.shown {
+		j.shown = held
+		ctx.Send(s.config.Queue, &messages.JobHeld{Id: int64(j.id), Held: held})
+	}
+}
+
+func (s *scheduler) eligible(ctx actor.Context, j *subject) bool {
+	if deps := j.depends[j.op]; deps != nil && len(s.graph.Waits(j.id)) == 0 {
+		v := s.graph.Hold(j.id, j.op, deps, s.known)
+		for _, id := range v.LookUp {
+			ctx.Request(s.config.Queue, &messages.AskOutcome{Id: int64(id)})
+		}
+		if v.State == depend.Doomed {
+			s.doom(ctx, j, v)
+			return false
+		}
+	}
+	switch {
+	case len(s.graph.Waits(j.id)) > 0, j.paused():
+		return false
+	case j.verdict != nil && j.verdict.Action == reject:
+		return j.running // the queue cancels those that wait; the others go on
+	default:
+		return true
+	}
+}
+
+// known: a job that is here has not ended.
+func (s *scheduler) known(id job.ID) (job.Status, depend.Knowledge) {
+	if s.jobs[id] != nil {
+		return job.Queued, depend.Known
+	}
+	return job.Queued, depend.Unclear
+}
+
+// judged acts on what the end of a job has decided about others.
+func (s *scheduler) judged(ctx actor.Context, verdicts []depend.Verdict) {
+	for _, v := range verdicts {
+		j := s.jobs[v.ID]
+		switch {
+		case j == nil:
+		case v.State == depend.Doomed:
+			s.doom(ctx, j, v)
+		case v.State == depend.Ready:
+			j.met(v.Op)
+			s.consider(ctx, j)
+		}
+	}
+}
+
+// met: the dependencies of an opcode need not be looked at again.
+func (j *subject) met(op int) { delete(j.depends, op) }
+
+// doom: a job that has not begun is ended by the queue; the process of one that
+// has is told to end it.
+func (s *scheduler) doom(ctx actor.Context, j *subject, v depend.Verdict) {
+	canceled := v.End == job.Canceled
+	if !j.running {
+		s.state.Withdraw(j.id)
+		ctx.Send(s.config.Queue, &messages.DoomJob{Id: int64(j.id), Canceled: canceled, Text: v.Cause.String()})
+		return
+	}
+	s.answer(ctx, j, &messages.OpBegun{Ends: true, Canceled: canceled, Text: v.Cause.String()})
+}
+
+// beginOp: the process of a job asks for permission to begin an opcode, perhaps
+// not for the first time.
+func (s *scheduler) beginOp(ctx actor.Context, m *messages.BeginOp, sender *actor.PID) {
+	if s.state == nil {
+		s.early = append(s.early, early{m, sender})
+		return
+	}
+	j := s.jobs[job.ID(m.Id)]
+	if j == nil {
+		ctx.Send(sender, &messages.OpBegun{Request: m.Request, Failure: &messages.Failure{Class: "JobLost",
+			Text: "The scheduler does not know the job"}})
+		return
+	}
+	moved := j.op != int(m.Op)
+	j.op, j.waiting, j.asker, j.running = int(m.Op), m, sender, true
+	s.withhold(ctx, j.id, j.paused())
+	if moved {
+		s.declare(j)
+	}
+	s.consider(ctx, j)
+}
+
+// answer answers the question of a job's process, if there is one.
+func (s *scheduler) answer(ctx actor.Context, j *subject, a *messages.OpBegun) {
+	if j.waiting == nil {
+		return
+	}
+	a.Request = j.waiting.Request
+	ctx.Send(j.asker, a)
+	j.waiting, j.asker = nil, nil
+}
+
+// verdictsChanged: the rules are others now, for these jobs.
+func (s *scheduler) verdictsChanged(ctx actor.Context, m *messages.VerdictsChanged) {
+	if s.state == nil {
+		return
+	}
+	for _, v := range m.Verdicts {
+		j := s.jobs[job.ID(v.Id)]
+		if j == nil {
+			continue
+		}
+		j.verdict = v
+		if v.Rule == "" {
+			j.verdict = nil
+		}
+		if !j.running {
+			s.consider(ctx, j)
+			continue
+		}
+		s.state.SetLimits(j.id, j.allLimits())
+		s.withhold(ctx, j.id, j.paused())
+		if j.waiting != nil {
+			s.consider(ctx, j)
+		}
+	}
+}

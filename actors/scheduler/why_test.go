@@ -1,0 +1,90 @@
+package scheduler_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/lock"
+	"lockstep/messages"
+)
+
+const order = `{"kind": "order", "position": 1, "pending": 1, "predictive": false}`
+
+func TestWhy(t *testing.T) {
+	first := func(ops ...string) *messages.WaitingJob { return waiting(2, ops...) }
+	for name, c := range map[string]struct {
+		slots   int
+		pending *messages.WaitingJob
+		want    string
+	}{
+		"there is no slot": {1, first(delay()), `[{"kind": "slots", "slots": 1, "running": 1}, ` + order + `]`},
+		"a dependency":     {5, first(delay(on(1, "success"))), `[{"kind": "dependency", "opcode": 0, "job": 1, "statuses": ["success"]}]`},
+		"dependencies": {5, first(delay(`"depends": [[1, ["error", "canceled"]], [1, []]]`)),
+			`[{"kind": "dependency", "opcode": 0, "job": 1, "statuses": ["error", "canceled"]}, {"kind": "dependency", "opcode": 0, "job": 1, "statuses": []}]`},
+		"a pause":     {5, under(first(delay()), pausing(2)), `[{"kind": "filter", "uuid": "r1", "action": "PAUSE", "reason": "pink bunny"}]`},
+		"a rejection": {5, under(first(delay()), rejecting(2)), `[{"kind": "filter", "uuid": "r2", "action": "REJECT", "reason": ""}]`},
+		"a dependency and a pause": {5, under(first(delay(on(1))), pausing(2)),
+			`[{"kind": "dependency", "opcode": 0, "job": 1, "statuses": []}, {"kind": "filter", "uuid": "r1", "action": "PAUSE", "reason": "pink bunny"}]`},
+		"a rule's limit": {5, under(first(delay()), limiting(2, 1)),
+			`[{"kind": "filter-limit", "uuid": "r3", "limit": 1, "running": 1, "reason": "slowly"}, ` + order + `]`},
+		"a limit of the trail": {5, first(delay(because("rate-limit:1:bunny"))),
+			`[{"kind": "rate-limit", "label": "rate-limit:1:bunny", "limit": 1, "running": 1}, ` + order + `]`},
+		"everything at once": {1, under(first(delay(because("rate-limit:1:bunny"))), limiting(2, 1)),
+			`[{"kind": "filter-limit", "uuid": "r3", "limit": 1, "running": 1, "reason": "slowly"},
+			  {"kind": "rate-limit", "label": "rate-limit:1:bunny", "limit": 1, "running": 1},
+			  {"kind": "slots", "slots": 1, "running": 1}, ` + order + `]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, c.slots, func(t *testing.T, b *bench) {
+				running := under(waiting(1, delay(because("rate-limit:1:bunny"))), limiting(1, 1))
+				b.populate(all(running), all(c.pending))
+				require.JSONEq(t, c.want, b.why(2))
+			})
+		})
+	}
+}
+
+func TestWhyInPredictiveOrder(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.reconfigure(1, `{}`)
+		b.populate(plain(1), all(waiting(2, locking("u1")), waiting(3, locking("n3")), waiting(4, `{"OP_ID": "OP_RUN_COMMAND", "argv": ["x"], "locks": [["cluster/BGL", "exclusive"]]}`)))
+		b.locksOf(true, lock.Record{Owner: lock.JobOwner(1, "/l/job_1", 77), Locks: node("u1")},
+			lock.Record{Owner: lock.NamedOwner("admin", "/l/admin", 78), Locks: []lock.Item{{Lock: lock.Member(lock.Network, "x"), Mode: lock.Exclusive}}})
+		b.Advance(5 * time.Minute)
+		slots := `{"kind": "slots", "slots": 1, "running": 1}`
+		require.JSONEq(t, `[`+slots+`, {"kind": "order", "position": 2, "pending": 3, "predictive": true, "weight": 2.6666666666666665, "static_weight": 4,
+			"age_ticks": 10, "big_lock": false, "causes": [{"value": 3, "level": "node", "how": "holds", "others": 0, "job": 1, "lock": "node/u1"}]}]`, b.why(2))
+		require.JSONEq(t, `[`+slots+`, {"kind": "order", "position": 3, "pending": 3, "predictive": true, "weight": 10.666666666666666, "static_weight": 16,
+			"age_ticks": 10, "big_lock": true, "causes": []}]`, b.why(4))
+	})
+}
+
+// A job that waits between opcodes, with neither slot nor lock.
+func TestWhyOfAJobThatHasBegun(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.chain()
+		require.JSONEq(t, `[{"kind": "dependency", "opcode": 1, "job": 1, "statuses": ["success"]}]`, b.why(2))
+		b.change(pausing(2))
+		b.ended(1, job.Success)
+		require.JSONEq(t, `[{"kind": "filter", "uuid": "r1", "action": "PAUSE", "reason": "pink bunny"}]`, b.why(2))
+		b.enqueue(3)
+		b.change(accepting(2))
+		require.JSONEq(t, `[{"kind": "slots", "slots": 1, "running": 1}, `+order+`]`, b.why(2))
+		b.left(3)
+		require.JSONEq(t, `[]`, b.why(2))
+	})
+}
+
+func TestWhyOfOthers(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		require.JSONEq(t, `[]`, b.why(1), "nothing is known yet")
+		b.populate(plain(1), nil)
+		b.process.Ask(b.scheduler, &messages.AskWhy{Request: 3, Ids: []int64{9, 1}})
+		a := acttest.Expect[*messages.Why](b.process)
+		require.EqualExportedValues(t, &messages.Why{Request: 3, Jobs: []*messages.JobWhy{{Id: 9, Reasons: []byte("[]")}, {Id: 1, Reasons: []byte("[]")}}}, a)
+	})
+}

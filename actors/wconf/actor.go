@@ -1,0 +1,90 @@
+// Package wconf is the gateway of Ganeti's WConfD protocol: locks and the whole
+// configuration (locks.md section 2).
+//
+// The wconf actor owns the connections; each has an actor of its own, which owns
+// the call at hand. They ask the lock manager and the actor of the configuration,
+// and tell only their client. Nothing survives the crash of a connection's actor:
+// its connection is closed, and the client sends its call again, as the protocol
+// wants it to.
+package wconf
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/act"
+	"lockstep/actors/socket"
+	"lockstep/messages"
+)
+
+// What the listener of this gateway is given.
+const (
+	// Idle is how long a client may say nothing (locks.md 2.1).
+	Idle = 60 * time.Second
+	// SocketMode: who may change the configuration may do everything.
+	SocketMode = 0o600
+)
+
+// Config is what the gateway needs.
+type Config struct {
+	Env     *act.Env
+	Locks   *actor.PID
+	Cluster *actor.PID
+}
+
+// Props makes the wconf actor. A connection whose actor crashes is closed.
+func Props(c Config) *actor.Props {
+	incarnation := uint64(0)
+	return c.Env.Props("wconf", func() actor.Actor {
+		incarnation++
+		return &gateway{config: c, incarnation: incarnation}
+	}, act.Supervise(c.Env.Strategy(act.Policy{OnGiveUp: act.Stop})))
+}
+
+type gateway struct {
+	config      Config
+	incarnation uint64
+	counter     uint32
+	draining    bool
+}
+
+func (g *gateway) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *socket.Opened:
+		g.opened(ctx, m.Conn)
+	case *messages.LocksStarted:
+		g.tellConnections(ctx, m)
+	case *messages.Drain:
+		g.draining = true
+		g.tellConnections(ctx, m)
+		ctx.Request(ctx.Sender(), &messages.Drained{})
+	default:
+		act.Unexpected(ctx)
+	}
+}
+
+func (g *gateway) opened(ctx actor.Context, c socket.Conn) {
+	if g.draining {
+		c.Close()
+		return
+	}
+	g.counter++
+	config := g.config
+	props := config.Env.Props("connection", func() actor.Actor { return &connection{config: config, conn: c} })
+	_, err := ctx.SpawnNamed(props, fmt.Sprintf("conn-%d.%d", g.counter, g.incarnation))
+	switch {
+	case errors.Is(err, act.ErrLeaving):
+		c.Close() // like all others; the client comes back to the next incarnation
+	case err != nil:
+		panic(fmt.Errorf("spawn a connection: %w", err))
+	}
+}
+
+func (g *gateway) tellConnections(ctx actor.Context, m any) {
+	for _, pid := range ctx.Children() {
+		ctx.Send(pid, m)
+	}
+}

@@ -1,0 +1,178 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
+)
+
+// packages names the environment variable with the directory into which Debian's
+// packages ganeti, ganeti-3.0 and python3-ganeti-rapi were extracted.
+const packages = "GANETI_PACKAGES"
+
+// TestConformance runs testdata/*.txt. The verbs:
+//
+//	daemon [flags]   a new cluster of one node, node1.example.com, and its daemon
+//	sh [status=N]    a shell script in which Ganeti's programs are on the path; its
+//	                 exit status must be N, 0 if nothing is said
+//	stop | start     the daemon
+//
+// Times, UUIDs and other things of one run alone are replaced by words.
+func TestConformance(t *testing.T) {
+	programs := os.Getenv(packages)
+	if programs == "" {
+		t.Skipf("NOT RUN: %s is not set; `make conformance` installs Ganeti's client programs and sets it", packages)
+	}
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		s := &site{t: t, programs: programs}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "daemon":
+				s.stop()
+				s.make(d.Input)
+				return ""
+			case "start":
+				s.start()
+				return ""
+			case "stop":
+				s.stop()
+				return ""
+			case "sh":
+				status := 0
+				d.MaybeScanArgs(t, "status", &status)
+				return s.run(d.Input, status)
+			default:
+				d.Fatalf(t, "no such verb: %s", d.Cmd)
+				return ""
+			}
+		})
+	})
+}
+
+// site is one virtual cluster.
+type site struct {
+	t        *testing.T
+	programs string
+	root     string // $GANETI_ROOTDIR
+	flags    []string
+	cmd      *exec.Cmd
+	log      bytes.Buffer
+	uuids    map[string]string
+}
+
+const node = "node1.example.com"
+
+// make makes a cluster where Ganeti's programs look for it. The path is short, for
+// sockets are below it.
+func (s *site) make(flags string) {
+	dir, err := os.MkdirTemp("/tmp", "gnt")
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() {
+		s.stop()
+		_ = os.RemoveAll(dir)
+	})
+	s.root, s.flags, s.uuids = filepath.Join(dir, node), strings.Fields(flags), map[string]string{}
+	for _, sub := range []string{"var/lib/ganeti", "var/run/ganeti", "var/log/ganeti"} {
+		require.NoError(s.t, os.MkdirAll(filepath.Join(s.root, sub), 0o755))
+	}
+	s.start()
+}
+
+func (s *site) start() {
+	bin, err := filepath.Abs(filepath.Join("..", "..", "..", "bin"))
+	require.NoError(s.t, err)
+	args := append([]string{"--cluster-name", "cluster.example.com", "--node-name", node,
+		"--data-dir", filepath.Join(s.root, "var/lib/ganeti"), "--run-dir", filepath.Join(s.root, "var/run/ganeti"),
+		"--log-dir", filepath.Join(s.root, "var/log/ganeti")}, s.flags...)
+	s.cmd = exec.Command(filepath.Join(bin, "lockstepd"), args...)
+	s.cmd.Stderr = &s.log
+	require.NoError(s.t, s.cmd.Start(), "make build makes the programs")
+	require.Eventually(s.t, func() bool {
+		_, err := os.Stat(filepath.Join(s.root, "var/run/ganeti/socket/ganeti-query"))
+		return err == nil
+	}, 30*time.Second, 10*time.Millisecond, "the daemon does not listen")
+}
+
+func (s *site) stop() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	_ = s.cmd.Wait()
+	s.cmd = nil
+	if s.t.Failed() {
+		s.t.Logf("log of the daemon:\n%s", s.log.String())
+	}
+}
+
+// scriptMax bounds one script.
+const scriptMax = 3 * time.Minute
+
+func (s *site) run(script string, status int) string {
+	ctx, cancel := context.WithTimeout(context.Background(), scriptMax)
+	defer cancel()
+	share := filepath.Join(s.programs, "usr/share/ganeti/3.0")
+	cmd := exec.CommandContext(ctx, "sh", "-c", script)
+	cmd.Env = append(os.Environ(), "GANETI_ROOTDIR="+s.root, "GANETI_HOSTNAME="+node, "LC_ALL=C.UTF-8",
+		"PATH="+share+":"+os.Getenv("PATH"),
+		"PYTHONPATH="+share+":"+filepath.Join(s.programs, "usr/lib/python3/dist-packages"), "PYTHONDONTWRITEBYTECODE=1")
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return fmt.Sprintf("%scannot run: %v\n", out, err)
+	}
+	text := s.normal(string(out))
+	if got := cmd.ProcessState.ExitCode(); got != status {
+		text += fmt.Sprintf("EXIT STATUS %d, WANTED %d\n", got, status)
+	}
+	return text
+}
+
+// What is of one run alone, in the order in which it is replaced.
+var variable = []struct {
+	pattern *regexp.Regexp
+	word    string
+}{
+	{regexp.MustCompile(`/tmp/lockstep-\d+/sock`), "SOCKET"},
+	{regexp.MustCompile(`\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}`), "TIME"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?`), "TIME"},
+	{regexp.MustCompile(`\b\d{16}\d{3}?\b`), "NANOSECONDS"},
+	{regexp.MustCompile(`\b1[78]\d{8}(\.\d+)?\b`), "SECONDS"},
+	{regexp.MustCompile(`\d+\.\d+(s\b| s\b| seconds)`), "DURATION"},
+	{regexp.MustCompile(`\b\d+\.\d{4}\b`), "SECONDS"},
+}
+
+var uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
+func (s *site) normal(text string) string {
+	text = strings.ReplaceAll(text, s.root, "ROOT")
+	text = uuid.ReplaceAllStringFunc(text, func(u string) string {
+		if s.uuids[u] == "" {
+			s.uuids[u] = fmt.Sprintf("UUID-%d", len(s.uuids)+1)
+		}
+		return s.uuids[u]
+	})
+	for _, v := range variable {
+		text = v.pattern.ReplaceAllString(text, v.word)
+	}
+	var lines []string
+	for line := range strings.Lines(text) {
+		lines = append(lines, strings.TrimRight(line, " \n"))
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return strings.Join(lines, "\n") + "\n"
+}

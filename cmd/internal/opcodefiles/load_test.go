@@ -1,0 +1,164 @@
+package opcodefiles
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/core/opcode"
+)
+
+const drainYAML = `# Moves the work of some nodes away.
+name: OP_SITE_DRAIN
+doc: Moves work away.
+summary: nodes
+params:
+  - name: nodes
+    type: List of NonEmptyString
+    required: true
+    doc: From where.
+  - {name: speed, type: "OneOf slow, fast", default: slow}
+  - {name: wait, type: Seconds, default: 90.50}
+  - {name: extra, type: Anything, default: {a: [1, 2.0, yes, ~, 2026-01-02, 0x10], "b": null}}
+  - {name: password, type: String, secret: true}
+command:
+  - /usr/local/sbin/drain
+  - --speed=${speed}
+  - -n
+  - 3
+  - "${nodes}"
+env:
+  PW: ${password}
+  DEBUG: true
+cwd: /var/tmp
+stdin: |
+  first line
+  ${extra}
+timeout: ${wait}
+locks:
+  node/${nodes}: exclusive
+  nodegroup/[lockset]: shared
+`
+
+func writeFiles(t *testing.T, files map[string]string) string {
+	dir := t.TempDir()
+	for name, content := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	return dir
+}
+
+func TestLoadOpcodes(t *testing.T) {
+	dir := writeFiles(t, map[string]string{
+		"b.yaml": drainYAML, "a.yaml": "name: OP_A\ncommand: [a]\n---\nname: OP_B\ncommand: [b]\ntimeout: 60\n",
+		"README": "no YAML", ".a.yaml": "{", "a.yaml~": "{", "old.yml": "{",
+	})
+	definitions, err := Load(dir)
+	require.NoError(t, err)
+	require.Equal(t, []opcode.Definition{
+		{Name: "OP_A", Command: []string{"a"}},
+		{Name: "OP_B", Command: []string{"b"}, Timeout: "60"},
+		{
+			Name: "OP_SITE_DRAIN", Doc: "Moves work away.", Summary: "nodes",
+			Params: []opcode.ParamDefinition{
+				{Name: "nodes", Type: "List of NonEmptyString", Required: true, Doc: "From where."},
+				{Name: "speed", Type: "OneOf slow, fast", Default: json.RawMessage(`"slow"`)},
+				{Name: "wait", Type: "Seconds", Default: json.RawMessage(`90.50`)},
+				{Name: "extra", Type: "Anything", Default: json.RawMessage(`{"a":[1,2.0,"yes",null,"2026-01-02",16],"b":null}`)},
+				{Name: "password", Type: "String", Secret: true},
+			},
+			Command: []string{"/usr/local/sbin/drain", "--speed=${speed}", "-n", "3", "${nodes}"},
+			Env:     map[string]string{"PW": "${password}", "DEBUG": "true"},
+			Cwd:     "/var/tmp", Stdin: "first line\n${extra}\n", Timeout: "${wait}",
+			Locks: []opcode.LockDefinition{{Lock: "node/${nodes}", Mode: "exclusive"}, {Lock: "nodegroup/[lockset]", Mode: "shared"}},
+		},
+	}, definitions)
+	c, err := opcode.Builtin().With(definitions)
+	require.NoError(t, err)
+	_, known := c.Lookup("OP_SITE_DRAIN")
+	require.True(t, known)
+}
+
+func TestNoOpcodesDeclared(t *testing.T) {
+	for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "missing")} {
+		definitions, err := Load(dir)
+		require.NoError(t, err)
+		require.Empty(t, definitions)
+	}
+	_, err := Load("/dev/null")
+	require.ErrorContains(t, err, "read opcodes: ")
+}
+
+func TestLoadFilesThatAreNamed(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"b.yaml": "name: OP_B\ncommand: [b]\n", "a.new": "name: OP_A\ncommand: [a]\n", "c.yaml": "name: OP_B\ncommand: [c]\n"})
+	definitions, err := LoadFiles([]string{filepath.Join(dir, "b.yaml"), filepath.Join(dir, "a.new")})
+	require.NoError(t, err)
+	require.Equal(t, []opcode.Definition{{Name: "OP_B", Command: []string{"b"}}, {Name: "OP_A", Command: []string{"a"}}}, definitions)
+
+	_, err = LoadFiles([]string{filepath.Join(dir, "b.yaml"), filepath.Join(dir, "c.yaml"), filepath.Join(dir, "d.yaml")})
+	require.EqualError(t, err, filepath.Join(dir, "c.yaml")+":1: name: there is an opcode OP_B already\n"+
+		filepath.Join(dir, "d.yaml")+": no such file or directory")
+}
+
+func TestMistakesInOpcodesSayWhere(t *testing.T) {
+	for name, test := range map[string]struct{ content, want string }{
+		"empty":           {"", ": there is no opcode in it"},
+		"comment":         {"# nothing\n", ": there is no opcode in it"},
+		"syntax":          {"name: OP_A\n  command: [a]\n", ":2: mapping values are not allowed in this context"},
+		"open":            {"name: OP_A\ncommand: [a\n", ":"},
+		"list":            {"- name: OP_A\n", `:1: want "key: value" lines, found a list`},
+		"unknown":         {"name: OP_A\ncommand: [a]\ncommands: [b]\n", ":3: commands: there is no such field, but command, cwd, doc, env, locks, name, params, stdin, summary, timeout"},
+		"unknown within":  {"name: OP_A\ncommand: [a]\nparams:\n- name: a\n  type: String\n  kind: x\n", ":6: params[0].kind: there is no such field, but default, doc, name, required, secret, type"},
+		"twice":           {"name: OP_A\ncommand: [a]\nname: OP_B\n", `:3: name: "name" is there twice`},
+		"no list":         {"name: OP_A\ncommand: a b\n", `:2: command: want a list, found "a b"`},
+		"no text":         {"name: OP_A\ncommand:\n- a\n- [b]\n", `:4: command[1]: want a text, found a list`},
+		"nothing":         {"name: OP_A\ncommand: [a]\nstdin:\n", `:3: stdin: want a text, found nothing`},
+		"colon":           {"name: OP_A\ncommand:\n- a\n- b: c\n", `:4: command[1]: want a text, found "key: value" lines (text with a colon in it needs quotes)`},
+		"flag":            {"name: OP_A\ncommand: [a]\nparams:\n- {name: a, type: String, required: maybe}\n", `:4: params[0].required: want true or false, found "maybe"`},
+		"no JSON":         {"name: OP_A\ncommand: [a]\nparams:\n- {name: a, type: Float, default: .inf}\n", `:4: params[0].default: ".inf" is no value that JSON has`},
+		"alias":           {"name: &n OP_A\ncommand: [*n]\n", `:2: command[0]: want a text, found an alias: write it out`},
+		"merge":           {"name: OP_A\ncommand: [a]\nenv:\n  <<: {A: b}\n", `:4: env: want a plain word in front of the colon`},
+		"missing":         {"\nname: OP_A\n", `:2: command: it is missing: name a program, and its arguments`},
+		"known":           {"name: OP_QUERY\ncommand: [a]\n", `:1: name: there is an opcode OP_QUERY already`},
+		"type":            {"name: OP_A\ncommand: [a]\nparams:\n- name: a\n  type: string\n", `:5: params[0].type: type "string": unknown type "string"; there are, for instance, String`},
+		"no type":         {"name: OP_A\ncommand: [a]\nparams:\n- name: a\n", `:4: params[0].type: type "": unknown type ""`},
+		"default":         {"name: OP_A\ncommand: [a]\nparams:\n- name: a\n  type: Integer\n  default: x\n", `:6: params[0].default: want an integer`},
+		"template":        {"name: OP_A\ncommand:\n- a\n- ${x}\n", `:4: command[1]: ${x} stands for no parameter of this opcode`},
+		"variable":        {"name: OP_A\ncommand: [a]\nenv:\n  A: b\n  C.D: ${x}\n", `:5: env.C.D: ${x} stands for no parameter`},
+		"lock":            {"name: OP_A\ncommand: [a]\nlocks:\n  node/a: shared\n  nodes/b: shared\n", `:5: locks[1].lock: want the name of a lock`},
+		"mode":            {"name: OP_A\ncommand: [a]\nlocks:\n  node/a: share\n", `:4: locks[0].mode: want shared or exclusive, found "share"`},
+		"lock twice":      {"name: OP_A\ncommand: [a]\nlocks:\n  node/a: shared\n  node/a: exclusive\n", `:5: locks[1]: "node/a" is there twice`},
+		"second document": {"name: OP_A\ncommand: [a]\n---\nname: OP_A\ncommand: [a]\n", `:4: name: there is an opcode OP_A already`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := writeFiles(t, map[string]string{"x.yaml": test.content})
+			definitions, err := Load(dir)
+			require.Nil(t, definitions)
+			require.ErrorContains(t, err, filepath.Join(dir, "x.yaml")+test.want)
+			require.NotContains(t, err.Error(), "\n", "one mistake, one line")
+		})
+	}
+}
+
+func TestAllMistakesOfAllFilesAreTold(t *testing.T) {
+	dir := writeFiles(t, map[string]string{
+		"a.yaml": "name: OP_A\ncommand: [a]\ncwd: b\ntimeout: c\n",
+		"b.yaml": "name: OP_B\nkommand: [a]\n",
+		"c.yaml": "name: OP_A\ncommand: [a]\n",
+		"d.yaml": "{",
+		"e.yaml": "name: OP_E\ncommand: [e]\n",
+	})
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "f.yaml"), 0o700))
+	_, err := Load(dir)
+	require.Error(t, err)
+	var places []string
+	for line := range strings.Lines(err.Error()) {
+		place, _, _ := strings.Cut(strings.TrimPrefix(line, dir+"/"), ": ")
+		places = append(places, place)
+	}
+	require.Equal(t, []string{"a.yaml:3", "a.yaml:4", "b.yaml:2", "c.yaml:1", "d.yaml:1", "f.yaml"}, places, "%v", err)
+}

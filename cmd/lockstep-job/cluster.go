@@ -1,0 +1,95 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/run"
+	"lockstep/actors/luxi/wire"
+)
+
+// common are the parameters that every opcode has.
+var common = []string{"OP_ID", "dry_run", "debug_level", "priority", "depends", "comment", "reason"}
+
+// queueParams are the cluster's parameters that are the queue's.
+var queueParams = []string{"max_running_jobs", "max_tracked_jobs"}
+
+// unset are the values by which clients say that a parameter is not to be changed.
+var unset = []string{"null", "false", "[]", "{}"}
+
+// clusterSetParams is OP_CLUSTER_SET_PARAMS, for the parameters of the queue
+// (DESIGN section 5). To set others would need what only Ganeti has.
+func (x *execution) clusterSetParams() run.Outcome {
+	var op map[string]json.RawMessage
+	if err := json.Unmarshal(x.input, &op); err != nil {
+		return failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
+	}
+	settings := map[string]json.RawMessage{}
+	for name, value := range op {
+		switch {
+		case slices.Contains(common, name), slices.Contains(unset, string(value)):
+		case slices.Contains(queueParams, name):
+			settings[name] = value
+		default:
+			return failure("OpPrereqError", fmt.Sprintf("lockstep cannot set %s; it sets %s", name, strings.Join(queueParams, " and ")), "wrong_input")
+		}
+	}
+	if len(settings) == 0 {
+		return run.Outcome{}
+	}
+	if _, failed := x.askDaemon("LockstepSetSettings", settings); failed != nil {
+		return *failed
+	}
+	return run.Outcome{}
+}
+
+// query is OP_QUERY, OP_QUERY_FIELDS and OP_CLUSTER_QUERY: the daemon answers.
+func (x *execution) query() run.Outcome {
+	var op struct {
+		What   string          `json:"what"`
+		Fields []string        `json:"fields"`
+		Filter json.RawMessage `json:"qfilter"`
+	}
+	if err := json.Unmarshal(x.input, &op); err != nil {
+		return failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
+	}
+	method, args := "QueryClusterInfo", []any{}
+	switch job.OpID(x.input) {
+	case "OP_QUERY_FIELDS":
+		method, args = "QueryFields", []any{op.What, op.Fields}
+	case "OP_QUERY":
+		filter := op.Filter
+		if filter == nil {
+			filter = json.RawMessage("null")
+		}
+		method, args = "Query", []any{op.What, op.Fields, filter}
+	}
+	result, failed := x.askDaemon(method, args...)
+	if failed != nil {
+		return *failed
+	}
+	return run.Outcome{Result: result}
+}
+
+// askDaemon makes a call, when there is a daemon. Its errors are the opcode's.
+func (x *execution) askDaemon(method string, args ...any) (json.RawMessage, *run.Outcome) {
+	var result json.RawMessage
+	err := x.ask(method, args, &result)
+	if err == nil {
+		return result, nil
+	}
+	var failed *wire.Error
+	outcome := failure("OpExecError", err.Error())
+	if errors.As(err, &failed) {
+		args := make([]any, len(failed.Args))
+		for i, arg := range failed.Args {
+			args[i] = arg
+		}
+		outcome = failure(failed.Class, args...)
+	}
+	return nil, &outcome
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/run"
+)
+
+// delayMax is as long as a delay can be, in seconds: for ever, to people.
+const delayMax = 9e9
+
+// testDelay is OP_TEST_DELAY (queue.md 8.4) on this node.
+func (x *execution) testDelay() run.Outcome {
+	var op struct {
+		Duration      float64 `json:"duration"`
+		Repeat        int     `json:"repeat"`
+		Interruptible bool    `json:"interruptible"`
+	}
+	if err := json.Unmarshal(x.input, &op); err != nil {
+		return failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
+	}
+	if op.Duration <= 0 {
+		return failure("OpPrereqError", "Duration must be greater than zero")
+	}
+	duration := time.Duration(min(op.Duration, delayMax) * float64(time.Second))
+	for i := range max(op.Repeat, 1) {
+		if op.Repeat > 0 {
+			x.info("Test delay iteration %d/%d", i, op.Repeat-1)
+		}
+		if op.Interruptible {
+			if interrupted, err := x.interruptibleDelay(duration); interrupted || err != nil {
+				return delayEnded(err)
+			}
+			continue
+		}
+		select {
+		case <-time.After(duration):
+		case <-x.killed:
+			return failure("OpExecError", endedOnRequest)
+		}
+	}
+	return run.Outcome{}
+}
+
+func delayEnded(err error) run.Outcome {
+	switch {
+	case err == nil:
+		return run.Outcome{}
+	case errors.Is(err, errKilled):
+		return failure("OpExecError", endedOnRequest)
+	default:
+		return failure("OpExecError", "The delay cannot be made interruptible: "+err.Error())
+	}
+}
+
+// interruptibleDelay waits for somebody to connect, who is told how much time is
+// left, and ends all delays with one byte or by leaving.
+func (x *execution) interruptibleDelay(d time.Duration) (interrupted bool, err error) {
+	bell, err := newDoorbell()
+	if err != nil {
+		return false, err
+	}
+	payload, err := json.Marshal([]string{bell.path})
+	if err != nil {
+		bell.remove()
+		return false, err
+	}
+	began := time.Now()
+	x.log("delay-test", payload)
+	fd, err := bell.visitor(d, x.killed)
+	bell.remove()
+	if err != nil {
+		return false, unlessTimeout(err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	left := d - time.Since(began)
+	x.log("message", job.Quote(fmt.Sprintf(" - INFO: Received connection, %.2f seconds to go", left.Seconds())))
+	if err := await(fd, left, x.killed); err != nil {
+		return false, unlessTimeout(err)
+	}
+	x.log("message", job.Quote(fmt.Sprintf(" - INFO: Interrupted after %.2f seconds", time.Since(began).Seconds())))
+	return true, nil
+}
+
+// unlessTimeout: a delay that nobody has interrupted has just been long enough.
+func unlessTimeout(err error) error {
+	if errors.Is(err, errTimeout) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"lockstep/actors/core/lock"
+	"lockstep/actors/core/run"
+	"lockstep/actors/luxi/wire"
+)
+
+// locker talks to the lock manager.
+type locker struct {
+	socket string
+	owner  lock.Owner
+	turn   chan struct{} // held by who uses what follows
+	client *wire.Client
+	asked  bool // something may be held, or waited for
+
+	mu        sync.Mutex
+	priority  int
+	interrupt context.CancelFunc // the call at hand is to be made again
+}
+
+func newLocker(socket string, owner lock.Owner) *locker {
+	return &locker{socket: socket, owner: owner, turn: make(chan struct{}, 1)}
+}
+
+// lockOutcome is what has become of taking the locks of an opcode: neither
+// withdrawn nor an error means that they are held.
+type lockOutcome struct {
+	held      []lock.Item
+	withdrawn bool
+	err       error // refused for good
+	prepared  bool  // err is that of what comes before the locks
+}
+
+// answerMax is how long an answer may take beyond the time that the lock manager
+// was asked to wait.
+const answerMax = 30 * time.Second
+
+// take gets what is needed, however long that takes, over daemons that come and
+// go, unless ctx ends.
+func (l *locker) take(ctx context.Context, priority int, needs lock.Needs) lockOutcome {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	l.asked = true
+	l.reprioritise(priority)
+	taking := run.NewLocking(l.owner, priority, needs)
+	for delay := retryFirst; !taking.Done(); {
+		callCtx, priority := l.begin(ctx)
+		taking.Reprioritise(priority)
+		function, args, pause := taking.Call()
+		result, err := l.call(callCtx, function, args, pause)
+		var failed *wire.Error
+		switch {
+		case ctx.Err() != nil:
+			return lockOutcome{withdrawn: true}
+		case err == nil:
+			delay = retryFirst
+			withdrawn, err := taking.Answer(result)
+			if withdrawn || err != nil {
+				return lockOutcome{withdrawn: withdrawn, err: err}
+			}
+		case errors.As(err, &failed) && failed.Class != "LockError":
+			return lockOutcome{err: err}
+		default: // no daemon, or one that cannot write its locks: it may come back
+			taking.Lost()
+			if callCtx.Err() == nil {
+				sleep(callCtx, delay)
+				delay = min(2*delay, retryMax)
+			}
+		}
+	}
+	return lockOutcome{held: taking.Held()}
+}
+
+// begin makes the context of the next call, which reprioritise ends.
+func (l *locker) begin(ctx context.Context) (context.Context, int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.interrupt != nil {
+		l.interrupt()
+	}
+	ctx, l.interrupt = context.WithCancel(ctx)
+	return ctx, l.priority
+}
+
+// reprioritise has the call at hand made again, at another priority.
+func (l *locker) reprioritise(priority int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.priority = priority
+	if l.interrupt != nil {
+		l.interrupt()
+	}
+}
+
+// free gives everything back, and ends the wait for more. It returns when that is
+// done, or ctx has ended: what a process holds that ends is freed by the daemon.
+func (l *locker) free(ctx context.Context) {
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-l.turn }()
+	if !l.asked {
+		return
+	}
+	for delay := retryFirst; ctx.Err() == nil; delay = min(2*delay, retryMax) {
+		if _, err := l.call(ctx, "freeLocks", []any{l.owner}, 0); err == nil {
+			l.asked = false
+			return
+		}
+		sleep(ctx, delay)
+	}
+}
+
+func (l *locker) call(ctx context.Context, function string, args []any, pause time.Duration) (json.RawMessage, error) {
+	sleep(ctx, pause)
+	ctx, cancel := context.WithTimeout(ctx, run.AwaitSeconds*time.Second+answerMax)
+	defer cancel()
+	if l.client == nil {
+		client, err := wire.Dial(ctx, l.socket, wire.Options{})
+		if err != nil {
+			return nil, err
+		}
+		l.client = client
+	}
+	var result json.RawMessage
+	err := l.client.Call(ctx, function, args, &result)
+	var answered *wire.Error
+	if err != nil && !errors.As(err, &answered) {
+		_ = l.client.Close() // broken: the next call dials anew
+		l.client = nil
+	}
+	return result, err
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/actors/luxi/wire"
+)
+
+// The actions of filter rules (queue.md 5.2). RATE_LIMIT has a number.
+const (
+	actionAccept    = "ACCEPT"
+	actionPause     = "PAUSE"
+	actionReject    = "REJECT"
+	actionContinue  = "CONTINUE"
+	actionRateLimit = "RATE_LIMIT"
+)
+
+func newFilterCommand(globals *globalOptions) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "filter add|replace|list|info|delete",
+		Short: "Hold back, reject or limit jobs by rules",
+		Long: `Filter rules say what becomes of jobs before they run. They are looked at in the
+order of their priorities, small numbers first; the first rule that fits a job,
+and does not just say CONTINUE, decides:
+  ACCEPT        it runs; later rules are not looked at
+  PAUSE         it stays in the queue until the rule is changed or deleted; one
+                that runs does not begin its next opcode
+  REJECT        it is canceled
+  RATE_LIMIT:N  it waits while N jobs that the rule decides about are running
+  CONTINUE      the next rule is looked at, as if this one were not there
+A job that no rule fits runs. No rule ends what runs already. Rules last until
+they are deleted, also over restarts of the daemon.
+
+"lockstep why ID" names the rule that holds a job back.`,
+		Example: `  lockstep filter add --action PAUSE --job-newer --reason "power works in rack 4"
+  lockstep filter add --action RATE_LIMIT:2 --opcode OP_INSTANCE_MIGRATE
+  lockstep filter list
+  lockstep filter delete 5e7c0a3e-3c4f-4c43-8a36-1c8b0d9a2f10`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("filter add, replace, list, info or delete, not %q", args[0])
+			}
+			return usagef("say one of add, replace, list, info and delete")
+		},
+		RunE: func(*cobra.Command, []string) error { return nil }, // so that Args is looked at
+	}
+	command.AddCommand(
+		newFilterAddCommand(globals),
+		newFilterReplaceCommand(globals),
+		newFilterListCommand(globals),
+		newFilterInfoCommand(globals),
+		newFilterDeleteCommand(globals),
+	)
+	return command
+}
+
+// filterRule is a rule, of the daemon's and as --json prints it.
+type filterRule struct {
+	UUID       string          `json:"uuid"`
+	Priority   int64           `json:"priority"`
+	Watermark  int64           `json:"watermark"`
+	Action     json.RawMessage `json:"action"`
+	Predicates json.RawMessage `json:"predicates"`
+	Reasons    []trailEntry    `json:"reason_trail"`
+}
+
+// trailEntry is a step of a reason trail, [source, text, ns] on the wire (queue.md 3.6).
+type trailEntry struct {
+	Source string `json:"source"`
+	Text   string `json:"reason"`
+	Nanos  int64  `json:"timestamp"` // since 1970
+}
+
+func (e *trailEntry) UnmarshalJSON(data []byte) error {
+	var parts []json.RawMessage
+	if err := json.Unmarshal(data, &parts); err != nil {
+		return err
+	}
+	if len(parts) != 3 {
+		return errors.New("an entry of a reason trail is not [source, reason, nanoseconds]")
+	}
+	return scan(parts, &e.Source, &e.Text, &e.Nanos)
+}
+
+// filterJSONHelp is what --help says of --json where rules are printed.
+const filterJSONHelp = `With --json: a list of {"uuid": string, "priority": number, "watermark": number,
+"action": "PAUSE" or ["RATE_LIMIT", number], "predicates": list,
+"reason_trail": [{"source": string, "reason": string, "timestamp": number}]},
+timestamps in nanoseconds since 1970.`
+
+// queryFilters returns the rules with some UUIDs, nil means all, in no certain order.
+// Unknown ones are left out.
+func queryFilters(ctx context.Context, daemon asker, uuids []string) ([]filterRule, error) {
+	fields := []string{"watermark", "priority", "predicates", "action", "reason_trail", "uuid"}
+	var rows [][]json.RawMessage
+	if err := daemon.ask(ctx, "QueryFilters", []any{uuids, fields}, &rows); err != nil {
+		return nil, err
+	}
+	rules := []filterRule{}
+	for _, row := range rows {
+		if len(row) != len(fields) {
+			return nil, fmt.Errorf("asked for %d fields, the daemon sent %d", len(fields), len(row))
+		}
+		rule := filterRule{Reasons: []trailEntry{}}
+		err := scan(row, &rule.Watermark, &rule.Priority, &rule.Predicates, &rule.Action, &rule.Reasons, &rule.UUID)
+		if err != nil {
+			return nil, fmt.Errorf("a filter rule: %w", err)
+		}
+		if rule.UUID != "" {
+			rules = append(rules, rule)
+		}
+	}
+	return rules, nil
+}
+
+func newFilterDeleteCommand(globals *globalOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete UUID...",
+		Short: "Delete filter rules",
+		Long: `Delete filter rules, one after the other. Jobs that they have held back run when
+their turn comes.
+
+Exit code: 0 if every rule was deleted, 1 otherwise.
+With --json: a list of {"uuid": string, "done": bool, "message": string}`,
+		Example: `  lockstep filter delete 5e7c0a3e-3c4f-4c43-8a36-1c8b0d9a2f10`,
+		Args:    wants(1, -1, "name at least one rule, by its UUID"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return runFilterDelete(command.Context(), globals, args)
+		},
+	}
+}
+
+// filterAnswer is what became of the wish to delete one rule.
+type filterAnswer struct {
+	UUID    string `json:"uuid"`
+	Done    bool   `json:"done"`
+	Message string `json:"message"`
+}
+
+// runFilterDelete goes on where the daemon refuses one; without a daemon there is no point.
+func runFilterDelete(ctx context.Context, globals *globalOptions, uuids []string) error {
+	if err := checkUUIDs(uuids); err != nil {
+		return err
+	}
+	daemon := globals.connect()
+	defer daemon.close()
+	answers := []filterAnswer{}
+	var stopped error
+	refused := false
+	for _, uuid := range uuids {
+		answer := filterAnswer{UUID: uuid, Done: true, Message: "deleted"}
+		stopped = daemon.call(ctx, "DeleteFilter", []any{uuid}, nil)
+		var failed *wire.Error
+		if errors.As(stopped, &failed) {
+			answer.Done, answer.Message = false, failed.Error()
+			refused, stopped = true, nil
+		}
+		if stopped != nil {
+			break
+		}
+		answers = append(answers, answer)
+		switch {
+		case globals.JSON:
+		case answer.Done:
+			fmt.Fprintf(globals.streams.Out, "filter rule %s: deleted\n", uuid)
+		default:
+			complain(globals.streams.Err, fmt.Sprintf("filter rule %s was not deleted: %s", uuid, answer.Message))
+		}
+	}
+	if globals.JSON && (stopped == nil || len(answers) > 0) {
+		if err := printJSON(globals.streams.Out, answers); err != nil {
+			return err
+		}
+	}
+	if refused && stopped == nil {
+		return &exitError{code: exitFailure}
+	}
+	return stopped
+}
+
+// checkUUIDs refuses what no rule can have as its UUID. Upper case would give one rule two
+// names, so the daemon takes only the lower one.
+func checkUUIDs(uuids []string) error {
+	for _, uuid := range uuids {
+		if !isUUID(uuid) {
+			return usagef("a UUID is groups of 8, 4, 4, 4 and 12 digits or letters a to f, not %q", uuid)
+		}
+	}
+	return nil
+}
+
+func isUUID(text string) bool {
+	groups := strings.Split(text, "-")
+	lengths := []int{8, 4, 4, 4, 12}
+	if len(groups) != len(lengths) {
+		return false
+	}
+	for i, group := range groups {
+		if len(group) != lengths[i] || strings.Trim(group, "0123456789abcdef") != "" {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/act"
+	"lockstep/actors/luxi"
+	"lockstep/actors/socket"
+	"lockstep/actors/wconf"
+	"lockstep/persistence"
+	"lockstep/supervisor"
+)
+
+// doors are the daemon's sockets.
+type doors struct {
+	listeners []*socket.Listener
+	accepting chan error // one from each
+	api       *remoteAPI
+}
+
+// openDoors listens on all sockets, or on none.
+func openDoors(c Config, env *act.Env, tree *supervisor.Running, api *remoteAPI) (*doors, error) {
+	d := &doors{accepting: make(chan error, 2), api: api}
+	for _, door := range []struct {
+		name    string
+		gateway *actor.PID
+		options socket.Options
+	}{
+		{persistence.WconfSocket, tree.Wconf, socket.Options{Idle: wconf.Idle, Mode: wconf.SocketMode}},
+		{persistence.LuxiSocket, tree.Luxi, socket.Options{Idle: luxi.Idle, Mode: luxi.SocketMode}},
+	} {
+		door.options.MaxFrame, door.options.MaxConns = c.MaxFrame, c.MaxConns
+		l, err := socket.Listen(persistence.SocketPath(c.RunDir, door.name), door.options)
+		if err != nil {
+			return nil, errors.Join(err, d.close())
+		}
+		d.listeners = append(d.listeners, l)
+		go func() { d.accepting <- l.Serve(env.System(), door.gateway) }()
+	}
+	if err := api.open(env, tree.Luxi); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+// close takes no more connections.
+func (d *doors) close() error {
+	d.api.stop()
+	var errs []error
+	for _, l := range d.listeners {
+		errs = append(errs, l.Close(), <-d.accepting)
+	}
+	return errors.Join(errs...)
+}
+
+// wait returns when clients have taken the answers they were given, or after so
+// long.
+func (d *doors) wait(most time.Duration) {
+	end := time.Now().Add(most)
+	for _, l := range d.listeners {
+		l.Wait(max(time.Until(end), 0))
+	}
+	d.api.wait(end)
+}

@@ -1,0 +1,114 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+)
+
+// checkDepends: an opcode begins only when every job that it depends on has ended,
+// on the disk and for good, with a status that was wanted. So a job that is
+// doomed never gets past that opcode, and does not succeed.
+type checkDepends struct{ garbled map[int64]bool }
+
+func (*checkDepends) Name() string { return "dependencies" }
+
+func (c *checkDepends) See(w *World, event any) error {
+	switch e := event.(type) {
+	case opcodeStarted:
+		for _, d := range dependsOf(e.input) {
+			if err := c.met(w, e.job, d, w.survivingJob(d.job)); err != nil {
+				return fmt.Errorf("opcode %d of job %d has begun: %w", e.op, e.job, err)
+			}
+		}
+	case garbled:
+		if c.garbled == nil {
+			c.garbled = map[int64]bool{}
+		}
+		c.garbled[e.id] = true
+	case finished:
+		return c.allEnded(w)
+	}
+	return nil
+}
+
+// waitsFor is one dependency as the job's file has it.
+type waitsFor struct {
+	job      int64
+	statuses []string
+}
+
+func dependsOf(input json.RawMessage) []waitsFor {
+	var op struct{ Depends [][2]json.RawMessage }
+	if json.Unmarshal(input, &op) != nil {
+		return nil
+	}
+	var all []waitsFor
+	for _, pair := range op.Depends {
+		var d waitsFor
+		mustDecode(pair[0], &d.job)
+		mustDecode(pair[1], &d.statuses)
+		all = append(all, d)
+	}
+	return all
+}
+
+// met: no status named is success or error.
+func (c *checkDepends) met(_ *World, id int64, d waitsFor, on *job.Job) error {
+	switch {
+	case c.garbled[d.job]:
+		return nil
+	case on == nil:
+		return fmt.Errorf("job %d does not exist", d.job)
+	case d.job >= id:
+		return fmt.Errorf("job %d is not an earlier one", d.job)
+	}
+	status := on.Status().String()
+	wanted := d.statuses
+	if len(wanted) == 0 {
+		wanted = []string{"success", "error"}
+	}
+	if !slices.Contains(wanted, status) {
+		return fmt.Errorf("job %d is %s, wanted was one of %v", d.job, status, wanted)
+	}
+	return nil
+}
+
+// survivingJob is a job that has ended as power loss would leave it now; nil if it
+// would not be there, or not have ended. One that is just being archived is there,
+// under this name or the other.
+func (w *World) survivingJob(id int64) *job.Job {
+	for _, name := range []string{layout.JobPath(id), layout.ArchivePath(id)} {
+		dir := w.disk.dirs[path.Dir(name)]
+		if dir == nil || dir.durable[path.Base(name)] == nil {
+			continue
+		}
+		f := dir.durable[path.Base(name)]
+		if j, err := job.Decode(f.data[:len(f.data)-f.loose]); f.synced && err == nil && j.Status().Final() {
+			return j
+		}
+	}
+	return nil
+}
+
+// allEnded: of jobs that have ended well no dependency was left unmet.
+func (c *checkDepends) allEnded(w *World) error {
+	for _, id := range w.recordedIDs() {
+		j := w.job(id)
+		if j == nil || j.Status() != job.Success {
+			continue
+		}
+		for i := range j.Ops {
+			for _, d := range dependsOf(j.Ops[i].Input) {
+				if err := c.met(w, id, d, w.job(d.job)); err != nil {
+					return fmt.Errorf("job %d has succeeded: opcode %d: %w", id, i, err)
+				}
+			}
+		}
+	}
+	return nil
+}

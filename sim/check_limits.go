@@ -1,0 +1,147 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"lockstep/actors/core/filter"
+	"lockstep/actors/core/job"
+)
+
+// checkLimits: of the jobs whose reason trail names a bucket, "rate-limit:n:label",
+// no more than n are worked on; nor of the jobs to which a rule with RATE_LIMIT
+// applies, those left out that were chosen before it did.
+type checkLimits struct {
+	buckets map[int64][]bucket
+	picked  map[int64]pickedUnder
+}
+
+type bucket struct {
+	name string
+	n    int
+}
+
+// pickedUnder is what was in force when a job was chosen.
+type pickedUnder struct {
+	verdict    verdict
+	generation int
+}
+
+func (*checkLimits) Name() string { return "rate limits" }
+
+func (c *checkLimits) See(w *World, event any) error {
+	if c.picked == nil {
+		c.buckets, c.picked = map[int64][]bucket{}, map[int64]pickedUnder{}
+	}
+	switch e := event.(type) {
+	case jobPicked:
+		return c.pick(w, e.id)
+	case processPermitted:
+		if err := c.inBuckets(w, e.process.job); err != nil {
+			return err
+		}
+		return c.underRule(w, e.process.job)
+	}
+	return nil
+}
+
+// pick notes by which rule a job was chosen. Those that are worked on, and were
+// chosen by the same one, are counted: the daemon knows of them.
+func (c *checkLimits) pick(w *World, id int64) error {
+	v, known := w.inForce.verdict(w.job(id))
+	if !known {
+		delete(c.picked, id)
+		return nil
+	}
+	c.picked[id] = pickedUnder{v, w.inForce.generation}
+	if v.action.Verb != filter.RateLimit {
+		return nil
+	}
+	count := 1
+	for _, other := range w.machine.acting() {
+		if other != id && c.picked[other].verdict.text == v.text && c.stillUnder(w, other, v) {
+			count++
+		}
+	}
+	if count > int(v.action.Limit) {
+		return fmt.Errorf("job %d was chosen as number %d, but rule %s allows %d", id, count, v.uuid, v.action.Limit)
+	}
+	return nil
+}
+
+func (c *checkLimits) stillUnder(w *World, id int64, v verdict) bool {
+	now, known := w.inForce.verdict(w.job(id))
+	return known && now.text == v.text
+}
+
+// underRule counts those that were chosen since the rules are as they are.
+func (c *checkLimits) underRule(w *World, id int64) error {
+	mine, chosen := c.picked[id]
+	if !chosen || mine.verdict.action.Verb != filter.RateLimit || !w.inForce.known || mine.generation != w.inForce.generation {
+		return nil
+	}
+	count := 0
+	for _, other := range w.machine.acting() {
+		p, known := c.picked[other]
+		if known && p.generation == mine.generation && p.verdict.text == mine.verdict.text {
+			count++
+		}
+	}
+	if count > int(mine.verdict.action.Limit) {
+		return fmt.Errorf("job %d runs as number %d, but rule %s allows %d", id, count, mine.verdict.uuid, mine.verdict.action.Limit)
+	}
+	return nil
+}
+
+func (c *checkLimits) inBuckets(w *World, id int64) error {
+	for _, b := range c.bucketsOf(w, id) {
+		count := 0
+		for _, other := range w.machine.acting() {
+			for _, has := range c.bucketsOf(w, other) {
+				if has == b {
+					count++
+				}
+			}
+		}
+		if count > b.n {
+			return fmt.Errorf("job %d runs as number %d of %s", id, count, b.name)
+		}
+	}
+	return nil
+}
+
+func (c *checkLimits) bucketsOf(w *World, id int64) []bucket {
+	known, cached := c.buckets[id]
+	if j := w.job(id); !cached && j != nil {
+		known = bucketsOf(j)
+		c.buckets[id] = known
+	}
+	return known
+}
+
+// bucketsOf are the buckets that the reason trails of a job name, each once.
+func bucketsOf(j *job.Job) []bucket {
+	var all []bucket
+	seen := map[string]bool{}
+	for i := range j.Ops {
+		var op struct{ Reason [][3]json.RawMessage }
+		if json.Unmarshal(j.Ops[i].Input, &op) != nil {
+			continue
+		}
+		for _, entry := range op.Reason {
+			var text string
+			mustDecode(entry[1], &text)
+			parts := strings.SplitN(text, ":", 3)
+			if parts[0] != "rate-limit" || len(parts) != 3 || seen[text] {
+				continue
+			}
+			if n, err := strconv.Atoi(parts[1]); err == nil && n > 0 {
+				seen[text] = true
+				all = append(all, bucket{text, n})
+			}
+		}
+	}
+	return all
+}

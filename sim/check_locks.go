@@ -1,0 +1,75 @@
+package sim
+
+import (
+	"fmt"
+
+	"lockstep/actors/core/lock"
+)
+
+// checkLocks: no two jobs work with locks that exclude each other, what a dead
+// process has left counted in; and in the end nobody holds or wants anything.
+type checkLocks struct{}
+
+func (checkLocks) Name() string { return "lock exclusion" }
+
+// working is somebody that works with locks.
+type working struct {
+	process *process
+	holds   []lock.Item
+}
+
+func (w *World) working() []working {
+	var all []working
+	for _, p := range w.machine.processes {
+		if p.holds != nil {
+			all = append(all, working{p, p.holds})
+		}
+	}
+	for _, c := range w.machine.commands {
+		if c.holds != nil && c.process.life.over {
+			all = append(all, working{c.process, c.holds})
+		}
+	}
+	return all
+}
+
+func (checkLocks) See(w *World, event any) error {
+	switch event.(type) {
+	case opcodeStarted:
+		all := w.working()
+		for i, a := range all {
+			for _, b := range all[:i] {
+				if a.process == b.process {
+					continue
+				}
+				if l, clash := conflict(a.holds, b.holds); clash {
+					return fmt.Errorf("jobs %d and %d both work with %s", b.process.job, a.process.job, l)
+				}
+			}
+		}
+	case finished:
+		snapshot, err := w.lockState()
+		if err != nil {
+			return err
+		}
+		if len(snapshot.Holdings)+len(snapshot.Pending) > 0 {
+			return fmt.Errorf("everything has ended, but locks are held or wanted: %s", lock.Encode(snapshot))
+		}
+	}
+	return nil
+}
+
+// conflict is a lock that two owners hold in modes that exclude each other.
+func conflict(a, b []lock.Item) (lock.Lock, bool) {
+	for _, x := range a {
+		for _, y := range b {
+			if x.Mode != lock.Exclusive && y.Mode != lock.Exclusive {
+				continue
+			}
+			if x.Lock == y.Lock || x.Lock.Level() == y.Lock.Level() && (x.Lock.IsGroup() || y.Lock.IsGroup()) {
+				return x.Lock, true
+			}
+		}
+	}
+	return lock.Lock{}, false
+}

@@ -1,0 +1,144 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"lockstep/actors/core/filter"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+)
+
+// checkOrder: nobody starves. Of the jobs that may run, one of a more urgent
+// priority is chosen first; of one priority, one that has waited for K ticks is
+// chosen before every later one, whatever they lock; and in the plain order each
+// before the later ones.
+//
+// A job counts as one that may run if that is certain: it is queued, depends on
+// nobody, no rule or limit concerns it, nobody wants anything of it, the disk has
+// never failed it, and it was so when everything last was at rest.
+type checkOrder struct {
+	waiting map[int64]*waitingJob
+}
+
+// waitingJob is a job that has not been chosen, as far as one can see.
+type waitingJob struct {
+	job     *job.Job
+	changed uint64 // the step at which something last happened to it
+	odd     bool   // it may be out of the scheduler's sight for other reasons
+}
+
+func (*checkOrder) Name() string { return "order" }
+
+func (c *checkOrder) See(w *World, event any) error {
+	if c.waiting == nil {
+		c.waiting = map[int64]*waitingJob{}
+	}
+	switch e := event.(type) {
+	case fileChanged:
+		c.fileChanged(w, e)
+	case jobPicked:
+		delete(c.waiting, e.id)
+		return c.picked(w, e.id)
+	case jobReturned:
+		c.see(w, e.id, w.job(e.id))
+	case wishSent:
+		c.touch(w, e.id)
+	case diskFailed:
+		c.failed(w, e.path)
+	case garbled:
+		delete(c.waiting, e.id)
+	case daemonStarted, stalled:
+		for id := range c.waiting { // the order does not matter
+			c.touch(w, id)
+		}
+	case powerLost:
+		clear(c.waiting)
+	}
+	return nil
+}
+
+func (c *checkOrder) touch(w *World, id int64) {
+	if known := c.waiting[id]; known != nil {
+		known.changed = w.count
+	}
+}
+
+// failed: a job whose file could not be written, or synced, may have to wait until
+// that is mended.
+func (c *checkOrder) failed(w *World, path string) {
+	if id, is := jobOfPath(path); is && c.waiting[id] != nil {
+		c.waiting[id].odd = true
+	}
+	for _, known := range c.waiting { // the order does not matter
+		known.odd = known.odd || path == layout.QueueDir && known.changed >= w.inForce.quietAt
+	}
+}
+
+func (c *checkOrder) fileChanged(w *World, e fileChanged) {
+	if e.job == nil || e.job.Status() != job.Queued || layout.IsJobLivelock(e.job.Livelock) {
+		delete(c.waiting, e.id)
+		return
+	}
+	c.see(w, e.id, e.job)
+}
+
+func (c *checkOrder) see(w *World, id int64, j *job.Job) {
+	if j == nil {
+		return
+	}
+	known := c.waiting[id]
+	if known == nil {
+		known = &waitingJob{odd: !unhindered(j)}
+		c.waiting[id] = known
+	}
+	known.job, known.changed = j, w.count
+}
+
+// unhindered: nothing in the job itself holds it back.
+func unhindered(j *job.Job) bool {
+	for i := range j.Ops {
+		if len(dependsOf(j.Ops[i].Input)) > 0 {
+			return false
+		}
+	}
+	return len(bucketsOf(j)) == 0
+}
+
+func (c *checkOrder) picked(w *World, id int64) error {
+	j := w.job(id)
+	if j == nil || !w.inForce.known {
+		return nil
+	}
+	for other, waits := range c.waiting {
+		if waits.odd || waits.changed >= w.inForce.quietAt || int64(other) > w.serial() {
+			continue
+		}
+		why := c.before(w, waits.job, j)
+		if v, known := w.inForce.verdict(waits.job); why == "" || !known || v.action.Verb != filter.Accept {
+			continue
+		}
+		return fmt.Errorf("job %d was chosen before job %d, which may run and %s", id, other, why)
+	}
+	return nil
+}
+
+// before says why a job must be chosen before another, "" if it need not be.
+func (c *checkOrder) before(w *World, waits, chosen *job.Job) string {
+	settings := w.inForce.settings
+	switch mine, its := waits.Priority(), chosen.Priority(); {
+	case mine < its:
+		return fmt.Sprintf("is more urgent: %d against %d", mine, its)
+	case mine > its || waits.ID > chosen.ID:
+		return ""
+	case !settings.Predictive:
+		return "came first"
+	}
+	// Ages are counted in whole ticks of the clock.
+	age := time.Duration(settings.PredictiveTicks+1) * settings.PredictiveTick()
+	received := time.Unix(waits.Received.Sec, waits.Received.Usec*1000)
+	if w.clock.now.Sub(received) < age {
+		return ""
+	}
+	return fmt.Sprintf("has waited for more than %d ticks", settings.PredictiveTicks)
+}

@@ -1,0 +1,114 @@
+package sim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"lockstep/actors/luxi/wire"
+)
+
+// rule is a filter rule as a client asks for it.
+type rule struct {
+	uuid       string // "": the daemon makes one
+	priority   int
+	predicates json.RawMessage
+	action     string // with limit if that is RATE_LIMIT
+	limit      int
+}
+
+func (r rule) String() string {
+	action := r.action
+	if r.limit > 0 {
+		action = fmt.Sprintf("%s %d", r.action, r.limit)
+	}
+	return fmt.Sprintf("%s priority %d if %s", action, r.priority, r.predicates)
+}
+
+// replaceFilter adds a rule, or puts it in the place of one with its uuid.
+func (c *client) replaceFilter(r rule, done func(uuid string, err error)) {
+	var uuid, action any
+	if r.uuid != "" {
+		uuid = r.uuid
+	}
+	if action = r.action; r.limit > 0 {
+		action = []any{r.action, r.limit}
+	}
+	c.say("ReplaceFilter %s", r)
+	args := []any{uuid, r.priority, r.predicates, action, []any{[]any{"sim", "a test", 1}}}
+	c.changes("ReplaceFilter", args, func(result json.RawMessage, err error) {
+		var made string
+		if err == nil {
+			mustDecode(result, &made)
+		}
+		done(made, err)
+	})
+}
+
+func (c *client) deleteFilter(uuid string, done func(error)) {
+	c.say("DeleteFilter")
+	c.changes("DeleteFilter", []any{uuid}, func(_ json.RawMessage, err error) { done(err) })
+}
+
+// set changes settings; done may be nil.
+func (c *client) set(values map[string]any, done func(error)) {
+	text, err := json.Marshal(values)
+	if err != nil {
+		panic(err)
+	}
+	c.say("LockstepSetSettings %s", text)
+	c.changes("LockstepSetSettings", []any{json.RawMessage(text)}, func(_ json.RawMessage, err error) {
+		if done != nil {
+			done(err)
+		}
+	})
+}
+
+// changes is a call that changes what jobs go by.
+func (c *client) changes(method string, args []any, done func(json.RawMessage, error)) {
+	c.world.notify(changeSent{})
+	c.caller.call(method, args, patience, func(result json.RawMessage, err error) {
+		if err != nil {
+			c.say("%s: is told: %v", method, err)
+		} else {
+			c.say("%s: is told: done", method)
+		}
+		c.world.notify(changeTold{err: err})
+		done(result, err)
+	})
+}
+
+// refusedAsUnknown: there is no such rule.
+func refusedAsUnknown(err error) bool {
+	var failed *wire.Error
+	return errors.As(err, &failed) && strings.Contains(failed.Error(), "There is no filter rule")
+}
+
+// why asks what holds a job back; done gets its status and the reasons, a JSON list.
+func (c *client) why(id int64, done func(status string, reasons json.RawMessage, err error)) {
+	c.caller.call("LockstepWhy", []any{id}, patience, func(result json.RawMessage, err error) {
+		var answer struct {
+			Status  string
+			Reasons json.RawMessage
+		}
+		if err == nil {
+			mustDecode(result, &answer)
+		}
+		done(answer.Status, answer.Reasons, err)
+	})
+}
+
+// pending asks the same of many jobs, in a few words.
+func (c *client) pending(ids []int64, done func()) {
+	c.caller.call("LockstepPending", []any{ids}, patience, func(result json.RawMessage, err error) {
+		var rows [][2]any
+		if err == nil {
+			mustDecode(result, &rows)
+			if len(rows) != len(ids) {
+				panic(fmt.Sprintf("sim: LockstepPending of %d jobs: %s", len(ids), result))
+			}
+		}
+		done()
+	})
+}

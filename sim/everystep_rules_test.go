@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// ruledJobs lock the same node, depend on each other and are limited; a rule that
+// pauses all of them comes before they do, or while they run, and goes again.
+func ruledJobs(before bool) func(w *World) func() bool {
+	return func(w *World) func() bool {
+		c, o := w.newClient(), w.newClient()
+		var sent *submission
+		ruled := false
+		submit := func() {
+			sent = c.submit([][]opSpec{
+				{"run run_for=0.3 locks=node/a limit=1:x", "run run_for=0.01 locks=node/a limit=1:x"},
+				{"run run_for=0.01 locks=node/a after=-1"},
+				{"run run_for=0.01 after=-2:error"},
+				{"run run_for=0.01 exit=1 limit=1:x", "delay 0.1 limit=1:x"},
+			}, nil)
+		}
+		rule := rule{uuid: fmt.Sprintf("%08x-0000-4000-8000-%012x", 1, 1), predicates: []byte(`[]`), action: "PAUSE"}
+		var add, remove func()
+		add = func() {
+			o.replaceFilter(rule, func(_ string, err error) {
+				if err != nil {
+					o.later(100*time.Millisecond, add)
+					return
+				}
+				if before {
+					c.whenReady(submit)
+				}
+				o.later(500*time.Millisecond, remove)
+			})
+		}
+		remove = func() {
+			o.deleteFilter(rule.uuid, func(err error) {
+				if ruled = err == nil || refusedAsUnknown(err); !ruled {
+					o.later(100*time.Millisecond, remove)
+				}
+			})
+		}
+		if before {
+			o.whenReady(add)
+		} else {
+			c.whenReady(submit)
+			o.later(100*time.Millisecond, func() { o.whenReady(add) })
+		}
+		return func() bool { return ruled && sent != nil && sent.over }
+	}
+}
+
+// What hits every step of the life of a rule hits all that waits for it, too.
+func TestEveryStepOfARule(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		for name, strike := range map[string]func(w *World) bool{
+			"crash":  func(w *World) bool { w.Crash(); return true },
+			"reboot": func(w *World) bool { w.Reboot(); return true },
+			"death": func(w *World) bool {
+				if len(w.machine.processes) == 0 {
+					return false
+				}
+				w.machine.processes[0].kill("SIGKILL")
+				return true
+			},
+			"panic before": func(w *World) bool {
+				w.panics = append(w.panics, &orderedPanic{nth: 1, when: panicBefore})
+				return true
+			},
+			"panic after": func(w *World) bool {
+				w.panics = append(w.panics, &orderedPanic{nth: 1, when: panicAfter})
+				return true
+			},
+			"disk": func(w *World) bool {
+				w.disk.Fail(DiskFault{Nth: 1, Times: 2, Err: diskErrors[0]})
+				return true
+			},
+			"disk, after": func(w *World) bool {
+				w.disk.Fail(DiskFault{Nth: 1, Times: 1, Err: diskErrors[1], When: AfterEffect})
+				return true
+			},
+		} {
+			t.Run(fmt.Sprintf("%s, before the jobs: %v", name, before), func(t *testing.T) {
+				stride := uint64(7)
+				if testing.Short() {
+					stride = 20
+				}
+				everyStepOf(t, 6, stride, ruledJobs(before), strike)
+			})
+		}
+	}
+}

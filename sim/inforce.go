@@ -1,0 +1,143 @@
+package sim
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"lockstep/actors/core/config"
+	"lockstep/actors/core/filter"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+)
+
+// inForce is what is known of the rules and settings that jobs go by: those on the
+// disk, if the last change was acknowledged and everything has come to rest since.
+//
+// In between nobody can say from outside: a change may be in force before its
+// client hears of it, and of one whose answer was lost nobody knows whether it
+// comes. A daemon that has just started knows what the disk says.
+type inForce struct {
+	world *World
+	asked int  // changes that have no answer yet
+	sure  bool // when all is quiet, what the disk says is in force
+	known bool // so it is
+
+	generation int // counts what was known
+	quietAt    uint64
+	configFile *file
+	ownFile    *file
+
+	rules    *filter.Set
+	raw      map[string]json.RawMessage // by uuid
+	settings config.Settings
+	slots    int
+	// slotsMax is the most that there may be, known or not.
+	slotsMax int
+}
+
+func newInForce(w *World) *inForce {
+	return &inForce{world: w, settings: config.DefaultSettings(), slots: w.options.Slots, slotsMax: w.options.Slots}
+}
+
+func (f *inForce) see(event any) {
+	switch e := event.(type) {
+	case changeSent:
+		f.asked++
+		f.doubt()
+	case changeTold:
+		f.asked--
+		f.sure = f.sure || e.err == nil && f.asked == 0
+	case daemonStarted:
+		f.known, f.sure = false, true
+	case diskFailed:
+		if e.path == layout.ConfigPath || e.path == layout.SettingsPath {
+			f.doubt()
+		}
+	}
+}
+
+func (f *inForce) doubt() { f.known, f.sure = false, false }
+
+// diskChanged: a change that nobody waits for any more has come through.
+func (f *inForce) diskChanged(path string, content []byte) {
+	switch path {
+	case layout.ConfigPath:
+		if cluster, err := config.Decode(content); err == nil {
+			f.slotsMax = max(f.slotsMax, f.slotsOf(cluster))
+		}
+	case layout.SettingsPath:
+	default:
+		return
+	}
+	if f.asked == 0 {
+		f.doubt()
+	}
+}
+
+func (f *inForce) slotsOf(c config.Cluster) int { return c.MaxRunningJobs - f.world.plants.MoreSlots }
+
+// quiet: nothing can happen at this moment of time; every message has arrived.
+func (f *inForce) quiet() {
+	d := f.world.daemon
+	if d == nil || !d.ready || d.boxes.suspended > 0 {
+		return
+	}
+	f.quietAt = f.world.count
+	if f.known || !f.sure || f.asked > 0 {
+		return
+	}
+	f.load(f.world.disk.find(layout.ConfigPath), f.world.disk.find(layout.SettingsPath))
+}
+
+func (f *inForce) load(configFile, ownFile *file) {
+	f.generation++
+	if configFile != f.configFile || f.rules == nil {
+		cluster, err := config.Decode(configFile.data)
+		if err != nil {
+			return
+		}
+		raw, err := config.Filters(configFile.data)
+		if err != nil {
+			return
+		}
+		f.raw, f.slots, f.configFile = raw, f.slotsOf(cluster), configFile
+		f.rules = compile(raw)
+	}
+	if ownFile != f.ownFile && ownFile != nil {
+		settings, err := config.DecodeSettings(ownFile.data)
+		if err != nil {
+			return
+		}
+		f.settings, f.ownFile = settings, ownFile
+	}
+	f.slotsMax = f.slots
+	f.known = true
+}
+
+func compile(raw map[string]json.RawMessage) *filter.Set {
+	var rules []filter.Rule
+	for _, uuid := range slices.Sorted(maps.Keys(raw)) {
+		if rule, err := filter.Decode(raw[uuid]); err == nil {
+			rules = append(rules, rule)
+		}
+	}
+	set, _ := filter.NewSet(rules) // what is not understood applies to nobody
+	return set
+}
+
+// verdict is the rule that applies to a job: its uuid, its text, its action.
+type verdict struct {
+	uuid   string
+	text   string
+	action filter.Action
+}
+
+// verdict is what the rules make of a job; false if that is not known now.
+func (f *inForce) verdict(j *job.Job) (verdict, bool) {
+	if !f.known || j == nil {
+		return verdict{}, false
+	}
+	v := f.rules.Judge(filter.NewSubject(j))
+	return verdict{uuid: v.UUID, text: string(f.raw[v.UUID]), action: v.Action}, true
+}

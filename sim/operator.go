@@ -1,0 +1,170 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"lockstep/actors/core/config"
+	"lockstep/actors/core/layout"
+)
+
+// operator is who changes rules and settings in a run over random work, and asks
+// why jobs wait. Its rules come and go; it is done when nobody submits any more
+// and all its rules are gone, for what they hold back would never end.
+type operator struct {
+	work   *workload
+	client *client
+	rules  []string // uuids that may be there
+	made   int
+}
+
+func (k *workload) newOperator() {
+	k.busy++
+	o := &operator{work: k, client: k.world.newClient()}
+	o.think()
+}
+
+func (o *operator) think() {
+	o.client.later(time.Duration(o.work.rng.IntN(3000))*time.Millisecond, o.act)
+}
+
+func (o *operator) act() {
+	switch {
+	case o.work.left == 0 && len(o.rules) == 0:
+		o.work.busy--
+	case o.work.left == 0, len(o.rules) > 0 && o.work.rng.IntN(3) == 0:
+		o.deleteOne()
+	default:
+		o.change()
+	}
+}
+
+func (o *operator) change() {
+	switch rng := o.work.rng; rng.IntN(6) {
+	case 0, 1, 2:
+		o.replaceOne()
+	case 3:
+		o.client.set(o.settings(), func(error) { o.think() })
+	case 4:
+		id := 1 + rng.Int64N(o.work.world.serial()+1)
+		o.client.why(id, func(string, json.RawMessage, error) { o.think() })
+	default:
+		var ids []int64
+		for id := range o.work.world.serial() {
+			ids = append(ids, id+1)
+		}
+		o.client.pending(ids, o.think)
+	}
+}
+
+// replaceOne adds a rule, or replaces one.
+func (o *operator) replaceOne() {
+	r := o.rule()
+	if len(o.rules) > 0 && o.work.rng.IntN(3) == 0 {
+		r.uuid = o.rules[o.work.rng.IntN(len(o.rules))]
+	} else {
+		o.made++
+		r.uuid = fmt.Sprintf("%08x-0000-4000-8000-%012x", o.work.rng.Uint32(), o.made)
+		o.rules = append(o.rules, r.uuid)
+	}
+	o.client.replaceFilter(r, func(string, error) { o.think() })
+}
+
+func (o *operator) rule() rule {
+	rng := o.work.rng
+	r := rule{priority: rng.IntN(4), predicates: o.predicates()}
+	switch rng.IntN(8) {
+	case 0, 1, 2:
+		r.action = "PAUSE"
+	case 3:
+		r.action = "REJECT"
+	case 4:
+		r.action = "ACCEPT"
+	case 5:
+		r.action = "CONTINUE"
+	default:
+		r.action, r.limit = "RATE_LIMIT", 1+rng.IntN(2)
+	}
+	return r
+}
+
+func (o *operator) predicates() json.RawMessage {
+	rng := o.work.rng
+	some := []json.RawMessage{
+		predicate("jobid", "id", ">", "watermark"), predicate("jobid", "id", "<=", "watermark"),
+		predicate("opcode", "OP_ID", "=", "OP_RUN_COMMAND"), predicate("opcode", "OP_ID", "=", "OP_TEST_DELAY"),
+		predicate("reason", "reason", "=~", "rate-limit"), predicate("opcode", "comment", "=~", "client 1 "),
+		predicate("jobid", "id", "<", fmt.Sprint(rng.Int64N(o.work.world.serial()+2))),
+	}
+	all := []json.RawMessage{}
+	for range rng.IntN(3) {
+		all = append(all, some[rng.IntN(len(some))])
+	}
+	return predicateList(all)
+}
+
+func (o *operator) settings() map[string]any {
+	rng := o.work.rng
+	switch rng.IntN(4) {
+	case 0:
+		return map[string]any{"max_running_jobs": 1 + rng.IntN(4)}
+	case 1:
+		return map[string]any{"predictive": rng.IntN(2) == 0}
+	case 2:
+		return map[string]any{"predictive_tick": []float64{0.01, 0.1, 1, 30}[rng.IntN(4)], "predictive_ticks": 1 + rng.IntN(5)}
+	default:
+		return map[string]any{"lock_bypass_after": []float64{0, 0.1, 30}[rng.IntN(3)], "predictive": true}
+	}
+}
+
+// deleteOne deletes a rule, and forgets it unless it may be there.
+func (o *operator) deleteOne() {
+	i := o.work.rng.IntN(len(o.rules))
+	o.client.deleteFilter(o.rules[i], func(err error) {
+		if err == nil || refusedAsUnknown(err) {
+			o.rules = slices.Delete(o.rules, i, i+1)
+		}
+		o.think()
+	})
+}
+
+// sweep deletes the rules that the disk has, for jobs that they hold back must end
+// too. It comes back until there are none: one may be on its way yet.
+func (w *World) sweep() {
+	c := w.newClient()
+	var next func()
+	next = func() {
+		uuids := w.ruleUUIDs()
+		if len(uuids) == 0 {
+			c.later(time.Minute, func() {
+				if len(w.ruleUUIDs()) > 0 {
+					next()
+				}
+			})
+			return
+		}
+		c.deleteFilter(uuids[0], func(err error) {
+			if err != nil {
+				c.later(time.Second, next)
+				return
+			}
+			next()
+		})
+	}
+	next()
+}
+
+func (w *World) ruleUUIDs() []string {
+	f := w.disk.find(layout.ConfigPath)
+	if f == nil {
+		return nil
+	}
+	raw, err := config.Filters(f.data)
+	if err != nil {
+		panic(fmt.Errorf("sim: the configuration on the disk: %w", err))
+	}
+	return slices.Sorted(maps.Keys(raw))
+}

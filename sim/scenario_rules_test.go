@@ -1,0 +1,137 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// operator is the client of who does not submit: the second, if none is named.
+func (s *scenario) operator(t *testing.T, d *datadriven.TestData) *client {
+	if !d.HasArg("client") {
+		d.CmdArgs = append(d.CmdArgs, datadriven.CmdArg{Key: "client", Vals: []string{"2"}})
+	}
+	return s.client(t, d)
+}
+
+// filter adds, replaces or deletes a rule, which scenarios know by a name; its
+// predicates are the text, see parsePredicates.
+func (s *scenario) filter(t *testing.T, d *datadriven.TestData) error {
+	var name string
+	d.ScanArgs(t, "name", &name)
+	c := s.operator(t, d)
+	if s.rules == nil {
+		s.rules = map[string]string{}
+	}
+	switch {
+	case d.HasArg("delete"):
+		c.deleteFilter(s.rules[name], func(error) {})
+		return nil
+	case d.HasArg("replace"), d.HasArg("add"):
+	default:
+		return fmt.Errorf("want add, replace or delete")
+	}
+	predicates, err := parsePredicates(d.Input)
+	if err != nil {
+		return err
+	}
+	r := rule{uuid: s.rules[name], predicates: predicates}
+	d.ScanArgs(t, "action", &r.action)
+	d.MaybeScanArgs(t, "n", &r.limit)
+	d.MaybeScanArgs(t, "priority", &r.priority)
+	c.replaceFilter(r, func(uuid string, err error) {
+		if err == nil {
+			s.rules[name] = uuid
+		}
+	})
+	return nil
+}
+
+// set changes settings: numbers, true and false.
+func (s *scenario) set(t *testing.T, d *datadriven.TestData) error {
+	values := map[string]any{}
+	for _, arg := range d.CmdArgs {
+		if arg.Key == "client" {
+			continue
+		}
+		if !json.Valid([]byte(arg.Vals[0])) {
+			return fmt.Errorf("%s=%s is no value", arg.Key, arg.Vals[0])
+		}
+		values[arg.Key] = json.RawMessage(arg.Vals[0])
+	}
+	s.operator(t, d).set(values, nil)
+	return nil
+}
+
+// why prints what holds a job back.
+func (s *scenario) why(t *testing.T, d *datadriven.TestData) error {
+	c, id := s.operator(t, d), job64(t, d)
+	c.why(id, func(status string, reasons json.RawMessage, err error) {
+		if err != nil {
+			c.say("why job %d: is told: %v", id, err)
+			return
+		}
+		s.lines = append(s.lines, fmt.Sprintf("job %d is %s:", id, status))
+		var all []map[string]json.RawMessage
+		mustDecode(reasons, &all)
+		for _, r := range all {
+			s.lines = append(s.lines, "    "+shownReason(r))
+		}
+	})
+	s.world.Settle()
+	return nil
+}
+
+// shownReason is a reason with its kind first, the rest in order.
+func shownReason(r map[string]json.RawMessage) string {
+	var kind string
+	mustDecode(r["kind"], &kind)
+	delete(r, "kind")
+	var b bytes.Buffer
+	rest, err := json.Marshal(r)
+	if err == nil {
+		err = json.Compact(&b, rest)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return kind + " " + b.String()
+}
+
+// priority changes that of a job.
+func (s *scenario) priority(t *testing.T, d *datadriven.TestData) error {
+	var text string
+	d.ScanArgs(t, "to", &text)
+	to, err := strconv.Atoi(text)
+	if err != nil {
+		return err
+	}
+	s.client(t, d).reprioritise(job64(t, d), to, nil)
+	return nil
+}
+
+// archive moves a job to the archive.
+func (s *scenario) archive(t *testing.T, d *datadriven.TestData) error {
+	s.client(t, d).archive(job64(t, d), func() {})
+	s.world.Settle()
+	return nil
+}
+
+// locks prints what the files of the locks say.
+func (s *scenario) locks(*testing.T, *datadriven.TestData) error {
+	snapshot, err := s.world.lockState()
+	if err != nil {
+		return err
+	}
+	for _, h := range snapshot.Holdings {
+		s.lines = append(s.lines, fmt.Sprintf("%s has %v", h.Owner.Who(), h.Locks))
+	}
+	for _, p := range snapshot.Pending {
+		s.lines = append(s.lines, fmt.Sprintf("%s waits for %v", p.Owner.Who(), p.Request))
+	}
+	return nil
+}
