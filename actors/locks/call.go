@@ -128,6 +128,10 @@ func (l *locks) call(ctx actor.Context, m *messages.LockCall, sender *actor.PID)
 }
 
 func (l *locks) do(ctx actor.Context, c lock.Call, q *question) {
+	if c.Takes && !c.Owner.Named && l.withheld[int64(c.Owner.Job)] {
+		l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, []any{}, f) })
+		return // of a choice it gets nothing; it waits for the next, and hears there that it is paused
+	}
 	if l.withholds(c) {
 		l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, []lock.Lock{}, f) })
 		return

@@ -10,7 +10,6 @@
 package luxi
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -95,14 +94,8 @@ func (g *gateway) opened(ctx actor.Context, c socket.Conn) {
 	}
 	g.counter++
 	config, number := g.config, g.counter
-	props := config.Env.Props("connection", func() actor.Actor { return newConnection(config, c, number) })
-	_, err := ctx.SpawnNamed(props, fmt.Sprintf("conn-%d.%d", number, g.incarnation))
-	switch {
-	case errors.Is(err, act.ErrLeaving):
-		c.Close() // like all others; the client comes back to the next incarnation
-	case err != nil:
-		panic(fmt.Errorf("spawn a connection: %w", err))
-	}
+	socket.Spawn(ctx, config.Env, c, fmt.Sprintf("conn-%d.%d", number, g.incarnation),
+		func() actor.Actor { return newConnection(config, c, number) })
 }
 
 // opcodesChanged takes what operators have declared, for all connections.

@@ -258,7 +258,7 @@ func (s *scheduler) pick(ctx actor.Context) {
 	for _, id := range s.state.Pick(s.config.Env.Clock().Now()) {
 		j := s.jobs[id]
 		goesOn := j.running
-		j.running = true
+		j.running, j.expected = true, nil
 		s.declare(j)
 		if goesOn {
 			s.answer(ctx, j, &messages.OpBegun{})

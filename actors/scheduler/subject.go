@@ -23,8 +23,9 @@ type subject struct {
 	limits     []sched.Limit               // those of its reason trails
 	verdict    *messages.Verdict           // nil: accepted
 
-	fresh *job.Job // decoded, while it is being taken in
-	shown bool     // the queue knows that it is held by dependencies
+	fresh    *job.Job          // decoded, while it is being taken in
+	expected *lock.Declaration // what all its opcodes lock, while it has no process: rules may change often
+	shown    bool              // the queue knows that it is held by dependencies
 
 	running bool              // it has a process, or is about to
 	found   bool              // it had one when the population was told, and perhaps no slot
@@ -94,9 +95,15 @@ func (j *subject) declared(s *scheduler) (atHand, later lock.Declaration) {
 
 // candidate is the job as one that may be picked.
 func (j *subject) candidate(s *scheduler) sched.Candidate {
-	atHand, later := j.declared(s)
-	return sched.Candidate{ID: j.id, Priority: j.priority, ReceivedUs: j.receivedUs,
-		Declared: lock.Merge(atHand, later), Limits: j.allLimits()}
+	declared := j.expected
+	if declared == nil {
+		all := lock.Merge(j.declared(s))
+		declared = &all
+	}
+	if !j.running {
+		j.expected = declared
+	}
+	return sched.Candidate{ID: j.id, Priority: j.priority, ReceivedUs: j.receivedUs, Declared: *declared, Limits: j.allLimits()}
 }
 
 // allLimits are those of the job itself and that of the rule that applies.

@@ -9,7 +9,6 @@
 package wconf
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -73,14 +72,8 @@ func (g *gateway) opened(ctx actor.Context, c socket.Conn) {
 	}
 	g.counter++
 	config := g.config
-	props := config.Env.Props("connection", func() actor.Actor { return &connection{config: config, conn: c} })
-	_, err := ctx.SpawnNamed(props, fmt.Sprintf("conn-%d.%d", g.counter, g.incarnation))
-	switch {
-	case errors.Is(err, act.ErrLeaving):
-		c.Close() // like all others; the client comes back to the next incarnation
-	case err != nil:
-		panic(fmt.Errorf("spawn a connection: %w", err))
-	}
+	socket.Spawn(ctx, config.Env, c, fmt.Sprintf("conn-%d.%d", g.counter, g.incarnation),
+		func() actor.Actor { return &connection{config: config, conn: c} })
 }
 
 func (g *gateway) tellConnections(ctx actor.Context, m any) {

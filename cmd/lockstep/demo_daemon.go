@@ -36,7 +36,7 @@ func (d *demoDaemon) start(ctx context.Context) error {
 	}
 	d.log = &bytes.Buffer{}
 	d.cmd = exec.Command(filepath.Join(filepath.Dir(self), "lockstepd"), "--data-dir", filepath.Join(d.root, "lib"),
-		"--run-dir", filepath.Join(d.root, "run"), "--log-dir", filepath.Join(d.root, "log"))
+		"--run-dir", filepath.Join(d.root, "run"), "--log-dir", filepath.Join(d.root, "log"), "--rapi-address", "")
 	d.cmd.Stderr = d.log
 	// Ctrl-C is for us: we stop the daemon in order.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

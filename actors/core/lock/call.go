@@ -12,6 +12,7 @@ type Call struct {
 	Function string
 	Owner    Owner // who asks; none for the functions that only look
 	Asks     bool  // there is an Owner, who will hold or want something
+	Takes    bool  // it takes what is free of a choice
 	do       func(s *State, now time.Time) (Answer, error)
 }
 
@@ -183,6 +184,7 @@ func (c *Call) union(o Owner, items []Item, least int) error {
 			return fmt.Errorf("%s: a union cannot release", items[i].Lock)
 		}
 	}
+	c.Takes = true
 	c.asks(o, func(s *State, now time.Time) (Answer, error) {
 		u := s.GuardedOpportunisticUnion(now, o, items, least)
 		return Answer{Result: orNone(u.Locks), Changed: u.Changed}, nil

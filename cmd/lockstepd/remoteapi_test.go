@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bufio"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheRemoteAPIIsNotOpenToOthersByMistake(t *testing.T) {
+	for flags, want := range map[string]string{
+		"":                                     "",
+		"--rapi-address=":                      "",
+		"--rapi-address=[::1]:5080":            "",
+		"--rapi-address=localhost:0":           "",
+		"--rapi-address=:5080":                 "rapi-require-authentication",
+		"--rapi-address=0.0.0.0:5080":          "rapi-require-authentication",
+		"--rapi-address=node1:5080":            "rapi-require-authentication",
+		"--rapi-address=:5080 --rapi-tls=off":  "passwords could be read",
+		"--rapi-address=:5080 --rapi-insecure": "",
+		"--rapi-address=5080":                  "not an address and a port",
+		"--rapi-address=127.0.0.1:http":        "not a port",
+		"--rapi-tls=maybe":                     "rapi-tls",
+		"--rapi-cert=/x":                       "one is of no use",
+		"--rapi-cert=/x --rapi-key=/y":         "",
+		"--rapi-address=:5080 --rapi-tls=off --rapi-require-authentication": "passwords could be read",
+		"--rapi-address=:5080 --rapi-require-authentication":                "",
+	} {
+		c, err := parseConfig(append(strings.Fields(flags), "--run-dir=/tmp/r"), io.Discard)
+		if want != "" {
+			require.ErrorContains(t, err, want, flags)
+			continue
+		}
+		require.NoError(t, err, flags)
+		require.True(t, filepath.IsAbs(c.Rapi.Users))
+	}
+	c, err := parseConfig([]string{"--rapi-address=:5080", "--rapi-require-authentication", "--run-dir=/tmp/r"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, tlsOn, c.Rapi.TLS)
+}
+
+// remote is a client of a daemon's remote API.
+type remote struct {
+	*daemon
+	url    string
+	client *http.Client
+}
+
+func (d *daemon) startRemote(flags ...string) *remote {
+	d.t.Helper()
+	require.NoError(d.t, os.MkdirAll(d.path("lib", "rapi"), 0o750))
+	require.NoError(d.t, os.WriteFile(d.path("lib", "rapi", "users"), []byte("peer secret write\n"), 0o600))
+	d.start(append([]string{"--rapi-address", "127.0.0.1:0"}, flags...)...)
+	found := regexp.MustCompile(`address="?([0-9.:]+)"? tls=(true|false)`).FindAllStringSubmatch(d.logged(), -1)
+	require.NotEmpty(d.t, found, d.logged())
+	last := found[len(found)-1]
+	scheme := map[string]string{"true": "https://", "false": "http://"}[last[2]]
+	return &remote{d, scheme + last[1], &http.Client{Timeout: patience,
+		Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}}
+}
+
+func (r *remote) do(method, path, body string, result any) int {
+	r.t.Helper()
+	request, err := http.NewRequest(method, r.url+path, strings.NewReader(body))
+	require.NoError(r.t, err)
+	request.SetBasicAuth("peer", "secret")
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := r.client.Do(request)
+	require.NoError(r.t, err)
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	require.NoError(r.t, err)
+	if result != nil {
+		require.NoError(r.t, json.Unmarshal(data, result), string(data))
+	}
+	return response.StatusCode
+}
+
+// A job's life, as a client of the remote API sees it, in a real daemon.
+func TestARealDaemonsRemoteAPI(t *testing.T) {
+	d := newDaemon(t)
+	r := d.startRemote("--rapi-tls", "on", "--rapi-allow-commands")
+	request, err := http.NewRequest("GET", r.url+"/3/events?kinds=job,filter", nil)
+	require.NoError(t, err)
+	request.SetBasicAuth("peer", "secret")
+	response, err := r.client.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, 2, response.ProtoMajor)
+	lines := bufio.NewScanner(response.Body)
+	event := func(want string) {
+		t.Helper()
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), want) {
+				return
+			}
+		}
+		t.Fatalf("no event with %s: %v", want, lines.Err())
+	}
+	event("event: open")
+
+	var uuid string
+	require.Equal(t, 200, r.do("POST", "/2/filters", `{"predicates":[["opcode",["=","OP_ID","OP_RUN_COMMAND"]]],"action":"PAUSE"}`, &uuid))
+	event(`"change":"added"`)
+	var jobs struct{ IDs []int64 }
+	require.Equal(t, 201, r.do("POST", "/3/jobs", `{"ops":[{"OP_ID":"OP_RUN_COMMAND","argv":["echo","hello"]}]}`, &jobs))
+	require.Equal(t, []int64{1}, jobs.IDs)
+	event(`"id":1,"status":"queued"`)
+	var why struct{ Reasons []struct{ Kind string } }
+	require.Equal(t, 200, r.do("GET", "/3/jobs/1/why", "", &why))
+	require.Equal(t, "filter", why.Reasons[0].Kind)
+	require.Equal(t, 200, r.do("DELETE", "/2/filters/"+uuid, "", nil))
+	event(`"change":"deleted"`)
+	event(`"id":1,"status":"success"`)
+
+	var change struct {
+		Info []string `json:"job_info"`
+	}
+	require.Equal(t, 200, r.do("GET", "/2/jobs/1/wait", `{"fields":["status"]}`, &change))
+	require.Equal(t, []string{"success"}, change.Info)
+	var j struct {
+		Status string
+		Ops    []struct{ Reason [][]any }
+	}
+	require.Equal(t, 200, r.do("GET", "/2/jobs/1", "", &j))
+	require.Equal(t, []any{"lockstep:rapi", "user=peer"}, j.Ops[0].Reason[0][:2])
+	require.Equal(t, 404, r.do("GET", "/2/jobs/99", "", nil))
+	r.dial().call("SetDrainFlag", nil, true)
+	require.Equal(t, 503, r.do("PUT", "/2/redistribute-config", "", nil))
+	for _, path := range []string{"/2/info", "/2/jobs?bulk=1", "/2/query/lock?fields=name", "/2/query/job/fields", "/3/locks", "/3/status", "/3/settings", "/metrics", "/readyz"} {
+		require.Equal(t, 200, r.do("GET", path, "", nil), path)
+	}
+	begin := time.Now()
+	require.Equal(t, 0, d.stop(), "with somebody who listens to events")
+	require.Less(t, time.Since(begin), 5*time.Second)
+}
+
+// Archived jobs leave with an event too, and those that come back after the daemon
+// has restarted are told that it has.
+func TestEventsOverARestartOfTheDaemon(t *testing.T) {
+	d := newDaemon(t)
+	r := d.startRemote()
+	first := r.events("")
+	c := r.dial()
+	c.await(c.submit(op{"OP_ID": "OP_TEST_DELAY", "duration": 0.01}))
+	c.call("ArchiveJob", nil, 1)
+	id := first(`{"id":1,"archived":true}`)
+	require.Equal(t, 0, d.stop())
+	r = d.startRemote()
+	r.events(id)("the daemon is another one")
+}
+
+// events listens; the result is called for the id of the event with some text.
+func (r *remote) events(last string) func(want string) string {
+	request, err := http.NewRequest("GET", r.url+"/3/events", nil)
+	require.NoError(r.t, err)
+	request.SetBasicAuth("peer", "secret")
+	request.Header.Set("Last-Event-ID", last)
+	response, err := r.client.Do(request)
+	require.NoError(r.t, err)
+	r.t.Cleanup(func() { response.Body.Close() })
+	lines, id := bufio.NewScanner(response.Body), ""
+	next := func(want string) string {
+		r.t.Helper()
+		for lines.Scan() {
+			if value, is := strings.CutPrefix(lines.Text(), "id: "); is {
+				id = value
+			}
+			if strings.Contains(lines.Text(), want) {
+				return id
+			}
+		}
+		r.t.Fatalf("no event with %s: %v", want, lines.Err())
+		return ""
+	}
+	if last == "" {
+		next("event: open")
+	}
+	return next
+}
+
+func TestAnAddressThatIsTaken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	d := newDaemon(t)
+	out, err := exec.Command(filepath.Join(programs, "lockstepd"), d.args("--rapi-address", l.Addr().String())...).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "rapi-address: ")
+	require.Contains(t, string(out), "address already in use")
+}
+
+// packages names the environment variable with the directory into which Debian's
+// package python3-ganeti-rapi was extracted.
+const packages = "GANETI_PACKAGES"
+
+// Ganeti's own client, as Debian has packed it, against a real daemon. It needs
+// Python with pycurl and simplejson.
+func TestConformanceOfGanetisRapiClient(t *testing.T) {
+	extracted := os.Getenv(packages)
+	if extracted == "" {
+		t.Skipf("NOT RUN: %s is not set; `make conformance` gets Ganeti's packages and sets it", packages)
+	}
+	d := newDaemon(t)
+	r := d.startRemote("--rapi-tls", "on", "--rapi-require-authentication")
+	host, port, err := net.SplitHostPort(strings.TrimPrefix(r.url, "https://"))
+	require.NoError(t, err)
+	script := exec.Command("/usr/bin/python3", filepath.Join("testdata", "rapi_client.py"), host, port, "peer", "secret")
+	share := filepath.Join(extracted, "usr/share/ganeti/3.0")
+	script.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(extracted, "usr/lib/python3/dist-packages")+":"+share, "PYTHONDONTWRITEBYTECODE=1")
+	out, err := script.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.True(t, strings.HasSuffix(string(out), "all is well\n"), "%s", out)
+}
