@@ -25,13 +25,13 @@ type stream struct {
 func (b *bench) listen(path, last string) *stream {
 	b.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	r, err := http.NewRequestWithContext(ctx, "GET", b.url+path, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+path, nil)
 	require.NoError(b, err)
 	r.SetBasicAuth("reader", "secret")
 	if last != "" {
 		r.Header.Set("Last-Event-ID", last)
 	}
-	response, err := b.client.Do(r)
+	response, err := b.client.Do(r) //nolint:bodyclose // close does
 	require.NoError(b, err)
 	require.Equal(b, 200, response.StatusCode)
 	require.Equal(b, "text/event-stream", response.Header.Get("Content-Type"))

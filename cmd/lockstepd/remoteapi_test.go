@@ -93,7 +93,7 @@ func (r *remote) do(method, path, body string, result any) int {
 func TestARealDaemonsRemoteAPI(t *testing.T) {
 	d := newDaemon(t)
 	r := d.startRemote("--rapi-tls", "on", "--rapi-allow-commands")
-	request, err := http.NewRequest("GET", r.url+"/3/events?kinds=job,filter", nil)
+	request, err := http.NewRequest(http.MethodGet, r.url+"/3/events?kinds=job,filter", nil)
 	require.NoError(t, err)
 	request.SetBasicAuth("peer", "secret")
 	response, err := r.client.Do(request)
@@ -165,7 +165,7 @@ func TestEventsOverARestartOfTheDaemon(t *testing.T) {
 
 // events listens; the result is called for the id of the event with some text.
 func (r *remote) events(last string) func(want string) string {
-	request, err := http.NewRequest("GET", r.url+"/3/events", nil)
+	request, err := http.NewRequest(http.MethodGet, r.url+"/3/events", nil)
 	require.NoError(r.t, err)
 	request.SetBasicAuth("peer", "secret")
 	request.Header.Set("Last-Event-ID", last)
