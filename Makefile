@@ -57,7 +57,7 @@ scenario: ## run the text scenarios
 
 conformance: build ## run Ganeti's own client programs, from Debian's packages, against a daemon
 	.ci/ganeti-packages $(GANETI)
-	GANETI_PACKAGES=$(abspath $(GANETI)) $(GO) test -count=1 ./cmd/internal/conformance
+	GANETI_PACKAGES=$(abspath $(GANETI)) $(GO) test -count=1 -run Conformance ./cmd/internal/conformance ./cmd/lockstepd
 
 bench: ## run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -15,10 +15,15 @@
 //	job-<id>   one process, and its job's file when    jobs, its process      queue: progress
 //	           no process may write it
 //	queue      the serial, the index of all live jobs  connections,           scheduler, filters, jobs,
-//	                                                   scheduler, jobs        locks, watchers
+//	                                                   scheduler, jobs        locks, watchers, followers
 //	luxi       the connections, one actor each         clients                its client
 //	wconf      the connections, one actor each         job processes,         its client
 //	                                                   Ganeti's programs
+//	events     what it was told last of rules, and     nobody                 the feed: what has changed
+//	           since when who waits for locks                                 of jobs, rules and locks
+//
+// rapi is no actor but an edge: an HTTP server that is a client of luxi, and the
+// feed of events.
 //
 // Import arrow: messages <- core <- actors <- supervisor <- {cmd, sim}. act is
 // the only package that touches protoactor's spawning.

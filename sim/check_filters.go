@@ -32,7 +32,7 @@ func (c *checkFilters) See(w *World, event any) error {
 		}
 	case locksTaken:
 		v, known := w.inForce.verdict(w.job(e.process.job))
-		if known && v.action.Verb == filter.Pause {
+		if known && !e.found && v.action.Verb == filter.Pause {
 			return fmt.Errorf("job %d has got the locks for opcode %d, but rule %s pauses it", e.process.job, e.op, v.uuid)
 		}
 	case submissionSent:

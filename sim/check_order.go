@@ -111,7 +111,7 @@ func (c *checkOrder) picked(w *World, id int64) error {
 		return nil
 	}
 	for other, waits := range c.waiting {
-		if waits.odd || waits.changed >= w.inForce.quietAt || int64(other) > w.serial() {
+		if waits.odd || waits.changed >= w.inForce.quietAt || other > w.serial() {
 			continue
 		}
 		why := c.before(w, waits.job, j)

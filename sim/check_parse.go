@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 
-	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
 )
 
@@ -40,7 +39,7 @@ func (c *checkParse) all(w *World) error {
 		if c.garbled[id] {
 			continue
 		}
-		if _, err := job.Decode(w.disk.find(layout.JobPath(id)).data); err != nil {
+		if err := w.disk.find(layout.JobPath(id)).reading().err; err != nil {
 			return fmt.Errorf("job %d: %w", id, err)
 		}
 	}

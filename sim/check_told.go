@@ -72,7 +72,7 @@ func (c *checkTold) holds(w *World) error {
 		if j == nil {
 			continue
 		}
-		if tag := tagOfJob(j); c.refused[tag] {
+		if tag := w.tagOf(id); c.refused[tag] {
 			return fmt.Errorf("%s was refused, and is job %d", tag, id)
 		}
 		if told, ended := c.ended[id]; ended && told != j.Status().String() {
@@ -86,8 +86,8 @@ func (c *checkTold) holds(w *World) error {
 func whole(w *World) error {
 	found := map[string]bool{}
 	for id := int64(1); id <= w.serial(); id++ {
-		if j := w.job(id); j != nil {
-			found[tagOfJob(j)] = true
+		if w.job(id) != nil {
+			found[w.tagOf(id)] = true
 		}
 	}
 	for _, s := range w.submissions {

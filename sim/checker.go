@@ -58,10 +58,12 @@ type (
 		tag   string
 		input json.RawMessage
 	}
-	// locksTaken: a process has all locks for its opcode.
+	// locksTaken: a process has all locks for its opcode; found: it may have had a
+	// choice of them for a while, the answer to which was lost.
 	locksTaken struct {
 		process *process
 		op      int
+		found   bool
 	}
 	// submissionSent: a client wants jobs recorded.
 	submissionSent struct{ submission *submission }
@@ -129,7 +131,8 @@ func (w *World) diskChanged(call diskCall, op, path string, content []byte) {
 	if content == nil {
 		w.trace.say(TopicFile, "job %d: file is gone (%s)", id, op)
 	} else {
-		event.job, event.err = job.Decode(content)
+		r := w.disk.find(path).reading()
+		event.job, event.err = r.job, r.err
 		w.trace.say(TopicFile, "job %d: %s (%s)", id, shownJob(event.job, event.err), op)
 	}
 	w.notify(event)
@@ -163,17 +166,22 @@ func shownJob(j *job.Job, err error) string {
 }
 
 // job reads a job from the disk as processes see it, archived or not, without a
-// call that could fail; nil if it is not there or not a job.
+// call that could fail; nil if it is not there or not a job. It is not to be changed.
 func (w *World) job(id int64) *job.Job {
 	f := w.disk.find(w.pathOf(id))
 	if f == nil {
 		return nil
 	}
-	j, err := job.Decode(f.data)
-	if err != nil {
-		return nil
+	return f.reading().job
+}
+
+// tagOf is the tag of a job on the disk, "" if it is not there or not a job.
+func (w *World) tagOf(id int64) string {
+	f := w.disk.find(w.pathOf(id))
+	if f == nil {
+		return ""
 	}
-	return j
+	return f.reading().tag
 }
 
 // pathOf is where a job's file is, or would be.

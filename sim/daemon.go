@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -81,19 +82,27 @@ func (w *World) firstConfig() error {
 	if w.disk.find(layout.ConfigPath) != nil {
 		return nil
 	}
+	if err := w.disk.Replace("config", layout.ConfigPath, configOf(w.options.Slots+w.plants.MoreSlots)); err != nil {
+		return err
+	}
+	return w.disk.SyncDir("config", ".")
+}
+
+// plainConfig is the configuration of a new cluster.
+var plainConfig = sync.OnceValue(func() []byte {
 	content, err := config.New(config.Identity{ClusterName: "sim", NodeName: "n1", NodeUUID: "n1-uuid", GroupUUID: "group-uuid"})
 	if err != nil {
 		panic(fmt.Errorf("sim: %w", err))
 	}
-	slots := strconv.Itoa(w.options.Slots + w.plants.MoreSlots)
-	content, err = config.Edit(content, 0, config.Change{Cluster: map[string][]byte{"max_running_jobs": []byte(slots)}})
+	return content
+})
+
+func configOf(slots int) []byte {
+	content, err := config.Edit(plainConfig(), 0, config.Change{Cluster: map[string][]byte{"max_running_jobs": []byte(strconv.Itoa(slots))}})
 	if err != nil {
 		panic(fmt.Errorf("sim: %w", err))
 	}
-	if err := w.disk.Replace("config", layout.ConfigPath, content); err != nil {
-		return err
-	}
-	return w.disk.SyncDir("config", ".")
+	return content
 }
 
 func (w *World) newUUID() string {

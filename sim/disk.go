@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"lockstep/actors/core/job"
 	"lockstep/actors/store"
 )
 
@@ -67,6 +68,29 @@ type file struct {
 	data   []byte
 	synced bool // its data will be there after power loss, but for
 	loose  int  // the last bytes, which were appended and not synced
+	read   *reading
+}
+
+// reading is what a file's data says, once it was of interest: most are looked at
+// by many checkers.
+type reading struct {
+	length int // of the data it is of: power loss may cut it
+	job    *job.Job
+	err    error
+	tag    string
+}
+
+func (f *file) reading() *reading {
+	if f.read == nil || f.read.length != len(f.data) {
+		r := &reading{length: len(f.data)}
+		if r.job, r.err = job.Decode(f.data); r.err == nil {
+			r.tag = tagOfJob(r.job)
+		} else {
+			r.job = nil
+		}
+		f.read = r
+	}
+	return f.read
 }
 
 // change is one change of a directory: name means f from now on, nothing if nil.

@@ -112,7 +112,7 @@ func (d *driver) lock(op int) {
 				d.follow(d.machine.Withdrawn())
 			default:
 				d.process.holds = d.locker.taking.Held()
-				d.process.machine.world.notify(locksTaken{d.process, op})
+				d.process.machine.world.notify(locksTaken{d.process, op, len(needs.AnyOf) > 0 && d.locker.lost})
 				d.follow(d.machine.Locked(d.now()))
 			}
 		})

@@ -20,6 +20,7 @@ type locker struct {
 	attempt int  // counts attempts to take or free; what an earlier one hears is dropped
 	again   func()
 	taking  *run.Locking
+	lost    bool // an answer, while taking
 }
 
 func newLocker(p *process) *locker {
@@ -37,7 +38,7 @@ const (
 func (l *locker) take(priority int, needs lock.Needs, done func(withdrawn bool, err error)) {
 	l.stop()
 	l.asked = true
-	l.taking = run.NewLocking(l.owner, priority, needs)
+	l.taking, l.lost = run.NewLocking(l.owner, priority, needs), false
 	l.again = func() { l.next(l.attempt, beginRetryFirst, done) }
 	l.next(l.attempt, beginRetryFirst, done)
 }
@@ -69,6 +70,7 @@ func (l *locker) next(attempt int, delay time.Duration, done func(withdrawn bool
 				done(false, err)
 			default:
 				l.taking.Lost()
+				l.lost = true
 				l.after(attempt, delay, func() { l.next(attempt, min(2*delay, beginRetryMax), done) })
 			}
 		})
@@ -102,6 +104,7 @@ func (l *locker) reprioritise(priority int) {
 	if again := l.again; again != nil {
 		l.taking.Reprioritise(priority)
 		l.taking.Lost()
+		l.lost = true
 		l.stop()
 		l.again = again
 		again()

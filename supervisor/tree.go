@@ -32,7 +32,8 @@ type Ports struct {
 	Files     store.Files
 	Processes jobs.Processes
 	Owners    locks.Owners
-	Events    events.Feed // nil: nobody listens, and nothing is told
+	Decided   func(took time.Duration) // the scheduler's decisions; nil: nobody measures them
+	Events    events.Feed              // nil: nobody listens, and nothing is told
 }
 
 // Settings are what an operator can choose.
@@ -156,7 +157,7 @@ func wconfProps(p Ports, _ Settings) *actor.Props {
 
 func schedulerProps(p Ports, s Settings) *actor.Props {
 	return scheduler.Props(scheduler.Config{Env: p.Env, Queue: p.Env.PID(queueName), Locks: p.Env.PID(locksName),
-		Cluster: p.Env.PID(confName), Catalogue: s.Catalogue})
+		Cluster: p.Env.PID(confName), Catalogue: s.Catalogue, Decided: p.Decided})
 }
 
 func jobsProps(p Ports, s Settings) *actor.Props {

@@ -10,6 +10,7 @@
 package filters
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -45,9 +46,10 @@ type filters struct {
 	config Config
 	epoch  uint64
 
-	set  *filter.Set // nil until the rules are known
-	raw  map[string]json.RawMessage
-	held []held // what was asked before
+	set   *filter.Set // nil until the rules are known
+	raw   map[string]json.RawMessage
+	known []byte // the configuration that they are of
+	held  []held // what was asked before
 
 	jobs map[int64]*judged
 
@@ -111,11 +113,15 @@ func (f *filters) ready(message any, sender *actor.PID) bool {
 
 // configChanged takes the rules. Nothing is judged anew where they are as before.
 func (f *filters) configChanged(ctx actor.Context, m *messages.ConfigChanged) {
+	if f.set != nil && bytes.Equal(m.Content, f.known) {
+		return
+	}
 	raw, err := config.Filters(m.Content)
 	if err != nil {
 		f.config.Env.Log().WithFields(logrus.Fields{"err": err}).Error("the filter rules cannot be read; the former ones are in force")
 		return
 	}
+	f.known = m.Content
 	same := func(a, b json.RawMessage) bool { return string(a) == string(b) }
 	if f.set != nil && maps.EqualFunc(raw, f.raw, same) {
 		return

@@ -74,8 +74,9 @@ type queue struct {
 
 	recovery  *recovery // not nil until the disk has been read
 	resources *config.Resources
-	serial    int64 // last id given away
-	recorded  int64 // the serial on the disk
+	known     []byte // the configuration that they are of
+	serial    int64  // last id given away
+	recorded  int64  // the serial on the disk
 	drained   bool
 	entries   map[int64]*entry
 	order     []int64          // ids of entries, ascending, and of some that were archived

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,12 +19,15 @@ import (
 // configChanged takes a configuration. One that cannot be used is not one that
 // jobs could run by: the former goes on.
 func (q *queue) configChanged(ctx actor.Context, m *messages.ConfigChanged) {
+	if q.resources != nil && bytes.Equal(m.Content, q.known) {
+		return
+	}
 	resources, err := config.DecodeResources(m.Content)
 	if err != nil {
 		q.config.Env.Log().WithFields(logrus.Fields{"err": err}).Error("the configuration cannot be used; the former one is")
 		return
 	}
-	q.resources = resources
+	q.resources, q.known = resources, m.Content
 	if q.recovery != nil && q.recovery.configured != nil {
 		configured := q.recovery.configured
 		q.recovery.configured = nil

@@ -47,6 +47,7 @@ func TestACertificateIsMadeOnce(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	certificate, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	_, err := rapi.MakeCertificate(certificate, key, []string{"localhost"}, time.Now())

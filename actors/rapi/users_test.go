@@ -50,6 +50,7 @@ func TestMistakesInTheUsersFileLetNobodyIn(t *testing.T) {
 }
 
 func TestWhoMayDoWhat(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for _, test := range []struct {
 		method, path, who string
@@ -81,6 +82,7 @@ func TestWhereEverybodyMustLogIn(t *testing.T) {
 
 // Who changes the file need not tell the daemon.
 func TestTheUsersFileIsReadAgain(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	status := func(who string) int { return b.do("GET", "/3/locks", who, "").code }
 	require.Equal(t, 401, status("new:sesame"))
@@ -105,6 +107,7 @@ func TestTheUsersFileIsReadAgain(t *testing.T) {
 // Guessing becomes slow; others are not held up by it, nor are those at the same
 // address who know their password.
 func TestFailedLoginsAreSlow(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	begin := time.Now()
 	for range 3 {

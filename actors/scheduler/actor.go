@@ -10,8 +10,10 @@
 package scheduler
 
 import (
+	"bytes"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
@@ -33,6 +35,8 @@ type Config struct {
 	Locks     *actor.PID
 	Cluster   *actor.PID
 	Catalogue *opcode.Catalogue
+	// Decided is told how long a look for the next jobs has taken; nil: nobody.
+	Decided func(took time.Duration)
 }
 
 // Props makes the scheduler.
@@ -52,6 +56,7 @@ type scheduler struct {
 	catalogue **opcode.Catalogue // for the next incarnation
 
 	configured bool
+	latest     *messages.ConfigChanged // the last one that could be used
 	settings   sched.Settings
 	resources  *config.Resources
 
@@ -125,6 +130,9 @@ func (s *scheduler) ask(ctx actor.Context) {
 // configChanged takes the parameters; what jobs are expected to lock is worked
 // out anew for those that come from now on.
 func (s *scheduler) configChanged(ctx actor.Context, m *messages.ConfigChanged) {
+	if s.configured && bytes.Equal(m.Content, s.latest.Content) && bytes.Equal(m.Settings, s.latest.Settings) {
+		return // it comes as news and as an answer, and may be long
+	}
 	cluster, err := config.Decode(m.Content)
 	settings, bad := config.DecodeSettings(m.Settings)
 	resources, unusable := config.DecodeResources(m.Content)
@@ -137,7 +145,7 @@ func (s *scheduler) configChanged(ctx actor.Context, m *messages.ConfigChanged) 
 	s.settings = sched.Settings{Slots: cluster.MaxRunningJobs, Predictive: settings.Predictive,
 		Base: settings.PredictiveBase, Tick: settings.PredictiveTick(), K: settings.PredictiveTicks}
 	first := !s.configured
-	s.resources, s.configured = resources, true
+	s.resources, s.configured, s.latest = resources, true, m
 	if s.state != nil {
 		s.state.SetSettings(s.settings)
 	}
@@ -255,7 +263,12 @@ func (s *scheduler) pick(ctx actor.Context) {
 	if s.state == nil {
 		return
 	}
-	for _, id := range s.state.Pick(s.config.Env.Clock().Now()) {
+	began := s.config.Env.Clock().Now()
+	picked := s.state.Pick(began)
+	if s.config.Decided != nil && s.state.Len() > 0 {
+		s.config.Decided(s.config.Env.Clock().Now().Sub(began))
+	}
+	for _, id := range picked {
 		j := s.jobs[id]
 		goesOn := j.running
 		j.running, j.expected = true, nil

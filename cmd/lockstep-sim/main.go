@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
@@ -21,6 +22,9 @@ const (
 var errBroken = errors.New("a checker has failed")
 
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // a world is small, and there are thousands
+	}
 	root := &cobra.Command{
 		Use:           "lockstep-sim",
 		Short:         "Run lockstep's daemon in a simulated world and check what it promises",

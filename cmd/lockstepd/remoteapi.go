@@ -25,6 +25,7 @@ type remoteAPI struct {
 	config Config
 	feed   *rapi.Feed // nil: there is no remote API
 	disk   *prometheus.HistogramVec
+	picks  prometheus.Histogram
 	server *rapi.Server  // nil: not open
 	done   chan struct{} // closed when it has stopped
 }
@@ -37,7 +38,17 @@ func newRemoteAPI(c Config) *remoteAPI {
 	a.feed = rapi.NewFeed(time.Now())
 	a.disk = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "lockstep_store_seconds", Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
 		Help: "Time that operations on the disk have taken, syncs included, by operation and whether they have failed."}, []string{"operation", "failed"})
+	a.picks = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "lockstep_scheduler_decision_seconds", Buckets: prometheus.ExponentialBuckets(0.000001, 4, 10),
+		Help: "Time that the scheduler has taken to look for the jobs that run next."})
 	return a
+}
+
+// decided counts a decision of the scheduler; nil where nobody asks.
+func (a *remoteAPI) decided() func(time.Duration) {
+	if a.picks == nil {
+		return nil
+	}
+	return func(took time.Duration) { a.picks.Observe(took.Seconds()) }
 }
 
 // events is the feed for the tree; nil, and not a feed that is nil, where there is
@@ -78,7 +89,7 @@ func (a *remoteAPI) open(env *act.Env, luxi *actor.PID) error {
 	}
 	server, err := rapi.New(rapi.Config{Log: env.Log(), Listener: listener, Luxi: rapi.NewPool(rapi.Gateway{System: env.System(), PID: luxi}), Feed: a.feed,
 		TLS: secure, Users: c.Users, RequireAuthentication: c.RequireAuthentication, AllowCommands: c.AllowCommands,
-		Mailboxes: env.Mailboxes, DeadLetters: env.DeadLetters, Collectors: []prometheus.Collector{a.disk}})
+		Mailboxes: env.Mailboxes, DeadLetters: env.DeadLetters, Collectors: []prometheus.Collector{a.disk, a.picks}})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

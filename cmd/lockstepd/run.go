@@ -105,7 +105,7 @@ func locked(c Config, log *logrus.Logger, stop context.Context) error {
 	defer owners.Close()
 	api := newRemoteAPI(c)
 	tree, err := supervisor.Tree(
-		supervisor.Ports{Env: env, Files: api.timed(files), Processes: processes, Owners: owners, Events: api.events()},
+		supervisor.Ports{Env: env, Files: api.timed(files), Processes: processes, Owners: owners, Events: api.events(), Decided: api.decided()},
 		supervisor.Settings{Livelock: livelock.Path(), Boot: boot, NewUUID: uuid.NewString,
 			Locks:     lock.Settings{Lattice: lock.Implied},
 			MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: catalogue, Limits: c.Limits,

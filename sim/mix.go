@@ -1,0 +1,176 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Mix is a kind of day in the life of a cluster: what operators ask for, and how
+// often.
+type Mix struct {
+	Name  string
+	About string
+	// shares are how often each batch comes, relative to the others.
+	shares []share
+}
+
+type share struct {
+	weight int
+	batch  func(*planner)
+}
+
+// Mixes are all that there are. The locks of their jobs are those of Ganeti's
+// opcodes of that kind.
+var Mixes = []Mix{
+	{"operator", "an ordinary day: some of everything", []share{
+		{30, (*planner).power}, {20, (*planner).query}, {14, (*planner).create}, {6, (*planner).replaceDisks},
+		{3, (*planner).evacuate}, {2, (*planner).verify}, {1, (*planner).maintain}, {1, (*planner).bigLock}}},
+	{"creation", "bulk creation of instances, with verify runs in between", []share{
+		{12, (*planner).create}, {4, (*planner).power}, {1, (*planner).verify}}},
+	{"evacuation", "one node after the other is evacuated, beside small jobs", []share{
+		{4, (*planner).evacuate}, {20, (*planner).power}, {10, (*planner).query}}},
+	{"disks", "disks are replaced after a bad batch of them, beside small jobs", []share{
+		{10, (*planner).replaceDisks}, {10, (*planner).power}, {5, (*planner).query}}},
+	{"verify", "frequent verify runs of all nodes, beside creations and small jobs", []share{
+		{4, (*planner).verify}, {10, (*planner).create}, {30, (*planner).power}}},
+	{"maintenance", "nodes are evacuated and then taken out for an hour, beside the ordinary work", []share{
+		{2, (*planner).evacuateAndMaintain}, {8, (*planner).create}, {3, (*planner).replaceDisks}, {30, (*planner).power}, {15, (*planner).query}}},
+	{"quiet", "instances are started, stopped and shown: next to no contention", []share{
+		{2, (*planner).power}, {1, (*planner).query}}},
+}
+
+// FindMix finds a mix by its name.
+func FindMix(name string) (Mix, error) {
+	at := slices.IndexFunc(Mixes, func(m Mix) bool { return m.Name == name })
+	if at < 0 {
+		return Mix{}, fmt.Errorf("unknown mix %q: there are %s", name, strings.Join(MixNames(), ", "))
+	}
+	return Mixes[at], nil
+}
+
+// MixNames are the names of all mixes.
+func MixNames() []string {
+	names := make([]string, len(Mixes))
+	for i, m := range Mixes {
+		names[i] = m.Name
+	}
+	return names
+}
+
+// MixOptions say how much work, and for which cluster.
+type MixOptions struct {
+	Seed  uint64
+	Jobs  int
+	Slots int
+	Nodes int
+	// Load is the share of all slots that the work would keep busy if nobody ever
+	// waited: it says over how much time the work is spread.
+	Load float64
+}
+
+// batch is jobs that are submitted together.
+type batch struct {
+	at   time.Duration // since the first could come
+	jobs []planned
+}
+
+// planned is a job of a mix.
+type planned struct {
+	kind string
+	ops  []opSpec
+}
+
+// instancesPerNode is how many there are at the beginning.
+const instancesPerNode = 8
+
+// planner makes the work, and knows the cluster as an operator does: where each
+// instance is, as if all that was asked for had been done.
+type planner struct {
+	rng       *rand.Rand
+	nodes     int
+	instances []*instance
+	jobs      []planned // of the batch at hand
+	work      float64   // seconds of all of them
+}
+
+// instance is one with a mirrored disk, on two nodes.
+type instance struct {
+	name               string
+	primary, secondary int
+}
+
+// plan makes the batches of a mix, in the order in which they come. The same
+// options give the same work.
+func plan(m Mix, o MixOptions) []batch {
+	p := &planner{rng: rand.New(rand.NewPCG(o.Seed, 0x0b5e)), nodes: o.Nodes}
+	for range o.Nodes * instancesPerNode {
+		p.newInstance()
+	}
+	total := 0
+	for _, s := range m.shares {
+		total += s.weight
+	}
+	var batches []batch
+	for jobs := 0; jobs < o.Jobs; {
+		p.jobs = nil
+		draw := p.rng.IntN(total)
+		for _, s := range m.shares {
+			if draw -= s.weight; draw < 0 {
+				s.batch(p)
+				break
+			}
+		}
+		p.jobs = p.jobs[:min(len(p.jobs), o.Jobs-jobs)]
+		jobs += len(p.jobs)
+		batches = append(batches, batch{jobs: p.jobs})
+	}
+	// Independent arrivals, as many as there are in so much time.
+	span := p.work / (float64(o.Slots) * o.Load)
+	times := make([]float64, len(batches))
+	for i := range times {
+		times[i] = p.rng.Float64() * span
+	}
+	slices.Sort(times)
+	for i := range batches {
+		batches[i].at = time.Duration(times[i] * float64(time.Second)).Round(time.Millisecond)
+	}
+	return batches
+}
+
+func (p *planner) newInstance() *instance {
+	i := &instance{name: fmt.Sprintf("i%d", len(p.instances)+1), primary: p.rng.IntN(p.nodes)}
+	i.secondary = p.otherNode(i.primary, i.primary)
+	p.instances = append(p.instances, i)
+	return i
+}
+
+// otherNode is any but these two.
+func (p *planner) otherNode(a, b int) int {
+	for {
+		if n := p.rng.IntN(p.nodes); n != a && n != b {
+			return n
+		}
+	}
+}
+
+func (p *planner) anyInstance() *instance { return p.instances[p.rng.IntN(len(p.instances))] }
+
+// takes draws how long an opcode takes: short ones are as likely as long ones, by
+// orders of magnitude.
+func (p *planner) takes(least, most float64) float64 {
+	s := math.Round(10*least*math.Pow(most/least, p.rng.Float64())) / 10
+	p.work += s
+	return s
+}
+
+func (p *planner) op(seconds float64, locks ...string) opSpec {
+	return opSpec(fmt.Sprintf("run run_for=%g locks=%s", seconds, strings.Join(locks, ",")))
+}
+
+func (p *planner) add(kind string, ops ...opSpec) {
+	p.jobs = append(p.jobs, planned{kind, ops})
+}

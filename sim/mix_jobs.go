@@ -1,0 +1,115 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+)
+
+// The jobs of the mixes. What they lock is what Ganeti's logical units lock, and
+// what core/opcode's table of declarations says; Ganeti gives some of it back
+// before the end, these hold it all the time.
+
+// power starts, stops or reboots an instance, or a few: OP_INSTANCE_STARTUP.
+func (p *planner) power() {
+	for range 1 + p.rng.IntN(3) {
+		p.add("power", p.op(p.takes(3, 60), "instance/"+p.anyInstance().name))
+	}
+}
+
+// query shows instances: OP_INSTANCE_QUERY_DATA.
+func (p *planner) query() {
+	i := p.anyInstance()
+	locks := append([]string{"instance/" + i.name + ":shared"}, nodeLocks("node", ":shared", i.primary, i.secondary)...)
+	p.add("query", p.op(p.takes(1, 5), locks...))
+}
+
+// create makes new instances, on nodes that somebody has chosen:
+// OP_INSTANCE_CREATE, in bulk.
+func (p *planner) create() {
+	for range 4 + p.rng.IntN(28) {
+		i := p.newInstance()
+		p.add("create", p.op(p.takes(60, 600), exclusively(i, i.primary, i.secondary)...))
+	}
+}
+
+// replaceDisks mends the mirrors of some instances of one node in their place:
+// OP_INSTANCE_REPLACE_DISKS.
+func (p *planner) replaceDisks() {
+	node := p.rng.IntN(p.nodes)
+	for _, i := range p.on(node)[:min(len(p.on(node)), 1+p.rng.IntN(6))] {
+		p.add("replace-disks", p.op(p.takes(120, 1200), exclusively(i, i.primary, i.secondary)...))
+	}
+}
+
+// verify looks at everything: OP_CLUSTER_VERIFY_GROUP, with a single group.
+func (p *planner) verify() {
+	p.add("verify", p.op(p.takes(30, 240), "instance/[lockset]:shared", "nodegroup/default:shared", "node/[lockset]:shared"))
+}
+
+// bigLock changes what concerns the whole cluster: OP_NODE_ADD and the like.
+func (p *planner) bigLock() {
+	p.add("big-lock", p.op(p.takes(2, 20), "cluster/BGL"))
+}
+
+// maintain has a node for itself, for long.
+func (p *planner) maintain() { p.maintainNode(p.rng.IntN(p.nodes)) }
+
+func (p *planner) maintainNode(node int) {
+	locks := slices.Concat(nodeLocks("node", "", node), nodeLocks("node-res", "", node))
+	p.add("maintenance", p.op(p.takes(1800, 5400), locks...))
+}
+
+// evacuate empties a node: first a plan (OP_NODE_EVACUATE), then a job for each
+// instance, of two opcodes if it has to be moved away first.
+func (p *planner) evacuate() { p.evacuateNode(p.rng.IntN(p.nodes)) }
+
+// evacuateAndMaintain is why nodes are emptied.
+func (p *planner) evacuateAndMaintain() {
+	node := p.rng.IntN(p.nodes)
+	p.evacuateNode(node)
+	p.maintainNode(node)
+}
+
+func (p *planner) evacuateNode(node int) {
+	there := p.on(node)
+	locks := []string{"nodegroup/default:shared", "node/[lockset]:shared"}
+	for _, i := range there {
+		locks = append(locks, "instance/"+i.name+":shared")
+	}
+	p.add("evacuation-plan", p.op(p.takes(5, 20), locks...))
+	for _, i := range there {
+		var ops []opSpec
+		if i.primary == node {
+			ops = append(ops, p.op(p.takes(20, 120), exclusively(i, i.primary, i.secondary)...))
+			i.primary, i.secondary = i.secondary, i.primary
+		}
+		fresh := p.otherNode(i.primary, i.secondary)
+		ops = append(ops, p.op(p.takes(120, 900), exclusively(i, i.primary, i.secondary, fresh)...))
+		i.secondary = fresh
+		p.add("evacuation", ops...)
+	}
+}
+
+// on are the instances on a node, as either of their two.
+func (p *planner) on(node int) []*instance {
+	var there []*instance
+	for _, i := range p.instances {
+		if i.primary == node || i.secondary == node {
+			there = append(there, i)
+		}
+	}
+	return there
+}
+
+// exclusively is an instance, and nodes with what they have to give.
+func exclusively(i *instance, nodes ...int) []string {
+	return slices.Concat([]string{"instance/" + i.name}, nodeLocks("node", "", nodes...), nodeLocks("node-res", "", nodes...))
+}
+
+func nodeLocks(level, mode string, nodes ...int) []string {
+	locks := make([]string, len(nodes))
+	for i, n := range nodes {
+		locks[i] = fmt.Sprintf("%s/n%d%s", level, n+1, mode)
+	}
+	return locks
+}
