@@ -38,6 +38,8 @@ func (c *checkLimits) See(w *World, event any) error {
 	switch e := event.(type) {
 	case jobPicked:
 		return c.pick(w, e.id)
+	case opPermitted:
+		return c.inBuckets(w, e.process.job)
 	case processPermitted:
 		if err := c.inBuckets(w, e.process.job); err != nil {
 			return err
@@ -60,7 +62,7 @@ func (c *checkLimits) pick(w *World, id int64) error {
 		return nil
 	}
 	count := 1
-	for _, other := range w.machine.acting() {
+	for _, other := range w.machine.occupying() {
 		if other != id && c.picked[other].verdict.text == v.text && c.stillUnder(w, other, v) {
 			count++
 		}
@@ -83,7 +85,7 @@ func (c *checkLimits) underRule(w *World, id int64) error {
 		return nil
 	}
 	count := 0
-	for _, other := range w.machine.acting() {
+	for _, other := range w.machine.occupying() {
 		p, known := c.picked[other]
 		if known && p.generation == mine.generation && p.verdict.text == mine.verdict.text {
 			count++
@@ -98,7 +100,7 @@ func (c *checkLimits) underRule(w *World, id int64) error {
 func (c *checkLimits) inBuckets(w *World, id int64) error {
 	for _, b := range c.bucketsOf(w, id) {
 		count := 0
-		for _, other := range w.machine.acting() {
+		for _, other := range w.machine.occupying() {
 			for _, has := range c.bucketsOf(w, other) {
 				if has == b {
 					count++

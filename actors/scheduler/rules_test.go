@@ -189,19 +189,20 @@ func TestLimitsInReasonTrails(t *testing.T) {
 	})
 }
 
-// A job that is held between opcodes has a process still, and counts.
-func TestAHeldJobOccupiesItsLimits(t *testing.T) {
+// A job that is held between opcodes does not count: the one that it waits for may
+// need the place. To go on it takes one again.
+func TestAHeldJobGivesItsLimitsBack(t *testing.T) {
 	onBench(t, 10, func(t *testing.T, b *bench) {
 		slow := because("rate-limit:1:x")
 		b.populate(nil, all(waiting(1, delay(slow), delay(slow)), waiting(2, delay(slow))))
 		require.Equal(t, []int64{1}, b.picked())
 		b.change(pausing(1))
 		b.begin(7, 1, 1)
-		require.Empty(t, b.picked())
-		b.change(accepting(1))
-		require.Equal(t, []uint64{7}, b.begun())
-		b.left(1)
 		require.Equal(t, []int64{2}, b.picked())
+		b.change(accepting(1))
+		require.Empty(t, b.begun())
+		b.left(2)
+		require.Equal(t, []uint64{7}, b.begun())
 	})
 }
 

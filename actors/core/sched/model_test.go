@@ -18,7 +18,7 @@ type model struct {
 	settings   Settings
 	candidates map[job.ID]Candidate
 	running    map[job.ID]*modelJob
-	held       map[job.ID][]Limit
+	held       map[job.ID]bool
 	real       map[lock.Owner]*modelReal
 	seen       []seen
 }
@@ -40,7 +40,7 @@ type seen struct {
 
 func newModel(d *designed, s Settings) *model {
 	return &model{
-		d, s, map[job.ID]Candidate{}, map[job.ID]*modelJob{}, map[job.ID][]Limit{}, map[lock.Owner]*modelReal{}, nil,
+		d, s, map[job.ID]Candidate{}, map[job.ID]*modelJob{}, map[job.ID]bool{}, map[lock.Owner]*modelReal{}, nil,
 	}
 }
 
@@ -61,10 +61,6 @@ func (m *model) setSettings(s Settings) {
 func (m *model) enqueue(c Candidate) {
 	if m.running[c.ID] != nil {
 		return
-	}
-	if _, held := m.held[c.ID]; held {
-		m.held[c.ID] = c.Limits
-		c.Limits = nil
 	}
 	m.candidates[c.ID] = c
 	m.seen = append(m.seen, seen{c.ID, m.tick(c.ReceivedUs)})
@@ -91,8 +87,8 @@ func (m *model) opcodeBegins(id job.ID) {
 }
 
 func (m *model) yield(id job.ID) {
-	if j := m.running[id]; j != nil {
-		m.held[id] = j.limits
+	if m.running[id] != nil {
+		m.held[id] = true
 		delete(m.running, id)
 	}
 }
@@ -107,8 +103,6 @@ func (m *model) leave(id job.ID) {
 func (m *model) setLimits(id job.ID, limits []Limit) {
 	if j := m.running[id]; j != nil {
 		j.limits = limits
-	} else if _, held := m.held[id]; held {
-		m.held[id] = limits
 	}
 }
 
@@ -278,7 +272,7 @@ func (m *model) full(c Candidate) []Full {
 }
 
 func (m *model) carried() [][]Limit {
-	all := slices.Collect(maps.Values(m.held))
+	var all [][]Limit
 	for _, j := range m.running {
 		all = append(all, j.limits)
 	}
@@ -294,13 +288,9 @@ func (m *model) pick(now time.Time) []job.ID {
 			break
 		}
 		c := order[at]
-		limits := c.Limits
-		if held, goesOn := m.held[c.ID]; goesOn {
-			limits = held
-		}
 		delete(m.held, c.ID)
 		delete(m.candidates, c.ID)
-		m.start(c.ID, limits, c.Declared)
+		m.start(c.ID, c.Limits, c.Declared)
 		picked = append(picked, c.ID)
 	}
 	return picked

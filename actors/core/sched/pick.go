@@ -27,12 +27,8 @@ func (s *State) Pick(now time.Time) []job.ID {
 // pick makes the head of a lane run.
 func (s *State) pick(at int) job.ID {
 	lane := s.groups.lanes[at]
-	carries, goesOn := s.held[lane.id]
-	if goesOn {
-		delete(s.held, lane.id)
-	} else {
-		carries = s.groups.limits.occupySet(lane.limits)
-	}
+	delete(s.held, lane.id)
+	carries := s.groups.limits.occupySet(lane.limits)
 	atHand := s.declaredBy(lane.group)
 	s.Withdraw(lane.id)
 	s.start(lane.id, carries, atHand)

@@ -20,7 +20,7 @@ type State struct {
 	groups   *groups
 	births   births
 	running  map[job.ID]carried
-	held     map[job.ID]carried
+	held     map[job.ID]struct{}
 	parties  map[lock.Owner]*party
 	load     load
 	weights  weights
@@ -35,7 +35,7 @@ type carried []*counter
 // NewState knows nobody. It panics at settings that are not valid.
 func NewState(settings Settings) *State {
 	s := &State{
-		groups: newGroups(), running: map[job.ID]carried{}, held: map[job.ID]carried{}, parties: map[lock.Owner]*party{},
+		groups: newGroups(), running: map[job.ID]carried{}, held: map[job.ID]struct{}{}, parties: map[lock.Owner]*party{},
 	}
 	s.SetSettings(settings)
 	return s
@@ -84,23 +84,15 @@ func (s *State) Settings() Settings { return s.settings }
 // Enqueue makes a job a candidate, or changes one. A running job cannot be one:
 // being told so changes nothing.
 //
-// A job that was held goes on with what it still has to run. It is picked like
-// others, but no limit keeps it: its process lives, so that it has been counted
-// all the time, and for what it carries now it is counted as of now, as running
-// jobs are when a rule is added.
+// A job that was held goes on with what it still has to run, and is picked like
+// others.
 func (s *State) Enqueue(c Candidate) {
 	if _, runs := s.running[c.ID]; runs {
 		return
 	}
-	list := c.Limits
-	if carries, was := s.held[c.ID]; was {
-		s.held[c.ID] = s.groups.limits.occupy(list)
-		s.vacate(carries)
-		list = nil
-	}
 	g := s.groups
 	priority := int32(min(max(c.Priority, math.MinInt32), math.MaxInt32))
-	group := g.find(priority, g.limits.set(list), &c.Declared)
+	group := g.find(priority, g.limits.set(c.Limits), &c.Declared)
 	at := g.entry(c.ID)
 	if at != 0 && g.entries.all[at].group == group && g.entries.all[at].receivedUs == c.ReceivedUs {
 		return
@@ -136,7 +128,6 @@ func (s *State) Running(c Candidate) {
 	if _, runs := s.running[c.ID]; runs {
 		return
 	}
-	s.vacate(s.held[c.ID])
 	delete(s.held, c.ID)
 	s.Withdraw(c.ID)
 	s.start(c.ID, s.groups.limits.occupy(c.Limits), s.declared(&c.Declared, Expects))
@@ -150,15 +141,13 @@ func (s *State) start(id job.ID, carries carried, atHand []claim) {
 	})
 }
 
-// SetLimits changes what a running or held job carries, as when filter rules have
+// SetLimits changes what a running job carries, as when filter rules have
 // changed. It is not stopped, however full the limits are. For candidates that is
 // Enqueue's business.
 func (s *State) SetLimits(id job.ID, list []Limit) {
-	for _, jobs := range []map[job.ID]carried{s.running, s.held} {
-		if former, known := jobs[id]; known {
-			jobs[id] = s.groups.limits.occupy(list)
-			s.vacate(former)
-		}
+	if former, runs := s.running[id]; runs {
+		s.running[id] = s.groups.limits.occupy(list)
+		s.vacate(former)
 	}
 }
 
@@ -168,17 +157,18 @@ func (s *State) vacate(carries carried) {
 	s.stale = s.stale || len(carries) > 0
 }
 
-// Yield takes the slot from a job that is held between two opcodes. What it
-// carries stays occupied, for jobs that have been forked off count as running
-// (designs/job-filters.txt); without that, too many could go on at once. What it
-// declares counts no more: it asks for nothing before it goes on.
+// Yield takes the slot from a job that is held between two opcodes, and its place
+// in limits: it does nothing meanwhile, and may wait for the very job that such a
+// place would keep away. To go on it needs both again. What it declares counts no
+// more: it asks for nothing before it goes on.
 func (s *State) Yield(id job.ID) {
 	carries, runs := s.running[id]
 	if !runs {
 		return
 	}
 	delete(s.running, id)
-	s.held[id] = carries
+	s.held[id] = struct{}{}
+	s.vacate(carries)
 	s.stop(id)
 }
 
@@ -194,11 +184,7 @@ func (s *State) stop(id job.ID) {
 // Leave forgets a job altogether, with its slot, limits and locks.
 func (s *State) Leave(id job.ID) {
 	s.Withdraw(id)
-	carries, runs := s.running[id]
-	if !runs {
-		carries = s.held[id]
-	}
-	s.vacate(carries)
+	s.vacate(s.running[id])
 	delete(s.running, id)
 	delete(s.held, id)
 	if s.parties[jobParty(id)] == nil {

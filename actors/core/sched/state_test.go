@@ -269,28 +269,23 @@ func TestAFullLimitIsPassedOver(t *testing.T) {
 	require.Equal(t, []job.ID{1}, s.Pick(noon))
 }
 
-// A held job occupies its limits, once, and these cannot keep it from going on:
-// two held under a rule for one would wait for each other for ever.
-func TestAHeldJobKeepsItsLimits(t *testing.T) {
+// A held job has no place in its limits, which the job that it waits for may need;
+// to go on it needs one again.
+func TestAHeldJobGivesItsLimitsBack(t *testing.T) {
 	one := []Limit{{"x", 1}}
 	limited := func(id job.ID) Candidate { return Candidate{ID: id, Limits: one} }
 	s := NewState(plain(2))
 	s.Running(limited(1))
-	s.Running(limited(2))
-	s.Enqueue(limited(3))
-	s.Yield(1)
-	s.Yield(2)
-	require.Zero(t, s.InUse())
-	require.Empty(t, s.Pick(noon))
 	s.Enqueue(limited(2))
+	require.Empty(t, s.Pick(noon))
+	s.Yield(1)
+	require.Equal(t, []job.ID{2}, s.Pick(noon))
 	s.Enqueue(limited(1))
-	require.Equal(t, []Full(nil), why(t, s, 1).Full)
-	require.Equal(t, []job.ID{1, 2}, s.Pick(noon))
-	require.Empty(t, s.HeldIDs())
-	s.Leave(1)
-	require.Equal(t, []Full{{one[0], 1}}, why(t, s, 3).Full)
+	require.Equal(t, []Full{{one[0], 1}}, why(t, s, 1).Full)
+	require.Empty(t, s.Pick(noon))
 	s.Leave(2)
-	require.Equal(t, []job.ID{3}, s.Pick(noon))
+	require.Equal(t, []job.ID{1}, s.Pick(noon))
+	require.Empty(t, s.HeldIDs())
 }
 
 // A job that is told to go on may be held again before it is picked.

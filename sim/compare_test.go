@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func compareOne(t *testing.T, mix string, seed uint64, settings map[string][]byte) Comparison {
+	m, err := FindMix(mix)
+	require.NoError(t, err)
+	o := CompareOptions{MixOptions: MixOptions{Seed: seed, Jobs: 150, Slots: 6, Nodes: 20, Load: 0.1}, Settings: settings}
+	require.NoError(t, o.Validate())
+	c, err := Compare(m, o)
+	require.NoError(t, err)
+	return c
+}
+
+func TestPredictiveOrderHoldsFewerSlotsInVain(t *testing.T) {
+	for _, mix := range []string{"operator", "evacuation", "maintenance"} {
+		var waited, plainWaited, wait, plainWait float64
+		for seed := range uint64(4) {
+			c := compareOne(t, mix, seed, map[string][]byte{"predictive_ticks": []byte("2880")})
+			waited, plainWaited = waited+c.Predictive.LockWaitSeconds, plainWaited+c.Plain.LockWaitSeconds
+			wait, plainWait = wait+c.Predictive.Mean, plainWait+c.Plain.Mean
+		}
+		require.Less(t, waited, plainWaited, mix)
+		require.Less(t, wait, plainWait, mix)
+	}
+}
+
+// What is measured must add up, in either order.
+func TestComparisonsAddUp(t *testing.T) {
+	for _, m := range Mixes {
+		c := compareOne(t, m.Name, 1, nil)
+		for _, o := range []Outcome{c.Predictive, c.Plain} {
+			require.Equal(t, 150, o.Jobs)
+			require.Equal(t, 150, o.Starvation.Picks)
+			jobs := 0
+			for _, k := range o.Kinds {
+				jobs += k.Jobs
+				require.LessOrEqual(t, k.Longest, o.Longest)
+			}
+			require.Equal(t, o.Jobs, jobs)
+			require.LessOrEqual(t, o.LockWaitSeconds, o.SlotSeconds)
+			require.LessOrEqual(t, o.SlotSeconds, 6*o.Makespan+1)
+			require.LessOrEqual(t, o.Mean, o.Longest)
+			require.LessOrEqual(t, o.P95, o.Longest)
+		}
+		require.Zero(t, c.Plain.Starvation.Overtook, "the plain order is by id")
+		// The work itself is the same.
+		require.InDelta(t, c.Plain.SlotSeconds-c.Plain.LockWaitSeconds, c.Predictive.SlotSeconds-c.Predictive.LockWaitSeconds, 5)
+	}
+}
+
+func TestComparisonsAreDeterministic(t *testing.T) {
+	require.Equal(t, compareOne(t, "operator", 3, nil), compareOne(t, "operator", 3, nil))
+}
+
+// Whoever expects jobs to age faster than they do must see some starve: the
+// checker bites. In the plain order nobody is passed over however short that is.
+func TestCheckStarvingBites(t *testing.T) {
+	m, err := FindMix("evacuation")
+	require.NoError(t, err)
+	o := MixOptions{Seed: 1, Jobs: 150, Slots: 6, Nodes: 20, Load: 0.1}
+	for _, predictive := range []string{"true", "false"} {
+		strict := &checkStarving{after: 5 * time.Minute}
+		meter := newMeter(func() {})
+		w := New(Options{Seed: 1, Slots: o.Slots, Checkers: []Checker{meter, strict}})
+		err := w.doPlan(plan(m, o), map[string][]byte{"predictive": []byte(predictive), "predictive_ticks": []byte("2880")}, meter)
+		if predictive == "true" {
+			require.ErrorContains(t, err, "no starvation, at step")
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
+
+// Nobody starves with the default of 30 ticks, in work that is too much: most
+// jobs get older than that. Nor with ticks so short that all do, or so long that
+// none does.
+func TestNobodyStarves(t *testing.T) {
+	aged := 0
+	for _, ticks := range []string{"1", "30", "2880"} {
+		for _, mix := range []string{"operator", "maintenance", "verify"} {
+			aged += compareOne(t, mix, 2, map[string][]byte{"predictive_ticks": []byte(ticks)}).Predictive.Starvation.Aged
+		}
+	}
+	require.Greater(t, aged, 100)
+}
+
+func TestCompareOptionsOutOfRange(t *testing.T) {
+	good := CompareOptions{MixOptions: MixOptions{Jobs: 1, Slots: 1, Nodes: 3, Load: 1}}
+	require.NoError(t, good.Validate())
+	for _, change := range []func(*CompareOptions){
+		func(o *CompareOptions) { o.Jobs = 0 }, func(o *CompareOptions) { o.Slots = 0 }, func(o *CompareOptions) { o.Nodes = 2 },
+		func(o *CompareOptions) { o.Load = 0 },
+		func(o *CompareOptions) { o.Settings = map[string][]byte{"nosuch": []byte("1")} },
+		func(o *CompareOptions) { o.Settings = map[string][]byte{"predictive_ticks": []byte("0")} },
+	} {
+		bad := good
+		change(&bad)
+		require.Error(t, bad.Validate())
+	}
+}

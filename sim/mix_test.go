@@ -1,0 +1,89 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/core/lock"
+	"lockstep/actors/core/opcode"
+)
+
+// described is a plan as text.
+func described(batches []batch) string {
+	var b strings.Builder
+	for _, x := range batches {
+		for _, j := range x.jobs {
+			fmt.Fprintf(&b, "%9.3f %-15s %s\n", x.at.Seconds(), j.kind, describe([][]opSpec{j.ops}))
+		}
+	}
+	return b.String()
+}
+
+// What a seed stands for must not change: figures that were published are made
+// anew from it. -rewrite if it has to.
+func TestMixesAreWhatTheyWere(t *testing.T) {
+	var b strings.Builder
+	for _, m := range Mixes {
+		fmt.Fprintf(&b, "%s: %s\n%s\n", m.Name, m.About, described(plan(m, MixOptions{Seed: 4, Jobs: 25, Slots: 4, Nodes: 5, Load: 0.3})))
+	}
+	const golden = "testdata/mixes.golden"
+	if *rewrite {
+		require.NoError(t, os.WriteFile(golden, []byte(b.String()), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), b.String())
+}
+
+func TestMixesDependOnTheSeedAlone(t *testing.T) {
+	for _, m := range Mixes {
+		for seed := range uint64(20) {
+			o := MixOptions{Seed: seed, Jobs: 1 + int(seed)*40, Slots: 20, Nodes: 3 + int(seed), Load: 0.5}
+			batches := plan(m, o)
+			require.Equal(t, described(batches), described(plan(m, o)))
+			o.Seed++
+			require.NotEqual(t, described(batches), described(plan(m, o)), "%s: another seed", m.Name)
+			jobs := 0
+			for i, b := range batches {
+				jobs += len(b.jobs)
+				require.True(t, i == 0 || b.at >= batches[i-1].at, "in order")
+			}
+			require.Equal(t, o.Jobs, jobs)
+		}
+	}
+}
+
+// The predictive order is only as good as what it knows: of every job of a mix,
+// what is declared must be what it will ask for.
+func TestJobsOfMixesDeclareTheirLocks(t *testing.T) {
+	catalogue := opcode.Builtin()
+	for _, m := range Mixes {
+		for _, b := range plan(m, MixOptions{Seed: 1, Jobs: 300, Slots: 20, Nodes: 10, Load: 0.5}) {
+			for _, j := range b.jobs {
+				for _, op := range j.ops {
+					draft, err := catalogue.Parse(json.RawMessage(op.encode("")))
+					require.NoError(t, err)
+					needs, err := catalogue.Locks(draft.Input, nil)
+					require.NoError(t, err)
+					declared := catalogue.Declare(draft.Input, nil)
+					require.Equal(t, lock.Declared(needs.Request...), declared)
+					require.Equal(t, j.kind == "big-lock", declared.BGL)
+					require.True(t, declared.BGL || declared.At(lock.Instance).Known != lock.Nothing || declared.At(lock.Node).Known != lock.Nothing)
+					if j.kind == "verify" {
+						require.Equal(t, lock.AllShared, declared.At(lock.Node).Known)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestUnknownMix(t *testing.T) {
+	_, err := FindMix("nosuch")
+	require.ErrorContains(t, err, "operator, creation")
+}
