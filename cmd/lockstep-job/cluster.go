@@ -57,6 +57,9 @@ func (x *execution) query() run.Outcome {
 	if err := json.Unmarshal(x.input, &op); err != nil {
 		return failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
 	}
+	if job.OpID(x.input) == "OP_QUERY" && (op.What == "cluster" || op.What == "os") {
+		return x.queryCluster(op.What, op.Fields)
+	}
 	method, args := "QueryClusterInfo", []any{}
 	switch job.OpID(x.input) {
 	case "OP_QUERY_FIELDS":
@@ -71,6 +74,54 @@ func (x *execution) query() run.Outcome {
 	result, failed := x.askDaemon(method, args...)
 	if failed != nil {
 		return *failed
+	}
+	return run.Outcome{Result: result}
+}
+
+// queryCluster is OP_QUERY for the kinds that only an opcode can ask for: the one
+// cluster, by the names of QueryClusterInfo and QueryConfigValues, and operating
+// systems to install, of which lockstep has none.
+func (x *execution) queryCluster(what string, fields []string) run.Outcome {
+	values := map[string]json.RawMessage{}
+	data := [][][2]any{}
+	if what == "cluster" {
+		info, failed := x.askDaemon("QueryClusterInfo")
+		if failed != nil {
+			return *failed
+		}
+		if err := json.Unmarshal(info, &values); err != nil {
+			return failure("OpExecError", "The daemon's answer cannot be read: "+err.Error())
+		}
+		names := []string{"cluster_name", "master_node", "drain_flag", "watcher_pause"}
+		listed, failed := x.askDaemon("QueryConfigValues", names)
+		if failed != nil {
+			return *failed
+		}
+		var more []json.RawMessage
+		if err := json.Unmarshal(listed, &more); err != nil || len(more) != len(names) {
+			return failure("OpExecError", "The daemon's answer cannot be read")
+		}
+		for i, name := range names {
+			values[name] = more[i]
+		}
+		data = append(data, [][2]any{})
+	}
+	definitions := []map[string]string{}
+	for _, name := range fields {
+		value, known := values[name]
+		definition := map[string]string{"name": name, "title": name, "kind": "other", "doc": name}
+		cell := [2]any{0, value}
+		if !known {
+			definition["kind"], cell = "unknown", [2]any{1, nil}
+		}
+		definitions = append(definitions, definition)
+		if len(data) > 0 {
+			data[0] = append(data[0], cell)
+		}
+	}
+	result, err := json.Marshal(map[string]any{"fields": definitions, "data": data})
+	if err != nil {
+		return failure("OpExecError", err.Error())
 	}
 	return run.Outcome{Result: result}
 }
