@@ -92,6 +92,7 @@ const instancesPerNode = 8
 type planner struct {
 	rng       *rand.Rand
 	nodes     int
+	made      int // instances so far
 	instances []*instance
 	jobs      []planned // of the batch at hand
 	work      float64   // seconds of all of them
@@ -142,7 +143,8 @@ func plan(m Mix, o MixOptions) []batch {
 }
 
 func (p *planner) newInstance() *instance {
-	i := &instance{name: fmt.Sprintf("i%d", len(p.instances)+1), primary: p.rng.IntN(p.nodes)}
+	p.made++
+	i := &instance{name: fmt.Sprintf("i%d", p.made), primary: p.rng.IntN(p.nodes)}
 	i.secondary = p.otherNode(i.primary, i.primary)
 	p.instances = append(p.instances, i)
 	return i

@@ -24,11 +24,26 @@ func (p *planner) query() {
 }
 
 // create makes new instances, on nodes that somebody has chosen:
-// OP_INSTANCE_CREATE, in bulk.
+// OP_INSTANCE_CREATE, in bulk. When there are many, it is time to remove some.
 func (p *planner) create() {
-	for range 4 + p.rng.IntN(28) {
+	n := 4 + p.rng.IntN(28)
+	if len(p.instances) > p.nodes*instancesPerNode*5/4 {
+		p.remove(min(n, len(p.instances)/2))
+		return
+	}
+	for range n {
 		i := p.newInstance()
 		p.add("create", p.op(p.takes(60, 600), exclusively(i, i.primary, i.secondary)...))
+	}
+}
+
+// remove takes instances away: OP_INSTANCE_REMOVE.
+func (p *planner) remove(n int) {
+	for range n {
+		at := p.rng.IntN(len(p.instances))
+		i := p.instances[at]
+		p.instances = slices.Delete(p.instances, at, at+1)
+		p.add("remove", p.op(p.takes(10, 60), exclusively(i, i.primary, i.secondary)...))
 	}
 }
 
@@ -84,7 +99,7 @@ func (p *planner) evacuateNode(node int) {
 			i.primary, i.secondary = i.secondary, i.primary
 		}
 		fresh := p.otherNode(i.primary, i.secondary)
-		ops = append(ops, p.op(p.takes(120, 900), exclusively(i, i.primary, i.secondary, fresh)...))
+		ops = append(ops, p.op(p.takes(60, 600), exclusively(i, i.primary, i.secondary, fresh)...))
 		i.secondary = fresh
 		p.add("evacuation", ops...)
 	}

@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -32,7 +32,7 @@ func TestMixesAreWhatTheyWere(t *testing.T) {
 		fmt.Fprintf(&b, "%s: %s\n%s\n", m.Name, m.About, described(plan(m, MixOptions{Seed: 4, Jobs: 25, Slots: 4, Nodes: 5, Load: 0.3})))
 	}
 	const golden = "testdata/mixes.golden"
-	if *rewrite {
+	if flag.Lookup("rewrite").Value.String() == "true" { // of datadriven
 		require.NoError(t, os.WriteFile(golden, []byte(b.String()), 0o644))
 	}
 	want, err := os.ReadFile(golden)
@@ -66,7 +66,7 @@ func TestJobsOfMixesDeclareTheirLocks(t *testing.T) {
 		for _, b := range plan(m, MixOptions{Seed: 1, Jobs: 300, Slots: 20, Nodes: 10, Load: 0.5}) {
 			for _, j := range b.jobs {
 				for _, op := range j.ops {
-					draft, err := catalogue.Parse(json.RawMessage(op.encode("")))
+					draft, err := catalogue.Parse(op.encode(""))
 					require.NoError(t, err)
 					needs, err := catalogue.Locks(draft.Input, nil)
 					require.NoError(t, err)

@@ -33,7 +33,7 @@ func main() {
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newRunCommand())
+	root.AddCommand(newRunCommand(), newCompareCommand())
 	command, err := root.ExecuteC()
 	switch {
 	case err == nil:

@@ -28,7 +28,7 @@ func startProgress(w io.Writer, runs int64) *bar {
 	writer.SetOutputWriter(w)
 	writer.SetAutoStop(true)
 	writer.SetUpdateFrequency(200 * time.Millisecond)
-	writer.Style().Visibility.Speed = false // it counts runs; the text has the steps
+	writer.Style().Visibility.Speed = false // the text has it
 	writer.AppendTracker(b.tracker)
 	go func() {
 		writer.Render()
@@ -37,9 +37,10 @@ func startProgress(w io.Writer, runs int64) *bar {
 	return b
 }
 
-func (b *bar) show(steps uint64, took time.Duration) {
+// show counts one run more, and tells how many of what there were.
+func (b *bar) show(what string, n uint64, took time.Duration) {
 	if b.tracker != nil {
-		b.tracker.UpdateMessage(fmt.Sprintf("%d steps, %.0f/s", steps, float64(steps)/took.Seconds()))
+		b.tracker.UpdateMessage(fmt.Sprintf("%d %s, %.0f/s", n, what, float64(n)/took.Seconds()))
 		b.tracker.Increment(1)
 	}
 }

@@ -48,7 +48,7 @@ It stops at the first run in which a checker fails, and prints its last lines.`,
 }
 
 func (o *runOptions) run(out, complaints io.Writer) error {
-	first, last, err := o.span()
+	first, last, err := seedSpan(o.seed, o.seeds)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (o *runOptions) run(out, complaints io.Writer) error {
 	for seed := first; ; seed++ {
 		r := sim.Run(seed, options)
 		steps += r.Steps
-		bar.show(steps, time.Since(began))
+		bar.show("steps", steps, time.Since(began))
 		if r.Err != nil {
 			bar.stop()
 			o.report(out, r)
@@ -90,15 +90,16 @@ func (o *runOptions) report(out io.Writer, r sim.Result) {
 	fmt.Fprintf(out, "\nseed %d: %v\nagain: lockstep-sim run --seed %d --steps %d --faults %s --trace\n", r.Seed, r.Err, r.Seed, o.steps, o.faults)
 }
 
-func (o *runOptions) span() (first, last uint64, err error) {
-	if o.seeds == "" {
-		return o.seed, o.seed, nil
+// seedSpan reads A..B; "" is the one seed.
+func seedSpan(seed uint64, seeds string) (first, last uint64, err error) {
+	if seeds == "" {
+		return seed, seed, nil
 	}
-	from, to, found := strings.Cut(o.seeds, "..")
+	from, to, found := strings.Cut(seeds, "..")
 	first, errFirst := strconv.ParseUint(from, 10, 64)
 	last, errLast := strconv.ParseUint(to, 10, 64)
 	if !found || errors.Join(errFirst, errLast) != nil || last < first {
-		return 0, 0, fmt.Errorf("--seeds %s: want A..B, with A not above B", o.seeds)
+		return 0, 0, fmt.Errorf("--seeds %s: want A..B, with A not above B", seeds)
 	}
 	return first, last, nil
 }

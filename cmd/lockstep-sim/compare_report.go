@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"lockstep/sim"
+)
+
+// measure is a row of the report.
+type measure struct {
+	name string
+	of   func(sim.Outcome) float64
+	unit func(float64) string
+	more bool // is better
+}
+
+var measures = []measure{
+	{"makespan", func(o sim.Outcome) float64 { return o.Makespan }, span, false},
+	{"jobs per hour", func(o sim.Outcome) float64 { return o.PerHour }, number, true},
+	{"mean wait", func(o sim.Outcome) float64 { return o.Mean }, span, false},
+	{"95th percentile of waits", func(o sim.Outcome) float64 { return o.P95 }, span, false},
+	{"longest wait", func(o sim.Outcome) float64 { return o.Longest }, span, false},
+	{"slot time", func(o sim.Outcome) float64 { return o.SlotSeconds }, span, false},
+	{"  of it waiting for locks", func(o sim.Outcome) float64 { return o.LockWaitSeconds }, span, false},
+	{"  share", func(o sim.Outcome) float64 { return o.LockWaitShare }, percent, false},
+}
+
+func span(s float64) string {
+	switch {
+	case s < 600:
+		return fmt.Sprintf("%.1f s", s)
+	case s < 36000:
+		return fmt.Sprintf("%.1f min", s/60)
+	default:
+		return fmt.Sprintf("%.1f h", s/3600)
+	}
+}
+
+func number(x float64) string  { return fmt.Sprintf("%.1f", x) }
+func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
+
+// report prints the tables, and what was seen of starvation.
+func report(out io.Writer, all []sim.Comparison) {
+	header := table.Row{"", "predictive", "plain", "change"}
+	if len(all) > 1 {
+		header = append(header, "better in")
+	}
+	var rows []table.Row
+	for _, m := range measures {
+		rows = append(rows, m.row(all))
+	}
+	fmt.Fprintln(out, render(header, rows))
+	fmt.Fprintln(out)
+	fmt.Fprintln(out, render(table.Row{"kind", "jobs", "mean wait", "plain", "longest", "plain"}, kindRows(all)))
+	var seen sim.Starvation
+	for _, c := range all {
+		seen.Picks += c.Predictive.Starvation.Picks
+		seen.Aged += c.Predictive.Starvation.Aged
+		seen.Overtook += c.Predictive.Starvation.Overtook
+	}
+	fmt.Fprintf(out, "\nNo starvation: of %d choices in the predictive order %d were of a job that came later than another,\n"+
+		"%d of a job that had waited for K ticks; none left behind an earlier job that had.\n", seen.Picks, seen.Overtook, seen.Aged)
+}
+
+func (m *measure) row(all []sim.Comparison) table.Row {
+	var predictive, plain float64
+	better := 0
+	for _, c := range all {
+		a, b := m.of(c.Predictive), m.of(c.Plain)
+		predictive, plain = predictive+a, plain+b
+		if a != b && a > b == m.more {
+			better++
+		}
+	}
+	n := float64(len(all))
+	row := table.Row{m.name, m.unit(predictive / n), m.unit(plain / n), change(predictive, plain)}
+	if len(all) > 1 {
+		row = append(row, fmt.Sprintf("%d of %d", better, len(all)))
+	}
+	return row
+}
+
+func change(is, was float64) string {
+	if was == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%+.1f %%", 100*(is/was-1))
+}
+
+// kindRows are the mean waits over all jobs of a kind, and the longest of all.
+func kindRows(all []sim.Comparison) []table.Row {
+	var names []string
+	for _, c := range all {
+		for _, k := range c.Predictive.Kinds {
+			if !slices.Contains(names, k.Kind) {
+				names = append(names, k.Kind)
+			}
+		}
+	}
+	var rows []table.Row
+	for _, name := range names {
+		var a, b sim.KindWait
+		for _, c := range all {
+			join(&a, c.Predictive.Kinds, name)
+			join(&b, c.Plain.Kinds, name)
+		}
+		rows = append(rows, table.Row{name, fmt.Sprint(a.Jobs), span(a.Mean), span(b.Mean), span(a.Longest), span(b.Longest)})
+	}
+	return rows
+}
+
+func join(sum *sim.KindWait, kinds []sim.KindWait, name string) {
+	for _, k := range kinds {
+		if k.Kind == name {
+			n := sum.Jobs + k.Jobs
+			sum.Mean = (sum.Mean*float64(sum.Jobs) + k.Mean*float64(k.Jobs)) / float64(n)
+			sum.Jobs, sum.Longest = n, max(sum.Longest, k.Longest)
+		}
+	}
+}
+
+func render(header table.Row, rows []table.Row) string {
+	writer := table.NewWriter()
+	style := table.StyleDefault
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Format.Header = text.FormatDefault
+	style.Box.PaddingLeft = ""
+	style.Box.PaddingRight = "  "
+	writer.SetStyle(style)
+	writer.SuppressTrailingSpaces()
+	columns := make([]table.ColumnConfig, 0, len(header))
+	for i := range header {
+		if i > 0 {
+			columns = append(columns, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		}
+	}
+	writer.SetColumnConfigs(columns)
+	writer.AppendHeader(header)
+	writer.AppendRows(rows)
+	return writer.Render()
+}
