@@ -118,13 +118,8 @@ func (m *machine) losePower() {
 	clear(m.priorities)
 }
 
-// acting lists the jobs that a process or what it has left works on, by id,
-// whatever the daemon thinks.
-func (m *machine) acting() []int64 {
-	return m.jobsOf(func(p *process) bool { return p.permitted })
-}
-
-// occupying lists those of them that certainly hold a run slot: who waits for the
+// occupying lists the jobs, by id, that a process or what it has left works on and
+// that certainly hold a run slot, whatever the daemon thinks: who waits for the
 // permission to begin its next opcode may have none.
 func (m *machine) occupying() []int64 {
 	return m.jobsOf(func(p *process) bool { return p.permitted && !p.asking })
