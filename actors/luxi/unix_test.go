@@ -156,3 +156,38 @@ func TestThousandsOfConnections(t *testing.T) {
 	require.Eventually(t, func() bool { return ask(s.dial()) == nil }, acttest.Patience, 10*time.Millisecond)
 	require.NoError(t, ask(good))
 }
+
+// Large requests that never end take only so much memory: those that are longest
+// about it make room, with an error, and others are served, large ones as well.
+func TestHalfSentLargeRequestsMakeRoom(t *testing.T) {
+	const frame = 256 << 10
+	options := listening
+	options.MaxFrame, options.MaxHeld = frame, 4*frame
+	s := listenWith(t, options)
+	half := bytes.Repeat([]byte("x"), frame*3/4)
+	var stuck []net.Conn
+	for range 20 {
+		c := s.dial()
+		_, err := c.Write(half)
+		require.NoError(t, err)
+		stuck = append(stuck, c)
+	}
+	small, large := s.dial(), s.dial()
+	for c, payload := range map[net.Conn]string{small: "x", large: string(half)} {
+		require.NoError(t, wire.WriteFrame(c, []byte(`{"method": "`+payload+`", "args": []}`)))
+		answer, err := wire.NewReader(c, 2*frame).ReadFrame()
+		require.NoError(t, err)
+		require.Contains(t, string(answer), `"success":false`)
+		require.NotContains(t, string(answer), "too many")
+	}
+	made := make(chan string, len(stuck))
+	for _, c := range stuck {
+		go func() {
+			answer, _ := wire.NewReader(c, 1000).ReadFrame()
+			made <- string(answer)
+		}()
+	}
+	for range len(stuck) - 4 {
+		require.Contains(t, <-made, "too many large requests at a time; try again")
+	}
+}

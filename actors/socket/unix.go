@@ -27,6 +27,7 @@ const (
 type Options struct {
 	MaxFrame int           // bounds a request, in bytes
 	MaxConns int           // bounds the connections that are open at a time; 0: any number
+	MaxHeld  int           // bounds the large requests of all connections together, in bytes; 0: any number
 	Idle     time.Duration // how long a client may say nothing, or take to send one request
 	Mode     fs.FileMode   // of the socket: who may connect
 }
@@ -35,6 +36,7 @@ type Options struct {
 type Listener struct {
 	net     *net.UnixListener
 	options Options
+	budget  *budget
 	open    atomic.Int64
 	serving sync.WaitGroup
 }
@@ -52,7 +54,7 @@ func Listen(path string, options Options) (*Listener, error) {
 	if err := os.Chmod(path, options.Mode); err != nil {
 		return nil, errors.Join(fmt.Errorf("listen: %w", err), l.Close())
 	}
-	return &Listener{net: l, options: options}, nil
+	return &Listener{net: l, options: options, budget: newBudget(options.MaxHeld)}, nil
 }
 
 // Close takes no more connections, and removes the socket.
@@ -91,7 +93,12 @@ func (l *Listener) Serve(sys *actor.ActorSystem, gateway *actor.PID) error {
 			continue
 		}
 		l.open.Add(1)
-		c := &unixConn{ended: func() { l.open.Add(-1) }, net: nc, root: sys.Root, options: l.options, answers: make(chan []byte, 1), serving: &l.serving}
+		c := &unixConn{net: nc, root: sys.Root, options: l.options, answers: make(chan []byte, 1), serving: &l.serving}
+		c.held = share{budget: l.budget, interrupt: c.interrupt}
+		c.ended = func() {
+			c.held.end()
+			l.open.Add(-1)
+		}
 		time.AfterFunc(servedMax, c.giveUp)
 		sys.Root.Send(gateway, &Opened{Conn: c})
 	}
@@ -103,6 +110,7 @@ type unixConn struct {
 	net     *net.UnixConn
 	root    *actor.RootContext
 	options Options
+	held    share
 	answers chan []byte // at most one: the request at hand's
 	ended   func()
 	taken   atomic.Bool // it is known who closes net: serve, or giveUp
@@ -138,28 +146,34 @@ func (c *unixConn) Answer(frame []byte) {
 func (c *unixConn) Close() {
 	if c.closing.CompareAndSwap(false, true) {
 		close(c.answers)
-		_ = c.net.SetReadDeadline(time.Unix(1, 0)) // wakes a read; see serve
+		c.interrupt()
 		c.giveUp()
 	}
 }
+
+// interrupt wakes a read; see serve.
+func (c *unixConn) interrupt() { _ = c.net.SetReadDeadline(time.Unix(1, 0)) }
 
 func (c *unixConn) serve(to *actor.PID) {
 	defer c.ended()
 	defer c.net.Close()
 	reader := wire.NewReader(c.net, c.options.MaxFrame)
+	reader.AskToGrow(c.held.grow)
 	for {
 		if c.net.SetReadDeadline(time.Now().Add(c.options.Idle)) != nil || c.closing.Load() {
 			// Close sets its deadline after the flag: it is either seen here
-			// or comes after ours.
+			// or comes after ours. A share is taken away after ours, too.
 			c.root.Send(to, &Closed{})
 			return
 		}
+		c.held.read(reader.Size())
 		frame, err := reader.ReadFrame()
+		err = c.held.whole(err)
 		var tooLarge *wire.FrameTooLarge
 		switch {
 		case err == nil:
 			c.root.Send(to, &Received{Frame: frame})
-		case errors.As(err, &tooLarge):
+		case errors.As(err, &tooLarge), errors.Is(err, errCrowded):
 			c.root.Send(to, &Refused{Err: err})
 		default:
 			c.root.Send(to, &Closed{})

@@ -14,6 +14,10 @@ import (
 	"lockstep/supervisor"
 )
 
+// heldFrames is how many requests of the largest size each socket has room for at a
+// time.
+const heldFrames = 4
+
 // doors are the daemon's sockets.
 type doors struct {
 	listeners []*socket.Listener
@@ -32,7 +36,7 @@ func openDoors(c Config, env *act.Env, tree *supervisor.Running, api *remoteAPI)
 		{persistence.WconfSocket, tree.Wconf, socket.Options{Idle: wconf.Idle, Mode: wconf.SocketMode}},
 		{persistence.LuxiSocket, tree.Luxi, socket.Options{Idle: luxi.Idle, Mode: luxi.SocketMode}},
 	} {
-		door.options.MaxFrame, door.options.MaxConns = c.MaxFrame, c.MaxConns
+		door.options.MaxFrame, door.options.MaxConns, door.options.MaxHeld = c.MaxFrame, c.MaxConns, heldFrames*c.MaxFrame
 		l, err := socket.Listen(persistence.SocketPath(c.RunDir, door.name), door.options)
 		if err != nil {
 			return nil, errors.Join(err, d.close())

@@ -54,7 +54,8 @@ type Reader struct {
 	buffer               []byte
 	start, searched, end int
 
-	failed error // final: every later call returns it
+	mayGrow func(size int) error // nil: always
+	failed  error                // final: every later call returns it
 }
 
 // NewReader returns a Reader of frames of at most limit bytes, limit >= 1.
@@ -64,6 +65,13 @@ func NewReader(source io.Reader, limit int) *Reader {
 	}
 	return &Reader{source: source, limit: limit}
 }
+
+// AskToGrow has the Reader ask before its buffer grows, with the size in bytes that
+// it will have. An error is what ReadFrame returns, from then on.
+func (r *Reader) AskToGrow(ask func(size int) error) { r.mayGrow = ask }
+
+// Size is that of the buffer, in bytes.
+func (r *Reader) Size() int { return len(r.buffer) }
 
 // ReadFrame returns the next frame without its terminator. The bytes belong to
 // the caller.
@@ -83,7 +91,11 @@ func (r *Reader) ReadFrame() ([]byte, error) {
 		if r.failed != nil {
 			continue
 		}
-		r.makeRoom()
+		if r.failed = r.makeRoom(); r.failed != nil {
+			r.buffer = nil
+			r.start, r.searched, r.end = 0, 0, 0
+			continue
+		}
 		n, err := r.source.Read(r.buffer[r.end:])
 		r.end += n
 		switch {
@@ -140,23 +152,29 @@ func (r *Reader) take() ([]byte, bool) {
 // makeRoom ensures that buffer[end:] is not empty: by moving the unread bytes to
 // the front when that frees half of the buffer, otherwise by doubling it.
 // Doubling stops just above the limit, so memory follows what was really received.
-func (r *Reader) makeRoom() {
+func (r *Reader) makeRoom() error {
 	if r.start == r.end {
 		r.start, r.searched, r.end = 0, 0, 0
 	}
 	if r.end < len(r.buffer) {
-		return
+		return nil
 	}
 	unread := r.buffer[r.start:r.end]
 	target := r.buffer
 	if len(unread) > len(r.buffer)/2 || len(r.buffer) == 0 {
-		size := max(firstBuffer, 2*len(r.buffer))
-		target = make([]byte, max(min(size, r.limit+1), len(unread)+1))
+		size := max(min(max(firstBuffer, 2*len(r.buffer)), r.limit+1), len(unread)+1)
+		if r.mayGrow != nil {
+			if err := r.mayGrow(size); err != nil {
+				return err
+			}
+		}
+		target = make([]byte, size)
 	}
 	copy(target, unread)
 	r.buffer = target
 	r.searched -= r.start
 	r.start, r.end = 0, len(unread)
+	return nil
 }
 
 func (r *Reader) endOfStream() error {
