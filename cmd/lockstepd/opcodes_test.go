@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is declared is read again on SIGHUP; a mistake in it changes nothing.
+func TestDeclaredOpcodesAreReadAgain(t *testing.T) {
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	require.NoError(t, os.MkdirAll(d.path("lib", "opcodes.d"), 0o750))
+	declare := func(content, logged string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(d.path("lib", "opcodes.d", "greet.yaml"), []byte(content), 0o640))
+		before := strings.Count(d.logged(), logged)
+		require.NoError(t, d.cmd.Process.Signal(syscall.SIGHUP))
+		require.Eventually(t, func() bool { return strings.Count(d.logged(), logged) > before }, patience, 10*time.Millisecond)
+	}
+	greet := op{"OP_ID": "OP_SITE_GREET", "whom": "world"}
+	var id int64
+	require.Error(t, c.Call(t.Context(), "SubmitJob", []any{[]op{greet}}, &id), "nobody knows it yet")
+	const declared = `{name: OP_SITE_GREET, params: [{name: whom, type: String}], command: [echo, "hello ${whom}"]}`
+	const kept = "the former ones stay"
+	declare(declared, "were read again")
+	c = d.dial() // an unknown opcode is a parse error, which ends the connection
+	require.Equal(t, []string{"hello world"}, c.await(c.submit(greet)).lines())
+	declare("{name: OP_SITE_GREET, comand: [echo]}", kept)
+	require.Equal(t, []string{"hello world"}, c.await(c.submit(greet)).lines())
+	declare(strings.Replace(declared, "hello", "good bye", 1), "were read again")
+	require.Equal(t, []string{"good bye world"}, c.await(c.submit(greet)).lines())
+}
