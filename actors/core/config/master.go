@@ -1,0 +1,72 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Master is the node that is to be the master: UUID is used where the configuration
+// does not know its name yet. IP is the address by which others reach it.
+type Master struct {
+	Name string
+	UUID string
+	IP   string
+}
+
+// SetMaster makes a node the master, and a candidate; it becomes one of the nodes, in
+// the group of the former master, if it is none. A configuration that says so already
+// is returned as it is.
+func SetMaster(data []byte, now float64, m Master) ([]byte, error) {
+	doc, err := decodeObject(data)
+	if err != nil {
+		return nil, fmt.Errorf("not a cluster configuration: %w", err)
+	}
+	var nodes map[string]Object
+	if err := json.Unmarshal(doc["nodes"], &nodes); err != nil {
+		return nil, fmt.Errorf("nodes: %w", err)
+	}
+	former := Object(doc).Object("cluster").Text("master_node")
+	uuid := m.UUID
+	known := slices.IndexFunc(slices.Sorted(maps.Keys(nodes)), func(id string) bool { return nodes[id].Text("name") == m.Name })
+	if known >= 0 {
+		uuid = slices.Sorted(maps.Keys(nodes))[known]
+	} else if nodes[uuid], err = newNode(nodes[former], now, m); err != nil {
+		return nil, err
+	}
+	if known >= 0 && uuid == former {
+		return data, nil
+	}
+	nodes[uuid]["master_candidate"] = json.RawMessage("true")
+	if doc["nodes"], err = json.Marshal(nodes); err != nil {
+		return nil, err
+	}
+	quoted, err := json.Marshal(uuid)
+	if err != nil {
+		return nil, err
+	}
+	edited, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	return Edit(edited, now, Change{Cluster: map[string][]byte{"master_node": quoted}})
+}
+
+// newNode is a node like another one, under its own name and address.
+func newNode(like Object, now float64, m Master) (Object, error) {
+	node := Object{}
+	values := map[string]any{"name": m.Name, "uuid": m.UUID, "primary_ip": m.IP, "secondary_ip": m.IP,
+		"master_candidate": true, "master_capable": true, "vm_capable": true, "offline": false, "drained": false, "powered": true,
+		"ndparams": map[string]any{}, "ctime": now, "mtime": now, "serial_no": 1, "tags": []string{}}
+	for key, value := range values {
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		node[key] = encoded
+	}
+	node["group"] = bytes.Clone(like["group"])
+	return node, nil
+}

@@ -1,0 +1,119 @@
+package repl
+
+import (
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/messages"
+)
+
+// Self is the node that applies entries, and the incarnation of its daemon.
+type Self struct {
+	Node string
+	Run  string
+}
+
+// Doubtful are the files that have to be looked at before the entries are applied:
+// those of jobs in entries of a former incarnation of this node's daemon. A job's
+// process may have written them since.
+func (s Self) Doubtful(entries []*messages.LogEntry) []string {
+	var files []string
+	seen := map[string]bool{}
+	for _, e := range entries {
+		for _, c := range e.Changes {
+			if u := c.GetUpdate(); u != nil && s.doubts(e, u) && !seen[u.Path] {
+				seen[u.Path] = true
+				files = append(files, u.Path)
+			}
+		}
+	}
+	return files
+}
+
+func (s Self) doubts(e *messages.LogEntry, u *messages.FileUpdate) bool {
+	_, isJob := JobOf(u.Path)
+	return isJob && e.Origin == s.Node && e.Run != s.Run
+}
+
+// Apply is what entries do to this node's files, as requests to the store: each is to
+// be done before the next. local has the content of the files that are Doubtful; a
+// missing one is nil.
+//
+// An update that a later one of the same file follows is left out. What a job's
+// process has written here is left alone (DESIGN section 9): observed by this
+// incarnation, it is on this disk already; of a former one, see Supersedes.
+func (s Self) Apply(entries []*messages.LogEntry, local map[string][]byte) []*messages.StoreRequest {
+	p := plan{touched: map[string]int{}}
+	for _, e := range entries {
+		for _, c := range e.Changes {
+			switch what := c.What.(type) {
+			case *messages.FileChange_Update:
+				if s.takes(e, what.Update, local) {
+					p.write(what.Update)
+				}
+			case *messages.FileChange_Rename:
+				p.rename(what.Rename)
+				delete(local, what.Rename.From)
+			case *messages.FileChange_Remove:
+				p.remove(what.Remove)
+				delete(local, what.Remove.Path)
+			}
+		}
+	}
+	p.flush()
+	return p.steps
+}
+
+// takes decides about an update, and takes note of it.
+func (s Self) takes(e *messages.LogEntry, u *messages.FileUpdate, local map[string][]byte) bool {
+	if e.Origin == s.Node && e.Run == s.Run && u.Observed {
+		return false
+	}
+	if s.doubts(e, u) && !Supersedes(u.Content, local[u.Path]) {
+		return false
+	}
+	if _, known := local[u.Path]; known {
+		local[u.Path] = u.Content
+	}
+	return true
+}
+
+// Supersedes decides between a job as a former incarnation of this node's daemon has
+// proposed it, and as it is on this node's disk. From the moment at which the file
+// names the job's process, which happens once in a job's life, the process writes the
+// file first and the log hears of it later. So the file is ahead, but for a final state
+// that the daemon gave the job when the process was gone.
+func Supersedes(logged, local []byte) bool {
+	in, err := job.Decode(logged)
+	if err != nil {
+		return true
+	}
+	on, err := job.Decode(local)
+	if err != nil || !layout.IsJobLivelock(on.Livelock) {
+		return true
+	}
+	if on.Livelock != in.Livelock {
+		return layout.IsJobLivelock(in.Livelock)
+	}
+	return in.Status().Final() && !on.Status().Final()
+}
+
+// NotIn are the shared files among these names in the queue's directory that a
+// snapshot does not have.
+func NotIn(names []string, files map[string]bool) []string {
+	var paths []string
+	for _, name := range names {
+		if file := layout.QueueDir + "/" + name; Shared(file) && !files[file] {
+			paths = append(paths, file)
+		}
+	}
+	return paths
+}
+
+// Shape is what of a job is worth an entry of the log: everything but its log lines.
+func Shape(j *job.Job) string {
+	shape := make([]byte, 0, 2*len(j.Ops))
+	for i := range j.Ops {
+		shape = append(shape, byte(j.Ops[i].Status), byte(j.Ops[i].Priority))
+	}
+	return string(shape)
+}

@@ -1,0 +1,73 @@
+package repl
+
+import (
+	"slices"
+
+	"lockstep/messages"
+)
+
+// Wish is what a node says that wants to be a member.
+type Wish struct {
+	Name    string
+	Address string // host:port
+	Voting  bool   // it would have a say
+	Fresh   bool   // it has nothing of the log yet, or not any more
+	Applied uint64 // index of the last entry on its disk
+}
+
+// catchUpMax is how far a node may be behind when it is given a vote, in entries: what
+// it lacks then it has in a moment, and until it has, it cannot help a majority.
+const catchUpMax = 1000
+
+// Admit is the change of membership that comes next for a node, nil if it is what it
+// wants to be, or has to wait. applied is the master's index, ready are the nodes
+// that have asked for a vote of late and could be given one.
+//
+// A node without its log is no voter, whatever it was before: it has forgotten what
+// it helped to commit. So it is removed first, and then comes as a new one. Votes are
+// handed out such that their number is odd: two voters fail more often than one
+// (DESIGN section 9).
+func Admit(members []*messages.Member, w Wish, applied uint64, ready []string) *messages.ChangeNodes {
+	add := &messages.ChangeNodes{What: messages.ChangeNodes_ADD_NONVOTER, Name: w.Name, Address: w.Address}
+	at := slices.IndexFunc(members, func(m *messages.Member) bool { return m.Name == w.Name })
+	switch {
+	case at < 0:
+		return add
+	case w.Fresh && members[at].Voter:
+		return &messages.ChangeNodes{What: messages.ChangeNodes_REMOVE, Name: w.Name}
+	case members[at].Address != w.Address:
+		if members[at].Voter {
+			add.What = messages.ChangeNodes_ADD_VOTER
+		}
+		return add
+	case members[at].Voter, !w.MayVote(applied):
+		return nil
+	}
+	voters := Voters(members)
+	others := slices.DeleteFunc(slices.Clone(ready), func(name string) bool { return name == w.Name || isVoter(members, name) })
+	if voters%2 == 1 && len(others) == 0 {
+		return nil
+	}
+	add.What = messages.ChangeNodes_ADD_VOTER
+	return add
+}
+
+// MayVote: it wants a vote, and has caught up.
+func (w Wish) MayVote(applied uint64) bool {
+	return w.Voting && !w.Fresh && w.Applied+catchUpMax >= applied
+}
+
+// Voters is how many members have a vote.
+func Voters(members []*messages.Member) int {
+	n := 0
+	for _, m := range members {
+		if m.Voter {
+			n++
+		}
+	}
+	return n
+}
+
+func isVoter(members []*messages.Member, name string) bool {
+	return slices.ContainsFunc(members, func(m *messages.Member) bool { return m.Name == name && m.Voter })
+}
