@@ -177,7 +177,7 @@ func (s *store) quarantine(ctx actor.Context, request uint64, m *messages.Quaran
 			return
 		}
 		// Another file's move may have come after this listing.
-		name := freeName(path.Base(m.Path), slices.Concat(d.Names, s.given))
+		name := FreeName(path.Base(m.Path), slices.Concat(d.Names, s.given))
 		s.given = append(s.given, name)
 		to := layout.QuarantineDir + "/" + name
 		move := &messages.WriterTask{What: &messages.WriterTask_Move{
@@ -199,7 +199,8 @@ func (s *store) quarantine(ctx actor.Context, request uint64, m *messages.Quaran
 	})
 }
 
-func freeName(base string, taken []string) string {
+// FreeName is base, or base with a number, so that it is not among those taken.
+func FreeName(base string, taken []string) string {
 	name := base
 	for n := 1; slices.Contains(taken, name); n++ {
 		name = fmt.Sprintf("%s.%d", base, n)

@@ -40,6 +40,9 @@ func (w *writer) do(m *messages.WriterTask) *messages.WriterDone {
 		err = w.files.Append(what.Append.Op, what.Append.Path, what.Append.Content)
 	case *messages.WriterTask_SyncDir:
 		err = w.files.SyncDir(what.SyncDir.Op, what.SyncDir.Dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil // it has no names to lose: a file was removed that was never there
+		}
 	case *messages.WriterTask_Remove:
 		err = w.files.Remove(what.Remove.Op, what.Remove.Path)
 	case *messages.WriterTask_Move:

@@ -1,0 +1,216 @@
+package replicator
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/act"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/repl"
+	"lockstep/messages"
+)
+
+// batch are entries on their way to this node's disk. There is one at a time: the log
+// brings the next when it is there.
+type batch struct {
+	entries  []*messages.LogEntry
+	index    uint64                   // of the last
+	steps    []*messages.StoreRequest // that are still to be done; nil: it is not known yet
+	failures map[string]*messages.FileFailure
+	tries    int
+}
+
+// attached takes what a former incarnation, or a former daemon, knew.
+func (r *replicator) attached(m *messages.LogAttached) {
+	running, err := repl.DecodeRunning(m.State)
+	if err != nil {
+		panic(err)
+	}
+	r.running, r.applied = running, m.Applied
+}
+
+// committed applies entries, in their order. It does not end before they are all on
+// the disk: a node that left one out would not be a copy any more.
+func (r *replicator) committed(ctx actor.Context, m *messages.LogCommitted) {
+	b := &batch{failures: map[string]*messages.FileFailure{}}
+	for _, c := range m.Entries {
+		entry, err := messages.UnmarshalLogEntry(c.Entry)
+		if err != nil {
+			panic(fmt.Errorf("index %d: %w", c.Index, err)) // to go on without it would make this node differ
+		}
+		b.entries, b.index = append(b.entries, entry), c.Index
+	}
+	r.applying = b
+	r.look(ctx, b)
+}
+
+// look reads what the entries may not overwrite, and then applies them.
+func (r *replicator) look(ctx actor.Context, b *batch) {
+	local := map[string][]byte{}
+	doubtful := r.config.Self.Doubtful(b.entries)
+	left, refused := len(doubtful), (*messages.Failure)(nil)
+	then := func(ctx actor.Context) {
+		if refused != nil {
+			r.refusedByDisk(ctx, b, refused, r.look)
+			return
+		}
+		b.steps = r.config.Self.Apply(b.entries, local)
+		r.applyNext(ctx, b)
+	}
+	for _, file := range doubtful {
+		r.store.Read(ctx, "apply", file, func(ctx actor.Context, f *messages.FileRead) {
+			if f.Failure != nil {
+				refused = f.Failure
+			}
+			local[file] = f.Content
+			if left--; left == 0 {
+				then(ctx)
+			}
+		})
+	}
+	if left == 0 {
+		then(ctx)
+	}
+}
+
+// applyNext does one step after the other: they may be about the same files.
+func (r *replicator) applyNext(ctx actor.Context, b *batch) {
+	if len(b.steps) == 0 {
+		r.onDisk(ctx, b)
+		return
+	}
+	step := b.steps[0]
+	done := func(ctx actor.Context, m *messages.FilesDone) { r.stepDone(ctx, b, m) }
+	switch what := step.What.(type) {
+	case *messages.StoreRequest_Write:
+		r.store.Write(ctx, what.Write, done)
+	case *messages.StoreRequest_Move:
+		r.store.Move(ctx, what.Move, done)
+	case *messages.StoreRequest_Remove:
+		r.store.Remove(ctx, what.Remove, done)
+	}
+}
+
+// stepDone goes on, or tries what the disk has refused again. A file that is not
+// there to be moved is no reason to stop: who asked for it is told.
+func (r *replicator) stepDone(ctx actor.Context, b *batch, m *messages.FilesDone) {
+	refused := map[string]bool{}
+	var why *messages.Failure
+	for _, f := range m.Failures {
+		if f.Missing {
+			b.failures[f.Path] = f
+			continue
+		}
+		refused[f.Path], why = true, f.Failure
+	}
+	if why != nil {
+		b.steps[0] = repl.Left(b.steps[0], refused)
+		r.refusedByDisk(ctx, b, why, r.applyNext)
+		return
+	}
+	b.steps = b.steps[1:]
+	r.applyNext(ctx, b)
+}
+
+// onDisk: all of the batch is.
+func (r *replicator) onDisk(ctx actor.Context, b *batch) {
+	if r.failure != nil {
+		r.config.Env.Log().Info("the disk takes again what the other nodes have")
+		r.failure = nil
+	}
+	r.applying, r.applied = nil, b.index
+	for _, e := range b.entries {
+		r.running.Note(e)
+	}
+	r.config.Log.Applied(b.index, r.running.Encode())
+	for _, e := range b.entries {
+		if e.Origin == r.config.Self.Node && e.Run == r.config.Self.Run {
+			r.settle(ctx, e.Number, b.failures)
+		}
+	}
+	r.readHeld(ctx)
+}
+
+// refusedByDisk tries without end: what a majority has must come to be here. A master
+// whose disk fails is of no use meanwhile, and lets another one be it.
+func (r *replicator) refusedByDisk(ctx actor.Context, b *batch, why *messages.Failure, again func(actor.Context, *batch)) {
+	delay := act.Backoff(b.tries)
+	r.config.Env.Log().WithFields(logrus.Fields{"err": why.Text, "again": delay}).Error("what the other nodes have cannot be written here")
+	r.failure = why
+	b.tries++
+	if r.leads {
+		r.config.Log.Change(0, Change{What: messages.ChangeNodes_TRANSFER})
+	}
+	r.later(ctx, delay, func(ctx actor.Context) {
+		if r.applying == b {
+			again(ctx, b)
+		}
+	})
+}
+
+// restore puts a part of a snapshot on the disk. What the snapshot does not have is
+// removed with the last part: this node was away when it was.
+func (r *replicator) restore(ctx actor.Context, m *messages.LogRestore) {
+	r.applying, r.restoring = nil, m
+	if m.Part == 1 {
+		running, err := repl.DecodeRunning(m.State)
+		if err != nil {
+			panic(err)
+		}
+		r.restored, r.files = running, map[string]bool{}
+		r.config.Env.Log().Info("this node was away for long: it takes a copy of all that the others have")
+	}
+	for _, f := range m.Files {
+		r.files[f.Path] = true
+	}
+	r.store.Write(ctx, &messages.WriteFiles{Files: m.Files, Durable: true}, func(ctx actor.Context, done *messages.FilesDone) {
+		switch {
+		case r.restoring != m: // it has begun again
+		case len(done.Failures) > 0:
+			r.restoreAgain(ctx, m, done.Failures[0].Failure)
+		case m.Last:
+			r.removeOthers(ctx, m)
+		default:
+			r.config.Log.Restored(m.Part)
+		}
+	})
+}
+
+func (r *replicator) restoreAgain(ctx actor.Context, m *messages.LogRestore, f *messages.Failure) {
+	r.failure = f
+	r.config.Env.Log().WithField("err", f.Text).Error("what the other nodes have cannot be written here")
+	r.later(ctx, act.Backoff(10), func(ctx actor.Context) {
+		if r.restoring == m {
+			r.restore(ctx, m)
+		}
+	})
+}
+
+// removeOthers removes live jobs and settings that the snapshot does not have.
+// Archived jobs are in no snapshot, and stay.
+func (r *replicator) removeOthers(ctx actor.Context, m *messages.LogRestore) {
+	r.store.List(ctx, "restore", layout.QueueDir, func(ctx actor.Context, d *messages.DirListed) {
+		if r.restoring != m {
+			return
+		}
+		if d.Failure != nil {
+			r.restoreAgain(ctx, m, d.Failure)
+			return
+		}
+		paths := repl.NotIn(d.Names, r.files)
+		r.store.Remove(ctx, &messages.RemoveFiles{Op: "restore", Paths: paths}, func(ctx actor.Context, done *messages.FilesDone) {
+			if r.restoring != m {
+				return
+			}
+			if len(done.Failures) > 0 {
+				r.restoreAgain(ctx, m, done.Failures[0].Failure)
+				return
+			}
+			r.running, r.applied, r.restored, r.files, r.restoring, r.failure = r.restored, m.Index, nil, nil, nil, nil
+			r.config.Env.Log().WithField("removed", len(paths)).Info("this node has all that the others have")
+			r.config.Log.Restored(m.Part)
+		})
+	})
+}

@@ -1,0 +1,88 @@
+package replicator
+
+import (
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/repl"
+	"lockstep/messages"
+)
+
+// check compares the files of all nodes with the master's. Those of running jobs are
+// left out: their processes write them here first.
+func (r *replicator) check(ctx actor.Context, m *messages.CheckNodes) {
+	if !r.master || r.config.Peers == nil {
+		ctx.Respond(&messages.NodesChecked{Request: m.Request, Failure: r.notMaster()})
+		return
+	}
+	var leaveOut []string
+	for id := range r.running {
+		leaveOut = append(leaveOut, layout.JobPath(id))
+	}
+	slices.Sort(leaveOut)
+	others := slices.DeleteFunc(slices.Clone(r.members), func(x *messages.Member) bool { return x.Name == r.config.Name })
+	r.last++
+	r.questions[r.last] = question{asker{ctx.Sender(), m.Request}, m.Repair}
+	r.config.Peers.Compare(r.last, others, leaveOut, ctx.Self())
+}
+
+func (r *replicator) compared(ctx actor.Context, m *messages.NodesCompared) {
+	q, known := r.questions[m.Number]
+	if !known {
+		return
+	}
+	delete(r.questions, m.Number)
+	answer := &messages.NodesChecked{Request: q.request, Files: m.Files, Nodes: m.Nodes, Failure: m.Failure}
+	var files []string
+	for _, n := range m.Nodes {
+		for _, f := range n.Files {
+			files = append(files, f.Path)
+		}
+	}
+	if !q.repair || len(files) == 0 || !r.master {
+		ctx.Send(q.pid, answer)
+		return
+	}
+	slices.Sort(files)
+	r.repair(ctx, slices.Compact(files), func(ctx actor.Context) {
+		answer.Nodes = nil
+		for _, n := range m.Nodes {
+			answer.Nodes = append(answer.Nodes, &messages.NodeDifferences{Name: n.Name, Answers: n.Answers, Error: n.Error, Files: n.Files, Repaired: int64(len(n.Files))})
+		}
+		ctx.Send(q.pid, answer)
+	})
+}
+
+// repair has the master's files proposed anew, which puts them in place on all nodes;
+// what the master does not have is removed.
+func (r *replicator) repair(ctx actor.Context, files []string, done func(actor.Context)) {
+	left := len(files)
+	var changes []*messages.FileChange
+	for _, file := range files {
+		r.store.Read(ctx, "repair", file, func(ctx actor.Context, f *messages.FileRead) {
+			switch {
+			case r.isBusy(file): // it is on its way to all nodes
+			case f.Missing:
+				changes = append(changes, repl.Removals(&messages.RemoveFiles{Op: "repair", Paths: []string{file}})...)
+			case f.Failure == nil:
+				changes = append(changes, repl.Observed(file, f.Content))
+			}
+			if left--; left > 0 {
+				return
+			}
+			if len(changes) == 0 {
+				done(ctx) // the disk refuses to tell
+			} else {
+				r.proposeTo(changes, func(ctx actor.Context, _ *messages.FilesDone) { done(ctx) })
+			}
+		})
+	}
+}
+
+// isBusy: a change of the file is on its way, or its job's process writes it.
+func (r *replicator) isBusy(file string) bool {
+	id, isJob := repl.JobOf(file)
+	return r.touched[file] > 0 || isJob && r.running[id] != ""
+}

@@ -1,0 +1,141 @@
+package replicator_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/messages"
+)
+
+// The lock manager sets its own files aside, of which the others know nothing.
+func TestAFileThatIsNotSharedIsQuarantinedHere(t *testing.T) {
+	onMaster(t, map[string]string{layout.LocksPath: "bad"}, func(t *testing.T, b *bench) {
+		request := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Quarantine{Quarantine: &messages.Quarantine{Path: layout.LocksPath}}})
+		require.Empty(t, b.log.take())
+		q := b.answer(request).GetQuarantined()
+		require.Equal(t, "queue/quarantine/locks.data", q.Path)
+		require.Equal(t, "bad", b.content(q.Path))
+	})
+}
+
+// An observation that had to wait is older than what the daemon has written since:
+// proposed after it, it would undo a job's end on all nodes but this one.
+func TestAnObservationIsNotProposedAfterALaterWrite(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.observe(0, jobIn(7, job.Waiting))
+		b.observe(0, jobIn(7, job.Running)) // waits
+		end := b.write("queue/job-7", jobIn(7, job.Error))
+		last := ""
+		for offers := b.log.take(); len(offers) > 0; offers = b.log.take() {
+			for _, o := range offers {
+				last = observed(o)
+				b.log.commit(o.entry)
+			}
+		}
+		b.written(end)
+		require.Equal(t, jobIn(7, job.Error), last, "what the other nodes are left with")
+	})
+}
+
+// A job that was started after the comparison has begun is its process's to write.
+func TestTheFileOfAJobThatHasBegunSinceIsNotRepaired(t *testing.T) {
+	onMaster(t, map[string]string{"queue/job-7": jobIn(7, job.Queued)}, func(t *testing.T, b *bench) {
+		b.client.Ask(b.replicator, &messages.CheckNodes{Request: 9, Repair: true})
+		b.Settle()
+		b.log.commit(entry(self, "queue/job-7", jobIn(7, job.Waiting)))
+		b.Send(b.replicator, &messages.NodesCompared{Number: b.peers.question(),
+			Nodes: []*messages.NodeDifferences{{Name: "n2", Answers: true, Files: []*messages.FileDifference{{Path: "queue/job-7", What: "differs"}}}}})
+		b.Settle()
+		require.NoError(t, b.disk.Replace("run-job", "queue/job-7", []byte(jobIn(7, job.Running))))
+		b.log.agree()
+		require.Equal(t, jobIn(7, job.Running), b.content("queue/job-7"), "what the process has written is lost")
+	})
+}
+
+// Entries of one batch take effect in their order, whatever the disk takes its time for.
+func TestABatchKeepsItsOrderOverRenames(t *testing.T) {
+	onBench(t, map[string]string{"queue/job-7": "v1", "queue/archive/0/job-1": "v1"}, func(t *testing.T, b *bench) {
+		block := b.disk.Block("rename test queue/job-7")
+		b.log.commit(renaming(elsewhere, "queue/job-7", "queue/archive/0/job-7"), removing(elsewhere, "queue/archive/0/job-7"))
+		block.Entered()
+		b.Settle()
+		block.Release()
+		b.Settle()
+		require.Equal(t, uint64(2), b.log.applied)
+		require.NotContains(t, b.disk.Names(), "queue/archive/0/job-7", "the removal came after the renaming")
+	})
+}
+
+// Two files of the same name, set aside at the same time.
+func TestFilesOfTheSameNameAreQuarantinedUnderDifferentOnes(t *testing.T) {
+	onMaster(t, map[string]string{"queue/job-7": "live", "queue/archive/0/job-7": "archived"}, func(t *testing.T, b *bench) {
+		for _, file := range []string{"queue/job-7", "queue/archive/0/job-7"} {
+			b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Quarantine{Quarantine: &messages.Quarantine{Path: file}}})
+		}
+		b.log.agree()
+		one, two := acttest.Expect[*messages.StoreAnswer](b.client).GetQuarantined(), acttest.Expect[*messages.StoreAnswer](b.client).GetQuarantined()
+		require.NotEqual(t, one.Path, two.Path)
+		require.Equal(t, "live", b.content(one.Path))
+		require.Equal(t, "archived", b.content(two.Path))
+	})
+}
+
+// The part of a snapshot that was refused is not the one that is taken now.
+func TestASnapshotThatBeginsAgainForgetsTheFormerOne(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		b.disk.Fail("replace restore queue/job-8", 1)
+		b.Send(b.replicator, part(1, true, map[string]string{"queue/serial": "20\n", "queue/job-8": "old"}))
+		b.Settle()
+		b.Send(b.replicator, part(1, true, map[string]string{"queue/serial": "30\n", "queue/job-9": "new"}))
+		b.Settle()
+		require.Equal(t, []uint64{1}, b.log.restored)
+		b.Advance(time.Hour)
+		require.Equal(t, []uint64{1}, b.log.restored)
+		require.Equal(t, "30\n", b.content("queue/serial"))
+		require.Contains(t, b.disk.Names(), "queue/job-9")
+	})
+}
+
+// To apply entries twice is harmless, also where a name was set free and used again.
+func TestABrokenFileIsNotReplacedByItsSuccessorWhenABatchIsRepeated(t *testing.T) {
+	onBench(t, map[string]string{"queue/job-7": "bad"}, func(t *testing.T, b *bench) {
+		b.disk.Fail("replace apply queue/job-8", 1)
+		b.log.commit(renaming(elsewhere, "queue/job-7", "queue/quarantine/job-7"), entry(elsewhere, "queue/job-7", "good"), entry(elsewhere, "queue/job-8", "v1"))
+		b.Advance(time.Minute)
+		require.Equal(t, "v1", b.content("queue/job-8"))
+		require.Equal(t, "good", b.content("queue/job-7"))
+		require.Equal(t, "bad", b.content("queue/quarantine/job-7"))
+	})
+}
+
+// Archived jobs are in no snapshot, and their directories neither.
+func TestAnArchiveDirectoryThatIsNotHereHoldsNothingUp(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		b.log.commit(removing(elsewhere, "queue/archive/3/job-30012"))
+		b.Advance(time.Minute)
+		require.Equal(t, uint64(1), b.log.applied, "the removal of a file that is not here")
+	})
+}
+
+// A listing waits for what was asked for before it, not for all that comes after: on a
+// busy master something is always on its way.
+func TestAListingIsNotHeldUpByLaterWrites(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.write("queue/job-1", "v1")
+		before := b.log.take()[0]
+		list := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_List{List: &messages.ListDir{Op: "test", Dir: layout.QueueDir}}})
+		b.write("queue/job-2", "v1")
+		b.log.commit(before.entry)
+		b.Settle()
+		answered := false
+		for _, m := range b.client.Unread() {
+			answered = answered || m.(*messages.StoreAnswer).Request == list
+		}
+		require.True(t, answered)
+	})
+}

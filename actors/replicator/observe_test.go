@@ -1,0 +1,123 @@
+package replicator_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/messages"
+)
+
+func (b *bench) observe(request uint64, encoded string) {
+	b.client.Ask(b.replicator, &messages.ObserveJob{Request: request, Id: 7, Encoded: []byte(encoded)})
+	b.Settle()
+}
+
+// withLine is a running job that has logged something.
+func withLine(t *testing.T, encoded string) string {
+	j, err := job.Decode([]byte(encoded))
+	require.NoError(t, err)
+	j.Ops[0].Log = append(j.Ops[0].Log, job.LogEntry{Serial: 1, Time: job.Timestamp{Sec: 1}, Type: "message", Payload: json.RawMessage(`"a line"`)})
+	return string(job.Encode(j))
+}
+
+func observed(o offer) string { return string(o.entry.Changes[0].GetUpdate().Content) }
+
+func TestWhatAProcessHasWrittenIsProposed(t *testing.T) {
+	onMaster(t, map[string]string{"queue/job-7": "as the process has it"}, func(t *testing.T, b *bench) {
+		b.observe(0, jobIn(7, job.Waiting))
+		offers := b.log.take()
+		require.Len(t, offers, 1)
+		require.Equal(t, []string{"queue/job-7 observed"}, paths(offers[0].entry))
+		b.log.commit(offers[0].entry)
+		require.Equal(t, "as the process has it", b.content("queue/job-7"))
+		b.client.Quiet()
+		b.observe(0, jobIn(7, job.Waiting))
+		require.Empty(t, b.log.take(), "nothing has changed")
+		b.observe(0, "garbage")
+		require.Empty(t, b.log.take())
+	})
+}
+
+// While an entry is on its way the latest content waits, the rest is left out.
+func TestObservationsOfAJobCoalesce(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.observe(0, jobIn(7, job.Waiting))
+		first := b.log.take()
+		require.Len(t, first, 1)
+		b.observe(0, jobIn(7, job.Running))
+		b.observe(0, jobIn(7, job.Canceling))
+		require.Empty(t, b.log.take())
+		b.log.commit(first[0].entry)
+		second := b.log.take()
+		require.Len(t, second, 1)
+		require.Equal(t, jobIn(7, job.Canceling), observed(second[0]))
+		b.log.commit(second[0].entry)
+		require.Empty(t, b.log.take())
+	})
+}
+
+func TestLogLinesAloneAreNotWorthAnEntry(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.observe(0, jobIn(7, job.Running))
+		b.log.agree()
+		before := b.log.offers
+		b.observe(0, withLine(t, jobIn(7, job.Running)))
+		require.Empty(t, b.log.take())
+		require.Equal(t, before, b.log.offers)
+		b.observe(0, withLine(t, jobIn(7, job.Success)))
+		offers := b.log.take()
+		require.Equal(t, withLine(t, jobIn(7, job.Success)), observed(offers[0]), "they come with the next")
+	})
+}
+
+// Who waits for a job's end is told when the others have it, whatever was on its way.
+func TestTheEndIsWaitedFor(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.observe(0, jobIn(7, job.Running))
+		first := b.log.take()[0]
+		b.observe(5, jobIn(7, job.Success))
+		b.log.commit(first.entry)
+		b.client.Quiet()
+		last := b.log.take()[0]
+		require.Equal(t, jobIn(7, job.Success), observed(last))
+		b.log.commit(last.entry)
+		require.Equal(t, uint64(5), acttest.Expect[*messages.JobObserved](b.client).Request)
+		require.Empty(t, b.log.take())
+	})
+}
+
+// The shape that was seen last is no reason not to tell who waits.
+func TestAnEndThatWasSeenBeforeIsWaitedForAllTheSame(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.observe(0, jobIn(7, job.Success))
+		b.observe(5, jobIn(7, job.Success))
+		b.observe(6, jobIn(7, job.Success))
+		b.log.commit(b.log.take()[0].entry)
+		b.client.Quiet()
+		b.log.commit(b.log.take()[0].entry)
+		require.Equal(t, uint64(5), acttest.Expect[*messages.JobObserved](b.client).Request)
+		require.Equal(t, uint64(6), acttest.Expect[*messages.JobObserved](b.client).Request)
+		require.Empty(t, b.log.take())
+	})
+}
+
+func TestOneThatIsNotTheMasterObservesNothing(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.observe(0, jobIn(7, job.Running))
+		lost := b.log.take()[0]
+		b.observe(5, jobIn(7, job.Success))
+		b.log.lead("n2")
+		b.log.commit(lost.entry)
+		b.observe(6, jobIn(7, job.Success))
+		require.Empty(t, b.log.take())
+		b.client.Quiet()
+		b.become()
+		b.observe(7, jobIn(7, job.Success))
+		b.log.agree()
+		require.Equal(t, uint64(7), acttest.Expect[*messages.JobObserved](b.client).Request)
+	})
+}

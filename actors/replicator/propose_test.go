@@ -1,0 +1,261 @@
+package replicator_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/layout"
+	"lockstep/messages"
+)
+
+func TestAWriteIsAnsweredWhenAMajorityHasItAndTheDisk(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		request := b.write("queue/job-7", "v1")
+		offers := b.log.take()
+		require.Len(t, offers, 1)
+		require.Equal(t, []string{"queue/job-7"}, paths(offers[0].entry))
+		require.Equal(t, self.Node, offers[0].entry.Origin)
+		require.Equal(t, self.Run, offers[0].entry.Run)
+		require.Empty(t, b.content("queue/job-7"), "nobody else has it")
+		b.client.Quiet()
+
+		block := b.disk.Block("replace apply queue/job-7")
+		b.log.commit(offers[0].entry)
+		block.Entered()
+		b.client.Quiet()
+		block.Release()
+		b.written(request)
+		require.Equal(t, "v1", b.content("queue/job-7"))
+	})
+}
+
+func TestProposalsKeepTheirOrder(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		one, two := b.write("queue/job-7", "v1"), b.write(layout.SerialPath, "10\n")
+		three, four := b.move("queue/job-7", "queue/archive/0/job-7"), b.remove(layout.DrainPath)
+		offers := b.log.take()
+		require.Len(t, offers, 4)
+		for i, want := range []string{"queue/job-7", "queue/serial", "queue/job-7 to queue/archive/0/job-7", "remove queue/drain"} {
+			require.Equal(t, []string{want}, paths(offers[i].entry))
+			if i > 0 {
+				require.Greater(t, offers[i].number, offers[i-1].number)
+			}
+			b.log.commit(offers[i].entry)
+		}
+		b.written(one)
+		b.written(two)
+		b.written(three)
+		b.written(four)
+		require.Equal(t, "v1", b.content("queue/archive/0/job-7"))
+	})
+}
+
+func TestALargeRequestIsSplitAndAnsweredWhole(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		large := bytes.Repeat([]byte("x"), 600<<10)
+		request := b.writeAll(&messages.FileWrite{Path: "queue/job-1", Content: large}, &messages.FileWrite{Path: "queue/job-2", Content: large},
+			&messages.FileWrite{Path: "queue/job-3", Content: []byte("small")})
+		offers := b.log.take()
+		require.Len(t, offers, 2)
+		require.Equal(t, []string{"queue/job-1"}, paths(offers[0].entry))
+		require.Equal(t, []string{"queue/job-2", "queue/job-3"}, paths(offers[1].entry))
+		b.log.commit(offers[0].entry)
+		b.client.Quiet()
+		b.log.commit(offers[1].entry)
+		b.written(request)
+	})
+}
+
+func TestWhatOnlyThisNodeKnowsBypassesTheLog(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.written(b.write(layout.LocksPath, "locks"))
+		b.written(b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Append{
+			Append: &messages.AppendFile{Op: "test", Path: layout.LocksJournalPath, Content: []byte("line")}}}))
+		require.Equal(t, "line", b.content(layout.LocksJournalPath))
+		b.written(b.move(layout.LocksPath, "elsewhere"))
+		require.Equal(t, "locks", b.content("elsewhere"))
+		b.written(b.remove("elsewhere"))
+		require.NotContains(t, b.disk.Names(), "elsewhere")
+		require.Empty(t, b.log.take())
+	})
+}
+
+func TestReadsWaitForWhatTheyMustSee(t *testing.T) {
+	onMaster(t, map[string]string{"queue/job-8": "eight"}, func(t *testing.T, b *bench) {
+		write := b.write("queue/job-7", "v1")
+		same := b.read("queue/job-7")
+		b.client.Quiet()
+		require.Equal(t, "eight", string(b.answer(b.read("queue/job-8")).GetRead().Content), "it has nothing to do with the write")
+		scan := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Scan{Scan: &messages.ScanQueue{}}})
+		list := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_List{List: &messages.ListDir{Op: "test", Dir: layout.QueueDir}}})
+		b.client.Quiet()
+
+		b.log.agree()
+		b.written(write)
+		answers := map[uint64]*messages.StoreAnswer{}
+		for range 3 {
+			a := acttest.Expect[*messages.StoreAnswer](b.client)
+			answers[a.Request] = a
+		}
+		require.Equal(t, "v1", string(answers[same].GetRead().Content))
+		require.Contains(t, answers[list].GetListed().Names, "job-7")
+		require.NotNil(t, answers[scan].GetScanned())
+	})
+}
+
+// A read waits behind every change of its file, and for both names of a renamed one.
+func TestReadsWaitForRenames(t *testing.T) {
+	onMaster(t, map[string]string{"queue/job-7": "v1"}, func(t *testing.T, b *bench) {
+		move := b.move("queue/job-7", "queue/archive/0/job-7")
+		before, after := b.read("queue/job-7"), b.read("queue/archive/0/job-7")
+		b.client.Quiet()
+		b.log.agree()
+		b.written(move)
+		answers := map[uint64]*messages.StoreAnswer{}
+		for range 2 {
+			a := acttest.Expect[*messages.StoreAnswer](b.client)
+			answers[a.Request] = a
+		}
+		require.True(t, answers[before].GetRead().Missing)
+		require.Equal(t, "v1", string(answers[after].GetRead().Content))
+	})
+}
+
+func TestWhatCertainlyFailedIsOfferedAgain(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		request := b.write("queue/job-7", "v1")
+		first := b.log.take()[0]
+		b.Send(b.replicator, &messages.LogRefused{Number: first.number, Failure: noMajority})
+		require.Empty(t, b.log.take(), "not at once")
+		b.Advance(time.Second)
+		again := b.log.take()
+		require.Len(t, again, 1)
+		require.Equal(t, first.number, again[0].number)
+		require.Equal(t, first.entry.Marshal(), again[0].entry.Marshal())
+		b.client.Quiet()
+		b.log.commit(again[0].entry)
+		b.written(request)
+	})
+}
+
+var noMajority = &messages.Failure{Class: "GenericError", Text: "no majority"}
+
+func TestOfWhatNobodyKnowsTheOutcomeNothingIsSaid(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.write("queue/job-7", "v1")
+		lost := b.log.take()[0]
+		b.Send(b.replicator, &messages.LogRefused{Number: lost.number, Unknown: true, Failure: noMajority})
+		b.Advance(time.Minute)
+		require.Empty(t, b.log.take())
+		b.client.Quiet()
+		b.log.lead("n2")
+		b.log.commit(lost.entry) // it was committed all the same
+		b.client.Quiet()
+		require.Equal(t, "v1", b.content("queue/job-7"))
+	})
+}
+
+func TestALostMastershipDropsEverything(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.write("queue/job-7", "v1")
+		b.read("queue/job-7")
+		offer := b.log.take()[0]
+		b.Send(b.replicator, &messages.LogRefused{Number: offer.number, Failure: noMajority})
+		b.log.lead("n2")
+		acttest.Expect[*messages.ResignMaster](b.master)
+		b.Advance(time.Minute)
+		require.Empty(t, b.log.take(), "what was refused is not offered by one who follows")
+		b.write("queue/job-8", "v1")
+		b.client.Quiet()
+		require.Empty(t, b.log.take())
+		b.client.Ask(b.replicator, &messages.AskStore{})
+		b.client.Quiet()
+
+		former := b.epoch
+		b.become()
+		require.Greater(t, b.epoch, former)
+		b.client.Ask(b.replicator, &messages.AskStore{})
+		require.Equal(t, b.epoch, acttest.Expect[*messages.StoreStarted](b.client).Epoch)
+		now := b.epoch
+		b.epoch = former
+		b.write("queue/job-9", "v1")
+		require.Empty(t, b.log.take(), "it was meant for a former one")
+		b.epoch = now
+		request := b.write("queue/job-9", "v1")
+		b.log.agree()
+		b.written(request)
+	})
+}
+
+func TestAQuarantinedFileIsRenamedEverywhere(t *testing.T) {
+	onMaster(t, map[string]string{"queue/job-7": "bad", "queue/quarantine/job-7": "older"}, func(t *testing.T, b *bench) {
+		request := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Quarantine{Quarantine: &messages.Quarantine{Path: "queue/job-7"}}})
+		offers := b.log.take()
+		require.Equal(t, []string{"queue/job-7 to queue/quarantine/job-7.1"}, paths(offers[0].entry))
+		b.client.Quiet()
+		b.log.commit(offers[0].entry)
+		q := b.answer(request).GetQuarantined()
+		require.Nil(t, q.Failure)
+		require.Equal(t, "queue/quarantine/job-7.1", q.Path)
+		require.Equal(t, "bad", b.content("queue/quarantine/job-7.1"))
+	})
+}
+
+// What is missing on the disk is no fault of the disk: the asker is told.
+func TestAMissingFileIsToldToWhoAsked(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		request := b.move("queue/job-7", "queue/archive/0/job-7")
+		b.log.agree()
+		failures := b.answer(request).GetFiles().Failures
+		require.Len(t, failures, 1)
+		require.True(t, failures[0].Missing)
+		require.Equal(t, "queue/job-7", failures[0].Path)
+		next := b.write("queue/job-8", "v1")
+		b.log.agree()
+		b.written(next)
+	})
+}
+
+func TestACrashForgetsWhatWasAskedAndItIsAskedAgain(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.write("queue/job-7", "v1")
+		lost := b.log.take()[0]
+		attached := b.log.attached
+		b.Restart(b.replicator)
+		require.Equal(t, attached+1, b.log.attached)
+		acttest.Expect[*messages.ResignMaster](b.master)
+		b.log.agree()
+		acttest.Expect[*messages.BecomeMaster](b.master)
+		former := b.epoch
+		b.epoch = acttest.Expect[*messages.StoreStarted](b.client).Epoch
+		require.Greater(t, b.epoch, former)
+
+		b.log.commit(lost.entry) // of the former incarnation: nobody is told
+		b.client.Quiet()
+		request := b.write("queue/job-7", "v1")
+		offer := b.log.take()[0]
+		require.NotEqual(t, lost.number, offer.number)
+		b.log.commit(offer.entry)
+		b.written(request)
+	})
+}
+
+func TestAStoreThatCrashesIsAskedAgain(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		block := b.disk.Block("replace apply queue/job-7")
+		request := b.write("queue/job-7", "v1")
+		b.log.commit(b.log.take()[0].entry)
+		block.Entered()
+		b.Crash(b.store)
+		block.Release()
+		b.Advance(acttest.Backoff)
+		b.written(request)
+		require.Equal(t, 2, len(b.disk.Calls("replace apply queue/job-7")))
+		require.True(t, strings.HasPrefix(b.content("queue/job-7"), "v1"))
+	})
+}

@@ -1,0 +1,372 @@
+package replicator_test
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/config"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/repl"
+	"lockstep/actors/replicator"
+	"lockstep/actors/store"
+	"lockstep/messages"
+)
+
+// self is the node under test, elsewhere another one.
+var (
+	self      = repl.Self{Node: "u1", Run: "run"}
+	elsewhere = repl.Self{Node: "u2", Run: "other"}
+)
+
+// consensus is a log in memory, in which the test decides what is committed.
+type consensus struct {
+	env *acttest.Env
+
+	mu       sync.Mutex
+	to       *actor.PID
+	attached int
+	proposed []offer // by the replicator, and neither committed nor refused
+	offers   int     // in all
+	entries  []*messages.CommittedEntry
+	index    uint64
+	applied  uint64
+	state    []byte
+	busy     bool // entries are on their way to the disk
+	term     uint64
+	leader   string // "n1": the node under test
+	members  []*messages.Member
+	changes  []change
+	restored []uint64
+}
+
+type offer struct {
+	number uint64
+	entry  *messages.LogEntry
+}
+
+type change struct {
+	number uint64
+	replicator.Change
+}
+
+func (c *consensus) Attach(to *actor.PID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.to, c.busy = to, false
+	c.attached++
+	c.env.Send(to, &messages.LogAttached{Applied: c.applied, State: c.state})
+	c.env.Send(to, &messages.LogMembers{Members: c.members})
+	c.tellLeader()
+	c.deliver()
+}
+
+func (c *consensus) tellLeader() {
+	if c.leader == "n1" {
+		c.env.Send(c.to, &messages.LogLeads{Term: c.term})
+		return
+	}
+	c.env.Send(c.to, &messages.LogFollows{Leader: c.leader, Address: addressOf(c.leader)})
+}
+
+func (c *consensus) Propose(number uint64, entry []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, err := messages.UnmarshalLogEntry(entry)
+	if err != nil {
+		panic(err)
+	}
+	c.offers++
+	c.proposed = append(c.proposed, offer{number, e})
+}
+
+func (c *consensus) Applied(index uint64, state []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.applied, c.state, c.busy = index, state, false
+	c.deliver()
+}
+
+// deliver brings what was committed and is not on the disk. c.mu is held.
+func (c *consensus) deliver() {
+	at := slices.IndexFunc(c.entries, func(e *messages.CommittedEntry) bool { return e.Index > c.applied })
+	if c.busy || at < 0 || c.to == nil {
+		return
+	}
+	c.busy = true
+	c.env.Send(c.to, &messages.LogCommitted{Entries: slices.Clone(c.entries[at:])})
+}
+
+func (c *consensus) Restored(part uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.restored = append(c.restored, part)
+}
+
+func (c *consensus) Change(number uint64, what replicator.Change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changes = append(c.changes, change{number, what})
+}
+
+func (c *consensus) Leads() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leader == "n1"
+}
+
+// commit commits entries of whoever, in one batch.
+func (c *consensus) commit(entries ...*messages.LogEntry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range entries {
+		c.index++
+		c.entries = append(c.entries, &messages.CommittedEntry{Index: c.index, Entry: e.Marshal()})
+	}
+	c.deliver()
+}
+
+// take returns what was proposed since the last time.
+func (c *consensus) take() []offer {
+	c.env.Settle()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	proposed := c.proposed
+	c.proposed = nil
+	return proposed
+}
+
+// agree commits everything that is proposed, until nothing more comes.
+func (c *consensus) agree() {
+	for offers := c.take(); len(offers) > 0; offers = c.take() {
+		for _, o := range offers {
+			c.commit(o.entry)
+		}
+		c.env.Settle()
+	}
+}
+
+func (c *consensus) taken() []change {
+	c.env.Settle()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changes := c.changes
+	c.changes = nil
+	return changes
+}
+
+// lead makes the node under test the leader, another one if name says so, or nobody.
+func (c *consensus) lead(name string) {
+	c.mu.Lock()
+	c.leader = name
+	c.term++
+	c.tellLeader()
+	c.mu.Unlock()
+	c.env.Settle()
+}
+
+func addressOf(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "10.0.0." + name[1:] + ":1815"
+}
+
+func members(voters ...string) []*messages.Member {
+	var all []*messages.Member
+	for _, name := range voters {
+		all = append(all, &messages.Member{Name: name, Address: addressOf(name), Voter: true})
+	}
+	return all
+}
+
+// bench is a replicator on a store with a disk in memory.
+type bench struct {
+	*testing.T
+	*acttest.Env
+	log            *consensus
+	peers          *peers
+	disk           *acttest.Disk
+	master, client *acttest.Probe
+	store          *actor.PID
+	replicator     *actor.PID
+	told           [][]*messages.Member
+	request        uint64
+	epoch          uint64 // of the replicator as a store
+}
+
+// peers writes down what it is asked.
+type peers struct {
+	mu       sync.Mutex
+	asked    []uint64
+	leaveOut []string
+	nodes    []*messages.Member
+}
+
+func (p *peers) Ask(number uint64, nodes []*messages.Member, _ *actor.PID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked, p.nodes = append(p.asked, number), nodes
+}
+
+func (p *peers) Compare(number uint64, nodes []*messages.Member, leaveOut []string, _ *actor.PID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked, p.nodes, p.leaveOut = append(p.asked, number), nodes, leaveOut
+}
+
+func (p *peers) question() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked[len(p.asked)-1]
+}
+
+// onBench starts a replicator that follows nobody, on a disk with these files.
+func onBench(t *testing.T, files map[string]string, f func(*testing.T, *bench)) {
+	t.Helper()
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) { f(t, newBench(t, e, files)) })
+}
+
+func newBench(t *testing.T, e *acttest.Env, files map[string]string) *bench {
+	all := map[string]string{layout.ConfigPath: configuration(t), layout.SerialPath: "9\n", "queue/quarantine/old": "x"}
+	for name, content := range files {
+		all[name] = content
+	}
+	b := &bench{T: t, Env: e, log: &consensus{env: e, members: members("n1", "n2", "n3")}, peers: &peers{},
+		disk: acttest.NewDisk(all), master: e.Probe("master"), client: e.Probe("client")}
+	b.store = e.Start("store", store.Props(store.Config{Env: e.Env, Files: b.disk, Writers: 4,
+		Clients: []*actor.PID{e.PID("above-replicator/replicator")}}))
+	b.replicator = e.Start("replicator", replicator.Props(replicator.Config{Env: e.Env, Log: b.log, Store: b.store, Master: b.master.PID,
+		Clients: []*actor.PID{b.client.PID}, Peers: b.peers, Members: func(m []*messages.Member) { b.told = append(b.told, m) },
+		Name: "n1", Self: self}))
+	acttest.Expect[*messages.ResignMaster](b.master)
+	b.master.Unread()
+	return b
+}
+
+// onMaster is onBench with a replicator whose node is the master.
+func onMaster(t *testing.T, files map[string]string, f func(*testing.T, *bench)) {
+	t.Helper()
+	onBench(t, files, func(t *testing.T, b *bench) {
+		b.become()
+		f(t, b)
+	})
+}
+
+// become has the node lead, and lets that be agreed upon.
+func (b *bench) become() *messages.BecomeMaster {
+	b.Helper()
+	b.log.lead("n1")
+	b.log.agree()
+	m := acttest.Expect[*messages.BecomeMaster](b.master)
+	b.epoch = acttest.Expect[*messages.StoreStarted](b.client).Epoch
+	return m
+}
+
+func configuration(t *testing.T) string {
+	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
+	require.NoError(t, err)
+	return string(content)
+}
+
+// ask sends a request to the replicator as a store, and returns its number.
+func (b *bench) ask(r *messages.StoreRequest) uint64 {
+	b.request++
+	r.Request, r.Epoch = b.request, b.epoch
+	b.client.Ask(b.replicator, r)
+	b.Settle()
+	return b.request
+}
+
+func (b *bench) write(file, content string) uint64 {
+	return b.writeAll(&messages.FileWrite{Op: "test", Path: file, Content: []byte(content)})
+}
+
+func (b *bench) writeAll(files ...*messages.FileWrite) uint64 {
+	return b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Write{Write: &messages.WriteFiles{Files: files, Durable: true}}})
+}
+
+func (b *bench) read(file string) uint64 {
+	return b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Read{Read: &messages.ReadFile{Op: "test", Path: file}}})
+}
+
+func (b *bench) move(from, to string) uint64 {
+	return b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Move{
+		Move: &messages.MoveFiles{Files: []*messages.MoveFile{{Op: "test", From: from, To: to}}}}})
+}
+
+func (b *bench) remove(file string) uint64 {
+	return b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Remove{Remove: &messages.RemoveFiles{Op: "test", Paths: []string{file}}}})
+}
+
+// answer expects the answer to that request.
+func (b *bench) answer(request uint64) *messages.StoreAnswer {
+	b.Helper()
+	b.Settle()
+	a := acttest.Expect[*messages.StoreAnswer](b.client)
+	require.Equal(b, request, a.Request)
+	return a
+}
+
+// written expects the answer to a request that changed files, without failures.
+func (b *bench) written(request uint64) {
+	b.Helper()
+	require.Empty(b, b.answer(request).GetFiles().GetFailures())
+}
+
+// paths names what the changes of an entry are about.
+func paths(e *messages.LogEntry) []string {
+	var all []string
+	for _, c := range e.Changes {
+		switch what := c.What.(type) {
+		case *messages.FileChange_Update:
+			observed := ""
+			if what.Update.Observed {
+				observed = " observed"
+			}
+			all = append(all, what.Update.Path+observed)
+		case *messages.FileChange_Rename:
+			all = append(all, what.Rename.From+" to "+what.Rename.To)
+		case *messages.FileChange_Remove:
+			all = append(all, "remove "+what.Remove.Path)
+		}
+	}
+	return all
+}
+
+// entry is one of a node that changes a file.
+func entry(by repl.Self, file, content string) *messages.LogEntry {
+	return &messages.LogEntry{Origin: by.Node, Run: by.Run, Number: 1, Changes: repl.Writes(&messages.WriteFiles{
+		Files: []*messages.FileWrite{{Path: file, Content: []byte(content)}}})}
+}
+
+func renaming(by repl.Self, from, to string) *messages.LogEntry {
+	return &messages.LogEntry{Origin: by.Node, Run: by.Run, Number: 1, Changes: repl.Renames(&messages.MoveFiles{
+		Files: []*messages.MoveFile{{Op: "test", From: from, To: to}}})}
+}
+
+func removing(by repl.Self, file string) *messages.LogEntry {
+	return &messages.LogEntry{Origin: by.Node, Run: by.Run, Number: 1, Changes: repl.Removals(&messages.RemoveFiles{
+		Op: "test", Paths: []string{file}})}
+}
+
+// lockOf is a job process's livelock.
+func lockOf(id int64) string { return "/run/livelocks/" + layout.LivelockName(id) + "_100" }
+
+// jobIn is a job that a process has, with its only opcode in that status.
+func jobIn(id int64, status job.Status) string {
+	j := job.New(job.ID(id), []json.RawMessage{json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0}`)}, []int{0}, job.Timestamp{Sec: 1}, lockOf(id))
+	j.Ops[0].Status = status
+	if status.Final() {
+		j.End = job.Timestamp{Sec: 9}
+	}
+	return string(job.Encode(j))
+}
+
+func (b *bench) content(file string) string { b.Settle(); return b.disk.Content(file) }
