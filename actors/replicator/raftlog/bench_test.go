@@ -1,0 +1,63 @@
+package raftlog_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"testing"
+
+	"lockstep/actors/replicator"
+	"lockstep/actors/replicator/logtest"
+	"lockstep/actors/replicator/raftlog"
+	"lockstep/messages"
+)
+
+// BenchmarkPropose is from the proposal until the leader's application is given the
+// entry, of 1.5 kB, with so many waiting for theirs at a time.
+func BenchmarkPropose(b *testing.B) {
+	for _, nodes := range []int{1, 3} {
+		for _, proposers := range []int{1, 64} {
+			b.Run(fmt.Sprintf("nodes=%d/proposers=%d", nodes, proposers), func(b *testing.B) {
+				benchmark(b, nodes, proposers)
+			})
+		}
+	}
+}
+
+func benchmark(b *testing.B, nodes, proposers int) {
+	c := newCluster(b)
+	c.timing = raftlog.Timing{}
+	w := c.alone(b)
+	for n := 2; n <= nodes; n++ {
+		name := fmt.Sprintf("n%d", n)
+		other := c.watched(name, logtest.Options{Files: noFiles})
+		number := uint64(n)
+		w.log.Change(number, replicator.Change{What: messages.ChangeNodes_ADD_VOTER, Name: name, Address: c.Address(name)})
+		c.Until("it is added", func() bool { m, ok := told[*messages.LogChanged](w); return ok && m.Number == number })
+		w.log.Propose(number, make([]byte, 8))
+		c.Until("it has the log", func() bool { return other.count() > 0 })
+	}
+	waiting := make([]chan struct{}, proposers)
+	for i := range waiting {
+		waiting[i] = make(chan struct{}, 1)
+	}
+	w.mu.Lock()
+	w.done = func(entry string) {
+		waiting[binary.BigEndian.Uint64([]byte(entry))] <- struct{}{}
+	}
+	w.mu.Unlock()
+	b.SetBytes(1500)
+	b.ResetTimer()
+	var all sync.WaitGroup
+	for i := range proposers {
+		all.Go(func() {
+			entry := append(binary.BigEndian.AppendUint64(nil, uint64(i)), bytes.Repeat([]byte{'x'}, 1492)...)
+			for range b.N/proposers + 1 {
+				w.log.Propose(1, entry)
+				<-waiting[i]
+			}
+		})
+	}
+	all.Wait()
+}

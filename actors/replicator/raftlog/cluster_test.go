@@ -1,0 +1,201 @@
+package raftlog_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/hashicorp/raft"
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act"
+	"lockstep/actors/replicator/logtest"
+	"lockstep/actors/replicator/raftlog"
+)
+
+const trailing = 24
+
+// cluster is real nodes, over connections of this machine that can be cut.
+type cluster struct {
+	testing.TB
+	dir    string
+	timing raftlog.Timing
+	log    *logrus.Logger
+
+	mu    sync.Mutex
+	cut   map[string]bool // by name
+	nodes map[string]*node
+}
+
+type node struct {
+	name    string
+	address string
+	log     *raftlog.Log
+	env     *act.Env
+	of      *cluster
+	open    map[net.Conn]string // to whom
+}
+
+func newCluster(t testing.TB) *cluster {
+	c := &cluster{TB: t, dir: t.TempDir(), cut: map[string]bool{}, nodes: map[string]*node{}, log: logrus.New()}
+	c.timing = raftlog.Timing{Heartbeat: 150 * time.Millisecond, Election: 150 * time.Millisecond}
+	c.log.SetOutput(io.Discard)
+	if os.Getenv("RAFTLOG_TRACE") != "" {
+		c.log.SetOutput(os.Stderr)
+		c.log.SetLevel(logrus.TraceLevel)
+	}
+	t.Cleanup(func() {
+		for name, n := range c.nodes {
+			if n.log != nil {
+				c.Stop(name)
+			}
+		}
+	})
+	return c
+}
+
+func (c *cluster) node(name string) *node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.nodes[name] == nil {
+		free, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(c, err)
+		free.Close()
+		c.nodes[name] = &node{name: name, address: free.Addr().String(), of: c, open: map[net.Conn]string{}}
+	}
+	return c.nodes[name]
+}
+
+func (c *cluster) config(name string, o logtest.Options) raftlog.Config {
+	n := c.node(name)
+	listener, err := net.Listen("tcp", n.address)
+	require.NoError(c, err)
+	n.env = act.New(act.Options{Log: c.log})
+	return raftlog.Config{
+		Dir: filepath.Join(c.dir, name, "raft"), Name: name, Address: n.address, Founder: o.Founder,
+		Streams: &cuttable{Listener: listener, node: n}, System: n.env.System(), Log: c.log,
+		Freeze:    func() (raftlog.Frozen, error) { return frozen(o.Files()), nil },
+		Failed:    func(err error) { c.Errorf("%s: %v", name, err) },
+		Timing:    c.timing,
+		Retention: raftlog.Retention{Trailing: trailing, Threshold: 1 << 40},
+	}
+}
+
+func (c *cluster) Start(name string, o logtest.Options) logtest.Node {
+	n := c.node(name)
+	log, err := raftlog.Open(c.config(name, o))
+	require.NoError(c, err)
+	n.log = log
+	env := n.env
+	return logtest.Node{Log: log,
+		Spawn: func(a actor.Actor) *actor.PID {
+			return env.System().Root.Spawn(env.Props("listener", func() actor.Actor { return a }))
+		},
+		Tell: func(to *actor.PID, what any) { env.System().Root.Send(to, what) },
+	}
+}
+
+func (c *cluster) Stop(name string) {
+	require.NoError(c, c.nodes[name].log.Close())
+	c.nodes[name].log = nil
+}
+
+func (c *cluster) Wipe(name string) {
+	require.NoError(c, os.RemoveAll(filepath.Join(c.dir, name)))
+}
+
+func (c *cluster) Isolate(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut[name] = true
+	for _, n := range c.nodes {
+		for conn, to := range n.open {
+			if c.cut[n.name] || c.cut[to] {
+				conn.Close()
+			}
+		}
+	}
+}
+
+func (c *cluster) Heal() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.cut)
+}
+
+func (c *cluster) Compact(name string) {
+	require.NoError(c, c.nodes[name].log.TakeSnapshot())
+}
+
+func (c *cluster) Trailing() int { return trailing }
+
+func (c *cluster) Address(name string) string { return c.node(name).address }
+
+func (c *cluster) Until(what string, done func() bool) {
+	c.Helper()
+	require.Eventually(c, done, 30*time.Second, 2*time.Millisecond, what)
+}
+
+// cuttable dials others while neither end is cut off.
+type cuttable struct {
+	net.Listener
+	node *node
+}
+
+var errCut = errors.New("cut off")
+
+func (s *cuttable) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	c := s.node.of
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	other := ""
+	for _, n := range c.nodes {
+		if n.address == string(to) {
+			other = n.name
+		}
+	}
+	if c.cut[s.node.name] || c.cut[other] {
+		return nil, errCut
+	}
+	conn, err := net.DialTimeout("tcp", string(to), timeout)
+	if err == nil {
+		s.node.open[conn] = other
+	}
+	return conn, err
+}
+
+// frozen is a copy of files in memory.
+type frozen map[string]string
+
+func (f frozen) Files() []raftlog.FrozenFile {
+	var files []raftlog.FrozenFile
+	for path, content := range f {
+		files = append(files, raftlog.FrozenFile{Path: path, Size: int64(len(content))})
+	}
+	slices.SortFunc(files, func(a, b raftlog.FrozenFile) int { return strings.Compare(a.Path, b.Path) })
+	return files
+}
+
+func (f frozen) Open(path string) (io.ReadCloser, error) {
+	content, found := f[path]
+	if !found {
+		return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
+	}
+	return io.NopCloser(strings.NewReader(content)), nil
+}
+
+func (f frozen) Close() error { return nil }
+
+func TestContract(t *testing.T) {
+	logtest.Run(t, func(t *testing.T) logtest.Cluster { return newCluster(t) })
+}

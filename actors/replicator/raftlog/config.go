@@ -1,0 +1,168 @@
+// Package raftlog is the consensus log of the replicator: hashicorp/raft behind the
+// port replicator.Log (DESIGN section 9).
+//
+// The files below the data directory are the state. What raft takes for a snapshot is
+// therefore a note of an index, the membership and what the application remembers;
+// only one that is sent to another node is made of files, which the application
+// freezes for it. The log and these notes are below Config.Dir:
+//
+//	wal/                 raft-wal: the entries, the term and the vote
+//	snapshots/*.json     notes of snapshots, two are kept
+//	snapshots/*.data     a snapshot that was received and is not on the disk yet
+package raftlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/hashicorp/raft"
+	"github.com/sirupsen/logrus"
+)
+
+// Config is what a node's log needs.
+type Config struct {
+	// Dir holds the log and the notes of snapshots; it is made where it is missing,
+	// for this user alone.
+	Dir string
+	// Name is the node's, unique in the cluster for all time.
+	Name string
+	// Address is host:port, where other nodes reach this one.
+	Address string
+	// Founder begins a cluster of which this node is the only voter, if there is no
+	// state yet.
+	Founder bool
+	// Streams connects nodes. It is closed with the log.
+	Streams raft.StreamLayer
+	// System is the actor system of those who are attached.
+	System *actor.ActorSystem
+	// Log gets what raft logs, one level lower than raft has it.
+	Log *logrus.Logger
+	// Freeze makes a consistent copy of the shared files, for a snapshot that is
+	// sent. It may hold the effects of entries that are later than the snapshot, of
+	// earlier ones it has all. It is called by the log's own goroutines.
+	Freeze func() (Frozen, error)
+	// Renewed is told until when this node is certain to be the only one that leads,
+	// in time of CLOCK_BOOTTIME; 0: not any more. Calls come one after another; it
+	// must return at once and call no method of the log. Nil: nobody asks.
+	Renewed func(until time.Duration)
+	// Failed is told if raft cannot be started after Open has returned: the daemon
+	// should end. Nil: it is only logged.
+	Failed func(error)
+	// Timing is that of elections.
+	Timing Timing
+	// Retention is how much is kept, and when.
+	Retention Retention
+}
+
+// Timing is that of elections. It must be the same on all nodes.
+type Timing struct {
+	// Heartbeat is for how long a node does without the leader before it stands for
+	// election; it votes for nobody before. 0: 1 s.
+	Heartbeat time.Duration
+	// Election is for how long a candidate waits for votes, at least Heartbeat.
+	// 0: 1 s.
+	Election time.Duration
+	// Lease is for how long a leader is certain to be the only one after a majority
+	// has heard from it. It is less than Heartbeat, by more than clocks may differ
+	// in speed in that time. 0: 750 ms.
+	Lease time.Duration
+}
+
+// Retention says what is kept of the log, and how often that is looked at.
+type Retention struct {
+	// Trailing is how many entries are kept behind a snapshot; a node that misses
+	// more than that is sent all files. 0: 10240.
+	Trailing uint64
+	// Threshold is after how many entries there is a new snapshot. 0: 2000.
+	Threshold uint64
+	// Interval is how often entries are counted, at random between once and twice
+	// that. 0: 10 s.
+	Interval time.Duration
+}
+
+// Frozen is a consistent copy of the shared files.
+type Frozen interface {
+	// Files lists them, in the order in which they are sent.
+	Files() []FrozenFile
+	// Open reads one of them, exactly as many bytes as listed.
+	Open(path string) (io.ReadCloser, error)
+	// Close ends the copy.
+	Close() error
+}
+
+// FrozenFile is a file of a frozen copy.
+type FrozenFile struct {
+	Path string // below the data directory
+	Size int64  // bytes, up to MaxFile
+}
+
+// MaxEntry is how large a proposed entry may be, in bytes. Raft sends up to 64 entries
+// at a time.
+const MaxEntry = 16 << 20
+
+// MaxFile is how large a file in a snapshot may be, in bytes.
+const MaxFile = 256 << 20
+
+// ErrNoState is returned by Recover where there is nothing to recover.
+var ErrNoState = errors.New("there is no log here: found a cluster, or join one")
+
+func (c *Config) complete() error {
+	setDuration(&c.Timing.Heartbeat, time.Second)
+	setDuration(&c.Timing.Election, max(time.Second, c.Timing.Heartbeat))
+	setDuration(&c.Timing.Lease, c.Timing.Heartbeat*3/4)
+	setDuration(&c.Retention.Interval, 10*time.Second)
+	if c.Retention.Trailing == 0 {
+		c.Retention.Trailing = 10240
+	}
+	if c.Retention.Threshold == 0 {
+		c.Retention.Threshold = 2000
+	}
+	if c.Renewed == nil {
+		c.Renewed = func(time.Duration) {}
+	}
+	if c.Failed == nil {
+		c.Failed = func(error) {}
+	}
+	switch {
+	case c.Dir == "" || c.Name == "" || c.Address == "":
+		return errors.New("replication: directory, name and address of the node are all needed")
+	case c.Timing.Lease >= c.Timing.Heartbeat:
+		return fmt.Errorf("replication: the lease (%v) must be shorter than the heartbeat timeout (%v)",
+			c.Timing.Lease, c.Timing.Heartbeat)
+	case c.Timing.Election < c.Timing.Heartbeat:
+		return fmt.Errorf("replication: the election timeout (%v) must not be shorter than the heartbeat timeout (%v)",
+			c.Timing.Election, c.Timing.Heartbeat)
+	}
+	return nil
+}
+
+func setDuration(d *time.Duration, standard time.Duration) {
+	if *d == 0 {
+		*d = standard
+	}
+}
+
+// rpcTimeout is how long another node may take to answer.
+func (c *Config) rpcTimeout() time.Duration { return 10 * c.Timing.Heartbeat }
+
+func (c *Config) raftConfig(notify chan<- bool) *raft.Config {
+	conf := raft.DefaultConfig()
+	conf.LocalID = raft.ServerID(c.Name)
+	conf.HeartbeatTimeout = c.Timing.Heartbeat
+	conf.ElectionTimeout = c.Timing.Election
+	conf.LeaderLeaseTimeout = c.Timing.Lease
+	conf.CommitTimeout = min(conf.CommitTimeout, c.Timing.Heartbeat/10)
+	conf.BatchApplyCh = true
+	conf.ShutdownOnRemove = false
+	conf.TrailingLogs = c.Retention.Trailing
+	conf.SnapshotThreshold = c.Retention.Threshold
+	conf.SnapshotInterval = c.Retention.Interval
+	conf.NoSnapshotRestoreOnStart = true
+	conf.NoLegacyTelemetry = true
+	conf.NotifyCh = notify
+	conf.Logger = newLogger(c.Log)
+	return conf
+}

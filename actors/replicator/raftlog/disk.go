@@ -1,0 +1,180 @@
+package raftlog
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/raft"
+	wal "github.com/hashicorp/raft-wal"
+	"github.com/hashicorp/raft-wal/metadb"
+	"golang.org/x/sys/unix"
+)
+
+// termKey is where raft keeps the current term.
+const termKey = "CurrentTerm"
+
+// disk is what a node's raft remembers.
+type disk struct {
+	wal       *wal.WAL
+	meta      *metadb.BoltMetaDB // of wal, which does not close it
+	lock      *os.File
+	snapshots *snapshots
+}
+
+func (d *disk) close() error {
+	if err := errors.Join(d.wal.Close(), d.meta.Close(), d.lock.Close()); err != nil {
+		return fmt.Errorf("closing the log: %w", err)
+	}
+	return nil
+}
+
+// openDisk opens it, or makes it.
+func openDisk(c *Config) (*disk, error) {
+	name := filepath.Join(c.Dir, "wal")
+	if err := os.MkdirAll(name, 0o700); err != nil {
+		return nil, fmt.Errorf("opening the log: %w", err)
+	}
+	lock, err := lockDir(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	d := &disk{lock: lock, meta: &metadb.BoltMetaDB{}}
+	if d.snapshots, err = openSnapshots(filepath.Join(c.Dir, "snapshots"), c.Freeze); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	if d.wal, err = wal.Open(name, wal.WithLogger(newLogger(c.Log)), wal.WithMetaStore(d.meta)); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the log %s: %w", name, err), d.meta.Close(), lock.Close())
+	}
+	return d, nil
+}
+
+// lockDir keeps other processes from the log, for as long as the file is open.
+func lockDir(dir string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log: %w", err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("opening the log %s: another process has it open; stop the daemon first: %w", dir, err)
+	}
+	return lock, nil
+}
+
+// found makes this node the only voter of a new cluster if it has no log.
+//
+// Its files are from before the log. So the log does not begin with the membership,
+// as raft would have it, but behind a snapshot that holds that: whoever joins gets
+// the files first. A single file on the disk, so it is done or not.
+func (d *disk) found(c *Config) (founded bool, err error) {
+	last, err := d.wal.LastIndex()
+	if err != nil {
+		return false, fmt.Errorf("opening the log: %w", err)
+	}
+	if _, any := d.snapshots.newest(); any || last > 0 || !c.Founder {
+		return false, nil
+	}
+	begin, err := d.snapshots.Create(raft.SnapshotVersionMax, 1, 1, alone(c), 1, nil)
+	if err == nil {
+		err = begin.Close()
+	}
+	if err != nil {
+		return false, fmt.Errorf("founding a cluster: %w", err)
+	}
+	return true, nil
+}
+
+func alone(c *Config) raft.Configuration {
+	return raft.Configuration{Servers: []raft.Server{
+		{Suffrage: raft.Voter, ID: raft.ServerID(c.Name), Address: raft.ServerAddress(c.Address)}}}
+}
+
+// mend finishes what a crash has interrupted between the snapshots and the log, and
+// checks that the one continues the other.
+func (d *disk) mend() error {
+	n, found := d.snapshots.newest()
+	if !found {
+		return nil
+	}
+	term, err := d.wal.GetUint64([]byte(termKey))
+	if err == nil && term < n.Term {
+		err = d.wal.SetUint64([]byte(termKey), n.Term)
+	}
+	if err != nil {
+		return fmt.Errorf("opening the log: %w", err)
+	}
+	first, last, err := d.extent()
+	if err != nil || last == 0 {
+		return err
+	}
+	// A snapshot that is received replaces all of the log, which then goes on behind it.
+	if n.Received && first <= n.Index || last < n.Index {
+		if err := d.wal.DeleteRange(first, last); err != nil {
+			return fmt.Errorf("removing a log that a snapshot has replaced: %w", err)
+		}
+		return nil
+	}
+	if first > n.Index+1 {
+		return fmt.Errorf("the log begins at entry %d, but the last snapshot ends at %d: a part is missing; "+
+			"remove the raft directory, and add this node again", first, n.Index)
+	}
+	return nil
+}
+
+func (d *disk) extent() (first, last uint64, err error) {
+	first, err = d.wal.FirstIndex()
+	if err == nil {
+		last, err = d.wal.LastIndex()
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("opening the log: %w", err)
+	}
+	return first, last, nil
+}
+
+// Recover makes this node the only voter, after the majority has been lost for good.
+// It must not run. All entries in its log are committed when it runs again, also those
+// that never had a majority. Other nodes of the old cluster must be emptied before
+// they are added again: their logs may differ from this one.
+//
+// The new membership is an entry at the end of the log, of a new term. (Raft's own
+// RecoverCluster would apply the entries here, where nobody is attached.)
+func Recover(config Config) (err error) {
+	if err := config.complete(); err != nil {
+		return err
+	}
+	d, err := openDisk(&config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	if err := d.mend(); err != nil {
+		return err
+	}
+	entry := raft.Log{Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(alone(&config))}
+	if n, found := d.snapshots.newest(); found {
+		entry.Index, entry.Term = n.Index, n.Term
+	}
+	term, err := d.wal.GetUint64([]byte(termKey))
+	if err != nil {
+		return fmt.Errorf("recovering: %w", err)
+	}
+	_, last, err := d.extent()
+	if err != nil {
+		return err
+	}
+	if entry.Index == 0 && last == 0 {
+		return fmt.Errorf("recovering: %w", ErrNoState)
+	}
+	entry.Index = max(entry.Index, last) + 1
+	entry.Term = max(entry.Term, term) + 1
+	if err := d.wal.SetUint64([]byte(termKey), entry.Term); err != nil {
+		return fmt.Errorf("recovering: %w", err)
+	}
+	if err := d.wal.StoreLog(&entry); err != nil {
+		return fmt.Errorf("recovering: %w", err)
+	}
+	return nil
+}

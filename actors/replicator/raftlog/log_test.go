@@ -1,0 +1,277 @@
+package raftlog_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/replicator"
+	"lockstep/actors/replicator/logtest"
+	"lockstep/actors/replicator/raftlog"
+	"lockstep/messages"
+)
+
+// witness writes down what it is told, and acknowledges it if it shall.
+type witness struct {
+	log  *raftlog.Log
+	held bool
+
+	mu      sync.Mutex
+	news    []any
+	entries []string
+	restore map[string]string
+	done    func(entry string)
+}
+
+func (w *witness) Receive(ctx actor.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch m := ctx.Message().(type) {
+	case *messages.LogCommitted:
+		for _, e := range m.Entries {
+			w.entries = append(w.entries, string(e.Entry))
+			if w.done != nil {
+				w.done(string(e.Entry))
+			}
+		}
+		if !w.held {
+			w.log.Applied(m.Entries[len(m.Entries)-1].Index, []byte("state"))
+		}
+	case *messages.LogRestore:
+		if w.restore == nil {
+			w.restore = map[string]string{}
+		}
+		for _, f := range m.Files {
+			w.restore[f.Path] = string(f.Content)
+		}
+		w.log.Restored(m.Part)
+	}
+	w.news = append(w.news, ctx.Message())
+}
+
+func (w *witness) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.entries)
+}
+
+// told is the last message of a kind.
+func told[M any](w *witness) (last M, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range w.news {
+		if m, is := m.(M); is {
+			last, ok = m, true
+		}
+	}
+	return last, ok
+}
+
+func noFiles() map[string]string { return map[string]string{} }
+
+// alone is a cluster of one, which leads.
+func (c *cluster) alone(t testing.TB) *witness {
+	w := c.watched("n1", logtest.Options{Founder: true, Files: noFiles})
+	c.Until("it leads", w.log.Leads)
+	return w
+}
+
+func (c *cluster) watched(name string, o logtest.Options) *witness {
+	running := c.Start(name, o)
+	w := &witness{log: c.nodes[name].log}
+	w.log.Attach(running.Spawn(w))
+	return w
+}
+
+func TestRefusals(t *testing.T) {
+	c := newCluster(t)
+	w := c.alone(t)
+	refused := func(number uint64) *messages.LogRefused {
+		c.Until("it is refused", func() bool {
+			r, ok := told[*messages.LogRefused](w)
+			return ok && r.Number == number
+		})
+		r, _ := told[*messages.LogRefused](w)
+		return r
+	}
+	w.log.Propose(1, make([]byte, raftlog.MaxEntry+1))
+	require.False(t, refused(1).Unknown)
+	require.Contains(t, refused(1).Failure.Text, "16777217 bytes")
+
+	w.mu.Lock()
+	w.held = true
+	w.mu.Unlock()
+	for i := range uint64(6) { // of 16 MiB; 64 MiB fit, and nothing is acknowledged
+		w.log.Propose(10+i, make([]byte, raftlog.MaxEntry))
+	}
+	r := refused(15)
+	require.False(t, r.Unknown)
+	require.Contains(t, r.Failure.Text, "try again later")
+	require.NoError(t, w.log.Close())
+	r, _ = told[*messages.LogRefused](w)
+	require.True(t, r.Unknown, "the last one may be committed when the log is opened again")
+	require.False(t, w.log.Leads())
+	require.NoError(t, w.log.Close(), "again")
+	w.log.Propose(20, []byte("late"))
+}
+
+func TestChangeAlone(t *testing.T) {
+	c := newCluster(t)
+	w := c.alone(t)
+	for i, change := range []replicator.Change{
+		{What: messages.ChangeNodes_TRANSFER},
+		{What: messages.ChangeNodes_REMOVE, Name: "n1"},
+	} {
+		w.log.Change(uint64(i), change)
+		c.Until("it is refused", func() bool {
+			m, ok := told[*messages.LogChanged](w)
+			return ok && m.Number == uint64(i) && strings.Contains(m.Failure.GetText(), "no other voter")
+		})
+		require.True(t, w.log.Leads(), "that has not cost the lease")
+	}
+}
+
+func TestCloseEndsAll(t *testing.T) {
+	c := newCluster(t)
+	before := runtime.NumGoroutine()
+	for _, attached := range []bool{true, false} {
+		running := c.Start("n1", logtest.Options{Founder: true, Files: noFiles})
+		log := c.nodes["n1"].log
+		w := &witness{log: log, held: true}
+		if attached {
+			log.Attach(running.Spawn(w))
+			c.Until("it leads", log.Leads)
+			log.Propose(1, []byte("held"))
+			c.Until("an entry is held", func() bool { return w.count() == 1 })
+		} else {
+			c.Until("an entry waits for somebody", func() bool { log.Propose(2, []byte("x")); return true })
+		}
+		c.Stop("n1")
+	}
+	c.Until("no goroutine is left", func() bool { return runtime.NumGoroutine() <= before+2 })
+}
+
+func TestRestartGivesEntriesAgain(t *testing.T) {
+	c := newCluster(t)
+	w := c.alone(t)
+	for i := range 30 {
+		w.log.Propose(uint64(i), fmt.Append(nil, "entry ", i))
+	}
+	c.Until("all are applied", func() bool { return w.count() == 30 })
+	require.NoError(t, w.log.TakeSnapshot())
+	w.log.Propose(30, []byte("entry 30"))
+	c.Until("it is applied", func() bool { return w.count() == 31 })
+	c.Stop("n1")
+	w = c.watched("n1", logtest.Options{Files: noFiles})
+	c.Until("it leads", w.log.Leads)
+	require.Equal(t, []string{"entry 30"}, w.entries, "what came after the snapshot")
+	for _, name := range []string{"wal", "snapshots"} {
+		info, err := os.Stat(filepath.Join(c.dir, "n1", "raft", name))
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	}
+}
+
+func TestOnlyOneProcess(t *testing.T) {
+	c := newCluster(t)
+	w := c.alone(t)
+	err := raftlog.Recover(raftlog.Config{Dir: filepath.Join(c.dir, "n1", "raft"), Name: "n1",
+		Address: c.Address("n1"), Log: c.log})
+	require.ErrorContains(t, err, "stop the daemon first")
+	require.True(t, w.log.Leads())
+}
+
+func TestRecover(t *testing.T) {
+	c := newCluster(t)
+	w := c.alone(t)
+	others := map[string]*witness{}
+	for i, name := range []string{"n2", "n3"} {
+		others[name] = c.watched(name, logtest.Options{Files: noFiles})
+		w.log.Change(uint64(i), replicator.Change{What: messages.ChangeNodes_ADD_VOTER, Name: name, Address: c.Address(name)})
+		c.Until("it is added", func() bool { m, ok := told[*messages.LogChanged](w); return ok && m.Number == uint64(i) })
+		w.log.Propose(uint64(i), []byte(name))
+		c.Until("it has the log", func() bool { return others[name].count() == i+1 })
+	}
+	for _, name := range []string{"n1", "n2", "n3"} {
+		c.Stop(name)
+	}
+	empty := raftlog.Config{Dir: filepath.Join(c.dir, "n4", "raft"), Name: "n4", Address: "localhost:1", Log: c.log}
+	require.ErrorIs(t, raftlog.Recover(empty), raftlog.ErrNoState)
+	require.NoError(t, raftlog.Recover(raftlog.Config{Dir: filepath.Join(c.dir, "n2", "raft"), Name: "n2",
+		Address: c.Address("n2"), Log: c.log}))
+	w = c.watched("n2", logtest.Options{Files: noFiles})
+	c.Until("it leads alone", w.log.Leads)
+	require.Equal(t, []string{"n2", "n3"}, w.entries, "all that was in its log")
+	members, _ := told[*messages.LogMembers](w)
+	require.Len(t, members.Members, 1)
+	w.log.Propose(9, []byte("goes on"))
+	c.Until("it goes on", func() bool { return w.count() == 3 })
+}
+
+// TestLeaseRenewed checks that the lease is told as it grows, and that it is given up.
+func TestLeaseRenewed(t *testing.T) {
+	c := newCluster(t)
+	var mu sync.Mutex
+	var until []time.Duration
+	config := c.config("n1", logtest.Options{Founder: true, Files: noFiles})
+	config.Renewed = func(at time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		until = append(until, at)
+	}
+	log, err := raftlog.Open(config)
+	require.NoError(t, err)
+	c.nodes["n1"].log = log
+	c.Until("it is renewed", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(until) > 3
+	})
+	c.Stop("n1")
+	mu.Lock()
+	defer mu.Unlock()
+	require.Zero(t, until[len(until)-1])
+	for i := range until[:len(until)-2] {
+		require.Less(t, until[i], until[i+1])
+	}
+}
+
+func TestConfig(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	good := raftlog.Config{Dir: t.TempDir(), Name: "n1", Address: "n1:1811"}
+	for _, spoil := range []func(*raftlog.Config){
+		func(c *raftlog.Config) { c.Name = "" },
+		func(c *raftlog.Config) { c.Timing.Lease = time.Hour },
+		func(c *raftlog.Config) { c.Timing.Heartbeat, c.Timing.Election = time.Minute, time.Second },
+	} {
+		bad := good
+		spoil(&bad)
+		_, err := raftlog.Open(bad)
+		require.ErrorContains(t, err, "replication:")
+	}
+}
+
+func TestDamagedNote(t *testing.T) {
+	c := newCluster(t)
+	c.alone(t)
+	c.Stop("n1")
+	notes, err := filepath.Glob(filepath.Join(c.dir, "n1", "raft", "snapshots", "*.json"))
+	require.NoError(t, err)
+	require.Len(t, notes, 1)
+	require.NoError(t, os.WriteFile(notes[0], []byte("{"), 0o600))
+	config := c.config("n1", logtest.Options{Founder: true, Files: noFiles})
+	defer config.Streams.Close()
+	_, err = raftlog.Open(config)
+	require.ErrorContains(t, err, "is damaged")
+}

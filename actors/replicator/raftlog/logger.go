@@ -1,0 +1,93 @@
+package raftlog
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/sirupsen/logrus"
+)
+
+// repeatAfter is how long the same warning about the same node is withheld.
+const repeatAfter = 30 * time.Second
+
+// repeatsMax bounds the memory of warnings that were logged.
+const repeatsMax = 256
+
+// logger takes raft's log to ours. Raft says much, and of an unreachable node the
+// same several times a second: levels are one lower, and repetitions withheld.
+type logger struct {
+	log  *logrus.Logger
+	mu   sync.Mutex
+	last map[string]time.Time // of a warning, by its text and node
+}
+
+func newLogger(log *logrus.Logger) hclog.Logger {
+	l := hclog.NewInterceptLogger(&hclog.LoggerOptions{Name: "raft", Level: hclog.Off, Output: io.Discard})
+	l.RegisterSink(&logger{log: log, last: map[string]time.Time{}})
+	return l
+}
+
+// Accept logs one of raft's lines.
+func (l *logger) Accept(_ string, level hclog.Level, text string, args ...any) {
+	ours := lower(level)
+	if !l.log.IsLevelEnabled(ours) || level >= hclog.Warn && l.repeated(text, args) {
+		return
+	}
+	fields := logrus.Fields{"lib": "raft"}
+	for i := 0; i+1 < len(args); i += 2 {
+		fields[fmt.Sprint(args[i])] = shown(args[i+1])
+	}
+	l.log.WithFields(fields).Log(ours, text)
+}
+
+func lower(level hclog.Level) logrus.Level {
+	switch level {
+	case hclog.Error:
+		return logrus.WarnLevel
+	case hclog.Warn:
+		return logrus.InfoLevel
+	case hclog.Info:
+		return logrus.DebugLevel
+	default:
+		return logrus.TraceLevel
+	}
+}
+
+// shown formats values as raft means them.
+func shown(value any) any {
+	switch value := value.(type) {
+	case hclog.Format:
+		if len(value) > 0 {
+			return fmt.Sprintf(fmt.Sprint(value[0]), value[1:]...)
+		}
+	case error:
+		return value.Error()
+	case fmt.Stringer:
+		return value.String()
+	}
+	return value
+}
+
+func (l *logger) repeated(text string, args []any) bool {
+	key := text
+	for i := 0; i+1 < len(args); i += 2 {
+		switch args[i] {
+		case "peer", "target", "server-id", "from", "candidate":
+			key += " " + fmt.Sprint(args[i+1])
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if last, known := l.last[key]; known && now.Sub(last) < repeatAfter {
+		return true
+	}
+	if len(l.last) >= repeatsMax {
+		clear(l.last)
+	}
+	l.last[key] = now
+	return false
+}

@@ -1,0 +1,40 @@
+package raftlog
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+)
+
+// unread is a pipeline that takes the next request only when the answer to the one
+// before has been taken, as raft's does.
+type unread struct{ answers chan raft.AppendFuture }
+
+func (u unread) AppendEntries(*raft.AppendEntriesRequest, *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	u.answers <- nil
+	return nil, nil
+}
+
+func (u unread) Consumer() <-chan raft.AppendFuture { return u.answers }
+
+func (u unread) Close() error { return nil }
+
+func TestPipelineTakesAnswers(t *testing.T) {
+	p := &pipeline{AppendPipeline: unread{make(chan raft.AppendFuture)},
+		answers: make(chan raft.AppendFuture, pipelineMax), closed: make(chan struct{})}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.pass()
+	}()
+	for range pipelineMax {
+		_, err := p.AppendEntries(nil, nil)
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool { return len(p.Consumer()) == pipelineMax }, 10*time.Second, time.Millisecond)
+	require.NoError(t, p.Close())
+	require.NoError(t, p.Close())
+	<-ended
+}
