@@ -1,0 +1,72 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// join gives who has a token all that a node of the cluster has.
+func (s *server) join(w http.ResponseWriter, r *http.Request) {
+	var request joinRequest
+	if err := readBody(w, r, joinMax, &request); err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	now := time.Now()
+	log := s.log.WithField("from", r.RemoteAddr)
+	err := checkSecret(s.listener.credentials.dataDir, request.Secret, now)
+	if errors.Is(err, errTokenUnknown) || errors.Is(err, errTokenExpired) {
+		log.WithError(err).Warn("a node that wants to join was refused")
+		refuse(w, http.StatusForbidden, err)
+		return
+	}
+	if err != nil {
+		log.WithError(err).Error("no node can join")
+		refuse(w, http.StatusInternalServerError, errors.New("it cannot read its join tokens; see its log"))
+		return
+	}
+	log = log.WithFields(logrus.Fields{"node": request.Name, "address": request.Address})
+	if err := errors.Join(CheckName(request.Name), CheckAddress(request.Address)); err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	if s.listener.hasMember(request.Name) {
+		refuse(w, http.StatusConflict, fmt.Errorf(`there is a node %s already; choose another name, or say "lockstep node remove %s" first`, request.Name, request.Name))
+		return
+	}
+	answer, err := s.listener.credentials.admit(request, now)
+	if err != nil {
+		log.WithError(err).Warn("a node that wants to join was refused")
+		refuse(w, http.StatusBadRequest, fmt.Errorf("request for a certificate: %w", err))
+		return
+	}
+	log.Info("a node has got a certificate of this cluster")
+	reply(w, http.StatusOK, answer)
+}
+
+func (c *Credentials) admit(r joinRequest, now time.Time) (*joinAnswer, error) {
+	certificate, err := c.ca.admit(r.Name, r.Request, now)
+	if err != nil {
+		return nil, err
+	}
+	key, err := encodeKey(c.ca.key)
+	if err != nil {
+		return nil, err
+	}
+	self, err := Load(c.dataDir) // again: the daemon changes its peers
+	if err != nil {
+		return nil, err
+	}
+	peers := []string{self.Address}
+	for _, address := range self.Peers {
+		if !slices.Contains(peers, address) {
+			peers = append(peers, address)
+		}
+	}
+	return &joinAnswer{Certificate: certificate, CA: string(encodeBlock(pemCertificate, c.ca.certificate.Raw)), CAKey: string(key), Peers: peers}, nil
+}

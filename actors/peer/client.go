@@ -1,0 +1,82 @@
+package peer
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+)
+
+// lineMax bounds a line of the answer of GET /v1/files, in bytes.
+const lineMax = 64 << 10
+
+// Client asks other nodes. Its methods may be called from any goroutine, and take as
+// long as their contexts allow. Errors of nodes that have answered are *RefusedError.
+type Client struct{ http *http.Client }
+
+// NewClient makes one.
+func NewClient(c *Credentials) *Client {
+	return &Client{newHTTPClient(func(ctx context.Context, address string) (net.Conn, error) {
+		return c.Dial(ctx, address, ProtocolNode)
+	})}
+}
+
+// Member asks the node at an address that this one be a member. Only the master says
+// yes: see StatusElsewhere.
+func (c *Client) Member(ctx context.Context, address string, r MemberRequest) (Admission, error) {
+	var admission Admission
+	code, err := exchange(ctx, c.http, http.MethodPost, address, memberPath, r, &admission)
+	if err != nil {
+		return Admission{}, err
+	}
+	if code == http.StatusMisdirectedRequest {
+		admission.Status = StatusElsewhere
+	}
+	switch admission.Status {
+	case StatusMember, StatusWaiting, StatusElsewhere:
+		return admission, nil
+	}
+	return Admission{}, fmt.Errorf("the answer of the node at %s to %s: unknown status %q", address, memberPath, admission.Status)
+}
+
+// About asks a node about itself.
+func (c *Client) About(ctx context.Context, address string) (About, error) {
+	var about About
+	code, err := exchange(ctx, c.http, http.MethodGet, address, aboutPath, nil, &about)
+	if err == nil && code != http.StatusOK {
+		err = fmt.Errorf("the node at %s answers %s with code %d", address, aboutPath, code)
+	}
+	return about, err
+}
+
+// Files has each told of every file that the node at an address has in common with
+// the others, in the order in which the node sends them. If it returns nil, those were
+// all. An error of each ends it.
+func (c *Client) Files(ctx context.Context, address string, each func(FileDigest) error) error {
+	response, err := send(ctx, c.http, http.MethodGet, address, filesPath, nil)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, lineMax)
+	for lines.Scan() {
+		var line fileLine
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			return fmt.Errorf("files of the node at %s: %w", address, err)
+		}
+		if line.Error != "" {
+			return fmt.Errorf("files of the node at %s: %w", address, errors.New(line.Error))
+		}
+		if err := each(line.FileDigest); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil { // also if the answer was cut off
+		return fmt.Errorf("files of the node at %s: %w", address, err)
+	}
+	return nil
+}

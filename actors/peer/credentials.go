@@ -1,0 +1,165 @@
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+)
+
+// Protocol is what a connection is for. The handshake settles it (ALPN), so that one
+// port serves all.
+type Protocol string
+
+const (
+	// ProtocolRaft is for the consensus log's own messages.
+	ProtocolRaft Protocol = "lockstep-raft"
+	// ProtocolLuxi is for clients' requests that another node hands on.
+	ProtocolLuxi Protocol = "lockstep-luxi"
+	// ProtocolNode is for what nodes ask one another, see Client.
+	ProtocolNode Protocol = "lockstep-node"
+	// ProtocolJoin is for who has a join token instead of a certificate.
+	ProtocolJoin Protocol = "lockstep-join"
+)
+
+// handshakeTimeout is how long the other side has for the handshake, and a dialed node
+// to answer at all.
+const handshakeTimeout = 10 * time.Second
+
+// Credentials are by what a node proves to be of its cluster. They do not change.
+type Credentials struct {
+	name    string
+	dataDir string
+	ca      *authority
+	pair    tls.Certificate
+}
+
+// LoadCredentials reads those of the node with this data directory. The error wraps
+// fs.ErrNotExist if it belongs to no cluster.
+func LoadCredentials(dataDir string) (*Credentials, error) {
+	identity, err := Load(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	broken := func(err error) (*Credentials, error) {
+		return nil, fmt.Errorf("the certificates in %s cannot be used: %w; restore them from a backup, or move the directory aside and join again", pathOf(dataDir, ""), err)
+	}
+	certificate, err := os.ReadFile(pathOf(dataDir, caName))
+	if err != nil {
+		return broken(err)
+	}
+	key, err := os.ReadFile(pathOf(dataDir, caKeyName))
+	if err != nil {
+		return broken(err)
+	}
+	ca, err := parseAuthority(certificate, key)
+	if err != nil {
+		return broken(err)
+	}
+	pair, err := tls.LoadX509KeyPair(pathOf(dataDir, certificateName), pathOf(dataDir, certificateKeyName))
+	if err != nil {
+		return broken(err)
+	}
+	name, err := verifyNode(pair.Leaf, ca.certificate, x509.ExtKeyUsageServerAuth, time.Time{})
+	if err != nil {
+		return broken(err)
+	}
+	if name != identity.Name {
+		return broken(fmt.Errorf("the certificate is of %s, the node is %s", name, identity.Name))
+	}
+	// A new node finds the certificate that its token names in what is shown here.
+	pair.Certificate = append(pair.Certificate[:1:1], ca.certificate.Raw)
+	return &Credentials{name: name, dataDir: dataDir, ca: ca, pair: pair}, nil
+}
+
+// Name is the node's own.
+func (c *Credentials) Name() string { return c.name }
+
+// Dial connects to another node for one of the protocols but ProtocolJoin. Which node
+// it is, PeerName tells. That it refuses this one as no member is seen at the first
+// read only. The context is for connecting.
+func (c *Credentials) Dial(ctx context.Context, address string, protocol Protocol) (net.Conn, error) {
+	return dialTLS(ctx, address, &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{string(protocol)}, Certificates: []tls.Certificate{c.pair},
+		InsecureSkipVerify: true, // which is done below: nodes are known by the cluster's certificate, not by host names
+		VerifyConnection: func(state tls.ConnectionState) error {
+			_, err := c.verify(state, x509.ExtKeyUsageServerAuth)
+			return err
+		},
+	})
+}
+
+// verify returns the name of the node at the other end.
+func (c *Credentials) verify(state tls.ConnectionState, usage x509.ExtKeyUsage) (string, error) {
+	if len(state.PeerCertificates) == 0 {
+		return "", errors.New("it shows no certificate")
+	}
+	return verifyNode(state.PeerCertificates[0], c.ca.certificate, usage, time.Time{})
+}
+
+// serverConfig is for one of the protocols, chosen by what the client says first.
+// There are no session tickets: each connection proves anew who it is.
+func (c *Credentials) serverConfig(member func(name string) bool) *tls.Config {
+	base := func(protocol Protocol) *tls.Config {
+		return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{c.pair},
+			NextProtos: []string{string(protocol)}, SessionTicketsDisabled: true}
+	}
+	configs := map[Protocol]*tls.Config{ProtocolJoin: base(ProtocolJoin)}
+	for _, protocol := range []Protocol{ProtocolRaft, ProtocolLuxi, ProtocolNode} {
+		config := base(protocol)
+		config.ClientAuth = tls.RequireAnyClientCert // verified below
+		config.VerifyConnection = func(state tls.ConnectionState) error {
+			name, err := c.verify(state, x509.ExtKeyUsageClientAuth)
+			if err == nil && protocol != ProtocolNode && !member(name) {
+				err = fmt.Errorf("node %s is no member", name)
+			}
+			return err
+		}
+		configs[protocol] = config
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if len(hello.SupportedProtos) == 1 {
+			if config, ok := configs[Protocol(hello.SupportedProtos[0])]; ok {
+				return config, nil
+			}
+		}
+		return nil, errors.New("the client asks for no protocol of nodes")
+	}}
+}
+
+func dialTLS(ctx context.Context, address string, config *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the node at %s: %w", address, err)
+	}
+	conn := tls.Client(raw, config)
+	err = conn.HandshakeContext(ctx)
+	if err == nil && conn.ConnectionState().NegotiatedProtocol != config.NextProtos[0] {
+		err = errors.New("it is no lockstep node")
+	}
+	if err != nil {
+		raw.Close()
+		return nil, fmt.Errorf("connect to the node at %s: %w", address, err)
+	}
+	return conn, nil
+}
+
+// PeerName is the name of the node at the other end of a connection of Dial or of a
+// Listener, as its certificate has it; empty if it has shown none.
+func PeerName(c net.Conn) string {
+	secured, ok := c.(interface{ ConnectionState() tls.ConnectionState })
+	if !ok {
+		return ""
+	}
+	shown := secured.ConnectionState().PeerCertificates
+	if len(shown) == 0 {
+		return ""
+	}
+	return shown[0].Subject.CommonName
+}

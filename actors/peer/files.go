@@ -1,0 +1,118 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Names below the data directory.
+const (
+	directoryName = "raft"
+
+	identityName       = "node.json"
+	caName             = "ca.pem"
+	caKeyName          = "ca.key"
+	certificateName    = "node.pem"
+	certificateKeyName = "node.key"
+	tokensName         = "tokens.json"
+	recoverName        = "recover"
+
+	newPrefix = ".new-"
+)
+
+const (
+	directoryMode = 0o700
+	secretMode    = 0o600
+	publicMode    = 0o644
+)
+
+func pathOf(dataDir, name string) string { return filepath.Join(dataDir, directoryName, name) }
+
+// file is one to be written.
+type file struct {
+	name string
+	data []byte
+	mode fs.FileMode
+}
+
+// replaceFiles writes files of a node one after the other. Each of them is durable
+// before the next one is begun.
+func replaceFiles(dataDir string, files []file) error {
+	for _, f := range files {
+		if err := replaceFile(pathOf(dataDir, f.name), f.data, f.mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replaceFile puts a file in the place of another one, whole and durable, or not at
+// all. It is never readable for others if mode forbids it, not for a moment.
+func replaceFile(path string, data []byte, mode fs.FileMode) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), newPrefix+"*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = temp.Write(data)
+	err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close())
+	if err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(temp.Name()))
+	}
+	return syncDirectory(filepath.Dir(path))
+}
+
+func syncDirectory(path string) error {
+	directory, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer directory.Close()
+	if err := directory.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
+	}
+	return nil
+}
+
+// makeDirectory makes the node's directory, durably, and removes what a crash has
+// left half written in it. One that holds something else belongs to a former
+// cluster, whose log must not be mixed with that of another.
+func makeDirectory(dataDir string) error {
+	path := filepath.Join(dataDir, directoryName)
+	if err := os.Mkdir(path, directoryMode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := os.Chmod(path, directoryMode); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		switch name := entry.Name(); {
+		case strings.HasPrefix(name, newPrefix):
+			if err := os.Remove(filepath.Join(path, name)); err != nil {
+				return err
+			}
+		case name == caName, name == caKeyName, name == certificateName, name == certificateKeyName, name == tokensName:
+			// An attempt that was cut off has left it; it is replaced.
+		default:
+			return &RemnantError{Path: filepath.Join(path, name)}
+		}
+	}
+	return syncDirectory(dataDir)
+}
+
+// RemnantError says that the node's directory holds what it should not.
+type RemnantError struct{ Path string }
+
+func (e *RemnantError) Error() string {
+	return fmt.Sprintf("%s is there, but this node belongs to no cluster: it is of a former one; move %s aside and try again", e.Path, filepath.Dir(e.Path))
+}

@@ -1,0 +1,116 @@
+package peer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
+)
+
+// Identity is who a node is, as its node.json has it.
+type Identity struct {
+	Name string `json:"name"`
+	// UUID is another one each time a node joins, also under a name that was there
+	// before: its log is another one.
+	UUID    string `json:"uuid"`
+	Address string `json:"address"` // host:port
+	// Voting: it is meant to have a say; else it is a copy only.
+	Voting bool `json:"voting"`
+	// Founder: it is the first of its cluster, whose queue is the cluster's.
+	Founder bool `json:"founder"`
+	// Peers are addresses of other nodes, where this one can ask to be a member.
+	Peers []string `json:"peers"`
+}
+
+// Load reads a node's identity. The error wraps fs.ErrNotExist if the node belongs to
+// no cluster.
+func Load(dataDir string) (*Identity, error) {
+	data, err := os.ReadFile(pathOf(dataDir, identityName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("this node belongs to no cluster: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var identity Identity
+	err = json.Unmarshal(data, &identity)
+	if err == nil {
+		err = identity.check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be used: %w; restore it from a backup, or move its directory aside and join again", pathOf(dataDir, identityName), err)
+	}
+	return &identity, nil
+}
+
+// Save replaces node.json of a node that belongs to a cluster, durably.
+func (i *Identity) Save(dataDir string) error {
+	if err := i.check(); err != nil {
+		return err
+	}
+	f, err := i.file()
+	if err != nil {
+		return err
+	}
+	return replaceFiles(dataDir, []file{f})
+}
+
+func (i *Identity) file() (file, error) {
+	encoded, err := json.MarshalIndent(i, "", "  ")
+	return file{identityName, append(encoded, '\n'), secretMode}, err
+}
+
+func (i *Identity) check() error {
+	if err := errors.Join(CheckName(i.Name), CheckAddress(i.Address)); err != nil {
+		return err
+	}
+	if _, err := uuid.Parse(i.UUID); err != nil {
+		return fmt.Errorf("uuid: %w", err)
+	}
+	for _, address := range i.Peers {
+		if err := CheckAddress(address); err != nil {
+			return fmt.Errorf("peers: %w", err)
+		}
+	}
+	return nil
+}
+
+// MemberError says that a node has an identity already.
+type MemberError struct{ Name, Directory string }
+
+func (e *MemberError) Error() string {
+	return fmt.Sprintf(`this node belongs to a cluster already, as %s; to take it out of that one,
+say "lockstep node remove %s" there, stop lockstepd here and move %s aside`, e.Name, e.Name, e.Directory)
+}
+
+// mustBeFree returns a *MemberError if the node has an identity.
+func mustBeFree(dataDir string) error {
+	identity, err := Load(dataDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return &MemberError{Name: identity.Name, Directory: pathOf(dataDir, "")}
+}
+
+// CheckDataDir returns an error unless the directory is there and belongs to this
+// process's user: what another user writes there, the daemon could not read.
+func CheckDataDir(dataDir string) error {
+	var status unix.Stat_t
+	if err := unix.Stat(dataDir, &status); err != nil {
+		return fmt.Errorf("data directory %s: %w; make it for the user that lockstepd runs as, or name another one", dataDir, err)
+	}
+	if status.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return fmt.Errorf("data directory %s: it is not a directory", dataDir)
+	}
+	if int(status.Uid) != os.Geteuid() {
+		return fmt.Errorf("data directory %s belongs to user %d: run this as the user that lockstepd runs as", dataDir, status.Uid)
+	}
+	return nil
+}

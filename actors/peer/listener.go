@@ -1,0 +1,272 @@
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// Bounds of connections at a time.
+const (
+	connectionsMax = 1000
+	// strangersMax is for those that have not proved to be nodes. When there is one
+	// too many the oldest makes room: a node proves itself at once.
+	strangersMax = 64
+)
+
+// acceptPause is how long a listener waits that the system gives no connection, for
+// want of descriptors or memory.
+const acceptPause = 100 * time.Millisecond
+
+// ListenOptions are those of Listen. Zero values are what is wanted but for tests.
+type ListenOptions struct {
+	Log *logrus.Logger // nil: none
+	// Connections bounds those of nodes at a time; 0: a thousand.
+	Connections int
+	// Handshake is how long a handshake may take; 0: ten seconds.
+	Handshake time.Duration
+}
+
+// Listener is the port at which a node is reached by the others. Its methods may be
+// called from any goroutine.
+type Listener struct {
+	tcp         net.Listener
+	config      *tls.Config
+	credentials *Credentials
+	options     ListenOptions
+	done        chan struct{} // closed by Close
+	serving     sync.WaitGroup
+
+	mutex     sync.Mutex
+	closed    bool
+	member    func(name string) bool
+	gates     map[Protocol]*gate
+	strangers []*conn // the oldest first; those of ProtocolJoin stay until they end
+	nodes     map[*conn]struct{}
+}
+
+// conn is a connection that the listener has taken. protocol is set once the
+// handshake is done.
+type conn struct {
+	*tls.Conn
+	listener *Listener
+	protocol Protocol
+}
+
+// Close is part of net.Conn.
+func (c *conn) Close() error {
+	c.listener.forget(c)
+	return c.Conn.Close()
+}
+
+// cut ends a connection at once, from any goroutine. Whoever has it closes it.
+func (c *conn) cut() { c.NetConn().Close() }
+
+// refuse ends a connection that nobody has got.
+func (c *conn) refuse() {
+	c.cut()
+	_ = c.Close() // of which nothing is left but what the listener has noted
+}
+
+// Listen opens the port, "host:port" of an interface of this machine, or ":port".
+// Connections of a protocol are closed until somebody accepts them: see Raft, Luxi and
+// Serve.
+func Listen(address string, credentials *Credentials, o ListenOptions) (*Listener, error) {
+	tcp, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for other nodes: %w", err)
+	}
+	if o.Log == nil {
+		o.Log = logrus.New()
+		o.Log.SetLevel(logrus.PanicLevel)
+	}
+	if o.Connections == 0 {
+		o.Connections = connectionsMax
+	}
+	if o.Handshake == 0 {
+		o.Handshake = handshakeTimeout
+	}
+	l := &Listener{tcp: tcp, credentials: credentials, options: o, done: make(chan struct{}),
+		gates: map[Protocol]*gate{}, nodes: map[*conn]struct{}{}}
+	l.config = credentials.serverConfig(l.isMember)
+	l.serving.Go(l.accept)
+	return l, nil
+}
+
+// Addr is where it listens.
+func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
+
+// SetMember says who belongs to the cluster; before the first call that is whoever has
+// its certificate. Others are refused, but may ask to be members. It does not touch
+// connections that are there already: see Expel.
+func (l *Listener) SetMember(member func(name string) bool) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.member = member
+}
+
+func (l *Listener) isMember(name string) bool {
+	l.mutex.Lock()
+	member := l.member
+	l.mutex.Unlock()
+	return member == nil || member(name)
+}
+
+// hasMember is isMember where nobody is one until it is known who is.
+func (l *Listener) hasMember(name string) bool {
+	l.mutex.Lock()
+	member := l.member
+	l.mutex.Unlock()
+	return name == l.credentials.name || member != nil && member(name)
+}
+
+// Expel ends the connections that a node has made to this one.
+func (l *Listener) Expel(name string) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	for c := range l.nodes {
+		if PeerName(c) == name {
+			c.cut()
+		}
+	}
+}
+
+// Raft gives the connections of ProtocolRaft. Until it is closed it is the same one at
+// each call, and then a new one; in between there are no such connections.
+func (l *Listener) Raft() net.Listener { return l.open(ProtocolRaft) }
+
+// Luxi gives the connections of ProtocolLuxi, as Raft does.
+func (l *Listener) Luxi() net.Listener { return l.open(ProtocolLuxi) }
+
+func (l *Listener) open(protocol Protocol) *gate {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	g := l.gates[protocol]
+	if g == nil || g.isClosed() && !l.closed {
+		g = newGate(l.tcp.Addr())
+		l.gates[protocol] = g
+	}
+	if l.closed {
+		_ = g.Close() // cannot fail
+	}
+	return g
+}
+
+// Close closes the port and all connections, and waits for what the listener has
+// running. It may be called again.
+func (l *Listener) Close() error {
+	l.mutex.Lock()
+	if l.closed {
+		l.mutex.Unlock()
+		return nil
+	}
+	l.closed = true
+	close(l.done)
+	err := l.tcp.Close()
+	for _, c := range l.strangers {
+		c.cut()
+	}
+	for c := range l.nodes {
+		c.cut()
+	}
+	gates := l.gates
+	l.mutex.Unlock()
+	for _, g := range gates {
+		_ = g.Close() // cannot fail
+	}
+	l.serving.Wait()
+	return err
+}
+
+func (l *Listener) accept() {
+	for {
+		raw, err := l.tcp.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			l.options.Log.WithError(err).Warn("no connection of another node can be accepted")
+			select {
+			case <-time.After(acceptPause):
+			case <-l.done:
+				return
+			}
+			continue
+		}
+		c := &conn{Conn: tls.Server(raw, l.config), listener: l}
+		if !l.meet(c) {
+			raw.Close()
+			continue
+		}
+		l.serving.Go(func() { l.serve(c) })
+	}
+}
+
+// meet notes a new connection. false: it comes too late.
+func (l *Listener) meet(c *conn) bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.closed {
+		return false
+	}
+	if len(l.strangers) >= strangersMax {
+		l.strangers[0].cut()
+		l.strangers = slices.Delete(l.strangers, 0, 1)
+	}
+	l.strangers = append(l.strangers, c)
+	return true
+}
+
+// forget says that a connection has ended. It may be called again.
+func (l *Listener) forget(c *conn) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	delete(l.nodes, c)
+	if at := slices.Index(l.strangers, c); at >= 0 {
+		l.strangers = slices.Delete(l.strangers, at, at+1)
+	}
+}
+
+// serve finds out who is at the other end and hands the connection over.
+func (l *Listener) serve(c *conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.options.Handshake)
+	defer cancel()
+	log := l.options.Log.WithField("from", c.RemoteAddr().String())
+	if err := c.HandshakeContext(ctx); err != nil {
+		log.WithError(err).Debug("a connection to the port of nodes was refused")
+		c.refuse()
+		return
+	}
+	c.protocol = Protocol(c.ConnectionState().NegotiatedProtocol)
+	if g := l.welcome(c); g == nil || !g.offer(c) {
+		log.WithFields(logrus.Fields{"node": PeerName(c), "op": c.protocol}).Debug("a connection of another node is not wanted now")
+		c.refuse()
+	}
+}
+
+// welcome counts the connection among those of nodes, if that is what it is, and
+// returns where it goes, or nil if there is no room or nobody to take it.
+func (l *Listener) welcome(c *conn) *gate {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.closed {
+		return nil
+	}
+	if c.protocol == ProtocolJoin {
+		return l.gates[ProtocolNode]
+	}
+	at := slices.Index(l.strangers, c)
+	if at < 0 || len(l.nodes) >= l.options.Connections {
+		return nil
+	}
+	l.strangers = slices.Delete(l.strangers, at, at+1)
+	l.nodes[c] = struct{}{}
+	return l.gates[c.protocol]
+}

@@ -1,0 +1,273 @@
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// rawJoin sends a request for joining as any program could.
+func rawJoin(t *testing.T, n *node, r joinRequest) (*joinAnswer, error) {
+	t.Helper()
+	parsed, err := parseToken(n.token)
+	require.NoError(t, err)
+	client := newHTTPClient(func(ctx context.Context, address string) (net.Conn, error) {
+		return dialTLS(ctx, address, joinConfig(address, parsed))
+	})
+	answer := &joinAnswer{}
+	_, err = exchange(t.Context(), client, http.MethodPost, n.address(), joinPath, r, answer)
+	return answer, err
+}
+
+// isEnded tells that the other side has closed or refused a connection.
+func isEnded(t *testing.T, c net.Conn) {
+	t.Helper()
+	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+	_, err := c.Read(make([]byte, 1))
+	require.Error(t, err)
+	var timeout net.Error
+	require.False(t, errors.As(err, &timeout) && timeout.Timeout(), "still open")
+	c.Close()
+}
+
+func accepted(t *testing.T, l net.Listener) net.Conn {
+	t.Helper()
+	c, err := l.Accept()
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestProtocolsAreToldApart(t *testing.T) {
+	n1 := founder(t)
+	n2 := n1.joined(t, "n2")
+	raft, luxi := n1.listener.Raft(), n1.listener.Luxi()
+	require.Same(t, raft, n1.listener.Raft())
+	for protocol, l := range map[Protocol]net.Listener{ProtocolRaft: raft, ProtocolLuxi: luxi} {
+		c, err := n2.Dial(t.Context(), n1.address(), protocol)
+		require.NoError(t, err)
+		defer c.Close()
+		require.Equal(t, "n1", PeerName(c))
+		at := accepted(t, l)
+		require.Equal(t, "n2", PeerName(at))
+		go func() { _, _ = fmt.Fprint(c, protocol) }()
+		text := make([]byte, len(protocol))
+		_, err = io.ReadFull(at, text)
+		require.NoError(t, err)
+		require.Equal(t, string(protocol), string(text))
+	}
+	for _, unknown := range []string{"h2", "", "lockstep-raft-2"} {
+		_, err := n2.Dial(t.Context(), n1.address(), Protocol(unknown))
+		require.Error(t, err, unknown)
+	}
+}
+
+func TestAClosedGateCanBeOpenedAgain(t *testing.T) {
+	n1 := founder(t)
+	n2 := n1.joined(t, "n2")
+	dial := func() net.Conn {
+		c, err := n2.Dial(t.Context(), n1.address(), ProtocolLuxi)
+		require.NoError(t, err)
+		return c
+	}
+	isEnded(t, dial()) // it was never open
+	l := n1.listener.Luxi()
+	waiting := dial()
+	require.Eventually(t, func() bool { return len(l.(*gate).waiting) == 1 }, patience, time.Millisecond)
+	require.NoError(t, l.Close())
+	isEnded(t, waiting)
+	_, err := l.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+	isEnded(t, dial())
+
+	l = n1.listener.Luxi()
+	c := dial()
+	defer c.Close()
+	accepted(t, l)
+
+	require.NoError(t, n1.listener.Close())
+	_, err = n1.listener.Luxi().Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+	isEnded(t, c)
+}
+
+func TestOnlyNodesOfTheClusterAreHeard(t *testing.T) {
+	n1, other := founder(t), founder(t)
+	raft := n1.listener.Raft()
+	defer raft.Close()
+	n2 := n1.joined(t, "n2")
+	_, err := other.credentials.Dial(t.Context(), n1.address(), ProtocolRaft)
+	require.ErrorContains(t, err, "certificate") // this side does not trust that one either
+
+	anybody := func(protocol Protocol, certificates ...tls.Certificate) net.Conn {
+		c, err := tls.Dial("tcp", n1.address(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{string(protocol)}, Certificates: certificates})
+		require.NoError(t, err)
+		return c
+	}
+	for _, protocol := range []Protocol{ProtocolRaft, ProtocolLuxi, ProtocolNode} {
+		isEnded(t, anybody(protocol))
+		isEnded(t, anybody(protocol, other.credentials.pair))
+	}
+	_, err = tls.Dial("tcp", n1.address(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{string(ProtocolRaft)}, MaxVersion: tls.VersionTLS12})
+	require.Error(t, err)
+
+	// Without a certificate there is nothing but joining, and with one no joining.
+	client := newHTTPClient(func(context.Context, string) (net.Conn, error) { return anybody(ProtocolJoin), nil })
+	_, err = exchange(t.Context(), client, http.MethodGet, n1.address(), aboutPath, nil, &About{})
+	require.ErrorContains(t, err, "this connection is not for that")
+	_, err = exchange(t.Context(), NewClient(n2).http, http.MethodPost, n1.address(), joinPath, joinRequest{}, &joinAnswer{})
+	require.ErrorContains(t, err, "this connection is not for that")
+}
+
+func TestARemovedNodeIsRefused(t *testing.T) {
+	n1 := founder(t)
+	n2 := n1.joined(t, "n2")
+	client := NewClient(n2)
+	raft := n1.listener.Raft()
+	old, err := n2.Dial(t.Context(), n1.address(), ProtocolRaft)
+	require.NoError(t, err)
+	accepted(t, raft)
+
+	n1.listener.SetMember(func(name string) bool { return name == "n1" })
+	n1.listener.Expel("n1")
+	n1.listener.Expel("n2")
+	isEnded(t, old)
+	for _, protocol := range []Protocol{ProtocolRaft, ProtocolLuxi} {
+		c, err := n2.Dial(t.Context(), n1.address(), protocol)
+		require.NoError(t, err)
+		isEnded(t, c)
+	}
+	_, err = client.About(t.Context(), n1.address())
+	var refused *RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, http.StatusForbidden, refused.Code)
+	require.Contains(t, refused.Reason, "n2 is no member")
+	require.ErrorAs(t, client.Files(t.Context(), n1.address(), nil), &refused)
+
+	// It may ask to be one again.
+	_, err = client.Member(t.Context(), n1.address(), memberRequest("n2"))
+	require.NoError(t, err)
+}
+
+func memberRequest(name string) MemberRequest {
+	return MemberRequest{Name: name, UUID: "5e7c0a3e-3c4f-4c43-8a36-1c8b0d9a2f10", Address: "127.0.0.1:7500", Voting: true, Applied: 7}
+}
+
+func TestConversations(t *testing.T) {
+	n1 := founder(t)
+	client := NewClient(n1.joined(t, "n2"))
+	about, err := client.About(t.Context(), n1.address())
+	require.NoError(t, err)
+	require.Equal(t, About{Name: "n1", Master: "n1", Applied: 12, Leads: true}, about)
+
+	for _, want := range []Admission{{Status: StatusMember, Master: "n1"}, {Status: StatusWaiting}, {StatusElsewhere, "n3", "h:1"}} {
+		n1.backend.admission = want
+		got, err := client.Member(t.Context(), n1.address(), memberRequest("n2"))
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	require.Equal(t, memberRequest("n2"), n1.backend.requests[0])
+	_, err = client.Member(t.Context(), n1.address(), memberRequest("n3"))
+	require.ErrorContains(t, err, "node n2 cannot speak for node n3")
+	bad := memberRequest("n2")
+	bad.Address = ":1"
+	_, err = client.Member(t.Context(), n1.address(), bad)
+	require.ErrorContains(t, err, "the host of a node's address")
+	_, err = exchange(t.Context(), client.http, http.MethodPost, n1.address(), memberPath, strings.Repeat("x", requestMax), &Admission{})
+	require.ErrorContains(t, err, "too large")
+	_, err = exchange(t.Context(), client.http, http.MethodGet, n1.address(), "/v1/nothing", nil, &Admission{})
+	require.ErrorContains(t, err, "404")
+
+	n1.backend.err = errBackend
+	_, err = client.About(t.Context(), n1.address())
+	var refused *RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, errBackend.Error(), refused.Reason)
+}
+
+func TestFiles(t *testing.T) {
+	n1 := founder(t)
+	client := NewClient(n1.joined(t, "n2"))
+	for i := range 5000 {
+		n1.backend.files = append(n1.backend.files, FileDigest{Path: fmt.Sprintf("queue/job-%d", i), SHA256: strings.Repeat("0", 64), Size: int64(i)})
+	}
+	var got []FileDigest
+	collect := func(f FileDigest) error { got = append(got, f); return nil }
+	require.NoError(t, client.Files(t.Context(), n1.address(), collect))
+	require.Equal(t, n1.backend.files, got)
+
+	require.ErrorIs(t, client.Files(t.Context(), n1.address(), func(FileDigest) error { return errBackend }), errBackend)
+	n1.backend.err = errBackend
+	require.ErrorContains(t, client.Files(t.Context(), n1.address(), collect), errBackend.Error())
+	n1.backend.err = nil
+	n1.backend.files = nil
+	require.NoError(t, client.Files(t.Context(), n1.address(), collect))
+}
+
+func TestHalfOpenConnectionsAreBounded(t *testing.T) {
+	n1 := founder(t)
+	n2 := n1.joined(t, "n2")
+	raft := n1.listener.Raft()
+	silent := make([]net.Conn, 0, strangersMax+10)
+	for range cap(silent) {
+		c, err := net.Dial("tcp", n1.address())
+		require.NoError(t, err)
+		defer c.Close()
+		silent = append(silent, c)
+	}
+	// The oldest have made room, and so does another one for a node.
+	for _, c := range silent[:10] {
+		isEnded(t, c)
+	}
+	c, err := n2.Dial(t.Context(), n1.address(), ProtocolRaft)
+	require.NoError(t, err)
+	defer c.Close()
+	accepted(t, raft)
+	isEnded(t, silent[10])
+	n1.listener.mutex.Lock()
+	defer n1.listener.mutex.Unlock()
+	require.LessOrEqual(t, len(n1.listener.strangers), strangersMax)
+	require.Len(t, n1.listener.nodes, 1)
+}
+
+func TestSlowHandshakesEnd(t *testing.T) {
+	n1 := founder(t)
+	l, err := Listen("127.0.0.1:0", n1.credentials, ListenOptions{Handshake: 50 * time.Millisecond})
+	require.NoError(t, err)
+	c, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	isEnded(t, c)
+	require.NoError(t, l.Close())
+	require.NoError(t, l.Close())
+}
+
+func TestConnectionsOfNodesAreBounded(t *testing.T) {
+	n1 := founder(t)
+	l, err := Listen("127.0.0.1:0", n1.credentials, ListenOptions{Connections: 2})
+	require.NoError(t, err)
+	defer l.Close()
+	raft := l.Raft()
+	dial := func() net.Conn {
+		c, err := n1.credentials.Dial(t.Context(), l.Addr().String(), ProtocolRaft)
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	dial()
+	first := accepted(t, raft)
+	dial()
+	accepted(t, raft)
+	isEnded(t, dial())
+	first.Close()
+	dial()
+	accepted(t, raft)
+}

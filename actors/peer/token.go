@@ -1,0 +1,186 @@
+package peer
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TokenLifetime is how long a join token is good unless something else is asked for.
+const TokenLifetime = 24 * time.Hour
+
+// Bounds of the lifetime of a token, and of how many there may be.
+const (
+	lifetimeMin = time.Minute
+	lifetimeMax = 30 * 24 * time.Hour
+	tokensMax   = 1000
+)
+
+const secretLen = 16 // bytes
+
+// token is what a new node must know: which cluster it joins, and what lets it in.
+type token struct {
+	ca     [sha256.Size]byte // of the cluster's certificate
+	secret [secretLen]byte
+}
+
+// newSecret makes a token of a cluster; only its hash is ever stored.
+func newSecret(ca *x509.Certificate) token {
+	t := token{ca: sha256.Sum256(ca.Raw)}
+	_, _ = rand.Read(t.secret[:]) // never fails
+	return t
+}
+
+func (t token) String() string {
+	return base64.RawURLEncoding.EncodeToString(append(t.ca[:], t.secret[:]...))
+}
+
+// TokenError says that a text is no join token. It does not quote it.
+type TokenError struct{}
+
+func (*TokenError) Error() string {
+	return `that is not a join token; "lockstep node token" at a node of the cluster makes one`
+}
+
+func parseToken(text string) (t token, err error) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(strings.TrimSpace(text))
+	if err != nil || len(raw) != len(t.ca)+len(t.secret) {
+		return token{}, &TokenError{}
+	}
+	copy(t.ca[:], raw)
+	copy(t.secret[:], raw[len(t.ca):])
+	return t, nil
+}
+
+// storedToken is what tokens.json has of a token: not enough to use it.
+type storedToken struct {
+	Hash    string    `json:"sha256"` // of the secret, in hexadecimal
+	Expires time.Time `json:"expires"`
+}
+
+func (t token) stored(expires time.Time) storedToken {
+	sum := sha256.Sum256(t.secret[:])
+	return storedToken{hex.EncodeToString(sum[:]), expires.UTC()}
+}
+
+// NewToken makes a join token that this node accepts for that long, between a minute
+// and 30 days, any number of times. Only this node knows of it. Tokens that have
+// expired are forgotten.
+func NewToken(dataDir string, lifetime time.Duration, now time.Time) (string, error) {
+	if err := checkLifetime(lifetime); err != nil {
+		return "", err
+	}
+	if err := CheckDataDir(dataDir); err != nil {
+		return "", err
+	}
+	if _, err := Load(dataDir); err != nil {
+		return "", err
+	}
+	ca, err := readCertificate(pathOf(dataDir, caName))
+	if err != nil {
+		return "", err
+	}
+	unlock, err := lockTokens(dataDir)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	tokens, err := readTokens(dataDir)
+	if err != nil {
+		return "", err
+	}
+	made := newSecret(ca)
+	kept := []storedToken{made.stored(now.Add(lifetime))}
+	for _, t := range tokens {
+		if now.Before(t.Expires) {
+			kept = append(kept, t)
+		}
+	}
+	if len(kept) > tokensMax {
+		return "", fmt.Errorf("there are %d join tokens that have not expired; use one of them, or remove %s, which makes all of them useless", len(kept)-1, pathOf(dataDir, tokensName))
+	}
+	f, err := tokensFile(kept)
+	if err != nil {
+		return "", err
+	}
+	return made.String(), replaceFiles(dataDir, []file{f})
+}
+
+func checkLifetime(lifetime time.Duration) error {
+	if lifetime < lifetimeMin || lifetime > lifetimeMax {
+		return fmt.Errorf("a join token is good for between %v and %v, not %v", lifetimeMin, lifetimeMax, lifetime)
+	}
+	return nil
+}
+
+func tokensFile(tokens []storedToken) (file, error) {
+	encoded, err := json.MarshalIndent(tokens, "", "  ")
+	return file{tokensName, append(encoded, '\n'), secretMode}, err
+}
+
+// lockTokens waits until nobody else changes tokens.json.
+func lockTokens(dataDir string) (unlock func(), err error) {
+	directory, err := os.Open(pathOf(dataDir, ""))
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(directory.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", directory.Name(), err), directory.Close())
+	}
+	return func() { directory.Close() }, nil
+}
+
+func readTokens(dataDir string) ([]storedToken, error) {
+	path := pathOf(dataDir, tokensName)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var tokens []storedToken
+	if err := json.Unmarshal(data, &tokens); err != nil {
+		return nil, fmt.Errorf("%s cannot be used: %w; remove it, and make new join tokens", path, err)
+	}
+	return tokens, nil
+}
+
+// Why a token is not accepted. Both tell what its bearer can know anyway.
+var (
+	errTokenUnknown = errors.New(`this node does not know that join token: a token works only at the node that made it; join there, or make one here with "lockstep node token"`)
+	errTokenExpired = errors.New(`that join token has expired; make another one with "lockstep node token"`)
+)
+
+// checkSecret returns an error unless the secret lets a node in now. Hashes of
+// 128 random bits may be compared in the ordinary way: their time tells nothing
+// that helps to find a secret.
+func checkSecret(dataDir string, secret []byte, now time.Time) error {
+	tokens, err := readTokens(dataDir)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(secret)
+	hash := hex.EncodeToString(sum[:])
+	for _, t := range tokens {
+		if t.Hash != hash {
+			continue
+		}
+		if !now.Before(t.Expires) {
+			return errTokenExpired
+		}
+		return nil
+	}
+	return errTokenUnknown
+}
