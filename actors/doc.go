@@ -22,6 +22,15 @@
 //	events     what it was told last of rules, and     nobody                 the feed: what has changed
 //	           since when who waits for locks                                 of jobs, rules and locks
 //
+// On a node of a cluster, below them and all the time:
+//
+//	store      as above                                replicator             the replicator
+//	replicator the way to the consensus log, what was  all of the above, as   master: when to start them
+//	           committed and is not on the disk yet    their store; other     and when to stop
+//	                                                   nodes
+//	reception  the connections, while another node is  clients                its client
+//	           the master
+//
 // rapi is no actor but an edge: an HTTP server that is a client of luxi, and the
 // feed of events.
 //

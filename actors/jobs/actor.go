@@ -63,6 +63,11 @@ const (
 
 // Config is what the jobs actors need. MaxStarts bounds the handshakes in
 // flight.
+//
+// In a cluster (DESIGN section 9) Leads says whether this node is the master for
+// certain, Replicator is told of what processes write, and nothing is started, nor
+// taken for dead, before Fence is over: jobs of a former master may not have ended.
+// Alone, all three are zero.
 type Config struct {
 	Env       *act.Env
 	Store     *actor.PID
@@ -70,7 +75,14 @@ type Config struct {
 	Scheduler *actor.PID
 	Processes Processes
 	MaxStarts int
+
+	Leads      func() bool
+	Replicator *actor.PID
+	Fence      time.Duration
 }
+
+// mayPermit: no process gets its permission from a node that may not be the master.
+func (c Config) mayPermit() bool { return c.Leads == nil || c.Leads() }
 
 // Props makes the jobs actor. A crashed job actor is stopped, not restarted:
 // the jobs actor makes a new one, which starts from the disk.
@@ -78,7 +90,7 @@ func Props(c Config) *actor.Props {
 	incarnation := uint64(0)
 	return c.Env.Props("jobs", func() actor.Actor {
 		incarnation++
-		return &jobs{config: c, start: incarnation << 32, hands: map[int64]*hand{}}
+		return &jobs{config: c, start: incarnation << 32, hands: map[int64]*hand{}, fenced: c.Fence > 0}
 	}, act.Supervise(c.Env.Strategy(act.Policy{OnGiveUp: act.Stop})))
 }
 
@@ -89,6 +101,8 @@ type jobs struct {
 	waiting  []*messages.StartJob // for a handshake to end
 	starting int
 	paused   bool       // processes cannot be started, for a while
+	fenced   bool       // jobs of a former master may not have ended
+	foreign  []int64    // to adopt when they have
 	failures int        // to start one, in a row
 	draining *actor.PID // who asked; nothing new is started any more
 	told     bool       // that nothing is in flight
@@ -125,6 +139,8 @@ type (
 	}
 	// startAgain is due some time after that.
 	startAgain struct{}
+	// fenceOver is due when jobs of a former master have ended.
+	fenceOver struct{}
 	// childGone follows Terminated through the mailbox, behind what the child
 	// has said.
 	childGone struct{ who *actor.PID }
@@ -139,7 +155,7 @@ type (
 func (j *jobs) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		ctx.Request(j.config.Queue, &messages.JobsStarted{Epoch: j.start >> 32})
+		j.started(ctx)
 	case *messages.StartJob:
 		j.startJob(ctx, m)
 	case *messages.AdoptJob:
@@ -165,6 +181,8 @@ func (j *jobs) Receive(ctx actor.Context) {
 	case *startAgain:
 		j.paused = false
 		j.startNext(ctx)
+	case *fenceOver:
+		j.fenceOver(ctx)
 	case *actor.Stopping, *actor.Restarting:
 		j.leaving = true
 	case *actor.Terminated:
@@ -179,6 +197,22 @@ func (j *jobs) Receive(ctx actor.Context) {
 	default:
 		act.Unexpected(ctx)
 	}
+}
+
+func (j *jobs) started(ctx actor.Context) {
+	if j.fenced {
+		act.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), j.config.Fence, ctx.Self(), &fenceOver{})
+	}
+	ctx.Request(j.config.Queue, &messages.JobsStarted{Epoch: j.start >> 32})
+}
+
+func (j *jobs) fenceOver(ctx actor.Context) {
+	foreign := j.foreign
+	j.fenced, j.foreign = false, nil
+	for _, id := range foreign {
+		j.spawn(ctx, id, nil)
+	}
+	j.startNext(ctx)
 }
 
 func (j *jobs) inHand() []int64 {
@@ -201,7 +235,7 @@ func (j *jobs) startJob(ctx actor.Context, m *messages.StartJob) {
 
 // startNext bounds the starts in flight: more only make each other slow.
 func (j *jobs) startNext(ctx actor.Context) {
-	for len(j.waiting) > 0 && j.starting < j.config.MaxStarts && j.draining == nil && !j.paused {
+	for len(j.waiting) > 0 && j.starting < j.config.MaxStarts && j.draining == nil && !j.paused && !j.fenced {
 		m := j.waiting[0]
 		j.waiting = j.waiting[1:]
 		j.starting++
@@ -215,6 +249,10 @@ func (j *jobs) adoptJob(ctx actor.Context, m *messages.AdoptJob) {
 		return
 	}
 	j.hands[m.Id] = &hand{known: m.Encoded}
+	if j.fenced {
+		j.foreign = append(j.foreign, m.Id)
+		return
+	}
 	j.spawn(ctx, m.Id, nil)
 }
 

@@ -28,9 +28,12 @@ type jobActor struct {
 	// unsynced: the job's end was written, but may not be durable.
 	unsynced bool
 	report   []byte // the last thing that the process said of its file
-	wishes   wishes
-	tries    int // of what the disk has refused so far
-	retry    func(actor.Context)
+	// observing is what follows when the other nodes have the end that the process
+	// has written; nil: that is not waited for.
+	observing func(actor.Context)
+	wishes    wishes
+	tries     int // of what the disk has refused so far
+	retry     func(actor.Context)
 }
 
 // tryAgain is due some time after the disk has refused something.
@@ -44,6 +47,7 @@ func newJobActor(c Config, id int64, number uint64, known []byte, order *message
 
 func (a *jobActor) Receive(ctx actor.Context) {
 	if a.store.Handle(ctx) {
+		a.observeAgain(ctx)
 		return
 	}
 	switch m := ctx.Message().(type) {
@@ -69,6 +73,8 @@ func (a *jobActor) Receive(ctx actor.Context) {
 		a.cancelOverdue(ctx, m)
 	case *messages.BeginOp:
 		a.beginOp(ctx, m)
+	case *messages.JobObserved:
+		a.wasObserved(ctx, m)
 	case *tryAgain:
 		a.retry(ctx)
 	default:
@@ -112,6 +118,10 @@ func (a *jobActor) named(ctx actor.Context, m *messages.ProcessNamed) {
 			return
 		}
 		a.job = j
+		if !a.config.mayPermit() {
+			a.abandon(a.start.Failed("this node is not the master any more"))
+			return
+		}
 		if a.start.Saved() == proc.Confirm {
 			a.config.Processes.Confirm(a.number, a.order.Hand)
 		}
@@ -175,7 +185,7 @@ func (a *jobActor) settle(ctx actor.Context) {
 		case a.unsynced || a.how != proc.InOrder:
 			a.writeEnd(ctx, j, encoded) // it says so, but power loss might take that away
 		default:
-			a.ended(ctx, j, encoded)
+			a.observeEnd(ctx, encoded, func(ctx actor.Context) { a.ended(ctx, j, encoded) })
 		}
 	})
 }
@@ -268,6 +278,9 @@ func (a *jobActor) reported(ctx actor.Context, m *messages.ProcessReport) {
 func (a *jobActor) progress(ctx actor.Context, encoded []byte) {
 	a.report = encoded
 	ctx.Send(a.config.Queue, &messages.JobProgress{Id: a.id, Encoded: encoded})
+	if a.config.Replicator != nil {
+		ctx.Send(a.config.Replicator, &messages.ObserveJob{Id: a.id, Encoded: encoded})
+	}
 	a.answerIfTooLate(ctx)
 }
 

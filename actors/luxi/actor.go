@@ -42,6 +42,9 @@ type Config struct {
 	Catalogue *opcode.Catalogue
 	NewUUID   func() string // names filter rules
 	About     About
+
+	Leads func() bool // see socket.Leased
+	Nodes *actor.PID  // who knows the nodes of the cluster; nil: there is none
 }
 
 // About is what a client can learn of the daemon itself.
@@ -94,6 +97,7 @@ func (g *gateway) opened(ctx actor.Context, c socket.Conn) {
 	}
 	g.counter++
 	config, number := g.config, g.counter
+	c = socket.Leased(c, config.Leads)
 	socket.Spawn(ctx, config.Env, c, fmt.Sprintf("conn-%d.%d", number, g.incarnation),
 		func() actor.Actor { return newConnection(config, c, number) })
 }

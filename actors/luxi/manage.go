@@ -142,12 +142,14 @@ func (c *connection) lockstepStatus(ctx actor.Context, args []json.RawMessage) e
 		return fmt.Errorf("LockstepStatus: %w", err)
 	}
 	c.withStatus(ctx, func(ctx actor.Context, s *messages.QueueStatus) {
-		c.withCluster(ctx, func(ctx actor.Context, cluster config.Cluster) { c.tellStatus(ctx, s, cluster) })
+		c.withCluster(ctx, func(ctx actor.Context, cluster config.Cluster) {
+			c.withNodes(ctx, func(ctx actor.Context, nodes *Nodes) { c.tellStatus(ctx, s, cluster, nodes) })
+		})
 	})
 	return nil
 }
 
-func (c *connection) tellStatus(ctx actor.Context, s *messages.QueueStatus, cluster config.Cluster) {
+func (c *connection) tellStatus(ctx actor.Context, s *messages.QueueStatus, cluster config.Cluster, nodes *Nodes) {
 	about := c.config.About
 	counts := map[string]int64{}
 	for status, n := range s.Jobs {
@@ -163,6 +165,7 @@ func (c *connection) tellStatus(ctx actor.Context, s *messages.QueueStatus, clus
 		"started_ts": stampOf(about.Started.UnixMicro()), "run_slots": cluster.MaxRunningJobs,
 		"last_id": s.Serial, "drained": s.Drained, "jobs": counts, "running": running,
 		"quarantined": append([]string{}, s.Quarantined...), "queued_with_secrets": s.WithSecrets,
+		"nodes": nodes,
 	})
 }
 

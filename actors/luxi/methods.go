@@ -50,6 +50,10 @@ var methods = map[string]method{
 	"LockstepSetSettings": (*connection).lockstepSetSettings,
 	"LockstepOpcodes":     (*connection).lockstepOpcodes,
 	"LockstepLocks":       (*connection).lockstepLocks,
+	NodesMethod:           (*connection).lockstepNodes,
+	"LockstepNodeRemove":  (*connection).lockstepNodeRemove,
+	"LockstepNodePromote": (*connection).lockstepNodePromote,
+	"LockstepNodeCheck":   (*connection).lockstepNodeCheck,
 	"LockstepReportJob":   (*connection).reportJob,
 	"LockstepBeginOpcode": (*connection).beginOpcode,
 }

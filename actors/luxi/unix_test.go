@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
@@ -42,7 +43,7 @@ func listenWith(t *testing.T, options socket.Options) *server {
 		Store: other.PID, Catalogue: opcode.Builtin()}), "luxi")
 	require.NoError(t, err)
 	served := make(chan error, 1)
-	go func() { served <- listener.Serve(e.System(), pid) }()
+	go func() { served <- listener.Serve(e.System(), func() *actor.PID { return pid }) }()
 	t.Cleanup(func() {
 		_ = listener.Close()
 		require.NoError(t, <-served)

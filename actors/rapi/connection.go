@@ -24,13 +24,13 @@ var (
 // Gateway is the LUXI gateway as connections in this process see it.
 type Gateway struct {
 	System *actor.ActorSystem
-	PID    *actor.PID
+	PID    func() *actor.PID // who that is just now
 }
 
 // open tells the gateway of a new connection.
 func (g Gateway) open() *connection {
 	c := &connection{system: g.System, served: make(chan struct{}), answers: make(chan []byte, 1), gone: make(chan struct{})}
-	g.System.Root.Send(g.PID, &socket.Opened{Conn: c})
+	g.System.Root.Send(g.PID(), &socket.Opened{Conn: c})
 	return c
 }
 

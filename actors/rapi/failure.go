@@ -108,11 +108,15 @@ func failureOf(err error) *Failure {
 }
 
 // failureOfClass is for errors of LUXI methods. Ganeti answers 500 to most; an
-// unknown job is 404 here, a queue that takes no job 503 (DESIGN section 8).
+// unknown job is 404 here, a queue that takes no job 503, and so is a node that is not
+// the master (DESIGN sections 8 and 9).
 func failureOfClass(e *wire.Error) *Failure {
 	switch e.Class {
 	case "JobQueueFull", "JobQueueDrainError":
 		return &Failure{Code: http.StatusServiceUnavailable, Message: e.Error(), RetryAfter: 60}
+	case "NotMaster":
+		// An election takes a second or two; whoever is the master has its own address.
+		return &Failure{Code: http.StatusServiceUnavailable, Message: e.Error(), RetryAfter: 2}
 	case "JobLost":
 		return fail(http.StatusNotFound, "%s", e)
 	default:

@@ -67,7 +67,7 @@ func (g *gateway) connection(ctx actor.Context, conn socket.Conn) {
 }
 
 func (g *gateway) pool() *rapi.Pool {
-	return rapi.NewPool(rapi.Gateway{System: g.env.System(), PID: g.pid})
+	return rapi.NewPool(rapi.Gateway{System: g.env.System(), PID: func() *actor.PID { return g.pid }})
 }
 
 // echo answers with the method, or as its name says.
@@ -167,7 +167,7 @@ func TestCallsAreBounded(t *testing.T) {
 // Nobody may be there to serve a connection, for a while or for good.
 func TestNobodyServes(t *testing.T) {
 	env := act.New(act.Options{})
-	p := rapi.NewPool(rapi.Gateway{System: env.System(), PID: env.PID("nobody")})
+	p := rapi.NewPool(rapi.Gateway{System: env.System(), PID: func() *actor.PID { return env.PID("nobody") }})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	_, err := p.Call(ctx, rapi.Short, "Some")

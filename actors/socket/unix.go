@@ -34,7 +34,7 @@ type Options struct {
 
 // Listener is the real source of connections: a unix socket.
 type Listener struct {
-	net     *net.UnixListener
+	net     net.Listener
 	options Options
 	budget  *budget
 	open    atomic.Int64
@@ -54,7 +54,12 @@ func Listen(path string, options Options) (*Listener, error) {
 	if err := os.Chmod(path, options.Mode); err != nil {
 		return nil, errors.Join(fmt.Errorf("listen: %w", err), l.Close())
 	}
-	return &Listener{net: l, options: options, budget: newBudget(options.MaxHeld)}, nil
+	return Over(l, options), nil
+}
+
+// Over is for the connections of another listener; the mode is not its concern.
+func Over(l net.Listener, options Options) *Listener {
+	return &Listener{net: l, options: options, budget: newBudget(options.MaxHeld)}
 }
 
 // Close takes no more connections, and removes the socket.
@@ -74,10 +79,10 @@ func (l *Listener) Wait(d time.Duration) {
 	}
 }
 
-// Serve tells the gateway of each connection, until Close.
-func (l *Listener) Serve(sys *actor.ActorSystem, gateway *actor.PID) error {
+// Serve tells the gateway, whoever that is then, of each connection, until Close.
+func (l *Listener) Serve(sys *actor.ActorSystem, gateway func() *actor.PID) error {
 	for {
-		nc, err := l.net.AcceptUnix()
+		nc, err := l.net.Accept()
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return nil
@@ -93,21 +98,21 @@ func (l *Listener) Serve(sys *actor.ActorSystem, gateway *actor.PID) error {
 			continue
 		}
 		l.open.Add(1)
-		c := &unixConn{net: nc, root: sys.Root, options: l.options, answers: make(chan []byte, 1), serving: &l.serving}
+		c := &streamConn{net: nc, root: sys.Root, options: l.options, answers: make(chan []byte, 1), serving: &l.serving}
 		c.held = share{budget: l.budget, interrupt: c.interrupt}
 		c.ended = func() {
 			c.held.end()
 			l.open.Add(-1)
 		}
 		time.AfterFunc(servedMax, c.giveUp)
-		sys.Root.Send(gateway, &Opened{Conn: c})
+		sys.Root.Send(gateway(), &Opened{Conn: c})
 	}
 }
 
-// unixConn has one goroutine, which reads a request, waits for its answer,
+// streamConn has one goroutine, which reads a request, waits for its answer,
 // sends it, and so on.
-type unixConn struct {
-	net     *net.UnixConn
+type streamConn struct {
+	net     net.Conn
 	root    *actor.RootContext
 	options Options
 	held    share
@@ -119,7 +124,7 @@ type unixConn struct {
 }
 
 // Serve begins to read.
-func (c *unixConn) Serve(to *actor.PID) {
+func (c *streamConn) Serve(to *actor.PID) {
 	if c.taken.CompareAndSwap(false, true) {
 		c.serving.Go(func() { c.serve(to) })
 		return
@@ -128,7 +133,7 @@ func (c *unixConn) Serve(to *actor.PID) {
 }
 
 // giveUp closes a connection that nobody serves.
-func (c *unixConn) giveUp() {
+func (c *streamConn) giveUp() {
 	if c.taken.CompareAndSwap(false, true) {
 		_ = c.net.Close()
 		c.ended()
@@ -136,14 +141,14 @@ func (c *unixConn) giveUp() {
 }
 
 // Answer sends the answer to the request at hand.
-func (c *unixConn) Answer(frame []byte) {
+func (c *streamConn) Answer(frame []byte) {
 	if !c.closing.Load() {
 		c.answers <- frame // never blocks: one answer a request
 	}
 }
 
 // Close ends the connection after what was answered.
-func (c *unixConn) Close() {
+func (c *streamConn) Close() {
 	if c.closing.CompareAndSwap(false, true) {
 		close(c.answers)
 		c.interrupt()
@@ -152,9 +157,9 @@ func (c *unixConn) Close() {
 }
 
 // interrupt wakes a read; see serve.
-func (c *unixConn) interrupt() { _ = c.net.SetReadDeadline(time.Unix(1, 0)) }
+func (c *streamConn) interrupt() { _ = c.net.SetReadDeadline(time.Unix(1, 0)) }
 
-func (c *unixConn) serve(to *actor.PID) {
+func (c *streamConn) serve(to *actor.PID) {
 	defer c.ended()
 	defer c.net.Close()
 	reader := wire.NewReader(c.net, c.options.MaxFrame)

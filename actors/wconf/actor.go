@@ -32,6 +32,7 @@ type Config struct {
 	Env     *act.Env
 	Locks   *actor.PID
 	Cluster *actor.PID
+	Leads   func() bool // see socket.Leased
 }
 
 // Props makes the wconf actor. A connection whose actor crashes is closed.
@@ -72,6 +73,7 @@ func (g *gateway) opened(ctx actor.Context, c socket.Conn) {
 	}
 	g.counter++
 	config := g.config
+	c = socket.Leased(c, config.Leads)
 	socket.Spawn(ctx, config.Env, c, fmt.Sprintf("conn-%d.%d", g.counter, g.incarnation),
 		func() actor.Actor { return &connection{config: config, conn: c} })
 }

@@ -103,6 +103,9 @@ func FormatSerial(serial int64) []byte {
 
 const jobLivelockPrefix = "job_"
 
+// JobLivelocks matches the names of all job processes' livelocks.
+const JobLivelocks = jobLivelockPrefix + "*"
+
 // LivelockName is how the name of a job process's livelock begins: Ganeti's
 // job_%06d.
 func LivelockName(id int64) string { return fmt.Sprintf("%s%06d", jobLivelockPrefix, id) }

@@ -68,9 +68,14 @@ func (p *Processes) lostItsLock(l *living, pid int) bool {
 	if _, err := os.Lstat(l.livelock); !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
+	return p.isJob(pid, l.id) && !l.process.Ended()
+}
+
+// isJob: the process is one that we start for that job.
+func (p *Processes) isJob(pid int, id int64) bool {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	want := strings.Join([]string{"lockstep-job", strconv.FormatInt(l.id, 10), p.config.DataDir, p.config.RunDir}, "\x00") + "\x00"
-	return err == nil && string(line) == want && !l.process.Ended()
+	want := strings.Join([]string{"lockstep-job", strconv.FormatInt(id, 10), p.config.DataDir, p.config.RunDir}, "\x00") + "\x00"
+	return err == nil && string(line) == want
 }
 
 // openProcess: nil where the number is not known, or nobody's.

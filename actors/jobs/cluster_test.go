@@ -1,0 +1,204 @@
+package jobs_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/actors/jobs"
+	"lockstep/messages"
+)
+
+// node is a bench on a node of a cluster.
+type node struct {
+	*bench
+	replicator *acttest.Probe
+	leads      atomic.Bool
+}
+
+func onNode(t *testing.T, fence time.Duration, f func(*testing.T, *node)) {
+	t.Helper()
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		b := &bench{T: t, Env: e, store: e.Probe("store"), queue: e.Probe("queue"), client: e.Probe("client"), scheduler: e.Probe("scheduler"),
+			port: &port{last: map[int64]attempt{}, jobs: map[uint64]int64{}, abandoned: map[uint64]bool{}}}
+		b.store.Answer(func(m any) any {
+			if _, ok := m.(*messages.AskStore); ok {
+				return &messages.StoreStarted{Epoch: 1}
+			}
+			return nil
+		})
+		n := &node{bench: b, replicator: e.Probe("replicator")}
+		n.leads.Store(true)
+		b.jobs = e.Start("jobs", jobs.Props(jobs.Config{Env: e.Env, Store: b.store.PID, Queue: b.queue.PID, Scheduler: b.scheduler.PID,
+			Processes: b.port, MaxStarts: maxStarts, Leads: n.leads.Load, Replicator: n.replicator.PID, Fence: fence}))
+		acttest.Expect[*messages.JobsStarted](b.queue)
+		f(t, n)
+	})
+}
+
+const fence = 2 * time.Second
+
+func TestBehindTheFenceNothingIsStarted(t *testing.T) {
+	onNode(t, fence, func(t *testing.T, n *node) {
+		n.start(1)
+		n.start(2)
+		n.start(3)
+		n.Advance(fence - time.Millisecond)
+		require.Empty(t, n.calls())
+		require.Equal(t, []int64{1, 2, 3}, n.inHand())
+		n.Advance(time.Millisecond)
+		require.ElementsMatch(t, []string{"start 1", "start 2"}, n.calls(), "no more than at other times")
+		n.start(4)
+		require.Empty(t, n.calls())
+	})
+}
+
+// A job of a former master may be at work until the fence is over: it is not looked at,
+// for it would be taken for dead.
+func TestBehindTheFenceNothingIsAdopted(t *testing.T) {
+	onNode(t, fence, func(t *testing.T, n *node) {
+		n.adopt(running(1))
+		n.adopt(running(1))
+		require.Equal(t, []int64{1}, n.inHand())
+		n.store.Quiet()
+		n.client.Ask(n.jobs, &messages.CancelJob{Request: 5, Id: 1})
+		require.Contains(t, acttest.Expect[*messages.JobAnswered](n.client).Text, "just being adopted")
+		n.Advance(fence)
+		n.readJob(running(1))
+		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, n.calls())
+		n.gone(1, "its process has ended")
+		n.readJob(running(1))
+		n.write(1, nil)
+		require.Equal(t, job.Error, n.ended(1).Status())
+		n.store.Quiet()
+		n.adopt(running(2))
+		n.readJob(running(2))
+	})
+}
+
+func TestAWaitingJobIsGivenBackBehindTheFence(t *testing.T) {
+	onNode(t, fence, func(t *testing.T, n *node) {
+		n.start(1)
+		n.client.Ask(n.jobs, &messages.CancelJob{Request: 5, Id: 1})
+		require.Equal(t, int64(1), acttest.Expect[*messages.JobReturned](n.queue).Id)
+		require.Equal(t, int64(1), acttest.Expect[*messages.CancelJob](n.queue).Id)
+		n.Advance(fence)
+		require.Empty(t, n.calls())
+	})
+}
+
+// A crash does not make the jobs of a former master end sooner.
+func TestTheFenceStandsAfterACrash(t *testing.T) {
+	onNode(t, fence, func(t *testing.T, n *node) {
+		n.start(1)
+		n.Restart(n.jobs)
+		acttest.Expect[*messages.JobsStarted](n.queue)
+		n.start(1)
+		require.Empty(t, n.calls())
+		n.Advance(fence)
+		require.Equal(t, []string{"start 1"}, n.calls())
+	})
+}
+
+func TestDrainingBehindTheFence(t *testing.T) {
+	onNode(t, fence, func(t *testing.T, n *node) {
+		n.start(1)
+		n.client.Ask(n.jobs, &messages.Drain{})
+		acttest.Expect[*messages.Drained](n.client)
+		n.Advance(fence)
+		require.Empty(t, n.calls())
+	})
+}
+
+func TestNoProcessGetsItsPermissionFromOneThatIsNotTheMaster(t *testing.T) {
+	onNode(t, 0, func(t *testing.T, n *node) {
+		n.start(1)
+		n.named(1)
+		n.leads.Store(false)
+		n.write(1, nil)
+		require.Equal(t, []string{"start 1", "abandon 1"}, n.calls())
+		n.failed(1, "called off")
+		n.gone(1, "exit status 1")
+		named := newJob(1)
+		named.Livelock = lockOf(1)
+		n.readJob(named)
+		require.Contains(t, string(n.write(1, nil).Ops[0].Result), "this node is not the master any more")
+		require.Equal(t, job.Error, n.ended(1).Status())
+	})
+}
+
+func TestTheOthersHearOfWhatAProcessWrites(t *testing.T) {
+	onNode(t, 0, func(t *testing.T, n *node) {
+		n.run(1)
+		n.replicator.Quiet()
+		encoded := job.Encode(running(1))
+		n.tell(&messages.ProcessReport{Id: 1, Livelock: lockOf(1), Encoded: encoded})
+		m := acttest.Expect[*messages.ObserveJob](n.replicator)
+		require.Equal(t, int64(1), m.Id)
+		require.Zero(t, m.Request, "nobody waits for it")
+		require.Equal(t, encoded, m.Encoded)
+		require.Equal(t, encoded, acttest.Expect[*messages.JobProgress](n.queue).Encoded)
+		n.tell(&messages.ProcessReport{Id: 1, Livelock: "another", Encoded: encoded})
+		n.replicator.Quiet()
+		n.tell(&messages.ProcessReport{Id: 1, Livelock: lockOf(1)})
+		n.readJob(running(1))
+		require.Equal(t, encoded, acttest.Expect[*messages.ObserveJob](n.replicator).Encoded)
+	})
+}
+
+// What a client is told must not be undone by a failover.
+func TestAnEndIsToldWhenTheOthersHaveIt(t *testing.T) {
+	onNode(t, 0, func(t *testing.T, n *node) {
+		n.run(1)
+		n.queue.Unread()
+		n.gone(1, "exit status 0")
+		n.readJob(succeeded(1))
+		n.store.Quiet() // its process has made it durable
+		m, from := acttest.ExpectFrom[*messages.ObserveJob](n.replicator)
+		require.NotZero(t, m.Request)
+		require.Equal(t, job.Encode(succeeded(1)), m.Encoded)
+		n.replicator.Ask(from, &messages.JobObserved{Request: m.Request + 1})
+		n.queue.Quiet()
+		n.replicator.Ask(from, &messages.JobObserved{Request: m.Request})
+		require.Equal(t, job.Success, n.ended(1).Status())
+		n.queue.Quiet()
+		require.Empty(t, n.inHand())
+	})
+}
+
+// The replicator has started anew, and has forgotten who waits.
+func TestAnEndIsObservedAgainByANewReplicator(t *testing.T) {
+	onNode(t, 0, func(t *testing.T, n *node) {
+		n.run(1)
+		n.gone(1, "exit status 0")
+		n.readJob(succeeded(1))
+		first := acttest.Expect[*messages.ObserveJob](n.replicator)
+		n.tell(&messages.StoreStarted{Epoch: 2})
+		again, from := acttest.ExpectFrom[*messages.ObserveJob](n.replicator)
+		require.Equal(t, first.Request, again.Request)
+		require.Equal(t, first.Encoded, again.Encoded)
+		n.replicator.Ask(from, &messages.JobObserved{Request: again.Request})
+		n.replicator.Ask(from, &messages.JobObserved{Request: again.Request})
+		n.ended(1)
+		n.Settle()
+		n.queue.Quiet()
+		n.tell(&messages.StoreStarted{Epoch: 3})
+		n.replicator.Quiet()
+	})
+}
+
+// An end that the daemon writes goes to the others as every write does.
+func TestAnEndThatTheDaemonWritesIsNotObserved(t *testing.T) {
+	onNode(t, 0, func(t *testing.T, n *node) {
+		n.run(1)
+		n.gone(1, "ended by SIGKILL")
+		n.readJob(running(1))
+		n.write(1, nil)
+		require.Equal(t, job.Error, n.ended(1).Status())
+		n.replicator.Quiet()
+	})
+}

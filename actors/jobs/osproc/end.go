@@ -1,0 +1,66 @@
+package osproc
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"lockstep/actors/core/layout"
+	"lockstep/persistence"
+)
+
+// EndAll makes away with all job processes of this node, and with what is left of
+// those that have ended: the node is not the master of its cluster, and whoever is
+// has failed their jobs (DESIGN section 9). They have ended by themselves, normally;
+// it returns when nothing is left.
+func (p *Processes) EndAll() {
+	locks, err := filepath.Glob(filepath.Join(persistence.LivelockDir(p.config.RunDir), layout.JobLivelocks))
+	if err != nil {
+		panic(err) // the pattern is ours
+	}
+	for _, livelock := range locks {
+		id, ok := layout.JobOfLivelock(livelock)
+		if !ok {
+			continue
+		}
+		p.config.Log.WithFields(logrus.Fields{"job": id, "path": livelock}).Info("ending a job: this node is not the master any more")
+		p.endProcess(livelock, id)
+		p.clearAway(livelock, 0)
+	}
+}
+
+// endProcess kills a job's process, which is known by its lock file, held, with its
+// pid in the name, and by how we start job processes.
+func (p *Processes) endProcess(livelock string, id int64) {
+	pid := pidOf(livelock)
+	for giveUp := time.Now().Add(killedMax); alive(livelock) && time.Now().Before(giveUp); time.Sleep(killStep) {
+		process := openProcess(pid)
+		if process == nil {
+			continue // what it has started may hold the lock, until clearAway
+		}
+		if p.isJob(pid, id) && !errors.Is(process.Signal(unix.SIGKILL), os.ErrProcessDone) {
+			process.EndsWithin(killedMax)
+		}
+		_ = process.Close()
+		return
+	}
+}
+
+// pidOf is the one in the name job_ID_SECONDS_PID_RANDOM; 0 where there is none.
+func pidOf(livelock string) int {
+	parts := strings.Split(filepath.Base(livelock), "_")
+	if len(parts) != 5 {
+		return 0
+	}
+	pid, err := strconv.Atoi(parts[3])
+	if err != nil {
+		return 0
+	}
+	return pid
+}

@@ -1,0 +1,193 @@
+package osproc
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/messages"
+	"lockstep/persistence"
+)
+
+func (r *rig) runDir() string { return filepath.Join(r.dir, "run") }
+
+// lease is the node's, which runs out in an hour.
+func (r *rig) lease() *persistence.Lease {
+	r.t.Helper()
+	l, err := persistence.CreateLease(r.runDir())
+	require.NoError(r.t, err)
+	require.NoError(r.t, l.Renew(persistence.SinceBoot()+time.Hour))
+	return l
+}
+
+// command starts job 7, which runs a script that says its pid first, and returns that
+// and the job's livelock.
+func (r *rig) command(script string) (pid int, livelock string) {
+	r.t.Helper()
+	told := filepath.Join(r.dir, "pid")
+	input, err := json.Marshal(map[string]any{"OP_ID": "OP_RUN_COMMAND",
+		"argv": []string{"/bin/sh", "-c", "echo $$ > " + told + ".new; mv " + told + ".new " + told + "; " + script}})
+	require.NoError(r.t, err)
+	r.port.Start(1, 7, r.probe)
+	named := expect[*messages.ProcessNamed](r)
+	j := job.New(7, []json.RawMessage{input}, []int{0}, job.Timestamp{Sec: 1}, named.Livelock)
+	j.ProcessID = int(named.Pid)
+	require.NoError(r.t, r.files.Replace("test", layout.JobPath(7), job.Encode(j)))
+	r.port.Confirm(1, []byte(`[null]`))
+	expect[*messages.ProcessConfirmed](r)
+	require.Eventually(r.t, func() bool {
+		content, err := os.ReadFile(told)
+		if err == nil {
+			pid, err = strconv.Atoi(strings.TrimSpace(string(content)))
+		}
+		return err == nil
+	}, patience, 5*time.Millisecond)
+	return pid, named.Livelock
+}
+
+func (r *rig) status() job.Status {
+	r.t.Helper()
+	content, err := r.files.Read("test", layout.JobPath(7))
+	require.NoError(r.t, err)
+	j, err := job.Decode(content)
+	require.NoError(r.t, err)
+	return j.Status()
+}
+
+// stat is what the kernel says of a process behind its name: state, parent, group.
+func stat(pid int) (fields []string, lives bool) {
+	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return nil, false
+	}
+	fields = strings.Fields(string(content[bytes.LastIndexByte(content, ')')+1:]))
+	return fields, fields[0] != "Z" // it has ended, and nobody has asked how
+}
+
+// group are the processes of a group that live.
+func group(t *testing.T, id int) (pids []int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	require.NoError(t, err)
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if fields, lives := stat(pid); lives && fields[2] == strconv.Itoa(id) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// The job belongs to the next master then: its process says no more of it.
+func TestAJobEndsItselfWithTheLease(t *testing.T) {
+	for name, script := range map[string]string{
+		"its command ends when it is told": "sleep 300",
+		"its command has to be killed":     `trap "" TERM; while :; do sleep 1; done`,
+		"its command has children":         "sleep 300 & sleep 301 & wait",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, jobProgram)
+			lease := r.lease()
+			command, livelock := r.command(script)
+			require.NoError(t, lease.Renew(persistence.SinceBoot()))
+			require.Equal(t, "exit status 4", expect[*messages.ProcessGone](r).Text)
+			require.False(t, r.status().Final(), "it is another's to end")
+			require.Empty(t, group(t, command))
+			require.NoFileExists(t, livelock)
+		})
+	}
+}
+
+// A lease that is renewed in time ends nothing.
+func TestAJobGoesOnWhileTheLeaseIsRenewed(t *testing.T) {
+	r := newRig(t, jobProgram)
+	lease := r.lease()
+	door := filepath.Join(r.dir, "go")
+	require.NoError(t, unix.Mkfifo(door, 0o600))
+	r.command("read word < " + door)
+	for range 3 {
+		require.NoError(t, lease.Renew(persistence.SinceBoot()+time.Hour))
+	}
+	require.NoError(t, os.WriteFile(door, []byte("word\n"), 0o600))
+	require.Equal(t, "exit status 0", expect[*messages.ProcessGone](r).Text)
+	require.Equal(t, job.Success, r.status())
+}
+
+// It got its permission too late: it does not even begin.
+func TestAJobWithoutALeaseDoesNotBegin(t *testing.T) {
+	r := newRig(t, jobProgram)
+	require.NoError(t, r.lease().Renew(0))
+	r.port.Start(1, 7, r.probe)
+	named := expect[*messages.ProcessNamed](r)
+	r.file(7, named.Livelock, named.Pid)
+	r.port.Confirm(1, []byte(`[null]`))
+	expect[*messages.ProcessConfirmed](r)
+	require.Equal(t, "exit status 4", expect[*messages.ProcessGone](r).Text)
+	require.Equal(t, job.Queued, r.status())
+	require.NoFileExists(t, named.Livelock)
+}
+
+// another is the port of a later daemon on the same directories.
+func (r *rig) another() *Processes { return New(r.port.config) }
+
+func TestEndAllEndsJobsAndWhatTheyRun(t *testing.T) {
+	r := newRig(t, jobProgram)
+	command, livelock := r.command(`trap "" TERM; while :; do sleep 1; done`)
+	r.another().EndAll()
+	require.NoFileExists(t, livelock)
+	require.Empty(t, group(t, command))
+	require.Equal(t, "ended by SIGKILL", expect[*messages.ProcessGone](r).Text)
+	require.False(t, r.status().Final())
+	r.another().EndAll() // there is nothing left
+}
+
+func TestEndAllClearsAwayWhatADeadJobHasLeft(t *testing.T) {
+	r := newRig(t, jobProgram)
+	livelock := filepath.Join(persistence.LivelockDir(r.runDir()), layout.LivelockName(7)+"_1_999999999_3")
+	require.NoError(t, os.WriteFile(livelock, nil, 0o600))
+	left := exec.Command("sleep", "300")
+	left.Env = []string{string(marker(livelock))}
+	stranger := exec.Command("sleep", "300")
+	for _, c := range []*exec.Cmd{left, stranger} {
+		require.NoError(t, c.Start())
+		t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	}
+	r.port.EndAll()
+	_, lives := stat(left.Process.Pid)
+	require.False(t, lives)
+	_, lives = stat(stranger.Process.Pid)
+	require.True(t, lives)
+	require.NoFileExists(t, livelock)
+}
+
+// A process that is not how we start one is left alone, whatever the name says; other
+// lock files are not job processes' at all.
+func TestEndAllLeavesStrangersAlone(t *testing.T) {
+	r := newRig(t, jobProgram)
+	dir := persistence.LivelockDir(r.runDir())
+	held, err := persistence.CreateLivelock(dir, layout.LivelockName(9)) // by this process
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = held.Release() })
+	daemon, err := persistence.CreateLivelock(dir, "daemon")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = daemon.Release() })
+	odd := filepath.Join(dir, "job_x_1_2_3")
+	require.NoError(t, os.WriteFile(odd, nil, 0o600))
+	r.port.EndAll()
+	require.FileExists(t, daemon.Path())
+	require.FileExists(t, odd)
+}

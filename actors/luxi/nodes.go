@@ -1,0 +1,166 @@
+package luxi
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/messages"
+)
+
+// NodesMethod lists the nodes of the cluster; every node answers it.
+const NodesMethod = "LockstepNodes"
+
+// Node is one node of the cluster, as clients see it.
+type Node struct {
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	Voter   bool   `json:"voter"`
+	Master  bool   `json:"master"`
+	Answers bool   `json:"answers"`
+	Applied uint64 `json:"applied"` // index of the last entry on its disk
+	Behind  uint64 `json:"behind"`  // the one that has most, in entries
+	Error   string `json:"error"`
+}
+
+// Nodes is the answer to NodesMethod.
+type Nodes struct {
+	Self          string `json:"self"`
+	Master        string `json:"master"` // "": none is known
+	MasterAddress string `json:"master_address"`
+	Nodes         []Node `json:"nodes"`
+}
+
+// NodesOf is what a client is told of a cluster.
+func NodesOf(n *messages.Nodes) Nodes {
+	most := n.Applied
+	for _, s := range n.States {
+		most = max(most, s.Applied)
+	}
+	nodes := Nodes{Self: n.Self, Master: n.Master, MasterAddress: n.MasterAddress, Nodes: []Node{}}
+	for i, m := range n.Members {
+		node := Node{Name: m.Name, Address: m.Address, Voter: m.Voter, Master: m.Name == n.Master}
+		if i < len(n.States) {
+			s := n.States[i]
+			node.Answers, node.Error, node.Applied = s.Answers, s.Error, s.Applied
+			if s.Answers {
+				node.Behind = most - s.Applied
+			}
+		}
+		nodes.Nodes = append(nodes.Nodes, node)
+	}
+	return nodes
+}
+
+// askNodes asks who knows the nodes; a daemon that is alone has nobody to ask.
+func (c *connection) askNodes(ctx actor.Context, question func(request uint64) any, answers func(actor.Context, any)) {
+	if c.config.Nodes == nil {
+		c.fail(ctx, &messages.Failure{Class: "OpPrereqError", Code: "wrong_state",
+			Text: "This daemon belongs to no cluster; see lockstep node --help for how to make one"})
+		return
+	}
+	c.ask(ctx, repeatable, func(ctx actor.Context, request uint64) { ctx.Request(c.config.Nodes, question(request)) }, answers)
+}
+
+// withNodes goes on with how the nodes are; nil for a daemon that is alone.
+func (c *connection) withNodes(ctx actor.Context, then func(actor.Context, *Nodes)) {
+	if c.config.Nodes == nil {
+		then(ctx, nil)
+		return
+	}
+	c.askNodes(ctx,
+		func(request uint64) any { return &messages.AskNodes{Request: request, All: true} },
+		func(ctx actor.Context, answer any) {
+			if n, mine := answer.(*messages.Nodes); mine && n.Request == c.request {
+				nodes := NodesOf(n)
+				then(ctx, &nodes)
+			}
+		})
+}
+
+func (c *connection) lockstepNodes(ctx actor.Context, _ []json.RawMessage) error {
+	if c.config.Nodes == nil {
+		c.succeed(ctx, Nodes{Nodes: []Node{}})
+		return nil
+	}
+	c.withNodes(ctx, func(ctx actor.Context, nodes *Nodes) { c.succeed(ctx, nodes) })
+	return nil
+}
+
+// lockstepNodeRemove takes a node out of the cluster: [name].
+func (c *connection) lockstepNodeRemove(ctx actor.Context, args []json.RawMessage) error {
+	return c.changeNode(ctx, messages.ChangeNodes_REMOVE, args)
+}
+
+// lockstepNodePromote hands the mastership over: [name].
+func (c *connection) lockstepNodePromote(ctx actor.Context, args []json.RawMessage) error {
+	return c.changeNode(ctx, messages.ChangeNodes_TRANSFER, args)
+}
+
+func (c *connection) changeNode(ctx actor.Context, what messages.ChangeNodes_What, args []json.RawMessage) error {
+	var name string
+	if err := arguments(args, &name); err != nil {
+		return fmt.Errorf("%s: %w", c.method, err)
+	}
+	c.askNodes(ctx,
+		func(request uint64) any { return &messages.ChangeNodes{Request: request, What: what, Name: name} },
+		func(ctx actor.Context, answer any) {
+			a, mine := answer.(*messages.NodesChanged)
+			switch {
+			case !mine || a.Request != c.request:
+			case a.Failure != nil:
+				c.fail(ctx, a.Failure)
+			default:
+				c.succeed(ctx, nil)
+			}
+		})
+	c.again = nil // it may have been done
+	return nil
+}
+
+type nodeDifference struct {
+	Path string `json:"path"`
+	What string `json:"what"`
+}
+
+type nodeChecked struct {
+	Name     string           `json:"name"`
+	Answers  bool             `json:"answers"`
+	Error    string           `json:"error"`
+	Differs  []nodeDifference `json:"differs"`
+	Repaired int64            `json:"repaired"`
+}
+
+// lockstepNodeCheck compares the files of all nodes: [repair].
+func (c *connection) lockstepNodeCheck(ctx actor.Context, args []json.RawMessage) error {
+	var repair bool
+	if err := arguments(args, &repair); err != nil {
+		return fmt.Errorf("%s: %w", c.method, err)
+	}
+	c.askNodes(ctx,
+		func(request uint64) any { return &messages.CheckNodes{Request: request, Repair: repair} },
+		func(ctx actor.Context, answer any) {
+			a, mine := answer.(*messages.NodesChecked)
+			switch {
+			case !mine || a.Request != c.request:
+			case a.Failure != nil:
+				c.fail(ctx, a.Failure)
+			default:
+				c.succeed(ctx, checkedOf(a))
+			}
+		})
+	return nil
+}
+
+func checkedOf(a *messages.NodesChecked) map[string]any {
+	nodes := []nodeChecked{}
+	for _, n := range a.Nodes {
+		node := nodeChecked{Name: n.Name, Answers: n.Answers, Error: n.Error, Differs: []nodeDifference{}, Repaired: n.Repaired}
+		for _, f := range n.Files {
+			node.Differs = append(node.Differs, nodeDifference{f.Path, f.What})
+		}
+		nodes = append(nodes, node)
+	}
+	return map[string]any{"files": a.Files, "nodes": nodes}
+}

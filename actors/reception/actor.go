@@ -1,0 +1,77 @@
+// Package reception is the gateway of a node that is not the master: it answers on
+// the same sockets, and says who is (DESIGN section 9).
+//
+// The reception owns the connections; each has an actor of its own. They ask the
+// replicator who the nodes are, and tell only their client. A client that asks for it
+// is carried on to the master: its requests go through a tunnel, which belongs to its
+// connection. Nothing survives the crash of a connection's actor: its connection is
+// closed.
+package reception
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/act"
+	"lockstep/actors/luxi"
+	"lockstep/actors/socket"
+	"lockstep/messages"
+)
+
+// Tunnels carry requests to the master.
+type Tunnels interface {
+	// Open leads to the node at that address. What comes back is answered on c; when
+	// the other end is gone c is closed. It does not block.
+	Open(address string, c socket.Conn) Tunnel
+}
+
+// Tunnel is one connection to the master. Methods do not block.
+type Tunnel interface {
+	// Send passes a request on. The next is not sent before it is answered.
+	Send(frame []byte)
+	Close()
+}
+
+// Config is what the reception needs.
+type Config struct {
+	Env     *act.Env
+	Nodes   *actor.PID // the replicator
+	Tunnels Tunnels
+	Name    string // of this node
+	About   luxi.About
+}
+
+// Props makes the reception.
+func Props(c Config) *actor.Props {
+	incarnation := uint64(0)
+	return c.Env.Props("reception", func() actor.Actor {
+		incarnation++
+		return &reception{config: c, incarnation: incarnation}
+	}, act.Supervise(c.Env.Strategy(act.Policy{OnGiveUp: act.Stop})))
+}
+
+type reception struct {
+	config      Config
+	incarnation uint64
+	counter     uint32
+}
+
+func (r *reception) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *socket.Opened:
+		r.counter++
+		config := r.config
+		socket.Spawn(ctx, config.Env, m.Conn, fmt.Sprintf("conn-%d.%d", r.counter, r.incarnation),
+			func() actor.Actor { return &connection{config: config, conn: m.Conn} })
+	case *messages.BecomeMaster:
+		// Who is here asks again, and finds the master.
+		for _, pid := range ctx.Children() {
+			ctx.Stop(pid)
+		}
+	case *messages.Drain:
+		ctx.Request(ctx.Sender(), &messages.Drained{})
+	default:
+		act.Unexpected(ctx)
+	}
+}
