@@ -34,6 +34,7 @@ type Ports struct {
 	Owners    locks.Owners
 	Decided   func(took time.Duration) // the scheduler's decisions; nil: nobody measures them
 	Events    events.Feed              // nil: nobody listens, and nothing is told
+	Cluster   *Cluster                 // nil: this node is alone, and pays nothing for others
 }
 
 // Settings are what an operator can choose.
@@ -47,6 +48,7 @@ type Settings struct {
 	About     luxi.About
 	NewUUID   func() string // names filter rules
 	Limits    queue.Limits
+	Fence     time.Duration // see jobs.Config; of a new master
 }
 
 // DefaultLimits are such that a large site does not come near them.
@@ -115,7 +117,7 @@ var core = group{
 		Limit: 5, Window: time.Minute, OnGiveUp: act.Escalate,
 	},
 	children: []child{
-		{name: "store", why: "everybody needs the disk", drain: true, props: storeProps},
+		{name: "store", why: "everybody needs the disk; in a cluster the replicator is the store", drain: true, props: storeProps, wanted: alone},
 		{name: "locks", why: "its memory and its journal must agree", drain: true, props: locksProps},
 		{name: "cluster", why: "it asks for locks", props: clusterProps},
 		{name: "filters", why: "its rules are the configuration's", props: filtersProps},
@@ -124,8 +126,39 @@ var core = group{
 }
 
 func storeProps(p Ports, s Settings) *actor.Props {
-	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers,
-		Clients: []*actor.PID{p.Env.PID(locksName), p.Env.PID(confName), p.Env.PID(queueName), p.Env.PID(jobsName), p.Env.PID(luxiName)}})
+	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers, Clients: clients(p)})
+}
+
+// clients are the store's.
+func clients(p Ports) []*actor.PID {
+	return []*actor.PID{p.Env.PID(locksName), p.Env.PID(confName), p.Env.PID(queueName), p.Env.PID(jobsName), p.Env.PID(luxiName)}
+}
+
+// alone: this node belongs to no cluster.
+func alone(p Ports) bool { return p.Cluster == nil }
+
+// storeOf is the actor to which the master's files go.
+func storeOf(p Ports) *actor.PID {
+	if alone(p) {
+		return p.Env.PID(storeName)
+	}
+	return replicatorOf(p)
+}
+
+// replicatorOf is nil for a node that is alone.
+func replicatorOf(p Ports) *actor.PID {
+	if alone(p) {
+		return nil
+	}
+	return p.Env.PID(replicatorName)
+}
+
+// leads says whether this node is the master for certain; nil: it always is.
+func leads(p Ports) func() bool {
+	if alone(p) {
+		return nil
+	}
+	return p.Cluster.Log.Leads
 }
 
 // self is the daemon as an owner of locks, for one purpose.
@@ -134,7 +167,7 @@ func self(s Settings, purpose string) lock.Owner {
 }
 
 func locksProps(p Ports, s Settings) *actor.Props {
-	return locks.Props(locks.Config{Env: p.Env, Store: p.Env.PID(storeName), Queue: p.Env.PID(queueName),
+	return locks.Props(locks.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName),
 		Scheduler: p.Env.PID(schedName),
 		Clients:   listeners(p, confName, schedName, wconfName, luxiName),
 		Followers: listeners(p),
@@ -142,7 +175,7 @@ func locksProps(p Ports, s Settings) *actor.Props {
 }
 
 func clusterProps(p Ports, s Settings) *actor.Props {
-	return cluster.Props(cluster.Config{Env: p.Env, Store: p.Env.PID(storeName), Locks: p.Env.PID(locksName),
+	return cluster.Props(cluster.Config{Env: p.Env, Store: storeOf(p), Locks: p.Env.PID(locksName),
 		Subscribers: listeners(p, locksName, filtName, schedName, queueName),
 		Self:        self(s, "config")})
 }
@@ -152,7 +185,7 @@ func filtersProps(p Ports, _ Settings) *actor.Props {
 }
 
 func wconfProps(p Ports, _ Settings) *actor.Props {
-	return wconf.Props(wconf.Config{Env: p.Env, Locks: p.Env.PID(locksName), Cluster: p.Env.PID(confName)})
+	return wconf.Props(wconf.Config{Env: p.Env, Locks: p.Env.PID(locksName), Cluster: p.Env.PID(confName), Leads: leads(p)})
 }
 
 func schedulerProps(p Ports, s Settings) *actor.Props {
@@ -161,19 +194,20 @@ func schedulerProps(p Ports, s Settings) *actor.Props {
 }
 
 func jobsProps(p Ports, s Settings) *actor.Props {
-	return jobs.Props(jobs.Config{Env: p.Env, Store: p.Env.PID(storeName), Queue: p.Env.PID(queueName),
-		Scheduler: p.Env.PID(schedName), Processes: p.Processes, MaxStarts: s.MaxStarts})
+	return jobs.Props(jobs.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName),
+		Scheduler: p.Env.PID(schedName), Processes: p.Processes, MaxStarts: s.MaxStarts,
+		Leads: leads(p), Replicator: replicatorOf(p), Fence: s.Fence})
 }
 
 func queueProps(p Ports, s Settings) *actor.Props {
-	return queue.Props(queue.Config{Env: p.Env, Store: p.Env.PID(storeName), Scheduler: p.Env.PID(schedName),
+	return queue.Props(queue.Config{Env: p.Env, Store: storeOf(p), Scheduler: p.Env.PID(schedName),
 		Jobs: p.Env.PID(jobsName), Locks: p.Env.PID(locksName), Cluster: p.Env.PID(confName), Filters: p.Env.PID(filtName), Catalogue: s.Catalogue, Gateways: listeners(p, luxiName), Livelock: s.Livelock, Limits: s.Limits})
 }
 
 func luxiProps(p Ports, s Settings) *actor.Props {
 	return luxi.Props(luxi.Config{Env: p.Env, Queue: p.Env.PID(queueName), Jobs: p.Env.PID(jobsName),
-		Store: p.Env.PID(storeName), Locks: p.Env.PID(locksName), Scheduler: p.Env.PID(schedName), Filters: p.Env.PID(filtName),
-		Cluster: p.Env.PID(confName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About})
+		Store: storeOf(p), Locks: p.Env.PID(locksName), Scheduler: p.Env.PID(schedName), Filters: p.Env.PID(filtName),
+		Cluster: p.Env.PID(confName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, Leads: leads(p), Nodes: replicatorOf(p)})
 }
 
 // listened: there is a feed to tell.

@@ -1,0 +1,49 @@
+package supervisor_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+)
+
+// The node's actors start anew while the master part of a former mastership stops: it
+// was told to, and its end is no failure.
+func TestACrashWhileTheMasterPartStopsIsNotTheNodesEnd(t *testing.T) {
+	onNode(t, func(t *testing.T, m *member) {
+		m.lead(true)
+		held := m.hold(m.master())
+		m.lead(false)
+		m.Crash(m.PID("node/store"))
+		slow := make(chan struct{})
+		m.Bombs.Watch(func(name string, msg any) { // the replicator is the last to start again
+			if _, ok := msg.(*actor.Restart); ok && name == "node/replicator" {
+				<-slow
+			}
+		})
+		m.Advance(time.Second)
+		held()
+		m.Settle()
+		close(slow)
+		m.Advance(time.Second)
+		m.Bombs.Watch(nil)
+		require.False(t, ended(m.node.Done))
+		m.lead(true)
+		m.works(m.master())
+	})
+}
+
+// Who takes connections is told once that a mastership has ended.
+func TestTheEndOfAMastershipIsToldOnce(t *testing.T) {
+	onNode(t, func(t *testing.T, m *member) {
+		m.lead(true)
+		held := m.hold(m.master())
+		m.lead(false)
+		m.crash("node/store")
+		held()
+		m.Settle()
+		require.Nil(t, m.master())
+		require.Len(t, m.turns, 2)
+	})
+}

@@ -1,0 +1,390 @@
+package supervisor_test
+
+import (
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/lock"
+	"lockstep/actors/core/opcode"
+	"lockstep/actors/core/repl"
+	"lockstep/actors/jobs"
+	"lockstep/actors/replicator"
+	"lockstep/actors/socket"
+	"lockstep/messages"
+	"lockstep/supervisor"
+)
+
+// agreed is a log of which this node has the only vote: what it proposes is committed.
+type agreed struct {
+	env *acttest.Env
+
+	mu      sync.Mutex
+	to      *actor.PID
+	leads   bool
+	term    uint64
+	index   uint64
+	applied uint64
+	state   []byte
+	behind  []*messages.CommittedEntry
+	busy    bool
+}
+
+func (l *agreed) Attach(to *actor.PID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.to, l.busy = to, false
+	l.env.Send(to, &messages.LogAttached{Applied: l.applied, State: l.state})
+	l.env.Send(to, &messages.LogMembers{Members: []*messages.Member{{Name: "n1", Address: "10.0.0.1:1", Voter: true}}})
+	l.tell()
+	l.deliver()
+}
+
+func (l *agreed) tell() {
+	if l.leads {
+		l.env.Send(l.to, &messages.LogLeads{Term: l.term})
+		return
+	}
+	l.env.Send(l.to, &messages.LogFollows{})
+}
+
+func (l *agreed) deliver() {
+	if len(l.behind) > 0 && !l.busy {
+		l.busy = true
+		l.env.Send(l.to, &messages.LogCommitted{Entries: l.behind})
+	}
+}
+
+func (l *agreed) Propose(_ uint64, entry []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.index++
+	l.behind = append(l.behind, &messages.CommittedEntry{Index: l.index, Entry: entry})
+	l.deliver()
+}
+
+func (l *agreed) Applied(index uint64, state []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.behind) > 0 && l.behind[0].Index <= index {
+		l.behind = l.behind[1:]
+	}
+	l.applied, l.state, l.busy = index, state, false
+	l.deliver()
+}
+
+func (l *agreed) Restored(uint64)                  {}
+func (l *agreed) Change(uint64, replicator.Change) {}
+
+func (l *agreed) Leads() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leads
+}
+
+// lead begins or ends a leadership; what follows from it has not happened yet.
+func (l *agreed) lead(leads bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leads = leads
+	l.term++
+	l.tell()
+}
+
+// stillborn are processes of which nothing is heard.
+type stillborn struct{ started atomic.Int64 }
+
+func (s *stillborn) Start(uint64, int64, *actor.PID)              { s.started.Add(1) }
+func (*stillborn) Confirm(uint64, []byte)                         {}
+func (*stillborn) Abandon(uint64)                                 {}
+func (*stillborn) Tell(uint64, jobs.Order)                        {}
+func (*stillborn) Adopt(uint64, int64, int64, string, *actor.PID) {}
+
+// member is a node of a cluster.
+type member struct {
+	*testing.T
+	*acttest.Env
+	log       *agreed
+	disk      *acttest.Disk
+	processes *stillborn
+	node      *supervisor.RunningNode
+
+	mu    sync.Mutex
+	turns []*supervisor.Running // as they were told; nil where a mastership has ended
+}
+
+func onNode(t *testing.T, f func(*testing.T, *member)) {
+	t.Helper()
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		files := map[string]string{layout.ConfigPath: configuration(t), layout.SerialPath: "2\n", layout.JobPath(2): queued()}
+		m := &member{T: t, Env: e, log: &agreed{env: e}, disk: acttest.NewDisk(files), processes: &stillborn{}}
+		node, err := supervisor.Node(supervisor.Ports{Env: e.Env, Files: m.disk, Processes: m.processes, Owners: owners{},
+			Cluster: &supervisor.Cluster{Log: m.log, Name: "n1", Self: repl.Self{Node: "u1", Run: "run"}, Mastership: m.turn}},
+			supervisor.Settings{Livelock: daemonLock, Boot: "boot", Locks: lock.Settings{Lattice: lock.Implied}, MaxStarts: 2, Writers: 4,
+				NewUUID: func() string { return "00000000-0000-4000-8000-000000000001" }, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits()})
+		require.NoError(t, err)
+		m.node = node
+		e.Settle()
+		f(t, m)
+		e.System().Root.Stop(node.Root)
+		e.Settle()
+	})
+}
+
+// queued is a job that waits for its start.
+func queued() string {
+	j := job.New(2, []json.RawMessage{json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0, "reason": []}`)}, []int{0}, job.Timestamp{Sec: 1}, daemonLock)
+	return string(job.Encode(j))
+}
+
+func (m *member) turn(r *supervisor.Running) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.turns = append(m.turns, r)
+}
+
+// lead has the node lead, or not, and that come about.
+func (m *member) lead(leads bool) {
+	m.log.lead(leads)
+	m.Settle()
+}
+
+// master is the tree that runs, nil if there is none. Masterships begin and end in
+// turn.
+func (m *member) master() *supervisor.Running {
+	m.Helper()
+	m.Settle()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, r := range m.turns {
+		require.Equal(m, i%2 == 0, r != nil, "turn %d", i)
+	}
+	if len(m.turns) == 0 {
+		return nil
+	}
+	return m.turns[len(m.turns)-1]
+}
+
+// works: clients are served.
+func (m *member) works(r *supervisor.Running) {
+	m.Helper()
+	require.NotNil(m, r)
+	p := m.Probe("client-" + m.Clock.Now().String())
+	p.Ask(r.Root, &messages.AskReady{})
+	acttest.Expect[*messages.QueueStarted](p)
+	p.Stop()
+}
+
+func ended(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (m *member) crash(name string) {
+	m.Crash(m.PID(name))
+	m.Advance(3 * time.Second)
+}
+
+func TestTheMasterPartComesAndGoesWithTheLeadership(t *testing.T) {
+	onNode(t, func(t *testing.T, m *member) {
+		require.Nil(t, m.master())
+		for range 3 {
+			m.lead(true)
+			r := m.master()
+			m.works(r)
+			m.lead(false)
+			require.Nil(t, m.master())
+			require.True(t, ended(r.Done))
+			m.Advance(time.Second)
+		}
+		require.False(t, ended(m.node.Done))
+		require.Len(t, m.turns, 6)
+	})
+}
+
+func TestTheLeadershipChangesQuickly(t *testing.T) {
+	onNode(t, func(t *testing.T, m *member) {
+		for range 5 {
+			m.log.lead(true)
+			m.log.lead(false)
+			m.log.lead(true)
+			m.log.lead(true)
+			m.works(m.master())
+			m.Advance(time.Second)
+			m.log.lead(false)
+			m.log.lead(true)
+			m.log.lead(false)
+			require.Nil(t, m.master())
+			m.Advance(time.Second)
+		}
+		m.lead(true)
+		m.works(m.master())
+		require.False(t, ended(m.node.Done))
+	})
+}
+
+// A tree takes its time to stop: the next one waits for it, or is not wanted any more.
+func TestTheNextMasterPartWaitsForTheFormerOne(t *testing.T) {
+	for name, leads := range map[string]bool{"wanted again": true, "not wanted any more": false} {
+		t.Run(name, func(t *testing.T) {
+			onNode(t, func(t *testing.T, m *member) {
+				m.lead(true)
+				former := m.master()
+				held := m.hold(former)
+				m.lead(false)
+				require.False(t, ended(former.Done))
+				require.Nil(t, m.master(), "nobody is sent there any more")
+				m.lead(true)
+				require.Nil(t, m.master())
+				m.lead(leads)
+				held()
+				m.Settle()
+				require.True(t, ended(former.Done))
+				if leads {
+					m.works(m.master())
+				} else {
+					require.Nil(t, m.master())
+				}
+				require.False(t, ended(m.node.Done))
+			})
+		})
+	}
+}
+
+// slow is a connection that takes its time to close.
+type slow struct{ closed chan struct{} }
+
+func (slow) Serve(*actor.PID) {}
+func (slow) Answer([]byte)    {}
+func (s slow) Close()         { <-s.closed }
+
+// hold keeps a tree from stopping until the function that it returns is called.
+func (m *member) hold(r *supervisor.Running) func() {
+	c := slow{make(chan struct{})}
+	m.Send(r.Luxi, &socket.Opened{Conn: c})
+	m.Settle()
+	return func() { close(c.closed) }
+}
+
+func TestAMasterPartThatFailsTooOftenEndsTheNode(t *testing.T) {
+	onNode(t, func(t *testing.T, m *member) {
+		m.lead(true)
+		r := m.master()
+		for range 12 {
+			m.crash("daemon/queue")
+			m.Advance(3 * time.Second) // they wait longer each time
+		}
+		require.True(t, ended(r.Done))
+		require.True(t, ended(m.node.Done), "for whoever watches it to start it anew")
+		require.Nil(t, m.master())
+	})
+}
+
+func TestANodeThatFailsTooOftenEnds(t *testing.T) {
+	onNode(t, func(t *testing.T, m *member) {
+		for range 12 {
+			m.crash("node/replicator")
+		}
+		require.True(t, ended(m.node.Done))
+	})
+}
+
+// Whoever crashes on the node: the master part would go on with somebody who has
+// forgotten what it has asked for.
+func TestACrashOnTheNodeResignsFirst(t *testing.T) {
+	for _, name := range []string{"node/replicator", "node/store", "node/reception", "node/master"} {
+		t.Run(name, func(t *testing.T) {
+			onNode(t, func(t *testing.T, m *member) {
+				m.lead(true)
+				former := m.master()
+				m.crash(name)
+				require.True(t, ended(former.Done))
+				require.False(t, ended(m.node.Done))
+				now := m.master()
+				require.NotSame(t, former, now)
+				m.works(now)
+				m.lead(false)
+				require.Nil(t, m.master())
+				require.False(t, ended(m.node.Done))
+			})
+		})
+	}
+}
+
+func TestACrashOfOneWhoFollows(t *testing.T) {
+	onNode(t, func(t *testing.T, m *member) {
+		m.crash("node/replicator")
+		require.Nil(t, m.master())
+		require.Empty(t, m.turns)
+		m.lead(true)
+		m.works(m.master())
+	})
+}
+
+// The node's store is the master's, too: what it was asked is asked again.
+func TestACrashInTheMasterPartLeavesTheNodeAlone(t *testing.T) {
+	onNode(t, func(t *testing.T, m *member) {
+		m.lead(true)
+		former := m.master()
+		m.crash("daemon/core/locks")
+		m.crash("daemon/queue")
+		require.Same(t, former, m.master())
+		m.works(former)
+		p := m.Probe("operator")
+		p.Ask(m.node.Replicator, &messages.AskNodes{})
+		require.True(t, acttest.Expect[*messages.Nodes](p).Leads)
+	})
+}
+
+func TestConnectionsOfTheReceptionEndWhenThisNodeIsTheMaster(t *testing.T) {
+	onNode(t, func(t *testing.T, m *member) {
+		c := slow{make(chan struct{})}
+		m.Send(m.node.Reception, &socket.Opened{Conn: c})
+		m.Settle()
+		m.lead(true)
+		close(c.closed) // or nobody would ask for that
+		m.works(m.master())
+	})
+}
+
+// Jobs that another node has started may not have ended: nothing is started before the
+// fence is over.
+func TestANewMasterStartsNothingBeforeTheFence(t *testing.T) {
+	for name, c := range map[string]struct {
+		running repl.Running
+		wait    time.Duration
+	}{
+		"jobs ran elsewhere":    {repl.Running{7: "u2"}, repl.Fence},
+		"jobs ran on this node": {repl.Running{}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onNode(t, func(t *testing.T, m *member) {
+				m.Crash(m.PID("node/replicator"))
+				m.log.mu.Lock()
+				m.log.state = c.running.Encode() // which the next one takes up
+				m.log.mu.Unlock()
+				m.Advance(time.Second)
+				m.lead(true)
+				m.works(m.master())
+				if c.wait > 0 {
+					m.Advance(c.wait - time.Millisecond)
+					require.Zero(t, m.processes.started.Load())
+					m.Advance(time.Millisecond)
+				}
+				require.Equal(t, int64(1), m.processes.started.Load())
+			})
+		})
+	}
+}
