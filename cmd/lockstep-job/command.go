@@ -75,7 +75,12 @@ func (x *execution) runCommand(parameters json.RawMessage) run.Outcome {
 	if c.Stdin != nil {
 		cmd.Stdin = strings.NewReader(*c.Stdin)
 	}
-	err = cmd.Start()
+	err = x.lease.start(func() (int, error) {
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	})
 	_ = writer.Close() // the command has its own
 	if err != nil {
 		_ = reader.Close()
@@ -190,7 +195,8 @@ func (x *execution) await(c *command, cmd *exec.Cmd, output *os.File) run.Outcom
 	awaitExit(cmd.Process.Pid)
 	forced := end()
 	_ = unix.Kill(group, unix.SIGKILL) // ESRCH: it left nothing
-	_ = cmd.Wait()                     // the state says how it ended; a copy of stdin cut short is no failure
+	x.lease.ended()
+	_ = cmd.Wait() // the state says how it ended; a copy of stdin cut short is no failure
 	select {
 	case <-drained:
 	case <-time.After(outputGrace):

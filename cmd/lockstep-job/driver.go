@@ -27,6 +27,7 @@ const (
 // driver does what the step machine says: writes, asks, executes.
 type driver struct {
 	machine  *run.Machine
+	lease    *lease
 	files    *persistence.OSFiles
 	reporter *reporter
 	locker   *locker
@@ -54,10 +55,10 @@ type event struct {
 	outcome *run.Outcome
 }
 
-func newDriver(m *run.Machine, files *persistence.OSFiles, r *reporter, l *locker) *driver {
+func newDriver(m *run.Machine, e *lease, files *persistence.OSFiles, r *reporter, l *locker) *driver {
 	due := time.NewTimer(time.Hour)
 	due.Stop()
-	return &driver{machine: m, files: files, reporter: r, locker: l, due: due, kill: func() {}, unlock: func() {},
+	return &driver{machine: m, lease: e, files: files, reporter: r, locker: l, due: due, kill: func() {}, unlock: func() {},
 		events: make(chan event, 256), begun: make(chan *run.Refusal, 1)}
 }
 
@@ -83,6 +84,7 @@ func (d *driver) run() {
 		case run.Lock:
 			d.lock(next.Op)
 		case run.Execute:
+			d.lease.check()
 			d.execute(next.Op)
 		case run.Wait:
 		}
@@ -173,7 +175,7 @@ func (d *driver) execute(op int) {
 	j := d.machine.Job()
 	ctx, cancel := context.WithCancel(context.Background())
 	d.kill = cancel
-	x := execution{id: j.ID, livelock: j.Livelock, input: j.Ops[op].Input, secrets: d.machine.Hand(op).Secrets, locks: d.held, killed: ctx.Done(),
+	x := execution{id: j.ID, lease: d.lease, livelock: j.Livelock, input: j.Ops[op].Input, secrets: d.machine.Hand(op).Secrets, locks: d.held, killed: ctx.Done(),
 		command: d.machine.Hand(op).Command, ask: d.reporter.ask,
 		log: func(kind string, payload json.RawMessage) { d.events <- event{kind: kind, payload: payload} }}
 	go func() {
@@ -279,6 +281,7 @@ func (d *driver) persist(durable bool) {
 	encoded := job.Encode(j)
 	began := time.Now()
 	for delay := 100 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
+		d.lease.check() // the file is the next master's otherwise
 		err := d.files.Replace("run-job", path, encoded)
 		if err == nil && durable {
 			err = d.files.SyncDir("run-job", layout.QueueDir)

@@ -17,6 +17,7 @@ type execution struct {
 	secrets  json.RawMessage // null, or an object with what was taken out of input
 	locks    []lock.Item     // that are held for it
 	killed   <-chan struct{} // closed when it must end
+	lease    *lease
 	ask      func(method string, args []any, result any) error
 	log      func(kind string, payload json.RawMessage)
 }

@@ -81,7 +81,14 @@ func permitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Sig
 	if err != nil {
 		return err
 	}
-	d := newDriver(machine, files,
+	file, err := persistence.OpenLease(runDir)
+	if err != nil {
+		return err
+	}
+	lease := &lease{file: file}
+	lease.check()
+	go lease.watch()
+	d := newDriver(machine, lease, files,
 		newReporter(persistence.SocketPath(runDir, persistence.LuxiSocket), id, livelock),
 		newLocker(persistence.SocketPath(runDir, persistence.WconfSocket), lock.JobOwner(job.ID(id), livelock, os.Getpid())))
 	d.signals, d.priorityPath = signals, persistence.PriorityPath(runDir, id)

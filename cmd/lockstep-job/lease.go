@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lockstep/actors/core/run"
+	"lockstep/persistence"
+)
+
+// exitLeaseOver is the exit status of a process that has ended itself.
+const exitLeaseOver = 4
+
+// lease ends the process when its node may not be the master of its cluster any more
+// (DESIGN section 9): its command, and itself, without another word in the job's file,
+// which belongs to the next master then. What its command has left is found by the
+// lock file, which stays.
+type lease struct {
+	file *persistence.Lease // nil: the node is alone, and the job needs no lease
+
+	mu    sync.Mutex
+	group int // of the command that runs; 0: none does
+}
+
+// watch looks all the time.
+func (l *lease) watch() {
+	if l.file == nil {
+		return
+	}
+	for l.file.Holds() {
+		time.Sleep(run.LeaseProbe)
+	}
+	l.end()
+}
+
+// check returns if the lease holds.
+func (l *lease) check() {
+	if l.file != nil && !l.file.Holds() {
+		l.end()
+	}
+}
+
+// end does not return.
+func (l *lease) end() {
+	l.mu.Lock() // for ever: who else comes here waits for the end
+	if l.group != 0 {
+		_ = unix.Kill(-l.group, unix.SIGTERM)
+		for end := time.Now().Add(run.LeaseGrace); time.Now().Before(end) && unix.Kill(-l.group, 0) == nil; {
+			time.Sleep(10 * time.Millisecond)
+		}
+		_ = unix.Kill(-l.group, unix.SIGKILL)
+	}
+	fmt.Fprintf(os.Stderr, "lockstep-job %d: this node is not the master any more, or its daemon is gone; the job ends here\n", os.Getpid())
+	os.Exit(exitLeaseOver)
+}
+
+// start starts a command, whose group is ended with the lease until ended is called.
+func (l *lease) start(start func() (pid int, err error)) (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.group, err = start()
+	return err
+}
+
+// ended: nothing of the command's group is left. Its number may be another's next.
+func (l *lease) ended() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.group = 0
+}

@@ -1,0 +1,129 @@
+package persistence
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"lockstep/actors/core/layout"
+)
+
+// SharedFile is a file that the nodes of a cluster have in common, with its path below
+// the data directory.
+type SharedFile struct {
+	Path string
+	Size int64 // bytes
+}
+
+// SharedFiles lists those that a snapshot has: live jobs, serial, drain flag,
+// configuration and settings, in this order of names. Archived jobs are not among
+// them.
+func SharedFiles(dataDir string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(dataDir, layout.QueueDir))
+	if err != nil {
+		return nil, fmt.Errorf("list the queue: %w", err)
+	}
+	var files []string
+	for _, entry := range entries {
+		name := layout.QueueDir + "/" + entry.Name()
+		if _, job := layout.ParseJobName(entry.Name()); job || name == layout.SerialPath || name == layout.DrainPath {
+			files = append(files, name)
+		}
+	}
+	for _, name := range []string{layout.ConfigPath, layout.SettingsPath} {
+		if _, err := os.Stat(filepath.Join(dataDir, name)); err == nil {
+			files = append(files, name)
+		}
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
+// Digest is the SHA-256 of a file, in hexadecimal digits, and its size. A file that is
+// replaced meanwhile is read as it was.
+func Digest(dataDir, name string) (sum string, size int64, err error) {
+	file, err := os.Open(filepath.Join(dataDir, name))
+	if err != nil {
+		return "", 0, err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if size, err = io.Copy(hash, file); err != nil {
+		return "", 0, err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), size, nil
+}
+
+// Frozen is a copy of the shared files as they were at one time, or a little later:
+// they are never changed in place, so a second name for each is a copy, at no cost in
+// space.
+type Frozen struct {
+	dir   string
+	Files []SharedFile
+}
+
+const frozenPrefix = "frozen-"
+
+// Freeze makes a copy below dir, which is on the same file system.
+func Freeze(dataDir, dir string) (*Frozen, error) {
+	names, err := SharedFiles(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	scratch, err := os.MkdirTemp(dir, frozenPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("freeze the files: %w", err)
+	}
+	f := &Frozen{dir: scratch}
+	for i, name := range names {
+		err := f.link(dataDir, name, i)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // archived since
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("freeze %s: %w", name, err), f.Close())
+		}
+	}
+	return f, nil
+}
+
+func (f *Frozen) link(dataDir, name string, number int) error {
+	if number == 0 {
+		if err := os.Mkdir(filepath.Join(f.dir, layout.QueueDir), dirMode); err != nil {
+			return err
+		}
+	}
+	to := filepath.Join(f.dir, name)
+	if err := os.Link(filepath.Join(dataDir, name), to); err != nil {
+		return err
+	}
+	info, err := os.Stat(to)
+	if err != nil {
+		return err
+	}
+	f.Files = append(f.Files, SharedFile{name, info.Size()})
+	return nil
+}
+
+// Open reads a file of the copy.
+func (f *Frozen) Open(name string) (io.ReadCloser, error) {
+	return os.Open(filepath.Join(f.dir, name))
+}
+
+// Close removes the copy.
+func (f *Frozen) Close() error { return os.RemoveAll(f.dir) }
+
+// SweepFrozen removes copies that a crash has left below dir.
+func SweepFrozen(dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, frozenPrefix+"*"))
+	for _, path := range left {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	return err
+}

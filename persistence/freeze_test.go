@@ -1,0 +1,52 @@
+package persistence
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFreezeKeepsWhatIsReplacedAndArchived(t *testing.T) {
+	data := t.TempDir()
+	files, err := OpenFiles(data)
+	require.NoError(t, err)
+	defer files.Close()
+	require.NoError(t, os.MkdirAll(filepath.Join(data, "queue"), 0o750))
+	scratch := filepath.Join(data, "raft")
+	require.NoError(t, os.Mkdir(scratch, 0o700))
+	for name, content := range map[string]string{"queue/job-1": "one", "queue/job-2": "two", "config.data": "c", "queue/serial": "2\n", "locks.data": "not shared"} {
+		require.NoError(t, files.Replace("test", name, []byte(content)))
+	}
+	frozen, err := Freeze(data, scratch)
+	require.NoError(t, err)
+	require.NoError(t, files.Replace("test", "queue/job-1", []byte("changed")))
+	require.NoError(t, files.Rename("test", "queue/job-2", "queue/archive/0/job-2"))
+
+	got := map[string]string{}
+	for _, f := range frozen.Files {
+		r, err := frozen.Open(f.Path)
+		require.NoError(t, err)
+		content, err := io.ReadAll(r)
+		require.NoError(t, err)
+		require.NoError(t, r.Close())
+		require.EqualValues(t, len(content), f.Size)
+		got[f.Path] = string(content)
+	}
+	require.Equal(t, map[string]string{"queue/job-1": "one", "queue/job-2": "two", "config.data": "c", "queue/serial": "2\n"}, got)
+	require.NoError(t, frozen.Close())
+
+	_, err = Freeze(data, scratch)
+	require.NoError(t, err)
+	require.NoError(t, SweepFrozen(scratch))
+	left, err := os.ReadDir(scratch)
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	sum, size, err := Digest(data, "queue/job-1")
+	require.NoError(t, err)
+	require.Len(t, sum, 64)
+	require.EqualValues(t, 7, size)
+}
