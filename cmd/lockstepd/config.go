@@ -36,7 +36,9 @@ type Config struct {
 	MaxStarts   int
 	Writers     int
 	Limits      queue.Limits
-	ArchiveDays int // 0: archived jobs are kept for ever
+	ArchiveDays int    // 0: archived jobs are kept for ever
+	NodeListen  string // of a node of a cluster; "": where it is reached
+	LeaveJobs   bool   // running jobs go on when the node is not the master any more
 	Rapi        RapiConfig
 }
 
@@ -86,6 +88,8 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	flags.IntVar(&c.Limits.Ops, "max-job-ops", limits.Ops, "`number` of opcodes that a job may have")
 	flags.IntVar(&c.Limits.JobBytes, "max-job-bytes", limits.JobBytes, "`bytes` that a job may have when it is submitted")
 	c.Rapi.flags(flags)
+	flags.StringVar(&c.NodeListen, "node-listen", "", "`address` at which other nodes of the cluster are answered (default: the node's own, see lockstep node)")
+	flags.BoolVar(&c.LeaveJobs, "leave-jobs", false, "in a cluster: let running jobs go on when this node is not the master any more")
 	flags.IntVar(&c.ArchiveDays, "archive-days", 0, "`days` after which archived jobs are removed; 0: never")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

@@ -11,12 +11,19 @@ import (
 	"lockstep/actors/socket"
 	"lockstep/actors/wconf"
 	"lockstep/persistence"
-	"lockstep/supervisor"
 )
 
 // heldFrames is how many requests of the largest size each socket has room for at a
 // time.
 const heldFrames = 4
+
+// gateways are who takes connections at the time.
+type gateways struct {
+	luxi, wconf func() *actor.PID
+}
+
+// who is always the same.
+func who(pid *actor.PID) func() *actor.PID { return func() *actor.PID { return pid } }
 
 // doors are the daemon's sockets.
 type doors struct {
@@ -26,15 +33,15 @@ type doors struct {
 }
 
 // openDoors listens on all sockets, or on none.
-func openDoors(c Config, env *act.Env, tree *supervisor.Running, api *remoteAPI) (*doors, error) {
+func openDoors(c Config, env *act.Env, to gateways, api *remoteAPI) (*doors, error) {
 	d := &doors{accepting: make(chan error, 2), api: api}
 	for _, door := range []struct {
 		name    string
-		gateway *actor.PID
+		gateway func() *actor.PID
 		options socket.Options
 	}{
-		{persistence.WconfSocket, tree.Wconf, socket.Options{Idle: wconf.Idle, Mode: wconf.SocketMode}},
-		{persistence.LuxiSocket, tree.Luxi, socket.Options{Idle: luxi.Idle, Mode: luxi.SocketMode}},
+		{persistence.WconfSocket, to.wconf, socket.Options{Idle: wconf.Idle, Mode: wconf.SocketMode}},
+		{persistence.LuxiSocket, to.luxi, socket.Options{Idle: luxi.Idle, Mode: luxi.SocketMode}},
 	} {
 		door.options.MaxFrame, door.options.MaxConns, door.options.MaxHeld = c.MaxFrame, c.MaxConns, heldFrames*c.MaxFrame
 		l, err := socket.Listen(persistence.SocketPath(c.RunDir, door.name), door.options)
@@ -44,7 +51,7 @@ func openDoors(c Config, env *act.Env, tree *supervisor.Running, api *remoteAPI)
 		d.listeners = append(d.listeners, l)
 		go func() { d.accepting <- l.Serve(env.System(), door.gateway) }()
 	}
-	if err := api.open(env, tree.Luxi); err != nil {
+	if err := api.open(env, to.luxi); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
 	return d, nil

@@ -9,10 +9,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/act"
 	"lockstep/actors/core/opcode"
 	"lockstep/cmd/internal/opcodefiles"
-	"lockstep/supervisor"
 )
 
 // loadCatalogue is all opcodes. A daemon that does not know what its queued jobs
@@ -27,7 +25,7 @@ func loadCatalogue(c Config) (*opcode.Catalogue, error) {
 
 // reloadOpcodes reads the opcodes that are declared again on each SIGHUP. If there
 // is a mistake in them, those of before stay.
-func reloadOpcodes(ctx context.Context, log *logrus.Logger, env *act.Env, c Config) {
+func reloadOpcodes(ctx context.Context, log *logrus.Logger, c Config, set func(definitions []byte)) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -46,7 +44,7 @@ func reloadOpcodes(ctx context.Context, log *logrus.Logger, env *act.Env, c Conf
 			log.WithField("err", err).Error("the opcodes were not read again: there are mistakes in them, and the former ones stay")
 			continue
 		}
-		supervisor.SetOpcodes(env, encoded)
+		set(encoded)
 		log.WithField("opcodes", len(definitions)).Info("the declared opcodes were read again")
 	}
 }

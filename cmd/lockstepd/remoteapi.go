@@ -26,6 +26,7 @@ type remoteAPI struct {
 	feed   *rapi.Feed // nil: there is no remote API
 	disk   *prometheus.HistogramVec
 	picks  prometheus.Histogram
+	more   []prometheus.Collector
 	server *rapi.Server  // nil: not open
 	done   chan struct{} // closed when it has stopped
 }
@@ -70,7 +71,7 @@ func (a *remoteAPI) timed(files store.Files) store.Files {
 
 // open begins to listen. Where nobody has asked for the remote API, and its port
 // belongs to somebody else, the daemon goes without.
-func (a *remoteAPI) open(env *act.Env, luxi *actor.PID) error {
+func (a *remoteAPI) open(env *act.Env, luxi func() *actor.PID) error {
 	if a.feed == nil {
 		return nil
 	}
@@ -89,7 +90,7 @@ func (a *remoteAPI) open(env *act.Env, luxi *actor.PID) error {
 	}
 	server, err := rapi.New(rapi.Config{Log: env.Log(), Listener: listener, Luxi: rapi.NewPool(rapi.Gateway{System: env.System(), PID: luxi}), Feed: a.feed,
 		TLS: secure, Users: c.Users, RequireAuthentication: c.RequireAuthentication, AllowCommands: c.AllowCommands,
-		Mailboxes: env.Mailboxes, DeadLetters: env.DeadLetters, Collectors: []prometheus.Collector{a.disk, a.picks}})
+		Mailboxes: env.Mailboxes, DeadLetters: env.DeadLetters, Collectors: append(a.more, a.disk, a.picks)})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

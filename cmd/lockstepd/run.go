@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
@@ -64,10 +65,29 @@ func run(c Config, stop context.Context) error {
 	return errors.Join(err, lock.Release())
 }
 
+// service is what every daemon has, alone or in a cluster.
+type service struct {
+	config    Config
+	log       *logrus.Logger
+	files     *persistence.OSFiles
+	env       *act.Env
+	processes *osproc.Processes
+	api       *remoteAPI
+	ports     supervisor.Ports
+	settings  supervisor.Settings
+}
+
 // locked runs while the queue is ours alone.
 func locked(c Config, log *logrus.Logger, stop context.Context) error {
 	if info, err := os.Stat(c.JobProgram); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
 		return fmt.Errorf("job-program: %s is not a program that can be started", c.JobProgram)
+	}
+	identity, err := loadIdentity(c.DataDir)
+	if err != nil {
+		return err
+	}
+	if identity != nil {
+		c.NodeName = identity.Name
 	}
 	files, err := persistence.OpenFiles(c.DataDir)
 	if err != nil {
@@ -88,9 +108,33 @@ func locked(c Config, log *logrus.Logger, stop context.Context) error {
 		return err
 	}
 	defer complaints.Close()
-	env := act.New(act.Options{Log: log, Clock: act.RealClock(), Rand: random})
-	processes := osproc.New(osproc.Config{System: env.System(), Log: log, Program: c.JobProgram,
+	d := &service{config: c, log: log, files: files, api: newRemoteAPI(c), env: act.New(act.Options{Log: log, Clock: act.RealClock(), Rand: random})}
+	d.processes = osproc.New(osproc.Config{System: d.env.System(), Log: log, Program: c.JobProgram,
 		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: complaints})
+	owners := oslive.New(persistence.LivelockDir(c.RunDir), livelock.Path(), func(livelock string) {
+		d.env.System().Root.Send(supervisor.Locks(d.env), &messages.OwnerDead{Livelock: livelock})
+	})
+	defer owners.Close()
+	d.ports = supervisor.Ports{Env: d.env, Files: d.api.timed(files), Processes: d.processes, Owners: owners, Events: d.api.events(), Decided: d.api.decided()}
+	if err := d.set(livelock.Path()); err != nil {
+		return err
+	}
+	if identity != nil {
+		return d.runNode(identity, stop)
+	}
+	if err := persistence.RemoveLease(c.RunDir); err != nil {
+		return err
+	}
+	tree, err := supervisor.Tree(d.ports, d.settings)
+	if err != nil {
+		return err
+	}
+	return d.serve(tree, stop)
+}
+
+// set fills in the settings.
+func (d *service) set(livelock string) error {
+	c := d.config
 	catalogue, err := loadCatalogue(c)
 	if err != nil {
 		return err
@@ -99,22 +143,11 @@ func locked(c Config, log *logrus.Logger, stop context.Context) error {
 	if err != nil {
 		return err
 	}
-	owners := oslive.New(persistence.LivelockDir(c.RunDir), livelock.Path(), func(livelock string) {
-		env.System().Root.Send(supervisor.Locks(env), &messages.OwnerDead{Livelock: livelock})
-	})
-	defer owners.Close()
-	api := newRemoteAPI(c)
-	tree, err := supervisor.Tree(
-		supervisor.Ports{Env: env, Files: api.timed(files), Processes: processes, Owners: owners, Events: api.events(), Decided: api.decided()},
-		supervisor.Settings{Livelock: livelock.Path(), Boot: boot, NewUUID: uuid.NewString,
-			Locks:     lock.Settings{Lattice: lock.Implied},
-			MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: catalogue, Limits: c.Limits,
-			About: luxi.About{Version: version(), PID: os.Getpid(),
-				Started: time.Now()}})
-	if err != nil {
-		return err
-	}
-	return serve(c, log, files, env, tree, api, stop)
+	d.settings = supervisor.Settings{Livelock: livelock, Boot: boot, NewUUID: uuid.NewString,
+		Locks:     lock.Settings{Lattice: lock.Implied},
+		MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: catalogue, Limits: c.Limits,
+		About: luxi.About{Version: version(), PID: os.Getpid(), Started: time.Now()}}
+	return nil
 }
 
 // prepare makes what a first start lacks, and looks whether the configuration can
@@ -160,36 +193,49 @@ func firstConfig(c Config, files *persistence.OSFiles) ([]byte, error) {
 }
 
 // serve takes connections until the daemon is told to stop, or cannot go on.
-func serve(c Config, log *logrus.Logger, files *persistence.OSFiles, env *act.Env, tree *supervisor.Running, api *remoteAPI, stop context.Context) error {
-	if err := awaitQueue(stop, env, tree); err != nil {
+func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
+	if err := awaitQueue(stop, d.env, tree); err != nil {
 		return err
 	}
-	doors, err := openDoors(c, env, tree, api)
+	doors, err := openDoors(d.config, d.env, gateways{luxi: who(tree.Luxi), wconf: who(tree.Wconf)}, d.api)
 	if err != nil {
 		return err
 	}
-	log.WithFields(logrus.Fields{"run": c.RunDir, "data": c.DataDir, "pid": os.Getpid()}).Info("lockstepd takes jobs")
-	notify(log, systemd.SdNotifyReady)
+	d.announce("lockstepd takes jobs")
 	background, end := context.WithCancel(stop)
 	defer end()
-	go watchdog(background, log, env.System(), tree.Root)
-	go keepClean(background, log, files, c)
-	go reloadOpcodes(background, log, env, c)
+	go watchdog(background, d.log, d.env.System(), tree.Root, &messages.AskReady{})
+	go keepClean(background, d.log, d.files, d.config)
+	go reloadOpcodes(background, d.log, d.config, func(definitions []byte) { supervisor.SetOpcodes(d.env, definitions) })
 	select {
 	case <-stop.Done():
 	case <-tree.Done:
-		return errors.Join(errors.New("the daemon cannot go on; its log says why. Running jobs go on, and are adopted at the next start"), doors.close())
+		return errors.Join(errGivenUp, doors.close())
 	}
-	log.Info("stopping; running jobs go on")
-	notify(log, systemd.SdNotifyStopping)
+	d.log.Info("stopping; running jobs go on")
+	notify(d.log, systemd.SdNotifyStopping)
 	err = doors.close()
-	if _, drain := env.System().Root.RequestFuture(tree.Root, &messages.Drain{}, drainMax).Result(); drain != nil {
-		log.WithField("err", drain).Warn("not everything was finished in time; nothing acknowledged is lost")
-	}
-	env.System().Root.Stop(tree.Root)
+	d.drain(tree.Root)
+	d.env.System().Root.Stop(tree.Root)
 	<-tree.Done
 	doors.wait(answersMax)
 	return err
+}
+
+// errGivenUp is said when actors have failed too often.
+var errGivenUp = errors.New("the daemon cannot go on; its log says why. Running jobs go on, and are adopted at the next start")
+
+// announce says that clients are served.
+func (d *service) announce(text string) {
+	d.log.WithFields(logrus.Fields{"run": d.config.RunDir, "data": d.config.DataDir, "pid": os.Getpid()}).Info(text)
+	notify(d.log, systemd.SdNotifyReady)
+}
+
+// drain has a tree finish what it has accepted.
+func (d *service) drain(root *actor.PID) {
+	if _, err := d.env.System().Root.RequestFuture(root, &messages.Drain{}, drainMax).Result(); err != nil {
+		d.log.WithField("err", err).Warn("not everything was finished in time; nothing acknowledged is lost")
+	}
 }
 
 // version is that of the build: the commit, where it is known.

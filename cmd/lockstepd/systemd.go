@@ -7,8 +7,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/sirupsen/logrus"
-
-	"lockstep/messages"
 )
 
 // notify tells systemd, where it started us with Type=notify.
@@ -18,9 +16,9 @@ func notify(log *logrus.Logger, state string) {
 	}
 }
 
-// watchdog says that the daemon is well as long as the queue answers, where
+// watchdog says that the daemon is well as long as an actor answers a question, where
 // systemd wants to hear that (WatchdogSec=).
-func watchdog(ctx context.Context, log *logrus.Logger, sys *actor.ActorSystem, root *actor.PID) {
+func watchdog(ctx context.Context, log *logrus.Logger, sys *actor.ActorSystem, pid *actor.PID, question any) {
 	interval, err := systemd.SdWatchdogEnabled(false)
 	if err != nil || interval == 0 {
 		return
@@ -33,8 +31,8 @@ func watchdog(ctx context.Context, log *logrus.Logger, sys *actor.ActorSystem, r
 			return
 		case <-ticks.C:
 		}
-		if _, err := sys.Root.RequestFuture(root, &messages.AskReady{}, interval/3).Result(); err != nil {
-			log.WithField("err", err).Warn("the queue does not answer; systemd is not told that the daemon is well")
+		if _, err := sys.Root.RequestFuture(pid, question, interval/3).Result(); err != nil {
+			log.WithField("err", err).Warn("the daemon does not answer itself; systemd is not told that the daemon is well")
 			continue
 		}
 		notify(log, systemd.SdNotifyWatchdog)

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/luxi/wire"
+)
+
+var clusterSnapshot = flag.Int("cluster.snapshot", 20000, "jobs that a new node takes over, in the benchmark of that")
+
+// benchSizes are numbers of nodes; 0 is a daemon that belongs to no cluster.
+var benchSizes = []int{0, 1, 3, 5}
+
+func benchName(size int) string {
+	if size == 0 {
+		return "alone"
+	}
+	return fmt.Sprintf("nodes=%d", size)
+}
+
+// benchSocket starts so many nodes, and returns the master's socket. Unless jobs run,
+// what is submitted stays queued.
+func benchSocket(b *testing.B, size int, run bool) string {
+	b.Helper()
+	const unfinished = "2000000"
+	var socket string
+	if size == 0 {
+		d := newDaemon(b)
+		d.start("--max-unfinished", unfinished)
+		socket = d.path("run", "socket", "ganeti-query")
+	} else {
+		socket = newCluster(b, size, "--max-unfinished", unfinished).master().socket()
+	}
+	if !run {
+		require.NoError(b, benchClient(b, socket).Call(context.Background(), "ReplaceFilter",
+			[]any{nil, 0, [][]any{{"jobid", []any{">", "id", 0}}}, "PAUSE", []any{}}, nil))
+	}
+	return socket
+}
+
+func benchClient(b *testing.B, socket string) *wire.Client {
+	b.Helper()
+	client, err := wire.Dial(context.Background(), socket, wire.Options{AnswerTimeout: patience})
+	require.NoError(b, err)
+	b.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// BenchmarkClusterSubmit is one acknowledged submission by one client.
+func BenchmarkClusterSubmit(b *testing.B) {
+	for _, size := range benchSizes {
+		b.Run(benchName(size), func(b *testing.B) {
+			client := benchClient(b, benchSocket(b, size, false))
+			for b.Loop() {
+				require.NoError(b, client.Call(context.Background(), "SubmitJob", []any{[]op{command("true")}}, nil))
+			}
+		})
+	}
+}
+
+// BenchmarkClusterSubmitters is one of many acknowledged submissions, by 64 clients.
+func BenchmarkClusterSubmitters(b *testing.B) {
+	const clients = 64
+	for _, size := range benchSizes {
+		b.Run(benchName(size), func(b *testing.B) {
+			socket := benchSocket(b, size, false)
+			connected := make(chan *wire.Client, clients)
+			for range clients {
+				connected <- benchClient(b, socket)
+			}
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			failed := make(chan error, clients)
+			b.ResetTimer()
+			for range clients {
+				go func() {
+					client := <-connected
+					for left.Add(-1) >= 0 {
+						if err := client.Call(context.Background(), "SubmitJob", []any{[]op{command("true")}}, nil); err != nil {
+							failed <- err
+							return
+						}
+					}
+					failed <- nil
+				}()
+			}
+			for range clients {
+				require.NoError(b, <-failed)
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+		})
+	}
+}
+
+// BenchmarkClusterJobs is one of many jobs that do nothing, from the submission of all
+// to the end of the last.
+func BenchmarkClusterJobs(b *testing.B) {
+	for _, size := range []int{0, 3} {
+		b.Run(benchName(size), func(b *testing.B) {
+			client := benchClient(b, benchSocket(b, size, true))
+			list := make([][]op, b.N)
+			for i := range list {
+				list[i] = []op{{"OP_ID": "OP_TEST_DELAY", "duration": 1e-9}}
+			}
+			b.ResetTimer()
+			var answers [][2]any
+			require.NoError(b, client.Call(context.Background(), "SubmitManyJobs", []any{list}, &answers))
+			for _, answer := range answers {
+				for status := ""; !isFinal(status); {
+					var change []any
+					require.NoError(b, client.Call(context.Background(), "WaitForJobChange", []any{answer[1], []string{"status"}, []string{status}, nil, 20}, &change))
+					status = change[0].([]any)[0].(string)
+				}
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+		})
+	}
+}
+
+// BenchmarkClusterFailover is from the kill of the master to the first submission that
+// another one acknowledges.
+func BenchmarkClusterFailover(b *testing.B) {
+	c := newCluster(b, 3)
+	l := c.startLoad(2, 1)
+	l.more(5)
+	var total time.Duration
+	for range b.N {
+		master := c.master()
+		killed := time.Now()
+		master.crash()
+		total += l.nextAck(killed)
+		master.start()
+		c.awaitUp(master)
+	}
+	l.end()
+	b.ReportMetric(0, "ns/op") // which has the restarts in it
+	b.ReportMetric(total.Seconds()/float64(b.N), "s/failover")
+}
+
+// BenchmarkClusterNewNode is how a node that has nothing comes to have all jobs, from
+// the start of its daemon until it has caught up.
+func BenchmarkClusterNewNode(b *testing.B) {
+	c := newCluster(b, 3, "--max-unfinished", "2000000")
+	c.user(0).pause()
+	began := time.Now()
+	c.submitInLots(*clusterSnapshot, 1000)
+	b.Logf("%d jobs submitted in %s", *clusterSnapshot, time.Since(began))
+	var total time.Duration
+	for range b.N {
+		node := c.others(c.master())[0]
+		c.wipe(node)
+		began := time.Now()
+		node.start()
+		c.awaitBehind(node, 0)
+		total += time.Since(began)
+		c.awaitEqual()
+		require.NoError(b, os.RemoveAll(node.path("raft.gone")))
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(total.Seconds()/float64(b.N), "s/node")
+	b.ReportMetric(float64(*clusterSnapshot*b.N)/total.Seconds(), "files/s")
+}

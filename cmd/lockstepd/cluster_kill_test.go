@@ -1,0 +1,71 @@
+package main
+
+import (
+	"flag"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	clusterKills = flag.Int("cluster.kills", 5, "how often the cluster test kills the master")
+	clusterSeed  = flag.Uint64("cluster.seed", 0, "seed of the cluster tests' load; 0: a new one")
+)
+
+func seed(t testing.TB) uint64 {
+	seed := *clusterSeed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("-cluster.seed=%d", seed)
+	return seed
+}
+
+// The master is killed again and again, while users submit through all nodes. Whatever
+// was acknowledged exists on all nodes, has ended once, and has run at most once.
+func TestClusterSurvivesKillsOfTheMaster(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	l := c.startLoad(6, seed(t))
+	l.more(10)
+	var gaps []time.Duration
+	for range *clusterKills {
+		master := c.master()
+		killed := time.Now()
+		master.crash()
+		gaps = append(gaps, l.nextAck(killed))
+		master.start()
+		c.awaitUp(master)
+		l.more(10)
+	}
+	l.settle()
+	l.check()
+	t.Logf("from the kill to the next acknowledged submission: %s", spread(gaps))
+}
+
+// A master that is stopped in order hands over.
+func TestClusterHandsOver(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	l := c.startLoad(6, seed(t))
+	l.more(10)
+	var gaps []time.Duration
+	for range 2 {
+		master := c.master()
+		began := time.Now()
+		master.signal(syscall.SIGTERM)
+		gap := l.nextAck(began)
+		require.Less(t, gap, 3*time.Second)
+		gaps = append(gaps, gap)
+		<-master.done
+		require.Zero(t, master.cmd.ProcessState.ExitCode())
+		master.start()
+		c.awaitUp(master)
+		l.more(10)
+	}
+	l.settle()
+	l.check()
+	t.Logf("from SIGTERM to the next acknowledged submission: %s", spread(gaps))
+}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/luxi/wire"
+)
+
+// worker is a command that says who it is, does not mind SIGTERM, and goes on until
+// the test lets it end, by a file of the name "open".
+func (c *cluster) worker(name string) op {
+	return command("sh", "-c", fmt.Sprintf(`trap "" TERM
+echo $$ >> %[1]s/pid-%[2]s; tr "\0" " " < /proc/$PPID/cmdline >> %[1]s/by-%[2]s
+while [ ! -e %[1]s/open ]; do sleep 0.02; done; echo ended >> %[1]s/ended-%[2]s`, c.shared, name))
+}
+
+func (c *cluster) read(file string) string {
+	content, _ := os.ReadFile(filepath.Join(c.shared, file))
+	return string(content)
+}
+
+// open lets workers end.
+func (c *cluster) open() {
+	require.NoError(c.t, os.WriteFile(filepath.Join(c.shared, "open"), nil, 0o600))
+}
+
+// awaitWorker waits until it has begun, and returns its process.
+func (c *cluster) awaitWorker(name string) (pid int) {
+	c.t.Helper()
+	c.eventually("worker "+name+" does not begin", func() error {
+		_, err := fmt.Sscan(c.read("pid-"+name), &pid)
+		return err
+	})
+	return pid
+}
+
+// awaitDeath waits for the end of a process, and returns how long that has taken.
+func (c *cluster) awaitDeath(pid int) time.Duration {
+	c.t.Helper()
+	began := time.Now()
+	within(c.t, 5*time.Second, "a job goes on that must have ended", func() error {
+		if lives(pid) {
+			return fmt.Errorf("process %d lives", pid)
+		}
+		return nil
+	})
+	return time.Since(began)
+}
+
+// lives: a zombie does not, though nobody has taken note of its end.
+func lives(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return err == nil && !strings.HasPrefix(state, "Z")
+}
+
+// A master that stands still for longer than its lease and comes back has lost its
+// mastership and its jobs, and does nothing that only a master may.
+func TestClusterFrozenMaster(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	master := c.master()
+	u := c.user(0)
+	lock := [][2]string{{"node/x", "exclusive"}}
+	running := u.submit(c.worker("running").with("locks", lock))
+	pid := c.awaitWorker("running")
+	waiting := u.submit(c.worker("waiting").with("locks", lock))
+	queued := u.submit(c.worker("queued").with("depends", [][]any{{running, []string{"success", "error"}}}))
+	u.close()
+
+	// It is in the socket of the one who is frozen, to be read when it is not.
+	late := make(chan error, 1)
+	var lateID int64
+	client, err := wire.Dial(context.Background(), master.socket(), wire.Options{AnswerTimeout: patience})
+	require.NoError(t, err)
+	defer client.Close()
+	master.signal(syscall.SIGSTOP)
+	froze := time.Now()
+	master.up = false
+	go func() {
+		late <- client.Call(context.Background(), "SubmitJob", []any{[]op{c.worker("late")}}, &lateID)
+	}()
+	t.Logf("the command of the running job was gone %s after the freeze", c.awaitDeath(pid))
+	next := c.master()
+	require.NotEqual(t, master.name, next.name)
+	t.Logf("node %s was master %s after the freeze", next.name, time.Since(froze))
+	u = c.user(indexOf(c, next))
+	u.awaitStatus(running, "error")
+	master.signal(syscall.SIGCONT)
+	thawed := time.Now()
+	master.up = true
+	err = <-late
+	t.Logf("the submission to the frozen master was answered %s after it went on: job %d, %v", time.Since(thawed), lateID, err)
+	c.awaitUp(master)
+	require.False(t, master.ended())
+	within(t, 5*time.Second, "the former master does not know that it is one", func() error {
+		if err := master.direct("QueryConfigValues", nil, []string{"drain_flag"}); !isNotMaster(err) {
+			return fmt.Errorf("it answers %w", err)
+		}
+		return nil
+	})
+	c.open()
+	u.awaitStatus(queued, "success")
+	u.awaitStatus(waiting, "success", "error")
+	if err == nil {
+		u.awaitStatus(lateID, "success")
+	}
+	require.NotContains(t, c.read("ended-running"), "ended")
+	for _, name := range []string{"waiting", "queued", "late"} {
+		require.LessOrEqual(t, strings.Count(c.read("pid-"+name), "\n"), 1, "%s has run twice", name)
+		require.NotContains(t, c.read("by-"+name), master.root+"/", "%s was started by the frozen one", name)
+	}
+	c.awaitEqual()
+}
+
+func indexOf(c *cluster, m *member) int {
+	for i := range c.nodes {
+		if c.nodes[i] == m {
+			return i
+		}
+	}
+	return -1
+}
+
+// Without a majority nothing is taken and nothing runs, unless running jobs are to be
+// left alone. With it everything is there again.
+func TestClusterWithoutMajority(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	u := c.user(0)
+	last, id := c.loseMajority(u, "ended")
+	require.Less(t, c.awaitDeath(c.awaitWorker("ended")), 4*time.Second)
+	c.refuses(last)
+	c.regain(u)
+	u.awaitStatus(id, "error")
+	u.awaitStatus(u.submit(command("true")), "success")
+	c.startAll()
+	c.awaitEqual()
+
+	for _, m := range c.nodes {
+		m.flags = []string{"--leave-jobs"}
+		m.end()
+		m.start()
+		c.awaitUp(m)
+	}
+	last, id = c.loseMajority(u, "left")
+	c.refuses(last)
+	require.True(t, lives(c.awaitWorker("left")))
+	c.open()
+	c.eventually("the job does not end", func() error {
+		if c.read("ended-left") == "" {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	c.regain(u)
+	u.awaitStatus(id, "success", "error")
+	t.Logf("the job that was left alone is %s", u.status(id))
+	c.startAll()
+	c.awaitEqual()
+}
+
+// loseMajority kills all but the master, where a job runs.
+func (c *cluster) loseMajority(u *user, name string) (last *member, id int64) {
+	id = u.submit(c.worker(name))
+	c.awaitWorker(name)
+	last = c.master()
+	for _, m := range c.others(last) {
+		m.crash()
+	}
+	return last, id
+}
+
+// refuses: what is submitted fails within a moment, and says why.
+func (c *cluster) refuses(m *member) {
+	c.t.Helper()
+	lost := time.Now()
+	within(c.t, 5*time.Second, "a master without a majority takes requests", func() error {
+		began := time.Now()
+		err := m.direct("SubmitJob", nil, named([][]op{{c.worker("refused")}})[0])
+		if !isNotMaster(err) {
+			return fmt.Errorf("the answer is %w", err)
+		}
+		require.ErrorContains(c.t, err, "a majority of the nodes that vote must reach each other")
+		require.Less(c.t, time.Since(began), time.Second)
+		return nil
+	})
+	c.t.Logf("refused with a clear error %s after the loss", time.Since(lost))
+	file := filepath.Join(c.shared, "refused.json")
+	require.NoError(c.t, os.WriteFile(file, []byte(`[{"OP_ID": "OP_TEST_DELAY", "duration": 0.01}]`), 0o600))
+	_, complaints, code := m.tryCLI("submit", file)
+	require.Equal(c.t, 1, code)
+	require.Contains(c.t, complaints, "nothing was submitted")
+	require.Contains(c.t, m.cli("node", "list"), "There is no majority: 1 of 3")
+}
+
+func (c *cluster) startAll() {
+	for _, m := range c.nodes {
+		if !m.up {
+			m.start()
+			c.awaitUp(m)
+		}
+	}
+}
+
+// regain starts one of those that were killed: full service comes back with it.
+func (c *cluster) regain(u *user) {
+	c.t.Helper()
+	for _, m := range c.nodes {
+		if !m.up {
+			m.start()
+			break
+		}
+	}
+	began := time.Now()
+	c.master()
+	u.submit(command("true"))
+	c.t.Logf("a submission was taken %s after a majority was back", time.Since(began))
+	require.Less(c.t, time.Since(began), 10*time.Second)
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// network is a bridge with one network namespace for each node, on it by a cable.
+type network struct {
+	t     testing.TB
+	name  string // of the bridge, and how those of the rest begin
+	nodes int
+}
+
+// newNetwork needs root, and a kernel with bridges and namespaces; without these the
+// test is skipped.
+func newNetwork(t testing.TB, nodes int) *network {
+	t.Helper()
+	n := &network{t: t, name: fmt.Sprintf("ls%d", os.Getpid()%1000000), nodes: nodes}
+	t.Cleanup(n.remove)
+	steps := [][]string{{"link", "add", n.name, "type", "bridge"}, {"link", "set", n.name, "up"}}
+	for i := range nodes {
+		space, cable, end := n.space(i), n.cable(i), fmt.Sprintf("%se%d", n.name, i)
+		steps = append(steps,
+			[]string{"netns", "add", space},
+			[]string{"link", "add", cable, "type", "veth", "peer", "name", end},
+			[]string{"link", "set", end, "netns", space},
+			[]string{"link", "set", cable, "master", n.name, "up"},
+			[]string{"-n", space, "address", "add", n.host(i) + "/24", "dev", end},
+			[]string{"-n", space, "link", "set", end, "up"},
+			[]string{"-n", space, "link", "set", "lo", "up"})
+	}
+	for _, step := range steps {
+		if out, err := exec.Command("ip", step...).CombinedOutput(); err != nil {
+			t.Logf("NOT TESTED: a partition of the network, which needs root and network namespaces: ip %v: %v: %s", step, err, out)
+			t.Skip("no network namespaces")
+		}
+	}
+	return n
+}
+
+func (n *network) remove() {
+	for i := range n.nodes {
+		_ = exec.Command("ip", "netns", "delete", n.space(i)).Run()
+	}
+	_ = exec.Command("ip", "link", "delete", n.name).Run()
+}
+
+func (n *network) space(i int) string { return fmt.Sprintf("%sn%d", n.name, i) }
+func (n *network) cable(i int) string { return fmt.Sprintf("%sc%d", n.name, i) }
+func (n *network) host(i int) string  { return fmt.Sprintf("10.213.77.%d", i+1) }
+
+// cut pulls a node's cable, plug puts it back.
+func (n *network) cut(i int)  { n.set(i, "down") }
+func (n *network) plug(i int) { n.set(i, "up") }
+
+func (n *network) set(i int, state string) {
+	n.t.Helper()
+	out, err := exec.Command("ip", "link", "set", n.cable(i), state).CombinedOutput()
+	require.NoError(n.t, err, string(out))
+}
+
+// newSplitCluster makes a cluster whose nodes can be cut off.
+func newSplitCluster(t testing.TB, size int) (*cluster, *network) {
+	t.Helper()
+	n := newNetwork(t, size)
+	var addresses []string
+	for i := range size {
+		addresses = append(addresses, n.host(i)+":7400")
+	}
+	return found(t, addresses, func(i int, m *member) { m.within = []string{"ip", "netns", "exec", n.space(i)} }), n
+}
+
+// A node is cut off: the master ends its work and says so while the others go on, a
+// candidate is missed by nobody. When the network is whole again all agree.
+func TestClusterPartition(t *testing.T) {
+	t.Parallel()
+	c, network := newSplitCluster(t, 3)
+	u := c.user(0)
+	master := c.master()
+	running := u.submit(c.worker("running"))
+	pid := c.awaitWorker("running")
+	u.close()
+	network.cut(indexOf(c, master))
+	cut := time.Now()
+	c.refuses(master)
+	require.Less(t, time.Since(cut), 5*time.Second)
+	t.Logf("the command of the running job was gone %s after that", c.awaitDeath(pid))
+	master.up = false // it is no use to ask
+	u = c.user(indexOf(c, c.others(master)[0]))
+	u.at = indexOf(c, c.master())
+	id := u.submit(command("true"))
+	t.Logf("a submission was taken by the others %s after the cut", time.Since(cut))
+	u.awaitStatus(running, "error")
+	u.awaitStatus(id, "success")
+	network.plug(indexOf(c, master))
+	master.up = true
+	c.awaitUp(master)
+	c.awaitEqual()
+	require.NotContains(t, c.read("ended-running"), "ended")
+
+	master = c.master()
+	u.close()
+	u.at = indexOf(c, master)
+	before := u.latencies(50)
+	candidate := c.others(master)[0]
+	network.cut(indexOf(c, candidate))
+	during := u.latencies(200)
+	t.Logf("submissions before %s, with a candidate cut off %s", before, during)
+	require.Less(t, during.median, 10*before.median)
+	require.Less(t, during.most, max(10*before.most, 500*time.Millisecond))
+	require.True(t, master.serves())
+	network.plug(indexOf(c, candidate))
+	c.awaitUp(candidate)
+	c.awaitEqual()
+	require.True(t, master.serves(), "the master has changed because of a candidate that came back")
+}
+
+// latency is that of some submissions.
+type latency struct{ median, most time.Duration }
+
+func (l latency) String() string { return fmt.Sprintf("median %s, max %s", l.median, l.most) }
+
+// latencies submits one job after the other.
+func (u *user) latencies(submissions int) latency {
+	u.c.t.Helper()
+	all := make([]time.Duration, submissions)
+	for i := range all {
+		began := time.Now()
+		u.submit(op{"OP_ID": "OP_TEST_DELAY", "duration": 1e-9})
+		all[i] = time.Since(began)
+	}
+	slices.Sort(all)
+	return latency{all[len(all)/2], all[len(all)-1]}
+}

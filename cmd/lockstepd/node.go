@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	systemd "github.com/coreos/go-systemd/v22/daemon"
+	"github.com/google/uuid"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/core/repl"
+	"lockstep/actors/luxi"
+	"lockstep/actors/peer"
+	"lockstep/actors/replicator/raftlog"
+	"lockstep/actors/socket"
+	"lockstep/messages"
+	"lockstep/persistence"
+	"lockstep/supervisor"
+)
+
+// clusterDir is where a node keeps its identity and its log, below the data directory.
+const clusterDir = "raft"
+
+// loadIdentity is who this node is in its cluster; nil: it belongs to none.
+func loadIdentity(dataDir string) (*peer.Identity, error) {
+	identity, err := peer.Load(dataDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // the usual case
+	}
+	return identity, err
+}
+
+// node is the daemon of one node of a cluster (DESIGN section 9).
+type node struct {
+	*service
+	identity    *peer.Identity
+	credentials *peer.Credentials
+	client      *peer.Client
+	listener    *peer.Listener
+	raft        *raftlog.Log
+	tree        *supervisor.RunningNode
+	lease       *persistence.Lease
+
+	master  atomic.Pointer[supervisor.Running] // nil: another node is
+	turned  chan struct{}                      // the mastership has come or gone; at most one
+	opcodes atomic.Pointer[[]byte]             // declared since the start
+	voters  atomic.Int64
+	known   map[string]bool // members, as they were told last
+}
+
+// runNode is the daemon from here to its end.
+func (d *service) runNode(identity *peer.Identity, stop context.Context) error {
+	n := &node{service: d, identity: identity, turned: make(chan struct{}, 1)}
+	if err := n.open(); err != nil {
+		return err
+	}
+	defer func() { _ = n.listener.Close() }() // nobody is promised anything by it
+	if err := n.openLog(stop); err != nil {
+		return err
+	}
+	n.ports.Cluster = &supervisor.Cluster{Log: n.raft, Peers: &peers{n}, Tunnels: &tunnels{n.credentials}, Name: identity.Name,
+		Self: repl.Self{Node: identity.UUID, Run: uuid.NewString()}, Mastership: n.mastership, Members: n.members}
+	tree, err := supervisor.Node(n.ports, n.settings)
+	if err != nil {
+		return errors.Join(err, n.raft.Close())
+	}
+	n.tree = tree
+	n.api.more = n.gauges()
+	go n.answerNodes()
+	err = n.serveNode(stop)
+	return errors.Join(err, n.raft.Close())
+}
+
+// open listens for other nodes, and takes over the lease.
+func (n *node) open() (err error) {
+	if n.credentials, err = peer.LoadCredentials(n.config.DataDir); err != nil {
+		return err
+	}
+	n.client = peer.NewClient(n.credentials)
+	if n.lease, err = persistence.CreateLease(n.config.RunDir); err != nil {
+		return err
+	}
+	n.listener, err = peer.Listen(n.listenAddress(), n.credentials, peer.ListenOptions{Log: n.log})
+	return err
+}
+
+// listenAddress is the node's own, unless a flag says another, as behind a router.
+func (n *node) listenAddress() string {
+	if n.config.NodeListen != "" {
+		return n.config.NodeListen
+	}
+	return n.identity.Address
+}
+
+// openLog opens the consensus log. A node without one must have been admitted before:
+// until it is known that it has lost its log, it counts among those that have one.
+func (n *node) openLog(stop context.Context) error {
+	dir := filepath.Join(n.config.DataDir, clusterDir)
+	config := raftlog.Config{Dir: dir, Name: n.identity.Name, Address: n.identity.Address, Founder: n.identity.Founder,
+		System: n.env.System(), Log: n.log, Renewed: n.renewed, Failed: n.failed,
+		Freeze: func() (raftlog.Frozen, error) {
+			f, err := persistence.Freeze(n.config.DataDir, dir)
+			return frozen{f}, err
+		},
+		Timing: raftlog.Timing{Heartbeat: repl.ElectionMin, Election: repl.ElectionMin, Lease: repl.Lease}}
+	if err := persistence.SweepFrozen(dir); err != nil {
+		return err
+	}
+	recovering, err := peer.Recovering(n.config.DataDir)
+	if err != nil {
+		return err
+	}
+	if recovering {
+		n.log.Warn("this node becomes the only one with a vote, as lockstep node recover was told")
+		if err := raftlog.Recover(config); err != nil {
+			return err
+		}
+		if err := peer.Recovered(n.config.DataDir); err != nil {
+			return err
+		}
+	}
+	if !n.hasLog() && !n.identity.Founder {
+		if err := n.awaitAdmission(stop); err != nil {
+			return err
+		}
+	}
+	config.Streams = &streams{n.listener.Raft(), n.credentials}
+	n.raft, err = raftlog.Open(config)
+	return err
+}
+
+func (n *node) failed(err error) {
+	n.log.WithField("err", err).Error("the consensus log cannot be opened; the daemon ends")
+	os.Exit(1)
+}
+
+// frozen is persistence's copy as raftlog wants it.
+type frozen struct{ *persistence.Frozen }
+
+func (f frozen) Files() []raftlog.FrozenFile {
+	files := make([]raftlog.FrozenFile, len(f.Frozen.Files))
+	for i, file := range f.Frozen.Files {
+		files[i] = raftlog.FrozenFile{Path: file.Path, Size: file.Size}
+	}
+	return files
+}
+
+// serveNode takes connections until the daemon is told to stop, or cannot go on.
+func (n *node) serveNode(stop context.Context) error {
+	doors, err := openDoors(n.config, n.env, gateways{luxi: n.luxi, wconf: n.wconf}, n.api)
+	if err != nil {
+		return err
+	}
+	luxiOptions := socket.Options{Idle: luxi.Idle, MaxFrame: n.config.MaxFrame, MaxConns: n.config.MaxConns, MaxHeld: heldFrames * n.config.MaxFrame}
+	tunnelled := socket.Over(n.listener.Luxi(), luxiOptions)
+	go func() { _ = tunnelled.Serve(n.env.System(), n.luxi) }() // ends with the listener
+	n.log.WithFields(logrus.Fields{"node": n.identity.Name, "address": n.identity.Address}).Info("this node belongs to a cluster")
+	n.announce("lockstepd takes connections")
+	background, end := context.WithCancel(stop)
+	defer end()
+	go watchdog(background, n.log, n.env.System(), n.tree.Replicator, &messages.AskNodes{})
+	go keepClean(background, n.log, n.files, n.config)
+	go n.askForMembership(background)
+	go reloadOpcodes(background, n.log, n.config, func(definitions []byte) {
+		n.opcodes.Store(&definitions)
+		supervisor.SetOpcodes(n.env, definitions)
+	})
+	go n.endJobs(background)
+	select {
+	case <-stop.Done():
+	case <-n.tree.Done:
+		return errors.Join(errGivenUp, doors.close())
+	}
+	n.log.Info("stopping")
+	notify(n.log, systemd.SdNotifyStopping)
+	err = errors.Join(doors.close(), tunnelled.Close())
+	n.resign()
+	n.env.System().Root.Stop(n.tree.Root)
+	<-n.tree.Done
+	doors.wait(answersMax)
+	return err
+}
+
+// handOver is how long an orderly stop waits for another node to be the master.
+const handOver = 3 * time.Second
+
+// resign has everything accepted finished, and another node become the master.
+func (n *node) resign() {
+	running := n.master.Load()
+	if running == nil {
+		return
+	}
+	n.drain(running.Root)
+	if n.voters.Load() > 1 {
+		_, err := n.env.System().Root.RequestFuture(n.tree.Replicator, &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, handOver).Result()
+		if err != nil {
+			n.log.WithField("err", err).Warn("no other node has taken the mastership over; they will find out")
+		}
+	}
+	n.env.System().Root.Stop(running.Root)
+	<-running.Done
+}
+
+// luxi and wconf are who takes connections.
+func (n *node) luxi() *actor.PID {
+	if running := n.master.Load(); running != nil {
+		return running.Luxi
+	}
+	return n.tree.Reception
+}
+
+func (n *node) wconf() *actor.PID {
+	if running := n.master.Load(); running != nil {
+		return running.Wconf
+	}
+	return n.tree.Reception
+}
+
+// mastership is told by the supervisor.
+func (n *node) mastership(running *supervisor.Running) {
+	n.master.Store(running)
+	if definitions := n.opcodes.Load(); running != nil && definitions != nil {
+		supervisor.SetOpcodes(n.env, *definitions)
+	}
+	select {
+	case n.turned <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,18 @@
+package main
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// gauges are what /metrics tells of a cluster.
+func (n *node) gauges() []prometheus.Collector {
+	return []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "lockstep_node_master", Help: "1 on the node that is the master of its cluster, 0 on the others."},
+			func() float64 {
+				if n.master.Load() != nil {
+					return 1
+				}
+				return 0
+			}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "lockstep_node_voters", Help: "Nodes of the cluster that have a vote."},
+			func() float64 { return float64(n.voters.Load()) }),
+	}
+}

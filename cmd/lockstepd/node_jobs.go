@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"lockstep/actors/core/repl"
+	"lockstep/persistence"
+)
+
+// renewed is told until when this node is the master for certain, and tells the
+// processes of its jobs. Where no other node could be the master they need no lease,
+// and outlive the daemon; so they do where the operator wants them to.
+func (n *node) renewed(until time.Duration) {
+	if n.jobsOutlive() {
+		until = persistence.Forever
+	}
+	if err := n.lease.Renew(until); err != nil {
+		n.log.WithField("err", err).Error("running jobs cannot be told that this node is the master; they will end")
+	}
+}
+
+func (n *node) jobsOutlive() bool { return n.voters.Load() == 1 || n.config.LeaveJobs }
+
+// endJobs makes away with what is left of jobs when another node may be the master.
+// They have ended by themselves by then, for their lease is over.
+func (n *node) endJobs(ctx context.Context) {
+	for {
+		if n.master.Load() == nil && n.voters.Load() > 1 && !n.config.LeaveJobs {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(repl.Fence):
+			}
+			if n.master.Load() == nil {
+				n.processes.EndAll()
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.turned:
+		}
+	}
+}

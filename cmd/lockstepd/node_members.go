@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/core/repl"
+	"lockstep/actors/peer"
+	"lockstep/messages"
+)
+
+// Pauses between requests to be a member.
+const (
+	admissionPause = time.Second
+	// voterPause is for a node that is a member, and would have a vote.
+	voterPause = 2 * time.Second
+	askMax     = 5 * time.Second
+)
+
+// hasLog: this node has opened its consensus log before.
+func (n *node) hasLog() bool {
+	_, err := os.Stat(filepath.Join(n.config.DataDir, clusterDir, "wal"))
+	return err == nil
+}
+
+// awaitAdmission returns when this node, which has no log, is a member.
+func (n *node) awaitAdmission(stop context.Context) error {
+	n.log.WithFields(logrus.Fields{"node": n.identity.Name, "peers": n.identity.Peers}).Info("asking to be admitted to the cluster")
+	said := ""
+	for {
+		admission, err := n.askOnce(stop, peer.MemberRequest{Fresh: true})
+		if err == nil && admission.Status == peer.StatusMember {
+			return nil
+		}
+		if err != nil && err.Error() != said {
+			said = err.Error()
+			n.log.WithField("err", err).Warn("this node is not admitted yet; it goes on asking")
+		}
+		select {
+		case <-stop.Done():
+			return errors.New("told to stop before this node was admitted to its cluster")
+		case <-time.After(admissionPause):
+		}
+	}
+}
+
+// askForMembership asks again and again, for a vote, and because a node that was
+// removed and added again has to.
+func (n *node) askForMembership(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(voterPause):
+		}
+		nodes, err := n.nodes(false)
+		if err != nil || nodes.Leads || !n.identity.Voting || hasVote(nodes, n.identity.Name) {
+			continue
+		}
+		if _, err := n.askOnce(ctx, peer.MemberRequest{Applied: nodes.Applied}); err != nil {
+			n.log.WithField("err", err).Debug("this node has no vote yet")
+		}
+	}
+}
+
+func hasVote(nodes *messages.Nodes, name string) bool {
+	for _, m := range nodes.Members {
+		if m.Name == name && m.Address != "" {
+			return m.Voter
+		}
+	}
+	return false
+}
+
+// askOnce asks the nodes it knows, until one answers that is the master.
+func (n *node) askOnce(ctx context.Context, r peer.MemberRequest) (peer.Admission, error) {
+	r.Name, r.UUID, r.Address, r.Voting = n.identity.Name, n.identity.UUID, n.identity.Address, n.identity.Voting
+	err := errors.New("there is no other node to ask")
+	for _, address := range n.identity.Peers {
+		for range 2 { // the second time at the master
+			asked, cancel := context.WithTimeout(ctx, askMax)
+			admission, failed := n.client.Member(asked, address, r)
+			cancel()
+			switch {
+			case failed != nil:
+				err = failed
+			case admission.Status != peer.StatusElsewhere:
+				return admission, nil
+			default:
+				err = fmt.Errorf("the node at %s is not the master, and knows of none", address)
+			}
+			if failed != nil || admission.MasterAddress == "" || admission.MasterAddress == address {
+				break
+			}
+			address = admission.MasterAddress
+		}
+	}
+	return peer.Admission{}, err
+}
+
+// members is told by the replicator. It keeps those out that were removed, and
+// remembers the others, who can be asked later.
+func (n *node) members(members []*messages.Member) {
+	n.voters.Store(int64(repl.Voters(members)))
+	known := map[string]bool{}
+	addresses := []string{}
+	for _, m := range members {
+		known[m.Name] = true
+		if m.Name != n.identity.Name {
+			addresses = append(addresses, m.Address)
+		}
+	}
+	n.listener.SetMember(func(name string) bool { return len(known) == 0 || known[name] })
+	for name := range n.known {
+		if !known[name] {
+			n.listener.Expel(name)
+		}
+	}
+	n.known = known
+	if len(addresses) > 0 {
+		identity := *n.identity
+		identity.Peers = addresses
+		if err := identity.Save(n.config.DataDir); err != nil {
+			n.log.WithField("err", err).Warn("the addresses of the other nodes cannot be noted")
+		}
+	}
+}
+
+// streams connect the logs of two nodes.
+type streams struct {
+	net.Listener
+	credentials *peer.Credentials
+}
+
+// Dial is part of raft.StreamLayer.
+func (s *streams) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return s.credentials.Dial(ctx, string(address), peer.ProtocolRaft)
+}

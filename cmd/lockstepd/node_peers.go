@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/peer"
+	"lockstep/messages"
+	"lockstep/persistence"
+)
+
+const (
+	aboutMax = 2 * time.Second
+	filesMax = 5 * time.Minute
+	// againPause is before files that differ are looked at once more: what is on its
+	// way arrives in that time.
+	againPause = time.Second
+)
+
+// nodes asks the replicator who the nodes are.
+func (n *node) nodes(all bool) (*messages.Nodes, error) {
+	answer, err := n.env.System().Root.RequestFuture(n.tree.Replicator, &messages.AskNodes{All: all}, askMax).Result()
+	if err != nil {
+		return nil, err
+	}
+	return answer.(*messages.Nodes), nil
+}
+
+// answerNodes answers other nodes, until the listener is closed.
+func (n *node) answerNodes() {
+	if err := n.listener.Serve(&backend{n}); err != nil {
+		n.log.WithField("err", err).Error("other nodes are not answered any more")
+	}
+}
+
+// backend is what other nodes can ask.
+type backend struct{ node *node }
+
+// About is part of peer.Backend.
+func (b *backend) About(context.Context) (peer.About, error) {
+	nodes, err := b.node.nodes(false)
+	if err != nil {
+		return peer.About{}, err
+	}
+	about := peer.About{Name: b.node.identity.Name, UUID: b.node.identity.UUID, Master: nodes.Master, Applied: nodes.Applied, Leads: nodes.Leads}
+	if nodes.Failure != nil {
+		about.Error = nodes.Failure.Text
+	}
+	return about, nil
+}
+
+// Admit is part of peer.Backend.
+func (b *backend) Admit(_ context.Context, r peer.MemberRequest) (peer.Admission, error) {
+	answer, err := b.node.env.System().Root.RequestFuture(b.node.tree.Replicator, &messages.AdmitNode{
+		Name: r.Name, Address: r.Address, Voting: r.Voting, Fresh: r.Fresh, Applied: r.Applied}, askMax).Result()
+	if err != nil {
+		return peer.Admission{}, err
+	}
+	a := answer.(*messages.NodeAdmitted)
+	admission := peer.Admission{Status: peer.StatusWaiting, Master: a.Master, MasterAddress: a.MasterAddress}
+	switch {
+	case a.Failure != nil:
+		admission.Status = peer.StatusElsewhere
+	case a.Member:
+		admission.Status = peer.StatusMember
+	}
+	return admission, nil
+}
+
+// Files is part of peer.Backend.
+func (b *backend) Files(ctx context.Context, each func(peer.FileDigest) error) error {
+	return b.node.digests(ctx, each)
+}
+
+// digests tells of each shared file of this node.
+func (n *node) digests(ctx context.Context, each func(peer.FileDigest) error) error {
+	names, err := persistence.SharedFiles(n.config.DataDir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		sum, size, err := persistence.Digest(n.config.DataDir, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // archived since
+		}
+		if err != nil {
+			return err
+		}
+		if err := each(peer.FileDigest{Path: name, SHA256: sum, Size: size}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// peers is the replicator's port to other nodes.
+type peers struct{ node *node }
+
+// Ask is part of replicator.Peers.
+func (p *peers) Ask(number uint64, members []*messages.Member, to *actor.PID) {
+	go func() {
+		states := make([]*messages.NodeState, len(members))
+		var asking sync.WaitGroup
+		for i, m := range members {
+			asking.Go(func() { states[i] = p.ask(m) })
+		}
+		asking.Wait()
+		p.node.env.System().Root.Send(to, &messages.NodesAsked{Number: number, States: states})
+	}()
+}
+
+func (p *peers) ask(m *messages.Member) *messages.NodeState {
+	ctx, cancel := context.WithTimeout(context.Background(), aboutMax)
+	defer cancel()
+	var about peer.About
+	var err error
+	if m.Name == p.node.identity.Name {
+		about, err = (&backend{p.node}).About(ctx)
+	} else {
+		about, err = p.node.client.About(ctx, m.Address)
+	}
+	if err != nil {
+		return &messages.NodeState{Name: m.Name, Error: err.Error()}
+	}
+	return &messages.NodeState{Name: m.Name, Answers: true, Error: about.Error, Applied: about.Applied}
+}
+
+// sums are of files, by path.
+type sums map[string]string
+
+// Compare is part of replicator.Peers.
+func (p *peers) Compare(number uint64, members []*messages.Member, leaveOut []string, to *actor.PID) {
+	go func() {
+		answer, again := p.compare(members, leaveOut), false
+		for _, n := range answer.Nodes {
+			again = again || len(n.Files) > 0
+		}
+		if again {
+			time.Sleep(againPause)
+			answer = twice(answer, p.compare(members, leaveOut))
+		}
+		answer.Number = number
+		p.node.env.System().Root.Send(to, answer)
+	}()
+}
+
+func (p *peers) compare(members []*messages.Member, leaveOut []string) *messages.NodesCompared {
+	gather := func(from func(context.Context, func(peer.FileDigest) error) error) (sums, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), filesMax)
+		defer cancel()
+		all := sums{}
+		err := from(ctx, func(f peer.FileDigest) error { all[f.Path] = f.SHA256; return nil })
+		for _, path := range leaveOut {
+			delete(all, path)
+		}
+		return all, err
+	}
+	own, err := gather(p.node.digests)
+	if err != nil {
+		return &messages.NodesCompared{Failure: messages.Generic(err)}
+	}
+	answer := &messages.NodesCompared{Files: int64(len(own)), Nodes: make([]*messages.NodeDifferences, len(members))}
+	var asking sync.WaitGroup
+	for i, m := range members {
+		asking.Go(func() {
+			others, err := gather(func(ctx context.Context, each func(peer.FileDigest) error) error {
+				return p.node.client.Files(ctx, m.Address, each)
+			})
+			answer.Nodes[i] = &messages.NodeDifferences{Name: m.Name, Answers: err == nil}
+			if err != nil {
+				answer.Nodes[i].Error = err.Error()
+				return
+			}
+			answer.Nodes[i].Files = differences(own, others)
+		})
+	}
+	asking.Wait()
+	return answer
+}
+
+// differences are those of a node's files from the master's.
+func differences(master, node sums) []*messages.FileDifference {
+	var found []*messages.FileDifference
+	for path, sum := range master {
+		switch other, there := node[path]; {
+		case !there:
+			found = append(found, &messages.FileDifference{Path: path, What: "missing"})
+		case other != sum:
+			found = append(found, &messages.FileDifference{Path: path, What: "differs"})
+		}
+	}
+	for path := range node {
+		if _, there := master[path]; !there {
+			found = append(found, &messages.FileDifference{Path: path, What: "extra"})
+		}
+	}
+	slices.SortFunc(found, func(a, b *messages.FileDifference) int { return strings.Compare(a.Path, b.Path) })
+	return found
+}
+
+// twice are the differences that were there both times.
+func twice(first, second *messages.NodesCompared) *messages.NodesCompared {
+	for i, n := range second.Nodes {
+		if i >= len(first.Nodes) {
+			break
+		}
+		n.Files = slices.DeleteFunc(n.Files, func(f *messages.FileDifference) bool {
+			return !slices.ContainsFunc(first.Nodes[i].Files, func(g *messages.FileDifference) bool { return g.Path == f.Path && g.What == f.What })
+		})
+	}
+	return second
+}

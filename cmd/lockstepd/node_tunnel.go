@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"lockstep/actors/luxi"
+	"lockstep/actors/luxi/wire"
+	"lockstep/actors/peer"
+	"lockstep/actors/reception"
+	"lockstep/actors/socket"
+)
+
+// tunnels carry clients of this node to the master.
+type tunnels struct{ credentials *peer.Credentials }
+
+// Open is part of reception.Tunnels.
+func (t *tunnels) Open(address string, c socket.Conn) reception.Tunnel {
+	ctx, cancel := context.WithCancel(context.Background())
+	tunnel := &tunnel{requests: make(chan []byte, 1), cancel: cancel}
+	go tunnel.carry(ctx, t.credentials, address, c)
+	return tunnel
+}
+
+// tunnel carries one request at a time, and its answer.
+type tunnel struct {
+	requests chan []byte
+	cancel   func()
+	once     sync.Once
+}
+
+// Send is part of reception.Tunnel.
+func (t *tunnel) Send(frame []byte) { t.requests <- frame }
+
+// Close is part of reception.Tunnel.
+func (t *tunnel) Close() { t.once.Do(t.cancel) }
+
+// carry goes on until either end is closed.
+func (t *tunnel) carry(ctx context.Context, credentials *peer.Credentials, address string, c socket.Conn) {
+	defer c.Close()
+	defer t.Close()
+	conn, err := credentials.Dial(ctx, address, peer.ProtocolLuxi)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	reader := wire.NewReader(conn, answerFrameMax)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case frame := <-t.requests:
+			if conn.SetDeadline(time.Now().Add(luxi.Idle)) != nil || ctx.Err() != nil || wire.WriteFrame(conn, frame) != nil {
+				return
+			}
+			answer, err := reader.ReadFrame()
+			if err != nil {
+				return
+			}
+			c.Answer(answer)
+		}
+	}
+}
+
+// answerFrameMax bounds an answer of the master, in bytes: a list of a million jobs.
+const answerFrameMax = 1 << 30
