@@ -11,10 +11,10 @@ PROTOS  := $(wildcard messages/*.proto)
 PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint proto verify sim scenario conformance bench demo run check clean
+.PHONY: help build test race lint proto verify sim scenario conformance bench demo demo-cluster run check clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build the programs into bin/
 	@mkdir -p $(BIN)
@@ -64,6 +64,9 @@ bench: ## run the benchmarks
 
 demo: build ## a throw-away daemon runs a small real workload, in about ten seconds
 	@$(BIN)/lockstep demo
+
+demo-cluster: build ## three throw-away daemons share a queue while their master is killed
+	@$(BIN)/lockstep demo --cluster
 
 run: build ## a daemon in ./var, in the foreground
 	$(BIN)/lockstepd --data-dir $(VAR)/lib --run-dir $(VAR)/run --log-dir $(VAR)/log

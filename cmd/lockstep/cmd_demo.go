@@ -17,22 +17,32 @@ const demoLimit = 2 * time.Minute
 const demoWidth = 110
 
 func newDemoCommand(globals *globalOptions) *cobra.Command {
-	return &cobra.Command{
+	cluster := false
+	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Show what the queue does, with a throw-away daemon",
 		Long: `Start a daemon of its own in a temporary directory, give it a small workload of
 real commands on real files, show it live, kill the daemon in the middle of it
 and start it again, sum up, and clean up. Nothing outside that directory is
 touched. It takes about ten seconds and needs sh, tar, gzip and sha256sum, and
-lockstepd and lockstep-job beside this program.`,
-		Example: `  lockstep demo`,
-		Args:    wants(0, 0, "demo takes no arguments"),
+lockstepd and lockstep-job beside this program.
+
+With --cluster it is three daemons that share a queue: jobs are submitted all the
+time while the master is killed, twice, and another node takes over.`,
+		Example: `  lockstep demo
+  lockstep demo --cluster`,
+		Args: wants(0, 0, "demo takes no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(command.Context(), demoLimit)
 			defer cancel()
+			if cluster {
+				return runClusterDemo(ctx, globals)
+			}
 			return runDemo(ctx, globals)
 		},
 	}
+	command.Flags().BoolVar(&cluster, "cluster", false, "three daemons that take over from one another")
+	return command
 }
 
 func runDemo(ctx context.Context, globals *globalOptions) (err error) {

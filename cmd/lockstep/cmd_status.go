@@ -53,6 +53,8 @@ type daemonStatus struct {
 	// WithSecrets are queued jobs that would fail after a restart: their secrets
 	// are in the daemon's memory only.
 	WithSecrets int `json:"queued_with_secrets"`
+	// Nodes are those of the cluster; null for a daemon that is alone.
+	Nodes *clusterNodes `json:"nodes"`
 }
 
 // slotJob is a job that holds a run slot.
@@ -112,17 +114,30 @@ func (p statusPrinter) print(s daemonStatus, socket string) {
 	p.line("Socket", visible(socket))
 	p.line("Queue", p.queue(s))
 	p.line("Slots", fmt.Sprintf("%d of %d run slots taken", len(s.Running), s.RunSlots))
+	if s.Nodes != nil {
+		p.line("Nodes", majority(s.Nodes.Nodes, p.colours))
+	}
 	if len(s.Running) > 0 {
 		fmt.Fprintf(p.out, "\n%s\n", slotTable(s.Running, p.now, p.colours, p.width))
 	}
 	if len(s.Quarantined) > 0 {
 		p.quarantined(s.Quarantined)
 	}
-	if s.WithSecrets > 0 {
+	p.safety(s)
+}
+
+// safety answers whether the daemon can be stopped.
+func (p statusPrinter) safety(s daemonStatus) {
+	switch {
+	case s.Nodes != nil && voters(s.Nodes.Nodes) > 1 && len(s.Running) > 0:
+		fmt.Fprintf(p.out, "\nTo stop or restart the daemon of this node, the master, would fail %d running jobs: another node takes\nover. Have them finish first: \"lockstep drain on\", and wait until no slot is taken.\n", len(s.Running))
+	case s.WithSecrets > 0:
 		fmt.Fprintf(p.out, "\nTo stop or restart the daemon would fail %d queued jobs, whose secrets are in its memory only;\nrunning jobs would go on and be adopted.\n", s.WithSecrets)
-		return
+	case s.Nodes != nil && voters(s.Nodes.Nodes) > 1:
+		fmt.Fprintln(p.out, "\nIt is safe to stop or restart the daemon: no job runs, and another node takes over.")
+	default:
+		fmt.Fprintln(p.out, "\nIt is safe to stop or restart the daemon: running jobs go on and are adopted.")
 	}
-	fmt.Fprintln(p.out, "\nIt is safe to stop or restart the daemon: running jobs go on and are adopted.")
 }
 
 func (p statusPrinter) line(name, value string) {

@@ -65,10 +65,9 @@ func (d *demoDaemon) start(ctx context.Context) error {
 
 // crash ends the daemon as a crash does, and starts it again.
 func (d *demoDaemon) crash(ctx context.Context) error {
-	if err := d.cmd.Process.Kill(); err != nil {
+	if err := d.kill(); err != nil {
 		return err
 	}
-	<-d.done
 	return d.start(ctx)
 }
 

@@ -10,10 +10,11 @@ import (
 )
 
 // How long a session that was working is patient with a daemon that has gone: pauses
-// double from first to longest, until they add up to the limit.
+// double from first to longest, until they add up to the limit. In a cluster another
+// node is the master after a second or two.
 const (
 	reconnectPauseFirst   = 250 * time.Millisecond
-	reconnectPauseLongest = 5 * time.Second
+	reconnectPauseLongest = time.Second
 	reconnectLimit        = time.Minute
 )
 
@@ -38,8 +39,15 @@ func (s *session) call(ctx context.Context, method string, args []any, result an
 		s.client = client
 	}
 	err := s.client.Call(ctx, method, args, result)
+	if isReferral(err) {
+		// Nothing was done: the daemon is not the master of its cluster. It carries
+		// us on to the one that is, if it knows it.
+		if err = s.client.Call(ctx, "LockstepForward", []any{}, nil); err == nil {
+			err = s.client.Call(ctx, method, args, result)
+		}
+	}
 	var failed *wire.Error
-	if err != nil && !errors.As(err, &failed) {
+	if err != nil && (!errors.As(err, &failed) || isReferral(err)) {
 		s.close() // what is left of the connection is not to be trusted
 	}
 	return err
@@ -85,11 +93,19 @@ func (s *session) tell(text string) {
 	}
 }
 
-// gone tells whether err says that nobody is there, as opposed to an answer.
+// gone tells whether err says that nobody is there, as opposed to an answer. A node
+// of a cluster that knows of no master is nobody, either.
 func gone(err error) bool {
 	var lost *wire.ConnectionLost
 	var none *wire.NoDaemon
-	return errors.As(err, &lost) || errors.As(err, &none)
+	return errors.As(err, &lost) || errors.As(err, &none) || isReferral(err)
+}
+
+// isReferral tells whether err is that of a node that is not the master, which has done
+// nothing.
+func isReferral(err error) bool {
+	var failed *wire.Error
+	return errors.As(err, &failed) && failed.Class == "NotMaster"
 }
 
 // other returns a second session with the same daemon, for calls while this one waits
@@ -124,6 +140,8 @@ func (s *session) submit(ctx context.Context, method string, jobs any, result an
 		return fmt.Errorf(`the daemon's answer was lost, so it is unknown whether the submission was taken;
 look for it in "lockstep list" before you submit again (%w)`, err)
 	case errors.As(err, &lost):
+		return fmt.Errorf("nothing was submitted: %w", err)
+	case isReferral(err):
 		return fmt.Errorf("nothing was submitted: %w", err)
 	case gone(err):
 		return err

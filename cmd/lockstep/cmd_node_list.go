@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+)
+
+func newNodeListCommand(globals *globalOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "Show the nodes of the cluster, and how they stand",
+		Long: `Show the nodes of the cluster: which one is the master, which ones are candidates
+(with a vote) and which ones copies, whether they answer, and how many entries of
+the log they are behind if these are many; and how many more nodes may fail.
+
+Exit code: 0; 1 if no daemon answers.
+With --json: {"self", "master", "master_address": string, "nodes": [{"name",
+"address": string, "voter", "master", "answers": bool, "applied", "behind":
+number, "error": string}]}`,
+		Example: `  lockstep node list
+  lockstep node list --json | jq -r '.nodes[] | select(.answers | not).name'`,
+		Args: wants(0, 0, "node list takes no arguments"),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return runNodeList(command.Context(), globals)
+		},
+	}
+}
+
+// clusterNodes is the daemon's answer to LockstepNodes, and printed again by --json.
+type clusterNodes struct {
+	Self          string      `json:"self"`
+	Master        string      `json:"master"` // empty: none is known
+	MasterAddress string      `json:"master_address"`
+	Nodes         []nodeState `json:"nodes"`
+}
+
+// nodeState is how one node stands.
+type nodeState struct {
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	Voter   bool   `json:"voter"`
+	Master  bool   `json:"master"`
+	Answers bool   `json:"answers"`
+	Applied uint64 `json:"applied"` // index of the last entry on its disk
+	Behind  uint64 `json:"behind"`  // entries
+	Error   string `json:"error"`   // why it does not answer, or what is wrong with it
+}
+
+func runNodeList(ctx context.Context, globals *globalOptions) error {
+	daemon := globals.connect()
+	defer daemon.close()
+	cluster := clusterNodes{}
+	if err := daemon.ask(ctx, "LockstepNodes", []any{}, &cluster); err != nil {
+		return err
+	}
+	streams := globals.streams
+	if globals.JSON {
+		if cluster.Nodes == nil {
+			cluster.Nodes = []nodeState{}
+		}
+		return printJSON(streams.Out, cluster)
+	}
+	if len(cluster.Nodes) == 0 {
+		fmt.Fprintln(streams.Out, `This node belongs to no cluster; "lockstep node init --help" says how to make one.`)
+		return nil
+	}
+	colours := globals.palette()
+	header := table.Row{"Name", "Address", "Role", "State"}
+	rows := make([]table.Row, 0, len(cluster.Nodes))
+	for _, node := range cluster.Nodes {
+		rows = append(rows, table.Row{visible(node.Name), visible(node.Address), node.role(), node.state(colours)})
+	}
+	fmt.Fprintln(streams.Out, textTable(header, rows, []int{len(header) - 1}, streams.Width))
+	fmt.Fprintln(streams.Out, "\n"+majority(cluster.Nodes, colours))
+	return nil
+}
+
+// behindMax is how far a node may be behind that keeps up with the others: what was
+// just committed reaches it with the next word of the master.
+const behindMax = 100
+
+func (n nodeState) role() string {
+	switch {
+	case n.Master:
+		return "master"
+	case n.Voter:
+		return "candidate"
+	}
+	return "copy"
+}
+
+func (n nodeState) state(colours palette) string {
+	because := ""
+	if n.Error != "" {
+		because = ": " + visible(n.Error)
+	}
+	switch {
+	case !n.Answers:
+		return colours.paint("1;31", "no answer") + because
+	case n.Behind > behindMax:
+		return colours.paint("33", fmt.Sprintf("behind %d", n.Behind)) + because
+	case because != "":
+		return "up, but" + strings.TrimPrefix(because, ":")
+	}
+	return "up"
+}
+
+// majority says whether enough nodes with a vote are there, and what is lost with more
+// of them.
+func majority(nodes []nodeState, colours palette) string {
+	all, up := voters(nodes), 0
+	hasMaster := false
+	for _, node := range nodes {
+		hasMaster = hasMaster || node.Master && node.Answers
+		if node.Voter && node.Answers {
+			up++
+		}
+	}
+	needed := all/2 + 1
+	if up < needed {
+		return colours.paint("1;31", fmt.Sprintf("There is no majority: %d of %d voting nodes answer, %d must.", up, all, needed)) +
+			"\nUntil then no job is taken or started. If nodes are lost for ever, see \"lockstep node recover --help\"."
+	}
+	spare := "none may fail"
+	if up > needed {
+		spare = fmt.Sprintf("%d more may fail", up-needed)
+	}
+	text := fmt.Sprintf("A majority is there: %d of %d voting nodes answer, %s.", up, all, spare)
+	if !hasMaster {
+		text += " None is master yet."
+	}
+	return text
+}
+
+// voters is how many nodes have a vote.
+func voters(nodes []nodeState) int {
+	n := 0
+	for _, node := range nodes {
+		if node.Voter {
+			n++
+		}
+	}
+	return n
+}
