@@ -130,7 +130,20 @@ func (r *replicator) onDisk(ctx actor.Context, b *batch) {
 			r.settle(ctx, e.Number, b.failures)
 		}
 	}
+	r.forgetEnded()
 	r.readHeld(ctx)
+}
+
+// forgetEnded drops what was observed of jobs that have ended without their processes.
+func (r *replicator) forgetEnded() {
+	if len(r.observed) <= len(r.running)+16 {
+		return
+	}
+	for id, o := range r.observed {
+		if r.running[id] == "" && !o.busy && len(o.waiting) == 0 {
+			delete(r.observed, id)
+		}
+	}
 }
 
 // refusedByDisk tries without end: what a majority has must come to be here. A master
@@ -188,7 +201,7 @@ func (r *replicator) restoreAgain(ctx actor.Context, m *messages.LogRestore, f *
 	})
 }
 
-// removeOthers removes live jobs and settings that the snapshot does not have.
+// removeOthers removes what the snapshot does not have of live jobs and settings.
 // Archived jobs are in no snapshot, and stay.
 func (r *replicator) removeOthers(ctx actor.Context, m *messages.LogRestore) {
 	r.store.List(ctx, "restore", layout.QueueDir, func(ctx actor.Context, d *messages.DirListed) {

@@ -164,7 +164,9 @@ func (r *replicator) supersede(m *messages.WriteFiles) {
 	for _, f := range m.Files {
 		id, ok := repl.JobOf(f.Path)
 		if o := r.observed[id]; ok && o != nil && len(o.waiting) == 0 {
-			o.next = nil
+			if o.next = nil; !o.busy {
+				delete(r.observed, id)
+			}
 		}
 	}
 }

@@ -23,7 +23,8 @@ type lease struct {
 	file *persistence.Lease // nil: the node is alone, and the job needs no lease
 
 	mu    sync.Mutex
-	group int // of the command that runs; 0: none does
+	over  bool // no command is started any more
+	group int  // of the command that runs; 0: none does
 }
 
 // watch looks all the time.
@@ -46,21 +47,39 @@ func (l *lease) check() {
 
 // end does not return.
 func (l *lease) end() {
-	l.mu.Lock() // for ever: who else comes here waits for the end
-	if l.group != 0 {
-		_ = unix.Kill(-l.group, unix.SIGTERM)
-		for end := time.Now().Add(run.LeaseGrace); time.Now().Before(end) && unix.Kill(-l.group, 0) == nil; {
+	l.mu.Lock()
+	over, group := l.over, l.group
+	l.over = true
+	l.mu.Unlock()
+	if over {
+		select {} // somebody else is at it
+	}
+	if group != 0 {
+		_ = unix.Kill(-group, unix.SIGTERM)
+		for end := time.Now().Add(run.LeaseGrace); time.Now().Before(end) && l.runs(); {
 			time.Sleep(10 * time.Millisecond)
 		}
-		_ = unix.Kill(-l.group, unix.SIGKILL)
+		if l.runs() {
+			_ = unix.Kill(-group, unix.SIGKILL)
+		}
 	}
 	fmt.Fprintf(os.Stderr, "lockstep-job %d: this node is not the master any more, or its daemon is gone; the job ends here\n", os.Getpid())
 	os.Exit(exitLeaseOver)
 }
 
+func (l *lease) runs() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.group != 0
+}
+
 // start starts a command, whose group is ended with the lease until ended is called.
 func (l *lease) start(start func() (pid int, err error)) (err error) {
 	l.mu.Lock()
+	if l.over {
+		l.mu.Unlock()
+		select {} // until the end
+	}
 	defer l.mu.Unlock()
 	l.group, err = start()
 	return err

@@ -13,8 +13,8 @@ type Self struct {
 }
 
 // Doubtful are the files that have to be looked at before the entries are applied:
-// those of jobs in entries of a former incarnation of this node's daemon. A job's
-// process may have written them since.
+// those of jobs that this node may have started since. A log that is opened repeats
+// what was applied, and a job's process may have written the file.
 func (s Self) Doubtful(entries []*messages.LogEntry) []string {
 	var files []string
 	seen := map[string]bool{}
@@ -29,9 +29,19 @@ func (s Self) Doubtful(entries []*messages.LogEntry) []string {
 	return files
 }
 
+// doubts: not about what this incarnation has proposed; of other nodes' about what they
+// proposed before the job had a process: from then on it is theirs, or they are a later
+// master's.
 func (s Self) doubts(e *messages.LogEntry, u *messages.FileUpdate) bool {
-	_, isJob := JobOf(u.Path)
-	return isJob && e.Origin == s.Node && e.Run != s.Run
+	if _, isJob := JobOf(u.Path); !isJob || e.Origin == s.Node && e.Run == s.Run {
+		return false
+	}
+	return e.Origin == s.Node || !namesProcess(u.Content)
+}
+
+func namesProcess(content []byte) bool {
+	j, err := job.Decode(content)
+	return err == nil && layout.IsJobLivelock(j.Livelock)
 }
 
 // Apply is what entries do to this node's files, as requests to the store: each is to
@@ -77,8 +87,8 @@ func (s Self) takes(e *messages.LogEntry, u *messages.FileUpdate, local map[stri
 	return true
 }
 
-// Supersedes decides between a job as a former incarnation of this node's daemon has
-// proposed it, and as it is on this node's disk. From the moment at which the file
+// Supersedes decides between a job as it was proposed, by a former incarnation of this
+// node's daemon or before it had a process, and as it is on this node's disk. From the moment at which the file
 // names the job's process, which happens once in a job's life, the process writes the
 // file first and the log hears of it later. So the file is ahead, but for a final state
 // that the daemon gave the job when the process was gone.
@@ -97,14 +107,17 @@ func Supersedes(logged, local []byte) bool {
 	return in.Status().Final() && !on.Status().Final()
 }
 
-// NotIn are the shared files among these names in the queue's directory that a
-// snapshot does not have.
+// NotIn are the shared files that a snapshot does not have: among these names in the
+// queue's directory, and the settings, which need not exist.
 func NotIn(names []string, files map[string]bool) []string {
 	var paths []string
 	for _, name := range names {
 		if file := layout.QueueDir + "/" + name; Shared(file) && !files[file] {
 			paths = append(paths, file)
 		}
+	}
+	if !files[layout.SettingsPath] {
+		paths = append(paths, layout.SettingsPath)
 	}
 	return paths
 }

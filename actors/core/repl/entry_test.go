@@ -144,7 +144,8 @@ func TestStepsKeepTheOrder(t *testing.T) {
 
 func TestNotIn(t *testing.T) {
 	names := []string{"job-1", "job-2", "serial", "drain", "lock", "version", "archive", "quarantine", "job-2.tmp"}
-	require.Equal(t, []string{"queue/job-2", "queue/drain"}, repl.NotIn(names, map[string]bool{"queue/job-1": true, "queue/serial": true}))
+	require.Equal(t, []string{"queue/job-2", "queue/drain", "settings.json"}, repl.NotIn(names, map[string]bool{"queue/job-1": true, "queue/serial": true}))
+	require.Equal(t, []string{"queue/job-1"}, repl.NotIn(names[:1], map[string]bool{"settings.json": true}))
 }
 
 func TestShapeIsAllButTheLogLines(t *testing.T) {

@@ -116,6 +116,7 @@ func (d *desk) attach(to *actor.PID) {
 	d.to, d.news = to, nil
 	close(d.changed)
 	d.changed = make(chan struct{})
+	d.tell(&messages.LogAttached{Applied: d.applied, State: d.state})
 	d.tell(&messages.LogMembers{Members: d.members})
 	d.tellRole()
 	if len(d.entries) > 0 {

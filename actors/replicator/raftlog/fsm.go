@@ -101,11 +101,11 @@ func (m *machine) handOver(n note, changed chan struct{}) (state []byte, err err
 	if err != nil {
 		return nil, err
 	}
-	part := &messages.LogRestore{Part: 1, State: in.state}
+	part := &messages.LogRestore{Part: 1, State: in.state, Index: n.Index}
 	held := 0
 	pass := func() error {
 		err := m.desk.restore(changed, part)
-		part, held = &messages.LogRestore{Part: part.Part + 1}, 0
+		part, held = &messages.LogRestore{Part: part.Part + 1, Index: n.Index}, 0
 		return err
 	}
 	for in.left > 0 {
