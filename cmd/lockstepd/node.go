@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -49,6 +49,7 @@ type node struct {
 
 	master  atomic.Pointer[supervisor.Running] // nil: another node is
 	turned  chan struct{}                      // the mastership has come or gone; at most one
+	broken  chan error                         // the log cannot go on; at most one
 	opcodes atomic.Pointer[[]byte]             // declared since the start
 	voters  atomic.Int64
 	known   map[string]bool // members, as they were told last
@@ -56,7 +57,7 @@ type node struct {
 
 // runNode is the daemon from here to its end.
 func (d *service) runNode(identity *peer.Identity, stop context.Context) error {
-	n := &node{service: d, identity: identity, turned: make(chan struct{}, 1)}
+	n := &node{service: d, identity: identity, turned: make(chan struct{}, 1), broken: make(chan error, 1)}
 	if err := n.open(); err != nil {
 		return err
 	}
@@ -136,8 +137,10 @@ func (n *node) openLog(stop context.Context) error {
 }
 
 func (n *node) failed(err error) {
-	n.log.WithField("err", err).Error("the consensus log cannot be opened; the daemon ends")
-	os.Exit(1)
+	select {
+	case n.broken <- err:
+	default: // it ends already
+	}
 }
 
 // frozen is persistence's copy as raftlog wants it.
@@ -174,6 +177,8 @@ func (n *node) serveNode(stop context.Context) error {
 	go n.endJobs(background)
 	select {
 	case <-stop.Done():
+	case err := <-n.broken:
+		return errors.Join(fmt.Errorf("the consensus log cannot be opened: %w", err), doors.close())
 	case <-n.tree.Done:
 		return errors.Join(errGivenUp, doors.close())
 	}

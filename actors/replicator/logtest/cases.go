@@ -42,15 +42,24 @@ func attachAnew(s *suite) {
 }
 
 func threeAgree(s *suite) {
-	leader, others := s.three()
+	s.three()
 	s.put(200)
 	s.agree()
-	for _, other := range others {
-		s.until("it knows who leads, and the members", other, func(a *app) bool {
-			return a.leader == leader.name && len(a.members) == 3
-		})
-		require.False(s, other.node.Log.Leads())
-	}
+	s.cluster.Until("all know who leads, and the members", func() bool {
+		leads, agreed := "", map[string]int{}
+		for _, a := range s.apps {
+			a.see(func(a *app) bool {
+				if a.leads && a.node.Log.Leads() {
+					leads = a.name
+				}
+				if len(a.members) == 3 && a.leads == a.node.Log.Leads() {
+					agreed[a.leader]++
+				}
+				return true
+			})
+		}
+		return agreed[""] == 1 && agreed[leads] == 2
+	})
 }
 
 func followerRefuses(s *suite) {

@@ -101,7 +101,7 @@ type FrozenFile struct {
 
 // MaxEntry is how large a proposed entry may be, in bytes. Raft sends up to 64 entries
 // at a time.
-const MaxEntry = 16 << 20
+const MaxEntry = 32 << 20
 
 // MaxFile is how large a file in a snapshot may be, in bytes.
 const MaxFile = 256 << 20

@@ -105,12 +105,12 @@ func TestRefusals(t *testing.T) {
 	}
 	w.log.Propose(1, make([]byte, raftlog.MaxEntry+1))
 	require.False(t, refused(1).Unknown)
-	require.Contains(t, refused(1).Failure.Text, "16777217 bytes")
+	require.Contains(t, refused(1).Failure.Text, fmt.Sprintf("%d bytes", raftlog.MaxEntry+1))
 
 	w.mu.Lock()
 	w.held = true
 	w.mu.Unlock()
-	for i := range uint64(6) { // of 16 MiB; 64 MiB fit, and nothing is acknowledged
+	for i := range uint64(6) { // four fit, and nothing is acknowledged
 		w.log.Propose(10+i, make([]byte, raftlog.MaxEntry))
 	}
 	r := refused(15)

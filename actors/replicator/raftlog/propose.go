@@ -14,7 +14,7 @@ import (
 const (
 	// proposalsMax and proposedBytesMax bound what waits for raft, or for a majority.
 	proposalsMax     = 8192
-	proposedBytesMax = 64 << 20
+	proposedBytesMax = 4 * MaxEntry
 )
 
 // proposals are entries on their way: one goroutine hands them to raft, in their
