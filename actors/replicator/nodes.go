@@ -119,6 +119,10 @@ func (r *replicator) admit(ctx actor.Context, m *messages.AdmitNode) {
 	w := repl.Wish{Name: m.Name, Address: m.Address, Voting: m.Voting, Fresh: m.Fresh, Applied: m.Applied}
 	next := repl.Admit(r.members, w, r.applied, r.ready(w))
 	at := slices.IndexFunc(r.members, func(x *messages.Member) bool { return x.Name == m.Name })
+	if at < 0 && !m.Fresh {
+		answer.Failure = &messages.Failure{Class: "OpPrereqError", Code: "wrong_state", Text: fmt.Sprintf(
+			"Node %s was removed from the cluster. To take it back, stop its daemon, move its raft directory aside, and add it anew", m.Name)}
+	}
 	if removed := next.GetWhat() == messages.ChangeNodes_REMOVE; at >= 0 && !removed {
 		answer.Member, answer.Voter = true, r.members[at].Voter
 	}

@@ -151,6 +151,16 @@ func TestANodeIsAdmittedStepByStep(t *testing.T) {
 	})
 }
 
+// A node that has a log and is no member was removed; it stays out, and is told.
+func TestARemovedNodeStaysOut(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		a := b.admit(&messages.AdmitNode{Name: "n9", Address: addressOf("n9"), Voting: true})
+		require.False(t, a.Member)
+		require.Contains(t, a.Failure.GetText(), "n9 was removed")
+		require.Empty(t, b.log.taken())
+	})
+}
+
 // It has lost its log, and may not count among those that have one.
 func TestAVoterWithoutItsLogIsRemovedFirst(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {

@@ -52,8 +52,8 @@ func (n *node) awaitAdmission(stop context.Context) error {
 	}
 }
 
-// askForMembership asks again and again, for a vote, and because a node that was
-// removed and added again has to.
+// askForMembership asks again and again for a vote: it may have to wait for another
+// node that gets one with it.
 func (n *node) askForMembership(ctx context.Context) {
 	for {
 		select {

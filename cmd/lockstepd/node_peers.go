@@ -66,8 +66,10 @@ func (b *backend) Admit(_ context.Context, r peer.MemberRequest) (peer.Admission
 	a := answer.(*messages.NodeAdmitted)
 	admission := peer.Admission{Status: peer.StatusWaiting, Master: a.Master, MasterAddress: a.MasterAddress}
 	switch {
-	case a.Failure != nil:
+	case a.Failure != nil && a.Failure.Class == "NotMaster":
 		admission.Status = peer.StatusElsewhere
+	case a.Failure != nil:
+		return admission, a.Failure
 	case a.Member:
 		admission.Status = peer.StatusMember
 	}

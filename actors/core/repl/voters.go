@@ -23,7 +23,8 @@ const catchUpMax = 1000
 // wants to be, or has to wait. applied is the master's index, ready are the nodes
 // that have asked for a vote of late and could be given one.
 //
-// A node without its log is no voter, whatever it was before: it has forgotten what
+// A node that has a log and is no member was removed, and stays out: to come back it
+// must come as a new one. A node without its log is no voter, whatever it was before: it has forgotten what
 // it helped to commit. So it is removed first, and then comes as a new one. Votes are
 // handed out such that their number is odd: two voters fail more often than one
 // (DESIGN section 9).
@@ -31,8 +32,10 @@ func Admit(members []*messages.Member, w Wish, applied uint64, ready []string) *
 	add := &messages.ChangeNodes{What: messages.ChangeNodes_ADD_NONVOTER, Name: w.Name, Address: w.Address}
 	at := slices.IndexFunc(members, func(m *messages.Member) bool { return m.Name == w.Name })
 	switch {
-	case at < 0:
+	case at < 0 && w.Fresh:
 		return add
+	case at < 0: // it was removed
+		return nil
 	case w.Fresh && members[at].Voter:
 		return &messages.ChangeNodes{What: messages.ChangeNodes_REMOVE, Name: w.Name}
 	case members[at].Address != w.Address:

@@ -26,8 +26,8 @@ func TestAdmit(t *testing.T) {
 		ready   []string
 		want    string // "": nothing
 	}{
-		"a new one":                     {three, repl.Wish{Name: "x", Address: "x:1", Voting: true}, nil, "ADD_NONVOTER x x:1"},
-		"a new one without a log":       {three, repl.Wish{Name: "x", Address: "x:1", Voting: true, Fresh: true}, nil, "ADD_NONVOTER x x:1"},
+		"one that was removed":          {three, repl.Wish{Name: "x", Address: "x:1", Voting: true}, nil, ""},
+		"a new one":                     {three, repl.Wish{Name: "x", Address: "x:1", Voting: true, Fresh: true}, nil, "ADD_NONVOTER x x:1"},
 		"a voter without its log":       {three, repl.Wish{Name: "b", Address: "b:1", Voting: true, Fresh: true}, nil, "REMOVE b "},
 		"one at another address too":    {three, repl.Wish{Name: "b", Address: "b:2", Fresh: true}, nil, "REMOVE b "},
 		"a copy without its log":        {three, repl.Wish{Name: "c", Address: "c:1", Voting: true, Fresh: true}, nil, ""},
@@ -62,6 +62,10 @@ func TestVotesComeToBeOdd(t *testing.T) {
 				members = append(members, &messages.Member{Name: c.Name, Address: c.Address, Voter: c.What == messages.ChangeNodes_ADD_VOTER})
 			}
 		}
+		ask := func(name string, voting bool) repl.Wish {
+			known := slices.ContainsFunc(members, func(m *messages.Member) bool { return m.Name == name })
+			return repl.Wish{Name: name, Address: name + ":1", Voting: voting, Fresh: !known}
+		}
 		ready := map[string]bool{}
 		for _, name := range names[1:] {
 			ready[name] = rapid.IntRange(0, 3).Draw(t, "ready") > 0
@@ -74,8 +78,7 @@ func TestVotesComeToBeOdd(t *testing.T) {
 		}
 		for range 40 {
 			name := rapid.SampledFrom(append([]string{"a"}, names...)).Draw(t, "who")
-			w := repl.Wish{Name: name, Address: name + ":1", Voting: ready[name]}
-			if change := repl.Admit(members, w, 0, asking); change != nil {
+			if change := repl.Admit(members, ask(name, ready[name]), 0, asking); change != nil {
 				require.NotEqual(t, messages.ChangeNodes_REMOVE, change.What)
 				require.Equal(t, name, change.Name)
 				perform(change)
@@ -88,9 +91,8 @@ func TestVotesComeToBeOdd(t *testing.T) {
 				return !slices.ContainsFunc(members, func(m *messages.Member) bool { return m.Name == n && m.Voter })
 			})
 			require.GreaterOrEqual(t, next, 0, "an even number of votes, and nobody to make it odd")
-			w = repl.Wish{Name: asking[next], Address: asking[next] + ":1", Voting: true}
 			for range 2 { // it may not be a member yet
-				if change := repl.Admit(members, w, 0, asking); change != nil {
+				if change := repl.Admit(members, ask(asking[next], true), 0, asking); change != nil {
 					perform(change)
 				}
 			}
@@ -98,7 +100,7 @@ func TestVotesComeToBeOdd(t *testing.T) {
 		}
 		for range 3 * len(names) {
 			for _, name := range names {
-				if change := repl.Admit(members, repl.Wish{Name: name, Address: name + ":1", Voting: ready[name]}, 0, asking); change != nil {
+				if change := repl.Admit(members, ask(name, ready[name]), 0, asking); change != nil {
 					perform(change)
 				}
 			}
