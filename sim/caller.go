@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"lockstep/actors/luxi/wire"
@@ -12,11 +13,15 @@ import (
 // it needs one. It belongs to a client or to a job process.
 type caller struct {
 	world  *World
+	node   *node   // to which it connects
 	thread *thread // of whom it belongs to
 	wconf  bool    // calls the lock manager, not the queue
 	conn   *conn   // nil: none
 	done   func(json.RawMessage, error)
-	stop   func() bool // the timer of the call at hand
+	// roams: where it is told that this is not the master it tries the next node.
+	roams   bool
+	roaming bool        // it is about to
+	stop    func() bool // the timer of the call at hand
 }
 
 // What a call that got no answer ends with. Only the first says that nothing
@@ -30,6 +35,53 @@ var (
 // call sends a request; done gets what comes back, or one of the errors above,
 // or a *wire.Error or *wire.RequestError.
 func (c *caller) call(method string, args []any, patience time.Duration, done func(json.RawMessage, error)) {
+	if !c.roams {
+		c.callHere(method, args, patience, done)
+		return
+	}
+	tries := 0
+	var try func()
+	try = func() {
+		c.roaming = false
+		c.callHere(method, args, patience, func(result json.RawMessage, err error) {
+			if err != nil {
+				c.roam(err)
+			}
+			if tries++; !isNotMaster(err) || tries > roamMost {
+				done(result, err)
+				return
+			}
+			c.roaming = true
+			c.world.clock.after(roamPause, c.thread.life, func() { c.thread.do(try) })
+		})
+	}
+	try()
+}
+
+// A client looks for the master so often, with pauses.
+const (
+	roamMost  = 200
+	roamPause = 300 * time.Millisecond
+)
+
+func isNotMaster(err error) bool {
+	var failed *wire.Error
+	return errors.As(err, &failed) && failed.Class == "NotMaster"
+}
+
+// roam goes to another node, unless this one has given an answer of substance.
+func (c *caller) roam(err error) {
+	var failed *wire.Error
+	if errors.As(err, &failed) && failed.Class != "NotMaster" {
+		return
+	}
+	c.hangUp()
+	at := slices.Index(c.world.nodes, c.node)
+	c.node = c.world.nodes[(at+1)%len(c.world.nodes)]
+}
+
+// callHere is call, to this node.
+func (c *caller) callHere(method string, args []any, patience time.Duration, done func(json.RawMessage, error)) {
 	if c.done != nil {
 		panic("sim: a caller makes one call at a time")
 	}
@@ -38,7 +90,7 @@ func (c *caller) call(method string, args []any, patience time.Duration, done fu
 		panic(err)
 	}
 	if c.conn == nil {
-		c.conn = c.world.dial(c)
+		c.conn = c.node.dial(c)
 	}
 	if c.conn == nil {
 		c.thread.do(func() { done(nil, errNoDaemon) })

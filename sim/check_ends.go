@@ -20,6 +20,8 @@ func (c *checkEnds) See(w *World, event any) error {
 	switch e := event.(type) {
 	case fileChanged:
 		return c.changed(w, e)
+	case appliedHere:
+		c.applied(w, e)
 	case statusTold:
 		if isFinal(e.status) {
 			c.told(w, e.id)
@@ -46,10 +48,25 @@ func (c *checkEnds) changed(w *World, e fileChanged) error {
 	case e.job == nil:
 	case ended && !bytes.Equal(end, e.content):
 		return fmt.Errorf("job %d had ended, and its file was changed: %s", e.id, shownJob(e.job, nil))
-	case e.job.Status().Final() && !slices.Contains(takenBack, e.op):
+	case w.truth == nil && e.job.Status().Final() && !slices.Contains(takenBack, e.op):
 		c.end(e.id, e.content)
 	}
 	return nil
+}
+
+// applied: what is committed may be seen by somebody from here on. Who was the master
+// may have written an end again, before it knew that the first one was committed.
+func (c *checkEnds) applied(w *World, e appliedHere) {
+	for _, name := range e.touched {
+		id, is := jobOfPath(name)
+		content, there := e.node.member.mirror.files[name]
+		if is && there && bytes.Equal(content, w.truth.files[name]) {
+			f := file{data: content}
+			if j := f.reading().job; j != nil && j.Status().Final() {
+				c.end(id, content)
+			}
+		}
+	}
 }
 
 // takenBack are the writes that are, if they fail.

@@ -38,7 +38,7 @@ func (checkLive) See(w *World, event any) error {
 
 // atRest says what is not over yet, if anything.
 func (w *World) atRest() error {
-	if w.daemon == nil {
+	if w.master() == nil {
 		return errors.New("there is no daemon")
 	}
 	for _, id := range w.recordedIDs() {
@@ -46,14 +46,19 @@ func (w *World) atRest() error {
 			return fmt.Errorf("job %d is %s", id, shownJob(j, nil))
 		}
 	}
-	for _, p := range w.machine.processes {
-		return fmt.Errorf("process %d of job %d lives", p.pid, p.job)
-	}
-	for _, c := range w.machine.commands {
-		return fmt.Errorf("a command of job %d lives", c.process.job)
+	for _, n := range w.nodes {
+		for _, p := range n.machine.processes {
+			return fmt.Errorf("process %d of job %d lives", p.pid, p.job)
+		}
+		for _, c := range n.machine.commands {
+			return fmt.Errorf("a command of job %d lives", c.process.job)
+		}
+		if err := n.caughtUp(); err != nil {
+			return err
+		}
 	}
 	for _, c := range w.clients {
-		if c.caller.done != nil {
+		if c.caller.done != nil || c.caller.roaming {
 			return fmt.Errorf("client %d waits for an answer", c.number)
 		}
 	}

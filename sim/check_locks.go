@@ -20,14 +20,16 @@ type working struct {
 
 func (w *World) working() []working {
 	var all []working
-	for _, p := range w.machine.processes {
-		if p.holds != nil {
-			all = append(all, working{p, p.holds})
+	for _, n := range w.nodes {
+		for _, p := range n.machine.processes {
+			if p.holds != nil {
+				all = append(all, working{p, p.holds})
+			}
 		}
-	}
-	for _, c := range w.machine.commands {
-		if c.holds != nil && c.process.life.over {
-			all = append(all, working{c.process, c.holds})
+		for _, c := range n.machine.commands {
+			if c.holds != nil && c.process.life.over {
+				all = append(all, working{c.process, c.holds})
+			}
 		}
 	}
 	return all
@@ -39,7 +41,7 @@ func (checkLocks) See(w *World, event any) error {
 		all := w.working()
 		for i, a := range all {
 			for _, b := range all[:i] {
-				if a.process == b.process {
+				if a.process == b.process || b.leftElsewhere(a) || a.leftElsewhere(b) {
 					continue
 				}
 				if l, clash := conflict(a.holds, b.holds); clash {
@@ -48,6 +50,9 @@ func (checkLocks) See(w *World, event any) error {
 			}
 		}
 	case finished:
+		if w.truth != nil {
+			return nil // locks are the master's alone
+		}
 		snapshot, err := w.lockState()
 		if err != nil {
 			return err
@@ -57,6 +62,12 @@ func (checkLocks) See(w *World, event any) error {
 		}
 	}
 	return nil
+}
+
+// leftElsewhere: a job's process was killed, what it has left goes on, and its node is
+// not the master any more: nobody promises that this has ended when the fence is over.
+func (x working) leftElsewhere(other working) bool {
+	return x.process.life.over && x.process.machine != other.process.machine
 }
 
 // conflict is a lock that two owners hold in modes that exclude each other.

@@ -53,6 +53,7 @@ type (
 	processEnded     struct{ process *process }
 	// opcodeStarted: an opcode of a job is being executed.
 	opcodeStarted struct {
+		node  *node
 		job   int64
 		op    int
 		tag   string
@@ -117,6 +118,14 @@ func (w *World) notify(event any) {
 }
 
 // diskChanged turns what the disk tells into events and lines.
+func (n *node) diskChanged(call diskCall, op, path string, content []byte) {
+	if n.clustered() {
+		n.sharedChanged(call, op, path)
+		return
+	}
+	n.world.diskChanged(call, op, path, content)
+}
+
 func (w *World) diskChanged(call diskCall, op, path string, content []byte) {
 	id, isJob := jobOfPath(path)
 	if !isJob || call == callSync {

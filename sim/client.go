@@ -66,7 +66,7 @@ func (s *submission) outcome() outcome {
 
 func (w *World) newClient() *client {
 	c := &client{world: w, number: len(w.clients) + 1}
-	c.caller = &caller{world: w, thread: newThread(w.steps, w.life)}
+	c.caller = &caller{world: w, node: w.nodes[len(w.clients)%len(w.nodes)], thread: newThread(w.steps, w.life), roams: w.truth != nil}
 	w.clients = append(w.clients, c)
 	return c
 }

@@ -47,6 +47,10 @@ func (c *clock) fire() bool {
 		if t.f == nil || t.life.over {
 			continue
 		}
+		if t.life.paused {
+			t.life.timers = append(t.life.timers, t)
+			continue
+		}
 		c.now = t.at
 		f := t.f
 		t.f = nil
@@ -59,12 +63,31 @@ func (c *clock) fire() bool {
 // next is when the next timer is due.
 func (c *clock) next() (time.Time, bool) {
 	for len(c.timers) > 0 {
-		if t := c.timers[0]; t.f != nil && !t.life.over {
+		t := c.timers[0]
+		if t.f != nil && !t.life.over && !t.life.paused {
 			return t.at, true
 		}
 		heap.Pop(&c.timers)
+		if t.f != nil && t.life.paused && !t.life.over {
+			t.life.timers = append(t.life.timers, t)
+		}
 	}
 	return time.Time{}, false
+}
+
+// resume has a life that was paused go on; what was due meanwhile is due now.
+func (c *clock) resume(l *life, s *steps) {
+	held, timers := l.held, l.timers
+	l.paused, l.held, l.timers = false, nil, nil
+	for _, r := range held {
+		s.add(r)
+	}
+	for _, t := range timers {
+		if t.at.Before(c.now) {
+			t.at = c.now
+		}
+		heap.Push(&c.timers, t)
+	}
 }
 
 func (c *clock) elapsed() time.Duration { return c.now.Sub(epoch) }

@@ -66,7 +66,7 @@ func seconds(text string) (time.Duration, error) {
 func (p *process) execute(op int) {
 	w := p.machine.world
 	input := p.driver.machine.Job().Ops[op].Input
-	w.notify(opcodeStarted{job: p.job, op: op, tag: tagOf(input), input: input})
+	w.notify(opcodeStarted{node: p.machine.node, job: p.job, op: op, tag: tagOf(input), input: input})
 	switch job.OpID(input) {
 	case "OP_TEST_DELAY":
 		p.delay(input)
@@ -162,7 +162,7 @@ func (c *command) end(how string) {
 		}
 	}
 	if how != "" {
-		m.world.trace.say(TopicProcess, "job %d: command %s", c.process.job, how)
+		m.node.say(TopicProcess, "job %d: command %s", c.process.job, how)
 	}
 }
 

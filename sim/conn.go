@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/socket"
@@ -22,6 +24,10 @@ var _ socket.Conn = (*conn)(nil)
 
 // Serve begins to read.
 func (c *conn) Serve(to *actor.PID) {
+	if c.closing {
+		c.thread.do(func() { c.daemon.env.System().Root.Send(to, &socket.Closed{}) })
+		return
+	}
 	c.to, c.reading = to, true
 	c.read()
 }
@@ -67,6 +73,17 @@ func (c *conn) Close() {
 		}
 		c.drop()
 	})
+}
+
+// servedMax is as in socket.
+const servedMax = 10 * time.Second
+
+// giveUp closes a connection that nobody serves.
+func (c *conn) giveUp() {
+	if c.to == nil && !c.closing {
+		c.closing = true
+		c.drop()
+	}
 }
 
 // drop takes the connection out of the world; the client notices.

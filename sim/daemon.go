@@ -24,10 +24,15 @@ import (
 // world.
 type daemon struct {
 	world    *World
+	node     *node
 	number   int
 	life     *life
 	env      *act.Env
-	tree     *supervisor.Running
+	ports    supervisor.Ports
+	settings supervisor.Settings
+	tree     *supervisor.Running     // nil: this node is not the master
+	whole    *supervisor.RunningNode // nil: this node is alone
+	done     <-chan struct{}         // closed when it cannot go on, or has stopped
 	boxes    *mailboxes
 	accept   *thread // of who takes connections
 	conns    []*conn
@@ -36,56 +41,55 @@ type daemon struct {
 	stopping bool // was told to
 }
 
-// Start starts a daemon as lockstepd does. The error is the disk's: it has not
-// started then.
-func (w *World) Start() error {
-	if w.daemon != nil {
-		panic("sim: there is a daemon")
-	}
-	w.daemons++
-	if _, err := persistence.InitQueue(w.disk); err != nil {
-		w.trace.say(TopicDaemon, "daemon %d cannot start: %v", w.daemons, err)
+// prepare makes what a first start lacks.
+func (n *node) prepare() error {
+	if _, err := persistence.InitQueue(n.disk); err != nil {
 		return err
 	}
-	if err := w.firstConfig(); err != nil {
-		w.trace.say(TopicDaemon, "daemon %d cannot start: %v", w.daemons, err)
-		return err
-	}
-	w.disk.plants = w.plants.Disk // not before there is a queue
-	d := &daemon{world: w, number: w.daemons, life: &life{}}
+	return n.firstConfig()
+}
+
+func newDaemon(n *node) *daemon {
+	w := n.world
+	d := &daemon{world: w, node: n, number: n.daemons, life: &life{}}
 	d.accept = newThread(w.steps, d.life)
-	boxes := &mailboxes{steps: w.steps, life: d.life, sees: w.delivered, alter: w.plants.Alter}
+	boxes := &mailboxes{steps: w.steps, life: d.life, sees: n.delivered, alter: w.plants.Alter}
 	d.boxes = boxes
-	d.env = act.New(act.Options{Log: traceLog(w.trace), Clock: actorClock{w.clock, d.life}, Mailbox: boxes.produce, Rand: w.rng.Uint64})
+	d.env = act.New(act.Options{Log: traceLog(w.trace, n.prefix()), Clock: actorClock{w.clock, d.life}, Mailbox: boxes.produce, Rand: w.rng.Uint64})
 	boxes.env = d.env
-	w.machine.lastPid++
-	livelock := w.machine.newLivelock(persistence.DaemonLivelock, w.machine.lastPid, nil)
-	tree, err := supervisor.Tree(
-		supervisor.Ports{Env: d.env, Files: w.disk, Processes: newSpawner(d), Owners: newWatchman(d, livelock)},
-		supervisor.Settings{Livelock: livelock, Boot: w.machine.boot(), Locks: lock.Settings{Lattice: lock.Implied, BypassAfter: bypassAfter},
-			About: luxi.About{PID: w.machine.lastPid}, NewUUID: w.newUUID, MaxStarts: w.options.Starts,
-			Writers: w.options.Writers, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits()})
+	n.machine.lastPid++
+	livelock := n.machine.newLivelock(persistence.DaemonLivelock, n.machine.lastPid, nil)
+	d.ports = supervisor.Ports{Env: d.env, Files: n.disk, Processes: newSpawner(d), Owners: newWatchman(d, livelock)}
+	d.settings = supervisor.Settings{Livelock: livelock, Boot: n.machine.boot(), Locks: lock.Settings{Lattice: lock.Implied, BypassAfter: bypassAfter},
+		About: luxi.About{PID: n.machine.lastPid}, NewUUID: w.newUUID, MaxStarts: w.options.Starts,
+		Writers: w.options.Writers, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits()}
+	return d
+}
+
+// beAlone starts the actors of a node without others.
+func (d *daemon) beAlone() {
+	tree, err := supervisor.Tree(d.ports, d.settings)
 	if err != nil {
 		panic(fmt.Errorf("sim: %w", err)) // the world is built wrongly
 	}
-	d.tree = tree
-	w.daemon = d
-	w.trace.say(TopicDaemon, "daemon %d starts", d.number)
-	w.notify(daemonStarted{})
-	d.ask(&messages.AskReady{}, readyMax, d.started)
-	return nil
+	d.tree, d.done = tree, tree.Done
+	d.node.daemon = d
+	d.node.say(TopicDaemon, "daemon %d starts", d.number)
+	d.world.notify(daemonStarted{})
+	d.ask(tree.Root, &messages.AskReady{}, readyMax, d.started)
 }
 
 // firstConfig makes the configuration of a cluster of one node, as lockstepd does
 // where there is none.
-func (w *World) firstConfig() error {
-	if w.disk.find(layout.ConfigPath) != nil {
+func (n *node) firstConfig() error {
+	if n.disk.find(layout.ConfigPath) != nil {
 		return nil
 	}
-	if err := w.disk.Replace("config", layout.ConfigPath, configOf(w.options.Slots+w.plants.MoreSlots)); err != nil {
+	w := n.world
+	if err := n.disk.Replace("config", layout.ConfigPath, configOf(w.options.Slots+w.plants.MoreSlots)); err != nil {
 		return err
 	}
-	return w.disk.SyncDir("config", ".")
+	return n.disk.SyncDir("config", ".")
 }
 
 // plainConfig is the configuration of a new cluster.
@@ -115,18 +119,18 @@ const bypassAfter = 30 * time.Second
 // started: lockstepd listens when its queue takes requests.
 func (d *daemon) started(ready bool) {
 	if !ready {
-		d.world.trace.say(TopicDaemon, "daemon %d cannot read the queue", d.number)
-		d.world.endDaemon()
+		d.node.say(TopicDaemon, "daemon %d cannot read the queue", d.number)
+		d.node.endDaemon()
 		return
 	}
 	d.ready = true
-	d.world.trace.say(TopicDaemon, "daemon %d takes connections", d.number)
+	d.node.say(TopicDaemon, "daemon %d takes connections", d.number)
 }
 
 // delivered is told of each message to an actor.
-func (w *World) delivered(actor string, m any, kind messageKind) panicWhen {
-	message := messageName(m)
-	w.trace.add(TopicDelivery, actor, message)
+func (n *node) delivered(actor string, m any, kind messageKind) panicWhen {
+	w, message := n.world, messageName(m)
+	w.trace.add(TopicDelivery, n.prefix()+actor, message)
 	switch m := m.(type) {
 	case *messages.PickJob:
 		w.notify(jobPicked{m.Id})
@@ -138,7 +142,7 @@ func (w *World) delivered(actor string, m any, kind messageKind) panicWhen {
 		when = w.chaos.panics(kind)
 	}
 	if when != noPanic {
-		w.trace.say(TopicFault, "%s panics over %s", actor, message)
+		n.say(TopicFault, "%s panics over %s", actor, message)
 		w.notify(panicked{})
 	}
 	return when
@@ -169,114 +173,61 @@ func (w *World) orderedPanic(actor, message string, kind messageKind) panicWhen 
 }
 
 // dial connects to the daemon; nil if there is none.
-func (w *World) dial(from *caller) *conn {
-	d := w.daemon
+func (n *node) dial(from *caller) *conn {
+	d := n.daemon
 	if d == nil || !d.ready || d.stopping {
 		return nil
 	}
-	c := &conn{daemon: d, thread: newThread(w.steps, d.life), caller: from}
+	c := &conn{daemon: d, thread: newThread(n.world.steps, d.life), caller: from}
 	d.conns = append(d.conns, c)
-	gateway := d.tree.Luxi
-	if from.wconf {
-		gateway = d.tree.Wconf
+	d.accept.do(func() { d.env.System().Root.Send(d.gateway(from.wconf), &socket.Opened{Conn: c}) })
+	if n.clustered() {
+		n.world.clock.after(servedMax, d.life, c.giveUp)
 	}
-	d.accept.do(func() { d.env.System().Root.Send(gateway, &socket.Opened{Conn: c}) })
 	return c
 }
 
-// Crash ends the daemon at once; processes and the disk stay.
-func (w *World) Crash() {
-	w.trace.say(TopicFault, "daemon %d crashes", w.daemon.number)
-	w.endDaemon()
-}
-
-func (w *World) endDaemon() {
-	d := w.daemon
-	w.daemon = nil
-	d.life.over = true
-	for _, p := range w.machine.processes {
-		p.stdin.writerLeaves()
-		p.stdout.readerLeaves()
-	}
-	for _, c := range d.conns {
-		if c.caller != nil {
-			c.caller.lost(c)
-		}
-	}
-	if w.restarts > 0 {
-		w.clock.after(w.restarts, w.life, w.startAgain)
-	}
-}
-
-func (w *World) startAgain() {
-	if w.daemon == nil && w.Start() != nil {
-		w.clock.after(w.restarts, w.life, w.startAgain)
-	}
-}
-
-// Reboot takes the machine down: no daemon, no process, nothing unsynced is left.
-func (w *World) Reboot() {
-	w.trace.say(TopicFault, "the machine loses power")
-	w.machine.losePower()
-	w.disk.LosePower(w.rng)
-	if w.daemon != nil {
-		w.endDaemon()
-	}
-	w.notify(powerLost{})
-}
-
-// supervise notices a daemon that cannot go on, or has stopped as it was told.
-func (w *World) supervise() {
-	if w.daemon == nil {
-		return
-	}
-	select {
-	case <-w.daemon.tree.Done:
-		if w.daemon.stopping {
-			w.trace.say(TopicDaemon, "daemon %d has stopped", w.daemon.number)
-		} else {
-			w.trace.say(TopicDaemon, "daemon %d cannot go on", w.daemon.number)
-		}
-		w.endDaemon()
+// gateway is who takes connections at the time.
+func (d *daemon) gateway(wconf bool) *actor.PID {
+	switch {
+	case d.tree == nil:
+		return d.whole.Reception
+	case wconf:
+		return d.tree.Wconf
 	default:
+		return d.tree.Luxi
 	}
 }
 
-// As in lockstepd.
-const (
-	readyMax = 10 * time.Minute
-	drainMax = 10 * time.Second
-)
-
-// Stop tells the daemon to stop, in order.
-func (w *World) Stop() {
-	d := w.daemon
-	w.trace.say(TopicDaemon, "daemon %d is told to stop", d.number)
-	d.stopping = true
-	d.ask(&messages.Drain{}, drainMax, func(bool) { d.env.System().Root.Stop(d.tree.Root) })
+// ask asks an actor; done is told once whether there was an answer in time.
+func (d *daemon) ask(who *actor.PID, question any, limit time.Duration, done func(answered bool)) {
+	d.question(who, question, limit, func(answer any) { done(answer != nil) })
 }
 
-// ask asks the tree; done is told once whether there was an answer in time.
-func (d *daemon) ask(question any, limit time.Duration, done func(answered bool)) {
+// question asks an actor; done gets its answer, once, or nil if there was none in time.
+func (d *daemon) question(who *actor.PID, question any, limit time.Duration, done func(answer any)) {
 	a := &asking{}
 	var stop func() bool
-	a.done = func(answered bool) {
-		a.done = func(bool) {}
+	a.done = func(answer any) {
+		a.done = func(any) {}
 		stop()
-		done(answered)
+		done(answer)
 	}
-	stop = d.world.clock.after(limit, d.life, func() { a.done(false) })
+	stop = d.world.clock.after(limit, d.life, func() { a.done(nil) })
 	d.asked++
 	pid, _ := d.env.System().ProcessRegistry.Add(a, fmt.Sprintf("asking-%d", d.asked))
-	d.env.System().Root.RequestWithCustomSender(d.tree.Root, question, pid)
+	d.env.System().Root.RequestWithCustomSender(who, question, pid)
 }
 
 // asking is a process, in the library's sense, that waits for an answer.
-type asking struct{ done func(answered bool) }
+type asking struct{ done func(answer any) }
 
 func (a *asking) SendUserMessage(_ *actor.PID, msg any) {
-	_, nobody := actor.UnwrapEnvelopeMessage(msg).(*actor.DeadLetterResponse)
-	a.done(!nobody)
+	answer := actor.UnwrapEnvelopeMessage(msg)
+	if _, nobody := answer.(*actor.DeadLetterResponse); nobody {
+		answer = nil
+	}
+	a.done(answer)
 }
 
 func (*asking) SendSystemMessage(*actor.PID, any) {}

@@ -1,5 +1,5 @@
 // Package sim runs the daemon's actor tree, unchanged, in a world of its own:
-// one node with a virtual clock, an in-memory disk, simulated job processes and
+// a node, or a cluster of several, with a virtual clock, an in-memory disk, simulated job processes and
 // client connections. Everything that happens is one step, chosen by a seed; the
 // same seed gives the same run, on any machine. It is driven by text scenarios
 // (testdata/*.txt), by sweeps over seeds with random work and faults, and by
@@ -24,6 +24,8 @@
 //     machine with scripted commands, the job file written as lockstep-job writes
 //     it, its reports and questions as LUXI calls over a connection. They outlive
 //     the daemon; they can die or hang at each stage.
+//   - Several nodes: log.go has the consensus log between them, member.go what a node
+//     does besides; docs/simulation.md says more.
 //   - Clients, as socket.Conn: real frames, one request at a time, a client's
 //     patience, lost connections. What they were told is kept and held against the
 //     disk.
@@ -41,7 +43,8 @@
 //     simulated disk shares a conformance suite with the real one.
 //   - Slow disks: a call takes no time. Timers fire only when nothing else can
 //     happen, except under the fault "stall", which lets them overtake.
-//   - The closing of idle connections, limits on frames, and more than one node.
+//   - The closing of idle connections, limits on frames, and how a node's certificate
+//     is made: who joins is a member as soon as the master says so.
 //
 // # Checkers
 //

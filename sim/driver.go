@@ -58,7 +58,7 @@ func (d *driver) follow(next run.Next) {
 		case run.Lock:
 			d.lock(next.Op)
 		case run.Execute:
-			if d.process.reach(stageExecuting) {
+			if d.process.mayGoOn() && d.process.reach(stageExecuting) {
 				d.process.execute(next.Op)
 			}
 		case run.Wait:
@@ -177,7 +177,10 @@ func (d *driver) attempt(encoded []byte, durable bool, delay time.Duration, then
 		})
 	}
 	d.process.then(func() {
-		if w.disk.Replace("run-job", layout.JobPath(d.process.job), encoded) != nil {
+		if !d.process.mayGoOn() { // the file is the next master's otherwise
+			return
+		}
+		if d.process.machine.node.disk.Replace("run-job", layout.JobPath(d.process.job), encoded) != nil {
 			again()
 			return
 		}
@@ -189,7 +192,7 @@ func (d *driver) attempt(encoded []byte, durable bool, delay time.Duration, then
 			return
 		}
 		d.process.then(func() {
-			if w.disk.SyncDir("run-job", layout.QueueDir) != nil {
+			if d.process.machine.node.disk.SyncDir("run-job", layout.QueueDir) != nil {
 				again()
 				return
 			}

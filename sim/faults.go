@@ -19,7 +19,10 @@ type Faults struct {
 }
 
 // FaultKinds are the names of the kinds, as ParseFaults takes them.
-var FaultKinds = []string{"crash", "reboot", "disk", "process", "panic", "stall"}
+//
+// The last ones concern clusters alone: "partition" cuts nodes off and makes them slow,
+// "pause" stops daemons short, "wipe" empties disks, "transfer" hands the mastership over.
+var FaultKinds = []string{"crash", "reboot", "disk", "process", "panic", "stall", "partition", "pause", "wipe", "transfer"}
 
 // ParseFaults reads "all", "none", or kinds separated by commas.
 func ParseFaults(text string) (map[string]bool, error) {
@@ -69,25 +72,36 @@ func DrawFaults(rng *rand.Rand, allowed map[string]bool) Faults {
 type chaos struct {
 	world  *World
 	faults Faults
-	rng    *rand.Rand
+	// cluster are those that take several nodes.
+	cluster ClusterFaults
+	rng     *rand.Rand
 }
 
 func newChaos(w *World, f Faults) *chaos {
 	c := &chaos{world: w, faults: f, rng: rand.New(rand.NewPCG(w.options.Seed, 0xc4a05))}
-	w.disk.chance, w.disk.part = c.disk, c.rng.IntN
+	for _, n := range w.nodes {
+		c.haunt(n)
+	}
 	return c
 }
+
+// haunt has a node's disk fail.
+func (c *chaos) haunt(n *node) { n.disk.chance, n.disk.part = c.disk, c.rng.IntN }
 
 func (c *chaos) oneIn(n int) bool { return n > 0 && c.rng.IntN(n) == 0 }
 
 // stop ends the faults. What hangs because of them is put out of its misery.
 func (c *chaos) stop() {
 	c.faults = Faults{}
-	for _, p := range append([]*process(nil), c.world.machine.processes...) {
-		if p.hung {
-			p.kill("SIGKILL")
+	for _, n := range c.world.nodes {
+		for _, p := range append([]*process(nil), n.machine.processes...) {
+			if p.hung {
+				p.kill("SIGKILL")
+			}
 		}
 	}
+	c.cluster = ClusterFaults{}
+	c.heal()
 }
 
 func (c *chaos) stalls() bool { return c.oneIn(c.faults.Stall) }
@@ -99,6 +113,10 @@ const killsRarer = 40
 // strike hits the daemon, the machine or a process, between two steps.
 func (c *chaos) strike() {
 	w := c.world
+	if w.truth != nil {
+		c.strikeCluster()
+		return
+	}
 	switch living := w.machine.processes; {
 	case len(living) > 0 && c.oneIn(killsRarer*c.faults.Process):
 		p := living[c.rng.IntN(len(living))]

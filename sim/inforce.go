@@ -80,7 +80,7 @@ func (f *inForce) slotsOf(c config.Cluster) int { return c.MaxRunningJobs - f.wo
 // quiet: nothing can happen at this moment of time; every message has arrived.
 func (f *inForce) quiet() {
 	d := f.world.daemon
-	if d == nil || !d.ready || d.boxes.suspended > 0 {
+	if f.world.truth != nil || d == nil || !d.ready || d.boxes.suspended > 0 {
 		return
 	}
 	f.quietAt = f.world.count

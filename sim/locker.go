@@ -24,7 +24,7 @@ type locker struct {
 }
 
 func newLocker(p *process) *locker {
-	return &locker{process: p, caller: &caller{world: p.machine.world, thread: p.thread, wconf: true},
+	return &locker{process: p, caller: &caller{world: p.machine.world, node: p.machine.node, thread: p.thread, wconf: true},
 		owner: lock.JobOwner(job.ID(p.job), p.livelock, p.pid)}
 }
 

@@ -14,6 +14,7 @@ const livelockDir = "/run/lockstep/livelocks/"
 // started, lock files. It outlives daemons.
 type machine struct {
 	world   *World
+	node    *node
 	lastPid int
 	boots   int
 	// processes and commands that live, by age
@@ -26,8 +27,8 @@ type machine struct {
 	priorities map[int64]int
 }
 
-func newMachine(w *World) *machine {
-	return &machine{world: w, lastPid: 1000, livelocks: map[string]*process{}, priorities: map[int64]int{}}
+func newMachine(n *node) *machine {
+	return &machine{world: n.world, node: n, lastPid: 1000, livelocks: map[string]*process{}, priorities: map[int64]int{}}
 }
 
 func (m *machine) newLivelock(name string, pid int, owner *process) string {

@@ -93,6 +93,9 @@ func (b *mailbox) arm() {
 }
 
 func (b *mailbox) run() {
+	if b.of.life.holds(b) {
+		return
+	}
 	b.armed = false
 	if b.of.life.over {
 		b.system, b.user = nil, nil

@@ -20,7 +20,7 @@ func newWatchman(d *daemon, own string) *watchman {
 }
 
 func (o *watchman) alive(livelock string) bool {
-	return livelock == o.own || o.daemon.world.machine.alive(livelock)
+	return livelock == o.own || o.daemon.node.machine.alive(livelock)
 }
 
 // Watch tells of the end of a livelock's process, at once if there is none.
@@ -38,7 +38,7 @@ func (o *watchman) Watch(livelock string, _ int) {
 			}
 		})
 	}
-	if p := o.daemon.world.machine.livelocks[livelock]; p != nil {
+	if p := o.daemon.node.machine.livelocks[livelock]; p != nil {
 		p.whenOver(tell)
 		return
 	}
@@ -68,4 +68,4 @@ func (o *watchman) Probe(livelocks []string, answer func(dead []string)) {
 }
 
 // Remove removes a lock file.
-func (o *watchman) Remove(livelock string) { delete(o.daemon.world.machine.livelocks, livelock) }
+func (o *watchman) Remove(livelock string) { delete(o.daemon.node.machine.livelocks, livelock) }

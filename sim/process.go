@@ -40,6 +40,7 @@ type process struct {
 	stdout    *pipe // to the daemon
 	livelock  string
 	hung      bool
+	ending    bool // its node is not the master any more
 	permitted bool // from the daemon's permission to its last write
 	asking    bool // for the permission to begin its next opcode
 	hands     []run.Hand
@@ -52,12 +53,16 @@ type process struct {
 
 // reach notes a stage, and reports whether the process goes on from there.
 func (p *process) reach(s stage) bool {
-	p.machine.world.trace.say(TopicProcess, "job %d: process %s", p.job, s)
+	p.machine.node.say(TopicProcess, "job %d: process %s", p.job, s)
 	switch p.machine.world.fate(p, s) {
 	case fateDie:
 		p.kill("SIGKILL")
 		return false
 	case fateHang:
+		if p.machine.node.clustered() {
+			p.kill("SIGKILL") // one that hangs does not look at its lease
+			return false
+		}
 		p.hang()
 		return false
 	}
@@ -137,6 +142,10 @@ func (p *process) confirmed(frame []byte) {
 
 // takeOver reads the job, which must name this process, and begins.
 func (p *process) takeOver() {
+	if !p.mayGoOn() {
+		return
+	}
+	p.watchLease()
 	machine, err := p.load()
 	if err != nil {
 		p.exit(err.Error())
@@ -150,7 +159,7 @@ func (p *process) takeOver() {
 }
 
 func (p *process) load() (*run.Machine, error) {
-	content, err := p.machine.world.disk.Read("run-job", layout.JobPath(p.job))
+	content, err := p.machine.node.disk.Read("run-job", layout.JobPath(p.job))
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +211,7 @@ func (p *process) over(how string) {
 		p.driver.reporter.caller.hangUp()
 		p.driver.locker.caller.hangUp()
 	}
-	m.world.trace.say(TopicProcess, "job %d: process %s", p.job, how)
+	m.node.say(TopicProcess, "job %d: process %s", p.job, how)
 	p.stdin.readerLeaves()
 	p.stdout.writerLeaves()
 	for _, tell := range p.watchers {

@@ -27,7 +27,7 @@ type reporter struct {
 }
 
 func newReporter(p *process) *reporter {
-	return &reporter{process: p, caller: &caller{world: p.machine.world, thread: p.thread}}
+	return &reporter{process: p, caller: &caller{world: p.machine.world, node: p.machine.node, thread: p.thread}}
 }
 
 // report tells the file's new content, without waiting for anybody.

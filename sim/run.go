@@ -12,6 +12,8 @@ import (
 type RunOptions struct {
 	Steps  uint64          // with faults; then they stop
 	Faults map[string]bool // kinds allowed, see ParseFaults
+	Nodes  int             // 1 or less: one, which is alone
+	Plants Plants
 	Sink   func(Line)
 }
 
@@ -37,7 +39,10 @@ const (
 func Run(seed uint64, o RunOptions) Result {
 	rng := rand.New(rand.NewPCG(seed, 0xd1ce))
 	w := New(Options{Seed: seed, Slots: 1 + rng.IntN(4), Starts: 1 + rng.IntN(3), Writers: 1 + rng.IntN(4),
-		ReportMax: 1 << (20 * (seed % 2)), Faults: DrawFaults(rng, o.Faults), Sink: o.Sink})
+		ReportMax: 1 << (20 * (seed % 2)), Faults: DrawFaults(rng, o.Faults), Sink: o.Sink, Nodes: o.Nodes, Plants: o.Plants})
+	if w.truth != nil {
+		w.chaos.cluster = DrawClusterFaults(rand.New(rand.NewPCG(seed, 0xc1a5)), o.Faults)
+	}
 	w.runWork(newWorkload(w, 1+rng.IntN(4), 4+rng.IntN(20)), o.Steps)
 	return Result{Seed: seed, Steps: w.count, Sum: w.Sum(), Err: w.Err(), Last: w.Last(linesShown)}
 }
@@ -45,11 +50,15 @@ func Run(seed uint64, o RunOptions) Result {
 // runWork has the work done under faults, then lets everything come to its end.
 func (w *World) runWork(work *workload, steps uint64) {
 	w.restarts = restartDelay
-	w.startAgain()
+	for _, n := range w.nodes {
+		n.startAgain()
+	}
 	for w.count < steps && !w.over(work) && w.Step() {
 	}
 	w.chaos.stop()
-	w.disk.Heal()
+	for _, n := range w.nodes {
+		n.disk.Heal()
+	}
 	w.sweep()
 	w.rest(work)
 }

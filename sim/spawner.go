@@ -91,7 +91,7 @@ func (a *attempt) spawn() {
 		a.tell(&messages.ProcessGone{Start: a.start, Text: text, NeverWas: true})
 		return
 	}
-	a.process = w.machine.spawn(a.id)
+	a.process = a.spawner.daemon.node.machine.spawn(a.id)
 	a.receive("the process did not name its lock file", func(frame []byte) {
 		a.livelock = string(frame)
 		a.tell(&messages.ProcessNamed{Start: a.start, Pid: int64(a.process.pid), Livelock: a.livelock})
@@ -179,7 +179,7 @@ func (a *attempt) reap() {
 // Adopt watches a process of a former daemon. It can be told something as soon
 // as Adopt returns.
 func (s *spawner) Adopt(start uint64, _ int64, pid int64, livelock string, to *actor.PID) {
-	m, t := s.daemon.world.machine, s.newThread()
+	m, t := s.daemon.node.machine, s.newThread()
 	if m.alive(livelock) {
 		s.enter(start, m.livelocks[livelock])
 	}

@@ -30,7 +30,22 @@ func (s *steps) step() bool {
 
 // life is that of a daemon or a process: what was still to be done in its name
 // is not done when it is over.
-type life struct{ over bool }
+//
+// A life may also be paused: nothing is done in its name until it goes on.
+type life struct {
+	over, paused bool
+	held         []runnable
+	timers       []*timer
+}
+
+// holds keeps r for later while the life is paused.
+func (l *life) holds(r runnable) bool {
+	if l.over || !l.paused {
+		return false
+	}
+	l.held = append(l.held, r)
+	return true
+}
 
 // thread does things one after the other, each of them a step: a goroutine, or a
 // process, that can be interrupted between any two. Its things are dropped when
@@ -60,6 +75,9 @@ func (t *thread) arm() {
 }
 
 func (t *thread) run() {
+	if t.life.holds(t) {
+		return
+	}
 	t.armed = false
 	if t.life.over || len(t.queue) == 0 {
 		t.queue = nil

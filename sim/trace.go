@@ -96,12 +96,12 @@ func (t *trace) last(n int) []Line {
 }
 
 // traceLog makes a log whose warnings and errors are lines of the trace.
-func traceLog(t *trace) *logrus.Logger {
+func traceLog(t *trace, prefix string) *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(discard{})
 	log.SetFormatter(noFormat{})
 	log.SetLevel(logrus.InfoLevel)
-	log.AddHook(logHook{t})
+	log.AddHook(logHook{t, prefix})
 	return log
 }
 
@@ -113,7 +113,10 @@ type noFormat struct{}
 
 func (noFormat) Format(*logrus.Entry) ([]byte, error) { return nil, nil }
 
-type logHook struct{ trace *trace }
+type logHook struct {
+	trace  *trace
+	prefix string
+}
 
 func (logHook) Levels() []logrus.Level {
 	return []logrus.Level{logrus.PanicLevel, logrus.FatalLevel, logrus.ErrorLevel, logrus.WarnLevel}
@@ -130,7 +133,7 @@ func (h logHook) Fire(e *logrus.Entry) error {
 	}
 	slices.Sort(keys)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s", e.Level, e.Message)
+	fmt.Fprintf(&b, "%s%s: %s", h.prefix, e.Level, e.Message)
 	for _, key := range keys {
 		fmt.Fprintf(&b, " %s=%v", key, e.Data[key])
 	}

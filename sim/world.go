@@ -7,16 +7,15 @@ import (
 	"time"
 
 	cmap "github.com/orcaman/concurrent-map"
-
-	"lockstep/actors/core/layout"
 )
 
 // Options say which world. The zero value is a plain one without faults.
 type Options struct {
 	Seed    uint64
+	Nodes   int // 1 or less: one, which is alone
 	Slots   int // run slots; 0: 2
 	Starts  int // start handshakes in flight; 0: 2
-	Writers int // 0: 3
+	Writers int // 0: 3; of each node
 	// ReportMax is how long a file may be to travel in a report; 0: 1 MiB.
 	ReportMax int
 	Faults    Faults
@@ -39,12 +38,23 @@ type Plants struct {
 	Trusting bool
 	// MoreSlots: the daemon is told of so many more run slots than there are.
 	MoreSlots int
+	// Log are those of the consensus log.
+	Log LogPlants
+	// NoLease: job processes do not look whether their node is still the master.
+	NoLease bool
 	// Alter puts another message in the place of one to an actor; nil for none.
 	Alter func(actor string, message any) any
 }
 
-// World is one node with its clients.
+// World is one node with its clients, or a cluster of several.
 type World struct {
+	*node // the first
+	nodes []*node
+	// disk is what was promised: the node's own if it is alone; else what the
+	// consensus log says that is committed, see truth.
+	disk    *Disk
+	truth   *truth // nil: the node is alone
+	log     *consensus
 	options Options
 	plants  Plants
 	rng     *rand.Rand
@@ -52,12 +62,8 @@ type World struct {
 	steps   *steps
 	clock   *clock
 	trace   *trace
-	disk    *Disk
-	machine *machine
 	chaos   *chaos
-	daemon  *daemon // nil: there is none
 
-	daemons     int // so far
 	clients     []*client
 	submissions []*submission
 	checkers    []Checker
@@ -96,19 +102,25 @@ func New(o Options) *World {
 	rng := rand.New(rand.NewPCG(o.Seed, 0x10c4573b))
 	w := &World{options: o, plants: o.Plants, rng: rng, life: &life{}, steps: &steps{rng: rng}, clock: newClock(), checkers: o.Checkers}
 	w.trace = &trace{clock: w.clock, sum: fnvOffset, sink: o.Sink}
-	w.disk = NewDisk(layout.QueueDir, layout.ArchiveDir, layout.QuarantineDir)
-	w.disk.changed = w.diskChanged
-	w.disk.failed = func(call diskCall, op, path string, err error) {
-		w.trace.say(TopicFault, "disk: %s %s (%s) fails: %v", call, path, op, err)
-		w.notify(diskFailed{path: path})
-	}
-	w.machine = newMachine(w)
+	w.populate()
 	w.chaos = newChaos(w, o.Faults)
 	w.inForce = newInForce(w)
-	if w.checkers == nil {
+	if w.checkers == nil && len(w.nodes) > 1 {
+		w.checkers = ClusterCheckers()
+	} else if w.checkers == nil {
 		w.checkers = AllCheckers()
 	}
 	return w
+}
+
+// populate makes the nodes.
+func (w *World) populate() {
+	if w.options.Nodes > 1 {
+		w.found()
+		return
+	}
+	w.nodes = []*node{newNode(w, "n1")}
+	w.node, w.disk = w.nodes[0], w.nodes[0].disk
 }
 
 // Step lets one thing happen; the time moves when nothing can happen now. It
@@ -121,7 +133,9 @@ func (w *World) Step() bool {
 		return false
 	}
 	w.count++
-	w.supervise()
+	for _, n := range w.nodes {
+		n.supervise()
+	}
 	w.chaos.strike()
 	w.notify(stepped{})
 	return w.violation == nil

@@ -19,6 +19,7 @@ type runOptions struct {
 	seeds  string
 	steps  uint64
 	faults string
+	nodes  int
 	trace  bool
 }
 
@@ -29,12 +30,13 @@ func newRunCommand() *cobra.Command {
 		Short: "Run one seed, or many",
 		Long: `Run one seed, or many. A seed is a whole run: the size of the world, the work, the
 faults and the order in which everything happens. The same seed with the same
---steps and --faults gives the same run.
+--nodes, --steps and --faults gives the same run.
 
 It stops at the first run in which a checker fails, and prints its last lines.`,
 		Example: `  lockstep-sim run --seed 7 --trace
   lockstep-sim run --seeds 1..10000
-  lockstep-sim run --seeds 1..1000 --faults crash,disk`,
+  lockstep-sim run --seeds 1..1000 --faults crash,disk
+  lockstep-sim run --nodes 3 --seeds 1..1000 --faults crash,partition,pause`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.OutOrStdout(), c.ErrOrStderr()) },
 	}
@@ -42,6 +44,7 @@ It stops at the first run in which a checker fails, and prints its last lines.`,
 	c.Flags().StringVar(&o.seeds, "seeds", "", "seeds to run, `A..B`, both included")
 	c.Flags().Uint64Var(&o.steps, "steps", 20_000, "`steps` of a run that have faults; then they stop, and everything must end")
 	c.Flags().StringVar(&o.faults, "faults", "all", "all, none, or kinds separated by commas: "+strings.Join(sim.FaultKinds, ", "))
+	c.Flags().IntVar(&o.nodes, "nodes", 1, "`nodes` of the cluster, 1 to 9; 1 is a node that is alone")
 	c.Flags().BoolVar(&o.trace, "trace", false, "print everything that happens")
 	c.MarkFlagsMutuallyExclusive("seed", "seeds")
 	return c
@@ -56,7 +59,10 @@ func (o *runOptions) run(out, complaints io.Writer) error {
 	if err != nil {
 		return err
 	}
-	options := sim.RunOptions{Steps: o.steps, Faults: faults}
+	if o.nodes < 0 || o.nodes > 9 {
+		return fmt.Errorf("--nodes %d: want 1 to 9", o.nodes)
+	}
+	options := sim.RunOptions{Steps: o.steps, Faults: faults, Nodes: o.nodes}
 	if o.trace {
 		options.Sink = func(l sim.Line) { fmt.Fprintln(out, l) }
 	}
@@ -87,7 +93,7 @@ func (o *runOptions) report(out io.Writer, r sim.Result) {
 			fmt.Fprintln(out, line)
 		}
 	}
-	fmt.Fprintf(out, "\nseed %d: %v\nagain: lockstep-sim run --seed %d --steps %d --faults %s --trace\n", r.Seed, r.Err, r.Seed, o.steps, o.faults)
+	fmt.Fprintf(out, "\nseed %d: %v\nagain: lockstep-sim run --nodes %d --seed %d --steps %d --faults %s --trace\n", r.Seed, r.Err, max(o.nodes, 1), r.Seed, o.steps, o.faults)
 }
 
 // seedSpan reads A..B; "" is the one seed.

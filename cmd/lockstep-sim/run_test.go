@@ -14,6 +14,13 @@ func TestRunsOfSeveralSeeds(t *testing.T) {
 	require.Regexp(t, `^3 runs, \d+ steps in .*: good\n$`, out.String())
 }
 
+func TestRunsOfACluster(t *testing.T) {
+	var out bytes.Buffer
+	o := runOptions{seeds: "1..3", steps: 1000, faults: "none", nodes: 3}
+	require.NoError(t, o.run(&out, &out))
+	require.Regexp(t, `^3 runs, \d+ steps in .*: good\n$`, out.String())
+}
+
 func TestTheSameSeedPrintsTheSameTrace(t *testing.T) {
 	traces := [2]bytes.Buffer{}
 	for i := range traces {
@@ -29,7 +36,7 @@ func TestTheSameSeedPrintsTheSameTrace(t *testing.T) {
 
 func TestWrongUsage(t *testing.T) {
 	for _, o := range []runOptions{
-		{seeds: "3..1", faults: "all"}, {seeds: "3", faults: "all"}, {seeds: "a..b", faults: "all"}, {faults: "fire"},
+		{seeds: "3..1", faults: "all"}, {seeds: "3", faults: "all"}, {seeds: "a..b", faults: "all"}, {faults: "fire"}, {faults: "all", nodes: 10},
 	} {
 		require.Error(t, o.run(nil, nil))
 	}

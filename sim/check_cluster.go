@@ -1,0 +1,63 @@
+package sim
+
+import (
+	"fmt"
+
+	"lockstep/actors/core/job"
+)
+
+// ClusterCheckers makes one of each that watches several nodes. Those that others
+// have, too, look at what is committed where these look at the disk.
+func ClusterCheckers() []Checker {
+	return []Checker{
+		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkTold{}, &checkParse{}, &checkIDs{},
+		&checkDepends{}, &checkLocks{}, &checkLive{}, checkReplicas{}, &checkFinal{}, checkMasters{},
+	}
+}
+
+// checkFinal: when a client is told that a job has ended, a majority knows, so that no
+// failover can undo it.
+type checkFinal struct{}
+
+func (*checkFinal) Name() string { return "what was told is committed" }
+
+func (*checkFinal) See(w *World, event any) error {
+	e, is := event.(statusTold)
+	if !is {
+		return nil
+	}
+	status, known := job.ParseStatus(e.status)
+	if !known || !status.Final() {
+		return nil
+	}
+	if j := w.job(e.id); j == nil || j.Status() != status {
+		return fmt.Errorf("client %d was told that job %d is %s; what is committed says %s", e.client.number, e.id, e.status, shown(j))
+	}
+	return nil
+}
+
+func shown(j *job.Job) string {
+	if j == nil {
+		return "that there is no such job"
+	}
+	return shownJob(j, nil)
+}
+
+// checkMasters: an opcode executes on the node that the log says has started its job.
+type checkMasters struct{}
+
+func (checkMasters) Name() string { return "who starts a job runs it" }
+
+func (checkMasters) See(w *World, event any) error {
+	e, is := event.(opcodeStarted)
+	if !is {
+		return nil
+	}
+	if j := w.job(e.job); j == nil || j.Status().Final() {
+		return fmt.Errorf("opcode %d of job %d executes on %s; what is committed says %s", e.op, e.job, e.node.name, shown(j))
+	}
+	if on := w.truth.running[e.job]; on != e.node.uuid() {
+		return fmt.Errorf("opcode %d of job %d executes on %s; what is committed says that it was started on %q", e.op, e.job, e.node.name, on)
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/messages"
+)
+
+// noFence has a new master start jobs at once.
+func noFence(_ string, m any) any {
+	if order, is := m.(*messages.BecomeMaster); is && order.FenceMs > 0 {
+		return &messages.BecomeMaster{Term: order.Term}
+	}
+	return m
+}
+
+// forgetsRunning has nodes forget which jobs run where when they start.
+func forgetsRunning(_ string, m any) any {
+	if attached, is := m.(*messages.LogAttached); is {
+		return &messages.LogAttached{Applied: attached.Applied}
+	}
+	return m
+}
+
+// What watches several nodes is shown the fault that it guards against, too.
+func TestClusterCheckersBite(t *testing.T) {
+	for name, c := range map[string]struct {
+		checker func() Checker
+		plants  Plants
+		faults  Faults
+		cluster ClusterFaults
+		from    uint64
+		within  uint64
+	}{
+		"acknowledged: before a majority has it": {
+			checker: func() Checker { return &checkAcknowledged{} },
+			plants:  Plants{Log: LogPlants{Hasty: true}}, within: 5,
+		},
+		"final: told before a majority has it": {
+			checker: func() Checker { return &checkFinal{} },
+			plants:  Plants{Log: LogPlants{Hasty: true}}, cluster: ClusterFaults{Partition: 300}, within: 50,
+		},
+		"replicas: a node leaves an entry out": {
+			checker: func() Checker { return checkReplicas{} },
+			plants:  Plants{Log: LogPlants{Skips: "n2"}}, within: 5,
+		},
+		"replicas: a node forgets which jobs run": {
+			checker: func() Checker { return checkReplicas{} },
+			plants:  Plants{Alter: forgetsRunning}, faults: Faults{Crash: 300}, within: 50,
+		},
+		"locks: a new master does not wait for the jobs of the old one": {
+			checker: func() Checker { return &checkLocks{} },
+			plants:  Plants{Alter: noFence}, cluster: ClusterFaults{Transfer: 200}, from: 40, within: 60,
+		},
+		"live: nobody is told to be the master": {
+			checker: func() Checker { return checkLive{} },
+			plants:  Plants{Alter: drops("node/master", &messages.BecomeMaster{})}, within: 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := c.from; seed < c.from+c.within; seed++ {
+				w := New(Options{Seed: seed, Nodes: 3, Faults: c.faults, Checkers: []Checker{c.checker()}, Plants: c.plants})
+				w.chaos.cluster = c.cluster
+				w.runWork(newWorkload(w, 3, 15), 5000)
+				if w.Err() != nil {
+					t.Logf("seed %d: %v", seed, w.Err())
+					return
+				}
+			}
+			require.Fail(t, "it has not bitten", "within %d seeds", c.within)
+		})
+	}
+}
+
+// stopsMaster has two jobs wait for the same lock, one after the other, and stops the daemon of the master
+// short when a line of the trace has that text; it goes on when another one is master.
+func stopsMaster(seed uint64, checker Checker, plants Plants, when string) *World {
+	seen := false
+	w := New(Options{Seed: seed, Nodes: 3, Checkers: []Checker{checker}, Plants: plants, Sink: func(l Line) {
+		seen = seen || strings.Contains(l.Text(), when)
+	}})
+	w.restarts = restartDelay
+	for _, n := range w.nodes {
+		n.startAgain()
+	}
+	w.newClient().submit([][]opSpec{{"run run_for=30 locks=node/a"}}, nil)
+	other := w.newClient()
+	other.later(5*time.Second, func() { other.submit([][]opSpec{{"run run_for=1 locks=node/a"}}, nil) })
+	for !seen && w.count < 20_000 && w.Step() {
+	}
+	if n := w.master(); n != nil {
+		n.pause(10 * time.Second)
+	}
+	w.RunFor(time.Minute)
+	return w
+}
+
+// The checkers see what a master does that is none any more.
+func TestAStaleMasterIsSeen(t *testing.T) {
+	for name, c := range map[string]struct {
+		checker func() Checker
+		plants  Plants
+		when    string
+	}{
+		"its process goes on": {func() Checker { return &checkLocks{} }, Plants{NoLease: true}, "process executes"},
+		"it permits a process to act": {func() Checker { return checkMasters{} },
+			Plants{NoLease: true, Log: LogPlants{AlwaysLeads: true}}, "job 1: queued, has a process (apply)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(30) {
+				require.NoError(t, stopsMaster(seed, c.checker(), Plants{}, c.when).Err())
+				if err := stopsMaster(seed, c.checker(), c.plants, c.when).Err(); err != nil {
+					t.Logf("seed %d: %v", seed, err)
+					return
+				}
+			}
+			require.Fail(t, "it has not bitten")
+		})
+	}
+}

@@ -1,0 +1,159 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"lockstep/messages"
+)
+
+// ClusterFaults are how often things go wrong with several nodes: 1 in so many steps, 0
+// for never.
+type ClusterFaults struct {
+	Partition int
+	Slow      int // a node's messages take longer
+	Pause     int // of a daemon
+	Wipe      int // of a disk
+	Transfer  int // of the mastership
+	Away      int // a daemon that has ended stays away for long, per end
+}
+
+// DrawClusterFaults chooses rates for the kinds allowed, as DrawFaults does.
+func DrawClusterFaults(rng *rand.Rand, allowed map[string]bool) ClusterFaults {
+	draw := func(kind string, often, rarely int) int {
+		rate, in := often+rng.IntN(rarely-often), rng.IntN(3) > 0
+		if !in || !allowed[kind] {
+			return 0
+		}
+		return rate
+	}
+	return ClusterFaults{
+		Partition: draw("partition", 400, 6000),
+		Slow:      draw("partition", 400, 6000),
+		Pause:     draw("pause", 300, 6000),
+		Wipe:      draw("wipe", 1500, 10000),
+		Transfer:  draw("transfer", 500, 6000),
+		Away:      draw("crash", 3, 10),
+	}
+}
+
+// strikeCluster hits some node, or all, between two steps.
+func (c *chaos) strikeCluster() {
+	w := c.world
+	n := w.nodes[0]
+	if c.any() {
+		n = w.nodes[c.rng.IntN(len(w.nodes))]
+	}
+	switch living := n.machine.processes; {
+	case len(living) > 0 && c.oneIn(killsRarer*c.faults.Process):
+		p := living[c.rng.IntN(len(living))]
+		n.say(TopicFault, "job %d: process is killed", p.job)
+		p.kill("SIGKILL")
+	case c.oneIn(c.faults.Reboot):
+		n.Reboot()
+	case n.daemon != nil && c.oneIn(c.faults.Crash):
+		n.Crash()
+	case c.oneIn(c.cluster.Partition):
+		c.partition()
+	case c.oneIn(c.cluster.Slow):
+		n.say(TopicFault, "is slow")
+		n.member.slow = time.Duration(1+c.rng.IntN(200)) * time.Millisecond
+		c.later(10*time.Second, func() { n.member.slow = 0 })
+	case n.daemon != nil && !n.daemon.life.paused && c.oneIn(c.cluster.Pause):
+		n.pause(time.Duration(c.rng.IntN(6000)) * time.Millisecond)
+	case c.oneIn(c.cluster.Wipe) && w.whole():
+		n.wipe()
+	case n.daemon != nil && n.daemon.whole != nil && c.oneIn(c.cluster.Transfer):
+		n.say(TopicFault, "is told to hand the mastership over")
+		n.daemon.question(n.daemon.whole.Replicator, &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, 10*time.Second, func(any) {})
+	}
+}
+
+// any: something may go wrong at all.
+func (c *chaos) any() bool { return c.faults != (Faults{}) || c.cluster != (ClusterFaults{}) }
+
+func (c *chaos) later(most time.Duration, f func()) {
+	c.world.clock.after(time.Duration(c.rng.Int64N(int64(most))), c.world.life, f)
+}
+
+// partition cuts the nodes into two groups, for a while.
+func (c *chaos) partition() {
+	w := c.world
+	text := ""
+	for _, n := range w.nodes {
+		n.member.group = c.rng.IntN(2)
+		text += " " + n.name + []string{" here", " there"}[n.member.group]
+	}
+	w.trace.say(TopicFault, "partition:%s", text)
+	c.later(15*time.Second, c.healPartition)
+}
+
+func (c *chaos) healPartition() {
+	for _, n := range c.world.nodes {
+		n.member.group = 0
+	}
+	c.world.trace.say(TopicFault, "the partition is over")
+}
+
+// heal ends what lasts.
+func (c *chaos) heal() {
+	if c.world.truth == nil {
+		return
+	}
+	c.healPartition()
+	for _, n := range c.world.nodes {
+		n.member.slow = 0
+		if n.daemon != nil && n.daemon.life.paused {
+			c.world.clock.resume(n.daemon.life, c.world.steps)
+		}
+	}
+}
+
+// longer is how much longer than usual a daemon stays away.
+func (c *chaos) longer(n *node) time.Duration {
+	if !n.clustered() || !c.oneIn(c.cluster.Away) {
+		return 0
+	}
+	return time.Duration(c.rng.IntN(60)) * time.Second
+}
+
+// whole: all nodes are voters, and all run. Only then may one of them be wiped.
+func (w *World) whole() bool {
+	for _, n := range w.nodes {
+		if n.daemon == nil || n.member.wiped {
+			return false
+		}
+		for _, other := range w.nodes {
+			if !n.member.replica.voter(other.name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// master is the node whose daemon has the master part of the tree; nil: there is none.
+func (w *World) master() *node {
+	for _, n := range w.nodes {
+		if n.daemon != nil && n.daemon.tree != nil && (!n.clustered() || n.member.replica.runs.Leads()) {
+			return n
+		}
+	}
+	return nil
+}
+
+// caughtUp: it has all that the others have.
+func (n *node) caughtUp() error {
+	switch {
+	case !n.clustered():
+		return nil
+	case n.daemon == nil:
+		return fmt.Errorf("%s has no daemon", n.name)
+	case n.member.replica.restoring != nil || n.member.replica.runs.desk.applied < n.world.log.known:
+		return fmt.Errorf("%s has not applied everything", n.name)
+	case !n.member.replica.voter(n.name):
+		return fmt.Errorf("%s has no vote", n.name)
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"lockstep/actors/core/repl"
+	"lockstep/messages"
+)
+
+// consensus is the consensus log of a cluster: raft without its bytes. What one node
+// says to another arrives after a while, in any order, or not at all; the rest is as
+// the paper has it, with pre-votes, leases and snapshots.
+type consensus struct {
+	steps    *steps
+	clock    *clock
+	rng      *rand.Rand
+	say      func(format string, args ...any)
+	plants   LogPlants
+	replicas []*replica // by name
+	// cut says whether two nodes cannot reach each other.
+	cut func(a, b string) bool
+	// lag is how much longer than others a node's messages take, each way.
+	lag func(name string) time.Duration
+	// committed is told of each index once, in order, when a majority has it.
+	committed func(index uint64, e entry)
+	known     uint64 // the last index that was committed
+}
+
+// LogPlants are faults that no consensus log may have. They are for the tests of the
+// checkers.
+type LogPlants struct {
+	// AlwaysLeads: Leads is true on every node.
+	AlwaysLeads bool
+	// Hasty: who leads takes as committed what only it has.
+	Hasty bool
+	// Remembers: a daemon that starts is not told again what a former one has applied
+	// since the last snapshot. It is no fault, but hides those that come of that.
+	Remembers bool
+	// Skips: this node is not told of every seventh entry.
+	Skips string
+}
+
+// As in lockstepd and raft, but for the ticks, which raft has more often.
+const (
+	logTick       = 200 * time.Millisecond
+	appendAnswer  = 500 * time.Millisecond // after which a request counts as lost
+	contestMax    = 2 * repl.ElectionMin   // for who was told to stand for election
+	transferMax   = repl.ElectionMin
+	appendMost    = 32 // entries in a request
+	snapshotEvery = 24 // entries at least, and up to four times as many
+	trailing      = 12 // entries that are kept behind a snapshot
+	partFiles     = 4  // files in a part of a snapshot
+)
+
+// entry is one of the log: data is a proposal's, members are those from then on; one
+// that has neither begins a term.
+type entry struct {
+	term    uint64
+	data    []byte
+	members []*messages.Member
+}
+
+// replica is what a node has of the log on its disk.
+type replica struct {
+	of            *consensus
+	name, address string
+	files         func() []*messages.FileWrite // the application's, as they are now
+	renewed       func(until time.Time)        // the lease
+
+	term  uint64
+	voted string
+	base  uint64 // index before the first entry of log
+	baseT uint64 // its term
+	log   []entry
+	note  note
+	done  note // up to which all is applied, see LogPlants.Remembers
+	// restoring are the files of a snapshot that has come and is not in place.
+	restoring []*messages.FileWrite
+	runs      *running // nil: no daemon does
+}
+
+// note is what a node remembers as its snapshot: the files are the application's.
+type note struct {
+	index, term uint64
+	state       []byte
+	members     []*messages.Member
+}
+
+func newConsensus(s *steps, c *clock, rng *rand.Rand) *consensus {
+	return &consensus{steps: s, clock: c, rng: rng, say: func(string, ...any) {}, committed: func(uint64, entry) {},
+		cut: func(string, string) bool { return false }, lag: func(string) time.Duration { return 0 }}
+}
+
+func (c *consensus) newReplica(name string) *replica {
+	r := &replica{of: c, name: name, address: name + ":1", renewed: func(time.Time) {}}
+	c.replicas = append(c.replicas, r)
+	return r
+}
+
+func (c *consensus) replica(name string) *replica {
+	at := slices.IndexFunc(c.replicas, func(r *replica) bool { return r.name == name })
+	if at < 0 {
+		return nil
+	}
+	return c.replicas[at]
+}
+
+// found begins a log: these nodes have it, and no entry yet.
+func (r *replica) found(members []*messages.Member) {
+	r.term, r.base, r.baseT = 1, 1, 1
+	r.note = note{index: 1, term: 1, members: members}
+	r.of.known = max(r.of.known, 1)
+}
+
+// wipe takes everything away.
+func (r *replica) wipe() {
+	r.term, r.voted, r.base, r.baseT, r.log, r.note, r.done, r.restoring = 0, "", 0, 0, nil, note{}, note{}, nil
+}
+
+func (r *replica) fresh() bool { return r.base == 0 }
+
+func (r *replica) last() uint64 { return r.base + uint64(len(r.log)) }
+
+// termAt is the term of an entry that is there, or of the one before the first.
+func (r *replica) termAt(index uint64) uint64 {
+	if index == r.base {
+		return r.baseT
+	}
+	return r.log[index-r.base-1].term
+}
+
+func (r *replica) at(index uint64) entry { return r.log[index-r.base-1] }
+
+// members are those of the latest entry about them, committed or not.
+func (r *replica) members() []*messages.Member { return r.membersAt(r.last()) }
+
+func (r *replica) membersAt(index uint64) []*messages.Member {
+	for i := index; i > max(r.base, r.note.index); i-- {
+		if m := r.at(i).members; m != nil {
+			return m
+		}
+	}
+	return r.note.members
+}
+
+func (r *replica) voter(name string) bool {
+	return slices.ContainsFunc(r.members(), func(m *messages.Member) bool { return m.Name == name && m.Voter })
+}
+
+// majority of the voters, as this node knows them.
+func (r *replica) majority() int { return repl.Voters(r.members())/2 + 1 }
+
+// compact takes a snapshot, and drops what is before it.
+func (r *replica) compact() {
+	d := r.runs.desk
+	if d.applied <= r.note.index || len(d.entries) > 0 {
+		return
+	}
+	r.note = note{index: d.applied, term: r.termAt(d.applied), state: d.state, members: r.membersAt(d.applied)}
+	if r.note.index > r.base+trailing {
+		r.dropThrough(r.note.index - trailing)
+	}
+}
+
+func (r *replica) dropThrough(index uint64) {
+	r.baseT, r.log = r.termAt(index), slices.Clone(r.log[index-r.base:])
+	r.base = index
+}
+
+// rpc carries a request to a node and its answer back. handle is on the other node;
+// what it returns is done here, unless it is nil.
+func (r *replica) rpc(to string, slow time.Duration, handle func(other *replica) (answer func())) {
+	c := r.of
+	here := r.runs
+	c.carry(r.name, to, slow, func(other *replica) {
+		answer := handle(other)
+		if answer == nil {
+			return
+		}
+		c.carry(to, r.name, 0, func(*replica) {
+			if r.runs == here {
+				answer()
+			}
+		})
+	})
+}
+
+// carry has something arrive at a node that runs then.
+func (c *consensus) carry(from, to string, slow time.Duration, arrive func(*replica)) {
+	other := c.replica(to)
+	if other == nil || other.runs == nil || c.cut(from, to) {
+		return
+	}
+	d := slow + c.lag(from) + c.lag(to) + time.Duration(100+c.rng.IntN(3000))*time.Microsecond
+	life := other.runs.life
+	c.clock.after(d, life, func() {
+		if !c.cut(from, to) && other.runs != nil && other.runs.life == life && other.runs.takesPart() {
+			arrive(other)
+		}
+	})
+}

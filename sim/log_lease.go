@@ -1,0 +1,211 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"lockstep/actors/core/repl"
+	"lockstep/actors/replicator"
+	"lockstep/messages"
+)
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// contact is when requests to a majority were sent, at the latest, that these have
+// acknowledged.
+func (n *running) contact(acked func(*peer) time.Time) time.Time {
+	var times []time.Time
+	for _, m := range n.members() {
+		switch {
+		case !m.Voter:
+		case m.Name == n.name:
+			times = append(times, n.now())
+		default:
+			times = append(times, acked(n.peer(m.Name)))
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	return times[len(times)-n.majority()]
+}
+
+// extend renews the lease of who leads, and has said so.
+func (n *running) extend() {
+	if !n.told || n.handing != "" || n.now().Before(n.lateTil) {
+		return
+	}
+	if until := n.contact(func(p *peer) time.Time { return p.acked }).Add(repl.Lease); until.After(n.until) && until.After(n.now()) {
+		n.until = until
+		n.renewed(until)
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (n *running) endLease() {
+	if !n.until.IsZero() {
+		n.until = time.Time{}
+		n.renewed(time.Time{})
+	}
+}
+
+// wanted is a change that was asked for.
+type wanted struct {
+	number uint64
+	replicator.Change
+}
+
+func (n *running) change(w wanted) {
+	if n.role != leads {
+		n.answer(w, "this node does not lead")
+		return
+	}
+	n.changes = append(n.changes, w)
+	if len(n.changes) == 1 {
+		n.nextChange()
+	}
+}
+
+func (n *running) answer(w wanted, failure string) {
+	m := &messages.LogChanged{Number: w.number}
+	if failure != "" {
+		m.Failure = logFailure(failure)
+	}
+	n.desk.say(m)
+}
+
+func logFailure(text string) *messages.Failure {
+	return &messages.Failure{Class: "GenericError", Text: text}
+}
+
+// changed ends the change that is under way.
+func (n *running) changed(err error) {
+	w := n.changes[0]
+	n.changes, n.pending = n.changes[1:], 0
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	n.answer(w, text)
+	n.nextChange()
+}
+
+// abandonChanges is for who leads no more. That it does not is what a transfer wants.
+func (n *running) abandonChanges() {
+	handed := n.handing != "" && n.lateTil.After(n.now())
+	changes := n.changes
+	n.changes, n.pending, n.handing = nil, 0, ""
+	for i, w := range changes {
+		if i == 0 && handed && w.What == messages.ChangeNodes_TRANSFER {
+			n.answer(w, "")
+		} else {
+			n.answer(w, "the leadership was lost")
+		}
+	}
+}
+
+func (n *running) nextChange() {
+	if len(n.changes) == 0 || n.role != leads {
+		return
+	}
+	w := n.changes[0]
+	members, err := n.next(w)
+	switch {
+	case err != nil:
+		n.changed(err)
+	case members == nil:
+		n.transfer(w)
+	default:
+		n.pending = n.last() + 1
+		n.add(entry{members: members})
+		n.broadcast()
+	}
+}
+
+// next are the members after a change; nil where the leadership is to be handed over.
+func (n *running) next(w wanted) ([]*messages.Member, error) {
+	members := slices.Clone(n.members())
+	at := slices.IndexFunc(members, func(m *messages.Member) bool { return m.Name == w.Name })
+	switch w.What {
+	case messages.ChangeNodes_ADD_NONVOTER, messages.ChangeNodes_ADD_VOTER:
+		if w.Name == "" || w.Address == "" || n.of.replica(w.Name) == nil {
+			return nil, fmt.Errorf("node %q cannot be added: its name or its address is missing", w.Name)
+		}
+		added := &messages.Member{Name: w.Name, Address: w.Address, Voter: w.What == messages.ChangeNodes_ADD_VOTER}
+		if at < 0 {
+			return append(members, added), nil
+		}
+		added.Voter = added.Voter || members[at].Voter
+		members[at] = added
+		return members, nil
+	case messages.ChangeNodes_REMOVE:
+		if at < 0 {
+			return nil, fmt.Errorf("node %s is not in the cluster", w.Name)
+		}
+		if w.Name == n.name {
+			return nil, nil
+		}
+		delete(n.peers, w.Name)
+		return slices.Delete(members, at, at+1), nil
+	case messages.ChangeNodes_TRANSFER:
+		switch {
+		case w.Name == n.name:
+			return nil, fmt.Errorf("node %s has the leadership", n.name)
+		case w.Name != "" && (at < 0 || !members[at].Voter):
+			return nil, fmt.Errorf("node %s is no voter", w.Name)
+		}
+		return nil, nil
+	}
+	return nil, fmt.Errorf("%v is no change", w.What)
+}
+
+// transfer hands the leadership over: to whom has most of the log if nobody is named.
+func (n *running) transfer(w wanted) {
+	to := w.Name
+	if w.What == messages.ChangeNodes_REMOVE || to == "" {
+		to = ""
+		for _, m := range n.members() {
+			if m.Voter && m.Name != n.name && (to == "" || n.peer(m.Name).match > n.peer(to).match) {
+				to = m.Name
+			}
+		}
+	}
+	if to == "" {
+		n.changed(fmt.Errorf("there is no other voter"))
+		return
+	}
+	n.of.say("%s hands the leadership to %s", n.name, to)
+	n.handing = to
+	n.endLease()
+	term := n.term
+	n.of.clock.after(transferMax, n.life, func() {
+		if n.role == leads && n.term == term && n.handing == to {
+			n.handing = ""
+			n.changed(fmt.Errorf("node %s has not taken the leadership", to))
+		}
+	})
+	n.handOver()
+}
+
+// handOver tells who is to lead to stand for election, when it has everything.
+func (n *running) handOver() {
+	to := n.handing
+	if to == "" || n.peer(to).match < n.last() || n.lateTil.After(n.now()) {
+		return
+	}
+	n.lateTil = n.now().Add(contestMax)
+	term := n.term
+	n.rpc(to, 0, func(other *replica) func() {
+		if other.term == term && other.runs.role == follows && other.restoring == nil {
+			other.runs.stand(true)
+		}
+		return nil
+	})
+}

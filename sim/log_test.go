@@ -1,0 +1,119 @@
+package sim
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"lockstep/actors/act"
+	"lockstep/actors/core/repl"
+	"lockstep/actors/replicator/logtest"
+	"lockstep/messages"
+)
+
+func TestTheLogKeepsTheContract(t *testing.T) {
+	logtest.Run(t, func(t *testing.T) logtest.Cluster { return newLogCluster(t) })
+}
+
+// logCluster is nodes that have a log, and nothing else.
+type logCluster struct {
+	*testing.T
+	steps  *steps
+	clock  *clock
+	log    *consensus
+	lives  map[string]*life
+	groups map[string]int
+}
+
+func newLogCluster(t *testing.T) *logCluster {
+	rng := rand.New(rand.NewPCG(1, 2))
+	c := &logCluster{T: t, steps: &steps{rng: rng}, clock: newClock(), lives: map[string]*life{}, groups: map[string]int{}}
+	c.log = newConsensus(c.steps, c.clock, rng)
+	c.log.cut = func(a, b string) bool { return c.groups[a] != c.groups[b] }
+	return c
+}
+
+func (c *logCluster) Start(name string, o logtest.Options) logtest.Node {
+	r := c.log.replica(name)
+	if r == nil {
+		r = c.log.newReplica(name)
+	}
+	r.files = func() []*messages.FileWrite {
+		files := o.Files()
+		var writes []*messages.FileWrite
+		for _, path := range slices.Sorted(maps.Keys(files)) {
+			writes = append(writes, &messages.FileWrite{Path: path, Content: []byte(files[path])})
+		}
+		return writes
+	}
+	founded := r.fresh()
+	if o.Founder && founded {
+		r.found([]*messages.Member{{Name: name, Address: r.address, Voter: true}})
+	}
+	l := &life{}
+	c.lives[name] = l
+	boxes := &mailboxes{steps: c.steps, life: l, sees: func(string, any, messageKind) panicWhen { return noPanic }}
+	env := act.New(act.Options{Log: traceLog(&trace{clock: c.clock, sum: fnvOffset}, ""), Clock: actorClock{c.clock, l}, Mailbox: boxes.produce, Rand: c.log.rng.Uint64})
+	boxes.env = env
+	runs := r.run(l, founded, func(to *actor.PID, what proto.Message) { env.System().Root.Send(to, what) })
+	return logtest.Node{Log: runs,
+		Spawn: func(a actor.Actor) *actor.PID {
+			return env.System().Root.Spawn(env.Props("app", func() actor.Actor { return a }))
+		},
+		Tell: func(to *actor.PID, what any) { env.System().Root.Send(to, what) }}
+}
+
+func (c *logCluster) Stop(name string) {
+	c.lives[name].over = true
+	c.log.replica(name).end()
+}
+
+func (c *logCluster) Wipe(name string) { c.log.replica(name).wipe() }
+func (c *logCluster) Isolate(name string) {
+	c.groups[name] = len(c.log.replicas) + slices.IndexFunc(c.log.replicas, func(r *replica) bool { return r.name == name })
+}
+func (c *logCluster) Heal()               { clear(c.groups) }
+func (c *logCluster) Compact(name string) { c.log.replica(name).compact() }
+func (c *logCluster) Trailing() int       { return trailing }
+
+func (c *logCluster) Address(name string) string { return name + ":1" }
+
+func (c *logCluster) Until(what string, done func() bool) {
+	c.Helper()
+	end := c.clock.now.Add(10 * time.Minute)
+	for !done() {
+		require.True(c, c.clock.now.Before(end), "in ten minutes: %s", what)
+		if !c.steps.step() {
+			require.True(c, c.clock.fire(), what)
+		}
+	}
+}
+
+// A leader that is cut off ends its lease before another is elected, always.
+func TestOneLeaseAtATime(t *testing.T) {
+	for seed := range uint64(20) {
+		w := New(Options{Seed: seed, Nodes: 3, Checkers: []Checker{}})
+		w.chaos.cluster = ClusterFaults{Partition: 300, Slow: 300, Pause: 300, Transfer: 500}
+		w.restarts = restartDelay
+		for _, n := range w.nodes {
+			n.startAgain()
+		}
+		for range 5000 {
+			w.Step()
+			lead := 0
+			for _, n := range w.nodes {
+				if n.daemon != nil && n.member.replica.runs.Leads() {
+					lead++
+				}
+			}
+			require.LessOrEqual(t, lead, 1, "seed %d, step %d", seed, w.count)
+		}
+	}
+	require.Less(t, repl.Lease, repl.ElectionMin)
+}

@@ -1,0 +1,151 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"lockstep/actors/core/layout"
+	"lockstep/messages"
+)
+
+// node is one machine with its disk and, most of the time, a daemon.
+type node struct {
+	world   *World
+	name    string
+	disk    *Disk
+	machine *machine
+	daemon  *daemon // nil: there is none
+
+	daemons int // so far
+	// member is what a node of a cluster has besides; nil: this one is alone.
+	member *member
+}
+
+func newNode(w *World, name string) *node {
+	n := &node{world: w, name: name}
+	n.machine = newMachine(n)
+	n.newDisk()
+	return n
+}
+
+func (n *node) newDisk() {
+	n.disk = NewDisk(layout.QueueDir, layout.ArchiveDir, layout.QuarantineDir)
+	n.disk.changed = n.diskChanged
+	n.disk.failed = func(call diskCall, op, path string, err error) {
+		n.say(TopicFault, "disk: %s %s (%s) fails: %v", call, path, op, err)
+		n.world.notify(diskFailed{path: path})
+	}
+}
+
+func (n *node) clustered() bool { return n.member != nil }
+
+// say is a line about this node; which one it is goes without saying where there is
+// no other.
+func (n *node) say(topic Topic, format string, args ...any) {
+	n.world.trace.say(topic, "%s", n.prefix()+fmt.Sprintf(format, args...))
+}
+
+func (n *node) prefix() string {
+	if !n.clustered() {
+		return ""
+	}
+	return n.name + ": "
+}
+
+// Start starts a daemon as lockstepd does. The error is the disk's: it has not
+// started then.
+func (n *node) Start() error {
+	if n.daemon != nil {
+		panic("sim: there is a daemon")
+	}
+	n.daemons++
+	if err := n.prepare(); err != nil {
+		n.say(TopicDaemon, "daemon %d cannot start: %v", n.daemons, err)
+		return err
+	}
+	n.disk.plants = n.world.plants.Disk // not before there is a queue
+	d := newDaemon(n)
+	if n.clustered() {
+		d.joinCluster()
+	} else {
+		d.beAlone()
+	}
+	return nil
+}
+
+// Crash ends the daemon at once; processes and the disk stay.
+func (n *node) Crash() {
+	n.say(TopicFault, "daemon %d crashes", n.daemon.number)
+	n.endDaemon()
+}
+
+func (n *node) endDaemon() {
+	w, d := n.world, n.daemon
+	n.daemon = nil
+	d.life.over = true
+	for _, p := range n.machine.processes {
+		p.stdin.writerLeaves()
+		p.stdout.readerLeaves()
+	}
+	for _, c := range d.conns {
+		if c.caller != nil {
+			c.caller.lost(c)
+		}
+	}
+	if n.clustered() {
+		n.member.daemonEnded()
+	}
+	if w.restarts > 0 {
+		w.clock.after(w.restarts+w.chaos.longer(n), w.life, n.startAgain)
+	}
+}
+
+func (n *node) startAgain() {
+	if n.daemon == nil && n.mayStart() && n.Start() != nil {
+		n.world.clock.after(n.world.restarts, n.world.life, n.startAgain)
+	}
+}
+
+// Reboot takes the machine down: no daemon, no process, nothing unsynced is left.
+func (n *node) Reboot() {
+	n.say(TopicFault, "the machine loses power")
+	n.machine.losePower()
+	n.disk.LosePower(n.world.rng)
+	if n.daemon != nil {
+		n.endDaemon()
+	}
+	if !n.clustered() {
+		n.world.notify(powerLost{})
+	}
+}
+
+// supervise notices a daemon that cannot go on, or has stopped as it was told.
+func (n *node) supervise() {
+	if n.daemon == nil {
+		return
+	}
+	select {
+	case <-n.daemon.done:
+		if n.daemon.stopping {
+			n.say(TopicDaemon, "daemon %d has stopped", n.daemon.number)
+		} else {
+			n.say(TopicDaemon, "daemon %d cannot go on", n.daemon.number)
+		}
+		n.endDaemon()
+	default:
+	}
+}
+
+// As in lockstepd.
+const (
+	readyMax = 10 * time.Minute
+	drainMax = 10 * time.Second
+)
+
+// Stop tells the daemon to stop, in order.
+func (n *node) Stop() {
+	d := n.daemon
+	n.say(TopicDaemon, "daemon %d is told to stop", d.number)
+	d.stopping = true
+	d.ask(d.tree.Root, &messages.Drain{}, drainMax, func(bool) { d.env.System().Root.Stop(d.tree.Root) })
+}

@@ -1,0 +1,196 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/repl"
+	"lockstep/messages"
+)
+
+// truth is what a cluster has promised: the files as the entries make them that a
+// majority has. World.disk is the disk of somebody who applies each entry in the moment
+// in which it is committed, and can be asked what a client was told.
+type truth struct {
+	world   *World
+	first   map[string][]byte // before there was a log
+	entries []committedEntry  // in order
+	files   map[string][]byte
+	running repl.Running
+}
+
+type committedEntry struct {
+	index uint64
+	entry *messages.LogEntry
+}
+
+// committed takes one entry.
+func (t *truth) committed(index uint64, e entry) {
+	if e.data == nil {
+		return
+	}
+	decoded, err := messages.UnmarshalLogEntry(e.data)
+	if err != nil {
+		panic(fmt.Errorf("sim: index %d: %w", index, err))
+	}
+	t.entries = append(t.entries, committedEntry{index, decoded})
+	t.running.Note(decoded)
+	for _, c := range decoded.Changes {
+		t.world.trace.say(TopicDisk, "log: %d: %s", index, shownChange(c))
+		t.promise(c)
+	}
+}
+
+// promise makes a change, durably.
+func (t *truth) promise(c *messages.FileChange) {
+	d := t.world.disk
+	replay(t.files, c)
+	switch what := c.What.(type) {
+	case *messages.FileChange_Update:
+		t.must(d.Replace("committed", what.Update.Path, what.Update.Content))
+		t.must(d.SyncDir("committed", path.Dir(what.Update.Path)))
+	case *messages.FileChange_Rename:
+		if d.find(what.Rename.From) != nil {
+			t.must(d.Rename("committed", what.Rename.From, what.Rename.To))
+			t.must(d.SyncDir("committed", path.Dir(what.Rename.To)))
+			t.must(d.SyncDir("committed", path.Dir(what.Rename.From)))
+		}
+	case *messages.FileChange_Remove:
+		t.must(d.Remove("committed", what.Remove.Path))
+		t.must(d.SyncDir("committed", path.Dir(what.Remove.Path)))
+	}
+}
+
+func (t *truth) must(err error) {
+	if err != nil {
+		panic(fmt.Errorf("sim: %w", err)) // this disk does not fail
+	}
+}
+
+func shownChange(c *messages.FileChange) string {
+	switch what := c.What.(type) {
+	case *messages.FileChange_Update:
+		observed := ""
+		if what.Update.Observed {
+			observed = ", observed"
+		}
+		return what.Update.Path + observed
+	case *messages.FileChange_Rename:
+		return what.Rename.From + " becomes " + what.Rename.To
+	default:
+		return filesOf(c)[0] + " is removed"
+	}
+}
+
+// replay makes a change among files.
+func replay(files map[string][]byte, c *messages.FileChange) {
+	switch what := c.What.(type) {
+	case *messages.FileChange_Update:
+		files[what.Update.Path] = what.Update.Content
+	case *messages.FileChange_Rename:
+		if content, there := files[what.Rename.From]; there {
+			delete(files, what.Rename.From)
+			files[what.Rename.To] = content
+		}
+	case *messages.FileChange_Remove:
+		delete(files, what.Remove.Path)
+	}
+}
+
+// filesOf are the files that a change is about.
+func filesOf(c *messages.FileChange) []string {
+	switch what := c.What.(type) {
+	case *messages.FileChange_Update:
+		return []string{what.Update.Path}
+	case *messages.FileChange_Rename:
+		return []string{what.Rename.From, what.Rename.To}
+	case *messages.FileChange_Remove:
+		return []string{what.Remove.Path}
+	}
+	return nil
+}
+
+// mirror is what a node's files must be, from what it has applied.
+type mirror struct {
+	next  int // of truth.entries
+	files map[string][]byte
+	// running are the jobs that the node must know of.
+	running repl.Running
+	// reached is the index up to which the node's files may have come already: it
+	// has restarted, or has them from a snapshot, and makes the same way again.
+	reached uint64
+}
+
+// through replays up to an index, and says which files that was about.
+func (m *mirror) through(t *truth, index uint64) (touched []string) {
+	for m.next < len(t.entries) && t.entries[m.next].index <= index {
+		for _, c := range t.entries[m.next].entry.Changes {
+			replay(m.files, c)
+			touched = append(touched, filesOf(c)...)
+		}
+		m.running.Note(t.entries[m.next].entry)
+		m.next++
+	}
+	slices.Sort(touched)
+	return slices.Compact(touched)
+}
+
+// newMirror is of the files before there was a log.
+func (t *truth) newMirror(first map[string][]byte) *mirror {
+	return &mirror{files: maps.Clone(first), running: repl.Running{}}
+}
+
+// sharedFiles are those that a snapshot has.
+func (n *node) sharedFiles() map[string][]byte {
+	files := map[string][]byte{}
+	for _, dir := range []string{".", layout.QueueDir} {
+		for base, f := range n.disk.dirs[dir].now {
+			if name := path.Join(dir, base); repl.Shared(name) {
+				files[name] = f.data
+			}
+		}
+	}
+	return files
+}
+
+// frozen are the same, for a snapshot.
+func (n *node) frozen() []*messages.FileWrite {
+	files := n.sharedFiles()
+	var writes []*messages.FileWrite
+	for _, name := range sortedKeys(files) {
+		writes = append(writes, &messages.FileWrite{Op: "restore", Path: name, Content: files[name]})
+	}
+	return writes
+}
+
+// alike compares a file of a node with what it must be.
+func (n *node) alike(name string, want []byte, wanted bool) error {
+	f := n.disk.find(name)
+	switch {
+	case f == nil && wanted:
+		return fmt.Errorf("%s has no %s", n.name, name)
+	case f != nil && !wanted:
+		return fmt.Errorf("%s has %s, which is not there any more", n.name, name)
+	case f != nil && !bytes.Equal(f.data, want):
+		return fmt.Errorf("%s has another %s: %s, and %s is what was committed", n.name, name, shownFile(f.data), shownFile(want))
+	}
+	return nil
+}
+
+func shownFile(data []byte) string {
+	f := &file{data: data}
+	if r := f.reading(); r.err == nil {
+		return shownJob(r.job, nil)
+	}
+	return fmt.Sprintf("%.60q", data)
+}
+
+// archived: in a directory that snapshots leave out.
+func archived(name string) bool {
+	return strings.HasPrefix(name, layout.ArchiveDir+"/") || strings.HasPrefix(name, layout.QuarantineDir+"/")
+}
