@@ -313,6 +313,7 @@ type LogAttached struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Applied       uint64                 `protobuf:"varint,1,opt,name=applied,proto3" json:"applied,omitempty"`
 	State         []byte                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	Incarnation   uint32                 `protobuf:"varint,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"` // that Log.Attach was given
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -359,6 +360,13 @@ func (x *LogAttached) GetState() []byte {
 		return x.State
 	}
 	return nil
+}
+
+func (x *LogAttached) GetIncarnation() uint32 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
 }
 
 // LogCommitted: entries that a majority has, in the order of the log and each once
@@ -1973,10 +1981,11 @@ const file_replicate_proto_rawDesc = "" +
 	"FileUpdate\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\fR\acontent\x12\x1a\n" +
-	"\bobserved\x18\x03 \x01(\bR\bobserved\"=\n" +
+	"\bobserved\x18\x03 \x01(\bR\bobserved\"_\n" +
 	"\vLogAttached\x12\x18\n" +
 	"\aapplied\x18\x01 \x01(\x04R\aapplied\x12\x14\n" +
-	"\x05state\x18\x02 \x01(\fR\x05state\"K\n" +
+	"\x05state\x18\x02 \x01(\fR\x05state\x12 \n" +
+	"\vincarnation\x18\x03 \x01(\rR\vincarnation\"K\n" +
 	"\fLogCommitted\x12;\n" +
 	"\aentries\x18\x01 \x03(\v2!.lockstep.messages.CommittedEntryR\aentries\"<\n" +
 	"\x0eCommittedEntry\x12\x14\n" +

@@ -35,9 +35,6 @@ type LogPlants struct {
 	AlwaysLeads bool
 	// Hasty: who leads takes as committed what only it has.
 	Hasty bool
-	// Remembers: a daemon that starts is not told again what a former one has applied
-	// since the last snapshot. It is no fault, but hides those that come of that.
-	Remembers bool
 	// Skips: this node is not told of every seventh entry.
 	Skips string
 }
@@ -75,7 +72,6 @@ type replica struct {
 	baseT uint64 // its term
 	log   []entry
 	note  note
-	done  note // up to which all is applied, see LogPlants.Remembers
 	// restoring are the files of a snapshot that has come and is not in place.
 	restoring []*messages.FileWrite
 	runs      *running // nil: no daemon does
@@ -116,7 +112,7 @@ func (r *replica) found(members []*messages.Member) {
 
 // wipe takes everything away.
 func (r *replica) wipe() {
-	r.term, r.voted, r.base, r.baseT, r.log, r.note, r.done, r.restoring = 0, "", 0, 0, nil, note{}, note{}, nil
+	r.term, r.voted, r.base, r.baseT, r.log, r.note, r.restoring = 0, "", 0, 0, nil, note{}, nil
 }
 
 func (r *replica) fresh() bool { return r.base == 0 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"time"
 
@@ -45,10 +46,6 @@ var _ replicator.Log = (*running)(nil)
 func newDesk(n *running, send courier) *desk {
 	d := &desk{of: n, send: send, applied: n.note.index, state: n.note.state, saidL: &messages.LogFollows{},
 		every: snapshotEvery + n.of.rng.Uint64N(3*snapshotEvery), told: func(uint64, []byte) {}, restored: func(note) {}}
-	if n.of.plants.Remembers && n.done.index > d.applied {
-		d.applied, d.state = n.done.index, n.done.state
-		n.commit = max(n.commit, d.applied)
-	}
 	d.through = d.applied
 	if n.restoring != nil {
 		d.applied, d.state = 0, nil
@@ -70,15 +67,19 @@ func (d *desk) say(what proto.Message) {
 }
 
 // Attach has all news go to this actor.
-func (n *running) Attach(to *actor.PID) {
+func (n *running) Attach(to *actor.PID, incarnation uint32) {
 	d := n.desk
 	d.to = to
 	d.number++
 	d.saidM = n.members()
-	if n.told && n.of.plants.Remembers && d.applied < n.commit {
-		n.told, n.barrier, d.saidL = false, n.commit, &messages.LogFollows{}
+	if n.told { // it is told again when everything is applied that was proposed before
+		n.told, n.barrier, d.saidL = false, math.MaxUint64, &messages.LogFollows{}
+		n.thread.do(func() {
+			n.barrier = n.last()
+			d.begin()
+		})
 	}
-	d.say(&messages.LogAttached{Applied: d.applied, State: d.state})
+	d.say(&messages.LogAttached{Applied: d.applied, State: d.state, Incarnation: incarnation})
 	d.say(&messages.LogMembers{Members: d.saidM})
 	d.sayRole()
 	switch {
@@ -176,7 +177,6 @@ func (n *running) Applied(index uint64, state []byte) {
 	}
 	d.applied, d.state = d.entries[rest-1].Index, bytes.Clone(state)
 	d.entries = d.entries[rest:]
-	n.done = note{index: d.applied, state: d.state}
 	d.told(d.applied, d.state)
 	if len(d.entries) > 0 {
 		return

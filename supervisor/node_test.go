@@ -38,11 +38,11 @@ type agreed struct {
 	busy    bool
 }
 
-func (l *agreed) Attach(to *actor.PID) {
+func (l *agreed) Attach(to *actor.PID, incarnation uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.to, l.busy = to, false
-	l.env.Send(to, &messages.LogAttached{Applied: l.applied, State: l.state})
+	l.env.Send(to, &messages.LogAttached{Applied: l.applied, State: l.state, Incarnation: incarnation})
 	l.env.Send(to, &messages.LogMembers{Members: []*messages.Member{{Name: "n1", Address: "10.0.0.1:1", Voter: true}}})
 	l.tell()
 	l.deliver()
@@ -366,7 +366,7 @@ func TestANewMasterStartsNothingBeforeTheFence(t *testing.T) {
 		running repl.Running
 		wait    time.Duration
 	}{
-		"jobs ran elsewhere":    {repl.Running{7: "u2"}, repl.Fence},
+		"jobs ran elsewhere":    {repl.Running{7: {On: "u2", Progress: 2}}, repl.Fence},
 		"jobs ran on this node": {repl.Running{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -44,7 +44,7 @@ func Props(c Config) *actor.Props {
 	return c.Env.Props("replicator", func() actor.Actor {
 		incarnation++
 		return &replicator{
-			config: c, epoch: &masterships, running: repl.Running{}, proposals: map[uint64]*proposal{}, touched: map[string]int{},
+			config: c, incarnation: incarnation, epoch: &masterships, running: repl.Running{}, proposals: map[uint64]*proposal{}, touched: map[string]int{},
 			observed: map[int64]*observation{}, changes: map[uint64]asker{}, questions: map[uint64]question{}, aside: map[string]bool{}, wishes: map[string]wish{},
 			store: store.NewClient(c.Store, incarnation),
 			last:  uint64(incarnation) << 32, oldest: uint64(incarnation) << 32, // proposals of a former incarnation are not this one's
@@ -53,12 +53,14 @@ func Props(c Config) *actor.Props {
 }
 
 type replicator struct {
-	config Config
-	store  *store.Client
-	epoch  *uint64 // of this one as a store; it rises over incarnations
+	config      Config
+	incarnation uint32
+	store       *store.Client
+	epoch       *uint64 // of this one as a store; it rises over incarnations
 
 	// what the log says
 	running   repl.Running
+	attached  bool // what the log says is for this incarnation
 	applied   uint64
 	members   []*messages.Member
 	leads     bool   // the log says so
@@ -99,15 +101,18 @@ func (r *replicator) Receive(ctx actor.Context) {
 	if r.store.Handle(ctx) {
 		return
 	}
+	if !r.attached && fromLog(ctx.Message()) {
+		return // for a former incarnation: it comes again
+	}
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		*r.epoch++
 		// A master part that goes on would have asked somebody who has forgotten.
 		ctx.Send(r.config.Master, &messages.ResignMaster{})
 		r.store.Hello(ctx)
-		r.config.Log.Attach(ctx.Self())
+		r.config.Log.Attach(ctx.Self(), r.incarnation)
 	case *messages.LogAttached:
-		r.attached(m)
+		r.takeOver(m)
 	case *messages.LogCommitted:
 		r.committed(ctx, m)
 	case *messages.LogRestore:
@@ -152,6 +157,16 @@ func (r *replicator) Receive(ctx actor.Context) {
 	default:
 		act.Unexpected(ctx)
 	}
+}
+
+// fromLog: it is the log's news, but for the first.
+func fromLog(message any) bool {
+	switch message.(type) {
+	case *messages.LogCommitted, *messages.LogRestore, *messages.LogRefused, *messages.LogLeads, *messages.LogFollows,
+		*messages.LogMembers, *messages.LogChanged:
+		return true
+	}
+	return false
 }
 
 func (r *replicator) later(ctx actor.Context, pause time.Duration, what func(actor.Context)) {
@@ -232,7 +247,7 @@ func (r *replicator) read(ctx actor.Context, h heldRead) {
 			answer(ctx, &messages.StoreAnswer{What: &messages.StoreAnswer_Listed{Listed: d}})
 		})
 	case *messages.StoreRequest_Scan:
-		r.store.Scan(ctx, func(ctx actor.Context, q *messages.QueueScanned) {
+		r.scan(ctx, func(ctx actor.Context, q *messages.QueueScanned) {
 			answer(ctx, &messages.StoreAnswer{What: &messages.StoreAnswer_Scanned{Scanned: q}})
 		})
 	default:

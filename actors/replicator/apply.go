@@ -22,13 +22,16 @@ type batch struct {
 	tries    int
 }
 
-// attached takes what a former incarnation, or a former daemon, knew.
-func (r *replicator) attached(m *messages.LogAttached) {
+// takeOver takes what a former incarnation, or a former daemon, knew.
+func (r *replicator) takeOver(m *messages.LogAttached) {
+	if m.Incarnation != r.incarnation {
+		return
+	}
 	running, err := repl.DecodeRunning(m.State)
 	if err != nil {
 		panic(err)
 	}
-	r.running, r.applied = running, m.Applied
+	r.attached, r.running, r.applied = true, running, m.Applied
 }
 
 // committed applies entries, in their order. It does not end before they are all on
@@ -140,7 +143,7 @@ func (r *replicator) forgetEnded() {
 		return
 	}
 	for id, o := range r.observed {
-		if r.running[id] == "" && !o.busy && len(o.waiting) == 0 {
+		if !r.isRunning(id) && !o.busy && len(o.waiting) == 0 {
 			delete(r.observed, id)
 		}
 	}

@@ -41,7 +41,7 @@ func TestEntriesAreAppliedWhenTheyAreOnTheDisk(t *testing.T) {
 		require.Equal(t, uint64(1), b.log.applied)
 		running, err := repl.DecodeRunning(b.log.state)
 		require.NoError(t, err)
-		require.Equal(t, repl.Running{7: "u2"}, running)
+		require.Equal(t, repl.Running{7: {On: "u2", Progress: 2}}, running)
 	})
 }
 
@@ -105,7 +105,7 @@ func TestACrashRepeatsWhatWasNotApplied(t *testing.T) {
 		require.Len(t, b.disk.Calls("replace apply queue/job-7"), 2)
 		running, err := repl.DecodeRunning(b.log.state)
 		require.NoError(t, err)
-		require.Equal(t, repl.Running{6: "u2", 7: "u2"}, running, "the rest is known from before")
+		require.Equal(t, repl.Running{6: {On: "u2", Progress: 2}, 7: {On: "u2", Progress: 2}}, running, "the rest is known from before")
 	})
 }
 
@@ -155,7 +155,7 @@ func TestADoubtfulFileThatCannotBeReadIsReadAgain(t *testing.T) {
 func part(n uint64, last bool, files map[string]string) *messages.LogRestore {
 	m := &messages.LogRestore{Part: n, Last: last, Index: 40}
 	if n == 1 {
-		m.State = repl.Running{8: "u2"}.Encode()
+		m.State = repl.Running{8: {On: "u2", Progress: 2}}.Encode()
 	}
 	for name, content := range files {
 		m.Files = append(m.Files, &messages.FileWrite{Op: "restore", Path: name, Content: []byte(content)})

@@ -84,5 +84,11 @@ func (r *replicator) repair(ctx actor.Context, files []string, done func(actor.C
 // isBusy: a change of the file is on its way, or its job's process writes it.
 func (r *replicator) isBusy(file string) bool {
 	id, isJob := repl.JobOf(file)
-	return r.touched[file] > 0 || isJob && r.running[id] != ""
+	return r.touched[file] > 0 || isJob && r.isRunning(id)
+}
+
+// isRunning: a process is at work on the job, or its end is not known yet.
+func (r *replicator) isRunning(id int64) bool {
+	_, begun := r.running[id]
+	return begun
 }

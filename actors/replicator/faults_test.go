@@ -27,6 +27,7 @@ func TestAFileThatIsNotSharedIsQuarantinedHere(t *testing.T) {
 // proposed after it, it would undo a job's end on all nodes but this one.
 func TestAnObservationIsNotProposedAfterALaterWrite(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.begin()
 		b.observe(0, jobIn(7, job.Waiting))
 		b.observe(0, jobIn(7, job.Running)) // waits
 		end := b.write("queue/job-7", jobIn(7, job.Error))

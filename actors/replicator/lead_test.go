@@ -28,43 +28,46 @@ func TestAMasterWithNothingToTellBeginsAtOnce(t *testing.T) {
 	})
 }
 
-// A job ended while the daemon was down: the others hear of it before anything else.
-func TestANewMasterTellsFirstWhatItsJobsHaveDone(t *testing.T) {
+// Jobs ran while the daemon was down: the others hear how far they have come before
+// the queue does, and it hears of no more.
+func TestTheOthersHearFirstWhatThisNodesJobsHaveDone(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		former := repl.Self{Node: self.Node, Run: "former"}
-		b.log.commit(entry(former, "queue/job-7", jobIn(7, job.Running)), entry(former, "queue/job-8", jobIn(8, job.Running)))
+		b.log.commit(entry(former, "queue/job-7", jobIn(7, job.Running)), entry(former, "queue/job-8", jobIn(8, job.Waiting)))
 		b.Settle()
 		require.NoError(t, b.disk.Replace("run-job", "queue/job-7", []byte(jobIn(7, job.Success))))
-		b.master.Unread()
-		b.log.lead("n1")
-		b.master.Quiet()
+		b.become()
+		scan := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Scan{Scan: &messages.ScanQueue{}}})
+		b.client.Quiet()
 		offers := b.log.take()
 		require.Len(t, offers, 1)
 		require.ElementsMatch(t, []string{"queue/job-7 observed", "queue/job-8 observed"}, paths(offers[0].entry))
-		for _, c := range offers[0].entry.Changes {
-			require.Equal(t, b.content(c.GetUpdate().Path), string(c.GetUpdate().Content))
-		}
-		b.write("queue/serial", "10\n")
-		require.Empty(t, b.log.take(), "nothing is taken before")
-		b.client.Ask(b.replicator, &messages.AskStore{})
-		b.client.Quiet()
+		require.NoError(t, b.disk.Replace("run-job", "queue/job-8", []byte(jobIn(8, job.Success))))
 		b.log.commit(offers[0].entry)
-		require.Zero(t, acttest.Expect[*messages.BecomeMaster](b.master).FenceMs, "all jobs are its own")
+		read := map[int64]string{}
+		for _, j := range b.answer(scan).GetScanned().Jobs {
+			read[j.Id] = string(j.Content)
+		}
+		require.Equal(t, map[int64]string{7: jobIn(7, job.Success), 8: jobIn(8, job.Waiting)}, read)
 		running, err := repl.DecodeRunning(b.log.state)
 		require.NoError(t, err)
-		require.Equal(t, repl.Running{8: "u1"}, running)
+		require.Equal(t, repl.Running{8: {On: "u1", Progress: 1}}, running)
 		require.Equal(t, jobIn(7, job.Success), b.content("queue/job-7"))
 	})
 }
 
-func TestAJobsFileThatIsNoneIsNotTold(t *testing.T) {
+// A file that is none, and one that a power loss has set back, tell the others nothing.
+func TestAFileThatIsBehindTheLogIsNotTold(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
-		b.log.commit(entry(repl.Self{Node: self.Node, Run: "former"}, "queue/job-7", jobIn(7, job.Running)))
+		former := repl.Self{Node: self.Node, Run: "former"}
+		b.log.commit(entry(former, "queue/job-7", jobIn(7, job.Running)), entry(former, "queue/job-8", jobIn(8, job.Running)))
 		b.Settle()
 		require.NoError(t, b.disk.Replace("test", "queue/job-7", []byte("garbage")))
-		b.log.lead("n1")
+		require.NoError(t, b.disk.Replace("test", "queue/job-8", []byte(jobIn(8, job.Waiting))))
+		b.become()
+		scan := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Scan{Scan: &messages.ScanQueue{}}})
 		require.Empty(t, b.log.take())
-		acttest.Expect[*messages.BecomeMaster](b.master)
+		require.Len(t, b.answer(scan).GetScanned().Jobs, 2)
 	})
 }
 
@@ -120,12 +123,11 @@ func TestAConfigurationThatCannotBeReadDoesNotHoldUpTheMaster(t *testing.T) {
 }
 
 // A mastership that is over before it has begun: what it waited for comes too late.
-func TestAMastershipThatIsLostWhileItSettles(t *testing.T) {
-	former := repl.Self{Node: self.Node, Run: "former"}
-	onBench(t, nil, func(t *testing.T, b *bench) {
-		b.log.commit(entry(former, "queue/job-7", jobIn(7, job.Running)))
-		b.Settle()
-		block := b.disk.Block("read settle queue/job-7")
+func TestAMastershipThatIsLostBeforeItBegins(t *testing.T) {
+	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n2", NodeUUID: "u2", GroupUUID: "g1"})
+	require.NoError(t, err)
+	onBench(t, map[string]string{layout.ConfigPath: string(content)}, func(t *testing.T, b *bench) {
+		block := b.disk.Block("read master " + layout.ConfigPath)
 		b.log.mu.Lock()
 		b.log.leader, b.log.term = "n1", 1
 		b.log.tellLeader()
@@ -134,10 +136,6 @@ func TestAMastershipThatIsLostWhileItSettles(t *testing.T) {
 		b.log.lead("n2")
 		block.Release()
 		require.Empty(t, b.log.take(), "it is not the one to propose any more")
-		for _, m := range b.master.Unread() {
-			require.IsType(t, &messages.ResignMaster{}, m)
-		}
-
 		b.log.lead("n1")
 		late := b.log.take()[0]
 		b.log.lead("n2")

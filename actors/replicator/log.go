@@ -12,11 +12,13 @@ import (
 // any goroutine; what they bring about arrives as messages at the actor given to
 // Attach, in the order in which it comes about.
 type Log interface {
-	// Attach has all news go to this actor: at once LogAttached, LogMembers, and
-	// LogLeads or LogFollows, as things stand; then LogCommitted from behind the last entry that
-	// was said to be applied, or LogRestore from part 1. A former actor is told
-	// nothing any more.
-	Attach(to *actor.PID)
+	// Attach has all news go to this actor: first LogAttached, with its incarnation,
+	// by which it tells them from those for a former one under its name; LogMembers
+	// and LogFollows; then LogCommitted from behind the last entry that was said to
+	// be applied, or LogRestore from part 1; and LogLeads, if this node leads, when
+	// everything that was committed before is applied. A former actor is told nothing
+	// any more.
+	Attach(to *actor.PID, incarnation uint32)
 	// Propose offers an entry, a messages.LogEntry. It is committed after those
 	// that were proposed before by this node, or refused (LogRefused), never both,
 	// but for one whose outcome was unknown. number is the caller's.

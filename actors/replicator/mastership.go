@@ -15,53 +15,91 @@ import (
 	"lockstep/messages"
 )
 
-// lead takes the mastership: what has happened on this node's disk while its daemon
-// was down is told first, before anything else (DESIGN section 9), then who the
-// master is; then the master part of the tree is started.
+// lead takes the mastership: the configuration is told who the master is, then the
+// master part of the tree is started. What has happened to jobs on this node's disk
+// while its daemon was down is told when the queue is read, see scan.
 func (r *replicator) lead(ctx actor.Context, term uint64) {
 	if r.leads && r.term == term {
 		return
 	}
 	r.forget()
 	r.leads, r.term, r.master, r.leader = true, term, false, r.config.Name
-	own := r.running.On(r.config.Self.Node)
-	left := len(own)
-	var changes []*messages.FileChange
-	for _, id := range own {
-		r.store.Read(ctx, "settle", layout.JobPath(id), func(ctx actor.Context, f *messages.FileRead) {
-			if _, err := job.Decode(f.Content); err == nil {
-				changes = append(changes, repl.Observed(layout.JobPath(id), f.Content))
-			}
-			if left--; left == 0 {
-				r.tellMaster(ctx, term, changes)
-			}
-		})
-	}
-	if left == 0 {
-		r.tellMaster(ctx, term, changes)
-	}
-}
-
-// tellMaster has the configuration name this node, beside what was found.
-func (r *replicator) tellMaster(ctx actor.Context, term uint64, changes []*messages.FileChange) {
-	r.store.Read(ctx, "settle", layout.ConfigPath, func(ctx actor.Context, f *messages.FileRead) {
+	r.store.Read(ctx, "master", layout.ConfigPath, func(ctx actor.Context, f *messages.FileRead) {
+		if !r.leads || r.term != term {
+			return
+		}
 		now := r.config.Env.Clock().Now()
 		content, err := config.SetMaster(f.Content, float64(now.UnixMicro())/1e6, config.Master{Name: r.config.Name, UUID: r.config.Self.Node, IP: r.ip()})
 		switch {
 		case err != nil:
 			r.config.Env.Log().WithField("err", err).Error("the configuration cannot be told who is the master")
-		case !bytes.Equal(content, f.Content):
-			changes = append(changes, repl.Writes(&messages.WriteFiles{Files: []*messages.FileWrite{{Path: layout.ConfigPath, Content: content}}})...)
-		}
-		if !r.leads || r.term != term {
-			return
-		}
-		if len(changes) == 0 {
 			r.become(ctx, term)
-			return
+		case bytes.Equal(content, f.Content):
+			r.become(ctx, term)
+		default:
+			write := &messages.WriteFiles{Files: []*messages.FileWrite{{Path: layout.ConfigPath, Content: content}}}
+			r.proposeTo(repl.Writes(write), func(ctx actor.Context, _ *messages.FilesDone) { r.become(ctx, term) })
 		}
-		r.proposeTo(changes, func(ctx actor.Context, _ *messages.FilesDone) { r.become(ctx, term) })
 	})
+}
+
+// scan reads the queue for an actor that begins. First what the processes of this
+// node's jobs have written is told to the others, and then the queue hears of that and
+// not of more: whatever it takes for true must survive a failover.
+func (r *replicator) scan(ctx actor.Context, then func(actor.Context, *messages.QueueScanned)) {
+	own, term := r.running.On(r.config.Self.Node), r.term
+	settled := map[int64][]byte{}
+	read := func(ctx actor.Context) {
+		r.store.Scan(ctx, func(ctx actor.Context, q *messages.QueueScanned) {
+			if r.master && r.term == term {
+				then(ctx, asSettled(q, settled))
+			}
+		})
+	}
+	left := len(own)
+	var changes []*messages.FileChange
+	var refused *messages.Failure
+	for _, id := range own {
+		r.store.Read(ctx, "settle", layout.JobPath(id), func(ctx actor.Context, f *messages.FileRead) {
+			switch {
+			case f.Failure != nil:
+				refused = f.Failure
+			case !f.Missing:
+				settled[id] = f.Content
+			}
+			if change := r.running.Settle(id, f.Content); change != nil && r.touched[layout.JobPath(id)] == 0 {
+				changes = append(changes, change)
+			}
+			left--
+			switch {
+			case left > 0:
+			case refused != nil:
+				then(ctx, &messages.QueueScanned{Failure: refused})
+			case len(changes) == 0:
+				read(ctx)
+			default:
+				r.proposeTo(changes, func(ctx actor.Context, _ *messages.FilesDone) { read(ctx) })
+			}
+		})
+	}
+	if left == 0 {
+		read(ctx)
+	}
+}
+
+// asSettled is what was read, with jobs as the log has them.
+func asSettled(q *messages.QueueScanned, settled map[int64][]byte) *messages.QueueScanned {
+	if len(settled) == 0 {
+		return q
+	}
+	as := &messages.QueueScanned{Serial: q.Serial, Drained: q.Drained, Failure: q.Failure}
+	for _, j := range q.Jobs {
+		if content, known := settled[j.Id]; known && j.Failure == nil {
+			j = &messages.ScannedJob{Id: j.Id, Content: content}
+		}
+		as.Jobs = append(as.Jobs, j)
+	}
+	return as
 }
 
 func (r *replicator) ip() string {
@@ -119,10 +157,19 @@ func (r *replicator) observe(ctx actor.Context, m *messages.ObserveJob) {
 	if !r.master {
 		return
 	}
+	if !r.isRunning(m.Id) { // it has ended meanwhile
+		if m.Request != 0 {
+			ctx.Respond(&messages.JobObserved{Request: m.Request})
+		}
+		return
+	}
 	o := r.observed[m.Id]
 	if o == nil {
 		o = &observation{}
 		r.observed[m.Id] = o
+	}
+	if m.Request == 0 && r.isWritten(m.Id, o) {
+		return
 	}
 	j, err := job.Decode(m.Encoded)
 	if err != nil {
@@ -156,6 +203,16 @@ func (r *replicator) observeNext(id int64, o *observation) {
 		o.served = nil
 		r.observeNext(id, o)
 	})
+}
+
+// isWritten: the daemon's own change of the job's file is on its way, and what the
+// process has written is older.
+func (r *replicator) isWritten(id int64, o *observation) bool {
+	others := r.touched[layout.JobPath(id)]
+	if o.busy {
+		others--
+	}
+	return others > 0
 }
 
 // supersede drops what was observed of a job and has not been proposed yet: the daemon

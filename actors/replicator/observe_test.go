@@ -16,6 +16,13 @@ func (b *bench) observe(request uint64, encoded string) {
 	b.Settle()
 }
 
+// begin has job 7 started on this node.
+func (b *bench) begin() {
+	b.Helper()
+	b.log.commit(entry(self, "queue/job-7", jobIn(7, job.Queued)))
+	b.Settle()
+}
+
 // withLine is a running job that has logged something.
 func withLine(t *testing.T, encoded string) string {
 	j, err := job.Decode([]byte(encoded))
@@ -27,7 +34,9 @@ func withLine(t *testing.T, encoded string) string {
 func observed(o offer) string { return string(o.entry.Changes[0].GetUpdate().Content) }
 
 func TestWhatAProcessHasWrittenIsProposed(t *testing.T) {
-	onMaster(t, map[string]string{"queue/job-7": "as the process has it"}, func(t *testing.T, b *bench) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.begin()
+		require.NoError(t, b.disk.Replace("run-job", "queue/job-7", []byte("as the process has it")))
 		b.observe(0, jobIn(7, job.Waiting))
 		offers := b.log.take()
 		require.Len(t, offers, 1)
@@ -45,6 +54,7 @@ func TestWhatAProcessHasWrittenIsProposed(t *testing.T) {
 // While an entry is on its way the latest content waits, the rest is left out.
 func TestObservationsOfAJobCoalesce(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.begin()
 		b.observe(0, jobIn(7, job.Waiting))
 		first := b.log.take()
 		require.Len(t, first, 1)
@@ -62,6 +72,7 @@ func TestObservationsOfAJobCoalesce(t *testing.T) {
 
 func TestLogLinesAloneAreNotWorthAnEntry(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.begin()
 		b.observe(0, jobIn(7, job.Running))
 		b.log.agree()
 		before := b.log.offers
@@ -77,6 +88,7 @@ func TestLogLinesAloneAreNotWorthAnEntry(t *testing.T) {
 // Who waits for a job's end is told when the others have it, whatever was on its way.
 func TestTheEndIsWaitedFor(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.begin()
 		b.observe(0, jobIn(7, job.Running))
 		first := b.log.take()[0]
 		b.observe(5, jobIn(7, job.Success))
@@ -93,6 +105,7 @@ func TestTheEndIsWaitedFor(t *testing.T) {
 // The shape that was seen last is no reason not to tell who waits.
 func TestAnEndThatWasSeenBeforeIsWaitedForAllTheSame(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.begin()
 		b.observe(0, jobIn(7, job.Success))
 		b.observe(5, jobIn(7, job.Success))
 		b.observe(6, jobIn(7, job.Success))
@@ -107,6 +120,7 @@ func TestAnEndThatWasSeenBeforeIsWaitedForAllTheSame(t *testing.T) {
 
 func TestOneThatIsNotTheMasterObservesNothing(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.begin()
 		b.observe(0, jobIn(7, job.Running))
 		lost := b.log.take()[0]
 		b.observe(5, jobIn(7, job.Success))
@@ -119,5 +133,21 @@ func TestOneThatIsNotTheMasterObservesNothing(t *testing.T) {
 		b.observe(7, jobIn(7, job.Success))
 		b.log.agree()
 		require.Equal(t, uint64(7), acttest.Expect[*messages.JobObserved](b.client).Request)
+	})
+}
+
+// What is said of a job that has ended is late.
+func TestAnEndIsTheLastThatIsObserved(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.begin()
+		end := b.write("queue/job-7", jobIn(7, job.Error))
+		b.observe(0, jobIn(7, job.Running))
+		b.log.agree()
+		b.written(end)
+		b.observe(0, jobIn(7, job.Waiting))
+		require.Empty(t, b.log.take())
+		b.observe(5, jobIn(7, job.Error))
+		require.Equal(t, uint64(5), acttest.Expect[*messages.JobObserved](b.client).Request)
+		require.Equal(t, jobIn(7, job.Error), b.content("queue/job-7"))
 	})
 }

@@ -39,6 +39,7 @@ type consensus struct {
 	applied  uint64
 	state    []byte
 	busy     bool // entries are on their way to the disk
+	waiting  bool // to be told that the node leads, until they are there
 	term     uint64
 	leader   string // "n1": the node under test
 	members  []*messages.Member
@@ -56,14 +57,18 @@ type change struct {
 	replicator.Change
 }
 
-func (c *consensus) Attach(to *actor.PID) {
+func (c *consensus) Attach(to *actor.PID, incarnation uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.to, c.busy = to, false
 	c.attached++
-	c.env.Send(to, &messages.LogAttached{Applied: c.applied, State: c.state})
+	c.env.Send(to, &messages.LogAttached{Applied: c.applied, State: c.state, Incarnation: incarnation})
 	c.env.Send(to, &messages.LogMembers{Members: c.members})
-	c.tellLeader()
+	if c.waiting = c.leader == "n1" && c.applied < c.index; c.waiting {
+		c.env.Send(c.to, &messages.LogFollows{})
+	} else {
+		c.tellLeader()
+	}
 	c.deliver()
 }
 
@@ -90,6 +95,10 @@ func (c *consensus) Applied(index uint64, state []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.applied, c.state, c.busy = index, state, false
+	if c.waiting && c.applied == c.index {
+		c.waiting = false
+		c.tellLeader()
+	}
 	c.deliver()
 }
 

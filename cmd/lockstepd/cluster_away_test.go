@@ -226,7 +226,6 @@ func TestClusterRecovers(t *testing.T) {
 
 	last.end() // what was told was for one start only
 	last.start()
-	c.awaitVotes(1)
 	c.newToken(last)
 	for i, address := range loopback(t, 2) {
 		m := c.newMember("new"+strconv.Itoa(i), address)

@@ -257,9 +257,11 @@ func (l *load) check() {
 			require.NotContains(t, file, `"exit_status": 99`, "job %d worked with a lock that another one had", id)
 		}
 	}
-	for _, status := range l.accepted {
+	first := l.c.nodes[0].files()
+	for id, status := range l.accepted {
 		if status != "success" {
 			failed++
+			require.Regexp(t, "detected death|failed to start", first[id], "job %d has failed for another reason than the loss of its node", id)
 		}
 	}
 	t.Logf("%d submissions of %d jobs acknowledged, %d of them did not succeed", len(l.acks), len(l.accepted), failed)
@@ -273,7 +275,9 @@ func (l *load) check() {
 	}
 	l.c.checkSucceeded(l.accepted, len(traces))
 	for _, m := range l.c.nodes {
-		require.NotContains(t, m.logged(), "panic", "node %s", m.name)
+		for line := range strings.Lines(m.logged()) {
+			require.NotContains(t, line, "panic", "node %s", m.name)
+		}
 	}
 }
 

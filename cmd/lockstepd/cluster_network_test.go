@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,7 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/luxi/wire"
+	"lockstep/actors/reception"
 )
 
 // network is a bridge with one network namespace for each node, on it by a cable.
@@ -87,8 +92,15 @@ func TestClusterPartition(t *testing.T) {
 	running := u.submit(c.worker("running"))
 	pid := c.awaitWorker("running")
 	u.close()
+	carried := c.carried(master)
 	network.cut(indexOf(c, master))
 	cut := time.Now()
+	answers := make(chan error, len(carried))
+	for _, client := range carried {
+		go func() {
+			answers <- client.Call(context.Background(), "SubmitJob", []any{named([][]op{{command("true")}})[0]}, nil)
+		}()
+	}
 	c.refuses(master)
 	require.Less(t, time.Since(cut), 5*time.Second)
 	t.Logf("the command of the running job was gone %s after that", c.awaitDeath(pid))
@@ -99,6 +111,9 @@ func TestClusterPartition(t *testing.T) {
 	t.Logf("a submission was taken by the others %s after the cut", time.Since(cut))
 	u.awaitStatus(running, "error")
 	u.awaitStatus(id, "success")
+	for range carried {
+		assert.NotErrorIs(t, <-answers, wire.ErrNoAnswer, "a client that was carried to the lost master hangs")
+	}
 	network.plug(indexOf(c, master))
 	master.up = true
 	c.awaitUp(master)
@@ -120,6 +135,20 @@ func TestClusterPartition(t *testing.T) {
 	c.awaitUp(candidate)
 	c.awaitEqual()
 	require.True(t, master.serves(), "the master has changed because of a candidate that came back")
+}
+
+// carried are clients at the other nodes, on their way to the master.
+func (c *cluster) carried(master *member) (clients []*wire.Client) {
+	c.t.Helper()
+	for _, m := range c.others(master) {
+		client, err := wire.Dial(context.Background(), m.socket(), wire.Options{AnswerTimeout: answerMax})
+		require.NoError(c.t, err)
+		c.t.Cleanup(func() { _ = client.Close() })
+		require.NoError(c.t, client.Call(context.Background(), reception.ForwardMethod, nil, nil))
+		require.NoError(c.t, client.Call(context.Background(), "QueryConfigValues", []any{[]string{"drain_flag"}}, nil))
+		clients = append(clients, client)
+	}
+	return clients
 }
 
 // latency is that of some submissions.

@@ -239,12 +239,6 @@ func (m *member) ended() bool {
 	}
 }
 
-// since returns what the daemon logs from now on.
-func (m *member) since() func() string {
-	before := len(m.logged())
-	return func() string { return m.logged()[before:] }
-}
-
 // awaitVotes waits until so many nodes have a vote, and one is the master.
 func (c *cluster) awaitVotes(want int) {
 	c.t.Helper()

@@ -1,6 +1,8 @@
 package repl
 
 import (
+	"path"
+
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
 	"lockstep/messages"
@@ -20,13 +22,28 @@ func (s Self) Doubtful(entries []*messages.LogEntry) []string {
 	seen := map[string]bool{}
 	for _, e := range entries {
 		for _, c := range e.Changes {
-			if u := c.GetUpdate(); u != nil && s.doubts(e, u) && !seen[u.Path] {
-				seen[u.Path] = true
-				files = append(files, u.Path)
+			file := c.GetUpdate().GetPath()
+			doubtful := c.GetUpdate() != nil && s.doubts(e, c.GetUpdate())
+			if s.setsAside(e, c.GetRename()) {
+				file, doubtful = c.GetRename().From, true
+			}
+			if doubtful && !seen[file] {
+				seen[file] = true
+				files = append(files, file)
 			}
 		}
 	}
 	return files
+}
+
+// setsAside: the file of a job is moved to the quarantine, by an entry that may be
+// repeated: there may be another job in its place.
+func (s Self) setsAside(e *messages.LogEntry, m *messages.MoveFile) bool {
+	if m == nil || e.Origin == s.Node && e.Run == s.Run {
+		return false
+	}
+	_, isJob := JobOf(m.From)
+	return isJob && path.Dir(m.To) == layout.QuarantineDir
 }
 
 // doubts: not about what this incarnation has proposed; of other nodes' about what they
@@ -61,6 +78,9 @@ func (s Self) Apply(entries []*messages.LogEntry, local map[string][]byte) []*me
 					p.write(what.Update)
 				}
 			case *messages.FileChange_Rename:
+				if s.setsAside(e, what.Rename) && namesProcess(local[what.Rename.From]) {
+					continue // a file that has a process is not one that was set aside
+				}
 				p.rename(what.Rename)
 				delete(local, what.Rename.From)
 			case *messages.FileChange_Remove:
@@ -88,10 +108,11 @@ func (s Self) takes(e *messages.LogEntry, u *messages.FileUpdate, local map[stri
 }
 
 // Supersedes decides between a job as it was proposed, by a former incarnation of this
-// node's daemon or before it had a process, and as it is on this node's disk. From the moment at which the file
-// names the job's process, which happens once in a job's life, the process writes the
-// file first and the log hears of it later. So the file is ahead, but for a final state
-// that the daemon gave the job when the process was gone.
+// node's daemon or before it had a process, and as it is on this node's disk. From the
+// moment at which the file names the job's process, which happens once in a job's life,
+// the process writes the file first and the log hears of it later. So the file is
+// ahead, but for a final state that the daemon gave the job when the process was gone,
+// and for what a power loss has taken away.
 func Supersedes(logged, local []byte) bool {
 	in, err := job.Decode(logged)
 	if err != nil {
@@ -104,7 +125,17 @@ func Supersedes(logged, local []byte) bool {
 	if on.Livelock != in.Livelock {
 		return layout.IsJobLivelock(in.Livelock)
 	}
-	return in.Status().Final() && !on.Status().Final()
+	return Progress(in) > Progress(on)
+}
+
+// Settle is what this node's disk has to tell about a job that it has started: the
+// change to propose, nil if there is none, or if the log is ahead of the disk.
+func (r Running) Settle(id int64, local []byte) *messages.FileChange {
+	j, err := job.Decode(local)
+	if begun, known := r[id]; err != nil || !known || Progress(j) < begun.Progress {
+		return nil
+	}
+	return Observed(layout.JobPath(id), local)
 }
 
 // NotIn are the shared files that a snapshot does not have: among these names in the

@@ -189,7 +189,7 @@ func TestRunningIsTheSameWhereverItIsTakenUp(t *testing.T) {
 			before, known := whole[id]
 			whole.Note(e)
 			if after, still := whole[id]; known && still {
-				require.Equal(t, before, after, "who has started it stays")
+				require.Equal(t, before.On, after.On, "who has started it stays")
 			}
 			if rapid.Bool().Draw(t, "snapshot") {
 				decoded, err := repl.DecodeRunning(resumed.Encode())

@@ -11,9 +11,15 @@ import (
 	"lockstep/messages"
 )
 
-// Running are the jobs that have begun and not ended, with the node that has started
-// each, as the log has it. All nodes agree on it at each index of the log.
-type Running map[int64]string
+// Running are the jobs that have begun and not ended, as the log has them. All nodes
+// agree on it at each index of the log.
+type Running map[int64]Begun
+
+// Begun is a job that has begun: on which node, and how far it has come, see Progress.
+type Begun struct {
+	On       string `json:"on"`
+	Progress int    `json:"progress"`
+}
 
 // Note takes an entry that was committed.
 func (r Running) Note(e *messages.LogEntry) {
@@ -35,12 +41,16 @@ func (r Running) noteUpdate(origin string, u *messages.FileUpdate) {
 		return
 	}
 	j, err := job.Decode(u.Content)
-	switch {
-	case err != nil || j.Status().Final() || !layout.IsJobLivelock(j.Livelock):
+	if err != nil || j.Status().Final() || !layout.IsJobLivelock(j.Livelock) {
 		delete(r, id)
-	case r[id] == "":
-		r[id] = origin
+		return
 	}
+	begun, known := r[id]
+	if !known {
+		begun.On = origin
+	}
+	begun.Progress = Progress(j)
+	r[id] = begun
 }
 
 func (r Running) forget(file string) {
@@ -53,8 +63,8 @@ func (r Running) forget(file string) {
 // started any.
 func (r Running) On(node string) []int64 {
 	var ids []int64
-	for id, on := range r {
-		if on == node {
+	for id, begun := range r {
+		if begun.On == node {
 			ids = append(ids, id)
 		}
 	}
@@ -67,7 +77,7 @@ func (r Running) Elsewhere(node string) bool { return len(r.On(node)) < len(r) }
 
 // Encode is the same for two that are equal.
 func (r Running) Encode() []byte {
-	data, err := json.Marshal(map[int64]string(r))
+	data, err := json.Marshal(map[int64]Begun(r))
 	if err != nil {
 		panic(fmt.Errorf("repl: %w", err)) // numbers and strings
 	}

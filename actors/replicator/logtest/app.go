@@ -152,7 +152,7 @@ func (a *app) begins() {
 	a.world.mu.Lock()
 	last, running := a.world.last, maps.Clone(a.world.running)
 	a.world.mu.Unlock()
-	if len(a.held) == 0 && a.first != 0 && a.at.index < last {
+	if len(a.held) > 0 || a.at.index < last {
 		a.world.fault("%s leads, and has %d applied of %d", a.name, a.at.index, last)
 	}
 	for other, node := range running {

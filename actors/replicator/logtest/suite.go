@@ -59,7 +59,7 @@ func (s *suite) attach(a *app) {
 	number := a.attached
 	a.mu.Unlock()
 	a.pid = a.node.Spawn(&listener{app: a, number: number})
-	a.node.Log.Attach(a.pid)
+	a.node.Log.Attach(a.pid, uint32(number))
 }
 
 func (s *suite) stop(name string) {

@@ -110,18 +110,24 @@ func (d *desk) say(what proto.Message) {
 	d.tell(what)
 }
 
-func (d *desk) attach(to *actor.PID) {
+// attach has all news go to that actor. led is whether this node leads, which the actor
+// is told when it has everything that was committed before.
+func (d *desk) attach(to *actor.PID, incarnation uint32) (led bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.to, d.news = to, nil
+	if led = d.leads != nil; led {
+		d.leads, d.follows = nil, &messages.LogFollows{}
+	}
 	close(d.changed)
 	d.changed = make(chan struct{})
-	d.tell(&messages.LogAttached{Applied: d.applied, State: d.state})
+	d.tell(&messages.LogAttached{Applied: d.applied, State: d.state, Incarnation: incarnation})
 	d.tell(&messages.LogMembers{Members: d.members})
 	d.tellRole()
 	if len(d.entries) > 0 {
 		d.tell(&messages.LogCommitted{Entries: d.entries})
 	}
+	return led
 }
 
 func (d *desk) tellRole() {

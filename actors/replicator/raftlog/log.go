@@ -31,6 +31,7 @@ type Log struct {
 	look   chan struct{}             // the leader or the membership may be another; capacity 1
 
 	elections chan uint64   // that were won, by number: this log is to catch up; capacity 1
+	again     chan struct{} // as if one was won: another actor is attached; capacity 1
 	led       chan election // it has
 
 	stop     chan struct{}  // closed first of all
@@ -71,7 +72,7 @@ func newLog(config Config, disk *disk) *Log {
 	l := &Log{
 		config: config, disk: disk, streams: newStreams(&config), desk: newDesk(config.System),
 		notify: make(chan bool, 64), look: make(chan struct{}, 1),
-		elections: make(chan uint64, 1), led: make(chan election),
+		elections: make(chan uint64, 1), again: make(chan struct{}, 1), led: make(chan election),
 		stop: make(chan struct{}), halt: make(chan struct{}),
 	}
 	l.lease = newLease(&config, l.voters)
@@ -147,7 +148,14 @@ func (l *Log) lookAgain() {
 }
 
 // Attach has all news go to this actor, see [replicator.Log].
-func (l *Log) Attach(to *actor.PID) { l.desk.attach(to) }
+func (l *Log) Attach(to *actor.PID, incarnation uint32) {
+	if l.desk.attach(to, incarnation) {
+		select {
+		case l.again <- struct{}{}:
+		default: // it is about to be looked at
+		}
+	}
+}
 
 // Propose offers an entry. LogRefused is certain where raft has not taken it in.
 func (l *Log) Propose(number uint64, entry []byte) { l.proposals.propose(number, entry) }

@@ -88,7 +88,7 @@ func (c *cluster) alone(t testing.TB) *witness {
 func (c *cluster) watched(name string, o logtest.Options) *witness {
 	running := c.Start(name, o)
 	w := &witness{log: c.nodes[name].log}
-	w.log.Attach(running.Spawn(w))
+	w.log.Attach(running.Spawn(w), 1)
 	return w
 }
 
@@ -148,7 +148,7 @@ func TestCloseEndsAll(t *testing.T) {
 		log := c.nodes["n1"].log
 		w := &witness{log: log, held: true}
 		if attached {
-			log.Attach(running.Spawn(w))
+			log.Attach(running.Spawn(w), 1)
 			c.Until("it leads", log.Leads)
 			log.Propose(1, []byte("held"))
 			c.Until("an entry is held", func() bool { return w.count() == 1 })

@@ -36,6 +36,7 @@ type proposals struct {
 type proposal struct {
 	number uint64
 	entry  []byte
+	mark   chan struct{} // not nil: it is no proposal, but closed when its turn comes
 }
 
 type handed struct {
@@ -79,6 +80,21 @@ func (p *proposals) poke() {
 	}
 }
 
+// mark returns a channel that is closed when everything that was proposed before is with
+// raft, or never will be.
+func (p *proposals) mark() <-chan struct{} {
+	mark := make(chan struct{})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		close(mark)
+		return mark
+	}
+	p.queue = append(p.queue, proposal{mark: mark})
+	p.poke()
+	return mark
+}
+
 // close refuses what raft has not been given.
 func (p *proposals) close() {
 	p.mu.Lock()
@@ -108,6 +124,10 @@ func (p *proposals) hand() {
 }
 
 func (p *proposals) handOne(next proposal) {
+	if next.mark != nil {
+		close(next.mark)
+		return
+	}
 	r := p.log.raft.Load()
 	p.mu.Lock()
 	closed := p.closed

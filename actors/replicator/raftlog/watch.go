@@ -25,15 +25,14 @@ func (l *Log) watch() {
 		case leads := <-l.notify:
 			turns++
 			if leads {
-				select {
-				case <-l.elections:
-				default:
-				}
-				l.elections <- turns
+				l.won(turns)
 			} else {
 				l.lease.end()
 				l.follow()
 			}
+		case <-l.again:
+			turns++
+			l.won(turns)
 		case won := <-l.led:
 			if won.number == turns && len(l.notify) == 0 {
 				l.lead(won.term)
@@ -47,6 +46,15 @@ func (l *Log) watch() {
 			return
 		}
 	}
+}
+
+// won has this log catch up, for the election of that number only.
+func (l *Log) won(number uint64) {
+	select {
+	case <-l.elections:
+	default:
+	}
+	l.elections <- number
 }
 
 // catchUp waits, after each election that was won, until everything that was committed
@@ -71,6 +79,12 @@ func (l *Log) catchUp() {
 func (l *Log) caughtUp() (term uint64, ok bool) {
 	r := l.running()
 	for r != nil && r.State() == raft.Leader {
+		// What a former actor has proposed comes before the barrier, too.
+		select {
+		case <-l.proposals.mark():
+		case <-l.stop:
+			return 0, false
+		}
 		term := r.CurrentTerm()
 		if r.Barrier(0).Error() == nil && r.CurrentTerm() == term {
 			return term, true
