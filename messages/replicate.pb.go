@@ -1961,6 +1961,96 @@ func (x *NodeAdmitted) GetFailure() *Failure {
 	return nil
 }
 
+// AskCommitted asks the replicator what the log has of the jobs that run on this node:
+// their files on its disk are ahead of that.
+type AskCommitted struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AskCommitted) Reset() {
+	*x = AskCommitted{}
+	mi := &file_replicate_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AskCommitted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AskCommitted) ProtoMessage() {}
+
+func (x *AskCommitted) ProtoReflect() protoreflect.Message {
+	mi := &file_replicate_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AskCommitted.ProtoReflect.Descriptor instead.
+func (*AskCommitted) Descriptor() ([]byte, []int) {
+	return file_replicate_proto_rawDescGZIP(), []int{30}
+}
+
+type Committed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Files         []*FileWrite           `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
+	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"` // it is not known, until the node is the master
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Committed) Reset() {
+	*x = Committed{}
+	mi := &file_replicate_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Committed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Committed) ProtoMessage() {}
+
+func (x *Committed) ProtoReflect() protoreflect.Message {
+	mi := &file_replicate_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Committed.ProtoReflect.Descriptor instead.
+func (*Committed) Descriptor() ([]byte, []int) {
+	return file_replicate_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Committed) GetFiles() []*FileWrite {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *Committed) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
 var File_replicate_proto protoreflect.FileDescriptor
 
 const file_replicate_proto_rawDesc = "" +
@@ -2103,7 +2193,11 @@ const file_replicate_proto_rawDesc = "" +
 	"\x05voter\x18\x03 \x01(\bR\x05voter\x12\x16\n" +
 	"\x06master\x18\x04 \x01(\tR\x06master\x12%\n" +
 	"\x0emaster_address\x18\x05 \x01(\tR\rmasterAddress\x124\n" +
-	"\afailure\x18\x06 \x01(\v2\x1a.lockstep.messages.FailureR\afailureB\x13Z\x11lockstep/messagesb\x06proto3"
+	"\afailure\x18\x06 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\x0e\n" +
+	"\fAskCommitted\"u\n" +
+	"\tCommitted\x122\n" +
+	"\x05files\x18\x01 \x03(\v2\x1c.lockstep.messages.FileWriteR\x05files\x124\n" +
+	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailureB\x13Z\x11lockstep/messagesb\x06proto3"
 
 var (
 	file_replicate_proto_rawDescOnce sync.Once
@@ -2118,7 +2212,7 @@ func file_replicate_proto_rawDescGZIP() []byte {
 }
 
 var file_replicate_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_replicate_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_replicate_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_replicate_proto_goTypes = []any{
 	(ChangeNodes_What)(0),   // 0: lockstep.messages.ChangeNodes.What
 	(*LogEntry)(nil),        // 1: lockstep.messages.LogEntry
@@ -2151,38 +2245,42 @@ var file_replicate_proto_goTypes = []any{
 	(*NodesChanged)(nil),    // 28: lockstep.messages.NodesChanged
 	(*AdmitNode)(nil),       // 29: lockstep.messages.AdmitNode
 	(*NodeAdmitted)(nil),    // 30: lockstep.messages.NodeAdmitted
-	(*MoveFile)(nil),        // 31: lockstep.messages.MoveFile
-	(*RemoveFile)(nil),      // 32: lockstep.messages.RemoveFile
-	(*FileWrite)(nil),       // 33: lockstep.messages.FileWrite
-	(*Failure)(nil),         // 34: lockstep.messages.Failure
+	(*AskCommitted)(nil),    // 31: lockstep.messages.AskCommitted
+	(*Committed)(nil),       // 32: lockstep.messages.Committed
+	(*MoveFile)(nil),        // 33: lockstep.messages.MoveFile
+	(*RemoveFile)(nil),      // 34: lockstep.messages.RemoveFile
+	(*FileWrite)(nil),       // 35: lockstep.messages.FileWrite
+	(*Failure)(nil),         // 36: lockstep.messages.Failure
 }
 var file_replicate_proto_depIdxs = []int32{
 	2,  // 0: lockstep.messages.LogEntry.changes:type_name -> lockstep.messages.FileChange
 	3,  // 1: lockstep.messages.FileChange.update:type_name -> lockstep.messages.FileUpdate
-	31, // 2: lockstep.messages.FileChange.rename:type_name -> lockstep.messages.MoveFile
-	32, // 3: lockstep.messages.FileChange.remove:type_name -> lockstep.messages.RemoveFile
+	33, // 2: lockstep.messages.FileChange.rename:type_name -> lockstep.messages.MoveFile
+	34, // 3: lockstep.messages.FileChange.remove:type_name -> lockstep.messages.RemoveFile
 	6,  // 4: lockstep.messages.LogCommitted.entries:type_name -> lockstep.messages.CommittedEntry
-	33, // 5: lockstep.messages.LogRestore.files:type_name -> lockstep.messages.FileWrite
-	34, // 6: lockstep.messages.LogRefused.failure:type_name -> lockstep.messages.Failure
+	35, // 5: lockstep.messages.LogRestore.files:type_name -> lockstep.messages.FileWrite
+	36, // 6: lockstep.messages.LogRefused.failure:type_name -> lockstep.messages.Failure
 	12, // 7: lockstep.messages.LogMembers.members:type_name -> lockstep.messages.Member
-	34, // 8: lockstep.messages.LogChanged.failure:type_name -> lockstep.messages.Failure
+	36, // 8: lockstep.messages.LogChanged.failure:type_name -> lockstep.messages.Failure
 	12, // 9: lockstep.messages.Nodes.members:type_name -> lockstep.messages.Member
-	34, // 10: lockstep.messages.Nodes.failure:type_name -> lockstep.messages.Failure
+	36, // 10: lockstep.messages.Nodes.failure:type_name -> lockstep.messages.Failure
 	20, // 11: lockstep.messages.Nodes.states:type_name -> lockstep.messages.NodeState
 	20, // 12: lockstep.messages.NodesAsked.states:type_name -> lockstep.messages.NodeState
 	24, // 13: lockstep.messages.NodesChecked.nodes:type_name -> lockstep.messages.NodeDifferences
-	34, // 14: lockstep.messages.NodesChecked.failure:type_name -> lockstep.messages.Failure
+	36, // 14: lockstep.messages.NodesChecked.failure:type_name -> lockstep.messages.Failure
 	25, // 15: lockstep.messages.NodeDifferences.files:type_name -> lockstep.messages.FileDifference
 	24, // 16: lockstep.messages.NodesCompared.nodes:type_name -> lockstep.messages.NodeDifferences
-	34, // 17: lockstep.messages.NodesCompared.failure:type_name -> lockstep.messages.Failure
+	36, // 17: lockstep.messages.NodesCompared.failure:type_name -> lockstep.messages.Failure
 	0,  // 18: lockstep.messages.ChangeNodes.what:type_name -> lockstep.messages.ChangeNodes.What
-	34, // 19: lockstep.messages.NodesChanged.failure:type_name -> lockstep.messages.Failure
-	34, // 20: lockstep.messages.NodeAdmitted.failure:type_name -> lockstep.messages.Failure
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	36, // 19: lockstep.messages.NodesChanged.failure:type_name -> lockstep.messages.Failure
+	36, // 20: lockstep.messages.NodeAdmitted.failure:type_name -> lockstep.messages.Failure
+	35, // 21: lockstep.messages.Committed.files:type_name -> lockstep.messages.FileWrite
+	36, // 22: lockstep.messages.Committed.failure:type_name -> lockstep.messages.Failure
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_replicate_proto_init() }
@@ -2203,7 +2301,7 @@ func file_replicate_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replicate_proto_rawDesc), len(file_replicate_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   30,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -70,8 +70,9 @@ type Frozen struct {
 
 const frozenPrefix = "frozen-"
 
-// Freeze makes a copy below dir, which is on the same file system.
-func Freeze(dataDir, dir string) (*Frozen, error) {
+// Freeze makes a copy below dir, which is on the same file system. instead gives, when
+// the copy is made, the contents of files that are not to be taken from the disk.
+func Freeze(dataDir, dir string, instead func() (map[string][]byte, error)) (*Frozen, error) {
 	names, err := SharedFiles(dataDir)
 	if err != nil {
 		return nil, err
@@ -90,7 +91,32 @@ func Freeze(dataDir, dir string) (*Frozen, error) {
 			return nil, errors.Join(fmt.Errorf("freeze %s: %w", name, err), f.Close())
 		}
 	}
+	contents, err := instead()
+	if err == nil {
+		err = f.replace(contents)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("freeze the files: %w", err), f.Close())
+	}
 	return f, nil
+}
+
+// replace puts other contents in the place of files of the copy. They are new files:
+// those of the disk have a second name here.
+func (f *Frozen) replace(contents map[string][]byte) error {
+	for i := range f.Files {
+		file := &f.Files[i]
+		content, other := contents[file.Path]
+		if !other {
+			continue
+		}
+		name := filepath.Join(f.dir, file.Path)
+		if err := errors.Join(os.Remove(name), os.WriteFile(name, content, fileMode)); err != nil {
+			return err
+		}
+		file.Size = int64(len(content))
+	}
+	return nil
 }
 
 func (f *Frozen) link(dataDir, name string, number int) error {

@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -20,7 +21,11 @@ func TestFreezeKeepsWhatIsReplacedAndArchived(t *testing.T) {
 	for name, content := range map[string]string{"queue/job-1": "one", "queue/job-2": "two", "config.data": "c", "queue/serial": "2\n", "locks.data": "not shared"} {
 		require.NoError(t, files.Replace("test", name, []byte(content)))
 	}
-	frozen, err := Freeze(data, scratch)
+	instead := func() (map[string][]byte, error) {
+		return map[string][]byte{"queue/job-3": []byte("as it was"), "queue/job-9": []byte("none")}, nil
+	}
+	require.NoError(t, files.Replace("test", "queue/job-3", []byte("ahead of the log")))
+	frozen, err := Freeze(data, scratch, instead)
 	require.NoError(t, err)
 	require.NoError(t, files.Replace("test", "queue/job-1", []byte("changed")))
 	require.NoError(t, files.Rename("test", "queue/job-2", "queue/archive/0/job-2"))
@@ -35,13 +40,21 @@ func TestFreezeKeepsWhatIsReplacedAndArchived(t *testing.T) {
 		require.EqualValues(t, len(content), f.Size)
 		got[f.Path] = string(content)
 	}
-	require.Equal(t, map[string]string{"queue/job-1": "one", "queue/job-2": "two", "config.data": "c", "queue/serial": "2\n"}, got)
+	require.Equal(t, map[string]string{"queue/job-1": "one", "queue/job-2": "two", "queue/job-3": "as it was", "config.data": "c", "queue/serial": "2\n"}, got)
+	content, err := files.Read("test", "queue/job-3")
+	require.NoError(t, err)
+	require.Equal(t, "ahead of the log", string(content))
 	require.NoError(t, frozen.Close())
 
-	_, err = Freeze(data, scratch)
+	_, err = Freeze(data, scratch, func() (map[string][]byte, error) { return nil, errors.New("not known") })
+	require.ErrorContains(t, err, "not known")
+	left, err := os.ReadDir(scratch)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	_, err = Freeze(data, scratch, instead)
 	require.NoError(t, err)
 	require.NoError(t, SweepFrozen(scratch))
-	left, err := os.ReadDir(scratch)
+	left, err = os.ReadDir(scratch)
 	require.NoError(t, err)
 	require.Empty(t, left)
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockstep/messages"
+	"lockstep/supervisor"
 )
 
 // ClusterFaults are how often things go wrong with several nodes: 1 in so many steps, 0
@@ -66,7 +67,7 @@ func (c *chaos) strikeCluster() {
 		n.wipe()
 	case n.daemon != nil && n.daemon.whole != nil && c.oneIn(c.cluster.Transfer):
 		n.say(TopicFault, "is told to hand the mastership over")
-		n.daemon.question(n.daemon.whole.Replicator, &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, 10*time.Second, func(any) {})
+		n.daemon.question(supervisor.Replicator(n.daemon.env), &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, 10*time.Second, func(any) {})
 	}
 }
 

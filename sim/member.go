@@ -175,7 +175,7 @@ func (n *node) wishes(wish *messages.AdmitNode, answered func(*messages.NodeAdmi
 		if other == n || other.daemon == nil || other.daemon.tree == nil || other.member.group != n.member.group {
 			continue
 		}
-		other.daemon.question(other.daemon.whole.Replicator, wish, 5*time.Second, func(answer any) {
+		other.daemon.question(supervisor.Replicator(other.daemon.env), wish, 5*time.Second, func(answer any) {
 			if a, is := answer.(*messages.NodeAdmitted); is {
 				answered(a)
 			}

@@ -158,9 +158,13 @@ func (n *node) sharedFiles() map[string][]byte {
 	return files
 }
 
-// frozen are the same, for a snapshot.
+// frozen are the same, for a snapshot, but for jobs that run here, which are as the log
+// has them.
 func (n *node) frozen() []*messages.FileWrite {
 	files := n.sharedFiles()
+	for _, id := range n.member.mirror.running.On(n.uuid()) {
+		files[layout.JobPath(id)] = n.member.mirror.files[layout.JobPath(id)]
+	}
 	var writes []*messages.FileWrite
 	for _, name := range sortedKeys(files) {
 		writes = append(writes, &messages.FileWrite{Op: "restore", Path: name, Content: files[name]})

@@ -158,9 +158,7 @@ type RunningNode struct {
 	Root *actor.PID
 	// Reception takes connections where there is no master part.
 	Reception *actor.PID
-	// Replicator answers AskNodes, ChangeNodes and AdmitNode.
-	Replicator *actor.PID
-	Done       <-chan struct{} // as Running.Done
+	Done      <-chan struct{} // as Running.Done
 }
 
 // Node starts the actors of one node of a cluster; p.Cluster says of which.
@@ -169,5 +167,8 @@ func Node(p Ports, s Settings) (*RunningNode, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the actors: %w", err)
 	}
-	return &RunningNode{Root: pid, Reception: p.Env.PID(receptionName), Replicator: p.Env.PID(replicatorName), Done: done}, nil
+	return &RunningNode{Root: pid, Reception: p.Env.PID(receptionName), Done: done}, nil
 }
+
+// Replicator is the address of a node's replicator, for ports that ask it.
+func Replicator(env *act.Env) *actor.PID { return env.PID(replicatorName) }

@@ -343,7 +343,7 @@ func TestACrashInTheMasterPartLeavesTheNodeAlone(t *testing.T) {
 		require.Same(t, former, m.master())
 		m.works(former)
 		p := m.Probe("operator")
-		p.Ask(m.node.Replicator, &messages.AskNodes{})
+		p.Ask(supervisor.Replicator(m.Env.Env), &messages.AskNodes{})
 		require.True(t, acttest.Expect[*messages.Nodes](p).Leads)
 	})
 }

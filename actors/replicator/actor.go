@@ -44,7 +44,7 @@ func Props(c Config) *actor.Props {
 	return c.Env.Props("replicator", func() actor.Actor {
 		incarnation++
 		return &replicator{
-			config: c, incarnation: incarnation, epoch: &masterships, running: repl.Running{}, proposals: map[uint64]*proposal{}, touched: map[string]int{},
+			config: c, incarnation: incarnation, epoch: &masterships, running: repl.Running{}, contents: map[int64][]byte{}, proposals: map[uint64]*proposal{}, touched: map[string]int{},
 			observed: map[int64]*observation{}, changes: map[uint64]asker{}, questions: map[uint64]question{}, aside: map[string]bool{}, wishes: map[string]wish{},
 			store: store.NewClient(c.Store, incarnation),
 			last:  uint64(incarnation) << 32, oldest: uint64(incarnation) << 32, // proposals of a former incarnation are not this one's
@@ -60,7 +60,8 @@ type replicator struct {
 
 	// what the log says
 	running   repl.Running
-	attached  bool // what the log says is for this incarnation
+	contents  map[int64][]byte // of the files of jobs that run on this node, as it has them
+	attached  bool             // what the log says is for this incarnation
 	applied   uint64
 	members   []*messages.Member
 	leads     bool   // the log says so
@@ -94,8 +95,12 @@ type asker struct {
 // retryPause is before something is tried again that was refused for now.
 const retryPause = 100 * time.Millisecond
 
-// retry is due some time after something has failed.
-type retry struct{ what func(actor.Context) }
+// retry is due some time after something has failed. That of a former incarnation is
+// about what nobody waits for any more.
+type retry struct {
+	incarnation uint32
+	what        func(actor.Context)
+}
 
 func (r *replicator) Receive(ctx actor.Context) {
 	if r.store.Handle(ctx) {
@@ -138,6 +143,8 @@ func (r *replicator) Receive(ctx actor.Context) {
 		r.request(ctx, m)
 	case *messages.ObserveJob:
 		r.observe(ctx, m)
+	case *messages.AskCommitted:
+		r.askCommitted(ctx)
 	case *messages.AskNodes:
 		r.nodes(ctx, m)
 	case *messages.NodesAsked:
@@ -151,7 +158,9 @@ func (r *replicator) Receive(ctx actor.Context) {
 	case *messages.AdmitNode:
 		r.admit(ctx, m)
 	case *retry:
-		m.what(ctx)
+		if m.incarnation == r.incarnation {
+			m.what(ctx)
+		}
 	case *messages.Drain:
 		ctx.Request(ctx.Sender(), &messages.Drained{})
 	default:
@@ -170,7 +179,7 @@ func fromLog(message any) bool {
 }
 
 func (r *replicator) later(ctx actor.Context, pause time.Duration, what func(actor.Context)) {
-	act.SendAfter(r.config.Env.Clock(), ctx.ActorSystem(), pause, ctx.Self(), &retry{what})
+	act.SendAfter(r.config.Env.Clock(), ctx.ActorSystem(), pause, ctx.Self(), &retry{r.incarnation, what})
 }
 
 // request takes what an actor asks of its store. Only the master's actors do.

@@ -126,6 +126,7 @@ func (r *replicator) onDisk(ctx actor.Context, b *batch) {
 	r.applying, r.applied = nil, b.index
 	for _, e := range b.entries {
 		r.running.Note(e)
+		r.remember(e)
 	}
 	r.config.Log.Applied(b.index, r.running.Encode())
 	for _, e := range b.entries {
@@ -147,6 +148,34 @@ func (r *replicator) forgetEnded() {
 			delete(r.observed, id)
 		}
 	}
+}
+
+// remember keeps what the log has of jobs that run here. Their files on this disk are
+// not what others may be sent: they are ahead of it, and a failover would undo that.
+func (r *replicator) remember(e *messages.LogEntry) {
+	for _, c := range e.Changes {
+		for _, file := range filesOf(c) {
+			if id, isJob := repl.JobOf(file); isJob {
+				delete(r.contents, id)
+				if r.running[id].On == r.config.Self.Node {
+					r.contents[id] = c.GetUpdate().GetContent()
+				}
+			}
+		}
+	}
+}
+
+func (r *replicator) askCommitted(ctx actor.Context) {
+	answer := &messages.Committed{}
+	for _, id := range r.running.On(r.config.Self.Node) {
+		content, known := r.contents[id]
+		if !known {
+			answer.Failure = messages.Generic(fmt.Errorf("job %d runs here, and it is not known what the others have of it", id))
+			break
+		}
+		answer.Files = append(answer.Files, &messages.FileWrite{Op: "freeze", Path: layout.JobPath(id), Content: content})
+	}
+	ctx.Respond(answer)
 }
 
 // refusedByDisk tries without end: what a majority has must come to be here. A master
@@ -224,6 +253,7 @@ func (r *replicator) removeOthers(ctx actor.Context, m *messages.LogRestore) {
 				r.restoreAgain(ctx, m, done.Failures[0].Failure)
 				return
 			}
+			clear(r.contents)
 			r.running, r.applied, r.restored, r.files, r.restoring, r.failure = r.restored, m.Index, nil, nil, nil, nil
 			r.config.Env.Log().WithField("removed", len(paths)).Info("this node has all that the others have")
 			r.config.Log.Restored(m.Part)

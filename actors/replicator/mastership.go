@@ -168,12 +168,13 @@ func (r *replicator) observe(ctx actor.Context, m *messages.ObserveJob) {
 		o = &observation{}
 		r.observed[m.Id] = o
 	}
-	if m.Request == 0 && r.isWritten(m.Id, o) {
-		return
-	}
 	j, err := job.Decode(m.Encoded)
 	if err != nil {
 		return // reports are hints
+	}
+	late := r.isWritten(m.Id, o) || repl.Progress(j) < r.running[m.Id].Progress
+	if m.Request == 0 && late {
+		return
 	}
 	shape := repl.Shape(j)
 	if m.Request != 0 {

@@ -106,7 +106,7 @@ func (n *node) openLog(stop context.Context) error {
 	config := raftlog.Config{Dir: dir, Name: n.identity.Name, Address: n.identity.Address, Founder: n.identity.Founder,
 		System: n.env.System(), Log: n.log, Renewed: n.renewed, Failed: n.failed,
 		Freeze: func() (raftlog.Frozen, error) {
-			f, err := persistence.Freeze(n.config.DataDir, dir)
+			f, err := persistence.Freeze(n.config.DataDir, dir, n.committed)
 			return frozen{f}, err
 		},
 		Timing: raftlog.Timing{Heartbeat: repl.ElectionMin, Election: repl.ElectionMin, Lease: repl.Lease}}
@@ -143,6 +143,23 @@ func (n *node) failed(err error) {
 	}
 }
 
+// committed are the files of jobs that run here, as the log has them.
+func (n *node) committed() (map[string][]byte, error) {
+	answer, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.AskCommitted{}, askMax).Result()
+	if err != nil {
+		return nil, err
+	}
+	m := answer.(*messages.Committed)
+	if m.Failure != nil {
+		return nil, m.Failure
+	}
+	contents := map[string][]byte{}
+	for _, f := range m.Files {
+		contents[f.Path] = f.Content
+	}
+	return contents, nil
+}
+
 // frozen is persistence's copy as raftlog wants it.
 type frozen struct{ *persistence.Frozen }
 
@@ -167,7 +184,7 @@ func (n *node) serveNode(stop context.Context) error {
 	n.announce("lockstepd takes connections")
 	background, end := context.WithCancel(stop)
 	defer end()
-	go watchdog(background, n.log, n.env.System(), n.tree.Replicator, &messages.AskNodes{})
+	go watchdog(background, n.log, n.env.System(), supervisor.Replicator(n.env), &messages.AskNodes{})
 	go keepClean(background, n.log, n.files, n.config)
 	go n.askForMembership(background)
 	go reloadOpcodes(background, n.log, n.config, func(definitions []byte) {
@@ -203,7 +220,7 @@ func (n *node) resign() {
 	}
 	n.drain(running.Root)
 	if n.voters.Load() > 1 {
-		_, err := n.env.System().Root.RequestFuture(n.tree.Replicator, &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, handOver).Result()
+		_, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, handOver).Result()
 		if err != nil {
 			n.log.WithField("err", err).Warn("no other node has taken the mastership over; they will find out")
 		}

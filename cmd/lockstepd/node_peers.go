@@ -14,6 +14,7 @@ import (
 	"lockstep/actors/peer"
 	"lockstep/messages"
 	"lockstep/persistence"
+	"lockstep/supervisor"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 
 // nodes asks the replicator who the nodes are.
 func (n *node) nodes(all bool) (*messages.Nodes, error) {
-	answer, err := n.env.System().Root.RequestFuture(n.tree.Replicator, &messages.AskNodes{All: all}, askMax).Result()
+	answer, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.AskNodes{All: all}, askMax).Result()
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (b *backend) About(context.Context) (peer.About, error) {
 
 // Admit is part of peer.Backend.
 func (b *backend) Admit(_ context.Context, r peer.MemberRequest) (peer.Admission, error) {
-	answer, err := b.node.env.System().Root.RequestFuture(b.node.tree.Replicator, &messages.AdmitNode{
+	answer, err := b.node.env.System().Root.RequestFuture(supervisor.Replicator(b.node.env), &messages.AdmitNode{
 		Name: r.Name, Address: r.Address, Voting: r.Voting, Fresh: r.Fresh, Applied: r.Applied}, askMax).Result()
 	if err != nil {
 		return peer.Admission{}, err
