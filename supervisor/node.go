@@ -62,7 +62,7 @@ func nodeStoreProps(p Ports, s Settings) *actor.Props {
 
 func replicatorProps(p Ports, _ Settings) *actor.Props {
 	c := p.Cluster
-	return replicator.Props(replicator.Config{Env: p.Env, Log: c.Log, Peers: c.Peers, Store: p.Env.PID(nodeStoreName), Master: p.Env.PID(masterName),
+	return replicator.Props(replicator.Config{Env: p.Env, Log: c.Log, Peers: c.Peers, Store: p.Env.PID(nodeStoreName), Master: p.Env.PID(masterName), Reception: p.Env.PID(receptionName),
 		Clients: clients(p), Members: c.Members, Name: c.Name, Self: c.Self})
 }
 

@@ -21,10 +21,18 @@ import (
 
 // Tunnels carry requests to the master.
 type Tunnels interface {
-	// Open leads to the node at that address. What comes back is answered on c; when
-	// the other end is gone c is closed. It does not block.
-	Open(address string, c socket.Conn) Tunnel
+	// Open leads to the node at that address. What comes back is told to an actor, as
+	// Carried, and that the other end is gone, as Collapsed. It does not block.
+	Open(address string, to *actor.PID) Tunnel
 }
+
+// What a tunnel tells.
+type (
+	// Carried is the answer to a request.
+	Carried struct{ Frame []byte }
+	// Collapsed: there will be no answer any more.
+	Collapsed struct{}
+)
 
 // Tunnel is one connection to the master. Methods do not block.
 type Tunnel interface {
@@ -64,6 +72,10 @@ func (r *reception) Receive(ctx actor.Context) {
 		config := r.config
 		socket.Spawn(ctx, config.Env, m.Conn, fmt.Sprintf("conn-%d.%d", r.counter, r.incarnation),
 			func() actor.Actor { return &connection{config: config, conn: m.Conn} })
+	case *messages.LogFollows:
+		for _, pid := range ctx.Children() {
+			ctx.Send(pid, m)
+		}
 	case *messages.BecomeMaster:
 		// Who is here asks again, and finds the master.
 		for _, pid := range ctx.Children() {

@@ -21,6 +21,7 @@ type connection struct {
 	config  Config
 	conn    socket.Conn
 	tunnel  Tunnel // nil: it is served here
+	master  string // to which the tunnel leads
 	request uint64
 	answers func(actor.Context, *messages.Nodes) // nil: no request at hand
 }
@@ -40,6 +41,15 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.conn.Close()
 		if c.tunnel != nil {
 			c.tunnel.Close()
+		}
+	case *Carried:
+		c.conn.Answer(m.Frame)
+	case *Collapsed:
+		ctx.Stop(ctx.Self())
+	case *messages.LogFollows:
+		// A master that was cut off does not say so: its client must not wait for it.
+		if c.tunnel != nil && m.Leader != c.master {
+			ctx.Stop(ctx.Self())
 		}
 	case *messages.Nodes:
 		if c.answers != nil && m.Request == c.request {
@@ -101,7 +111,7 @@ func (c *connection) forward(ctx actor.Context, n *messages.Nodes) {
 		c.refer(ctx, n)
 		return
 	}
-	c.tunnel = c.config.Tunnels.Open(n.MasterAddress, c.conn)
+	c.tunnel, c.master = c.config.Tunnels.Open(n.MasterAddress, ctx.Self()), n.Master
 	frame, err := wire.EncodeResult(nil)
 	if err != nil {
 		frame = wire.EncodeError("ProgrammerError", err.Error())

@@ -45,15 +45,15 @@ func (c *conn) Close() {
 type tunnels struct {
 	mu     sync.Mutex
 	opened []string
-	conns  []socket.Conn
+	to     []*actor.PID
 	frames []string
 	closed int
 }
 
-func (x *tunnels) Open(address string, c socket.Conn) reception.Tunnel {
+func (x *tunnels) Open(address string, to *actor.PID) reception.Tunnel {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.opened, x.conns = append(x.opened, address), append(x.conns, c)
+	x.opened, x.to = append(x.opened, address), append(x.to, to)
 	return &tunnel{x}
 }
 
@@ -164,7 +164,6 @@ func TestAClientIsCarriedOnToTheMaster(t *testing.T) {
 		b.request(c, call(reception.ForwardMethod))
 		b.tell(cluster("n2"))
 		require.Equal(t, []string{"10.0.0.2:1"}, b.tunnels.opened)
-		require.Same(t, c, b.tunnels.conns[0])
 		require.JSONEq(t, `{"success": true, "result": null}`, c.last(t))
 		b.request(c, call("QueryJobs"))
 		b.request(c, "not even a request")
@@ -176,6 +175,37 @@ func TestAClientIsCarriedOnToTheMaster(t *testing.T) {
 		b.Settle()
 		require.Equal(t, 1, b.tunnels.closed)
 		require.Equal(t, 1, c.closed)
+	})
+}
+
+// What comes back through a tunnel is answered; who waits for a master that is one no
+// more is let go.
+func TestATunnelAnswersAndEnds(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		carried := func() *conn {
+			c := b.connect()
+			b.request(c, call(reception.ForwardMethod))
+			b.tell(cluster("n2"))
+			return c
+		}
+		c := carried()
+		b.request(c, call("QueryJobs"))
+		b.Send(b.tunnels.to[0], &reception.Carried{Frame: []byte("jobs")})
+		b.Settle()
+		require.Equal(t, "jobs", c.last(t))
+		b.Send(b.tunnels.to[0], &reception.Collapsed{})
+		b.Settle()
+		require.Equal(t, 1, c.closed)
+
+		here, still := b.connect(), carried()
+		b.Send(b.reception, &messages.LogFollows{Leader: "n2"})
+		b.Settle()
+		require.Zero(t, still.closed, "it is the one it was carried to")
+		b.Send(b.reception, &messages.LogFollows{})
+		b.Settle()
+		require.Equal(t, 1, still.closed)
+		require.Zero(t, here.closed)
+		require.Equal(t, 2, b.tunnels.closed)
 	})
 }
 

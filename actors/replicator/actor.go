@@ -30,6 +30,8 @@ type Config struct {
 	Store *actor.PID
 	// Master is told BecomeMaster and ResignMaster.
 	Master *actor.PID
+	// Reception is told, as LogFollows, who the master is.
+	Reception *actor.PID
 	// Clients are told of each new incarnation, and of each mastership.
 	Clients []*actor.PID
 	Peers   Peers                    // nil: nobody asks about other nodes

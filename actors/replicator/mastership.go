@@ -52,7 +52,7 @@ func (r *replicator) scan(ctx actor.Context, then func(actor.Context, *messages.
 	read := func(ctx actor.Context) {
 		r.store.Scan(ctx, func(ctx actor.Context, q *messages.QueueScanned) {
 			if r.master && r.term == term {
-				then(ctx, asSettled(q, settled))
+				then(ctx, r.asLogged(q, settled))
 			}
 		})
 	}
@@ -87,14 +87,16 @@ func (r *replicator) scan(ctx actor.Context, then func(actor.Context, *messages.
 	}
 }
 
-// asSettled is what was read, with jobs as the log has them.
-func asSettled(q *messages.QueueScanned, settled map[int64][]byte) *messages.QueueScanned {
-	if len(settled) == 0 {
-		return q
-	}
+// asLogged is what was read, with jobs that run here as the log has them; where that
+// is not known, as they were before.
+func (r *replicator) asLogged(q *messages.QueueScanned, before map[int64][]byte) *messages.QueueScanned {
 	as := &messages.QueueScanned{Serial: q.Serial, Drained: q.Drained, Failure: q.Failure}
 	for _, j := range q.Jobs {
-		if content, known := settled[j.Id]; known && j.Failure == nil {
+		content, known := r.contents[j.Id]
+		if !known {
+			content, known = before[j.Id]
+		}
+		if known && r.isRunning(j.Id) && j.Failure == nil {
 			j = &messages.ScannedJob{Id: j.Id, Content: content}
 		}
 		as.Jobs = append(as.Jobs, j)
@@ -138,6 +140,7 @@ func (r *replicator) follow(ctx actor.Context, m *messages.LogFollows) {
 	r.forget()
 	clear(r.wishes)
 	ctx.Send(r.config.Master, &messages.ResignMaster{})
+	ctx.Send(r.config.Reception, m)
 }
 
 // observation is of one running job: what was observed while an entry about it was on

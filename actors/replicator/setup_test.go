@@ -252,7 +252,7 @@ func newBench(t *testing.T, e *acttest.Env, files map[string]string) *bench {
 	b.store = e.Start("store", store.Props(store.Config{Env: e.Env, Files: b.disk, Writers: 4,
 		Clients: []*actor.PID{e.PID("above-replicator/replicator")}}))
 	b.replicator = e.Start("replicator", replicator.Props(replicator.Config{Env: e.Env, Log: b.log, Store: b.store, Master: b.master.PID,
-		Clients: []*actor.PID{b.client.PID}, Peers: b.peers, Members: func(m []*messages.Member) { b.told = append(b.told, m) },
+		Reception: e.Probe("reception").PID, Clients: []*actor.PID{b.client.PID}, Peers: b.peers, Members: func(m []*messages.Member) { b.told = append(b.told, m) },
 		Name: "n1", Self: self}))
 	acttest.Expect[*messages.ResignMaster](b.master)
 	b.master.Unread()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +52,7 @@ Exit code: 0; 1 if the node did not become master.
 		Example: `  lockstep node promote n2`,
 		Args:    wants(1, 1, "name one node"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return runNodeChange(command.Context(), globals, nodeChange{"LockstepNodePromote", "master", "did not become master", args[0]})
+			return runNodeChange(command.Context(), globals, nodeChange{"LockstepNodePromote", promoted, "did not become master", args[0]})
 		},
 	}
 }
@@ -64,7 +65,11 @@ func runNodeChange(ctx context.Context, globals *globalOptions, change nodeChang
 	defer daemon.close()
 	err := daemon.call(ctx, change.method, []any{change.name}, nil)
 	var lost *wire.ConnectionLost
-	if errors.As(err, &lost) && lost.Sent { // as by a master that is one no more
+	if errors.As(err, &lost) && lost.Sent && change.done == promoted {
+		// As by a master that is one no more: that is what was asked for.
+		err = awaitMaster(ctx, daemon, change.name, err)
+	}
+	if errors.As(err, &lost) && lost.Sent {
 		return fmt.Errorf(`the daemon's answer about node %s was lost; "lockstep node list" shows what has become of it (%w)`, change.name, err)
 	}
 	var refused *wire.Error
@@ -86,4 +91,28 @@ func runNodeChange(ctx context.Context, globals *globalOptions, change nodeChang
 		return &exitError{code: exitFailure}
 	}
 	return nil
+}
+
+const (
+	// promoted is what a node is that was promoted.
+	promoted = "master"
+	// masterPause and masterTries are for an election, which takes a second or two.
+	masterPause = 250 * time.Millisecond
+	masterTries = 40
+)
+
+// awaitMaster returns nil when the node is the master, else lost.
+func awaitMaster(ctx context.Context, daemon *session, name string, lost error) error {
+	for range masterTries {
+		cluster := clusterNodes{}
+		if daemon.call(ctx, "LockstepNodes", []any{}, &cluster) == nil && cluster.Master == name {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return lost
+		case <-daemon.after(masterPause):
+		}
+	}
+	return lost
 }

@@ -23,8 +23,11 @@ const (
 type session struct {
 	path   string
 	client *wire.Client // nil: not connected
-	after  func(time.Duration) <-chan time.Time
-	notice func(text string) // tells people about a lost connection; nil: nobody to tell
+	// carried: another node than the one it is connected to has answered. That one may
+	// vanish, and another take its place.
+	carried bool
+	after   func(time.Duration) <-chan time.Time
+	notice  func(text string) // tells people about a lost connection; nil: nobody to tell
 }
 
 // call makes one call, once. Whether a request with an effect may be sent again is not
@@ -43,6 +46,7 @@ func (s *session) call(ctx context.Context, method string, args []any, result an
 		// Nothing was done: the daemon is not the master of its cluster. It carries
 		// us on to the one that is, if it knows it.
 		if err = s.client.Call(ctx, "LockstepForward", []any{}, nil); err == nil {
+			s.carried = true
 			err = s.client.Call(ctx, method, args, result)
 		}
 	}
@@ -57,10 +61,12 @@ func (s *session) call(ctx context.Context, method string, args []any, result an
 // gone, it connects again for up to reconnectLimit and asks once more. A daemon that
 // never was there is an error at once.
 func (s *session) ask(ctx context.Context, method string, args []any, result any) error {
-	if s.client == nil {
-		return s.call(ctx, method, args, result)
+	first := s.client == nil
+	err := s.call(ctx, method, args, result)
+	if first && !s.carried {
+		return err
 	}
-	return s.again(ctx, s.call(ctx, method, args, result), gone, method, args, result)
+	return s.again(ctx, err, gone, method, args, result)
 }
 
 // again makes a call once more, over new connections, as long as its error, of which err

@@ -65,7 +65,7 @@ func (d *service) runNode(identity *peer.Identity, stop context.Context) error {
 	if err := n.openLog(stop); err != nil {
 		return err
 	}
-	n.ports.Cluster = &supervisor.Cluster{Log: n.raft, Peers: &peers{n}, Tunnels: &tunnels{n.credentials}, Name: identity.Name,
+	n.ports.Cluster = &supervisor.Cluster{Log: n.raft, Peers: &peers{n}, Tunnels: &tunnels{n.credentials, n.env.System().Root}, Name: identity.Name,
 		Self: repl.Self{Node: identity.UUID, Run: uuid.NewString()}, Mastership: n.mastership, Members: n.members}
 	tree, err := supervisor.Node(n.ports, n.settings)
 	if err != nil {

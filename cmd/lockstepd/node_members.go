@@ -20,8 +20,8 @@ import (
 // Pauses between requests to be a member.
 const (
 	admissionPause = time.Second
-	// voterPause is for a node that is a member, and would have a vote.
-	voterPause = 2 * time.Second
+	// voterPause is the longest for a node that is a member, and would have a vote.
+	voterPause = 8 * time.Second
 	askMax     = 5 * time.Second
 )
 
@@ -55,18 +55,17 @@ func (n *node) awaitAdmission(stop context.Context) error {
 // askForMembership asks again and again for a vote: it may have to wait for another
 // node that gets one with it.
 func (n *node) askForMembership(ctx context.Context) {
-	for {
+	for pause := admissionPause; ; pause = min(2*pause, voterPause) {
+		nodes, err := n.nodes(false)
+		if err == nil && !nodes.Leads && n.identity.Voting && !hasVote(nodes, n.identity.Name) {
+			if _, err := n.askOnce(ctx, peer.MemberRequest{Applied: nodes.Applied}); err != nil {
+				n.log.WithField("err", err).Debug("this node has no vote yet")
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(voterPause):
-		}
-		nodes, err := n.nodes(false)
-		if err != nil || nodes.Leads || !n.identity.Voting || hasVote(nodes, n.identity.Name) {
-			continue
-		}
-		if _, err := n.askOnce(ctx, peer.MemberRequest{Applied: nodes.Applied}); err != nil {
-			n.log.WithField("err", err).Debug("this node has no vote yet")
+		case <-time.After(pause):
 		}
 	}
 }

@@ -5,21 +5,29 @@ import (
 	"sync"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	"lockstep/actors/luxi"
 	"lockstep/actors/luxi/wire"
 	"lockstep/actors/peer"
 	"lockstep/actors/reception"
-	"lockstep/actors/socket"
 )
 
 // tunnels carry clients of this node to the master.
-type tunnels struct{ credentials *peer.Credentials }
+type tunnels struct {
+	credentials *peer.Credentials
+	root        *actor.RootContext
+}
 
 // Open is part of reception.Tunnels.
-func (t *tunnels) Open(address string, c socket.Conn) reception.Tunnel {
+func (t *tunnels) Open(address string, to *actor.PID) reception.Tunnel {
 	ctx, cancel := context.WithCancel(context.Background())
 	tunnel := &tunnel{requests: make(chan []byte, 1), cancel: cancel}
-	go tunnel.carry(ctx, t.credentials, address, c)
+	go func() {
+		tunnel.carry(ctx, t.credentials, address, func(frame []byte) { t.root.Send(to, &reception.Carried{Frame: frame}) })
+		tunnel.Close()
+		t.root.Send(to, &reception.Collapsed{})
+	}()
 	return tunnel
 }
 
@@ -37,9 +45,7 @@ func (t *tunnel) Send(frame []byte) { t.requests <- frame }
 func (t *tunnel) Close() { t.once.Do(t.cancel) }
 
 // carry goes on until either end is closed.
-func (t *tunnel) carry(ctx context.Context, credentials *peer.Credentials, address string, c socket.Conn) {
-	defer c.Close()
-	defer t.Close()
+func (t *tunnel) carry(ctx context.Context, credentials *peer.Credentials, address string, answer func(frame []byte)) {
 	conn, err := credentials.Dial(ctx, address, peer.ProtocolLuxi)
 	if err != nil {
 		return
@@ -55,11 +61,11 @@ func (t *tunnel) carry(ctx context.Context, credentials *peer.Credentials, addre
 			if conn.SetDeadline(time.Now().Add(luxi.Idle)) != nil || ctx.Err() != nil || wire.WriteFrame(conn, frame) != nil {
 				return
 			}
-			answer, err := reader.ReadFrame()
+			frame, err := reader.ReadFrame()
 			if err != nil {
 				return
 			}
-			c.Answer(answer)
+			answer(frame)
 		}
 	}
 }
