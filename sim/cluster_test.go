@@ -21,7 +21,7 @@ func noFence(_ string, m any) any {
 // forgetsRunning has nodes forget which jobs run where when they start.
 func forgetsRunning(_ string, m any) any {
 	if attached, is := m.(*messages.LogAttached); is {
-		return &messages.LogAttached{Applied: attached.Applied}
+		return &messages.LogAttached{Applied: attached.Applied, Incarnation: attached.Incarnation}
 	}
 	return m
 }

@@ -53,10 +53,6 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// clusterFaults are the kinds that clusters stand at present; the others are in
-// testdata/cluster-seeds.txt, with what is wrong.
-const clusterFaults = "partition,pause,process,transfer,disk,stall,wipe"
-
 // TestClusterSeeds is the same with three nodes.
 func TestClusterSeeds(t *testing.T) {
 	seeds := uint64(*clusterSeedsFlag)
@@ -68,7 +64,7 @@ func TestClusterSeeds(t *testing.T) {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
 			t.Parallel()
 			for i := part; i < seeds && !t.Failed(); i += parts {
-				kinds := clusterFaults
+				kinds := "all"
 				if i%10 == 0 {
 					kinds = "none"
 				}
@@ -78,13 +74,14 @@ func TestClusterSeeds(t *testing.T) {
 	}
 }
 
-// TestKeptSeeds runs what has failed once: "SEED FAULTS # why" a line. One that
-// begins with "open" is a fault that is known and not mended yet: it must still
-// be seen, and loses that word when it is not.
+// TestKeptSeeds runs what has failed once: "SEED FAULTS # why" a line.
 func TestKeptSeeds(t *testing.T) { keptSeeds(t, 1, "testdata/seeds.txt") }
 
 // TestKeptClusterSeeds is the same with three nodes.
 func TestKeptClusterSeeds(t *testing.T) { keptSeeds(t, 3, "testdata/cluster-seeds.txt") }
+
+// TestKeptLargeClusterSeeds is the same with five.
+func TestKeptLargeClusterSeeds(t *testing.T) { keptSeeds(t, 5, "testdata/cluster5-seeds.txt") }
 
 func keptSeeds(t *testing.T, nodes int, path string) {
 	file, err := os.Open(path)
@@ -97,19 +94,11 @@ func keptSeeds(t *testing.T, nodes int, path string) {
 		if len(words) == 0 {
 			continue
 		}
-		open := words[0] == "open"
-		if open {
-			words = words[1:]
-		}
 		require.Len(t, words, 2, lines.Text())
 		seed, err := strconv.ParseUint(words[0], 10, 64)
 		require.NoError(t, err)
 		t.Run(fmt.Sprintf("%d %s", seed, strings.TrimSpace(why)), func(t *testing.T) {
 			r := runSeed(t, nodes, seed, words[1])
-			if open {
-				require.Error(t, r.Err, "mended: take the word open away")
-				return
-			}
 			requireGood(t, nodes, words[1], r)
 		})
 	}

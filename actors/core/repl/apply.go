@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"bytes"
 	"path"
 
 	"lockstep/actors/core/job"
@@ -125,7 +126,8 @@ func Supersedes(logged, local []byte) bool {
 	if on.Livelock != in.Livelock {
 		return layout.IsJobLivelock(in.Livelock)
 	}
-	return Progress(in) > Progress(on)
+	// An end that is here already is written once more: it may not be durable.
+	return Progress(in) > Progress(on) || in.Status().Final() && bytes.Equal(logged, local)
 }
 
 // Settle is what this node's disk has to tell about a job that it has started: the

@@ -108,7 +108,9 @@ func TestSupersedes(t *testing.T) {
 		"it has ended":                 {jobAs(7, one, job.Running, 0), jobAs(7, one, job.Success, 0), false},
 		"the daemon has failed it":     {jobAs(7, one, job.Error, 0), jobAs(7, one, job.Running, 0), true},
 		"both have an end":             {jobAs(7, one, job.Error, 0), jobAs(7, one, job.Success, 0), false},
-		"the same":                     {jobAs(7, one, job.Success, 0), jobAs(7, one, job.Success, 0), false},
+		"the same end":                 {jobAs(7, one, job.Success, 0), jobAs(7, one, job.Success, 0), true},
+		"the same, and it goes on":     {jobAs(7, one, job.Running, 0), jobAs(7, one, job.Running, 0), false},
+		"a power loss has set it back": {jobAs(7, one, job.Running, 0), jobAs(7, one, job.Waiting, 0), true},
 		"canceled by the daemon":       {jobAs(7, one, job.Canceled, 0), jobAs(7, one, job.Waiting, 0), true},
 		"a queued one, by its process": {jobAs(7, one, job.Queued, 0), jobAs(7, one, job.Queued, 1), false},
 	} {
