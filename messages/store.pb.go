@@ -503,11 +503,14 @@ func (x *FileWrite) GetContent() []byte {
 
 // WriteFiles replaces files, side by side where they are different ones, in
 // order where they are the same. `durable`: they survive power loss before
-// anyone is told; else they survive the end of any process.
+// anyone is told; else they survive the end of any process. `logged`: in a cluster
+// it is enough that a majority has them in its log; they come to the disk before
+// anything that is asked for later.
 type WriteFiles struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Files         []*FileWrite           `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
 	Durable       bool                   `protobuf:"varint,2,opt,name=durable,proto3" json:"durable,omitempty"`
+	Logged        bool                   `protobuf:"varint,3,opt,name=logged,proto3" json:"logged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -552,6 +555,13 @@ func (x *WriteFiles) GetFiles() []*FileWrite {
 func (x *WriteFiles) GetDurable() bool {
 	if x != nil {
 		return x.Durable
+	}
+	return false
+}
+
+func (x *WriteFiles) GetLogged() bool {
+	if x != nil {
+		return x.Logged
 	}
 	return false
 }
@@ -1832,11 +1842,12 @@ const file_store_proto_rawDesc = "" +
 	"\tFileWrite\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
-	"\acontent\x18\x03 \x01(\fR\acontent\"Z\n" +
+	"\acontent\x18\x03 \x01(\fR\acontent\"r\n" +
 	"\n" +
 	"WriteFiles\x122\n" +
 	"\x05files\x18\x01 \x03(\v2\x1c.lockstep.messages.FileWriteR\x05files\x12\x18\n" +
-	"\adurable\x18\x02 \x01(\bR\adurable\"3\n" +
+	"\adurable\x18\x02 \x01(\bR\adurable\x12\x16\n" +
+	"\x06logged\x18\x03 \x01(\bR\x06logged\"3\n" +
 	"\vRemoveFiles\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x14\n" +
 	"\x05paths\x18\x02 \x03(\tR\x05paths\">\n" +

@@ -64,6 +64,7 @@ type replica struct {
 	of            *consensus
 	name, address string
 	files         func() []*messages.FileWrite // the application's, as they are now
+	sync          func() error                 // makes durable what processes have written
 	renewed       func(until time.Time)        // the lease
 
 	term  uint64
@@ -90,7 +91,7 @@ func newConsensus(s *steps, c *clock, rng *rand.Rand) *consensus {
 }
 
 func (c *consensus) newReplica(name string) *replica {
-	r := &replica{of: c, name: name, address: name + ":1", renewed: func(time.Time) {}}
+	r := &replica{of: c, name: name, address: name + ":1", renewed: func(time.Time) {}, sync: func() error { return nil }}
 	c.replicas = append(c.replicas, r)
 	return r
 }
@@ -151,7 +152,7 @@ func (r *replica) majority() int { return repl.Voters(r.members())/2 + 1 }
 // compact takes a snapshot, and drops what is before it.
 func (r *replica) compact() {
 	d := r.runs.desk
-	if d.applied <= r.note.index || len(d.entries) > 0 {
+	if d.applied <= r.note.index || len(d.entries) > 0 || r.sync() != nil {
 		return
 	}
 	r.note = note{index: d.applied, term: r.termAt(d.applied), state: d.state, members: r.membersAt(d.applied)}

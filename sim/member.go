@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/proto"
 
+	"lockstep/actors/core/layout"
 	"lockstep/actors/core/repl"
 	"lockstep/messages"
 	"lockstep/supervisor"
@@ -40,6 +41,7 @@ func (w *World) found() {
 		n := newNode(w, fmt.Sprintf("n%d", i+1))
 		n.member = &member{node: n, replica: w.log.newReplica(n.name)}
 		n.member.replica.files = n.frozen
+		n.member.replica.sync = func() error { return n.disk.SyncDir("note", layout.QueueDir) }
 		n.member.replica.renewed = func(until time.Time) { n.member.renew(until) }
 		w.nodes = append(w.nodes, n)
 		members = append(members, &messages.Member{Name: n.name, Address: n.member.replica.address, Voter: true})

@@ -124,7 +124,7 @@ func (q *queue) writeGroup(ctx actor.Context) {
 			files = append(files, &messages.FileWrite{Op: "submit-job", Path: layout.JobPath(int64(j.ID)), Content: s.encoded[i]})
 		}
 	}
-	q.store.Write(ctx, &messages.WriteFiles{Files: files, Durable: true}, func(ctx actor.Context, done *messages.FilesDone) {
+	q.store.Write(ctx, &messages.WriteFiles{Files: files, Durable: true, Logged: true}, func(ctx actor.Context, done *messages.FilesDone) {
 		q.jobsWritten(ctx, group, done.Failures)
 	})
 }
@@ -218,7 +218,7 @@ func (q *queue) writeSerial(ctx actor.Context, group, good []*submission) {
 
 func (q *queue) putSerial(ctx actor.Context, serial int64, done func(actor.Context, *messages.Failure)) {
 	file := &messages.FileWrite{Op: "serial", Path: layout.SerialPath, Content: layout.FormatSerial(serial)}
-	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true},
+	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true, Logged: true},
 		func(ctx actor.Context, written *messages.FilesDone) {
 			if len(written.Failures) > 0 {
 				done(ctx, written.Failures[0].Failure)

@@ -194,7 +194,7 @@ func (r *replicator) request(ctx actor.Context, m *messages.StoreRequest) {
 	case *messages.StoreRequest_Write:
 		if changes := repl.Writes(what.Write); changes != nil {
 			r.supersede(what.Write)
-			r.propose(from, changes)
+			r.proposeWhole(changes, &whole{early: what.Write.Logged, done: filesTo(from)})
 			return
 		}
 		r.store.Write(ctx, what.Write, filesTo(from))

@@ -46,6 +46,11 @@ func (r *replicator) committed(ctx actor.Context, m *messages.LogCommitted) {
 		b.entries, b.index = append(b.entries, entry), c.Index
 	}
 	r.applying = b
+	for _, e := range b.entries {
+		if e.Origin == r.config.Self.Node && e.Run == r.config.Self.Run {
+			r.logged(ctx, e.Number)
+		}
+	}
 	r.look(ctx, b)
 }
 

@@ -30,7 +30,10 @@ type proposal struct {
 
 // whole is a request of which each proposal is a part.
 type whole struct {
-	left     int
+	parts    int
+	left     int // that are not on this node's disk
+	logged   int // parts that a majority has; see messages.WriteFiles
+	early    bool
 	failures []*messages.FileFailure
 	done     func(actor.Context, *messages.FilesDone)
 }
@@ -38,12 +41,16 @@ type whole struct {
 // propose has changes made on all nodes, and answers when a majority has them and
 // this node's disk.
 func (r *replicator) propose(from asker, changes []*messages.FileChange) {
-	r.proposeTo(changes, func(ctx actor.Context, done *messages.FilesDone) { from.files(ctx, done) })
+	r.proposeTo(changes, filesTo(from))
 }
 
 func (r *replicator) proposeTo(changes []*messages.FileChange, done func(actor.Context, *messages.FilesDone)) {
+	r.proposeWhole(changes, &whole{done: done})
+}
+
+func (r *replicator) proposeWhole(changes []*messages.FileChange, w *whole) {
 	pieces := repl.Pieces(changes, entryMax)
-	w := &whole{left: len(pieces), done: done}
+	w.left, w.parts = len(pieces), len(pieces)
 	for _, piece := range pieces {
 		r.last++
 		p := &proposal{whole: w, entry: (&messages.LogEntry{Origin: r.config.Self.Node, Run: r.config.Self.Run, Number: r.last, Changes: piece}).Marshal()}
@@ -68,6 +75,20 @@ func filesOf(c *messages.FileChange) []string {
 		return []string{what.Remove.Path}
 	}
 	return nil
+}
+
+// logged answers a request that need not wait for this node's disk, when a majority
+// has all of it.
+func (r *replicator) logged(ctx actor.Context, number uint64) {
+	p := r.proposals[number]
+	if p == nil || !p.whole.early {
+		return
+	}
+	if p.whole.logged++; p.whole.logged == p.whole.parts {
+		done := p.whole.done
+		p.whole.done = func(actor.Context, *messages.FilesDone) {} // it is answered
+		done(ctx, &messages.FilesDone{})
+	}
 }
 
 // settle ends a proposal that is on this node's disk; failures are those that the

@@ -259,3 +259,23 @@ func TestAStoreThatCrashesIsAskedAgain(t *testing.T) {
 		require.True(t, strings.HasPrefix(b.content("queue/job-7"), "v1"))
 	})
 }
+
+// A submission is acknowledged when a majority has it, whatever this node's disk does;
+// who reads the file waits for the disk.
+func TestWhatNeedsOnlyBeLoggedIsAnsweredBeforeItIsOnTheDisk(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		block := b.disk.Block("replace apply queue/job-7")
+		write := &messages.WriteFiles{Durable: true, Logged: true, Files: []*messages.FileWrite{{Op: "test", Path: "queue/job-7", Content: []byte("v1")}}}
+		request := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Write{Write: write}})
+		offers := b.log.take()
+		b.client.Quiet()
+		b.log.commit(offers[0].entry)
+		block.Entered()
+		b.written(request)
+		read := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Read{Read: &messages.ReadFile{Op: "test", Path: "queue/job-7"}}})
+		b.client.Quiet()
+		block.Release()
+		require.Equal(t, "v1", string(b.answer(read).GetRead().Content))
+		b.client.Quiet()
+	})
+}

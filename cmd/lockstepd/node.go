@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
+	"lockstep/actors/core/layout"
 	"lockstep/actors/core/repl"
 	"lockstep/actors/luxi"
 	"lockstep/actors/peer"
@@ -104,7 +105,8 @@ func (n *node) listenAddress() string {
 func (n *node) openLog(stop context.Context) error {
 	dir := filepath.Join(n.config.DataDir, clusterDir)
 	config := raftlog.Config{Dir: dir, Name: n.identity.Name, Address: n.identity.Address, Founder: n.identity.Founder,
-		System: n.env.System(), Log: n.log, Renewed: n.renewed, Failed: n.failed,
+		System: n.env.System(), Log: n.log,
+		Sync: func() error { return n.files.SyncDir("note", layout.QueueDir) }, Renewed: n.renewed, Failed: n.failed,
 		Freeze: func() (raftlog.Frozen, error) {
 			f, err := persistence.Freeze(n.config.DataDir, dir, n.committed)
 			return frozen{f}, err

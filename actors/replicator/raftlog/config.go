@@ -44,6 +44,10 @@ type Config struct {
 	// sent. It may hold the effects of entries that are later than the snapshot, of
 	// earlier ones it has all. It is called by the log's own goroutines.
 	Freeze func() (Frozen, error)
+	// Sync makes durable what others than the attached actor have written of the
+	// shared files, before a snapshot of them is noted: what they have written
+	// until then is in no entry that is repeated. Nil: nobody has.
+	Sync func() error
 	// Renewed is told until when this node is certain to be the only one that leads,
 	// in time of CLOCK_BOOTTIME; 0: not any more. Calls come one after another; it
 	// must return at once and call no method of the log. Nil: nobody asks.
@@ -122,6 +126,9 @@ func (c *Config) complete() error {
 	}
 	if c.Renewed == nil {
 		c.Renewed = func(time.Duration) {}
+	}
+	if c.Sync == nil {
+		c.Sync = func() error { return nil }
 	}
 	if c.Failed == nil {
 		c.Failed = func(error) {}

@@ -19,6 +19,7 @@ const (
 type machine struct {
 	desk      *desk
 	snapshots *snapshots
+	sync      func() error // see Config.Sync
 	// membership says that another one is committed.
 	membership func()
 }
@@ -59,7 +60,7 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return memory{state: state}, nil
+	return memory{state: state, sync: m.sync}, nil
 }
 
 // Restore gives the actor the snapshot that was received last. That may take several

@@ -2,6 +2,7 @@ package raftlog
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -177,11 +178,15 @@ func TestSnapshotsKeepTwo(t *testing.T) {
 	dir := t.TempDir()
 	s, err := openSnapshots(dir, func() (Frozen, error) { return memoryFiles{"a": []byte("b")}, nil })
 	require.NoError(t, err)
+	good, refuses := func() error { return nil }, func() error { return errors.New("the disk says no") }
 	for index := range uint64(5) {
 		to, err := s.Create(1, 10+index, 2, raft.Configuration{}, 1, nil)
 		require.NoError(t, err)
-		require.NoError(t, memory{state: fmt.Append(nil, index)}.Persist(to))
+		require.NoError(t, memory{state: fmt.Append(nil, index), sync: good}.Persist(to))
 	}
+	refused, err := s.Create(1, 15, 2, raft.Configuration{}, 1, nil)
+	require.NoError(t, err)
+	require.ErrorContains(t, memory{sync: refuses}.Persist(refused), "the disk says no")
 	received, err := s.Create(1, 20, 3, raft.Configuration{}, 1, nil)
 	require.NoError(t, err)
 	given, err := s.Create(1, 21, 3, raft.Configuration{}, 1, nil)

@@ -76,7 +76,7 @@ func newLog(config Config, disk *disk) *Log {
 		stop: make(chan struct{}), halt: make(chan struct{}),
 	}
 	l.lease = newLease(&config, l.voters)
-	l.machine = &machine{desk: l.desk, snapshots: l.disk.snapshots, membership: l.lookAgain}
+	l.machine = &machine{desk: l.desk, snapshots: l.disk.snapshots, sync: config.Sync, membership: l.lookAgain}
 	l.proposals = newProposals(l, 5*config.Timing.Heartbeat)
 	l.changes = newChanges(l)
 	l.close = sync.OnceValue(l.shut)

@@ -65,10 +65,16 @@ func (s *sink) Cancel() error {
 }
 
 // memory is what belongs into a snapshot taken here: it is in the note.
-type memory struct{ state []byte }
+type memory struct {
+	state []byte
+	sync  func() error // see Config.Sync
+}
 
 // Persist has the note remember it.
 func (m memory) Persist(to raft.SnapshotSink) error {
+	if err := m.sync(); err != nil {
+		return errors.Join(fmt.Errorf("taking a snapshot: %w", err), to.Cancel())
+	}
 	to.(*sink).note.State = m.state
 	return to.Close()
 }
