@@ -505,12 +505,14 @@ func (x *FileWrite) GetContent() []byte {
 // order where they are the same. `durable`: they survive power loss before
 // anyone is told; else they survive the end of any process. `logged`: in a cluster
 // it is enough that a majority has them in its log; they come to the disk before
-// anything that is asked for later.
+// anything that is asked for later. `then` is written, as durably, when all of them
+// are; not at all if one has failed.
 type WriteFiles struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Files         []*FileWrite           `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
 	Durable       bool                   `protobuf:"varint,2,opt,name=durable,proto3" json:"durable,omitempty"`
 	Logged        bool                   `protobuf:"varint,3,opt,name=logged,proto3" json:"logged,omitempty"`
+	Then          *FileWrite             `protobuf:"bytes,4,opt,name=then,proto3" json:"then,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -564,6 +566,13 @@ func (x *WriteFiles) GetLogged() bool {
 		return x.Logged
 	}
 	return false
+}
+
+func (x *WriteFiles) GetThen() *FileWrite {
+	if x != nil {
+		return x.Then
+	}
+	return nil
 }
 
 // RemoveFiles removes files, durably. One that is absent is no failure.
@@ -1842,12 +1851,13 @@ const file_store_proto_rawDesc = "" +
 	"\tFileWrite\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
-	"\acontent\x18\x03 \x01(\fR\acontent\"r\n" +
+	"\acontent\x18\x03 \x01(\fR\acontent\"\xa4\x01\n" +
 	"\n" +
 	"WriteFiles\x122\n" +
 	"\x05files\x18\x01 \x03(\v2\x1c.lockstep.messages.FileWriteR\x05files\x12\x18\n" +
 	"\adurable\x18\x02 \x01(\bR\adurable\x12\x16\n" +
-	"\x06logged\x18\x03 \x01(\bR\x06logged\"3\n" +
+	"\x06logged\x18\x03 \x01(\bR\x06logged\x120\n" +
+	"\x04then\x18\x04 \x01(\v2\x1c.lockstep.messages.FileWriteR\x04then\"3\n" +
 	"\vRemoveFiles\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x14\n" +
 	"\x05paths\x18\x02 \x03(\tR\x05paths\">\n" +
@@ -1988,30 +1998,31 @@ var file_store_proto_depIdxs = []int32{
 	17, // 11: lockstep.messages.StoreAnswer.scanned:type_name -> lockstep.messages.QueueScanned
 	9,  // 12: lockstep.messages.StoreAnswer.listed:type_name -> lockstep.messages.DirListed
 	4,  // 13: lockstep.messages.WriteFiles.files:type_name -> lockstep.messages.FileWrite
-	22, // 14: lockstep.messages.MoveFiles.files:type_name -> lockstep.messages.MoveFile
-	26, // 15: lockstep.messages.DirListed.failure:type_name -> lockstep.messages.Failure
-	11, // 16: lockstep.messages.FilesDone.failures:type_name -> lockstep.messages.FileFailure
-	26, // 17: lockstep.messages.FileFailure.failure:type_name -> lockstep.messages.Failure
-	26, // 18: lockstep.messages.FileRead.failure:type_name -> lockstep.messages.Failure
-	26, // 19: lockstep.messages.Quarantined.failure:type_name -> lockstep.messages.Failure
-	18, // 20: lockstep.messages.QueueScanned.jobs:type_name -> lockstep.messages.ScannedJob
-	26, // 21: lockstep.messages.QueueScanned.failure:type_name -> lockstep.messages.Failure
-	26, // 22: lockstep.messages.ScannedJob.failure:type_name -> lockstep.messages.Failure
-	4,  // 23: lockstep.messages.WriterTask.replace:type_name -> lockstep.messages.FileWrite
-	20, // 24: lockstep.messages.WriterTask.sync_dir:type_name -> lockstep.messages.SyncDir
-	12, // 25: lockstep.messages.WriterTask.read:type_name -> lockstep.messages.ReadFile
-	21, // 26: lockstep.messages.WriterTask.remove:type_name -> lockstep.messages.RemoveFile
-	22, // 27: lockstep.messages.WriterTask.move:type_name -> lockstep.messages.MoveFile
-	23, // 28: lockstep.messages.WriterTask.list:type_name -> lockstep.messages.ListDir
-	24, // 29: lockstep.messages.WriterTask.read_jobs:type_name -> lockstep.messages.ReadJobs
-	8,  // 30: lockstep.messages.WriterTask.append:type_name -> lockstep.messages.AppendFile
-	26, // 31: lockstep.messages.WriterDone.failure:type_name -> lockstep.messages.Failure
-	18, // 32: lockstep.messages.WriterDone.jobs:type_name -> lockstep.messages.ScannedJob
-	33, // [33:33] is the sub-list for method output_type
-	33, // [33:33] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	4,  // 14: lockstep.messages.WriteFiles.then:type_name -> lockstep.messages.FileWrite
+	22, // 15: lockstep.messages.MoveFiles.files:type_name -> lockstep.messages.MoveFile
+	26, // 16: lockstep.messages.DirListed.failure:type_name -> lockstep.messages.Failure
+	11, // 17: lockstep.messages.FilesDone.failures:type_name -> lockstep.messages.FileFailure
+	26, // 18: lockstep.messages.FileFailure.failure:type_name -> lockstep.messages.Failure
+	26, // 19: lockstep.messages.FileRead.failure:type_name -> lockstep.messages.Failure
+	26, // 20: lockstep.messages.Quarantined.failure:type_name -> lockstep.messages.Failure
+	18, // 21: lockstep.messages.QueueScanned.jobs:type_name -> lockstep.messages.ScannedJob
+	26, // 22: lockstep.messages.QueueScanned.failure:type_name -> lockstep.messages.Failure
+	26, // 23: lockstep.messages.ScannedJob.failure:type_name -> lockstep.messages.Failure
+	4,  // 24: lockstep.messages.WriterTask.replace:type_name -> lockstep.messages.FileWrite
+	20, // 25: lockstep.messages.WriterTask.sync_dir:type_name -> lockstep.messages.SyncDir
+	12, // 26: lockstep.messages.WriterTask.read:type_name -> lockstep.messages.ReadFile
+	21, // 27: lockstep.messages.WriterTask.remove:type_name -> lockstep.messages.RemoveFile
+	22, // 28: lockstep.messages.WriterTask.move:type_name -> lockstep.messages.MoveFile
+	23, // 29: lockstep.messages.WriterTask.list:type_name -> lockstep.messages.ListDir
+	24, // 30: lockstep.messages.WriterTask.read_jobs:type_name -> lockstep.messages.ReadJobs
+	8,  // 31: lockstep.messages.WriterTask.append:type_name -> lockstep.messages.AppendFile
+	26, // 32: lockstep.messages.WriterDone.failure:type_name -> lockstep.messages.Failure
+	18, // 33: lockstep.messages.WriterDone.jobs:type_name -> lockstep.messages.ScannedJob
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_store_proto_init() }

@@ -71,7 +71,6 @@ func TestARejectedJobIsCanceledBeforeItsIdIsTold(t *testing.T) {
 		b.client.Quiet()
 
 		b.filesDone(write)
-		b.filesDone(b.storeAsked())
 		require.Equal(t, []int64{1, 2}, b.submitted(1).Ids)
 		require.Equal(t, []int64{2}, idsOf(acttest.Expect[*messages.EnqueueJobs](b.scheduler).Jobs))
 		b.scheduler.Quiet()

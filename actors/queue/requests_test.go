@@ -32,9 +32,8 @@ func TestANamedSubmissionThatComesTwice(t *testing.T) {
 			recorded = append(recorded, j)
 		}
 		b.client.Ask(b.queue, named(2, "abc", 2))
-		b.filesDone(jobs)
 		b.client.Ask(b.queue, named(3, "abc", 2))
-		b.filesDone(b.storeAsked())
+		b.filesDone(jobs)
 		for request := uint64(1); request <= 3; request++ {
 			require.Equal(t, []int64{1, 2}, b.submitted(request).Ids)
 		}
@@ -61,7 +60,6 @@ func TestANamedSubmissionThatHasFailed(t *testing.T) {
 		b.filesDone(b.storeAsked()) // taken back
 		require.NotNil(t, b.submitted(1).Failure)
 		b.client.Ask(b.queue, named(2, "abc", 1))
-		b.filesDone(b.storeAsked())
 		b.filesDone(b.storeAsked())
 		require.Equal(t, []int64{2}, b.submitted(2).Ids)
 	})

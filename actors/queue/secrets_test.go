@@ -21,7 +21,6 @@ func (b *bench) submitSecret() string {
 	b.client.Ask(b.queue, m)
 	jobs := b.storeAsked()
 	b.filesDone(jobs)
-	b.filesDone(b.storeAsked())
 	b.submitted(1)
 	return string(jobs.GetWrite().Files[0].Content)
 }
@@ -75,7 +74,6 @@ func TestSecretsSurviveTheQueuesCrash(t *testing.T) {
 func TestSecretsOfAFailedSubmissionAreNotKept(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.client.Ask(b.queue, &messages.SubmitJobs{Request: 1, Jobs: []*messages.JobDraft{draft(secret)}})
-		b.filesDone(b.storeAsked())
 		b.filesDone(b.storeAsked(), "queue/serial")
 		b.filesDone(b.storeAsked()) // the serial is put back
 		b.filesDone(b.storeAsked())

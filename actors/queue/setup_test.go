@@ -225,11 +225,8 @@ func (b *bench) submitted(request uint64) *messages.JobsSubmitted {
 func (b *bench) commit() {
 	b.Helper()
 	jobs := b.storeAsked()
-	require.NotNil(b, jobs.GetWrite())
+	require.Equal(b, layout.SerialPath, jobs.GetWrite().GetThen().GetPath())
 	b.filesDone(jobs)
-	serial := b.storeAsked()
-	require.Equal(b, layout.SerialPath, serial.GetWrite().GetFiles()[0].Path)
-	b.filesDone(serial)
 }
 
 // paths are the files of a write or a removal.

@@ -118,15 +118,34 @@ func (q *queue) commitNext(ctx actor.Context) {
 // writeGroup writes the job files of the group, with what the rules make of them.
 func (q *queue) writeGroup(ctx actor.Context) {
 	group := q.group
-	var files []*messages.FileWrite
+	write := &messages.WriteFiles{Durable: true, Logged: true}
+	last, whole := int64(0), true
 	for _, s := range group {
+		whole = whole && s.failure == nil
 		for i, j := range s.jobs {
-			files = append(files, &messages.FileWrite{Op: "submit-job", Path: layout.JobPath(int64(j.ID)), Content: s.encoded[i]})
+			last = int64(j.ID)
+			write.Files = append(write.Files, &messages.FileWrite{Op: "submit-job", Path: layout.JobPath(int64(j.ID)), Content: s.encoded[i]})
 		}
 	}
-	q.store.Write(ctx, &messages.WriteFiles{Files: files, Durable: true, Logged: true}, func(ctx actor.Context, done *messages.FilesDone) {
-		q.jobsWritten(ctx, group, done.Failures)
+	if whole { // else a part is taken back before there is a commit record
+		write.Then = serialFile(last)
+	}
+	q.store.Write(ctx, write, func(ctx actor.Context, done *messages.FilesDone) {
+		switch {
+		case write.Then == nil || len(done.Failures) > 0 && done.Failures[0].Path != layout.SerialPath:
+			q.jobsWritten(ctx, group, done.Failures)
+		case len(done.Failures) > 0:
+			q.takeSerialBack(ctx, group, done.Failures[0].Failure)
+		default:
+			q.recorded = last
+			q.committed(ctx, group)
+		}
 	})
+}
+
+// serialFile is the commit record.
+func serialFile(serial int64) *messages.FileWrite {
+	return &messages.FileWrite{Op: "serial", Path: layout.SerialPath, Content: layout.FormatSerial(serial)}
 }
 
 // build gives a submission its ids, which are burnt whatever becomes of it.
@@ -217,8 +236,7 @@ func (q *queue) writeSerial(ctx actor.Context, group, good []*submission) {
 }
 
 func (q *queue) putSerial(ctx actor.Context, serial int64, done func(actor.Context, *messages.Failure)) {
-	file := &messages.FileWrite{Op: "serial", Path: layout.SerialPath, Content: layout.FormatSerial(serial)}
-	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true, Logged: true},
+	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{serialFile(serial)}, Durable: true, Logged: true},
 		func(ctx actor.Context, written *messages.FilesDone) {
 			if len(written.Failures) > 0 {
 				done(ctx, written.Failures[0].Failure)

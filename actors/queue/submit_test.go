@@ -20,14 +20,10 @@ func TestASubmissionIsToldWhenTheSerialIsWritten(t *testing.T) {
 		b.client.Quiet()
 		require.True(t, b.rowOf(1).Unknown)
 
-		b.filesDone(jobs)
-		serial := b.storeAsked()
-		require.True(t, serial.GetWrite().Durable)
-		require.Equal(t, "2\n", string(serial.GetWrite().Files[0].Content))
-		b.client.Quiet()
+		require.Equal(t, "2\n", string(jobs.GetWrite().Then.Content), "the commit record")
 		b.scheduler.Quiet()
 
-		b.filesDone(serial)
+		b.filesDone(jobs)
 		require.Equal(t, []int64{1, 2}, b.submitted(1).Ids)
 		enqueued := acttest.Expect[*messages.EnqueueJobs](b.scheduler)
 		require.Len(t, enqueued.Jobs, 2)
@@ -59,16 +55,13 @@ func TestSubmissionsAreCommittedInGroups(t *testing.T) {
 		require.Equal(t, []string{"queue/job-1"}, paths(first))
 		b.store.Quiet()
 		b.filesDone(first)
-		b.filesDone(b.storeAsked())
 		require.Equal(t, []int64{1}, b.submitted(1).Ids)
 
 		jobs := b.storeAsked()
 		require.Len(t, paths(jobs), 6)
-		b.filesDone(jobs)
-		serial := b.storeAsked()
-		require.Equal(t, "7\n", string(serial.GetWrite().Files[0].Content))
+		require.Equal(t, "7\n", string(jobs.GetWrite().Then.Content))
 		b.client.Quiet()
-		b.filesDone(serial)
+		b.filesDone(jobs)
 		require.Equal(t, []int64{2, 3}, b.submitted(2).Ids)
 		require.Equal(t, []int64{4, 5}, b.submitted(3).Ids)
 		require.Equal(t, []int64{6, 7}, b.submitted(4).Ids)
@@ -159,8 +152,7 @@ func TestAFailedTakeBackAbortsTheGroup(t *testing.T) {
 
 func TestAFailedSerialAbortsTheGroup(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
-		b.filesDone(b.group())
-		b.filesDone(b.storeAsked(), "queue/serial")
+		b.filesDone(b.group(), "queue/serial")
 		back := b.storeAsked()
 		require.Equal(t, "1\n", string(back.GetWrite().GetFiles()[0].Content))
 		b.filesDone(back)
@@ -183,7 +175,6 @@ func TestWhatCannotBeTakenBackIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onReady(t, nil, func(t *testing.T, b *bench) {
 				b.submit(1, 1)
-				b.filesDone(b.storeAsked())
 				b.filesDone(b.storeAsked(), "queue/serial")
 				take(b)
 				require.Equal(t, text, b.submitted(1).Failure.Text)

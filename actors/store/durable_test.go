@@ -106,3 +106,33 @@ func TestNothingIsSyncedForFailures(t *testing.T) {
 		require.Empty(t, b.disk.Calls("sync"))
 	})
 }
+
+// What is written then comes when the others are durable, and is so itself; not at all
+// when one of them is not.
+func TestTheCommitRecordComesLast(t *testing.T) {
+	record := func() *messages.WriteFiles {
+		m := write(true, "queue/job-1", "one", "queue/job-2", "two")
+		m.Then = &messages.FileWrite{Op: "serial", Path: "queue/serial", Content: []byte("2\n")}
+		return m
+	}
+	onBench(t, map[string]string{"queue/serial": "0\n"}, func(t *testing.T, b *bench) {
+		sync := b.disk.Block("sync")
+		b.request(1, record())
+		sync.Entered()
+		b.Settle()
+		require.Equal(t, "0\n", b.disk.Content("queue/serial"))
+		sync.Release()
+		require.Empty(t, failed(b.answer(1)))
+		require.Equal(t, "2\n", b.disk.Content("queue/serial"))
+		require.Len(t, b.disk.Calls("sync"), 2)
+	})
+	onBench(t, map[string]string{"queue/serial": "0\n"}, func(t *testing.T, b *bench) {
+		b.disk.Fail("replace test queue/job-2", 1)
+		b.request(1, record())
+		require.Equal(t, []string{"queue/job-2"}, failed(b.answer(1)))
+		require.Equal(t, "0\n", b.disk.Content("queue/serial"))
+		b.disk.Fail("replace serial queue/serial", 1)
+		b.request(2, record())
+		require.Equal(t, []string{"queue/serial"}, failed(b.answer(2)))
+	})
+}

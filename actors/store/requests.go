@@ -16,6 +16,7 @@ import (
 // them durable, their directories are synced before the answer.
 func (s *store) write(ctx actor.Context, request uint64, m *messages.WriteFiles) {
 	b := s.newBatch(ctx, request, len(m.Files), m.Durable)
+	b.then = m.Then
 	for _, f := range m.Files {
 		task := &messages.WriterTask{What: &messages.WriterTask_Replace{Replace: f}}
 		s.do(ctx, f.Path, task, func(ctx actor.Context, d *messages.WriterDone) { b.stepDone(ctx, f.Path, d) })
@@ -70,6 +71,7 @@ type batch struct {
 	request  uint64
 	left     int
 	durable  bool
+	then     *messages.FileWrite // when all the others are done; nil: nothing
 	done     []string            // paths that need their directory synced
 	more     map[string][]string // by path: other directories that must be synced with it
 	failures []*messages.FileFailure
@@ -135,6 +137,12 @@ func (b *batch) sync(ctx actor.Context) {
 }
 
 func (b *batch) answer(ctx actor.Context) {
+	if then := b.then; then != nil && len(b.failures) == 0 {
+		b.then, b.left, b.done = nil, 1, nil
+		task := &messages.WriterTask{What: &messages.WriterTask_Replace{Replace: then}}
+		b.store.do(ctx, then.Path, task, func(ctx actor.Context, d *messages.WriterDone) { b.stepDone(ctx, then.Path, d) })
+		return
+	}
 	slices.SortFunc(b.failures, func(x, y *messages.FileFailure) int { return strings.Compare(x.Path, y.Path) })
 	ctx.Send(b.sender, &messages.StoreAnswer{Request: b.request,
 		What: &messages.StoreAnswer_Files{Files: &messages.FilesDone{Failures: b.failures}}})

@@ -3,6 +3,7 @@ package repl
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"lockstep/actors/core/layout"
@@ -28,12 +29,16 @@ func Shared(file string) bool {
 // or none is: to have half of a request elsewhere is a broken invariant.
 func Writes(m *messages.WriteFiles) []*messages.FileChange {
 	var changes []*messages.FileChange
-	for _, f := range m.Files {
+	files := m.Files
+	if m.Then != nil {
+		files = append(slices.Clone(files), m.Then)
+	}
+	for _, f := range files {
 		if Shared(f.Path) {
 			changes = append(changes, update(f.Path, f.Content, false))
 		}
 	}
-	mustBeAll(len(changes), len(m.Files))
+	mustBeAll(len(changes), len(files))
 	return changes
 }
 
