@@ -130,7 +130,7 @@ func (p statusPrinter) print(s daemonStatus, socket string) {
 func (p statusPrinter) safety(s daemonStatus) {
 	switch {
 	case s.Nodes != nil && voters(s.Nodes.Nodes) > 1 && len(s.Running) > 0:
-		fmt.Fprintf(p.out, "\nTo stop or restart the daemon of this node, the master, would fail %d running jobs: another node takes\nover. Have them finish first: \"lockstep drain on\", and wait until no slot is taken.\n", len(s.Running))
+		fmt.Fprintf(p.out, "\nTo stop or restart the daemon of %s, the master, would fail what runs (%d): another node takes over.\nHave it finish first: \"lockstep drain on\", and wait until no slot is taken.\n", visible(s.Master), len(s.Running))
 	case s.WithSecrets > 0:
 		fmt.Fprintf(p.out, "\nTo stop or restart the daemon would fail %d queued jobs, whose secrets are in its memory only;\nrunning jobs would go on and be adopted.\n", s.WithSecrets)
 	case s.Nodes != nil && voters(s.Nodes.Nodes) > 1:
