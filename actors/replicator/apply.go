@@ -210,7 +210,7 @@ func (r *replicator) restore(ctx actor.Context, m *messages.LogRestore) {
 			panic(err)
 		}
 		r.restored, r.files = running, map[string]bool{}
-		r.config.Env.Log().Info("this node was away for long: it takes a copy of all that the others have")
+		r.config.Env.Log().Info("this node is new, or was away for long: it takes a copy of all that the others have")
 	}
 	for _, f := range m.Files {
 		r.files[f.Path] = true
@@ -260,7 +260,7 @@ func (r *replicator) removeOthers(ctx actor.Context, m *messages.LogRestore) {
 			}
 			clear(r.contents)
 			r.running, r.applied, r.restored, r.files, r.restoring, r.failure = r.restored, m.Index, nil, nil, nil, nil
-			r.config.Env.Log().WithField("removed", len(paths)).Info("this node has all that the others have")
+			r.config.Env.Log().Info("this node has all that the others have")
 			r.config.Log.Restored(m.Part)
 		})
 	})
