@@ -39,6 +39,10 @@ func (s *server) join(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusConflict, fmt.Errorf(`there is a node %s already; choose another name, or say "lockstep node remove %s" first`, request.Name, request.Name))
 		return
 	}
+	if s.listener.credentials.isTaken(request.Address) {
+		refuse(w, http.StatusConflict, fmt.Errorf("another node has the address %s; say the new node's own", request.Address))
+		return
+	}
 	answer, err := s.listener.credentials.admit(request, now)
 	if err != nil {
 		log.WithError(err).Warn("a node that wants to join was refused")
@@ -47,6 +51,12 @@ func (s *server) join(w http.ResponseWriter, r *http.Request) {
 	}
 	log.Info("a node has got a certificate of this cluster")
 	reply(w, http.StatusOK, answer)
+}
+
+// isTaken: a node has this address. What cannot be read is for admit to complain about.
+func (c *Credentials) isTaken(address string) bool {
+	self, err := Load(c.dataDir)
+	return err == nil && (self.Address == address || slices.Contains(self.Peers, address))
 }
 
 func (c *Credentials) admit(r joinRequest, now time.Time) (*joinAnswer, error) {

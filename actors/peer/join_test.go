@@ -39,6 +39,10 @@ func TestJoin(t *testing.T) {
 
 	var member *MemberError
 	require.ErrorAs(t, Join(t.Context(), dir, n1.options("n4")), &member)
+	taken := n1.options("n4")
+	taken.Address = identity.Address
+	require.NoError(t, (&Identity{Name: "n1", UUID: identity.UUID, Address: "127.0.0.1:7400", Peers: []string{identity.Address}}).Save(n1.dir))
+	require.ErrorContains(t, Join(t.Context(), t.TempDir(), taken), "another node has the address")
 }
 
 func TestJoinIsRefused(t *testing.T) {

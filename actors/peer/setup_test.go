@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,7 +90,7 @@ func open(t *testing.T, dir string) *node {
 const patience = 10 * time.Second
 
 func (n *node) options(name string) JoinOptions {
-	return JoinOptions{Name: name, Address: "127.0.0.1:7500", Voting: true, From: n.address(), Token: n.token, Now: time.Now()}
+	return JoinOptions{Name: name, Address: fmt.Sprintf("127.0.0.1:75%02d", name[1]-'0'), Voting: true, From: n.address(), Token: n.token, Now: time.Now()}
 }
 
 // joined makes another node of a cluster, with its certificates but no port.

@@ -84,6 +84,8 @@ func (r *replicator) refusal(m *messages.ChangeNodes) *messages.Failure {
 		return &messages.Failure{Class: "OpPrereqError", Code: "wrong_state", Text: fmt.Sprintf("Node %s is a copy without a vote, and cannot be the master", m.Name)}
 	case m.What == messages.ChangeNodes_REMOVE && r.members[at].Voter && repl.Voters(r.members) == 1:
 		return &messages.Failure{Class: "OpPrereqError", Code: "wrong_state", Text: fmt.Sprintf("Node %s is the only one with a vote: there would be no cluster without it", m.Name)}
+	case m.What == messages.ChangeNodes_REMOVE && m.Name == r.config.Name:
+		return &messages.Failure{Class: "OpPrereqError", Code: "wrong_state", Text: fmt.Sprintf("Node %s is the master: promote another one first", m.Name)}
 	}
 	return nil
 }

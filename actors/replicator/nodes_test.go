@@ -79,6 +79,7 @@ func TestChangesOfTheMembership(t *testing.T) {
 		"remove":                    {[]string{"n1", "n2", "n3"}, &messages.ChangeNodes{What: messages.ChangeNodes_REMOVE, Name: "n3"}, ""},
 		"remove an unknown one":     {[]string{"n1", "n2", "n3"}, &messages.ChangeNodes{What: messages.ChangeNodes_REMOVE, Name: "n4"}, "There is no node n4"},
 		"remove the last voter":     {[]string{"n1"}, &messages.ChangeNodes{What: messages.ChangeNodes_REMOVE, Name: "n1"}, "the only one with a vote"},
+		"remove the master":         {[]string{"n1", "n2", "n3"}, &messages.ChangeNodes{What: messages.ChangeNodes_REMOVE, Name: "n1"}, "promote another one first"},
 		"add":                       {[]string{"n1"}, &messages.ChangeNodes{What: messages.ChangeNodes_ADD_VOTER, Name: "n2", Address: "10.0.0.2:1"}, ""},
 		"transfer to whoever":       {[]string{"n1", "n2"}, &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, ""},
 		"transfer to one":           {[]string{"n1", "n2"}, &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER, Name: "n2"}, ""},
@@ -138,7 +139,7 @@ func TestANodeIsAdmittedStepByStep(t *testing.T) {
 		require.True(t, a.Member && !a.Voter)
 		require.Empty(t, b.log.taken(), "it has not caught up")
 		wish = proto.Clone(wish).(*messages.AdmitNode)
-		wish.Fresh = false
+		wish.Fresh, wish.Applied = false, 1
 		require.True(t, b.admit(wish).Member)
 		changes = b.log.taken()
 		require.Equal(t, messages.ChangeNodes_ADD_VOTER, changes[0].What)
@@ -177,8 +178,8 @@ func TestVotesAreHandedOutInPairs(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.Send(b.replicator, &messages.LogMembers{Members: append(members("n1"),
 			&messages.Member{Name: "n2", Address: addressOf("n2")}, &messages.Member{Name: "n3", Address: addressOf("n3")})})
-		second := &messages.AdmitNode{Name: "n2", Address: addressOf("n2"), Voting: true}
-		third := &messages.AdmitNode{Name: "n3", Address: addressOf("n3"), Voting: true}
+		second := &messages.AdmitNode{Name: "n2", Address: addressOf("n2"), Voting: true, Applied: 1}
+		third := &messages.AdmitNode{Name: "n3", Address: addressOf("n3"), Voting: true, Applied: 1}
 		b.admit(second)
 		require.Empty(t, b.log.taken())
 		b.Advance(time.Minute)

@@ -136,6 +136,17 @@ func majority(nodes []nodeState, colours palette) string {
 	return text
 }
 
+// spare is how many more nodes with a vote may fail; less than 0: too many have.
+func spare(nodes []nodeState) int {
+	up := 0
+	for _, node := range nodes {
+		if node.Voter && node.Answers {
+			up++
+		}
+	}
+	return up - (voters(nodes)/2 + 1)
+}
+
 // voters is how many nodes have a vote.
 func voters(nodes []nodeState) int {
 	n := 0

@@ -129,6 +129,8 @@ func (p statusPrinter) print(s daemonStatus, socket string) {
 // safety answers whether the daemon can be stopped.
 func (p statusPrinter) safety(s daemonStatus) {
 	switch {
+	case s.Nodes != nil && voters(s.Nodes.Nodes) > 1 && spare(s.Nodes.Nodes) == 0:
+		fmt.Fprintf(p.out, "\nTo stop or restart the daemon of any voting node would leave no majority: nothing would be taken or\nstarted until it is back, and what runs (%d) would fail.\n", len(s.Running))
 	case s.Nodes != nil && voters(s.Nodes.Nodes) > 1 && len(s.Running) > 0:
 		fmt.Fprintf(p.out, "\nTo stop or restart the daemon of %s, the master, would fail what runs (%d): another node takes over.\nHave it finish first: \"lockstep drain on\", and wait until no slot is taken.\n", visible(s.Master), len(s.Running))
 	case s.WithSecrets > 0:

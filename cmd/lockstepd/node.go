@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -28,13 +29,24 @@ import (
 // clusterDir is where a node keeps its identity and its log, below the data directory.
 const clusterDir = "raft"
 
+// memberMark is a file in the data directory of every node of a cluster: what is in its
+// queue is the cluster's, and must not be run by a daemon that is alone.
+const memberMark = "member-of-cluster"
+
 // loadIdentity is who this node is in its cluster; nil: it belongs to none.
 func loadIdentity(dataDir string) (*peer.Identity, error) {
 	identity, err := peer.Load(dataDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // the usual case
+	if !errors.Is(err, fs.ErrNotExist) {
+		return identity, err
 	}
-	return identity, err
+	for _, left := range []string{clusterDir, memberMark} {
+		path := filepath.Join(dataDir, left)
+		if _, err := os.Stat(path); err == nil {
+			return nil, fmt.Errorf("%s is there, but not what says who this node is: its queue may be a cluster's, which runs these jobs. "+
+				"Say lockstep node add --discard-queue to be a node of it again; to have a queue of its own, remove %s", path, path)
+		}
+	}
+	return nil, nil //nolint:nilnil // the usual case
 }
 
 // node is the daemon of one node of a cluster (DESIGN section 9).
@@ -83,6 +95,9 @@ func (d *service) runNode(identity *peer.Identity, stop context.Context) error {
 func (n *node) open() (err error) {
 	if n.credentials, err = peer.LoadCredentials(n.config.DataDir); err != nil {
 		return err
+	}
+	if err := os.WriteFile(filepath.Join(n.config.DataDir, memberMark), []byte(n.identity.Name+"\n"), 0o640); err != nil {
+		return fmt.Errorf("mark the queue as a cluster's: %w", err)
 	}
 	n.client = peer.NewClient(n.credentials)
 	if n.lease, err = persistence.CreateLease(n.config.RunDir); err != nil {

@@ -59,7 +59,7 @@ func (n *node) askForMembership(ctx context.Context) {
 		nodes, err := n.nodes(false)
 		if err == nil && !nodes.Leads && n.identity.Voting && !hasVote(nodes, n.identity.Name) {
 			if _, err := n.askOnce(ctx, peer.MemberRequest{Applied: nodes.Applied}); err != nil {
-				n.log.WithField("err", err).Debug("this node has no vote yet")
+				n.log.WithField("err", err).Info("this node has no vote yet")
 			}
 		}
 		select {

@@ -17,7 +17,7 @@ type Wish struct {
 
 // catchUpMax is how far a node may be behind when it is given a vote, in entries: what
 // it lacks then it has in a moment, and until it has, it cannot help a majority.
-const catchUpMax = 1000
+const catchUpMax = 100
 
 // Admit is the change of membership that comes next for a node, nil if it is what it
 // wants to be, or has to wait. applied is the master's index, ready are the nodes
@@ -47,7 +47,7 @@ func Admit(members []*messages.Member, w Wish, applied uint64, ready []string) *
 		return nil
 	}
 	voters := Voters(members)
-	others := slices.DeleteFunc(slices.Clone(ready), func(name string) bool { return name == w.Name || isVoter(members, name) })
+	others := slices.DeleteFunc(slices.Clone(ready), func(name string) bool { return name == w.Name || isVoter(members, name) || !isMember(members, name) })
 	if voters%2 == 1 && len(others) == 0 {
 		return nil
 	}
@@ -55,9 +55,10 @@ func Admit(members []*messages.Member, w Wish, applied uint64, ready []string) *
 	return add
 }
 
-// MayVote: it wants a vote, and has caught up.
+// MayVote: it wants a vote, and has caught up. One that has applied nothing at all may
+// not even be reached yet, and would be waited for.
 func (w Wish) MayVote(applied uint64) bool {
-	return w.Voting && !w.Fresh && w.Applied+catchUpMax >= applied
+	return w.Voting && !w.Fresh && w.Applied > 0 && w.Applied+catchUpMax >= applied
 }
 
 // Voters is how many members have a vote.
@@ -69,6 +70,10 @@ func Voters(members []*messages.Member) int {
 		}
 	}
 	return n
+}
+
+func isMember(members []*messages.Member, name string) bool {
+	return slices.ContainsFunc(members, func(m *messages.Member) bool { return m.Name == name })
 }
 
 func isVoter(members []*messages.Member, name string) bool {

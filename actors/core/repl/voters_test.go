@@ -34,8 +34,8 @@ func TestAdmit(t *testing.T) {
 		"a voter that has moved":        {three, repl.Wish{Name: "b", Address: "b:2", Voting: true, Applied: 9000}, nil, "ADD_VOTER b b:2"},
 		"a copy that has moved":         {three, repl.Wish{Name: "c", Address: "c:2"}, nil, "ADD_NONVOTER c c:2"},
 		"a voter":                       {three, repl.Wish{Name: "b", Address: "b:1", Voting: true, Applied: 9000}, nil, ""},
-		"a third voter":                 {three, repl.Wish{Name: "c", Address: "c:1", Voting: true, Applied: 8000}, nil, "ADD_VOTER c c:1"},
-		"one that is behind":            {three, repl.Wish{Name: "c", Address: "c:1", Voting: true, Applied: 7999}, nil, ""},
+		"a third voter":                 {three, repl.Wish{Name: "c", Address: "c:1", Voting: true, Applied: 8900}, nil, "ADD_VOTER c c:1"},
+		"one that is behind":            {three, repl.Wish{Name: "c", Address: "c:1", Voting: true, Applied: 8899}, nil, ""},
 		"one that wants no vote":        {three, repl.Wish{Name: "c", Address: "c:1", Applied: 9000}, nil, ""},
 		"a second voter alone":          {one, repl.Wish{Name: "c", Address: "c:1", Voting: true, Applied: 9000}, []string{"c"}, ""},
 		"a second with a third":         {one, repl.Wish{Name: "c", Address: "c:1", Voting: true, Applied: 9000}, []string{"c", "d"}, "ADD_VOTER c c:1"},
@@ -64,7 +64,7 @@ func TestVotesComeToBeOdd(t *testing.T) {
 		}
 		ask := func(name string, voting bool) repl.Wish {
 			known := slices.ContainsFunc(members, func(m *messages.Member) bool { return m.Name == name })
-			return repl.Wish{Name: name, Address: name + ":1", Voting: voting, Fresh: !known}
+			return repl.Wish{Name: name, Address: name + ":1", Voting: voting, Fresh: !known, Applied: 1}
 		}
 		ready := map[string]bool{}
 		for _, name := range names[1:] {
@@ -113,8 +113,9 @@ func TestVotesComeToBeOdd(t *testing.T) {
 }
 
 func TestMayVote(t *testing.T) {
-	require.True(t, repl.Wish{Voting: true}.MayVote(1000))
-	require.False(t, repl.Wish{Voting: true}.MayVote(1001))
+	require.True(t, repl.Wish{Voting: true, Applied: 1}.MayVote(101))
+	require.False(t, repl.Wish{Voting: true}.MayVote(1), "it may not be reached yet")
+	require.False(t, repl.Wish{Voting: true, Applied: 1}.MayVote(102))
 	require.True(t, repl.Wish{Voting: true, Applied: 5000}.MayVote(0), "it is ahead")
 	require.False(t, repl.Wish{}.MayVote(0))
 	require.False(t, repl.Wish{Voting: true, Fresh: true}.MayVote(0))

@@ -96,7 +96,11 @@ func alone(c *Config) raft.Configuration {
 func (d *disk) mend() error {
 	n, found := d.snapshots.newest()
 	if !found {
-		return nil
+		first, _, err := d.extent()
+		if err == nil && first > 1 {
+			err = missing(first, 0)
+		}
+		return err
 	}
 	term, err := d.wal.GetUint64([]byte(termKey))
 	if err == nil && term < n.Term {
@@ -117,10 +121,14 @@ func (d *disk) mend() error {
 		return nil
 	}
 	if first > n.Index+1 {
-		return fmt.Errorf("the log begins at entry %d, but the last snapshot ends at %d: a part is missing; "+
-			"remove the raft directory, and add this node again", first, n.Index)
+		return missing(first, n.Index)
 	}
 	return nil
+}
+
+func missing(first, last uint64) error {
+	return fmt.Errorf("the log begins at entry %d, but the last snapshot ends at %d: a part is missing; "+
+		"remove the raft directory, and add this node again", first, last)
 }
 
 func (d *disk) extent() (first, last uint64, err error) {
