@@ -56,27 +56,30 @@ func (r *replicator) compared(ctx actor.Context, m *messages.NodesCompared) {
 }
 
 // repair has the master's files proposed anew, which puts them in place on all nodes;
-// what the master does not have is removed.
+// what the master does not have is removed. Each is proposed as soon as it is read, so
+// that a change of it comes later in the log.
 func (r *replicator) repair(ctx actor.Context, files []string, done func(actor.Context)) {
 	left := len(files)
-	var changes []*messages.FileChange
+	one := func(ctx actor.Context) {
+		if left--; left == 0 {
+			done(ctx)
+		}
+	}
 	for _, file := range files {
 		r.store.Read(ctx, "repair", file, func(ctx actor.Context, f *messages.FileRead) {
+			var changes []*messages.FileChange
 			switch {
-			case r.isBusy(file): // it is on its way to all nodes
+			case r.isBusy(file) || f.Failure != nil: // it is on its way to all nodes, or the disk refuses
 			case f.Missing:
-				changes = append(changes, repl.Removals(&messages.RemoveFiles{Op: "repair", Paths: []string{file}})...)
-			case f.Failure == nil:
-				changes = append(changes, repl.Observed(file, f.Content))
+				changes = repl.Removals(&messages.RemoveFiles{Op: "repair", Paths: []string{file}})
+			default:
+				changes = []*messages.FileChange{repl.Observed(file, f.Content)}
 			}
-			if left--; left > 0 {
+			if changes == nil || !r.master {
+				one(ctx)
 				return
 			}
-			if len(changes) == 0 {
-				done(ctx) // the disk refuses to tell
-			} else {
-				r.proposeTo(changes, func(ctx actor.Context, _ *messages.FilesDone) { done(ctx) })
-			}
+			r.proposeTo(changes, func(ctx actor.Context, _ *messages.FilesDone) { one(ctx) })
 		})
 	}
 }

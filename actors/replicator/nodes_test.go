@@ -205,10 +205,10 @@ func TestTheNodesAreCompared(t *testing.T) {
 		b.Send(b.replicator, &messages.NodesCompared{Number: b.peers.question(), Files: 5,
 			Nodes: []*messages.NodeDifferences{{Name: "n2", Answers: true, Files: differs}, {Name: "n3", Error: "no answer"}}})
 		offers := b.log.take()
-		require.Len(t, offers, 1)
-		require.ElementsMatch(t, []string{"queue/job-7 observed", "remove queue/job-1"}, paths(offers[0].entry))
+		require.Len(t, offers, 2, "each as soon as it is read")
+		require.ElementsMatch(t, []string{"queue/job-7 observed", "remove queue/job-1"}, append(paths(offers[0].entry), paths(offers[1].entry)...))
 		b.client.Quiet()
-		b.log.commit(offers[0].entry)
+		b.log.commit(offers[0].entry, offers[1].entry)
 		checked := acttest.Expect[*messages.NodesChecked](b.client)
 		require.Equal(t, uint64(9), checked.Request)
 		require.Equal(t, int64(5), checked.Files)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"syscall"
 
@@ -85,7 +86,7 @@ func permitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Sig
 	if err != nil {
 		return err
 	}
-	lease := &lease{file: file}
+	lease := &lease{file: file, marker: "LOCKSTEP_JOB=" + filepath.Base(livelock)}
 	lease.check()
 	go lease.watch()
 	d := newDriver(machine, lease, files,

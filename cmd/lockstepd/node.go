@@ -61,7 +61,6 @@ type node struct {
 	lease       *persistence.Lease
 
 	master  atomic.Pointer[supervisor.Running] // nil: another node is
-	turned  chan struct{}                      // the mastership has come or gone; at most one
 	broken  chan error                         // the log cannot go on; at most one
 	opcodes atomic.Pointer[[]byte]             // declared since the start
 	voters  atomic.Int64
@@ -70,7 +69,7 @@ type node struct {
 
 // runNode is the daemon from here to its end.
 func (d *service) runNode(identity *peer.Identity, stop context.Context) error {
-	n := &node{service: d, identity: identity, turned: make(chan struct{}, 1), broken: make(chan error, 1)}
+	n := &node{service: d, identity: identity, broken: make(chan error, 1)}
 	if err := n.open(); err != nil {
 		return err
 	}
@@ -266,9 +265,5 @@ func (n *node) mastership(running *supervisor.Running) {
 	n.master.Store(running)
 	if definitions := n.opcodes.Load(); running != nil && definitions != nil {
 		supervisor.SetOpcodes(n.env, *definitions)
-	}
-	select {
-	case n.turned <- struct{}{}:
-	default:
 	}
 }

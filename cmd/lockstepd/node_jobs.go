@@ -22,24 +22,26 @@ func (n *node) renewed(until time.Duration) {
 
 func (n *node) jobsOutlive() bool { return n.voters.Load() == 1 || n.config.LeaveJobs }
 
+// endPause is how often it is looked whether this node may have jobs.
+const endPause = time.Second
+
 // endJobs makes away with what is left of jobs when another node may be the master.
-// They have ended by themselves by then, for their lease is over.
+// They have ended by themselves by then, for their lease is over; it does nothing where
+// there is no lock file of a job.
 func (n *node) endJobs(ctx context.Context) {
+	looks := time.NewTicker(endPause)
+	defer looks.Stop()
+	since := time.Now() // as long as another may be the master
 	for {
-		if n.master.Load() == nil && n.voters.Load() > 1 && !n.config.LeaveJobs {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(repl.Fence):
-			}
-			if n.master.Load() == nil {
-				n.processes.EndAll()
-			}
-		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-n.turned:
+		case <-looks.C:
+		}
+		if n.master.Load() != nil || n.voters.Load() <= 1 || n.config.LeaveJobs {
+			since = time.Now()
+		} else if time.Since(since) > repl.Fence {
+			n.processes.EndAll()
 		}
 	}
 }

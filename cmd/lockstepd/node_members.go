@@ -36,7 +36,7 @@ func (n *node) awaitAdmission(stop context.Context) error {
 	n.log.WithFields(logrus.Fields{"node": n.identity.Name, "peers": n.identity.Peers}).Info("asking to be admitted to the cluster")
 	said := ""
 	for {
-		admission, err := n.askOnce(stop, peer.MemberRequest{Fresh: true})
+		admission, err := n.askOnce(stop, peer.MemberRequest{Fresh: true}, "")
 		if err == nil && admission.Status == peer.StatusMember {
 			return nil
 		}
@@ -58,7 +58,7 @@ func (n *node) askForMembership(ctx context.Context) {
 	for pause := admissionPause; ; pause = min(2*pause, voterPause) {
 		nodes, err := n.nodes(false)
 		if err == nil && !nodes.Leads && n.identity.Voting && !hasVote(nodes, n.identity.Name) {
-			if _, err := n.askOnce(ctx, peer.MemberRequest{Applied: nodes.Applied}); err != nil {
+			if _, err := n.askOnce(ctx, peer.MemberRequest{Applied: nodes.Applied}, nodes.MasterAddress); err != nil {
 				n.log.WithField("err", err).Info("this node has no vote yet")
 			}
 		}
@@ -79,11 +79,16 @@ func hasVote(nodes *messages.Nodes, name string) bool {
 	return false
 }
 
-// askOnce asks the nodes it knows, until one answers that is the master.
-func (n *node) askOnce(ctx context.Context, r peer.MemberRequest) (peer.Admission, error) {
+// askOnce asks the master, where it is known, and else the nodes it knows, until one
+// answers that is the master.
+func (n *node) askOnce(ctx context.Context, r peer.MemberRequest, master string) (peer.Admission, error) {
 	r.Name, r.UUID, r.Address, r.Voting = n.identity.Name, n.identity.UUID, n.identity.Address, n.identity.Voting
 	err := errors.New("there is no other node to ask")
-	for _, address := range n.identity.Peers {
+	addresses := n.identity.Peers
+	if master != "" {
+		addresses = []string{master}
+	}
+	for _, address := range addresses {
 		for range 2 { // the second time at the master
 			asked, cancel := context.WithTimeout(ctx, askMax)
 			admission, failed := n.client.Member(asked, address, r)

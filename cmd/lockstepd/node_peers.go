@@ -217,6 +217,9 @@ func twice(first, second *messages.NodesCompared) *messages.NodesCompared {
 		if i >= len(first.Nodes) {
 			break
 		}
+		if before := first.Nodes[i]; !before.Answers {
+			n.Answers, n.Error = false, before.Error // it was not compared twice
+		}
 		n.Files = slices.DeleteFunc(n.Files, func(f *messages.FileDifference) bool {
 			return !slices.ContainsFunc(first.Nodes[i].Files, func(g *messages.FileDifference) bool { return g.Path == f.Path && g.What == f.What })
 		})

@@ -61,6 +61,9 @@ func (t *tunnel) carry(ctx context.Context, credentials *peer.Credentials, addre
 			if conn.SetDeadline(time.Now().Add(luxi.Idle)) != nil || ctx.Err() != nil || wire.WriteFrame(conn, frame) != nil {
 				return
 			}
+			if conn.SetReadDeadline(time.Time{}) != nil || ctx.Err() != nil {
+				return // an answer may take as long as the master wants
+			}
 			frame, err := reader.ReadFrame()
 			if err != nil {
 				return
