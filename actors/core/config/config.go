@@ -3,9 +3,12 @@
 package config
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
+
+	"lockstep/actors/core/job"
 )
 
 // Version is the configuration format written and understood: Ganeti 3.0.
@@ -82,32 +85,57 @@ type Cluster struct {
 
 // Decode reads a configuration. Errors name what is wrong with it.
 func Decode(data []byte) (Cluster, error) {
-	var doc struct {
-		Version int `json:"version"`
-		Cluster *struct {
-			Name           string `json:"cluster_name"`
-			MasterNode     string `json:"master_node"`
-			MaxRunningJobs int    `json:"max_running_jobs"`
-		} `json:"cluster"`
-		Nodes map[string]struct {
-			Name string `json:"name"`
-		} `json:"nodes"`
+	var version, slots int
+	var name, masterUUID, masterName string
+	var cluster, nodes json.RawMessage
+	if err := decodeMembers(data, map[string]any{"version": &version, "cluster": &cluster, "nodes": &nodes}); err != nil {
+		return Cluster{}, err
 	}
-	if err := json.Unmarshal(data, &doc); err != nil {
-		return Cluster{}, fmt.Errorf("not a cluster configuration: %w", err)
-	}
-	if doc.Cluster == nil {
+	if len(cluster) == 0 || string(cluster) == "null" {
 		return Cluster{}, fmt.Errorf("not a cluster configuration: no \"cluster\" in it")
 	}
-	if doc.Version/10000 != Version/10000 {
-		return Cluster{}, fmt.Errorf("configuration format %d, this program understands %d", doc.Version, Version)
+	if version/10000 != Version/10000 {
+		return Cluster{}, fmt.Errorf("configuration format %d, this program understands %d", version, Version)
 	}
-	master, known := doc.Nodes[doc.Cluster.MasterNode]
-	if !known {
-		return Cluster{}, fmt.Errorf("master node %q is not among the nodes", doc.Cluster.MasterNode)
+	if err := decodeMembers(cluster, map[string]any{"cluster_name": &name, "master_node": &masterUUID, "max_running_jobs": &slots}); err != nil {
+		return Cluster{}, err
 	}
-	if doc.Cluster.MaxRunningJobs < 1 {
-		return Cluster{}, fmt.Errorf("max_running_jobs is %d, must be at least 1", doc.Cluster.MaxRunningJobs)
+	var master json.RawMessage
+	if err := decodeMembers(nodes, map[string]any{masterUUID: &master}); err != nil {
+		return Cluster{}, err
 	}
-	return Cluster{Name: doc.Cluster.Name, MasterName: master.Name, MaxRunningJobs: doc.Cluster.MaxRunningJobs}, nil
+	if master == nil {
+		return Cluster{}, fmt.Errorf("master node %q is not among the nodes", masterUUID)
+	}
+	if err := decodeMembers(master, map[string]any{"name": &masterName}); err != nil {
+		return Cluster{}, err
+	}
+	if slots < 1 {
+		return Cluster{}, fmt.Errorf("max_running_jobs is %d, must be at least 1", slots)
+	}
+	return Cluster{Name: name, MasterName: masterName, MaxRunningJobs: slots}, nil
+}
+
+// decodeMembers takes an object of a configuration apart, in one pass, and decodes
+// those of its members that are asked for; a *json.RawMessage gets a part of data.
+// What is missing, or null, stays as it is, as do all of an object that is.
+func decodeMembers(data []byte, into map[string]any) error {
+	if isNothing(data) {
+		return nil
+	}
+	var bad error
+	err := job.Members(data, func(key, value []byte) {
+		target := into[string(key)]
+		if raw, is := target.(*json.RawMessage); is {
+			*raw = value
+		} else if target != nil && bad == nil {
+			if err := json.Unmarshal(value, target); err != nil {
+				bad = fmt.Errorf("%s: %w", key, err)
+			}
+		}
+	})
+	if err = cmp.Or(err, bad); err != nil {
+		return fmt.Errorf("not a cluster configuration: %w", err)
+	}
+	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"lockstep/actors/core/job"
 )
 
 // Change is a change of a part of the configuration. Values are JSON.
@@ -103,16 +105,19 @@ func touch(object map[string]json.RawMessage, now float64) {
 	object["mtime"] = strconv.AppendFloat(nil, now, 'f', 6, 64)
 }
 
-// decodeObject keeps the values of an object as they are. No object at all, or
-// null, is an empty one.
+// decodeObject keeps the values of an object as they are; they lie in data. No
+// object at all, or null, is an empty one.
 func decodeObject(data []byte) (map[string]json.RawMessage, error) {
 	object := map[string]json.RawMessage{}
-	if len(bytes.TrimSpace(data)) == 0 {
+	if isNothing(data) {
 		return object, nil
 	}
-	err := json.Unmarshal(data, &object)
-	if object == nil { // null
-		object = map[string]json.RawMessage{}
-	}
+	err := job.Members(data, func(key, value []byte) { object[string(key)] = value })
 	return object, err
+}
+
+// isNothing: there is no object, or null in its place.
+func isNothing(data []byte) bool {
+	trimmed := bytes.TrimSpace(data)
+	return len(trimmed) == 0 || string(trimmed) == "null"
 }

@@ -93,15 +93,15 @@ func TestEditRefuses(t *testing.T) {
 		change Change
 	}{
 		"not a cluster configuration":        {data: "{"},
-		"not a cluster configuration: json":  {data: "[]"},
+		"not a cluster configuration: value": {data: "[]"},
 		`no "cluster"`:                       {data: "null", change: Change{Filter: "f", Rule: []byte("{}")}},
-		"cluster: json":                      {data: `{"cluster":[]}`, change: Change{Cluster: map[string][]byte{"a": []byte("1")}}},
-		"filters: json":                      {data: strings.Replace(good, `"filters":{}`, `"filters":3`, 1), change: Change{Filter: "f"}},
+		"cluster: value":                     {data: `{"cluster":[]}`, change: Change{Cluster: map[string][]byte{"a": []byte("1")}}},
+		"filters: value":                     {data: strings.Replace(good, `"filters":{}`, `"filters":3`, 1), change: Change{Filter: "f"}},
 		"invalid character":                  {data: good, change: Change{Filter: "f", Rule: []byte("nonsense")}},
 		"max_running_jobs is 0":              {data: good, change: Change{Cluster: map[string][]byte{"max_running_jobs": []byte("0")}}},
 		`master node "gone" is not among`:    {data: good, change: Change{Cluster: map[string][]byte{"master_node": []byte(`"gone"`)}}},
 		"There is no filter rule f":          {data: strings.Replace(good, `"filters":{}`, `"filters":null`, 1), change: Change{Filter: "f"}},
-		"cannot unmarshal string into Go st": {data: good, change: Change{Cluster: map[string][]byte{"max_running_jobs": []byte(`"x"`)}}},
+		"max_running_jobs: json: cannot unm": {data: good, change: Change{Cluster: map[string][]byte{"max_running_jobs": []byte(`"x"`)}}},
 	} {
 		_, err := Edit([]byte(c.data), now, c.change)
 		require.ErrorContains(t, err, text)

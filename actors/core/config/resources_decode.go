@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -11,21 +10,18 @@ import (
 // are but planned have next to nothing.
 type (
 	resourcesDocument struct {
-		Cluster struct {
-			MasterNode string `json:"master_node"`
-		} `json:"cluster"`
 		Nodes map[string]struct {
 			Name  string `json:"name"`
 			Group string `json:"group"`
-		} `json:"nodes"`
+		}
 		Groups map[string]struct {
 			Name string `json:"name"`
-		} `json:"nodegroups"`
-		Instances map[string]instanceEntry `json:"instances"`
-		Disks     map[string]diskEntry     `json:"disks"`
+		}
+		Instances map[string]instanceEntry
+		Disks     map[string]diskEntry
 		Networks  map[string]struct {
 			Name string `json:"name"`
-		} `json:"networks"`
+		}
 	}
 	instanceEntry struct {
 		Name     string            `json:"name"`
@@ -46,11 +42,17 @@ type (
 // DecodeResources reads a configuration. It asks for less than Decode: what is missing is unknown.
 func DecodeResources(data []byte) (*Resources, error) {
 	var doc resourcesDocument
-	if err := json.Unmarshal(data, &doc); err != nil {
-		return nil, fmt.Errorf("not a cluster configuration: %w", err)
+	var master string
+	var cluster json.RawMessage
+	if err := decodeMembers(data, map[string]any{"cluster": &cluster, "nodes": &doc.Nodes, "nodegroups": &doc.Groups,
+		"instances": &doc.Instances, "disks": &doc.Disks, "networks": &doc.Networks}); err != nil {
+		return nil, err
+	}
+	if err := decodeMembers(cluster, map[string]any{"master_node": &master}); err != nil {
+		return nil, err
 	}
 	r := &Resources{
-		master: doc.Cluster.MasterNode,
+		master: master,
 		nodes:  map[string]*Node{}, groups: map[string]*Group{}, instances: map[string]*Instance{}, networks: map[string]*Network{},
 	}
 	for uuid, entry := range doc.Groups {

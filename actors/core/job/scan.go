@@ -47,20 +47,6 @@ func (e *DecodeError) underElement(i int) *DecodeError {
 	return e.under("[" + strconv.Itoa(i) + "]")
 }
 
-// CheckValue tells whether Decode and Encode accept raw as one JSON value: well-formed, at most 512 levels deep, with
-// nothing but white space around it. The error is a *DecodeError.
-func CheckValue(raw []byte) error {
-	s := scanner{data: raw}
-	s.skipSpace()
-	if err := s.skipValue(); err != nil {
-		return err.under("value")
-	}
-	if err := s.end(); err != nil {
-		return err.under("value")
-	}
-	return nil
-}
-
 // scanner walks JSON in one pass, from its start to its end.
 //
 // Invariant: 0 <= pos <= len(data), and between two calls pos is on a token or at the end, never on white space.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"lockstep/actors/core/job"
 )
 
 // DecodeError tells what is wrong in locks.data or in the journal, and where.
@@ -156,13 +158,10 @@ const anyLength = -1
 
 // list reads a JSON list of so many elements.
 func list(raw json.RawMessage, place string, length int) ([]json.RawMessage, error) {
-	var parts []json.RawMessage
-	if err := json.Unmarshal(raw, &parts); err != nil {
-		return nil, &DecodeError{place, err}
-	}
+	parts, err := elements(raw)
 	switch {
-	case parts == nil: // null
-		return nil, &DecodeError{place, errors.New("want a list")}
+	case err != nil:
+		return nil, &DecodeError{place, err}
 	case length != anyLength && len(parts) != length:
 		return nil, &DecodeError{place, fmt.Errorf("%d elements, want a list of %d", len(parts), length)}
 	}
@@ -170,3 +169,11 @@ func list(raw json.RawMessage, place string, length int) ([]json.RawMessage, err
 }
 
 func element(place string, k int) string { return place + "[" + strconv.Itoa(k) + "]" }
+
+// elements takes a JSON list apart; they lie in raw.
+func elements(raw []byte) ([]json.RawMessage, error) {
+	var few [3]json.RawMessage // most have no more
+	parts := few[:0]
+	err := job.Elements(raw, func(value []byte) { parts = append(parts, value) })
+	return parts, err
+}

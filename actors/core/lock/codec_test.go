@@ -29,10 +29,10 @@ func TestLocksDataIsGanetis(t *testing.T) {
 
 func TestDecodeNamesThePlace(t *testing.T) {
 	for text, want := range map[string]string{
-		``:                        "unexpected end of JSON input",
-		`null`:                    "want a list",
+		``:                        "value: want a list, found the end of the data (byte 0)",
+		`null`:                    "value: want a list, found null (byte 0)",
 		`[[],[],[]]`:              "3 elements, want a list of 2",
-		`[null,[]]`:               "allocation: want a list",
+		`[null,[]]`:               "allocation: value: want a list, found null (byte 0)",
 		`[[[]],[]]`:               "allocation[0]: 0 elements, want a list of 2",
 		`[[[[1,"/l"],[]]],[]]`:    "allocation[0][0]: malformed client id: a list of 2 in place of 3",
 		`[[[[1,"/l",2],[]]],[]]`:  "allocation[0][1]: no lock",
@@ -42,7 +42,7 @@ func TestDecodeNamesThePlace(t *testing.T) {
 		`[[[[1,"/l",2],[["node/a","release"]]]],[]]`:                  "allocation[0][1][0]: a lock is held shared or exclusive",
 		`[[],[[0,[1,"/l",2],[]],["0",[1,"/l",2],[]]]]`:                "pending[1][0]: the priority is no number",
 		`[[],[[0,[1,"/l",2],[["node/a",null]]]]]`:                     "pending[0][2][0]: want a string",
-		`[[],[[0,[1,"/l",2],[["node/a","shared"]]]]]x`:                "invalid character 'x' after top-level value",
+		`[[],[[0,[1,"/l",2],[["node/a","shared"]]]]]x`:                "value: trailing data (byte 43)",
 	} {
 		_, err := Decode([]byte(text))
 		var located *DecodeError
@@ -81,10 +81,10 @@ func TestReplayLeavesOutATornLine(t *testing.T) {
 func TestReplayNamesTheLine(t *testing.T) {
 	good := string(AppendRecord(nil, Record{Owner: jobOwner(1)}))
 	for line, want := range map[string]string{
-		"\n":                                    "line 2: EOF",
+		"\n":                                    "line 2: value: want an object, found the end of the data (byte 1)",
 		"{}\n":                                  "line 2: want owner, locks and pending",
-		good[:len(good)-1] + good:               "line 2: more than one record",
-		`{"owner":[1,"/l",2],"lock":[]}` + "\n": `line 2: json: unknown field "lock"`,
+		good[:len(good)-1] + good:               "line 2: value: trailing data (byte 57)",
+		`{"owner":[1,"/l",2],"lock":[]}` + "\n": `line 2: unknown field "lock"`,
 		`{"owner":[1],"locks":[],"pending":null}` + "\n":                      "line 2: owner: malformed client id: a list of 1 in place of 3",
 		`{"owner":[1,"/l",2],"locks":[["x","shared"]],"pending":null}` + "\n": "line 2: locks[0]: Unknown lock name 'x'",
 		`{"owner":[1,"/l",2],"locks":[],"pending":[0]}` + "\n":                "line 2: pending: 1 elements, want a list of 2",

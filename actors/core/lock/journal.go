@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"lockstep/actors/core/job"
 )
 
 // Record is all there is about one owner after a change. In the journal it is a line of JSON:
@@ -129,13 +131,23 @@ func fold(latest map[Owner]Record) Snapshot {
 
 func decodeRecord(line []byte, place string) (Record, error) {
 	var fields struct{ Owner, Locks, Pending json.RawMessage }
-	decoder := json.NewDecoder(bytes.NewReader(line))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&fields); err != nil {
+	var unknown error
+	if err := job.Members(line, func(key, value []byte) {
+		switch string(key) {
+		case "owner":
+			fields.Owner = value
+		case "locks":
+			fields.Locks = value
+		case "pending":
+			fields.Pending = value
+		default:
+			unknown = fmt.Errorf("unknown field %q", key)
+		}
+	}); err != nil {
 		return Record{}, &DecodeError{place, err}
 	}
-	if rest := line[decoder.InputOffset():]; len(bytes.TrimSpace(rest)) > 0 {
-		return Record{}, &DecodeError{place, errors.New("more than one record")}
+	if unknown != nil {
+		return Record{}, &DecodeError{place, unknown}
 	}
 	if fields.Owner == nil || fields.Locks == nil || fields.Pending == nil {
 		return Record{}, &DecodeError{place, errors.New("want owner, locks and pending")}

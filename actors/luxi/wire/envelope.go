@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"lockstep/actors/core/job"
 )
 
 // Version is what clients send as "version": 3.0 (queue.md 1.2). Servers ignore
@@ -57,7 +59,8 @@ func DecodeRequest(frame []byte) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	if err := json.Unmarshal(rawArgs, &request.Args); err != nil || rawArgs[0] != '[' {
+	request.Args = []json.RawMessage{}
+	if err := job.Elements(bytes.Clone(rawArgs), func(arg []byte) { request.Args = append(request.Args, arg) }); err != nil {
 		return Request{}, fmt.Errorf("Cannot convert value '%s', error: Unable to read Pair", rawArgs)
 	}
 	if version, err := object.get("version"); err == nil {
@@ -103,20 +106,28 @@ func EncodeParseError(text string) []byte {
 // *RequestError for the two forms of a failed answer, *MalformedAnswer for
 // anything that is no answer.
 func DecodeResponse(frame []byte) (json.RawMessage, error) {
-	var response struct {
-		Success *bool           `json:"success"`
-		Result  json.RawMessage `json:"result"`
-	}
-	if err := json.Unmarshal(frame, &response); err != nil {
+	var success, result json.RawMessage
+	if err := job.Members(frame, func(key, value []byte) {
+		switch string(key) {
+		case "success":
+			success = value
+		case "result":
+			result = value
+		}
+	}); err != nil {
 		return nil, &MalformedAnswer{Err: err}
 	}
-	if response.Success == nil || response.Result == nil {
+	if success == nil || result == nil {
 		return nil, &MalformedAnswer{Err: errors.New("the keys success and result must both be there")}
 	}
-	if *response.Success {
-		return response.Result, nil
+	switch string(success) {
+	case "true":
+		return bytes.Clone(result), nil
+	case "false":
+		return nil, decodeFailure(result)
+	default:
+		return nil, &MalformedAnswer{Err: fmt.Errorf("success is %.40s", success)}
 	}
-	return nil, decodeFailure(response.Result)
 }
 
 // decodeFailure tells the two forms of a failed result apart. What has neither
@@ -175,6 +186,17 @@ func decodeObject(frame []byte) (object, error) {
 	case document[0] == '[':
 		return object{}, errors.New("Unable to read JSObject")
 	}
+	result := object{}
+	if job.Members(document, func(key, value []byte) {
+		result.keys, result.values = append(result.keys, string(key)), append(result.values, value)
+	}) == nil {
+		return result, nil
+	}
+	return explainObject(document)
+}
+
+// explainObject finds the words for what is wrong with an object.
+func explainObject(document []byte) (object, error) {
 	decoder := json.NewDecoder(bytes.NewReader(document))
 	if _, err := decoder.Token(); err != nil {
 		return object{}, err
