@@ -143,27 +143,30 @@ func (c *cluster) ready(message any, sender *actor.PID) bool {
 func (c *cluster) read(ctx actor.Context) {
 	c.store.Read(ctx, "config", layout.ConfigPath, func(ctx actor.Context, m *messages.FileRead) {
 		if err := readError(m); err != nil {
-			delay := act.Backoff(c.tries)
-			c.tries++
-			c.config.Env.Log().WithFields(logrus.Fields{"err": err, "again": delay}).Error(layout.ConfigPath + " cannot be used")
-			act.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &readAgain{c.incarnation})
+			c.readLater(ctx, layout.ConfigPath+" cannot be used", err)
 			return
 		}
 		c.readSettings(ctx, m.Content)
 	})
 }
 
-// readSettings reads the other file. It is not worth waiting for: without it the
-// defaults are in force, and that is said.
+func (c *cluster) readLater(ctx actor.Context, what string, err error) {
+	delay := act.Backoff(c.tries)
+	c.tries++
+	c.config.Env.Log().WithFields(logrus.Fields{"err": err, "again": delay}).Error(what)
+	act.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &readAgain{c.incarnation})
+}
+
+// readSettings reads the other file. What makes no sense is not worth waiting for:
+// without it the defaults are in force, and that is said. A disk that cannot be read
+// is: what an operator has set must not be lost over it.
 func (c *cluster) readSettings(ctx actor.Context, content []byte) {
 	c.store.Read(ctx, "settings", layout.SettingsPath, func(ctx actor.Context, m *messages.FileRead) {
-		var err error
 		if m.Failure != nil {
-			err = m.Failure
-		} else {
-			_, err = config.DecodeSettings(m.Content)
+			c.readLater(ctx, layout.SettingsPath+" cannot be read", m.Failure)
+			return
 		}
-		if err != nil {
+		if _, err := config.DecodeSettings(m.Content); err != nil {
 			c.config.Env.Log().WithField("err", err).Error(layout.SettingsPath + " cannot be used; the defaults are in force")
 		} else {
 			c.settings = m.Content
@@ -250,9 +253,8 @@ func (c *cluster) writeFile(ctx actor.Context, op, path string, content []byte, 
 		})
 }
 
-// writeSettings changes lockstep's own settings. After a write that has failed
-// the file may be the one or the other; what is in force stays as it is, and the
-// next change or start settles it.
+// writeSettings changes lockstep's own settings. What a write has left that failed
+// is in force, as with the configuration: the next start would go by it, too.
 func (c *cluster) writeSettings(ctx actor.Context, e edit) {
 	settings, err := config.EditSettings(c.settings, e.m.Settings)
 	if err != nil {
@@ -260,11 +262,30 @@ func (c *cluster) writeSettings(ctx actor.Context, e edit) {
 		return
 	}
 	c.writeFile(ctx, "settings", layout.SettingsPath, settings, func(ctx actor.Context, f *messages.Failure) {
-		if f == nil {
-			c.settings = settings
+		if f != nil {
+			c.readSettingsBack(ctx, func(ctx actor.Context) { c.edited(ctx, e, f) })
+			return
+		}
+		c.settings = settings
+		c.set(ctx, c.content)
+		c.edited(ctx, e, nil)
+	})
+}
+
+// readSettingsBack is readBack for the other file.
+func (c *cluster) readSettingsBack(ctx actor.Context, done func(actor.Context)) {
+	c.store.Read(ctx, "settings", layout.SettingsPath, func(ctx actor.Context, m *messages.FileRead) {
+		var err error
+		if m.Failure != nil {
+			err = m.Failure
+		} else if _, err = config.DecodeSettings(m.Content); err == nil {
+			c.settings = m.Content
 			c.set(ctx, c.content)
 		}
-		c.edited(ctx, e, f)
+		if err != nil {
+			c.config.Env.Log().WithField("err", err).Error("what a failed write has left of " + layout.SettingsPath + " is not known")
+		}
+		done(ctx)
 	})
 }
 

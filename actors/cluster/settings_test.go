@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,17 +37,55 @@ func TestSettings(t *testing.T) {
 		require.Equal(t, "OpPrereqError", f.GetClass())
 		require.Contains(t, f.GetText(), `there is no setting "colour"`)
 
-		b.disk.Fail("replace settings", 1)
-		request = b.set("predictive", "true")
-		b.granted()
-		b.freed()
-		require.Contains(t, b.written(request).GetText(), "the disk says no")
-		b.others.Quiet()
-		require.Equal(t, fresh(t), b.disk.Content(layout.ConfigPath))
-
 		b.Restart(b.cluster)
 		require.JSONEq(t, `{"predictive":false}`, string(acttest.Expect[*messages.ConfigChanged](b.others).Settings))
 		b.freed()
+	})
+}
+
+// What a failed write has left is read back, and in force: the next start would go
+// by it, too.
+func TestAFailedWriteOfSettings(t *testing.T) {
+	for failing, left := range map[string]string{"replace settings": "", "sync": `{"predictive":false}`} {
+		onBench(t, func(t *testing.T, b *bench) {
+			b.disk.Fail(failing, 1)
+			request := b.set("predictive", "false")
+			b.granted()
+			told := acttest.Expect[*messages.ConfigChanged](b.others)
+			require.Equal(t, fresh(t), string(told.Content))
+			require.Equal(t, b.disk.Content(layout.SettingsPath), string(told.Settings))
+			if left != "" {
+				require.JSONEq(t, left, string(told.Settings))
+			}
+			b.freed()
+			require.Contains(t, b.written(request).GetText(), "the disk says no")
+
+			b.disk.Fail("replace settings", 1)
+			b.disk.Fail("read settings", 1)
+			request = b.set("predictive_base", "7")
+			b.granted()
+			b.freed()
+			require.Contains(t, b.written(request).GetText(), "the disk says no")
+			b.others.Quiet()
+			require.Len(t, b.Logged("what a failed write has left of "+layout.SettingsPath+" is not known"), 1)
+		})
+	}
+}
+
+// A disk that cannot be read for a moment does not bring the defaults back.
+func TestSettingsThatCannotBeRead(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		request := b.set("predictive", "false")
+		b.granted()
+		acttest.Expect[*messages.ConfigChanged](b.others)
+		b.freed()
+		require.Nil(t, b.written(request))
+		b.disk.Fail("read settings", 1)
+		b.Restart(b.cluster)
+		b.freed()
+		b.Advance(time.Second)
+		require.JSONEq(t, `{"predictive":false}`, string(acttest.Expect[*messages.ConfigChanged](b.others).Settings))
+		require.Len(t, b.Logged(layout.SettingsPath+" cannot be read"), 1)
 	})
 }
 
