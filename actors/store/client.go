@@ -24,6 +24,9 @@ type Client struct {
 type call struct {
 	request *messages.StoreRequest
 	done    func(actor.Context, *messages.StoreAnswer)
+	// covers are earlier writes that were not sent again, for this one replaces the
+	// same files.
+	covers []*call
 }
 
 // NewClient makes a client. incarnation, unique among those of its actor's PID,
@@ -95,6 +98,10 @@ func (c *Client) Handle(ctx actor.Context) bool {
 	case *messages.StoreAnswer:
 		if call, known := c.open[m.Request]; known {
 			delete(c.open, m.Request)
+			for _, earlier := range call.covers {
+				delete(c.open, earlier.request.Request)
+				earlier.done(ctx, earlier.part(m))
+			}
 			call.done(ctx, m)
 		}
 	default:
@@ -106,7 +113,7 @@ func (c *Client) Handle(ctx actor.Context) bool {
 func (c *Client) ask(ctx actor.Context, r *messages.StoreRequest, done func(actor.Context, *messages.StoreAnswer)) {
 	c.last++
 	r.Request = c.last
-	c.open[r.Request] = &call{r, done}
+	c.open[r.Request] = &call{request: r, done: done}
 	if len(c.opened) > 2*len(c.open)+16 {
 		c.opened = slices.DeleteFunc(c.opened, func(n uint64) bool { return c.open[n] == nil })
 	}
@@ -119,11 +126,51 @@ func (c *Client) storeStarted(ctx actor.Context, epoch uint64) {
 		return
 	}
 	c.epoch = epoch
+	calls := make([]*call, 0, len(c.open))
 	for _, n := range c.opened {
 		if call := c.open[n]; call != nil {
+			call.covers = nil
+			calls = append(calls, call)
+		}
+	}
+	for i, call := range calls {
+		if by := call.coveredBy(calls[i+1:]); by != nil {
+			by.covers = append(by.covers, call)
+		} else {
 			c.send(ctx, call.request)
 		}
 	}
+}
+
+// coveredBy is the last of later calls that replaces all files that this one does,
+// no less durably; nil if there is none. Both may have been done: to do the earlier
+// one again would take the files back, and a crash could leave them so.
+func (c *call) coveredBy(later []*call) *call {
+	mine := c.request.GetWrite()
+	if mine == nil || len(mine.Files) == 0 || mine.Then != nil {
+		return nil
+	}
+	for _, other := range slices.Backward(later) {
+		w := other.request.GetWrite()
+		if w == nil || mine.Durable && !w.Durable || w.Logged && !mine.Logged {
+			continue
+		}
+		if !slices.ContainsFunc(mine.Files, func(f *messages.FileWrite) bool { return !writes(w, f.Path) }) {
+			return other
+		}
+	}
+	return nil
+}
+
+// part is of an answer to a write what concerns the files of this one.
+func (c *call) part(m *messages.StoreAnswer) *messages.StoreAnswer {
+	done := &messages.FilesDone{}
+	for _, f := range m.GetFiles().GetFailures() {
+		if writes(c.request.GetWrite(), f.Path) {
+			done.Failures = append(done.Failures, f)
+		}
+	}
+	return &messages.StoreAnswer{Request: c.request.Request, What: &messages.StoreAnswer_Files{Files: done}}
 }
 
 // send copies the request's envelope: one that was sent is never changed.
@@ -131,4 +178,8 @@ func (c *Client) send(ctx actor.Context, r *messages.StoreRequest) {
 	if c.epoch != 0 {
 		ctx.Request(c.store, &messages.StoreRequest{Epoch: c.epoch, Request: r.Request, What: r.What})
 	}
+}
+
+func writes(m *messages.WriteFiles, path string) bool {
+	return slices.ContainsFunc(m.Files, func(f *messages.FileWrite) bool { return f.Path == path })
 }

@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -134,6 +136,55 @@ func TestClientSendsAgainInOrder(t *testing.T) {
 		paths, _ = s.asked(t, 2)
 		require.Equal(t, []string{"e"}, paths)
 		require.Empty(t, s.others)
+	})
+}
+
+func (s *shop) write(durable bool, paths ...string) {
+	m := &messages.WriteFiles{Durable: durable}
+	for _, path := range paths {
+		m.Files = append(m.Files, &messages.FileWrite{Path: path})
+	}
+	s.do(func(ctx actor.Context, c *store.Client) {
+		c.Write(ctx, m, func(_ actor.Context, done *messages.FilesDone) {
+			answer := strings.Join(paths, " ")
+			for _, f := range done.Failures {
+				answer += " !" + f.Path
+			}
+			s.answers = append(s.answers, answer)
+		})
+	})
+}
+
+// A write that a later one replaces is not sent again: the later one may have been
+// done, and a crash could leave the earlier one in its place.
+func TestClientDoesNotTakeFilesBack(t *testing.T) {
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		s := newShop(e, 1)
+		s.started(1)
+		s.write(true, "a")
+		s.write(true, "b", "c")
+		s.write(false, "a") // not as durable
+		s.write(true, "a", "b")
+		s.write(true, "c")
+		s.store.Unread()
+		for epoch := range uint64(2) {
+			s.started(2 + epoch)
+			var sent []string
+			for _, m := range s.store.Unread() {
+				r := m.(*messages.StoreRequest)
+				var paths []string
+				for _, f := range r.GetWrite().Files {
+					paths = append(paths, f.Path)
+				}
+				sent = append(sent, fmt.Sprintf("%d: %s", uint32(r.Request), strings.Join(paths, " ")))
+			}
+			require.Equal(t, []string{"2: b c", "4: a b", "5: c"}, sent)
+		}
+		s.Send(s.customer, &messages.StoreAnswer{Request: 1<<32 + 4, What: &messages.StoreAnswer_Files{Files: &messages.FilesDone{
+			Failures: []*messages.FileFailure{{Path: "b"}}}}})
+		s.Settle()
+		require.Equal(t, []string{"a", "a", "a b !b"}, s.answers)
+		require.False(t, s.idle())
 	})
 }
 
