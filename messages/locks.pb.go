@@ -421,11 +421,12 @@ func (*AskLocks) Descriptor() ([]byte, []int) {
 }
 
 // LocksChanged is journal lines of owners whose locks or requests are others now;
-// `all`: there are no other owners.
+// `all`: there are no other owners. `epoch` is that of LocksStarted.
 type LocksChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Records       []byte                 `protobuf:"bytes,1,opt,name=records,proto3" json:"records,omitempty"`
 	All           bool                   `protobuf:"varint,2,opt,name=all,proto3" json:"all,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -472,6 +473,13 @@ func (x *LocksChanged) GetAll() bool {
 		return x.All
 	}
 	return false
+}
+
+func (x *LocksChanged) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
 }
 
 // WithholdLocks: a job may not be given locks any more that it waits for, nor wait
@@ -528,6 +536,60 @@ func (x *WithholdLocks) GetWithhold() bool {
 	return false
 }
 
+// WithholdingTold is all jobs that may not be given locks, for the lock manager of
+// that epoch. Until it comes no job that asks is given any.
+type WithholdingTold struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Ids           []int64                `protobuf:"varint,2,rep,packed,name=ids,proto3" json:"ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WithholdingTold) Reset() {
+	*x = WithholdingTold{}
+	mi := &file_locks_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WithholdingTold) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WithholdingTold) ProtoMessage() {}
+
+func (x *WithholdingTold) ProtoReflect() protoreflect.Message {
+	mi := &file_locks_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WithholdingTold.ProtoReflect.Descriptor instead.
+func (*WithholdingTold) Descriptor() ([]byte, []int) {
+	return file_locks_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *WithholdingTold) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *WithholdingTold) GetIds() []int64 {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
 var File_locks_proto protoreflect.FileDescriptor
 
 const file_locks_proto_rawDesc = "" +
@@ -555,13 +617,17 @@ const file_locks_proto_rawDesc = "" +
 	"\aJobOver\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"\n" +
 	"\n" +
-	"\bAskLocks\":\n" +
+	"\bAskLocks\"P\n" +
 	"\fLocksChanged\x12\x18\n" +
 	"\arecords\x18\x01 \x01(\fR\arecords\x12\x10\n" +
-	"\x03all\x18\x02 \x01(\bR\x03all\";\n" +
+	"\x03all\x18\x02 \x01(\bR\x03all\x12\x14\n" +
+	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\";\n" +
 	"\rWithholdLocks\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x1a\n" +
-	"\bwithhold\x18\x02 \x01(\bR\bwithholdB\x13Z\x11lockstep/messagesb\x06proto3"
+	"\bwithhold\x18\x02 \x01(\bR\bwithhold\"9\n" +
+	"\x0fWithholdingTold\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x10\n" +
+	"\x03ids\x18\x02 \x03(\x03R\x03idsB\x13Z\x11lockstep/messagesb\x06proto3"
 
 var (
 	file_locks_proto_rawDescOnce sync.Once
@@ -575,22 +641,23 @@ func file_locks_proto_rawDescGZIP() []byte {
 	return file_locks_proto_rawDescData
 }
 
-var file_locks_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_locks_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_locks_proto_goTypes = []any{
-	(*LocksStarted)(nil),  // 0: lockstep.messages.LocksStarted
-	(*LockCall)(nil),      // 1: lockstep.messages.LockCall
-	(*LockAnswered)(nil),  // 2: lockstep.messages.LockAnswered
-	(*OwnerDead)(nil),     // 3: lockstep.messages.OwnerDead
-	(*OwnersDead)(nil),    // 4: lockstep.messages.OwnersDead
-	(*AskJobOver)(nil),    // 5: lockstep.messages.AskJobOver
-	(*JobOver)(nil),       // 6: lockstep.messages.JobOver
-	(*AskLocks)(nil),      // 7: lockstep.messages.AskLocks
-	(*LocksChanged)(nil),  // 8: lockstep.messages.LocksChanged
-	(*WithholdLocks)(nil), // 9: lockstep.messages.WithholdLocks
-	(*Failure)(nil),       // 10: lockstep.messages.Failure
+	(*LocksStarted)(nil),    // 0: lockstep.messages.LocksStarted
+	(*LockCall)(nil),        // 1: lockstep.messages.LockCall
+	(*LockAnswered)(nil),    // 2: lockstep.messages.LockAnswered
+	(*OwnerDead)(nil),       // 3: lockstep.messages.OwnerDead
+	(*OwnersDead)(nil),      // 4: lockstep.messages.OwnersDead
+	(*AskJobOver)(nil),      // 5: lockstep.messages.AskJobOver
+	(*JobOver)(nil),         // 6: lockstep.messages.JobOver
+	(*AskLocks)(nil),        // 7: lockstep.messages.AskLocks
+	(*LocksChanged)(nil),    // 8: lockstep.messages.LocksChanged
+	(*WithholdLocks)(nil),   // 9: lockstep.messages.WithholdLocks
+	(*WithholdingTold)(nil), // 10: lockstep.messages.WithholdingTold
+	(*Failure)(nil),         // 11: lockstep.messages.Failure
 }
 var file_locks_proto_depIdxs = []int32{
-	10, // 0: lockstep.messages.LockAnswered.failure:type_name -> lockstep.messages.Failure
+	11, // 0: lockstep.messages.LockAnswered.failure:type_name -> lockstep.messages.Failure
 	1,  // [1:1] is the sub-list for method output_type
 	1,  // [1:1] is the sub-list for method input_type
 	1,  // [1:1] is the sub-list for extension type_name
@@ -610,7 +677,7 @@ func file_locks_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_locks_proto_rawDesc), len(file_locks_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -169,7 +169,7 @@ func self(s Settings, purpose string) lock.Owner {
 func locksProps(p Ports, s Settings) *actor.Props {
 	return locks.Props(locks.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName),
 		Scheduler: p.Env.PID(schedName),
-		Clients:   listeners(p, confName, schedName, wconfName, luxiName),
+		Clients:   listeners(p, confName, wconfName, luxiName),
 		Followers: listeners(p),
 		Owners:    p.Owners, Settings: s.Locks, Boot: s.Boot, Self: self(s, "destruction")})
 }

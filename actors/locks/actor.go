@@ -76,6 +76,8 @@ type locks struct {
 	owners      owners
 	waiters     map[lock.Owner]*waiter
 	withheld    map[int64]bool // jobs that may not be given locks
+	told        bool           // all of them are known
+	untold      []*putOff      // what jobs have asked for before
 	number      uint64         // of the last waiter
 	quarantined []string
 	draining    *actor.PID
@@ -116,10 +118,14 @@ func (l *locks) handle(ctx actor.Context, message any, sender *actor.PID) {
 		l.ownersDead(ctx, m, sender)
 	case *waitOver:
 		l.waitOver(ctx, m)
+	case *putOffOver:
+		l.putOffOver(ctx, m)
 	case *messages.QueueStarted:
 		l.askAgain(ctx)
 	case *messages.WithholdLocks:
 		l.withhold(ctx, m)
+	case *messages.WithholdingTold:
+		l.withholdingTold(ctx, m)
 	case *messages.AskLocks:
 		if l.ready(message, sender) {
 			l.tellScheduler(ctx, l.state.Owners(), true)

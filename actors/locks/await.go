@@ -43,8 +43,13 @@ func (l *locks) await(ctx actor.Context, q *question) {
 		q.answer(ctx, nil, badArguments(err))
 		return
 	}
-	if l.withheld[int64(p.Owner.Job)] && !p.Owner.Named {
-		q.answer(ctx, Awaited{Withdrawn: true}, nil)
+	wait := time.Duration(min(max(seconds, 0), awaitMax.Seconds()) * float64(time.Second))
+	if l.putsOff(ctx, p.Owner, q, wait) {
+		return
+	}
+	if l.mayNot(p.Owner) {
+		l.release(ctx, p.Owner) // it may have got some since the lock manager started
+		l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, Awaited{Withdrawn: true}, f) })
 		return
 	}
 	u, err := l.state.SafeUpdateWaiting(l.config.Env.Clock().Now(), p)
@@ -62,7 +67,6 @@ func (l *locks) await(ctx actor.Context, q *question) {
 	l.replace(ctx, p.Owner, q)
 	l.number++
 	w := &waiter{question: q, blockers: u.Blockers, number: l.number}
-	wait := time.Duration(min(max(seconds, 0), awaitMax.Seconds()) * float64(time.Second))
 	w.stop = act.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), wait, ctx.Self(), &waitOver{p.Owner, w.number})
 	l.waiters[p.Owner] = w
 }

@@ -75,6 +75,7 @@ type Standing struct {
 
 // question is a call and who wants the answer.
 type question struct {
+	call    *messages.LockCall
 	request uint64
 	sender  *actor.PID
 	args    []json.RawMessage
@@ -101,7 +102,7 @@ func badArguments(err error) *messages.Failure { return generic("RPC input: " + 
 
 // call answers a call, at once or when what it has changed is written.
 func (l *locks) call(ctx actor.Context, m *messages.LockCall, sender *actor.PID) {
-	q := &question{request: m.Request, sender: sender}
+	q := &question{call: m, request: m.Request, sender: sender}
 	if err := json.Unmarshal(m.Args, &q.args); err != nil {
 		q.answer(ctx, nil, badArguments(err))
 		return
@@ -128,11 +129,7 @@ func (l *locks) call(ctx actor.Context, m *messages.LockCall, sender *actor.PID)
 }
 
 func (l *locks) do(ctx actor.Context, c lock.Call, q *question) {
-	if c.Takes && !c.Owner.Named && l.withheld[int64(c.Owner.Job)] {
-		l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, []any{}, f) })
-		return // of a choice it gets nothing; it waits for the next, and hears there that it is paused
-	}
-	if l.withholds(c) {
+	if c.Takes && l.mayNot(c.Owner) { // nothing of a choice is free; when it waits, it hears that it is paused
 		l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, []lock.Lock{}, f) })
 		return
 	}
@@ -221,9 +218,9 @@ func (l *locks) rows(ctx actor.Context, q *question) {
 
 // status is answered at once, and also when nothing else is.
 func (l *locks) status(ctx actor.Context, q *question) {
-	s := Standing{Owners: l.owners.len(), Quarantined: append([]string{}, l.quarantined...)}
+	s := Standing{Owners: l.owners.len(), Waiting: len(l.untold), Quarantined: append([]string{}, l.quarantined...)}
 	if l.state != nil {
-		s.Waiting = len(l.state.Pending())
+		s.Waiting += len(l.state.Pending())
 	}
 	if l.broken != nil {
 		s.Failure = l.broken.Text

@@ -136,6 +136,11 @@ func (l *locks) fail(ctx actor.Context, f *messages.Failure) {
 		l.refuse(ctx, h, f)
 	}
 	l.held = nil
+	for _, p := range l.untold {
+		p.stop()
+		p.question.answer(ctx, nil, f)
+	}
+	l.untold = nil
 }
 
 // fold writes locks.data anew and empties the journal, in this order: a journal

@@ -91,6 +91,7 @@ type bench struct {
 	told   *acttest.Probe // the lock manager's clients
 	sched  *acttest.Probe
 	locks  *actor.PID
+	knows  func(epoch uint64)
 	number uint64
 }
 
@@ -128,7 +129,23 @@ func (b *bench) start() {
 	pid := b.Start("store", store.Props(store.Config{Env: b.Env.Env, Files: b.disk, Writers: 2,
 		Clients: []*actor.PID{b.PID("above-locks/locks")}}))
 	b.locks = b.Start("locks", locks.Props(locks.Config{Env: b.Env.Env, Store: pid, Queue: b.queue.PID,
-		Clients: []*actor.PID{b.told.PID}, Scheduler: b.sched.PID, Owners: b.port, Settings: lock.Settings{Lattice: lock.Implied}, Boot: boot, Self: self}))
+		Clients: []*actor.PID{b.told.PID, b.scheduler()}, Scheduler: b.sched.PID, Owners: b.port, Settings: lock.Settings{Lattice: lock.Implied}, Boot: boot, Self: self}))
+}
+
+// scheduler tells each lock manager who is paused: nobody, unless knows says otherwise.
+func (b *bench) scheduler() *actor.PID {
+	return b.Start("withholding", b.Props("scheduler", func() actor.Actor {
+		return actor.ReceiveFunc(func(ctx actor.Context) {
+			m, is := ctx.Message().(*messages.LocksStarted)
+			switch {
+			case !is:
+			case b.knows != nil:
+				b.knows(m.Epoch)
+			default:
+				ctx.Send(b.PID("above-locks/locks"), &messages.WithholdingTold{Epoch: m.Epoch})
+			}
+		})
+	}))
 }
 
 // caller is somebody who wants locks, on a connection of its own.

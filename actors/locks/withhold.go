@@ -1,8 +1,12 @@
 package locks
 
 import (
+	"slices"
+	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/act"
 	"lockstep/actors/core/config"
 	"lockstep/actors/core/lock"
 	"lockstep/messages"
@@ -27,12 +31,56 @@ func (l *locks) withhold(ctx actor.Context, m *messages.WithholdLocks) {
 	}
 }
 
-// withholds reports whether a call would take what is free for a paused job. It is
-// told that nothing is: it asks again for a while, and then waits, which is
-// withdrawn.
-func (l *locks) withholds(c lock.Call) bool {
-	union := c.Function == "opportunisticLockUnion" || c.Function == "guardedOpportunisticLockUnion"
-	return union && !c.Owner.Named && l.withheld[int64(c.Owner.Job)]
+// withholdingTold: who is paused is known now. What jobs have asked for is done.
+func (l *locks) withholdingTold(ctx actor.Context, m *messages.WithholdingTold) {
+	if m.Epoch != uint64(l.incarnation) {
+		return // meant for the former one
+	}
+	l.told = true
+	clear(l.withheld)
+	for _, id := range m.Ids {
+		l.withhold(ctx, &messages.WithholdLocks{Id: id, Withhold: true})
+	}
+	untold := l.untold
+	l.untold = nil
+	for _, p := range untold {
+		p.stop()
+		l.handle(ctx, p.question.call, p.question.sender)
+	}
+}
+
+// mayNot: an owner is not to be given locks, or nobody knows yet whether it may.
+func (l *locks) mayNot(o lock.Owner) bool {
+	return !o.Named && (!l.told || l.withheld[int64(o.Job)])
+}
+
+// putOff is a call that waits until it is known who is paused: a rule that was
+// acknowledged holds over a restart, too.
+type putOff struct {
+	question *question
+	stop     func() bool
+}
+
+// putOffOver: the time of a call that was put off is up.
+type putOffOver struct{ put *putOff }
+
+// putsOff keeps a call of a job while nobody knows whether that is paused, for as
+// long as it would wait.
+func (l *locks) putsOff(ctx actor.Context, o lock.Owner, q *question, wait time.Duration) bool {
+	if l.told || o.Named {
+		return false
+	}
+	p := &putOff{question: q}
+	p.stop = act.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), wait, ctx.Self(), &putOffOver{p})
+	l.untold = append(l.untold, p)
+	return true
+}
+
+func (l *locks) putOffOver(ctx actor.Context, m *putOffOver) {
+	if at := slices.Index(l.untold, m.put); at >= 0 {
+		l.untold = slices.Delete(l.untold, at, at+1)
+		m.put.question.answer(ctx, Awaited{}, nil)
+	}
 }
 
 // tellScheduler tells what owners hold and want now, and followers too; all says
@@ -42,7 +90,7 @@ func (l *locks) tellScheduler(ctx actor.Context, owners []lock.Owner, all bool) 
 	for _, o := range owners {
 		records = lock.AppendRecord(records, l.state.Record(o))
 	}
-	changed := &messages.LocksChanged{Records: records, All: all}
+	changed := &messages.LocksChanged{Records: records, All: all, Epoch: uint64(l.incarnation)}
 	ctx.Send(l.config.Scheduler, changed)
 	if all {
 		return // followers have been told all changes, or that there is another lock manager

@@ -174,3 +174,85 @@ func TestTheLimitOfBypassChanges(t *testing.T) {
 		late.gets("node/a:shared")
 	})
 }
+
+// untold is a lock manager that has just started, and has not been told who is paused.
+func untold(t *testing.T, files map[string]string, f func(b *bench)) {
+	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+		b := newBench(t, e, acttest.NewDisk(files))
+		b.knows = func(uint64) {}
+		b.start()
+		acttest.Expect[*messages.LocksStarted](b.told)
+		f(b)
+	})
+}
+
+// What jobs ask for waits until it is known who is paused.
+func TestNobodyIsGivenLocksBeforeItIsKnownWhoIsPaused(t *testing.T) {
+	untold(t, nil, func(b *bench) {
+		paused, free, choice := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
+		paused.await("node/a:exclusive", 60)
+		free.await("node/a:exclusive", 60)
+		choice.call("guardedOpportunisticLockUnion", `[1,`+choice.owner+`,`+request("node/b:exclusive")+`]`)
+		require.Equal(t, `[]`, choice.result())
+		tool := b.caller(named("tool"))
+		tool.await("node/z:exclusive", 60)
+		require.True(t, tool.awaited().Granted)
+		tool.call(locks.Status, `[]`)
+		require.Contains(t, tool.result(), `"waiting":2`)
+		b.withhold(3, true) // by a scheduler of before
+		b.Send(b.locks, &messages.WithholdingTold{Epoch: 7})
+		paused.Quiet()
+		free.Quiet()
+
+		b.Send(b.locks, &messages.WithholdingTold{Epoch: 1, Ids: []int64{1}})
+		require.Equal(t, locks.Awaited{Withdrawn: true}, paused.awaited())
+		require.True(t, free.awaited().Granted)
+		choice.await("node/b:exclusive", 60)
+		require.True(t, choice.awaited().Granted)
+		require.Equal(t, b.status(), b.onDisk())
+	})
+}
+
+// Who waits for that does not wait for longer than it would for locks.
+func TestWhoIsPutOffHearsInTime(t *testing.T) {
+	untold(t, nil, func(b *bench) {
+		c := b.caller(job(1))
+		c.await("node/a:exclusive", 5)
+		b.Advance(6 * time.Second)
+		require.Equal(t, locks.Awaited{}, c.awaited())
+		b.Send(b.locks, &messages.WithholdingTold{Epoch: 1})
+		b.Settle()
+		c.Quiet()
+		require.NotContains(t, b.status(), livelock(1))
+	})
+}
+
+// A lock manager whose files cannot be written refuses what it has put off.
+func TestWhoIsPutOffIsRefused(t *testing.T) {
+	untold(t, nil, func(b *bench) {
+		c, tool := b.caller(job(1)), b.caller(named("tool"))
+		c.await("node/a:exclusive", 60)
+		b.disk.Fail("append locks", 1)
+		tool.update("node/z:exclusive")
+		require.Contains(t, tool.failure(), "The state of the locks cannot be written")
+		require.Contains(t, c.failure(), "The state of the locks cannot be written")
+		b.Send(b.locks, &messages.WithholdingTold{Epoch: 1})
+		b.Settle()
+		c.Quiet()
+	})
+}
+
+// A paused job that waited when the lock manager ended, and got its locks before that
+// was told again: it hears that it is paused, and has none.
+func TestAPausedJobThatGotItsLocksMeanwhile(t *testing.T) {
+	untold(t, files(`[[[["tool","/live/tool",7],[["node/a","exclusive"]]]],[[0,`+job(1)+`,[["node/a","exclusive"]]]]]`, ""), func(b *bench) {
+		c, tool := b.caller(job(1)), b.caller(named("tool"))
+		tool.free()
+		require.Equal(t, `[]`, tool.result())
+		c.await("node/a:exclusive", 60)
+		b.Send(b.locks, &messages.WithholdingTold{Epoch: 1, Ids: []int64{1}})
+		require.Equal(t, locks.Awaited{Withdrawn: true}, c.awaited())
+		require.NotContains(t, b.status(), livelock(1))
+		require.Equal(t, b.status(), b.onDisk())
+	})
+}

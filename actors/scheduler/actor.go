@@ -95,10 +95,8 @@ func (s *scheduler) Receive(ctx actor.Context) {
 		s.verdictsChanged(ctx, m)
 	case *messages.BeginOp:
 		s.beginOp(ctx, m, ctx.Sender())
-	case *messages.LocksStarted:
-		s.withholdAgain(ctx)
 	case *messages.LocksChanged:
-		s.locksChanged(m)
+		s.locksChanged(ctx, m)
 	case *messages.OpcodesChanged:
 		s.opcodesChanged(m)
 	case *messages.AskWhy:
@@ -231,7 +229,7 @@ func (s *scheduler) outcome(ctx actor.Context, m *messages.JobOutcome) {
 }
 
 // locksChanged takes what the lock manager knows of owners.
-func (s *scheduler) locksChanged(m *messages.LocksChanged) {
+func (s *scheduler) locksChanged(ctx actor.Context, m *messages.LocksChanged) {
 	if s.state == nil {
 		return
 	}
@@ -242,6 +240,7 @@ func (s *scheduler) locksChanged(m *messages.LocksChanged) {
 	}
 	if m.All {
 		s.state.ForgetOwners()
+		s.withholdAll(ctx, m.Epoch)
 	}
 	for _, r := range records {
 		var pending lock.Request

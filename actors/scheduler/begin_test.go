@@ -140,3 +140,18 @@ func TestTheSchedulerWaitsForTheConfiguration(t *testing.T) {
 		require.Equal(t, []int64{1, 2}, b.picked())
 	})
 }
+
+// Two that were found running have the same place in a limit: one had given it away
+// between two opcodes. It waits until the other has ended.
+func TestAFoundJobYieldsItsPlaceInAFullLimit(t *testing.T) {
+	onBench(t, 5, func(t *testing.T, b *bench) {
+		limited := delay(because("rate-limit:1:b"))
+		b.populate(all(waiting(1, limited, limited), waiting(2, limited, limited)), nil)
+		b.begin(7, 1, 1)
+		require.Empty(t, b.begun())
+		b.begin(8, 2, 1)
+		require.Equal(t, []uint64{8}, b.begun())
+		b.ended(2, job.Success)
+		require.Equal(t, []uint64{7}, b.begun())
+	})
+}

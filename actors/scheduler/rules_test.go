@@ -124,10 +124,20 @@ func TestTheLockManagerIsToldWhoIsPaused(t *testing.T) {
 		require.Len(t, told, 3)
 		require.EqualExportedValues(t, &messages.WithholdLocks{Id: 3, Withhold: true}, told[0])
 		require.EqualExportedValues(t, &messages.WithholdLocks{Id: 5, Withhold: true}, told[1])
+		require.IsType(t, &messages.AskLocks{}, told[2])
 		b.begin(7, 3, 1) // held without a slot
-		b.locks.Ask(b.scheduler, &messages.LocksStarted{Epoch: 2})
-		b.Settle()
-		require.Equal(t, map[int64]bool{3: true, 5: true}, b.withholds())
+		b.locks.Ask(b.scheduler, &messages.LocksChanged{All: true, Epoch: 2})
+		told = b.locks.Unread()
+		require.Len(t, told, 1)
+		require.EqualExportedValues(t, &messages.WithholdingTold{Epoch: 2, Ids: []int64{3, 5}}, told[0])
+	})
+}
+
+// Who does not know who is paused does not say that it has told all.
+func TestTheLockManagerIsNotToldTooEarly(t *testing.T) {
+	onBench(t, 5, func(t *testing.T, b *bench) {
+		b.locks.Ask(b.scheduler, &messages.LocksChanged{All: true, Epoch: 1})
+		b.locks.Quiet()
 	})
 }
 

@@ -132,8 +132,8 @@ func (s *scheduler) consider(ctx actor.Context, j *subject) {
 		s.state.Yield(j.id)
 		return
 	}
-	if j.found && j.waiting != nil && s.state.InUse() > s.state.Settings().Slots {
-		s.state.Yield(j.id) // some that were found had given their slots away
+	if j.found && j.waiting != nil && (s.state.InUse() > s.state.Settings().Slots || s.state.Exceeded(j.allLimits())) {
+		s.state.Yield(j.id) // some that were found had given their slots, or their places in limits, away
 	}
 	switch {
 	case !j.running, s.state.Yielded(j.id):

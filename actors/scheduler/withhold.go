@@ -34,9 +34,11 @@ func (s *scheduler) withholdPopulation(ctx actor.Context) {
 	}
 }
 
-// withholdAgain tells a lock manager that has forgotten who is paused.
-func (s *scheduler) withholdAgain(ctx actor.Context) {
+// withholdAll tells a lock manager that knows of nobody who is paused.
+func (s *scheduler) withholdAll(ctx actor.Context, epoch uint64) {
+	told := &messages.WithholdingTold{Epoch: epoch}
 	for _, id := range slices.Sorted(maps.Keys(s.withheld)) {
-		ctx.Send(s.config.Locks, &messages.WithholdLocks{Id: int64(id), Withhold: true})
+		told.Ids = append(told.Ids, int64(id))
 	}
+	ctx.Send(s.config.Locks, told)
 }

@@ -84,6 +84,7 @@ func onWhole(t *testing.T, f func(*testing.T, *whole, *client)) {
 		e.Start("locks", locks.Props(locks.Config{Env: e.Env, Store: pid, Queue: queue.PID, Scheduler: queue.PID, Clients: []*actor.PID{names["cluster"], names["wconf"]},
 			Owners: nobodyDies{}, Settings: lock.Settings{Lattice: lock.Implied}, Boot: boot, Self: lock.NamedOwner("lockstepd-destruction", "/live/daemon", 1)}))
 		e.Start("cluster", cluster.Props(cluster.Config{Env: e.Env, Store: pid, Locks: names["locks"], Self: lock.NamedOwner("lockstepd-config", "/live/daemon", 1)}))
+		e.Send(names["locks"], &messages.WithholdingTold{Epoch: 1}) // as the scheduler does when it knows who is paused
 		w.wconf = e.Start("wconf", wconf.Props(wconf.Config{Env: e.Env, Locks: names["locks"], Cluster: names["cluster"]}))
 		f(t, w, w.connect())
 	})

@@ -1,9 +1,7 @@
 package lock
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
@@ -84,18 +82,17 @@ func (o Owner) MarshalJSON() ([]byte, error) { return appendOwner(nil, o), nil }
 
 // UnmarshalJSON reads [who, livelock, pid]. The error is an *OwnerError.
 func (o *Owner) UnmarshalJSON(data []byte) error {
-	var parts []json.RawMessage
-	if err := json.Unmarshal(data, &parts); err != nil {
+	parts, err := elements(data)
+	if err != nil {
 		return &OwnerError{"not a list"}
 	}
 	if len(parts) != 3 {
 		return &OwnerError{"a list of " + strconv.Itoa(len(parts)) + " in place of 3"}
 	}
 	var parsed Owner
-	who := bytes.TrimSpace(parts[0])
-	if who[0] == '"' {
+	if who := parts[0]; who[0] == '"' {
 		parsed.Named = true
-		if err := json.Unmarshal(who, &parsed.Name); err != nil {
+		if parsed.Name, err = job.Text(who); err != nil {
 			return &OwnerError{"the name is no string"}
 		}
 	} else {
@@ -105,10 +102,10 @@ func (o *Owner) UnmarshalJSON(data []byte) error {
 		}
 		parsed.Job = job.ID(id)
 	}
-	if p := bytes.TrimSpace(parts[1]); p[0] != '"' || json.Unmarshal(p, &parsed.Livelock) != nil {
+	if parsed.Livelock, err = job.Text(parts[1]); err != nil {
 		return &OwnerError{"the livelock is no string"}
 	}
-	pid, err := strconv.ParseInt(string(bytes.TrimSpace(parts[2])), 10, 64)
+	pid, err := strconv.ParseInt(string(parts[2]), 10, 64)
 	// A negative pid would be a whole process group to who sends the signal.
 	if err != nil || pid < 0 || pid > math.MaxInt32 {
 		return &OwnerError{"the pid is no number from 0 to 2147483647"}

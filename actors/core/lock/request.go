@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -56,8 +55,8 @@ func (i Item) MarshalJSON() ([]byte, error) { return appendItem(nil, i), nil }
 
 // UnmarshalJSON reads [lock, mode]. An unknown lock is a *NameError.
 func (i *Item) UnmarshalJSON(data []byte) error {
-	var parts []json.RawMessage
-	if err := json.Unmarshal(data, &parts); err != nil || len(parts) != 2 {
+	parts, err := elements(data)
+	if err != nil || len(parts) != 2 {
 		return errors.New("a lock request is [lock, mode]")
 	}
 	lock, err := parseLockJSON(parts[0])
@@ -84,14 +83,13 @@ func parseLockJSON(raw json.RawMessage) (Lock, error) {
 	return ParseLock(name)
 }
 
-// text reads a JSON string; null, which the standard library takes for one, is none.
+// text reads a JSON string; null is none.
 func text(raw json.RawMessage) (string, error) {
-	var s string
-	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '"' {
+	s, err := job.Text(raw)
+	if err != nil {
 		return "", errors.New("want a string")
 	}
-	err := json.Unmarshal(raw, &s)
-	return s, err
+	return s, nil
 }
 
 func appendItem(dst []byte, i Item) []byte {

@@ -167,3 +167,12 @@ func (l *limits) settle() {
 }
 
 func (g gate) full() bool { return g.carried >= g.n }
+
+// Exceeded tells whether more jobs run that carry one of these than it allows: some
+// that were found running had given their places away.
+func (s *State) Exceeded(list []Limit) bool {
+	return slices.ContainsFunc(list, func(l Limit) bool {
+		c := s.groups.limits.counters[l.Key]
+		return c != nil && c.carried > l.N
+	})
+}
