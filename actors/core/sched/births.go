@@ -23,7 +23,8 @@ type mark struct {
 
 // marksMax bounds what is remembered of jobs that have left: more than a day of
 // ticks in each of which a job was received. A job put back after longer, if the
-// clock was also set back then, may count as younger than one after it.
+// clock was also set back then, may count as younger than one after it, and a
+// choice may take it for the better of the two.
 const marksMax = 4096
 
 // see notes a job received at a tick, and returns the tick that it counts for.

@@ -10,10 +10,7 @@ import (
 // collides with the running side; and whether the big lock is wanted.
 type look uint32
 
-const (
-	kindBits look = 0x77777
-	bigLock  look = 1 << 20
-)
+const bigLock look = 1 << 20
 
 func lookOf(d *lock.Declaration) look {
 	var l look
@@ -35,34 +32,22 @@ func overlap(k int) look { return 8 << (4 * k) }
 
 // group is the candidates of one priority, declaration and set of limits.
 //
-// Invariant: it is known as long as it has candidates, and has one lane then.
+// Invariants: it is known as long as it has candidates, and is in one lane then,
+// which says its priority, limits and kinds; id is that of its root.
 type group struct {
-	hash     uint32
-	lane     int32              // place in groups.lanes
-	root     int32              // the candidate that goes first
-	links    int32              // the first of the names
-	overlaps [lock.Levels]int32 // how many names collide with the running side
-}
-
-// lane is what a choice looks at. Lanes are dense: what a choice costs follows
-// the groups that there are.
-//
-// Invariant: id and birth are those of the group's root; the overlaps of look are
-// those of which the group counts any.
-type lane struct {
-	id       job.ID
-	birth    int64
-	priority int32
-	look     look
-	limits   int32
-	group    int32
+	id    job.ID
+	hash  uint32
+	root  int32 // the candidate that goes first
+	links int32 // the first of the names
+	lane  int32
+	place int32 // in the lane's heap
 }
 
 // groups is the candidates.
 type groups struct {
 	arena[group]
 	at      index
-	lanes   []lane
+	lanes   lanes
 	entries entries
 	ids     index // of entries
 	names   names
@@ -71,7 +56,7 @@ type groups struct {
 }
 
 func newGroups() *groups {
-	g := &groups{limits: newLimits()}
+	g := &groups{limits: newLimits(), lanes: lanes{at: map[kin]int32{}}}
 	g.names.at.hashOf = g.names.hashOf
 	g.at.hashOf = func(at int32) uint32 { return g.all[at].hash }
 	g.ids.hashOf = func(at int32) uint32 { return mix(0, uint64(g.entries.all[at].id)) }
@@ -101,61 +86,39 @@ func (g *groups) find(priority, limits int32, d *lock.Declaration) int32 {
 		}
 		return at
 	}
-	return g.make(hash, lane{priority: priority, look: l, limits: limits})
+	return g.make(group{hash: hash, id: nobody}, g.lane(kin{priority: priority, look: l, limits: limits}))
 }
 
 // is tells whether a group is the one sought; its names are in scratch.
 func (g *groups) is(at, priority, limits int32, l look) bool {
-	lane := &g.lanes[g.all[at].lane]
-	if lane.priority != priority || lane.limits != limits || lane.look&(kindBits|bigLock) != l {
+	if lane := &g.lanes.all[g.all[at].lane]; lane.priority != priority || lane.limits != limits || lane.look != l {
 		return false
 	}
-	next := g.all[at].links
-	for _, name := range g.scratch {
-		if next == 0 || g.names.links.all[next].name != name {
+	rest := g.scratch
+	for name := range g.names.of(g.all[at].links) {
+		if len(rest) == 0 || rest[0] != name {
 			return false
 		}
-		next = g.names.links.all[next].nextIn
+		rest = rest[1:]
 	}
-	return next == 0
+	return len(rest) == 0
 }
 
 // make takes over the references of scratch.
-func (g *groups) make(hash uint32, l lane) int32 {
+func (g *groups) make(made group, lane int32) int32 {
 	at := g.take()
-	l.group = at
-	made := group{hash: hash, lane: int32(len(g.lanes))}
-	tail := int32(0)
-	for _, name := range g.scratch {
-		tail = g.names.link(at, name, tail)
-		if made.links == 0 {
-			made.links = tail
-		}
-		k := int(g.names.all[name].level - lock.Instance)
-		if collides(l.look.kind(k), g.names.all[name].applied) {
-			made.overlaps[k]++
-			l.look |= overlap(k)
-		}
-	}
-	g.limits.refer(l.limits)
+	made.links = g.names.list(g.scratch)
 	g.all[at] = made
-	g.lanes = append(g.lanes, l)
 	g.at.add(at)
+	g.enter(at, lane)
 	return at
 }
 
 // unmake forgets a group that has no candidates.
 func (g *groups) unmake(at int32) {
 	g.at.remove(at)
-	gone := g.all[at]
-	for l := gone.links; l != 0; {
-		l = g.names.unlink(l)
-	}
-	g.limits.drop(g.lanes[gone.lane].limits)
-	last := len(g.lanes) - 1
-	g.lanes[gone.lane] = g.lanes[last]
-	g.all[g.lanes[gone.lane].group].lane = gone.lane
-	g.lanes = g.lanes[:last]
+	g.exit(at)
+	g.names.unlist(g.all[at].links)
 	g.give(at)
 }
 
@@ -199,12 +162,15 @@ func (g *groups) remove(entry int32) {
 	g.entries.give(entry)
 }
 
-// head brings a lane up to date with the group's root.
+// head brings a group up to date with its root.
 func (g *groups) head(group int32) {
-	root := &g.entries.all[g.all[group].root]
-	lane := &g.lanes[g.all[group].lane]
-	lane.id, lane.birth = root.id, root.birth
+	if id := g.rootOf(group).id; g.all[group].id != id {
+		g.all[group].id = id
+		g.reorder(group)
+	}
 }
+
+func (g *groups) rootOf(group int32) *entry { return &g.entries.all[g.all[group].root] }
 
 // lower makes those before a job count as received no later than a tick. It looks
 // at everyone, but is needed only when the clock was set back.
@@ -214,29 +180,4 @@ func (g *groups) lower(id job.ID, tick int64) {
 			e.birth = min(e.birth, tick)
 		}
 	}
-	for i := range g.lanes {
-		g.head(g.lanes[i].group)
-	}
-}
-
-// settle brings the overlaps up to date with the running side.
-func (g *groups) settle() {
-	g.names.settle(func(group int32, level lock.Level, was, is lock.Mode) {
-		k := int(level - lock.Instance)
-		to := &g.all[group]
-		lane := &g.lanes[to.lane]
-		kind := lane.look.kind(k)
-		if before := collides(kind, was); before == collides(kind, is) {
-			return
-		} else if before {
-			to.overlaps[k]--
-		} else {
-			to.overlaps[k]++
-		}
-		lane.look &^= overlap(k)
-		if to.overlaps[k] > 0 {
-			lane.look |= overlap(k)
-		}
-	})
-	g.limits.settle()
 }

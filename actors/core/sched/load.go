@@ -159,8 +159,8 @@ func (s *State) declared(d *lock.Declaration, how How) []claim {
 
 // declaredBy is declared for what a group declares.
 func (s *State) declaredBy(group int32) []claim {
-	g := &s.groups.all[group]
-	look := s.groups.lanes[g.lane].look
+	g := s.groups
+	look := g.lanes.all[g.all[group].lane].look
 	var d lock.Declaration
 	d.BGL = look&bigLock != 0
 	for k := range d.Wants {
@@ -169,10 +169,8 @@ func (s *State) declaredBy(group int32) []claim {
 		}
 	}
 	claims := s.declared(&d, Expects)
-	links := s.groups.names.links.all
-	for l := g.links; l != 0; l = links[l].nextIn {
-		name := links[l].name
-		n := &s.groups.names.all[name]
+	for name := range g.names.of(g.all[group].links) {
+		n := &g.names.all[name]
 		n.refs++
 		claims = append(claims, claim{name, n.level, look.kind(int(n.level - lock.Instance)), Expects})
 	}

@@ -1,41 +1,32 @@
 package sched
 
-import "lockstep/actors/core/lock"
+import (
+	"iter"
+
+	"lockstep/actors/core/lock"
+)
 
 // names holds each name once that a candidate declares or that a party of the
-// running side holds or wants, and who among the groups declares it.
-//
-// What the running side does changes far more often than a choice is made, mostly
-// to and fro. So a change only marks the name; settle passes on what differs.
+// running side holds or wants, and the lists of names that groups declare.
 type names struct {
 	arena[name]
-	at     index
-	links  arena[link]
-	marked []int32
+	at    index
+	links arena[link]
 }
 
 // name is one lock by level and text.
 //
-// Invariants: refs counts its links and the claims on it, and the name is known
-// as long as there are any; applied is the mode for which groups' overlaps have
-// been counted; a marked name is in names.marked, once.
+// Invariant: refs counts the links and lanes that have it and the claims on it,
+// and the name is known as long as there are any.
 type name struct {
 	text              string
 	refs              int32
 	shared, exclusive int32 // claims of the running side that count
-	links             int32 // the first
 	level             lock.Level
-	applied           lock.Mode
-	isMarked          bool
 }
 
-// link says that a group declares a name. It is in two lists: of the name, and of
-// the group in the order of its declaration.
-type link struct {
-	group, name    int32
-	nextOf, prevOf int32 // of the same name
-	nextIn         int32 // of the same group
-}
+// link is a name in the list of a group, in the order of its declaration.
+type link struct{ name, next int32 }
 
 func (n *names) hashOf(at int32) uint32 { return hashName(n.all[at].level, n.all[at].text) }
 
@@ -62,14 +53,9 @@ func (n *names) refer(level lock.Level, text string) int32 {
 	return at
 }
 
-// drop gives one reference up. A marked name stays until it is settled.
+// drop gives one reference up.
 func (n *names) drop(at int32) {
-	n.all[at].refs--
-	n.forget(at)
-}
-
-func (n *names) forget(at int32) {
-	if n.all[at].refs == 0 && !n.all[at].isMarked {
+	if n.all[at].refs--; n.all[at].refs == 0 {
 		n.at.remove(at)
 		n.give(at)
 	}
@@ -77,15 +63,10 @@ func (n *names) forget(at int32) {
 
 // count adds to the number of claims that count.
 func (n *names) count(at int32, k lock.Knowledge, by int32) {
-	m := &n.all[at]
 	if k == lock.ExclusiveSet {
-		m.exclusive += by
+		n.all[at].exclusive += by
 	} else {
-		m.shared += by
-	}
-	if !m.isMarked {
-		m.isMarked = true
-		n.marked = append(n.marked, at)
+		n.all[at].shared += by
 	}
 }
 
@@ -100,43 +81,44 @@ func (m *name) mode() lock.Mode {
 	return lock.None
 }
 
-// link adds a name to what a group declares, after the link at tail.
-func (n *names) link(group, name, tail int32) int32 {
-	at := n.links.take()
-	first := n.all[name].links
-	n.links.all[at] = link{group: group, name: name, nextOf: first}
-	n.links.all[first].prevOf = at
-	n.all[name].links = at
-	n.links.all[tail].nextIn = at
-	return at
-}
-
-// unlink takes out a link, and returns the group's next one.
-func (n *names) unlink(at int32) int32 {
-	l := n.links.all[at]
-	if l.prevOf == 0 {
-		n.all[l.name].links = l.nextOf
-	} else {
-		n.links.all[l.prevOf].nextOf = l.nextOf
+// overlap is the bit that says that a name is in the way of the running side, or
+// nothing, for those who declare it and want so much of its level.
+func (n *names) overlap(wants look, at int32) look {
+	m := &n.all[at]
+	if k := int(m.level - lock.Instance); collides(wants.kind(k), m.mode()) {
+		return overlap(k)
 	}
-	n.links.all[l.nextOf].prevOf = l.prevOf
-	n.links.give(at)
-	n.drop(l.name)
-	return l.nextIn
+	return 0
 }
 
-// settle tells groups of the names whose mode has changed.
-func (n *names) settle(changed func(group int32, level lock.Level, was, is lock.Mode)) {
-	for _, at := range n.marked {
-		m := &n.all[at]
-		was, is := m.applied, m.mode()
-		m.isMarked, m.applied = false, is
-		if was != is {
-			for l := m.links; l != 0; l = n.links.all[l].nextOf {
-				changed(n.links.all[l].group, m.level, was, is)
+// list makes a list of names, whose references it takes over.
+func (n *names) list(all []int32) int32 {
+	first := int32(0)
+	for i := len(all) - 1; i >= 0; i-- {
+		at := n.links.take()
+		n.links.all[at] = link{all[i], first}
+		first = at
+	}
+	return first
+}
+
+// unlist gives a list up.
+func (n *names) unlist(first int32) {
+	for at := first; at != 0; {
+		l := n.links.all[at]
+		n.links.give(at)
+		n.drop(l.name)
+		at = l.next
+	}
+}
+
+// of are the names of a list.
+func (n *names) of(first int32) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		for at := first; at != 0; at = n.links.all[at].next {
+			if !yield(n.links.all[at].name) {
+				return
 			}
 		}
-		n.forget(at)
 	}
-	n.marked = n.marked[:0]
 }

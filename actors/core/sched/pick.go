@@ -14,48 +14,125 @@ func (s *State) Pick(now time.Time) []job.ID {
 	var picked []job.ID
 	for s.stale && len(s.running) < s.settings.Slots {
 		s.settle(now)
-		at := s.first()
-		if at < 0 {
+		group := s.first()
+		if group == 0 {
 			s.stale = false
 			break
 		}
-		picked = append(picked, s.pick(at))
+		picked = append(picked, s.pick(group))
 	}
 	return picked
 }
 
-// pick makes the head of a lane run.
-func (s *State) pick(at int) job.ID {
-	lane := s.groups.lanes[at]
-	delete(s.held, lane.id)
-	carries := s.groups.limits.occupySet(lane.limits)
-	atHand := s.declaredBy(lane.group)
-	s.Withdraw(lane.id)
-	s.start(lane.id, carries, atHand)
-	return lane.id
+// pick makes the head of a group run.
+func (s *State) pick(group int32) job.ID {
+	g := s.groups
+	id := g.all[group].id
+	delete(s.held, id)
+	carries := g.limits.occupySet(g.lanes.all[g.all[group].lane].limits)
+	atHand := s.declaredBy(group)
+	s.Withdraw(id)
+	s.start(id, carries, atHand)
+	return id
 }
 
 // settle brings up to date what a choice needs.
 func (s *State) settle(now time.Time) {
-	s.groups.settle()
+	s.groups.limits.settle()
 	s.weights.build(s.settings, &s.load, now)
 }
 
-// first is the lane whose head goes first, or -1.
-func (s *State) first() int {
-	w, full := &s.weights, s.groups.limits.full
-	first := -1
-	var least order
-	for i := range s.groups.lanes {
-		l := &s.groups.lanes[i]
-		if first >= 0 && l.priority > least.priority || full[l.limits] {
-			continue
+// choice is the search for the group whose head goes first.
+type choice struct {
+	*State
+	group int32 // the best so far, or 0
+	least order // its head's
+}
+
+// first is the group whose head goes first, or 0. Groups that are moved have been
+// looked at, so it does not matter whether their new lane is still to come.
+func (s *State) first() int32 {
+	c := choice{State: s}
+	lanes := &s.groups.lanes
+	for i := 0; i < len(lanes.live); {
+		at := lanes.live[i]
+		if !s.groups.limits.full[lanes.all[at].limits] {
+			c.visit(at)
 		}
-		if o := (order{l.priority, w.of(l.look, l.birth), l.id}); first < 0 || o.before(least) {
-			first, least = i, o
+		if i < len(lanes.live) && lanes.live[i] == at {
+			i++ // else the lane is closed, and another one in its place
 		}
 	}
-	return first
+	return c.group
+}
+
+// sweepFrom is how many groups may be moved from a lane one after the other.
+const sweepFrom = 64
+
+// visit looks at a lane's groups in their order, until none that follows can be
+// better than the best. Those that are behind the lane's bound are moved.
+func (c *choice) visit(at int32) {
+	g := c.groups
+	if c.group != 0 && g.lanes.all[at].priority > c.least.priority {
+		return
+	}
+	known := g.known(&g.lanes.all[at])
+	for moved := 0; ; moved++ {
+		heap := g.lanes.all[at].heap
+		if moved >= sweepFrom && moved > len(heap)/8 {
+			c.sweep(at, known)
+			return
+		}
+		head := g.rootOf(heap[0])
+		bound := c.orderOf(head, known)
+		if c.group != 0 && !bound.before(c.least) {
+			return
+		}
+		exact := c.orderOf(head, g.lookNow(head.group))
+		c.offer(head.group, exact)
+		if exact == bound {
+			return
+		}
+		to := g.laneOf(head.group)
+		g.exit(head.group)
+		g.enter(head.group, to)
+		if len(heap) == 1 {
+			return // it was the last
+		}
+	}
+}
+
+// sweep looks at all groups of a lane, in any order: where most are to be moved,
+// that costs far less for each.
+func (c *choice) sweep(at int32, known look) {
+	g := c.groups
+	all := g.lanes.all[at].heap
+	g.lanes.all[at].heap = all[:0] // they are put back no faster than read
+	for _, group := range all {
+		now := g.lookNow(group)
+		c.offer(group, c.orderOf(g.rootOf(group), now))
+		to := at
+		if now != known {
+			to = g.laneOf(group)
+		}
+		g.enter(group, to)
+	}
+	if len(g.lanes.all[at].heap) == 0 {
+		g.close(at)
+	}
+}
+
+// offer makes a group the best if it is.
+func (c *choice) offer(group int32, o order) {
+	if c.group == 0 || o.before(c.least) {
+		c.group, c.least = group, o
+	}
+}
+
+// orderOf is that of a candidate whose group has a look.
+func (s *State) orderOf(e *entry, l look) order {
+	lane := &s.groups.lanes.all[s.groups.all[e.group].lane]
+	return order{lane.priority, s.weights.of(l, e.birth), e.id}
 }
 
 // order is by what jobs go one before the other.
@@ -83,10 +160,8 @@ type weights struct {
 	predictive bool
 	now, k     int64
 	bigLock    int32
-	// low is for the bits of the first two levels and the base, high for those of
-	// the others.
-	low  [1 << 8]int32
-	high [1 << 12]int32
+	base       int32
+	levels     [lock.Levels][1 << 4]int32 // by the four bits of a look
 }
 
 // build compares all that may be wanted with the running side.
@@ -95,19 +170,12 @@ func (w *weights) build(s Settings, l *load, now time.Time) {
 	if !w.predictive {
 		return
 	}
-	base := 10 * int32(s.Base)
-	w.bigLock = base + worst*int32(lock.Levels)
-	var at [lock.Levels][1 << 4]int32
-	for k := range at {
-		for bits := range at[k] {
-			at[k][bits] = l.compare(k, look(bits))
+	w.base = 10 * int32(s.Base)
+	w.bigLock = w.base + worst*int32(lock.Levels)
+	for k := range w.levels {
+		for bits := range w.levels[k] {
+			w.levels[k][bits] = l.compare(k, look(bits))
 		}
-	}
-	for i := range w.low {
-		w.low[i] = base + at[0][i&15] + at[1][i>>4]
-	}
-	for i := range w.high {
-		w.high[i] = at[2][i&15] + at[3][i>>4&15] + at[4][i>>8]
 	}
 }
 
@@ -138,7 +206,11 @@ func (w *weights) static(l look) int64 {
 	if l&bigLock != 0 {
 		return int64(w.bigLock)
 	}
-	return int64(w.low[l&0xff] + w.high[l>>8&0xfff])
+	sum := w.base
+	for k := range w.levels {
+		sum += w.levels[k][l>>(4*k)&15]
+	}
+	return int64(sum)
 }
 
 // left is how many ticks are missing to age K.

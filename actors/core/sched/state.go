@@ -73,9 +73,6 @@ func (s *State) rebirth() {
 	for _, at := range places {
 		s.births.see(e[at].id, e[at].birth)
 	}
-	for i := range s.groups.lanes {
-		s.groups.head(s.groups.lanes[i].group)
-	}
 }
 
 // Settings are those in force.
@@ -101,13 +98,12 @@ func (s *State) Enqueue(c Candidate) {
 		at = g.add(c.ID)
 	} else if g.entries.all[at].group != group {
 		g.part(at)
-	} else {
-		// Alone, it would take the group away that it is about to join.
-		g.all[group].root = g.entries.without(g.all[group].root, at)
+	}
+	if g.entries.all[at].group == 0 {
+		g.join(at, group)
 	}
 	tick, lowers := s.births.see(c.ID, s.settings.tickOf(c.ReceivedUs))
 	g.entries.all[at].receivedUs, g.entries.all[at].birth = c.ReceivedUs, tick
-	g.join(at, group)
 	if lowers {
 		g.lower(c.ID, tick)
 	}

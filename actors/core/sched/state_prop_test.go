@@ -251,14 +251,15 @@ func (p *pair) end(t *rapid.T) {
 	g := p.groups
 	require.Zero(t, p.load)
 	require.Empty(t, p.parties)
-	require.Empty(t, g.lanes)
+	require.Empty(t, g.lanes.live)
+	require.Empty(t, g.lanes.at)
 	require.Empty(t, g.limits.counters)
 	require.Empty(t, g.limits.known)
 	require.Zero(t, g.ids.used+g.at.used+g.names.at.used)
 	for what, kept := range map[string]int{
 		"groups": len(g.all) - len(g.free), "entries": len(g.entries.all) - len(g.entries.free),
 		"names": len(g.names.all) - len(g.names.free), "links": len(g.names.links.all) - len(g.names.links.free),
-		"sets": len(g.limits.sets.all) - len(g.limits.sets.free),
+		"lanes": len(g.lanes.all) - len(g.lanes.free), "sets": len(g.limits.sets.all) - len(g.limits.sets.free),
 	} {
 		require.LessOrEqual(t, kept, 1, what)
 	}

@@ -66,7 +66,7 @@ func (s *State) Why(id job.ID, now time.Time) (Why, bool) {
 	}
 	s.settle(now)
 	e := &s.groups.entries.all[at]
-	lane := &s.groups.lanes[s.groups.all[e.group].lane]
+	lane, look := &s.groups.lanes.all[s.groups.all[e.group].lane], s.groups.lookNow(e.group)
 	w := Why{
 		Running: len(s.running), Slots: s.settings.Slots,
 		Full: s.groups.limits.fullOf(lane.limits), Position: s.position(e),
@@ -75,11 +75,11 @@ func (s *State) Why(id job.ID, now time.Time) (Why, bool) {
 	if !w.Predictive {
 		return w, true
 	}
-	w.BGL = lane.look&bigLock != 0
-	w.Static = float64(s.weights.static(lane.look)) / 10
-	w.Weight = float64(s.weights.of(lane.look, e.birth)) / float64(10*s.weights.k)
+	w.BGL = look&bigLock != 0
+	w.Static = float64(s.weights.static(look)) / 10
+	w.Weight = float64(s.weights.of(look, e.birth)) / float64(10*s.weights.k)
 	if !w.BGL {
-		w.Causes = s.causes(lane)
+		w.Causes = s.causes(e.group, look)
 	}
 	return w, true
 }
@@ -97,15 +97,14 @@ func (l *limits) fullOf(set int32) []Full {
 	return full
 }
 
-func (s *State) orderOf(e *entry) order {
-	lane := &s.groups.lanes[s.groups.all[e.group].lane]
-	return order{lane.priority, s.weights.of(lane.look, e.birth), e.id}
-}
-
+// position is one more than how many go before.
 func (s *State) position(of *entry) int {
-	mine, position := s.orderOf(of), 1
-	for i := range s.groups.entries.all {
-		if e := &s.groups.entries.all[i]; e.group != 0 && s.orderOf(e).before(mine) {
+	g := s.groups
+	mine, position := s.orderOf(of, g.lookNow(of.group)), 1
+	for i := range g.entries.all {
+		// What a candidate wants is a bound, which is had without its names.
+		e := &g.entries.all[i]
+		if e.group != 0 && s.orderOf(e, g.lanes.all[g.all[e.group].lane].look).before(mine) && s.orderOf(e, g.lookNow(e.group)).before(mine) {
 			position++
 		}
 	}
@@ -113,7 +112,7 @@ func (s *State) position(of *entry) int {
 }
 
 // causes finds who is behind the values of the levels.
-func (s *State) causes(l *lane) []Cause {
+func (s *State) causes(group int32, l look) []Cause {
 	owners := slices.SortedFunc(maps.Keys(s.parties), lock.Owner.Compare)
 	if s.load.bigLock > 0 {
 		c := Cause{Level: lock.Cluster, Value: worst * float64(lock.Levels) / 10, Known: lock.AllExclusive, Lock: lock.BGL}
@@ -122,12 +121,12 @@ func (s *State) causes(l *lane) []Cause {
 	}
 	var causes []Cause
 	for k := range lock.Levels {
-		value := s.load.compare(k, l.look>>(4*k)&15)
+		value := s.load.compare(k, l>>(4*k)&15)
 		if value == 0 {
 			continue
 		}
-		c := Cause{Level: lock.Instance + lock.Level(k), Value: float64(value) / 10, Wants: l.look.kind(k)}
-		names := s.namesOf(l.group, c.Level)
+		c := Cause{Level: lock.Instance + lock.Level(k), Value: float64(value) / 10, Wants: l.kind(k)}
+		names := s.namesOf(group, c.Level)
 		s.blame(&c, owners, func(claim claim) bool {
 			if claim.level != c.Level {
 				return false
@@ -143,10 +142,9 @@ func (s *State) causes(l *lane) []Cause {
 // namesOf are the places of the names that a group declares at a level.
 func (s *State) namesOf(group int32, level lock.Level) []int32 {
 	var names []int32
-	links := s.groups.names.links.all
-	for l := s.groups.all[group].links; l != 0; l = links[l].nextIn {
-		if s.groups.names.all[links[l].name].level == level {
-			names = append(names, links[l].name)
+	for name := range s.groups.names.of(s.groups.all[group].links) {
+		if s.groups.names.all[name].level == level {
+			names = append(names, name)
 		}
 	}
 	return names
