@@ -18,6 +18,7 @@ import (
 
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/run"
+	"lockstep/actors/jobs/remnants"
 )
 
 const (
@@ -129,7 +130,7 @@ func (c *command) environment(x *execution) []string {
 	values["LOCKSTEP_LOCKS"] = strings.Join(names, ",")
 	// The marker by which what is left of a dead job is found, whatever
 	// process group it has moved to.
-	values["LOCKSTEP_JOB"] = filepath.Base(x.livelock)
+	values[remnants.Variable] = remnants.Value(x.livelock)
 	env := make([]string, 0, len(values))
 	for name, value := range values {
 		env = append(env, name+"="+value)

@@ -3,15 +3,13 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"lockstep/actors/core/run"
+	"lockstep/actors/jobs/remnants"
 	"lockstep/persistence"
 )
 
@@ -23,8 +21,8 @@ const exitLeaseOver = 4
 // which belongs to the next master then. What its command has left is found by the
 // lock file, which stays.
 type lease struct {
-	file   *persistence.Lease // nil: the node is alone, and the job needs no lease
-	marker string             // in the environment of all that the job has started
+	file     *persistence.Lease // nil: the node is alone, and the job needs no lease
+	livelock string             // of the job
 
 	mu    sync.Mutex
 	over  bool // no command is started any more
@@ -73,7 +71,12 @@ func (l *lease) end() {
 			_ = unix.Kill(-group, unix.SIGKILL)
 		}
 	}
-	killRemnants(l.marker)
+	// Anything that has left the command's group. Who is to be the next master waits no
+	// longer than Fence, and none of it does more once it is killed.
+	left := remnants.Job{Livelock: l.livelock, Session: os.Getpid(), GoneWithin: run.LeaseProbe, Killing: func(int) {}}
+	if err := left.Kill(); err != nil {
+		fmt.Fprintf(os.Stderr, "lockstep-job %d: %v\n", os.Getpid(), err)
+	}
 	fmt.Fprintf(os.Stderr, "lockstep-job %d: this node is not the master any more, or its daemon is gone; the job ends here\n", os.Getpid())
 	os.Exit(exitLeaseOver)
 }
@@ -101,41 +104,4 @@ func (l *lease) ended() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.group = 0
-}
-
-// remnantLooks is how often remnants are looked for: they may be born while others are
-// killed.
-const remnantLooks = 20
-
-// killRemnants kills what has left the command's group: what carries the job's marker, or
-// is in this process's session.
-func killRemnants(marker string) {
-	for range remnantLooks {
-		found := false
-		processes, err := os.ReadDir("/proc")
-		if err != nil {
-			return
-		}
-		for _, entry := range processes {
-			pid, err := strconv.Atoi(entry.Name())
-			if err != nil || pid == os.Getpid() || !isRemnant(pid, marker) {
-				continue
-			}
-			found = true
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
-		if !found {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
-func isRemnant(pid int, marker string) bool {
-	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if err == nil && slices.Contains(strings.Split(string(environ), "\x00"), marker) {
-		return true
-	}
-	session, err := unix.Getsid(pid)
-	return err == nil && session == os.Getpid() && len(environ) > 0 // one that has ended has none
 }

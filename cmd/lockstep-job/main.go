@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"syscall"
 
@@ -86,7 +85,7 @@ func permitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Sig
 	if err != nil {
 		return err
 	}
-	lease := &lease{file: file, marker: "LOCKSTEP_JOB=" + filepath.Base(livelock)}
+	lease := &lease{file: file, livelock: livelock}
 	lease.check()
 	go lease.watch()
 	d := newDriver(machine, lease, files,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,19 +21,38 @@ import (
 // has failed their jobs (DESIGN section 9). They have ended by themselves, normally;
 // it returns when nothing is left.
 func (p *Processes) EndAll() {
-	locks, err := filepath.Glob(filepath.Join(persistence.LivelockDir(p.config.RunDir), layout.JobLivelocks))
-	if err != nil {
-		panic(err) // the pattern is ours
-	}
-	for _, livelock := range locks {
-		id, ok := layout.JobOfLivelock(livelock)
-		if !ok {
-			continue
-		}
+	for livelock, id := range p.livelocks() {
 		p.config.Log.WithFields(logrus.Fields{"job": id, "path": livelock}).Info("ending a job: this node is not the master any more")
 		p.endProcess(livelock, id)
 		p.clearAway(livelock, 0)
 	}
+}
+
+// Running are the jobs whose processes live here, whichever daemon has started them, in
+// order.
+func (p *Processes) Running() (ids []int64) {
+	for livelock, id := range p.livelocks() {
+		if alive(livelock) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// livelocks are the lock files of jobs on this node, and whose they are.
+func (p *Processes) livelocks() map[string]int64 {
+	paths, err := filepath.Glob(filepath.Join(persistence.LivelockDir(p.config.RunDir), layout.JobLivelocks))
+	if err != nil {
+		panic(err) // the pattern is ours
+	}
+	locks := map[string]int64{}
+	for _, path := range paths {
+		if id, ok := layout.JobOfLivelock(path); ok {
+			locks[path] = id
+		}
+	}
+	return locks
 }
 
 // endProcess kills a job's process, which is known by its lock file, held, with its

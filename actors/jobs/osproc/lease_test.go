@@ -16,6 +16,7 @@ import (
 
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
+	"lockstep/actors/jobs/remnants"
 	"lockstep/messages"
 	"lockstep/persistence"
 )
@@ -146,8 +147,11 @@ func (r *rig) another() *Processes { return New(r.port.config) }
 
 func TestEndAllEndsJobsAndWhatTheyRun(t *testing.T) {
 	r := newRig(t, jobProgram)
+	require.Empty(t, r.another().Running())
 	command, livelock := r.command(`trap "" TERM; while :; do sleep 1; done`)
+	require.Equal(t, []int64{7}, r.another().Running())
 	r.another().EndAll()
+	require.Empty(t, r.another().Running())
 	require.NoFileExists(t, livelock)
 	require.Empty(t, group(t, command))
 	require.Equal(t, "ended by SIGKILL", expect[*messages.ProcessGone](r).Text)
@@ -160,7 +164,7 @@ func TestEndAllClearsAwayWhatADeadJobHasLeft(t *testing.T) {
 	livelock := filepath.Join(persistence.LivelockDir(r.runDir()), layout.LivelockName(7)+"_1_999999999_3")
 	require.NoError(t, os.WriteFile(livelock, nil, 0o600))
 	left := exec.Command("sleep", "300")
-	left.Env = []string{string(marker(livelock))}
+	left.Env = []string{remnants.Variable + "=" + remnants.Value(livelock)}
 	stranger := exec.Command("sleep", "300")
 	for _, c := range []*exec.Cmd{left, stranger} {
 		require.NoError(t, c.Start())

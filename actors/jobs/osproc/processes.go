@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -53,6 +55,7 @@ type Config struct {
 // the runtime's poller, without a thread, while its process lives.
 type Processes struct {
 	config Config
+	env    []string // of the processes
 
 	mu       sync.Mutex
 	attempts map[uint64]*attempt // whose handshake is not over
@@ -68,7 +71,17 @@ type attempt struct {
 
 // New makes the port.
 func New(c Config) *Processes {
-	return &Processes{config: c, attempts: map[uint64]*attempt{}, living: map[uint64]*living{}}
+	return &Processes{config: c, env: Environment(), attempts: map[uint64]*attempt{}, living: map[uint64]*living{}}
+}
+
+// Environment is what job processes are started with: the daemon's, and the Go
+// runtime told to use one processor. A job process does one thing after the other;
+// the threads that the runtime would make for more cost a quarter of its start.
+// Commands do not inherit it.
+func Environment() []string {
+	const one = "GOMAXPROCS="
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, one) })
+	return append(env, one+"1")
 }
 
 // Start spawns the process of a job and goes through the handshake with it.
@@ -217,6 +230,7 @@ func (p *Processes) spawn(id int64) (*child, error) {
 		[]string{"lockstep-job", strconv.FormatInt(id, 10), c.DataDir, c.RunDir},
 		&os.ProcAttr{
 			Dir:   "/",
+			Env:   p.env,
 			Files: []*os.File{inRead, outWrite, c.Stderr},
 			// A session of its own: signals to the daemon's terminal or
 			// process group are not for jobs.

@@ -226,3 +226,13 @@ func BenchmarkBareSpawn(b *testing.B) {
 		_ = cmd.Run() // exit status 2: usage
 	}
 }
+
+// A job process gets by with one processor, whatever the daemon was told.
+func TestEnvironment(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "7")
+	t.Setenv("LANG", "C")
+	env := Environment()
+	require.Contains(t, env, "LANG=C")
+	require.Contains(t, env, "GOMAXPROCS=1")
+	require.NotContains(t, env, "GOMAXPROCS=7")
+}

@@ -74,7 +74,7 @@ func (p *Processes) insist(l *living) {
 	case <-time.After(endGrace):
 		p.config.Log.WithField("job", l.id).Warn("a job process does not end; everything of the job is killed")
 		l.signal(syscall.SIGKILL)
-		p.killRemnants(remnants{marker: marker(l.livelock)}, map[int]bool{})
+		p.killRemnants(l.livelock, 0)
 	}
 }
 
