@@ -68,7 +68,7 @@ type replicator struct {
 	members   []*messages.Member
 	leads     bool   // the log says so
 	term      uint64 // since when
-	master    bool   // what former daemons left is settled: requests are taken
+	master    bool   // that, and what jobs here wrote before, is in the log: requests are taken
 	leader    string // while leads is false; "": not known
 	address   string
 	applying  *batch

@@ -159,7 +159,7 @@ func (r *replicator) forgetEnded() {
 // not what others may be sent: they are ahead of it, and a failover would undo that.
 func (r *replicator) remember(e *messages.LogEntry) {
 	for _, c := range e.Changes {
-		for _, file := range filesOf(c) {
+		for _, file := range repl.Files(c) {
 			if id, isJob := repl.JobOf(file); isJob {
 				delete(r.contents, id)
 				if r.running[id].On == r.config.Self.Node {

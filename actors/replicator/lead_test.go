@@ -28,6 +28,29 @@ func TestAMasterWithNothingToTellBeginsAtOnce(t *testing.T) {
 	})
 }
 
+// The end of a job is proposed while the files of others are read: what its own said
+// before is not proposed any more.
+func TestWhatAFileSaidIsNotProposedAfterTheEnd(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		former := repl.Self{Node: self.Node, Run: "former"}
+		b.log.commit(entry(former, "queue/job-7", jobIn(7, job.Waiting)), entry(former, "queue/job-8", jobIn(8, job.Waiting)))
+		b.Settle()
+		b.become()
+		reading := b.disk.Block("read settle queue/job-8")
+		b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Scan{Scan: &messages.ScanQueue{}}})
+		reading.Entered()
+		b.Settle()
+		b.write("queue/job-7", jobIn(7, job.Error))
+		b.Settle()
+		reading.Release()
+		var told []string
+		for _, offer := range b.log.take() {
+			told = append(told, paths(offer.entry)...)
+		}
+		require.Equal(t, []string{"queue/job-7", "queue/job-8 observed"}, told)
+	})
+}
+
 // Jobs ran while the daemon was down: the others hear how far they have come before
 // the queue does, and it hears of no more.
 func TestTheOthersHearFirstWhatThisNodesJobsHaveDone(t *testing.T) {

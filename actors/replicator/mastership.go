@@ -57,7 +57,6 @@ func (r *replicator) scan(ctx actor.Context, then func(actor.Context, *messages.
 		})
 	}
 	left := len(own)
-	var changes []*messages.FileChange
 	var refused *messages.Failure
 	for _, id := range own {
 		r.store.Read(ctx, "settle", layout.JobPath(id), func(ctx actor.Context, f *messages.FileRead) {
@@ -67,24 +66,35 @@ func (r *replicator) scan(ctx actor.Context, then func(actor.Context, *messages.
 			case !f.Missing:
 				settled[id] = f.Content
 			}
-			if change := r.running.Settle(id, f.Content); change != nil && r.touched[layout.JobPath(id)] == 0 {
-				changes = append(changes, change)
-			}
 			left--
 			switch {
 			case left > 0:
 			case refused != nil:
 				then(ctx, &messages.QueueScanned{Failure: refused})
-			case len(changes) == 0:
-				read(ctx)
 			default:
-				r.proposeTo(changes, func(ctx actor.Context, _ *messages.FilesDone) { read(ctx) })
+				r.catchUp(ctx, own, settled, read)
 			}
 		})
 	}
 	if left == 0 {
 		read(ctx)
 	}
+}
+
+// catchUp proposes what the files of jobs say that run here. Meanwhile something newer
+// may have been proposed about one, or even be on the disk.
+func (r *replicator) catchUp(ctx actor.Context, own []int64, files map[int64][]byte, then func(actor.Context)) {
+	var changes []*messages.FileChange
+	for _, id := range own {
+		if change := r.running.Settle(id, files[id]); change != nil && r.touched[layout.JobPath(id)] == 0 {
+			changes = append(changes, change)
+		}
+	}
+	if len(changes) == 0 {
+		then(ctx)
+		return
+	}
+	r.proposeTo(changes, func(ctx actor.Context, _ *messages.FilesDone) { then(ctx) })
 }
 
 // asLogged is what was read, with jobs that run here as the log has them; where that

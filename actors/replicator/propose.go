@@ -55,7 +55,7 @@ func (r *replicator) proposeWhole(changes []*messages.FileChange, w *whole) {
 		r.last++
 		p := &proposal{whole: w, entry: (&messages.LogEntry{Origin: r.config.Self.Node, Run: r.config.Self.Run, Number: r.last, Changes: piece}).Marshal()}
 		for _, c := range piece {
-			p.files = append(p.files, filesOf(c)...)
+			p.files = append(p.files, repl.Files(c)...)
 		}
 		for _, file := range p.files {
 			r.touched[file]++
@@ -63,18 +63,6 @@ func (r *replicator) proposeWhole(changes []*messages.FileChange, w *whole) {
 		r.proposals[r.last] = p
 		r.config.Log.Propose(r.last, p.entry)
 	}
-}
-
-func filesOf(c *messages.FileChange) []string {
-	switch what := c.What.(type) {
-	case *messages.FileChange_Update:
-		return []string{what.Update.Path}
-	case *messages.FileChange_Rename:
-		return []string{what.Rename.From, what.Rename.To}
-	case *messages.FileChange_Remove:
-		return []string{what.Remove.Path}
-	}
-	return nil
 }
 
 // logged answers a request that need not wait for this node's disk, when a majority

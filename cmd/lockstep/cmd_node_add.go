@@ -40,8 +40,9 @@ an argument, for those can be seen by everybody.
 The node takes over the cluster's queue. Jobs that it has of its own would be lost:
 --discard-queue moves them aside, to queue.before-join-TIME.
 
-lockstepd must not run here meanwhile, and is to be started afterwards; the one at
-the other node must run. Run this as the user that lockstepd runs as.
+lockstepd must not run here meanwhile, and is to be started afterwards, when no job
+of before runs here any more; the one at the other node must run. Run this as the
+user that lockstepd runs as.
 
 Exit code: 0; 1 if the node was not added, and belongs to no cluster.
 With --json: {"name", "address", "data_dir": string}`,

@@ -28,7 +28,7 @@ the others do not listen to it. It need not be up. To use its machine again, sto
 lockstepd there, move the directory raft in its data directory aside, and add it
 anew.
 
-Jobs that run on the master end with it: promote another node first.
+The master is not removed: promote another node first.
 
 Exit code: 0; 1 if the node was not removed.
 ` + nodeAnswerHelp,
@@ -45,7 +45,10 @@ func newNodePromoteCommand(globals *globalOptions) *cobra.Command {
 		Use:   "promote NAME",
 		Short: "Make a candidate the master",
 		Long: `Make a candidate the master in place of the one that is. Queued jobs are run by the
-new master; what runs on the old one is ended, or not, as its settings say.
+new master; what runs on the old one is ended and fails, unless its daemon was
+started with --leave-jobs. A node that does not answer is not promoted, and nothing
+changes. One that answers and still does not become master, which is rare, may
+have cost the jobs that ran.
 
 Exit code: 0; 1 if the node did not become master.
 ` + nodeAnswerHelp,

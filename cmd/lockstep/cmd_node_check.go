@@ -16,7 +16,8 @@ func newNodeCheckCommand(globals *globalOptions) *cobra.Command {
 		Use:   "check",
 		Short: "Compare the files of all nodes with the master's",
 		Long: `Compare the files of the queue on all nodes with the master's, and show where they
-differ. They are the same unless somebody changed them by hand or a disk is bad.
+differ. They are the same unless somebody changed them by hand, a disk is bad, or
+the node has yet to catch up.
 With --repair the master's take the place of those that differ.
 
 Exit code: 0 if the files of all nodes are the same, or were repaired; 1 if some

@@ -51,7 +51,8 @@ what to do on the other nodes, and a join token: who has it, as long as it is
 good, can make himself a member and read and run everything. It is good at this
 node only, for 24 hours; "lockstep node token" makes others.
 
-lockstepd must not run meanwhile. Run this as the user that it runs as.
+lockstepd must not run meanwhile, and starts afterwards when no job of before runs
+any more. Run this as the user that it runs as.
 
 Exit code: 0; 1 if this node belongs to a cluster already, or a daemon runs.
 With --json: {"name", "address", "data_dir", "token": string}`,

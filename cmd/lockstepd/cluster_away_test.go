@@ -191,6 +191,28 @@ func (c *cluster) waitForEnd(at int, id int64) string {
 	return ""
 }
 
+// A queue becomes a cluster's when none of its jobs runs.
+func TestClusterOfAQueueWithARunningJob(t *testing.T) {
+	t.Parallel()
+	c := &cluster{t: t, shared: t.TempDir()}
+	t.Cleanup(func() { c.remove() })
+	m := c.newMember("n1", loopback(t, 1)[0])
+	m.daemon.start() // alone
+	m.up = true
+	u := c.user(0)
+	id := u.submit(c.worker("old"))
+	u.close()
+	pid := c.awaitWorker("old")
+	m.end()
+	m.cli("node", "init", "--address", m.address, "--name", m.name, "--data-dir", m.path("lib"))
+	require.ErrorContains(t, m.tryStart(), "job 1, started before this node belonged to its cluster, still runs here")
+	c.open()
+	c.awaitDeath(pid)
+	c.eventually("the daemon does not start", m.tryStart)
+	c.awaitVotes(1)
+	u.awaitStatus(id, "success")
+}
+
 // When most nodes are lost for ever the last one goes on alone, as it was told to, and
 // new ones join it.
 func TestClusterRecovers(t *testing.T) {

@@ -123,6 +123,28 @@ func TestClusterFrozenMaster(t *testing.T) {
 	c.awaitEqual()
 }
 
+// A node that does not answer is not promoted, and what runs goes on.
+func TestClusterPromoteOfDeadNode(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	u := c.user(0)
+	running := u.submit(c.worker("running"))
+	pid := c.awaitWorker("running")
+	master := c.master()
+	dead := c.others(master)[0]
+	dead.crash()
+	u.awaitStatus(u.submit(command("sleep", "3")), "success") // it has been silent for longer than two elections
+	_, complaints, code := master.tryCLI("node", "promote", dead.name)
+	require.Equal(t, 1, code)
+	require.Contains(t, complaints, "does not answer; nothing has changed")
+	require.Equal(t, master.name, c.master().name)
+	require.True(t, lives(pid))
+	c.open()
+	u.awaitStatus(running, "success")
+	c.startAll()
+	c.awaitEqual()
+}
+
 func indexOf(c *cluster, m *member) int {
 	for i := range c.nodes {
 		if c.nodes[i] == m {

@@ -65,11 +65,13 @@ type node struct {
 	opcodes atomic.Pointer[[]byte]             // declared since the start
 	voters  atomic.Int64
 	known   map[string]bool // members, as they were told last
+
+	addresses chan []string // of the other members, to be noted; the last ones only
 }
 
 // runNode is the daemon from here to its end.
 func (d *service) runNode(identity *peer.Identity, stop context.Context) error {
-	n := &node{service: d, identity: identity, broken: make(chan error, 1)}
+	n := &node{service: d, identity: identity, broken: make(chan error, 1), addresses: make(chan []string, 1)}
 	if err := n.open(); err != nil {
 		return err
 	}
@@ -142,8 +144,8 @@ func (n *node) openLog(stop context.Context) error {
 			return err
 		}
 	}
-	if !n.hasLog() && !n.identity.Founder {
-		if err := n.awaitAdmission(stop); err != nil {
+	if !n.hasLog() {
+		if err := n.enter(stop); err != nil {
 			return err
 		}
 	}
@@ -203,6 +205,7 @@ func (n *node) serveNode(stop context.Context) error {
 	go watchdog(background, n.log, n.env.System(), supervisor.Replicator(n.env), &messages.AskNodes{})
 	go keepClean(background, n.log, n.files, n.config)
 	go n.askForMembership(background)
+	go n.noteAddresses(background)
 	go reloadOpcodes(background, n.log, n.config, func(definitions []byte) {
 		n.opcodes.Store(&definitions)
 		supervisor.SetOpcodes(n.env, definitions)

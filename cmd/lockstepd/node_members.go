@@ -31,6 +31,18 @@ func (n *node) hasLog() bool {
 	return err == nil
 }
 
+// enter returns when this node, which has no log, may open one. What a job of its time
+// before this cluster does and records would not be the cluster's.
+func (n *node) enter(stop context.Context) error {
+	if running := n.processes.Running(); len(running) > 0 {
+		return fmt.Errorf("job %d, started before this node belonged to its cluster, still runs here; start lockstepd again when it has ended", running[0])
+	}
+	if n.identity.Founder {
+		return nil
+	}
+	return n.awaitAdmission(stop)
+}
+
 // awaitAdmission returns when this node, which has no log, is a member.
 func (n *node) awaitAdmission(stop context.Context) error {
 	n.log.WithFields(logrus.Fields{"node": n.identity.Name, "peers": n.identity.Peers}).Info("asking to be admitted to the cluster")
@@ -110,8 +122,8 @@ func (n *node) askOnce(ctx context.Context, r peer.MemberRequest, master string)
 	return peer.Admission{}, err
 }
 
-// members is told by the replicator. It keeps those out that were removed, and
-// remembers the others, who can be asked later.
+// members is told by the replicator, which must not wait. It keeps those out that were
+// removed, and has the others' addresses noted.
 func (n *node) members(members []*messages.Member) {
 	n.voters.Store(int64(repl.Voters(members)))
 	known := map[string]bool{}
@@ -130,8 +142,23 @@ func (n *node) members(members []*messages.Member) {
 	}
 	n.known = known
 	if len(addresses) > 0 {
+		select {
+		case <-n.addresses: // they are out of date
+		default:
+		}
+		n.addresses <- addresses
+	}
+}
+
+// noteAddresses remembers the other nodes, who can be asked later.
+func (n *node) noteAddresses(ctx context.Context) {
+	for {
 		identity := *n.identity
-		identity.Peers = addresses
+		select {
+		case identity.Peers = <-n.addresses:
+		case <-ctx.Done():
+			return
+		}
 		if err := identity.Save(n.config.DataDir); err != nil {
 			n.log.WithField("err", err).Warn("the addresses of the other nodes cannot be noted")
 		}

@@ -25,6 +25,19 @@ func Shared(file string) bool {
 	}
 }
 
+// Files are those that a change is about.
+func Files(c *messages.FileChange) []string {
+	switch what := c.What.(type) {
+	case *messages.FileChange_Update:
+		return []string{what.Update.Path}
+	case *messages.FileChange_Rename:
+		return []string{what.Rename.From, what.Rename.To}
+	case *messages.FileChange_Remove:
+		return []string{what.Remove.Path}
+	}
+	return nil
+}
+
 // Writes are the changes that a request to write makes. All of its files are shared,
 // or none is: to have half of a request elsewhere is a broken invariant.
 func Writes(m *messages.WriteFiles) []*messages.FileChange {

@@ -125,16 +125,12 @@ func (c *changes) transfer(r *raft.Raft, id raft.ServerID) error {
 	if err := c.mayLead(r, id); err != nil {
 		return err
 	}
-	c.log.lease.suspend()
 	var err error
 	if id == "" {
 		err = r.LeadershipTransfer().Error()
 	} else {
 		server, _ := member(r, id)
 		err = r.LeadershipTransferToServer(id, server.Address).Error()
-	}
-	if err != nil || r.State() == raft.Leader {
-		c.log.lease.resume()
 	}
 	if err != nil {
 		return fmt.Errorf("handing the leadership over: %w", err)
@@ -149,6 +145,9 @@ func (c *changes) mayLead(r *raft.Raft, id raft.ServerID) error {
 	if id != "" {
 		if server, found := member(r, id); !found || server.Suffrage != raft.Voter {
 			return fmt.Errorf("handing the leadership over: node %s is no voter of the cluster", id)
+		}
+		if !c.log.lease.hears(id) { // who is told to stand for election costs the lease
+			return fmt.Errorf("handing the leadership over: node %s does not answer; nothing has changed", id)
 		}
 		return nil
 	}

@@ -75,16 +75,9 @@ func TestLeaseAlone(t *testing.T) {
 func TestLeaseWhileHandingOver(t *testing.T) {
 	l, told := leaseOf("a")
 	l.begin(1)
-	l.suspend()
-	require.Zero(t, (*told)[len(*told)-1])
-	l.tick()
-	require.False(t, l.valid())
-	l.resume()
-	require.True(t, l.valid(), "nobody was told to stand for election")
-
-	l.suspend()
+	require.True(t, l.valid())
 	l.handing()
-	l.resume()
+	require.Zero(t, (*told)[len(*told)-1])
 	l.tick()
 	require.False(t, l.valid(), "who was told may win yet")
 	l.handedOver(1)
@@ -94,6 +87,21 @@ func TestLeaseWhileHandingOver(t *testing.T) {
 	l.end()
 	l.begin(3)
 	require.True(t, l.valid(), "that election is over")
+}
+
+func TestLeaseHears(t *testing.T) {
+	l, _ := leaseOf("a", "b", "c")
+	l.begin(2)
+	require.False(t, l.hears("b"))
+	l.acknowledged("b", 1, bootTime())
+	require.False(t, l.hears("b"), "of a former term")
+	l.acknowledged("b", 2, bootTime()-l.contest)
+	require.False(t, l.hears("b"), "long ago")
+	l.acknowledged("b", 2, bootTime()-l.contest/2)
+	require.True(t, l.hears("b"))
+	require.False(t, l.hears("c"))
+	l.end()
+	require.False(t, l.hears("b"))
 }
 
 // TestStream checks that a stream is as long as was said, and arrives.

@@ -17,7 +17,8 @@ import (
 // that long, and the lease is shorter than that. What raft's VerifyLeader says
 // is not enough: it also counts an answer to a request that was sent long before it.
 //
-// The one exception is a transfer of leadership, for which nodes vote at once.
+// The one exception is a transfer of leadership, for which nodes vote at once: the
+// lease is given up just before another node is told to stand for election.
 type lease struct {
 	length  time.Duration
 	answer  time.Duration // how long a node may take to be told to stand for election
@@ -30,7 +31,6 @@ type lease struct {
 	term      uint64 // in which this node leads; 0: it does not
 	acks      map[raft.ServerID]ack
 	until     time.Duration // CLOCK_BOOTTIME
-	suspended bool          // a transfer of leadership is under way
 	notBefore time.Duration // who was told to stand for election may win until then
 	handed    uint64        // in this term, and has answered; 0: it has not
 }
@@ -73,7 +73,7 @@ func (l *lease) valid() bool {
 func (l *lease) begin(term uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.term, l.suspended = term, false
+	l.term = term
 	if l.handed != 0 && term > l.handed+1 {
 		l.notBefore = 0 // that election is over: a later one was won here
 	}
@@ -110,20 +110,13 @@ func (l *lease) tick() {
 	}
 }
 
-// suspend gives the lease up until resume, because leadership is being handed over.
-func (l *lease) suspend() {
+// hears: that node has acknowledged a request of this term that was sent not long ago,
+// as one does that is up and can be reached.
+func (l *lease) hears(id raft.ServerID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.suspended = true
-	l.giveUp()
-}
-
-// resume ends suspend, because leadership has not been handed over.
-func (l *lease) resume() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.suspended = false
-	l.extend()
+	last := l.acks[id]
+	return l.term != 0 && last.term == l.term && bootTime()-last.sent < l.contest
 }
 
 // handing: another node is being told to stand for election at once. It may be, and
@@ -153,7 +146,7 @@ func (l *lease) giveUp() {
 
 func (l *lease) extend() {
 	now := bootTime()
-	if l.term == 0 || l.suspended || now < l.notBefore {
+	if l.term == 0 || now < l.notBefore {
 		return
 	}
 	since, ok := l.majoritySince(now)
