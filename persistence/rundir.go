@@ -6,10 +6,11 @@ import (
 )
 
 // Names of the sockets for clients and job processes: for the queue, and for
-// locks and the configuration.
+// locks and the configuration. AdminSocket is for who looks into the daemon.
 const (
 	LuxiSocket  = "ganeti-query"
 	WconfSocket = "ganeti-wconfd"
+	AdminSocket = "admin"
 )
 
 // SocketPath is the path of a listening socket: <run>/socket/<name>.

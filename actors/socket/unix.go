@@ -44,6 +44,16 @@ type Listener struct {
 // Listen takes the socket at path, whose stale file is removed: the queue's lock
 // says that no other daemon is using it.
 func Listen(path string, options Options) (*Listener, error) {
+	l, err := ListenUnix(path, options.Mode)
+	if err != nil {
+		return nil, err
+	}
+	return Over(l, options), nil
+}
+
+// ListenUnix listens at a path. The caller owns the directory, so that a socket that is
+// there is left over.
+func ListenUnix(path string, mode fs.FileMode) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove the stale socket: %w", err)
 	}
@@ -51,10 +61,10 @@ func Listen(path string, options Options) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	if err := os.Chmod(path, options.Mode); err != nil {
+	if err := os.Chmod(path, mode); err != nil {
 		return nil, errors.Join(fmt.Errorf("listen: %w", err), l.Close())
 	}
-	return Over(l, options), nil
+	return l, nil
 }
 
 // Over is for the connections of another listener; the mode is not its concern.

@@ -29,6 +29,7 @@ func who(pid *actor.PID) func() *actor.PID { return func() *actor.PID { return p
 type doors struct {
 	listeners []*socket.Listener
 	accepting chan error // one from each
+	admin     *admin
 	api       *remoteAPI
 }
 
@@ -51,6 +52,10 @@ func openDoors(c Config, env *act.Env, to gateways, api *remoteAPI) (*doors, err
 		d.listeners = append(d.listeners, l)
 		go func() { d.accepting <- l.Serve(env.System(), door.gateway) }()
 	}
+	var err error
+	if d.admin, err = openAdmin(c.RunDir, env.Log()); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
 	if err := api.open(env, to.luxi); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
@@ -60,7 +65,7 @@ func openDoors(c Config, env *act.Env, to gateways, api *remoteAPI) (*doors, err
 // close takes no more connections.
 func (d *doors) close() error {
 	d.api.stop()
-	var errs []error
+	errs := []error{d.admin.close()}
 	for _, l := range d.listeners {
 		errs = append(errs, l.Close(), <-d.accepting)
 	}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/socket"
+	"lockstep/persistence"
+)
+
+// adminMode keeps the socket for the daemon's own user: a profile shows what is in
+// memory, secrets among it.
+const adminMode = 0o600
+
+// adminHeaderMax is how long the head of a request may take to come.
+const adminHeaderMax = 10 * time.Second
+
+// admin serves profiles of the daemon, as net/http/pprof has them, on a unix socket. It
+// is asked for nothing else, and starts no goroutine but when it is asked.
+type admin struct {
+	server *http.Server
+	done   chan struct{} // closed when it takes no more requests
+}
+
+// openAdmin listens. The caller owns the run directory, so that a socket that is there
+// is left over.
+func openAdmin(runDir string, log *logrus.Logger) (*admin, error) {
+	listener, err := socket.ListenUnix(persistence.SocketPath(runDir, persistence.AdminSocket), adminMode)
+	if err != nil {
+		return nil, fmt.Errorf("admin socket: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	mux.Handle("/debug/pprof/block", whileAsked("block", runtime.SetBlockProfileRate, blockRate))
+	mux.Handle("/debug/pprof/mutex", whileAsked("mutex", func(rate int) { runtime.SetMutexProfileFraction(rate) }, mutexFraction))
+	a := &admin{server: &http.Server{Handler: mux, ReadHeaderTimeout: adminHeaderMax}, done: make(chan struct{})}
+	go func() {
+		defer close(a.done)
+		if err := a.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			log.WithField("err", err).Error("the admin socket takes no more requests")
+		}
+	}()
+	return a, nil
+}
+
+// How much is sampled: a block of so many nanoseconds, one of so many contentions.
+const (
+	blockRate     = 10_000
+	mutexFraction = 10
+)
+
+// whileAsked samples only while somebody asks for a profile of some seconds, so that
+// it costs nothing otherwise: one at a time.
+func whileAsked(profile string, set func(rate int), rate int) http.Handler {
+	var asked sync.Mutex
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("seconds") == "" {
+			http.Error(w, "ask for seconds: /debug/pprof/"+profile+"?seconds=10 samples for so long, and not before", http.StatusBadRequest)
+			return
+		}
+		if !asked.TryLock() {
+			http.Error(w, "somebody is sampling already: ask again when that is over", http.StatusConflict)
+			return
+		}
+		defer asked.Unlock()
+		set(rate)
+		defer set(0)
+		pprof.Handler(profile).ServeHTTP(w, r)
+	})
+}
+
+// close ends requests under way, too: a profile is of no use to a daemon that stops.
+// The nil admin is not open.
+func (a *admin) close() error {
+	if a == nil {
+		return nil
+	}
+	err := a.server.Close()
+	<-a.done
+	return err
+}
