@@ -18,6 +18,8 @@ type caller struct {
 	wconf  bool    // calls the lock manager, not the queue
 	conn   *conn   // nil: none
 	done   func(json.RawMessage, error)
+	calls  int  // so far
+	drops  bool // hangs up now and then
 	// roams: where it is told that this is not the master it tries the next node.
 	roams   bool
 	roaming bool        // it is about to
@@ -30,6 +32,7 @@ var (
 	errNoDaemon = errors.New("no daemon answers")
 	errLost     = errors.New("the connection was lost")
 	errNoAnswer = errors.New("the server did not answer in time")
+	errHungUp   = errors.New("the client has hung up")
 )
 
 // call sends a request; done gets what comes back, or one of the errors above,
@@ -97,6 +100,7 @@ func (c *caller) callHere(method string, args []any, patience time.Duration, don
 		return
 	}
 	c.done = done
+	c.calls++
 	conn := c.conn
 	c.stop = c.world.clock.after(patience, c.thread.life, func() {
 		c.thread.do(func() {
@@ -106,7 +110,36 @@ func (c *caller) callHere(method string, args []any, patience time.Duration, don
 			}
 		})
 	})
+	if c.drops {
+		c.maybeDrop()
+	}
 	conn.send(frame)
+}
+
+// maybeDrop has the caller hang up while it waits.
+func (c *caller) maybeDrop() {
+	after, steps, does := c.world.chaos.hangsUp()
+	if !does {
+		return
+	}
+	calls := c.calls
+	var drop func()
+	drop = func() {
+		switch {
+		case c.done == nil || c.calls != calls: // too late
+		case steps > 0:
+			steps--
+			c.thread.do(drop)
+		default:
+			c.hangUp()
+			c.finish(nil, errHungUp)
+		}
+	}
+	if after > 0 {
+		c.world.clock.after(after, c.thread.life, func() { c.thread.do(drop) })
+		return
+	}
+	c.thread.do(drop)
 }
 
 func (c *caller) answered(from *conn, frame []byte) {

@@ -43,12 +43,14 @@ type waitsFor struct {
 }
 
 func dependsOf(input json.RawMessage) []waitsFor {
-	var op struct{ Depends [][2]json.RawMessage }
-	if json.Unmarshal(input, &op) != nil {
-		return nil
-	}
+	var depends [][2]json.RawMessage
+	_ = job.Members(input, func(key, value []byte) { // what is no object depends on nothing
+		if string(key) == "depends" && string(value) != "null" {
+			_ = json.Unmarshal(value, &depends)
+		}
+	})
 	var all []waitsFor
-	for _, pair := range op.Depends {
+	for _, pair := range depends {
 		var d waitsFor
 		mustDecode(pair[0], &d.job)
 		mustDecode(pair[1], &d.statuses)

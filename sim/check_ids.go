@@ -25,8 +25,8 @@ func (c *checkIDs) See(_ *World, event any) error {
 		if e.job == nil {
 			return nil
 		}
-		if tag, given := c.given[e.id]; given && tagOfJob(e.job) != tag {
-			return fmt.Errorf("job %d is %s, the id was given to %s", e.id, tagOfJob(e.job), tag)
+		if tag, given := c.given[e.id]; given && e.tag != tag {
+			return fmt.Errorf("job %d is %s, the id was given to %s", e.id, e.tag, tag)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -129,7 +130,7 @@ func bucketsOf(j *job.Job) []bucket {
 	seen := map[string]bool{}
 	for i := range j.Ops {
 		var op struct{ Reason [][3]json.RawMessage }
-		if json.Unmarshal(j.Ops[i].Input, &op) != nil {
+		if !bytes.Contains(j.Ops[i].Input, []byte("rate-limit:")) || json.Unmarshal(j.Ops[i].Input, &op) != nil {
 			continue
 		}
 		for _, entry := range op.Reason {

@@ -2,19 +2,28 @@ package sim
 
 import (
 	"fmt"
+	"path"
+	"strings"
 
+	"lockstep/actors/core/config"
 	"lockstep/actors/core/layout"
 )
 
-// checkParse: every job file that lockstep has written can be read, at all
-// times and after power loss, and so can the serial.
+// checkParse: every file that lockstep has written can be read, at all times and
+// after power loss: jobs, archived or not, the serial, the configuration, the
+// settings. There are no files but those, what was set aside, and temporary ones,
+// which nobody looks at. (Those of the locks are checkReplay's.)
 type checkParse struct {
 	garbled map[int64]bool
+	read    map[string]*file // that were found good, by path
 }
 
 func (*checkParse) Name() string { return "every file parses" }
 
 func (c *checkParse) See(w *World, event any) error {
+	if c.garbled == nil {
+		c.garbled, c.read = map[int64]bool{}, map[string]*file{}
+	}
 	switch e := event.(type) {
 	case fileChanged:
 		if e.job == nil {
@@ -24,10 +33,11 @@ func (c *checkParse) See(w *World, event any) error {
 			return fmt.Errorf("job %d: %w", e.id, e.err)
 		}
 	case garbled:
-		if c.garbled == nil {
-			c.garbled = map[int64]bool{}
-		}
 		c.garbled[e.id] = true
+	case otherFileChanged:
+		if f := w.disk.find(e.path); f != nil {
+			return c.file(e.path, f)
+		}
 	case powerLost, daemonStarted, finished:
 		return c.all(w)
 	}
@@ -35,18 +45,46 @@ func (c *checkParse) See(w *World, event any) error {
 }
 
 func (c *checkParse) all(w *World) error {
-	for _, id := range w.jobIDs() {
-		if c.garbled[id] {
-			continue
-		}
-		if err := w.disk.find(layout.JobPath(id)).reading().err; err != nil {
-			return fmt.Errorf("job %d: %w", id, err)
-		}
-	}
-	if f := w.disk.find(layout.SerialPath); f != nil {
-		if _, err := layout.ParseSerial(f.data); err != nil {
-			return err
+	for _, dir := range w.disk.directories() {
+		for name, f := range w.disk.dirs[dir].now { // the order matters only when something is wrong already
+			if err := c.file(path.Join(dir, name), f); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// file reads one, unless it has seen it.
+func (c *checkParse) file(name string, f *file) error {
+	id, isJob := layout.ParseJobName(path.Base(name))
+	switch {
+	case strings.HasSuffix(name, tempSuffix), strings.HasPrefix(name, layout.QuarantineDir+"/"):
+	case isJob && (name == layout.JobPath(id) || name == layout.ArchivePath(id)):
+		if err := f.reading().err; err != nil && !c.garbled[id] {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	case c.read[name] == f:
+	default:
+		if err := parse(name, f.data); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		c.read[name] = f
+	}
+	return nil
+}
+
+func parse(name string, data []byte) (err error) {
+	switch name {
+	case layout.SerialPath:
+		_, err = layout.ParseSerial(data)
+	case layout.ConfigPath:
+		_, err = config.Decode(data)
+	case layout.SettingsPath:
+		_, err = config.DecodeSettings(data)
+	case layout.VersionPath, layout.LocksPath, layout.LocksJournalPath, layout.DrainPath:
+	default:
+		err = fmt.Errorf("nobody knows this file")
+	}
+	return err
 }

@@ -30,29 +30,56 @@ func (checkReplay) See(w *World, event any) error {
 	return nil
 }
 
-// lockState is what the files of the lock manager say.
+// lockFiles is what the files of the lock manager were when they were last read: a
+// start of a daemon and a power loss make several checkers look at them.
+type lockFiles struct {
+	journal, folded *file
+	lengths         [2]int // of both: power loss may cut them
+	boot            string
+	state           lock.Snapshot
+}
+
+// lockState is what the files of the lock manager say. It is not to be changed.
 func (w *World) lockState() (lock.Snapshot, error) {
-	var snapshot lock.Snapshot
-	var changes []byte
-	if f := w.disk.find(layout.LocksJournalPath); f != nil {
-		boot, rest, err := lock.CutHeader(f.data)
-		if err != nil {
-			return snapshot, fmt.Errorf("%s: %w", layout.LocksJournalPath, err)
+	is := lockFiles{journal: w.disk.find(layout.LocksJournalPath), folded: w.disk.find(layout.LocksPath), boot: w.machine.boot()}
+	for i, f := range []*file{is.journal, is.folded} {
+		if f != nil {
+			is.lengths[i] = len(f.data)
 		}
-		if boot != "" && boot != w.machine.boot() {
-			return snapshot, nil
+	}
+	if was := w.locks; was != nil && was.journal == is.journal && was.folded == is.folded && was.lengths == is.lengths && was.boot == is.boot {
+		return was.state, nil
+	}
+	err := is.read()
+	if err == nil {
+		w.locks = &is
+	}
+	return is.state, err
+}
+
+func (f *lockFiles) read() error {
+	var changes []byte
+	if f.journal != nil {
+		boot, rest, err := lock.CutHeader(f.journal.data)
+		if err != nil {
+			return fmt.Errorf("%s: %w", layout.LocksJournalPath, err)
+		}
+		if boot != "" && boot != f.boot {
+			return nil
 		}
 		changes = rest
 	}
-	if f := w.disk.find(layout.LocksPath); f != nil {
+	var base lock.Snapshot
+	if f.folded != nil {
 		var err error
-		if snapshot, err = lock.Decode(f.data); err != nil {
-			return snapshot, fmt.Errorf("%s: %w", layout.LocksPath, err)
+		if base, err = lock.Decode(f.folded.data); err != nil {
+			return fmt.Errorf("%s: %w", layout.LocksPath, err)
 		}
 	}
-	replayed, err := lock.Replay(snapshot, changes)
+	replayed, err := lock.Replay(base, changes)
 	if err != nil {
-		return snapshot, fmt.Errorf("%s: %w", layout.LocksJournalPath, err)
+		return fmt.Errorf("%s: %w", layout.LocksJournalPath, err)
 	}
-	return replayed.Snapshot, nil
+	f.state = replayed.Snapshot
+	return nil
 }

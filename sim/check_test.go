@@ -2,121 +2,198 @@ package sim
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/messages"
+	"lockstep/actors/core/lock"
 )
 
 // Each checker is shown the fault that it guards against, alone, in random work:
 // it must bite within so many seeds.
 func TestCheckersBite(t *testing.T) {
+	bites := map[string]bool{}
 	for name, c := range map[string]struct {
 		checker func() Checker
-		plants  Plants
+		plant   string
 		faults  Faults
 		within  uint64
 	}{
 		"acknowledged: a directory sync that does nothing": {
 			checker: func() Checker { return &checkAcknowledged{} },
-			plants:  Plants{Disk: DiskPlants{LyingSync: true}}, within: 1,
+			plant:   "lying-sync", within: 1,
 		},
 		"acknowledged: the serial is not written": {
 			checker: func() Checker { return &checkAcknowledged{} },
-			plants:  Plants{Disk: DiskPlants{Loses: "serial"}}, within: 1,
+			plant:   "lost-serial", within: 1,
 		},
 		"once: nothing of a job's start is written, and the daemon crashes": {
 			checker: func() Checker { return &checkOnce{} },
-			plants:  Plants{Disk: DiskPlants{Loses: "start-job,run-job"}, Trusting: true}, faults: Faults{Crash: 200}, within: 20,
+			plant:   "started-twice", faults: Faults{Crash: 200}, within: 20,
+		},
+		"once: a submission that is sent again makes its jobs again": {
+			checker: func() Checker { return &checkOnce{} },
+			plant:   "nameless", faults: Faults{Drop: 5}, within: 20,
 		},
 		"ends: a process of a former daemon is taken for dead": {
 			checker: func() Checker { return &checkEnds{} },
-			plants:  Plants{BlindAdoption: true}, faults: Faults{Crash: 200}, within: 20,
+			plant:   "blind-adoption", faults: Faults{Crash: 200}, within: 20,
 		},
 		"forward: writes of a job change places": {
 			checker: func() Checker { return &checkForward{} },
-			plants:  Plants{Disk: DiskPlants{LateWrites: true}}, within: 5,
+			plant:   "late-writes", within: 5,
 		},
 		"told: the last write of a job is not synced, and power is lost": {
 			checker: func() Checker { return &checkTold{} },
-			plants:  Plants{UnsyncedEnds: true}, faults: Faults{Reboot: 300}, within: 50,
+			plant:   "unsynced-ends", faults: Faults{Reboot: 300}, within: 50,
 		},
 		"told: what was refused is not taken back": {
 			checker: func() Checker { return &checkTold{} },
-			plants:  Plants{Disk: DiskPlants{KeepsRemoved: true}}, faults: Faults{Disk: 40}, within: 50,
+			plant:   "kept-files", faults: Faults{Disk: 40}, within: 50,
 		},
 		"slots: the daemon counts more than there are": {
 			checker: func() Checker { return &checkSlots{} },
-			plants:  Plants{MoreSlots: 1}, within: 20,
+			plant:   "more-slots", within: 20,
 		},
 		"parse: data is renamed before it is synced, and power is lost": {
 			checker: func() Checker { return &checkParse{} },
-			plants:  Plants{Disk: DiskPlants{SkipDataSync: true}}, faults: Faults{Reboot: 300}, within: 20,
+			plant:   "late-data-sync", faults: Faults{Reboot: 300}, within: 20,
 		},
 		"ids: the serial is not written, and the daemon crashes": {
 			checker: func() Checker { return &checkIDs{} },
-			plants:  Plants{Disk: DiskPlants{Loses: "serial"}}, faults: Faults{Crash: 300}, within: 20,
+			plant:   "lost-serial", faults: Faults{Crash: 300}, within: 20,
 		},
 		"locks: those of a process are free when it dies, what it has left or not": {
 			checker: func() Checker { return checkLocks{} },
-			plants:  Plants{Alter: freesTooSoon}, faults: Faults{Process: 20}, within: 50,
+			plant:   "early-release", faults: Faults{Process: 20}, within: 50,
 		},
 		"owners: as above": {
 			checker: func() Checker { return &checkOwners{} },
-			plants:  Plants{Alter: freesTooSoon}, faults: Faults{Process: 20}, within: 50,
+			plant:   "early-release", faults: Faults{Process: 20}, within: 50,
 		},
 		"owners: the lock manager hears of no death": {
 			checker: func() Checker { return &checkOwners{} },
-			plants:  Plants{Alter: drops("daemon/core/locks", &messages.OwnerDead{}, &messages.OwnersDead{}, &messages.JobOver{})},
+			plant:   "no-deaths",
 			faults:  Faults{Process: 20}, within: 20,
+		},
+		"table: what is given back stays": {
+			checker: func() Checker { return &checkTable{} },
+			plant:   "unwritten-release", within: 20,
 		},
 		"replay: an append is cut short": {
 			checker: func() Checker { return checkReplay{} },
-			plants:  Plants{Disk: DiskPlants{TornAppends: true}}, within: 5,
+			plant:   "torn-appends", within: 5,
 		},
 		"dependencies: every end is told as a success": {
 			checker: func() Checker { return &checkDepends{} },
-			plants:  Plants{Alter: allSucceed}, within: 20,
+			plant:   "all-succeed", within: 20,
 		},
 		"filters: the scheduler hears of no change": {
 			checker: func() Checker { return &checkFilters{} },
-			plants:  Plants{Alter: drops("daemon/core/scheduler", &messages.VerdictsChanged{})}, within: 50,
+			plant:   "no-verdicts", within: 50,
 		},
 		"filters: newcomers are not judged": {
 			checker: func() Checker { return &checkFilters{} },
-			plants:  Plants{Alter: judgesNobody}, within: 50,
-		},
-		"filters: the lock manager is not told of who is paused": {
-			checker: func() Checker { return &checkFilters{} },
-			plants:  Plants{Alter: drops("daemon/core/locks", &messages.WithholdLocks{})}, within: 300,
+			plant:   "unjudged", within: 50,
 		},
 		"limits: a rule's number is greater": {
 			checker: func() Checker { return &checkLimits{} },
-			plants:  Plants{Alter: allowsMore}, within: 50,
+			plant:   "greater-limits", within: 50,
 		},
 		"limits: the scheduler does not see those of reason trails": {
 			checker: func() Checker { return &checkLimits{} },
-			plants:  Plants{Alter: seesNoLimits}, within: 50,
+			plant:   "no-reason-limits", within: 50,
 		},
 		"order: jobs do not age, and come in the predictive order": {
 			checker: func() Checker { return &checkOrder{} },
-			plants:  Plants{Alter: neverAges}, within: 100,
+			plant:   "no-ageing", within: 100,
 		},
 		"live: nobody is told of the end of a process": {
 			checker: func() Checker { return checkLive{} },
-			plants:  Plants{SilentEnds: true}, within: 5,
+			plant:   "silent-ends", within: 5,
 		},
 	} {
+		bites[c.checker().Name()] = true
 		t.Run(name, func(t *testing.T) {
+			plants, err := FindPlant(c.plant)
+			require.NoError(t, err)
 			for seed := range c.within {
-				w := New(Options{Seed: seed, Faults: c.faults, Checkers: []Checker{c.checker()}, Plants: c.plants})
-				w.runWork(newWorkload(w, 3, 15), 5000)
+				w := New(Options{Seed: seed, Faults: c.faults, Checkers: []Checker{c.checker()}, Plants: plants})
+				w.runWork(newWorkload(w, 3, 15, nil), 5000)
 				if w.Err() != nil {
 					t.Logf("seed %d: %v", seed, w.Err())
 					return
 				}
 			}
 			require.Fail(t, "it has not bitten", "within %d seeds", c.within)
+		})
+	}
+	for _, c := range AllCheckers() {
+		require.True(t, bites[c.Name()], "nothing shows that the checker bites: %s", c.Name())
+	}
+}
+
+// Whoever holds a lock may take only those that come behind it.
+func TestTheOrderOfLocksIsSeen(t *testing.T) {
+	items := func(names ...string) (all []lock.Item) {
+		for _, name := range names {
+			l, err := lock.ParseLock(name)
+			require.NoError(t, err)
+			all = append(all, lock.Item{Lock: l, Mode: lock.Exclusive})
+		}
+		return all
+	}
+	w := New(Options{})
+	c := &checkTable{owners: map[lock.Owner]*tableOwner{}}
+	owner := lock.JobOwner(1, "/livelock", 2)
+	require.NoError(t, c.change(w, lock.Record{Owner: owner, Locks: items("node/b")}))
+	require.NoError(t, c.change(w, lock.Record{Owner: owner, Locks: items("node/b", "node-res/a")}))
+	require.ErrorContains(t, c.change(w, lock.Record{Owner: owner, Locks: items("instance/i", "node/b", "node-res/a")}), "comes later")
+}
+
+// contended has jobs meet at a lock: the second waits for it when after comes, a
+// second later; the third comes a second after that.
+func contended(seed uint64, checker Checker, plants Plants, after func(*client), second, third string) error {
+	w := New(Options{Seed: seed, Slots: 4, Starts: 3, Checkers: []Checker{checker}, Plants: plants})
+	w.restarts = restartDelay
+	w.startAgain()
+	c, o := w.newClient(), w.newClient()
+	c.whenReady(func() {
+		o.set(map[string]any{"lock_bypass_after": 0.1}, func(error) {
+			c.submit([][]opSpec{{"run run_for=10 locks=node/a:shared"}}, nil)
+			c.later(time.Second, func() { c.submit([][]opSpec{{opSpec(second)}}, nil) })
+			c.later(2*time.Second, func() { after(o) })
+			c.later(3*time.Second, func() { c.submit([][]opSpec{{opSpec(third)}}, nil) })
+		})
+	})
+	w.RunFor(time.Minute)
+	return w.Err()
+}
+
+// What takes a meeting of jobs is shown by one, not by chance.
+func TestCheckersBiteWhereJobsMeet(t *testing.T) {
+	nothing := func(*client) {}
+	pause := func(o *client) {
+		o.replaceFilter(rule{uuid: "00000001-0000-4000-8000-000000000001", predicates: []byte(`[]`), action: "PAUSE"}, func(string, error) {})
+	}
+	for name, c := range map[string]struct {
+		checker func() Checker
+		plant   string
+		after   func(*client)
+		third   string
+	}{
+		"table: late requests overtake those that have waited for long": {
+			func() Checker { return &checkTable{} }, "no-lock-bound", nothing, "run run_for=1 locks=node/a:shared"},
+		"filters: the lock manager is not told of who is paused": {
+			func() Checker { return &checkFilters{} }, "paused-get-locks", pause, "run run_for=1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plants, err := FindPlant(c.plant)
+			require.NoError(t, err)
+			for seed := range uint64(5) {
+				require.NoError(t, contended(seed, c.checker(), Plants{}, c.after, "run run_for=1 locks=node/a", c.third))
+				require.Error(t, contended(seed, c.checker(), plants, c.after, "run run_for=1 locks=node/a", c.third))
+			}
 		})
 	}
 }

@@ -21,7 +21,7 @@ type Checker interface {
 func AllCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkTold{},
-		&checkSlots{}, &checkParse{}, &checkIDs{}, &checkLive{}, &checkLocks{}, checkReplay{}, &checkOwners{},
+		&checkSlots{}, &checkParse{}, &checkIDs{}, &checkLive{}, &checkLocks{}, &checkTable{}, checkReplay{}, &checkOwners{},
 		&checkDepends{}, &checkFilters{}, &checkLimits{}, &checkOrder{},
 	}
 }
@@ -36,6 +36,7 @@ type (
 		id      int64
 		content []byte
 		job     *job.Job
+		tag     string // of job
 		err     error
 		op      string
 	}
@@ -59,6 +60,8 @@ type (
 		tag   string
 		input json.RawMessage
 	}
+	// opcodeEnded: the opcode of a process is over, nothing works with its locks.
+	opcodeEnded struct{ process *process }
 	// locksTaken: a process has all locks for its opcode; found: it may have had a
 	// choice of them for a while, the answer to which was lost.
 	locksTaken struct {
@@ -141,7 +144,7 @@ func (w *World) diskChanged(call diskCall, op, path string, content []byte) {
 		w.trace.say(TopicFile, "job %d: file is gone (%s)", id, op)
 	} else {
 		r := w.disk.find(path).reading()
-		event.job, event.err = r.job, r.err
+		event.job, event.tag, event.err = r.job, r.tag, r.err
 		w.trace.say(TopicFile, "job %d: %s (%s)", id, shownJob(event.job, event.err), op)
 	}
 	w.notify(event)

@@ -30,6 +30,7 @@ type submission struct {
 	ids    []int64 // acknowledged
 	err    error   // refused, or unknown
 	over   bool
+	again  bool // it was sent before, and nobody knew what became of it
 }
 
 // tag marks the opcodes of the submission's nth job.
@@ -55,6 +56,8 @@ func (s *submission) outcome() outcome {
 		return unknown
 	case s.err == nil:
 		return acknowledged
+	case s.again && errors.Is(s.err, errNoDaemon):
+		return unknown
 	case errors.Is(s.err, errNoDaemon), errors.As(s.err, &parse):
 		return refused
 	case errors.As(s.err, &failed) && !strings.Contains(failed.Error(), "look "):
@@ -66,32 +69,56 @@ func (s *submission) outcome() outcome {
 
 func (w *World) newClient() *client {
 	c := &client{world: w, number: len(w.clients) + 1}
-	c.caller = &caller{world: w, node: w.nodes[len(w.clients)%len(w.nodes)], thread: newThread(w.steps, w.life), roams: w.truth != nil}
+	c.caller = &caller{world: w, node: w.nodes[len(w.clients)%len(w.nodes)], thread: newThread(w.steps, w.life), roams: w.truth != nil, drops: true}
 	w.clients = append(w.clients, c)
 	return c
 }
+
+// names: the client names its submissions, so that it may send them again.
+func (c *client) names() bool { return c.number%2 == 0 }
 
 // submit sends jobs, one with SubmitJob, several with SubmitManyJobs.
 func (c *client) submit(jobs [][]opSpec, done func(*submission)) *submission {
 	c.sent++
 	s := &submission{client: c, number: c.sent, jobs: jobs}
 	c.world.submissions = append(c.world.submissions, s)
-	encoded := make([][]json.RawMessage, len(jobs))
-	for i, ops := range jobs {
-		for _, op := range ops {
+	method, args := s.request()
+	c.say("%s %s", method, describe(jobs))
+	c.world.notify(submissionSent{s})
+	c.send(s, method, args, done)
+	return s
+}
+
+// sendAgain sends a submission of whose outcome nobody knows. Its jobs are made once.
+func (c *client) sendAgain(s *submission, done func(*submission)) {
+	s.over, s.err, s.again = false, nil, true
+	method, args := s.request()
+	c.say("sends submission %d again", s.number)
+	c.send(s, method, args, done)
+}
+
+// request is the call that submits.
+func (s *submission) request() (method string, args []any) {
+	encoded := make([][]json.RawMessage, len(s.jobs))
+	for i, ops := range s.jobs {
+		for k, op := range ops {
+			if k == 0 && s.client.names() {
+				op += opSpec(fmt.Sprintf(" request=%d.%d", s.client.number, s.number))
+			}
 			encoded[i] = append(encoded[i], op.encode(s.tag(i)))
 		}
 	}
-	method, args := "SubmitManyJobs", []any{encoded}
-	if len(jobs) == 1 {
-		method, args = "SubmitJob", []any{encoded[0]}
+	if len(s.jobs) == 1 {
+		return "SubmitJob", []any{encoded[0]}
 	}
-	c.say("%s %s", method, describe(jobs))
-	c.world.notify(submissionSent{s})
+	return "SubmitManyJobs", []any{encoded}
+}
+
+func (c *client) send(s *submission, method string, args []any, done func(*submission)) {
 	c.caller.call(method, args, patience, func(result json.RawMessage, err error) {
 		s.over, s.err = true, err
 		if err == nil {
-			s.ids = submittedIDs(result, len(jobs))
+			s.ids = submittedIDs(result, len(s.jobs))
 		}
 		c.told(s.ids, err)
 		c.world.notify(submissionTold{s})
@@ -99,7 +126,6 @@ func (c *client) submit(jobs [][]opSpec, done func(*submission)) *submission {
 			done(s)
 		}
 	})
-	return s
 }
 
 func submittedIDs(result json.RawMessage, jobs int) []int64 {

@@ -6,31 +6,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"lockstep/messages"
 )
-
-// noFence has a new master start jobs at once.
-func noFence(_ string, m any) any {
-	if order, is := m.(*messages.BecomeMaster); is && order.FenceMs > 0 {
-		return &messages.BecomeMaster{Term: order.Term}
-	}
-	return m
-}
-
-// forgetsRunning has nodes forget which jobs run where when they start.
-func forgetsRunning(_ string, m any) any {
-	if attached, is := m.(*messages.LogAttached); is {
-		return &messages.LogAttached{Applied: attached.Applied, Incarnation: attached.Incarnation}
-	}
-	return m
-}
 
 // What watches several nodes is shown the fault that it guards against, too.
 func TestClusterCheckersBite(t *testing.T) {
+	bites := map[string]bool{}
 	for name, c := range map[string]struct {
 		checker func() Checker
-		plants  Plants
+		plant   string
 		faults  Faults
 		cluster ClusterFaults
 		from    uint64
@@ -38,35 +21,38 @@ func TestClusterCheckersBite(t *testing.T) {
 	}{
 		"acknowledged: before a majority has it": {
 			checker: func() Checker { return &checkAcknowledged{} },
-			plants:  Plants{Log: LogPlants{Hasty: true}}, within: 5,
+			plant:   "hasty-log", within: 5,
 		},
 		"final: told before a majority has it": {
 			checker: func() Checker { return &checkFinal{} },
-			plants:  Plants{Log: LogPlants{Hasty: true}}, cluster: ClusterFaults{Partition: 300}, within: 50,
+			plant:   "hasty-log", cluster: ClusterFaults{Partition: 300}, within: 50,
 		},
 		"replicas: a node leaves an entry out": {
 			checker: func() Checker { return checkReplicas{} },
-			plants:  Plants{Log: LogPlants{Skips: "n2"}}, within: 5,
+			plant:   "skipped-entry", within: 5,
 		},
 		"replicas: a node forgets which jobs run": {
 			checker: func() Checker { return checkReplicas{} },
-			plants:  Plants{Alter: forgetsRunning}, faults: Faults{Crash: 300}, within: 50,
+			plant:   "forgotten-jobs", faults: Faults{Crash: 300}, within: 50,
 		},
 		"locks: a new master does not wait for the jobs of the old one": {
 			checker: func() Checker { return &checkLocks{} },
-			plants:  Plants{Alter: noFence}, cluster: ClusterFaults{Transfer: 200}, from: 40, within: 60,
+			plant:   "no-fence", cluster: ClusterFaults{Transfer: 200}, from: 40, within: 60,
 		},
 		"live: nobody is told to be the master": {
 			checker: func() Checker { return checkLive{} },
-			plants:  Plants{Alter: drops("node/master", &messages.BecomeMaster{})}, within: 1,
+			plant:   "no-master", within: 1,
 		},
 	} {
+		bites[c.checker().Name()] = true
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			plants, err := FindPlant(c.plant)
+			require.NoError(t, err)
 			for seed := c.from; seed < c.from+c.within; seed++ {
-				w := New(Options{Seed: seed, Nodes: 3, Faults: c.faults, Checkers: []Checker{c.checker()}, Plants: c.plants})
+				w := New(Options{Seed: seed, Nodes: 3, Faults: c.faults, Checkers: []Checker{c.checker()}, Plants: plants})
 				w.chaos.cluster = c.cluster
-				w.runWork(newWorkload(w, 3, 15), 5000)
+				w.runWork(newWorkload(w, 3, 15, nil), 5000)
 				if w.Err() != nil {
 					t.Logf("seed %d: %v", seed, w.Err())
 					return
@@ -74,6 +60,13 @@ func TestClusterCheckersBite(t *testing.T) {
 			}
 			require.Fail(t, "it has not bitten", "within %d seeds", c.within)
 		})
+	}
+	bites[checkMasters{}.Name()] = true // TestAStaleMasterIsSeen
+	for _, c := range AllCheckers() {
+		bites[c.Name()] = true // TestCheckersBite
+	}
+	for _, c := range ClusterCheckers() {
+		require.True(t, bites[c.Name()], "nothing shows that the checker bites: %s", c.Name())
 	}
 }
 

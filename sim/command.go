@@ -82,6 +82,7 @@ func (p *process) executed(o run.Outcome) {
 	p.driver.kill = nil
 	p.then(func() {
 		p.holds = nil // nothing works with them any more
+		p.machine.world.notify(opcodeEnded{p})
 		if p.reach(stageExecuted) {
 			p.driver.event(func() { p.driver.follow(p.driver.machine.Done(o, p.driver.now())) })
 		}
@@ -168,12 +169,11 @@ func (c *command) end(how string) {
 
 // tagOf is the mark by which the simulation knows an opcode's job again,
 // whatever id it got.
-func tagOf(input json.RawMessage) string {
-	var op struct {
-		Comment string `json:"comment"`
-	}
-	if json.Unmarshal(input, &op) != nil {
-		return ""
-	}
-	return op.Comment
+func tagOf(input json.RawMessage) (tag string) {
+	_ = job.Members(input, func(key, value []byte) { // what is no object has none
+		if string(key) == "comment" && json.Unmarshal(value, &tag) != nil {
+			tag = ""
+		}
+	})
+	return tag
 }

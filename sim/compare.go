@@ -3,7 +3,6 @@ package sim
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"strconv"
 	"sync"
@@ -18,24 +17,16 @@ type CompareOptions struct {
 	// Settings are lockstep's own, by their names, as JSON; predictive is set by
 	// Compare.
 	Settings map[string][]byte
+	// Timings: the outcomes have those of each job, with its locks.
+	Timings bool
 	// Ended is told of the end of each job, of both runs, one at a time.
 	Ended func()
 }
 
 // Validate names what is out of range.
 func (o CompareOptions) Validate() error {
-	switch {
-	case o.Jobs < 1 || o.Jobs > 1_000_000:
-		return fmt.Errorf("%d jobs: want 1 to 1000000", o.Jobs)
-	case o.Slots < 1 || o.Slots > 10_000:
-		return fmt.Errorf("%d slots: want 1 to 10000", o.Slots)
-	case o.Nodes < 3 || o.Nodes > 10_000:
-		return fmt.Errorf("%d nodes: want 3 to 10000, for disks are moved to a third one", o.Nodes)
-	case !(o.Load > 0 && o.Load <= 100):
-		return fmt.Errorf("load %v: want more than 0, at most 100", o.Load)
-	}
-	_, err := settingsWith(o.Settings)
-	return err
+	_, err := SettingsWith(o.Settings)
+	return errors.Join(o.MixOptions.Validate(), err)
 }
 
 // Comparison is the same work done in both orders.
@@ -76,23 +67,25 @@ func measure(batches []batch, o CompareOptions, predictive bool, ended func()) (
 		values = map[string][]byte{}
 	}
 	values["predictive"] = strconv.AppendBool(nil, predictive)
-	settings, err := settingsWith(values)
+	settings, err := SettingsWith(values)
 	if err != nil {
 		return Outcome{}, err
 	}
 	m := newMeter(ended)
 	starving := &checkStarving{after: time.Duration(settings.PredictiveTicks) * settings.PredictiveTick()}
 	w := New(Options{Seed: o.Seed, Slots: o.Slots, Starts: startsInFlight, Checkers: []Checker{
-		m, starving, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkSlots{}, &checkLocks{}, &checkLive{}}})
+		m, starving, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkSlots{}, &checkLocks{}, &checkTable{}, &checkLive{}}})
 	if err := w.doPlan(batches, values, m); err != nil {
 		return Outcome{}, err
 	}
-	outcome, err := m.outcome(w, batches)
+	outcome, err := m.outcome(w, batches, o.Timings)
 	outcome.Starvation = starving.seen
 	return outcome, err
 }
 
-func settingsWith(values map[string][]byte) (config.Settings, error) {
+// SettingsWith is the default settings but for some, by name, as JSON. The error
+// names the setting.
+func SettingsWith(values map[string][]byte) (config.Settings, error) {
 	file, err := config.EditSettings([]byte("{}"), values)
 	if err != nil {
 		return config.Settings{}, err

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"sync"
@@ -56,7 +57,6 @@ func newDaemon(n *node) *daemon {
 	boxes := &mailboxes{steps: w.steps, life: d.life, sees: n.delivered, alter: w.plants.Alter}
 	d.boxes = boxes
 	d.env = act.New(act.Options{Log: traceLog(w.trace, n.prefix()), Clock: actorClock{w.clock, d.life}, Mailbox: boxes.produce, Rand: w.rng.Uint64})
-	boxes.env = d.env
 	n.machine.lastPid++
 	livelock := n.machine.newLivelock(persistence.DaemonLivelock, n.machine.lastPid, nil)
 	d.ports = supervisor.Ports{Env: d.env, Files: n.disk, Processes: newSpawner(d), Owners: newWatchman(d, livelock)}
@@ -98,8 +98,30 @@ var plainConfig = sync.OnceValue(func() []byte {
 	if err != nil {
 		panic(fmt.Errorf("sim: %w", err))
 	}
-	return content
+	return withoutParameters(content)
 })
+
+// withoutParameters leaves out of a configuration what the daemon hands through to
+// Ganeti's programs: most of it, which every start and every change would read.
+func withoutParameters(content []byte) []byte {
+	var doc map[string]json.RawMessage
+	var cluster map[string]json.RawMessage
+	mustDecode(content, &doc)
+	mustDecode(doc["cluster"], &cluster)
+	for name, value := range cluster {
+		if len(value) > 100 {
+			delete(cluster, name)
+		}
+	}
+	var err error
+	if doc["cluster"], err = json.Marshal(cluster); err == nil {
+		content, err = json.Marshal(doc)
+	}
+	if err != nil {
+		panic(fmt.Errorf("sim: %w", err))
+	}
+	return append(content, '\n')
+}
 
 func configOf(slots int) []byte {
 	content, err := config.Edit(plainConfig(), 0, config.Change{Cluster: map[string][]byte{"max_running_jobs": []byte(strconv.Itoa(slots))}})
@@ -130,6 +152,7 @@ func (d *daemon) started(ready bool) {
 // delivered is told of each message to an actor.
 func (n *node) delivered(actor string, m any, kind messageKind) panicWhen {
 	w, message := n.world, messageName(m)
+	w.delivered++
 	w.trace.add(TopicDelivery, n.prefix()+actor, message)
 	switch m := m.(type) {
 	case *messages.PickJob:

@@ -27,6 +27,8 @@ type Disk struct {
 	held   map[string]*file // see DiskPlants.LateWrites
 	// appends so far
 	appends int
+	// replacing is the latest file that was replaced, see leaveTemp.
+	replacing string
 
 	// chance, if set, may have any call fail, or succeed and say it failed.
 	chance func(op string, call diskCall) (when FaultWhen, err error)
@@ -146,6 +148,7 @@ func (d *Disk) Replace(op, name string, data []byte) error {
 		if dir == nil {
 			return fs.ErrNotExist
 		}
+		d.replacing = name
 		f := &file{data: bytes.Clone(data), synced: !d.plants.SkipDataSync}
 		for _, f := range d.reaching(op, name, f) {
 			dir.set(path.Base(name), f)

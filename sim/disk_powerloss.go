@@ -1,11 +1,27 @@
 package sim
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"path"
 	"slices"
 )
+
+// tempSuffix ends the names of temporary files, as in persistence.
+const tempSuffix = ".tmp"
+
+// leaveTemp leaves what somebody who ends in the middle of a Replace leaves: a
+// temporary file with the beginning of a content. A call is one step here, so it
+// is that of the file that was last replaced, which might just be written again.
+func (d *Disk) leaveTemp(rng *rand.Rand, pid int) {
+	f := d.find(d.replacing)
+	if f == nil {
+		return
+	}
+	name := fmt.Sprintf("%s-%d-%016x%s", path.Base(d.replacing), pid, rng.Uint64(), tempSuffix)
+	d.dirs[path.Dir(d.replacing)].set(name, &file{data: f.data[:rng.IntN(len(f.data)+1)]})
+}
 
 // LosePower leaves what power loss would: of each directory's changes since its
 // last sync a prefix, chosen by rng. The content of a file whose data was never

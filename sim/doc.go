@@ -18,7 +18,8 @@
 //   - Time: a heap of timers, ties by age.
 //   - The disk, as store.Files: a directory's changes are volatile until it is
 //     synced, power loss keeps a prefix of them that the seed chooses, any call can
-//     fail by the label of its step. It passes persistencetest.
+//     fail by the label of its step, it is full for a while, and whoever ends leaves
+//     a temporary file now and then. It passes persistencetest.
 //   - Job processes, as jobs.Processes: both sides of the start handshake frame by
 //     frame, the livelock, the marker by which left-overs are found, core/run's step
 //     machine with scripted commands, the job file written as lockstep-job writes
@@ -27,8 +28,8 @@
 //   - Several nodes: log.go has the consensus log between them, member.go what a node
 //     does besides; docs/simulation.md says more.
 //   - Clients, as socket.Conn: real frames, one request at a time, a client's
-//     patience, lost connections. What they were told is kept and held against the
-//     disk.
+//     patience, lost connections, and clients that hang up and send again. What they
+//     were told is kept and held against the disk.
 //   - The end of the daemon at any step (its actor system is dropped), of the
 //     machine (its processes too, and what was not synced), panics in any actor
 //     before or after it has handled a message, and the start of the next daemon
@@ -37,14 +38,20 @@
 // # What is not
 //
 //   - Data races: a step is atomic. The race detector over real goroutines is for
-//     them. So is what happens within one call: a crash falls between two calls, so
-//     no temporary file is ever left behind.
+//     them. So is what happens within one call: a crash falls between two calls. That
+//     stale temporary files are removed is persistence's own test.
 //   - Real files, pipes, signals and sockets: they have tests of their own; the
 //     simulated disk shares a conformance suite with the real one.
 //   - Slow disks: a call takes no time. Timers fire only when nothing else can
 //     happen, except under the fault "stall", which lets them overtake.
 //   - The closing of idle connections, limits on frames, and how a node's certificate
 //     is made: who joins is a member as soon as the master says so.
+//
+// # A run again
+//
+// The faults of a run are Strikes and its requests Asks, both of which can be written
+// down: a Recipe. A Case is a seed with its settings, and perhaps a recipe; with the
+// whole recipe of a seed it is the same run, with less of it what Minimize is after.
 //
 // # Checkers
 //

@@ -104,6 +104,9 @@ func (d *driver) ask(op int, free bool) {
 func (d *driver) lock(op int) {
 	needs := d.machine.Hand(op).Needs
 	d.locker.take(d.machine.Job().Ops[op].Priority, needs, func(withdrawn bool, err error) {
+		if !withdrawn && err == nil { // it may have to finish a write before it can go on
+			d.process.machine.world.notify(locksTaken{d.process, op, len(needs.AnyOf) > 0 && d.locker.lost})
+		}
 		d.event(func() {
 			switch {
 			case err != nil:
@@ -112,7 +115,6 @@ func (d *driver) lock(op int) {
 				d.follow(d.machine.Withdrawn())
 			default:
 				d.process.holds = d.locker.taking.Held()
-				d.process.machine.world.notify(locksTaken{d.process, op, len(needs.AnyOf) > 0 && d.locker.lost})
 				d.follow(d.machine.Locked(d.now()))
 			}
 		})

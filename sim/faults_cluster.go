@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
-
-	"lockstep/messages"
-	"lockstep/supervisor"
 )
 
 // ClusterFaults are how often things go wrong with several nodes: 1 in so many steps, 0
@@ -22,13 +19,7 @@ type ClusterFaults struct {
 
 // DrawClusterFaults chooses rates for the kinds allowed, as DrawFaults does.
 func DrawClusterFaults(rng *rand.Rand, allowed map[string]bool) ClusterFaults {
-	draw := func(kind string, often, rarely int) int {
-		rate, in := often+rng.IntN(rarely-often), rng.IntN(3) > 0
-		if !in || !allowed[kind] {
-			return 0
-		}
-		return rate
-	}
+	draw := drawRates(rng, allowed)
 	return ClusterFaults{
 		Partition: draw("partition", 400, 6000),
 		Slow:      draw("partition", 400, 6000),
@@ -39,51 +30,12 @@ func DrawClusterFaults(rng *rand.Rand, allowed map[string]bool) ClusterFaults {
 	}
 }
 
-// strikeCluster hits some node, or all, between two steps.
-func (c *chaos) strikeCluster() {
-	w := c.world
-	n := w.nodes[0]
-	if c.any() {
-		n = w.nodes[c.rng.IntN(len(w.nodes))]
-	}
-	switch living := n.machine.processes; {
-	case len(living) > 0 && c.oneIn(killsRarer*c.faults.Process):
-		p := living[c.rng.IntN(len(living))]
-		n.say(TopicFault, "job %d: process is killed", p.job)
-		p.kill("SIGKILL")
-	case c.oneIn(c.faults.Reboot):
-		n.Reboot()
-	case n.daemon != nil && c.oneIn(c.faults.Crash):
-		n.Crash()
-	case c.oneIn(c.cluster.Partition):
-		c.partition()
-	case c.oneIn(c.cluster.Slow):
-		n.say(TopicFault, "is slow")
-		n.member.slow = time.Duration(1+c.rng.IntN(200)) * time.Millisecond
-		c.later(10*time.Second, func() { n.member.slow = 0 })
-	case n.daemon != nil && !n.daemon.life.paused && c.oneIn(c.cluster.Pause):
-		n.pause(time.Duration(c.rng.IntN(6000)) * time.Millisecond)
-	case c.oneIn(c.cluster.Wipe) && w.whole():
-		n.wipe()
-	case n.daemon != nil && n.daemon.whole != nil && c.oneIn(c.cluster.Transfer):
-		n.say(TopicFault, "is told to hand the mastership over")
-		n.daemon.question(supervisor.Replicator(n.daemon.env), &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, 10*time.Second, func(any) {})
-	}
-}
-
-// any: something may go wrong at all.
-func (c *chaos) any() bool { return c.faults != (Faults{}) || c.cluster != (ClusterFaults{}) }
-
-func (c *chaos) later(most time.Duration, f func()) {
-	c.world.clock.after(time.Duration(c.rng.Int64N(int64(most))), c.world.life, f)
-}
-
 // partition cuts the nodes into two groups, for a while.
 func (c *chaos) partition() {
 	w := c.world
 	text := ""
 	for _, n := range w.nodes {
-		n.member.group = c.rng.IntN(2)
+		n.member.group = c.draw(2)
 		text += " " + n.name + []string{" here", " there"}[n.member.group]
 	}
 	w.trace.say(TopicFault, "partition:%s", text)
@@ -113,10 +65,10 @@ func (c *chaos) heal() {
 
 // longer is how much longer than usual a daemon stays away.
 func (c *chaos) longer(n *node) time.Duration {
-	if !n.clustered() || !c.oneIn(c.cluster.Away) {
+	if !n.clustered() || !c.hits(strikeAway, c.cluster.Away) {
 		return 0
 	}
-	return time.Duration(c.rng.IntN(60)) * time.Second
+	return time.Duration(c.draw(60)) * time.Second
 }
 
 // whole: all nodes are voters, and all run. Only then may one of them be wiped.

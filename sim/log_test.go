@@ -60,7 +60,6 @@ func (c *logCluster) Start(name string, o logtest.Options) logtest.Node {
 	c.lives[name] = l
 	boxes := &mailboxes{steps: c.steps, life: l, sees: func(string, any, messageKind) panicWhen { return noPanic }}
 	env := act.New(act.Options{Log: traceLog(&trace{clock: c.clock, sum: fnvOffset}, ""), Clock: actorClock{c.clock, l}, Mailbox: boxes.produce, Rand: c.log.rng.Uint64})
-	boxes.env = env
 	runs := r.run(l, founded, func(to *actor.PID, what proto.Message) { env.System().Root.Send(to, what) })
 	return logtest.Node{Log: runs,
 		Spawn: func(a actor.Actor) *actor.PID {

@@ -12,7 +12,6 @@ import (
 type mailboxes struct {
 	steps *steps
 	life  *life
-	env   *act.Env // whose they are; set before the first is made
 	// sees is told of each message before it is delivered, and says whether
 	// the actor is to panic.
 	sees func(actor string, message any, kind messageKind) panicWhen
@@ -44,6 +43,8 @@ const (
 // injectedPanic is what actors panic with here.
 const injectedPanic = "panic injected by the simulation"
 
+var _ act.Owned = (*mailbox)(nil)
+
 func (m *mailboxes) produce() actor.Mailbox { return &mailbox{of: m} }
 
 // mailbox only queues. When it is its turn it delivers one message, on the
@@ -55,34 +56,19 @@ type mailbox struct {
 	system, user []any
 	suspended    bool
 	armed        bool
-	naming       bool
 }
 
 func (b *mailbox) PostUserMessage(m any)   { b.user = append(b.user, m); b.arm() }
 func (b *mailbox) PostSystemMessage(m any) { b.system = append(b.system, m); b.arm() }
 func (b *mailbox) Start()                  { b.arm() }
 
-// unnamed is the length by which a mailbox gives itself away, see RegisterHandlers.
-const unnamed = -1
+func (b *mailbox) UserMessageCount() int { return len(b.user) }
 
-func (b *mailbox) UserMessageCount() int {
-	if b.naming {
-		return unnamed
-	}
-	return len(b.user)
-}
+// Belongs tells the mailbox whose it is.
+func (b *mailbox) Belongs(actor string) { b.name = actor }
 
-// RegisterHandlers: nobody tells a mailbox whose it is, but the Env lists its
-// mailboxes by name, with their lengths.
 func (b *mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
 	b.invoker = invoker
-	b.naming = true
-	for _, stat := range b.of.env.Mailboxes() {
-		if stat.Queued == unnamed {
-			b.name = stat.Actor
-		}
-	}
-	b.naming = false
 }
 
 func (b *mailbox) arm() {

@@ -8,28 +8,51 @@ import (
 	"time"
 
 	"lockstep/actors/core/job"
+	"lockstep/actors/core/lock"
 )
 
 // meter measures what becomes of jobs. It finds fault with nothing.
 type meter struct {
-	jobs  map[int64]*timing
+	jobs  map[int64]*JobTiming
 	ended int
 	told  func() // of each end
 }
 
-// timing is when things happened to a job, since the world began.
+// JobTiming is when things happened to a job, as times since its world began.
 //
-// From when it is chosen a job has a slot, until its process is gone. It has the
-// slot only to wait until its opcode executes, and again from the permission to
-// begin the next one.
-type timing struct {
-	submitted, picked, began, ended time.Duration
-	since                           time.Duration // it only waits
-	waited                          time.Duration // so far, with a slot
-	waits, executed                 bool
+// It waits for a slot from Submitted to Chosen. From then on it has one until
+// Ended, when its process is gone.
+type JobTiming struct {
+	ID                       int64
+	Kind                     string // in its mix
+	Submitted, Chosen, Ended time.Duration
+	Ops                      []OpTiming // those that were begun; one at least once it is chosen
 }
 
-func newMeter(told func()) *meter { return &meter{jobs: map[int64]*timing{}, told: told} }
+// OpTiming is the same of an opcode. From Permitted to Began its job has the slot
+// only to wait; from Began to Ended the opcode executes, and has its locks.
+type OpTiming struct {
+	Permitted, Began, Ended time.Duration
+	Locks                   []lock.Item // in lock order; not to be changed
+}
+
+// Wait is from submission until the locks of the first opcode are held and it
+// executes. The job must have ended.
+func (t *JobTiming) Wait() time.Duration { return t.Ops[0].Began - t.Submitted }
+
+// OnlyWaited is for how long the job had a slot before something executed in it.
+// The job must have ended.
+func (t *JobTiming) OnlyWaited() time.Duration {
+	sum := time.Duration(0)
+	for _, op := range t.Ops {
+		sum += op.Began - op.Permitted
+	}
+	return sum
+}
+
+func (t *JobTiming) lastOp() *OpTiming { return &t.Ops[len(t.Ops)-1] }
+
+func newMeter(told func()) *meter { return &meter{jobs: map[int64]*JobTiming{}, told: told} }
 
 func (*meter) Name() string { return "meter" }
 
@@ -38,25 +61,22 @@ func (m *meter) See(w *World, event any) error {
 	switch e := event.(type) {
 	case fileChanged:
 		if m.jobs[e.id] == nil && e.job != nil {
-			m.jobs[e.id] = &timing{submitted: now}
+			m.jobs[e.id] = &JobTiming{ID: e.id, Submitted: now}
 		}
 	case jobPicked:
 		t := m.jobs[e.id]
-		t.picked, t.since, t.waits = now, now, true
+		t.Chosen, t.Ops = now, []OpTiming{{Permitted: now}}
 	case opPermitted:
 		t := m.jobs[e.process.job]
-		t.since, t.waits = now, true
+		t.Ops = append(t.Ops, OpTiming{Permitted: now})
+	case locksTaken:
+		m.jobs[e.process.job].lastOp().Locks = e.process.holds
 	case opcodeStarted:
-		t := m.jobs[e.job]
-		if !t.executed {
-			t.began, t.executed = now, true
-		}
-		if t.waits {
-			t.waited += now - t.since
-			t.waits = false
-		}
+		m.jobs[e.job].lastOp().Began = now
+	case opcodeEnded:
+		m.jobs[e.process.job].lastOp().Ended = now
 	case processEnded:
-		m.jobs[e.process.job].ended = now
+		m.jobs[e.process.job].Ended = now
 		m.ended++
 		m.told()
 	}
@@ -77,7 +97,10 @@ type Outcome struct {
 	LockWaitShare   float64    `json:"lock_wait_share"`
 	Kinds           []KindWait `json:"kinds"`
 	Starvation      Starvation `json:"starvation"`
-	Steps           uint64     `json:"steps"`
+	// Timings are those of all jobs, in the order of their submission, if
+	// CompareOptions asks for them.
+	Timings []JobTiming `json:"-"`
+	Steps   uint64      `json:"steps"`
 }
 
 // Waits is what there is to say of many waits.
@@ -95,7 +118,7 @@ type KindWait struct {
 }
 
 // outcome sums up; all jobs must have succeeded.
-func (m *meter) outcome(w *World, batches []batch) (Outcome, error) {
+func (m *meter) outcome(w *World, batches []batch, timings bool) (Outcome, error) {
 	o := Outcome{Jobs: len(m.jobs), Steps: w.count}
 	first, last := time.Duration(1<<62), time.Duration(0)
 	var all []float64
@@ -103,24 +126,27 @@ func (m *meter) outcome(w *World, batches []batch) (Outcome, error) {
 	for n, s := range w.submissions {
 		for k, id := range s.ids {
 			j, t := w.job(id), m.jobs[id]
-			if j == nil || j.Status() != job.Success || !t.executed {
+			if j == nil || j.Status() != job.Success {
 				return o, fmt.Errorf("job %d has not succeeded", id)
 			}
-			first, last = min(first, t.submitted), max(last, t.ended)
-			wait := (t.began - t.submitted).Seconds()
+			t.Kind = batches[n].jobs[k].kind
+			first, last = min(first, t.Submitted), max(last, t.Ended)
+			wait := t.Wait().Seconds()
 			all = append(all, wait)
-			kind := batches[n].jobs[k].kind
-			kinds[kind] = append(kinds[kind], wait)
-			o.SlotSeconds += (t.ended - t.picked).Seconds()
-			o.LockWaitSeconds += t.waited.Seconds()
+			kinds[t.Kind] = append(kinds[t.Kind], wait)
+			o.SlotSeconds += (t.Ended - t.Chosen).Seconds()
+			o.LockWaitSeconds += t.OnlyWaited().Seconds()
+			if timings {
+				o.Timings = append(o.Timings, *t)
+			}
 		}
 	}
 	o.Makespan = (last - first).Seconds()
 	o.PerHour = float64(o.Jobs) / o.Makespan * time.Hour.Seconds()
 	o.LockWaitShare = o.LockWaitSeconds / o.SlotSeconds
-	o.Waits = sumUp(all)
+	o.Waits = SumUp(all)
 	for kind, waits := range kinds {
-		o.Kinds = append(o.Kinds, KindWait{kind, len(waits), sumUp(waits)})
+		o.Kinds = append(o.Kinds, KindWait{kind, len(waits), SumUp(waits)})
 	}
 	slices.SortFunc(o.Kinds, func(a, b KindWait) int {
 		return cmp.Or(b.Jobs-a.Jobs, strings.Compare(a.Kind, b.Kind))
@@ -128,7 +154,8 @@ func (m *meter) outcome(w *World, batches []batch) (Outcome, error) {
 	return o, nil
 }
 
-func sumUp(waits []float64) Waits {
+// SumUp sorts waits, of which there is at least one, and says what there is to say.
+func SumUp(waits []float64) Waits {
 	slices.Sort(waits)
 	sum := 0.0
 	for _, s := range waits {

@@ -72,6 +72,21 @@ type MixOptions struct {
 	Load float64
 }
 
+// Validate names what is out of range.
+func (o MixOptions) Validate() error {
+	switch {
+	case o.Jobs < 1 || o.Jobs > 1_000_000:
+		return fmt.Errorf("%d jobs: want 1 to 1000000", o.Jobs)
+	case o.Slots < 1 || o.Slots > 10_000:
+		return fmt.Errorf("%d slots: want 1 to 10000", o.Slots)
+	case o.Nodes < 3 || o.Nodes > 10_000:
+		return fmt.Errorf("%d nodes: want 3 to 10000, for disks are moved to a third one", o.Nodes)
+	case !(o.Load > 0 && o.Load <= 100):
+		return fmt.Errorf("load %v: want more than 0, at most 100", o.Load)
+	}
+	return nil
+}
+
 // batch is jobs that are submitted together.
 type batch struct {
 	at   time.Duration // since the first could come

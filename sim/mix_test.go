@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -78,6 +79,27 @@ func TestJobsOfMixesDeclareTheirLocks(t *testing.T) {
 						require.Equal(t, lock.AllShared, declared.At(lock.Node).Known)
 					}
 				}
+			}
+		}
+	}
+}
+
+// A plan is the same jobs as batches, one after the other.
+func TestPlansAreTheBatches(t *testing.T) {
+	o := MixOptions{Seed: 1, Jobs: 300, Slots: 20, Nodes: 10, Load: 0.5}
+	for _, m := range Mixes {
+		p, i := NewPlan(m, o), 0
+		require.Equal(t, o.Jobs, p.Len())
+		for _, b := range plan(m, o) {
+			for _, j := range b.jobs {
+				ops := p.Job(i)
+				require.Equal(t, b.at, p.At(i))
+				require.Len(t, ops, len(j.ops))
+				for k, op := range ops {
+					require.Equal(t, j.ops[k].encode(""), op.Input)
+					require.Contains(t, string(j.ops[k]), fmt.Sprintf("run_for=%g ", op.Takes.Round(time.Millisecond).Seconds()))
+				}
+				i++
 			}
 		}
 	}

@@ -17,6 +17,7 @@ type node struct {
 	daemon  *daemon // nil: there is none
 
 	daemons int // so far
+	full    full
 	// member is what a node of a cluster has besides; nil: this one is alone.
 	member *member
 }
@@ -76,6 +77,7 @@ func (n *node) Start() error {
 // Crash ends the daemon at once; processes and the disk stay.
 func (n *node) Crash() {
 	n.say(TopicFault, "daemon %d crashes", n.daemon.number)
+	n.disk.leaveTemp(n.world.chaos.remains(), n.daemon.settings.About.PID)
 	n.endDaemon()
 }
 

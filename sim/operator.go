@@ -28,17 +28,29 @@ func (k *workload) newOperator() {
 }
 
 func (o *operator) think() {
-	o.client.later(time.Duration(o.work.rng.IntN(3000))*time.Millisecond, o.act)
+	o.work.asks.next(o.client, time.Duration(o.work.rng.IntN(3000))*time.Millisecond, o.act)
 }
 
 func (o *operator) act() {
+	what := o.work.asks.begin(o.client, func() askKind {
+		switch {
+		case o.work.left == 0 && len(o.rules) == 0:
+			return askNothing
+		case o.work.left == 0, len(o.rules) > 0 && o.work.rng.IntN(3) == 0:
+			return askDelete
+		default:
+			return askChange
+		}
+	})
 	switch {
-	case o.work.left == 0 && len(o.rules) == 0:
-		o.work.busy--
-	case o.work.left == 0, len(o.rules) > 0 && o.work.rng.IntN(3) == 0:
+	case what == askDelete && len(o.rules) > 0:
 		o.deleteOne()
-	default:
+	case what == askDelete: // those of a recipe may have none
+		o.think()
+	case what == askChange:
 		o.change()
+	default:
+		o.work.busy--
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"lockstep/actors/core/job"
 )
 
 // opSpec is an opcode as scenarios and workloads spell it: "delay 5",
@@ -15,33 +17,47 @@ import (
 // A run may take locks, "locks=node/a,node/b:shared", or some of a list,
 // "any=2:node/a,node/b". Any opcode may depend on jobs, "after=-1" or
 // "after=12:success,error"; be one of at most so many that run,
-// "limit=2:label"; give a reason, "reason=word"; have a "priority=-10".
+// "limit=2:label"; give a reason, "reason=word"; have a "priority=-10"; name the
+// submission that it belongs to, "request=word".
 type opSpec string
 
+// opInput is an opcode on its way to the daemon.
+type opInput struct {
+	OpID     string        `json:"OP_ID"`
+	Comment  string        `json:"comment"`
+	Argv     []string      `json:"argv,omitempty"`
+	Duration json.Number   `json:"duration,omitempty"`
+	Locks    [][2]string   `json:"locks,omitempty"`
+	AnyCount json.Number   `json:"opportunistic_count,omitempty"`
+	AnyLocks [][2]string   `json:"opportunistic_locks,omitempty"`
+	Depends  [][]any       `json:"depends,omitempty"`
+	Reason   []reasonEntry `json:"reason,omitempty"`
+	Priority json.Number   `json:"priority,omitempty"`
+}
+
+type reasonEntry [3]any
+
 func (o opSpec) encode(tag string) json.RawMessage {
-	op := map[string]any{"comment": tag}
-	words := commonWords(strings.Fields(string(o)), op)
+	op := opInput{Comment: tag}
+	words := op.commonWords(strings.Fields(string(o)))
 	switch {
 	case len(words) > 0 && words[0] == "run":
-		op["OP_ID"] = "OP_RUN_COMMAND"
-		argv := []string{"sim"}
+		op.OpID, op.Argv = "OP_RUN_COMMAND", []string{"sim"}
 		for _, word := range words[1:] {
 			switch key, value, _ := strings.Cut(word, "="); key {
 			case "locks":
-				op["locks"] = lockSpecs(value)
+				op.Locks = lockSpecs(value)
 			case "any":
 				count, names, _ := strings.Cut(value, ":")
-				op["opportunistic_count"], op["opportunistic_locks"] = json.Number(count), lockSpecs(names)
+				op.AnyCount, op.AnyLocks = json.Number(count), lockSpecs(names)
 			default:
-				argv = append(argv, word)
+				op.Argv = append(op.Argv, word)
 			}
 		}
-		op["argv"] = argv
 	case len(words) == 2 && words[0] == "delay":
-		op["OP_ID"] = "OP_TEST_DELAY"
-		op["duration"] = json.Number(words[1])
+		op.OpID, op.Duration = "OP_TEST_DELAY", json.Number(words[1])
 	default:
-		op["OP_ID"] = strings.Join(words, " ")
+		op.OpID = strings.Join(words, " ")
 	}
 	encoded, err := json.Marshal(op)
 	if err != nil {
@@ -51,27 +67,22 @@ func (o opSpec) encode(tag string) json.RawMessage {
 }
 
 // commonWords takes out what every opcode may have.
-func commonWords(words []string, op map[string]any) (others []string) {
-	var depends, reason []any
+func (op *opInput) commonWords(words []string) (others []string) {
 	for _, word := range words {
 		switch key, value, _ := strings.Cut(word, "="); key {
 		case "after":
-			depends = append(depends, dependency(value))
+			op.Depends = append(op.Depends, dependency(value))
 		case "limit":
-			reason = append(reason, []any{"sim", "rate-limit:" + value, 1})
+			op.Reason = append(op.Reason, reasonEntry{"sim", "rate-limit:" + value, 1})
 		case "reason":
-			reason = append(reason, []any{"sim", value, 1})
+			op.Reason = append(op.Reason, reasonEntry{"sim", value, 1})
+		case "request":
+			op.Reason = append(op.Reason, reasonEntry{job.RequestSource, value, 1})
 		case "priority":
-			op["priority"] = json.Number(value)
+			op.Priority = json.Number(value)
 		default:
 			others = append(others, word)
 		}
-	}
-	if depends != nil {
-		op["depends"] = depends
-	}
-	if reason != nil {
-		op["reason"] = reason
 	}
 	return others
 }

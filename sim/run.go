@@ -15,15 +15,29 @@ type RunOptions struct {
 	Nodes  int             // 1 or less: one, which is alone
 	Plants Plants
 	Sink   func(Line)
+	// Recipe, if set, says which of the seed's work and faults there are.
+	Recipe *Recipe
+}
+
+// Recipe is what happens in a run from outside. All that there is of a seed comes
+// back with its Result; with less of it the run is another one.
+type Recipe struct {
+	Strikes []Strike `json:"strikes"`
+	// Asks are what clients and operators ask for; nil: what the seed says.
+	Asks []Ask `json:"asks"`
+	// Order, if not 0, is the seed of the order in which things happen.
+	Order uint64 `json:"order,omitempty"`
 }
 
 // Result is how a run has ended.
 type Result struct {
-	Seed  uint64
-	Steps uint64
-	Sum   uint64 // the same for two runs exactly if their traces are
-	Err   error  // a *Violation
-	Last  []Line
+	Seed       uint64
+	Steps      uint64
+	Deliveries uint64 // messages to actors
+	Sum        uint64 // the same for two runs exactly if their traces are
+	Err        error  // a *Violation
+	Last       []Line
+	Recipe     Recipe
 }
 
 // Bounds of a run, after its faults have stopped.
@@ -39,12 +53,25 @@ const (
 func Run(seed uint64, o RunOptions) Result {
 	rng := rand.New(rand.NewPCG(seed, 0xd1ce))
 	w := New(Options{Seed: seed, Slots: 1 + rng.IntN(4), Starts: 1 + rng.IntN(3), Writers: 1 + rng.IntN(4),
-		ReportMax: 1 << (20 * (seed % 2)), Faults: DrawFaults(rng, o.Faults), Sink: o.Sink, Nodes: o.Nodes, Plants: o.Plants})
+		ReportMax: 1 << (20 * (seed % 2)), Faults: DrawFaults(rng, rand.New(rand.NewPCG(seed, 0xfa17)), o.Faults), Sink: o.Sink, Nodes: o.Nodes, Plants: o.Plants})
 	if w.truth != nil {
 		w.chaos.cluster = DrawClusterFaults(rand.New(rand.NewPCG(seed, 0xc1a5)), o.Faults)
 	}
-	w.runWork(newWorkload(w, 1+rng.IntN(4), 4+rng.IntN(20)), o.Steps)
-	return Result{Seed: seed, Steps: w.count, Sum: w.Sum(), Err: w.Err(), Last: w.Last(linesShown)}
+	work := newWorkload(w, 1+rng.IntN(4), 4+rng.IntN(20), o.Recipe)
+	if o.Recipe != nil {
+		w.chaos.follow(o.Recipe.Strikes)
+		if o.Recipe.Order != 0 {
+			w.dice.Seed(o.Recipe.Order, orderDice)
+		}
+	}
+	w.runWork(work, o.Steps)
+	r := Result{Seed: seed, Steps: w.count, Deliveries: w.delivered, Sum: w.Sum(), Err: w.Err(), Last: w.Last(linesShown)}
+	if o.Recipe == nil {
+		r.Recipe = Recipe{Strikes: w.chaos.struck, Asks: work.asks.made}
+	} else {
+		r.Recipe = *o.Recipe
+	}
+	return r
 }
 
 // runWork has the work done under faults, then lets everything come to its end.

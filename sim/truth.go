@@ -83,7 +83,7 @@ func shownChange(c *messages.FileChange) string {
 	case *messages.FileChange_Rename:
 		return what.Rename.From + " becomes " + what.Rename.To
 	default:
-		return filesOf(c)[0] + " is removed"
+		return repl.Files(c)[0] + " is removed"
 	}
 }
 
@@ -102,19 +102,6 @@ func replay(files map[string][]byte, c *messages.FileChange) {
 	}
 }
 
-// filesOf are the files that a change is about.
-func filesOf(c *messages.FileChange) []string {
-	switch what := c.What.(type) {
-	case *messages.FileChange_Update:
-		return []string{what.Update.Path}
-	case *messages.FileChange_Rename:
-		return []string{what.Rename.From, what.Rename.To}
-	case *messages.FileChange_Remove:
-		return []string{what.Remove.Path}
-	}
-	return nil
-}
-
 // mirror is what a node's files must be, from what it has applied.
 type mirror struct {
 	next  int // of truth.entries
@@ -131,7 +118,7 @@ func (m *mirror) through(t *truth, index uint64) (touched []string) {
 	for m.next < len(t.entries) && t.entries[m.next].index <= index {
 		for _, c := range t.entries[m.next].entry.Changes {
 			replay(m.files, c)
-			touched = append(touched, filesOf(c)...)
+			touched = append(touched, repl.Files(c)...)
 		}
 		m.running.Note(t.entries[m.next].entry)
 		m.next++

@@ -14,10 +14,12 @@ type workload struct {
 	rng   *rand.Rand
 	left  int // submissions, over all clients
 	busy  int // clients that are not done
+	asks  *asks
 }
 
-func newWorkload(w *World, clients, submissions int) *workload {
-	work := &workload{world: w, rng: rand.New(rand.NewPCG(w.options.Seed, 0x30a4)), left: submissions, busy: clients}
+func newWorkload(w *World, clients, submissions int, recipe *Recipe) *workload {
+	dice := rand.NewPCG(w.options.Seed, 0x30a4)
+	work := &workload{world: w, rng: rand.New(dice), left: submissions, busy: clients, asks: newAsks(dice, recipe)}
 	for range clients {
 		work.think(w.newClient())
 	}
@@ -35,11 +37,16 @@ func (k *workload) think(c *client) {
 	if k.rng.IntN(3) == 0 {
 		pause = 0
 	}
-	k.world.clock.after(pause, k.world.life, func() { c.caller.thread.do(func() { k.submit(c) }) })
+	k.asks.next(c, pause, func() { k.submit(c) })
 }
 
 func (k *workload) submit(c *client) {
-	if k.left == 0 {
+	if what := k.asks.begin(c, func() askKind {
+		if k.left == 0 {
+			return askNothing
+		}
+		return askSubmit
+	}); what == askNothing {
 		k.busy--
 		return
 	}
@@ -51,18 +58,38 @@ func (k *workload) submit(c *client) {
 	for i := range jobs {
 		jobs[i] = k.job(i)
 	}
-	c.submit(jobs, func(s *submission) {
-		if s.ids == nil {
-			k.think(c)
-			return
-		}
-		k.after(c, s.ids[k.rng.IntN(len(s.ids))])
-	})
+	k.send(c, jobs)
 }
+
+// send submits jobs. Where nobody can know whether there are any, the clients that
+// name their submissions send them again, for a minute.
+func (k *workload) send(c *client, jobs [][]opSpec) {
+	tries := 0
+	var told func(*submission)
+	told = func(s *submission) {
+		switch {
+		case s.ids != nil:
+			k.after(c, s.ids[k.rng.IntN(len(s.ids))])
+		case c.names() && s.outcome() == unknown && tries < resendMost:
+			tries++
+			c.later(time.Second, func() { c.sendAgain(s, told) })
+		default:
+			k.think(c)
+		}
+	}
+	c.submit(jobs, told)
+}
+
+// resendMost is how often a submission is sent again.
+const resendMost = 60
 
 // after is what a client does next with a job of its own.
 func (k *workload) after(c *client, id int64) {
 	think := func() { k.think(c) }
+	if !k.asks.follows(c) {
+		think()
+		return
+	}
 	switch k.rng.IntN(10) {
 	case 0, 1, 2, 3:
 		c.follow(id, func(status string) {

@@ -57,6 +57,7 @@ type World struct {
 	log     *consensus
 	options Options
 	plants  Plants
+	dice    *rand.PCG // of rng
 	rng     *rand.Rand
 	life    *life // of what outlives daemons and machines; never over
 	steps   *steps
@@ -68,8 +69,10 @@ type World struct {
 	submissions []*submission
 	checkers    []Checker
 	inForce     *inForce
+	locks       *lockFiles // nil: not read yet
 	violation   *Violation
 	count       uint64 // steps so far
+	delivered   uint64 // messages to actors so far
 	// restarts: a daemon that has ended is started again after so long, as
 	// systemd would; 0: it is not.
 	restarts time.Duration
@@ -83,6 +86,9 @@ type World struct {
 // oneShard makes actor systems cheap: they hold a thousand maps of that many
 // shards each, for contention that is not here.
 var oneShard = sync.OnceFunc(func() { cmap.SHARD_COUNT = 1 })
+
+// orderDice tells the dice for the order of steps from others of the same seed.
+const orderDice = 0x10c4573b
 
 // New makes a world: its disk has directories, its machine runs, no daemon does.
 func New(o Options) *World {
@@ -99,8 +105,9 @@ func New(o Options) *World {
 	if o.ReportMax == 0 {
 		o.ReportMax = 1 << 20
 	}
-	rng := rand.New(rand.NewPCG(o.Seed, 0x10c4573b))
-	w := &World{options: o, plants: o.Plants, rng: rng, life: &life{}, steps: &steps{rng: rng}, clock: newClock(), checkers: o.Checkers}
+	dice := rand.NewPCG(o.Seed, orderDice)
+	rng := rand.New(dice)
+	w := &World{options: o, plants: o.Plants, dice: dice, rng: rng, life: &life{}, steps: &steps{rng: rng}, clock: newClock(), checkers: o.Checkers}
 	w.trace = &trace{clock: w.clock, sum: fnvOffset, sink: o.Sink}
 	w.populate()
 	w.chaos = newChaos(w, o.Faults)

@@ -88,8 +88,15 @@ func (b *box) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Di
 	// Only the library's actor context registers itself, and it is a Context.
 	ctx := invoker.(actor.Context)
 	b.env.boxes.Store(ctx.Self(), b)
+	if mine, is := b.Mailbox.(Owned); is {
+		mine.Belongs(ctx.Self().GetId())
+	}
 	b.Mailbox.RegisterHandlers(&gate{MessageInvoker: invoker, ctx: ctx, box: b}, dispatcher)
 }
+
+// Owned is a mailbox that wants to know whose it is. It is told before it gets its
+// handlers.
+type Owned interface{ Belongs(actor string) }
 
 // MailboxStat is the length of one actor's queue.
 type MailboxStat struct {

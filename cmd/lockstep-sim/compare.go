@@ -5,21 +5,92 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"lockstep/cmd/internal/progressbar"
 	"lockstep/sim"
 )
 
+// work is what is done in both orders, as flags say it.
+type work struct {
+	sim.MixOptions
+	mix string
+	set []string
+}
+
+func (o *work) flags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.mix, "mix", "operator", "the `kind` of work: "+strings.Join(sim.MixNames(), ", "))
+	flags.IntVar(&o.Jobs, "jobs", 2000, "`number` of jobs")
+	flags.IntVar(&o.Slots, "slots", 20, "`number` of run slots")
+	flags.IntVar(&o.Nodes, "nodes", 40, "`number` of nodes, with eight instances each")
+	flags.Float64Var(&o.Load, "load", 0.1, "`share` of the slots that the work would keep busy if nobody waited")
+	flags.Uint64Var(&o.Seed, "seed", 1, "the seed to run")
+	flags.StringArrayVar(&o.set, "set", nil, "a setting of lockstep's for both runs, `name=value`, as predictive_ticks=120")
+}
+
+// parse finds the mix and reads the settings.
+func (o *work) parse() (sim.Mix, sim.CompareOptions, error) {
+	mix, err := sim.FindMix(o.mix)
+	if err != nil {
+		return sim.Mix{}, sim.CompareOptions{}, err
+	}
+	settings, err := parseSettings(o.set)
+	if err != nil {
+		return sim.Mix{}, sim.CompareOptions{}, err
+	}
+	if settings["predictive"] != nil {
+		return sim.Mix{}, sim.CompareOptions{}, errors.New("--set predictive: this is what is compared")
+	}
+	options := sim.CompareOptions{MixOptions: o.MixOptions, Settings: settings}
+	return mix, options, options.Validate()
+}
+
+// compareSeeds does the work of each seed, with a bar that shows how far it is. What
+// goes wrong is said on out; the error is errBroken then.
+func compareSeeds(out, complaints io.Writer, mix sim.Mix, options sim.CompareOptions, first, last uint64) ([]sim.Comparison, error) {
+	bar := progressbar.Start(complaints, 2*int64(options.Jobs)*int64(last-first+1))
+	defer bar.Stop()
+	began, ended := time.Now(), uint64(0)
+	options.Ended = func() {
+		ended++
+		bar.Rate(ended, "jobs", time.Since(began))
+		bar.Step()
+	}
+	var all []sim.Comparison
+	for seed := first; ; seed++ {
+		options.Seed = seed
+		c, err := sim.Compare(mix, options)
+		if err != nil {
+			bar.Stop()
+			fmt.Fprintf(out, "seed %d: %v\n", seed, err)
+			return nil, errBroken
+		}
+		all = append(all, c)
+		if seed == last {
+			return all, nil
+		}
+	}
+}
+
+// asJSON prints everything that was measured; more are further fields.
+func (o *work) asJSON(out io.Writer, all []sim.Comparison, more map[string]any) error {
+	fields := map[string]any{"mix": o.mix, "jobs": o.Jobs, "slots": o.Slots, "nodes": o.Nodes, "load": o.Load, "set": o.set, "seeds": all}
+	maps.Copy(fields, more)
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(fields)
+}
+
 // compareOptions are the flags of compare.
 type compareOptions struct {
-	sim.MixOptions
-	mix    string
-	seeds  string
-	set    []string
-	asJSON bool
+	work
+	seeds string
+	json  bool
 }
 
 func newCompareCommand() *cobra.Command {
@@ -39,16 +110,9 @@ The mixes:
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.OutOrStdout(), c.ErrOrStderr()) },
 	}
-	flags := c.Flags()
-	flags.StringVar(&o.mix, "mix", "operator", "the `kind` of work: "+strings.Join(sim.MixNames(), ", "))
-	flags.IntVar(&o.Jobs, "jobs", 2000, "`number` of jobs")
-	flags.IntVar(&o.Slots, "slots", 20, "`number` of run slots")
-	flags.IntVar(&o.Nodes, "nodes", 40, "`number` of nodes, with eight instances each")
-	flags.Float64Var(&o.Load, "load", 0.1, "`share` of the slots that the work would keep busy if nobody waited")
-	flags.Uint64Var(&o.Seed, "seed", 1, "the seed to run")
-	flags.StringVar(&o.seeds, "seeds", "", "seeds to run, `A..B`, both included")
-	flags.StringArrayVar(&o.set, "set", nil, "a setting of lockstep's for both runs, `name=value`, as predictive_ticks=120")
-	flags.BoolVar(&o.asJSON, "json", false, "print everything that was measured, as JSON")
+	o.flags(c.Flags())
+	c.Flags().StringVar(&o.seeds, "seeds", "", "seeds to run, `A..B`, both included")
+	c.Flags().BoolVar(&o.json, "json", false, "print everything that was measured, as JSON")
 	c.MarkFlagsMutuallyExclusive("seed", "seeds")
 	return c
 }
@@ -62,7 +126,7 @@ func mixList() string {
 }
 
 func (o *compareOptions) run(out, complaints io.Writer) error {
-	mix, err := sim.FindMix(o.mix)
+	mix, options, err := o.parse()
 	if err != nil {
 		return err
 	}
@@ -70,43 +134,15 @@ func (o *compareOptions) run(out, complaints io.Writer) error {
 	if err != nil {
 		return err
 	}
-	settings, err := parseSettings(o.set)
-	if err != nil {
+	all, err := compareSeeds(out, complaints, mix, options, first, last)
+	switch {
+	case err != nil:
 		return err
-	}
-	options := sim.CompareOptions{MixOptions: o.MixOptions, Settings: settings}
-	if err := options.Validate(); err != nil {
-		return err
-	}
-	bar := startProgress(complaints, 2*int64(o.Jobs)*int64(last-first+1))
-	began, ended := time.Now(), uint64(0)
-	options.Ended = func() {
-		ended++
-		bar.show("jobs", ended, time.Since(began))
-	}
-	var all []sim.Comparison
-	for seed := first; ; seed++ {
-		options.Seed = seed
-		c, err := sim.Compare(mix, options)
-		if err != nil {
-			bar.stop()
-			fmt.Fprintf(out, "seed %d: %v\n", seed, err)
-			return errBroken
-		}
-		all = append(all, c)
-		if seed == last {
-			break
-		}
-	}
-	bar.stop()
-	if o.asJSON {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(map[string]any{"mix": mix.Name, "jobs": o.Jobs, "slots": o.Slots, "nodes": o.Nodes,
-			"load": o.Load, "set": o.set, "seeds": all})
+	case o.json:
+		return o.asJSON(out, all, nil)
 	}
 	o.head(out, mix, first, last)
-	report(out, all)
+	printTables(out, all)
 	return nil
 }
 
@@ -128,11 +164,8 @@ func parseSettings(words []string) (map[string][]byte, error) {
 	settings := map[string][]byte{}
 	for _, word := range words {
 		name, value, found := strings.Cut(word, "=")
-		switch {
-		case !found || !json.Valid([]byte(value)):
+		if !found || !json.Valid([]byte(value)) {
 			return nil, fmt.Errorf("--set %s: want name=value, with a number or true or false", word)
-		case name == "predictive":
-			return nil, errors.New("--set predictive: this is what is compared")
 		}
 		settings[name] = []byte(value)
 	}

@@ -1,7 +1,8 @@
 // Command lockstep-sim runs the daemon's actor tree in a simulated world, one
 // run for each seed, and holds what happens against what lockstep promises.
 //
-// Exit codes: 0 all runs were good, 1 a checker has failed, 2 wrong usage.
+// Exit codes: 0 all runs were good, 1 a checker has failed, 2 wrong usage, 3 a run
+// differs from its trace.
 package main
 
 import (
@@ -11,20 +12,30 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"lockstep/sim"
 )
 
 const (
-	exitBroken = 1
-	exitUsage  = 2
+	exitBroken  = 1
+	exitUsage   = 2
+	exitDiffers = 3
 )
 
 // errBroken says that a checker has failed; what there is to say was said.
 var errBroken = errors.New("a checker has failed")
 
-func main() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400) // a world is small, and there are thousands
+// collectRarely lets the collector come only when so much memory is used: a world is
+// small, there are thousands, and each is garbage when the next begins.
+func collectRarely() {
+	const bytes = 256 << 20
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetGCPercent(-1)
+		debug.SetMemoryLimit(bytes)
 	}
+}
+
+func main() {
 	root := &cobra.Command{
 		Use:           "lockstep-sim",
 		Short:         "Run lockstep's daemon in a simulated world and check what it promises",
@@ -33,12 +44,17 @@ func main() {
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newRunCommand(), newCompareCommand())
+	root.AddCommand(newRunCommand(), newReplayCommand(), newMinimizeCommand(), newCompareCommand(), newReportCommand(), newLoadCommand())
 	command, err := root.ExecuteC()
 	switch {
 	case err == nil:
 	case errors.Is(err, errBroken):
 		os.Exit(exitBroken)
+	case errors.Is(err, errDiffers):
+		os.Exit(exitDiffers)
+	case errors.Is(err, sim.ErrGood):
+		fmt.Fprintf(os.Stderr, "lockstep-sim: %v\n", err)
+		os.Exit(exitUsage)
 	default:
 		fmt.Fprintf(os.Stderr, "lockstep-sim: %v\nRun '%s --help' for usage.\n", err, command.CommandPath())
 		os.Exit(exitUsage)

@@ -1,26 +1,29 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"lockstep/cmd/internal/progressbar"
 	"lockstep/sim"
 )
 
 // runOptions are the flags of run.
 type runOptions struct {
-	seed   uint64
-	seeds  string
-	steps  uint64
-	faults string
-	nodes  int
-	trace  bool
+	of    sim.Case
+	seeds string
+	trace bool
+	keep  string
+	json  bool
 }
 
 func newRunCommand() *cobra.Command {
@@ -32,68 +35,146 @@ func newRunCommand() *cobra.Command {
 faults and the order in which everything happens. The same seed with the same
 --nodes, --steps and --faults gives the same run.
 
-It stops at the first run in which a checker fails, and prints its last lines.`,
+It stops at the first run in which a checker fails, prints its last lines, and
+writes its trace to a file, for replay and minimize.
+
+To see a checker at work, --plant breaks lockstep on purpose:
+` + plantList(),
 		Example: `  lockstep-sim run --seed 7 --trace
   lockstep-sim run --seeds 1..10000
   lockstep-sim run --seeds 1..1000 --faults crash,disk
-  lockstep-sim run --nodes 3 --seeds 1..1000 --faults crash,partition,pause`,
+  lockstep-sim run --nodes 3 --seeds 1..1000 --faults crash,partition,pause
+  lockstep-sim run --seeds 1..100 --plant unsynced-ends    # see one fail`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.OutOrStdout(), c.ErrOrStderr()) },
 	}
-	c.Flags().Uint64Var(&o.seed, "seed", 1, "the seed to run")
+	o.caseFlags(c)
 	c.Flags().StringVar(&o.seeds, "seeds", "", "seeds to run, `A..B`, both included")
-	c.Flags().Uint64Var(&o.steps, "steps", 20_000, "`steps` of a run that have faults; then they stop, and everything must end")
-	c.Flags().StringVar(&o.faults, "faults", "all", "all, none, or kinds separated by commas: "+strings.Join(sim.FaultKinds, ", "))
-	c.Flags().IntVar(&o.nodes, "nodes", 1, "`nodes` of the cluster, 1 to 9; 1 is a node that is alone")
 	c.Flags().BoolVar(&o.trace, "trace", false, "print everything that happens")
+	c.Flags().StringVar(&o.keep, "keep", ".", "`directory` for the trace of a run that has failed; \"\": none is written")
+	c.Flags().BoolVar(&o.json, "json", false, "print what came of it as JSON")
 	c.MarkFlagsMutuallyExclusive("seed", "seeds")
+	c.MarkFlagsMutuallyExclusive("trace", "json")
 	return c
 }
 
+func plantList() string {
+	var b strings.Builder
+	for _, p := range sim.AllPlants {
+		fmt.Fprintf(&b, "  %-18s %s\n", p.Name, p.About)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// caseFlags are those that say which run.
+func (o *runOptions) caseFlags(c *cobra.Command) {
+	c.Flags().Uint64Var(&o.of.Seed, "seed", 1, "the seed to run")
+	c.Flags().Uint64Var(&o.of.Steps, "steps", 20_000, "`steps` of a run that have faults; then they stop, and everything must end")
+	c.Flags().StringVar(&o.of.Faults, "faults", "all", "all, none, or `kinds` separated by commas: "+strings.Join(sim.FaultKinds, ", "))
+	c.Flags().IntVar(&o.of.Nodes, "nodes", 1, "`nodes` of the cluster, 1 to 9; 1 is a node that is alone")
+	c.Flags().StringVar(&o.of.Plant, "plant", "", "break lockstep on purpose, by the `name` of a plant; run --help lists them")
+}
+
 func (o *runOptions) run(out, complaints io.Writer) error {
-	first, last, err := seedSpan(o.seed, o.seeds)
+	first, last, err := seedSpan(o.of.Seed, o.seeds)
 	if err != nil {
 		return err
 	}
-	faults, err := sim.ParseFaults(o.faults)
-	if err != nil {
-		return err
-	}
-	if o.nodes < 0 || o.nodes > 9 {
-		return fmt.Errorf("--nodes %d: want 1 to 9", o.nodes)
-	}
-	options := sim.RunOptions{Steps: o.steps, Faults: faults, Nodes: o.nodes}
+	var sink func(sim.Line)
 	if o.trace {
-		options.Sink = func(l sim.Line) { fmt.Fprintln(out, l) }
+		sink = func(l sim.Line) { fmt.Fprintln(out, l) }
 	}
-	bar := startProgress(complaints, int64(last-first)+1)
-	began, steps := time.Now(), uint64(0)
+	collectRarely()
+	bar := progressbar.Start(complaints, int64(last-first)+1)
+	defer bar.Stop()
+	began, sum := time.Now(), sweep{}
 	for seed := first; ; seed++ {
-		r := sim.Run(seed, options)
-		steps += r.Steps
-		bar.show("steps", steps, time.Since(began))
-		if r.Err != nil {
-			bar.stop()
-			o.report(out, r)
-			return errBroken
+		o.of.Seed = seed
+		r, err := o.of.Run(sink)
+		if err != nil {
+			return err
 		}
-		if seed == last {
-			bar.stop()
-			took := time.Since(began)
-			fmt.Fprintf(out, "%d runs, %d steps in %.1f s, %.0f steps/s: good\n", last-first+1, steps, took.Seconds(), float64(steps)/took.Seconds())
-			return nil
+		sum.Runs, sum.Steps, sum.Deliveries = sum.Runs+1, sum.Steps+r.Steps, sum.Deliveries+r.Deliveries
+		sum.Seconds = time.Since(began).Seconds()
+		bar.Rate(sum.Deliveries, "deliveries", time.Since(began))
+		bar.Step()
+		if r.Err != nil || seed == last {
+			bar.Stop()
+			return o.report(out, sum, r)
 		}
 	}
 }
 
-// report shows how a run has failed and how to see it again.
-func (o *runOptions) report(out io.Writer, r sim.Result) {
+// sweep is what came of some runs.
+type sweep struct {
+	Runs       uint64  `json:"runs"`
+	Steps      uint64  `json:"steps"`
+	Deliveries uint64  `json:"deliveries"`
+	Seconds    float64 `json:"seconds"`
+	Failed     *failed `json:"failed,omitempty"`
+}
+
+// failed is the last run, if it was not good.
+type failed struct {
+	Seed    uint64 `json:"seed"`
+	Checker string `json:"checker"`
+	Step    uint64 `json:"step"`
+	Text    string `json:"text"`
+	Trace   string `json:"trace,omitempty"` // its file
+}
+
+// report says how it went; of a run that has failed how, and how to see it again.
+func (o *runOptions) report(out io.Writer, sum sweep, r sim.Result) error {
+	var broken *sim.Violation
+	if errors.As(r.Err, &broken) {
+		sum.Failed = &failed{Seed: r.Seed, Checker: broken.Checker, Step: broken.Step, Text: broken.Error()}
+		if o.keep != "" {
+			sum.Failed.Trace = filepath.Join(o.keep, fmt.Sprintf("seed-%d.trace", r.Seed))
+			if err := writeTrace(sum.Failed.Trace, o.of); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case o.json:
+		if err := json.NewEncoder(out).Encode(sum); err != nil {
+			return err
+		}
+	case broken == nil:
+		fmt.Fprintf(out, "%d runs, %d steps, %d deliveries in %.1f s, %.0f deliveries/s: good\n", sum.Runs, sum.Steps, sum.Deliveries, sum.Seconds, float64(sum.Deliveries)/sum.Seconds)
+	default:
+		o.show(out, sum.Failed, r.Last)
+	}
+	if broken != nil {
+		return errBroken
+	}
+	return nil
+}
+
+// show is a run that has failed, for people.
+func (o *runOptions) show(out io.Writer, f *failed, last []sim.Line) {
 	if !o.trace {
-		for _, line := range r.Last {
+		for _, line := range last {
 			fmt.Fprintln(out, line)
 		}
 	}
-	fmt.Fprintf(out, "\nseed %d: %v\nagain: lockstep-sim run --nodes %d --seed %d --steps %d --faults %s --trace\n", r.Seed, r.Err, max(o.nodes, 1), r.Seed, o.steps, o.faults)
+	fmt.Fprintf(out, "\nseed %d: %s\n", f.Seed, f.Text)
+	if f.Trace != "" {
+		fmt.Fprintf(out, "trace: %s\nsmaller: lockstep-sim minimize %s\n", f.Trace, f.Trace)
+	}
+}
+
+// writeTrace runs a case and keeps its trace in a file.
+func writeTrace(name string, c sim.Case) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return fmt.Errorf("the trace: %w", err)
+	}
+	_, err = c.WriteTrace(file)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("the trace %s: %w", name, err)
+	}
+	return nil
 }
 
 // seedSpan reads A..B; "" is the one seed.

@@ -2,23 +2,31 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
+
+	"lockstep/sim"
 )
 
 func TestRunsOfSeveralSeeds(t *testing.T) {
 	var out bytes.Buffer
-	o := runOptions{seeds: "1..3", steps: 1000, faults: "all"}
+	o := runOptions{seeds: "1..3", of: sim.Case{Nodes: 1, Steps: 1000, Faults: "all"}}
 	require.NoError(t, o.run(&out, &out))
-	require.Regexp(t, `^3 runs, \d+ steps in .*: good\n$`, out.String())
+	require.Regexp(t, `^3 runs, \d+ steps, \d+ deliveries in .*: good\n$`, out.String())
 }
 
 func TestRunsOfACluster(t *testing.T) {
 	var out bytes.Buffer
-	o := runOptions{seeds: "1..3", steps: 1000, faults: "none", nodes: 3}
+	o := runOptions{seeds: "1..3", of: sim.Case{Nodes: 3, Steps: 1000, Faults: "none"}}
 	require.NoError(t, o.run(&out, &out))
-	require.Regexp(t, `^3 runs, \d+ steps in .*: good\n$`, out.String())
+	require.Regexp(t, `^3 runs, \d+ steps, \d+ deliveries in .*: good\n$`, out.String())
 }
 
 func TestTheSameSeedPrintsTheSameTrace(t *testing.T) {
@@ -35,9 +43,101 @@ func TestTheSameSeedPrintsTheSameTrace(t *testing.T) {
 }
 
 func TestWrongUsage(t *testing.T) {
-	for _, o := range []runOptions{
-		{seeds: "3..1", faults: "all"}, {seeds: "3", faults: "all"}, {seeds: "a..b", faults: "all"}, {faults: "fire"}, {faults: "all", nodes: 10},
+	for _, args := range [][]string{{"--seeds", "3..1"}, {"--seeds", "3"}, {"--seeds", "a..b"}, {"--faults", "fire"}, {"--nodes", "10"}, {"--nodes", "0"},
+		{"--plant", "ivy"}, {"--plant", "no-fence"}, {"--faults", "pause,wipe"}} {
+		_, err := done(newRunCommand(), args...)
+		require.Error(t, err, args)
+		require.NotErrorIs(t, err, errBroken)
+	}
+}
+
+func done(command *cobra.Command, args ...string) (string, error) {
+	var out bytes.Buffer
+	command.SetArgs(args)
+	command.SetOut(&out)
+	command.SetErr(&out)
+	command.SilenceErrors, command.SilenceUsage = true, true
+	err := command.Execute()
+	return out.String(), err
+}
+
+// broken runs seeds until one fails, and gives its trace.
+func broken(t *testing.T, dir string) (trace, text string) {
+	text, err := done(newRunCommand(), "--seeds", "1..200", "--plant", "unsynced-ends", "--keep", dir)
+	require.ErrorIs(t, err, errBroken)
+	traces, err := filepath.Glob(filepath.Join(dir, "seed-*.trace"))
+	require.NoError(t, err)
+	require.Len(t, traces, 1)
+	return traces[0], text
+}
+
+// A run that fails leaves a trace, which can be had again, and made smaller.
+func TestARunThatFails(t *testing.T) {
+	dir := t.TempDir()
+	trace, text := broken(t, dir)
+	require.Regexp(t, `\nseed \d+: `, text)
+	require.Contains(t, text, "\nsmaller: lockstep-sim minimize "+trace+"\n")
+
+	text, err := done(newReplayCommand(), trace)
+	require.ErrorIs(t, err, errBroken)
+	require.Regexp(t, `^the same \d+ lines; seed \d+: `, text)
+
+	small := filepath.Join(dir, "small.trace")
+	text, err = done(newMinimizeCommand(), trace, "--out", small, "--runs", "60")
+	require.NoError(t, err)
+	require.Regexp(t, `(?s)^after \d+ runs, \d+ steps:\n  faults:   .*\n  requests: client \d.*trace: `, text)
+	text, err = done(newReplayCommand(), small, "--show")
+	require.ErrorIs(t, err, errBroken)
+	require.Contains(t, text, " takes connections\n")
+}
+
+func TestRunAsJSON(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		args []string
+		err  error
+	}{{[]string{"--seeds", "1..3", "--steps", "500"}, nil}, {[]string{"--seeds", "1..200", "--plant", "unsynced-ends"}, errBroken}} {
+		text, err := done(newRunCommand(), append(c.args, "--json", "--keep", dir)...)
+		require.ErrorIs(t, err, c.err)
+		var sum sweep
+		require.NoError(t, json.Unmarshal([]byte(text), &sum))
+		require.Positive(t, sum.Deliveries)
+		if c.err != nil {
+			require.Equal(t, sum.Runs, sum.Failed.Seed)
+			require.NotEmpty(t, sum.Failed.Checker)
+			require.FileExists(t, sum.Failed.Trace)
+		}
+	}
+}
+
+func TestReplayOfWhatWasAnotherRun(t *testing.T) {
+	trace, _ := broken(t, t.TempDir())
+	content, err := os.ReadFile(trace)
+	require.NoError(t, err)
+	seed := regexp.MustCompile(`"seed":\d+`)
+	for name, changed := range map[string]string{
+		"another line": strings.Replace(string(content), " takes connections\n", " takes a nap\n", 1),
+		"a line less":  string(content[:len(content)-5]),
+		"a line more":  string(content) + "   9.999 the end\n",
+		"other faults": seed.ReplaceAllString(string(content), `"seed":999`),
 	} {
-		require.Error(t, o.run(nil, nil))
+		var out bytes.Buffer
+		require.ErrorIs(t, replay(strings.NewReader(changed), &out, false), errDiffers, name)
+		require.Contains(t, out.String(), "differs: - is the trace", name)
+	}
+	require.ErrorContains(t, replay(strings.NewReader("hello"), new(bytes.Buffer), false), "not a trace")
+}
+
+func TestMinimizeWhatIsGood(t *testing.T) {
+	_, err := done(newMinimizeCommand(), "--seed", "1", "--faults", "none", "--steps", "100")
+	require.ErrorContains(t, err, "seed 1: the run is good")
+}
+
+func TestMinimizeWrongUsage(t *testing.T) {
+	trace, _ := broken(t, t.TempDir())
+	for _, args := range [][]string{{trace, "--seed", "3"}, {trace, "--faults", "none"}, {"--runs", "1"}, {"--nodes", "0"}, {"nosuch.trace"}} {
+		_, err := done(newMinimizeCommand(), args...)
+		require.Error(t, err, args)
+		require.NotErrorIs(t, err, sim.ErrGood)
 	}
 }

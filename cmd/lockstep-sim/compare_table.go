@@ -11,7 +11,7 @@ import (
 	"lockstep/sim"
 )
 
-// measure is a row of the report.
+// measure is a row of the table.
 type measure struct {
 	name string
 	of   func(sim.Outcome) float64
@@ -44,8 +44,8 @@ func span(s float64) string {
 func number(x float64) string  { return fmt.Sprintf("%.1f", x) }
 func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 
-// report prints the tables, and what was seen of starvation.
-func report(out io.Writer, all []sim.Comparison) {
+// printTables prints what was measured, and what was seen of starvation.
+func printTables(out io.Writer, all []sim.Comparison) {
 	header := table.Row{"", "predictive", "plain", "change"}
 	if len(all) > 1 {
 		header = append(header, "better in")
@@ -67,9 +67,8 @@ func report(out io.Writer, all []sim.Comparison) {
 		"%d of a job that had waited for K ticks; none left behind an earlier job that had.\n", seen.Picks, seen.Overtook, seen.Aged)
 }
 
-func (m *measure) row(all []sim.Comparison) table.Row {
-	var predictive, plain float64
-	better := 0
+// sums adds up over all seeds, and counts those in which the predictive order is better.
+func (m *measure) sums(all []sim.Comparison) (predictive, plain float64, better int) {
 	for _, c := range all {
 		a, b := m.of(c.Predictive), m.of(c.Plain)
 		predictive, plain = predictive+a, plain+b
@@ -77,6 +76,11 @@ func (m *measure) row(all []sim.Comparison) table.Row {
 			better++
 		}
 	}
+	return predictive, plain, better
+}
+
+func (m *measure) row(all []sim.Comparison) table.Row {
+	predictive, plain, better := m.sums(all)
 	n := float64(len(all))
 	row := table.Row{m.name, m.unit(predictive / n), m.unit(plain / n), change(predictive, plain)}
 	if len(all) > 1 {

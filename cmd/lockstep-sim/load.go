@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/actors/core/config"
+	"lockstep/cmd/internal/progressbar"
+	"lockstep/sim"
+	"lockstep/sim/load"
+)
+
+// loadOptions are the flags of load.
+type loadOptions struct {
+	sim.MixOptions
+	mix       string
+	swf       string
+	set       []string
+	plain     bool
+	only      string
+	decisions int
+	asJSON    bool
+}
+
+func newLoadCommand() *cobra.Command {
+	o := loadOptions{}
+	c := &cobra.Command{
+		Use:   "load",
+		Short: "Do a lot of work in virtual time, and say what the scheduler's decisions cost",
+		Long: `Do a lot of work in virtual time, and say what the scheduler's decisions cost.
+
+The work is made from the seed, or read from a trace. It goes through what decides
+in the daemon (who runs, who gets its locks) and nothing else: no files, processes
+or messages. Two things are shown:
+
+  run     all of the work is done, in virtual time: how long jobs wait, what a
+          decision costs in real time, how much memory a pending job needs
+  growth  backlogs of 1,000, 10,000 ... jobs, up to --jobs, that come all at once;
+          in each, --decisions jobs end, and others are chosen and come
+
+If more comes than the slots and locks can do, the backlog of the run grows, and
+the waits with it: choose a smaller --load, or --only growth.
+
+Traces are in the Standard Workload Format, as the Parallel Workloads Archive has
+them, compressed with gzip or not. Each job becomes one command:
+  * it comes at its submit time, or after the end of its preceding job and the think
+    time, if that is later and the trace has that job before it
+  * it takes its run time; failed jobs, and those cancelled while they ran, likewise
+  * it locks nodes, exclusively: its share of the machine's processors (those
+    requested, or else allocated, of MaxProcs), rounded up; which ones is chosen by
+    the seed when it comes. A batch scheduler would give it any that are free, so
+    do not compare its waits with those of the trace
+  * jobs cancelled before they ran, parts of checkpointed jobs, and jobs with
+    neither run time nor processors are left out, and counted
+There are --nodes nodes, or else MaxNodes or MaxProcs of them; and --slots slots, or
+else as many as nodes, for no more jobs could be at work at once.
+
+The mixes:
+` + mixList(),
+		Example: `  lockstep-sim load --jobs 1000000 --nodes 1000 --mix operator
+  lockstep-sim load --only growth --jobs 100000 --plain
+  lockstep-sim load --only run --mix maintenance --load 0.03 --json
+  lockstep-sim load --swf trace.swf.gz --nodes 128 --set predictive_ticks=2880`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			for name, value := range map[string]int{"jobs": o.Jobs, "slots": o.Slots, "nodes": o.Nodes} {
+				if c.Flags().Changed(name) && value == 0 {
+					return fmt.Errorf("--%s %d: want 1 or more", name, value)
+				}
+			}
+			return o.run(c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&o.mix, "mix", "operator", "the `kind` of work: "+strings.Join(sim.MixNames(), ", "))
+	flags.StringVar(&o.swf, "swf", "", "read the work from a trace, a `file`")
+	flags.IntVar(&o.Jobs, "jobs", 0, "`number` of jobs, at most 1000000 (default 100000, or all of a trace)")
+	flags.IntVar(&o.Slots, "slots", 0, "`number` of run slots (default 20, or the nodes of a trace)")
+	flags.IntVar(&o.Nodes, "nodes", 0, "`number` of nodes, at most 10000 (default 1000, or those of a trace)")
+	flags.Float64Var(&o.Load, "load", 0.1, "`share` of the slots that the work would keep busy if nobody waited")
+	flags.Uint64Var(&o.Seed, "seed", 1, "the seed of the work, or of the nodes that jobs of a trace lock")
+	flags.BoolVar(&o.plain, "plain", false, "in the plain order, not in the predictive one")
+	flags.StringArrayVar(&o.set, "set", nil, "a setting of lockstep's, `name=value`, as predictive_ticks=120")
+	flags.StringVar(&o.only, "only", "", "only one of `run` and growth")
+	flags.IntVar(&o.decisions, "decisions", 2000, "`number` of decisions for each backlog")
+	flags.BoolVar(&o.asJSON, "json", false, "print everything that was measured, as JSON; times in seconds")
+	c.MarkFlagsMutuallyExclusive("swf", "mix")
+	c.MarkFlagsMutuallyExclusive("swf", "load")
+	return c
+}
+
+// loaded is what there is to print.
+type loaded struct {
+	Mix    string       `json:"mix,omitempty"`
+	Trace  string       `json:"trace,omitempty"`
+	Taken  *load.Taken  `json:"taken,omitempty"`
+	Jobs   int          `json:"jobs"`
+	Slots  int          `json:"slots"`
+	Nodes  int          `json:"nodes"`
+	Load   float64      `json:"load,omitempty"`
+	Seed   uint64       `json:"seed"`
+	Plain  bool         `json:"plain"`
+	Set    []string     `json:"set"`
+	Run    *load.Result `json:"run,omitempty"`
+	Growth []load.Row   `json:"growth,omitempty"`
+}
+
+func (o *loadOptions) run(out, complaints io.Writer) error {
+	settings, err := o.settings()
+	if err != nil {
+		return err
+	}
+	work, l, err := o.work()
+	if err != nil {
+		return err
+	}
+	l.Jobs, l.Seed, l.Plain, l.Set = work.Len(), o.Seed, !settings.Predictive, o.set
+	var sizes []int
+	total := 0
+	if o.only != "run" {
+		sizes = load.Sizes(work.Len())
+		for _, n := range sizes {
+			total += n
+		}
+	}
+	if o.only != "growth" {
+		total += work.Len()
+	}
+	bar := progressbar.Start(complaints, int64(total))
+	began, told := time.Now(), uint64(0)
+	options := load.Options{Slots: l.Slots, Settings: settings, Told: func() {
+		told++
+		bar.Rate(told, "jobs", time.Since(began))
+		bar.Step()
+	}}
+	err = o.measure(work, options, sizes, l)
+	bar.Stop()
+	if err != nil {
+		return err
+	}
+	if o.asJSON {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(l)
+	}
+	l.report(out)
+	return nil
+}
+
+// measure does what was asked for.
+func (o *loadOptions) measure(work load.Work, options load.Options, sizes []int, l *loaded) error {
+	if o.only != "growth" {
+		result, err := load.Run(work, options)
+		if err != nil {
+			return err
+		}
+		l.Run = &result
+	}
+	for _, n := range sizes {
+		row, err := load.Growth(work, options, n, o.decisions)
+		if err != nil {
+			return err
+		}
+		l.Growth = append(l.Growth, row)
+	}
+	return nil
+}
+
+// settings checks the flags that have nothing to do with the work.
+func (o *loadOptions) settings() (config.Settings, error) {
+	switch {
+	case o.only != "" && o.only != "run" && o.only != "growth":
+		return config.Settings{}, fmt.Errorf("--only %s: want run or growth", o.only)
+	case o.decisions < 1 || o.decisions > 1_000_000:
+		return config.Settings{}, fmt.Errorf("--decisions %d: want 1 to 1000000", o.decisions)
+	}
+	values, err := parseSettings(o.set)
+	if err != nil {
+		return config.Settings{}, err
+	}
+	if o.plain {
+		values["predictive"] = []byte("false")
+	}
+	return sim.SettingsWith(values)
+}
+
+// work makes or reads it.
+func (o *loadOptions) work() (load.Work, *loaded, error) {
+	if o.swf != "" {
+		return o.trace()
+	}
+	mix, err := sim.FindMix(o.mix)
+	if err != nil {
+		return nil, nil, err
+	}
+	options := o.MixOptions
+	if options.Jobs == 0 {
+		options.Jobs = 100_000
+	}
+	if options.Slots == 0 {
+		options.Slots = 20
+	}
+	if options.Nodes == 0 {
+		options.Nodes = 1000
+	}
+	if err := options.Validate(); err != nil {
+		return nil, nil, err
+	}
+	return sim.NewPlan(mix, options), &loaded{Mix: mix.Name, Slots: options.Slots, Nodes: options.Nodes, Load: o.Load}, nil
+}
+
+// trace reads the work from a file.
+func (o *loadOptions) trace() (load.Work, *loaded, error) {
+	if o.Jobs < 0 || o.Slots < 0 || o.Nodes < 0 {
+		return nil, nil, errors.New("--jobs, --slots and --nodes: want more than 0")
+	}
+	file, err := os.Open(o.swf)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer file.Close()
+	plain, err := unzipped(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", o.swf, err)
+	}
+	t, err := load.ReadTrace(plain, load.TraceOptions{Seed: o.Seed, Nodes: o.Nodes, Jobs: o.Jobs})
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", o.swf, err)
+	}
+	slots := o.Slots
+	if slots == 0 {
+		slots = t.Nodes
+	}
+	return t, &loaded{Trace: o.swf, Taken: &t.Taken, Slots: slots, Nodes: t.Nodes}, nil
+}
+
+// gzipMagic is how compressed files begin.
+const gzipMagic = "\x1f\x8b"
+
+// unzipped is the text of a file that may be compressed.
+func unzipped(file io.Reader) (io.Reader, error) {
+	buffered := bufio.NewReader(file)
+	if magic, _ := buffered.Peek(len(gzipMagic)); string(magic) == gzipMagic { // an error comes again
+		return gzip.NewReader(buffered)
+	}
+	return buffered, nil
+}

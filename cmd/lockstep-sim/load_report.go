@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"lockstep/sim"
+	"lockstep/sim/load"
+)
+
+// report prints it for people.
+func (l *loaded) report(out io.Writer) {
+	l.head(out)
+	if l.Run != nil {
+		l.reportRun(out)
+	}
+	if len(l.Growth) > 0 {
+		l.reportGrowth(out)
+	}
+}
+
+// head says what was done.
+func (l *loaded) head(out io.Writer) {
+	order := "predictive"
+	if l.Plain {
+		order = "plain"
+	}
+	if mix, err := sim.FindMix(l.Mix); err == nil {
+		fmt.Fprintf(out, "%s: %s\n%d jobs, %d slots, %d nodes, load %g, ", mix.Name, mix.About, l.Jobs, l.Slots, l.Nodes, l.Load)
+	} else {
+		fmt.Fprintf(out, "%s\n%d jobs, %d slots, %d nodes, ", l.Trace, l.Jobs, l.Slots, l.Nodes)
+	}
+	fmt.Fprintf(out, "%s order, ", order)
+	if len(l.Set) > 0 {
+		fmt.Fprintf(out, "%s, ", strings.Join(l.Set, ", "))
+	}
+	fmt.Fprintf(out, "seed %d\n", l.Seed)
+	if t := l.Taken; t != nil {
+		fmt.Fprintf(out, "Of the jobs %d had failed, %d were cancelled while they ran, %d await another's end.\n"+
+			"Left out: %d that never ran, %d parts of jobs, %d of which too little is known; and %d times that a job awaits another.\n",
+			t.Failed, t.Cancelled, t.Chained, t.NeverRan, t.Partial, t.Unknown, t.Unchained)
+	}
+	fmt.Fprintln(out)
+}
+
+func (l *loaded) reportRun(out io.Writer) {
+	o, c := l.Run.Outcome, l.Run.Cost
+	fmt.Fprintln(out, render(table.Row{"in virtual time", ""}, []table.Row{
+		{"makespan", long(o.Makespan)}, {"jobs per hour", number(o.PerHour)}, {"mean wait", span(o.Mean)},
+		{"95th percentile of waits", span(o.P95)}, {"longest wait", span(o.Longest)},
+		{"slot time waiting for locks", percent(o.LockWaitSeconds / max(o.SlotSeconds, 1))},
+		{"most jobs pending", fmt.Sprint(o.PeakPending)}}))
+	fmt.Fprintf(out, "\n%d jobs in %s, %.0f per second.\n\n", o.Jobs, span(c.Seconds), c.JobsPerSecond)
+	fmt.Fprintln(out, render(table.Row{"cost of a decision", "decisions", "mean", "p50", "p99", "max"}, []table.Row{
+		spreadRow("when jobs come", c.Arrivals), spreadRow("when an opcode ends", c.Ends)}))
+	if m := c.Memory; m.Pending > 0 {
+		fmt.Fprintf(out, "\nMemory with %d pending: %.0f bytes a job in the scheduler, and %s for the locks of those with a slot.\n\n",
+			m.Pending, m.PerPending(), size(m.Locks))
+	} else {
+		fmt.Fprint(out, "\nToo few jobs were pending to measure their memory.\n\n")
+	}
+}
+
+func spreadRow(name string, s load.Spread) table.Row {
+	return table.Row{name, fmt.Sprint(s.N), short(s.Mean), short(s.P50), short(s.P99), short(s.Max)}
+}
+
+func (l *loaded) reportGrowth(out io.Writer) {
+	var rows []table.Row
+	for i, r := range l.Growth {
+		row := table.Row{fmt.Sprint(r.Pending), short(r.Decisions.Mean), "", short(r.Decisions.P50), short(r.Decisions.P99),
+			short(r.Decisions.Max), short(r.Enqueue), fmt.Sprintf("%.0f", r.Memory.PerPending()), "", size(r.Memory.Locks)}
+		if i > 0 {
+			was := l.Growth[i-1]
+			row[2] = fmt.Sprintf("x %.1f", r.Decisions.Mean/was.Decisions.Mean)
+			row[8] = fmt.Sprintf("x %.2f", r.Memory.PerPending()/was.Memory.PerPending())
+		}
+		rows = append(rows, row)
+	}
+	fmt.Fprintln(out, render(table.Row{"pending", "decision", "growth", "p50", "p99", "max", "put in line", "bytes a job", "growth", "locks"}, rows))
+	fmt.Fprintf(out, "\nMeans of %d ends of jobs for each backlog, each with what it causes and one job that comes; the growth is to the row above.\n",
+		l.Growth[0].Decisions.N)
+}
+
+// short is for what takes a second or much less.
+func short(s float64) string {
+	switch {
+	case s < 1e-3:
+		return fmt.Sprintf("%.1f µs", s*1e6)
+	case s < 1:
+		return fmt.Sprintf("%.2f ms", s*1e3)
+	default:
+		return fmt.Sprintf("%.2f s", s)
+	}
+}
+
+// long is span for what may take years.
+func long(s float64) string {
+	if day := 24 * 3600.0; s >= 4*day {
+		return fmt.Sprintf("%.1f d", s/day)
+	}
+	return span(s)
+}
+
+func size(bytes int64) string {
+	if bytes < 10<<20 {
+		return fmt.Sprintf("%d kB", max(bytes, 0)>>10)
+	}
+	return fmt.Sprintf("%d MB", bytes>>20)
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/cmd/internal/progressbar"
+	"lockstep/sim"
+)
+
+// minimizeOptions are the flags of minimize.
+type minimizeOptions struct {
+	runOptions
+	runs int
+	out  string
+}
+
+func newMinimizeCommand() *cobra.Command {
+	o := minimizeOptions{}
+	c := &cobra.Command{
+		Use:   "minimize [TRACE]",
+		Short: "Make a run that fails smaller",
+		Long: `Make a run that fails smaller: leave out faults and requests as long as the same
+checker fails. The run is that of a trace, or of --seed with the flags of run. What
+is left is shown, and its trace written to a file.`,
+		Example: `  lockstep-sim minimize seed-17.trace
+  lockstep-sim minimize --seed 17 --nodes 3 --out small.trace`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				if err := o.read(c, args[0]); err != nil {
+					return err
+				}
+			}
+			return o.run(c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	o.caseFlags(c)
+	c.Flags().IntVar(&o.runs, "runs", 3000, "`runs` to try at most")
+	c.Flags().StringVar(&o.out, "out", "", "`file` for the trace (default minimal-SEED.trace)")
+	return c
+}
+
+// read takes the run from a trace, which says all of it.
+func (o *minimizeOptions) read(c *cobra.Command, name string) error {
+	for _, flag := range []string{"seed", "nodes", "steps", "faults", "plant"} {
+		if c.Flags().Changed(flag) {
+			return fmt.Errorf("--%s: %s says which run", flag, name)
+		}
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	o.of, err = sim.ReadCase(bufio.NewScanner(file))
+	return err
+}
+
+func (o *minimizeOptions) run(out, complaints io.Writer) error {
+	if o.runs < 2 {
+		return fmt.Errorf("--runs %d: want 2 or more", o.runs)
+	}
+	collectRarely()
+	bar := progressbar.Start(complaints, int64(o.runs))
+	m, err := sim.Minimize(o.of, o.runs, func(run, strikes, asks int) {
+		bar.Say(fmt.Sprintf("run %d: %d faults, %d requests", run, strikes, asks))
+		bar.Step()
+	})
+	bar.Stop()
+	if errors.Is(err, sim.ErrGood) {
+		return fmt.Errorf("seed %d: %w: there is nothing to make smaller", o.of.Seed, err)
+	}
+	if err != nil {
+		return err
+	}
+	name := o.out
+	if name == "" {
+		name = fmt.Sprintf("minimal-%d.trace", o.of.Seed)
+	}
+	if err := writeTrace(name, m.Case); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "after %d runs, %d steps:\n  faults:   %s\n  requests: %s\n%v\ntrace: %s\nagain: lockstep-sim replay %s --show\n", m.Runs, m.Result.Steps,
+		words(m.Case.Recipe.Strikes), words(m.Case.Recipe.Asks), m.Result.Err, name, name)
+	return nil
+}
+
+func words[T fmt.Stringer](list []T) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	texts := make([]string, len(list))
+	for i, item := range list {
+		texts[i] = item.String()
+	}
+	return strings.Join(texts, "; ")
+}

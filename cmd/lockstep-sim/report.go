@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/sim"
+	"lockstep/sim/report"
+)
+
+// reportOptions are the flags of report.
+type reportOptions struct {
+	work
+	file string
+	json bool
+}
+
+func newReportCommand() *cobra.Command {
+	o := reportOptions{}
+	c := &cobra.Command{
+		Use:   "report",
+		Short: "Draw a comparison as a page of HTML",
+		Long: `Draw what compare measures, for one seed, as a page of HTML: how long jobs waited,
+how many there were, which job had which run slot when, and which locks kept them,
+in the predictive order and in the plain one. The page is a single file that needs
+no network and no script. A file of that name is replaced.
+
+The mixes:
+` + mixList(),
+		Example: `  lockstep-sim report --mix operator --jobs 500
+  lockstep-sim report --mix evacuation --seed 7 --set predictive_ticks=2880 --out evacuation.html
+  lockstep-sim report --json --out day.html | jq .seeds[0].predictive.mean_wait`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.OutOrStdout(), c.ErrOrStderr()) },
+	}
+	o.flags(c.Flags())
+	c.Flags().StringVar(&o.file, "out", "report.html", "the `file` to write")
+	c.Flags().BoolVar(&o.json, "json", false, "print everything that was measured, and where the page is, as JSON")
+	return c
+}
+
+func (o *reportOptions) run(out, complaints io.Writer) error {
+	mix, options, err := o.parse()
+	if err != nil {
+		return err
+	}
+	replaced, err := mayWrite(o.file)
+	if err != nil {
+		return err
+	}
+	options.Timings = true
+	all, err := compareSeeds(out, complaints, mix, options, o.Seed, o.Seed)
+	if err != nil {
+		return err
+	}
+	var page bytes.Buffer
+	err = report.Write(&page, report.Report{Mix: mix, Options: options, Settings: o.set, Command: o.command(),
+		Measures: measured(all), Comparison: all[0]})
+	if err != nil {
+		return err
+	}
+	size := page.Len()
+	if err := os.WriteFile(o.file, page.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	if o.json {
+		return o.asJSON(out, all, map[string]any{"file": o.file, "bytes": size, "replaced": replaced})
+	}
+	was := "written"
+	if replaced {
+		was = "replaced"
+	}
+	fmt.Fprintf(out, "%s %s: %.1f MB; open it in a browser\n", o.file, was, float64(size)/1e6)
+	return nil
+}
+
+// mayWrite finds out before the work whether there is a place for the page, and
+// whether one is there already.
+func mayWrite(file string) (replaces bool, err error) {
+	there, err := os.Stat(file)
+	switch {
+	case err == nil && there.IsDir():
+		return false, fmt.Errorf("--out %s: this is a directory, name a file", file)
+	case err == nil:
+		return true, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return false, fmt.Errorf("--out: %w", err)
+	}
+	if folder, err := os.Stat(filepath.Dir(file)); err != nil || !folder.IsDir() {
+		return false, fmt.Errorf("--out %s: there is no directory %s, make it first", file, filepath.Dir(file))
+	}
+	return false, nil
+}
+
+// command makes the same page again, under the default name.
+func (o *work) command() string {
+	text := fmt.Sprintf("lockstep-sim report --mix %s --seed %d --jobs %d --slots %d --nodes %d --load %v",
+		o.mix, o.Seed, o.Jobs, o.Slots, o.Nodes, o.Load)
+	for _, s := range o.set {
+		text += " --set " + quoted(s)
+	}
+	return text
+}
+
+// quoted is a word as a shell takes it.
+func quoted(word string) string {
+	if strings.ContainsAny(word, " \t\n\"'\\$`&|;<>()*?[]#~!{}") {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return word
+}
+
+// notable is the least difference of which the page says that it is better or worse.
+const notable = 0.01
+
+// measured is the table of compare, for the page.
+func measured(all []sim.Comparison) []report.Measure {
+	var rows []report.Measure
+	for _, m := range measures {
+		predictive, plain, _ := m.sums(all)
+		row := report.Measure{Name: m.name, Predictive: m.unit(predictive), Plain: m.unit(plain), Change: change(predictive, plain)}
+		switch {
+		case math.Abs(predictive-plain) < notable*plain:
+		case predictive > plain == m.more:
+			row.Verdict = "better"
+		default:
+			row.Verdict = "worse"
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}

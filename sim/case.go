@@ -1,0 +1,100 @@
+package sim
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Case is all that it takes to have a run again. The zero values are those of
+// lockstep-sim run.
+type Case struct {
+	Seed   uint64  `json:"seed"`
+	Nodes  int     `json:"nodes"`  // 1 to NodesMax
+	Steps  uint64  `json:"steps"`  // with faults; then they stop
+	Faults string  `json:"faults"` // see ParseFaults
+	Plant  string  `json:"plant,omitempty"`
+	Recipe *Recipe `json:"recipe,omitempty"` // nil: all that there is of the seed
+}
+
+// NodesMax is how many nodes a simulated cluster may have.
+const NodesMax = 9
+
+// Run runs it. Sink, if set, gets every line of the trace. The error says what is
+// wrong with the case.
+func (c Case) Run(sink func(Line)) (Result, error) {
+	faults, err := ParseFaults(c.Faults)
+	if err != nil {
+		return Result{}, err
+	}
+	plants, err := FindPlant(c.Plant)
+	if err != nil {
+		return Result{}, err
+	}
+	if c.Nodes < 1 || c.Nodes > NodesMax {
+		return Result{}, fmt.Errorf("%d nodes: want 1 to %d", c.Nodes, NodesMax)
+	}
+	if c.Nodes == 1 {
+		if err := c.forClusters(faults); err != nil {
+			return Result{}, err
+		}
+	}
+	return Run(c.Seed, RunOptions{Steps: c.Steps, Faults: faults, Nodes: c.Nodes, Plants: plants, Recipe: c.Recipe, Sink: sink}), nil
+}
+
+// forClusters refuses what can only happen to several nodes.
+func (c Case) forClusters(faults map[string]bool) error {
+	if slices.Contains(clusterPlants, c.Plant) {
+		return fmt.Errorf("the plant %s is for clusters: --nodes 3 or more", c.Plant)
+	}
+	for kind := range faults {
+		if !slices.Contains(clusterFaultKinds, kind) {
+			return nil
+		}
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("the faults %s happen to clusters only: --nodes 3 or more", c.Faults)
+	}
+	return nil
+}
+
+// traceMagic is the first line of a trace in a file; the case follows as a line of
+// JSON, then everything that happened, a line each.
+const traceMagic = "lockstep-sim trace 1"
+
+// caseMax bounds a case's line, in bytes.
+const caseMax = 4 << 20
+
+// WriteTrace runs the case and writes its trace.
+func (c Case) WriteTrace(out io.Writer) (Result, error) {
+	head, err := json.Marshal(c)
+	if err != nil {
+		return Result{}, err
+	}
+	buffered := bufio.NewWriter(out)
+	fmt.Fprintf(buffered, "%s\n%s\n", traceMagic, head)
+	r, err := c.Run(func(l Line) { fmt.Fprintln(buffered, l) })
+	return r, errors.Join(err, buffered.Flush())
+}
+
+// ReadCase reads the head of a trace. What follows in the reader are its lines.
+func ReadCase(trace *bufio.Scanner) (Case, error) {
+	var c Case
+	trace.Buffer(nil, caseMax)
+	if !trace.Scan() || trace.Text() != traceMagic {
+		return c, errors.Join(trace.Err(), fmt.Errorf("not a trace: it does not begin with %q", traceMagic))
+	}
+	if !trace.Scan() {
+		return c, errors.Join(trace.Err(), errors.New("the trace says nothing of its run"))
+	}
+	decoder := json.NewDecoder(strings.NewReader(trace.Text()))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&c); err != nil {
+		return c, fmt.Errorf("line 2 of the trace: %w", err)
+	}
+	return c, nil
+}

@@ -1,0 +1,167 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/lock"
+)
+
+// checkTable: the lock manager's journal makes sense, change by change: no two owners
+// hold what excludes each other, whoever holds something takes only what comes behind
+// it in the order of locks (without which there would be deadlocks), and who comes
+// when a request is overdue does not overtake it (DESIGN section 7, bounded bypass).
+type checkTable struct {
+	owners map[lock.Owner]*tableOwner
+	read   int // bytes of the journal
+	since  time.Time
+	rules  int // generation of the settings that are known
+}
+
+// tableOwner is what the journal has said of an owner last.
+type tableOwner struct {
+	lock.Record
+	arrived time.Time // it had nothing and wanted nothing before
+	asked   time.Time // for what it waits for
+}
+
+func (*checkTable) Name() string { return "the lock table" }
+
+func (c *checkTable) See(w *World, event any) error {
+	switch e := event.(type) {
+	case daemonStarted, powerLost:
+		return c.readAll(w)
+	case panicked: // requests are as old as the actor
+		for _, o := range c.owners {
+			o.asked = w.clock.now
+		}
+	case otherFileChanged:
+		switch {
+		case e.path == layout.LocksJournalPath && e.call == callAppend:
+			return c.readOn(w)
+		case e.path == layout.LocksJournalPath:
+			return c.readAll(w)
+		}
+	}
+	return nil
+}
+
+// readAll begins with what the files say now.
+func (c *checkTable) readAll(w *World) error {
+	c.owners, c.read = map[lock.Owner]*tableOwner{}, 0
+	snapshot, err := w.lockState()
+	if err != nil {
+		return err
+	}
+	owner := func(o lock.Owner) *tableOwner {
+		if c.owners[o] == nil {
+			c.owners[o] = &tableOwner{Record: lock.Record{Owner: o}, arrived: w.clock.now, asked: w.clock.now}
+		}
+		return c.owners[o]
+	}
+	for _, h := range snapshot.Holdings {
+		owner(h.Owner).Locks = h.Locks
+	}
+	for _, p := range snapshot.Pending {
+		owner(p.Owner).Pending = &p
+	}
+	if f := w.disk.find(layout.LocksJournalPath); f != nil {
+		c.read = bytes.LastIndexByte(f.data, '\n') + 1
+	}
+	return nil
+}
+
+// readOn takes what was appended.
+func (c *checkTable) readOn(w *World) error {
+	f := w.disk.find(layout.LocksJournalPath)
+	whole := bytes.LastIndexByte(f.data, '\n') + 1
+	if whole <= c.read || c.owners == nil {
+		return nil
+	}
+	if c.read == 0 { // its header
+		return c.readAll(w)
+	}
+	records, err := lock.DecodeRecords(f.data[c.read:whole])
+	if err != nil {
+		return fmt.Errorf("%s: %w", layout.LocksJournalPath, err)
+	}
+	c.read = whole
+	for _, r := range records {
+		if err := c.change(w, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *checkTable) change(w *World, r lock.Record) error {
+	was := c.owners[r.Owner]
+	if was == nil {
+		was = &tableOwner{arrived: w.clock.now}
+	}
+	is := &tableOwner{Record: r, arrived: was.arrived, asked: w.clock.now}
+	if r.Pending != nil && was.Pending != nil && slices.Equal(r.Pending.Request, was.Pending.Request) {
+		is.asked = was.asked
+	}
+	gained := gained(was.Locks, r.Locks)
+	if len(was.Locks) > 0 {
+		last := was.Locks[len(was.Locks)-1].Lock
+		for _, i := range gained {
+			if i.Lock.Compare(last) < 0 {
+				return fmt.Errorf("%s takes %s while it has %s, which comes later", r.Owner, i.Lock, last)
+			}
+		}
+	}
+	for _, other := range c.owners { // the order matters only when something is wrong already
+		if other.Owner == r.Owner {
+			continue
+		}
+		if l, clash := conflict(gained, other.Locks); clash {
+			return fmt.Errorf("%s and %s both hold %s", other.Owner, r.Owner, l)
+		}
+		if err := c.overtakes(w, is, len(was.Locks) == 0, gained, other); err != nil {
+			return err
+		}
+	}
+	c.owners[r.Owner] = is
+	if len(r.Locks) == 0 && r.Pending == nil {
+		delete(c.owners, r.Owner)
+	}
+	return nil
+}
+
+// gained are the locks that an owner has now, and had not, or only shared.
+func gained(was, is []lock.Item) []lock.Item {
+	var more []lock.Item
+	for _, i := range is {
+		at := slices.IndexFunc(was, func(k lock.Item) bool { return k.Lock == i.Lock })
+		if at < 0 || was[at].Mode < i.Mode {
+			more = append(more, i)
+		}
+	}
+	return more
+}
+
+// overtakes: an owner that had nothing when another's request was overdue gets what
+// that one waits for.
+func (c *checkTable) overtakes(w *World, is *tableOwner, hadNothing bool, gained []lock.Item, waits *tableOwner) error {
+	if c.rules != w.inForce.generation {
+		c.rules, c.since = w.inForce.generation, w.clock.now
+	}
+	limit := w.inForce.settings.LockBypass()
+	if !w.inForce.known || limit == 0 || !hadNothing || waits.Pending == nil {
+		return nil
+	}
+	overdue := waits.asked.Add(limit)
+	if overdue.Before(c.since) {
+		overdue = c.since
+	}
+	if l, clash := conflict(gained, waits.Pending.Request); clash && is.arrived.After(overdue) {
+		return fmt.Errorf("%s gets %s, for which %s has waited %v; it came %v after that was overdue",
+			is.Owner, l, waits.Owner, w.clock.now.Sub(waits.asked), is.arrived.Sub(overdue))
+	}
+	return nil
+}

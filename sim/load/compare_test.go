@@ -1,0 +1,60 @@
+package load
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/sim"
+)
+
+// both has work done by the daemon's actors and here, in both orders.
+func both(t *testing.T, mix string, o sim.MixOptions) (actors, here [2]sim.Outcome) {
+	m, err := sim.FindMix(mix)
+	require.NoError(t, err)
+	c, err := sim.Compare(m, sim.CompareOptions{MixOptions: o})
+	require.NoError(t, err)
+	actors = [2]sim.Outcome{c.Predictive, c.Plain}
+	for i, predictive := range []bool{true, false} {
+		got := done(t, sim.NewPlan(m, o), Options{Slots: o.Slots, Settings: settings(t, predictive)}).Outcome
+		here[i] = sim.Outcome{Jobs: got.Jobs, Makespan: got.Makespan, PerHour: got.PerHour, Waits: got.Waits,
+			SlotSeconds: got.SlotSeconds, LockWaitSeconds: got.LockWaitSeconds}
+	}
+	return actors, here
+}
+
+// With a single slot no two jobs ask for locks at one moment, and everything is
+// what it is in the daemon.
+func TestOneSlotIsAsInTheDaemon(t *testing.T) {
+	for _, m := range sim.Mixes {
+		actors, here := both(t, m.Name, sim.MixOptions{Seed: 4, Jobs: 120, Slots: 1, Nodes: 20, Load: 1.5})
+		for i := range actors {
+			require.Equal(t, actors[i].Waits, here[i].Waits, m.Name)
+			require.InDelta(t, actors[i].Makespan, here[i].Makespan, 1e-6, m.Name)
+			require.InDelta(t, actors[i].SlotSeconds, here[i].SlotSeconds, 1e-6, m.Name)
+			require.Zero(t, here[i].LockWaitSeconds)
+		}
+	}
+}
+
+// With several, jobs that are chosen at one moment ask for locks in the order in
+// which they were chosen, and in the daemon in any. Over some seeds that makes
+// little difference.
+func TestSeveralSlotsAreNearlyAsInTheDaemon(t *testing.T) {
+	var makespan, mean, slots [2]float64
+	for seed := range uint64(4) {
+		actors, here := both(t, "operator", sim.MixOptions{Seed: seed, Jobs: 250, Slots: 6, Nodes: 20, Load: 0.1})
+		for i := range actors {
+			for k, o := range []sim.Outcome{actors[i], here[i]} {
+				makespan[k] += o.Makespan
+				mean[k] += o.Mean
+				slots[k] += o.SlotSeconds
+			}
+			require.InEpsilon(t, actors[i].SlotSeconds-actors[i].LockWaitSeconds, here[i].SlotSeconds-here[i].LockWaitSeconds, 1e-9, "the work itself")
+		}
+	}
+	t.Logf("daemon's actors, here: makespan %v, mean wait %v, slot time %v", makespan, mean, slots)
+	require.InEpsilon(t, makespan[0], makespan[1], 0.01)
+	require.InEpsilon(t, mean[0], mean[1], 0.1)
+	require.InEpsilon(t, slots[0], slots[1], 0.05)
+}

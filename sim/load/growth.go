@@ -1,0 +1,73 @@
+package load
+
+import "time"
+
+// Row is what a backlog of so many pending jobs costs.
+type Row struct {
+	Pending int `json:"pending"`
+	// Enqueue is putting one more in line, mean over all, in seconds.
+	Enqueue float64 `json:"enqueue"`
+	// Decisions are ends of jobs, each with all that it causes, and with the coming of
+	// the job that takes the place of the one that was chosen.
+	Decisions Spread `json:"decisions"`
+	Memory    Memory `json:"memory"`
+}
+
+// Sizes are the backlogs of a growth up to so many jobs: powers of ten from 1,000,
+// and the greatest.
+func Sizes(most int) []int {
+	var sizes []int
+	for n := 1000; n < most; n *= 10 {
+		sizes = append(sizes, n)
+	}
+	return append(sizes, most)
+}
+
+// Growth puts so many jobs in line, all at one moment, fills the slots, and then
+// has that many jobs end, while others take their places in the line: the backlog
+// stays as long as it is. Each job of the work comes at least once.
+func Growth(work Work, o Options, pending, decisions int) (Row, error) {
+	w := newWorld(work, o)
+	w.chained = nil // nobody waits for anybody here
+	clear(w.followers)
+	before := heapInUse()
+	next := 0
+	following := func() int {
+		next++
+		return (next - 1) % work.Len()
+	}
+	for range pending {
+		if err := w.enqueue(following()); err != nil {
+			return Row{}, err
+		}
+		if o.Told != nil {
+			o.Told()
+		}
+	}
+	row := Row{Pending: pending, Enqueue: w.core.reset().Seconds() / float64(pending)}
+	row.Memory = Memory{Pending: pending, Scheduler: heapInUse() - before}
+	if err := w.look(); err != nil {
+		return row, err
+	}
+	row.Memory.Locks = w.lockBytes()
+	w.core.reset()
+	w.options.Told = nil // they were told of when they came
+	spans := make([]time.Duration, 0, decisions)
+	for span := time.Duration(0); len(spans) < decisions; {
+		ended := w.ended
+		if err := w.goOn(); err != nil {
+			return row, err
+		}
+		span += w.ends[len(w.ends)-1]
+		if w.ended == ended {
+			continue // the job has another opcode
+		}
+		if err := w.arrive(following()); err != nil {
+			return row, err
+		}
+		spans = append(spans, span+w.arrivals[len(w.arrivals)-1])
+		span = 0
+	}
+	row.Decisions = spread(spans)
+	return row, nil
+}

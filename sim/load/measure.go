@@ -1,0 +1,112 @@
+package load
+
+import (
+	"runtime"
+	"slices"
+	"time"
+
+	"lockstep/actors/core/lock"
+)
+
+// stopwatch adds up spans of real time.
+type stopwatch struct {
+	began time.Time
+	spent time.Duration
+}
+
+func (s *stopwatch) start() { s.began = time.Now() }
+func (s *stopwatch) stop()  { s.spent += time.Since(s.began) }
+
+func (s *stopwatch) reset() time.Duration {
+	spent := s.spent
+	s.spent = 0
+	return spent
+}
+
+// Spread is what there is to say of many spans of real time, in seconds. Of none
+// it is zero.
+type Spread struct {
+	N    int     `json:"n"`
+	Mean float64 `json:"mean"`
+	P50  float64 `json:"p50"`
+	P99  float64 `json:"p99"`
+	Max  float64 `json:"max"`
+}
+
+// spread sorts the spans.
+func spread(spans []time.Duration) Spread {
+	n := len(spans)
+	if n == 0 {
+		return Spread{}
+	}
+	slices.Sort(spans)
+	sum := time.Duration(0)
+	for _, s := range spans {
+		sum += s
+	}
+	at := func(percent int) float64 { return spans[(n*percent+99)/100-1].Seconds() }
+	return Spread{N: n, Mean: sum.Seconds() / float64(n), P50: at(50), P99: at(99), Max: at(100)}
+}
+
+// Memory is heap in use after a garbage collection, in bytes, beyond what was in
+// use before the first job came. The work itself does not count.
+type Memory struct {
+	// Pending is how many jobs had no slot when it was measured; 0: it was not.
+	Pending int `json:"pending"`
+	// Locks is the lock manager's; Scheduler all the rest: the scheduler's core, which
+	// has the pending jobs and what those with a slot declare and hold. With few
+	// pending jobs much of it is what it remembers besides.
+	Scheduler int64 `json:"scheduler_bytes"`
+	Locks     int64 `json:"lock_bytes"`
+}
+
+// PerPending is the scheduler's part for each pending job, in bytes.
+func (m Memory) PerPending() float64 { return float64(m.Scheduler) / float64(max(m.Pending, 1)) }
+
+func heapInUse() int64 {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// watermark measures the heap whenever clearly more jobs are pending than ever.
+type watermark struct {
+	world  *world
+	before int64
+	memory Memory
+}
+
+// Fewer are lost in what else is in use, and a collection costs as much as
+// many decisions.
+const (
+	watermarkLeast = 100
+	watermarkStep  = 1.1
+)
+
+func newWatermark(w *world) *watermark { return &watermark{world: w, before: heapInUse()} }
+
+func (m *watermark) look(pending int) {
+	if pending < watermarkLeast || float64(pending) < watermarkStep*float64(m.memory.Pending) {
+		return
+	}
+	all := heapInUse() - m.before
+	locks := m.world.lockBytes()
+	m.memory = Memory{Pending: pending, Scheduler: all - locks, Locks: locks}
+}
+
+// lockBytes is what the lock manager needs: what a second one with the same locks
+// does.
+func (w *world) lockBytes() int64 {
+	settings := lock.Settings{Lattice: lock.Implied, BypassAfter: w.locks.BypassAfter()}
+	snapshot := w.locks.Snapshot()
+	before := heapInUse()
+	second, _, err := lock.Restore(settings, w.time(), snapshot)
+	if err != nil {
+		panic("load: the locks contradict each other: " + err.Error())
+	}
+	bytes := heapInUse() - before
+	runtime.KeepAlive(second)
+	runtime.KeepAlive(snapshot)
+	return bytes
+}

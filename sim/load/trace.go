@@ -1,0 +1,221 @@
+package load
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"lockstep/sim"
+	"lockstep/sim/swf"
+)
+
+// TraceOptions say how a trace becomes work.
+type TraceOptions struct {
+	// Seed chooses the nodes that jobs lock.
+	Seed uint64
+	// Nodes is how many there are to lock, up to NodesMax; 0: what the trace says,
+	// MaxNodes or else MaxProcs, up to NodesMax.
+	Nodes int
+	// Jobs is how many are taken at most; 0: all.
+	Jobs int
+}
+
+// NodesMax bounds the nodes that the jobs of a trace lock.
+const NodesMax = 10_000
+
+// procsMax bounds the processors of a job and of the machine: of more there is none.
+const procsMax = 1 << 31
+
+// Trace is the jobs of a Standard Workload Format file as work for lockstep: each
+// is one command that lasts as long as the job ran, and locks as many nodes as the
+// job asked for processors, in proportion.
+type Trace struct {
+	// Taken says what has become of the lines.
+	Taken Taken
+	Nodes int
+
+	seed  uint64
+	procs int64 // of the machine
+	jobs  []traced
+}
+
+// Taken counts the lines of a trace.
+type Taken struct {
+	Jobs      int `json:"jobs"`      // that are done here
+	Failed    int `json:"failed"`    // of these, in the trace; they take as long here, and succeed
+	Cancelled int `json:"cancelled"` // of these, while they ran; likewise
+	Chained   int `json:"chained"`   // of these, that await the end of another
+	NeverRan  int `json:"never_ran"` // left out: cancelled before they ran
+	Partial   int `json:"partial"`   // left out: parts of jobs that are there as a whole
+	Unknown   int `json:"unknown"`   // left out: no submit time, run time or number of processors
+	Unchained int `json:"unchained"` // await a job that is not there, or comes later; they do not here
+}
+
+// traced is a job as it is kept: small, for there may be millions.
+type traced struct {
+	submit, run, think milliseconds
+	procs              int64
+	preceding          int32 // number, or -1
+}
+
+// milliseconds are a time of a trace.
+type milliseconds int64
+
+func millis(s float64) milliseconds { return milliseconds(s * 1000) }
+
+func (m milliseconds) duration() time.Duration { return time.Duration(m) * time.Millisecond }
+
+// ReadTrace reads a trace. The error says what is wrong, with the line if it is a
+// line.
+func ReadTrace(from io.Reader, o TraceOptions) (*Trace, error) {
+	t := &Trace{seed: o.Seed}
+	reader := swf.NewReader(from)
+	numbers := map[int64]int32{}
+	var widest int64
+	for o.Jobs == 0 || len(t.jobs) < o.Jobs {
+		j, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if procs, taken := t.Taken.take(j); taken {
+			t.add(j, procs, numbers)
+			widest = max(widest, procs)
+		}
+	}
+	if t.Taken.Jobs = len(t.jobs); t.Taken.Jobs == 0 {
+		return nil, errors.New("there is no job in it that has run")
+	}
+	return t, t.size(reader.Header(), o.Nodes, widest)
+}
+
+// take counts a line, and says how many processors the job asked for.
+func (c *Taken) take(j swf.Job) (procs int64, taken bool) {
+	procs = min(cmp.Or(max(j.Requested, 0), j.Allocated), procsMax)
+	switch {
+	case j.Status.Partial():
+		c.Partial++
+		return 0, false
+	case j.Status == swf.Cancelled && j.Run <= 0:
+		c.NeverRan++
+		return 0, false
+	case j.Submit < 0 || j.Run < 0 || procs < 1:
+		c.Unknown++
+		return 0, false
+	case j.Status == swf.Failed:
+		c.Failed++
+	case j.Status == swf.Cancelled:
+		c.Cancelled++
+	}
+	return procs, true
+}
+
+func (t *Trace) add(j swf.Job, procs int64, numbers map[int64]int32) {
+	job := traced{submit: millis(j.Submit), run: millis(j.Run), think: millis(max(j.Think, 0)), procs: procs, preceding: -1}
+	if j.Preceding > 0 {
+		if preceding, known := numbers[j.Preceding]; known {
+			job.preceding = preceding
+			t.Taken.Chained++
+		} else {
+			t.Taken.Unchained++
+		}
+	}
+	numbers[j.Number] = int32(len(t.jobs))
+	t.jobs = append(t.jobs, job)
+}
+
+// size finds out how large the machine is, in nodes and processors.
+func (t *Trace) size(h swf.Header, nodes int, widest int64) error {
+	t.procs = max(int64(cmp.Or(h.MaxProcs, h.MaxNodes)), widest)
+	t.Nodes = cmp.Or(nodes, min(cmp.Or(h.MaxNodes, h.MaxProcs), NodesMax))
+	switch {
+	case t.Nodes == 0:
+		return errors.New("its header has neither MaxNodes nor MaxProcs: say how many --nodes there are")
+	case t.Nodes < 0 || t.Nodes > NodesMax:
+		return fmt.Errorf("%d nodes: want 1 to %d", t.Nodes, NodesMax)
+	}
+	t.sort()
+	return nil
+}
+
+// sort puts the jobs in the order in which they come; most traces have it.
+func (t *Trace) sort() {
+	order := make([]int32, len(t.jobs))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(t.jobs[a].submit, t.jobs[b].submit) })
+	place := make([]int32, len(order))
+	sorted := make([]traced, len(order))
+	for to, from := range order {
+		place[from] = int32(to)
+		sorted[to] = t.jobs[from]
+	}
+	for i := range sorted {
+		if p := sorted[i].preceding; p >= 0 {
+			sorted[i].preceding = place[p]
+		}
+	}
+	t.jobs = sorted
+}
+
+// Len is how many jobs there are.
+func (t *Trace) Len() int { return len(t.jobs) }
+
+// At is when job i was submitted.
+func (t *Trace) At(i int) time.Duration { return t.jobs[i].submit.duration() }
+
+// After is the job of field 17 and the time of field 18.
+func (t *Trace) After(i int) (preceding int, think time.Duration) {
+	return int(t.jobs[i].preceding), t.jobs[i].think.duration()
+}
+
+// width is how many nodes job i locks: as many as hold its processors.
+func (t *Trace) width(i int) int {
+	return int((t.jobs[i].procs*int64(t.Nodes) + t.procs - 1) / t.procs)
+}
+
+// Job is one command, alone on its nodes.
+func (t *Trace) Job(i int) []sim.Opcode {
+	var op struct {
+		Opcode string      `json:"OP_ID"`
+		Argv   []string    `json:"argv"`
+		Locks  [][2]string `json:"locks"`
+	}
+	op.Opcode, op.Argv = "OP_RUN_COMMAND", []string{"replay"}
+	width := t.width(i)
+	if width == t.Nodes {
+		op.Locks = [][2]string{{"node/[lockset]", "exclusive"}}
+	} else {
+		for _, n := range chosen(rand.New(rand.NewPCG(t.seed, uint64(i))), width, t.Nodes) {
+			op.Locks = append(op.Locks, [2]string{fmt.Sprintf("node/n%d", n+1), "exclusive"})
+		}
+	}
+	input, err := json.Marshal(op)
+	if err != nil {
+		panic(fmt.Errorf("a job of a trace cannot be encoded: %w", err)) // it is plain text
+	}
+	return []sim.Opcode{{Input: input, Takes: t.jobs[i].run.duration()}}
+}
+
+// chosen is k different numbers below n, all sets as likely (Floyd).
+func chosen(rng *rand.Rand, k, n int) []int {
+	has := make(map[int]bool, k)
+	all := make([]int, 0, k)
+	for i := n - k; i < n; i++ {
+		pick := rng.IntN(i + 1)
+		if has[pick] {
+			pick = i
+		}
+		has[pick] = true
+		all = append(all, pick)
+	}
+	return all
+}

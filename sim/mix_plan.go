@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Plan is the work of a mix as jobs in the order in which they come. Jobs that are
+// submitted together come at the same time. It keeps them as they are spelled, so
+// that a million of them need no more than some hundred megabytes.
+type Plan struct {
+	at   []time.Duration
+	jobs []planned
+}
+
+// Opcode is one of a job's: its input as a client submits it, and how long it
+// takes once it has its locks.
+type Opcode struct {
+	Input json.RawMessage
+	Takes time.Duration
+}
+
+// NewPlan makes the work of a mix. The options must be valid; the same ones give
+// the same work, which is also what Compare has done.
+func NewPlan(m Mix, o MixOptions) *Plan {
+	p := &Plan{at: make([]time.Duration, 0, o.Jobs), jobs: make([]planned, 0, o.Jobs)}
+	for _, b := range plan(m, o) {
+		for _, j := range b.jobs {
+			p.at, p.jobs = append(p.at, b.at), append(p.jobs, j)
+		}
+	}
+	return p
+}
+
+// Len is how many jobs there are.
+func (p *Plan) Len() int { return len(p.jobs) }
+
+// At is when job i comes, since the first could. It never falls with i.
+func (p *Plan) At(i int) time.Duration { return p.at[i] }
+
+// Job is the opcodes of job i, made anew with each call.
+func (p *Plan) Job(i int) []Opcode {
+	ops := make([]Opcode, len(p.jobs[i].ops))
+	for k, op := range p.jobs[i].ops {
+		ops[k] = Opcode{op.encode(""), op.takes()}
+	}
+	return ops
+}
+
+// takes is how long a planned run lasts.
+func (o opSpec) takes() time.Duration {
+	for word := range strings.FieldsSeq(string(o)) {
+		if text, found := strings.CutPrefix(word, "run_for="); found {
+			if d, err := seconds(text); err == nil {
+				return d
+			}
+		}
+	}
+	panic(fmt.Sprintf("%q is no planned run", o)) // planner.op makes them all
+}

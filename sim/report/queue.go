@@ -1,0 +1,95 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// lineChart shows how many there are over time, in both orders.
+type lineChart struct {
+	frame
+	Title string
+	Lines []line
+}
+
+type line struct {
+	Class string
+	Name  string
+	Path  string
+}
+
+// queueColumns is how many points a line has: each is the mean over a while, for
+// single jobs would only make it flicker.
+const queueColumns = 400
+
+// drawQueue draws what waits for a slot, and what has one. said is what a point
+// stands for.
+func drawQueue(orders []order, whole span) (charts []lineChart, said string) {
+	pending := series{title: "pending: jobs that wait for a run slot"}
+	running := series{title: "running: jobs that have a slot (dashed), and those of them whose opcode executes"}
+	for _, o := range orders {
+		var waits, slots, executes []span
+		for i := range o.jobs {
+			j := &o.jobs[i]
+			waits = append(waits, span{j.Submitted, j.Chosen})
+			slots = append(slots, span{j.Chosen, j.Ended})
+			for _, op := range j.Ops {
+				executes = append(executes, span{op.Began, op.Ended})
+			}
+		}
+		pending.add(o.Class, o.Name, waits, whole)
+		running.add(o.Class+" faint", o.Name+", in a slot", slots, whole)
+		running.add(o.Class, o.Name+", executing", executes, whole)
+	}
+	return []lineChart{pending.draw(whole), running.draw(whole)}, spell(whole.length() / queueColumns)
+}
+
+// series is the lines of one chart.
+type series struct {
+	title string
+	lines []line
+	means [][]float64 // by line
+	most  float64
+}
+
+func (s *series) add(class, name string, spans []span, whole span) {
+	means := meansOf(spans, whole)
+	for _, m := range means {
+		s.most = max(s.most, m)
+	}
+	s.lines, s.means = append(s.lines, line{Class: class, Name: name}), append(s.means, means)
+}
+
+// meansOf is how many spans there are at once in each column of the time, on average.
+func meansOf(spans []span, whole span) []float64 {
+	means := make([]float64, queueColumns)
+	width := max(whole.length()/queueColumns, 1)
+	for _, l := range levels(spans) {
+		for c := int((l.from - whole.from) / width); c < queueColumns; c++ {
+			column := span{whole.from + time.Duration(c)*width, whole.from + time.Duration(c+1)*width}
+			inside := l.clip(column)
+			if inside.empty() {
+				break
+			}
+			means[c] += float64(l.n) * float64(inside.length()) / float64(width)
+		}
+	}
+	return means
+}
+
+func (s *series) draw(whole span) lineChart {
+	scale := timeScale{whole}
+	chart := lineChart{frame: frameOver(scale, 180), Title: s.title, Lines: s.lines}
+	ticks, y := countTicks(s.most, chart.Top+6, chart.Bottom)
+	chart.Y = ticks
+	step := (chart.Right - chart.Left) / queueColumns
+	for i, means := range s.means {
+		var path strings.Builder
+		for c, m := range means {
+			fmt.Fprintf(&path, "%s%v %v", map[bool]string{true: "M", false: "L"}[c == 0], chart.Left+(px(c)+0.5)*step, y(m))
+		}
+		chart.Lines[i].Path = path.String()
+	}
+	return chart
+}

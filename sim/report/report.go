@@ -1,0 +1,181 @@
+// Package report draws what sim.Compare has measured, as one page of HTML that
+// needs nothing else: no script, no network, charts as inline SVG.
+//
+// It is pure: the same Report gives the same bytes.
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"time"
+
+	"lockstep/sim"
+)
+
+// Report is what a page shows.
+type Report struct {
+	Mix        sim.Mix
+	Options    sim.CompareOptions
+	Settings   []string // name=value, as they were given
+	Command    string   // that makes the page again
+	Measures   []Measure
+	Comparison sim.Comparison // with the timings of all jobs
+}
+
+// Measure is a row of the table at the head: a figure of both orders, with units.
+type Measure struct {
+	Name, Predictive, Plain, Change string
+	Verdict                         string // on the predictive order: "better", "worse", or "" for neither
+}
+
+// Most that is drawn, of each order; what is left out is said on the page.
+const (
+	maxJobs  = 4000 // bars in a Gantt chart, give or take those of one moment
+	maxRows  = 120  // run slots in a Gantt chart
+	maxLocks = 30
+)
+
+//go:embed page.html
+var pageText string
+
+var page = template.Must(template.New("page").Parse(pageText))
+
+// order is one of the two, with its jobs.
+type order struct {
+	Name  string
+	Class string // in the style sheet
+	jobs  []sim.JobTiming
+	rows  []int // by job: its row in the Gantt chart
+}
+
+// view is what the template is given.
+type view struct {
+	Report
+	Kinds     []legend
+	Gantts    []gantt
+	Locks     []lockChart
+	Queue     []lineChart
+	Waits     histogram
+	KindWaits []histogram
+	LeftOut   []string // of the charts over time
+	LocksLeft string
+	Columns   string // what a point of the queue charts stands for
+}
+
+type legend struct {
+	Class string
+	Name  string
+	Jobs  int
+}
+
+// Write writes the page. The comparison must have timings.
+func Write(w io.Writer, r Report) error {
+	orders := []order{
+		{Name: "predictive", Class: "predictive", jobs: r.Comparison.Predictive.Timings},
+		{Name: "plain", Class: "plain", jobs: r.Comparison.Plain.Timings},
+	}
+	if len(orders[0].jobs) == 0 || len(orders[1].jobs) == 0 {
+		return fmt.Errorf("the comparison has no timings of jobs: set CompareOptions.Timings")
+	}
+	v := view{Report: r}
+	kinds := map[string]string{}
+	for i, k := range r.Comparison.Predictive.Kinds {
+		kinds[k.Kind] = fmt.Sprintf("k%d", i%kindColours)
+		v.Kinds = append(v.Kinds, legend{kinds[k.Kind], k.Kind, k.Jobs})
+	}
+	whole := extent(orders)
+	for i := range orders {
+		orders[i].rows = fillRows(orders[i].jobs)
+	}
+	shown := window(orders, whole)
+	v.LeftOut = leftOut(orders, shown, whole)
+	for _, o := range orders {
+		v.Gantts = append(v.Gantts, drawGantt(o, kinds, shown))
+	}
+	v.Locks, v.LocksLeft = drawLocks(orders, shown)
+	v.Queue, v.Columns = drawQueue(orders, whole)
+	v.Waits = drawWaits("all jobs", orders, "", wide)
+	for _, k := range v.Kinds {
+		v.KindWaits = append(v.KindWaits, drawWaits(k.Name, orders, k.Name, narrow))
+	}
+	return page.Execute(w, v)
+}
+
+// kindColours is how many the style sheet has.
+const kindColours = 10
+
+// extent is from the first submission to the last end, of both orders.
+func extent(orders []order) span {
+	whole := span{1 << 62, 0}
+	for _, o := range orders {
+		for i := range o.jobs {
+			whole.from, whole.to = min(whole.from, o.jobs[i].Submitted), max(whole.to, o.jobs[i].Ended)
+		}
+	}
+	return whole
+}
+
+// leftOut says what the charts over time do not show.
+func leftOut(orders []order, shown, whole span) []string {
+	var lines []string
+	jobs, rows := 0, 0
+	for _, o := range orders {
+		drawn := 0
+		for i := range o.jobs {
+			rows = max(rows, o.rows[i]+1)
+			if o.rows[i] < maxRows && o.jobs[i].Chosen < shown.to {
+				drawn++
+			}
+		}
+		jobs = max(jobs, drawn)
+	}
+	if shown != whole {
+		lines = append(lines, fmt.Sprintf("The charts of slots and locks end after the first %s of %s, for %d jobs are too many to draw: %d of each order are in them at most. With fewer --jobs they show all.",
+			spell(shown.length()), spell(whole.length()), len(orders[0].jobs), jobs))
+	}
+	if rows > maxRows {
+		lines = append(lines, fmt.Sprintf("The first %d of %d run slots are drawn.", maxRows, rows))
+	}
+	return lines
+}
+
+// brief is a duration for people, in one unit.
+func brief(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < 10*time.Minute:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	case d < 10*time.Hour:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	default:
+		return fmt.Sprintf("%.0f h", d.Hours())
+	}
+}
+
+// spell is a duration for people, in two units where it is long.
+func spell(d time.Duration) string {
+	pair := func(n time.Duration, unit string, m time.Duration, part string) string {
+		if m == 0 {
+			return fmt.Sprintf("%d %s", n, unit)
+		}
+		return fmt.Sprintf("%d %s %d %s", n, unit, m, part)
+	}
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	case d < time.Hour:
+		d = d.Round(time.Second)
+		return pair(d/time.Minute, "min", d%time.Minute/time.Second, "s")
+	case d < 240*time.Hour:
+		d = d.Round(time.Minute)
+		return pair(d/time.Hour, "h", d%time.Hour/time.Minute, "min")
+	default:
+		d = d.Round(time.Hour)
+		return pair(d/(24*time.Hour), "d", d%(24*time.Hour)/time.Hour, "h")
+	}
+}
