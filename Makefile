@@ -5,13 +5,14 @@ BIN     := bin
 VAR     := var
 SEED    ?= 1
 SEEDS   ?= 1..2000
+BENCH   ?= # more flags for lockstep-bench: BENCH='--only Jobs --out new.txt'
 GANETI  ?= $(BIN)/ganeti
 TOOLS   := $(GO) tool -modfile=.ci/tools/go.mod
 PROTOS  := $(wildcard messages/*.proto)
 PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint proto verify sim scenario conformance bench demo demo-cluster run check clean
+.PHONY: help build test race lint proto verify sim scenario conformance bench bench-guard microbench demo demo-cluster run check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,7 +60,13 @@ conformance: build ## run Ganeti's own client programs, from Debian's packages, 
 	.ci/ganeti-packages $(GANETI)
 	GANETI_PACKAGES=$(abspath $(GANETI)) $(GO) test -count=1 -run Conformance ./cmd/internal/conformance ./cmd/lockstepd
 
-bench: ## run the benchmarks
+bench: build ## measure lockstep next to the limits of this machine, on the disk of VAR
+	$(BIN)/lockstep-bench --dir $(VAR) $(BENCH)
+
+bench-guard: build ## fail if lockstep is far slower than it was, next to the limits of this machine
+	$(BIN)/lockstep-bench --dir $(VAR) --guard
+
+microbench: ## run the benchmarks of single packages
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 demo: build ## a throw-away daemon runs a small real workload, in about ten seconds

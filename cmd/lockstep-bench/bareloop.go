@@ -1,0 +1,201 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/jobs/osproc"
+	"lockstep/actors/luxi/wire"
+	"lockstep/persistence"
+)
+
+// bareLoop does what a job needs of the machine, without a queue: the files of a
+// submission, the process of the job, the hand-shake with it, the file that names the
+// process, and its end, which the process writes itself.
+//
+// It works in the daemon's own directory, above all ids that the daemon gives away, but
+// with a run directory where no daemon listens: what a process reports there is dropped
+// at once.
+type bareLoop struct {
+	b       *bench
+	files   *persistence.OSFiles
+	dataDir string
+	runDir  string
+	stderr  *os.File
+	next    int64 // id of the next job
+}
+
+// firstBareID is above what daemons give away here.
+const firstBareID = 1_000_000_000
+
+// bareSerial is written as the daemon writes its own.
+const bareSerial = layout.SerialPath + "-bare"
+
+func (b *bench) newBareLoop(d *daemon) (*bareLoop, error) {
+	l := &bareLoop{b: b, dataDir: d.dataDir(), runDir: d.bareRunDir(), next: firstBareID}
+	err := persistence.MakeDirs(l.dataDir, l.runDir, filepath.Join(d.root, "log"))
+	if err != nil {
+		return nil, err
+	}
+	if l.files, err = persistence.OpenFiles(l.dataDir); err != nil {
+		return nil, err
+	}
+	l.stderr, err = os.OpenFile(filepath.Join(d.root, "bare.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+	return l, err
+}
+
+// besideLoop runs a scene with a daemon whose jobs run, and a bare loop in its directory.
+func (b *bench) besideLoop(scene func(*daemon, *client, *bareLoop) error) error {
+	d, c, err := b.startDaemon(false)
+	if err != nil {
+		return err
+	}
+	defer d.kill()
+	defer c.close()
+	loop, err := b.newBareLoop(d)
+	if err != nil {
+		return err
+	}
+	defer loop.close()
+	if err := scene(d, c, loop); err != nil {
+		return err
+	}
+	return d.stop()
+}
+
+func (l *bareLoop) close() { _, _ = l.files.Close(), l.stderr.Close() }
+
+// together does n jobs with so many workers, submitted together as SubmitManyJobs does:
+// one sync of the directory, one serial, and its sync.
+func (l *bareLoop) together(n, workers int) error {
+	jobs, err := l.submitTogether(n, workers)
+	if err != nil {
+		return err
+	}
+	return parallel(n, workers, func(i int) error { return l.execute(jobs[i]) })
+}
+
+// one is a job that is submitted by itself.
+func (l *bareLoop) one() error {
+	jobs, err := l.submitTogether(1, 1)
+	if err != nil {
+		return err
+	}
+	return l.execute(jobs[0])
+}
+
+func (l *bareLoop) submitTogether(n, workers int) ([]*job.Job, error) {
+	input := json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "debug_level": 0, "depends": null, "duration": 1e-09, "interruptible": false, "on_master": true, "on_nodes": [], "priority": 0, "reason": [], "repeat": 0}`)
+	jobs := make([]*job.Job, n)
+	for i := range jobs {
+		jobs[i] = job.New(job.ID(l.next), []json.RawMessage{input}, []int{0}, job.TimestampOf(time.Now()), "")
+		l.next++
+	}
+	err := parallel(n, workers, func(i int) error {
+		return l.files.Replace("bare", layout.JobPath(int64(jobs[i].ID)), job.Encode(jobs[i]))
+	})
+	if err == nil {
+		err = l.files.SyncDir("bare", layout.QueueDir)
+	}
+	if err == nil {
+		err = l.files.Replace("bare", bareSerial, layout.FormatSerial(l.next))
+	}
+	if err == nil {
+		err = l.files.SyncDir("bare", layout.QueueDir)
+	}
+	return jobs, err
+}
+
+// execute is the life of the job's process.
+func (l *bareLoop) execute(j *job.Job) error {
+	child, err := l.b.launch(int64(j.ID), l.dataDir, l.runDir, l.stderr)
+	if err != nil {
+		return err
+	}
+	err = l.permit(child, j)
+	child.hangUp()
+	if err := errors.Join(err, child.cmd.Wait()); err != nil {
+		return fmt.Errorf("bare job %d: %w", j.ID, err)
+	}
+	return nil
+}
+
+// permit is the daemon's side of the hand-shake.
+func (l *bareLoop) permit(child *child, j *job.Job) error {
+	livelock, err := child.reader.ReadFrame()
+	if err != nil {
+		return err
+	}
+	j.Livelock, j.ProcessID = string(livelock), child.cmd.Process.Pid
+	if err := l.files.Replace("bare", layout.JobPath(int64(j.ID)), job.Encode(j)); err != nil {
+		return err
+	}
+	if err := l.files.SyncDir("bare", layout.QueueDir); err != nil {
+		return err
+	}
+	if err := wire.WriteFrame(child.in, nil); err != nil {
+		return err
+	}
+	if _, err := child.reader.ReadFrame(); err != nil {
+		return err
+	}
+	return wire.WriteFrame(child.in, []byte("[null]")) // nothing is handed over for its opcode
+}
+
+// child is a lockstep-job that was started as the daemon starts it.
+type child struct {
+	cmd     *exec.Cmd
+	in, out *os.File
+	reader  *wire.Reader
+}
+
+func (b *bench) launch(id int64, dataDir, runDir string, stderr *os.File) (*child, error) {
+	inRead, inWrite, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer inRead.Close()
+	outRead, outWrite, err := os.Pipe()
+	if err != nil {
+		_ = inWrite.Close()
+		return nil, err
+	}
+	defer outWrite.Close()
+	cmd := &exec.Cmd{Path: b.program("lockstep-job"), Args: []string{"lockstep-job", strconv.FormatInt(id, 10), dataDir, runDir},
+		Env: osproc.Environment(), Dir: "/", Stdin: inRead, Stdout: outWrite, Stderr: stderr, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	c := &child{cmd: cmd, in: inWrite, out: outRead, reader: wire.NewReader(outRead, 4096)}
+	if err := cmd.Start(); err != nil {
+		c.hangUp()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *child) hangUp() { _, _ = c.in.Close(), c.out.Close() }
+
+// parallel does n things with so many workers, and returns the errors.
+func parallel(n, workers int, do func(i int) error) error {
+	var next atomic.Int64
+	var group sync.WaitGroup
+	errs := make([]error, workers)
+	for worker := range workers {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && errs[worker] == nil; i = int(next.Add(1)) - 1 {
+				errs[worker] = do(i)
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}

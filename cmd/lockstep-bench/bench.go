@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"lockstep/cmd/internal/progressbar"
+)
+
+// bench is one run of the program.
+type bench struct {
+	ctx      context.Context
+	self     string // path of this program
+	programs string // directory of the programs
+	root     string // the throw-away directory
+	machine  machine
+	rounds   int
+	sizes    sizes
+	bar      *progressbar.Bar
+	daemons  []*daemon
+	dirs     int
+
+	samples map[string][]sample // by the name of the measurement
+}
+
+// sample is what one round has found.
+type sample struct {
+	value float64 // in the unit of the measurement
+	n     int     // operations that it is the mean of
+}
+
+// sizes are how much is done in a round.
+type sizes struct {
+	quick                   bool
+	spawns, replaces, trips int
+	submits                 int // by one client
+	submitters              int // submissions of each of the 64 clients
+	many                    int // jobs of one submission
+	lone                    int // jobs one after the other
+	jobs                    int // jobs that are submitted together
+	chain                   int
+	queued                  int // a hundred thousand
+	someQueued              int // ten thousand
+	locks, wakes, deaths    int
+	idle                    time.Duration
+}
+
+var (
+	full = sizes{spawns: 50, replaces: 100, trips: 1000, submits: 200, submitters: 10, many: 1000, lone: 20, jobs: 300, chain: 100,
+		queued: 100_000, someQueued: 10_000, locks: 1000, wakes: 50, deaths: 10, idle: 5 * time.Second}
+	quick = sizes{quick: true, spawns: 10, replaces: 20, trips: 100, submits: 40, submitters: 3, many: 200, lone: 5, jobs: 60, chain: 10,
+		queued: 2000, someQueued: 1000, locks: 100, wakes: 10, deaths: 3, idle: time.Second}
+)
+
+// clients is how many submit at the same time.
+const clients = 64
+
+// scene measures what belongs together, with a daemon of its own if it needs one.
+type scene struct {
+	name  string
+	gives []string // names of measurements
+	run   func(*bench) error
+}
+
+// each counts the rounds of a scene, and ends early when the program is told to stop.
+func (b *bench) each(rounds int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range rounds {
+			if b.ctx.Err() != nil || !yield(i) {
+				return
+			}
+			b.bar.Step()
+		}
+	}
+}
+
+// alternate does all steps, in every other round the last one first: what one leaves to
+// the disk to do must not always be the other's burden.
+func alternate(round int, steps ...func() error) error {
+	if round%2 == 1 {
+		slices.Reverse(steps)
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note keeps a sample, in the unit of the measurement.
+func (b *bench) note(name string, value float64, n int) {
+	b.samples[name] = append(b.samples[name], sample{value, n})
+}
+
+// noteTime keeps the time of one operation.
+func (b *bench) noteTime(name string, took time.Duration) {
+	b.note(name, float64(took.Nanoseconds()), 1)
+}
+
+// noteRate keeps how many were done in a second.
+func (b *bench) noteRate(name string, took time.Duration, n int) {
+	b.note(name, float64(n)/took.Seconds(), n)
+}
+
+// timeEach keeps the median time of n operations.
+func (b *bench) timeEach(name string, n int, do func() error) error {
+	times := make([]float64, n)
+	for i := range times {
+		began := time.Now()
+		if err := do(); err != nil {
+			return err
+		}
+		times[i] = float64(time.Since(began).Nanoseconds())
+	}
+	b.note(name, median(times), n)
+	return nil
+}
+
+func (b *bench) program(name string) string { return filepath.Join(b.programs, name) }
+
+// newDir is the path of a new directory. What one scene has written stays until the
+// end: the disk would be busy with its removal during the next.
+func (b *bench) newDir() string {
+	b.dirs++
+	return filepath.Join(b.root, strconv.Itoa(b.dirs))
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/jobs/osproc"
+	"lockstep/actors/luxi/wire"
+	"lockstep/persistence"
+)
+
+// daemon is a real lockstepd with directories of its own. It has no remote API.
+type daemon struct {
+	b    *bench
+	root string
+	cmd  *exec.Cmd // nil: it does not run
+	done chan struct{}
+}
+
+// startDaemon returns when it takes jobs. With paused they are queued and not run.
+func (b *bench) startDaemon(paused bool) (*daemon, *client, error) {
+	d := &daemon{b: b, root: b.newDir()}
+	if err := os.Mkdir(d.root, 0o750); err != nil {
+		return nil, nil, err
+	}
+	b.daemons = append(b.daemons, d)
+	if err := d.start(); err != nil {
+		return nil, nil, err
+	}
+	c, err := d.dial(persistence.LuxiSocket)
+	if err != nil {
+		return nil, nil, err
+	}
+	if paused {
+		err = c.call(nil, "ReplaceFilter", nil, 0, [][]any{{"jobid", []any{">", "id", 0}}}, "PAUSE", []any{})
+	}
+	return d, c, err
+}
+
+func (d *daemon) dataDir() string { return filepath.Join(d.root, "lib") }
+func (d *daemon) runDir() string  { return filepath.Join(d.root, "run") }
+
+// bareRunDir is for processes that are not the daemon's.
+func (d *daemon) bareRunDir() string { return filepath.Join(d.root, "bare") }
+
+func (d *daemon) start() error {
+	log, err := os.OpenFile(filepath.Join(d.root, "lockstepd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(d.b.program("lockstepd"), "--data-dir", d.dataDir(), "--run-dir", d.runDir(),
+		"--log-dir", filepath.Join(d.root, "log"), "--rapi-address", "")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ready, done := make(chan struct{}), make(chan struct{})
+	d.cmd, d.done = cmd, done
+	go func() {
+		told := false
+		for lines := bufio.NewScanner(io.TeeReader(stderr, log)); lines.Scan(); {
+			if !told && strings.Contains(lines.Text(), "takes jobs") {
+				told = true
+				close(ready)
+			}
+		}
+		_ = cmd.Wait() // how it ended shows in its log
+		close(done)
+	}()
+	select {
+	case <-ready:
+		return nil
+	case <-done:
+	case <-time.After(patience):
+	case <-d.b.ctx.Done():
+	}
+	text, _ := os.ReadFile(log.Name())
+	return fmt.Errorf("the daemon does not take jobs; its log:\n%s", text)
+}
+
+// kill ends the daemon as a crash does.
+func (d *daemon) kill() {
+	if d.cmd == nil {
+		return
+	}
+	_ = d.cmd.Process.Kill()
+	<-d.done
+	d.cmd = nil
+}
+
+// endJobs ends what a run that was cut short has left: job processes outlive the daemon,
+// and would try for ever to write where nothing is any more.
+func (d *daemon) endJobs() {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	for _, runDir := range []string{d.runDir(), d.bareRunDir()} {
+		osproc.New(osproc.Config{Log: log, DataDir: d.dataDir(), RunDir: runDir}).EndAll()
+	}
+}
+
+// stop ends it in order.
+func (d *daemon) stop() error {
+	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-d.done:
+		d.cmd = nil
+		return nil
+	case <-time.After(patience):
+		return errors.New("the daemon does not stop")
+	}
+}
+
+func (d *daemon) dial(socket string) (*client, error) {
+	c, err := wire.Dial(d.b.ctx, persistence.SocketPath(d.runDir(), socket), wire.Options{AnswerTimeout: patience, MaxFrame: 256 << 20})
+	if err != nil {
+		return nil, err
+	}
+	return &client{ctx: d.b.ctx, wire: c}, nil
+}
+
+var heapAlloc = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
+
+// liveHeap is the daemon's heap after a collection, in bytes.
+func (d *daemon) liveHeap() (float64, error) {
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", persistence.SocketPath(d.runDir(), persistence.AdminSocket))
+	}}
+	request, err := http.NewRequestWithContext(d.b.ctx, http.MethodGet, "http://lockstepd/debug/pprof/heap?gc=1&debug=1", nil)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := transport.RoundTrip(request)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, err
+	}
+	found := heapAlloc.FindSubmatch(text)
+	if answer.StatusCode != http.StatusOK || found == nil {
+		return 0, fmt.Errorf("the daemon's heap profile says %s, and no HeapAlloc", answer.Status)
+	}
+	return strconv.ParseFloat(string(found[1]), 64)
+}

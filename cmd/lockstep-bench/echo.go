@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/actors/luxi/wire"
+)
+
+// newEchoCommand is the other end of a socket, in a process of its own as the daemon is.
+func newEchoCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "echo SOCKET",
+		Short:  "Answer each request with as many bytes as it asks for",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			listener, err := net.Listen("unix", args[0])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(c.OutOrStdout(), "listening")
+			conn, err := listener.Accept()
+			if err != nil {
+				return err
+			}
+			return answerAll(conn)
+		},
+	}
+}
+
+func answerAll(conn net.Conn) error {
+	defer conn.Close()
+	reader := wire.NewReader(conn, wire.MaxFrame)
+	for {
+		frame, err := reader.ReadFrame()
+		if err != nil {
+			return nil // the client has left
+		}
+		request, err := wire.DecodeRequest(frame)
+		if err != nil {
+			return err
+		}
+		var size int
+		if len(request.Args) != 1 || json.Unmarshal(request.Args[0], &size) != nil {
+			return errors.New("want a number of bytes")
+		}
+		answer := wire.AppendResult(make([]byte, 0, size+64))
+		answer = append(append(append(answer, '"'), strings.Repeat("x", size)...), '"')
+		if err := wire.WriteFrame(conn, wire.CloseResult(answer)); err != nil {
+			return nil
+		}
+	}
+}
+
+// echo is a connection to such a process.
+type echo struct {
+	client
+	cmd *exec.Cmd
+}
+
+func (b *bench) startEcho() (*echo, error) {
+	path := b.newDir()
+	cmd := exec.Command(b.self, "echo", path)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	e := &echo{cmd: cmd}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		e.stop()
+		return nil, fmt.Errorf("%s does not listen: %w", filepath.Base(b.self), err)
+	}
+	connection, err := wire.Dial(b.ctx, path, wire.Options{AnswerTimeout: patience, MaxFrame: 256 << 20})
+	if err != nil {
+		e.stop()
+		return nil, err
+	}
+	e.client = client{ctx: b.ctx, wire: connection}
+	return e, nil
+}
+
+// trip is one request, and an answer of so many bytes.
+func (e *echo) trip(size int) error {
+	var answer json.RawMessage
+	return e.call(&answer, "Echo", size)
+}
+
+func (e *echo) stop() {
+	if e.wire != nil {
+		e.close()
+	}
+	_ = e.cmd.Process.Kill()
+	_ = e.cmd.Wait() // killed, or its client has left
+}

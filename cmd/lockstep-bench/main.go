@@ -1,0 +1,72 @@
+// Command lockstep-bench measures a real daemon next to what the machine can do at
+// most, in the same run, and prints one table.
+//
+// Exit codes: 0 measured, 1 the guard has found a ratio that is too bad, 2 wrong usage
+// or nothing could be measured.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+const (
+	exitBad   = 1
+	exitUsage = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	command, err := newCommand().ExecuteContextC(ctx)
+	switch {
+	case err == nil:
+	case errors.Is(err, errBad):
+		fmt.Fprintf(os.Stderr, "lockstep-bench: %v\n", err)
+		os.Exit(exitBad)
+	default:
+		fmt.Fprintf(os.Stderr, "lockstep-bench: %v\nRun '%s --help' for usage.\n", err, command.CommandPath())
+		os.Exit(exitUsage)
+	}
+}
+
+func newCommand() *cobra.Command {
+	o := options{}
+	c := &cobra.Command{
+		Use:   "lockstep-bench",
+		Short: "Measure lockstep next to the limits of this machine",
+		Long: `Measure lockstep next to the limits of this machine.
+
+Real daemons are started in a throw-away directory, which is removed at the end. Each
+round measures lockstep and the bare machine one after the other, in the same
+directory, so that a ratio compares two things of the same minute. Compare what one
+run prints: machines and disks differ, and so do hours.
+
+lockstepd and lockstep-job must lie beside this program.`,
+		Example: `  lockstep-bench
+  lockstep-bench --only 'Submit|Jobs' --rounds 9
+  lockstep-bench --dir /srv/disk --out new.txt && benchstat old.txt new.txt
+  lockstep-bench --guard`,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(c *cobra.Command, _ []string) error { return o.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr()) },
+	}
+	flags := c.Flags()
+	flags.StringVar(&o.dir, "dir", "var", "`directory` on the disk to measure; it is made if it is missing")
+	flags.StringVar(&o.only, "only", "", "measure only what matches the `regexp`: the name of a measurement, as --out has it")
+	flags.IntVar(&o.rounds, "rounds", 6, "`number` of rounds, 1 to 1000; benchstat wants 6")
+	flags.BoolVar(&o.quick, "quick", false, "do little in each round: seconds instead of minutes, and rough figures")
+	flags.StringVar(&o.out, "out", "", "also write a `file` in the format of Go's benchmarks, for benchstat")
+	flags.BoolVar(&o.asJSON, "json", false, "print the table as JSON, with every sample")
+	flags.BoolVar(&o.guard, "guard", false, "do it quickly, and fail if a ratio to the machine's limit is far worse than it was (implies --quick)")
+	c.AddCommand(newEchoCommand())
+	c.CompletionOptions.DisableDefaultCmd = true
+	return c
+}

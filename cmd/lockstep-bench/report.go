@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// renderTable is for people.
+func renderTable(rows []row) string {
+	writer := table.NewWriter()
+	style := table.StyleDefault
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Format.Header = text.FormatDefault
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	writer.SetStyle(style)
+	writer.SuppressTrailingSpaces()
+	writer.AppendHeader(table.Row{"Measurement", "lockstep", "", "this machine's limit", "", "ratio", "target", "met?"})
+	for _, r := range rows {
+		cells := table.Row{r.text, r.unit.human(r.value.Median), r.spread(r.value), "", "", "", r.wanted(), r.verdict()}
+		if r.limit != nil {
+			cells[3], cells[4], cells[5] = r.unit.human(r.limit.Median), r.spread(*r.limit), three(r.ratios.Median)
+		}
+		writer.AppendRow(cells)
+	}
+	return writer.Render()
+}
+
+func (r row) spread(f figure) string {
+	return fmt.Sprintf("(%s..%s)", r.unit.human(f.Min), r.unit.human(f.Max))
+}
+
+// wanted is what the targets say.
+func (r row) wanted() string {
+	var words []string
+	for _, t := range r.targets {
+		sign, bound := "≤ ", r.unit.human(t.bound)
+		if r.unit.more() {
+			sign = "≥ "
+		}
+		if t.ofRatio {
+			bound = "ratio " + three(t.bound)
+		}
+		words = append(words, sign+bound)
+	}
+	return strings.Join(words, ", ")
+}
+
+// verdict says of each target whether it is met.
+func (r row) verdict() string {
+	var words []string
+	for _, t := range r.targets {
+		word := "no"
+		if r.met(t) {
+			word = "yes"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, ", ")
+}
+
+// writeBenchFormat is for benchstat: a line for each round of each measurement, limits
+// too.
+func writeBenchFormat(w io.Writer, m machine, s sizes, samples map[string][]sample) {
+	fmt.Fprintf(w, "goos: %s\ngoarch: %s\npkg: lockstep/cmd/lockstep-bench\ncpu: %s\nfs: %s\n", runtime.GOOS, runtime.GOARCH, m.CPU, m.FileSystem)
+	if s.quick {
+		fmt.Fprintln(w, "sizes: quick") // benchstat keeps apart what differs in this
+	}
+	for _, name := range slices.Sorted(maps.Keys(samples)) {
+		for _, one := range samples[name] {
+			fmt.Fprintf(w, "Benchmark%s\t%d\t%g %s\n", name, one.n, one.value, unitOf(name))
+		}
+	}
+}
+
+// jsonRow is the shape of the JSON.
+type jsonRow struct {
+	Name    string       `json:"name"`
+	Text    string       `json:"text"`
+	Unit    unit         `json:"unit"`
+	Value   figure       `json:"value"`
+	Limit   *figure      `json:"limit"`
+	Ratio   *figure      `json:"ratio"`
+	Targets []jsonTarget `json:"targets"`
+}
+
+type jsonTarget struct {
+	OfRatio bool    `json:"of_ratio"`
+	Bound   float64 `json:"bound"`
+	Met     bool    `json:"met"`
+}
+
+func writeJSON(w io.Writer, m machine, rows []row) error {
+	all := make([]jsonRow, len(rows))
+	for i, r := range rows {
+		all[i] = jsonRow{Name: r.name, Text: r.text, Unit: r.unit, Value: r.value, Targets: []jsonTarget{}}
+		if r.limit != nil {
+			all[i].Limit, all[i].Ratio = r.limit, &r.ratios
+		}
+		for _, t := range r.targets {
+			all[i].Targets = append(all[i].Targets, jsonTarget{OfRatio: t.ofRatio, Bound: t.bound, Met: r.met(t)})
+		}
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(map[string]any{"machine": m, "measurements": all})
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// found makes samples of one operation each.
+func found(values ...float64) []sample {
+	all := make([]sample, len(values))
+	for i, value := range values {
+		all[i] = sample{value, 1}
+	}
+	return all
+}
+
+func TestTheTable(t *testing.T) {
+	rows := makeRows(full, map[string][]sample{
+		"Job":                 found(5e6, 4e6, 30e6),
+		"BareJob":             found(4e6, 4e6, 10e6),
+		"Jobs/slots=20":       found(200, 210),
+		"BareLoop/workers=20": found(250, 300),
+		"IdleWakeups":         found(0.5),
+	})
+	lines := strings.Split(renderTable(rows), "\n")
+	require.Len(t, lines, 1+3+2) // a head, and the end-to-end jobs twice more, against other loops
+	require.Regexp(t, `^one no-op.* 5\.00 ms +\(4\.00 ms\.\.30\.0 ms\) +4\.00 ms +\(4\.00 ms\.\.10\.0 ms\) +1\.25 +≤ 10\.0 ms +yes$`, lines[1])
+	// The ratio is the median of the rounds' 0.8 and 0.7, not that of the medians.
+	require.Regexp(t, `20 workers +205/s .* 0\.75 +≥ 300/s, ≥ ratio 0\.65 +no, yes$`, lines[2])
+	require.Regexp(t, `^the same; bare loop, 1 worker +205/s +\(200/s\.\.210/s\)$`, lines[3])
+	require.Regexp(t, `0\.50/s .* ≤ 1\.00/s +yes$`, lines[5])
+}
+
+// What was done in a small way is not held against what was promised of a large one.
+func TestQuickFiguresHaveNoTargets(t *testing.T) {
+	table := renderTable(makeRows(quick, map[string][]sample{"Chain": found(1e6)}))
+	require.Contains(t, table, "chain of 10 no-ops")
+	require.NotContains(t, table, "yes")
+}
+
+func TestTheFormatOfBenchmarks(t *testing.T) {
+	var out strings.Builder
+	writeBenchFormat(&out, machine{CPU: "fast", FileSystem: "ext4"}, full, map[string][]sample{
+		"Submit/clients=1": {{1250000, 200}, {1300000.5, 200}}, "BareSubmitMany": {{3000, 1000}}})
+	require.Contains(t, out.String(), "pkg: lockstep/cmd/lockstep-bench\ncpu: fast\nfs: ext4\n")
+	require.Contains(t, out.String(), "BenchmarkBareSubmitMany\t1000\t3000 jobs/s\n"+
+		"BenchmarkSubmit/clients=1\t200\t1.25e+06 ns/op\nBenchmarkSubmit/clients=1\t200\t1.3000005e+06 ns/op\n")
+}
+
+func TestJSONHasEverySample(t *testing.T) {
+	var out strings.Builder
+	require.NoError(t, writeJSON(&out, machine{Cores: 2}, makeRows(full, map[string][]sample{"Wake": found(3, 1, 2), "BareWake": found(1, 1, 1)})))
+	var got struct {
+		Machine      machine
+		Measurements []struct {
+			Name, Unit          string
+			Value, Limit, Ratio figure
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(out.String()), &got))
+	require.Equal(t, 2, got.Machine.Cores)
+	require.Len(t, got.Measurements, 1)
+	require.Equal(t, "Wake", got.Measurements[0].Name)
+	require.Equal(t, figure{Median: 2, Min: 1, Max: 3, Samples: []float64{3, 1, 2}}, got.Measurements[0].Value)
+	require.Equal(t, 2.0, got.Measurements[0].Ratio.Median)
+}
+
+// --only goes by what scenes say they give.
+func TestScenesGiveWhatTheTableHas(t *testing.T) {
+	rows, given := map[string]bool{}, map[string]bool{}
+	for _, m := range measures(full) {
+		rows[m.name] = true
+	}
+	for _, s := range scenes {
+		for _, name := range s.gives {
+			given[name] = true
+		}
+	}
+	require.Equal(t, rows, given)
+}
+
+func TestMedian(t *testing.T) {
+	require.Equal(t, 2.0, median([]float64{9, 1, 2}))
+	require.Equal(t, 2.5, median([]float64{9, 1, 2, 3}))
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"lockstep/cmd/internal/progressbar"
+)
+
+// options are the flags.
+type options struct {
+	dir    string
+	only   string
+	rounds int
+	quick  bool
+	out    string
+	asJSON bool
+	guard  bool
+}
+
+// run measures and prints. Errors: wrong flags, what a scene could not do, or one that
+// wraps errBad.
+func (o *options) run(ctx context.Context, out, complaints io.Writer) error {
+	if o.rounds < 1 || o.rounds > 1000 {
+		return fmt.Errorf("--rounds %d: want 1 to 1000", o.rounds)
+	}
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return fmt.Errorf("--only: %w", err)
+	}
+	if o.guard && o.only != "" {
+		return errors.New("--guard looks at what it must; leave --only away")
+	}
+	if o.guard {
+		only = guarded()
+	}
+	chosen := choose(only)
+	if len(chosen) == 0 {
+		return fmt.Errorf("--only %s: nothing is called that; the names are those of --out, such as Submit/clients=1", o.only)
+	}
+	b, err := o.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.clear()
+	if b.machine.Pending, err = flush(b.root); err != nil {
+		return err
+	}
+	b.bar = progressbar.Start(complaints, int64(len(chosen)*b.rounds))
+	err = b.measure(chosen)
+	b.bar.Stop()
+	if err != nil {
+		return err
+	}
+	return o.report(out, b)
+}
+
+// prepare makes the throw-away directory.
+func (o *options) prepare(ctx context.Context) (*bench, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{ctx: ctx, self: self, programs: filepath.Dir(self), rounds: o.rounds, sizes: full, samples: map[string][]sample{}}
+	if o.quick || o.guard {
+		b.sizes = quick
+	}
+	for _, program := range []string{"lockstepd", "lockstep-job"} {
+		if _, err := os.Stat(b.program(program)); err != nil {
+			return nil, fmt.Errorf("%w; build it there: make build", err)
+		}
+	}
+	if err := os.MkdirAll(o.dir, 0o750); err != nil {
+		return nil, fmt.Errorf("--dir: %w", err)
+	}
+	parent, err := filepath.Abs(o.dir)
+	if err != nil {
+		return nil, fmt.Errorf("--dir: %w", err)
+	}
+	if b.root, err = os.MkdirTemp(parent, "b"); err != nil { // a socket's path is short
+		return nil, fmt.Errorf("--dir: %w", err)
+	}
+	if b.machine, err = describe(b.root); err != nil {
+		b.clear()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *bench) measure(scenes []scene) error {
+	for _, s := range scenes {
+		b.bar.Say(s.name)
+		err := s.run(b)
+		if b.ctx.Err() != nil {
+			return fmt.Errorf("%s: told to stop", s.name)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+func (o *options) report(out io.Writer, b *bench) error {
+	rows := makeRows(b.sizes, b.samples)
+	if o.out != "" {
+		file, err := os.Create(o.out)
+		if err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+		writeBenchFormat(file, b.machine, b.sizes, b.samples)
+		if err := file.Close(); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+	}
+	if o.asJSON {
+		if err := writeJSON(out, b.machine, rows); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(out, "%s\n%s\n", b.machine, renderTable(rows))
+	}
+	if o.guard {
+		return judge(rows, floors)
+	}
+	return nil
+}
+
+// clear ends the daemons that are left, and removes what was written.
+func (b *bench) clear() {
+	for _, d := range b.daemons {
+		d.kill()
+		d.endJobs()
+	}
+	_ = os.RemoveAll(b.root)
+	_, _ = flush(filepath.Dir(b.root)) // so that the next run need not pay
+}
+
+// patience bounds every wait; none is expected to come near.
+const patience = 3 * time.Minute
