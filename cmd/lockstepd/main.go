@@ -17,7 +17,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "lockstepd: %v\n", err)
 		os.Exit(2)
 	}
-	if err := run(config, signals()); err != nil {
+	if err := run(config); err != nil {
 		fmt.Fprintf(os.Stderr, "lockstepd: %v\n", err)
 		os.Exit(1)
 	}

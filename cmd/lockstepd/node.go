@@ -206,7 +206,7 @@ func (n *node) serveNode(stop context.Context) error {
 	go keepClean(background, n.log, n.files, n.config)
 	go n.askForMembership(background)
 	go n.noteAddresses(background)
-	go reloadOpcodes(background, n.log, n.config, func(definitions []byte) {
+	go n.reloadOpcodes(background, func(definitions []byte) {
 		n.opcodes.Store(&definitions)
 		supervisor.SetOpcodes(n.env, definitions)
 	})

@@ -3,11 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
-
-	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/core/opcode"
 	"lockstep/cmd/internal/opcodefiles"
@@ -25,26 +20,23 @@ func loadCatalogue(c Config) (*opcode.Catalogue, error) {
 
 // reloadOpcodes reads the opcodes that are declared again on each SIGHUP. If there
 // is a mistake in them, those of before stay.
-func reloadOpcodes(ctx context.Context, log *logrus.Logger, c Config, set func(definitions []byte)) {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
+func (d *service) reloadOpcodes(ctx context.Context, set func(definitions []byte)) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-hangups:
+		case <-d.reload:
 		}
-		definitions, err := opcodefiles.Load(c.OpcodesDir)
+		definitions, err := opcodefiles.Load(d.config.OpcodesDir)
 		var encoded []byte
 		if err == nil {
 			encoded, err = opcode.EncodeDefinitions(definitions)
 		}
 		if err != nil {
-			log.WithField("err", err).Error("the opcodes were not read again: there are mistakes in them, and the former ones stay")
+			d.log.WithField("err", err).Error("the opcodes were not read again: there are mistakes in them, and the former ones stay")
 			continue
 		}
 		set(encoded)
-		log.WithField("opcodes", len(definitions)).Info("the declared opcodes were read again")
+		d.log.WithField("opcodes", len(definitions)).Info("the declared opcodes were read again")
 	}
 }

@@ -36,3 +36,13 @@ func TestDeclaredOpcodesAreReadAgain(t *testing.T) {
 	declare(strings.Replace(declared, "hello", "good bye", 1), "were read again")
 	require.Equal(t, []string{"good bye world"}, c.await(c.submit(greet)).lines())
 }
+
+// A SIGHUP that comes while the daemon starts does not end it, and is not forgotten.
+func TestOpcodesAreReadAgainAfterTheStart(t *testing.T) {
+	d := newDaemon(t)
+	ready := d.launch()
+	require.Eventually(t, func() bool { return d.logged() != "" }, patience, time.Millisecond)
+	require.NoError(t, d.cmd.Process.Signal(syscall.SIGHUP))
+	d.await(ready)
+	require.Eventually(t, func() bool { return strings.Contains(d.logged(), "were read again") }, patience, 10*time.Millisecond)
+}

@@ -83,11 +83,17 @@ func (d *daemon) args(more ...string) []string {
 // start returns when the daemon takes jobs.
 func (d *daemon) start(more ...string) {
 	d.t.Helper()
+	d.await(d.launch(more...))
+}
+
+// launch starts the daemon, which is ready when it takes jobs.
+func (d *daemon) launch(more ...string) (ready <-chan struct{}) {
+	d.t.Helper()
 	d.cmd = exec.Command(filepath.Join(programs, "lockstepd"), d.args(more...)...)
 	stderr, err := d.cmd.StderrPipe()
 	require.NoError(d.t, err)
 	require.NoError(d.t, d.cmd.Start())
-	ready, done := make(chan struct{}), make(chan struct{})
+	takes, done := make(chan struct{}), make(chan struct{})
 	d.done = done
 	go func(cmd *exec.Cmd) {
 		lines, told := bufio.NewScanner(stderr), false
@@ -97,15 +103,20 @@ func (d *daemon) start(more ...string) {
 			d.mu.Unlock()
 			if !told && strings.Contains(lines.Text(), "takes jobs") {
 				told = true
-				close(ready)
+				close(takes)
 			}
 		}
 		_ = cmd.Wait()
 		close(done)
 	}(d.cmd)
+	return takes
+}
+
+func (d *daemon) await(ready <-chan struct{}) {
+	d.t.Helper()
 	select {
 	case <-ready:
-	case <-done:
+	case <-d.done:
 		d.t.Fatalf("the daemon has ended:\n%s", d.logged())
 	case <-time.After(patience):
 		d.t.Fatalf("the daemon does not take jobs:\n%s", d.logged())

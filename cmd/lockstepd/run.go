@@ -43,16 +43,21 @@ const answersMax = 2 * time.Second
 // is lost if the queue crashes over it.
 const readyAsk = time.Second
 
-// signals ends when the daemon is told to stop; told again, it stops at once.
-func signals() context.Context {
-	ctx, release := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	context.AfterFunc(ctx, release)
-	return ctx
+// signals has stop end when the daemon is told to stop; told again, it stops at once.
+// reload is told to read again what is declared. It is called first of all, for a
+// SIGHUP that nobody takes would end the daemon.
+func signals() (stop context.Context, reload <-chan os.Signal) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	stop, release := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	context.AfterFunc(stop, release)
+	return stop, hangups
 }
 
 // run is the daemon, from the directories to the orderly stop. Errors are one
 // line that says what to mend.
-func run(c Config, stop context.Context) error {
+func run(c Config) error {
+	stop, reload := signals()
 	log := newLog(c)
 	if err := persistence.MakeDirs(c.DataDir, c.RunDir, c.LogDir); err != nil {
 		return err
@@ -61,7 +66,7 @@ func run(c Config, stop context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = locked(c, log, stop)
+	err = locked(c, log, stop, reload)
 	return errors.Join(err, lock.Release())
 }
 
@@ -75,10 +80,11 @@ type service struct {
 	api       *remoteAPI
 	ports     supervisor.Ports
 	settings  supervisor.Settings
+	reload    <-chan os.Signal // to read again what is declared
 }
 
 // locked runs while the queue is ours alone.
-func locked(c Config, log *logrus.Logger, stop context.Context) error {
+func locked(c Config, log *logrus.Logger, stop context.Context, reload <-chan os.Signal) error {
 	if info, err := os.Stat(c.JobProgram); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
 		return fmt.Errorf("job-program: %s is not a program that can be started", c.JobProgram)
 	}
@@ -108,7 +114,7 @@ func locked(c Config, log *logrus.Logger, stop context.Context) error {
 		return err
 	}
 	defer complaints.Close()
-	d := &service{config: c, log: log, files: files, api: newRemoteAPI(c), env: act.New(act.Options{Log: log, Clock: act.RealClock(), Rand: random})}
+	d := &service{config: c, log: log, files: files, reload: reload, api: newRemoteAPI(c), env: act.New(act.Options{Log: log, Clock: act.RealClock(), Rand: random})}
 	d.processes = osproc.New(osproc.Config{System: d.env.System(), Log: log, Program: c.JobProgram,
 		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: complaints})
 	owners := oslive.New(persistence.LivelockDir(c.RunDir), livelock.Path(), func(livelock string) {
@@ -206,7 +212,7 @@ func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
 	defer end()
 	go watchdog(background, d.log, d.env.System(), tree.Root, &messages.AskReady{})
 	go keepClean(background, d.log, d.files, d.config)
-	go reloadOpcodes(background, d.log, d.config, func(definitions []byte) { supervisor.SetOpcodes(d.env, definitions) })
+	go d.reloadOpcodes(background, func(definitions []byte) { supervisor.SetOpcodes(d.env, definitions) })
 	select {
 	case <-stop.Done():
 	case <-tree.Done:
