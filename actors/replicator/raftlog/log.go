@@ -118,7 +118,7 @@ func (l *Log) start(founded bool) error {
 		}
 	}
 	conf := l.config.raftConfig(l.notify)
-	l.transport = newTransport(&l.config, l.streams, l.lease, l.term, conf.Logger)
+	l.transport = newTransport(&l.config, l.streams, l.lease, newAbsence(l.stop), l.term, conf.Logger)
 	r, err := raft.NewRaft(conf, l.machine, l.disk.wal, l.disk.wal, l.disk.snapshots, l.transport)
 	if err != nil {
 		return errors.Join(fmt.Errorf("starting raft: %w", err), l.transport.Close())

@@ -14,13 +14,14 @@ type transport struct {
 	*raft.NetworkTransport
 	address raft.ServerAddress
 	lease   *lease
+	absence *absence
 	term    func() uint64
 
 	heartbeats sync.RWMutex // read-locked by those that are being handled
 	ended      bool
 }
 
-func newTransport(c *Config, streams *streams, lease *lease, term func() uint64, log hclog.Logger) *transport {
+func newTransport(c *Config, streams *streams, lease *lease, absence *absence, term func() uint64, log hclog.Logger) *transport {
 	return &transport{
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream:  streams,
@@ -30,6 +31,7 @@ func newTransport(c *Config, streams *streams, lease *lease, term func() uint64,
 		}),
 		address: raft.ServerAddress(c.Address),
 		lease:   lease,
+		absence: absence,
 		term:    term,
 	}
 }
@@ -40,6 +42,10 @@ func (t *transport) LocalAddr() raft.ServerAddress { return t.address }
 // AppendEntries counts for the lease from the moment before it is sent.
 func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress,
 	request *raft.AppendEntriesRequest, answer *raft.AppendEntriesResponse) error {
+	beat := isHeartbeat(request)
+	if !beat {
+		t.absence.hold(id)
+	}
 	sent := bootTime()
 	// Raft uses its answers again, and a field that is not sent keeps its old value.
 	*answer = raft.AppendEntriesResponse{}
@@ -47,7 +53,18 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress,
 	if err == nil && answer.Success {
 		t.lease.acknowledged(id, request.Term, sent)
 	}
+	if !beat {
+		t.absence.sent(id, err == nil)
+	} else if err == nil {
+		t.absence.heard(id)
+	}
 	return err
+}
+
+// isHeartbeat is how raft itself tells them from requests that bring entries or look
+// for those that a node has.
+func isHeartbeat(request *raft.AppendEntriesRequest) bool {
+	return request.PrevLogEntry == 0 && request.PrevLogTerm == 0 && len(request.Entries) == 0 && request.LeaderCommitIndex == 0
 }
 
 // SetHeartbeatHandler has heartbeats handled, until the end. Raft handles them on the
