@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +23,15 @@ type minimizeOptions struct {
 	out  string
 }
 
+// smaller is what minimize has come to.
+type smaller struct {
+	Runs     int          `json:"runs"`  // that it took
+	Steps    uint64       `json:"steps"` // of the smallest
+	Faults   []sim.Strike `json:"faults"`
+	Requests []string     `json:"requests"`
+	Failed   *failed      `json:"failed"`
+}
+
 func newMinimizeCommand() *cobra.Command {
 	o := minimizeOptions{}
 	c := &cobra.Command{
@@ -28,7 +39,10 @@ func newMinimizeCommand() *cobra.Command {
 		Short: "Make a run that fails smaller",
 		Long: `Make a run that fails smaller: leave out faults and requests as long as the same
 checker fails. The run is that of a trace, or of --seed with the flags of run. What
-is left is shown, and its trace written to a file.`,
+is left is shown, and its trace written to a file.
+
+With --json: {"runs", "steps": number, "faults", "requests": [string], "failed": as
+by run}`,
 		Example: `  lockstep-sim minimize seed-17.trace
   lockstep-sim minimize --seed 17 --nodes 3 --out small.trace`,
 		Args: cobra.MaximumNArgs(1),
@@ -43,6 +57,7 @@ is left is shown, and its trace written to a file.`,
 	}
 	o.caseFlags(c)
 	c.Flags().IntVar(&o.runs, "runs", 3000, "`runs` to try at most")
+	c.Flags().BoolVar(&o.json, "json", false, "print what is left as JSON")
 	c.Flags().StringVar(&o.out, "out", "", "`file` for the trace (default minimal-SEED.trace)")
 	return c
 }
@@ -87,18 +102,22 @@ func (o *minimizeOptions) run(out, complaints io.Writer) error {
 	if err := writeTrace(name, m.Case); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "after %d runs, %d steps:\n  faults:   %s\n  requests: %s\n%v\ntrace: %s\nagain: lockstep-sim replay %s --show\n", m.Runs, m.Result.Steps,
-		words(m.Case.Recipe.Strikes), words(m.Case.Recipe.Asks), m.Result.Err, name, name)
+	is := smaller{Runs: m.Runs, Steps: m.Result.Steps, Faults: m.Case.Recipe.Strikes, Requests: words(m.Case.Recipe.Asks), Failed: failedOf(m.Result)}
+	is.Failed.Trace = name
+	if o.json {
+		return json.NewEncoder(out).Encode(is)
+	}
+	fmt.Fprintf(out, "after %d runs, %d steps:\n  faults:   %s\n  requests: %s\n%s\ntrace: %s\nagain: lockstep-sim replay %s --show\n", is.Runs, is.Steps,
+		listed(words(is.Faults)), listed(is.Requests), is.Failed.Text, name, name)
 	return nil
 }
 
-func words[T fmt.Stringer](list []T) string {
-	if len(list) == 0 {
-		return "none"
-	}
+func words[T fmt.Stringer](list []T) []string {
 	texts := make([]string, len(list))
 	for i, item := range list {
 		texts[i] = item.String()
 	}
-	return strings.Join(texts, "; ")
+	return texts
 }
+
+func listed(texts []string) string { return cmp.Or(strings.Join(texts, "; "), "none") }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,7 @@ var errDiffers = errors.New("the run differs from its trace")
 const contextLines = 20
 
 func newReplayCommand() *cobra.Command {
-	show := false
+	show, asJSON := false, false
 	c := &cobra.Command{
 		Use:   "replay TRACE",
 		Short: "Run again what a trace tells of, and compare",
@@ -27,9 +28,12 @@ func newReplayCommand() *cobra.Command {
 says which run. If it was made by another version of lockstep, the runs part
 somewhere: the first line that differs is shown, with what came before.
 
-Exit codes: 0 the same, and good; 1 the same, and a checker fails; 3 it differs.`,
+Exit codes: 0 the same, and good; 1 the same, and a checker fails; 3 it differs.
+With --json: {"same": bool, "lines": number that are the same, "failed"?: as by
+run, "trace", "run": string, the lines that differ}`,
 		Example: `  lockstep-sim replay seed-17.trace
-  lockstep-sim replay seed-17.trace --show | less`,
+  lockstep-sim replay seed-17.trace --show | less
+  lockstep-sim replay seed-17.trace --json | jq .same`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			file, err := os.Open(args[0])
@@ -37,78 +41,99 @@ Exit codes: 0 the same, and good; 1 the same, and a checker fails; 3 it differs.
 				return err
 			}
 			defer file.Close()
-			return replay(file, c.OutOrStdout(), show)
+			r := &replayed{out: c.OutOrStdout(), show: show}
+			if err := r.replay(file); err != nil {
+				return err
+			}
+			return r.report(asJSON)
 		},
 	}
 	c.Flags().BoolVar(&show, "show", false, "print everything that happens")
+	c.Flags().BoolVar(&asJSON, "json", false, "print what came of it as JSON")
+	c.MarkFlagsMutuallyExclusive("show", "json")
 	return c
 }
 
-func replay(file io.Reader, out io.Writer, show bool) error {
-	was := bufio.NewScanner(file)
-	of, err := sim.ReadCase(was)
+// replayed holds a run against its trace.
+type replayed struct {
+	out    io.Writer
+	show   bool
+	lines  *bufio.Scanner // of the trace
+	before []string       // the last ones that were the same
+
+	Same   bool    `json:"same"`
+	Lines  int     `json:"lines"` // that are
+	Failed *failed `json:"failed,omitempty"`
+	Trace  string  `json:"trace,omitempty"` // the line of the trace, where they differ
+	Run    string  `json:"run,omitempty"`   // and that of this run
+}
+
+// nothingMore stands for a line behind the last one.
+const nothingMore = "(nothing more)"
+
+// replay runs what the trace tells of. The error says that this cannot be done.
+func (r *replayed) replay(trace io.Reader) error {
+	r.lines, r.Same = bufio.NewScanner(trace), true
+	of, err := sim.ReadCase(r.lines)
 	if err != nil {
 		return err
 	}
-	c := comparison{was: was, out: out, show: show}
-	r, err := of.Run(c.line)
+	result, err := of.Run(r.line)
 	if err != nil {
 		return err
 	}
-	if !c.differs && was.Scan() {
-		c.different("(nothing more)", was.Text())
+	if r.Same && r.lines.Scan() {
+		r.differs(r.lines.Text(), nothingMore)
 	}
-	switch {
-	case was.Err() != nil:
-		return was.Err()
-	case c.differs:
-		return errDiffers
-	case r.Err != nil:
-		fmt.Fprintf(out, "the same %d lines; seed %d: %v\n", c.number, of.Seed, r.Err)
-		return errBroken
-	default:
-		fmt.Fprintf(out, "the same %d lines: good\n", c.number)
-		return nil
-	}
+	r.Failed = failedOf(result)
+	return r.lines.Err()
 }
 
-// comparison holds a run against its trace.
-type comparison struct {
-	was     *bufio.Scanner
-	out     io.Writer
-	show    bool
-	number  int
-	before  []string
-	differs bool
-}
-
-func (c *comparison) line(l sim.Line) {
-	if c.differs {
-		return
-	}
-	c.number++
+func (r *replayed) line(l sim.Line) {
 	is := l.String()
-	if c.show {
-		fmt.Fprintln(c.out, is)
+	if r.show && r.Same {
+		fmt.Fprintln(r.out, is)
 	}
 	switch {
-	case !c.was.Scan():
-		c.different(is, "(nothing more)")
-	case c.was.Text() != is:
-		c.different(is, c.was.Text())
+	case !r.Same:
+	case !r.lines.Scan():
+		r.differs(nothingMore, is)
+	case r.lines.Text() != is:
+		r.differs(r.lines.Text(), is)
 	default:
-		if c.before = append(c.before, is); len(c.before) > contextLines {
-			c.before = c.before[1:]
+		r.Lines++
+		if r.before = append(r.before, is); len(r.before) > contextLines {
+			r.before = r.before[1:]
 		}
 	}
 }
 
-func (c *comparison) different(is, was string) {
-	c.differs = true
-	if !c.show {
-		for _, line := range c.before {
-			fmt.Fprintln(c.out, " ", line)
+func (r *replayed) differs(was, is string) { r.Same, r.Trace, r.Run = false, was, is }
+
+// report says what came of it; the error stands for the exit code.
+func (r *replayed) report(asJSON bool) error {
+	switch {
+	case asJSON:
+		if err := json.NewEncoder(r.out).Encode(r); err != nil {
+			return err
 		}
+	case !r.Same:
+		if !r.show {
+			for _, line := range r.before {
+				fmt.Fprintln(r.out, " ", line)
+			}
+		}
+		fmt.Fprintf(r.out, "- %s\n+ %s\nline %d differs: - is the trace, + is this run\n", r.Trace, r.Run, r.Lines+1)
+	case r.Failed != nil:
+		fmt.Fprintf(r.out, "the same %d lines; seed %d: %s\n", r.Lines, r.Failed.Seed, r.Failed.Text)
+	default:
+		fmt.Fprintf(r.out, "the same %d lines: good\n", r.Lines)
 	}
-	fmt.Fprintf(c.out, "- %s\n+ %s\nline %d differs: - is the trace, + is this run\n", was, is, c.number)
+	switch {
+	case !r.Same:
+		return errDiffers
+	case r.Failed != nil:
+		return errBroken
+	}
+	return nil
 }

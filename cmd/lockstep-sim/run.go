@@ -123,16 +123,22 @@ type failed struct {
 	Trace   string `json:"trace,omitempty"` // its file
 }
 
+// failedOf is nil where the run was good.
+func failedOf(r sim.Result) *failed {
+	var broken *sim.Violation
+	if !errors.As(r.Err, &broken) {
+		return nil
+	}
+	return &failed{Seed: r.Seed, Checker: broken.Checker, Step: broken.Step, Text: broken.Error()}
+}
+
 // report says how it went; of a run that has failed how, and how to see it again.
 func (o *runOptions) report(out io.Writer, sum sweep, r sim.Result) error {
-	var broken *sim.Violation
-	if errors.As(r.Err, &broken) {
-		sum.Failed = &failed{Seed: r.Seed, Checker: broken.Checker, Step: broken.Step, Text: broken.Error()}
-		if o.keep != "" {
-			sum.Failed.Trace = filepath.Join(o.keep, fmt.Sprintf("seed-%d.trace", r.Seed))
-			if err := writeTrace(sum.Failed.Trace, o.of); err != nil {
-				return err
-			}
+	sum.Failed = failedOf(r)
+	if sum.Failed != nil && o.keep != "" {
+		sum.Failed.Trace = filepath.Join(o.keep, fmt.Sprintf("seed-%d.trace", r.Seed))
+		if err := writeTrace(sum.Failed.Trace, o.of); err != nil {
+			return err
 		}
 	}
 	switch {
@@ -140,12 +146,12 @@ func (o *runOptions) report(out io.Writer, sum sweep, r sim.Result) error {
 		if err := json.NewEncoder(out).Encode(sum); err != nil {
 			return err
 		}
-	case broken == nil:
+	case sum.Failed == nil:
 		fmt.Fprintf(out, "%d runs, %d steps, %d deliveries in %.1f s, %.0f deliveries/s: good\n", sum.Runs, sum.Steps, sum.Deliveries, sum.Seconds, float64(sum.Deliveries)/sum.Seconds)
 	default:
 		o.show(out, sum.Failed, r.Last)
 	}
-	if broken != nil {
+	if sum.Failed != nil {
 		return errBroken
 	}
 	return nil

@@ -122,10 +122,43 @@ func TestReplayOfWhatWasAnotherRun(t *testing.T) {
 		"other faults": seed.ReplaceAllString(string(content), `"seed":999`),
 	} {
 		var out bytes.Buffer
-		require.ErrorIs(t, replay(strings.NewReader(changed), &out, false), errDiffers, name)
+		r := &replayed{out: &out}
+		require.NoError(t, r.replay(strings.NewReader(changed)), name)
+		require.ErrorIs(t, r.report(false), errDiffers, name)
 		require.Contains(t, out.String(), "differs: - is the trace", name)
 	}
-	require.ErrorContains(t, replay(strings.NewReader("hello"), new(bytes.Buffer), false), "not a trace")
+	require.ErrorContains(t, new(replayed).replay(strings.NewReader("hello")), "not a trace")
+}
+
+func TestReplayAndMinimizeAsJSON(t *testing.T) {
+	dir := t.TempDir()
+	trace, _ := broken(t, dir)
+	text, err := done(newReplayCommand(), trace, "--json")
+	require.ErrorIs(t, err, errBroken)
+	var again replayed
+	require.NoError(t, json.Unmarshal([]byte(text), &again))
+	require.True(t, again.Same)
+	require.Greater(t, again.Lines, 100)
+	require.NotEmpty(t, again.Failed.Checker)
+
+	content, err := os.ReadFile(trace)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(trace, append(content, "   9.999 the end\n"...), 0o600))
+	text, err = done(newReplayCommand(), trace, "--json")
+	require.ErrorIs(t, err, errDiffers)
+	var differs replayed
+	require.NoError(t, json.Unmarshal([]byte(text), &differs))
+	require.Equal(t, replayed{Lines: again.Lines, Failed: again.Failed, Trace: "   9.999 the end", Run: nothingMore}, differs)
+
+	small := filepath.Join(dir, "small.trace")
+	text, err = done(newMinimizeCommand(), trace, "--out", small, "--runs", "60", "--json")
+	require.NoError(t, err)
+	var is smaller
+	require.NoError(t, json.Unmarshal([]byte(text), &is))
+	require.Equal(t, again.Failed.Checker, is.Failed.Checker)
+	require.Equal(t, small, is.Failed.Trace)
+	require.Positive(t, is.Steps)
+	require.NotEmpty(t, is.Requests)
 }
 
 func TestMinimizeWhatIsGood(t *testing.T) {
