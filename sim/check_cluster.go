@@ -12,6 +12,7 @@ func ClusterCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkTold{}, &checkParse{}, &checkIDs{},
 		&checkDepends{}, &checkLocks{}, &checkLive{}, checkReplicas{}, &checkFinal{}, checkMasters{},
+		&checkSlots{}, &checkFilters{}, &checkLimits{}, &checkOrder{}, &checkTable{}, checkReplay{}, &checkOwners{},
 	}
 }
 

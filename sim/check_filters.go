@@ -27,12 +27,12 @@ func (c *checkFilters) See(w *World, event any) error {
 		}
 	case opPermitted:
 		v, known := w.inForce.verdict(w.job(e.process.job))
-		if known && v.action.Verb == filter.Pause {
+		if known && e.process.inCharge() && v.action.Verb == filter.Pause {
 			return fmt.Errorf("job %d may begin opcode %d, but rule %s pauses it", e.process.job, e.op, v.uuid)
 		}
 	case locksTaken:
 		v, known := w.inForce.verdict(w.job(e.process.job))
-		if known && !e.found && v.action.Verb == filter.Pause {
+		if known && e.process.inCharge() && !e.found && v.action.Verb == filter.Pause {
 			return fmt.Errorf("job %d has got the locks for opcode %d, but rule %s pauses it", e.process.job, e.op, v.uuid)
 		}
 	case submissionSent:

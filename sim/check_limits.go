@@ -40,8 +40,13 @@ func (c *checkLimits) See(w *World, event any) error {
 	case jobPicked:
 		return c.pick(w, e.id)
 	case opPermitted:
-		return c.inBuckets(w, e.process.job)
+		if e.process.inCharge() {
+			return c.inBuckets(w, e.process.job)
+		}
 	case processPermitted:
+		if !e.process.inCharge() {
+			return nil
+		}
 		if err := c.inBuckets(w, e.process.job); err != nil {
 			return err
 		}
@@ -63,7 +68,7 @@ func (c *checkLimits) pick(w *World, id int64) error {
 		return nil
 	}
 	count := 1
-	for _, other := range w.machine.occupying() {
+	for _, other := range w.occupying() {
 		if other != id && c.picked[other].verdict.text == v.text && c.stillUnder(w, other, v) {
 			count++
 		}
@@ -86,7 +91,7 @@ func (c *checkLimits) underRule(w *World, id int64) error {
 		return nil
 	}
 	count := 0
-	for _, other := range w.machine.occupying() {
+	for _, other := range w.occupying() {
 		p, known := c.picked[other]
 		if known && p.generation == mine.generation && p.verdict.text == mine.verdict.text {
 			count++
@@ -101,7 +106,7 @@ func (c *checkLimits) underRule(w *World, id int64) error {
 func (c *checkLimits) inBuckets(w *World, id int64) error {
 	for _, b := range c.bucketsOf(w, id) {
 		count := 0
-		for _, other := range w.machine.occupying() {
+		for _, other := range w.occupying() {
 			for _, has := range c.bucketsOf(w, other) {
 				if has == b {
 					count++

@@ -50,10 +50,7 @@ func (checkLocks) See(w *World, event any) error {
 			}
 		}
 	case finished:
-		if w.truth != nil {
-			return nil // locks are the master's alone
-		}
-		snapshot, err := w.lockState()
+		snapshot, err := w.charge.lockState()
 		if err != nil {
 			return err
 		}

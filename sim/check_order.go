@@ -19,6 +19,7 @@ import (
 // never failed it, and it was so when everything last was at rest.
 type checkOrder struct {
 	waiting map[int64]*waitingJob
+	wishes  map[int64]int // without an answer, by job
 }
 
 // waitingJob is a job that has not been chosen, as far as one can see.
@@ -32,7 +33,7 @@ func (*checkOrder) Name() string { return "order" }
 
 func (c *checkOrder) See(w *World, event any) error {
 	if c.waiting == nil {
-		c.waiting = map[int64]*waitingJob{}
+		c.waiting, c.wishes = map[int64]*waitingJob{}, map[int64]int{}
 	}
 	switch e := event.(type) {
 	case fileChanged:
@@ -43,12 +44,14 @@ func (c *checkOrder) See(w *World, event any) error {
 	case jobReturned:
 		c.see(w, e.id, w.job(e.id))
 	case wishSent:
-		c.touch(w, e.id)
+		c.wishes[e.id]++
+	case wishTold:
+		c.told(w, e)
 	case diskFailed:
 		c.failed(w, e.path)
 	case garbled:
 		delete(c.waiting, e.id)
-	case daemonStarted, stalled:
+	case tookCharge, stalled:
 		for id := range c.waiting { // the order does not matter
 			c.touch(w, id)
 		}
@@ -61,6 +64,17 @@ func (c *checkOrder) See(w *World, event any) error {
 func (c *checkOrder) touch(w *World, id int64) {
 	if known := c.waiting[id]; known != nil {
 		known.changed = w.count
+	}
+}
+
+// told: a wish whose answer was lost may be granted later.
+func (c *checkOrder) told(w *World, e wishTold) {
+	c.touch(w, e.id)
+	if c.wishes[e.id]--; c.wishes[e.id] == 0 {
+		delete(c.wishes, e.id)
+	}
+	if known := c.waiting[e.id]; known != nil && e.err != nil {
+		known.odd = true
 	}
 }
 
@@ -111,7 +125,7 @@ func (c *checkOrder) picked(w *World, id int64) error {
 		return nil
 	}
 	for other, waits := range c.waiting {
-		if waits.odd || waits.changed >= w.inForce.quietAt || other > w.serial() {
+		if waits.odd || c.wishes[other] > 0 || waits.changed >= w.inForce.quietAt || other > w.serial() {
 			continue
 		}
 		why := c.before(w, waits.job, j)

@@ -35,7 +35,7 @@ func (c *checkParse) See(w *World, event any) error {
 	case garbled:
 		c.garbled[e.id] = true
 	case otherFileChanged:
-		if f := w.disk.find(e.path); f != nil {
+		if f := e.disk.find(e.path); f != nil {
 			return c.file(e.path, f)
 		}
 	case powerLost, daemonStarted, finished:

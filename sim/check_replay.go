@@ -20,11 +20,11 @@ func (checkReplay) See(w *World, event any) error {
 		if e.path != layout.LocksPath {
 			return nil
 		}
-	case powerLost, daemonStarted, finished:
+	case powerLost, tookCharge, finished:
 	default:
 		return nil
 	}
-	if _, err := w.lockState(); err != nil {
+	if _, err := w.charge.lockState(); err != nil {
 		return err
 	}
 	return nil
@@ -39,9 +39,10 @@ type lockFiles struct {
 	state           lock.Snapshot
 }
 
-// lockState is what the files of the lock manager say. It is not to be changed.
-func (w *World) lockState() (lock.Snapshot, error) {
-	is := lockFiles{journal: w.disk.find(layout.LocksJournalPath), folded: w.disk.find(layout.LocksPath), boot: w.machine.boot()}
+// lockState is what the files of a node's lock manager say. It is not to be changed.
+func (n *node) lockState() (lock.Snapshot, error) {
+	w := n.world
+	is := lockFiles{journal: n.disk.find(layout.LocksJournalPath), folded: n.disk.find(layout.LocksPath), boot: n.machine.boot()}
 	for i, f := range []*file{is.journal, is.folded} {
 		if f != nil {
 			is.lengths[i] = len(f.data)

@@ -120,6 +120,9 @@ func (n *node) sharedChanged(call diskCall, op, path string) {
 		n.say(TopicFile, "job %d: %s (%s)", id, text, op)
 		return
 	}
+	if n == n.world.charge && (path == layout.LocksJournalPath || path == layout.LocksPath) {
+		n.world.notify(otherFileChanged{disk: n.disk, call: call, path: path})
+	}
 	if path != layout.LocksJournalPath {
 		n.say(TopicDisk, "disk: %s %s (%s)", call, path, op)
 	}

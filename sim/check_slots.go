@@ -23,7 +23,9 @@ func (c *checkSlots) See(w *World, event any) error {
 		c.allowed[e.id] = w.inForce.slotsMax
 	case opPermitted:
 		// It may have kept its slot all the time, or got another one just now.
-		c.allowed[e.process.job] = max(c.allowed[e.process.job], w.inForce.slotsMax)
+		if e.process.inCharge() {
+			c.allowed[e.process.job] = max(c.allowed[e.process.job], w.inForce.slotsMax)
+		}
 		return c.count(w)
 	case processPermitted, opcodeStarted:
 		return c.count(w)
@@ -32,7 +34,7 @@ func (c *checkSlots) See(w *World, event any) error {
 }
 
 func (c *checkSlots) count(w *World) error {
-	acting := w.machine.occupying()
+	acting := w.occupying()
 	allowed := w.inForce.slotsMax
 	for _, id := range acting {
 		allowed = max(allowed, c.allowed[id])

@@ -32,7 +32,7 @@ func (*checkTable) Name() string { return "the lock table" }
 
 func (c *checkTable) See(w *World, event any) error {
 	switch e := event.(type) {
-	case daemonStarted, powerLost:
+	case tookCharge, powerLost:
 		return c.readAll(w)
 	case panicked: // requests are as old as the actor
 		for _, o := range c.owners {
@@ -41,7 +41,7 @@ func (c *checkTable) See(w *World, event any) error {
 	case otherFileChanged:
 		switch {
 		case e.path == layout.LocksJournalPath && e.call == callAppend:
-			return c.readOn(w)
+			return c.readOn(w, e.disk)
 		case e.path == layout.LocksJournalPath:
 			return c.readAll(w)
 		}
@@ -52,7 +52,8 @@ func (c *checkTable) See(w *World, event any) error {
 // readAll begins with what the files say now.
 func (c *checkTable) readAll(w *World) error {
 	c.owners, c.read = map[lock.Owner]*tableOwner{}, 0
-	snapshot, err := w.lockState()
+	n := w.charge
+	snapshot, err := n.lockState()
 	if err != nil {
 		return err
 	}
@@ -68,15 +69,15 @@ func (c *checkTable) readAll(w *World) error {
 	for _, p := range snapshot.Pending {
 		owner(p.Owner).Pending = &p
 	}
-	if f := w.disk.find(layout.LocksJournalPath); f != nil {
+	if f := n.disk.find(layout.LocksJournalPath); f != nil {
 		c.read = bytes.LastIndexByte(f.data, '\n') + 1
 	}
 	return nil
 }
 
 // readOn takes what was appended.
-func (c *checkTable) readOn(w *World) error {
-	f := w.disk.find(layout.LocksJournalPath)
+func (c *checkTable) readOn(w *World, disk *Disk) error {
+	f := disk.find(layout.LocksJournalPath)
 	whole := bytes.LastIndexByte(f.data, '\n') + 1
 	if whole <= c.read || c.owners == nil {
 		return nil

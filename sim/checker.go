@@ -42,6 +42,7 @@ type (
 	}
 	// otherFileChanged: a file that is no job's has changed.
 	otherFileChanged struct {
+		disk *Disk
 		call diskCall
 		path string
 	}
@@ -49,6 +50,9 @@ type (
 	powerLost struct{}
 	// daemonStarted: a daemon has begun; its disk is as its predecessor left it.
 	daemonStarted struct{}
+	// tookCharge: World.charge has all that decides start, with the files of its
+	// predecessor.
+	tookCharge struct{}
 	// processPermitted: a process may act on its job from now on.
 	processPermitted struct{ process *process }
 	processEnded     struct{ process *process }
@@ -93,6 +97,11 @@ type (
 	}
 	// wishSent: a client wants something of a job.
 	wishSent struct{ id int64 }
+	// wishTold: it has the answer, or knows that there will be none.
+	wishTold struct {
+		id  int64
+		err error
+	}
 	// changeSent: a client wants the rules or settings changed; changeTold: it has
 	// the answer, or knows that there will be none.
 	changeSent struct{}
@@ -102,7 +111,10 @@ type (
 	// stalled: time has passed while something could have happened.
 	stalled struct{}
 	// diskFailed: a call to the disk has failed.
-	diskFailed struct{ path string }
+	diskFailed struct {
+		node *node
+		path string
+	}
 	// garbled: somebody has put something else in the place of a job file.
 	garbled struct{ id int64 }
 	// finished: faults have stopped, and there was time enough for everything
@@ -135,7 +147,7 @@ func (w *World) diskChanged(call diskCall, op, path string, content []byte) {
 		w.trace.say(TopicDisk, "disk: %s %s (%s)", call, path, op)
 		if call != callSync {
 			w.inForce.diskChanged(path, content)
-			w.notify(otherFileChanged{call: call, path: path})
+			w.notify(otherFileChanged{disk: w.disk, call: call, path: path})
 		}
 		return
 	}

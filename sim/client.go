@@ -232,6 +232,7 @@ func (c *client) answeredWish(wish string, id int64, result json.RawMessage, err
 			c.world.notify(cancelTold{id: id})
 		}
 	}
+	c.world.notify(wishTold{id, err})
 	if done != nil {
 		done()
 	}

@@ -39,6 +39,34 @@ func TestClusterCheckersBite(t *testing.T) {
 			checker: func() Checker { return &checkLocks{} },
 			plant:   "no-fence", cluster: ClusterFaults{Transfer: 200}, from: 40, within: 60,
 		},
+		"slots: the master counts more than there are": {
+			checker: func() Checker { return &checkSlots{} },
+			plant:   "more-slots", within: 20,
+		},
+		"filters: the scheduler of the master hears of no change of the rules": {
+			checker: func() Checker { return &checkFilters{} },
+			plant:   "no-verdicts", within: 50,
+		},
+		"limits: those in reason trails are not seen": {
+			checker: func() Checker { return &checkLimits{} },
+			plant:   "no-reason-limits", within: 50,
+		},
+		"order: nobody gets older": {
+			checker: func() Checker { return &checkOrder{} },
+			plant:   "no-ageing", within: 200,
+		},
+		"table: appends to the journal of the locks are torn": {
+			checker: func() Checker { return &checkTable{} },
+			plant:   "torn-appends", within: 5,
+		},
+		"replay: the same, and a node becomes the master again": {
+			checker: func() Checker { return checkReplay{} },
+			plant:   "torn-appends", within: 5,
+		},
+		"owners: it is not written when locks are given back": {
+			checker: func() Checker { return &checkOwners{} },
+			plant:   "unwritten-release", within: 20,
+		},
 		"live: nobody is told to be the master": {
 			checker: func() Checker { return checkLive{} },
 			plant:   "no-master", within: 1,

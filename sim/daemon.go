@@ -76,6 +76,7 @@ func (d *daemon) beAlone() {
 	d.node.daemon = d
 	d.node.say(TopicDaemon, "daemon %d starts", d.number)
 	d.world.notify(daemonStarted{})
+	d.world.notify(tookCharge{})
 	d.ask(tree.Root, &messages.AskReady{}, readyMax, d.started)
 }
 
@@ -154,11 +155,13 @@ func (n *node) delivered(actor string, m any, kind messageKind) panicWhen {
 	w, message := n.world, messageName(m)
 	w.delivered++
 	w.trace.add(TopicDelivery, n.prefix()+actor, message)
-	switch m := m.(type) {
-	case *messages.PickJob:
-		w.notify(jobPicked{m.Id})
-	case *messages.JobReturned:
-		w.notify(jobReturned{m.Id})
+	if n == w.charge {
+		switch m := m.(type) {
+		case *messages.PickJob:
+			w.notify(jobPicked{m.Id})
+		case *messages.JobReturned:
+			w.notify(jobReturned{m.Id})
+		}
 	}
 	when := w.orderedPanic(actor, message, kind)
 	if when == noPanic {

@@ -96,6 +96,20 @@ func (w *World) master() *node {
 	return nil
 }
 
+// appliedAll: the node, which has a daemon, has on its disk all that is committed.
+func (n *node) appliedAll() bool {
+	if !n.clustered() {
+		return true
+	}
+	r := n.member.replica
+	return r.restoring == nil && r.runs.desk.applied >= n.world.log.known
+}
+
+// settled: the same, and nothing is on its way to be committed.
+func (n *node) settled() bool {
+	return n.appliedAll() && (!n.clustered() || n.member.replica.last() == n.world.log.known)
+}
+
 // caughtUp: it has all that the others have.
 func (n *node) caughtUp() error {
 	switch {
@@ -103,7 +117,7 @@ func (n *node) caughtUp() error {
 		return nil
 	case n.daemon == nil:
 		return fmt.Errorf("%s has no daemon", n.name)
-	case n.member.replica.restoring != nil || n.member.replica.runs.desk.applied < n.world.log.known:
+	case !n.appliedAll():
 		return fmt.Errorf("%s has not applied everything", n.name)
 	case !n.member.replica.voter(n.name):
 		return fmt.Errorf("%s has no vote", n.name)

@@ -16,7 +16,8 @@ import (
 //
 // In between nobody can say from outside: a change may be in force before its
 // client hears of it, and of one whose answer was lost nobody knows whether it
-// comes. A daemon that has just started knows what the disk says.
+// comes. A daemon that has just started knows what the disk says. In a cluster the
+// disk is what is committed, and the daemon is the master's.
 type inForce struct {
 	world *World
 	asked int  // changes that have no answer yet
@@ -48,10 +49,11 @@ func (f *inForce) see(event any) {
 	case changeTold:
 		f.asked--
 		f.sure = f.sure || e.err == nil && f.asked == 0
-	case daemonStarted:
-		f.known, f.sure = false, true
+	case tookCharge:
+		// To a daemon that is alone nothing is on its way from before it started.
+		f.known, f.sure = false, f.world.truth == nil || f.asked == 0
 	case diskFailed:
-		if e.path == layout.ConfigPath || e.path == layout.SettingsPath {
+		if e.node == f.world.charge && (e.path == layout.ConfigPath || e.path == layout.SettingsPath) {
 			f.doubt()
 		}
 	}
@@ -79,8 +81,8 @@ func (f *inForce) slotsOf(c config.Cluster) int { return c.MaxRunningJobs - f.wo
 
 // quiet: nothing can happen at this moment of time; every message has arrived.
 func (f *inForce) quiet() {
-	d := f.world.daemon
-	if f.world.truth != nil || d == nil || !d.ready || d.boxes.suspended > 0 {
+	n := f.world.charge
+	if n == nil || n.daemon == nil || !n.daemon.ready || n.daemon.boxes.suspended > 0 || !n.settled() {
 		return
 	}
 	f.quietAt = f.world.count

@@ -96,6 +96,16 @@ func (c *consensus) newReplica(name string) *replica {
 	return r
 }
 
+// latestTerm is the highest in which a node leads; 0: none does.
+func (c *consensus) latestTerm() (term uint64) {
+	for _, r := range c.replicas {
+		if r.runs != nil && r.runs.role == leads {
+			term = max(term, r.term)
+		}
+	}
+	return term
+}
+
 func (c *consensus) replica(name string) *replica {
 	at := slices.IndexFunc(c.replicas, func(r *replica) bool { return r.name == name })
 	if at < 0 {

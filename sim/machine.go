@@ -126,6 +126,25 @@ func (m *machine) occupying() []int64 {
 	return m.jobsOf(func(p *process) bool { return p.permitted && !p.asking })
 }
 
+// occupying are those of the node that decides. Of a former time as the master it may
+// have more, whose jobs have ended for all others.
+func (w *World) occupying() []int64 {
+	if w.charge == nil {
+		return nil
+	}
+	ids := w.charge.machine.occupying()
+	if w.truth == nil {
+		return ids
+	}
+	return slices.DeleteFunc(ids, func(id int64) bool {
+		j := w.job(id)
+		return j == nil || j.Status().Final()
+	})
+}
+
+// inCharge: it is on the node that decides.
+func (p *process) inCharge() bool { return p.machine.node == p.machine.world.charge }
+
 func (m *machine) jobsOf(which func(*process) bool) []int64 {
 	var ids []int64
 	for _, p := range m.processes {

@@ -121,6 +121,7 @@ func (m *member) daemonEnded() {
 		m.mirror.reached = max(m.mirror.reached, runs.desk.through)
 	}
 	m.replica.end()
+	m.node.loseCharge()
 }
 
 // mastership is told by the supervisor.
@@ -128,10 +129,26 @@ func (d *daemon) mastership(tree *supervisor.Running) {
 	d.tree = tree
 	if tree != nil {
 		d.node.say(TopicDaemon, "is the master")
+		d.node.takeCharge()
 		return
 	}
 	d.node.say(TopicDaemon, "is the master no more")
+	d.node.loseCharge()
 	d.endJobs(repl.Fence)
+}
+
+// takeCharge: this node is the master, unless another one is by now.
+func (n *node) takeCharge() {
+	if r := n.member.replica.runs; r.role == leads && r.term == n.world.log.latestTerm() {
+		n.world.charge = n
+		n.world.notify(tookCharge{})
+	}
+}
+
+func (n *node) loseCharge() {
+	if n.world.charge == n {
+		n.world.charge = nil
+	}
 }
 
 // endJobs makes away with what is left of jobs, where this node is not the master

@@ -34,7 +34,7 @@ func (n *node) newDisk() {
 	n.disk.changed = n.diskChanged
 	n.disk.failed = func(call diskCall, op, path string, err error) {
 		n.say(TopicFault, "disk: %s %s (%s) fails: %v", call, path, op, err)
-		n.world.notify(diskFailed{path: path})
+		n.world.notify(diskFailed{node: n, path: path})
 	}
 }
 

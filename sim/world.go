@@ -55,6 +55,7 @@ type World struct {
 	disk    *Disk
 	truth   *truth // nil: the node is alone
 	log     *consensus
+	charge  *node // whose daemon decides, or the next one will; nil: nobody knows
 	options Options
 	plants  Plants
 	dice    *rand.PCG // of rng
@@ -127,7 +128,7 @@ func (w *World) populate() {
 		return
 	}
 	w.nodes = []*node{newNode(w, "n1")}
-	w.node, w.disk = w.nodes[0], w.nodes[0].disk
+	w.node, w.disk, w.charge = w.nodes[0], w.nodes[0].disk, w.nodes[0]
 }
 
 // Step lets one thing happen; the time moves when nothing can happen now. It
