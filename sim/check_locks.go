@@ -50,7 +50,7 @@ func (checkLocks) See(w *World, event any) error {
 			}
 		}
 	case finished:
-		snapshot, err := w.charge.lockState()
+		snapshot, err := w.lockState()
 		if err != nil {
 			return err
 		}

@@ -81,7 +81,7 @@ func (c *checkOwners) started(p *process) error {
 
 // free: those who have been dead for long hold nothing.
 func (c *checkOwners) free(w *World) error {
-	snapshot, err := w.charge.lockState()
+	snapshot, err := w.lockState()
 	if err != nil {
 		return err
 	}

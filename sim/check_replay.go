@@ -24,7 +24,7 @@ func (checkReplay) See(w *World, event any) error {
 	default:
 		return nil
 	}
-	if _, err := w.charge.lockState(); err != nil {
+	if _, err := w.lockState(); err != nil {
 		return err
 	}
 	return nil
@@ -39,9 +39,13 @@ type lockFiles struct {
 	state           lock.Snapshot
 }
 
-// lockState is what the files of a node's lock manager say. It is not to be changed.
-func (n *node) lockState() (lock.Snapshot, error) {
-	w := n.world
+// lockState is what the files of the lock manager say of the node that decides. It is
+// not to be changed.
+func (w *World) lockState() (lock.Snapshot, error) {
+	n := w.charge
+	if n == nil {
+		return lock.Snapshot{}, nil
+	}
 	is := lockFiles{journal: n.disk.find(layout.LocksJournalPath), folded: n.disk.find(layout.LocksPath), boot: n.machine.boot()}
 	for i, f := range []*file{is.journal, is.folded} {
 		if f != nil {

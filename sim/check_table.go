@@ -52,8 +52,7 @@ func (c *checkTable) See(w *World, event any) error {
 // readAll begins with what the files say now.
 func (c *checkTable) readAll(w *World) error {
 	c.owners, c.read = map[lock.Owner]*tableOwner{}, 0
-	n := w.charge
-	snapshot, err := n.lockState()
+	snapshot, err := w.lockState()
 	if err != nil {
 		return err
 	}
@@ -69,7 +68,7 @@ func (c *checkTable) readAll(w *World) error {
 	for _, p := range snapshot.Pending {
 		owner(p.Owner).Pending = &p
 	}
-	if f := n.disk.find(layout.LocksJournalPath); f != nil {
+	if f := w.charge.disk.find(layout.LocksJournalPath); f != nil {
 		c.read = bytes.LastIndexByte(f.data, '\n') + 1
 	}
 	return nil

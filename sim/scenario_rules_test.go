@@ -123,7 +123,7 @@ func (s *scenario) archive(t *testing.T, d *datadriven.TestData) error {
 
 // locks prints what the files of the locks say.
 func (s *scenario) locks(*testing.T, *datadriven.TestData) error {
-	snapshot, err := s.world.charge.lockState()
+	snapshot, err := s.world.lockState()
 	if err != nil {
 		return err
 	}
