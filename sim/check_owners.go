@@ -46,7 +46,7 @@ func (c *checkOwners) See(w *World, event any) error {
 		c.since = w.clock.elapsed()
 	case tookCharge, diskFailed, panicked, stalled:
 		c.since = w.clock.elapsed()
-	case stepped, finished:
+	case timePassed, finished:
 		if len(c.dead) > 0 && w.charge != nil && w.charge.daemon != nil && w.charge.daemon.ready &&
 			w.clock.elapsed() > max(c.ends[c.dead[0]], c.since)+holdMax {
 			return c.free(w)

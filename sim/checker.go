@@ -28,8 +28,8 @@ func AllCheckers() []Checker {
 
 // What checkers are told.
 type (
-	// stepped: one step is over.
-	stepped struct{}
+	// timePassed: the step that is over has moved the time.
+	timePassed struct{}
 	// fileChanged: processes see another job file; job nil means that the name
 	// is gone, or that what is there is not a job (then err says why).
 	fileChanged struct {

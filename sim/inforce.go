@@ -31,6 +31,7 @@ type inForce struct {
 
 	rules    *filter.Set
 	raw      map[string]json.RawMessage // by uuid
+	judged   map[*job.Job]verdict       // by them; a job that has changed is another one
 	settings config.Settings
 	slots    int
 	// slotsMax is the most that there may be, known or not.
@@ -104,7 +105,7 @@ func (f *inForce) load(configFile, ownFile *file) {
 			return
 		}
 		f.raw, f.slots, f.configFile = raw, f.slotsOf(cluster), configFile
-		f.rules = compile(raw)
+		f.rules, f.judged = compile(raw), map[*job.Job]verdict{}
 	}
 	if ownFile != f.ownFile && ownFile != nil {
 		settings, err := config.DecodeSettings(ownFile.data)
@@ -140,6 +141,11 @@ func (f *inForce) verdict(j *job.Job) (verdict, bool) {
 	if !f.known || j == nil {
 		return verdict{}, false
 	}
-	v := f.rules.Judge(filter.NewSubject(j))
-	return verdict{uuid: v.UUID, text: string(f.raw[v.UUID]), action: v.Action}, true
+	v, judged := f.judged[j]
+	if !judged {
+		is := f.rules.Judge(filter.NewSubject(j))
+		v = verdict{uuid: is.UUID, text: string(f.raw[is.UUID]), action: is.Action}
+		f.judged[j] = v
+	}
+	return v, true
 }

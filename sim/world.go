@@ -137,6 +137,7 @@ func (w *World) Step() bool {
 	if w.violation != nil {
 		return false
 	}
+	before := w.clock.now
 	if !w.advance() {
 		return false
 	}
@@ -145,7 +146,9 @@ func (w *World) Step() bool {
 		n.supervise()
 	}
 	w.chaos.strike()
-	w.notify(stepped{})
+	if !w.clock.now.Equal(before) {
+		w.notify(timePassed{})
+	}
 	return w.violation == nil
 }
 
