@@ -32,8 +32,8 @@
 //     were told is kept and held against the disk.
 //   - The end of the daemon at any step (its actor system is dropped), of the
 //     machine (its processes too, and what was not synced), panics in any actor
-//     before or after it has handled a message, and the start of the next daemon
-//     as lockstepd does it.
+//     before or after it has handled a message, orderly stops, in a cluster with the
+//     hand-over, and the start of the next daemon as lockstepd does it.
 //
 // # What is not
 //

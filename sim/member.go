@@ -124,6 +124,42 @@ func (m *member) daemonEnded() {
 	m.node.loseCharge()
 }
 
+// As in lockstepd.
+const handOver = 3 * time.Second
+
+// resign is the orderly stop of a node of a cluster: what was accepted is finished, and
+// another node becomes the master.
+func (d *daemon) resign() {
+	root := d.env.System().Root
+	end := func() { root.Stop(d.whole.Root) }
+	tree := d.tree
+	if tree == nil {
+		end()
+		return
+	}
+	stop := func(any) {
+		root.Stop(tree.Root)
+		d.whenDone(tree.Done, end)
+	}
+	d.ask(tree.Root, &messages.Drain{}, drainMax, func(bool) {
+		if repl.Voters(d.node.member.replica.members()) > 1 {
+			d.question(supervisor.Replicator(d.env), &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, handOver, stop)
+		} else {
+			stop(nil)
+		}
+	})
+}
+
+// whenDone goes on when a tree has ended.
+func (d *daemon) whenDone(done <-chan struct{}, then func()) {
+	select {
+	case <-done:
+		then()
+	default:
+		d.world.clock.after(time.Millisecond, d.life, func() { d.whenDone(done, then) })
+	}
+}
+
 // mastership is told by the supervisor.
 func (d *daemon) mastership(tree *supervisor.Running) {
 	d.tree = tree

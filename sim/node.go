@@ -149,5 +149,9 @@ func (n *node) Stop() {
 	d := n.daemon
 	n.say(TopicDaemon, "daemon %d is told to stop", d.number)
 	d.stopping = true
+	if n.clustered() {
+		d.resign()
+		return
+	}
 	d.ask(d.tree.Root, &messages.Drain{}, drainMax, func(bool) { d.env.System().Root.Stop(d.tree.Root) })
 }

@@ -37,6 +37,7 @@ const (
 	strikeWipe
 	strikeTransfer
 	strikeFull
+	strikeStop
 	// When there is a chance.
 	strikePanic
 	strikeStall
@@ -48,7 +49,7 @@ const (
 	strikeKinds // how many there are
 )
 
-var strikeNames = [strikeKinds]string{"", "kill", "reboot", "crash", "partition", "slow", "pause", "wipe", "transfer", "full",
+var strikeNames = [strikeKinds]string{"", "kill", "reboot", "crash", "partition", "slow", "pause", "wipe", "transfer", "full", "stop",
 	"panic", "stall", "disk", "process", "spawn", "drop", "away"}
 
 func (s Strike) String() string {
@@ -89,7 +90,7 @@ func (s *Strike) UnmarshalText(text []byte) error {
 func (c *chaos) strike() {
 	w := c.world
 	if c.scripted {
-		for kind := strikeKill; kind <= strikeFull; kind++ {
+		for kind := strikeKill; kind <= strikeStop; kind++ {
 			if c.due(kind, w.count) {
 				if n := w.nodes[c.draw(len(w.nodes))]; c.possible(kind, n) {
 					c.perform(kind, n)
@@ -120,7 +121,7 @@ func (c *chaos) roll(n *node) strikeKind {
 	}{
 		{strikeKill, killsRarer * c.faults.Process}, {strikeReboot, c.faults.Reboot}, {strikeCrash, c.faults.Crash},
 		{strikePartition, c.cluster.Partition}, {strikeSlow, c.cluster.Slow}, {strikePause, c.cluster.Pause},
-		{strikeWipe, c.cluster.Wipe}, {strikeTransfer, c.cluster.Transfer}, {strikeFull, c.faults.Full},
+		{strikeWipe, c.cluster.Wipe}, {strikeTransfer, c.cluster.Transfer}, {strikeFull, c.faults.Full}, {strikeStop, c.faults.Stop},
 	} {
 		switch {
 		case r.rate == 0:
@@ -144,6 +145,8 @@ func (c *chaos) possible(kind strikeKind, n *node) bool {
 		return n.daemon != nil
 	case strikePause:
 		return n.daemon != nil && !n.daemon.life.paused
+	case strikeStop:
+		return n.daemon != nil && n.daemon.ready && !n.daemon.stopping && !n.daemon.life.paused
 	case strikeWipe:
 		return c.world.whole()
 	case strikeTransfer:
@@ -181,6 +184,8 @@ func (c *chaos) perform(kind strikeKind, n *node) {
 		n.daemon.question(supervisor.Replicator(n.daemon.env), &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, 10*time.Second, func(any) {})
 	case strikeFull:
 		c.fill(n)
+	case strikeStop:
+		n.Stop()
 	}
 }
 
