@@ -10,18 +10,13 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+
+	"lockstep/cmd/internal/plaintable"
 )
 
 // renderTable is for people.
 func renderTable(rows []row) string {
-	writer := table.NewWriter()
-	style := table.StyleDefault
-	style.Options = table.OptionsNoBordersAndSeparators
-	style.Format.Header = text.FormatDefault
-	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
-	writer.SetStyle(style)
-	writer.SuppressTrailingSpaces()
+	writer := plaintable.New()
 	writer.AppendHeader(table.Row{"Measurement", "lockstep", "", "this machine's limit", "", "ratio", "target", "met?"})
 	for _, r := range rows {
 		cells := table.Row{r.text, r.unit.human(r.value.Median), r.spread(r.value), "", "", "", r.wanted(), r.verdict()}

@@ -87,16 +87,11 @@ func sceneWake(b *bench) error {
 		return err
 	}
 	defer waiter.close()
-	files, err := b.newQueueDir()
+	files, e, done, err := b.bareParts()
 	if err != nil {
 		return err
 	}
-	defer files.Close()
-	e, err := b.startEcho()
-	if err != nil {
-		return err
-	}
-	defer e.stop()
+	defer done()
 	id, err := c.submit(command())
 	if err != nil {
 		return err

@@ -41,16 +41,11 @@ const jobSize = 700
 
 // sceneMachine are the parts of which everything else is made.
 func sceneMachine(b *bench) error {
-	files, err := b.newQueueDir()
+	files, e, done, err := b.bareParts()
 	if err != nil {
 		return err
 	}
-	defer files.Close()
-	e, err := b.startEcho()
-	if err != nil {
-		return err
-	}
-	defer e.stop()
+	defer done()
 	content := make([]byte, jobSize)
 	for round := range b.each(b.rounds) {
 		err := alternate(round,
@@ -77,6 +72,18 @@ func (b *bench) spawnJob() error {
 		return nil
 	}
 	return errors.Join(errors.New("lockstep-job without arguments does not say how it is used"), err)
+}
+
+// bareParts are what a daemon works with, without one: files, and who answers on a
+// socket.
+func (b *bench) bareParts() (files *persistence.OSFiles, e *echo, done func(), err error) {
+	if files, err = b.newQueueDir(); err != nil {
+		return nil, nil, nil, err
+	}
+	if e, err = b.startEcho(); err != nil {
+		return nil, nil, nil, errors.Join(err, files.Close())
+	}
+	return files, e, func() { e.stop(); _ = files.Close() }, nil
 }
 
 // newQueueDir is a data directory without a daemon.

@@ -8,6 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"lockstep/cmd/internal/plaintable"
 	"lockstep/sim"
 )
 
@@ -129,14 +130,7 @@ func join(sum *sim.KindWait, kinds []sim.KindWait, name string) {
 }
 
 func render(header table.Row, rows []table.Row) string {
-	writer := table.NewWriter()
-	style := table.StyleDefault
-	style.Options = table.OptionsNoBordersAndSeparators
-	style.Format.Header = text.FormatDefault
-	style.Box.PaddingLeft = ""
-	style.Box.PaddingRight = "  "
-	writer.SetStyle(style)
-	writer.SuppressTrailingSpaces()
+	writer := plaintable.New()
 	columns := make([]table.ColumnConfig, 0, len(header))
 	for i := range header {
 		if i > 0 {

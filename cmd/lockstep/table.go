@@ -3,6 +3,8 @@ package main
 import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"lockstep/cmd/internal/plaintable"
 )
 
 // plainTable renders a table without lines, of cells that are strings; the first column
@@ -21,14 +23,7 @@ func alignedTable(first text.Align, header table.Row, rows []table.Row, wide []i
 	if width > 0 {
 		cutCells(header, rows, wide, width)
 	}
-	writer := table.NewWriter()
-	style := table.StyleDefault
-	style.Options = table.OptionsNoBordersAndSeparators
-	style.Format.Header = text.FormatDefault
-	style.Box.PaddingLeft = ""
-	style.Box.PaddingRight = "  "
-	writer.SetStyle(style)
-	writer.SuppressTrailingSpaces()
+	writer := plaintable.New()
 	writer.SetColumnConfigs([]table.ColumnConfig{{Number: 1, Align: first, AlignHeader: first}})
 	writer.AppendHeader(header)
 	writer.AppendRows(rows)
