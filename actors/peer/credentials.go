@@ -103,7 +103,7 @@ func (c *Credentials) verify(state tls.ConnectionState, usage x509.ExtKeyUsage) 
 
 // serverConfig is for one of the protocols, chosen by what the client says first.
 // There are no session tickets: each connection proves anew who it is.
-func (c *Credentials) serverConfig(member func(name string) bool) *tls.Config {
+func (c *Credentials) serverConfig(admits func(protocol Protocol, name string) bool) *tls.Config {
 	base := func(protocol Protocol) *tls.Config {
 		return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{c.pair},
 			NextProtos: []string{string(protocol)}, SessionTicketsDisabled: true}
@@ -114,7 +114,7 @@ func (c *Credentials) serverConfig(member func(name string) bool) *tls.Config {
 		config.ClientAuth = tls.RequireAnyClientCert // verified below
 		config.VerifyConnection = func(state tls.ConnectionState) error {
 			name, err := c.verify(state, x509.ExtKeyUsageClientAuth)
-			if err == nil && protocol != ProtocolNode && !member(name) {
+			if err == nil && !admits(protocol, name) {
 				err = fmt.Errorf("node %s is no member", name)
 			}
 			return err

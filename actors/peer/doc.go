@@ -10,7 +10,7 @@
 // others: no node is special, and the first may be lost. So who has the disk of one
 // node can make himself a member, and who has a join token can for as long as it is
 // good. A node that was removed keeps its certificate; the others refuse it by name
-// (Listener.SetMember).
+// (Listener.SetMembers).
 //
 // Files, in <data directory>/raft, which only its owner may read:
 //

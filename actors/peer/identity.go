@@ -24,6 +24,8 @@ type Identity struct {
 	Founder bool `json:"founder"`
 	// Peers are addresses of other nodes, where this one can ask to be a member.
 	Peers []string `json:"peers"`
+	// Removed are names of nodes that were members, and were removed since.
+	Removed []string `json:"removed,omitempty"`
 }
 
 // Load reads a node's identity. The error wraps fs.ErrNotExist if the node belongs to
@@ -74,6 +76,11 @@ func (i *Identity) check() error {
 	for _, address := range i.Peers {
 		if err := CheckAddress(address); err != nil {
 			return fmt.Errorf("peers: %w", err)
+		}
+	}
+	for _, name := range i.Removed {
+		if err := CheckName(name); err != nil {
+			return fmt.Errorf("removed: %w", err)
 		}
 	}
 	return nil

@@ -52,7 +52,7 @@ func TestJoinIsRefused(t *testing.T) {
 	parsed, err := parseToken(n1.token)
 	require.NoError(t, err)
 	parsed.secret[0]++
-	n1.listener.SetMember(func(name string) bool { return name == "n1" || name == "n5" })
+	n1.listener.SetMembers(func(name string) bool { return name == "n1" || name == "n5" }, nobody)
 
 	for name, c := range map[string]struct {
 		change func(*JoinOptions)

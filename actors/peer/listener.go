@@ -46,7 +46,8 @@ type Listener struct {
 
 	mutex     sync.Mutex
 	closed    bool
-	member    func(name string) bool
+	member    func(name string) bool // nil: not known
+	removed   func(name string) bool
 	gates     map[Protocol]*gate
 	strangers []*conn // the oldest first; those of ProtocolJoin stay until they end
 	nodes     map[*conn]struct{}
@@ -95,7 +96,7 @@ func Listen(address string, credentials *Credentials, o ListenOptions) (*Listene
 	}
 	l := &Listener{tcp: tcp, credentials: credentials, options: o, done: make(chan struct{}),
 		gates: map[Protocol]*gate{}, nodes: map[*conn]struct{}{}}
-	l.config = credentials.serverConfig(l.isMember)
+	l.config = credentials.serverConfig(l.admits)
 	l.serving.Go(l.accept)
 	return l, nil
 }
@@ -103,13 +104,31 @@ func Listen(address string, credentials *Credentials, o ListenOptions) (*Listene
 // Addr is where it listens.
 func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
 
-// SetMember says who belongs to the cluster; before the first call that is whoever has
-// its certificate. Others are refused, but may ask to be members. It does not touch
-// connections that are there already: see Expel.
-func (l *Listener) SetMember(member func(name string) bool) {
+// SetMembers says who belongs to the cluster, as this node knows it, and who has been
+// removed from it; before the first call that is whoever has its certificate, and
+// nobody. Others are refused, but may ask to be members, and may say what the log has:
+// a node that was away, or is new, can be led by one that it does not know yet. Who was
+// removed may not. It does not touch connections that are there already: see Expel.
+func (l *Listener) SetMembers(member, removed func(name string) bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	l.member = member
+	l.member, l.removed = member, removed
+}
+
+// admits says whether a node may have a connection of a protocol. What comes over
+// those of ProtocolNode is refused where it is asked for.
+func (l *Listener) admits(protocol Protocol, name string) bool {
+	switch protocol {
+	case ProtocolNode:
+		return true
+	case ProtocolRaft:
+		l.mutex.Lock()
+		removed := l.removed
+		l.mutex.Unlock()
+		return removed == nil || !removed(name)
+	default:
+		return l.isMember(name)
+	}
 }
 
 func (l *Listener) isMember(name string) bool {

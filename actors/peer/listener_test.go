@@ -128,6 +128,23 @@ func TestOnlyNodesOfTheClusterAreHeard(t *testing.T) {
 	require.ErrorContains(t, err, "this connection is not for that")
 }
 
+func nobody(string) bool { return false }
+
+// A node that this one does not know may lead it, but not speak for clients.
+func TestAStrangerWithACertificate(t *testing.T) {
+	n1 := founder(t)
+	n2 := n1.joined(t, "n2")
+	raft := n1.listener.Raft()
+	n1.listener.SetMembers(func(name string) bool { return name == "n1" }, nobody)
+	c, err := n2.Dial(t.Context(), n1.address(), ProtocolRaft)
+	require.NoError(t, err)
+	defer c.Close()
+	accepted(t, raft)
+	c, err = n2.Dial(t.Context(), n1.address(), ProtocolLuxi)
+	require.NoError(t, err)
+	isEnded(t, c)
+}
+
 func TestARemovedNodeIsRefused(t *testing.T) {
 	n1 := founder(t)
 	n2 := n1.joined(t, "n2")
@@ -137,7 +154,7 @@ func TestARemovedNodeIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	accepted(t, raft)
 
-	n1.listener.SetMember(func(name string) bool { return name == "n1" })
+	n1.listener.SetMembers(func(name string) bool { return name == "n1" }, func(name string) bool { return name == "n2" })
 	n1.listener.Expel("n1")
 	n1.listener.Expel("n2")
 	isEnded(t, old)

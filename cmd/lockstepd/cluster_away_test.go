@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/peer"
 )
 
 var (
@@ -96,6 +98,7 @@ func TestClusterCatchesUp(t *testing.T) {
 	c.awaitEqual()
 	t.Logf("caught up and compared after %s", time.Since(began))
 	c.promote(away)
+	away.hasAll(*clusterChanges + *clusterEntries)
 
 	wiped := c.others(away)[0]
 	c.wipe(wiped)
@@ -106,9 +109,10 @@ func TestClusterCatchesUp(t *testing.T) {
 	c.awaitEqual()
 	t.Logf("the wiped node has caught up, has a vote and was compared after %s", time.Since(began))
 	c.promote(wiped)
+	wiped.hasAll(*clusterChanges + *clusterEntries)
 }
 
-// promote makes a node the master, and looks whether it has all jobs.
+// promote makes a node the master.
 func (c *cluster) promote(m *member) {
 	c.t.Helper()
 	c.awaitBehind(m, 0)
@@ -117,9 +121,14 @@ func (c *cluster) promote(m *member) {
 	c.eventually("the node does not become master", func() error {
 		return m.direct("QueryConfigValues", nil, []string{"drain_flag"})
 	})
+}
+
+// hasAll looks whether the master has all jobs.
+func (m *member) hasAll(jobs int) {
+	m.t.Helper()
 	var rows [][]any
-	require.NoError(c.t, m.direct("QueryJobs", &rows, nil, []string{"id"}))
-	require.Len(c.t, rows, *clusterChanges+*clusterEntries)
+	require.NoError(m.t, m.direct("QueryJobs", &rows, nil, []string{"id"}))
+	require.Len(m.t, rows, jobs)
 }
 
 // Who watches a job by way of a candidate sees its end, though the master has changed.
@@ -191,6 +200,32 @@ func (c *cluster) waitForEnd(at int, id int64) string {
 	return ""
 }
 
+// A node that was away is led by one that has joined since, of which its own log knows
+// nothing.
+func TestClusterIsLedByAStranger(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	master := c.master()
+	away := c.others(master)[0]
+	away.end()
+	c.newToken(master)
+	var joined *member
+	for i, address := range loopback(t, 2) {
+		joined = c.newMember("new"+strconv.Itoa(i), address)
+		joined.join(master, c.token)
+		joined.start()
+	}
+	c.awaitVotes(5)
+	c.promote(joined)
+	u := c.user(indexOf(c, joined))
+	id := u.submit(command("true"))
+	away.start()
+	c.awaitUp(away)
+	c.awaitBehind(away, 0)
+	u.awaitStatus(id, "success")
+	c.awaitEqual()
+}
+
 // A queue becomes a cluster's when none of its jobs runs.
 func TestClusterOfAQueueWithARunningJob(t *testing.T) {
 	t.Parallel()
@@ -245,6 +280,9 @@ func TestClusterRecovers(t *testing.T) {
 	var rows [][]any
 	require.NoError(t, last.direct("QueryJobs", &rows, nil, []string{"id"}))
 	require.Len(t, rows, jobs)
+	identity, err := peer.Load(last.path("lib"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"n1", "n3"}, identity.Removed, "who is kept out")
 
 	last.end() // what was told was for one start only
 	last.start()

@@ -64,14 +64,15 @@ type node struct {
 	broken  chan error                         // the log cannot go on; at most one
 	opcodes atomic.Pointer[[]byte]             // declared since the start
 	voters  atomic.Int64
-	known   map[string]bool // members, as they were told last
+	known   []*messages.Member // as they were told last
+	removed []string           // see peer.Identity
 
-	addresses chan []string // of the other members, to be noted; the last ones only
+	others chan others // to be noted; the last ones only
 }
 
 // runNode is the daemon from here to its end.
 func (d *service) runNode(identity *peer.Identity, stop context.Context) error {
-	n := &node{service: d, identity: identity, broken: make(chan error, 1), addresses: make(chan []string, 1)}
+	n := &node{service: d, identity: identity, broken: make(chan error, 1), removed: identity.Removed, others: make(chan others, 1)}
 	if err := n.open(); err != nil {
 		return err
 	}
@@ -136,11 +137,7 @@ func (n *node) openLog(stop context.Context) error {
 		return err
 	}
 	if recovering {
-		n.log.Warn("this node becomes the only one with a vote, as lockstep node recover was told")
-		if err := raftlog.Recover(config); err != nil {
-			return err
-		}
-		if err := peer.Recovered(n.config.DataDir); err != nil {
+		if err := n.recover(config); err != nil {
 			return err
 		}
 	}
@@ -205,7 +202,7 @@ func (n *node) serveNode(stop context.Context) error {
 	go watchdog(background, n.log, n.env.System(), supervisor.Replicator(n.env), &messages.AskNodes{})
 	go keepClean(background, n.log, n.files, n.config)
 	go n.askForMembership(background)
-	go n.noteAddresses(background)
+	go n.noteOthers(background)
 	go n.reloadOpcodes(background, func(definitions []byte) {
 		n.opcodes.Store(&definitions)
 		supervisor.SetOpcodes(n.env, definitions)

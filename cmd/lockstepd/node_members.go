@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -14,6 +15,7 @@ import (
 
 	"lockstep/actors/core/repl"
 	"lockstep/actors/peer"
+	"lockstep/actors/replicator/raftlog"
 	"lockstep/messages"
 )
 
@@ -134,35 +136,63 @@ func (n *node) members(members []*messages.Member) {
 			addresses = append(addresses, m.Address)
 		}
 	}
-	n.listener.SetMember(func(name string) bool { return len(known) == 0 || known[name] })
-	for name := range n.known {
-		if !known[name] {
-			n.listener.Expel(name)
+	removed := repl.Removed(n.removed, n.known, members)
+	// A node that catches up may come by the removal of one that is back, and leads.
+	isRemoved := func(name string) bool { return slices.Contains(removed, name) && name != n.raft.Leader() }
+	n.listener.SetMembers(func(name string) bool { return len(known) == 0 || known[name] }, isRemoved)
+	for _, m := range n.known {
+		if isRemoved(m.Name) {
+			n.listener.Expel(m.Name)
 		}
 	}
-	n.known = known
-	if len(addresses) > 0 {
+	n.known, n.removed = members, removed
+	if len(members) > 0 {
 		select {
-		case <-n.addresses: // they are out of date
+		case <-n.others: // they are out of date
 		default:
 		}
-		n.addresses <- addresses
+		n.others <- others{addresses, removed}
 	}
 }
 
-// noteAddresses remembers the other nodes, who can be asked later.
-func (n *node) noteAddresses(ctx context.Context) {
+// others is what a node remembers of the other ones: where those can be asked that are
+// members, and the names of those that are not any more.
+type others struct{ addresses, removed []string }
+
+func (n *node) noteOthers(ctx context.Context) {
 	for {
-		identity := *n.identity
 		select {
-		case identity.Peers = <-n.addresses:
+		case o := <-n.others:
+			identity := *n.identity
+			if identity.Removed = o.removed; len(o.addresses) > 0 {
+				identity.Peers = o.addresses
+			}
+			if err := identity.Save(n.config.DataDir); err != nil {
+				n.log.WithField("err", err).Warn("the other nodes cannot be noted")
+			}
 		case <-ctx.Done():
 			return
 		}
-		if err := identity.Save(n.config.DataDir); err != nil {
-			n.log.WithField("err", err).Warn("the addresses of the other nodes cannot be noted")
-		}
 	}
+}
+
+// recover makes this node the only one with a vote. The others are kept out, should
+// they come back: together they would be a majority of what was.
+func (n *node) recover(config raftlog.Config) error {
+	n.log.Warn("this node becomes the only one with a vote, as lockstep node recover was told")
+	members, err := raftlog.Members(config)
+	if err != nil {
+		return err
+	}
+	n.removed = repl.Removed(n.removed, members, []*messages.Member{{Name: n.identity.Name}})
+	n.identity.Removed = n.removed
+	if err := n.identity.Save(n.config.DataDir); err != nil {
+		return err
+	}
+	if err := raftlog.Recover(config); err != nil {
+		return err
+	}
+	return peer.Recovered(n.config.DataDir)
 }
 
 // streams connect the logs of two nodes.

@@ -61,6 +61,17 @@ func (w Wish) MayVote(applied uint64) bool {
 	return w.Voting && !w.Fresh && w.Applied > 0 && w.Applied+catchUpMax >= applied
 }
 
+// Removed are the names of nodes that were members and are not any more, sorted: those
+// of before, but for who is one again, and who has left since.
+func Removed(removed []string, before, now []*messages.Member) []string {
+	left := slices.Clone(removed)
+	for _, m := range before {
+		left = append(left, m.Name)
+	}
+	slices.Sort(left)
+	return slices.DeleteFunc(slices.Compact(left), func(name string) bool { return isMember(now, name) })
+}
+
 // Voters is how many members have a vote.
 func Voters(members []*messages.Member) int {
 	n := 0

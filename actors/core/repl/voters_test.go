@@ -17,6 +17,14 @@ func member(name string, voter bool) *messages.Member {
 	return &messages.Member{Name: name, Address: name + ":1", Voter: voter}
 }
 
+func TestRemoved(t *testing.T) {
+	a, b, c := member("a", true), member("b", true), member("c", false)
+	list := func(m ...*messages.Member) []*messages.Member { return m }
+	require.Empty(t, repl.Removed(nil, nil, list(a, b)), "nobody was there before")
+	require.Equal(t, []string{"b", "c"}, repl.Removed(nil, list(c, a, b), list(a)))
+	require.Equal(t, []string{"b", "x"}, repl.Removed([]string{"c", "x"}, list(a, b), list(a, c)), "one has left, one is back")
+}
+
 func TestAdmit(t *testing.T) {
 	three := []*messages.Member{member("a", true), member("b", true), member("c", false)}
 	one := []*messages.Member{member("a", true), member("c", false), member("d", false)}

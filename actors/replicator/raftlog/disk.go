@@ -10,6 +10,8 @@ import (
 	wal "github.com/hashicorp/raft-wal"
 	"github.com/hashicorp/raft-wal/metadb"
 	"golang.org/x/sys/unix"
+
+	"lockstep/messages"
 )
 
 // termKey is where raft keeps the current term.
@@ -140,6 +142,43 @@ func (d *disk) extent() (first, last uint64, err error) {
 		return 0, 0, fmt.Errorf("opening the log: %w", err)
 	}
 	return first, last, nil
+}
+
+// Members are those of the latest membership in a node's log, committed or not. The
+// node must not run.
+func Members(config Config) (members []*messages.Member, err error) {
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
+	d, err := openDisk(&config)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	return d.members()
+}
+
+// members are those of the latest membership, as raft will find it: in the entries
+// behind the newest snapshot, or there.
+func (d *disk) members() ([]*messages.Member, error) {
+	first, last, err := d.extent()
+	if err != nil {
+		return nil, err
+	}
+	n, found := d.snapshots.newest()
+	for index := last; index > n.Index && index >= first; index-- {
+		var entry raft.Log
+		if err := d.wal.GetLog(index, &entry); err != nil {
+			return nil, fmt.Errorf("opening the log: %w", err)
+		}
+		if entry.Type == raft.LogConfiguration {
+			return membersOf(raft.DecodeConfiguration(entry.Data)), nil
+		}
+	}
+	if !found {
+		return nil, nil
+	}
+	return membersOf(n.Configuration), nil
 }
 
 // Recover makes this node the only voter, after the majority has been lost for good.

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"lockstep/actors/replicator"
+	"lockstep/messages"
 )
 
 // Log is a node's consensus log.
@@ -60,10 +61,15 @@ func Open(config Config) (*Log, error) {
 	if err == nil {
 		err = disk.mend()
 	}
+	var members []*messages.Member
+	if err == nil {
+		members, err = disk.members()
+	}
 	if err != nil {
 		return nil, errors.Join(err, disk.close())
 	}
 	l := newLog(config, disk)
+	l.desk.setMembers(members)
 	l.begin(founded)
 	return l, nil
 }
@@ -82,7 +88,6 @@ func newLog(config Config, disk *disk) *Log {
 	l.close = sync.OnceValue(l.shut)
 	if n, found := l.disk.snapshots.newest(); found {
 		l.desk.remember(n.Index, n.State)
-		l.desk.setMembers(membersOf(n.Configuration))
 	}
 	return l
 }
@@ -174,6 +179,16 @@ func (l *Log) Change(number uint64, change replicator.Change) { l.changes.enter(
 func (l *Log) Leads() bool {
 	r := l.raft.Load()
 	return r != nil && r.State() == raft.Leader && l.lease.valid()
+}
+
+// Leader is the name of the node that leads, as far as this one knows; "": none.
+func (l *Log) Leader() string {
+	r := l.raft.Load()
+	if r == nil {
+		return ""
+	}
+	_, id := r.LeaderWithID()
+	return string(id)
 }
 
 // Close ends the log. Entries on their way are refused, those with raft as unknown;

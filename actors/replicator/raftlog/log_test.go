@@ -190,6 +190,16 @@ func TestOnlyOneProcess(t *testing.T) {
 	require.True(t, w.log.Leads())
 }
 
+// namesIn are the names of the members that a log ends with.
+func namesIn(t *testing.T, config raftlog.Config) (names []string) {
+	members, err := raftlog.Members(config)
+	require.NoError(t, err)
+	for _, m := range members {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
 func TestRecover(t *testing.T) {
 	c := newCluster(t)
 	w := c.alone(t)
@@ -206,8 +216,10 @@ func TestRecover(t *testing.T) {
 	}
 	empty := raftlog.Config{Dir: filepath.Join(c.dir, "n4", "raft"), Name: "n4", Address: "localhost:1", Log: c.log}
 	require.ErrorIs(t, raftlog.Recover(empty), raftlog.ErrNoState)
-	require.NoError(t, raftlog.Recover(raftlog.Config{Dir: filepath.Join(c.dir, "n2", "raft"), Name: "n2",
-		Address: c.Address("n2"), Log: c.log}))
+	n2 := raftlog.Config{Dir: filepath.Join(c.dir, "n2", "raft"), Name: "n2", Address: c.Address("n2"), Log: c.log}
+	require.Equal(t, []string{"n1", "n2", "n3"}, namesIn(t, n2))
+	require.NoError(t, raftlog.Recover(n2))
+	require.Equal(t, []string{"n2"}, namesIn(t, n2))
 	w = c.watched("n2", logtest.Options{Files: noFiles})
 	c.Until("it leads alone", w.log.Leads)
 	require.Equal(t, []string{"n2", "n3"}, w.entries, "all that was in its log")
