@@ -24,8 +24,8 @@ type Identity struct {
 	Founder bool `json:"founder"`
 	// Peers are addresses of other nodes, where this one can ask to be a member.
 	Peers []string `json:"peers"`
-	// Removed are names of nodes that were members, and were removed since.
-	Removed []string `json:"removed,omitempty"`
+	// Lost are names of nodes that a recovery has left behind, see Recover.
+	Lost []string `json:"lost,omitempty"`
 }
 
 // Load reads a node's identity. The error wraps fs.ErrNotExist if the node belongs to
@@ -78,9 +78,9 @@ func (i *Identity) check() error {
 			return fmt.Errorf("peers: %w", err)
 		}
 	}
-	for _, name := range i.Removed {
+	for _, name := range i.Lost {
 		if err := CheckName(name); err != nil {
-			return fmt.Errorf("removed: %w", err)
+			return fmt.Errorf("lost: %w", err)
 		}
 	}
 	return nil

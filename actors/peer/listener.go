@@ -47,7 +47,7 @@ type Listener struct {
 	mutex     sync.Mutex
 	closed    bool
 	member    func(name string) bool // nil: not known
-	removed   func(name string) bool
+	barred    func(name string) bool
 	gates     map[Protocol]*gate
 	strangers []*conn // the oldest first; those of ProtocolJoin stay until they end
 	nodes     map[*conn]struct{}
@@ -104,15 +104,15 @@ func Listen(address string, credentials *Credentials, o ListenOptions) (*Listene
 // Addr is where it listens.
 func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
 
-// SetMembers says who belongs to the cluster, as this node knows it, and who has been
-// removed from it; before the first call that is whoever has its certificate, and
-// nobody. Others are refused, but may ask to be members, and may say what the log has:
-// a node that was away, or is new, can be led by one that it does not know yet. Who was
-// removed may not. It does not touch connections that are there already: see Expel.
-func (l *Listener) SetMembers(member, removed func(name string) bool) {
+// SetMembers says who belongs to the cluster, as this node knows it; before the first
+// call that is whoever has its certificate. Others are refused, but may ask to be
+// members, and have connections of ProtocolRaft unless they are barred: a node that was
+// away, or is new, can be led by one that it does not know yet. It does not touch
+// connections that are there already: see Expel.
+func (l *Listener) SetMembers(member, barred func(name string) bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	l.member, l.removed = member, removed
+	l.member, l.barred = member, barred
 }
 
 // admits says whether a node may have a connection of a protocol. What comes over
@@ -123,9 +123,9 @@ func (l *Listener) admits(protocol Protocol, name string) bool {
 		return true
 	case ProtocolRaft:
 		l.mutex.Lock()
-		removed := l.removed
+		barred := l.barred
 		l.mutex.Unlock()
-		return removed == nil || !removed(name)
+		return barred == nil || !barred(name)
 	default:
 		return l.isMember(name)
 	}

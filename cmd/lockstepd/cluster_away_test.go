@@ -282,7 +282,7 @@ func TestClusterRecovers(t *testing.T) {
 	require.Len(t, rows, jobs)
 	identity, err := peer.Load(last.path("lib"))
 	require.NoError(t, err)
-	require.Equal(t, []string{"n1", "n3"}, identity.Removed, "who is kept out")
+	require.Equal(t, []string{"n1", "n3"}, identity.Lost, "who is kept out")
 
 	last.end() // what was told was for one start only
 	last.start()

@@ -65,14 +65,15 @@ type node struct {
 	opcodes atomic.Pointer[[]byte]             // declared since the start
 	voters  atomic.Int64
 	known   []*messages.Member // as they were told last
-	removed []string           // see peer.Identity
+	removed []string           // of them, since the start
+	lost    []string           // see peer.Identity
 
 	others chan others // to be noted; the last ones only
 }
 
 // runNode is the daemon from here to its end.
 func (d *service) runNode(identity *peer.Identity, stop context.Context) error {
-	n := &node{service: d, identity: identity, broken: make(chan error, 1), removed: identity.Removed, others: make(chan others, 1)}
+	n := &node{service: d, identity: identity, broken: make(chan error, 1), lost: identity.Lost, others: make(chan others, 1)}
 	if err := n.open(); err != nil {
 		return err
 	}

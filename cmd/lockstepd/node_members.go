@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -136,35 +135,34 @@ func (n *node) members(members []*messages.Member) {
 			addresses = append(addresses, m.Address)
 		}
 	}
-	removed := repl.Removed(n.removed, n.known, members)
-	// A node that catches up may come by the removal of one that is back, and leads.
-	isRemoved := func(name string) bool { return slices.Contains(removed, name) && name != n.raft.Leader() }
-	n.listener.SetMembers(func(name string) bool { return len(known) == 0 || known[name] }, isRemoved)
+	removed, lost := repl.Removed(n.removed, n.known, members), repl.Removed(n.lost, nil, members)
+	barred := func(name string) bool { return repl.Barred(name, n.raft.Leader(), removed, lost) }
+	n.listener.SetMembers(func(name string) bool { return len(known) == 0 || known[name] }, barred)
 	for _, m := range n.known {
-		if isRemoved(m.Name) {
+		if barred(m.Name) {
 			n.listener.Expel(m.Name)
 		}
 	}
-	n.known, n.removed = members, removed
+	n.known, n.removed, n.lost = members, removed, lost
 	if len(members) > 0 {
 		select {
 		case <-n.others: // they are out of date
 		default:
 		}
-		n.others <- others{addresses, removed}
+		n.others <- others{addresses, lost}
 	}
 }
 
-// others is what a node remembers of the other ones: where those can be asked that are
-// members, and the names of those that are not any more.
-type others struct{ addresses, removed []string }
+// others is what a node remembers of the other ones: where members can be asked, and
+// the names of those that a recovery has left behind.
+type others struct{ addresses, lost []string }
 
 func (n *node) noteOthers(ctx context.Context) {
 	for {
 		select {
 		case o := <-n.others:
 			identity := *n.identity
-			if identity.Removed = o.removed; len(o.addresses) > 0 {
+			if identity.Lost = o.lost; len(o.addresses) > 0 {
 				identity.Peers = o.addresses
 			}
 			if err := identity.Save(n.config.DataDir); err != nil {
@@ -184,8 +182,8 @@ func (n *node) recover(config raftlog.Config) error {
 	if err != nil {
 		return err
 	}
-	n.removed = repl.Removed(n.removed, members, []*messages.Member{{Name: n.identity.Name}})
-	n.identity.Removed = n.removed
+	n.lost = repl.Removed(n.lost, members, []*messages.Member{{Name: n.identity.Name}})
+	n.identity.Lost = n.lost
 	if err := n.identity.Save(n.config.DataDir); err != nil {
 		return err
 	}

@@ -72,6 +72,15 @@ func Removed(removed []string, before, now []*messages.Member) []string {
 	return slices.DeleteFunc(slices.Compact(left), func(name string) bool { return isMember(now, name) })
 }
 
+// Barred: a node may not take part in the log at this one, though it has a certificate
+// of the cluster. That is who was removed, for as long as another node leads: to
+// whoever leads it listens, and while nobody does it may be far behind, and the one
+// that was removed back again. And it is whom a recovery has left behind, always:
+// together they may have a majority of what was.
+func Barred(name, leader string, removed, lost []string) bool {
+	return slices.Contains(lost, name) || slices.Contains(removed, name) && leader != "" && leader != name
+}
+
 // Voters is how many members have a vote.
 func Voters(members []*messages.Member) int {
 	n := 0

@@ -25,6 +25,15 @@ func TestRemoved(t *testing.T) {
 	require.Equal(t, []string{"b", "x"}, repl.Removed([]string{"c", "x"}, list(a, b), list(a, c)), "one has left, one is back")
 }
 
+func TestBarred(t *testing.T) {
+	removed, lost := []string{"r"}, []string{"l"}
+	for leader, barred := range map[string][]string{"a": {"r", "l"}, "": {"l"}, "r": {"l"}} {
+		for _, name := range []string{"a", "stranger", "r", "l"} {
+			require.Equal(t, slices.Contains(barred, name), repl.Barred(name, leader, removed, lost), "%s, led by %q", name, leader)
+		}
+	}
+}
+
 func TestAdmit(t *testing.T) {
 	three := []*messages.Member{member("a", true), member("b", true), member("c", false)}
 	one := []*messages.Member{member("a", true), member("c", false), member("d", false)}
