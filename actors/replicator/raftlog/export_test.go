@@ -1,4 +1,27 @@
 package raftlog
 
+import (
+	"errors"
+
+	"github.com/hashicorp/raft"
+)
+
 // TakeSnapshot takes one now, and drops entries before it.
 func (l *Log) TakeSnapshot() error { return l.raft.Load().Snapshot().Error() }
+
+// CommandTerms are the terms of the proposals in a log. The node must not run.
+func CommandTerms(config Config) (terms []uint64, err error) {
+	d, err := openDisk(&config)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	first, last, err := d.extent()
+	for index := first; err == nil && index <= last; index++ {
+		var entry raft.Log
+		if err = d.wal.GetLog(index, &entry); err == nil && entry.Type == raft.LogCommand {
+			terms = append(terms, entry.Term)
+		}
+	}
+	return terms, err
+}

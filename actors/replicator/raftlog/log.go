@@ -123,7 +123,7 @@ func (l *Log) start(founded bool) error {
 		}
 	}
 	conf := l.config.raftConfig(l.notify)
-	l.transport = newTransport(&l.config, l.streams, l.lease, newAbsence(l.stop), l.term, conf.Logger)
+	l.transport = newTransport(&l.config, l.streams, l.lease, newAbsence(l.stop), l.term, l.follows, conf.Logger)
 	r, err := raft.NewRaft(conf, l.machine, l.disk.wal, l.disk.wal, l.disk.snapshots, l.transport)
 	if err != nil {
 		return errors.Join(fmt.Errorf("starting raft: %w", err), l.transport.Close())
@@ -143,6 +143,15 @@ func (l *Log) term() uint64 {
 		return r.CurrentTerm()
 	}
 	return 0
+}
+
+func (l *Log) follows(leader raft.ServerID, term uint64) bool {
+	r := l.raft.Load()
+	if r == nil || r.State() != raft.Follower || r.CurrentTerm() != term {
+		return false
+	}
+	_, id := r.LeaderWithID()
+	return id == leader
 }
 
 func (l *Log) lookAgain() {

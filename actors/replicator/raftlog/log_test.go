@@ -2,16 +2,19 @@ package raftlog_test
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/replicator"
@@ -56,6 +59,12 @@ func (w *witness) Receive(ctx actor.Context) {
 		w.log.Restored(m.Part)
 	}
 	w.news = append(w.news, ctx.Message())
+}
+
+func (w *witness) has(entry string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Contains(w.entries, entry)
 }
 
 func (w *witness) count() int {
@@ -188,6 +197,35 @@ func TestOnlyOneProcess(t *testing.T) {
 		Address: c.Address("n1"), Log: c.log})
 	require.ErrorContains(t, err, "stop the daemon first")
 	require.True(t, w.log.Leads())
+}
+
+// A leader that hears of another one takes nothing in any more, least of all in the
+// other one's term: there would be two entries of the same index and term.
+func TestNothingIsTakenInInTheTermOfAnother(t *testing.T) {
+	c := newCluster(t)
+	w := c.alone(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	other := raft.NewNetworkTransport(&cuttable{Listener: listener, node: c.node("other")}, 1, time.Minute, io.Discard)
+	defer other.Close()
+	var others []uint64
+	for n := range uint64(10) {
+		term := 100 * (n + 1)
+		others = append(others, term)
+		beat := &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("other"), Addr: []byte(c.Address("other"))}, Term: term}
+		require.NoError(t, other.AppendEntries("n1", raft.ServerAddress(c.Address("n1")), beat, &raft.AppendEntriesResponse{}))
+		w.log.Propose(n, []byte("late"))
+		c.Until("it leads again", w.log.Leads)
+	}
+	w.log.Propose(99, []byte("in time"))
+	c.Until("it goes on", func() bool { return w.has("in time") })
+	c.Stop("n1")
+	terms, err := raftlog.CommandTerms(raftlog.Config{Dir: filepath.Join(c.dir, "n1", "raft"), Name: "n1", Address: c.Address("n1"), Log: c.log})
+	require.NoError(t, err)
+	require.NotEmpty(t, terms)
+	for _, term := range terms {
+		require.NotContains(t, others, term)
+	}
 }
 
 // namesIn are the names of the members that a log ends with.

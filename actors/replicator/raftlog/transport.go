@@ -16,13 +16,21 @@ type transport struct {
 	lease   *lease
 	absence *absence
 	term    func() uint64
+	follows follows
+
+	requests chan raft.RPC // for raft's main goroutine
+	once     sync.Once
+	done     chan struct{}
 
 	heartbeats sync.RWMutex // read-locked by those that are being handled
 	ended      bool
 }
 
-func newTransport(c *Config, streams *streams, lease *lease, absence *absence, term func() uint64, log hclog.Logger) *transport {
-	return &transport{
+// follows says whether this node follows another one in that term already.
+type follows func(leader raft.ServerID, term uint64) bool
+
+func newTransport(c *Config, streams *streams, lease *lease, absence *absence, term func() uint64, follows follows, log hclog.Logger) *transport {
+	t := &transport{
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream:  streams,
 			MaxPool: 3,
@@ -33,7 +41,42 @@ func newTransport(c *Config, streams *streams, lease *lease, absence *absence, t
 		lease:   lease,
 		absence: absence,
 		term:    term,
+		follows: follows,
+
+		requests: make(chan raft.RPC),
+		done:     make(chan struct{}),
 	}
+	go t.pass()
+	return t
+}
+
+// Consumer has the requests that raft's main goroutine handles.
+func (t *transport) Consumer() <-chan raft.RPC { return t.requests }
+
+// pass hands on what comes from other nodes until the end.
+func (t *transport) pass() {
+	for {
+		select {
+		case rpc := <-t.NetworkTransport.Consumer():
+			t.hand(rpc)
+		case <-t.done:
+			return
+		}
+	}
+}
+
+func (t *transport) hand(rpc raft.RPC) {
+	select {
+	case t.requests <- rpc:
+	case <-t.done:
+		rpc.Respond(nil, raft.ErrTransportShutdown)
+	}
+}
+
+// Close ends it; no connection is taken any more.
+func (t *transport) Close() error {
+	t.once.Do(func() { close(t.done) })
+	return t.NetworkTransport.Close()
 }
 
 // LocalAddr is where others reach this node, not what it listens on.
@@ -68,9 +111,16 @@ func isHeartbeat(request *raft.AppendEntriesRequest) bool {
 }
 
 // SetHeartbeatHandler has heartbeats handled, until the end. Raft handles them on the
-// connections' goroutines, for which it does not wait when it is shut down.
+// connections' goroutines, for which it does not wait when it is shut down, and beside
+// its main goroutine: one that changes the term would do so behind the back of a
+// leader that is just taking an entry in, which would get the term of another leader.
+// So only those are handled there that change nothing.
 func (t *transport) SetHeartbeatHandler(handle func(raft.RPC)) {
 	t.NetworkTransport.SetHeartbeatHandler(func(rpc raft.RPC) {
+		if beat, is := rpc.Command.(*raft.AppendEntriesRequest); !is || !t.follows(raft.ServerID(beat.ID), beat.Term) {
+			t.hand(rpc)
+			return
+		}
 		t.heartbeats.RLock()
 		defer t.heartbeats.RUnlock()
 		if !t.ended {
