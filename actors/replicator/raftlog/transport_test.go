@@ -59,3 +59,45 @@ func TestHeartbeatsThatChangeSomethingWait(t *testing.T) {
 		require.Equal(t, beat.where, <-at, "%+v", beat)
 	}
 }
+
+// Entries for a node that has not answered leave behind a heartbeat that it has.
+func TestEntriesForWhoIsBackComeBehindAHeartbeat(t *testing.T) {
+	here, there := listening(t), listening(t)
+	c := &Config{Dir: "raft", Name: "a", Address: here.Addr().String(), Streams: here}
+	require.NoError(t, c.complete())
+	lease, _ := leaseOf("a", "b")
+	tr := newTransport(c, newStreams(c), lease, newAbsence(nil), func() uint64 { return 1 },
+		func(raft.ServerID, uint64) bool { return false }, hclog.NewNullLogger())
+	defer tr.Close()
+	peer := raft.NewNetworkTransport(there, 3, time.Minute, nil)
+	defer peer.Close()
+	var came []uint64
+	go func() {
+		for rpc := range peer.Consumer() {
+			came = append(came, rpc.Command.(*raft.AppendEntriesRequest).PrevLogEntry)
+			rpc.Respond(&raft.AppendEntriesResponse{Success: true}, nil)
+		}
+	}()
+	send := func(prev uint64) error {
+		request := &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("a"), Addr: []byte("a:1")}, Term: 1, PrevLogEntry: prev}
+		return tr.AppendEntries("b", raft.ServerAddress(there.Addr().String()), request, &raft.AppendEntriesResponse{})
+	}
+	for range 50 { // without the hold either may be the first
+		for range freeFailures {
+			tr.absence.sent("b", false)
+		}
+		came = nil
+		sent := make(chan error, 1)
+		go func() { sent <- send(7) }()
+		for over := false; !over; {
+			select {
+			case err := <-sent:
+				require.NoError(t, err)
+				over = true
+			default:
+				require.NoError(t, send(0))
+			}
+		}
+		require.Zero(t, came[0], "%v", came)
+	}
+}
