@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"lockstep/cmd/internal/buildinfo"
 )
 
 const (
@@ -54,6 +56,7 @@ lockstepd and lockstep-job must lie beside this program.`,
   lockstep-bench --dir /srv/disk --out new.txt && benchstat old.txt new.txt
   lockstep-bench --guard`,
 		Args:          cobra.NoArgs,
+		Version:       buildinfo.Read().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(c *cobra.Command, _ []string) error { return o.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr()) },

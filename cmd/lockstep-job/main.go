@@ -19,6 +19,7 @@ import (
 	"lockstep/actors/core/lock"
 	"lockstep/actors/core/run"
 	"lockstep/actors/luxi/wire"
+	"lockstep/cmd/internal/buildinfo"
 	"lockstep/persistence"
 )
 
@@ -26,6 +27,10 @@ import (
 const maxHand = 64 << 20
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "--version" {
+		fmt.Println("lockstep-job", buildinfo.Read())
+		return
+	}
 	if len(os.Args) != 4 {
 		fmt.Fprintln(os.Stderr, "lockstep-job is started by lockstepd: lockstep-job JOB DATA-DIR RUN-DIR")
 		os.Exit(2)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockstep/cmd/internal/buildinfo"
 	"lockstep/sim"
 )
 
@@ -39,6 +40,7 @@ func main() {
 	root := &cobra.Command{
 		Use:           "lockstep-sim",
 		Short:         "Run lockstep's daemon in a simulated world and check what it promises",
+		Version:       buildinfo.Read().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,

@@ -3,8 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"regexp"
-	"strconv"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,33 +16,43 @@ const (
 	archiveTimeoutTerminal = 1
 )
 
+type autoarchiveOptions struct{ DryRun bool }
+
 func newAutoarchiveCommand(globals *globalOptions) *cobra.Command {
-	return &cobra.Command{
-		Use:   "autoarchive AGE|all",
+	opts := autoarchiveOptions{}
+	command := &cobra.Command{
+		Use:   "autoarchive [--dry-run] AGE|all",
 		Short: "Move all jobs to the archive that ended long ago",
 		Long: `Move jobs to the archive that have ended more than AGE ago, or with "all" every
-job that has ended. AGE is a number of seconds, or one with a unit: s, m, h, d
-or w for seconds, minutes, hours, days and weeks. Jobs that have not ended stay.
+job that has ended. AGE is ` + durationHelp + `.
+A number without a unit is refused. Jobs that have not ended stay.
+
+With --dry-run nothing is archived: the number of jobs is printed that would be.
 
 Exit code: 0, also if there was nothing to archive; 1 if the daemon could not.
-With --json: {"archived": number}`,
+With --json: {"archived": number}, with --dry-run {"would_archive": number}`,
 		Example: `  lockstep autoarchive 12h
-  lockstep autoarchive 2w
+  lockstep autoarchive --dry-run 2w
   lockstep autoarchive all`,
 		Args: wants(1, 1, `say how long ago jobs must have ended, like 12h or 7d, or "all"`),
 		RunE: func(command *cobra.Command, args []string) error {
-			return runAutoarchive(command.Context(), globals, args[0])
+			return runAutoarchive(command.Context(), opts, globals, args[0])
 		},
 	}
+	command.Flags().BoolVar(&opts.DryRun, "dry-run", false, "archive nothing, print how many jobs would be archived")
+	return command
 }
 
-func runAutoarchive(ctx context.Context, globals *globalOptions, text string) error {
+func runAutoarchive(ctx context.Context, opts autoarchiveOptions, globals *globalOptions, text string) error {
 	age, err := parseAge(text)
 	if err != nil {
 		return err
 	}
 	daemon := globals.connect()
 	defer daemon.close()
+	if opts.DryRun {
+		return previewArchive(ctx, globals, daemon, age)
+	}
 	archived, err := archiveAll(ctx, globals, daemon, age)
 	if err != nil {
 		if archived > 0 {
@@ -55,6 +64,36 @@ func runAutoarchive(ctx context.Context, globals *globalOptions, text string) er
 		return printJSON(globals.streams.Out, map[string]int{"archived": archived})
 	}
 	fmt.Fprintf(globals.streams.Out, "archived %s\n", countJobs(archived))
+	return nil
+}
+
+// previewArchive counts the jobs that AutoArchiveJobs would archive now, by the rule that
+// the daemon follows: a job is as old as its end, or its start if that is later.
+func previewArchive(ctx context.Context, globals *globalOptions, daemon *session, age int64) error {
+	rows, err := queryJobs(ctx, daemon, nil, "status", "start_ts", "end_ts")
+	if err != nil {
+		return err
+	}
+	before := globals.streams.Now().Add(-time.Duration(age) * time.Second)
+	count := 0
+	for _, row := range rows {
+		var status string
+		var started, ended stamp
+		if err := scan(row, &status, &started, &ended); err != nil {
+			return err
+		}
+		last := ended.Time
+		if started.After(last) {
+			last = started.Time
+		}
+		if final(status) && (age == ageAll || last.Before(before)) {
+			count++
+		}
+	}
+	if globals.JSON {
+		return printJSON(globals.streams.Out, map[string]int{"would_archive": count})
+	}
+	fmt.Fprintf(globals.streams.Out, "would archive %s\n", countJobs(count))
 	return nil
 }
 
@@ -87,42 +126,19 @@ func archiveAll(ctx context.Context, globals *globalOptions, daemon *session, ag
 	}
 }
 
-const (
-	ageAll = -1 // on the wire: whenever it was
-	// ageMax is nothing that a queue lives to see, in seconds.
-	ageMax = 100 * 366 * int64(day/time.Second)
-)
+// ageAll is the age on the wire that stands for every job that has ended.
+const ageAll = -1
 
-// parseAge returns an age in seconds.
+// parseAge returns an age in whole seconds, rounded up.
 func parseAge(text string) (int64, error) {
 	if text == "all" {
 		return ageAll, nil
 	}
-	parts := regexp.MustCompile(`^([0-9]+)([smhdw]?)$`).FindStringSubmatch(text)
-	if parts == nil {
-		return 0, usagef(`an age is a number and s, m, h, d or w, like 12h, or "all", not %q`, text)
+	age, err := parseDuration(text)
+	if err != nil {
+		return 0, usagef("%v", err)
 	}
-	number, err := strconv.ParseInt(parts[1], 10, 64)
-	unit := ageUnit(parts[2])
-	if err != nil || number > ageMax/unit {
-		return 0, usagef("an age of %s is longer than 100 years", text)
-	}
-	return number * unit, nil
-}
-
-// ageUnit is how many seconds a unit has; none is seconds.
-func ageUnit(name string) int64 {
-	switch name {
-	case "m":
-		return int64(time.Minute / time.Second)
-	case "h":
-		return int64(time.Hour / time.Second)
-	case "d":
-		return int64(day / time.Second)
-	case "w":
-		return int64(7 * day / time.Second)
-	}
-	return 1
+	return int64(math.Ceil(age.Seconds())), nil
 }
 
 // countJobs is "1 job", "2 jobs".

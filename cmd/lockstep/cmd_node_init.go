@@ -102,7 +102,7 @@ func runNodeInit(globals *globalOptions, opts nodeOptions) error {
 
 func newNodeTokenCommand(globals *globalOptions) *cobra.Command {
 	var dataDir string
-	var lifetime time.Duration
+	lifetime := peer.TokenLifetime
 	command := &cobra.Command{
 		Use:   "token",
 		Short: "Make a token with which nodes can join at this one",
@@ -134,6 +134,6 @@ With --json: {"token": string, "expires_ts": time}, the time as RFC 3339`,
 		},
 	}
 	command.Flags().StringVar(&dataDir, "data-dir", "", dataDirHelp)
-	command.Flags().DurationVar(&lifetime, "lifetime", peer.TokenLifetime, "`TIME` for which the token is good, 1m to 720h")
+	command.Flags().Var(durationFlag{&lifetime}, "lifetime", "`DURATION` for which the token is good, 1m to 720h")
 	return command
 }

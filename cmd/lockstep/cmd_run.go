@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -85,7 +86,7 @@ With --json, one object per line: {"event": "submitted", "job"},
 	flags.SetInterspersed(false) // what follows COMMAND belongs to it
 	flags.StringVar(&opts.Priority, "priority", "normal", "`PRIORITY` of the job: low, normal or high, or 10, 0, -10")
 	flags.StringVar(&opts.Reason, "reason", "", "`TEXT` for the job's reason trail")
-	flags.DurationVar(&opts.Timeout, "timeout", 0, "end the command after `DURATION`, like 90s or 1h30m (default none)")
+	flags.Var(durationFlag{&opts.Timeout}, "timeout", "end the command after `DURATION`, like 90s, 1h30m or 2d (default none)")
 	flags.StringArrayVar(&opts.Env, "env", nil, "set variable `NAME=VALUE` for the command (repeatable)")
 	flags.StringArrayVar(&opts.SecretEnv, "secret-env", nil,
 		"the same for a secret that is never stored; with just `NAME` its value is taken from your environment (repeatable)")
@@ -166,9 +167,6 @@ func (o runOptions) opcode(streams Streams, argv []string) (commandOpcode, error
 	if opcode.Priority, err = parsePriority(o.Priority); err != nil {
 		return opcode, err
 	}
-	if o.Timeout < 0 {
-		return opcode, usagef("--timeout must not be negative")
-	}
 	opcode.Timeout = o.Timeout.Seconds()
 	if err = o.needs.apply(&opcode, streams.Now()); err != nil {
 		return opcode, err
@@ -192,16 +190,16 @@ func (o runOptions) opcode(streams Streams, argv []string) (commandOpcode, error
 	return opcode, nil
 }
 
+// parsePriority reads the priority of a new job, which Ganeti limits to three values.
 func parsePriority(text string) (int, error) {
-	switch text {
-	case "high", "-10":
-		return priorityHigh, nil
-	case "normal", "0":
-		return priorityNormal, nil
-	case "low", "10":
-		return priorityLow, nil
+	priority, err := parseLevel(text)
+	if err != nil {
+		return 0, err
 	}
-	return 0, usagef("--priority is low, normal, high, 10, 0 or -10, not %q", text)
+	if !slices.Contains([]int{priorityHigh, priorityNormal, priorityLow}, priority) {
+		return 0, usagef("a new job has priority low, normal or high (10, 0 or -10), not %d; \"lockstep priority %d ID\" can change it afterwards", priority, priority)
+	}
+	return priority, nil
 }
 
 // environment reads NAME=VALUE pairs. lookup gives the value for a bare NAME, so that a

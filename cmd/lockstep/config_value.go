@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"strconv"
-	"time"
 )
 
 // meaning is what is known of a setting: the daemon may have more than these.
@@ -44,7 +43,7 @@ func settingValue(key, typed string, have json.RawMessage) (json.RawMessage, err
 		value = encoded
 	}
 	if want == "a number" && jsonType(value) == "a text" {
-		duration, err := time.ParseDuration(typed)
+		duration, err := parseDuration(typed)
 		if err == nil && !meaningOf(key).count {
 			return json.RawMessage(strconv.FormatFloat(duration.Seconds(), 'f', -1, 64)), nil
 		}

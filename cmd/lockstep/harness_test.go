@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+
+	"lockstep/cmd/internal/buildinfo"
 )
 
 // The scripts in testdata run the whole program in-process against a daemon that
@@ -130,6 +132,7 @@ func newStage(t *testing.T, directory string, d *datadriven.TestData) *stage {
 		ErrTerminal: d.HasArg("tty") || d.HasArg("errtty"),
 		LookupEnv:   func(name string) (string, bool) { value, ok := environment[name]; return value, ok },
 		Now:         now,
+		Build:       buildinfo.Build{Version: "1.2.3", Revision: "0123456789ab", Go: "go1.26.8"},
 		RequestName: func() string { return "0123456789abcdef0123456789abcdef" },
 		After: func(length time.Duration) <-chan time.Time {
 			p := pause{length, make(chan time.Time, 1)}

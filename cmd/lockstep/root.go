@@ -141,9 +141,13 @@ status of the command it ran.`,
   lockstep watch 12
   lockstep why 12
   lockstep status`,
+		Version:       globals.streams.Build.String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetVersionTemplate(versionTemplate(globals.streams.Build))
+	root.SetFlagErrorFunc(suggestFlag)
+	root.SetHelpCommand(newHelpCommand())
 	flags := root.PersistentFlags()
 	flags.StringVar(&globals.Socket, "socket", "", "`PATH` of the daemon's socket")
 	flags.BoolVar(&globals.JSON, "json", false, "print JSON for programs instead of text for people")

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"lockstep/cmd/internal/buildinfo"
 )
 
 // Streams is what a command sees of the process it runs in: its three streams and
@@ -29,6 +31,9 @@ type Streams struct {
 	// After is time.After.
 	After func(time.Duration) <-chan time.Time
 
+	// Build is that of this program.
+	Build buildinfo.Build
+
 	// RequestName gives a name for a submission, another one each time.
 	RequestName func() string
 
@@ -48,6 +53,7 @@ func processStreams() Streams {
 		LookupEnv:   os.LookupEnv,
 		Now:         time.Now,
 		After:       time.After,
+		Build:       buildinfo.Read(),
 		RequestName: newRequestName,
 		Interrupts:  processInterrupts,
 	}

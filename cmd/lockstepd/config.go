@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lockstep/actors/queue"
+	"lockstep/cmd/internal/buildinfo"
 	"lockstep/persistence"
 	"lockstep/supervisor"
 )
@@ -60,16 +61,19 @@ A flag on the command line wins over the file.
 Flags:
 `
 
-// parseConfig reads flags and the file they name. Errors name the field.
+// parseConfig reads flags and the file they name. Errors name the field. It returns
+// flag.ErrHelp where it has printed what was asked for, help or the version.
 func parseConfig(args []string, output io.Writer) (Config, error) {
 	var c Config
 	var file string
+	var version bool
 	flags := flag.NewFlagSet("lockstepd", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	hostname, err := os.Hostname()
 	if err != nil {
 		hostname = "localhost"
 	}
+	flags.BoolVar(&version, "version", false, "print the version and exit")
 	flags.StringVar(&file, "config", "", "YAML `file` to read settings from")
 	flags.StringVar(&c.DataDir, "data-dir", "/var/lib/lockstep", "`directory` of the queue and the configuration")
 	flags.StringVar(&c.RunDir, "run-dir", "/var/run/lockstep", "`directory` of sockets and lock files")
@@ -96,6 +100,10 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 			printUsage(flags, output)
 		}
 		return c, err
+	}
+	if version {
+		fmt.Fprintf(output, "lockstepd %s\n", buildinfo.Read())
+		return c, flag.ErrHelp
 	}
 	if flags.NArg() > 0 {
 		return c, fmt.Errorf("unexpected argument %q; see lockstepd --help", flags.Arg(0))

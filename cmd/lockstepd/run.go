@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -26,6 +25,7 @@ import (
 	"lockstep/actors/jobs/osproc"
 	"lockstep/actors/locks/oslive"
 	"lockstep/actors/luxi"
+	"lockstep/cmd/internal/buildinfo"
 	"lockstep/messages"
 	"lockstep/persistence"
 	"lockstep/supervisor"
@@ -152,7 +152,7 @@ func (d *service) set(livelock string) error {
 	d.settings = supervisor.Settings{Livelock: livelock, Boot: boot, NewUUID: uuid.NewString,
 		Locks:     lock.Settings{Lattice: lock.Implied},
 		MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: catalogue, Limits: c.Limits,
-		About: luxi.About{Version: version(), PID: os.Getpid(), Started: time.Now()}}
+		About: luxi.About{Version: buildinfo.Read().Short(), PID: os.Getpid(), Started: time.Now()}}
 	return nil
 }
 
@@ -242,20 +242,6 @@ func (d *service) drain(root *actor.PID) {
 	if _, err := d.env.System().Root.RequestFuture(root, &messages.Drain{}, drainMax).Result(); err != nil {
 		d.log.WithField("err", err).Warn("not everything was finished in time; nothing acknowledged is lost")
 	}
-}
-
-// version is that of the build: the commit, where it is known.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value[:min(12, len(s.Value))]
-		}
-	}
-	return info.Main.Version
 }
 
 // awaitQueue returns when the queue takes requests, or the tree has given up.

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// suggestionDistance is how many letters a flag may differ from the typed one to be
+// suggested; commands have the same limit.
+const suggestionDistance = 2
+
+// suggestFlag adds to the error about an unknown flag the flags of the command with
+// similar names.
+func suggestFlag(command *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
+		return err
+	}
+	// Cobra compares names of commands only, so that the flags become commands here.
+	names := &cobra.Command{SuggestionsMinimumDistance: suggestionDistance}
+	command.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			names.AddCommand(&cobra.Command{Use: flag.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	})
+	similar := names.SuggestionsFor(unknown.GetSpecifiedName())
+	if len(similar) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w\n\nDid you mean this?\n  --%s", err, strings.Join(similar, "\n  --"))
+}
+
+// newHelpCommand is the help command with an error for a topic that does not exist.
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		Long:  `Print the help of a command, as "lockstep COMMAND --help" does.`,
+		RunE: func(command *cobra.Command, args []string) error {
+			topic, rest, err := command.Root().Find(args)
+			if err != nil {
+				return &usageError{err.Error()}
+			}
+			if len(rest) > 0 {
+				return usagef("unknown command %q for %q", rest[0], topic.CommandPath())
+			}
+			topic.InitDefaultHelpFlag()
+			return topic.Help()
+		},
+	}
+}
