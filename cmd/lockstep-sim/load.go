@@ -54,12 +54,12 @@ Traces are in the Standard Workload Format, as the Parallel Workloads Archive ha
 them, compressed with gzip or not. Each job becomes one command:
   * it comes at its submit time, or after the end of its preceding job and the think
     time, if that is later and the trace has that job before it
-  * it takes its run time; failed jobs, and those cancelled while they ran, likewise
+  * it takes its run time; failed jobs, and those canceled while they ran, likewise
   * it locks nodes, exclusively: its share of the machine's processors (those
     requested, or else allocated, of MaxProcs), rounded up; which ones is chosen by
     the seed when it comes. A batch scheduler would give it any that are free, so
     do not compare its waits with those of the trace
-  * jobs cancelled before they ran, parts of checkpointed jobs, and jobs with
+  * jobs canceled before they ran, parts of checkpointed jobs, and jobs with
     neither run time nor processors are left out, and counted
 There are --nodes nodes, or else MaxNodes or MaxProcs of them; and --slots slots, or
 else as many as nodes, for no more jobs could be at work at once.

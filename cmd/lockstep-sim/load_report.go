@@ -39,7 +39,7 @@ func (l *loaded) head(out io.Writer) {
 	}
 	fmt.Fprintf(out, "seed %d\n", l.Seed)
 	if t := l.Taken; t != nil {
-		fmt.Fprintf(out, "Of the jobs %d had failed, %d were cancelled while they ran, %d await another's end.\n"+
+		fmt.Fprintf(out, "Of the jobs %d had failed, %d were canceled while they ran, %d await another's end.\n"+
 			"Left out: %d that never ran, %d parts of jobs, %d of which too little is known; and %d times that a job awaits another.\n",
 			t.Failed, t.Cancelled, t.Chained, t.NeverRan, t.Partial, t.Unknown, t.Unchained)
 	}

@@ -38,7 +38,7 @@ func TestLoadReports(t *testing.T) {
 
 func TestLoadOfATrace(t *testing.T) {
 	text := loadedBy(t, "--swf", smallTrace)
-	for _, words := range []string{"6 jobs, 4 slots, 4 nodes, predictive order", "1 had failed, 1 were cancelled while they ran, 1 await",
+	for _, words := range []string{"6 jobs, 4 slots, 4 nodes, predictive order", "1 had failed, 1 were canceled while they ran, 1 await",
 		"1 that never ran, 2 parts of jobs, 1 of which too little is known; and 1 times"} {
 		require.Contains(t, text, words)
 	}

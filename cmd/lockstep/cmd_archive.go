@@ -32,14 +32,12 @@ func runArchive(ctx context.Context, globals *globalOptions, args []string) erro
 		ask: func(ctx context.Context, daemon *session, id int64) (jobAnswer, error) {
 			answer := jobAnswer{ID: id}
 			err := daemon.call(ctx, "ArchiveJob", []any{id}, &answer.Done)
-			if answer.Done {
-				answer.Message = "archived"
-			}
 			if err != nil {
 				return answer, fmt.Errorf("archive job %d: %w", id, err)
 			}
 			return answer, nil
 		},
+		done: "archived",
 		remark: func(_ int64, s standing) string {
 			if final(s.status) && !s.archived {
 				return "it was just ending; try again"

@@ -47,11 +47,15 @@ func runCancel(ctx context.Context, opts cancelOptions, globals *globalOptions, 
 			switch {
 			case s.status == statusRunning && !opts.Kill:
 				return fmt.Sprintf(`"lockstep cancel --kill %d" would end it`, id)
-			case final(s.status):
+			case s.settled():
 				return s.String()
 			}
 			return "" // the daemon's text says it all
 		},
+		done: "canceled",
+	}
+	if opts.Kill {
+		cancel.done = "ended"
 	}
 	return cancel.forAll(ctx, globals, args)
 }

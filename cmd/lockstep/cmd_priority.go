@@ -55,11 +55,12 @@ func runPriority(ctx context.Context, globals *globalOptions, level string, args
 			return answer, nil
 		},
 		remark: func(_ int64, s standing) string {
-			if final(s.status) {
+			if s.settled() {
 				return s.String()
 			}
 			return "" // the daemon's text says it all
 		},
+		done: "opcodes that have not begun have priority " + priorityName(priority),
 	}
 	return change.forAll(ctx, globals, args)
 }

@@ -17,6 +17,7 @@ type wish struct {
 	ask     func(ctx context.Context, daemon *session, id int64) (jobAnswer, error)
 	// remark adds to a refusal what the job's state means for who asked; "" is nothing.
 	remark func(id int64, s standing) string
+	done   string // what has happened to a job for which the daemon says yes
 }
 
 // jobAnswer is the daemon's answer, and as JSON of this program what became of one job.
@@ -35,10 +36,14 @@ type standing struct {
 	archived bool
 }
 
+// settled tells whether the state alone explains a refusal: there is no such job, or it
+// has ended.
+func (s standing) settled() bool { return s.status == "" || final(s.status) }
+
 func (s standing) String() string {
 	switch {
 	case s.status == "":
-		return "it does not exist"
+		return `it does not exist; "lockstep list --all" shows which jobs there are`
 	case s.archived:
 		return "it is archived already"
 	case final(s.status):
@@ -97,6 +102,9 @@ func (w wish) forOne(ctx context.Context, globals *globalOptions, daemon *sessio
 	if errors.As(err, &failed) {
 		return jobAnswer{ID: id, Message: failed.Error()}, nil
 	}
+	if answer.Done {
+		answer.Message = w.done
+	}
 	if err != nil || answer.Done {
 		return answer, err
 	}
@@ -104,10 +112,16 @@ func (w wish) forOne(ctx context.Context, globals *globalOptions, daemon *sessio
 	if err != nil && answer.Message == "" {
 		return answer, err
 	}
-	if err == nil { // otherwise what the daemon has said must do
-		if remark := w.remark(id, s); remark != "" {
-			answer.Message = strings.TrimPrefix(answer.Message+"; "+remark, "; ")
-		}
+	if err != nil { // what the daemon has said must do
+		return answer, nil
+	}
+	remark := w.remark(id, s)
+	switch {
+	case remark == "":
+	case s.settled():
+		answer.Message = remark // the daemon's text says less, or something else
+	default:
+		answer.Message = strings.TrimPrefix(answer.Message+"; "+remark, "; ")
 	}
 	return answer, nil
 }

@@ -50,7 +50,7 @@ type Taken struct {
 	Failed    int `json:"failed"`    // of these, in the trace; they take as long here, and succeed
 	Cancelled int `json:"cancelled"` // of these, while they ran; likewise
 	Chained   int `json:"chained"`   // of these, that await the end of another
-	NeverRan  int `json:"never_ran"` // left out: cancelled before they ran
+	NeverRan  int `json:"never_ran"` // left out: canceled before they ran
 	Partial   int `json:"partial"`   // left out: parts of jobs that are there as a whole
 	Unknown   int `json:"unknown"`   // left out: no submit time, run time or number of processors
 	Unchained int `json:"unchained"` // await a job that is not there, or comes later; they do not here
