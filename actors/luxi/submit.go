@@ -41,6 +41,9 @@ func (c *connection) submitManyJobs(ctx actor.Context, args []json.RawMessage) e
 	m := &messages.SubmitJobs{Jobs: make([]*messages.JobDraft, len(jobs))}
 	for i, ops := range jobs {
 		draft, err := c.draft(ops)
+		if err != nil && len(jobs) > 1 {
+			err = fmt.Errorf("%w, in job %d of %d", err, i+1, len(jobs))
+		}
 		if err != nil {
 			return fmt.Errorf("SubmitManyJobs: %w", err)
 		}
@@ -56,10 +59,15 @@ func (c *connection) submitManyJobs(ctx actor.Context, args []json.RawMessage) e
 	return nil
 }
 
+// draft parses the opcodes of one job. An error names the opcode, behind Ganeti's text, if
+// there are several.
 func (c *connection) draft(ops []json.RawMessage) (*messages.JobDraft, error) {
 	draft := &messages.JobDraft{Ops: make([]*messages.OpDraft, len(ops))}
 	for i, raw := range ops {
 		op, err := c.config.Catalogue.Parse(raw)
+		if err != nil && len(ops) > 1 {
+			err = fmt.Errorf("%w, in opcode %d of %d", err, i+1, len(ops))
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -169,6 +169,7 @@ func couldNotStart(name string, err error) run.Outcome {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		status = 127
 	}
+	noProgram := errors.Is(err, exec.ErrNotFound)
 	// The cause alone: the name is said already.
 	var lookup *exec.Error
 	var path *fs.PathError
@@ -178,7 +179,15 @@ func couldNotStart(name string, err error) run.Outcome {
 	case errors.As(err, &path):
 		err = path.Err
 	}
-	return failure("OpExecError", fmt.Sprintf("cannot start %s: %v", name, err), map[string]any{"exit_status": status})
+	advice := ""
+	switch {
+	case noProgram && strings.ContainsAny(name, " \t\n;|&<>$*"):
+		err = errors.New("no such program")
+		advice = `; the command is not run by a shell: give its words without quotes around all of them, or run sh -c '...'`
+	case noProgram && !strings.Contains(name, "/"):
+		err = errors.New("no such program in the daemon's PATH")
+	}
+	return failure("OpExecError", fmt.Sprintf("cannot start %s: %v%s", name, err, advice), map[string]any{"exit_status": status})
 }
 
 func (x *execution) await(c *command, cmd *exec.Cmd, output *os.File) run.Outcome {

@@ -85,7 +85,11 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *globalOptions, 
 	daemon := globals.connect()
 	defer daemon.close()
 	answers, err := submitAll(ctx, daemon, jobs)
-	if err != nil {
+	var mistake *wire.RequestError
+	switch {
+	case errors.As(err, &mistake):
+		return fmt.Errorf("%s: %w", shownName(name), err)
+	case err != nil:
 		return err
 	}
 	var accepted []submittedJob

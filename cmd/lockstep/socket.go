@@ -14,6 +14,8 @@ import (
 const (
 	// localSocket is where a daemon started by `make run` in the source tree listens.
 	localSocket = "./var/run/socket/ganeti-query"
+	// localQueue is where that daemon keeps its jobs.
+	localQueue = "./var/lib/queue"
 	// systemSocket is where an installed daemon listens.
 	systemSocket = "/var/run/lockstep/socket/ganeti-query"
 )
@@ -40,6 +42,13 @@ func passedOver(chosen string) bool {
 	return err == nil && chosen == systemSocket && !trusted(localSocket)
 }
 
+// stoppedHere tells whether the current directory has the queue of a daemon that does not
+// run: the one that "make run" starts in the source tree.
+func stoppedHere() bool {
+	_, err := os.Stat(localQueue)
+	return err == nil && !trusted(localSocket)
+}
+
 // trusted tells whether a socket exists that this user or root has made. Anybody may
 // put one into a directory like /tmp; whoever happens to be there must not send
 // commands and secrets to it.
@@ -58,6 +67,10 @@ func explain(err error) string {
 	var none *wire.NoDaemon
 	if errors.As(err, &none) {
 		return instead(err, none, explainNoDaemon(none))
+	}
+	var failed *wire.Error
+	if errors.As(err, &failed) && failed.Class == "JobQueueDrainError" {
+		return err.Error() + `; "lockstep drain off" makes the queue take jobs again`
 	}
 	var lost *wire.ConnectionLost
 	if errors.As(err, &lost) && errors.Is(lost.Err, io.EOF) {
@@ -80,6 +93,10 @@ func explainNoDaemon(none *wire.NoDaemon) string {
 or name its socket with --socket PATH or $LOCKSTEP_SOCKET.`
 	if passedOver(none.Path) {
 		hint += "\n" + localSocket + " was not tried: it belongs to another user."
+	}
+	if none.Path == systemSocket && stoppedHere() {
+		hint = `The queue in ./var has no daemon: "make run" starts one. ` + localSocket + ` was looked for first.
+Another daemon's socket is named with --socket PATH or $LOCKSTEP_SOCKET.`
 	}
 	switch {
 	case errors.Is(none.Err, syscall.EACCES), errors.Is(none.Err, syscall.EPERM):

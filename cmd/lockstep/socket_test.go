@@ -82,3 +82,22 @@ func TestExplain(t *testing.T) {
 		}
 	}
 }
+
+// The queue of the current directory has no daemon: the error names both places, and how
+// to start it.
+func TestNoDaemonForTheQueueHere(t *testing.T) {
+	t.Chdir(shortTempDir(t))
+	none := &wire.NoDaemon{Path: systemSocket, Err: syscall.ENOENT}
+	if text := explain(none); strings.Contains(text, "./var") {
+		t.Errorf("there is no queue here, yet: %s", text)
+	}
+	if err := os.MkdirAll(localQueue, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := explain(none)
+	for _, part := range []string{systemSocket, localSocket, `The queue in ./var has no daemon: "make run" starts one.`} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is not in: %s", part, text)
+		}
+	}
+}

@@ -40,7 +40,8 @@ func TestHowCommandsEnd(t *testing.T) {
 	}{
 		"signal":       {command("sh", "-c", "kill -KILL $$"), `["OpExecError", ["command was ended by SIGKILL", {"signal": "SIGKILL"}]]`},
 		"time-out":     {command("sleep", "60").with("timeout", 0.1), `["OpExecError", ["command timed out after 0.1 s", {"timeout": 0.1}]]`},
-		"no program":   {command("no-such-program"), `["OpExecError", ["cannot start no-such-program: executable file not found in $PATH", {"exit_status": 127}]]`},
+		"no shell":     {command("ls -la"), `["OpExecError", ["cannot start ls -la: no such program; the command is not run by a shell: give its words without quotes around all of them, or run sh -c '...'", {"exit_status": 127}]]`},
+		"no program":   {command("no-such-program"), `["OpExecError", ["cannot start no-such-program: no such program in the daemon's PATH", {"exit_status": 127}]]`},
 		"no permit":    {command(plain), `["OpExecError", ["cannot start ` + plain + `: permission denied", {"exit_status": 126}]]`},
 		"no directory": {command("true").with("cwd", "/no/such/directory"), `["OpExecError", ["cannot start true: no such file or directory", {"exit_status": 127}]]`},
 		"no executor":  {op{"OP_ID": "OP_CLUSTER_VERIFY"}, `["OpCodeUnknown", ["Unknown opcode"]]`},
