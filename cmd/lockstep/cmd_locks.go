@@ -28,12 +28,15 @@ network, cluster or job. A lock is shown with what stands for it and others: a
 node/[lockset] that is held, which is all nodes, and a cluster/BGL that is held
 exclusively, which is everything.
 
+A request is for all locks of an opcode at once. It is pending at each of them, and
+"waits for another lock" stands beside it where it could share this one.
+
 With --graph: who waits for whom, as a tree. At its roots are those who wait for
 nobody; below each are those whom it keeps waiting, for what and for how long.
 Who waits for several appears below each of them. Who holds locks that nobody
 waits for is left out.
 
-Exit code: 0, also if there are no such locks.
+Exit code: 0, also if there are no such locks; 2 for a kind that does not exist.
 With --json, with or without --graph: {"locks": [{"name", "mode": string,
 "owners": [WHO], "pending": [{"mode", "owner": WHO}]}],
 "waits": [{"owner": OWNER, "priority": number, "request": [{"lock", "mode"}],
@@ -102,7 +105,24 @@ func (a awaitJob) wanted() []string {
 	return a.Statuses
 }
 
+// lockKinds are the kinds of locks that a NAME may have, and that of jobs.
+func lockKinds() []string {
+	return []string{"cluster", "instance", "nodegroup", "node", "node-res", "network", "job"}
+}
+
+func checkLockNames(names []string) error {
+	for _, name := range names {
+		if kind, _, _ := strings.Cut(name, "/"); !slices.Contains(lockKinds(), kind) {
+			return usagef("%q is no lock: a name begins with one of %s, like node/n1", name, strings.Join(lockKinds(), ", "))
+		}
+	}
+	return nil
+}
+
 func runLocks(ctx context.Context, opts locksOptions, globals *globalOptions, names []string) error {
+	if err := checkLockNames(names); err != nil {
+		return err
+	}
 	daemon := globals.connect()
 	defer daemon.close()
 	state := lockState{}
@@ -233,7 +253,11 @@ func lockTable(state lockState, width int) string {
 			owners = append(owners, owner.String())
 		}
 		for _, waiter := range lock.Pending {
-			pending = append(pending, visible(waiter.Mode)+":"+waiter.Owner.String())
+			text := visible(waiter.Mode) + ":" + waiter.Owner.String()
+			if !state.hinders(lock, waiter) {
+				text += " (waits for another lock)"
+			}
+			pending = append(pending, text)
 		}
 		rows = append(rows, table.Row{visible(lock.Name), orDash(visible(lock.Mode)),
 			orDash(firstFew(owners, shown)), orDash(firstFew(pending, shown))})
@@ -242,6 +266,25 @@ func lockTable(state lockState, width int) string {
 		rows = append(rows, table.Row{jobLock(awaited.id), "-", "-", firstFew(awaited.pending(), shown)})
 	}
 	return textTable(table.Row{"Name", "Mode", "Owner", "Pending"}, rows, []int{0, 2, 3}, width)
+}
+
+// hinders tells whether a lock can be what a waiter waits for. A request names all locks
+// of an opcode at once, so that it is also pending at those that it could share at once.
+func (s lockState) hinders(lock lockRow, waiter lockWaiter) bool {
+	const exclusive = "exclusive"
+	if waiter.Mode == exclusive || lock.Mode == exclusive {
+		return true
+	}
+	kind, _, _ := strings.Cut(lock.Name, "/")
+	for _, row := range s.Locks {
+		if row.Name != lock.Name && row.Name != kind+"/"+lockset {
+			continue
+		}
+		if row.Mode == exclusive || slices.ContainsFunc(row.Pending, func(w lockWaiter) bool { return w.Mode == exclusive }) {
+			return true
+		}
+	}
+	return false
 }
 
 func orDash(text string) string {
