@@ -454,13 +454,16 @@ func (x *DeleteFilter) GetUuid() string {
 }
 
 // FilterChanged: the change is on the disk and in force. `malformed`: the request
-// is no request.
+// is no request. `hits` is how many jobs that have not ended the new rule decides
+// about by anything but ACCEPT, `jobs` the lowest ids of these, at most 20.
 type FilterChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Uuid          string                 `protobuf:"bytes,2,opt,name=uuid,proto3" json:"uuid,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,3,opt,name=failure,proto3" json:"failure,omitempty"`
 	Malformed     bool                   `protobuf:"varint,4,opt,name=malformed,proto3" json:"malformed,omitempty"`
+	Hits          int64                  `protobuf:"varint,5,opt,name=hits,proto3" json:"hits,omitempty"`
+	Jobs          []int64                `protobuf:"varint,6,rep,packed,name=jobs,proto3" json:"jobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -521,6 +524,20 @@ func (x *FilterChanged) GetMalformed() bool {
 		return x.Malformed
 	}
 	return false
+}
+
+func (x *FilterChanged) GetHits() int64 {
+	if x != nil {
+		return x.Hits
+	}
+	return 0
+}
+
+func (x *FilterChanged) GetJobs() []int64 {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
 }
 
 type AskFilters struct {
@@ -759,12 +776,14 @@ const file_config_proto_rawDesc = "" +
 	"\x06reason\x18\x06 \x01(\fR\x06reason\"<\n" +
 	"\fDeleteFilter\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
-	"\x04uuid\x18\x02 \x01(\tR\x04uuid\"\x91\x01\n" +
+	"\x04uuid\x18\x02 \x01(\tR\x04uuid\"\xb9\x01\n" +
 	"\rFilterChanged\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x124\n" +
 	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\x12\x1c\n" +
-	"\tmalformed\x18\x04 \x01(\bR\tmalformed\"&\n" +
+	"\tmalformed\x18\x04 \x01(\bR\tmalformed\x12\x12\n" +
+	"\x04hits\x18\x05 \x01(\x03R\x04hits\x12\x12\n" +
+	"\x04jobs\x18\x06 \x03(\x03R\x04jobs\"&\n" +
 	"\n" +
 	"AskFilters\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"9\n" +

@@ -78,6 +78,24 @@ func (f *filters) edit(ctx actor.Context, c *change, rule []byte) {
 func (f *filters) written(ctx actor.Context, m *messages.ConfigWritten) {
 	if c := f.changes[m.Request]; c != nil {
 		delete(f.changes, m.Request)
-		ctx.Send(c.sender, &messages.FilterChanged{Request: c.request, Uuid: c.uuid, Failure: m.Failure})
+		answer := &messages.FilterChanged{Request: c.request, Uuid: c.uuid, Failure: m.Failure}
+		if m.Failure == nil {
+			answer.Hits, answer.Jobs = f.hits(c.uuid)
+		}
+		ctx.Send(c.sender, answer)
 	}
+}
+
+// hitsShown is how many jobs that a rule decides about are named.
+const hitsShown = 20
+
+// hits counts the jobs that a rule decides about, and returns the lowest of their ids.
+func (f *filters) hits(rule string) (count int64, lowest []int64) {
+	for id, known := range f.jobs {
+		if known.verdict != nil && known.verdict.Rule == rule {
+			lowest = append(lowest, id)
+		}
+	}
+	slices.Sort(lowest)
+	return int64(len(lowest)), lowest[:min(len(lowest), hitsShown)]
 }

@@ -68,7 +68,7 @@ func TestReplaceFilter(t *testing.T) {
 		b.client.Quiet()
 		b.written(edit)
 		b.changed(&messages.Verdict{Id: 43, Rule: uuidA, Action: "REJECT", Reason: "drain"})
-		require.EqualExportedValues(t, &messages.FilterChanged{Request: 8, Uuid: uuidA}, b.answered(8))
+		require.EqualExportedValues(t, &messages.FilterChanged{Request: 8, Uuid: uuidA, Hits: 1, Jobs: []int64{43}}, b.answered(8))
 		b.cluster.Ask(b.filters, &messages.ConfigWritten{Request: edit.Request}) // twice
 		b.client.Quiet()
 	})

@@ -107,6 +107,19 @@ func TestReplaceFilterOfThatName(t *testing.T) {
 	})
 }
 
+// The form for people also says which jobs the rule decides about.
+func TestLockstepReplaceFilter(t *testing.T) {
+	withCore(t, func(t *testing.T, c *core) {
+		c.call("LockstepReplaceFilter", `["x", 3, [], "PAUSE", []]`)
+		m := asked[*messages.ReplaceFilter](c.client, c.filters)
+		c.tell(&messages.FilterChanged{Request: m.Request, Uuid: "x", Hits: 3, Jobs: []int64{17, 18, 22}})
+		require.JSONEq(t, `{"uuid": "x", "count": 3, "jobs": [17, 18, 22]}`, c.succeeded())
+		c.call("LockstepReplaceFilter", `["x", 3, [], "PAUSE", []]`)
+		c.tell(&messages.FilterChanged{Request: asked[*messages.ReplaceFilter](c.client, c.filters).Request, Uuid: "x"})
+		require.JSONEq(t, `{"uuid": "x", "count": 0, "jobs": []}`, c.succeeded())
+	})
+}
+
 // A request that has to be asked twice makes one rule.
 func TestAFilterThatIsAskedForTwice(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {

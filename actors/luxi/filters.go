@@ -14,16 +14,32 @@ import (
 // answer is the rule's uuid (queue.md 5.2). The uuid is made here, so that a
 // request that has to be asked twice makes one rule.
 func (c *connection) replaceFilter(ctx actor.Context, args []json.RawMessage) error {
+	return c.makeRule(ctx, args, func(ctx actor.Context, a *messages.FilterChanged) { c.succeed(ctx, a.Uuid) })
+}
+
+// lockstepReplaceFilter is replaceFilter with an answer that says which jobs the rule decides
+// about now: {"uuid", "count", "jobs": the first 20 ids}.
+func (c *connection) lockstepReplaceFilter(ctx actor.Context, args []json.RawMessage) error {
+	return c.makeRule(ctx, args, func(ctx actor.Context, a *messages.FilterChanged) {
+		jobs := a.Jobs
+		if jobs == nil {
+			jobs = []int64{}
+		}
+		c.succeed(ctx, map[string]any{"uuid": a.Uuid, "count": a.Hits, "jobs": jobs})
+	})
+}
+
+func (c *connection) makeRule(ctx actor.Context, args []json.RawMessage, done func(actor.Context, *messages.FilterChanged)) error {
 	var uuid, priority, predicates, action, reason json.RawMessage
 	if err := arguments(args, &uuid, &priority, &predicates, &action, &reason); err != nil {
-		return fmt.Errorf("ReplaceFilter: %w", err)
+		return fmt.Errorf("%s: %w", c.method, err)
 	}
 	if string(uuid) == "null" {
 		uuid = json.RawMessage(quote(c.config.NewUUID()))
 	}
 	c.changeFilter(ctx, func(request uint64) any {
 		return &messages.ReplaceFilter{Request: request, Uuid: uuid, Priority: priority, Predicates: predicates, Action: action, Reason: reason}
-	}, func(ctx actor.Context, uuid string) { c.succeed(ctx, uuid) })
+	}, done)
 	return nil
 }
 
@@ -33,11 +49,11 @@ func (c *connection) deleteFilter(ctx actor.Context, args []json.RawMessage) err
 		return fmt.Errorf("DeleteFilter: %w", err)
 	}
 	c.changeFilter(ctx, func(request uint64) any { return &messages.DeleteFilter{Request: request, Uuid: uuid} },
-		func(ctx actor.Context, _ string) { c.succeed(ctx, nil) })
+		func(ctx actor.Context, _ *messages.FilterChanged) { c.succeed(ctx, nil) })
 	return nil
 }
 
-func (c *connection) changeFilter(ctx actor.Context, question func(request uint64) any, done func(actor.Context, string)) {
+func (c *connection) changeFilter(ctx actor.Context, question func(request uint64) any, done func(actor.Context, *messages.FilterChanged)) {
 	c.askCore(ctx, c.config.Filters, question, func(ctx actor.Context, m any) {
 		a, ok := m.(*messages.FilterChanged)
 		switch {
@@ -47,7 +63,7 @@ func (c *connection) changeFilter(ctx actor.Context, question func(request uint6
 		case a.Failure != nil:
 			c.fail(ctx, a.Failure)
 		default:
-			done(ctx, a.Uuid)
+			done(ctx, a)
 		}
 	})
 }

@@ -55,12 +55,14 @@ func newFilterAddCommand(globals *globalOptions) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "add --action ACTION [flags]",
 		Short: "Add a filter rule",
-		Long: `Add a filter rule, and print its UUID.
+		Long: `Add a filter rule, and print its UUID; on standard error it says which jobs the rule
+decides about now, and warns of an opcode or a parameter that does not exist.
 
 ` + filterConditionsHelp + `
 
 Exit code: 0, or 1 if the daemon refuses the rule.
-With --json: {"uuid": string}`,
+With --json: {"uuid": string, "count": number, "jobs": [number], "warnings": [string]};
+"jobs" are the first 20 of the jobs that the rule decides about.`,
 		Example: `  lockstep filter add --action PAUSE --job-newer --reason "power works in rack 4"
   lockstep filter add --action RATE_LIMIT:2 --opcode OP_INSTANCE_MIGRATE
   lockstep filter add --action ACCEPT --reason-match '^maintenance 17' --priority 0
@@ -85,7 +87,8 @@ func newFilterReplaceCommand(globals *globalOptions) *cobra.Command {
 ` + filterConditionsHelp + `
 
 Exit code: 0, or 1 if the daemon refuses the rule.
-With --json: {"uuid": string}`,
+With --json: {"uuid": string, "count": number, "jobs": [number], "warnings": [string]};
+"jobs" are the first 20 of the jobs that the rule decides about.`,
 		Example: `  lockstep filter replace 5e7c0a3e-3c4f-4c43-8a36-1c8b0d9a2f10 --action CONTINUE`,
 		Args:    wants(1, 1, "name one rule, by its UUID"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -118,8 +121,14 @@ func runFilterReplace(ctx context.Context, opts filterOptions, globals *globalOp
 	trail := reasonTrail(opts.Reason, "filter "+subcommand, globals.streams.Now())
 	daemon := globals.connect()
 	defer daemon.close()
-	var made string
-	if err := daemon.call(ctx, "ReplaceFilter", []any{uuid, opts.Priority, predicates, action, trail}, &made); err != nil {
+	made := madeRule{Warnings: []string{}}
+	if mentionsOpcodes(predicates) {
+		// Without the catalogue the rule is made all the same, unchecked.
+		if opcodes, err := fetchOpcodes(ctx, daemon); err == nil {
+			made.Warnings = append(made.Warnings, predicateWarnings(predicates, opcodes)...)
+		}
+	}
+	if err := daemon.call(ctx, "LockstepReplaceFilter", []any{uuid, opts.Priority, predicates, action, trail}, &made); err != nil {
 		var lost *wire.ConnectionLost
 		if uuid == nil && errors.As(err, &lost) && lost.Sent {
 			return fmt.Errorf("the daemon's answer was lost, so it is unknown whether the rule was made;\nlook for it in \"lockstep filter list\" before you add it again (%w)", err)
@@ -127,10 +136,53 @@ func runFilterReplace(ctx context.Context, opts filterOptions, globals *globalOp
 		return err
 	}
 	if globals.JSON {
-		return printJSON(globals.streams.Out, map[string]string{"uuid": made})
+		return printJSON(globals.streams.Out, made)
 	}
-	fmt.Fprintln(globals.streams.Out, visible(made))
+	fmt.Fprintln(globals.streams.Out, visible(made.UUID))
+	for _, warning := range made.Warnings {
+		complain(globals.streams.Err, "warning: "+warning)
+	}
+	if text := made.effect(action); text != "" {
+		fmt.Fprintln(globals.streams.Err, text)
+	}
 	return nil
+}
+
+// madeRule is the daemon's answer to LockstepReplaceFilter, and with Warnings also what
+// --json prints.
+type madeRule struct {
+	UUID     string   `json:"uuid"`
+	Count    int      `json:"count"` // of unfinished jobs that the rule decides about
+	Jobs     []int64  `json:"jobs"`  // the first of their ids
+	Warnings []string `json:"warnings"`
+}
+
+// effect says in words what the rule does now, "" for actions that change nothing by
+// themselves.
+func (m madeRule) effect(action any) string {
+	verb := ""
+	switch action {
+	case actionPause:
+		verb = "holds back"
+	case actionReject:
+		verb = "cancels"
+	case actionAccept, actionContinue:
+		return ""
+	default:
+		verb = "limits"
+	}
+	if m.Count == 0 {
+		return fmt.Sprintf("the rule %s no job now", verb)
+	}
+	ids := make([]string, len(m.Jobs))
+	for i, id := range m.Jobs {
+		ids[i] = strconv.FormatInt(id, 10)
+	}
+	more := ""
+	if m.Count > len(ids) {
+		more = fmt.Sprintf(" and %d more", m.Count-len(ids))
+	}
+	return fmt.Sprintf("the rule %s %s now: %s%s", verb, countJobs(m.Count), strings.Join(ids, ", "), more)
 }
 
 // parseAction reads an action, in capitals or not, and returns its form on the wire.

@@ -20,18 +20,27 @@ func suggestFlag(command *cobra.Command, err error) error {
 	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
 		return err
 	}
-	// Cobra compares names of commands only, so that the flags become commands here.
-	names := &cobra.Command{SuggestionsMinimumDistance: suggestionDistance}
+	var names []string
 	command.Flags().VisitAll(func(flag *pflag.Flag) {
 		if !flag.Hidden {
-			names.AddCommand(&cobra.Command{Use: flag.Name, Run: func(*cobra.Command, []string) {}})
+			names = append(names, flag.Name)
 		}
 	})
-	similar := names.SuggestionsFor(unknown.GetSpecifiedName())
+	similar := similarNames(unknown.GetSpecifiedName(), names)
 	if len(similar) == 0 {
 		return err
 	}
 	return fmt.Errorf("%w\n\nDid you mean this?\n  --%s", err, strings.Join(similar, "\n  --"))
+}
+
+// similarNames returns the names that a mistyped one may have been meant to be. Cobra has
+// the comparison, but only for commands, so that the names become commands here.
+func similarNames(typed string, names []string) []string {
+	parent := &cobra.Command{SuggestionsMinimumDistance: suggestionDistance}
+	for _, name := range names {
+		parent.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+	}
+	return parent.SuggestionsFor(typed)
 }
 
 // newHelpCommand is the help command with an error for a topic that does not exist.
