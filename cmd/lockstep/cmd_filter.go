@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -124,11 +125,11 @@ func newFilterDeleteCommand(globals *globalOptions) *cobra.Command {
 		Use:   "delete UUID...",
 		Short: "Delete filter rules",
 		Long: `Delete filter rules, one after the other. Jobs that they have held back run when
-their turn comes.
+their turn comes. The beginning of a UUID may stand for it, if it is that of one rule.
 
 Exit code: 0 if every rule was deleted, 1 otherwise.
 With --json: a list of {"uuid": string, "done": bool, "message": string}`,
-		Example: `  lockstep filter delete 5e7c0a3e-3c4f-4c43-8a36-1c8b0d9a2f10`,
+		Example: `  lockstep filter delete 5e7c0a3e`,
 		Args:    wants(1, -1, "name at least one rule, by its UUID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runFilterDelete(command.Context(), globals, args)
@@ -150,6 +151,10 @@ func runFilterDelete(ctx context.Context, globals *globalOptions, uuids []string
 	}
 	daemon := globals.connect()
 	defer daemon.close()
+	uuids, err := wholeUUIDs(ctx, daemon, uuids)
+	if err != nil {
+		return err
+	}
 	answers := []filterAnswer{}
 	var stopped error
 	refused := false
@@ -184,15 +189,54 @@ func runFilterDelete(ctx context.Context, globals *globalOptions, uuids []string
 	return stopped
 }
 
-// checkUUIDs refuses what no rule can have as its UUID. Upper case would give one rule two
-// names, so the daemon takes only the lower one.
+// uuidPrefixMin is how many characters of a UUID may stand for the whole.
+const uuidPrefixMin = 4
+
+// checkUUIDs refuses what is neither the UUID of a rule nor the beginning of one. Upper case
+// would give one rule two names, so the daemon takes only the lower one.
 func checkUUIDs(uuids []string) error {
 	for _, uuid := range uuids {
-		if !isUUID(uuid) {
-			return usagef("a UUID is groups of 8, 4, 4, 4 and 12 digits or letters a to f, not %q", uuid)
+		if !isUUID(uuid) && !isUUIDPrefix(uuid) {
+			return usagef("a UUID is groups of 8, 4, 4, 4 and 12 digits or letters a to f, of which the first %d or more may stand for it, not %q", uuidPrefixMin, uuid)
 		}
 	}
 	return nil
+}
+
+func isUUIDPrefix(text string) bool {
+	const zero = "00000000-0000-0000-0000-000000000000"
+	return len(text) >= uuidPrefixMin && len(text) < len(zero) && isUUID(text+zero[len(text):])
+}
+
+// wholeUUIDs replaces beginnings of UUIDs by the rules that they stand for. It asks the daemon
+// only if there are some.
+func wholeUUIDs(ctx context.Context, daemon asker, args []string) ([]string, error) {
+	if !slices.ContainsFunc(args, isUUIDPrefix) {
+		return args, nil
+	}
+	rules, err := queryFilters(ctx, daemon, nil)
+	if err != nil {
+		return nil, err
+	}
+	uuids := slices.Clone(args)
+	for i, arg := range args {
+		var found []string
+		for _, rule := range rules {
+			if strings.HasPrefix(rule.UUID, arg) {
+				found = append(found, rule.UUID)
+			}
+		}
+		slices.Sort(found)
+		switch {
+		case len(found) == 1:
+			uuids[i] = found[0]
+		case len(found) > 1:
+			return nil, usagef("%s is the beginning of several rules: %s", arg, enumerate(found, "and"))
+		case !isUUID(arg):
+			return nil, fmt.Errorf(`there is no filter rule %s; "lockstep filter list" shows which there are`, arg)
+		}
+	}
+	return uuids, nil
 }
 
 func isUUID(text string) bool {

@@ -147,6 +147,10 @@ func listHeader() table.Row {
 	return table.Row{"ID", "Status", "Priority", "Summary", "Received", "Started", "Took"}
 }
 
+// listOptional are the columns that a narrow terminal does without: priority, times of
+// reception and start, duration.
+func listOptional() []int { return []int{2, 4, 5, 6} }
+
 // listTable renders the table; width is that of the terminal in columns, 0 for no
 // terminal, where nothing is cut.
 func listTable(jobs []listedJob, now time.Time, colours palette, width int) string {
@@ -154,7 +158,7 @@ func listTable(jobs []listedJob, now time.Time, colours palette, width int) stri
 	for _, job := range jobs {
 		rows = append(rows, listRow(job, now, colours))
 	}
-	return plainTable(listHeader(), rows, []int{summaryColumn}, width)
+	return narrowTable(listHeader(), rows, []int{summaryColumn}, listOptional(), width)
 }
 
 func listRow(job listedJob, now time.Time, colours palette) table.Row {

@@ -121,6 +121,13 @@ func runFilterReplace(ctx context.Context, opts filterOptions, globals *globalOp
 	trail := reasonTrail(opts.Reason, "filter "+subcommand, globals.streams.Now())
 	daemon := globals.connect()
 	defer daemon.close()
+	if uuid != nil {
+		whole, err := wholeUUIDs(ctx, daemon, []string{*uuid})
+		if err != nil {
+			return err
+		}
+		uuid = &whole[0]
+	}
 	made := madeRule{Warnings: []string{}}
 	if mentionsOpcodes(predicates) {
 		// Without the catalogue the rule is made all the same, unchecked.

@@ -69,7 +69,7 @@ func newFilterInfoCommand(globals *globalOptions) *cobra.Command {
 		Use:   "info UUID...",
 		Short: "Show everything about filter rules",
 		Long: `Show everything about filter rules: what they are about, in words and as they are
-kept, and who has made them, when and why.
+kept, and who has made them, when and why. The beginning of a UUID may stand for it.
 
 Exit code: 0; 1 if one of the rules does not exist.
 ` + filterJSONHelp,
@@ -87,6 +87,10 @@ func runFilterInfo(ctx context.Context, globals *globalOptions, uuids []string) 
 	}
 	daemon := globals.connect()
 	defer daemon.close()
+	uuids, err := wholeUUIDs(ctx, daemon, uuids)
+	if err != nil {
+		return err
+	}
 	rules, err := queryFilters(ctx, daemon, uuids)
 	if err != nil {
 		return err

@@ -59,5 +59,5 @@ func pendingTable(jobs []listedJob, now time.Time, colours palette, width int) s
 		}
 		rows = append(rows, append(listRow(job, now, colours)[:kept], orDash(why)))
 	}
-	return plainTable(append(listHeader()[:kept], "Why"), rows, []int{summaryColumn, kept}, width)
+	return narrowTable(append(listHeader()[:kept], "Why"), rows, []int{summaryColumn, kept}, []int{2, 4}, width)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 func opcodeTable(opcodes []catalogueOpcode, width int) string {
@@ -68,7 +69,39 @@ func paramTable(params []catalogueParam, width int) string {
 		}
 		rows = append(rows, row)
 	}
+	if width > 0 && width < leastWidth(header, rows, nil, nil) {
+		return paramBlocks(params, width)
+	}
 	return textTable(header, rows, wide, width)
+}
+
+// paramBlocks shows each parameter in lines of its own, for a terminal that has no room for
+// the table: types are sentences, which must not be cut.
+func paramBlocks(params []catalogueParam, width int) string {
+	const indent = "    "
+	var b strings.Builder
+	for _, p := range params {
+		marks := ""
+		switch {
+		case p.Required:
+			marks = " (required)"
+		default:
+			marks = " (default " + rawText(p.Default) + ")"
+		}
+		if p.Secret {
+			marks += " (secret)"
+		}
+		b.WriteString(visible(p.Name) + marks + "\n")
+		for _, part := range []string{p.Type, p.Doc} {
+			if part == "" {
+				continue
+			}
+			for line := range strings.SplitSeq(text.WrapSoft(visible(part), max(width-len(indent), cellLeast)), "\n") {
+				b.WriteString(indent + strings.TrimRight(line, " ") + "\n")
+			}
+		}
+	}
+	return strings.TrimRight(b.String(), "\n")
 }
 
 // example is a job of the opcode with the parameters that it needs.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
@@ -12,6 +14,76 @@ import (
 // count from 0, are cut so that rows fit. It is 0 for no terminal, where nothing is cut.
 func plainTable(header table.Row, rows []table.Row, wide []int, width int) string {
 	return alignedTable(text.AlignRight, header, rows, wide, width)
+}
+
+// narrowTable is plainTable for a terminal that may be too narrow even for cut cells: the
+// columns in optional, which count from 0, are left out then, the first of them first.
+func narrowTable(header table.Row, rows []table.Row, wide, optional []int, width int) string {
+	gone := map[int]bool{}
+	for _, column := range optional {
+		if width == 0 || leastWidth(header, rows, wide, gone) <= width {
+			break
+		}
+		gone[column] = true
+	}
+	kept := func(row table.Row) table.Row {
+		var cells table.Row
+		for i, cell := range row {
+			if !gone[i] {
+				cells = append(cells, cell)
+			}
+		}
+		return cells
+	}
+	var keptRows []table.Row
+	for _, row := range rows {
+		keptRows = append(keptRows, kept(row))
+	}
+	var keptWide []int
+	for _, column := range wide {
+		before := 0
+		for i := range column {
+			if gone[i] {
+				before++
+			}
+		}
+		if !gone[column] {
+			keptWide = append(keptWide, column-before)
+		}
+	}
+	return plainTable(kept(header), keptRows, keptWide, width)
+}
+
+// leastWidth is how many columns of a terminal a table needs whose wide cells are cut as far
+// as they may be.
+func leastWidth(header table.Row, rows []table.Row, wide []int, gone map[int]bool) int {
+	total := -columnGap
+	for i, width := range columnWidths(header, rows) {
+		switch {
+		case gone[i]:
+		case slices.Contains(wide, i):
+			total += min(width, cellLeast) + columnGap
+		default:
+			total += width + columnGap
+		}
+	}
+	return total
+}
+
+// How far columns are apart, and how far a cell may be cut, in columns of the terminal.
+const (
+	columnGap = 2
+	cellLeast = 12
+)
+
+func columnWidths(header table.Row, rows []table.Row) []int {
+	widths := make([]int, len(header))
+	for _, row := range append([]table.Row{header}, rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], text.StringWidthWithoutEscSequences(cell.(string)))
+		}
+	}
+	return widths
 }
 
 // textTable is plainTable with a first column of text.
@@ -33,16 +105,10 @@ func alignedTable(first text.Align, header table.Row, rows []table.Row, wide []i
 // cutCells shortens the columns that can be long. Each gets an even share of what the
 // others leave; what one does not need goes to those behind it.
 func cutCells(header table.Row, rows []table.Row, wide []int, width int) {
-	const gap, least = 2, 12
-	widths := make([]int, len(header))
-	for _, row := range append([]table.Row{header}, rows...) {
-		for i, cell := range row {
-			widths[i] = max(widths[i], text.StringWidthWithoutEscSequences(cell.(string)))
-		}
-	}
+	widths := columnWidths(header, rows)
 	left := width
 	for _, one := range widths {
-		left -= one + gap
+		left -= one + columnGap
 	}
 	for _, i := range wide {
 		left += widths[i]
@@ -53,7 +119,7 @@ func cutCells(header table.Row, rows []table.Row, wide []int, width int) {
 	}
 	for n, i := range wide {
 		needed -= widths[i]
-		share := max(left/(len(wide)-n), left-needed, least)
+		share := max(left/(len(wide)-n), left-needed, cellLeast)
 		for _, row := range rows {
 			row[i] = text.Snip(row[i].(string), share, "…")
 		}
