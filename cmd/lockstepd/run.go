@@ -173,6 +173,9 @@ func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) error {
 	}
 	data, err := files.Read("config", layout.ConfigPath)
 	if errors.Is(err, fs.ErrNotExist) {
+		if err := writeExamples(c); err != nil {
+			return err
+		}
 		data, err = firstConfig(c, files)
 	}
 	if err != nil {
