@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -78,6 +77,10 @@ func runWhy(ctx context.Context, opts whyOptions, globals *globalOptions, args [
 		why, err := askWhy(ctx, daemon, step.id)
 		var failed *wire.Error
 		switch {
+		case errors.As(err, &failed) && failed.Class == classJobLost:
+			complain(globals.streams.Err, errUnknownJob(step.id).Error())
+			missing = true
+			continue
 		case errors.As(err, &failed):
 			complain(globals.streams.Err, fmt.Sprintf("job %d: %s", step.id, failed))
 			missing = true
@@ -108,6 +111,9 @@ func runWhy(ctx context.Context, opts whyOptions, globals *globalOptions, args [
 	return nil
 }
 
+// classJobLost is the class of the error for a job that does not exist.
+const classJobLost = "JobLost"
+
 // askWhy asks for one job. An unknown one is an error of the daemon's.
 func askWhy(ctx context.Context, daemon asker, id int64) (jobWhy, error) {
 	why := jobWhy{}
@@ -115,11 +121,7 @@ func askWhy(ctx context.Context, daemon asker, id int64) (jobWhy, error) {
 		return why, err
 	}
 	if why.Status == "" {
-		text, err := encodeJSON(errUnknownJob(id).Error())
-		if err != nil {
-			return why, err
-		}
-		return why, &wire.Error{Class: "JobLost", Args: []json.RawMessage{text}}
+		return why, &wire.Error{Class: classJobLost}
 	}
 	return why, nil
 }

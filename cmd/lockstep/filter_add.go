@@ -149,10 +149,29 @@ func runFilterReplace(ctx context.Context, opts filterOptions, globals *globalOp
 	for _, warning := range made.Warnings {
 		complain(globals.streams.Err, "warning: "+warning)
 	}
-	if text := made.effect(action); text != "" {
+	if text := made.effect(action, runningAmong(ctx, daemon, made.Jobs)); text != "" {
 		fmt.Fprintln(globals.streams.Err, text)
 	}
 	return nil
+}
+
+// runningAmong returns which of some jobs run. Where that cannot be known it is none.
+func runningAmong(ctx context.Context, daemon asker, ids []int64) map[int64]bool {
+	running := map[int64]bool{}
+	if len(ids) == 0 {
+		return running
+	}
+	rows, err := queryJobs(ctx, daemon, ids, "status")
+	if err != nil {
+		return running
+	}
+	for i, row := range rows {
+		var status string
+		if scan(row, &status) == nil && status == statusRunning {
+			running[ids[i]] = true
+		}
+	}
+	return running
 }
 
 // madeRule is the daemon's answer to LockstepReplaceFilter, and with Warnings also what
@@ -166,7 +185,7 @@ type madeRule struct {
 
 // effect says in words what the rule does now, "" for actions that change nothing by
 // themselves.
-func (m madeRule) effect(action any) string {
+func (m madeRule) effect(action any, running map[int64]bool) string {
 	verb := ""
 	switch action {
 	case actionPause:
@@ -184,6 +203,9 @@ func (m madeRule) effect(action any) string {
 	ids := make([]string, len(m.Jobs))
 	for i, id := range m.Jobs {
 		ids[i] = strconv.FormatInt(id, 10)
+		if running[id] && verb != "limits" {
+			ids[i] += " (running: its next opcode)"
+		}
 	}
 	more := ""
 	if m.Count > len(ids) {

@@ -81,7 +81,7 @@ func (f *follower) next(ctx context.Context) (change, error) {
 	err := f.session.ask(ctx, "WaitForJobChange",
 		[]any{f.id, followFields(), f.known, f.serial, followTimeout}, &answer)
 	var failed *wire.Error
-	if errors.As(err, &failed) && failed.Class == "JobLost" {
+	if errors.As(err, &failed) && failed.Class == classJobLost {
 		return f.archived(ctx)
 	}
 	if err != nil {

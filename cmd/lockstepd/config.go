@@ -220,7 +220,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	if _, err := logrus.ParseLevel(c.LogLevel); err != nil {
-		return fmt.Errorf("log-level: %w", err)
+		return fmt.Errorf("log-level: %q is none of debug, info, warn and error", c.LogLevel)
 	}
 	return c.Rapi.validate()
 }
