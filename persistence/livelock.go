@@ -15,7 +15,7 @@ import (
 // DaemonLivelock is the name the daemon gives to [CreateLivelock]: Ganeti's.
 const DaemonLivelock = "luxi-daemon"
 
-// Livelock is an empty file that its process keeps locked while it lives: the
+// Livelock is a file that its process keeps locked while it lives: the
 // kernel frees the lock when the process ends, however it ends (design, section
 // 4, "Livelock files"). The descriptor is a bare number for the reason given at
 // [QueueLock]: nothing but the end of the process, or Release, closes it.
@@ -57,6 +57,33 @@ func CreateLivelock(dir, name string) (*Livelock, error) {
 // Path is the absolute path to tell others.
 func (l *Livelock) Path() string {
 	return l.path
+}
+
+// noteMax bounds what a lock file may say of its process, in bytes.
+const noteMax = 256
+
+// Note writes into the file what it says of its process, once. Whoever judges the
+// process looks at the lock alone.
+func (l *Livelock) Note(content []byte) error {
+	if n, err := unix.Pwrite(l.fd, content, 0); err != nil || n != len(content) {
+		return fmt.Errorf("note in livelock %s: %d bytes written: %w", l.path, n, err)
+	}
+	return nil
+}
+
+// ReadLivelock is what was noted in a lock file; nothing where another program made it.
+func ReadLivelock(path string) ([]byte, error) {
+	// O_NONBLOCK: as in ProbeLivelock.
+	fd, err := openFile(path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("read livelock %s: %w", path, err)
+	}
+	content := make([]byte, noteMax)
+	n, err := unix.Pread(fd, content, 0)
+	if err := errors.Join(err, unix.Close(fd)); err != nil {
+		return nil, fmt.Errorf("read livelock %s: %w", path, err)
+	}
+	return content[:n], nil
 }
 
 // Release says that the process is done: it removes the file, then frees the

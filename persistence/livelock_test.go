@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -54,6 +55,28 @@ func TestLivelock(t *testing.T) {
 	wantAlive(t, other.Path(), true)
 	noError(t, other.Release())
 	wantNames(t, dir)
+}
+
+func TestNoteInALivelock(t *testing.T) {
+	dir := t.TempDir()
+	lock, err := CreateLivelock(dir, layout.LivelockName(12))
+	noError(t, err)
+	content, err := ReadLivelock(lock.Path())
+	noError(t, err)
+	if len(content) != 0 {
+		t.Errorf("it says %q before anything was noted", content)
+	}
+	noError(t, lock.Note([]byte("boot 7 8\n")))
+	content, err = ReadLivelock(lock.Path())
+	noError(t, err)
+	if string(content) != "boot 7 8\n" {
+		t.Errorf("it says %q", content)
+	}
+	wantAlive(t, lock.Path(), true)
+	noError(t, lock.Release())
+	if _, err := ReadLivelock(lock.Path()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is gone: %v", err)
+	}
 }
 
 func TestLivelockPathIsAbsolute(t *testing.T) {

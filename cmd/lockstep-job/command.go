@@ -205,6 +205,11 @@ func (x *execution) await(c *command, cmd *exec.Cmd, output *os.File) run.Outcom
 	awaitExit(cmd.Process.Pid)
 	forced := end()
 	_ = unix.Kill(group, unix.SIGKILL) // ESRCH: it left nothing
+	if forced != notForced {
+		// What has left the group was not meant to go on after this: the job's locks
+		// are free next.
+		killLeft(x.livelock, leftMax)
+	}
 	x.lease.ended()
 	_ = cmd.Wait() // the state says how it ended; a copy of stdin cut short is no failure
 	select {

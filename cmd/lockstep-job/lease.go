@@ -63,22 +63,35 @@ func (l *lease) end() {
 		select {} // somebody else is at it
 	}
 	if group != 0 {
-		_ = unix.Kill(-group, unix.SIGTERM)
-		for end := time.Now().Add(run.LeaseGrace); time.Now().Before(end) && l.runs(); {
-			time.Sleep(10 * time.Millisecond)
-		}
-		if l.runs() {
-			_ = unix.Kill(-group, unix.SIGKILL)
-		}
+		l.endGroup(group)
 	}
-	// Anything that has left the command's group. Who is to be the next master waits no
-	// longer than Fence, and none of it does more once it is killed.
-	left := remnants.Job{Livelock: l.livelock, Session: os.Getpid(), GoneWithin: run.LeaseProbe, Killing: func(int) {}}
+	// The next master waits no longer than Fence, and a process does nothing more once it
+	// is killed.
+	killLeft(l.livelock, run.LeaseProbe)
+	fmt.Fprintf(os.Stderr, "lockstep-job %d: this node is not the master any more, or its daemon is gone; the job ends here\n", os.Getpid())
+	os.Exit(exitLeaseOver)
+}
+
+// endGroup ends the command's group, with a warning.
+func (l *lease) endGroup(group int) {
+	_ = unix.Kill(-group, unix.SIGTERM)
+	for end := time.Now().Add(run.LeaseGrace); time.Now().Before(end) && l.runs(); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if l.runs() {
+		_ = unix.Kill(-group, unix.SIGKILL)
+	}
+}
+
+// leftMax is how long a process that is killed at a forced end may take to be gone.
+const leftMax = 2 * time.Second
+
+// killLeft kills what the job's commands have left outside their groups.
+func killLeft(livelock string, goneWithin time.Duration) {
+	left := remnants.Job{Livelock: livelock, Session: os.Getpid(), GoneWithin: goneWithin, Killing: func(int) {}}
 	if err := left.Kill(); err != nil {
 		fmt.Fprintf(os.Stderr, "lockstep-job %d: %v\n", os.Getpid(), err)
 	}
-	fmt.Fprintf(os.Stderr, "lockstep-job %d: this node is not the master any more, or its daemon is gone; the job ends here\n", os.Getpid())
-	os.Exit(exitLeaseOver)
 }
 
 func (l *lease) runs() bool {

@@ -18,6 +18,7 @@ import (
 	"lockstep/actors/core/layout"
 	"lockstep/actors/core/lock"
 	"lockstep/actors/core/run"
+	"lockstep/actors/jobs/remnants"
 	"lockstep/actors/luxi/wire"
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/persistence"
@@ -55,8 +56,22 @@ func runJob(idText, dataDir, runDir string) error {
 	}
 	// Whatever happens, the lock file must not outlive the process. It goes
 	// after the job's last write: until then the job is alive.
+	err = introduce(livelock)
+	if err != nil {
+		return errors.Join(err, livelock.Release())
+	}
 	err = permitted(id, dataDir, runDir, livelock.Path(), signals)
 	return errors.Join(err, livelock.Release())
+}
+
+// introduce notes in the lock file which process this is: what is left of it is known by
+// that when it was killed together with the daemon.
+func introduce(livelock *persistence.Livelock) error {
+	self, err := remnants.Self()
+	if err != nil {
+		return err
+	}
+	return livelock.Note(self.Encode())
 }
 
 // permitted is the child's side of the start handshake (designs/daemons.txt,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,20 +12,79 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A command that drops its environment is known by its session.
+// A command that drops its environment is known by its session, also to a daemon that
+// has not seen its job die. The lock on a file says whether it works beside the next job.
 func TestADeadJobLeavesNothingThatHidesItself(t *testing.T) {
-	d := newDaemon(t)
-	d.start()
-	c := d.dial()
-	pidFile := d.path("pid")
-	id := c.submit(command("env", "-i", "sh", "-c", "echo $$ > "+pidFile+"; exec /bin/sleep 300"))
-	d.reaches(pidFile)
-	c.until(id, "running")
-	require.NoError(t, syscall.Kill(d.processOf(id), syscall.SIGKILL))
-	require.Equal(t, "error", c.await(id).Status)
-	pid, err := os.ReadFile(pidFile)
-	require.NoError(t, err)
-	require.True(t, gone(strings.TrimSpace(string(pid))))
+	for name, down := range map[string]bool{"daemon up": false, "daemon killed with it": true} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon(t)
+			d.start()
+			c := d.dial()
+			worker, next := d.rivals("env -i")
+			id := c.submit(worker)
+			d.reaches(d.path("pid"))
+			c.until(id, "running")
+			after := c.submit(next)
+			if down {
+				d.kill()
+			}
+			require.NoError(t, syscall.Kill(d.processOf(id), syscall.SIGKILL))
+			if down {
+				d.start()
+				c = d.dial()
+			}
+			require.Equal(t, "success", c.await(after).Status)
+			require.Equal(t, "error", c.await(id).Status)
+			require.True(t, gone(d.workerPID()))
+		})
+	}
+}
+
+// rivals are two commands with the same lock. The first works, started by means of a
+// prefix, until it is killed; the second fails if it finds the first at work.
+func (d *daemon) rivals(prefix string) (worker, next op) {
+	locks := [][2]string{{"node/x", "exclusive"}}
+	work := fmt.Sprintf(`%[1]s flock %[2]s sh -c "echo \$\$ > %[3]s.new; mv %[3]s.new %[3]s; sleep 300" & wait`,
+		prefix, d.path("work"), d.path("pid"))
+	return command("bash", "-c", work).with("locks", locks),
+		command("flock", "--nonblock", "--conflict-exit-code", "99", d.path("work"), "true").with("locks", locks)
+}
+
+func (d *daemon) workerPID() string {
+	pid, err := os.ReadFile(d.path("pid"))
+	require.NoError(d.t, err)
+	return strings.TrimSpace(string(pid))
+}
+
+// What has left the group of a command that is forced to end works no more when the next
+// job has its locks.
+func TestAForcedEndLeavesNothing(t *testing.T) {
+	// With set -m each command in the background has a process group.
+	for name, prefix := range map[string]string{"in another session": "setsid", "without its environment": "set -m; env -i"} {
+		t.Run(name, func(t *testing.T) {
+			for cause, force := range map[string]func(*client, int64){
+				"time-out": func(*client, int64) {},
+				"cancel":   func(c *client, id int64) { c.told("CancelJob", id, true) },
+			} {
+				t.Run(cause, func(t *testing.T) {
+					d := newDaemon(t)
+					d.start()
+					c := d.dial()
+					worker, next := d.rivals(prefix)
+					if cause == "time-out" {
+						worker = worker.with("timeout", 2)
+					}
+					id := c.submit(worker)
+					d.reaches(d.path("pid"))
+					after := c.submit(next)
+					force(c, id)
+					require.Equal(t, "success", c.await(after).Status)
+					require.Equal(t, "error", c.await(id).Status)
+					require.True(t, gone(d.workerPID()))
+				})
+			}
+		})
+	}
 }
 
 // A lock file that somebody has removed does not make a living job dead.

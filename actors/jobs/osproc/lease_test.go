@@ -3,11 +3,13 @@ package osproc
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -157,6 +159,35 @@ func TestEndAllEndsJobsAndWhatTheyRun(t *testing.T) {
 	require.Equal(t, "ended by SIGKILL", expect[*messages.ProcessGone](r).Text)
 	require.False(t, r.status().Final())
 	r.another().EndAll() // there is nothing left
+}
+
+// What has no marker is known by the session of the process that the lock file names.
+func TestEndAllClearsAwayWhatHasDroppedItsEnvironment(t *testing.T) {
+	r := newRig(t, jobProgram)
+	leader := exec.Command("sh", "-c", "env -i sleep 300 & echo $!; exec >&-; wait")
+	leader.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	out, err := leader.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, leader.Start())
+	t.Cleanup(func() { _ = leader.Process.Kill(); _ = leader.Wait() })
+	var left int
+	_, err = fmt.Fscan(out, &left)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = unix.Kill(left, unix.SIGKILL) })
+	self, err := remnants.Self()
+	require.NoError(t, err)
+	fields, _ := stat(leader.Process.Pid)
+	began, err := strconv.ParseUint(fields[19], 10, 64)
+	require.NoError(t, err)
+	livelock := filepath.Join(persistence.LivelockDir(r.runDir()), fmt.Sprintf("%s_1_%d_3", layout.LivelockName(7), leader.Process.Pid))
+	note := remnants.Leader{Boot: self.Boot, PID: leader.Process.Pid, Began: began}
+	require.NoError(t, os.WriteFile(livelock, note.Encode(), 0o600))
+	require.NoError(t, leader.Process.Kill())
+	_, _ = leader.Process.Wait()
+	r.port.EndAll()
+	_, lives := stat(left)
+	require.False(t, lives)
+	require.NoFileExists(t, livelock)
 }
 
 func TestEndAllClearsAwayWhatADeadJobHasLeft(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockstep/actors/jobs/remnants"
+	"lockstep/persistence"
 )
 
 // killedMax is how long a killed process may take to be gone.
@@ -14,7 +15,7 @@ const killedMax = 5 * time.Second
 
 // clearAway kills what is left of a job whose process is gone, so that nothing
 // of it still works on what the next job locks, and removes its lock file. For
-// session see remnants.Job.
+// session see remnants.Job; where it is 0, the lock file says which session it was.
 func (p *Processes) clearAway(livelock string, session int) {
 	if livelock == "" {
 		return // it never got as far as that
@@ -29,7 +30,24 @@ func (p *Processes) killRemnants(livelock string, session int) {
 	left := remnants.Job{Livelock: livelock, Session: session, GoneWithin: killedMax, Killing: func(pid int) {
 		p.config.Log.WithField("pid", pid).Info("killing a process that a dead job has left")
 	}}
+	if session == 0 {
+		left.Leader = leaderOf(livelock)
+	}
 	if err := left.Kill(); err != nil {
 		p.config.Log.WithField("err", err).Error("a dead job may have left processes")
 	}
+}
+
+// leaderOf is the process that made the lock file; nil where the file is gone, or does not
+// say.
+func leaderOf(livelock string) *remnants.Leader {
+	content, err := persistence.ReadLivelock(livelock)
+	if err != nil {
+		return nil
+	}
+	leader, err := remnants.DecodeLeader(content)
+	if err != nil {
+		return nil
+	}
+	return &leader
 }

@@ -27,6 +27,10 @@ type Job struct {
 	// Session is the pid of the job's process, where it cannot be anybody else's
 	// meanwhile: what is left belongs to its session. Else 0.
 	Session int
+	// Leader is the job's process where nobody saw it end, so that its pid may be
+	// another process's by now; nil: it is not known, or Session is. What is left
+	// belongs to its session, and is told from a later session with the same number.
+	Leader *Leader
 	// GoneWithin is how long a killed process may take to be gone.
 	GoneWithin time.Duration
 	// Killing is told of each process before it is killed.
@@ -40,6 +44,15 @@ const looks = 100
 // Kill kills all that is left. One that is stuck in the kernel is waited for once: it can
 // do nothing more when it comes out.
 func (j Job) Kill() error {
+	if j.Leader != nil {
+		now, err := boot()
+		if err != nil {
+			return err
+		}
+		if now != j.Leader.Boot {
+			j.Leader = nil
+		}
+	}
 	signalled := map[int]bool{}
 	for range looks {
 		killed, err := j.look(signalled)
@@ -80,7 +93,7 @@ func (j Job) killIfLeft(pid int, marker []byte) bool {
 	}
 	defer func() { _ = unix.Close(pidfd) }()
 	environ, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
-	if (err != nil || !marked(environ, marker)) && !inSession(pid, j.Session) {
+	if (err != nil || !marked(environ, marker)) && !j.inSession(pid) {
 		return false
 	}
 	j.Killing(pid)
@@ -92,19 +105,17 @@ func (j Job) killIfLeft(pid int, marker []byte) bool {
 	return true
 }
 
-// inSession: the process lives and belongs to the session (proc_pid_stat(5),
-// fields 3 and 6).
-func inSession(pid, session int) bool {
-	if session == 0 || pid == session {
+// inSession: the process lives and belongs to the session of the job's process.
+func (j Job) inSession(pid int) bool {
+	s, exists := statOf(pid)
+	switch {
+	case !exists || s.state == "Z" || pid == s.session:
 		return false
+	case j.Session != 0:
+		return s.session == j.Session
+	default:
+		return j.Leader != nil && s.session == j.Leader.PID && j.Leader.led(s)
 	}
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return false
-	}
-	// The name, in parentheses, may hold anything.
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	return len(fields) > 3 && string(fields[0]) != "Z" && string(fields[3]) == strconv.Itoa(session)
 }
 
 func marked(environ, marker []byte) bool {
