@@ -68,11 +68,36 @@ func (l *Lease) Renew(until time.Duration) error {
 	return nil
 }
 
+// End says that the node is not the master from now on. A lease that is over already
+// stays over since then.
+func (l *Lease) End() error {
+	now := SinceBoot()
+	if until, known := l.until(); known && until <= now {
+		return nil
+	}
+	return l.Renew(now)
+}
+
 // Holds is false when the node may not be the master any more, or nobody knows.
 func (l *Lease) Holds() bool {
+	until, known := l.until()
+	return known && SinceBoot() < until
+}
+
+// OverFor is for how long the lease has been over: 0 while it holds, and as long as can be
+// where nobody knows.
+func (l *Lease) OverFor() time.Duration {
+	until, known := l.until()
+	if !known {
+		return Forever
+	}
+	return max(0, SinceBoot()-until)
+}
+
+func (l *Lease) until() (until time.Duration, known bool) {
 	var content [8]byte
 	n, err := unix.Pread(l.fd, content[:], 0)
-	return err == nil && n == len(content) && SinceBoot() < time.Duration(binary.LittleEndian.Uint64(content[:]))
+	return time.Duration(binary.LittleEndian.Uint64(content[:])), err == nil && n == len(content)
 }
 
 // SinceBoot is the time that CLOCK_BOOTTIME shows.

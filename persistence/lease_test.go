@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -37,4 +38,29 @@ func TestLease(t *testing.T) {
 	none, err = OpenLease(dir)
 	require.NoError(t, err)
 	require.Nil(t, none)
+}
+
+// A lease that has been over for long is not made to end again.
+func TestTheEndOfALease(t *testing.T) {
+	dir := t.TempDir()
+	l, err := CreateLease(dir)
+	require.NoError(t, err)
+	require.Greater(t, l.OverFor(), time.Duration(0), "it has never held")
+	require.NoError(t, l.Renew(SinceBoot()+time.Hour))
+	require.Zero(t, l.OverFor())
+	require.NoError(t, l.Renew(Forever))
+	require.Zero(t, l.OverFor())
+
+	before := SinceBoot()
+	require.NoError(t, l.End())
+	require.False(t, l.Holds())
+	require.LessOrEqual(t, l.OverFor(), SinceBoot()-before)
+	require.NoError(t, l.Renew(before-time.Hour))
+	require.NoError(t, l.End())
+	require.GreaterOrEqual(t, l.OverFor(), time.Hour)
+
+	require.NoError(t, os.Truncate(leasePath(dir), 3))
+	require.Equal(t, Forever, l.OverFor(), "nobody knows")
+	require.NoError(t, l.End())
+	require.False(t, l.Holds())
 }

@@ -72,11 +72,13 @@ func (l *lease) end() {
 	os.Exit(exitLeaseOver)
 }
 
-// endGroup ends the command's group, with a warning.
+// endGroup ends the command's group, with a warning if there is time for one.
 func (l *lease) endGroup(group int) {
-	_ = unix.Kill(-group, unix.SIGTERM)
-	for end := time.Now().Add(run.LeaseGrace); time.Now().Before(end) && l.runs(); {
-		time.Sleep(10 * time.Millisecond)
+	if grace := run.Grace(l.file.OverFor()); grace > 0 {
+		_ = unix.Kill(-group, unix.SIGTERM)
+		for end := time.Now().Add(grace); time.Now().Before(end) && l.runs(); {
+			time.Sleep(10 * time.Millisecond)
+		}
 	}
 	if l.runs() {
 		_ = unix.Kill(-group, unix.SIGKILL)

@@ -8,14 +8,18 @@ import (
 	"lockstep/persistence"
 )
 
-// renewed is told until when this node is the master for certain, and tells the
-// processes of its jobs. Where no other node could be the master they need no lease,
+// renewed is told until when this node is the master for certain, 0 when it has given
+// that up, and tells the processes of its jobs. Where no other node could be the master they need no lease,
 // and outlive the daemon; so they do where the operator wants them to.
 func (n *node) renewed(until time.Duration) {
 	if n.jobsOutlive() {
 		until = persistence.Forever
 	}
-	if err := n.lease.Renew(until); err != nil {
+	say := func() error { return n.lease.Renew(until) }
+	if until == 0 {
+		say = n.lease.End
+	}
+	if err := say(); err != nil {
 		n.log.WithField("err", err).Error("running jobs cannot be told that this node is the master; they will end")
 	}
 }

@@ -1,6 +1,10 @@
 package repl
 
-import "time"
+import (
+	"time"
+
+	"lockstep/actors/core/run"
+)
 
 // How long things last between nodes (DESIGN section 9). Their order is what keeps
 // two nodes from working at the same time:
@@ -13,7 +17,7 @@ const (
 	// ElectionMin is how long a node hears nothing of the master, at least, before
 	// it wants to be elected, or votes for somebody who does.
 	ElectionMin = time.Second
-	// Fence is how long a new master waits before it starts a job, where jobs ran
-	// on another node.
-	Fence = 2 * time.Second
+	// Fence is how long a new master waits before it starts a job, or grants a lock,
+	// where jobs ran on another node.
+	Fence = run.Fence
 )

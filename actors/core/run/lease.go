@@ -10,4 +10,12 @@ const (
 	LeaseProbe = 250 * time.Millisecond
 	// LeaseGrace is what its command is given to end, after SIGTERM.
 	LeaseGrace = 500 * time.Millisecond
+	// Fence is how long a new master waits before it starts a job, or grants a lock,
+	// where jobs ran on another node.
+	Fence = 2 * time.Second
 )
+
+// Grace is what a command is given to end when the lease is noticed to have been over for
+// some time, because the machine or the process stood still. The grace ends with the
+// fence: from then on the next job with its locks may work.
+func Grace(over time.Duration) time.Duration { return min(LeaseGrace, max(0, Fence-over)) }

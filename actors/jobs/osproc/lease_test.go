@@ -18,6 +18,7 @@ import (
 
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
+	"lockstep/actors/core/run"
 	"lockstep/actors/jobs/remnants"
 	"lockstep/messages"
 	"lockstep/persistence"
@@ -111,6 +112,26 @@ func TestAJobEndsItselfWithTheLease(t *testing.T) {
 			require.False(t, r.status().Final(), "it is another's to end")
 			require.Empty(t, group(t, command))
 			require.NoFileExists(t, livelock)
+		})
+	}
+}
+
+// The machine stood still: the fence of the next master is over, and its jobs may work.
+func TestAJobWhoseLeaseIsOverForLongIsNotWarned(t *testing.T) {
+	for name, c := range map[string]struct {
+		over   time.Duration
+		warned bool
+	}{"just now": {0, true}, "for longer than the fence": {run.Fence, false}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, jobProgram)
+			lease := r.lease()
+			warned := filepath.Join(r.dir, "warned")
+			command, _ := r.command(`trap ": > ` + warned + `; exit" TERM; sleep 300 & wait`)
+			require.NoError(t, lease.Renew(persistence.SinceBoot()-c.over))
+			require.Equal(t, "exit status 4", expect[*messages.ProcessGone](r).Text)
+			require.Empty(t, group(t, command))
+			_, err := os.Stat(warned)
+			require.Equal(t, c.warned, err == nil)
 		})
 	}
 }
