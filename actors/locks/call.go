@@ -107,6 +107,10 @@ func (l *locks) call(ctx actor.Context, m *messages.LockCall, sender *actor.PID)
 		q.answer(ctx, nil, badArguments(err))
 		return
 	}
+	if m.Function == Status && l.fenced {
+		functions[Status](l, ctx, q)
+		return
+	}
 	if !l.ready(m, sender) && (l.broken == nil || m.Function != Status) {
 		if l.broken != nil {
 			q.answer(ctx, nil, l.broken)

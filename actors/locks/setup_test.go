@@ -93,6 +93,7 @@ type bench struct {
 	locks  *actor.PID
 	knows  func(epoch uint64)
 	number uint64
+	fence  time.Duration
 }
 
 // files are those of a disk: locks.data and the journal's lines, but for the
@@ -129,7 +130,7 @@ func (b *bench) start() {
 	pid := b.Start("store", store.Props(store.Config{Env: b.Env.Env, Files: b.disk, Writers: 2,
 		Clients: []*actor.PID{b.PID("above-locks/locks")}}))
 	b.locks = b.Start("locks", locks.Props(locks.Config{Env: b.Env.Env, Store: pid, Queue: b.queue.PID,
-		Clients: []*actor.PID{b.told.PID, b.scheduler()}, Scheduler: b.sched.PID, Owners: b.port, Settings: lock.Settings{Lattice: lock.Implied}, Boot: boot, Self: self}))
+		Clients: []*actor.PID{b.told.PID, b.scheduler()}, Scheduler: b.sched.PID, Owners: b.port, Settings: lock.Settings{Lattice: lock.Implied}, Boot: boot, Self: self, Fence: b.fence}))
 }
 
 // scheduler tells each lock manager who is paused: nobody, unless knows says otherwise.

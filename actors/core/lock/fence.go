@@ -1,0 +1,13 @@
+package lock
+
+import "time"
+
+// Fence is the time until which a new master of a cluster grants no lock: jobs of the former
+// one work with theirs until then at most. The zero value is over.
+type Fence struct{ until time.Time }
+
+// NewFence begins now.
+func NewFence(now time.Time, d time.Duration) Fence { return Fence{until: now.Add(d)} }
+
+// Left is for how long no lock is granted yet.
+func (f Fence) Left(now time.Time) time.Duration { return max(0, f.until.Sub(now)) }
