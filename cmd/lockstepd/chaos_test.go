@@ -38,11 +38,19 @@ func TestChaos(t *testing.T) {
 		switch dice := c.random.IntN(100); {
 		case dice < 70:
 			c.submitSome()
-		case dice < 80:
+		case dice < 76:
 			c.kill()
 			c.start()
-		case dice < 98:
+		case dice < 82: // nobody sees the jobs die
+			c.kill()
+			for range 10 {
+				c.killAJob()
+			}
+			c.start()
+		case dice < 90:
 			c.killAJob()
+		case dice < 98:
+			c.forceAnEnd()
 		default:
 			require.Equal(t, 0, c.stop())
 			c.start()
@@ -64,16 +72,11 @@ func (c *chaos) submitSome() {
 	for range 1 + c.random.IntN(4) {
 		var ops []op
 		for k := range 1 + c.random.IntN(3) {
-			ran := fmt.Sprintf("echo ran >> %s/ran-$LOCKSTEP_JOB_ID-%d; sleep 0.0%d", c.root, k, c.random.IntN(10))
 			if c.random.IntN(3) > 0 {
-				ops = append(ops, command("sh", "-c", ran))
+				ops = append(ops, command("sh", "-c", c.work(k, "0")))
 				continue
 			}
-			// The kernel says whether the lock manager has given one lock to two.
-			node := fmt.Sprintf("node/n%d", c.random.IntN(3))
-			locked := command("flock", "--nonblock", "--conflict-exit-code", "99", filepath.Join(c.root, filepath.Base(node)), "sh", "-c", ran)
-			locked["locks"] = [][2]string{{node, "exclusive"}}
-			ops = append(ops, locked)
+			ops = append(ops, c.locked(k))
 		}
 		list = append(list, ops)
 	}
@@ -107,21 +110,70 @@ func (c *chaos) submitSome() {
 	}
 }
 
-// killAJob kills one of the job processes that live.
-func (c *chaos) killAJob() {
-	locks, err := filepath.Glob(c.path("run", "livelocks", "job_*"))
-	require.NoError(c.t, err)
-	if len(locks) == 0 {
+// work is a script that leaves a trace of the kth opcode of its job.
+func (c *chaos) work(k int, tenths string) string {
+	return fmt.Sprintf("echo ran >> %s/ran-$LOCKSTEP_JOB_ID-%d; sleep 0.%s%d", c.root, k, tenths, c.random.IntN(10))
+}
+
+// locked is a command with a lock. The kernel says whether the lock manager has given the
+// lock to two. Some commands leave their group, and their session or their environment, and
+// some of these are not given the time that they need.
+func (c *chaos) locked(k int) op {
+	node := fmt.Sprintf("node/n%d", c.random.IntN(3))
+	argv := []string{"flock", "--nonblock", "--conflict-exit-code", "99", filepath.Join(c.root, filepath.Base(node)), "sh", "-c"}
+	var hide string
+	switch c.random.IntN(4) {
+	case 0:
+		hide = `exec setsid --wait "$@" > /dev/null 2>&1`
+	case 1: // with -m each command in the background has a process group
+		hide = `env -i PATH="$PATH" LOCKSTEP_JOB_ID="$LOCKSTEP_JOB_ID" "$@" > /dev/null 2>&1 & wait $!`
+	default:
+		return command(append(argv, c.work(k, "0"))...).with("locks", [][2]string{{node, "exclusive"}})
+	}
+	// Whoever waits for the output of such a command waits for its end.
+	locked := command(append(append([]string{"bash", "-mc", hide, "bash"}, argv...), c.work(k, "6"))...)
+	if c.random.IntN(3) == 0 {
+		locked["timeout"] = 0.1
+	}
+	return locked.with("locks", [][2]string{{node, "exclusive"}})
+}
+
+// forceAnEnd has a job that lives ended. The answer is not waited for.
+func (c *chaos) forceAnEnd() {
+	id, _, ok := c.livingJob()
+	if !ok {
 		return
 	}
-	var id, secs, pid int
-	name := filepath.Base(locks[c.random.IntN(len(locks))])
-	_, err = fmt.Sscanf(name, "job_%d_%d_%d_", &id, &secs, &pid)
+	client, err := wire.Dial(context.Background(), c.path("run", "socket", "ganeti-query"), wire.Options{AnswerTimeout: patience})
 	require.NoError(c.t, err)
+	c.t.Cleanup(func() { _ = client.Close() })
+	go func() { _ = client.Call(context.Background(), "CancelJob", []any{id, true}, nil) }()
+}
+
+// killAJob kills one of the job processes that live.
+func (c *chaos) killAJob() {
+	_, pid, ok := c.livingJob()
+	if !ok {
+		return
+	}
 	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err == nil && strings.Contains(string(cmdline), c.root) { // it is still that one
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
+}
+
+// livingJob is some job that has a process, as far as the lock files say.
+func (c *chaos) livingJob() (id, pid int, ok bool) {
+	locks, err := filepath.Glob(c.path("run", "livelocks", "job_*"))
+	require.NoError(c.t, err)
+	locks = slices.DeleteFunc(locks, func(path string) bool { return strings.HasSuffix(path, ".tmp") })
+	if len(locks) == 0 {
+		return 0, 0, false
+	}
+	var secs int
+	_, err = fmt.Sscanf(filepath.Base(locks[c.random.IntN(len(locks))]), "job_%d_%d_%d_", &id, &secs, &pid)
+	require.NoError(c.t, err)
+	return id, pid, true
 }
 
 // settle waits until everything has ended.
