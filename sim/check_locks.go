@@ -7,7 +7,7 @@ import (
 )
 
 // checkLocks: no two jobs work with locks that exclude each other, what a dead
-// process has left counted in; and in the end nobody holds or wants anything.
+// process or a forced end has left counted in; and in the end nobody holds or wants anything.
 type checkLocks struct{}
 
 func (checkLocks) Name() string { return "lock exclusion" }
@@ -27,7 +27,7 @@ func (w *World) working() []working {
 			}
 		}
 		for _, c := range n.machine.commands {
-			if c.holds != nil && c.process.life.over {
+			if c.holds != nil && (c.process.life.over || c.left) {
 				all = append(all, working{c.process, c.holds})
 			}
 		}

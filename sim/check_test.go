@@ -67,6 +67,10 @@ func TestCheckersBite(t *testing.T) {
 			checker: func() Checker { return checkLocks{} },
 			plant:   "early-release", faults: Faults{Process: 20}, within: 50,
 		},
+		"locks: a forced end leaves what has left the command's group": {
+			checker: func() Checker { return checkLocks{} },
+			plant:   "survivors", within: 50,
+		},
 		"owners: as above": {
 			checker: func() Checker { return &checkOwners{} },
 			plant:   "early-release", faults: Faults{Process: 20}, within: 50,
@@ -168,6 +172,52 @@ func contended(seed uint64, checker Checker, plants Plants, after func(*client),
 	})
 	w.RunFor(time.Minute)
 	return w.Err()
+}
+
+// A command that hides is ended before the next job has its locks, whatever has ended its
+// job.
+func TestWhatHidesIsEnded(t *testing.T) {
+	killedTogether := func(w *World, _ *client) {
+		w.Crash()
+		w.machine.processes[0].kill("SIGKILL")
+		w.startAgain()
+	}
+	canceled := func(_ *World, c *client) { c.cancel(1, true, func() {}) }
+	for name, c := range map[string]struct {
+		plant string
+		hides hiding
+		end   func(*World, *client)
+	}{
+		"a forced end, in another session":                {"survivors", hidesSession, canceled},
+		"a forced end, without its environment":           {"survivors", hidesEnvironment, canceled},
+		"killed with the daemon, without its environment": {"marker-only", hidesEnvironment, killedTogether},
+		"killed with the daemon, in another session":      {"", hidesSession, killedTogether},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plants, err := FindPlant(c.plant)
+			require.NoError(t, err)
+			run := func(seed uint64, plants Plants) error {
+				w := New(Options{Seed: seed, Slots: 4, Starts: 3, Checkers: []Checker{checkLocks{}}, Plants: plants})
+				w.restarts = restartDelay
+				w.startAgain()
+				worker := w.newClient()
+				worker.whenReady(func() {
+					worker.submit([][]opSpec{{opSpec("run run_for=30 locks=node/a hides=" + string(c.hides))}}, nil)
+					worker.later(time.Second, func() { worker.submit([][]opSpec{{"run run_for=1 locks=node/a"}}, nil) })
+				})
+				w.RunFor(2 * time.Second)
+				c.end(w, w.newClient())
+				w.RunFor(time.Minute)
+				return w.Err()
+			}
+			for seed := range uint64(5) {
+				require.NoError(t, run(seed, Plants{}))
+				if c.plant != "" {
+					require.ErrorContains(t, run(seed, plants), "both work with node/a")
+				}
+			}
+		})
+	}
 }
 
 // What takes a meeting of jobs is shown by one, not by chance.

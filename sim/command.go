@@ -19,16 +19,28 @@ type command struct {
 	life    *life
 	script  script
 	holds   []lock.Item // that its opcode has
+	left    bool        // it goes on, although its opcode has ended
 }
 
 // script is what a command does; its argv spells it, "sim run_for=5 exit=3
-// say=hello stubborn": seconds, exit status, a line of output, deaf to SIGTERM.
+// say=hello stubborn hides=session": seconds, exit status, a line of output, deaf to
+// SIGTERM, started in a session or without its environment, in a process group of its own.
 type script struct {
 	runFor   time.Duration
 	exit     int
 	say      string
 	stubborn bool
+	hides    hiding
 }
+
+// hiding is how a command is no more known: by the session of its job's process, or by the
+// marker in its environment. It has left the group that is signalled in either case.
+type hiding string
+
+const (
+	hidesSession     hiding = "session"
+	hidesEnvironment hiding = "environment"
+)
 
 func parseScript(argv []string) (script, error) {
 	if len(argv) == 0 || argv[0] != "sim" {
@@ -47,6 +59,8 @@ func parseScript(argv []string) (script, error) {
 			s.say = value
 		case "stubborn":
 			s.stubborn = true
+		case "hides":
+			s.hides = hiding(value)
 		default:
 			err = fmt.Errorf("unknown key %q", key)
 		}
@@ -127,9 +141,15 @@ func (p *process) runCommand(input json.RawMessage) {
 	p.driver.kill = c.terminate
 }
 
-// terminate ends a command for a client: SIGTERM, and SIGKILL after a while.
+// terminate ends a command for a client: SIGTERM, and SIGKILL after a while; for what has
+// left its group SIGKILL at once.
 func (c *command) terminate() {
 	c.process.driver.kill = nil
+	if c.script.hides != "" && c.process.machine.world.plants.Survivors {
+		c.left = true
+		c.process.executed(endedOnRequest())
+		return
+	}
 	if c.script.stubborn {
 		c.process.machine.world.clock.after(killGrace, c.life, func() { c.over(endedOnRequest()) })
 		return
@@ -139,7 +159,7 @@ func (c *command) terminate() {
 
 func (c *command) over(o run.Outcome) {
 	c.end("")
-	if !c.process.life.over {
+	if !c.process.life.over && !c.left {
 		c.process.executed(o)
 	}
 }

@@ -75,14 +75,15 @@ func (m *machine) ofJob(id int64) *process {
 }
 
 // clearAway ends what is left of a job whose process is gone, removes its lock
-// file, and goes on. To find and end commands may take a while.
-func (m *machine) clearAway(livelock string, l *life, then func()) {
+// file, and goes on. To find and end commands may take a while. seen says that the daemon
+// saw the process end.
+func (m *machine) clearAway(livelock string, seen bool, l *life, then func()) {
 	if _, left := m.livelocks[livelock]; !left {
 		then() // its process has ended in order
 		return
 	}
 	clear := func() {
-		m.endCommands(livelock)
+		m.endCommands(livelock, seen)
 		delete(m.livelocks, livelock)
 		then()
 	}
@@ -93,9 +94,12 @@ func (m *machine) clearAway(livelock string, l *life, then func()) {
 	m.world.clock.after(time.Duration(m.world.rng.IntN(500))*time.Millisecond, l, clear)
 }
 
-// endCommands kills the commands that carry a job's marker.
-func (m *machine) endCommands(livelock string) {
+// endCommands kills the commands that carry a job's marker or belong to its session.
+func (m *machine) endCommands(livelock string, seen bool) {
 	for _, c := range slices.Clone(m.commands) {
+		if !seen && m.world.plants.MarkerOnly && c.script.hides == hidesEnvironment {
+			continue
+		}
 		if c.process.livelock == livelock {
 			c.end("killed with what was left of its job")
 		}

@@ -36,7 +36,7 @@ func (s *spawner) Tell(start uint64, order jobs.Order) {
 func (s *spawner) insist(start uint64, p *process) {
 	if s.living[start] == p {
 		p.kill("SIGKILL")
-		p.machine.endCommands(p.livelock)
+		p.machine.endCommands(p.livelock, true)
 	}
 }
 

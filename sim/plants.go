@@ -36,6 +36,8 @@ var AllPlants = []Plant{
 	{"silent-ends", "nobody is told of the end of a process", Plants{SilentEnds: true}},
 	{"more-slots", "the daemon counts a run slot too many", Plants{MoreSlots: 1}},
 	{"early-release", "the locks of a process are free when it dies, whatever it has left", Plants{Alter: freesTooSoon}},
+	{"survivors", "a forced end leaves what has left the command's group", Plants{Survivors: true}},
+	{"marker-only", "what has no marker is not found where the daemon did not see the process end", Plants{MarkerOnly: true}},
 	{"no-deaths", "the lock manager hears of no death", Plants{Alter: drops("daemon/core/locks", &messages.OwnerDead{}, &messages.OwnersDead{}, &messages.JobOver{})}},
 	{"unwritten-release", "it is not written when locks are given back", Plants{Alter: forgetsReleases}},
 	{"no-lock-bound", "requests for locks are overtaken without end", Plants{Alter: overtakesForEver}},

@@ -169,7 +169,7 @@ func (a *attempt) reap() {
 	p.whenOver(func() {
 		a.thread.do(func() {
 			a.spawner.leave(a.start)
-			p.machine.clearAway(a.livelock, a.thread.life, func() {
+			p.machine.clearAway(a.livelock, true, a.thread.life, func() {
 				a.thread.do(func() { a.tell(&messages.ProcessGone{Start: a.start, Text: p.how}) })
 			})
 		})
@@ -183,9 +183,10 @@ func (s *spawner) Adopt(start uint64, _ int64, pid int64, livelock string, to *a
 	if m.alive(livelock) {
 		s.enter(start, m.livelocks[livelock])
 	}
+	seen := false
 	gone := func() {
 		s.leave(start)
-		m.clearAway(livelock, t.life, func() {
+		m.clearAway(livelock, seen, t.life, func() {
 			t.do(func() {
 				s.tell(to, &messages.ProcessGone{Start: start,
 					Text: "its process has ended while no daemon was watching, or was not its child"})
@@ -206,7 +207,7 @@ func (s *spawner) Adopt(start uint64, _ int64, pid int64, livelock string, to *a
 			return
 		}
 		if p := m.find(pid); p != nil && m.alive(livelock) {
-			p.whenOver(func() { t.do(probe) })
+			p.whenOver(func() { seen = true; t.do(probe) })
 			return
 		}
 		probe()

@@ -34,6 +34,11 @@ type Plants struct {
 	SilentEnds bool
 	// UnsyncedEnds: job processes do not sync their last write.
 	UnsyncedEnds bool
+	// Survivors: a forced end of an opcode leaves what has left the command's group.
+	Survivors bool
+	// MarkerOnly: what is left of a process that the daemon did not see end is known by its
+	// marker alone.
+	MarkerOnly bool
 	// Trusting: a job process begins whatever lock file its job names.
 	Trusting bool
 	// MoreSlots: the daemon is told of so many more run slots than there are.
