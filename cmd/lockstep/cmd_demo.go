@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,11 +29,18 @@ touched. It takes about ten seconds and needs sh, tar, gzip and sha256sum, and
 lockstepd and lockstep-job beside this program.
 
 With --cluster it is three daemons that share a queue: jobs are submitted all the
-time while the master is killed, twice, and another node takes over.`,
+time while the master is killed, twice, and another node takes over.
+
+Ctrl-C, SIGTERM, SIGHUP and a closed standard output end it: its jobs are killed,
+its daemons stopped, its directory removed. It prints text only: there is no
+--json.`,
 		Example: `  lockstep demo
   lockstep demo --cluster`,
 		Args: wants(0, 0, "demo takes no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
+			if globals.JSON {
+				return usagef("demo prints text for people, and has no --json")
+			}
 			ctx, cancel := context.WithTimeout(command.Context(), demoLimit)
 			defer cancel()
 			if cluster {
@@ -46,24 +54,39 @@ time while the master is killed, twice, and another node takes over.`,
 }
 
 func runDemo(ctx context.Context, globals *globalOptions) (err error) {
+	ctx, release := untilInterrupted(ctx, globals.streams)
+	defer release() // no signal ends the cleaning
 	root, err := os.MkdirTemp("", "lockstep-demo-")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(root) }()
-	d := &demo{globals: globals, root: root, colours: globals.palette()}
-	d.daemon, err = startDemoDaemon(ctx, root)
-	if err != nil {
+	d := &demo{globals: globals, root: root, colours: globals.palette(), daemon: newDemoDaemon(root)}
+	defer func() {
+		stopErr := d.daemon.stop()
+		err = firstError(causeOf(ctx, err), stopErr, clearDemo(root, d.daemon))
+	}()
+	if err := d.daemon.start(ctx); err != nil {
 		return err
 	}
-	defer func() {
-		if stopErr := d.daemon.stop(); err == nil {
-			err = stopErr
-		}
-	}()
-	ctx, release := d.untilInterrupted(ctx)
-	defer release()
 	return d.run(ctx)
+}
+
+// causeOf is why ctx has ended, where that has led to err.
+func causeOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// firstError is what went wrong first: the rest follows from it.
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // demo is one demonstration.
@@ -74,14 +97,15 @@ type demo struct {
 	daemon  *demoDaemon
 }
 
-// untilInterrupted ends the demonstration, with its daemon and files, on Ctrl-C.
-func (d *demo) untilInterrupted(ctx context.Context) (context.Context, func()) {
-	signals, release := d.globals.streams.Interrupts()
+// untilInterrupted gives a context that ends on Ctrl-C, SIGTERM, when the terminal is
+// closed, and when standard output is.
+func untilInterrupted(ctx context.Context, streams Streams) (context.Context, func()) {
+	signals, release := streams.Interrupts(syscall.SIGHUP, syscall.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		select {
-		case <-signals:
-			cancel(&exitError{code: exitInterrupted})
+		case s := <-signals:
+			cancel(&exitError{code: signalCode(s)})
 		case <-ctx.Done():
 		}
 	}()

@@ -43,19 +43,21 @@ type demoNode struct {
 }
 
 func runClusterDemo(ctx context.Context, globals *globalOptions) (err error) {
+	ctx, release := untilInterrupted(ctx, globals.streams)
+	defer release() // no signal ends the cleaning
 	root, err := os.MkdirTemp("", "lockstep-demo-")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(root) }()
 	d := &clusterDemo{demo: &demo{globals: globals, root: root, colours: globals.palette()}}
 	defer func() {
+		var daemons []*demoDaemon
 		for _, n := range d.nodes {
 			_ = n.stop() // what it says does not matter any more
+			daemons = append(daemons, n.demoDaemon)
 		}
+		err = firstError(causeOf(ctx, err), clearDemo(root, daemons...))
 	}()
-	ctx, release := d.untilInterrupted(ctx)
-	defer release()
 	if err := d.setUp(ctx); err != nil {
 		return err
 	}
@@ -75,7 +77,7 @@ func (d *clusterDemo) setUp(ctx context.Context) error {
 		}
 		root := filepath.Join(d.root, fmt.Sprintf("n%d", i+1))
 		n := &demoNode{name: fmt.Sprintf("n%d", i+1), address: address,
-			demoDaemon: &demoDaemon{root: root, socket: filepath.Join(root, "run", "socket", "ganeti-query")}}
+			demoDaemon: newDemoDaemon(root)}
 		if err := os.MkdirAll(filepath.Join(root, "lib"), 0o750); err != nil {
 			return err
 		}
@@ -91,10 +93,10 @@ func (d *clusterDemo) setUp(ctx context.Context) error {
 		if found := regexp.MustCompile(`(?m)^ +([A-Za-z0-9_-]{40,})$`).FindStringSubmatch(out); i == 0 && found != nil {
 			token = found[1]
 		}
+		d.nodes = append(d.nodes, n) // before it starts, so that it is stopped in any case
 		if err := n.start(ctx); err != nil {
 			return err
 		}
-		d.nodes = append(d.nodes, n)
 	}
 	d.say("\nThree daemons run on loopback. The second and third fetch the queue and get a vote ...")
 	return d.awaitVotes(ctx)

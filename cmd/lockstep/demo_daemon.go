@@ -8,10 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
+	"lockstep/actors/jobs/remnants"
 	"lockstep/actors/luxi/wire"
+	"lockstep/persistence"
 )
 
 // demoDaemon is a lockstepd with its directories below root.
@@ -23,9 +27,11 @@ type demoDaemon struct {
 	log    *bytes.Buffer // read after done
 }
 
-func startDemoDaemon(ctx context.Context, root string) (*demoDaemon, error) {
-	d := &demoDaemon{root: root, socket: filepath.Join(root, "run", "socket", "ganeti-query")}
-	return d, d.start(ctx)
+// demoStopMax is how long a daemon may take to stop in order, before it is killed.
+const demoStopMax = 10 * time.Second
+
+func newDemoDaemon(root string) *demoDaemon {
+	return &demoDaemon{root: root, socket: filepath.Join(root, "run", "socket", "ganeti-query")}
 }
 
 // start returns when the daemon takes calls.
@@ -71,15 +77,74 @@ func (d *demoDaemon) crash(ctx context.Context) error {
 	return d.start(ctx)
 }
 
-// stop ends the daemon in order. Where the demonstration was interrupted, what
-// runs of its jobs ends by itself within seconds.
+// stop ends the daemon in order, if it has been started. Jobs that run go on.
 func (d *demoDaemon) stop() error {
+	if d.done == nil {
+		return nil
+	}
 	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	<-d.done
+	select {
+	case <-d.done:
+	case <-time.After(demoStopMax):
+		if err := d.kill(); err != nil {
+			return err
+		}
+	}
 	if code := d.cmd.ProcessState.ExitCode(); code != 0 {
 		return fmt.Errorf("the daemon has ended with status %d:\n%s", code, d.log)
+	}
+	return nil
+}
+
+// clearDemo kills the jobs of daemons that have stopped, and removes everything below
+// root. A job's process would go on otherwise, without a file for its end.
+func clearDemo(root string, daemons ...*demoDaemon) error {
+	for _, d := range daemons {
+		if err := d.killJobs(); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(root)
+}
+
+// jobProcesses bounds how often killJobs looks for processes: the last may be born just
+// when the daemon stops.
+const jobProcesses = 100
+
+// killJobs kills the processes of the jobs first, for they start commands, then what
+// the commands are.
+func (d *demoDaemon) killJobs() error {
+	runDir := filepath.Join(d.root, "run")
+	for range jobProcesses {
+		paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		if err != nil {
+			return err
+		}
+		killed := 0
+		for _, path := range paths {
+			line, _ := os.ReadFile(path) // it may be gone
+			args := strings.Split(string(line), "\x00")
+			if len(args) < 4 || filepath.Base(args[0]) != "lockstep-job" || args[3] != runDir {
+				continue
+			}
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && syscall.Kill(pid, syscall.SIGKILL) == nil {
+				killed++
+			}
+		}
+		if killed == 0 {
+			break
+		}
+	}
+	locks, err := filepath.Glob(filepath.Join(persistence.LivelockDir(runDir), "*"))
+	if err != nil {
+		return err
+	}
+	for _, lock := range locks {
+		if err := (remnants.Job{Livelock: lock, GoneWithin: time.Second, Killing: func(int) {}}).Kill(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

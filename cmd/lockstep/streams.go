@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -38,8 +39,8 @@ type Streams struct {
 	RequestName func() string
 
 	// Interrupts takes SIGINT and SIGTERM over from the runtime, which would
-	// end the process, until release is called.
-	Interrupts func() (signals <-chan os.Signal, release func())
+	// end the process, until release is called; and more, where they are not ignored.
+	Interrupts func(more ...os.Signal) (signals <-chan os.Signal, release func())
 }
 
 func processStreams() Streams {
@@ -65,10 +66,11 @@ func processStreams() Streams {
 	return streams
 }
 
-func processInterrupts() (<-chan os.Signal, func()) {
+func processInterrupts(more ...os.Signal) (<-chan os.Signal, func()) {
 	// Two: the second one while the first is being handled means "now".
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	more = slices.DeleteFunc(more, signal.Ignored) // nohup
+	signal.Notify(signals, append(more, os.Interrupt, syscall.SIGTERM)...)
 	return signals, func() { signal.Stop(signals) }
 }
 
