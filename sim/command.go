@@ -134,7 +134,8 @@ func (p *process) runCommand(input json.RawMessage) {
 	m.commands = append(m.commands, c)
 	if s.say != "" {
 		p.then(func() {
-			p.driver.event(func() { p.driver.follow(p.driver.machine.Log("message", job.Quote(s.say), p.driver.now())) })
+			typ, payload := job.LogPiece(job.LogStdout, []byte(s.say+"\n"))
+			p.driver.event(func() { p.driver.follow(p.driver.machine.Log(typ, payload, p.driver.now())) })
 		})
 	}
 	m.world.clock.after(s.runFor, c.life, func() { c.over(s.outcome()) })

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -16,19 +15,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/core/job"
 	"lockstep/actors/core/run"
 	"lockstep/actors/jobs/remnants"
 )
 
-const (
-	// killGrace is how long a command that has timed out may take to end
-	// itself before it is killed.
-	killGrace = 10 * time.Second
-	// outputGrace is how long output is awaited that processes outside the
-	// command's group may still write after its end.
-	outputGrace = time.Second
-)
+// killGrace is how long a command that has timed out may take to end itself
+// before it is killed.
+const killGrace = 10 * time.Second
 
 // inherited is what a command gets of the daemon's environment.
 var inherited = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"}
@@ -43,8 +36,8 @@ type command struct {
 	Timeout   *float64          `json:"timeout"`
 }
 
-// runCommand is OP_RUN_COMMAND (DESIGN section 5): its output lines become log
-// entries as they come, its end the result. The command has a process group of
+// runCommand is OP_RUN_COMMAND (DESIGN section 5): its output becomes log entries
+// as it comes, its end the result. The command has a process group of
 // its own, and what it leaves in it is ended with it: it must not go on working
 // when the locks of its opcode are free.
 func (x *execution) runCommand(parameters json.RawMessage) run.Outcome {
@@ -62,11 +55,11 @@ func (x *execution) runCommand(parameters json.RawMessage) run.Outcome {
 	if err != nil {
 		return couldNotStart(c.Argv[0], err)
 	}
-	reader, writer, err := os.Pipe()
+	out, err := newOutput(x.said)
 	if err != nil {
 		return failure("OpExecError", "cannot make a pipe: "+err.Error())
 	}
-	cmd := &exec.Cmd{Path: path, Args: c.Argv, Env: env, Stdout: writer, Stderr: writer,
+	cmd := &exec.Cmd{Path: path, Args: c.Argv, Env: env, Stdout: out.stdout(), Stderr: out.stderr(),
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 		// Standard input may be held by what has left the group.
 		WaitDelay: outputGrace}
@@ -82,12 +75,12 @@ func (x *execution) runCommand(parameters json.RawMessage) run.Outcome {
 		}
 		return cmd.Process.Pid, nil
 	})
-	_ = writer.Close() // the command has its own
 	if err != nil {
-		_ = reader.Close()
+		out.close()
 		return couldNotStart(c.Argv[0], err)
 	}
-	return x.await(&c, cmd, reader)
+	out.started()
+	return x.await(&c, cmd, out)
 }
 
 // unlock puts the secrets that came through the start pipe in the place of
@@ -190,15 +183,9 @@ func couldNotStart(name string, err error) run.Outcome {
 	return failure("OpExecError", fmt.Sprintf("cannot start %s: %v%s", name, err, advice), map[string]any{"exit_status": status})
 }
 
-func (x *execution) await(c *command, cmd *exec.Cmd, output *os.File) run.Outcome {
+func (x *execution) await(c *command, cmd *exec.Cmd, out *output) run.Outcome {
 	group := -cmd.Process.Pid
-	drained := make(chan struct{})
-	go func() {
-		defer close(drained)
-		lines := lineSplitter{emit: func(line string) { x.log("message", job.Quote(line)) }}
-		_, _ = io.Copy(&lines, output) // ends with the last writer, or when it is closed below
-		lines.flush()
-	}()
+	out.copy()
 	end := x.enforce(c.Timeout, group)
 	// Seen to be over, but not waited for yet: its number cannot be anybody
 	// else's while its group is signalled.
@@ -212,12 +199,7 @@ func (x *execution) await(c *command, cmd *exec.Cmd, output *os.File) run.Outcom
 	}
 	x.lease.ended()
 	_ = cmd.Wait() // the state says how it ended; a copy of stdin cut short is no failure
-	select {
-	case <-drained:
-	case <-time.After(outputGrace):
-	}
-	_ = output.Close()
-	<-drained
+	out.finish()
 	return c.outcome(cmd.ProcessState, forced)
 }
 

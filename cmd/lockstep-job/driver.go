@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
@@ -46,11 +45,10 @@ type driver struct {
 	cost    time.Duration     // of the last write
 }
 
-// event is what an executor tells: a log entry, what became of its locks, or how
+// event is what an executor tells: log entries, what became of its locks, or how
 // the opcode ended.
 type event struct {
-	kind    string // of the log entry
-	payload json.RawMessage
+	entries []entry
 	locked  *lockOutcome
 	outcome *run.Outcome
 }
@@ -150,9 +148,7 @@ func (d *driver) preparation(op int, over <-chan struct{}, tell func(event)) fun
 	if job.OpID(input) != "OP_TEST_JQUEUE" {
 		return func() error { return nil }
 	}
-	x := execution{input: input, killed: over, log: func(kind string, payload json.RawMessage) {
-		tell(event{kind: kind, payload: payload})
-	}}
+	x := execution{input: input, killed: over, said: func(entries []entry) { tell(event{entries: entries}) }}
 	return x.expandNames
 }
 
@@ -177,7 +173,7 @@ func (d *driver) execute(op int) {
 	d.kill = cancel
 	x := execution{id: j.ID, lease: d.lease, livelock: j.Livelock, input: j.Ops[op].Input, secrets: d.machine.Hand(op).Secrets, locks: d.held, killed: ctx.Done(),
 		command: d.machine.Hand(op).Command, ask: d.reporter.ask,
-		log: func(kind string, payload json.RawMessage) { d.events <- event{kind: kind, payload: payload} }}
+		said: func(entries []entry) { d.events <- event{entries: entries} }}
 	go func() {
 		outcome := x.run()
 		cancel()
@@ -196,7 +192,7 @@ func (d *driver) await() run.Next {
 		case e.locked != nil:
 			return d.lockedOr(*e.locked)
 		default:
-			return d.machine.Log(e.kind, e.payload, now())
+			return d.log(e.entries)
 		}
 	case refusal := <-d.begun:
 		d.held = nil
@@ -261,6 +257,14 @@ func (d *driver) write(w run.Write) {
 	case run.Recorded, run.Durable:
 		d.persist(w == run.Durable)
 	}
+}
+
+// log records what the opcode has said.
+func (d *driver) log(entries []entry) (next run.Next) {
+	for _, e := range entries {
+		next = d.machine.Log(e.kind, e.payload, now())
+	}
+	return next
 }
 
 // flush writes what waits.

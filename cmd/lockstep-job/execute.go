@@ -19,8 +19,16 @@ type execution struct {
 	killed   <-chan struct{} // closed when it must end
 	lease    *lease
 	ask      func(method string, args []any, result any) error
-	log      func(kind string, payload json.RawMessage)
+	said     func([]entry)
 }
+
+// entry is a log entry of an opcode.
+type entry struct {
+	kind    string
+	payload json.RawMessage
+}
+
+func (x *execution) log(kind string, payload json.RawMessage) { x.said([]entry{{kind, payload}}) }
 
 // run executes the opcode to its end.
 func (x *execution) run() run.Outcome {

@@ -1,57 +1,65 @@
 package main
 
-import "bytes"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
-// lineMax bounds one log entry, in bytes; a longer line becomes several.
-const lineMax = 64 << 10
+// pieceMax bounds one piece, in bytes; a longer line becomes several.
+const pieceMax = 64 << 10
 
-// lineSplitter cuts output into lines. A carriage return ends a line too, as
-// programs that show their progress use it.
-type lineSplitter struct {
-	emit    func(line string)
+// splitter cuts output into pieces: lines with their ends. A carriage return ends
+// a piece too, as programs that show their progress use it. The pieces together
+// are exactly what was written.
+type splitter struct {
+	emit    func(piece []byte) // which must not keep it
 	partial []byte
-	// afterCR: the last line ended with a carriage return; a newline that
-	// follows belongs to it.
-	afterCR bool
 }
 
-func (s *lineSplitter) Write(p []byte) (int, error) {
-	written := len(p)
+func (s *splitter) write(p []byte) {
 	for len(p) > 0 {
-		if s.afterCR {
-			s.afterCR = false
-			if p[0] == '\n' {
-				p = p[1:]
-				continue
-			}
+		n := bytes.IndexAny(p, "\r\n") + 1
+		if n > 0 && n < len(p) && p[n-1] == '\r' && p[n] == '\n' {
+			n++
 		}
-		end := bytes.IndexAny(p, "\r\n")
-		room := lineMax - len(s.partial)
-		switch {
-		case end < 0 && len(p) < room:
+		if room := pieceMax - len(s.partial); n == 0 && len(p) < room {
 			s.partial = append(s.partial, p...)
-			return written, nil
-		case end < 0 || end > room:
-			s.partial = append(s.partial, p[:room]...)
+			return
+		} else if n == 0 || n > room {
+			s.long(p[:room])
 			p = p[room:]
-		default:
-			s.partial = append(s.partial, p[:end]...)
-			s.afterCR = p[end] == '\r'
-			p = p[end+1:]
+			continue
 		}
-		s.line()
+		if len(s.partial) == 0 {
+			s.emit(p[:n])
+		} else {
+			s.partial = append(s.partial, p[:n]...)
+			s.flush()
+		}
+		p = p[n:]
 	}
-	return written, nil
+}
+
+// long emits a piece of full length, but keeps a character back that it would cut.
+func (s *splitter) long(p []byte) {
+	s.partial = append(s.partial, p...)
+	end := len(s.partial)
+	for back := 1; back < utf8.UTFMax; back++ {
+		if tail := s.partial[end-back:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				end -= back
+			}
+			break
+		}
+	}
+	s.emit(s.partial[:end])
+	s.partial = append(s.partial[:0], s.partial[end:]...)
 }
 
 // flush emits what is left without an end.
-func (s *lineSplitter) flush() {
+func (s *splitter) flush() {
 	if len(s.partial) > 0 {
-		s.line()
+		s.emit(s.partial)
+		s.partial = s.partial[:0]
 	}
-}
-
-func (s *lineSplitter) line() {
-	s.emit(string(s.partial))
-	s.partial = s.partial[:0]
 }

@@ -1,53 +1,59 @@
 package main
 
 import (
+	"bytes"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
 func split(chunks ...string) []string {
-	var lines []string
-	s := lineSplitter{emit: func(line string) { lines = append(lines, line) }}
+	var pieces []string
+	s := splitter{emit: func(piece []byte) { pieces = append(pieces, string(piece)) }}
 	for _, chunk := range chunks {
-		_, _ = s.Write([]byte(chunk))
+		s.write([]byte(chunk))
 	}
 	s.flush()
-	return lines
+	return pieces
 }
 
-func TestLines(t *testing.T) {
-	for want, chunks := range map[string][]string{
-		"a|b":       {"a\nb\n"},
-		"a|b|c":     {"a\nb", "\nc"},
-		"a||b":      {"a\n\nb\n"},
-		"10 %|20 %": {"10 %\r20 %\r"},
-		"dos|file":  {"dos\r", "\nfile\r\n"},
-		"|x":        {"\r", "x"},
+func TestPieces(t *testing.T) {
+	for _, c := range []struct{ chunks, want []string }{
+		{[]string{"a\nb\n"}, []string{"a\n", "b\n"}},
+		{[]string{"a\nb", "\nc"}, []string{"a\n", "b\n", "c"}},
+		{[]string{"a\n\nb\n"}, []string{"a\n", "\n", "b\n"}},
+		{[]string{"10 %\r20 %\r"}, []string{"10 %\r", "20 %\r"}},
+		{[]string{"dos\r", "\nfile\r\n"}, []string{"dos\r", "\n", "file\r\n"}},
+		{[]string{"\r", "x"}, []string{"\r", "x"}},
+		{[]string{"a\x00\xff", "\n"}, []string{"a\x00\xff\n"}},
 	} {
-		require.Equal(t, want, strings.Join(split(chunks...), "|"), "%q", chunks)
+		require.Equal(t, c.want, split(c.chunks...), "%q", c.chunks)
 	}
 	require.Empty(t, split(""))
 }
 
-// However output comes in pieces, the lines are the same, none is longer than
-// the bound, and nothing is lost.
-func TestLinesDoNotDependOnPieces(t *testing.T) {
+// However output comes in chunks, the pieces together are what was written, none is
+// longer than the bound, and a long line of text is not cut inside of a character.
+func TestPiecesAreWhatWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var text strings.Builder
+		var text bytes.Buffer
+		unit := rapid.SampledFrom([]string{"x", "é", "日本", "😀", "\xff", "\x80\x80\x80\x80\x80"}).Draw(t, "unit")
 		for range rapid.IntRange(0, 5).Draw(t, "parts") {
-			text.WriteString(strings.Repeat("x", rapid.SampledFrom([]int{0, 1, 7, lineMax - 1, lineMax, lineMax + 1}).Draw(t, "length")))
-			text.WriteString(rapid.SampledFrom([]string{"", "\n", "\r", "\r\n"}).Draw(t, "end"))
+			length := rapid.SampledFrom([]int{0, 1, 7, pieceMax - 1, pieceMax, pieceMax + 1}).Draw(t, "length")
+			text.WriteString(strings.Repeat(unit, length/len(unit)))
+			text.WriteString(rapid.SampledFrom([]string{"", "y", "\n", "\r", "\r\n"}).Draw(t, "end"))
 		}
 		whole := text.String()
 		cut := rapid.IntRange(0, len(whole)).Draw(t, "cut")
-		lines := split(whole)
-		require.Equal(t, lines, split(whole[:cut], whole[cut:]))
-		require.Equal(t, strings.NewReplacer("\r", "", "\n", "").Replace(whole), strings.Join(lines, ""))
-		for _, line := range lines {
-			require.LessOrEqual(t, len(line), lineMax)
+		pieces := split(whole[:cut], whole[cut:])
+		require.True(t, whole == strings.Join(pieces, ""))
+		for _, piece := range pieces {
+			require.LessOrEqual(t, len(piece), pieceMax)
+			require.True(t, utf8.ValidString(piece) || !utf8.ValidString(whole))
+			require.LessOrEqual(t, strings.Count(piece, "\n"), 1)
 		}
 	})
 }

@@ -24,6 +24,7 @@ type attendance struct {
 	daemon     *session
 	quiet      bool
 	json       bool
+	strict     bool // missing output is an exit code
 
 	id      int64
 	pending os.Signal // came while the job was being submitted
@@ -31,6 +32,7 @@ type attendance struct {
 	line    statusLine
 	last    change // what the line has shown
 	events  eventView
+	output  jobOutput
 }
 
 // submit submits one job of one opcode. An interrupt meanwhile is kept for attend.
@@ -106,6 +108,7 @@ func (a *attendance) attend(ctx context.Context) error {
 	a.line = statusLine{out: a.streams.Err, on: a.streams.ErrTerminal && !a.quiet && !a.json}
 	defer a.line.clear()
 	a.events = eventView{out: a.streams.Out, id: a.id}
+	a.output = jobOutput{id: a.id, streams: a.streams}
 	if a.pending != nil {
 		if err := a.interrupted(ctx, a.pending); err != nil {
 			return err
@@ -125,7 +128,7 @@ func (a *attendance) attend(ctx context.Context) error {
 			case next.err != nil:
 				return fmt.Errorf("job %d goes on, but cannot be followed any more: %w", a.id, next.err)
 			case next.notice != "":
-				a.line.clear()
+				a.makeRoom()
 				complain(a.streams.Err, next.notice)
 				a.last = change{} // so that the status is shown again
 			default:
@@ -143,17 +146,23 @@ func (a *attendance) show(c change) {
 		a.events.show(c)
 		return
 	}
-	out := outputLines{out: a.streams.Out, terminal: a.streams.OutTerminal}
-	for _, entry := range c.entries {
-		if entry.Type == "message" {
-			a.line.clear()
-			out.print(entry.text())
-		}
+	if len(c.entries) > 0 {
+		a.line.clear()
+		a.output.show(c.entries)
 	}
 	if !sameProgress(a.last, c) && !final(c.status) {
+		if a.line.on {
+			a.output.endLine()
+		}
 		a.line.set(progressText(a.id, c))
 	}
 	a.last = c
+}
+
+// makeRoom is called before something is shown that is no output of the job.
+func (a *attendance) makeRoom() {
+	a.line.clear()
+	a.output.endLine()
 }
 
 // finish says how the job ended and returns its exit code as an error.
@@ -163,10 +172,14 @@ func (a *attendance) finish(ctx context.Context, f *follower) error {
 		return fmt.Errorf("job %d has ended, but the daemon does not say how: %w", a.id, err)
 	}
 	a.line.clear()
+	a.output.finish()
 	code, text := commandExit(a.id, end)
+	if a.strict && (a.output.incomplete() || a.events.missing() != nil) {
+		code = exitIncomplete
+	}
 	if a.json {
 		return errors.Join(
-			printEvent(a.streams.Out, event{Event: "end", Job: a.id, Status: end.status, ExitCode: &code, Error: text}),
+			printEvent(a.streams.Out, event{Event: "end", Job: a.id, Status: end.status, ExitCode: &code, Error: text, Missing: a.events.missing()}),
 			exitWith(code, nil))
 	}
 	if text == "" || a.quiet && end.failure.ofCommand() {
@@ -201,7 +214,7 @@ func exitWith(code int, err error) error {
 // interrupted handles a signal: it asks what to do, where there is somebody to ask, and
 // otherwise leaves the job. It returns nil if the job is to be followed on.
 func (a *attendance) interrupted(ctx context.Context, signal os.Signal) error {
-	a.line.clear()
+	a.makeRoom()
 	a.last = change{} // so that the status is shown again
 	if signal != os.Interrupt || !a.streams.InTerminal || !a.streams.ErrTerminal {
 		return a.detach(signal)

@@ -10,6 +10,7 @@ import (
 type logOptions struct {
 	Follow     bool
 	Timestamps bool
+	Strict     bool
 }
 
 func newLogCommand(globals *globalOptions) *cobra.Command {
@@ -17,15 +18,17 @@ func newLogCommand(globals *globalOptions) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "log [flags] ID",
 		Short: "Print the log of a job, which is its output",
-		Long: `Print the log lines of a job. For a command that was run as a job they are its
-output.
+		Long: `Print the log of a job. For a command that was run as a job it is its output.
 
-On a terminal, escape sequences and control characters are removed. In a pipe or
-file a line arrives as it was written.
+` + outputHelp + `
 
-Exit code: 0, however the job ended; 1 if there is no such job.
+Exit code: 0, however the job ended; 1 if there is no such job; 125 if output is
+missing, with --strict-output.
 With --json, one object per line:
-{"event": "log", "job", "serial", "time", "type", "payload"}`,
+{"event": "log", "job", "serial", "time", "type", "payload"} and
+` + missingEventHelp + `
+
+` + logTypesHelp,
 		Example: `  lockstep log 12
   lockstep log --follow --timestamps 12`,
 		Args: wants(1, 1, "name one job, by its id"),
@@ -35,6 +38,7 @@ With --json, one object per line:
 	}
 	command.Flags().BoolVarP(&opts.Follow, "follow", "f", false, "go on until the job has ended")
 	command.Flags().BoolVarP(&opts.Timestamps, "timestamps", "t", false, "begin each line with its local time")
+	command.Flags().BoolVar(&opts.Strict, "strict-output", false, strictOutputUsage)
 	return command
 }
 
@@ -46,10 +50,13 @@ func runLog(ctx context.Context, opts logOptions, globals *globalOptions, args [
 	daemon := globals.connect()
 	defer daemon.close()
 	id := ids[0]
+	view := newLogView(opts, globals, id)
 	if opts.Follow {
 		f := &follower{session: daemon, id: id}
-		_, err := f.follow(ctx, func(c change) { printLog(opts, globals, id, c.entries) })
-		return err
+		if _, err := f.follow(ctx, func(c change) { view.show(c.entries) }); err != nil {
+			return err
+		}
+		return view.finish()
 	}
 	rows, err := queryJobs(ctx, daemon, ids, "status", "oplog")
 	if err != nil {
@@ -63,21 +70,34 @@ func runLog(ctx context.Context, opts logOptions, globals *globalOptions, args [
 	if status == "" {
 		return errUnknownJob(id)
 	}
-	printLog(opts, globals, id, slices.Concat(logs...))
-	return nil
+	view.show(slices.Concat(logs...))
+	return view.finish()
 }
 
-func printLog(opts logOptions, globals *globalOptions, id int64, entries []logEntry) {
-	streams := globals.streams
-	out := outputLines{out: streams.Out, terminal: streams.OutTerminal}
-	for _, entry := range entries {
-		switch {
-		case globals.JSON:
-			_ = printEvent(streams.Out, entry.event(id)) // run checks the stream
-		case opts.Timestamps:
-			out.print(fullClock(streams.Now(), entry.Time.Time) + "  " + entry.text())
-		default:
-			out.print(entry.text())
-		}
+// logView shows the log for people or for programs.
+type logView struct {
+	json, strict bool
+	lines        jobOutput
+	events       eventView
+}
+
+func newLogView(opts logOptions, globals *globalOptions, id int64) *logView {
+	return &logView{json: globals.JSON, strict: opts.Strict, events: eventView{out: globals.streams.Out, id: id},
+		lines: jobOutput{id: id, streams: globals.streams, others: true, stamped: opts.Timestamps}}
+}
+
+func (v *logView) show(entries []logEntry) {
+	if v.json {
+		v.events.entries(entries)
+		return
 	}
+	v.lines.show(entries)
+}
+
+func (v *logView) finish() error {
+	v.lines.finish()
+	if v.strict && (v.lines.incomplete() || v.events.missing() != nil) {
+		return &exitError{code: exitIncomplete}
+	}
+	return nil
 }

@@ -30,6 +30,7 @@ type runOptions struct {
 	Stdin     bool
 	Detach    bool
 	Quiet     bool
+	Strict    bool
 
 	needs needOptions
 }
@@ -39,8 +40,8 @@ func newRunCommand(globals *globalOptions) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "run [flags] [--] COMMAND [ARGUMENT...]",
 		Short: "Run a command as a job, follow its output, exit with its status",
-		Long: `Run a command as a job and follow it: its output goes to standard output as it
-comes, and its exit status becomes that of lockstep. The command runs in the
+		Long: `Run a command as a job and follow it: its output is shown as it comes, and its
+exit status becomes that of lockstep. The command runs in the
 current directory, with PATH, HOME and locale of the daemon and what --env and
 --secret-env add; your own environment is not passed on.
 
@@ -54,20 +55,23 @@ minute. The job is made once, also if that was while it was being submitted.
 Ctrl-C does not stop the job. On a terminal it asks whether to detach, to cancel,
 which ends the command, or to go on; elsewhere it detaches: the job goes on.
 
-On a terminal, escape sequences and control characters are removed from the
-output. In a pipe or file it arrives as the command wrote it.
+` + outputHelp + `
 
 Exit codes:
   the command's own; 128 + n if signal n ended it; 124 if --timeout did;
   126 or 127 if it could not be started
+  125  output is missing, with --strict-output, however the command ended
   1    the job failed otherwise, was canceled, or could not be followed
   2    wrong usage
   130  detached by Ctrl-C (143 by SIGTERM), the job goes on
 
 With --json, one object per line: {"event": "submitted", "job"},
 {"event": "status", "job", "status", "opcode_status"},
-{"event": "log", "job", "serial", "time", "type", "payload"} and
-{"event": "end", "job", "status", "exit_code", "error"}.`,
+{"event": "log", "job", "serial", "time", "type", "payload"},
+{"event": "end", "job", "status", "exit_code", "error", "missing"} and
+` + missingEventHelp + `
+
+` + logTypesHelp,
 		Example: `  lockstep run -- make backup
   lockstep run --priority high --reason "disk is full" -- /usr/local/sbin/cleanup
   lockstep run --timeout 10m --secret-env DB_PASSWORD -- ./migrate
@@ -93,6 +97,7 @@ With --json, one object per line: {"event": "submitted", "job"},
 	flags.StringVar(&opts.Cwd, "cwd", "", "run the command in `DIRECTORY` (default the current one)")
 	flags.BoolVar(&opts.Stdin, "stdin", false, "pass standard input on, text of at most 1 MiB")
 	flags.BoolVarP(&opts.Detach, "detach", "d", false, "print the job's id and return at once")
+	flags.BoolVar(&opts.Strict, "strict-output", false, strictOutputUsage)
 	opts.needs.register(flags)
 	flags.BoolVarP(&opts.Quiet, "quiet", "q", false, "show no progress and no message about how the command ended")
 	return command
@@ -116,6 +121,7 @@ func runRun(ctx context.Context, opts runOptions, globals *globalOptions, argv [
 		daemon:     daemon,
 		quiet:      opts.Quiet,
 		json:       globals.JSON,
+		strict:     opts.Strict,
 	}
 	if err := a.submit(ctx, opcode); err != nil {
 		return err

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"lockstep/actors/core/job"
 	"lockstep/actors/luxi/wire"
 )
 
@@ -35,11 +37,17 @@ func (e *logEntry) UnmarshalJSON(data []byte) error {
 	return scan(parts[:3], &e.Serial, &e.Time, &e.Type)
 }
 
-// text is the entry as a line: the payload of a message, anything else as JSON behind
-// its type.
+// text is the entry as a line: a message, a piece of output without its end, anything
+// else as JSON behind its type.
 func (e logEntry) text() string {
+	if _, piece, ok := job.Output(e.Type, e.Payload); ok {
+		return strings.TrimRight(string(piece), "\r\n")
+	}
 	var message string
-	if e.Type == "message" && json.Unmarshal(e.Payload, &message) == nil {
+	switch {
+	case e.Type == job.LogMissing:
+		return missingText(e.Payload)
+	case e.Type == job.LogMessage && json.Unmarshal(e.Payload, &message) == nil:
 		return message
 	}
 	var compact bytes.Buffer

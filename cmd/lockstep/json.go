@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+
+	"lockstep/actors/core/job"
 )
 
 // decodeAny decodes JSON for showing it again: numbers keep the form they were sent in.
@@ -52,6 +54,10 @@ type event struct {
 	Time    *stamp          `json:"time,omitempty"`
 	Type    string          `json:"type,omitempty"`
 	Payload json.RawMessage `json:"payload,omitempty"`
+
+	// Missing is what a reader of the log was not given: before the entry that has
+	// this serial, or in all.
+	Missing *job.Written `json:"missing,omitempty"`
 
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Error    string `json:"error,omitempty"`

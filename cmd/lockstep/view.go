@@ -4,21 +4,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"lockstep/actors/core/job"
 )
-
-// outputLines prints the log lines of a job: on a terminal without anything that could
-// act on it, otherwise as the job wrote them.
-type outputLines struct {
-	out      io.Writer
-	terminal bool
-}
-
-func (o outputLines) print(line string) {
-	if o.terminal {
-		line = stripped(line)
-	}
-	fmt.Fprintln(o.out, line)
-}
 
 // statusLine is one line on a terminal that replaces itself. When it is not on, it
 // prints nothing.
@@ -50,6 +38,8 @@ type eventView struct {
 	out  io.Writer
 	id   int64
 	last change
+
+	account job.Account
 }
 
 func (v *eventView) show(c change) {
@@ -57,12 +47,27 @@ func (v *eventView) show(c change) {
 	if !final(c.status) {
 		v.status(c)
 	}
-	for _, entry := range c.entries {
-		_ = printEvent(v.out, entry.event(v.id))
-	}
+	v.entries(c.entries)
 	if c.final {
 		v.status(c)
 	}
+}
+
+func (v *eventView) entries(entries []logEntry) {
+	for _, entry := range entries {
+		if gap := v.account.Take(entry.Type, entry.Payload); gap != (job.Written{}) {
+			_ = printEvent(v.out, event{Event: "missing", Job: v.id, Serial: entry.Serial, Missing: &gap})
+		}
+		_ = printEvent(v.out, entry.event(v.id))
+	}
+}
+
+// missing is what was missing in all, nil if nothing was.
+func (v *eventView) missing() *job.Written {
+	if v.account.Missing == (job.Written{}) {
+		return nil
+	}
+	return &v.account.Missing
 }
 
 func (v *eventView) status(c change) {

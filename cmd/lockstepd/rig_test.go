@@ -229,12 +229,16 @@ func (c *client) await(id int64) seenJob {
 	}
 }
 
-func (j seenJob) lines() []string {
+func (j seenJob) lines() []string { return j.linesOf("") }
+
+// linesOf are the texts of the entries of a type; "" are all.
+func (j seenJob) linesOf(want string) []string {
 	var lines []string
 	for _, log := range j.Log {
 		for _, entry := range log {
-			var line string
-			if json.Unmarshal(entry[3], &line) == nil {
+			var kind, line string
+			_ = json.Unmarshal(entry[2], &kind)
+			if (want == "" || want == kind) && json.Unmarshal(entry[3], &line) == nil {
 				lines = append(lines, line)
 			}
 		}

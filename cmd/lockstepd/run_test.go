@@ -19,7 +19,9 @@ func TestACommandsLinesStatusAndOrder(t *testing.T) {
 	c := d.dial()
 	j := c.await(c.submit(command("sh", "-c", "echo one; echo two >&2; printf three")))
 	require.Equal(t, "success", j.Status)
-	require.Equal(t, []string{"one", "two", "three"}, j.lines())
+	require.Equal(t, []string{"one"}, j.linesOf("stdout"))
+	require.Equal(t, []string{"two"}, j.linesOf("stderr"))
+	require.Equal(t, []string{"three"}, j.linesOf("stdout-part"))
 	require.JSONEq(t, `{"exit_status": 0}`, string(j.Results[0]))
 
 	j = c.await(c.submit(command("true"), command("sh", "-c", "exit 3"), command("true")))

@@ -244,8 +244,12 @@ func (s *scanner) logType() (string, *DecodeError) {
 		return "", err
 	}
 	switch string(text) {
-	case "message":
-		return "message", nil
+	case LogMessage:
+		return LogMessage, nil
+	case LogStdout:
+		return LogStdout, nil
+	case LogStderr:
+		return LogStderr, nil
 	case "jqueue-test":
 		return "jqueue-test", nil
 	}

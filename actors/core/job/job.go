@@ -160,7 +160,7 @@ type Op struct {
 type LogEntry struct {
 	Serial  int64 // from 1, increasing over the whole job
 	Time    Timestamp
-	Type    string          // "message" has a string as payload, the other types have a structure
+	Type    string          // says what the payload is: a text, a piece of output, or a structure
 	Payload json.RawMessage // nil for null
 }
 

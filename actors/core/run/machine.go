@@ -137,7 +137,7 @@ func (m *Machine) execute(now job.Timestamp) Next {
 	op := &m.job.Ops[m.op]
 	op.Status, op.Exec = job.Running, now
 	m.phase = executing
-	m.log = logBounds{}
+	m.log = m.log.next(len(op.Log))
 	return Next{Write: Visible, Do: Execute, Op: m.op}
 }
 

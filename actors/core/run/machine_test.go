@@ -1,8 +1,11 @@
 package run
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,7 +162,7 @@ func TestALogKeepsItsBeginningAndItsEnd(t *testing.T) {
 	const lines = 60_000
 	text := strings.Repeat("x", 100)
 	for i := range lines {
-		m.Log("message", job.Quote(fmt.Sprintf("%d %s", i, text)), at(2))
+		m.Log(job.LogStdout, job.Quote(fmt.Sprintf("%d %s", i, text)), at(2))
 	}
 	log := m.Job().Ops[0].Log
 	size := 0
@@ -169,7 +172,7 @@ func TestALogKeepsItsBeginningAndItsEnd(t *testing.T) {
 		if i > 0 {
 			require.Greater(t, entry.Serial, log[i-1].Serial)
 		}
-		if strings.Contains(string(entry.Payload), "left out") {
+		if entry.Type == job.LogMissing {
 			notes++
 		}
 	}
@@ -178,16 +181,71 @@ func TestALogKeepsItsBeginningAndItsEnd(t *testing.T) {
 	require.Contains(t, string(log[0].Payload), "0 x")
 	require.Contains(t, string(log[len(log)-1].Payload), fmt.Sprint(lines-1))
 	require.EqualValues(t, lines, m.Job().LastSerial())
-	require.Contains(t, fmt.Sprint(string(log[findNote(log)].Payload)), fmt.Sprint(lines-len(log)+1))
+	var note job.Missing
+	require.NoError(t, json.Unmarshal(log[findNote(log)].Payload, &note))
+	require.EqualValues(t, lines-len(log)+1, note.Missing.Stdout.Lines)
+	require.EqualValues(t, findNote(log)+lines-len(log)+1, note.Written.Stdout.Lines)
 }
 
 func findNote(log []job.LogEntry) int {
-	for i := range log {
-		if strings.Contains(string(log[i].Payload), "left out") {
-			return i
+	return slices.IndexFunc(log, func(e job.LogEntry) bool { return e.Type == job.LogMissing })
+}
+
+// Readers look at the log whenever they like. Each one is told at each gap exactly
+// what is missing there, so that what it has and what it misses make up the whole.
+func TestEachReaderIsToldExactlyWhatIsMissing(t *testing.T) {
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		m := machine(t, 2)
+		m.Start(at(1))
+		var all []job.Written // all[serial-1] is what that entry held
+		readers := make([]reader, 3)
+		for range 2 {
+			m.Began(at(1))
+			size := []int{10, 45_000}[random.IntN(2)] // the last exceeds the bounds
+			for range 90 {
+				typ, payload := "message", job.Quote("x")
+				if i := random.IntN(7); i > 0 {
+					piece := append(bytes.Repeat([]byte("x"), size), []string{"", "\n", "\r\n"}[i%3]...)
+					typ, payload = job.LogPiece([]string{job.LogStdout, job.LogStderr}[i%2], piece)
+				}
+				m.Log(typ, payload, at(2))
+				all = append(all, job.WrittenIn(typ, payload))
+				if i := random.IntN(30); i < len(readers) {
+					readers[i].read(t, m.Job(), all)
+				}
+			}
+			m.Done(Outcome{}, at(3))
+		}
+		for i := range readers {
+			readers[i].read(t, m.Job(), all)
+			require.Equal(t, sum(all), readers[i].account.Given.Plus(readers[i].account.Missing))
 		}
 	}
-	return -1
+}
+
+type reader struct {
+	serial  int64
+	account job.Account
+}
+
+func (r *reader) read(t *testing.T, j *job.Job, all []job.Written) {
+	for _, entry := range j.LogAfter(r.serial) {
+		want := sum(all[r.serial : entry.Serial-1])
+		if entry.Type == job.LogMissing {
+			want = sum(all[r.serial:entry.Serial])
+		}
+		require.Equal(t, want, r.account.Take(entry.Type, entry.Payload))
+		r.serial = entry.Serial
+	}
+}
+
+func sum(amounts []job.Written) job.Written {
+	var total job.Written
+	for _, amount := range amounts {
+		total = total.Plus(amount)
+	}
+	return total
 }
 
 func TestManyOpcodesShareTheLogOfFour(t *testing.T) {

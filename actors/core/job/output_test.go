@@ -1,0 +1,56 @@
+package job
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// Whatever a command writes, its log entry gives the same bytes back, also after a
+// way through a JSON library, and counts them.
+func TestPiecesOfOutputComeBackAsTheyWere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		piece := rapid.OneOf(
+			rapid.SliceOf(rapid.Byte()),
+			rapid.Map(rapid.String(), func(s string) []byte { return []byte(s) }),
+			rapid.SampledFrom([][]byte{nil, {'\n'}, {'\r', '\n'}, {0}, []byte("a\\\"\x7f\u2028<&\n"), {0xff, 0xfe, 0, '\n'}}),
+		).Draw(t, "piece")
+		if rapid.Bool().Draw(t, "line") {
+			piece = append(bytes.Clone(piece), '\n')
+		}
+		stream := rapid.SampledFrom([]string{LogStdout, LogStderr}).Draw(t, "stream")
+		typ, payload := LogPiece(stream, piece)
+		var value any
+		require.NoError(t, json.Unmarshal(payload, &value))
+		again, err := json.Marshal(value)
+		require.NoError(t, err)
+		for _, form := range []json.RawMessage{payload, again} {
+			from, got, ok := Output(typ, form)
+			require.True(t, ok)
+			require.Equal(t, stream, from)
+			require.True(t, bytes.Equal(piece, got), "%q became %q", piece, got)
+			volume := Volume{Lines: int64(bytes.Count(piece, []byte("\n"))), Bytes: int64(len(piece))}
+			want := Written{Stdout: volume}
+			if stream == LogStderr {
+				want = Written{Stderr: volume}
+			}
+			require.Equal(t, want, WrittenIn(typ, form))
+		}
+		require.Equal(t, !utf8.Valid(piece), typ == stream+"-base64")
+	})
+}
+
+func TestOtherEntriesAreNoOutput(t *testing.T) {
+	for _, typ := range []string{LogMessage, "jqueue-test", "stdout-", "stdoutpart", ""} {
+		_, _, ok := Output(typ, Quote("x"))
+		require.False(t, ok, typ)
+		require.Equal(t, Written{Messages: 1}, WrittenIn(typ, Quote("x")))
+	}
+	_, _, ok := Output("stdout-base64", Quote("no base64!"))
+	require.False(t, ok)
+	require.Equal(t, Written{}, WrittenIn(LogMissing, json.RawMessage(`{}`)))
+}

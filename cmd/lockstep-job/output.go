@@ -1,0 +1,145 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lockstep/actors/core/job"
+)
+
+const (
+	// outputGrace is how long output is awaited that processes outside the
+	// command's group may still write after its end.
+	outputGrace = time.Second
+	// outputRest is how much of it is taken after that, in bytes, for each stream:
+	// more than a pipe holds, so that all that the command itself has written is.
+	outputRest = 2 << 20
+	// readMax is the most output that becomes log entries at once, in bytes.
+	readMax = 64 << 10
+)
+
+// output is what a command writes: two streams, a pipe each, whose pieces become log
+// entries as they come. In which order the two were written is known only as far as
+// they are read in that order.
+type output struct {
+	log     func([]entry)
+	streams [2]struct {
+		name           string
+		reader, writer *os.File
+	}
+	copying sync.WaitGroup
+}
+
+func newOutput(log func([]entry)) (*output, error) {
+	o := &output{log: log}
+	for i, name := range []string{job.LogStdout, job.LogStderr} {
+		s := &o.streams[i]
+		s.name = name
+		var err error
+		if s.reader, s.writer, err = os.Pipe(); err != nil {
+			o.close()
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+func (o *output) stdout() *os.File { return o.streams[0].writer }
+func (o *output) stderr() *os.File { return o.streams[1].writer }
+
+// started closes the ends of the pipes that the command has for itself now.
+func (o *output) started() {
+	for i := range o.streams {
+		_ = o.streams[i].writer.Close()
+	}
+}
+
+// copy makes log entries of the output until finish is called.
+func (o *output) copy() {
+	for i := range o.streams {
+		o.copying.Add(1)
+		go func() {
+			defer o.copying.Done()
+			o.copyStream(o.streams[i].reader, o.streams[i].name)
+		}()
+	}
+}
+
+func (o *output) copyStream(reader *os.File, name string) {
+	var batch []entry
+	pieces := splitter{emit: func(piece []byte) {
+		typ, payload := job.LogPiece(name, piece)
+		batch = append(batch, entry{typ, payload})
+	}}
+	give := func() {
+		if len(batch) > 0 {
+			o.log(batch)
+			batch = nil // it is the driver's now
+		}
+	}
+	buffer := make([]byte, readMax)
+	for {
+		n, err := reader.Read(buffer)
+		pieces.write(buffer[:n])
+		give()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			rest(reader, buffer, func(p []byte) { pieces.write(p); give() })
+		}
+		if err != nil {
+			break // the last writer has closed it, or its time is over
+		}
+	}
+	pieces.flush()
+	give()
+}
+
+// rest takes what is in a pipe, without waiting for more.
+func rest(reader *os.File, buffer []byte, take func([]byte)) {
+	raw, err := reader.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		for taken := 0; taken < outputRest; {
+			n, err := unix.Read(int(fd), buffer)
+			if errors.Is(err, unix.EINTR) {
+				continue
+			}
+			if err != nil || n <= 0 { // EAGAIN: it is empty
+				return
+			}
+			take(buffer[:n])
+			taken += n
+		}
+	})
+}
+
+// finish returns when the output is in the log: at its end, or a while after that of
+// the command with what has come by then.
+func (o *output) finish() {
+	copied := make(chan struct{})
+	go func() {
+		o.copying.Wait()
+		close(copied)
+	}()
+	select {
+	case <-copied:
+	case <-time.After(outputGrace):
+		for i := range o.streams {
+			_ = o.streams[i].reader.SetReadDeadline(time.Now())
+		}
+		<-copied
+	}
+	o.close()
+}
+
+func (o *output) close() {
+	for i := range o.streams {
+		_ = o.streams[i].reader.Close() // nil, and closed before, is fine
+		_ = o.streams[i].writer.Close()
+	}
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/core/job"
+)
+
+// The log may be slow to take output, when the disk is. What the command has written
+// by its end is in the log all the same, though another process holds the pipe open.
+func TestOutputThatIsStillInThePipeIsKept(t *testing.T) {
+	text := "first\n" + strings.Repeat("more\n", 5000)
+	var out *output
+	var got strings.Builder
+	out, err := newOutput(func(entries []entry) {
+		if got.Len() == 0 { // it has taken so long that the time is over
+			_, err := out.stdout().WriteString(strings.TrimPrefix(text, "first\n"))
+			require.NoError(t, err)
+			require.NoError(t, out.streams[0].reader.SetReadDeadline(time.Now()))
+		}
+		for _, e := range entries {
+			stream, piece, ok := job.Output(e.kind, e.payload)
+			require.True(t, ok)
+			require.Equal(t, job.LogStdout, stream)
+			got.Write(piece)
+		}
+	})
+	require.NoError(t, err)
+	_, err = out.stdout().WriteString("first\n")
+	require.NoError(t, err)
+	require.NoError(t, out.stderr().Close())
+	out.copy()
+	out.finish()
+	require.True(t, text == got.String(), "%d of %d bytes", got.Len(), len(text))
+}
