@@ -138,7 +138,7 @@ func (d *driver) write(w run.Write, then func()) {
 	switch w {
 	case run.Keep:
 		then()
-	case run.Visible:
+	case run.Visible, run.Logged:
 		if !d.pending {
 			d.pending = true
 			w := d.process.machine.world

@@ -41,8 +41,11 @@ type driver struct {
 	killed  bool              // a client wants the job ended
 	due     *time.Timer       // a write that may wait is due
 	pending bool              // there is one
+	dueAt   time.Time         // when, then
+	talk    talk              // what the opcode has to say
 	held    []lock.Item       // for the opcode at hand
 	cost    time.Duration     // of the last write
+	size    int               // of the file then, in bytes
 }
 
 // event is what an executor tells: log entries, what became of its locks, or how
@@ -250,13 +253,22 @@ func (d *driver) write(w run.Write) {
 	switch w {
 	case run.Keep:
 	case run.Visible:
-		if !d.pending {
-			d.pending = true
-			d.due.Reset(max(visibleDelay, min(10*d.cost, visibleDelayMax)))
-		}
+		d.writeWithin(max(visibleDelay, min(10*d.cost, visibleDelayMax)))
+	case run.Logged:
+		d.writeWithin(logDelay(d.size, d.talk.lasts(time.Now()), d.cost))
 	case run.Recorded, run.Durable:
 		d.persist(w == run.Durable)
 	}
+}
+
+// writeWithin has the file written in a while, or sooner if that is due already.
+func (d *driver) writeWithin(delay time.Duration) {
+	at := time.Now().Add(delay)
+	if d.pending && !at.Before(d.dueAt) {
+		return
+	}
+	d.pending, d.dueAt = true, at
+	d.due.Reset(delay)
 }
 
 // log records what the opcode has said.
@@ -296,7 +308,7 @@ func (d *driver) persist(durable bool) {
 		fmt.Fprintf(os.Stderr, "lockstep-job %d: %v; trying again in %v\n", j.ID, err, delay)
 		time.Sleep(delay)
 	}
-	d.cost = time.Since(began)
+	d.cost, d.size = time.Since(began), len(encoded)
 	if !j.Status().Final() {
 		d.reporter.report(encoded) // the end is told by the exit
 	}

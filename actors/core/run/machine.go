@@ -20,6 +20,10 @@ const (
 	// Visible: the change only serves to be seen; the write may wait a few
 	// milliseconds and is dropped when the next change supersedes it.
 	Visible
+	// Logged: only a log has grown. It may wait longer than Visible, the longer the
+	// more the file costs to write: a command that never stops talking must not keep
+	// the disk busy.
+	Logged
 	// Recorded: the change must survive the end of any process.
 	Recorded
 	// Durable: somebody relies on it after power loss.
@@ -155,7 +159,7 @@ func (m *Machine) Log(kind string, payload json.RawMessage, now job.Timestamp) N
 		m.expect(executing)
 	}
 	m.log.add(m.job, m.op, now, kind, payload)
-	return Next{Write: Visible, Do: Wait, Op: m.op}
+	return Next{Write: Logged, Do: Wait, Op: m.op}
 }
 
 // Done: the opcode has ended. A failure ends the job; the write that ends an
