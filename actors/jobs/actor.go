@@ -90,13 +90,14 @@ func Props(c Config) *actor.Props {
 	incarnation := uint64(0)
 	return c.Env.Props("jobs", func() actor.Actor {
 		incarnation++
-		return &jobs{config: c, start: incarnation << 32, hands: map[int64]*hand{}, fenced: c.Fence > 0}
+		return &jobs{config: c, start: incarnation << 32, wished: incarnation << 32, hands: map[int64]*hand{}, fenced: c.Fence > 0}
 	}, act.Supervise(c.Env.Strategy(act.Policy{OnGiveUp: act.Stop})))
 }
 
 type jobs struct {
 	config   Config
 	start    uint64 // last number used; its upper half is the incarnation
+	wished   uint64 // last number of a wish; so is its upper half
 	hands    map[int64]*hand
 	waiting  []*messages.StartJob // for a handshake to end
 	starting int
@@ -117,6 +118,7 @@ type hand struct {
 	start    uint64
 	starting bool
 	crashes  int
+	wishes   map[uint64]*wish // of clients, that the job's actor has and has not answered
 }
 
 // Between a job actor and its parent.
@@ -128,7 +130,7 @@ type (
 	released struct {
 		id      int64
 		news    any
-		answers []reply
+		answers []*messages.JobAnswered
 	}
 	// cannotSpawn: no process could be made for the job. A client may have been
 	// told meanwhile that it takes another priority.
@@ -172,6 +174,8 @@ func (j *jobs) Receive(ctx actor.Context) {
 		j.forwardOrGiveBack(ctx, m.Id)
 	case *messages.StoreStarted:
 		j.tellChildren(ctx, m)
+	case *answered:
+		j.answer(ctx, j.hands[m.id], m.answers)
 	case *handshakeOver:
 		j.handshakeOver(ctx, m.id)
 	case *released:
@@ -286,11 +290,11 @@ func (j *jobs) forward(ctx actor.Context, id int64) {
 func (j *jobs) forwardOrGiveBack(ctx actor.Context, id int64) {
 	h := j.hands[id]
 	if h != nil && h.pid != nil {
-		ctx.Forward(h.pid)
+		j.wish(ctx, h)
 		return
 	}
 	if h != nil && !slices.ContainsFunc(j.waiting, func(m *messages.StartJob) bool { return m.Id == id }) {
-		ctx.Respond(&messages.JobAnswered{Request: requestOf(ctx.Message()), Text: fmt.Sprintf("Job %d is just being adopted; try again", id)})
+		ctx.Respond(&messages.JobAnswered{Request: requestOf(ctx.Message()), Text: beingAdopted(id)})
 		return
 	}
 	if h != nil {
@@ -299,17 +303,6 @@ func (j *jobs) forwardOrGiveBack(ctx actor.Context, id int64) {
 		ctx.Send(j.config.Queue, &messages.JobReturned{Id: id})
 	}
 	ctx.RequestWithCustomSender(j.config.Queue, ctx.Message(), ctx.Sender())
-}
-
-func requestOf(wish any) uint64 {
-	switch m := wish.(type) {
-	case *messages.CancelJob:
-		return m.Request
-	case *messages.ChangePriority:
-		return m.Request
-	default:
-		panic(fmt.Sprintf("%T is not a client's wish", wish))
-	}
 }
 
 func notRunning(id int64) *messages.Failure {
@@ -343,9 +336,8 @@ func (j *jobs) released(ctx actor.Context, m *released) {
 	delete(j.hands, m.id)
 	ctx.Stop(h.pid)
 	ctx.Send(j.config.Queue, m.news)
-	for _, r := range m.answers {
-		ctx.Send(r.to, r.answer)
-	}
+	j.answer(ctx, h, m.answers)
+	j.giveBackWishes(ctx, h)
 }
 
 // cannotSpawn gives the job back: there was never a process that could have
@@ -371,6 +363,7 @@ func (j *jobs) cannotSpawn(ctx actor.Context, m *cannotSpawn) {
 	if m.priority != nil {
 		ctx.Send(j.config.Queue, &messages.ChangePriority{Id: m.id, Priority: int32(*m.priority)})
 	}
+	j.giveBackWishes(ctx, h)
 	j.tellDrained(ctx)
 }
 
@@ -387,6 +380,7 @@ func (j *jobs) childGone(ctx actor.Context, who *actor.PID) {
 		}
 		j.handshakeOver(ctx, id)
 		h.pid = nil
+		j.refuseWishes(ctx, h, beingAdopted(id))
 		delay := min(time.Second<<min(h.crashes, 6), time.Minute)
 		h.crashes++
 		j.config.Env.Log().WithFields(logrus.Fields{"job": id, "again": delay}).Error("a job's actor has crashed; the job is adopted again")

@@ -16,6 +16,11 @@ import (
 // taken it (queue.md 4.7).
 const cancelMax = 44 * time.Second
 
+// heardMax is how long the answer to a cancel of a job that executes an opcode may
+// wait: the process says within milliseconds that it does, and a process that says
+// nothing is taken to execute still.
+const heardMax = time.Second
+
 // wishes are what clients want of a job in hand.
 type wishes struct {
 	// calledOff: the start was stopped for a client; the job is canceled, not
@@ -38,8 +43,7 @@ func (w *wishes) priority() *int {
 
 // cancelWish is one client that waits to hear what has become of its cancel.
 type cancelWish struct {
-	request uint64
-	sender  *actor.PID
+	request uint64 // number of the jobs actor's
 	kill    bool
 	stop    func() bool // its timer
 }
@@ -47,19 +51,16 @@ type cancelWish struct {
 // cancelOverdue answers a cancel that takes long.
 type cancelOverdue struct{ wish *cancelWish }
 
-// cancel calls off a start, or tells the process; the answer says what has
-// happened, and comes when it has.
+// cancel calls off a start, or tells the process, whatever the daemon believes of
+// the job: the last report may be older than what the process does. The answer says
+// what has happened, and comes when it has.
 func (a *jobActor) cancel(ctx actor.Context, m *messages.CancelJob) {
-	event := job.Cancel
-	if m.Kill {
-		event = job.Kill
+	limit := cancelMax
+	if !m.Kill && a.status() == job.Running {
+		limit = heardMax
 	}
-	if a.status().On(event).Verdict == job.Refuses {
-		ctx.Respond(&messages.JobAnswered{Request: m.Request, Text: tooLate})
-		return
-	}
-	wish := &cancelWish{request: m.Request, sender: ctx.Sender(), kill: m.Kill}
-	wish.stop = act.SendAfter(a.config.Env.Clock(), ctx.ActorSystem(), cancelMax, ctx.Self(), &cancelOverdue{wish})
+	wish := &cancelWish{request: m.Request, kill: m.Kill}
+	wish.stop = act.SendAfter(a.config.Env.Clock(), ctx.ActorSystem(), limit, ctx.Self(), &cancelOverdue{wish})
 	a.wishes.cancels = append(a.wishes.cancels, wish)
 	switch {
 	case a.start.Phase() < proc.Confirming && a.order != nil:
@@ -95,15 +96,18 @@ func (a *jobActor) answerIfTooLate(ctx actor.Context) {
 
 func (a *jobActor) cancelOverdue(ctx actor.Context, m *cancelOverdue) {
 	a.send(ctx, a.takeCancels(func(w *cancelWish) (bool, string, bool) {
-		if w.kill {
+		switch {
+		case w.kill:
 			return false, fmt.Sprintf("Job %d is being ended, but has not ended yet", a.id), w == m.wish
+		case a.status() == job.Running:
+			return false, tooLate, w == m.wish
 		}
 		return false, "Job could not be canceled, status " + a.status().String(), w == m.wish
 	}))
 }
 
 // answersAtEnd are those for all who wanted the job canceled: how it has ended.
-func (a *jobActor) answersAtEnd(status job.Status) []reply {
+func (a *jobActor) answersAtEnd(status job.Status) []*messages.JobAnswered {
 	return a.takeCancels(func(w *cancelWish) (bool, string, bool) {
 		switch {
 		case a.wishes.calledOff && status == job.Canceled:
@@ -118,16 +122,10 @@ func (a *jobActor) answersAtEnd(status job.Status) []reply {
 	})
 }
 
-// reply is an answer and whom it is for.
-type reply struct {
-	to     *actor.PID
-	answer *messages.JobAnswered
-}
-
 // takeCancels makes the answers to those whom say is for now, and keeps the
 // others.
-func (a *jobActor) takeCancels(say func(*cancelWish) (done bool, text string, now bool)) []reply {
-	var replies []reply
+func (a *jobActor) takeCancels(say func(*cancelWish) (done bool, text string, now bool)) []*messages.JobAnswered {
+	var replies []*messages.JobAnswered
 	var kept []*cancelWish
 	for _, w := range a.wishes.cancels {
 		done, text, now := say(w)
@@ -136,22 +134,23 @@ func (a *jobActor) takeCancels(say func(*cancelWish) (done bool, text string, no
 			continue
 		}
 		w.stop()
-		replies = append(replies, reply{w.sender, &messages.JobAnswered{Request: w.request, Done: done, Text: text}})
+		replies = append(replies, &messages.JobAnswered{Request: w.request, Done: done, Text: text})
 	}
 	a.wishes.cancels = kept
 	return replies
 }
 
-func (a *jobActor) send(ctx actor.Context, replies []reply) {
-	for _, r := range replies {
-		ctx.Send(r.to, r.answer)
+// send answers clients, by way of the jobs actor.
+func (a *jobActor) send(ctx actor.Context, answers []*messages.JobAnswered) {
+	if len(answers) > 0 {
+		ctx.Send(ctx.Parent(), &answered{a.id, answers})
 	}
 }
 
 func (a *jobActor) changePriority(ctx actor.Context, m *messages.ChangePriority) {
 	a.tell(Order{Kind: TakePriority, Priority: int(m.Priority)})
-	ctx.Respond(&messages.JobAnswered{Request: m.Request, Done: true,
-		Text: fmt.Sprintf("Job %d has been told to take priority %d", a.id, m.Priority)})
+	a.send(ctx, []*messages.JobAnswered{{Request: m.Request, Done: true,
+		Text: fmt.Sprintf("Job %d has been told to take priority %d", a.id, m.Priority)}})
 }
 
 // tell passes an order on, or keeps it until the process has its permission:

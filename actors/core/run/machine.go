@@ -213,8 +213,12 @@ func (m *Machine) Refuse(result json.RawMessage, now job.Timestamp) Next {
 }
 
 // Cancel: a client does not want the job to run, or not on. In the middle of an
-// opcode it is too late, and nothing happens.
+// opcode it is too late. The file is written then, so that the daemon is told in
+// which opcode the job was when the cancel came, and can answer the client.
 func (m *Machine) Cancel(now job.Timestamp) Next {
+	if m.phase == executing {
+		return Next{Write: Recorded, Op: m.op}
+	}
 	if m.phase != asking && m.phase != locking {
 		return Next{Op: m.op}
 	}

@@ -71,7 +71,7 @@ func TestACancelEndsAJobBetweenItsOpcodesOnly(t *testing.T) {
 	m := machine(t, 3)
 	m.Start(at(1))
 	m.Began(at(2))
-	require.Equal(t, Next{}, m.Cancel(at(3)), "in the middle of an opcode it is too late")
+	require.Equal(t, Next{Write: Recorded}, m.Cancel(at(3)), "in the middle of an opcode it is too late; the daemon hears that")
 	require.Equal(t, job.Running, m.Job().Status())
 	m.Done(Outcome{}, at(4))
 	require.Equal(t, Next{Write: Durable, Do: Exit, Op: 1}, m.Cancel(at(5)))
