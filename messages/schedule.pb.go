@@ -663,6 +663,60 @@ func (x *PickJob) GetId() int64 {
 	return 0
 }
 
+// PriorityChanged: the process of a job has given the opcodes that it has still to
+// run another priority.
+type PriorityChanged struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Priority      int32                  `protobuf:"varint,2,opt,name=priority,proto3" json:"priority,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PriorityChanged) Reset() {
+	*x = PriorityChanged{}
+	mi := &file_schedule_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PriorityChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PriorityChanged) ProtoMessage() {}
+
+func (x *PriorityChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PriorityChanged.ProtoReflect.Descriptor instead.
+func (*PriorityChanged) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *PriorityChanged) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *PriorityChanged) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
 // AskOutcome asks what has become of a job that others depend on.
 type AskOutcome struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -673,7 +727,7 @@ type AskOutcome struct {
 
 func (x *AskOutcome) Reset() {
 	*x = AskOutcome{}
-	mi := &file_schedule_proto_msgTypes[12]
+	mi := &file_schedule_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -685,7 +739,7 @@ func (x *AskOutcome) String() string {
 func (*AskOutcome) ProtoMessage() {}
 
 func (x *AskOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[12]
+	mi := &file_schedule_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -698,7 +752,7 @@ func (x *AskOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskOutcome.ProtoReflect.Descriptor instead.
 func (*AskOutcome) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{12}
+	return file_schedule_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AskOutcome) GetId() int64 {
@@ -720,7 +774,7 @@ type JobOutcome struct {
 
 func (x *JobOutcome) Reset() {
 	*x = JobOutcome{}
-	mi := &file_schedule_proto_msgTypes[13]
+	mi := &file_schedule_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -732,7 +786,7 @@ func (x *JobOutcome) String() string {
 func (*JobOutcome) ProtoMessage() {}
 
 func (x *JobOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[13]
+	mi := &file_schedule_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -745,7 +799,7 @@ func (x *JobOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobOutcome.ProtoReflect.Descriptor instead.
 func (*JobOutcome) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{13}
+	return file_schedule_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *JobOutcome) GetId() int64 {
@@ -781,7 +835,7 @@ type JobHeld struct {
 
 func (x *JobHeld) Reset() {
 	*x = JobHeld{}
-	mi := &file_schedule_proto_msgTypes[14]
+	mi := &file_schedule_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -793,7 +847,7 @@ func (x *JobHeld) String() string {
 func (*JobHeld) ProtoMessage() {}
 
 func (x *JobHeld) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[14]
+	mi := &file_schedule_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -806,7 +860,7 @@ func (x *JobHeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHeld.ProtoReflect.Descriptor instead.
 func (*JobHeld) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{14}
+	return file_schedule_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *JobHeld) GetId() int64 {
@@ -836,7 +890,7 @@ type DoomJob struct {
 
 func (x *DoomJob) Reset() {
 	*x = DoomJob{}
-	mi := &file_schedule_proto_msgTypes[15]
+	mi := &file_schedule_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -848,7 +902,7 @@ func (x *DoomJob) String() string {
 func (*DoomJob) ProtoMessage() {}
 
 func (x *DoomJob) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[15]
+	mi := &file_schedule_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -861,7 +915,7 @@ func (x *DoomJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoomJob.ProtoReflect.Descriptor instead.
 func (*DoomJob) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{15}
+	return file_schedule_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DoomJob) GetId() int64 {
@@ -897,7 +951,7 @@ type AskWhy struct {
 
 func (x *AskWhy) Reset() {
 	*x = AskWhy{}
-	mi := &file_schedule_proto_msgTypes[16]
+	mi := &file_schedule_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -909,7 +963,7 @@ func (x *AskWhy) String() string {
 func (*AskWhy) ProtoMessage() {}
 
 func (x *AskWhy) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[16]
+	mi := &file_schedule_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -922,7 +976,7 @@ func (x *AskWhy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskWhy.ProtoReflect.Descriptor instead.
 func (*AskWhy) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{16}
+	return file_schedule_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AskWhy) GetRequest() uint64 {
@@ -949,7 +1003,7 @@ type Why struct {
 
 func (x *Why) Reset() {
 	*x = Why{}
-	mi := &file_schedule_proto_msgTypes[17]
+	mi := &file_schedule_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -961,7 +1015,7 @@ func (x *Why) String() string {
 func (*Why) ProtoMessage() {}
 
 func (x *Why) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[17]
+	mi := &file_schedule_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -974,7 +1028,7 @@ func (x *Why) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Why.ProtoReflect.Descriptor instead.
 func (*Why) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{17}
+	return file_schedule_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Why) GetRequest() uint64 {
@@ -1001,7 +1055,7 @@ type JobWhy struct {
 
 func (x *JobWhy) Reset() {
 	*x = JobWhy{}
-	mi := &file_schedule_proto_msgTypes[18]
+	mi := &file_schedule_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1013,7 +1067,7 @@ func (x *JobWhy) String() string {
 func (*JobWhy) ProtoMessage() {}
 
 func (x *JobWhy) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[18]
+	mi := &file_schedule_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1026,7 +1080,7 @@ func (x *JobWhy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobWhy.ProtoReflect.Descriptor instead.
 func (*JobWhy) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{18}
+	return file_schedule_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *JobWhy) GetId() int64 {
@@ -1053,7 +1107,7 @@ type AskDependencies struct {
 
 func (x *AskDependencies) Reset() {
 	*x = AskDependencies{}
-	mi := &file_schedule_proto_msgTypes[19]
+	mi := &file_schedule_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1119,7 @@ func (x *AskDependencies) String() string {
 func (*AskDependencies) ProtoMessage() {}
 
 func (x *AskDependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[19]
+	mi := &file_schedule_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1132,7 @@ func (x *AskDependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskDependencies.ProtoReflect.Descriptor instead.
 func (*AskDependencies) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{19}
+	return file_schedule_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AskDependencies) GetRequest() uint64 {
@@ -1098,7 +1152,7 @@ type Dependencies struct {
 
 func (x *Dependencies) Reset() {
 	*x = Dependencies{}
-	mi := &file_schedule_proto_msgTypes[20]
+	mi := &file_schedule_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1110,7 +1164,7 @@ func (x *Dependencies) String() string {
 func (*Dependencies) ProtoMessage() {}
 
 func (x *Dependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[20]
+	mi := &file_schedule_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1123,7 +1177,7 @@ func (x *Dependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dependencies.ProtoReflect.Descriptor instead.
 func (*Dependencies) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{20}
+	return file_schedule_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Dependencies) GetRequest() uint64 {
@@ -1183,7 +1237,10 @@ const file_schedule_proto_rawDesc = "" +
 	"\apending\x18\x02 \x03(\v2\x1d.lockstep.messages.WaitingJobR\apending\x127\n" +
 	"\arunning\x18\x03 \x03(\v2\x1d.lockstep.messages.WaitingJobR\arunning\"\x19\n" +
 	"\aPickJob\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"\x1c\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"=\n" +
+	"\x0fPriorityChanged\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x1a\n" +
+	"\bpriority\x18\x02 \x01(\x05R\bpriority\"\x1c\n" +
 	"\n" +
 	"AskOutcome\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"N\n" +
@@ -1226,7 +1283,7 @@ func file_schedule_proto_rawDescGZIP() []byte {
 	return file_schedule_proto_rawDescData
 }
 
-var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_schedule_proto_goTypes = []any{
 	(*Verdict)(nil),          // 0: lockstep.messages.Verdict
 	(*WaitingJob)(nil),       // 1: lockstep.messages.WaitingJob
@@ -1240,15 +1297,16 @@ var file_schedule_proto_goTypes = []any{
 	(*SchedulerStarted)(nil), // 9: lockstep.messages.SchedulerStarted
 	(*Population)(nil),       // 10: lockstep.messages.Population
 	(*PickJob)(nil),          // 11: lockstep.messages.PickJob
-	(*AskOutcome)(nil),       // 12: lockstep.messages.AskOutcome
-	(*JobOutcome)(nil),       // 13: lockstep.messages.JobOutcome
-	(*JobHeld)(nil),          // 14: lockstep.messages.JobHeld
-	(*DoomJob)(nil),          // 15: lockstep.messages.DoomJob
-	(*AskWhy)(nil),           // 16: lockstep.messages.AskWhy
-	(*Why)(nil),              // 17: lockstep.messages.Why
-	(*JobWhy)(nil),           // 18: lockstep.messages.JobWhy
-	(*AskDependencies)(nil),  // 19: lockstep.messages.AskDependencies
-	(*Dependencies)(nil),     // 20: lockstep.messages.Dependencies
+	(*PriorityChanged)(nil),  // 12: lockstep.messages.PriorityChanged
+	(*AskOutcome)(nil),       // 13: lockstep.messages.AskOutcome
+	(*JobOutcome)(nil),       // 14: lockstep.messages.JobOutcome
+	(*JobHeld)(nil),          // 15: lockstep.messages.JobHeld
+	(*DoomJob)(nil),          // 16: lockstep.messages.DoomJob
+	(*AskWhy)(nil),           // 17: lockstep.messages.AskWhy
+	(*Why)(nil),              // 18: lockstep.messages.Why
+	(*JobWhy)(nil),           // 19: lockstep.messages.JobWhy
+	(*AskDependencies)(nil),  // 20: lockstep.messages.AskDependencies
+	(*Dependencies)(nil),     // 21: lockstep.messages.Dependencies
 }
 var file_schedule_proto_depIdxs = []int32{
 	0,  // 0: lockstep.messages.WaitingJob.verdict:type_name -> lockstep.messages.Verdict
@@ -1258,7 +1316,7 @@ var file_schedule_proto_depIdxs = []int32{
 	1,  // 4: lockstep.messages.EnqueueJobs.jobs:type_name -> lockstep.messages.WaitingJob
 	1,  // 5: lockstep.messages.Population.pending:type_name -> lockstep.messages.WaitingJob
 	1,  // 6: lockstep.messages.Population.running:type_name -> lockstep.messages.WaitingJob
-	18, // 7: lockstep.messages.Why.jobs:type_name -> lockstep.messages.JobWhy
+	19, // 7: lockstep.messages.Why.jobs:type_name -> lockstep.messages.JobWhy
 	8,  // [8:8] is the sub-list for method output_type
 	8,  // [8:8] is the sub-list for method input_type
 	8,  // [8:8] is the sub-list for extension type_name
@@ -1277,7 +1335,7 @@ func file_schedule_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_schedule_proto_rawDesc), len(file_schedule_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -44,8 +44,12 @@ func (q *queue) progress(ctx actor.Context, id int64, encoded []byte) {
 		q.config.Env.Log().WithFields(map[string]any{"job": id, "err": err}).Warn("a job process reported something that is not a job")
 		return
 	}
+	former := e.info.Priority
 	e.info = q.newInfo(j, encoded)
 	e.info.Encoded = encoded // final or not: whoever adopts the job needs it
+	if e.info.Priority != former {
+		ctx.Send(q.config.Scheduler, &messages.PriorityChanged{Id: id, Priority: e.info.Priority})
+	}
 	q.tellWatchers(ctx, e, encoded)
 }
 

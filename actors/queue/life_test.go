@@ -74,6 +74,22 @@ func TestProgressIsShown(t *testing.T) {
 	})
 }
 
+// The scheduler hears of another priority, and of that alone.
+func TestAPriorityThatAProcessHasTakenIsToldToTheScheduler(t *testing.T) {
+	onReady(t, []*job.Job{newJob(1)}, func(t *testing.T, b *bench) {
+		b.jobs.Ask(b.queue, &messages.PickJob{Id: 1})
+		b.scheduler.Unread()
+		j := newJob(1)
+		j.Ops[0].Status = job.Waiting
+		b.jobs.Ask(b.queue, &messages.JobProgress{Id: 1, Encoded: job.Encode(j)})
+		b.scheduler.Quiet()
+		j.Ops[0].Priority = -20
+		b.jobs.Ask(b.queue, &messages.JobProgress{Id: 1, Encoded: job.Encode(j)})
+		b.jobs.Ask(b.queue, &messages.JobProgress{Id: 1, Encoded: job.Encode(j)})
+		requireMessages(t, []any{&messages.PriorityChanged{Id: 1, Priority: -20}}, b.scheduler.Unread())
+	})
+}
+
 func TestProgressThatIsNotAJobIsIgnored(t *testing.T) {
 	onReady(t, []*job.Job{newJob(1)}, func(t *testing.T, b *bench) {
 		b.picked(1)

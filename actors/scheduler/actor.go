@@ -93,6 +93,8 @@ func (s *scheduler) Receive(ctx actor.Context) {
 		s.outcome(ctx, m)
 	case *messages.VerdictsChanged:
 		s.verdictsChanged(ctx, m)
+	case *messages.PriorityChanged:
+		s.priorityChanged(ctx, m)
 	case *messages.BeginOp:
 		s.beginOp(ctx, m, ctx.Sender())
 	case *messages.LocksChanged:

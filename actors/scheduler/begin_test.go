@@ -155,3 +155,35 @@ func TestAFoundJobYieldsItsPlaceInAFullLimit(t *testing.T) {
 		require.Equal(t, []uint64{7}, b.begun())
 	})
 }
+
+// A job that had given its slot back waits for one at the priority that it has now,
+// whether that has come before it stands in line or while it does.
+func TestAJobThatGoesOnWaitsAtItsNewPriority(t *testing.T) {
+	for name, early := range map[string]bool{"before it stands in line": true, "in line": false} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, 1, func(t *testing.T, b *bench) {
+				b.populate(all(waiting(1, delay(), delay())), plain(2))
+				b.heard()
+				b.change(pausing(1))
+				b.begin(7, 1, 1)
+				require.Empty(t, b.begun())
+				require.Equal(t, []int64{2}, b.picked())
+				b.add(urgent(-10, 3, delay()))
+				changed := &messages.PriorityChanged{Id: 1, Priority: -20}
+				if early {
+					b.tell(changed)
+				}
+				b.change(accepting(1))
+				if !early {
+					b.tell(changed)
+				}
+				b.left(2)
+				require.Equal(t, []uint64{7}, b.begun())
+				require.Empty(t, b.picked())
+				b.left(1)
+				require.Equal(t, []int64{3}, b.picked())
+				b.tell(&messages.PriorityChanged{Id: 99, Priority: 1})
+			})
+		})
+	}
+}

@@ -243,6 +243,22 @@ func (s *scheduler) answer(ctx actor.Context, j *subject, a *messages.OpBegun) {
 	j.waiting, j.asker = nil, nil
 }
 
+// priorityChanged: a job that has a process waits for a slot at this priority, now
+// if it waits already.
+func (s *scheduler) priorityChanged(ctx actor.Context, m *messages.PriorityChanged) {
+	if s.state == nil {
+		return // the population says so
+	}
+	j := s.jobs[job.ID(m.Id)]
+	if j == nil {
+		return
+	}
+	j.priority = int(m.Priority)
+	if j.waiting != nil {
+		s.consider(ctx, j)
+	}
+}
+
 // verdictsChanged: the rules are others now, for these jobs.
 func (s *scheduler) verdictsChanged(ctx actor.Context, m *messages.VerdictsChanged) {
 	if s.state == nil {
