@@ -17,6 +17,11 @@ func (a *jobActor) adopt(ctx actor.Context) {
 			a.refused(ctx, m.Failure, a.adopt)
 			return
 		}
+		if a.unheard { // the file may have been read before what was reported was written
+			a.unheard = false
+			a.adopt(ctx)
+			return
+		}
 		j, err := job.Decode(m.Content)
 		usable := !m.Missing && err == nil
 		if usable {

@@ -31,6 +31,10 @@ type jobActor struct {
 	// observing is what follows when the other nodes have the end that the process
 	// has written; nil: that is not waited for.
 	observing func(actor.Context)
+	asked     uint64    // number of the last question for that
+	question  *question // of the process, until the scheduler has it; nil: none
+	looks     uint64    // counts what was heard of the file; an older look at it is dropped
+	unheard   bool      // a report came before the job was adopted
 	wishes    wishes
 	tries     int // of what the disk has refused so far
 	retry     func(actor.Context)
@@ -260,36 +264,39 @@ func (a *jobActor) unlessArchived(ctx actor.Context, finish func(actor.Context))
 // reported passes on what the process says its file holds now.
 func (a *jobActor) reported(ctx actor.Context, m *messages.ProcessReport) {
 	if m.Livelock != a.job.Livelock || !a.start.MayAct() {
-		return // not the process of this attempt
+		a.unheard = a.order == nil // else it is not the process of this attempt
+		return
 	}
 	if len(m.Encoded) > 0 {
 		a.progress(ctx, m.Encoded)
 		return
 	}
+	a.look(ctx, func(actor.Context, *messages.Failure) {})
+}
+
+// look reads what the job's file holds, and passes that on. then is told when
+// everything is known that was on the disk before, or that it cannot be.
+func (a *jobActor) look(ctx actor.Context, then func(actor.Context, *messages.Failure)) {
+	a.looks++
+	look := a.looks
 	a.store.Read(ctx, "report-job", layout.JobPath(a.id), func(ctx actor.Context, m *messages.FileRead) {
 		// An end that is not told by the process's exit may not be durable yet.
-		if j, err := job.Decode(m.Content); err == nil && !j.Status().Final() {
+		if j, err := job.Decode(m.Content); look == a.looks && err == nil && !j.Status().Final() {
 			a.progress(ctx, m.Content)
 		}
+		then(ctx, m.Failure)
 	})
 }
 
 // progress passes on what the job's file holds.
 func (a *jobActor) progress(ctx actor.Context, encoded []byte) {
+	a.looks++
 	a.report = encoded
 	ctx.Send(a.config.Queue, &messages.JobProgress{Id: a.id, Encoded: encoded})
 	if a.config.Replicator != nil {
 		ctx.Send(a.config.Replicator, &messages.ObserveJob{Id: a.id, Encoded: encoded})
 	}
 	a.answerIfTooLate(ctx)
-}
-
-func (a *jobActor) beginOp(ctx actor.Context, m *messages.BeginOp) {
-	if m.Livelock != a.job.Livelock || !a.start.MayAct() {
-		ctx.Respond(&messages.OpBegun{Request: m.Request, Failure: notRunning(a.id)})
-		return
-	}
-	ctx.RequestWithCustomSender(a.config.Scheduler, m, ctx.Sender())
 }
 
 func (a *jobActor) write(ctx actor.Context, op string, content []byte, done func(actor.Context, *messages.Failure)) {

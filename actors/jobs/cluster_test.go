@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
@@ -200,5 +201,25 @@ func TestAnEndThatTheDaemonWritesIsNotObserved(t *testing.T) {
 		n.write(1, nil)
 		require.Equal(t, job.Error, n.ended(1).Status())
 		n.replicator.Quiet()
+	})
+}
+
+// No failover may undo what the next opcode builds on.
+func TestTheNextOpcodeBeginsWhenTheOthersHaveTheEndOfTheFormer(t *testing.T) {
+	onNode(t, 0, func(t *testing.T, n *node) {
+		n.run(1)
+		n.report(waitsFor(1))
+		require.Zero(t, acttest.Expect[*messages.ObserveJob](n.replicator).Request)
+		ask := func(request uint64) (*messages.ObserveJob, *actor.PID) {
+			n.client.Ask(n.jobs, &messages.BeginOp{Request: request, Id: 1, Livelock: lockOf(1), Op: 1})
+			return acttest.ExpectFrom[*messages.ObserveJob](n.replicator)
+		}
+		_, _ = ask(5)
+		m, from := ask(6) // its connection was lost
+		require.Equal(t, job.Encode(waitsFor(1)), m.Encoded)
+		n.scheduler.Quiet()
+		n.replicator.Ask(from, &messages.JobObserved{Request: m.Request})
+		require.Equal(t, uint64(6), acttest.Expect[*messages.BeginOp](n.scheduler).Request)
+		n.scheduler.Quiet()
 	})
 }

@@ -3,8 +3,64 @@ package jobs
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/core/job"
 	"lockstep/messages"
 )
+
+// question is that of a process whether its next opcode may begin.
+type question struct {
+	*messages.BeginOp
+	asker *actor.PID
+}
+
+// beginOp passes the question whether an opcode may begin to the scheduler, when
+// all know that the former opcode has ended: the queue, and in a cluster the other
+// nodes, so that no failover can undo what the next opcode builds on. The process
+// has reported it; a report that was lost is made good by a look at the file.
+func (a *jobActor) beginOp(ctx actor.Context, m *messages.BeginOp) {
+	if m.Livelock != a.job.Livelock || !a.start.MayAct() {
+		ctx.Respond(&messages.OpBegun{Request: m.Request, Failure: notRunning(a.id)})
+		return
+	}
+	asked := &question{m, ctx.Sender()}
+	a.question = asked
+	if a.hasCome(int(m.Op)) {
+		a.knownHere(ctx)
+		return
+	}
+	a.look(ctx, func(ctx actor.Context, f *messages.Failure) {
+		switch {
+		case a.question != asked: // it was asked again
+		case f != nil:
+			a.question = nil
+			ctx.Send(asked.asker, &messages.OpBegun{Request: asked.Request, Failure: f})
+		default:
+			a.knownHere(ctx)
+		}
+	})
+}
+
+// hasCome: the process was heard to say that it has come to an opcode.
+func (a *jobActor) hasCome(op int) bool {
+	j, err := job.Decode(a.report)
+	return err == nil && op < len(j.Ops) && j.Ops[op].Status != job.Queued
+}
+
+// knownHere: this node knows how far the process has come.
+func (a *jobActor) knownHere(ctx actor.Context) {
+	if a.config.Replicator == nil || a.report == nil {
+		a.passQuestion(ctx)
+		return
+	}
+	a.observe(ctx, a.passQuestion)
+}
+
+func (a *jobActor) passQuestion(ctx actor.Context) {
+	if q := a.question; q != nil {
+		a.question = nil
+		ctx.RequestWithCustomSender(a.config.Scheduler, q.BeginOp, q.asker)
+	}
+}
 
 // observeEnd has the other nodes of a cluster told of an end that the process has
 // written itself, before anybody else is: what a client was told must not be undone
@@ -14,23 +70,30 @@ func (a *jobActor) observeEnd(ctx actor.Context, encoded []byte, then func(actor
 		then(ctx)
 		return
 	}
-	a.observing, a.report = then, encoded
-	a.observe(ctx)
+	a.report = encoded
+	a.observe(ctx, then)
 }
 
-func (a *jobActor) observe(ctx actor.Context) {
-	ctx.Request(a.config.Replicator, &messages.ObserveJob{Request: a.number, Id: a.id, Encoded: a.report})
+// observe goes on when the other nodes have what the process has written.
+func (a *jobActor) observe(ctx actor.Context, then func(actor.Context)) {
+	a.observing = then
+	a.asked++
+	a.askToObserve(ctx)
+}
+
+func (a *jobActor) askToObserve(ctx actor.Context) {
+	ctx.Request(a.config.Replicator, &messages.ObserveJob{Request: a.asked, Id: a.id, Encoded: a.report})
 }
 
 // observeAgain: the replicator has started anew, and has forgotten who waits.
 func (a *jobActor) observeAgain(ctx actor.Context) {
 	if _, started := ctx.Message().(*messages.StoreStarted); started && a.observing != nil {
-		a.observe(ctx)
+		a.askToObserve(ctx)
 	}
 }
 
 func (a *jobActor) wasObserved(ctx actor.Context, m *messages.JobObserved) {
-	if then := a.observing; then != nil && m.Request == a.number {
+	if then := a.observing; then != nil && m.Request == a.asked {
 		a.observing = nil
 		then(ctx)
 	}

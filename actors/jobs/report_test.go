@@ -14,7 +14,7 @@ import (
 // which is to answer the one who asked.
 func (b *bench) begin(id int64, livelock string) *messages.Failure {
 	b.Helper()
-	question := &messages.BeginOp{Request: 5, Id: id, Livelock: livelock, Op: 1}
+	question := &messages.BeginOp{Request: 5, Id: id, Livelock: livelock, Op: 0}
 	b.client.Ask(b.jobs, question)
 	b.Settle()
 	for _, m := range b.client.Unread() {
@@ -73,4 +73,66 @@ func TestWhoIsHeard(t *testing.T) {
 			})
 		})
 	}
+}
+
+// waitsFor is a job whose first opcode has ended, and whose second has not begun.
+func waitsFor(id int64) *job.Job {
+	j := running(id)
+	j.Ops = append(j.Ops, j.Ops[0])
+	j.Ops[0].Status, j.Ops[1].Status = job.Success, job.Waiting
+	return j
+}
+
+// A report was lost: the file is read before the next opcode may begin, so that
+// clients see that the former one has ended.
+func TestALostReportIsMadeGoodByTheQuestion(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: lockOf(1), Op: 1})
+		b.Settle()
+		b.scheduler.Quiet()
+		b.readJob(waitsFor(1))
+		require.Equal(t, job.Encode(waitsFor(1)), acttest.Expect[*messages.JobProgress](b.queue).Encoded)
+		m, from := acttest.ExpectFrom[*messages.BeginOp](b.scheduler)
+		require.Equal(t, uint64(5), m.Request)
+		require.True(t, from.Equal(b.client.PID))
+	})
+}
+
+func TestAFileThatCannotBeReadPermitsNothing(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: lockOf(1), Op: 1})
+		b.read(1, &messages.FileRead{Failure: noDisk})
+		require.Equal(t, noDisk.Text, acttest.Expect[*messages.OpBegun](b.client).Failure.Text)
+		b.scheduler.Quiet()
+	})
+}
+
+// The file is read again: what was reported may have been written after it was read.
+func TestAReportThatCrossesWithTheAdoption(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.adopt(running(1))
+		read, from := b.asked()
+		require.False(t, b.reports(1, lockOf(1)))
+		b.store.Ask(from, &messages.StoreAnswer{Request: read.Request, What: &messages.StoreAnswer_Read{
+			Read: &messages.FileRead{Content: job.Encode(running(1))}}})
+		b.readJob(waitsFor(1))
+		require.Equal(t, job.Encode(waitsFor(1)), acttest.Expect[*messages.JobProgress](b.queue).Encoded)
+	})
+}
+
+// Of two looks at a long file the later one is passed on last.
+func TestAnOldLookIsDropped(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		b.tell(&messages.ProcessReport{Id: 1, Livelock: lockOf(1)})
+		first, from := b.asked()
+		b.tell(&messages.ProcessReport{Id: 1, Livelock: lockOf(1)})
+		b.readJob(waitsFor(1))
+		b.store.Ask(from, &messages.StoreAnswer{Request: first.Request, What: &messages.StoreAnswer_Read{
+			Read: &messages.FileRead{Content: job.Encode(running(1))}}})
+		require.Equal(t, job.Encode(waitsFor(1)), acttest.Expect[*messages.JobProgress](b.queue).Encoded)
+		b.queue.Quiet()
+	})
 }

@@ -158,6 +158,7 @@ func (r *replicator) follow(ctx actor.Context, m *messages.LogFollows) {
 type observation struct {
 	shape   string  // of the job as it was proposed last
 	busy    bool    // an entry is on its way
+	sent    []byte  // its content
 	next    []byte  // content for the next one; nil: there is none
 	waiting []asker // for the next one
 	served  []asker // by the entry on its way
@@ -190,8 +191,18 @@ func (r *replicator) observe(ctx actor.Context, m *messages.ObserveJob) {
 		return
 	}
 	shape := repl.Shape(j)
+	asks := asker{ctx.Sender(), m.Request}
+	// What is on its way to the others, or is with them, is not proposed once more.
+	switch same := o.next == nil && m.Request != 0 && !r.isWritten(m.Id, o); {
+	case same && o.busy && bytes.Equal(o.sent, m.Encoded):
+		o.served = append(o.served, asks)
+		return
+	case same && !o.busy && bytes.Equal(r.contents[m.Id], m.Encoded):
+		ctx.Respond(&messages.JobObserved{Request: m.Request})
+		return
+	}
 	if m.Request != 0 {
-		o.waiting = append(o.waiting, asker{ctx.Sender(), m.Request})
+		o.waiting = append(o.waiting, asks)
 	} else if shape == o.shape {
 		return
 	}
@@ -205,14 +216,14 @@ func (r *replicator) observeNext(id int64, o *observation) {
 	}
 	o.busy, o.served, o.waiting = true, o.waiting, nil
 	change := repl.Observed(layout.JobPath(id), o.next)
-	o.next = nil
+	o.sent, o.next = o.next, nil
 	r.proposeTo([]*messages.FileChange{change}, func(ctx actor.Context, _ *messages.FilesDone) {
-		o.busy = false
+		o.busy, o.sent = false, nil
 		for _, a := range o.served {
 			ctx.Send(a.pid, &messages.JobObserved{Request: a.request})
 		}
-		if o.next == nil && len(o.served) > 0 {
-			delete(r.observed, id) // who waits does so for its end
+		if o.next == nil && len(o.served) > 0 && !r.isRunning(id) {
+			delete(r.observed, id) // that was its end
 		}
 		o.served = nil
 		r.observeNext(id, o)

@@ -102,19 +102,37 @@ func TestTheEndIsWaitedFor(t *testing.T) {
 	})
 }
 
-// The shape that was seen last is no reason not to tell who waits.
-func TestAnEndThatWasSeenBeforeIsWaitedForAllTheSame(t *testing.T) {
+// Who waits for what is on its way is told when that has come, and no other entry is made.
+func TestAnEndThatIsOnItsWayIsWaitedFor(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.begin()
 		b.observe(0, jobIn(7, job.Success))
 		b.observe(5, jobIn(7, job.Success))
 		b.observe(6, jobIn(7, job.Success))
-		b.log.commit(b.log.take()[0].entry)
 		b.client.Quiet()
 		b.log.commit(b.log.take()[0].entry)
 		require.Equal(t, uint64(5), acttest.Expect[*messages.JobObserved](b.client).Request)
 		require.Equal(t, uint64(6), acttest.Expect[*messages.JobObserved](b.client).Request)
 		require.Empty(t, b.log.take())
+	})
+}
+
+// The shape that was seen last is no reason not to tell the others the rest, where who
+// asks waits for that.
+func TestLogLinesAreWaitedForToo(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.begin()
+		b.observe(0, jobIn(7, job.Running))
+		b.observe(5, withLine(t, jobIn(7, job.Running)))
+		b.log.commit(b.log.take()[0].entry)
+		b.client.Quiet()
+		last := b.log.take()[0]
+		require.Equal(t, withLine(t, jobIn(7, job.Running)), observed(last))
+		b.log.commit(last.entry)
+		require.Equal(t, uint64(5), acttest.Expect[*messages.JobObserved](b.client).Request)
+		b.observe(6, withLine(t, jobIn(7, job.Running)))
+		require.Empty(t, b.log.take(), "they have it")
+		require.Equal(t, uint64(6), acttest.Expect[*messages.JobObserved](b.client).Request)
 	})
 }
 

@@ -220,7 +220,7 @@ func (d *driver) signalled(s os.Signal) run.Next {
 	case syscall.SIGINT:
 		d.killed = true
 		d.kill()
-		return d.machine.Cancel(now()) // nothing, in the middle of an opcode
+		return d.machine.Cancel(now()) // in the middle of an opcode it only writes
 	case syscall.SIGUSR1:
 		priority, err := d.takePriority()
 		if err != nil {

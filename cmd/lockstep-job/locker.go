@@ -55,7 +55,6 @@ func (l *locker) take(ctx context.Context, priority int, needs lock.Needs) lockO
 		taking.Reprioritise(priority)
 		function, args, pause := taking.Call()
 		result, err := l.call(callCtx, function, args, pause)
-		var failed *wire.Error
 		switch {
 		case ctx.Err() != nil:
 			return lockOutcome{withdrawn: true}
@@ -65,9 +64,9 @@ func (l *locker) take(ctx context.Context, priority int, needs lock.Needs) lockO
 			if withdrawn || err != nil {
 				return lockOutcome{withdrawn: withdrawn, err: err}
 			}
-		case errors.As(err, &failed) && failed.Class != "LockError":
+		case isFinal(err, lockFinal):
 			return lockOutcome{err: err}
-		default: // no daemon, or one that cannot write its locks: it may come back
+		default: // no daemon, one that is not the master yet, or one that cannot write its locks
 			taking.Lost()
 			if callCtx.Err() == nil {
 				sleep(callCtx, delay)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"sync"
 	"time"
 
 	"lockstep/actors/core/run"
@@ -11,15 +13,18 @@ import (
 )
 
 // reporter talks to the daemon while the job runs. There may be no daemon for
-// a while: reports are hints and are dropped then; the question whether the
-// next opcode may begin waits until one is back.
+// a while: a report is sent until a daemon has taken it or a newer one takes its
+// place, and a question is asked until there is an answer. A question may wait
+// for its answer for hours; reports are not held up by it.
 type reporter struct {
 	socket   string
 	id       int64
 	livelock string
-	client   *wire.Client
-	latest   chan json.RawMessage // at most one: the latest supersedes
-	quiet    chan struct{}        // held by who uses client
+
+	mu     sync.Mutex
+	latest json.RawMessage // content of the file that is not told yet; nil: none
+	told   chan struct{}   // closed when there is nothing left to tell; nil: there is nothing
+	idle   *wire.Client    // a connection for the next call; nil: none
 }
 
 // Pauses between attempts to reach a daemon.
@@ -30,46 +35,80 @@ const (
 )
 
 func newReporter(socket string, id int64, livelock string) *reporter {
-	return &reporter{socket: socket, id: id, livelock: livelock,
-		latest: make(chan json.RawMessage, 1), quiet: make(chan struct{}, 1)}
+	return &reporter{socket: socket, id: id, livelock: livelock}
 }
 
 // reportMax is how long a file may be to travel in a report, in bytes; for a
 // longer one the daemon looks at the disk.
 const reportMax = 1 << 20
 
-// report tells the file's new content, without waiting for anybody. There is at
-// most one goroutine that sends: one that waits will send the latest.
+// report tells the file's new content, and does not wait for that. At most one
+// goroutine sends; content that it has not sent yet is replaced.
 func (r *reporter) report(encoded []byte) {
 	content := json.RawMessage(encoded)
 	if len(encoded) > reportMax {
 		content = json.RawMessage("null")
 	}
-	select {
-	case <-r.latest:
-		r.latest <- content
-	default:
-		r.latest <- content
-		go r.send()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.latest = content
+	if r.told == nil {
+		r.told = make(chan struct{})
+		go r.tell(r.told)
 	}
 }
 
-func (r *reporter) send() {
-	r.quiet <- struct{}{}
-	defer func() { <-r.quiet }()
-	select {
-	case encoded := <-r.latest:
-		// A report that is lost is made good by the next, or by the end.
-		_ = r.call("LockstepReportJob", []any{r.id, r.livelock, encoded}, nil)
-	default:
+// tell sends the latest content until there is none. While no daemon takes it, a
+// client that asks the daemon would see an older state.
+func (r *reporter) tell(told chan struct{}) {
+	defer close(told)
+	for delay := retryFirst; ; {
+		content := r.toTell()
+		if content == nil {
+			return
+		}
+		err := r.call("LockstepReportJob", []any{r.id, r.livelock, content}, nil)
+		if err == nil || isFinal(err, reportFinal) {
+			delay = retryFirst
+			continue
+		}
+		r.untold(content)
+		time.Sleep(delay)
+		delay = min(2*delay, retryMax)
+	}
+}
+
+// toTell takes what is to be told; nil: nothing, and tell ends.
+func (r *reporter) toTell() json.RawMessage {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	content := r.latest
+	r.latest = nil
+	if content == nil {
+		r.told = nil
+	}
+	return content
+}
+
+// untold puts back what no daemon has taken, unless there is something newer.
+func (r *reporter) untold(content json.RawMessage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.latest == nil {
+		r.latest = content
 	}
 }
 
 // begin asks whether opcode op may begin, and returns when it may, or with the
-// answer that it never will.
+// answer that it never will. The daemon is told first what the file says: it
+// counts the former opcode as ended then.
 func (r *reporter) begin(op int) *run.Refusal {
-	r.quiet <- struct{}{}
-	defer func() { <-r.quiet }()
+	r.mu.Lock()
+	told := r.told
+	r.mu.Unlock()
+	if told != nil {
+		<-told
+	}
 	for delay := retryFirst; ; delay = min(2*delay, retryMax) {
 		var refusal *run.Refusal
 		err := r.call("LockstepBeginOpcode", []any{r.id, r.livelock, op}, &refusal)
@@ -89,34 +128,56 @@ func (r *reporter) begin(op int) *run.Refusal {
 // ask makes a call for an opcode, when there is a daemon: a refusal is a
 // *wire.Error.
 func (r *reporter) ask(method string, args []any, result any) error {
-	r.quiet <- struct{}{}
-	defer func() { <-r.quiet }()
 	for delay := retryFirst; ; delay = min(2*delay, retryMax) {
 		err := r.call(method, args, result)
-		var refused *wire.Error
-		var malformed *wire.RequestError
-		if err == nil || errors.As(err, &refused) || errors.As(err, &malformed) {
+		if err == nil || isFinal(err, askFinal) {
 			return err
 		}
 		time.Sleep(delay)
 	}
 }
 
+// Classes of errors by which a daemon has decided. Any other, above all that of a
+// node that is not the master or not yet, says that a daemon is to be asked later.
+var (
+	reportFinal = []string{"GenericError", "ProgrammerError"}
+	askFinal    = []string{"GenericError", "ProgrammerError", "OpPrereqError", "ParameterError", "ConfigurationError", "JobLost"}
+	lockFinal   = []string{"GenericError", "ProgrammerError"}
+)
+
+// isFinal reports whether an error is of one of these classes, or says that the
+// request itself is wrong: to make the call again would not help.
+func isFinal(err error, classes []string) bool {
+	var refused *wire.Error
+	var malformed *wire.RequestError
+	return errors.As(err, &malformed) || errors.As(err, &refused) && slices.Contains(classes, refused.Class)
+}
+
+// call makes one call. Calls may be made side by side, each over a connection that
+// it has for itself; one connection is kept for the next.
 func (r *reporter) call(method string, args []any, result any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), callMax)
 	defer cancel()
-	if r.client == nil {
-		client, err := wire.Dial(ctx, r.socket, wire.Options{})
-		if err != nil {
+	r.mu.Lock()
+	client := r.idle
+	r.idle = nil
+	r.mu.Unlock()
+	if client == nil {
+		var err error
+		if client, err = wire.Dial(ctx, r.socket, wire.Options{}); err != nil {
 			return err
 		}
-		r.client = client
 	}
-	err := r.client.Call(ctx, method, args, result)
+	err := client.Call(ctx, method, args, result)
 	var answered *wire.Error
-	if err != nil && !errors.As(err, &answered) {
-		_ = r.client.Close() // broken: the next call dials anew
-		r.client = nil
+	if err == nil || errors.As(err, &answered) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.idle == nil {
+			r.idle = client
+			return err
+		}
 	}
+	_ = client.Close() // broken, or one more than needed
 	return err
 }
