@@ -22,6 +22,7 @@ type chaos struct {
 	script   [strikeKinds][]Strike
 	how      []int // what is left to say of the strike at hand
 
+	asleep bool // nothing goes wrong, and that is no chance
 }
 
 func newChaos(w *World, f Faults) *chaos {
@@ -53,6 +54,9 @@ func (c *chaos) oneIn(n int) bool { return n > 0 && c.rng.IntN(n) == 0 }
 
 // hits is one chance for a kind to strike.
 func (c *chaos) hits(kind strikeKind, rate int) bool {
+	if c.asleep {
+		return false
+	}
 	c.chances[kind]++
 	if c.scripted {
 		return c.due(kind, c.chances[kind])

@@ -13,6 +13,7 @@ func ClusterCheckers() []Checker {
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkTold{}, &checkParse{}, &checkIDs{},
 		&checkDepends{}, &checkLocks{}, &checkLive{}, checkReplicas{}, &checkFinal{}, checkMasters{},
 		&checkSlots{}, &checkFilters{}, &checkLimits{}, &checkOrder{}, &checkTable{}, checkReplay{}, &checkOwners{},
+		checkRest{}, &checkWishes{},
 	}
 }
 

@@ -112,6 +112,18 @@ func TestCheckersBite(t *testing.T) {
 			checker: func() Checker { return &checkOrder{} },
 			plant:   "no-ageing", within: 100,
 		},
+		"rest: a process that asks for permission reports nothing": {
+			checker: func() Checker { return checkRest{} },
+			plant:   "held-reports", within: 200,
+		},
+		"rest: the queue does not hear how far a process has come": {
+			checker: func() Checker { return checkRest{} },
+			plant:   "unheard-progress", within: 5,
+		},
+		"wishes: one that comes when the job has ended is not answered": {
+			checker: func() Checker { return &checkWishes{} },
+			plant:   "lost-wishes", within: 20,
+		},
 		"live: nobody is told of the end of a process": {
 			checker: func() Checker { return checkLive{} },
 			plant:   "silent-ends", within: 5,

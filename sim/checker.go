@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
@@ -22,7 +23,7 @@ func AllCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkTold{},
 		&checkSlots{}, &checkParse{}, &checkIDs{}, &checkLive{}, &checkLocks{}, &checkTable{}, checkReplay{}, &checkOwners{},
-		&checkDepends{}, &checkFilters{}, &checkLimits{}, &checkOrder{},
+		&checkDepends{}, &checkFilters{}, &checkLimits{}, &checkOrder{}, checkRest{}, &checkWishes{},
 	}
 }
 
@@ -96,12 +97,30 @@ type (
 		op      int
 	}
 	// wishSent: a client wants something of a job.
-	wishSent struct{ id int64 }
+	wishSent struct {
+		client *client
+		id     int64
+	}
 	// wishTold: it has the answer, or knows that there will be none.
 	wishTold struct {
-		id  int64
-		err error
+		client *client
+		id     int64
+		err    error
 	}
+	// processRests: all is quiet, and a process does nothing about its job, since
+	// then; shape is what its file says of opcodes.
+	processRests struct {
+		process *process
+		shape   string
+		since   time.Time
+	}
+	// viewTold: clients that ask are told this of the job of a process that rests.
+	viewTold struct {
+		process     *process
+		shape, told string
+	}
+	// struck: a node, or the network, was hit by a fault.
+	struck struct{}
 	// changeSent: a client wants the rules or settings changed; changeTold: it has
 	// the answer, or knows that there will be none.
 	changeSent struct{}
@@ -124,6 +143,7 @@ type (
 
 func (w *World) notify(event any) {
 	w.inForce.see(event)
+	w.calm.see(w, event)
 	for _, c := range w.checkers {
 		if err := c.See(w, event); err != nil && w.violation == nil {
 			w.violation = &Violation{Checker: c.Name(), Step: w.count, At: w.clock.elapsed(), Err: err}

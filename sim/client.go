@@ -207,7 +207,7 @@ func (c *client) later(d time.Duration, f func()) {
 
 // cancel asks for a job to be canceled, or to be ended where it is too late.
 func (c *client) cancel(id int64, kill bool, done func()) {
-	c.world.notify(wishSent{id})
+	c.world.notify(wishSent{c, id})
 	c.caller.call("CancelJob", []any{id, kill}, patience, func(result json.RawMessage, err error) {
 		c.answeredWish("cancel", id, result, err, done)
 	})
@@ -215,7 +215,7 @@ func (c *client) cancel(id int64, kill bool, done func()) {
 
 // reprioritise asks for another priority.
 func (c *client) reprioritise(id int64, priority int, done func()) {
-	c.world.notify(wishSent{id})
+	c.world.notify(wishSent{c, id})
 	c.caller.call("ChangeJobPriority", []any{id, priority}, patience, func(result json.RawMessage, err error) {
 		c.answeredWish("priority", id, result, err, done)
 	})
@@ -232,7 +232,7 @@ func (c *client) answeredWish(wish string, id int64, result json.RawMessage, err
 			c.world.notify(cancelTold{id: id})
 		}
 	}
-	c.world.notify(wishTold{id, err})
+	c.world.notify(wishTold{c, id, err})
 	if done != nil {
 		done()
 	}

@@ -67,6 +67,10 @@ func TestClusterCheckersBite(t *testing.T) {
 			checker: func() Checker { return &checkOwners{} },
 			plant:   "unwritten-release", within: 20,
 		},
+		"rest: the other nodes hear only of ends and of opcodes that are to begin": {
+			checker: func() Checker { return checkRest{} },
+			plant:   "untold-progress", within: 20,
+		},
 		"live: nobody is told to be the master": {
 			checker: func() Checker { return checkLive{} },
 			plant:   "no-master", within: 1,

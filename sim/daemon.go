@@ -153,6 +153,9 @@ func (d *daemon) started(ready bool) {
 // delivered is told of each message to an actor.
 func (n *node) delivered(actor string, m any, kind messageKind) panicWhen {
 	w, message := n.world, messageName(m)
+	if w.chaos.asleep {
+		return noPanic
+	}
 	w.delivered++
 	w.trace.add(TopicDelivery, n.prefix()+actor, message)
 	if n == w.charge {

@@ -46,6 +46,7 @@ func (d *driver) follow(next run.Next) {
 		switch next.Do {
 		case run.Exit:
 			d.ended = true
+			d.process.machine.world.reached(moment{d.process.job, momentEnds})
 			if d.process.reach(stageEnding) {
 				d.leave(next.Free)
 			}
@@ -79,6 +80,7 @@ func (d *driver) leave(free bool) {
 func (d *driver) ask(op int, free bool) {
 	begin := func() {
 		d.process.asking = true
+		d.process.machine.world.reached(moment{d.process.job, momentAsks})
 		d.reporter.begin(op, func(refusal *run.Refusal) {
 			if refusal == nil {
 				d.process.asking = false

@@ -2,13 +2,11 @@ package sim
 
 import (
 	"encoding/json"
-	"errors"
 	"time"
 
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/lock"
 	"lockstep/actors/core/run"
-	"lockstep/actors/luxi/wire"
 )
 
 // locker is a job process's talk with the lock manager, as in lockstep-job.
@@ -55,7 +53,6 @@ func (l *locker) next(attempt int, delay time.Duration, done func(withdrawn bool
 			if attempt != l.attempt {
 				return
 			}
-			var failed *wire.Error
 			switch {
 			case err == nil:
 				withdrawn, err := l.taking.Answer(result)
@@ -65,7 +62,7 @@ func (l *locker) next(attempt int, delay time.Duration, done func(withdrawn bool
 					return
 				}
 				l.next(attempt, beginRetryFirst, done)
-			case errors.As(err, &failed) && failed.Class != "LockError":
+			case decided(err, lockFinal):
 				l.again = nil
 				done(false, err)
 			default:

@@ -48,6 +48,10 @@ var AllPlants = []Plant{
 	{"greater-limits", "a rule's number is greater than it says", Plants{Alter: allowsMore}},
 	{"no-reason-limits", "the limits in reason trails are not seen", Plants{Alter: seesNoLimits}},
 	{"no-ageing", "waiting jobs do not age", Plants{Alter: neverAges}},
+	{"held-reports", "a job process that asks for permission reports nothing until it has it", Plants{HeldReports: true}},
+	{"unheard-progress", "the queue does not hear how far a job's process has come", Plants{Alter: drops("daemon/queue", &messages.JobProgress{})}},
+	{"lost-wishes", "who wants something of a job that has just ended is not answered", Plants{Alter: losesWishes}},
+	{"untold-progress", "the other nodes do not hear how far a job's process has come before it asks to go on", Plants{Alter: tellsEndsOnly}},
 	{"hasty-log", "an entry counts as committed before a majority has it", Plants{Log: LogPlants{Hasty: true}}},
 	{"skipped-entry", "the second node leaves an entry of the log out", Plants{Log: LogPlants{Skips: "n2"}}},
 	{"forgotten-jobs", "a node forgets which jobs run", Plants{Alter: forgetsRunning}},
@@ -56,7 +60,7 @@ var AllPlants = []Plant{
 }
 
 // clusterPlants are those that need several nodes.
-var clusterPlants = []string{"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "no-master"}
+var clusterPlants = []string{"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "no-master", "untold-progress"}
 
 // FindPlant finds one by its name; "" is none.
 func FindPlant(name string) (Plants, error) {
@@ -183,6 +187,22 @@ func forgetsNames(_ string, m any) any {
 func overtakesForEver(to string, m any) any {
 	if c, is := m.(*messages.ConfigChanged); is && to == "daemon/core/locks" {
 		return &messages.ConfigChanged{Request: c.Request, Content: c.Content, Settings: []byte(`{"lock_bypass_after": 0}`)}
+	}
+	return m
+}
+
+// losesWishes drops the answer to a wish that comes to the queue after the job's end.
+func losesWishes(_ string, m any) any {
+	if answered, is := m.(*messages.JobAnswered); is && strings.Contains(answered.Text, "not found in queue") {
+		return nil
+	}
+	return m
+}
+
+// tellsEndsOnly drops what is observed without that anybody waits for it.
+func tellsEndsOnly(_ string, m any) any {
+	if observe, is := m.(*messages.ObserveJob); is && observe.Request == 0 {
+		return nil
 	}
 	return m
 }

@@ -208,7 +208,7 @@ func (p *process) over(how string) {
 		}
 	}
 	if p.driver != nil {
-		p.driver.reporter.caller.hangUp()
+		p.driver.reporter.hangUp()
 		p.driver.locker.caller.hangUp()
 	}
 	m.node.say(TopicProcess, "job %d: process %s", p.job, how)

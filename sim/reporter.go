@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"lockstep/actors/core/run"
@@ -14,67 +15,103 @@ const (
 	beginRetryFirst = 50 * time.Millisecond
 	beginRetryMax   = time.Second
 	callMax         = 5 * time.Minute
+	toldMax         = 10 * time.Second
 )
 
-// reporter is a job process's talk with the daemon: reports that are dropped if
-// nobody hears them, and questions that are asked until they are answered.
+var (
+	reportFinal = []string{"GenericError", "ProgrammerError"}
+	lockFinal   = []string{"GenericError", "ProgrammerError"}
+)
+
+// decided is isFinal of lockstep-job.
+func decided(err error, classes []string) bool {
+	var refused *wire.Error
+	var malformed *wire.RequestError
+	return errors.As(err, &malformed) || errors.As(err, &refused) && slices.Contains(classes, refused.Class)
+}
+
+// reporter is a job process's talk with the daemon, as in lockstep-job: a report is
+// sent until a daemon has taken it or a newer one takes its place, beside questions
+// that are asked until they are answered.
 type reporter struct {
 	process *process
-	caller  *caller
+	reports *caller
+	asks    *caller
 	latest  []byte // not told yet
-	ask     func() // not asked yet
-	busy    bool
+	telling bool
+	told    func() // when there is nothing left to tell; nil: nobody waits for that
+	asking  bool
 }
 
 func newReporter(p *process) *reporter {
-	return &reporter{process: p, caller: &caller{world: p.machine.world, node: p.machine.node, thread: p.thread}}
+	calls := func() *caller { return &caller{world: p.machine.world, node: p.machine.node, thread: p.thread} }
+	return &reporter{process: p, reports: calls(), asks: calls()}
 }
 
-// report tells the file's new content, without waiting for anybody.
+func (r *reporter) hangUp() {
+	r.reports.hangUp()
+	r.asks.hangUp()
+}
+
+// report tells the file's new content, and does not wait for that.
 func (r *reporter) report(encoded []byte) {
 	if len(encoded) > r.process.machine.world.options.ReportMax {
 		encoded = []byte("null") // the daemon looks at the disk
 	}
 	r.latest = encoded
-	r.next()
-}
-
-// begin asks whether opcode op may begin, until there is an answer.
-func (r *reporter) begin(op int, then func(*run.Refusal)) {
-	r.ask = func() { r.askToBegin(op, beginRetryFirst, then) }
-	r.next()
-}
-
-// next makes one call after the other.
-func (r *reporter) next() {
-	switch {
-	case r.busy:
-	case r.latest != nil:
-		encoded := r.latest
-		r.latest, r.busy = nil, true
-		r.call("LockstepReportJob", []any{r.process.job, r.process.livelock, json.RawMessage(encoded)}, func(json.RawMessage, error) {
-			r.busy = false
-			r.next()
-		})
-	case r.ask != nil:
-		ask := r.ask
-		r.ask, r.busy = nil, true
-		ask()
+	if !r.telling && !r.heldUp() {
+		r.telling = true
+		r.tell(beginRetryFirst)
 	}
 }
 
-func (r *reporter) call(method string, args []any, done func(json.RawMessage, error)) {
-	r.caller.call(method, args, callMax, done)
+// heldUp: reports wait behind the question for permission. They must not.
+func (r *reporter) heldUp() bool { return r.asking && r.process.machine.world.plants.HeldReports }
+
+func (r *reporter) tell(delay time.Duration) {
+	content := r.latest
+	r.latest = nil
+	if content == nil {
+		r.telling = false
+		if told := r.told; told != nil {
+			r.told = nil
+			told()
+		}
+		return
+	}
+	r.reports.call("LockstepReportJob", []any{r.process.job, r.process.livelock, json.RawMessage(content)}, toldMax, func(_ json.RawMessage, err error) {
+		if err == nil || decided(err, reportFinal) {
+			r.tell(beginRetryFirst)
+			return
+		}
+		if r.latest == nil {
+			r.latest = content
+		}
+		r.process.machine.world.clock.after(delay, r.process.life, func() { r.tell(min(2*delay, beginRetryMax)) })
+	})
+}
+
+// begin asks whether opcode op may begin, until there is an answer, when what the file
+// says is told.
+func (r *reporter) begin(op int, then func(*run.Refusal)) {
+	ask := func() {
+		r.asking = true
+		r.askToBegin(op, beginRetryFirst, then)
+	}
+	if r.telling && !r.process.machine.world.plants.HeldReports {
+		r.told = ask
+		return
+	}
+	ask()
 }
 
 func (r *reporter) askToBegin(op int, delay time.Duration, then func(*run.Refusal)) {
-	r.call("LockstepBeginOpcode", []any{r.process.job, r.process.livelock, op}, func(result json.RawMessage, err error) {
+	r.asks.call("LockstepBeginOpcode", []any{r.process.job, r.process.livelock, op}, callMax, func(result json.RawMessage, err error) {
 		if err == nil {
 			var refusal *run.Refusal
 			mustDecode(result, &refusal)
-			r.busy = false
+			r.asking = false
 			then(refusal)
-			r.next()
 			return
 		}
 		var refused *wire.Error

@@ -159,6 +159,7 @@ func (c *chaos) possible(kind strikeKind, n *node) bool {
 }
 
 func (c *chaos) perform(kind strikeKind, n *node) {
+	c.world.notify(struck{})
 	switch kind {
 	case strikeKill:
 		p := n.machine.processes[c.draw(len(n.machine.processes))]

@@ -106,9 +106,50 @@ func (k *workload) after(c *client, id int64) {
 	case 6:
 		priority := k.rng.IntN(40) - 20
 		c.later(k.pause(), func() { c.reprioritise(id, priority, think) })
+	case 7:
+		k.cross(c, moment{id, momentEnds}, think)
+	case 8:
+		k.cross(c, moment{id, momentAsks}, think)
 	default:
 		k.think(c)
 	}
+}
+
+// crossMax is how long a client waits for a moment of a job's process, and crossSteps
+// how many steps of its own it takes then, at most.
+const (
+	crossMax   = 5 * time.Second
+	crossSteps = 60
+)
+
+// cross has a client want something of a job at a moment of its process: while the news
+// of that is on its way through the daemon.
+func (k *workload) cross(c *client, at moment, done func()) {
+	steps, what, priority := k.rng.IntN(crossSteps), k.rng.IntN(4), k.rng.IntN(40)-20
+	sent := false
+	wish := func() {
+		if what > 1 {
+			c.reprioritise(at.job, priority, done)
+			return
+		}
+		c.cancel(at.job, what == 1, done)
+	}
+	var step func()
+	step = func() {
+		if steps--; steps < 0 {
+			wish()
+			return
+		}
+		c.caller.thread.do(step)
+	}
+	begin := func() {
+		if !sent {
+			sent = true
+			c.caller.thread.do(step)
+		}
+	}
+	k.world.moments[at] = append(k.world.moments[at], begin)
+	c.world.clock.after(crossMax, c.world.life, begin)
 }
 
 // job is the nth of a submission. One that waits between two opcodes for another

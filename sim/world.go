@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,6 +48,9 @@ type Plants struct {
 	Log LogPlants
 	// NoLease: job processes do not look whether their node is still the master.
 	NoLease bool
+	// HeldReports: a job process that asks for permission reports nothing until
+	// it has it.
+	HeldReports bool
 	// Alter puts another message in the place of one to an actor; nil for none.
 	Alter func(actor string, message any) any
 }
@@ -74,7 +78,10 @@ type World struct {
 	clients     []*client
 	submissions []*submission
 	checkers    []Checker
+	moments     map[moment][]func() // who wants to do something then
 	inForce     *inForce
+	calm        calm
+	audit       *audit     // nil: nobody checks what it tells
 	locks       *lockFiles // nil: not read yet
 	violation   *Violation
 	count       uint64 // steps so far
@@ -113,7 +120,7 @@ func New(o Options) *World {
 	}
 	dice := rand.NewPCG(o.Seed, orderDice)
 	rng := rand.New(dice)
-	w := &World{options: o, plants: o.Plants, dice: dice, rng: rng, life: &life{}, steps: &steps{rng: rng}, clock: newClock(), checkers: o.Checkers}
+	w := &World{options: o, plants: o.Plants, dice: dice, rng: rng, life: &life{}, steps: &steps{rng: rng}, clock: newClock(), checkers: o.Checkers, moments: map[moment][]func(){}}
 	w.trace = &trace{clock: w.clock, sum: fnvOffset, sink: o.Sink}
 	w.populate()
 	w.chaos = newChaos(w, o.Faults)
@@ -122,6 +129,9 @@ func New(o Options) *World {
 		w.checkers = ClusterCheckers()
 	} else if w.checkers == nil {
 		w.checkers = AllCheckers()
+	}
+	if slices.Contains(w.checkers, Checker(checkRest{})) {
+		w.audit = newAudit(w)
 	}
 	return w
 }
@@ -167,7 +177,32 @@ func (w *World) advance() bool {
 		return true
 	}
 	w.inForce.quiet()
+	if w.audit != nil {
+		w.audit.look()
+	}
 	return w.clock.fire()
+}
+
+// moment is one in the life of a job's process.
+type moment struct {
+	job  int64
+	what momentKind
+}
+
+type momentKind uint8
+
+const (
+	momentAsks momentKind = iota // an opcode has ended, and it asks to begin the next
+	momentEnds                   // it has written the job's end
+)
+
+// reached tells those who want to do something at a moment.
+func (w *World) reached(m moment) {
+	tell := w.moments[m]
+	delete(w.moments, m)
+	for _, f := range tell {
+		f()
+	}
 }
 
 // Settle steps until the time would have to move.

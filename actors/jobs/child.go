@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
@@ -81,6 +82,8 @@ func (a *jobActor) Receive(ctx actor.Context) {
 		a.wasObserved(ctx, m)
 	case *tryAgain:
 		a.retry(ctx)
+	case *lookAgain:
+		a.lookAgain(ctx, m)
 	default:
 		act.Unexpected(ctx)
 	}
@@ -271,7 +274,27 @@ func (a *jobActor) reported(ctx actor.Context, m *messages.ProcessReport) {
 		a.progress(ctx, m.Encoded)
 		return
 	}
-	a.look(ctx, func(actor.Context, *messages.Failure) {})
+	a.lookForReport(ctx)
+}
+
+// lookAgain is due some time after the file could not be read; look is the number of
+// that attempt.
+type lookAgain struct{ look uint64 }
+
+// lookForReport reads what the process did not put into its report, until that has
+// succeeded or something newer is heard.
+func (a *jobActor) lookForReport(ctx actor.Context) {
+	a.look(ctx, func(ctx actor.Context, f *messages.Failure) {
+		if f != nil {
+			act.SendAfter(a.config.Env.Clock(), ctx.ActorSystem(), time.Second, ctx.Self(), &lookAgain{a.looks})
+		}
+	})
+}
+
+func (a *jobActor) lookAgain(ctx actor.Context, m *lookAgain) {
+	if m.look == a.looks && a.start.MayAct() {
+		a.lookForReport(ctx)
+	}
 }
 
 // look reads what the job's file holds, and passes that on. then is told when

@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -119,6 +120,20 @@ func TestAReportThatCrossesWithTheAdoption(t *testing.T) {
 			Read: &messages.FileRead{Content: job.Encode(running(1))}}})
 		b.readJob(waitsFor(1))
 		require.Equal(t, job.Encode(waitsFor(1)), acttest.Expect[*messages.JobProgress](b.queue).Encoded)
+	})
+}
+
+func TestALongFileThatCannotBeReadIsReadAgain(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		b.tell(&messages.ProcessReport{Id: 1, Livelock: lockOf(1)})
+		b.read(1, &messages.FileRead{Failure: noDisk})
+		b.queue.Quiet()
+		b.Advance(time.Second)
+		b.readJob(waitsFor(1))
+		require.Equal(t, job.Encode(waitsFor(1)), acttest.Expect[*messages.JobProgress](b.queue).Encoded)
+		b.Advance(time.Minute)
+		b.store.Quiet()
 	})
 }
 

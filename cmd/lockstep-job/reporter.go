@@ -32,6 +32,9 @@ const (
 	retryFirst = 50 * time.Millisecond
 	retryMax   = time.Second
 	callMax    = 5 * time.Minute
+	// toldMax is how long the answer to a report may take: it does not wait for
+	// anything, so that a daemon which has not given it by then has lost the report.
+	toldMax = 10 * time.Second
 )
 
 func newReporter(socket string, id int64, livelock string) *reporter {
@@ -67,7 +70,7 @@ func (r *reporter) tell(told chan struct{}) {
 		if content == nil {
 			return
 		}
-		err := r.call("LockstepReportJob", []any{r.id, r.livelock, content}, nil)
+		err := r.call(toldMax, "LockstepReportJob", []any{r.id, r.livelock, content}, nil)
 		if err == nil || isFinal(err, reportFinal) {
 			delay = retryFirst
 			continue
@@ -111,7 +114,7 @@ func (r *reporter) begin(op int) *run.Refusal {
 	}
 	for delay := retryFirst; ; delay = min(2*delay, retryMax) {
 		var refusal *run.Refusal
-		err := r.call("LockstepBeginOpcode", []any{r.id, r.livelock, op}, &refusal)
+		err := r.call(callMax, "LockstepBeginOpcode", []any{r.id, r.livelock, op}, &refusal)
 		var refused *wire.Error
 		if errors.As(err, &refused) && refused.Class == "JobLost" {
 			// A daemon that has just started may not have adopted us yet. A
@@ -129,7 +132,7 @@ func (r *reporter) begin(op int) *run.Refusal {
 // *wire.Error.
 func (r *reporter) ask(method string, args []any, result any) error {
 	for delay := retryFirst; ; delay = min(2*delay, retryMax) {
-		err := r.call(method, args, result)
+		err := r.call(callMax, method, args, result)
 		if err == nil || isFinal(err, askFinal) {
 			return err
 		}
@@ -155,8 +158,8 @@ func isFinal(err error, classes []string) bool {
 
 // call makes one call. Calls may be made side by side, each over a connection that
 // it has for itself; one connection is kept for the next.
-func (r *reporter) call(method string, args []any, result any) error {
-	ctx, cancel := context.WithTimeout(context.Background(), callMax)
+func (r *reporter) call(limit time.Duration, method string, args []any, result any) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	r.mu.Lock()
 	client := r.idle

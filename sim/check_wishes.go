@@ -1,0 +1,40 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// checkWishes: a client that wants a job canceled, or another priority for it, is
+// answered, also when that crosses with the job's end. Only what takes long by itself
+// may take until wishMax; what goes wrong otherwise, see calm, or a client that hangs
+// up, excuses the daemon.
+type checkWishes struct {
+	sent map[*client]time.Time
+}
+
+func (*checkWishes) Name() string { return "wishes are answered" }
+
+// wishMax is a little more than the jobs actors' bound on a cancel.
+const wishMax = 46 * time.Second
+
+func (c *checkWishes) See(w *World, event any) error {
+	if c.sent == nil {
+		c.sent = map[*client]time.Time{}
+	}
+	switch e := event.(type) {
+	case wishSent:
+		c.sent[e.client] = w.clock.now
+	case wishTold:
+		at := c.sent[e.client]
+		delete(c.sent, e.client)
+		took := w.clock.now.Sub(at)
+		late := took > wishMax || e.err != nil && strings.Contains(e.err.Error(), "too busy")
+		if late && w.calm.since(at) && !errors.Is(e.err, errHungUp) {
+			return fmt.Errorf("client %d waited %.3f s for what it wanted of job %d, and heard: %v", e.client.number, took.Seconds(), e.id, e.err)
+		}
+	}
+	return nil
+}
