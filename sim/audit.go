@@ -112,11 +112,11 @@ func (a *audit) answered(result json.RawMessage, of []*process) {
 			mustDecode(rows[i][0], &statuses)
 			mustDecode(rows[i][1], &priorities)
 		}
-		told, shape := fmt.Sprint(statuses, priorities), a.rests[p].shape
-		if told == shape {
+		told, is := fmt.Sprint(statuses, priorities), a.rests[p]
+		if told == is.shape {
 			a.known[p] = told
 		}
-		a.world.notify(viewTold{p, shape, told})
+		a.world.notify(viewTold{p, is.shape, told, is.since})
 	}
 }
 

@@ -118,6 +118,7 @@ type (
 	viewTold struct {
 		process     *process
 		shape, told string
+		since       time.Time
 	}
 	// struck: a node, or the network, was hit by a fault.
 	struck struct{}

@@ -166,6 +166,7 @@ func (a *jobActor) gone(ctx actor.Context, m *messages.ProcessGone) {
 		return
 	}
 	ctx.Send(ctx.Parent(), &handshakeOver{a.id})
+	a.question, a.observing = nil, nil
 	a.how = m.Text
 	a.settle(ctx)
 }
@@ -284,8 +285,8 @@ type lookAgain struct{ look uint64 }
 // lookForReport reads what the process did not put into its report, until that has
 // succeeded or something newer is heard.
 func (a *jobActor) lookForReport(ctx actor.Context) {
-	a.look(ctx, func(ctx actor.Context, f *messages.Failure) {
-		if f != nil {
+	a.look(ctx, func(ctx actor.Context, superseded bool, f *messages.Failure) {
+		if f != nil && !superseded {
 			act.SendAfter(a.config.Env.Clock(), ctx.ActorSystem(), time.Second, ctx.Self(), &lookAgain{a.looks})
 		}
 	})
@@ -297,17 +298,21 @@ func (a *jobActor) lookAgain(ctx actor.Context, m *lookAgain) {
 	}
 }
 
-// look reads what the job's file holds, and passes that on. then is told when
-// everything is known that was on the disk before, or that it cannot be.
-func (a *jobActor) look(ctx actor.Context, then func(actor.Context, *messages.Failure)) {
+// look reads what the job's file holds, and passes that on, unless something newer is
+// heard meanwhile or is being looked at: superseded.
+func (a *jobActor) look(ctx actor.Context, then func(ctx actor.Context, superseded bool, f *messages.Failure)) {
 	a.looks++
 	look := a.looks
 	a.store.Read(ctx, "report-job", layout.JobPath(a.id), func(ctx actor.Context, m *messages.FileRead) {
+		if !a.start.MayAct() {
+			return // its process is gone meanwhile, and its end is being settled
+		}
+		superseded := look != a.looks
 		// An end that is not told by the process's exit may not be durable yet.
-		if j, err := job.Decode(m.Content); look == a.looks && err == nil && !j.Status().Final() {
+		if j, err := job.Decode(m.Content); !superseded && err == nil && !j.Status().Final() {
 			a.progress(ctx, m.Content)
 		}
-		then(ctx, m.Failure)
+		then(ctx, superseded, m.Failure)
 	})
 }
 

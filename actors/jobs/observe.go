@@ -22,15 +22,21 @@ func (a *jobActor) beginOp(ctx actor.Context, m *messages.BeginOp) {
 		ctx.Respond(&messages.OpBegun{Request: m.Request, Failure: notRunning(a.id)})
 		return
 	}
-	asked := &question{m, ctx.Sender()}
-	a.question = asked
-	if a.hasCome(int(m.Op)) {
+	a.question = &question{m, ctx.Sender()}
+	a.lookBeforeBegin(ctx)
+}
+
+func (a *jobActor) lookBeforeBegin(ctx actor.Context) {
+	asked := a.question
+	if a.hasCome(int(asked.Op)) {
 		a.knownHere(ctx)
 		return
 	}
-	a.look(ctx, func(ctx actor.Context, f *messages.Failure) {
+	a.look(ctx, func(ctx actor.Context, superseded bool, f *messages.Failure) {
 		switch {
 		case a.question != asked: // it was asked again
+		case superseded:
+			a.lookBeforeBegin(ctx)
 		case f != nil:
 			a.question = nil
 			ctx.Send(asked.asker, &messages.OpBegun{Request: asked.Request, Failure: f})

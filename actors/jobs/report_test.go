@@ -100,6 +100,28 @@ func TestALostReportIsMadeGoodByTheQuestion(t *testing.T) {
 	})
 }
 
+// A look that something newer has superseded says nothing about the question.
+func TestAQuestionWaitsForTheLatestLook(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		b.report(running(1))
+		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: lockOf(1), Op: 1})
+		first, from := b.asked()
+		b.tell(&messages.ProcessReport{Id: 1, Livelock: lockOf(1)})
+		second, _ := b.asked()
+		b.store.Ask(from, &messages.StoreAnswer{Request: first.Request, What: &messages.StoreAnswer_Read{
+			Read: &messages.FileRead{Content: job.Encode(waitsFor(1))}}})
+		third, _ := b.asked()
+		b.scheduler.Quiet()
+		for _, r := range []*messages.StoreRequest{second, third} {
+			b.store.Ask(from, &messages.StoreAnswer{Request: r.Request, What: &messages.StoreAnswer_Read{
+				Read: &messages.FileRead{Content: job.Encode(waitsFor(1))}}})
+		}
+		require.Equal(t, uint64(5), acttest.Expect[*messages.BeginOp](b.scheduler).Request)
+		require.Len(t, b.queue.Unread(), 2)
+	})
+}
+
 func TestAFileThatCannotBeReadPermitsNothing(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
@@ -134,6 +156,27 @@ func TestALongFileThatCannotBeReadIsReadAgain(t *testing.T) {
 		require.Equal(t, job.Encode(waitsFor(1)), acttest.Expect[*messages.JobProgress](b.queue).Encoded)
 		b.Advance(time.Minute)
 		b.store.Quiet()
+	})
+}
+
+// The end of a process is not held up by what it had asked before.
+func TestAQuestionOfAProcessThatIsGone(t *testing.T) {
+	onNode(t, 0, func(t *testing.T, n *node) {
+		n.run(1)
+		n.report(running(1))
+		n.replicator.Unread()
+		n.client.Ask(n.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: lockOf(1), Op: 1})
+		look, from := n.asked()
+		n.gone(1, "exit status 0")
+		n.readJob(succeeded(1))
+		end, asker := acttest.ExpectFrom[*messages.ObserveJob](n.replicator)
+		n.store.Ask(from, &messages.StoreAnswer{Request: look.Request, What: &messages.StoreAnswer_Read{
+			Read: &messages.FileRead{Content: job.Encode(waitsFor(1))}}})
+		n.replicator.Quiet()
+		n.replicator.Ask(asker, &messages.JobObserved{Request: end.Request})
+		n.queue.Unread()
+		require.Empty(t, n.inHand())
+		n.scheduler.Quiet()
 	})
 }
 
