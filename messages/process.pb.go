@@ -246,7 +246,7 @@ func (x *JobEnded) GetEncoded() []byte {
 	return nil
 }
 
-// JobReturned: the process never got permission to act; the job is as it was.
+// JobReturned: no process could act on the job; it is as it was.
 type JobReturned struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -593,12 +593,14 @@ func (x *ProcessFailed) GetText() string {
 }
 
 // ProcessGone: nothing of the process is left. `text` says how it ended, for
-// people. `never_was`: it could not even be spawned.
+// people. `never_was`: it could not even be spawned. `never_acted`: it ended
+// before it had all that it needs to act on its job.
 type ProcessGone struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Start         uint64                 `protobuf:"varint,1,opt,name=start,proto3" json:"start,omitempty"`
 	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	NeverWas      bool                   `protobuf:"varint,3,opt,name=never_was,json=neverWas,proto3" json:"never_was,omitempty"`
+	NeverActed    bool                   `protobuf:"varint,4,opt,name=never_acted,json=neverActed,proto3" json:"never_acted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -654,6 +656,111 @@ func (x *ProcessGone) GetNeverWas() bool {
 	return false
 }
 
+func (x *ProcessGone) GetNeverActed() bool {
+	if x != nil {
+		return x.NeverActed
+	}
+	return false
+}
+
+// AskStarts asks the jobs actor why job processes cannot be started. The `text`
+// of Starts is empty if the last start has succeeded.
+type AskStarts struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AskStarts) Reset() {
+	*x = AskStarts{}
+	mi := &file_process_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AskStarts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AskStarts) ProtoMessage() {}
+
+func (x *AskStarts) ProtoReflect() protoreflect.Message {
+	mi := &file_process_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AskStarts.ProtoReflect.Descriptor instead.
+func (*AskStarts) Descriptor() ([]byte, []int) {
+	return file_process_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *AskStarts) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+type Starts struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Starts) Reset() {
+	*x = Starts{}
+	mi := &file_process_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Starts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Starts) ProtoMessage() {}
+
+func (x *Starts) ProtoReflect() protoreflect.Message {
+	mi := &file_process_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Starts.ProtoReflect.Descriptor instead.
+func (*Starts) Descriptor() ([]byte, []int) {
+	return file_process_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Starts) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *Starts) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 // ProcessReport comes from a job process over its socket: the file was
 // replaced, and this is its content, or nothing where that is long.
 type ProcessReport struct {
@@ -667,7 +774,7 @@ type ProcessReport struct {
 
 func (x *ProcessReport) Reset() {
 	*x = ProcessReport{}
-	mi := &file_process_proto_msgTypes[12]
+	mi := &file_process_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -679,7 +786,7 @@ func (x *ProcessReport) String() string {
 func (*ProcessReport) ProtoMessage() {}
 
 func (x *ProcessReport) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[12]
+	mi := &file_process_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -692,7 +799,7 @@ func (x *ProcessReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessReport.ProtoReflect.Descriptor instead.
 func (*ProcessReport) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{12}
+	return file_process_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ProcessReport) GetId() int64 {
@@ -729,7 +836,7 @@ type BeginOp struct {
 
 func (x *BeginOp) Reset() {
 	*x = BeginOp{}
-	mi := &file_process_proto_msgTypes[13]
+	mi := &file_process_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -741,7 +848,7 @@ func (x *BeginOp) String() string {
 func (*BeginOp) ProtoMessage() {}
 
 func (x *BeginOp) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[13]
+	mi := &file_process_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -754,7 +861,7 @@ func (x *BeginOp) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginOp.ProtoReflect.Descriptor instead.
 func (*BeginOp) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{13}
+	return file_process_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *BeginOp) GetRequest() uint64 {
@@ -801,7 +908,7 @@ type OpBegun struct {
 
 func (x *OpBegun) Reset() {
 	*x = OpBegun{}
-	mi := &file_process_proto_msgTypes[14]
+	mi := &file_process_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +920,7 @@ func (x *OpBegun) String() string {
 func (*OpBegun) ProtoMessage() {}
 
 func (x *OpBegun) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[14]
+	mi := &file_process_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +933,7 @@ func (x *OpBegun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpBegun.ProtoReflect.Descriptor instead.
 func (*OpBegun) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{14}
+	return file_process_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *OpBegun) GetRequest() uint64 {
@@ -900,11 +1007,18 @@ const file_process_proto_rawDesc = "" +
 	"\x05start\x18\x01 \x01(\x04R\x05start\"9\n" +
 	"\rProcessFailed\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x04R\x05start\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"T\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"u\n" +
 	"\vProcessGone\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x04R\x05start\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x1b\n" +
-	"\tnever_was\x18\x03 \x01(\bR\bneverWas\"U\n" +
+	"\tnever_was\x18\x03 \x01(\bR\bneverWas\x12\x1f\n" +
+	"\vnever_acted\x18\x04 \x01(\bR\n" +
+	"neverActed\"%\n" +
+	"\tAskStarts\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"6\n" +
+	"\x06Starts\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"U\n" +
 	"\rProcessReport\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x1a\n" +
 	"\blivelock\x18\x02 \x01(\tR\blivelock\x12\x18\n" +
@@ -933,7 +1047,7 @@ func file_process_proto_rawDescGZIP() []byte {
 	return file_process_proto_rawDescData
 }
 
-var file_process_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_process_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_process_proto_goTypes = []any{
 	(*StartJob)(nil),         // 0: lockstep.messages.StartJob
 	(*AdoptJob)(nil),         // 1: lockstep.messages.AdoptJob
@@ -947,13 +1061,15 @@ var file_process_proto_goTypes = []any{
 	(*ProcessConfirmed)(nil), // 9: lockstep.messages.ProcessConfirmed
 	(*ProcessFailed)(nil),    // 10: lockstep.messages.ProcessFailed
 	(*ProcessGone)(nil),      // 11: lockstep.messages.ProcessGone
-	(*ProcessReport)(nil),    // 12: lockstep.messages.ProcessReport
-	(*BeginOp)(nil),          // 13: lockstep.messages.BeginOp
-	(*OpBegun)(nil),          // 14: lockstep.messages.OpBegun
-	(*Failure)(nil),          // 15: lockstep.messages.Failure
+	(*AskStarts)(nil),        // 12: lockstep.messages.AskStarts
+	(*Starts)(nil),           // 13: lockstep.messages.Starts
+	(*ProcessReport)(nil),    // 14: lockstep.messages.ProcessReport
+	(*BeginOp)(nil),          // 15: lockstep.messages.BeginOp
+	(*OpBegun)(nil),          // 16: lockstep.messages.OpBegun
+	(*Failure)(nil),          // 17: lockstep.messages.Failure
 }
 var file_process_proto_depIdxs = []int32{
-	15, // 0: lockstep.messages.OpBegun.failure:type_name -> lockstep.messages.Failure
+	17, // 0: lockstep.messages.OpBegun.failure:type_name -> lockstep.messages.Failure
 	1,  // [1:1] is the sub-list for method output_type
 	1,  // [1:1] is the sub-list for method input_type
 	1,  // [1:1] is the sub-list for extension type_name
@@ -973,7 +1089,7 @@ func file_process_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_process_proto_rawDesc), len(file_process_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

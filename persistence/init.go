@@ -45,6 +45,17 @@ func MakeDirs(dataDir, runDir, logDir string) error {
 	return nil
 }
 
+// MakeRunDirs makes those directories of the run tree that are missing and that job
+// processes use.
+func MakeRunDirs(runDir string) error {
+	for _, dir := range []string{LivelockDir(runDir), messageDir(runDir)} {
+		if err := makeDir(dir); err != nil {
+			return fmt.Errorf("make directory %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
 // makeDir makes dir and its missing parents, and syncs the parent of each one
 // made. A directory whose parent's sync failed is removed again: found later, it
 // would pass for durable.

@@ -128,7 +128,7 @@ func (a *attempt) decide() {
 		a.over()
 		a.spawner.enter(a.start, a.process)
 		a.thread.do(func() { a.tell(&messages.ProcessConfirmed{Start: a.start}) })
-		a.reap()
+		a.reap(false)
 	})
 }
 
@@ -160,17 +160,18 @@ func (a *attempt) fail(text string) {
 		}
 	})
 	a.clock().after(3*killStep, a.thread.life, func() { p.kill("SIGKILL") })
-	a.reap()
+	a.reap(true)
 }
 
-// reap waits for the end, clears away what is left, and then says so.
-func (a *attempt) reap() {
+// reap waits for the end, clears away what is left, and then says so. neverActed: the
+// process has not been handed all that it needs.
+func (a *attempt) reap(neverActed bool) {
 	p := a.process
 	p.whenOver(func() {
 		a.thread.do(func() {
 			a.spawner.leave(a.start)
 			p.machine.clearAway(a.livelock, true, a.thread.life, func() {
-				a.thread.do(func() { a.tell(&messages.ProcessGone{Start: a.start, Text: p.how}) })
+				a.thread.do(func() { a.tell(&messages.ProcessGone{Start: a.start, Text: p.how, NeverActed: neverActed}) })
 			})
 		})
 	})

@@ -102,6 +102,8 @@ type jobs struct {
 	waiting  []*messages.StartJob // for a handshake to end
 	starting int
 	paused   bool       // processes cannot be started, for a while
+	trouble  string     // why the last start failed; "": it did not
+	suspects suspects   // jobs whose starts have failed
 	fenced   bool       // jobs of a former master may not have ended
 	foreign  []int64    // to adopt when they have
 	failures int        // to start one, in a row
@@ -123,8 +125,16 @@ type hand struct {
 
 // Between a job actor and its parent.
 type (
-	// handshakeOver: the start is no longer in flight, however it went.
-	handshakeOver struct{ id int64 }
+	// handshakeOver: the start is no longer in flight. started: its process may act.
+	handshakeOver struct {
+		id      int64
+		started bool
+	}
+	// startBroken: the start is no longer in flight, and no process could act.
+	startBroken struct {
+		id   int64
+		text string
+	}
 	// released: the job is out of hand; news is for the queue, and answers for
 	// clients behind it: who hears that a job was ended must find it ended.
 	released struct {
@@ -132,14 +142,17 @@ type (
 		news    any
 		answers []*messages.JobAnswered
 	}
-	// cannotSpawn: no process could be made for the job. A client may have been
-	// told meanwhile that it takes another priority.
+	// cannotSpawn follows startBroken when the job's file is as it was before. A
+	// client may have been told meanwhile that it takes another priority.
 	cannotSpawn struct {
 		id       int64
 		text     string
 		priority *int
 	}
-	// startAgain is due some time after that.
+	// giveUpStart is the answer where the job is to be failed instead; text
+	// completes the reason.
+	giveUpStart struct{ text string }
+	// startAgain is due some time after startBroken.
 	startAgain struct{}
 	// fenceOver is due when jobs of a former master have ended.
 	fenceOver struct{}
@@ -176,15 +189,22 @@ func (j *jobs) Receive(ctx actor.Context) {
 		j.tellChildren(ctx, m)
 	case *answered:
 		j.answer(ctx, j.hands[m.id], m.answers)
+	case *messages.AskStarts:
+		ctx.Respond(&messages.Starts{Request: m.Request, Text: j.trouble})
 	case *handshakeOver:
+		if m.started {
+			j.failures, j.trouble = 0, ""
+			j.suspects.started(m.id)
+		}
 		j.handshakeOver(ctx, m.id)
+	case *startBroken:
+		j.startBroken(ctx, m)
 	case *released:
 		j.released(ctx, m)
 	case *cannotSpawn:
 		j.cannotSpawn(ctx, m)
 	case *startAgain:
-		j.paused = false
-		j.startNext(ctx)
+		j.startAgain(ctx)
 	case *fenceOver:
 		j.fenceOver(ctx)
 	case *actor.Stopping, *actor.Restarting:
@@ -321,7 +341,6 @@ func (j *jobs) handshakeOver(ctx actor.Context, id int64) {
 	if h := j.hands[id]; h != nil && h.starting {
 		h.starting = false
 		j.starting--
-		j.failures = 0
 		j.startNext(ctx)
 		j.tellDrained(ctx)
 	}
@@ -340,23 +359,42 @@ func (j *jobs) released(ctx actor.Context, m *released) {
 	j.giveBackWishes(ctx, h)
 }
 
-// cannotSpawn gives the job back: there was never a process that could have
-// acted on it. No other job will fare better (there is no program, no memory, no
-// descriptor), so that all starts wait, longer each time.
+// startBroken: no process could act on the job. Most often no other job would fare
+// better (there is no program, no memory, no descriptor, no room on the disk), so
+// that all starts wait, longer each time.
+func (j *jobs) startBroken(ctx actor.Context, m *startBroken) {
+	j.trouble = m.text
+	if !j.paused {
+		j.paused = true
+		delay := act.Backoff(j.failures)
+		j.failures++
+		j.config.Env.Log().WithFields(logrus.Fields{"job": m.id, "err": m.text, "again": delay}).Error(
+			"job processes cannot be started; jobs wait until they can")
+		act.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &startAgain{})
+	}
+	j.handshakeOver(ctx, m.id)
+}
+
+func (j *jobs) startAgain(ctx actor.Context) {
+	j.paused = false
+	if len(j.waiting) == 0 {
+		j.trouble = "" // nothing waits for it any more
+	}
+	j.startNext(ctx)
+}
+
+// cannotSpawn gives the job back, unless it is the job itself that cannot be
+// started.
 func (j *jobs) cannotSpawn(ctx actor.Context, m *cannotSpawn) {
 	h := j.hands[m.id]
 	if h == nil {
 		return
 	}
-	j.failures++
-	if !j.paused {
-		j.paused = true
-		delay := act.Backoff(j.failures - 1)
-		j.config.Env.Log().WithFields(logrus.Fields{"job": m.id, "err": m.text, "again": delay}).Error(
-			"job processes cannot be started; jobs wait until they can")
-		act.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &startAgain{})
+	if tries := j.suspects.failed(m.id, j.config.Env.Clock().Now()); tries > 0 {
+		ctx.Send(h.pid, &giveUpStart{fmt.Sprintf(" (%d times, while other jobs were started)", tries)})
+		return
 	}
-	j.starting--
+	j.handshakeOver(ctx, m.id)
 	delete(j.hands, m.id)
 	ctx.Stop(h.pid)
 	ctx.Send(j.config.Queue, &messages.JobReturned{Id: m.id})
@@ -364,7 +402,6 @@ func (j *jobs) cannotSpawn(ctx actor.Context, m *cannotSpawn) {
 		ctx.Send(j.config.Queue, &messages.ChangePriority{Id: m.id, Priority: int32(*m.priority)})
 	}
 	j.giveBackWishes(ctx, h)
-	j.tellDrained(ctx)
 }
 
 // childGone adopts anew what a crashed job actor had in hand. A job whose actor

@@ -17,15 +17,18 @@ import (
 
 // jobActor answers for one job that is in the hands of a process.
 type jobActor struct {
-	config Config
-	id     int64
-	number uint64             // of this attempt
-	known  []byte             // the job as it was handed over
-	order  *messages.StartJob // nil: adopt
-	store  *store.Client
-	start  proc.Start
-	job    *job.Job // as last known; the file is the truth
-	how    string   // the process ended
+	config   Config
+	id       int64
+	number   uint64             // of this attempt
+	known    []byte             // the job as it was handed over
+	order    *messages.StartJob // nil: adopt
+	broken   string             // how the handshake broke, as the port has told it
+	recorded bool               // that the file names the process was asked of the store
+	hopeless string             // why a start that has failed is not tried again
+	store    *store.Client
+	start    proc.Start
+	job      *job.Job // as last known; the file is the truth
+	how      string   // the process ended
 	// unsynced: the job's end was written, but may not be durable.
 	unsynced bool
 	report   []byte // the last thing that the process said of its file
@@ -84,6 +87,9 @@ func (a *jobActor) Receive(ctx actor.Context) {
 		a.retry(ctx)
 	case *lookAgain:
 		a.lookAgain(ctx, m)
+	case *giveUpStart:
+		a.hopeless = m.text
+		a.settle(ctx)
 	default:
 		act.Unexpected(ctx)
 	}
@@ -119,6 +125,7 @@ func (a *jobActor) named(ctx actor.Context, m *messages.ProcessNamed) {
 	}
 	j := a.job.Clone()
 	j.Livelock, j.ProcessID = m.Livelock, int(m.Pid)
+	a.recorded = true
 	a.write(ctx, "start-job", job.Encode(j), func(ctx actor.Context, f *messages.Failure) {
 		if f != nil {
 			a.abandon(a.start.Failed(f.Text))
@@ -138,13 +145,14 @@ func (a *jobActor) named(ctx actor.Context, m *messages.ProcessNamed) {
 func (a *jobActor) confirmed(ctx actor.Context, m *messages.ProcessConfirmed) {
 	if m.Start == a.number {
 		a.start.Confirmed()
-		ctx.Send(ctx.Parent(), &handshakeOver{a.id})
+		ctx.Send(ctx.Parent(), &handshakeOver{id: a.id, started: true})
 		a.tellDeferred()
 	}
 }
 
 func (a *jobActor) failed(_ actor.Context, m *messages.ProcessFailed) {
 	if m.Start == a.number {
+		a.broken = m.Text
 		a.abandon(a.start.Failed(m.Text))
 	}
 }
@@ -156,19 +164,69 @@ func (a *jobActor) abandon(do proc.Do) {
 }
 
 func (a *jobActor) gone(ctx actor.Context, m *messages.ProcessGone) {
-	if m.Start != a.number || a.start.Gone(m.Text) != proc.Settle {
+	if m.Start != a.number {
 		return
 	}
-	if m.NeverWas && !a.wishes.calledOff {
-		// No process was there that could have acted: the job waits for a
-		// better time, and so do others.
-		ctx.Send(ctx.Parent(), &cannotSpawn{a.id, m.Text, a.wishes.priority()})
+	if m.NeverActed {
+		a.start.NeverActed(a.broken)
+	}
+	if a.start.Gone(m.Text) != proc.Settle {
 		return
 	}
-	ctx.Send(ctx.Parent(), &handshakeOver{a.id})
 	a.question, a.observing = nil, nil
 	a.how = m.Text
+	if reason := a.start.FailedToStart(); reason != "" && !a.wishes.calledOff {
+		ctx.Send(ctx.Parent(), &startBroken{a.id, reason})
+		a.giveBack(ctx)
+		return
+	}
+	ctx.Send(ctx.Parent(), &handshakeOver{id: a.id})
 	a.settle(ctx)
+}
+
+// giveBack returns a job on which no process has acted to the queue. Its file must
+// not name the process any more then: a later daemon would take the job for one
+// that has died. In a cluster the name stays once it is in the log, and the job
+// fails: a log that is repeated could not tell the file of the next start from that
+// of this one (repl.Supersedes).
+func (a *jobActor) giveBack(ctx actor.Context) {
+	if !a.recorded {
+		a.backToQueue(ctx)
+		return
+	}
+	a.store.Read(ctx, "return-job", layout.JobPath(a.id), func(ctx actor.Context, m *messages.FileRead) {
+		if m.Failure != nil {
+			a.refused(ctx, m.Failure, a.giveBack)
+			return
+		}
+		switch j, err := job.Decode(m.Content); {
+		case m.Missing || err != nil || j.Status() != job.Queued:
+			a.settle(ctx) // somebody meddled with the file
+		case !layout.IsJobLivelock(j.Livelock):
+			a.backToQueue(ctx)
+		case a.config.Replicator != nil:
+			a.settle(ctx)
+		default:
+			a.write(ctx, "return-job", a.known, func(ctx actor.Context, f *messages.Failure) {
+				if f != nil {
+					a.refused(ctx, f, a.giveBack)
+					return
+				}
+				a.backToQueue(ctx)
+			})
+		}
+	})
+}
+
+// backToQueue: a client that wants the job canceled has its wish, for nothing of
+// the job will act.
+func (a *jobActor) backToQueue(ctx actor.Context) {
+	if len(a.wishes.cancels) > 0 {
+		a.wishes.calledOff = true
+		a.settle(ctx)
+		return
+	}
+	ctx.Send(ctx.Parent(), &cannotSpawn{a.id, a.start.FailedToStart(), a.wishes.priority()})
 }
 
 // settle makes sure that a job whose process is gone has a final file: read it,
@@ -204,7 +262,7 @@ func (a *jobActor) end(j *job.Job) bool {
 		j.CancelUnstarted(nil, a.now())
 		return true
 	}
-	return proc.AfterExit(j, a.start.FailedToStart(), a.how, a.now())
+	return proc.AfterExit(j, a.start.FailedToStart()+a.hopeless, a.how, a.now())
 }
 
 func (a *jobActor) ended(ctx actor.Context, j *job.Job, encoded []byte) {

@@ -123,10 +123,9 @@ func TestNoProcessGetsItsPermissionFromOneThatIsNotTheMaster(t *testing.T) {
 		n.write(1, nil)
 		require.Equal(t, []string{"start 1", "abandon 1"}, n.calls())
 		n.failed(1, "called off")
-		n.gone(1, "exit status 1")
-		named := newJob(1)
-		named.Livelock = lockOf(1)
-		n.readJob(named)
+		n.neverActed(1)
+		n.readJob(begun(1)) // it is in the log that the job has a process
+		n.readJob(begun(1))
 		require.Contains(t, string(n.write(1, nil).Ops[0].Result), "this node is not the master any more")
 		require.Equal(t, job.Error, n.ended(1).Status())
 	})

@@ -48,14 +48,6 @@ func TestTheProcessGoes(t *testing.T) {
 		file   *job.Job
 		how    string
 	}{
-		"before it has a name": {
-			func(b *bench) { b.start(1) }, newJob(1), `job 1 failed to start: exit status 3`},
-		"before its name is durable": {
-			func(b *bench) { b.start(1); b.named(1); b.write(1, noDisk); b.calls() },
-			newJob(1), `job 1 failed to start: no space left on device`},
-		"before it has permission": {
-			func(b *bench) { b.start(1); b.named(1); b.failed(1, "it said nonsense"); b.write(1, nil) },
-			running(1), `job 1 failed to start: it said nonsense`},
 		"before it has taken its permission": {
 			func(b *bench) { b.start(1); b.named(1); b.write(1, nil) },
 			running(1), `detected death of job 1: exit status 3`},
@@ -77,20 +69,6 @@ func TestTheProcessGoes(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The write may be on its way when the process goes. It comes to nothing then.
-func TestTheProcessGoesWhileItsNameIsWritten(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.start(1)
-		b.named(1)
-		b.gone(1, "exit status 3")
-		b.write(1, nil)
-		require.Equal(t, []string{"start 1"}, b.calls())
-		b.readJob(running(1))
-		require.Contains(t, string(b.write(1, nil).Ops[0].Result), "failed to start: exit status 3")
-		b.ended(1)
-	})
 }
 
 // The end that the process has written itself stands, however it exited; but it is
@@ -236,9 +214,12 @@ func TestStartsInFlightAreLimited(t *testing.T) {
 		b.confirmed(2)
 		require.Equal(t, []string{"start 3"}, b.calls())
 
+		b.named(1)
+		b.write(1, nil)
+		b.calls()
 		b.gone(1, "exit status 3") // as good as a confirmation
 		require.Equal(t, []string{"start 4"}, b.calls())
-		b.readJob(newJob(1))
+		b.readJob(running(1))
 		b.write(1, nil)
 		b.ended(1)
 		require.Empty(t, b.calls())
@@ -287,37 +268,4 @@ func (b *bench) quiet() {
 	for _, p := range []*acttest.Probe{b.store, b.queue, b.client} {
 		p.Quiet()
 	}
-}
-
-// No process was there that could have acted: the job goes back, and all starts
-// wait for a better time.
-func TestAProcessThatCannotBeSpawned(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.start(1)
-		b.calls()
-		b.news(1, func(number uint64) any { return &messages.ProcessFailed{Start: number, Text: "no such file"} })
-		b.news(1, func(number uint64) any {
-			return &messages.ProcessGone{Start: number, Text: "no such file", NeverWas: true}
-		})
-		require.Equal(t, int64(1), acttest.Expect[*messages.JobReturned](b.queue).Id)
-		require.Empty(t, b.inHand())
-		b.calls()
-		b.start(2)
-		require.Empty(t, b.calls(), "starts wait")
-		b.Advance(100 * time.Millisecond)
-		require.NotEmpty(t, b.calls())
-	})
-}
-
-// What a client was told of its priority holds, though the start came to nothing.
-func TestAPriorityOutlivesAStartThatCannotBeMade(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.start(1)
-		b.tell(&messages.ChangePriority{Id: 1, Priority: -7})
-		b.news(1, func(number uint64) any {
-			return &messages.ProcessGone{Start: number, Text: "no such file", NeverWas: true}
-		})
-		acttest.Expect[*messages.JobReturned](b.queue)
-		require.Equal(t, int32(-7), acttest.Expect[*messages.ChangePriority](b.queue).Priority)
-	})
 }

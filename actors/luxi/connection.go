@@ -70,7 +70,7 @@ func (c *connection) Receive(ctx actor.Context) {
 	case *messages.JobsSubmitted, *messages.JobsListed, *messages.JobWatched, *messages.OpBegun,
 		*messages.JobAnswered, *messages.JobsArchived, *messages.DrainSet, *messages.QueueStatus, *messages.LockAnswered,
 		*messages.ConfigChanged, *messages.ConfigWritten, *messages.FilterChanged, *messages.Filters, *messages.Why,
-		*messages.Dependencies, *messages.Nodes, *messages.NodesChanged, *messages.NodesChecked:
+		*messages.Dependencies, *messages.Nodes, *messages.NodesChanged, *messages.NodesChecked, *messages.Starts:
 		if c.answers != nil {
 			c.answers(ctx, m)
 		}

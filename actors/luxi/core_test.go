@@ -18,6 +18,7 @@ import (
 type core struct {
 	*client
 	locks, scheduler, filters, cluster *acttest.Probe
+	trouble                            string // why job processes cannot be started
 }
 
 const madeUUID = "dddddddd-0000-4000-8000-000000000001"
@@ -30,6 +31,12 @@ func withCore(t *testing.T, f func(*testing.T, *core)) {
 		b.store.Answer(func(m any) any {
 			if _, ok := m.(*messages.AskStore); ok {
 				return &messages.StoreStarted{Epoch: 1}
+			}
+			return nil
+		})
+		b.jobs.Answer(func(m any) any {
+			if asks, ok := m.(*messages.AskStarts); ok {
+				return &messages.Starts{Request: asks.Request, Text: c.trouble}
 			}
 			return nil
 		})

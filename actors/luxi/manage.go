@@ -143,13 +143,26 @@ func (c *connection) lockstepStatus(ctx actor.Context, args []json.RawMessage) e
 	}
 	c.withStatus(ctx, func(ctx actor.Context, s *messages.QueueStatus) {
 		c.withCluster(ctx, func(ctx actor.Context, cluster config.Cluster) {
-			c.withNodes(ctx, func(ctx actor.Context, nodes *Nodes) { c.tellStatus(ctx, s, cluster, nodes) })
+			c.withNodes(ctx, func(ctx actor.Context, nodes *Nodes) {
+				c.withStarts(ctx, func(ctx actor.Context, trouble string) { c.tellStatus(ctx, s, cluster, nodes, trouble) })
+			})
 		})
 	})
 	return nil
 }
 
-func (c *connection) tellStatus(ctx actor.Context, s *messages.QueueStatus, cluster config.Cluster, nodes *Nodes) {
+// withStarts finds out why job processes cannot be started; "": they can.
+func (c *connection) withStarts(ctx actor.Context, done func(ctx actor.Context, trouble string)) {
+	c.ask(ctx, repeatable, func(ctx actor.Context, request uint64) {
+		ctx.Request(c.config.Jobs, &messages.AskStarts{Request: request})
+	}, func(ctx actor.Context, answer any) {
+		if s, ok := answer.(*messages.Starts); ok && s.Request == c.request {
+			done(ctx, s.Text)
+		}
+	})
+}
+
+func (c *connection) tellStatus(ctx actor.Context, s *messages.QueueStatus, cluster config.Cluster, nodes *Nodes, trouble string) {
 	about := c.config.About
 	counts := map[string]int64{}
 	for status, n := range s.Jobs {
@@ -165,7 +178,7 @@ func (c *connection) tellStatus(ctx actor.Context, s *messages.QueueStatus, clus
 		"started_ts": stampOf(about.Started.UnixMicro()), "run_slots": cluster.MaxRunningJobs,
 		"last_id": s.Serial, "drained": s.Drained, "jobs": counts, "running": running,
 		"quarantined": append([]string{}, s.Quarantined...), "queued_with_secrets": s.WithSecrets,
-		"nodes": nodes,
+		"nodes": nodes, "cannot_start": trouble,
 	})
 }
 

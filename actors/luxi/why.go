@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -98,15 +99,34 @@ func (c *connection) whyInfo(ctx actor.Context, info *messages.JobInfo) {
 			return
 		}
 		switch j, err := job.Decode(info.Encoded); {
+		case err == nil && j.Status() == job.Queued && isNext(held):
+			c.whyNotStarted(ctx, info, held)
 		case len(held) > 0 || err != nil:
 			c.explain(ctx, info, held)
-		case j.Status() == job.Queued:
-			c.tellWhy(ctx, info, false, []reason{{"kind": "starting"}})
 		case j.Status() == job.Running:
 			c.tellWhy(ctx, info, false, []reason{runningReason(j)})
 		default:
 			c.whyLocks(ctx, info)
 		}
+	})
+}
+
+// isNext: nothing holds the job back but that others come first.
+func isNext(held []reason) bool {
+	return !slices.ContainsFunc(held, func(r reason) bool { return r["kind"] != "slots" && r["kind"] != "order" })
+}
+
+// whyNotStarted tells of a job that is being started, or is to be in its turn. That
+// no process can be started comes before all else.
+func (c *connection) whyNotStarted(ctx actor.Context, info *messages.JobInfo, held []reason) {
+	c.withStarts(ctx, func(ctx actor.Context, trouble string) {
+		switch {
+		case trouble != "":
+			held = slices.Insert(held, 0, reason{"kind": "cannot-start", "text": trouble})
+		case len(held) == 0:
+			held = []reason{{"kind": "starting"}}
+		}
+		c.tellWhy(ctx, info, false, held)
 	})
 }
 

@@ -101,6 +101,27 @@ func TestWhyOfAQueuedJob(t *testing.T) {
 	}
 }
 
+// Where no process can be started, that is why a job does not run that nothing else
+// holds back.
+func TestWhyNothingIsStarted(t *testing.T) {
+	for name, c := range map[string]struct{ told, want string }{
+		"next": {`[]`, `[{"kind": "cannot-start", "text": "no such file"}]`},
+		"in its turn": {`[{"kind": "slots", "slots": 1, "running": 1}, {"kind": "order", "position": 2}]`,
+			`[{"kind": "cannot-start", "text": "no such file"}, {"kind": "slots", "slots": 1, "running": 1}, {"kind": "order", "position": 2}]`},
+		"held back": {`[{"kind": "filter", "uuid": "u", "action": "PAUSE"}]`, `[{"kind": "filter", "uuid": "u", "action": "PAUSE"}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withCore(t, func(t *testing.T, core *core) {
+				core.trouble = "no such file"
+				core.call("LockstepWhy", `[7]`)
+				core.whyRow(rowOf(someJob(7, job.Queued)))
+				core.held(c.told)
+				require.JSONEq(t, because("queued", c.want), core.succeeded())
+			})
+		})
+	}
+}
+
 // Of the jobs that are waited for it is told how they stand; one in the archive is
 // being looked up, and not known yet.
 func TestWhyOfAJobThatWaitsForOthers(t *testing.T) {

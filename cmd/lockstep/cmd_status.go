@@ -18,7 +18,8 @@ func newStatusCommand(globals *globalOptions) *cobra.Command {
 		Short: "Show how the daemon and its queue stand, on one screen",
 		Long: `Show how the daemon and its queue stand: since when it is up, whether the queue
 takes jobs, how many there are of each status, what holds run slots and for how
-long, and which files the daemon could not use and has set aside. Archived jobs
+long, why no job process can be started if that is so, and which files the daemon
+could not use and has set aside. Archived jobs
 are not counted.
 
 Exit code: 0; 1 if no daemon answers.
@@ -26,8 +27,10 @@ With --json: {"cluster", "master", "version": string, "pid": number,
 "started_ts": time, "run_slots", "last_id": number, "drained": bool,
 "jobs": {STATUS: number}, "running": [{"id": number, "status": string,
 "priority": number, "summary": [string], "start_ts": time}],
-"quarantined": [string], "queued_with_secrets": number}, times as RFC 3339 or null. "running" is what holds a
-run slot, also if it waits; "jobs" leaves out statuses that no job has.`,
+"quarantined": [string], "queued_with_secrets": number, "cannot_start": string},
+times as RFC 3339 or null. "running" is what holds a run slot, also if it waits;
+"jobs" leaves out statuses that no job has; "cannot_start" says why no job process
+can be started, or is empty.`,
 		Example: `  lockstep status
   lockstep status --json | jq .jobs`,
 		Args: wants(0, 0, "status takes no arguments"),
@@ -53,6 +56,8 @@ type daemonStatus struct {
 	// WithSecrets are queued jobs that would fail after a restart: their secrets
 	// are in the daemon's memory only.
 	WithSecrets int `json:"queued_with_secrets"`
+	// CannotStart is why no job process can be started; empty: they can.
+	CannotStart string `json:"cannot_start"`
 	// Nodes are those of the cluster; null for a daemon that is alone.
 	Nodes *clusterNodes `json:"nodes"`
 }
@@ -119,6 +124,9 @@ func (p statusPrinter) print(s daemonStatus, socket string) {
 	}
 	if len(s.Running) > 0 {
 		fmt.Fprintf(p.out, "\n%s\n", slotTable(s.Running, p.now, p.colours, p.width))
+	}
+	if s.CannotStart != "" {
+		fmt.Fprintf(p.out, "\n%s\n", p.colours.paint("1;31", "ATTENTION: job processes cannot be started"+colon(s.CannotStart)+" Queued jobs wait until they can."))
 	}
 	if len(s.Quarantined) > 0 {
 		p.quarantined(s.Quarantined)

@@ -126,7 +126,8 @@ func (d *daemon) childProgram(stopAt, reached string) string {
 	self, err := os.Executable()
 	require.NoError(d.t, err)
 	path := d.path("child")
-	require.NoError(d.t, os.WriteFile(path, []byte(fmt.Sprintf("#!/bin/sh\n%s='%s|%s' exec %s \"$@\"\n", childEnv, stopAt, reached, self)), 0o755))
+	require.NoError(d.t, os.WriteFile(path+".new", []byte(fmt.Sprintf("#!/bin/sh\n%s='%s|%s' exec %s \"$@\"\n", childEnv, stopAt, reached, self)), 0o755))
+	require.NoError(d.t, os.Rename(path+".new", path))
 	return path
 }
 
@@ -152,23 +153,33 @@ func TestAJobProcessOfAnOlderVersionWorks(t *testing.T) {
 	require.Equal(t, 1, d.ran())
 }
 
-// The child dies at each step: the job fails, unless it had ended.
+// The child dies at each step. Before it can act the job waits for a process that does
+// not die; from then on it fails, unless it had ended.
 func TestTheChildDiesAtEachStep(t *testing.T) {
 	for _, step := range steps {
 		t.Run(step, func(t *testing.T) {
 			d := newDaemon(t)
 			d.start("--job-program", d.childProgram("die-"+step, d.path("reached")))
 			c := d.dial()
-			j := c.await(c.submit(command("true")))
+			id := c.submit(command("true"))
 			switch step {
-			case atEnd:
-				require.Equal(t, "success", j.Status)
+			case atSpawn, atLivelock, atName, atPermission:
+				require.Contains(t, c.whyNotStarted(id), "the process")
+				d.childProgram("nowhere", d.path("reached"))
+				require.Equal(t, "success", c.await(id).Status)
 				require.Equal(t, 1, d.ran())
-			case atSpawn, atLivelock, atName:
-				require.Equal(t, "error", j.Status)
-				require.Regexp(t, "failed to start|detected death", string(j.Results[0]))
-				require.Zero(t, d.ran())
+			case atEnd:
+				require.Equal(t, "success", c.await(id).Status)
+				require.Equal(t, 1, d.ran())
+			case atRequest: // it may be dead before the daemon writes, or after
+				d.reaches(d.path("reached"))
+				d.childProgram("nowhere", d.path("reached"))
+				if j := c.await(id); j.Status != "success" {
+					require.Contains(t, string(j.Results[0]), "detected death")
+					require.Zero(t, d.ran())
+				}
 			default:
+				j := c.await(id)
 				require.Equal(t, "error", j.Status)
 				require.Contains(t, string(j.Results[0]), "detected death")
 				require.Zero(t, d.ran())

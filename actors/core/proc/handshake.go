@@ -39,11 +39,12 @@ const (
 	// Saving: the livelock's name is on its way to the disk.
 	Saving
 	// Confirming: the name is durable and permission is on its way. From here
-	// on the job may act, so it is never started again.
+	// on the job may act, so it is not started again, unless it is known that the
+	// process has not acted (NeverActed).
 	Confirming
 	// Running: the process has its permission.
 	Running
-	// Failing: the start has failed before permission was given; the process
+	// Failing: the start has failed before the process could act; the process
 	// is being made away with.
 	Failing
 	// Gone: nothing of the process is left.
@@ -104,6 +105,14 @@ func (s *Start) Failed(reason string) Do {
 	}
 }
 
+// NeverActed: the handshake broke before the process had all that it needs to
+// act. That its permission was on the way does not matter then.
+func (s *Start) NeverActed(reason string) {
+	if s.phase == Confirming {
+		s.phase, s.reason = Failing, reason
+	}
+}
+
 // Gone: nothing of the process is left.
 func (s *Start) Gone(how string) Do {
 	switch s.phase {
@@ -118,7 +127,7 @@ func (s *Start) Gone(how string) Do {
 	return Settle
 }
 
-// FailedToStart is why the process never got its permission, or "".
+// FailedToStart is why the process could never act, or "".
 func (s *Start) FailedToStart() string { return s.reason }
 
 // AfterExit turns the job file that a process left behind into a final one, and

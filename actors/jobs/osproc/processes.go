@@ -22,6 +22,7 @@ import (
 	"lockstep/actors/luxi/wire"
 	"lockstep/actors/pidfd"
 	"lockstep/messages"
+	"lockstep/persistence"
 )
 
 const (
@@ -126,11 +127,11 @@ func (p *Processes) run(a *attempt, start uint64, id int64, to *actor.PID) {
 		p.tell(to, &messages.ProcessGone{Start: start, Text: err.Error(), NeverWas: true})
 		return
 	}
-	livelock, err := p.handshake(a, child, start, to)
+	livelock, broken := p.handshake(a, child, start, to)
 	p.forget(start)
 	child.hangUp()
-	if err != nil {
-		p.tell(to, &messages.ProcessFailed{Start: start, Text: err.Error()})
+	if broken != nil {
+		p.tell(to, &messages.ProcessFailed{Start: start, Text: broken.Error()})
 		child.makeAway()
 	} else {
 		p.enter(start, &living{id: id, process: child.process, livelock: livelock, gone: make(chan struct{})})
@@ -139,7 +140,20 @@ func (p *Processes) run(a *attempt, start uint64, id int64, to *actor.PID) {
 	child.process.AwaitEnd()
 	p.leave(start)
 	how := p.settle(child, livelock)
-	p.tell(to, &messages.ProcessGone{Start: start, Text: how})
+	if livelock == "" {
+		p.makeRunDirs()
+	}
+	// A handshake that breaks, breaks before the process has all of its last
+	// message, without which it does not act.
+	p.tell(to, &messages.ProcessGone{Start: start, Text: how, NeverActed: broken != nil})
+}
+
+// makeRunDirs makes the directories again that job processes need: somebody may
+// have cleaned the run directory up.
+func (p *Processes) makeRunDirs() {
+	if err := persistence.MakeRunDirs(p.config.RunDir); err != nil {
+		p.config.Log.WithField("err", err).Error("the directories of job processes cannot be made")
+	}
 }
 
 // settle looks for what a process that has ended has left, and says how it has
@@ -174,7 +188,7 @@ func (p *Processes) forget(start uint64) {
 func (p *Processes) handshake(a *attempt, c *child, start uint64, to *actor.PID) (livelock string, err error) {
 	name, err := c.receive()
 	if err != nil {
-		return "", fmt.Errorf("the process did not name its lock file: %w", err)
+		return "", fmt.Errorf("the process did not name its lock file, jobs.log may say why: %w", err)
 	}
 	livelock = string(name)
 	p.tell(to, &messages.ProcessNamed{Start: start, Pid: int64(c.pid), Livelock: livelock})

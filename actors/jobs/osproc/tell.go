@@ -1,6 +1,8 @@
 package osproc
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -89,7 +91,11 @@ func (l *living) signal(s syscall.Signal) {
 // of it. It need not survive a power loss: nor does the process.
 func writePriority(runDir string, id int64, priority int) error {
 	path := persistence.PriorityPath(runDir, id)
-	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	create := func() (*os.File, error) { return os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") }
+	temp, err := create()
+	if errors.Is(err, fs.ErrNotExist) && persistence.MakeRunDirs(runDir) == nil {
+		temp, err = create()
+	}
 	if err != nil {
 		return err
 	}

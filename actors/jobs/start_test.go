@@ -1,0 +1,253 @@
+package jobs_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
+	"lockstep/messages"
+)
+
+// neverActed ends a process that did not have all that it needs to act.
+func (b *bench) neverActed(id int64) {
+	b.Helper()
+	b.news(id, func(n uint64) any { return &messages.ProcessGone{Start: n, Text: "exit status 3", NeverActed: true} })
+}
+
+// notSpawned: there was never a process.
+func (b *bench) notSpawned(id int64) {
+	b.Helper()
+	b.failed(id, "no such file")
+	b.news(id, func(n uint64) any { return &messages.ProcessGone{Start: n, Text: "no such file", NeverWas: true} })
+}
+
+func (b *bench) returned(id int64) {
+	b.Helper()
+	require.Equal(b, id, acttest.Expect[*messages.JobReturned](b.queue).Id)
+	require.Empty(b, b.inHand())
+	b.quiet()
+}
+
+// trouble is why processes cannot be started.
+func (b *bench) trouble() string {
+	b.Helper()
+	b.client.Ask(b.jobs, &messages.AskStarts{Request: 7})
+	m := acttest.Expect[*messages.Starts](b.client)
+	require.Equal(b, uint64(7), m.Request)
+	return m.Text
+}
+
+// begun is a job whose file names its process, and nothing more.
+func begun(id int64) *job.Job {
+	j := running(id)
+	j.Ops[0].Status = job.Queued
+	return j
+}
+
+// No process could act on the job: it goes back as it was, and all starts wait for a
+// better time.
+func TestAStartThatComesToNothing(t *testing.T) {
+	notRecorded := func(b *bench) { b.readJob(newJob(1)) }
+	recorded := func(b *bench) {
+		b.readJob(begun(1))
+		b.queue.Quiet() // a later daemon would fail the job
+		require.Equal(b, newJob(1), b.write(1, nil))
+	}
+	for name, c := range map[string]struct {
+		breaks func(*bench)
+		mends  func(*bench) // the job's file
+		why    string
+	}{
+		"there is no program": {func(b *bench) { b.notSpawned(1) }, func(*bench) {}, "no such file"},
+		"the process ends before it has a name": {func(b *bench) { b.failed(1, "EOF"); b.neverActed(1) },
+			func(*bench) {}, "EOF"},
+		"its name cannot be written": {func(b *bench) {
+			b.named(1)
+			b.write(1, noDisk)
+			b.failed(1, "the start was called off")
+			b.neverActed(1)
+		}, notRecorded, noDisk.Text},
+		"its name cannot be made durable": {func(b *bench) { b.named(1); b.write(1, noDisk); b.neverActed(1) }, recorded, noDisk.Text},
+		"it ends while its name is written": {func(b *bench) {
+			b.named(1)
+			b.neverActed(1)
+			b.write(1, nil)
+		}, recorded, "exit status 3"},
+		"it says nonsense": {func(b *bench) {
+			b.named(1)
+			b.failed(1, "it said nonsense")
+			b.write(1, nil)
+			b.neverActed(1)
+		}, recorded, "it said nonsense"},
+		"it ends when its permission is on the way": {func(b *bench) {
+			b.named(1)
+			b.write(1, nil)
+			b.failed(1, "EOF")
+			b.neverActed(1)
+		}, recorded, "EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.start(1)
+				c.breaks(b)
+				require.Equal(t, c.why, b.trouble())
+				c.mends(b)
+				b.returned(1)
+				b.calls()
+
+				b.start(2)
+				require.Empty(t, b.calls(), "starts wait")
+				b.Advance(100 * time.Millisecond)
+				require.Equal(t, []string{"start 2"}, b.calls())
+				require.Equal(t, c.why, b.trouble())
+				b.named(2)
+				b.write(2, nil)
+				b.confirmed(2)
+				require.Empty(t, b.trouble())
+			})
+		})
+	}
+}
+
+// The pause doubles with each start that fails, not with those that fail together.
+func TestStartsThatFailWaitLonger(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		for _, pause := range []time.Duration{100, 200, 400, 800} {
+			for id := range int64(maxStarts) {
+				b.start(id + 1)
+			}
+			for id := range int64(maxStarts) {
+				b.notSpawned(id + 1)
+				acttest.Expect[*messages.JobReturned](b.queue)
+			}
+			b.start(1)
+			b.calls()
+			b.Advance(pause*time.Millisecond - 1)
+			require.Empty(t, b.calls())
+			b.Advance(1)
+			require.Equal(t, []string{"start 1"}, b.calls())
+		}
+	})
+}
+
+// Nothing is started, and so nobody needs to know why.
+func TestTroubleIsForgottenWithTheLastJob(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.start(1)
+		b.notSpawned(1)
+		b.returned(1)
+		require.NotEmpty(t, b.trouble())
+		b.Advance(time.Second)
+		require.Empty(t, b.trouble())
+	})
+}
+
+// A file that cannot be put back says that the job has a process: it is not given
+// back before.
+func TestAJobIsGivenBackWhenItsFileIsAsBefore(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.start(1)
+		b.named(1)
+		b.write(1, noDisk)
+		b.neverActed(1)
+		b.read(1, &messages.FileRead{Failure: noDisk})
+		b.Advance(100 * time.Millisecond)
+		b.readJob(begun(1))
+		b.write(1, noDisk)
+		b.queue.Quiet()
+		b.start(2)
+		require.Contains(t, b.calls(), "start 2", "others are started meanwhile")
+		b.Advance(200 * time.Millisecond)
+		b.readJob(newJob(1))
+		require.Equal(t, int64(1), acttest.Expect[*messages.JobReturned](b.queue).Id)
+	})
+}
+
+// A cancel that comes when the start is failing already is a cancel of a job that no
+// process has acted on.
+func TestACancelDuringAStartThatFails(t *testing.T) {
+	for name, kill := range map[string]bool{"cancel": false, "kill": true} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.start(1)
+				b.named(1)
+				b.write(1, noDisk)
+				b.client.Ask(b.jobs, &messages.CancelJob{Request: 5, Id: 1, Kill: kill})
+				b.neverActed(1)
+				b.readJob(newJob(1))
+				b.readJob(newJob(1))
+				require.Equal(t, job.Canceled, b.write(1, nil).Status())
+				b.ended(1)
+				m := acttest.Expect[*messages.JobAnswered](b.client)
+				require.True(t, m.Done)
+				require.Equal(t, "Dequeued job 1", m.Text)
+			})
+		})
+	}
+}
+
+// What a client was told of its priority holds, though the start came to nothing.
+func TestAPriorityOutlivesAStartThatCannotBeMade(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.start(1)
+		b.tell(&messages.ChangePriority{Id: 1, Priority: -7})
+		b.notSpawned(1)
+		acttest.Expect[*messages.JobReturned](b.queue)
+		require.Equal(t, int32(-7), acttest.Expect[*messages.ChangePriority](b.queue).Priority)
+	})
+}
+
+// One job that cannot be started does not hold up the others for ever.
+func TestAJobThatAloneCannotBeStarted(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		for try := range int64(4) {
+			b.start(1)
+			b.failed(1, "EOF")
+			b.neverActed(1)
+			b.returned(1)
+			b.Advance(3 * time.Second)
+			b.run(10 + try)
+			b.gone(10+try, "exit status 0")
+			b.readJob(succeeded(10 + try))
+			b.ended(10 + try)
+		}
+		b.start(1)
+		b.failed(1, "EOF")
+		b.neverActed(1)
+		b.readJob(newJob(1))
+		end := b.write(1, nil)
+		require.Equal(t, string(job.Quote("job 1 failed to start: EOF (5 times, while other jobs were started)")), string(end.Ops[0].Result))
+		b.ended(1)
+		require.Empty(t, b.inHand())
+	})
+}
+
+// As long as no other job is started either, none is at fault; nor is one that fails
+// often within a short time.
+func TestAJobThatCannotBeStartedLikeOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		pause  time.Duration
+		others bool
+	}{"no other is started": {time.Minute, false}, "in a short time": {100 * time.Millisecond, true}} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				for try := range int64(20) {
+					b.start(1)
+					b.failed(1, "EOF")
+					b.neverActed(1)
+					b.returned(1)
+					b.Advance(c.pause)
+					if c.others {
+						b.run(10 + try)
+						b.gone(10+try, "exit status 0")
+						b.readJob(succeeded(10 + try))
+						b.ended(10 + try)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// whyNotStarted waits until the daemon says that no job process can be started, and
+// returns why.
+func (c *client) whyNotStarted(id int64) (text string) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		var why struct {
+			Reasons []struct{ Kind, Text string }
+		}
+		c.call("LockstepWhy", &why, id)
+		if why.Reasons[0].Kind == "cannot-start" {
+			text = why.Reasons[0].Text
+		}
+		return text != ""
+	}, patience, 5*time.Millisecond)
+	return text
+}
+
+// submitAll submits so many jobs of one command that does nothing.
+func (c *client) submitAll(n int) []int64 {
+	return c.submitMany(slices.Repeat([][]op{{command("true")}}, n))
+}
+
+// Somebody has cleaned the run directory up: what job processes need is made again.
+func TestTheDirectoriesOfJobProcessesAreMadeAgain(t *testing.T) {
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	require.NoError(t, os.RemoveAll(d.path("run", "livelocks")))
+	require.NoError(t, os.RemoveAll(d.path("run", "luxidmessages")))
+	for _, id := range c.submitAll(50) {
+		require.Equal(t, "success", c.await(id).Status)
+	}
+	require.DirExists(t, d.path("run", "luxidmessages"))
+}
+
+// Processes are spawned, and end before they have named their lock files: no job is
+// failed for that, clients can see why nothing runs, and all run when they can.
+func TestJobsWaitForProcessesThatCanStart(t *testing.T) {
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	livelocks := d.path("run", "livelocks")
+	require.NoError(t, os.RemoveAll(livelocks))
+	require.NoError(t, os.WriteFile(livelocks, nil, 0o600)) // so that it cannot be made
+	ids := c.submitAll(50)
+	require.Contains(t, c.whyNotStarted(ids[0]), "the process did not name its lock file")
+	require.Contains(t, c.whyNotStarted(ids[49]), "the process did not name its lock file")
+	var status struct {
+		CannotStart string `json:"cannot_start"`
+		Jobs        map[string]int
+	}
+	c.call("LockstepStatus", &status)
+	require.Contains(t, status.CannotStart, "the process did not name its lock file")
+	require.Equal(t, map[string]int{"queued": 50}, status.Jobs)
+
+	require.NoError(t, os.Remove(livelocks))
+	for _, id := range ids {
+		require.Equal(t, "success", c.await(id).Status)
+	}
+	c.call("LockstepStatus", &status)
+	require.Empty(t, status.CannotStart)
+}
+
+// A start that cannot be recorded is none: the job waits, and runs when it can be.
+func TestJobsWaitUntilTheirStartsCanBeRecorded(t *testing.T) {
+	d := newDaemon(t)
+	require.NoError(t, os.MkdirAll(d.path("lib", "queue"), 0o750))
+	out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "tmpfs", d.path("lib", "queue")).CombinedOutput()
+	if err != nil {
+		t.Logf("NOT TESTED: a disk that is full when jobs are started, which needs root and tmpfs: %v: %s", err, out)
+		t.Skip("no tmpfs")
+	}
+	t.Cleanup(func() {
+		d.kill()
+		d.endJobs()
+		_ = exec.Command("umount", d.path("lib", "queue")).Run()
+	})
+	d.start()
+	c := d.dial()
+	var pause string
+	c.call("ReplaceFilter", &pause, nil, 0, [][]any{{"jobid", []any{">", "id", 0}}}, "PAUSE", []any{})
+	ids := c.submitAll(50)
+	ballast := d.path("lib", "queue", "ballast")
+	_ = os.WriteFile(ballast, make([]byte, 8<<20), 0o600)
+	c.call("DeleteFilter", nil, pause)
+	require.Contains(t, c.whyNotStarted(ids[0]), "no space left")
+	require.NoError(t, os.Remove(ballast))
+	for _, id := range ids {
+		require.Equal(t, "success", c.await(id).Status)
+	}
+}
