@@ -257,9 +257,15 @@ func (j *jobs) startJob(ctx actor.Context, m *messages.StartJob) {
 	j.startNext(ctx)
 }
 
-// startNext bounds the starts in flight: more only make each other slow.
+// startNext bounds the starts in flight: more only make each other slow. After a
+// start that has failed there is one at a time until one succeeds: several together
+// may take more memory or processes than there are left, and fail again together.
 func (j *jobs) startNext(ctx actor.Context) {
-	for len(j.waiting) > 0 && j.starting < j.config.MaxStarts && j.draining == nil && !j.paused && !j.fenced {
+	most := j.config.MaxStarts
+	if j.failures > 0 {
+		most = 1
+	}
+	for len(j.waiting) > 0 && j.starting < most && j.draining == nil && !j.paused && !j.fenced {
 		m := j.waiting[0]
 		j.waiting = j.waiting[1:]
 		j.starting++

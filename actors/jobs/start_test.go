@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -112,24 +113,36 @@ func TestAStartThatComesToNothing(t *testing.T) {
 	}
 }
 
-// The pause doubles with each start that fails, not with those that fail together.
-func TestStartsThatFailWaitLonger(t *testing.T) {
+// After a failure one job at a time is started, until that succeeds; the pause doubles
+// with each failure, but not with those that come together.
+func TestStartsThatFailAreTriedOneByOne(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		for _, pause := range []time.Duration{100, 200, 400, 800} {
-			for id := range int64(maxStarts) {
-				b.start(id + 1)
-			}
-			for id := range int64(maxStarts) {
-				b.notSpawned(id + 1)
-				acttest.Expect[*messages.JobReturned](b.queue)
-			}
-			b.start(1)
-			b.calls()
+		b.start(1)
+		b.start(2)
+		require.Equal(t, []string{"start 1", "start 2"}, b.calls())
+		b.notSpawned(1)
+		b.notSpawned(2)
+		b.start(3)
+		b.start(4)
+		b.calls()
+		for i, pause := range []time.Duration{100, 200, 400, 800} {
 			b.Advance(pause*time.Millisecond - 1)
 			require.Empty(t, b.calls())
 			b.Advance(1)
-			require.Equal(t, []string{"start 1"}, b.calls())
+			id := int64(3 + i)
+			require.Equal(t, []string{fmt.Sprintf("start %d", id)}, b.calls())
+			b.start(id + 2)
+			require.Empty(t, b.calls())
+			b.notSpawned(id)
+			b.calls()
 		}
+		b.Advance(1600 * time.Millisecond)
+		require.Equal(t, []string{"start 7"}, b.calls())
+		b.start(9)
+		b.named(7)
+		b.write(7, nil)
+		b.confirmed(7)
+		require.ElementsMatch(t, []string{"confirm 7 with [null]", "start 8", "start 9"}, b.calls())
 	})
 }
 
