@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -50,6 +52,7 @@ func runJob(idText, dataDir, runDir string) error {
 	// From before the daemon can send any: their default would end us.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGHUP)
+	reserveThreads()
 	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(runDir), layout.LivelockName(id))
 	if err != nil {
 		return err
@@ -72,6 +75,28 @@ func introduce(livelock *persistence.Livelock) error {
 		return err
 	}
 	return livelock.Note(self.Encode())
+}
+
+// threads is how many a job needs beside those that the runtime starts with.
+const threads = 6
+
+// reserveThreads has the runtime make the threads that the job will need; it keeps
+// them. Where the machine has no room for them the runtime ends the process: here no
+// job is lost by that, later the one that runs is.
+func reserveThreads() {
+	var made, end sync.WaitGroup
+	made.Add(threads)
+	end.Add(1)
+	for range threads {
+		go func() {
+			runtime.LockOSThread()
+			made.Done()
+			end.Wait()
+			runtime.UnlockOSThread()
+		}()
+	}
+	made.Wait()
+	end.Done()
 }
 
 // permitted is the child's side of the start handshake (designs/daemons.txt,
