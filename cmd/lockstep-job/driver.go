@@ -34,18 +34,19 @@ type driver struct {
 	signals      <-chan os.Signal
 	priorityPath string
 
-	events  chan event
-	begun   chan *run.Refusal // permission to begin has come, or will not
-	unlock  func()            // stops taking locks, and returns when that has stopped
-	kill    func()            // ends the opcode that executes
-	killed  bool              // a client wants the job ended
-	due     *time.Timer       // a write that may wait is due
-	pending bool              // there is one
-	dueAt   time.Time         // when, then
-	talk    talk              // what the opcode has to say
-	held    []lock.Item       // for the opcode at hand
-	cost    time.Duration     // of the last write
-	size    int               // of the file then, in bytes
+	events   chan event
+	begun    chan *run.Refusal // permission to begin has come, or will not
+	unlock   func()            // stops taking locks, and returns when that has stopped
+	kill     func()            // ends the opcode that executes
+	executed <-chan struct{}   // closed when none does
+	killed   bool              // a client wants the job ended
+	due      *time.Timer       // a write that may wait is due
+	pending  bool              // there is one
+	dueAt    time.Time         // when, then
+	talk     talk              // what the opcode has to say
+	held     []lock.Item       // for the opcode at hand
+	cost     time.Duration     // of the last write
+	size     int               // of the file then, in bytes
 }
 
 // event is what an executor tells: log entries, what became of its locks, or how
@@ -59,7 +60,9 @@ type event struct {
 func newDriver(m *run.Machine, e *lease, files *persistence.OSFiles, r *reporter, l *locker) *driver {
 	due := time.NewTimer(time.Hour)
 	due.Stop()
-	return &driver{machine: m, lease: e, files: files, reporter: r, locker: l, due: due, kill: func() {}, unlock: func() {},
+	none := make(chan struct{})
+	close(none)
+	return &driver{executed: none, machine: m, lease: e, files: files, reporter: r, locker: l, due: due, kill: func() {}, unlock: func() {},
 		events: make(chan event, 256), begun: make(chan *run.Refusal, 1)}
 }
 
@@ -173,12 +176,14 @@ func (d *driver) lockedOr(o lockOutcome) run.Next {
 func (d *driver) execute(op int) {
 	j := d.machine.Job()
 	ctx, cancel := context.WithCancel(context.Background())
-	d.kill = cancel
+	executed := make(chan struct{})
+	d.kill, d.executed = cancel, executed
 	x := execution{id: j.ID, lease: d.lease, livelock: j.Livelock, input: j.Ops[op].Input, secrets: d.machine.Hand(op).Secrets, locks: d.held, killed: ctx.Done(),
 		command: d.machine.Hand(op).Command, ask: d.reporter.ask,
 		said: func(entries []entry) { d.events <- event{entries: entries} }}
 	go func() {
 		outcome := x.run()
+		close(executed)
 		cancel()
 		d.events <- event{outcome: &outcome}
 	}()
@@ -288,7 +293,7 @@ func (d *driver) flush() {
 
 // persist writes until it has succeeded: what the job did is not forgotten
 // because a disk is full for a while, and the livelock says meanwhile that the
-// job is not over.
+// job is not over. It does not return where the queue's directory is gone for good.
 func (d *driver) persist(durable bool) {
 	d.pending = false
 	d.due.Stop()
@@ -296,6 +301,7 @@ func (d *driver) persist(durable bool) {
 	path := layout.JobPath(int64(j.ID))
 	encoded := job.Encode(j)
 	began := time.Now()
+	var away absence
 	for delay := 100 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
 		d.lease.check() // the file is the next master's otherwise
 		err := d.files.Replace("run-job", path, encoded)
@@ -306,7 +312,7 @@ func (d *driver) persist(durable bool) {
 			break
 		}
 		fmt.Fprintf(os.Stderr, "lockstep-job %d: %v; trying again in %v\n", j.ID, err, delay)
-		time.Sleep(delay)
+		d.pause(delay, away.after(err, time.Now()))
 	}
 	d.cost, d.size = time.Since(began), len(encoded)
 	if !j.Status().Final() {
