@@ -34,14 +34,18 @@ func (a *absence) after(err error, now time.Time) time.Duration {
 }
 
 // pause waits before the next attempt to write. Where the queue's directory is gone,
-// SIGTERM ends a process that has nothing left to do but that.
+// SIGTERM ends a process that has nothing left to do but that: nothing executes.
 func (d *driver) pause(delay, gone time.Duration) {
 	if gone >= absenceMax {
 		d.giveUp(fmt.Sprintf("for %v", gone.Round(time.Second)))
 	}
 	var signals <-chan os.Signal
-	if gone > 0 && d.machine.Job().Status().Final() {
-		signals = d.signals
+	select {
+	case <-d.executed:
+		if gone > 0 {
+			signals = d.signals
+		}
+	default:
 	}
 	due := time.NewTimer(delay)
 	defer due.Stop()

@@ -239,12 +239,13 @@ func (d *driver) signalled(s os.Signal) run.Next {
 	}
 }
 
+// takePriority leaves the message to the daemon, which removes it when the job has
+// ended: a newer one may have taken its place since it was read.
 func (d *driver) takePriority() (int, error) {
 	content, err := os.ReadFile(d.priorityPath)
 	if err != nil {
 		return 0, err
 	}
-	_ = os.Remove(d.priorityPath) // the daemon does it too, in the end
 	priority, err := strconv.Atoi(strings.TrimSpace(string(content)))
 	if err == nil && (priority < -20 || priority > 19) {
 		err = fmt.Errorf("%d is not between -20 and 19", priority)

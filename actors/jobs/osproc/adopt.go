@@ -48,6 +48,7 @@ func (p *Processes) watch(l *living, start uint64, pid int, held bool, to *actor
 		time.Sleep(probeInterval)
 	}
 	p.leave(start)
+	p.forgetPriority(l.id) // also that of a process which ended while there was no daemon
 	if l.process != nil {
 		_ = l.process.Close()
 	}

@@ -25,6 +25,7 @@ func (p *Processes) EndAll() {
 		p.config.Log.WithFields(logrus.Fields{"job": id, "path": livelock}).Info("ending a job: this node is not the master any more")
 		p.endProcess(livelock, id)
 		p.clearAway(livelock, 0)
+		p.forgetPriority(id)
 	}
 }
 

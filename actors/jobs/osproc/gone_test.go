@@ -20,15 +20,15 @@ func TestAJobProcessWithoutAQueueEndsWhenItIsTold(t *testing.T) {
 	door := filepath.Join(r.dir, "door")
 	require.NoError(t, unix.Mkfifo(door, 0o600))
 	_, livelock := r.command("read word < " + door)
-	require.NoError(t, os.RemoveAll(filepath.Join(r.dir, "lib")))
+	require.NoError(t, os.Rename(filepath.Join(r.dir, "lib"), filepath.Join(r.dir, "gone")))
 	require.NoError(t, os.WriteFile(door, []byte("word\n"), 0o600))
 	complaints := filepath.Join(r.dir, "log", "jobs.log")
 	require.Eventually(t, func() bool {
 		info, err := os.Stat(complaints)
 		return err == nil && info.Size() > 0
 	}, patience, 5*time.Millisecond)
-	// While the command runs SIGTERM is a cancel that comes too late; so it is sent
-	// until nothing is left but to record.
+	// While the command runs SIGTERM is a cancel; so it is sent until nothing is left
+	// but to record.
 	require.Eventually(t, func() bool {
 		_ = syscall.Kill(pidOf(livelock), syscall.SIGTERM)
 		select {

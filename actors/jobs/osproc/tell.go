@@ -39,9 +39,13 @@ func (p *Processes) leave(start uint64) {
 	if l := p.living[start]; l != nil {
 		close(l.gone)
 		delete(p.living, start)
-		// A message that came too late must not lie about.
-		_ = os.Remove(persistence.PriorityPath(p.config.RunDir, l.id))
+		p.forgetPriority(l.id)
 	}
+}
+
+// forgetPriority removes the message to a process that has ended.
+func (p *Processes) forgetPriority(id int64) {
+	_ = os.Remove(persistence.PriorityPath(p.config.RunDir, id))
 }
 
 // Tell signals a process, by the conventions of Ganeti's job processes: SIGTERM
@@ -63,6 +67,11 @@ func (p *Processes) Tell(start uint64, order jobs.Order) {
 			return
 		}
 		l.signal(syscall.SIGUSR1)
+		select {
+		case <-l.gone: // meanwhile: the message may have come after it was to be removed
+			p.forgetPriority(l.id)
+		default:
+		}
 	case jobs.EndNow:
 		l.signal(syscall.SIGINT)
 		go p.insist(l)
