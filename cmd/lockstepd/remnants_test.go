@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/jobs/remnants"
 )
 
 // A command that drops its environment is known by its session, also to a daemon that
@@ -85,6 +87,25 @@ func TestAForcedEndLeavesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A daemon that a job's command has started, in a session of its own, is no part of that
+// job, nor are its jobs.
+func TestADaemonThatAJobHasStartedOutlivesIt(t *testing.T) {
+	livelock := filepath.Join(t.TempDir(), "job_7_1_2_3")
+	t.Setenv(remnants.Variable, remnants.Value(livelock))
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	work, open := d.gate("gate")
+	id := c.submit(work)
+	c.until(id, "running")
+	var killed []int
+	left := remnants.Job{Livelock: livelock, GoneWithin: time.Second, Killing: func(pid int) { killed = append(killed, pid) }}
+	require.NoError(t, left.Kill())
+	require.Empty(t, killed)
+	open()
+	require.Equal(t, "success", c.await(id).Status)
 }
 
 // A lock file that somebody has removed does not make a living job dead.

@@ -57,6 +57,9 @@ func signals() (stop context.Context, reload <-chan os.Signal) {
 // run is the daemon, from the directories to the orderly stop. Errors are one
 // line that says what to mend.
 func run(c Config) error {
+	if err := beNoPartOfAJob(); err != nil {
+		return err
+	}
 	stop, reload := signals()
 	log := newLog(c)
 	if err := persistence.MakeDirs(c.DataDir, c.RunDir, c.LogDir); err != nil {

@@ -55,9 +55,13 @@ func (p *Processes) Tell(start uint64, order jobs.Order) {
 	p.mu.Lock()
 	l := p.living[start]
 	p.mu.Unlock()
-	if l == nil {
-		return
+	if l != nil {
+		p.pass(l, order)
 	}
+}
+
+// pass passes an order to a process, which may have ended since it was looked up.
+func (p *Processes) pass(l *living, order jobs.Order) {
 	switch order.Kind {
 	case jobs.StopBeforeNext:
 		l.signal(syscall.SIGTERM)
