@@ -17,8 +17,15 @@ func main() {
 		fmt.Fprintf(os.Stderr, "lockstepd: %v\n", err)
 		os.Exit(2)
 	}
-	if err := run(config); err != nil {
+	status := 0
+	if os.Getpid() == 1 {
+		status, err = beInit()
+	} else {
+		err = run(config)
+	}
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "lockstepd: %v\n", err)
 		os.Exit(1)
 	}
+	os.Exit(status)
 }

@@ -89,7 +89,13 @@ func (d *daemon) start(more ...string) {
 // launch starts the daemon, which is ready when it takes jobs.
 func (d *daemon) launch(more ...string) (ready <-chan struct{}) {
 	d.t.Helper()
-	d.cmd = exec.Command(filepath.Join(programs, "lockstepd"), d.args(more...)...)
+	return d.launchProgram(filepath.Join(programs, "lockstepd"), d.args(more...)...)
+}
+
+// launchProgram starts one that starts the daemon, or is it.
+func (d *daemon) launchProgram(name string, args ...string) (ready <-chan struct{}) {
+	d.t.Helper()
+	d.cmd = exec.Command(name, args...)
 	stderr, err := d.cmd.StderrPipe()
 	require.NoError(d.t, err)
 	require.NoError(d.t, d.cmd.Start())
