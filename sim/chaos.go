@@ -103,7 +103,7 @@ func (c *chaos) draw(n int) int {
 func (c *chaos) stop() {
 	c.faults, c.script = Faults{}, [strikeKinds][]Strike{}
 	for _, n := range c.world.nodes {
-		n.full = full{}
+		n.full, n.starved = full{}, time.Time{}
 		for _, p := range append([]*process(nil), n.machine.processes...) {
 			if p.hung {
 				p.kill("SIGKILL")
@@ -200,9 +200,11 @@ const (
 	fateHang
 )
 
-func (w *World) fate(*process, stage) fate {
+func (w *World) fate(p *process, s stage) fate {
 	c := w.chaos
 	switch {
+	case w.clock.now.Before(p.machine.node.starved) && p.starves(s):
+		return fateDie
 	case !c.hits(strikeProcess, c.faults.Process):
 		return fateLive
 	case c.draw(4) == 0:

@@ -65,7 +65,7 @@ func TestCheckersBite(t *testing.T) {
 		},
 		"locks: those of a process are free when it dies, what it has left or not": {
 			checker: func() Checker { return checkLocks{} },
-			plant:   "early-release", faults: Faults{Process: 20}, within: 50,
+			plant:   "early-release", faults: Faults{Process: 20}, within: 150,
 		},
 		"locks: a forced end leaves what has left the command's group": {
 			checker: func() Checker { return checkLocks{} },
@@ -123,6 +123,10 @@ func TestCheckersBite(t *testing.T) {
 		"wishes: one that comes when the job has ended is not answered": {
 			checker: func() Checker { return &checkWishes{} },
 			plant:   "lost-wishes", within: 20,
+		},
+		"starts: a job is failed by the first one that comes to nothing": {
+			checker: func() Checker { return &checkStarts{} },
+			plant:   "burnt-starts", faults: Faults{Starve: 500}, within: 20,
 		},
 		"live: nobody is told of the end of a process": {
 			checker: func() Checker { return checkLive{} },

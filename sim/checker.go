@@ -23,7 +23,7 @@ func AllCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkTold{},
 		&checkSlots{}, &checkParse{}, &checkIDs{}, &checkLive{}, &checkLocks{}, &checkTable{}, checkReplay{}, &checkOwners{},
-		&checkDepends{}, &checkFilters{}, &checkLimits{}, &checkOrder{}, checkRest{}, &checkWishes{},
+		&checkDepends{}, &checkFilters{}, &checkLimits{}, &checkOrder{}, checkRest{}, &checkWishes{}, &checkStarts{},
 	}
 }
 
@@ -57,6 +57,8 @@ type (
 	// processPermitted: a process may act on its job from now on.
 	processPermitted struct{ process *process }
 	processEnded     struct{ process *process }
+	// spawnRefused: no process could be made for a job.
+	spawnRefused struct{ id int64 }
 	// opcodeStarted: an opcode of a job is being executed.
 	opcodeStarted struct {
 		node  *node

@@ -62,7 +62,7 @@ func newDaemon(n *node) *daemon {
 	d.ports = supervisor.Ports{Env: d.env, Files: n.disk, Processes: newSpawner(d), Owners: newWatchman(d, livelock)}
 	d.settings = supervisor.Settings{Livelock: livelock, Boot: n.machine.boot(), Locks: lock.Settings{Lattice: lock.Implied, BypassAfter: bypassAfter},
 		About: luxi.About{PID: n.machine.lastPid}, NewUUID: w.newUUID, MaxStarts: w.options.Starts,
-		Writers: w.options.Writers, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits()}
+		Writers: w.options.Writers, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits(), Patience: w.plants.Patience}
 	return d
 }
 

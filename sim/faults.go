@@ -17,16 +17,18 @@ type Faults struct {
 	Full    int // the disk refuses to write for a while, all or those of one step, per step
 	Drop    int // a client hangs up while it waits for an answer, per call
 	Stop    int // the daemon is told to stop, in order, per step
+	Starve  int // processes die as they start, all of them for a while, per step
 }
 
 // FaultKinds are the names of the kinds, as ParseFaults takes them.
 //
 // "disk" has single calls fail, "full" all writes, or those of one step, for a while;
+// "starve" has all processes die before they have named their lock files, for a while;
 // "drop" has clients hang up; "stop" has daemons stopped in order and started again,
 // as an upgrade does. The last ones concern clusters alone: "partition" cuts
 // nodes off and makes them slow, "pause" stops daemons short, "wipe" empties disks,
 // "transfer" hands the mastership over.
-var FaultKinds = []string{"crash", "reboot", "disk", "full", "process", "panic", "stall", "drop", "stop", "partition", "pause", "wipe", "transfer"}
+var FaultKinds = []string{"crash", "reboot", "disk", "full", "process", "panic", "stall", "drop", "stop", "starve", "partition", "pause", "wipe", "transfer"}
 
 // clusterFaultKinds are those that concern clusters alone.
 var clusterFaultKinds = []string{"partition", "pause", "wipe", "transfer"}
@@ -71,6 +73,7 @@ func DrawFaults(rng, later *rand.Rand, allowed map[string]bool) Faults {
 		Full:    drawLater("full", 300, 6000),
 		Drop:    drawLater("drop", 5, 100),
 		Stop:    drawLater("stop", 300, 6000),
+		Starve:  drawLater("starve", 300, 6000),
 	}
 }
 

@@ -18,6 +18,7 @@ type node struct {
 
 	daemons int // so far
 	full    full
+	starved time.Time // until when processes die as they start
 	// member is what a node of a cluster has besides; nil: this one is alone.
 	member *member
 }

@@ -11,6 +11,7 @@ import (
 
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
+	"lockstep/actors/jobs"
 	"lockstep/messages"
 )
 
@@ -42,6 +43,7 @@ var AllPlants = []Plant{
 	{"unwritten-release", "it is not written when locks are given back", Plants{Alter: forgetsReleases}},
 	{"no-lock-bound", "requests for locks are overtaken without end", Plants{Alter: overtakesForEver}},
 	{"all-succeed", "every end of a job is told as a success", Plants{Alter: allSucceed}},
+	{"burnt-starts", "a job is failed by the first start that comes to nothing", Plants{Patience: jobs.Patience{Tries: 1}}},
 	{"no-verdicts", "the scheduler hears of no change of the rules", Plants{Alter: drops("daemon/core/scheduler", &messages.VerdictsChanged{})}},
 	{"unjudged", "new jobs are not judged by the rules", Plants{Alter: judgesNobody}},
 	{"paused-get-locks", "the lock manager is not told of who is paused", Plants{Alter: drops("daemon/core/locks", &messages.WithholdLocks{})}},

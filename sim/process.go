@@ -42,6 +42,7 @@ type process struct {
 	hung      bool
 	ending    bool // its node is not the master any more
 	permitted bool // from the daemon's permission to its last write
+	handed    bool // all that it needs to act
 	asking    bool // for the permission to begin its next opcode
 	hands     []run.Hand
 	holds     []lock.Item // for the opcode that executes
@@ -67,6 +68,15 @@ func (p *process) reach(s stage) bool {
 		return false
 	}
 	return true
+}
+
+// starves: where there is no room for its threads, or for its lock file, the process
+// gets no further than this stage; which it is differs from one to the next.
+func (p *process) starves(s stage) bool {
+	if p.pid%2 == 0 {
+		return s == stageSpawned
+	}
+	return s == stageLocked
 }
 
 // hang stops the process short, with its lock held, until it is killed.

@@ -87,6 +87,7 @@ func (a *attempt) spawn() {
 	if w.refusesToSpawn(a.id) {
 		const text = "fork: resource temporarily unavailable"
 		delete(a.spawner.attempts, a.start)
+		w.notify(spawnRefused{a.id})
 		a.tell(&messages.ProcessFailed{Start: a.start, Text: text})
 		a.tell(&messages.ProcessGone{Start: a.start, Text: text, NeverWas: true})
 		return
@@ -125,6 +126,7 @@ func (a *attempt) decide() {
 			a.fail(fmt.Sprintf("cannot hand over to the process: %v", err))
 			return
 		}
+		a.process.handed = true
 		a.over()
 		a.spawner.enter(a.start, a.process)
 		a.thread.do(func() { a.tell(&messages.ProcessConfirmed{Start: a.start}) })

@@ -38,6 +38,7 @@ const (
 	strikeTransfer
 	strikeFull
 	strikeStop
+	strikeStarve
 	// When there is a chance.
 	strikePanic
 	strikeStall
@@ -49,7 +50,7 @@ const (
 	strikeKinds // how many there are
 )
 
-var strikeNames = [strikeKinds]string{"", "kill", "reboot", "crash", "partition", "slow", "pause", "wipe", "transfer", "full", "stop",
+var strikeNames = [strikeKinds]string{"", "kill", "reboot", "crash", "partition", "slow", "pause", "wipe", "transfer", "full", "stop", "starve",
 	"panic", "stall", "disk", "process", "spawn", "drop", "away"}
 
 func (s Strike) String() string {
@@ -90,7 +91,7 @@ func (s *Strike) UnmarshalText(text []byte) error {
 func (c *chaos) strike() {
 	w := c.world
 	if c.scripted {
-		for kind := strikeKill; kind <= strikeStop; kind++ {
+		for kind := strikeKill; kind <= strikeStarve; kind++ {
 			if c.due(kind, w.count) {
 				if n := w.nodes[c.draw(len(w.nodes))]; c.possible(kind, n) {
 					c.perform(kind, n)
@@ -122,6 +123,7 @@ func (c *chaos) roll(n *node) strikeKind {
 		{strikeKill, killsRarer * c.faults.Process}, {strikeReboot, c.faults.Reboot}, {strikeCrash, c.faults.Crash},
 		{strikePartition, c.cluster.Partition}, {strikeSlow, c.cluster.Slow}, {strikePause, c.cluster.Pause},
 		{strikeWipe, c.cluster.Wipe}, {strikeTransfer, c.cluster.Transfer}, {strikeFull, c.faults.Full}, {strikeStop, c.faults.Stop},
+		{strikeStarve, c.faults.Starve},
 	} {
 		switch {
 		case r.rate == 0:
@@ -187,6 +189,9 @@ func (c *chaos) perform(kind strikeKind, n *node) {
 		c.fill(n)
 	case strikeStop:
 		n.Stop()
+	case strikeStarve:
+		n.starved = c.world.clock.now.Add(time.Duration(1+c.draw(8000)) * time.Millisecond)
+		n.say(TopicFault, "processes die as they start")
 	}
 }
 

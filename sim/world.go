@@ -8,6 +8,8 @@ import (
 	"time"
 
 	cmap "github.com/orcaman/concurrent-map"
+
+	"lockstep/actors/jobs"
 )
 
 // Options say which world. The zero value is a plain one without faults.
@@ -42,6 +44,8 @@ type Plants struct {
 	MarkerOnly bool
 	// Trusting: a job process begins whatever lock file its job names.
 	Trusting bool
+	// Patience is that of the daemon with jobs that cannot be started.
+	Patience jobs.Patience
 	// MoreSlots: the daemon is told of so many more run slots than there are.
 	MoreSlots int
 	// Log are those of the consensus log.

@@ -49,6 +49,7 @@ type Settings struct {
 	NewUUID   func() string // names filter rules
 	Limits    queue.Limits
 	Fence     time.Duration // see jobs.Config and locks.Config; of a new master
+	Patience  jobs.Patience // with jobs that cannot be started
 }
 
 // DefaultLimits are such that a large site does not come near them.
@@ -195,7 +196,7 @@ func schedulerProps(p Ports, s Settings) *actor.Props {
 
 func jobsProps(p Ports, s Settings) *actor.Props {
 	return jobs.Props(jobs.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName),
-		Scheduler: p.Env.PID(schedName), Processes: p.Processes, MaxStarts: s.MaxStarts,
+		Scheduler: p.Env.PID(schedName), Processes: p.Processes, MaxStarts: s.MaxStarts, Patience: s.Patience,
 		Leads: leads(p), Replicator: replicatorOf(p), Fence: s.Fence})
 }
 

@@ -75,6 +75,7 @@ type Config struct {
 	Scheduler *actor.PID
 	Processes Processes
 	MaxStarts int
+	Patience  Patience
 
 	Leads      func() bool
 	Replicator *actor.PID
@@ -87,10 +88,13 @@ func (c Config) mayPermit() bool { return c.Leads == nil || c.Leads() }
 // Props makes the jobs actor. A crashed job actor is stopped, not restarted:
 // the jobs actor makes a new one, which starts from the disk.
 func Props(c Config) *actor.Props {
+	if c.Patience == (Patience{}) {
+		c.Patience = DefaultPatience()
+	}
 	incarnation := uint64(0)
 	return c.Env.Props("jobs", func() actor.Actor {
 		incarnation++
-		return &jobs{config: c, start: incarnation << 32, wished: incarnation << 32, hands: map[int64]*hand{}, fenced: c.Fence > 0}
+		return &jobs{config: c, suspects: suspects{patience: c.Patience}, start: incarnation << 32, wished: incarnation << 32, hands: map[int64]*hand{}, fenced: c.Fence > 0}
 	}, act.Supervise(c.Env.Strategy(act.Policy{OnGiveUp: act.Stop})))
 }
 

@@ -2,21 +2,25 @@ package jobs
 
 import "time"
 
-// When starts of one job fail again and again and those of others succeed in
-// between, the job is at fault: it is failed. Where starts fail by chance, because
-// the machine is at a limit, a job is started long before it has failed so often
-// for so long.
-const (
-	suspectTries = 5
-	suspectTime  = 10 * time.Second
-)
+// Patience is with a job whose starts fail again and again while those of others
+// succeed in between: the job is at fault then, and is failed. Where starts fail by
+// chance, because the machine is at a limit, a job is started long before it has
+// failed so often for so long. The zero value stands for DefaultPatience.
+type Patience struct {
+	Tries int           // that fail
+	Time  time.Duration // from the first of them to the last
+}
+
+// DefaultPatience is with jobs that cannot be started.
+func DefaultPatience() Patience { return Patience{Tries: 5, Time: 10 * time.Second} }
 
 // suspectsMax bounds the jobs that are remembered. Beyond it all are forgotten, and
 // counted from the beginning.
 const suspectsMax = 1000
 
-// suspects are the jobs whose last start has failed. The zero value has none.
+// suspects are the jobs whose last start has failed.
 type suspects struct {
+	patience  Patience
 	successes uint64 // of all jobs, so far
 	jobs      map[int64]suspect
 }
@@ -45,7 +49,7 @@ func (s *suspects) failed(id int64, now time.Time) int {
 		job.tries++
 	}
 	job.successes = s.successes
-	if job.tries >= suspectTries && now.Sub(job.since) >= suspectTime {
+	if job.tries >= s.patience.Tries && now.Sub(job.since) >= s.patience.Time {
 		delete(s.jobs, id)
 		return job.tries
 	}

@@ -1,0 +1,74 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/jobs"
+)
+
+// checkStarts: no job is failed by a start that permitted nothing. A start may fail a
+// job only if it is one of many in a row, over some time. A daemon, or a part of one,
+// that ends in the middle of a start may fail the job: the next cannot tell how far it
+// had come.
+type checkStarts struct {
+	// acted are jobs of which a process was handed all that it needs.
+	acted map[int64]bool
+	// broken are the starts of a job that were not.
+	broken map[int64]brokenStarts
+	// picked are those jobs that were given to the daemon's part that starts them, all
+	// of which has lived since.
+	picked map[int64]bool
+}
+
+type brokenStarts struct {
+	count int
+	first time.Time
+}
+
+func (*checkStarts) Name() string { return "no start burns a job" }
+
+func (c *checkStarts) See(w *World, event any) error {
+	if c.acted == nil {
+		c.acted, c.broken, c.picked = map[int64]bool{}, map[int64]brokenStarts{}, map[int64]bool{}
+	}
+	switch e := event.(type) {
+	case jobPicked:
+		c.picked[e.id] = true
+	case panicked, daemonStarted, powerLost:
+		clear(c.picked)
+	case spawnRefused:
+		c.breaks(w, e.id)
+	case processEnded:
+		if e.process.handed {
+			c.acted[e.process.job] = true
+		} else {
+			c.breaks(w, e.process.job)
+		}
+	case fileChanged:
+		return c.changed(w, e)
+	}
+	return nil
+}
+
+func (c *checkStarts) breaks(w *World, id int64) {
+	b := c.broken[id]
+	if b.count == 0 {
+		b.first = w.clock.now
+	}
+	b.count++
+	c.broken[id] = b
+}
+
+func (c *checkStarts) changed(w *World, e fileChanged) error {
+	if e.op != "end-job" || e.job == nil || e.job.Status() != job.Error || !c.picked[e.id] || c.acted[e.id] || w.garbled {
+		return nil
+	}
+	b, patience := c.broken[e.id], jobs.DefaultPatience()
+	if b.count >= patience.Tries && w.clock.now.Sub(b.first) >= patience.Time {
+		return nil
+	}
+	return fmt.Errorf("job %d is failed after %d starts, none of which permitted anything: %s", e.id, b.count, bytes.TrimSpace(e.job.Ops[0].Result))
+}
