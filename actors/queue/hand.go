@@ -46,7 +46,7 @@ func (q *queue) hand(id int64, encoded []byte) []byte {
 	hands := make([]*run.Hand, len(j.Ops))
 	for i := range j.Ops {
 		var secrets json.RawMessage
-		if kept := q.vault[id]; kept != nil {
+		if kept := q.vault[id]; i < len(kept) {
 			secrets = kept[i]
 		}
 		if h := q.handOf(j.Ops[i].Input, secrets); h.Secrets != nil || h.Command != nil || h.Refused != nil || h.Needs.Any() {

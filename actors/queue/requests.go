@@ -3,35 +3,48 @@ package queue
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/opcode"
 	"lockstep/messages"
 )
 
 // requests is which jobs came of the submissions that clients have named (see
-// job.RequestSource), as long as these are in the queue. The names are in the job
-// files: it survives the daemon.
+// job.RequestSource), as long as one of these is in the queue. The names are in the
+// job files: it survives the daemon, but for jobs that were archived before.
 type requests struct {
 	jobs map[string][]int64
+	left map[string]int // of those, how many are in the queue
 	name map[int64]string
 }
 
-func newRequests() requests { return requests{map[string][]int64{}, map[int64]string{}} }
+func newRequests() requests {
+	return requests{map[string][]int64{}, map[string]int{}, map[int64]string{}}
+}
 
 func (r *requests) add(name string, id int64) {
 	if name != "" {
 		r.jobs[name] = append(r.jobs[name], id)
+		r.left[name]++
 		r.name[id] = name
 	}
 }
 
-// drop forgets a job that has left the queue, and with it its submission.
+// drop takes note that a job has left the queue. Its submission is forgotten with the
+// last one: who sends it again after a part was archived would make all jobs again.
 func (r *requests) drop(id int64) {
-	if name, named := r.name[id]; named {
-		delete(r.name, id)
+	name, named := r.name[id]
+	if !named {
+		return
+	}
+	delete(r.name, id)
+	if r.left[name]--; r.left[name] == 0 {
 		delete(r.jobs, name)
+		delete(r.left, name)
 	}
 }
 
@@ -50,7 +63,12 @@ func (q *queue) repeated(ctx actor.Context, sender *actor.PID, name string, m *m
 	}
 	for _, list := range [][]*submission{q.incoming, q.group} {
 		for _, s := range list {
-			if s.name == name {
+			switch {
+			case s.name != name:
+			case !sameDrafts(s.drafts, m.Jobs):
+				otherContent(ctx, sender, name, m)
+				return true
+			default:
 				s.also = append(s.also, asker{sender, m.Request})
 				return true
 			}
@@ -60,18 +78,92 @@ func (q *queue) repeated(ctx actor.Context, sender *actor.PID, name string, m *m
 	if !known {
 		return false
 	}
-	answer := &messages.JobsSubmitted{Request: m.Request, Ids: ids}
-	if len(ids) != len(m.Jobs) {
-		answer = &messages.JobsSubmitted{Request: m.Request, Failure: invalid(fmt.Sprintf(
-			"The submission named %q was one of %d jobs, this one has %d: use a new name for each submission", name, len(ids), len(m.Jobs)))}
+	r := &repeat{sender: sender, name: name, m: m, ids: slices.Clone(ids), left: len(ids)}
+	if r.differs = len(ids) != len(m.Jobs); r.differs {
+		q.answerRepeat(ctx, r)
+		return true
 	}
-	for i, id := range answer.Ids {
-		if e := q.entries[id]; e.place == pending && q.vault[id] == nil {
-			q.vault.keep(id, m.Jobs[i].Ops) // a daemon that has restarted has lost its secrets
+	for i, id := range r.ids {
+		q.compare(ctx, r, i, id)
+	}
+	return true
+}
+
+// repeat is a submission that is held against the jobs of an earlier one.
+type repeat struct {
+	sender  *actor.PID
+	name    string
+	m       *messages.SubmitJobs
+	ids     []int64
+	left    int // jobs that are still to be compared
+	differs bool
+	failure *messages.Failure // of the disk
+}
+
+// compare holds one job against its draft. Of a job that has ended only the file has
+// the opcodes; one that was archived is not looked at.
+func (q *queue) compare(ctx actor.Context, r *repeat, i int, id int64) {
+	compared := func(ctx actor.Context, content []byte) {
+		if content != nil {
+			j, err := job.Decode(content)
+			r.differs = r.differs || err != nil || !sameJob(j, r.m.Jobs[i])
+		}
+		if r.left--; r.left == 0 {
+			q.answerRepeat(ctx, r)
 		}
 	}
-	ctx.Send(sender, answer)
-	return true
+	switch e := q.entries[id]; {
+	case e == nil:
+		compared(ctx, nil)
+	case len(e.info.Encoded) > 0:
+		compared(ctx, e.info.Encoded)
+	default:
+		q.store.Read(ctx, "repeat", layout.JobPath(id), func(ctx actor.Context, f *messages.FileRead) {
+			if f.Failure != nil {
+				r.failure = f.Failure
+			}
+			compared(ctx, f.Content)
+		})
+	}
+}
+
+// answerRepeat tells the ids of the jobs that there are, or refuses what is another
+// submission under the same name. Only who has sent the same may bring the secrets
+// again that a daemon has lost.
+func (q *queue) answerRepeat(ctx actor.Context, r *repeat) {
+	switch {
+	case r.differs:
+		otherContent(ctx, r.sender, r.name, r.m)
+		return
+	case r.failure != nil:
+		ctx.Send(r.sender, &messages.JobsSubmitted{Request: r.m.Request, Failure: r.failure})
+		return
+	}
+	for i, id := range r.ids {
+		if e := q.entries[id]; e != nil && e.place == pending && q.vault[id] == nil {
+			q.vault.keep(id, r.m.Jobs[i].Ops)
+		}
+	}
+	ctx.Send(r.sender, &messages.JobsSubmitted{Request: r.m.Request, Ids: r.ids})
+}
+
+func otherContent(ctx actor.Context, sender *actor.PID, name string, m *messages.SubmitJobs) {
+	ctx.Send(sender, &messages.JobsSubmitted{Request: m.Request, Failure: invalid(fmt.Sprintf(
+		"A submission named %q came before, with other jobs or opcodes: use a new name for each submission", name))})
+}
+
+// sameJob reports whether a job came of a draft.
+func sameJob(j *job.Job, draft *messages.JobDraft) bool {
+	return slices.EqualFunc(j.Ops, draft.Ops, func(op job.Op, d *messages.OpDraft) bool {
+		input, err := opcode.ResolveDepends(d.Input, int64(j.ID))
+		return err == nil && job.SameRequest(op.Input, input)
+	})
+}
+
+func sameDrafts(a, b []*messages.JobDraft) bool {
+	return slices.EqualFunc(a, b, func(a, b *messages.JobDraft) bool {
+		return slices.EqualFunc(a.Ops, b.Ops, func(a, b *messages.OpDraft) bool { return job.SameRequest(a.Input, b.Input) })
+	})
 }
 
 // asker is somebody who waits for a submission that was sent before.

@@ -101,3 +101,15 @@ func TestSecretsAreForgottenAtTheEnd(t *testing.T) {
 		require.NotContains(t, string(b.picked(1).Hand), "hunter2")
 	})
 }
+
+// What is kept may be of fewer opcodes than the job has: somebody has changed the file.
+func TestSecretsOfFewerOpcodes(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.submitSecret()
+		b.Restart(b.queue)
+		longer := newJob(1)
+		longer.Ops = append(longer.Ops, newJob(1).Ops[0], newJob(1).Ops[0])
+		b.recover(scanOf(longer))
+		require.JSONEq(t, `[null, {"secrets": `+secret+`}, null]`, string(b.picked(1).Hand))
+	})
+}

@@ -3,6 +3,8 @@ package job
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
+	"slices"
 )
 
 // RequestSource is the source of the entry in the reason trail of a job's first
@@ -35,4 +37,42 @@ func RequestName(input json.RawMessage) string {
 		}
 	}
 	return ""
+}
+
+// SameRequest reports whether a job's opcode may have come of what a client submits
+// now. kept is the input as it is in the job file, again the one that has come, with
+// its secrets redacted and its dependencies as absolute ids. All members are the same
+// but for the reason trail: the daemon adds to that, and a client that sends again may
+// put another time into it.
+func SameRequest(kept, again json.RawMessage) bool {
+	a, aTrail, err := request(kept)
+	b, bTrail, err2 := request(again)
+	return err == nil && err2 == nil && maps.Equal(a, b) && len(aTrail) >= len(bTrail) && slices.Equal(aTrail[:len(bTrail)], bTrail)
+}
+
+// request takes an opcode's input apart: its members without white space, and source
+// and text of each entry of its reason trail.
+func request(input json.RawMessage) (values map[string]string, trail []string, err error) {
+	values = map[string]string{}
+	err = Members(input, func(key, value []byte) {
+		if string(key) == "reason" {
+			trail = sourcesAndTexts(value)
+			return
+		}
+		var compact bytes.Buffer
+		_ = json.Compact(&compact, value) // it is well formed
+		values[string(key)] = compact.String()
+	})
+	return values, trail, err
+}
+
+func sourcesAndTexts(trail []byte) (entries []string) {
+	_ = Elements(trail, func(entry []byte) { // what is no list has no entries
+		var parts []json.RawMessage
+		_ = json.Unmarshal(entry, &parts)
+		parts = parts[:min(len(parts), 2)]
+		text, _ := json.Marshal(parts)
+		entries = append(entries, string(text))
+	})
+	return entries
 }

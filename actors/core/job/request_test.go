@@ -20,3 +20,24 @@ func TestTheNameOfASubmission(t *testing.T) {
 		require.Equal(t, want, RequestName(json.RawMessage(input)), input)
 	}
 }
+
+// A repeat is the same submission if its opcodes are, whatever the daemon has added to
+// the reason trail since.
+func TestTheSameRequest(t *testing.T) {
+	const kept = `{"OP_ID": "X", "a": [1, {"b": "<redacted>"}], "reason": [["c", "d", 1], ["lockstep:request", "n", 1], ["gnt:opcode:x", "job=1;index=0", 2]]}`
+	for again, same := range map[string]bool{
+		`{"OP_ID":"X","a":[1,{"b":"<redacted>"}],"reason":[["c","d",7],["lockstep:request","n",7]]}`:        true,
+		`{"a": [1, {"b": "<redacted>"}], "OP_ID": "X", "reason": [["c", "d", 1]]}`:                          true,
+		`{"OP_ID": "X", "a": [1, {"b": "<redacted>"}]}`:                                                     true,
+		`{"OP_ID": "Y", "a": [1, {"b": "<redacted>"}], "reason": [["c", "d", 1]]}`:                          false,
+		`{"OP_ID": "X", "a": [1, {"b": "<redacted>"}, 2], "reason": [["c", "d", 1]]}`:                       false,
+		`{"OP_ID": "X", "a": [1, {"b": "<redacted>", "c": 1}], "reason": [["c", "d", 1]]}`:                  false,
+		`{"OP_ID": "X", "a": [1, {"b": "<redacted>"}], "e": null, "reason": [["c", "d", 1]]}`:               false,
+		`{"OP_ID": "X", "reason": [["c", "d", 1]]}`:                                                         false,
+		`{"OP_ID": "X", "a": [1, {"b": "<redacted>"}], "reason": [["c", "rate-limit:1:x", 1]]}`:             false,
+		`{"OP_ID": "X", "a": [1, {"b": "<redacted>"}], "reason": [["c","d",1],["e","f",1],["g","h",1],[]]}`: false,
+		`no object`: false,
+	} {
+		require.Equal(t, same, SameRequest(json.RawMessage(kept), json.RawMessage(again)), again)
+	}
+}
