@@ -762,12 +762,14 @@ func (x *AskOutcome) GetId() int64 {
 	return 0
 }
 
-// JobOutcome: how it has ended, or that there is no such job.
+// JobOutcome: how it has ended, or that there is no such job. `unknown`: there was one,
+// perhaps, and this node does not have it; who depends on it waits.
 type JobOutcome struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Missing       bool                   `protobuf:"varint,2,opt,name=missing,proto3" json:"missing,omitempty"`
 	Status        int32                  `protobuf:"varint,3,opt,name=status,proto3" json:"status,omitempty"`
+	Unknown       bool                   `protobuf:"varint,4,opt,name=unknown,proto3" json:"unknown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -821,6 +823,13 @@ func (x *JobOutcome) GetStatus() int32 {
 		return x.Status
 	}
 	return 0
+}
+
+func (x *JobOutcome) GetUnknown() bool {
+	if x != nil {
+		return x.Unknown
+	}
+	return false
 }
 
 // JobHeld: a job that has no process waits, or waits no more, for the end of
@@ -1243,12 +1252,13 @@ const file_schedule_proto_rawDesc = "" +
 	"\bpriority\x18\x02 \x01(\x05R\bpriority\"\x1c\n" +
 	"\n" +
 	"AskOutcome\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"N\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"h\n" +
 	"\n" +
 	"JobOutcome\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\amissing\x18\x02 \x01(\bR\amissing\x12\x16\n" +
-	"\x06status\x18\x03 \x01(\x05R\x06status\"-\n" +
+	"\x06status\x18\x03 \x01(\x05R\x06status\x12\x18\n" +
+	"\aunknown\x18\x04 \x01(\bR\aunknown\"-\n" +
 	"\aJobHeld\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
 	"\x04held\x18\x02 \x01(\bR\x04held\"I\n" +

@@ -1102,7 +1102,7 @@ func (x *Quarantined) GetFailure() *Failure {
 	return nil
 }
 
-// ScanQueue reads the serial and every live job file.
+// ScanQueue reads the serial and every live job file, with its record.
 type ScanQueue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1145,6 +1145,7 @@ type QueueScanned struct {
 	Jobs          []*ScannedJob          `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"` // by id
 	Drained       bool                   `protobuf:"varint,3,opt,name=drained,proto3" json:"drained,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`
+	Orphans       []int64                `protobuf:"varint,5,rep,packed,name=orphans,proto3" json:"orphans,omitempty"` // ids of which there is a record, and no job
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1207,11 +1208,21 @@ func (x *QueueScanned) GetFailure() *Failure {
 	return nil
 }
 
+func (x *QueueScanned) GetOrphans() []int64 {
+	if x != nil {
+		return x.Orphans
+	}
+	return nil
+}
+
+// ScannedJob is a job's file, and the record beside it; `record` is empty where there
+// is none.
 type ScannedJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Content       []byte                 `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,3,opt,name=failure,proto3" json:"failure,omitempty"`
+	Record        []byte                 `protobuf:"bytes,4,opt,name=record,proto3" json:"record,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1263,6 +1274,13 @@ func (x *ScannedJob) GetContent() []byte {
 func (x *ScannedJob) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
+	}
+	return nil
+}
+
+func (x *ScannedJob) GetRecord() []byte {
+	if x != nil {
+		return x.Record
 	}
 	return nil
 }
@@ -1679,10 +1697,12 @@ func (x *ListDir) GetDir() string {
 	return ""
 }
 
-// ReadJobs reads many live job files in one go.
+// ReadJobs reads many live job files in one go, and the records of some of them, in the
+// same order.
 type ReadJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ids           []int64                `protobuf:"varint,1,rep,packed,name=ids,proto3" json:"ids,omitempty"`
+	WithRecord    []int64                `protobuf:"varint,2,rep,packed,name=with_record,json=withRecord,proto3" json:"with_record,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1720,6 +1740,13 @@ func (*ReadJobs) Descriptor() ([]byte, []int) {
 func (x *ReadJobs) GetIds() []int64 {
 	if x != nil {
 		return x.Ids
+	}
+	return nil
+}
+
+func (x *ReadJobs) GetWithRecord() []int64 {
+	if x != nil {
+		return x.WithRecord
 	}
 	return nil
 }
@@ -1890,17 +1917,19 @@ const file_store_proto_rawDesc = "" +
 	"\vQuarantined\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x124\n" +
 	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\v\n" +
-	"\tScanQueue\"\xa9\x01\n" +
+	"\tScanQueue\"\xc3\x01\n" +
 	"\fQueueScanned\x12\x16\n" +
 	"\x06serial\x18\x01 \x01(\fR\x06serial\x121\n" +
 	"\x04jobs\x18\x02 \x03(\v2\x1d.lockstep.messages.ScannedJobR\x04jobs\x12\x18\n" +
 	"\adrained\x18\x03 \x01(\bR\adrained\x124\n" +
-	"\afailure\x18\x04 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"l\n" +
+	"\afailure\x18\x04 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\x12\x18\n" +
+	"\aorphans\x18\x05 \x03(\x03R\aorphans\"\x84\x01\n" +
 	"\n" +
 	"ScannedJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\fR\acontent\x124\n" +
-	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\xf7\x03\n" +
+	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\x12\x16\n" +
+	"\x06record\x18\x04 \x01(\fR\x06record\"\xf7\x03\n" +
 	"\n" +
 	"WriterTask\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
@@ -1928,9 +1957,11 @@ const file_store_proto_rawDesc = "" +
 	"\x02to\x18\x03 \x01(\tR\x02to\"+\n" +
 	"\aListDir\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x10\n" +
-	"\x03dir\x18\x02 \x01(\tR\x03dir\"\x1c\n" +
+	"\x03dir\x18\x02 \x01(\tR\x03dir\"=\n" +
 	"\bReadJobs\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\x03R\x03ids\"\xe9\x01\n" +
+	"\x03ids\x18\x01 \x03(\x03R\x03ids\x12\x1f\n" +
+	"\vwith_record\x18\x02 \x03(\x03R\n" +
+	"withRecord\"\xe9\x01\n" +
 	"\n" +
 	"WriterDone\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +

@@ -19,8 +19,13 @@ func TestRemoveArchived(t *testing.T) {
 		noError(t, os.Chtimes(file, now, now.Add(-age)))
 		return file
 	}
-	old := write(layout.ArchivePath(7), 48*time.Hour)
+	gone := []string{
+		write(layout.ArchivePath(7), 48*time.Hour),
+		write(layout.ArchivedRecordPath(7), time.Hour),
+		write(layout.ArchivedRecordPath(6), time.Hour), // a crash has left it
+	}
 	kept := []string{
+		write(layout.ArchivedRecordPath(8), 48*time.Hour),
 		write(layout.ArchivePath(8), time.Hour),
 		write(layout.ArchivePath(20_000), time.Hour),
 		write("queue/archive/0/notes.txt", 48*time.Hour),
@@ -31,8 +36,10 @@ func TestRemoveArchived(t *testing.T) {
 	if removed != 1 {
 		t.Errorf("%d files were removed, want 1", removed)
 	}
-	if _, err := os.Stat(old); !os.IsNotExist(err) {
-		t.Errorf("the old file is there: %v", err)
+	for _, file := range gone {
+		if _, err := os.Stat(file); !os.IsNotExist(err) {
+			t.Errorf("%s is there: %v", file, err)
+		}
 	}
 	for _, file := range kept {
 		if _, err := os.Stat(file); err != nil {

@@ -21,7 +21,7 @@ type SharedFile struct {
 	Size int64 // bytes
 }
 
-// SharedFiles lists those that a snapshot has: live jobs, serial, drain flag,
+// SharedFiles lists those that a snapshot has: live jobs and their records, serial, drain flag,
 // configuration and settings, in this order of names. Archived jobs are not among
 // them.
 func SharedFiles(dataDir string) ([]string, error) {
@@ -32,7 +32,9 @@ func SharedFiles(dataDir string) ([]string, error) {
 	var files []string
 	for _, entry := range entries {
 		name := layout.QueueDir + "/" + entry.Name()
-		if _, job := layout.ParseJobName(entry.Name()); job || name == layout.SerialPath || name == layout.DrainPath {
+		_, job := layout.ParseJobName(entry.Name())
+		_, record := layout.ParseRecordName(entry.Name())
+		if job || record || name == layout.SerialPath || name == layout.DrainPath {
 			files = append(files, name)
 		}
 	}

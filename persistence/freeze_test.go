@@ -18,7 +18,7 @@ func TestFreezeKeepsWhatIsReplacedAndArchived(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(data, "queue"), 0o750))
 	scratch := filepath.Join(data, "raft")
 	require.NoError(t, os.Mkdir(scratch, 0o700))
-	for name, content := range map[string]string{"queue/job-1": "one", "queue/job-2": "two", "config.data": "c", "queue/serial": "2\n", "locks.data": "not shared"} {
+	for name, content := range map[string]string{"queue/job-1": "one", "queue/job-2": "two", "config.data": "c", "queue/serial": "2\n", "queue/lockstep-1": "record", "locks.data": "not shared"} {
 		require.NoError(t, files.Replace("test", name, []byte(content)))
 	}
 	instead := func() (map[string][]byte, error) {
@@ -40,7 +40,7 @@ func TestFreezeKeepsWhatIsReplacedAndArchived(t *testing.T) {
 		require.EqualValues(t, len(content), f.Size)
 		got[f.Path] = string(content)
 	}
-	require.Equal(t, map[string]string{"queue/job-1": "one", "queue/job-2": "two", "queue/job-3": "as it was", "config.data": "c", "queue/serial": "2\n"}, got)
+	require.Equal(t, map[string]string{"queue/job-1": "one", "queue/job-2": "two", "queue/job-3": "as it was", "config.data": "c", "queue/serial": "2\n", "queue/lockstep-1": "record"}, got)
 	content, err := files.Read("test", "queue/job-3")
 	require.NoError(t, err)
 	require.Equal(t, "ahead of the log", string(content))

@@ -7,10 +7,11 @@ import (
 
 	"lockstep/actors/core/config"
 	"lockstep/actors/core/layout"
+	"lockstep/actors/core/record"
 )
 
 // checkParse: every file that lockstep has written can be read, at all times and
-// after power loss: jobs, archived or not, the serial, the configuration, the
+// after power loss: jobs and their records, archived or not, the serial, the configuration, the
 // settings. There are no files but those, what was set aside, and temporary ones,
 // which nobody looks at. (Those of the locks are checkReplay's.)
 type checkParse struct {
@@ -75,6 +76,10 @@ func (c *checkParse) file(name string, f *file) error {
 }
 
 func parse(name string, data []byte) (err error) {
+	if id, isRecord := layout.ParseRecordName(path.Base(name)); isRecord && (name == layout.RecordPath(id) || name == layout.ArchivedRecordPath(id)) {
+		_, err = record.Decode(data)
+		return err
+	}
 	switch name {
 	case layout.SerialPath:
 		_, err = layout.ParseSerial(data)

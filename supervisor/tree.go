@@ -202,7 +202,7 @@ func jobsProps(p Ports, s Settings) *actor.Props {
 
 func queueProps(p Ports, s Settings) *actor.Props {
 	return queue.Props(queue.Config{Env: p.Env, Store: storeOf(p), Scheduler: p.Env.PID(schedName),
-		Jobs: p.Env.PID(jobsName), Locks: p.Env.PID(locksName), Cluster: p.Env.PID(confName), Filters: p.Env.PID(filtName), Catalogue: s.Catalogue, Gateways: listeners(p, luxiName), Livelock: s.Livelock, Limits: s.Limits})
+		Jobs: p.Env.PID(jobsName), Locks: p.Env.PID(locksName), Cluster: p.Env.PID(confName), Filters: p.Env.PID(filtName), Catalogue: s.Catalogue, Gateways: listeners(p, luxiName), Livelock: s.Livelock, Limits: s.Limits, Shared: !alone(p)})
 }
 
 func luxiProps(p Ports, s Settings) *actor.Props {

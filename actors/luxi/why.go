@@ -299,6 +299,9 @@ func shortly(encoded []byte) string {
 	}
 	switch r := reasons[0]; r["kind"] {
 	case "dependency":
+		if r["unknown"] == true {
+			return fmt.Sprintf("waits for job %v, which is not known on this node", r["job"])
+		}
 		return fmt.Sprintf("waits for job %v", r["job"])
 	case "filter":
 		return fmt.Sprintf("%v by a filter rule", map[any]string{"PAUSE": "paused", "REJECT": "rejected"}[r["action"]])

@@ -212,6 +212,7 @@ func TestPending(t *testing.T) {
 		told := map[string]string{
 			`[]`: "",
 			`[{"kind": "dependency", "job": 1234567}, {"kind": "dependency", "job": 8}]`:              "waits for job 1234567",
+			`[{"kind": "dependency", "job": 8, "unknown": true}]`:                                     "waits for job 8, which is not known on this node",
 			`[{"kind": "filter", "action": "PAUSE"}]`:                                                 "paused by a filter rule",
 			`[{"kind": "filter", "action": "REJECT"}]`:                                                "rejected by a filter rule",
 			`[{"kind": "filter-limit", "limit": 5, "running": 6}]`:                                    "rate limit: 6 of 5 run",

@@ -1,8 +1,8 @@
 // Package queue is the actor that admits jobs, gives them their ids, and knows
 // where each of them is.
 //
-// It owns the serial, the index of all live jobs and the step from queued to
-// picked: cancel, pick and priority of a queued job meet here and nowhere else.
+// It owns the serial, the index of all live jobs, the records beside their files
+// (package record) and the step from queued to picked: cancel, pick and priority of a queued job meet here and nowhere else.
 // It may be asked to submit, list, watch, cancel, reprioritise and archive jobs. It tells the scheduler who
 // waits and who has left, the jobs actor what to start or adopt, the lock manager
 // which jobs are over, watchers and followers what has changed, gateways that it has started. After a crash it reads everything
@@ -20,6 +20,7 @@ import (
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/opcode"
 	"lockstep/actors/core/query"
+	"lockstep/actors/core/record"
 	"lockstep/actors/store"
 	"lockstep/messages"
 )
@@ -37,6 +38,9 @@ type Config struct {
 	Catalogue *opcode.Catalogue
 	Livelock  string
 	Limits    Limits
+	// Shared: other nodes have this queue, too, and may have archived jobs that this
+	// one lacks.
+	Shared bool
 }
 
 // Limits are what the queue takes; 0 means any number.
@@ -59,8 +63,8 @@ func Props(c Config) *actor.Props {
 			entries:  map[int64]*entry{},
 			watching: map[string]int64{},
 			requests: newRequests(),
-			verdicts: map[int64]*messages.Verdict{},
-			judging:  uint64(incarnation) << 32, // answers to a former incarnation are not for this one
+			verdicts: map[int64]*messages.Verdict{}, dependents: dependents{},
+			judging: uint64(incarnation) << 32, // answers to a former incarnation are not for this one
 		}
 	})
 }
@@ -84,6 +88,9 @@ type queue struct {
 	followers []*actor.PID     // watch all jobs
 	requests  requests
 
+	dependents  dependents
+	afterCommit []func(actor.Context) // waits for the commit that is running
+
 	judging  uint64                      // number of the last question to the filter engine
 	unjudged *messages.JudgeJobs         // that question, if it has no answer yet
 	judged   bool                        // the filter engine knows all jobs, and we its verdicts
@@ -103,7 +110,10 @@ type entry struct {
 	info     *messages.JobInfo
 	place    place
 	watchers []*actor.PID
-	told     *shown // what followers know of it; nil: nothing
+	told     *shown  // what followers know of it; nil: nothing
+	blockers []int64 // on which it depends, see dependents; until it has ended
+	record   record.Record
+	recorded bool // there may be a file for it
 }
 
 // place is where a job is, as the queue sees it.
@@ -207,7 +217,7 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 func (q *queue) now() job.Timestamp { return job.TimestampOf(q.config.Env.Clock().Now()) }
 
 // put makes info what the queue knows of a job.
-func (q *queue) put(info *messages.JobInfo, at place) {
+func (q *queue) put(info *messages.JobInfo, at place) *entry {
 	e := q.entries[info.Id]
 	if e == nil {
 		e = &entry{}
@@ -215,6 +225,7 @@ func (q *queue) put(info *messages.JobInfo, at place) {
 		q.order = append(q.order, info.Id) // ids only ever rise
 	}
 	e.info, e.place = info, at
+	return e
 }
 
 func (q *queue) newInfo(j *job.Job, encoded []byte) *messages.JobInfo {

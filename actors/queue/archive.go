@@ -1,9 +1,11 @@
 package queue
 
 import (
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
@@ -65,21 +67,85 @@ func (q *queue) archiveNext(ctx actor.Context, a *archiving) {
 		ctx.Send(a.sender, &messages.JobsArchived{Request: a.request, Archived: a.done, Left: int64(len(a.left)), Failure: a.failure})
 		return
 	}
-	batch, m := q.nextToArchive(a)
+	q.archiveBatch(ctx, a, q.nextToArchive(a))
+}
+
+// archiveBatch first records how these jobs have ended, beside those that depend on
+// them. A job of the commit that is running may be one of these.
+func (q *queue) archiveBatch(ctx actor.Context, a *archiving, batch []int64) {
+	if q.group != nil && slices.ContainsFunc(batch, q.hasUncommitted) {
+		q.afterCommit = append(q.afterCommit, func(ctx actor.Context) { q.archiveBatch(ctx, a, batch) })
+		return
+	}
+	ends := make([]end, len(batch))
+	for i, id := range batch {
+		ends[i] = end{id, q.entries[id].status()}
+	}
+	q.recordEnds(ctx, ends, func(ctx actor.Context, failed map[int64]*messages.Failure) {
+		recorded := batch[:0:0]
+		for _, id := range batch {
+			if f := failed[id]; f != nil {
+				q.archived(a, id, &messages.FileFailure{Failure: f})
+			} else {
+				recorded = append(recorded, id)
+			}
+		}
+		q.moveToArchive(ctx, a, recorded)
+	})
+}
+
+// hasUncommitted: a job that is being committed depends on this one.
+func (q *queue) hasUncommitted(id int64) bool {
+	for waiter := range q.dependents[id] {
+		if q.entries[waiter] == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// moveToArchive moves job files, and then their records: after a crash in between the
+// next start finds records without jobs, and moves them.
+func (q *queue) moveToArchive(ctx actor.Context, a *archiving, batch []int64) {
+	m := &messages.MoveFiles{}
+	for _, id := range batch {
+		m.Files = append(m.Files, &messages.MoveFile{Op: "archive-job", From: layout.JobPath(id), To: layout.ArchivePath(id)})
+	}
 	q.store.Move(ctx, m, func(ctx actor.Context, moved *messages.FilesDone) {
 		failed := map[string]*messages.FileFailure{}
 		for _, f := range moved.Failures {
 			failed[f.Path] = f
 		}
-		news := &messages.JobNews{}
+		news, records := &messages.JobNews{}, &messages.MoveFiles{}
 		for _, id := range batch {
+			e := q.entries[id]
 			q.archived(a, id, failed[layout.JobPath(id)])
-			if q.entries[id] == nil {
-				news.Archived = append(news.Archived, id)
+			if q.entries[id] != nil {
+				continue
+			}
+			news.Archived = append(news.Archived, id)
+			if e.recorded {
+				records.Files = append(records.Files, moveRecord(id))
 			}
 		}
 		q.tellNews(ctx, news)
-		q.archiveNext(ctx, a)
+		q.moveRecords(ctx, records, func(ctx actor.Context) { q.archiveNext(ctx, a) })
+	})
+}
+
+func (q *queue) moveRecords(ctx actor.Context, m *messages.MoveFiles, then func(actor.Context)) {
+	if len(m.Files) == 0 {
+		then(ctx)
+		return
+	}
+	q.store.Move(ctx, m, func(ctx actor.Context, moved *messages.FilesDone) {
+		for _, f := range moved.Failures {
+			if !f.Missing { // it was never written, for its directory could not be
+				q.config.Env.Log().WithFields(logrus.Fields{"file": f.Path, "err": f.Failure.Text}).
+					Error("the record of an archived job is moved at the next start")
+			}
+		}
+		then(ctx)
 	})
 }
 
@@ -104,8 +170,7 @@ func (q *queue) archived(a *archiving, id int64, f *messages.FileFailure) {
 
 // nextToArchive takes some jobs off the list, but for those that somebody else is
 // archiving or has archived; they are nobody else's until they are moved.
-func (q *queue) nextToArchive(a *archiving) (batch []int64, m *messages.MoveFiles) {
-	m = &messages.MoveFiles{}
+func (q *queue) nextToArchive(a *archiving) (batch []int64) {
 	for len(a.left) > 0 && len(batch) < archiveBatch {
 		id := a.left[0]
 		a.left = a.left[1:]
@@ -115,9 +180,8 @@ func (q *queue) nextToArchive(a *archiving) (batch []int64, m *messages.MoveFile
 		}
 		e.place = changing
 		batch = append(batch, id)
-		m.Files = append(m.Files, &messages.MoveFile{Op: "archive-job", From: layout.JobPath(id), To: layout.ArchivePath(id)})
 	}
-	return batch, m
+	return batch
 }
 
 // forget drops a job from the index. Its place in the order goes when half of

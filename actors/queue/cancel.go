@@ -153,6 +153,7 @@ func (q *queue) finish(ctx actor.Context, e *entry, encoded []byte) {
 		ctx.Send(q.config.Locks, &messages.JobOver{Id: e.info.Id})
 	}
 	e.place = final
+	q.unblock(e)
 	q.unfinished--
 	delete(q.vault, e.info.Id)
 	q.tellWatchers(ctx, e, encoded)

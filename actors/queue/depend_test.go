@@ -31,6 +31,7 @@ func TestRelativeDependenciesAreRecordedAsAbsolute(t *testing.T) {
 			draftOf(depending(`null`), depending(`[[-1, []], [-2, ["error"]], [3, []]]`)),
 			draftOf(depending(`[[-9, []]]`)), // 0 is accepted (queue.md 1.5)
 		}})
+		b.fileRead(b.storeAsked(), &messages.FileRead{Missing: true}) // job 3 is neither here nor archived
 		write := b.storeAsked()
 		var stored []*job.Job
 		for _, f := range write.GetWrite().Files {

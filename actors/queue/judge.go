@@ -12,7 +12,6 @@ import (
 
 	"lockstep/actors/act"
 	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
 	"lockstep/messages"
 )
 
@@ -214,17 +213,36 @@ func (q *queue) outcome(ctx actor.Context, id int64) {
 	case id <= 0 || id > q.serial:
 		ctx.Send(q.config.Scheduler, &messages.JobOutcome{Id: id, Missing: true})
 	default:
-		q.store.Read(ctx, "outcome", layout.ArchivePath(id), func(ctx actor.Context, m *messages.FileRead) {
-			if m.Failure != nil {
-				q.config.Env.Log().WithField("job", id).Error(fmt.Sprintf("an archived job, for which others wait, cannot be read: %s", m.Failure.Text))
-				act.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), outcomePause, ctx.Self(), &messages.AskOutcome{Id: id})
-				return
-			}
-			answer := &messages.JobOutcome{Id: id, Missing: true}
-			if j, err := job.Decode(m.Content); err == nil && j.Status().Final() {
-				answer = &messages.JobOutcome{Id: id, Status: int32(j.Status())}
-			}
-			ctx.Send(q.config.Scheduler, answer)
-		})
+		q.archivedOutcome(ctx, id)
 	}
+}
+
+// outcomeUnread has an archived job looked at again that could not be read.
+func (q *queue) outcomeUnread(ctx actor.Context, id int64, f *messages.Failure) {
+	q.config.Env.Log().WithField("job", id).Error(fmt.Sprintf("an archived job, for which others wait, cannot be read: %s", f.Text))
+	act.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), outcomePause, ctx.Self(), &messages.AskOutcome{Id: id})
+}
+
+// archivedOutcome is that of a job that was archived, or never recorded. What the
+// records say holds on every node. A node that is alone has the whole archive but for
+// what was removed; in a cluster another one may have what this one lacks.
+func (q *queue) archivedOutcome(ctx actor.Context, id int64) {
+	if status, known := q.recordedEnd(id); known {
+		ctx.Send(q.config.Scheduler, &messages.JobOutcome{Id: id, Status: int32(status)})
+		return
+	}
+	q.readArchived(ctx, "outcome", id, func(ctx actor.Context, status job.Status, known bool, f *messages.Failure) {
+		switch {
+		case f != nil:
+			q.outcomeUnread(ctx, id, f)
+		case known:
+			ctx.Send(q.config.Scheduler, &messages.JobOutcome{Id: id, Status: int32(status)})
+			q.recordEnds(ctx, []end{{id, status}}, func(_ actor.Context, failed map[int64]*messages.Failure) { q.notRecorded(failed) })
+		case q.config.Shared:
+			q.config.Env.Log().WithField("job", id).Warn("a job for which others wait is not known on this node, nor how it has ended; they wait until another node knows, or until they are canceled")
+			ctx.Send(q.config.Scheduler, &messages.JobOutcome{Id: id, Unknown: true})
+		default:
+			ctx.Send(q.config.Scheduler, &messages.JobOutcome{Id: id, Missing: true})
+		}
+	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
+	"lockstep/actors/core/record"
 	"lockstep/messages"
 )
 
@@ -81,7 +82,7 @@ func (q *queue) recoveredHands(ctx actor.Context, m *messages.JobsInHand) {
 			panic(fmt.Errorf("%s: %w: write the highest job id in use into it", layout.SerialPath, err))
 		}
 		q.recovery.drained = m.Drained
-		q.settle(ctx, serial, slices.Clone(m.Jobs), 0)
+		q.mendOrphans(ctx, serial, m.Orphans, func(ctx actor.Context) { q.settle(ctx, serial, slices.Clone(m.Jobs), 0) })
 	})
 }
 
@@ -106,6 +107,7 @@ func (q *queue) recovered(ctx actor.Context, serial int64, jobs []*messages.Scan
 	ctx.Send(q.config.Filters, &messages.QueueStarted{Epoch: uint64(q.incarnation)})
 	ctx.Send(q.config.Locks, &messages.QueueStarted{Epoch: uint64(q.incarnation)})
 	ctx.Request(q.config.Scheduler, &messages.QueueStarted{Epoch: uint64(q.incarnation)})
+	q.recordArchived(ctx)
 	for _, h := range r.held {
 		q.handle(ctx, h.message, h.sender)
 	}
@@ -124,7 +126,7 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, inHand boo
 		err = fmt.Errorf("a job without opcodes that has a process")
 	}
 	if err != nil {
-		q.setAside(ctx, s.Id, err.Error(), func(actor.Context, *messages.Failure) {})
+		q.setAside(ctx, s, err.Error(), func(actor.Context, *messages.Failure) {})
 		return
 	}
 	info := q.newInfo(j, s.Content)
@@ -134,26 +136,56 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, inHand boo
 	if inHand || !j.Status().Final() {
 		q.unfinished++
 	}
+	var e *entry
 	switch {
 	case inHand:
 		// Also one that is final: its process may not be gone, and until the
 		// jobs actor says so its file must stay where it is.
 		info.Encoded = s.Content
-		q.put(info, out)
+		e = q.put(info, out)
 	case j.Status().Final():
-		q.put(info, final)
+		e = q.put(info, final)
 	case j.Status() == job.Queued && !layout.IsJobLivelock(j.Livelock):
-		q.put(info, pending)
+		e = q.put(info, pending)
 	default:
-		q.put(info, out)
+		e = q.put(info, out)
 		ctx.Send(q.config.Jobs, &messages.AdoptJob{Id: s.Id, Encoded: s.Content})
+	}
+	q.recoverRecord(ctx, e, j, s.Record)
+}
+
+// recoverRecord takes what lies beside a job's file. What is no record is set aside:
+// the job goes on without it.
+func (q *queue) recoverRecord(ctx actor.Context, e *entry, j *job.Job, content []byte) {
+	var r record.Record
+	if content != nil {
+		var err error
+		if r, err = record.Decode(content); err != nil {
+			q.setFileAside(ctx, e.info.Id, layout.RecordPath(e.info.Id), err.Error(), func(actor.Context, *messages.Failure) {})
+		}
+	}
+	q.putRecord(e, blockersOf(j), r)
+	e.recorded = content != nil
+	if e.place == final {
+		q.unblock(e)
 	}
 }
 
-// setAside moves a job file that cannot be used to the quarantine, and says so.
-func (q *queue) setAside(ctx actor.Context, id int64, why string, done func(actor.Context, *messages.Failure)) {
+// setAside moves a job file that cannot be used to the quarantine, and says so; with
+// it what lies beside it.
+func (q *queue) setAside(ctx actor.Context, s *messages.ScannedJob, why string, done func(actor.Context, *messages.Failure)) {
+	q.setFileAside(ctx, s.Id, layout.JobPath(s.Id), why, func(ctx actor.Context, f *messages.Failure) {
+		if f != nil || s.Record == nil {
+			done(ctx, f)
+			return
+		}
+		q.setFileAside(ctx, s.Id, layout.RecordPath(s.Id), why, done)
+	})
+}
+
+func (q *queue) setFileAside(ctx actor.Context, id int64, file, why string, done func(actor.Context, *messages.Failure)) {
 	log := q.config.Env.Log().WithFields(logrus.Fields{"job": id, "why": why})
-	q.store.Quarantine(ctx, layout.JobPath(id), func(ctx actor.Context, m *messages.Quarantined) {
+	q.store.Quarantine(ctx, file, func(ctx actor.Context, m *messages.Quarantined) {
 		if m.Failure != nil {
 			log.WithField("err", m.Failure.Text).Error("a job file cannot be used, nor moved to the quarantine")
 		} else {

@@ -88,6 +88,7 @@ func TestAJobFileThatCannotBeReadIsReadAgain(t *testing.T) {
 		b.gateway.Quiet()
 		b.Advance(time.Second)
 		b.fileRead(b.storeAsked(), &messages.FileRead{Content: job.Encode(running(1))})
+		b.fileRead(b.storeAsked(), &messages.FileRead{Missing: true}) // of its record
 		acttest.Expect[*messages.QueueStarted](b.gateway)
 		require.Equal(t, int64(1), acttest.Expect[*messages.AdoptJob](b.jobs).Id)
 		require.False(t, b.rowOf(1).Unknown)

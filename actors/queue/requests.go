@@ -136,7 +136,8 @@ func (q *queue) answerRepeat(ctx actor.Context, r *repeat) {
 		otherContent(ctx, r.sender, r.name, r.m)
 		return
 	case r.failure != nil:
-		ctx.Send(r.sender, &messages.JobsSubmitted{Request: r.m.Request, Failure: r.failure})
+		ctx.Send(r.sender, &messages.JobsSubmitted{Request: r.m.Request, Failure: &messages.Failure{Class: r.failure.Class, Text: fmt.Sprintf(
+			"%s; a submission named %q came before, so look at the list of jobs before you send it again", r.failure.Text, r.name)}})
 		return
 	}
 	for i, id := range r.ids {

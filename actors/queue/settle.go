@@ -42,11 +42,8 @@ func (q *queue) readUnread(ctx actor.Context, serial int64, jobs []*messages.Sca
 			continue
 		}
 		left++
-		q.store.Read(ctx, "scan-job", layout.JobPath(s.Id), func(ctx actor.Context, m *messages.FileRead) {
-			jobs[i] = &messages.ScannedJob{Id: s.Id, Content: m.Content, Failure: m.Failure}
-			if m.Missing {
-				jobs[i] = nil // somebody has removed it meanwhile
-			}
+		q.readJob(ctx, s.Id, func(ctx actor.Context, s *messages.ScannedJob) {
+			jobs[i] = s
 			left--
 			if left == 0 {
 				present := slices.DeleteFunc(jobs, func(s *messages.ScannedJob) bool { return s == nil })
@@ -54,6 +51,25 @@ func (q *queue) readUnread(ctx actor.Context, serial int64, jobs []*messages.Sca
 			}
 		})
 	}
+}
+
+// readJob reads a job's file and what lies beside it; nil: somebody has removed it
+// meanwhile.
+func (q *queue) readJob(ctx actor.Context, id int64, done func(actor.Context, *messages.ScannedJob)) {
+	q.store.Read(ctx, "scan-job", layout.JobPath(id), func(ctx actor.Context, m *messages.FileRead) {
+		s := &messages.ScannedJob{Id: id, Content: m.Content, Failure: m.Failure}
+		switch {
+		case m.Missing:
+			done(ctx, nil)
+		case m.Failure != nil:
+			done(ctx, s)
+		default:
+			q.store.Read(ctx, "scan-record", layout.RecordPath(id), func(ctx actor.Context, m *messages.FileRead) {
+				s.Record, s.Failure = m.Content, m.Failure
+				done(ctx, s)
+			})
+		}
+	})
 }
 
 // setCutOffAside moves what belongs to submissions that nobody was told of out
@@ -66,7 +82,7 @@ func (q *queue) setCutOffAside(ctx actor.Context, serial int64, jobs []*messages
 			continue
 		}
 		left++
-		q.setAside(ctx, s.Id, "it belongs to a submission that was cut off before anyone was told of it",
+		q.setAside(ctx, s, "it belongs to a submission that was cut off before anyone was told of it",
 			func(ctx actor.Context, f *messages.Failure) {
 				if f != nil {
 					panic(fmt.Errorf("set a cut-off submission aside: %w", f))

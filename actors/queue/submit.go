@@ -11,6 +11,7 @@ import (
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
 	"lockstep/actors/core/opcode"
+	"lockstep/actors/core/record"
 	"lockstep/messages"
 )
 
@@ -21,9 +22,12 @@ type submission struct {
 	drafts  []*messages.JobDraft
 	jobs    []*job.Job
 	encoded [][]byte
-	failure *messages.Failure
-	name    string  // that its client has given it, to be told apart from others
-	also    []asker // who has sent it again
+	// blockers and records are as in entry.
+	blockers [][]int64
+	records  []record.Record
+	failure  *messages.Failure
+	name     string  // that its client has given it, to be told apart from others
+	also     []asker // who has sent it again
 }
 
 func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJobs) {
@@ -112,8 +116,10 @@ func (q *queue) commitNext(ctx actor.Context) {
 	for _, s := range q.group {
 		q.build(s)
 	}
-	q.judgeGroup(ctx)
+	q.lookUpGroup(ctx, q.judgeGroup)
 }
+
+func (s *submission) firstID() int64 { return int64(s.jobs[0].ID) }
 
 // writeGroup writes the job files of the group, with what the rules make of them.
 func (q *queue) writeGroup(ctx actor.Context) {
@@ -125,6 +131,9 @@ func (q *queue) writeGroup(ctx actor.Context) {
 		for i, j := range s.jobs {
 			last = int64(j.ID)
 			write.Files = append(write.Files, &messages.FileWrite{Op: "submit-job", Path: layout.JobPath(int64(j.ID)), Content: s.encoded[i]})
+			if !s.records[i].Empty() {
+				write.Files = append(write.Files, recordFile("submit-record", int64(j.ID), s.records[i]))
+			}
 		}
 	}
 	if whole { // else a part is taken back before there is a commit record
@@ -169,8 +178,10 @@ func (q *queue) build(s *submission) {
 				return "gnt:opcode:" + strings.ToLower(strings.TrimPrefix(job.OpID(inputs[op]), "OP_"))
 			},
 			func(op int) string { return fmt.Sprintf("job=%d;index=%d", j.ID, op) }, now)
-		s.jobs = append(s.jobs, j)
-		s.encoded = append(s.encoded, job.Encode(j))
+		blockers := blockersOf(j)
+		q.dependents.add(int64(j.ID), blockers)
+		s.jobs, s.blockers = append(s.jobs, j), append(s.blockers, blockers)
+		s.encoded, s.records = append(s.encoded, job.Encode(j)), append(s.records, record.Record{})
 	}
 }
 
@@ -185,8 +196,10 @@ func (q *queue) jobsWritten(ctx actor.Context, group []*submission, failures []*
 	var takeBack []string
 	for _, s := range group {
 		for _, j := range s.jobs {
-			if f := failed[layout.JobPath(int64(j.ID))]; f != nil && s.failure == nil {
-				s.failure = f
+			for _, file := range []string{layout.JobPath(int64(j.ID)), layout.RecordPath(int64(j.ID))} {
+				if f := failed[file]; f != nil && s.failure == nil {
+					s.failure = f
+				}
 			}
 		}
 		if s.failure == nil {
@@ -214,6 +227,9 @@ func (s *submission) paths() []string {
 	paths := make([]string, len(s.jobs))
 	for i, j := range s.jobs {
 		paths[i] = layout.JobPath(int64(j.ID))
+		if !s.records[i].Empty() {
+			paths = append(paths, layout.RecordPath(int64(j.ID)))
+		}
 	}
 	return paths
 }
@@ -294,7 +310,8 @@ func (q *queue) committed(ctx actor.Context, group []*submission) {
 	for _, s := range group {
 		if s.failure != nil {
 			q.unfinished -= len(s.jobs)
-			for _, j := range s.jobs {
+			for i, j := range s.jobs {
+				q.dependents.drop(int64(j.ID), s.blockers[i])
 				q.letGo(ctx, int64(j.ID))
 			}
 			s.tell(ctx, nil)
@@ -314,6 +331,11 @@ func (q *queue) committed(ctx actor.Context, group []*submission) {
 	if enqueue != nil {
 		ctx.Send(q.config.Scheduler, &messages.EnqueueJobs{Jobs: enqueue})
 	}
+	waiting := q.afterCommit
+	q.afterCommit = nil
+	for _, f := range waiting {
+		f(ctx)
+	}
 	q.commitNext(ctx)
 }
 
@@ -324,12 +346,13 @@ func (q *queue) recordedJob(ctx actor.Context, s *submission, i int) *messages.W
 	info := q.newInfo(j, s.encoded[i])
 	q.requests.add(s.name, info.Id)
 	if j.Status().Final() { // rejected
-		q.put(info, final)
+		q.putRecord(q.put(info, final), s.blockers[i], s.records[i])
+		q.unblock(q.entries[info.Id])
 		q.unfinished--
 		q.letGo(ctx, info.Id)
 		return nil
 	}
-	q.put(info, pending)
+	q.putRecord(q.put(info, pending), s.blockers[i], s.records[i])
 	q.vault.keep(info.Id, s.drafts[i].Ops)
 	return q.waiting(ctx, q.entries[info.Id])
 }

@@ -164,9 +164,9 @@ func part(n uint64, last bool, files map[string]string) *messages.LogRestore {
 }
 
 func TestASnapshotTakesThePlaceOfEverything(t *testing.T) {
-	files := map[string]string{"queue/job-7": "gone elsewhere", "queue/drain": "", "queue/archive/0/job-1": "archived", "queue/lock": "ours", "locks.data": "ours"}
+	files := map[string]string{"queue/job-7": "gone elsewhere", "queue/lockstep-7": "with it", "queue/drain": "", "queue/archive/0/job-1": "archived", "queue/lock": "ours", "locks.data": "ours"}
 	onBench(t, files, func(t *testing.T, b *bench) {
-		b.Send(b.replicator, part(1, false, map[string]string{"queue/serial": "20\n", "queue/job-8": "v1"}))
+		b.Send(b.replicator, part(1, false, map[string]string{"queue/serial": "20\n", "queue/job-8": "v1", "queue/lockstep-8": "r"}))
 		b.Settle()
 		require.Equal(t, []uint64{1}, b.log.restored)
 		require.Contains(t, b.disk.Names(), "queue/job-7", "the rest of the snapshot may have it")
@@ -175,8 +175,9 @@ func TestASnapshotTakesThePlaceOfEverything(t *testing.T) {
 		require.Equal(t, []uint64{1, 2}, b.log.restored)
 		names := b.disk.Names()
 		require.NotContains(t, names, "queue/job-7")
+		require.NotContains(t, names, "queue/lockstep-7")
 		require.NotContains(t, names, "queue/drain")
-		for _, stays := range []string{"queue/archive/0/job-1", "queue/lock", "locks.data", "queue/job-8", "queue/job-9"} {
+		for _, stays := range []string{"queue/archive/0/job-1", "queue/lock", "locks.data", "queue/job-8", "queue/job-9", "queue/lockstep-8"} {
 			require.Contains(t, names, stays)
 		}
 		require.Equal(t, "20\n", b.content("queue/serial"))

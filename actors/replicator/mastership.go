@@ -100,14 +100,14 @@ func (r *replicator) catchUp(ctx actor.Context, own []int64, files map[int64][]b
 // asLogged is what was read, with jobs that run here as the log has them; where that
 // is not known, as they were before.
 func (r *replicator) asLogged(q *messages.QueueScanned, before map[int64][]byte) *messages.QueueScanned {
-	as := &messages.QueueScanned{Serial: q.Serial, Drained: q.Drained, Failure: q.Failure}
+	as := &messages.QueueScanned{Serial: q.Serial, Drained: q.Drained, Failure: q.Failure, Orphans: q.Orphans}
 	for _, j := range q.Jobs {
 		content, known := r.contents[j.Id]
 		if !known {
 			content, known = before[j.Id]
 		}
 		if known && r.isRunning(j.Id) && j.Failure == nil {
-			j = &messages.ScannedJob{Id: j.Id, Content: content}
+			j = &messages.ScannedJob{Id: j.Id, Content: content, Record: j.Record}
 		}
 		as.Jobs = append(as.Jobs, j)
 	}

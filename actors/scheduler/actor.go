@@ -44,7 +44,7 @@ func Props(c Config) *actor.Props {
 	epoch, catalogue := uint64(0), c.Catalogue
 	return c.Env.Props("scheduler", func() actor.Actor {
 		c.Catalogue = catalogue
-		return &scheduler{config: c, catalogue: &catalogue, epoch: &epoch, settings: sched.Defaults(), withheld: map[job.ID]bool{}}
+		return &scheduler{config: c, catalogue: &catalogue, epoch: &epoch, settings: sched.Defaults(), withheld: map[job.ID]bool{}, unknown: map[job.ID]bool{}}
 	})
 }
 
@@ -64,6 +64,9 @@ type scheduler struct {
 	graph depend.Graph
 	jobs  map[job.ID]*subject
 	early []early // questions from before
+	// unknown are the jobs of which this node does not know how they have ended, for
+	// people to see.
+	unknown map[job.ID]bool
 
 	withheld map[job.ID]bool // those of whom the lock manager was told last that they are
 }
@@ -120,6 +123,7 @@ func (s *scheduler) ask(ctx actor.Context) {
 		}
 	}
 	s.state, s.graph, s.jobs = nil, depend.Graph{}, nil
+	clear(s.unknown)
 	*s.epoch++ // also that of what a former incarnation has asked for
 	if !s.configured {
 		return
@@ -223,6 +227,8 @@ func (s *scheduler) left(ctx actor.Context, m *messages.JobLeft) {
 func (s *scheduler) outcome(ctx actor.Context, m *messages.JobOutcome) {
 	switch id := job.ID(m.Id); {
 	case s.state == nil:
+	case m.Unknown: // who depends on it waits
+		s.unknown[id] = true
 	case m.Missing:
 		s.judged(ctx, s.graph.Missing(id))
 	default:

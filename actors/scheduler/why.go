@@ -43,7 +43,11 @@ func (s *scheduler) held(j *subject) []reason {
 		if statuses == nil {
 			statuses = []string{}
 		}
-		all = append(all, reason{"kind": "dependency", "opcode": j.op, "job": d.Job, "statuses": statuses})
+		r := reason{"kind": "dependency", "opcode": j.op, "job": d.Job, "statuses": statuses}
+		if s.unknown[job.ID(d.Job)] {
+			r["unknown"] = true
+		}
+		all = append(all, r)
 	}
 	if v := j.verdict; v != nil && (v.Action == pause || v.Action == reject && !j.running) {
 		all = append(all, reason{"kind": "filter", "uuid": v.Rule, "action": v.Action, "reason": v.Reason})

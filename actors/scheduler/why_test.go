@@ -63,6 +63,20 @@ func TestWhyInPredictiveOrder(t *testing.T) {
 	})
 }
 
+// A job that this node does not know may have ended as was required: who depends on it
+// waits, and the reason says so.
+func TestWhyOfAJobWhoseDependencyIsNotKnown(t *testing.T) {
+	onBench(t, 5, func(t *testing.T, b *bench) {
+		b.populate(nil, all(waiting(2, delay(on(1, "success")))))
+		b.heard(looksUp(1), held(2))
+		b.tell(&messages.JobOutcome{Id: 1, Unknown: true})
+		b.heard()
+		require.JSONEq(t, `[{"kind": "dependency", "opcode": 0, "job": 1, "statuses": ["success"], "unknown": true}]`, b.why(2))
+		b.tell(&messages.JobOutcome{Id: 1, Status: int32(job.Success)})
+		b.heard(notHeld(2), picks(2))
+	})
+}
+
 // A job that waits between opcodes, with neither slot nor lock.
 func TestWhyOfAJobThatHasBegun(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {

@@ -64,22 +64,45 @@ func (sc *scanning) listed(ctx actor.Context, d *messages.WriterDone) {
 		sc.answer(ctx)
 		return
 	}
-	var ids []int64
+	var ids, records []int64
 	for _, name := range d.Names {
 		if id, ok := layout.ParseJobName(name); ok {
 			ids = append(ids, id)
 		}
+		if id, ok := layout.ParseRecordName(name); ok {
+			records = append(records, id)
+		}
 		sc.result.Drained = sc.result.Drained || name == layout.DrainName
 	}
 	slices.Sort(ids)
+	slices.Sort(records)
+	beside := records[:0]
+	for _, id := range records {
+		if _, found := slices.BinarySearch(ids, id); found {
+			beside = append(beside, id)
+		} else {
+			sc.result.Orphans = append(sc.result.Orphans, id)
+		}
+	}
 	sc.left = 1
 	serial := &messages.WriterTask{What: &messages.WriterTask_Read{Read: &messages.ReadFile{Op: "scan-serial", Path: layout.SerialPath}}}
 	sc.store.do(ctx, layout.SerialPath, serial, sc.serialRead)
 	for chunk := range slices.Chunk(ids, jobsPerRead) {
 		sc.left++
-		task := &messages.WriterTask{What: &messages.WriterTask_ReadJobs{ReadJobs: &messages.ReadJobs{Ids: chunk}}}
+		here := upTo(beside, chunk[len(chunk)-1])
+		task := &messages.WriterTask{What: &messages.WriterTask_ReadJobs{ReadJobs: &messages.ReadJobs{Ids: chunk, WithRecord: here}}}
+		beside = beside[len(here):]
 		sc.store.do(ctx, layout.JobPath(chunk[0])+"/scan", task, sc.jobsRead)
 	}
+}
+
+// upTo are the first of ascending ids, up to last.
+func upTo(ids []int64, last int64) []int64 {
+	n, found := slices.BinarySearch(ids, last)
+	if found {
+		n++
+	}
+	return ids[:n]
 }
 
 func (sc *scanning) serialRead(ctx actor.Context, d *messages.WriterDone) {

@@ -111,3 +111,23 @@ func TestScanWaitsForWritesOfTheSameSender(t *testing.T) {
 		require.Equal(t, "two", string(s.Jobs[0].Content))
 	})
 }
+
+// Records come with their jobs; those without one are named.
+func TestScanReadsRecords(t *testing.T) {
+	files := map[string]string{"queue/serial": "1000\n", "queue/lockstep-300": "r300", "queue/lockstep-512": "r512", "queue/lockstep-1": "r1",
+		"queue/lockstep-2000": "orphan", "queue/lockstep-07": "no record's name"}
+	for id := range 1000 {
+		files[fmt.Sprintf("queue/job-%d", id+1)] = "x"
+	}
+	onBench(t, files, func(t *testing.T, b *bench) {
+		b.disk.Fail("read scan-record queue/lockstep-1", 1)
+		b.request(1, &messages.ScanQueue{})
+		s := b.answer(1).GetScanned()
+		require.Equal(t, []int64{2000}, s.Orphans)
+		for _, j := range s.Jobs {
+			want := map[int64]string{300: "r300", 512: "r512"}[j.Id]
+			require.Equal(t, want, string(j.Record), j.Id)
+			require.Equal(t, j.Id == 1, j.Failure != nil, "a job whose record cannot be read is read again")
+		}
+	})
+}

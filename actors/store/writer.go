@@ -56,7 +56,7 @@ func (w *writer) do(m *messages.WriterTask) *messages.WriterDone {
 			done.Missing, err = true, nil
 		}
 	case *messages.WriterTask_ReadJobs:
-		done.Jobs = w.readJobs(what.ReadJobs.Ids)
+		done.Jobs = w.readJobs(what.ReadJobs)
 	default:
 		panic("writer task without a content")
 	}
@@ -76,14 +76,23 @@ func (w *writer) move(m *messages.MoveFile) error {
 	return err
 }
 
-func (w *writer) readJobs(ids []int64) []*messages.ScannedJob {
-	jobs := make([]*messages.ScannedJob, 0, len(ids))
-	for _, id := range ids {
+func (w *writer) readJobs(m *messages.ReadJobs) []*messages.ScannedJob {
+	jobs := make([]*messages.ScannedJob, 0, len(m.Ids))
+	left := m.WithRecord
+	for _, id := range m.Ids {
+		var record []byte
+		var unread error
+		if len(left) > 0 && left[0] == id {
+			left = left[1:]
+			if record, unread = w.files.Read("scan-record", layout.RecordPath(id)); errors.Is(unread, fs.ErrNotExist) {
+				unread = nil
+			}
+		}
 		content, err := w.files.Read("scan-job", layout.JobPath(id))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // archived since the directory was listed
 		}
-		jobs = append(jobs, &messages.ScannedJob{Id: id, Content: content, Failure: messages.Generic(err)})
+		jobs = append(jobs, &messages.ScannedJob{Id: id, Content: content, Record: record, Failure: messages.Generic(errors.Join(err, unread))})
 	}
 	return jobs
 }

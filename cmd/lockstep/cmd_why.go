@@ -165,7 +165,7 @@ func (w jobWhy) inTheWay() []int64 {
 	for _, reason := range w.Reasons {
 		switch reason.Kind {
 		case whyDependency:
-			if !final(reason.JobStatus) {
+			if !final(reason.JobStatus) && !reason.Unknown {
 				ids = append(ids, reason.Job)
 			}
 		case whyLock:

@@ -35,6 +35,7 @@ type whyReason struct {
 	Job       int64    `json:"job"`
 	JobStatus string   `json:"job_status"`
 	Statuses  []string `json:"statuses"`
+	Unknown   bool     `json:"unknown"` // to the node that is the master
 
 	UUID   string `json:"uuid"`
 	Action string `json:"action"`

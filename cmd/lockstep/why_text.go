@@ -115,6 +115,8 @@ func (r whyReason) dependency() string {
 	}
 	state := "is " + visible(r.JobStatus)
 	switch {
+	case r.Unknown:
+		state = "was archived on another node or removed"
 	case r.JobStatus == "":
 		state = "is not known"
 	case final(r.JobStatus):

@@ -40,6 +40,9 @@ const (
 
 const (
 	jobPrefix = "job-"
+	// recordPrefix begins the name of the file beside a job's, which Ganeti's readers
+	// ignore because it matches no job file's name.
+	recordPrefix = "lockstep-"
 	// jobsPerArchiveDir is Ganeti's: archived job N lies in archive/(N div 10000).
 	jobsPerArchiveDir = 10000
 )
@@ -56,6 +59,20 @@ func ArchivePath(id int64) string {
 	return ArchiveDir + "/" + strconv.FormatInt(id/jobsPerArchiveDir, 10) + "/" + jobName(id)
 }
 
+// RecordPath is the path of the file beside a live job's, which need not exist:
+// "queue/lockstep-12". It holds what lockstep must remember about the job (package
+// record).
+func RecordPath(id int64) string { return recordBeside(JobPath(id)) }
+
+// ArchivedRecordPath is the same of an archived job: "queue/archive/3/lockstep-30012".
+func ArchivedRecordPath(id int64) string { return recordBeside(ArchivePath(id)) }
+
+// recordBeside is the path of the record of the job with that file.
+func recordBeside(file string) string {
+	dir, base := path.Split(file)
+	return dir + recordPrefix + strings.TrimPrefix(base, jobPrefix)
+}
+
 func jobName(id int64) string {
 	if id < 0 {
 		panic(fmt.Sprintf("layout: negative job id %d", id))
@@ -68,6 +85,16 @@ func jobName(id int64) string {
 // temporary and foreign files are not.
 func ParseJobName(base string) (id int64, ok bool) {
 	digits, ok := strings.CutPrefix(base, jobPrefix)
+	if !ok {
+		return 0, false
+	}
+	return parseDecimal(digits)
+}
+
+// ParseRecordName is the inverse of the last element of [RecordPath], as strict as
+// [ParseJobName].
+func ParseRecordName(base string) (id int64, ok bool) {
+	digits, ok := strings.CutPrefix(base, recordPrefix)
 	if !ok {
 		return 0, false
 	}

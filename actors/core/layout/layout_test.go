@@ -10,12 +10,14 @@ import (
 
 func TestPaths(t *testing.T) {
 	for got, want := range map[string]string{
-		JobPath(12):          "queue/job-12",
-		JobPath(0):           "queue/job-0",
-		ArchivePath(12):      "queue/archive/0/job-12",
-		ArchivePath(9999):    "queue/archive/0/job-9999",
-		ArchivePath(10000):   "queue/archive/1/job-10000",
-		ArchivePath(1234567): "queue/archive/123/job-1234567",
+		JobPath(12):                 "queue/job-12",
+		JobPath(0):                  "queue/job-0",
+		ArchivePath(12):             "queue/archive/0/job-12",
+		ArchivePath(9999):           "queue/archive/0/job-9999",
+		ArchivePath(10000):          "queue/archive/1/job-10000",
+		ArchivePath(1234567):        "queue/archive/123/job-1234567",
+		RecordPath(12):              "queue/lockstep-12",
+		ArchivedRecordPath(1234567): "queue/archive/123/lockstep-1234567",
 	} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -24,7 +26,7 @@ func TestPaths(t *testing.T) {
 }
 
 func TestNegativeJobIDPanics(t *testing.T) {
-	for _, build := range []func(int64) string{JobPath, ArchivePath} {
+	for _, build := range []func(int64) string{JobPath, ArchivePath, RecordPath, ArchivedRecordPath} {
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -51,6 +53,20 @@ func TestParseJobName(t *testing.T) {
 		if id, ok := ParseJobName(name); ok {
 			t.Errorf("ParseJobName(%q) = %d, want none", name, id)
 		}
+	}
+}
+
+func TestParseRecordName(t *testing.T) {
+	if id, ok := ParseRecordName("lockstep-12"); !ok || id != 12 {
+		t.Errorf("got %d, %t", id, ok)
+	}
+	for _, name := range []string{"lockstep-", "lockstep-012", "job-12", "lockstep-12.1", "lockstep-1-77-0123456789abcdef.tmp"} {
+		if id, ok := ParseRecordName(name); ok {
+			t.Errorf("ParseRecordName(%q) = %d, want none", name, id)
+		}
+	}
+	if id, ok := ParseJobName("lockstep-12"); ok {
+		t.Errorf("a record is taken for job %d", id)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"lockstep/messages"
 )
 
-// Shared reports whether the nodes of a cluster have this file in common: jobs,
-// serial, drain flag, configuration and settings. Locks are the master's alone:
+// Shared reports whether the nodes of a cluster have this file in common: jobs
+// and their records, serial, drain flag, configuration and settings. Locks are the master's alone:
 // their owners are its processes.
 func Shared(file string) bool {
 	switch dir := path.Dir(file); {
@@ -19,7 +19,8 @@ func Shared(file string) bool {
 		return true
 	case dir == layout.QueueDir:
 		_, job := layout.ParseJobName(path.Base(file))
-		return job
+		_, record := layout.ParseRecordName(path.Base(file))
+		return job || record
 	default:
 		return dir == layout.QuarantineDir || strings.HasPrefix(dir, layout.ArchiveDir+"/")
 	}

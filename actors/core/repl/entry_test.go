@@ -18,6 +18,7 @@ func TestWhatIsShared(t *testing.T) {
 		layout.ConfigPath: true, layout.SettingsPath: true, layout.SerialPath: true, layout.DrainPath: true,
 		layout.JobPath(0): true, layout.JobPath(123456): true, layout.ArchivePath(30012): true,
 		layout.QuarantineDir + "/job-7.1": true,
+		layout.RecordPath(12):             true, layout.ArchivedRecordPath(30012): true, "queue/lockstep-07": false, "queue/lockstep-7.tmp": false,
 
 		layout.LocksPath: false, layout.LocksJournalPath: false, layout.VersionPath: false, layout.LockPath: false,
 		layout.QueueDir: false, layout.ArchiveDir: false, layout.QuarantineDir: false,

@@ -1,0 +1,295 @@
+package queue
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/actors/core/opcode"
+	"lockstep/actors/core/record"
+	"lockstep/messages"
+)
+
+// A node's archive may lack jobs that others depend on: they were archived before it
+// joined the cluster, or removed since. So how a job has ended is recorded beside each
+// unfinished job that depends on it, durably, before it goes to the archive.
+
+// dependents are the jobs, not ended, that depend on a job, by its id. Those that are
+// being committed are among them.
+type dependents map[int64]map[int64]struct{}
+
+// blockersOf are the earlier jobs that opcodes of a job depend on, each once.
+func blockersOf(j *job.Job) []int64 {
+	var ids []int64
+	for i := range j.Ops {
+		if !bytes.Contains(j.Ops[i].Input, []byte(`"depends"`)) {
+			continue
+		}
+		deps, _ := opcode.Depends(j.Ops[i].Input) // an opcode that is none will fail by itself
+		for _, d := range deps {
+			if d.Job > 0 && d.Job < int64(j.ID) {
+				ids = append(ids, d.Job)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+func (d dependents) add(id int64, blockers []int64) {
+	for _, b := range blockers {
+		if d[b] == nil {
+			d[b] = map[int64]struct{}{}
+		}
+		d[b][id] = struct{}{}
+	}
+}
+
+func (d dependents) drop(id int64, blockers []int64) {
+	for _, b := range blockers {
+		if delete(d[b], id); len(d[b]) == 0 {
+			delete(d, b)
+		}
+	}
+}
+
+// of are the jobs that depend on one, ascending.
+func (d dependents) of(id int64) []int64 { return slices.Sorted(maps.Keys(d[id])) }
+
+// putRecord is what is known of a job beside its file.
+func (q *queue) putRecord(e *entry, blockers []int64, r record.Record) {
+	e.blockers, e.record, e.recorded = blockers, r, !r.Empty()
+	q.dependents.add(e.info.Id, blockers)
+}
+
+// unblock: the job has ended, and depends on nothing any more.
+func (q *queue) unblock(e *entry) {
+	q.dependents.drop(e.info.Id, e.blockers)
+	e.blockers = nil
+}
+
+// recordedEnd is that of a job that is not in the queue, as far as the records say.
+func (q *queue) recordedEnd(id int64) (job.Status, bool) {
+	for waiter := range q.dependents[id] { // they all say the same
+		if e := q.entries[waiter]; e != nil {
+			if status, known := e.record.End(id); known {
+				return status, true
+			}
+		}
+	}
+	return 0, false
+}
+
+func (q *queue) isRecorded(id int64) bool {
+	_, known := q.recordedEnd(id)
+	return known
+}
+
+// end is how a job has ended.
+type end struct {
+	id     int64
+	status job.Status
+}
+
+// recordEnds notes ends beside all jobs that depend on them; done is told which could
+// not be noted, durably, and why.
+func (q *queue) recordEnds(ctx actor.Context, ends []end, done func(actor.Context, map[int64]*messages.Failure)) {
+	added := map[int64][]int64{} // by job: whose ends are new in its record
+	for _, x := range ends {
+		for _, waiter := range q.dependents.of(x.id) {
+			e := q.entries[waiter]
+			if e == nil {
+				continue // it is being committed, and looks for itself
+			}
+			if _, known := e.record.End(x.id); !known {
+				e.record, e.recorded = e.record.With(x.id, x.status), true
+				added[waiter] = append(added[waiter], x.id)
+			}
+		}
+	}
+	if len(added) == 0 {
+		done(ctx, nil)
+		return
+	}
+	write := &messages.WriteFiles{Durable: true}
+	for _, waiter := range slices.Sorted(maps.Keys(added)) {
+		write.Files = append(write.Files, recordFile("record-job", waiter, q.entries[waiter].record))
+	}
+	q.store.Write(ctx, write, func(ctx actor.Context, written *messages.FilesDone) {
+		failed := map[int64]*messages.Failure{}
+		for _, f := range written.Failures {
+			for waiter, ids := range added {
+				if layout.RecordPath(waiter) != f.Path {
+					continue
+				}
+				for _, id := range ids {
+					failed[id] = f.Failure
+					if e := q.entries[waiter]; e != nil {
+						e.record = e.record.Without(id) // what the disk has is true, but perhaps not durable
+					}
+				}
+			}
+		}
+		done(ctx, failed)
+	})
+}
+
+func recordFile(op string, id int64, r record.Record) *messages.FileWrite {
+	return &messages.FileWrite{Op: op, Path: layout.RecordPath(id), Content: r.Encode()}
+}
+
+// readArchived looks for a job in this node's archive. known is false if it is not
+// there, or not a job that has ended.
+func (q *queue) readArchived(ctx actor.Context, op string, id int64, done func(ctx actor.Context, status job.Status, known bool, f *messages.Failure)) {
+	q.store.Read(ctx, op, layout.ArchivePath(id), func(ctx actor.Context, m *messages.FileRead) {
+		j, err := job.Decode(m.Content)
+		if m.Failure != nil || err != nil || !j.Status().Final() {
+			done(ctx, 0, false, m.Failure)
+			return
+		}
+		done(ctx, j.Status(), true, nil)
+	})
+}
+
+// lookUpGroup records, in the jobs that are being committed, the ends of those that
+// they depend on and that are archived, or on their way.
+func (q *queue) lookUpGroup(ctx actor.Context, then func(actor.Context)) {
+	type asker struct {
+		s *submission
+		i int
+	}
+	var order []int64
+	askers := map[int64][]asker{}
+	first := q.group[0].firstID()
+	for _, s := range q.group {
+		for i := range s.jobs {
+			for _, b := range s.blockers[i] {
+				switch e := q.entries[b]; {
+				case b >= first || e != nil && (e.place != changing || !e.status().Final()): // it is in the queue
+				case e != nil: // it is being archived
+					s.records[i] = s.records[i].With(b, e.status())
+				case q.isRecorded(b):
+					status, _ := q.recordedEnd(b)
+					s.records[i] = s.records[i].With(b, status)
+				default:
+					if askers[b] == nil {
+						order = append(order, b)
+					}
+					askers[b] = append(askers[b], asker{s, i})
+				}
+			}
+		}
+	}
+	left := len(order)
+	if left == 0 {
+		then(ctx)
+		return
+	}
+	for _, b := range order {
+		q.readArchived(ctx, "submit-outcome", b, func(ctx actor.Context, status job.Status, known bool, f *messages.Failure) {
+			for _, a := range askers[b] {
+				if known {
+					a.s.records[a.i] = a.s.records[a.i].With(b, status)
+				}
+			}
+			if f != nil {
+				q.outcomeUnread(ctx, b, f)
+			}
+			if left--; left == 0 {
+				then(ctx)
+			}
+		})
+	}
+}
+
+// recordArchived notes, when the queue starts, the ends that are in this node's archive
+// and in no record: a former version has archived those jobs, or another node.
+func (q *queue) recordArchived(ctx actor.Context) {
+	var left []int64
+	for _, b := range slices.Sorted(maps.Keys(q.dependents)) {
+		if q.entries[b] != nil {
+			continue
+		}
+		if slices.ContainsFunc(q.dependents.of(b), func(waiter int64) bool {
+			_, known := q.entries[waiter].record.End(b)
+			return !known
+		}) {
+			left = append(left, b)
+		}
+	}
+	var next func(actor.Context)
+	next = func(ctx actor.Context) {
+		if len(left) == 0 {
+			return
+		}
+		b := left[0]
+		left = left[1:]
+		q.readArchived(ctx, "start-outcome", b, func(ctx actor.Context, status job.Status, known bool, _ *messages.Failure) {
+			if !known {
+				next(ctx)
+				return
+			}
+			q.recordEnds(ctx, []end{{b, status}}, func(ctx actor.Context, failed map[int64]*messages.Failure) {
+				q.notRecorded(failed)
+				next(ctx)
+			})
+		})
+	}
+	next(ctx)
+}
+
+// notRecorded complains of what is tried again when the queue starts next.
+func (q *queue) notRecorded(failed map[int64]*messages.Failure) {
+	for _, id := range slices.Sorted(maps.Keys(failed)) {
+		q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": failed[id].Text}).
+			Error("how an archived job has ended cannot be recorded beside those that depend on it")
+	}
+}
+
+// mendOrphans clears records away that have no job in the queue, before anybody else
+// may have their ids: of a job that was archived a crash may have left the record
+// behind; any other belongs to nothing.
+func (q *queue) mendOrphans(ctx actor.Context, serial int64, orphans []int64, then func(actor.Context)) {
+	left := len(orphans)
+	one := func(ctx actor.Context, id int64, failures []*messages.FileFailure) {
+		for _, f := range failures {
+			log := q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": f.Failure.Text})
+			switch {
+			case f.Missing:
+			case id > serial:
+				panic("the record of a submission that was cut off cannot be removed: " + f.Failure.Text)
+			default:
+				log.Error("the record of a job that is not in the queue cannot be cleared away")
+			}
+		}
+		if left--; left == 0 {
+			then(ctx)
+		}
+	}
+	if left == 0 {
+		then(ctx)
+		return
+	}
+	for _, id := range orphans {
+		done := func(ctx actor.Context, m *messages.FilesDone) { one(ctx, id, m.Failures) }
+		q.store.Read(ctx, "orphan", layout.ArchivePath(id), func(ctx actor.Context, m *messages.FileRead) {
+			switch {
+			case id > serial || m.Missing:
+				q.store.Remove(ctx, &messages.RemoveFiles{Op: "orphan", Paths: []string{layout.RecordPath(id)}}, done)
+			case m.Failure != nil:
+				one(ctx, id, []*messages.FileFailure{{Failure: m.Failure}})
+			default:
+				q.store.Move(ctx, &messages.MoveFiles{Files: []*messages.MoveFile{moveRecord(id)}}, done)
+			}
+		})
+	}
+}
+
+func moveRecord(id int64) *messages.MoveFile {
+	return &messages.MoveFile{Op: "archive-record", From: layout.RecordPath(id), To: layout.ArchivedRecordPath(id)}
+}
