@@ -11,7 +11,7 @@ import (
 func ClusterCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkTold{}, &checkParse{}, &checkIDs{},
-		&checkDepends{}, &checkLocks{}, &checkLive{}, checkReplicas{}, &checkFinal{}, checkMasters{},
+		&checkDepends{}, &checkRecords{}, &checkLocks{}, &checkLive{}, checkReplicas{}, &checkFinal{}, checkMasters{},
 		&checkSlots{}, &checkFilters{}, &checkLimits{}, &checkOrder{}, &checkTable{}, checkReplay{}, &checkOwners{},
 		checkRest{}, &checkWishes{},
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -12,7 +13,9 @@ import (
 
 // checkDepends: an opcode begins only when every job that it depends on has ended,
 // on the disk and for good, with a status that was wanted. So a job that is
-// doomed never gets past that opcode, and does not succeed.
+// doomed never gets past that opcode, and does not succeed. And no job is ended for its
+// dependencies that could still be met, or that were: what counts is what was
+// acknowledged, whatever the node that decides has of it.
 type checkDepends struct{ garbled map[int64]bool }
 
 func (*checkDepends) Name() string { return "dependencies" }
@@ -24,6 +27,10 @@ func (c *checkDepends) See(w *World, event any) error {
 			if err := c.met(w, e.job, d, w.survivingJob(d.job)); err != nil {
 				return fmt.Errorf("opcode %d of job %d has begun: %w", e.op, e.job, err)
 			}
+		}
+	case fileChanged:
+		if e.job != nil && e.job.Status().Final() {
+			return c.doomed(w, e.job)
 		}
 	case garbled:
 		if c.garbled == nil {
@@ -78,6 +85,22 @@ func (c *checkDepends) met(_ *World, id int64, d waitsFor, on *job.Job) error {
 		return fmt.Errorf("job %d is %s, wanted was one of %v", d.job, status, wanted)
 	}
 	return nil
+}
+
+// doomed: of a job that was ended for a dependency one is not to be met any more.
+func (c *checkDepends) doomed(w *World, j *job.Job) error {
+	at := slices.IndexFunc(j.Ops, func(op job.Op) bool {
+		return bytes.Contains(op.Result, []byte("Dependency error: ")) || bytes.Contains(op.Result, []byte("Job canceled: job "))
+	})
+	if at < 0 {
+		return nil
+	}
+	for _, d := range dependsOf(j.Ops[at].Input) {
+		if on := w.job(d.job); c.garbled[d.job] || on == nil || on.Status().Final() && c.met(w, int64(j.ID), d, on) != nil || d.job >= int64(j.ID) {
+			return nil
+		}
+	}
+	return fmt.Errorf("job %d was ended: %s; but all that it depends on has ended as wanted, or may yet", j.ID, j.Ops[at].Result)
 }
 
 // survivingJob is a job that has ended as power loss would leave it now; nil if it

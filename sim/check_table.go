@@ -100,7 +100,7 @@ func (c *checkTable) readOn(w *World, disk *Disk) error {
 func (c *checkTable) change(w *World, r lock.Record) error {
 	was := c.owners[r.Owner]
 	if was == nil {
-		was = &tableOwner{arrived: w.clock.now}
+		was = &tableOwner{arrived: w.wantsSince(r.Owner)}
 	}
 	is := &tableOwner{Record: r, arrived: was.arrived, asked: w.clock.now}
 	if r.Pending != nil && was.Pending != nil && slices.Equal(r.Pending.Request, was.Pending.Request) {
@@ -131,6 +131,17 @@ func (c *checkTable) change(w *World, r lock.Record) error {
 		delete(c.owners, r.Owner)
 	}
 	return nil
+}
+
+// wantsSince is when a job's process began to want locks: where the journal is written
+// late, its owner has been known to the lock manager for some time.
+func (w *World) wantsSince(o lock.Owner) time.Time {
+	for _, p := range w.charge.machine.processes {
+		if !o.Named && p.job == int64(o.Job) && p.pid == o.PID && p.driver != nil && !p.driver.locker.since.IsZero() {
+			return p.driver.locker.since
+		}
+	}
+	return w.clock.now
 }
 
 // gained are the locks that an owner has now, and had not, or only shared.

@@ -73,7 +73,7 @@ func TestCheckersBite(t *testing.T) {
 		},
 		"owners: as above": {
 			checker: func() Checker { return &checkOwners{} },
-			plant:   "early-release", faults: Faults{Process: 20}, within: 50,
+			plant:   "early-release", faults: Faults{Process: 12}, within: 50,
 		},
 		"owners: the lock manager hears of no death": {
 			checker: func() Checker { return &checkOwners{} },
@@ -91,6 +91,10 @@ func TestCheckersBite(t *testing.T) {
 		"dependencies: every end is told as a success": {
 			checker: func() Checker { return &checkDepends{} },
 			plant:   "all-succeed", within: 20,
+		},
+		"records: the ends of archived jobs are not recorded": {
+			checker: func() Checker { return &checkRecords{} },
+			plant:   "unrecorded-ends", within: 20,
 		},
 		"filters: the scheduler hears of no change": {
 			checker: func() Checker { return &checkFilters{} },

@@ -23,7 +23,7 @@ func AllCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkTold{},
 		&checkSlots{}, &checkParse{}, &checkIDs{}, &checkLive{}, &checkLocks{}, &checkTable{}, checkReplay{}, &checkOwners{},
-		&checkDepends{}, &checkFilters{}, &checkLimits{}, &checkOrder{}, checkRest{}, &checkWishes{}, &checkStarts{},
+		&checkDepends{}, &checkRecords{}, &checkFilters{}, &checkLimits{}, &checkOrder{}, checkRest{}, &checkWishes{}, &checkStarts{},
 	}
 }
 

@@ -43,6 +43,10 @@ func TestClusterCheckersBite(t *testing.T) {
 			checker: func() Checker { return &checkSlots{} },
 			plant:   "more-slots", within: 20,
 		},
+		"records: the ends of archived jobs are not recorded": {
+			checker: func() Checker { return &checkRecords{} },
+			plant:   "unrecorded-ends", within: 20,
+		},
 		"filters: the scheduler of the master hears of no change of the rules": {
 			checker: func() Checker { return &checkFilters{} },
 			plant:   "no-verdicts", within: 50,

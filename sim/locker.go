@@ -14,8 +14,9 @@ type locker struct {
 	process *process
 	caller  *caller
 	owner   lock.Owner
-	asked   bool // something may be held, or waited for
-	attempt int  // counts attempts to take or free; what an earlier one hears is dropped
+	asked   bool      // something may be held, or waited for
+	since   time.Time // it has wanted what it wants
+	attempt int       // counts attempts to take or free; what an earlier one hears is dropped
 	again   func()
 	taking  *run.Locking
 	lost    bool // an answer, while taking
@@ -35,7 +36,7 @@ const (
 // take gets what is needed; done hears it once, unless stop came first.
 func (l *locker) take(priority int, needs lock.Needs, done func(withdrawn bool, err error)) {
 	l.stop()
-	l.asked = true
+	l.asked, l.since = true, l.process.machine.world.clock.now
 	l.taking, l.lost = run.NewLocking(l.owner, priority, needs), false
 	l.again = func() { l.next(l.attempt, beginRetryFirst, done) }
 	l.next(l.attempt, beginRetryFirst, done)

@@ -9,6 +9,7 @@ import (
 
 	"lockstep/actors/core/config"
 	"lockstep/actors/core/layout"
+	"lockstep/actors/core/record"
 )
 
 // operator is who changes rules and settings in a run over random work, and asks
@@ -167,6 +168,60 @@ func (w *World) sweep() {
 		})
 	}
 	next()
+}
+
+// giveUp cancels jobs that wait for others of which the master does not know how they
+// have ended, and no record says, minute by minute until all jobs have ended.
+func (w *World) giveUp() {
+	c := w.newClient()
+	var next func()
+	again := func() { c.later(time.Minute, next) }
+	next = func() {
+		c.list(func(rows []listed, err error) {
+			rows = slices.DeleteFunc(rows, func(r listed) bool { return isFinal(r.Status) })
+			switch {
+			case err == nil && len(rows) == 0:
+			case err != nil:
+				again()
+			default:
+				w.giveUpOne(c, rows, again)
+			}
+		})
+	}
+	again()
+}
+
+func (w *World) giveUpOne(c *client, rows []listed, then func()) {
+	if len(rows) == 0 {
+		then()
+		return
+	}
+	id := rows[0].ID
+	rest := func() { w.giveUpOne(c, rows[1:], then) }
+	c.why(id, func(_ string, reasons json.RawMessage, err error) {
+		var all []struct {
+			Job     int64
+			Unknown bool
+		}
+		if err == nil {
+			mustDecode(reasons, &all)
+		}
+		for _, r := range all {
+			if r.Unknown && !w.hasRecord(id, r.Job) {
+				c.cancel(id, true, rest)
+				return
+			}
+		}
+		rest()
+	})
+}
+
+// hasRecord: what was promised says how a job has ended on which another depends.
+func (w *World) hasRecord(id, on int64) bool {
+	content, _ := w.disk.surviving(layout.RecordPath(id))
+	r, err := record.Decode(content)
+	_, known := r.End(on)
+	return err == nil && known
 }
 
 func (w *World) ruleUUIDs() []string {

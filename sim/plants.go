@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"reflect"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -42,6 +43,7 @@ var AllPlants = []Plant{
 	{"no-deaths", "the lock manager hears of no death", Plants{Alter: drops("daemon/core/locks", &messages.OwnerDead{}, &messages.OwnersDead{}, &messages.JobOver{})}},
 	{"unwritten-release", "it is not written when locks are given back", Plants{Alter: forgetsReleases}},
 	{"no-lock-bound", "requests for locks are overtaken without end", Plants{Alter: overtakesForEver}},
+	{"unrecorded-ends", "how an archived job has ended is not recorded beside those that depend on it, and one that the master lacks never was", Plants{Alter: recordsNoEnds}},
 	{"all-succeed", "every end of a job is told as a success", Plants{Alter: allSucceed}},
 	{"burnt-starts", "a job is failed by the first start that comes to nothing", Plants{Patience: jobs.Patience{Tries: 1}}},
 	{"no-verdicts", "the scheduler hears of no change of the rules", Plants{Alter: drops("daemon/core/scheduler", &messages.VerdictsChanged{})}},
@@ -99,6 +101,27 @@ func freesTooSoon(to string, m any) any {
 		if _, err := fmt.Sscanf(path.Base(dead.Livelock), "job_%d_", &id); err == nil {
 			return &messages.JobOver{Id: id}
 		}
+	}
+	return m
+}
+
+// recordsNoEnds leaves records out of what is written, and has what a node does not know
+// count as what there is not.
+func recordsNoEnds(_ string, m any) any {
+	switch m := m.(type) {
+	case *messages.JobOutcome:
+		return &messages.JobOutcome{Id: m.Id, Status: m.Status, Missing: m.Missing || m.Unknown}
+	case *messages.StoreRequest:
+		isRecord := func(f *messages.FileWrite) bool {
+			_, is := layout.ParseRecordName(path.Base(f.Path))
+			return is
+		}
+		if !slices.ContainsFunc(m.GetWrite().GetFiles(), isRecord) {
+			return m
+		}
+		m = proto.CloneOf(m)
+		m.GetWrite().Files = slices.DeleteFunc(m.GetWrite().Files, isRecord)
+		return m
 	}
 	return m
 }

@@ -87,6 +87,9 @@ func (w *World) runWork(work *workload, steps uint64) {
 		n.disk.Heal()
 	}
 	w.sweep()
+	if w.truth != nil {
+		w.giveUp()
+	}
 	w.rest(work)
 }
 

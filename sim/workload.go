@@ -90,7 +90,7 @@ func (k *workload) after(c *client, id int64) {
 		think()
 		return
 	}
-	switch k.rng.IntN(10) {
+	switch k.rng.IntN(11) {
 	case 0, 1, 2, 3:
 		c.follow(id, func(status string) {
 			c.say("sees job %d end with %q", id, status)
@@ -110,6 +110,8 @@ func (k *workload) after(c *client, id int64) {
 		k.cross(c, moment{id, momentEnds}, think)
 	case 8:
 		k.cross(c, moment{id, momentAsks}, think)
+	case 9:
+		k.leaveBehind(c, id)
 	default:
 		k.think(c)
 	}
@@ -150,6 +152,23 @@ func (k *workload) cross(c *client, at moment, done func()) {
 	}
 	k.world.moments[at] = append(k.world.moments[at], begin)
 	c.world.clock.after(crossMax, c.world.life, begin)
+}
+
+// leaveBehind submits jobs that depend on one, and archives that as soon as it has
+// ended: they may wait for something else still, or for that with a later opcode.
+func (k *workload) leaveBehind(c *client, id int64) {
+	wait := []float64{0, 0.3, 5, 60}[k.rng.IntN(4)]
+	after := opSpec(fmt.Sprintf(" after=%d:success,error,canceled", id))
+	jobs := [][]opSpec{{opSpec(fmt.Sprintf("run run_for=%g", wait)), "delay 0.01" + after}, {"delay 0.01" + after}}
+	c.submit(jobs, func(*submission) {
+		c.follow(id, func(status string) {
+			if !isFinal(status) {
+				k.think(c)
+				return
+			}
+			c.archive(id, func() { k.think(c) })
+		})
+	})
 }
 
 // job is the nth of a submission. One that waits between two opcodes for another

@@ -1,0 +1,83 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/layout"
+	"lockstep/messages"
+	"lockstep/supervisor"
+)
+
+// until steps until something is so, in an hour of virtual time.
+func (w *World) until(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for end := w.clock.now.Add(time.Hour); !so(); {
+		require.True(t, w.clock.now.Before(end) && w.violation == nil && w.Step(), "%s: %v", what, w.Err())
+	}
+}
+
+// leftBehind has job 3 wait for a slot, after job 1, which has ended and is archived.
+// Then a node is wiped, comes back with all that a snapshot has, which is no archive, and
+// becomes the master.
+func leftBehind(t *testing.T, seed uint64, checker Checker, plants Plants) *World {
+	w := New(Options{Seed: seed, Nodes: 3, Slots: 1, Checkers: []Checker{checker}, Plants: plants})
+	w.restarts = restartDelay
+	for _, n := range w.nodes {
+		n.startAgain()
+	}
+	c, archived, left := w.newClient(), false, 40
+	var fill func(error)
+	fill = func(error) { // the log gets so long that nobody is told of its beginning
+		if left--; left > 0 {
+			c.set(map[string]any{"predictive_ticks": left}, fill)
+		}
+	}
+	jobs := [][]opSpec{{"run run_for=1"}, {"run run_for=500"}, {"run run_for=1 after=1:success"}}
+	var told func(*submission)
+	told = func(s *submission) {
+		if s.ids == nil { // there is no master yet
+			c.later(time.Second, func() { c.submit(jobs, told) })
+			return
+		}
+		c.follow(1, func(string) { c.archive(1, func() { archived = true; fill(nil) }) })
+	}
+	c.submit(jobs, told)
+	w.until(t, "the first job is archived", func() bool { return archived && left == 0 && w.whole() && w.master() != nil })
+	for _, n := range w.nodes {
+		n.member.replica.compact()
+	}
+	n := w.nodes[0]
+	if n == w.master() {
+		n = w.nodes[1]
+	}
+	n.wipe()
+	w.until(t, "the wiped node is back", func() bool { return w.whole() && w.master() != nil && n.caughtUp() == nil })
+	require.Nil(t, n.disk.find(layout.ArchivePath(1)), "no snapshot has the archive")
+	transfer := &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER, Name: n.name}
+	master := w.master()
+	master.daemon.question(supervisor.Replicator(master.daemon.env), transfer, 10*time.Second, func(any) {})
+	w.until(t, "it is the master", func() bool { return w.master() == n })
+	return w
+}
+
+// A dependency that was met stays so, on a master that has never seen the job.
+func TestADependencyOutlivesTheArchiveOfItsJob(t *testing.T) {
+	plants, err := FindPlant("unrecorded-ends")
+	require.NoError(t, err)
+	for seed := range uint64(5) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			w := leftBehind(t, seed, &checkDepends{}, Plants{})
+			w.until(t, "the last job ends", func() bool { return w.job(3).Status().Final() })
+			require.Equal(t, job.Success, w.job(3).Status())
+
+			w = leftBehind(t, seed, &checkDepends{}, plants)
+			w.RunFor(time.Hour)
+			require.ErrorContains(t, w.Err(), "may yet")
+		})
+	}
+}
