@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,9 +16,20 @@ import (
 
 // Lease is the file by which job processes see, without asking anybody, until when
 // their node is the master for certain: eight bytes, nanoseconds of CLOCK_BOOTTIME,
-// which goes on while a machine sleeps. One without the file is not asked for. The
-// descriptor is a bare number: it is nobody's to close by accident.
-type Lease struct{ fd int }
+// which goes on while a machine sleeps. Descriptors are bare numbers: they are nobody's
+// to close by accident.
+type Lease struct {
+	fd int
+
+	// The daemon's alone.
+	path   string
+	mu     sync.Mutex
+	former []int // files of that name that were removed; processes have them open
+}
+
+// formerMax bounds how many removed files are renewed still. Processes that have an
+// older one open end, as those of a lease that is over.
+const formerMax = 16
 
 func leasePath(runDir string) string { return filepath.Join(runDir, "lease") }
 
@@ -30,7 +42,7 @@ func CreateLease(runDir string) (*Lease, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create the lease: %w", err)
 	}
-	l := &Lease{fd}
+	l := &Lease{fd: fd, path: leasePath(runDir)}
 	var content [8]byte
 	if n, err := unix.Pread(fd, content[:], 0); err == nil && n == len(content) {
 		return l, nil
@@ -46,24 +58,50 @@ func RemoveLease(runDir string) error {
 	return nil
 }
 
-// OpenLease is for a job's process; nil where there is no lease.
+// OpenLease is for a job's process. The error wraps fs.ErrNotExist if there is no lease.
 func OpenLease(runDir string) (*Lease, error) {
 	fd, err := openFile(leasePath(runDir), unix.O_RDONLY, 0)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil //nolint:nilnil // a node that is alone
-	case err != nil:
-		return nil, fmt.Errorf("open the lease: %w", err)
+	if err != nil {
+		return nil, fmt.Errorf("open the lease %s: %w", leasePath(runDir), err)
 	}
-	return &Lease{fd}, nil
+	return &Lease{fd: fd}, nil
 }
 
-// Renew says until when the node is the master, in time since boot.
+// Renew says until when the node is the master, in time since boot. A file that was
+// removed is made again, for processes that start later; those that run have the old one
+// open, which is renewed as well.
 func (l *Lease) Renew(until time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	if !l.isCurrent() {
+		errs = append(errs, l.makeAgain())
+	}
 	var content [8]byte
 	binary.LittleEndian.PutUint64(content[:], uint64(until))
-	if n, err := unix.Pwrite(l.fd, content[:], 0); err != nil || n != len(content) {
-		return fmt.Errorf("renew the lease: %d bytes written: %w", n, err)
+	for _, fd := range append([]int{l.fd}, l.former...) {
+		if n, err := unix.Pwrite(fd, content[:], 0); err != nil || n != len(content) {
+			errs = append(errs, fmt.Errorf("renew the lease: %d bytes written: %w", n, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// isCurrent: the file's name still leads to it.
+func (l *Lease) isCurrent() bool {
+	var held, named unix.Stat_t
+	return unix.Fstat(l.fd, &held) == nil && unix.Stat(l.path, &named) == nil && held.Dev == named.Dev && held.Ino == named.Ino
+}
+
+func (l *Lease) makeAgain() error {
+	fd, err := openFile(l.path, unix.O_RDWR|unix.O_CREAT, fileMode)
+	if err != nil {
+		return fmt.Errorf("make the lease again: %w", err)
+	}
+	l.former = append(l.former, l.fd)
+	if l.fd = fd; len(l.former) > formerMax {
+		_ = unix.Close(l.former[0]) // nothing is kept in it
+		l.former = l.former[1:]
 	}
 	return nil
 }
@@ -72,7 +110,10 @@ func (l *Lease) Renew(until time.Duration) error {
 // stays over since then.
 func (l *Lease) End() error {
 	now := SinceBoot()
-	if until, known := l.until(); known && until <= now {
+	l.mu.Lock()
+	until, known := l.until()
+	l.mu.Unlock()
+	if known && until <= now {
 		return nil
 	}
 	return l.Renew(now)

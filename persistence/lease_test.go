@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"io/fs"
 	"os"
 	"testing"
 	"time"
@@ -10,9 +11,8 @@ import (
 
 func TestLease(t *testing.T) {
 	dir := t.TempDir()
-	none, err := OpenLease(dir)
-	require.NoError(t, err)
-	require.Nil(t, none, "a node that is alone has none")
+	_, err := OpenLease(dir)
+	require.ErrorIs(t, err, fs.ErrNotExist, "a node that is alone has none")
 
 	daemon, err := CreateLease(dir)
 	require.NoError(t, err)
@@ -35,9 +35,32 @@ func TestLease(t *testing.T) {
 
 	require.NoError(t, RemoveLease(dir))
 	require.NoError(t, RemoveLease(dir))
-	none, err = OpenLease(dir)
+	_, err = OpenLease(dir)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// Who removes the file takes it neither from the processes that have it open nor from
+// those that start later.
+func TestALeaseThatWasRemovedIsMadeAgain(t *testing.T) {
+	dir := t.TempDir()
+	daemon, err := CreateLease(dir)
 	require.NoError(t, err)
-	require.Nil(t, none)
+	var jobs []*Lease
+	for range 3 {
+		require.NoError(t, daemon.Renew(Forever))
+		job, err := OpenLease(dir)
+		require.NoError(t, err)
+		jobs = append(jobs, job)
+		require.NoError(t, os.Remove(leasePath(dir)))
+	}
+	require.NoError(t, daemon.Renew(SinceBoot()+time.Hour))
+	for _, job := range jobs {
+		require.True(t, job.Holds())
+	}
+	require.NoError(t, daemon.Renew(0))
+	for _, job := range jobs {
+		require.False(t, job.Holds(), "it ends with the others")
+	}
 }
 
 // A lease that has been over for long is not made to end again.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"sync"
 	"time"
@@ -27,6 +29,19 @@ type lease struct {
 	mu    sync.Mutex
 	over  bool // no command is started any more
 	group int  // of the command that runs; 0: none does
+}
+
+// openLease opens the lease if the job needs one; nil: it needs none. Without its file a
+// job that needs one must not begin: another node could work beside it.
+func openLease(runDir, permission string) (*persistence.Lease, error) {
+	if permission == run.NeedsNoLease {
+		return nil, nil //nolint:nilnil // a node that is alone
+	}
+	file, err := persistence.OpenLease(runDir)
+	if permission == "" && errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // a daemon of an older version, and a node that is alone
+	}
+	return file, err
 }
 
 // watch looks all the time.

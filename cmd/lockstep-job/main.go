@@ -102,7 +102,7 @@ func reserveThreads() {
 // permitted is the child's side of the start handshake (designs/daemons.txt,
 // "Job execution"), and the job once it is confirmed.
 func permitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Signal) error {
-	hands, err := handshake(livelock)
+	hands, file, err := handshake(livelock, runDir)
 	if err != nil {
 		return fmt.Errorf("no permission to start: %w", err)
 	}
@@ -126,10 +126,6 @@ func permitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Sig
 	if err != nil {
 		return err
 	}
-	file, err := persistence.OpenLease(runDir)
-	if err != nil {
-		return err
-	}
 	lease := &lease{file: file, livelock: livelock}
 	lease.check()
 	go lease.watch()
@@ -143,27 +139,33 @@ func permitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Sig
 
 // handshake names the livelock, waits for permission, and takes what the daemon
 // hands over for each opcode. A pipe that breaks before means that the job must
-// not act.
-func handshake(livelock string) ([]run.Hand, error) {
+// not act. The permission says whether the lease is needed; it is opened before the
+// permission is taken.
+func handshake(livelock, runDir string) ([]run.Hand, *persistence.Lease, error) {
 	in := wire.NewReader(os.Stdin, maxHand)
 	if err := wire.WriteFrame(os.Stdout, []byte(livelock)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if _, err := in.ReadFrame(); err != nil {
-		return nil, err
+	permission, err := in.ReadFrame()
+	if err != nil {
+		return nil, nil, err
+	}
+	lease, err := openLease(runDir, string(permission))
+	if err != nil {
+		return nil, nil, err
 	}
 	if err := wire.WriteFrame(os.Stdout, nil); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	frame, err := in.ReadFrame()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var hands []run.Hand
 	if err := json.Unmarshal(frame, &hands); err != nil {
-		return nil, fmt.Errorf("what the daemon handed over: %w", err)
+		return nil, nil, fmt.Errorf("what the daemon handed over: %w", err)
 	}
-	return hands, leavePipes()
+	return hands, lease, leavePipes()
 }
 
 // leavePipes ends the conversation. /dev/null takes the place of the pipes: no

@@ -250,3 +250,28 @@ func (c *cluster) regain(u *user) {
 	c.t.Logf("a submission was taken %s after a majority was back", time.Since(began))
 	require.Less(c.t, time.Since(began), 10*time.Second)
 }
+
+// Who removes the lease file leaves no job behind that would go on beside the next
+// master: neither one that runs nor one that starts afterwards.
+func TestClusterLeaseFileIsRemoved(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	u := c.user(0)
+	master := c.master()
+	u.submit(c.worker("before"))
+	before := c.awaitWorker("before")
+	lease := master.path("run", "lease")
+	require.NoError(t, os.Remove(lease))
+	within(t, patience, "the lease is not made again", func() error {
+		_, err := os.Stat(lease)
+		return err
+	})
+	require.True(t, lives(before))
+	u.submit(c.worker("after"))
+	after := c.awaitWorker("after")
+	master.crash()
+	c.awaitDeath(before)
+	c.awaitDeath(after)
+	c.startAll()
+	c.awaitEqual()
+}

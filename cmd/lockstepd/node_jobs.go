@@ -5,8 +5,18 @@ import (
 	"time"
 
 	"lockstep/actors/core/repl"
+	jobrun "lockstep/actors/core/run"
+	"lockstep/actors/peer"
 	"lockstep/persistence"
 )
+
+// permission is what the processes of jobs are told of the lease.
+func permission(identity *peer.Identity) string {
+	if identity == nil {
+		return jobrun.NeedsNoLease
+	}
+	return jobrun.NeedsLease
+}
 
 // renewed is told until when this node is the master for certain, 0 when it has given
 // that up, and tells the processes of its jobs. Where no other node could be the master they need no lease,

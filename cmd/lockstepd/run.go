@@ -119,7 +119,7 @@ func locked(c Config, log *logrus.Logger, stop context.Context, reload <-chan os
 	defer complaints.Close()
 	d := &service{config: c, log: log, files: files, reload: reload, api: newRemoteAPI(c), env: act.New(act.Options{Log: log, Clock: act.RealClock(), Rand: random})}
 	d.processes = osproc.New(osproc.Config{System: d.env.System(), Log: log, Program: c.JobProgram,
-		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: complaints})
+		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: complaints, Permission: permission(identity)})
 	owners := oslive.New(persistence.LivelockDir(c.RunDir), livelock.Path(), func(livelock string) {
 		d.env.System().Root.Send(supervisor.Locks(d.env), &messages.OwnerDead{Livelock: livelock})
 	})

@@ -32,6 +32,7 @@ func (r *rig) lease() *persistence.Lease {
 	l, err := persistence.CreateLease(r.runDir())
 	require.NoError(r.t, err)
 	require.NoError(r.t, l.Renew(persistence.SinceBoot()+time.Hour))
+	r.port.config.Permission = run.NeedsLease
 	return l
 }
 
@@ -163,6 +164,57 @@ func TestAJobWithoutALeaseDoesNotBegin(t *testing.T) {
 	require.Equal(t, "exit status 4", expect[*messages.ProcessGone](r).Text)
 	require.Equal(t, job.Queued, r.status())
 	require.NoFileExists(t, named.Livelock)
+}
+
+// What the daemon says counts, not whether there is a file. A process that needs the
+// lease and finds none does not take its permission.
+func TestTheDaemonSaysWhetherAJobNeedsTheLease(t *testing.T) {
+	for _, c := range []struct {
+		permission     string
+		file, confirms bool
+	}{
+		{run.NeedsLease, true, true},
+		{run.NeedsLease, false, false},
+		{run.NeedsNoLease, false, true},
+		{"", false, true}, // a daemon of an older version
+		{"a newer version's word", false, false},
+	} {
+		t.Run(fmt.Sprintf("%q, file %v", c.permission, c.file), func(t *testing.T) {
+			r := newRig(t, jobProgram)
+			if c.file {
+				r.lease()
+			}
+			r.port.config.Permission = c.permission
+			r.port.Start(1, 7, r.probe)
+			named := expect[*messages.ProcessNamed](r)
+			r.file(7, named.Livelock, named.Pid)
+			r.port.Confirm(1, []byte(`[null]`))
+			if c.confirms {
+				expect[*messages.ProcessConfirmed](r)
+				require.Equal(t, "exit status 0", expect[*messages.ProcessGone](r).Text)
+				require.Equal(t, job.Success, r.status())
+				return
+			}
+			require.Contains(t, expect[*messages.ProcessFailed](r).Text, "did not take its permission")
+			expect[*messages.ProcessGone](r)
+			require.Equal(t, job.Queued, r.status())
+			require.NoFileExists(t, named.Livelock)
+		})
+	}
+}
+
+// A lease of former times ends no job of a node that is alone.
+func TestAJobOfANodeThatIsAloneNeedsNoLease(t *testing.T) {
+	r := newRig(t, jobProgram)
+	require.NoError(t, r.lease().Renew(0))
+	r.port.config.Permission = run.NeedsNoLease
+	r.port.Start(1, 7, r.probe)
+	named := expect[*messages.ProcessNamed](r)
+	r.file(7, named.Livelock, named.Pid)
+	r.port.Confirm(1, []byte(`[null]`))
+	expect[*messages.ProcessConfirmed](r)
+	require.Equal(t, "exit status 0", expect[*messages.ProcessGone](r).Text)
+	require.Equal(t, job.Success, r.status())
 }
 
 // another is the port of a later daemon on the same directories.

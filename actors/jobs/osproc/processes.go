@@ -49,6 +49,9 @@ type Config struct {
 	DataDir string
 	RunDir  string
 	Stderr  *os.File // where job processes complain
+	// Permission is what processes are told with their permission to start:
+	// run.NeedsLease or run.NeedsNoLease.
+	Permission string
 }
 
 // Processes starts and watches job processes. Its methods do not block; each
@@ -205,7 +208,7 @@ func (p *Processes) handshake(a *attempt, c *child, start uint64, to *actor.PID)
 			return livelock, fmt.Errorf("the start was called off")
 		}
 	}
-	if err := c.send(nil); err != nil {
+	if err := c.send([]byte(p.config.Permission)); err != nil {
 		return livelock, fmt.Errorf("cannot give the permission to start: %w", err)
 	}
 	if _, err := c.receive(); err != nil {
