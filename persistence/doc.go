@@ -8,13 +8,14 @@
 //	rundir.go      where sockets and livelocks are
 //	init.go        directories, queue/version and queue/serial at first start
 //	lock.go        queue/lock: one daemon per data directory
+//	dirlock.go     locks of directories: one daemon per run directory, too
 //	livelock.go    files whose lock tells whether a process is alive
 //	boot.go        what tells one run of the machine from another
 //	highest.go     the serial, made anew from the job files
 //	archive.go     removing archived jobs that are old
 //
-// Three steps make a data directory ready, in this order: [MakeDirs],
-// [LockQueue], [InitQueue]. The lock comes before InitQueue because two daemons
+// Four steps make the directories ready, in this order: [MakeDirs],
+// [LockQueue], [LockRun], [InitQueue]. The lock comes before InitQueue because two daemons
 // that both found no serial could otherwise set it back under each other.
 //
 // The package is linked into the job process, whose start must stay quick: it

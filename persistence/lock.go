@@ -15,15 +15,18 @@ import (
 )
 
 // QueueLock is held for a daemon's life: two daemons on one queue would hand out
-// the same ids. It is an open-file-description record lock on queue/lock, which
-// conflicts with the classic record lock that Ganeti's daemon takes there (but
-// not with flock(2)), and goes when the process does.
+// the same ids. It has two parts, which go when the process does. The first is an
+// open-file-description record lock on queue/lock, which conflicts with the classic
+// record lock that Ganeti's daemon takes there (but not with flock(2)). The second is
+// flock(2) on the directory queue/ itself: it still excludes a second lockstepd after
+// somebody has removed queue/lock.
 //
-// The descriptor is a bare number: an os.File would be closed, and the lock
+// The descriptors are bare numbers: an os.File would be closed, and the lock
 // lost, once the garbage collector finds nobody using it.
 type QueueLock struct {
 	path string
 	fd   int
+	dir  dirLock
 }
 
 // LockedError says that another process has the queue.
@@ -102,17 +105,61 @@ func tryLockQueue(path string) (*QueueLock, error) {
 	if !lock.isCurrent() {
 		return nil, unix.Close(fd)
 	}
+	if err := lock.takeDir(); err != nil {
+		return nil, errors.Join(err, lock.Release())
+	}
 	if err := writePID(fd); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock queue: write %s: %w", path, err), lock.Release())
 	}
 	return lock, nil
 }
 
+// takeDir takes the second part of the lock. A conflict means that queue/lock is not
+// the file that its holder has locked: it was removed under a daemon that runs.
+func (l *QueueLock) takeDir() (err error) {
+	dir := filepath.Dir(l.path)
+	l.dir, err = lockDir(dir)
+	if locked, ok := errors.AsType[*dirLockedError](err); ok {
+		return &LockedError{Path: dir, PID: locked.pid}
+	}
+	if err != nil {
+		return fmt.Errorf("lock queue: lock %s: %w", dir, err)
+	}
+	return nil
+}
+
+// ReplacedError says that queue/lock is not the file any more that this daemon has
+// locked: it was removed, and perhaps made again. Ganeti's daemon would take the new
+// one and run beside this daemon.
+type ReplacedError struct{ Path string }
+
+func (e *ReplacedError) Error() string {
+	return fmt.Sprintf("%s was removed or replaced while this daemon runs: it protects the queue no more. The daemon stops; start it again, and leave that file alone", e.Path)
+}
+
+// Lost returns a [*ReplacedError] if queue/lock is not the file any more that is locked.
+// While that cannot be found out, it returns nil.
+func (l *QueueLock) Lost() error {
+	var held, named unix.Stat_t
+	if unix.Fstat(l.fd, &held) != nil {
+		return nil
+	}
+	err := unix.Stat(l.path, &named)
+	switch {
+	case err == nil && held.Dev == named.Dev && held.Ino == named.Ino:
+		return nil
+	case err == nil, errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		return &ReplacedError{l.path}
+	}
+	return nil
+}
+
 // Release unlinks the file, as Ganeti's daemon does, and frees the lock. The
-// unlinking comes first: nobody may lock a file that is about to lose its name
-// and believe that it has the queue.
+// unlinking comes before the closing: nobody may lock a file that is about to lose its
+// name and believe that it has the queue. The directory is freed first: who waits for
+// the file must not find the directory still locked.
 func (l *QueueLock) Release() error {
-	var errs []error
+	errs := []error{l.dir.release()}
 	if l.isCurrent() {
 		errs = append(errs, unix.Unlink(l.path))
 	}

@@ -84,8 +84,38 @@ func TestQueueLockExcludesGanetisDaemon(t *testing.T) {
 	}
 }
 
-// A daemon that waits with the old file open must not take it for the queue's
-// lock after it was unlinked.
+// Who removes queue/lock under a daemon lets no second one in: the directory is locked
+// too. The first one notices.
+func TestARemovedLockFileLetsNobodyIn(t *testing.T) {
+	for name, dir := range map[string]bool{"on disk": false, "by a symbolic link": true} {
+		t.Run(name, func(t *testing.T) {
+			dataDir := queueDir(t)
+			if dir {
+				elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+				noError(t, os.Rename(filepath.Join(dataDir, "queue"), elsewhere))
+				noError(t, os.Symlink(elsewhere, filepath.Join(dataDir, "queue")))
+			}
+			lock, err := LockQueue(dataDir)
+			noError(t, err)
+			noError(t, lock.Lost())
+			noError(t, os.Remove(lock.path))
+			second := startRole(t, "queue-lock", dataDir)
+			if line, want := second.line(), fmt.Sprintf("locked by process %d", os.Getpid()); !strings.Contains(line, want) {
+				t.Errorf("the second daemon says %q, want %q in it", line, want)
+			}
+			if replaced, ok := errors.AsType[*ReplacedError](lock.Lost()); !ok || replaced.Path != lock.path {
+				t.Errorf("the first daemon does not notice: %v", lock.Lost())
+			}
+			noError(t, lock.Release())
+			next, err := LockQueue(dataDir)
+			noError(t, err)
+			noError(t, next.Release())
+		})
+	}
+}
+
+// A daemon that waits with the old file open must not take it for the queue's lock
+// after it was unlinked; and an old lock must not remove a new one's file.
 func TestUnlinkedLockFileIsNotTaken(t *testing.T) {
 	dataDir := queueDir(t)
 	lock, err := LockQueue(dataDir)
@@ -94,6 +124,8 @@ func TestUnlinkedLockFileIsNotTaken(t *testing.T) {
 	if lock.isCurrent() {
 		t.Error("a lock on an unlinked file counts as the queue's")
 	}
+	noError(t, lock.dir.release()) // as on a file system without it
+	lock.dir = dirLock{}
 	next, err := LockQueue(dataDir)
 	noError(t, err)
 	if !next.isCurrent() || lock.isCurrent() {
@@ -104,6 +136,26 @@ func TestUnlinkedLockFileIsNotTaken(t *testing.T) {
 		t.Error("the release of the old lock removed the new file")
 	}
 	noError(t, next.Release())
+}
+
+func TestRunDirectoryHasOneDaemon(t *testing.T) {
+	runDir := t.TempDir()
+	lock, err := LockRun(runDir)
+	noError(t, err)
+	second := startRole(t, "run-lock", runDir)
+	if line, want := second.line(), fmt.Sprintf("in use by process %d", os.Getpid()); !strings.Contains(line, want) {
+		t.Errorf("the second daemon says %q, want %q in it", line, want)
+	}
+	noError(t, lock.Release())
+	wantNames(t, runDir)
+	third := startRole(t, "run-lock", runDir)
+	if line := third.line(); line != "locked" {
+		t.Errorf("after the release a daemon says %q", line)
+	}
+	third.kill()
+	lock, err = LockRun(runDir)
+	noError(t, err)
+	noError(t, lock.Release())
 }
 
 // Holders come and go as fast as they can: whoever opened the file before its

@@ -37,6 +37,14 @@ func playRole(role string, args []string) {
 		fmt.Println("locked")
 		awaitLine()
 		fmt.Println("released", lock.Release())
+	case "run-lock":
+		_, err := LockRun(args[0])
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("locked")
+		awaitLine()
 	case "livelock":
 		lock, err := CreateLivelock(args[0], args[1])
 		if err != nil {

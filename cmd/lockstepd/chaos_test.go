@@ -23,7 +23,8 @@ var (
 	chaosSeed = flag.Uint64("chaos.seed", 0, "seed of the chaos test; 0: a new one")
 )
 
-// Daemon and job processes are killed all the time, by chance. Whatever happens,
+// Daemon and job processes are killed all the time, by chance, and second daemons are
+// started beside the one that runs. Whatever happens,
 // every accepted job ends in one final status, its command has run at most once,
 // and never beside another one with the same lock, and nothing is left over.
 func TestChaos(t *testing.T) {
@@ -49,8 +50,10 @@ func TestChaos(t *testing.T) {
 			c.start()
 		case dice < 90:
 			c.killAJob()
-		case dice < 98:
+		case dice < 97:
 			c.forceAnEnd()
+		case dice < 98:
+			c.startASecond()
 		default:
 			require.Equal(t, 0, c.stop())
 			c.start()
@@ -174,6 +177,23 @@ func (c *chaos) livingJob() (id, pid int, ok bool) {
 	_, err = fmt.Sscanf(filepath.Base(locks[c.random.IntN(len(locks))]), "job_%d_%d_%d_", &id, &secs, &pid)
 	require.NoError(c.t, err)
 	return id, pid, true
+}
+
+// startASecond starts a second daemon on the same queue, or on the same run directory, or
+// on the queue after somebody has removed its lock file. It does not start.
+func (c *chaos) startASecond() {
+	switch c.random.IntN(3) {
+	case 0:
+		c.refusesSecond("--run-dir", c.path("run2"))
+	case 1:
+		c.refusesSecond("--data-dir", c.path("other"))
+	case 2:
+		require.NoError(c.t, os.Remove(c.path("lib", "queue", "lock")))
+		c.refusesSecond("--run-dir", c.path("run2"))
+		<-c.done // the first one stops when it notices
+		c.cmd = nil
+		c.start()
+	}
 }
 
 // settle waits until everything has ended.

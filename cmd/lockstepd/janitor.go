@@ -19,7 +19,28 @@ const (
 	// sweepPause is between two looks at the lock files: a backstop, for what
 	// was killed while no daemon was watching.
 	sweepPause = time.Minute
+	// lockPause is between two looks at queue/lock. Until the next one, Ganeti's daemon
+	// could start beside this one; a second lockstepd could not.
+	lockPause = 2 * time.Second
 )
+
+// watchLock calls lost when the queue's lock file was removed or replaced, which has
+// the daemon stop in order. It ends with ctx.
+func watchLock(ctx context.Context, queue *persistence.QueueLock, lost func(error)) {
+	looks := time.NewTicker(lockPause)
+	defer looks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-looks.C:
+		}
+		if err := queue.Lost(); err != nil {
+			lost(err)
+			return
+		}
+	}
+}
 
 // keepClean removes what nobody needs any more, as long as ctx lasts.
 func keepClean(ctx context.Context, log *logrus.Logger, files *persistence.OSFiles, c Config) {

@@ -65,12 +65,22 @@ func run(c Config) error {
 	if err := persistence.MakeDirs(c.DataDir, c.RunDir, c.LogDir); err != nil {
 		return err
 	}
-	lock, err := persistence.LockQueue(c.DataDir)
+	queue, err := persistence.LockQueue(c.DataDir)
 	if err != nil {
 		return err
 	}
+	runDir, err := persistence.LockRun(c.RunDir)
+	if err != nil {
+		return errors.Join(err, queue.Release())
+	}
+	stop, lost := context.WithCancelCause(stop)
+	defer lost(nil)
+	go watchLock(stop, queue, lost)
 	err = locked(c, log, stop, reload)
-	return errors.Join(err, lock.Release())
+	if replaced, ok := errors.AsType[*persistence.ReplacedError](context.Cause(stop)); ok {
+		err = errors.Join(replaced, err)
+	}
+	return errors.Join(err, runDir.Release(), queue.Release())
 }
 
 // service is what every daemon has, alone or in a cluster.
@@ -86,7 +96,7 @@ type service struct {
 	reload    <-chan os.Signal // to read again what is declared
 }
 
-// locked runs while the queue is ours alone.
+// locked runs while the queue and the run directory are ours alone.
 func locked(c Config, log *logrus.Logger, stop context.Context, reload <-chan os.Signal) error {
 	if info, err := os.Stat(c.JobProgram); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
 		return fmt.Errorf("job-program: %s is not a program that can be started", c.JobProgram)
