@@ -7,6 +7,7 @@
 //	sweep.go       removal of temporary files that dead writers left
 //	rundir.go      where sockets and livelocks are
 //	init.go        directories, queue/version and queue/serial at first start
+//	member.go      whether queue/ is the one that the rest of the data belongs to
 //	lock.go        queue/lock: one daemon per data directory
 //	dirlock.go     locks of directories: one daemon per run directory, too
 //	livelock.go    files whose lock tells whether a process is alive

@@ -36,7 +36,8 @@ func MakeDirs(dataDir, runDir, logDir string) error {
 			return fmt.Errorf("make directory %s: %w", dir, err)
 		}
 	}
-	// A predecessor may have made some of them and died before its sync.
+	// A predecessor may have made some of them, and files in them, and died before its
+	// sync. CheckQueue relies on it: queue/version is durable before the configuration is.
 	for _, dir := range []string{"", layout.QueueDir, layout.ArchiveDir} {
 		if err := syncPath(filepath.Join(dataDir, dir)); err != nil {
 			return fmt.Errorf("sync directory %s: %w", filepath.Join(dataDir, dir), err)

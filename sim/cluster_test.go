@@ -35,6 +35,10 @@ func TestClusterCheckersBite(t *testing.T) {
 			checker: func() Checker { return checkReplicas{} },
 			plant:   "forgotten-jobs", faults: Faults{Crash: 300}, within: 50,
 		},
+		"replicas: a node that has lost its queue is let in": {
+			checker: func() Checker { return checkReplicas{} },
+			plant:   "lets-in", cluster: ClusterFaults{LoseQueue: 300}, within: 20,
+		},
 		"locks: a new master does not wait for the jobs of the old one": {
 			checker: func() Checker { return &checkLocks{} },
 			plant:   "no-fence", cluster: ClusterFaults{Transfer: 200}, from: 40, within: 60,

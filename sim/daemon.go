@@ -44,6 +44,9 @@ type daemon struct {
 
 // prepare makes what a first start lacks.
 func (n *node) prepare() error {
+	if err := n.checkQueue(); err != nil {
+		return err
+	}
 	if _, err := persistence.InitQueue(n.disk); err != nil {
 		return err
 	}

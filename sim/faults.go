@@ -27,11 +27,12 @@ type Faults struct {
 // "drop" has clients hang up; "stop" has daemons stopped in order and started again,
 // as an upgrade does. The last ones concern clusters alone: "partition" cuts
 // nodes off and makes them slow, "pause" stops daemons short, "wipe" empties disks,
-// "transfer" hands the mastership over.
-var FaultKinds = []string{"crash", "reboot", "disk", "full", "process", "panic", "stall", "drop", "stop", "starve", "partition", "pause", "wipe", "transfer"}
+// "transfer" hands the mastership over, "lost-queue" has a machine lose power and come back
+// without the queue's directory.
+var FaultKinds = []string{"crash", "reboot", "disk", "full", "process", "panic", "stall", "drop", "stop", "starve", "partition", "pause", "wipe", "transfer", "lost-queue"}
 
 // clusterFaultKinds are those that concern clusters alone.
-var clusterFaultKinds = []string{"partition", "pause", "wipe", "transfer"}
+var clusterFaultKinds = []string{"partition", "pause", "wipe", "transfer", "lost-queue"}
 
 // ParseFaults reads "all", "none", or kinds separated by commas.
 func ParseFaults(text string) (map[string]bool, error) {

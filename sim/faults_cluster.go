@@ -15,6 +15,7 @@ type ClusterFaults struct {
 	Wipe      int // of a disk
 	Transfer  int // of the mastership
 	Away      int // a daemon that has ended stays away for long, per end
+	LoseQueue int // queue/ is gone when the machine is back, and raft/ is not
 }
 
 // DrawClusterFaults chooses rates for the kinds allowed, as DrawFaults does.
@@ -27,6 +28,7 @@ func DrawClusterFaults(rng *rand.Rand, allowed map[string]bool) ClusterFaults {
 		Wipe:      draw("wipe", 1500, 10000),
 		Transfer:  draw("transfer", 500, 6000),
 		Away:      draw("crash", 3, 10),
+		LoseQueue: draw("lost-queue", 1500, 10000),
 	}
 }
 
@@ -71,7 +73,8 @@ func (c *chaos) longer(n *node) time.Duration {
 	return time.Duration(c.draw(60)) * time.Second
 }
 
-// whole: all nodes are voters, and all run. Only then may one of them be wiped.
+// whole: all nodes are voters, and all run. Only then may one of them be wiped, or lose
+// its queue.
 func (w *World) whole() bool {
 	for _, n := range w.nodes {
 		if n.daemon == nil || n.member.wiped {

@@ -11,6 +11,7 @@ import (
 	"lockstep/actors/core/layout"
 	"lockstep/actors/core/repl"
 	"lockstep/messages"
+	"lockstep/persistence"
 	"lockstep/supervisor"
 )
 
@@ -246,6 +247,11 @@ func (n *node) wipe() {
 	if n.daemon != nil {
 		n.endDaemon()
 	}
+	n.comeAsNew()
+}
+
+// comeAsNew has the node ask to be a member as one that has nothing.
+func (n *node) comeAsNew() {
 	m := n.member
 	m.wiped, m.lease = true, time.Time{}
 	m.replica.wipe()
@@ -254,6 +260,50 @@ func (n *node) wipe() {
 	m.mirror = n.world.truth.newMirror(nil)
 	m.mirror.reached = n.world.log.known
 	n.askAdmission()
+}
+
+// loseQueue takes the power, and then the queue's directory, as a disk does that is not
+// mounted again. The rest of the data directory is there.
+func (n *node) loseQueue() {
+	n.say(TopicFault, "the machine loses power, and queue/")
+	n.machine.losePower()
+	n.disk.LosePower(n.world.rng)
+	if n.daemon != nil {
+		n.endDaemon()
+	}
+	disk := n.disk
+	n.newDisk()
+	n.world.chaos.haunt(n)
+	n.disk.dirs["."], n.disk.dirs[logDir] = disk.dirs["."], disk.dirs[logDir]
+}
+
+// checkQueue is as in lockstepd. It is spared by the faults of the disk: the dice fall as
+// they did before there was anything to check.
+func (n *node) checkQueue() error {
+	chance := n.disk.chance
+	n.disk.chance = nil
+	defer func() { n.disk.chance = chance }()
+	mark := func() error { return persistence.MarkMember(n.disk, fmt.Sprintf("%s-%d", n.name, n.daemons)) }
+	if n.disk.find(layout.ConfigPath) == nil && len(n.disk.dirs[layout.QueueDir].pending) > 0 {
+		// As persistence.MakeDirs: what a first start that was cut off has made is durable
+		// before there is a configuration.
+		if err := n.disk.SyncDir("make-dirs", layout.QueueDir); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !n.clustered():
+		return persistence.CheckQueue(n.disk)
+	case n.member.replica.fresh():
+		return mark()
+	case n.world.plants.LetsIn:
+		return nil
+	}
+	marked, err := persistence.CheckMember(n.disk)
+	if err == nil && !marked {
+		err = mark()
+	}
+	return err
 }
 
 // askAdmission asks every second whether this node is a member.

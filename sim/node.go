@@ -1,12 +1,19 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
+	"path"
 	"time"
 
 	"lockstep/actors/core/layout"
 	"lockstep/messages"
+	"lockstep/persistence"
 )
+
+// logDir is where a node of a cluster has its log; here it holds only what the queue is
+// known by.
+var logDir = path.Dir(layout.LogQueuePath)
 
 // node is one machine with its disk and, most of the time, a daemon.
 type node struct {
@@ -31,7 +38,7 @@ func newNode(w *World, name string) *node {
 }
 
 func (n *node) newDisk() {
-	n.disk = NewDisk(layout.QueueDir, layout.ArchiveDir, layout.QuarantineDir)
+	n.disk = NewDisk(layout.QueueDir, layout.ArchiveDir, layout.QuarantineDir, logDir)
 	n.disk.changed = n.diskChanged
 	n.disk.failed = func(call diskCall, op, path string, err error) {
 		n.say(TopicFault, "disk: %s %s (%s) fails: %v", call, path, op, err)
@@ -104,7 +111,15 @@ func (n *node) endDaemon() {
 }
 
 func (n *node) startAgain() {
-	if n.daemon == nil && n.mayStart() && n.Start() != nil {
+	if n.daemon != nil || !n.mayStart() {
+		return
+	}
+	err := n.Start()
+	if _, lost := errors.AsType[*persistence.LostQueueError](err); lost && n.clustered() {
+		n.comeAsNew() // the operator does what the daemon says
+		return
+	}
+	if err != nil {
 		n.world.clock.after(n.world.restarts, n.world.life, n.startAgain)
 	}
 }

@@ -60,11 +60,12 @@ var AllPlants = []Plant{
 	{"skipped-entry", "the second node leaves an entry of the log out", Plants{Log: LogPlants{Skips: "n2"}}},
 	{"forgotten-jobs", "a node forgets which jobs run", Plants{Alter: forgetsRunning}},
 	{"no-fence", "a new master does not wait for the jobs of the old one", Plants{Alter: noFence}},
+	{"lets-in", "a node that has lost its queue, and not its log, starts as if nothing were missing", Plants{LetsIn: true}},
 	{"no-master", "nobody is told to be the master", Plants{Alter: drops("node/master", &messages.BecomeMaster{})}},
 }
 
 // clusterPlants are those that need several nodes.
-var clusterPlants = []string{"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "no-master", "untold-progress"}
+var clusterPlants = []string{"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "lets-in", "no-master", "untold-progress"}
 
 // FindPlant finds one by its name; "" is none.
 func FindPlant(name string) (Plants, error) {

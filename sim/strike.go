@@ -39,6 +39,7 @@ const (
 	strikeFull
 	strikeStop
 	strikeStarve
+	strikeLoseQueue
 	// When there is a chance.
 	strikePanic
 	strikeStall
@@ -50,7 +51,7 @@ const (
 	strikeKinds // how many there are
 )
 
-var strikeNames = [strikeKinds]string{"", "kill", "reboot", "crash", "partition", "slow", "pause", "wipe", "transfer", "full", "stop", "starve",
+var strikeNames = [strikeKinds]string{"", "kill", "reboot", "crash", "partition", "slow", "pause", "wipe", "transfer", "full", "stop", "starve", "lost-queue",
 	"panic", "stall", "disk", "process", "spawn", "drop", "away"}
 
 func (s Strike) String() string {
@@ -91,7 +92,7 @@ func (s *Strike) UnmarshalText(text []byte) error {
 func (c *chaos) strike() {
 	w := c.world
 	if c.scripted {
-		for kind := strikeKill; kind <= strikeStarve; kind++ {
+		for kind := strikeKill; kind <= strikeLoseQueue; kind++ {
 			if c.due(kind, w.count) {
 				if n := w.nodes[c.draw(len(w.nodes))]; c.possible(kind, n) {
 					c.perform(kind, n)
@@ -124,10 +125,11 @@ func (c *chaos) roll(n *node) strikeKind {
 		{strikePartition, c.cluster.Partition}, {strikeSlow, c.cluster.Slow}, {strikePause, c.cluster.Pause},
 		{strikeWipe, c.cluster.Wipe}, {strikeTransfer, c.cluster.Transfer}, {strikeFull, c.faults.Full}, {strikeStop, c.faults.Stop},
 		{strikeStarve, c.faults.Starve},
+		{strikeLoseQueue, c.cluster.LoseQueue},
 	} {
 		switch {
 		case r.rate == 0:
-		case r.kind == strikeWipe: // the dice are cheaper than to look
+		case r.kind == strikeWipe, r.kind == strikeLoseQueue: // the dice are cheaper than to look
 			if c.oneIn(r.rate) && c.possible(r.kind, n) {
 				return r.kind
 			}
@@ -149,7 +151,7 @@ func (c *chaos) possible(kind strikeKind, n *node) bool {
 		return n.daemon != nil && !n.daemon.life.paused
 	case strikeStop:
 		return n.daemon != nil && n.daemon.ready && !n.daemon.stopping && !n.daemon.life.paused
-	case strikeWipe:
+	case strikeWipe, strikeLoseQueue:
 		return c.world.whole()
 	case strikeTransfer:
 		return n.daemon != nil && n.daemon.whole != nil
@@ -182,6 +184,8 @@ func (c *chaos) perform(kind strikeKind, n *node) {
 		n.pause(time.Duration(c.draw(6000)) * time.Millisecond)
 	case strikeWipe:
 		n.wipe()
+	case strikeLoseQueue:
+		n.loseQueue()
 	case strikeTransfer:
 		n.say(TopicFault, "is told to hand the mastership over")
 		n.daemon.question(supervisor.Replicator(n.daemon.env), &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, 10*time.Second, func(any) {})

@@ -55,6 +55,8 @@ type Plants struct {
 	// HeldReports: a job process that asks for permission reports nothing until
 	// it has it.
 	HeldReports bool
+	// LetsIn: a node that has lost its queue starts all the same.
+	LetsIn bool
 	// Alter puts another message in the place of one to an actor; nil for none.
 	Alter func(actor string, message any) any
 }

@@ -122,7 +122,7 @@ func (n *node) listenAddress() string {
 // until it is known that it has lost its log, it counts among those that have one.
 func (n *node) openLog(stop context.Context) error {
 	dir := filepath.Join(n.config.DataDir, clusterDir)
-	config := raftlog.Config{Dir: dir, Name: n.identity.Name, Address: n.identity.Address, Founder: n.identity.Founder,
+	config := raftlog.Config{Dir: dir, Name: n.identity.Name, Address: n.identity.Address, Founder: founds(n.identity),
 		System: n.env.System(), Log: n.log,
 		Sync: func() error { return n.files.SyncDir("note", layout.QueueDir) }, Renewed: n.renewed, Failed: n.failed,
 		Freeze: func() (raftlog.Frozen, error) {
@@ -142,7 +142,7 @@ func (n *node) openLog(stop context.Context) error {
 			return err
 		}
 	}
-	if !n.hasLog() {
+	if !hasLog(n.config.DataDir) {
 		if err := n.enter(stop); err != nil {
 			return err
 		}

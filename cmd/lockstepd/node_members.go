@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/hashicorp/raft"
 	"github.com/sirupsen/logrus"
 
@@ -16,6 +17,7 @@ import (
 	"lockstep/actors/peer"
 	"lockstep/actors/replicator/raftlog"
 	"lockstep/messages"
+	"lockstep/persistence"
 )
 
 // Pauses between requests to be a member.
@@ -27,8 +29,8 @@ const (
 )
 
 // hasLog: this node has opened its consensus log before.
-func (n *node) hasLog() bool {
-	_, err := os.Stat(filepath.Join(n.config.DataDir, clusterDir, "wal"))
+func hasLog(dataDir string) bool {
+	_, err := os.Stat(filepath.Join(dataDir, clusterDir, "wal"))
 	return err == nil
 }
 
@@ -38,11 +40,17 @@ func (n *node) enter(stop context.Context) error {
 	if running := n.processes.Running(); len(running) > 0 {
 		return fmt.Errorf("job %d, started before this node belonged to its cluster, still runs here; start lockstepd again when it has ended", running[0])
 	}
-	if n.identity.Founder {
-		return nil
+	if !founds(n.identity) {
+		if err := n.awaitAdmission(stop); err != nil {
+			return err
+		}
 	}
-	return n.awaitAdmission(stop)
+	return persistence.MarkMember(n.files, uuid.NewString())
 }
+
+// founds: the first node of a cluster makes its log itself, as long as it knows no other
+// node. Later it has lost its log, and would make a second cluster.
+func founds(identity *peer.Identity) bool { return identity.Founder && len(identity.Peers) == 0 }
 
 // awaitAdmission returns when this node, which has no log, is a member.
 func (n *node) awaitAdmission(stop context.Context) error {

@@ -113,6 +113,9 @@ func locked(c Config, log *logrus.Logger, stop context.Context, reload <-chan os
 		return err
 	}
 	defer files.Close()
+	if err := checkQueue(c, files, identity); err != nil {
+		return err
+	}
 	if err := prepare(c, files, log); err != nil {
 		return err
 	}

@@ -33,6 +33,10 @@ const (
 	VersionPath = "queue/version"
 	// LockPath is locked for a daemon's life, by one only.
 	LockPath = "queue/lock"
+	// MemberPath and LogQueuePath hold the same id on a node of a cluster: by it the
+	// log in raft/ and the queue know that they belong together.
+	MemberPath   = "queue/member"
+	LogQueuePath = "raft/queue"
 	// DrainPath is an empty file: while it exists the queue is drained.
 	DrainPath = QueueDir + "/" + DrainName
 	DrainName = "drain"
