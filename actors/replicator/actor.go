@@ -46,7 +46,7 @@ func Props(c Config) *actor.Props {
 	return c.Env.Props("replicator", func() actor.Actor {
 		incarnation++
 		return &replicator{
-			config: c, incarnation: incarnation, epoch: &masterships, running: repl.Running{}, contents: map[int64][]byte{}, proposals: map[uint64]*proposal{}, touched: map[string]int{},
+			config: c, incarnation: incarnation, epoch: &masterships, running: repl.Running{}, contents: map[int64][]byte{}, proposals: map[uint64]*proposal{}, touched: map[string]int{}, latest: map[string]*proposal{},
 			observed: map[int64]*observation{}, changes: map[uint64]asker{}, questions: map[uint64]question{}, aside: map[string]bool{}, wishes: map[string]wish{},
 			store: store.NewClient(c.Store, incarnation),
 			last:  uint64(incarnation) << 32, oldest: uint64(incarnation) << 32, // proposals of a former incarnation are not this one's
@@ -79,9 +79,10 @@ type replicator struct {
 	last      uint64 // proposal
 	oldest    uint64 // that is not on the disk yet, or a number before it
 	proposals map[uint64]*proposal
-	touched   map[string]int  // by path: proposals that are not on the disk yet
-	held      []heldRead      // behind those
-	aside     map[string]bool // names in the quarantine that are on their way
+	touched   map[string]int       // by path: proposals that are not on the disk yet
+	latest    map[string]*proposal // by path: the last one that no majority has yet
+	held      []heldRead           // behind those
+	aside     map[string]bool      // names in the quarantine that are on their way
 	observed  map[int64]*observation
 	changes   map[uint64]asker // of membership, by number
 	questions map[uint64]question

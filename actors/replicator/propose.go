@@ -21,16 +21,23 @@ const entryMax = 1 << 20
 const triesMax = 100
 
 // proposal is one entry on its way to a majority and to this node's disk.
+//
+// It is not offered to the log before those that it must come behind have a majority:
+// the former part of its request, and former proposals about one of its files. For the
+// log may refuse any of them, which is then offered again, and would come last.
 type proposal struct {
-	tries int
-	entry []byte
-	files []string
-	whole *whole
+	number uint64
+	tries  int
+	entry  []byte
+	files  []string
+	whole  *whole
+	behind int         // proposals that it waits for
+	ahead  []*proposal // that wait for this one
 }
 
 // whole is a request of which each proposal is a part.
 type whole struct {
-	parts    int
+	pieces   []*proposal
 	left     int // that are not on this node's disk
 	logged   int // parts that a majority has; see messages.WriteFiles
 	early    bool
@@ -50,29 +57,70 @@ func (r *replicator) proposeTo(changes []*messages.FileChange, done func(actor.C
 
 func (r *replicator) proposeWhole(changes []*messages.FileChange, w *whole) {
 	pieces := repl.Pieces(changes, entryMax)
-	w.left, w.parts = len(pieces), len(pieces)
+	w.left = len(pieces)
 	for _, piece := range pieces {
 		r.last++
-		p := &proposal{whole: w, entry: (&messages.LogEntry{Origin: r.config.Self.Node, Run: r.config.Self.Run, Number: r.last, Changes: piece}).Marshal()}
+		p := &proposal{number: r.last, whole: w, entry: (&messages.LogEntry{Origin: r.config.Self.Node, Run: r.config.Self.Run, Number: r.last, Changes: piece}).Marshal()}
 		for _, c := range piece {
 			p.files = append(p.files, repl.Files(c)...)
 		}
+		if len(w.pieces) > 0 {
+			p.follow(w.pieces[len(w.pieces)-1])
+		}
 		for _, file := range p.files {
 			r.touched[file]++
+			if former := r.latest[file]; former != nil && former != p {
+				p.follow(former)
+			}
+			r.latest[file] = p
 		}
-		r.proposals[r.last] = p
-		r.config.Log.Propose(r.last, p.entry)
+		w.pieces = append(w.pieces, p)
+		r.proposals[p.number] = p
+		r.offer(p)
 	}
 }
 
-// logged answers a request that need not wait for this node's disk, when a majority
-// has all of it.
+// follow has a proposal wait for a former one.
+func (p *proposal) follow(former *proposal) {
+	p.behind++
+	former.ahead = append(former.ahead, p)
+}
+
+// offer proposes what waits for nothing.
+func (r *replicator) offer(p *proposal) {
+	if p.behind == 0 {
+		r.config.Log.Propose(p.number, p.entry)
+	}
+}
+
+// release offers what waits for this proposal, which a majority has, or nobody ever will.
+func (r *replicator) release(p *proposal) {
+	for _, file := range p.files {
+		if r.latest[file] == p {
+			delete(r.latest, file)
+		}
+	}
+	ahead := p.ahead
+	p.ahead = nil
+	for _, next := range ahead {
+		if next.behind--; r.proposals[next.number] == next {
+			r.offer(next)
+		}
+	}
+}
+
+// logged goes on with what waits for a proposal, which a majority has now, and answers
+// a request that need not wait for this node's disk when a majority has all of it.
 func (r *replicator) logged(ctx actor.Context, number uint64) {
 	p := r.proposals[number]
-	if p == nil || !p.whole.early {
+	if p == nil {
 		return
 	}
-	if p.whole.logged++; p.whole.logged == p.whole.parts {
+	r.release(p)
+	if !p.whole.early {
+		return
+	}
+	if p.whole.logged++; p.whole.logged == len(p.whole.pieces) {
 		done := p.whole.done
 		p.whole.done = func(actor.Context, *messages.FilesDone) {} // it is answered
 		done(ctx, &messages.FilesDone{})
@@ -110,11 +158,7 @@ func (r *replicator) refused(ctx actor.Context, m *messages.LogRefused) {
 		return
 	}
 	if p.tries++; p.tries > triesMax {
-		failures := map[string]*messages.FileFailure{}
-		for _, file := range p.files {
-			failures[file] = &messages.FileFailure{Path: file, Failure: m.Failure}
-		}
-		r.settle(ctx, m.Number, failures)
+		r.giveUp(ctx, p, m.Failure)
 		return
 	}
 	r.later(ctx, retryPause, func(actor.Context) {
@@ -124,11 +168,28 @@ func (r *replicator) refused(ctx actor.Context, m *messages.LogRefused) {
 	})
 }
 
+// giveUp fails a proposal, and the later parts of its request, which have not been
+// offered: they must not be there without it.
+func (r *replicator) giveUp(ctx actor.Context, p *proposal, why *messages.Failure) {
+	left := p.whole.pieces[slices.Index(p.whole.pieces, p):]
+	for _, piece := range left {
+		failures := map[string]*messages.FileFailure{}
+		for _, file := range piece.files {
+			failures[file] = &messages.FileFailure{Path: file, Failure: why}
+		}
+		r.settle(ctx, piece.number, failures)
+	}
+	for _, piece := range left {
+		r.release(piece)
+	}
+}
+
 // forget drops what is on its way: this node does not lead any more, and those who
 // have asked for it go.
 func (r *replicator) forget() {
 	clear(r.proposals)
 	clear(r.touched)
+	clear(r.latest)
 	clear(r.observed)
 	clear(r.aside)
 	r.held = nil

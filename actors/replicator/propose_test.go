@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
+	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
 	"lockstep/messages"
 )
@@ -35,12 +36,12 @@ func TestAWriteIsAnsweredWhenAMajorityHasItAndTheDisk(t *testing.T) {
 }
 
 func TestProposalsKeepTheirOrder(t *testing.T) {
-	onMaster(t, nil, func(t *testing.T, b *bench) {
+	onMaster(t, map[string]string{"queue/job-6": "v6"}, func(t *testing.T, b *bench) {
 		one, two := b.write("queue/job-7", "v1"), b.write(layout.SerialPath, "10\n")
-		three, four := b.move("queue/job-7", "queue/archive/0/job-7"), b.remove(layout.DrainPath)
+		three, four := b.move("queue/job-6", "queue/archive/0/job-6"), b.remove(layout.DrainPath)
 		offers := b.log.take()
 		require.Len(t, offers, 4)
-		for i, want := range []string{"queue/job-7", "queue/serial", "queue/job-7 to queue/archive/0/job-7", "remove queue/drain"} {
+		for i, want := range []string{"queue/job-7", "queue/serial", "queue/job-6 to queue/archive/0/job-6", "remove queue/drain"} {
 			require.Equal(t, []string{want}, paths(offers[i].entry))
 			if i > 0 {
 				require.Greater(t, offers[i].number, offers[i-1].number)
@@ -51,7 +52,8 @@ func TestProposalsKeepTheirOrder(t *testing.T) {
 		b.written(two)
 		b.written(three)
 		b.written(four)
-		require.Equal(t, "v1", b.content("queue/archive/0/job-7"))
+		require.Equal(t, "v6", b.content("queue/archive/0/job-6"))
+		require.Equal(t, "v1", b.content("queue/job-7"))
 	})
 }
 
@@ -61,13 +63,106 @@ func TestALargeRequestIsSplitAndAnsweredWhole(t *testing.T) {
 		request := b.writeAll(&messages.FileWrite{Path: "queue/job-1", Content: large}, &messages.FileWrite{Path: "queue/job-2", Content: large},
 			&messages.FileWrite{Path: "queue/job-3", Content: []byte("small")})
 		offers := b.log.take()
-		require.Len(t, offers, 2)
+		require.Len(t, offers, 1)
 		require.Equal(t, []string{"queue/job-1"}, paths(offers[0].entry))
-		require.Equal(t, []string{"queue/job-2", "queue/job-3"}, paths(offers[1].entry))
 		b.log.commit(offers[0].entry)
 		b.client.Quiet()
-		b.log.commit(offers[1].entry)
+		offers = b.log.take()
+		require.Len(t, offers, 1)
+		require.Equal(t, []string{"queue/job-2", "queue/job-3"}, paths(offers[0].entry))
+		b.log.commit(offers[0].entry)
 		b.written(request)
+	})
+}
+
+// submitLarge is a submission of three jobs that is three parts of a request: the last one
+// has the serial, the record that all of them are there.
+func (b *bench) submitLarge() (request uint64) {
+	large := bytes.Repeat([]byte("x"), 600<<10)
+	write := &messages.WriteFiles{Durable: true, Logged: true, Then: &messages.FileWrite{Op: "serial", Path: layout.SerialPath, Content: []byte("12\n")}}
+	for _, name := range []string{"queue/job-10", "queue/job-11", "queue/job-12"} {
+		write.Files = append(write.Files, &messages.FileWrite{Op: "submit-job", Path: name, Content: large})
+	}
+	return b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Write{Write: write}})
+}
+
+// Whatever part the log refuses, and however often: no later part is in the log before it.
+func TestThePartsOfARequestKeepTheirOrderThoughTheLogRefusesOne(t *testing.T) {
+	for refused := range 3 {
+		onMaster(t, nil, func(t *testing.T, b *bench) {
+			request := b.submitLarge()
+			var order []string
+			for part := range 3 {
+				offers := b.log.take()
+				require.Len(t, offers, 1)
+				for tries := 0; part == refused && tries < 3; tries++ {
+					b.Send(b.replicator, &messages.LogRefused{Number: offers[0].number, Failure: noMajority})
+					require.Empty(t, b.log.take())
+					b.Advance(time.Second)
+					offers = b.log.take()
+					require.Len(t, offers, 1, "that part alone is offered again")
+				}
+				order = append(order, paths(offers[0].entry)...)
+				b.client.Quiet()
+				b.log.commit(offers[0].entry)
+			}
+			b.written(request)
+			require.Equal(t, []string{"queue/job-10", "queue/job-11", "queue/job-12", "queue/serial"}, order)
+		})
+	}
+}
+
+// A part that the log never takes fails the rest of its request, which is not offered.
+func TestARequestOfWhichAPartIsNeverTakenFails(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		request := b.submitLarge()
+		b.log.commit(b.log.take()[0].entry)
+		second := b.log.take()[0]
+		next := b.write(layout.SerialPath, "9\n")
+		for range 101 {
+			require.Empty(t, b.log.take(), "it waits, for the serial is in what came before")
+			b.Send(b.replicator, &messages.LogRefused{Number: second.number, Failure: noMajority})
+			b.Advance(time.Second)
+			if offers := b.log.take(); len(offers) == 1 && offers[0].number != second.number {
+				require.Equal(t, []string{"queue/serial"}, paths(offers[0].entry))
+				b.log.commit(offers[0].entry)
+			}
+		}
+		var failed []string
+		for _, f := range b.answer(request).GetFiles().GetFailures() {
+			failed = append(failed, f.Path)
+		}
+		require.Equal(t, []string{"queue/job-11", "queue/job-12", "queue/serial"}, failed)
+		b.written(next)
+		require.Equal(t, "9\n", b.content(layout.SerialPath))
+		b.agreeOn("queue/job-13")
+	})
+}
+
+// agreeOn shows that nothing holds up what comes.
+func (b *bench) agreeOn(file string) {
+	b.Helper()
+	request := b.write(file, "v1")
+	b.log.agree()
+	b.written(request)
+}
+
+// What a process has reported is older than what the daemon writes then: it must not be
+// committed after it because the log has refused it once.
+func TestAnObservationThatWasRefusedStaysBeforeALaterWrite(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.begin()
+		b.observe(0, jobIn(7, job.Running))
+		offers := b.log.take()
+		require.Len(t, offers, 1)
+		end := b.write("queue/job-7", jobIn(7, job.Error))
+		require.Empty(t, b.log.take())
+		b.Send(b.replicator, &messages.LogRefused{Number: offers[0].number, Failure: noMajority})
+		b.Advance(time.Second)
+		b.log.agree()
+		b.written(end)
+		require.Equal(t, jobIn(7, job.Error), b.log.last("queue/job-7"), "what the other nodes are left with")
+		b.agreeOn("queue/job-8")
 	})
 }
 

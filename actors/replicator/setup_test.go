@@ -161,6 +161,24 @@ func (c *consensus) agree() {
 	}
 }
 
+// last is what the log has of a file.
+func (c *consensus) last(file string) (content string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, committed := range c.entries {
+		e, err := messages.UnmarshalLogEntry(committed.Entry)
+		if err != nil {
+			panic(err)
+		}
+		for _, change := range e.Changes {
+			if u := change.GetUpdate(); u.GetPath() == file {
+				content = string(u.Content)
+			}
+		}
+	}
+	return content
+}
+
 func (c *consensus) taken() []change {
 	c.env.Settle()
 	c.mu.Lock()
