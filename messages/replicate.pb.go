@@ -1235,6 +1235,7 @@ type NodeState struct {
 	Answers       bool                   `protobuf:"varint,2,opt,name=answers,proto3" json:"answers,omitempty"`
 	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"` // why not, or what is wrong with it
 	Applied       uint64                 `protobuf:"varint,4,opt,name=applied,proto3" json:"applied,omitempty"`
+	Voting        bool                   `protobuf:"varint,5,opt,name=voting,proto3" json:"voting,omitempty"` // it is to have a vote
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1295,6 +1296,13 @@ func (x *NodeState) GetApplied() uint64 {
 		return x.Applied
 	}
 	return 0
+}
+
+func (x *NodeState) GetVoting() bool {
+	if x != nil {
+		return x.Voting
+	}
+	return false
 }
 
 // NodesAsked is what the port to other nodes brings back.
@@ -2133,12 +2141,13 @@ const file_replicate_proto_rawDesc = "" +
 	"\aapplied\x18\x06 \x01(\x04R\aapplied\x12\x14\n" +
 	"\x05leads\x18\a \x01(\bR\x05leads\x124\n" +
 	"\afailure\x18\b \x01(\v2\x1a.lockstep.messages.FailureR\afailure\x124\n" +
-	"\x06states\x18\t \x03(\v2\x1c.lockstep.messages.NodeStateR\x06states\"i\n" +
+	"\x06states\x18\t \x03(\v2\x1c.lockstep.messages.NodeStateR\x06states\"\x81\x01\n" +
 	"\tNodeState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aanswers\x18\x02 \x01(\bR\aanswers\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12\x18\n" +
-	"\aapplied\x18\x04 \x01(\x04R\aapplied\"Z\n" +
+	"\aapplied\x18\x04 \x01(\x04R\aapplied\x12\x16\n" +
+	"\x06voting\x18\x05 \x01(\bR\x06voting\"Z\n" +
 	"\n" +
 	"NodesAsked\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x124\n" +

@@ -22,6 +22,9 @@ type Node struct {
 	Applied uint64 `json:"applied"` // index of the last entry on its disk
 	Behind  uint64 `json:"behind"`  // the one that has most, in entries
 	Error   string `json:"error"`
+	// Joining: it is to have a vote, and has none yet; or it belongs to the cluster by
+	// what it has on its disk, and has not heard from the master yet.
+	Joining bool `json:"joining"`
 }
 
 // Nodes is the answer to NodesMethod.
@@ -45,10 +48,13 @@ func NodesOf(n *messages.Nodes) Nodes {
 			s := n.States[i]
 			node.Answers, node.Error, node.Applied = s.Answers, s.Error, s.Applied
 			if s.Answers {
-				node.Behind = most - s.Applied
+				node.Behind, node.Joining = most-s.Applied, s.Voting && !m.Voter
 			}
 		}
 		nodes.Nodes = append(nodes.Nodes, node)
+	}
+	if len(n.Members) == 0 && n.Self != "" {
+		nodes.Nodes = append(nodes.Nodes, Node{Name: n.Self, Answers: true, Joining: true})
 	}
 	return nodes
 }

@@ -34,6 +34,7 @@ type About struct {
 	Applied uint64 `json:"applied"` // index of the last entry of the log that is on its disk
 	Leads   bool   `json:"leads"`   // it is the master
 	Error   string `json:"error"`   // what is wrong with it; empty: nothing
+	Voting  bool   `json:"voting"`  // it is to have a vote
 }
 
 // MemberRequest is a node's wish to be a member.

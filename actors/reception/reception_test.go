@@ -150,11 +150,23 @@ func TestTheNodesAreListedOnEveryNode(t *testing.T) {
 		c := b.connect()
 		b.request(c, call(luxi.NodesMethod))
 		n := cluster("n2")
-		n.States = []*messages.NodeState{{Name: "n1", Answers: true, Applied: 5}, {Name: "n2", Answers: true, Applied: 9}}
+		n.States = []*messages.NodeState{{Name: "n1", Answers: true, Applied: 5, Voting: true}, {Name: "n2", Answers: true, Applied: 9, Voting: true}}
 		require.True(t, b.tell(n).All)
 		require.JSONEq(t, `{"success": true, "result": {"self": "n1", "master": "n2", "master_address": "10.0.0.2:1", "nodes": [
-			{"name": "n1", "address": "10.0.0.1:1", "voter": false, "master": false, "answers": true, "applied": 5, "behind": 4, "error": ""},
-			{"name": "n2", "address": "10.0.0.2:1", "voter": true, "master": true, "answers": true, "applied": 9, "behind": 0, "error": ""}]}}`, c.last(t))
+			{"name": "n1", "address": "10.0.0.1:1", "voter": false, "master": false, "answers": true, "applied": 5, "behind": 4, "error": "", "joining": true},
+			{"name": "n2", "address": "10.0.0.2:1", "voter": true, "master": true, "answers": true, "applied": 9, "behind": 0, "error": "", "joining": false}]}}`, c.last(t))
+	})
+}
+
+// It knows from its disk that it belongs to a cluster, before any node has told it who
+// the members are.
+func TestANodeThatNobodyHasReachedIsJoining(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		c := b.connect()
+		b.request(c, call(luxi.NodesMethod))
+		b.tell(&messages.Nodes{Self: "n3"})
+		require.JSONEq(t, `{"success": true, "result": {"self": "n3", "master": "", "master_address": "", "nodes": [
+			{"name": "n3", "address": "", "voter": false, "master": false, "answers": true, "applied": 0, "behind": 0, "error": "", "joining": true}]}}`, c.last(t))
 	})
 }
 

@@ -72,6 +72,15 @@ func dataDirectory(flag string) string {
 	return systemDataDir
 }
 
+// makeDataDir makes the data directory of a node that is new, as its daemon would.
+func makeDataDir(dataDir string) error {
+	const directoryMode = 0o750
+	if err := os.MkdirAll(dataDir, directoryMode); err != nil {
+		return fmt.Errorf("make the data directory: %w", err)
+	}
+	return nil
+}
+
 // whileStopped calls do while no daemon runs, or can start, on a data directory.
 func whileStopped(dataDir string, do func() error) (err error) {
 	if err := peer.CheckDataDir(dataDir); err != nil {

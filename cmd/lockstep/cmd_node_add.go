@@ -40,9 +40,9 @@ an argument, for those can be seen by everybody.
 The node takes over the cluster's queue. Jobs that it has of its own would be lost:
 --discard-queue moves them aside, to queue.before-join-TIME.
 
-lockstepd must not run here meanwhile, and is to be started afterwards, when no job
-of before runs here any more; the one at the other node must run. Run this as the
-user that lockstepd runs as.
+The data directory is made if it is missing. lockstepd must not run here meanwhile,
+and is to be started afterwards, when no job of before runs here any more; the one at
+the other node must run. Run this as the user that lockstepd runs as.
 
 Exit code: 0; 1 if the node was not added, and belongs to no cluster.
 With --json: {"name", "address", "data_dir": string}`,
@@ -73,6 +73,9 @@ func runNodeAdd(ctx context.Context, globals *globalOptions, opts nodeAddOptions
 	if err != nil {
 		return err
 	}
+	if err := makeDataDir(opts.DataDir); err != nil {
+		return err
+	}
 	err = whileStopped(opts.DataDir, func() error {
 		return peer.Join(ctx, opts.DataDir, peer.JoinOptions{
 			Name: opts.Name, Address: opts.Address, Voting: !opts.NonVoting, From: opts.Join, Token: token,
@@ -85,9 +88,14 @@ func runNodeAdd(ctx context.Context, globals *globalOptions, opts nodeAddOptions
 	if globals.JSON {
 		return printJSON(globals.streams.Out, newNode{Name: opts.Name, Address: opts.Address, DataDir: opts.DataDir})
 	}
+	vote := ", and gets its vote within seconds\n(the second node gets it together with the third: the number of votes is kept odd)"
+	if opts.NonVoting {
+		vote = ""
+	}
 	fmt.Fprintf(globals.streams.Out, `This node, %s, belongs to the cluster now.
-Start lockstepd here: it asks to be a member and fetches the queue. "lockstep node list" shows when it is up.
-`, opts.Name)
+Start lockstepd here: it asks to be a member and fetches the queue%s.
+"lockstep node list" shows it as joining until then.
+`, opts.Name, vote)
 	return nil
 }
 

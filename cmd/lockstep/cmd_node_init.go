@@ -51,8 +51,8 @@ what to do on the other nodes, and a join token: who has it, as long as it is
 good, can make himself a member and read and run everything. It is good at this
 node only, for 24 hours; "lockstep node token" makes others.
 
-lockstepd must not run meanwhile, and starts afterwards when no job of before runs
-any more. Run this as the user that it runs as.
+The data directory is made if it is missing. lockstepd must not run meanwhile, and
+starts afterwards when no job of before runs any more. Run this as the user that it runs as.
 
 Exit code: 0; 1 if this node belongs to a cluster already, or a daemon runs.
 With --json: {"name", "address", "data_dir", "token": string}`,
@@ -78,6 +78,9 @@ func runNodeInit(globals *globalOptions, opts nodeOptions) error {
 		return err
 	}
 	token := ""
+	if err := makeDataDir(opts.DataDir); err != nil {
+		return err
+	}
 	err := whileStopped(opts.DataDir, func() (err error) {
 		token, err = peer.Init(opts.DataDir, peer.InitOptions{Name: opts.Name, Address: opts.Address, Now: globals.streams.Now()})
 		return err

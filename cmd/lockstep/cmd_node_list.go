@@ -15,12 +15,14 @@ func newNodeListCommand(globals *globalOptions) *cobra.Command {
 		Short: "Show the nodes of the cluster, and how they stand",
 		Long: `Show the nodes of the cluster: which one is the master, which ones are candidates
 (with a vote) and which ones copies, whether they answer, and how many entries of
-the log they are behind if these are many; and how many more nodes may fail.
+the log they are behind if these are many; and how many more nodes may fail. A node
+that is joining gets its vote when it has caught up, or has not been reached by the
+master yet.
 
 Exit code: 0; 1 if no daemon answers.
 With --json: {"self", "master", "master_address": string, "nodes": [{"name",
 "address": string, "voter", "master", "answers": bool, "applied", "behind":
-number, "error": string}]}`,
+number, "error": string, "joining": bool}]}`,
 		Example: `  lockstep node list
   lockstep node list --json | jq -r '.nodes[] | select(.answers | not).name'`,
 		Args: wants(0, 0, "node list takes no arguments"),
@@ -48,6 +50,7 @@ type nodeState struct {
 	Applied uint64 `json:"applied"` // index of the last entry on its disk
 	Behind  uint64 `json:"behind"`  // entries
 	Error   string `json:"error"`   // why it does not answer, or what is wrong with it
+	Joining bool   `json:"joining"` // it is to have a vote, or to be a member, and is not yet
 }
 
 func runNodeList(ctx context.Context, globals *globalOptions) error {
@@ -64,6 +67,11 @@ func runNodeList(ctx context.Context, globals *globalOptions) error {
 		}
 		return printJSON(streams.Out, cluster)
 	}
+	if len(cluster.Nodes) == 0 && cluster.Self != "" || len(cluster.Nodes) == 1 && cluster.Nodes[0].Address == "" {
+		fmt.Fprintf(streams.Out, "This node, %s, is joining a cluster: it belongs to one, and the master has not reached it yet.\n"+
+			"If that takes longer than a minute, see whether a majority of the other nodes is up.\n", visible(cluster.Self))
+		return nil
+	}
 	if len(cluster.Nodes) == 0 {
 		fmt.Fprintln(streams.Out, `This node belongs to no cluster; "lockstep node init --help" says how to make one.`)
 		return nil
@@ -71,12 +79,34 @@ func runNodeList(ctx context.Context, globals *globalOptions) error {
 	colours := globals.palette()
 	header := table.Row{"Name", "Address", "Role", "State"}
 	rows := make([]table.Row, 0, len(cluster.Nodes))
+	joining, soon := joiners(cluster.Nodes)
 	for _, node := range cluster.Nodes {
+		node.Joining = node.Joining && soon
 		rows = append(rows, table.Row{visible(node.Name), visible(node.Address), node.role(), node.state(colours)})
 	}
 	fmt.Fprintln(streams.Out, textTable(header, rows, []int{len(header) - 1}, streams.Width))
 	fmt.Fprintln(streams.Out, "\n"+majority(cluster.Nodes, colours))
+	switch names := visible(strings.Join(joining, " and ")); {
+	case len(joining) > 1:
+		fmt.Fprintf(streams.Out, "%s are joining: each gets its vote within seconds, when it has caught up.\n", names)
+	case len(joining) == 1 && soon:
+		fmt.Fprintf(streams.Out, "%s is joining: it gets its vote within seconds, when it has caught up.\n", names)
+	case len(joining) == 1:
+		fmt.Fprintf(streams.Out, "%s gets a vote together with the next node that joins: the number of votes is kept odd.\n", names)
+	}
 	return nil
+}
+
+// joiners are the names of the nodes that are to have a vote and have none. Votes are
+// handed out such that their number is odd: soon is false where one node waits for
+// another that joins with it.
+func joiners(nodes []nodeState) (names []string, soon bool) {
+	for _, node := range nodes {
+		if node.Joining {
+			names = append(names, node.Name)
+		}
+	}
+	return names, len(names) > 1 || voters(nodes)%2 == 0
 }
 
 // behindMax is how far a node may be behind that keeps up with the others: what was
@@ -105,6 +135,8 @@ func (n nodeState) state(colours palette) string {
 		return colours.paint("33", fmt.Sprintf("behind %d", n.Behind)) + because
 	case because != "":
 		return "up, but" + strings.TrimPrefix(because, ":")
+	case n.Joining:
+		return colours.paint("33", "joining")
 	}
 	return "up"
 }

@@ -64,7 +64,7 @@ func serveNode(t *testing.T, dataDir string) (address string) {
 }
 
 func TestNodesAreMade(t *testing.T) {
-	first, second := t.TempDir(), t.TempDir()
+	first, second := filepath.Join(t.TempDir(), "made", "lib"), t.TempDir()
 	text := offline(t, "node init --name n1 --address 127.0.0.1:7400 --data-dir "+first, 0)
 	require.Contains(t, text, "lockstep node add --address HOST:PORT --join 127.0.0.1:7400\n")
 	require.Contains(t, text, "good for 24 hours")
@@ -77,7 +77,7 @@ func TestNodesAreMade(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(second, "queue"), 0o750))
 	require.NoError(t, os.WriteFile(filepath.Join(second, "queue", "job-1"), []byte("{}"), 0o600))
 	require.Contains(t, offline(t, add, 1, "LOCKSTEP_JOIN_TOKEN="+token), "--discard-queue moves")
-	require.Contains(t, offline(t, add+" --discard-queue", 0, "LOCKSTEP_JOIN_TOKEN="+token), "Start lockstepd here")
+	require.Contains(t, offline(t, add+" --discard-queue", 0, "LOCKSTEP_JOIN_TOKEN="+token), "gets its vote within seconds")
 	require.NoFileExists(t, filepath.Join(second, "queue", "job-1"))
 	require.NoFileExists(t, filepath.Join(second, "queue", "lock"))
 	aside, err := filepath.Glob(filepath.Join(second, "queue.before-join-*", "job-1"))

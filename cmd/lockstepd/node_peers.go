@@ -50,7 +50,7 @@ func (b *backend) About(context.Context) (peer.About, error) {
 	if err != nil {
 		return peer.About{}, err
 	}
-	about := peer.About{Name: b.node.identity.Name, UUID: b.node.identity.UUID, Master: nodes.Master, Applied: nodes.Applied, Leads: nodes.Leads}
+	about := peer.About{Name: b.node.identity.Name, UUID: b.node.identity.UUID, Master: nodes.Master, Applied: nodes.Applied, Leads: nodes.Leads, Voting: b.node.identity.Voting}
 	if nodes.Failure != nil {
 		about.Error = nodes.Failure.Text
 	}
@@ -135,7 +135,7 @@ func (p *peers) ask(m *messages.Member) *messages.NodeState {
 	if err != nil {
 		return &messages.NodeState{Name: m.Name, Error: err.Error()}
 	}
-	return &messages.NodeState{Name: m.Name, Answers: true, Error: about.Error, Applied: about.Applied}
+	return &messages.NodeState{Name: m.Name, Answers: true, Error: about.Error, Applied: about.Applied, Voting: about.Voting}
 }
 
 // sums are of files, by path.
