@@ -80,7 +80,7 @@ func TestJobs(t *testing.T) {
 		}, Archived: []int64{7}})
 		told := b.feed.take()
 		require.Len(t, told, 4)
-		require.Equal(t, `job {"id":1,"status":"waiting","priority":0,"summary":["TEST_DELAY(1.0)"],"opcodes":1,"received_ts":[1,2],"start_ts":null,"end_ts":null}`, told[0])
+		require.Equal(t, `job {"id":1,"status":"waiting","priority":0,"summary":["TEST_DELAY(1.0)"],"opcodes":1,"received_ts":[1,2],"received":"1970-01-01T00:00:01.000002Z","start_ts":null,"start":null,"end_ts":null,"end":null}`, told[0])
 		require.Contains(t, told[1], `"summary":["","","","","","","",""],"opcodes":20`)
 		require.Equal(t, `job {"id":7,"archived":true}`, told[3])
 		require.Equal(t, []events.End{

@@ -12,16 +12,20 @@ import (
 // the job.
 const summaryMax = 8
 
-// jobEvent is an event about a job: what is shown of it now.
+// jobEvent is an event about a job: what is shown of it now. Times are there twice,
+// the second time as RFC 3339.
 type jobEvent struct {
-	ID       int64     `json:"id"`
-	Status   string    `json:"status"`
-	Priority int32     `json:"priority"`
-	Summary  []string  `json:"summary"` // of the first opcodes
-	Opcodes  int       `json:"opcodes"` // how many there are
-	Received *[2]int64 `json:"received_ts"`
-	Start    *[2]int64 `json:"start_ts"`
-	End      *[2]int64 `json:"end_ts"`
+	ID           int64     `json:"id"`
+	Status       string    `json:"status"`
+	Priority     int32     `json:"priority"`
+	Summary      []string  `json:"summary"` // of the first opcodes
+	Opcodes      int       `json:"opcodes"` // how many there are
+	Received     *[2]int64 `json:"received_ts"`
+	ReceivedTime *string   `json:"received"`
+	Start        *[2]int64 `json:"start_ts"`
+	StartTime    *string   `json:"start"`
+	End          *[2]int64 `json:"end_ts"`
+	EndTime      *string   `json:"end"`
 }
 
 // archivedEvent is an event about a job that is not in the queue any more.
@@ -36,6 +40,7 @@ func (e *events) jobNews(m *messages.JobNews) {
 			ID: info.Id, Status: query.ShownStatus(info), Priority: info.Priority,
 			Summary: info.Summary[:min(len(info.Summary), summaryMax)], Opcodes: len(info.Summary),
 			Received: stamp(info.ReceivedUs), Start: stamp(info.StartUs), End: stamp(info.EndUs),
+			ReceivedTime: rfc3339(info.ReceivedUs), StartTime: rfc3339(info.StartUs), EndTime: rfc3339(info.EndUs),
 		})
 		if job.Status(info.Status).Final() {
 			e.config.Feed.Ended(end(info))
@@ -61,4 +66,12 @@ func stamp(us int64) *[2]int64 {
 		return nil
 	}
 	return &[2]int64{us / 1e6, us % 1e6}
+}
+
+func rfc3339(us int64) *string {
+	if us == 0 {
+		return nil
+	}
+	text := time.UnixMicro(us).UTC().Format(time.RFC3339Nano)
+	return &text
 }

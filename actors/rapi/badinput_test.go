@@ -79,7 +79,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 		"GET /2/jobs/ HTTP/1.1\r\nHost: a\r\n\r\n":                                                                            404,
 		"GET http://other/version HTTP/1.1\r\nHost: a\r\n\r\n":                                                                200,
 		"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n":                                                                               404,
-		"OPTIONS /2/jobs HTTP/1.1\r\nHost: a\r\n\r\n":                                                                         501,
+		"OPTIONS /2/jobs HTTP/1.1\r\nHost: a\r\n\r\n":                                                                         405,
 	} {
 		got, err := b.raw(text)
 		require.NoError(t, err, "%.60s", text)

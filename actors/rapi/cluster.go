@@ -30,8 +30,10 @@ func (s *Server) info(c *call) (any, error) {
 	return cluster, nil
 }
 
-func (s *Server) locks(c *call) (any, error)    { return s.luxi(c, Large, "LockstepLocks") }
-func (s *Server) status(c *call) (any, error)   { return s.luxi(c, Short, "LockstepStatus") }
+func (s *Server) locks(c *call) (any, error) { return s.luxi(c, Large, "LockstepLocks") }
+func (s *Server) status(c *call) (any, error) {
+	return withTimes(s.luxi(c, Short, "LockstepStatus"))
+}
 func (s *Server) settings(c *call) (any, error) { return s.luxi(c, Short, "LockstepGetSettings") }
 
 // healthz: the process is up.

@@ -1,6 +1,12 @@
 package rapi
 
-import "slices"
+import (
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
 
 // Resources are the methods, paths and names of all operations.
 func Resources() []string {
@@ -16,3 +22,58 @@ func Resources() []string {
 
 // ObjectOf and the like are for fuzzing.
 func ObjectOf(body []byte) (map[string]raw, error) { return objectOf(body) }
+
+// UsersFile is the users file, looked at whenever it is asked for.
+type UsersFile struct{ file *usersFile }
+
+func NewUsersFile(path string, log *logrus.Logger) UsersFile {
+	return UsersFile{newUsersFile(path, log)}
+}
+
+func (u UsersFile) Knows(name, password string) bool {
+	u.file.looked = time.Time{}
+	_, ok := u.file.current().Check(name, password)
+	return ok
+}
+
+// FailOnce has the next read fail.
+func (u UsersFile) FailOnce(err error) {
+	u.file.load = func(string) ([]byte, fs.FileMode, error) {
+		u.file.load = readLimited
+		return nil, 0, err
+	}
+}
+
+// Throttle is what decides which logins are checked.
+type Throttle struct{ *throttle }
+
+// Bounds of what failed logins cost.
+const (
+	FailuresFree     = failuresFree
+	NameFailuresFree = nameFailuresFree
+	PauseFirst       = pauseFirst
+	PauseMost        = pauseMost
+	NamePause        = namePause
+	ForgetAfter      = forgetAfter
+	KnownFor         = knownFor
+)
+
+func NewThrottle(most int) Throttle { return Throttle{newThrottle(most)} }
+
+// Login is a login at a time: 0 and whether it was let in, or how long logins like it
+// are refused.
+func (t Throttle) Login(address, name string, right bool, now time.Time) (wait time.Duration) {
+	a := newAttempt(address, name)
+	if wait = t.wait(a, now); wait > 0 {
+		return wait
+	}
+	if right {
+		t.loggedIn(a, now)
+	} else {
+		t.failed(a, now)
+	}
+	return 0
+}
+
+// Size is how much is remembered.
+func (t Throttle) Size() int { return max(len(t.counters), t.byAge.Len()) }

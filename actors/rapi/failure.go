@@ -17,6 +17,8 @@ type Failure struct {
 	Message string
 	// RetryAfter is in seconds; 0: nothing is said about it.
 	RetryAfter int
+	// Allow are the methods of the path; empty: nothing is said about them.
+	Allow string
 }
 
 func (f *Failure) Error() string { return f.message() }
@@ -54,14 +56,16 @@ func explain(code int) string {
 		return "Request forbidden -- authorization will not help"
 	case http.StatusNotFound:
 		return "Nothing matches the given URI"
+	case http.StatusMethodNotAllowed:
+		return "Specified method is invalid for this resource."
 	case http.StatusRequestTimeout:
 		return "Request timed out; try again later."
 	case http.StatusRequestEntityTooLarge:
 		return "Entity is too large."
 	case http.StatusUnsupportedMediaType:
 		return "Entity body in unsupported format."
-	case http.StatusNotImplemented:
-		return "Server does not support this operation"
+	case http.StatusTooManyRequests:
+		return "The user has sent too many requests in a given amount of time."
 	case http.StatusBadGateway:
 		return "Invalid responses from another server/proxy"
 	case http.StatusServiceUnavailable:

@@ -35,7 +35,9 @@ func (s *Server) jobs(c *call) (any, error) {
 		return nil, err
 	}
 	if bulk {
-		return rowsAsObjects(rows, fields), nil
+		return streamed(func(w io.Writer) error {
+			return eachRow(w, rows, func(row []raw) ([]byte, error) { return c.jobObject(fields, row) })
+		}), nil
 	}
 	return streamed(func(w io.Writer) error {
 		return eachRow(w, rows, func(row []raw) ([]byte, error) {
@@ -117,7 +119,7 @@ func (s *Server) job(c *call) (any, error) {
 	if string(rows[0][2]) == "null" {
 		return nil, fail(http.StatusNotFound, "Job %d not found in queue, nor in the archive", id)
 	}
-	return object(jobFields, rows[0])
+	return c.jobObject(jobFields, rows[0])
 }
 
 // cancel has the answer of CancelJob, which says whether it was.
@@ -189,7 +191,7 @@ func (s *Server) why(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.luxi(c, Short, "LockstepWhy", id)
+	return withTimes(s.luxi(c, Short, "LockstepWhy", id))
 }
 
 // priority changes that of the opcodes that have not begun.

@@ -1,7 +1,6 @@
 package rapi
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"sync"
@@ -10,14 +9,15 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// access is what an operation asks of who calls it.
+// access is what an operation asks of who calls it. The zero value is the strictest,
+// so that an operation that does not say what it needs is closed.
 type access int
 
 const (
-	accessAnybody access = iota // never asks: nothing is told that one could not see from outside
-	accessGuest                 // asks nothing, unless everybody must log in
-	accessRead                  // option read or write
-	accessWrite
+	accessWrite   access = iota
+	accessRead           // option read or write
+	accessGuest          // any user; everybody, if no login is required
+	accessAnybody        // everybody, always: nothing about jobs is told
 )
 
 // errUnauthorized does not say what was wrong.
@@ -37,17 +37,18 @@ func (s *Server) login(r *http.Request, need access) (name string, err error) {
 		return "", errUnauthorized
 	}
 	name, password, basic := r.BasicAuth()
-	if !basic {
+	if !basic || name == "" {
 		return "", errUnauthorized
 	}
-	u, ok := s.users.current().Check(name, password)
-	source := sourceOf(r)
-	if !ok {
-		delay := s.failed.note(source, time.Now())
+	u, ok, wait := s.check(sourceOf(r), name, password)
+	switch {
+	case wait > 0:
+		s.noteLogin(r, name, true)
+		return "", &Failure{Code: http.StatusTooManyRequests, Message: "Too many logins have failed; try again later",
+			RetryAfter: int((wait + time.Second - 1) / time.Second)}
+	case !ok:
 		s.metrics.logins.Inc()
-		s.config.Log.WithFields(logrus.Fields{"user": shortened(name), "from": source, "op": r.Method + " " + shortened(r.URL.Path)}).
-			Warn("a login over the remote API has failed")
-		s.penalise(r.Context(), delay)
+		s.noteLogin(r, name, false)
 		return "", errUnauthorized
 	}
 	allowed := map[access]bool{accessGuest: true, accessRead: u.read || u.write, accessWrite: u.write}
@@ -55,6 +56,10 @@ func (s *Server) login(r *http.Request, need access) (name string, err error) {
 		return name, &Failure{Code: http.StatusForbidden}
 	}
 	return name, nil
+}
+
+func (s *Server) noteLogin(r *http.Request, name string, refused bool) {
+	s.failures.note(refused, logrus.Fields{"user": shortened(name), "from": sourceOf(r), "op": shortened(r.Method) + " " + shortened(r.URL.Path)})
 }
 
 func sourceOf(r *http.Request) string {
@@ -65,75 +70,28 @@ func sourceOf(r *http.Request) string {
 	return host
 }
 
-// penalise holds back the answer to a failed login. There is a bound to how many
-// are; beyond it connections are cut off, which is slow as well for who guesses.
-func (s *Server) penalise(ctx context.Context, d time.Duration) {
-	select {
-	case s.penalties <- struct{}{}:
-		defer func() { <-s.penalties }()
-	default:
-		panic(http.ErrAbortHandler)
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+// logins checks one login at a time: how many guesses come at once makes no
+// difference.
+type logins struct {
+	mu       sync.Mutex
+	throttle *throttle
 }
 
-// Bounds of the pause after a failed login.
-const (
-	pauseFirst  = 100 * time.Millisecond
-	pauseMost   = 3 * time.Second
-	forgetAfter = time.Minute // without a failure
-	sourcesMax  = 4096
-	// penaltiesMax bounds the answers that are held back at a time.
-	penaltiesMax = 500
-)
-
-// failures slows down who guesses passwords: each failed login from an address is
-// answered later than the one before. Nobody else is held up, not even others at
-// the same address who know theirs.
-type failures struct {
-	mu      sync.Mutex
-	sources map[string]guesses
-}
-
-type guesses struct {
-	number int
-	last   time.Time
-}
-
-func newFailures() *failures { return &failures{sources: map[string]guesses{}} }
-
-// note is how long the answer to a failed login is to wait.
-func (f *failures) note(source string, now time.Time) time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	g := f.sources[source]
-	if now.Sub(g.last) > forgetAfter {
-		g = guesses{}
+// check looks up a user, unless logins like this one are refused for some time yet.
+func (s *Server) check(source, name, password string) (u User, ok bool, wait time.Duration) {
+	users := s.users.current()
+	a := newAttempt(source, name)
+	l := &s.logins
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if wait = l.throttle.wait(a, now); wait > 0 {
+		return User{}, false, wait
 	}
-	if len(f.sources) >= sourcesMax {
-		f.forget(now)
+	if u, ok = users.Check(name, password); ok {
+		l.throttle.loggedIn(a, now)
+	} else {
+		l.throttle.failed(a, now)
 	}
-	delay := min(pauseFirst<<min(g.number, 10), pauseMost)
-	f.sources[source] = guesses{g.number + 1, now}
-	return delay
-}
-
-// forget makes room: first what is old, and then whatever comes.
-func (f *failures) forget(now time.Time) {
-	for source, g := range f.sources {
-		if now.Sub(g.last) > forgetAfter {
-			delete(f.sources, source)
-		}
-	}
-	for source := range f.sources {
-		if len(f.sources) < sourcesMax {
-			return
-		}
-		delete(f.sources, source)
-	}
+	return u, ok, 0
 }

@@ -99,6 +99,9 @@ func (s *Server) answerFailure(w http.ResponseWriter, f *Failure) {
 	if f.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(f.RetryAfter))
 	}
+	if f.Allow != "" {
+		w.Header().Set("Allow", f.Allow)
+	}
 	data, err := encode(f.body())
 	if err != nil {
 		data = []byte("{}\n") // texts have a JSON form

@@ -1,7 +1,10 @@
 package rapi
 
 import (
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -23,7 +26,7 @@ type resource struct {
 // below /3, and what monitoring wants to find at its usual places.
 var resources = []resource{
 	{"/", gets("root", accessGuest, (*Server).nothing)},
-	{"/version", gets("version", accessGuest, (*Server).version)},
+	{"/version", gets("version", accessAnybody, (*Server).version)},
 	{"/2", gets("root2", accessGuest, (*Server).nothing)},
 	{"/2/info", gets("info", accessGuest, (*Server).info)},
 	{"/2/features", gets("features", accessGuest, (*Server).features)},
@@ -59,7 +62,7 @@ var resources = []resource{
 	{"/3/events", gets("events", accessRead, (*Server).events)},
 	{"/3/openapi.json", gets("openapi", accessGuest, (*Server).openAPI)},
 
-	{"/metrics", gets("metrics", accessGuest, (*Server).scrape)},
+	{"/metrics", gets("metrics", accessAnybody, (*Server).scrape)},
 	{"/healthz", gets("healthz", accessAnybody, (*Server).healthz)},
 	{"/readyz", gets("readyz", accessAnybody, (*Server).readyz)},
 }
@@ -68,20 +71,38 @@ func gets(name string, need access, serve func(*Server, *call) (any, error)) map
 	return map[string]operation{http.MethodGet: {name, need, serve}}
 }
 
-// find is what a request asks for. A path that is not known is 404, a method that
-// it does not have 501; both are said before anybody has to log in.
+// reads: a method changes nothing.
+func reads(method string) bool { return method == http.MethodGet || method == http.MethodHead }
+
+// find is what a request asks for. HEAD is GET without the body, which the server
+// leaves out. A path that is not known is 404, a method that it does not have 405;
+// both are said before anybody has to log in.
 func find(method, path string) (operation, map[string]string, error) {
 	for _, r := range resources {
 		params, ok := match(r.path, path)
 		if !ok {
 			continue
 		}
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
 		if o, known := r.operations[method]; known {
 			return o, params, nil
 		}
-		return operation{}, nil, fail(http.StatusNotImplemented, "Method %s is unsupported for path %s", shortened(method), shortened(path))
+		return operation{}, nil, &Failure{Code: http.StatusMethodNotAllowed, Allow: r.methods(),
+			Message: fmt.Sprintf("Method %s is unsupported for path %s", shortened(method), shortened(path))}
 	}
 	return operation{}, nil, &Failure{Code: http.StatusNotFound}
+}
+
+// methods are those that a resource has, as the header Allow lists them.
+func (r *resource) methods() string {
+	all := slices.Collect(maps.Keys(r.operations))
+	if slices.Contains(all, http.MethodGet) {
+		all = append(all, http.MethodHead)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
 }
 
 // match compares a path, as it was sent, with a pattern.

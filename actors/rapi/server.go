@@ -45,8 +45,10 @@ type Config struct {
 	Feed     *Feed
 	TLS      *tls.Config // nil: none
 	Users    string      // path of the users file
-	// RequireAuthentication: nothing is told to who has not logged in.
+	// RequireAuthentication: nothing about jobs is told to who has not logged in.
 	RequireAuthentication bool
+	// Hosts are the names by which the server may be called, in lower case; nil: any.
+	Hosts []string
 	// AllowCommands: opcodes that run any command may be submitted.
 	AllowCommands bool
 	// Mailboxes and DeadLetters are what the actor system knows of itself.
@@ -64,11 +66,11 @@ type Server struct {
 	http        *http.Server
 	connections *connections
 	users       *usersFile
-	failed      *failures
+	logins      logins
+	failures    loginLog
 	bodies      chan struct{} // long ones that are being worked on
 	requests    chan struct{} // that are being worked on
 	listeners   chan struct{} // to events
-	penalties   chan struct{} // failed logins whose answer waits
 	metrics     *metrics
 	openapi     []byte
 	stopping    chan struct{}
@@ -83,9 +85,10 @@ func New(c Config) (*Server, error) {
 	if c.Connections == 0 {
 		c.Connections = connectionsMax
 	}
-	s := &Server{config: c, connections: newConnections(c.Listener, c.Connections), users: newUsersFile(c.Users, c.Log), failed: newFailures(), openapi: document,
+	s := &Server{config: c, connections: newConnections(c.Listener, c.Connections), users: newUsersFile(c.Users, c.Log), openapi: document,
+		logins: logins{throttle: newThrottle(countersMax)}, failures: loginLog{log: c.Log},
 		bodies: make(chan struct{}, largeBodies), requests: make(chan struct{}, requestsMax),
-		listeners: make(chan struct{}, listenersMax), penalties: make(chan struct{}, penaltiesMax), stopping: make(chan struct{})}
+		listeners: make(chan struct{}, listenersMax), stopping: make(chan struct{})}
 	s.metrics = newMetrics(s)
 	s.http = &http.Server{
 		Handler: s, TLSConfig: c.TLS, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerMax,
@@ -172,6 +175,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(begin.Add(bodyTimeout)) // for the body, if there is one
 	_ = control.SetWriteDeadline(time.Time{})           // the former answer's on this connection
+	if err := s.foreign(r); err != nil {
+		s.answerFailure(seen, failureOf(err))
+		return
+	}
 	operation, params, err := find(r.Method, r.URL.EscapedPath())
 	if err != nil {
 		s.answerFailure(seen, failureOf(err))
@@ -207,7 +214,7 @@ func (s *Server) answer(w *recorder, r *http.Request, operation operation, param
 	}
 	result, err := operation.serve(s, &call{w, r, params, body, user})
 	s.reply(w, result, err)
-	if operation.need == accessWrite && r.Method != http.MethodGet {
+	if operation.need == accessWrite && !reads(r.Method) {
 		// Its error is not logged: it may quote what the client has sent.
 		s.config.Log.WithFields(logrus.Fields{"user": user, "from": sourceOf(r), "op": r.Method + " " + r.URL.Path, "code": w.code}).
 			Info("a request over the remote API")

@@ -40,6 +40,9 @@ func (s *Server) events(c *call) (any, error) {
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("X-Accel-Buffering", "no") // a proxy that collects is no stream
 	c.WriteHeader(http.StatusOK)
+	if c.Method == http.MethodHead {
+		return answered{}, nil
+	}
 	ctx, stop := s.untilStop(c.Context())
 	defer stop()
 	l := &listener{feed: s.config.Feed, kinds: kinds, w: c.ResponseWriter, control: http.NewResponseController(c.ResponseWriter)}

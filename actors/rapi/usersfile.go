@@ -25,11 +25,14 @@ type usersFile struct {
 	mu     sync.Mutex
 	looked time.Time
 	seen   string // what the file looked like from outside when it was read
+	failed string // why it could not be read the last time; empty: it could
 	users  Users
+
+	load func(path string) ([]byte, fs.FileMode, error)
 }
 
 func newUsersFile(path string, log *logrus.Logger) *usersFile {
-	return &usersFile{path: path, log: log, users: Users{}, seen: "not yet"}
+	return &usersFile{path: path, log: log, users: Users{}, seen: "not yet", load: readLimited}
 }
 
 // current is the users there are now: who changes the file need not tell.
@@ -45,8 +48,9 @@ func (f *usersFile) current() Users {
 	if seen == f.seen {
 		return f.users
 	}
-	f.seen = seen
-	f.read()
+	if f.read() {
+		f.seen = seen
+	}
 	return f.users
 }
 
@@ -59,19 +63,24 @@ func outside(path string) string {
 	return fmt.Sprintf("%d %d %s", info.ModTime().UnixNano(), info.Size(), info.Mode())
 }
 
-// read takes the file's users. Without a file there are none; a file that is there
-// and cannot be read leaves things as they are.
-func (f *usersFile) read() {
+// read takes the file's users. Without a file there are none. A file that is there
+// and cannot be read leaves things as they are, and is read again at the next look:
+// the result is false.
+func (f *usersFile) read() bool {
 	entry := f.log.WithField("path", f.path)
-	data, mode, err := readLimited(f.path)
+	data, mode, err := f.load(f.path)
+	complaint := f.failed
+	f.failed = ""
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		entry.Info("there is no users file: nobody can log in over the remote API")
 		f.users = Users{}
-		return
+		return true
 	case err != nil:
-		entry.WithField("err", err).Error("the users file cannot be read; those of before can log in")
-		return
+		if f.failed = err.Error(); f.failed != complaint {
+			entry.WithField("err", err).Error("the users file cannot be read; those of before can log in until it can")
+		}
+		return false
 	}
 	users, mistakes := ParseUsers(data)
 	f.users = users
@@ -82,6 +91,7 @@ func (f *usersFile) read() {
 		entry.WithField("mode", mode.Perm()).Warn("everybody on this machine may read the users file: chmod 0640 or less")
 	}
 	entry.WithField("users", len(users)).Info("the users file was read")
+	return true
 }
 
 func readLimited(path string) (data []byte, mode fs.FileMode, err error) {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // RapiConfig is what an operator can choose of the remote API.
@@ -38,9 +40,24 @@ func (r *RapiConfig) flags(flags *flag.FlagSet) {
 	flags.StringVar(&r.Certificate, "rapi-cert", "", "`file` of the remote API's certificate (default: one is made, in rapi in data-dir)")
 	flags.StringVar(&r.Key, "rapi-key", "", "`file` of the certificate's key")
 	flags.StringVar(&r.TLS, "rapi-tls", tlsAuto, "`when` the remote API speaks TLS: on, off, or auto, which is off on loopback. Ganeti's own client needs it on")
-	flags.BoolVar(&r.RequireAuthentication, "rapi-require-authentication", false, "tell nothing over the remote API to who has not logged in")
+	flags.BoolVar(&r.RequireAuthentication, "rapi-require-authentication", true, "show nothing about jobs over the remote API without a login; =false lets everybody who can connect read jobs and rules")
 	flags.BoolVar(&r.AllowCommands, "rapi-allow-commands", false, "take OP_RUN_COMMAND over the remote API: who may write may then run any command as the daemon's user")
 	flags.BoolVar(&r.Insecure, "rapi-insecure", false, "let the remote API listen beyond loopback without TLS or without required authentication")
+}
+
+// rapiHosts are the names by which clients may call, in lower case; nil: any. A server on
+// loopback has few, so that a web page whose name is made to lead to this machine
+// cannot use it through the browser of somebody who works here.
+func (c Config) rapiHosts() []string {
+	if !c.Rapi.loopback() {
+		return nil
+	}
+	hosts := certifiedHosts(c)
+	for i, host := range hosts {
+		hosts[i] = strings.ToLower(host)
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
 }
 
 // complete fills in what follows from the rest.
@@ -92,7 +109,7 @@ func (r *RapiConfig) validate() error {
 			"leave out rapi-tls=off, listen on 127.0.0.1, or say rapi-insecure", rapiAddressFlag, r.Address)
 	case !r.RequireAuthentication:
 		return fmt.Errorf("%s: %s is open to other machines, and jobs would be shown to anybody: "+
-			"say rapi-require-authentication, listen on 127.0.0.1, or say rapi-insecure", rapiAddressFlag, r.Address)
+			"leave out rapi-require-authentication=false, listen on 127.0.0.1, or say rapi-insecure", rapiAddressFlag, r.Address)
 	}
 	return nil
 }

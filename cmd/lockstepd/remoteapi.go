@@ -89,7 +89,7 @@ func (a *remoteAPI) open(env *act.Env, luxi func() *actor.PID) error {
 		return fmt.Errorf("%s: %w", rapiAddressFlag, err)
 	}
 	server, err := rapi.New(rapi.Config{Log: env.Log(), Listener: listener, Luxi: rapi.NewPool(rapi.Gateway{System: env.System(), PID: luxi}), Feed: a.feed,
-		TLS: secure, Users: c.Users, RequireAuthentication: c.RequireAuthentication, AllowCommands: c.AllowCommands,
+		TLS: secure, Users: c.Users, Hosts: a.config.rapiHosts(), RequireAuthentication: c.RequireAuthentication, AllowCommands: c.AllowCommands,
 		Mailboxes: env.Mailboxes, DeadLetters: env.DeadLetters, Collectors: append(a.more, a.disk, a.picks)})
 	if err != nil {
 		return errors.Join(err, listener.Close())

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -20,22 +21,23 @@ import (
 
 func TestTheRemoteAPIIsNotOpenToOthersByMistake(t *testing.T) {
 	for flags, want := range map[string]string{
-		"":                                     "",
-		"--rapi-address=":                      "",
-		"--rapi-address=[::1]:5080":            "",
-		"--rapi-address=localhost:0":           "",
-		"--rapi-address=:5080":                 "rapi-require-authentication",
-		"--rapi-address=0.0.0.0:5080":          "rapi-require-authentication",
-		"--rapi-address=node1:5080":            "rapi-require-authentication",
-		"--rapi-address=:5080 --rapi-tls=off":  "passwords could be read",
-		"--rapi-address=:5080 --rapi-insecure": "",
-		"--rapi-address=5080":                  "not an address and a port",
-		"--rapi-address=127.0.0.1:http":        "not a port",
-		"--rapi-tls=maybe":                     "rapi-tls",
-		"--rapi-cert=/x":                       "one is of no use",
-		"--rapi-cert=/x --rapi-key=/y":         "",
-		"--rapi-address=:5080 --rapi-tls=off --rapi-require-authentication": "passwords could be read",
-		"--rapi-address=:5080 --rapi-require-authentication":                "",
+		"":                           "",
+		"--rapi-address=":            "",
+		"--rapi-address=[::1]:5080":  "",
+		"--rapi-address=localhost:0": "",
+		"--rapi-address=:5080":       "",
+		"--rapi-address=:5080 --rapi-require-authentication=false":        "rapi-require-authentication",
+		"--rapi-address=0.0.0.0:5080 --rapi-require-authentication=false": "rapi-require-authentication",
+		"--rapi-address=node1:5080 --rapi-require-authentication=false":   "rapi-require-authentication",
+		"--rapi-require-authentication=false":                             "",
+		"--rapi-address=:5080 --rapi-tls=off":                             "passwords could be read",
+		"--rapi-address=:5080 --rapi-insecure":                            "",
+		"--rapi-address=5080":                                             "not an address and a port",
+		"--rapi-address=127.0.0.1:http":                                   "not a port",
+		"--rapi-tls=maybe":                                                "rapi-tls",
+		"--rapi-cert=/x":                                                  "one is of no use",
+		"--rapi-cert=/x --rapi-key=/y":                                    "",
+		"--rapi-address=:5080 --rapi-require-authentication":              "",
 	} {
 		c, err := parseConfig(append(strings.Fields(flags), "--run-dir=/tmp/r"), io.Discard)
 		if want != "" {
@@ -45,9 +47,15 @@ func TestTheRemoteAPIIsNotOpenToOthersByMistake(t *testing.T) {
 		require.NoError(t, err, flags)
 		require.True(t, filepath.IsAbs(c.Rapi.Users))
 	}
-	c, err := parseConfig([]string{"--rapi-address=:5080", "--rapi-require-authentication", "--run-dir=/tmp/r"}, io.Discard)
+	c, err := parseConfig([]string{"--rapi-address=:5080", "--run-dir=/tmp/r"}, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, tlsOn, c.Rapi.TLS)
+	require.True(t, c.Rapi.RequireAuthentication)
+	file := filepath.Join(t.TempDir(), "lockstepd.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("rapi-require-authentication: false\n"), 0o600))
+	c, err = parseConfig([]string{"--config", file, "--run-dir=/tmp/r"}, io.Discard)
+	require.NoError(t, err)
+	require.False(t, c.Rapi.RequireAuthentication)
 }
 
 // remote is a client of a daemon's remote API.
@@ -148,6 +156,67 @@ func TestARealDaemonsRemoteAPI(t *testing.T) {
 	require.Less(t, time.Since(begin), 5*time.Second)
 }
 
+// Who has not logged in to a daemon that was started with no flags about it learns
+// nothing of its jobs, nor does a page of another site; guesses are refused.
+func TestGuestsOfARealDaemon(t *testing.T) {
+	d := newDaemon(t)
+	r := d.startRemote("--rapi-allow-commands", "--node-name", "Node1.example.com")
+	var jobs struct{ IDs []int64 }
+	const secret = "s3cr3t"
+	require.Equal(t, 201, r.do("POST", "/3/jobs",
+		`{"ops":[{"OP_ID":"OP_RUN_COMMAND","argv":["sh","-c","echo s3cr3t; cat"],"env":{"TOKEN":"s3cr3t"},"stdin":"s3cr3t"}]}`, &jobs))
+	c := r.dial()
+	c.await(jobs.IDs[0])
+	guest := func(path, host string) (int, string) {
+		request, err := http.NewRequest(http.MethodGet, r.url+path, nil)
+		require.NoError(t, err)
+		request.Host = host
+		response, err := r.client.Do(request)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		data, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return response.StatusCode, string(data)
+	}
+	for _, path := range []string{"/", "/2/info", "/2/jobs", "/2/jobs?bulk=1", "/2/jobs/1", "/2/filters?bulk=1", "/2/query/job?fields=ops", "/3/status", "/3/events"} {
+		code, body := guest(path, "localhost")
+		require.Equal(t, 401, code, path)
+		require.NotContains(t, body, "RUN_COMMAND", path)
+	}
+	for _, path := range []string{"/version", "/healthz", "/readyz", "/metrics"} {
+		code, body := guest(path, "node1.example.com:5080")
+		require.Equal(t, 200, code, path)
+		require.NotContains(t, body, "RUN_COMMAND", path)
+		code, _ = guest(path, "evil.example")
+		require.Equal(t, 403, code, path)
+	}
+	var j map[string]any
+	require.Equal(t, 200, r.do("GET", "/2/jobs/1", "", &j))
+	require.Contains(t, fmt.Sprint(j), secret)
+
+	require.Equal(t, 0, d.stop())
+	r = d.startRemote("--rapi-require-authentication=false")
+	for _, path := range []string{"/2/jobs?bulk=1", "/2/jobs/1"} {
+		code, body := guest(path, "localhost")
+		require.Equal(t, 200, code)
+		require.Contains(t, body, "OP_RUN_COMMAND")
+		require.NotContains(t, strings.ReplaceAll(body, "echo s3cr3t", ""), secret, path)
+	}
+	refused := 0
+	for range 300 {
+		request, err := http.NewRequest(http.MethodGet, r.url+"/2/jobs", nil)
+		require.NoError(t, err)
+		request.SetBasicAuth("peer", "guess")
+		response, err := r.client.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		if response.StatusCode == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	require.Greater(t, refused, 280)
+}
+
 // Archived jobs leave with an event too, and those that come back after the daemon
 // has restarted are told that it has.
 func TestEventsOverARestartOfTheDaemon(t *testing.T) {
@@ -215,7 +284,7 @@ func TestConformanceOfGanetisRapiClient(t *testing.T) {
 		t.Skipf("NOT RUN: %s is not set; `make conformance` gets Ganeti's packages and sets it", packages)
 	}
 	d := newDaemon(t)
-	r := d.startRemote("--rapi-tls", "on", "--rapi-require-authentication")
+	r := d.startRemote("--rapi-tls", "on")
 	host, port, err := net.SplitHostPort(strings.TrimPrefix(r.url, "https://"))
 	require.NoError(t, err)
 	script := exec.Command("/usr/bin/python3", filepath.Join("testdata", "rapi_client.py"), host, port, "peer", "secret")

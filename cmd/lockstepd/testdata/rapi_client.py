@@ -1,6 +1,7 @@
 """Ganeti's RAPI client, unmodified, against a daemon: HOST PORT USER PASSWORD."""
 
 import sys
+import time
 
 import pycurl
 
@@ -80,7 +81,29 @@ def main():
     wrong = client.GanetiRapiClient(host, port=int(port), username=user, password="wrong")
     refused(401, wrong.GetJobs)
     nobody = client.GanetiRapiClient(host, port=int(port))
-    refused(401, nobody.GetVersion)
+    assert nobody.GetVersion() == 2
+    for call in (nobody.GetInfo, nobody.GetFeatures, nobody.GetJobs, nobody.GetFilters):
+        refused(401, call)
+    refused(401, nobody.GetJobStatus, job)
+
+    # Guesses are refused, and the client says so; the next login after the pause is good.
+    codes = []
+    while 429 not in codes:
+        assert len(codes) < 100, codes
+        try:
+            wrong.GetJobs()
+        except client.GanetiApiError as err:
+            codes.append(err.code)
+    assert set(codes) == {401, 429}, codes
+    for _ in range(100):
+        try:
+            assert job in rapi.GetJobs()
+            break
+        except client.GanetiApiError as err:
+            assert err.code == 429, err
+            time.sleep(0.1)
+    else:
+        raise AssertionError("the right password is refused for good")
     print("all is well")
 
 

@@ -1,0 +1,56 @@
+package rapi
+
+import (
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// loginLogEvery is the time between two lines about failed logins, at least.
+const loginLogEvery = time.Second
+
+// loginLog writes at most one line a second about failed logins: who guesses must
+// not fill the disk. A line has the numbers since the last one, and what is known of
+// the latest login.
+type loginLog struct {
+	log *logrus.Logger
+
+	mu              sync.Mutex
+	pausing         bool // the last line is less than a second old
+	failed, refused int
+	latest          logrus.Fields
+}
+
+// note counts a login that has failed, or was refused before its check.
+func (l *loginLog) note(refused bool, about logrus.Fields) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if refused {
+		l.refused++
+	} else {
+		l.failed++
+	}
+	l.latest = about
+	if !l.pausing {
+		l.write()
+	}
+}
+
+// write needs the mutex.
+func (l *loginLog) write() {
+	l.log.WithFields(l.latest).WithFields(logrus.Fields{"failed": l.failed, "refused": l.refused}).
+		Warn("a login over the remote API has failed")
+	l.failed, l.refused, l.pausing = 0, 0, true
+	time.AfterFunc(loginLogEvery, l.again)
+}
+
+// again writes what was counted during the pause.
+func (l *loginLog) again() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pausing = false
+	if l.failed+l.refused > 0 {
+		l.write()
+	}
+}

@@ -1,0 +1,67 @@
+package rapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"lockstep/actors/luxi/wire"
+)
+
+// withTimes adds to each key_ts, seconds and microseconds since 1970, a key with the
+// same time as RFC 3339, at any depth. It is for answers below /3.
+func withTimes(answer raw, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(answer))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, &wire.MalformedAnswer{Err: err}
+	}
+	addTimes(value)
+	return value, nil
+}
+
+func addTimes(value any) {
+	switch value := value.(type) {
+	case []any:
+		for _, inner := range value {
+			addTimes(inner)
+		}
+	case map[string]any:
+		twins := map[string]any{}
+		for key, inner := range value {
+			addTimes(inner)
+			name, isTime := strings.CutSuffix(key, "_ts")
+			if _, taken := value[name]; isTime && !taken {
+				twins[name] = rfc3339(inner)
+			}
+		}
+		for name, twin := range twins {
+			value[name] = twin
+		}
+	}
+}
+
+// rfc3339 is nil for what is no time.
+func rfc3339(value any) any {
+	pair, ok := value.([]any)
+	if !ok || len(pair) != 2 {
+		return nil
+	}
+	var parts [2]int64
+	for i := range pair {
+		number, ok := pair[i].(json.Number)
+		if !ok {
+			return nil
+		}
+		var err error
+		if parts[i], err = number.Int64(); err != nil {
+			return nil
+		}
+	}
+	return time.Unix(parts[0], parts[1]*1000).UTC().Format(time.RFC3339Nano)
+}
