@@ -325,6 +325,7 @@ type ReplaceFilter struct {
 	Predicates    []byte                 `protobuf:"bytes,4,opt,name=predicates,proto3" json:"predicates,omitempty"`
 	Action        []byte                 `protobuf:"bytes,5,opt,name=action,proto3" json:"action,omitempty"`
 	Reason        []byte                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	By            string                 `protobuf:"bytes,7,opt,name=by,proto3" json:"by,omitempty"` // who asks, as the gateway knows it; empty: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -401,10 +402,18 @@ func (x *ReplaceFilter) GetReason() []byte {
 	return nil
 }
 
+func (x *ReplaceFilter) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
 type DeleteFilter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Uuid          string                 `protobuf:"bytes,2,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	By            string                 `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -449,6 +458,13 @@ func (x *DeleteFilter) GetRequest() uint64 {
 func (x *DeleteFilter) GetUuid() string {
 	if x != nil {
 		return x.Uuid
+	}
+	return ""
+}
+
+func (x *DeleteFilter) GetBy() string {
+	if x != nil {
+		return x.By
 	}
 	return ""
 }
@@ -764,7 +780,7 @@ const file_config_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"_\n" +
 	"\rConfigWritten\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
-	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\xa9\x01\n" +
+	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\xb9\x01\n" +
 	"\rReplaceFilter\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\fR\x04uuid\x12\x1a\n" +
@@ -773,10 +789,12 @@ const file_config_proto_rawDesc = "" +
 	"predicates\x18\x04 \x01(\fR\n" +
 	"predicates\x12\x16\n" +
 	"\x06action\x18\x05 \x01(\fR\x06action\x12\x16\n" +
-	"\x06reason\x18\x06 \x01(\fR\x06reason\"<\n" +
+	"\x06reason\x18\x06 \x01(\fR\x06reason\x12\x0e\n" +
+	"\x02by\x18\a \x01(\tR\x02by\"L\n" +
 	"\fDeleteFilter\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
-	"\x04uuid\x18\x02 \x01(\tR\x04uuid\"\xb9\x01\n" +
+	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\"\xb9\x01\n" +
 	"\rFilterChanged\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x124\n" +

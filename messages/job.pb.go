@@ -135,6 +135,7 @@ type SubmitJobs struct {
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Jobs          []*JobDraft            `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	IgnoreDrain   bool                   `protobuf:"varint,3,opt,name=ignore_drain,json=ignoreDrain,proto3" json:"ignore_drain,omitempty"`
+	By            string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"` // who asks, as the gateway knows it; empty: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -188,6 +189,13 @@ func (x *SubmitJobs) GetIgnoreDrain() bool {
 		return x.IgnoreDrain
 	}
 	return false
+}
+
+func (x *SubmitJobs) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
 }
 
 // JobsSubmitted leaves only after every job and the serial are on the disk.
@@ -1499,12 +1507,13 @@ const file_job_proto_rawDesc = "" +
 	"\asecrets\x18\x02 \x01(\fR\asecrets\x12\x1a\n" +
 	"\bpriority\x18\x03 \x01(\x05R\bpriority\"8\n" +
 	"\bJobDraft\x12,\n" +
-	"\x03ops\x18\x01 \x03(\v2\x1a.lockstep.messages.OpDraftR\x03ops\"z\n" +
+	"\x03ops\x18\x01 \x03(\v2\x1a.lockstep.messages.OpDraftR\x03ops\"\x8a\x01\n" +
 	"\n" +
 	"SubmitJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12/\n" +
 	"\x04jobs\x18\x02 \x03(\v2\x1b.lockstep.messages.JobDraftR\x04jobs\x12!\n" +
-	"\fignore_drain\x18\x03 \x01(\bR\vignoreDrain\"q\n" +
+	"\fignore_drain\x18\x03 \x01(\bR\vignoreDrain\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\"q\n" +
 	"\rJobsSubmitted\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\x03R\x03ids\x124\n" +

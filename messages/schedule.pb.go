@@ -32,6 +32,7 @@ type Verdict struct {
 	Action        string                 `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
 	Limit         int64                  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`  // for RATE_LIMIT
 	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"` // why the rule is there, for people
+	By            string                 `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`         // who made it; empty: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -97,6 +98,13 @@ func (x *Verdict) GetLimit() int64 {
 func (x *Verdict) GetReason() string {
 	if x != nil {
 		return x.Reason
+	}
+	return ""
+}
+
+func (x *Verdict) GetBy() string {
+	if x != nil {
+		return x.By
 	}
 	return ""
 }
@@ -1207,13 +1215,14 @@ var File_schedule_proto protoreflect.FileDescriptor
 
 const file_schedule_proto_rawDesc = "" +
 	"\n" +
-	"\x0eschedule.proto\x12\x11lockstep.messages\"s\n" +
+	"\x0eschedule.proto\x12\x11lockstep.messages\"\x83\x01\n" +
 	"\aVerdict\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x16\n" +
 	"\x06action\x18\x03 \x01(\tR\x06action\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\x03R\x05limit\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason\"l\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x0e\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\"l\n" +
 	"\n" +
 	"WaitingJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +

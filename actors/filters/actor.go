@@ -93,7 +93,7 @@ func (f *filters) handle(ctx actor.Context, message any, sender *actor.PID) {
 	case *messages.ReplaceFilter:
 		f.replace(ctx, sender, m)
 	case *messages.DeleteFilter:
-		f.edit(ctx, &change{sender: sender, request: m.Request, uuid: m.Uuid}, nil)
+		f.edit(ctx, &change{sender: sender, request: m.Request, uuid: m.Uuid, by: m.By}, nil)
 	case *messages.Serial:
 		f.serialKnown(ctx, m)
 	case *messages.ConfigWritten:
@@ -186,7 +186,8 @@ func (f *filters) verdict(id int64, s *filter.Subject) *messages.Verdict {
 		return nil
 	}
 	verdict := &messages.Verdict{Id: id, Rule: v.UUID, Action: v.Action.Verb.String(), Limit: v.Action.Limit}
-	verdict.Reason = whyRule(f.set.Rules()[v.Rule].ReasonTrail)
+	trail := f.set.Rules()[v.Rule].ReasonTrail
+	verdict.Reason, verdict.By = whyRule(trail), whoseRule(trail)
 	return verdict
 }
 
@@ -199,12 +200,23 @@ func whyRule(trail []filter.Reason) string {
 	text, said := "", false
 	for _, r := range trail {
 		switch byUser := r.Source == userSource; {
-		case r.Text == "" || r.Source == ownSource:
+		case r.Text == "" || r.Source == ownSource || r.Source == job.UserSource:
 		case byUser || !said:
 			text, said = r.Text, said || byUser
 		}
 	}
 	return text
+}
+
+// whoseRule is who made a rule, "" if that is not known.
+func whoseRule(trail []filter.Reason) string {
+	by := ""
+	for _, r := range trail {
+		if r.Source == job.UserSource {
+			by = r.Text
+		}
+	}
+	return by
 }
 
 // judgeAgain has the rules, which have changed, judge everybody, and tells of the
@@ -232,7 +244,7 @@ func sameVerdict(a, b *messages.Verdict) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Rule == b.Rule && a.Action == b.Action && a.Limit == b.Limit && a.Reason == b.Reason
+	return a.Rule == b.Rule && a.Action == b.Action && a.Limit == b.Limit && a.Reason == b.Reason && a.By == b.By
 }
 
 // list is the rules in the order in which they are applied.

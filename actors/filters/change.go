@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/core/filter"
 	"lockstep/actors/core/job"
@@ -25,6 +26,7 @@ type change struct {
 	sender  *actor.PID
 	request uint64 // the client's
 	uuid    string
+	by      string // who asks, "" if that is not known
 	rule    filter.Rule
 	serial  bool // the watermark is asked for
 }
@@ -40,9 +42,13 @@ func (f *filters) replace(ctx actor.Context, sender *actor.PID, m *messages.Repl
 		ctx.Send(sender, &messages.FilterChanged{Request: m.Request, Failure: messages.Generic(errNoUUID), Malformed: true})
 		return
 	}
+	if m.By != "" {
+		rule.ReasonTrail = slices.DeleteFunc(rule.ReasonTrail, func(r filter.Reason) bool { return r.Source == job.UserSource })
+		rule.ReasonTrail = append(rule.ReasonTrail, filter.Reason{Source: job.UserSource, Text: m.By, Nanos: f.config.Env.Clock().Now().UnixNano()})
+	}
 	rule.ReasonTrail = append(rule.ReasonTrail, filter.Reason{Source: ownSource, Nanos: f.config.Env.Clock().Now().UnixNano()})
 	f.request++
-	f.changes[f.request] = &change{sender: sender, request: m.Request, uuid: rule.UUID, rule: rule, serial: true}
+	f.changes[f.request] = &change{sender: sender, request: m.Request, uuid: rule.UUID, by: m.By, rule: rule, serial: true}
 	ctx.Request(f.config.Queue, &messages.AskSerial{Request: f.request})
 }
 
@@ -78,6 +84,9 @@ func (f *filters) edit(ctx actor.Context, c *change, rule []byte) {
 func (f *filters) written(ctx actor.Context, m *messages.ConfigWritten) {
 	if c := f.changes[m.Request]; c != nil {
 		delete(f.changes, m.Request)
+		if c.by != "" && m.Failure == nil {
+			f.config.Env.Log().WithFields(logrus.Fields{"rule": c.uuid, "deleted": c.rule.UUID == "", "by": c.by}).Info("a filter rule has changed")
+		}
 		answer := &messages.FilterChanged{Request: c.request, Uuid: c.uuid, Failure: m.Failure}
 		if m.Failure == nil {
 			answer.Hits, answer.Jobs = f.hits(c.uuid)

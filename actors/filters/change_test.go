@@ -140,6 +140,23 @@ func TestARefusedRequest(t *testing.T) {
 	}
 }
 
+// Who has made a rule is in its reason trail, whatever the client has written there,
+// and in the verdicts that it causes.
+func TestWhoHasMadeARule(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.judge(1, 43)
+		b.judged(1)
+		m := replaces(8, `"`+uuidA+`"`)
+		m.By, m.Reason = "uid=1000(ada), pid=7", []byte(`[["lockstep:user", "uid=0(root)", 1], ["gnt:user", "drain", 5]]`)
+		b.ask(m)
+		b.tellSerial(42)
+		edit := b.edits()
+		require.Contains(t, string(edit.Rule), `"reason_trail":[["gnt:user","drain",5],["lockstep:user","uid=1000(ada), pid=7",1704067200000000000],["luxid","",`)
+		b.written(edit)
+		b.changed(&messages.Verdict{Id: 43, Rule: uuidA, Action: "REJECT", Reason: "drain", By: "uid=1000(ada), pid=7"})
+	})
+}
+
 func TestDeleteFilter(t *testing.T) {
 	onReady(t, map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)}, func(t *testing.T, b *bench) {
 		b.judge(1, 1)

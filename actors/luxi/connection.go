@@ -27,6 +27,7 @@ type connection struct {
 	store  *store.Client
 
 	method  string
+	by      string // who makes the request at hand, "" if that is not known
 	request uint64 // number of the conversation at hand, within this actor
 	// again repeats the question at hand, when somebody has restarted who may have
 	// had it in hand; nil for a submission, which must not be asked for twice.
@@ -54,7 +55,7 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.store.Hello(ctx)
 		c.conn.Serve(ctx.Self())
 	case *socket.Received:
-		c.received(ctx, m.Frame)
+		c.received(ctx, m)
 	case *socket.Refused:
 		c.refuse(ctx, m.Err)
 	case *socket.Closed:
@@ -91,8 +92,8 @@ func (c *connection) Receive(ctx actor.Context) {
 	}
 }
 
-func (c *connection) received(ctx actor.Context, frame []byte) {
-	request, err := wire.DecodeRequest(frame)
+func (c *connection) received(ctx actor.Context, m *socket.Received) {
+	request, err := wire.DecodeRequest(m.Frame)
 	if err != nil {
 		c.refuse(ctx, err)
 		return
@@ -102,7 +103,10 @@ func (c *connection) received(ctx actor.Context, frame []byte) {
 		c.refuse(ctx, errors.New("Unable to parse LUXI request method: Invalid string value for type LuxiReq: "+quote(request.Method)))
 		return
 	}
-	c.method = request.Method
+	c.method, c.by = request.Method, m.By
+	if m.Forwarded {
+		c.by = request.By
+	}
 	if err := serve(c, ctx, request.Args); err != nil {
 		c.refuse(ctx, err)
 	}

@@ -37,8 +37,9 @@ func (c *connection) makeRule(ctx actor.Context, args []json.RawMessage, done fu
 	if string(uuid) == "null" {
 		uuid = json.RawMessage(quote(c.config.NewUUID()))
 	}
+	by := c.by
 	c.changeFilter(ctx, func(request uint64) any {
-		return &messages.ReplaceFilter{Request: request, Uuid: uuid, Priority: priority, Predicates: predicates, Action: action, Reason: reason}
+		return &messages.ReplaceFilter{Request: request, Uuid: uuid, Priority: priority, Predicates: predicates, Action: action, Reason: reason, By: by}
 	}, done)
 	return nil
 }
@@ -48,7 +49,8 @@ func (c *connection) deleteFilter(ctx actor.Context, args []json.RawMessage) err
 	if err := arguments(args, &uuid); err != nil {
 		return fmt.Errorf("DeleteFilter: %w", err)
 	}
-	c.changeFilter(ctx, func(request uint64) any { return &messages.DeleteFilter{Request: request, Uuid: uuid} },
+	by := c.by
+	c.changeFilter(ctx, func(request uint64) any { return &messages.DeleteFilter{Request: request, Uuid: uuid, By: by} },
 		func(ctx actor.Context, _ *messages.FilterChanged) { c.succeed(ctx, nil) })
 	return nil
 }

@@ -26,7 +26,7 @@ func (c *connection) submitOne(ctx actor.Context, args []json.RawMessage, ignore
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.method, err)
 	}
-	c.submit(ctx, &messages.SubmitJobs{Jobs: []*messages.JobDraft{draft}, IgnoreDrain: ignoreDrain},
+	c.submit(ctx, &messages.SubmitJobs{Jobs: []*messages.JobDraft{draft}, IgnoreDrain: ignoreDrain, By: c.by},
 		func(ctx actor.Context, ids []int64) { c.succeed(ctx, ids[0]) })
 	return nil
 }
@@ -38,7 +38,7 @@ func (c *connection) submitManyJobs(ctx actor.Context, args []json.RawMessage) e
 	if err := arguments(args, &jobs); err != nil {
 		return fmt.Errorf("SubmitManyJobs: %w", err)
 	}
-	m := &messages.SubmitJobs{Jobs: make([]*messages.JobDraft, len(jobs))}
+	m := &messages.SubmitJobs{Jobs: make([]*messages.JobDraft, len(jobs)), By: c.by}
 	for i, ops := range jobs {
 		draft, err := c.draft(ops)
 		if err != nil && len(jobs) > 1 {

@@ -3,7 +3,10 @@ package luxi_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net"
+	"os"
+	"os/user"
 	"path/filepath"
 	"testing"
 	"time"
@@ -86,6 +89,25 @@ func TestPipelinedFramesAreAnsweredInOrder(t *testing.T) {
 		} else {
 			read(`"result":2`)
 		}
+	}
+}
+
+// The kernel says who is connected. What a request says of it counts only from another
+// node.
+func TestWhoAsksOverASocket(t *testing.T) {
+	me := fmt.Sprintf("uid=%d", os.Getuid())
+	if u, err := user.Current(); err == nil {
+		me += "(" + u.Username + ")"
+	}
+	me += fmt.Sprintf(", pid=%d", os.Getpid())
+	for forwards, want := range map[bool]string{false: me, true: "uid=7(bob), pid=1, node=n2"} {
+		options := listening
+		options.Forwards = forwards
+		s := listenWith(t, options)
+		c := s.dial()
+		frame := `{"by": "uid=7(bob), pid=1, node=n2", "method": "SubmitJob", "args": [[` + delay + `]]}`
+		require.NoError(t, wire.WriteFrame(c, []byte(frame)))
+		require.Equal(t, want, acttest.Expect[*messages.SubmitJobs](s.queue).By)
 	}
 }
 

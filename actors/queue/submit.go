@@ -26,6 +26,7 @@ type submission struct {
 	blockers [][]int64
 	records  []record.Record
 	failure  *messages.Failure
+	by       string  // who asks, "" if that is not known
 	name     string  // that its client has given it, to be told apart from others
 	also     []asker // who has sent it again
 }
@@ -44,7 +45,7 @@ func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJ
 		return
 	}
 	q.unfinished += len(m.Jobs)
-	q.incoming = append(q.incoming, &submission{request: m.Request, sender: sender, drafts: m.Jobs, name: name})
+	q.incoming = append(q.incoming, &submission{request: m.Request, sender: sender, drafts: m.Jobs, by: m.By, name: name})
 	q.commitNext(ctx)
 }
 
@@ -171,8 +172,14 @@ func (q *queue) build(s *submission) {
 				s.failure = invalid(err.Error())
 			}
 			inputs[i] = input
+			if s.by != "" {
+				inputs[i] = job.WithoutReasons(input, job.UserSource)
+			}
 		}
 		j := job.New(job.ID(q.serial), inputs, priorities, now, q.config.Livelock)
+		if s.by != "" {
+			j.AppendReason(func(int) string { return job.UserSource }, func(int) string { return s.by }, now)
+		}
 		j.AppendReason(
 			func(op int) string {
 				return "gnt:opcode:" + strings.ToLower(strings.TrimPrefix(job.OpID(inputs[op]), "OP_"))

@@ -44,6 +44,29 @@ func TestAJobAsItIsRecorded(t *testing.T) {
 	})
 }
 
+// Who has submitted a job is in its reason trail; clients cannot write that themselves.
+func TestWhoHasSubmittedAJob(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		const forged = `{"OP_ID": "OP_TEST_DELAY", "duration": 1, "reason": [["gnt:user", "why", 1], ["lockstep:us\u0065r", "uid=0(root)", 2]]}`
+		for request, by := range []string{"uid=1000(ada), pid=7", ""} {
+			b.client.Ask(b.queue, &messages.SubmitJobs{Request: uint64(request + 1), By: by,
+				Jobs: []*messages.JobDraft{{Ops: []*messages.OpDraft{{Input: []byte(forged)}}}}})
+			b.Settle()
+			asked := b.storeAsked()
+			j, err := job.Decode(asked.GetWrite().Files[0].Content)
+			require.NoError(t, err)
+			if by == "" {
+				require.Contains(t, string(j.Ops[0].Input), `"uid=0(root)", 2]`, "a connection of a test knows nothing of who asks")
+			} else {
+				require.Contains(t, string(j.Ops[0].Input), `"reason": [["gnt:user", "why", 1], ["lockstep:user", "uid=1000(ada), pid=7", 1704`)
+				require.NotContains(t, string(j.Ops[0].Input), "root")
+			}
+			b.filesDone(asked)
+			b.submitted(uint64(request + 1))
+		}
+	})
+}
+
 // What comes in during a commit makes the next one, all of it together.
 func TestSubmissionsAreCommittedInGroups(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {

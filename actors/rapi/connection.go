@@ -92,6 +92,18 @@ func (c *connection) abandon() {
 	}
 }
 
+type byKey struct{}
+
+// WithBy has calls say who makes them.
+func WithBy(ctx context.Context, by string) context.Context {
+	return context.WithValue(ctx, byKey{}, by)
+}
+
+func by(ctx context.Context) string {
+	text, _ := ctx.Value(byKey{}).(string)
+	return text
+}
+
 // usable: the other side has not closed it.
 func (c *connection) usable() bool {
 	select {
@@ -119,7 +131,7 @@ func (c *connection) call(ctx context.Context, frame []byte) (answer []byte, sen
 	if !c.usable() {
 		return nil, false, errClosed
 	}
-	c.system.Root.Send(c.to, &socket.Received{Frame: frame})
+	c.system.Root.Send(c.to, &socket.Received{Frame: frame, By: by(ctx)})
 	select {
 	case answer := <-c.answers:
 		return answer, true, nil

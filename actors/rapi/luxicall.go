@@ -10,7 +10,11 @@ import (
 
 // luxi makes a call for a request, and ends it when the client is gone.
 func (s *Server) luxi(c *call, class Class, method string, args ...any) (raw, error) {
-	return s.config.Luxi.Call(c.Context(), class, method, args...)
+	ctx := c.Context()
+	if c.user != "" {
+		ctx = WithBy(ctx, "user="+c.user+", from="+sourceOf(c.Request))
+	}
+	return s.config.Luxi.Call(ctx, class, method, args...)
 }
 
 // into is luxi with the result taken apart.

@@ -23,6 +23,7 @@ type gateway struct {
 	pid    *actor.PID
 	opened atomic.Int32
 	closed atomic.Int32
+	by     atomic.Value // who has made the last request
 	serve  func(ctx actor.Context, conn socket.Conn, request wire.Request)
 }
 
@@ -53,6 +54,7 @@ func (g *gateway) connection(ctx actor.Context, conn socket.Conn) {
 	case *actor.Started:
 		conn.Serve(ctx.Self())
 	case *socket.Received:
+		g.by.Store(m.By)
 		request, err := wire.DecodeRequest(m.Frame)
 		if err != nil {
 			panic(err)
@@ -120,6 +122,23 @@ func TestCallsOverConnectionsInTheProcess(t *testing.T) {
 	require.True(t, lost.Sent)
 	_, err = call("Some")
 	require.NoError(t, err)
+}
+
+// The gateway is told for each request who makes it: connections are used for one user
+// after the other.
+func TestWhoMakesACall(t *testing.T) {
+	g := newGateway(t, echo)
+	p := g.pool()
+	for _, by := range []string{"user=ada, from=10.0.0.1", "user=bob, from=10.0.0.2", ""} {
+		ctx := context.Background()
+		if by != "" {
+			ctx = rapi.WithBy(ctx, by)
+		}
+		_, err := p.Call(ctx, rapi.Short, "Some")
+		require.NoError(t, err)
+		require.Equal(t, by, g.by.Load())
+	}
+	require.EqualValues(t, 1, g.opened.Load())
 }
 
 // A client that goes away is told to who serves it.

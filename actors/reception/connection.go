@@ -22,6 +22,7 @@ type connection struct {
 	conn    socket.Conn
 	tunnel  Tunnel // nil: it is served here
 	master  string // to which the tunnel leads
+	self    string // the node that it leads from
 	request uint64
 	answers func(actor.Context, *messages.Nodes) // nil: no request at hand
 }
@@ -31,7 +32,7 @@ func (c *connection) Receive(ctx actor.Context) {
 	case *actor.Started:
 		c.conn.Serve(ctx.Self())
 	case *socket.Received:
-		c.received(ctx, m.Frame)
+		c.received(ctx, m)
 	case *socket.Refused:
 		c.conn.Answer(wire.EncodeParseError("Failed to parse request: " + m.Err.Error()))
 		ctx.Stop(ctx.Self())
@@ -62,12 +63,16 @@ func (c *connection) Receive(ctx actor.Context) {
 	}
 }
 
-func (c *connection) received(ctx actor.Context, frame []byte) {
+func (c *connection) received(ctx actor.Context, m *socket.Received) {
 	if c.tunnel != nil {
-		c.tunnel.Send(frame)
+		by := ""
+		if m.By != "" {
+			by = m.By + ", node=" + c.self
+		}
+		c.tunnel.Send(wire.WithBy(m.Frame, by))
 		return
 	}
-	call, err := wire.DecodeRequest(frame)
+	call, err := wire.DecodeRequest(m.Frame)
 	if err != nil {
 		c.conn.Answer(wire.EncodeParseError("Failed to parse request: " + err.Error()))
 		ctx.Stop(ctx.Self())
@@ -111,7 +116,7 @@ func (c *connection) forward(ctx actor.Context, n *messages.Nodes) {
 		c.refer(ctx, n)
 		return
 	}
-	c.tunnel, c.master = c.config.Tunnels.Open(n.MasterAddress, ctx.Self()), n.Master
+	c.tunnel, c.master, c.self = c.config.Tunnels.Open(n.MasterAddress, ctx.Self()), n.Master, n.Self
 	frame, err := wire.EncodeResult(nil)
 	if err != nil {
 		frame = wire.EncodeError("ProgrammerError", err.Error())

@@ -1,6 +1,7 @@
 package reception_test
 
 import (
+	"encoding/json"
 	"errors"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"lockstep/actors/act/acttest"
 	"lockstep/actors/luxi"
+	"lockstep/actors/luxi/wire"
 	"lockstep/actors/reception"
 	"lockstep/actors/socket"
 	"lockstep/messages"
@@ -179,7 +181,15 @@ func TestAClientIsCarriedOnToTheMaster(t *testing.T) {
 		require.JSONEq(t, `{"success": true, "result": null}`, c.last(t))
 		b.request(c, call("QueryJobs"))
 		b.request(c, "not even a request")
-		require.Equal(t, []string{call("QueryJobs"), "not even a request"}, b.tunnels.frames, "they are the master's to judge")
+		const forged = `{"by": "uid=0(root)", "method": "QueryJobs", "args": []}`
+		b.Send(c.to, &socket.Received{Frame: []byte(forged), By: "uid=1000(ada), pid=7"})
+		b.Settle()
+		require.Equal(t, "not even a request", b.tunnels.frames[1], "it is the master's to judge")
+		for i, by := range map[int]string{0: "", 2: "uid=1000(ada), pid=7, node=n1"} {
+			passed, err := wire.DecodeRequest([]byte(b.tunnels.frames[i]))
+			require.NoError(t, err)
+			require.Equal(t, wire.Request{Method: "QueryJobs", Args: []json.RawMessage{}, By: by}, passed, "who asks is what this node knows")
+		}
 		b.nodes.Quiet()
 		require.Len(t, c.answers, 1)
 		require.Zero(t, b.tunnels.closed)

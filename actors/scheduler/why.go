@@ -50,7 +50,7 @@ func (s *scheduler) held(j *subject) []reason {
 		all = append(all, r)
 	}
 	if v := j.verdict; v != nil && (v.Action == pause || v.Action == reject && !j.running) {
-		all = append(all, reason{"kind": "filter", "uuid": v.Rule, "action": v.Action, "reason": v.Reason})
+		all = append(all, madeBy(v, reason{"kind": "filter", "uuid": v.Rule, "action": v.Action, "reason": v.Reason}))
 	}
 	w, candidate := s.state.Why(j.id, s.config.Env.Clock().Now())
 	if !candidate {
@@ -68,9 +68,17 @@ func (s *scheduler) held(j *subject) []reason {
 // limited tells a rule's limit from one of the reason trail by its key.
 func (s *scheduler) limited(j *subject, full sched.Full) reason {
 	if j.verdict != nil && full.Key == j.verdict.Rule {
-		return reason{"kind": "filter-limit", "uuid": full.Key, "limit": full.N, "running": full.Running, "reason": j.verdict.Reason}
+		return madeBy(j.verdict, reason{"kind": "filter-limit", "uuid": full.Key, "limit": full.N, "running": full.Running, "reason": j.verdict.Reason})
 	}
 	return reason{"kind": "rate-limit", "label": full.Key, "limit": full.N, "running": full.Running}
+}
+
+// madeBy says of a reason that is a rule who made it, if that is known.
+func madeBy(v *messages.Verdict, r reason) reason {
+	if v.By != "" {
+		r["by"] = v.By
+	}
+	return r
 }
 
 func (s *scheduler) order(w sched.Why) reason {

@@ -27,6 +27,8 @@ func TestWhy(t *testing.T) {
 			`[{"kind": "dependency", "opcode": 0, "job": 1, "statuses": ["error", "canceled"]}, {"kind": "dependency", "opcode": 0, "job": 1, "statuses": []}]`},
 		"a pause":     {5, under(first(delay()), pausing(2)), `[{"kind": "filter", "uuid": "r1", "action": "PAUSE", "reason": "pink bunny"}]`},
 		"a rejection": {5, under(first(delay()), rejecting(2)), `[{"kind": "filter", "uuid": "r2", "action": "REJECT", "reason": ""}]`},
+		"somebody's pause": {5, under(first(delay()), &messages.Verdict{Id: 2, Rule: "r1", Action: "PAUSE", By: "uid=1000(ada)"}),
+			`[{"kind": "filter", "uuid": "r1", "action": "PAUSE", "reason": "", "by": "uid=1000(ada)"}]`},
 		"a dependency and a pause": {5, under(first(delay(on(1))), pausing(2)),
 			`[{"kind": "dependency", "opcode": 0, "job": 1, "statuses": []}, {"kind": "filter", "uuid": "r1", "action": "PAUSE", "reason": "pink bunny"}]`},
 		"a rule's limit": {5, under(first(delay()), limiting(2, 1)),

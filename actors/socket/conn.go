@@ -23,7 +23,13 @@ type (
 	// Opened is told to the gateway.
 	Opened struct{ Conn Conn }
 	// Received is one request's frame, without its terminator.
-	Received struct{ Frame []byte }
+	// By is who sent it, "" if that is not known. With Forwarded, another node passes
+	// it on for a client of its own, and says in the request who that is.
+	Received struct {
+		Frame     []byte
+		By        string
+		Forwarded bool
+	}
 	// Refused is a frame that cannot be read: the answer closes the connection.
 	Refused struct{ Err error }
 	// Closed: the client is gone.

@@ -30,11 +30,13 @@ type Options struct {
 	MaxHeld  int           // bounds the large requests of all connections together, in bytes; 0: any number
 	Idle     time.Duration // how long a client may say nothing, or take to send one request
 	Mode     fs.FileMode   // of the socket: who may connect
+	Forwards bool          // clients are other nodes, which pass requests on
 }
 
 // Listener is the real source of connections: a unix socket.
 type Listener struct {
 	net     net.Listener
+	logins  logins
 	options Options
 	budget  *budget
 	open    atomic.Int64
@@ -108,7 +110,7 @@ func (l *Listener) Serve(sys *actor.ActorSystem, gateway func() *actor.PID) erro
 			continue
 		}
 		l.open.Add(1)
-		c := &streamConn{net: nc, root: sys.Root, options: l.options, answers: make(chan []byte, 1), serving: &l.serving}
+		c := &streamConn{net: nc, root: sys.Root, options: l.options, peer: peerOf(nc), logins: &l.logins, answers: make(chan []byte, 1), serving: &l.serving}
 		c.held = share{budget: l.budget, interrupt: c.interrupt}
 		c.ended = func() {
 			c.held.end()
@@ -125,6 +127,8 @@ type streamConn struct {
 	net     net.Conn
 	root    *actor.RootContext
 	options Options
+	peer    peer
+	logins  *logins
 	held    share
 	answers chan []byte // at most one: the request at hand's
 	ended   func()
@@ -172,6 +176,7 @@ func (c *streamConn) interrupt() { _ = c.net.SetReadDeadline(time.Unix(1, 0)) }
 func (c *streamConn) serve(to *actor.PID) {
 	defer c.ended()
 	defer c.net.Close()
+	by := c.peer.text(c.logins)
 	reader := wire.NewReader(c.net, c.options.MaxFrame)
 	reader.AskToGrow(c.held.grow)
 	for {
@@ -187,7 +192,7 @@ func (c *streamConn) serve(to *actor.PID) {
 		var tooLarge *wire.FrameTooLarge
 		switch {
 		case err == nil:
-			c.root.Send(to, &Received{Frame: frame})
+			c.root.Send(to, &Received{Frame: frame, By: by, Forwarded: c.options.Forwards})
 		case errors.As(err, &tooLarge), errors.Is(err, errCrowded):
 			c.root.Send(to, &Refused{Err: err})
 		default:

@@ -13,6 +13,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
+
+	"lockstep/actors/core/job"
 )
 
 func newFilterListCommand(globals *globalOptions) *cobra.Command {
@@ -164,7 +166,7 @@ func (r filterRule) why() string {
 		if entry.Source == "gnt:user" {
 			return shortened(entry.Text, infoValueSize)
 		}
-		if entry.Text != "" && !strings.HasPrefix(entry.Source, "gnt:client:") {
+		if entry.Text != "" && entry.Source != job.UserSource && !strings.HasPrefix(entry.Source, "gnt:client:") {
 			text = entry.Text
 		}
 	}

@@ -40,6 +40,7 @@ type whyReason struct {
 	UUID   string `json:"uuid"`
 	Action string `json:"action"`
 	Reason string `json:"reason"`
+	By     string `json:"by"` // who made the rule
 
 	Label   string `json:"label"`
 	Limit   int64  `json:"limit"`

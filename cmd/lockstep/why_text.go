@@ -126,12 +126,20 @@ func (r whyReason) dependency() string {
 		visible(enumerate(awaitJob{Statuses: r.Statuses}.wanted(), "or")))
 }
 
-// because is the reason of a filter rule, in parentheses, if it has one.
+// because is the reason of a filter rule and who made it, in parentheses, as far as
+// they are known.
 func (r whyReason) because() string {
-	if r.Reason == "" {
+	var parts []string
+	if r.Reason != "" {
+		parts = append(parts, visible(shortened(r.Reason, infoValueSize)))
+	}
+	if r.By != "" {
+		parts = append(parts, "made by "+visible(shortened(r.By, infoValueSize)))
+	}
+	if parts == nil {
 		return ""
 	}
-	return " (" + visible(shortened(r.Reason, infoValueSize)) + ")"
+	return " (" + strings.Join(parts, "; ") + ")"
 }
 
 func (r whyReason) filter() string {

@@ -193,7 +193,7 @@ func (n *node) serveNode(stop context.Context) error {
 	if err != nil {
 		return err
 	}
-	luxiOptions := socket.Options{Idle: luxi.Idle, MaxFrame: n.config.MaxFrame, MaxConns: n.config.MaxConns, MaxHeld: heldFrames * n.config.MaxFrame}
+	luxiOptions := socket.Options{Idle: luxi.Idle, MaxFrame: n.config.MaxFrame, MaxConns: n.config.MaxConns, MaxHeld: heldFrames * n.config.MaxFrame, Forwards: true}
 	tunnelled := socket.Over(n.listener.Luxi(), luxiOptions)
 	go func() { _ = tunnelled.Serve(n.env.System(), n.luxi) }() // ends with the listener
 	n.log.WithFields(logrus.Fields{"node": n.identity.Name, "address": n.identity.Address}).Info("this node belongs to a cluster")

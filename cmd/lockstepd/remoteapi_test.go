@@ -145,6 +145,7 @@ func TestARealDaemonsRemoteAPI(t *testing.T) {
 	}
 	require.Equal(t, 200, r.do("GET", "/2/jobs/1", "", &j))
 	require.Equal(t, []any{"lockstep:rapi", "user=peer"}, j.Ops[0].Reason[0][:2])
+	require.Equal(t, []any{"lockstep:user", "user=peer, from=127.0.0.1"}, j.Ops[0].Reason[1][:2])
 	require.Equal(t, 404, r.do("GET", "/2/jobs/99", "", nil))
 	r.dial().call("SetDrainFlag", nil, true)
 	require.Equal(t, 503, r.do("PUT", "/2/redistribute-config", "", nil))

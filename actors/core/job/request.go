@@ -76,3 +76,32 @@ func sourcesAndTexts(trail []byte) (entries []string) {
 	})
 	return entries
 }
+
+// UserSource is the source of the entry in a reason trail that says who submitted the
+// job, or made the rule. Only the daemon writes it: gateways know who is connected.
+const UserSource = "lockstep:user"
+
+// WithoutReasons is input without the entries of one source in its reason trail; input
+// itself if there are none.
+func WithoutReasons(input json.RawMessage, source string) json.RawMessage {
+	start, end, isObject := find(input, "reason")
+	trail := input[start:end]
+	if !isObject || !bytes.Contains(trail, []byte(source)) && !bytes.Contains(trail, []byte{'\\'}) {
+		return input // without an escape it is spelled in one way only
+	}
+	var kept [][]byte
+	dropped := false
+	err := Elements(trail, func(entry []byte) {
+		var parts []json.RawMessage
+		var name string
+		if json.Unmarshal(entry, &parts) == nil && len(parts) > 0 && json.Unmarshal(parts[0], &name) == nil && name == source {
+			dropped = true
+			return
+		}
+		kept = append(kept, entry)
+	})
+	if err != nil || !dropped {
+		return input
+	}
+	return slices.Concat(input[:start], []byte{'['}, bytes.Join(kept, []byte(", ")), []byte{']'}, input[end:])
+}

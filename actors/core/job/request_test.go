@@ -41,3 +41,18 @@ func TestTheSameRequest(t *testing.T) {
 		require.Equal(t, same, SameRequest(json.RawMessage(kept), json.RawMessage(again)), again)
 	}
 }
+
+// Entries of a source are found however its name is spelled; the rest stays as it is.
+func TestWithoutReasons(t *testing.T) {
+	for input, want := range map[string]string{
+		`{"OP_ID": "A"}`: `{"OP_ID": "A"}`,
+		`{"reason": [["lockstep:user", "x", 1]]}`:   `{"reason": []}`,
+		`{"reason": [["lockstep:use\u0072", "x"]]}`: `{"reason": []}`,
+		`{"reason": [["a\n", "lockstep:user", 1], ["lockstep:user"], [1, 2], "lockstep:user",["b","",2] ], "x": 1.50}`: `{"reason": [["a\n", "lockstep:user", 1], [1, 2], "lockstep:user", ["b","",2]], "x": 1.50}`,
+		`{"reason": "lockstep:user"}`:      `{"reason": "lockstep:user"}`,
+		`{"reason": {"lockstep:user": 1}}`: `{"reason": {"lockstep:user": 1}}`,
+		`not JSON lockstep:user`:           `not JSON lockstep:user`,
+	} {
+		require.Equal(t, want, string(WithoutReasons(json.RawMessage(input), UserSource)), input)
+	}
+}

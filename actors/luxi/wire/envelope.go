@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"lockstep/actors/core/job"
@@ -20,6 +21,7 @@ type Request struct {
 	Method  string
 	Args    []json.RawMessage // positional; not nil
 	Version int               // 0 if absent or no integer
+	By      string            // who asks, as another node says; any client can write it
 }
 
 // EncodeRequest returns the payload of a request frame; args nil means none.
@@ -68,7 +70,20 @@ func DecodeRequest(frame []byte) (Request, error) {
 			request.Version = 0
 		}
 	}
+	if by, err := object.get("by"); err == nil && json.Unmarshal(by, &request.By) != nil {
+		request.By = ""
+	}
 	return request, nil
+}
+
+// WithBy is a request frame that says who asks, whatever it has said before: of a key
+// given twice the first counts. What is no request stays as it is.
+func WithBy(frame []byte, by string) []byte {
+	start := bytes.IndexByte(frame, '{')
+	if start < 0 || !bytes.HasPrefix(bytes.TrimLeft(frame[start+1:], " \t\r\n"), []byte{'"'}) {
+		return frame
+	}
+	return slices.Concat(frame[:start+1], []byte(`"by":`), job.Quote(by), []byte{','}, frame[start+1:])
 }
 
 // EncodeResult returns the payload of a successful answer.

@@ -146,6 +146,7 @@ var variable = []struct {
 	word    string
 }{
 	{regexp.MustCompile(`/tmp/lockstep-\d+/sock`), "SOCKET"},
+	{regexp.MustCompile(`uid=\d+(\([^)]*\))?, pid=\d+`), "PEER"},
 	{regexp.MustCompile(`\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}`), "TIME"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?`), "TIME"},
 	{regexp.MustCompile(`\b\d{16}\d{3}?\b`), "NANOSECONDS"},

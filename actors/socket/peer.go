@@ -1,0 +1,93 @@
+package socket
+
+import (
+	"fmt"
+	"net"
+	"os/user"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// peer is the process at the other end of a unix socket when it connected. The zero
+// peer is one that is not known, such as that of a connection from another node.
+type peer struct {
+	known    bool
+	uid, pid int // pid 0: of another pid namespace
+}
+
+func peerOf(c net.Conn) peer {
+	local, ok := c.(*net.UnixConn)
+	if !ok {
+		return peer{}
+	}
+	raw, err := local.SyscallConn()
+	if err != nil {
+		return peer{}
+	}
+	var found *syscall.Ucred
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		found, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	})
+	if err != nil || failed != nil {
+		return peer{}
+	}
+	return peer{known: true, uid: int(found.Uid), pid: int(found.Pid)}
+}
+
+// text is what is recorded of the peer, such as uid=1000(alice), pid=4711.
+func (p peer) text(names *logins) string {
+	if !p.known {
+		return ""
+	}
+	text := "uid=" + strconv.Itoa(p.uid)
+	if name := names.of(p.uid); name != "" {
+		text += "(" + name + ")"
+	}
+	if p.pid != 0 {
+		text += fmt.Sprintf(", pid=%d", p.pid)
+	}
+	return text
+}
+
+// Bounds of the names that are kept.
+const (
+	loginsFor = time.Minute
+	loginsMax = 1000
+)
+
+// logins are names of users, kept for a while: to look one up may take a question to
+// a server. Only connections of that user wait for it, and it is asked once for all of
+// them.
+type logins struct {
+	mu    sync.Mutex
+	names map[int]*login
+}
+
+type login struct {
+	once  sync.Once
+	name  string
+	since time.Time
+}
+
+// of is the name of a user, "" if there is none.
+func (l *logins) of(uid int) string {
+	l.mu.Lock()
+	found := l.names[uid]
+	if found == nil || time.Since(found.since) > loginsFor {
+		if l.names == nil || len(l.names) >= loginsMax {
+			l.names = map[int]*login{}
+		}
+		found = &login{since: time.Now()}
+		l.names[uid] = found
+	}
+	l.mu.Unlock()
+	found.once.Do(func() {
+		if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+			found.name = u.Username
+		}
+	})
+	return found.name
+}
