@@ -1,6 +1,8 @@
 package persistence
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 )
@@ -20,6 +22,28 @@ func SocketPath(runDir, name string) string {
 
 func socketDir(runDir string) string {
 	return filepath.Join(runDir, "socket")
+}
+
+// searchable lets a group look up names in a directory.
+const searchable = 0o010
+
+// OpenToGroup lets a group reach the sockets of a run directory: the directories above
+// them are the group's, who may search them. Those above the run directory are not the
+// daemon's to change.
+func OpenToGroup(runDir string, group int) error {
+	for _, dir := range []string{runDir, socketDir(runDir)} {
+		info, err := os.Stat(dir)
+		if err == nil {
+			err = os.Chown(dir, -1, group)
+		}
+		if err == nil && info.Mode().Perm()&searchable == 0 {
+			err = os.Chmod(dir, info.Mode().Perm()|searchable)
+		}
+		if err != nil {
+			return fmt.Errorf("open %s to group %d: %w", dir, group, err)
+		}
+	}
+	return nil
 }
 
 // LivelockDir is the directory of the livelock files: <run>/livelocks.

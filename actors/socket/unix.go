@@ -30,6 +30,7 @@ type Options struct {
 	MaxHeld  int           // bounds the large requests of all connections together, in bytes; 0: any number
 	Idle     time.Duration // how long a client may say nothing, or take to send one request
 	Mode     fs.FileMode   // of the socket: who may connect
+	Group    *int          // of the socket; nil: the daemon's own
 	Forwards bool          // clients are other nodes, which pass requests on
 }
 
@@ -46,9 +47,18 @@ type Listener struct {
 // Listen takes the socket at path, whose stale file is removed: the queue's lock
 // says that no other daemon is using it.
 func Listen(path string, options Options) (*Listener, error) {
-	l, err := ListenUnix(path, options.Mode)
+	mode := options.Mode
+	if options.Group != nil {
+		mode &^= 0o070 // until it is the right group's
+	}
+	l, err := ListenUnix(path, mode)
 	if err != nil {
 		return nil, err
+	}
+	if options.Group != nil {
+		if err := errors.Join(os.Chown(path, -1, *options.Group), os.Chmod(path, options.Mode)); err != nil {
+			return nil, errors.Join(fmt.Errorf("listen: %w", err), l.Close())
+		}
 	}
 	return Over(l, options), nil
 }

@@ -67,13 +67,14 @@ func TestSocketPath(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	denied := &wire.NoDaemon{Path: "/s", Err: syscall.EACCES}
+	const alone = "you are not allowed to use the daemon's socket /s:\nit is for root alone. Run this as root, or start lockstepd with --socket-group GROUP:\nmembers of that group may use the socket."
 	tests := []struct {
 		err  error
 		want string
 	}{
 		{errors.New("plain"), "plain"},
-		{denied, "you are not allowed to use the daemon's socket /s:\njoin the group that owns it, or run this as its owner or root."},
-		{fmt.Errorf("job 1 goes on: %w", denied), "job 1 goes on: you are not allowed to use the daemon's socket /s:\njoin the group that owns it, or run this as its owner or root."},
+		{denied, alone},
+		{fmt.Errorf("job 1 goes on: %w", denied), "job 1 goes on: " + alone},
 		{fmt.Errorf("said (%w) already", denied), "said (no daemon answers at /s: permission denied) already"},
 	}
 	for _, test := range tests {
@@ -99,5 +100,40 @@ func TestNoDaemonForTheQueueHere(t *testing.T) {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is not in: %s", part, text)
 		}
+	}
+}
+
+// Who is kept out is told the group to join, never that of root.
+func TestTheGroupToJoin(t *testing.T) {
+	if got := (barrier{"root", "lockstep", "ada"}).text(); got !=
+		"it is for root and the members of the group lockstep. To join, run as root\n\"usermod --append --groups lockstep ada\", and log in again." {
+		t.Error(got)
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("the rest needs root, who can give files away")
+	}
+	dir := shortTempDir(t)
+	path := filepath.Join(dir, "s")
+	if err := os.WriteFile(path, nil, 0o660); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		gid  int
+		mode os.FileMode
+		want string
+	}{{54321, 0o660, "54321"}, {54321, 0o600, ""}, {0, 0o660, ""}} {
+		if err := errors.Join(os.Chown(path, 0, test.gid), os.Chmod(path, test.mode)); err != nil {
+			t.Skip(err)
+		}
+		if got := inFrontOf(path); got.group != test.want || got.owner != "root" {
+			t.Errorf("%+v: %+v", test, got)
+		}
+	}
+	// A directory that cannot be searched hides the socket.
+	if err := errors.Join(os.Chown(dir, 0, 54322), os.Chmod(dir, 0o750)); err != nil {
+		t.Skip(err)
+	}
+	if got := inFrontOf(filepath.Join(dir, "socket", "ganeti-query")); got.group != "54322" {
+		t.Errorf("%+v", got)
 	}
 }

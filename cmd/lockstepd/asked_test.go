@@ -2,7 +2,12 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,4 +37,48 @@ func TestWhoAskedIsRecorded(t *testing.T) {
 	var why struct{ Reasons []struct{ By string } }
 	c.call("LockstepWhy", &why, id)
 	require.Contains(t, why.Reasons[0].By, me)
+}
+
+// With --socket-group the members of a group may submit jobs, and nobody else may.
+func TestTheSocketsGroup(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("NOT RUN: it needs root, who can be anybody")
+	}
+	const group = 54321
+	d := newDaemon(t)
+	require.NoError(t, os.Chmod(d.root, 0o755))
+	d.start("--socket-group", strconv.Itoa(group))
+	client := filepath.Join(d.root, "lockstep")
+	out, err := exec.Command("go", "build", "-o", client, "lockstep/cmd/lockstep").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	list := func(gid uint32) (string, error) {
+		cmd := exec.Command(client, "list", "--socket", d.path("run", "socket", "ganeti-query"))
+		cmd.Dir = d.root
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 54321, Gid: gid}}
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	text, err := list(group)
+	require.NoError(t, err, text)
+	text, err = list(group + 1)
+	require.Error(t, err)
+	require.Contains(t, text, "the members of the group 54321")
+	require.NotContains(t, text, "groups root")
+	for _, name := range []string{"ganeti-query", "ganeti-wconfd"} {
+		info, err := os.Stat(d.path("run", "socket", name))
+		require.NoError(t, err)
+		require.EqualValues(t, group, info.Sys().(*syscall.Stat_t).Gid)
+	}
+	info, err := os.Stat(d.path("run", "livelocks"))
+	require.NoError(t, err)
+	require.NotEqualValues(t, group, info.Sys().(*syscall.Stat_t).Gid, "it is nothing for clients")
+	require.Equal(t, 0, d.stop())
+
+	_, err = parseConfig([]string{"--socket-group=nosuchgroup", "--run-dir=/tmp/r"}, io.Discard)
+	require.ErrorContains(t, err, `socket-group: there is no group "nosuchgroup"`)
+	file := filepath.Join(t.TempDir(), "lockstepd.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("socket-group: \"54321\"\n"), 0o600))
+	c, err := parseConfig([]string{"--config", file, "--run-dir=/tmp/r"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, "54321", c.SocketGroup)
 }

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	accounts "os/user"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sirupsen/logrus"
@@ -38,6 +40,7 @@ type Config struct {
 	Writers     int
 	Limits      queue.Limits
 	ArchiveDays int    // 0: archived jobs are kept for ever
+	SocketGroup string // whose members may use the sockets, by name or number; "": the daemon's own
 	NodeListen  string // of a node of a cluster; "": where it is reached
 	LeaveJobs   bool   // running jobs go on when the node is not the master any more
 	Rapi        RapiConfig
@@ -85,6 +88,7 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	flags.StringVar(&c.LogLevel, "log-level", "info", "least severe `level` that is logged: debug, info, warn, error")
 	flags.IntVar(&c.MaxFrame, "max-frame", 64<<20, "largest request, in `bytes`")
 	flags.IntVar(&c.MaxConns, "max-connections", 8192, "`number` of connections that may be open at a time, for each socket")
+	flags.StringVar(&c.SocketGroup, "socket-group", "", "`group` whose members may submit jobs: it gets the sockets, and may search the run directory (default: the daemon's own group)")
 	flags.IntVar(&c.MaxStarts, "max-starts", 2*runtime.NumCPU(), "`number` of job processes being started at a time")
 	flags.IntVar(&c.Writers, "writers", 32, "`number` of disk operations at a time")
 	limits := supervisor.DefaultLimits()
@@ -222,7 +226,27 @@ func (c *Config) Validate() error {
 	if _, err := logrus.ParseLevel(c.LogLevel); err != nil {
 		return fmt.Errorf("log-level: %q is none of debug, info, warn and error", c.LogLevel)
 	}
+	if _, err := c.socketGroup(); err != nil {
+		return fmt.Errorf("socket-group: %w", err)
+	}
 	return c.Rapi.validate()
+}
+
+// socketGroup is the number of the sockets' group, nil if none was chosen.
+func (c *Config) socketGroup() (*int, error) {
+	if c.SocketGroup == "" {
+		return nil, nil
+	}
+	digits := c.SocketGroup
+	if found, err := accounts.LookupGroup(c.SocketGroup); err == nil {
+		digits = found.Gid
+	}
+	group, err := strconv.ParseUint(digits, 10, 31)
+	if err != nil {
+		return nil, fmt.Errorf("there is no group %q; groupadd makes one", c.SocketGroup)
+	}
+	number := int(group)
+	return &number, nil
 }
 
 func (c *Config) longestSocket() string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -36,6 +37,13 @@ type doors struct {
 // openDoors listens on all sockets, or on none.
 func openDoors(c Config, env *act.Env, to gateways, api *remoteAPI) (*doors, error) {
 	d := &doors{accepting: make(chan error, 2), api: api}
+	group, err := c.socketGroup()
+	if err == nil && group != nil {
+		err = persistence.OpenToGroup(c.RunDir, *group)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("socket-group: %w", err)
+	}
 	for _, door := range []struct {
 		name    string
 		gateway func() *actor.PID
@@ -45,6 +53,7 @@ func openDoors(c Config, env *act.Env, to gateways, api *remoteAPI) (*doors, err
 		{persistence.LuxiSocket, to.luxi, socket.Options{Idle: luxi.Idle, Mode: luxi.SocketMode}},
 	} {
 		door.options.MaxFrame, door.options.MaxConns, door.options.MaxHeld = c.MaxFrame, c.MaxConns, heldFrames*c.MaxFrame
+		door.options.Group = group
 		l, err := socket.Listen(persistence.SocketPath(c.RunDir, door.name), door.options)
 		if err != nil {
 			return nil, errors.Join(err, d.close())
@@ -52,7 +61,6 @@ func openDoors(c Config, env *act.Env, to gateways, api *remoteAPI) (*doors, err
 		d.listeners = append(d.listeners, l)
 		go func() { d.accepting <- l.Serve(env.System(), door.gateway) }()
 	}
-	var err error
 	if d.admin, err = openAdmin(c.RunDir, env.Log()); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
