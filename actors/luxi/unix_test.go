@@ -150,8 +150,8 @@ func TestAStaleSocketIsReplaced(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// Those who say nothing, or half of something, harm nobody; one too many is sent
-// away, and is welcome when there is room.
+// Those who say nothing, or half of something, harm nobody: of one too many, the one
+// that has been idle for longest makes room.
 func TestThousandsOfConnections(t *testing.T) {
 	options := listening
 	options.MaxConns = 2000
@@ -167,6 +167,9 @@ func TestThousandsOfConnections(t *testing.T) {
 	}
 	good := s.dial()
 	ask := func(c net.Conn) error {
+		if err := c.SetDeadline(time.Now().Add(acttest.Patience)); err != nil {
+			return err
+		}
 		if err := wire.WriteFrame(c, []byte(`{"method": "PickupJob", "args": []}`)); err != nil {
 			return err
 		}
@@ -174,10 +177,29 @@ func TestThousandsOfConnections(t *testing.T) {
 		return err
 	}
 	require.NoError(t, ask(good))
-	require.Error(t, ask(s.dial()), "there is one too many")
-	require.NoError(t, idle[0].Close())
-	require.Eventually(t, func() bool { return ask(s.dial()) == nil }, acttest.Patience, 10*time.Millisecond)
+	require.NoError(t, ask(s.dial()), "there is one too many")
+	_, err := wire.NewReader(idle[0], 1000).ReadFrame()
+	require.Error(t, err)
+	var timeout net.Error
+	require.False(t, errors.As(err, &timeout) && timeout.Timeout(), "it is still open")
+	require.NoError(t, ask(idle[3]))
 	require.NoError(t, ask(good))
+}
+
+func TestAConnectionWithARequestInHandIsNotEnded(t *testing.T) {
+	options := listening
+	options.MaxConns = 10
+	s := listenWith(t, options)
+	var last net.Conn
+	for range options.MaxConns {
+		last = s.dial()
+		require.NoError(t, wire.WriteFrame(last, []byte(`{"method": "SubmitJob", "args": [[`+delay+`]]}`)))
+		m, from := acttest.ExpectFrom[*messages.SubmitJobs](s.queue)
+		defer s.queue.Ask(from, &messages.JobsSubmitted{Request: m.Request, Ids: []int64{1}})
+	}
+	late := s.dial()
+	_, err := wire.NewReader(late, 1000).ReadFrame()
+	require.Error(t, err, "there is no room")
 }
 
 // Large requests that never end take only so much memory: those that are longest

@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -26,7 +27,7 @@ const (
 // Options of a listener.
 type Options struct {
 	MaxFrame int           // bounds a request, in bytes
-	MaxConns int           // bounds the connections that are open at a time; 0: any number
+	MaxConns int           // bounds the connections that are open at a time, see roster; 0: any number
 	MaxHeld  int           // bounds the large requests of all connections together, in bytes; 0: any number
 	Idle     time.Duration // how long a client may say nothing, or take to send one request
 	Mode     fs.FileMode   // of the socket: who may connect
@@ -40,7 +41,7 @@ type Listener struct {
 	logins  logins
 	options Options
 	budget  *budget
-	open    atomic.Int64
+	roster  *roster
 	serving sync.WaitGroup
 }
 
@@ -81,7 +82,7 @@ func ListenUnix(path string, mode fs.FileMode) (net.Listener, error) {
 
 // Over is for the connections of another listener; the mode is not its concern.
 func Over(l net.Listener, options Options) *Listener {
-	return &Listener{net: l, options: options, budget: newBudget(options.MaxHeld)}
+	return &Listener{net: l, options: options, budget: newBudget(options.MaxHeld), roster: newRoster(options.MaxConns)}
 }
 
 // Close takes no more connections, and removes the socket.
@@ -109,22 +110,21 @@ func (l *Listener) Serve(sys *actor.ActorSystem, gateway func() *actor.PID) erro
 		case errors.Is(err, net.ErrClosed):
 			return nil
 		case err != nil:
-			// Out of descriptors, most likely: connections that end make room.
+			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+				l.roster.makeRoom()
+			}
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
-		if most := l.options.MaxConns; most > 0 && l.open.Load() >= int64(most) {
-			// At once, so that its client can come again: those that are open are
-			// somebody's, and an idle one ends by itself.
-			_ = nc.Close()
-			continue
-		}
-		l.open.Add(1)
-		c := &streamConn{net: nc, root: sys.Root, options: l.options, peer: peerOf(nc), logins: &l.logins, answers: make(chan []byte, 1), serving: &l.serving}
+		c := &streamConn{net: nc, root: sys.Root, options: l.options, peer: peerOf(nc), logins: &l.logins, roster: l.roster, answers: make(chan []byte, 1), serving: &l.serving}
 		c.held = share{budget: l.budget, interrupt: c.interrupt}
 		c.ended = func() {
 			c.held.end()
-			l.open.Add(-1)
+			l.roster.left(c)
+		}
+		if !l.roster.admit(c) {
+			_ = nc.Close() // at once, so that its client can come again
+			continue
 		}
 		time.AfterFunc(servedMax, c.giveUp)
 		sys.Root.Send(gateway(), &Opened{Conn: c})
@@ -142,6 +142,8 @@ type streamConn struct {
 	held    share
 	answers chan []byte // at most one: the request at hand's
 	ended   func()
+	roster  *roster
+	evicted atomic.Bool // to make room for another
 	taken   atomic.Bool // it is known who closes net: serve, or giveUp
 	closing atomic.Bool
 	serving *sync.WaitGroup
@@ -180,6 +182,14 @@ func (c *streamConn) Close() {
 	}
 }
 
+// evict ends a connection that is idle. A request that comes in the same moment is
+// answered first.
+func (c *streamConn) evict() {
+	c.evicted.Store(true)
+	c.interrupt()
+	c.giveUp()
+}
+
 // interrupt wakes a read; see serve.
 func (c *streamConn) interrupt() { _ = c.net.SetReadDeadline(time.Unix(1, 0)) }
 
@@ -190,9 +200,9 @@ func (c *streamConn) serve(to *actor.PID) {
 	reader := wire.NewReader(c.net, c.options.MaxFrame)
 	reader.AskToGrow(c.held.grow)
 	for {
-		if c.net.SetReadDeadline(time.Now().Add(c.options.Idle)) != nil || c.closing.Load() {
-			// Close sets its deadline after the flag: it is either seen here
-			// or comes after ours. A share is taken away after ours, too.
+		if c.net.SetReadDeadline(time.Now().Add(c.options.Idle)) != nil || c.closing.Load() || c.evicted.Load() {
+			// Close and evict set their deadline after the flag: it is either seen
+			// here or comes after ours. A share is taken away after ours, too.
 			c.root.Send(to, &Closed{})
 			return
 		}
@@ -202,6 +212,7 @@ func (c *streamConn) serve(to *actor.PID) {
 		var tooLarge *wire.FrameTooLarge
 		switch {
 		case err == nil:
+			c.roster.busy(c)
 			c.root.Send(to, &Received{Frame: frame, By: by, Forwarded: c.options.Forwards})
 		case errors.As(err, &tooLarge), errors.Is(err, errCrowded):
 			c.root.Send(to, &Refused{Err: err})
@@ -217,5 +228,6 @@ func (c *streamConn) serve(to *actor.PID) {
 			c.root.Send(to, &Closed{})
 			return
 		}
+		c.roster.rests(c)
 	}
 }

@@ -48,6 +48,9 @@ type child struct {
 func childMain(spec string) {
 	var c child
 	stop, reached, _ := strings.Cut(spec, "|")
+	if stop == leakStep {
+		leak(reached)
+	}
 	c.stopAt, c.dies = strings.CutPrefix(stop, "die-")
 	c.reached = reached
 	c.id, _ = strconv.ParseInt(os.Args[1], 10, 64)
