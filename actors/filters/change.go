@@ -68,6 +68,12 @@ func (f *filters) serialKnown(ctx actor.Context, m *messages.Serial) {
 		return
 	}
 	delete(f.changes, m.Request)
+	if f.set != nil {
+		if err := f.set.Room(&c.rule); err != nil {
+			ctx.Send(c.sender, &messages.FilterChanged{Request: c.request, Failure: messages.Generic(err), Malformed: malformed(err)})
+			return
+		}
+	}
 	c.rule.Watermark, c.serial = job.ID(m.Serial), false
 	f.edit(ctx, c, filter.Encode(&c.rule))
 }

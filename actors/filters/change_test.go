@@ -1,6 +1,8 @@
 package filters_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -214,6 +216,29 @@ func TestAChangeThatIsCutOff(t *testing.T) {
 		b.queue.Ask(b.filters, &messages.Serial{Request: former.Request, Serial: 7})
 		b.Settle()
 		b.tellSerial(8)
+		require.Equal(t, uuidB, b.edits().Filter)
+	})
+}
+
+// What all rules together may cost is looked at before a rule is made, not when it is too late to say so.
+func TestARuleForWhichThereIsNoRoom(t *testing.T) {
+	expensive := `[["opcode", ["=~", "x", "` + strings.Repeat("a{1000}", 99) + `"]]]`
+	rules := map[string]string{}
+	for i := range 10 {
+		uuid := fmt.Sprintf("aaaaaaaa-0000-4000-8000-00000000000%d", i)
+		rules[uuid] = rule(uuid, i, expensive, `"PAUSE"`)
+	}
+	onReady(t, rules, func(t *testing.T, b *bench) {
+		m := replaces(8, `"`+uuidB+`"`)
+		m.Predicates = []byte(expensive)
+		b.ask(m)
+		b.tellSerial(1)
+		a := b.answered(8)
+		require.True(t, a.Malformed)
+		require.Contains(t, a.Failure.Text, "the patterns of all rules together")
+		b.cluster.Quiet()
+		b.ask(replaces(9, `"`+uuidB+`"`))
+		b.tellSerial(1)
 		require.Equal(t, uuidB, b.edits().Filter)
 	})
 }

@@ -82,11 +82,12 @@ func (c *connection) queryFields(ctx actor.Context, args []json.RawMessage) erro
 func queryFailure(err error) *messages.Failure {
 	var unknown *query.UnknownFields
 	var field *query.FieldError
+	var tooMuch *query.TooMuchWork
 	var missing *config.NoObject
 	switch {
 	case errors.As(err, &unknown):
 		return &messages.Failure{Class: "OpPrereqError", Text: err.Error(), Code: "wrong_input"}
-	case errors.As(err, &field):
+	case errors.As(err, &field), errors.As(err, &tooMuch):
 		return &messages.Failure{Class: "ParameterError", Text: err.Error()}
 	case errors.As(err, &missing):
 		return &messages.Failure{Class: "OpPrereqError", Text: err.Error(), Code: "unknown_entity"}

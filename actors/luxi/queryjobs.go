@@ -24,12 +24,21 @@ func (c *connection) queryJobs(ctx actor.Context, args []json.RawMessage) error 
 		c.fail(ctx, queryFailure(err))
 		return nil
 	}
-	m := &messages.ListJobs{All: ids == nil, Ids: make([]int64, len(ids))}
-	for i, id := range ids {
-		m.Ids[i] = int64(id)
-	}
+	m := &messages.ListJobs{All: ids == nil, Ids: distinct(ids)}
 	c.listJobs(ctx, q, true, m)
 	return nil
+}
+
+// distinct are the ids asked for, each once, as Ganeti answers (queue.md 2.3).
+func distinct(asked []jobID) []int64 {
+	ids, seen := make([]int64, 0, len(asked)), make(map[jobID]bool, len(asked))
+	for _, id := range asked {
+		if !seen[id] {
+			seen[id] = true
+			ids = append(ids, int64(id))
+		}
+	}
+	return ids
 }
 
 // queryJobItems answers a Query for jobs. A filter on nothing but ids asks for
@@ -125,7 +134,7 @@ func (l *listing) look(ctx actor.Context, i int, item *query.JobItem, have query
 	case !matches && !undecided:
 		l.skip(i)
 	case !undecided && l.needs <= have:
-		l.put(i, item)
+		l.put(ctx, i, item)
 	case item.Archived:
 		l.readFile(ctx, i, layout.ArchivePath(int64(item.ID)), true)
 	case len(item.Info.Encoded) > 0:
@@ -172,13 +181,17 @@ func (l *listing) decode(ctx actor.Context, i int, info *messages.JobInfo, conte
 }
 
 // put puts a row into the sheet, as soon as those before it are.
-func (l *listing) put(i int, item *query.JobItem) {
+func (l *listing) put(ctx actor.Context, i int, item *query.JobItem) {
 	if i > l.done {
-		l.ready[i] = l.sheet.encode(nil, item)
-		return
+		l.ready[i] = l.sheet.keep(item)
+	} else {
+		l.sheet.add(item)
+		l.advance()
 	}
-	l.sheet.add(item)
-	l.advance()
+	if l.sheet.full() {
+		l.over = true
+		l.c.fail(ctx, messages.Generic(errTooLarge))
+	}
 }
 
 // skip leaves a row out.
@@ -199,7 +212,7 @@ func (l *listing) advance() {
 		}
 		delete(l.ready, l.done)
 		if row != nil {
-			l.sheet.addEncoded(row)
+			l.sheet.addKept(row)
 		}
 	}
 }

@@ -8,7 +8,14 @@ import (
 
 	"lockstep/actors/core/query"
 	"lockstep/actors/luxi/wire"
+	"lockstep/messages"
 )
+
+// answerMax bounds an answer in bytes: all about 300,000 queued jobs of usual size. What is repeated in a question, as a
+// field, is repeated in the answer.
+const answerMax = 256 << 20
+
+var errTooLarge = fmt.Errorf("The answer would be larger than %d bytes: ask for fewer things, or for fewer fields", answerMax)
 
 // sheet is the answer to a query in the making: the frame as far as it goes.
 // Rows are encoded as they come, so that nothing else of an item has to be kept.
@@ -17,6 +24,7 @@ type sheet[T any] struct {
 	plain    bool // a classic call's: values without their status
 	frame    []byte
 	rows     int
+	kept     int // bytes of rows that are encoded, and not in the frame yet
 }
 
 // newSheet begins an answer. A plain one is a list of rows, any other tells of
@@ -36,10 +44,24 @@ func newSheet[T any](q *query.Question[T], plain bool) *sheet[T] {
 
 // encode appends an item's row to dst.
 func (s *sheet[T]) encode(dst []byte, item *T) []byte {
-	if s.plain {
-		return s.question.AppendBare(dst, item)
+	limit := answerMax
+	if dst == nil {
+		limit -= len(s.frame) + s.kept
 	}
-	return s.question.AppendCells(dst, item)
+	if s.plain {
+		return s.question.AppendBare(dst, item, limit)
+	}
+	return s.question.AppendCells(dst, item, limit)
+}
+
+// full: there is more than an answer may have.
+func (s *sheet[T]) full() bool { return len(s.frame)+s.kept > answerMax }
+
+// keep is the row of an item that comes later in the frame.
+func (s *sheet[T]) keep(item *T) []byte {
+	row := s.encode(nil, item)
+	s.kept += len(row)
+	return row
 }
 
 // separate is for a row that is appended next.
@@ -56,8 +78,9 @@ func (s *sheet[T]) add(item *T) {
 	s.frame = s.encode(s.frame, item)
 }
 
-// addEncoded adds a row that was encoded before.
-func (s *sheet[T]) addEncoded(row []byte) {
+// addKept adds a row that was kept.
+func (s *sheet[T]) addKept(row []byte) {
+	s.kept -= len(row)
 	s.separate()
 	s.frame = append(s.frame, row...)
 }
@@ -83,6 +106,10 @@ func answerItems[T any](c *connection, ctx actor.Context, q *query.Question[T], 
 		}
 		if matches {
 			s.add(item)
+		}
+		if s.full() {
+			c.fail(ctx, messages.Generic(errTooLarge))
+			return
 		}
 	}
 	c.answer(ctx, s.close())

@@ -95,6 +95,11 @@ func (c *connection) waitSees(ctx actor.Context, info *messages.JobInfo, encoded
 		return
 	}
 	w := c.wait
+	if len(encoded)*len(w.fields) > answerMax { // a field asked for twice is there twice
+		ctx.Request(c.config.Queue, &messages.UnwatchJob{Id: int64(w.id)})
+		c.fail(ctx, messages.Generic(errTooLarge))
+		return
+	}
 	values := query.Row(w.fields, &query.JobItem{ID: w.id, Info: info, Job: j})
 	log := query.LogEntries(j.LogAfter(w.serial))
 	w.current = []any{values, log}

@@ -65,7 +65,7 @@ func (q *Request) Rule() (Rule, error) {
 	if len(rule.Predicates) > predicatesMax {
 		return Rule{}, &Invalid{"predicates", fmt.Sprintf("%d bytes are too many, at most %d are allowed", len(rule.Predicates), predicatesMax)}
 	}
-	predicates, err := parsePredicates(rule.Predicates)
+	predicates, err := parsePredicates(rule.Predicates, query.NewAllowance())
 	if err != nil {
 		return Rule{}, err
 	}
@@ -142,8 +142,9 @@ func parseTrail(raw json.RawMessage) ([]Reason, error) {
 	return trail, nil
 }
 
-// parsePredicates reads a list of predicates as far as any rule has to obey. The error is an *Invalid.
-func parsePredicates(raw json.RawMessage) ([]predicate, error) {
+// parsePredicates reads a list of predicates as far as any rule has to obey. Their patterns share the allowance. The error
+// is an *Invalid.
+func parsePredicates(raw json.RawMessage, allowance *query.Allowance) ([]predicate, error) {
 	list, err := elements("predicates", raw)
 	if err != nil {
 		return nil, err
@@ -160,7 +161,7 @@ func parsePredicates(raw json.RawMessage) ([]predicate, error) {
 		if about < 0 {
 			return nil, &Invalid{path + "[0]", "want one of " + strings.Join(aspectNames[:], ", ") + ", found " + clipped(pair[0])}
 		}
-		expr, err := query.Parse(pair[1])
+		expr, err := allowance.Parse(pair[1])
 		var wrong *query.ParseError
 		if errors.As(err, &wrong) {
 			return nil, &Invalid{path + "[1]" + wrong.Path, wrong.Reason}

@@ -3,14 +3,25 @@ package filter
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+
+	"lockstep/actors/core/query"
 )
 
 // Set is the chain of rules, made ready to judge jobs. It never changes, so that any number of readers may share it.
 type Set struct {
 	rules  []Rule // in the order in which they are looked at
 	active []chain
+	spent  map[string]int // uuid -> instructions of the rule's patterns, of rules that are understood
+}
+
+// instructionsMax bounds the programs of all rules' patterns together, about 100 MB: they are compiled at every start.
+const instructionsMax = 1_000_000
+
+func tooManyInstructions() *Invalid {
+	return &Invalid{"predicates", fmt.Sprintf("the patterns of all rules together have more than %d instructions, repetitions written out", instructionsMax)}
 }
 
 // chain is a rule that may apply: one that is understood, and whose action is not Continue.
@@ -30,19 +41,26 @@ func (e *RuleError) Error() string { return "filter rule " + e.UUID + ": " + e.E
 func (e *RuleError) Unwrap() error { return e.Err }
 
 // NewSet makes a chain of rules, given in any order. The Set is complete and of use even if there is an error: rules that
-// are not understood, which other programs may have written, are part of it but never apply. The error joins a *RuleError
-// for each of them.
+// are not understood, which other programs may have written, are part of it but never apply; neither do those whose
+// patterns cost too much, for themselves or with the rules before them. The error joins a *RuleError for each of them.
 func NewSet(rules []Rule) (*Set, error) {
-	s := &Set{rules: slices.Clone(rules)}
+	s := &Set{rules: slices.Clone(rules), spent: make(map[string]int, len(rules))}
 	slices.SortFunc(s.rules, func(a, b Rule) int { return a.Compare(&b) })
 	var faults []error
+	total := 0
 	for i := range s.rules {
 		rule := &s.rules[i]
-		predicates, err := parsePredicates(rule.Predicates)
+		allowance := query.NewAllowance()
+		predicates, err := parsePredicates(rule.Predicates, allowance)
+		if err == nil && total+allowance.Spent() > instructionsMax {
+			err = tooManyInstructions()
+		}
 		if err != nil {
 			faults = append(faults, &RuleError{rule.UUID, err})
 			continue
 		}
+		s.spent[rule.UUID] = allowance.Spent()
+		total += allowance.Spent()
 		if rule.Action.Verb == Continue {
 			continue
 		}
@@ -67,6 +85,24 @@ func (p *predicate) resolve() {
 		known := slices.IndexFunc(aspectFields[p.about], func(f knownField) bool { return f.name == name })
 		p.fields = append(p.fields, field{known: known})
 	}
+}
+
+// Room tells whether the rule may join the others, or take the place of the one of its name. The error is an *Invalid.
+func (s *Set) Room(r *Rule) error {
+	allowance := query.NewAllowance()
+	if _, err := parsePredicates(r.Predicates, allowance); err != nil {
+		return err
+	}
+	total := allowance.Spent()
+	for uuid, spent := range s.spent {
+		if uuid != r.UUID {
+			total += spent
+		}
+	}
+	if total > instructionsMax {
+		return tooManyInstructions()
+	}
+	return nil
 }
 
 // Rules are the rules in the order in which they are looked at, those that never apply included. They are not to be

@@ -273,3 +273,25 @@ func TestJobsOfARealQueue(t *testing.T) {
 	}
 	require.Greater(t, paused, len(paths)/2)
 }
+
+// A thousand rules are compiled at every start: together they must not cost more than the machine has.
+func TestPatternsOfAllRulesTogetherAreBounded(t *testing.T) {
+	var rules []Rule
+	for i := range 12 {
+		predicates := `[["opcode", ["=~", "x", "` + strings.Repeat("a{1000}", 90) + fmt.Sprint(i) + `"]]]`
+		rules = append(rules, rule(fmt.Sprintf("r%02d", i), int64(i), Action{Verb: Pause}, predicates))
+	}
+	set, err := NewSet(rules)
+	require.Len(t, set.Rules(), 12)
+	require.Len(t, set.active, 11)
+	var wrong *RuleError
+	require.ErrorAs(t, err, &wrong)
+	require.Equal(t, "r11", wrong.UUID)
+	require.ErrorContains(t, err, "the patterns of all rules together")
+
+	require.ErrorContains(t, set.Room(&rules[11]), "predicates: the patterns of all rules together have more than 1000000 instructions")
+	rules[11].UUID = "r03" // in the place of another
+	require.NoError(t, set.Room(&rules[11]))
+	small := rule("small", 0, Action{Verb: Pause}, `[["opcode", ["=~", "x", "^a+$"]]]`)
+	require.NoError(t, set.Room(&small))
+}

@@ -89,6 +89,17 @@ func (e *Expr) Match(item Source) (bool, error) {
 	return at == Yes, nil
 }
 
+// costOfLeaves is what one evaluation costs at most, in tests of a field. A test of a pattern is counted by its instructions.
+func (e *Expr) costOfLeaves() int {
+	cost := len(e.leaves)
+	for i := range e.leaves {
+		if p := e.leaves[i].Pattern; p != nil {
+			cost += p.cost
+		}
+	}
+	return cost
+}
+
 // test tells whether the leaf holds of a value, or else what is wrong. What has no normal value holds: nobody knows that
 // it does not.
 func (l *Leaf) test(name string, v Value) (holds bool, wrong string) {

@@ -1,11 +1,8 @@
 package query
 
 import (
-	"bytes"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"lockstep/actors/core/job"
 )
@@ -56,6 +53,7 @@ type Expr struct {
 	leaves []Leaf   // in the order in which they are written
 	fields []string // each once, in the order of first mention
 	first  Step
+	cost   int // of one evaluation, in tests of a field
 }
 
 // node is one list of the expression: either And, Or or Not with args, or any other operator with a leaf.
@@ -157,44 +155,6 @@ func (v Literal) String() string {
 		return string(job.Quote(v.Text))
 	}
 	return strconv.FormatInt(v.Number, 10)
-}
-
-// Pattern is a regular expression in the dialect RE2. Most patterns in practice contain nothing but plain characters; for
-// those no regular expression is made.
-type Pattern struct {
-	text   string
-	plain  []byte         // text, if that is to be found as it is
-	regexp *regexp.Regexp // nil if plain
-}
-
-func compilePattern(text string) (*Pattern, error) {
-	if regexp.QuoteMeta(text) == text {
-		return &Pattern{text: text, plain: []byte(text)}, nil
-	}
-	compiled, err := regexp.Compile(text)
-	if err != nil {
-		return nil, err
-	}
-	return &Pattern{text: text, regexp: compiled}, nil
-}
-
-// String is the pattern as the client wrote it.
-func (p *Pattern) String() string { return p.text }
-
-// In tells whether the pattern is found anywhere in text.
-func (p *Pattern) In(text string) bool {
-	if p.regexp == nil {
-		return strings.Contains(text, p.text)
-	}
-	return p.regexp.MatchString(text)
-}
-
-// InBytes is In for text that is at hand as bytes.
-func (p *Pattern) InBytes(text []byte) bool {
-	if p.regexp == nil {
-		return bytes.Contains(text, p.plain)
-	}
-	return p.regexp.Match(text)
 }
 
 // Path is the place of a leaf in the expression: "[2][1]" is the first operand of the second.

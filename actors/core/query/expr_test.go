@@ -84,7 +84,7 @@ func TestTooManyPatterns(t *testing.T) {
 	}
 	parse(t, `["|",`+strings.Join(same, ",")+`]`)
 	_, err := Parse(json.RawMessage(`["|",` + strings.Join(different, ",") + `]`))
-	require.ErrorContains(t, err, "[1001][2]: too many patterns, at most 1000 different ones are allowed")
+	require.ErrorContains(t, err, "[101][2]: too many patterns, at most 100 different ones are allowed")
 }
 
 func TestNames(t *testing.T) {

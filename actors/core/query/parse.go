@@ -10,10 +10,8 @@ import (
 
 // Limits of an expression. The longest are lists of job ids, about 20 bytes each.
 const (
-	SizeMax     = 4 << 20 // bytes
-	depthMax    = 256     // lists that are open around a place
-	patternsMax = 1000    // different ones that are more than plain text: each becomes a program
-	patternMax  = 1 << 15 // bytes of one of these
+	SizeMax  = 4 << 20 // bytes
+	depthMax = 256     // lists that are open around a place
 )
 
 // ParseError tells what is wrong in an expression, and where.
@@ -26,7 +24,10 @@ func (e *ParseError) Error() string { return "filter" + e.Path + ": " + e.Reason
 
 // Parse reads an expression (queue.md 2.1). Empty data is the same as null, which everything matches. The error is a
 // *ParseError.
-func Parse(data json.RawMessage) (*Expr, error) {
+func Parse(data json.RawMessage) (*Expr, error) { return NewAllowance().Parse(data) }
+
+// Parse is the function Parse within an allowance.
+func (a *Allowance) Parse(data json.RawMessage) (*Expr, error) {
 	if len(data) > SizeMax {
 		return nil, &ParseError{"", fmt.Sprintf("%d bytes are too many, at most %d are allowed", len(data), SizeMax)}
 	}
@@ -43,22 +44,23 @@ func Parse(data json.RawMessage) (*Expr, error) {
 	if err := decoder.Decode(&value); err != nil {
 		return nil, &ParseError{"", "not valid JSON: " + err.Error()}
 	}
-	p := parser{expr: &Expr{}, fields: map[string]int{}, patterns: map[string]*Pattern{}}
+	p := parser{expr: &Expr{}, fields: map[string]int{}, patterns: map[string]*Pattern{}, allowance: a}
 	tree, err := p.expression(value)
 	if err != nil {
 		return nil, err
 	}
 	p.expr.tree = tree
 	p.expr.first = p.expr.link(&p.expr.tree, Yes, No)
+	p.expr.cost = p.expr.costOfLeaves()
 	return p.expr, nil
 }
 
 type parser struct {
-	expr     *Expr
-	fields   map[string]int      // index in expr.fields
-	patterns map[string]*Pattern // a pattern that is repeated is compiled once
-	compiled int                 // how many patterns became a program
-	path     []int               // of the list being read
+	expr      *Expr
+	fields    map[string]int      // index in expr.fields
+	patterns  map[string]*Pattern // a pattern that is repeated is compiled once
+	allowance *Allowance          // for the others
+	path      []int               // of the list being read
 }
 
 // fail is an error about the list being read, or about what the further indices lead to within it.
@@ -162,17 +164,9 @@ func (p *parser) pattern(value any) (*Pattern, error) {
 	if pattern, known := p.patterns[text]; known {
 		return pattern, nil
 	}
-	pattern, err := compilePattern(text[:min(len(text), patternMax)])
-	switch {
-	case len(text) > patternMax:
-		return nil, p.fail([]int{2}, "a pattern of %d bytes is too long, at most %d are allowed", len(text), patternMax)
-	case err != nil:
-		return nil, p.fail([]int{2}, "the pattern %s is not in RE2 syntax: %v", shown(text), err)
-	case pattern.regexp != nil:
-		p.compiled++
-	}
-	if p.compiled > patternsMax {
-		return nil, p.fail([]int{2}, "too many patterns, at most %d different ones are allowed", patternsMax)
+	pattern, err := p.allowance.compile(text)
+	if err != nil {
+		return nil, p.fail([]int{2}, "%v", err)
 	}
 	p.patterns[text] = pattern
 	return pattern, nil

@@ -2,6 +2,7 @@ package query
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 )
 
@@ -12,7 +13,19 @@ type Question[T any] struct {
 	table  *Table[T]
 	fields []*Field[T] // nil: there is no such field
 	filter *Expr       // nil: everything matches
+	tests  int         // of fields, that the filter may still make
 	source source[T]
+}
+
+// testsMax bounds what the filter of one question costs, in tests of a field: those of twenty fields of a million jobs are
+// a fiftieth of it. To make so many takes about a minute.
+const testsMax = 1_000_000_000
+
+// TooMuchWork is the error of a question whose filter would take too long.
+type TooMuchWork struct{ Each int }
+
+func (e *TooMuchWork) Error() string {
+	return fmt.Sprintf("the filter takes too long: it costs %d tests for each item, and %d for all items are allowed; patterns are counted by their instructions", e.Each, testsMax)
 }
 
 // source gives the filter an item's values, as far as they are at hand.
@@ -36,7 +49,7 @@ func (s *source[T]) Field(name string) Value {
 // or a *FieldError.
 func (t *Table[T]) Ask(names []string, filter json.RawMessage) (*Question[T], error) {
 	fields, _ := t.Find(names) // unknown ones are said to be that, cell by cell
-	q := &Question[T]{names: names, table: t, fields: fields, source: source[T]{table: t}}
+	q := &Question[T]{names: names, table: t, fields: fields, source: source[T]{table: t}, tests: testsMax}
 	expr, err := Parse(filter)
 	if err != nil {
 		return nil, err
@@ -94,10 +107,13 @@ func (q *Question[T]) Names() (names []Literal, only bool) {
 func (q *Question[T]) DropFilter() { q.filter = nil }
 
 // Match tells whether an item is asked for. have is what is at hand of it; undecided means that the filter needs more.
-// The error, a *FieldError, is one of the whole question.
+// The error, a *FieldError or *TooMuchWork, is one of the whole question.
 func (q *Question[T]) Match(item *T, have Needs) (matches, undecided bool, err error) {
 	if q.filter == nil {
 		return true, false, nil
+	}
+	if q.tests -= q.filter.cost; q.tests < 0 {
+		return false, false, &TooMuchWork{q.filter.cost}
 	}
 	q.source.item, q.source.have, q.source.lacks = item, have, false
 	matches, err = q.filter.Match(&q.source)
@@ -108,10 +124,14 @@ func (q *Question[T]) Match(item *T, have Needs) (matches, undecided bool, err e
 	return matches, false, err
 }
 
-// AppendCells appends an item's row of a Query's answer: a list of [status, value].
-func (q *Question[T]) AppendCells(dst []byte, item *T) []byte {
+// AppendCells appends an item's row of a Query's answer: a list of [status, value]. A row by which dst becomes longer than
+// limit is cut off.
+func (q *Question[T]) AppendCells(dst []byte, item *T, limit int) []byte {
 	dst = append(dst, '[')
 	for i, f := range q.fields {
+		if len(dst) > limit {
+			return dst
+		}
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -125,10 +145,14 @@ func (q *Question[T]) AppendCells(dst []byte, item *T) []byte {
 	return append(dst, ']')
 }
 
-// AppendBare appends an item's row of a classic call's answer: a list of values, null for those that are not normal.
-func (q *Question[T]) AppendBare(dst []byte, item *T) []byte {
+// AppendBare appends an item's row of a classic call's answer: a list of values, null for those that are not normal. A row
+// by which dst becomes longer than limit is cut off.
+func (q *Question[T]) AppendBare(dst []byte, item *T, limit int) []byte {
 	dst = append(dst, '[')
 	for i, f := range q.fields {
+		if len(dst) > limit {
+			return dst
+		}
 		if i > 0 {
 			dst = append(dst, ',')
 		}

@@ -20,21 +20,21 @@ func TestARowAndItsPlainForm(t *testing.T) {
 	q, err := Jobs.Ask([]string{"id", "nosuch", "status", "start_ts", "received_ts", "summary"}, nil)
 	require.NoError(t, err)
 	item := jobItem(7, job.Queued, 0)
-	require.Equal(t, `[[0,7],[1,null],[0,"queued"],[3,null],[0,[1700000000,500000]],[0,["TEST_DELAY(1.0)"]]]`, string(q.AppendCells(nil, item)))
+	require.Equal(t, `[[0,7],[1,null],[0,"queued"],[3,null],[0,[1700000000,500000]],[0,["TEST_DELAY(1.0)"]]]`, string(q.AppendCells(nil, item, 1<<20)))
 
 	plain, err := Jobs.AskPlainly([]string{"id", "status", "start_ts"})
 	require.NoError(t, err)
-	require.Equal(t, `[7,"queued",null]`, string(plain.AppendBare(nil, item)))
+	require.Equal(t, `[7,"queued",null]`, string(plain.AppendBare(nil, item, 1<<20)))
 	gone := &JobItem{ID: 8, Unknown: true}
-	require.Equal(t, `[8,null,null]`, string(plain.AppendBare(nil, gone)))
-	require.Equal(t, `[[0,8],[1,null],[3,null],[3,null],[3,null],[3,null]]`, string(q.AppendCells(nil, gone)))
+	require.Equal(t, `[8,null,null]`, string(plain.AppendBare(nil, gone, 1<<20)))
+	require.Equal(t, `[[0,8],[1,null],[3,null],[3,null],[3,null],[3,null]]`, string(q.AppendCells(nil, gone, 1<<20)))
 
 	_, err = Jobs.AskPlainly([]string{"id", "a", "b"})
 	require.EqualError(t, err, "Unknown output fields selected: a, b")
 	none, err := Jobs.Ask(nil, nil)
 	require.NoError(t, err)
 	require.Empty(t, none.Definitions())
-	require.Equal(t, `[]`, string(none.AppendCells(nil, item)))
+	require.Equal(t, `[]`, string(none.AppendCells(nil, item, 1<<20)))
 }
 
 func TestFiltersOnJobs(t *testing.T) {
@@ -151,7 +151,7 @@ func TestALockThatNobodyHolds(t *testing.T) {
 	matches, _, err := q.Match(item, NeedsFile)
 	require.NoError(t, err)
 	require.True(t, matches)
-	require.Equal(t, `[[0,"job/5"],[0,null],[0,[]],[0,[["success,error",["job/6","job/7"]]]]]`, string(q.AppendCells(nil, item)))
+	require.Equal(t, `[[0,"job/5"],[0,null],[0,[]],[0,[["success,error",["job/6","job/7"]]]]]`, string(q.AppendCells(nil, item, 1<<20)))
 }
 
 func TestARuleAsItIsStored(t *testing.T) {
@@ -161,5 +161,5 @@ func TestARuleAsItIsStored(t *testing.T) {
 	require.NoError(t, err)
 	_, only := q.Names()
 	require.False(t, only, "a uuid is no name")
-	require.Equal(t, `[[0,"u"],[0,5],[0,[["jobid",[">","id","watermark"]]]],[0,["RATE_LIMIT",3]],[3,null]]`, string(q.AppendCells(nil, &rule)))
+	require.Equal(t, `[[0,"u"],[0,5],[0,[["jobid",[">","id","watermark"]]]],[0,["RATE_LIMIT",3]],[3,null]]`, string(q.AppendCells(nil, &rule, 1<<20)))
 }

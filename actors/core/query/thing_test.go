@@ -73,7 +73,7 @@ func TestWhatTheConfigurationSaysOfItsObjects(t *testing.T) {
 			} else {
 				want = `0,` + want
 			}
-			require.JSONEq(t, `[[`+want+`]]`, string(q.AppendCells(nil, things[0])), "%s %s", about.name, name)
+			require.JSONEq(t, `[[`+want+`]]`, string(q.AppendCells(nil, things[0], 1<<20)), "%s %s", about.name, name)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func TestEveryFieldOfEveryObject(t *testing.T) {
 			require.NotEmpty(t, of.All(d))
 			for _, thing := range of.All(d) {
 				var row [][2]any
-				require.NoError(t, json.Unmarshal(q.AppendCells(nil, thing), &row))
+				require.NoError(t, json.Unmarshal(q.AppendCells(nil, thing, 1<<20), &row))
 				require.Len(t, row, len(names))
 				for i, cell := range row {
 					if cell[0] != 0.0 {

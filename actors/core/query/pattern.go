@@ -1,0 +1,133 @@
+package query
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+)
+
+// Limits of the patterns of an expression, or of several that are compiled for one purpose. A short text can stand for a
+// large program: a pattern is measured before it is compiled.
+const (
+	patternsMax     = 100     // different patterns that are more than plain text: each becomes a program
+	patternMax      = 1 << 15 // bytes of one pattern
+	classesMax      = 100     // Unicode classes of one pattern: to read one takes up to 14 kB
+	instructionsMax = 100_000 // of all programs together: about 10 MB, and up to 40 MB while they are in use
+)
+
+// runesPerInstruction is how many limits of character ranges take the memory of one instruction.
+const runesPerInstruction = 10
+
+// Allowance is what the patterns of one or several expressions may still cost together.
+type Allowance struct {
+	patterns, instructions int
+}
+
+// NewAllowance is the allowance of one request, or of one filter rule.
+func NewAllowance() *Allowance { return &Allowance{patternsMax, instructionsMax} }
+
+// Spent is the number of instructions that have been used up.
+func (a *Allowance) Spent() int { return instructionsMax - a.instructions }
+
+// Pattern is a regular expression in the dialect RE2. Most patterns in practice contain nothing but plain characters; for
+// those no regular expression is made.
+type Pattern struct {
+	text   string
+	plain  []byte         // text, if that is to be found as it is
+	regexp *regexp.Regexp // nil if plain
+	cost   int            // instructions; 0 if plain
+}
+
+// compile makes a pattern, if the allowance suffices for it. The error is a reason for a ParseError.
+func (a *Allowance) compile(text string) (*Pattern, error) {
+	if len(text) > patternMax {
+		return nil, fmt.Errorf("a pattern of %d bytes is too long, at most %d are allowed", len(text), patternMax)
+	}
+	if regexp.QuoteMeta(text) == text {
+		return &Pattern{text: text, plain: []byte(text)}, nil
+	}
+	if a.patterns == 0 {
+		return nil, fmt.Errorf("too many patterns, at most %d different ones are allowed", patternsMax)
+	}
+	if strings.Count(text, `\p`)+strings.Count(text, `\P`) > classesMax {
+		return nil, fmt.Errorf(`the pattern %s has too many Unicode classes (\p), at most %d are allowed`, shown(text), classesMax)
+	}
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("the pattern %s is not in RE2 syntax: %w", shown(text), err)
+	}
+	cost := costOf(tree)
+	if cost > a.instructions {
+		return nil, fmt.Errorf("the pattern %s is too complex: all patterns together may have %d instructions, repetitions written out", shown(text), instructionsMax)
+	}
+	compiled, err := regexp.Compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("the pattern %s is not in RE2 syntax: %w", shown(text), err)
+	}
+	a.patterns--
+	a.instructions -= cost
+	return &Pattern{text: text, regexp: compiled, cost: cost}, nil
+}
+
+// costOf is how many instructions the program of a pattern has, at most, and what its character classes add. It is found
+// without making the program.
+func costOf(tree *syntax.Regexp) int {
+	const ends = 2 // every program fails at its first instruction, and matches at its last one
+	return ends + instructions(tree) + runes(tree)/runesPerInstruction
+}
+
+// instructions stops growing at more than anybody may have, so that products do not overflow.
+func instructions(r *syntax.Regexp) int {
+	n := 0
+	for _, sub := range r.Sub {
+		n = min(n+instructions(sub), 2*instructionsMax)
+	}
+	switch r.Op {
+	case syntax.OpLiteral:
+		return max(1, len(r.Rune))
+	case syntax.OpCapture, syntax.OpStar:
+		return n + 2
+	case syntax.OpPlus, syntax.OpQuest:
+		return n + 1
+	case syntax.OpRepeat: // x{2,4} is xx(?:x(?:x)?)?, x{2,} is xx+, x{0,} is x*
+		return min(n*max(r.Min, 1)+(n+1)*max(r.Max-r.Min, 0)+2, 2*instructionsMax)
+	case syntax.OpConcat:
+		return max(1, n)
+	case syntax.OpAlternate:
+		return n + len(r.Sub)
+	}
+	return n + 1
+}
+
+// runes counts the limits of the ranges in character classes. Repetitions share them.
+func runes(r *syntax.Regexp) int {
+	n := 0
+	for _, sub := range r.Sub {
+		n += runes(sub)
+	}
+	if r.Op == syntax.OpCharClass {
+		n += len(r.Rune)
+	}
+	return n
+}
+
+// String is the pattern as the client wrote it.
+func (p *Pattern) String() string { return p.text }
+
+// In tells whether the pattern is found anywhere in text.
+func (p *Pattern) In(text string) bool {
+	if p.regexp == nil {
+		return strings.Contains(text, p.text)
+	}
+	return p.regexp.MatchString(text)
+}
+
+// InBytes is In for text that is given as bytes.
+func (p *Pattern) InBytes(text []byte) bool {
+	if p.regexp == nil {
+		return bytes.Contains(text, p.plain)
+	}
+	return p.regexp.Match(text)
+}
