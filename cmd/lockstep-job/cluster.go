@@ -21,12 +21,12 @@ var queueParams = []string{"max_running_jobs", "max_tracked_jobs"}
 // unset are the values by which clients say that a parameter is not to be changed.
 var unset = []string{"null", "false", "[]", "{}"}
 
-// clusterSetParams is OP_CLUSTER_SET_PARAMS, for the parameters of the queue
-// (DESIGN section 5). To set others would need what only Ganeti has.
-func (x *execution) clusterSetParams() run.Outcome {
+// queueSettings are what OP_CLUSTER_SET_PARAMS is to change.
+func (x *execution) queueSettings() (map[string]json.RawMessage, *run.Outcome) {
 	var op map[string]json.RawMessage
 	if err := json.Unmarshal(x.input, &op); err != nil {
-		return failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
+		o := failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
+		return nil, &o
 	}
 	settings := map[string]json.RawMessage{}
 	for name, value := range op {
@@ -35,8 +35,19 @@ func (x *execution) clusterSetParams() run.Outcome {
 		case slices.Contains(queueParams, name):
 			settings[name] = value
 		default:
-			return failure("OpPrereqError", fmt.Sprintf("lockstep cannot set %s; it sets %s", name, strings.Join(queueParams, " and ")), "wrong_input")
+			o := failure("OpPrereqError", fmt.Sprintf("lockstep cannot set %s; it sets %s", name, strings.Join(queueParams, " and ")), "wrong_input")
+			return nil, &o
 		}
+	}
+	return settings, nil
+}
+
+// clusterSetParams is OP_CLUSTER_SET_PARAMS, for the parameters of the queue
+// (DESIGN section 5). To set others would need what only Ganeti has.
+func (x *execution) clusterSetParams() run.Outcome {
+	settings, refused := x.queueSettings()
+	if refused != nil {
+		return *refused
 	}
 	if len(settings) == 0 {
 		return run.Outcome{}

@@ -36,24 +36,33 @@ type command struct {
 	Timeout   *float64          `json:"timeout"`
 }
 
+// prepareCommand is what has to be in order before a command is started.
+func (x *execution) prepareCommand(parameters json.RawMessage) (c command, path string, env []string, refused *run.Outcome) {
+	refuse := func(o run.Outcome) (command, string, []string, *run.Outcome) { return c, "", nil, &o }
+	if err := json.Unmarshal(parameters, &c); err != nil || len(c.Argv) == 0 {
+		return refuse(failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input"))
+	}
+	if len(c.SecretEnv) > 0 && x.command == nil { // a catalogue opcode's are no secret by then
+		if err := c.unlock(x.secrets); err != nil {
+			return refuse(failure("OpPrereqError", err.Error(), "wrong_input"))
+		}
+	}
+	env = c.environment(x)
+	path, err := lookUp(c.Argv[0], env)
+	if err != nil {
+		return refuse(couldNotStart(c.Argv[0], err))
+	}
+	return c, path, env, nil
+}
+
 // runCommand is OP_RUN_COMMAND (DESIGN section 5): its output becomes log entries
 // as it comes, its end the result. The command has a process group of
 // its own, and what it leaves in it is ended with it: it must not go on working
 // when the locks of its opcode are free.
 func (x *execution) runCommand(parameters json.RawMessage) run.Outcome {
-	var c command
-	if err := json.Unmarshal(parameters, &c); err != nil || len(c.Argv) == 0 {
-		return failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
-	}
-	if len(c.SecretEnv) > 0 && x.command == nil { // a catalogue opcode's are no secret by then
-		if err := c.unlock(x.secrets); err != nil {
-			return failure("OpPrereqError", err.Error(), "wrong_input")
-		}
-	}
-	env := c.environment(x)
-	path, err := lookUp(c.Argv[0], env)
-	if err != nil {
-		return couldNotStart(c.Argv[0], err)
+	c, path, env, refused := x.prepareCommand(parameters)
+	if refused != nil {
+		return *refused
 	}
 	out, err := newOutput(x.said)
 	if err != nil {

@@ -15,18 +15,30 @@ import (
 // delayMax is as long as a delay can be, in seconds: for ever, to people.
 const delayMax = 9e9
 
-// testDelay is OP_TEST_DELAY (queue.md 8.4) on this node.
-func (x *execution) testDelay() run.Outcome {
-	var op struct {
-		Duration      float64 `json:"duration"`
-		Repeat        int     `json:"repeat"`
-		Interruptible bool    `json:"interruptible"`
-	}
+// delay is OP_TEST_DELAY's parameters.
+type delay struct {
+	Duration      float64 `json:"duration"`
+	Repeat        int     `json:"repeat"`
+	Interruptible bool    `json:"interruptible"`
+}
+
+func (x *execution) delay() (op delay, refused *run.Outcome) {
 	if err := json.Unmarshal(x.input, &op); err != nil {
-		return failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
+		o := failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
+		return op, &o
 	}
 	if op.Duration <= 0 {
-		return failure("OpPrereqError", "Duration must be greater than zero")
+		o := failure("OpPrereqError", "Duration must be greater than zero")
+		return op, &o
+	}
+	return op, nil
+}
+
+// testDelay is OP_TEST_DELAY (queue.md 8.4) on this node.
+func (x *execution) testDelay() run.Outcome {
+	op, refused := x.delay()
+	if refused != nil {
+		return *refused
 	}
 	duration := time.Duration(min(op.Duration, delayMax) * float64(time.Second))
 	for i := range max(op.Repeat, 1) {

@@ -32,6 +32,9 @@ func (x *execution) log(kind string, payload json.RawMessage) { x.said([]entry{{
 
 // run executes the opcode to its end.
 func (x *execution) run() run.Outcome {
+	if isDryRun(x.input) {
+		return x.dryRun()
+	}
 	switch job.OpID(x.input) {
 	case "OP_TEST_DELAY":
 		return x.testDelay()
@@ -51,9 +54,11 @@ func (x *execution) run() run.Outcome {
 		if x.command != nil {
 			return x.runCommand(x.command)
 		}
-		return failure("OpCodeUnknown", "Unknown opcode")
+		return unknownOpcode()
 	}
 }
+
+func unknownOpcode() run.Outcome { return failure("OpCodeUnknown", "Unknown opcode") }
 
 func failure(class string, args ...any) run.Outcome {
 	return run.Outcome{Failed: true, Result: job.ErrorResult(class, args...)}

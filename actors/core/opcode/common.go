@@ -18,7 +18,7 @@ const (
 func commonParams() []Param {
 	unset := json.RawMessage("null")
 	return []Param{
-		{Name: "dry_run", Type: union{null, boolean}, Default: unset},
+		{Name: "dry_run", Type: union{null, boolean}, Default: unset, Doc: "Take the locks and check, but execute nothing"},
 		{Name: "debug_level", Type: union{null, nonNegativeInt}, Default: unset},
 		{Name: priorityKey, Type: submitPriority, Default: json.RawMessage("0")},
 		{Name: dependsKey, Type: dependencies, Default: unset, storedUnset: true},

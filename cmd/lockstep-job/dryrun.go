@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"lockstep/actors/core/job"
+	"lockstep/actors/core/run"
+)
+
+// isDryRun: the opcode is to be checked, and not to be executed. What cannot be
+// read as a boolean was refused when the job was submitted.
+func isDryRun(input json.RawMessage) bool {
+	var op struct {
+		DryRun *bool `json:"dry_run"`
+	}
+	return json.Unmarshal(input, &op) == nil && op.DryRun != nil && *op.DryRun
+}
+
+// dryRun is an opcode with dry_run. It has its locks; its parameters are checked,
+// and nothing is executed, for any opcode. As Ganeti's, it says so in the log and
+// has no result; that of a command says what would have run.
+func (x *execution) dryRun() run.Outcome {
+	outcome := run.Outcome{}
+	switch job.OpID(x.input) {
+	case "OP_TEST_DELAY":
+		if _, refused := x.delay(); refused != nil {
+			return *refused
+		}
+	case "OP_CLUSTER_SET_PARAMS":
+		if _, refused := x.queueSettings(); refused != nil {
+			return *refused
+		}
+	case "OP_RUN_COMMAND":
+		outcome = x.dryCommand(x.input)
+	case "OP_TEST_JQUEUE", "OP_TEST_OS_PARAMS", "OP_CLUSTER_REDIST_CONF", "OP_QUERY", "OP_QUERY_FIELDS", "OP_CLUSTER_QUERY":
+	default:
+		if x.command == nil {
+			return unknownOpcode()
+		}
+		outcome = x.dryCommand(x.command)
+	}
+	if !outcome.Failed {
+		x.info("dry-run mode requested, not actually executing the operation")
+	}
+	return outcome
+}
+
+// dryCommand checks a command as far as that is possible without starting it, and
+// says what would run. Secrets are in its environment only, which is not shown.
+func (x *execution) dryCommand(parameters json.RawMessage) run.Outcome {
+	c, path, _, refused := x.prepareCommand(parameters)
+	if refused != nil {
+		return *refused
+	}
+	if err := startable(&c, path); err != nil {
+		return couldNotStart(c.Argv[0], err)
+	}
+	shown := make([]string, len(c.Argv))
+	for i, arg := range c.Argv {
+		shown[i] = string(job.Quote(arg))
+	}
+	where := ""
+	if c.Cwd != nil {
+		where = " in " + string(job.Quote(*c.Cwd))
+	}
+	x.info("Would run %s%s", strings.Join(shown, " "), where)
+	result, err := json.Marshal(map[string]any{"dry_run": true, "argv": c.Argv})
+	if err != nil {
+		return failure("OpExecError", err.Error())
+	}
+	return run.Outcome{Result: result}
+}
+
+// startable finds what would keep the program from being started: its file, and
+// the directory that it is started in.
+func startable(c *command, path string) error {
+	if c.Cwd != nil {
+		switch info, err := os.Stat(*c.Cwd); {
+		case err != nil:
+			return err
+		case !info.IsDir():
+			return &fs.PathError{Op: "chdir", Path: *c.Cwd, Err: syscall.ENOTDIR}
+		}
+		if !strings.HasPrefix(path, "/") {
+			path = *c.Cwd + "/" + path
+		}
+	}
+	if _, err := os.Stat(path); err != nil {
+		return err
+	}
+	if !isFile(path) || unix.Access(path, unix.X_OK) != nil {
+		return fs.ErrPermission
+	}
+	return nil
+}
