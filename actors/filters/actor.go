@@ -52,6 +52,7 @@ type filters struct {
 	held  []held // what was asked before
 
 	jobs map[int64]*judged
+	pass *pass // over the jobs of a new queue; nil: none is under way
 
 	request uint64             // number of the last question
 	changes map[uint64]*change // under way, by the question at hand
@@ -76,6 +77,7 @@ func (f *filters) handle(ctx actor.Context, message any, sender *actor.PID) {
 		ctx.Request(f.config.Cluster, &messages.AskConfig{})
 		ctx.Request(f.config.Queue, &messages.FiltersStarted{Epoch: f.epoch})
 	case *messages.QueueStarted:
+		f.pass = nil // it was over the jobs of a former incarnation, which will not ask again
 		ctx.Request(f.config.Queue, &messages.FiltersStarted{Epoch: f.epoch})
 		f.askSerials(ctx)
 	case *messages.ConfigChanged:
@@ -84,8 +86,15 @@ func (f *filters) handle(ctx actor.Context, message any, sender *actor.PID) {
 		if f.ready(message, sender) {
 			f.judge(ctx, sender, m)
 		}
+	case *judgeMore:
+		if f.pass != nil && f.pass.number == m.pass {
+			f.judgeSome(ctx)
+		}
 	case *messages.ForgetJob:
 		delete(f.jobs, m.Id)
+		if f.pass != nil {
+			f.pass.gone[m.Id] = true
+		}
 	case *messages.AskFilters:
 		if f.ready(message, sender) {
 			f.list(ctx, sender, m)
@@ -158,25 +167,31 @@ func (f *filters) complain(uuid string, err error) {
 	f.config.Env.Log().WithFields(logrus.Fields{"rule": uuid, "err": err}).Error("a filter rule is not understood, and applies to no job")
 }
 
-// judge answers for new jobs, and for those of a new queue.
+// judge answers for new jobs at once. All jobs of a new queue are judged in passing.
 func (f *filters) judge(ctx actor.Context, sender *actor.PID, m *messages.JudgeJobs) {
 	if m.Request == 0 {
-		clear(f.jobs)
+		f.judgeAll(ctx, sender, m.Jobs)
+		return
 	}
 	answer := &messages.JobsJudged{Request: m.Request}
 	for _, w := range m.Jobs {
-		j, err := job.Decode(w.Encoded)
-		if err != nil {
-			continue // the queue has decoded it, and complained
-		}
-		known := &judged{subject: filter.NewSubject(j)}
-		known.verdict = f.verdict(w.Id, known.subject)
-		f.jobs[w.Id] = known
-		if known.verdict != nil {
+		if known := f.judgeJob(w); known != nil && known.verdict != nil {
 			answer.Verdicts = append(answer.Verdicts, known.verdict)
 		}
 	}
 	ctx.Send(sender, answer)
+}
+
+// judgeJob judges one job, and keeps what is needed to do so again; nil if it is none.
+func (f *filters) judgeJob(w *messages.WaitingJob) *judged {
+	j, err := job.Decode(w.Encoded)
+	if err != nil {
+		return nil // the queue has decoded it, and complained
+	}
+	known := &judged{subject: filter.NewSubject(j)}
+	known.verdict = f.verdict(w.Id, known.subject)
+	f.jobs[w.Id] = known
+	return known
 }
 
 // verdict is what the rules make of a job, nil if they accept it.

@@ -59,7 +59,7 @@ func TestARuleThatChangesTellsOnlyWhoIsConcerned(t *testing.T) {
 	one := map[string]string{uuidA: rule(uuidA, 1, idIs("<", 3), `"PAUSE"`)}
 	onReady(t, one, func(t *testing.T, b *bench) {
 		b.judge(0, 4, 3, 2, 1)
-		b.judged(0, verdict(2, uuidA, "PAUSE", 0), verdict(1, uuidA, "PAUSE", 0))
+		b.judged(0, verdict(1, uuidA, "PAUSE", 0), verdict(2, uuidA, "PAUSE", 0))
 		b.configure(map[string]string{uuidA: rule(uuidA, 1, idIs(">", 1), `"PAUSE"`)})
 		b.changed(&messages.Verdict{Id: 1}, verdict(3, uuidA, "PAUSE", 0), verdict(4, uuidA, "PAUSE", 0))
 		b.configure(map[string]string{uuidA: rule(uuidA, 1, idIs(">", 1), `"PAUSE"`), uuidB: rule(uuidB, 0, idIs("=", 2), `"REJECT"`)})
@@ -171,5 +171,57 @@ func TestRestart(t *testing.T) {
 		b.judged(0, verdict(1, uuidA, "PAUSE", 0), verdict(2, uuidA, "PAUSE", 0))
 		b.configure(nil)
 		b.changed(&messages.Verdict{Id: 1}, &messages.Verdict{Id: 2})
+	})
+}
+
+// A job that is submitted while all others are judged waits for a few of them.
+func TestASubmissionDoesNotWaitUntilAllJobsAreJudged(t *testing.T) {
+	const all = 20_000
+	rules := map[string]string{uuidA: rule(uuidA, 1, idIs(">", 5), `"PAUSE"`)}
+	onReady(t, rules, func(t *testing.T, b *bench) {
+		m := &messages.JudgeJobs{}
+		for id := range int64(all) {
+			m.Jobs = append(m.Jobs, waiting(id+1))
+		}
+		b.queue.Ask(b.filters, m)
+		b.queue.Ask(b.filters, &messages.JudgeJobs{Request: 1, Jobs: []*messages.WaitingJob{waiting(all + 1)}})
+		b.queue.Ask(b.filters, &messages.ForgetJob{Id: all})
+		b.Settle()
+		b.judged(1, verdict(all+1, uuidA, "PAUSE", 0))
+		last := acttest.Expect[*messages.JobsJudged](b.queue)
+		require.Zero(t, last.Request)
+		require.Len(t, last.Verdicts, all-5, "the new job is among them, one that has ended is not")
+		require.EqualValues(t, all+1, last.Verdicts[len(last.Verdicts)-1].Id)
+		b.configure(map[string]string{})
+		require.Len(t, acttest.Expect[*messages.VerdictsChanged](b.queue).Verdicts, all-5)
+	})
+}
+
+// A rule that changes in the middle of a pass judges all jobs.
+func TestARuleThatChangesInTheMiddle(t *testing.T) {
+	const all = 20_000
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		m := &messages.JudgeJobs{}
+		for id := range int64(all) {
+			m.Jobs = append(m.Jobs, waiting(id+1))
+		}
+		b.queue.Ask(b.filters, m)
+		b.configure(map[string]string{uuidA: rule(uuidA, 1, idIs("<=", all), `"PAUSE"`)})
+		b.Settle()
+		judged := map[int64]bool{}
+		for _, m := range b.queue.Unread() {
+			switch m := m.(type) {
+			case *messages.VerdictsChanged:
+				for _, v := range m.Verdicts {
+					judged[v.Id] = true
+				}
+			case *messages.JobsJudged:
+				for _, v := range m.Verdicts {
+					judged[v.Id] = true
+				}
+				require.Len(t, m.Verdicts, all)
+			}
+		}
+		require.Len(t, judged, all)
 	})
 }

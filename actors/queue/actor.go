@@ -63,6 +63,7 @@ func Props(c Config) *actor.Props {
 			entries:  map[int64]*entry{},
 			watching: map[string]int64{},
 			requests: newRequests(),
+			tally:    newTally(),
 			verdicts: map[int64]*messages.Verdict{}, dependents: dependents{},
 			judging: uint64(incarnation) << 32, // answers to a former incarnation are not for this one
 		}
@@ -87,12 +88,14 @@ type queue struct {
 	watching  map[string]int64 // watcher's pid id -> job it watches
 	followers []*actor.PID     // watch all jobs
 	requests  requests
+	tally     tally
 
 	dependents  dependents
 	afterCommit []func(actor.Context) // waits for the commit that is running
 
 	judging  uint64                      // number of the last question to the filter engine
 	unjudged *messages.JudgeJobs         // that question, if it has no answer yet
+	asked    bool                        // the filter engine, about all jobs
 	judged   bool                        // the filter engine knows all jobs, and we its verdicts
 	verdicts map[int64]*messages.Verdict // on jobs that are not simply accepted
 	populace uint64                      // epoch of a scheduler that waits for the population
@@ -114,6 +117,7 @@ type entry struct {
 	blockers []int64 // on which it depends, see dependents; until it has ended
 	record   record.Record
 	recorded bool // there may be a file for it
+	counted  counted
 }
 
 // place is where a job is, as the queue sees it.
@@ -225,6 +229,7 @@ func (q *queue) put(info *messages.JobInfo, at place) *entry {
 		q.order = append(q.order, info.Id) // ids only ever rise
 	}
 	e.info, e.place = info, at
+	q.count(info.Id, e)
 	return e
 }
 

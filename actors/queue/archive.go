@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -50,9 +51,9 @@ func (q *queue) archive(ctx actor.Context, sender *actor.PID, m *messages.Archiv
 		return
 	}
 	before := now.Add(-seconds(m.AgeS)).UnixMicro()
-	for _, id := range q.order {
+	for _, id := range slices.Sorted(maps.Keys(q.tally.finals)) {
 		e := q.entries[id]
-		if e == nil || e.place != final || e.status().On(job.Archive).Verdict != job.Stays {
+		if e.status().On(job.Archive).Verdict != job.Stays {
 			continue
 		}
 		if ended := max(e.info.EndUs, e.info.StartUs); m.AgeS < 0 || ended < before {
@@ -162,6 +163,7 @@ func (q *queue) archived(a *archiving, id int64, f *messages.FileFailure) {
 		q.forget(id)
 	default:
 		q.entries[id].place = final
+		q.count(id, q.entries[id])
 		if a.failure == nil {
 			a.failure = f.Failure
 		}
@@ -179,6 +181,7 @@ func (q *queue) nextToArchive(a *archiving) (batch []int64) {
 			continue
 		}
 		e.place = changing
+		q.count(id, e)
 		batch = append(batch, id)
 	}
 	return batch
@@ -187,6 +190,7 @@ func (q *queue) nextToArchive(a *archiving) (batch []int64) {
 // forget drops a job from the index. Its place in the order goes when half of
 // the order is such places: the cost of one does not grow with the queue.
 func (q *queue) forget(id int64) {
+	q.tally.remove(id, q.entries[id])
 	delete(q.entries, id)
 	q.requests.drop(id)
 	if len(q.order) < 2*len(q.entries)+64 {

@@ -88,6 +88,7 @@ func (q *queue) rewrite(ctx actor.Context, e *entry, op string, change func(*job
 	change(j)
 	encoded := job.Encode(j)
 	e.place = changing
+	q.count(id, e)
 	ctx.Send(q.config.Scheduler, &messages.JobLeft{Id: id})
 	file := &messages.FileWrite{Op: op, Path: layout.JobPath(id), Content: encoded}
 	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true},
@@ -142,6 +143,7 @@ func (q *queue) restoreAgain(ctx actor.Context, m *restoreAgain) {
 // enqueue gives a job to the scheduler.
 func (q *queue) enqueue(ctx actor.Context, e *entry) {
 	e.place = pending
+	q.count(e.info.Id, e)
 	if w := q.waiting(ctx, e); w != nil {
 		ctx.Send(q.config.Scheduler, &messages.EnqueueJobs{Jobs: []*messages.WaitingJob{w}})
 	}
@@ -156,6 +158,7 @@ func (q *queue) finish(ctx actor.Context, e *entry, encoded []byte) {
 	q.unblock(e)
 	q.unfinished--
 	delete(q.vault, e.info.Id)
+	q.count(e.info.Id, e)
 	q.tellWatchers(ctx, e, encoded)
 	for _, watcher := range e.watchers {
 		delete(q.watching, watcher.Id)

@@ -45,6 +45,7 @@ func (q *queue) judgeGroup(ctx actor.Context) {
 // not ended, those that are being committed too, and repeats what its predecessor
 // may not have answered.
 func (q *queue) askAboutAll(ctx actor.Context) {
+	q.asked = true
 	m := &messages.JudgeJobs{}
 	for _, id := range q.order {
 		if e := q.entries[id]; e != nil && e.place != final {
@@ -66,7 +67,7 @@ func (q *queue) askAboutAll(ctx actor.Context) {
 
 func (q *queue) jobsJudged(ctx actor.Context, m *messages.JobsJudged) {
 	switch {
-	case m.Request == 0:
+	case m.Request == 0 && q.asked: // else a former incarnation has
 		q.allJudged(ctx, m)
 	case q.unjudged != nil && m.Request == q.unjudged.Request:
 		q.unjudged = nil

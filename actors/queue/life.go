@@ -29,6 +29,7 @@ func (q *queue) pick(ctx actor.Context, id int64) {
 		return
 	}
 	e.place = out
+	q.count(id, e)
 	ctx.Send(q.config.Jobs, &messages.StartJob{Id: id, Encoded: e.info.Encoded, Hand: q.hand(id, e.info.Encoded)})
 }
 
@@ -46,6 +47,7 @@ func (q *queue) progress(ctx actor.Context, id int64, encoded []byte) {
 	}
 	former := e.info.Priority
 	e.info = q.newInfo(j, encoded)
+	q.count(id, e)
 	e.info.Encoded = encoded // final or not: whoever adopts the job needs it
 	if e.info.Priority != former {
 		ctx.Send(q.config.Scheduler, &messages.PriorityChanged{Id: id, Priority: e.info.Priority})

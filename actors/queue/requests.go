@@ -142,7 +142,8 @@ func (q *queue) answerRepeat(ctx actor.Context, r *repeat) {
 	}
 	for i, id := range r.ids {
 		if e := q.entries[id]; e != nil && e.place == pending && q.vault[id] == nil {
-			q.vault.keep(id, r.m.Jobs[i].Ops)
+			q.vault.keep(id, r.m.Jobs[i].Ops) // a daemon that has restarted has lost its secrets
+			q.count(id, e)
 		}
 	}
 	ctx.Send(r.sender, &messages.JobsSubmitted{Request: r.m.Request, Ids: r.ids})

@@ -47,7 +47,37 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 		b.cluster.Answer(func(any) any { return &messages.ConfigChanged{Content: configuration} })
 		b.start(noLimits)
 		f(t, b)
+		b.tallyIsTrue()
 	})
+}
+
+// tallyIsTrue: after whatever a test has done, the queue counts what it lists.
+func (b *bench) tallyIsTrue() {
+	b.Helper()
+	if b.Failed() {
+		return
+	}
+	b.client.Unread()
+	b.client.Ask(b.queue, &messages.AskStatus{Request: 98})
+	b.client.Ask(b.queue, &messages.ListJobs{Request: 99, All: true})
+	b.Settle()
+	answers := b.client.Unread()
+	if len(answers) < 2 { // still reading the disk
+		return
+	}
+	status, listed := answers[0].(*messages.QueueStatus), answers[1].(*messages.JobsListed)
+	jobs, infos := map[int32]int64{}, map[int64]*messages.JobInfo{}
+	for _, row := range listed.Rows {
+		jobs[row.Info.Status]++
+		infos[row.Id] = row.Info
+	}
+	require.Equal(b, len(jobs), len(status.Jobs), "%v, %v", jobs, status.Jobs)
+	for s, n := range jobs {
+		require.Equal(b, n, status.Jobs[s], job.Status(s))
+	}
+	for _, running := range status.Out {
+		require.Same(b, infos[running.Id], running)
+	}
 }
 
 func newBench(t *testing.T, e *acttest.Env) *bench {

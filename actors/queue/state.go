@@ -1,6 +1,9 @@
 package queue
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/core/job"
@@ -28,24 +31,10 @@ func (q *queue) setDrain(ctx actor.Context, sender *actor.PID, m *messages.SetDr
 	q.store.Remove(ctx, &messages.RemoveFiles{Op: "drain", Paths: []string{layout.DrainPath}}, done)
 }
 
-// status says how the queue stands. It looks at every job: it is for people.
+// status says how the queue stands.
 func (q *queue) status(ctx actor.Context, sender *actor.PID, m *messages.AskStatus) {
-	s := &messages.QueueStatus{Request: m.Request, Serial: q.serial, Drained: q.drained,
-		Jobs: map[int32]int64{}, Quarantined: q.quarantined}
-	for _, id := range q.order {
-		e := q.entries[id]
-		if e == nil {
-			continue
-		}
-		s.Jobs[e.info.Status]++
-		if e.place == pending && q.vault[id] != nil {
-			s.WithSecrets++
-		}
-		if e.place == out {
-			s.Out = append(s.Out, e.info)
-		}
-	}
-	ctx.Send(sender, s)
+	ctx.Send(sender, &messages.QueueStatus{Request: m.Request, Serial: q.serial, Drained: q.drained, Jobs: maps.Clone(q.tally.jobs),
+		Quarantined: slices.Clone(q.quarantined), WithSecrets: q.tally.secrets, Out: q.tally.running()})
 }
 
 func (e *entry) status() job.Status { return job.Status(e.info.Status) }

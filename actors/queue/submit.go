@@ -359,7 +359,7 @@ func (q *queue) recordedJob(ctx actor.Context, s *submission, i int) *messages.W
 		q.letGo(ctx, info.Id)
 		return nil
 	}
-	q.putRecord(q.put(info, pending), s.blockers[i], s.records[i])
 	q.vault.keep(info.Id, s.drafts[i].Ops)
+	q.putRecord(q.put(info, pending), s.blockers[i], s.records[i])
 	return q.waiting(ctx, q.entries[info.Id])
 }

@@ -74,8 +74,7 @@ func (s *Server) scrape(c *call) (any, error) {
 	return answered{}, nil
 }
 
-// statusMax is how old what is told of the queue may be: to find it out, the queue
-// looks at every job.
+// statusMax is how old what is told of the queue may be.
 const statusMax = 5 * time.Second
 
 // queueCollector tells how the queue stands.
