@@ -291,6 +291,14 @@ func (c *connection) askWaits(ctx actor.Context, answer func(actor.Context, []lo
 	})
 }
 
+// placeIn is a job's place in the order; of one that is far behind only the least that it can be is known.
+func placeIn(order reason) string {
+	if order["at_least"] == true {
+		return fmt.Sprintf("number %v or later in order", order["position"])
+	}
+	return fmt.Sprintf("number %v in order", order["position"])
+}
+
 // shortly is the first reason in a few words.
 func shortly(encoded []byte) string {
 	reasons, err := decodeReasons(encoded)
@@ -310,11 +318,11 @@ func shortly(encoded []byte) string {
 	case "slots":
 		text := fmt.Sprintf("no free slot (%v of %v)", r["running"], r["slots"])
 		if len(reasons) > 1 && reasons[1]["position"] != nil {
-			text += fmt.Sprintf(", number %v in order", reasons[1]["position"])
+			text += ", " + placeIn(reasons[1])
 		}
 		return text
 	case "order":
-		return fmt.Sprintf("number %v in order", r["position"])
+		return placeIn(r)
 	default:
 		return fmt.Sprint(r["kind"])
 	}

@@ -46,10 +46,13 @@ func (q *queue) judgeGroup(ctx actor.Context) {
 // may not have answered.
 func (q *queue) askAboutAll(ctx actor.Context) {
 	q.asked = true
-	m := &messages.JudgeJobs{}
+	m := &messages.JudgeJobs{Jobs: make([]*messages.WaitingJob, 0, len(q.entries))}
+	waiting := make([]messages.WaitingJob, len(q.entries)) // one allocation: who submits a job now waits for this
 	for _, id := range q.order {
 		if e := q.entries[id]; e != nil && e.place != final {
-			m.Jobs = append(m.Jobs, &messages.WaitingJob{Id: id, Encoded: e.info.Encoded})
+			w := &waiting[len(m.Jobs)]
+			w.Id, w.Encoded = id, e.info.Encoded
+			m.Jobs = append(m.Jobs, w)
 		}
 	}
 	for _, s := range q.group {

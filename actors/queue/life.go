@@ -112,9 +112,7 @@ func (q *queue) populate(ctx actor.Context, epoch uint64) {
 
 // adoptAll hands a new jobs actor what the former one had.
 func (q *queue) adoptAll(ctx actor.Context) {
-	for _, id := range q.order {
-		if e := q.entries[id]; e != nil && e.place == out {
-			ctx.Send(q.config.Jobs, &messages.AdoptJob{Id: id, Encoded: e.info.Encoded})
-		}
+	for _, info := range q.tally.running() {
+		ctx.Send(q.config.Jobs, &messages.AdoptJob{Id: info.Id, Encoded: info.Encoded})
 	}
 }

@@ -48,6 +48,7 @@ type whyReason struct {
 	Slots   int64  `json:"slots"`
 
 	Position int64      `json:"position"`
+	AtLeast  bool       `json:"at_least"`
 	Pending  int64      `json:"pending"`
 	Weight   float64    `json:"weight"`
 	AgeTicks int64      `json:"age_ticks"`

@@ -157,10 +157,13 @@ func (r whyReason) order() string {
 	switch {
 	case r.Pending <= 1:
 		return "It is next."
-	case r.Position <= 1:
+	case r.Position <= 1 && !r.AtLeast:
 		return fmt.Sprintf("It is next of %d pending jobs.", r.Pending)
 	}
 	text := fmt.Sprintf("It is number %d of %d pending jobs.", r.Position, r.Pending)
+	if r.AtLeast {
+		text = fmt.Sprintf("At least %d of %d pending jobs go before it.", r.Position-1, r.Pending)
+	}
 	if len(r.Causes) == 0 {
 		return text
 	}

@@ -241,7 +241,7 @@ func BenchmarkFirstOfOneGroup(b *testing.B) {
 func BenchmarkWhy(b *testing.B) {
 	s := full(100_000, distinct)
 	for b.Loop() {
-		s.Why(50_000, benchTime(0))
+		s.Why(50_000, benchTime(0), 10_000)
 	}
 }
 

@@ -48,7 +48,7 @@ func TestTheRootIsTheSmallest(t *testing.T) {
 				require.Equal(t, len(ids) == 0, root == 0)
 				if root != 0 {
 					require.Equal(t, ids[0], h.all[root].id)
-					require.Zero(t, h.all[root].prev+h.all[root].next)
+					require.Zero(t, h.all[root].prev)
 				}
 			},
 		})

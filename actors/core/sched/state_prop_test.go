@@ -196,7 +196,7 @@ func (p *pair) check(t *rapid.T) {
 	require.Equal(t, len(p.m.running), p.InUse())
 	require.Len(t, p.HeldIDs(), len(p.m.held))
 	for i, c := range p.m.order(p.now) {
-		w, is := p.Why(c.ID, p.now)
+		w, is := p.Why(c.ID, p.now, 1_000_000)
 		require.True(t, is)
 		require.Equal(t, i+1, w.Position)
 		require.Equal(t, p.m.full(c), w.Full)

@@ -46,7 +46,7 @@ func plain(n int) Settings {
 
 func why(t *testing.T, s *State, id job.ID) Why {
 	t.Helper()
-	w, is := s.Why(id, noon)
+	w, is := s.Why(id, noon, 1000)
 	require.True(t, is)
 	return w
 }
@@ -310,7 +310,7 @@ func TestAClockThatWasSetBack(t *testing.T) {
 	require.Zero(t, why(t, s, 2).AgeTicks)
 	s.Enqueue(exclusively(3, "n1"))
 	for id := job.ID(1); id <= 3; id++ {
-		w, _ := s.Why(id, noon.Add(5*time.Minute))
+		w, _ := s.Why(id, noon.Add(5*time.Minute), 1000)
 		require.EqualValues(t, 10, w.AgeTicks)
 	}
 }

@@ -16,8 +16,9 @@ type Why struct {
 	// Full are the limits that keep the job, by key.
 	Full []Full
 	// Position is the place among all candidates, those that limits keep too, as
-	// things are now: each pick changes the weights.
+	// things are now: each pick changes the weights. With Beyond it is at least that.
 	Position int
+	Beyond   bool
 
 	// AgeTicks is what the job's age counts for, which may be more than it is if
 	// the clock was set back. It goes on beyond K.
@@ -58,8 +59,8 @@ type Cause struct {
 	Lock  lock.Lock
 }
 
-// Why explains a candidate's place. It costs a look at all candidates.
-func (s *State) Why(id job.ID, now time.Time) (Why, bool) {
+// Why explains a candidate's place. It looks at no more than so many of those who may go before it.
+func (s *State) Why(id job.ID, now time.Time, most int) (Why, bool) {
 	at := s.groups.entry(id)
 	if at == 0 {
 		return Why{}, false
@@ -69,9 +70,10 @@ func (s *State) Why(id job.ID, now time.Time) (Why, bool) {
 	lane, look := &s.groups.lanes.all[s.groups.all[e.group].lane], s.groups.lookNow(e.group)
 	w := Why{
 		Running: len(s.running), Slots: s.settings.Slots,
-		Full: s.groups.limits.fullOf(lane.limits), Position: s.position(e),
+		Full:     s.groups.limits.fullOf(lane.limits),
 		AgeTicks: max(s.weights.now-e.birth, 0), Predictive: s.settings.Predictive,
 	}
+	w.Position, w.Beyond = s.position(e, most)
 	if !w.Predictive {
 		return w, true
 	}
@@ -97,18 +99,55 @@ func (l *limits) fullOf(set int32) []Full {
 	return full
 }
 
-// position is one more than how many go before.
-func (s *State) position(of *entry) int {
-	g := s.groups
-	mine, position := s.orderOf(of, g.lookNow(of.group)), 1
-	for i := range g.entries.all {
-		// What a candidate wants is a bound, which is had without its names.
-		e := &g.entries.all[i]
-		if e.group != 0 && s.orderOf(e, g.lanes.all[g.all[e.group].lane].look).before(mine) && s.orderOf(e, g.lookNow(e.group)).before(mine) {
-			position++
+// position is one more than how many go before. It ends when it has looked at so many.
+func (s *State) position(of *entry, most int) (position int, beyond bool) {
+	a := ahead{State: s, mine: s.orderOf(of, s.groups.lookNow(of.group)), left: most, position: 1}
+	for _, at := range s.groups.lanes.live {
+		l := &s.groups.lanes.all[at]
+		if l.priority <= a.mine.priority {
+			a.lane(l, s.groups.known(l))
 		}
 	}
-	return position
+	return a.position, a.left < 0
+}
+
+// ahead counts who goes before a candidate. In the heaps of lanes and of groups those who go last are farthest from the root,
+// so a branch ends at the first who does not go before it.
+type ahead struct {
+	*State
+	mine     order
+	left     int // to look at; negative: there may be more
+	position int
+}
+
+// lane counts in the groups of a lane, whose names are known to be in the way.
+func (a *ahead) lane(l *lane, known look) {
+	places := []int{0}
+	for len(places) > 0 && a.left >= 0 {
+		place := places[len(places)-1]
+		places = places[:len(places)-1]
+		if place >= len(l.heap) || !a.orderOf(a.groups.rootOf(l.heap[place]), known).before(a.mine) {
+			continue
+		}
+		a.left--
+		a.group(l.heap[place])
+		places = append(places, 2*place+1, 2*place+2)
+	}
+}
+
+// group counts in one group.
+func (a *ahead) group(group int32) {
+	now, e := a.groups.lookNow(group), a.groups.entries.all
+	entries := []int32{a.groups.all[group].root}
+	for len(entries) > 0 && a.left >= 0 {
+		at := entries[len(entries)-1]
+		entries = entries[:len(entries)-1]
+		if at != 0 && a.orderOf(&e[at], now).before(a.mine) {
+			a.left--
+			a.position++
+			entries = append(entries, e[at].left, e[at].right)
+		}
+	}
 }
 
 // causes finds who is behind the values of the levels.

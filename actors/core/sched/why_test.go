@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ func TestWhy(t *testing.T) {
 	s.SetHeld(jobParty(8), []lock.Item{bgl, node("n1", lock.Exclusive)}, nil)
 	s.Enqueue(exclusively(10, "n1"))
 	s.Enqueue(exclusively(11, "n3"))
-	w, is := s.Why(10, noon.Add(10*30*time.Second))
+	w, is := s.Why(10, noon.Add(10*30*time.Second), 1000)
 	require.True(t, is)
 	require.Equal(t, Why{
 		Running: 2, Slots: 2, Position: 2, AgeTicks: 10, Predictive: true, Static: 4, Weight: 4 * (1 - 10.0/30),
@@ -32,7 +33,7 @@ func TestWhy(t *testing.T) {
 		Known: lock.ExclusiveSet, Lock: lock.Member(lock.Node, "n1"),
 	}}, why(t, s, 11).Causes)
 	for _, other := range []job.ID{8, 12} {
-		_, is = s.Why(other, noon)
+		_, is = s.Why(other, noon, 1000)
 		require.False(t, is, "no candidate")
 	}
 }
@@ -71,5 +72,33 @@ func TestWhyInPlainOrder(t *testing.T) {
 func TestHowHasWords(t *testing.T) {
 	for how, word := range map[How]string{Holds: "holds", Awaits: "awaits", Expects: "expects", Later: "later"} {
 		require.Equal(t, word, how.String())
+	}
+}
+
+// Whoever asks for a place far behind learns that it is far behind, for the price of a bounded look. The first ones are told exactly.
+func TestAPlaceFarBehind(t *testing.T) {
+	for name, candidate := range map[string]func(job.ID) Candidate{
+		"alike":     func(id job.ID) Candidate { return exclusively(id, "n1") },
+		"different": func(id job.ID) Candidate { return exclusively(id, fmt.Sprint("n", id)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := NewState(slots(1))
+			s.Running(Candidate{ID: 1})
+			const all = 5000
+			for id := range job.ID(all) {
+				s.Enqueue(candidate(id + 2))
+			}
+			for id, want := range map[job.ID]int{2: 1, 3: 2, 60: 59} {
+				w, _ := s.Why(id, noon, 200)
+				require.Equal(t, want, w.Position)
+				require.False(t, w.Beyond)
+			}
+			w, _ := s.Why(all, noon, 200)
+			require.True(t, w.Beyond)
+			require.LessOrEqual(t, w.Position, 202)
+			w, _ = s.Why(all, noon, 2*all)
+			require.Equal(t, all-1, w.Position)
+			require.False(t, w.Beyond)
+		})
 	}
 }
