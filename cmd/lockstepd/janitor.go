@@ -22,6 +22,12 @@ const (
 	// lockPause is between two looks at queue/lock. Until the next one, Ganeti's daemon
 	// could start beside this one; a second lockstepd could not.
 	lockPause = 2 * time.Second
+	// archivePause is how long the wall clock must have gone like the machine's other
+	// clock, which nobody sets, before it is believed: after a boot it may be wrong
+	// by years until it is set.
+	archivePause = time.Hour
+	// clockSlack is what may be set of a clock that is believed.
+	clockSlack = time.Minute
 )
 
 // watchLock calls lost when the queue's lock file was removed or replaced, which has
@@ -44,10 +50,11 @@ func watchLock(ctx context.Context, queue *persistence.QueueLock, lost func(erro
 
 // keepClean removes what nobody needs any more, as long as ctx lasts.
 func keepClean(ctx context.Context, log *logrus.Logger, files *persistence.OSFiles, c Config) {
-	sweep, archive := time.NewTicker(sweepPause), time.NewTicker(day)
+	sweep, archive := time.NewTicker(sweepPause), time.NewTicker(archivePause)
 	defer sweep.Stop()
 	defer archive.Stop()
-	removeOldArchive(log, c)
+	began := time.Now()
+	watch := clockWatch{wall: began.Round(0)}
 	for {
 		select {
 		case <-ctx.Done():
@@ -55,18 +62,41 @@ func keepClean(ctx context.Context, log *logrus.Logger, files *persistence.OSFil
 		case <-sweep.C:
 			sweepLivelocks(c, log, files)
 		case <-archive.C:
-			removeOldArchive(log, c)
+			now := time.Now()
+			if watch.due(now.Round(0), now.Sub(began)) {
+				removeOldArchive(log, c, now)
+			}
 		}
 	}
 }
 
+// clockWatch says when archived jobs may be removed: once a day, if the wall clock
+// has not been set since the last look. Up is the time since the daemon's start on a
+// clock that is never set.
+type clockWatch struct {
+	wall    time.Time // at the last look
+	up      time.Duration
+	removed bool
+	at      time.Duration // of the last removal
+}
+
+func (w *clockWatch) due(wall time.Time, up time.Duration) bool {
+	set := wall.Sub(w.wall) - (up - w.up)
+	w.wall, w.up = wall, up
+	if set.Abs() > clockSlack || w.removed && up-w.at < day-archivePause/2 {
+		return false
+	}
+	w.removed, w.at = true, up
+	return true
+}
+
 // removeOldArchive removes archived jobs that are old enough. Nobody writes in
 // the archive but to add files, so it needs no actor.
-func removeOldArchive(log *logrus.Logger, c Config) {
+func removeOldArchive(log *logrus.Logger, c Config, now time.Time) {
 	if c.ArchiveDays == 0 {
 		return
 	}
-	removed, err := persistence.RemoveArchived(c.DataDir, time.Now().Add(-time.Duration(c.ArchiveDays)*day))
+	removed, err := persistence.RemoveArchived(c.DataDir, now, time.Duration(c.ArchiveDays)*day)
 	entry := log.WithField("files", removed)
 	switch {
 	case err != nil:
