@@ -16,10 +16,10 @@ import (
 type reason map[string]any
 
 // To tell a job's position the scheduler looks at those before it: at looksMax for one job, and at looksMost for all jobs of one
-// question, which takes about 6 ms.
+// question, which takes a few ms.
 const (
 	looksMax  = 5_000
-	looksMost = 100_000
+	looksMost = 50_000
 )
 
 // why tells what holds jobs back; nothing of one that the scheduler does not know.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -149,7 +150,10 @@ func (f *flat) calls() map[string]func() {
 		"LockstepPending, 1000": func() { f.call("LockstepPending", nil, thousand) },
 		"LockstepSetSettings":   func() { f.call("LockstepSetSettings", nil, map[string]any{"predictive": nil}) },
 		"QueryExports":          func() { f.call("QueryExports", nil, []string{}, false) },
-		"PickupJob":             func() { _ = f.Call(context.Background(), "PickupJob", []any{1}, nil) },
+		"ReplaceFilter": func() {
+			f.call("ReplaceFilter", nil, f.uuid, 9, []any{[]any{"jobid", []any{"==", "id", 1}}}, "ACCEPT", []any{})
+		},
+		"PickupJob": func() { _ = f.Call(context.Background(), "PickupJob", []any{1}, nil) },
 	}
 	for _, name := range []string{"QueryNodes", "QueryInstances", "QueryGroups", "QueryNetworks"} {
 		calls[name] = func() { f.call(name, nil, []string{}, []string{"name"}, false) }
@@ -226,9 +230,9 @@ func TestNoCallGrowsWithTheQueue(t *testing.T) {
 	for i, n := range []int{fewQueued, long} {
 		f := newFlat(t, n)
 		for _, calls := range []map[string]func(){f.calls(), f.lockCalls(), f.routes(routes)} {
-			for name, do := range calls {
+			for _, name := range slices.Sorted(maps.Keys(calls)) {
 				both := measured[name]
-				both[i] = f.median(do)
+				both[i] = f.median(calls[name])
 				measured[name] = both
 			}
 		}
@@ -239,10 +243,11 @@ func TestNoCallGrowsWithTheQueue(t *testing.T) {
 		require.True(t, listing[method] != "" || measured[method][1] > 0, "%s is not measured", method)
 	}
 	var bad []string
-	for name, both := range measured {
+	for _, name := range slices.Sorted(maps.Keys(measured)) {
+		both := measured[name]
 		line := fmt.Sprintf("%-28s %10v %10v", name, both[0].Round(time.Microsecond), both[1].Round(time.Microsecond))
 		t.Log(line)
-		if both[1] > flatRatio*both[0]+flatNoise {
+		if listing[name] == "" && both[1] > flatRatio*both[0]+flatNoise {
 			bad = append(bad, line)
 		}
 	}
