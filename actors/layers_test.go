@@ -82,7 +82,7 @@ func TestImportsFollowTheArrow(t *testing.T) {
 // fmt itself links os.
 var pure = []string{
 	"bytes", "cmp", "embed", "encoding/json", "errors", "fmt", "iter", "maps", "math", "math/bits", "net/netip", "path",
-	"regexp", "slices", "sort", "strconv", "strings", "sync", "time", "unicode", "unicode/utf16", "unicode/utf8",
+	"regexp", "regexp/syntax", "slices", "sort", "strconv", "strings", "sync", "time", "unicode", "unicode/utf16", "unicode/utf8",
 }
 
 // impure are calls of otherwise pure packages.
