@@ -219,6 +219,7 @@ func TestPending(t *testing.T) {
 			`[{"kind": "rate-limit", "limit": 2, "running": 2}]`:                                      "rate limit: 2 of 2 run",
 			`[{"kind": "slots", "slots": 20, "running": 21}, {"kind": "order", "position": 1000000}]`: "no free slot (21 of 20), number 1000000 in order",
 			`[{"kind": "slots", "slots": 20, "running": 21}]`:                                         "no free slot (21 of 20)",
+			`[{"kind": "order", "position": 51, "at_least": true}]`:                                   "number 51 or later in order",
 			`[{"kind": "order", "position": 3}]`:                                                      "number 3 in order",
 			`[{"kind": "starting"}]`:                                                                  "starting",
 			`nonsense`:                                                                                "",
