@@ -32,7 +32,7 @@ func leftBehind(t *testing.T, seed uint64, checker Checker, plants Plants) *Worl
 	}
 	c, archived, left := w.newClient(), false, 40
 	var fill func(error)
-	fill = func(error) { // the log gets so long that nobody is told of its beginning
+	fill = func(error) { // the log gets so long that no node is sent its beginning
 		if left--; left > 0 {
 			c.set(map[string]any{"predictive_ticks": left}, fill)
 		}

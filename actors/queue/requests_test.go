@@ -94,7 +94,7 @@ func recordedBy(t *testing.T, m *messages.SubmitJobs) (jobs []*job.Job) {
 }
 
 // A name that comes again with fewer opcodes is refused, and the queue goes on. Its
-// secrets are nobody's.
+// secrets go to no job.
 func TestARepeatWithOtherOpcodesIsRefused(t *testing.T) {
 	recorded := recordedBy(t, namedOps(1, "abc", "s", "", ""))
 	onReady(t, recorded, func(t *testing.T, b *bench) {
