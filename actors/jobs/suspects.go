@@ -1,6 +1,15 @@
 package jobs
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/act"
+	"lockstep/messages"
+)
 
 // Patience is with a job whose starts fail again and again while those of others
 // succeed in between: the job is at fault then, and is failed. Where starts fail by
@@ -58,4 +67,49 @@ func (s *suspects) failed(id int64, now time.Time) int {
 	}
 	s.jobs[id] = job
 	return 0
+}
+
+// startBroken: no process could act on the job. Most often no other job would fare
+// better (there is no program, no memory, no descriptor, no room on the disk), so
+// that all starts wait, longer each time.
+func (j *jobs) startBroken(ctx actor.Context, m *startBroken) {
+	j.trouble = m.text
+	if !j.paused {
+		j.paused = true
+		delay := act.Backoff(j.failures)
+		j.failures++
+		j.config.Env.Log().WithFields(logrus.Fields{"job": m.id, "err": m.text, "again": delay}).Error(
+			"job processes cannot be started; jobs wait until they can")
+		act.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &startAgain{})
+	}
+	j.handshakeOver(ctx, m.id)
+}
+
+func (j *jobs) startAgain(ctx actor.Context) {
+	j.paused = false
+	if len(j.waiting) == 0 {
+		j.trouble = "" // nothing waits for it any more
+	}
+	j.startNext(ctx)
+}
+
+// cannotSpawn gives the job back, unless it is the job itself that cannot be
+// started.
+func (j *jobs) cannotSpawn(ctx actor.Context, m *cannotSpawn) {
+	h := j.hands[m.id]
+	if h == nil {
+		return
+	}
+	if tries := j.suspects.failed(m.id, j.config.Env.Clock().Now()); tries > 0 {
+		ctx.Send(h.pid, &giveUpStart{fmt.Sprintf(" (%d times, while other jobs were started)", tries)})
+		return
+	}
+	j.handshakeOver(ctx, m.id)
+	delete(j.hands, m.id)
+	ctx.Stop(h.pid)
+	ctx.Send(j.config.Queue, &messages.JobReturned{Id: m.id})
+	if m.priority != nil {
+		ctx.Send(j.config.Queue, &messages.ChangePriority{Id: m.id, Priority: int32(*m.priority)})
+	}
+	j.giveBackWishes(ctx, h)
 }
