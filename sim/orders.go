@@ -86,7 +86,6 @@ func (d *driver) signalled(kind jobs.OrderKind) {
 		if !sent {
 			return
 		}
-		delete(m.priorities, d.process.job)
 		d.locker.reprioritise(priority)
 		d.follow(d.machine.Reprioritise(priority))
 	}
