@@ -25,7 +25,7 @@ type answered struct {
 	answers []*messages.JobAnswered
 }
 
-// wish passes the wish at hand to the job's actor, under a number.
+// wish passes a wish that has come to the job's actor, under a number.
 func (j *jobs) wish(ctx actor.Context, h *hand) {
 	j.wished++
 	if h.wishes == nil {

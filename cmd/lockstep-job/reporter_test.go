@@ -68,7 +68,7 @@ func refusals(t *testing.T, class string, value any) func(string, []json.RawMess
 }
 
 // A node that is not the master has not decided anything: it is asked again, as is one
-// whose error has a class that nobody knows.
+// whose error has an unknown class.
 func TestWhoIsNotTheMasterIsAskedAgain(t *testing.T) {
 	for _, class := range []string{"NotMaster", "JobQueueDrainError", "SomethingNew"} {
 		r := newReporter(serve(t, refusals(t, class, 5)), 1, "livelock")
