@@ -81,7 +81,7 @@ func TestImportsFollowTheArrow(t *testing.T) {
 // clock, a disk, a network, the environment or randomness. Direct imports only:
 // fmt itself links os.
 var pure = []string{
-	"bytes", "cmp", "embed", "encoding/json", "errors", "fmt", "iter", "maps", "math", "math/bits", "net/netip", "path",
+	"bytes", "cmp", "embed", "encoding/base64", "encoding/json", "errors", "fmt", "iter", "maps", "math", "math/bits", "net/netip", "path",
 	"regexp", "regexp/syntax", "slices", "sort", "strconv", "strings", "sync", "time", "unicode", "unicode/utf16", "unicode/utf8",
 }
 

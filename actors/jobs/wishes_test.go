@@ -114,37 +114,19 @@ func TestAWishThatCrossesWithTheEndGoesToTheQueue(t *testing.T) {
 	})
 }
 
-// The start has failed, and it is not known yet that there was no process.
-func TestAWishBeforeAJobIsGivenBackGoesToTheQueue(t *testing.T) {
+// The start has failed, and it is not known yet that there was no process. The priority is
+// answered, and goes with the job that is given back.
+func TestAPriorityBeforeAJobIsGivenBackGoesToTheQueue(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
 		b.failed(1, "no such file")
-		b.wish(&messages.CancelJob{Request: 5, Id: 1})
 		b.wish(&messages.ChangePriority{Request: 6, Id: 1, Priority: 4})
 		b.answer(6)
 		b.queue.Quiet()
 		b.news(1, func(n uint64) any { return &messages.ProcessGone{Start: n, Text: "no such file", NeverWas: true} })
 		require.Equal(t, int64(1), acttest.Expect[*messages.JobReturned](b.queue).Id)
 		require.Equal(t, int32(4), acttest.Expect[*messages.ChangePriority](b.queue).Priority)
-		cancel, client := acttest.ExpectFrom[*messages.CancelJob](b.queue)
-		require.Equal(t, uint64(5), cancel.Request)
-		require.True(t, client.Equal(b.client.PID))
 		b.client.Quiet()
-	})
-}
-
-// A start that has failed ends the job, which answers those who wanted that.
-func TestAWishBeforeAFailedStartIsOver(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.start(1)
-		b.failed(1, "it said nonsense")
-		b.wish(&messages.CancelJob{Request: 5, Id: 1})
-		b.gone(1, "exit status 1")
-		b.readJob(newJob(1))
-		b.write(1, nil)
-		b.ended(1)
-		done, _ := b.answer(5)
-		require.False(t, done)
 	})
 }
 

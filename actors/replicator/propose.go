@@ -23,8 +23,9 @@ const triesMax = 100
 // proposal is one entry on its way to a majority and to this node's disk.
 //
 // It is not offered to the log before those that it must come behind have a majority:
-// the former part of its request, and former proposals about one of its files. For the
-// log may refuse any of them, which is then offered again, and would come last.
+// former proposals about one of its files and, if it is the last part of its request, all
+// other parts. The log may refuse any of them, which is then offered again and would come
+// last; but the last part holds what makes the others count, like the serial of new jobs.
 type proposal struct {
 	number uint64
 	tries  int
@@ -58,14 +59,16 @@ func (r *replicator) proposeTo(changes []*messages.FileChange, done func(actor.C
 func (r *replicator) proposeWhole(changes []*messages.FileChange, w *whole) {
 	pieces := repl.Pieces(changes, entryMax)
 	w.left = len(pieces)
-	for _, piece := range pieces {
+	for i, piece := range pieces {
 		r.last++
 		p := &proposal{number: r.last, whole: w, entry: (&messages.LogEntry{Origin: r.config.Self.Node, Run: r.config.Self.Run, Number: r.last, Changes: piece}).Marshal()}
 		for _, c := range piece {
 			p.files = append(p.files, repl.Files(c)...)
 		}
-		if len(w.pieces) > 0 {
-			p.follow(w.pieces[len(w.pieces)-1])
+		if i == len(pieces)-1 {
+			for _, former := range w.pieces {
+				p.follow(former)
+			}
 		}
 		for _, file := range p.files {
 			r.touched[file]++
@@ -168,10 +171,13 @@ func (r *replicator) refused(ctx actor.Context, m *messages.LogRefused) {
 	})
 }
 
-// giveUp fails a proposal, and the later parts of its request, which have not been
-// offered: they must not be there without it.
+// giveUp fails a proposal, and the last part of its request, which has not been offered:
+// it must not be there without the others.
 func (r *replicator) giveUp(ctx actor.Context, p *proposal, why *messages.Failure) {
-	left := p.whole.pieces[slices.Index(p.whole.pieces, p):]
+	left := []*proposal{p}
+	if last := p.whole.pieces[len(p.whole.pieces)-1]; last != p && r.proposals[last.number] == last {
+		left = append(left, last)
+	}
 	for _, piece := range left {
 		failures := map[string]*messages.FileFailure{}
 		for _, file := range piece.files {
