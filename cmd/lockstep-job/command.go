@@ -68,6 +68,26 @@ func (x *execution) runCommand(parameters json.RawMessage) run.Outcome {
 	if err != nil {
 		return failure("OpExecError", "cannot make a pipe: "+err.Error())
 	}
+	var cmd *exec.Cmd
+	err = whileScarce(func() error {
+		cmd = c.process(path, env, out)
+		return x.lease.start(func() (int, error) {
+			if err := cmd.Start(); err != nil {
+				return 0, err
+			}
+			return cmd.Process.Pid, nil
+		})
+	}, x.killed, time.After)
+	if err != nil {
+		out.close()
+		return couldNotStart(c.Argv[0], err)
+	}
+	out.started()
+	return x.await(&c, cmd, out)
+}
+
+// process is the command's process, which can be started once.
+func (c *command) process(path string, env []string, out *output) *exec.Cmd {
 	cmd := &exec.Cmd{Path: path, Args: c.Argv, Env: env, Stdout: out.stdout(), Stderr: out.stderr(),
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 		// Standard input may be held by what has left the group.
@@ -78,18 +98,7 @@ func (x *execution) runCommand(parameters json.RawMessage) run.Outcome {
 	if c.Stdin != nil {
 		cmd.Stdin = strings.NewReader(*c.Stdin)
 	}
-	err = x.lease.start(func() (int, error) {
-		if err := cmd.Start(); err != nil {
-			return 0, err
-		}
-		return cmd.Process.Pid, nil
-	})
-	if err != nil {
-		out.close()
-		return couldNotStart(c.Argv[0], err)
-	}
-	out.started()
-	return x.await(&c, cmd, out)
+	return cmd
 }
 
 // unlock puts the secrets that came through the start pipe in the place of
