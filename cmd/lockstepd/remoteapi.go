@@ -17,6 +17,7 @@ import (
 	"lockstep/actors/events"
 	"lockstep/actors/rapi"
 	"lockstep/actors/store"
+	"lockstep/cmd/internal/buildinfo"
 )
 
 // remoteAPI is the daemon's, where it has one. Its methods do nothing where it has
@@ -29,6 +30,14 @@ type remoteAPI struct {
 	more   []prometheus.Collector
 	server *rapi.Server  // nil: not open
 	done   chan struct{} // closed when it has stopped
+}
+
+// buildInfo is a metric whose labels say which build the daemon is.
+func buildInfo(build buildinfo.Build) prometheus.Collector {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "lockstep_build_info", Help: "Always 1; the labels name the daemon's build.",
+		ConstLabels: prometheus.Labels{"version": build.Version, "revision": build.Revision, "goversion": build.Go}})
+	info.Set(1)
+	return info
 }
 
 func newRemoteAPI(c Config) *remoteAPI {
@@ -90,7 +99,7 @@ func (a *remoteAPI) open(env *act.Env, luxi func() *actor.PID) error {
 	}
 	server, err := rapi.New(rapi.Config{Log: env.Log(), Listener: listener, Luxi: rapi.NewPool(rapi.Gateway{System: env.System(), PID: luxi}), Feed: a.feed,
 		TLS: secure, Users: c.Users, Hosts: a.config.rapiHosts(), RequireAuthentication: c.RequireAuthentication, AllowCommands: c.AllowCommands,
-		Mailboxes: env.Mailboxes, DeadLetters: env.DeadLetters, Collectors: append(a.more, a.disk, a.picks)})
+		Mailboxes: env.Mailboxes, DeadLetters: env.DeadLetters, Collectors: append(a.more, a.disk, a.picks, buildInfo(buildinfo.Read()))})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -188,6 +188,7 @@ func TestGuestsOfARealDaemon(t *testing.T) {
 		code, body := guest(path, "node1.example.com:5080")
 		require.Equal(t, 200, code, path)
 		require.NotContains(t, body, "RUN_COMMAND", path)
+		require.Equal(t, path == "/metrics", strings.Contains(body, "lockstep_build_info{goversion="), path)
 		code, _ = guest(path, "evil.example")
 		require.Equal(t, 403, code, path)
 	}
