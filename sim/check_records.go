@@ -2,7 +2,9 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"lockstep/actors/core/job"
 	"lockstep/actors/core/layout"
@@ -15,9 +17,13 @@ import (
 // has the whole archive.
 //
 // A job in the archive that could not be read is read again, and the end is recorded
-// then: it does not count here. In the end no record is without its job, unless the
-// disk has failed.
-type checkRecords struct{ unread map[string]bool }
+// then: it does not count here. Nor does a job that was moved there before a directory
+// could not be synced: its archiving may have failed, and then the queue still has it,
+// with its end. In the end no record is without its job, unless the disk has failed.
+type checkRecords struct {
+	unread map[string]bool
+	moved  map[string]bool // to the archive
+}
 
 func (*checkRecords) Name() string { return "ends are recorded" }
 
@@ -25,6 +31,10 @@ func (c *checkRecords) See(w *World, event any) error {
 	switch e := event.(type) {
 	case fileChanged:
 		if archived := w.disk.find(layout.ArchivePath(e.id)); e.job == nil && archived != nil && !w.garbled {
+			if c.moved == nil {
+				c.moved = map[string]bool{}
+			}
+			c.moved[layout.ArchivePath(e.id)] = true
 			return c.everywhere(w, e.id, archived.reading().job)
 		}
 	case finished:
@@ -34,6 +44,9 @@ func (c *checkRecords) See(w *World, event any) error {
 			c.unread = map[string]bool{}
 		}
 		c.unread[e.path] = true
+		if e.path == layout.QueueDir || strings.HasPrefix(e.path, layout.ArchiveDir) {
+			maps.Copy(c.unread, c.moved)
+		}
 	case submissionTold:
 		for _, id := range e.submission.ids {
 			if j := w.job(id); w.truth == nil && !w.garbled && j != nil && !j.Status().Final() {
