@@ -141,14 +141,10 @@ func (e *ReplacedError) Error() string {
 // While that cannot be found out, it returns nil.
 func (l *QueueLock) Lost() error {
 	var held, named unix.Stat_t
-	if unix.Fstat(l.fd, &held) != nil {
-		return nil
-	}
-	err := unix.Stat(l.path, &named)
-	switch {
-	case err == nil && held.Dev == named.Dev && held.Ino == named.Ino:
-		return nil
-	case err == nil, errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+	heldErr, namedErr := unix.Fstat(l.fd, &held), unix.Stat(l.path, &named)
+	same := namedErr == nil && held.Dev == named.Dev && held.Ino == named.Ino
+	gone := errors.Is(namedErr, unix.ENOENT) || errors.Is(namedErr, unix.ENOTDIR)
+	if heldErr == nil && (gone || namedErr == nil && !same) {
 		return &ReplacedError{l.path}
 	}
 	return nil

@@ -95,10 +95,12 @@ func (c *checkDepends) doomed(w *World, j *job.Job) error {
 	if at < 0 {
 		return nil
 	}
-	for _, d := range dependsOf(j.Ops[at].Input) {
-		if on := w.job(d.job); c.garbled[d.job] || on == nil || on.Status().Final() && c.met(w, int64(j.ID), d, on) != nil || d.job >= int64(j.ID) {
-			return nil
-		}
+	hopeless := func(d waitsFor) bool {
+		on := w.job(d.job)
+		return c.garbled[d.job] || on == nil || d.job >= int64(j.ID) || on.Status().Final() && c.met(w, int64(j.ID), d, on) != nil
+	}
+	if slices.ContainsFunc(dependsOf(j.Ops[at].Input), hopeless) {
+		return nil
 	}
 	return fmt.Errorf("job %d was ended: %s; but all that it depends on has ended as wanted, or may yet", j.ID, j.Ops[at].Result)
 }

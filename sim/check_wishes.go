@@ -33,7 +33,7 @@ func (c *checkWishes) See(w *World, event any) error {
 		took := w.clock.now.Sub(at)
 		late := took > wishMax || e.err != nil && strings.Contains(e.err.Error(), "too busy")
 		if late && w.calm.since(at) && !errors.Is(e.err, errHungUp) {
-			return fmt.Errorf("client %d waited %.3f s for what it wanted of job %d, and heard: %v", e.client.number, took.Seconds(), e.id, e.err)
+			return fmt.Errorf("client %d waited %.3f s for what it wanted of job %d, and heard: %w", e.client.number, took.Seconds(), e.id, e.err)
 		}
 	}
 	return nil

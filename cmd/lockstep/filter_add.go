@@ -186,7 +186,7 @@ type madeRule struct {
 // effect says in words what the rule does now, "" for actions that change nothing by
 // themselves.
 func (m madeRule) effect(action any, running map[int64]bool) string {
-	verb := ""
+	var verb string
 	switch action {
 	case actionPause:
 		verb = "holds back"

@@ -81,12 +81,9 @@ func paramBlocks(params []catalogueParam, width int) string {
 	const indent = "    "
 	var b strings.Builder
 	for _, p := range params {
-		marks := ""
-		switch {
-		case p.Required:
+		marks := " (default " + rawText(p.Default) + ")"
+		if p.Required {
 			marks = " (required)"
-		default:
-			marks = " (default " + rawText(p.Default) + ")"
 		}
 		if p.Secret {
 			marks += " (secret)"

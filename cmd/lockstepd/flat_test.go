@@ -236,8 +236,8 @@ func TestNoCallGrowsWithTheQueue(t *testing.T) {
 				measured[name] = both
 			}
 		}
-		f.remote.daemon.kill()
-		f.remote.daemon.endJobs()
+		f.remote.kill()
+		f.remote.endJobs()
 	}
 	for _, method := range names(t, "luxi/methods.go", `"(\w+)": +\(?c`) {
 		require.True(t, listing[method] != "" || measured[method][1] > 0, "%s is not measured", method)
