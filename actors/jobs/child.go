@@ -343,8 +343,8 @@ type lookAgain struct{ look uint64 }
 // lookForReport reads what the process did not put into its report, until that has
 // succeeded or something newer is heard.
 func (a *jobActor) lookForReport(ctx actor.Context) {
-	a.look(ctx, func(ctx actor.Context, superseded bool, f *messages.Failure) {
-		if f != nil && !superseded {
+	a.look(ctx, func(ctx actor.Context, found looked, f *messages.Failure) {
+		if f != nil && found != superseded {
 			act.SendAfter(a.config.Env.Clock(), ctx.ActorSystem(), time.Second, ctx.Self(), &lookAgain{a.looks})
 		}
 	})
@@ -356,21 +356,34 @@ func (a *jobActor) lookAgain(ctx actor.Context, m *lookAgain) {
 	}
 }
 
-// look reads what the job's file holds, and passes that on, unless something newer is
-// heard meanwhile or is being looked at: superseded.
-func (a *jobActor) look(ctx actor.Context, then func(ctx actor.Context, superseded bool, f *messages.Failure)) {
+// looked is what has come of a look at the job's file.
+type looked int
+
+const (
+	passedOn   looked = iota // the queue knows what the file holds, if it could be read
+	superseded               // something newer was heard meanwhile, or is being looked at
+	hasEnded                 // the process has written the job's end, and is about to exit
+)
+
+// look reads what the job's file holds, and passes that on.
+func (a *jobActor) look(ctx actor.Context, then func(ctx actor.Context, found looked, f *messages.Failure)) {
 	a.looks++
 	look := a.looks
 	a.store.Read(ctx, "report-job", layout.JobPath(a.id), func(ctx actor.Context, m *messages.FileRead) {
 		if !a.start.MayAct() {
 			return // its process is gone meanwhile, and its end is being settled
 		}
-		superseded := look != a.looks
-		// An end that is not told by the process's exit may not be durable yet.
-		if j, err := job.Decode(m.Content); !superseded && err == nil && !j.Status().Final() {
+		found := passedOn
+		switch j, err := job.Decode(m.Content); {
+		case look != a.looks:
+			found = superseded
+		case err != nil:
+		case j.Status().Final(): // an end that is not told by the process's exit may not be durable yet
+			found = hasEnded
+		default:
 			a.progress(ctx, m.Content)
 		}
-		then(ctx, superseded, m.Failure)
+		then(ctx, found, m.Failure)
 	})
 }
 

@@ -32,10 +32,13 @@ func (a *jobActor) lookBeforeBegin(ctx actor.Context) {
 		a.knownHere(ctx)
 		return
 	}
-	a.look(ctx, func(ctx actor.Context, superseded bool, f *messages.Failure) {
+	a.look(ctx, func(ctx actor.Context, found looked, f *messages.Failure) {
+		if found == hasEnded { // it was canceled after it had asked, and no opcode begins any more
+			f = notRunning(a.id)
+		}
 		switch {
 		case a.question != asked: // it was asked again
-		case superseded:
+		case found == superseded:
 			a.lookBeforeBegin(ctx)
 		case f != nil:
 			a.question = nil

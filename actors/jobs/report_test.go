@@ -122,6 +122,18 @@ func TestAQuestionWaitsForTheLatestLook(t *testing.T) {
 	})
 }
 
+// The process was canceled after it had asked: its file has the job's end already.
+func TestAnOpcodeOfAJobThatHasEndedDoesNotBegin(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		b.report(running(1))
+		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: lockOf(1), Op: 1})
+		b.readJob(canceled(1))
+		require.Equal(t, "JobLost", acttest.Expect[*messages.OpBegun](b.client).Failure.Class)
+		b.scheduler.Quiet()
+	})
+}
+
 func TestAFileThatCannotBeReadPermitsNothing(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)

@@ -151,7 +151,7 @@ func (q *queue) answerRepeat(ctx actor.Context, r *repeat) {
 
 func otherContent(ctx actor.Context, sender *actor.PID, name string, m *messages.SubmitJobs) {
 	ctx.Send(sender, &messages.JobsSubmitted{Request: m.Request, Failure: invalid(fmt.Sprintf(
-		"A submission named %q came before, with other jobs or opcodes: use a new name for each submission", name))})
+		"A submission named %q came before, with other jobs or opcodes: look at the list of jobs, and use a new name for each submission", name))})
 }
 
 // sameJob reports whether a job came of a draft.

@@ -140,12 +140,16 @@ func (q *queue) writeGroup(ctx actor.Context) {
 	if whole { // else a part is taken back before there is a commit record
 		write.Then = serialFile(last)
 	}
+	epoch := q.store.Epoch()
 	q.store.Write(ctx, write, func(ctx actor.Context, done *messages.FilesDone) {
+		failed := len(done.Failures) > 0
+		// Of a write that was sent twice the first may have reached the serial.
+		serial := failed && (done.Failures[0].Path == layout.SerialPath || q.store.Epoch() != epoch)
 		switch {
-		case write.Then == nil || len(done.Failures) > 0 && done.Failures[0].Path != layout.SerialPath:
-			q.jobsWritten(ctx, group, done.Failures)
-		case len(done.Failures) > 0:
+		case write.Then != nil && serial:
 			q.takeSerialBack(ctx, group, done.Failures[0].Failure)
+		case write.Then == nil || failed:
+			q.jobsWritten(ctx, group, done.Failures)
 		default:
 			q.recorded = last
 			q.committed(ctx, group)

@@ -189,6 +189,26 @@ func TestAFailedSerialAbortsTheGroup(t *testing.T) {
 	})
 }
 
+// A store that has crashed may have written the serial before: it goes first, so that what
+// cannot be removed is no job.
+func TestTheSerialOfAWriteThatWasSentTwiceIsTakenBackFirst(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.submit(1, 1)
+		b.storeAsked()
+		b.store.Ask(b.queue, &messages.StoreStarted{Epoch: 2})
+		b.Settle()
+		b.filesDone(b.storeAsked(), "queue/job-1")
+		back := b.storeAsked()
+		require.Equal(t, "queue/serial", back.GetWrite().GetFiles()[0].Path)
+		require.Equal(t, "0\n", string(back.GetWrite().GetFiles()[0].Content))
+		b.filesDone(back)
+		remove := b.storeAsked()
+		require.Equal(t, []string{"queue/job-1"}, remove.GetRemove().GetPaths())
+		b.filesDone(remove)
+		require.NotNil(t, b.submitted(1).Failure)
+	})
+}
+
 func TestWhatCannotBeTakenBackIsTold(t *testing.T) {
 	const text = "no queue/serial; it could not be taken back either, so look at the list of jobs before you send it again"
 	for name, take := range map[string]func(*bench){

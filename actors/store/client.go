@@ -87,6 +87,10 @@ func (c *Client) Scan(ctx actor.Context, done func(actor.Context, *messages.Queu
 		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetScanned()) })
 }
 
+// Epoch is that of the store's incarnation. What is asked in one epoch and answered in
+// another was sent twice: the store may have done it before it crashed, too.
+func (c *Client) Epoch() uint64 { return c.epoch }
+
 // Idle reports whether nothing is waiting for an answer.
 func (c *Client) Idle() bool { return len(c.open) == 0 }
 
