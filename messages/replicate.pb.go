@@ -76,8 +76,8 @@ func (ChangeNodes_What) EnumDescriptor() ([]byte, []int) {
 }
 
 // LogEntry is what the consensus log holds: changes of files below the data
-// directory, whole files each, so that to apply one twice is harmless (DESIGN
-// section 9). It is made on node `origin`, by the incarnation `run` of its daemon,
+// directory, whole files each, so that to apply one twice is harmless (design.md
+// 9). It is made on node `origin`, by the incarnation `run` of its daemon,
 // which tells its own proposals by `number`.
 type LogEntry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`

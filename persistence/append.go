@@ -12,7 +12,7 @@ import (
 // directory must exist. It is for the journal of the locks, and syncs nothing:
 // what is appended survives the end of the process, not that of the machine. The
 // owners of locks are processes, so that no lock is worth anything after power
-// loss (design, section 7).
+// loss (design.md 7).
 //
 // It is one write(2), behind all that others have written: a reader sees it
 // whole or not at all, unless there is an error. Then a part of content may be

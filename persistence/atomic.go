@@ -19,8 +19,8 @@ const fileMode = 0o640
 // Replace puts data in the place of path, or leaves path as it was: a temporary
 // file beside it is written, synced and renamed over it. A rename must never
 // put unwritten data in the place of good data, so the sync is not optional;
-// but only [OSFiles.SyncDir] makes the new name survive power loss (design,
-// section 4, "Durable or not").
+// but only [OSFiles.SyncDir] makes the new name survive power loss (design.md
+// 4, "Durable or not").
 //
 // The directory must exist. On an error the temporary file is gone and the old
 // file untouched. A sync that failed is not tried again: the kernel may have

@@ -22,5 +22,5 @@
 // The package is linked into the job process, whose start must stay quick: it
 // imports the standard library, golang.org/x/sys/unix and the names of core/layout
 // only. The rules on
-// what is synced when are in the design, section 4, "Durable or not".
+// what is synced when are in design.md 4, "Durable or not".
 package persistence

@@ -16,7 +16,7 @@ import (
 const DaemonLivelock = "luxi-daemon"
 
 // Livelock is a file that its process keeps locked while it lives: the
-// kernel frees the lock when the process ends, however it ends (design, section
+// kernel frees the lock when the process ends, however it ends (design.md
 // 4, "Livelock files"). The descriptor is a bare number for the reason given at
 // [QueueLock]: nothing but the end of the process, or Release, closes it.
 type Livelock struct {

@@ -13,7 +13,7 @@ import (
 // checkTable: the lock manager's journal makes sense, change by change: no two owners
 // hold what excludes each other, whoever holds something takes only what comes behind
 // it in the order of locks (without which there would be deadlocks), and who comes
-// when a request is overdue does not overtake it (DESIGN section 7, bounded bypass).
+// when a request is overdue does not overtake it (design.md 7, "Bounded bypass").
 type checkTable struct {
 	owners map[lock.Owner]*tableOwner
 	read   int // bytes of the journal

@@ -14,7 +14,7 @@ import (
 	"lockstep/messages"
 )
 
-// Cluster is what a node of a cluster has beside what one alone has (DESIGN section
+// Cluster is what a node of a cluster has beside what one alone has (design.md
 // 9).
 type Cluster struct {
 	Log   replicator.Log

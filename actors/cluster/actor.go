@@ -1,5 +1,5 @@
 // Package cluster is the actor of the cluster configuration, config.data
-// (locks.md section 5).
+// (locks.md 5).
 //
 // It owns that file, and is its only writer. It may be asked for the
 // configuration, to replace all of it, and to edit a part; an edit waits for the

@@ -1,5 +1,5 @@
 // Package filters is the filter engine: the actor that knows what the filter
-// rules make of each job (designs/job-filters.txt; queue.md section 5).
+// rules make of each job (designs.md "Job filters"; queue.md 5).
 //
 // It owns the compiled rules and the verdict on every job that has not ended. The
 // rules themselves are in the configuration, whose actor it asks to change them.

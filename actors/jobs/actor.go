@@ -64,7 +64,7 @@ const (
 // Config is what the jobs actors need. MaxStarts bounds the handshakes in
 // flight.
 //
-// In a cluster (DESIGN section 9) Leads says whether this node is the master for
+// In a cluster (design.md 9) Leads says whether this node is the master for
 // certain, Replicator is told of what processes write, and nothing is started, nor
 // taken for dead, before Fence is over: jobs of a former master may not have ended.
 // Alone, all three are zero.

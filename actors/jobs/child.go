@@ -230,7 +230,7 @@ func (a *jobActor) backToQueue(ctx actor.Context) {
 }
 
 // settle makes sure that a job whose process is gone has a final file: read it,
-// and write the end if the process did not (DESIGN section 4, "Death").
+// and write the end if the process did not (design.md 4, "Death").
 func (a *jobActor) settle(ctx actor.Context) {
 	a.store.Read(ctx, "end-job", layout.JobPath(a.id), func(ctx actor.Context, m *messages.FileRead) {
 		if m.Failure != nil {

@@ -1,5 +1,5 @@
 // Package locks is the lock manager: the actor that gives locks to jobs and to
-// anybody else who asks (locks.md section 1; DESIGN section 7).
+// anybody else who asks (locks.md 1; design.md 7).
 //
 // It owns who holds what and who waits for what, and the files that say so:
 // locks.data and the journal of the changes since. It may be called as WConfD is

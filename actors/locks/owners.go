@@ -75,7 +75,7 @@ func sortedOwners(set map[lock.Owner]struct{}) []lock.Owner {
 
 // ownerDead frees what somebody dead holds or waits for. For a job the queue is
 // asked first: what is left of its process may still be at work, and its end
-// must be on the disk before another job gets its locks (DESIGN section 4,
+// must be on the disk before another job gets its locks (design.md 4,
 // "Death").
 func (l *locks) ownerDead(ctx actor.Context, livelock string) {
 	if l.state == nil {

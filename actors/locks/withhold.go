@@ -13,8 +13,8 @@ import (
 )
 
 // withhold takes back the request of a paused job that waits for locks, and what
-// it has got of them; it may ask again when it is not paused any more (DESIGN
-// section 8). A job that does not wait is in the middle of an opcode, and goes on.
+// it has got of them; it may ask again when it is not paused any more (design.md
+// 8). A job that does not wait is in the middle of an opcode, and goes on.
 func (l *locks) withhold(ctx actor.Context, m *messages.WithholdLocks) {
 	if !m.Withhold {
 		delete(l.withheld, m.Id)

@@ -1,5 +1,5 @@
 // Package luxi is the gateway for Ganeti's clients and for job processes: the
-// LUXI protocol (queue.md section 1), plus two calls for job processes.
+// LUXI protocol (queue.md 1), plus two calls for job processes.
 //
 // The luxi actor owns the connections; each has an actor of its own, which owns
 // the request at hand and its answer. They ask the queue, the jobs actor and the

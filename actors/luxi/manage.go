@@ -11,7 +11,7 @@ import (
 	"lockstep/messages"
 )
 
-// Priorities that a job can be given after its submission (queue.md section 7).
+// Priorities that a job can be given after its submission (queue.md 7).
 const (
 	priorityMin = -20
 	priorityMax = 19

@@ -198,7 +198,7 @@ func TestFieldsOfAQuery(t *testing.T) {
 	})
 }
 
-// Jobs that others wait for are in the lock monitor (designs/chained-jobs.txt).
+// Jobs that others wait for are in the lock monitor (designs.md "Status while waiting for dependencies").
 func TestJobsInTheLockMonitor(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, c *client) {
 		w.locks = `[{"name":"node/x","mode":"shared","owners":["\"luxid\""],"pending":[{"mode":"exclusive","owner":"4"}]},{"name":"cluster/BGL","owners":[],"pending":[]}]`

@@ -15,7 +15,8 @@ import (
 )
 
 // queryLocks is the lock monitor (queue.md 2.6). Jobs for whose end others wait
-// are in it as if they were locks (designs/chained-jobs.txt).
+// are in it as if they were locks (designs.md "Status while waiting for
+// dependencies").
 func (c *connection) queryLocks(ctx actor.Context, fields []string, filter json.RawMessage) error {
 	q, err := query.Locks.Ask(fields, filter)
 	if err != nil {

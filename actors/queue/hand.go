@@ -36,7 +36,7 @@ func (q *queue) configChanged(ctx actor.Context, m *messages.ConfigChanged) {
 }
 
 // hand is what the process of a job is handed through the start pipe (queue.md
-// 4.5, step 5; DESIGN section 1): what is not in the job's file, because it must
+// 4.5, step 5; design.md 1): what is not in the job's file, because it must
 // not be or because only the daemon can work it out.
 func (q *queue) hand(id int64, encoded []byte) []byte {
 	j, err := job.Decode(encoded)

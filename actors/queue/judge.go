@@ -98,7 +98,7 @@ func (q *queue) allJudged(ctx actor.Context, m *messages.JobsJudged) {
 }
 
 // groupJudged records a job that the rules reject as canceled, before its
-// submitter hears of it (DESIGN section 8).
+// submitter hears of it (design.md 8).
 func (q *queue) groupJudged(ctx actor.Context, m *messages.JobsJudged) {
 	for _, v := range m.Verdicts {
 		q.verdicts[v.Id] = v

@@ -106,7 +106,7 @@ func invalid(text string) *messages.Failure {
 
 // commitNext commits everything that has come in, together: parallel syncs of
 // the job files, one sync of the directory, then one write of the serial, which
-// is the commit record (DESIGN section 4, step 1). What comes in meanwhile
+// is the commit record (design.md 4, step 1). What comes in meanwhile
 // makes the next commit.
 func (q *queue) commitNext(ctx actor.Context) {
 	if q.group != nil || len(q.incoming) == 0 {

@@ -113,7 +113,7 @@ func failureOf(err error) *Failure {
 
 // failureOfClass is for errors of LUXI methods. Ganeti answers 500 to most; an
 // unknown job is 404 here, a queue that takes no job 503, and so is a node that is not
-// the master (DESIGN sections 8 and 9).
+// the master (design.md 8 and 9).
 func failureOfClass(e *wire.Error) *Failure {
 	switch e.Class {
 	case "JobQueueFull", "JobQueueDrainError":

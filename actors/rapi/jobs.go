@@ -103,7 +103,7 @@ func object(fields []string, row []raw) (raw, error) {
 }
 
 // job is one job, of the archive too. One that is not known is 404, where Ganeti
-// answers with an object full of null (DESIGN section 8).
+// answers with an object full of null (design.md 8).
 func (s *Server) job(c *call) (any, error) {
 	id, err := c.id()
 	if err != nil {

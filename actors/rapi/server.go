@@ -1,4 +1,4 @@
-// Package rapi is the remote API: Ganeti's RAPI below /2 (queue.md section 6), and
+// Package rapi is the remote API: Ganeti's RAPI below /2 (queue.md 6), and
 // lockstep's own below /3, over HTTP.
 //
 // It is an edge, not an actor: what it can do, it does as a client of the LUXI

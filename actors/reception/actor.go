@@ -1,5 +1,5 @@
 // Package reception is the gateway of a node that is not the master: it answers on
-// the same sockets, and says who is (DESIGN section 9).
+// the same sockets, and says who is (design.md 9).
 //
 // The reception owns the connections; each has an actor of its own. They ask the
 // replicator who the nodes are, and tell only their client. A client that asks for it

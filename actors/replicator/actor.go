@@ -1,5 +1,5 @@
 // Package replicator is the actor in front of the consensus log, on a node of a
-// cluster (DESIGN section 9).
+// cluster (design.md 9).
 //
 // It owns the way from a request that changes a shared file to that change on the
 // disks of a majority, and the order in which this node applies what was committed.

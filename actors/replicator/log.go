@@ -6,7 +6,7 @@ import (
 	"lockstep/messages"
 )
 
-// Log is the consensus log (DESIGN section 9): one order of entries for all nodes,
+// Log is the consensus log (design.md 9): one order of entries for all nodes,
 // of which a majority of the voting nodes has each before it counts. raftlog is the
 // real one; logtest holds its contract. Methods do not block and may be called from
 // any goroutine; what they bring about arrives as messages at the actor given to

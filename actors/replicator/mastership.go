@@ -165,7 +165,7 @@ type observation struct {
 }
 
 // observe proposes what a job's process has written. Log lines alone are not worth an
-// entry (designs/job-queue.txt, "Queue structure"); at most one about a job is on its
+// entry (designs.md "Queue structure"); at most one about a job is on its
 // way, and the latest content makes the next.
 func (r *replicator) observe(ctx actor.Context, m *messages.ObserveJob) {
 	if !r.master {

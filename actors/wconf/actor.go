@@ -1,5 +1,5 @@
 // Package wconf is the gateway of Ganeti's WConfD protocol: locks and the whole
-// configuration (locks.md section 2).
+// configuration (locks.md 2).
 //
 // The wconf actor owns the connections; each has an actor of its own, which owns
 // the call at hand. They ask the lock manager and the actor of the configuration,

@@ -233,7 +233,7 @@ func writeConfig(c *connection, ctx actor.Context, call wire.Request) error {
 	return nil
 }
 
-// writeConfigAndUnlock writes first, then frees (locks.md section 9, 1): a lock
+// writeConfigAndUnlock writes first, then frees (locks.md 9.1): a lock
 // that is free says that the write has been done. So who does not hold it has
 // been here before.
 func writeConfigAndUnlock(c *connection, ctx actor.Context, call wire.Request) error {

@@ -43,7 +43,7 @@ func (x *execution) queueSettings() (map[string]json.RawMessage, *run.Outcome) {
 }
 
 // clusterSetParams is OP_CLUSTER_SET_PARAMS, for the parameters of the queue
-// (DESIGN section 5). To set others would need what only Ganeti has.
+// (design.md 5). To set others would need what only Ganeti has.
 func (x *execution) clusterSetParams() run.Outcome {
 	settings, refused := x.queueSettings()
 	if refused != nil {

@@ -55,7 +55,7 @@ func (x *execution) prepareCommand(parameters json.RawMessage) (c command, path 
 	return c, path, env, nil
 }
 
-// runCommand is OP_RUN_COMMAND (DESIGN section 5): its output becomes log entries
+// runCommand is OP_RUN_COMMAND (design.md 5): its output becomes log entries
 // as it comes, its end the result. The command has a process group of
 // its own, and what it leaves in it is ended with it: it must not go on working
 // when the locks of its opcode are free.

@@ -9,7 +9,7 @@ import (
 )
 
 // The process of a job starts in about a millisecond because of what it does
-// not link (DESIGN section 1).
+// not link (design.md 1).
 func TestTheJobProcessStaysLight(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 const exitLeaseOver = 4
 
 // lease ends the process when its node may not be the master of its cluster any more
-// (DESIGN section 9): its command, and itself, without another word in the job's file,
+// (design.md 9): its command, and itself, without another word in the job's file,
 // which belongs to the next master then. What its command has left is found by the
 // lock file, which stays.
 type lease struct {

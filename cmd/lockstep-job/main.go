@@ -99,7 +99,7 @@ func reserveThreads() {
 	end.Done()
 }
 
-// permitted is the child's side of the start handshake (designs/daemons.txt,
+// permitted is the child's side of the start handshake (designs.md
 // "Job execution"), and the job once it is confirmed.
 func permitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Signal) error {
 	hands, file, err := handshake(livelock, runDir)

@@ -319,7 +319,7 @@ func awaitedJobs(waits []jobWait) []awaitedJob {
 	return jobs
 }
 
-// pending is the waiters as the design of chained jobs shows them.
+// pending is the waiters as designs.md "Chained jobs" shows them.
 func (j awaitedJob) pending() []string {
 	words := make([]string, len(j.waiters))
 	for i, waiter := range j.waiters {

@@ -49,7 +49,7 @@ func loadIdentity(dataDir string) (*peer.Identity, error) {
 	return nil, nil //nolint:nilnil // the usual case
 }
 
-// node is the daemon of one node of a cluster (DESIGN section 9).
+// node is the daemon of one node of a cluster (design.md 9).
 type node struct {
 	*service
 	identity    *peer.Identity

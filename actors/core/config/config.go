@@ -1,5 +1,5 @@
 // Package config is the cluster configuration in Ganeti's format, the content
-// of config.data (locks.md section 5). Pure.
+// of config.data (locks.md 5). Pure.
 package config
 
 import (
@@ -14,7 +14,7 @@ import (
 // Version is the configuration format written and understood: Ganeti 3.0.
 const Version = 3000000
 
-// Defaults of the queue's parameters (queue.md section 7).
+// Defaults of the queue's parameters (queue.md 7).
 const (
 	DefaultMaxRunningJobs = 20
 	DefaultMaxTrackedJobs = 25

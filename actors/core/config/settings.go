@@ -10,10 +10,10 @@ import (
 
 // Settings are lockstep's own, which change at run time and are in a file of their
 // own: Ganeti's clients refuse a configuration with keys that they do not know
-// (DESIGN section 6).
+// (design.md 6).
 type Settings struct {
 	// Predictive puts the jobs that will probably not wait for locks first
-	// (designs/predictive-queue.txt).
+	// (designs.md "Predictive queue").
 	Predictive bool `json:"predictive"`
 	// PredictiveBase is what a job weighs that meets nothing.
 	PredictiveBase int `json:"predictive_base"`

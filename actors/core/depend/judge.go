@@ -1,5 +1,5 @@
 // Package depend is who waits for which job to end, and what becomes of it then
-// (queue.md 4.6; the design of chained jobs; DESIGN section 8).
+// (queue.md 4.6; designs.md "Chained jobs"; design.md 8).
 //
 // A dependency points to a job with a smaller id: a job cannot wait for itself or
 // for one that came later, and what is declared so is refused when it is held

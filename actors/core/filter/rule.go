@@ -1,4 +1,4 @@
-// Package filter decides which rule applies to a job (queue.md section 5). Rules come from clients and from config.data;
+// Package filter decides which rule applies to a job (queue.md 5). Rules come from clients and from config.data;
 // a Set of them judges jobs, of which it sees what a Subject holds. Pure.
 package filter
 

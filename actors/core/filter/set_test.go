@@ -39,7 +39,7 @@ const (
 	disksOp  = `{"OP_ID": "OP_INSTANCE_REPLACE_DISKS", "reason": []}`
 )
 
-// The examples of designs/job-filters.txt.
+// The examples of designs.md "Job filters".
 func TestTheExamplesOfTheDesign(t *testing.T) {
 	accept := Verdict{Rule: -1}
 

@@ -77,7 +77,7 @@ func moves(to Status, why string) Answer { return Answer{Verdict: Moves, To: to,
 func stays(why string) Answer            { return Answer{Verdict: Stays, Why: why} }
 func refuses(why string) Answer          { return Answer{Verdict: Refuses, Why: why} }
 
-// table answers every event in every status (DESIGN sections 4 and 8; queue.md 4.6 to 4.10). What is not in it is Never.
+// table answers every event in every status (design.md 4 and 8; queue.md 4.6 to 4.10). What is not in it is Never.
 var table = [...][events]Answer{
 	Queued: {
 		Submit:       stays("recorded, then told to the client"),

@@ -1,5 +1,5 @@
 // Package layout is where things lie below the data directory, and how livelock
-// files are called: Ganeti's names (queue.md 3.1, locks.md section 3). Pure; it
+// files are called: Ganeti's names (queue.md 3.1, locks.md 3). Pure; it
 // is linked into the job process.
 package layout
 
@@ -143,7 +143,7 @@ func LivelockName(id int64) string { return fmt.Sprintf("%s%06d", jobLivelockPre
 
 // IsJobLivelock is true if the livelock is some job process's, not a daemon's
 // or a tool's. It goes by the name, as Ganeti does. A job file that names no job
-// process was never confirmed: to start that job again is safe (DESIGN section
+// process was never confirmed: to start that job again is safe (design.md
 // 4, step 4).
 func IsJobLivelock(file string) bool {
 	return strings.HasPrefix(path.Base(file), jobLivelockPrefix)

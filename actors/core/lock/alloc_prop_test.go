@@ -28,7 +28,7 @@ func (t *Table) all() []Holding {
 	return all
 }
 
-// locks.md 8A.1, 6 and 7
+// locks.md 8A.1, 8A.6 and 8A.7
 func TestExclusiveIsExclusive(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		table := drawTable(t, d)
@@ -52,7 +52,7 @@ func TestExclusiveIsExclusive(t *testing.T) {
 	})
 }
 
-// locks.md 8A.2 to 5, and 15
+// locks.md 8A.2 to 8A.5, and 8A.15
 func TestListsAgreeWithHoldings(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		table := drawTable(t, d)
@@ -74,7 +74,7 @@ func TestListsAgreeWithHoldings(t *testing.T) {
 	})
 }
 
-// locks.md 8A.8, 9 and 10
+// locks.md 8A.8, 8A.9 and 8A.10
 func TestUpdateIsWholeAndChangesNobodyElse(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		table := drawTable(t, d)
@@ -145,7 +145,7 @@ func TestBlockersAreNecessary(t *testing.T) {
 	})
 }
 
-// locks.md 8A.13 and 14
+// locks.md 8A.13 and 8A.14
 func TestAllocationRoundTripsAndEnds(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		table := drawTable(t, d)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Bounded bypass (DESIGN section 7). A request that has been pending for longer than the limit is overdue: a later
+// Bounded bypass (design.md 7). A request that has been pending for longer than the limit is overdue: a later
 // request that conflicts with it, new or pending, is not granted although the locks are free; it is kept behind it.
 // Those whom an overdue request waits for, directly or through others, are never kept behind it, for it is they who
 // must finish: an owner waits for its blockers, or for the request behind which it is kept.

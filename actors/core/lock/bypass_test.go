@@ -241,7 +241,7 @@ func (c *clocked) end(t *rapid.T, owners int) {
 }
 
 // A chain of waiting owners leads from an overdue request to one that it keeps back. Whatever link is made last, nobody
-// waits for ever: DESIGN section 7, "directly or through others".
+// waits for ever: design.md 7, "Bounded bypass".
 func TestChainsAreNoCircles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newClocked(domain{"chain", Implied, nil})
@@ -295,7 +295,7 @@ func starve(t *testing.T, after time.Duration, seconds int) int {
 	return -1
 }
 
-// A stream of shared holders starves an exclusive request for ever, as in Ganeti (locks.md 9, 29), unless there is a
+// A stream of shared holders starves an exclusive request for ever, as in Ganeti (locks.md 9.29), unless there is a
 // limit.
 func TestALimitEndsStarvation(t *testing.T) {
 	require.Equal(t, -1, starve(t, 0, 10_000))

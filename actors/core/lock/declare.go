@@ -6,8 +6,8 @@ import (
 )
 
 // Knowledge is how much is known of the locks that a job will ask for at one
-// level, before it asks (designs/predictive-queue.txt, "Job Promotion
-// Algorithm").
+// level, before it asks (designs.md "Job promotion
+// algorithm").
 type Knowledge uint8
 
 // The order is that of the rows and columns of the comparison table. It says

@@ -1,5 +1,5 @@
 // Package lock decides who may hold what: names and their order, the allocation of locks to owners, the requests that
-// wait, and the bytes in which all this is kept (locks.md 1; DESIGN section 7).
+// wait, and the bytes in which all this is kept (locks.md 1; design.md 7).
 //
 // It is pure: it knows no disk, process or clock. What depends on time is told the time. The lock manager's actor
 // holds one State, asks it, writes the records of the owners that changed, and only then tells anybody.

@@ -55,7 +55,7 @@ func TestNamesLevelsAndOwnersRoundTrip(t *testing.T) {
 	})
 }
 
-// locks.md 8C.2 and 3, and that both orders are total.
+// locks.md 8C.2 and 8C.3, and that both orders are total.
 func TestImpliedLocksAndOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, x := drawAnyLock(t), drawAnyLock(t)

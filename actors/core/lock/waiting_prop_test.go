@@ -57,7 +57,7 @@ func TestWhoWaitsMayNotAsk(t *testing.T) {
 	})
 }
 
-// locks.md 8B.2, 3 and 4
+// locks.md 8B.2, 8B.3 and 8B.4
 func TestWhoWaitsGetsAllOnceOthersAreGone(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		b := drawBlocked(t, d)
@@ -75,7 +75,7 @@ func TestWhoWaitsGetsAllOnceOthersAreGone(t *testing.T) {
 	})
 }
 
-// locks.md 8B.5 and 6
+// locks.md 8B.5 and 8B.6
 func TestReleasesOfBlockersGrantSomething(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		b := drawBlocked(t, d)
@@ -110,7 +110,7 @@ func TestPendingRequestsAreValidAndBlocked(t *testing.T) {
 	})
 }
 
-// locks.md 8B.8 and 9: asking twice is asking once.
+// locks.md 8B.8 and 8B.9: asking twice is asking once.
 func TestAskingTwiceIsAskingOnce(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		history := drawHistory(t, d)
@@ -149,7 +149,7 @@ func TestSafeIsWaitingForWhoDoesNotWait(t *testing.T) {
 	})
 }
 
-// locks.md 8B.11 to 14: a state is its allocation and its pending requests, and nothing else.
+// locks.md 8B.11 to 8B.14: a state is its allocation and its pending requests, and nothing else.
 func TestAStateIsWhatItsSnapshotSays(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		s := d.build(drawHistory(t, d))
@@ -180,7 +180,7 @@ func withPending(snap Snapshot) Snapshot {
 	return snap
 }
 
-// locks.md 8B.15 and 16
+// locks.md 8B.15 and 8B.16
 func TestUnionOnlyAdds(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		s := d.build(drawHistory(t, d))

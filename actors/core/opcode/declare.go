@@ -8,7 +8,7 @@ import (
 )
 
 // Declare predicts the locks that an opcode will ask for, from its input and from what is known of the cluster, which
-// may be nil (queue.md 8.3; designs/predictive-queue.txt). The names of instances are names, those of nodes, groups and
+// may be nil (queue.md 8.3; designs.md "Predictive queue"). Names of instances are names, those of nodes, groups and
 // networks are UUIDs where the cluster knows them; what the cluster does not know may come to be before the job's turn,
 // so its own name stands for it, and what lies behind it is some locks.
 //

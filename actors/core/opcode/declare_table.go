@@ -194,7 +194,7 @@ var lockTable = map[string][]claim{
 	},
 
 	"OP_TEST_DELAY": {
-		exclusive(unless(isntFalse("no_locks"), // which has an effect here (DESIGN section 8)
+		exclusive(unless(isntFalse("no_locks"), // which has an effect here (design.md 8)
 			together(nodes("on_nodes"), when(isntFalse("on_master"), masterNode))), lock.Node),
 	},
 	"OP_TEST_JQUEUE":    {exclusive(masterNode, lock.Node)},

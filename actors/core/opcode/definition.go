@@ -13,7 +13,7 @@ import (
 )
 
 // Definition is an opcode that an operator declares: the parameters it takes, and the command and the locks that come of
-// them (DESIGN section 5). The texts are templates: ${name} stands for the value of a parameter, $${ for these two
+// them (design.md 5). The texts are templates: ${name} stands for the value of a parameter, $${ for these two
 // characters. A string is put in as it is, anything else as its JSON, and no shell is involved. Whatever mentions an
 // optional parameter that is unset is left out: the argument, the variable, the lock.
 type Definition struct {

@@ -1,5 +1,5 @@
 // Package proc is the daemon's side of a job's process: the start handshake
-// (designs/daemons.txt "Job execution"; DESIGN section 4, step 4) and what to
+// (designs.md "Job execution"; design.md 4, step 4) and what to
 // make of a process that is gone. Pure; the job actors act on what it returns.
 package proc
 
@@ -133,7 +133,7 @@ func (s *Start) FailedToStart() string { return s.reason }
 // AfterExit turns the job file that a process left behind into a final one, and
 // reports whether that was necessary. startFailure is why the process was never
 // permitted to act ("" if it was); how says how it ended. Opcodes that had
-// succeeded keep their success (DESIGN section 8).
+// succeeded keep their success (design.md 8).
 func AfterExit(j *job.Job, startFailure, how string, now job.Timestamp) bool {
 	if j.Status().Final() {
 		return false

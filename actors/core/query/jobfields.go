@@ -1,4 +1,4 @@
-// Package query answers clients' questions (queue.md section 2): the fields of the things that can be asked for, and the
+// Package query answers clients' questions (queue.md 2): the fields of the things that can be asked for, and the
 // expressions that choose among them. Pure.
 package query
 
@@ -86,8 +86,8 @@ func JobIDs(q *Question[JobItem]) (ids []int64, only bool) {
 	return ids, true
 }
 
-// ShownStatus is a job's status for clients: who waits for other jobs is shown as waiting, as the design of
-// chained jobs wants it, although no process has written so (DESIGN section 8).
+// ShownStatus is a job's status for clients: who waits for other jobs is shown as waiting, as designs.md
+// "Status while waiting for dependencies" wants it, although no process has written so (design.md 8).
 func ShownStatus(i *messages.JobInfo) string {
 	if s := job.Status(i.GetStatus()); s != job.Queued || !i.GetHeld() {
 		return s.String()

@@ -67,7 +67,7 @@ func namesProcess(content []byte) bool {
 // missing one is nil.
 //
 // An update that a later one of the same file follows is left out. What a job's
-// process has written here is left alone (DESIGN section 9): observed by this
+// process has written here is left alone (design.md 9): observed by this
 // incarnation, it is on this disk already; of a former one, see Supersedes.
 func (s Self) Apply(entries []*messages.LogEntry, local map[string][]byte) []*messages.StoreRequest {
 	p := plan{touched: map[string]int{}}

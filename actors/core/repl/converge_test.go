@@ -218,7 +218,7 @@ func drawHistory(t *rapid.T) *history {
 	return h
 }
 
-// DESIGN section 9: the job files of all nodes are identical, and all of them know
+// design.md 9: the job files of all nodes are identical, and all of them know
 // which jobs run where.
 func TestAllNodesComeToHaveTheSameFiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -6,7 +6,7 @@ import (
 	"lockstep/actors/core/run"
 )
 
-// How long things last between nodes (DESIGN section 9). Their order is what keeps
+// How long things last between nodes (design.md 9). Their order is what keeps
 // two nodes from working at the same time:
 //
 //	Lease < ElectionMin                       who led stops before another is elected

@@ -27,7 +27,7 @@ const catchUpMax = 100
 // must come as a new one. A node without its log is no voter, whatever it was before:
 // it has forgotten what it helped to commit. So it is removed first, and then comes as
 // a new one. Votes are handed out such that their number is odd: two voters fail more
-// often than one (DESIGN section 9).
+// often than one (design.md 9).
 func Admit(members []*messages.Member, w Wish, applied uint64, ready []string) *messages.ChangeNodes {
 	add := &messages.ChangeNodes{What: messages.ChangeNodes_ADD_NONVOTER, Name: w.Name, Address: w.Address}
 	at := slices.IndexFunc(members, func(m *messages.Member) bool { return m.Name == w.Name })

@@ -4,7 +4,7 @@ import "time"
 
 // In a cluster the process of a job ends itself when its node may not be the master
 // any more: another one may have failed the job by then, and given its locks away
-// (DESIGN section 9; package repl says how these times fit with the others).
+// (design.md 9; package repl says how these times fit with the others).
 const (
 	// LeaseProbe is how often it looks.
 	LeaseProbe = 250 * time.Millisecond

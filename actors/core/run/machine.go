@@ -1,5 +1,5 @@
 // Package run is the job process as a step machine: what it writes, asks and
-// executes, in which order (DESIGN section 4, step 5; queue.md 4.6). It is pure
+// executes, in which order (design.md 4, step 5; queue.md 4.6). It is pure
 // and driven alike by lockstep-job, with real commands and files, and by the
 // simulator, with scripted ones; it is the main writer of job files.
 package run
@@ -164,7 +164,7 @@ func (m *Machine) Log(kind string, payload json.RawMessage, now job.Timestamp) N
 
 // Done: the opcode has ended. A failure ends the job; the write that ends an
 // opcode sets the next one waiting, so that the job never shows queued again
-// (DESIGN section 8).
+// (design.md 8).
 func (m *Machine) Done(o Outcome, now job.Timestamp) Next {
 	m.expect(executing)
 	op := &m.job.Ops[m.op]

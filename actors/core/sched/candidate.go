@@ -42,7 +42,7 @@ type Settings struct {
 	K int
 }
 
-// Defaults are Ganeti's number of slots, and the design's parameters.
+// Defaults are Ganeti's number of slots, and the parameters of designs.md "Weight".
 func Defaults() Settings {
 	return Settings{Slots: 20, Predictive: true, Base: 1, Tick: 30 * time.Second, K: 30}
 }

@@ -9,7 +9,7 @@ const kinds = int(lock.AllExclusive) + 1
 // common, and if they do.
 type cell struct{ apart, overlap int32 }
 
-// The words of the design for the values, in short.
+// The values of designs.md "Job promotion algorithm", in short.
 var (
 	none = cell{0, 0}   // no contention now, none added
 	some = cell{3, 3}   // none now, later contention likelier
@@ -20,7 +20,7 @@ var (
 	morX = cell{5, 30}
 )
 
-// conflicts is the comparison of the predictive queue's design: rows are what a
+// conflicts is the table of designs.md "Job promotion algorithm": rows are what a
 // pending job wants at a level, columns what a running one does.
 var conflicts = [kinds][kinds]cell{
 	//                      Nothing SharedSet UnknownShared AllShared ExclusiveSet UnknownExclusive AllExclusive

@@ -13,7 +13,7 @@ import (
 	"lockstep/actors/core/lock"
 )
 
-// designed is the comparison as the design words it. Tests compare with this one
+// designed is the table of designs.md "Job promotion algorithm". Tests compare with it
 // too, not with the table under test.
 type designed [kinds][kinds]struct{ apart, overlap float64 }
 

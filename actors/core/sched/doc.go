@@ -1,4 +1,4 @@
-// Package sched decides which pending jobs run next (DESIGN section 6). Pure:
+// Package sched decides which pending jobs run next (design.md 6). Pure:
 // the scheduler's actor tells it what happens and what time it is, and acts on
 // what it returns.
 //

@@ -240,7 +240,7 @@ func (m *model) age(c Candidate, now time.Time) int64 {
 }
 
 // order is everybody, in the order in which they go. Weights are rounded to what
-// the design's values can add up to.
+// the values of designs.md "Job promotion algorithm" can add up to.
 func (m *model) order(now time.Time) []Candidate {
 	weight := map[job.ID]int64{}
 	for id, c := range m.candidates {

@@ -154,7 +154,7 @@ func (o order) before(p order) bool {
 
 // weights is what looks and births weigh at one moment.
 //
-// Weights are whole: ten times the design's values, and times K, so that ages
+// Weights are whole: ten times those of designs.md "Weight", times K, so that ages
 // need no division. They are compared exactly, and are 0 from age K on.
 type weights struct {
 	predictive bool

@@ -18,7 +18,7 @@ import (
 
 // EndAll makes away with all job processes of this node, and with what is left of
 // those that have ended: the node is not the master of its cluster, and whoever is
-// has failed their jobs (DESIGN section 9). They have ended by themselves, normally;
+// has failed their jobs (design.md 9). They have ended by themselves, normally;
 // it returns when nothing is left.
 func (p *Processes) EndAll() {
 	for livelock, id := range p.livelocks() {

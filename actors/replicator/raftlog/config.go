@@ -1,5 +1,5 @@
 // Package raftlog is the consensus log of the replicator: hashicorp/raft behind the
-// port replicator.Log (DESIGN section 9).
+// port replicator.Log (design.md 9).
 //
 // The files below the data directory are the state. What raft takes for a snapshot is
 // therefore a note of an index, the membership and what the application remembers;

@@ -1,5 +1,5 @@
-// Package opcodefiles reads the opcodes that operators declare in files (DESIGN
-// section 5), for the daemon and for who checks them.
+// Package opcodefiles reads the opcodes that operators declare in files (design.md
+// 5), for the daemon and for who checks them.
 package opcodefiles
 
 import (
