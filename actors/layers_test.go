@@ -57,8 +57,8 @@ func TestImportsFollowTheArrow(t *testing.T) {
 	}{
 		{under: "messages", mayNot: []string{"lockstep/"}},
 		{under: "persistence", except: []string{"persistence/persistencetest"}, mayNot: []string{"lockstep/messages", "lockstep/supervisor", "lockstep/sim", "lockstep/cmd", "lockstep/actors/"},
-			mayNever: "lockstep/actors/core/layout"},
-		{under: "actors/core", mayNot: []string{"lockstep/supervisor", "lockstep/persistence", "lockstep/sim", "lockstep/cmd"}},
+			mayNever: "lockstep/core/layout"},
+		{under: "core", mayNot: []string{"lockstep/supervisor", "lockstep/persistence", "lockstep/sim", "lockstep/cmd"}},
 		{under: "actors", except: []string{"actors/jobs/osproc/", "actors/jobs/remnants/", "actors/locks/oslive/"}, mayNot: []string{"lockstep/supervisor", "lockstep/persistence", "lockstep/sim", "lockstep/cmd"}},
 		{under: "supervisor", mayNot: []string{"lockstep/persistence", "lockstep/sim", "lockstep/cmd"}},
 		{under: "sim", mayNot: []string{"lockstep/cmd"}},
@@ -89,11 +89,11 @@ var pure = []string{
 var impure = []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.AfterFunc", "time.NewTimer", "time.NewTicker", "time.Tick"}
 
 func TestCoreIsPure(t *testing.T) {
-	for _, s := range sources(t, "actors/core") {
+	for _, s := range sources(t, "core") {
 		light := slices.ContainsFunc([]string{"job/", "run/", "opcode/", "layout/"},
-			func(folder string) bool { return strings.HasPrefix(s.path, "actors/core/"+folder) })
+			func(folder string) bool { return strings.HasPrefix(s.path, "core/"+folder) })
 		for _, path := range imports(s) {
-			ok := slices.Contains(pure, path) || strings.HasPrefix(path, "lockstep/actors/core/") || (path == "lockstep/messages" && !light)
+			ok := slices.Contains(pure, path) || strings.HasPrefix(path, "lockstep/core/") || (path == "lockstep/messages" && !light)
 			require.True(t, ok, "%s imports %s", s.path, path)
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
@@ -121,7 +121,7 @@ var forbidden = map[string]string{
 // Actors take their time from act.Clock, start no goroutine, and never wait:
 // all of it would escape the simulator, and some is broken in the framework.
 func TestActorsDoNotWait(t *testing.T) {
-	edges := []string{"actors/core/", "actors/act/", "actors/jobs/osproc/", "actors/jobs/remnants/", "actors/locks/oslive/", "actors/pidfd/", "actors/luxi/wire/", "actors/socket/unix.go", "actors/socket/budget.go", "actors/socket/peer.go", "actors/socket/roster.go", "actors/rapi/",
+	edges := []string{"core/", "actors/act/", "actors/jobs/osproc/", "actors/jobs/remnants/", "actors/locks/oslive/", "actors/pidfd/", "actors/luxi/wire/", "actors/socket/unix.go", "actors/socket/budget.go", "actors/socket/peer.go", "actors/socket/roster.go", "actors/rapi/",
 		"actors/peer/", "actors/replicator/raftlog/", "actors/replicator/logtest/"}
 	for _, s := range sources(t, "actors") {
 		if slices.ContainsFunc(edges, func(prefix string) bool { return strings.HasPrefix(s.path, prefix) }) {

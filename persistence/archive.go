@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 // RemoveArchived removes archived job files that are older than age with their records,

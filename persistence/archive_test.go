@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 func TestRemoveArchived(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 // content is the size of an ordinary job file.

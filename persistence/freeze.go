@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 // SharedFile is a file that the nodes of a cluster have in common, with its path below

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 // highestJobID returns the highest id of any job file: live, archived or in

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 // dirMode keeps job data from users outside the daemon's group.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 func TestMakeDirs(t *testing.T) {

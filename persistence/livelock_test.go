@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 func wantAlive(t *testing.T, path string, want bool) {

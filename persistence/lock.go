@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 // QueueLock is held for a daemon's life: two daemons on one queue would hand out

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 func queueDir(t *testing.T) (dataDir string) {

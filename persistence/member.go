@@ -7,7 +7,7 @@ import (
 	"path"
 	"strings"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 // Why a queue is not the one that is to be run, as [*LostQueueError] has it.

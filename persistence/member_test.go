@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 // aMember is a data directory with a queue and a log that know each other.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 func TestTempName(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
+	"lockstep/core/job"
+	"lockstep/core/layout"
 )
 
 // audit asks the daemon in charge what it knows of the jobs that its processes have in

@@ -3,7 +3,7 @@ package sim
 import (
 	"fmt"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 // checkAcknowledged: a job of which a client was told is on the disk, whatever

@@ -3,7 +3,7 @@ package sim
 import (
 	"fmt"
 
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 )
 
 // ClusterCheckers makes one of each that watches several nodes. Those that others

@@ -7,8 +7,8 @@ import (
 	"path"
 	"slices"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
+	"lockstep/core/job"
+	"lockstep/core/layout"
 )
 
 // checkDepends: an opcode begins only when every job that it depends on has ended,

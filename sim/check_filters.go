@@ -3,8 +3,8 @@ package sim
 import (
 	"fmt"
 
-	"lockstep/actors/core/filter"
-	"lockstep/actors/core/job"
+	"lockstep/core/filter"
+	"lockstep/core/job"
 )
 
 // checkFilters: while a rule that was acknowledged is in force, the scheduler

@@ -3,7 +3,7 @@ package sim
 import (
 	"fmt"
 
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 )
 
 // checkForward: an opcode's status only moves forward, queued, waiting, running,

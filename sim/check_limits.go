@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"lockstep/actors/core/filter"
-	"lockstep/actors/core/job"
+	"lockstep/core/filter"
+	"lockstep/core/job"
 )
 
 // checkLimits: of the jobs whose reason trail names a bucket, "rate-limit:n:label",

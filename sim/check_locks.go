@@ -3,7 +3,7 @@ package sim
 import (
 	"fmt"
 
-	"lockstep/actors/core/lock"
+	"lockstep/core/lock"
 )
 
 // checkLocks: no two jobs work with locks that exclude each other, what a dead

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"lockstep/actors/core/filter"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
+	"lockstep/core/filter"
+	"lockstep/core/job"
+	"lockstep/core/layout"
 )
 
 // checkOrder: nobody starves. Of the jobs that may run, one of a more urgent

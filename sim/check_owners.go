@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"lockstep/actors/core/lock"
+	"lockstep/core/lock"
 )
 
 // checkOwners: nobody takes the locks of a dead job before all that it has left is

@@ -5,9 +5,9 @@ import (
 	"path"
 	"strings"
 
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/record"
+	"lockstep/core/config"
+	"lockstep/core/layout"
+	"lockstep/core/record"
 )
 
 // checkParse: every file that lockstep has written can be read, at all times and

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/record"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/record"
 )
 
 // checkRecords: before a job goes to the archive, its end is recorded beside each job

@@ -3,8 +3,8 @@ package sim
 import (
 	"fmt"
 
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/lock"
+	"lockstep/core/layout"
+	"lockstep/core/lock"
 )
 
 // checkReplay: whoever reads the files of the locks finds what makes sense: at

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"strings"
 
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/repl"
+	"lockstep/core/layout"
+	"lockstep/core/repl"
 )
 
 // checkReplicas: a node's shared files are what the entries make them that it has

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"lockstep/actors/core/job"
 	"lockstep/actors/jobs"
+	"lockstep/core/job"
 )
 
 // checkStarts: no job is failed by a start that permitted nothing. A start may fail a

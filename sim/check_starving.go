@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 )
 
 // checkStarving: nobody starves. When a job is chosen, no earlier one of its

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/lock"
+	"lockstep/core/layout"
+	"lockstep/core/lock"
 )
 
 // checkTable: the lock manager's journal makes sense, change by change: no two owners

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/core/lock"
+	"lockstep/core/lock"
 )
 
 // Each checker is shown the fault that it guards against, alone, in random work:

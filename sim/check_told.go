@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 )
 
 // checkTold: what clients were told stays true. A submission that was refused

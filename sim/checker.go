@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
+	"lockstep/core/job"
+	"lockstep/core/layout"
 )
 
 // Checker watches one promise. See is told of each event when it happens; an

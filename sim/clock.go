@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 )
 
 // epoch is when a world begins. It is not zero, which as a timestamp means

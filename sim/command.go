@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/lock"
-	"lockstep/actors/core/run"
+	"lockstep/core/job"
+	"lockstep/core/lock"
+	"lockstep/core/run"
 )
 
 // command is what an opcode has started. It has a life of its own: the death of

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"lockstep/actors/core/config"
+	"lockstep/core/config"
 )
 
 // CompareOptions say what is compared, and under which conditions.

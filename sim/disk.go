@@ -9,8 +9,8 @@ import (
 	"slices"
 	"sync"
 
-	"lockstep/actors/core/job"
 	"lockstep/actors/store"
+	"lockstep/core/job"
 )
 
 // Disk is the data directory of a node, in memory, with a page cache before it.

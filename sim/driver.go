@@ -3,9 +3,9 @@ package sim
 import (
 	"time"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/run"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/run"
 )
 
 // As in lockstep-job.

@@ -5,10 +5,10 @@ import (
 	"maps"
 	"slices"
 
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/filter"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
+	"lockstep/core/config"
+	"lockstep/core/filter"
+	"lockstep/core/job"
+	"lockstep/core/layout"
 )
 
 // inForce is what is known of the rules and settings that jobs go by: those on the

@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"lockstep/actors/core/run"
+	"lockstep/core/run"
 )
 
 // mayGoOn looks at the lease, and ends the process where it is over, as in

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"time"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/lock"
-	"lockstep/actors/core/run"
+	"lockstep/core/job"
+	"lockstep/core/lock"
+	"lockstep/core/run"
 )
 
 // locker is a job process's talk with the lock manager, as in lockstep-job.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/actors/core/repl"
 	"lockstep/actors/replicator"
+	"lockstep/core/repl"
 	"lockstep/messages"
 )
 

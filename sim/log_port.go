@@ -9,8 +9,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/proto"
 
-	"lockstep/actors/core/repl"
 	"lockstep/actors/replicator"
+	"lockstep/core/repl"
 	"lockstep/messages"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/actors/core/repl"
+	"lockstep/core/repl"
 	"lockstep/messages"
 )
 

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/repl"
 	"lockstep/actors/replicator/logtest"
+	"lockstep/core/repl"
 	"lockstep/messages"
 )
 

@@ -8,8 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/proto"
 
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/repl"
+	"lockstep/core/layout"
+	"lockstep/core/repl"
 	"lockstep/messages"
 	"lockstep/persistence"
 	"lockstep/supervisor"

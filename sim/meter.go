@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/lock"
+	"lockstep/core/job"
+	"lockstep/core/lock"
 )
 
 // meter measures what becomes of jobs. It finds fault with nothing.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/core/lock"
-	"lockstep/actors/core/opcode"
+	"lockstep/core/lock"
+	"lockstep/core/opcode"
 )
 
 // described is a plan as text.

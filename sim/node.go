@@ -6,7 +6,7 @@ import (
 	"path"
 	"time"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 	"lockstep/messages"
 	"lockstep/persistence"
 )

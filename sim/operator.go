@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/record"
+	"lockstep/core/config"
+	"lockstep/core/layout"
+	"lockstep/core/record"
 )
 
 // operator is who changes rules and settings in a run over random work, and asks

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 )
 
 // opSpec is an opcode as scenarios and workloads spell it: "delay 5",

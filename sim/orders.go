@@ -3,9 +3,9 @@ package sim
 import (
 	"time"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/run"
 	"lockstep/actors/jobs"
+	"lockstep/core/job"
+	"lockstep/core/run"
 )
 
 // As in jobs/osproc and lockstep-job.

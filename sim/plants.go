@@ -10,9 +10,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
 	"lockstep/actors/jobs"
+	"lockstep/core/job"
+	"lockstep/core/layout"
 	"lockstep/messages"
 )
 

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/lock"
-	"lockstep/actors/core/run"
 	"lockstep/actors/jobs"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/lock"
+	"lockstep/core/run"
 )
 
 // stage is how far a job process has come; it may die or hang at each.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/actors/core/run"
 	"lockstep/actors/luxi/wire"
+	"lockstep/core/run"
 )
 
 // As in lockstep-job.

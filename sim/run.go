@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
+	"lockstep/core/job"
+	"lockstep/core/layout"
 )
 
 // RunOptions say how a run over random work goes.

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 // TestScenarios runs testdata/*.txt. Each directive prints what happened during

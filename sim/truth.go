@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/repl"
+	"lockstep/core/layout"
+	"lockstep/core/repl"
 	"lockstep/messages"
 )
 

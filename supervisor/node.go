@@ -7,10 +7,10 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/repl"
 	"lockstep/actors/reception"
 	"lockstep/actors/replicator"
 	"lockstep/actors/store"
+	"lockstep/core/repl"
 	"lockstep/messages"
 )
 

@@ -7,10 +7,10 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/run"
 	"lockstep/actors/jobs"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/run"
 	"lockstep/messages"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
 	"lockstep/actors/luxi/wire"
+	"lockstep/core/job"
+	"lockstep/core/layout"
 )
 
 // op is an opcode of the standard traffic.

@@ -11,8 +11,6 @@ import (
 
 	"lockstep/actors/act"
 	"lockstep/actors/cluster"
-	"lockstep/actors/core/lock"
-	"lockstep/actors/core/opcode"
 	"lockstep/actors/events"
 	"lockstep/actors/filters"
 	"lockstep/actors/jobs"
@@ -22,6 +20,8 @@ import (
 	"lockstep/actors/scheduler"
 	"lockstep/actors/store"
 	"lockstep/actors/wconf"
+	"lockstep/core/lock"
+	"lockstep/core/opcode"
 	"lockstep/messages"
 )
 

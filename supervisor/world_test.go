@@ -13,12 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/lock"
-	"lockstep/actors/core/opcode"
 	"lockstep/actors/socket"
+	"lockstep/core/config"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/lock"
+	"lockstep/core/opcode"
 	"lockstep/messages"
 	"lockstep/supervisor"
 )

@@ -17,11 +17,11 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/lock"
 	"lockstep/actors/locks"
 	"lockstep/actors/store"
+	"lockstep/core/config"
+	"lockstep/core/layout"
+	"lockstep/core/lock"
 	"lockstep/messages"
 )
 

@@ -9,11 +9,11 @@ import (
 
 	"lockstep/actors/act/acttest"
 	"lockstep/actors/cluster"
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/lock"
 	"lockstep/actors/locks"
 	"lockstep/actors/store"
+	"lockstep/core/config"
+	"lockstep/core/layout"
+	"lockstep/core/lock"
 	"lockstep/messages"
 )
 

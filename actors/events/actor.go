@@ -19,8 +19,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/lock"
+	"lockstep/core/config"
+	"lockstep/core/lock"
 	"lockstep/messages"
 )
 

@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/lock"
 	"lockstep/actors/events"
+	"lockstep/core/config"
+	"lockstep/core/job"
+	"lockstep/core/lock"
 	"lockstep/messages"
 )
 

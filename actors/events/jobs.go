@@ -3,8 +3,8 @@ package events
 import (
 	"time"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/query"
+	"lockstep/core/job"
+	"lockstep/core/query"
 	"lockstep/messages"
 )
 

@@ -1,7 +1,7 @@
 package events
 
 import (
-	"lockstep/actors/core/lock"
+	"lockstep/core/lock"
 	"lockstep/messages"
 )
 

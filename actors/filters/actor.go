@@ -20,9 +20,9 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/filter"
-	"lockstep/actors/core/job"
+	"lockstep/core/config"
+	"lockstep/core/filter"
+	"lockstep/core/job"
 	"lockstep/messages"
 )
 

@@ -8,8 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/core/filter"
-	"lockstep/actors/core/job"
+	"lockstep/core/filter"
+	"lockstep/core/job"
 	"lockstep/messages"
 )
 

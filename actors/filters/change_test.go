@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/config"
+	"lockstep/core/config"
 	"lockstep/messages"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/job"
 	"lockstep/actors/filters"
+	"lockstep/core/config"
+	"lockstep/core/job"
 	"lockstep/messages"
 )
 

@@ -3,9 +3,9 @@ package jobs
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/proc"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/proc"
 	"lockstep/messages"
 )
 

@@ -8,10 +8,10 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/proc"
 	"lockstep/actors/store"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/proc"
 	"lockstep/messages"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/job"
 	"lockstep/actors/jobs"
+	"lockstep/core/job"
 	"lockstep/messages"
 )
 

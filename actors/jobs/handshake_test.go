@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/proc"
+	"lockstep/core/job"
+	"lockstep/core/proc"
 	"lockstep/messages"
 )
 

@@ -3,7 +3,7 @@ package jobs
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 	"lockstep/messages"
 )
 

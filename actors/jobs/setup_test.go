@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
 	"lockstep/actors/jobs"
+	"lockstep/core/job"
+	"lockstep/core/layout"
 	"lockstep/messages"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/proc"
+	"lockstep/core/job"
+	"lockstep/core/proc"
 	"lockstep/messages"
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/lock"
 	"lockstep/actors/store"
+	"lockstep/core/lock"
 	"lockstep/messages"
 )
 

@@ -6,7 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/lock"
+	"lockstep/core/lock"
 	"lockstep/messages"
 )
 

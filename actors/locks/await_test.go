@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/lock"
 	"lockstep/actors/locks"
+	"lockstep/core/lock"
 	"lockstep/messages"
 )
 

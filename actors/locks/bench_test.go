@@ -7,9 +7,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/lock"
 	"lockstep/actors/locks"
+	"lockstep/core/layout"
+	"lockstep/core/lock"
 	"lockstep/messages"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 // toggle has an owner change what it holds so often.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 	"lockstep/messages"
 )
 

@@ -8,8 +8,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/lock"
+	"lockstep/core/layout"
+	"lockstep/core/lock"
 	"lockstep/messages"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/core/lock"
+	"lockstep/core/lock"
 	"lockstep/messages"
 )
 

@@ -6,8 +6,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/lock"
+	"lockstep/core/layout"
+	"lockstep/core/lock"
 	"lockstep/messages"
 )
 

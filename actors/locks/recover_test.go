@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/lock"
+	"lockstep/core/layout"
+	"lockstep/core/lock"
 	"lockstep/messages"
 )
 

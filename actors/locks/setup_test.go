@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/lock"
 	"lockstep/actors/locks"
 	"lockstep/actors/store"
+	"lockstep/core/layout"
+	"lockstep/core/lock"
 	"lockstep/messages"
 )
 

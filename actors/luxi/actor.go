@@ -16,8 +16,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/opcode"
 	"lockstep/actors/socket"
+	"lockstep/core/opcode"
 	"lockstep/messages"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 	"lockstep/messages"
 )
 

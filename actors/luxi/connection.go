@@ -8,10 +8,10 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/opcode"
 	"lockstep/actors/luxi/wire"
 	"lockstep/actors/socket"
 	"lockstep/actors/store"
+	"lockstep/core/opcode"
 	"lockstep/messages"
 )
 

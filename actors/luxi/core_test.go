@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/opcode"
 	"lockstep/actors/luxi"
+	"lockstep/core/config"
+	"lockstep/core/opcode"
 	"lockstep/messages"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/job"
+	"lockstep/core/config"
+	"lockstep/core/job"
 	"lockstep/messages"
 )
 

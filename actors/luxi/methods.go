@@ -8,7 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/query"
+	"lockstep/core/query"
 	"lockstep/messages"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/run"
+	"lockstep/core/run"
 	"lockstep/messages"
 )
 

@@ -8,10 +8,10 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/opcode"
 	"lockstep/actors/luxi"
 	"lockstep/actors/socket"
+	"lockstep/core/job"
+	"lockstep/core/opcode"
 	"lockstep/messages"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/core/job"
 	"lockstep/actors/socket"
+	"lockstep/core/job"
 )
 
 // exchange is one question to a real server, and what it answered.

@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/opcode"
 	"lockstep/actors/locks"
 	"lockstep/actors/luxi"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/opcode"
 	"lockstep/messages"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/config"
+	"lockstep/core/config"
 	"lockstep/messages"
 )
 

@@ -6,9 +6,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/query"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/query"
 	"lockstep/messages"
 )
 

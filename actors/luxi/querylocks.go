@@ -8,9 +8,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/query"
 	"lockstep/actors/locks"
+	"lockstep/core/job"
+	"lockstep/core/query"
 	"lockstep/messages"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/query"
+	"lockstep/core/config"
+	"lockstep/core/query"
 	"lockstep/messages"
 )
 

@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/opcode"
-	"lockstep/actors/core/query"
 	"lockstep/actors/luxi"
 	"lockstep/actors/socket"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/opcode"
+	"lockstep/core/query"
 	"lockstep/messages"
 )
 

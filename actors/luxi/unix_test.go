@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/opcode"
 	"lockstep/actors/luxi"
 	"lockstep/actors/luxi/wire"
 	"lockstep/actors/socket"
+	"lockstep/core/opcode"
 	"lockstep/messages"
 )
 

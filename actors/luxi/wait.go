@@ -9,10 +9,10 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/opcode"
-	"lockstep/actors/core/query"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/opcode"
+	"lockstep/core/query"
 	"lockstep/messages"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 	"lockstep/messages"
 )
 

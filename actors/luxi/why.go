@@ -8,11 +8,11 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/lock"
-	"lockstep/actors/core/query"
 	"lockstep/actors/locks"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/lock"
+	"lockstep/core/query"
 	"lockstep/messages"
 )
 

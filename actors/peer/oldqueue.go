@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 // QueueError says that a node that is to join has a queue of its own.

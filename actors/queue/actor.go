@@ -16,12 +16,12 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/opcode"
-	"lockstep/actors/core/query"
-	"lockstep/actors/core/record"
 	"lockstep/actors/store"
+	"lockstep/core/config"
+	"lockstep/core/job"
+	"lockstep/core/opcode"
+	"lockstep/core/query"
+	"lockstep/core/record"
 	"lockstep/messages"
 )
 

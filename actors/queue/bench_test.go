@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/layout"
 	"lockstep/actors/queue"
+	"lockstep/core/layout"
 	"lockstep/messages"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
+	"lockstep/core/job"
+	"lockstep/core/layout"
 	"lockstep/messages"
 )
 

@@ -9,10 +9,10 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/opcode"
-	"lockstep/actors/core/run"
+	"lockstep/core/config"
+	"lockstep/core/job"
+	"lockstep/core/opcode"
+	"lockstep/core/run"
 	"lockstep/messages"
 )
 

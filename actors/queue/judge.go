@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 	"lockstep/messages"
 )
 

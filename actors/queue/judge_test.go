@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/job"
 	"lockstep/actors/queue"
+	"lockstep/core/job"
 	"lockstep/messages"
 )
 

@@ -3,7 +3,7 @@ package queue
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 	"lockstep/messages"
 )
 

@@ -8,10 +8,10 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/opcode"
-	"lockstep/actors/core/record"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/opcode"
+	"lockstep/core/record"
 	"lockstep/messages"
 )
 

@@ -7,9 +7,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/record"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/record"
 	"lockstep/messages"
 )
 

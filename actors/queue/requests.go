@@ -7,9 +7,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/opcode"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/opcode"
 	"lockstep/messages"
 )
 

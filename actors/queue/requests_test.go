@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 	"lockstep/messages"
 )
 

@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/opcode"
 	"lockstep/actors/queue"
+	"lockstep/core/config"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/opcode"
 	"lockstep/messages"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
+	"lockstep/core/job"
+	"lockstep/core/layout"
 	"lockstep/messages"
 )
 

@@ -18,8 +18,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/repl"
 	"lockstep/actors/store"
+	"lockstep/core/repl"
 	"lockstep/messages"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/repl"
+	"lockstep/core/layout"
+	"lockstep/core/repl"
 	"lockstep/messages"
 )
 

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/repl"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/repl"
 	"lockstep/messages"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/repl"
+	"lockstep/core/repl"
 	"lockstep/messages"
 )
 

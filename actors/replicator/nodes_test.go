@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 	"lockstep/messages"
 )
 

@@ -7,9 +7,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/repl"
 	"lockstep/actors/store"
+	"lockstep/core/layout"
+	"lockstep/core/repl"
 	"lockstep/messages"
 )
 

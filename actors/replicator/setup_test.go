@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/repl"
 	"lockstep/actors/replicator"
 	"lockstep/actors/store"
+	"lockstep/core/config"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/repl"
 	"lockstep/messages"
 )
 

@@ -19,12 +19,12 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/depend"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/lock"
-	"lockstep/actors/core/opcode"
-	"lockstep/actors/core/sched"
+	"lockstep/core/config"
+	"lockstep/core/depend"
+	"lockstep/core/job"
+	"lockstep/core/lock"
+	"lockstep/core/opcode"
+	"lockstep/core/sched"
 	"lockstep/messages"
 )
 

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/lock"
-	"lockstep/actors/core/opcode"
 	"lockstep/actors/scheduler"
+	"lockstep/core/job"
+	"lockstep/core/lock"
+	"lockstep/core/opcode"
 	"lockstep/messages"
 )
 

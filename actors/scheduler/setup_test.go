@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/opcode"
 	"lockstep/actors/scheduler"
+	"lockstep/core/config"
+	"lockstep/core/job"
+	"lockstep/core/opcode"
 	"lockstep/messages"
 )
 

@@ -3,11 +3,11 @@ package scheduler
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/depend"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/lock"
-	"lockstep/actors/core/opcode"
-	"lockstep/actors/core/sched"
+	"lockstep/core/depend"
+	"lockstep/core/job"
+	"lockstep/core/lock"
+	"lockstep/core/opcode"
+	"lockstep/core/sched"
 	"lockstep/messages"
 )
 

@@ -6,9 +6,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/lock"
-	"lockstep/actors/core/sched"
+	"lockstep/core/job"
+	"lockstep/core/lock"
+	"lockstep/core/sched"
 	"lockstep/messages"
 )
 

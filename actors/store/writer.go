@@ -7,7 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 	"lockstep/messages"
 )
 

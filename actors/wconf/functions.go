@@ -6,10 +6,10 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/lock"
 	"lockstep/actors/locks"
 	"lockstep/actors/luxi/wire"
+	"lockstep/core/config"
+	"lockstep/core/lock"
 	"lockstep/messages"
 )
 

@@ -10,13 +10,13 @@ import (
 
 	"lockstep/actors/act/acttest"
 	"lockstep/actors/cluster"
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/lock"
 	"lockstep/actors/locks"
 	"lockstep/actors/socket"
 	"lockstep/actors/store"
 	"lockstep/actors/wconf"
+	"lockstep/core/config"
+	"lockstep/core/layout"
+	"lockstep/core/lock"
 	"lockstep/messages"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 const you = `["tool","/live/tool",7]`

@@ -13,10 +13,10 @@ import (
 	"syscall"
 	"time"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
 	"lockstep/actors/jobs/osproc"
 	"lockstep/actors/luxi/wire"
+	"lockstep/core/job"
+	"lockstep/core/layout"
 	"lockstep/persistence"
 )
 

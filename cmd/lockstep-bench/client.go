@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"lockstep/actors/core/job"
 	"lockstep/actors/luxi/wire"
+	"lockstep/core/job"
 )
 
 // client is a connection that makes calls.

@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"time"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/lock"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/lock"
 	"lockstep/persistence"
 )
 

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 	"lockstep/persistence"
 )
 

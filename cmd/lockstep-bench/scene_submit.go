@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 	"lockstep/persistence"
 )
 

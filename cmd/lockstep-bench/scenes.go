@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"slices"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 	"lockstep/persistence"
 )
 

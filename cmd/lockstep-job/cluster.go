@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/run"
 	"lockstep/actors/luxi/wire"
+	"lockstep/core/job"
+	"lockstep/core/run"
 )
 
 // common are the parameters that every opcode has.

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/core/run"
 	"lockstep/actors/jobs/remnants"
+	"lockstep/core/run"
 )
 
 // killGrace is how long a command that has timed out may take to end itself

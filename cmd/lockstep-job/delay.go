@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/run"
+	"lockstep/core/job"
+	"lockstep/core/run"
 )
 
 // delayMax is as long as a delay can be, in seconds: for ever, to people.

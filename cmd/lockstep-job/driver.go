@@ -9,10 +9,10 @@ import (
 	"syscall"
 	"time"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/lock"
-	"lockstep/actors/core/run"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/lock"
+	"lockstep/core/run"
 	"lockstep/persistence"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/run"
+	"lockstep/core/job"
+	"lockstep/core/run"
 )
 
 // isDryRun: the opcode is to be checked, and not to be executed. What cannot be

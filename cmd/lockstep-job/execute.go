@@ -3,9 +3,9 @@ package main
 import (
 	"encoding/json"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/lock"
-	"lockstep/actors/core/run"
+	"lockstep/core/job"
+	"lockstep/core/lock"
+	"lockstep/core/run"
 )
 
 // execution is one opcode being executed.

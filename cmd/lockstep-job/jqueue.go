@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/run"
+	"lockstep/core/job"
+	"lockstep/core/run"
 )
 
 // jqueue is OP_TEST_JQUEUE's parameters (queue.md 8.4).

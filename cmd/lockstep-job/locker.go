@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"lockstep/actors/core/lock"
-	"lockstep/actors/core/run"
 	"lockstep/actors/luxi/wire"
+	"lockstep/core/lock"
+	"lockstep/core/run"
 )
 
 // locker talks to the lock manager.

@@ -16,13 +16,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/lock"
-	"lockstep/actors/core/run"
 	"lockstep/actors/jobs/remnants"
 	"lockstep/actors/luxi/wire"
 	"lockstep/cmd/internal/buildinfo"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/lock"
+	"lockstep/core/run"
 	"lockstep/persistence"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 )
 
 const (

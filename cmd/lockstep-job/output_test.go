@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 )
 
 // The log may be slow to take output, when the disk is. What the command has written

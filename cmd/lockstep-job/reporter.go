@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"lockstep/actors/core/run"
 	"lockstep/actors/luxi/wire"
+	"lockstep/core/run"
 )
 
 // reporter talks to the daemon while the job runs. There may be no daemon for

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/core/run"
+	"lockstep/core/run"
 )
 
 func TestAWriteOfTheLogWaitsLongerTheMoreItCosts(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep/actors/core/config"
 	"lockstep/cmd/internal/progressbar"
+	"lockstep/core/config"
 	"lockstep/sim"
 	"lockstep/sim/load"
 )

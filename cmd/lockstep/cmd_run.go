@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep/actors/core/lock"
+	"lockstep/core/lock"
 )
 
 // stdinMax is the most of standard input, in bytes, that becomes part of a job: it is

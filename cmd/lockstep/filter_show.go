@@ -14,7 +14,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 )
 
 func newFilterListCommand(globals *globalOptions) *cobra.Command {

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"lockstep/actors/core/job"
 	"lockstep/actors/luxi/wire"
+	"lockstep/core/job"
 )
 
 // followTimeout is how long the daemon may keep one WaitForJobChange, in seconds; it

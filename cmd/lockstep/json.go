@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"io"
 
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 )
 
 // decodeAny decodes JSON for showing it again: numbers keep the form they were sent in.

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"testing"
 
-	"lockstep/actors/core/opcode"
+	"lockstep/core/opcode"
 )
 
 // What is said to run is what lockstep-job has a case for.

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 )
 
 // exitIncomplete is the exit code with --strict-output if some output is missing.

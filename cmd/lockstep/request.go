@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"slices"
 
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 )
 
 // newRequestName is a name that no other submission has.

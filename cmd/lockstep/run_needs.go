@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"lockstep/actors/core/lock"
+	"lockstep/core/lock"
 )
 
 // needOptions are what a command must have before it may run: ends of other jobs, locks,

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 )
 
 // statusLine is one line on a terminal that replaces itself. When it is not on, it

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 	"lockstep/persistence"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 )
 
 // lose takes the queue from a node whose daemon does not run, as a disk that is not

@@ -13,11 +13,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
 	"lockstep/actors/luxi"
 	"lockstep/actors/luxi/wire"
 	"lockstep/actors/reception"
+	"lockstep/core/job"
+	"lockstep/core/layout"
 )
 
 // answerMax bounds one answer, shorter than an operator's patience: a node that is

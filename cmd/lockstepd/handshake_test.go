@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
 	"lockstep/actors/luxi/wire"
+	"lockstep/core/job"
+	"lockstep/core/layout"
 	"lockstep/persistence"
 )
 

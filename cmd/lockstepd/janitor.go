@@ -9,8 +9,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
+	"lockstep/core/job"
+	"lockstep/core/layout"
 	"lockstep/persistence"
 )
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"lockstep/actors/core/repl"
-	jobrun "lockstep/actors/core/run"
 	"lockstep/actors/peer"
+	"lockstep/core/repl"
+	jobrun "lockstep/core/run"
 	"lockstep/persistence"
 )
 

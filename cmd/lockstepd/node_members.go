@@ -13,9 +13,9 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/core/repl"
 	"lockstep/actors/peer"
 	"lockstep/actors/replicator/raftlog"
+	"lockstep/core/repl"
 	"lockstep/messages"
 	"lockstep/persistence"
 )

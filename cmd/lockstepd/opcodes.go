@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"lockstep/actors/core/opcode"
 	"lockstep/cmd/internal/opcodefiles"
+	"lockstep/core/opcode"
 )
 
 // loadCatalogue is all opcodes. A daemon that does not know what its queued jobs

@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/core/job"
 	"lockstep/actors/luxi/wire"
+	"lockstep/core/job"
 )
 
 // restMax is how long all views of a job may take to agree.

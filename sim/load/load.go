@@ -15,7 +15,7 @@ import (
 	"fmt"
 	"time"
 
-	"lockstep/actors/core/config"
+	"lockstep/core/config"
 	"lockstep/sim"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/actors/core/lock"
+	"lockstep/core/lock"
 )
 
 // stopwatch adds up spans of real time.

@@ -7,10 +7,10 @@ import (
 	"math"
 	"time"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/lock"
-	"lockstep/actors/core/opcode"
-	"lockstep/actors/core/sched"
+	"lockstep/core/job"
+	"lockstep/core/lock"
+	"lockstep/core/opcode"
+	"lockstep/core/sched"
 	"lockstep/sim"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"lockstep/actors/core/config"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/lock"
+	"lockstep/core/config"
+	"lockstep/core/job"
+	"lockstep/core/lock"
 	"lockstep/sim"
 )
 

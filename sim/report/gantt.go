@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"lockstep/actors/core/lock"
+	"lockstep/core/lock"
 	"lockstep/sim"
 )
 

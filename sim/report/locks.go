@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"lockstep/actors/core/lock"
+	"lockstep/core/lock"
 )
 
 // lockChart is a chart of locks over time: a row for each.

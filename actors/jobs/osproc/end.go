@@ -12,7 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/core/layout"
+	"lockstep/core/layout"
 	"lockstep/persistence"
 )
 

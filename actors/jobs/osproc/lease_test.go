@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
-	"lockstep/actors/core/run"
 	"lockstep/actors/jobs/remnants"
+	"lockstep/core/job"
+	"lockstep/core/layout"
+	"lockstep/core/run"
 	"lockstep/messages"
 	"lockstep/persistence"
 )

@@ -18,9 +18,9 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/core/proc"
 	"lockstep/actors/luxi/wire"
 	"lockstep/actors/pidfd"
+	"lockstep/core/proc"
 	"lockstep/messages"
 	"lockstep/persistence"
 )

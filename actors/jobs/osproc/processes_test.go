@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act"
-	"lockstep/actors/core/job"
-	"lockstep/actors/core/layout"
+	"lockstep/core/job"
+	"lockstep/core/layout"
 	"lockstep/messages"
 	"lockstep/persistence"
 )

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"lockstep/actors/core/job"
+	"lockstep/core/job"
 )
 
 // Version is what clients send as "version": 3.0 (queue.md 1.2). Servers ignore

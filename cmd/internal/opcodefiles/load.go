@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"lockstep/actors/core/opcode"
+	"lockstep/core/opcode"
 )
 
 // Load reads what an operator declares: the Files of a directory, with LoadFiles. A directory that is not there declares

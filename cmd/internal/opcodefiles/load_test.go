@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/core/opcode"
+	"lockstep/core/opcode"
 )
 
 const drainYAML = `# Moves the work of some nodes away.

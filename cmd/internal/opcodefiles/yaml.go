@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"lockstep/actors/core/opcode"
+	"lockstep/core/opcode"
 )
 
 // definitionReader reads definitions and remembers where everything was.

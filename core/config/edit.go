@@ -1,0 +1,123 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"lockstep/core/job"
+)
+
+// Change is a change of a part of the configuration. Values are JSON.
+type Change struct {
+	Cluster map[string][]byte // cluster parameters by name
+	Filter  string            // uuid of a filter rule, or ""
+	Rule    []byte            // its new form; empty: it is deleted
+}
+
+// NoFilterError is about a filter rule that there is not.
+type NoFilterError struct{ UUID string }
+
+func (e *NoFilterError) Error() string { return "There is no filter rule " + e.UUID }
+
+// Edit applies a change to a configuration: the whole of it, with serial numbers
+// and times of change brought up to date. now is in seconds since the epoch.
+func Edit(data []byte, now float64, c Change) ([]byte, error) {
+	doc, err := decodeObject(data)
+	if err != nil {
+		return nil, fmt.Errorf("not a cluster configuration: %w", err)
+	}
+	if len(c.Cluster) > 0 {
+		if err := editCluster(doc, now, c.Cluster); err != nil {
+			return nil, err
+		}
+	}
+	if c.Filter != "" {
+		if err := editFilters(doc, c.Filter, c.Rule); err != nil {
+			return nil, err
+		}
+	}
+	touch(doc, now)
+	edited, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	edited = append(edited, '\n')
+	if string(c.Cluster["master_node"]) == `""` {
+		return edited, nil // a cluster that is given up
+	}
+	_, err = Decode(edited)
+	return edited, err
+}
+
+// Filters are the filter rules of a configuration, by uuid.
+func Filters(data []byte) (map[string]json.RawMessage, error) {
+	doc, err := decodeObject(data)
+	if err != nil {
+		return nil, fmt.Errorf("not a cluster configuration: %w", err)
+	}
+	filters, err := decodeObject(doc["filters"])
+	if err != nil {
+		return nil, fmt.Errorf("filters: %w", err)
+	}
+	return filters, nil
+}
+
+func editCluster(doc map[string]json.RawMessage, now float64, values map[string][]byte) error {
+	cluster, err := decodeObject(doc["cluster"])
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		cluster[name] = values[name]
+	}
+	touch(cluster, now)
+	doc["cluster"], err = json.Marshal(cluster)
+	return err
+}
+
+func editFilters(doc map[string]json.RawMessage, uuid string, rule []byte) error {
+	filters, err := decodeObject(doc["filters"])
+	if err != nil {
+		return fmt.Errorf("filters: %w", err)
+	}
+	if len(rule) > 0 {
+		filters[uuid] = rule
+	} else if _, there := filters[uuid]; there {
+		delete(filters, uuid)
+	} else {
+		return &NoFilterError{uuid}
+	}
+	doc["filters"], err = json.Marshal(filters)
+	return err
+}
+
+// touch counts a change of an object.
+func touch(object map[string]json.RawMessage, now float64) {
+	serial, err := strconv.ParseInt(string(object["serial_no"]), 10, 64)
+	if err != nil {
+		serial = 0 // whoever wrote that will not mind
+	}
+	object["serial_no"] = strconv.AppendInt(nil, serial+1, 10)
+	object["mtime"] = strconv.AppendFloat(nil, now, 'f', 6, 64)
+}
+
+// decodeObject keeps the values of an object as they are; they lie in data. No
+// object at all, or null, is an empty one.
+func decodeObject(data []byte) (map[string]json.RawMessage, error) {
+	object := map[string]json.RawMessage{}
+	if isNothing(data) {
+		return object, nil
+	}
+	err := job.Members(data, func(key, value []byte) { object[string(key)] = value })
+	return object, err
+}
+
+// isNothing: there is no object, or null in its place.
+func isNothing(data []byte) bool {
+	trimmed := bytes.TrimSpace(data)
+	return len(trimmed) == 0 || string(trimmed) == "null"
+}

@@ -1,0 +1,254 @@
+package filter
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lockstep/core/query"
+)
+
+// predicatesMax bounds the predicates of one rule, in bytes: they are kept in the configuration and looked at for every
+// job.
+const predicatesMax = 1 << 16
+
+// Invalid tells what is wrong in a rule, and where.
+type Invalid struct {
+	Path   string // place in the rule, as "predicates[0][1][2]"; "" for the rule itself
+	Reason string
+}
+
+func (e *Invalid) Error() string {
+	if e.Path == "" {
+		return "filter rule: " + e.Reason
+	}
+	return e.Path + ": " + e.Reason
+}
+
+// BadUUID is the error for a UUID that is not one in the only form allowed. Clients are told of it in another way than of
+// an Invalid (queue.md 5.2).
+type BadUUID struct{ UUID string }
+
+func (e *BadUUID) Error() string {
+	return "Unable to parse UUID " + shown(e.UUID) + ": want lower-case hexadecimal digits in groups of 8-4-4-4-12"
+}
+
+// Request is what ReplaceFilter is called with (queue.md 5.2), the arguments as the client sent them.
+type Request struct {
+	UUID, Priority, Predicates, Action, Reason json.RawMessage
+}
+
+// Rule is the rule that the client wants, in need of a watermark, of the daemon's own entry in the reason trail, and of a
+// UUID if that is "". The error is an *Invalid or a *BadUUID.
+//
+// More is refused than a stored rule is denied: a test that no job could ever pass is a mistake of the client's, and a rule
+// that silently never applies is hard to find.
+func (q *Request) Rule() (Rule, error) {
+	rule := Rule{Predicates: bytes.Clone(bytes.TrimSpace(q.Predicates))}
+	if !isNull(q.UUID) {
+		uuid, ok := stringOf(q.UUID)
+		if !ok {
+			return Rule{}, &Invalid{"uuid", "want null or a string, found " + clipped(q.UUID)}
+		}
+		if !isUUID(uuid) {
+			return Rule{}, &BadUUID{uuid}
+		}
+		rule.UUID = uuid
+	}
+	if err := rule.read(q.Priority, q.Action, q.Reason); err != nil {
+		return Rule{}, err
+	}
+	if len(rule.Predicates) > predicatesMax {
+		return Rule{}, &Invalid{"predicates", fmt.Sprintf("%d bytes are too many, at most %d are allowed", len(rule.Predicates), predicatesMax)}
+	}
+	predicates, err := parsePredicates(rule.Predicates, query.NewAllowance())
+	if err != nil {
+		return Rule{}, err
+	}
+	for i := range predicates {
+		if err := predicates[i].sensible(fmt.Sprintf("predicates[%d][1]", i)); err != nil {
+			return Rule{}, err
+		}
+	}
+	return rule, nil
+}
+
+// isUUID: 8-4-4-4-12 digits. Upper case would give one rule two names.
+func isUUID(text string) bool {
+	if len(text) != 36 {
+		return false
+	}
+	for i := range len(text) {
+		switch c := text[i]; {
+		case i == 8 || i == 13 || i == 18 || i == 23:
+			if c != '-' {
+				return false
+			}
+		case (c < '0' || c > '9') && (c < 'a' || c > 'f'):
+			return false
+		}
+	}
+	return true
+}
+
+func parseAction(raw json.RawMessage) (Action, error) {
+	verbs := strings.Join(verbNames[:RateLimit], ", ")
+	wrong := &Invalid{"action", "want one of " + verbs + ` or ["RATE_LIMIT", n], found ` + clipped(raw)}
+	if name, ok := stringOf(raw); ok {
+		verb := slices.Index(verbNames[:RateLimit], name)
+		if verb < 0 {
+			return Action{}, wrong
+		}
+		return Action{Verb: Verb(verb)}, nil
+	}
+	list, err := elements("action", raw)
+	if err != nil || len(list) != 2 {
+		return Action{}, wrong
+	}
+	if name, ok := stringOf(list[0]); !ok || name != RateLimit.String() {
+		return Action{}, wrong
+	}
+	limit, err := natural("action[1]", list[1])
+	if err != nil || limit == 0 {
+		return Action{}, &Invalid{"action[1]", "want a positive integer, found " + clipped(list[1])}
+	}
+	return Action{RateLimit, limit}, nil
+}
+
+func parseTrail(raw json.RawMessage) ([]Reason, error) {
+	list, err := elements("reason", raw)
+	if err != nil {
+		return nil, err
+	}
+	trail := make([]Reason, len(list))
+	for i, entry := range list {
+		var sourceOK, textOK bool
+		r := &trail[i]
+		path := fmt.Sprintf("reason[%d]", i)
+		triple, err := elements(path, entry)
+		if err == nil && len(triple) == 3 {
+			r.Source, sourceOK = stringOf(triple[0])
+			r.Text, textOK = stringOf(triple[1])
+			r.Nanos, err = strconv.ParseInt(string(triple[2]), 10, 64)
+		}
+		if err != nil || !sourceOK || !textOK {
+			return nil, &Invalid{path, "want [source, reason, nanoseconds since 1970], found " + clipped(entry)}
+		}
+	}
+	return trail, nil
+}
+
+// parsePredicates reads a list of predicates as far as any rule has to obey. Their patterns share the allowance. The error
+// is an *Invalid.
+func parsePredicates(raw json.RawMessage, allowance *query.Allowance) ([]predicate, error) {
+	list, err := elements("predicates", raw)
+	if err != nil {
+		return nil, err
+	}
+	predicates := make([]predicate, len(list))
+	for i, element := range list {
+		path := fmt.Sprintf("predicates[%d]", i)
+		pair, err := elements(path, element)
+		if err != nil || len(pair) != 2 {
+			return nil, &Invalid{path, "want a list of a name and an expression, found " + clipped(element)}
+		}
+		name, _ := stringOf(pair[0])
+		about := slices.Index(aspectNames[:], name)
+		if about < 0 {
+			return nil, &Invalid{path + "[0]", "want one of " + strings.Join(aspectNames[:], ", ") + ", found " + clipped(pair[0])}
+		}
+		expr, err := allowance.Parse(pair[1])
+		var wrong *query.ParseError
+		if errors.As(err, &wrong) {
+			return nil, &Invalid{path + "[1]" + wrong.Path, wrong.Reason}
+		}
+		predicates[i] = predicate{about: aspect(about), expr: expr}
+	}
+	return predicates, nil
+}
+
+// sensible refuses tests that no job could pass. Of the fields of opcodes nothing is known beforehand.
+func (p *predicate) sensible(path string) error {
+	known := aspectFields[p.about]
+	if known == nil {
+		return nil
+	}
+	for i := range p.expr.Leaves() {
+		leaf := p.expr.Leaf(query.Step(i))
+		place := path + p.expr.Path(query.Step(i))
+		name := p.expr.Fields()[leaf.Field]
+		at := slices.IndexFunc(known, func(f knownField) bool { return f.name == name })
+		if at < 0 {
+			return &Invalid{place, fmt.Sprintf("unknown field %s, a %s predicate has %s", shown(name), aspectNames[p.about], fieldList(known))}
+		}
+		isText := known[at].isText
+		switch op := leaf.Operator; {
+		case op == query.True, op == query.Contains, op == query.Matches && !isText:
+			return &Invalid{place, fmt.Sprintf("the operator %s can never hold of the field %s", op, fieldList(known[at:at+1]))}
+		case p.about == aboutID && leaf.Value.IsText && leaf.Value.Text != watermark:
+			return &Invalid{place, "an id is compared with a number or with \"" + watermark + "\", found " + clipped([]byte(leaf.Value.String()))}
+		}
+	}
+	return nil
+}
+
+func fieldList(fields []knownField) string {
+	var names []string
+	for _, f := range fields {
+		kind := " (a number)"
+		if f.isText {
+			kind = " (a string)"
+		}
+		names = append(names, f.name+kind)
+	}
+	return strings.Join(names, ", ")
+}
+
+func natural(path string, raw json.RawMessage) (int64, error) {
+	n, err := strconv.ParseInt(string(bytes.TrimSpace(raw)), 10, 64)
+	if err != nil || n < 0 {
+		return 0, &Invalid{path, "want a non-negative integer, found " + clipped(raw)}
+	}
+	return n, nil
+}
+
+func elements(path string, raw json.RawMessage) ([]json.RawMessage, error) {
+	var list []json.RawMessage
+	if err := json.Unmarshal(raw, &list); err != nil || list == nil {
+		return nil, &Invalid{path, "want a list, found " + clipped(raw)}
+	}
+	return list, nil
+}
+
+func stringOf(raw json.RawMessage) (text string, ok bool) {
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '"' {
+		return "", false
+	}
+	return text, json.Unmarshal(raw, &text) == nil
+}
+
+func isNull(raw json.RawMessage) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) == 0 || string(raw) == "null"
+}
+
+// shownMax is how many bytes an error repeats of what a client sent.
+const shownMax = 100
+
+func shown(text string) string { return clipped(strconv.Quote(text)) }
+
+// clipped is JSON for an error.
+func clipped[T ~string | ~[]byte](raw T) string {
+	switch text := strings.TrimSpace(string(raw)); {
+	case text == "":
+		return "nothing"
+	case len(text) > shownMax:
+		return strings.ToValidUTF8(text[:shownMax], "") + "…"
+	default:
+		return text
+	}
+}

@@ -1,0 +1,139 @@
+// Package filter decides which rule applies to a job (queue.md 5). Rules come from clients and from config.data;
+// a Set of them judges jobs, of which it sees what a Subject holds. Pure.
+package filter
+
+import (
+	"cmp"
+	"encoding/json"
+	"strconv"
+
+	"lockstep/core/job"
+)
+
+// Rule is one rule of the chain, as config.data holds it.
+type Rule struct {
+	UUID       string
+	Watermark  job.ID // the last id given when the rule was made or replaced
+	Priority   int64  // smaller goes first, never negative
+	Predicates json.RawMessage
+	Action     Action
+	// ReasonTrail tells who made the rule and why.
+	ReasonTrail []Reason
+}
+
+// Reason is one entry of a reason trail (queue.md 3.6).
+type Reason struct {
+	Source, Text string
+	Nanos        int64 // since 1970
+}
+
+// MarshalJSON gives the triple that clients know.
+func (r Reason) MarshalJSON() ([]byte, error) { return r.append(nil), nil }
+
+func (r Reason) append(dst []byte) []byte {
+	dst = append(append(dst, '['), job.Quote(r.Source)...)
+	dst = append(append(dst, ','), job.Quote(r.Text)...)
+	return append(strconv.AppendInt(append(dst, ','), r.Nanos, 10), ']')
+}
+
+// Compare is negative if r is looked at before s: by priority, then watermark, then UUID, each ascending.
+func (r *Rule) Compare(s *Rule) int {
+	return cmp.Or(cmp.Compare(r.Priority, s.Priority), cmp.Compare(r.Watermark, s.Watermark), cmp.Compare(r.UUID, s.UUID))
+}
+
+// Encode writes the rule for config.data (queue.md 5.1). The predicates keep the client's own spelling.
+func Encode(r *Rule) []byte {
+	dst := append([]byte(`{"uuid":`), job.Quote(r.UUID)...)
+	dst = strconv.AppendInt(append(dst, `,"watermark":`...), int64(r.Watermark), 10)
+	dst = strconv.AppendInt(append(dst, `,"priority":`...), r.Priority, 10)
+	dst = append(append(dst, `,"predicates":`...), r.Predicates...)
+	dst = r.Action.append(append(dst, `,"action":`...))
+	dst = append(dst, `,"reason_trail":[`...)
+	for i, reason := range r.ReasonTrail {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = reason.append(dst)
+	}
+	return append(dst, "]}"...)
+}
+
+// Decode reads a rule from config.data. It does not look into the predicates: a rule that another program accepted must
+// not keep the configuration from being read, and NewSet tells which rules it cannot understand. The error is an
+// *Invalid.
+func Decode(data []byte) (Rule, error) {
+	var stored struct {
+		UUID        *string         `json:"uuid"`
+		Watermark   json.RawMessage `json:"watermark"`
+		Priority    json.RawMessage `json:"priority"`
+		Predicates  json.RawMessage `json:"predicates"`
+		Action      json.RawMessage `json:"action"`
+		ReasonTrail json.RawMessage `json:"reason_trail"`
+	}
+	if err := json.Unmarshal(data, &stored); err != nil {
+		return Rule{}, &Invalid{"", "not a filter rule: " + err.Error()}
+	}
+	if stored.UUID == nil || *stored.UUID == "" {
+		return Rule{}, &Invalid{"uuid", "missing"}
+	}
+	rule := Rule{UUID: *stored.UUID}
+	watermark, err := natural("watermark", stored.Watermark)
+	if err != nil {
+		return Rule{}, err
+	}
+	rule.Watermark = job.ID(watermark)
+	if _, err := elements("predicates", stored.Predicates); err != nil {
+		return Rule{}, err
+	}
+	rule.Predicates = stored.Predicates
+	return rule, rule.read(stored.Priority, stored.Action, stored.ReasonTrail)
+}
+
+// read fills in what has the same form in config.data and in a request.
+func (r *Rule) read(priority, action, reason json.RawMessage) (err error) {
+	if r.Priority, err = natural("priority", priority); err != nil {
+		return err
+	}
+	if r.Action, err = parseAction(action); err != nil {
+		return err
+	}
+	r.ReasonTrail, err = parseTrail(reason)
+	return err
+}
+
+// Verb is what a rule does with the jobs that it applies to (queue.md 5.5).
+type Verb uint8
+
+const (
+	// Accept lets the job run; later rules are not looked at.
+	Accept Verb = iota
+	// Pause keeps the job in the queue, and a running one from beginning its next opcode.
+	Pause
+	// Reject cancels the job unless it runs already.
+	Reject
+	// Continue does nothing: the rule only documents itself, it never applies.
+	Continue
+	// RateLimit keeps the job in the queue while enough others that the rule applies to are running.
+	RateLimit
+)
+
+var verbNames = [...]string{"ACCEPT", "PAUSE", "REJECT", "CONTINUE", "RATE_LIMIT"}
+
+// String is the verb as clients write it.
+func (v Verb) String() string { return verbNames[v] }
+
+// Action is a verb with what belongs to it.
+type Action struct {
+	Verb  Verb
+	Limit int64 // of RateLimit: how many jobs may run at once, at least 1; else 0
+}
+
+// MarshalJSON gives the form that clients know: "PAUSE", or ["RATE_LIMIT",10].
+func (a Action) MarshalJSON() ([]byte, error) { return a.append(nil), nil }
+
+func (a Action) append(dst []byte) []byte {
+	if a.Verb != RateLimit {
+		return append(append(append(dst, '"'), a.Verb.String()...), '"')
+	}
+	return append(strconv.AppendInt(append(dst, `["RATE_LIMIT",`...), a.Limit, 10), ']')
+}

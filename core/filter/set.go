@@ -1,0 +1,134 @@
+package filter
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockstep/core/query"
+)
+
+// Set is the chain of rules, made ready to judge jobs. It never changes, so that any number of readers may share it.
+type Set struct {
+	rules  []Rule // in the order in which they are looked at
+	active []chain
+	spent  map[string]int // uuid -> instructions of the rule's patterns, of rules that are understood
+}
+
+// instructionsMax bounds the programs of all rules' patterns together, about 100 MB: they are compiled at every start.
+const instructionsMax = 1_000_000
+
+func tooManyInstructions() *Invalid {
+	return &Invalid{"predicates", fmt.Sprintf("the patterns of all rules together have more than %d instructions, repetitions written out", instructionsMax)}
+}
+
+// chain is a rule that may apply: one that is understood, and whose action is not Continue.
+type chain struct {
+	rule       int // index in rules
+	predicates []predicate
+}
+
+// RuleError tells of a rule in the configuration that cannot be understood.
+type RuleError struct {
+	UUID string
+	Err  error // an *Invalid
+}
+
+func (e *RuleError) Error() string { return "filter rule " + e.UUID + ": " + e.Err.Error() }
+
+func (e *RuleError) Unwrap() error { return e.Err }
+
+// NewSet makes a chain of rules, given in any order. The Set is complete and of use even if there is an error: rules that
+// are not understood, which other programs may have written, are part of it but never apply; neither do those whose
+// patterns cost too much, for themselves or with the rules before them. The error joins a *RuleError for each of them.
+func NewSet(rules []Rule) (*Set, error) {
+	s := &Set{rules: slices.Clone(rules), spent: make(map[string]int, len(rules))}
+	slices.SortFunc(s.rules, func(a, b Rule) int { return a.Compare(&b) })
+	var faults []error
+	total := 0
+	for i := range s.rules {
+		rule := &s.rules[i]
+		allowance := query.NewAllowance()
+		predicates, err := parsePredicates(rule.Predicates, allowance)
+		if err == nil && total+allowance.Spent() > instructionsMax {
+			err = tooManyInstructions()
+		}
+		if err != nil {
+			faults = append(faults, &RuleError{rule.UUID, err})
+			continue
+		}
+		s.spent[rule.UUID] = allowance.Spent()
+		total += allowance.Spent()
+		if rule.Action.Verb == Continue {
+			continue
+		}
+		for k := range predicates {
+			predicates[k].resolve()
+		}
+		// All have to match, in whatever order: the cheap ones go first.
+		slices.SortStableFunc(predicates, func(a, b predicate) int { return cmp.Compare(a.about, b.about) })
+		s.active = append(s.active, chain{i, predicates})
+	}
+	return s, errors.Join(faults...)
+}
+
+// resolve finds out where the fields of the expression are to be found.
+func (p *predicate) resolve() {
+	for _, name := range p.expr.Fields() {
+		if p.about == aboutOpcode {
+			path := strings.Split(name, ".")
+			p.fields = append(p.fields, field{key: path[0], hash: hashOf([]byte(path[0])), rest: path[1:]})
+			continue
+		}
+		known := slices.IndexFunc(aspectFields[p.about], func(f knownField) bool { return f.name == name })
+		p.fields = append(p.fields, field{known: known})
+	}
+}
+
+// Room tells whether the rule may join the others, or take the place of the one of its name. The error is an *Invalid.
+func (s *Set) Room(r *Rule) error {
+	allowance := query.NewAllowance()
+	if _, err := parsePredicates(r.Predicates, allowance); err != nil {
+		return err
+	}
+	total := allowance.Spent()
+	for uuid, spent := range s.spent {
+		if uuid != r.UUID {
+			total += spent
+		}
+	}
+	if total > instructionsMax {
+		return tooManyInstructions()
+	}
+	return nil
+}
+
+// Rules are the rules in the order in which they are looked at, those that never apply included. They are not to be
+// changed.
+func (s *Set) Rules() []Rule { return s.rules }
+
+// Verdict tells which rule applies to a job, and what that means.
+type Verdict struct {
+	Rule   int    // index in Rules(), -1 if no rule applies
+	UUID   string // of the rule, "" if no rule applies
+	Action Action // Accept if no rule applies; never Continue
+}
+
+// Judge finds the rule that applies to a job: the first that matches and is not Continue. A rule matches if all of its
+// predicates do.
+func (s *Set) Judge(j *Subject) Verdict {
+	for i := range s.active {
+		c := &s.active[i]
+		rule := &s.rules[c.rule]
+		matches := true
+		for k := 0; matches && k < len(c.predicates); k++ {
+			matches = c.predicates[k].matches(j, rule.Watermark)
+		}
+		if matches {
+			return Verdict{c.rule, rule.UUID, rule.Action}
+		}
+	}
+	return Verdict{Rule: -1, Action: Action{Verb: Accept}}
+}

@@ -1,0 +1,166 @@
+package filter
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"lockstep/core/job"
+)
+
+// Subject is what rules see of one job. It refers to the inputs of the job's opcodes, whose bytes nobody edits, and holds
+// little more than where things are in them: hundreds of thousands of jobs may wait. When an input is replaced, for
+// instance because its reason trail has grown, a new Subject is needed.
+type Subject struct {
+	ID  job.ID
+	ops []op
+}
+
+// op is one opcode. The zero op is one that rules do not see: it matches nothing and gives no reasons.
+type op struct {
+	input []byte // a JSON object
+	// keys are where the keys of input begin, in its order, each with a hash of the key in the bits from hashShift on.
+	// Thus a rule that asks for a key need not read the opcode.
+	keys  []uint32
+	trail []entry
+	texts []byte // those of the trail, if any of them is spelled with escapes; nil if they are in the input as they are
+}
+
+const (
+	hashShift = 24
+	inputMax  = 1 << hashShift // no opcode that was submitted comes near
+)
+
+// entry is one entry of a reason trail.
+type entry struct {
+	source, reason span // within op.trailTexts(), without quotes
+	nanos          int64
+}
+
+// NewSubject makes the best of any job: opcodes that are no objects with a string OP_ID are not seen at all, as in Ganeti,
+// and entries of reason trails that are not [string, string, integer] are left out.
+func NewSubject(j *job.Job) *Subject {
+	s := &Subject{ID: j.ID, ops: make([]op, len(j.Ops))}
+	for i := range j.Ops {
+		s.ops[i] = newOp(bytes.TrimSpace(j.Ops[i].Input))
+	}
+	return s
+}
+
+func newOp(input []byte) op {
+	if len(input) == 0 || input[0] != '{' || len(input) > inputMax || job.CheckValue(input) != nil {
+		return op{}
+	}
+	var room [64]uint32
+	keys := room[:0]
+	for w := walk(input); w.more(); w.value() {
+		start := uint32(w.pos)
+		keys = append(keys, start|uint32(hashOf(w.key()))<<hashShift)
+	}
+	o := op{input: input, keys: slices.Clone(keys)}
+	if id := o.find("OP_ID", hashOf([]byte("OP_ID"))); id.end == 0 || input[id.start] != '"' {
+		return op{}
+	}
+	if reason := o.find("reason", hashOf([]byte("reason"))); reason.end > 0 && input[reason.start] == '[' {
+		o.readTrail(reason)
+	}
+	return o
+}
+
+// hashOf is FNV-1a, folded.
+func hashOf(key []byte) uint8 {
+	hash := uint32(2166136261)
+	for _, c := range key {
+		hash = (hash ^ uint32(c)) * 16777619
+	}
+	return uint8(hash ^ hash>>8 ^ hash>>16 ^ hash>>24)
+}
+
+// find is where the value of a key is, zero if there is none. It goes backwards: if a key is repeated the last one counts,
+// as for all readers of the job file, and OP_ID, which most rules ask for, is usually the last of all.
+func (o *op) find(name string, hash uint8) span {
+	for i := len(o.keys) - 1; i >= 0; i-- {
+		if uint8(o.keys[i]>>hashShift) != hash {
+			continue
+		}
+		w := walker{o.input, int(o.keys[i] % inputMax)}
+		if string(w.key()) == name {
+			return w.value()
+		}
+	}
+	return span{}
+}
+
+// value is what the opcode has for a field, nil if it has not.
+func (o *op) value(f *field) []byte {
+	place := o.find(f.key, f.hash)
+	if place.end == 0 {
+		return nil
+	}
+	raw := place.of(o.input)
+	for _, key := range f.rest {
+		if raw = member(raw, key); raw == nil {
+			return nil
+		}
+	}
+	return raw
+}
+
+// readTrail fills in trail and texts.
+func (o *op) readTrail(place span) {
+	list, n := place.of(o.input), 0
+	for w := walk(list); w.more(); w.value() {
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	o.trail = make([]entry, 0, n)
+	if bytes.IndexByte(list, '\\') >= 0 || !utf8.Valid(list) {
+		o.texts = make([]byte, 0, len(list))
+	}
+	for w := walk(list); w.more(); {
+		value := w.value()
+		if raw := value.of(list); raw[0] == '[' {
+			o.readEntry(raw, place.start+value.start)
+		}
+	}
+}
+
+// readEntry appends the entry raw, which lies at start in the input, if it is well-formed.
+func (o *op) readEntry(raw []byte, start uint32) {
+	var parts [3]span
+	n := 0
+	for w := walk(raw); w.more(); n++ {
+		if value := w.value(); n < len(parts) {
+			parts[n] = value
+		}
+	}
+	if n != len(parts) || raw[parts[0].start] != '"' || raw[parts[1].start] != '"' {
+		return
+	}
+	nanos, err := strconv.ParseInt(string(parts[2].of(raw)), 10, 64)
+	if err != nil {
+		return
+	}
+	o.trail = append(o.trail, entry{o.keep(raw, parts[0], start), o.keep(raw, parts[1], start), nanos})
+}
+
+// keep is where the text of the string raw[place] is found later on; raw lies at start in the input.
+func (o *op) keep(raw []byte, place span, start uint32) span {
+	if o.texts == nil {
+		return span{start + place.start + 1, start + place.end - 1}
+	}
+	from := len(o.texts)
+	o.texts = append(o.texts, text(place.of(raw))...)
+	return span{uint32(from), uint32(len(o.texts))}
+}
+
+// trailTexts is what the spans in the trail refer to.
+func (o *op) trailTexts() []byte {
+	if o.texts == nil {
+		return o.input
+	}
+	return o.texts
+}

@@ -1,0 +1,179 @@
+package lock
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"lockstep/core/job"
+)
+
+// DecodeError tells what is wrong in locks.data or in the journal, and where.
+type DecodeError struct {
+	Place string // as "allocation[3][1][0]" or "line 7: pending[1]"; "" for the whole
+	Err   error
+}
+
+func (e *DecodeError) Error() string {
+	if e.Place == "" {
+		return e.Err.Error()
+	}
+	return e.Place + ": " + e.Err.Error()
+}
+
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+// Encode is the content of locks.data, in Ganeti's form (locks.md 1.8): what is in the snapshot, in its order.
+func Encode(snap Snapshot) []byte {
+	dst := []byte("[[")
+	for k, h := range snap.Holdings {
+		if k > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendOwner(append(dst, '['), h.Owner), ',')
+		dst = append(appendItems(dst, h.Locks), ']')
+	}
+	dst = append(dst, "],["...)
+	for k, p := range snap.Pending {
+		if k > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendInt(append(dst, '['), int64(p.Priority), 10)
+		dst = appendOwner(append(dst, ','), p.Owner)
+		dst = append(appendItems(append(dst, ','), p.Request), ']')
+	}
+	return append(dst, "]]"...)
+}
+
+// Decode reads locks.data. It checks the form; whether the holdings can be together is seen by Restore. The error is a
+// *DecodeError.
+func Decode(data []byte) (Snapshot, error) {
+	var snap Snapshot
+	parts, err := list(data, "", 2)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	holdings, err := list(parts[0], "allocation", anyLength)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	for k, raw := range holdings {
+		h, err := decodeHolding(raw, element("allocation", k))
+		if err != nil {
+			return Snapshot{}, err
+		}
+		snap.Holdings = append(snap.Holdings, h)
+	}
+	pending, err := list(parts[1], "pending", anyLength)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	for k, raw := range pending {
+		p, err := decodePending(raw, element("pending", k))
+		if err != nil {
+			return Snapshot{}, err
+		}
+		snap.Pending = append(snap.Pending, p)
+	}
+	return snap, nil
+}
+
+func decodeHolding(raw json.RawMessage, place string) (Holding, error) {
+	parts, err := list(raw, place, 2)
+	if err != nil {
+		return Holding{}, err
+	}
+	owner, err := decodeOwner(parts[0], element(place, 0))
+	if err != nil {
+		return Holding{}, err
+	}
+	locks, err := decodeHeld(parts[1], element(place, 1))
+	if err == nil && len(locks) == 0 {
+		err = &DecodeError{element(place, 1), errors.New("no lock")}
+	}
+	return Holding{owner, locks}, err
+}
+
+func decodePending(raw json.RawMessage, place string) (Pending, error) {
+	parts, err := list(raw, place, 3)
+	if err != nil {
+		return Pending{}, err
+	}
+	priority, err := decodePriority(parts[0], element(place, 0))
+	if err != nil {
+		return Pending{}, err
+	}
+	owner, err := decodeOwner(parts[1], element(place, 1))
+	if err != nil {
+		return Pending{}, err
+	}
+	req, err := decodeItems(parts[2], element(place, 2))
+	return Pending{priority, owner, req}, err
+}
+
+func decodePriority(raw json.RawMessage, place string) (int, error) {
+	priority, err := strconv.ParseInt(string(raw), 10, 32)
+	if err != nil {
+		return 0, &DecodeError{place, errors.New("the priority is no number")}
+	}
+	return int(priority), nil
+}
+
+func decodeOwner(raw json.RawMessage, place string) (Owner, error) {
+	var owner Owner
+	if err := owner.UnmarshalJSON(raw); err != nil {
+		return Owner{}, &DecodeError{place, err}
+	}
+	return owner, nil
+}
+
+// decodeHeld is decodeItems for what is held already: nothing can be released.
+func decodeHeld(raw json.RawMessage, place string) ([]Item, error) {
+	items, err := decodeItems(raw, place)
+	for k, i := range items {
+		if i.Mode == None {
+			return nil, &DecodeError{element(place, k), errors.New("a lock is held shared or exclusive")}
+		}
+	}
+	return items, err
+}
+
+func decodeItems(raw json.RawMessage, place string) ([]Item, error) {
+	parts, err := list(raw, place, anyLength)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]Item, len(parts))
+	for k := range parts {
+		if err := items[k].UnmarshalJSON(parts[k]); err != nil {
+			return nil, &DecodeError{element(place, k), err}
+		}
+	}
+	return items, nil
+}
+
+// anyLength is a list's length that nothing is wrong with.
+const anyLength = -1
+
+// list reads a JSON list of so many elements.
+func list(raw json.RawMessage, place string, length int) ([]json.RawMessage, error) {
+	parts, err := elements(raw)
+	switch {
+	case err != nil:
+		return nil, &DecodeError{place, err}
+	case length != anyLength && len(parts) != length:
+		return nil, &DecodeError{place, fmt.Errorf("%d elements, want a list of %d", len(parts), length)}
+	}
+	return parts, nil
+}
+
+func element(place string, k int) string { return place + "[" + strconv.Itoa(k) + "]" }
+
+// elements takes a JSON list apart; they lie in raw.
+func elements(raw []byte) ([]json.RawMessage, error) {
+	var few [3]json.RawMessage // most have no more
+	parts := few[:0]
+	err := job.Elements(raw, func(value []byte) { parts = append(parts, value) })
+	return parts, err
+}

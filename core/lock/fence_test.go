@@ -1,0 +1,21 @@
+package lock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/lock"
+)
+
+func TestFence(t *testing.T) {
+	began := time.Unix(1000, 0)
+	f := lock.NewFence(began, 2*time.Second)
+	require.Equal(t, 2*time.Second, f.Left(began))
+	require.Equal(t, time.Millisecond, f.Left(began.Add(2*time.Second-time.Millisecond)))
+	require.Zero(t, f.Left(began.Add(2*time.Second)))
+	require.Zero(t, f.Left(began.Add(time.Hour)))
+	require.Zero(t, lock.NewFence(began, 0).Left(began))
+	require.Zero(t, lock.Fence{}.Left(began))
+}

@@ -1,0 +1,173 @@
+package lock
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"lockstep/core/job"
+)
+
+// Record is all there is about one owner after a change. In the journal it is a line of JSON:
+//
+//	{"owner":[12,"/livelock",34],"locks":[["node/a","shared"]],"pending":[0,[["node/b","exclusive"]]]}
+//
+// with pending null if the owner does not wait. The last record of an owner counts; one with neither locks nor a
+// pending request says that the owner is gone. So a journal may be replayed on a snapshot that has some of it already.
+type Record struct {
+	Owner   Owner
+	Locks   []Item   // in lock order
+	Pending *Pending // nil, or a request of Owner
+}
+
+// Record is what the journal has to say about an owner now.
+func (s *State) Record(o Owner) Record {
+	r := Record{Owner: o, Locks: s.table.Held(o)}
+	if h := s.table.holders[o]; h != nil && h.pending != nil {
+		p := h.pending.Pending
+		r.Pending = &p
+	}
+	return r
+}
+
+// AppendRecord adds a record's line, with its end of line.
+func AppendRecord(dst []byte, r Record) []byte {
+	dst = appendOwner(append(dst, `{"owner":`...), r.Owner)
+	dst = appendItems(append(dst, `,"locks":`...), r.Locks)
+	dst = append(dst, `,"pending":`...)
+	if r.Pending == nil {
+		return append(dst, "null}\n"...)
+	}
+	dst = strconv.AppendInt(append(dst, '['), int64(r.Pending.Priority), 10)
+	dst = appendItems(append(dst, ','), r.Pending.Request)
+	return append(dst, "]}\n"...)
+}
+
+// Header is the journal's first line. A journal of another boot, and what it
+// belongs to, speaks of processes that are gone.
+func Header(boot string) []byte { return fmt.Appendf(nil, "{\"boot\":%q}\n", boot) }
+
+// CutHeader takes the first line off. A journal without a whole one has never
+// been relied upon.
+func CutHeader(journal []byte) (boot string, rest []byte, err error) {
+	line, rest, whole := bytes.Cut(journal, []byte("\n"))
+	if !whole {
+		return "", nil, nil
+	}
+	var first struct{ Boot *string }
+	if err := json.Unmarshal(line, &first); err != nil {
+		return "", nil, &DecodeError{"line 1", err}
+	}
+	if first.Boot == nil {
+		return "", nil, &DecodeError{"line 1", errors.New("names no boot")}
+	}
+	return *first.Boot, rest, nil
+}
+
+// Replayed is a snapshot brought up to date by a journal.
+type Replayed struct {
+	Snapshot Snapshot
+	// Good is how many bytes of the journal are whole lines. Anything behind is a line that was never finished, and so
+	// never relied upon; it is cut off before the next line is written.
+	Good int
+}
+
+// DecodeRecords reads lines as AppendRecord writes them.
+func DecodeRecords(lines []byte) ([]Record, error) {
+	var records []Record
+	for line := range bytes.Lines(lines) {
+		r, err := decodeRecord(line, "record "+strconv.Itoa(len(records)+1))
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, r)
+	}
+	return records, nil
+}
+
+// Replay brings a snapshot up to date. An unfinished last line is left out; anything else that is no record is a
+// *DecodeError, which names the line.
+func Replay(base Snapshot, journal []byte) (Replayed, error) {
+	latest := map[Owner]Record{}
+	for _, h := range base.Holdings {
+		latest[h.Owner] = Record{Owner: h.Owner, Locks: h.Locks}
+	}
+	for _, p := range base.Pending {
+		r := latest[p.Owner]
+		r.Owner, r.Pending = p.Owner, &p
+		latest[p.Owner] = r
+	}
+	good := bytes.LastIndexByte(journal, '\n') + 1
+	number := 0
+	for line := range bytes.Lines(journal[:good]) {
+		number++
+		r, err := decodeRecord(line, "line "+strconv.Itoa(number))
+		if err != nil {
+			return Replayed{}, err
+		}
+		latest[r.Owner] = r
+	}
+	return Replayed{fold(latest), good}, nil
+}
+
+// fold is a snapshot of records, put in order.
+func fold(latest map[Owner]Record) Snapshot {
+	var snap Snapshot
+	for o, r := range latest {
+		if len(r.Locks) > 0 {
+			snap.Holdings = append(snap.Holdings, Holding{o, r.Locks})
+		}
+		if r.Pending != nil {
+			snap.Pending = append(snap.Pending, *r.Pending)
+		}
+	}
+	slices.SortFunc(snap.Holdings, func(a, b Holding) int { return a.Owner.Compare(b.Owner) })
+	slices.SortFunc(snap.Pending, func(a, b Pending) int { return a.Compare(&b) })
+	return snap
+}
+
+func decodeRecord(line []byte, place string) (Record, error) {
+	var fields struct{ Owner, Locks, Pending json.RawMessage }
+	var unknown error
+	if err := job.Members(line, func(key, value []byte) {
+		switch string(key) {
+		case "owner":
+			fields.Owner = value
+		case "locks":
+			fields.Locks = value
+		case "pending":
+			fields.Pending = value
+		default:
+			unknown = fmt.Errorf("unknown field %q", key)
+		}
+	}); err != nil {
+		return Record{}, &DecodeError{place, err}
+	}
+	if unknown != nil {
+		return Record{}, &DecodeError{place, unknown}
+	}
+	if fields.Owner == nil || fields.Locks == nil || fields.Pending == nil {
+		return Record{}, &DecodeError{place, errors.New("want owner, locks and pending")}
+	}
+	owner, err := decodeOwner(fields.Owner, place+": owner")
+	if err != nil {
+		return Record{}, err
+	}
+	locks, err := decodeHeld(fields.Locks, place+": locks")
+	if err != nil || string(fields.Pending) == "null" {
+		return Record{Owner: owner, Locks: locks}, err
+	}
+	parts, err := list(fields.Pending, place+": pending", 2)
+	if err != nil {
+		return Record{}, err
+	}
+	priority, err := decodePriority(parts[0], place+": pending[0]")
+	if err != nil {
+		return Record{}, err
+	}
+	req, err := decodeItems(parts[1], place+": pending[1]")
+	return Record{owner, locks, &Pending{priority, owner, req}}, err
+}

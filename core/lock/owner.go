@@ -1,0 +1,116 @@
+package lock
+
+import (
+	"cmp"
+	"math"
+	"strconv"
+	"strings"
+
+	"lockstep/core/job"
+)
+
+// Owner is a client identity: whoever asks for locks, holds them or waits for them (locks.md 2.2). All parts count for
+// equality: a job that is started again is another owner.
+//
+// Invariant: a named owner has no Job, any other no Name. PID is in 0..2^31-1.
+type Owner struct {
+	Named    bool
+	Name     string
+	Job      job.ID
+	Livelock string
+	PID      int
+}
+
+// JobOwner is the process of a job.
+func JobOwner(id job.ID, livelock string, pid int) Owner {
+	return Owner{Job: id, Livelock: livelock, PID: pid}
+}
+
+// NamedOwner is anybody else, such as a thread of a daemon. A name of digits does not make it a job.
+func NamedOwner(name, livelock string, pid int) Owner {
+	return Owner{Named: true, Name: name, Livelock: livelock, PID: pid}
+}
+
+// Compare orders owners: named before jobs, then name or number, livelock, pid (locks.md 1.6).
+func (o Owner) Compare(p Owner) int {
+	if o.Named != p.Named {
+		if o.Named {
+			return -1
+		}
+		return 1
+	}
+	if c := cmp.Compare(o.Job, p.Job); c != 0 {
+		return c
+	}
+	if c := strings.Compare(o.Name, p.Name); c != 0 {
+		return c
+	}
+	if c := strings.Compare(o.Livelock, p.Livelock); c != 0 {
+		return c
+	}
+	return cmp.Compare(o.PID, p.PID)
+}
+
+// Who is the JSON text of the identity's first part, as the lock query shows it: 12 for a job, "name" with its quotes
+// for anybody else.
+func (o Owner) Who() string { return string(o.appendWho(nil)) }
+
+// String is the JSON text of the identity.
+func (o Owner) String() string { return string(appendOwner(nil, o)) }
+
+func (o Owner) appendWho(dst []byte) []byte {
+	if o.Named {
+		return append(dst, job.Quote(o.Name)...)
+	}
+	return strconv.AppendInt(dst, int64(o.Job), 10)
+}
+
+func appendOwner(dst []byte, o Owner) []byte {
+	dst = o.appendWho(append(dst, '['))
+	dst = append(append(dst, ','), job.Quote(o.Livelock)...)
+	dst = strconv.AppendInt(append(dst, ','), int64(o.PID), 10)
+	return append(dst, ']')
+}
+
+// OwnerError is about a JSON value that is no identity.
+type OwnerError struct{ Reason string }
+
+func (e *OwnerError) Error() string { return "malformed client id: " + e.Reason }
+
+// MarshalJSON writes [who, livelock, pid].
+func (o Owner) MarshalJSON() ([]byte, error) { return appendOwner(nil, o), nil }
+
+// UnmarshalJSON reads [who, livelock, pid]. The error is an *OwnerError.
+func (o *Owner) UnmarshalJSON(data []byte) error {
+	parts, err := elements(data)
+	if err != nil {
+		return &OwnerError{"not a list"}
+	}
+	if len(parts) != 3 {
+		return &OwnerError{"a list of " + strconv.Itoa(len(parts)) + " in place of 3"}
+	}
+	var parsed Owner
+	if who := parts[0]; who[0] == '"' {
+		parsed.Named = true
+		if parsed.Name, err = job.Text(who); err != nil {
+			return &OwnerError{"the name is no string"}
+		}
+	} else {
+		id, err := strconv.ParseInt(string(who), 10, 64)
+		if err != nil || id < 0 {
+			return &OwnerError{"neither a job's number nor a name in first place"}
+		}
+		parsed.Job = job.ID(id)
+	}
+	if parsed.Livelock, err = job.Text(parts[1]); err != nil {
+		return &OwnerError{"the livelock is no string"}
+	}
+	pid, err := strconv.ParseInt(string(parts[2]), 10, 64)
+	// A negative pid would be a whole process group to who sends the signal.
+	if err != nil || pid < 0 || pid > math.MaxInt32 {
+		return &OwnerError{"the pid is no number from 0 to 2147483647"}
+	}
+	parsed.PID = int(pid)
+	*o = parsed
+	return nil
+}

@@ -1,0 +1,325 @@
+package opcode
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lockstep/core/lock"
+)
+
+// Definition is an opcode that an operator declares: the parameters it takes, and the command and the locks that come of
+// them (design.md 5). The texts are templates: ${name} stands for the value of a parameter, $${ for these two
+// characters. A string is put in as it is, anything else as its JSON, and no shell is involved. Whatever mentions an
+// optional parameter that is unset is left out: the argument, the variable, the lock.
+type Definition struct {
+	Name    string // OP_ and capitals, digits and _
+	Doc     string
+	Params  []ParamDefinition
+	Command []string // templates; an element that is but ${name} becomes, if that is a list, an argument for each element
+	Env     map[string]string
+	Cwd     string
+	Stdin   string
+	Timeout string // in seconds, the text of a number
+	Locks   []LockDefinition
+	Summary string // name of the parameter that lists show behind the name of the opcode
+}
+
+// ParamDefinition is a parameter of a Definition.
+type ParamDefinition struct {
+	Name     string
+	Type     string          // an expression as in ganeti.json: String, Integer, List of NonEmptyString, OneOf a, b …
+	Default  json.RawMessage `json:",omitempty"` // nil if there is none
+	Required bool            // without it, and without Default, the parameter is optional
+	Doc      string
+	Secret   bool // kept out of files and lists; of use in Env only
+}
+
+// LockDefinition is a lock, or one for each element of a list, of a Definition.
+type LockDefinition struct {
+	Lock string // a template; what comes before the / has no parameter in it
+	Mode string // shared or exclusive
+}
+
+// Fault is a mistake in a definition.
+type Fault struct {
+	Definition int    // position in the list that With was given
+	Opcode     string // its name, as it is spelled
+	Field      string // as params[2].type, counted from 0
+	Text       string
+}
+
+func (f *Fault) Error() string { return f.Opcode + ": " + f.Field + ": " + f.Text }
+
+// Faults is all the mistakes in some definitions, in their order.
+type Faults []*Fault
+
+func (f Faults) Error() string {
+	lines := make([]string, len(f))
+	for i, fault := range f {
+		lines[i] = fault.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// With is the catalogue with more opcodes. All or none are added; the error is Faults.
+func (c *Catalogue) With(definitions []Definition) (*Catalogue, error) {
+	more := &Catalogue{opcodes: maps.Clone(c.opcodes)}
+	var faults Faults
+	for i := range definitions {
+		d := definer{definition: &definitions[i], index: i}
+		op := d.opcode()
+		_, double := more.opcodes[op.Name]
+		if _, listed := lockTable[op.Name]; double || listed { // which knows one of a later Ganeti as well
+			d.fault("name", "there is an opcode "+op.Name+" already")
+		}
+		more.opcodes[op.Name] = op
+		faults = append(faults, d.faults...)
+	}
+	if faults != nil {
+		return nil, faults
+	}
+	more.names = slices.Sorted(maps.Keys(more.opcodes))
+	return more, nil
+}
+
+// EncodeDefinitions and DecodeCatalogue carry definitions from who has read them
+// to whom they concern.
+func EncodeDefinitions(definitions []Definition) ([]byte, error) { return json.Marshal(definitions) }
+
+// DecodeCatalogue is the catalogue with these definitions.
+func DecodeCatalogue(encoded []byte) (*Catalogue, error) {
+	var definitions []Definition
+	if err := json.Unmarshal(encoded, &definitions); err != nil {
+		return nil, err
+	}
+	return Builtin().With(definitions)
+}
+
+// definer makes an opcode of a definition and collects what is wrong with it.
+type definer struct {
+	definition *Definition
+	index      int
+	params     map[string]*Param
+	faults     Faults
+}
+
+func (d *definer) fault(field, text string) {
+	d.faults = append(d.faults, &Fault{Definition: d.index, Opcode: d.definition.Name, Field: field, Text: text})
+}
+
+var (
+	opcodeNames = regexp.MustCompile(`^OP_[A-Z0-9_]+$`)
+	paramNames  = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+)
+
+func (d *definer) opcode() *Opcode {
+	op := &Opcode{Name: d.definition.Name, Doc: d.definition.Doc, summary: d.definition.Summary, index: map[string]int{}}
+	if !opcodeNames.MatchString(op.Name) {
+		d.fault("name", quoted(op.Name)+" is no name for an opcode: want OP_ and then capital letters, digits and _")
+	}
+	d.params = map[string]*Param{}
+	taken := map[string]bool{idKey: true}
+	for _, p := range commonParams() {
+		taken[p.Name] = true
+	}
+	for i := range d.definition.Params {
+		p := d.param("params["+strconv.Itoa(i)+"]", &d.definition.Params[i])
+		switch {
+		case taken[p.Name] && d.params[p.Name] == nil:
+			d.fault("params["+strconv.Itoa(i)+"].name", "every opcode has a parameter "+p.Name+" already")
+		case taken[p.Name]:
+			d.fault("params["+strconv.Itoa(i)+"].name", "there is a parameter "+p.Name+" already")
+		}
+		taken[p.Name], d.params[p.Name] = true, &p
+		op.Params = append(op.Params, p)
+	}
+	op.Params = append(op.Params, commonParams()...)
+	for i := range op.Params {
+		op.index[op.Params[i].Name] = i
+	}
+	op.plan = d.plan()
+	op.needs = op.plan.needs
+	switch p := d.params[op.summary]; {
+	case op.summary == "":
+	case p == nil:
+		d.fault("summary", quoted(op.summary)+" is no parameter of this opcode")
+	case p.Secret:
+		d.fault("summary", op.summary+" is secret")
+	}
+	return op
+}
+
+func (d *definer) param(field string, from *ParamDefinition) Param {
+	p := Param{Name: from.Name, Doc: from.Doc, Secret: from.Secret, Type: anything}
+	if !paramNames.MatchString(p.Name) {
+		d.fault(field+".name", quoted(p.Name)+" is no name for a parameter: want a small letter, then small letters, digits and _")
+	}
+	t, err := newVocabulary(nil).parse(from.Type)
+	if err != nil {
+		d.fault(field+".type", err.Error()+`; there are, for instance, String, NonEmptyString, Integer, Float, Boolean, AbsolutePath, `+
+			`"List of NonEmptyString" and "OneOf slow, fast"`)
+	} else {
+		p.Type = t
+	}
+	if from.Required {
+		if from.Default != nil {
+			d.fault(field+".default", "a parameter that is required needs no default: leave out one of the two")
+		}
+		return p
+	}
+	p.Default = json.RawMessage("null")
+	if from.Default == nil || string(bytes.TrimSpace(from.Default)) == "null" {
+		return p
+	}
+	switch {
+	case from.Secret:
+		d.fault(field+".default", "a secret parameter has no default: here, everybody can read it")
+	case checkSyntax(from.Default) != nil:
+		d.fault(field+".default", checkSyntax(from.Default).Error())
+	default:
+		p.Default = appendCompact(nil, from.Default)
+		if bad := p.Type.check(p.Default); bad != nil {
+			d.fault(field+".default", bad.text())
+		}
+	}
+	return p
+}
+
+// plan reads the templates.
+func (d *definer) plan() *plan {
+	p := &plan{}
+	for i := range d.definition.Params {
+		if from := &d.definition.Params[i]; from.Secret {
+			p.secrets = append(p.secrets, from.Name)
+		}
+	}
+	if len(d.definition.Command) == 0 {
+		d.fault("command", "it is missing: name a program, and its arguments")
+	}
+	for i, text := range d.definition.Command {
+		p.command = append(p.command, d.argument(i, text))
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.definition.Env)) {
+		field := "env." + name
+		if bad := variableName.check(json.RawMessage(strconv.Quote(name))); bad != nil {
+			d.fault(field, "the name of a variable must be "+variableName.words)
+		}
+		v := variable{name: name, value: d.template(field, d.definition.Env[name], true)}
+		for param := range v.value.params {
+			v.secret = v.secret || d.params[param].Secret
+		}
+		p.env = append(p.env, v)
+	}
+	p.cwd = d.optional("cwd", d.definition.Cwd, absolutePath)
+	p.stdin = d.optional("stdin", d.definition.Stdin, nil)
+	p.timeout = d.optional("timeout", d.definition.Timeout, seconds)
+	for i, from := range d.definition.Locks {
+		p.locks = append(p.locks, d.lock("locks["+strconv.Itoa(i)+"]", from))
+	}
+	return p
+}
+
+// argument reads an element of the command. The first must always be there.
+func (d *definer) argument(i int, text string) template {
+	field := "command[" + strconv.Itoa(i) + "]"
+	t := d.template(field, text, false)
+	if strings.IndexByte(text, 0) >= 0 {
+		d.fault(field, "it contains NUL")
+	}
+	if i == 0 && text == "" {
+		d.fault(field, "it is empty: name a program")
+	}
+	for param := range t.params {
+		p := d.params[param]
+		switch {
+		case i == 0 && (isNull(p.Default) || p.Type.check(json.RawMessage("null")) == nil || isListed(p.Type)):
+			d.fault(field, param+" cannot be the program: it may be unset, or be a list")
+		case t.alone() == "" && isListed(p.Type):
+			d.fault(field, param+" is a list: let ${"+param+"} be an element of its own, which becomes an argument for each of its elements")
+		}
+	}
+	return t
+}
+
+// optional reads the template of a field that may be empty. Without parameters, it is checked at once.
+func (d *definer) optional(field, text string, kind *plain) template {
+	if text == "" {
+		return nil
+	}
+	t := d.template(field, text, false)
+	for range t.params {
+		return t
+	}
+	value := json.RawMessage(text)
+	if kind == absolutePath {
+		value, _ = json.Marshal(text)
+	}
+	if kind != nil && !kind.accepts(value) {
+		d.fault(field, "want "+kind.words+", found "+quoted(text))
+	}
+	return t
+}
+
+func (d *definer) template(field, text string, secretsToo bool) template {
+	t, wrong := parseTemplate(text, func(name string) bool { return d.params[name] != nil })
+	if wrong != "" {
+		d.fault(field, wrong)
+	}
+	for param := range t.params {
+		if d.params[param].Secret && !secretsToo {
+			d.fault(field, param+" is secret, and may be used in env only: everything else can be seen by others")
+		}
+	}
+	return t
+}
+
+func (d *definer) lock(field string, from LockDefinition) lockTemplate {
+	t := lockTemplate{name: d.template(field+".lock", from.Lock, false)}
+	switch mode, err := lock.ParseMode(from.Mode); {
+	case err != nil || mode == lock.None:
+		d.fault(field+".mode", "want shared or exclusive, found "+quoted(from.Mode))
+	default:
+		t.mode = mode
+	}
+	templated := false
+	for param := range t.name.params {
+		templated = true
+		if isListed(d.params[param].Type) {
+			if t.many != "" {
+				d.fault(field+".lock", "only one parameter in the name of a lock can be a list")
+			}
+			t.many = param
+		}
+	}
+	// An example must name a lock, whatever its end will be.
+	example := from.Lock
+	if templated {
+		example = t.name[0].text + "x"
+	}
+	if l, ok := parseLockName(example); (t.name != nil || from.Lock == "") && (!ok || templated && l.Level() == lock.Cluster) {
+		d.fault(field+".lock", "want "+lockWords+", found "+quoted(from.Lock))
+	}
+	return t
+}
+
+// isListed: values of the type may be lists.
+func isListed(t Type) bool {
+	switch t := t.(type) {
+	case list, tuple:
+		return true
+	case union:
+		return slices.ContainsFunc(t, isListed)
+	case both:
+		return slices.ContainsFunc(t, isListed)
+	case private:
+		return isListed(t.inner)
+	case *plain:
+		return t == commandLine
+	}
+	return false
+}

@@ -1,0 +1,225 @@
+package opcode
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"lockstep/core/lock"
+)
+
+// Command is what an opcode runs. Its JSON is the parameters of OP_RUN_COMMAND.
+type Command struct {
+	Argv      []string          `json:"argv"`
+	Env       map[string]string `json:"env,omitempty"`
+	SecretEnv map[string]string `json:"secret_env,omitempty"` // never to be stored or shown
+	Cwd       *string           `json:"cwd,omitempty"`
+	Stdin     *string           `json:"stdin,omitempty"`
+	Timeout   *float64          `json:"timeout,omitempty"` // seconds
+}
+
+// plan is a Definition that has been checked.
+type plan struct {
+	secrets []string // names of parameters
+	command []template
+	env     []variable // in order of their names
+	cwd     template   // nil, as the two below, if there is none
+	stdin   template
+	timeout template
+	locks   []lockTemplate
+}
+
+type variable struct {
+	name   string
+	value  template
+	secret bool // a parameter in it is
+}
+
+type lockTemplate struct {
+	name template
+	mode lock.Mode
+	many string // the parameter of which each element is a lock of its own, "" if there is none
+}
+
+// Expand is what a defined opcode runs, from its stored input and the secrets that Parse has taken out of it. The error
+// is a *Failure: the definition is gone, the secrets are, or the definition has changed so that the input is of no use.
+func (c *Catalogue) Expand(input, secrets json.RawMessage) (Command, error) {
+	g := give(input, nil)
+	op, known := c.opcodes[g.opcode]
+	if !known || !op.Defined() {
+		return Command{}, &Failure{Class: "OpCodeUnknown", Text: "Unknown opcode"}
+	}
+	if lost := g.unlock(op.plan.secrets, secrets); lost != "" {
+		return Command{}, &Failure{Class: prereqError, Code: wrongInput, Text: "the value of " + lost + " is gone: it is kept in " +
+			"memory only, and the daemon has restarted since the job was submitted. Submit it again"}
+	}
+	command, bad := op.plan.expand(g)
+	if bad != nil {
+		return Command{}, &Failure{Class: prereqError, Text: bad.Text, Code: wrongInput}
+	}
+	return command, nil
+}
+
+// unlock puts secrets back in the place of what is stored instead of them. It names the first one that is not there.
+func (g *given) unlock(params []string, secrets json.RawMessage) (lost string) {
+	real := give(secrets, nil)
+	for _, param := range params {
+		if !bytes.Contains(g.value(param), []byte(redactedToken)) { // unset, or there was nothing in it to hide
+			continue
+		}
+		value := real.value(param)
+		if value == nil {
+			return param
+		}
+		for i := range g.members {
+			if string(g.members[i].key) == `"`+param+`"` {
+				g.members[i].value = value
+			}
+		}
+	}
+	return ""
+}
+
+// expand fills in the templates.
+func (p *plan) expand(g *given) (Command, *Invalid) {
+	var c Command
+	for _, t := range p.command {
+		if v := g.value(t.alone()); t.alone() != "" && len(v) > 0 && v[0] == '[' {
+			for element := range elements(v) {
+				c.Argv = append(c.Argv, textOf(element))
+			}
+		} else if text, complete := t.fill(g.value); complete {
+			c.Argv = append(c.Argv, text)
+		}
+	}
+	if len(c.Argv) == 0 || c.Argv[0] == "" {
+		return Command{}, p.command[0].unfit("it would be the name of the program, which is empty")
+	}
+	for _, v := range p.env {
+		text, complete := v.value.fill(g.value)
+		switch {
+		case !complete:
+		case v.secret:
+			c.SecretEnv = with(c.SecretEnv, v.name, text)
+		default:
+			c.Env = with(c.Env, v.name, text)
+		}
+	}
+	if text, complete := p.stdin.fill(g.value); complete && p.stdin != nil {
+		c.Stdin = &text
+	}
+	if text, complete := p.cwd.fill(g.value); complete && p.cwd != nil {
+		if !strings.HasPrefix(text, "/") {
+			return Command{}, p.cwd.unfit("the working directory would be " + quoted(text) + ", want an absolute path")
+		}
+		c.Cwd = &text
+	}
+	if text, complete := p.timeout.fill(g.value); complete && p.timeout != nil {
+		if !isSeconds(json.RawMessage(text)) {
+			return Command{}, p.timeout.unfit("the time-out would be " + quoted(text) + ", want " + seconds.words)
+		}
+		timeout, _ := strconv.ParseFloat(text, 64)
+		c.Timeout = &timeout
+	}
+	return c, p.checkNUL(g)
+}
+
+// unfit is about a value that is of no use in the template.
+func (t template) unfit(text string) *Invalid {
+	for param := range t.params {
+		return refused(param, text)
+	}
+	return &Invalid{Text: text}
+}
+
+func with(m map[string]string, key, value string) map[string]string {
+	if m == nil {
+		m = map[string]string{}
+	}
+	m[key] = value
+	return m
+}
+
+// checkNUL makes sure that what becomes part of a command line, an environment or a path contains no NUL, where it would
+// end there.
+func (p *plan) checkNUL(g *given) *Invalid {
+	templates := append([]template{p.cwd}, p.command...)
+	for _, v := range p.env {
+		templates = append(templates, v.value)
+	}
+	for _, t := range templates {
+		for param := range t.params {
+			v := g.value(param)
+			bad := strings.IndexByte(textOf(v), 0) >= 0
+			for element := range elements(v) {
+				bad = bad || strings.IndexByte(textOf(element), 0) >= 0
+			}
+			if bad {
+				return refused(param, "it contains NUL, which cannot be part of a command")
+			}
+		}
+	}
+	return nil
+}
+
+// needs is the locks of a defined opcode.
+func (p *plan) needs(g *given) (lock.Needs, *Invalid) {
+	var wanted []wish
+	for i := range p.locks {
+		var bad *Invalid
+		if wanted, bad = p.locks[i].appendTo(wanted, g); bad != nil {
+			return lock.Needs{}, bad
+		}
+	}
+	items, bad := settle(locksKey, g.known, wanted)
+	return lock.Needs{Request: items}, bad
+}
+
+// appendTo adds the locks that come of the template: none if a parameter in it is unset.
+func (t *lockTemplate) appendTo(wanted []wish, g *given) ([]wish, *Invalid) {
+	for param := range t.name.params {
+		if param != t.many {
+			if bad := checkLockPart(param, g.value(param)); bad != nil {
+				return nil, bad
+			}
+		}
+	}
+	list := g.value(t.many)
+	if t.many == "" || len(list) > 0 && list[0] != '[' { // a type may allow both a list and a single one
+		if name, complete := t.name.fill(g.value); complete {
+			wanted = append(wanted, wish{name, t.mode})
+		}
+		return wanted, checkLockPart(t.many, list)
+	}
+	for element := range elements(list) {
+		if bad := checkLockPart(t.many, element); bad != nil {
+			return nil, bad
+		}
+		name, complete := t.name.fill(func(param string) json.RawMessage {
+			if param == t.many {
+				return element
+			}
+			return g.value(param)
+		})
+		if complete {
+			wanted = append(wanted, wish{name, t.mode})
+		}
+	}
+	return wanted, nil
+}
+
+// checkLockPart: a value must not make one lock into that of a whole level, which only a definition itself may name, and
+// not into the lock of nothing.
+func checkLockPart(param string, v json.RawMessage) *Invalid {
+	if v == nil {
+		return nil
+	}
+	switch text := textOf(v); {
+	case text == "":
+		return refused(param, "it is empty, but a lock is named after it")
+	case strings.Contains(text, "[lockset]"):
+		return refused(param, "a lock is named after it, and [lockset] would be all of them: name those that are needed")
+	}
+	return nil
+}

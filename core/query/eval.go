@@ -1,0 +1,247 @@
+package query
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+
+	"lockstep/core/job"
+)
+
+// Status tells what became of a value; the numbers are those of the wire (queue.md 2.4).
+type Status uint8
+
+const (
+	Normal      Status = iota
+	Unknown            // no such field
+	NoData             // the value could not be had
+	Unavailable        // this item has no such value
+	Offline            // whoever knows the value is marked offline
+)
+
+// Mode is how a field is compared (queue.md 2.2).
+type Mode uint8
+
+const (
+	Plain    Mode = iota
+	Seconds       // a moment, of which only the whole seconds are compared
+	HostName      // equal also if the value is the beginning of the name, up to a dot
+)
+
+// Value is what a field of one item is. Data counts only if the status is Normal. It is nil, bool, string, int, int32,
+// int64, job.ID, float64, json.Number, job.Timestamp, [2]int64 (seconds and microseconds), []string, []int, []any of
+// these, or json.RawMessage for any of them in JSON. Whatever else it is can be compared with nothing.
+type Value struct {
+	Status Status
+	Mode   Mode
+	Data   any
+}
+
+// Source gives an item's values.
+type Source interface {
+	Field(name string) Value
+}
+
+// FieldError tells of a field that does not exist, or that the expression treats as something it is not. It is one of
+// the whole query, not of an item (queue.md 2.2).
+type FieldError struct {
+	Path   string // of the test, as in ParseError
+	Field  string
+	Reason string
+}
+
+func (e *FieldError) Error() string { return "filter" + e.Path + ": " + e.Reason }
+
+// CheckFields makes sure that all fields exist, also those in branches that no evaluation would reach. The error is a
+// *FieldError.
+func (e *Expr) CheckFields(known func(name string) bool) error {
+	for i, name := range e.fields {
+		if known(name) {
+			continue
+		}
+		at := slices.IndexFunc(e.leaves, func(l Leaf) bool { return l.Field == i })
+		return e.fieldError(Step(at), unknownField(name))
+	}
+	return nil
+}
+
+func unknownField(name string) string { return "unknown field " + shown(name) }
+
+func (e *Expr) fieldError(at Step, reason string) error {
+	return &FieldError{Path: e.Path(at), Field: e.fields[e.leaves[at].Field], Reason: reason}
+}
+
+// Match tells whether an item is among those that the query asks for (queue.md 2.2). The error is a *FieldError.
+func (e *Expr) Match(item Source) (bool, error) {
+	at := e.first
+	for at >= 0 {
+		leaf := &e.leaves[at]
+		name := e.fields[leaf.Field]
+		holds, wrong := leaf.test(name, item.Field(name))
+		if wrong != "" {
+			return false, e.fieldError(at, wrong)
+		}
+		at = leaf.Next(holds)
+	}
+	return at == Yes, nil
+}
+
+// costOfLeaves is what one evaluation costs at most, in tests of a field. A test of a pattern is counted by its instructions.
+func (e *Expr) costOfLeaves() int {
+	cost := len(e.leaves)
+	for i := range e.leaves {
+		if p := e.leaves[i].Pattern; p != nil {
+			cost += p.cost
+		}
+	}
+	return cost
+}
+
+// test tells whether the leaf holds of a value, or else what is wrong. What has no normal value holds: nobody knows that
+// it does not.
+func (l *Leaf) test(name string, v Value) (holds bool, wrong string) {
+	if v.Status == Unknown {
+		return false, unknownField(name)
+	}
+	if v.Status != Normal {
+		return true, ""
+	}
+	data := v.Data
+	if raw, ok := data.(json.RawMessage); ok {
+		data = decoded(raw)
+	}
+	var ok bool
+	switch l.Operator {
+	case True:
+		holds, ok = data.(bool)
+		wrong = "is not boolean"
+	case Matches:
+		var text string
+		text, ok = data.(string)
+		holds = ok && l.Pattern.In(text)
+		wrong = "is not a string, so that no pattern can match"
+	case Contains:
+		holds, ok = l.Value.among(data)
+		wrong = "is not a list of values like "
+	default:
+		holds, ok = l.compare(data, v.Mode)
+		wrong = "cannot be compared with "
+	}
+	if ok {
+		return holds, ""
+	}
+	if l.Operator != True && l.Operator != Matches {
+		wrong += clipped(l.Value.String())
+	}
+	return false, "the field " + shown(name) + " " + wrong
+}
+
+// compare is false, false if the value is not of the literal's type.
+func (l *Leaf) compare(data any, mode Mode) (holds, ok bool) {
+	if mode == Seconds {
+		data = seconds(data)
+	}
+	if !l.Value.IsText {
+		order, ok := compareNumber(data, l.Value.Number)
+		return ok && l.Holds(order), ok
+	}
+	text, ok := data.(string)
+	if !ok {
+		return false, false
+	}
+	if mode == HostName && l.Operator == Equal {
+		rest, begins := strings.CutPrefix(text, l.Value.Text)
+		return begins && (rest == "" || rest[0] == '.'), true
+	}
+	return l.Holds(strings.Compare(text, l.Value.Text)), true
+}
+
+// seconds is the part of a moment that is compared, or data itself if it is spelled in another way.
+func seconds(data any) any {
+	switch data := data.(type) {
+	case job.Timestamp:
+		return data.Sec
+	case [2]int64:
+		return data[0]
+	case []any:
+		if len(data) > 0 {
+			return data[0]
+		}
+	case float64:
+		return math.Floor(data)
+	}
+	return data
+}
+
+func compareNumber(data any, n int64) (order int, ok bool) {
+	switch data := data.(type) {
+	case int:
+		return cmp.Compare(int64(data), n), true
+	case int32:
+		return cmp.Compare(int64(data), n), true
+	case int64:
+		return cmp.Compare(data, n), true
+	case job.ID:
+		return cmp.Compare(int64(data), n), true
+	case json.Number:
+		return CompareNumber([]byte(data), n), true
+	case float64:
+		return compareFloat(data, n), !math.IsNaN(data)
+	}
+	return 0, false
+}
+
+// among tells whether the value is an element of data. It is false, false if data is not a list of strings or whole
+// numbers, whichever the value is.
+func (v Literal) among(data any) (found, ok bool) {
+	switch data := data.(type) {
+	case []string:
+		return v.IsText && slices.Contains(data, v.Text), v.IsText || len(data) == 0
+	case []int:
+		return !v.IsText && slices.Contains(data, int(v.Number)), !v.IsText || len(data) == 0
+	case []any:
+		for _, element := range data {
+			same, ok := v.is(element)
+			if !ok {
+				return false, false
+			}
+			found = found || same
+		}
+		return found, true
+	}
+	return false, false
+}
+
+// is compares with an element of a list. It is false, false for one that is of the wrong type or is not whole.
+func (v Literal) is(element any) (same, ok bool) {
+	if v.IsText {
+		text, ok := element.(string)
+		return text == v.Text, ok
+	}
+	switch element := element.(type) {
+	case json.Number:
+		n, whole, fits := wholeNumber(element.String())
+		return fits && n == v.Number, whole
+	case float64:
+		return compareFloat(element, v.Number) == 0, element == math.Trunc(element)
+	}
+	order, ok := compareNumber(element, v.Number)
+	return ok && order == 0, ok
+}
+
+// decoded is a value without its spelling; raw itself if it is not JSON.
+func decoded(raw json.RawMessage) any {
+	if len(raw) == 0 { // null, as in job.Op
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return raw
+	}
+	return value
+}

@@ -1,0 +1,143 @@
+// Package query answers clients' questions (queue.md 2): the fields of the things that can be asked for, and the
+// expressions that choose among them. Pure.
+package query
+
+import (
+	"encoding/json"
+
+	"lockstep/core/job"
+	"lockstep/messages"
+)
+
+// JobItem is one job to take values from. Info and Job may be nil when only fields are asked for that do not need them;
+// Unknown marks a job that was not found, or cannot be read: it has nothing but its id.
+type JobItem struct {
+	ID       job.ID
+	Unknown  bool
+	Archived bool
+	Info     *messages.JobInfo
+	Job      *job.Job
+}
+
+// JobField is one field of a job.
+type JobField = Field[JobItem]
+
+// Jobs are the fields of jobs (queue.md 2.5).
+var Jobs = newTable("id", []JobField{
+	field("id", "ID", Number, "Number of the job", func(i *JobItem) Value { return normal(i.ID) }),
+	jobField("archived", "Archived", Bool, "Whether the job lies in the archive", NeedsListing, func(i *JobItem) any { return i.Archived }),
+	jobField("status", "Status", Text, "State of the job", NeedsInfo, func(i *JobItem) any { return ShownStatus(i.Info) }),
+	jobField("priority", "Priority", Number, "Priority of what is still to run, from 19 to -20, which goes first", NeedsInfo,
+		func(i *JobItem) any { return i.Info.GetPriority() }),
+	jobField("summary", "Summary", Other, "What each opcode does, in a few words", NeedsInfo, func(i *JobItem) any { return i.Info.GetSummary() }),
+	momentField("received_ts", "Received", "When the job was submitted, in seconds and microseconds", (*messages.JobInfo).GetReceivedUs),
+	momentField("start_ts", "Start", "When the job was started, in seconds and microseconds", (*messages.JobInfo).GetStartUs),
+	momentField("end_ts", "End", "When the job ended, in seconds and microseconds", (*messages.JobInfo).GetEndUs),
+	jobField("ops", "OpCodes", Other, "The opcodes with their parameters", NeedsFile, perOp(func(o *job.Op) any { return o.Input })),
+	jobField("opstatus", "OpCode_status", Other, "State of each opcode", NeedsFile, perOp(func(o *job.Op) any { return o.Status.String() })),
+	jobField("opresult", "OpCode_result", Other, "What each opcode has returned", NeedsFile, perOp(func(o *job.Op) any { return o.Result })),
+	jobField("oplog", "OpCode_log", Other, "What each opcode has said", NeedsFile, perOp(func(o *job.Op) any { return LogEntries(o.Log) })),
+	jobField("oppriority", "OpCode_prio", Other, "Priority of each opcode", NeedsFile, perOp(func(o *job.Op) any { return o.Priority })),
+	jobField("opstart", "OpCode_start", Other, "When each opcode began to wait for its locks", NeedsFile, perOp(func(o *job.Op) any { return opStamp(o.Start) })),
+	jobField("opexec", "OpCode_exec", Other, "When each opcode had its locks", NeedsFile, perOp(func(o *job.Op) any { return opStamp(o.Exec) })),
+	jobField("opend", "OpCode_end", Other, "When each opcode ended", NeedsFile, perOp(func(o *job.Op) any { return opStamp(o.End) })),
+})
+
+// jobField is a field of jobs that are there.
+func jobField(name, title string, kind FieldType, doc string, needs Needs, value func(*JobItem) any) JobField {
+	return JobField{Definition: Definition{name, title, kind, doc}, Needs: needs, value: func(i *JobItem) Value {
+		if i.Unknown {
+			return unavailable()
+		}
+		return normal(value(i))
+	}}
+}
+
+// momentField is a field that a job may not have yet, and that is compared by its seconds (queue.md 2.2).
+func momentField(name, title, doc string, micros func(*messages.JobInfo) int64) JobField {
+	return JobField{Definition: Definition{name, title, Other, doc}, Mode: Seconds, Needs: NeedsInfo, value: func(i *JobItem) Value {
+		us := micros(i.Info)
+		if i.Unknown || us == 0 {
+			return unavailable()
+		}
+		return normal([2]int64{us / 1e6, us % 1e6})
+	}}
+}
+
+// JobFields is Find of Jobs.
+func JobFields(names []string) ([]*JobField, error) { return Jobs.Find(names) }
+
+// JobIDs are the jobs that a question is about if its filter asks for nothing but ids: in the order asked, each once.
+func JobIDs(q *Question[JobItem]) (ids []int64, only bool) {
+	literals, only := q.Names()
+	if !only {
+		return nil, false
+	}
+	seen := make(map[int64]bool, len(literals))
+	for _, l := range literals {
+		if l.IsText || l.Number < 0 {
+			return nil, false // no job has it; what is wrong with it the filter knows
+		}
+		if !seen[l.Number] {
+			seen[l.Number] = true
+			ids = append(ids, l.Number)
+		}
+	}
+	return ids, true
+}
+
+// ShownStatus is a job's status for clients: who waits for other jobs is shown as waiting, as designs.md
+// "Status while waiting for dependencies" wants it, although no process has written so (design.md 8).
+func ShownStatus(i *messages.JobInfo) string {
+	if s := job.Status(i.GetStatus()); s != job.Queued || !i.GetHeld() {
+		return s.String()
+	}
+	return job.Waiting.String()
+}
+
+// LogEntries are log entries as clients see them: [serial, [s, us], type,
+// payload] (queue.md 1.6).
+func LogEntries(log []job.LogEntry) [][4]any {
+	rows := make([][4]any, len(log))
+	for i := range log {
+		e := &log[i]
+		rows[i] = [4]any{e.Serial, [2]int64{e.Time.Sec, e.Time.Usec}, e.Type, e.Payload}
+	}
+	return rows
+}
+
+func perOp(value func(*job.Op) any) func(*JobItem) any {
+	return func(i *JobItem) any {
+		values := make([]any, len(i.Job.Ops))
+		for k := range i.Job.Ops {
+			values[k] = value(&i.Job.Ops[k])
+		}
+		return values
+	}
+}
+
+func opStamp(t job.Timestamp) any {
+	if t.IsZero() {
+		return nil
+	}
+	return [2]int64{t.Sec, t.Usec}
+}
+
+// Info is the part of a job that the queue keeps at hand. encoded is the file's
+// content, kept for jobs that are not final.
+func Info(j *job.Job, summary func(json.RawMessage) string, encoded []byte) *messages.JobInfo {
+	info := &messages.JobInfo{
+		Id: int64(j.ID), Status: int32(j.Status()), Priority: int32(j.Priority()),
+		ReceivedUs: micros(j.Received), StartUs: micros(j.Start), EndUs: micros(j.End),
+		Summary: make([]string, len(j.Ops)),
+	}
+	for i := range j.Ops {
+		info.Summary[i] = summary(j.Ops[i].Input)
+	}
+	if !j.Status().Final() {
+		info.Encoded = encoded
+	}
+	return info
+}
+
+func micros(t job.Timestamp) int64 { return t.Sec*1e6 + t.Usec }

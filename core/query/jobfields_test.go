@@ -1,0 +1,61 @@
+package query
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/job"
+)
+
+// What a real Ganeti answered for such a job (queue.md 2.5), field by field.
+func TestTheFieldsOfAJob(t *testing.T) {
+	j := job.New(7, []json.RawMessage{json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0}`), json.RawMessage(`{"OP_ID": "OP_X"}`)},
+		[]int{-10, 0}, job.Timestamp{Sec: 5, Usec: 1}, "")
+	j.Start = job.Timestamp{Sec: 6}
+	j.Ops[0].Status, j.Ops[0].Start, j.Ops[0].Result = job.Success, job.Timestamp{Sec: 6, Usec: 2}, json.RawMessage(`true`)
+	j.Ops[0].Exec, j.Ops[0].End = job.Timestamp{Sec: 7}, job.Timestamp{Sec: 8}
+	j.AppendLog(0, job.Timestamp{Sec: 7, Usec: 3}, "message", job.Quote("hello"))
+	j.Ops[1].Status = job.Waiting
+	item := &JobItem{ID: 7, Job: j, Info: Info(j, func(json.RawMessage) string { return "S" }, []byte("x"))}
+
+	for name, want := range map[string]string{
+		"id": `7`, "status": `"waiting"`, "priority": `0`, "archived": `false`, "summary": `["S", "S"]`,
+		"ops":      `[{"OP_ID": "OP_TEST_DELAY", "duration": 1.0}, {"OP_ID": "OP_X"}]`,
+		"opresult": `[true, null]`, "opstatus": `["success", "waiting"]`,
+		"oplog":   `[[[1, [7, 3], "message", "hello"]], []]`,
+		"opstart": `[[6, 2], null]`, "opexec": `[[7, 0], null]`, "opend": `[[8, 0], null]`, "oppriority": `[-10, 0]`,
+		"received_ts": `[5, 1]`, "start_ts": `[6, 0]`, "end_ts": `null`,
+	} {
+		fields, err := JobFields([]string{name})
+		require.NoError(t, err)
+		data, err := json.Marshal(Row(fields, item))
+		require.NoError(t, err)
+		require.JSONEq(t, "["+want+"]", string(data), name)
+	}
+	require.Len(t, Jobs.fields, 16)
+}
+
+func TestFieldsThatAreNotThere(t *testing.T) {
+	fields, err := JobFields([]string{"id", "a", "b"})
+	var unknown *UnknownFields
+	require.ErrorAs(t, err, &unknown)
+	require.Equal(t, "Unknown output fields selected: a, b", err.Error())
+	require.Equal(t, []any{job.ID(7), nil, nil}, Row(fields, &JobItem{ID: 7}))
+
+	fields, err = JobFields([]string{"id", "status", "ops"})
+	require.NoError(t, err)
+	q, err := Jobs.AskPlainly([]string{"id", "status", "ops"})
+	require.NoError(t, err)
+	require.Equal(t, NeedsFile, q.Needs())
+	require.Equal(t, []any{job.ID(7), nil, nil}, Row(fields, &JobItem{ID: 7, Unknown: true}), "a job that was not found has its id only")
+}
+
+func TestAFinalJobIsKeptWithoutItsContent(t *testing.T) {
+	j := job.New(7, []json.RawMessage{json.RawMessage(`{}`)}, []int{0}, job.Timestamp{Sec: 1}, "")
+	summary := func(json.RawMessage) string { return "" }
+	require.NotEmpty(t, Info(j, summary, []byte("x")).Encoded)
+	j.CancelUnstarted(nil, job.Timestamp{Sec: 2})
+	require.Empty(t, Info(j, summary, []byte("x")).Encoded)
+}

@@ -1,0 +1,95 @@
+// Package record is the file beside a job's file: what lockstep must remember about
+// the job and may not write into the job's file, where only Ganeti's keys may be. It is
+// a JSON object with one key for each feature. A key that this version does not know is
+// kept. Pure.
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+
+	"lockstep/core/job"
+)
+
+// dependenciesKey holds the final statuses of archived jobs on which the job depends,
+// by id: {"12": "success"}.
+const dependenciesKey = "dependencies"
+
+// Record is the content of one such file. The zero value is that of a job without a
+// file. A record is never changed: With and Without return another one.
+type Record struct {
+	members      map[string]json.RawMessage // but for dependencies
+	dependencies map[string]string
+}
+
+// Decode reads a record. A dependency that this version does not understand is kept,
+// and says nothing.
+func Decode(data []byte) (Record, error) {
+	var r Record
+	if err := json.Unmarshal(data, &r.members); err != nil {
+		return Record{}, fmt.Errorf("the record of a job cannot be read: %w", err)
+	}
+	if r.members == nil {
+		return Record{}, fmt.Errorf("the record of a job is no object")
+	}
+	if value, there := r.members[dependenciesKey]; there {
+		if err := json.Unmarshal(value, &r.dependencies); err != nil {
+			return Record{}, fmt.Errorf("the record of a job: %q: %w", dependenciesKey, err)
+		}
+		delete(r.members, dependenciesKey)
+	}
+	return r, nil
+}
+
+// Encode is the inverse of Decode. It is the same for two that are equal.
+func (r Record) Encode() []byte {
+	members := maps.Clone(r.members)
+	if members == nil {
+		members = map[string]json.RawMessage{}
+	}
+	if len(r.dependencies) > 0 {
+		value, err := json.Marshal(r.dependencies)
+		if err != nil {
+			panic(fmt.Errorf("record: %w", err)) // strings
+		}
+		members[dependenciesKey] = value
+	}
+	data, err := json.Marshal(members)
+	if err != nil {
+		panic(fmt.Errorf("record: %w", err)) // each was decoded
+	}
+	return append(data, '\n')
+}
+
+// Empty: there is nothing to remember, and no file is needed.
+func (r Record) Empty() bool { return len(r.members) == 0 && len(r.dependencies) == 0 }
+
+// End is how an archived job has ended on which this one depends; false: the record
+// does not say.
+func (r Record) End(id int64) (job.Status, bool) {
+	text, there := r.dependencies[strconv.FormatInt(id, 10)]
+	status, known := job.ParseStatus(text)
+	return status, there && known && status.Final()
+}
+
+// With adds the end of a job. A status that is not final panics.
+func (r Record) With(id int64, status job.Status) Record {
+	if !status.Final() {
+		panic(fmt.Sprintf("record: job %d has ended with status %s", id, status))
+	}
+	r.dependencies = maps.Clone(r.dependencies)
+	if r.dependencies == nil {
+		r.dependencies = map[string]string{}
+	}
+	r.dependencies[strconv.FormatInt(id, 10)] = status.String()
+	return r
+}
+
+// Without takes the end of a job out.
+func (r Record) Without(id int64) Record {
+	r.dependencies = maps.Clone(r.dependencies)
+	delete(r.dependencies, strconv.FormatInt(id, 10))
+	return r
+}

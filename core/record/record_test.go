@@ -1,0 +1,81 @@
+package record_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"lockstep/core/job"
+	"lockstep/core/record"
+)
+
+func TestARecord(t *testing.T) {
+	var none record.Record
+	require.True(t, none.Empty())
+	require.Equal(t, "{}\n", string(none.Encode()))
+
+	one := none.With(12, job.Success)
+	two := one.With(3, job.Canceled)
+	require.Equal(t, `{"dependencies":{"12":"success"}}`+"\n", string(one.Encode()), "With changes no other record")
+	require.Equal(t, `{"dependencies":{"12":"success","3":"canceled"}}`+"\n", string(two.Encode()))
+	status, known := two.End(3)
+	require.True(t, known)
+	require.Equal(t, job.Canceled, status)
+	_, known = two.End(4)
+	require.False(t, known)
+	require.Equal(t, one.Encode(), two.Without(3).Encode())
+	require.True(t, one.Without(12).Empty())
+	require.Panics(t, func() { none.With(1, job.Running) })
+}
+
+// What a later version has written survives a rewrite by this one.
+func TestUnknownKeysAreKept(t *testing.T) {
+	r, err := record.Decode([]byte(`{"who": {"uid": 7}, "dependencies": {"1": "success", "2": "vanished", "x": "error"}}`))
+	require.NoError(t, err)
+	require.False(t, r.Empty())
+	_, known := r.End(2)
+	require.False(t, known, "not a status of this version")
+	require.JSONEq(t, `{"who": {"uid": 7}, "dependencies": {"1": "success", "2": "vanished", "x": "error", "4": "error"}}`,
+		string(r.With(4, job.Error).Encode()))
+
+	r, err = record.Decode([]byte(`{"later": [1]}`))
+	require.NoError(t, err)
+	require.False(t, r.Empty())
+	require.Equal(t, `{"later":[1]}`+"\n", string(r.Encode()))
+}
+
+func TestWhatIsNoRecord(t *testing.T) {
+	for _, data := range []string{"", "null", "[]", "{", `{"dependencies": []}`, `{"dependencies": {"1": 2}}`} {
+		_, err := record.Decode([]byte(data))
+		require.Error(t, err, data)
+	}
+}
+
+func TestRecordsComeBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var r record.Record
+		want := map[int64]job.Status{}
+		for range rapid.IntRange(0, 8).Draw(t, "steps") {
+			id := rapid.Int64Range(0, 5).Draw(t, "id")
+			if rapid.Bool().Draw(t, "add") {
+				want[id] = rapid.SampledFrom([]job.Status{job.Success, job.Error, job.Canceled}).Draw(t, "status")
+				r = r.With(id, want[id])
+			} else {
+				delete(want, id)
+				r = r.Without(id)
+			}
+		}
+		back, err := record.Decode(r.Encode())
+		require.NoError(t, err)
+		for id := range int64(6) {
+			status, known := back.End(id)
+			expected, there := want[id]
+			require.Equal(t, there, known)
+			if known {
+				require.Equal(t, expected, status)
+			}
+		}
+		require.Equal(t, len(want) == 0, r.Empty())
+	})
+}

@@ -1,0 +1,215 @@
+package sched
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"lockstep/core/job"
+	"lockstep/core/lock"
+)
+
+// State is all that the scheduler knows: who may run, who runs, how many may, and
+// what the latter hold. It is rebuilt from the queue's population and the lock
+// manager's after a crash.
+//
+// Invariant: no job is two of candidate, running, and held without being told to
+// go on. One that goes on is a candidate and in held.
+type State struct {
+	settings Settings
+	groups   *groups
+	births   births
+	running  map[job.ID]carried
+	held     map[job.ID]struct{}
+	parties  map[lock.Owner]*party
+	load     load
+	weights  weights
+	// stale is clear only if limits keep every candidate, so that there is nobody
+	// to choose. Neither time nor what others hold changes that.
+	stale bool
+}
+
+// carried is what a job's process occupies as long as it lives.
+type carried []*counter
+
+// NewState knows nobody. It panics at settings that are not valid.
+func NewState(settings Settings) *State {
+	s := &State{
+		groups: newGroups(), running: map[job.ID]carried{}, held: map[job.ID]struct{}{}, parties: map[lock.Owner]*party{},
+	}
+	s.SetSettings(settings)
+	return s
+}
+
+// SetSettings changes the settings, for those too who wait already. It panics at
+// settings that are not valid: with them, the queue would stand still in silence.
+func (s *State) SetSettings(settings Settings) {
+	if err := settings.Validate(); err != nil {
+		panic("sched: invalid settings: " + err.Error())
+	}
+	former := s.settings
+	s.settings = settings
+	if settings.Tick != former.Tick {
+		s.rebirth()
+	}
+}
+
+// rebirth counts all candidates' ticks anew. Who has left is forgotten.
+func (s *State) rebirth() {
+	e := s.groups.entries.all
+	var places []int32
+	for i := range e {
+		if e[i].group != 0 {
+			places = append(places, int32(i))
+		}
+	}
+	slices.SortFunc(places, func(a, b int32) int { return int(min(max(e[a].id-e[b].id, -1), 1)) })
+	s.births = births{}
+	tick := int64(math.MaxInt64)
+	for _, at := range slices.Backward(places) {
+		tick = min(tick, s.settings.tickOf(e[at].receivedUs))
+		e[at].birth = tick
+	}
+	for _, at := range places {
+		s.births.see(e[at].id, e[at].birth)
+	}
+}
+
+// Settings are those in force.
+func (s *State) Settings() Settings { return s.settings }
+
+// Enqueue makes a job a candidate, or changes one. A running job cannot be one:
+// being told so changes nothing.
+//
+// A job that was held goes on with what it still has to run, and is picked like
+// others.
+func (s *State) Enqueue(c Candidate) {
+	if _, runs := s.running[c.ID]; runs {
+		return
+	}
+	g := s.groups
+	priority := int32(min(max(c.Priority, math.MinInt32), math.MaxInt32))
+	group := g.find(priority, g.limits.set(c.Limits), &c.Declared)
+	at := g.entry(c.ID)
+	if at != 0 && g.entries.all[at].group == group && g.entries.all[at].receivedUs == c.ReceivedUs {
+		return
+	}
+	if at == 0 {
+		at = g.add(c.ID)
+	} else if g.entries.all[at].group != group {
+		g.part(at)
+	}
+	if g.entries.all[at].group == 0 {
+		g.join(at, group)
+	}
+	tick, lowers := s.births.see(c.ID, s.settings.tickOf(c.ReceivedUs))
+	g.entries.all[at].receivedUs, g.entries.all[at].birth = c.ReceivedUs, tick
+	if lowers {
+		g.lower(c.ID, tick)
+	}
+	s.stale = true
+}
+
+// Withdraw makes a candidate none: it waits for a dependency, is paused, or gone.
+// Of others it knows nothing.
+func (s *State) Withdraw(id job.ID) {
+	if at := s.groups.entry(id); at != 0 {
+		s.groups.remove(at)
+	}
+}
+
+// Running tells of a job that was found running. Slots and limits do not matter,
+// but it occupies what it carries. Told of a running job it does nothing.
+func (s *State) Running(c Candidate) {
+	if _, runs := s.running[c.ID]; runs {
+		return
+	}
+	delete(s.held, c.ID)
+	s.Withdraw(c.ID)
+	s.start(c.ID, s.groups.limits.occupy(c.Limits), s.declared(&c.Declared, Expects))
+}
+
+// start makes a job run with what it declares at hand.
+func (s *State) start(id job.ID, carries carried, atHand []claim) {
+	s.running[id] = carries
+	s.change(jobParty(id), func(p *party) {
+		p.runs, p.atHand, p.reached = true, atHand, p.now
+	})
+}
+
+// SetLimits changes what a running job carries, as when filter rules have
+// changed. It is not stopped, however full the limits are. For candidates that is
+// Enqueue's business.
+func (s *State) SetLimits(id job.ID, list []Limit) {
+	if former, runs := s.running[id]; runs {
+		s.running[id] = s.groups.limits.occupy(list)
+		s.vacate(former)
+	}
+}
+
+// vacate frees what a process carried.
+func (s *State) vacate(carries carried) {
+	s.groups.limits.vacate(carries)
+	s.stale = s.stale || len(carries) > 0
+}
+
+// Yield takes the slot from a job that is held between two opcodes, and its place
+// in limits: it does nothing meanwhile, and may wait for the very job that such a
+// place would keep away. To go on it needs both again. What it declares counts no
+// more: it asks for nothing before it goes on.
+func (s *State) Yield(id job.ID) {
+	carries, runs := s.running[id]
+	if !runs {
+		return
+	}
+	delete(s.running, id)
+	s.held[id] = struct{}{}
+	s.vacate(carries)
+	s.stop(id)
+}
+
+// stop ends what a running job declares.
+func (s *State) stop(id job.ID) {
+	s.change(jobParty(id), func(p *party) {
+		p.runs = false
+		s.replace(&p.atHand, nil)
+		s.replace(&p.later, nil)
+	})
+}
+
+// Leave forgets a job altogether, with its slot, limits and locks.
+func (s *State) Leave(id job.ID) {
+	s.Withdraw(id)
+	s.vacate(s.running[id])
+	delete(s.running, id)
+	delete(s.held, id)
+	if s.parties[jobParty(id)] == nil {
+		return
+	}
+	s.change(jobParty(id), func(p *party) {
+		s.replace(&p.atHand, nil)
+		s.replace(&p.later, nil)
+		s.replace(&p.real, nil)
+		*p = party{}
+	})
+}
+
+// Len is the number of candidates.
+func (s *State) Len() int { return s.groups.len() }
+
+// InUse is the number of slots that are taken. It may exceed the slots, when
+// these were reduced or the jobs found running.
+func (s *State) InUse() int { return len(s.running) }
+
+// RunningIDs are the jobs that have a slot, by id.
+func (s *State) RunningIDs() []job.ID { return slices.Sorted(maps.Keys(s.running)) }
+
+// HeldIDs are the jobs that have a process but no slot, whether they are told to go
+// on or not, by id.
+func (s *State) HeldIDs() []job.ID { return slices.Sorted(maps.Keys(s.held)) }
+
+// Yielded tells whether a job has a process but no slot.
+func (s *State) Yielded(id job.ID) bool {
+	_, yielded := s.held[id]
+	return yielded
+}

@@ -1,0 +1,335 @@
+package sched
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"lockstep/core/job"
+	"lockstep/core/lock"
+)
+
+var testNames = []string{"a", "b", "c"}
+
+var (
+	genID       = rapid.Map(rapid.IntRange(1, 14), func(n int) job.ID { return job.ID(n) })
+	genPriority = rapid.SampledFrom([]int{0, 0, 0, -10, 10})
+	// Few levels and names make much ado.
+	genLevel    = rapid.SampledFrom([]lock.Level{lock.Instance, lock.Node, lock.Node, lock.Node, lock.Network})
+	genDeclared = rapid.Custom(func(t *rapid.T) lock.Declaration {
+		d := lock.Declaration{BGL: rapid.IntRange(0, 15).Draw(t, "bgl") == 15}
+		for range rapid.IntRange(0, 3).Draw(t, "levels") {
+			d.Wants[genLevel.Draw(t, "level")-lock.Instance] = genWant.Draw(t, "want")
+		}
+		return d
+	})
+	genWant = rapid.Custom(func(t *rapid.T) lock.Want {
+		w := lock.Want{Known: lock.Knowledge(rapid.IntRange(0, kinds-1).Draw(t, "known"))}
+		if named(w.Known) {
+			w.Names = rapid.SliceOfNDistinct(rapid.SampledFrom(testNames), 1, 3, rapid.ID).Draw(t, "names")
+			slices.Sort(w.Names)
+		}
+		return w
+	})
+	genLimits = rapid.Custom(func(t *rapid.T) []Limit {
+		var limits []Limit
+		for _, key := range []string{"x", "y"} {
+			if n := rapid.IntRange(-2, 2).Draw(t, "n"); n > 0 {
+				limits = append(limits, Limit{key, n})
+			}
+		}
+		return limits
+	})
+	genItem = rapid.Custom(func(t *rapid.T) lock.Item {
+		level := rapid.OneOf(genLevel, rapid.SampledFrom([]lock.Level{lock.Cluster, lock.Config})).Draw(t, "level")
+		mode := rapid.SampledFrom([]lock.Mode{lock.Shared, lock.Shared, lock.Exclusive, lock.None}).Draw(t, "mode")
+		switch {
+		case level == lock.Cluster:
+			if rapid.IntRange(0, 3).Draw(t, "rare") > 0 {
+				mode = lock.Shared
+			}
+			return lock.Item{Lock: lock.BGL, Mode: mode}
+		case level == lock.Config:
+			return lock.Item{Lock: lock.ConfigLock, Mode: mode}
+		case rapid.IntRange(0, 3).Draw(t, "group") == 0:
+			return lock.Item{Lock: lock.Group(level), Mode: mode}
+		}
+		return lock.Item{Lock: lock.Member(level, rapid.SampledFrom(testNames).Draw(t, "name")), Mode: mode}
+	})
+	genItems    = rapid.SliceOfN(genItem, 0, 3)
+	genSettings = rapid.Custom(func(t *rapid.T) Settings {
+		return Settings{
+			Slots:      rapid.IntRange(1, 5).Draw(t, "slots"),
+			Predictive: rapid.IntRange(0, 4).Draw(t, "predictive") > 0,
+			Base:       rapid.IntRange(0, 2).Draw(t, "base"),
+			Tick:       rapid.SampledFrom([]time.Duration{time.Second, 3 * time.Second}).Draw(t, "tick"),
+			K:          rapid.IntRange(1, 8).Draw(t, "K"),
+		}
+	})
+)
+
+// pair is the state and its model, told the same.
+type pair struct {
+	*State
+	m     *model
+	now   time.Time
+	eager bool // picks whenever something has happened
+}
+
+// candidate is a new one, or a known one of which something may have changed.
+func (p *pair) candidate(t *rapid.T) Candidate {
+	id := genID.Draw(t, "id")
+	c, known := p.m.candidates[id]
+	change := func(what string) bool { return !known || rapid.IntRange(0, 2).Draw(t, what) == 0 }
+	c.ID = id
+	if change("change received") {
+		c.ReceivedUs = time.Unix(10, 0).UnixMicro() + int64(c.ID)*700_000
+		if rapid.IntRange(0, 5).Draw(t, "other clock") == 0 {
+			c.ReceivedUs += int64(rapid.IntRange(-10_000_000, 10_000_000).Draw(t, "off"))
+		}
+	}
+	if change("change priority") {
+		c.Priority = genPriority.Draw(t, "priority")
+	}
+	if change("change declared") {
+		c.Declared = genDeclared.Draw(t, "declared")
+	}
+	if change("change limits") {
+		c.Limits = genLimits.Draw(t, "limits")
+	}
+	return c
+}
+
+// job is any, but mostly one whose process lives.
+func (p *pair) job(t *rapid.T) job.ID {
+	live := append(p.RunningIDs(), p.HeldIDs()...)
+	if len(live) == 0 || rapid.IntRange(0, 4).Draw(t, "any") == 0 {
+		return genID.Draw(t, "id")
+	}
+	return rapid.SampledFrom(live).Draw(t, "live")
+}
+
+func (p *pair) owner(t *rapid.T) lock.Owner {
+	if rapid.IntRange(0, 3).Draw(t, "named") == 0 {
+		return lock.NamedOwner(rapid.SampledFrom([]string{"8", "wconfd"}).Draw(t, "name"), "", 1)
+	}
+	return lock.Owner{Job: p.job(t)}
+}
+
+func (p *pair) actions() map[string]func(*rapid.T) {
+	enqueue := func(t *rapid.T) {
+		c := p.candidate(t)
+		p.Enqueue(c)
+		p.m.enqueue(c)
+	}
+	setHeld := func(t *rapid.T) {
+		o, held, pending := p.owner(t), genItems.Draw(t, "held"), genItems.Draw(t, "pending")
+		told := o
+		if !o.Named {
+			told.Livelock, told.PID = "live", rapid.IntRange(1, 2).Draw(t, "pid")
+		}
+		p.SetHeld(told, held, pending)
+		p.m.setHeld(o, held, pending)
+	}
+	return map[string]func(*rapid.T){
+		"enqueue": enqueue, "enqueue more": enqueue, "enqueue yet more": enqueue,
+		"set held": setHeld, "set held too": setHeld,
+		"withdraw": func(t *rapid.T) {
+			id := genID.Draw(t, "id")
+			p.Withdraw(id)
+			delete(p.m.candidates, id)
+		},
+		"running": func(t *rapid.T) {
+			c := p.candidate(t)
+			p.Running(c)
+			p.m.runningJob(c)
+		},
+		"leave": func(t *rapid.T) {
+			id := genID.Draw(t, "id")
+			p.Leave(id)
+			p.m.leave(id)
+		},
+		"end": func(t *rapid.T) {
+			id := p.job(t)
+			p.Leave(id)
+			p.m.leave(id)
+		},
+		"yield": func(t *rapid.T) {
+			id := p.job(t)
+			p.Yield(id)
+			p.m.yield(id)
+		},
+		"set limits": func(t *rapid.T) {
+			id, limits := p.job(t), genLimits.Draw(t, "limits")
+			p.SetLimits(id, limits)
+			p.m.setLimits(id, limits)
+		},
+		"set declared": func(t *rapid.T) {
+			id, atHand, later := p.job(t), genDeclared.Draw(t, "at hand"), genDeclared.Draw(t, "later")
+			p.SetDeclared(id, atHand, later)
+			p.m.setDeclared(id, atHand, later)
+		},
+		"settings": func(t *rapid.T) {
+			s := genSettings.Draw(t, "settings")
+			p.SetSettings(s)
+			p.m.setSettings(s)
+		},
+		"time": func(t *rapid.T) {
+			p.now = p.now.Add(time.Duration(rapid.IntRange(-1_000, 4_000).Draw(t, "ms")) * time.Millisecond)
+		},
+		"pick": p.pickBoth,
+		"":     p.check,
+	}
+}
+
+func (p *pair) pickBoth(t *rapid.T) { require.Equal(t, p.m.pick(p.now), p.Pick(p.now)) }
+
+func (p *pair) check(t *rapid.T) {
+	if p.eager {
+		p.pickBoth(t)
+	}
+	require.Equal(t, len(p.m.candidates), p.Len())
+	require.Equal(t, len(p.m.running), p.InUse())
+	require.Len(t, p.HeldIDs(), len(p.m.held))
+	for i, c := range p.m.order(p.now) {
+		w, is := p.Why(c.ID, p.now, 1_000_000)
+		require.True(t, is)
+		require.Equal(t, i+1, w.Position)
+		require.Equal(t, p.m.full(c), w.Full)
+		require.Equal(t, p.m.age(c, p.now), w.AgeTicks)
+		if !p.m.settings.Predictive {
+			require.Zero(t, w.Static+w.Weight)
+			continue
+		}
+		require.InDelta(t, p.m.static(c.Declared), w.Static, 1e-9)
+		require.InDelta(t, w.Static*max(0, 1-float64(w.AgeTicks)/float64(p.m.settings.K)), w.Weight, 1e-9)
+		p.checkCauses(t, c, w)
+	}
+}
+
+// Each cause is one of the running side's, and they add up.
+func (p *pair) checkCauses(t *rapid.T, c Candidate, w Why) {
+	sum := float64(p.m.settings.Base)
+	if w.BGL {
+		sum += 15
+	}
+	for _, cause := range w.Causes {
+		sum += cause.Value
+		if !cause.Owner.Named && (cause.How == Expects || cause.How == Later) {
+			require.Contains(t, p.m.running, cause.Owner.Job)
+		} else {
+			require.Contains(t, p.m.real, cause.Owner)
+		}
+		if cause.Level == lock.Cluster {
+			continue
+		}
+		mine := column{known: cause.Known}
+		if named(cause.Known) {
+			require.Equal(t, cause.Level, cause.Lock.Level())
+			mine = columnOf(lock.Item{Lock: cause.Lock, Mode: map[bool]lock.Mode{true: lock.Exclusive, false: lock.Shared}[cause.Known == lock.ExclusiveSet]})
+		}
+		want := c.Declared.Wants[cause.Level-lock.Instance]
+		require.Equal(t, want.Known, cause.Wants)
+		require.InDelta(t, p.m.worst(want, []column{mine}), cause.Value, 1e-9)
+	}
+	require.InDelta(t, w.Static, sum, 1e-9)
+}
+
+// end lets everybody go, and looks for what stays behind.
+func (p *pair) end(t *rapid.T) {
+	for id := job.ID(1); id <= 14; id++ {
+		p.Leave(id)
+	}
+	for _, name := range []string{"8", "wconfd"} {
+		p.SetHeld(lock.NamedOwner(name, "", 1), nil, nil)
+	}
+	p.settle(p.now)
+	g := p.groups
+	require.Zero(t, p.load)
+	require.Empty(t, p.parties)
+	require.Empty(t, g.lanes.live)
+	require.Empty(t, g.lanes.at)
+	require.Empty(t, g.limits.counters)
+	require.Empty(t, g.limits.known)
+	require.Zero(t, g.ids.used+g.at.used+g.names.at.used)
+	for what, kept := range map[string]int{
+		"groups": len(g.all) - len(g.free), "entries": len(g.entries.all) - len(g.entries.free),
+		"names": len(g.names.all) - len(g.names.free), "links": len(g.names.links.all) - len(g.names.links.free),
+		"lanes": len(g.lanes.all) - len(g.lanes.free), "sets": len(g.limits.sets.all) - len(g.limits.sets.free),
+	} {
+		require.LessOrEqual(t, kept, 1, what)
+	}
+}
+
+func TestDecisionsAreThoseOfTheModel(t *testing.T) {
+	design := readDesign(t)
+	rapid.Check(t, func(t *rapid.T) {
+		settings := genSettings.Draw(t, "settings")
+		p := &pair{NewState(settings), newModel(design, settings), time.Unix(20, 0), rapid.Bool().Draw(t, "eager")}
+		t.Repeat(p.actions())
+		p.end(t)
+	})
+}
+
+// Past K ticks, a job goes before all that are younger, whatever it wants.
+func TestNobodyStarves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		settings := genSettings.Draw(t, "settings")
+		settings.Slots, settings.Predictive, settings.Base = 100, true, 1
+		s := NewState(settings)
+		s.Running(Candidate{ID: 100, Declared: genDeclared.Draw(t, "running")})
+		now := time.Unix(1000, 0)
+		ages := map[job.ID]int{}
+		age := 2 * settings.K
+		for id := job.ID(1); id <= 12; id++ {
+			age = max(0, age-rapid.IntRange(0, 3).Draw(t, "later"))
+			ages[id] = age
+			received := now.UnixMicro() - int64(age)*settings.Tick.Microseconds()
+			s.Enqueue(Candidate{ID: id, ReceivedUs: received, Declared: genDeclared.Draw(t, "declared")})
+		}
+		picked := s.Pick(now)
+		require.Len(t, picked, 12)
+		old := 0
+		for id := job.ID(1); ages[id] >= settings.K; id++ {
+			require.Equal(t, id, picked[old])
+			old++
+		}
+	})
+}
+
+// However the clock jumps, ages fall with ids, and who is seen later makes nobody
+// younger.
+func TestBirthsRiseWithIDs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var b births
+		counts := map[job.ID]int64{}
+		for range rapid.IntRange(1, 60).Draw(t, "jobs") {
+			id, tick := job.ID(rapid.IntRange(1, 40).Draw(t, "id")), int64(rapid.IntRange(0, 12).Draw(t, "tick"))
+			tick, lowers := b.see(id, tick)
+			needed := false
+			for other, was := range counts {
+				if other < id && was > tick {
+					needed = true
+					counts[other] = tick
+				}
+			}
+			require.True(t, lowers || !needed)
+			counts[id] = tick
+			last := int64(math.MinInt64)
+			for id := job.ID(1); id <= 40; id++ {
+				if tick, known := counts[id]; known {
+					require.GreaterOrEqual(t, tick, last)
+					last = tick
+				}
+			}
+			for i, m := range b.marks {
+				require.LessOrEqual(t, m.first, m.last)
+				require.True(t, i == 0 || b.marks[i-1].last < m.first && b.marks[i-1].tick < m.tick)
+			}
+		}
+	})
+}

@@ -1,0 +1,368 @@
+package sched
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"lockstep/core/job"
+	"lockstep/core/lock"
+)
+
+var (
+	noon   = time.Unix(1_700_000_000, 0)
+	wconfd = lock.NamedOwner("wconfd", "/live/wconfd", 7)
+	bgl    = lock.Item{Lock: lock.BGL, Mode: lock.Shared}
+)
+
+func node(name string, m lock.Mode) lock.Item {
+	return lock.Item{Lock: lock.Member(lock.Node, name), Mode: m}
+}
+
+// wants is a declaration of one level.
+func wants(level lock.Level, known lock.Knowledge, names ...string) (d lock.Declaration) {
+	d.Wants[level-lock.Instance] = lock.Want{Known: known, Names: names}
+	return d
+}
+
+// exclusively is a job just received that works on a node.
+func exclusively(id job.ID, name string) Candidate {
+	return Candidate{ID: id, ReceivedUs: noon.UnixMicro(), Declared: wants(lock.Node, lock.ExclusiveSet, name)}
+}
+
+func slots(n int) Settings {
+	s := Defaults()
+	s.Slots = n
+	return s
+}
+
+func plain(n int) Settings {
+	s := slots(n)
+	s.Predictive = false
+	return s
+}
+
+func why(t *testing.T, s *State, id job.ID) Why {
+	t.Helper()
+	w, is := s.Why(id, noon, 1000)
+	require.True(t, is)
+	return w
+}
+
+// static is the weight before ageing of a job that wants node n1 exclusively.
+func static(t *testing.T, s *State) float64 {
+	t.Helper()
+	s.Enqueue(exclusively(1000, "n1"))
+	defer s.Withdraw(1000)
+	return why(t, s, 1000).Static
+}
+
+func TestPlainOrder(t *testing.T) {
+	s := NewState(plain(1))
+	s.Running(exclusively(9, "n1"))
+	for id, priority := range map[job.ID]int{1: 10, 2: 0, 3: -10, 4: 0} {
+		c := exclusively(id, "n1")
+		c.Priority = priority
+		s.Enqueue(c)
+	}
+	s.Leave(9)
+	for _, id := range []job.ID{3, 2, 4, 1} {
+		require.Equal(t, []job.ID{id}, s.Pick(noon))
+		s.Leave(id)
+	}
+	require.Empty(t, s.Pick(noon))
+}
+
+func TestSlotsAreNeverOverfilledAndNeverIdle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 5).Draw(t, "slots")
+		s := NewState(slots(n))
+		next := job.ID(1)
+		t.Repeat(map[string]func(*rapid.T){
+			"submit": func(t *rapid.T) {
+				s.Enqueue(Candidate{ID: next, Priority: genPriority.Draw(t, "priority"), Declared: genDeclared.Draw(t, "declared")})
+				next++
+			},
+			"end": func(t *rapid.T) {
+				if running := s.RunningIDs(); len(running) > 0 {
+					s.Leave(rapid.SampledFrom(running).Draw(t, "which"))
+				}
+			},
+			"cancel": func(t *rapid.T) { s.Leave(job.ID(rapid.IntRange(1, int(next)).Draw(t, "which"))) },
+			"": func(t *rapid.T) {
+				s.Pick(noon)
+				require.LessOrEqual(t, s.InUse(), n)
+				require.True(t, s.Len() == 0 || s.InUse() == n, "a slot is free and a job waits")
+			},
+		})
+	})
+}
+
+func TestAPickedJobDoesNotWaitAgain(t *testing.T) {
+	s := NewState(slots(1))
+	urgent := exclusively(2, "n2")
+	urgent.Priority = -10
+	s.Enqueue(exclusively(1, "n1"))
+	s.Enqueue(urgent)
+	require.Equal(t, []job.ID{2}, s.Pick(noon))
+	s.Enqueue(urgent)
+	s.Leave(2)
+	require.Equal(t, []job.ID{1}, s.Pick(noon))
+	require.Zero(t, s.Len())
+}
+
+func TestMoreMayRunThanThereAreSlots(t *testing.T) {
+	s := NewState(slots(1))
+	for id := range job.ID(3) {
+		s.Running(Candidate{ID: id})
+	}
+	s.Enqueue(exclusively(4, "n1"))
+	s.Leave(0)
+	s.Leave(1)
+	require.Empty(t, s.Pick(noon))
+	require.Equal(t, []job.ID{2}, s.RunningIDs())
+	s.SetSettings(slots(2))
+	require.Equal(t, []job.ID{4}, s.Pick(noon))
+	require.Equal(t, 2, s.InUse())
+	require.Equal(t, slots(2), s.Settings())
+}
+
+// Each pick is compared with those before it: two jobs for one node do not go
+// together while there is another one to do.
+func TestPicksAreComparedWithEachOther(t *testing.T) {
+	s := NewState(slots(2))
+	s.Enqueue(exclusively(1, "n1"))
+	s.Enqueue(exclusively(2, "n1"))
+	s.Enqueue(exclusively(3, "n2"))
+	require.Equal(t, []job.ID{1, 3}, s.Pick(noon))
+}
+
+func TestAgeBeatsConflicts(t *testing.T) {
+	for _, passed := range []time.Duration{0, 29 * 30 * time.Second, 30 * 30 * time.Second} {
+		s := NewState(slots(2))
+		s.Running(exclusively(9, "n1"))
+		s.Enqueue(exclusively(1, "n1"))
+		fresh := exclusively(2, "n2")
+		fresh.ReceivedUs += passed.Microseconds()
+		s.Enqueue(fresh)
+		// 4 against 1.5 if both are new, 4/30 against 1.5 a tick before age K.
+		want := map[bool]job.ID{true: 1, false: 2}[passed > 0]
+		require.Equal(t, []job.ID{want}, s.Pick(noon.Add(passed)))
+	}
+}
+
+// The big lock weighs most, but only until the job is old.
+func TestTheBigLockGoesLastUntilItIsOld(t *testing.T) {
+	big := Candidate{ID: 1, ReceivedUs: noon.UnixMicro(), Declared: lock.Declaration{BGL: true}}
+	for passed, want := range map[time.Duration][]job.ID{0: {2, 1}, 15 * time.Minute: {1, 2}} {
+		s := NewState(slots(3))
+		s.Running(exclusively(9, "n1"))
+		s.Enqueue(big)
+		s.Enqueue(exclusively(2, "n1"))
+		require.Equal(t, want, s.Pick(noon.Add(passed)))
+	}
+}
+
+func TestWhoRunsWeighs(t *testing.T) {
+	s := NewState(slots(5))
+	require.Equal(t, 1.0, static(t, s), "nobody runs")
+	// Instance, and so on: whoever wants nothing at a level is no contention there.
+	s.Running(exclusively(1, "n2"))
+	require.Equal(t, 1.5, static(t, s), "another node")
+	s.SetHeld(wconfd, []lock.Item{node("n1", lock.Shared)}, nil)
+	require.Equal(t, 4.0, static(t, s), "an owner that is no job")
+	s.SetHeld(wconfd, []lock.Item{{Lock: lock.ConfigLock, Mode: lock.Exclusive}}, nil)
+	require.Equal(t, 1.5, static(t, s))
+	s.SetHeld(wconfd, []lock.Item{bgl}, lock.Request{{Lock: lock.BGL, Mode: lock.Exclusive}})
+	require.Equal(t, 16.0, static(t, s), "somebody waits for the big lock")
+	s.SetHeld(wconfd, nil, nil)
+	s.Leave(1)
+	require.Equal(t, 1.0, static(t, s))
+}
+
+// The real state speaks for levels that the opcode has reached, its declaration
+// for those ahead; later opcodes always count.
+func TestTheRunningSideOfOneJob(t *testing.T) {
+	s := NewState(slots(5))
+	running := jobParty(1)
+	s.Running(exclusively(1, "n1"))
+	require.Equal(t, 4.0, static(t, s), "declared")
+	s.SetHeld(running, []lock.Item{bgl}, nil)
+	require.Equal(t, 4.0, static(t, s), "nodes are ahead")
+	s.SetHeld(running, []lock.Item{bgl}, lock.Request{node("n2", lock.Exclusive)})
+	require.Equal(t, 1.5, static(t, s), "it was another node")
+	s.SetHeld(running, []lock.Item{bgl}, nil)
+	require.Equal(t, 1.5, static(t, s), "freed early: no more ahead")
+	s.SetDeclared(1, wants(lock.Node, lock.SharedSet, "n1"), lock.Declaration{})
+	require.Equal(t, 4.0, static(t, s), "ahead of the next opcode")
+	s.SetHeld(running, []lock.Item{bgl, node("n2", lock.Exclusive)}, nil)
+	require.Equal(t, 1.5, static(t, s), "another node again")
+	s.SetHeld(running, nil, nil)
+	require.Equal(t, 4.0, static(t, s), "an opcode has ended, nothing is known of the next")
+	s.SetDeclared(1, lock.Declaration{}, wants(lock.Node, lock.SharedSet, "n1"))
+	require.Equal(t, 4.0, static(t, s), "a later opcode")
+	s.SetHeld(running, []lock.Item{bgl, {Lock: lock.Group(lock.Network), Mode: lock.Shared}}, nil)
+	require.Equal(t, 4.0, static(t, s), "a later opcode, whatever this one has reached")
+	s.SetDeclared(1, lock.Declaration{}, lock.Declaration{BGL: true})
+	require.Equal(t, 16.0, static(t, s), "the big lock, later")
+	s.SetDeclared(1, lock.Declaration{}, lock.Declaration{})
+	require.Equal(t, 1.5, static(t, s))
+}
+
+// The lock manager may be first to tell of a job that was found running.
+func TestLocksMayBeKnownBeforeTheirJob(t *testing.T) {
+	s := NewState(slots(5))
+	s.SetHeld(jobParty(1), []lock.Item{bgl, node("n2", lock.Exclusive)}, nil)
+	s.Running(exclusively(1, "n1"))
+	require.Equal(t, 1.5, static(t, s))
+}
+
+// What an opcode has reached says nothing of the next one.
+func TestAJobThatGoesOnReachesLevelsAnew(t *testing.T) {
+	s := NewState(slots(5))
+	s.Running(Candidate{ID: 1})
+	s.SetHeld(jobParty(1), []lock.Item{bgl, node("n2", lock.Exclusive)}, nil)
+	s.SetHeld(jobParty(1), []lock.Item{bgl}, nil)
+	s.Yield(1)
+	require.True(t, s.Yielded(1))
+	s.Enqueue(exclusively(1, "n1"))
+	require.Equal(t, []job.ID{1}, s.Pick(noon))
+	require.False(t, s.Yielded(1))
+	require.Equal(t, 4.0, static(t, s))
+}
+
+func TestForgetOwners(t *testing.T) {
+	s := NewState(slots(5))
+	s.Running(exclusively(1, "n1"))
+	s.SetHeld(jobParty(1), []lock.Item{node("n2", lock.Exclusive)}, nil)
+	s.SetHeld(wconfd, []lock.Item{{Lock: lock.BGL, Mode: lock.Exclusive}}, nil)
+	require.Equal(t, 16.0, static(t, s))
+	s.ForgetOwners()
+	require.Equal(t, 4.0, static(t, s), "the job's declaration is left")
+}
+
+func TestAFullLimitIsPassedOver(t *testing.T) {
+	s := NewState(plain(10))
+	limited := func(id job.ID, limits ...Limit) Candidate {
+		c := exclusively(id, "n1")
+		c.Limits = limits
+		return c
+	}
+	x, y := Limit{"x", 2}, Limit{"y", 1}
+	s.Running(limited(9, y))
+	for id, limits := range [][]Limit{{x}, {x, y}, {x, x}, {x}, nil} {
+		s.Enqueue(limited(job.ID(id), limits...))
+	}
+	require.Equal(t, []job.ID{0, 2, 4}, s.Pick(noon))
+	require.Equal(t, []Full{{x, 2}, {y, 1}}, why(t, s, 1).Full)
+	s.Leave(0)
+	require.Equal(t, []job.ID{3}, s.Pick(noon))
+	// What is full already stays so: nobody is stopped, nobody new goes.
+	s.SetLimits(4, []Limit{x})
+	s.Leave(2)
+	require.Empty(t, s.Pick(noon))
+	s.SetLimits(4, nil)
+	require.Empty(t, s.Pick(noon), "y is still full")
+	s.Leave(9)
+	require.Equal(t, []job.ID{1}, s.Pick(noon))
+}
+
+// A held job has no place in its limits, which the job that it waits for may need;
+// to go on it needs one again.
+func TestAHeldJobGivesItsLimitsBack(t *testing.T) {
+	one := []Limit{{"x", 1}}
+	limited := func(id job.ID) Candidate { return Candidate{ID: id, Limits: one} }
+	s := NewState(plain(2))
+	s.Running(limited(1))
+	s.Enqueue(limited(2))
+	require.Empty(t, s.Pick(noon))
+	s.Yield(1)
+	require.Equal(t, []job.ID{2}, s.Pick(noon))
+	s.Enqueue(limited(1))
+	require.Equal(t, []Full{{one[0], 1}}, why(t, s, 1).Full)
+	require.Empty(t, s.Pick(noon))
+	s.Leave(2)
+	require.Equal(t, []job.ID{1}, s.Pick(noon))
+	require.Empty(t, s.HeldIDs())
+}
+
+// A job that is told to go on may be held again before it is picked.
+func TestAHeldJobIsWithdrawn(t *testing.T) {
+	s := NewState(slots(1))
+	s.Enqueue(exclusively(1, "n1"))
+	require.Equal(t, []job.ID{1}, s.Pick(noon))
+	s.Yield(1)
+	s.Enqueue(exclusively(1, "n1"))
+	s.Withdraw(1)
+	require.Empty(t, s.Pick(noon))
+	require.Equal(t, []job.ID{1}, s.HeldIDs())
+}
+
+// A clock that ran ahead does not keep the jobs after it young, nor those before.
+func TestAClockThatWasSetBack(t *testing.T) {
+	s := NewState(slots(1))
+	ahead := exclusively(2, "n1")
+	ahead.ReceivedUs = noon.AddDate(70, 0, 0).UnixMicro()
+	s.Enqueue(exclusively(1, "n1"))
+	s.Enqueue(ahead)
+	require.Zero(t, why(t, s, 2).AgeTicks)
+	s.Enqueue(exclusively(3, "n1"))
+	for id := job.ID(1); id <= 3; id++ {
+		w, _ := s.Why(id, noon.Add(5*time.Minute), 1000)
+		require.EqualValues(t, 10, w.AgeTicks)
+	}
+}
+
+func TestTicksAreCutDownwards(t *testing.T) {
+	s := Defaults()
+	require.EqualValues(t, 1, s.tickOf(30_000_000))
+	require.EqualValues(t, 0, s.tickOf(29_999_999))
+	require.EqualValues(t, -1, s.tickOf(-1))
+	require.EqualValues(t, -1, s.tickOf(-30_000_000))
+}
+
+func TestMarksAreBounded(t *testing.T) {
+	var b births
+	for i := range 3 * marksMax {
+		b.see(job.ID(i), int64(i))
+		require.LessOrEqual(t, len(b.marks), marksMax)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	require.NoError(t, Defaults().Validate())
+	for want, change := range map[string]func(*Settings){
+		"slots: 0 is less than 1":           func(s *Settings) { s.Slots = 0 },
+		"base: -1 is not in 0..1000000":     func(s *Settings) { s.Base = -1 },
+		"tick: 0s is not in 1ms..8760h0m0s": func(s *Settings) { s.Tick = 0 },
+		"K: 0 is not in 1..1000000":         func(s *Settings) { s.K = 0 },
+	} {
+		s := Defaults()
+		change(&s)
+		require.EqualError(t, s.Validate(), want)
+		state := NewState(Defaults())
+		require.Panics(t, func() { state.SetSettings(s) })
+		require.Equal(t, Defaults(), state.Settings())
+	}
+}
+
+// Hashes of groups that are not alike may be equal.
+func TestGroupsAreToldApartByWhatTheyAre(t *testing.T) {
+	g := newGroups()
+	d := wants(lock.Node, lock.ExclusiveSet, "a", "b")
+	set := g.limits.set([]Limit{{"x", 1}})
+	at := g.find(0, set, &d)
+	l := lookOf(&d)
+	a, b := g.scratch[0], g.scratch[1]
+	for _, names := range [][]int32{{a}, {b, a}, {a, b, b}} {
+		g.scratch = names
+		require.False(t, g.is(at, 0, set, l))
+	}
+	g.scratch = []int32{a, b}
+	require.False(t, g.is(at, 1, set, l))
+	require.False(t, g.is(at, 0, 0, l))
+	require.False(t, g.is(at, 0, set, l|bigLock))
+	require.True(t, g.is(at, 0, set, l))
+}
