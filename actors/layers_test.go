@@ -59,7 +59,7 @@ func TestImportsFollowTheArrow(t *testing.T) {
 		{under: "persistence", except: []string{"persistence/persistencetest"}, mayNot: []string{"lockstep/messages", "lockstep/supervisor", "lockstep/sim", "lockstep/cmd", "lockstep/actors/"},
 			mayNever: "lockstep/core/layout"},
 		{under: "core", mayNot: []string{"lockstep/supervisor", "lockstep/persistence", "lockstep/sim", "lockstep/cmd"}},
-		{under: "actors", except: []string{"actors/jobs/osproc/", "actors/jobs/remnants/", "actors/locks/oslive/"}, mayNot: []string{"lockstep/supervisor", "lockstep/persistence", "lockstep/sim", "lockstep/cmd"}},
+		{under: "actors", except: []string{"edge/osproc/", "edge/remnants/", "edge/oslive/"}, mayNot: []string{"lockstep/supervisor", "lockstep/persistence", "lockstep/sim", "lockstep/cmd"}},
 		{under: "supervisor", mayNot: []string{"lockstep/persistence", "lockstep/sim", "lockstep/cmd"}},
 		{under: "sim", mayNot: []string{"lockstep/cmd"}},
 	} {
@@ -121,8 +121,8 @@ var forbidden = map[string]string{
 // Actors take their time from act.Clock, start no goroutine, and never wait:
 // all of it would escape the simulator, and some is broken in the framework.
 func TestActorsDoNotWait(t *testing.T) {
-	edges := []string{"core/", "actors/act/", "actors/jobs/osproc/", "actors/jobs/remnants/", "actors/locks/oslive/", "actors/pidfd/", "actors/luxi/wire/", "actors/socket/unix.go", "actors/socket/budget.go", "actors/socket/peer.go", "actors/socket/roster.go", "actors/rapi/",
-		"actors/peer/", "actors/replicator/raftlog/", "actors/replicator/logtest/"}
+	edges := []string{"core/", "actors/act/", "edge/osproc/", "edge/remnants/", "edge/oslive/", "edge/pidfd/", "actors/luxi/wire/", "actors/socket/unix.go", "actors/socket/budget.go", "actors/socket/peer.go", "actors/socket/roster.go", "edge/rapi/",
+		"edge/peer/", "edge/raftlog/", "edge/raftlog/logtest/"}
 	for _, s := range sources(t, "actors") {
 		if slices.ContainsFunc(edges, func(prefix string) bool { return strings.HasPrefix(s.path, prefix) }) {
 			continue

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"lockstep/actors/act"
-	"lockstep/actors/replicator/logtest"
 	"lockstep/core/repl"
+	"lockstep/edge/raftlog/logtest"
 	"lockstep/messages"
 )
 

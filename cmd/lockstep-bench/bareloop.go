@@ -13,10 +13,10 @@ import (
 	"syscall"
 	"time"
 
-	"lockstep/actors/jobs/osproc"
 	"lockstep/actors/luxi/wire"
 	"lockstep/core/job"
 	"lockstep/core/layout"
+	"lockstep/edge/osproc"
 	"lockstep/persistence"
 )
 

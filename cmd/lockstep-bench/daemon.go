@@ -19,8 +19,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/jobs/osproc"
 	"lockstep/actors/luxi/wire"
+	"lockstep/edge/osproc"
 	"lockstep/persistence"
 )
 

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/jobs/remnants"
 	"lockstep/core/run"
+	"lockstep/edge/remnants"
 )
 
 // killGrace is how long a command that has timed out may take to end itself

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/jobs/remnants"
 	"lockstep/core/run"
+	"lockstep/edge/remnants"
 	"lockstep/persistence"
 )
 

@@ -16,13 +16,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/jobs/remnants"
 	"lockstep/actors/luxi/wire"
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/core/job"
 	"lockstep/core/layout"
 	"lockstep/core/lock"
 	"lockstep/core/run"
+	"lockstep/edge/remnants"
 	"lockstep/persistence"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep/actors/peer"
 	"lockstep/core/layout"
+	"lockstep/edge/peer"
 	"lockstep/persistence"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"lockstep/actors/peer"
+	"lockstep/edge/peer"
 )
 
 const tokenVariable = "LOCKSTEP_JOIN_TOKEN"

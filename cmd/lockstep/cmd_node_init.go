@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep/actors/peer"
+	"lockstep/edge/peer"
 )
 
 // nodeOptions are the flags by which a node gets its identity.

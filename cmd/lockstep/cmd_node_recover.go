@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep/actors/peer"
+	"lockstep/edge/peer"
 )
 
 // recoverText is what people must know before they make one node a cluster of its own.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/peer"
+	"lockstep/edge/peer"
 	"lockstep/persistence"
 )
 

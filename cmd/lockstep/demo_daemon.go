@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"lockstep/actors/jobs/remnants"
 	"lockstep/actors/luxi/wire"
+	"lockstep/edge/remnants"
 	"lockstep/persistence"
 )
 

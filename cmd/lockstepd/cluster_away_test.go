@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/peer"
+	"lockstep/edge/peer"
 )
 
 var (

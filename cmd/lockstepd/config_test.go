@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/rapi"
 	"lockstep/cmd/internal/opcodefiles"
+	"lockstep/edge/rapi"
 )
 
 func TestTheFileAndTheFlagsHaveTheSameNames(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"lockstep/actors/peer"
 	"lockstep/core/layout"
+	"lockstep/edge/peer"
 	"lockstep/persistence"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/jobs/remnants"
+	"lockstep/edge/remnants"
 )
 
 // beNoPartOfAJob starts the program anew, as the same process, without the marker of a

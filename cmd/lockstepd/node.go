@@ -16,11 +16,11 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/luxi"
-	"lockstep/actors/peer"
-	"lockstep/actors/replicator/raftlog"
 	"lockstep/actors/socket"
 	"lockstep/core/layout"
 	"lockstep/core/repl"
+	"lockstep/edge/peer"
+	"lockstep/edge/raftlog"
 	"lockstep/messages"
 	"lockstep/persistence"
 	"lockstep/supervisor"

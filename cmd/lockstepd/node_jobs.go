@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"lockstep/actors/peer"
 	"lockstep/core/repl"
 	jobrun "lockstep/core/run"
+	"lockstep/edge/peer"
 	"lockstep/persistence"
 )
 

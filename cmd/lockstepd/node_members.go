@@ -13,9 +13,9 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/peer"
-	"lockstep/actors/replicator/raftlog"
 	"lockstep/core/repl"
+	"lockstep/edge/peer"
+	"lockstep/edge/raftlog"
 	"lockstep/messages"
 	"lockstep/persistence"
 )

@@ -11,7 +11,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/peer"
+	"lockstep/edge/peer"
 	"lockstep/messages"
 	"lockstep/persistence"
 	"lockstep/supervisor"

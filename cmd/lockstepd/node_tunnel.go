@@ -9,8 +9,8 @@ import (
 
 	"lockstep/actors/luxi"
 	"lockstep/actors/luxi/wire"
-	"lockstep/actors/peer"
 	"lockstep/actors/reception"
+	"lockstep/edge/peer"
 )
 
 // tunnels carry clients of this node to the master.

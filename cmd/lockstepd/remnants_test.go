@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/jobs/remnants"
+	"lockstep/edge/remnants"
 )
 
 // A command that drops its environment is known by its session, also to a daemon that

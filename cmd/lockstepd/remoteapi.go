@@ -15,9 +15,9 @@ import (
 
 	"lockstep/actors/act"
 	"lockstep/actors/events"
-	"lockstep/actors/rapi"
 	"lockstep/actors/store"
 	"lockstep/cmd/internal/buildinfo"
+	"lockstep/edge/rapi"
 )
 
 // remoteAPI is the daemon's, where it has one. Its methods do nothing where it has

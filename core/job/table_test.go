@@ -12,7 +12,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write docs/states.md anew")
 
-const statesFile = "../../../docs/states.md"
+const statesFile = "../../docs/states.md"
 
 // docs/states.md is made from the table.
 func TestStatesInTheDocs(t *testing.T) {

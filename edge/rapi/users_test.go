@@ -14,7 +14,7 @@ import (
 	logrustest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/rapi"
+	"lockstep/edge/rapi"
 )
 
 func ha1(name, password string) string {

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/replicator"
-	"lockstep/actors/replicator/logtest"
-	"lockstep/actors/replicator/raftlog"
+	"lockstep/edge/raftlog"
+	"lockstep/edge/raftlog/logtest"
 	"lockstep/messages"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"lockstep/actors/rapi"
+	"lockstep/edge/rapi"
 )
 
 // login is one that was checked.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/events"
-	"lockstep/actors/rapi"
+	"lockstep/edge/rapi"
 )
 
 // marker stands for everything that belongs to a job: each answer of the daemon to

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/rapi"
+	"lockstep/edge/rapi"
 )
 
 func TestACertificateIsMadeOnce(t *testing.T) {

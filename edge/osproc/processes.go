@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockstep/actors/luxi/wire"
-	"lockstep/actors/pidfd"
 	"lockstep/core/proc"
+	"lockstep/edge/pidfd"
 	"lockstep/messages"
 	"lockstep/persistence"
 )

@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/jobs/remnants"
 	"lockstep/core/job"
 	"lockstep/core/layout"
 	"lockstep/core/run"
+	"lockstep/edge/remnants"
 	"lockstep/messages"
 	"lockstep/persistence"
 )
@@ -126,8 +126,12 @@ func TestAJobWhoseLeaseIsOverForLongIsNotWarned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, jobProgram)
 			lease := r.lease()
-			warned := filepath.Join(r.dir, "warned")
-			command, _ := r.command(`trap ": > ` + warned + `; exit" TERM; sleep 300 & wait`)
+			warned, ready := filepath.Join(r.dir, "warned"), filepath.Join(r.dir, "ready")
+			command, _ := r.command(`trap ": > ` + warned + `; exit" TERM; : > ` + ready + `; sleep 300 & wait`)
+			require.Eventually(t, func() bool {
+				_, err := os.Stat(ready)
+				return err == nil
+			}, 30*time.Second, time.Millisecond, "the trap is set")
 			require.NoError(t, lease.Renew(persistence.SinceBoot()-c.over))
 			require.Equal(t, "exit status 4", expect[*messages.ProcessGone](r).Text)
 			require.Empty(t, group(t, command))

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/rapi"
+	"lockstep/edge/rapi"
 )
 
 func TestBodies(t *testing.T) {

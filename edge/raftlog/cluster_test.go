@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act"
-	"lockstep/actors/replicator/logtest"
-	"lockstep/actors/replicator/raftlog"
+	"lockstep/edge/raftlog"
+	"lockstep/edge/raftlog/logtest"
 )
 
 const trailing = 24

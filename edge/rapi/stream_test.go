@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/events"
-	"lockstep/actors/rapi"
+	"lockstep/edge/rapi"
 )
 
 // stream is what a client gets of /3/events.

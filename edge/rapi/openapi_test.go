@@ -10,7 +10,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/rapi"
+	"lockstep/edge/rapi"
 )
 
 func openAPI(t *testing.T, b *bench) *openapi3.T {

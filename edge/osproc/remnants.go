@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"lockstep/actors/jobs/remnants"
+	"lockstep/edge/remnants"
 	"lockstep/persistence"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"lockstep/actors/jobs"
-	"lockstep/actors/pidfd"
+	"lockstep/edge/pidfd"
 	"lockstep/persistence"
 )
 

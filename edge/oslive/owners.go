@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"lockstep/actors/pidfd"
+	"lockstep/edge/pidfd"
 )
 
 const (

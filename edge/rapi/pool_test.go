@@ -13,8 +13,8 @@ import (
 
 	"lockstep/actors/act"
 	"lockstep/actors/luxi/wire"
-	"lockstep/actors/rapi"
 	"lockstep/actors/socket"
+	"lockstep/edge/rapi"
 )
 
 // gateway serves connections as the real one does: an actor to each.

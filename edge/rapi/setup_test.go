@@ -23,7 +23,7 @@ import (
 
 	"lockstep/actors/act"
 	"lockstep/actors/luxi/wire"
-	"lockstep/actors/rapi"
+	"lockstep/edge/rapi"
 )
 
 const uuid1 = "76e6367a-d954-4e33-91fe-c9ce6d10fbfd"

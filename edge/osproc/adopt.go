@@ -10,7 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/pidfd"
+	"lockstep/edge/pidfd"
 	"lockstep/messages"
 	"lockstep/persistence"
 )

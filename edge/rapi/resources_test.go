@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/luxi/wire"
-	"lockstep/actors/rapi"
+	"lockstep/edge/rapi"
 )
 
 func TestJobs(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"lockstep/actors/replicator"
-	"lockstep/actors/replicator/logtest"
-	"lockstep/actors/replicator/raftlog"
+	"lockstep/edge/raftlog"
+	"lockstep/edge/raftlog/logtest"
 	"lockstep/messages"
 )
 
