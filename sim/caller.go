@@ -13,10 +13,10 @@ import (
 // it needs one. It belongs to a client or to a job process.
 type caller struct {
 	world  *World
-	node   *node   // to which it connects
-	thread *thread // of whom it belongs to
-	wconf  bool    // calls the lock manager, not the queue
-	conn   *conn   // nil: none
+	node   *node    // to which it connects
+	thread *thread  // of whom it belongs to
+	wconf  bool     // calls the lock manager, not the queue
+	conn   *simConn // nil: none
 	done   func(json.RawMessage, error)
 	calls  int  // so far
 	drops  bool // hangs up now and then
@@ -142,7 +142,7 @@ func (c *caller) maybeDrop() {
 	c.thread.do(drop)
 }
 
-func (c *caller) answered(from *conn, frame []byte) {
+func (c *caller) answered(from *simConn, frame []byte) {
 	c.thread.do(func() {
 		if c.conn != from {
 			return
@@ -156,7 +156,7 @@ func (c *caller) answered(from *conn, frame []byte) {
 	})
 }
 
-func (c *caller) lost(from *conn) {
+func (c *caller) lost(from *simConn) {
 	c.thread.do(func() {
 		if c.conn == from {
 			c.conn = nil

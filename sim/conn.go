@@ -5,12 +5,12 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/socket"
+	"lockstep/actors/conn"
 )
 
-// conn is the daemon's end of a client connection, a goroutine in production: it
+// simConn is the daemon's end of a client connection, a goroutine in production: it
 // reads a request, waits for its answer, sends it, and so on.
-type conn struct {
+type simConn struct {
 	daemon  *daemon
 	thread  *thread
 	to      *actor.PID // nil: not served yet
@@ -20,35 +20,35 @@ type conn struct {
 	closing bool
 }
 
-var _ socket.Conn = (*conn)(nil)
+var _ conn.Conn = (*simConn)(nil)
 
 // Serve begins to read.
-func (c *conn) Serve(to *actor.PID) {
+func (c *simConn) Serve(to *actor.PID) {
 	if c.closing {
-		c.thread.do(func() { c.daemon.env.System().Root.Send(to, &socket.Closed{}) })
+		c.thread.do(func() { c.daemon.env.System().Root.Send(to, &conn.Closed{}) })
 		return
 	}
 	c.to, c.reading = to, true
 	c.read()
 }
 
-func (c *conn) read() {
+func (c *simConn) read() {
 	switch {
 	case !c.reading || c.closing:
 	case c.request != nil:
 		frame := c.request
 		c.request, c.reading = nil, false
-		c.thread.do(func() { c.tell(&socket.Received{Frame: frame}) })
+		c.thread.do(func() { c.tell(&conn.Received{Frame: frame}) })
 	case c.caller == nil:
 		c.reading = false
-		c.thread.do(func() { c.tell(&socket.Closed{}) })
+		c.thread.do(func() { c.tell(&conn.Closed{}) })
 	}
 }
 
-func (c *conn) tell(message any) { c.daemon.env.System().Root.Send(c.to, message) }
+func (c *simConn) tell(message any) { c.daemon.env.System().Root.Send(c.to, message) }
 
 // Answer sends the answer to the request at hand.
-func (c *conn) Answer(frame []byte) {
+func (c *simConn) Answer(frame []byte) {
 	if c.closing {
 		return
 	}
@@ -62,14 +62,14 @@ func (c *conn) Answer(frame []byte) {
 }
 
 // Close ends the connection after what was answered.
-func (c *conn) Close() {
+func (c *simConn) Close() {
 	if c.closing {
 		return
 	}
 	c.closing = true
 	c.thread.do(func() {
 		if c.reading {
-			c.tell(&socket.Closed{})
+			c.tell(&conn.Closed{})
 		}
 		c.drop()
 	})
@@ -79,7 +79,7 @@ func (c *conn) Close() {
 const servedMax = 10 * time.Second
 
 // giveUp closes a connection that nobody serves.
-func (c *conn) giveUp() {
+func (c *simConn) giveUp() {
 	if c.to == nil && !c.closing {
 		c.closing = true
 		c.drop()
@@ -87,7 +87,7 @@ func (c *conn) giveUp() {
 }
 
 // drop takes the connection out of the world; the client notices.
-func (c *conn) drop() {
+func (c *simConn) drop() {
 	for i, other := range c.daemon.conns {
 		if other == c {
 			c.daemon.conns = append(c.daemon.conns[:i:i], c.daemon.conns[i+1:]...)
@@ -100,13 +100,13 @@ func (c *conn) drop() {
 }
 
 // send is the client's: a request arrives.
-func (c *conn) send(frame []byte) {
+func (c *simConn) send(frame []byte) {
 	c.request = frame
 	c.read()
 }
 
 // hangUp is the client's: it has gone.
-func (c *conn) hangUp() {
+func (c *simConn) hangUp() {
 	c.caller = nil
 	c.read()
 }

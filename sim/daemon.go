@@ -10,8 +10,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
+	"lockstep/actors/conn"
 	"lockstep/actors/luxi"
-	"lockstep/actors/socket"
 	"lockstep/core/config"
 	"lockstep/core/layout"
 	"lockstep/core/lock"
@@ -36,7 +36,7 @@ type daemon struct {
 	done     <-chan struct{}         // closed when it cannot go on, or has stopped
 	boxes    *mailboxes
 	accept   *thread // of who takes connections
-	conns    []*conn
+	conns    []*simConn
 	asked    int
 	ready    bool // takes connections
 	stopping bool // was told to
@@ -205,14 +205,14 @@ func (w *World) orderedPanic(actor, message string, kind messageKind) panicWhen 
 }
 
 // dial connects to the daemon; nil if there is none.
-func (n *node) dial(from *caller) *conn {
+func (n *node) dial(from *caller) *simConn {
 	d := n.daemon
 	if d == nil || !d.ready || d.stopping {
 		return nil
 	}
-	c := &conn{daemon: d, thread: newThread(n.world.steps, d.life), caller: from}
+	c := &simConn{daemon: d, thread: newThread(n.world.steps, d.life), caller: from}
 	d.conns = append(d.conns, c)
-	d.accept.do(func() { d.env.System().Root.Send(d.gateway(from.wconf), &socket.Opened{Conn: c}) })
+	d.accept.do(func() { d.env.System().Root.Send(d.gateway(from.wconf), &conn.Opened{Conn: c}) })
 	if n.clustered() {
 		n.world.clock.after(servedMax, d.life, c.giveUp)
 	}

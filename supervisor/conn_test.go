@@ -9,12 +9,12 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/conn"
 	"lockstep/actors/luxi/wire"
-	"lockstep/actors/socket"
 )
 
-// conn is a client's connection. The client is another goroutine of the test.
-type conn struct {
+// fakeConn is a client's connection. The client is another goroutine of the test.
+type fakeConn struct {
 	send    func(to *actor.PID, msg any)
 	answers chan []byte
 	over    chan struct{}
@@ -25,40 +25,40 @@ type conn struct {
 	closed  bool
 }
 
-func (c *conn) Serve(to *actor.PID) {
+func (c *fakeConn) Serve(to *actor.PID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		c.send(to, &socket.Closed{})
+		c.send(to, &conn.Closed{})
 		return
 	}
 	c.to = to
 	if c.waiting != nil {
-		c.send(to, &socket.Received{Frame: c.waiting})
+		c.send(to, &conn.Received{Frame: c.waiting})
 	}
 }
 
-func (c *conn) request(frame []byte) {
+func (c *fakeConn) request(frame []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.to == nil {
 		c.waiting = frame
 		return
 	}
-	c.send(c.to, &socket.Received{Frame: frame})
+	c.send(c.to, &conn.Received{Frame: frame})
 }
 
-func (c *conn) hangUp() {
+func (c *fakeConn) hangUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.to != nil {
-		c.send(c.to, &socket.Closed{})
+		c.send(c.to, &conn.Closed{})
 	}
 }
 
-func (c *conn) Answer(frame []byte) { c.answers <- frame }
+func (c *fakeConn) Answer(frame []byte) { c.answers <- frame }
 
-func (c *conn) Close() {
+func (c *fakeConn) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
@@ -68,7 +68,7 @@ func (c *conn) Close() {
 }
 
 // giveUp ends a connection that nobody serves.
-func (c *conn) giveUp() {
+func (c *fakeConn) giveUp() {
 	c.mu.Lock()
 	served := c.to != nil
 	c.mu.Unlock()
@@ -80,7 +80,7 @@ func (c *conn) giveUp() {
 // client makes calls, and a new connection where the last one has ended.
 type client struct {
 	w    *world
-	conn *conn
+	conn *fakeConn
 }
 
 // errGone: the connection has ended, or nothing came of it in time; what has

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
+	"lockstep/actors/conn"
 	"lockstep/actors/jobs"
 	"lockstep/actors/replicator"
-	"lockstep/actors/socket"
 	"lockstep/core/job"
 	"lockstep/core/layout"
 	"lockstep/core/lock"
@@ -273,7 +273,7 @@ func (s slow) Close()         { <-s.closed }
 // hold keeps a tree from stopping until the function that it returns is called.
 func (m *member) hold(r *supervisor.Running) func() {
 	c := slow{make(chan struct{})}
-	m.Send(r.Luxi, &socket.Opened{Conn: c})
+	m.Send(r.Luxi, &conn.Opened{Conn: c})
 	m.Settle()
 	return func() { close(c.closed) }
 }
@@ -351,7 +351,7 @@ func TestACrashInTheMasterPartLeavesTheNodeAlone(t *testing.T) {
 func TestConnectionsOfTheReceptionEndWhenThisNodeIsTheMaster(t *testing.T) {
 	onNode(t, func(t *testing.T, m *member) {
 		c := slow{make(chan struct{})}
-		m.Send(m.node.Reception, &socket.Opened{Conn: c})
+		m.Send(m.node.Reception, &conn.Opened{Conn: c})
 		m.Settle()
 		m.lead(true)
 		close(c.closed) // or nobody would ask for that

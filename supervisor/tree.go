@@ -250,7 +250,7 @@ type Running struct {
 	// accepted is on the disk and no start is in flight; it may be stopped then.
 	// Job processes go on.
 	Root *actor.PID
-	// Luxi and Wconf take connections, as socket.Opened.
+	// Luxi and Wconf take connections, as conn.Opened.
 	Luxi, Wconf *actor.PID
 	// Done is closed when the tree has stopped: because Root was, or because
 	// part of it has failed too often to go on.

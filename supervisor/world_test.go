@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/socket"
+	"lockstep/actors/conn"
 	"lockstep/core/config"
 	"lockstep/core/job"
 	"lockstep/core/layout"
@@ -36,7 +36,7 @@ type world struct {
 	daemon   *supervisor.Running
 	daemons  int
 	ready    chan struct{} // closed when the daemon takes connections
-	conns    []*conn
+	conns    []*fakeConn
 	working  int // clients that are not done
 	accepted []int64
 	faults   []string
@@ -150,7 +150,7 @@ func (w *world) tell(to *actor.PID, msg any) {
 }
 
 // dial waits for a daemon that takes connections.
-func (w *world) dial() *conn {
+func (w *world) dial() *fakeConn {
 	for {
 		w.mu.Lock()
 		env, daemon, ready := w.env, w.daemon, w.ready
@@ -163,12 +163,12 @@ func (w *world) dial() *conn {
 		case <-daemon.Done:
 			w.pause(100 * time.Millisecond)
 		default:
-			c := &conn{send: w.tell, answers: make(chan []byte, 1), over: make(chan struct{})}
+			c := &fakeConn{send: w.tell, answers: make(chan []byte, 1), over: make(chan struct{})}
 			w.mu.Lock()
 			w.conns = append(w.conns, c)
 			w.mu.Unlock()
 			w.clock.AfterFunc(servedMax, c.giveUp)
-			env.Send(daemon.Luxi, &socket.Opened{Conn: c})
+			env.Send(daemon.Luxi, &conn.Opened{Conn: c})
 			return c
 		}
 	}

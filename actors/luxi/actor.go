@@ -16,7 +16,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
-	"lockstep/actors/socket"
+	"lockstep/actors/conn"
 	"lockstep/core/opcode"
 	"lockstep/messages"
 )
@@ -43,7 +43,7 @@ type Config struct {
 	NewUUID   func() string // names filter rules
 	About     About
 
-	Leads func() bool // see socket.Leased
+	Leads func() bool // see conn.Leased
 	Nodes *actor.PID  // who knows the nodes of the cluster; nil: there is none
 }
 
@@ -75,7 +75,7 @@ type gateway struct {
 
 func (g *gateway) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
-	case *socket.Opened:
+	case *conn.Opened:
 		g.opened(ctx, m.Conn)
 	case *messages.QueueStarted, *messages.StoreStarted, *messages.LocksStarted:
 		g.tellConnections(ctx, m)
@@ -90,15 +90,15 @@ func (g *gateway) Receive(ctx actor.Context) {
 	}
 }
 
-func (g *gateway) opened(ctx actor.Context, c socket.Conn) {
+func (g *gateway) opened(ctx actor.Context, c conn.Conn) {
 	if g.draining {
 		c.Close()
 		return
 	}
 	g.counter++
 	config, number := g.config, g.counter
-	c = socket.Leased(c, config.Leads)
-	socket.Spawn(ctx, config.Env, c, fmt.Sprintf("conn-%d.%d", number, g.incarnation),
+	c = conn.Leased(c, config.Leads)
+	conn.Spawn(ctx, config.Env, c, fmt.Sprintf("conn-%d.%d", number, g.incarnation),
 		func() actor.Actor { return newConnection(config, c, number) })
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/act"
+	"lockstep/actors/conn"
 	"lockstep/actors/luxi/wire"
-	"lockstep/actors/socket"
 	"lockstep/actors/store"
 	"lockstep/core/opcode"
 	"lockstep/messages"
@@ -23,7 +23,7 @@ const patience = 60 * time.Second
 // connection serves one client, one request at a time.
 type connection struct {
 	config Config
-	conn   socket.Conn
+	conn   conn.Conn
 	store  *store.Client
 
 	method  string
@@ -42,7 +42,7 @@ type connection struct {
 // overdue ends a conversation that has taken too long.
 type overdue struct{ request uint64 }
 
-func newConnection(c Config, conn socket.Conn, number uint32) *connection {
+func newConnection(c Config, conn conn.Conn, number uint32) *connection {
 	return &connection{config: c, conn: conn, store: store.NewClient(c.Store, number)}
 }
 
@@ -54,11 +54,11 @@ func (c *connection) Receive(ctx actor.Context) {
 	case *actor.Started:
 		c.store.Hello(ctx)
 		c.conn.Serve(ctx.Self())
-	case *socket.Received:
+	case *conn.Received:
 		c.received(ctx, m)
-	case *socket.Refused:
+	case *conn.Refused:
 		c.refuse(ctx, m.Err)
-	case *socket.Closed:
+	case *conn.Closed:
 		ctx.Stop(ctx.Self())
 	case *actor.Stopping:
 		c.conn.Close()
@@ -92,7 +92,7 @@ func (c *connection) Receive(ctx actor.Context) {
 	}
 }
 
-func (c *connection) received(ctx actor.Context, m *socket.Received) {
+func (c *connection) received(ctx actor.Context, m *conn.Received) {
 	request, err := wire.DecodeRequest(m.Frame)
 	if err != nil {
 		c.refuse(ctx, err)

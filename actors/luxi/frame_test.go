@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/socket"
+	"lockstep/actors/conn"
 	"lockstep/messages"
 )
 
@@ -40,7 +40,7 @@ func TestWhatIsNotARequest(t *testing.T) {
 		`{"method": "LockstepBeginOpcode", "args": [1, "l", "0"]}`:                                                              `LockstepBeginOpcode: argument 3: a string is not what belongs here`,
 	} {
 		onBench(t, func(t *testing.T, b *bench, c *client) {
-			c.tell(&socket.Received{Frame: []byte(frame)})
+			c.tell(&conn.Received{Frame: []byte(frame)})
 			answer := c.answer()
 			want, err := jsonOf(map[string]any{"success": false, "result": "Failed to parse request: " + text})
 			require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestWhatIsNotARequest(t *testing.T) {
 
 func TestAFrameThatIsTooLarge(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.tell(&socket.Refused{Err: errors.New("frame is larger than 10 bytes")})
+		c.tell(&conn.Refused{Err: errors.New("frame is larger than 10 bytes")})
 		require.JSONEq(t, `{"success":false,"result":"Failed to parse request: frame is larger than 10 bytes"}`, c.answer())
 		require.True(t, c.closed())
 	})
@@ -94,7 +94,7 @@ func TestAClientThatIsGone(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.call("SubmitJob", `[[`+delay+`]]`)
 		m := asked[*messages.SubmitJobs](c, b.queue)
-		c.tell(&socket.Closed{})
+		c.tell(&conn.Closed{})
 		require.True(t, c.closed())
 		dead := b.DeadLetters()
 		b.queue.Ask(c.conn.to, &messages.JobsSubmitted{Request: m.Request, Ids: []int64{1}})

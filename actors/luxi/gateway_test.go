@@ -7,12 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/socket"
+	"lockstep/actors/conn"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
 
-var closedByPeer = &socket.Closed{}
+var closedByPeer = &conn.Closed{}
 
 func TestReportJob(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
@@ -76,8 +76,8 @@ func TestDrainClosesIdleConnections(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		drain(b)
 		require.True(t, c.closed())
-		late := &conn{}
-		b.Send(b.luxi, &socket.Opened{Conn: late})
+		late := &fakeConn{}
+		b.Send(b.luxi, &conn.Opened{Conn: late})
 		b.Settle()
 		require.True(t, late.closed)
 	})

@@ -8,8 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act/acttest"
+	"lockstep/actors/conn"
 	"lockstep/actors/luxi"
-	"lockstep/actors/socket"
 	"lockstep/core/job"
 	"lockstep/core/opcode"
 	"lockstep/messages"
@@ -54,14 +54,14 @@ func BenchmarkListJobs(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				conn := &benchConn{to: make(chan *actor.PID, 1), answers: make(chan []byte, 1)}
-				e.Send(gateway, &socket.Opened{Conn: conn})
-				pid := <-conn.to
+				client := &benchConn{to: make(chan *actor.PID, 1), answers: make(chan []byte, 1)}
+				e.Send(gateway, &conn.Opened{Conn: client})
+				pid := <-client.to
 				b.ReportAllocs()
 				size := 0
 				for b.Loop() {
-					e.Send(pid, &socket.Received{Frame: []byte(question.frame)})
-					frame := <-conn.answers
+					e.Send(pid, &conn.Received{Frame: []byte(question.frame)})
+					frame := <-client.answers
 					if !bytes.HasPrefix(frame, []byte(`{"success":true`)) {
 						b.Fatal(string(frame))
 					}

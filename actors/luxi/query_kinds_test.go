@@ -12,7 +12,7 @@ import (
 	"lockstep/messages"
 )
 
-const cluster = "../core/query/testdata/cluster.json"
+const cluster = "../../core/query/testdata/cluster.json"
 
 // inCluster is inWorld with a cluster that has a bit of everything.
 func inCluster(t *testing.T, f func(*testing.T, *world, *client)) {
@@ -237,7 +237,7 @@ func TestFilterRules(t *testing.T) {
 
 func TestClusterInfo(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, c *client) {
-		golden, err := os.ReadFile("../core/config/testdata/query-cluster-info.json")
+		golden, err := os.ReadFile("../../core/config/testdata/query-cluster-info.json")
 		require.NoError(t, err)
 		got, err := jsonOf(c.asks("QueryClusterInfo", `[]`))
 		require.NoError(t, err)

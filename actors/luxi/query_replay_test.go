@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/socket"
+	"lockstep/actors/conn"
 	"lockstep/core/job"
 )
 
@@ -84,7 +84,7 @@ func (w *world) addAnswered(t *testing.T, e exchange) {
 
 // replayed is the answer of this server to the question.
 func (c *client) replayed(e exchange) map[string]any {
-	c.tell(&socket.Received{Frame: []byte(e.question)})
+	c.tell(&conn.Received{Frame: []byte(e.question)})
 	var answer map[string]any
 	require.NoError(c, json.Unmarshal([]byte(c.answer()), &answer))
 	return answer

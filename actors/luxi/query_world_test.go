@@ -36,7 +36,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	config, err := os.ReadFile("../core/config/testdata/config.data.json")
+	config, err := os.ReadFile("../../core/config/testdata/config.data.json")
 	require.NoError(t, err)
 	return &world{jobs: map[int64]*job.Job{}, files: map[string]string{}, config: string(config), locks: `[]`, dependencies: `[]`}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
+	"lockstep/actors/conn"
 	"lockstep/actors/luxi"
-	"lockstep/actors/socket"
 	"lockstep/core/job"
 	"lockstep/core/layout"
 	"lockstep/core/opcode"
@@ -18,27 +18,27 @@ import (
 	"lockstep/messages"
 )
 
-// conn is a client's connection; the test is the client.
-type conn struct {
+// fakeConn is a client's connection; the test is the client.
+type fakeConn struct {
 	mu      sync.Mutex
 	to      *actor.PID
 	answers []string
 	closed  bool
 }
 
-func (c *conn) Serve(to *actor.PID) {
+func (c *fakeConn) Serve(to *actor.PID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.to = to
 }
 
-func (c *conn) Answer(frame []byte) {
+func (c *fakeConn) Answer(frame []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answers = append(c.answers, string(frame))
 }
 
-func (c *conn) Close() {
+func (c *fakeConn) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
@@ -71,13 +71,13 @@ func onBench(t *testing.T, f func(*testing.T, *bench, *client)) {
 // client is one connection with its actor.
 type client struct {
 	*bench
-	conn *conn
+	conn *fakeConn
 }
 
 func (b *bench) connect() *client {
 	b.Helper()
-	c := &client{b, &conn{}}
-	b.Send(b.luxi, &socket.Opened{Conn: c.conn})
+	c := &client{b, &fakeConn{}}
+	b.Send(b.luxi, &conn.Opened{Conn: c.conn})
 	b.Settle()
 	return c
 }
@@ -92,7 +92,7 @@ func (c *client) tell(m any) {
 // call sends a request, whose args are JSON.
 func (c *client) call(method, args string) {
 	c.Helper()
-	c.tell(&socket.Received{Frame: []byte(`{"method": "` + method + `", "args": ` + args + `, "version": 3000000}`)})
+	c.tell(&conn.Received{Frame: []byte(`{"method": "` + method + `", "args": ` + args + `, "version": 3000000}`)})
 }
 
 // answer is the one answer since the last call.

@@ -17,8 +17,8 @@ import (
 	"lockstep/actors/act/acttest"
 	"lockstep/actors/luxi"
 	"lockstep/actors/luxi/wire"
-	"lockstep/actors/socket"
 	"lockstep/core/opcode"
+	"lockstep/edge/socket"
 	"lockstep/messages"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
+	"lockstep/actors/conn"
 	"lockstep/actors/luxi"
-	"lockstep/actors/socket"
 	"lockstep/messages"
 )
 
@@ -67,10 +67,10 @@ type reception struct {
 
 func (r *reception) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
-	case *socket.Opened:
+	case *conn.Opened:
 		r.counter++
 		config := r.config
-		socket.Spawn(ctx, config.Env, m.Conn, fmt.Sprintf("conn-%d.%d", r.counter, r.incarnation),
+		conn.Spawn(ctx, config.Env, m.Conn, fmt.Sprintf("conn-%d.%d", r.counter, r.incarnation),
 			func() actor.Actor { return &connection{config: config, conn: m.Conn} })
 	case *messages.LogFollows:
 		for _, pid := range ctx.Children() {

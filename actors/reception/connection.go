@@ -6,9 +6,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
+	"lockstep/actors/conn"
 	"lockstep/actors/luxi"
 	"lockstep/actors/luxi/wire"
-	"lockstep/actors/socket"
 	"lockstep/messages"
 )
 
@@ -19,7 +19,7 @@ const ForwardMethod = "LockstepForward"
 // connection serves one client, one request at a time.
 type connection struct {
 	config  Config
-	conn    socket.Conn
+	conn    conn.Conn
 	tunnel  Tunnel // nil: it is served here
 	master  string // to which the tunnel leads
 	self    string // the node that it leads from
@@ -31,12 +31,12 @@ func (c *connection) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		c.conn.Serve(ctx.Self())
-	case *socket.Received:
+	case *conn.Received:
 		c.received(ctx, m)
-	case *socket.Refused:
+	case *conn.Refused:
 		c.conn.Answer(wire.EncodeParseError("Failed to parse request: " + m.Err.Error()))
 		ctx.Stop(ctx.Self())
-	case *socket.Closed:
+	case *conn.Closed:
 		ctx.Stop(ctx.Self())
 	case *actor.Stopping:
 		c.conn.Close()
@@ -63,7 +63,7 @@ func (c *connection) Receive(ctx actor.Context) {
 	}
 }
 
-func (c *connection) received(ctx actor.Context, m *socket.Received) {
+func (c *connection) received(ctx actor.Context, m *conn.Received) {
 	if c.tunnel != nil {
 		by := ""
 		if m.By != "" {

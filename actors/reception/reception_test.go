@@ -10,34 +10,34 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
+	"lockstep/actors/conn"
 	"lockstep/actors/luxi"
 	"lockstep/actors/luxi/wire"
 	"lockstep/actors/reception"
-	"lockstep/actors/socket"
 	"lockstep/messages"
 )
 
-// conn is a client's connection; the test is the client.
-type conn struct {
+// fakeConn is a client's connection; the test is the client.
+type fakeConn struct {
 	mu      sync.Mutex
 	to      *actor.PID
 	answers []string
 	closed  int
 }
 
-func (c *conn) Serve(to *actor.PID) {
+func (c *fakeConn) Serve(to *actor.PID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.to = to
 }
 
-func (c *conn) Answer(frame []byte) {
+func (c *fakeConn) Answer(frame []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answers = append(c.answers, string(frame))
 }
 
-func (c *conn) Close() {
+func (c *fakeConn) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed++
@@ -90,17 +90,17 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	})
 }
 
-func (b *bench) connect() *conn {
+func (b *bench) connect() *fakeConn {
 	b.Helper()
-	c := &conn{}
-	b.Send(b.reception, &socket.Opened{Conn: c})
+	c := &fakeConn{}
+	b.Send(b.reception, &conn.Opened{Conn: c})
 	b.Settle()
 	require.NotNil(b, c.to)
 	return c
 }
 
-func (b *bench) request(c *conn, frame string) {
-	b.Send(c.to, &socket.Received{Frame: []byte(frame)})
+func (b *bench) request(c *fakeConn, frame string) {
+	b.Send(c.to, &conn.Received{Frame: []byte(frame)})
 	b.Settle()
 }
 
@@ -116,7 +116,7 @@ func (b *bench) tell(n *messages.Nodes) *messages.AskNodes {
 	return m
 }
 
-func (c *conn) last(t *testing.T) string {
+func (c *fakeConn) last(t *testing.T) string {
 	t.Helper()
 	require.NotEmpty(t, c.answers)
 	return c.answers[len(c.answers)-1]
@@ -182,7 +182,7 @@ func TestAClientIsCarriedOnToTheMaster(t *testing.T) {
 		b.request(c, call("QueryJobs"))
 		b.request(c, "not even a request")
 		const forged = `{"by": "uid=0(root)", "method": "QueryJobs", "args": []}`
-		b.Send(c.to, &socket.Received{Frame: []byte(forged), By: "uid=1000(ada), pid=7"})
+		b.Send(c.to, &conn.Received{Frame: []byte(forged), By: "uid=1000(ada), pid=7"})
 		b.Settle()
 		require.Equal(t, "not even a request", b.tunnels.frames[1], "it is the master's to judge")
 		for i, by := range map[int]string{0: "", 2: "uid=1000(ada), pid=7, node=n1"} {
@@ -193,7 +193,7 @@ func TestAClientIsCarriedOnToTheMaster(t *testing.T) {
 		b.nodes.Quiet()
 		require.Len(t, c.answers, 1)
 		require.Zero(t, b.tunnels.closed)
-		b.Send(c.to, &socket.Closed{})
+		b.Send(c.to, &conn.Closed{})
 		b.Settle()
 		require.Equal(t, 1, b.tunnels.closed)
 		require.Equal(t, 1, c.closed)
@@ -204,7 +204,7 @@ func TestAClientIsCarriedOnToTheMaster(t *testing.T) {
 // more is let go.
 func TestATunnelAnswersAndEnds(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		carried := func() *conn {
+		carried := func() *fakeConn {
 			c := b.connect()
 			b.request(c, call(reception.ForwardMethod))
 			b.tell(cluster("n2"))
@@ -270,7 +270,7 @@ func TestWhatIsNoRequestEndsTheConnection(t *testing.T) {
 		require.Contains(t, c.last(t), "Failed to parse request")
 		require.Equal(t, 1, c.closed)
 		c = b.connect()
-		b.Send(c.to, &socket.Refused{Err: errors.New("too large")})
+		b.Send(c.to, &conn.Refused{Err: errors.New("too large")})
 		b.Settle()
 		require.Contains(t, c.last(t), "too large")
 		require.Equal(t, 1, c.closed)

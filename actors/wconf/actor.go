@@ -15,7 +15,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
-	"lockstep/actors/socket"
+	"lockstep/actors/conn"
 	"lockstep/messages"
 )
 
@@ -32,7 +32,7 @@ type Config struct {
 	Env     *act.Env
 	Locks   *actor.PID
 	Cluster *actor.PID
-	Leads   func() bool // see socket.Leased
+	Leads   func() bool // see conn.Leased
 }
 
 // Props makes the wconf actor. A connection whose actor crashes is closed.
@@ -53,7 +53,7 @@ type gateway struct {
 
 func (g *gateway) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
-	case *socket.Opened:
+	case *conn.Opened:
 		g.opened(ctx, m.Conn)
 	case *messages.LocksStarted:
 		g.tellConnections(ctx, m)
@@ -66,15 +66,15 @@ func (g *gateway) Receive(ctx actor.Context) {
 	}
 }
 
-func (g *gateway) opened(ctx actor.Context, c socket.Conn) {
+func (g *gateway) opened(ctx actor.Context, c conn.Conn) {
 	if g.draining {
 		c.Close()
 		return
 	}
 	g.counter++
 	config := g.config
-	c = socket.Leased(c, config.Leads)
-	socket.Spawn(ctx, config.Env, c, fmt.Sprintf("conn-%d.%d", g.counter, g.incarnation),
+	c = conn.Leased(c, config.Leads)
+	conn.Spawn(ctx, config.Env, c, fmt.Sprintf("conn-%d.%d", g.counter, g.incarnation),
 		func() actor.Actor { return &connection{config: config, conn: c} })
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/act"
+	"lockstep/actors/conn"
 	"lockstep/actors/luxi/wire"
-	"lockstep/actors/socket"
 	"lockstep/messages"
 )
 
@@ -16,7 +16,7 @@ import (
 // one or more questions, of which one is open at a time.
 type connection struct {
 	config Config
-	conn   socket.Conn
+	conn   conn.Conn
 
 	request uint64 // number of the last question
 	again   func(actor.Context)
@@ -28,11 +28,11 @@ func (c *connection) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		c.conn.Serve(ctx.Self())
-	case *socket.Received:
+	case *conn.Received:
 		c.received(ctx, m.Frame)
-	case *socket.Refused:
+	case *conn.Refused:
 		c.refuse(ctx, m.Err)
-	case *socket.Closed:
+	case *conn.Closed:
 		ctx.Stop(ctx.Self())
 	case *actor.Stopping:
 		c.conn.Close()

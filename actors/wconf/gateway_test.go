@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act/acttest"
-	"lockstep/actors/socket"
+	"lockstep/actors/conn"
 	"lockstep/messages"
 )
 
@@ -15,13 +15,13 @@ import (
 func TestParseErrorsClose(t *testing.T) {
 	for _, frame := range []string{"", "nonsense", "[]", `{"method":"echo"}`, `{"args":[]}`, `{"method":3,"args":[]}`, `{"method":"echo","args":{}}`} {
 		onBench(t, func(t *testing.T, b *bench, c *client) {
-			c.tell(&socket.Received{Frame: []byte(frame)})
+			c.tell(&conn.Received{Frame: []byte(frame)})
 			require.Contains(t, c.answer(), `{"success":false,"result":"Failed to parse request: `)
 			require.True(t, c.closed())
 		})
 	}
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.tell(&socket.Refused{Err: errors.New("too large")})
+		c.tell(&conn.Refused{Err: errors.New("too large")})
 		require.Equal(t, `{"success":false,"result":"Failed to parse request: too large"}`, c.answer())
 		require.True(t, c.closed())
 	})
@@ -84,7 +84,7 @@ func TestNewsIsNoAnswer(t *testing.T) {
 func TestTheClientLeaves(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.call("readConfig", `[]`)
-		c.tell(&socket.Closed{})
+		c.tell(&conn.Closed{})
 		require.True(t, c.closed())
 		require.Equal(t, `"x"`, b.connect().result("echo", `["x"]`))
 	})
@@ -125,8 +125,8 @@ func TestDrain(t *testing.T) {
 		c.locksAnswer(request, `[]`)
 		require.Equal(t, `{"success":true,"result":[]}`, c.answer())
 		require.True(t, c.closed())
-		late := &conn{}
-		b.Send(b.wconf, &socket.Opened{Conn: late})
+		late := &fakeConn{}
+		b.Send(b.wconf, &conn.Opened{Conn: late})
 		b.Settle()
 		require.True(t, late.closed)
 	})

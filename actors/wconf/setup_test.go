@@ -10,8 +10,8 @@ import (
 
 	"lockstep/actors/act/acttest"
 	"lockstep/actors/cluster"
+	"lockstep/actors/conn"
 	"lockstep/actors/locks"
-	"lockstep/actors/socket"
 	"lockstep/actors/store"
 	"lockstep/actors/wconf"
 	"lockstep/core/config"
@@ -20,27 +20,27 @@ import (
 	"lockstep/messages"
 )
 
-// conn is a client's connection; the test is the client.
-type conn struct {
+// fakeConn is a client's connection; the test is the client.
+type fakeConn struct {
 	mu      sync.Mutex
 	to      *actor.PID
 	answers []string
 	closed  bool
 }
 
-func (c *conn) Serve(to *actor.PID) {
+func (c *fakeConn) Serve(to *actor.PID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.to = to
 }
 
-func (c *conn) Answer(frame []byte) {
+func (c *fakeConn) Answer(frame []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answers = append(c.answers, string(frame))
 }
 
-func (c *conn) Close() {
+func (c *fakeConn) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
@@ -115,13 +115,13 @@ func changed(t require.TestingT, content, jobs string) string {
 // client is one connection with its actor.
 type client struct {
 	*bench
-	conn *conn
+	conn *fakeConn
 }
 
 func (b *bench) connect() *client {
 	b.Helper()
-	c := &client{b, &conn{}}
-	b.Send(b.wconf, &socket.Opened{Conn: c.conn})
+	c := &client{b, &fakeConn{}}
+	b.Send(b.wconf, &conn.Opened{Conn: c.conn})
 	b.Settle()
 	return c
 }
@@ -136,7 +136,7 @@ func (c *client) tell(m any) {
 // call sends a request, whose args are JSON.
 func (c *client) call(method, args string) {
 	c.Helper()
-	c.tell(&socket.Received{Frame: []byte(`{"method": "` + method + `", "args": ` + args + `}` + "\n")})
+	c.tell(&conn.Received{Frame: []byte(`{"method": "` + method + `", "args": ` + args + `}` + "\n")})
 }
 
 // answer is the one answer since the last call.

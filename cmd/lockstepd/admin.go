@@ -11,7 +11,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/socket"
+	"lockstep/edge/socket"
 	"lockstep/persistence"
 )
 

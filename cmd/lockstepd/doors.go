@@ -9,8 +9,8 @@ import (
 
 	"lockstep/actors/act"
 	"lockstep/actors/luxi"
-	"lockstep/actors/socket"
 	"lockstep/actors/wconf"
+	"lockstep/edge/socket"
 	"lockstep/persistence"
 )
 

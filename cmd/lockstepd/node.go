@@ -16,11 +16,11 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/luxi"
-	"lockstep/actors/socket"
 	"lockstep/core/layout"
 	"lockstep/core/repl"
 	"lockstep/edge/peer"
 	"lockstep/edge/raftlog"
+	"lockstep/edge/socket"
 	"lockstep/messages"
 	"lockstep/persistence"
 	"lockstep/supervisor"

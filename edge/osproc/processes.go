@@ -209,7 +209,7 @@ func (p *Processes) handshake(a *attempt, c *child, start uint64, to *actor.PID)
 		}
 	}
 	if err := c.send([]byte(p.config.Permission)); err != nil {
-		return livelock, fmt.Errorf("cannot give the permission to start: %w", err)
+		return livelock, fmt.Errorf("the process does not take its permission to start: %w", err)
 	}
 	if _, err := c.receive(); err != nil {
 		return livelock, fmt.Errorf("the process did not take its permission to start: %w", err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/socket"
+	"lockstep/actors/conn"
 )
 
 // servedMax is how long a connection waits for somebody to serve it: the gateway's
@@ -30,12 +30,12 @@ type Gateway struct {
 // open tells the gateway of a new connection.
 func (g Gateway) open() *connection {
 	c := &connection{system: g.System, served: make(chan struct{}), answers: make(chan []byte, 1), gone: make(chan struct{})}
-	g.System.Root.Send(g.PID(), &socket.Opened{Conn: c})
+	g.System.Root.Send(g.PID(), &conn.Opened{Conn: c})
 	return c
 }
 
 // connection is a client of the LUXI gateway that is in the same process: what
-// actors see of it is a socket.Conn, what handlers see is call. It has no
+// actors see of it is a conn.Conn, what handlers see is call. It has no
 // goroutine.
 type connection struct {
 	system  *actor.ActorSystem
@@ -49,7 +49,7 @@ type connection struct {
 	closed    bool
 }
 
-// Serve is part of socket.Conn.
+// Serve is part of conn.Conn.
 func (c *connection) Serve(to *actor.PID) {
 	c.mu.Lock()
 	first, abandoned := c.to == nil, c.abandoned
@@ -59,11 +59,11 @@ func (c *connection) Serve(to *actor.PID) {
 		close(c.served)
 	}
 	if abandoned {
-		c.system.Root.Send(to, &socket.Closed{})
+		c.system.Root.Send(to, &conn.Closed{})
 	}
 }
 
-// Answer is part of socket.Conn.
+// Answer is part of conn.Conn.
 func (c *connection) Answer(frame []byte) {
 	select {
 	case c.answers <- frame:
@@ -71,7 +71,7 @@ func (c *connection) Answer(frame []byte) {
 	}
 }
 
-// Close is part of socket.Conn.
+// Close is part of conn.Conn.
 func (c *connection) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *connection) abandon() {
 	c.abandoned = true
 	c.mu.Unlock()
 	if to != nil && !closed {
-		c.system.Root.Send(to, &socket.Closed{})
+		c.system.Root.Send(to, &conn.Closed{})
 	}
 }
 
@@ -131,7 +131,7 @@ func (c *connection) call(ctx context.Context, frame []byte) (answer []byte, sen
 	if !c.usable() {
 		return nil, false, errClosed
 	}
-	c.system.Root.Send(c.to, &socket.Received{Frame: frame, By: by(ctx)})
+	c.system.Root.Send(c.to, &conn.Received{Frame: frame, By: by(ctx)})
 	select {
 	case answer := <-c.answers:
 		return answer, true, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act"
+	"lockstep/actors/conn"
 	"lockstep/actors/luxi/wire"
-	"lockstep/actors/socket"
 	"lockstep/edge/rapi"
 )
 
@@ -24,10 +24,10 @@ type gateway struct {
 	opened atomic.Int32
 	closed atomic.Int32
 	by     atomic.Value // who has made the last request
-	serve  func(ctx actor.Context, conn socket.Conn, request wire.Request)
+	serve  func(ctx actor.Context, conn conn.Conn, request wire.Request)
 }
 
-func newGateway(t *testing.T, serve func(actor.Context, socket.Conn, wire.Request)) *gateway {
+func newGateway(t *testing.T, serve func(actor.Context, conn.Conn, wire.Request)) *gateway {
 	g := &gateway{env: act.New(act.Options{}), serve: serve}
 	pid, _, err := g.env.SpawnRoot(g.env.Props("gateway", func() actor.Actor { return actor.ReceiveFunc(g.receive) }), "gateway")
 	require.NoError(t, err)
@@ -36,7 +36,7 @@ func newGateway(t *testing.T, serve func(actor.Context, socket.Conn, wire.Reques
 }
 
 func (g *gateway) receive(ctx actor.Context) {
-	m, ok := ctx.Message().(*socket.Opened)
+	m, ok := ctx.Message().(*conn.Opened)
 	if !ok {
 		return
 	}
@@ -49,22 +49,22 @@ func (g *gateway) receive(ctx actor.Context) {
 	}
 }
 
-func (g *gateway) connection(ctx actor.Context, conn socket.Conn) {
+func (g *gateway) connection(ctx actor.Context, c conn.Conn) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		conn.Serve(ctx.Self())
-	case *socket.Received:
+		c.Serve(ctx.Self())
+	case *conn.Received:
 		g.by.Store(m.By)
 		request, err := wire.DecodeRequest(m.Frame)
 		if err != nil {
 			panic(err)
 		}
-		g.serve(ctx, conn, request)
-	case *socket.Closed:
+		g.serve(ctx, c, request)
+	case *conn.Closed:
 		g.closed.Add(1)
 		ctx.Stop(ctx.Self())
 	case *actor.Stopping:
-		conn.Close()
+		c.Close()
 	}
 }
 
@@ -73,7 +73,7 @@ func (g *gateway) pool() *rapi.Pool {
 }
 
 // echo answers with the method, or as its name says.
-func echo(ctx actor.Context, conn socket.Conn, request wire.Request) {
+func echo(ctx actor.Context, conn conn.Conn, request wire.Request) {
 	switch request.Method {
 	case "Fail":
 		conn.Answer(wire.EncodeError("GenericError", "no"))

@@ -170,7 +170,8 @@ func newNode(s *suite) {
 	require.Equal(s, 1, b.restored)
 	require.Equal(s, files["queue/large"], b.files["queue/large"])
 	require.NotContains(s, b.files, "queue/stale")
-	require.Equal(s, s.cluster.Address("n2"), b.members["n2"], "no voter")
+	address := s.cluster.Address("n2")
+	s.until("it hears who the members are, itself no voter", b, func(a *app) bool { return a.members["n2"] == address })
 }
 
 func attachDuringRestore(s *suite) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/conn"
 	"lockstep/actors/luxi/wire"
 )
 
@@ -127,7 +128,7 @@ func (l *Listener) Serve(sys *actor.ActorSystem, gateway func() *actor.PID) erro
 			continue
 		}
 		time.AfterFunc(servedMax, c.giveUp)
-		sys.Root.Send(gateway(), &Opened{Conn: c})
+		sys.Root.Send(gateway(), &conn.Opened{Conn: c})
 	}
 }
 
@@ -155,7 +156,7 @@ func (c *streamConn) Serve(to *actor.PID) {
 		c.serving.Go(func() { c.serve(to) })
 		return
 	}
-	c.root.Send(to, &Closed{})
+	c.root.Send(to, &conn.Closed{})
 }
 
 // giveUp closes a connection that nobody serves.
@@ -203,7 +204,7 @@ func (c *streamConn) serve(to *actor.PID) {
 		if c.net.SetReadDeadline(time.Now().Add(c.options.Idle)) != nil || c.closing.Load() || c.evicted.Load() {
 			// Close and evict set their deadline after the flag: it is either seen
 			// here or comes after ours. A share is taken away after ours, too.
-			c.root.Send(to, &Closed{})
+			c.root.Send(to, &conn.Closed{})
 			return
 		}
 		c.held.read(reader.Size())
@@ -213,11 +214,11 @@ func (c *streamConn) serve(to *actor.PID) {
 		switch {
 		case err == nil:
 			c.roster.busy(c)
-			c.root.Send(to, &Received{Frame: frame, By: by, Forwarded: c.options.Forwards})
+			c.root.Send(to, &conn.Received{Frame: frame, By: by, Forwarded: c.options.Forwards})
 		case errors.As(err, &tooLarge), errors.Is(err, errCrowded):
-			c.root.Send(to, &Refused{Err: err})
+			c.root.Send(to, &conn.Refused{Err: err})
 		default:
-			c.root.Send(to, &Closed{})
+			c.root.Send(to, &conn.Closed{})
 			return
 		}
 		answer, open := <-c.answers
@@ -225,7 +226,7 @@ func (c *streamConn) serve(to *actor.PID) {
 			return
 		}
 		if c.net.SetWriteDeadline(time.Now().Add(sendMax)) != nil || wire.WriteFrame(c.net, answer) != nil {
-			c.root.Send(to, &Closed{})
+			c.root.Send(to, &conn.Closed{})
 			return
 		}
 		c.roster.rests(c)

@@ -1,4 +1,4 @@
-package socket
+package conn
 
 // Leased is a connection of a master that may cease to be one without having heard
 // of it (design.md 9): when leads says no, what would have been answered is not,

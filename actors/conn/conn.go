@@ -1,9 +1,9 @@
-// Package socket is what the gateways on unix sockets share: a client's
-// connection as actors see it, and the listener behind it.
+// Package conn is a client's connection as actors see it: what the gateways on unix
+// sockets share. The listener behind it is edge/socket, and a model in the simulator.
 //
 // Frames are those of package wire, in both protocols: LUXI and WConfD
 // (queue.md 1.1, locks.md 2.1).
-package socket
+package conn
 
 import "github.com/asynkron/protoactor-go/actor"
 
