@@ -12,7 +12,7 @@ PROTOS  := $(wildcard messages/*.proto)
 PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint proto verify sim scenario conformance bench bench-guard microbench demo demo-cluster run check clean
+.PHONY: help build test race lint proto verify sim rooms scenario conformance bench bench-guard microbench demo demo-cluster run check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,12 +46,15 @@ verify: ## fail if generated files are stale, or sources are not formatted
 	  cp $$tmp/$$(basename $$f) $$f; \
 	  cmp -s $$tmp/old $$tmp/new || { echo "$$f is stale: run make proto" >&2; rm -r $$tmp; exit 1; }; \
 	done && rm -r $$tmp
-	@unformatted=$$(gofmt -l actors cmd messages persistence sim supervisor); \
+	@unformatted=$$(gofmt -l actors cmd core docs edge messages persistence sim supervisor); \
 	  test -z "$$unformatted" || { echo "not formatted: $$unformatted" >&2; exit 1; }
 	@echo "generated files are up to date"
 
 sim: build ## simulate SEEDS=1..2000 with all faults
 	$(BIN)/lockstep-sim run --seeds $(SEEDS) --faults all
+
+rooms: ## print the rooms of the source, their lines and who imports whom, and check the rules for that
+	@$(GO) test -count=1 -v -run TestRooms ./docs | sed -n 's/^ *rooms_test.go:[0-9]*: //p; /FAIL\|imports/p'
 
 scenario: ## run the text scenarios
 	$(GO) test ./sim -run Scenario -v
@@ -79,7 +82,7 @@ run: build ## a daemon in ./var, in the foreground
 	$(BIN)/lockstepd --data-dir $(VAR)/lib --run-dir $(VAR)/run --log-dir $(VAR)/log
 
 check: lint verify test ## what CI runs; needs no network once modules are there
-	$(GO) test -race ./actors/... ./supervisor/... ./persistence/...
+	$(GO) test -race ./core/... ./actors/... ./edge/... ./supervisor/... ./persistence/...
 
 clean: ## remove what was built
 	rm -rf $(BIN)

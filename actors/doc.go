@@ -1,5 +1,5 @@
-// Package actors holds the actors of lockstep, one thin one per folder, and in
-// core all decisions that they take.
+// Package actors holds the actors of lockstep, one thin one per folder. Package core
+// takes their decisions.
 //
 //	who        owns                                    is asked by            tells
 //	store      the files below the data directory      queue, job actors,     nobody but who asked

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 )
 
 // caller makes calls, one at a time, over a connection that it makes when

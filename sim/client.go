@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 )
 
-// patience is how long a client waits for an answer, as wire.Client does.
+// patience is how long a client waits for an answer, as luxiclient.Client does.
 const patience = 180 * time.Second
 
 // client is somebody with a connection who submits, waits and lists, and

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 )
 
 // rule is a filter rule as a client asks for it.

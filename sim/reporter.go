@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/actors/luxi/wire"
 	"lockstep/core/run"
+	"lockstep/core/wire"
 )
 
 // As in lockstep-job.

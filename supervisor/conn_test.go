@@ -10,7 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/conn"
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 )
 
 // fakeConn is a client's connection. The client is another goroutine of the test.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/luxi/wire"
 	"lockstep/core/job"
 	"lockstep/core/layout"
+	"lockstep/core/wire"
 )
 
 // op is an opcode of the standard traffic.

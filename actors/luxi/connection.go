@@ -9,9 +9,9 @@ import (
 
 	"lockstep/actors/act"
 	"lockstep/actors/conn"
-	"lockstep/actors/luxi/wire"
 	"lockstep/actors/store"
 	"lockstep/core/opcode"
+	"lockstep/core/wire"
 	"lockstep/messages"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/luxi/wire"
 	"lockstep/core/query"
+	"lockstep/core/wire"
 	"lockstep/messages"
 )
 

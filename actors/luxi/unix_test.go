@@ -16,8 +16,8 @@ import (
 
 	"lockstep/actors/act/acttest"
 	"lockstep/actors/luxi"
-	"lockstep/actors/luxi/wire"
 	"lockstep/core/opcode"
+	"lockstep/core/wire"
 	"lockstep/edge/socket"
 	"lockstep/messages"
 )

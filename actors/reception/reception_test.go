@@ -12,8 +12,8 @@ import (
 	"lockstep/actors/act/acttest"
 	"lockstep/actors/conn"
 	"lockstep/actors/luxi"
-	"lockstep/actors/luxi/wire"
 	"lockstep/actors/reception"
+	"lockstep/core/wire"
 	"lockstep/messages"
 )
 

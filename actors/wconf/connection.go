@@ -8,7 +8,7 @@ import (
 
 	"lockstep/actors/act"
 	"lockstep/actors/conn"
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 	"lockstep/messages"
 )
 

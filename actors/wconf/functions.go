@@ -7,9 +7,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/locks"
-	"lockstep/actors/luxi/wire"
 	"lockstep/core/config"
 	"lockstep/core/lock"
+	"lockstep/core/wire"
 	"lockstep/messages"
 )
 

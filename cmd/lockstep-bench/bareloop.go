@@ -13,9 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"lockstep/actors/luxi/wire"
 	"lockstep/core/job"
 	"lockstep/core/layout"
+	"lockstep/core/wire"
 	"lockstep/edge/osproc"
 	"lockstep/persistence"
 )

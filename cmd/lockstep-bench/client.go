@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"lockstep/actors/luxi/wire"
 	"lockstep/core/job"
+	"lockstep/edge/luxiclient"
 )
 
 // client is a connection that makes calls.
 type client struct {
 	ctx  context.Context
-	wire *wire.Client
+	wire *luxiclient.Client
 }
 
 func (c *client) call(result any, method string, args ...any) error {

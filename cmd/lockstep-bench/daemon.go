@@ -19,7 +19,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/edge/luxiclient"
 	"lockstep/edge/osproc"
 	"lockstep/persistence"
 )
@@ -132,7 +132,7 @@ func (d *daemon) stop() error {
 }
 
 func (d *daemon) dial(socket string) (*client, error) {
-	c, err := wire.Dial(d.b.ctx, persistence.SocketPath(d.runDir(), socket), wire.Options{AnswerTimeout: patience, MaxFrame: 256 << 20})
+	c, err := luxiclient.Dial(d.b.ctx, persistence.SocketPath(d.runDir(), socket), luxiclient.Options{AnswerTimeout: patience, MaxFrame: 256 << 20})
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
+	"lockstep/edge/luxiclient"
 )
 
 // newEchoCommand is the other end of a socket, in a process of its own as the daemon is.
@@ -84,7 +85,7 @@ func (b *bench) startEcho() (*echo, error) {
 		e.stop()
 		return nil, fmt.Errorf("%s does not listen: %w", filepath.Base(b.self), err)
 	}
-	connection, err := wire.Dial(b.ctx, path, wire.Options{AnswerTimeout: patience, MaxFrame: 256 << 20})
+	connection, err := luxiclient.Dial(b.ctx, path, luxiclient.Options{AnswerTimeout: patience, MaxFrame: 256 << 20})
 	if err != nil {
 		e.stop()
 		return nil, err

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"lockstep/actors/luxi/wire"
 	"lockstep/core/job"
 	"lockstep/core/run"
+	"lockstep/core/wire"
 )
 
 // common are the parameters that every opcode has.

@@ -7,9 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"lockstep/actors/luxi/wire"
 	"lockstep/core/lock"
 	"lockstep/core/run"
+	"lockstep/core/wire"
+	"lockstep/edge/luxiclient"
 )
 
 // locker talks to the lock manager.
@@ -17,7 +18,7 @@ type locker struct {
 	socket string
 	owner  lock.Owner
 	turn   chan struct{} // held by who uses what follows
-	client *wire.Client
+	client *luxiclient.Client
 	asked  bool // something may be held, or waited for
 
 	mu        sync.Mutex
@@ -124,7 +125,7 @@ func (l *locker) call(ctx context.Context, function string, args []any, pause ti
 	ctx, cancel := context.WithTimeout(ctx, run.AwaitSeconds*time.Second+answerMax)
 	defer cancel()
 	if l.client == nil {
-		client, err := wire.Dial(ctx, l.socket, wire.Options{})
+		client, err := luxiclient.Dial(ctx, l.socket, luxiclient.Options{})
 		if err != nil {
 			return nil, err
 		}

@@ -16,12 +16,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/luxi/wire"
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/core/job"
 	"lockstep/core/layout"
 	"lockstep/core/lock"
 	"lockstep/core/run"
+	"lockstep/core/wire"
 	"lockstep/edge/remnants"
 	"lockstep/persistence"
 )

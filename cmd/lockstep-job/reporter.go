@@ -8,8 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"lockstep/actors/luxi/wire"
 	"lockstep/core/run"
+	"lockstep/core/wire"
+	"lockstep/edge/luxiclient"
 )
 
 // reporter talks to the daemon while the job runs. There may be no daemon for
@@ -22,9 +23,9 @@ type reporter struct {
 	livelock string
 
 	mu     sync.Mutex
-	latest json.RawMessage // content of the file that is not told yet; nil: none
-	told   chan struct{}   // closed when there is nothing left to tell; nil: there is nothing
-	idle   *wire.Client    // a connection for the next call; nil: none
+	latest json.RawMessage    // content of the file that is not told yet; nil: none
+	told   chan struct{}      // closed when there is nothing left to tell; nil: there is nothing
+	idle   *luxiclient.Client // a connection for the next call; nil: none
 }
 
 // Pauses between attempts to reach a daemon.
@@ -167,7 +168,7 @@ func (r *reporter) call(limit time.Duration, method string, args []any, result a
 	r.mu.Unlock()
 	if client == nil {
 		var err error
-		if client, err = wire.Dial(ctx, r.socket, wire.Options{}); err != nil {
+		if client, err = luxiclient.Dial(ctx, r.socket, luxiclient.Options{}); err != nil {
 			return err
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/luxi/wire"
 	"lockstep/core/lock"
+	"lockstep/core/wire"
 )
 
 // serve is a daemon whose answers a test gives, by method; nil is none.

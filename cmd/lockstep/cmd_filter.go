@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 )
 
 // The actions of filter rules (queue.md 5.2). RATE_LIMIT has a number.

@@ -8,7 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
+	"lockstep/edge/luxiclient"
 )
 
 // nodeChange is a wish of the daemon about one node.
@@ -67,7 +68,7 @@ func runNodeChange(ctx context.Context, globals *globalOptions, change nodeChang
 	daemon := globals.connect()
 	defer daemon.close()
 	err := daemon.call(ctx, change.method, []any{change.name}, nil)
-	var lost *wire.ConnectionLost
+	var lost *luxiclient.ConnectionLost
 	if errors.As(err, &lost) && lost.Sent && change.done == promoted {
 		// As by a master that is one no more: that is what was asked for.
 		err = awaitMaster(ctx, daemon, change.name, err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/edge/luxiclient"
 )
 
 func newNodeCheckCommand(globals *globalOptions) *cobra.Command {
@@ -68,7 +68,7 @@ func runNodeCheck(ctx context.Context, globals *globalOptions, repair bool) erro
 	daemon := globals.connect()
 	defer daemon.close()
 	var err error
-	if daemon.client, err = wire.Dial(ctx, daemon.path, wire.Options{AnswerTimeout: checkTimeout}); err != nil {
+	if daemon.client, err = luxiclient.Dial(ctx, daemon.path, luxiclient.Options{AnswerTimeout: checkTimeout}); err != nil {
 		return err
 	}
 	check := clusterCheck{}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 )
 
 type submitOptions struct {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 )
 
 // What --follow asks for at most: links from the job that was named, and jobs in all.

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/edge/luxiclient"
 	"lockstep/edge/remnants"
 	"lockstep/persistence"
 )
@@ -55,7 +55,7 @@ func (d *demoDaemon) start(ctx context.Context) error {
 		close(done)
 	}(d.cmd, d.done)
 	for {
-		client, err := wire.Dial(ctx, d.socket, wire.Options{})
+		client, err := luxiclient.Dial(ctx, d.socket, luxiclient.Options{})
 		if err == nil {
 			return client.Close()
 		}

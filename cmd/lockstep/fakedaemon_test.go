@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 )
 
 // fakeDaemon listens on a socket and hands each request to whoever plays the script.

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/edge/luxiclient"
 )
 
 // filterOptions say what a rule is about and what it does.
@@ -136,7 +136,7 @@ func runFilterReplace(ctx context.Context, opts filterOptions, globals *globalOp
 		}
 	}
 	if err := daemon.call(ctx, "LockstepReplaceFilter", []any{uuid, opts.Priority, predicates, action, trail}, &made); err != nil {
-		var lost *wire.ConnectionLost
+		var lost *luxiclient.ConnectionLost
 		if uuid == nil && errors.As(err, &lost) && lost.Sent {
 			return fmt.Errorf("the daemon's answer was lost, so it is unknown whether the rule was made;\nlook for it in \"lockstep filter list\" before you add it again (%w)", err)
 		}

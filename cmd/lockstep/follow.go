@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"lockstep/actors/luxi/wire"
 	"lockstep/core/job"
+	"lockstep/core/wire"
 )
 
 // followTimeout is how long the daemon may keep one WaitForJobChange, in seconds; it

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
+	"lockstep/edge/luxiclient"
 )
 
 // How long a session that was working is patient with a daemon that has gone: pauses
@@ -22,7 +23,7 @@ const (
 // is used by one goroutine at a time.
 type session struct {
 	path   string
-	client *wire.Client // nil: not connected
+	client *luxiclient.Client // nil: not connected
 	// carried: another node than the one it is connected to has answered. That one may
 	// vanish, and another take its place.
 	carried bool
@@ -32,10 +33,10 @@ type session struct {
 
 // call makes one call, once. Whether a request with an effect may be sent again is not
 // for it to decide (queue.md 1.1). The errors are those of
-// wire.Dial and wire.Client.Call.
+// luxiclient.Dial and luxiclient.Client.Call.
 func (s *session) call(ctx context.Context, method string, args []any, result any) error {
 	if s.client == nil {
-		client, err := wire.Dial(ctx, s.path, wire.Options{})
+		client, err := luxiclient.Dial(ctx, s.path, luxiclient.Options{})
 		if err != nil {
 			return err
 		}
@@ -102,8 +103,8 @@ func (s *session) tell(text string) {
 // gone tells whether err says that nobody is there, as opposed to an answer. A node
 // of a cluster that knows of no master is nobody, either.
 func gone(err error) bool {
-	var lost *wire.ConnectionLost
-	var none *wire.NoDaemon
+	var lost *luxiclient.ConnectionLost
+	var none *luxiclient.NoDaemon
 	return errors.As(err, &lost) || errors.As(err, &none) || isReferral(err)
 }
 
@@ -133,7 +134,7 @@ func (s *session) close() {
 func (s *session) submit(ctx context.Context, method string, jobs any, result any) error {
 	args := []any{jobs}
 	err := s.call(ctx, method, args, result)
-	var lost *wire.ConnectionLost
+	var lost *luxiclient.ConnectionLost
 	unanswered := errors.As(err, &lost) && lost.Sent
 	if unanswered {
 		err = s.again(ctx, err, hungUp, method, args, result)
@@ -156,4 +157,4 @@ look for it in "lockstep list" before you submit again (%w)`, err)
 }
 
 // hungUp is gone without a daemon that is there but does not answer: it has had its time.
-func hungUp(err error) bool { return gone(err) && !errors.Is(err, wire.ErrNoAnswer) }
+func hungUp(err error) bool { return gone(err) && !errors.Is(err, luxiclient.ErrNoAnswer) }

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"syscall"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
+	"lockstep/edge/luxiclient"
 )
 
 const (
@@ -67,7 +68,7 @@ func trusted(path string) bool {
 // explain turns an error into the text that is printed: what happened, and what to do
 // where that is known.
 func explain(err error) string {
-	var none *wire.NoDaemon
+	var none *luxiclient.NoDaemon
 	if errors.As(err, &none) {
 		return instead(err, none, explainNoDaemon(none))
 	}
@@ -75,7 +76,7 @@ func explain(err error) string {
 	if errors.As(err, &failed) && failed.Class == "JobQueueDrainError" {
 		return err.Error() + `; "lockstep drain off" makes the queue take jobs again`
 	}
-	var lost *wire.ConnectionLost
+	var lost *luxiclient.ConnectionLost
 	if errors.As(err, &lost) && errors.Is(lost.Err, io.EOF) {
 		return instead(err, lost, "the daemon has closed the connection; see whether it is still running, and try again")
 	}
@@ -91,7 +92,7 @@ func instead(err, inner error, text string) string {
 	return before + text
 }
 
-func explainNoDaemon(none *wire.NoDaemon) string {
+func explainNoDaemon(none *luxiclient.NoDaemon) string {
 	hint := `Start one with "make run" in the source tree or "lockstepd --data-dir DIR",
 or name its socket with --socket PATH or $LOCKSTEP_SOCKET.`
 	if passedOver(none.Path) {

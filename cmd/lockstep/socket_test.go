@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/edge/luxiclient"
 )
 
 func TestSocketPath(t *testing.T) {
@@ -59,14 +59,14 @@ func TestSocketPath(t *testing.T) {
 		t.Skip(err)
 	}
 	expect(systemSocket, "", none)
-	text := explain(&wire.NoDaemon{Path: systemSocket, Err: syscall.ENOENT})
+	text := explain(&luxiclient.NoDaemon{Path: systemSocket, Err: syscall.ENOENT})
 	if !strings.Contains(text, localSocket+" was not tried") {
 		t.Error(text)
 	}
 }
 
 func TestExplain(t *testing.T) {
-	denied := &wire.NoDaemon{Path: "/s", Err: syscall.EACCES}
+	denied := &luxiclient.NoDaemon{Path: "/s", Err: syscall.EACCES}
 	const alone = "you are not allowed to use the daemon's socket /s:\nit is for root alone. Run this as root, or start lockstepd with --socket-group GROUP:\nmembers of that group may use the socket."
 	tests := []struct {
 		err  error
@@ -88,7 +88,7 @@ func TestExplain(t *testing.T) {
 // to start it.
 func TestNoDaemonForTheQueueHere(t *testing.T) {
 	t.Chdir(shortTempDir(t))
-	none := &wire.NoDaemon{Path: systemSocket, Err: syscall.ENOENT}
+	none := &luxiclient.NoDaemon{Path: systemSocket, Err: syscall.ENOENT}
 	if text := explain(none); strings.Contains(text, "./var") {
 		t.Errorf("there is no queue here, yet: %s", text)
 	}

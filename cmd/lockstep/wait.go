@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 )
 
 // submittedJob is a job and its place in the submission, from 0.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 )
 
 // wish is something that the daemon is asked to do to each of several jobs, and may

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/edge/luxiclient"
 )
 
 var (
@@ -83,7 +83,7 @@ func (c *chaos) submitSome() {
 		}
 		list = append(list, ops)
 	}
-	client, err := wire.Dial(context.Background(), c.path("run", "socket", "ganeti-query"), wire.Options{AnswerTimeout: patience})
+	client, err := luxiclient.Dial(context.Background(), c.path("run", "socket", "ganeti-query"), luxiclient.Options{AnswerTimeout: patience})
 	require.NoError(c.t, err)
 	defer client.Close()
 	interrupted := make(chan struct{})
@@ -147,7 +147,7 @@ func (c *chaos) forceAnEnd() {
 	if !ok {
 		return
 	}
-	client, err := wire.Dial(context.Background(), c.path("run", "socket", "ganeti-query"), wire.Options{AnswerTimeout: patience})
+	client, err := luxiclient.Dial(context.Background(), c.path("run", "socket", "ganeti-query"), luxiclient.Options{AnswerTimeout: patience})
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { _ = client.Close() })
 	go func() { _ = client.Call(context.Background(), "CancelJob", []any{id, true}, nil) }()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/edge/luxiclient"
 )
 
 var clusterSnapshot = flag.Int("cluster.snapshot", 20000, "jobs that a new node takes over, in the benchmark of that")
@@ -46,9 +46,9 @@ func benchSocket(b *testing.B, size int, run bool) string {
 	return socket
 }
 
-func benchClient(b *testing.B, socket string) *wire.Client {
+func benchClient(b *testing.B, socket string) *luxiclient.Client {
 	b.Helper()
-	client, err := wire.Dial(context.Background(), socket, wire.Options{AnswerTimeout: patience})
+	client, err := luxiclient.Dial(context.Background(), socket, luxiclient.Options{AnswerTimeout: patience})
 	require.NoError(b, err)
 	b.Cleanup(func() { _ = client.Close() })
 	return client
@@ -72,7 +72,7 @@ func BenchmarkClusterSubmitters(b *testing.B) {
 	for _, size := range benchSizes {
 		b.Run(benchName(size), func(b *testing.B) {
 			socket := benchSocket(b, size, false)
-			connected := make(chan *wire.Client, clients)
+			connected := make(chan *luxiclient.Client, clients)
 			for range clients {
 				connected <- benchClient(b, socket)
 			}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/edge/luxiclient"
 )
 
 // worker is a command that says who it is, does not mind SIGTERM, and goes on until
@@ -81,7 +81,7 @@ func TestClusterFrozenMaster(t *testing.T) {
 	// It is in the socket of the one who is frozen, to be read when it is not.
 	late := make(chan error, 1)
 	var lateID int64
-	client, err := wire.Dial(context.Background(), master.socket(), wire.Options{AnswerTimeout: patience})
+	client, err := luxiclient.Dial(context.Background(), master.socket(), luxiclient.Options{AnswerTimeout: patience})
 	require.NoError(t, err)
 	defer client.Close()
 	master.signal(syscall.SIGSTOP)

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/luxi/wire"
 	"lockstep/actors/reception"
+	"lockstep/edge/luxiclient"
 )
 
 // network is a bridge with one network namespace for each node, on it by a cable.
@@ -112,7 +112,7 @@ func TestClusterPartition(t *testing.T) {
 	u.awaitStatus(running, "error")
 	u.awaitStatus(id, "success")
 	for range carried {
-		assert.NotErrorIs(t, <-answers, wire.ErrNoAnswer, "a client that was carried to the lost master hangs")
+		assert.NotErrorIs(t, <-answers, luxiclient.ErrNoAnswer, "a client that was carried to the lost master hangs")
 	}
 	network.plug(indexOf(c, master))
 	master.up = true
@@ -138,10 +138,10 @@ func TestClusterPartition(t *testing.T) {
 }
 
 // carried are clients at the other nodes, on their way to the master.
-func (c *cluster) carried(master *member) (clients []*wire.Client) {
+func (c *cluster) carried(master *member) (clients []*luxiclient.Client) {
 	c.t.Helper()
 	for _, m := range c.others(master) {
-		client, err := wire.Dial(context.Background(), m.socket(), wire.Options{AnswerTimeout: answerMax})
+		client, err := luxiclient.Dial(context.Background(), m.socket(), luxiclient.Options{AnswerTimeout: answerMax})
 		require.NoError(c.t, err)
 		c.t.Cleanup(func() { _ = client.Close() })
 		require.NoError(c.t, client.Call(context.Background(), reception.ForwardMethod, nil, nil))

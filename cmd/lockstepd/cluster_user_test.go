@@ -14,10 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/luxi"
-	"lockstep/actors/luxi/wire"
 	"lockstep/actors/reception"
 	"lockstep/core/job"
 	"lockstep/core/layout"
+	"lockstep/core/wire"
+	"lockstep/edge/luxiclient"
 )
 
 // answerMax bounds one answer, shorter than an operator's patience: a node that is
@@ -29,7 +30,7 @@ const answerMax = 10 * time.Second
 type user struct {
 	c      *cluster
 	at     int // the node that it is connected to
-	client *wire.Client
+	client *luxiclient.Client
 }
 
 func (c *cluster) user(at int) *user { return &user{c: c, at: at % len(c.nodes)} }
@@ -45,7 +46,7 @@ func isNotMaster(err error) bool {
 func (u *user) once(method string, result any, args ...any) error {
 	ctx := context.Background()
 	if u.client == nil {
-		client, err := wire.Dial(ctx, u.c.nodes[u.at].socket(), wire.Options{ConnectTimeout: answerMax, AnswerTimeout: answerMax})
+		client, err := luxiclient.Dial(ctx, u.c.nodes[u.at].socket(), luxiclient.Options{ConnectTimeout: answerMax, AnswerTimeout: answerMax})
 		if err != nil {
 			return err
 		}
@@ -73,8 +74,8 @@ func (u *user) close() {
 
 // passes tells an error that another node, or another moment, may mend.
 func passes(err error) bool {
-	var lost *wire.ConnectionLost
-	var none *wire.NoDaemon
+	var lost *luxiclient.ConnectionLost
+	var none *luxiclient.NoDaemon
 	return errors.As(err, &lost) || errors.As(err, &none) || isNotMaster(err)
 }
 
@@ -186,7 +187,7 @@ func (m *member) list() (luxi.Nodes, error) {
 
 // direct asks this node alone.
 func (m *member) direct(method string, result any, args ...any) error {
-	client, err := wire.Dial(context.Background(), m.socket(), wire.Options{ConnectTimeout: answerMax, AnswerTimeout: answerMax})
+	client, err := luxiclient.Dial(context.Background(), m.socket(), luxiclient.Options{ConnectTimeout: answerMax, AnswerTimeout: answerMax})
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/edge/luxiclient"
 )
 
 // Lengths of the queue that are compared. LOCKSTEP_FLAT=200000 compares with a longer one, and has all figures shown with -v.
@@ -83,7 +83,7 @@ func newFlat(t *testing.T, n int) *flat {
 }
 
 func dialWconf(d *daemon) *client {
-	c, err := wire.Dial(context.Background(), d.path("run", "socket", "ganeti-wconfd"), wire.Options{AnswerTimeout: patience})
+	c, err := luxiclient.Dial(context.Background(), d.path("run", "socket", "ganeti-wconfd"), luxiclient.Options{AnswerTimeout: patience})
 	require.NoError(d.t, err)
 	d.t.Cleanup(func() { _ = c.Close() })
 	return &client{d.t, c}

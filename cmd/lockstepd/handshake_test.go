@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/luxi/wire"
 	"lockstep/core/job"
 	"lockstep/core/layout"
+	"lockstep/core/wire"
 	"lockstep/persistence"
 )
 

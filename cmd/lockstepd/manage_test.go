@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 )
 
 // gate is a command that runs until the test opens it.

@@ -8,8 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/luxi"
-	"lockstep/actors/luxi/wire"
 	"lockstep/actors/reception"
+	"lockstep/core/wire"
 	"lockstep/edge/peer"
 )
 

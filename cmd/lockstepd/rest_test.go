@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/luxi/wire"
 	"lockstep/core/job"
+	"lockstep/edge/luxiclient"
 )
 
 // restMax is how long all views of a job may take to agree.
@@ -79,7 +79,7 @@ func (d *daemon) follow(id int64) *pushed {
 		defer close(over)
 		var known []json.RawMessage
 		for ctx.Err() == nil {
-			client, err := wire.Dial(ctx, d.path("run", "socket", "ganeti-query"), wire.Options{})
+			client, err := luxiclient.Dial(ctx, d.path("run", "socket", "ganeti-query"), luxiclient.Options{})
 			if err != nil {
 				<-time.After(10 * time.Millisecond)
 				continue

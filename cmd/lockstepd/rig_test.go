@@ -18,7 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/edge/luxiclient"
 )
 
 // patience bounds every wait of these tests; none is expected to come near.
@@ -173,12 +173,12 @@ func (d *daemon) endJobs() {
 // client is a connection that makes calls.
 type client struct {
 	t testing.TB
-	*wire.Client
+	*luxiclient.Client
 }
 
 func (d *daemon) dial() *client {
 	d.t.Helper()
-	c, err := wire.Dial(context.Background(), d.path("run", "socket", "ganeti-query"), wire.Options{AnswerTimeout: patience})
+	c, err := luxiclient.Dial(context.Background(), d.path("run", "socket", "ganeti-query"), luxiclient.Options{AnswerTimeout: patience})
 	require.NoError(d.t, err)
 	d.t.Cleanup(func() { _ = c.Close() })
 	return &client{d.t, c}

@@ -18,8 +18,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
-	"lockstep/actors/luxi/wire"
 	"lockstep/core/proc"
+	"lockstep/core/wire"
 	"lockstep/edge/pidfd"
 	"lockstep/messages"
 	"lockstep/persistence"

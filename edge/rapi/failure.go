@@ -7,7 +7,8 @@ import (
 	"net/http"
 	"strings"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
+	"lockstep/edge/luxiclient"
 )
 
 // Failure is an answer that is an error (queue.md 6.3). Message is for people, and
@@ -91,7 +92,7 @@ func failureOf(err error) *Failure {
 	var failed *wire.Error
 	var refused *wire.RequestError
 	var malformed *wire.MalformedAnswer
-	var lost *wire.ConnectionLost
+	var lost *luxiclient.ConnectionLost
 	var busy *Busy
 	switch {
 	case errors.As(err, &f):
@@ -102,7 +103,7 @@ func failureOf(err error) *Failure {
 		return fail(http.StatusBadGateway, "%s", err)
 	case errors.As(err, &busy):
 		return &Failure{Code: http.StatusServiceUnavailable, Message: err.Error(), RetryAfter: 5}
-	case errors.As(err, &lost) && (errors.Is(err, wire.ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded)):
+	case errors.As(err, &lost) && (errors.Is(err, luxiclient.ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded)):
 		return fail(http.StatusGatewayTimeout, "%s", err)
 	case errors.As(err, &lost):
 		return fail(http.StatusBadGateway, "%s", err)

@@ -6,7 +6,7 @@ import (
 	"io"
 	"net/http"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 )
 
 // filterFields are those of a rule.

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 )
 
 // commandSecrets are the parameters of opcodes that guests are not shown.

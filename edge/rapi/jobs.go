@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 )
 
 // waitSeconds is how long a wait for a job lasts, as Ganeti's.

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 )
 
 // luxi makes a call for a request, and ends it when the client is gone.

@@ -6,11 +6,12 @@ import (
 	"sync"
 	"time"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
+	"lockstep/edge/luxiclient"
 )
 
 // Luxi makes calls as a client of the LUXI gateway does. Errors are those of
-// wire.Client, and *Busy.
+// luxiclient.Client, and *Busy.
 type Luxi interface {
 	Call(ctx context.Context, class Class, method string, args ...any) (raw, error)
 }
@@ -64,7 +65,7 @@ func (p *Pool) Call(ctx context.Context, class Class, method string, args ...any
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, callMax, wire.ErrNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, callMax, luxiclient.ErrNoAnswer)
 	defer cancel()
 	if err := p.take(ctx, class, method); err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func (p *Pool) Call(ctx context.Context, class Class, method string, args ...any
 			if errors.Is(err, errClosed) && !sent && tries < 2 {
 				continue
 			}
-			return nil, &wire.ConnectionLost{Method: method, Sent: sent, Err: err}
+			return nil, &luxiclient.ConnectionLost{Method: method, Sent: sent, Err: err}
 		}
 		result, err := wire.DecodeResponse(frame)
 		var failed *wire.Error
@@ -100,7 +101,7 @@ func (p *Pool) take(ctx context.Context, class Class, method string) error {
 	case <-timer.C:
 		return &Busy{Method: method}
 	case <-ctx.Done():
-		return &wire.ConnectionLost{Method: method, Err: context.Cause(ctx)}
+		return &luxiclient.ConnectionLost{Method: method, Err: context.Cause(ctx)}
 	}
 }
 

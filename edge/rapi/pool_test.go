@@ -13,7 +13,8 @@ import (
 
 	"lockstep/actors/act"
 	"lockstep/actors/conn"
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
+	"lockstep/edge/luxiclient"
 	"lockstep/edge/rapi"
 )
 
@@ -116,7 +117,7 @@ func TestCallsOverConnectionsInTheProcess(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 2, g.opened.Load())
 
-	var lost *wire.ConnectionLost
+	var lost *luxiclient.ConnectionLost
 	_, err = call("Crash")
 	require.ErrorAs(t, err, &lost)
 	require.True(t, lost.Sent)
@@ -190,7 +191,7 @@ func TestNobodyServes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	_, err := p.Call(ctx, rapi.Short, "Some")
-	var lost *wire.ConnectionLost
+	var lost *luxiclient.ConnectionLost
 	require.True(t, errors.As(err, &lost) && !lost.Sent)
 }
 

@@ -11,7 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
+	"lockstep/edge/luxiclient"
 	"lockstep/edge/rapi"
 )
 
@@ -159,7 +160,7 @@ func TestPriorityWhyAndTheRest(t *testing.T) {
 		require.Equal(t, 200, b.do("GET", path, "reader:secret", "").code, path)
 	}
 	b.good(`{"ready":true}`, b.do("GET", "/readyz", "", ""))
-	b.luxi.err = &wire.ConnectionLost{Method: "QueryJobs", Err: errors.New("gone")}
+	b.luxi.err = &luxiclient.ConnectionLost{Method: "QueryJobs", Err: errors.New("gone")}
 	b.failure(503, b.do("GET", "/readyz", "", ""))
 	b.good(`{"up":true}`, b.do("GET", "/healthz", "", ""))
 }
@@ -169,9 +170,9 @@ func TestErrorsOfCalls(t *testing.T) {
 	for code, err := range map[int][]error{
 		500: {failed("GenericError", `"some <text>"`), failed("ConfigurationError", `"no"`), errors.New("a secret")},
 		404: {failed("JobLost", `"Can't load job file"`)},
-		502: {&wire.RequestError{Text: "Failed to parse request: x"}, &wire.MalformedAnswer{Err: errors.New("x")}, &wire.ConnectionLost{Method: "X", Err: errors.New("x")}},
+		502: {&wire.RequestError{Text: "Failed to parse request: x"}, &wire.MalformedAnswer{Err: errors.New("x")}, &luxiclient.ConnectionLost{Method: "X", Err: errors.New("x")}},
 		503: {failed("JobQueueFull"), failed("JobQueueDrainError", `"drained"`), &rapi.Busy{Method: "X"}},
-		504: {&wire.ConnectionLost{Method: "X", Sent: true, Err: wire.ErrNoAnswer}, &wire.ConnectionLost{Method: "X", Err: context.DeadlineExceeded}},
+		504: {&luxiclient.ConnectionLost{Method: "X", Sent: true, Err: luxiclient.ErrNoAnswer}, &luxiclient.ConnectionLost{Method: "X", Err: context.DeadlineExceeded}},
 	} {
 		for _, err := range err {
 			b.luxi.err = err

@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/act"
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 	"lockstep/edge/rapi"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 )
 
 // Sources of entries in reason trails (queue.md 3.6).

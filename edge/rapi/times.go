@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 )
 
 // withTimes adds to each key_ts, seconds and microseconds since 1970, a key with the

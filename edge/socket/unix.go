@@ -14,7 +14,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/conn"
-	"lockstep/actors/luxi/wire"
+	"lockstep/core/wire"
 )
 
 const (

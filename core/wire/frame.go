@@ -1,5 +1,5 @@
 // Package wire is the LUXI protocol as bytes: frames, requests, answers and
-// errors, and a client for one connection (queue.md 1.1 to 1.3).
+// errors (queue.md 1.1 to 1.3). Package luxiclient makes calls with it.
 //
 // It knows nothing of methods or jobs. It is linked into the job process, which
 // must start in a millisecond, so it imports only small parts of the standard

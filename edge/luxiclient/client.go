@@ -1,4 +1,6 @@
-package wire
+// Package luxiclient makes calls to a LUXI socket: it connects, sends one request at a
+// time and waits for the answer. The job process links it, so it links little.
+package luxiclient
 
 import (
 	"context"
@@ -7,13 +9,15 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"lockstep/core/wire"
 )
 
 // Options are the limits of a Client; a zero value means the default.
 type Options struct {
 	ConnectTimeout time.Duration // 30 s: how long a server with a full backlog is asked again
 	AnswerTimeout  time.Duration // 180 s: from sending a request to the end of its answer
-	MaxFrame       int           // MaxFrame bytes
+	MaxFrame       int           // wire.MaxFrame bytes
 }
 
 func (o Options) withDefaults() Options {
@@ -24,7 +28,7 @@ func (o Options) withDefaults() Options {
 		o.AnswerTimeout = 180 * time.Second
 	}
 	if o.MaxFrame == 0 {
-		o.MaxFrame = MaxFrame
+		o.MaxFrame = wire.MaxFrame
 	}
 	return o
 }
@@ -43,7 +47,7 @@ type Conn interface {
 // the caller knows.
 type Client struct {
 	conn    Conn
-	reader  *Reader
+	reader  *wire.Reader
 	options Options
 	broken  bool // request and answer are out of step, or nobody is there
 }
@@ -65,7 +69,7 @@ func Dial(ctx context.Context, path string, options Options) (*Client, error) {
 // owns it from now on.
 func NewClient(conn Conn, options Options) *Client {
 	options = options.withDefaults()
-	return &Client{conn: conn, reader: NewReader(conn, options.MaxFrame), options: options}
+	return &Client{conn: conn, reader: wire.NewReader(conn, options.MaxFrame), options: options}
 }
 
 // Close ends the connection; closing it again does nothing. A call under way
@@ -80,16 +84,16 @@ func (c *Client) Close() error {
 // Call sends one request and decodes the result of its answer into result, unless
 // that is nil. args are positional, nil means none.
 //
-// Errors: *Error when the method failed, *RequestError when the server did not
-// understand the request, *MalformedAnswer, *ConnectionLost when there was no
+// Errors: *wire.Error when the method failed, *wire.RequestError when the server did not
+// understand the request, *wire.MalformedAnswer, *ConnectionLost when there was no
 // answer. The latter wraps the context's cause when ctx ended while waiting. After
-// a *ConnectionLost or a *RequestError the connection is closed and the client of no
+// a *ConnectionLost or a *wire.RequestError the connection is closed and the client of no
 // further use.
 func (c *Client) Call(ctx context.Context, method string, args []any, result any) error {
 	if c.broken {
 		return &ConnectionLost{Method: method, Err: ErrClosed}
 	}
-	payload, err := EncodeRequest(method, args)
+	payload, err := wire.EncodeRequest(method, args)
 	if err != nil {
 		return err
 	}
@@ -98,9 +102,9 @@ func (c *Client) Call(ctx context.Context, method string, args []any, result any
 		c.abandon()
 		return &ConnectionLost{Method: method, Sent: sent, Err: err}
 	}
-	raw, err := DecodeResponse(frame)
+	raw, err := wire.DecodeResponse(frame)
 	if err != nil {
-		var failed *Error
+		var failed *wire.Error
 		if !errors.As(err, &failed) {
 			c.abandon()
 		}
@@ -110,7 +114,7 @@ func (c *Client) Call(ctx context.Context, method string, args []any, result any
 		return nil
 	}
 	if err := json.Unmarshal(raw, result); err != nil {
-		return &MalformedAnswer{Err: err}
+		return &wire.MalformedAnswer{Err: err}
 	}
 	return nil
 }
@@ -136,7 +140,7 @@ func (c *Client) exchange(ctx context.Context, payload []byte) (frame []byte, se
 			}
 		}
 	}()
-	if err := WriteFrame(c.conn, payload); err != nil {
+	if err := wire.WriteFrame(c.conn, payload); err != nil {
 		// A server that refuses a request in the middle of it has said why.
 		if frame, readErr := c.reader.ReadFrame(); readErr == nil {
 			return frame, false, nil

@@ -1,4 +1,4 @@
-package wire
+package luxiclient
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"lockstep/core/wire"
 )
 
 // socketPath returns a path short enough for a socket, in a directory of its own.
@@ -26,7 +28,7 @@ func socketPath(t *testing.T) string {
 
 // serve accepts one connection and answers each request with what reply returns; a
 // nil answer closes the connection.
-func serve(t *testing.T, path string, reply func(Request) []byte) {
+func serve(t *testing.T, path string, reply func(wire.Request) []byte) {
 	t.Helper()
 	listener, err := net.Listen("unix", path)
 	if err != nil {
@@ -41,18 +43,18 @@ func serve(t *testing.T, path string, reply func(Request) []byte) {
 			return
 		}
 		defer conn.Close()
-		reader := NewReader(conn, MaxFrame)
+		reader := wire.NewReader(conn, wire.MaxFrame)
 		for {
 			frame, err := reader.ReadFrame()
 			if err != nil {
 				return
 			}
-			request, err := DecodeRequest(frame)
+			request, err := wire.DecodeRequest(frame)
 			if err != nil {
 				t.Error(err)
 			}
 			payload := reply(request)
-			if payload == nil || WriteFrame(conn, payload) != nil {
+			if payload == nil || wire.WriteFrame(conn, payload) != nil {
 				return
 			}
 		}
@@ -71,18 +73,18 @@ func dial(t *testing.T, path string, options Options) *Client {
 
 func TestCall(t *testing.T) {
 	path := socketPath(t)
-	serve(t, path, func(r Request) []byte {
+	serve(t, path, func(r wire.Request) []byte {
 		switch r.Method {
 		case "Echo":
-			payload, err := EncodeResult(r.Args)
+			payload, err := wire.EncodeResult(r.Args)
 			if err != nil {
 				t.Error(err)
 			}
 			return payload
 		case "Fail":
-			return EncodeError("JobLost", "gone")
+			return wire.EncodeError("JobLost", "gone")
 		default:
-			return EncodeParseError("Failed to parse request: no")
+			return wire.EncodeParseError("Failed to parse request: no")
 		}
 	})
 	client := dial(t, path, Options{})
@@ -95,17 +97,17 @@ func TestCall(t *testing.T) {
 		if len(got) != 2 || got[0] != "a" || got[1] != long {
 			t.Fatal("the echo differs")
 		}
-		var failed *Error
+		var failed *wire.Error
 		if err := client.Call(context.Background(), "Fail", nil, nil); !errors.As(err, &failed) || failed.Class != "JobLost" {
 			t.Fatal(err)
 		}
 		var number int
-		var malformed *MalformedAnswer
+		var malformed *wire.MalformedAnswer
 		if err := client.Call(context.Background(), "Echo", nil, &number); !errors.As(err, &malformed) {
 			t.Fatal(err)
 		}
 	}
-	var refused *RequestError
+	var refused *wire.RequestError
 	if err := client.Call(context.Background(), "Nope", nil, nil); !errors.As(err, &refused) {
 		t.Fatal(err)
 	}
@@ -122,7 +124,7 @@ func expectLost(t *testing.T, err error, sent bool, cause error) {
 
 func TestCallWithoutAnswer(t *testing.T) {
 	path := socketPath(t)
-	serve(t, path, func(Request) []byte { return nil })
+	serve(t, path, func(wire.Request) []byte { return nil })
 	client := dial(t, path, Options{})
 	expectLost(t, client.Call(context.Background(), "SubmitJob", nil, nil), true, io.EOF)
 	expectLost(t, client.Call(context.Background(), "SubmitJob", nil, nil), false, ErrClosed)
@@ -133,7 +135,7 @@ func TestCallIsCanceledWhileWaiting(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	ended := make(chan struct{})
 	defer close(ended)
-	serve(t, path, func(Request) []byte {
+	serve(t, path, func(wire.Request) []byte {
 		cancel(io.ErrClosedPipe) // any recognisable cause
 		<-ended
 		return nil
@@ -153,7 +155,7 @@ func TestCallTimesOut(t *testing.T) {
 	path := socketPath(t)
 	ended := make(chan struct{})
 	defer close(ended)
-	serve(t, path, func(Request) []byte { <-ended; return nil })
+	serve(t, path, func(wire.Request) []byte { <-ended; return nil })
 	client := dial(t, path, Options{AnswerTimeout: time.Millisecond})
 	expectLost(t, client.Call(context.Background(), "A", nil, nil), true, ErrNoAnswer)
 }
@@ -161,13 +163,13 @@ func TestCallTimesOut(t *testing.T) {
 // A call whose context ends just as the answer comes must not spoil the next one.
 func TestCancelAfterTheAnswerLeavesNoDeadline(t *testing.T) {
 	path := socketPath(t)
-	serve(t, path, func(Request) []byte { return EncodeError("A") })
+	serve(t, path, func(wire.Request) []byte { return wire.EncodeError("A") })
 	client := dial(t, path, Options{})
 	for range 200 {
 		ctx, cancel := context.WithCancel(context.Background())
 		go cancel()
 		err := client.Call(ctx, "A", nil, nil)
-		var failed *Error
+		var failed *wire.Error
 		if errors.As(err, &failed) {
 			if err := client.Call(context.Background(), "A", nil, nil); !errors.As(err, &failed) {
 				t.Fatal(err)
@@ -234,7 +236,7 @@ func TestCloseWakesACall(t *testing.T) {
 	ended := make(chan struct{})
 	defer close(ended)
 	received := make(chan struct{})
-	serve(t, path, func(Request) []byte { close(received); <-ended; return nil })
+	serve(t, path, func(wire.Request) []byte { close(received); <-ended; return nil })
 	client := dial(t, path, Options{})
 	go func() {
 		<-received

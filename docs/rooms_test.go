@@ -1,0 +1,207 @@
+package docs_test
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// wing is a part of the repository and what it may import of the others. Paths are from
+// the root; a wing is all that lies below its path, but for what has a longer one.
+type wing struct {
+	path string
+	may  []string // wings, besides itself
+}
+
+// wings are the rooms of the house. What the job process links knows no
+// messages: protobuf would double its time to start. Edges satisfy the ports that actors
+// declare, so that they know the actors, and not the other way.
+var wings = []wing{
+	{"messages", nil},
+	{"core/job", nil},
+	{"core/layout", nil},
+	{"core/lock", []string{"core/job"}},
+	{"core/config", []string{"core/job"}},
+	{"core/run", []string{"core/job", "core/lock"}},
+	{"core/opcode", []string{"core/job", "core/lock", "core/config"}},
+	{"core", []string{"messages", "core/job", "core/layout", "core/lock", "core/config", "core/run", "core/opcode"}},
+	{"persistence", []string{"core/layout"}},
+	{"actors/act", nil},
+	{"actors", []string{"actors/act", "core", "messages"}},
+	{"edge", []string{"persistence", "actors/act", "actors", "core", "messages"}},
+	{"supervisor", []string{"actors/act", "actors", "core", "messages"}},
+	{"sim", []string{"supervisor", "actors/act", "actors", "persistence", "core", "messages"}},
+	{"cmd", []string{"sim", "supervisor", "edge", "actors/act", "actors", "persistence", "core", "messages"}},
+}
+
+// wingOf is the wing of a package, the one with the longest path.
+func wingOf(pkg string) wing {
+	var found wing
+	for _, w := range wings {
+		if (pkg == w.path || strings.HasPrefix(pkg, w.path+"/")) && len(w.path) > len(found.path) {
+			found = w
+		}
+	}
+	return found
+}
+
+// mayImport: a wing that may import core may import each package of it.
+func (w wing) mayImport(other wing) bool {
+	return other.path == w.path || slices.ContainsFunc(w.may, func(path string) bool {
+		return other.path == path || path == "core" && strings.HasPrefix(other.path, "core/")
+	})
+}
+
+// source is one parsed file of the module, without tests.
+type source struct {
+	path string // from the root
+	file *ast.File
+	set  *token.FileSet
+}
+
+func sources(t *testing.T, under string) []source {
+	t.Helper()
+	var all []source
+	err := filepath.WalkDir(filepath.Join("..", under), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, nil, 0)
+		all = append(all, source{filepath.ToSlash(strings.TrimPrefix(path, "../")), file, set})
+		return err
+	})
+	require.NoError(t, err)
+	require.NotEmpty(t, all)
+	return all
+}
+
+func (s source) imports() []string {
+	var paths []string
+	for _, spec := range s.file.Imports {
+		paths = append(paths, strings.Trim(spec.Path.Value, `"`))
+	}
+	return paths
+}
+
+// lines is how long a file is.
+func (s source) lines() int { return s.set.File(s.file.Pos()).LineCount() }
+
+// TestRooms holds every import to the table, and prints the rooms and the arrows between
+// them with -v (`make rooms`).
+func TestRooms(t *testing.T) {
+	lines := map[string]int{}
+	arrows := map[[2]string]int{}
+	for _, s := range sources(t, ".") {
+		if strings.HasPrefix(s.path, "docs/") || strings.HasPrefix(s.path, ".") {
+			continue
+		}
+		own := wingOf(filepath.ToSlash(filepath.Dir(s.path)))
+		require.NotEmpty(t, own.path, "%s is in no room", s.path)
+		if !strings.HasSuffix(s.path, ".pb.go") {
+			lines[own.path] += s.lines()
+		}
+		for _, path := range s.imports() {
+			pkg, ours := strings.CutPrefix(path, "lockstep/")
+			if !ours {
+				continue
+			}
+			other := wingOf(pkg)
+			if !own.mayImport(other) {
+				t.Errorf("%s imports %s: %s may import %v", s.path, path, own.path, own.may)
+			}
+			if own.path != other.path {
+				arrows[[2]string{own.path, other.path}]++
+			}
+		}
+	}
+	for _, w := range wings {
+		var to []string
+		for _, a := range slices.SortedFunc(maps.Keys(arrows), func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }) {
+			if a[0] == w.path {
+				to = append(to, fmt.Sprintf("%s (%d)", a[1], arrows[a]))
+			}
+		}
+		t.Logf("%-12s %6d lines -> %s", w.path, lines[w.path], strings.Join(to, ", "))
+	}
+}
+
+// pure is what core may import of the standard library: nothing that reads a
+// clock, a disk, a network, the environment or randomness. Direct imports only:
+// fmt itself links os. Of io the types of readers and writers are pure.
+var pure = []string{
+	"bytes", "cmp", "embed", "encoding/base64", "encoding/json", "errors", "fmt", "io", "iter", "maps", "math", "math/bits", "net/netip", "path",
+	"regexp", "regexp/syntax", "slices", "sort", "strconv", "strings", "sync", "time", "unicode", "unicode/utf16", "unicode/utf8",
+}
+
+// impure are calls of otherwise pure packages.
+var impure = []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.AfterFunc", "time.NewTimer", "time.NewTicker", "time.Tick"}
+
+func TestCoreIsPure(t *testing.T) {
+	for _, s := range sources(t, "core") {
+		for _, path := range s.imports() {
+			require.True(t, slices.Contains(pure, path) || strings.HasPrefix(path, "lockstep/"), "%s imports %s", s.path, path)
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt, *ast.SelectStmt, *ast.ChanType, *ast.SendStmt:
+				t.Errorf("%s: core starts no goroutine and knows no channel", s.set.Position(n.Pos()))
+			case *ast.SelectorExpr:
+				if pkg, ok := n.X.(*ast.Ident); ok && slices.Contains(impure, pkg.Name+"."+n.Sel.Name) {
+					t.Errorf("%s: core is given the time: %s.%s", s.set.Position(n.Pos()), pkg.Name, n.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// waiting are calls that actors must not make, with what to use in their place.
+var waiting = map[string]string{
+	"SetReceiveTimeout": "act.SendAfter",
+	"Stash":             "a slice of what is held",
+	"ReenterAfter":      "a message and an answer",
+	"RequestFuture":     "ctx.Request; only edges wait",
+}
+
+// outside are packages with which an actor could wait, or would escape the simulator.
+var outside = []string{"math/rand", "math/rand/v2", "os", "net", "sync", "github.com/asynkron/protoactor-go/scheduler",
+	"github.com/asynkron/protoactor-go/router", "github.com/asynkron/protoactor-go/remote"}
+
+// Actors take their time from act.Clock, start no goroutine, and never wait: all of it
+// would escape the simulator, and some is broken in the framework. The kit, actors/act,
+// wraps the framework and the clock, and has rules of its own.
+func TestActorsDoNotWait(t *testing.T) {
+	for _, s := range sources(t, "actors") {
+		if strings.HasPrefix(s.path, "actors/act/") {
+			continue
+		}
+		for _, path := range s.imports() {
+			require.NotContains(t, outside, path, "%s imports %s", s.path, path)
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				t.Errorf("%s: actors start no goroutine", s.set.Position(n.Pos()))
+			case *ast.SelectorExpr:
+				if instead, bad := waiting[n.Sel.Name]; bad {
+					t.Errorf("%s: %s: use %s", s.set.Position(n.Pos()), n.Sel.Name, instead)
+				}
+				if pkg, ok := n.X.(*ast.Ident); ok && slices.Contains(impure, pkg.Name+"."+n.Sel.Name) {
+					t.Errorf("%s: actors are given the time: %s.%s", s.set.Position(n.Pos()), pkg.Name, n.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}
