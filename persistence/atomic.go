@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -28,7 +29,7 @@ const fileMode = 0o640
 func (f *OSFiles) Replace(op, path string, data []byte) error {
 	target := f.abs(path)
 	temp := tempName(target)
-	if step, err := writeNew(temp, data); err != nil {
+	if step, err := writeNew(temp, data, fileMode, true); err != nil {
 		return fileError(op, step, path, err)
 	}
 	if err := unix.Rename(temp, target); err != nil {
@@ -38,14 +39,14 @@ func (f *OSFiles) Replace(op, path string, data []byte) error {
 	return nil
 }
 
-// writeNew creates name with data in it, on the disk when it returns. On an
-// error it says which step failed and leaves no file behind.
-func writeNew(name string, data []byte) (step string, err error) {
-	fd, err := openFile(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, fileMode)
+// writeNew creates name with data in it, on the disk when it returns if sync is true. On
+// an error it says which step failed and leaves no file behind.
+func writeNew(name string, data []byte, mode fs.FileMode, sync bool) (step string, err error) {
+	fd, err := openFile(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, uint32(mode))
 	if err != nil {
 		return "create", err
 	}
-	step, err = fillAndSync(fd, data)
+	step, err = fill(fd, data, mode, sync)
 	if closeErr := unix.Close(fd); err == nil && closeErr != nil {
 		// Network file systems report a lost write here.
 		step, err = "close", closeErr
@@ -56,12 +57,15 @@ func writeNew(name string, data []byte) (step string, err error) {
 	return step, err
 }
 
-func fillAndSync(fd int, data []byte) (step string, err error) {
-	if err := unix.Fchmod(fd, fileMode); err != nil {
+func fill(fd int, data []byte, mode fs.FileMode, sync bool) (step string, err error) {
+	if err := unix.Fchmod(fd, uint32(mode)); err != nil {
 		return "chmod", err
 	}
 	if err := writeFull(fd, data); err != nil {
 		return "write", err
+	}
+	if !sync {
+		return "", nil
 	}
 	if err := untilDone(func() error { return unix.Fdatasync(fd) }); err != nil {
 		return "sync", err

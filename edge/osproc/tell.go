@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -104,23 +103,10 @@ func (l *living) signal(s syscall.Signal) {
 // of it. It need not survive a power loss: nor does the process.
 func writePriority(runDir string, id int64, priority int) error {
 	path := persistence.PriorityPath(runDir, id)
-	create := func() (*os.File, error) { return os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") }
-	temp, err := create()
+	content := []byte(strconv.Itoa(priority) + "\n")
+	err := persistence.ReplaceMessage(path, content)
 	if errors.Is(err, fs.ErrNotExist) && persistence.MakeRunDirs(runDir) == nil {
-		temp, err = create()
-	}
-	if err != nil {
-		return err
-	}
-	_, err = temp.WriteString(strconv.Itoa(priority) + "\n")
-	if closeErr := temp.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(temp.Name())
+		err = persistence.ReplaceMessage(path, content)
 	}
 	return err
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"lockstep/persistence"
 )
 
 // Names below the data directory.
@@ -21,7 +23,7 @@ const (
 	tokensName         = "tokens.json"
 	recoverName        = "recover"
 
-	newPrefix = ".new-"
+	formerPrefix = ".new-" // of files that a former version was writing
 )
 
 const (
@@ -43,39 +45,9 @@ type file struct {
 // before the next one is begun.
 func replaceFiles(dataDir string, files []file) error {
 	for _, f := range files {
-		if err := replaceFile(pathOf(dataDir, f.name), f.data, f.mode); err != nil {
+		if err := persistence.ReplaceFile(pathOf(dataDir, f.name), f.data, f.mode); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// replaceFile puts a file in the place of another one, whole and durable, or not at
-// all. It is never readable for others if mode forbids it, not for a moment.
-func replaceFile(path string, data []byte, mode fs.FileMode) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), newPrefix+"*") // mode 0600
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	_, err = temp.Write(data)
-	err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(temp.Name()))
-	}
-	return syncDirectory(filepath.Dir(path))
-}
-
-func syncDirectory(path string) error {
-	directory, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer directory.Close()
-	if err := directory.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", path, err)
 	}
 	return nil
 }
@@ -97,7 +69,7 @@ func makeDirectory(dataDir string) error {
 	}
 	for _, entry := range entries {
 		switch name := entry.Name(); {
-		case strings.HasPrefix(name, newPrefix):
+		case persistence.IsTemp(name), strings.HasPrefix(name, formerPrefix):
 			if err := os.Remove(filepath.Join(path, name)); err != nil {
 				return err
 			}
@@ -107,7 +79,7 @@ func makeDirectory(dataDir string) error {
 			return &RemnantError{Path: filepath.Join(path, name)}
 		}
 	}
-	return syncDirectory(dataDir)
+	return persistence.SyncDirectory(dataDir)
 }
 
 // RemnantError says that the node's directory holds what it should not.

@@ -127,7 +127,8 @@ func TestJoinThatIsCutOff(t *testing.T) {
 	n1 := founder(t)
 	for _, name := range []string{caName, caKeyName, certificateName, certificateKeyName, tokensName} {
 		dir := t.TempDir()
-		putFile(t, pathOf(dir, newPrefix+"123"), "half")
+		putFile(t, pathOf(dir, formerPrefix+"123"), "half")
+		putFile(t, pathOf(dir, name+"-1-0123456789abcdef.tmp"), "half")
 		require.NoError(t, os.Mkdir(pathOf(dir, name), 0o700)) // so that the file cannot get its name
 		require.Error(t, Join(t.Context(), dir, n1.options("n2")), name)
 		_, err := Load(dir)

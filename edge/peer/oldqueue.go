@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockstep/core/layout"
+	"lockstep/persistence"
 )
 
 // QueueError says that a node that is to join has a queue of its own.
@@ -76,5 +77,5 @@ func moveQueueAside(dataDir string, now time.Time) error {
 	if err := os.Remove(filepath.Join(aside, lock)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return syncDirectory(dataDir)
+	return persistence.SyncDirectory(dataDir)
 }

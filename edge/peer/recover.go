@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"lockstep/persistence"
 )
 
 // Recover leaves the wish that this node, at the next start of its daemon, be the only
@@ -38,5 +40,5 @@ func Recovered(dataDir string) error {
 	if err := os.Remove(pathOf(dataDir, recoverName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return syncDirectory(pathOf(dataDir, ""))
+	return persistence.SyncDirectory(pathOf(dataDir, ""))
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 
 	"github.com/hashicorp/raft"
+
+	"lockstep/persistence"
 )
 
 // kept is how many notes of snapshots there are.
@@ -70,7 +72,9 @@ func openSnapshots(dir string, freeze func() (Frozen, error)) (*snapshots, error
 	for _, entry := range entries {
 		// What is left of one that was being received when the process ended.
 		id, data := strings.CutSuffix(entry.Name(), ".data")
-		if n := s.find(id); strings.HasSuffix(entry.Name(), ".new") || data && (n == nil || !n.Pending) {
+		// Former versions gave notes that were being written a name that ends in .new.
+		half := persistence.IsTemp(entry.Name()) || strings.HasSuffix(entry.Name(), ".new")
+		if n := s.find(id); half || data && (n == nil || !n.Pending) {
 			if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil {
 				return nil, fmt.Errorf("opening the snapshots: %w", err)
 			}
@@ -268,33 +272,8 @@ func (s *snapshots) write(n note) error {
 	if err != nil {
 		return fmt.Errorf("writing a snapshot's note: %w", err)
 	}
-	name := filepath.Join(s.dir, n.ID+".json")
-	if err := writeSynced(name+".new", content); err != nil {
+	if err := persistence.ReplaceFile(filepath.Join(s.dir, n.ID+".json"), content, 0o600); err != nil {
 		return fmt.Errorf("writing a snapshot's note: %w", err)
-	}
-	if err := os.Rename(name+".new", name); err != nil {
-		return fmt.Errorf("writing a snapshot's note: %w", err)
-	}
-	return syncDir(s.dir)
-}
-
-func writeSynced(name string, content []byte) error {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	return errors.Join(err, file.Sync(), file.Close())
-}
-
-func syncDir(name string) error {
-	dir, err := os.Open(name)
-	if err != nil {
-		return fmt.Errorf("syncing a directory: %w", err)
-	}
-	defer dir.Close()
-	if err := dir.Sync(); err != nil {
-		return fmt.Errorf("syncing a directory: %w", err)
 	}
 	return nil
 }

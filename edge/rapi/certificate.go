@@ -18,6 +18,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"lockstep/persistence"
 )
 
 // certificateYears is how long a certificate of our own making is good for.
@@ -78,10 +80,15 @@ func MakeCertificate(certificate, key string, hosts []string, now time.Time) (ma
 	if err != nil {
 		return false, err
 	}
-	if err := replaceFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), 0o600); err != nil {
+	for _, path := range []string{key, certificate} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			return false, err
+		}
+	}
+	if err := persistence.ReplaceFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), 0o600); err != nil {
 		return false, err
 	}
-	return true, replaceFile(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o644)
+	return true, persistence.ReplaceFile(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o644)
 }
 
 // isGood: there is a pair that belongs together, and it can be used now. One that
@@ -100,22 +107,4 @@ func isGood(certificate, key string, now time.Time) (bool, error) {
 		return false, nil //nolint:nilerr // it is of our own making, and is made anew
 	}
 	return now.Before(pair.Leaf.NotAfter), nil
-}
-
-// replaceFile puts a file in the place of another one, whole, or not at all.
-func replaceFile(path string, data []byte, mode fs.FileMode) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return err
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(file.Name()) }() // if it has not got its name
-	_, err = file.Write(data)
-	err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return os.Rename(file.Name(), path)
 }
