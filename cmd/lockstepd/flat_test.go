@@ -206,7 +206,7 @@ func (f *flat) routes(names []string) map[string]func() {
 
 // names are what a source file declares, by the pattern of a declaration.
 func names(t *testing.T, file, pattern string) []string {
-	source, err := os.ReadFile(filepath.Join("..", "..", "actors", file))
+	source, err := os.ReadFile(filepath.Join("..", "..", file))
 	require.NoError(t, err)
 	var found []string
 	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(source), -1) {
@@ -225,7 +225,7 @@ func TestNoCallGrowsWithTheQueue(t *testing.T) {
 	if given, err := strconv.Atoi(os.Getenv("LOCKSTEP_FLAT")); err == nil {
 		long = given
 	}
-	routes := names(t, "rapi/routes.go", `\{"(/[^"]*)", (?:gets|map\[string\]operation\{\s*http.MethodGet)`)
+	routes := names(t, "edge/rapi/routes.go", `\{"(/[^"]*)", (?:gets|map\[string\]operation\{\s*http.MethodGet)`)
 	measured := map[string][2]time.Duration{}
 	for i, n := range []int{fewQueued, long} {
 		f := newFlat(t, n)
@@ -239,7 +239,7 @@ func TestNoCallGrowsWithTheQueue(t *testing.T) {
 		f.remote.kill()
 		f.remote.endJobs()
 	}
-	for _, method := range names(t, "luxi/methods.go", `"(\w+)": +\(?c`) {
+	for _, method := range names(t, "actors/luxi/methods.go", `"(\w+)": +\(?c`) {
 		require.True(t, listing[method] != "" || measured[method][1] > 0, "%s is not measured", method)
 	}
 	var bad []string
