@@ -21,6 +21,8 @@ const (
 	// servedMax is how long a connection may wait for somebody to serve it: the
 	// gateway's actor may crash just when it is told.
 	servedMax = 10 * time.Second
+	// offerPause is the first pause before a connection that nobody serves is looked at.
+	offerPause = 250 * time.Millisecond
 	// sendMax is how long a client may take to read one answer.
 	sendMax = 60 * time.Second
 )
@@ -128,8 +130,29 @@ func (l *Listener) Serve(sys *actor.ActorSystem, gateway func() *actor.PID) erro
 			continue
 		}
 		time.AfterFunc(servedMax, c.giveUp)
-		sys.Root.Send(gateway(), &conn.Opened{Conn: c})
+		offer(sys, gateway, c, offerPause)
 	}
+}
+
+// offer tells the gateway of a connection. When a node becomes the master, or ceases to
+// be, another gateway takes the place of this one, which may have been stopped with the
+// news unread: the connection is offered again to the one that is there then. The pauses
+// double, until giveUp.
+func offer(sys *actor.ActorSystem, gateway func() *actor.PID, c *streamConn, pause time.Duration) {
+	to := gateway()
+	sys.Root.Send(to, &conn.Opened{Conn: c})
+	var look func()
+	look = func() {
+		switch {
+		case c.taken.Load():
+		case gateway().Equal(to):
+			pause *= 2
+			time.AfterFunc(pause, look)
+		default:
+			offer(sys, gateway, c, 2*pause)
+		}
+	}
+	time.AfterFunc(pause, look)
 }
 
 // streamConn has one goroutine, which reads a request, waits for its answer,

@@ -1,0 +1,60 @@
+package socket
+
+import (
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/conn"
+	"lockstep/core/wire"
+)
+
+// A connection of which the former gateway was told, and did not serve it, is served by the
+// gateway that has taken its place.
+func TestAConnectionIsOfferedToTheNextGateway(t *testing.T) {
+	sys := actor.NewActorSystem()
+	t.Cleanup(sys.Shutdown)
+	told := make(chan struct{}, 1)
+	former := sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		if _, is := ctx.Message().(*conn.Opened); is {
+			told <- struct{}{}
+		}
+	}))
+	next := sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		if m, is := ctx.Message().(*conn.Opened); is {
+			ctx.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+				switch ctx.Message().(type) {
+				case *actor.Started:
+					m.Conn.Serve(ctx.Self())
+				case *conn.Received:
+					m.Conn.Answer([]byte("served"))
+				}
+			}))
+		}
+	}))
+	var gateway atomic.Pointer[actor.PID]
+	gateway.Store(former)
+	path := filepath.Join(t.TempDir(), "s")
+	listener, err := Listen(path, Options{MaxFrame: 1 << 10, Idle: time.Minute, Mode: 0o600})
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- listener.Serve(sys, gateway.Load) }()
+
+	client, err := net.Dial("unix", path)
+	require.NoError(t, err)
+	defer client.Close()
+	<-told
+	gateway.Store(next)
+	require.NoError(t, wire.WriteFrame(client, []byte("hello")))
+	require.NoError(t, client.SetReadDeadline(time.Now().Add(servedMax/2)))
+	frame, err := wire.NewReader(client, 1<<10).ReadFrame()
+	require.NoError(t, err)
+	require.Equal(t, "served", string(frame))
+	require.NoError(t, listener.Close())
+	require.NoError(t, <-served)
+}
