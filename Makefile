@@ -7,6 +7,7 @@ SEED    ?= 1
 SEEDS   ?= 1..2000
 BENCH   ?= # more flags for lockstep-bench: BENCH='--only Jobs --out new.txt'
 GANETI  ?= $(BIN)/ganeti
+REVISION := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 TOOLS   := $(GO) tool -modfile=.ci/tools/go.mod
 PROTOS  := $(wildcard messages/*.proto)
 PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
@@ -19,7 +20,7 @@ help: ## list the targets
 
 build: ## build the programs into bin/
 	@mkdir -p $(BIN)
-	$(GO) build -trimpath -o $(BIN)/ ./cmd/...
+	$(GO) build -trimpath -ldflags "-X lockstep/cmd/internal/buildinfo.revision=$(REVISION)" -o $(BIN)/ ./cmd/...
 
 test: ## run all tests
 	$(GO) test ./...

@@ -7,9 +7,13 @@ import (
 	"runtime/debug"
 )
 
-// version is set by the linker for a release:
+// Both are set by the linker: version for a release, revision by the Makefile, for builds
+// in which Go notes no commit (-buildvcs=false).
 // -ldflags "-X lockstep/cmd/internal/buildinfo.version=1.2.3".
-var version = ""
+var (
+	version  = ""
+	revision = ""
+)
 
 // Build is one build of a program.
 type Build struct {
@@ -23,7 +27,7 @@ const revisionDigits = 12
 
 // Read returns the build of the running program.
 func Read() Build {
-	build := Build{Version: version}
+	build := Build{Version: version, Revision: revision}
 	if build.Version == "" {
 		build.Version = "dev"
 	}
