@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -54,7 +56,7 @@ its daemons stopped, its directory removed. It prints text only: there is no
 }
 
 func runDemo(ctx context.Context, globals *globalOptions) (err error) {
-	ctx, release := untilInterrupted(ctx, globals.streams)
+	ctx, globals, release := untilInterrupted(ctx, globals)
 	defer release() // no signal ends the cleaning
 	root, err := os.MkdirTemp("", "lockstep-demo-")
 	if err != nil {
@@ -98,18 +100,45 @@ type demo struct {
 }
 
 // untilInterrupted gives a context that ends on Ctrl-C, SIGTERM, when the terminal is
-// closed, and when standard output is.
-func untilInterrupted(ctx context.Context, streams Streams) (context.Context, func()) {
-	signals, release := streams.Interrupts(syscall.SIGHUP, syscall.SIGPIPE)
+// closed, and when nobody reads standard output any longer, for which the options that it
+// returns must be used.
+//
+// SIGPIPE is taken, so that it does not end the program before it has cleaned up. It says
+// nothing about standard output: the socket of a daemon that was killed raises it, too.
+func untilInterrupted(ctx context.Context, globals *globalOptions) (context.Context, *globalOptions, func()) {
+	signals, release := globals.streams.Interrupts(syscall.SIGHUP, syscall.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
-		select {
-		case s := <-signals:
-			cancel(&exitError{code: signalCode(s)})
-		case <-ctx.Done():
+		for {
+			select {
+			case s := <-signals:
+				if s != syscall.SIGPIPE {
+					cancel(&exitError{code: signalCode(s)})
+				}
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
-	return ctx, func() { cancel(nil); release() }
+	watched := *globals
+	watched.streams.Out = &readOutput{Writer: globals.streams.Out, unread: func() {
+		cancel(&exitError{code: signalCode(syscall.SIGPIPE)})
+	}}
+	return ctx, &watched, func() { cancel(nil); release() }
+}
+
+// readOutput is a writer that tells when nobody reads any longer.
+type readOutput struct {
+	io.Writer
+	unread func()
+}
+
+func (o *readOutput) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		o.unread()
+	}
+	return n, err
 }
 
 func (d *demo) run(ctx context.Context) error {

@@ -58,3 +58,12 @@ func TestAnInterruptedDemonstrationOfAClusterLeavesNothing(t *testing.T) {
 	require.NoError(t, d.stdout.Close())
 	d.ends(141)
 }
+
+// The daemon that is killed in the middle breaks sockets of the program; that is no reason
+// to stop.
+func TestADemonstrationSucceeds(t *testing.T) {
+	d := startDemonstration(t)
+	d.until("kill -9 of the daemon")
+	d.until("success")
+	d.ends(0)
+}

@@ -43,7 +43,7 @@ type demoNode struct {
 }
 
 func runClusterDemo(ctx context.Context, globals *globalOptions) (err error) {
-	ctx, release := untilInterrupted(ctx, globals.streams)
+	ctx, globals, release := untilInterrupted(ctx, globals)
 	defer release() // no signal ends the cleaning
 	root, err := os.MkdirTemp("", "lockstep-demo-")
 	if err != nil {
