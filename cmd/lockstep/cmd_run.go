@@ -104,6 +104,9 @@ With --json, one object per line: {"event": "submitted", "job"},
 }
 
 func runRun(ctx context.Context, opts runOptions, globals *globalOptions, argv []string) error {
+	if opts.Strict && opts.Detach {
+		return usagef("--strict-output is about the output that is followed, and --detach follows none; give it to \"lockstep log\"")
+	}
 	opcode, err := opts.opcode(globals.streams, argv)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ func (m *member) smallDisk() {
 	out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=192m,mode=0700", "tmpfs", m.path("lib")).CombinedOutput()
 	if err != nil {
 		m.t.Logf("NOT TESTED: a disk that is full, which needs root and tmpfs: %v: %s", err, out)
-		m.t.Skip("no tmpfs")
+		m.t.Skip("NOT RUN: it needs a tmpfs, which root can mount")
 	}
 	m.t.Cleanup(func() {
 		m.kill()

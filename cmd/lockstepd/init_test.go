@@ -22,7 +22,7 @@ func TestTheDaemonAsProcessOne(t *testing.T) {
 	args := append([]string{"--pid", "--fork", "--mount-proc", filepath.Join(programs, "lockstepd")}, d.args()...)
 	if out, err := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "true").CombinedOutput(); err != nil {
 		t.Logf("NOT TESTED: the daemon as process 1, which needs root and unshare: %v: %s", err, out)
-		t.Skip("no namespace of processes")
+		t.Skip("NOT RUN: it needs a namespace of processes, which root can make")
 	}
 	d.await(d.launchProgram("unshare", args...))
 	unshare := d.cmd.Process.Pid

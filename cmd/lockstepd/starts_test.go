@@ -80,7 +80,7 @@ func TestJobsWaitUntilTheirStartsCanBeRecorded(t *testing.T) {
 	out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "tmpfs", d.path("lib", "queue")).CombinedOutput()
 	if err != nil {
 		t.Logf("NOT TESTED: a disk that is full when jobs are started, which needs root and tmpfs: %v: %s", err, out)
-		t.Skip("no tmpfs")
+		t.Skip("NOT RUN: it needs a tmpfs, which root can mount")
 	}
 	t.Cleanup(func() {
 		d.kill()
