@@ -29,19 +29,19 @@ type wing struct {
 var wings = []wing{
 	{"messages", nil},
 	{"core/job", nil},
-	{"core/layout", nil},
+	{"core/paths", nil},
 	{"core/lock", []string{"core/job"}},
 	{"core/config", []string{"core/job"}},
-	{"core/run", []string{"core/job", "core/lock"}},
+	{"core/jobproc", []string{"core/job", "core/lock"}},
 	{"core/opcode", []string{"core/job", "core/lock", "core/config"}},
-	{"core", []string{"messages", "core/job", "core/layout", "core/lock", "core/config", "core/run", "core/opcode"}},
-	{"persistence", []string{"core/layout"}},
-	{"actors/act", nil},
-	{"actors", []string{"actors/act", "core", "messages"}},
-	{"edge", []string{"persistence", "actors/act", "actors", "core", "messages"}},
-	{"supervisor", []string{"actors/act", "actors", "core", "messages"}},
-	{"sim", []string{"supervisor", "actors/act", "actors", "persistence", "core", "messages"}},
-	{"cmd", []string{"sim", "supervisor", "edge", "actors/act", "actors", "persistence", "core", "messages"}},
+	{"core", []string{"messages", "core/job", "core/paths", "core/lock", "core/config", "core/jobproc", "core/opcode"}},
+	{"persistence", []string{"core/paths"}},
+	{"actors/kit", nil},
+	{"actors", []string{"actors/kit", "core", "messages"}},
+	{"edge", []string{"persistence", "actors/kit", "actors", "core", "messages"}},
+	{"supervisor", []string{"actors/kit", "actors", "core", "messages"}},
+	{"sim", []string{"supervisor", "actors/kit", "actors", "persistence", "core", "messages"}},
+	{"cmd", []string{"sim", "supervisor", "edge", "actors/kit", "actors", "persistence", "core", "messages"}},
 }
 
 // wingOf is the wing of a package, the one with the longest path.
@@ -178,12 +178,12 @@ var waiting = map[string]string{
 var outside = []string{"math/rand", "math/rand/v2", "os", "net", "sync", "github.com/asynkron/protoactor-go/scheduler",
 	"github.com/asynkron/protoactor-go/router", "github.com/asynkron/protoactor-go/remote"}
 
-// Actors take their time from act.Clock, start no goroutine, and never wait: all of it
-// would escape the simulator, and some is broken in the framework. The kit, actors/act,
+// Actors take their time from kit.Clock, start no goroutine, and never wait: all of it
+// would escape the simulator, and some is broken in the framework. The kit and its tests' counterpart, actors/kit and actors/kittest,
 // wraps the framework and the clock, and has rules of its own.
 func TestActorsDoNotWait(t *testing.T) {
 	for _, s := range sources(t, "actors") {
-		if strings.HasPrefix(s.path, "actors/act/") {
+		if strings.HasPrefix(s.path, "actors/kit") {
 			continue
 		}
 		for _, path := range s.imports() {

@@ -1799,7 +1799,7 @@ func (x *NodesChanged) GetFailure() *Failure {
 	return nil
 }
 
-// AdmitNode: a node wants to be a member, see repl.Wish.
+// AdmitNode: a node wants to be a member, see replication.Wish.
 type AdmitNode struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 // RemoveArchived removes archived job files that are older than age with their records,
@@ -35,7 +35,7 @@ func RemoveArchived(dataDir string, now time.Time, age time.Duration) (removed i
 			continue
 		}
 		removed++
-		if removeErr := os.Remove(filepath.Join(dataDir, layout.ArchivedRecordPath(f.id))); !errors.Is(removeErr, fs.ErrNotExist) {
+		if removeErr := os.Remove(filepath.Join(dataDir, paths.ArchivedRecordPath(f.id))); !errors.Is(removeErr, fs.ErrNotExist) {
 			err = errors.Join(err, removeErr)
 		}
 	}
@@ -51,15 +51,15 @@ type archivedFile struct {
 // archivedFiles are the job files that can be looked at, in the order of ids. Records
 // without a job are removed.
 func archivedFiles(dataDir string) (files []archivedFile, err error) {
-	walkErr := filepath.WalkDir(filepath.Join(dataDir, layout.ArchiveDir), func(path string, entry fs.DirEntry, walkErr error) error {
+	walkErr := filepath.WalkDir(filepath.Join(dataDir, paths.ArchiveDir), func(path string, entry fs.DirEntry, walkErr error) error {
 		if walkErr != nil || entry.IsDir() {
 			return walkErr
 		}
-		if id, isRecord := layout.ParseRecordName(entry.Name()); isRecord {
-			err = errors.Join(err, removeOrphan(path, filepath.Join(dataDir, layout.ArchivePath(id))))
+		if id, isRecord := paths.ParseRecordName(entry.Name()); isRecord {
+			err = errors.Join(err, removeOrphan(path, filepath.Join(dataDir, paths.ArchivePath(id))))
 			return nil
 		}
-		id, isJob := layout.ParseJobName(entry.Name())
+		id, isJob := paths.ParseJobName(entry.Name())
 		if !isJob {
 			return nil
 		}

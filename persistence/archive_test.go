@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 func TestRemoveArchived(t *testing.T) {
@@ -20,18 +20,18 @@ func TestRemoveArchived(t *testing.T) {
 		return file
 	}
 	gone := []string{
-		write(layout.ArchivePath(7), 48*time.Hour),
-		write(layout.ArchivedRecordPath(7), time.Hour),
-		write(layout.ArchivedRecordPath(5), time.Hour), // a crash has left it
+		write(paths.ArchivePath(7), 48*time.Hour),
+		write(paths.ArchivedRecordPath(7), time.Hour),
+		write(paths.ArchivedRecordPath(5), time.Hour), // a crash has left it
 	}
 	kept := []string{
-		write(layout.ArchivedRecordPath(8), 48*time.Hour),
-		write(layout.ArchivePath(6), -time.Hour), // of a clock that was ahead
-		write(layout.ArchivePath(8), time.Hour),
-		write(layout.ArchivePath(9), 50*365*24*time.Hour), // of a clock that was behind: the job before it is young
-		write(layout.ArchivePath(20_000), time.Hour),
+		write(paths.ArchivedRecordPath(8), 48*time.Hour),
+		write(paths.ArchivePath(6), -time.Hour), // of a clock that was ahead
+		write(paths.ArchivePath(8), time.Hour),
+		write(paths.ArchivePath(9), 50*365*24*time.Hour), // of a clock that was behind: the job before it is young
+		write(paths.ArchivePath(20_000), time.Hour),
 		write("queue/archive/0/notes.txt", 48*time.Hour),
-		write(layout.JobPath(9), 48*time.Hour),
+		write(paths.JobPath(9), 48*time.Hour),
 	}
 	removed, err := RemoveArchived(root, now, 24*time.Hour)
 	noError(t, err)

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 // content is the size of an ordinary job file.
@@ -34,7 +34,7 @@ func BenchmarkReplaceParallel(b *testing.B) {
 			var id atomic.Int64
 			b.SetParallelism(writers)
 			b.RunParallel(func(pb *testing.PB) {
-				path := layout.JobPath(id.Add(1))
+				path := paths.JobPath(id.Add(1))
 				for pb.Next() {
 					if err := files.Replace("save-job", path, content); err != nil {
 						b.Error(err)
@@ -52,12 +52,12 @@ func BenchmarkBatch(b *testing.B) {
 	for b.Loop() {
 		var group syncGroup
 		for id := range int64(100) {
-			group.run(func() error { return files.Replace("save-job", layout.JobPath(id), content) })
+			group.run(func() error { return files.Replace("save-job", paths.JobPath(id), content) })
 		}
 		noError(b, group.wait())
-		noError(b, files.SyncDir("save-job", layout.QueueDir))
-		noError(b, files.Replace("serial", layout.SerialPath, layout.FormatSerial(100)))
-		noError(b, files.SyncDir("serial", layout.QueueDir))
+		noError(b, files.SyncDir("save-job", paths.QueueDir))
+		noError(b, files.Replace("serial", paths.SerialPath, paths.FormatSerial(100)))
+		noError(b, files.SyncDir("serial", paths.QueueDir))
 	}
 }
 
@@ -102,13 +102,13 @@ func BenchmarkLivelock(b *testing.B) {
 	dir := b.TempDir()
 	b.Run("create and release", func(b *testing.B) {
 		for b.Loop() {
-			lock, err := CreateLivelock(dir, layout.LivelockName(1))
+			lock, err := CreateLivelock(dir, paths.LivelockName(1))
 			noError(b, err)
 			noError(b, lock.Release())
 		}
 	})
 	b.Run("probe", func(b *testing.B) {
-		lock, err := CreateLivelock(dir, layout.LivelockName(1))
+		lock, err := CreateLivelock(dir, paths.LivelockName(1))
 		noError(b, err)
 		defer lock.Release()
 		for b.Loop() {

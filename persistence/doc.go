@@ -20,7 +20,7 @@
 // that both found no serial could otherwise set it back under each other.
 //
 // The package is linked into the job process, whose start must stay quick: it
-// imports the standard library, golang.org/x/sys/unix and the names of core/layout
+// imports the standard library, golang.org/x/sys/unix and the names of core/paths
 // only. The rules on
 // what is synced when are in design.md 4, "Durable or not".
 package persistence

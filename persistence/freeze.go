@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 // SharedFile is a file that the nodes of a cluster have in common, with its path below
@@ -25,20 +25,20 @@ type SharedFile struct {
 // configuration and settings, in this order of names. Archived jobs are not among
 // them.
 func SharedFiles(dataDir string) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(dataDir, layout.QueueDir))
+	entries, err := os.ReadDir(filepath.Join(dataDir, paths.QueueDir))
 	if err != nil {
 		return nil, fmt.Errorf("list the queue: %w", err)
 	}
 	var files []string
 	for _, entry := range entries {
-		name := layout.QueueDir + "/" + entry.Name()
-		_, job := layout.ParseJobName(entry.Name())
-		_, record := layout.ParseRecordName(entry.Name())
-		if job || record || name == layout.SerialPath || name == layout.DrainPath {
+		name := paths.QueueDir + "/" + entry.Name()
+		_, job := paths.ParseJobName(entry.Name())
+		_, record := paths.ParseRecordName(entry.Name())
+		if job || record || name == paths.SerialPath || name == paths.DrainPath {
 			files = append(files, name)
 		}
 	}
-	for _, name := range []string{layout.ConfigPath, layout.SettingsPath} {
+	for _, name := range []string{paths.ConfigPath, paths.SettingsPath} {
 		if _, err := os.Stat(filepath.Join(dataDir, name)); err == nil {
 			files = append(files, name)
 		}
@@ -123,7 +123,7 @@ func (f *Frozen) replace(contents map[string][]byte) error {
 
 func (f *Frozen) link(dataDir, name string, number int) error {
 	if number == 0 {
-		if err := os.Mkdir(filepath.Join(f.dir, layout.QueueDir), dirMode); err != nil {
+		if err := os.Mkdir(filepath.Join(f.dir, paths.QueueDir), dirMode); err != nil {
 			return err
 		}
 	}

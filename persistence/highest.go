@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 // highestJobID returns the highest id of any job file: live, archived or in
@@ -16,14 +16,14 @@ func highestJobID(files QueueFiles) (id int64, found bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	for _, dir := range []string{layout.QueueDir, layout.QuarantineDir, archive} {
+	for _, dir := range []string{paths.QueueDir, paths.QuarantineDir, archive} {
 		names, err := files.List("scan", dir)
 		if err != nil {
 			return 0, false, err
 		}
 		for _, name := range names {
 			original, _, _ := strings.Cut(name, ".") // quarantine: job-12.1
-			if jobID, ok := layout.ParseJobName(original); ok {
+			if jobID, ok := paths.ParseJobName(original); ok {
 				id, found = max(id, jobID), true
 			}
 		}
@@ -34,7 +34,7 @@ func highestJobID(files QueueFiles) (id int64, found bool, err error) {
 // highestArchiveDir returns the archive directory with the highest number that
 // has a job file in it, or [ArchiveDir] itself if there is none.
 func highestArchiveDir(files QueueFiles) (string, error) {
-	names, err := files.List("scan", layout.ArchiveDir)
+	names, err := files.List("scan", paths.ArchiveDir)
 	if err != nil {
 		return "", err
 	}
@@ -46,7 +46,7 @@ func highestArchiveDir(files QueueFiles) (string, error) {
 	}
 	slices.Sort(numbers)
 	for _, number := range slices.Backward(numbers) {
-		dir := fmt.Sprintf("%s/%d", layout.ArchiveDir, number)
+		dir := fmt.Sprintf("%s/%d", paths.ArchiveDir, number)
 		names, err := files.List("scan", dir)
 		if err != nil {
 			return "", err
@@ -55,10 +55,10 @@ func highestArchiveDir(files QueueFiles) (string, error) {
 			return dir, nil
 		}
 	}
-	return layout.ArchiveDir, nil
+	return paths.ArchiveDir, nil
 }
 
 func isJobName(name string) bool {
-	_, ok := layout.ParseJobName(name)
+	_, ok := paths.ParseJobName(name)
 	return ok
 }

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 // dirMode keeps job data from users outside the daemon's group.
@@ -24,8 +24,8 @@ const queueVersion = "1"
 // returns.
 func MakeDirs(dataDir, runDir, logDir string) error {
 	dirs := []string{
-		filepath.Join(dataDir, layout.ArchiveDir),
-		filepath.Join(dataDir, layout.QuarantineDir),
+		filepath.Join(dataDir, paths.ArchiveDir),
+		filepath.Join(dataDir, paths.QuarantineDir),
 		socketDir(runDir),
 		LivelockDir(runDir),
 		messageDir(runDir),
@@ -38,7 +38,7 @@ func MakeDirs(dataDir, runDir, logDir string) error {
 	}
 	// A predecessor may have made some of them, and files in them, and died before its
 	// sync. CheckQueue relies on it: queue/version is durable before the configuration is.
-	for _, dir := range []string{"", layout.QueueDir, layout.ArchiveDir} {
+	for _, dir := range []string{"", paths.QueueDir, paths.ArchiveDir} {
 		if err := syncPath(filepath.Join(dataDir, dir)); err != nil {
 			return fmt.Errorf("sync directory %s: %w", filepath.Join(dataDir, dir), err)
 		}
@@ -142,7 +142,7 @@ func InitQueue(files QueueFiles) (QueueStart, error) {
 		return QueueStart{}, err
 	}
 	if wroteVersion || wroteSerial {
-		if err := files.SyncDir("init-queue", layout.QueueDir); err != nil {
+		if err := files.SyncDir("init-queue", paths.QueueDir); err != nil {
 			return QueueStart{}, err
 		}
 	}
@@ -150,25 +150,25 @@ func InitQueue(files QueueFiles) (QueueStart, error) {
 }
 
 func initVersion(files QueueFiles) (wrote bool, err error) {
-	data, err := files.Read("version", layout.VersionPath)
+	data, err := files.Read("version", paths.VersionPath)
 	if errors.Is(err, fs.ErrNotExist) {
-		return true, files.Replace("version", layout.VersionPath, []byte(queueVersion+"\n"))
+		return true, files.Replace("version", paths.VersionPath, []byte(queueVersion+"\n"))
 	}
 	if err != nil {
 		return false, err
 	}
 	if found := strings.TrimSpace(string(data)); found != queueVersion {
-		return false, &VersionError{Path: layout.VersionPath, Found: found, Want: queueVersion}
+		return false, &VersionError{Path: paths.VersionPath, Found: found, Want: queueVersion}
 	}
 	return false, nil
 }
 
 func initSerial(files QueueFiles) (start QueueStart, wrote bool, err error) {
-	data, err := files.Read("serial", layout.SerialPath)
+	data, err := files.Read("serial", paths.SerialPath)
 	if err == nil {
-		serial, err := layout.ParseSerial(data)
+		serial, err := paths.ParseSerial(data)
 		if err != nil {
-			return QueueStart{}, false, fmt.Errorf("%s: %w", layout.SerialPath, err)
+			return QueueStart{}, false, fmt.Errorf("%s: %w", paths.SerialPath, err)
 		}
 		return QueueStart{Serial: serial}, false, nil
 	}
@@ -179,6 +179,6 @@ func initSerial(files QueueFiles) (start QueueStart, wrote bool, err error) {
 	if err != nil {
 		return QueueStart{}, false, err
 	}
-	err = files.Replace("serial", layout.SerialPath, layout.FormatSerial(highest))
+	err = files.Replace("serial", paths.SerialPath, paths.FormatSerial(highest))
 	return QueueStart{Serial: highest, SerialRecreated: found}, true, err
 }

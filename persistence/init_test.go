@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 func TestMakeDirs(t *testing.T) {
@@ -103,7 +103,7 @@ func TestInitQueue(t *testing.T) {
 			} else if err != nil || start != test.want {
 				t.Errorf("got %+v, %v, want %+v", start, err, test.want)
 			}
-			if data, _ := os.ReadFile(filepath.Join(root, layout.SerialPath)); string(data) != test.serial {
+			if data, _ := os.ReadFile(filepath.Join(root, paths.SerialPath)); string(data) != test.serial {
 				t.Errorf("serial holds %q, want %q", data, test.serial)
 			}
 		})
@@ -114,12 +114,12 @@ func TestInitQueueWritesVersion(t *testing.T) {
 	files, root := newOSFiles(t)
 	_, err := InitQueue(files)
 	noError(t, err)
-	data, err := os.ReadFile(filepath.Join(root, layout.VersionPath))
+	data, err := os.ReadFile(filepath.Join(root, paths.VersionPath))
 	noError(t, err)
 	if string(data) != "1\n" {
 		t.Errorf("version holds %q", data)
 	}
-	noError(t, files.Replace("test", layout.VersionPath, []byte("x")))
+	noError(t, files.Replace("test", paths.VersionPath, []byte("x")))
 	_, err = InitQueue(files)
 	if e, ok := errors.AsType[*VersionError](err); !ok || e.Found != "x" || e.Want != "1" {
 		t.Errorf("got %v, want a VersionError", err)

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 // QueueLock is held for a daemon's life: two daemons on one queue would hand out
@@ -57,7 +57,7 @@ const (
 // LockQueue takes the lock. If another living process has it, the error wraps a
 // [*LockedError], at once. queue/ must exist: see [MakeDirs].
 func LockQueue(dataDir string) (*QueueLock, error) {
-	path, err := filepath.Abs(filepath.Join(dataDir, layout.LockPath))
+	path, err := filepath.Abs(filepath.Join(dataDir, paths.LockPath))
 	if err != nil {
 		return nil, fmt.Errorf("lock queue: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 func queueDir(t *testing.T) (dataDir string) {
@@ -67,7 +67,7 @@ func TestQueueLockGoesWithItsProcess(t *testing.T) {
 
 func TestQueueLockExcludesGanetisDaemon(t *testing.T) {
 	dataDir := queueDir(t)
-	path := filepath.Join(dataDir, layout.LockPath)
+	path := filepath.Join(dataDir, paths.LockPath)
 	ganeti := startRole(t, "classic-lock", path)
 	if line := ganeti.line(); line != "locked" {
 		t.Fatal(line)
@@ -197,7 +197,7 @@ func TestQueueLockHasOneHolder(t *testing.T) {
 func TestLockQueueWithoutQueue(t *testing.T) {
 	dataDir := t.TempDir()
 	_, err := LockQueue(dataDir)
-	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), filepath.Join(dataDir, layout.LockPath)) {
+	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), filepath.Join(dataDir, paths.LockPath)) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -211,7 +211,7 @@ func TestALockOfADeadDaemonIsWaitedFor(t *testing.T) {
 	dead.kill()
 	held, err := LockQueue(dataDir)
 	noError(t, err)
-	noError(t, os.WriteFile(filepath.Join(dataDir, layout.LockPath), fmt.Appendf(nil, "%d\n", dead.pid()), 0o640))
+	noError(t, os.WriteFile(filepath.Join(dataDir, paths.LockPath), fmt.Appendf(nil, "%d\n", dead.pid()), 0o640))
 	taken := make(chan error, 1)
 	go func() {
 		lock, err := LockQueue(dataDir)

@@ -7,7 +7,7 @@ import (
 	"path"
 	"strings"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 // Why a queue is not the one that is to be run, as [*LostQueueError] has it.
@@ -31,13 +31,13 @@ func (e *LostQueueError) Error() string { return e.Path + " " + e.What }
 // CheckQueue returns a [*LostQueueError] where there is a configuration and no
 // queue/version: [InitQueue] makes the version first, so that a queue was lost.
 func CheckQueue(files QueueFiles) error {
-	configured, err := isThere(files, layout.ConfigPath)
+	configured, err := isThere(files, paths.ConfigPath)
 	if err != nil || !configured {
 		return err
 	}
-	versioned, err := isThere(files, layout.VersionPath)
+	versioned, err := isThere(files, paths.VersionPath)
 	if err == nil && !versioned {
-		err = &LostQueueError{layout.VersionPath, "is missing, though " + layout.ConfigPath + " is there"}
+		err = &LostQueueError{paths.VersionPath, "is missing, though " + paths.ConfigPath + " is there"}
 	}
 	return err
 }
@@ -47,23 +47,23 @@ func CheckQueue(files QueueFiles) error {
 // be missing. marked is false where that cannot be told, because a daemon of an older
 // version, or one that was cut off, has not marked the two: see [MarkMember].
 func CheckMember(files QueueFiles) (marked bool, err error) {
-	log, err := readMark(files, layout.LogQueuePath)
+	log, err := readMark(files, paths.LogQueuePath)
 	if err != nil {
 		return false, err
 	}
-	queue, err := readMark(files, layout.MemberPath)
+	queue, err := readMark(files, paths.MemberPath)
 	if err != nil {
 		return false, err
 	}
 	switch {
 	case log != "" && queue == "":
-		return false, &LostQueueError{layout.MemberPath, lostMark}
+		return false, &LostQueueError{paths.MemberPath, lostMark}
 	case log != "" && queue != log:
-		return false, &LostQueueError{layout.MemberPath, otherMark}
+		return false, &LostQueueError{paths.MemberPath, otherMark}
 	}
-	serial, err := isThere(files, layout.SerialPath)
+	serial, err := isThere(files, paths.SerialPath)
 	if err == nil && !serial {
-		err = &LostQueueError{layout.SerialPath, lostSerial}
+		err = &LostQueueError{paths.SerialPath, lostSerial}
 	}
 	return log != "", err
 }
@@ -71,7 +71,7 @@ func CheckMember(files QueueFiles) (marked bool, err error) {
 // MarkMember has queue/ and raft/ know each other, by an id that no other queue has. The
 // queue comes first: a mark of it alone says nothing.
 func MarkMember(files QueueFiles, id string) error {
-	for _, name := range []string{layout.MemberPath, layout.LogQueuePath} {
+	for _, name := range []string{paths.MemberPath, paths.LogQueuePath} {
 		if err := files.Replace("mark-member", name, []byte(id+"\n")); err != nil {
 			return fmt.Errorf("mark the queue as this node's: %w", err)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 // aMember is a data directory with a queue and a log that know each other.
@@ -80,9 +80,9 @@ func TestAMemberKnowsItsQueue(t *testing.T) {
 func TestAConfigurationWithoutAQueue(t *testing.T) {
 	dataDir, files := aMember(t)
 	require.NoError(t, CheckQueue(files), "there is no configuration: a first start")
-	require.NoError(t, os.WriteFile(filepath.Join(dataDir, layout.ConfigPath), []byte("{}"), 0o640))
+	require.NoError(t, os.WriteFile(filepath.Join(dataDir, paths.ConfigPath), []byte("{}"), 0o640))
 	require.NoError(t, CheckQueue(files))
-	require.NoError(t, os.Remove(filepath.Join(dataDir, layout.VersionPath)))
+	require.NoError(t, os.Remove(filepath.Join(dataDir, paths.VersionPath)))
 	var lost *LostQueueError
 	require.ErrorAs(t, CheckQueue(files), &lost)
 	require.True(t, strings.HasPrefix(lost.Error(), "queue/version is missing"))

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 func TestTempName(t *testing.T) {
@@ -20,7 +20,7 @@ func TestTempName(t *testing.T) {
 	if pid, ok := tempWriter(base); !ok || pid != os.Getpid() {
 		t.Errorf("tempWriter(%q) = %d, %t", base, pid, ok)
 	}
-	if _, ok := layout.ParseJobName(base); ok {
+	if _, ok := paths.ParseJobName(base); ok {
 		t.Errorf("%q passes for a job file", base)
 	}
 	for _, foreign := range []string{

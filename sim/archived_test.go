@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/messages"
 	"lockstep/supervisor"
 )
@@ -57,7 +57,7 @@ func leftBehind(t *testing.T, seed uint64, checker Checker, plants Plants) *Worl
 	}
 	n.wipe()
 	w.until(t, "the wiped node is back", func() bool { return w.whole() && w.master() != nil && n.caughtUp() == nil })
-	require.Nil(t, n.disk.find(layout.ArchivePath(1)), "no snapshot has the archive")
+	require.Nil(t, n.disk.find(paths.ArchivePath(1)), "no snapshot has the archive")
 	transfer := &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER, Name: n.name}
 	master := w.master()
 	master.daemon.question(supervisor.Replicator(master.daemon.env), transfer, 10*time.Second, func(any) {})

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 // audit asks the daemon in charge what it knows of the jobs that its processes have in
@@ -127,7 +127,7 @@ func (p *process) restsIn() string {
 	if p.life.over || p.hung || p.ending || d == nil || d.ended || d.writing || d.pending || len(d.events) > 0 || len(p.thread.queue) > 0 {
 		return ""
 	}
-	f := p.machine.node.disk.find(layout.JobPath(p.job))
+	f := p.machine.node.disk.find(paths.JobPath(p.job))
 	if f == nil || f.reading().job == nil || f.reading().job.Livelock != p.livelock {
 		return ""
 	}

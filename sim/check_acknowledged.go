@@ -3,7 +3,7 @@ package sim
 import (
 	"fmt"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 // checkAcknowledged: a job of which a client was told is on the disk, whatever
@@ -42,11 +42,11 @@ func (c *checkAcknowledged) See(w *World, event any) error {
 // survives: in its own place, for nobody archives a job before its id is known;
 // and with the serial, for a job above it is set aside at the next start.
 func survives(w *World, id int64) error {
-	if _, durable := w.disk.surviving(layout.JobPath(id)); !durable {
+	if _, durable := w.disk.surviving(paths.JobPath(id)); !durable {
 		return fmt.Errorf("job %d was acknowledged, but power loss could take it away", id)
 	}
-	content, _ := w.disk.surviving(layout.SerialPath)
-	if serial, err := layout.ParseSerial(content); err != nil || serial < id {
+	content, _ := w.disk.surviving(paths.SerialPath)
+	if serial, err := paths.ParseSerial(content); err != nil || serial < id {
 		return fmt.Errorf("job %d was acknowledged, but power loss could leave the serial at %d", id, serial)
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 // checkDepends: an opcode begins only when every job that it depends on has ended,
@@ -109,7 +109,7 @@ func (c *checkDepends) doomed(w *World, j *job.Job) error {
 // would not be there, or not have ended. One that is just being archived is there,
 // under this name or the other.
 func (w *World) survivingJob(id int64) *job.Job {
-	for _, name := range []string{layout.JobPath(id), layout.ArchivePath(id)} {
+	for _, name := range []string{paths.JobPath(id), paths.ArchivePath(id)} {
 		dir := w.disk.dirs[path.Dir(name)]
 		if dir == nil || dir.durable[path.Base(name)] == nil {
 			continue

@@ -6,7 +6,7 @@ import (
 
 	"lockstep/core/filter"
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 // checkOrder: nobody starves. Of the jobs that may run, one of a more urgent
@@ -85,12 +85,12 @@ func (c *checkOrder) failed(w *World, path string) {
 		c.waiting[id].odd = true
 	}
 	for _, known := range c.waiting { // the order does not matter
-		known.odd = known.odd || path == layout.QueueDir && known.changed >= w.inForce.quietAt
+		known.odd = known.odd || path == paths.QueueDir && known.changed >= w.inForce.quietAt
 	}
 }
 
 func (c *checkOrder) fileChanged(w *World, e fileChanged) {
-	if e.job == nil || e.job.Status() != job.Queued || layout.IsJobLivelock(e.job.Livelock) {
+	if e.job == nil || e.job.Status() != job.Queued || paths.IsJobLivelock(e.job.Livelock) {
 		delete(c.waiting, e.id)
 		return
 	}

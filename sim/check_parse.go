@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"lockstep/core/config"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/core/record"
 )
 
@@ -58,10 +58,10 @@ func (c *checkParse) all(w *World) error {
 
 // file reads one, unless it has seen it.
 func (c *checkParse) file(name string, f *file) error {
-	id, isJob := layout.ParseJobName(path.Base(name))
+	id, isJob := paths.ParseJobName(path.Base(name))
 	switch {
-	case strings.HasSuffix(name, tempSuffix), strings.HasPrefix(name, layout.QuarantineDir+"/"):
-	case isJob && (name == layout.JobPath(id) || name == layout.ArchivePath(id)):
+	case strings.HasSuffix(name, tempSuffix), strings.HasPrefix(name, paths.QuarantineDir+"/"):
+	case isJob && (name == paths.JobPath(id) || name == paths.ArchivePath(id)):
 		if err := f.reading().err; err != nil && !c.garbled[id] {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -76,18 +76,18 @@ func (c *checkParse) file(name string, f *file) error {
 }
 
 func parse(name string, data []byte) (err error) {
-	if id, isRecord := layout.ParseRecordName(path.Base(name)); isRecord && (name == layout.RecordPath(id) || name == layout.ArchivedRecordPath(id)) {
+	if id, isRecord := paths.ParseRecordName(path.Base(name)); isRecord && (name == paths.RecordPath(id) || name == paths.ArchivedRecordPath(id)) {
 		_, err = record.Decode(data)
 		return err
 	}
 	switch name {
-	case layout.SerialPath:
-		_, err = layout.ParseSerial(data)
-	case layout.ConfigPath:
+	case paths.SerialPath:
+		_, err = paths.ParseSerial(data)
+	case paths.ConfigPath:
 		_, err = config.Decode(data)
-	case layout.SettingsPath:
+	case paths.SettingsPath:
 		_, err = config.DecodeSettings(data)
-	case layout.VersionPath, layout.LocksPath, layout.LocksJournalPath, layout.DrainPath:
+	case paths.VersionPath, paths.LocksPath, paths.LocksJournalPath, paths.DrainPath:
 	default:
 		err = fmt.Errorf("nobody knows this file")
 	}

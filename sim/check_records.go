@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/core/record"
 )
 
@@ -30,11 +30,11 @@ func (*checkRecords) Name() string { return "ends are recorded" }
 func (c *checkRecords) See(w *World, event any) error {
 	switch e := event.(type) {
 	case fileChanged:
-		if archived := w.disk.find(layout.ArchivePath(e.id)); e.job == nil && archived != nil && !w.garbled {
+		if archived := w.disk.find(paths.ArchivePath(e.id)); e.job == nil && archived != nil && !w.garbled {
 			if c.moved == nil {
 				c.moved = map[string]bool{}
 			}
-			c.moved[layout.ArchivePath(e.id)] = true
+			c.moved[paths.ArchivePath(e.id)] = true
 			return c.everywhere(w, e.id, archived.reading().job)
 		}
 	case finished:
@@ -44,7 +44,7 @@ func (c *checkRecords) See(w *World, event any) error {
 			c.unread = map[string]bool{}
 		}
 		c.unread[e.path] = true
-		if e.path == layout.QueueDir || strings.HasPrefix(e.path, layout.ArchiveDir) {
+		if e.path == paths.QueueDir || strings.HasPrefix(e.path, paths.ArchiveDir) {
 			maps.Copy(c.unread, c.moved)
 		}
 	case submissionTold:
@@ -72,8 +72,8 @@ func (*checkRecords) everywhere(w *World, on int64, ended *job.Job) error {
 func (c *checkRecords) submitted(w *World, j *job.Job) error {
 	for i := range j.Ops {
 		for _, d := range dependsOf(j.Ops[i].Input) {
-			on := w.disk.find(layout.ArchivePath(d.job))
-			if d.job <= 0 || d.job >= int64(j.ID) || on == nil || on.reading().job == nil || c.unread[layout.ArchivePath(d.job)] {
+			on := w.disk.find(paths.ArchivePath(d.job))
+			if d.job <= 0 || d.job >= int64(j.ID) || on == nil || on.reading().job == nil || c.unread[paths.ArchivePath(d.job)] {
 				continue
 			}
 			if err := recorded(w, int64(j.ID), d.job, on.reading().job.Status()); err != nil {
@@ -86,8 +86,8 @@ func (c *checkRecords) submitted(w *World, j *job.Job) error {
 
 // beside: each record lies beside its job.
 func (c *checkRecords) beside(w *World) error {
-	for _, name := range w.disk.names(layout.QueueDir) {
-		if id, is := layout.ParseRecordName(name); is && len(c.unread) == 0 && w.disk.find(layout.JobPath(id)) == nil {
+	for _, name := range w.disk.names(paths.QueueDir) {
+		if id, is := paths.ParseRecordName(name); is && len(c.unread) == 0 && w.disk.find(paths.JobPath(id)) == nil {
 			return fmt.Errorf("the record of job %d is there, and the job is not", id)
 		}
 	}
@@ -104,7 +104,7 @@ func dependsOn(j *job.Job, on int64) bool {
 }
 
 func recorded(w *World, id, on int64, status job.Status) error {
-	content, _ := w.disk.surviving(layout.RecordPath(id))
+	content, _ := w.disk.surviving(paths.RecordPath(id))
 	r, err := record.Decode(content)
 	if end, known := r.End(on); err != nil || !known || end != status {
 		return fmt.Errorf("job %d depends on job %d, which is archived: power loss, or another master, would leave no record that it ended with %s", id, on, status)

@@ -3,8 +3,8 @@ package sim
 import (
 	"fmt"
 
-	"lockstep/core/layout"
 	"lockstep/core/lock"
+	"lockstep/core/paths"
 )
 
 // checkReplay: whoever reads the files of the locks finds what makes sense: at
@@ -17,7 +17,7 @@ func (checkReplay) Name() string { return "the locks' files replay" }
 func (checkReplay) See(w *World, event any) error {
 	switch e := event.(type) {
 	case otherFileChanged:
-		if e.path != layout.LocksPath {
+		if e.path != paths.LocksPath {
 			return nil
 		}
 	case powerLost, tookCharge, finished:
@@ -46,7 +46,7 @@ func (w *World) lockState() (lock.Snapshot, error) {
 	if n == nil {
 		return lock.Snapshot{}, nil
 	}
-	is := lockFiles{journal: n.disk.find(layout.LocksJournalPath), folded: n.disk.find(layout.LocksPath), boot: n.machine.boot()}
+	is := lockFiles{journal: n.disk.find(paths.LocksJournalPath), folded: n.disk.find(paths.LocksPath), boot: n.machine.boot()}
 	for i, f := range []*file{is.journal, is.folded} {
 		if f != nil {
 			is.lengths[i] = len(f.data)
@@ -67,7 +67,7 @@ func (f *lockFiles) read() error {
 	if f.journal != nil {
 		boot, rest, err := lock.CutHeader(f.journal.data)
 		if err != nil {
-			return fmt.Errorf("%s: %w", layout.LocksJournalPath, err)
+			return fmt.Errorf("%s: %w", paths.LocksJournalPath, err)
 		}
 		if boot != "" && boot != f.boot {
 			return nil
@@ -78,12 +78,12 @@ func (f *lockFiles) read() error {
 	if f.folded != nil {
 		var err error
 		if base, err = lock.Decode(f.folded.data); err != nil {
-			return fmt.Errorf("%s: %w", layout.LocksPath, err)
+			return fmt.Errorf("%s: %w", paths.LocksPath, err)
 		}
 	}
 	replayed, err := lock.Replay(base, changes)
 	if err != nil {
-		return fmt.Errorf("%s: %w", layout.LocksJournalPath, err)
+		return fmt.Errorf("%s: %w", paths.LocksJournalPath, err)
 	}
 	f.state = replayed.Snapshot
 	return nil

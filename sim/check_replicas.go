@@ -5,8 +5,8 @@ import (
 	"maps"
 	"strings"
 
-	"lockstep/core/layout"
-	"lockstep/core/repl"
+	"lockstep/core/paths"
+	"lockstep/core/replication"
 )
 
 // checkReplicas: a node's shared files are what the entries make them that it has
@@ -20,7 +20,7 @@ func (checkReplicas) Name() string { return "replicas agree" }
 type appliedHere struct {
 	node    *node
 	touched []string // since it said so last
-	running repl.Running
+	running replication.Running
 }
 
 func (checkReplicas) See(w *World, event any) error {
@@ -33,7 +33,7 @@ func (checkReplicas) See(w *World, event any) error {
 			if archived(name) && e.node.member.restart {
 				continue // a snapshot leaves them out
 			}
-			if strings.HasPrefix(name, layout.QuarantineDir+"/") {
+			if strings.HasPrefix(name, paths.QuarantineDir+"/") {
 				// For people to look at. A log that is repeated from the middle may set
 				// aside the file that has an id now, in the place of the one before.
 				continue
@@ -88,7 +88,7 @@ func (m *member) begin(index uint64) {
 // applied is said by the replicator.
 func (m *member) applied(index uint64, state []byte) {
 	touched := m.mirror.through(m.node.world.truth, index)
-	running, err := repl.DecodeRunning(state)
+	running, err := replication.DecodeRunning(state)
 	if err != nil {
 		panic(fmt.Errorf("sim: %w", err))
 	}
@@ -120,10 +120,10 @@ func (n *node) sharedChanged(call diskCall, op, path string) {
 		n.say(TopicFile, "job %d: %s (%s)", id, text, op)
 		return
 	}
-	if n == n.world.charge && (path == layout.LocksJournalPath || path == layout.LocksPath) {
+	if n == n.world.charge && (path == paths.LocksJournalPath || path == paths.LocksPath) {
 		n.world.notify(otherFileChanged{disk: n.disk, call: call, path: path})
 	}
-	if path != layout.LocksJournalPath {
+	if path != paths.LocksJournalPath {
 		n.say(TopicDisk, "disk: %s %s (%s)", call, path, op)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/core/layout"
 	"lockstep/core/lock"
+	"lockstep/core/paths"
 )
 
 // checkTable: the lock manager's journal makes sense, change by change: no two owners
@@ -40,9 +40,9 @@ func (c *checkTable) See(w *World, event any) error {
 		}
 	case otherFileChanged:
 		switch {
-		case e.path == layout.LocksJournalPath && e.call == callAppend:
+		case e.path == paths.LocksJournalPath && e.call == callAppend:
 			return c.readOn(w, e.disk)
-		case e.path == layout.LocksJournalPath:
+		case e.path == paths.LocksJournalPath:
 			return c.readAll(w)
 		}
 	}
@@ -68,7 +68,7 @@ func (c *checkTable) readAll(w *World) error {
 	for _, p := range snapshot.Pending {
 		owner(p.Owner).Pending = &p
 	}
-	if f := w.charge.disk.find(layout.LocksJournalPath); f != nil {
+	if f := w.charge.disk.find(paths.LocksJournalPath); f != nil {
 		c.read = bytes.LastIndexByte(f.data, '\n') + 1
 	}
 	return nil
@@ -76,7 +76,7 @@ func (c *checkTable) readAll(w *World) error {
 
 // readOn takes what was appended.
 func (c *checkTable) readOn(w *World, disk *Disk) error {
-	f := disk.find(layout.LocksJournalPath)
+	f := disk.find(paths.LocksJournalPath)
 	whole := bytes.LastIndexByte(f.data, '\n') + 1
 	if whole <= c.read || c.owners == nil {
 		return nil
@@ -86,7 +86,7 @@ func (c *checkTable) readOn(w *World, disk *Disk) error {
 	}
 	records, err := lock.DecodeRecords(f.data[c.read:whole])
 	if err != nil {
-		return fmt.Errorf("%s: %w", layout.LocksJournalPath, err)
+		return fmt.Errorf("%s: %w", paths.LocksJournalPath, err)
 	}
 	c.read = whole
 	for _, r := range records {

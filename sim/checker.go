@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 // Checker watches one promise. See is told of each event when it happens; an
@@ -186,11 +186,11 @@ func (w *World) diskChanged(call diskCall, op, path string, content []byte) {
 }
 
 func jobOfPath(path string) (int64, bool) {
-	base, inQueue := strings.CutPrefix(path, layout.QueueDir+"/")
+	base, inQueue := strings.CutPrefix(path, paths.QueueDir+"/")
 	if !inQueue {
 		return 0, false
 	}
-	return layout.ParseJobName(base)
+	return paths.ParseJobName(base)
 }
 
 // shownJob is a job's status, and those of its opcodes where there are several.
@@ -199,7 +199,7 @@ func shownJob(j *job.Job, err error) string {
 		return "not a job: " + err.Error()
 	}
 	text := j.Status().String()
-	if j.Status() == job.Queued && layout.IsJobLivelock(j.Livelock) {
+	if j.Status() == job.Queued && paths.IsJobLivelock(j.Livelock) {
 		text += ", has a process"
 	}
 	if len(j.Ops) > 1 {
@@ -233,17 +233,17 @@ func (w *World) tagOf(id int64) string {
 
 // pathOf is where a job's file is, or would be.
 func (w *World) pathOf(id int64) string {
-	if w.disk.find(layout.JobPath(id)) == nil && w.disk.find(layout.ArchivePath(id)) != nil {
-		return layout.ArchivePath(id)
+	if w.disk.find(paths.JobPath(id)) == nil && w.disk.find(paths.ArchivePath(id)) != nil {
+		return paths.ArchivePath(id)
 	}
-	return layout.JobPath(id)
+	return paths.JobPath(id)
 }
 
 // garble puts something else in the place of a job's file, as people do.
 func (w *World) garble(id int64, content []byte) {
 	w.garbled = true
-	dir := w.disk.dirs[layout.QueueDir]
-	dir.set(path.Base(layout.JobPath(id)), &file{data: content, synced: true})
+	dir := w.disk.dirs[paths.QueueDir]
+	dir.set(path.Base(paths.JobPath(id)), &file{data: content, synced: true})
 	dir.keep(len(dir.pending))
 	w.notify(garbled{id})
 }
@@ -251,8 +251,8 @@ func (w *World) garble(id int64, content []byte) {
 // jobIDs are the ids of all job files in the queue, ascending.
 func (w *World) jobIDs() []int64 {
 	var ids []int64
-	for _, name := range w.disk.names(layout.QueueDir) {
-		if id, ok := layout.ParseJobName(name); ok {
+	for _, name := range w.disk.names(paths.QueueDir) {
+		if id, ok := paths.ParseJobName(name); ok {
 			ids = append(ids, id)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"container/heap"
 	"time"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/core/job"
 )
 
@@ -100,7 +100,7 @@ type actorClock struct {
 	life  *life
 }
 
-var _ act.Clock = actorClock{}
+var _ kit.Clock = actorClock{}
 
 func (c actorClock) Now() time.Time { return c.clock.now }
 

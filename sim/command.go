@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"lockstep/core/job"
+	"lockstep/core/jobproc"
 	"lockstep/core/lock"
-	"lockstep/core/run"
 )
 
 // command is what an opcode has started. It has a life of its own: the death of
@@ -87,12 +87,12 @@ func (p *process) execute(op int) {
 	case "OP_RUN_COMMAND":
 		p.runCommand(input)
 	default:
-		p.executed(run.Outcome{Failed: true, Result: job.ErrorResult("OpCodeUnknown", "Unknown opcode")})
+		p.executed(jobproc.Outcome{Failed: true, Result: job.ErrorResult("OpCodeUnknown", "Unknown opcode")})
 	}
 }
 
 // executed tells the driver how an opcode has ended.
-func (p *process) executed(o run.Outcome) {
+func (p *process) executed(o jobproc.Outcome) {
 	p.driver.kill = nil
 	p.then(func() {
 		p.holds = nil // nothing works with them any more
@@ -109,10 +109,10 @@ func (p *process) delay(input json.RawMessage) {
 		Duration float64 `json:"duration"`
 	}
 	if err := json.Unmarshal(input, &op); err != nil || op.Duration <= 0 {
-		p.executed(run.Outcome{Failed: true, Result: job.ErrorResult("OpPrereqError", "Duration must be greater than zero")})
+		p.executed(jobproc.Outcome{Failed: true, Result: job.ErrorResult("OpPrereqError", "Duration must be greater than zero")})
 		return
 	}
-	end := p.machine.world.clock.after(time.Duration(op.Duration*float64(time.Second)), p.life, func() { p.executed(run.Outcome{}) })
+	end := p.machine.world.clock.after(time.Duration(op.Duration*float64(time.Second)), p.life, func() { p.executed(jobproc.Outcome{}) })
 	p.driver.kill = func() {
 		end()
 		p.executed(endedOnRequest())
@@ -126,7 +126,7 @@ func (p *process) runCommand(input json.RawMessage) {
 	err := json.Unmarshal(input, &op)
 	s, bad := parseScript(op.Argv)
 	if err != nil || bad != nil {
-		p.executed(run.Outcome{Failed: true, Result: job.ErrorResult("OpExecError", fmt.Sprintf("cannot start %v", op.Argv))})
+		p.executed(jobproc.Outcome{Failed: true, Result: job.ErrorResult("OpExecError", fmt.Sprintf("cannot start %v", op.Argv))})
 		return
 	}
 	m := p.machine
@@ -158,18 +158,18 @@ func (c *command) terminate() {
 	c.over(endedOnRequest())
 }
 
-func (c *command) over(o run.Outcome) {
+func (c *command) over(o jobproc.Outcome) {
 	c.end("")
 	if !c.process.life.over && !c.left {
 		c.process.executed(o)
 	}
 }
 
-func (s script) outcome() run.Outcome {
+func (s script) outcome() jobproc.Outcome {
 	if s.exit == 0 {
-		return run.Outcome{Result: json.RawMessage(`{"exit_status": 0}`)}
+		return jobproc.Outcome{Result: json.RawMessage(`{"exit_status": 0}`)}
 	}
-	return run.Outcome{Failed: true, Result: job.ErrorResult("OpExecError",
+	return jobproc.Outcome{Failed: true, Result: job.ErrorResult("OpExecError",
 		fmt.Sprintf("command exited with status %d", s.exit), map[string]any{"exit_status": s.exit})}
 }
 

@@ -9,13 +9,13 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act"
 	"lockstep/actors/conn"
+	"lockstep/actors/kit"
 	"lockstep/actors/luxi"
 	"lockstep/core/config"
-	"lockstep/core/layout"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
+	"lockstep/core/paths"
 	"lockstep/messages"
 	"lockstep/persistence"
 	"lockstep/supervisor"
@@ -28,7 +28,7 @@ type daemon struct {
 	node     *node
 	number   int
 	life     *life
-	env      *act.Env
+	env      *kit.Env
 	ports    supervisor.Ports
 	settings supervisor.Settings
 	tree     *supervisor.Running     // nil: this node is not the master
@@ -59,7 +59,7 @@ func newDaemon(n *node) *daemon {
 	d.accept = newThread(w.steps, d.life)
 	boxes := &mailboxes{steps: w.steps, life: d.life, sees: n.delivered, alter: w.plants.Alter}
 	d.boxes = boxes
-	d.env = act.New(act.Options{Log: traceLog(w.trace, n.prefix()), Clock: actorClock{w.clock, d.life}, Mailbox: boxes.produce, Rand: w.rng.Uint64})
+	d.env = kit.New(kit.Options{Log: traceLog(w.trace, n.prefix()), Clock: actorClock{w.clock, d.life}, Mailbox: boxes.produce, Rand: w.rng.Uint64})
 	n.machine.lastPid++
 	livelock := n.machine.newLivelock(persistence.DaemonLivelock, n.machine.lastPid, nil)
 	d.ports = supervisor.Ports{Env: d.env, Files: n.disk, Processes: newSpawner(d), Owners: newWatchman(d, livelock)}
@@ -86,11 +86,11 @@ func (d *daemon) beAlone() {
 // firstConfig makes the configuration of a cluster of one node, as lockstepd does
 // where there is none.
 func (n *node) firstConfig() error {
-	if n.disk.find(layout.ConfigPath) != nil {
+	if n.disk.find(paths.ConfigPath) != nil {
 		return nil
 	}
 	w := n.world
-	if err := n.disk.Replace("config", layout.ConfigPath, configOf(w.options.Slots+w.plants.MoreSlots)); err != nil {
+	if err := n.disk.Replace("config", paths.ConfigPath, configOf(w.options.Slots+w.plants.MoreSlots)); err != nil {
 		return err
 	}
 	return n.disk.SyncDir("config", ".")

@@ -21,7 +21,7 @@
 //     fail by the label of its step, it is full for a while, and whoever ends leaves
 //     a temporary file now and then. It passes persistencetest.
 //   - Job processes, as jobs.Processes: both sides of the start handshake frame by
-//     frame, the livelock, the marker by which left-overs are found, core/run's step
+//     frame, the livelock, the marker by which left-overs are found, core/jobproc's step
 //     machine with scripted commands, the job file written as lockstep-job writes
 //     it, its reports and questions as LUXI calls over a connection. They outlive
 //     the daemon; they can die or hang at each stage.

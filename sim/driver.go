@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
-	"lockstep/core/run"
+	"lockstep/core/jobproc"
+	"lockstep/core/paths"
 )
 
 // As in lockstep-job.
@@ -19,7 +19,7 @@ const (
 // where that one waits, this one is called back.
 type driver struct {
 	process  *process
-	machine  *run.Machine
+	machine  *jobproc.Machine
 	reporter *reporter
 	locker   *locker
 
@@ -41,28 +41,28 @@ func (d *driver) begin() {
 }
 
 // follow writes, then does, what the machine has answered.
-func (d *driver) follow(next run.Next) {
+func (d *driver) follow(next jobproc.Next) {
 	d.write(next.Write, func() {
 		switch next.Do {
-		case run.Exit:
+		case jobproc.Exit:
 			d.ended = true
 			d.process.machine.world.reached(moment{d.process.job, momentEnds})
 			if d.process.reach(stageEnding) {
 				d.leave(next.Free)
 			}
-		case run.Begin:
+		case jobproc.Begin:
 			if d.killed { // just when the last opcode had ended by itself
 				d.follow(d.machine.Cancel(d.now()))
 				return
 			}
 			d.flush(func() { d.ask(next.Op, next.Free) })
-		case run.Lock:
+		case jobproc.Lock:
 			d.lock(next.Op)
-		case run.Execute:
+		case jobproc.Execute:
 			if d.process.mayGoOn() && d.process.reach(stageExecuting) {
 				d.process.execute(next.Op)
 			}
-		case run.Wait:
+		case jobproc.Wait:
 		}
 	})
 }
@@ -81,7 +81,7 @@ func (d *driver) ask(op int, free bool) {
 	begin := func() {
 		d.process.asking = true
 		d.process.machine.world.reached(moment{d.process.job, momentAsks})
-		d.reporter.begin(op, func(refusal *run.Refusal) {
+		d.reporter.begin(op, func(refusal *jobproc.Refusal) {
 			if refusal == nil {
 				d.process.asking = false
 				d.process.machine.world.notify(opPermitted{d.process, op})
@@ -136,11 +136,11 @@ func (d *driver) event(f func()) {
 	f()
 }
 
-func (d *driver) write(w run.Write, then func()) {
+func (d *driver) write(w jobproc.Write, then func()) {
 	switch w {
-	case run.Keep:
+	case jobproc.Keep:
 		then()
-	case run.Visible, run.Logged:
+	case jobproc.Visible, jobproc.Logged:
 		if !d.pending {
 			d.pending = true
 			w := d.process.machine.world
@@ -149,8 +149,8 @@ func (d *driver) write(w run.Write, then func()) {
 			})
 		}
 		then()
-	case run.Recorded, run.Durable:
-		durable := w == run.Durable && !d.process.machine.world.plants.UnsyncedEnds
+	case jobproc.Recorded, jobproc.Durable:
+		durable := w == jobproc.Durable && !d.process.machine.world.plants.UnsyncedEnds
 		d.persist(durable, then)
 	}
 }
@@ -184,7 +184,7 @@ func (d *driver) attempt(encoded []byte, durable bool, delay time.Duration, then
 		if !d.process.mayGoOn() { // the file is the next master's otherwise
 			return
 		}
-		if d.process.machine.node.disk.Replace("run-job", layout.JobPath(d.process.job), encoded) != nil {
+		if d.process.machine.node.disk.Replace("run-job", paths.JobPath(d.process.job), encoded) != nil {
 			again()
 			return
 		}
@@ -196,7 +196,7 @@ func (d *driver) attempt(encoded []byte, durable bool, delay time.Duration, then
 			return
 		}
 		d.process.then(func() {
-			if d.process.machine.node.disk.SyncDir("run-job", layout.QueueDir) != nil {
+			if d.process.machine.node.disk.SyncDir("run-job", paths.QueueDir) != nil {
 				again()
 				return
 			}

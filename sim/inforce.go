@@ -8,7 +8,7 @@ import (
 	"lockstep/core/config"
 	"lockstep/core/filter"
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 // inForce is what is known of the rules and settings that jobs go by: those on the
@@ -54,7 +54,7 @@ func (f *inForce) see(event any) {
 		// To a daemon that is alone nothing is on its way from before it started.
 		f.known, f.sure = false, f.world.truth == nil || f.asked == 0
 	case diskFailed:
-		if e.node == f.world.charge && (e.path == layout.ConfigPath || e.path == layout.SettingsPath) {
+		if e.node == f.world.charge && (e.path == paths.ConfigPath || e.path == paths.SettingsPath) {
 			f.doubt()
 		}
 	}
@@ -65,11 +65,11 @@ func (f *inForce) doubt() { f.known, f.sure = false, false }
 // diskChanged: a change that nobody waits for any more has come through.
 func (f *inForce) diskChanged(path string, content []byte) {
 	switch path {
-	case layout.ConfigPath:
+	case paths.ConfigPath:
 		if cluster, err := config.Decode(content); err == nil {
 			f.slotsMax = max(f.slotsMax, f.slotsOf(cluster))
 		}
-	case layout.SettingsPath:
+	case paths.SettingsPath:
 	default:
 		return
 	}
@@ -90,7 +90,7 @@ func (f *inForce) quiet() {
 	if f.known || !f.sure || f.asked > 0 {
 		return
 	}
-	f.load(f.world.disk.find(layout.ConfigPath), f.world.disk.find(layout.SettingsPath))
+	f.load(f.world.disk.find(paths.ConfigPath), f.world.disk.find(paths.SettingsPath))
 }
 
 func (f *inForce) load(configFile, ownFile *file) {

@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"lockstep/core/run"
+	"lockstep/core/jobproc"
 )
 
 // mayGoOn looks at the lease, and ends the process where it is over, as in
@@ -25,7 +25,7 @@ func (p *process) watchLease() {
 		return
 	}
 	w := p.machine.world
-	w.clock.after(time.Duration(w.rng.Int64N(int64(run.LeaseProbe)))+time.Millisecond, p.life, func() {
+	w.clock.after(time.Duration(w.rng.Int64N(int64(jobproc.LeaseProbe)))+time.Millisecond, p.life, func() {
 		if p.mayGoOn() {
 			p.watchLease()
 		}
@@ -43,7 +43,7 @@ func (p *process) leaseOver() {
 		if c.process != p {
 			continue
 		}
-		grace := run.LeaseGrace
+		grace := jobproc.LeaseGrace
 		if !c.script.stubborn {
 			grace = time.Duration(m.world.rng.Int64N(int64(grace)))
 		}

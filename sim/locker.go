@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"lockstep/core/job"
+	"lockstep/core/jobproc"
 	"lockstep/core/lock"
-	"lockstep/core/run"
 )
 
 // locker is a job process's talk with the lock manager, as in lockstep-job.
@@ -18,7 +18,7 @@ type locker struct {
 	since   time.Time // it has wanted what it wants
 	attempt int       // counts attempts to take or free; what an earlier one hears is dropped
 	again   func()
-	taking  *run.Locking
+	taking  *jobproc.Locking
 	lost    bool // an answer, while taking
 }
 
@@ -29,7 +29,7 @@ func newLocker(p *process) *locker {
 
 // As in lockstep-job.
 const (
-	lockAnswerMax = (run.AwaitSeconds + 30) * time.Second
+	lockAnswerMax = (jobproc.AwaitSeconds + 30) * time.Second
 	leaveMax      = time.Second
 )
 
@@ -37,7 +37,7 @@ const (
 func (l *locker) take(priority int, needs lock.Needs, done func(withdrawn bool, err error)) {
 	l.stop()
 	l.asked, l.since = true, l.process.machine.world.clock.now
-	l.taking, l.lost = run.NewLocking(l.owner, priority, needs), false
+	l.taking, l.lost = jobproc.NewLocking(l.owner, priority, needs), false
 	l.again = func() { l.next(l.attempt, beginRetryFirst, done) }
 	l.next(l.attempt, beginRetryFirst, done)
 }

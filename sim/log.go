@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/core/repl"
+	"lockstep/core/replication"
 	"lockstep/messages"
 )
 
@@ -42,9 +42,9 @@ type LogPlants struct {
 // As in lockstepd and raft, but for the ticks, which raft has more often.
 const (
 	logTick       = 200 * time.Millisecond
-	appendAnswer  = 500 * time.Millisecond // after which a request counts as lost
-	contestMax    = 2 * repl.ElectionMin   // for who was told to stand for election
-	transferMax   = repl.ElectionMin
+	appendAnswer  = 500 * time.Millisecond      // after which a request counts as lost
+	contestMax    = 2 * replication.ElectionMin // for who was told to stand for election
+	transferMax   = replication.ElectionMin
 	appendMost    = 32 // entries in a request
 	snapshotEvery = 24 // entries at least, and up to four times as many
 	trailing      = 12 // entries that are kept behind a snapshot
@@ -157,7 +157,7 @@ func (r *replica) voter(name string) bool {
 }
 
 // majority of the voters, as this node knows them.
-func (r *replica) majority() int { return repl.Voters(r.members())/2 + 1 }
+func (r *replica) majority() int { return replication.Voters(r.members())/2 + 1 }
 
 // compact takes a snapshot, and drops what is before it.
 func (r *replica) compact() {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"lockstep/actors/replicator"
-	"lockstep/core/repl"
+	"lockstep/core/replication"
 	"lockstep/messages"
 )
 
@@ -36,7 +36,7 @@ func (n *running) extend() {
 	if !n.told || n.handing != "" || n.now().Before(n.lateTil) {
 		return
 	}
-	if until := n.contact(func(p *peer) time.Time { return p.acked }).Add(repl.Lease); until.After(n.until) && until.After(n.now()) {
+	if until := n.contact(func(p *peer) time.Time { return p.acked }).Add(replication.Lease); until.After(n.until) && until.After(n.now()) {
 		n.until = until
 		n.renewed(until)
 	}

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"lockstep/actors/replicator"
-	"lockstep/core/repl"
+	"lockstep/core/replication"
 	"lockstep/messages"
 )
 
@@ -294,7 +294,7 @@ func (n *running) Restored(part uint64) {
 
 // leadsUntil is the end of the lease; for ever where nobody else could lead.
 func (n *running) leadsUntil(until time.Time) time.Time {
-	if repl.Voters(n.members()) == 1 {
+	if replication.Voters(n.members()) == 1 {
 		return until.Add(1 << 60)
 	}
 	return until

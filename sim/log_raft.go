@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/core/repl"
+	"lockstep/core/replication"
 	"lockstep/messages"
 )
 
@@ -58,7 +58,7 @@ func (r *replica) run(l *life, founded bool, to courier) *running {
 	now := r.of.clock.now
 	n.heard = now
 	if !founded {
-		n.muteTil = now.Add(repl.Lease)
+		n.muteTil = now.Add(replication.Lease)
 	}
 	n.postpone()
 	n.ticks(time.Duration(r.of.rng.Int64N(int64(logTick))))
@@ -72,7 +72,7 @@ func (n *running) now() time.Time { return n.of.clock.now }
 
 // postpone has the next election wait for as long as one does at least.
 func (n *running) postpone() {
-	n.due = n.now().Add(repl.ElectionMin + time.Duration(n.of.rng.Int64N(int64(repl.ElectionMin))))
+	n.due = n.now().Add(replication.ElectionMin + time.Duration(n.of.rng.Int64N(int64(replication.ElectionMin))))
 }
 
 // takesPart: a node whose files are not in place yet does nothing else.
@@ -89,7 +89,7 @@ func (n *running) ticks(first time.Duration) {
 
 func (n *running) tick() {
 	if n.role == leads {
-		if n.contact(func(p *peer) time.Time { return latest(p.acked, p.since) }).Add(repl.Lease).Before(n.now()) {
+		if n.contact(func(p *peer) time.Time { return latest(p.acked, p.since) }).Add(replication.Lease).Before(n.now()) {
 			n.stepDown("has lost contact to a majority")
 			return
 		}
@@ -97,7 +97,7 @@ func (n *running) tick() {
 		n.broadcast()
 		return
 	}
-	if n.leader != "" && n.heard.Add(repl.ElectionMin).Before(n.now()) {
+	if n.leader != "" && n.heard.Add(replication.ElectionMin).Before(n.now()) {
 		n.leader = ""
 		n.desk.follow()
 	}
@@ -162,7 +162,7 @@ func (n *running) vote(candidate string, term, last, lastTerm uint64, pre, calle
 	if term < n.term || stranger || n.now().Before(n.muteTil) {
 		return false, n.term
 	}
-	content := n.role == leads || n.leader != "" && n.now().Before(n.heard.Add(repl.ElectionMin))
+	content := n.role == leads || n.leader != "" && n.now().Before(n.heard.Add(replication.ElectionMin))
 	if content && !called {
 		return false, n.term
 	}

@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
-	"lockstep/actors/act"
-	"lockstep/core/repl"
-	"lockstep/edge/raftlog/logtest"
+	"lockstep/actors/kit"
+	"lockstep/core/replication"
+	"lockstep/edge/raftlog/logconformance"
 	"lockstep/messages"
 )
 
 func TestTheLogKeepsTheContract(t *testing.T) {
-	logtest.Run(t, func(t *testing.T) logtest.Cluster { return newLogCluster(t) })
+	logconformance.Run(t, func(t *testing.T) logconformance.Cluster { return newLogCluster(t) })
 }
 
 // logCluster is nodes that have a log, and nothing else.
@@ -39,7 +39,7 @@ func newLogCluster(t *testing.T) *logCluster {
 	return c
 }
 
-func (c *logCluster) Start(name string, o logtest.Options) logtest.Node {
+func (c *logCluster) Start(name string, o logconformance.Options) logconformance.Node {
 	r := c.log.replica(name)
 	if r == nil {
 		r = c.log.newReplica(name)
@@ -59,9 +59,9 @@ func (c *logCluster) Start(name string, o logtest.Options) logtest.Node {
 	l := &life{}
 	c.lives[name] = l
 	boxes := &mailboxes{steps: c.steps, life: l, sees: func(string, any, messageKind) panicWhen { return noPanic }}
-	env := act.New(act.Options{Log: traceLog(&trace{clock: c.clock, sum: fnvOffset}, ""), Clock: actorClock{c.clock, l}, Mailbox: boxes.produce, Rand: c.log.rng.Uint64})
+	env := kit.New(kit.Options{Log: traceLog(&trace{clock: c.clock, sum: fnvOffset}, ""), Clock: actorClock{c.clock, l}, Mailbox: boxes.produce, Rand: c.log.rng.Uint64})
 	runs := r.run(l, founded, func(to *actor.PID, what proto.Message) { env.System().Root.Send(to, what) })
-	return logtest.Node{Log: runs,
+	return logconformance.Node{Log: runs,
 		Spawn: func(a actor.Actor) *actor.PID {
 			return env.System().Root.Spawn(env.Props("app", func() actor.Actor { return a }))
 		},
@@ -114,5 +114,5 @@ func TestOneLeaseAtATime(t *testing.T) {
 			require.LessOrEqual(t, lead, 1, "seed %d, step %d", seed, w.count)
 		}
 	}
-	require.Less(t, repl.Lease, repl.ElectionMin)
+	require.Less(t, replication.Lease, replication.ElectionMin)
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 )
 
 // mailboxes makes the mailboxes of one daemon's actors.
@@ -43,7 +43,7 @@ const (
 // injectedPanic is what actors panic with here.
 const injectedPanic = "panic injected by the simulation"
 
-var _ act.Owned = (*mailbox)(nil)
+var _ kit.Owned = (*mailbox)(nil)
 
 func (m *mailboxes) produce() actor.Mailbox { return &mailbox{of: m} }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/proto"
 
-	"lockstep/core/layout"
-	"lockstep/core/repl"
+	"lockstep/core/paths"
+	"lockstep/core/replication"
 	"lockstep/messages"
 	"lockstep/persistence"
 	"lockstep/supervisor"
@@ -30,7 +30,7 @@ type member struct {
 // found makes a cluster whose nodes are all voters, with disks that are alike.
 func (w *World) found() {
 	w.disk = NewDisk("queue", "queue/archive", "queue/quarantine")
-	w.truth = &truth{world: w, files: map[string][]byte{}, running: repl.Running{}}
+	w.truth = &truth{world: w, files: map[string][]byte{}, running: replication.Running{}}
 	w.log = newConsensus(w.steps, w.clock, rand.New(rand.NewPCG(w.options.Seed, 0x7af7)))
 	w.log.plants = w.plants.Log
 	w.log.say = func(format string, args ...any) { w.trace.say(TopicLog, "log: "+format, args...) }
@@ -42,7 +42,7 @@ func (w *World) found() {
 		n := newNode(w, fmt.Sprintf("n%d", i+1))
 		n.member = &member{node: n, replica: w.log.newReplica(n.name)}
 		n.member.replica.files = n.frozen
-		n.member.replica.sync = func() error { return n.disk.SyncDir("note", layout.QueueDir) }
+		n.member.replica.sync = func() error { return n.disk.SyncDir("note", paths.QueueDir) }
 		n.member.replica.renewed = func(until time.Time) { n.member.renew(until) }
 		w.nodes = append(w.nodes, n)
 		members = append(members, &messages.Member{Name: n.name, Address: n.member.replica.address, Voter: true})
@@ -102,7 +102,7 @@ func (d *daemon) joinCluster() {
 	if m.replica.restoring == nil {
 		m.begin(runs.desk.applied)
 	}
-	d.ports.Cluster = &supervisor.Cluster{Log: runs, Name: n.name, Self: repl.Self{Node: n.uuid(), Run: fmt.Sprintf("%s-run-%d", n.name, n.daemons)},
+	d.ports.Cluster = &supervisor.Cluster{Log: runs, Name: n.name, Self: replication.Self{Node: n.uuid(), Run: fmt.Sprintf("%s-run-%d", n.name, n.daemons)},
 		Mastership: d.mastership, Members: func([]*messages.Member) {}}
 	whole, err := supervisor.Node(d.ports, d.settings)
 	if err != nil {
@@ -112,7 +112,7 @@ func (d *daemon) joinCluster() {
 	n.daemon = d
 	n.say(TopicDaemon, "daemon %d starts", d.number)
 	n.world.notify(daemonStarted{})
-	d.endJobs(repl.Fence)
+	d.endJobs(replication.Fence)
 	d.askForVote()
 }
 
@@ -143,7 +143,7 @@ func (d *daemon) resign() {
 		d.whenDone(tree.Done, end)
 	}
 	d.ask(tree.Root, &messages.Drain{}, drainMax, func(bool) {
-		if repl.Voters(d.node.member.replica.members()) > 1 {
+		if replication.Voters(d.node.member.replica.members()) > 1 {
 			d.question(supervisor.Replicator(d.env), &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, handOver, stop)
 		} else {
 			stop(nil)
@@ -171,7 +171,7 @@ func (d *daemon) mastership(tree *supervisor.Running) {
 	}
 	d.node.say(TopicDaemon, "is the master no more")
 	d.node.loseCharge()
-	d.endJobs(repl.Fence)
+	d.endJobs(replication.Fence)
 }
 
 // takeCharge: this node is the master, unless another one is by now.
@@ -193,7 +193,7 @@ func (n *node) loseCharge() {
 func (d *daemon) endJobs(after time.Duration) {
 	d.world.clock.after(after, d.life, func() {
 		m := d.node.machine
-		if d.tree != nil || repl.Voters(d.node.member.replica.members()) == 1 {
+		if d.tree != nil || replication.Voters(d.node.member.replica.members()) == 1 {
 			return
 		}
 		for _, p := range append([]*process(nil), m.processes...) {
@@ -284,10 +284,10 @@ func (n *node) checkQueue() error {
 	n.disk.chance = nil
 	defer func() { n.disk.chance = chance }()
 	mark := func() error { return persistence.MarkMember(n.disk, fmt.Sprintf("%s-%d", n.name, n.daemons)) }
-	if n.disk.find(layout.ConfigPath) == nil && len(n.disk.dirs[layout.QueueDir].pending) > 0 {
+	if n.disk.find(paths.ConfigPath) == nil && len(n.disk.dirs[paths.QueueDir].pending) > 0 {
 		// As persistence.MakeDirs: what a first start that was cut off has made is durable
 		// before there is a configuration.
-		if err := n.disk.SyncDir("make-dirs", layout.QueueDir); err != nil {
+		if err := n.disk.SyncDir("make-dirs", paths.QueueDir); err != nil {
 			return err
 		}
 	}

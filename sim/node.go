@@ -6,14 +6,14 @@ import (
 	"path"
 	"time"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/messages"
 	"lockstep/persistence"
 )
 
 // logDir is where a node of a cluster has its log; here it holds only what the queue is
 // known by.
-var logDir = path.Dir(layout.LogQueuePath)
+var logDir = path.Dir(paths.LogQueuePath)
 
 // node is one machine with its disk and, most of the time, a daemon.
 type node struct {
@@ -38,7 +38,7 @@ func newNode(w *World, name string) *node {
 }
 
 func (n *node) newDisk() {
-	n.disk = NewDisk(layout.QueueDir, layout.ArchiveDir, layout.QuarantineDir, logDir)
+	n.disk = NewDisk(paths.QueueDir, paths.ArchiveDir, paths.QuarantineDir, logDir)
 	n.disk.changed = n.diskChanged
 	n.disk.failed = func(call diskCall, op, path string, err error) {
 		n.say(TopicFault, "disk: %s %s (%s) fails: %v", call, path, op, err)

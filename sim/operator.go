@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"lockstep/core/config"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/core/record"
 )
 
@@ -218,14 +218,14 @@ func (w *World) giveUpOne(c *client, rows []listed, then func()) {
 
 // hasRecord: what was promised says how a job has ended on which another depends.
 func (w *World) hasRecord(id, on int64) bool {
-	content, _ := w.disk.surviving(layout.RecordPath(id))
+	content, _ := w.disk.surviving(paths.RecordPath(id))
 	r, err := record.Decode(content)
 	_, known := r.End(on)
 	return err == nil && known
 }
 
 func (w *World) ruleUUIDs() []string {
-	f := w.disk.find(layout.ConfigPath)
+	f := w.disk.find(paths.ConfigPath)
 	if f == nil {
 		return nil
 	}

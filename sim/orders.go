@@ -5,7 +5,7 @@ import (
 
 	"lockstep/actors/jobs"
 	"lockstep/core/job"
-	"lockstep/core/run"
+	"lockstep/core/jobproc"
 )
 
 // As in jobs/osproc and lockstep-job.
@@ -93,13 +93,13 @@ func (d *driver) signalled(kind jobs.OrderKind) {
 
 func (d *driver) cancel() {
 	next := d.machine.Cancel(d.now())
-	if next.Do == run.Exit {
+	if next.Do == jobproc.Exit {
 		d.locker.stop()
 	}
 	d.follow(next)
 }
 
 // endedOnRequest is how an opcode ends that a client had killed.
-func endedOnRequest() run.Outcome {
-	return run.Outcome{Failed: true, Result: job.ErrorResult("OpExecError", "Ended on request", map[string]any{"signal": "SIGTERM"})}
+func endedOnRequest() jobproc.Outcome {
+	return jobproc.Outcome{Failed: true, Result: job.ErrorResult("OpExecError", "Ended on request", map[string]any{"signal": "SIGTERM"})}
 }

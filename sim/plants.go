@@ -12,7 +12,7 @@ import (
 
 	"lockstep/actors/jobs"
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -114,7 +114,7 @@ func recordsNoEnds(_ string, m any) any {
 		return &messages.JobOutcome{Id: m.Id, Status: m.Status, Missing: m.Missing || m.Unknown}
 	case *messages.StoreRequest:
 		isRecord := func(f *messages.FileWrite) bool {
-			_, is := layout.ParseRecordName(path.Base(f.Path))
+			_, is := paths.ParseRecordName(path.Base(f.Path))
 			return is
 		}
 		if !slices.ContainsFunc(m.GetWrite().GetFiles(), isRecord) {
@@ -181,7 +181,7 @@ func neverAges(to string, m any) any {
 // forgetsReleases leaves out of the locks' journal that somebody has none any more.
 func forgetsReleases(_ string, m any) any {
 	request, is := m.(*messages.StoreRequest)
-	if !is || request.GetAppend().GetPath() != layout.LocksJournalPath {
+	if !is || request.GetAppend().GetPath() != paths.LocksJournalPath {
 		return m
 	}
 	request = proto.CloneOf(request)

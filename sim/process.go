@@ -6,9 +6,9 @@ import (
 
 	"lockstep/actors/jobs"
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/jobproc"
 	"lockstep/core/lock"
-	"lockstep/core/run"
+	"lockstep/core/paths"
 )
 
 // stage is how far a job process has come; it may die or hang at each.
@@ -44,7 +44,7 @@ type process struct {
 	permitted bool // from the daemon's permission to its last write
 	handed    bool // all that it needs to act
 	asking    bool // for the permission to begin its next opcode
-	hands     []run.Hand
+	hands     []jobproc.Hand
 	holds     []lock.Item // for the opcode that executes
 	driver    *driver
 	signals   []jobs.OrderKind // that came before there was a driver
@@ -95,7 +95,7 @@ func (p *process) main() {
 		return
 	}
 	p.then(func() {
-		p.livelock = p.machine.newLivelock(layout.LivelockName(p.job), p.pid, p)
+		p.livelock = p.machine.newLivelock(paths.LivelockName(p.job), p.pid, p)
 		if p.reach(stageLocked) {
 			p.then(p.name)
 		}
@@ -168,8 +168,8 @@ func (p *process) takeOver() {
 	p.driver.begin()
 }
 
-func (p *process) load() (*run.Machine, error) {
-	content, err := p.machine.node.disk.Read("run-job", layout.JobPath(p.job))
+func (p *process) load() (*jobproc.Machine, error) {
+	content, err := p.machine.node.disk.Read("run-job", paths.JobPath(p.job))
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (p *process) load() (*run.Machine, error) {
 	if j.Livelock != p.livelock && !p.machine.world.plants.Trusting {
 		return nil, fmt.Errorf("the job's file names another process: %s", j.Livelock)
 	}
-	return run.New(j, p.hands)
+	return jobproc.New(j, p.hands)
 }
 
 // exit is an end in order: the lock file goes, then the process. complaint ""

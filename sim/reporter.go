@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/core/run"
+	"lockstep/core/jobproc"
 	"lockstep/core/wire"
 )
 
@@ -93,7 +93,7 @@ func (r *reporter) tell(delay time.Duration) {
 
 // begin asks whether opcode op may begin, until there is an answer, when what the file
 // says is told.
-func (r *reporter) begin(op int, then func(*run.Refusal)) {
+func (r *reporter) begin(op int, then func(*jobproc.Refusal)) {
 	ask := func() {
 		r.asking = true
 		r.askToBegin(op, beginRetryFirst, then)
@@ -105,10 +105,10 @@ func (r *reporter) begin(op int, then func(*run.Refusal)) {
 	ask()
 }
 
-func (r *reporter) askToBegin(op int, delay time.Duration, then func(*run.Refusal)) {
+func (r *reporter) askToBegin(op int, delay time.Duration, then func(*jobproc.Refusal)) {
 	r.asks.call("LockstepBeginOpcode", []any{r.process.job, r.process.livelock, op}, callMax, func(result json.RawMessage, err error) {
 		if err == nil {
-			var refusal *run.Refusal
+			var refusal *jobproc.Refusal
 			mustDecode(result, &refusal)
 			r.asking = false
 			then(refusal)

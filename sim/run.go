@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 // RunOptions say how a run over random work goes.
@@ -134,11 +134,11 @@ func (w *World) finish() {
 
 // serial is the last id given away, as the disk has it.
 func (w *World) serial() int64 {
-	f := w.disk.find(layout.SerialPath)
+	f := w.disk.find(paths.SerialPath)
 	if f == nil {
 		return 0
 	}
-	serial, err := layout.ParseSerial(f.data)
+	serial, err := paths.ParseSerial(f.data)
 	if err != nil {
 		return 0
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 // TestScenarios runs testdata/*.txt. Each directive prints what happened during
@@ -267,7 +267,7 @@ func (s *scenario) jobs(*testing.T, *datadriven.TestData) error {
 			}
 		}
 	}
-	for _, name := range s.world.disk.names(layout.QuarantineDir) {
+	for _, name := range s.world.disk.names(paths.QuarantineDir) {
 		s.lines = append(s.lines, "in quarantine: "+name)
 	}
 	s.lines = append(s.lines, fmt.Sprintf("serial %d", s.world.serial()))

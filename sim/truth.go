@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"lockstep/core/layout"
-	"lockstep/core/repl"
+	"lockstep/core/paths"
+	"lockstep/core/replication"
 	"lockstep/messages"
 )
 
@@ -21,7 +21,7 @@ type truth struct {
 	first   map[string][]byte // before there was a log
 	entries []committedEntry  // in order
 	files   map[string][]byte
-	running repl.Running
+	running replication.Running
 }
 
 type committedEntry struct {
@@ -83,7 +83,7 @@ func shownChange(c *messages.FileChange) string {
 	case *messages.FileChange_Rename:
 		return what.Rename.From + " becomes " + what.Rename.To
 	default:
-		return repl.Files(c)[0] + " is removed"
+		return replication.Files(c)[0] + " is removed"
 	}
 }
 
@@ -107,7 +107,7 @@ type mirror struct {
 	next  int // of truth.entries
 	files map[string][]byte
 	// running are the jobs that the node must know of.
-	running repl.Running
+	running replication.Running
 	// reached is the index up to which the node's files may have come already: it
 	// has restarted, or has them from a snapshot, and makes the same way again.
 	reached uint64
@@ -118,7 +118,7 @@ func (m *mirror) through(t *truth, index uint64) (touched []string) {
 	for m.next < len(t.entries) && t.entries[m.next].index <= index {
 		for _, c := range t.entries[m.next].entry.Changes {
 			replay(m.files, c)
-			touched = append(touched, repl.Files(c)...)
+			touched = append(touched, replication.Files(c)...)
 		}
 		m.running.Note(t.entries[m.next].entry)
 		m.next++
@@ -129,15 +129,15 @@ func (m *mirror) through(t *truth, index uint64) (touched []string) {
 
 // newMirror is of the files before there was a log.
 func (t *truth) newMirror(first map[string][]byte) *mirror {
-	return &mirror{files: maps.Clone(first), running: repl.Running{}}
+	return &mirror{files: maps.Clone(first), running: replication.Running{}}
 }
 
 // sharedFiles are those that a snapshot has.
 func (n *node) sharedFiles() map[string][]byte {
 	files := map[string][]byte{}
-	for _, dir := range []string{".", layout.QueueDir} {
+	for _, dir := range []string{".", paths.QueueDir} {
 		for base, f := range n.disk.dirs[dir].now {
-			if name := path.Join(dir, base); repl.Shared(name) {
+			if name := path.Join(dir, base); replication.Shared(name) {
 				files[name] = f.data
 			}
 		}
@@ -150,7 +150,7 @@ func (n *node) sharedFiles() map[string][]byte {
 func (n *node) frozen() []*messages.FileWrite {
 	files := n.sharedFiles()
 	for _, id := range n.member.mirror.running.On(n.uuid()) {
-		files[layout.JobPath(id)] = n.member.mirror.files[layout.JobPath(id)]
+		files[paths.JobPath(id)] = n.member.mirror.files[paths.JobPath(id)]
 	}
 	var writes []*messages.FileWrite
 	for _, name := range sortedKeys(files) {
@@ -183,5 +183,5 @@ func shownFile(data []byte) string {
 
 // archived: in a directory that snapshots leave out.
 func archived(name string) bool {
-	return strings.HasPrefix(name, layout.ArchiveDir+"/") || strings.HasPrefix(name, layout.QuarantineDir+"/")
+	return strings.HasPrefix(name, paths.ArchiveDir+"/") || strings.HasPrefix(name, paths.QuarantineDir+"/")
 }

@@ -6,11 +6,11 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act"
-	"lockstep/actors/reception"
+	"lockstep/actors/kit"
 	"lockstep/actors/replicator"
+	"lockstep/actors/standby"
 	"lockstep/actors/store"
-	"lockstep/core/repl"
+	"lockstep/core/replication"
 	"lockstep/messages"
 )
 
@@ -20,9 +20,9 @@ type Cluster struct {
 	Log   replicator.Log
 	Peers replicator.Peers
 	// Tunnels carry clients to the master, where they ask for it.
-	Tunnels reception.Tunnels
+	Tunnels standby.Tunnels
 	Name    string // of this node
-	Self    repl.Self
+	Self    replication.Self
 	// Mastership is told that the master part of the tree has started, or has
 	// stopped: who takes connections sends them there, or to the reception. It must
 	// not block.
@@ -44,9 +44,9 @@ const (
 // ends at the word of the master actor.
 var node = group{
 	name: nodeRoot,
-	policy: act.Policy{
-		Scope: act.AllForOne, Backoff: 50 * time.Millisecond, BackoffMax: 2 * time.Second,
-		Limit: 10, Window: 2 * time.Minute, OnGiveUp: act.Stop,
+	policy: kit.Policy{
+		Scope: kit.AllForOne, Backoff: 50 * time.Millisecond, BackoffMax: 2 * time.Second,
+		Limit: 10, Window: 2 * time.Minute, OnGiveUp: kit.Stop,
 	},
 	children: []child{
 		{name: "store", why: "what was asked of it is lost with it, and asked again", drain: true, props: nodeStoreProps},
@@ -67,7 +67,7 @@ func replicatorProps(p Ports, _ Settings) *actor.Props {
 }
 
 func receptionProps(p Ports, s Settings) *actor.Props {
-	return reception.Props(reception.Config{Env: p.Env, Nodes: p.Env.PID(replicatorName), Tunnels: p.Cluster.Tunnels, Name: p.Cluster.Name, About: s.About})
+	return standby.Props(standby.Config{Env: p.Env, Nodes: p.Env.PID(replicatorName), Tunnels: p.Cluster.Tunnels, Name: p.Cluster.Name, About: s.About})
 }
 
 func masterProps(p Ports, s Settings) *actor.Props {
@@ -104,7 +104,7 @@ func (m *master) Receive(ctx actor.Context) {
 	case *actor.Terminated:
 		m.ended(ctx, msg.Who)
 	default:
-		act.Unexpected(ctx)
+		kit.Unexpected(ctx)
 	}
 }
 
@@ -171,4 +171,4 @@ func Node(p Ports, s Settings) (*RunningNode, error) {
 }
 
 // Replicator is the address of a node's replicator, for ports that ask it.
-func Replicator(env *act.Env) *actor.PID { return env.PID(replicatorName) }
+func Replicator(env *kit.Env) *actor.PID { return env.PID(replicatorName) }

@@ -10,22 +10,22 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
 	"lockstep/actors/conn"
 	"lockstep/actors/jobs"
+	"lockstep/actors/kittest"
 	"lockstep/actors/replicator"
 	"lockstep/core/job"
-	"lockstep/core/layout"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
-	"lockstep/core/repl"
+	"lockstep/core/paths"
+	"lockstep/core/replication"
 	"lockstep/messages"
 	"lockstep/supervisor"
 )
 
 // agreed is a log of which this node has the only vote: what it proposes is committed.
 type agreed struct {
-	env *acttest.Env
+	env *kittest.Env
 
 	mu      sync.Mutex
 	to      *actor.PID
@@ -111,9 +111,9 @@ func (*stillborn) Adopt(uint64, int64, int64, string, *actor.PID) {}
 // member is a node of a cluster.
 type member struct {
 	*testing.T
-	*acttest.Env
+	*kittest.Env
 	log       *agreed
-	disk      *acttest.Disk
+	disk      *kittest.Disk
 	processes *stillborn
 	node      *supervisor.RunningNode
 
@@ -123,11 +123,11 @@ type member struct {
 
 func onNode(t *testing.T, f func(*testing.T, *member)) {
 	t.Helper()
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
-		files := map[string]string{layout.ConfigPath: configuration(t), layout.SerialPath: "2\n", layout.JobPath(2): queued()}
-		m := &member{T: t, Env: e, log: &agreed{env: e}, disk: acttest.NewDisk(files), processes: &stillborn{}}
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+		files := map[string]string{paths.ConfigPath: configuration(t), paths.SerialPath: "2\n", paths.JobPath(2): queued()}
+		m := &member{T: t, Env: e, log: &agreed{env: e}, disk: kittest.NewDisk(files), processes: &stillborn{}}
 		node, err := supervisor.Node(supervisor.Ports{Env: e.Env, Files: m.disk, Processes: m.processes, Owners: owners{},
-			Cluster: &supervisor.Cluster{Log: m.log, Name: "n1", Self: repl.Self{Node: "u1", Run: "run"}, Mastership: m.turn}},
+			Cluster: &supervisor.Cluster{Log: m.log, Name: "n1", Self: replication.Self{Node: "u1", Run: "run"}, Mastership: m.turn}},
 			supervisor.Settings{Livelock: daemonLock, Boot: "boot", Locks: lock.Settings{Lattice: lock.Implied}, MaxStarts: 2, Writers: 4,
 				NewUUID: func() string { return "00000000-0000-4000-8000-000000000001" }, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits()})
 		require.NoError(t, err)
@@ -179,7 +179,7 @@ func (m *member) works(r *supervisor.Running) {
 	require.NotNil(m, r)
 	p := m.Probe("client-" + m.Clock.Now().String())
 	p.Ask(r.Root, &messages.AskReady{})
-	acttest.Expect[*messages.QueueStarted](p)
+	kittest.Expect[*messages.QueueStarted](p)
 	p.Stop()
 }
 
@@ -344,7 +344,7 @@ func TestACrashInTheMasterPartLeavesTheNodeAlone(t *testing.T) {
 		m.works(former)
 		p := m.Probe("operator")
 		p.Ask(supervisor.Replicator(m.Env.Env), &messages.AskNodes{})
-		require.True(t, acttest.Expect[*messages.Nodes](p).Leads)
+		require.True(t, kittest.Expect[*messages.Nodes](p).Leads)
 	})
 }
 
@@ -363,11 +363,11 @@ func TestConnectionsOfTheReceptionEndWhenThisNodeIsTheMaster(t *testing.T) {
 // granted, before the fence is over.
 func TestANewMasterStartsNothingBeforeTheFence(t *testing.T) {
 	for name, c := range map[string]struct {
-		running repl.Running
+		running replication.Running
 		wait    time.Duration
 	}{
-		"jobs ran elsewhere":    {repl.Running{7: {On: "u2", Progress: 2}}, repl.Fence},
-		"jobs ran on this node": {repl.Running{}, 0},
+		"jobs ran elsewhere":    {replication.Running{7: {On: "u2", Progress: 2}}, replication.Fence},
+		"jobs ran on this node": {replication.Running{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onNode(t, func(t *testing.T, m *member) {
@@ -389,7 +389,7 @@ func TestANewMasterStartsNothingBeforeTheFence(t *testing.T) {
 					m.Advance(time.Millisecond)
 				}
 				require.Equal(t, int64(1), m.processes.started.Load())
-				require.Nil(t, acttest.Expect[*messages.LockAnswered](tool).Failure)
+				require.Nil(t, kittest.Expect[*messages.LockAnswered](tool).Failure)
 			})
 		})
 	}

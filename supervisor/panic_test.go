@@ -11,13 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 )
 
 // standardRun is the life of a daemon under the standard traffic, from a disk
 // with a past to the orderly stop; then of the next one, which must find
 // everything.
-func standardRun(t *testing.T, e *acttest.Env) *world {
+func standardRun(t *testing.T, e *kittest.Env) *world {
 	t.Helper()
 	w := newWorld(t, e, firstDisk(), time.Second)
 	traffic(w)
@@ -42,11 +42,11 @@ var frameworks = []string{"*actor.Stop", "*actor.Restart", "*actor.Failure", "*a
 
 // places are the kinds of delivery of a standard run without faults, and how
 // often they are made.
-func places(t *testing.T) map[acttest.Place]int {
+func places(t *testing.T) map[kittest.Place]int {
 	t.Helper()
-	found := map[acttest.Place]int{}
+	found := map[kittest.Place]int{}
 	synctest.Test(t, func(t *testing.T) {
-		e := acttest.New(t)
+		e := kittest.New(t)
 		w := standardRun(t, e)
 		require.Equal(t, 2, w.daemons)
 		require.Empty(t, e.Logged("actor panicked"))
@@ -65,11 +65,11 @@ func places(t *testing.T) map[acttest.Place]int {
 // every job ends once, and nobody waits for good.
 func TestPanics(t *testing.T) {
 	found := places(t)
-	names := make([]acttest.Place, 0, len(found))
+	names := make([]kittest.Place, 0, len(found))
 	for place := range found {
 		names = append(names, place)
 	}
-	slices.SortFunc(names, func(a, b acttest.Place) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(names, func(a, b kittest.Place) int { return strings.Compare(a.String(), b.String()) })
 	var fired, runs atomic.Int64
 	t.Run("each", func(t *testing.T) {
 		for _, place := range names {
@@ -92,10 +92,10 @@ func TestPanics(t *testing.T) {
 
 // panicOnce reports whether the delivery was made at all: goroutines run as they
 // like, so that the number of some varies.
-func panicOnce(t *testing.T, place acttest.Place, nth int, when acttest.When) (fired bool) {
+func panicOnce(t *testing.T, place kittest.Place, nth int, when kittest.When) (fired bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		e := acttest.New(t)
+		e := kittest.New(t)
 		e.Bombs.Arm(place, nth, when)
 		standardRun(t, e)
 		fired = e.Bombs.Fired()
@@ -113,9 +113,9 @@ func nths(n int) []int {
 
 // whens: the library must have handled a Terminated, or the parent waits for the
 // child for good.
-func whens(place acttest.Place) []acttest.When {
+func whens(place kittest.Place) []kittest.When {
 	if place.Message == "*actor.Terminated" {
-		return []acttest.When{acttest.After}
+		return []kittest.When{kittest.After}
 	}
-	return []acttest.When{acttest.Before, acttest.After}
+	return []kittest.When{kittest.Before, kittest.After}
 }

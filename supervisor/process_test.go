@@ -9,8 +9,8 @@ import (
 
 	"lockstep/actors/jobs"
 	"lockstep/core/job"
-	"lockstep/core/layout"
-	"lockstep/core/run"
+	"lockstep/core/jobproc"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -60,7 +60,7 @@ func (p *processes) spawn(id int64) *process {
 	defer p.mu.Unlock()
 	p.counter++
 	child := &process{all: p, id: id, confirm: make(chan []byte, 1), abandon: make(chan struct{}),
-		livelock: fmt.Sprintf("/run/livelocks/%s_%d", layout.LivelockName(id), p.counter)}
+		livelock: fmt.Sprintf("/run/livelocks/%s_%d", paths.LivelockName(id), p.counter)}
 	p.alive[child.livelock] = child
 	return child
 }
@@ -174,13 +174,13 @@ func (p *processes) permit(c *process) {
 // act does the job, like lockstep-job.
 func (c *process) act() {
 	w, cl := c.all.w, &client{w: c.all.w}
-	j, err := job.Decode([]byte(w.disk.Content(layout.JobPath(c.id))))
+	j, err := job.Decode([]byte(w.disk.Content(paths.JobPath(c.id))))
 	if err != nil || j.Livelock != c.livelock {
 		w.broken("job %d: its process does not find its name in its file: %v", c.id, err)
 		c.exit("exit status 1")
 		return
 	}
-	m, err := run.New(j, nil)
+	m, err := jobproc.New(j, nil)
 	if err != nil {
 		w.broken("job %d: %v", c.id, err)
 		c.exit("exit status 1")
@@ -188,13 +188,13 @@ func (c *process) act() {
 	}
 	c.write(cl, m, m.Start(w.now()))
 	next := m.Began(w.now())
-	for next.Do != run.Exit {
+	for next.Do != jobproc.Exit {
 		c.write(cl, m, next)
 		switch next.Do {
-		case run.Execute:
+		case jobproc.Execute:
 			w.pause(c.all.work)
-			next = m.Done(run.Outcome{Result: []byte(`"done"`)}, w.now())
-		case run.Begin:
+			next = m.Done(jobproc.Outcome{Result: []byte(`"done"`)}, w.now())
+		case jobproc.Begin:
 			c.begin(cl, next.Op)
 			next = m.Began(w.now())
 		}
@@ -213,14 +213,14 @@ func (c *process) begin(cl *client, op int) {
 	}
 }
 
-func (c *process) write(cl *client, m *run.Machine, next run.Next) {
+func (c *process) write(cl *client, m *jobproc.Machine, next jobproc.Next) {
 	encoded := job.Encode(m.Job())
-	if next.Do == run.Exit {
+	if next.Do == jobproc.Exit {
 		c.all.mu.Lock()
 		c.all.finished[c.id] = string(encoded)
 		c.all.mu.Unlock()
 	}
-	if err := c.all.w.disk.Replace("run-job", layout.JobPath(c.id), encoded); err != nil {
+	if err := c.all.w.disk.Replace("run-job", paths.JobPath(c.id), encoded); err != nil {
 		c.all.w.broken("job %d: %v", c.id, err)
 	}
 	_, _ = cl.call("LockstepReportJob", c.id, c.livelock, rawJSON(encoded)) // a hint

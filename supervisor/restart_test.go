@@ -14,7 +14,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 )
 
 // TestRestart runs testdata/restart.txt: who fails, and what becomes of whom.
@@ -71,7 +71,7 @@ type stage struct {
 }
 
 func newStage(t *testing.T) *stage {
-	e := acttest.New(t)
+	e := kittest.New(t)
 	s := &stage{events: map[string]bool{}}
 	e.Bombs.Watch(s.watch)
 	files := map[string]string{"queue/serial": "2\n", "queue/job-2": firstDisk()["queue/job-2"]}

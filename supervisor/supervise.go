@@ -7,7 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/messages"
 )
 
@@ -24,7 +24,7 @@ func (g *group) props(p Ports, s Settings) *actor.Props {
 		}
 	}
 	return p.Env.Props(g.name, func() actor.Actor { return &supervisor{env: p.Env, group: g, kinds: kinds} },
-		act.Supervise(p.Env.Strategy(g.policy)))
+		kit.Supervise(p.Env.Strategy(g.policy)))
 }
 
 // present is the group with those children that are wanted.
@@ -36,7 +36,7 @@ func (g *group) present(p Ports) *group {
 
 // supervisor keeps one group alive, or stops with it.
 type supervisor struct {
-	env      *act.Env
+	env      *kit.Env
 	group    *group
 	kinds    []*actor.Props
 	pids     []*actor.PID
@@ -71,7 +71,7 @@ func (s *supervisor) Receive(ctx actor.Context) {
 	case *askAgain:
 		s.askAgain(ctx, m.child)
 	default:
-		act.Unexpected(ctx)
+		kit.Unexpected(ctx)
 	}
 }
 
@@ -146,5 +146,5 @@ func (s *supervisor) askAgain(ctx actor.Context, child *actor.PID) {
 
 func (s *supervisor) ask(ctx actor.Context) {
 	ctx.Request(s.asked, &messages.Drain{})
-	s.stop = act.SendAfter(s.env.Clock(), ctx.ActorSystem(), drainAgain, ctx.Self(), &askAgain{s.asked})
+	s.stop = kit.SendAfter(s.env.Clock(), ctx.ActorSystem(), drainAgain, ctx.Self(), &askAgain{s.asked})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/core/wire"
 )
 
@@ -18,12 +18,12 @@ var op = map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 1, "reason": []any
 
 // firstDisk is what the first daemon finds: a job of each kind.
 func firstDisk() map[string]string {
-	files := map[string]string{layout.SerialPath: "6\n", layout.ArchivePath(0): "nobody looks here"}
+	files := map[string]string{paths.SerialPath: "6\n", paths.ArchivePath(0): "nobody looks here"}
 	put := func(id int64, change func(*job.Job)) {
 		input := json.RawMessage(`{"OP_ID":"OP_TEST_DELAY","duration":1.0,"reason":[]}`)
 		j := job.New(job.ID(id), []json.RawMessage{input}, []int{0}, job.Timestamp{Sec: 1}, "/run/livelocks/daemon_0")
 		change(j)
-		files[layout.JobPath(id)] = string(job.Encode(j))
+		files[paths.JobPath(id)] = string(job.Encode(j))
 	}
 	ended := func(j *job.Job) { j.Ops[0].Status, j.End = job.Success, job.Timestamp{Sec: 2} }
 	put(1, ended)
@@ -31,12 +31,12 @@ func firstDisk() map[string]string {
 	put(3, func(j *job.Job) { j.Livelock = deadLock(3) })
 	put(4, func(j *job.Job) { j.Livelock, j.Ops[0].Status = deadLock(4), job.Running })
 	put(7, func(*job.Job) {}) // of a submission that was cut off
-	files[layout.JobPath(5)] = "nonsense"
+	files[paths.JobPath(5)] = "nonsense"
 	return files
 }
 
 // deadLock is the livelock of a process that is not there any more.
-func deadLock(id int64) string { return "/run/livelocks/" + layout.LivelockName(id) + "_dead" }
+func deadLock(id int64) string { return "/run/livelocks/" + paths.LivelockName(id) + "_dead" }
 
 // traffic is what the clients of a standard run do: every method, and every way
 // of a job.
@@ -176,7 +176,7 @@ func (w *world) verify() {
 	for _, id := range w.accepted {
 		require.False(w.t, seen[id], "id %d was given twice", id)
 		seen[id] = true
-		file := w.disk.Content(layout.JobPath(id)) + w.disk.Content(layout.ArchivePath(id))
+		file := w.disk.Content(paths.JobPath(id)) + w.disk.Content(paths.ArchivePath(id))
 		j, err := job.Decode([]byte(file))
 		require.NoError(w.t, err, "job %d", id)
 		require.True(w.t, j.Status().Final(), "job %d is %v", id, j.Status())

@@ -9,17 +9,17 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act"
-	"lockstep/actors/cluster"
+	"lockstep/actors/config"
 	"lockstep/actors/events"
 	"lockstep/actors/filters"
 	"lockstep/actors/jobs"
+	"lockstep/actors/kit"
 	"lockstep/actors/locks"
 	"lockstep/actors/luxi"
 	"lockstep/actors/queue"
 	"lockstep/actors/scheduler"
 	"lockstep/actors/store"
-	"lockstep/actors/wconf"
+	"lockstep/actors/wconfd"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
 	"lockstep/messages"
@@ -28,7 +28,7 @@ import (
 // Ports are the outside world, as the actors see it. Clock, log, randomness and
 // mailboxes come with Env.
 type Ports struct {
-	Env       *act.Env
+	Env       *kit.Env
 	Files     store.Files
 	Processes jobs.Processes
 	Owners    locks.Owners
@@ -76,7 +76,7 @@ const (
 // which they start. They are told to drain in reverse.
 type group struct {
 	name     string
-	policy   act.Policy
+	policy   kit.Policy
 	children []child
 }
 
@@ -96,9 +96,9 @@ type child struct {
 // mailbox behind it: actors know each other by name, once and for all.
 var tree = group{
 	name: root,
-	policy: act.Policy{
-		Scope: act.OneForOne, Backoff: 100 * time.Millisecond, BackoffMax: 5 * time.Second,
-		Limit: 10, Window: 2 * time.Minute, OnGiveUp: act.Stop,
+	policy: kit.Policy{
+		Scope: kit.OneForOne, Backoff: 100 * time.Millisecond, BackoffMax: 5 * time.Second,
+		Limit: 10, Window: 2 * time.Minute, OnGiveUp: kit.Stop,
 	},
 	children: []child{
 		{name: "core", why: "what decides and what is on the disk must agree: rebuilt together", group: &core},
@@ -113,9 +113,9 @@ var tree = group{
 
 var core = group{
 	name: "core",
-	policy: act.Policy{
-		Scope: act.AllForOne, Backoff: 50 * time.Millisecond, BackoffMax: 2 * time.Second,
-		Limit: 5, Window: time.Minute, OnGiveUp: act.Escalate,
+	policy: kit.Policy{
+		Scope: kit.AllForOne, Backoff: 50 * time.Millisecond, BackoffMax: 2 * time.Second,
+		Limit: 5, Window: time.Minute, OnGiveUp: kit.Escalate,
 	},
 	children: []child{
 		{name: "store", why: "everybody needs the disk; in a cluster the replicator is the store", drain: true, props: storeProps, wanted: alone},
@@ -176,7 +176,7 @@ func locksProps(p Ports, s Settings) *actor.Props {
 }
 
 func clusterProps(p Ports, s Settings) *actor.Props {
-	return cluster.Props(cluster.Config{Env: p.Env, Store: storeOf(p), Locks: p.Env.PID(locksName),
+	return config.Props(config.Config{Env: p.Env, Store: storeOf(p), Locks: p.Env.PID(locksName),
 		Subscribers: listeners(p, locksName, filtName, schedName, queueName),
 		Self:        self(s, "config")})
 }
@@ -186,7 +186,7 @@ func filtersProps(p Ports, _ Settings) *actor.Props {
 }
 
 func wconfProps(p Ports, _ Settings) *actor.Props {
-	return wconf.Props(wconf.Config{Env: p.Env, Locks: p.Env.PID(locksName), Cluster: p.Env.PID(confName), Leads: leads(p)})
+	return wconfd.Props(wconfd.Config{Env: p.Env, Locks: p.Env.PID(locksName), Cluster: p.Env.PID(confName), Leads: leads(p)})
 }
 
 func schedulerProps(p Ports, s Settings) *actor.Props {
@@ -233,11 +233,11 @@ func eventsProps(p Ports, _ Settings) *actor.Props {
 
 // Locks is the lock manager's address, for the port that tells it of dead owners
 // (messages.OwnerDead).
-func Locks(env *act.Env) *actor.PID { return env.PID(locksName) }
+func Locks(env *kit.Env) *actor.PID { return env.PID(locksName) }
 
 // SetOpcodes tells everybody concerned what operators have declared, see
 // messages.OpcodesChanged.
-func SetOpcodes(env *act.Env, definitions []byte) {
+func SetOpcodes(env *kit.Env, definitions []byte) {
 	for _, name := range []string{queueName, schedName, luxiName} {
 		env.System().Root.Send(env.PID(name), &messages.OpcodesChanged{Definitions: definitions})
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
 	"lockstep/actors/conn"
+	"lockstep/actors/kittest"
 	"lockstep/core/config"
 	"lockstep/core/job"
-	"lockstep/core/layout"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
+	"lockstep/core/paths"
 	"lockstep/messages"
 	"lockstep/supervisor"
 )
@@ -27,12 +27,12 @@ import (
 // told to, another one is started, as systemd would.
 type world struct {
 	t         *testing.T
-	clock     *acttest.Clock
+	clock     *kittest.Clock
 	disk      *disk
 	processes *processes
 
 	mu       sync.Mutex
-	env      *acttest.Env
+	env      *kittest.Env
 	daemon   *supervisor.Running
 	daemons  int
 	ready    chan struct{} // closed when the daemon takes connections
@@ -49,14 +49,14 @@ const daemonLock = "/run/livelocks/daemon_1"
 
 // newWorld starts a daemon on a disk with these files, whose jobs' opcodes take so
 // long.
-func newWorld(t *testing.T, e *acttest.Env, files map[string]string, work time.Duration) *world {
+func newWorld(t *testing.T, e *kittest.Env, files map[string]string, work time.Duration) *world {
 	w := &world{t: t, clock: e.Clock, env: e}
 	files = maps.Clone(files)
 	if files == nil {
 		files = map[string]string{}
 	}
-	files[layout.ConfigPath] = configuration(t)
-	w.disk = &disk{Disk: acttest.NewDisk(files), w: w}
+	files[paths.ConfigPath] = configuration(t)
+	w.disk = &disk{Disk: kittest.NewDisk(files), w: w}
 	w.processes = newProcesses(w, work)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +111,7 @@ func (e *edge) Receive(ctx actor.Context) {
 }
 
 // askReady asks until there is an answer, or another daemon.
-func (w *world) askReady(e *edge, env *acttest.Env, pid *actor.PID) {
+func (w *world) askReady(e *edge, env *kittest.Env, pid *actor.PID) {
 	env.System().Root.RequestWithCustomSender(w.daemon.Root, &messages.AskReady{}, pid)
 	w.clock.AfterFunc(time.Second, func() {
 		select {
@@ -264,13 +264,13 @@ func (w *world) stop() {
 
 // disk watches what becomes of job files.
 type disk struct {
-	*acttest.Disk
+	*kittest.Disk
 	w *world
 }
 
 func (d *disk) Replace(op, path string, data []byte) error {
-	if base, inQueue := strings.CutPrefix(path, layout.QueueDir+"/"); inQueue {
-		if id, isJob := layout.ParseJobName(base); isJob {
+	if base, inQueue := strings.CutPrefix(path, paths.QueueDir+"/"); inQueue {
+		if id, isJob := paths.ParseJobName(base); isJob {
 			d.check(op, id, path, string(data))
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/core/config"
 	"lockstep/core/lock"
 	"lockstep/messages"
@@ -59,7 +59,7 @@ type End struct {
 
 // Config is what the actor needs.
 type Config struct {
-	Env     *act.Env
+	Env     *kit.Env
 	Queue   *actor.PID
 	Cluster *actor.PID
 	Feed    Feed
@@ -98,7 +98,7 @@ func (e *events) Receive(ctx actor.Context) {
 	case *messages.LocksChanged:
 		e.locksChanged(m)
 	default:
-		act.Unexpected(ctx)
+		kit.Unexpected(ctx)
 	}
 }
 

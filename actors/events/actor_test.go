@@ -8,8 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
 	"lockstep/actors/events"
+	"lockstep/actors/kittest"
 	"lockstep/core/config"
 	"lockstep/core/job"
 	"lockstep/core/lock"
@@ -40,14 +40,14 @@ func (f *feed) take() []string {
 }
 
 type bench struct {
-	*acttest.Env
-	queue, cluster *acttest.Probe
+	*kittest.Env
+	queue, cluster *kittest.Probe
 	feed           *feed
 	events         *actor.PID
 }
 
 func onBench(t *testing.T, f func(*testing.T, *bench)) {
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{Env: e, queue: e.Probe("queue"), cluster: e.Probe("cluster"), feed: &feed{}}
 		b.events = e.Start("events", events.Props(events.Config{Env: e.Env, Queue: b.queue.PID, Cluster: b.cluster.PID, Feed: b.feed}))
 		f(t, b)
@@ -61,12 +61,12 @@ func (b *bench) tell(m any) {
 
 func TestItAsksForNewsWheneverSomebodyHasStarted(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		acttest.Expect[*messages.FollowJobs](b.queue)
-		acttest.Expect[*messages.AskConfig](b.cluster)
+		kittest.Expect[*messages.FollowJobs](b.queue)
+		kittest.Expect[*messages.AskConfig](b.cluster)
 		b.tell(&messages.QueueStarted{Epoch: 2})
-		acttest.Expect[*messages.FollowJobs](b.queue)
+		kittest.Expect[*messages.FollowJobs](b.queue)
 		b.Restart(b.events)
-		acttest.Expect[*messages.FollowJobs](b.queue)
+		kittest.Expect[*messages.FollowJobs](b.queue)
 		require.Equal(t, []string{"the daemon has started to listen", "the queue has started anew", "the daemon has started to listen"}, b.feed.missed)
 	})
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/core/config"
 	"lockstep/core/filter"
 	"lockstep/core/job"
@@ -28,7 +28,7 @@ import (
 
 // Config is what the filter engine needs.
 type Config struct {
-	Env     *act.Env
+	Env     *kit.Env
 	Queue   *actor.PID
 	Cluster *actor.PID
 }
@@ -108,7 +108,7 @@ func (f *filters) handle(ctx actor.Context, message any, sender *actor.PID) {
 	case *messages.ConfigWritten:
 		f.written(ctx, m)
 	default:
-		act.Unexpected(ctx)
+		kit.Unexpected(ctx)
 	}
 }
 

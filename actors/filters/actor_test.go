@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/messages"
 )
 
@@ -45,13 +45,13 @@ func TestQuestionsWaitForTheRules(t *testing.T) {
 		b.judge(0, 1)
 		b.judge(1, 2)
 		b.client.Ask(b.filters, &messages.AskFilters{Request: 4})
-		acttest.Expect[*messages.FiltersStarted](b.queue)
+		kittest.Expect[*messages.FiltersStarted](b.queue)
 		b.queue.Quiet()
 		b.client.Quiet()
 		b.configure(map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)})
 		b.judged(0, verdict(1, uuidA, "PAUSE", 0))
 		b.judged(1, verdict(2, uuidA, "PAUSE", 0))
-		require.Len(t, acttest.Expect[*messages.Filters](b.client).Rules, 1)
+		require.Len(t, kittest.Expect[*messages.Filters](b.client).Rules, 1)
 	})
 }
 
@@ -101,7 +101,7 @@ func TestTheJobsOfAFormerQueueAreForgotten(t *testing.T) {
 		b.judge(1, 1, 2)
 		b.judged(1)
 		b.queue.Ask(b.filters, &messages.QueueStarted{Epoch: 2})
-		acttest.Expect[*messages.FiltersStarted](b.queue)
+		kittest.Expect[*messages.FiltersStarted](b.queue)
 		b.judge(0, 2, 3)
 		b.judged(0)
 		b.configure(map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)})
@@ -144,7 +144,7 @@ func TestRulesAreShownInTheirOrder(t *testing.T) {
 		uuidA: rule(uuidA, 7, `[]`, `"PAUSE"`), uuidB: rule(uuidB, 1, `[["weather", ["=", "sky", "blue"]]]`, `"REJECT"`), uuidC: rule(uuidC, 1, `[]`, `["RATE_LIMIT", 2]`),
 	}, func(t *testing.T, b *bench) {
 		b.client.Ask(b.filters, &messages.AskFilters{Request: 4})
-		a := acttest.Expect[*messages.Filters](b.client)
+		a := kittest.Expect[*messages.Filters](b.client)
 		require.Equal(t, uint64(4), a.Request)
 		require.Len(t, a.Rules, 3)
 		require.JSONEq(t, rule(uuidB, 1, `[["weather", ["=", "sky", "blue"]]]`, `"REJECT"`), string(a.Rules[0]))
@@ -161,9 +161,9 @@ func TestRestart(t *testing.T) {
 		b.judged(1, verdict(1, uuidA, "PAUSE", 0))
 		b.Crash(b.filters)
 		b.judge(2, 2) // is in the mailbox
-		b.Advance(acttest.Backoff)
-		acttest.Expect[*messages.AskConfig](b.cluster)
-		require.Equal(t, uint64(2), acttest.Expect[*messages.FiltersStarted](b.queue).Epoch)
+		b.Advance(kittest.Backoff)
+		kittest.Expect[*messages.AskConfig](b.cluster)
+		require.Equal(t, uint64(2), kittest.Expect[*messages.FiltersStarted](b.queue).Epoch)
 		b.queue.Quiet()
 		b.configure(rules)
 		b.judged(2, verdict(2, uuidA, "PAUSE", 0))
@@ -188,12 +188,12 @@ func TestASubmissionDoesNotWaitUntilAllJobsAreJudged(t *testing.T) {
 		b.queue.Ask(b.filters, &messages.ForgetJob{Id: all})
 		b.Settle()
 		b.judged(1, verdict(all+1, uuidA, "PAUSE", 0))
-		last := acttest.Expect[*messages.JobsJudged](b.queue)
+		last := kittest.Expect[*messages.JobsJudged](b.queue)
 		require.Zero(t, last.Request)
 		require.Len(t, last.Verdicts, all-5, "the new job is among them, one that has ended is not")
 		require.EqualValues(t, all+1, last.Verdicts[len(last.Verdicts)-1].Id)
 		b.configure(map[string]string{})
-		require.Len(t, acttest.Expect[*messages.VerdictsChanged](b.queue).Verdicts, all-5)
+		require.Len(t, kittest.Expect[*messages.VerdictsChanged](b.queue).Verdicts, all-5)
 	})
 }
 

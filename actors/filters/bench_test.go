@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
 	"lockstep/actors/filters"
+	"lockstep/actors/kittest"
 	"lockstep/core/config"
 	"lockstep/messages"
 )
@@ -18,7 +18,7 @@ func BenchmarkRuleChange(b *testing.B) {
 	const jobs = 100_000
 	for name, op := range map[string]string{"all": ">=", "none": "<"} {
 		b.Run(name, func(b *testing.B) {
-			e := &bench{Env: acttest.New(b)}
+			e := &bench{Env: kittest.New(b)}
 			e.queue, e.cluster = e.Probe("queue"), e.Probe("cluster")
 			pid, _, err := e.SpawnRoot(filters.Props(filters.Config{Env: e.Env.Env, Queue: e.queue.PID, Cluster: e.cluster.PID}), "filters")
 			require.NoError(b, err)
@@ -28,15 +28,15 @@ func BenchmarkRuleChange(b *testing.B) {
 				all.Jobs = append(all.Jobs, waiting(id+1))
 			}
 			e.queue.Ask(pid, all)
-			acttest.Expect[*messages.JobsJudged](e.queue)
+			kittest.Expect[*messages.JobsJudged](e.queue)
 			n := 0
 			for b.Loop() {
 				n++
 				e.Send(pid, &messages.ConfigChanged{Content: tenRules(b, op, n)})
 				e.queue.Ask(pid, &messages.JudgeJobs{Request: 2}) // is answered afterwards
-				acttest.Expect[*messages.JobsJudged](e.queue)
+				kittest.Expect[*messages.JobsJudged](e.queue)
 				if op == ">=" {
-					require.Len(b, acttest.Expect[*messages.VerdictsChanged](e.queue).Verdicts, jobs)
+					require.Len(b, kittest.Expect[*messages.VerdictsChanged](e.queue).Verdicts, jobs)
 				}
 			}
 		})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/config"
 	"lockstep/messages"
 )
@@ -23,7 +23,7 @@ func (b *bench) ask(m any) { b.client.Ask(b.filters, m); b.Settle() }
 
 func (b *bench) answered(request uint64) *messages.FilterChanged {
 	b.Helper()
-	a := acttest.Expect[*messages.FilterChanged](b.client)
+	a := kittest.Expect[*messages.FilterChanged](b.client)
 	require.Equal(b, request, a.Request)
 	return a
 }
@@ -31,14 +31,14 @@ func (b *bench) answered(request uint64) *messages.FilterChanged {
 // tellSerial answers the question for the highest job id.
 func (b *bench) tellSerial(serial int64) {
 	b.Helper()
-	question := acttest.Expect[*messages.AskSerial](b.queue)
+	question := kittest.Expect[*messages.AskSerial](b.queue)
 	b.queue.Ask(b.filters, &messages.Serial{Request: question.Request, Serial: serial})
 	b.Settle()
 }
 
 func (b *bench) edits() *messages.EditConfig {
 	b.Helper()
-	return acttest.Expect[*messages.EditConfig](b.cluster)
+	return kittest.Expect[*messages.EditConfig](b.cluster)
 }
 
 // written: the edit is on the disk, and in force before that is said.
@@ -188,11 +188,11 @@ func TestTheQueueRestartsDuringAChange(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.ask(replaces(8, `"`+uuidA+`"`))
 		b.ask(replaces(9, `"`+uuidB+`"`))
-		first := acttest.Expect[*messages.AskSerial](b.queue)
+		first := kittest.Expect[*messages.AskSerial](b.queue)
 		b.tellSerial(5)
 		b.queue.Ask(b.filters, &messages.QueueStarted{Epoch: 2})
-		require.Equal(t, first.Request, acttest.Expect[*messages.AskSerial](b.queue).Request)
-		acttest.Expect[*messages.FiltersStarted](b.queue)
+		require.Equal(t, first.Request, kittest.Expect[*messages.AskSerial](b.queue).Request)
+		kittest.Expect[*messages.FiltersStarted](b.queue)
 		b.queue.Quiet()
 		for range 2 { // it had both questions
 			b.queue.Ask(b.filters, &messages.Serial{Request: first.Request, Serial: 6})
@@ -208,7 +208,7 @@ func TestTheQueueRestartsDuringAChange(t *testing.T) {
 func TestAChangeThatIsCutOff(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.ask(replaces(8, `"`+uuidA+`"`))
-		former := acttest.Expect[*messages.AskSerial](b.queue)
+		former := kittest.Expect[*messages.AskSerial](b.queue)
 		b.Restart(b.filters)
 		b.configure(nil)
 		b.queue.Ask(b.filters, &messages.Serial{Request: former.Request, Serial: 7})

@@ -8,8 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
 	"lockstep/actors/filters"
+	"lockstep/actors/kittest"
 	"lockstep/core/config"
 	"lockstep/core/job"
 	"lockstep/messages"
@@ -25,8 +25,8 @@ const (
 // bench is a filter engine alone; probes are its neighbours.
 type bench struct {
 	*testing.T
-	*acttest.Env
-	queue, cluster, client *acttest.Probe
+	*kittest.Env
+	queue, cluster, client *kittest.Probe
 	filters                *actor.PID
 	content                []byte // of config.data
 }
@@ -34,7 +34,7 @@ type bench struct {
 // onBench runs a test with a filter engine that has not got any answer yet.
 func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{T: t, Env: e, queue: e.Probe("queue"), cluster: e.Probe("cluster"), client: e.Probe("client")}
 		b.filters = e.Start("filters", filters.Props(filters.Config{Env: e.Env, Queue: b.queue.PID, Cluster: b.cluster.PID}))
 		f(t, b)
@@ -47,8 +47,8 @@ func onReady(t *testing.T, rules map[string]string, f func(*testing.T, *bench)) 
 	onBench(t, func(t *testing.T, b *bench) {
 		b.configure(rules)
 		b.judge(0)
-		acttest.Expect[*messages.AskConfig](b.cluster)
-		acttest.Expect[*messages.FiltersStarted](b.queue)
+		kittest.Expect[*messages.AskConfig](b.cluster)
+		kittest.Expect[*messages.FiltersStarted](b.queue)
 		b.queue.Unread()
 		f(t, b)
 	})
@@ -96,14 +96,14 @@ func (b *bench) judge(request uint64, ids ...int64) {
 func (b *bench) judged(request uint64, verdicts ...*messages.Verdict) {
 	b.Helper()
 	want := &messages.JobsJudged{Request: request, Verdicts: verdicts}
-	require.EqualExportedValues(b, want, acttest.Expect[*messages.JobsJudged](b.queue))
+	require.EqualExportedValues(b, want, kittest.Expect[*messages.JobsJudged](b.queue))
 }
 
 // changed is what the queue is told of verdicts that are others now.
 func (b *bench) changed(verdicts ...*messages.Verdict) {
 	b.Helper()
 	want := &messages.VerdictsChanged{Verdicts: verdicts}
-	require.EqualExportedValues(b, want, acttest.Expect[*messages.VerdictsChanged](b.queue))
+	require.EqualExportedValues(b, want, kittest.Expect[*messages.VerdictsChanged](b.queue))
 	b.queue.Quiet()
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/messages"
 )
 
@@ -69,7 +69,7 @@ const (
 // taken for dead, before Fence is over: jobs of a former master may not have ended.
 // Alone, all three are zero.
 type Config struct {
-	Env       *act.Env
+	Env       *kit.Env
 	Store     *actor.PID
 	Queue     *actor.PID
 	Scheduler *actor.PID
@@ -95,7 +95,7 @@ func Props(c Config) *actor.Props {
 	return c.Env.Props("jobs", func() actor.Actor {
 		incarnation++
 		return &jobs{config: c, suspects: suspects{patience: c.Patience}, start: incarnation << 32, wished: incarnation << 32, hands: map[int64]*hand{}, fenced: c.Fence > 0}
-	}, act.Supervise(c.Env.Strategy(act.Policy{OnGiveUp: act.Stop})))
+	}, kit.Supervise(c.Env.Strategy(kit.Policy{OnGiveUp: kit.Stop})))
 }
 
 type jobs struct {
@@ -223,13 +223,13 @@ func (j *jobs) Receive(ctx actor.Context) {
 		j.draining, j.told = ctx.Sender(), false
 		j.tellDrained(ctx)
 	default:
-		act.Unexpected(ctx)
+		kit.Unexpected(ctx)
 	}
 }
 
 func (j *jobs) started(ctx actor.Context) {
 	if j.fenced {
-		act.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), j.config.Fence, ctx.Self(), &fenceOver{})
+		kit.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), j.config.Fence, ctx.Self(), &fenceOver{})
 	}
 	ctx.Request(j.config.Queue, &messages.JobsStarted{Epoch: j.start >> 32})
 }
@@ -296,7 +296,7 @@ func (j *jobs) spawn(ctx actor.Context, id int64, start *messages.StartJob) {
 	props := c.Env.Props("job", func() actor.Actor { return newJobActor(c, id, number, known, start) })
 	pid, err := ctx.SpawnNamed(props, fmt.Sprintf("job-%d.%d", id, number))
 	switch {
-	case errors.Is(err, act.ErrLeaving):
+	case errors.Is(err, kit.ErrLeaving):
 		return // the next incarnation asks the queue for what was in hand
 	case err != nil:
 		panic(fmt.Errorf("spawn the actor of job %d: %w", id, err))
@@ -386,7 +386,7 @@ func (j *jobs) childGone(ctx actor.Context, who *actor.PID) {
 		delay := min(time.Second<<min(h.crashes, 6), time.Minute)
 		h.crashes++
 		j.config.Env.Log().WithFields(logrus.Fields{"job": id, "again": delay}).Error("a job's actor has crashed; the job is adopted again")
-		act.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &adoptAgain{id, h.start})
+		kit.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &adoptAgain{id, h.start})
 		return
 	}
 }

@@ -3,16 +3,16 @@ package jobs
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/core/handshake"
 	"lockstep/core/job"
-	"lockstep/core/layout"
-	"lockstep/core/proc"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
 // adopt takes over a job from its file: the daemon, or this actor's
 // predecessor, has died meanwhile.
 func (a *jobActor) adopt(ctx actor.Context) {
-	a.store.Read(ctx, "adopt-job", layout.JobPath(a.id), func(ctx actor.Context, m *messages.FileRead) {
+	a.store.Read(ctx, "adopt-job", paths.JobPath(a.id), func(ctx actor.Context, m *messages.FileRead) {
 		if m.Failure != nil {
 			a.refused(ctx, m.Failure, a.adopt)
 			return
@@ -30,11 +30,11 @@ func (a *jobActor) adopt(ctx actor.Context) {
 			j = a.job // as it was handed over: its process may live
 		}
 		switch {
-		case !usable && !layout.IsJobLivelock(j.Livelock):
+		case !usable && !paths.IsJobLivelock(j.Livelock):
 			a.repair(ctx, m.Missing)
-		case layout.IsJobLivelock(j.Livelock):
+		case paths.IsJobLivelock(j.Livelock):
 			// Also where the file is final: its process may not be done with it.
-			a.start = proc.Adopted()
+			a.start = handshake.Adopted()
 			if usable && !j.Status().Final() {
 				a.progress(ctx, m.Content) // reports of before had nobody to go to
 			}
@@ -46,7 +46,7 @@ func (a *jobActor) adopt(ctx actor.Context) {
 			// No process was ever permitted to act on it.
 			ctx.Send(ctx.Parent(), &released{id: a.id, news: &messages.JobReturned{Id: a.id}})
 		default:
-			a.start = proc.Adopted()
+			a.start = handshake.Adopted()
 			a.start.Gone("")
 			a.how = "it has begun, but names no process"
 			a.settle(ctx)

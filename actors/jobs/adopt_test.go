@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -23,7 +23,7 @@ func TestAdoptARunningJob(t *testing.T) {
 		b.readJob(running(1))
 		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
 		require.Equal(t, []int64{1}, b.inHand())
-		require.Equal(t, int64(1), acttest.Expect[*messages.JobProgress](b.queue).Id, "the queue hears what the file holds now")
+		require.Equal(t, int64(1), kittest.Expect[*messages.JobProgress](b.queue).Id, "the queue hears what the file holds now")
 		b.queue.Quiet()
 		b.gone(1, "its process has ended")
 		b.readJob(running(1))
@@ -63,7 +63,7 @@ func TestAdoptAJobThatWasNeverConfirmed(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(newJob(1))
 		b.readJob(newJob(1))
-		require.Equal(t, int64(1), acttest.Expect[*messages.JobReturned](b.queue).Id)
+		require.Equal(t, int64(1), kittest.Expect[*messages.JobReturned](b.queue).Id)
 		require.Empty(t, b.calls())
 		require.Empty(t, b.inHand())
 	})
@@ -120,10 +120,10 @@ func TestAdoptAJobWhoseFileIsGone(t *testing.T) {
 		b.store.Quiet()
 		b.gone(1, "ended by SIGKILL")
 		b.read(1, &messages.FileRead{Missing: true})
-		b.readAt(layout.ArchivePath(1), &messages.FileRead{Failure: noDisk})
+		b.readAt(paths.ArchivePath(1), &messages.FileRead{Failure: noDisk})
 		b.Advance(100 * time.Millisecond)
 		b.read(1, &messages.FileRead{Missing: true})
-		b.readAt(layout.ArchivePath(1), &messages.FileRead{Missing: true})
+		b.readAt(paths.ArchivePath(1), &messages.FileRead{Missing: true})
 		require.Equal(t, job.Error, b.write(1, nil).Status())
 		b.ended(1)
 	})
@@ -136,7 +136,7 @@ func TestAdoptAJobThatIsInTheArchive(t *testing.T) {
 		b.read(1, &messages.FileRead{Missing: true})
 		b.gone(1, "ended by SIGKILL")
 		b.read(1, &messages.FileRead{Missing: true})
-		b.readAt(layout.ArchivePath(1), &messages.FileRead{Content: job.Encode(succeeded(1))})
+		b.readAt(paths.ArchivePath(1), &messages.FileRead{Content: job.Encode(succeeded(1))})
 		require.Equal(t, job.Success, b.ended(1).Status())
 		b.store.Quiet()
 	})

@@ -7,11 +7,11 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/actors/store"
+	"lockstep/core/handshake"
 	"lockstep/core/job"
-	"lockstep/core/layout"
-	"lockstep/core/proc"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -26,7 +26,7 @@ type jobActor struct {
 	recorded bool               // that the file names the process was asked of the store
 	hopeless string             // why a start that has failed is not tried again
 	store    *store.Client
-	start    proc.Start
+	start    handshake.Start
 	job      *job.Job // as last known; the file is the truth
 	how      string   // the process ended
 	// unsynced: the job's end was written, but may not be durable.
@@ -91,7 +91,7 @@ func (a *jobActor) Receive(ctx actor.Context) {
 		a.hopeless = m.text
 		a.settle(ctx)
 	default:
-		act.Unexpected(ctx)
+		kit.Unexpected(ctx)
 	}
 }
 
@@ -112,7 +112,7 @@ func (a *jobActor) started(ctx actor.Context) {
 // leave calls off a start that is not confirmed: nobody is left who could give
 // the process its permission, and it would wait for that.
 func (a *jobActor) leave() {
-	if a.order != nil && a.start.Phase() <= proc.Confirming {
+	if a.order != nil && a.start.Phase() <= handshake.Confirming {
 		a.config.Processes.Abandon(a.number)
 	}
 }
@@ -120,7 +120,7 @@ func (a *jobActor) leave() {
 // named makes the livelock's name durable before the process may act: whoever
 // reads the file from then on can tell whether the job is alive.
 func (a *jobActor) named(ctx actor.Context, m *messages.ProcessNamed) {
-	if m.Start != a.number || a.start.Named() != proc.Save {
+	if m.Start != a.number || a.start.Named() != handshake.Save {
 		return
 	}
 	j := a.job.Clone()
@@ -136,7 +136,7 @@ func (a *jobActor) named(ctx actor.Context, m *messages.ProcessNamed) {
 			a.abandon(a.start.Failed("this node is not the master any more"))
 			return
 		}
-		if a.start.Saved() == proc.Confirm {
+		if a.start.Saved() == handshake.Confirm {
 			a.config.Processes.Confirm(a.number, a.order.Hand)
 		}
 	})
@@ -157,8 +157,8 @@ func (a *jobActor) failed(_ actor.Context, m *messages.ProcessFailed) {
 	}
 }
 
-func (a *jobActor) abandon(do proc.Do) {
-	if do == proc.Abandon {
+func (a *jobActor) abandon(do handshake.Do) {
+	if do == handshake.Abandon {
 		a.config.Processes.Abandon(a.number)
 	}
 }
@@ -170,7 +170,7 @@ func (a *jobActor) gone(ctx actor.Context, m *messages.ProcessGone) {
 	if m.NeverActed {
 		a.start.NeverActed(a.broken)
 	}
-	if a.start.Gone(m.Text) != proc.Settle {
+	if a.start.Gone(m.Text) != handshake.Settle {
 		return
 	}
 	a.question, a.observing = nil, nil
@@ -188,13 +188,13 @@ func (a *jobActor) gone(ctx actor.Context, m *messages.ProcessGone) {
 // not name the process any more then: a later daemon would take the job for one
 // that has died. In a cluster the name stays once it is in the log, and the job
 // fails: a log that is repeated could not tell the file of the next start from that
-// of this one (repl.Supersedes).
+// of this one (replication.Supersedes).
 func (a *jobActor) giveBack(ctx actor.Context) {
 	if !a.recorded {
 		a.backToQueue(ctx)
 		return
 	}
-	a.store.Read(ctx, "return-job", layout.JobPath(a.id), func(ctx actor.Context, m *messages.FileRead) {
+	a.store.Read(ctx, "return-job", paths.JobPath(a.id), func(ctx actor.Context, m *messages.FileRead) {
 		if m.Failure != nil {
 			a.refused(ctx, m.Failure, a.giveBack)
 			return
@@ -202,7 +202,7 @@ func (a *jobActor) giveBack(ctx actor.Context) {
 		switch j, err := job.Decode(m.Content); {
 		case m.Missing || err != nil || j.Status() != job.Queued:
 			a.settle(ctx) // somebody meddled with the file
-		case !layout.IsJobLivelock(j.Livelock):
+		case !paths.IsJobLivelock(j.Livelock):
 			a.backToQueue(ctx)
 		case a.config.Replicator != nil:
 			a.settle(ctx)
@@ -232,7 +232,7 @@ func (a *jobActor) backToQueue(ctx actor.Context) {
 // settle makes sure that a job whose process is gone has a final file: read it,
 // and write the end if the process did not (design.md 4, "Death").
 func (a *jobActor) settle(ctx actor.Context) {
-	a.store.Read(ctx, "end-job", layout.JobPath(a.id), func(ctx actor.Context, m *messages.FileRead) {
+	a.store.Read(ctx, "end-job", paths.JobPath(a.id), func(ctx actor.Context, m *messages.FileRead) {
 		if m.Failure != nil {
 			a.refused(ctx, m.Failure, a.settle)
 			return
@@ -248,7 +248,7 @@ func (a *jobActor) settle(ctx actor.Context) {
 		switch {
 		case a.end(j):
 			a.writeEnd(ctx, j, job.Encode(j))
-		case a.unsynced || a.how != proc.InOrder:
+		case a.unsynced || a.how != handshake.InOrder:
 			a.writeEnd(ctx, j, encoded) // it says so, but power loss might take that away
 		default:
 			a.observeEnd(ctx, encoded, func(ctx actor.Context) { a.ended(ctx, j, encoded) })
@@ -262,7 +262,7 @@ func (a *jobActor) end(j *job.Job) bool {
 		j.CancelUnstarted(nil, a.now())
 		return true
 	}
-	return proc.AfterExit(j, a.start.FailedToStart()+a.hopeless, a.how, a.now())
+	return handshake.AfterExit(j, a.start.FailedToStart()+a.hopeless, a.how, a.now())
 }
 
 func (a *jobActor) ended(ctx actor.Context, j *job.Job, encoded []byte) {
@@ -283,11 +283,11 @@ func (a *jobActor) writeEnd(ctx actor.Context, j *job.Job, encoded []byte) {
 // refused tries again later, without end: a job has not ended before its end is
 // on the disk, and one that cannot be read may be running.
 func (a *jobActor) refused(ctx actor.Context, f *messages.Failure, retry func(actor.Context)) {
-	delay := act.Backoff(a.tries)
+	delay := kit.Backoff(a.tries)
 	a.tries++
 	a.retry = retry
 	a.log().WithFields(logrus.Fields{"err": f.Text, "again": delay}).Error("a job's file cannot be read or written")
-	act.SendAfter(a.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &tryAgain{})
+	kit.SendAfter(a.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &tryAgain{})
 }
 
 func (a *jobActor) repair(ctx actor.Context, missing bool) {
@@ -304,13 +304,13 @@ func (a *jobActor) repair(ctx actor.Context, missing bool) {
 		a.unlessArchived(ctx, finish)
 		return
 	}
-	a.store.Quarantine(ctx, layout.JobPath(a.id), func(ctx actor.Context, _ *messages.Quarantined) { finish(ctx) })
+	a.store.Quarantine(ctx, paths.JobPath(a.id), func(ctx actor.Context, _ *messages.Quarantined) { finish(ctx) })
 }
 
 // unlessArchived: the order to adopt a job can cross with its end, and then the job
 // may have been archived since.
 func (a *jobActor) unlessArchived(ctx actor.Context, finish func(actor.Context)) {
-	a.store.Read(ctx, "end-job", layout.ArchivePath(a.id), func(ctx actor.Context, m *messages.FileRead) {
+	a.store.Read(ctx, "end-job", paths.ArchivePath(a.id), func(ctx actor.Context, m *messages.FileRead) {
 		if m.Failure != nil {
 			a.refused(ctx, m.Failure, a.settle)
 			return
@@ -345,7 +345,7 @@ type lookAgain struct{ look uint64 }
 func (a *jobActor) lookForReport(ctx actor.Context) {
 	a.look(ctx, func(ctx actor.Context, found looked, f *messages.Failure) {
 		if f != nil && found != superseded {
-			act.SendAfter(a.config.Env.Clock(), ctx.ActorSystem(), time.Second, ctx.Self(), &lookAgain{a.looks})
+			kit.SendAfter(a.config.Env.Clock(), ctx.ActorSystem(), time.Second, ctx.Self(), &lookAgain{a.looks})
 		}
 	})
 }
@@ -369,7 +369,7 @@ const (
 func (a *jobActor) look(ctx actor.Context, then func(ctx actor.Context, found looked, f *messages.Failure)) {
 	a.looks++
 	look := a.looks
-	a.store.Read(ctx, "report-job", layout.JobPath(a.id), func(ctx actor.Context, m *messages.FileRead) {
+	a.store.Read(ctx, "report-job", paths.JobPath(a.id), func(ctx actor.Context, m *messages.FileRead) {
 		if !a.start.MayAct() {
 			return // its process is gone meanwhile, and its end is being settled
 		}
@@ -399,7 +399,7 @@ func (a *jobActor) progress(ctx actor.Context, encoded []byte) {
 }
 
 func (a *jobActor) write(ctx actor.Context, op string, content []byte, done func(actor.Context, *messages.Failure)) {
-	file := &messages.FileWrite{Op: op, Path: layout.JobPath(a.id), Content: content}
+	file := &messages.FileWrite{Op: op, Path: paths.JobPath(a.id), Content: content}
 	a.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true},
 		func(ctx actor.Context, m *messages.FilesDone) {
 			if len(m.Failures) > 0 {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
+	"lockstep/core/handshake"
 	"lockstep/core/job"
-	"lockstep/core/proc"
 	"lockstep/messages"
 )
 
@@ -28,10 +28,10 @@ func TestAJobActorCrashes(t *testing.T) {
 		b.Advance(1)
 		b.readJob(running(1))
 		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
-		b.gone(1, proc.InOrder)
+		b.gone(1, handshake.InOrder)
 		b.readJob(succeeded(1))
 		require.Equal(t, job.Success, b.ended(1).Status())
-		b.gone(2, proc.InOrder)
+		b.gone(2, handshake.InOrder)
 		b.readJob(succeeded(2))
 		b.ended(2)
 	})
@@ -62,7 +62,7 @@ func TestAJobActorCrashesDuringTheHandshake(t *testing.T) {
 		b.store.Unread() // the write may or may not have been done
 		b.Advance(time.Second)
 		b.readJob(newJob(1))
-		require.Equal(t, int64(1), acttest.Expect[*messages.JobReturned](b.queue).Id)
+		require.Equal(t, int64(1), kittest.Expect[*messages.JobReturned](b.queue).Id)
 		require.NotContains(t, b.calls(), "confirm 1 with [null]")
 	})
 }
@@ -71,7 +71,7 @@ func TestTheJobsActorCrashes(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
 		b.Restart(b.jobs)
-		require.Equal(t, uint64(2), acttest.Expect[*messages.JobsStarted](b.queue).Epoch)
+		require.Equal(t, uint64(2), kittest.Expect[*messages.JobsStarted](b.queue).Epoch)
 		require.Empty(t, b.inHand())
 		require.Empty(t, b.calls()) // the process that may act is left alone
 		former := b.port.last[1]
@@ -79,7 +79,7 @@ func TestTheJobsActorCrashes(t *testing.T) {
 		b.readJob(running(1))
 		require.Greater(t, b.port.last[1].number, former.number)
 		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
-		b.gone(1, proc.InOrder)
+		b.gone(1, handshake.InOrder)
 		b.readJob(succeeded(1))
 		b.ended(1)
 	})
@@ -129,11 +129,11 @@ func TestDrainOfIdleJobs(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1) // goes on
 		b.client.Ask(b.jobs, &messages.Drain{})
-		acttest.Expect[*messages.Drained](b.client)
+		kittest.Expect[*messages.Drained](b.client)
 		b.start(2)
 		require.Empty(t, b.calls())
 		b.client.Ask(b.jobs, &messages.Drain{}) // whoever is in doubt may ask again
-		acttest.Expect[*messages.Drained](b.client)
+		kittest.Expect[*messages.Drained](b.client)
 	})
 }
 
@@ -153,7 +153,7 @@ func TestDrainWaitsForHandshakes(t *testing.T) {
 		b.failed(2, "it said nonsense")
 		b.client.Quiet()
 		b.gone(2, "exit status 1")
-		acttest.Expect[*messages.Drained](b.client)
+		kittest.Expect[*messages.Drained](b.client)
 		require.Equal(t, []string{"confirm 1 with [null]", "abandon 2"}, b.calls())
 		b.client.Quiet()
 	})

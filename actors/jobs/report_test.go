@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -23,7 +23,7 @@ func (b *bench) begin(id int64, livelock string) *messages.Failure {
 		b.scheduler.Quiet()
 		return m.(*messages.OpBegun).Failure
 	}
-	m, from := acttest.ExpectFrom[*messages.BeginOp](b.scheduler)
+	m, from := kittest.ExpectFrom[*messages.BeginOp](b.scheduler)
 	require.EqualExportedValues(b, question, m)
 	require.True(b, from.Equal(b.client.PID))
 	return nil
@@ -93,8 +93,8 @@ func TestALostReportIsMadeGoodByTheQuestion(t *testing.T) {
 		b.Settle()
 		b.scheduler.Quiet()
 		b.readJob(waitsFor(1))
-		require.Equal(t, job.Encode(waitsFor(1)), acttest.Expect[*messages.JobProgress](b.queue).Encoded)
-		m, from := acttest.ExpectFrom[*messages.BeginOp](b.scheduler)
+		require.Equal(t, job.Encode(waitsFor(1)), kittest.Expect[*messages.JobProgress](b.queue).Encoded)
+		m, from := kittest.ExpectFrom[*messages.BeginOp](b.scheduler)
 		require.Equal(t, uint64(5), m.Request)
 		require.True(t, from.Equal(b.client.PID))
 	})
@@ -117,7 +117,7 @@ func TestAQuestionWaitsForTheLatestLook(t *testing.T) {
 			b.store.Ask(from, &messages.StoreAnswer{Request: r.Request, What: &messages.StoreAnswer_Read{
 				Read: &messages.FileRead{Content: job.Encode(waitsFor(1))}}})
 		}
-		require.Equal(t, uint64(5), acttest.Expect[*messages.BeginOp](b.scheduler).Request)
+		require.Equal(t, uint64(5), kittest.Expect[*messages.BeginOp](b.scheduler).Request)
 		require.Len(t, b.queue.Unread(), 2)
 	})
 }
@@ -129,7 +129,7 @@ func TestAnOpcodeOfAJobThatHasEndedDoesNotBegin(t *testing.T) {
 		b.report(running(1))
 		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: lockOf(1), Op: 1})
 		b.readJob(canceled(1))
-		require.Equal(t, "JobLost", acttest.Expect[*messages.OpBegun](b.client).Failure.Class)
+		require.Equal(t, "JobLost", kittest.Expect[*messages.OpBegun](b.client).Failure.Class)
 		b.scheduler.Quiet()
 	})
 }
@@ -139,7 +139,7 @@ func TestAFileThatCannotBeReadPermitsNothing(t *testing.T) {
 		b.run(1)
 		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: lockOf(1), Op: 1})
 		b.read(1, &messages.FileRead{Failure: noDisk})
-		require.Equal(t, noDisk.Text, acttest.Expect[*messages.OpBegun](b.client).Failure.Text)
+		require.Equal(t, noDisk.Text, kittest.Expect[*messages.OpBegun](b.client).Failure.Text)
 		b.scheduler.Quiet()
 	})
 }
@@ -153,7 +153,7 @@ func TestAReportThatCrossesWithTheAdoption(t *testing.T) {
 		b.store.Ask(from, &messages.StoreAnswer{Request: read.Request, What: &messages.StoreAnswer_Read{
 			Read: &messages.FileRead{Content: job.Encode(running(1))}}})
 		b.readJob(waitsFor(1))
-		require.Equal(t, job.Encode(waitsFor(1)), acttest.Expect[*messages.JobProgress](b.queue).Encoded)
+		require.Equal(t, job.Encode(waitsFor(1)), kittest.Expect[*messages.JobProgress](b.queue).Encoded)
 	})
 }
 
@@ -165,7 +165,7 @@ func TestALongFileThatCannotBeReadIsReadAgain(t *testing.T) {
 		b.queue.Quiet()
 		b.Advance(time.Second)
 		b.readJob(waitsFor(1))
-		require.Equal(t, job.Encode(waitsFor(1)), acttest.Expect[*messages.JobProgress](b.queue).Encoded)
+		require.Equal(t, job.Encode(waitsFor(1)), kittest.Expect[*messages.JobProgress](b.queue).Encoded)
 		b.Advance(time.Minute)
 		b.store.Quiet()
 	})
@@ -181,7 +181,7 @@ func TestAQuestionOfAProcessThatIsGone(t *testing.T) {
 		look, from := n.asked()
 		n.gone(1, "exit status 0")
 		n.readJob(succeeded(1))
-		end, asker := acttest.ExpectFrom[*messages.ObserveJob](n.replicator)
+		end, asker := kittest.ExpectFrom[*messages.ObserveJob](n.replicator)
 		n.store.Ask(from, &messages.StoreAnswer{Request: look.Request, What: &messages.StoreAnswer_Read{
 			Read: &messages.FileRead{Content: job.Encode(waitsFor(1))}}})
 		n.replicator.Quiet()
@@ -202,7 +202,7 @@ func TestAnOldLookIsDropped(t *testing.T) {
 		b.readJob(waitsFor(1))
 		b.store.Ask(from, &messages.StoreAnswer{Request: first.Request, What: &messages.StoreAnswer_Read{
 			Read: &messages.FileRead{Content: job.Encode(running(1))}}})
-		require.Equal(t, job.Encode(waitsFor(1)), acttest.Expect[*messages.JobProgress](b.queue).Encoded)
+		require.Equal(t, job.Encode(waitsFor(1)), kittest.Expect[*messages.JobProgress](b.queue).Encoded)
 		b.queue.Quiet()
 	})
 }

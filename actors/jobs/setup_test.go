@@ -9,10 +9,10 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
 	"lockstep/actors/jobs"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -74,8 +74,8 @@ func (p *port) Adopt(number uint64, id int64, pid int64, livelock string, to *ac
 // bench is a jobs actor with its job actors; probes are its neighbours.
 type bench struct {
 	*testing.T
-	*acttest.Env
-	store, queue, client, scheduler *acttest.Probe
+	*kittest.Env
+	store, queue, client, scheduler *kittest.Probe
 	port                            *port
 	jobs                            *actor.PID
 }
@@ -84,7 +84,7 @@ const maxStarts = 2
 
 func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{T: t, Env: e, store: e.Probe("store"), queue: e.Probe("queue"), client: e.Probe("client"),
 			scheduler: e.Probe("scheduler"),
 			port:      &port{last: map[int64]attempt{}, jobs: map[uint64]int64{}, abandoned: map[uint64]bool{}}}
@@ -96,7 +96,7 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 		})
 		b.jobs = e.Start("jobs", jobs.Props(jobs.Config{Env: e.Env, Store: b.store.PID, Queue: b.queue.PID,
 			Scheduler: b.scheduler.PID, Processes: b.port, MaxStarts: maxStarts}))
-		require.Equal(t, uint64(1), acttest.Expect[*messages.JobsStarted](b.queue).Epoch)
+		require.Equal(t, uint64(1), kittest.Expect[*messages.JobsStarted](b.queue).Epoch)
 		f(t, b)
 	})
 }
@@ -143,12 +143,12 @@ func (b *bench) gone(id int64, text string) {
 	b.news(id, func(n uint64) any { return &messages.ProcessGone{Start: n, Text: text} })
 }
 
-func lockOf(id int64) string { return "/run/livelocks/" + layout.LivelockName(id) + "_100" }
+func lockOf(id int64) string { return "/run/livelocks/" + paths.LivelockName(id) + "_100" }
 
 // asked is what a job actor wants of the store, and who it is.
 func (b *bench) asked() (*messages.StoreRequest, *actor.PID) {
 	b.Helper()
-	return acttest.ExpectFrom[*messages.StoreRequest](b.store)
+	return kittest.ExpectFrom[*messages.StoreRequest](b.store)
 }
 
 // write expects the write of one job file, durably, and answers it.
@@ -158,7 +158,7 @@ func (b *bench) write(id int64, failure *messages.Failure) *job.Job {
 	require.NotNil(b, r.GetWrite(), "not a write: %v", r)
 	require.True(b, r.GetWrite().Durable)
 	file := r.GetWrite().Files[0]
-	require.Equal(b, layout.JobPath(id), file.Path)
+	require.Equal(b, paths.JobPath(id), file.Path)
 	done := &messages.FilesDone{}
 	if failure != nil {
 		done.Failures = []*messages.FileFailure{{Path: file.Path, Failure: failure}}
@@ -173,7 +173,7 @@ func (b *bench) write(id int64, failure *messages.Failure) *job.Job {
 // read expects the reading of a job file, and answers it.
 func (b *bench) read(id int64, m *messages.FileRead) {
 	b.Helper()
-	b.readAt(layout.JobPath(id), m)
+	b.readAt(paths.JobPath(id), m)
 }
 
 func (b *bench) readAt(path string, m *messages.FileRead) {
@@ -192,7 +192,7 @@ func (b *bench) readJob(j *job.Job) {
 // ended expects the news of a job's end, and returns the job.
 func (b *bench) ended(id int64) *job.Job {
 	b.Helper()
-	m := acttest.Expect[*messages.JobEnded](b.queue)
+	m := kittest.Expect[*messages.JobEnded](b.queue)
 	require.Equal(b, id, m.Id)
 	j, err := job.Decode(m.Encoded)
 	require.NoError(b, err)
@@ -203,7 +203,7 @@ func (b *bench) ended(id int64) *job.Job {
 func (b *bench) inHand() []int64 {
 	b.Helper()
 	b.client.Ask(b.jobs, &messages.ListJobsInHand{Request: 3})
-	m := acttest.Expect[*messages.JobsInHand](b.client)
+	m := kittest.Expect[*messages.JobsInHand](b.client)
 	require.Equal(b, uint64(3), m.Request)
 	return m.Ids
 }

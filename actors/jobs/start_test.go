@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -27,7 +27,7 @@ func (b *bench) notSpawned(id int64) {
 
 func (b *bench) returned(id int64) {
 	b.Helper()
-	require.Equal(b, id, acttest.Expect[*messages.JobReturned](b.queue).Id)
+	require.Equal(b, id, kittest.Expect[*messages.JobReturned](b.queue).Id)
 	require.Empty(b, b.inHand())
 	b.quiet()
 }
@@ -36,7 +36,7 @@ func (b *bench) returned(id int64) {
 func (b *bench) trouble() string {
 	b.Helper()
 	b.client.Ask(b.jobs, &messages.AskStarts{Request: 7})
-	m := acttest.Expect[*messages.Starts](b.client)
+	m := kittest.Expect[*messages.Starts](b.client)
 	require.Equal(b, uint64(7), m.Request)
 	return m.Text
 }
@@ -175,7 +175,7 @@ func TestAJobIsGivenBackWhenItsFileIsAsBefore(t *testing.T) {
 		require.Contains(t, b.calls(), "start 2", "others are started meanwhile")
 		b.Advance(200 * time.Millisecond)
 		b.readJob(newJob(1))
-		require.Equal(t, int64(1), acttest.Expect[*messages.JobReturned](b.queue).Id)
+		require.Equal(t, int64(1), kittest.Expect[*messages.JobReturned](b.queue).Id)
 	})
 }
 
@@ -194,7 +194,7 @@ func TestACancelDuringAStartThatFails(t *testing.T) {
 				b.readJob(newJob(1))
 				require.Equal(t, job.Canceled, b.write(1, nil).Status())
 				b.ended(1)
-				m := acttest.Expect[*messages.JobAnswered](b.client)
+				m := kittest.Expect[*messages.JobAnswered](b.client)
 				require.True(t, m.Done)
 				require.Equal(t, "Dequeued job 1", m.Text)
 			})
@@ -208,8 +208,8 @@ func TestAPriorityOutlivesAStartThatCannotBeMade(t *testing.T) {
 		b.start(1)
 		b.tell(&messages.ChangePriority{Id: 1, Priority: -7})
 		b.notSpawned(1)
-		acttest.Expect[*messages.JobReturned](b.queue)
-		require.Equal(t, int32(-7), acttest.Expect[*messages.ChangePriority](b.queue).Priority)
+		kittest.Expect[*messages.JobReturned](b.queue)
+		require.Equal(t, int32(-7), kittest.Expect[*messages.ChangePriority](b.queue).Priority)
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/messages"
 )
 
@@ -76,11 +76,11 @@ func (j *jobs) startBroken(ctx actor.Context, m *startBroken) {
 	j.trouble = m.text
 	if !j.paused {
 		j.paused = true
-		delay := act.Backoff(j.failures)
+		delay := kit.Backoff(j.failures)
 		j.failures++
 		j.config.Env.Log().WithFields(logrus.Fields{"job": m.id, "err": m.text, "again": delay}).Error(
 			"job processes cannot be started; jobs wait until they can")
-		act.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &startAgain{})
+		kit.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &startAgain{})
 	}
 	j.handshakeOver(ctx, m.id)
 }

@@ -6,9 +6,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
+	"lockstep/core/handshake"
 	"lockstep/core/job"
-	"lockstep/core/proc"
 	"lockstep/messages"
 )
 
@@ -60,10 +60,10 @@ func (a *jobActor) cancel(ctx actor.Context, m *messages.CancelJob) {
 		limit = heardMax
 	}
 	wish := &cancelWish{request: m.Request, kill: m.Kill}
-	wish.stop = act.SendAfter(a.config.Env.Clock(), ctx.ActorSystem(), limit, ctx.Self(), &cancelOverdue{wish})
+	wish.stop = kit.SendAfter(a.config.Env.Clock(), ctx.ActorSystem(), limit, ctx.Self(), &cancelOverdue{wish})
 	a.wishes.cancels = append(a.wishes.cancels, wish)
 	switch {
-	case a.start.Phase() < proc.Confirming && a.order != nil:
+	case a.start.Phase() < handshake.Confirming && a.order != nil:
 		a.wishes.calledOff = true
 		a.abandon(a.start.Failed("canceled"))
 	case m.Kill:
@@ -156,7 +156,7 @@ func (a *jobActor) changePriority(ctx actor.Context, m *messages.ChangePriority)
 // tell passes an order on, or keeps it until the process has its permission:
 // before that a signal would end it.
 func (a *jobActor) tell(order Order) {
-	if a.start.Phase() == proc.Running {
+	if a.start.Phase() == handshake.Running {
 		a.config.Processes.Tell(a.number, order)
 		return
 	}

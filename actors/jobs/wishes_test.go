@@ -7,9 +7,9 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -21,7 +21,7 @@ func (b *bench) wish(m any) {
 // answer expects that the client is answered.
 func (b *bench) answer(request uint64) (done bool, text string) {
 	b.Helper()
-	a := acttest.Expect[*messages.JobAnswered](b.client)
+	a := kittest.Expect[*messages.JobAnswered](b.client)
 	require.Equal(b, request, a.Request)
 	b.client.Quiet()
 	return a.Done, a.Text
@@ -98,16 +98,16 @@ func TestAWishThatCrossesWithTheEndGoesToTheQueue(t *testing.T) {
 		b.Env.Log().AddHook(held)
 		b.gone(1, "exit status 0")
 		b.read(1, &messages.FileRead{Missing: true})
-		b.readAt(layout.ArchivePath(1), &messages.FileRead{Missing: true})
+		b.readAt(paths.ArchivePath(1), &messages.FileRead{Missing: true})
 		b.wish(&messages.CancelJob{Request: 5, Id: 1, Kill: true})
 		b.wish(&messages.ChangePriority{Request: 6, Id: 1, Priority: 4})
 		b.queue.Quiet()
 		close(held.gate)
 		b.ended(1)
-		cancel, client := acttest.ExpectFrom[*messages.CancelJob](b.queue)
+		cancel, client := kittest.ExpectFrom[*messages.CancelJob](b.queue)
 		require.EqualExportedValues(t, &messages.CancelJob{Request: 5, Id: 1, Kill: true}, cancel)
 		require.True(t, client.Equal(b.client.PID))
-		priority, client := acttest.ExpectFrom[*messages.ChangePriority](b.queue)
+		priority, client := kittest.ExpectFrom[*messages.ChangePriority](b.queue)
 		require.EqualExportedValues(t, &messages.ChangePriority{Request: 6, Id: 1, Priority: 4}, priority)
 		require.True(t, client.Equal(b.client.PID))
 		b.client.Quiet()
@@ -124,8 +124,8 @@ func TestAPriorityBeforeAJobIsGivenBackGoesToTheQueue(t *testing.T) {
 		b.answer(6)
 		b.queue.Quiet()
 		b.news(1, func(n uint64) any { return &messages.ProcessGone{Start: n, Text: "no such file", NeverWas: true} })
-		require.Equal(t, int64(1), acttest.Expect[*messages.JobReturned](b.queue).Id)
-		require.Equal(t, int32(4), acttest.Expect[*messages.ChangePriority](b.queue).Priority)
+		require.Equal(t, int64(1), kittest.Expect[*messages.JobReturned](b.queue).Id)
+		require.Equal(t, int32(4), kittest.Expect[*messages.ChangePriority](b.queue).Priority)
 		b.client.Quiet()
 	})
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/actors/store"
 	"lockstep/core/lock"
 	"lockstep/messages"
@@ -43,7 +43,7 @@ type Owners interface {
 // are told of each new incarnation. Fence is how long a new master of a cluster grants
 // nothing; 0 where no jobs of another one can be at work.
 type Config struct {
-	Env       *act.Env
+	Env       *kit.Env
 	Store     *actor.PID
 	Queue     *actor.PID
 	Clients   []*actor.PID
@@ -145,7 +145,7 @@ func (l *locks) handle(ctx actor.Context, message any, sender *actor.PID) {
 		l.draining = sender
 		l.tellDrained(ctx)
 	default:
-		act.Unexpected(ctx)
+		kit.Unexpected(ctx)
 	}
 	l.flush(ctx)
 }

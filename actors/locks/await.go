@@ -5,7 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/core/lock"
 	"lockstep/messages"
 )
@@ -67,7 +67,7 @@ func (l *locks) await(ctx actor.Context, q *question) {
 	l.replace(ctx, p.Owner, q)
 	l.number++
 	w := &waiter{question: q, blockers: u.Blockers, number: l.number}
-	w.stop = act.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), wait, ctx.Self(), &waitOver{p.Owner, w.number})
+	w.stop = kit.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), wait, ctx.Self(), &waitOver{p.Owner, w.number})
 	l.waiters[p.Owner] = w
 }
 

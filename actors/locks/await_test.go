@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
 	"lockstep/core/lock"
 	"lockstep/messages"
@@ -195,8 +195,8 @@ func TestAwaitThroughARestart(t *testing.T) {
 
 // What is asked of an incarnation that reads its files is answered later.
 func TestCallsBeforeTheFilesAreRead(t *testing.T) {
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
-		b := newBench(t, e, acttest.NewDisk(files(`[[[`+job(1)+`,[["node/a","exclusive"]]]],[]]`)))
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+		b := newBench(t, e, kittest.NewDisk(files(`[[[`+job(1)+`,[["node/a","exclusive"]]]],[]]`)))
 		reading := b.disk.Block("read locks locks.journal")
 		b.start()
 		reading.Entered()
@@ -207,6 +207,6 @@ func TestCallsBeforeTheFilesAreRead(t *testing.T) {
 		b.told.Quiet()
 		reading.Release()
 		require.JSONEq(t, "["+job(1)+"]", c.result())
-		acttest.Expect[*messages.LocksStarted](b.told)
+		kittest.Expect[*messages.LocksStarted](b.told)
 	})
 }

@@ -6,10 +6,10 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
-	"lockstep/core/layout"
 	"lockstep/core/lock"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -23,7 +23,7 @@ func (d *noDisk) Receive(ctx actor.Context) {
 	case *messages.StoreRequest:
 		a := &messages.StoreAnswer{Request: m.Request, What: &messages.StoreAnswer_Files{Files: &messages.FilesDone{}}}
 		if read := m.GetRead(); read != nil {
-			content := &messages.FileRead{Content: d.data, Missing: read.Path != layout.LocksPath}
+			content := &messages.FileRead{Content: d.data, Missing: read.Path != paths.LocksPath}
 			a.What = &messages.StoreAnswer_Read{Read: content}
 		}
 		ctx.Respond(a)
@@ -48,7 +48,7 @@ func held(others int) []byte {
 func BenchmarkTakeAndFree(b *testing.B) {
 	for _, others := range []int{10, 100_000} {
 		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {
-			e := acttest.New(b)
+			e := kittest.New(b)
 			data := held(others)
 			disk, _, err := e.SpawnRoot(e.Props("disk", func() actor.Actor { return &noDisk{data} }), "disk")
 			if err != nil {
@@ -64,7 +64,7 @@ func BenchmarkTakeAndFree(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			acttest.Expect[*messages.LocksStarted](told)
+			kittest.Expect[*messages.LocksStarted](told)
 			me := fmt.Sprintf(`[2,"/live/me",%d]`, 2)
 			take := []byte(`[` + me + `,0,` + request("cluster/BGL:shared instance/mine:exclusive node/z:exclusive") + `]`)
 			free := []byte(`[` + me + `]`)
@@ -72,7 +72,7 @@ func BenchmarkTakeAndFree(b *testing.B) {
 			do := func(function string, args []byte) {
 				n++
 				client.Ask(pid, &messages.LockCall{Request: n, Function: function, Args: args})
-				if a := acttest.Expect[*messages.LockAnswered](client); a.Failure != nil || string(a.Result) != "[]" {
+				if a := kittest.Expect[*messages.LockAnswered](client); a.Failure != nil || string(a.Result) != "[]" {
 					b.Fatal(a)
 				}
 			}

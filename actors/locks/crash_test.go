@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
 	"lockstep/messages"
 )
@@ -38,7 +38,7 @@ func (c *caller) persist(function, args string) string {
 }
 
 // wait lets whatever has crashed start again.
-func (b *bench) wait() { b.Advance(acttest.Backoff) }
+func (b *bench) wait() { b.Advance(kittest.Backoff) }
 
 // aLife is one of everything that happens to a lock manager. What comes of it
 // does not depend on crashes.
@@ -86,17 +86,17 @@ const (
 )
 
 // live runs it, with one panic.
-func live(t *testing.T, at acttest.Place, nth int, when acttest.When) (delivered map[acttest.Place]int, fired bool) {
+func live(t *testing.T, at kittest.Place, nth int, when kittest.When) (delivered map[kittest.Place]int, fired bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		e := acttest.New(t)
-		b := newBench(t, e, acttest.NewDisk(nil))
+		e := kittest.New(t)
+		b := newBench(t, e, kittest.NewDisk(nil))
 		e.Bombs.Arm(at, nth, when)
 		b.start()
 		b.wait()
 		aLife(b)
 		delivered, fired = e.Bombs.Delivered(), e.Bombs.Fired()
-		e.Bombs.Arm(acttest.Place{}, 1, acttest.Before)
+		e.Bombs.Arm(kittest.Place{}, 1, kittest.Before)
 		require.Equal(t, afterALife, b.status())
 		require.Equal(t, afterALife, b.onDisk())
 		require.Empty(t, b.standing().Quarantined)
@@ -108,8 +108,8 @@ func live(t *testing.T, at acttest.Place, nth int, when acttest.When) (delivered
 // A crash at any message, of the lock manager or the store before it, loses
 // nothing that was answered, and leaves what the disk has.
 func TestACrashAtEveryMessage(t *testing.T) {
-	delivered, _ := live(t, acttest.Place{}, 1, acttest.Before)
-	var places []acttest.Place
+	delivered, _ := live(t, kittest.Place{}, 1, kittest.Before)
+	var places []kittest.Place
 	for at := range delivered {
 		own := strings.HasPrefix(at.Message, "*messages.") || strings.HasPrefix(at.Message, "*locks.") || at.Message == "*actor.Started"
 		if own && (at.Actor == "above-locks/locks" || strings.HasPrefix(at.Actor, "above-store/store")) {
@@ -117,11 +117,11 @@ func TestACrashAtEveryMessage(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(places), 8)
-	slices.SortFunc(places, func(a, b acttest.Place) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(places, func(a, b kittest.Place) int { return strings.Compare(a.String(), b.String()) })
 	runs, fired := 0, 0
 	for _, at := range places {
 		for nth := 1; nth <= delivered[at]; nth++ {
-			for _, when := range []acttest.When{acttest.Before, acttest.After} {
+			for _, when := range []kittest.When{kittest.Before, kittest.After} {
 				ok := t.Run(fmt.Sprintf("%v %s nth=%d", at, when, nth), func(t *testing.T) {
 					if _, hit := live(t, at, nth, when); hit {
 						fired++
@@ -144,12 +144,12 @@ func TestACrashBetweenTheWriteAndTheNews(t *testing.T) {
 		holder.gets("node/a:exclusive")
 		waiter.await("node/a:exclusive", 60)
 		b.Settle()
-		b.Bombs.Arm(acttest.Place{Actor: "above-locks/locks", Message: "*messages.StoreAnswer"}, 1, acttest.Before)
+		b.Bombs.Arm(kittest.Place{Actor: "above-locks/locks", Message: "*messages.StoreAnswer"}, 1, kittest.Before)
 		holder.free()
 		b.Settle()
 		require.True(t, b.Bombs.Fired())
 		b.Advance(time.Second)
-		acttest.Expect[*messages.LocksStarted](b.told)
+		kittest.Expect[*messages.LocksStarted](b.told)
 		waiter.await("node/a:exclusive", 60)
 		require.True(t, waiter.awaited().Granted)
 		holder.Quiet()

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
-	"lockstep/core/layout"
+	"lockstep/actors/kittest"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -45,7 +45,7 @@ func TestAWriteError(t *testing.T) {
 		require.NotEmpty(t, b.standing().Failure)
 		b.told.Quiet()
 		b.Advance(400 * time.Millisecond)
-		acttest.Expect[*messages.LocksStarted](b.told)
+		kittest.Expect[*messages.LocksStarted](b.told)
 		require.Equal(t, before, b.status())
 		require.JSONEq(t, `{"owners":1,"waiting":0,"quarantined":[]}`, toJSON(t, b.standing()))
 		c.gets("node/b:exclusive")
@@ -87,7 +87,7 @@ func TestTheNextErrorIsAFirstOne(t *testing.T) {
 			c.update("node/a:exclusive")
 			c.failure()
 			b.Advance(100 * time.Millisecond)
-			acttest.Expect[*messages.LocksStarted](b.told)
+			kittest.Expect[*messages.LocksStarted](b.told)
 		}
 		c.gets("node/a:exclusive")
 	})
@@ -129,12 +129,12 @@ func TestAWriteErrorThatLeavesSomething(t *testing.T) {
 		d.update("node/b:exclusive")
 		write.Entered()
 		torn := `{"owner":` + job(2) + `,"locks":[["node/b","exclusive"]],"pending":null}` + "\n" + `{"owner":[3,"/liv`
-		require.NoError(t, b.disk.Append("a part of it", layout.LocksJournalPath, []byte(torn)))
+		require.NoError(t, b.disk.Append("a part of it", paths.LocksJournalPath, []byte(torn)))
 		b.disk.Fail("append locks", 1)
 		write.Release()
 		require.Equal(t, cannotWrite, d.failure())
 		b.Advance(100 * time.Millisecond)
-		acttest.Expect[*messages.LocksStarted](b.told)
+		kittest.Expect[*messages.LocksStarted](b.told)
 		require.Equal(t, `[["node/b","exclusive"]]`, d.list())
 		require.Contains(t, b.port.since("watch"), "watch /live/job_000002_x 102")
 		c.gets("node/c:exclusive") // the torn line is gone
@@ -145,8 +145,8 @@ func TestAWriteErrorThatLeavesSomething(t *testing.T) {
 // Files that cannot be read are read again, and what came meanwhile is refused.
 func TestAReadError(t *testing.T) {
 	for _, failing := range []string{"read locks locks.data", "read locks locks.journal"} {
-		acttest.Run(t, func(t *testing.T, e *acttest.Env) {
-			b := newBench(t, e, acttest.NewDisk(files(`[[[`+job(1)+`,[["node/a","exclusive"]]]],[]]`, "")))
+		kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+			b := newBench(t, e, kittest.NewDisk(files(`[[[`+job(1)+`,[["node/a","exclusive"]]]],[]]`, "")))
 			b.disk.Fail(failing, 2)
 			reading := b.disk.Block(failing)
 			b.start()
@@ -161,7 +161,7 @@ func TestAReadError(t *testing.T) {
 			b.Advance(100 * time.Millisecond)
 			b.told.Quiet()
 			b.Advance(200 * time.Millisecond)
-			acttest.Expect[*messages.LocksStarted](b.told)
+			kittest.Expect[*messages.LocksStarted](b.told)
 			c.call("listAllLocks", "[]")
 			require.JSONEq(t, `["node/[lockset]","node/a"]`, c.result())
 		})
@@ -170,7 +170,7 @@ func TestAReadError(t *testing.T) {
 
 // A fold that fails loses nothing.
 func TestAFoldThatFails(t *testing.T) {
-	for _, failing := range []string{layout.LocksPath, layout.LocksJournalPath} {
+	for _, failing := range []string{paths.LocksPath, paths.LocksJournalPath} {
 		onBench(t, nil, func(t *testing.T, b *bench) {
 			holder, busy := b.caller(job(1)), b.caller(job(2))
 			holder.gets("node/a:exclusive")

@@ -3,7 +3,7 @@ package locks
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 )
 
 // fenceOver is due when the jobs of a former master have ended.
@@ -19,7 +19,7 @@ func (l *locks) begin(ctx actor.Context) {
 		l.recover(ctx)
 		return
 	}
-	act.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), left, ctx.Self(), &fenceOver{l.incarnation})
+	kit.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), left, ctx.Self(), &fenceOver{l.incarnation})
 }
 
 func (l *locks) fenceOver(ctx actor.Context, m *fenceOver) {

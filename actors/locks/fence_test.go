@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/messages"
 )
 
@@ -16,8 +16,8 @@ const fence = 2 * time.Second
 // time yet.
 func behindFence(t *testing.T, files map[string]string, f func(*testing.T, *bench)) {
 	t.Helper()
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
-		b := newBench(t, e, acttest.NewDisk(files))
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+		b := newBench(t, e, kittest.NewDisk(files))
 		b.fence = fence
 		b.start()
 		f(t, b)
@@ -72,7 +72,7 @@ func TestTheFenceStandsAfterACrash(t *testing.T) {
 		tool.Quiet()
 		b.Advance(time.Millisecond)
 		require.True(t, tool.awaited().Granted)
-		require.EqualValues(t, 2, acttest.Expect[*messages.LocksStarted](b.told).Epoch)
+		require.EqualValues(t, 2, kittest.Expect[*messages.LocksStarted](b.told).Epoch)
 		b.told.Quiet()
 		b.crash() // and there is none any more
 		require.Contains(t, b.status(), "/live/tool")
@@ -82,6 +82,6 @@ func TestTheFenceStandsAfterACrash(t *testing.T) {
 func TestDrainingBehindTheFence(t *testing.T) {
 	behindFence(t, nil, func(t *testing.T, b *bench) {
 		b.queue.Ask(b.locks, &messages.Drain{})
-		acttest.Expect[*messages.Drained](b.queue)
+		kittest.Expect[*messages.Drained](b.queue)
 	})
 }

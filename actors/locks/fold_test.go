@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 // toggle has an owner change what it holds so often.
@@ -37,7 +37,7 @@ func TestALongJournalIsFolded(t *testing.T) {
 		last.update("node/d:exclusive")
 		b.Settle()
 		before := len(b.disk.Calls(""))
-		folding := b.disk.Block("replace locks " + layout.LocksPath)
+		folding := b.disk.Block("replace locks " + paths.LocksPath)
 		long.Release()
 		folding.Entered()
 		last.Quiet() // its change waits for the fold
@@ -46,9 +46,9 @@ func TestALongJournalIsFolded(t *testing.T) {
 		require.Equal(t, "[]", last.result())
 		require.Equal(t, []string{"append locks locks.journal", "replace locks locks.data", "replace locks locks.journal",
 			"append locks locks.journal"}, b.disk.Calls("")[before:])
-		require.Equal(t, 2, lines(b.disk.Content(layout.LocksJournalPath)))
-		require.Contains(t, b.disk.Content(layout.LocksPath), job(1))
-		require.NotContains(t, b.disk.Content(layout.LocksPath), job(3))
+		require.Equal(t, 2, lines(b.disk.Content(paths.LocksJournalPath)))
+		require.Contains(t, b.disk.Content(paths.LocksPath), job(1))
+		require.NotContains(t, b.disk.Content(paths.LocksPath), job(3))
 		require.Equal(t, b.status(), b.onDisk())
 	})
 }
@@ -56,7 +56,7 @@ func TestALongJournalIsFolded(t *testing.T) {
 // A crash between the two writes of a fold finds a journal that says what
 // locks.data says already.
 func TestACrashInTheMiddleOfAFold(t *testing.T) {
-	for _, failing := range []string{layout.LocksPath, layout.LocksJournalPath} {
+	for _, failing := range []string{paths.LocksPath, paths.LocksJournalPath} {
 		onBench(t, nil, func(t *testing.T, b *bench) {
 			holder, busy := b.caller(job(1)), b.caller(job(2))
 			holder.gets("node/a:exclusive")
@@ -89,7 +89,7 @@ func TestTheJournalOfManyLocksIsNotFoldedSoon(t *testing.T) {
 			c.toggle(toggles)
 			b.Settle()
 			require.Len(t, c.Unread(), toggles)
-			return len(b.disk.Calls("replace locks "+layout.LocksPath)) - 1 // but for that at the start
+			return len(b.disk.Calls("replace locks "+paths.LocksPath)) - 1 // but for that at the start
 		}
 		require.Equal(t, 0, folds(15_000))
 		require.Equal(t, 1, folds(40_000))

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
-	"lockstep/core/layout"
+	"lockstep/actors/kittest"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -86,7 +86,7 @@ func TestChangesTravelTogether(t *testing.T) {
 			require.Equal(t, "[]", c.result())
 		}
 		require.Len(t, b.disk.Calls("append locks"), 2)
-		require.Equal(t, 12, lines(b.disk.Content(layout.LocksJournalPath)))
+		require.Equal(t, 12, lines(b.disk.Content(paths.LocksJournalPath)))
 		require.Equal(t, b.status(), b.onDisk())
 	})
 }
@@ -195,17 +195,17 @@ func TestDrainWaitsForTheDisk(t *testing.T) {
 		write.Entered()
 		supervisor.Ask(b.locks, &messages.Drain{})
 		supervisor.Quiet()
-		fold := b.disk.Block("replace locks " + layout.LocksJournalPath)
+		fold := b.disk.Block("replace locks " + paths.LocksJournalPath)
 		write.Release()
 		fold.Entered()
 		supervisor.Quiet()
 		require.Equal(t, "[]", c.result())
 		fold.Release()
-		acttest.Expect[*messages.Drained](supervisor)
-		require.Equal(t, `[[[`+job(1)+`,[["node/a","exclusive"]]]],[]]`, b.disk.Content(layout.LocksPath))
-		require.Equal(t, 1, lines(b.disk.Content(layout.LocksJournalPath)))
+		kittest.Expect[*messages.Drained](supervisor)
+		require.Equal(t, `[[[`+job(1)+`,[["node/a","exclusive"]]]],[]]`, b.disk.Content(paths.LocksPath))
+		require.Equal(t, 1, lines(b.disk.Content(paths.LocksJournalPath)))
 		supervisor.Ask(b.locks, &messages.Drain{}) // whoever is in doubt may ask again
-		acttest.Expect[*messages.Drained](supervisor)
+		kittest.Expect[*messages.Drained](supervisor)
 		supervisor.Quiet()
 	})
 }
@@ -216,7 +216,7 @@ func TestDrainOnABrokenDisk(t *testing.T) {
 		c.gets("node/a:exclusive")
 		b.disk.Fail("replace locks", 1_000)
 		supervisor.Ask(b.locks, &messages.Drain{})
-		acttest.Expect[*messages.Drained](supervisor)
+		kittest.Expect[*messages.Drained](supervisor)
 		require.Contains(t, b.onDisk(), "node/a") // in the journal
 	})
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/act"
-	"lockstep/core/layout"
+	"lockstep/actors/kit"
 	"lockstep/core/lock"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -82,7 +82,7 @@ func (l *locks) flush(ctx actor.Context) {
 	if j.length > foldAt && j.length > 2*j.folded {
 		snapshot = lock.Encode(l.state.Snapshot())
 	}
-	l.store.Append(ctx, &messages.AppendFile{Op: "locks", Path: layout.LocksJournalPath, Content: content},
+	l.store.Append(ctx, &messages.AppendFile{Op: "locks", Path: paths.LocksJournalPath, Content: content},
 		func(ctx actor.Context, done *messages.FilesDone) {
 			l.written(ctx, done)
 			if snapshot != nil && l.state != nil {
@@ -127,11 +127,11 @@ func cannotWrite(f *messages.Failure) *messages.Failure {
 // fail refuses all calls until the files have been read and written.
 func (l *locks) fail(ctx actor.Context, f *messages.Failure) {
 	l.broken = f
-	delay := act.Backoff(l.tries)
+	delay := kit.Backoff(l.tries)
 	l.tries++
 	l.config.Env.Log().WithFields(logrus.Fields{"err": f.Text, "again": delay}).Error(
 		"the files of the locks cannot be used; no lock is given until they can")
-	act.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &recoverAgain{l.incarnation})
+	kit.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &recoverAgain{l.incarnation})
 	for _, h := range l.held {
 		l.refuse(ctx, h, f)
 	}
@@ -148,13 +148,13 @@ func (l *locks) fail(ctx actor.Context, f *messages.Failure) {
 // files say together; later changes wait, however many they are.
 func (l *locks) fold(ctx actor.Context, snapshot []byte) {
 	l.journal.writing = true
-	data := &messages.FileWrite{Op: "locks", Path: layout.LocksPath, Content: snapshot}
+	data := &messages.FileWrite{Op: "locks", Path: paths.LocksPath, Content: snapshot}
 	l.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{data}}, func(ctx actor.Context, done *messages.FilesDone) {
 		if len(done.Failures) > 0 {
 			l.written(ctx, done)
 			return
 		}
-		empty := &messages.FileWrite{Op: "locks", Path: layout.LocksJournalPath, Content: lock.Header(l.config.Boot)}
+		empty := &messages.FileWrite{Op: "locks", Path: paths.LocksJournalPath, Content: lock.Header(l.config.Boot)}
 		l.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{empty}}, func(ctx actor.Context, done *messages.FilesDone) {
 			l.journal.length, l.journal.folded = 0, len(snapshot)
 			l.written(ctx, done)

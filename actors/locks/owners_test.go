@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/messages"
 )
 
@@ -77,12 +77,12 @@ func TestADeadJob(t *testing.T) {
 		b.Settle()
 		before := b.status()
 		b.dies(livelock(1))
-		require.Equal(t, int64(1), acttest.Expect[*messages.AskJobOver](b.queue).Id)
+		require.Equal(t, int64(1), kittest.Expect[*messages.AskJobOver](b.queue).Id)
 		require.Equal(t, before, b.status())
 		waiter.Quiet()
 
 		b.Send(b.locks, &messages.QueueStarted{})
-		require.Equal(t, int64(1), acttest.Expect[*messages.AskJobOver](b.queue).Id)
+		require.Equal(t, int64(1), kittest.Expect[*messages.AskJobOver](b.queue).Id)
 		b.Send(b.locks, &messages.JobOver{Id: 3}) // another's
 		waiter.Quiet()
 		b.Send(b.locks, &messages.JobOver{Id: 1})
@@ -112,12 +112,12 @@ func TestAJobIsOver(t *testing.T) {
 
 // Who was dead before the start is found by the first look.
 func TestDeadAtTheStart(t *testing.T) {
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
-		b := newBench(t, e, acttest.NewDisk(files(`[[[`+named("tool")+`,[["node/a","exclusive"]]],[`+job(1)+`,[["node/b","exclusive"]]],[`+
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+		b := newBench(t, e, kittest.NewDisk(files(`[[[`+named("tool")+`,[["node/a","exclusive"]]],[`+job(1)+`,[["node/b","exclusive"]]],[`+
 			job(2)+`,[["node/c","exclusive"]]]],[[0,`+named("waiter")+`,[["node/c","shared"]]]]]`)))
 		b.port.dead["/live/tool"], b.port.dead["/live/waiter"], b.port.dead[livelock(1)] = true, true, true
 		b.start()
-		require.Equal(t, int64(1), acttest.Expect[*messages.AskJobOver](b.queue).Id)
+		require.Equal(t, int64(1), kittest.Expect[*messages.AskJobOver](b.queue).Id)
 		require.JSONEq(t, `[[["node/[lockset]",[]],["node/b",[[`+job(1)+`,"exclusive"]]],["node/c",[[`+job(2)+`,"exclusive"]]]],[]]`, b.status())
 		require.Equal(t, []string{"remove /live/tool", "remove /live/waiter"}, b.port.since("remove"))
 	})
@@ -130,9 +130,9 @@ func TestADeadJobAndARestart(t *testing.T) {
 		holder.gets("node/a:exclusive")
 		b.port.dead[livelock(1)] = true
 		b.dies(livelock(1))
-		acttest.Expect[*messages.AskJobOver](b.queue)
+		kittest.Expect[*messages.AskJobOver](b.queue)
 		b.crash()
-		acttest.Expect[*messages.AskJobOver](b.queue)
+		kittest.Expect[*messages.AskJobOver](b.queue)
 		b.Send(b.locks, &messages.JobOver{Id: 1})
 		require.Equal(t, "[[],[]]", b.status())
 	})

@@ -14,17 +14,17 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
 	"lockstep/actors/store"
-	"lockstep/core/layout"
 	"lockstep/core/lock"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
 // tearing is a disk of which an append that fails may leave a part.
 type tearing struct {
-	*acttest.Disk
+	*kittest.Disk
 	torn atomic.Int64
 }
 
@@ -59,8 +59,8 @@ type run struct {
 }
 
 func newRun(t *testing.T, seed int64, stats map[string]int) *run {
-	e := acttest.New(t)
-	disk := &tearing{Disk: acttest.NewDisk(nil)}
+	e := kittest.New(t)
+	disk := &tearing{Disk: kittest.NewDisk(nil)}
 	r := &run{bench: newBench(t, e, disk.Disk), rng: rand.New(rand.NewSource(seed)), calm: 1 << (seed % 4), stats: stats}
 	pid := e.Start("store", store.Props(store.Config{Env: e.Env, Files: disk, Writers: 2, Clients: []*actor.PID{e.PID("above-locks/locks")}}))
 	r.locks = e.Start("locks", locks.Props(locks.Config{Env: e.Env, Store: pid, Queue: r.queue.PID, Clients: []*actor.PID{r.told.PID, r.scheduler()}, Scheduler: r.sched.PID,
@@ -100,13 +100,13 @@ func (r *run) step() {
 		r.disk.Fail("append locks", 1+r.rng.Intn(2))
 	case n < 7:
 		r.stats["other fails"]++
-		r.disk.Fail([]string{"replace locks", "read locks", "replace locks " + layout.LocksJournalPath}[r.rng.Intn(3)], 1+r.rng.Intn(2))
+		r.disk.Fail([]string{"replace locks", "read locks", "replace locks " + paths.LocksJournalPath}[r.rng.Intn(3)], 1+r.rng.Intn(2))
 	case n < 10:
 		r.stats["crash"]++
-		r.Send(r.locks, acttest.Bomb{})
+		r.Send(r.locks, kittest.Bomb{})
 	case n < 12:
 		r.stats["store crash"]++
-		r.Send(r.PID("above-store/store"), acttest.Bomb{})
+		r.Send(r.PID("above-store/store"), kittest.Bomb{})
 	case n < 12+8*r.calm:
 		r.Advance([]time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute}[r.rng.Intn(4)])
 	case n < 13+9*r.calm:

@@ -6,19 +6,19 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/core/layout"
 	"lockstep/core/lock"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
 // recover reads the files, folds them, and goes on from there.
 func (l *locks) recover(ctx actor.Context) {
-	l.store.Read(ctx, "locks", layout.LocksPath, func(ctx actor.Context, data *messages.FileRead) {
+	l.store.Read(ctx, "locks", paths.LocksPath, func(ctx actor.Context, data *messages.FileRead) {
 		if data.Failure != nil {
 			l.fail(ctx, cannotRead(data.Failure))
 			return
 		}
-		l.store.Read(ctx, "locks", layout.LocksJournalPath, func(ctx actor.Context, journal *messages.FileRead) {
+		l.store.Read(ctx, "locks", paths.LocksJournalPath, func(ctx actor.Context, journal *messages.FileRead) {
 			if journal.Failure != nil {
 				l.fail(ctx, cannotRead(journal.Failure))
 				return
@@ -52,7 +52,7 @@ func (l *locks) decode(data, journal *messages.FileRead) (lock.Snapshot, error) 
 	var snapshot lock.Snapshot
 	boot, changes, err := lock.CutHeader(journal.Content)
 	if err != nil {
-		return snapshot, fmt.Errorf("%s: %w", layout.LocksJournalPath, err)
+		return snapshot, fmt.Errorf("%s: %w", paths.LocksJournalPath, err)
 	}
 	if boot != "" && boot != l.config.Boot {
 		l.config.Env.Log().Info("the machine has been started anew; nobody holds a lock")
@@ -60,12 +60,12 @@ func (l *locks) decode(data, journal *messages.FileRead) (lock.Snapshot, error) 
 	}
 	if !data.Missing {
 		if snapshot, err = lock.Decode(data.Content); err != nil {
-			return snapshot, fmt.Errorf("%s: %w", layout.LocksPath, err)
+			return snapshot, fmt.Errorf("%s: %w", paths.LocksPath, err)
 		}
 	}
 	replayed, err := lock.Replay(snapshot, changes)
 	if err != nil {
-		return snapshot, fmt.Errorf("%s: %w", layout.LocksJournalPath, err)
+		return snapshot, fmt.Errorf("%s: %w", paths.LocksJournalPath, err)
 	}
 	return replayed.Snapshot, nil
 }
@@ -76,14 +76,14 @@ func (l *locks) decode(data, journal *messages.FileRead) (lock.Snapshot, error) 
 // locks.data goes first: a journal alone tells too little, but locks.data alone
 // what has not been so for long.
 func (l *locks) setAside(ctx actor.Context, why error, data, journal *messages.FileRead) {
-	var paths []string
+	var files []string
 	if !data.Missing {
-		paths = append(paths, layout.LocksPath)
+		files = append(files, paths.LocksPath)
 	}
 	if !journal.Missing {
-		paths = append(paths, layout.LocksJournalPath)
+		files = append(files, paths.LocksJournalPath)
 	}
-	l.quarantine(ctx, why, paths)
+	l.quarantine(ctx, why, files)
 }
 
 // quarantine moves files one after the other. One that cannot be moved would be

@@ -6,17 +6,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
-	"lockstep/core/layout"
+	"lockstep/actors/kittest"
 	"lockstep/core/lock"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
 func TestMissingFiles(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		require.Equal(t, "[[],[]]", b.status())
-		require.Equal(t, "[[],[]]", b.disk.Content(layout.LocksPath))
-		require.Equal(t, string(lock.Header(boot)), b.disk.Content(layout.LocksJournalPath))
+		require.Equal(t, "[[],[]]", b.disk.Content(paths.LocksPath))
+		require.Equal(t, string(lock.Header(boot)), b.disk.Content(paths.LocksJournalPath))
 		require.Empty(t, b.standing().Quarantined)
 	})
 }
@@ -32,7 +32,7 @@ func TestARestart(t *testing.T) {
 		before := b.status()
 		b.port.since()
 		b.Restart(b.locks)
-		require.Equal(t, uint64(2), acttest.Expect[*messages.LocksStarted](b.told).Epoch)
+		require.Equal(t, uint64(2), kittest.Expect[*messages.LocksStarted](b.told).Epoch)
 		require.Equal(t, before, b.status())
 		require.Equal(t, before, b.onDisk())
 		require.Equal(t, []string{"watch /live/tool 7", "watch /live/job_000001_x 101", "watch /live/job_000002_x 102"}, b.port.since("watch", "wake"))
@@ -49,14 +49,14 @@ func TestTheFilesOfBefore(t *testing.T) {
 	for _, journal := range [][]string{nil, {""}} {
 		onBench(t, files(data, journal...), func(t *testing.T, b *bench) {
 			require.JSONEq(t, status, b.status())
-			require.Equal(t, data, b.disk.Content(layout.LocksPath))
+			require.Equal(t, data, b.disk.Content(paths.LocksPath))
 		})
 	}
 	change := `{"owner":` + job(3) + `,"locks":[["node/b","shared"]],"pending":null}`
 	onBench(t, files(data, change, `{"owner":[4,"torn`), func(t *testing.T, b *bench) {
 		require.Contains(t, b.status(), `["node/b",[[`+job(3)+`,"shared"]]]`)
 		require.NotContains(t, b.status(), "torn")
-		require.Equal(t, 1, lines(b.disk.Content(layout.LocksJournalPath))) // it is folded
+		require.Equal(t, 1, lines(b.disk.Content(paths.LocksJournalPath))) // it is folded
 		c := b.caller(job(5))
 		c.gets("node/c:shared")
 		require.Equal(t, b.status(), b.onDisk())
@@ -85,11 +85,11 @@ func TestARequestThatCannotBeHad(t *testing.T) {
 // Locks of processes of another boot are nobody's.
 func TestAJournalOfAnotherBoot(t *testing.T) {
 	all := files(`[[[` + job(1) + `,[["node/a","exclusive"]]]],[]]`)
-	all[layout.LocksJournalPath] = string(lock.Header("boot-1")) + `{"owner":` + job(2) + `,"locks":[["node/b","shared"]],"pending":null}` + "\n"
+	all[paths.LocksJournalPath] = string(lock.Header("boot-1")) + `{"owner":` + job(2) + `,"locks":[["node/b","shared"]],"pending":null}` + "\n"
 	onBench(t, all, func(t *testing.T, b *bench) {
 		require.Equal(t, "[[],[]]", b.status())
-		require.Equal(t, "[[],[]]", b.disk.Content(layout.LocksPath))
-		require.Equal(t, string(lock.Header(boot)), b.disk.Content(layout.LocksJournalPath))
+		require.Equal(t, "[[],[]]", b.disk.Content(paths.LocksPath))
+		require.Equal(t, string(lock.Header(boot)), b.disk.Content(paths.LocksJournalPath))
 		require.Empty(t, b.standing().Quarantined)
 	})
 }
@@ -98,22 +98,22 @@ func TestAJournalOfAnotherBoot(t *testing.T) {
 func TestUnreadableFiles(t *testing.T) {
 	good := `[[[` + job(1) + `,[["node/a","exclusive"]]]],[]]`
 	twice := `[[[` + job(1) + `,[["node/a","exclusive"]]],[` + job(2) + `,[["node/a","exclusive"]]]],[]]`
-	acttest.Each(t, map[string]map[string]string{
+	kittest.Each(t, map[string]map[string]string{
 		"data":                 files("[[]"),
 		"data with a journal":  files("{}", ""),
 		"two exclusive owners": files(twice, ""),
 		"journal":              files(good, `{"owner":7}`, ""),
-		"journal alone":        {layout.LocksJournalPath: "nonsense\n"},
-		"journal's first line": {layout.LocksPath: good, layout.LocksJournalPath: `{"owner":` + job(1) + `,"locks":[],"pending":null}` + "\n"},
-	}, func(t *testing.T, e *acttest.Env, found map[string]string) {
-		b := newBench(t, e, acttest.NewDisk(found))
+		"journal alone":        {paths.LocksJournalPath: "nonsense\n"},
+		"journal's first line": {paths.LocksPath: good, paths.LocksJournalPath: `{"owner":` + job(1) + `,"locks":[],"pending":null}` + "\n"},
+	}, func(t *testing.T, e *kittest.Env, found map[string]string) {
+		b := newBench(t, e, kittest.NewDisk(found))
 		b.start()
-		acttest.Expect[*messages.LocksStarted](b.told)
+		kittest.Expect[*messages.LocksStarted](b.told)
 		var moved []string
-		for _, path := range []string{layout.LocksPath, layout.LocksJournalPath} {
+		for _, path := range []string{paths.LocksPath, paths.LocksJournalPath} {
 			if content, there := found[path]; there {
-				moved = append(moved, layout.QuarantineDir+"/"+path)
-				require.Equal(t, content, b.disk.Content(layout.QuarantineDir+"/"+path))
+				moved = append(moved, paths.QuarantineDir+"/"+path)
+				require.Equal(t, content, b.disk.Content(paths.QuarantineDir+"/"+path))
 			}
 		}
 		require.Equal(t, moved, b.standing().Quarantined)
@@ -127,14 +127,14 @@ func TestUnreadableFiles(t *testing.T) {
 
 // A file that cannot be moved is not written over: it is tried again.
 func TestAQuarantineThatFails(t *testing.T) {
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
-		b := newBench(t, e, acttest.NewDisk(files("[[]", "also bad", "")))
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+		b := newBench(t, e, kittest.NewDisk(files("[[]", "also bad", "")))
 		b.disk.Fail("rename quarantine", 1)
 		b.start()
-		require.Equal(t, "[[]", b.disk.Content(layout.LocksPath))
+		require.Equal(t, "[[]", b.disk.Content(paths.LocksPath))
 		require.Contains(t, b.standing().Failure, "cannot be read")
 		b.Advance(100 * time.Millisecond)
-		acttest.Expect[*messages.LocksStarted](b.told)
+		kittest.Expect[*messages.LocksStarted](b.told)
 		require.Equal(t, []string{"queue/quarantine/locks.data.1", "queue/quarantine/locks.journal"}, b.standing().Quarantined)
 		require.Equal(t, "[[]", b.disk.Content("queue/quarantine/locks.data.1"))
 	})

@@ -12,11 +12,11 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
 	"lockstep/actors/store"
-	"lockstep/core/layout"
 	"lockstep/core/lock"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -84,12 +84,12 @@ var self = lock.NamedOwner("lockstepd-destruction", "/live/daemon", 1)
 // bench is a lock manager before a store with a disk in memory.
 type bench struct {
 	testing.TB
-	*acttest.Env
-	disk   *acttest.Disk
+	*kittest.Env
+	disk   *kittest.Disk
 	port   *port
-	queue  *acttest.Probe
-	told   *acttest.Probe // the lock manager's clients
-	sched  *acttest.Probe
+	queue  *kittest.Probe
+	told   *kittest.Probe // the lock manager's clients
+	sched  *kittest.Probe
 	locks  *actor.PID
 	knows  func(epoch uint64)
 	number uint64
@@ -101,10 +101,10 @@ type bench struct {
 func files(data string, journal ...string) map[string]string {
 	all := map[string]string{}
 	if data != "" {
-		all[layout.LocksPath] = data
+		all[paths.LocksPath] = data
 	}
 	if journal != nil {
-		all[layout.LocksJournalPath] = string(lock.Header(boot)) + strings.Join(journal, "\n")
+		all[paths.LocksJournalPath] = string(lock.Header(boot)) + strings.Join(journal, "\n")
 	}
 	return all
 }
@@ -112,15 +112,15 @@ func files(data string, journal ...string) map[string]string {
 // onBench runs a test with a lock manager that has read these files.
 func onBench(t *testing.T, files map[string]string, f func(*testing.T, *bench)) {
 	t.Helper()
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
-		b := newBench(t, e, acttest.NewDisk(files))
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+		b := newBench(t, e, kittest.NewDisk(files))
 		b.start()
-		require.Equal(t, uint64(1), acttest.Expect[*messages.LocksStarted](b.told).Epoch)
+		require.Equal(t, uint64(1), kittest.Expect[*messages.LocksStarted](b.told).Epoch)
 		f(t, b)
 	})
 }
 
-func newBench(t testing.TB, e *acttest.Env, disk *acttest.Disk) *bench {
+func newBench(t testing.TB, e *kittest.Env, disk *kittest.Disk) *bench {
 	return &bench{TB: t, Env: e, disk: disk, port: &port{dead: map[string]bool{}}, queue: e.Probe("queue"),
 		told: e.Probe("told"), sched: e.Probe("scheduler")}
 }
@@ -152,7 +152,7 @@ func (b *bench) scheduler() *actor.PID {
 // caller is somebody who wants locks, on a connection of its own.
 type caller struct {
 	*bench
-	*acttest.Probe
+	*kittest.Probe
 	owner string // its identity, as JSON
 	asked uint64 // number of the last call
 }
@@ -163,7 +163,7 @@ func (b *bench) caller(owner string) *caller {
 	return &caller{bench: b, Probe: b.Probe(fmt.Sprintf("caller-%d", b.number)), owner: owner}
 }
 
-func livelock(id int) string { return "/live/" + layout.LivelockName(int64(id)) + "_x" }
+func livelock(id int) string { return "/live/" + paths.LivelockName(int64(id)) + "_x" }
 
 // job is the identity of a job's process.
 func job(id int) string { return fmt.Sprintf(`[%d,%q,%d]`, id, livelock(id), 100+id) }
@@ -201,7 +201,7 @@ func (c *caller) free() { c.call("freeLocks", "["+c.owner+"]") }
 // answer is the one to the last call.
 func (c *caller) answer() *messages.LockAnswered {
 	c.Helper()
-	a := acttest.Expect[*messages.LockAnswered](c.Probe)
+	a := kittest.Expect[*messages.LockAnswered](c.Probe)
 	require.Equal(c.bench, c.asked, a.Request)
 	return a
 }
@@ -289,11 +289,11 @@ func (b *bench) onDisk() string {
 }
 
 // read is what locks.data and the journal say together.
-func read(t require.TestingT, disk *acttest.Disk) lock.Snapshot {
+func read(t require.TestingT, disk *kittest.Disk) lock.Snapshot {
 	var snapshot lock.Snapshot
-	found, changes, err := lock.CutHeader([]byte(disk.Content(layout.LocksJournalPath)))
+	found, changes, err := lock.CutHeader([]byte(disk.Content(paths.LocksJournalPath)))
 	require.NoError(t, err)
-	if data := disk.Content(layout.LocksPath); data != "" && (found == "" || found == boot) {
+	if data := disk.Content(paths.LocksPath); data != "" && (found == "" || found == boot) {
 		snapshot, err = lock.Decode([]byte(data))
 		require.NoError(t, err)
 	}
@@ -312,7 +312,7 @@ func restore(t require.TestingT, snapshot lock.Snapshot) *lock.State {
 func (b *bench) crash() {
 	b.Helper()
 	b.Restart(b.locks)
-	acttest.Expect[*messages.LocksStarted](b.told)
+	kittest.Expect[*messages.LocksStarted](b.told)
 }
 
 func lines(text string) int { return strings.Count(text, "\n") }

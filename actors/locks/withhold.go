@@ -6,7 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/core/config"
 	"lockstep/core/lock"
 	"lockstep/messages"
@@ -71,7 +71,7 @@ func (l *locks) putsOff(ctx actor.Context, o lock.Owner, q *question, wait time.
 		return false
 	}
 	p := &putOff{question: q}
-	p.stop = act.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), wait, ctx.Self(), &putOffOver{p})
+	p.stop = kit.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), wait, ctx.Self(), &putOffOver{p})
 	l.untold = append(l.untold, p)
 	return true
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
 	"lockstep/core/lock"
 	"lockstep/messages"
@@ -88,7 +88,7 @@ func TestAPausedJobWithoutAState(t *testing.T) {
 		b.sched.Unread()
 		b.withhold(2, true)
 		b.Advance(100 * time.Millisecond)
-		require.True(t, acttest.Expect[*messages.LocksChanged](b.sched).All)
+		require.True(t, kittest.Expect[*messages.LocksChanged](b.sched).All)
 		require.Contains(t, b.status(), livelock(2))
 		b.withhold(2, true)
 		require.NotContains(t, b.status(), livelock(2))
@@ -99,7 +99,7 @@ func TestAPausedJobWithoutAState(t *testing.T) {
 func TestTheSchedulerIsTold(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		told := func() (lines string, all bool) {
-			m := acttest.Expect[*messages.LocksChanged](b.sched)
+			m := kittest.Expect[*messages.LocksChanged](b.sched)
 			records, err := lock.DecodeRecords(m.Records)
 			require.NoError(t, err)
 			require.Len(t, records, strings.Count(string(m.Records), "\n"))
@@ -140,7 +140,7 @@ func TestAwaitWithAnotherPriority(t *testing.T) {
 		b.Settle()
 		two.call(locks.AwaitLocks, `[`+job(3)+`,-5,`+request("node/a:exclusive")+`,60]`)
 		b.Settle()
-		acttest.Expect[*messages.LockAnswered](two.Probe) // the former call
+		kittest.Expect[*messages.LockAnswered](two.Probe) // the former call
 		require.Equal(t, b.status(), b.onDisk())
 		holder.free()
 		require.True(t, two.awaited().Granted)
@@ -177,11 +177,11 @@ func TestTheLimitOfBypassChanges(t *testing.T) {
 
 // untold is a lock manager that has just started, and has not been told who is paused.
 func untold(t *testing.T, files map[string]string, f func(b *bench)) {
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
-		b := newBench(t, e, acttest.NewDisk(files))
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+		b := newBench(t, e, kittest.NewDisk(files))
 		b.knows = func(uint64) {}
 		b.start()
-		acttest.Expect[*messages.LocksStarted](b.told)
+		kittest.Expect[*messages.LocksStarted](b.told)
 		f(b)
 	})
 }

@@ -15,8 +15,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act"
 	"lockstep/actors/conn"
+	"lockstep/actors/kit"
 	"lockstep/core/opcode"
 	"lockstep/messages"
 )
@@ -31,7 +31,7 @@ const (
 
 // Config is what the gateway needs.
 type Config struct {
-	Env       *act.Env
+	Env       *kit.Env
 	Queue     *actor.PID
 	Jobs      *actor.PID
 	Store     *actor.PID
@@ -62,7 +62,7 @@ func Props(c Config) *actor.Props {
 		incarnation++
 		c.Catalogue = catalogue
 		return &gateway{config: c, incarnation: incarnation, catalogue: &catalogue}
-	}, act.Supervise(c.Env.Strategy(act.Policy{OnGiveUp: act.Stop})))
+	}, kit.Supervise(c.Env.Strategy(kit.Policy{OnGiveUp: kit.Stop})))
 }
 
 type gateway struct {
@@ -86,7 +86,7 @@ func (g *gateway) Receive(ctx actor.Context) {
 		g.tellConnections(ctx, m)
 		ctx.Request(ctx.Sender(), &messages.Drained{})
 	default:
-		act.Unexpected(ctx)
+		kit.Unexpected(ctx)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -15,16 +15,16 @@ import (
 // large, and for nobody but who asks.
 func (l *listing) addArchive(ctx actor.Context) {
 	l.rows = slices.Clone(l.rows) // the queue's message is not ours to change
-	l.list(ctx, layout.ArchiveDir, func(ctx actor.Context, dirs []string) {
+	l.list(ctx, paths.ArchiveDir, func(ctx actor.Context, dirs []string) {
 		left := len(dirs)
 		if left == 0 {
 			l.read(ctx)
 			return
 		}
 		for _, dir := range dirs {
-			l.list(ctx, layout.ArchiveDir+"/"+dir, func(ctx actor.Context, names []string) {
+			l.list(ctx, paths.ArchiveDir+"/"+dir, func(ctx actor.Context, names []string) {
 				for _, name := range names {
-					if id, ok := layout.ParseJobName(name); ok {
+					if id, ok := paths.ParseJobName(name); ok {
 						l.rows = append(l.rows, &messages.JobRow{Id: id})
 					}
 				}

@@ -7,8 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/act"
 	"lockstep/actors/conn"
+	"lockstep/actors/kit"
 	"lockstep/actors/store"
 	"lockstep/core/opcode"
 	"lockstep/core/wire"
@@ -88,7 +88,7 @@ func (c *connection) Receive(ctx actor.Context) {
 	case *messages.Drain:
 		c.drain(ctx)
 	default:
-		act.Unexpected(ctx)
+		kit.Unexpected(ctx)
 	}
 }
 
@@ -146,7 +146,7 @@ func (c *connection) setTimer(ctx actor.Context, d time.Duration) {
 	if c.timeout != nil {
 		c.timeout()
 	}
-	c.timeout = act.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), d, ctx.Self(), &overdue{c.request})
+	c.timeout = kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), d, ctx.Self(), &overdue{c.request})
 }
 
 func (c *connection) overdue(ctx actor.Context, m *overdue) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/luxi"
 	"lockstep/core/config"
 	"lockstep/core/opcode"
@@ -17,7 +17,7 @@ import (
 // core is a client, and probes in place of the actors that are rebuilt together.
 type core struct {
 	*client
-	locks, scheduler, filters, cluster *acttest.Probe
+	locks, scheduler, filters, cluster *kittest.Probe
 	trouble                            string // why job processes cannot be started
 }
 
@@ -25,7 +25,7 @@ const madeUUID = "dddddddd-0000-4000-8000-000000000001"
 
 func withCore(t *testing.T, f func(*testing.T, *core)) {
 	t.Helper()
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{T: t, Env: e, queue: e.Probe("queue"), jobs: e.Probe("jobs"), store: e.Probe("store")}
 		c := &core{locks: e.Probe("locks"), scheduler: e.Probe("scheduler"), filters: e.Probe("filters"), cluster: e.Probe("cluster")}
 		b.store.Answer(func(m any) any {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
 	"lockstep/actors/conn"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -18,7 +18,7 @@ func TestReportJob(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.call("LockstepReportJob", `[7, "/lock", {"id": 7}]`)
 		require.JSONEq(t, `{"success":true,"result":null}`, c.answer())
-		m := acttest.Expect[*messages.ProcessReport](b.jobs)
+		m := kittest.Expect[*messages.ProcessReport](b.jobs)
 		require.EqualExportedValues(t, &messages.ProcessReport{Id: 7, Livelock: "/lock", Encoded: []byte(`{"id": 7}`)}, m)
 	})
 }
@@ -67,9 +67,9 @@ func TestTheGatewayCrashes(t *testing.T) {
 func drain(b *bench) {
 	supervisor := b.Probe("supervisor")
 	supervisor.Ask(b.luxi, &messages.Drain{})
-	acttest.Expect[*messages.Drained](supervisor)
+	kittest.Expect[*messages.Drained](supervisor)
 	supervisor.Ask(b.luxi, &messages.Drain{})
-	acttest.Expect[*messages.Drained](supervisor)
+	kittest.Expect[*messages.Drained](supervisor)
 }
 
 func TestDrainClosesIdleConnections(t *testing.T) {

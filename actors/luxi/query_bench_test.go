@@ -7,8 +7,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act/acttest"
 	"lockstep/actors/conn"
+	"lockstep/actors/kittest"
 	"lockstep/actors/luxi"
 	"lockstep/core/job"
 	"lockstep/core/opcode"
@@ -42,7 +42,7 @@ func BenchmarkListJobs(b *testing.B) {
 			{"by-id", `{"method": "Query", "args": ["job", ["id", "status", "summary"], ` + string(byID) + `]]}`},
 		} {
 			b.Run(fmt.Sprintf("%s/%d", question.name, n), func(b *testing.B) {
-				e := acttest.New(b)
+				e := kittest.New(b)
 				queue, nobody := e.Probe("queue"), e.Probe("nobody")
 				queue.Answer(func(m any) any {
 					if ask, ok := m.(*messages.ListJobs); ok {

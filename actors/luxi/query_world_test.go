@@ -11,12 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
 	"lockstep/actors/luxi"
 	"lockstep/core/job"
-	"lockstep/core/layout"
 	"lockstep/core/opcode"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -44,21 +44,21 @@ func newWorld(t *testing.T) *world {
 // add adds a live job.
 func (w *world) add(j *job.Job) {
 	w.jobs[int64(j.ID)] = j
-	w.files[layout.JobPath(int64(j.ID))] = string(job.Encode(j))
+	w.files[paths.JobPath(int64(j.ID))] = string(job.Encode(j))
 }
 
 // archive adds a job to the archive.
 func (w *world) archive(j *job.Job) {
-	w.files[layout.ArchivePath(int64(j.ID))] = string(job.Encode(j))
+	w.files[paths.ArchivePath(int64(j.ID))] = string(job.Encode(j))
 }
 
 // inWorld runs a test with a gateway whose neighbours answer at once.
 func inWorld(t *testing.T, f func(*testing.T, *world, *client)) {
 	t.Helper()
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		w := newWorld(t)
 		b := &bench{T: t, Env: e, queue: e.Probe("queue"), jobs: e.Probe("jobs"), store: e.Probe("store")}
-		answering := func(name string, answer func(any) any) *acttest.Probe {
+		answering := func(name string, answer func(any) any) *kittest.Probe {
 			p := e.Probe(name)
 			p.Answer(answer)
 			return p

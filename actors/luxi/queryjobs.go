@@ -7,7 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/core/query"
 	"lockstep/messages"
 )
@@ -111,7 +111,7 @@ func (l *listing) read(ctx actor.Context) {
 		l.next++
 		switch {
 		case row.Unknown:
-			l.readFile(ctx, i, layout.ArchivePath(row.Id), true)
+			l.readFile(ctx, i, paths.ArchivePath(row.Id), true)
 		case row.Info == nil:
 			l.look(ctx, i, &query.JobItem{ID: job.ID(row.Id), Archived: true}, query.NeedsListing)
 		default:
@@ -136,11 +136,11 @@ func (l *listing) look(ctx actor.Context, i int, item *query.JobItem, have query
 	case !undecided && l.needs <= have:
 		l.put(ctx, i, item)
 	case item.Archived:
-		l.readFile(ctx, i, layout.ArchivePath(int64(item.ID)), true)
+		l.readFile(ctx, i, paths.ArchivePath(int64(item.ID)), true)
 	case len(item.Info.Encoded) > 0:
 		l.decode(ctx, i, item.Info, item.Info.Encoded, false)
 	default:
-		l.readFile(ctx, i, layout.JobPath(int64(item.ID)), false)
+		l.readFile(ctx, i, paths.JobPath(int64(item.ID)), false)
 	}
 }
 

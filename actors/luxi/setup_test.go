@@ -8,12 +8,12 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
 	"lockstep/actors/conn"
+	"lockstep/actors/kittest"
 	"lockstep/actors/luxi"
 	"lockstep/core/job"
-	"lockstep/core/layout"
 	"lockstep/core/opcode"
+	"lockstep/core/paths"
 	"lockstep/core/query"
 	"lockstep/messages"
 )
@@ -47,14 +47,14 @@ func (c *fakeConn) Close() {
 // bench is a gateway; probes are its neighbours.
 type bench struct {
 	*testing.T
-	*acttest.Env
-	queue, jobs, store *acttest.Probe
+	*kittest.Env
+	queue, jobs, store *kittest.Probe
 	luxi               *actor.PID
 }
 
 func onBench(t *testing.T, f func(*testing.T, *bench, *client)) {
 	t.Helper()
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{T: t, Env: e, queue: e.Probe("queue"), jobs: e.Probe("jobs"), store: e.Probe("store")}
 		b.store.Answer(func(m any) any {
 			if _, ok := m.(*messages.AskStore); ok {
@@ -125,9 +125,9 @@ func (c *client) closed() bool {
 }
 
 // asked is a question of the connection's actor to a neighbour.
-func asked[M any](c *client, p *acttest.Probe) M {
+func asked[M any](c *client, p *kittest.Probe) M {
 	c.Helper()
-	m, from := acttest.ExpectFrom[M](p)
+	m, from := kittest.ExpectFrom[M](p)
 	require.True(c, from.Equal(c.conn.to))
 	return m
 }
@@ -147,7 +147,7 @@ func someJob(id int64, status job.Status) *job.Job {
 	j := job.New(job.ID(id), []json.RawMessage{input}, []int{0}, job.Timestamp{Sec: 1, Usec: 2}, "")
 	j.Ops[0].Status = status
 	j.AppendLog(0, job.Timestamp{Sec: 3, Usec: 4}, "message", json.RawMessage(`"hello"`))
-	j.Livelock = "/run/livelocks/" + layout.LivelockName(id)
+	j.Livelock = "/run/livelocks/" + paths.LivelockName(id)
 	return j
 }
 

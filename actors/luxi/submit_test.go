@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/messages"
 )
 
@@ -148,7 +148,7 @@ func TestTheQueueStartsWithASubmissionInItsMailbox(t *testing.T) {
 func TestAQueueThatDoesNotAnswer(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.call("SubmitJob", `[[`+delay+`]]`)
-		m := acttest.Expect[*messages.SubmitJobs](b.queue)
+		m := kittest.Expect[*messages.SubmitJobs](b.queue)
 		b.Advance(59 * time.Second)
 		c.silent()
 		b.Advance(time.Second)

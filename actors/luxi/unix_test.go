@@ -14,7 +14,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/luxi"
 	"lockstep/core/opcode"
 	"lockstep/core/wire"
@@ -25,8 +25,8 @@ import (
 // server is a gateway behind a real socket, in real time.
 type server struct {
 	t        *testing.T
-	env      *acttest.Env
-	queue    *acttest.Probe
+	env      *kittest.Env
+	queue    *kittest.Probe
 	listener *socket.Listener
 	path     string
 }
@@ -36,7 +36,7 @@ var listening = socket.Options{MaxFrame: 1000, Idle: time.Minute, Mode: 0o660}
 func listen(t *testing.T) *server { return listenWith(t, listening) }
 
 func listenWith(t *testing.T, options socket.Options) *server {
-	e := acttest.New(t)
+	e := kittest.New(t)
 	s := &server{t: t, env: e, queue: e.Probe("queue"), path: filepath.Join(t.TempDir(), "s")}
 	other := e.Probe("other")
 	listener, err := socket.Listen(s.path, options)
@@ -57,7 +57,7 @@ func listenWith(t *testing.T, options socket.Options) *server {
 func (s *server) dial() net.Conn {
 	c, err := net.Dial("unix", s.path)
 	require.NoError(s.t, err)
-	require.NoError(s.t, c.SetDeadline(time.Now().Add(acttest.Patience)))
+	require.NoError(s.t, c.SetDeadline(time.Now().Add(kittest.Patience)))
 	s.t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -81,7 +81,7 @@ func TestPipelinedFramesAreAnsweredInOrder(t *testing.T) {
 		require.Contains(t, string(frame), want)
 	}
 	for id := int64(1); id <= 2; id++ {
-		m, from := acttest.ExpectFrom[*messages.SubmitJobs](s.queue)
+		m, from := kittest.ExpectFrom[*messages.SubmitJobs](s.queue)
 		s.queue.Ask(from, &messages.JobsSubmitted{Request: m.Request, Ids: []int64{id}})
 		if id == 1 {
 			read(`"result":1`)
@@ -107,7 +107,7 @@ func TestWhoAsksOverASocket(t *testing.T) {
 		c := s.dial()
 		frame := `{"by": "uid=7(bob), pid=1, node=n2", "method": "SubmitJob", "args": [[` + delay + `]]}`
 		require.NoError(t, wire.WriteFrame(c, []byte(frame)))
-		require.Equal(t, want, acttest.Expect[*messages.SubmitJobs](s.queue).By)
+		require.Equal(t, want, kittest.Expect[*messages.SubmitJobs](s.queue).By)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestAConnectionThatComesTooLateIsClosed(t *testing.T) {
 	s := listen(t)
 	drainer := s.env.Probe("drainer")
 	drainer.Ask(s.env.PID("luxi"), &messages.Drain{})
-	acttest.Expect[*messages.Drained](drainer)
+	kittest.Expect[*messages.Drained](drainer)
 	_, err := wire.NewReader(s.dial(), 1000).ReadFrame()
 	require.Error(t, err)
 	require.NotErrorIs(t, err, net.ErrClosed)
@@ -167,7 +167,7 @@ func TestThousandsOfConnections(t *testing.T) {
 	}
 	good := s.dial()
 	ask := func(c net.Conn) error {
-		if err := c.SetDeadline(time.Now().Add(acttest.Patience)); err != nil {
+		if err := c.SetDeadline(time.Now().Add(kittest.Patience)); err != nil {
 			return err
 		}
 		if err := wire.WriteFrame(c, []byte(`{"method": "PickupJob", "args": []}`)); err != nil {
@@ -179,7 +179,7 @@ func TestThousandsOfConnections(t *testing.T) {
 	require.NoError(t, ask(good))
 	require.NoError(t, ask(s.dial()), "there is one too many")
 	// The deadline of dial may have passed: on a slow machine thousands take their time.
-	require.NoError(t, idle[0].SetDeadline(time.Now().Add(acttest.Patience)))
+	require.NoError(t, idle[0].SetDeadline(time.Now().Add(kittest.Patience)))
 	_, err := wire.NewReader(idle[0], 1000).ReadFrame()
 	require.Error(t, err)
 	var timeout net.Error
@@ -196,7 +196,7 @@ func TestAConnectionWithARequestInHandIsNotEnded(t *testing.T) {
 	for range options.MaxConns {
 		last = s.dial()
 		require.NoError(t, wire.WriteFrame(last, []byte(`{"method": "SubmitJob", "args": [[`+delay+`]]}`)))
-		m, from := acttest.ExpectFrom[*messages.SubmitJobs](s.queue)
+		m, from := kittest.ExpectFrom[*messages.SubmitJobs](s.queue)
 		defer s.queue.Ask(from, &messages.JobsSubmitted{Request: m.Request, Ids: []int64{1}})
 	}
 	late := s.dial()

@@ -10,8 +10,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
 	"lockstep/core/opcode"
+	"lockstep/core/paths"
 	"lockstep/core/query"
 	"lockstep/messages"
 )
@@ -70,7 +70,7 @@ func (c *connection) watched(ctx actor.Context, row *messages.JobRow) {
 		c.waitSees(ctx, row.Info, row.Info.Encoded)
 	default:
 		number := c.request
-		c.store.Read(ctx, "wait-job", layout.JobPath(row.Id), func(ctx actor.Context, m *messages.FileRead) {
+		c.store.Read(ctx, "wait-job", paths.JobPath(row.Id), func(ctx actor.Context, m *messages.FileRead) {
 			switch {
 			case number != c.request:
 			case m.Missing || m.Failure != nil:

@@ -10,8 +10,8 @@ import (
 
 	"lockstep/actors/locks"
 	"lockstep/core/job"
-	"lockstep/core/layout"
 	"lockstep/core/lock"
+	"lockstep/core/paths"
 	"lockstep/core/query"
 	"lockstep/messages"
 )
@@ -65,7 +65,7 @@ func (c *connection) askRows(ctx actor.Context, ids []int64, answer func(actor.C
 func (c *connection) whyGone(ctx actor.Context, id int64) {
 	c.again = func(actor.Context) {} // the rest is between us and the store
 	number := c.request
-	c.store.Read(ctx, "query-job", layout.ArchivePath(id), func(ctx actor.Context, m *messages.FileRead) {
+	c.store.Read(ctx, "query-job", paths.ArchivePath(id), func(ctx actor.Context, m *messages.FileRead) {
 		if number != c.request {
 			return
 		}

@@ -15,7 +15,7 @@ package queue
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/actors/store"
 	"lockstep/core/config"
 	"lockstep/core/job"
@@ -27,7 +27,7 @@ import (
 
 // Config is what the queue needs. Livelock is the path of the daemon's own.
 type Config struct {
-	Env       *act.Env
+	Env       *kit.Env
 	Store     *actor.PID
 	Scheduler *actor.PID
 	Jobs      *actor.PID
@@ -214,7 +214,7 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 	case *messages.Drain:
 		q.drain(ctx, sender)
 	default:
-		act.Unexpected(ctx)
+		kit.Unexpected(ctx)
 	}
 }
 

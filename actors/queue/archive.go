@@ -9,7 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -110,7 +110,7 @@ func (q *queue) hasUncommitted(id int64) bool {
 func (q *queue) moveToArchive(ctx actor.Context, a *archiving, batch []int64) {
 	m := &messages.MoveFiles{}
 	for _, id := range batch {
-		m.Files = append(m.Files, &messages.MoveFile{Op: "archive-job", From: layout.JobPath(id), To: layout.ArchivePath(id)})
+		m.Files = append(m.Files, &messages.MoveFile{Op: "archive-job", From: paths.JobPath(id), To: paths.ArchivePath(id)})
 	}
 	q.store.Move(ctx, m, func(ctx actor.Context, moved *messages.FilesDone) {
 		failed := map[string]*messages.FileFailure{}
@@ -120,7 +120,7 @@ func (q *queue) moveToArchive(ctx actor.Context, a *archiving, batch []int64) {
 		news, records := &messages.JobNews{}, &messages.MoveFiles{}
 		for _, id := range batch {
 			e := q.entries[id]
-			q.archived(a, id, failed[layout.JobPath(id)])
+			q.archived(a, id, failed[paths.JobPath(id)])
 			if q.entries[id] != nil {
 				continue
 			}

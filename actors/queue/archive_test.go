@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -18,7 +18,7 @@ func (b *bench) archive(request uint64, id int64) {
 
 func (b *bench) archived(request uint64) *messages.JobsArchived {
 	b.Helper()
-	m := acttest.Expect[*messages.JobsArchived](b.client)
+	m := kittest.Expect[*messages.JobsArchived](b.client)
 	require.Equal(b, request, m.Request)
 	return m
 }

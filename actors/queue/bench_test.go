@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/queue"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -17,11 +17,11 @@ import (
 func BenchmarkSubmit(b *testing.B) {
 	for _, waiting := range []int64{1_000, 100_000} {
 		b.Run(fmt.Sprintf("queued=%d", waiting), func(b *testing.B) {
-			scan := &messages.QueueScanned{Serial: layout.FormatSerial(waiting)}
+			scan := &messages.QueueScanned{Serial: paths.FormatSerial(waiting)}
 			for id := range waiting {
 				scan.Jobs = append(scan.Jobs, &messages.ScannedJob{Id: id + 1, Content: encodedJob(id + 1)})
 			}
-			e := newBench(nil, acttest.New(b))
+			e := newBench(nil, kittest.New(b))
 			e.cluster.Answer(func(any) any { return &messages.ConfigChanged{Content: configuration} })
 			e.store.Answer(func(m any) any { return storeSays(m, scan) })
 			e.jobs.Answer(func(m any) any {
@@ -32,14 +32,14 @@ func BenchmarkSubmit(b *testing.B) {
 			})
 			pid, _, err := e.SpawnRoot(queue.Props(e.configOf(noLimits)), "queue")
 			require.NoError(b, err)
-			acttest.Expect[*messages.QueueStarted](e.gateway)
+			kittest.Expect[*messages.QueueStarted](e.gateway)
 			e.filters.Ask(pid, &messages.FiltersStarted{Epoch: 1})
 			request := uint64(0)
 			for b.Loop() {
 				request++
 				e.client.Ask(pid, &messages.SubmitJobs{Request: request, Jobs: []*messages.JobDraft{draft("")}})
-				require.Len(b, acttest.Expect[*messages.JobsSubmitted](e.client).Ids, 1)
-				acttest.Expect[*messages.EnqueueJobs](e.scheduler)
+				require.Len(b, kittest.Expect[*messages.JobsSubmitted](e.client).Ids, 1)
+				kittest.Expect[*messages.EnqueueJobs](e.scheduler)
 			}
 		})
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -90,7 +90,7 @@ func (q *queue) rewrite(ctx actor.Context, e *entry, op string, change func(*job
 	e.place = changing
 	q.count(id, e)
 	ctx.Send(q.config.Scheduler, &messages.JobLeft{Id: id})
-	file := &messages.FileWrite{Op: op, Path: layout.JobPath(id), Content: encoded}
+	file := &messages.FileWrite{Op: op, Path: paths.JobPath(id), Content: encoded}
 	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true},
 		func(ctx actor.Context, written *messages.FilesDone) {
 			if len(written.Failures) > 0 {
@@ -120,17 +120,17 @@ type restoreAgain struct {
 // has failed has left of it. The job does not start before that has succeeded.
 func (q *queue) restore(ctx actor.Context, e *entry, tries int) {
 	id := e.info.Id
-	file := &messages.FileWrite{Op: "restore-job", Path: layout.JobPath(id), Content: e.info.Encoded}
+	file := &messages.FileWrite{Op: "restore-job", Path: paths.JobPath(id), Content: e.info.Encoded}
 	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true},
 		func(ctx actor.Context, written *messages.FilesDone) {
 			if len(written.Failures) == 0 {
 				q.enqueue(ctx, e)
 				return
 			}
-			delay := act.Backoff(tries)
+			delay := kit.Backoff(tries)
 			q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": written.Failures[0].Failure.Text, "again": delay}).
 				Error("the file of a queued job cannot be restored")
-			act.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &restoreAgain{q.incarnation, id, tries + 1})
+			kit.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &restoreAgain{q.incarnation, id, tries + 1})
 		})
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -43,7 +43,7 @@ func TestRelativeDependenciesAreRecordedAsAbsolute(t *testing.T) {
 		require.Contains(t, string(stored[2].Ops[0].Input), `"depends": [[0, []]]`)
 		b.filesDone(write)
 		require.Equal(t, []int64{7, 8, 9}, b.submitted(1).Ids)
-		for i, w := range acttest.Expect[*messages.EnqueueJobs](b.scheduler).Jobs {
+		for i, w := range kittest.Expect[*messages.EnqueueJobs](b.scheduler).Jobs {
 			require.Equal(t, job.Encode(stored[i]), w.Encoded)
 		}
 	})
@@ -105,7 +105,7 @@ func TestADoomedJob(t *testing.T) {
 				source, text := lastReason(t, j.Ops[0])
 				require.Equal(t, "gnt:daemon:luxid:dependency", source)
 				require.Equal(t, "job 7 ended badly", text)
-				require.Equal(t, int32(c.status), acttest.Expect[*messages.JobChanged](b.client).Info.Status)
+				require.Equal(t, int32(c.status), kittest.Expect[*messages.JobChanged](b.client).Info.Status)
 			})
 		})
 	}
@@ -218,12 +218,12 @@ func TestWhoseJobIsOver(t *testing.T) {
 		for id, over := range map[int64]bool{1: true, 2: false, 3: true, 4: true} {
 			b.locks.Ask(b.queue, &messages.AskJobOver{Id: id})
 			if over {
-				require.Equal(t, id, acttest.Expect[*messages.JobOver](b.locks).Id)
+				require.Equal(t, id, kittest.Expect[*messages.JobOver](b.locks).Id)
 			}
 			b.locks.Quiet()
 		}
 		b.jobs.Ask(b.queue, &messages.JobEnded{Id: 2, Encoded: job.Encode(ended(2))})
-		require.Equal(t, int64(2), acttest.Expect[*messages.JobOver](b.locks).Id)
+		require.Equal(t, int64(2), kittest.Expect[*messages.JobOver](b.locks).Id)
 	})
 }
 
@@ -238,14 +238,14 @@ func TestAHeldJobIsShownSo(t *testing.T) {
 		b.watch(b.client, 1, 1)
 		b.hold(1, true)
 		require.True(t, b.rowOf(1).Info.Held)
-		changed := acttest.Expect[*messages.JobChanged](b.client)
+		changed := kittest.Expect[*messages.JobChanged](b.client)
 		require.True(t, changed.Info.Held)
 		require.Equal(t, int32(job.Queued), changed.Info.Status)
 		require.Equal(t, job.Encode(newJob(1)), changed.Encoded)
 		b.hold(1, true)
 		b.client.Quiet()
 		b.hold(1, false)
-		require.False(t, acttest.Expect[*messages.JobChanged](b.client).Info.Held)
+		require.False(t, kittest.Expect[*messages.JobChanged](b.client).Info.Held)
 		b.store.Quiet()
 	})
 }
@@ -266,8 +266,8 @@ func TestANewSchedulerSaysWhoIsHeld(t *testing.T) {
 		b.hold(1, true)
 		b.watch(b.client, 1, 1)
 		b.scheduler.Ask(b.queue, &messages.SchedulerStarted{Epoch: 2})
-		acttest.Expect[*messages.Population](b.scheduler)
-		require.False(t, acttest.Expect[*messages.JobChanged](b.client).Info.Held)
+		kittest.Expect[*messages.Population](b.scheduler)
+		require.False(t, kittest.Expect[*messages.JobChanged](b.client).Info.Held)
 		require.False(t, b.rowOf(1).Info.Held)
 	})
 }

@@ -5,12 +5,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
 
-func (b *bench) drain() *acttest.Probe {
+func (b *bench) drain() *kittest.Probe {
 	p := b.Probe("supervisor")
 	p.Ask(b.queue, &messages.Drain{})
 	b.Settle()
@@ -20,7 +20,7 @@ func (b *bench) drain() *acttest.Probe {
 func TestDrainOfAnIdleQueue(t *testing.T) {
 	onReady(t, []*job.Job{newJob(1)}, func(t *testing.T, b *bench) {
 		supervisor := b.drain()
-		acttest.Expect[*messages.Drained](supervisor)
+		kittest.Expect[*messages.Drained](supervisor)
 		b.submit(1, 1)
 		require.Equal(t, "The daemon is stopping; submit again when it is back", b.submitted(1).Failure.Text)
 		b.scheduler.Ask(b.queue, &messages.PickJob{Id: 1}) // nothing is started any more
@@ -34,9 +34,9 @@ func TestDrainOfAnIdleQueue(t *testing.T) {
 func TestDrainTwice(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		supervisor := b.drain()
-		acttest.Expect[*messages.Drained](supervisor)
+		kittest.Expect[*messages.Drained](supervisor)
 		supervisor.Ask(b.queue, &messages.Drain{})
-		acttest.Expect[*messages.Drained](supervisor)
+		kittest.Expect[*messages.Drained](supervisor)
 		supervisor.Quiet()
 	})
 }
@@ -54,7 +54,7 @@ func TestDrainFinishesWhatHasBegun(t *testing.T) {
 		supervisor.Quiet()
 		b.commit()
 		require.Equal(t, []int64{2}, b.submitted(2).Ids)
-		acttest.Expect[*messages.Drained](supervisor)
+		kittest.Expect[*messages.Drained](supervisor)
 		supervisor.Quiet()
 	})
 }
@@ -67,7 +67,7 @@ func TestDrainDuringRecovery(t *testing.T) {
 		b.recover(scanOf())
 		b.commit()
 		require.Equal(t, []int64{1}, b.submitted(1).Ids)
-		acttest.Expect[*messages.Drained](supervisor)
+		kittest.Expect[*messages.Drained](supervisor)
 	})
 }
 
@@ -78,6 +78,6 @@ func TestDrainWaitsForTheQuarantine(t *testing.T) {
 		supervisor := b.drain()
 		supervisor.Quiet()
 		b.storeAnswers(moving, &messages.StoreAnswer{What: &messages.StoreAnswer_Quarantined{Quarantined: &messages.Quarantined{}}})
-		acttest.Expect[*messages.Drained](supervisor)
+		kittest.Expect[*messages.Drained](supervisor)
 	})
 }

@@ -5,13 +5,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
 
 // follow has a probe told of all jobs.
-func (b *bench) follow() *acttest.Probe {
+func (b *bench) follow() *kittest.Probe {
 	b.Helper()
 	p := b.Probe("follower")
 	p.Ask(b.queue, &messages.FollowJobs{})
@@ -21,8 +21,8 @@ func (b *bench) follow() *acttest.Probe {
 }
 
 // news is what a follower is told of jobs: ids and statuses.
-func news(p *acttest.Probe) map[int64]job.Status {
-	m := acttest.Expect[*messages.JobNews](p)
+func news(p *kittest.Probe) map[int64]job.Status {
+	m := kittest.Expect[*messages.JobNews](p)
 	told := map[int64]job.Status{}
 	for _, info := range m.Jobs {
 		told[info.Id] = job.Status(info.Status)
@@ -60,7 +60,7 @@ func TestFollowersAreToldOfAnArchivedJob(t *testing.T) {
 		b.client.Ask(b.queue, &messages.ArchiveJobs{Request: 1, Id: 2})
 		b.Settle()
 		b.filesDone(b.storeAsked())
-		require.Equal(t, []int64{2}, acttest.Expect[*messages.JobNews](p).Archived)
+		require.Equal(t, []int64{2}, kittest.Expect[*messages.JobNews](p).Archived)
 	})
 }
 

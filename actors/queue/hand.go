@@ -11,8 +11,8 @@ import (
 
 	"lockstep/core/config"
 	"lockstep/core/job"
+	"lockstep/core/jobproc"
 	"lockstep/core/opcode"
-	"lockstep/core/run"
 	"lockstep/messages"
 )
 
@@ -43,7 +43,7 @@ func (q *queue) hand(id int64, encoded []byte) []byte {
 	if err != nil {
 		panic(fmt.Errorf("job %d in memory is not a job: %w", id, err)) // it was decoded when it came in
 	}
-	hands := make([]*run.Hand, len(j.Ops))
+	hands := make([]*jobproc.Hand, len(j.Ops))
 	for i := range j.Ops {
 		var secrets json.RawMessage
 		if kept := q.vault[id]; i < len(kept) {
@@ -60,9 +60,9 @@ func (q *queue) hand(id int64, encoded []byte) []byte {
 	return data
 }
 
-func (q *queue) handOf(input, secrets json.RawMessage) run.Hand {
+func (q *queue) handOf(input, secrets json.RawMessage) jobproc.Hand {
 	needs, err := q.config.Catalogue.Locks(input, q.resources)
-	h := run.Hand{Secrets: secrets, Needs: needs}
+	h := jobproc.Hand{Secrets: secrets, Needs: needs}
 	if op, known := q.config.Catalogue.Lookup(job.OpID(input)); err == nil && known && op.Defined() {
 		h.Secrets = nil // they are in the command
 		var command opcode.Command
@@ -71,7 +71,7 @@ func (q *queue) handOf(input, secrets json.RawMessage) run.Hand {
 		}
 	}
 	if err != nil {
-		return run.Hand{Refused: refusal(err)}
+		return jobproc.Hand{Refused: refusal(err)}
 	}
 	return h
 }

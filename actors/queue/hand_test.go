@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/core/opcode"
 	"lockstep/messages"
@@ -99,7 +99,7 @@ func job1(t *testing.T, input string) *job.Job {
 
 // Without a configuration that can be used nobody knows what to hand over.
 func TestTheQueueWaitsForTheConfiguration(t *testing.T) {
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e)
 		b.start(noLimits)
 		b.recover(scanOf(newJob(1)))
@@ -108,7 +108,7 @@ func TestTheQueueWaitsForTheConfiguration(t *testing.T) {
 		b.gateway.Quiet()
 		require.Len(t, b.Logged("the configuration cannot be used; the former one is"), 1)
 		b.cluster.Ask(b.queue, &messages.ConfigChanged{Content: configuration})
-		acttest.Expect[*messages.QueueStarted](b.gateway)
+		kittest.Expect[*messages.QueueStarted](b.gateway)
 		b.cluster.Ask(b.queue, &messages.ConfigChanged{Content: []byte("{")})
 		require.JSONEq(t, `[null]`, string(b.picked(1).Hand))
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"google.golang.org/protobuf/proto"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -224,7 +224,7 @@ func (q *queue) outcome(ctx actor.Context, id int64) {
 // outcomeUnread has an archived job looked at again that could not be read.
 func (q *queue) outcomeUnread(ctx actor.Context, id int64, f *messages.Failure) {
 	q.config.Env.Log().WithField("job", id).Error(fmt.Sprintf("an archived job, for which others wait, cannot be read: %s", f.Text))
-	act.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), outcomePause, ctx.Self(), &messages.AskOutcome{Id: id})
+	kit.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), outcomePause, ctx.Self(), &messages.AskOutcome{Id: id})
 }
 
 // archivedOutcome is that of a job that was archived, or never recorded. What the

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/queue"
 	"lockstep/core/job"
 	"lockstep/messages"
@@ -72,9 +72,9 @@ func TestARejectedJobIsCanceledBeforeItsIdIsTold(t *testing.T) {
 
 		b.filesDone(write)
 		require.Equal(t, []int64{1, 2}, b.submitted(1).Ids)
-		require.Equal(t, []int64{2}, idsOf(acttest.Expect[*messages.EnqueueJobs](b.scheduler).Jobs))
+		require.Equal(t, []int64{2}, idsOf(kittest.Expect[*messages.EnqueueJobs](b.scheduler).Jobs))
 		b.scheduler.Quiet()
-		require.Equal(t, int64(1), acttest.Expect[*messages.ForgetJob](b.filters).Id)
+		require.Equal(t, int64(1), kittest.Expect[*messages.ForgetJob](b.filters).Id)
 		b.filters.Quiet()
 		require.Equal(t, int32(job.Canceled), b.rowOf(1).Info.Status)
 		b.scheduler.Ask(b.queue, &messages.PickJob{Id: 1})
@@ -87,7 +87,7 @@ func TestARejectedJobIsCanceledBeforeItsIdIsTold(t *testing.T) {
 
 // A job that is rejected does not count as one that has not ended.
 func TestRejectedJobsLeaveRoom(t *testing.T) {
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e)
 		b.cluster.Answer(func(any) any { return &messages.ConfigChanged{Content: configuration} })
 		b.start(queue.Limits{Unfinished: 1})
@@ -107,13 +107,13 @@ func TestNothingIsWrittenBeforeItIsJudged(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.judgeByHand()
 		b.submit(1, 2)
-		question := acttest.Expect[*messages.JudgeJobs](b.filters)
+		question := kittest.Expect[*messages.JudgeJobs](b.filters)
 		require.Equal(t, []int64{1, 2}, idsOf(question.Jobs))
 		require.Equal(t, job.Queued, decoded(t, question.Jobs[0].Encoded).Status())
 		b.judged(question.Request + 1)
 		b.store.Quiet()
 		b.judged(question.Request)
-		require.Equal(t, []string{"queue/job-1", "queue/job-2"}, paths(b.storeAsked()))
+		require.Equal(t, []string{"queue/job-1", "queue/job-2"}, filePaths(b.storeAsked()))
 		b.judged(question.Request) // twice
 		b.store.Quiet()
 	})
@@ -135,10 +135,10 @@ func TestRulesThatChangeWhileAGroupIsWritten(t *testing.T) {
 				b.judge(c.before)
 				b.submit(1, 1)
 				b.changeVerdicts(c.after)
-				acttest.Expect[*messages.VerdictsChanged](b.scheduler)
+				kittest.Expect[*messages.VerdictsChanged](b.scheduler)
 				b.commit()
 				require.Equal(t, []int64{1}, b.submitted(1).Ids)
-				enqueued := acttest.Expect[*messages.EnqueueJobs](b.scheduler)
+				enqueued := kittest.Expect[*messages.EnqueueJobs](b.scheduler)
 				require.EqualExportedValues(t, c.told, enqueued.Jobs[0].Verdict)
 			})
 		})
@@ -178,7 +178,7 @@ func TestAFailedSubmissionIsForgottenByTheRules(t *testing.T) {
 		b.filesDone(b.storeAsked(), "queue/job-1")
 		b.filesDone(b.storeAsked())
 		require.NotNil(t, b.submitted(1).Failure)
-		require.Equal(t, int64(1), acttest.Expect[*messages.ForgetJob](b.filters).Id)
+		require.Equal(t, int64(1), kittest.Expect[*messages.ForgetJob](b.filters).Id)
 	})
 }
 
@@ -193,7 +193,7 @@ func TestQueuedJobsAreRejected(t *testing.T) {
 		require.IsType(t, &messages.VerdictsChanged{}, news[0])
 		requireMessages(t, []any{&messages.JobLeft{Id: 1}}, news[1:])
 		write := b.storeAsked()
-		require.Equal(t, []string{"queue/job-1"}, paths(write))
+		require.Equal(t, []string{"queue/job-1"}, filePaths(write))
 		require.True(t, write.GetWrite().Durable)
 		require.Equal(t, int32(job.Queued), b.rowOf(1).Info.Status, "not before the disk has it")
 		b.filesDone(write)
@@ -202,9 +202,9 @@ func TestQueuedJobsAreRejected(t *testing.T) {
 
 		b.store.Quiet()
 		b.filesDone(changing)
-		require.True(t, acttest.Expect[*messages.JobAnswered](b.client).Done)
+		require.True(t, kittest.Expect[*messages.JobAnswered](b.client).Done)
 		write = b.storeAsked()
-		require.Equal(t, []string{"queue/job-3"}, paths(write))
+		require.Equal(t, []string{"queue/job-3"}, filePaths(write))
 		rejected := decoded(t, write.GetWrite().Files[0].Content)
 		require.Equal(t, 5, rejected.Ops[0].Priority)
 		_, text := lastReason(t, rejected.Ops[0])
@@ -265,18 +265,18 @@ func TestFiltersStarted(t *testing.T) {
 		b.judgeByHand()
 		b.client.Ask(b.queue, &messages.CancelJob{Request: 1, Id: 4}) // not ended before it is written
 		b.submit(2, 2)
-		question := acttest.Expect[*messages.JudgeJobs](b.filters)
+		question := kittest.Expect[*messages.JudgeJobs](b.filters)
 		b.filtersStart()
-		all := acttest.Expect[*messages.JudgeJobs](b.filters)
+		all := kittest.Expect[*messages.JudgeJobs](b.filters)
 		require.Zero(t, all.Request)
 		require.Equal(t, []int64{1, 2, 4, 5, 6}, idsOf(all.Jobs))
 		require.Equal(t, job.Encode(running(2)), all.Jobs[1].Encoded)
-		require.EqualExportedValues(t, question, acttest.Expect[*messages.JudgeJobs](b.filters))
+		require.EqualExportedValues(t, question, kittest.Expect[*messages.JudgeJobs](b.filters))
 		b.filters.Quiet()
 
 		b.judged(question.Request, verdict(6, "REJECT"))
 		b.filtersStart()
-		all = acttest.Expect[*messages.JudgeJobs](b.filters)
+		all = kittest.Expect[*messages.JudgeJobs](b.filters)
 		require.Equal(t, []int64{1, 2, 4, 5}, idsOf(all.Jobs), "what is rejected has no use for rules")
 		b.filters.Quiet()
 	})
@@ -292,7 +292,7 @@ func TestVerdictsOfAFormerFilterEngineAreForgotten(t *testing.T) {
 		b.filtersStart()
 		requireMessages(t, []any{&messages.VerdictsChanged{Verdicts: []*messages.Verdict{verdict(2, "PAUSE"), {Id: 1}}}}, b.scheduler.Unread())
 		b.scheduler.Ask(b.queue, &messages.SchedulerStarted{Epoch: 1})
-		p := acttest.Expect[*messages.Population](b.scheduler)
+		p := kittest.Expect[*messages.Population](b.scheduler)
 		require.Nil(t, p.Pending[0].Verdict)
 		require.EqualExportedValues(t, verdict(2, "PAUSE"), p.Pending[1].Verdict)
 	})
@@ -303,19 +303,19 @@ func TestThePopulationWaitsForTheVerdicts(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.judgeByHand()
 		b.recover(scanOf(newJob(1), newJob(2), running(3)))
-		question := acttest.Expect[*messages.JudgeJobs](b.filters)
+		question := kittest.Expect[*messages.JudgeJobs](b.filters)
 		b.scheduler.Unread()
 		for epoch := uint64(4); epoch <= 5; epoch++ {
 			b.scheduler.Ask(b.queue, &messages.SchedulerStarted{Epoch: epoch})
 		}
 		b.scheduler.Quiet()
 		b.judged(question.Request, verdict(1, "REJECT"), verdict(2, "PAUSE"), verdict(3, "PAUSE"))
-		p := acttest.Expect[*messages.Population](b.scheduler)
+		p := kittest.Expect[*messages.Population](b.scheduler)
 		require.Equal(t, uint64(5), p.Epoch)
 		require.Equal(t, []int64{2}, idsOf(p.Pending))
 		require.EqualExportedValues(t, verdict(2, "PAUSE"), p.Pending[0].Verdict)
 		require.EqualExportedValues(t, verdict(3, "PAUSE"), p.Running[0].Verdict)
-		require.Equal(t, []string{"queue/job-1"}, paths(b.storeAsked()))
+		require.Equal(t, []string{"queue/job-1"}, filePaths(b.storeAsked()))
 	})
 }
 
@@ -330,7 +330,7 @@ func TestVerdictsDuringRecoveryAreNotTaken(t *testing.T) {
 		b.scheduler.Ask(b.queue, &messages.SchedulerStarted{Epoch: 1})
 		b.scheduler.Quiet()
 		b.judged(0)
-		require.Nil(t, acttest.Expect[*messages.Population](b.scheduler).Pending[0].Verdict)
+		require.Nil(t, kittest.Expect[*messages.Population](b.scheduler).Pending[0].Verdict)
 	})
 }
 
@@ -338,14 +338,14 @@ func TestAnAnswerToAFormerIncarnationIsNotTakenForThisOnes(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.judgeByHand()
 		b.submit(1, 1)
-		former := acttest.Expect[*messages.JudgeJobs](b.filters)
+		former := kittest.Expect[*messages.JudgeJobs](b.filters)
 		b.Restart(b.queue)
 		b.recover(scanOf())
 		b.filters.Unread()
 		b.submit(2, 1)
 		b.judged(former.Request)
 		b.store.Quiet()
-		question := acttest.Expect[*messages.JudgeJobs](b.filters)
+		question := kittest.Expect[*messages.JudgeJobs](b.filters)
 		b.judged(question.Request, verdict(1, "REJECT"))
 		require.Equal(t, job.Canceled, decoded(t, b.storeAsked().GetWrite().Files[0].Content).Status())
 	})
@@ -354,7 +354,7 @@ func TestAnAnswerToAFormerIncarnationIsNotTakenForThisOnes(t *testing.T) {
 func TestWhoEndsIsForgottenByTheRules(t *testing.T) {
 	onReady(t, []*job.Job{running(1)}, func(t *testing.T, b *bench) {
 		b.jobs.Ask(b.queue, &messages.JobEnded{Id: 1, Encoded: job.Encode(ended(1))})
-		require.Equal(t, int64(1), acttest.Expect[*messages.ForgetJob](b.filters).Id)
-		require.Equal(t, int64(1), acttest.Expect[*messages.JobOver](b.locks).Id)
+		require.Equal(t, int64(1), kittest.Expect[*messages.ForgetJob](b.filters).Id)
+		require.Equal(t, int64(1), kittest.Expect[*messages.JobOver](b.locks).Id)
 	})
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -153,7 +153,7 @@ func TestAJobThatHasSaidThatItEndedIsAdoptedToo(t *testing.T) {
 	onReady(t, []*job.Job{running(1)}, func(t *testing.T, b *bench) {
 		b.jobs.Ask(b.queue, &messages.JobProgress{Id: 1, Encoded: job.Encode(ended(1))})
 		b.jobs.Ask(b.queue, &messages.JobsStarted{Epoch: 2})
-		adopt := acttest.Expect[*messages.AdoptJob](b.jobs)
+		adopt := kittest.Expect[*messages.AdoptJob](b.jobs)
 		_, err := job.Decode(adopt.Encoded)
 		require.NoError(t, err)
 	})
@@ -162,11 +162,11 @@ func TestAJobThatHasSaidThatItEndedIsAdoptedToo(t *testing.T) {
 func TestList(t *testing.T) {
 	onReady(t, []*job.Job{newJob(2), ended(5)}, func(t *testing.T, b *bench) {
 		b.client.Ask(b.queue, &messages.ListJobs{Request: 7, All: true})
-		all := acttest.Expect[*messages.JobsListed](b.client)
+		all := kittest.Expect[*messages.JobsListed](b.client)
 		require.Equal(t, uint64(7), all.Request)
 		require.Len(t, all.Rows, 2)
 		b.client.Ask(b.queue, &messages.ListJobs{Request: 8, Ids: []int64{5, 9, 2}})
-		rows := acttest.Expect[*messages.JobsListed](b.client).Rows
+		rows := kittest.Expect[*messages.JobsListed](b.client).Rows
 		require.Equal(t, int64(5), rows[0].Info.Id)
 		require.True(t, rows[1].Unknown)
 		require.Equal(t, int64(9), rows[1].Id)

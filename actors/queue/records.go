@@ -9,8 +9,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
 	"lockstep/core/opcode"
+	"lockstep/core/paths"
 	"lockstep/core/record"
 	"lockstep/messages"
 )
@@ -124,7 +124,7 @@ func (q *queue) recordEnds(ctx actor.Context, ends []end, done func(actor.Contex
 		failed := map[int64]*messages.Failure{}
 		for _, f := range written.Failures {
 			for waiter, ids := range added {
-				if layout.RecordPath(waiter) != f.Path {
+				if paths.RecordPath(waiter) != f.Path {
 					continue
 				}
 				for _, id := range ids {
@@ -140,13 +140,13 @@ func (q *queue) recordEnds(ctx actor.Context, ends []end, done func(actor.Contex
 }
 
 func recordFile(op string, id int64, r record.Record) *messages.FileWrite {
-	return &messages.FileWrite{Op: op, Path: layout.RecordPath(id), Content: r.Encode()}
+	return &messages.FileWrite{Op: op, Path: paths.RecordPath(id), Content: r.Encode()}
 }
 
 // readArchived looks for a job in this node's archive. known is false if it is not
 // there, or not a job that has ended.
 func (q *queue) readArchived(ctx actor.Context, op string, id int64, done func(ctx actor.Context, status job.Status, known bool, f *messages.Failure)) {
-	q.store.Read(ctx, op, layout.ArchivePath(id), func(ctx actor.Context, m *messages.FileRead) {
+	q.store.Read(ctx, op, paths.ArchivePath(id), func(ctx actor.Context, m *messages.FileRead) {
 		j, err := job.Decode(m.Content)
 		if m.Failure != nil || err != nil || !j.Status().Final() {
 			done(ctx, 0, false, m.Failure)
@@ -277,10 +277,10 @@ func (q *queue) mendOrphans(ctx actor.Context, serial int64, orphans []int64, th
 	}
 	for _, id := range orphans {
 		done := func(ctx actor.Context, m *messages.FilesDone) { one(ctx, id, m.Failures) }
-		q.store.Read(ctx, "orphan", layout.ArchivePath(id), func(ctx actor.Context, m *messages.FileRead) {
+		q.store.Read(ctx, "orphan", paths.ArchivePath(id), func(ctx actor.Context, m *messages.FileRead) {
 			switch {
 			case id > serial || m.Missing:
-				q.store.Remove(ctx, &messages.RemoveFiles{Op: "orphan", Paths: []string{layout.RecordPath(id)}}, done)
+				q.store.Remove(ctx, &messages.RemoveFiles{Op: "orphan", Paths: []string{paths.RecordPath(id)}}, done)
 			case m.Failure != nil:
 				one(ctx, id, []*messages.FileFailure{{Failure: m.Failure}})
 			default:
@@ -291,5 +291,5 @@ func (q *queue) mendOrphans(ctx actor.Context, serial int64, orphans []int64, th
 }
 
 func moveRecord(id int64) *messages.MoveFile {
-	return &messages.MoveFile{Op: "archive-record", From: layout.RecordPath(id), To: layout.ArchivedRecordPath(id)}
+	return &messages.MoveFile{Op: "archive-record", From: paths.RecordPath(id), To: paths.ArchivedRecordPath(id)}
 }

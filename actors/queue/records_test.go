@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/queue"
 	"lockstep/core/job"
 	"lockstep/messages"
@@ -37,7 +37,7 @@ func withRecords(scan *messages.QueueScanned, records map[int64]string) *message
 // onShared is a queue that other nodes have, too.
 func onShared(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e)
 		b.cluster.Answer(func(any) any { return &messages.ConfigChanged{Content: configuration} })
 		c := b.configOf(noLimits)
@@ -254,7 +254,7 @@ func TestOrphans(t *testing.T) {
 			b.filesDone(r)
 		}
 		require.Equal(t, []string{"[queue/lockstep-7] []", "[] [queue/lockstep-8]", "[] [queue/lockstep-21]"}, done)
-		acttest.Expect[*messages.QueueStarted](b.gateway)
+		kittest.Expect[*messages.QueueStarted](b.gateway)
 	})
 }
 

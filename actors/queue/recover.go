@@ -8,7 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/core/record"
 	"lockstep/messages"
 )
@@ -77,9 +77,9 @@ func (q *queue) recoveredHands(ctx actor.Context, m *messages.JobsInHand) {
 		if m.Failure != nil {
 			panic(fmt.Errorf("read the queue directory: %w", m.Failure))
 		}
-		serial, err := layout.ParseSerial(m.Serial)
+		serial, err := paths.ParseSerial(m.Serial)
 		if err != nil {
-			panic(fmt.Errorf("%s: %w: write the highest job id in use into it", layout.SerialPath, err))
+			panic(fmt.Errorf("%s: %w: write the highest job id in use into it", paths.SerialPath, err))
 		}
 		q.recovery.drained = m.Drained
 		q.mendOrphans(ctx, serial, m.Orphans, func(ctx actor.Context) { q.settle(ctx, serial, slices.Clone(m.Jobs), 0) })
@@ -145,7 +145,7 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, inHand boo
 		e = q.put(info, out)
 	case j.Status().Final():
 		e = q.put(info, final)
-	case j.Status() == job.Queued && !layout.IsJobLivelock(j.Livelock):
+	case j.Status() == job.Queued && !paths.IsJobLivelock(j.Livelock):
 		e = q.put(info, pending)
 	default:
 		e = q.put(info, out)
@@ -161,7 +161,7 @@ func (q *queue) recoverRecord(ctx actor.Context, e *entry, j *job.Job, content [
 	if content != nil {
 		var err error
 		if r, err = record.Decode(content); err != nil {
-			q.setFileAside(ctx, e.info.Id, layout.RecordPath(e.info.Id), err.Error(), func(actor.Context, *messages.Failure) {})
+			q.setFileAside(ctx, e.info.Id, paths.RecordPath(e.info.Id), err.Error(), func(actor.Context, *messages.Failure) {})
 		}
 	}
 	q.putRecord(e, blockersOf(j), r)
@@ -174,12 +174,12 @@ func (q *queue) recoverRecord(ctx actor.Context, e *entry, j *job.Job, content [
 // setAside moves a job file that cannot be used to the quarantine, and says so; with
 // it what lies beside it.
 func (q *queue) setAside(ctx actor.Context, s *messages.ScannedJob, why string, done func(actor.Context, *messages.Failure)) {
-	q.setFileAside(ctx, s.Id, layout.JobPath(s.Id), why, func(ctx actor.Context, f *messages.Failure) {
+	q.setFileAside(ctx, s.Id, paths.JobPath(s.Id), why, func(ctx actor.Context, f *messages.Failure) {
 		if f != nil || s.Record == nil {
 			done(ctx, f)
 			return
 		}
-		q.setFileAside(ctx, s.Id, layout.RecordPath(s.Id), why, done)
+		q.setFileAside(ctx, s.Id, paths.RecordPath(s.Id), why, done)
 	})
 }
 

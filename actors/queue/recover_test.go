@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -64,7 +64,7 @@ func (b *bench) placeOf(id int64) string {
 	b.filtersStart()
 	b.scheduler.Unread()
 	b.scheduler.Ask(b.queue, &messages.SchedulerStarted{Epoch: 1})
-	p := acttest.Expect[*messages.Population](b.scheduler)
+	p := kittest.Expect[*messages.Population](b.scheduler)
 	switch {
 	case len(p.Pending) == 1 && !adopted:
 		return "pending"
@@ -89,8 +89,8 @@ func TestAJobFileThatCannotBeReadIsReadAgain(t *testing.T) {
 		b.Advance(time.Second)
 		b.fileRead(b.storeAsked(), &messages.FileRead{Content: job.Encode(running(1))})
 		b.fileRead(b.storeAsked(), &messages.FileRead{Missing: true}) // of its record
-		acttest.Expect[*messages.QueueStarted](b.gateway)
-		require.Equal(t, int64(1), acttest.Expect[*messages.AdoptJob](b.jobs).Id)
+		kittest.Expect[*messages.QueueStarted](b.gateway)
+		require.Equal(t, int64(1), kittest.Expect[*messages.AdoptJob](b.jobs).Id)
 		require.False(t, b.rowOf(1).Unknown)
 	})
 	onBench(t, func(t *testing.T, b *bench) {
@@ -99,7 +99,7 @@ func TestAJobFileThatCannotBeReadIsReadAgain(t *testing.T) {
 			b.Advance(10 * time.Second)
 			b.fileRead(b.storeAsked(), &messages.FileRead{Failure: &messages.Failure{Text: "EIO"}})
 		}
-		acttest.Expect[*messages.QueueStarted](b.gateway)
+		kittest.Expect[*messages.QueueStarted](b.gateway)
 		b.store.Quiet()
 		require.True(t, b.rowOf(1).Unknown)
 		require.Len(t, b.Logged("a job file cannot be read; the job is not known until the daemon is started again and can"), 1)
@@ -108,7 +108,7 @@ func TestAJobFileThatCannotBeReadIsReadAgain(t *testing.T) {
 		b.recover(failed)
 		b.Advance(time.Second)
 		b.fileRead(b.storeAsked(), &messages.FileRead{Missing: true})
-		acttest.Expect[*messages.QueueStarted](b.gateway)
+		kittest.Expect[*messages.QueueStarted](b.gateway)
 		require.True(t, b.rowOf(1).Unknown)
 	})
 }
@@ -131,8 +131,8 @@ func TestASetAsideIsReported(t *testing.T) {
 func TestWhoIsToldOfTheRecovery(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.recover(scanOf())
-		require.Equal(t, uint64(1), acttest.Expect[*messages.QueueStarted](b.gateway).Epoch)
-		acttest.Expect[*messages.QueueStarted](b.scheduler)
+		require.Equal(t, uint64(1), kittest.Expect[*messages.QueueStarted](b.gateway).Epoch)
+		kittest.Expect[*messages.QueueStarted](b.scheduler)
 	})
 }
 
@@ -147,10 +147,10 @@ func TestMessagesDuringRecoveryAreHeld(t *testing.T) {
 		b.client.Quiet()
 		b.recover(scanOf(running(2)))
 
-		before := acttest.Expect[*messages.JobsListed](b.client)
+		before := kittest.Expect[*messages.JobsListed](b.client)
 		require.Equal(t, uint64(2), before.Request)
 		require.Equal(t, int32(job.Running), before.Rows[1].Info.Status)
-		after := acttest.Expect[*messages.JobsListed](b.client)
+		after := kittest.Expect[*messages.JobsListed](b.client)
 		require.Equal(t, uint64(4), after.Request)
 		require.Equal(t, int32(job.Success), after.Rows[0].Info.Status)
 		b.commit()
@@ -165,12 +165,12 @@ func TestMessagesDuringRecoveryAreHeld(t *testing.T) {
 func TestAJobsActorThatRestartsDuringRecovery(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.storeStarts(1)
-		acttest.Expect[*messages.ListJobsInHand](b.jobs) // lost
+		kittest.Expect[*messages.ListJobsInHand](b.jobs) // lost
 		b.jobs.Ask(b.queue, &messages.JobsStarted{Epoch: 2})
 		b.tellHands()
 		b.tellScan(scanOf(running(1)))
 		for range 2 { // by the recovery, and by JobsStarted
-			require.Equal(t, int64(1), acttest.Expect[*messages.AdoptJob](b.jobs).Id)
+			require.Equal(t, int64(1), kittest.Expect[*messages.AdoptJob](b.jobs).Id)
 		}
 		b.jobs.Quiet()
 	})
@@ -214,9 +214,9 @@ func TestRecoveryThatCannotGoOnIsTriedAgain(t *testing.T) {
 				require.Len(t, b.Logged("actor panicked"), 1)
 				b.client.Quiet() // the question dies with the incarnation that held it
 				b.gateway.Quiet()
-				b.Advance(acttest.Backoff)
+				b.Advance(kittest.Backoff)
 				b.recover(scanOf())
-				acttest.Expect[*messages.QueueStarted](b.gateway)
+				kittest.Expect[*messages.QueueStarted](b.gateway)
 			})
 		})
 	}

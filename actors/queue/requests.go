@@ -8,8 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
 	"lockstep/core/opcode"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -118,7 +118,7 @@ func (q *queue) compare(ctx actor.Context, r *repeat, i int, id int64) {
 	case len(e.info.Encoded) > 0:
 		compared(ctx, e.info.Encoded)
 	default:
-		q.store.Read(ctx, "repeat", layout.JobPath(id), func(ctx actor.Context, f *messages.FileRead) {
+		q.store.Read(ctx, "repeat", paths.JobPath(id), func(ctx actor.Context, f *messages.FileRead) {
 			if f.Failure != nil {
 				r.failure = f.Failure
 			}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -28,7 +28,7 @@ func (b *bench) submitSecret() string {
 func (b *bench) picked(id int64) *messages.StartJob {
 	b.Helper()
 	b.scheduler.Ask(b.queue, &messages.PickJob{Id: id})
-	return acttest.Expect[*messages.StartJob](b.jobs)
+	return kittest.Expect[*messages.StartJob](b.jobs)
 }
 
 func TestSecretsAreHandedToTheProcessOnly(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act"
-	"lockstep/core/layout"
+	"lockstep/actors/kit"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -32,7 +32,7 @@ func (q *queue) settle(ctx actor.Context, serial int64, jobs []*messages.Scanned
 		return
 	}
 	q.recovery.again = func(ctx actor.Context) { q.readUnread(ctx, serial, jobs, tries+1) }
-	act.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), readPause<<tries, ctx.Self(), &readAgain{q.incarnation})
+	kit.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), readPause<<tries, ctx.Self(), &readAgain{q.incarnation})
 }
 
 func (q *queue) readUnread(ctx actor.Context, serial int64, jobs []*messages.ScannedJob, tries int) {
@@ -56,7 +56,7 @@ func (q *queue) readUnread(ctx actor.Context, serial int64, jobs []*messages.Sca
 // readJob reads a job's file and what lies beside it; nil: somebody has removed it
 // meanwhile.
 func (q *queue) readJob(ctx actor.Context, id int64, done func(actor.Context, *messages.ScannedJob)) {
-	q.store.Read(ctx, "scan-job", layout.JobPath(id), func(ctx actor.Context, m *messages.FileRead) {
+	q.store.Read(ctx, "scan-job", paths.JobPath(id), func(ctx actor.Context, m *messages.FileRead) {
 		s := &messages.ScannedJob{Id: id, Content: m.Content, Failure: m.Failure}
 		switch {
 		case m.Missing:
@@ -64,7 +64,7 @@ func (q *queue) readJob(ctx actor.Context, id int64, done func(actor.Context, *m
 		case m.Failure != nil:
 			done(ctx, s)
 		default:
-			q.store.Read(ctx, "scan-record", layout.RecordPath(id), func(ctx actor.Context, m *messages.FileRead) {
+			q.store.Read(ctx, "scan-record", paths.RecordPath(id), func(ctx actor.Context, m *messages.FileRead) {
 				s.Record, s.Failure = m.Content, m.Failure
 				done(ctx, s)
 			})

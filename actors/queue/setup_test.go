@@ -7,12 +7,12 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/queue"
 	"lockstep/core/config"
 	"lockstep/core/job"
-	"lockstep/core/layout"
 	"lockstep/core/opcode"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -32,9 +32,9 @@ var noLimits = queue.Limits{}
 // bench is a queue alone; probes are its neighbours.
 type bench struct {
 	*testing.T
-	*acttest.Env
-	store, scheduler, jobs, gateway, client, locks *acttest.Probe
-	cluster, filters                               *acttest.Probe
+	*kittest.Env
+	store, scheduler, jobs, gateway, client, locks *kittest.Probe
+	cluster, filters                               *kittest.Probe
 	queue                                          *actor.PID
 }
 
@@ -42,7 +42,7 @@ type bench struct {
 // accept everything.
 func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e)
 		b.cluster.Answer(func(any) any { return &messages.ConfigChanged{Content: configuration} })
 		b.start(noLimits)
@@ -80,7 +80,7 @@ func (b *bench) tallyIsTrue() {
 	}
 }
 
-func newBench(t *testing.T, e *acttest.Env) *bench {
+func newBench(t *testing.T, e *kittest.Env) *bench {
 	b := &bench{T: t, Env: e, store: e.Probe("store"), scheduler: e.Probe("scheduler"), jobs: e.Probe("jobs"),
 		gateway: e.Probe("gateway"), client: e.Probe("client"), locks: e.Probe("locks"),
 		cluster: e.Probe("cluster"), filters: e.Probe("filters")}
@@ -124,7 +124,7 @@ func onReady(t *testing.T, jobs []*job.Job, f func(*testing.T, *bench)) {
 	t.Helper()
 	onBench(t, func(t *testing.T, b *bench) {
 		b.recover(scanOf(jobs...))
-		for _, p := range []*acttest.Probe{b.store, b.scheduler, b.jobs, b.gateway, b.filters, b.locks} {
+		for _, p := range []*kittest.Probe{b.store, b.scheduler, b.jobs, b.gateway, b.filters, b.locks} {
 			p.Unread()
 		}
 		f(t, b)
@@ -149,13 +149,13 @@ func (b *bench) filtersStart() {
 
 func (b *bench) storeStarts(epoch uint64) {
 	b.Helper()
-	acttest.Expect[*messages.AskStore](b.store)
+	kittest.Expect[*messages.AskStore](b.store)
 	b.store.Ask(b.queue, &messages.StoreStarted{Epoch: epoch})
 }
 
 func (b *bench) tellHands(ids ...int64) {
 	b.Helper()
-	question := acttest.Expect[*messages.ListJobsInHand](b.jobs)
+	question := kittest.Expect[*messages.ListJobsInHand](b.jobs)
 	b.jobs.Ask(b.queue, &messages.JobsInHand{Request: question.Request, Ids: ids})
 	b.Settle()
 }
@@ -169,7 +169,7 @@ func (b *bench) tellScan(scan *messages.QueueScanned) {
 
 func (b *bench) storeAsked() *messages.StoreRequest {
 	b.Helper()
-	return acttest.Expect[*messages.StoreRequest](b.store)
+	return kittest.Expect[*messages.StoreRequest](b.store)
 }
 
 func (b *bench) storeAnswers(r *messages.StoreRequest, a *messages.StoreAnswer) {
@@ -199,7 +199,7 @@ func scanOf(jobs ...*job.Job) *messages.QueueScanned {
 	scan := &messages.QueueScanned{Serial: []byte("0\n")}
 	for _, j := range jobs {
 		scan.Jobs = append(scan.Jobs, &messages.ScannedJob{Id: int64(j.ID), Content: job.Encode(j)})
-		scan.Serial = layout.FormatSerial(int64(j.ID))
+		scan.Serial = paths.FormatSerial(int64(j.ID))
 	}
 	return scan
 }
@@ -213,7 +213,7 @@ func newJob(id int64) *job.Job {
 // running is a job that its process has begun.
 func running(id int64) *job.Job {
 	j := newJob(id)
-	j.Livelock, j.ProcessID = "/run/livelocks/"+layout.LivelockName(id)+"_1", 100
+	j.Livelock, j.ProcessID = "/run/livelocks/"+paths.LivelockName(id)+"_1", 100
 	j.Ops[0].Status = job.Running
 	return j
 }
@@ -246,7 +246,7 @@ func (b *bench) submit(request uint64, n int) {
 
 func (b *bench) submitted(request uint64) *messages.JobsSubmitted {
 	b.Helper()
-	m := acttest.Expect[*messages.JobsSubmitted](b.client)
+	m := kittest.Expect[*messages.JobsSubmitted](b.client)
 	require.Equal(b, request, m.Request)
 	return m
 }
@@ -255,12 +255,12 @@ func (b *bench) submitted(request uint64) *messages.JobsSubmitted {
 func (b *bench) commit() {
 	b.Helper()
 	jobs := b.storeAsked()
-	require.Equal(b, layout.SerialPath, jobs.GetWrite().GetThen().GetPath())
+	require.Equal(b, paths.SerialPath, jobs.GetWrite().GetThen().GetPath())
 	b.filesDone(jobs)
 }
 
-// paths are the files of a write or a removal.
-func paths(r *messages.StoreRequest) []string {
+// filePaths are the files of a write or a removal.
+func filePaths(r *messages.StoreRequest) []string {
 	all := r.GetRemove().GetPaths()
 	for _, f := range r.GetWrite().GetFiles() {
 		all = append(all, f.Path)
@@ -272,5 +272,5 @@ func paths(r *messages.StoreRequest) []string {
 func (b *bench) rowOf(id int64) *messages.JobRow {
 	b.Helper()
 	b.client.Ask(b.queue, &messages.ListJobs{Request: 99, Ids: []int64{id}})
-	return acttest.Expect[*messages.JobsListed](b.client).Rows[0]
+	return kittest.Expect[*messages.JobsListed](b.client).Rows[0]
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -24,11 +24,11 @@ func (q *queue) setDrain(ctx actor.Context, sender *actor.PID, m *messages.SetDr
 		ctx.Send(sender, reply)
 	}
 	if m.Drained {
-		flag := &messages.FileWrite{Op: "drain", Path: layout.DrainPath}
+		flag := &messages.FileWrite{Op: "drain", Path: paths.DrainPath}
 		q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{flag}, Durable: true}, done)
 		return
 	}
-	q.store.Remove(ctx, &messages.RemoveFiles{Op: "drain", Paths: []string{layout.DrainPath}}, done)
+	q.store.Remove(ctx, &messages.RemoveFiles{Op: "drain", Paths: []string{paths.DrainPath}}, done)
 }
 
 // status says how the queue stands.

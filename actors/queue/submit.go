@@ -9,8 +9,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
 	"lockstep/core/opcode"
+	"lockstep/core/paths"
 	"lockstep/core/record"
 	"lockstep/messages"
 )
@@ -131,7 +131,7 @@ func (q *queue) writeGroup(ctx actor.Context) {
 		whole = whole && s.failure == nil
 		for i, j := range s.jobs {
 			last = int64(j.ID)
-			write.Files = append(write.Files, &messages.FileWrite{Op: "submit-job", Path: layout.JobPath(int64(j.ID)), Content: s.encoded[i]})
+			write.Files = append(write.Files, &messages.FileWrite{Op: "submit-job", Path: paths.JobPath(int64(j.ID)), Content: s.encoded[i]})
 			if !s.records[i].Empty() {
 				write.Files = append(write.Files, recordFile("submit-record", int64(j.ID), s.records[i]))
 			}
@@ -144,7 +144,7 @@ func (q *queue) writeGroup(ctx actor.Context) {
 	q.store.Write(ctx, write, func(ctx actor.Context, done *messages.FilesDone) {
 		failed := len(done.Failures) > 0
 		// Of a write that was sent twice the first may have reached the serial.
-		serial := failed && (done.Failures[0].Path == layout.SerialPath || q.store.Epoch() != epoch)
+		serial := failed && (done.Failures[0].Path == paths.SerialPath || q.store.Epoch() != epoch)
 		switch {
 		case write.Then != nil && serial:
 			q.takeSerialBack(ctx, group, done.Failures[0].Failure)
@@ -159,7 +159,7 @@ func (q *queue) writeGroup(ctx actor.Context) {
 
 // serialFile is the commit record.
 func serialFile(serial int64) *messages.FileWrite {
-	return &messages.FileWrite{Op: "serial", Path: layout.SerialPath, Content: layout.FormatSerial(serial)}
+	return &messages.FileWrite{Op: "serial", Path: paths.SerialPath, Content: paths.FormatSerial(serial)}
 }
 
 // build gives a submission its ids, which are burnt whatever becomes of it.
@@ -207,7 +207,7 @@ func (q *queue) jobsWritten(ctx actor.Context, group []*submission, failures []*
 	var takeBack []string
 	for _, s := range group {
 		for _, j := range s.jobs {
-			for _, file := range []string{layout.JobPath(int64(j.ID)), layout.RecordPath(int64(j.ID))} {
+			for _, file := range []string{paths.JobPath(int64(j.ID)), paths.RecordPath(int64(j.ID))} {
 				if f := failed[file]; f != nil && s.failure == nil {
 					s.failure = f
 				}
@@ -235,14 +235,14 @@ func (q *queue) jobsWritten(ctx actor.Context, group []*submission, failures []*
 }
 
 func (s *submission) paths() []string {
-	paths := make([]string, len(s.jobs))
+	files := make([]string, len(s.jobs))
 	for i, j := range s.jobs {
-		paths[i] = layout.JobPath(int64(j.ID))
+		files[i] = paths.JobPath(int64(j.ID))
 		if !s.records[i].Empty() {
-			paths = append(paths, layout.RecordPath(int64(j.ID)))
+			files = append(files, paths.RecordPath(int64(j.ID)))
 		}
 	}
-	return paths
+	return files
 }
 
 func (q *queue) writeSerial(ctx actor.Context, group, good []*submission) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -16,7 +16,7 @@ func TestASubmissionIsToldWhenTheSerialIsWritten(t *testing.T) {
 		b.submit(1, 2)
 		jobs := b.storeAsked()
 		require.True(t, jobs.GetWrite().Durable)
-		require.Equal(t, []string{"queue/job-1", "queue/job-2"}, paths(jobs))
+		require.Equal(t, []string{"queue/job-1", "queue/job-2"}, filePaths(jobs))
 		b.client.Quiet()
 		require.True(t, b.rowOf(1).Unknown)
 
@@ -25,7 +25,7 @@ func TestASubmissionIsToldWhenTheSerialIsWritten(t *testing.T) {
 
 		b.filesDone(jobs)
 		require.Equal(t, []int64{1, 2}, b.submitted(1).Ids)
-		enqueued := acttest.Expect[*messages.EnqueueJobs](b.scheduler)
+		enqueued := kittest.Expect[*messages.EnqueueJobs](b.scheduler)
 		require.Len(t, enqueued.Jobs, 2)
 		require.False(t, b.rowOf(1).Unknown)
 	})
@@ -75,13 +75,13 @@ func TestSubmissionsAreCommittedInGroups(t *testing.T) {
 			b.submit(request, 2)
 		}
 		first := b.storeAsked()
-		require.Equal(t, []string{"queue/job-1"}, paths(first))
+		require.Equal(t, []string{"queue/job-1"}, filePaths(first))
 		b.store.Quiet()
 		b.filesDone(first)
 		require.Equal(t, []int64{1}, b.submitted(1).Ids)
 
 		jobs := b.storeAsked()
-		require.Len(t, paths(jobs), 6)
+		require.Len(t, filePaths(jobs), 6)
 		require.Equal(t, "7\n", string(jobs.GetWrite().Then.Content))
 		b.client.Quiet()
 		b.filesDone(jobs)
@@ -120,7 +120,7 @@ func TestOneThatCannotBeWrittenDoesNotHarmTheOthers(t *testing.T) {
 		require.Empty(t, broken.Ids)
 		require.Equal(t, "no queue/job-4", broken.Failure.Text)
 		require.Equal(t, []int64{5}, b.submitted(4).Ids)
-		require.Len(t, acttest.Expect[*messages.EnqueueJobs](b.scheduler).Jobs, 2)
+		require.Len(t, kittest.Expect[*messages.EnqueueJobs](b.scheduler).Jobs, 2)
 		require.True(t, b.rowOf(3).Unknown)
 		require.True(t, b.rowOf(4).Unknown)
 	})
@@ -288,7 +288,7 @@ func TestACrashDuringACommit(t *testing.T) {
 		require.Equal(t, "queue/job-1", aside.GetQuarantine().Path)
 		b.storeAnswers(aside, &messages.StoreAnswer{What: &messages.StoreAnswer_Quarantined{
 			Quarantined: &messages.Quarantined{Path: "queue/quarantine/job-1"}}})
-		require.Equal(t, uint64(2), acttest.Expect[*messages.QueueStarted](b.gateway).Epoch)
+		require.Equal(t, uint64(2), kittest.Expect[*messages.QueueStarted](b.gateway).Epoch)
 		b.client.Quiet()
 		require.True(t, b.rowOf(1).Unknown)
 	})

@@ -5,15 +5,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
 
-func (b *bench) watch(p *acttest.Probe, request uint64, id int64) *messages.JobWatched {
+func (b *bench) watch(p *kittest.Probe, request uint64, id int64) *messages.JobWatched {
 	b.Helper()
 	p.Ask(b.queue, &messages.WatchJob{Request: request, Id: id})
-	m := acttest.Expect[*messages.JobWatched](p)
+	m := kittest.Expect[*messages.JobWatched](p)
 	require.Equal(b, request, m.Request)
 	return m
 }
@@ -29,12 +29,12 @@ func TestWatch(t *testing.T) {
 		b.progress(2)
 		b.client.Quiet()
 		b.progress(1)
-		changed := acttest.Expect[*messages.JobChanged](b.client)
+		changed := kittest.Expect[*messages.JobChanged](b.client)
 		require.Equal(t, int32(job.Running), changed.Info.Status)
 		require.Equal(t, job.Encode(running(1)), changed.Encoded)
 
 		b.jobs.Ask(b.queue, &messages.JobEnded{Id: 1, Encoded: job.Encode(ended(1))})
-		changed = acttest.Expect[*messages.JobChanged](b.client)
+		changed = kittest.Expect[*messages.JobChanged](b.client)
 		require.Equal(t, int32(job.Success), changed.Info.Status)
 		require.Equal(t, job.Encode(ended(1)), changed.Encoded)
 	})
@@ -47,7 +47,7 @@ func TestAWatcherHasOneJob(t *testing.T) {
 		b.progress(1)
 		b.client.Quiet()
 		b.progress(2)
-		acttest.Expect[*messages.JobChanged](b.client)
+		kittest.Expect[*messages.JobChanged](b.client)
 	})
 }
 
@@ -69,7 +69,7 @@ func TestUnwatch(t *testing.T) {
 		b.client.Ask(b.queue, &messages.UnwatchJob{Id: 1}) // twice is harmless
 		b.progress(1)
 		b.client.Quiet()
-		acttest.Expect[*messages.JobChanged](other)
+		kittest.Expect[*messages.JobChanged](other)
 	})
 }
 
@@ -101,7 +101,7 @@ func TestAWatchSurvivesTheJobsReturn(t *testing.T) {
 		b.jobs.Ask(b.queue, &messages.JobReturned{Id: 1})
 		b.picked(1)
 		b.progress(1)
-		acttest.Expect[*messages.JobChanged](b.client)
+		kittest.Expect[*messages.JobChanged](b.client)
 		b.client.Quiet()
 	})
 }

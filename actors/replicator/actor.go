@@ -17,15 +17,15 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/actors/store"
-	"lockstep/core/repl"
+	"lockstep/core/replication"
 	"lockstep/messages"
 )
 
 // Config is what the replicator needs.
 type Config struct {
-	Env   *act.Env
+	Env   *kit.Env
 	Log   Log
 	Store *actor.PID
 	// Master is told BecomeMaster and ResignMaster.
@@ -37,7 +37,7 @@ type Config struct {
 	Peers   Peers                    // nil: nobody asks about other nodes
 	Members func([]*messages.Member) // is told who belongs to the cluster; nil: nobody is
 	Name    string                   // of this node
-	Self    repl.Self
+	Self    replication.Self
 }
 
 // Props makes the replicator. Its incarnations are numbered from 1.
@@ -46,12 +46,12 @@ func Props(c Config) *actor.Props {
 	return c.Env.Props("replicator", func() actor.Actor {
 		incarnation++
 		return &replicator{
-			config: c, incarnation: incarnation, epoch: &masterships, running: repl.Running{}, contents: map[int64][]byte{}, proposals: map[uint64]*proposal{}, touched: map[string]int{}, latest: map[string]*proposal{},
+			config: c, incarnation: incarnation, epoch: &masterships, running: replication.Running{}, contents: map[int64][]byte{}, proposals: map[uint64]*proposal{}, touched: map[string]int{}, latest: map[string]*proposal{},
 			observed: map[int64]*observation{}, changes: map[uint64]asker{}, questions: map[uint64]question{}, aside: map[string]bool{}, wishes: map[string]wish{},
 			store: store.NewClient(c.Store, incarnation),
 			last:  uint64(incarnation) << 32, oldest: uint64(incarnation) << 32, // proposals of a former incarnation are not this one's
 		}
-	}, act.Supervise(c.Env.Strategy(act.Policy{OnGiveUp: act.Escalate})))
+	}, kit.Supervise(c.Env.Strategy(kit.Policy{OnGiveUp: kit.Escalate})))
 }
 
 type replicator struct {
@@ -61,7 +61,7 @@ type replicator struct {
 	epoch       *uint64 // of this one as a store; it rises over incarnations
 
 	// what the log says
-	running   repl.Running
+	running   replication.Running
 	contents  map[int64][]byte // of the files of jobs that run on this node, as it has them
 	attached  bool             // what the log says is for this incarnation
 	applied   uint64
@@ -73,7 +73,7 @@ type replicator struct {
 	address   string
 	applying  *batch
 	restoring *messages.LogRestore // part of a snapshot that is on its way to the disk
-	restored  repl.Running         // by that snapshot
+	restored  replication.Running  // by that snapshot
 	files     map[string]bool      // of that snapshot
 
 	last      uint64 // proposal
@@ -167,7 +167,7 @@ func (r *replicator) Receive(ctx actor.Context) {
 	case *messages.Drain:
 		ctx.Request(ctx.Sender(), &messages.Drained{})
 	default:
-		act.Unexpected(ctx)
+		kit.Unexpected(ctx)
 	}
 }
 
@@ -182,7 +182,7 @@ func fromLog(message any) bool {
 }
 
 func (r *replicator) later(ctx actor.Context, pause time.Duration, what func(actor.Context)) {
-	act.SendAfter(r.config.Env.Clock(), ctx.ActorSystem(), pause, ctx.Self(), &retry{r.incarnation, what})
+	kit.SendAfter(r.config.Env.Clock(), ctx.ActorSystem(), pause, ctx.Self(), &retry{r.incarnation, what})
 }
 
 // request takes what an actor asks of its store. Only the master's actors do.
@@ -193,20 +193,20 @@ func (r *replicator) request(ctx actor.Context, m *messages.StoreRequest) {
 	from := asker{ctx.Sender(), m.Request}
 	switch what := m.What.(type) {
 	case *messages.StoreRequest_Write:
-		if changes := repl.Writes(what.Write); changes != nil {
+		if changes := replication.Writes(what.Write); changes != nil {
 			r.supersede(what.Write)
 			r.proposeWhole(changes, &whole{early: what.Write.Logged, done: filesTo(from)})
 			return
 		}
 		r.store.Write(ctx, what.Write, filesTo(from))
 	case *messages.StoreRequest_Move:
-		if changes := repl.Renames(what.Move); changes != nil {
+		if changes := replication.Renames(what.Move); changes != nil {
 			r.propose(from, changes)
 			return
 		}
 		r.store.Move(ctx, what.Move, filesTo(from))
 	case *messages.StoreRequest_Remove:
-		if changes := repl.Removals(what.Remove); changes != nil {
+		if changes := replication.Removals(what.Remove); changes != nil {
 			r.propose(from, changes)
 			return
 		}

@@ -6,9 +6,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/act"
-	"lockstep/core/layout"
-	"lockstep/core/repl"
+	"lockstep/actors/kit"
+	"lockstep/core/paths"
+	"lockstep/core/replication"
 	"lockstep/messages"
 )
 
@@ -27,7 +27,7 @@ func (r *replicator) takeOver(m *messages.LogAttached) {
 	if m.Incarnation != r.incarnation {
 		return
 	}
-	running, err := repl.DecodeRunning(m.State)
+	running, err := replication.DecodeRunning(m.State)
 	if err != nil {
 		panic(err)
 	}
@@ -114,7 +114,7 @@ func (r *replicator) stepDone(ctx actor.Context, b *batch, m *messages.FilesDone
 		refused[f.Path], why = true, f.Failure
 	}
 	if why != nil {
-		b.steps[0] = repl.Left(b.steps[0], refused)
+		b.steps[0] = replication.Left(b.steps[0], refused)
 		r.refusedByDisk(ctx, b, why, r.applyNext)
 		return
 	}
@@ -159,8 +159,8 @@ func (r *replicator) forgetEnded() {
 // not what others may be sent: they are ahead of it, and a failover would undo that.
 func (r *replicator) remember(e *messages.LogEntry) {
 	for _, c := range e.Changes {
-		for _, file := range repl.Files(c) {
-			if id, isJob := repl.JobOf(file); isJob {
+		for _, file := range replication.Files(c) {
+			if id, isJob := replication.JobOf(file); isJob {
 				delete(r.contents, id)
 				if r.running[id].On == r.config.Self.Node {
 					r.contents[id] = c.GetUpdate().GetContent()
@@ -178,7 +178,7 @@ func (r *replicator) askCommitted(ctx actor.Context) {
 			answer.Failure = messages.Generic(fmt.Errorf("job %d runs here, and it is not known what the others have of it", id))
 			break
 		}
-		answer.Files = append(answer.Files, &messages.FileWrite{Op: "freeze", Path: layout.JobPath(id), Content: content})
+		answer.Files = append(answer.Files, &messages.FileWrite{Op: "freeze", Path: paths.JobPath(id), Content: content})
 	}
 	ctx.Respond(answer)
 }
@@ -186,7 +186,7 @@ func (r *replicator) askCommitted(ctx actor.Context) {
 // refusedByDisk tries without end: what a majority has must come to be here. A master
 // whose disk fails is of no use meanwhile, and lets another one be it.
 func (r *replicator) refusedByDisk(ctx actor.Context, b *batch, why *messages.Failure, again func(actor.Context, *batch)) {
-	delay := act.Backoff(b.tries)
+	delay := kit.Backoff(b.tries)
 	r.config.Env.Log().WithFields(logrus.Fields{"err": why.Text, "again": delay}).Error("what the other nodes have cannot be written here")
 	r.failure = why
 	b.tries++
@@ -205,7 +205,7 @@ func (r *replicator) refusedByDisk(ctx actor.Context, b *batch, why *messages.Fa
 func (r *replicator) restore(ctx actor.Context, m *messages.LogRestore) {
 	r.applying, r.restoring = nil, m
 	if m.Part == 1 {
-		running, err := repl.DecodeRunning(m.State)
+		running, err := replication.DecodeRunning(m.State)
 		if err != nil {
 			panic(err)
 		}
@@ -231,7 +231,7 @@ func (r *replicator) restore(ctx actor.Context, m *messages.LogRestore) {
 func (r *replicator) restoreAgain(ctx actor.Context, m *messages.LogRestore, f *messages.Failure) {
 	r.failure = f
 	r.config.Env.Log().WithField("err", f.Text).Error("what the other nodes have cannot be written here")
-	r.later(ctx, act.Backoff(10), func(ctx actor.Context) {
+	r.later(ctx, kit.Backoff(10), func(ctx actor.Context) {
 		if r.restoring == m {
 			r.restore(ctx, m)
 		}
@@ -241,7 +241,7 @@ func (r *replicator) restoreAgain(ctx actor.Context, m *messages.LogRestore, f *
 // removeOthers removes what the snapshot does not have of live jobs and settings.
 // Archived jobs are in no snapshot, and stay.
 func (r *replicator) removeOthers(ctx actor.Context, m *messages.LogRestore) {
-	r.store.List(ctx, "restore", layout.QueueDir, func(ctx actor.Context, d *messages.DirListed) {
+	r.store.List(ctx, "restore", paths.QueueDir, func(ctx actor.Context, d *messages.DirListed) {
 		if r.restoring != m {
 			return
 		}
@@ -249,7 +249,7 @@ func (r *replicator) removeOthers(ctx actor.Context, m *messages.LogRestore) {
 			r.restoreAgain(ctx, m, d.Failure)
 			return
 		}
-		paths := repl.NotIn(d.Names, r.files)
+		paths := replication.NotIn(d.Names, r.files)
 		r.store.Remove(ctx, &messages.RemoveFiles{Op: "restore", Paths: paths}, func(ctx actor.Context, done *messages.FilesDone) {
 			if r.restoring != m {
 				return

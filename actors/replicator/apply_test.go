@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
-	"lockstep/core/layout"
-	"lockstep/core/repl"
+	"lockstep/core/paths"
+	"lockstep/core/replication"
 	"lockstep/messages"
 )
 
@@ -39,9 +39,9 @@ func TestEntriesAreAppliedWhenTheyAreOnTheDisk(t *testing.T) {
 		block.Release()
 		b.Settle()
 		require.Equal(t, uint64(1), b.log.applied)
-		running, err := repl.DecodeRunning(b.log.state)
+		running, err := replication.DecodeRunning(b.log.state)
 		require.NoError(t, err)
-		require.Equal(t, repl.Running{7: {On: "u2", Progress: 2}}, running)
+		require.Equal(t, replication.Running{7: {On: "u2", Progress: 2}}, running)
 	})
 }
 
@@ -56,7 +56,7 @@ func TestABatchThatTheDiskRefusesIsRetriedWhole(t *testing.T) {
 		b.Settle()
 		b.client.Quiet()
 		b.client.Ask(b.replicator, &messages.AskNodes{Request: 1})
-		require.Contains(t, acttest.Expect[*messages.Nodes](b.client).Failure.Text, acttest.ErrDisk.Error())
+		require.Contains(t, kittest.Expect[*messages.Nodes](b.client).Failure.Text, kittest.ErrDisk.Error())
 		changes := b.log.taken()
 		require.Len(t, changes, 1)
 		require.Equal(t, messages.ChangeNodes_TRANSFER, changes[0].What)
@@ -75,7 +75,7 @@ func TestABatchThatTheDiskRefusesIsRetriedWhole(t *testing.T) {
 		require.Equal(t, "two", b.content("queue/job-2"))
 		require.Equal(t, applied+3, b.log.applied)
 		b.client.Ask(b.replicator, &messages.AskNodes{Request: 2})
-		require.Nil(t, acttest.Expect[*messages.Nodes](b.client).Failure)
+		require.Nil(t, kittest.Expect[*messages.Nodes](b.client).Failure)
 	})
 }
 
@@ -99,13 +99,13 @@ func TestACrashRepeatsWhatWasNotApplied(t *testing.T) {
 		block.Entered()
 		b.Crash(b.replicator)
 		block.Release()
-		b.Advance(acttest.Backoff)
+		b.Advance(kittest.Backoff)
 		require.Equal(t, uint64(2), b.log.applied)
 		require.Len(t, b.disk.Calls("replace apply queue/job-6"), 1)
 		require.Len(t, b.disk.Calls("replace apply queue/job-7"), 2)
-		running, err := repl.DecodeRunning(b.log.state)
+		running, err := replication.DecodeRunning(b.log.state)
 		require.NoError(t, err)
-		require.Equal(t, repl.Running{6: {On: "u2", Progress: 2}, 7: {On: "u2", Progress: 2}}, running, "the rest is known from before")
+		require.Equal(t, replication.Running{6: {On: "u2", Progress: 2}, 7: {On: "u2", Progress: 2}}, running, "the rest is known from before")
 	})
 }
 
@@ -113,7 +113,7 @@ func TestACrashRepeatsWhatWasNotApplied(t *testing.T) {
 func TestObservedEntriesLeaveTheFileAlone(t *testing.T) {
 	onBench(t, map[string]string{"queue/job-7": jobIn(7, job.Success)}, func(t *testing.T, b *bench) {
 		observed := &messages.LogEntry{Origin: self.Node, Run: self.Run, Number: 1,
-			Changes: []*messages.FileChange{repl.Observed(layout.JobPath(7), []byte(jobIn(7, job.Running)))}}
+			Changes: []*messages.FileChange{replication.Observed(paths.JobPath(7), []byte(jobIn(7, job.Running)))}}
 		b.log.commit(observed)
 		require.Equal(t, jobIn(7, job.Success), b.content("queue/job-7"))
 		require.Empty(t, b.disk.Calls("replace"))
@@ -123,15 +123,15 @@ func TestObservedEntriesLeaveTheFileAlone(t *testing.T) {
 
 // What a former daemon of this node has proposed of a job is compared with the file.
 func TestEntriesOfAFormerDaemonAreComparedWithTheFile(t *testing.T) {
-	former := repl.Self{Node: self.Node, Run: "former"}
-	acttest.Each(t, map[string]struct{ local, logged, want job.Status }{
+	former := replication.Self{Node: self.Node, Run: "former"}
+	kittest.Each(t, map[string]struct{ local, logged, want job.Status }{
 		"the process went on":         {local: job.Success, logged: job.Running, want: job.Success},
 		"the daemon has failed it":    {local: job.Running, logged: job.Error, want: job.Error},
 		"both are final":              {local: job.Success, logged: job.Error, want: job.Success},
 		"nothing has happened to it":  {local: job.Running, logged: job.Running, want: job.Running},
 		"the log is a little behind":  {local: job.Running, logged: job.Waiting, want: job.Running},
 		"the process has canceled it": {local: job.Canceled, logged: job.Running, want: job.Canceled},
-	}, func(t *testing.T, e *acttest.Env, c struct{ local, logged, want job.Status }) {
+	}, func(t *testing.T, e *kittest.Env, c struct{ local, logged, want job.Status }) {
 		b := newBench(t, e, map[string]string{"queue/job-7": jobIn(7, c.local)})
 		b.log.commit(entry(former, "queue/job-7", jobIn(7, c.logged)))
 		require.Equal(t, jobIn(7, c.want), b.content("queue/job-7"))
@@ -143,7 +143,7 @@ func TestEntriesOfAFormerDaemonAreComparedWithTheFile(t *testing.T) {
 func TestADoubtfulFileThatCannotBeReadIsReadAgain(t *testing.T) {
 	onBench(t, map[string]string{"queue/job-7": jobIn(7, job.Success)}, func(t *testing.T, b *bench) {
 		b.disk.Fail("read apply queue/job-7", 1)
-		b.log.commit(entry(repl.Self{Node: self.Node, Run: "former"}, "queue/job-7", jobIn(7, job.Running)))
+		b.log.commit(entry(replication.Self{Node: self.Node, Run: "former"}, "queue/job-7", jobIn(7, job.Running)))
 		b.Settle()
 		require.Zero(t, b.log.applied)
 		b.Advance(time.Minute)
@@ -155,7 +155,7 @@ func TestADoubtfulFileThatCannotBeReadIsReadAgain(t *testing.T) {
 func part(n uint64, last bool, files map[string]string) *messages.LogRestore {
 	m := &messages.LogRestore{Part: n, Last: last, Index: 40}
 	if n == 1 {
-		m.State = repl.Running{8: {On: "u2", Progress: 2}}.Encode()
+		m.State = replication.Running{8: {On: "u2", Progress: 2}}.Encode()
 	}
 	for name, content := range files {
 		m.Files = append(m.Files, &messages.FileWrite{Op: "restore", Path: name, Content: []byte(content)})
@@ -182,10 +182,10 @@ func TestASnapshotTakesThePlaceOfEverything(t *testing.T) {
 		}
 		require.Equal(t, "20\n", b.content("queue/serial"))
 		b.client.Ask(b.replicator, &messages.AskNodes{Request: 1})
-		require.Equal(t, uint64(40), acttest.Expect[*messages.Nodes](b.client).Applied)
+		require.Equal(t, uint64(40), kittest.Expect[*messages.Nodes](b.client).Applied)
 
 		// The running jobs are the snapshot's: another node has started job 8.
-		require.Equal(t, repl.Fence.Milliseconds(), b.become().FenceMs)
+		require.Equal(t, replication.Fence.Milliseconds(), b.become().FenceMs)
 	})
 }
 
@@ -198,13 +198,13 @@ func TestAPartThatTheDiskRefusesIsTriedAgain(t *testing.T) {
 				b.Settle()
 				require.Empty(t, b.log.restored)
 				b.client.Ask(b.replicator, &messages.AskNodes{Request: 1})
-				require.NotNil(t, acttest.Expect[*messages.Nodes](b.client).Failure)
+				require.NotNil(t, kittest.Expect[*messages.Nodes](b.client).Failure)
 				b.Advance(time.Hour)
 				require.Equal(t, []uint64{1}, b.log.restored)
 				require.Equal(t, "v1", b.content("queue/job-8"))
 				require.NotContains(t, b.disk.Names(), "queue/job-7")
 				b.client.Ask(b.replicator, &messages.AskNodes{Request: 2})
-				require.Nil(t, acttest.Expect[*messages.Nodes](b.client).Failure)
+				require.Nil(t, kittest.Expect[*messages.Nodes](b.client).Failure)
 			})
 		})
 	}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/core/layout"
-	"lockstep/core/repl"
+	"lockstep/core/paths"
+	"lockstep/core/replication"
 	"lockstep/messages"
 )
 
@@ -19,7 +19,7 @@ func (r *replicator) check(ctx actor.Context, m *messages.CheckNodes) {
 	}
 	var leaveOut []string
 	for id := range r.running {
-		leaveOut = append(leaveOut, layout.JobPath(id))
+		leaveOut = append(leaveOut, paths.JobPath(id))
 	}
 	slices.Sort(leaveOut)
 	others := slices.DeleteFunc(slices.Clone(r.members), func(x *messages.Member) bool { return x.Name == r.config.Name })
@@ -71,9 +71,9 @@ func (r *replicator) repair(ctx actor.Context, files []string, done func(actor.C
 			switch {
 			case r.isBusy(file) || f.Failure != nil: // it is on its way to all nodes, or the disk refuses
 			case f.Missing:
-				changes = repl.Removals(&messages.RemoveFiles{Op: "repair", Paths: []string{file}})
+				changes = replication.Removals(&messages.RemoveFiles{Op: "repair", Paths: []string{file}})
 			default:
-				changes = []*messages.FileChange{repl.Observed(file, f.Content)}
+				changes = []*messages.FileChange{replication.Observed(file, f.Content)}
 			}
 			if changes == nil || !r.master {
 				one(ctx)
@@ -86,7 +86,7 @@ func (r *replicator) repair(ctx actor.Context, files []string, done func(actor.C
 
 // isBusy: a change of the file is on its way, or its job's process writes it.
 func (r *replicator) isBusy(file string) bool {
-	id, isJob := repl.JobOf(file)
+	id, isJob := replication.JobOf(file)
 	return r.touched[file] > 0 || isJob && r.isRunning(id)
 }
 

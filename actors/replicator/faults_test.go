@@ -6,16 +6,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
 // The lock manager sets its own files aside, of which the others know nothing.
 func TestAFileThatIsNotSharedIsQuarantinedHere(t *testing.T) {
-	onMaster(t, map[string]string{layout.LocksPath: "bad"}, func(t *testing.T, b *bench) {
-		request := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Quarantine{Quarantine: &messages.Quarantine{Path: layout.LocksPath}}})
+	onMaster(t, map[string]string{paths.LocksPath: "bad"}, func(t *testing.T, b *bench) {
+		request := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Quarantine{Quarantine: &messages.Quarantine{Path: paths.LocksPath}}})
 		require.Empty(t, b.log.take())
 		q := b.answer(request).GetQuarantined()
 		require.Equal(t, "queue/quarantine/locks.data", q.Path)
@@ -79,7 +79,7 @@ func TestFilesOfTheSameNameAreQuarantinedUnderDifferentOnes(t *testing.T) {
 			b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Quarantine{Quarantine: &messages.Quarantine{Path: file}}})
 		}
 		b.log.agree()
-		one, two := acttest.Expect[*messages.StoreAnswer](b.client).GetQuarantined(), acttest.Expect[*messages.StoreAnswer](b.client).GetQuarantined()
+		one, two := kittest.Expect[*messages.StoreAnswer](b.client).GetQuarantined(), kittest.Expect[*messages.StoreAnswer](b.client).GetQuarantined()
 		require.NotEqual(t, one.Path, two.Path)
 		require.Equal(t, "live", b.content(one.Path))
 		require.Equal(t, "archived", b.content(two.Path))
@@ -129,7 +129,7 @@ func TestAListingIsNotHeldUpByLaterWrites(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.write("queue/job-1", "v1")
 		before := b.log.take()[0]
-		list := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_List{List: &messages.ListDir{Op: "test", Dir: layout.QueueDir}}})
+		list := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_List{List: &messages.ListDir{Op: "test", Dir: paths.QueueDir}}})
 		b.write("queue/job-2", "v1")
 		b.log.commit(before.entry)
 		b.Settle()

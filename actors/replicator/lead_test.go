@@ -6,11 +6,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/config"
 	"lockstep/core/job"
-	"lockstep/core/layout"
-	"lockstep/core/repl"
+	"lockstep/core/paths"
+	"lockstep/core/replication"
 	"lockstep/messages"
 )
 
@@ -18,10 +18,10 @@ func TestAMasterWithNothingToTellBeginsAtOnce(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.log.lead("n1")
 		require.Empty(t, b.log.take(), "the configuration names it already")
-		m := acttest.Expect[*messages.BecomeMaster](b.master)
+		m := kittest.Expect[*messages.BecomeMaster](b.master)
 		require.Equal(t, b.log.term, m.Term)
 		require.Zero(t, m.FenceMs)
-		acttest.Expect[*messages.StoreStarted](b.client)
+		kittest.Expect[*messages.StoreStarted](b.client)
 		b.Send(b.replicator, &messages.LogLeads{Term: b.log.term})
 		b.master.Quiet()
 		b.client.Quiet()
@@ -32,7 +32,7 @@ func TestAMasterWithNothingToTellBeginsAtOnce(t *testing.T) {
 // before is not proposed any more.
 func TestWhatAFileSaidIsNotProposedAfterTheEnd(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
-		former := repl.Self{Node: self.Node, Run: "former"}
+		former := replication.Self{Node: self.Node, Run: "former"}
 		b.log.commit(entry(former, "queue/job-7", jobIn(7, job.Waiting)), entry(former, "queue/job-8", jobIn(8, job.Waiting)))
 		b.Settle()
 		b.become()
@@ -45,7 +45,7 @@ func TestWhatAFileSaidIsNotProposedAfterTheEnd(t *testing.T) {
 		reading.Release()
 		var told []string
 		for _, offer := range b.log.take() {
-			told = append(told, paths(offer.entry)...)
+			told = append(told, filePaths(offer.entry)...)
 		}
 		require.Equal(t, []string{"queue/job-7", "queue/job-8 observed"}, told)
 	})
@@ -55,7 +55,7 @@ func TestWhatAFileSaidIsNotProposedAfterTheEnd(t *testing.T) {
 // the queue does, and it hears of no more.
 func TestTheOthersHearFirstWhatThisNodesJobsHaveDone(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
-		former := repl.Self{Node: self.Node, Run: "former"}
+		former := replication.Self{Node: self.Node, Run: "former"}
 		b.log.commit(entry(former, "queue/job-7", jobIn(7, job.Running)), entry(former, "queue/job-8", jobIn(8, job.Waiting)))
 		b.Settle()
 		require.NoError(t, b.disk.Replace("run-job", "queue/job-7", []byte(jobIn(7, job.Success))))
@@ -64,7 +64,7 @@ func TestTheOthersHearFirstWhatThisNodesJobsHaveDone(t *testing.T) {
 		b.client.Quiet()
 		offers := b.log.take()
 		require.Len(t, offers, 1)
-		require.ElementsMatch(t, []string{"queue/job-7 observed", "queue/job-8 observed"}, paths(offers[0].entry))
+		require.ElementsMatch(t, []string{"queue/job-7 observed", "queue/job-8 observed"}, filePaths(offers[0].entry))
 		require.NoError(t, b.disk.Replace("run-job", "queue/job-8", []byte(jobIn(8, job.Success))))
 		b.log.commit(offers[0].entry)
 		read := map[int64]string{}
@@ -72,9 +72,9 @@ func TestTheOthersHearFirstWhatThisNodesJobsHaveDone(t *testing.T) {
 			read[j.Id] = string(j.Content)
 		}
 		require.Equal(t, map[int64]string{7: jobIn(7, job.Success), 8: jobIn(8, job.Waiting)}, read)
-		running, err := repl.DecodeRunning(b.log.state)
+		running, err := replication.DecodeRunning(b.log.state)
 		require.NoError(t, err)
-		require.Equal(t, repl.Running{8: {On: "u1", Progress: 1}}, running)
+		require.Equal(t, replication.Running{8: {On: "u1", Progress: 1}}, running)
 		require.Equal(t, jobIn(7, job.Success), b.content("queue/job-7"))
 	})
 }
@@ -82,7 +82,7 @@ func TestTheOthersHearFirstWhatThisNodesJobsHaveDone(t *testing.T) {
 // A file that is none, and one that a power loss has set back, tell the others nothing.
 func TestAFileThatIsBehindTheLogIsNotTold(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
-		former := repl.Self{Node: self.Node, Run: "former"}
+		former := replication.Self{Node: self.Node, Run: "former"}
 		b.log.commit(entry(former, "queue/job-7", jobIn(7, job.Running)), entry(former, "queue/job-8", jobIn(8, job.Running)))
 		b.Settle()
 		require.NoError(t, b.disk.Replace("test", "queue/job-7", []byte("garbage")))
@@ -102,13 +102,13 @@ func TestAMasterFencesJobsThatWereStartedElsewhere(t *testing.T) {
 		b.master.Unread()
 		b.log.lead("n1")
 		require.Empty(t, b.log.take())
-		require.Equal(t, repl.Fence.Milliseconds(), acttest.Expect[*messages.BecomeMaster](b.master).FenceMs)
+		require.Equal(t, replication.Fence.Milliseconds(), kittest.Expect[*messages.BecomeMaster](b.master).FenceMs)
 
 		b.log.lead("n2")
 		b.log.commit(entry(elsewhere, "queue/job-7", jobIn(7, job.Error)))
 		b.Settle()
 		b.log.lead("n1")
-		require.Zero(t, acttest.Expect[*messages.BecomeMaster](b.master).FenceMs)
+		require.Zero(t, kittest.Expect[*messages.BecomeMaster](b.master).FenceMs)
 	})
 }
 
@@ -116,32 +116,32 @@ func TestAMasterFencesJobsThatWereStartedElsewhere(t *testing.T) {
 func TestTheConfigurationNamesTheMaster(t *testing.T) {
 	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n2", NodeUUID: "u2", GroupUUID: "g1"})
 	require.NoError(t, err)
-	onBench(t, map[string]string{layout.ConfigPath: string(content)}, func(t *testing.T, b *bench) {
+	onBench(t, map[string]string{paths.ConfigPath: string(content)}, func(t *testing.T, b *bench) {
 		b.log.lead("n1")
 		b.master.Quiet()
 		offers := b.log.take()
 		require.Len(t, offers, 1)
-		require.Equal(t, []string{layout.ConfigPath}, paths(offers[0].entry))
+		require.Equal(t, []string{paths.ConfigPath}, filePaths(offers[0].entry))
 		b.log.commit(offers[0].entry)
-		acttest.Expect[*messages.BecomeMaster](b.master)
-		doc, err := config.DecodeDocument([]byte(b.content(layout.ConfigPath)))
+		kittest.Expect[*messages.BecomeMaster](b.master)
+		doc, err := config.DecodeDocument([]byte(b.content(paths.ConfigPath)))
 		require.NoError(t, err)
 		uuid, err := doc.Find("node", "n1")
 		require.NoError(t, err)
 		require.Equal(t, self.Node, uuid)
-		require.Contains(t, b.content(layout.ConfigPath), `"master_node":"u1"`)
-		require.Contains(t, b.content(layout.ConfigPath), "10.0.0.1")
+		require.Contains(t, b.content(paths.ConfigPath), `"master_node":"u1"`)
+		require.Contains(t, b.content(paths.ConfigPath), "10.0.0.1")
 	})
 }
 
 // One that cannot be read is a matter for who reads it next, not for the mastership.
 func TestAConfigurationThatCannotBeReadDoesNotHoldUpTheMaster(t *testing.T) {
-	onBench(t, map[string]string{layout.ConfigPath: "garbage"}, func(t *testing.T, b *bench) {
+	onBench(t, map[string]string{paths.ConfigPath: "garbage"}, func(t *testing.T, b *bench) {
 		b.log.lead("n1")
 		require.Empty(t, b.log.take())
-		acttest.Expect[*messages.BecomeMaster](b.master)
+		kittest.Expect[*messages.BecomeMaster](b.master)
 		require.Len(t, b.Logged("the configuration cannot be told who is the master"), 1)
-		require.Equal(t, "garbage", b.content(layout.ConfigPath))
+		require.Equal(t, "garbage", b.content(paths.ConfigPath))
 	})
 }
 
@@ -149,8 +149,8 @@ func TestAConfigurationThatCannotBeReadDoesNotHoldUpTheMaster(t *testing.T) {
 func TestAMastershipThatIsLostBeforeItBegins(t *testing.T) {
 	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n2", NodeUUID: "u2", GroupUUID: "g1"})
 	require.NoError(t, err)
-	onBench(t, map[string]string{layout.ConfigPath: string(content)}, func(t *testing.T, b *bench) {
-		block := b.disk.Block("read master " + layout.ConfigPath)
+	onBench(t, map[string]string{paths.ConfigPath: string(content)}, func(t *testing.T, b *bench) {
+		block := b.disk.Block("read master " + paths.ConfigPath)
 		b.log.mu.Lock()
 		b.log.leader, b.log.term = "n1", 1
 		b.log.tellLeader()

@@ -10,8 +10,8 @@ import (
 
 	"lockstep/core/config"
 	"lockstep/core/job"
-	"lockstep/core/layout"
-	"lockstep/core/repl"
+	"lockstep/core/paths"
+	"lockstep/core/replication"
 	"lockstep/messages"
 )
 
@@ -24,7 +24,7 @@ func (r *replicator) lead(ctx actor.Context, term uint64) {
 	}
 	r.forget()
 	r.leads, r.term, r.master, r.leader = true, term, false, r.config.Name
-	r.store.Read(ctx, "master", layout.ConfigPath, func(ctx actor.Context, f *messages.FileRead) {
+	r.store.Read(ctx, "master", paths.ConfigPath, func(ctx actor.Context, f *messages.FileRead) {
 		if !r.leads || r.term != term {
 			return
 		}
@@ -37,8 +37,8 @@ func (r *replicator) lead(ctx actor.Context, term uint64) {
 		case bytes.Equal(content, f.Content):
 			r.become(ctx, term)
 		default:
-			write := &messages.WriteFiles{Files: []*messages.FileWrite{{Path: layout.ConfigPath, Content: content}}}
-			r.proposeTo(repl.Writes(write), func(ctx actor.Context, _ *messages.FilesDone) { r.become(ctx, term) })
+			write := &messages.WriteFiles{Files: []*messages.FileWrite{{Path: paths.ConfigPath, Content: content}}}
+			r.proposeTo(replication.Writes(write), func(ctx actor.Context, _ *messages.FilesDone) { r.become(ctx, term) })
 		}
 	})
 }
@@ -59,7 +59,7 @@ func (r *replicator) scan(ctx actor.Context, then func(actor.Context, *messages.
 	left := len(own)
 	var refused *messages.Failure
 	for _, id := range own {
-		r.store.Read(ctx, "settle", layout.JobPath(id), func(ctx actor.Context, f *messages.FileRead) {
+		r.store.Read(ctx, "settle", paths.JobPath(id), func(ctx actor.Context, f *messages.FileRead) {
 			switch {
 			case f.Failure != nil:
 				refused = f.Failure
@@ -86,7 +86,7 @@ func (r *replicator) scan(ctx actor.Context, then func(actor.Context, *messages.
 func (r *replicator) catchUp(ctx actor.Context, own []int64, files map[int64][]byte, then func(actor.Context)) {
 	var changes []*messages.FileChange
 	for _, id := range own {
-		if change := r.running.Settle(id, files[id]); change != nil && r.touched[layout.JobPath(id)] == 0 {
+		if change := r.running.Settle(id, files[id]); change != nil && r.touched[paths.JobPath(id)] == 0 {
 			changes = append(changes, change)
 		}
 	}
@@ -131,7 +131,7 @@ func (r *replicator) become(ctx actor.Context, term uint64) {
 	*r.epoch++
 	fence := time.Duration(0)
 	if r.running.Elsewhere(r.config.Self.Node) {
-		fence = repl.Fence
+		fence = replication.Fence
 	}
 	r.config.Env.Log().WithFields(logrus.Fields{"term": term, "fence": fence}).Info("this node is the master")
 	for _, pid := range r.config.Clients {
@@ -186,11 +186,11 @@ func (r *replicator) observe(ctx actor.Context, m *messages.ObserveJob) {
 	if err != nil {
 		return // reports are hints
 	}
-	late := r.isWritten(m.Id, o) || repl.Progress(j) < r.running[m.Id].Progress
+	late := r.isWritten(m.Id, o) || replication.Progress(j) < r.running[m.Id].Progress
 	if m.Request == 0 && late {
 		return
 	}
-	shape := repl.Shape(j)
+	shape := replication.Shape(j)
 	asks := asker{ctx.Sender(), m.Request}
 	// What is on its way to the others, or is with them, is not proposed once more.
 	switch same := o.next == nil && m.Request != 0 && !r.isWritten(m.Id, o); {
@@ -215,7 +215,7 @@ func (r *replicator) observeNext(id int64, o *observation) {
 		return
 	}
 	o.busy, o.served, o.waiting = true, o.waiting, nil
-	change := repl.Observed(layout.JobPath(id), o.next)
+	change := replication.Observed(paths.JobPath(id), o.next)
 	o.sent, o.next = o.next, nil
 	r.proposeTo([]*messages.FileChange{change}, func(ctx actor.Context, _ *messages.FilesDone) {
 		o.busy, o.sent = false, nil
@@ -233,7 +233,7 @@ func (r *replicator) observeNext(id int64, o *observation) {
 // isWritten: the daemon's own change of the job's file is on its way, and what the
 // process has written is older.
 func (r *replicator) isWritten(id int64, o *observation) bool {
-	others := r.touched[layout.JobPath(id)]
+	others := r.touched[paths.JobPath(id)]
 	if o.busy {
 		others--
 	}
@@ -244,7 +244,7 @@ func (r *replicator) isWritten(id int64, o *observation) bool {
 // itself writes the job's file now, so that its process does not any more.
 func (r *replicator) supersede(m *messages.WriteFiles) {
 	for _, f := range m.Files {
-		id, ok := repl.JobOf(f.Path)
+		id, ok := replication.JobOf(f.Path)
 		if o := r.observed[id]; ok && o != nil && len(o.waiting) == 0 {
 			if o.next = nil; !o.busy {
 				delete(r.observed, id)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/core/repl"
+	"lockstep/core/replication"
 	"lockstep/messages"
 )
 
@@ -82,7 +82,7 @@ func (r *replicator) refusal(m *messages.ChangeNodes) *messages.Failure {
 		return &messages.Failure{Class: "OpPrereqError", Code: "unknown_entity", Text: fmt.Sprintf("There is no node %s", m.Name)}
 	case m.What == messages.ChangeNodes_TRANSFER && !r.members[at].Voter:
 		return &messages.Failure{Class: "OpPrereqError", Code: "wrong_state", Text: fmt.Sprintf("Node %s is a copy without a vote, and cannot be the master", m.Name)}
-	case m.What == messages.ChangeNodes_REMOVE && r.members[at].Voter && repl.Voters(r.members) == 1:
+	case m.What == messages.ChangeNodes_REMOVE && r.members[at].Voter && replication.Voters(r.members) == 1:
 		return &messages.Failure{Class: "OpPrereqError", Code: "wrong_state", Text: fmt.Sprintf("Node %s is the only one with a vote: there would be no cluster without it", m.Name)}
 	case m.What == messages.ChangeNodes_REMOVE && m.Name == r.config.Name:
 		return &messages.Failure{Class: "OpPrereqError", Code: "wrong_state", Text: fmt.Sprintf("Node %s is the master: promote another one first", m.Name)}
@@ -118,8 +118,8 @@ func (r *replicator) admit(ctx actor.Context, m *messages.AdmitNode) {
 		ctx.Respond(answer)
 		return
 	}
-	w := repl.Wish{Name: m.Name, Address: m.Address, Voting: m.Voting, Fresh: m.Fresh, Applied: m.Applied}
-	next := repl.Admit(r.members, w, r.applied, r.ready(w))
+	w := replication.Wish{Name: m.Name, Address: m.Address, Voting: m.Voting, Fresh: m.Fresh, Applied: m.Applied}
+	next := replication.Admit(r.members, w, r.applied, r.ready(w))
 	at := slices.IndexFunc(r.members, func(x *messages.Member) bool { return x.Name == m.Name })
 	if at < 0 && !m.Fresh {
 		answer.Failure = &messages.Failure{Class: "OpPrereqError", Code: "wrong_state", Text: fmt.Sprintf(
@@ -141,7 +141,7 @@ func (r *replicator) changing() bool { return len(r.changes) > 0 }
 
 // wish is that of a node that could be given a vote.
 type wish struct {
-	repl.Wish
+	replication.Wish
 	at time.Time
 }
 
@@ -149,7 +149,7 @@ type wish struct {
 const wishMax = 30 * time.Second
 
 // ready takes note of a wish, and names those nodes that could be given a vote.
-func (r *replicator) ready(w repl.Wish) []string {
+func (r *replicator) ready(w replication.Wish) []string {
 	now := r.config.Env.Clock().Now()
 	if r.wishes[w.Name] = (wish{w, now}); !w.MayVote(r.applied) {
 		delete(r.wishes, w.Name)

@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
 
 func (b *bench) nodes(m *messages.AskNodes) *messages.Nodes {
 	b.client.Ask(b.replicator, m)
-	return acttest.Expect[*messages.Nodes](b.client)
+	return kittest.Expect[*messages.Nodes](b.client)
 }
 
 func TestWhoTheNodesAre(t *testing.T) {
@@ -47,7 +47,7 @@ func TestAllNodesAreAskedHowTheyAre(t *testing.T) {
 		b.Send(b.replicator, &messages.NodesAsked{Number: b.peers.question() + 1, States: states})
 		b.client.Quiet()
 		b.Send(b.replicator, &messages.NodesAsked{Number: b.peers.question(), States: states})
-		n := acttest.Expect[*messages.Nodes](b.client)
+		n := kittest.Expect[*messages.Nodes](b.client)
 		require.Equal(t, uint64(4), n.Request)
 		require.Len(t, n.States, 3)
 		b.Send(b.replicator, &messages.NodesAsked{Number: b.peers.question(), States: states})
@@ -60,10 +60,10 @@ func (b *bench) change(m *messages.ChangeNodes) { b.client.Ask(b.replicator, m);
 func TestOnlyTheMasterChangesTheMembership(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.change(&messages.ChangeNodes{Request: 1, What: messages.ChangeNodes_REMOVE, Name: "n3"})
-		require.Contains(t, acttest.Expect[*messages.NodesChanged](b.client).Failure.Text, "does not know who is")
+		require.Contains(t, kittest.Expect[*messages.NodesChanged](b.client).Failure.Text, "does not know who is")
 		b.log.lead("n2")
 		b.change(&messages.ChangeNodes{Request: 1, What: messages.ChangeNodes_TRANSFER})
-		f := acttest.Expect[*messages.NodesChanged](b.client).Failure
+		f := kittest.Expect[*messages.NodesChanged](b.client).Failure
 		require.Equal(t, "NotMaster", f.Class)
 		require.Contains(t, f.Text, "n2 is")
 		require.Empty(t, b.log.taken())
@@ -96,14 +96,14 @@ func TestChangesOfTheMembership(t *testing.T) {
 				changes := b.log.taken()
 				if c.refused != "" {
 					require.Empty(t, changes)
-					require.Contains(t, acttest.Expect[*messages.NodesChanged](b.client).Failure.Text, c.refused)
+					require.Contains(t, kittest.Expect[*messages.NodesChanged](b.client).Failure.Text, c.refused)
 					return
 				}
 				b.client.Quiet()
 				require.Len(t, changes, 1)
 				require.Equal(t, m.Name+" "+m.Address+" "+m.What.String(), changes[0].Name+" "+changes[0].Address+" "+changes[0].What.String())
 				b.Send(b.replicator, &messages.LogChanged{Number: changes[0].number, Failure: noMajority})
-				a := acttest.Expect[*messages.NodesChanged](b.client)
+				a := kittest.Expect[*messages.NodesChanged](b.client)
 				require.Equal(t, uint64(6), a.Request)
 				require.Equal(t, noMajority.Text, a.Failure.Text)
 			})
@@ -114,7 +114,7 @@ func TestChangesOfTheMembership(t *testing.T) {
 func (b *bench) admit(m *messages.AdmitNode) *messages.NodeAdmitted {
 	b.Helper()
 	b.client.Ask(b.replicator, m)
-	a := acttest.Expect[*messages.NodeAdmitted](b.client)
+	a := kittest.Expect[*messages.NodeAdmitted](b.client)
 	require.Equal(b, m.Request, a.Request)
 	return a
 }
@@ -206,10 +206,10 @@ func TestTheNodesAreCompared(t *testing.T) {
 			Nodes: []*messages.NodeDifferences{{Name: "n2", Answers: true, Files: differs}, {Name: "n3", Error: "no answer"}}})
 		offers := b.log.take()
 		require.Len(t, offers, 2, "each as soon as it is read")
-		require.ElementsMatch(t, []string{"queue/job-7 observed", "remove queue/job-1"}, append(paths(offers[0].entry), paths(offers[1].entry)...))
+		require.ElementsMatch(t, []string{"queue/job-7 observed", "remove queue/job-1"}, append(filePaths(offers[0].entry), filePaths(offers[1].entry)...))
 		b.client.Quiet()
 		b.log.commit(offers[0].entry, offers[1].entry)
-		checked := acttest.Expect[*messages.NodesChecked](b.client)
+		checked := kittest.Expect[*messages.NodesChecked](b.client)
 		require.Equal(t, uint64(9), checked.Request)
 		require.Equal(t, int64(5), checked.Files)
 		require.Equal(t, int64(2), checked.Nodes[0].Repaired)
@@ -224,14 +224,14 @@ func TestAComparisonThatRepairsNothing(t *testing.T) {
 		b.client.Ask(b.replicator, &messages.CheckNodes{Request: 9})
 		b.Settle()
 		b.Send(b.replicator, &messages.NodesCompared{Number: b.peers.question(), Nodes: differs})
-		require.Zero(t, acttest.Expect[*messages.NodesChecked](b.client).Nodes[0].Repaired)
+		require.Zero(t, kittest.Expect[*messages.NodesChecked](b.client).Nodes[0].Repaired)
 		b.client.Ask(b.replicator, &messages.CheckNodes{Request: 10, Repair: true})
 		b.Settle()
 		b.log.lead("n2")
 		b.Send(b.replicator, &messages.NodesCompared{Number: b.peers.question(), Nodes: differs})
-		require.Zero(t, acttest.Expect[*messages.NodesChecked](b.client).Nodes[0].Repaired, "the files may be another's to repair")
+		require.Zero(t, kittest.Expect[*messages.NodesChecked](b.client).Nodes[0].Repaired, "the files may be another's to repair")
 		require.Empty(t, b.log.take())
 		b.client.Ask(b.replicator, &messages.CheckNodes{Request: 11})
-		require.Equal(t, "NotMaster", acttest.Expect[*messages.NodesChecked](b.client).Failure.Class)
+		require.Equal(t, "NotMaster", kittest.Expect[*messages.NodesChecked](b.client).Failure.Class)
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/store"
-	"lockstep/core/layout"
-	"lockstep/core/repl"
+	"lockstep/core/paths"
+	"lockstep/core/replication"
 	"lockstep/messages"
 )
 
@@ -57,13 +57,13 @@ func (r *replicator) proposeTo(changes []*messages.FileChange, done func(actor.C
 }
 
 func (r *replicator) proposeWhole(changes []*messages.FileChange, w *whole) {
-	pieces := repl.Pieces(changes, entryMax)
+	pieces := replication.Pieces(changes, entryMax)
 	w.left = len(pieces)
 	for i, piece := range pieces {
 		r.last++
 		p := &proposal{number: r.last, whole: w, entry: (&messages.LogEntry{Origin: r.config.Self.Node, Run: r.config.Self.Run, Number: r.last, Changes: piece}).Marshal()}
 		for _, c := range piece {
-			p.files = append(p.files, repl.Files(c)...)
+			p.files = append(p.files, replication.Files(c)...)
 		}
 		if i == len(pieces)-1 {
 			for _, former := range w.pieces {
@@ -208,20 +208,20 @@ func (r *replicator) quarantine(ctx actor.Context, from asker, m *messages.Quara
 		ctx.Send(from.pid, &messages.StoreAnswer{Request: from.request, What: &messages.StoreAnswer_Quarantined{
 			Quarantined: &messages.Quarantined{Path: to, Failure: f}}})
 	}
-	if !repl.Shared(m.Path) {
+	if !replication.Shared(m.Path) {
 		r.store.Quarantine(ctx, m.Path, func(ctx actor.Context, q *messages.Quarantined) { answer(ctx, q.Path, q.Failure) })
 		return
 	}
-	r.store.List(ctx, "quarantine", layout.QuarantineDir, func(ctx actor.Context, d *messages.DirListed) {
+	r.store.List(ctx, "quarantine", paths.QuarantineDir, func(ctx actor.Context, d *messages.DirListed) {
 		if d.Failure != nil {
 			answer(ctx, "", d.Failure)
 			return
 		}
 		name := store.FreeName(path.Base(m.Path), slices.Concat(d.Names, slices.Sorted(maps.Keys(r.aside))))
 		r.aside[name] = true
-		to := layout.QuarantineDir + "/" + name
+		to := paths.QuarantineDir + "/" + name
 		move := &messages.MoveFiles{Files: []*messages.MoveFile{{Op: "quarantine", From: m.Path, To: to}}}
-		r.proposeTo(repl.Renames(move), func(ctx actor.Context, done *messages.FilesDone) {
+		r.proposeTo(replication.Renames(move), func(ctx actor.Context, done *messages.FilesDone) {
 			delete(r.aside, name)
 			if len(done.Failures) > 0 {
 				answer(ctx, "", done.Failures[0].Failure)

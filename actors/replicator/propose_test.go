@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -19,7 +19,7 @@ func TestAWriteIsAnsweredWhenAMajorityHasItAndTheDisk(t *testing.T) {
 		request := b.write("queue/job-7", "v1")
 		offers := b.log.take()
 		require.Len(t, offers, 1)
-		require.Equal(t, []string{"queue/job-7"}, paths(offers[0].entry))
+		require.Equal(t, []string{"queue/job-7"}, filePaths(offers[0].entry))
 		require.Equal(t, self.Node, offers[0].entry.Origin)
 		require.Equal(t, self.Run, offers[0].entry.Run)
 		require.Empty(t, b.content("queue/job-7"), "nobody else has it")
@@ -37,12 +37,12 @@ func TestAWriteIsAnsweredWhenAMajorityHasItAndTheDisk(t *testing.T) {
 
 func TestProposalsKeepTheirOrder(t *testing.T) {
 	onMaster(t, map[string]string{"queue/job-6": "v6"}, func(t *testing.T, b *bench) {
-		one, two := b.write("queue/job-7", "v1"), b.write(layout.SerialPath, "10\n")
-		three, four := b.move("queue/job-6", "queue/archive/0/job-6"), b.remove(layout.DrainPath)
+		one, two := b.write("queue/job-7", "v1"), b.write(paths.SerialPath, "10\n")
+		three, four := b.move("queue/job-6", "queue/archive/0/job-6"), b.remove(paths.DrainPath)
 		offers := b.log.take()
 		require.Len(t, offers, 4)
 		for i, want := range []string{"queue/job-7", "queue/serial", "queue/job-6 to queue/archive/0/job-6", "remove queue/drain"} {
-			require.Equal(t, []string{want}, paths(offers[i].entry))
+			require.Equal(t, []string{want}, filePaths(offers[i].entry))
 			if i > 0 {
 				require.Greater(t, offers[i].number, offers[i-1].number)
 			}
@@ -64,12 +64,12 @@ func TestALargeRequestIsSplitAndAnsweredWhole(t *testing.T) {
 			&messages.FileWrite{Path: "queue/job-3", Content: []byte("small")})
 		offers := b.log.take()
 		require.Len(t, offers, 1, "the last part waits for the others")
-		require.Equal(t, []string{"queue/job-1"}, paths(offers[0].entry))
+		require.Equal(t, []string{"queue/job-1"}, filePaths(offers[0].entry))
 		b.log.commit(offers[0].entry)
 		b.client.Quiet()
 		offers = b.log.take()
 		require.Len(t, offers, 1)
-		require.Equal(t, []string{"queue/job-2", "queue/job-3"}, paths(offers[0].entry))
+		require.Equal(t, []string{"queue/job-2", "queue/job-3"}, filePaths(offers[0].entry))
 		b.log.commit(offers[0].entry)
 		b.written(request)
 	})
@@ -79,7 +79,7 @@ func TestALargeRequestIsSplitAndAnsweredWhole(t *testing.T) {
 // has the serial, the record that all of them are there.
 func (b *bench) submitLarge() (request uint64) {
 	large := bytes.Repeat([]byte("x"), 600<<10)
-	write := &messages.WriteFiles{Durable: true, Logged: true, Then: &messages.FileWrite{Op: "serial", Path: layout.SerialPath, Content: []byte("12\n")}}
+	write := &messages.WriteFiles{Durable: true, Logged: true, Then: &messages.FileWrite{Op: "serial", Path: paths.SerialPath, Content: []byte("12\n")}}
 	for _, name := range []string{"queue/job-10", "queue/job-11", "queue/job-12"} {
 		write.Files = append(write.Files, &messages.FileWrite{Op: "submit-job", Path: name, Content: large})
 	}
@@ -101,7 +101,7 @@ func TestTheLastPartOfARequestComesLastThoughTheLogRefusesOne(t *testing.T) {
 					offers = b.log.take()
 					require.Len(t, offers, 1, "that part alone is offered again")
 				}
-				order = append(order, paths(offers[0].entry)...)
+				order = append(order, filePaths(offers[0].entry)...)
 				b.client.Quiet()
 				b.log.commit(offers[0].entry)
 			}
@@ -132,13 +132,13 @@ func TestARequestOfWhichAPartIsNeverTakenFails(t *testing.T) {
 		offers := b.log.take()
 		b.log.commit(offers[0].entry)
 		second := offers[1]
-		next := b.write(layout.SerialPath, "9\n")
+		next := b.write(paths.SerialPath, "9\n")
 		for range 101 {
 			require.Empty(t, b.log.take(), "it waits, for the serial is in what came before")
 			b.Send(b.replicator, &messages.LogRefused{Number: second.number, Failure: noMajority})
 			b.Advance(time.Second)
 			if offers := b.log.take(); len(offers) == 1 && offers[0].number != second.number {
-				require.Equal(t, []string{"queue/serial"}, paths(offers[0].entry))
+				require.Equal(t, []string{"queue/serial"}, filePaths(offers[0].entry))
 				b.log.commit(offers[0].entry)
 			}
 		}
@@ -148,7 +148,7 @@ func TestARequestOfWhichAPartIsNeverTakenFails(t *testing.T) {
 		}
 		require.Equal(t, []string{"queue/job-11", "queue/job-12", "queue/serial"}, failed)
 		b.written(next)
-		require.Equal(t, "9\n", b.content(layout.SerialPath))
+		require.Equal(t, "9\n", b.content(paths.SerialPath))
 		b.agreeOn("queue/job-13")
 	})
 }
@@ -182,11 +182,11 @@ func TestAnObservationThatWasRefusedStaysBeforeALaterWrite(t *testing.T) {
 
 func TestWhatOnlyThisNodeKnowsBypassesTheLog(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
-		b.written(b.write(layout.LocksPath, "locks"))
+		b.written(b.write(paths.LocksPath, "locks"))
 		b.written(b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Append{
-			Append: &messages.AppendFile{Op: "test", Path: layout.LocksJournalPath, Content: []byte("line")}}}))
-		require.Equal(t, "line", b.content(layout.LocksJournalPath))
-		b.written(b.move(layout.LocksPath, "elsewhere"))
+			Append: &messages.AppendFile{Op: "test", Path: paths.LocksJournalPath, Content: []byte("line")}}}))
+		require.Equal(t, "line", b.content(paths.LocksJournalPath))
+		b.written(b.move(paths.LocksPath, "elsewhere"))
 		require.Equal(t, "locks", b.content("elsewhere"))
 		b.written(b.remove("elsewhere"))
 		require.NotContains(t, b.disk.Names(), "elsewhere")
@@ -201,14 +201,14 @@ func TestReadsWaitForWhatTheyMustSee(t *testing.T) {
 		b.client.Quiet()
 		require.Equal(t, "eight", string(b.answer(b.read("queue/job-8")).GetRead().Content), "it has nothing to do with the write")
 		scan := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Scan{Scan: &messages.ScanQueue{}}})
-		list := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_List{List: &messages.ListDir{Op: "test", Dir: layout.QueueDir}}})
+		list := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_List{List: &messages.ListDir{Op: "test", Dir: paths.QueueDir}}})
 		b.client.Quiet()
 
 		b.log.agree()
 		b.written(write)
 		answers := map[uint64]*messages.StoreAnswer{}
 		for range 3 {
-			a := acttest.Expect[*messages.StoreAnswer](b.client)
+			a := kittest.Expect[*messages.StoreAnswer](b.client)
 			answers[a.Request] = a
 		}
 		require.Equal(t, "v1", string(answers[same].GetRead().Content))
@@ -227,7 +227,7 @@ func TestReadsWaitForRenames(t *testing.T) {
 		b.written(move)
 		answers := map[uint64]*messages.StoreAnswer{}
 		for range 2 {
-			a := acttest.Expect[*messages.StoreAnswer](b.client)
+			a := kittest.Expect[*messages.StoreAnswer](b.client)
 			answers[a.Request] = a
 		}
 		require.True(t, answers[before].GetRead().Missing)
@@ -276,7 +276,7 @@ func TestALostMastershipDropsEverything(t *testing.T) {
 		offer := b.log.take()[0]
 		b.Send(b.replicator, &messages.LogRefused{Number: offer.number, Failure: noMajority})
 		b.log.lead("n2")
-		acttest.Expect[*messages.ResignMaster](b.master)
+		kittest.Expect[*messages.ResignMaster](b.master)
 		b.Advance(time.Minute)
 		require.Empty(t, b.log.take(), "what was refused is not offered by one who follows")
 		b.write("queue/job-8", "v1")
@@ -289,7 +289,7 @@ func TestALostMastershipDropsEverything(t *testing.T) {
 		b.become()
 		require.Greater(t, b.epoch, former)
 		b.client.Ask(b.replicator, &messages.AskStore{})
-		require.Equal(t, b.epoch, acttest.Expect[*messages.StoreStarted](b.client).Epoch)
+		require.Equal(t, b.epoch, kittest.Expect[*messages.StoreStarted](b.client).Epoch)
 		now := b.epoch
 		b.epoch = former
 		b.write("queue/job-9", "v1")
@@ -305,7 +305,7 @@ func TestAQuarantinedFileIsRenamedEverywhere(t *testing.T) {
 	onMaster(t, map[string]string{"queue/job-7": "bad", "queue/quarantine/job-7": "older"}, func(t *testing.T, b *bench) {
 		request := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Quarantine{Quarantine: &messages.Quarantine{Path: "queue/job-7"}}})
 		offers := b.log.take()
-		require.Equal(t, []string{"queue/job-7 to queue/quarantine/job-7.1"}, paths(offers[0].entry))
+		require.Equal(t, []string{"queue/job-7 to queue/quarantine/job-7.1"}, filePaths(offers[0].entry))
 		b.client.Quiet()
 		b.log.commit(offers[0].entry)
 		q := b.answer(request).GetQuarantined()
@@ -337,11 +337,11 @@ func TestACrashForgetsWhatWasAskedAndItIsAskedAgain(t *testing.T) {
 		attached := b.log.attached
 		b.Restart(b.replicator)
 		require.Equal(t, attached+1, b.log.attached)
-		acttest.Expect[*messages.ResignMaster](b.master)
+		kittest.Expect[*messages.ResignMaster](b.master)
 		b.log.agree()
-		acttest.Expect[*messages.BecomeMaster](b.master)
+		kittest.Expect[*messages.BecomeMaster](b.master)
 		former := b.epoch
-		b.epoch = acttest.Expect[*messages.StoreStarted](b.client).Epoch
+		b.epoch = kittest.Expect[*messages.StoreStarted](b.client).Epoch
 		require.Greater(t, b.epoch, former)
 
 		b.log.commit(lost.entry) // of the former incarnation: nobody is told
@@ -362,7 +362,7 @@ func TestAStoreThatCrashesIsAskedAgain(t *testing.T) {
 		block.Entered()
 		b.Crash(b.store)
 		block.Release()
-		b.Advance(acttest.Backoff)
+		b.Advance(kittest.Backoff)
 		b.written(request)
 		require.Equal(t, 2, len(b.disk.Calls("replace apply queue/job-7")))
 		require.True(t, strings.HasPrefix(b.content("queue/job-7"), "v1"))

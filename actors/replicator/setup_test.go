@@ -9,25 +9,25 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/replicator"
 	"lockstep/actors/store"
 	"lockstep/core/config"
 	"lockstep/core/job"
-	"lockstep/core/layout"
-	"lockstep/core/repl"
+	"lockstep/core/paths"
+	"lockstep/core/replication"
 	"lockstep/messages"
 )
 
 // self is the node under test, elsewhere another one.
 var (
-	self      = repl.Self{Node: "u1", Run: "run"}
-	elsewhere = repl.Self{Node: "u2", Run: "other"}
+	self      = replication.Self{Node: "u1", Run: "run"}
+	elsewhere = replication.Self{Node: "u2", Run: "other"}
 )
 
 // consensus is a log in memory, in which the test decides what is committed.
 type consensus struct {
-	env *acttest.Env
+	env *kittest.Env
 
 	mu       sync.Mutex
 	to       *actor.PID
@@ -216,11 +216,11 @@ func members(voters ...string) []*messages.Member {
 // bench is a replicator on a store with a disk in memory.
 type bench struct {
 	*testing.T
-	*acttest.Env
+	*kittest.Env
 	log            *consensus
 	peers          *peers
-	disk           *acttest.Disk
-	master, client *acttest.Probe
+	disk           *kittest.Disk
+	master, client *kittest.Probe
 	store          *actor.PID
 	replicator     *actor.PID
 	told           [][]*messages.Member
@@ -257,22 +257,22 @@ func (p *peers) question() uint64 {
 // onBench starts a replicator that follows nobody, on a disk with these files.
 func onBench(t *testing.T, files map[string]string, f func(*testing.T, *bench)) {
 	t.Helper()
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) { f(t, newBench(t, e, files)) })
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) { f(t, newBench(t, e, files)) })
 }
 
-func newBench(t *testing.T, e *acttest.Env, files map[string]string) *bench {
-	all := map[string]string{layout.ConfigPath: configuration(t), layout.SerialPath: "9\n", "queue/quarantine/old": "x"}
+func newBench(t *testing.T, e *kittest.Env, files map[string]string) *bench {
+	all := map[string]string{paths.ConfigPath: configuration(t), paths.SerialPath: "9\n", "queue/quarantine/old": "x"}
 	for name, content := range files {
 		all[name] = content
 	}
 	b := &bench{T: t, Env: e, log: &consensus{env: e, members: members("n1", "n2", "n3")}, peers: &peers{},
-		disk: acttest.NewDisk(all), master: e.Probe("master"), client: e.Probe("client")}
+		disk: kittest.NewDisk(all), master: e.Probe("master"), client: e.Probe("client")}
 	b.store = e.Start("store", store.Props(store.Config{Env: e.Env, Files: b.disk, Writers: 4,
 		Clients: []*actor.PID{e.PID("above-replicator/replicator")}}))
 	b.replicator = e.Start("replicator", replicator.Props(replicator.Config{Env: e.Env, Log: b.log, Store: b.store, Master: b.master.PID,
 		Reception: e.Probe("reception").PID, Clients: []*actor.PID{b.client.PID}, Peers: b.peers, Members: func(m []*messages.Member) { b.told = append(b.told, m) },
 		Name: "n1", Self: self}))
-	acttest.Expect[*messages.ResignMaster](b.master)
+	kittest.Expect[*messages.ResignMaster](b.master)
 	b.master.Unread()
 	return b
 }
@@ -291,8 +291,8 @@ func (b *bench) become() *messages.BecomeMaster {
 	b.Helper()
 	b.log.lead("n1")
 	b.log.agree()
-	m := acttest.Expect[*messages.BecomeMaster](b.master)
-	b.epoch = acttest.Expect[*messages.StoreStarted](b.client).Epoch
+	m := kittest.Expect[*messages.BecomeMaster](b.master)
+	b.epoch = kittest.Expect[*messages.StoreStarted](b.client).Epoch
 	return m
 }
 
@@ -336,7 +336,7 @@ func (b *bench) remove(file string) uint64 {
 func (b *bench) answer(request uint64) *messages.StoreAnswer {
 	b.Helper()
 	b.Settle()
-	a := acttest.Expect[*messages.StoreAnswer](b.client)
+	a := kittest.Expect[*messages.StoreAnswer](b.client)
 	require.Equal(b, request, a.Request)
 	return a
 }
@@ -347,8 +347,8 @@ func (b *bench) written(request uint64) {
 	require.Empty(b, b.answer(request).GetFiles().GetFailures())
 }
 
-// paths names what the changes of an entry are about.
-func paths(e *messages.LogEntry) []string {
+// filePaths names what the changes of an entry are about.
+func filePaths(e *messages.LogEntry) []string {
 	var all []string
 	for _, c := range e.Changes {
 		switch what := c.What.(type) {
@@ -368,23 +368,23 @@ func paths(e *messages.LogEntry) []string {
 }
 
 // entry is one of a node that changes a file.
-func entry(by repl.Self, file, content string) *messages.LogEntry {
-	return &messages.LogEntry{Origin: by.Node, Run: by.Run, Number: 1, Changes: repl.Writes(&messages.WriteFiles{
+func entry(by replication.Self, file, content string) *messages.LogEntry {
+	return &messages.LogEntry{Origin: by.Node, Run: by.Run, Number: 1, Changes: replication.Writes(&messages.WriteFiles{
 		Files: []*messages.FileWrite{{Path: file, Content: []byte(content)}}})}
 }
 
-func renaming(by repl.Self, from, to string) *messages.LogEntry {
-	return &messages.LogEntry{Origin: by.Node, Run: by.Run, Number: 1, Changes: repl.Renames(&messages.MoveFiles{
+func renaming(by replication.Self, from, to string) *messages.LogEntry {
+	return &messages.LogEntry{Origin: by.Node, Run: by.Run, Number: 1, Changes: replication.Renames(&messages.MoveFiles{
 		Files: []*messages.MoveFile{{Op: "test", From: from, To: to}}})}
 }
 
-func removing(by repl.Self, file string) *messages.LogEntry {
-	return &messages.LogEntry{Origin: by.Node, Run: by.Run, Number: 1, Changes: repl.Removals(&messages.RemoveFiles{
+func removing(by replication.Self, file string) *messages.LogEntry {
+	return &messages.LogEntry{Origin: by.Node, Run: by.Run, Number: 1, Changes: replication.Removals(&messages.RemoveFiles{
 		Op: "test", Paths: []string{file}})}
 }
 
 // lockOf is a job process's livelock.
-func lockOf(id int64) string { return "/run/livelocks/" + layout.LivelockName(id) + "_100" }
+func lockOf(id int64) string { return "/run/livelocks/" + paths.LivelockName(id) + "_100" }
 
 // jobIn is a job that a process has, with its only opcode in that status.
 func jobIn(id int64, status job.Status) string {

@@ -18,9 +18,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/core/config"
-	"lockstep/core/depend"
+	"lockstep/core/dependency"
 	"lockstep/core/job"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
@@ -30,7 +30,7 @@ import (
 
 // Config is what the scheduler needs.
 type Config struct {
-	Env       *act.Env
+	Env       *kit.Env
 	Queue     *actor.PID
 	Locks     *actor.PID
 	Cluster   *actor.PID
@@ -61,7 +61,7 @@ type scheduler struct {
 	resources  *config.Resources
 
 	state *sched.State // nil until the population is known
-	graph depend.Graph
+	graph dependency.Graph
 	jobs  map[job.ID]*subject
 	early []early // questions from before
 	// unknown are the jobs of which this node does not know how they have ended, for
@@ -109,7 +109,7 @@ func (s *scheduler) Receive(ctx actor.Context) {
 	case *messages.AskDependencies:
 		s.dependencies(ctx, m)
 	default:
-		act.Unexpected(ctx)
+		kit.Unexpected(ctx)
 	}
 	s.pick(ctx)
 }
@@ -122,7 +122,7 @@ func (s *scheduler) ask(ctx actor.Context) {
 			s.early = append(s.early, early{j.waiting, j.asker})
 		}
 	}
-	s.state, s.graph, s.jobs = nil, depend.Graph{}, nil
+	s.state, s.graph, s.jobs = nil, dependency.Graph{}, nil
 	clear(s.unknown)
 	*s.epoch++ // also that of what a former incarnation has asked for
 	if !s.configured {
@@ -163,7 +163,7 @@ func (s *scheduler) populate(ctx actor.Context, m *messages.Population) {
 		return
 	}
 	s.state = sched.NewState(s.settings)
-	s.graph, s.jobs = depend.Graph{}, make(map[job.ID]*subject, len(m.Pending)+len(m.Running))
+	s.graph, s.jobs = dependency.Graph{}, make(map[job.ID]*subject, len(m.Pending)+len(m.Running))
 	for _, w := range m.Running {
 		if j := s.add(w); j != nil {
 			j.running, j.found = true, true

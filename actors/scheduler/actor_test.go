@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/messages"
 )
 
@@ -123,7 +123,7 @@ func TestANewIncarnationAsksAgain(t *testing.T) {
 		require.Equal(t, []int64{1}, b.picked())
 		b.Crash(b.scheduler)
 		b.left(1) // waits in the mailbox, and is in the population
-		b.Advance(acttest.Backoff)
+		b.Advance(kittest.Backoff)
 		epoch := b.asked()
 		require.Greater(t, epoch, former)
 		b.tell(&messages.Population{Epoch: former, Pending: plain(7)})

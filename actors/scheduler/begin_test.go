@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -23,7 +23,7 @@ func TestAJobThatIsNotKnownMayNot(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.populate(nil, nil)
 		b.begin(7, 1, 1)
-		a := acttest.Expect[*messages.OpBegun](b.process)
+		a := kittest.Expect[*messages.OpBegun](b.process)
 		require.Equal(t, uint64(7), a.Request)
 		require.Equal(t, "JobLost", a.Failure.Class)
 	})
@@ -52,7 +52,7 @@ func TestWhoAsksTwiceIsAnsweredOnce(t *testing.T) {
 		b.heard()
 		b.ended(1, job.Success)
 		require.Empty(t, b.begun())
-		require.Equal(t, uint64(1), acttest.Expect[*messages.OpBegun](other).Request)
+		require.Equal(t, uint64(1), kittest.Expect[*messages.OpBegun](other).Request)
 		other.Quiet()
 	})
 }
@@ -62,7 +62,7 @@ func TestAJobThatLeavesWhileItWaits(t *testing.T) {
 		b.chain()
 		b.heard(picks(1))
 		b.ended(2, job.Canceled)
-		a := acttest.Expect[*messages.OpBegun](b.process)
+		a := kittest.Expect[*messages.OpBegun](b.process)
 		require.Equal(t, uint64(7), a.Request)
 		require.Equal(t, "JobLost", a.Failure.Class)
 		b.ended(1, job.Success)
@@ -115,11 +115,11 @@ func TestAJobThatWaitedWhenTheSchedulerRestarted(t *testing.T) {
 func TestANewIncarnationAsksEverybody(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.populate(nil, nil)
-		acttest.Expect[*messages.AskLocks](b.locks)
+		kittest.Expect[*messages.AskLocks](b.locks)
 		b.Restart(b.scheduler)
 		b.locks.Quiet()
 		b.populate(nil, plain(1))
-		acttest.Expect[*messages.AskLocks](b.locks)
+		kittest.Expect[*messages.AskLocks](b.locks)
 		b.heard(picks(1))
 	})
 }

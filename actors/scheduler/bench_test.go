@@ -7,7 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/scheduler"
 	"lockstep/core/job"
 	"lockstep/core/lock"
@@ -17,14 +17,14 @@ import (
 
 // world is a scheduler with 20 jobs that run and hold locks, and many that wait.
 type world struct {
-	*acttest.Env
-	queue, locks *acttest.Probe
+	*kittest.Env
+	queue, locks *kittest.Probe
 	scheduler    *actor.PID
 	running      []int64
 }
 
 func newWorld(b *testing.B, pending int, signatures int) *world {
-	w := &world{Env: acttest.New(b)}
+	w := &world{Env: kittest.New(b)}
 	w.queue, w.locks = w.Probe("queue"), w.Probe("locks")
 	cluster := w.Probe("cluster")
 	cluster.Answer(func(any) any { return configOf(20, "") })
@@ -32,7 +32,7 @@ func newWorld(b *testing.B, pending int, signatures int) *world {
 		Cluster: cluster.PID, Catalogue: opcode.Builtin()}), "scheduler")
 	require.NoError(b, err)
 	w.scheduler = pid
-	p := &messages.Population{Epoch: acttest.Expect[*messages.SchedulerStarted](w.queue).Epoch}
+	p := &messages.Population{Epoch: kittest.Expect[*messages.SchedulerStarted](w.queue).Epoch}
 	for id := int64(1); id <= 20; id++ {
 		p.Running = append(p.Running, waiting(id, locking(fmt.Sprintf("n%d", id))))
 		w.running = append(w.running, id)
@@ -41,7 +41,7 @@ func newWorld(b *testing.B, pending int, signatures int) *world {
 		p.Pending = append(p.Pending, waiting(int64(21+i), locking(fmt.Sprintf("n%d", i%signatures))))
 	}
 	w.queue.Ask(pid, p)
-	acttest.Expect[*messages.AskLocks](w.locks)
+	kittest.Expect[*messages.AskLocks](w.locks)
 	var records []byte
 	for _, id := range w.running {
 		records = lock.AppendRecord(records, lock.Record{Owner: lock.JobOwner(job.ID(id), "/l", 7), Locks: node(fmt.Sprintf("n%d", id))})
@@ -62,7 +62,7 @@ func BenchmarkNextJob(b *testing.B) {
 					over := w.running[0]
 					w.locks.Ask(w.scheduler, &messages.LocksChanged{Records: lock.AppendRecord(nil, lock.Record{Owner: lock.JobOwner(job.ID(over), "/l", 7)})})
 					w.queue.Ask(w.scheduler, &messages.JobLeft{Id: over, Ended: true, Status: int32(job.Success)})
-					w.running = append(w.running[1:], acttest.Expect[*messages.PickJob](w.queue).Id)
+					w.running = append(w.running[1:], kittest.Expect[*messages.PickJob](w.queue).Id)
 					b.StopTimer() // as many wait as before
 					w.queue.Ask(w.scheduler, &messages.EnqueueJobs{Jobs: all(waiting(next, locking(fmt.Sprintf("n%d", int(next)%signatures))))})
 					next++
@@ -77,7 +77,7 @@ func BenchmarkNextJob(b *testing.B) {
 // settled: everything that was sent has been dealt with.
 func (w *world) settled(b *testing.B) {
 	w.locks.Ask(w.scheduler, &messages.AskWhy{Request: 1})
-	acttest.Expect[*messages.Why](w.locks)
+	kittest.Expect[*messages.Why](w.locks)
 }
 
 // BenchmarkEnqueue is a job that comes while all slots are taken.
@@ -127,7 +127,7 @@ func BenchmarkPopulation(b *testing.B) {
 	p.Running = plain(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)
 	for b.Loop() {
 		w.queue.Ask(w.scheduler, &messages.QueueStarted{})
-		next := &messages.Population{Epoch: acttest.Expect[*messages.SchedulerStarted](w.queue).Epoch, Pending: p.Pending, Running: p.Running}
+		next := &messages.Population{Epoch: kittest.Expect[*messages.SchedulerStarted](w.queue).Epoch, Pending: p.Pending, Running: p.Running}
 		w.queue.Ask(w.scheduler, next)
 		w.settled(b)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -192,7 +192,7 @@ func TestAJobThatIsDoomedBetweenOpcodes(t *testing.T) {
 				b.chain()
 				b.heard(picks(1))
 				b.ended(1, end)
-				a := acttest.Expect[*messages.OpBegun](b.process)
+				a := kittest.Expect[*messages.OpBegun](b.process)
 				require.Equal(t, uint64(7), a.Request)
 				require.True(t, a.Ends)
 				require.Equal(t, canceled, a.Canceled)
@@ -202,7 +202,7 @@ func TestAJobThatIsDoomedBetweenOpcodes(t *testing.T) {
 				b.begin(8, 2, 1)
 				b.heard(looksUp(1))
 				b.tell(&messages.JobOutcome{Id: 1, Status: int32(end)})
-				a = acttest.Expect[*messages.OpBegun](b.process)
+				a = kittest.Expect[*messages.OpBegun](b.process)
 				require.True(t, a.Ends)
 				require.Equal(t, uint64(8), a.Request)
 				b.enqueue(3)
@@ -217,7 +217,7 @@ func TestADependencyThatCannotBeOfALaterOpcode(t *testing.T) {
 		b.populate(nil, all(waiting(2, delay(), delay(on(9)))))
 		b.heard(picks(2)) // the opcodes before it run
 		b.begin(7, 2, 1)
-		a := acttest.Expect[*messages.OpBegun](b.process)
+		a := kittest.Expect[*messages.OpBegun](b.process)
 		require.True(t, a.Ends)
 		require.False(t, a.Canceled)
 		require.Equal(t, "job 9 was submitted later: a job can wait only for earlier ones", a.Text)
@@ -240,7 +240,7 @@ func TestWhatWasMetIsMet(t *testing.T) {
 func TestAskDependencies(t *testing.T) {
 	ask := func(b *bench) string {
 		b.process.Ask(b.scheduler, &messages.AskDependencies{Request: 4})
-		a := acttest.Expect[*messages.Dependencies](b.process)
+		a := kittest.Expect[*messages.Dependencies](b.process)
 		require.Equal(b, uint64(4), a.Request)
 		return string(a.Jobs)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -41,7 +41,7 @@ func (b *bench) withholds() map[int64]bool {
 
 func (b *bench) askedLocks() {
 	b.Helper()
-	acttest.Expect[*messages.AskLocks](b.locks)
+	kittest.Expect[*messages.AskLocks](b.locks)
 }
 
 func TestAPausedJobIsNotPicked(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/scheduler"
 	"lockstep/core/config"
 	"lockstep/core/job"
@@ -20,8 +20,8 @@ import (
 // bench is a scheduler alone; probes are its neighbours.
 type bench struct {
 	*testing.T
-	*acttest.Env
-	queue, locks, cluster, process *acttest.Probe
+	*kittest.Env
+	queue, locks, cluster, process *kittest.Probe
 	scheduler                      *actor.PID
 	config                         *messages.ConfigChanged // in force
 }
@@ -30,7 +30,7 @@ type bench struct {
 // population nobody has answered yet.
 func onBench(t *testing.T, slots int, f func(*testing.T, *bench)) {
 	t.Helper()
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{T: t, Env: e, queue: e.Probe("queue"), locks: e.Probe("locks"), cluster: e.Probe("cluster"),
 			process: e.Probe("process"), config: configOf(slots, `{"predictive": false}`)}
 		b.cluster.Answer(func(any) any { return b.config })
@@ -62,7 +62,7 @@ func (b *bench) reconfigure(slots int, settings string) {
 // asked is the epoch of the scheduler's question for the population.
 func (b *bench) asked() uint64 {
 	b.Helper()
-	return acttest.Expect[*messages.SchedulerStarted](b.queue).Epoch
+	return kittest.Expect[*messages.SchedulerStarted](b.queue).Epoch
 }
 
 // populate answers the question for the population.
@@ -186,7 +186,7 @@ func (b *bench) begun() []uint64 {
 }
 
 // told are messages to a probe since the last call, of one type alone.
-func told[M any](b *bench, p *acttest.Probe) []M {
+func told[M any](b *bench, p *kittest.Probe) []M {
 	b.Helper()
 	var all []M
 	for _, m := range p.Unread() {
@@ -200,7 +200,7 @@ func told[M any](b *bench, p *acttest.Probe) []M {
 func (b *bench) why(id int64) string {
 	b.Helper()
 	b.process.Ask(b.scheduler, &messages.AskWhy{Request: 9, Ids: []int64{id}})
-	a := acttest.Expect[*messages.Why](b.process)
+	a := kittest.Expect[*messages.Why](b.process)
 	require.Equal(b, uint64(9), a.Request)
 	require.Len(b, a.Jobs, 1)
 	require.Equal(b, id, a.Jobs[0].Id)

@@ -3,7 +3,7 @@ package scheduler
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/core/depend"
+	"lockstep/core/dependency"
 	"lockstep/core/job"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
@@ -158,7 +158,7 @@ func (s *scheduler) eligible(ctx actor.Context, j *subject) bool {
 		for _, id := range v.LookUp {
 			ctx.Request(s.config.Queue, &messages.AskOutcome{Id: int64(id)})
 		}
-		if v.State == depend.Doomed {
+		if v.State == dependency.Doomed {
 			s.doom(ctx, j, v)
 			return false
 		}
@@ -174,22 +174,22 @@ func (s *scheduler) eligible(ctx actor.Context, j *subject) bool {
 }
 
 // known: a job that is here has not ended.
-func (s *scheduler) known(id job.ID) (job.Status, depend.Knowledge) {
+func (s *scheduler) known(id job.ID) (job.Status, dependency.Knowledge) {
 	if s.jobs[id] != nil {
-		return job.Queued, depend.Known
+		return job.Queued, dependency.Known
 	}
-	return job.Queued, depend.Unclear
+	return job.Queued, dependency.Unclear
 }
 
 // judged acts on what the end of a job has decided about others.
-func (s *scheduler) judged(ctx actor.Context, verdicts []depend.Verdict) {
+func (s *scheduler) judged(ctx actor.Context, verdicts []dependency.Verdict) {
 	for _, v := range verdicts {
 		j := s.jobs[v.ID]
 		switch {
 		case j == nil:
-		case v.State == depend.Doomed:
+		case v.State == dependency.Doomed:
 			s.doom(ctx, j, v)
-		case v.State == depend.Ready:
+		case v.State == dependency.Ready:
 			j.met(v.Op)
 			s.consider(ctx, j)
 		}
@@ -201,7 +201,7 @@ func (j *subject) met(op int) { delete(j.depends, op) }
 
 // doom: a job that has not begun is ended by the queue; the process of one that
 // has is told to end it.
-func (s *scheduler) doom(ctx actor.Context, j *subject, v depend.Verdict) {
+func (s *scheduler) doom(ctx actor.Context, j *subject, v dependency.Verdict) {
 	canceled := v.End == job.Canceled
 	if !j.running {
 		s.state.Withdraw(j.id)

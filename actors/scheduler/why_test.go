@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/core/lock"
 	"lockstep/messages"
@@ -100,7 +100,7 @@ func TestWhyOfOthers(t *testing.T) {
 		require.JSONEq(t, `[]`, b.why(1), "nothing is known yet")
 		b.populate(plain(1), nil)
 		b.process.Ask(b.scheduler, &messages.AskWhy{Request: 3, Ids: []int64{9, 1}})
-		a := acttest.Expect[*messages.Why](b.process)
+		a := kittest.Expect[*messages.Why](b.process)
 		require.EqualExportedValues(t, &messages.Why{Request: 3, Jobs: []*messages.JobWhy{{Id: 9, Reasons: []byte("[]")}, {Id: 1, Reasons: []byte("[]")}}}, a)
 	})
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/messages"
 )
 
@@ -38,7 +38,7 @@ type Files interface {
 // Config is what the store needs. Writers bounds the syncs in flight; Clients
 // are told of each new incarnation.
 type Config struct {
-	Env     *act.Env
+	Env     *kit.Env
 	Files   Files
 	Writers int
 	Clients []*actor.PID
@@ -50,7 +50,7 @@ func Props(c Config) *actor.Props {
 	return c.Env.Props("store", func() actor.Actor {
 		epoch++
 		return &store{config: c, epoch: epoch}
-	}, act.Supervise(c.Env.Strategy(act.Policy{OnGiveUp: act.Escalate})))
+	}, kit.Supervise(c.Env.Strategy(kit.Policy{OnGiveUp: kit.Escalate})))
 }
 
 type store struct {
@@ -78,7 +78,7 @@ func (s *store) Receive(ctx actor.Context) {
 		s.draining = ctx.Sender()
 		s.tellDrained(ctx)
 	default:
-		act.Unexpected(ctx)
+		kit.Unexpected(ctx)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/store"
 	"lockstep/messages"
 )
@@ -36,14 +36,14 @@ func (c *customer) Receive(ctx actor.Context) {
 
 // shop is a customer with a probe in place of the store.
 type shop struct {
-	*acttest.Env
-	store    *acttest.Probe
+	*kittest.Env
+	store    *kittest.Probe
 	customer *actor.PID
 	answers  []string // in the order in which they came
 	others   []any
 }
 
-func newShop(e *acttest.Env, incarnation uint32) *shop {
+func newShop(e *kittest.Env, incarnation uint32) *shop {
 	s := &shop{Env: e, store: e.Probe("store")}
 	props := e.Props("customer", func() actor.Actor {
 		return &customer{client: store.NewClient(s.store.PID, incarnation), other: func(m any) { s.others = append(s.others, m) }}
@@ -94,10 +94,10 @@ func (s *shop) idle() (idle bool) {
 }
 
 func TestClientHoldsRequestsUntilTheStoreIsKnown(t *testing.T) {
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		s := newShop(e, 1)
 		s.do(func(ctx actor.Context, c *store.Client) { c.Hello(ctx) })
-		acttest.Expect[*messages.AskStore](s.store)
+		kittest.Expect[*messages.AskStore](s.store)
 		s.read("a")
 		s.read("b")
 		s.store.Quiet()
@@ -109,7 +109,7 @@ func TestClientHoldsRequestsUntilTheStoreIsKnown(t *testing.T) {
 }
 
 func TestClientSendsAgainInOrder(t *testing.T) {
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		s := newShop(e, 1)
 		s.started(1)
 		for _, path := range []string{"a", "b", "c", "d"} {
@@ -158,7 +158,7 @@ func (s *shop) write(durable bool, paths ...string) {
 // A write that a later one replaces is not sent again: the later one may have been
 // done, and a crash could leave the earlier one in its place.
 func TestClientDoesNotTakeFilesBack(t *testing.T) {
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		s := newShop(e, 1)
 		s.started(1)
 		s.write(true, "a")
@@ -190,7 +190,7 @@ func TestClientDoesNotTakeFilesBack(t *testing.T) {
 
 // Many requests that are answered leave nothing behind that is sent again.
 func TestClientForgetsWhatWasAnswered(t *testing.T) {
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		s := newShop(e, 1)
 		s.started(1)
 		s.read("first")
@@ -211,7 +211,7 @@ func TestClientForgetsWhatWasAnswered(t *testing.T) {
 
 // Answers for a former incarnation of the actor are nobody's.
 func TestClientIgnoresAnswersForAFormerIncarnation(t *testing.T) {
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		s := newShop(e, 2)
 		s.started(1)
 		s.read("a")
@@ -226,7 +226,7 @@ func TestClientIgnoresAnswersForAFormerIncarnation(t *testing.T) {
 }
 
 func TestClientLeavesOtherMessagesAlone(t *testing.T) {
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		s := newShop(e, 1)
 		s.Send(s.customer, &messages.Drain{})
 		s.Settle()

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/messages"
 )
 
@@ -41,10 +41,10 @@ func TestAMoveThatFailsNamesTheOldPath(t *testing.T) {
 // been moved.
 func TestMoveTwice(t *testing.T) {
 	onBench(t, map[string]string{"queue/job-1": "a"}, func(t *testing.T, b *bench) {
-		b.Bombs.Arm(acttest.Place{Actor: "above-store/store", Message: "*messages.WriterDone"}, 1, acttest.Before)
+		b.Bombs.Arm(kittest.Place{Actor: "above-store/store", Message: "*messages.WriterDone"}, 1, kittest.Before)
 		b.request(1, move("job-1"))
-		b.Advance(acttest.Backoff)
-		b.epoch = acttest.Expect[*messages.StoreStarted](b.asker).Epoch
+		b.Advance(kittest.Backoff)
+		b.epoch = kittest.Expect[*messages.StoreStarted](b.asker).Epoch
 		b.quiet()
 		require.Equal(t, "a", b.disk.Content("queue/archive/0/job-1"))
 		b.request(1, move("job-1"))

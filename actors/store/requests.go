@@ -8,7 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -178,7 +178,7 @@ func (s *store) quarantine(ctx actor.Context, request uint64, m *messages.Quaran
 			Quarantined: &messages.Quarantined{Path: to, Failure: f}}})
 	}
 	list := &messages.WriterTask{What: &messages.WriterTask_List{
-		List: &messages.ListDir{Op: "quarantine", Dir: layout.QuarantineDir}}}
+		List: &messages.ListDir{Op: "quarantine", Dir: paths.QuarantineDir}}}
 	s.do(ctx, m.Path, list, func(ctx actor.Context, d *messages.WriterDone) {
 		if d.Failure != nil {
 			answer(ctx, "", d.Failure)
@@ -187,7 +187,7 @@ func (s *store) quarantine(ctx actor.Context, request uint64, m *messages.Quaran
 		// Another file's move may have come after this listing.
 		name := FreeName(path.Base(m.Path), slices.Concat(d.Names, s.given))
 		s.given = append(s.given, name)
-		to := layout.QuarantineDir + "/" + name
+		to := paths.QuarantineDir + "/" + name
 		move := &messages.WriterTask{What: &messages.WriterTask_Move{
 			Move: &messages.MoveFile{Op: "quarantine", From: m.Path, To: to}}}
 		s.lanes.follow(m.Path, move, func(ctx actor.Context, d *messages.WriterDone) {
@@ -196,7 +196,7 @@ func (s *store) quarantine(ctx actor.Context, request uint64, m *messages.Quaran
 				return
 			}
 			// Where it is now, before where it is not any more.
-			s.syncDir(ctx, layout.QuarantineDir, func(ctx actor.Context, f *messages.Failure) {
+			s.syncDir(ctx, paths.QuarantineDir, func(ctx actor.Context, f *messages.Failure) {
 				if f != nil {
 					answer(ctx, "", f)
 					return

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/messages"
 )
 
@@ -13,9 +13,9 @@ func TestWhoAsksIsToldTheEpoch(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		other := b.Probe("other")
 		other.Ask(b.store, &messages.AskStore{})
-		require.Equal(t, b.epoch, acttest.Expect[*messages.StoreStarted](other).Epoch)
+		require.Equal(t, b.epoch, kittest.Expect[*messages.StoreStarted](other).Epoch)
 		b.Restart(b.store)
-		require.Equal(t, b.epoch+1, acttest.Expect[*messages.StoreStarted](b.asker).Epoch)
+		require.Equal(t, b.epoch+1, kittest.Expect[*messages.StoreStarted](b.asker).Epoch)
 		other.Quiet() // only clients are told unasked
 	})
 }
@@ -34,8 +34,8 @@ func TestARequestInTheMailboxOfACrashedStoreIsDropped(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.Crash(b.store)
 		b.request(1, write(true, "queue/job-1", "a"))
-		b.Advance(acttest.Backoff)
-		require.Equal(t, b.epoch+1, acttest.Expect[*messages.StoreStarted](b.asker).Epoch)
+		b.Advance(kittest.Backoff)
+		require.Equal(t, b.epoch+1, kittest.Expect[*messages.StoreStarted](b.asker).Epoch)
 		b.quiet()
 		require.Empty(t, b.disk.Calls(""))
 	})
@@ -53,7 +53,7 @@ func TestAnswersOfFormerWritersAreIgnored(t *testing.T) {
 		b.quiet() // still waiting for the writer
 
 		stuck.Release()
-		b.epoch = acttest.Expect[*messages.StoreStarted](b.asker).Epoch
+		b.epoch = kittest.Expect[*messages.StoreStarted](b.asker).Epoch
 		b.quiet() // nobody answers the former request
 		require.Equal(t, "former", b.disk.Content("queue/job-1"))
 		b.request(1, write(true, "queue/job-1", "new"))
@@ -67,7 +67,7 @@ func TestAnswersOfFormerWritersAreIgnored(t *testing.T) {
 func TestStaleWriterDone(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.Restart(b.store)
-		b.epoch = acttest.Expect[*messages.StoreStarted](b.asker).Epoch
+		b.epoch = kittest.Expect[*messages.StoreStarted](b.asker).Epoch
 		stuck := b.disk.Block("replace test queue/job-1")
 		b.request(1, write(false, "queue/job-1", "a"))
 		stuck.Entered()
@@ -82,13 +82,13 @@ func TestStaleWriterDone(t *testing.T) {
 
 // A writer that fails takes the store with it: nobody knows what is on the disk.
 func TestAWritersPanicIsTheStores(t *testing.T) {
-	for _, when := range []acttest.When{acttest.Before, acttest.After} {
+	for _, when := range []kittest.When{kittest.Before, kittest.After} {
 		onBench(t, nil, func(t *testing.T, b *bench) {
-			b.Bombs.Arm(acttest.Place{Actor: "above-store/store/writer", Message: "*messages.WriterTask"}, 1, when)
+			b.Bombs.Arm(kittest.Place{Actor: "above-store/store/writer", Message: "*messages.WriterTask"}, 1, when)
 			b.request(1, write(true, "queue/job-1", "a"))
-			b.Advance(acttest.Backoff)
+			b.Advance(kittest.Backoff)
 			require.True(t, b.Bombs.Fired())
-			require.Equal(t, b.epoch+1, acttest.Expect[*messages.StoreStarted](b.asker).Epoch)
+			require.Equal(t, b.epoch+1, kittest.Expect[*messages.StoreStarted](b.asker).Epoch)
 			b.epoch++
 			b.request(1, write(true, "queue/job-1", "b"))
 			require.Empty(t, failed(b.answer(1)))
@@ -100,7 +100,7 @@ func TestAWritersPanicIsTheStores(t *testing.T) {
 func TestDrain(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.asker.Ask(b.store, &messages.Drain{})
-		acttest.Expect[*messages.Drained](b.asker) // nothing to finish
+		kittest.Expect[*messages.Drained](b.asker) // nothing to finish
 
 		sync := b.disk.Block("sync")
 		b.request(1, write(true, "queue/job-1", "a"))
@@ -109,7 +109,7 @@ func TestDrain(t *testing.T) {
 		b.quiet()
 		sync.Release()
 		require.Empty(t, failed(b.answer(1)))
-		acttest.Expect[*messages.Drained](b.asker)
+		kittest.Expect[*messages.Drained](b.asker)
 		b.quiet()
 	})
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -54,8 +54,8 @@ func (s *store) scanAfter(ctx actor.Context, answered *batch) {
 }
 
 func (sc *scanning) begin(ctx actor.Context) {
-	list := &messages.WriterTask{What: &messages.WriterTask_List{List: &messages.ListDir{Op: "scan", Dir: layout.QueueDir}}}
-	sc.store.do(ctx, layout.QueueDir+"/scan", list, sc.listed)
+	list := &messages.WriterTask{What: &messages.WriterTask_List{List: &messages.ListDir{Op: "scan", Dir: paths.QueueDir}}}
+	sc.store.do(ctx, paths.QueueDir+"/scan", list, sc.listed)
 }
 
 func (sc *scanning) listed(ctx actor.Context, d *messages.WriterDone) {
@@ -66,13 +66,13 @@ func (sc *scanning) listed(ctx actor.Context, d *messages.WriterDone) {
 	}
 	var ids, records []int64
 	for _, name := range d.Names {
-		if id, ok := layout.ParseJobName(name); ok {
+		if id, ok := paths.ParseJobName(name); ok {
 			ids = append(ids, id)
 		}
-		if id, ok := layout.ParseRecordName(name); ok {
+		if id, ok := paths.ParseRecordName(name); ok {
 			records = append(records, id)
 		}
-		sc.result.Drained = sc.result.Drained || name == layout.DrainName
+		sc.result.Drained = sc.result.Drained || name == paths.DrainName
 	}
 	slices.Sort(ids)
 	slices.Sort(records)
@@ -85,14 +85,14 @@ func (sc *scanning) listed(ctx actor.Context, d *messages.WriterDone) {
 		}
 	}
 	sc.left = 1
-	serial := &messages.WriterTask{What: &messages.WriterTask_Read{Read: &messages.ReadFile{Op: "scan-serial", Path: layout.SerialPath}}}
-	sc.store.do(ctx, layout.SerialPath, serial, sc.serialRead)
+	serial := &messages.WriterTask{What: &messages.WriterTask_Read{Read: &messages.ReadFile{Op: "scan-serial", Path: paths.SerialPath}}}
+	sc.store.do(ctx, paths.SerialPath, serial, sc.serialRead)
 	for chunk := range slices.Chunk(ids, jobsPerRead) {
 		sc.left++
 		here := upTo(beside, chunk[len(chunk)-1])
 		task := &messages.WriterTask{What: &messages.WriterTask_ReadJobs{ReadJobs: &messages.ReadJobs{Ids: chunk, WithRecord: here}}}
 		beside = beside[len(here):]
-		sc.store.do(ctx, layout.JobPath(chunk[0])+"/scan", task, sc.jobsRead)
+		sc.store.do(ctx, paths.JobPath(chunk[0])+"/scan", task, sc.jobsRead)
 	}
 }
 
@@ -124,7 +124,7 @@ func (sc *scanning) stepDone(ctx actor.Context) {
 		slices.SortFunc(sc.result.Jobs, func(a, b *messages.ScannedJob) int { return cmp.Compare(a.Id, b.Id) })
 		// What was read may be told; a process that wrote it may not have come
 		// to the sync of its directory.
-		sc.store.syncDir(ctx, layout.QueueDir, func(ctx actor.Context, f *messages.Failure) {
+		sc.store.syncDir(ctx, paths.QueueDir, func(ctx actor.Context, f *messages.Failure) {
 			if sc.result.Failure == nil {
 				sc.result.Failure = f
 			}

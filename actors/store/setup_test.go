@@ -6,7 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act/acttest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/store"
 	"lockstep/messages"
 )
@@ -14,9 +14,9 @@ import (
 // bench is a store alone, with a disk in memory and one who asks.
 type bench struct {
 	*testing.T
-	*acttest.Env
-	disk  *acttest.Disk
-	asker *acttest.Probe
+	*kittest.Env
+	disk  *kittest.Disk
+	asker *kittest.Probe
 	store *actor.PID
 	epoch uint64
 
@@ -28,12 +28,12 @@ const writers = 4
 // onBench runs a test with a store on a disk with these files.
 func onBench(t *testing.T, files map[string]string, f func(*testing.T, *bench)) {
 	t.Helper()
-	acttest.Run(t, func(t *testing.T, e *acttest.Env) {
-		b := &bench{T: t, Env: e, disk: acttest.NewDisk(files), asker: e.Probe("asker"),
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+		b := &bench{T: t, Env: e, disk: kittest.NewDisk(files), asker: e.Probe("asker"),
 			answers: map[uint64]*messages.StoreAnswer{}}
 		b.store = e.Start("store", store.Props(store.Config{
 			Env: e.Env, Files: b.disk, Writers: writers, Clients: []*actor.PID{b.asker.PID}}))
-		b.epoch = acttest.Expect[*messages.StoreStarted](b.asker).Epoch
+		b.epoch = kittest.Expect[*messages.StoreStarted](b.asker).Epoch
 		f(t, b)
 	})
 }
@@ -41,7 +41,7 @@ func onBench(t *testing.T, files map[string]string, f func(*testing.T, *bench)) 
 // request sends a request of the present epoch, as the asker.
 func (b *bench) request(number uint64, what any) { b.requestFrom(b.asker, number, what) }
 
-func (b *bench) requestFrom(p *acttest.Probe, number uint64, what any) {
+func (b *bench) requestFrom(p *kittest.Probe, number uint64, what any) {
 	p.Ask(b.store, newRequest(b.epoch, number, what))
 }
 
@@ -81,7 +81,7 @@ func write(durable bool, pathsAndContents ...string) *messages.WriteFiles {
 func (b *bench) answer(number uint64) *messages.StoreAnswer {
 	b.Helper()
 	for b.answers[number] == nil {
-		a := acttest.Expect[*messages.StoreAnswer](b.asker)
+		a := kittest.Expect[*messages.StoreAnswer](b.asker)
 		require.Nil(b, b.answers[a.Request], "a request was answered twice")
 		b.answers[a.Request] = a
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act"
-	"lockstep/core/layout"
+	"lockstep/actors/kit"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -26,7 +26,7 @@ func (w *writer) Receive(ctx actor.Context) {
 		done.Epoch, done.Task = m.Epoch, m.Task
 		ctx.Respond(done)
 	default:
-		act.Unexpected(ctx)
+		kit.Unexpected(ctx)
 	}
 }
 
@@ -84,11 +84,11 @@ func (w *writer) readJobs(m *messages.ReadJobs) []*messages.ScannedJob {
 		var unread error
 		if len(left) > 0 && left[0] == id {
 			left = left[1:]
-			if record, unread = w.files.Read("scan-record", layout.RecordPath(id)); errors.Is(unread, fs.ErrNotExist) {
+			if record, unread = w.files.Read("scan-record", paths.RecordPath(id)); errors.Is(unread, fs.ErrNotExist) {
 				unread = nil
 			}
 		}
-		content, err := w.files.Read("scan-job", layout.JobPath(id))
+		content, err := w.files.Read("scan-job", paths.JobPath(id))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // archived since the directory was listed
 		}

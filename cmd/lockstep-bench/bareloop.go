@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/core/wire"
-	"lockstep/edge/osproc"
+	"lockstep/edge/jobprocess"
 	"lockstep/persistence"
 )
 
@@ -40,7 +40,7 @@ type bareLoop struct {
 const firstBareID = 1_000_000_000
 
 // bareSerial is written as the daemon writes its own.
-const bareSerial = layout.SerialPath + "-bare"
+const bareSerial = paths.SerialPath + "-bare"
 
 func (b *bench) newBareLoop(d *daemon) (*bareLoop, error) {
 	l := &bareLoop{b: b, dataDir: d.dataDir(), runDir: d.bareRunDir(), next: firstBareID}
@@ -103,16 +103,16 @@ func (l *bareLoop) submitTogether(n, workers int) ([]*job.Job, error) {
 		l.next++
 	}
 	err := parallel(n, workers, func(i int) error {
-		return l.files.Replace("bare", layout.JobPath(int64(jobs[i].ID)), job.Encode(jobs[i]))
+		return l.files.Replace("bare", paths.JobPath(int64(jobs[i].ID)), job.Encode(jobs[i]))
 	})
 	if err == nil {
-		err = l.files.SyncDir("bare", layout.QueueDir)
+		err = l.files.SyncDir("bare", paths.QueueDir)
 	}
 	if err == nil {
-		err = l.files.Replace("bare", bareSerial, layout.FormatSerial(l.next))
+		err = l.files.Replace("bare", bareSerial, paths.FormatSerial(l.next))
 	}
 	if err == nil {
-		err = l.files.SyncDir("bare", layout.QueueDir)
+		err = l.files.SyncDir("bare", paths.QueueDir)
 	}
 	return jobs, err
 }
@@ -138,10 +138,10 @@ func (l *bareLoop) permit(child *child, j *job.Job) error {
 		return err
 	}
 	j.Livelock, j.ProcessID = string(livelock), child.cmd.Process.Pid
-	if err := l.files.Replace("bare", layout.JobPath(int64(j.ID)), job.Encode(j)); err != nil {
+	if err := l.files.Replace("bare", paths.JobPath(int64(j.ID)), job.Encode(j)); err != nil {
 		return err
 	}
-	if err := l.files.SyncDir("bare", layout.QueueDir); err != nil {
+	if err := l.files.SyncDir("bare", paths.QueueDir); err != nil {
 		return err
 	}
 	if err := wire.WriteFrame(child.in, nil); err != nil {
@@ -173,7 +173,7 @@ func (b *bench) launch(id int64, dataDir, runDir string, stderr *os.File) (*chil
 	}
 	defer outWrite.Close()
 	cmd := &exec.Cmd{Path: b.program("lockstep-job"), Args: []string{"lockstep-job", strconv.FormatInt(id, 10), dataDir, runDir},
-		Env: osproc.Environment(), Dir: "/", Stdin: inRead, Stdout: outWrite, Stderr: stderr, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+		Env: jobprocess.Environment(), Dir: "/", Stdin: inRead, Stdout: outWrite, Stderr: stderr, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 	c := &child{cmd: cmd, in: inWrite, out: outRead, reader: wire.NewReader(outRead, 4096)}
 	if err := cmd.Start(); err != nil {
 		c.hangUp()

@@ -19,8 +19,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"lockstep/edge/jobprocess"
 	"lockstep/edge/luxiclient"
-	"lockstep/edge/osproc"
 	"lockstep/persistence"
 )
 
@@ -113,7 +113,7 @@ func (d *daemon) endJobs() {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	for _, runDir := range []string{d.runDir(), d.bareRunDir()} {
-		osproc.New(osproc.Config{Log: log, DataDir: d.dataDir(), RunDir: runDir}).EndAll()
+		jobprocess.New(jobprocess.Config{Log: log, DataDir: d.dataDir(), RunDir: runDir}).EndAll()
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
 	"lockstep/core/lock"
+	"lockstep/core/paths"
 	"lockstep/persistence"
 )
 
@@ -101,7 +101,7 @@ func sceneWake(b *bench) error {
 			func() error { return b.wake(c, waiter, id) },
 			func() error {
 				return b.timeEach("BareWake", b.sizes.wakes, func() error {
-					return errors.Join(files.Replace("bare", layout.JobPath(id), make([]byte, jobSize)), files.SyncDir("bare", layout.QueueDir), e.trip(1))
+					return errors.Join(files.Replace("bare", paths.JobPath(id), make([]byte, jobSize)), files.SyncDir("bare", paths.QueueDir), e.trip(1))
 				})
 			})
 		if err != nil {
@@ -163,7 +163,7 @@ func (b *bench) deaths(d *daemon, c *client) error {
 		if _, err := c.until(id, func(s job.Status) bool { return s == job.Running }); err != nil {
 			return err
 		}
-		content, err := os.ReadFile(filepath.Join(d.dataDir(), layout.JobPath(id)))
+		content, err := os.ReadFile(filepath.Join(d.dataDir(), paths.JobPath(id)))
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/persistence"
 )
 
@@ -104,13 +104,13 @@ func (b *bench) startFull(d *daemon) error {
 // readAll reads all job files, one after the other.
 func (b *bench) readAll(d *daemon) error {
 	began := time.Now()
-	dir := filepath.Join(d.dataDir(), layout.QueueDir)
+	dir := filepath.Join(d.dataDir(), paths.QueueDir)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		if _, isJob := layout.ParseJobName(entry.Name()); !isJob {
+		if _, isJob := paths.ParseJobName(entry.Name()); !isJob {
 			continue
 		}
 		if _, err := os.ReadFile(filepath.Join(dir, entry.Name())); err != nil {

@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/persistence"
 )
 
@@ -95,16 +95,16 @@ func (s *bareSubmissions) take(n, workers int) error {
 	content, first := make([]byte, jobSize), s.next
 	s.next += int64(n)
 	err := parallel(n, workers, func(i int) error {
-		return s.files.Replace("bare", layout.JobPath(first+int64(i)), content)
+		return s.files.Replace("bare", paths.JobPath(first+int64(i)), content)
 	})
 	if err == nil {
-		err = s.files.SyncDir("bare", layout.QueueDir)
+		err = s.files.SyncDir("bare", paths.QueueDir)
 	}
 	if err == nil {
-		err = s.files.Replace("bare", bareSerial, layout.FormatSerial(s.next))
+		err = s.files.Replace("bare", bareSerial, paths.FormatSerial(s.next))
 	}
 	if err == nil {
-		err = s.files.SyncDir("bare", layout.QueueDir)
+		err = s.files.SyncDir("bare", paths.QueueDir)
 	}
 	return err
 }

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"slices"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/persistence"
 )
 
@@ -54,7 +54,7 @@ func sceneMachine(b *bench) error {
 				return b.timeEach("Spawn/true", b.sizes.spawns, func() error { return exec.Command("/bin/true").Run() })
 			},
 			func() error {
-				return b.timeEach("Replace", b.sizes.replaces, func() error { return files.Replace("bench", layout.JobPath(1), content) })
+				return b.timeEach("Replace", b.sizes.replaces, func() error { return files.Replace("bench", paths.JobPath(1), content) })
 			},
 			func() error { return b.timeEach("RoundTrip", b.sizes.trips, func() error { return e.trip(1) }) })
 		if err != nil {
@@ -89,7 +89,7 @@ func (b *bench) bareParts() (files *persistence.OSFiles, e *echo, done func(), e
 // newQueueDir is a data directory without a daemon.
 func (b *bench) newQueueDir() (*persistence.OSFiles, error) {
 	dir := b.newDir()
-	if err := os.MkdirAll(dir+"/"+layout.QueueDir, 0o750); err != nil {
+	if err := os.MkdirAll(dir+"/"+paths.QueueDir, 0o750); err != nil {
 		return nil, err
 	}
 	return persistence.OpenFiles(dir)

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"lockstep/core/job"
-	"lockstep/core/run"
+	"lockstep/core/jobproc"
 	"lockstep/core/wire"
 )
 
@@ -22,7 +22,7 @@ var queueParams = []string{"max_running_jobs", "max_tracked_jobs"}
 var unset = []string{"null", "false", "[]", "{}"}
 
 // queueSettings are what OP_CLUSTER_SET_PARAMS is to change.
-func (x *execution) queueSettings() (map[string]json.RawMessage, *run.Outcome) {
+func (x *execution) queueSettings() (map[string]json.RawMessage, *jobproc.Outcome) {
 	var op map[string]json.RawMessage
 	if err := json.Unmarshal(x.input, &op); err != nil {
 		o := failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
@@ -44,22 +44,22 @@ func (x *execution) queueSettings() (map[string]json.RawMessage, *run.Outcome) {
 
 // clusterSetParams is OP_CLUSTER_SET_PARAMS, for the parameters of the queue
 // (design.md 5). To set others would need what only Ganeti has.
-func (x *execution) clusterSetParams() run.Outcome {
+func (x *execution) clusterSetParams() jobproc.Outcome {
 	settings, refused := x.queueSettings()
 	if refused != nil {
 		return *refused
 	}
 	if len(settings) == 0 {
-		return run.Outcome{}
+		return jobproc.Outcome{}
 	}
 	if _, failed := x.askDaemon("LockstepSetSettings", settings); failed != nil {
 		return *failed
 	}
-	return run.Outcome{}
+	return jobproc.Outcome{}
 }
 
 // query is OP_QUERY, OP_QUERY_FIELDS and OP_CLUSTER_QUERY: the daemon answers.
-func (x *execution) query() run.Outcome {
+func (x *execution) query() jobproc.Outcome {
 	var op struct {
 		What   string          `json:"what"`
 		Fields []string        `json:"fields"`
@@ -86,13 +86,13 @@ func (x *execution) query() run.Outcome {
 	if failed != nil {
 		return *failed
 	}
-	return run.Outcome{Result: result}
+	return jobproc.Outcome{Result: result}
 }
 
 // queryCluster is OP_QUERY for the kinds that only an opcode can ask for: the one
 // cluster, by the names of QueryClusterInfo and QueryConfigValues, and operating
 // systems to install, of which lockstep has none.
-func (x *execution) queryCluster(what string, fields []string) run.Outcome {
+func (x *execution) queryCluster(what string, fields []string) jobproc.Outcome {
 	values := map[string]json.RawMessage{}
 	data := [][][2]any{}
 	if what == "cluster" {
@@ -134,11 +134,11 @@ func (x *execution) queryCluster(what string, fields []string) run.Outcome {
 	if err != nil {
 		return failure("OpExecError", err.Error())
 	}
-	return run.Outcome{Result: result}
+	return jobproc.Outcome{Result: result}
 }
 
 // askDaemon makes a call, when there is a daemon. Its errors are the opcode's.
-func (x *execution) askDaemon(method string, args ...any) (json.RawMessage, *run.Outcome) {
+func (x *execution) askDaemon(method string, args ...any) (json.RawMessage, *jobproc.Outcome) {
 	var result json.RawMessage
 	err := x.ask(method, args, &result)
 	if err == nil {

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/core/run"
-	"lockstep/edge/remnants"
+	"lockstep/core/jobproc"
+	"lockstep/edge/reaper"
 )
 
 // killGrace is how long a command that has timed out may take to end itself
@@ -37,8 +37,8 @@ type command struct {
 }
 
 // prepareCommand is what has to be in order before a command is started.
-func (x *execution) prepareCommand(parameters json.RawMessage) (c command, path string, env []string, refused *run.Outcome) {
-	refuse := func(o run.Outcome) (command, string, []string, *run.Outcome) { return c, "", nil, &o }
+func (x *execution) prepareCommand(parameters json.RawMessage) (c command, path string, env []string, refused *jobproc.Outcome) {
+	refuse := func(o jobproc.Outcome) (command, string, []string, *jobproc.Outcome) { return c, "", nil, &o }
 	if err := json.Unmarshal(parameters, &c); err != nil || len(c.Argv) == 0 {
 		return refuse(failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input"))
 	}
@@ -59,7 +59,7 @@ func (x *execution) prepareCommand(parameters json.RawMessage) (c command, path 
 // as it comes, its end the result. The command has a process group of
 // its own, and what it leaves in it is ended with it: it must not go on working
 // when the locks of its opcode are free.
-func (x *execution) runCommand(parameters json.RawMessage) run.Outcome {
+func (x *execution) runCommand(parameters json.RawMessage) jobproc.Outcome {
 	c, path, env, refused := x.prepareCommand(parameters)
 	if refused != nil {
 		return *refused
@@ -141,7 +141,7 @@ func (c *command) environment(x *execution) []string {
 	values["LOCKSTEP_LOCKS"] = strings.Join(names, ",")
 	// The marker by which what is left of a dead job is found, whatever
 	// process group it has moved to.
-	values[remnants.Variable] = remnants.Value(x.livelock)
+	values[reaper.Variable] = reaper.Value(x.livelock)
 	env := make([]string, 0, len(values))
 	for name, value := range values {
 		env = append(env, name+"="+value)
@@ -175,7 +175,7 @@ func isFile(path string) bool {
 }
 
 // couldNotStart uses the exit status that a shell would give.
-func couldNotStart(name string, err error) run.Outcome {
+func couldNotStart(name string, err error) jobproc.Outcome {
 	status := 126
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		status = 127
@@ -201,7 +201,7 @@ func couldNotStart(name string, err error) run.Outcome {
 	return failure("OpExecError", fmt.Sprintf("cannot start %s: %v%s", name, err, advice), map[string]any{"exit_status": status})
 }
 
-func (x *execution) await(c *command, cmd *exec.Cmd, out *output) run.Outcome {
+func (x *execution) await(c *command, cmd *exec.Cmd, out *output) jobproc.Outcome {
 	group := -cmd.Process.Pid
 	out.copy()
 	end := x.enforce(c.Timeout, group)
@@ -276,7 +276,7 @@ func (x *execution) enforce(timeout *float64, group int) (end func() force) {
 // outcome is success with the exit status, or an OpExecError whose second
 // argument is for programs: {"exit_status": n}, {"signal": "SIGKILL"} or
 // {"timeout": seconds}.
-func (c *command) outcome(state *os.ProcessState, forced force) run.Outcome {
+func (c *command) outcome(state *os.ProcessState, forced force) jobproc.Outcome {
 	status := state.Sys().(syscall.WaitStatus)
 	switch {
 	case forced == onRequest:
@@ -290,6 +290,6 @@ func (c *command) outcome(state *os.ProcessState, forced force) run.Outcome {
 		return failure("OpExecError", fmt.Sprintf("command exited with status %d", status.ExitStatus()),
 			map[string]any{"exit_status": status.ExitStatus()})
 	default:
-		return run.Outcome{Result: json.RawMessage(`{"exit_status": 0}`)}
+		return jobproc.Outcome{Result: json.RawMessage(`{"exit_status": 0}`)}
 	}
 }

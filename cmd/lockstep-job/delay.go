@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockstep/core/job"
-	"lockstep/core/run"
+	"lockstep/core/jobproc"
 )
 
 // delayMax is as long as a delay can be, in seconds: for ever, to people.
@@ -22,7 +22,7 @@ type delay struct {
 	Interruptible bool    `json:"interruptible"`
 }
 
-func (x *execution) delay() (op delay, refused *run.Outcome) {
+func (x *execution) delay() (op delay, refused *jobproc.Outcome) {
 	if err := json.Unmarshal(x.input, &op); err != nil {
 		o := failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
 		return op, &o
@@ -35,7 +35,7 @@ func (x *execution) delay() (op delay, refused *run.Outcome) {
 }
 
 // testDelay is OP_TEST_DELAY (queue.md 8.4) on this node.
-func (x *execution) testDelay() run.Outcome {
+func (x *execution) testDelay() jobproc.Outcome {
 	op, refused := x.delay()
 	if refused != nil {
 		return *refused
@@ -57,13 +57,13 @@ func (x *execution) testDelay() run.Outcome {
 			return failure("OpExecError", endedOnRequest)
 		}
 	}
-	return run.Outcome{}
+	return jobproc.Outcome{}
 }
 
-func delayEnded(err error) run.Outcome {
+func delayEnded(err error) jobproc.Outcome {
 	switch {
 	case err == nil:
-		return run.Outcome{}
+		return jobproc.Outcome{}
 	case errors.Is(err, errKilled):
 		return failure("OpExecError", endedOnRequest)
 	default:

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/jobproc"
 	"lockstep/core/lock"
-	"lockstep/core/run"
+	"lockstep/core/paths"
 	"lockstep/persistence"
 )
 
@@ -25,7 +25,7 @@ const (
 
 // driver does what the step machine says: writes, asks, executes.
 type driver struct {
-	machine  *run.Machine
+	machine  *jobproc.Machine
 	lease    *lease
 	files    *persistence.OSFiles
 	reporter *reporter
@@ -35,18 +35,18 @@ type driver struct {
 	priorityPath string
 
 	events   chan event
-	begun    chan *run.Refusal // permission to begin has come, or will not
-	unlock   func()            // stops taking locks, and returns when that has stopped
-	kill     func()            // ends the opcode that executes
-	executed <-chan struct{}   // closed when none does
-	killed   bool              // a client wants the job ended
-	due      *time.Timer       // a write that may wait is due
-	pending  bool              // there is one
-	dueAt    time.Time         // when, then
-	talk     talk              // what the opcode has to say
-	held     []lock.Item       // for the opcode at hand
-	cost     time.Duration     // of the last write
-	size     int               // of the file then, in bytes
+	begun    chan *jobproc.Refusal // permission to begin has come, or will not
+	unlock   func()                // stops taking locks, and returns when that has stopped
+	kill     func()                // ends the opcode that executes
+	executed <-chan struct{}       // closed when none does
+	killed   bool                  // a client wants the job ended
+	due      *time.Timer           // a write that may wait is due
+	pending  bool                  // there is one
+	dueAt    time.Time             // when, then
+	talk     talk                  // what the opcode has to say
+	held     []lock.Item           // for the opcode at hand
+	cost     time.Duration         // of the last write
+	size     int                   // of the file then, in bytes
 }
 
 // event is what an executor tells: log entries, what became of its locks, or how
@@ -54,16 +54,16 @@ type driver struct {
 type event struct {
 	entries []entry
 	locked  *lockOutcome
-	outcome *run.Outcome
+	outcome *jobproc.Outcome
 }
 
-func newDriver(m *run.Machine, e *lease, files *persistence.OSFiles, r *reporter, l *locker) *driver {
+func newDriver(m *jobproc.Machine, e *lease, files *persistence.OSFiles, r *reporter, l *locker) *driver {
 	due := time.NewTimer(time.Hour)
 	due.Stop()
 	none := make(chan struct{})
 	close(none)
 	return &driver{executed: none, machine: m, lease: e, files: files, reporter: r, locker: l, due: due, kill: func() {}, unlock: func() {},
-		events: make(chan event, 256), begun: make(chan *run.Refusal, 1)}
+		events: make(chan event, 256), begun: make(chan *jobproc.Refusal, 1)}
 }
 
 // run returns when the job is final, and its end on the disk.
@@ -75,22 +75,22 @@ func (d *driver) run() {
 	for {
 		d.write(next.Write)
 		switch next.Do {
-		case run.Exit:
+		case jobproc.Exit:
 			d.leave(next.Free)
 			return
-		case run.Begin:
+		case jobproc.Begin:
 			if d.killed { // just when the last opcode had ended by itself
 				next = d.machine.Cancel(now())
 				continue
 			}
 			d.flush()
 			d.ask(next.Op, next.Free)
-		case run.Lock:
+		case jobproc.Lock:
 			d.lock(next.Op)
-		case run.Execute:
+		case jobproc.Execute:
 			d.lease.check()
 			d.execute(next.Op)
-		case run.Wait:
+		case jobproc.Wait:
 		}
 		next = d.await()
 	}
@@ -159,7 +159,7 @@ func (d *driver) preparation(op int, over <-chan struct{}, tell func(event)) fun
 }
 
 // lockedOr is what comes after the attempt to take locks.
-func (d *driver) lockedOr(o lockOutcome) run.Next {
+func (d *driver) lockedOr(o lockOutcome) jobproc.Next {
 	switch {
 	case o.prepared:
 		return d.machine.Refuse(job.ErrorResult("OpPrereqError", o.err.Error()), now())
@@ -191,7 +191,7 @@ func (d *driver) execute(op int) {
 
 // await is the next thing that happens: the executor says something, the
 // permission comes, a signal, or the time for a write that has waited.
-func (d *driver) await() run.Next {
+func (d *driver) await() jobproc.Next {
 	select {
 	case e := <-d.events:
 		switch {
@@ -212,13 +212,13 @@ func (d *driver) await() run.Next {
 		return d.signalled(s)
 	case <-d.due.C:
 		d.flush()
-		return run.Next{}
+		return jobproc.Next{}
 	}
 }
 
 // signalled follows the conventions of Ganeti's job processes (queue.md 4.6),
 // and SIGINT, which is ours: end what runs.
-func (d *driver) signalled(s os.Signal) run.Next {
+func (d *driver) signalled(s os.Signal) jobproc.Next {
 	switch s {
 	case syscall.SIGTERM:
 		return d.machine.Cancel(now())
@@ -230,12 +230,12 @@ func (d *driver) signalled(s os.Signal) run.Next {
 		priority, err := d.takePriority()
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "lockstep-job %d: the priority that was sent cannot be read: %v\n", d.machine.Job().ID, err)
-			return run.Next{}
+			return jobproc.Next{}
 		}
 		d.locker.reprioritise(priority)
 		return d.machine.Reprioritise(priority)
 	default: // SIGHUP is for who waits for a lock and does not do so on a connection
-		return run.Next{}
+		return jobproc.Next{}
 	}
 }
 
@@ -255,15 +255,15 @@ func (d *driver) takePriority() (int, error) {
 
 // write does what a step demands. A change that only serves to be seen waits: a
 // chatty command must not have the whole file rewritten for each line.
-func (d *driver) write(w run.Write) {
+func (d *driver) write(w jobproc.Write) {
 	switch w {
-	case run.Keep:
-	case run.Visible:
+	case jobproc.Keep:
+	case jobproc.Visible:
 		d.writeWithin(max(visibleDelay, min(10*d.cost, visibleDelayMax)))
-	case run.Logged:
+	case jobproc.Logged:
 		d.writeWithin(logDelay(d.size, d.talk.lasts(time.Now()), d.cost))
-	case run.Recorded, run.Durable:
-		d.persist(w == run.Durable)
+	case jobproc.Recorded, jobproc.Durable:
+		d.persist(w == jobproc.Durable)
 	}
 }
 
@@ -278,7 +278,7 @@ func (d *driver) writeWithin(delay time.Duration) {
 }
 
 // log records what the opcode has said.
-func (d *driver) log(entries []entry) (next run.Next) {
+func (d *driver) log(entries []entry) (next jobproc.Next) {
 	for _, e := range entries {
 		next = d.machine.Log(e.kind, e.payload, now())
 	}
@@ -299,7 +299,7 @@ func (d *driver) persist(durable bool) {
 	d.pending = false
 	d.due.Stop()
 	j := d.machine.Job()
-	path := layout.JobPath(int64(j.ID))
+	path := paths.JobPath(int64(j.ID))
 	encoded := job.Encode(j)
 	began := time.Now()
 	var away absence
@@ -307,7 +307,7 @@ func (d *driver) persist(durable bool) {
 		d.lease.check() // the file is the next master's otherwise
 		err := d.files.Replace("run-job", path, encoded)
 		if err == nil && durable {
-			err = d.files.SyncDir("run-job", layout.QueueDir)
+			err = d.files.SyncDir("run-job", paths.QueueDir)
 		}
 		if err == nil {
 			break

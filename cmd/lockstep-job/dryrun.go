@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockstep/core/job"
-	"lockstep/core/run"
+	"lockstep/core/jobproc"
 )
 
 // isDryRun: the opcode is to be checked, and not to be executed. What cannot be
@@ -25,8 +25,8 @@ func isDryRun(input json.RawMessage) bool {
 // dryRun is an opcode with dry_run. It has its locks; its parameters are checked,
 // and nothing is executed, for any opcode. As Ganeti's, it says so in the log and
 // has no result; that of a command says what would have run.
-func (x *execution) dryRun() run.Outcome {
-	outcome := run.Outcome{}
+func (x *execution) dryRun() jobproc.Outcome {
+	outcome := jobproc.Outcome{}
 	switch job.OpID(x.input) {
 	case "OP_TEST_DELAY":
 		if _, refused := x.delay(); refused != nil {
@@ -53,7 +53,7 @@ func (x *execution) dryRun() run.Outcome {
 
 // dryCommand checks a command as far as that is possible without starting it, and
 // says what would run. Secrets are in its environment only, which is not shown.
-func (x *execution) dryCommand(parameters json.RawMessage) run.Outcome {
+func (x *execution) dryCommand(parameters json.RawMessage) jobproc.Outcome {
 	c, path, _, refused := x.prepareCommand(parameters)
 	if refused != nil {
 		return *refused
@@ -74,7 +74,7 @@ func (x *execution) dryCommand(parameters json.RawMessage) run.Outcome {
 	if err != nil {
 		return failure("OpExecError", err.Error())
 	}
-	return run.Outcome{Result: result}
+	return jobproc.Outcome{Result: result}
 }
 
 // startable finds what would keep the program from being started: its file, and

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 
 	"lockstep/core/job"
+	"lockstep/core/jobproc"
 	"lockstep/core/lock"
-	"lockstep/core/run"
 )
 
 // execution is one opcode being executed.
@@ -31,7 +31,7 @@ type entry struct {
 func (x *execution) log(kind string, payload json.RawMessage) { x.said([]entry{{kind, payload}}) }
 
 // run executes the opcode to its end.
-func (x *execution) run() run.Outcome {
+func (x *execution) run() jobproc.Outcome {
 	if isDryRun(x.input) {
 		return x.dryRun()
 	}
@@ -47,7 +47,7 @@ func (x *execution) run() run.Outcome {
 	case "OP_CLUSTER_SET_PARAMS":
 		return x.clusterSetParams()
 	case "OP_CLUSTER_REDIST_CONF":
-		return run.Outcome{} // what there is to distribute has been, by then
+		return jobproc.Outcome{} // what there is to distribute has been, by then
 	case "OP_QUERY", "OP_QUERY_FIELDS", "OP_CLUSTER_QUERY":
 		return x.query()
 	default:
@@ -58,10 +58,10 @@ func (x *execution) run() run.Outcome {
 	}
 }
 
-func unknownOpcode() run.Outcome { return failure("OpCodeUnknown", "Unknown opcode") }
+func unknownOpcode() jobproc.Outcome { return failure("OpCodeUnknown", "Unknown opcode") }
 
-func failure(class string, args ...any) run.Outcome {
-	return run.Outcome{Failed: true, Result: job.ErrorResult(class, args...)}
+func failure(class string, args ...any) jobproc.Outcome {
+	return jobproc.Outcome{Failed: true, Result: job.ErrorResult(class, args...)}
 }
 
 // endedOnRequest is the result of an opcode that a client had killed.

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"lockstep/core/job"
-	"lockstep/core/run"
+	"lockstep/core/jobproc"
 )
 
 // jqueue is OP_TEST_JQUEUE's parameters (queue.md 8.4).
@@ -41,7 +41,7 @@ func (x *execution) expandNames() error {
 }
 
 // testJqueue is the rest of it.
-func (x *execution) testJqueue() run.Outcome {
+func (x *execution) testJqueue() jobproc.Outcome {
 	var op jqueue
 	if err := json.Unmarshal(x.input, &op); err != nil {
 		return failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
@@ -67,10 +67,10 @@ func (x *execution) testJqueue() run.Outcome {
 	if op.Fail {
 		return failure("OpExecError", "Opcode failure was requested")
 	}
-	return run.Outcome{Result: json.RawMessage("true")}
+	return jobproc.Outcome{Result: json.RawMessage("true")}
 }
 
-func notifyFailed(err error) run.Outcome {
+func notifyFailed(err error) jobproc.Outcome {
 	if errors.Is(err, errKilled) {
 		return failure("OpExecError", endedOnRequest)
 	}
@@ -79,7 +79,7 @@ func notifyFailed(err error) run.Outcome {
 
 // testOsParams is OP_TEST_OS_PARAMS: it shows that secret parameters have come.
 // Their values are shown to nobody, for a job's log is on the disk.
-func (x *execution) testOsParams() run.Outcome {
+func (x *execution) testOsParams() jobproc.Outcome {
 	var secrets struct {
 		Params map[string]json.RawMessage `json:"osparams_secret"`
 	}
@@ -96,5 +96,5 @@ func (x *execution) testOsParams() run.Outcome {
 		shown = append(shown, name+"=<redacted>")
 	}
 	x.info("Secret parameters received: %s", strings.Join(shown, ", "))
-	return run.Outcome{}
+	return jobproc.Outcome{}
 }

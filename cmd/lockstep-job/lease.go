@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/core/run"
-	"lockstep/edge/remnants"
+	"lockstep/core/jobproc"
+	"lockstep/edge/reaper"
 	"lockstep/persistence"
 )
 
@@ -34,7 +34,7 @@ type lease struct {
 // openLease opens the lease if the job needs one; nil: it needs none. Without its file a
 // job that needs one must not begin: another node could work beside it.
 func openLease(runDir, permission string) (*persistence.Lease, error) {
-	if permission == run.NeedsNoLease {
+	if permission == jobproc.NeedsNoLease {
 		return nil, nil //nolint:nilnil // a node that is alone
 	}
 	file, err := persistence.OpenLease(runDir)
@@ -50,7 +50,7 @@ func (l *lease) watch() {
 		return
 	}
 	for l.file.Holds() {
-		time.Sleep(run.LeaseProbe)
+		time.Sleep(jobproc.LeaseProbe)
 	}
 	l.end()
 }
@@ -82,14 +82,14 @@ func (l *lease) end() {
 	}
 	// The next master waits no longer than Fence, and a process does nothing more once it
 	// is killed.
-	killLeft(l.livelock, run.LeaseProbe)
+	killLeft(l.livelock, jobproc.LeaseProbe)
 	fmt.Fprintf(os.Stderr, "lockstep-job %d: this node is not the master any more, or its daemon is gone; the job ends here\n", os.Getpid())
 	os.Exit(exitLeaseOver)
 }
 
 // endGroup ends the command's group, with a warning if there is time for one.
 func (l *lease) endGroup(group int) {
-	if grace := run.Grace(l.file.OverFor()); grace > 0 {
+	if grace := jobproc.Grace(l.file.OverFor()); grace > 0 {
 		_ = unix.Kill(-group, unix.SIGTERM)
 		for end := time.Now().Add(grace); time.Now().Before(end) && l.runs(); {
 			time.Sleep(10 * time.Millisecond)
@@ -105,7 +105,7 @@ const leftMax = 2 * time.Second
 
 // killLeft kills what the job's commands have left outside their groups.
 func killLeft(livelock string, goneWithin time.Duration) {
-	left := remnants.Job{Livelock: livelock, Session: os.Getpid(), GoneWithin: goneWithin, Killing: func(int) {}}
+	left := reaper.Job{Livelock: livelock, Session: os.Getpid(), GoneWithin: goneWithin, Killing: func(int) {}}
 	if err := left.Kill(); err != nil {
 		fmt.Fprintf(os.Stderr, "lockstep-job %d: %v\n", os.Getpid(), err)
 	}

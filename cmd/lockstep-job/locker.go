@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"lockstep/core/jobproc"
 	"lockstep/core/lock"
-	"lockstep/core/run"
 	"lockstep/core/wire"
 	"lockstep/edge/luxiclient"
 )
@@ -50,7 +50,7 @@ func (l *locker) take(ctx context.Context, priority int, needs lock.Needs) lockO
 	defer func() { <-l.turn }()
 	l.asked = true
 	l.reprioritise(priority)
-	taking := run.NewLocking(l.owner, priority, needs)
+	taking := jobproc.NewLocking(l.owner, priority, needs)
 	for delay := retryFirst; !taking.Done(); {
 		callCtx, priority := l.begin(ctx)
 		taking.Reprioritise(priority)
@@ -122,7 +122,7 @@ func (l *locker) free(ctx context.Context) {
 
 func (l *locker) call(ctx context.Context, function string, args []any, pause time.Duration) (json.RawMessage, error) {
 	sleep(ctx, pause)
-	ctx, cancel := context.WithTimeout(ctx, run.AwaitSeconds*time.Second+answerMax)
+	ctx, cancel := context.WithTimeout(ctx, jobproc.AwaitSeconds*time.Second+answerMax)
 	defer cancel()
 	if l.client == nil {
 		client, err := luxiclient.Dial(ctx, l.socket, luxiclient.Options{})

@@ -18,11 +18,11 @@ import (
 
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/jobproc"
 	"lockstep/core/lock"
-	"lockstep/core/run"
+	"lockstep/core/paths"
 	"lockstep/core/wire"
-	"lockstep/edge/remnants"
+	"lockstep/edge/reaper"
 	"lockstep/persistence"
 )
 
@@ -53,7 +53,7 @@ func runJob(idText, dataDir, runDir string) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGHUP)
 	reserveThreads()
-	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(runDir), layout.LivelockName(id))
+	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(runDir), paths.LivelockName(id))
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func runJob(idText, dataDir, runDir string) error {
 // introduce notes in the lock file which process this is: what is left of it is known by
 // that when it was killed together with the daemon.
 func introduce(livelock *persistence.Livelock) error {
-	self, err := remnants.Self()
+	self, err := reaper.Self()
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func permitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Sig
 		return err
 	}
 	defer files.Close()
-	content, err := files.Read("run-job", layout.JobPath(id))
+	content, err := files.Read("run-job", paths.JobPath(id))
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func permitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Sig
 	if j.Livelock != livelock {
 		return fmt.Errorf("the job's file names another process: %s", j.Livelock)
 	}
-	machine, err := run.New(j, hands)
+	machine, err := jobproc.New(j, hands)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func permitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Sig
 // hands over for each opcode. A pipe that breaks before means that the job must
 // not act. The permission says whether the lease is needed; it is opened before the
 // permission is taken.
-func handshake(livelock, runDir string) ([]run.Hand, *persistence.Lease, error) {
+func handshake(livelock, runDir string) ([]jobproc.Hand, *persistence.Lease, error) {
 	in := wire.NewReader(os.Stdin, maxHand)
 	if err := wire.WriteFrame(os.Stdout, []byte(livelock)); err != nil {
 		return nil, nil, err
@@ -161,7 +161,7 @@ func handshake(livelock, runDir string) ([]run.Hand, *persistence.Lease, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	var hands []run.Hand
+	var hands []jobproc.Hand
 	if err := json.Unmarshal(frame, &hands); err != nil {
 		return nil, nil, fmt.Errorf("what the daemon handed over: %w", err)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/core/run"
+	"lockstep/core/jobproc"
 )
 
 func TestAWriteOfTheLogWaitsLongerTheMoreItCosts(t *testing.T) {
@@ -50,12 +50,12 @@ func TestOnlyAGrowingLogWaitsLong(t *testing.T) {
 	d := newDriver(nil, nil, nil, nil, nil)
 	d.size, d.talk = 1<<20, talk{began: time.Now().Add(-time.Hour), last: time.Now()}
 	began := time.Now()
-	d.write(run.Logged)
+	d.write(jobproc.Logged)
 	require.GreaterOrEqual(t, d.dueAt.Sub(began), logDelayMax)
 	first := d.dueAt
-	d.write(run.Logged)
+	d.write(jobproc.Logged)
 	require.Equal(t, first, d.dueAt, "a second line does not put the write off")
-	d.write(run.Visible)
+	d.write(jobproc.Visible)
 	require.LessOrEqual(t, time.Until(d.dueAt), visibleDelayMax)
 	require.True(t, d.pending)
 }

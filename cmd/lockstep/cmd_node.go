@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/edge/peer"
 	"lockstep/persistence"
 )
@@ -66,7 +66,7 @@ func dataDirectory(flag string) string {
 	if flag != "" {
 		return flag
 	}
-	if info, err := os.Stat(filepath.Join(localDataDir, layout.QueueDir)); err == nil && info.IsDir() {
+	if info, err := os.Stat(filepath.Join(localDataDir, paths.QueueDir)); err == nil && info.IsDir() {
 		return localDataDir
 	}
 	return systemDataDir
@@ -87,7 +87,7 @@ func whileStopped(dataDir string, do func() error) (err error) {
 		return err
 	}
 	const directoryMode = 0o750 // as the daemon makes it
-	err = os.Mkdir(filepath.Join(dataDir, layout.QueueDir), directoryMode)
+	err = os.Mkdir(filepath.Join(dataDir, paths.QueueDir), directoryMode)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"lockstep/edge/luxiclient"
-	"lockstep/edge/remnants"
+	"lockstep/edge/reaper"
 	"lockstep/persistence"
 )
 
@@ -142,7 +142,7 @@ func (d *demoDaemon) killJobs() error {
 		return err
 	}
 	for _, lock := range locks {
-		if err := (remnants.Job{Livelock: lock, GoneWithin: time.Second, Killing: func(int) {}}).Kill(); err != nil {
+		if err := (reaper.Job{Livelock: lock, GoneWithin: time.Second, Killing: func(int) {}}).Kill(); err != nil {
 			return err
 		}
 	}

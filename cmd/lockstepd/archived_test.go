@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/persistence"
 )
 
@@ -38,8 +38,8 @@ func TestClusterOfAQueueWithArchivedDependencies(t *testing.T) {
 	require.True(t, archived)
 	u.close()
 	m.end()
-	require.FileExists(t, m.path("lib", layout.RecordPath(recorded)))
-	require.NoError(t, os.Remove(m.path("lib", layout.RecordPath(old))), "a former version has made none")
+	require.FileExists(t, m.path("lib", paths.RecordPath(recorded)))
+	require.NoError(t, os.Remove(m.path("lib", paths.RecordPath(old))), "a former version has made none")
 
 	m.cli("node", "init", "--address", m.address, "--name", m.name, "--data-dir", m.path("lib"))
 	m.start()
@@ -54,7 +54,7 @@ func TestClusterOfAQueueWithArchivedDependencies(t *testing.T) {
 	late := u.submit(after(first))
 	c.awaitEqual()
 	last := c.nodes[2]
-	require.NoFileExists(t, last.path("lib", layout.ArchivePath(first)))
+	require.NoFileExists(t, last.path("lib", paths.ArchivePath(first)))
 	c.promote(last)
 
 	u.must("DeleteFilter", nil, filter)
@@ -100,20 +100,20 @@ func TestOldArchivedJobsAreRemovedWithTheirRecords(t *testing.T) {
 	c.call("CancelJob", nil, given)
 	c.call("ArchiveJob", &archived, given)
 	require.True(t, archived)
-	require.FileExists(t, d.path("lib", layout.ArchivedRecordPath(given)))
-	require.NoFileExists(t, d.path("lib", layout.RecordPath(given)))
+	require.FileExists(t, d.path("lib", paths.ArchivedRecordPath(given)))
+	require.NoFileExists(t, d.path("lib", paths.RecordPath(given)))
 	require.Zero(t, d.stop())
 
 	old := time.Now().Add(-72 * time.Hour)
-	for _, file := range []string{layout.ArchivePath(first), layout.ArchivePath(given)} {
+	for _, file := range []string{paths.ArchivePath(first), paths.ArchivePath(given)} {
 		require.NoError(t, os.Chtimes(d.path("lib", file), old, old))
 	}
-	orphan := d.path("lib", layout.RecordPath(second))
+	orphan := d.path("lib", paths.RecordPath(second))
 	require.NoError(t, os.WriteFile(orphan+"00", []byte("{}\n"), 0o640), "of a job that there is not")
 	removed, err := persistence.RemoveArchived(d.path("lib"), time.Now(), 24*time.Hour)
 	require.NoError(t, err)
 	require.Equal(t, 2, removed)
-	left, err := os.ReadDir(d.path("lib", layout.ArchiveDir, "0"))
+	left, err := os.ReadDir(d.path("lib", paths.ArchiveDir, "0"))
 	require.NoError(t, err)
 	require.Empty(t, left, "jobs and records are removed")
 	d.start("--archive-days", "1")

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 )
 
 // lose takes the queue from a node whose daemon does not run, as a disk that is not
@@ -58,7 +58,7 @@ func TestClusterNodeWithoutItsQueue(t *testing.T) {
 	lost.lose("queue")
 	said := lost.refusesToStart()
 	require.Contains(t, said, "the queue of this node, "+lost.name+", is lost: queue/member is missing")
-	require.NoFileExists(t, lost.path("lib", layout.SerialPath), "nothing is made in its place")
+	require.NoFileExists(t, lost.path("lib", paths.SerialPath), "nothing is made in its place")
 
 	// The disk is mounted again.
 	require.NoError(t, os.RemoveAll(lost.path("lib", "queue")))
@@ -117,13 +117,13 @@ func TestClusterMemberOfAnOlderVersion(t *testing.T) {
 	u := c.user(0)
 	u.awaitStatus(u.submit(command("true")), "success")
 	m.end()
-	require.NoError(t, os.Remove(m.path("lib", layout.MemberPath)))
-	require.NoError(t, os.Remove(m.path("lib", layout.LogQueuePath)))
+	require.NoError(t, os.Remove(m.path("lib", paths.MemberPath)))
+	require.NoError(t, os.Remove(m.path("lib", paths.LogQueuePath)))
 	m.start()
 	c.awaitVotes(1)
-	require.FileExists(t, m.path("lib", layout.MemberPath))
+	require.FileExists(t, m.path("lib", paths.MemberPath))
 	m.end()
-	require.NoError(t, os.Remove(m.path("lib", layout.LogQueuePath)))
+	require.NoError(t, os.Remove(m.path("lib", paths.LogQueuePath)))
 	m.lose("queue")
 	require.Contains(t, m.refusesToStart(), "queue/serial is missing, though this node has a log")
 }
@@ -140,7 +140,7 @@ func TestANodeWithoutItsQueue(t *testing.T) {
 	said := d.refusesSecond()
 	require.Contains(t, said, "queue/version is missing, though config.data is there")
 	require.Contains(t, said, "echo 1 > "+d.path("lib", "queue", "version"))
-	require.NoFileExists(t, d.path("lib", layout.SerialPath))
+	require.NoFileExists(t, d.path("lib", paths.SerialPath))
 	require.NoError(t, os.RemoveAll(d.path("lib", "queue")))
 	require.NoError(t, os.Rename(d.path("lost.queue"), d.path("lib", "queue")))
 	d.start()

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/reception"
+	"lockstep/actors/standby"
 	"lockstep/edge/luxiclient"
 )
 
@@ -144,7 +144,7 @@ func (c *cluster) carried(master *member) (clients []*luxiclient.Client) {
 		client, err := luxiclient.Dial(context.Background(), m.socket(), luxiclient.Options{AnswerTimeout: answerMax})
 		require.NoError(c.t, err)
 		c.t.Cleanup(func() { _ = client.Close() })
-		require.NoError(c.t, client.Call(context.Background(), reception.ForwardMethod, nil, nil))
+		require.NoError(c.t, client.Call(context.Background(), standby.ForwardMethod, nil, nil))
 		require.NoError(c.t, client.Call(context.Background(), "QueryConfigValues", []any{[]string{"drain_flag"}}, nil))
 		clients = append(clients, client)
 	}

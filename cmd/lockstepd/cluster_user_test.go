@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/luxi"
-	"lockstep/actors/reception"
+	"lockstep/actors/standby"
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/core/wire"
 	"lockstep/edge/luxiclient"
 )
@@ -54,7 +54,7 @@ func (u *user) once(method string, result any, args ...any) error {
 	}
 	err := u.client.Call(ctx, method, args, result)
 	if isNotMaster(err) {
-		if err = u.client.Call(ctx, reception.ForwardMethod, nil, nil); err == nil {
+		if err = u.client.Call(ctx, standby.ForwardMethod, nil, nil); err == nil {
 			err = u.client.Call(ctx, method, args, result)
 		}
 	}
@@ -283,12 +283,12 @@ func (c *cluster) awaitEqual() {
 // files are the jobs on a node's disk, by id, without asking its daemon.
 func (m *member) files() map[int64]string {
 	m.t.Helper()
-	entries, err := os.ReadDir(m.path("lib", layout.QueueDir))
+	entries, err := os.ReadDir(m.path("lib", paths.QueueDir))
 	require.NoError(m.t, err)
 	jobs := map[int64]string{}
 	for _, entry := range entries {
-		if id, ok := layout.ParseJobName(entry.Name()); ok {
-			content, err := os.ReadFile(filepath.Join(m.path("lib", layout.QueueDir), entry.Name()))
+		if id, ok := paths.ParseJobName(entry.Name()); ok {
+			content, err := os.ReadFile(filepath.Join(m.path("lib", paths.QueueDir), entry.Name()))
 			require.NoError(m.t, err)
 			jobs[id] = string(content)
 		}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/actors/luxi"
-	"lockstep/actors/wconf"
+	"lockstep/actors/wconfd"
 	"lockstep/edge/socket"
 	"lockstep/persistence"
 )
@@ -35,7 +35,7 @@ type doors struct {
 }
 
 // openDoors listens on all sockets, or on none.
-func openDoors(c Config, env *act.Env, to gateways, api *remoteAPI) (*doors, error) {
+func openDoors(c Config, env *kit.Env, to gateways, api *remoteAPI) (*doors, error) {
 	d := &doors{accepting: make(chan error, 2), api: api}
 	group, err := c.socketGroup()
 	if err == nil && group != nil {
@@ -49,7 +49,7 @@ func openDoors(c Config, env *act.Env, to gateways, api *remoteAPI) (*doors, err
 		gateway func() *actor.PID
 		options socket.Options
 	}{
-		{persistence.WconfSocket, to.wconf, socket.Options{Idle: wconf.Idle, Mode: wconf.SocketMode}},
+		{persistence.WconfSocket, to.wconf, socket.Options{Idle: wconfd.Idle, Mode: wconfd.SocketMode}},
 		{persistence.LuxiSocket, to.luxi, socket.Options{Idle: luxi.Idle, Mode: luxi.SocketMode}},
 	} {
 		door.options.MaxFrame, door.options.MaxConns, door.options.MaxHeld = c.MaxFrame, c.MaxConns, heldFrames*c.MaxFrame

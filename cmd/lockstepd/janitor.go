@@ -10,7 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/core/job"
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/persistence"
 )
 
@@ -118,11 +118,11 @@ func sweepLivelocks(c Config, log *logrus.Logger, files *persistence.OSFiles) {
 // whoever adopts the job, that something of it may be left. One that no such job
 // names was never confirmed, or has outlived its job's end.
 func isNeeded(files *persistence.OSFiles, livelock string) bool {
-	id, ok := layout.JobOfLivelock(livelock)
+	id, ok := paths.JobOfLivelock(livelock)
 	if !ok {
 		return false
 	}
-	content, err := files.Read("sweep", layout.JobPath(id))
+	content, err := files.Read("sweep", paths.JobPath(id))
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}

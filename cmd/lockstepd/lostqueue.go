@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/edge/peer"
 	"lockstep/persistence"
 )
@@ -37,11 +37,11 @@ func lostQueue(c Config, identity *peer.Identity, err error) error {
 	if _, lost := errors.AsType[*persistence.LostQueueError](err); !lost {
 		return err
 	}
-	queue := filepath.Join(c.DataDir, layout.QueueDir)
+	queue := filepath.Join(c.DataDir, paths.QueueDir)
 	const mount = "If %s is on a disk that is not mounted, mount it and start lockstepd again. "
 	if identity == nil || founds(identity) && !hasLog(c.DataDir) {
 		return fmt.Errorf("the queue is lost: %w; nothing was started. "+mount+
-			"To begin with an empty queue, which gives out job ids from 1 again: echo 1 > %s", err, queue, filepath.Join(c.DataDir, layout.VersionPath))
+			"To begin with an empty queue, which gives out job ids from 1 again: echo 1 > %s", err, queue, filepath.Join(c.DataDir, paths.VersionPath))
 	}
 	if founds(identity) {
 		return fmt.Errorf("the queue of this node, %s, is lost: %w; nothing was started. "+mount+

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/edge/remnants"
+	"lockstep/edge/reaper"
 )
 
 // beNoPartOfAJob starts the program anew, as the same process, without the marker of a
@@ -15,15 +15,15 @@ import (
 // kernel shows the environment that a process was started with, whatever it has set
 // since.
 func beNoPartOfAJob() error {
-	if _, marked := os.LookupEnv(remnants.Variable); !marked {
+	if _, marked := os.LookupEnv(reaper.Variable); !marked {
 		return nil
 	}
-	if err := os.Unsetenv(remnants.Variable); err != nil {
+	if err := os.Unsetenv(reaper.Variable); err != nil {
 		return err
 	}
 	program, err := os.Executable()
 	if err == nil {
 		err = unix.Exec(program, os.Args, os.Environ())
 	}
-	return fmt.Errorf("the daemon was started by a job, and cannot be started anew without %s in its environment: %w", remnants.Variable, err)
+	return fmt.Errorf("the daemon was started by a job, and cannot be started anew without %s in its environment: %w", reaper.Variable, err)
 }

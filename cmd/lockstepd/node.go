@@ -16,8 +16,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/luxi"
-	"lockstep/core/layout"
-	"lockstep/core/repl"
+	"lockstep/core/paths"
+	"lockstep/core/replication"
 	"lockstep/edge/peer"
 	"lockstep/edge/raftlog"
 	"lockstep/edge/socket"
@@ -82,7 +82,7 @@ func (d *service) runNode(identity *peer.Identity, stop context.Context) error {
 		return err
 	}
 	n.ports.Cluster = &supervisor.Cluster{Log: n.raft, Peers: &peers{n}, Tunnels: &tunnels{n.credentials, n.env.System().Root}, Name: identity.Name,
-		Self: repl.Self{Node: identity.UUID, Run: uuid.NewString()}, Mastership: n.mastership, Members: n.members}
+		Self: replication.Self{Node: identity.UUID, Run: uuid.NewString()}, Mastership: n.mastership, Members: n.members}
 	tree, err := supervisor.Node(n.ports, n.settings)
 	if err != nil {
 		return errors.Join(err, n.raft.Close())
@@ -124,12 +124,12 @@ func (n *node) openLog(stop context.Context) error {
 	dir := filepath.Join(n.config.DataDir, clusterDir)
 	config := raftlog.Config{Dir: dir, Name: n.identity.Name, Address: n.identity.Address, Founder: founds(n.identity),
 		System: n.env.System(), Log: n.log,
-		Sync: func() error { return n.files.SyncDir("note", layout.QueueDir) }, Renewed: n.renewed, Failed: n.failed,
+		Sync: func() error { return n.files.SyncDir("note", paths.QueueDir) }, Renewed: n.renewed, Failed: n.failed,
 		Freeze: func() (raftlog.Frozen, error) {
 			f, err := persistence.Freeze(n.config.DataDir, dir, n.committed)
 			return frozen{f}, err
 		},
-		Timing: raftlog.Timing{Heartbeat: repl.ElectionMin, Election: repl.ElectionMin, Lease: repl.Lease}}
+		Timing: raftlog.Timing{Heartbeat: replication.ElectionMin, Election: replication.ElectionMin, Lease: replication.Lease}}
 	if err := persistence.SweepFrozen(dir); err != nil {
 		return err
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"lockstep/core/repl"
-	jobrun "lockstep/core/run"
+	"lockstep/core/jobproc"
+	"lockstep/core/replication"
 	"lockstep/edge/peer"
 	"lockstep/persistence"
 )
@@ -13,9 +13,9 @@ import (
 // permission is what the processes of jobs are told of the lease.
 func permission(identity *peer.Identity) string {
 	if identity == nil {
-		return jobrun.NeedsNoLease
+		return jobproc.NeedsNoLease
 	}
-	return jobrun.NeedsLease
+	return jobproc.NeedsLease
 }
 
 // renewed is told until when this node is the master for certain, 0 when it has given
@@ -54,7 +54,7 @@ func (n *node) endJobs(ctx context.Context) {
 		}
 		if n.master.Load() != nil || n.voters.Load() <= 1 || n.config.LeaveJobs {
 			since = time.Now()
-		} else if time.Since(since) > repl.Fence {
+		} else if time.Since(since) > replication.Fence {
 			n.processes.EndAll()
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/core/repl"
+	"lockstep/core/replication"
 	"lockstep/edge/peer"
 	"lockstep/edge/raftlog"
 	"lockstep/messages"
@@ -134,7 +134,7 @@ func (n *node) askOnce(ctx context.Context, r peer.MemberRequest, master string)
 // members is told by the replicator, which must not wait. It keeps those out that were
 // removed, and has the others' addresses noted.
 func (n *node) members(members []*messages.Member) {
-	n.voters.Store(int64(repl.Voters(members)))
+	n.voters.Store(int64(replication.Voters(members)))
 	known := map[string]bool{}
 	addresses := []string{}
 	for _, m := range members {
@@ -143,8 +143,8 @@ func (n *node) members(members []*messages.Member) {
 			addresses = append(addresses, m.Address)
 		}
 	}
-	removed, lost := repl.Removed(n.removed, n.known, members), repl.Removed(n.lost, nil, members)
-	barred := func(name string) bool { return repl.Barred(name, n.raft.Leader(), removed, lost) }
+	removed, lost := replication.Removed(n.removed, n.known, members), replication.Removed(n.lost, nil, members)
+	barred := func(name string) bool { return replication.Barred(name, n.raft.Leader(), removed, lost) }
 	n.listener.SetMembers(func(name string) bool { return len(known) == 0 || known[name] }, barred)
 	for _, m := range n.known {
 		if barred(m.Name) {
@@ -190,7 +190,7 @@ func (n *node) recover(config raftlog.Config) error {
 	if err != nil {
 		return err
 	}
-	n.lost = repl.Removed(n.lost, members, []*messages.Member{{Name: n.identity.Name}})
+	n.lost = replication.Removed(n.lost, members, []*messages.Member{{Name: n.identity.Name}})
 	n.identity.Lost = n.lost
 	if err := n.identity.Save(n.config.DataDir); err != nil {
 		return err

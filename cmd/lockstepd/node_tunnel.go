@@ -8,7 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/luxi"
-	"lockstep/actors/reception"
+	"lockstep/actors/standby"
 	"lockstep/core/wire"
 	"lockstep/edge/peer"
 )
@@ -19,14 +19,14 @@ type tunnels struct {
 	root        *actor.RootContext
 }
 
-// Open is part of reception.Tunnels.
-func (t *tunnels) Open(address string, to *actor.PID) reception.Tunnel {
+// Open is part of standby.Tunnels.
+func (t *tunnels) Open(address string, to *actor.PID) standby.Tunnel {
 	ctx, cancel := context.WithCancel(context.Background())
 	tunnel := &tunnel{requests: make(chan []byte, 1), cancel: cancel}
 	go func() {
-		tunnel.carry(ctx, t.credentials, address, func(frame []byte) { t.root.Send(to, &reception.Carried{Frame: frame}) })
+		tunnel.carry(ctx, t.credentials, address, func(frame []byte) { t.root.Send(to, &standby.Carried{Frame: frame}) })
 		tunnel.Close()
-		t.root.Send(to, &reception.Collapsed{})
+		t.root.Send(to, &standby.Collapsed{})
 	}()
 	return tunnel
 }
@@ -38,10 +38,10 @@ type tunnel struct {
 	once     sync.Once
 }
 
-// Send is part of reception.Tunnel.
+// Send is part of standby.Tunnel.
 func (t *tunnel) Send(frame []byte) { t.requests <- frame }
 
-// Close is part of reception.Tunnel.
+// Close is part of standby.Tunnel.
 func (t *tunnel) Close() { t.once.Do(t.cancel) }
 
 // carry goes on until either end is closed.

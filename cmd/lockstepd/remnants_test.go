@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/edge/remnants"
+	"lockstep/edge/reaper"
 )
 
 // A command that drops its environment is known by its session, also to a daemon that
@@ -93,7 +93,7 @@ func TestAForcedEndLeavesNothing(t *testing.T) {
 // job, nor are its jobs.
 func TestADaemonThatAJobHasStartedOutlivesIt(t *testing.T) {
 	livelock := filepath.Join(t.TempDir(), "job_7_1_2_3")
-	t.Setenv(remnants.Variable, remnants.Value(livelock))
+	t.Setenv(reaper.Variable, reaper.Value(livelock))
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -101,7 +101,7 @@ func TestADaemonThatAJobHasStartedOutlivesIt(t *testing.T) {
 	id := c.submit(work)
 	c.until(id, "running")
 	var killed []int
-	left := remnants.Job{Livelock: livelock, GoneWithin: time.Second, Killing: func(pid int) { killed = append(killed, pid) }}
+	left := reaper.Job{Livelock: livelock, GoneWithin: time.Second, Killing: func(pid int) { killed = append(killed, pid) }}
 	require.NoError(t, left.Kill())
 	require.Empty(t, killed)
 	open()

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/act"
 	"lockstep/actors/events"
+	"lockstep/actors/kit"
 	"lockstep/actors/store"
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/edge/rapi"
@@ -80,7 +80,7 @@ func (a *remoteAPI) timed(files store.Files) store.Files {
 
 // open begins to listen. Where nobody has asked for the remote API, and its port
 // belongs to somebody else, the daemon goes without.
-func (a *remoteAPI) open(env *act.Env, luxi func() *actor.PID) error {
+func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 	if a.feed == nil {
 		return nil
 	}

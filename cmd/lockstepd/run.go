@@ -18,14 +18,14 @@ import (
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/actors/luxi"
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/core/config"
-	"lockstep/core/layout"
 	"lockstep/core/lock"
-	"lockstep/edge/oslive"
-	"lockstep/edge/osproc"
+	"lockstep/core/paths"
+	"lockstep/edge/jobprocess"
+	"lockstep/edge/ownerwatch"
 	"lockstep/messages"
 	"lockstep/persistence"
 	"lockstep/supervisor"
@@ -88,8 +88,8 @@ type service struct {
 	config    Config
 	log       *logrus.Logger
 	files     *persistence.OSFiles
-	env       *act.Env
-	processes *osproc.Processes
+	env       *kit.Env
+	processes *jobprocess.Processes
 	api       *remoteAPI
 	ports     supervisor.Ports
 	settings  supervisor.Settings
@@ -130,10 +130,10 @@ func locked(c Config, log *logrus.Logger, stop context.Context, reload <-chan os
 		return err
 	}
 	defer complaints.Close()
-	d := &service{config: c, log: log, files: files, reload: reload, api: newRemoteAPI(c), env: act.New(act.Options{Log: log, Clock: act.RealClock(), Rand: random})}
-	d.processes = osproc.New(osproc.Config{System: d.env.System(), Log: log, Program: c.JobProgram,
+	d := &service{config: c, log: log, files: files, reload: reload, api: newRemoteAPI(c), env: kit.New(kit.Options{Log: log, Clock: kit.RealClock(), Rand: random})}
+	d.processes = jobprocess.New(jobprocess.Config{System: d.env.System(), Log: log, Program: c.JobProgram,
 		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: complaints, Permission: permission(identity)})
-	owners := oslive.New(persistence.LivelockDir(c.RunDir), livelock.Path(), func(livelock string) {
+	owners := ownerwatch.New(persistence.LivelockDir(c.RunDir), livelock.Path(), func(livelock string) {
 		d.env.System().Root.Send(supervisor.Locks(d.env), &messages.OwnerDead{Livelock: livelock})
 	})
 	defer owners.Close()
@@ -182,12 +182,12 @@ func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) error {
 	if start.SerialRecreated {
 		log.WithField("serial", start.Serial).Warn("queue/serial was missing and has been made from the highest job id found")
 	}
-	for _, dir := range []string{".", layout.QueueDir} {
+	for _, dir := range []string{".", paths.QueueDir} {
 		if _, err := files.SweepTemp(dir); err != nil {
 			log.WithField("err", err).Warn("left-over temporary files cannot be removed")
 		}
 	}
-	data, err := files.Read("config", layout.ConfigPath)
+	data, err := files.Read("config", paths.ConfigPath)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := writeExamples(c); err != nil {
 			return err
@@ -198,7 +198,7 @@ func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) error {
 		return err
 	}
 	if _, err := config.Decode(data); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(c.DataDir, layout.ConfigPath), err)
+		return fmt.Errorf("%s: %w", filepath.Join(c.DataDir, paths.ConfigPath), err)
 	}
 	return nil
 }
@@ -211,7 +211,7 @@ func firstConfig(c Config, files *persistence.OSFiles) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := files.Replace("config", layout.ConfigPath, data); err != nil {
+	if err := files.Replace("config", paths.ConfigPath, data); err != nil {
 		return nil, err
 	}
 	return data, files.SyncDir("config", ".")
@@ -264,7 +264,7 @@ func (d *service) drain(root *actor.PID) {
 }
 
 // awaitQueue returns when the queue takes requests, or the tree has given up.
-func awaitQueue(stop context.Context, env *act.Env, tree *supervisor.Running) error {
+func awaitQueue(stop context.Context, env *kit.Env, tree *supervisor.Running) error {
 	for {
 		_, err := env.System().Root.RequestFuture(tree.Root, &messages.AskReady{}, readyAsk).Result()
 		if err == nil {

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/core/layout"
+	"lockstep/core/paths"
 	"lockstep/persistence"
 )
 
@@ -29,15 +29,15 @@ func (e *QueueError) Error() string {
 // mustHaveNoJobs returns a *QueueError if the queue holds a job, live or archived.
 // Other files of a queue are worth nothing without jobs.
 func mustHaveNoJobs(dataDir string) error {
-	directory := filepath.Join(dataDir, layout.QueueDir)
+	directory := filepath.Join(dataDir, paths.QueueDir)
 	err := filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && path == filepath.Join(dataDir, layout.QuarantineDir) {
+		if entry.IsDir() && path == filepath.Join(dataDir, paths.QuarantineDir) {
 			return filepath.SkipDir
 		}
-		if _, ok := layout.ParseJobName(entry.Name()); ok && !entry.IsDir() {
+		if _, ok := paths.ParseJobName(entry.Name()); ok && !entry.IsDir() {
 			return &QueueError{Directory: directory, File: path}
 		}
 		return nil
@@ -55,7 +55,7 @@ const oldQueueTime = "20060102T150405Z"
 // keeps the old one as queue.before-join-<time>. The queue's lock, which the caller
 // holds, is in the new one: no daemon can start in between.
 func moveQueueAside(dataDir string, now time.Time) error {
-	queue := filepath.Join(dataDir, layout.QueueDir)
+	queue := filepath.Join(dataDir, paths.QueueDir)
 	aside := queue + ".before-join-" + now.UTC().Format(oldQueueTime)
 	info, err := os.Stat(queue)
 	if err != nil {
@@ -64,7 +64,7 @@ func moveQueueAside(dataDir string, now time.Time) error {
 	if err := os.Mkdir(aside, info.Mode().Perm()); err != nil {
 		return err
 	}
-	lock := strings.TrimPrefix(layout.LockPath, layout.QueueDir+"/")
+	lock := strings.TrimPrefix(paths.LockPath, paths.QueueDir+"/")
 	err = os.Link(filepath.Join(queue, lock), filepath.Join(aside, lock))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, os.Remove(aside))

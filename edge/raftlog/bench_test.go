@@ -9,7 +9,7 @@ import (
 
 	"lockstep/actors/replicator"
 	"lockstep/edge/raftlog"
-	"lockstep/edge/raftlog/logtest"
+	"lockstep/edge/raftlog/logconformance"
 	"lockstep/messages"
 )
 
@@ -31,7 +31,7 @@ func benchmark(b *testing.B, nodes, proposers int) {
 	w := c.alone(b)
 	for n := 2; n <= nodes; n++ {
 		name := fmt.Sprintf("n%d", n)
-		other := c.watched(name, logtest.Options{Files: noFiles})
+		other := c.watched(name, logconformance.Options{Files: noFiles})
 		number := uint64(n)
 		w.log.Change(number, replicator.Change{What: messages.ChangeNodes_ADD_VOTER, Name: name, Address: c.Address(name)})
 		c.Until("it is added", func() bool { m, ok := told[*messages.LogChanged](w); return ok && m.Number == number })

@@ -18,9 +18,9 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/edge/raftlog"
-	"lockstep/edge/raftlog/logtest"
+	"lockstep/edge/raftlog/logconformance"
 )
 
 const trailing = 24
@@ -41,7 +41,7 @@ type node struct {
 	name    string
 	address string
 	log     *raftlog.Log
-	env     *act.Env
+	env     *kit.Env
 	of      *cluster
 	open    map[net.Conn]string // to whom
 }
@@ -76,11 +76,11 @@ func (c *cluster) node(name string) *node {
 	return c.nodes[name]
 }
 
-func (c *cluster) config(name string, o logtest.Options) raftlog.Config {
+func (c *cluster) config(name string, o logconformance.Options) raftlog.Config {
 	n := c.node(name)
 	listener, err := net.Listen("tcp", n.address)
 	require.NoError(c, err)
-	n.env = act.New(act.Options{Log: c.log})
+	n.env = kit.New(kit.Options{Log: c.log})
 	return raftlog.Config{
 		Dir: filepath.Join(c.dir, name, "raft"), Name: name, Address: n.address, Founder: o.Founder,
 		Streams: &cuttable{Listener: listener, node: n}, System: n.env.System(), Log: c.log,
@@ -91,13 +91,13 @@ func (c *cluster) config(name string, o logtest.Options) raftlog.Config {
 	}
 }
 
-func (c *cluster) Start(name string, o logtest.Options) logtest.Node {
+func (c *cluster) Start(name string, o logconformance.Options) logconformance.Node {
 	n := c.node(name)
 	log, err := raftlog.Open(c.config(name, o))
 	require.NoError(c, err)
 	n.log = log
 	env := n.env
-	return logtest.Node{Log: log,
+	return logconformance.Node{Log: log,
 		Spawn: func(a actor.Actor) *actor.PID {
 			return env.System().Root.Spawn(env.Props("listener", func() actor.Actor { return a }))
 		},
@@ -197,5 +197,5 @@ func (f frozen) Open(path string) (io.ReadCloser, error) {
 func (f frozen) Close() error { return nil }
 
 func TestContract(t *testing.T) {
-	logtest.Run(t, func(t *testing.T) logtest.Cluster { return newCluster(t) })
+	logconformance.Run(t, func(t *testing.T) logconformance.Cluster { return newCluster(t) })
 }

@@ -19,7 +19,7 @@ import (
 
 	"lockstep/actors/replicator"
 	"lockstep/edge/raftlog"
-	"lockstep/edge/raftlog/logtest"
+	"lockstep/edge/raftlog/logconformance"
 	"lockstep/messages"
 )
 
@@ -89,12 +89,12 @@ func noFiles() map[string]string { return map[string]string{} }
 
 // alone is a cluster of one, which leads.
 func (c *cluster) alone(t testing.TB) *witness {
-	w := c.watched("n1", logtest.Options{Founder: true, Files: noFiles})
+	w := c.watched("n1", logconformance.Options{Founder: true, Files: noFiles})
 	c.Until("it leads", w.log.Leads)
 	return w
 }
 
-func (c *cluster) watched(name string, o logtest.Options) *witness {
+func (c *cluster) watched(name string, o logconformance.Options) *witness {
 	running := c.Start(name, o)
 	w := &witness{log: c.nodes[name].log}
 	w.log.Attach(running.Spawn(w), 1)
@@ -153,7 +153,7 @@ func TestCloseEndsAll(t *testing.T) {
 	c := newCluster(t)
 	before := runtime.NumGoroutine()
 	for _, attached := range []bool{true, false} {
-		running := c.Start("n1", logtest.Options{Founder: true, Files: noFiles})
+		running := c.Start("n1", logconformance.Options{Founder: true, Files: noFiles})
 		log := c.nodes["n1"].log
 		w := &witness{log: log, held: true}
 		if attached {
@@ -180,7 +180,7 @@ func TestRestartGivesEntriesAgain(t *testing.T) {
 	w.log.Propose(30, []byte("entry 30"))
 	c.Until("it is applied", func() bool { return w.count() == 31 })
 	c.Stop("n1")
-	w = c.watched("n1", logtest.Options{Files: noFiles})
+	w = c.watched("n1", logconformance.Options{Files: noFiles})
 	c.Until("it leads", w.log.Leads)
 	require.Equal(t, []string{"entry 30"}, w.entries, "what came after the snapshot")
 	for _, name := range []string{"wal", "snapshots"} {
@@ -243,7 +243,7 @@ func TestRecover(t *testing.T) {
 	w := c.alone(t)
 	others := map[string]*witness{}
 	for i, name := range []string{"n2", "n3"} {
-		others[name] = c.watched(name, logtest.Options{Files: noFiles})
+		others[name] = c.watched(name, logconformance.Options{Files: noFiles})
 		w.log.Change(uint64(i), replicator.Change{What: messages.ChangeNodes_ADD_VOTER, Name: name, Address: c.Address(name)})
 		c.Until("it is added", func() bool { m, ok := told[*messages.LogChanged](w); return ok && m.Number == uint64(i) })
 		w.log.Propose(uint64(i), []byte(name))
@@ -258,7 +258,7 @@ func TestRecover(t *testing.T) {
 	require.Equal(t, []string{"n1", "n2", "n3"}, namesIn(t, n2))
 	require.NoError(t, raftlog.Recover(n2))
 	require.Equal(t, []string{"n2"}, namesIn(t, n2))
-	w = c.watched("n2", logtest.Options{Files: noFiles})
+	w = c.watched("n2", logconformance.Options{Files: noFiles})
 	c.Until("it leads alone", w.log.Leads)
 	require.Equal(t, []string{"n2", "n3"}, w.entries, "all that was in its log")
 	members, _ := told[*messages.LogMembers](w)
@@ -272,7 +272,7 @@ func TestLeaseRenewed(t *testing.T) {
 	c := newCluster(t)
 	var mu sync.Mutex
 	var until []time.Duration
-	config := c.config("n1", logtest.Options{Founder: true, Files: noFiles})
+	config := c.config("n1", logconformance.Options{Founder: true, Files: noFiles})
 	config.Renewed = func(at time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -320,7 +320,7 @@ func TestDamagedNote(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, notes, 1)
 	require.NoError(t, os.WriteFile(notes[0], []byte("{"), 0o600))
-	config := c.config("n1", logtest.Options{Founder: true, Files: noFiles})
+	config := c.config("n1", logconformance.Options{Founder: true, Files: noFiles})
 	defer config.Streams.Close()
 	_, err = raftlog.Open(config)
 	require.ErrorContains(t, err, "is damaged")

@@ -11,8 +11,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act"
 	"lockstep/actors/conn"
+	"lockstep/actors/kit"
 	"lockstep/core/wire"
 	"lockstep/edge/luxiclient"
 	"lockstep/edge/rapi"
@@ -20,7 +20,7 @@ import (
 
 // gateway serves connections as the real one does: an actor to each.
 type gateway struct {
-	env    *act.Env
+	env    *kit.Env
 	pid    *actor.PID
 	opened atomic.Int32
 	closed atomic.Int32
@@ -29,7 +29,7 @@ type gateway struct {
 }
 
 func newGateway(t *testing.T, serve func(actor.Context, conn.Conn, wire.Request)) *gateway {
-	g := &gateway{env: act.New(act.Options{}), serve: serve}
+	g := &gateway{env: kit.New(kit.Options{}), serve: serve}
 	pid, _, err := g.env.SpawnRoot(g.env.Props("gateway", func() actor.Actor { return actor.ReceiveFunc(g.receive) }), "gateway")
 	require.NoError(t, err)
 	g.pid = pid
@@ -186,7 +186,7 @@ func TestCallsAreBounded(t *testing.T) {
 
 // Nobody may be there to serve a connection, for a while or for good.
 func TestNobodyServes(t *testing.T) {
-	env := act.New(act.Options{})
+	env := kit.New(kit.Options{})
 	p := rapi.NewPool(rapi.Gateway{System: env.System(), PID: func() *actor.PID { return env.PID("nobody") }})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
@@ -196,7 +196,7 @@ func TestNobodyServes(t *testing.T) {
 }
 
 func BenchmarkCall(b *testing.B) {
-	g := &gateway{env: act.New(act.Options{}), serve: echo}
+	g := &gateway{env: kit.New(kit.Options{}), serve: echo}
 	pid, _, err := g.env.SpawnRoot(g.env.Props("gateway", func() actor.Actor { return actor.ReceiveFunc(g.receive) }), "gateway")
 	require.NoError(b, err)
 	g.pid = pid

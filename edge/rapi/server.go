@@ -22,7 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 )
 
 // Bounds of connections and requests.
@@ -52,7 +52,7 @@ type Config struct {
 	// AllowCommands: opcodes that run any command may be submitted.
 	AllowCommands bool
 	// Mailboxes and DeadLetters are what the actor system knows of itself.
-	Mailboxes   func() []act.MailboxStat
+	Mailboxes   func() []kit.MailboxStat
 	DeadLetters func() uint64
 	// Collectors have more to tell at /metrics.
 	Collectors []prometheus.Collector

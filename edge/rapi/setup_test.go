@@ -21,7 +21,7 @@ import (
 	logrustest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/act"
+	"lockstep/actors/kit"
 	"lockstep/core/wire"
 	"lockstep/edge/rapi"
 )
@@ -305,7 +305,7 @@ func newBench(t testing.TB, change ...func(*rapi.Config)) *bench {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	config := rapi.Config{Log: log, Listener: l, Luxi: b.luxi, Feed: b.feed, Users: b.users,
-		Mailboxes:   func() []act.MailboxStat { return []act.MailboxStat{{Actor: "daemon/queue", Kind: "queue", Queued: 3}} },
+		Mailboxes:   func() []kit.MailboxStat { return []kit.MailboxStat{{Actor: "daemon/queue", Kind: "queue", Queued: 3}} },
 		DeadLetters: func() uint64 { return 5 }}
 	for _, f := range change {
 		f(&config)

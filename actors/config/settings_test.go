@@ -1,0 +1,107 @@
+package config_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/kittest"
+	"lockstep/core/paths"
+	"lockstep/messages"
+)
+
+func (b *bench) set(name, value string) uint64 {
+	b.number++
+	b.client.Ask(b.cluster, &messages.EditConfig{Request: b.number, Settings: map[string][]byte{name: []byte(value)}})
+	return b.number
+}
+
+// Settings are edited as the configuration is, in a file of their own, and told
+// together with it.
+func TestSettings(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		request := b.set("predictive", "false")
+		b.granted()
+		m := kittest.Expect[*messages.ConfigChanged](b.others)
+		require.Equal(t, fresh(t), string(m.Content))
+		require.JSONEq(t, `{"predictive":false}`, string(m.Settings))
+		require.Equal(t, string(m.Settings), b.disk.Content(paths.SettingsPath))
+		b.freed()
+		require.Nil(t, b.written(request))
+
+		request = b.set("colour", "1")
+		b.granted()
+		b.freed()
+		f := b.written(request)
+		require.Equal(t, "OpPrereqError", f.GetClass())
+		require.Contains(t, f.GetText(), `there is no setting "colour"`)
+
+		b.Restart(b.cluster)
+		require.JSONEq(t, `{"predictive":false}`, string(kittest.Expect[*messages.ConfigChanged](b.others).Settings))
+		b.freed()
+	})
+}
+
+// What a failed write has left is read back, and in force: the next start would go
+// by it, too.
+func TestAFailedWriteOfSettings(t *testing.T) {
+	for failing, left := range map[string]string{"replace settings": "", "sync": `{"predictive":false}`} {
+		onBench(t, func(t *testing.T, b *bench) {
+			b.disk.Fail(failing, 1)
+			request := b.set("predictive", "false")
+			b.granted()
+			told := kittest.Expect[*messages.ConfigChanged](b.others)
+			require.Equal(t, fresh(t), string(told.Content))
+			require.Equal(t, b.disk.Content(paths.SettingsPath), string(told.Settings))
+			if left != "" {
+				require.JSONEq(t, left, string(told.Settings))
+			}
+			b.freed()
+			require.Contains(t, b.written(request).GetText(), "the disk says no")
+
+			b.disk.Fail("replace settings", 1)
+			b.disk.Fail("read settings", 1)
+			request = b.set("predictive_base", "7")
+			b.granted()
+			b.freed()
+			require.Contains(t, b.written(request).GetText(), "the disk says no")
+			b.others.Quiet()
+			require.Len(t, b.Logged("what a failed write has left of "+paths.SettingsPath+" is not known"), 1)
+		})
+	}
+}
+
+// A disk that cannot be read for a moment does not bring the defaults back.
+func TestSettingsThatCannotBeRead(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		request := b.set("predictive", "false")
+		b.granted()
+		kittest.Expect[*messages.ConfigChanged](b.others)
+		b.freed()
+		require.Nil(t, b.written(request))
+		b.disk.Fail("read settings", 1)
+		b.Restart(b.cluster)
+		b.freed()
+		b.Advance(time.Second)
+		require.JSONEq(t, `{"predictive":false}`, string(kittest.Expect[*messages.ConfigChanged](b.others).Settings))
+		require.Len(t, b.Logged(paths.SettingsPath+" cannot be read"), 1)
+	})
+}
+
+// Without the file, or with one that makes no sense, the defaults are in force.
+func TestSettingsThatCannotBeUsed(t *testing.T) {
+	for _, content := range []string{"{", `{"predictive":3}`} {
+		kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+			b := newBench(t, e, map[string]string{paths.ConfigPath: fresh(t), paths.SettingsPath: content})
+			require.Empty(t, kittest.Expect[*messages.ConfigChanged](b.others).Settings)
+			require.Len(t, b.Logged(paths.SettingsPath+" cannot be used; the defaults are in force"), 1)
+			b.freed()
+			request := b.set("predictive", "false")
+			b.granted()
+			b.freed()
+			require.Nil(t, b.written(request))
+			require.JSONEq(t, `{"predictive":false}`, b.disk.Content(paths.SettingsPath))
+		})
+	}
+}

@@ -1,0 +1,141 @@
+package config_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/config"
+	"lockstep/actors/kittest"
+	"lockstep/actors/locks"
+	"lockstep/actors/store"
+	coreconfig "lockstep/core/config"
+	"lockstep/core/lock"
+	"lockstep/core/paths"
+	"lockstep/messages"
+)
+
+var self = lock.NamedOwner("lockstepd-config", "/live/daemon", 1)
+
+// bench is the actor of the configuration before a store with a disk in memory;
+// the lock manager is a probe.
+type bench struct {
+	testing.TB
+	*kittest.Env
+	disk           *kittest.Disk
+	locks          *kittest.Probe
+	client, others *kittest.Probe // who asks, and who is told of each change
+	cluster        *actor.PID
+	number         uint64
+}
+
+// fresh is the configuration of a new cluster.
+func fresh(t require.TestingT) string {
+	data, err := coreconfig.New(coreconfig.Identity{ClusterName: "demo", ClusterUUID: "c", NodeName: "node1", NodeUUID: "n", NodeIP: "127.0.0.1", GroupUUID: "g", Now: 1})
+	require.NoError(t, err)
+	return string(data)
+}
+
+// onBench runs a test with an actor that has read a fresh configuration, and has
+// given back the lock that it may have had.
+func onBench(t *testing.T, f func(*testing.T, *bench)) {
+	t.Helper()
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+		b := newBench(t, e, map[string]string{paths.ConfigPath: fresh(t)})
+		require.Equal(t, fresh(t), b.told())
+		b.freed()
+		f(t, b)
+	})
+}
+
+func newBench(t *testing.T, e *kittest.Env, files map[string]string) *bench {
+	b := &bench{TB: t, Env: e, disk: kittest.NewDisk(files), locks: e.Probe("locks"), client: e.Probe("client"), others: e.Probe("others")}
+	pid := e.Start("store", store.Props(store.Config{Env: e.Env, Files: b.disk, Writers: 2,
+		Clients: []*actor.PID{e.PID("above-cluster/cluster")}}))
+	b.cluster = e.Start("cluster", config.Props(config.Config{Env: e.Env, Store: pid, Locks: b.locks.PID,
+		Subscribers: []*actor.PID{b.others.PID}, Self: self}))
+	return b
+}
+
+// told is the configuration that the others have been told of.
+func (b *bench) told() string {
+	b.Helper()
+	m := kittest.Expect[*messages.ConfigChanged](b.others)
+	require.Zero(b, m.Request)
+	return string(m.Content)
+}
+
+// read is the configuration as it is said to be.
+func (b *bench) read() string {
+	b.Helper()
+	b.number++
+	b.client.Ask(b.cluster, &messages.AskConfig{Request: b.number})
+	m := kittest.Expect[*messages.ConfigChanged](b.client)
+	require.Equal(b, b.number, m.Request)
+	return string(m.Content)
+}
+
+func (b *bench) write(content string) {
+	b.number++
+	b.client.Ask(b.cluster, &messages.WriteConfig{Request: b.number, Content: []byte(content)})
+}
+
+// edit asks for a number of running jobs, or about a filter rule.
+func (b *bench) edit(jobs, filter, rule string) uint64 {
+	b.number++
+	m := &messages.EditConfig{Request: b.number, Filter: filter, Rule: []byte(rule)}
+	if jobs != "" {
+		m.Cluster = map[string][]byte{"max_running_jobs": []byte(jobs)}
+	}
+	b.client.Ask(b.cluster, m)
+	return b.number
+}
+
+// written is the answer to a request.
+func (b *bench) written(request uint64) *messages.Failure {
+	b.Helper()
+	m := kittest.Expect[*messages.ConfigWritten](b.client)
+	require.Equal(b, request, m.Request)
+	return m.Failure
+}
+
+// asked is the next call to the lock manager.
+func (b *bench) asked(function string) *messages.LockCall {
+	b.Helper()
+	m, from := kittest.ExpectFrom[*messages.LockCall](b.locks)
+	require.True(b, from.Equal(b.cluster))
+	require.Equal(b, function, m.Function)
+	want := "[" + self.String() + "]"
+	if function == locks.AwaitLocks {
+		want = "[" + self.String() + `,-21,[["cluster/config","exclusive"]],60]`
+	}
+	require.JSONEq(b, want, string(m.Args))
+	return m
+}
+
+func (b *bench) answer(m *messages.LockCall, result any, f *messages.Failure) {
+	encoded, err := json.Marshal(result)
+	require.NoError(b, err)
+	b.locks.Ask(b.cluster, &messages.LockAnswered{Request: m.Request, Result: encoded, Failure: f})
+	b.Settle()
+}
+
+// granted gives the actor the lock for which it asks.
+func (b *bench) granted() {
+	b.Helper()
+	b.answer(b.asked(locks.AwaitLocks), locks.Awaited{Granted: true}, nil)
+}
+
+// freed takes it back.
+func (b *bench) freed() {
+	b.Helper()
+	b.answer(b.asked("freeLocks"), []any{}, nil)
+}
+
+func with(t require.TestingT, content string, c coreconfig.Change, now float64) string {
+	edited, err := coreconfig.Edit([]byte(content), now, c)
+	require.NoError(t, err)
+	return string(edited)
+}

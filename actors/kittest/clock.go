@@ -1,0 +1,95 @@
+package kittest
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// Clock stands still until it is advanced. It implements kit.Clock.
+type Clock struct {
+	mu     sync.Mutex
+	now    time.Time
+	seq    int
+	timers []*timer
+}
+
+type timer struct {
+	at  time.Time
+	seq int
+	f   func()
+}
+
+// NewClock starts at a fixed moment.
+func NewClock() *Clock {
+	return &Clock{now: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
+}
+
+// Now is the time of the clock.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// AfterFunc runs f when the clock has been advanced by d, on the goroutine of
+// whoever advances it.
+func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seq++
+	t := &timer{at: c.now.Add(d), seq: c.seq, f: f}
+	c.timers = append(c.timers, t)
+	return func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		n := len(c.timers)
+		c.timers = slices.DeleteFunc(c.timers, func(other *timer) bool { return other == t })
+		return len(c.timers) < n
+	}
+}
+
+// Next is how long it takes until the next timer is due; false: there is none.
+func (c *Clock) Next() (time.Duration, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := c.first()
+	if first == nil {
+		return 0, false
+	}
+	return max(first.at.Sub(c.now), 0), true
+}
+
+// Advance runs, in order, what is due within d.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	end := c.now.Add(d)
+	for {
+		first := c.first()
+		if first == nil || first.at.After(end) {
+			break
+		}
+		c.timers = slices.DeleteFunc(c.timers, func(t *timer) bool { return t == first })
+		if first.at.After(c.now) {
+			c.now = first.at
+		}
+		c.mu.Unlock()
+		first.f()
+		c.mu.Lock()
+	}
+	c.now = end
+}
+
+// first is the timer that is due first, or nil. c.mu is held.
+func (c *Clock) first() *timer {
+	if len(c.timers) == 0 {
+		return nil
+	}
+	return slices.MinFunc(c.timers, func(a, b *timer) int {
+		if n := a.at.Compare(b.at); n != 0 {
+			return n
+		}
+		return a.seq - b.seq
+	})
+}

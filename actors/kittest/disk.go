@@ -1,0 +1,266 @@
+package kittest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// ErrDisk is what a failing Disk says.
+var ErrDisk = errors.New("the disk says no")
+
+// Disk is a disk in memory, as store.Files. A call is known by what it does, its
+// op and its path: "replace submit-job queue/job-1"; tests let calls fail or
+// wait by the beginning of that.
+type Disk struct {
+	mu      sync.Mutex
+	files   map[string][]byte
+	dirs    map[string]bool
+	calls   []string
+	fails   []*fault
+	blocks  []*Block
+	observe func(call string)
+}
+
+type fault struct {
+	prefix string
+	left   int
+}
+
+// Block is a call that does not return before it is released.
+type Block struct {
+	prefix  string
+	entered chan struct{}
+	release chan struct{}
+	once    sync.Once
+}
+
+// Entered waits until the call is there.
+func (b *Block) Entered() { <-b.entered }
+
+// Release lets the call go on.
+func (b *Block) Release() { b.once.Do(func() { close(b.release) }) }
+
+// NewDisk is a disk with an empty queue directory and these files.
+func NewDisk(files map[string]string) *Disk {
+	d := &Disk{files: map[string][]byte{}, dirs: map[string]bool{".": true, "queue": true}}
+	for name, content := range files {
+		d.makeDirs(path.Dir(name))
+		d.files[name] = []byte(content)
+	}
+	return d
+}
+
+// Fail lets the next n calls that begin with prefix fail.
+func (d *Disk) Fail(prefix string, n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fails = append(d.fails, &fault{prefix, n})
+}
+
+// Block stops the next call that begins with prefix until it is released.
+func (d *Disk) Block(prefix string) *Block {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	b := &Block{prefix: prefix, entered: make(chan struct{}), release: make(chan struct{})}
+	d.blocks = append(d.blocks, b)
+	return b
+}
+
+// Observe has f told of each call once it has been done, on the caller's goroutine.
+func (d *Disk) Observe(f func(call string)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.observe = f
+}
+
+// Calls are the calls so far that begin with prefix, in the order in which they
+// were done.
+func (d *Disk) Calls(prefix string) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var found []string
+	for _, c := range d.calls {
+		if strings.HasPrefix(c, prefix) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// Content is what a file holds, "" if there is none.
+func (d *Disk) Content(name string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return string(d.files[name])
+}
+
+// Names are the files, sorted.
+func (d *Disk) Names() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var names []string
+	for name := range d.files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// call waits and fails as the test has said, then does the work.
+func (d *Disk) call(kind, op, name string, work func() error) error {
+	mustBePath(op, name)
+	call := kind + " " + op + " " + name
+	d.mu.Lock()
+	block := d.blockFor(call)
+	d.mu.Unlock()
+	if block != nil {
+		close(block.entered)
+		<-block.release
+	}
+	d.mu.Lock()
+	err := d.failure(call)
+	if err == nil {
+		err = work()
+	}
+	d.calls = append(d.calls, call)
+	observe := d.observe
+	d.mu.Unlock()
+	if observe != nil {
+		observe(call)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %s %s: %w", op, kind, name, err)
+	}
+	return nil
+}
+
+func mustBePath(op, name string) {
+	for _, element := range strings.Split(name, "/") {
+		if element == "" || element == ".." || element == "." && name != "." {
+			panic(fmt.Sprintf("%s: %q is not a path", op, name))
+		}
+	}
+}
+
+func (d *Disk) blockFor(call string) *Block {
+	i := slices.IndexFunc(d.blocks, func(b *Block) bool { return strings.HasPrefix(call, b.prefix) })
+	if i < 0 {
+		return nil
+	}
+	b := d.blocks[i]
+	d.blocks = slices.Delete(d.blocks, i, i+1)
+	return b
+}
+
+func (d *Disk) failure(call string) error {
+	for _, f := range d.fails {
+		if f.left > 0 && strings.HasPrefix(call, f.prefix) {
+			f.left--
+			return ErrDisk
+		}
+	}
+	return nil
+}
+
+func (d *Disk) makeDirs(dir string) {
+	for ; dir != "."; dir = path.Dir(dir) {
+		d.dirs[dir] = true
+	}
+}
+
+// Replace puts data in the place of a file.
+func (d *Disk) Replace(op, name string, data []byte) error {
+	return d.call("replace", op, name, func() error {
+		if !d.dirs[path.Dir(name)] {
+			return fs.ErrNotExist
+		}
+		d.files[name] = bytes.Clone(data)
+		return nil
+	})
+}
+
+// Append adds to a file, and makes it if it is absent. One that fails leaves the
+// file as it was.
+func (d *Disk) Append(op, name string, content []byte) error {
+	return d.call("append", op, name, func() error {
+		if !d.dirs[path.Dir(name)] {
+			return fs.ErrNotExist
+		}
+		d.files[name] = slices.Concat(d.files[name], content)
+		return nil
+	})
+}
+
+// SyncDir does nothing: everything is durable here.
+func (d *Disk) SyncDir(op, dir string) error {
+	return d.call("sync", op, dir, func() error {
+		if !d.dirs[dir] {
+			return fs.ErrNotExist
+		}
+		return nil
+	})
+}
+
+// Read returns what a file holds.
+func (d *Disk) Read(op, name string) (data []byte, err error) {
+	err = d.call("read", op, name, func() error {
+		content, there := d.files[name]
+		if !there {
+			return fs.ErrNotExist
+		}
+		data = bytes.Clone(content)
+		return nil
+	})
+	return data, err
+}
+
+// Rename moves a file, and makes the directory it goes to.
+func (d *Disk) Rename(op, from, to string) error {
+	mustBePath(op, to)
+	return d.call("rename", op, from, func() error {
+		content, there := d.files[from]
+		if !there {
+			return fs.ErrNotExist
+		}
+		d.makeDirs(path.Dir(to))
+		d.files[to] = content
+		delete(d.files, from)
+		return nil
+	})
+}
+
+// Remove removes a file, if it is there.
+func (d *Disk) Remove(op, name string) error {
+	return d.call("remove", op, name, func() error {
+		delete(d.files, name)
+		return nil
+	})
+}
+
+// List returns the names in a directory.
+func (d *Disk) List(op, dir string) (names []string, err error) {
+	err = d.call("list", op, dir, func() error {
+		for name := range d.files {
+			names = addChild(names, dir, name)
+		}
+		for name := range d.dirs {
+			names = addChild(names, dir, name)
+		}
+		slices.Sort(names)
+		return nil
+	})
+	return names, err
+}
+
+func addChild(names []string, dir, name string) []string {
+	if name == "." || path.Dir(name) != dir {
+		return names
+	}
+	return append(names, path.Base(name))
+}

@@ -1,0 +1,13 @@
+package kittest_test
+
+import (
+	"testing"
+
+	"lockstep/actors/kittest"
+	"lockstep/persistence/persistencetest"
+)
+
+// The disk in memory keeps the contract of the real one.
+func TestDisk(t *testing.T) {
+	persistencetest.TestFiles(t, func(*testing.T) persistencetest.Files { return kittest.NewDisk(nil) })
+}

@@ -1,0 +1,163 @@
+package kittest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+)
+
+// Patience is how long Expect waits for a message. It is real time outside of a
+// bubble, and none inside of one.
+const Patience = 10 * time.Second
+
+// Probe is an actor that keeps what it gets until the test asks for it.
+type Probe struct {
+	PID *actor.PID
+
+	env    *Env
+	mu     sync.Mutex
+	answer func(any) any
+	unread []Letter
+	news   chan struct{} // holds one if unread has grown
+}
+
+// Letter is a message with its sender, which may be nil.
+type Letter struct {
+	Message any
+	Sender  *actor.PID
+}
+
+// Probe starts a probe of that name.
+func (e *Env) Probe(name string) *Probe {
+	e.t.Helper()
+	p := &Probe{env: e, news: make(chan struct{}, 1)}
+	pid, _, err := e.SpawnRoot(e.Props("probe", func() actor.Actor { return p }), name)
+	require.NoError(e.t, err)
+	p.PID = pid
+	return p
+}
+
+// Receive writes down everything but the framework's own messages.
+func (p *Probe) Receive(ctx actor.Context) {
+	switch ctx.Message().(type) {
+	case *actor.Terminated:
+	case actor.SystemMessage, actor.AutoReceiveMessage:
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.answer != nil {
+		if a := p.answer(ctx.Message()); a != nil {
+			ctx.Respond(a)
+			return
+		}
+	}
+	p.unread = append(p.unread, Letter{ctx.Message(), ctx.Sender()})
+	select {
+	case p.news <- struct{}{}:
+	default:
+	}
+}
+
+// Answer has f answer messages at once; those that it answers with nil are kept
+// as usual.
+func (p *Probe) Answer(f func(any) any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answer = f
+}
+
+// Ask sends a message that comes from the probe.
+func (p *Probe) Ask(to *actor.PID, msg any) {
+	p.env.System().Root.RequestWithCustomSender(to, msg, p.PID)
+}
+
+// Stop ends the probe.
+func (p *Probe) Stop() {
+	p.env.System().Root.Stop(p.PID)
+	p.env.Settle()
+}
+
+// Unread returns everything that nobody has asked for yet, and forgets it.
+func (p *Probe) Unread() []any {
+	p.env.Settle()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []any
+	for _, l := range p.unread {
+		all = append(all, l.Message)
+	}
+	p.unread = nil
+	return all
+}
+
+// Quiet fails the test if there is anything that nobody has asked for.
+func (p *Probe) Quiet() {
+	p.env.t.Helper()
+	require.Empty(p.env.t, p.Unread())
+}
+
+// Expect returns the first message of type M that nobody has asked for yet, and
+// waits for one if there is none. Others stay.
+func Expect[M any](p *Probe) M {
+	p.env.t.Helper()
+	m, _ := ExpectFrom[M](p)
+	return m
+}
+
+// ExpectFrom is Expect, and tells who sent the message.
+func ExpectFrom[M any](p *Probe) (M, *actor.PID) {
+	p.env.t.Helper()
+	timeout := time.After(Patience)
+	for {
+		if l, ok := take[M](p); ok {
+			return l.Message.(M), l.Sender
+		}
+		select {
+		case <-p.news:
+		case <-timeout:
+			require.FailNow(p.env.t, "a message has not come", "%s waits for %T and has %s", p.PID.Id, *new(M), typesOf(p))
+		}
+	}
+}
+
+func take[M any](p *Probe) (Letter, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.unread, func(l Letter) bool { _, ok := l.Message.(M); return ok })
+	if i < 0 {
+		return Letter{}, false
+	}
+	l := p.unread[i]
+	p.unread = slices.Delete(p.unread, i, i+1)
+	return l, true
+}
+
+func typesOf(p *Probe) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var types []string
+	for _, l := range p.unread {
+		types = append(types, fmt.Sprintf("%T", l.Message))
+	}
+	return types
+}
+
+// Each starts a subtest for each entry of a table, each with an Env of its own.
+func Each[T any](t *testing.T, table map[string]T, f func(*testing.T, *Env, T)) {
+	names := make([]string, 0, len(table))
+	for name := range table {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			Run(t, func(t *testing.T, e *Env) { f(t, e, table[name]) })
+		})
+	}
+}

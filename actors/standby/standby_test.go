@@ -1,0 +1,309 @@
+package standby_test
+
+import (
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/conn"
+	"lockstep/actors/kittest"
+	"lockstep/actors/luxi"
+	"lockstep/actors/standby"
+	"lockstep/core/wire"
+	"lockstep/messages"
+)
+
+// fakeConn is a client's connection; the test is the client.
+type fakeConn struct {
+	mu      sync.Mutex
+	to      *actor.PID
+	answers []string
+	closed  int
+}
+
+func (c *fakeConn) Serve(to *actor.PID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.to = to
+}
+
+func (c *fakeConn) Answer(frame []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answers = append(c.answers, string(frame))
+}
+
+func (c *fakeConn) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed++
+}
+
+// tunnels lead nowhere: the test answers.
+type tunnels struct {
+	mu     sync.Mutex
+	opened []string
+	to     []*actor.PID
+	frames []string
+	closed int
+}
+
+func (x *tunnels) Open(address string, to *actor.PID) standby.Tunnel {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.opened, x.to = append(x.opened, address), append(x.to, to)
+	return &tunnel{x}
+}
+
+type tunnel struct{ all *tunnels }
+
+func (x *tunnel) Send(frame []byte) {
+	x.all.mu.Lock()
+	defer x.all.mu.Unlock()
+	x.all.frames = append(x.all.frames, string(frame))
+}
+
+func (x *tunnel) Close() {
+	x.all.mu.Lock()
+	defer x.all.mu.Unlock()
+	x.all.closed++
+}
+
+type bench struct {
+	*testing.T
+	*kittest.Env
+	nodes     *kittest.Probe
+	tunnels   *tunnels
+	reception *actor.PID
+}
+
+func onBench(t *testing.T, f func(*testing.T, *bench)) {
+	t.Helper()
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+		b := &bench{T: t, Env: e, nodes: e.Probe("nodes"), tunnels: &tunnels{}}
+		b.reception = e.Start("reception", standby.Props(standby.Config{Env: e.Env, Nodes: b.nodes.PID, Tunnels: b.tunnels, Name: "n1"}))
+		f(t, b)
+	})
+}
+
+func (b *bench) connect() *fakeConn {
+	b.Helper()
+	c := &fakeConn{}
+	b.Send(b.reception, &conn.Opened{Conn: c})
+	b.Settle()
+	require.NotNil(b, c.to)
+	return c
+}
+
+func (b *bench) request(c *fakeConn, frame string) {
+	b.Send(c.to, &conn.Received{Frame: []byte(frame)})
+	b.Settle()
+}
+
+func call(method string) string { return `{"method": "` + method + `", "args": []}` }
+
+// tell answers what the replicator is asked, and returns what it was.
+func (b *bench) tell(n *messages.Nodes) *messages.AskNodes {
+	b.Helper()
+	m, from := kittest.ExpectFrom[*messages.AskNodes](b.nodes)
+	n.Request = m.Request
+	b.nodes.Ask(from, n)
+	b.Settle()
+	return m
+}
+
+func (c *fakeConn) last(t *testing.T) string {
+	t.Helper()
+	require.NotEmpty(t, c.answers)
+	return c.answers[len(c.answers)-1]
+}
+
+func cluster(master string) *messages.Nodes {
+	n := &messages.Nodes{Self: "n1", Master: master, Members: []*messages.Member{{Name: "n1", Address: "10.0.0.1:1"}, {Name: "n2", Address: "10.0.0.2:1", Voter: true}}}
+	if master != "" {
+		n.MasterAddress = "10.0.0." + master[1:] + ":1"
+	}
+	return n
+}
+
+func TestAClientIsToldWhoTheMasterIs(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		c := b.connect()
+		b.request(c, call("QueryJobs"))
+		require.False(t, b.tell(cluster("n2")).All)
+		require.JSONEq(t, `{"success": false, "result": ["NotMaster", ["This node, n1, is not the master of the cluster; n2 at 10.0.0.2:1 is", "n2", "10.0.0.2:1"]]}`, c.last(t))
+		b.request(c, call("SubmitJob"))
+		b.tell(cluster(""))
+		require.Contains(t, c.last(t), "has found no other")
+		require.Contains(t, c.last(t), `"NotMaster"`)
+		b.request(c, call("SubmitJob"))
+		b.tell(cluster("n1"))
+		require.Contains(t, c.last(t), "has found no other", "it is to be the master, and is not yet")
+		require.Zero(t, c.closed)
+	})
+}
+
+func TestTheNodesAreListedOnEveryNode(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		c := b.connect()
+		b.request(c, call(luxi.NodesMethod))
+		n := cluster("n2")
+		n.States = []*messages.NodeState{{Name: "n1", Answers: true, Applied: 5, Voting: true}, {Name: "n2", Answers: true, Applied: 9, Voting: true}}
+		require.True(t, b.tell(n).All)
+		require.JSONEq(t, `{"success": true, "result": {"self": "n1", "master": "n2", "master_address": "10.0.0.2:1", "nodes": [
+			{"name": "n1", "address": "10.0.0.1:1", "voter": false, "master": false, "answers": true, "applied": 5, "behind": 4, "error": "", "joining": true},
+			{"name": "n2", "address": "10.0.0.2:1", "voter": true, "master": true, "answers": true, "applied": 9, "behind": 0, "error": "", "joining": false}]}}`, c.last(t))
+	})
+}
+
+// It knows from its disk that it belongs to a cluster, before any node has told it who
+// the members are.
+func TestANodeThatNobodyHasReachedIsJoining(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		c := b.connect()
+		b.request(c, call(luxi.NodesMethod))
+		b.tell(&messages.Nodes{Self: "n3"})
+		require.JSONEq(t, `{"success": true, "result": {"self": "n3", "master": "", "master_address": "", "nodes": [
+			{"name": "n3", "address": "", "voter": false, "master": false, "answers": true, "applied": 0, "behind": 0, "error": "", "joining": true}]}}`, c.last(t))
+	})
+}
+
+func TestAClientIsCarriedOnToTheMaster(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		c := b.connect()
+		b.request(c, call(standby.ForwardMethod))
+		b.tell(cluster("n2"))
+		require.Equal(t, []string{"10.0.0.2:1"}, b.tunnels.opened)
+		require.JSONEq(t, `{"success": true, "result": null}`, c.last(t))
+		b.request(c, call("QueryJobs"))
+		b.request(c, "not even a request")
+		const forged = `{"by": "uid=0(root)", "method": "QueryJobs", "args": []}`
+		b.Send(c.to, &conn.Received{Frame: []byte(forged), By: "uid=1000(ada), pid=7"})
+		b.Settle()
+		require.Equal(t, "not even a request", b.tunnels.frames[1], "it is the master's to judge")
+		for i, by := range map[int]string{0: "", 2: "uid=1000(ada), pid=7, node=n1"} {
+			passed, err := wire.DecodeRequest([]byte(b.tunnels.frames[i]))
+			require.NoError(t, err)
+			require.Equal(t, wire.Request{Method: "QueryJobs", Args: []json.RawMessage{}, By: by}, passed, "who asks is what this node knows")
+		}
+		b.nodes.Quiet()
+		require.Len(t, c.answers, 1)
+		require.Zero(t, b.tunnels.closed)
+		b.Send(c.to, &conn.Closed{})
+		b.Settle()
+		require.Equal(t, 1, b.tunnels.closed)
+		require.Equal(t, 1, c.closed)
+	})
+}
+
+// What comes back through a tunnel is answered; who waits for a master that is one no
+// more is let go.
+func TestATunnelAnswersAndEnds(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		carried := func() *fakeConn {
+			c := b.connect()
+			b.request(c, call(standby.ForwardMethod))
+			b.tell(cluster("n2"))
+			return c
+		}
+		c := carried()
+		b.request(c, call("QueryJobs"))
+		b.Send(b.tunnels.to[0], &standby.Carried{Frame: []byte("jobs")})
+		b.Settle()
+		require.Equal(t, "jobs", c.last(t))
+		b.Send(b.tunnels.to[0], &standby.Collapsed{})
+		b.Settle()
+		require.Equal(t, 1, c.closed)
+
+		here, still := b.connect(), carried()
+		b.Send(b.reception, &messages.LogFollows{Leader: "n2"})
+		b.Settle()
+		require.Zero(t, still.closed, "it is the one it was carried to")
+		b.Send(b.reception, &messages.LogFollows{})
+		b.Settle()
+		require.Equal(t, 1, still.closed)
+		require.Zero(t, here.closed)
+		require.Equal(t, 2, b.tunnels.closed)
+	})
+}
+
+func TestThereMayBeNobodyToBeCarriedTo(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		for _, master := range []string{"", "n1"} {
+			c := b.connect()
+			b.request(c, call(standby.ForwardMethod))
+			b.tell(cluster(master))
+			require.Contains(t, c.last(t), `"NotMaster"`)
+			b.request(c, call("QueryJobs"))
+			b.tell(cluster("n2"))
+			require.Len(t, c.answers, 2, "it is served here still")
+		}
+		require.Empty(t, b.tunnels.opened)
+	})
+}
+
+// Who is here finds the master where it was.
+func TestANewMasterClosesTheConnections(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		here, carried := b.connect(), b.connect()
+		b.request(carried, call(standby.ForwardMethod))
+		b.tell(cluster("n2"))
+		b.request(here, call("QueryJobs"))
+		b.Send(b.reception, &messages.BecomeMaster{Term: 1})
+		b.Settle()
+		require.Equal(t, 1, here.closed)
+		require.Equal(t, 1, carried.closed)
+		require.Equal(t, 1, b.tunnels.closed)
+		later := b.connect()
+		require.Zero(t, later.closed)
+	})
+}
+
+func TestWhatIsNoRequestEndsTheConnection(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		c := b.connect()
+		b.request(c, "garbage")
+		require.Contains(t, c.last(t), "Failed to parse request")
+		require.Equal(t, 1, c.closed)
+		c = b.connect()
+		b.Send(c.to, &conn.Refused{Err: errors.New("too large")})
+		b.Settle()
+		require.Contains(t, c.last(t), "too large")
+		require.Equal(t, 1, c.closed)
+	})
+}
+
+// An answer to a question that was not the last is nobody's.
+func TestAnAnswerThatIsNotAskedFor(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		c := b.connect()
+		b.Send(c.to, cluster("n2"))
+		b.request(c, call("QueryJobs"))
+		_, from := kittest.ExpectFrom[*messages.AskNodes](b.nodes)
+		other := cluster("n2")
+		other.Request = 9
+		b.nodes.Ask(from, other)
+		b.Settle()
+		require.Empty(t, c.answers)
+	})
+}
+
+// A crash touches that connection alone.
+func TestAConnectionThatCrashesIsClosed(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		c, other := b.connect(), b.connect()
+		b.Crash(c.to)
+		require.Equal(t, 1, c.closed)
+		require.Zero(t, other.closed)
+		b.request(other, call("QueryJobs"))
+		b.tell(cluster("n2"))
+		require.Len(t, other.answers, 1)
+		client := b.Probe("client")
+		client.Ask(b.reception, &messages.Drain{})
+		kittest.Expect[*messages.Drained](client)
+	})
+}

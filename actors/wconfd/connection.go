@@ -1,0 +1,164 @@
+package wconfd
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/conn"
+	"lockstep/actors/kit"
+	"lockstep/core/wire"
+	"lockstep/messages"
+)
+
+// connection serves one client, one call at a time. A call is a conversation of
+// one or more questions, of which one is open at a time.
+type connection struct {
+	config Config
+	conn   conn.Conn
+
+	request uint64 // number of the last question
+	again   func(actor.Context)
+	answers func(actor.Context, any) // nil: no call at hand
+	closing bool                     // after the answer at hand
+}
+
+func (c *connection) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		c.conn.Serve(ctx.Self())
+	case *conn.Received:
+		c.received(ctx, m.Frame)
+	case *conn.Refused:
+		c.refuse(ctx, m.Err)
+	case *conn.Closed:
+		ctx.Stop(ctx.Self())
+	case *actor.Stopping:
+		c.conn.Close()
+	case *messages.LocksStarted:
+		if c.answers != nil {
+			c.again(ctx) // every call may come twice (locks.md 2.1)
+		}
+	case *messages.ConfigChanged:
+		c.answered(ctx, m.Request, m)
+	case *messages.LockAnswered:
+		c.answered(ctx, m.Request, m)
+	case *messages.ConfigWritten:
+		c.answered(ctx, m.Request, m)
+	case *messages.Drain:
+		c.closing = true
+		if c.answers == nil {
+			ctx.Stop(ctx.Self())
+		}
+	default:
+		kit.Unexpected(ctx)
+	}
+}
+
+func (c *connection) answered(ctx actor.Context, request uint64, m any) {
+	if c.answers != nil && request == c.request {
+		c.answers(ctx, m)
+	}
+}
+
+func (c *connection) received(ctx actor.Context, frame []byte) {
+	call, err := wire.DecodeRequest(frame)
+	if err != nil {
+		c.refuse(ctx, err)
+		return
+	}
+	serve, known := functions[call.Method]
+	if !known {
+		c.fail(ctx, generic("No such method: "+call.Method))
+		return
+	}
+	if err := serve(c, ctx, call); err != nil {
+		c.fail(ctx, generic("RPC input: "+err.Error()))
+	}
+}
+
+// ask sends a question, and sends it again to whoever may have lost it.
+func (c *connection) ask(ctx actor.Context, question func(ctx actor.Context, request uint64), answers func(actor.Context, any)) {
+	c.request++
+	number := c.request
+	c.again = func(ctx actor.Context) { question(ctx, number) }
+	c.answers = answers
+	c.again(ctx)
+}
+
+// askLocks makes a call to the lock manager.
+func (c *connection) askLocks(ctx actor.Context, function string, args any, answer func(actor.Context, json.RawMessage)) {
+	encoded, err := json.Marshal(args)
+	if err != nil {
+		panic(fmt.Errorf("arguments that came as JSON cannot be encoded: %w", err))
+	}
+	c.ask(ctx,
+		func(ctx actor.Context, request uint64) {
+			ctx.Request(c.config.Locks, &messages.LockCall{Request: request, Function: function, Args: encoded})
+		},
+		func(ctx actor.Context, m any) {
+			a := m.(*messages.LockAnswered)
+			if a.Failure != nil {
+				c.fail(ctx, a.Failure)
+				return
+			}
+			answer(ctx, a.Result)
+		})
+}
+
+func (c *connection) askConfig(ctx actor.Context, answer func(actor.Context, []byte)) {
+	c.ask(ctx,
+		func(ctx actor.Context, request uint64) {
+			ctx.Request(c.config.Cluster, &messages.AskConfig{Request: request})
+		},
+		func(ctx actor.Context, m any) { answer(ctx, m.(*messages.ConfigChanged).Content) })
+}
+
+// write has the configuration written, by a question that carries the new one.
+func (c *connection) write(ctx actor.Context, question func(request uint64) any, done func(actor.Context)) {
+	c.ask(ctx,
+		func(ctx actor.Context, request uint64) { ctx.Request(c.config.Cluster, question(request)) },
+		func(ctx actor.Context, m any) {
+			a := m.(*messages.ConfigWritten)
+			if a.Failure != nil {
+				c.fail(ctx, a.Failure)
+				return
+			}
+			done(ctx)
+		})
+}
+
+func (c *connection) answer(ctx actor.Context, frame []byte) {
+	c.request++
+	c.again, c.answers = nil, nil
+	c.conn.Answer(frame)
+	if c.closing {
+		ctx.Stop(ctx.Self())
+	}
+}
+
+func (c *connection) succeed(ctx actor.Context, result any) {
+	frame, err := wire.EncodeResult(result)
+	if err != nil {
+		c.config.Env.Log().WithField("err", err).Error("an answer cannot be encoded")
+		c.fail(ctx, &messages.Failure{Class: "ProgrammerError", Text: "the answer cannot be encoded: " + err.Error()})
+		return
+	}
+	c.answer(ctx, frame)
+}
+
+// fail answers with a Ganeti error; the connection stays.
+func (c *connection) fail(ctx actor.Context, f *messages.Failure) {
+	c.answer(ctx, wire.EncodeError(f.Class, f.Text))
+}
+
+// refuse answers a request that is not one, and closes the connection.
+func (c *connection) refuse(ctx actor.Context, err error) {
+	c.closing = true
+	c.answer(ctx, wire.EncodeParseError("Failed to parse request: "+err.Error()))
+}
+
+func generic(text string) *messages.Failure {
+	return &messages.Failure{Class: "GenericError", Text: text}
+}

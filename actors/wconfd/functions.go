@@ -1,0 +1,270 @@
+package wconfd
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/locks"
+	"lockstep/core/config"
+	"lockstep/core/lock"
+	"lockstep/core/wire"
+	"lockstep/messages"
+)
+
+// function serves one call. An error means that its arguments are not what it
+// takes; everything else is answered by the function itself, now or later.
+type function func(c *connection, ctx actor.Context, call wire.Request) error
+
+// functions are those of locks.md 2.3 that there are. Clients insist on the
+// empty list where there is no result.
+var functions = map[string]function{
+	"echo":                      echo,
+	"cleanupLocks":              ofLocks,
+	"prepareClusterDestruction": prepareClusterDestruction,
+	"dropAllReservations":       dropAllReservations,
+
+	"readConfig":           readConfig,
+	"writeConfig":          writeConfig,
+	"verifyConfig":         verifyConfig,
+	"lockConfig":           lockConfig,
+	"unlockConfig":         ofLocks,
+	"writeConfigAndUnlock": writeConfigAndUnlock,
+	"flushConfig":          flushConfig,
+	"flushConfigGroup":     flushConfigGroup,
+
+	"tryUpdateLocks":                ofLocks,
+	"updateLocksWaiting":            ofLocks,
+	"hasPendingRequest":             ofLocks,
+	"freeLocks":                     ofLocks,
+	"freeLocksLevel":                ofLocks,
+	"downGradeLocksLevel":           ofLocks,
+	"intersectLocks":                ofLocks,
+	"opportunisticLockUnion":        ofLocks,
+	"guardedOpportunisticLockUnion": ofLocks,
+	"listLocks":                     ofLocks,
+	"listAllLocks":                  ofLocks,
+	"listAllLocksOwners":            ofLocks,
+	"listLocksWaitingStatus":        ofLocks,
+	locks.AwaitLocks:                ofLocks, // ours
+
+	// Reservations, and configuration objects one by one.
+	"computeDRBDMap":           notYet,
+	"allocateDRBDMinor":        notYet,
+	"releaseDRBDMinors":        notYet,
+	"generateMAC":              notYet,
+	"reserveMAC":               notYet,
+	"generateDRBDSecret":       notYet,
+	"reserveLV":                notYet,
+	"reserveIp":                notYet,
+	"releaseIp":                notYet,
+	"generateIp":               notYet,
+	"commitTemporaryIps":       notYet,
+	"commitReleaseTemporaryIp": notYet,
+	"listReservedIps":          notYet,
+	"addInstance":              notYet,
+	"addInstanceDisk":          notYet,
+	"attachInstanceDisk":       notYet,
+	"detachInstanceDisk":       notYet,
+	"removeInstanceDisk":       notYet,
+	"removeInstance":           notYet,
+	"setInstancePrimaryNode":   notYet,
+	"setInstanceStatus":        notYet,
+	"allocatePort":             notYet,
+	"addTcpUdpPort":            notYet,
+	"updateCluster":            notYet,
+	"updateNode":               notYet,
+	"updateInstance":           notYet,
+	"updateNodeGroup":          notYet,
+	"updateNetwork":            notYet,
+	"updateDisk":               notYet,
+}
+
+func notYet(c *connection, ctx actor.Context, call wire.Request) error {
+	c.fail(ctx, generic(call.Method+" is not supported by lockstep: it keeps no reservations, and changes the configuration only as a whole"))
+	return nil
+}
+
+var nothing = []any{}
+
+func ofLocks(c *connection, ctx actor.Context, call wire.Request) error {
+	c.askLocks(ctx, call.Method, args(call), func(ctx actor.Context, result json.RawMessage) { c.succeed(ctx, result) })
+	return nil
+}
+
+// args is never null.
+func args(call wire.Request) []json.RawMessage { return append([]json.RawMessage{}, call.Args...) }
+
+func echo(c *connection, ctx actor.Context, call wire.Request) error {
+	var text string
+	err := lock.Arguments(call.Args, &text)
+	if err == nil {
+		c.succeed(ctx, text)
+	}
+	return err
+}
+
+func dropAllReservations(c *connection, ctx actor.Context, call wire.Request) error {
+	var owner lock.Owner
+	err := lock.Arguments(call.Args, &owner)
+	if err == nil {
+		c.succeed(ctx, nothing)
+	}
+	return err
+}
+
+func readConfig(c *connection, ctx actor.Context, call wire.Request) error {
+	if err := lock.Arguments(call.Args); err != nil {
+		return err
+	}
+	c.askConfig(ctx, func(ctx actor.Context, content []byte) { c.succeed(ctx, json.RawMessage(content)) })
+	return nil
+}
+
+func verifyConfig(c *connection, ctx actor.Context, call wire.Request) error {
+	if err := lock.Arguments(call.Args); err != nil {
+		return err
+	}
+	c.askConfig(ctx, func(ctx actor.Context, content []byte) {
+		if faults := config.Verify(content); len(faults) > 0 {
+			c.answer(ctx, wire.EncodeError("ConfigVerifyError", "Validation failed", faults))
+			return
+		}
+		c.succeed(ctx, nothing)
+	})
+	return nil
+}
+
+// flushConfig: what anybody has been told of is on the disk, and there is nobody
+// else to tell.
+func flushConfig(c *connection, ctx actor.Context, call wire.Request) error {
+	err := lock.Arguments(call.Args)
+	if err == nil {
+		c.succeed(ctx, nothing)
+	}
+	return err
+}
+
+func flushConfigGroup(c *connection, ctx actor.Context, call wire.Request) error {
+	var group string
+	err := lock.Arguments(call.Args, &group)
+	if err == nil {
+		c.succeed(ctx, nothing)
+	}
+	return err
+}
+
+// lockConfig never waits. Who has the lock already has asked before, and lost
+// the answer.
+func lockConfig(c *connection, ctx actor.Context, call wire.Request) error {
+	var owner lock.Owner
+	var shared bool
+	if err := lock.Arguments(call.Args, &owner, &shared); err != nil {
+		return err
+	}
+	mode := lock.Exclusive
+	if shared {
+		mode = lock.Shared
+	}
+	give := func(ctx actor.Context) {
+		c.askConfig(ctx, func(ctx actor.Context, content []byte) { c.succeed(ctx, json.RawMessage(content)) })
+	}
+	c.askMode(ctx, owner, func(ctx actor.Context, has lock.Mode) {
+		if has >= mode {
+			give(ctx)
+			return
+		}
+		want := lock.Request{{Lock: lock.ConfigLock, Mode: mode}}
+		c.askLocks(ctx, "tryUpdateLocks", []any{owner, want}, func(ctx actor.Context, result json.RawMessage) {
+			if string(result) != "[]" {
+				c.succeed(ctx, nil)
+				return
+			}
+			give(ctx)
+		})
+	})
+	return nil
+}
+
+// askMode asks how an owner holds the configuration lock.
+func (c *connection) askMode(ctx actor.Context, owner lock.Owner, answer func(actor.Context, lock.Mode)) {
+	c.askLocks(ctx, "listLocks", []any{owner}, func(ctx actor.Context, result json.RawMessage) {
+		var items []lock.Item
+		if err := json.Unmarshal(result, &items); err != nil {
+			c.fail(ctx, generic("listLocks: "+err.Error()))
+			return
+		}
+		has := lock.None
+		for _, i := range items {
+			if i.Lock == lock.ConfigLock {
+				has = i.Mode
+			}
+		}
+		answer(ctx, has)
+	})
+}
+
+// whole takes the arguments of a call that brings a configuration.
+func whole(call wire.Request) (owner lock.Owner, content []byte, err error) {
+	var raw json.RawMessage
+	if err := lock.Arguments(call.Args, &owner, &raw); err != nil {
+		return owner, nil, err
+	}
+	if len(raw) == 0 || raw[0] != '{' {
+		return owner, nil, errors.New("argument 2 is not a configuration")
+	}
+	return owner, append(raw, '\n'), nil
+}
+
+func writeConfig(c *connection, ctx actor.Context, call wire.Request) error {
+	owner, content, err := whole(call)
+	if err != nil {
+		return err
+	}
+	c.askMode(ctx, owner, func(ctx actor.Context, has lock.Mode) {
+		if has != lock.Exclusive {
+			c.fail(ctx, generic("Requested lock OwnExclusive on the configuration missing"))
+			return
+		}
+		c.write(ctx, func(request uint64) any { return &messages.WriteConfig{Request: request, Content: content} },
+			func(ctx actor.Context) { c.succeed(ctx, nothing) })
+	})
+	return nil
+}
+
+// writeConfigAndUnlock writes first, then frees (locks.md 9.1): a lock
+// that is free says that the write has been done. So who does not hold it has
+// been here before.
+func writeConfigAndUnlock(c *connection, ctx actor.Context, call wire.Request) error {
+	owner, content, err := whole(call)
+	if err != nil {
+		return err
+	}
+	c.askMode(ctx, owner, func(ctx actor.Context, has lock.Mode) {
+		if has != lock.Exclusive {
+			c.succeed(ctx, false)
+			return
+		}
+		c.write(ctx, func(request uint64) any { return &messages.WriteConfig{Request: request, Content: content} },
+			func(ctx actor.Context) {
+				c.askLocks(ctx, "unlockConfig", []any{owner}, func(ctx actor.Context, _ json.RawMessage) { c.succeed(ctx, true) })
+			})
+	})
+	return nil
+}
+
+// prepareClusterDestruction gives the big lock to the daemon, for good, and takes
+// the master's name out of the configuration: no daemon starts with it again.
+func prepareClusterDestruction(c *connection, ctx actor.Context, call wire.Request) error {
+	var owner lock.Owner
+	if err := lock.Arguments(call.Args, &owner); err != nil {
+		return err
+	}
+	c.askLocks(ctx, locks.PassBGL, []any{owner}, func(ctx actor.Context, _ json.RawMessage) {
+		nobody := map[string][]byte{"master_node": []byte(`""`)}
+		c.write(ctx, func(request uint64) any { return &messages.EditConfig{Request: request, Cluster: nobody} },
+			func(ctx actor.Context) { c.succeed(ctx, nothing) })
+	})
+	return nil
+}

@@ -1,0 +1,309 @@
+package wconfd_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/messages"
+)
+
+const (
+	me        = `[12,"/live/job_000012_1",112]`
+	exclusive = `[["cluster/config","exclusive"]]`
+	shared    = `[["cluster/config","shared"]]`
+	// forLocks: the answer is the lock manager's, whatever that is.
+	forLocks = "the lock manager's"
+	notYet   = "not supported"
+)
+
+// functions are those of locks.md 2.3, each with arguments and the answer that
+// it has from neighbours who are content.
+var functions = map[string][2]string{
+	"echo":                      {`["hello \"\u2028<&"]`, `"hello \"\u2028<&"`},
+	"cleanupLocks":              {`[]`, forLocks},
+	"prepareClusterDestruction": {`[` + me + `]`, `[]`},
+
+	"readConfig":           {`[]`, "CONFIG"},
+	"writeConfig":          {`[` + me + `,CONFIG]`, `[]`},
+	"verifyConfig":         {`[]`, `[]`},
+	"lockConfig":           {`[` + me + `,false]`, "CONFIG"},
+	"unlockConfig":         {`[` + me + `]`, forLocks},
+	"writeConfigAndUnlock": {`[` + me + `,CONFIG]`, `true`},
+	"flushConfig":          {`[]`, `[]`},
+	"flushConfigGroup":     {`["g"]`, `[]`},
+
+	"dropAllReservations":      {`[` + me + `]`, `[]`},
+	"computeDRBDMap":           {`[]`, notYet},
+	"allocateDRBDMinor":        {`["d",["n"]]`, notYet},
+	"releaseDRBDMinors":        {`["d"]`, notYet},
+	"generateMAC":              {`[` + me + `,null]`, notYet},
+	"reserveMAC":               {`[` + me + `,"aa:00:00:00:00:01"]`, notYet},
+	"generateDRBDSecret":       {`[` + me + `]`, notYet},
+	"reserveLV":                {`[` + me + `,"vg/lv"]`, notYet},
+	"reserveIp":                {`[` + me + `,"net","192.0.2.1",true]`, notYet},
+	"releaseIp":                {`[` + me + `,"net","192.0.2.1"]`, notYet},
+	"generateIp":               {`[` + me + `,"net"]`, notYet},
+	"commitTemporaryIps":       {`[` + me + `]`, notYet},
+	"commitReleaseTemporaryIp": {`["net","192.0.2.1"]`, notYet},
+	"listReservedIps":          {`[` + me + `]`, notYet},
+
+	"tryUpdateLocks":                {`[` + me + `,[["node/a","shared"]]]`, forLocks},
+	"updateLocksWaiting":            {`[` + me + `,0,[["node/a","shared"]]]`, forLocks},
+	"hasPendingRequest":             {`[` + me + `]`, forLocks},
+	"freeLocks":                     {`[` + me + `]`, forLocks},
+	"freeLocksLevel":                {`[` + me + `,"node"]`, forLocks},
+	"downGradeLocksLevel":           {`[` + me + `,"node"]`, forLocks},
+	"intersectLocks":                {`[` + me + `,["node/a"]]`, forLocks},
+	"opportunisticLockUnion":        {`[` + me + `,[["node/a","shared"]]]`, forLocks},
+	"guardedOpportunisticLockUnion": {`[1,` + me + `,[["node/a","shared"]]]`, forLocks},
+	"listLocks":                     {`[` + me + `]`, forLocks},
+	"listAllLocks":                  {`[]`, forLocks},
+	"listAllLocksOwners":            {`[]`, forLocks},
+	"listLocksWaitingStatus":        {`[]`, forLocks},
+
+	"addInstance":            {`[{},` + me + `,false]`, notYet},
+	"addInstanceDisk":        {`["i",{},null,false]`, notYet},
+	"attachInstanceDisk":     {`["i","d",null]`, notYet},
+	"detachInstanceDisk":     {`["i","d"]`, notYet},
+	"removeInstanceDisk":     {`["i","d"]`, notYet},
+	"removeInstance":         {`["i"]`, notYet},
+	"setInstancePrimaryNode": {`["i","n"]`, notYet},
+	"setInstanceStatus":      {`["i",null,null,null]`, notYet},
+	"allocatePort":           {`[]`, notYet},
+	"addTcpUdpPort":          {`[1]`, notYet},
+	"updateCluster":          {`[{}]`, notYet},
+	"updateNode":             {`[{}]`, notYet},
+	"updateInstance":         {`[{}]`, notYet},
+	"updateNodeGroup":        {`[{}]`, notYet},
+	"updateNetwork":          {`[{}]`, notYet},
+	"updateDisk":             {`[{}]`, notYet},
+}
+
+// content is when neighbours do what they are asked for, and everybody holds the
+// configuration lock.
+func (b *bench) content() {
+	b.locks.Answer(func(m any) any {
+		c := m.(*messages.LockCall)
+		result := `"` + forLocks + `"`
+		if c.Function == "listLocks" {
+			result = exclusive
+		}
+		return &messages.LockAnswered{Request: c.Request, Result: []byte(result)}
+	})
+	b.cluster.Answer(func(m any) any {
+		switch m := m.(type) {
+		case *messages.AskConfig:
+			return &messages.ConfigChanged{Request: m.Request, Content: []byte(fresh(b))}
+		case *messages.WriteConfig:
+			return &messages.ConfigWritten{Request: m.Request}
+		case *messages.EditConfig:
+			return &messages.ConfigWritten{Request: m.Request}
+		}
+		return nil
+	})
+}
+
+// Every function of Ganeti's is served, or refused with a clear text; never does
+// a connection end of it.
+func TestEveryFunction(t *testing.T) {
+	require.Len(t, functions, 54)
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		b.content()
+		for method, row := range functions {
+			c.call(method, strings.Replace(row[0], "CONFIG", fresh(t), 1))
+			want := `{"success":true,"result":` + strings.Replace(row[1], "CONFIG", fresh(t), 1) + `}`
+			switch row[1] {
+			case forLocks:
+				want = `{"success":true,"result":"` + forLocks + `"}`
+				if method == "listLocks" {
+					want = `{"success":true,"result":` + exclusive + `}`
+				}
+			case notYet:
+				want = `{"success":false,"result":["GenericError",["` + method +
+					` is not supported by lockstep: it keeps no reservations, and changes the configuration only as a whole"]]}`
+			}
+			require.JSONEq(t, want, c.answer(), method)
+			require.False(t, c.closed(), method)
+		}
+	})
+}
+
+// What the gateway itself takes apart it takes apart strictly.
+func TestBadArguments(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		for call, text := range map[string]string{
+			`echo []`:                             "RPC input: 0 arguments, expected 1",
+			`echo [1]`:                            "RPC input: argument 1: ",
+			`echo [null]`:                         "RPC input: argument 1 is null",
+			`readConfig [1]`:                      "RPC input: 1 arguments, expected 0",
+			`verifyConfig [null]`:                 "RPC input: 1 arguments, expected 0",
+			`flushConfig [1]`:                     "RPC input: 1 arguments, expected 0",
+			`flushConfigGroup []`:                 "RPC input: 0 arguments, expected 1",
+			`dropAllReservations [[12]]`:          "RPC input: malformed client id: ",
+			`lockConfig [` + me + `]`:             "RPC input: 1 arguments, expected 2",
+			`lockConfig [` + me + `,0]`:           "RPC input: argument 2: ",
+			`lockConfig [["x","/l",-1],false]`:    "RPC input: malformed client id: ",
+			`writeConfig [` + me + `]`:            "RPC input: 1 arguments, expected 2",
+			`writeConfig [` + me + `,[]]`:         "RPC input: argument 2 is not a configuration",
+			`writeConfig [` + me + `,null]`:       "RPC input: argument 2 is null",
+			`writeConfigAndUnlock [` + me + `,3]`: "RPC input: argument 2 is not a configuration",
+			`prepareClusterDestruction []`:        "RPC input: 0 arguments, expected 1",
+			`ReadConfig []`:                       "No such method: ReadConfig",
+			`lockstepPassBGL [` + me + `]`:        "No such method: lockstepPassBGL",
+		} {
+			method, args, _ := strings.Cut(call, " ")
+			c.call(method, args)
+			answer := c.answer()
+			require.True(t, strings.HasPrefix(answer, `{"success":false,"result":["GenericError",["`+text), "%s: %s", call, answer)
+			require.False(t, c.closed())
+		}
+		b.locks.Quiet()
+		b.cluster.Quiet()
+	})
+}
+
+// A call about locks goes to the lock manager as it came, and its error comes
+// back as it is.
+func TestCallsAboutLocks(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("updateLocksWaiting", `[`+me+`, 1e0, [["node/\ud83d", "what"]]]`)
+		request := c.locksAsked("updateLocksWaiting", `[`+me+`,1e0,[["node/\ud83d","what"]]]`)
+		c.silent()
+		c.locksAnswer(request+1, `"another's"`)
+		c.silent()
+		c.locksFail(request, "no such mode")
+		require.JSONEq(t, `{"success":false,"result":["GenericError",["no such mode"]]}`, c.answer())
+		c.call("lockstepAwaitLocks", `[`+me+`,0,[],60]`)
+		c.locksAnswer(c.locksAsked("lockstepAwaitLocks", `[`+me+`,0,[],60]`), `{"granted":true,"withdrawn":false,"blockers":null}`)
+		require.JSONEq(t, `{"success":true,"result":{"granted":true,"withdrawn":false,"blockers":null}}`, c.answer())
+		c.locksAnswer(request, `"late"`)
+		c.silent()
+	})
+}
+
+func TestLockConfig(t *testing.T) {
+	for name, row := range map[string]struct{ shared, has, wants string }{
+		"exclusive": {"false", `[["cluster/BGL","exclusive"]]`, exclusive},
+		"shared":    {"true", `[]`, shared},
+		"upgrade":   {"false", shared, exclusive},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench, c *client) {
+				c.call("lockConfig", `[`+me+`,`+row.shared+`]`)
+				c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), row.has)
+				c.locksAnswer(c.locksAsked("tryUpdateLocks", `[`+me+`,`+row.wants+`]`), `[]`)
+				c.silent()
+				c.configAnswer(fresh(t))
+				require.JSONEq(t, `{"success":true,"result":`+fresh(t)+`}`, c.answer())
+			})
+		})
+	}
+}
+
+// Who has it has asked before; a stronger mode includes a weaker one.
+func TestLockConfigThatIsHeld(t *testing.T) {
+	for want, has := range map[string]string{"false": exclusive, "true": exclusive, "true ": shared} {
+		onBench(t, func(t *testing.T, b *bench, c *client) {
+			c.call("lockConfig", `[`+me+`,`+want+`]`)
+			c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), has)
+			c.configAnswer(fresh(t))
+			require.JSONEq(t, `{"success":true,"result":`+fresh(t)+`}`, c.answer())
+			b.locks.Quiet()
+		})
+	}
+}
+
+func TestLockConfigThatIsBusy(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("lockConfig", `[`+me+`,false]`)
+		c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), `[]`)
+		c.locksAnswer(c.locksAsked("tryUpdateLocks", `[`+me+`,`+exclusive+`]`), `[[7,"/live/7",7]]`)
+		require.Equal(t, `{"success":true,"result":null}`, c.answer())
+		c.call("lockConfig", `[`+me+`,false]`)
+		c.locksFail(c.locksAsked("listLocks", `[`+me+`]`), "the disk is full")
+		require.JSONEq(t, `{"success":false,"result":["GenericError",["the disk is full"]]}`, c.answer())
+		c.call("lockConfig", `[`+me+`,false]`)
+		c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), `[]`)
+		c.locksFail(c.locksAsked("tryUpdateLocks", `[`+me+`,`+exclusive+`]`), "it waits for something")
+		require.JSONEq(t, `{"success":false,"result":["GenericError",["it waits for something"]]}`, c.answer())
+		b.cluster.Quiet()
+	})
+}
+
+func TestWriteConfigNeedsTheLock(t *testing.T) {
+	for method, want := range map[string]string{
+		"writeConfig":          `{"success":false,"result":["GenericError",["Requested lock OwnExclusive on the configuration missing"]]}`,
+		"writeConfigAndUnlock": `{"success":true,"result":false}`,
+	} {
+		onBench(t, func(t *testing.T, b *bench, c *client) {
+			for _, has := range []string{`[]`, shared, `[["cluster/BGL","exclusive"]]`} {
+				c.call(method, `[`+me+`,`+fresh(t)+`]`)
+				c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), has)
+				require.JSONEq(t, want, c.answer())
+			}
+			b.cluster.Quiet()
+		})
+	}
+}
+
+// The lock is given back after the write, and not before; after a failed one it
+// is kept.
+func TestWriteConfigAndUnlock(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		for _, failure := range []*messages.Failure{{Class: "ConfigurationError", Text: "no master"}, nil} {
+			c.call("writeConfigAndUnlock", `[`+me+`, `+fresh(t)+`]`)
+			c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), exclusive)
+			m := asked[*messages.WriteConfig](c, b.cluster)
+			require.JSONEq(t, fresh(t), string(m.Content))
+			require.True(t, json.Valid(m.Content) && strings.HasSuffix(string(m.Content), "}\n"))
+			b.locks.Quiet()
+			c.tell(&messages.ConfigWritten{Request: m.Request, Failure: failure})
+			if failure != nil {
+				require.JSONEq(t, `{"success":false,"result":["ConfigurationError",["no master"]]}`, c.answer())
+				b.locks.Quiet()
+			}
+		}
+		c.locksAnswer(c.locksAsked("unlockConfig", `[`+me+`]`), `[]`)
+		require.Equal(t, `{"success":true,"result":true}`, c.answer())
+	})
+}
+
+func TestWriteConfig(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("writeConfig", `[`+me+`,`+fresh(t)+`]`)
+		c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), exclusive)
+		m := asked[*messages.WriteConfig](c, b.cluster)
+		c.silent()
+		c.tell(&messages.ConfigWritten{Request: m.Request})
+		require.Equal(t, `{"success":true,"result":[]}`, c.answer())
+		b.locks.Quiet()
+	})
+}
+
+func TestVerifyConfigNamesFaults(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("verifyConfig", `[]`)
+		c.configAnswer(strings.Replace(fresh(t), `"filters":{}`, `"filters":{"f":{"uuid":"g"}}`, 1))
+		require.JSONEq(t, `{"success":false,"result":["ConfigVerifyError",["Validation failed",["filters: f is called g inside"]]]}`, c.answer())
+	})
+}
+
+func TestPrepareClusterDestruction(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.call("prepareClusterDestruction", `[`+me+`]`)
+		c.locksFail(c.locksAsked("lockstepPassBGL", `[`+me+`]`), "Cluster destruction requested without owning BGL exclusively")
+		require.JSONEq(t, `{"success":false,"result":["GenericError",["Cluster destruction requested without owning BGL exclusively"]]}`, c.answer())
+		b.cluster.Quiet()
+		c.call("prepareClusterDestruction", `[`+me+`]`)
+		c.locksAnswer(c.locksAsked("lockstepPassBGL", `[`+me+`]`), `[]`)
+		m := asked[*messages.EditConfig](c, b.cluster)
+		require.Equal(t, map[string][]byte{"master_node": []byte(`""`)}, m.Cluster)
+		require.Empty(t, m.Filter)
+		c.silent()
+		c.tell(&messages.ConfigWritten{Request: m.Request})
+		require.Equal(t, `{"success":true,"result":[]}`, c.answer())
+	})
+}

@@ -1,0 +1,217 @@
+package dependency
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"lockstep/core/job"
+	"lockstep/core/opcode"
+)
+
+// jobsMax is few, so that jobs name one another often.
+const jobsMax = 8
+
+// blockerID is of a job that others wait for, waiterID of one that waits: small numbers are
+// drawn more often than large ones.
+func blockerID() *rapid.Generator[job.ID] { return rapid.Map(rapid.IntRange(0, jobsMax), toID) }
+func waiterID() *rapid.Generator[job.ID] {
+	return rapid.Map(rapid.IntRange(0, jobsMax), func(i int) job.ID { return job.ID(jobsMax - i) })
+}
+func toID(i int) job.ID { return job.ID(i) }
+
+var dependency = rapid.Custom(func(t *rapid.T) opcode.Dependency {
+	on := blockerID()
+	if rapid.IntRange(0, 15).Draw(t, "odd") == 15 {
+		on = rapid.SampledFrom([]job.ID{-1, jobsMax + 1, jobsMax, jobsMax - 1})
+	}
+	return opcode.Dependency{Job: int64(on.Draw(t, "job")), Statuses: rapid.SliceOfNDistinct(
+		rapid.SampledFrom([]string{"canceled", "success", "error"}), 0, 3, rapid.ID[string]).Draw(t, "statuses")}
+})
+
+// model judges everything anew each time, from all that was ever told.
+type model struct {
+	graph Graph
+	// truth is what is to be known: a status, or that a job is missing.
+	truth map[job.ID]fact
+	held  map[job.ID]*heldModel
+	asked map[job.ID]bool
+}
+
+type fact struct {
+	status  job.Status
+	missing bool
+}
+
+// heldModel is a job that was held, and what was known then and since.
+type heldModel struct {
+	op    int
+	deps  []opcode.Dependency
+	facts map[job.ID]fact
+}
+
+func (m *model) verdict(id job.ID, h *heldModel) Verdict {
+	v := Verdict{ID: id, Op: h.op, State: Ready}
+	for _, d := range h.deps {
+		f, known := h.facts[job.ID(d.Job)]
+		kind, status := Unfit, f.status
+		outcome := Judge(d, f.status)
+		switch {
+		case job.ID(d.Job) == id:
+			outcome, kind, status = Fails, Itself, 0
+		case d.Job < 0 || d.Job > jobsMax || known && f.missing:
+			outcome, kind, status = Fails, Missing, 0
+		case job.ID(d.Job) > id:
+			outcome, kind, status = Fails, Later, 0
+		case !known:
+			outcome = Unmet
+		}
+		switch outcome {
+		case Unmet:
+			v.State = Held
+		case Fails, Cancels:
+			end := job.Error
+			if outcome == Cancels {
+				end = job.Canceled
+			}
+			return Verdict{ID: id, Op: h.op, State: Doomed, End: end, Cause: Cause{Dependency: d, Kind: kind, Status: status}}
+		}
+	}
+	return v
+}
+
+func (m *model) waits(h *heldModel) (open []opcode.Dependency) {
+	for _, d := range h.deps {
+		if f, known := h.facts[job.ID(d.Job)]; !known || Judge(d, f.status) == Unmet {
+			open = append(open, d)
+		}
+	}
+	return open
+}
+
+func (m *model) hold(t *rapid.T) {
+	id := waiterID().Draw(t, "id")
+	op := rapid.IntRange(0, 2).Draw(t, "op")
+	deps := rapid.SliceOfN(dependency, 0, 5).Draw(t, "deps")
+	h := &heldModel{op: op, deps: deps, facts: map[job.ID]fact{}}
+	known := func(id job.ID) (job.Status, Knowledge) {
+		f, known := m.truth[id]
+		switch {
+		case id > jobsMax || known && f.missing:
+			return 0, Absent
+		case known:
+			return f.status, Known
+		}
+		return 0, Unclear
+	}
+	for _, d := range deps {
+		on := job.ID(d.Job)
+		if f, known := m.truth[on]; known {
+			h.facts[on] = f
+		}
+	}
+	delete(m.held, id)
+	m.forgetAsked()
+	want := m.verdict(id, h)
+	if want.State == Held {
+		m.held[id] = h
+		for _, d := range m.waits(h) {
+			on := job.ID(d.Job)
+			if _, known := h.facts[on]; !known && !m.asked[on] {
+				m.asked[on] = true
+				want.LookUp = append(want.LookUp, on)
+			}
+		}
+	}
+	require.Equal(t, want, m.graph.Hold(id, op, deps, known))
+}
+
+// forgetAsked: nobody is asked about what nobody waits for.
+func (m *model) forgetAsked() {
+	for id := range m.asked {
+		wanted := false
+		for _, h := range m.held {
+			wanted = wanted || slices.ContainsFunc(m.waits(h), func(d opcode.Dependency) bool { return job.ID(d.Job) == id })
+		}
+		if !wanted {
+			delete(m.asked, id)
+		}
+	}
+}
+
+func (m *model) tell(t *rapid.T) {
+	id := blockerID().Draw(t, "id")
+	f := fact{status: rapid.SampledFrom([]job.Status{job.Success, job.Error, job.Canceled, job.Queued}).Draw(t, "status")}
+	if !f.status.Final() {
+		f = fact{missing: true}
+	}
+	var want []Verdict
+	for _, waiter := range slices.Sorted(maps.Keys(m.held)) {
+		h := m.held[waiter]
+		if slices.ContainsFunc(m.waits(h), func(d opcode.Dependency) bool { return job.ID(d.Job) == id }) {
+			h.facts[id] = f
+		}
+		if v := m.verdict(waiter, h); v.State != Held {
+			want = append(want, v)
+			delete(m.held, waiter)
+		}
+	}
+	delete(m.truth, id) // it is archived soon
+	if rapid.Bool().Draw(t, "stays") {
+		m.truth[id] = f
+	}
+	m.forgetAsked()
+	if f.missing {
+		require.Equal(t, want, m.graph.Missing(id))
+	} else {
+		require.Equal(t, want, m.graph.Ended(id, f.status))
+	}
+}
+
+// Whatever is told in whatever order, the graph says what the model says.
+func TestTheGraphSaysWhatIsSo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &model{truth: map[job.ID]fact{}, held: map[job.ID]*heldModel{}, asked: map[job.ID]bool{}}
+		t.Repeat(map[string]func(*rapid.T){
+			"hold":      m.hold,
+			"hold more": m.hold,
+			"tell":      m.tell,
+			"live": func(t *rapid.T) { // it is submitted, or begins
+				id := blockerID().Draw(t, "id")
+				m.truth[id] = fact{status: rapid.SampledFrom([]job.Status{job.Queued, job.Waiting, job.Running}).Draw(t, "status")}
+			},
+			"forget": func(t *rapid.T) {
+				id := waiterID().Draw(t, "id")
+				m.graph.Forget(id)
+				delete(m.held, id)
+				m.forgetAsked()
+			},
+			"": m.check,
+		})
+		for id := range job.ID(jobsMax + 1) {
+			m.graph.Ended(id, job.Success)
+		}
+		requireFreed(t, &m.graph)
+	})
+}
+
+func (m *model) check(t *rapid.T) {
+	all := []Waiting{}
+	for id, h := range m.held {
+		all = append(all, Waiting{id, h.op, m.waits(h)})
+		require.Equal(t, m.waits(h), m.graph.Waits(id))
+	}
+	slices.SortFunc(all, func(a, b Waiting) int { return cmp.Compare(a.ID, b.ID) })
+	require.Equal(t, all, m.graph.All())
+	require.Equal(t, slices.Sorted(maps.Keys(m.asked)), m.graph.Asked())
+	for _, b := range m.graph.blockers {
+		require.NotEmpty(t, b.edges)
+		for i, e := range b.edges {
+			require.True(t, e.blocker == b && e.place == i && &e.waiter.edges[e.index] == e && m.graph.waiters[e.waiter.id] == e.waiter)
+		}
+	}
+}

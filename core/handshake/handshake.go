@@ -1,0 +1,151 @@
+// Package handshake is the daemon's side of a job's process: the start handshake
+// (designs.md "Job execution"; design.md 4, step 4) and what to
+// make of a process that is gone. Pure; the job actors act on what it returns.
+package handshake
+
+import (
+	"fmt"
+
+	"lockstep/core/job"
+)
+
+// Do is what a handshake event asks of the actor.
+type Do uint8
+
+const (
+	// Nothing: wait for the next event.
+	Nothing Do = iota
+	// Save the job file, durably: it names the livelock and the pid now.
+	Save
+	// Confirm: permit the process to act.
+	Confirm
+	// Abandon the process: close its pipe, make sure that it is gone.
+	Abandon
+	// Settle: nothing of the process is left; AfterExit says what the job
+	// file must become.
+	Settle
+)
+
+// InOrder is how a process ends that has made the job's end durable. Of any other
+// nobody knows whether it has: it may have died just before.
+const InOrder = "exit status 0"
+
+// Phase is how far a start has come.
+type Phase uint8
+
+const (
+	// Spawning: the process may exist; it has not named its livelock.
+	Spawning Phase = iota
+	// Saving: the livelock's name is on its way to the disk.
+	Saving
+	// Confirming: the name is durable and permission is on its way. From here
+	// on the job may act, so it is not started again, unless it is known that the
+	// process has not acted (NeverActed).
+	Confirming
+	// Running: the process has its permission.
+	Running
+	// Failing: the start has failed before the process could act; the process
+	// is being made away with.
+	Failing
+	// Gone: nothing of the process is left.
+	Gone
+)
+
+// Start is one attempt to hand a job to a process.
+//
+// Invariant: Confirm is answered at most once, and only after Saved.
+type Start struct {
+	phase  Phase
+	reason string
+}
+
+// Adopted is a process that somebody else started and confirmed.
+func Adopted() Start { return Start{phase: Running} }
+
+// Phase is how far the start has come.
+func (s *Start) Phase() Phase { return s.phase }
+
+// MayAct reports whether the process has, or may have, permission to act.
+func (s *Start) MayAct() bool { return s.phase == Confirming || s.phase == Running }
+
+// Named: the process has made and locked its livelock.
+func (s *Start) Named() Do {
+	if s.phase != Spawning {
+		return Nothing
+	}
+	s.phase = Saving
+	return Save
+}
+
+// Saved: the job file that names the livelock is durable.
+func (s *Start) Saved() Do {
+	if s.phase != Saving {
+		return Nothing
+	}
+	s.phase = Confirming
+	return Confirm
+}
+
+// Confirmed: the process has taken its permission.
+func (s *Start) Confirmed() {
+	if s.phase == Confirming {
+		s.phase = Running
+	}
+}
+
+// Failed: the handshake broke, or the file could not be written. Once the
+// permission was on its way the process may act: its own end decides then.
+func (s *Start) Failed(reason string) Do {
+	switch s.phase {
+	case Spawning, Saving:
+		s.phase, s.reason = Failing, reason
+		return Abandon
+	default:
+		return Nothing
+	}
+}
+
+// NeverActed: the handshake broke before the process had all that it needs to
+// act. That its permission was on the way does not matter then.
+func (s *Start) NeverActed(reason string) {
+	if s.phase == Confirming {
+		s.phase, s.reason = Failing, reason
+	}
+}
+
+// Gone: nothing of the process is left.
+func (s *Start) Gone(how string) Do {
+	switch s.phase {
+	case Gone:
+		return Nothing
+	case Spawning, Saving:
+		s.reason = how
+	case Confirming, Running:
+		s.reason = ""
+	}
+	s.phase = Gone
+	return Settle
+}
+
+// FailedToStart is why the process could never act, or "".
+func (s *Start) FailedToStart() string { return s.reason }
+
+// AfterExit turns the job file that a process left behind into a final one, and
+// reports whether that was necessary. startFailure is why the process was never
+// permitted to act ("" if it was); how says how it ended. Opcodes that had
+// succeeded keep their success (design.md 8).
+func AfterExit(j *job.Job, startFailure, how string, now job.Timestamp) bool {
+	if j.Status().Final() {
+		return false
+	}
+	source, text := "gnt:daemon:luxid:deathdetection", fmt.Sprintf("detected death of job %d", j.ID)
+	switch {
+	case startFailure != "":
+		source, text = "gnt:daemon:luxid:startjobs", fmt.Sprintf("job %d failed to start: %s", j.ID, startFailure)
+	case how != "":
+		text += ": " + how
+	}
+	j.AppendReason(func(int) string { return source }, func(int) string { return text }, now)
+	j.FailUnfinished(job.Quote(text), now)
+	return true
+}

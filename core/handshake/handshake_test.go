@@ -1,0 +1,108 @@
+package handshake
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"lockstep/core/job"
+)
+
+func TestTheStartHandshake(t *testing.T) {
+	var s Start
+	require.Equal(t, Save, s.Named())
+	require.False(t, s.MayAct())
+	require.Equal(t, Confirm, s.Saved())
+	require.True(t, s.MayAct(), "permission on its way is as good as given")
+	s.Confirmed()
+	require.Equal(t, Running, s.Phase())
+	require.Equal(t, Settle, s.Gone("exit status 0"))
+	require.Empty(t, s.FailedToStart())
+}
+
+func TestAStartThatFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		events func(*Start) Do
+		do     Do
+		reason string
+	}{
+		"spawn fails":             {func(s *Start) Do { return s.Failed("no such file") }, Abandon, "no such file"},
+		"write fails":             {func(s *Start) Do { s.Named(); return s.Failed("disk full") }, Abandon, "disk full"},
+		"dies before it is named": {func(s *Start) Do { return s.Gone("killed") }, Settle, "killed"},
+		"dies while it is saved":  {func(s *Start) Do { s.Named(); return s.Gone("killed") }, Settle, "killed"},
+		"pipe breaks, then gone": {func(s *Start) Do { s.Named(); s.Failed("pipe"); return s.Gone("exit status 1") },
+			Settle, "pipe"},
+		"pipe breaks after permission": {func(s *Start) Do { s.Named(); s.Saved(); return s.Failed("pipe") }, Nothing, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s Start
+			require.Equal(t, c.do, c.events(&s))
+			require.Equal(t, c.reason, s.FailedToStart())
+		})
+	}
+}
+
+// Whatever comes in whatever order: permission is given at most once, only for
+// a saved name, and never after a failure.
+func TestPermissionIsGivenOnceAndOnlyForADurableName(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s Start
+		saved, confirms, settles, failed := false, 0, 0, false
+		for range rapid.IntRange(1, 20).Draw(t, "events") {
+			before := s.Phase()
+			var do Do
+			switch rapid.IntRange(0, 4).Draw(t, "event") {
+			case 0:
+				do = s.Named()
+			case 1:
+				do = s.Saved()
+				saved = saved || before == Saving
+			case 2:
+				s.Confirmed()
+			case 3:
+				do = s.Failed("broken")
+				failed = failed || do == Abandon
+			case 4:
+				do = s.Gone("gone")
+			}
+			switch do {
+			case Confirm:
+				confirms++
+				require.True(t, saved)
+				require.False(t, failed)
+			case Settle:
+				settles++
+			}
+			require.GreaterOrEqual(t, s.Phase(), before)
+		}
+		require.LessOrEqual(t, confirms, 1)
+		require.LessOrEqual(t, settles, 1)
+	})
+}
+
+func TestWhatAProcessLeavesBehind(t *testing.T) {
+	now := job.Timestamp{Sec: 9}
+	fresh := func() *job.Job {
+		in := json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "reason": []}`)
+		return job.New(5, []json.RawMessage{in, in}, []int{0, 0}, job.Timestamp{Sec: 1}, "")
+	}
+
+	j := fresh()
+	j.Ops[0].Status = job.Success
+	j.Ops[1].Status = job.Running
+	require.True(t, AfterExit(j, "", "ended by SIGKILL", now))
+	require.Equal(t, job.Success, j.Ops[0].Status, "what had succeeded keeps its success")
+	require.Equal(t, job.Error, j.Ops[1].Status)
+	require.JSONEq(t, `"detected death of job 5: ended by SIGKILL"`, string(j.Ops[1].Result))
+	require.Contains(t, string(j.Ops[1].Input), "gnt:daemon:luxid:deathdetection")
+	require.Equal(t, now, j.End)
+
+	j = fresh()
+	require.True(t, AfterExit(j, "no such file", "", now))
+	require.JSONEq(t, `"job 5 failed to start: no such file"`, string(j.Ops[0].Result))
+	require.Contains(t, string(j.Ops[0].Input), "gnt:daemon:luxid:startjobs")
+
+	require.False(t, AfterExit(j, "", "", now), "a final job is left alone")
+}

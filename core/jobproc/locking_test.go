@@ -1,0 +1,357 @@
+package jobproc
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"lockstep/core/lock"
+)
+
+var (
+	me   = lock.JobOwner(7, "/livelock/7", 77)
+	noon = time.Date(2024, 1, 1, 12, 0, 0, 0, time.UTC)
+)
+
+func node(name string, mode lock.Mode) lock.Item {
+	return lock.Item{Lock: lock.Member(lock.Node, name), Mode: mode}
+}
+
+func nodeRes(name string) lock.Item {
+	return lock.Item{Lock: lock.Member(lock.NodeRes, name), Mode: lock.Exclusive}
+}
+
+var bgl = lock.Item{Lock: lock.BGL, Mode: lock.Shared}
+
+// choosing needs a plain lock, two of three, and a plain one above these.
+func choosing() lock.Needs {
+	return lock.Needs{Request: lock.Request{bgl, nodeRes("a")}, Count: 2,
+		AnyOf: []lock.Item{node("a", lock.Exclusive), node("b", lock.Exclusive), node("c", lock.Exclusive)}}
+}
+
+// requireCall compares a call with what it is as JSON.
+func requireCall(t *testing.T, l *Locking, function, args string, pause time.Duration) {
+	t.Helper()
+	require.False(t, l.Done())
+	f, a, p := l.Call()
+	require.Equal(t, function, f)
+	encoded, err := json.Marshal(a)
+	require.NoError(t, err)
+	require.JSONEq(t, args, string(encoded))
+	require.Equal(t, pause, p)
+}
+
+func requireAnswer(t *testing.T, l *Locking, result string, withdrawn bool) {
+	t.Helper()
+	got, err := l.Answer(json.RawMessage(result))
+	require.NoError(t, err)
+	require.Equal(t, withdrawn, got)
+}
+
+const mine = `[7, "/livelock/7", 77]`
+
+func TestPlainLocksAreOneRequest(t *testing.T) {
+	l := NewLocking(me, -10, lock.Needs{Request: lock.Request{bgl, node("a", lock.Exclusive), nodeRes("a")}})
+	const args = `, [["cluster/BGL", "shared"], ["node/a", "exclusive"], ["node-res/a", "exclusive"]], 60]`
+	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, -10`+args, 0)
+	requireAnswer(t, l, `{"granted": false, "blockers": []}`, false) // the time is up
+	l.Reprioritise(5)
+	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 5`+args, 0)
+	l.Lost()
+	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 5`+args, 0)
+	requireAnswer(t, l, `{"granted": true, "blockers": []}`, false)
+	require.True(t, l.Done(), "what was got in one is sure")
+	require.Equal(t, []lock.Item{bgl, node("a", lock.Exclusive), nodeRes("a")}, l.Held())
+}
+
+func TestNothingIsNeeded(t *testing.T) {
+	l := NewLocking(me, 0, lock.Needs{})
+	require.True(t, l.Done())
+	require.Empty(t, l.Held())
+}
+
+func TestARequestThatIsWithdrawn(t *testing.T) {
+	l := NewLocking(me, 0, lock.Needs{Request: lock.Request{bgl}})
+	requireAnswer(t, l, `{"granted": false, "withdrawn": true, "blockers": null}`, true)
+}
+
+func TestAChoiceIsMadeInBetween(t *testing.T) {
+	l := NewLocking(me, 0, choosing())
+	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 0, [["cluster/BGL", "shared"]], 60]`, 0)
+	requireAnswer(t, l, `{"granted": true}`, false)
+	const union = `[2, ` + mine + `, [["node/a", "exclusive"], ["node/b", "exclusive"], ["node/c", "exclusive"]]]`
+	requireCall(t, l, "guardedOpportunisticLockUnion", union, 0)
+	requireAnswer(t, l, `[]`, false)
+	requireCall(t, l, "listLocks", `[`+mine+`]`, 0)
+	requireAnswer(t, l, `[["cluster/BGL", "shared"]]`, false)
+	requireCall(t, l, "guardedOpportunisticLockUnion", union, ChoicePause)
+	requireAnswer(t, l, `["node/c", "node/a"]`, false)
+	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 0, [["node-res/a", "exclusive"]], 60]`, 0)
+	requireAnswer(t, l, `{"granted": true}`, false)
+	requireCall(t, l, "listLocks", `[`+mine+`]`, 0)
+	requireAnswer(t, l, `[["cluster/BGL", "shared"], ["node/a", "exclusive"], ["node/c", "exclusive"], ["node-res/a", "exclusive"]]`, false)
+	require.True(t, l.Done())
+	require.Equal(t, []lock.Item{bgl, node("a", lock.Exclusive), node("c", lock.Exclusive), nodeRes("a")}, l.Held())
+}
+
+// Who only takes what is free may never get enough: at last it waits.
+func TestAChoiceThatIsNeverFree(t *testing.T) {
+	l := NewLocking(me, 0, lock.Needs{AnyOf: choosing().AnyOf, Count: 2})
+	for range choiceTries + 1 {
+		function, _, _ := l.Call()
+		require.Equal(t, "guardedOpportunisticLockUnion", function)
+		requireAnswer(t, l, `[]`, false)
+		requireAnswer(t, l, `[]`, false) // to the question what is held
+	}
+	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 0, [["node/a", "exclusive"], ["node/b", "exclusive"]], 60]`, 0)
+	l.Lost()
+	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 0, [["node/a", "exclusive"], ["node/b", "exclusive"]], 60]`, 0)
+	requireAnswer(t, l, `{"granted": true}`, false)
+	require.True(t, l.Done())
+	require.Equal(t, []lock.Item{node("a", lock.Exclusive), node("b", lock.Exclusive)}, l.Held())
+}
+
+func TestMoreIsDemandedThanThereIs(t *testing.T) {
+	for count, want := range map[int]string{-1: "1", 0: "1", 2: "2", 9: "3"} {
+		l := NewLocking(me, 0, lock.Needs{AnyOf: choosing().AnyOf, Count: count})
+		requireCall(t, l, "guardedOpportunisticLockUnion", `[`+want+`, `+mine+`, [["node/a", "exclusive"], ["node/b", "exclusive"], ["node/c", "exclusive"]]]`, 0)
+	}
+}
+
+func TestAChoiceWhoseAnswerIsLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		held string
+		next string
+	}{
+		"it had been made": {`[["cluster/BGL", "shared"], ["node/a", "exclusive"], ["node/b", "exclusive"]]`, "lockstepAwaitLocks"},
+		"it had not":       {`[["cluster/BGL", "shared"]]`, "guardedOpportunisticLockUnion"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLocking(me, 0, choosing())
+			requireAnswer(t, l, `{"granted": true}`, false)
+			l.Lost()
+			requireCall(t, l, "listLocks", `[`+mine+`]`, 0)
+			l.Lost()
+			requireCall(t, l, "listLocks", `[`+mine+`]`, 0)
+			requireAnswer(t, l, c.held, false)
+			function, _, _ := l.Call()
+			require.Equal(t, c.next, function)
+		})
+	}
+}
+
+// A call may be made twice on its way, by those who pass it on; the answer to the
+// second does not know what the first has got.
+func TestAChoiceThatWasMadeTwice(t *testing.T) {
+	l := NewLocking(me, 0, choosing())
+	requireAnswer(t, l, `{"granted": true}`, false)
+	requireAnswer(t, l, `[]`, false)
+	requireAnswer(t, l, `[["cluster/BGL", "shared"], ["node/b", "exclusive"], ["node/c", "exclusive"]]`, false)
+	requireAnswer(t, l, `{"granted": true}`, false)
+	requireAnswer(t, l, `[["cluster/BGL", "exclusive"], ["node/b", "exclusive"], ["node/c", "exclusive"], ["node-res/a", "exclusive"]]`, false)
+	require.True(t, l.Done())
+	require.Equal(t, []lock.Item{bgl, node("b", lock.Exclusive), node("c", lock.Exclusive), nodeRes("a")}, l.Held())
+}
+
+// The request was withdrawn, and with it all that had been got; the answer that said
+// so is lost. What comes after must not be taken for all that is needed.
+func TestAWithdrawalWhoseAnswerIsLost(t *testing.T) {
+	begun := func() *Locking {
+		l := NewLocking(me, 0, choosing())
+		requireAnswer(t, l, `{"granted": true}`, false)
+		return l
+	}
+	l := begun() // while it chose
+	l.Lost()
+	requireAnswer(t, l, `[]`, true)
+
+	l = begun() // while it waited for the last ones
+	requireAnswer(t, l, `["node/c", "node/a"]`, false)
+	l.Lost()
+	requireAnswer(t, l, `{"granted": true}`, false)
+	require.False(t, l.Done())
+	l.Lost()
+	requireCall(t, l, "listLocks", `[`+mine+`]`, 0)
+	requireAnswer(t, l, `[["node-res/a", "exclusive"]]`, true)
+
+	l = begun() // a part of what was got is held by less than it was
+	requireAnswer(t, l, `["node/c", "node/a"]`, false)
+	requireAnswer(t, l, `{"granted": true}`, false)
+	requireAnswer(t, l, `[["cluster/BGL", "shared"], ["node/a", "exclusive"], ["node/c", "shared"], ["node-res/a", "exclusive"]]`, true)
+}
+
+func TestAnswersThatAreNone(t *testing.T) {
+	l := NewLocking(me, 0, choosing())
+	_, err := l.Answer(json.RawMessage(`[]`))
+	require.ErrorContains(t, err, "the answer to a request for locks")
+	requireAnswer(t, l, `{"granted": true}`, false)
+	_, err = l.Answer(json.RawMessage(`{}`))
+	require.ErrorContains(t, err, "the answer to a request for locks")
+	l.Lost()
+	_, err = l.Answer(json.RawMessage(`{}`))
+	require.ErrorContains(t, err, "the answer to a question for locks")
+}
+
+// manager is a lock manager, and a network that loses what is said: questions as
+// well as answers. Others take locks and give them back meanwhile.
+type manager struct {
+	state  *lock.State
+	needs  lock.Needs
+	others []lock.Owner
+	calm   bool // nobody disturbs any more
+}
+
+func (m *manager) check(t *rapid.T, got []lock.Item) {
+	held := map[lock.Lock]lock.Mode{}
+	for _, i := range m.state.Allocation().Held(me) {
+		held[i.Lock] = i.Mode
+	}
+	for _, i := range append(got, m.needs.Request...) {
+		require.GreaterOrEqual(t, held[i.Lock], i.Mode, "%s", i.Lock)
+	}
+	enough := 0
+	for _, i := range m.needs.AnyOf {
+		if held[i.Lock] >= i.Mode {
+			enough++
+		}
+	}
+	require.GreaterOrEqual(t, enough, min(max(m.needs.Count, 1), len(m.needs.AnyOf)))
+}
+
+// disturb has another owner take a lock or two, or give all back.
+func (m *manager) disturb(t *rapid.T) {
+	o := rapid.SampledFrom(m.others).Draw(t, "other")
+	if m.calm || rapid.Bool().Draw(t, "free") {
+		m.state.Release(noon, o)
+		return
+	}
+	i := rapid.SampledFrom(append(m.needs.Request, m.needs.AnyOf...)).Draw(t, "item")
+	mode := rapid.SampledFrom([]lock.Mode{lock.Shared, lock.Exclusive}).Draw(t, "mode")
+	_, _ = m.state.UpdateWaiting(noon, lock.Pending{Owner: o, Request: lock.Request{{Lock: i.Lock, Mode: mode}}})
+}
+
+// serve executes a call; nil is no answer yet.
+func (m *manager) serve(t *rapid.T, function string, args []any) json.RawMessage {
+	raw := make([]json.RawMessage, len(args))
+	for i, arg := range args {
+		encoded, err := json.Marshal(arg)
+		require.NoError(t, err)
+		raw[i] = encoded
+	}
+	if function != "lockstepAwaitLocks" {
+		call, err := lock.ParseCall(function, raw)
+		require.NoError(t, err)
+		answer, err := call.Do(m.state, noon)
+		require.NoError(t, err)
+		encoded, err := json.Marshal(answer.Result)
+		require.NoError(t, err)
+		return encoded
+	}
+	var seconds float64
+	p, err := lock.PendingArguments(raw, &seconds)
+	require.NoError(t, err)
+	update, err := m.state.SafeUpdateWaiting(noon, p)
+	require.NoError(t, err, "asked for in a wrong order")
+	for !update.Granted && m.state.HasPending(me) {
+		m.disturb(t)
+		switch {
+		case m.calm:
+		case rapid.IntRange(0, 9).Draw(t, "time is up") == 0:
+			return json.RawMessage(`{"granted": false, "blockers": []}`)
+		case rapid.IntRange(0, 9).Draw(t, "withdraw") == 0:
+			m.state.Release(noon, me)
+			return json.RawMessage(`{"granted": false, "withdrawn": true, "blockers": null}`)
+		}
+	}
+	return json.RawMessage(`{"granted": true, "blockers": []}`)
+}
+
+var errLost = errors.New("lost")
+
+// call is serve over the network.
+func (m *manager) call(t *rapid.T, function string, args []any) (json.RawMessage, error) {
+	const fine, questionLost, answerLost, twice = 0, 1, 2, 3
+	fate := fine
+	if !m.calm {
+		fate = rapid.IntRange(fine, twice).Draw(t, "fate")
+	}
+	if fate == questionLost {
+		return nil, errLost
+	}
+	result := m.serve(t, function, args)
+	switch fate {
+	case answerLost:
+		return nil, errLost
+	case twice: // of two answers the first was lost
+		result = m.serve(t, function, args)
+		if rapid.Bool().Draw(t, "and the other one") {
+			return nil, errLost
+		}
+	}
+	return result, nil
+}
+
+func drawNeeds(t *rapid.T) lock.Needs {
+	var n lock.Needs
+	for _, i := range []lock.Item{bgl, {Lock: lock.Member(lock.Instance, "i"), Mode: lock.Shared}, nodeRes("a"), nodeRes("b")} {
+		if rapid.Bool().Draw(t, i.Lock.String()) {
+			n.Request = append(n.Request, i)
+		}
+	}
+	if rapid.Bool().Draw(t, "choice") {
+		mode := rapid.SampledFrom([]lock.Mode{lock.Shared, lock.Exclusive}).Draw(t, "mode of the choice")
+		n.AnyOf = []lock.Item{node("a", mode), node("b", mode), node("c", mode)}[:rapid.IntRange(1, 3).Draw(t, "names")]
+		n.Count = rapid.IntRange(0, 4).Draw(t, "count")
+	} else {
+		n.Request = lock.Request(insertSorted(n.Request, node("a", lock.Exclusive)))
+	}
+	return n
+}
+
+func insertSorted(items []lock.Item, i lock.Item) (all []lock.Item) {
+	for _, k := range items {
+		if i.Lock != (lock.Lock{}) && i.Compare(k) < 0 {
+			all, i = append(all, i), lock.Item{}
+		}
+		all = append(all, k)
+	}
+	if i.Lock != (lock.Lock{}) {
+		all = append(all, i)
+	}
+	return all
+}
+
+// Whatever is lost, repeated, overtaken and withdrawn: in the end all is held that
+// is needed, and nothing was asked for that may not be asked for at that point.
+func TestLockingOverABadNetwork(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &manager{state: lock.New(lock.Settings{Lattice: lock.Implied}), needs: drawNeeds(t),
+			others: []lock.Owner{lock.JobOwner(1, "/livelock/1", 71), lock.JobOwner(2, "/livelock/2", 72)}}
+		disturbances := rapid.IntRange(0, 60).Draw(t, "calls before it is calm")
+		l := NewLocking(me, 0, m.needs)
+		for calls := 0; !l.Done(); calls++ {
+			m.calm = calls >= disturbances
+			require.Less(t, calls, disturbances+60, "it does not come to an end")
+			if !m.calm {
+				m.disturb(t)
+			}
+			function, args, _ := l.Call()
+			result, err := m.call(t, function, args)
+			if err != nil {
+				l.Lost()
+				continue
+			}
+			withdrawn, err := l.Answer(result)
+			require.NoError(t, err)
+			if withdrawn { // all is given back, and begun anew
+				m.state.Release(noon, me)
+				l = NewLocking(me, 0, m.needs)
+			}
+		}
+		m.check(t, l.Held())
+	})
+}

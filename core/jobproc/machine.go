@@ -1,0 +1,263 @@
+// Package jobproc is the job process as a step machine: what it writes, asks and
+// executes, in which order (design.md 4, step 5; queue.md 4.6). It is pure
+// and driven alike by lockstep-job, with real commands and files, and by the
+// simulator, with scripted ones; it is the main writer of job files.
+package jobproc
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"lockstep/core/job"
+)
+
+// Write says what must happen to the job file before the step's Do.
+type Write uint8
+
+const (
+	// Keep: the file is as it should be.
+	Keep Write = iota
+	// Visible: the change only serves to be seen; the write may wait a few
+	// milliseconds and is dropped when the next change supersedes it.
+	Visible
+	// Logged: only a log has grown. It may wait longer than Visible, the longer the
+	// more the file costs to write: a command that never stops talking must not keep
+	// the disk busy.
+	Logged
+	// Recorded: the change must survive the end of any process.
+	Recorded
+	// Durable: somebody relies on it after power loss.
+	Durable
+)
+
+// Do says what comes after the write.
+type Do uint8
+
+const (
+	// Wait for the next event.
+	Wait Do = iota
+	// Begin: ask the daemon for permission to begin opcode Op. For the first
+	// opcode the confirmation of the start was the permission.
+	Begin
+	// Lock: take the locks of opcode Op.
+	Lock
+	// Execute opcode Op.
+	Execute
+	// Exit: the job is final and this was its last write, ever.
+	Exit
+)
+
+// Next is the answer to an event: write first, then give back the locks, if
+// Free says so, then do.
+type Next struct {
+	Write Write
+	Free  bool
+	Do    Do
+	Op    int
+}
+
+// Outcome is how an opcode ended. A nil Result stands for JSON null.
+type Outcome struct {
+	Failed bool
+	Result json.RawMessage
+}
+
+// Machine owns the job of one process. The caller writes Job() as often as the
+// answers tell, and never changes it.
+type Machine struct {
+	job   *job.Job
+	hands []Hand // what the daemon has said of each opcode
+	op    int
+	phase phase
+	log   logBounds
+}
+
+type phase uint8
+
+const (
+	fresh     phase = iota // nothing done yet
+	asking                 // opcode op is waiting, permission asked for
+	locking                // opcode op is waiting, locks asked for
+	executing              // opcode op runs
+	ended                  // final
+)
+
+// New takes over a job that has not begun. Its opcodes must all be queued and
+// there must be at least one: anything else was somebody else's mistake and is
+// an error, for to run an opcode twice is worse than not to run it. hands has
+// what the daemon says of each opcode; what is missing is nothing.
+func New(j *job.Job, hands []Hand) (*Machine, error) {
+	if len(j.Ops) == 0 {
+		return nil, fmt.Errorf("job %d has no opcodes", j.ID)
+	}
+	for i := range j.Ops {
+		if j.Ops[i].Status != job.Queued {
+			return nil, fmt.Errorf("job %d has begun before: opcode %d is %s", j.ID, i, j.Ops[i].Status)
+		}
+	}
+	return &Machine{job: j, hands: hands}, nil
+}
+
+// Job is the current state, to be encoded and written.
+func (m *Machine) Job() *job.Job { return m.job }
+
+// Start is the first event: the daemon has confirmed the start.
+func (m *Machine) Start(now job.Timestamp) Next {
+	m.expect(fresh)
+	m.job.Start = now
+	return m.await(0, now, Visible)
+}
+
+// Began: permission to begin the opcode at hand has come.
+func (m *Machine) Began(now job.Timestamp) Next {
+	m.expect(asking)
+	hand := m.Hand(m.op)
+	switch {
+	case hand.Refused != nil:
+		return m.Refuse(hand.Refused, now)
+	case hand.Needs.Any():
+		m.phase = locking
+		return Next{Do: Lock, Op: m.op}
+	default:
+		return m.execute(now)
+	}
+}
+
+// Locked: the opcode at hand has its locks.
+func (m *Machine) Locked(now job.Timestamp) Next {
+	m.expect(locking)
+	return m.execute(now)
+}
+
+// Withdrawn: the daemon has taken back the request for locks. What the opcode
+// has got of them is given back, and permission asked for again.
+func (m *Machine) Withdrawn() Next {
+	m.expect(locking)
+	m.phase = asking
+	return Next{Free: true, Do: Begin, Op: m.op}
+}
+
+func (m *Machine) execute(now job.Timestamp) Next {
+	op := &m.job.Ops[m.op]
+	op.Status, op.Exec = job.Running, now
+	m.phase = executing
+	m.log = m.log.next(len(op.Log))
+	return Next{Write: Visible, Do: Execute, Op: m.op}
+}
+
+// Hand is what the daemon has said of an opcode.
+func (m *Machine) Hand(op int) Hand {
+	if op < len(m.hands) {
+		return m.hands[op]
+	}
+	return Hand{}
+}
+
+// Log records what the opcode said. Many lines may share one write.
+func (m *Machine) Log(kind string, payload json.RawMessage, now job.Timestamp) Next {
+	if m.phase != locking { // one opcode says something before it has its locks
+		m.expect(executing)
+	}
+	m.log.add(m.job, m.op, now, kind, payload)
+	return Next{Write: Logged, Do: Wait, Op: m.op}
+}
+
+// Done: the opcode has ended. A failure ends the job; the write that ends an
+// opcode sets the next one waiting, so that the job never shows queued again
+// (design.md 8).
+func (m *Machine) Done(o Outcome, now job.Timestamp) Next {
+	m.expect(executing)
+	op := &m.job.Ops[m.op]
+	op.Result, op.End = o.Result, now
+	if o.Failed {
+		op.Status = job.Error
+		m.job.FailUnfinished(job.ErrorResult("OpExecError", "Preceding opcode failed"), now)
+		return m.exit()
+	}
+	op.Status = job.Success
+	if m.op+1 == len(m.job.Ops) {
+		m.job.End = now
+		return m.exit()
+	}
+	free := m.Hand(m.op).Needs.Any()
+	next := m.await(m.op+1, now, Recorded)
+	next.Free = free
+	return next
+}
+
+// Refusal is the daemon's answer that an opcode will never be permitted to begin:
+// a job that it depends on has ended otherwise than it must.
+type Refusal struct {
+	Canceled bool   `json:"canceled"` // the job is canceled; else it fails
+	Text     string `json:"text"`
+}
+
+// Refused ends the job before the opcode at hand, for which permission was asked.
+func (m *Machine) Refused(r Refusal, now job.Timestamp) Next {
+	m.expect(asking)
+	if r.Canceled {
+		m.job.CancelUnstarted(job.Quote("Job canceled: "+r.Text), now)
+		return m.exit()
+	}
+	return m.Refuse(job.ErrorResult("OpExecError", "Dependency error: "+r.Text), now)
+}
+
+// Refuse ends the job before the opcode at hand has begun: its executor cannot
+// be had, or permission was denied for good.
+func (m *Machine) Refuse(result json.RawMessage, now job.Timestamp) Next {
+	if m.phase != locking {
+		m.expect(asking)
+	}
+	m.phase = executing
+	return m.Done(Outcome{Failed: true, Result: result}, now)
+}
+
+// Cancel: a client does not want the job to run, or not on. In the middle of an
+// opcode it is too late. The file is written then, so that the daemon is told in
+// which opcode the job was when the cancel came, and can answer the client.
+func (m *Machine) Cancel(now job.Timestamp) Next {
+	if m.phase == executing {
+		return Next{Write: Recorded, Op: m.op}
+	}
+	if m.phase != asking && m.phase != locking {
+		return Next{Op: m.op}
+	}
+	status := m.job.Status()
+	for range 2 { // by way of canceling, which nobody has time to see
+		status = status.Take(job.Cancel).To
+	}
+	if status != job.Canceled {
+		panic(fmt.Sprintf("job %d: a cancel ends in %s", m.job.ID, status))
+	}
+	m.job.CancelUnstarted(job.Quote("Job canceled by request"), now)
+	return m.exit()
+}
+
+// Reprioritise gives opcodes that have not begun another priority.
+func (m *Machine) Reprioritise(priority int) Next {
+	if m.phase == ended {
+		return Next{Op: m.op}
+	}
+	m.job.Status().Take(job.Reprioritise)
+	m.job.Reprioritise(priority)
+	return Next{Write: Recorded, Op: m.op}
+}
+
+func (m *Machine) await(op int, now job.Timestamp, w Write) Next {
+	m.op, m.phase = op, asking
+	m.job.Ops[op].Status, m.job.Ops[op].Start = job.Waiting, now
+	return Next{Write: w, Do: Begin, Op: op}
+}
+
+func (m *Machine) exit() Next {
+	m.phase = ended
+	return Next{Write: Durable, Free: m.Hand(m.op).Needs.Any(), Do: Exit, Op: m.op}
+}
+
+// expect panics when an event comes in a phase that cannot see it: the driver
+// is broken, and going on could run something twice.
+func (m *Machine) expect(p phase) {
+	if m.phase != p {
+		panic(fmt.Sprintf("job %d: event for phase %d in phase %d", m.job.ID, p, m.phase))
+	}
+}

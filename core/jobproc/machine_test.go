@@ -1,0 +1,267 @@
+package jobproc
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"lockstep/core/job"
+)
+
+func at(sec int64) job.Timestamp { return job.Timestamp{Sec: sec, Usec: 5} }
+
+func newJob(ops int) *job.Job {
+	inputs := make([]json.RawMessage, ops)
+	for i := range inputs {
+		inputs[i] = json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 1}`)
+	}
+	return job.New(7, inputs, make([]int, ops), at(1), "")
+}
+
+func machine(t require.TestingT, ops int) *Machine {
+	m, err := New(newJob(ops), nil)
+	require.NoError(t, err)
+	return m
+}
+
+func TestTheLifeOfTwoOpcodes(t *testing.T) {
+	m := machine(t, 2)
+
+	require.Equal(t, Next{Write: Visible, Do: Begin, Op: 0}, m.Start(at(10)))
+	require.Equal(t, job.Waiting, m.Job().Status())
+	require.Equal(t, Next{Write: Visible, Do: Execute, Op: 0}, m.Began(at(11)))
+	require.Equal(t, job.Running, m.Job().Status())
+
+	require.Equal(t, Next{Write: Recorded, Do: Begin, Op: 1}, m.Done(Outcome{Result: json.RawMessage("true")}, at(12)))
+	require.Equal(t, job.Waiting, m.Job().Status(), "between two opcodes a job never shows queued")
+	require.Equal(t, job.Success, m.Job().Ops[0].Status)
+
+	m.Began(at(13))
+	require.Equal(t, Next{Write: Durable, Do: Exit, Op: 1}, m.Done(Outcome{}, at(14)))
+	require.Equal(t, job.Success, m.Job().Status())
+	require.Equal(t, at(10), m.Job().Start)
+	require.Equal(t, at(14), m.Job().End)
+	require.Equal(t, at(13), m.Job().Ops[1].Exec)
+}
+
+func TestAFailureEndsTheJobAndNamesWhy(t *testing.T) {
+	m := machine(t, 3)
+	m.Start(at(1))
+	m.Began(at(2))
+	m.Done(Outcome{}, at(3))
+	m.Began(at(4))
+	failure := job.ErrorResult("OpExecError", "boom")
+	require.Equal(t, Next{Write: Durable, Do: Exit, Op: 1}, m.Done(Outcome{Failed: true, Result: failure}, at(5)))
+
+	ops := m.Job().Ops
+	require.Equal(t, []job.Status{job.Success, job.Error, job.Error}, []job.Status{ops[0].Status, ops[1].Status, ops[2].Status})
+	require.Equal(t, string(failure), string(ops[1].Result))
+	require.JSONEq(t, `["OpExecError", ["Preceding opcode failed"]]`, string(ops[2].Result))
+	require.Equal(t, at(5), m.Job().End)
+}
+
+func TestACancelEndsAJobBetweenItsOpcodesOnly(t *testing.T) {
+	m := machine(t, 3)
+	m.Start(at(1))
+	m.Began(at(2))
+	require.Equal(t, Next{Write: Recorded}, m.Cancel(at(3)), "in the middle of an opcode it is too late; the daemon hears that")
+	require.Equal(t, job.Running, m.Job().Status())
+	m.Done(Outcome{}, at(4))
+	require.Equal(t, Next{Write: Durable, Do: Exit, Op: 1}, m.Cancel(at(5)))
+	ops := m.Job().Ops
+	require.Equal(t, []job.Status{job.Success, job.Canceled, job.Canceled}, []job.Status{ops[0].Status, ops[1].Status, ops[2].Status})
+	require.JSONEq(t, `"Job canceled by request"`, string(ops[2].Result))
+	require.Equal(t, at(5), m.Job().End)
+}
+
+func TestAPriorityIsForWhatHasNotBegun(t *testing.T) {
+	m := machine(t, 2)
+	m.Start(at(1))
+	m.Began(at(2))
+	require.Equal(t, Next{Write: Recorded}, m.Reprioritise(-7))
+	require.Equal(t, []int{0, -7}, []int{m.Job().Ops[0].Priority, m.Job().Ops[1].Priority})
+}
+
+func TestAJobThatHasBegunIsNotRunAgain(t *testing.T) {
+	j := newJob(2)
+	j.Ops[0].Status = job.Running
+	_, err := New(j, nil)
+	require.ErrorContains(t, err, "has begun before")
+
+	_, err = New(job.New(7, nil, nil, at(1), ""), nil)
+	require.ErrorContains(t, err, "no opcodes")
+}
+
+func TestEventsOutOfPlacePanic(t *testing.T) {
+	for name, event := range map[string]func(*Machine){
+		"done before it began": func(m *Machine) { m.Start(at(1)); m.Done(Outcome{}, at(2)) },
+		"log before it began":  func(m *Machine) { m.Log("message", job.Quote("x"), at(1)) },
+		"started twice":        func(m *Machine) { m.Start(at(1)); m.Start(at(2)) },
+		"began after the end": func(m *Machine) {
+			m.Start(at(1))
+			m.Began(at(1))
+			m.Done(Outcome{}, at(1))
+			m.Began(at(2))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Panics(t, func() { event(machine(t, 1)) })
+		})
+	}
+}
+
+// Whatever opcodes do, statuses only move on, serials rise, and the job ends
+// with exactly one durable write, its last.
+func TestEveryRunEndsOnceAndMovesForward(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ops := rapid.IntRange(1, 4).Draw(t, "ops")
+		m := machine(t, ops)
+		next, durable := m.Start(at(1)), 0
+		var seen []job.Status
+		for {
+			status := m.Job().Status()
+			require.True(t, len(seen) == 0 || status >= seen[len(seen)-1] || status == job.Waiting)
+			require.NotEqual(t, job.Queued, status)
+			seen = append(seen, status)
+			if next.Write == Durable {
+				durable++
+			}
+			if next.Do == Exit {
+				break
+			}
+			switch next.Do {
+			case Begin:
+				next = m.Began(at(2))
+			case Execute, Wait:
+				if rapid.Bool().Draw(t, "log") {
+					next = m.Log("message", job.Quote("x"), at(3))
+				} else {
+					next = m.Done(Outcome{Failed: rapid.Bool().Draw(t, "failed")}, at(4))
+				}
+			}
+		}
+		require.Equal(t, 1, durable)
+		require.True(t, m.Job().Status().Final())
+		for i, entry := range m.Job().LogAfter(0) {
+			require.EqualValues(t, i+1, entry.Serial)
+		}
+	})
+}
+
+func TestALogKeepsItsBeginningAndItsEnd(t *testing.T) {
+	m := machine(t, 1)
+	m.Start(at(1))
+	m.Began(at(1))
+	const lines = 60_000
+	text := strings.Repeat("x", 100)
+	for i := range lines {
+		m.Log(job.LogStdout, job.Quote(fmt.Sprintf("%d %s", i, text)), at(2))
+	}
+	log := m.Job().Ops[0].Log
+	size := 0
+	notes := 0
+	for i, entry := range log {
+		size += len(entry.Payload) + logEntryBytes
+		if i > 0 {
+			require.Greater(t, entry.Serial, log[i-1].Serial)
+		}
+		if entry.Type == job.LogMissing {
+			notes++
+		}
+	}
+	require.Less(t, size, logHeadBytes+2*logTailBytes+1000)
+	require.Equal(t, 1, notes)
+	require.Contains(t, string(log[0].Payload), "0 x")
+	require.Contains(t, string(log[len(log)-1].Payload), fmt.Sprint(lines-1))
+	require.EqualValues(t, lines, m.Job().LastSerial())
+	var note job.Missing
+	require.NoError(t, json.Unmarshal(log[findNote(log)].Payload, &note))
+	require.EqualValues(t, lines-len(log)+1, note.Missing.Stdout.Lines)
+	require.EqualValues(t, findNote(log)+lines-len(log)+1, note.Written.Stdout.Lines)
+}
+
+func findNote(log []job.LogEntry) int {
+	return slices.IndexFunc(log, func(e job.LogEntry) bool { return e.Type == job.LogMissing })
+}
+
+// Readers look at the log whenever they like. Each one is told at each gap exactly
+// what is missing there, so that what it has and what it misses make up the whole.
+func TestEachReaderIsToldExactlyWhatIsMissing(t *testing.T) {
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		m := machine(t, 2)
+		m.Start(at(1))
+		var all []job.Written // all[serial-1] is what that entry held
+		readers := make([]reader, 3)
+		for range 2 {
+			m.Began(at(1))
+			size := []int{10, 45_000}[random.IntN(2)] // the last exceeds the bounds
+			for range 90 {
+				typ, payload := "message", job.Quote("x")
+				if i := random.IntN(7); i > 0 {
+					piece := append(bytes.Repeat([]byte("x"), size), []string{"", "\n", "\r\n"}[i%3]...)
+					typ, payload = job.LogPiece([]string{job.LogStdout, job.LogStderr}[i%2], piece)
+				}
+				m.Log(typ, payload, at(2))
+				all = append(all, job.WrittenIn(typ, payload))
+				if i := random.IntN(30); i < len(readers) {
+					readers[i].read(t, m.Job(), all)
+				}
+			}
+			m.Done(Outcome{}, at(3))
+		}
+		for i := range readers {
+			readers[i].read(t, m.Job(), all)
+			require.Equal(t, sum(all), readers[i].account.Given.Plus(readers[i].account.Missing))
+		}
+	}
+}
+
+type reader struct {
+	serial  int64
+	account job.Account
+}
+
+func (r *reader) read(t *testing.T, j *job.Job, all []job.Written) {
+	for _, entry := range j.LogAfter(r.serial) {
+		want := sum(all[r.serial : entry.Serial-1])
+		if entry.Type == job.LogMissing {
+			want = sum(all[r.serial:entry.Serial])
+		}
+		require.Equal(t, want, r.account.Take(entry.Type, entry.Payload))
+		r.serial = entry.Serial
+	}
+}
+
+func sum(amounts []job.Written) job.Written {
+	var total job.Written
+	for _, amount := range amounts {
+		total = total.Plus(amount)
+	}
+	return total
+}
+
+func TestManyOpcodesShareTheLogOfFour(t *testing.T) {
+	const ops = 64
+	m := machine(t, ops)
+	m.Start(at(1))
+	line := job.Quote(strings.Repeat("x", 1000))
+	for range ops {
+		m.Began(at(1))
+		for range 3000 {
+			m.Log("message", line, at(2))
+		}
+		m.Done(Outcome{}, at(3))
+	}
+	require.Less(t, len(job.Encode(m.Job())), logSharers*(logHeadBytes+2*logTailBytes)+ops*1000)
+	for i := range m.Job().Ops {
+		require.Greater(t, len(m.Job().Ops[i].Log), 30)
+	}
+}

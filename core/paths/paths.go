@@ -1,0 +1,161 @@
+// Package paths is where things lie below the data directory, and how livelock
+// files are called: Ganeti's names (queue.md 3.1, locks.md 3). Pure; it
+// is linked into the job process.
+package paths
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Paths below the data directory, slash-separated: Ganeti's layout, and
+// queue/quarantine, which Ganeti's readers ignore because it matches no job
+// file's name.
+const (
+	ConfigPath = "config.data"
+	// SettingsPath holds lockstep's own settings; where it is missing, they are
+	// the defaults.
+	SettingsPath = "settings.json"
+	// LocksPath holds the locks as they were when they were last folded,
+	// LocksJournalPath all changes since.
+	LocksPath        = "locks.data"
+	LocksJournalPath = "locks.journal"
+
+	QueueDir      = "queue"
+	ArchiveDir    = "queue/archive"
+	QuarantineDir = "queue/quarantine"
+
+	// SerialPath holds the last job id handed out, see [ParseSerial].
+	SerialPath = "queue/serial"
+	// VersionPath holds the layout's version, checked at the daemon's start.
+	VersionPath = "queue/version"
+	// LockPath is locked for a daemon's life, by one only.
+	LockPath = "queue/lock"
+	// MemberPath and LogQueuePath hold the same id on a node of a cluster: by it the
+	// log in raft/ and the queue know that they belong together.
+	MemberPath   = "queue/member"
+	LogQueuePath = "raft/queue"
+	// DrainPath is an empty file: while it exists the queue is drained.
+	DrainPath = QueueDir + "/" + DrainName
+	DrainName = "drain"
+)
+
+const (
+	jobPrefix = "job-"
+	// recordPrefix begins the name of the file beside a job's, which Ganeti's readers
+	// ignore because it matches no job file's name.
+	recordPrefix = "lockstep-"
+	// jobsPerArchiveDir is Ganeti's: archived job N lies in archive/(N div 10000).
+	jobsPerArchiveDir = 10000
+)
+
+// JobPath is the path of a live job's file: "queue/job-12". Finished jobs stay
+// there until they are archived. A negative id is a broken invariant: it panics.
+func JobPath(id int64) string {
+	return QueueDir + "/" + jobName(id)
+}
+
+// ArchivePath is the path of an archived job's file:
+// "queue/archive/3/job-30012". A negative id panics.
+func ArchivePath(id int64) string {
+	return ArchiveDir + "/" + strconv.FormatInt(id/jobsPerArchiveDir, 10) + "/" + jobName(id)
+}
+
+// RecordPath is the path of the file beside a live job's, which need not exist:
+// "queue/lockstep-12". It holds what lockstep must remember about the job (package
+// record).
+func RecordPath(id int64) string { return recordBeside(JobPath(id)) }
+
+// ArchivedRecordPath is the same of an archived job: "queue/archive/3/lockstep-30012".
+func ArchivedRecordPath(id int64) string { return recordBeside(ArchivePath(id)) }
+
+// recordBeside is the path of the record of the job with that file.
+func recordBeside(file string) string {
+	dir, base := path.Split(file)
+	return dir + recordPrefix + strings.TrimPrefix(base, jobPrefix)
+}
+
+func jobName(id int64) string {
+	if id < 0 {
+		panic(fmt.Sprintf("layout: negative job id %d", id))
+	}
+	return jobPrefix + strconv.FormatInt(id, 10)
+}
+
+// ParseJobName is the inverse of the last element of [JobPath]. Only
+// "job-<decimal>" without sign or padding, within int64, is a job file's name;
+// temporary and foreign files are not.
+func ParseJobName(base string) (id int64, ok bool) {
+	digits, ok := strings.CutPrefix(base, jobPrefix)
+	if !ok {
+		return 0, false
+	}
+	return parseDecimal(digits)
+}
+
+// ParseRecordName is the inverse of the last element of [RecordPath], as strict as
+// [ParseJobName].
+func ParseRecordName(base string) (id int64, ok bool) {
+	digits, ok := strings.CutPrefix(base, recordPrefix)
+	if !ok {
+		return 0, false
+	}
+	return parseDecimal(digits)
+}
+
+// parseDecimal accepts exactly what strconv.FormatInt writes for values >= 0,
+// so that a number and its name stay one to one.
+func parseDecimal(s string) (int64, bool) {
+	if s == "" || s[0] < '0' || s[0] > '9' || (s[0] == '0' && len(s) > 1) {
+		return 0, false
+	}
+	value, err := strconv.ParseInt(s, 10, 64)
+	return value, err == nil
+}
+
+// ParseSerial reads the contents of [SerialPath]: a decimal number >= 0;
+// blanks and newlines behind it are ignored. Anything else is an error, for a
+// serial guessed too low would hand out an id twice.
+func ParseSerial(data []byte) (int64, error) {
+	text := strings.TrimRight(string(data), " \t\r\n")
+	serial, ok := parseDecimal(text)
+	if !ok {
+		return 0, fmt.Errorf("serial %.40q is not a decimal number", text)
+	}
+	return serial, nil
+}
+
+// FormatSerial is the inverse of [ParseSerial]: "12\n".
+func FormatSerial(serial int64) []byte {
+	return append(strconv.AppendInt(nil, serial, 10), '\n')
+}
+
+const jobLivelockPrefix = "job_"
+
+// JobLivelocks matches the names of all job processes' livelocks.
+const JobLivelocks = jobLivelockPrefix + "*"
+
+// LivelockName is how the name of a job process's livelock begins: Ganeti's
+// job_%06d.
+func LivelockName(id int64) string { return fmt.Sprintf("%s%06d", jobLivelockPrefix, id) }
+
+// IsJobLivelock is true if the livelock is some job process's, not a daemon's
+// or a tool's. It goes by the name, as Ganeti does. A job file that names no job
+// process was never confirmed: to start that job again is safe (design.md
+// 4, step 4).
+func IsJobLivelock(file string) bool {
+	return strings.HasPrefix(path.Base(file), jobLivelockPrefix)
+}
+
+// JobOfLivelock is the job whose process made the livelock of that name or path.
+func JobOfLivelock(file string) (id int64, ok bool) {
+	rest, ok := strings.CutPrefix(path.Base(file), jobLivelockPrefix)
+	digits, _, found := strings.Cut(rest, "_")
+	if !ok || !found {
+		return 0, false
+	}
+	id, err := strconv.ParseInt(digits, 10, 64)
+	return id, err == nil && id >= 0 && LivelockName(id) == jobLivelockPrefix+digits
+}

@@ -1,0 +1,165 @@
+package replication
+
+import (
+	"bytes"
+	"path"
+
+	"lockstep/core/job"
+	"lockstep/core/paths"
+	"lockstep/messages"
+)
+
+// Self is the node that applies entries, and the incarnation of its daemon.
+type Self struct {
+	Node string
+	Run  string
+}
+
+// Doubtful are the files that have to be looked at before the entries are applied:
+// those of jobs that this node may have started since. A log that is opened repeats
+// what was applied, and a job's process may have written the file.
+func (s Self) Doubtful(entries []*messages.LogEntry) []string {
+	var files []string
+	seen := map[string]bool{}
+	for _, e := range entries {
+		for _, c := range e.Changes {
+			file := c.GetUpdate().GetPath()
+			doubtful := c.GetUpdate() != nil && s.doubts(e, c.GetUpdate())
+			if s.setsAside(e, c.GetRename()) {
+				file, doubtful = c.GetRename().From, true
+			}
+			if doubtful && !seen[file] {
+				seen[file] = true
+				files = append(files, file)
+			}
+		}
+	}
+	return files
+}
+
+// setsAside: the file of a job is moved to the quarantine, by an entry that may be
+// repeated: there may be another job in its place.
+func (s Self) setsAside(e *messages.LogEntry, m *messages.MoveFile) bool {
+	if m == nil || e.Origin == s.Node && e.Run == s.Run {
+		return false
+	}
+	_, isJob := JobOf(m.From)
+	return isJob && path.Dir(m.To) == paths.QuarantineDir
+}
+
+// doubts: not about what this incarnation has proposed; of other nodes' about what they
+// proposed before the job had a process: from then on it is theirs, or they are a later
+// master's.
+func (s Self) doubts(e *messages.LogEntry, u *messages.FileUpdate) bool {
+	if _, isJob := JobOf(u.Path); !isJob || e.Origin == s.Node && e.Run == s.Run {
+		return false
+	}
+	return e.Origin == s.Node || !namesProcess(u.Content)
+}
+
+func namesProcess(content []byte) bool {
+	j, err := job.Decode(content)
+	return err == nil && paths.IsJobLivelock(j.Livelock)
+}
+
+// Apply is what entries do to this node's files, as requests to the store: each is to
+// be done before the next. local has the content of the files that are Doubtful; a
+// missing one is nil.
+//
+// An update that a later one of the same file follows is left out. What a job's
+// process has written here is left alone (design.md 9): observed by this
+// incarnation, it is on this disk already; of a former one, see Supersedes.
+func (s Self) Apply(entries []*messages.LogEntry, local map[string][]byte) []*messages.StoreRequest {
+	p := plan{touched: map[string]int{}}
+	for _, e := range entries {
+		for _, c := range e.Changes {
+			switch what := c.What.(type) {
+			case *messages.FileChange_Update:
+				if s.takes(e, what.Update, local) {
+					p.write(what.Update)
+				}
+			case *messages.FileChange_Rename:
+				if s.setsAside(e, what.Rename) && namesProcess(local[what.Rename.From]) {
+					continue // a file that has a process is not one that was set aside
+				}
+				p.rename(what.Rename)
+				delete(local, what.Rename.From)
+			case *messages.FileChange_Remove:
+				p.remove(what.Remove)
+				delete(local, what.Remove.Path)
+			}
+		}
+	}
+	p.flush()
+	return p.steps
+}
+
+// takes decides about an update, and takes note of it.
+func (s Self) takes(e *messages.LogEntry, u *messages.FileUpdate, local map[string][]byte) bool {
+	if e.Origin == s.Node && e.Run == s.Run && u.Observed {
+		return false
+	}
+	if s.doubts(e, u) && !Supersedes(u.Content, local[u.Path]) {
+		return false
+	}
+	if _, known := local[u.Path]; known {
+		local[u.Path] = u.Content
+	}
+	return true
+}
+
+// Supersedes decides between a job as it was proposed, by a former incarnation of this
+// node's daemon or before it had a process, and as it is on this node's disk. From the
+// moment at which the file names the job's process, which happens once in a job's life,
+// the process writes the file first and the log hears of it later. So the file is
+// ahead, but for a final state that the daemon gave the job when the process was gone,
+// and for what a power loss has taken away.
+func Supersedes(logged, local []byte) bool {
+	in, err := job.Decode(logged)
+	if err != nil {
+		return true
+	}
+	on, err := job.Decode(local)
+	if err != nil || !paths.IsJobLivelock(on.Livelock) {
+		return true
+	}
+	if on.Livelock != in.Livelock {
+		return paths.IsJobLivelock(in.Livelock)
+	}
+	// An end that is here already is written once more: it may not be durable.
+	return Progress(in) > Progress(on) || in.Status().Final() && bytes.Equal(logged, local)
+}
+
+// Settle is what this node's disk has to tell about a job that it has started: the
+// change to propose, nil if there is none, or if the log is ahead of the disk.
+func (r Running) Settle(id int64, local []byte) *messages.FileChange {
+	j, err := job.Decode(local)
+	if begun, known := r[id]; err != nil || !known || Progress(j) < begun.Progress {
+		return nil
+	}
+	return Observed(paths.JobPath(id), local)
+}
+
+// NotIn are the shared files that a snapshot does not have: among these names in the
+// queue's directory, and the settings, which need not exist.
+func NotIn(names []string, files map[string]bool) []string {
+	var absent []string
+	for _, name := range names {
+		if file := paths.QueueDir + "/" + name; Shared(file) && !files[file] {
+			absent = append(absent, file)
+		}
+	}
+	if !files[paths.SettingsPath] {
+		absent = append(absent, paths.SettingsPath)
+	}
+	return absent
+}
+
+// Shape is what of a job is worth an entry of the log: everything but its log lines.
+func Shape(j *job.Job) string {
+	shape := make([]byte, 0, 2*len(j.Ops))
+	for i := range j.Ops {
+		shape = append(shape, byte(j.Ops[i].Status), byte(j.Ops[i].Priority))
+	}
+	return string(shape)
+}

@@ -1,0 +1,256 @@
+package replication_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"lockstep/core/job"
+	"lockstep/core/paths"
+	"lockstep/core/replication"
+	"lockstep/messages"
+)
+
+// history is what happens in a cluster of three nodes, of which one never leads: its
+// files are what the log says.
+type history struct {
+	*rapid.T
+	log     []*messages.LogEntry
+	runs    []int // of each node's daemon
+	applied []int // by each node
+	disks   []files
+	running []replication.Running
+	master  int
+	jobs    map[int64]*task
+	note    int
+}
+
+// task is a job, and its process if it has one.
+type task struct {
+	id       int64
+	livelock string
+	acts     bool // its process may write the file
+	on       int
+	unseen   []byte // what it has written since it was proposed last
+	over     bool   // its end is in the log
+	archived bool
+}
+
+const leaders, nodes = 2, 3
+
+func newHistory(t *rapid.T) *history {
+	h := &history{T: t, runs: make([]int, nodes), applied: make([]int, nodes), jobs: map[int64]*task{}}
+	for range nodes {
+		h.disks, h.running = append(h.disks, files{}), append(h.running, replication.Running{})
+	}
+	return h
+}
+
+func (h *history) self(node int) replication.Self {
+	return replication.Self{Node: fmt.Sprintf("u%d", node), Run: fmt.Sprintf("%d.%d", node, h.runs[node])}
+}
+
+// propose has an entry of the master committed.
+func (h *history) propose(e *messages.LogEntry) {
+	h.log = append(h.log, e)
+	if rapid.Bool().Draw(h.T, "at once") {
+		h.catchUp(h.master)
+	}
+}
+
+func (h *history) apply(node, upTo int) {
+	batch := h.log[h.applied[node]:upTo]
+	h.disks[node].apply(h.self(node), batch)
+	for _, e := range batch {
+		h.running[node].Note(e)
+	}
+	h.applied[node] = upTo
+}
+
+func (h *history) catchUp(node int) { h.apply(node, len(h.log)) }
+
+func (h *history) next() int { h.note++; return h.note }
+
+func (h *history) write(k *task, livelock string, status job.Status) {
+	h.propose(update(h.self(h.master), paths.JobPath(k.id), jobAs(k.id, livelock, status, h.next())))
+}
+
+// step is something that may happen to the job.
+func (h *history) step(k *task) {
+	switch rapid.SampledFrom([]string{"start", "act", "act", "see", "see", "fail", "archive", "serial"}).Draw(h.T, "what") {
+	case "start":
+		if k.livelock == "" {
+			k.livelock, k.on = fmt.Sprintf("/run/livelocks/job_%06d_%d", k.id, h.next()), h.master
+			h.write(k, k.livelock, job.Queued)
+			h.catchUp(h.master) // its process has its permission afterwards
+			k.acts = rapid.Bool().Draw(h.T, "permitted")
+		}
+	case "act":
+		if k.acts {
+			h.act(k)
+		}
+	case "see":
+		h.see(k)
+	case "fail":
+		if k.livelock != "" && !k.over && k.on == h.master && !h.hasEnded(k) {
+			h.fail(k)
+		}
+	case "archive":
+		if k.over && !k.archived {
+			k.archived = true
+			h.propose(archived(h.self(h.master), k.id))
+		}
+	case "serial":
+		h.propose(update(h.self(h.master), paths.SerialPath, paths.FormatSerial(int64(h.next()))))
+	}
+}
+
+// act has the process write its file.
+func (h *history) act(k *task) {
+	status := rapid.SampledFrom([]job.Status{job.Waiting, job.Running, job.Success}).Draw(h.T, "status")
+	k.unseen = jobAs(k.id, k.livelock, status, h.next())
+	h.disks[k.on][paths.JobPath(k.id)] = string(k.unseen)
+	k.acts = !status.Final()
+}
+
+func (h *history) hasEnded(k *task) bool {
+	j, err := job.Decode([]byte(h.disks[k.on][paths.JobPath(k.id)]))
+	return err == nil && j.Status().Final()
+}
+
+// see has the daemon propose what the process has written.
+func (h *history) see(k *task) {
+	if k.unseen == nil || k.on != h.master {
+		return
+	}
+	j, err := job.Decode(k.unseen)
+	require.NoError(h, err)
+	k.over = j.Status().Final()
+	h.propose(observed(h.self(h.master), k.id, k.unseen))
+	k.unseen = nil
+}
+
+// fail is what the daemon does when the process is gone.
+func (h *history) fail(k *task) {
+	k.acts, k.unseen, k.over = false, nil, true
+	h.write(k, k.livelock, job.Error)
+}
+
+// restart is one of a node's daemon.
+func (h *history) restart(node int) {
+	h.runs[node]++
+	if node == h.master {
+		h.lead()
+	}
+}
+
+// lead makes the present master one: it tells what its jobs have done.
+func (h *history) lead() {
+	h.catchUp(h.master)
+	self := h.self(h.master)
+	for _, id := range h.running[h.master].On(self.Node) {
+		content := h.disks[h.master][paths.JobPath(id)]
+		j, err := job.Decode([]byte(content))
+		require.NoError(h, err)
+		h.log = append(h.log, observed(self, id, []byte(content)))
+		if k := h.jobs[id]; k.on == h.master {
+			k.unseen, k.over = nil, j.Status().Final()
+		}
+	}
+	h.catchUp(h.master)
+}
+
+// turn makes another node the master; jobs that were started elsewhere have ended, and
+// are failed.
+func (h *history) turn() {
+	h.master = (h.master + 1) % leaders
+	for _, k := range h.all() {
+		if k.on != h.master {
+			k.acts, k.unseen = false, nil
+		}
+	}
+	h.lead()
+	for _, k := range h.all() {
+		if k.livelock != "" && !k.over && (k.on != h.master || !k.acts) {
+			h.fail(k)
+		}
+	}
+}
+
+func (h *history) all() []*task {
+	var all []*task
+	for _, k := range h.jobs {
+		all = append(all, k)
+	}
+	slices.SortFunc(all, func(a, b *task) int { return int(a.id - b.id) })
+	return all
+}
+
+// drawHistory ends when the log has everything that processes have written.
+func drawHistory(t *rapid.T) *history {
+	h := newHistory(t)
+	for id := range int64(3) {
+		h.jobs[id] = &task{id: id}
+		h.write(h.jobs[id], daemonLock, job.Queued)
+	}
+	for range rapid.IntRange(1, 40).Draw(t, "steps") {
+		switch rapid.IntRange(0, 9).Draw(t, "event") {
+		case 0:
+			h.restart(rapid.IntRange(0, nodes-1).Draw(t, "node"))
+		case 1:
+			h.turn()
+		case 2:
+			node := rapid.IntRange(0, nodes-1).Draw(t, "node")
+			h.apply(node, rapid.IntRange(h.applied[node], len(h.log)).Draw(t, "up to"))
+		default:
+			h.step(h.jobs[rapid.Int64Range(0, 2).Draw(t, "job")])
+		}
+	}
+	for _, k := range h.all() {
+		h.see(k)
+	}
+	for node := range nodes {
+		h.catchUp(node)
+	}
+	return h
+}
+
+// design.md 9: the job files of all nodes are identical, and all of them know
+// which jobs run where.
+func TestAllNodesComeToHaveTheSameFiles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := drawHistory(t)
+		once := files{}
+		for _, e := range h.log {
+			once.apply(replication.Self{Node: "none"}, []*messages.LogEntry{e})
+		}
+		for node := range nodes {
+			require.Equal(t, once, h.disks[node], "node %d", node)
+			require.Equal(t, h.running[nodes-1], h.running[node], "node %d", node)
+		}
+	})
+}
+
+// A log that repeats entries which were applied changes nothing on the nodes where
+// nobody else writes.
+func TestToApplyEntriesAgainIsHarmlessElsewhere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := drawHistory(t)
+		h.again(nodes - 1)
+	})
+}
+
+// again has the log of a node that starts repeat what was applied.
+func (h *history) again(node int) {
+	before := h.disks[node].clone()
+	h.runs[node]++
+	h.applied[node] = rapid.IntRange(0, len(h.log)).Draw(h.T, "from")
+	if rapid.Bool().Draw(h.T, "in two batches") {
+		h.apply(node, rapid.IntRange(h.applied[node], len(h.log)).Draw(h.T, "up to"))
+	}
+	h.catchUp(node)
+	require.Equal(h, before, h.disks[node], "node %d", node)
+}

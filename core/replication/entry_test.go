@@ -1,0 +1,214 @@
+package replication_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"lockstep/core/job"
+	"lockstep/core/paths"
+	"lockstep/core/replication"
+	"lockstep/messages"
+)
+
+func TestWhatIsShared(t *testing.T) {
+	for path, shared := range map[string]bool{
+		paths.ConfigPath: true, paths.SettingsPath: true, paths.SerialPath: true, paths.DrainPath: true,
+		paths.JobPath(0): true, paths.JobPath(123456): true, paths.ArchivePath(30012): true,
+		paths.QuarantineDir + "/job-7.1": true,
+		paths.RecordPath(12):             true, paths.ArchivedRecordPath(30012): true, "queue/lockstep-07": false, "queue/lockstep-7.tmp": false,
+
+		paths.LocksPath: false, paths.LocksJournalPath: false, paths.VersionPath: false, paths.LockPath: false,
+		paths.QueueDir: false, paths.ArchiveDir: false, paths.QuarantineDir: false,
+		"queue/job-07": false, "queue/job-": false, "queue/job-7.tmp": false, "queue/.job-7": false, "job-7": false,
+		"raft/wal/1": false, "raft/job-7": false, "identity": false, "watcher.pause": false, "queue/other/job-7": false,
+	} {
+		require.Equal(t, shared, replication.Shared(path), path)
+	}
+}
+
+func write(paths ...string) *messages.WriteFiles {
+	m := &messages.WriteFiles{}
+	for _, path := range paths {
+		m.Files = append(m.Files, &messages.FileWrite{Path: path, Content: []byte(path)})
+	}
+	return m
+}
+
+func move(paths ...string) *messages.MoveFiles {
+	m := &messages.MoveFiles{}
+	for i := 0; i < len(paths); i += 2 {
+		m.Files = append(m.Files, &messages.MoveFile{From: paths[i], To: paths[i+1]})
+	}
+	return m
+}
+
+// A request is the cluster's or this node's, never both.
+func TestWhatARequestChanges(t *testing.T) {
+	require.Len(t, replication.Writes(write("queue/job-1", "queue/serial")), 2)
+	require.Empty(t, replication.Writes(write("locks.data")))
+	require.Empty(t, replication.Writes(write()))
+	require.Panics(t, func() { replication.Writes(write("queue/job-1", "locks.data")) })
+	require.Len(t, replication.Renames(move("queue/job-1", "queue/archive/0/job-1")), 1)
+	require.Empty(t, replication.Renames(move("locks.data", "elsewhere")))
+	require.Empty(t, replication.Renames(move("queue/job-1", "elsewhere")), "it would be on one node only")
+	require.Panics(t, func() { replication.Renames(move("queue/job-1", "queue/archive/0/job-1", "a", "b")) })
+	require.Len(t, replication.Removals(&messages.RemoveFiles{Op: "test", Paths: []string{"queue/drain"}}), 1)
+	require.Equal(t, "test", replication.Removals(&messages.RemoveFiles{Op: "test", Paths: []string{"queue/drain"}})[0].GetRemove().Op)
+	require.Panics(t, func() { replication.Removals(&messages.RemoveFiles{Paths: []string{"queue/drain", "locks.data"}}) })
+	require.True(t, replication.Observed(paths.JobPath(7), nil).GetUpdate().Observed)
+	require.False(t, replication.Writes(write("queue/job-1"))[0].GetUpdate().Observed)
+}
+
+func TestPiecesAreInOrderAndSmall(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const most = 100
+		var changes []*messages.FileChange
+		for _, size := range rapid.SliceOf(rapid.IntRange(0, 150)).Draw(t, "sizes") {
+			c := replication.Writes(&messages.WriteFiles{Files: []*messages.FileWrite{{Path: "queue/serial", Content: make([]byte, size)}}})[0]
+			if size > 140 {
+				c = replication.Renames(move("queue/job-1", "queue/archive/0/job-1"))[0]
+			}
+			changes = append(changes, c)
+		}
+		pieces := replication.Pieces(changes, most)
+		var all []*messages.FileChange
+		former := 0
+		for i, piece := range pieces {
+			require.NotEmpty(t, piece)
+			size := 0
+			for _, c := range piece {
+				size += len(c.GetUpdate().GetContent())
+			}
+			require.True(t, size <= most || len(piece) == 1, "%d bytes", size)
+			first := len(piece[0].GetUpdate().GetContent())
+			require.True(t, i == 0 || former+first > most, "it had room")
+			former = size
+			all = append(all, piece...)
+		}
+		require.Len(t, all, len(changes))
+		for i := range all {
+			require.True(t, proto.Equal(all[i], changes[i]))
+		}
+	})
+}
+
+func TestSupersedes(t *testing.T) {
+	const one, two = "/run/livelocks/job_000007_1", "/run/livelocks/job_000007_2"
+	for name, c := range map[string]struct {
+		logged, local []byte
+		want          bool
+	}{
+		"no file":                      {jobAs(7, one, job.Running, 0), nil, true},
+		"a file that is no job":        {jobAs(7, one, job.Running, 0), []byte("garbage"), true},
+		"an entry that is no job":      {[]byte("garbage"), jobAs(7, one, job.Running, 0), true},
+		"another process":              {jobAs(7, two, job.Queued, 0), jobAs(7, one, job.Running, 0), true},
+		"the process is ahead":         {jobAs(7, one, job.Waiting, 0), jobAs(7, one, job.Running, 0), false},
+		"it has ended":                 {jobAs(7, one, job.Running, 0), jobAs(7, one, job.Success, 0), false},
+		"the daemon has failed it":     {jobAs(7, one, job.Error, 0), jobAs(7, one, job.Running, 0), true},
+		"both have an end":             {jobAs(7, one, job.Error, 0), jobAs(7, one, job.Success, 0), false},
+		"the same end":                 {jobAs(7, one, job.Success, 0), jobAs(7, one, job.Success, 0), true},
+		"the same, and it goes on":     {jobAs(7, one, job.Running, 0), jobAs(7, one, job.Running, 0), false},
+		"a power loss has set it back": {jobAs(7, one, job.Running, 0), jobAs(7, one, job.Waiting, 0), true},
+		"canceled by the daemon":       {jobAs(7, one, job.Canceled, 0), jobAs(7, one, job.Waiting, 0), true},
+		"a queued one, by its process": {jobAs(7, one, job.Queued, 0), jobAs(7, one, job.Queued, 1), false},
+	} {
+		require.Equal(t, c.want, replication.Supersedes(c.logged, c.local), name)
+	}
+}
+
+func TestDoubtfulAreOwnJobsOfFormerDaemons(t *testing.T) {
+	now, former, other := replication.Self{Node: "u1", Run: "now"}, replication.Self{Node: "u1", Run: "former"}, replication.Self{Node: "u2", Run: "former"}
+	started := jobAs(7, "/run/livelocks/job_000007_1", job.Running, 0)
+	require.Equal(t, []string{"queue/job-7"}, now.Doubtful([]*messages.LogEntry{update(former, "queue/job-7", started), observed(former, 7, started)}))
+	require.Empty(t, now.Doubtful([]*messages.LogEntry{update(now, "queue/job-7", started), update(other, "queue/job-7", started),
+		update(former, "queue/serial", []byte("7")), archived(former, 7), removed(former, "queue/drain"), update(former, "queue/archive/0/job-7", started)}))
+}
+
+// Writes between renames go to the disk side by side, and each file once.
+func TestStepsKeepTheOrder(t *testing.T) {
+	by := replication.Self{Node: "u2"}
+	steps := replication.Self{Node: "u1"}.Apply([]*messages.LogEntry{
+		update(by, "queue/job-1", []byte("a")), update(by, "queue/serial", []byte("1")), update(by, "queue/job-1", []byte("b")),
+		archived(by, 1), removed(by, "queue/drain"), update(by, "queue/job-2", []byte("c")),
+	}, nil)
+	require.Len(t, steps, 4)
+	writes := steps[0].GetWrite()
+	require.True(t, writes.Durable)
+	require.Len(t, writes.Files, 2)
+	require.Equal(t, "b", string(writes.Files[0].Content))
+	require.Equal(t, "queue/archive/0/job-1", steps[1].GetMove().Files[0].To)
+	require.Equal(t, []string{"queue/drain"}, steps[2].GetRemove().Paths)
+	require.Equal(t, "queue/job-2", steps[3].GetWrite().Files[0].Path)
+	require.Empty(t, replication.Self{}.Apply(nil, nil))
+}
+
+func TestNotIn(t *testing.T) {
+	names := []string{"job-1", "job-2", "serial", "drain", "lock", "version", "archive", "quarantine", "job-2.tmp"}
+	require.Equal(t, []string{"queue/job-2", "queue/drain", "settings.json"}, replication.NotIn(names, map[string]bool{"queue/job-1": true, "queue/serial": true}))
+	require.Equal(t, []string{"queue/job-1"}, replication.NotIn(names[:1], map[string]bool{"settings.json": true}))
+}
+
+func TestShapeIsAllButTheLogLines(t *testing.T) {
+	base := func() *job.Job {
+		j, err := job.Decode(jobAs(7, "/run/livelocks/job_000007_1", job.Running, 0))
+		require.NoError(t, err)
+		return j
+	}
+	line := base()
+	line.Ops[0].Log = append(line.Ops[0].Log, job.LogEntry{Serial: 1, Type: "message"})
+	require.Equal(t, replication.Shape(base()), replication.Shape(line))
+	status, priority, more := base(), base(), base()
+	status.Ops[0].Status = job.Success
+	priority.Ops[0].Priority = -7
+	more.Ops = append(more.Ops, more.Ops[0])
+	for _, j := range []*job.Job{status, priority, more} {
+		require.NotEqual(t, replication.Shape(base()), replication.Shape(j))
+	}
+}
+
+// Nodes that take a snapshot at different moments agree on what runs.
+func TestRunningIsTheSameWhereverItIsTakenUp(t *testing.T) {
+	locks := []string{daemonLock, "/run/livelocks/job_000001_1"}
+	rapid.Check(t, func(t *rapid.T) {
+		whole, resumed := replication.Running{}, replication.Running{}
+		for range rapid.IntRange(0, 30).Draw(t, "entries") {
+			by := replication.Self{Node: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "node")}
+			id := rapid.Int64Range(1, 3).Draw(t, "job")
+			var e *messages.LogEntry
+			switch rapid.IntRange(0, 5).Draw(t, "kind") {
+			case 0:
+				e = archived(by, id)
+			case 1:
+				e = removed(by, paths.JobPath(id))
+			case 2:
+				e = update(by, paths.JobPath(id), []byte("garbage"))
+			default:
+				status := rapid.SampledFrom([]job.Status{job.Queued, job.Running, job.Success}).Draw(t, "status")
+				e = update(by, paths.JobPath(id), jobAs(id, rapid.SampledFrom(locks).Draw(t, "livelock"), status, 0))
+			}
+			before, known := whole[id]
+			whole.Note(e)
+			if after, still := whole[id]; known && still {
+				require.Equal(t, before.On, after.On, "who has started it stays")
+			}
+			if rapid.Bool().Draw(t, "snapshot") {
+				decoded, err := replication.DecodeRunning(resumed.Encode())
+				require.NoError(t, err)
+				resumed = decoded
+			}
+			resumed.Note(e)
+			require.Equal(t, whole, resumed)
+			require.Equal(t, whole.Encode(), resumed.Encode())
+			require.Equal(t, len(whole) > len(whole.On("u1")), whole.Elsewhere("u1"))
+			require.Len(t, whole, len(whole.On("u1"))+len(whole.On("u2")))
+		}
+	})
+	_, err := replication.DecodeRunning([]byte("garbage"))
+	require.ErrorContains(t, err, "cannot be read")
+	empty, err := replication.DecodeRunning(nil)
+	require.NoError(t, err)
+	require.Empty(t, empty)
+}

@@ -1,0 +1,78 @@
+package replication_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"lockstep/core/job"
+	"lockstep/core/replication"
+	"lockstep/messages"
+)
+
+// A daemon starts anew while its jobs run, or when they have ended meanwhile. Its log
+// repeats all since its last snapshot, from the submission on. What the process has
+// written must be there afterwards: nobody else has the end.
+func TestTheLogOfAFormerDaemonDoesNotUndoWhatAProcessHasWritten(t *testing.T) {
+	former, now := replication.Self{Node: "u1", Run: "former"}, replication.Self{Node: "u1", Run: "now"}
+	livelock := "/run/livelocks/job_000007_1"
+	log := []*messages.LogEntry{
+		update(former, "queue/job-7", jobAs(7, daemonLock, job.Queued, 1)),
+		update(former, "queue/job-7", jobAs(7, livelock, job.Queued, 2)),
+		observed(former, 7, jobAs(7, livelock, job.Running, 3)),
+	}
+	for name, written := range map[string]string{
+		"it runs":            string(jobAs(7, livelock, job.Running, 3)),
+		"it runs, and wrote": string(jobAs(7, livelock, job.Running, 4)),
+		"it ended meanwhile": string(jobAs(7, livelock, job.Success, 5)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			whole := files{"queue/job-7": written}
+			whole.apply(now, log)
+			require.Equal(t, written, whole["queue/job-7"])
+			single := files{"queue/job-7": written}
+			for _, e := range log {
+				single.apply(now, []*messages.LogEntry{e})
+				require.Equal(t, written, single["queue/job-7"], "its process would find its name gone")
+			}
+		})
+	}
+}
+
+// A log that repeats entries which were applied changes nothing in the end, also on
+// the nodes that have started the jobs.
+func TestToApplyEntriesAgainIsHarmless(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := drawHistory(t)
+		for node := range nodes {
+			h.again(node)
+		}
+	})
+}
+
+// The job was submitted to another master, and started by this node later. Its log
+// repeats that, too.
+func TestTheLogOfAFormerMasterDoesNotUndoWhatAProcessHasWritten(t *testing.T) {
+	other, former, now := replication.Self{Node: "u2", Run: "other"}, replication.Self{Node: "u1", Run: "former"}, replication.Self{Node: "u1", Run: "now"}
+	livelock := "/run/livelocks/job_000007_1"
+	log := []*messages.LogEntry{
+		update(other, "queue/job-7", jobAs(7, daemonLock, job.Queued, 1)),
+		update(former, "queue/job-7", jobAs(7, livelock, job.Queued, 2)),
+		observed(former, 7, jobAs(7, livelock, job.Running, 3)),
+	}
+	for name, written := range map[string]string{
+		"it runs":            string(jobAs(7, livelock, job.Running, 4)),
+		"it ended meanwhile": string(jobAs(7, livelock, job.Success, 5)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := files{"queue/job-7": written}
+			f.apply(now, log)
+			require.Equal(t, written, f["queue/job-7"])
+			// What another master has made of it since counts.
+			failed := jobAs(7, livelock, job.Error, 6)
+			f.apply(now, []*messages.LogEntry{update(other, "queue/job-7", failed)})
+			require.Equal(t, string(failed), f["queue/job-7"])
+		})
+	}
+}

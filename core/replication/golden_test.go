@@ -1,0 +1,50 @@
+package replication_test
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/replication"
+	"lockstep/messages"
+)
+
+// goldenLog are entries as a former version has written them, one a line; goldenFiles is
+// what they make of a node that has none. Neither is ever to be changed: a log of that
+// version may be applied by this one.
+var (
+	//go:embed testdata/log.golden
+	goldenLog []byte
+	//go:embed testdata/log.files.golden
+	goldenFiles []byte
+)
+
+func TestALogOfAFormerVersionApplies(t *testing.T) {
+	var want files
+	require.NoError(t, json.Unmarshal(goldenFiles, &want))
+	var entries []*messages.LogEntry
+	for line := range bytes.Lines(goldenLog) {
+		data, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(line)))
+		require.NoError(t, err)
+		e, err := messages.UnmarshalLogEntry(data)
+		require.NoError(t, err)
+		require.Equal(t, data, e.Marshal(), "fields are what they were")
+		entries = append(entries, e)
+	}
+	other := replication.Self{Node: "u9", Run: "u9.1"}
+	at, twice, one := files{}, files{}, files{}
+	at.apply(other, entries)
+	twice.apply(other, entries)
+	twice.apply(other, entries)
+	for _, e := range entries {
+		one.apply(other, []*messages.LogEntry{e})
+	}
+	require.Equal(t, want, at)
+	require.Equal(t, want, twice)
+	require.Equal(t, want, one)
+	require.Len(t, entries, 11)
+}

@@ -1,0 +1,16 @@
+package replication
+
+import "lockstep/core/job"
+
+// Progress is how far a job has come, as one number that only rises while its process
+// works on it: statuses only move along their table.
+func Progress(j *job.Job) int {
+	total := 0
+	for i := range j.Ops {
+		total += int(stepOf[j.Ops[i].Status])
+	}
+	return total
+}
+
+// stepOf orders the statuses of an opcode.
+var stepOf = map[job.Status]uint8{job.Queued: 0, job.Waiting: 1, job.Running: 2, job.Canceling: 3, job.Canceled: 4, job.Success: 4, job.Error: 4}

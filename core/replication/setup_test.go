@@ -1,0 +1,81 @@
+package replication_test
+
+import (
+	"encoding/json"
+	"maps"
+
+	"lockstep/core/job"
+	"lockstep/core/paths"
+	"lockstep/core/replication"
+	"lockstep/messages"
+)
+
+// files are those of one node.
+type files map[string]string
+
+// perform does what the store does at such requests.
+func (f files) perform(requests []*messages.StoreRequest) {
+	for _, r := range requests {
+		switch what := r.What.(type) {
+		case *messages.StoreRequest_Write:
+			for _, w := range what.Write.Files {
+				f[w.Path] = string(w.Content)
+			}
+		case *messages.StoreRequest_Move:
+			for _, m := range what.Move.Files {
+				if content, there := f[m.From]; there {
+					f[m.To] = content
+					delete(f, m.From)
+				}
+			}
+		case *messages.StoreRequest_Remove:
+			for _, path := range what.Remove.Paths {
+				delete(f, path)
+			}
+		}
+	}
+}
+
+// apply does what the replicator does with a batch.
+func (f files) apply(by replication.Self, entries []*messages.LogEntry) {
+	local := map[string][]byte{}
+	for _, file := range by.Doubtful(entries) {
+		local[file] = nil
+		if content, there := f[file]; there {
+			local[file] = []byte(content)
+		}
+	}
+	f.perform(by.Apply(entries, local))
+}
+
+func (f files) clone() files { return maps.Clone(f) }
+
+const daemonLock = "/run/livelocks/daemon_1"
+
+// jobAs is a job with one opcode; note tells two states of it apart.
+func jobAs(id int64, livelock string, status job.Status, note int) []byte {
+	j := job.New(job.ID(id), []json.RawMessage{json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0}`)}, []int{0}, job.Timestamp{Sec: 1}, livelock)
+	j.Ops[0].Status = status
+	j.Start = job.Timestamp{Sec: int64(note)}
+	return job.Encode(j)
+}
+
+func update(by replication.Self, file string, content []byte) *messages.LogEntry {
+	return entry(by, replication.Writes(&messages.WriteFiles{Files: []*messages.FileWrite{{Path: file, Content: content}}}))
+}
+
+func observed(by replication.Self, id int64, content []byte) *messages.LogEntry {
+	return entry(by, []*messages.FileChange{replication.Observed(paths.JobPath(id), content)})
+}
+
+func archived(by replication.Self, id int64) *messages.LogEntry {
+	return entry(by, replication.Renames(&messages.MoveFiles{Files: []*messages.MoveFile{{From: paths.JobPath(id), To: paths.ArchivePath(id)}}}))
+}
+
+func removed(by replication.Self, file string) *messages.LogEntry {
+	return entry(by, replication.Removals(&messages.RemoveFiles{Paths: []string{file}}))
+}
+
+func entry(by replication.Self, changes []*messages.FileChange) *messages.LogEntry {
+	return &messages.LogEntry{Origin: by.Node, Run: by.Run, Changes: changes}
+}

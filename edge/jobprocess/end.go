@@ -1,0 +1,87 @@
+package jobprocess
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"lockstep/core/paths"
+	"lockstep/persistence"
+)
+
+// EndAll makes away with all job processes of this node, and with what is left of
+// those that have ended: the node is not the master of its cluster, and whoever is
+// has failed their jobs (design.md 9). They have ended by themselves, normally;
+// it returns when nothing is left.
+func (p *Processes) EndAll() {
+	for livelock, id := range p.livelocks() {
+		p.config.Log.WithFields(logrus.Fields{"job": id, "path": livelock}).Info("ending a job: this node is not the master any more")
+		p.endProcess(livelock, id)
+		p.clearAway(livelock, 0)
+		p.forgetPriority(id)
+	}
+}
+
+// Running are the jobs whose processes live here, whichever daemon has started them, in
+// order.
+func (p *Processes) Running() (ids []int64) {
+	for livelock, id := range p.livelocks() {
+		if alive(livelock) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// livelocks are the lock files of jobs on this node, and whose they are.
+func (p *Processes) livelocks() map[string]int64 {
+	files, err := filepath.Glob(filepath.Join(persistence.LivelockDir(p.config.RunDir), paths.JobLivelocks))
+	if err != nil {
+		panic(err) // the pattern is ours
+	}
+	locks := map[string]int64{}
+	for _, path := range files {
+		if id, ok := paths.JobOfLivelock(path); ok {
+			locks[path] = id
+		}
+	}
+	return locks
+}
+
+// endProcess kills a job's process, which is known by its lock file, held, with its
+// pid in the name, and by how we start job processes.
+func (p *Processes) endProcess(livelock string, id int64) {
+	pid := pidOf(livelock)
+	for giveUp := time.Now().Add(killedMax); alive(livelock) && time.Now().Before(giveUp); time.Sleep(killStep) {
+		process := openProcess(pid)
+		if process == nil {
+			continue // what it has started may hold the lock, until clearAway
+		}
+		if p.isJob(pid, id) && !errors.Is(process.Signal(unix.SIGKILL), os.ErrProcessDone) {
+			process.EndsWithin(killedMax)
+		}
+		_ = process.Close()
+		return
+	}
+}
+
+// pidOf is the one in the name job_ID_SECONDS_PID_RANDOM; 0 where there is none.
+func pidOf(livelock string) int {
+	parts := strings.Split(filepath.Base(livelock), "_")
+	if len(parts) != 5 {
+		return 0
+	}
+	pid, err := strconv.Atoi(parts[3])
+	if err != nil {
+		return 0
+	}
+	return pid
+}

@@ -1,0 +1,305 @@
+package jobprocess
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"lockstep/core/job"
+	"lockstep/core/jobproc"
+	"lockstep/core/paths"
+	"lockstep/edge/reaper"
+	"lockstep/messages"
+	"lockstep/persistence"
+)
+
+func (r *rig) runDir() string { return filepath.Join(r.dir, "run") }
+
+// lease is the node's, which runs out in an hour.
+func (r *rig) lease() *persistence.Lease {
+	r.t.Helper()
+	l, err := persistence.CreateLease(r.runDir())
+	require.NoError(r.t, err)
+	require.NoError(r.t, l.Renew(persistence.SinceBoot()+time.Hour))
+	r.port.config.Permission = jobproc.NeedsLease
+	return l
+}
+
+// command starts job 7, which runs a script that says its pid first, and returns that
+// and the job's livelock.
+func (r *rig) command(script string) (pid int, livelock string) {
+	r.t.Helper()
+	told := filepath.Join(r.dir, "pid")
+	input, err := json.Marshal(map[string]any{"OP_ID": "OP_RUN_COMMAND",
+		"argv": []string{"/bin/sh", "-c", "echo $$ > " + told + ".new; mv " + told + ".new " + told + "; " + script}})
+	require.NoError(r.t, err)
+	r.port.Start(1, 7, r.probe)
+	named := expect[*messages.ProcessNamed](r)
+	j := job.New(7, []json.RawMessage{input}, []int{0}, job.Timestamp{Sec: 1}, named.Livelock)
+	j.ProcessID = int(named.Pid)
+	require.NoError(r.t, r.files.Replace("test", paths.JobPath(7), job.Encode(j)))
+	r.port.Confirm(1, []byte(`[null]`))
+	expect[*messages.ProcessConfirmed](r)
+	require.Eventually(r.t, func() bool {
+		content, err := os.ReadFile(told)
+		if err == nil {
+			pid, err = strconv.Atoi(strings.TrimSpace(string(content)))
+		}
+		return err == nil
+	}, patience, 5*time.Millisecond)
+	return pid, named.Livelock
+}
+
+func (r *rig) status() job.Status {
+	r.t.Helper()
+	content, err := r.files.Read("test", paths.JobPath(7))
+	require.NoError(r.t, err)
+	j, err := job.Decode(content)
+	require.NoError(r.t, err)
+	return j.Status()
+}
+
+// stat is what the kernel says of a process behind its name: state, parent, group.
+func stat(pid int) (fields []string, lives bool) {
+	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return nil, false
+	}
+	fields = strings.Fields(string(content[bytes.LastIndexByte(content, ')')+1:]))
+	return fields, fields[0] != "Z" // it has ended, and nobody has asked how
+}
+
+// group are the processes of a group that live.
+func group(t *testing.T, id int) (pids []int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	require.NoError(t, err)
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if fields, lives := stat(pid); lives && fields[2] == strconv.Itoa(id) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// The job belongs to the next master then: its process says no more of it.
+func TestAJobEndsItselfWithTheLease(t *testing.T) {
+	for name, script := range map[string]string{
+		"its command ends when it is told": "sleep 300",
+		"its command has to be killed":     `trap "" TERM; while :; do sleep 1; done`,
+		"its command has children":         "sleep 300 & sleep 301 & wait",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, jobProgram)
+			lease := r.lease()
+			command, livelock := r.command(script)
+			require.NoError(t, lease.Renew(persistence.SinceBoot()))
+			require.Equal(t, "exit status 4", expect[*messages.ProcessGone](r).Text)
+			require.False(t, r.status().Final(), "it is another's to end")
+			require.Empty(t, group(t, command))
+			require.NoFileExists(t, livelock)
+		})
+	}
+}
+
+// The machine stood still: the fence of the next master is over, and its jobs may work.
+func TestAJobWhoseLeaseIsOverForLongIsNotWarned(t *testing.T) {
+	for name, c := range map[string]struct {
+		over   time.Duration
+		warned bool
+	}{"just now": {0, true}, "for longer than the fence": {jobproc.Fence, false}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, jobProgram)
+			lease := r.lease()
+			warned, ready := filepath.Join(r.dir, "warned"), filepath.Join(r.dir, "ready")
+			command, _ := r.command(`trap ": > ` + warned + `; exit" TERM; : > ` + ready + `; sleep 300 & wait`)
+			require.Eventually(t, func() bool {
+				_, err := os.Stat(ready)
+				return err == nil
+			}, 30*time.Second, time.Millisecond, "the trap is set")
+			require.NoError(t, lease.Renew(persistence.SinceBoot()-c.over))
+			require.Equal(t, "exit status 4", expect[*messages.ProcessGone](r).Text)
+			require.Empty(t, group(t, command))
+			_, err := os.Stat(warned)
+			require.Equal(t, c.warned, err == nil)
+		})
+	}
+}
+
+// A lease that is renewed in time ends nothing.
+func TestAJobGoesOnWhileTheLeaseIsRenewed(t *testing.T) {
+	r := newRig(t, jobProgram)
+	lease := r.lease()
+	door := filepath.Join(r.dir, "go")
+	require.NoError(t, unix.Mkfifo(door, 0o600))
+	r.command("read word < " + door)
+	for range 3 {
+		require.NoError(t, lease.Renew(persistence.SinceBoot()+time.Hour))
+	}
+	require.NoError(t, os.WriteFile(door, []byte("word\n"), 0o600))
+	require.Equal(t, "exit status 0", expect[*messages.ProcessGone](r).Text)
+	require.Equal(t, job.Success, r.status())
+}
+
+// It got its permission too late: it does not even begin.
+func TestAJobWithoutALeaseDoesNotBegin(t *testing.T) {
+	r := newRig(t, jobProgram)
+	require.NoError(t, r.lease().Renew(0))
+	r.port.Start(1, 7, r.probe)
+	named := expect[*messages.ProcessNamed](r)
+	r.file(7, named.Livelock, named.Pid)
+	r.port.Confirm(1, []byte(`[null]`))
+	expect[*messages.ProcessConfirmed](r)
+	require.Equal(t, "exit status 4", expect[*messages.ProcessGone](r).Text)
+	require.Equal(t, job.Queued, r.status())
+	require.NoFileExists(t, named.Livelock)
+}
+
+// What the daemon says counts, not whether there is a file. A process that needs the
+// lease and finds none does not take its permission.
+func TestTheDaemonSaysWhetherAJobNeedsTheLease(t *testing.T) {
+	for _, c := range []struct {
+		permission     string
+		file, confirms bool
+	}{
+		{jobproc.NeedsLease, true, true},
+		{jobproc.NeedsLease, false, false},
+		{jobproc.NeedsNoLease, false, true},
+		{"", false, true}, // a daemon of an older version
+		{"a newer version's word", false, false},
+	} {
+		t.Run(fmt.Sprintf("%q, file %v", c.permission, c.file), func(t *testing.T) {
+			r := newRig(t, jobProgram)
+			if c.file {
+				r.lease()
+			}
+			r.port.config.Permission = c.permission
+			r.port.Start(1, 7, r.probe)
+			named := expect[*messages.ProcessNamed](r)
+			r.file(7, named.Livelock, named.Pid)
+			r.port.Confirm(1, []byte(`[null]`))
+			if c.confirms {
+				expect[*messages.ProcessConfirmed](r)
+				require.Equal(t, "exit status 0", expect[*messages.ProcessGone](r).Text)
+				require.Equal(t, job.Success, r.status())
+				return
+			}
+			require.Contains(t, expect[*messages.ProcessFailed](r).Text, "did not take its permission")
+			expect[*messages.ProcessGone](r)
+			require.Equal(t, job.Queued, r.status())
+			require.NoFileExists(t, named.Livelock)
+		})
+	}
+}
+
+// A lease of former times ends no job of a node that is alone.
+func TestAJobOfANodeThatIsAloneNeedsNoLease(t *testing.T) {
+	r := newRig(t, jobProgram)
+	require.NoError(t, r.lease().Renew(0))
+	r.port.config.Permission = jobproc.NeedsNoLease
+	r.port.Start(1, 7, r.probe)
+	named := expect[*messages.ProcessNamed](r)
+	r.file(7, named.Livelock, named.Pid)
+	r.port.Confirm(1, []byte(`[null]`))
+	expect[*messages.ProcessConfirmed](r)
+	require.Equal(t, "exit status 0", expect[*messages.ProcessGone](r).Text)
+	require.Equal(t, job.Success, r.status())
+}
+
+// another is the port of a later daemon on the same directories.
+func (r *rig) another() *Processes { return New(r.port.config) }
+
+func TestEndAllEndsJobsAndWhatTheyRun(t *testing.T) {
+	r := newRig(t, jobProgram)
+	require.Empty(t, r.another().Running())
+	command, livelock := r.command(`trap "" TERM; while :; do sleep 1; done`)
+	require.Equal(t, []int64{7}, r.another().Running())
+	r.another().EndAll()
+	require.Empty(t, r.another().Running())
+	require.NoFileExists(t, livelock)
+	require.Empty(t, group(t, command))
+	require.Equal(t, "ended by SIGKILL", expect[*messages.ProcessGone](r).Text)
+	require.False(t, r.status().Final())
+	r.another().EndAll() // there is nothing left
+}
+
+// What has no marker is known by the session of the process that the lock file names.
+func TestEndAllClearsAwayWhatHasDroppedItsEnvironment(t *testing.T) {
+	r := newRig(t, jobProgram)
+	leader := exec.Command("sh", "-c", "env -i sleep 300 & echo $!; exec >&-; wait")
+	leader.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	out, err := leader.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, leader.Start())
+	t.Cleanup(func() { _ = leader.Process.Kill(); _ = leader.Wait() })
+	var left int
+	_, err = fmt.Fscan(out, &left)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = unix.Kill(left, unix.SIGKILL) })
+	self, err := reaper.Self()
+	require.NoError(t, err)
+	fields, _ := stat(leader.Process.Pid)
+	began, err := strconv.ParseUint(fields[19], 10, 64)
+	require.NoError(t, err)
+	livelock := filepath.Join(persistence.LivelockDir(r.runDir()), fmt.Sprintf("%s_1_%d_3", paths.LivelockName(7), leader.Process.Pid))
+	note := reaper.Leader{Boot: self.Boot, PID: leader.Process.Pid, Began: began}
+	require.NoError(t, os.WriteFile(livelock, note.Encode(), 0o600))
+	require.NoError(t, leader.Process.Kill())
+	_, _ = leader.Process.Wait()
+	r.port.EndAll()
+	_, lives := stat(left)
+	require.False(t, lives)
+	require.NoFileExists(t, livelock)
+}
+
+func TestEndAllClearsAwayWhatADeadJobHasLeft(t *testing.T) {
+	r := newRig(t, jobProgram)
+	livelock := filepath.Join(persistence.LivelockDir(r.runDir()), paths.LivelockName(7)+"_1_999999999_3")
+	require.NoError(t, os.WriteFile(livelock, nil, 0o600))
+	left := exec.Command("sleep", "300")
+	left.Env = []string{reaper.Variable + "=" + reaper.Value(livelock)}
+	stranger := exec.Command("sleep", "300")
+	for _, c := range []*exec.Cmd{left, stranger} {
+		require.NoError(t, c.Start())
+		t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	}
+	r.port.EndAll()
+	_, lives := stat(left.Process.Pid)
+	require.False(t, lives)
+	_, lives = stat(stranger.Process.Pid)
+	require.True(t, lives)
+	require.NoFileExists(t, livelock)
+}
+
+// A process that is not how we start one is left alone, whatever the name says; other
+// lock files are not job processes' at all.
+func TestEndAllLeavesStrangersAlone(t *testing.T) {
+	r := newRig(t, jobProgram)
+	dir := persistence.LivelockDir(r.runDir())
+	held, err := persistence.CreateLivelock(dir, paths.LivelockName(9)) // by this process
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = held.Release() })
+	daemon, err := persistence.CreateLivelock(dir, "daemon")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = daemon.Release() })
+	odd := filepath.Join(dir, "job_x_1_2_3")
+	require.NoError(t, os.WriteFile(odd, nil, 0o600))
+	r.port.EndAll()
+	require.FileExists(t, daemon.Path())
+	require.FileExists(t, odd)
+}

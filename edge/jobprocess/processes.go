@@ -1,0 +1,329 @@
+// Package jobprocess is the real port to job processes (jobs.Processes): spawn,
+// start handshake, watching by pidfd, and making away with what is left.
+package jobprocess
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"lockstep/core/handshake"
+	"lockstep/core/wire"
+	"lockstep/edge/pidfd"
+	"lockstep/messages"
+	"lockstep/persistence"
+)
+
+const (
+	// messageMax is how long each message of the handshake may take
+	// (queue.md 4.5).
+	messageMax = 30 * time.Second
+	// killStep is the pause between the signals to a process whose start has
+	// failed.
+	killStep = 100 * time.Millisecond
+	// permissionMax is how long a named process may wait for its permission: the
+	// disk may be slow, but an actor that is gone must not leave it waiting.
+	permissionMax = 10 * time.Minute
+	// execMax is how long a process may take from fork to exec.
+	execMax = time.Second
+	// nameMax bounds what a child may send, in bytes.
+	nameMax = 4096
+)
+
+// Config says what is spawned and where it works. All paths are absolute.
+type Config struct {
+	System  *actor.ActorSystem
+	Log     *logrus.Logger
+	Program string // lockstep-job
+	DataDir string
+	RunDir  string
+	Stderr  *os.File // where job processes complain
+	// Permission is what processes are told with their permission to start:
+	// run.NeedsLease or run.NeedsNoLease.
+	Permission string
+}
+
+// Processes starts and watches job processes. Its methods do not block; each
+// attempt has a goroutine while its handshake lasts, and one that is parked in
+// the runtime's poller, without a thread, while its process lives.
+type Processes struct {
+	config Config
+	env    []string // of the processes
+
+	mu       sync.Mutex
+	attempts map[uint64]*attempt // whose handshake is not over
+	living   map[uint64]*living  // that can be told something
+}
+
+// attempt is one start on its way.
+type attempt struct {
+	confirm chan []byte   // at most one
+	abandon chan struct{} // closed to call it off
+	once    sync.Once
+}
+
+// New makes the port.
+func New(c Config) *Processes {
+	return &Processes{config: c, env: Environment(), attempts: map[uint64]*attempt{}, living: map[uint64]*living{}}
+}
+
+// Environment is what job processes are started with: the daemon's, and the Go
+// runtime told to use one processor. A job process does one thing after the other;
+// the threads that the runtime would make for more cost a quarter of its start.
+// Commands do not inherit it.
+func Environment() []string {
+	const one = "GOMAXPROCS="
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, one) })
+	return append(env, one+"1")
+}
+
+// Start spawns the process of a job and goes through the handshake with it.
+func (p *Processes) Start(start uint64, id int64, to *actor.PID) {
+	a := &attempt{confirm: make(chan []byte, 1), abandon: make(chan struct{})}
+	p.mu.Lock()
+	p.attempts[start] = a
+	p.mu.Unlock()
+	go p.run(a, start, id, to)
+}
+
+// Confirm permits the process to act.
+func (p *Processes) Confirm(start uint64, hand []byte) {
+	if a := p.attempt(start); a != nil {
+		select {
+		case a.confirm <- hand:
+		default: // said twice
+		}
+	}
+}
+
+// Abandon calls off a start that has not been confirmed.
+func (p *Processes) Abandon(start uint64) {
+	if a := p.attempt(start); a != nil {
+		a.once.Do(func() { close(a.abandon) })
+	}
+}
+
+func (p *Processes) attempt(start uint64) *attempt {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.attempts[start]
+}
+
+func (p *Processes) tell(to *actor.PID, message any) { p.config.System.Root.Send(to, message) }
+
+func (p *Processes) run(a *attempt, start uint64, id int64, to *actor.PID) {
+	child, err := p.spawn(id)
+	if err != nil {
+		p.forget(start)
+		p.tell(to, &messages.ProcessFailed{Start: start, Text: err.Error()})
+		p.tell(to, &messages.ProcessGone{Start: start, Text: err.Error(), NeverWas: true})
+		return
+	}
+	livelock, broken := p.handshake(a, child, start, to)
+	p.forget(start)
+	child.hangUp()
+	if broken != nil {
+		p.tell(to, &messages.ProcessFailed{Start: start, Text: broken.Error()})
+		child.makeAway()
+	} else {
+		p.enter(start, &living{id: id, process: child.process, livelock: livelock, gone: make(chan struct{})})
+		p.tell(to, &messages.ProcessConfirmed{Start: start})
+	}
+	child.process.AwaitEnd()
+	p.leave(start)
+	how := p.settle(child, livelock)
+	if livelock == "" {
+		p.makeRunDirs()
+	}
+	// A handshake that breaks, breaks before the process has all of its last
+	// message, without which it does not act.
+	p.tell(to, &messages.ProcessGone{Start: start, Text: how, NeverActed: broken != nil})
+}
+
+// makeRunDirs makes the directories again that job processes need: somebody may
+// have cleaned the run directory up.
+func (p *Processes) makeRunDirs() {
+	if err := persistence.MakeRunDirs(p.config.RunDir); err != nil {
+		p.config.Log.WithField("err", err).Error("the directories of job processes cannot be made")
+	}
+}
+
+// settle looks for what a process that has ended has left, and says how it has
+// ended. One that ended in order removed its lock file as the last thing it did,
+// and has left nothing.
+func (p *Processes) settle(c *child, livelock string) (how string) {
+	if _, err := os.Lstat(livelock); livelock == "" || errors.Is(err, fs.ErrNotExist) {
+		how = c.reap()
+		if how != handshake.InOrder {
+			p.clearAway(livelock, 0)
+		}
+		return how
+	}
+	// A command between fork and exec is not known by anything yet, but holds
+	// the lock that it has inherited, until it is the command.
+	for giveUp := time.Now().Add(execMax); alive(livelock) && time.Now().Before(giveUp); {
+		time.Sleep(time.Millisecond)
+	}
+	// Not reaped yet: its number, that of its session, is still its own.
+	p.clearAway(livelock, c.pid)
+	return c.reap()
+}
+
+func (p *Processes) forget(start uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.attempts, start)
+}
+
+// handshake is the parent's side (queue.md 4.5). It returns the livelock's name
+// as far as it came.
+func (p *Processes) handshake(a *attempt, c *child, start uint64, to *actor.PID) (livelock string, err error) {
+	name, err := c.receive()
+	if err != nil {
+		return "", fmt.Errorf("the process did not name its lock file, jobs.log may say why: %w", err)
+	}
+	livelock = string(name)
+	p.tell(to, &messages.ProcessNamed{Start: start, Pid: int64(c.pid), Livelock: livelock})
+	var hand []byte
+	select {
+	case hand = <-a.confirm:
+	case <-time.After(permissionMax):
+		return livelock, errors.New("nobody has permitted the process to start")
+	case <-a.abandon:
+		// A permission that was given first counts: the actor has said so.
+		select {
+		case hand = <-a.confirm:
+		default:
+			return livelock, fmt.Errorf("the start was called off")
+		}
+	}
+	if err := c.send([]byte(p.config.Permission)); err != nil {
+		return livelock, fmt.Errorf("the process does not take its permission to start: %w", err)
+	}
+	if _, err := c.receive(); err != nil {
+		return livelock, fmt.Errorf("the process did not take its permission to start: %w", err)
+	}
+	if err := c.send(hand); err != nil {
+		return livelock, fmt.Errorf("cannot hand over to the process: %w", err)
+	}
+	return livelock, nil
+}
+
+// child is a process that this daemon has started.
+type child struct {
+	pid     int
+	process *pidfd.Process
+	in      *os.File // its stdin
+	out     *os.File // its stdout
+	reader  *wire.Reader
+}
+
+func (p *Processes) spawn(id int64) (*child, error) {
+	inRead, inWrite, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	defer inRead.Close()
+	outRead, outWrite, err := os.Pipe()
+	if err != nil {
+		_ = inWrite.Close()
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	defer outWrite.Close()
+	fd := -1
+	c := p.config
+	started, err := os.StartProcess(c.Program,
+		[]string{"lockstep-job", strconv.FormatInt(id, 10), c.DataDir, c.RunDir},
+		&os.ProcAttr{
+			Dir:   "/",
+			Env:   p.env,
+			Files: []*os.File{inRead, outWrite, c.Stderr},
+			// A session of its own: signals to the daemon's terminal or
+			// process group are not for jobs.
+			Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &fd},
+		})
+	if err != nil {
+		_, _ = inWrite.Close(), outRead.Close()
+		return nil, err
+	}
+	pid := started.Pid
+	_ = started.Release() // we wait by pidfd
+	process, err := hold(fd, pid)
+	if err != nil {
+		_, _ = inWrite.Close(), outRead.Close()
+		_ = syscall.Kill(-pid, syscall.SIGKILL)
+		_, _ = syscall.Wait4(pid, nil, 0, nil)
+		return nil, err
+	}
+	return &child{pid: pid, process: process, in: inWrite, out: outRead, reader: wire.NewReader(outRead, nameMax)}, nil
+}
+
+// hold: a system that cannot give a pidfd with the child gives -1.
+func hold(fd, pid int) (*pidfd.Process, error) {
+	if fd < 0 {
+		return pidfd.Open(pid)
+	}
+	return pidfd.FromDescriptor(fd, pid)
+}
+
+func (c *child) receive() ([]byte, error) {
+	if err := c.out.SetReadDeadline(time.Now().Add(messageMax)); err != nil {
+		return nil, err
+	}
+	return c.reader.ReadFrame()
+}
+
+func (c *child) send(frame []byte) error {
+	if err := c.in.SetWriteDeadline(time.Now().Add(messageMax)); err != nil {
+		return err
+	}
+	return wire.WriteFrame(c.in, frame)
+}
+
+// hangUp ends the conversation: a child without permission takes it as a no.
+func (c *child) hangUp() { _, _ = c.in.Close(), c.out.Close() }
+
+// makeAway ends a process that was not permitted to act. It has been told by
+// its pipe; signals follow for one that does not listen.
+func (c *child) makeAway() {
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGABRT, syscall.SIGKILL} {
+		if c.process.EndsWithin(killStep) {
+			return
+		}
+		_ = c.process.Signal(signal)
+	}
+}
+
+// reap says how the process, which has ended, has ended.
+func (c *child) reap() string {
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(c.pid, &status, 0, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		_ = c.process.Close()
+		if err != nil {
+			return "its end could not be seen: " + err.Error()
+		}
+		return ended(status)
+	}
+}
+
+func ended(status syscall.WaitStatus) string {
+	if status.Signaled() {
+		return "ended by " + unix.SignalName(status.Signal())
+	}
+	return fmt.Sprintf("exit status %d", status.ExitStatus())
+}

@@ -1,0 +1,406 @@
+package ownerwatch
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"lockstep/persistence"
+)
+
+const (
+	patience = 30 * time.Second
+	// never is for tests in which nothing may be found by looking again.
+	never = time.Hour
+	// often is for tests of looking again.
+	often = time.Millisecond
+)
+
+// rig is the port, and what it has told.
+type rig struct {
+	t    testing.TB
+	dir  string
+	port *Owners
+	news chan string
+}
+
+func newRig(t testing.TB, pause time.Duration) *rig {
+	t.Helper()
+	r := &rig{t: t, dir: t.TempDir(), news: make(chan string, 4096)}
+	r.port = New(r.dir, "", func(livelock string) { r.news <- livelock })
+	r.port.pause = pause
+	t.Cleanup(r.port.Close)
+	return r
+}
+
+func within[T any](t testing.TB, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(patience):
+		require.Fail(t, "nothing comes")
+		panic("unreachable")
+	}
+}
+
+func (r *rig) expect(livelock string) {
+	r.t.Helper()
+	require.Equal(r.t, livelock, within(r.t, r.news))
+}
+
+// probe returns when everything before it may have been seen: it looks, too.
+func (r *rig) probe(livelocks ...string) []string {
+	r.t.Helper()
+	answer := make(chan []string, 1)
+	r.port.Probe(livelocks, func(dead []string) { answer <- dead })
+	return within(r.t, answer)
+}
+
+// nothing more is told.
+func (r *rig) nothing() {
+	r.t.Helper()
+	r.port.Close()
+	require.Empty(r.t, r.news)
+}
+
+func TestDeathIsSeenByEvent(t *testing.T) {
+	r := newRig(t, never)
+	o := startOwner(t, r.dir, "job_000001", "job_000002")
+	r.port.Watch(o.livelocks[0], o.pid())
+	r.port.Watch(o.livelocks[1], o.pid())
+	r.port.Watch(o.livelocks[1], o.pid())
+	require.Empty(t, r.probe(o.livelocks...))
+	require.Empty(t, r.news)
+	o.kill()
+	first, second := within(t, r.news), within(t, r.news)
+	require.ElementsMatch(t, o.livelocks, []string{first, second})
+	require.ElementsMatch(t, o.livelocks, r.probe(o.livelocks...))
+	r.port.Watch(o.livelocks[0], o.pid())
+	r.expect(o.livelocks[0]) // that watch was over
+	r.nothing()
+}
+
+func TestAnEndInOrderIsADeathToo(t *testing.T) {
+	r := newRig(t, never)
+	o := startOwner(t, r.dir, "job_000001")
+	r.port.Watch(o.livelocks[0], o.pid())
+	require.Empty(t, o.rest())
+	r.expect(o.livelocks[0])
+}
+
+// What is in the directory is all that counts: not where a client's path leads,
+// nor what else may be there.
+func TestWhatIsDeadFromTheBeginning(t *testing.T) {
+	r := newRig(t, never)
+	elsewhere := startOwner(t, t.TempDir(), "job_000001")
+	outside := elsewhere.livelocks[0]
+	in := func(name string) string { return filepath.Join(r.dir, name) }
+	require.NoError(t, os.WriteFile(in("free"), nil, 0o640))
+	require.NoError(t, unix.Mkfifo(in("fifo"), 0o640))
+	require.NoError(t, os.Mkdir(in("directory"), 0o750))
+	require.NoError(t, os.Symlink(outside, in("link")))
+	relative, err := filepath.Rel(r.dir, outside)
+	require.NoError(t, err)
+	all := []string{in("free"), in("fifo"), in("directory"), in("link"), in("absent"), outside, in(relative), relative,
+		"", "/", ".", "..", in("."), r.dir + "/..", r.dir + "/", in("free") + "/", in("nul\x00"), in(strings.Repeat("x", 300))}
+	for _, livelock := range all {
+		r.port.Watch(livelock, elsewhere.pid())
+		r.expect(livelock)
+	}
+	require.Equal(t, all, r.probe(all...))
+	r.nothing()
+}
+
+func TestAPathThroughALinkIsTheSameLivelock(t *testing.T) {
+	r := newRig(t, never)
+	o := startOwner(t, r.dir, "job_000001")
+	link := filepath.Join(t.TempDir(), "run")
+	require.NoError(t, os.Symlink(r.dir, link))
+	base := filepath.Base(o.livelocks[0])
+	names := []string{filepath.Join(link, base), "/no/such/directory/" + base, base}
+	for _, name := range names {
+		r.port.Watch(name, o.pid())
+	}
+	require.Empty(t, r.probe(names...))
+	r.port.Wake(names[1], o.pid())
+	require.Equal(t, "woken", o.line())
+	require.Empty(t, r.news)
+	o.kill()
+	require.ElementsMatch(t, names, []string{within(t, r.news), within(t, r.news), within(t, r.news)})
+}
+
+func TestAnOwnerOfUnknownPidIsLookedAtAgain(t *testing.T) {
+	for name, pid := range map[string]int{"none": 0, "nonsense": -7, "nobody's": 1 << 30} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, often)
+			o := startOwner(t, r.dir, "job_000001")
+			r.port.Watch(o.livelocks[0], pid)
+			require.Empty(t, r.probe(o.livelocks...))
+			o.kill()
+			r.expect(o.livelocks[0])
+			r.nothing()
+		})
+	}
+}
+
+func TestALivelockIsGivenUpByOneThatLives(t *testing.T) {
+	r := newRig(t, often)
+	o := startOwner(t, r.dir, "job_000001")
+	r.port.Watch(o.livelocks[0], o.pid())
+	require.Empty(t, r.probe(o.livelocks...))
+	o.release()
+	r.expect(o.livelocks[0])
+	r.nothing()
+}
+
+// A child may hold a dead process's livelock for a moment, between fork and exec.
+func TestALivelockThatOutlivesItsProcess(t *testing.T) {
+	r := newRig(t, never)
+	livelock, err := persistence.CreateLivelock(r.dir, "job_000001")
+	require.NoError(t, err)
+	stranger := startOwner(t, r.dir)
+	r.port.Watch(livelock.Path(), stranger.pid())
+	stranger.kill()
+	require.Eventually(t, func() bool { return r.living(livelock.Path()) == 0 }, patience, often)
+	require.Empty(t, r.news)
+	require.NoError(t, livelock.Release())
+	r.expect(livelock.Path())
+	r.nothing()
+}
+
+func (r *rig) living(livelock string) int {
+	r.port.mu.Lock()
+	defer r.port.mu.Unlock()
+	return r.port.watches[livelock].living
+}
+
+func TestWhatIsForgottenIsNotTold(t *testing.T) {
+	r := newRig(t, often)
+	o := startOwner(t, r.dir, "job_000001", "job_000002")
+	r.port.Watch(o.livelocks[0], o.pid())
+	r.port.Watch(o.livelocks[1], 0)
+	require.Empty(t, r.probe(o.livelocks...))
+	for _, livelock := range o.livelocks {
+		r.port.Forget(livelock)
+		r.port.Forget(livelock)
+		r.port.Wake(livelock, o.pid())
+	}
+	require.Empty(t, o.rest())
+	require.Equal(t, o.livelocks, r.probe(o.livelocks...))
+	r.nothing()
+	r.port.Watch(o.livelocks[0], 0)
+	r.nothing()
+}
+
+func TestWakeReachesEachProcessAndNoOther(t *testing.T) {
+	r := newRig(t, never)
+	o, other := startOwner(t, r.dir, "job_000001"), startOwner(t, r.dir, "job_000002")
+	r.port.Watch(o.livelocks[0], o.pid())
+	r.port.Watch(other.livelocks[0], other.pid())
+	r.port.Wake(other.livelocks[0], o.pid()) // was not given for that livelock
+	for range 3 {
+		r.port.Wake(other.livelocks[0], other.pid())
+		require.Equal(t, "woken", other.line())
+	}
+	r.port.Watch(o.livelocks[0], other.pid())
+	r.port.Wake(o.livelocks[0], other.pid())
+	require.Equal(t, "woken", other.line())
+	other.release()
+	r.port.Wake(other.livelocks[0], other.pid()) // lives, but does not hold it
+	require.Empty(t, o.rest())
+	require.Empty(t, other.rest())
+}
+
+// sleeper is a process that any SIGHUP ends before it can do anything more.
+func sleeper(t *testing.T) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sleep", "300")
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd
+}
+
+// The livelock is held on, so that nothing but the process's own end tells that
+// its number may be a stranger's by now. Watching again does not make it known.
+func TestTheNextOneToHaveTheNumberIsNotWoken(t *testing.T) {
+	r := newRig(t, never)
+	o := startOwner(t, r.dir, "job_000001")
+	gone, stranger := sleeper(t), sleeper(t)
+	pid := gone.Process.Pid
+	r.port.Watch(o.livelocks[0], o.pid())
+	r.port.Watch(o.livelocks[0], pid)
+	require.NoError(t, gone.Process.Kill())
+	_ = gone.Wait()
+	require.Eventually(t, func() bool { return r.living(o.livelocks[0]) == 1 }, patience, often)
+	r.port.Wake(o.livelocks[0], pid)
+
+	r.port.mu.Lock()
+	processes := r.port.watches[o.livelocks[0]].processes
+	require.Contains(t, processes, pid)
+	// As if the stranger had come to have the number.
+	delete(processes, pid)
+	processes[stranger.Process.Pid] = nil
+	r.port.mu.Unlock()
+	r.port.Watch(o.livelocks[0], stranger.Process.Pid)
+	r.port.Wake(o.livelocks[0], stranger.Process.Pid)
+	require.Equal(t, 1, r.living(o.livelocks[0]))
+	require.NoError(t, stranger.Process.Signal(syscall.Signal(0)))
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", stranger.Process.Pid))
+	require.NoError(t, err)
+	require.NotContains(t, string(stat), ") Z ", "the stranger has been signalled")
+	require.Empty(t, o.rest())
+}
+
+func TestTheDaemonsOwnLivelockLives(t *testing.T) {
+	r := newRig(t, often)
+	held, err := persistence.CreateLivelock(r.dir, persistence.DaemonLivelock)
+	require.NoError(t, err)
+	r.port = New(r.dir, held.Path(), r.port.tell)
+	r.port.pause = often
+	o := sleeper(t)
+	own := "/elsewhere/" + filepath.Base(held.Path())
+	for _, pid := range []int{os.Getpid(), o.Process.Pid, 0} {
+		r.port.Watch(own, pid)
+		r.port.Wake(own, pid)
+	}
+	require.Empty(t, r.probe(own, held.Path()))
+	r.port.Remove(own)
+	require.FileExists(t, held.Path())
+	alive, err := persistence.ProbeLivelock(held.Path())
+	require.NoError(t, err)
+	require.True(t, alive, "to probe it has released it")
+
+	// Whatever a client claims to be, this process is not told to end. A SIGHUP
+	// would end the test.
+	client := startOwner(t, r.dir, "job_000001")
+	r.port.Watch(client.livelocks[0], os.Getpid())
+	r.port.Wake(client.livelocks[0], os.Getpid())
+
+	require.NoError(t, held.Release())
+	require.Empty(t, r.probe(own, held.Path()), "it lives while it asks")
+	r.nothing()
+}
+
+func TestRemove(t *testing.T) {
+	r := newRig(t, never)
+	o := startOwner(t, r.dir, "job_000001", "job_000002")
+	outside := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(outside, nil, 0o640))
+	link := filepath.Join(r.dir, "link")
+	require.NoError(t, os.Symlink(outside, link))
+	r.port.Remove(o.livelocks[0])
+	require.FileExists(t, o.livelocks[0], "its owner lives")
+	o.kill()
+	for range 2 {
+		r.port.Remove("/elsewhere/" + filepath.Base(o.livelocks[0]))
+		require.NoFileExists(t, o.livelocks[0])
+	}
+	for _, livelock := range []string{outside, link, "", "..", r.dir, r.dir + "/"} {
+		r.port.Remove(livelock)
+	}
+	require.FileExists(t, outside)
+	require.FileExists(t, link)
+	require.FileExists(t, o.livelocks[1])
+}
+
+// A thousand owners cost no threads, and nothing is left of them.
+func TestManyOwners(t *testing.T) {
+	const count = 1000
+	var names []string
+	for i := range count {
+		names = append(names, "many"+strconv.Itoa(i))
+	}
+	r := newRig(t, never)
+	o := startOwner(t, r.dir, names...)
+	warm := startOwner(t, r.dir, "warm")
+	r.port.Watch(warm.livelocks[0], warm.pid())
+	r.port.Forget(warm.livelocks[0])
+	before := entries(t, "/proc/self/fd")
+	for _, livelock := range o.livelocks {
+		r.port.Watch(livelock, o.pid())
+	}
+	require.Empty(t, r.probe(o.livelocks...))
+	require.Less(t, entries(t, "/proc/self/task"), count/4)
+	o.kill()
+	told := map[string]bool{}
+	for range count {
+		told[within(t, r.news)] = true
+	}
+	require.Len(t, told, count)
+	r.nothing()
+	require.LessOrEqual(t, entries(t, "/proc/self/fd"), before)
+}
+
+func entries(t *testing.T, dir string) int {
+	t.Helper()
+	all, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	return len(all)
+}
+
+func TestClientsThatComeAndGo(t *testing.T) {
+	r := newRig(t, often)
+	var group sync.WaitGroup
+	for i := range 4 {
+		group.Go(func() {
+			for range 5 {
+				o := startOwner(t, r.dir, "job_"+strconv.Itoa(i))
+				for range 100 {
+					r.port.Watch(o.livelocks[0], o.pid())
+					r.port.Watch(o.livelocks[0], os.Getppid())
+					r.port.Wake(o.livelocks[0], o.pid())
+					r.port.Forget(o.livelocks[0])
+				}
+				r.port.Watch(o.livelocks[0], o.pid())
+				r.probe(o.livelocks...)
+				o.kill()
+				r.port.Remove(o.livelocks[0])
+			}
+		})
+	}
+	for range 4 * 5 {
+		within(t, r.news)
+	}
+	group.Wait()
+	r.nothing()
+	left, err := os.ReadDir(r.dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func BenchmarkWatchAndForget(b *testing.B) {
+	r := newRig(b, never)
+	o := startOwner(b, r.dir, "job_000001")
+	for b.Loop() {
+		r.port.Watch(o.livelocks[0], o.pid())
+		r.port.Forget(o.livelocks[0])
+	}
+}
+
+// BenchmarkDeath is from the kill to the word of it.
+func BenchmarkDeath(b *testing.B) {
+	r := newRig(b, never)
+	for b.Loop() {
+		b.StopTimer()
+		o := startOwner(b, r.dir, "job_000001")
+		r.port.Watch(o.livelocks[0], o.pid())
+		r.probe()
+		b.StartTimer()
+		_ = o.cmd.Process.Kill()
+		within(b, r.news)
+		b.StopTimer()
+		o.kill()
+		b.StartTimer()
+	}
+}

@@ -1,0 +1,119 @@
+package ownerwatch
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/persistence"
+)
+
+// Owners of locks are other processes: the test binary starts itself with the
+// directory for its livelocks in this variable, and their names as arguments.
+const dirVariable = "OSLIVE_TEST_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(dirVariable); dir != "" {
+		beOwner(dir, os.Args[1:])
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// beOwner makes livelocks and says where they are. It says when it is woken,
+// releases its livelocks when it is told to, and ends with its input.
+func beOwner(dir string, names []string) {
+	hangUps := make(chan os.Signal, 16)
+	signal.Notify(hangUps, syscall.SIGHUP)
+	var held []*persistence.Livelock
+	for _, name := range names {
+		livelock, err := persistence.CreateLivelock(dir, name)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		held = append(held, livelock)
+		fmt.Println(livelock.Path())
+	}
+	go func() {
+		for range hangUps {
+			fmt.Println("woken")
+		}
+	}()
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		for _, livelock := range held {
+			if err := livelock.Release(); err != nil {
+				fmt.Println(err)
+			}
+		}
+		fmt.Println("released")
+	}
+}
+
+// owner is such a process.
+type owner struct {
+	t         testing.TB
+	cmd       *exec.Cmd
+	stdin     io.WriteCloser
+	lines     *bufio.Reader
+	livelocks []string
+}
+
+func startOwner(t testing.TB, dir string, names ...string) *owner {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], names...)
+	cmd.Env = append(os.Environ(), dirVariable+"="+dir, "GORACE=atexit_sleep_ms=0")
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	o := &owner{t: t, cmd: cmd, stdin: stdin, lines: bufio.NewReader(stdout)}
+	t.Cleanup(o.kill)
+	for range names {
+		o.livelocks = append(o.livelocks, o.line())
+	}
+	return o
+}
+
+func (o *owner) pid() int { return o.cmd.Process.Pid }
+
+func (o *owner) line() string {
+	o.t.Helper()
+	line, err := o.lines.ReadString('\n')
+	require.NoError(o.t, err)
+	return strings.TrimSuffix(line, "\n")
+}
+
+// release has it give up its livelocks and live on.
+func (o *owner) release() {
+	o.t.Helper()
+	_, err := o.stdin.Write([]byte("release\n"))
+	require.NoError(o.t, err)
+	require.Equal(o.t, "released", o.line())
+}
+
+// kill returns when the process is reaped: its number may be given again.
+func (o *owner) kill() {
+	_ = o.cmd.Process.Kill()
+	_, _ = o.cmd.Process.Wait()
+}
+
+// rest ends the process in order, and is what it has said meanwhile.
+func (o *owner) rest() string {
+	o.t.Helper()
+	require.NoError(o.t, o.stdin.Close())
+	said, err := io.ReadAll(o.lines)
+	require.NoError(o.t, err)
+	return string(said)
+}

@@ -1,0 +1,103 @@
+package reaper
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const patience = 30 * time.Second
+
+func TestLeaderOnDisk(t *testing.T) {
+	self, err := Self()
+	require.NoError(t, err)
+	require.Equal(t, os.Getpid(), self.PID)
+	read, err := DecodeLeader(self.Encode())
+	require.NoError(t, err)
+	require.Equal(t, self, read)
+	for _, bad := range []string{"", "boot 7", "boot 7 8", "boot 0 8\n", "boot 7 8 9\n", "boot x 8\n"} {
+		_, err := DecodeLeader([]byte(bad))
+		require.ErrorContains(t, err, "does not say", "%q", bad)
+	}
+}
+
+// session is a process that leads one, and another that belongs to it.
+type session struct {
+	leader Leader
+	cmd    *exec.Cmd
+	member int
+}
+
+func newSession(t *testing.T) *session {
+	t.Helper()
+	told := filepath.Join(t.TempDir(), "pid")
+	s := &session{cmd: exec.Command("sh", "-c", "env -i sleep 300 & echo $! > "+told+".new; mv "+told+".new "+told+"; wait")}
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	require.NoError(t, s.cmd.Start())
+	t.Cleanup(func() {
+		s.end()
+		_ = syscall.Kill(s.member, syscall.SIGKILL)
+	})
+	require.Eventually(t, func() bool {
+		content, err := os.ReadFile(told)
+		if err == nil {
+			s.member, err = strconv.Atoi(strings.TrimSpace(string(content)))
+		}
+		return err == nil
+	}, patience, 5*time.Millisecond)
+	own, err := boot()
+	require.NoError(t, err)
+	now, exists := statOf(s.cmd.Process.Pid)
+	require.True(t, exists)
+	s.leader = Leader{Boot: own, PID: s.cmd.Process.Pid, Began: now.began}
+	return s
+}
+
+// end kills the leader, and lets its number be given away as far as that is up to us.
+func (s *session) end() {
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+}
+
+func (s *session) kill(t *testing.T) (killed []int) {
+	t.Helper()
+	job := Job{Livelock: "/none", Leader: &s.leader, GoneWithin: patience, Killing: func(pid int) { killed = append(killed, pid) }}
+	require.NoError(t, job.Kill())
+	return killed
+}
+
+func TestWhatIsLeftOfALeaderThatNobodySawEnd(t *testing.T) {
+	s := newSession(t)
+	s.end()
+	require.Equal(t, []int{s.member}, s.kill(t))
+	require.Empty(t, s.kill(t))
+}
+
+// It may be a zombie whose parent does not wait for it.
+func TestWhatIsLeftOfALeaderThatHasNotBeenReaped(t *testing.T) {
+	s := newSession(t)
+	require.NoError(t, s.cmd.Process.Kill())
+	require.Equal(t, []int{s.member}, s.kill(t))
+}
+
+// A session with the number of a dead leader may be a stranger's.
+func TestStrangersAreNotKilled(t *testing.T) {
+	for name, alter := range map[string]func(*session){
+		"another boot":                       func(s *session) { s.leader.Boot = "another"; s.end() },
+		"members began before the leader":    func(s *session) { s.leader.Began += 1_000_000; s.end() },
+		"another process has the number now": func(s *session) { s.leader.Began-- },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t)
+			alter(s)
+			require.Empty(t, s.kill(t))
+		})
+	}
+}
