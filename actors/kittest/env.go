@@ -1,0 +1,137 @@
+package kittest
+
+import (
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	cmap "github.com/orcaman/concurrent-map"
+	"github.com/sirupsen/logrus"
+	logrustest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/kit"
+)
+
+// The library's maps have 32 shards each, and an actor system has 1024 of them:
+// most of the cost of a test.
+var _ = oneShard()
+
+func oneShard() int {
+	cmap.SHARD_COUNT = 1
+	return cmap.SHARD_COUNT
+}
+
+// Backoff is the delay of the restarts by [Env.Start].
+const Backoff = time.Second
+
+// Env is an actor system for a test.
+type Env struct {
+	*kit.Env
+	Clock *Clock
+	Logs  *logrustest.Hook
+	Bombs *Bombs
+	t     testing.TB
+	log   *logrus.Logger
+}
+
+// Run runs a test in a bubble: there, [Env.Settle] means that no actor has
+// anything left to do, and whoever waits in vain is found out at once. Messages
+// that their receiver does not know fail the test.
+func Run(t *testing.T, f func(*testing.T, *Env)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		e := New(t)
+		f(t, e)
+		e.Settle()
+		require.Empty(t, e.Logged("unexpected message"))
+		require.Empty(t, e.Logged("actor panicked while leaving"))
+	})
+}
+
+// New makes an actor system whose log is captured and whose clock stands still.
+func New(t testing.TB) *Env {
+	log, hook := logrustest.NewNullLogger()
+	log.SetOutput(io.Discard)
+	log.SetLevel(logrus.TraceLevel)
+	e := &Env{Clock: NewClock(), Logs: hook, Bombs: &Bombs{}, t: t, log: log}
+	e.boot()
+	return e
+}
+
+// Reboot makes another actor system, with the same clock, log and bombs, when
+// nothing lives in the former one any more.
+func (e *Env) Reboot() *Env {
+	next := *e
+	next.boot()
+	return &next
+}
+
+func (e *Env) boot() {
+	e.Env = kit.New(kit.Options{Log: e.log, Clock: e.Clock, Mailbox: e.Bombs.mailbox})
+}
+
+// Settle returns when no actor has anything left to do before the clock is
+// advanced, or a blocked disk released.
+func (e *Env) Settle() { synctest.Wait() }
+
+// Advance lets time pass, and everything that follows from it happen.
+func (e *Env) Advance(d time.Duration) {
+	e.Settle()
+	e.Clock.Advance(d)
+	e.Settle()
+}
+
+// Logged are the entries with this text.
+func (e *Env) Logged(text string) []logrus.Fields {
+	var found []logrus.Fields
+	for _, entry := range e.Logs.AllEntries() {
+		if entry.Message == text {
+			found = append(found, entry.Data)
+		}
+	}
+	return found
+}
+
+// Send sends a message that comes from nobody.
+func (e *Env) Send(to *actor.PID, msg any) { e.System().Root.Send(to, msg) }
+
+// Start starts an actor below one that restarts it after Backoff, as often as it
+// likes.
+func (e *Env) Start(name string, props *actor.Props) *actor.PID {
+	e.t.Helper()
+	parent := e.Props("parent", func() actor.Actor { return &parent{name: name, props: props} },
+		kit.Supervise(e.Strategy(kit.Policy{Backoff: Backoff, Limit: 1000})))
+	_, _, err := e.SpawnRoot(parent, "above-"+name)
+	require.NoError(e.t, err)
+	e.Settle()
+	return e.PID("above-" + name + "/" + name)
+}
+
+type parent struct {
+	name  string
+	props *actor.Props
+}
+
+func (p *parent) Receive(ctx actor.Context) {
+	if _, ok := ctx.Message().(*actor.Started); ok {
+		if _, err := ctx.SpawnNamed(p.props, p.name); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// Crash makes an actor panic, after what it has in its mailbox. What becomes of
+// it is up to its supervisor.
+func (e *Env) Crash(pid *actor.PID) {
+	e.Send(pid, Bomb{})
+	e.Settle()
+}
+
+// Restart makes an actor that was started by Start panic, and start again.
+func (e *Env) Restart(pid *actor.PID) {
+	e.Crash(pid)
+	e.Advance(Backoff)
+}
