@@ -114,7 +114,7 @@ func TestPanicIsLoggedWithoutTheMessage(t *testing.T) {
 		settle()
 		r.env.System().Root.RequestFuture(r.env.PID("daemon/a"), &secret{"hunter2"}, -1)
 		settle()
-		require.Equal(t, []string{"daemon/a *kit.secret *act.secret"}, r.panics("actor panicked"))
+		require.Equal(t, []string{"daemon/a *kit.secret *kit.secret"}, r.panics("actor panicked"))
 		for _, entry := range r.logs.AllEntries() {
 			text, err := (&logrus.JSONFormatter{}).Format(entry)
 			require.NoError(t, err)
@@ -215,6 +215,6 @@ func TestReasonText(t *testing.T) {
 	require.Equal(t, "oops", reasonText(errors.New("oops")))
 	require.Equal(t, "oops", reasonText("oops"))
 	require.Equal(t, "*kit.secret", reasonText(&secret{"hunter2"}))
-	require.Equal(t, "act.panickyError", reasonText(panickyError{}))
+	require.Equal(t, "kit.panickyError", reasonText(panickyError{}))
 	require.Equal(t, "<nil>", reasonText(nil))
 }

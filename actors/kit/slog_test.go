@@ -43,7 +43,7 @@ func TestSlogOverLogrus(t *testing.T) {
 		"g.h.c":       time.Second,
 		"g.pid":       "daemon/core",
 		"g.err":       "oops",
-		"g.bad":       "act.panickyError",
+		"g.bad":       "kit.panickyError",
 		"g.directive": "StopDirective",
 		"g.message":   "*kit.secret",
 		"g.inline":    true,
