@@ -57,6 +57,11 @@ const (
 // LockQueue takes the lock. If another living process has it, the error wraps a
 // [*LockedError], at once. queue/ must exist: see [MakeDirs].
 func LockQueue(dataDir string) (*QueueLock, error) {
+	return lockQueue(dataDir, func() { time.Sleep(lockDeadPause) })
+}
+
+// lockQueue calls pause between two attempts while the holder is dead.
+func lockQueue(dataDir string, pause func()) (*QueueLock, error) {
 	path, err := filepath.Abs(filepath.Join(dataDir, paths.LockPath))
 	if err != nil {
 		return nil, fmt.Errorf("lock queue: %w", err)
@@ -66,7 +71,7 @@ func LockQueue(dataDir string) (*QueueLock, error) {
 		lock, err := tryLockQueue(path)
 		var locked *LockedError
 		for errors.As(err, &locked) && isDead(locked.PID) && time.Now().Before(giveUp) {
-			time.Sleep(lockDeadPause)
+			pause()
 			lock, err = tryLockQueue(path)
 		}
 		if lock != nil || err != nil {

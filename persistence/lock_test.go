@@ -212,14 +212,15 @@ func TestALockOfADeadDaemonIsWaitedFor(t *testing.T) {
 	held, err := LockQueue(dataDir)
 	noError(t, err)
 	noError(t, os.WriteFile(filepath.Join(dataDir, paths.LockPath), fmt.Appendf(nil, "%d\n", dead.pid()), 0o640))
-	taken := make(chan error, 1)
-	go func() {
-		lock, err := LockQueue(dataDir)
-		if err == nil {
-			err = lock.Release()
+	pauses := 0
+	lock, err := lockQueue(dataDir, func() {
+		if pauses++; pauses == 3 {
+			noError(t, held.Release())
 		}
-		taken <- err
-	}()
-	noError(t, held.Release())
-	noError(t, <-taken)
+	})
+	noError(t, err)
+	if pauses != 3 {
+		t.Fatalf("the lock was taken after %d pauses, and released after 3", pauses)
+	}
+	noError(t, lock.Release())
 }

@@ -151,7 +151,6 @@ func TestChangeAlone(t *testing.T) {
 
 func TestCloseEndsAll(t *testing.T) {
 	c := newCluster(t)
-	before := runtime.NumGoroutine()
 	for _, attached := range []bool{true, false} {
 		running := c.Start("n1", logconformance.Options{Founder: true, Files: noFiles})
 		log := c.nodes["n1"].log
@@ -164,9 +163,22 @@ func TestCloseEndsAll(t *testing.T) {
 		} else {
 			c.Until("an entry waits for somebody", func() bool { log.Propose(2, []byte("x")); return true })
 		}
+		require.NotZero(t, logGoroutines())
 		c.Stop("n1")
 	}
-	c.Until("no goroutine is left", func() bool { return runtime.NumGoroutine() <= before+2 })
+	c.Until("no goroutine of a log is left", func() bool { return logGoroutines() == 0 })
+}
+
+// logGoroutines counts the goroutines of this process that run code of a log or of raft.
+func logGoroutines() int {
+	text := make([]byte, 1<<20)
+	running := 0
+	for one := range strings.SplitSeq(string(text[:runtime.Stack(text, true)]), "\n\n") {
+		if strings.Contains(one, "hashicorp/raft") || strings.Contains(one, "edge/raftlog.") {
+			running++
+		}
+	}
+	return running
 }
 
 func TestRestartGivesEntriesAgain(t *testing.T) {
