@@ -41,7 +41,8 @@ var wings = []wing{
 	{"edge", []string{"persistence", "actors/kit", "actors", "core", "messages"}},
 	{"supervisor", []string{"actors/kit", "actors", "core", "messages"}},
 	{"sim", []string{"supervisor", "actors/kit", "actors", "persistence", "core", "messages"}},
-	{"cmd", []string{"sim", "supervisor", "edge", "actors/kit", "actors", "persistence", "core", "messages"}},
+	{"sim/study", []string{"sim", "core"}},
+	{"cmd", []string{"sim/study", "sim", "supervisor", "edge", "actors/kit", "actors", "persistence", "core", "messages"}},
 }
 
 // wingOf is the wing of a package, the one with the longest path.

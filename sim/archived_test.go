@@ -37,7 +37,7 @@ func leftBehind(t *testing.T, seed uint64, checker Checker, plants Plants) *Worl
 			c.set(map[string]any{"predictive_ticks": left}, fill)
 		}
 	}
-	jobs := [][]opSpec{{"run run_for=1"}, {"run run_for=500"}, {"run run_for=1 after=1:success"}}
+	jobs := [][]OpSpec{{"run run_for=1"}, {"run run_for=500"}, {"run run_for=1 after=1:success"}}
 	var told func(*submission)
 	told = func(s *submission) {
 		if s.ids == nil { // there is no master yet
@@ -72,8 +72,8 @@ func TestADependencyOutlivesTheArchiveOfItsJob(t *testing.T) {
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := leftBehind(t, seed, &checkDepends{}, Plants{})
-			w.until(t, "the last job ends", func() bool { return w.job(3).Status().Final() })
-			require.Equal(t, job.Success, w.job(3).Status())
+			w.until(t, "the last job ends", func() bool { return w.Job(3).Status().Final() })
+			require.Equal(t, job.Success, w.Job(3).Status())
 
 			w = leftBehind(t, seed, &checkDepends{}, plants)
 			w.RunFor(time.Hour)

@@ -54,7 +54,7 @@ func survives(w *World, id int64) error {
 
 func (c *checkAcknowledged) exist(w *World) error {
 	for _, id := range c.ids {
-		if !c.garbled[id] && w.job(id) == nil {
+		if !c.garbled[id] && w.Job(id) == nil {
 			return fmt.Errorf("job %d was acknowledged, and is not on the disk", id)
 		}
 	}

@@ -32,7 +32,7 @@ func (*checkFinal) See(w *World, event any) error {
 	if !known || !status.Final() {
 		return nil
 	}
-	if j := w.job(e.id); j == nil || j.Status() != status {
+	if j := w.Job(e.id); j == nil || j.Status() != status {
 		return fmt.Errorf("client %d was told that job %d is %s; what is committed says %s", e.client.number, e.id, e.status, shown(j))
 	}
 	return nil
@@ -55,7 +55,7 @@ func (checkMasters) See(w *World, event any) error {
 	if !is {
 		return nil
 	}
-	if j := w.job(e.job); j == nil || j.Status().Final() {
+	if j := w.Job(e.job); j == nil || j.Status().Final() {
 		return fmt.Errorf("opcode %d of job %d executes on %s; what is committed says %s", e.op, e.job, e.node.name, shown(j))
 	}
 	if on := w.truth.running[e.job].On; on != e.node.uuid() {

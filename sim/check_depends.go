@@ -96,7 +96,7 @@ func (c *checkDepends) doomed(w *World, j *job.Job) error {
 		return nil
 	}
 	hopeless := func(d waitsFor) bool {
-		on := w.job(d.job)
+		on := w.Job(d.job)
 		return c.garbled[d.job] || on == nil || d.job >= int64(j.ID) || on.Status().Final() && c.met(w, int64(j.ID), d, on) != nil
 	}
 	if slices.ContainsFunc(dependsOf(j.Ops[at].Input), hopeless) {
@@ -125,13 +125,13 @@ func (w *World) survivingJob(id int64) *job.Job {
 // allEnded: of jobs that have ended well no dependency was left unmet.
 func (c *checkDepends) allEnded(w *World) error {
 	for _, id := range w.recordedIDs() {
-		j := w.job(id)
+		j := w.Job(id)
 		if j == nil || j.Status() != job.Success {
 			continue
 		}
 		for i := range j.Ops {
 			for _, d := range dependsOf(j.Ops[i].Input) {
-				if err := c.met(w, id, d, w.job(d.job)); err != nil {
+				if err := c.met(w, id, d, w.Job(d.job)); err != nil {
 					return fmt.Errorf("job %d has succeeded: opcode %d: %w", id, i, err)
 				}
 			}

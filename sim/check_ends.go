@@ -32,7 +32,7 @@ func (c *checkEnds) See(w *World, event any) error {
 		delete(c.ends, e.id)
 	case powerLost:
 		for id := range c.ends { // the order does not matter
-			if j := w.job(id); j == nil || !j.Status().Final() {
+			if j := w.Job(id); j == nil || !j.Status().Final() {
 				delete(c.ends, id)
 			}
 		}
@@ -43,7 +43,7 @@ func (c *checkEnds) See(w *World, event any) error {
 func (c *checkEnds) changed(w *World, e fileChanged) error {
 	end, ended := c.ends[e.id]
 	switch {
-	case e.job == nil && w.job(e.id) == nil: // not archived
+	case e.job == nil && w.Job(e.id) == nil: // not archived
 		delete(c.ends, e.id)
 	case e.job == nil:
 	case ended && !bytes.Equal(end, e.content):
@@ -73,7 +73,7 @@ func (c *checkEnds) applied(w *World, e appliedHere) {
 var takenBack = []string{"cancel-job", "reject-job", "doom-job"}
 
 func (c *checkEnds) told(w *World, id int64) {
-	if j := w.job(id); j != nil && j.Status().Final() {
+	if j := w.Job(id); j != nil && j.Status().Final() {
 		c.end(id, w.disk.find(w.pathOf(id)).data)
 	}
 }

@@ -21,17 +21,17 @@ func (*checkFilters) Name() string { return "filter rules" }
 func (c *checkFilters) See(w *World, event any) error {
 	switch e := event.(type) {
 	case jobPicked:
-		v, known := w.inForce.verdict(w.job(e.id))
+		v, known := w.inForce.verdict(w.Job(e.id))
 		if known && (v.action.Verb == filter.Pause || v.action.Verb == filter.Reject) {
 			return fmt.Errorf("job %d was chosen to start, but rule %s says %s", e.id, v.uuid, v.action.Verb)
 		}
 	case opPermitted:
-		v, known := w.inForce.verdict(w.job(e.process.job))
+		v, known := w.inForce.verdict(w.Job(e.process.job))
 		if known && e.process.inCharge() && v.action.Verb == filter.Pause {
 			return fmt.Errorf("job %d may begin opcode %d, but rule %s pauses it", e.process.job, e.op, v.uuid)
 		}
 	case locksTaken:
-		v, known := w.inForce.verdict(w.job(e.process.job))
+		v, known := w.inForce.verdict(w.Job(e.process.job))
 		if known && e.process.inCharge() && !e.found && v.action.Verb == filter.Pause {
 			return fmt.Errorf("job %d has got the locks for opcode %d, but rule %s pauses it", e.process.job, e.op, v.uuid)
 		}
@@ -53,7 +53,7 @@ func (c *checkFilters) See(w *World, event any) error {
 // newcomers were judged by rules that have not changed meanwhile.
 func (c *checkFilters) newcomers(w *World, ids []int64) error {
 	for _, id := range ids {
-		j := w.job(id)
+		j := w.Job(id)
 		v, known := w.inForce.verdict(j)
 		if !known {
 			continue

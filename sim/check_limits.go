@@ -58,7 +58,7 @@ func (c *checkLimits) See(w *World, event any) error {
 // pick notes by which rule a job was chosen. Those that are worked on, and were
 // chosen by the same one, are counted: the daemon knows of them.
 func (c *checkLimits) pick(w *World, id int64) error {
-	v, known := w.inForce.verdict(w.job(id))
+	v, known := w.inForce.verdict(w.Job(id))
 	if !known {
 		delete(c.picked, id)
 		return nil
@@ -80,7 +80,7 @@ func (c *checkLimits) pick(w *World, id int64) error {
 }
 
 func (c *checkLimits) stillUnder(w *World, id int64, v verdict) bool {
-	now, known := w.inForce.verdict(w.job(id))
+	now, known := w.inForce.verdict(w.Job(id))
 	return known && now.text == v.text
 }
 
@@ -122,7 +122,7 @@ func (c *checkLimits) inBuckets(w *World, id int64) error {
 
 func (c *checkLimits) bucketsOf(w *World, id int64) []bucket {
 	known, cached := c.buckets[id]
-	if j := w.job(id); !cached && j != nil {
+	if j := w.Job(id); !cached && j != nil {
 		known = bucketsOf(j)
 		c.buckets[id] = known
 	}

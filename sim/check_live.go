@@ -24,7 +24,7 @@ func (checkLive) See(w *World, event any) error {
 		known[row.ID] = row.Status
 	}
 	for _, id := range w.recordedIDs() {
-		j := w.job(id)
+		j := w.Job(id)
 		if j != nil && known[id] != j.Status().String() {
 			return fmt.Errorf("job %d is %s, the daemon says %q", id, j.Status(), known[id])
 		}
@@ -42,7 +42,7 @@ func (w *World) atRest() error {
 		return errors.New("there is no daemon")
 	}
 	for _, id := range w.recordedIDs() {
-		if j := w.job(id); j != nil && !j.Status().Final() {
+		if j := w.Job(id); j != nil && !j.Status().Final() {
 			return fmt.Errorf("job %d is %s", id, shownJob(j, nil))
 		}
 	}

@@ -42,7 +42,7 @@ func (c *checkOrder) See(w *World, event any) error {
 		delete(c.waiting, e.id)
 		return c.picked(w, e.id)
 	case jobReturned:
-		c.see(w, e.id, w.job(e.id))
+		c.see(w, e.id, w.Job(e.id))
 	case wishSent:
 		c.wishes[e.id]++
 	case wishTold:
@@ -103,24 +103,14 @@ func (c *checkOrder) see(w *World, id int64, j *job.Job) {
 	}
 	known := c.waiting[id]
 	if known == nil {
-		known = &waitingJob{odd: !unhindered(j)}
+		known = &waitingJob{odd: !Unconstrained(j)}
 		c.waiting[id] = known
 	}
 	known.job, known.changed = j, w.count
 }
 
-// unhindered: nothing in the job itself holds it back.
-func unhindered(j *job.Job) bool {
-	for i := range j.Ops {
-		if len(dependsOf(j.Ops[i].Input)) > 0 {
-			return false
-		}
-	}
-	return len(bucketsOf(j)) == 0
-}
-
 func (c *checkOrder) picked(w *World, id int64) error {
-	j := w.job(id)
+	j := w.Job(id)
 	if j == nil || !w.inForce.known {
 		return nil
 	}

@@ -49,7 +49,7 @@ func (c *checkRecords) See(w *World, event any) error {
 		}
 	case submissionTold:
 		for _, id := range e.submission.ids {
-			if j := w.job(id); w.truth == nil && !w.garbled && j != nil && !j.Status().Final() {
+			if j := w.Job(id); w.truth == nil && !w.garbled && j != nil && !j.Status().Final() {
 				return c.submitted(w, j)
 			}
 		}
@@ -60,7 +60,7 @@ func (c *checkRecords) See(w *World, event any) error {
 // everywhere: the job on has been archived in this moment.
 func (*checkRecords) everywhere(w *World, on int64, ended *job.Job) error {
 	for _, id := range w.recordedIDs() {
-		if j := w.job(id); j != nil && ended != nil && !j.Status().Final() && dependsOn(j, on) {
+		if j := w.Job(id); j != nil && ended != nil && !j.Status().Final() && dependsOn(j, on) {
 			if err := recorded(w, id, on, ended.Status()); err != nil {
 				return err
 			}

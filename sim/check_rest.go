@@ -27,7 +27,7 @@ func (checkRest) See(w *World, event any) error {
 		if w.truth == nil || !w.calm.now(w) || !w.charge.settled() || w.clock.now.Sub(e.since) < othersKnowMax {
 			return nil
 		}
-		if j := w.job(e.process.job); j == nil || shapeOf(j) != e.shape {
+		if j := w.Job(e.process.job); j == nil || shapeOf(j) != e.shape {
 			return fmt.Errorf("job %d rests at %s since %.3f s ago; what is committed says %s", e.process.job, e.shape, w.clock.now.Sub(e.since).Seconds(), shown(j))
 		}
 	case opPermitted:
@@ -47,7 +47,7 @@ func (w *World) lookMax() time.Duration {
 
 // permitted: no failover can undo the opcodes before the one that may begin.
 func permitted(w *World, e opPermitted) error {
-	j := w.job(e.process.job)
+	j := w.Job(e.process.job)
 	if w.truth == nil || j == nil || !e.process.inCharge() {
 		return nil
 	}

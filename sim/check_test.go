@@ -184,10 +184,10 @@ func contended(seed uint64, checker Checker, plants Plants, after func(*client),
 	c, o := w.newClient(), w.newClient()
 	c.whenReady(func() {
 		o.set(map[string]any{"lock_bypass_after": 0.1}, func(error) {
-			c.submit([][]opSpec{{"run run_for=10 locks=node/a:shared"}}, nil)
-			c.later(time.Second, func() { c.submit([][]opSpec{{opSpec(second)}}, nil) })
+			c.submit([][]OpSpec{{"run run_for=10 locks=node/a:shared"}}, nil)
+			c.later(time.Second, func() { c.submit([][]OpSpec{{OpSpec(second)}}, nil) })
 			c.later(2*time.Second, func() { after(o) })
-			c.later(3*time.Second, func() { c.submit([][]opSpec{{opSpec(third)}}, nil) })
+			c.later(3*time.Second, func() { c.submit([][]OpSpec{{OpSpec(third)}}, nil) })
 		})
 	})
 	w.RunFor(time.Minute)
@@ -222,8 +222,8 @@ func TestWhatHidesIsEnded(t *testing.T) {
 				w.startAgain()
 				worker := w.newClient()
 				worker.whenReady(func() {
-					worker.submit([][]opSpec{{opSpec("run run_for=30 locks=node/a hides=" + string(c.hides))}}, nil)
-					worker.later(time.Second, func() { worker.submit([][]opSpec{{"run run_for=1 locks=node/a"}}, nil) })
+					worker.submit([][]OpSpec{{OpSpec("run run_for=30 locks=node/a hides=" + string(c.hides))}}, nil)
+					worker.later(time.Second, func() { worker.submit([][]OpSpec{{"run run_for=1 locks=node/a"}}, nil) })
 				})
 				w.RunFor(2 * time.Second)
 				c.end(w, w.newClient())

@@ -32,7 +32,7 @@ func (c *checkTold) See(w *World, event any) error {
 	case statusTold:
 		return c.status(e)
 	case cancelTold:
-		j := w.job(e.id)
+		j := w.Job(e.id)
 		if j == nil || !j.Status().Final() {
 			return fmt.Errorf("client was told that the cancel of job %d has succeeded; its file does not say so", e.id)
 		}
@@ -68,7 +68,7 @@ func (c *checkTold) status(e statusTold) error {
 // count: it is set aside before anything is done with it.
 func (c *checkTold) holds(w *World) error {
 	for id := int64(1); id <= w.serial(); id++ {
-		j := w.job(id)
+		j := w.Job(id)
 		if j == nil {
 			continue
 		}
@@ -86,7 +86,7 @@ func (c *checkTold) holds(w *World) error {
 func whole(w *World) error {
 	found := map[string]bool{}
 	for id := int64(1); id <= w.serial(); id++ {
-		if w.job(id) != nil {
+		if w.Job(id) != nil {
 			found[w.tagOf(id)] = true
 		}
 	}

@@ -212,9 +212,9 @@ func shownJob(j *job.Job, err error) string {
 	return text
 }
 
-// job reads a job from the disk as processes see it, archived or not, without a
+// Job reads a job from the disk as processes see it, archived or not, without a
 // call that could fail; nil if it is not there or not a job. It is not to be changed.
-func (w *World) job(id int64) *job.Job {
+func (w *World) Job(id int64) *job.Job {
 	f := w.disk.find(w.pathOf(id))
 	if f == nil {
 		return nil

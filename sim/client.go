@@ -26,7 +26,7 @@ type client struct {
 type submission struct {
 	client *client
 	number int
-	jobs   [][]opSpec
+	jobs   [][]OpSpec
 	ids    []int64 // acknowledged
 	err    error   // refused, or unknown
 	over   bool
@@ -78,7 +78,7 @@ func (w *World) newClient() *client {
 func (c *client) names() bool { return c.number%2 == 0 }
 
 // submit sends jobs, one with SubmitJob, several with SubmitManyJobs.
-func (c *client) submit(jobs [][]opSpec, done func(*submission)) *submission {
+func (c *client) submit(jobs [][]OpSpec, done func(*submission)) *submission {
 	c.sent++
 	s := &submission{client: c, number: c.sent, jobs: jobs}
 	c.world.submissions = append(c.world.submissions, s)
@@ -103,9 +103,9 @@ func (s *submission) request() (method string, args []any) {
 	for i, ops := range s.jobs {
 		for k, op := range ops {
 			if k == 0 && s.client.names() {
-				op += opSpec(fmt.Sprintf(" request=%d.%d", s.client.number, s.number))
+				op += OpSpec(fmt.Sprintf(" request=%d.%d", s.client.number, s.number))
 			}
-			encoded[i] = append(encoded[i], op.encode(s.tag(i)))
+			encoded[i] = append(encoded[i], op.Encode(s.tag(i)))
 		}
 	}
 	if len(s.jobs) == 1 {

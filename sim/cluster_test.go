@@ -121,9 +121,9 @@ func stopsMaster(seed uint64, checker Checker, plants Plants, when string) *Worl
 	for _, n := range w.nodes {
 		n.startAgain()
 	}
-	w.newClient().submit([][]opSpec{{"run run_for=30 locks=node/a"}}, nil)
+	w.newClient().submit([][]OpSpec{{"run run_for=30 locks=node/a"}}, nil)
 	other := w.newClient()
-	other.later(5*time.Second, func() { other.submit([][]opSpec{{"run run_for=1 locks=node/a"}}, nil) })
+	other.later(5*time.Second, func() { other.submit([][]OpSpec{{"run run_for=1 locks=node/a"}}, nil) })
 	for !seen && w.count < 20_000 && w.Step() {
 	}
 	if n := w.master(); n != nil {

@@ -14,7 +14,7 @@ func ruledJobs(before bool) func(w *World) func() bool {
 		var sent *submission
 		ruled := false
 		submit := func() {
-			sent = c.submit([][]opSpec{
+			sent = c.submit([][]OpSpec{
 				{"run run_for=0.3 locks=node/a limit=1:x", "run run_for=0.01 locks=node/a limit=1:x"},
 				{"run run_for=0.01 locks=node/a after=-1"},
 				{"run run_for=0.01 after=-2:error"},

@@ -19,7 +19,7 @@ func twoJobs(w *World) (done func() bool) {
 	c := w.newClient()
 	var sent *submission
 	c.whenReady(func() {
-		sent = c.submit([][]opSpec{{"run run_for=0.01", "delay 0.5"}, {"run run_for=1", "run run_for=0"}}, nil)
+		sent = c.submit([][]OpSpec{{"run run_for=0.01", "delay 0.5"}, {"run run_for=1", "run run_for=0"}}, nil)
 	})
 	return func() bool { return sent != nil && sent.over }
 }

@@ -141,7 +141,7 @@ func (w *World) occupying() []int64 {
 		return ids
 	}
 	return slices.DeleteFunc(ids, func(id int64) bool {
-		j := w.job(id)
+		j := w.Job(id)
 		return j == nil || j.Status().Final()
 	})
 }

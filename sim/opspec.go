@@ -11,7 +11,7 @@ import (
 	"lockstep/core/job"
 )
 
-// opSpec is an opcode as scenarios and workloads spell it: "delay 5",
+// OpSpec is an opcode as scenarios and workloads spell it: "delay 5",
 // "run run_for=5 exit=3", or the name of an opcode without an executor.
 //
 // A run may take locks, "locks=node/a,node/b:shared", or some of a list,
@@ -19,7 +19,7 @@ import (
 // "after=12:success,error"; be one of at most so many that run,
 // "limit=2:label"; give a reason, "reason=word"; have a "priority=-10"; name the
 // submission that it belongs to, "request=word".
-type opSpec string
+type OpSpec string
 
 // opInput is an opcode on its way to the daemon.
 type opInput struct {
@@ -37,7 +37,8 @@ type opInput struct {
 
 type reasonEntry [3]any
 
-func (o opSpec) encode(tag string) json.RawMessage {
+// Encode makes the opcode as a client sends it. The tag marks its job.
+func (o OpSpec) Encode(tag string) json.RawMessage {
 	op := opInput{Comment: tag}
 	words := op.commonWords(strings.Fields(string(o)))
 	switch {
@@ -111,7 +112,7 @@ func lockSpecs(text string) [][2]string {
 }
 
 // describe is the reverse of parseJobs.
-func describe(jobs [][]opSpec) string {
+func describe(jobs [][]OpSpec) string {
 	texts := make([]string, len(jobs))
 	for i, ops := range jobs {
 		words := make([]string, len(ops))
@@ -124,16 +125,16 @@ func describe(jobs [][]opSpec) string {
 }
 
 // parseJobs reads one job a line, its opcodes separated by semicolons.
-func parseJobs(text string) ([][]opSpec, error) {
-	var jobs [][]opSpec
+func parseJobs(text string) ([][]OpSpec, error) {
+	var jobs [][]OpSpec
 	for line := range strings.Lines(text) {
-		var ops []opSpec
+		var ops []OpSpec
 		for op := range strings.SplitSeq(line, ";") {
 			op = strings.TrimSpace(op)
 			if op == "" {
 				return nil, fmt.Errorf("an empty opcode in %q", line)
 			}
-			ops = append(ops, opSpec(op))
+			ops = append(ops, OpSpec(op))
 		}
 		jobs = append(jobs, ops)
 	}

@@ -255,7 +255,7 @@ func (s *scenario) garble(t *testing.T, d *datadriven.TestData) error {
 
 func (s *scenario) jobs(*testing.T, *datadriven.TestData) error {
 	for _, id := range s.world.jobIDs() {
-		j := s.world.job(id)
+		j := s.world.Job(id)
 		if j == nil {
 			s.lines = append(s.lines, fmt.Sprintf("job %d: not a job", id))
 			continue

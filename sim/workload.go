@@ -51,9 +51,9 @@ func (k *workload) submit(c *client) {
 		return
 	}
 	k.left--
-	jobs := make([][]opSpec, 1)
+	jobs := make([][]OpSpec, 1)
 	if k.rng.IntN(4) == 0 {
-		jobs = make([][]opSpec, 2+k.rng.IntN(3))
+		jobs = make([][]OpSpec, 2+k.rng.IntN(3))
 	}
 	for i := range jobs {
 		jobs[i] = k.job(i)
@@ -63,7 +63,7 @@ func (k *workload) submit(c *client) {
 
 // send submits jobs. Where nobody can know whether there are any, the clients that
 // name their submissions send them again, for a minute.
-func (k *workload) send(c *client, jobs [][]opSpec) {
+func (k *workload) send(c *client, jobs [][]OpSpec) {
 	tries := 0
 	var told func(*submission)
 	told = func(s *submission) {
@@ -158,8 +158,8 @@ func (k *workload) cross(c *client, at moment, done func()) {
 // ended: they may wait for something else still, or for that with a later opcode.
 func (k *workload) leaveBehind(c *client, id int64) {
 	wait := []float64{0, 0.3, 5, 60}[k.rng.IntN(4)]
-	after := opSpec(fmt.Sprintf(" after=%d:success,error,canceled", id))
-	jobs := [][]opSpec{{opSpec(fmt.Sprintf("run run_for=%g", wait)), "delay 0.01" + after}, {"delay 0.01" + after}}
+	after := OpSpec(fmt.Sprintf(" after=%d:success,error,canceled", id))
+	jobs := [][]OpSpec{{OpSpec(fmt.Sprintf("run run_for=%g", wait)), "delay 0.01" + after}, {"delay 0.01" + after}}
 	c.submit(jobs, func(*submission) {
 		c.follow(id, func(status string) {
 			if !isFinal(status) {
@@ -173,8 +173,8 @@ func (k *workload) leaveBehind(c *client, id int64) {
 
 // job is the nth of a submission. One that waits between two opcodes for another
 // job is not limited: if that is limited, too, they would wait for each other.
-func (k *workload) job(n int) []opSpec {
-	ops := make([]opSpec, 1+k.rng.IntN(3))
+func (k *workload) job(n int) []OpSpec {
+	ops := make([]OpSpec, 1+k.rng.IntN(3))
 	limited := k.rng.IntN(8) == 0
 	for i := range ops {
 		ops[i] = k.opcode()
@@ -182,21 +182,21 @@ func (k *workload) job(n int) []opSpec {
 			ops[i] += k.dependencies(n)
 		}
 		if limited {
-			ops[i] += " limit=" + []opSpec{"1:a", "2:a", "1:b"}[k.rng.IntN(3)]
+			ops[i] += " limit=" + []OpSpec{"1:a", "2:a", "1:b"}[k.rng.IntN(3)]
 		}
 		if k.rng.IntN(12) == 0 {
-			ops[i] += " priority=" + []opSpec{"-10", "10"}[k.rng.IntN(2)]
+			ops[i] += " priority=" + []OpSpec{"-10", "10"}[k.rng.IntN(2)]
 		}
 	}
 	return ops
 }
 
 // dependencies are on earlier jobs of anybody, or on ones that there are not.
-func (k *workload) dependencies(n int) (words opSpec) {
+func (k *workload) dependencies(n int) (words OpSpec) {
 	for range 2 {
 		if k.rng.IntN(8) == 0 {
 			statuses := []string{"", ":success", ":error", ":success,error", ":success,error,canceled"}
-			words += opSpec(fmt.Sprintf(" after=%d%s", k.before(n), statuses[k.rng.IntN(len(statuses))]))
+			words += OpSpec(fmt.Sprintf(" after=%d%s", k.before(n), statuses[k.rng.IntN(len(statuses))]))
 		}
 	}
 	return words
@@ -220,7 +220,7 @@ func (k *workload) pause() time.Duration {
 	return time.Duration(k.rng.IntN(1000)) * time.Millisecond
 }
 
-func (k *workload) opcode() opSpec {
+func (k *workload) opcode() OpSpec {
 	// Short ones are where hand-overs meet.
 	spell := []float64{0, 0.001, 0.01, 0.3, 2}[k.rng.IntN(5)]
 	switch k.rng.IntN(14) {
@@ -228,21 +228,21 @@ func (k *workload) opcode() opSpec {
 		locks := k.locks()
 		// No further dice: runs of known seeds stay what they are.
 		hides := []string{"", " hides=session", " hides=environment"}[len(locks)%3]
-		return opSpec(fmt.Sprintf("run run_for=%g locks=%s%s", spell, locks, hides))
+		return OpSpec(fmt.Sprintf("run run_for=%g locks=%s%s", spell, locks, hides))
 	case 13:
-		return opSpec(fmt.Sprintf("run run_for=%g any=%d:node/a,node/b,node/c locks=node-res/a", spell, 1+k.rng.IntN(2)))
+		return OpSpec(fmt.Sprintf("run run_for=%g any=%d:node/a,node/b,node/c locks=node-res/a", spell, 1+k.rng.IntN(2)))
 	case 0:
 		return "OP_CLUSTER_VERIFY"
 	case 1, 2:
-		return opSpec(fmt.Sprintf("delay %g", spell+0.001))
+		return OpSpec(fmt.Sprintf("delay %g", spell+0.001))
 	case 3:
-		return opSpec(fmt.Sprintf("run run_for=%g exit=%d", spell, 1+k.rng.IntN(9)))
+		return OpSpec(fmt.Sprintf("run run_for=%g exit=%d", spell, 1+k.rng.IntN(9)))
 	case 4:
-		return opSpec(fmt.Sprintf("run run_for=%g say=hello", spell))
+		return OpSpec(fmt.Sprintf("run run_for=%g say=hello", spell))
 	case 5:
-		return opSpec(fmt.Sprintf("run run_for=%g stubborn", spell))
+		return OpSpec(fmt.Sprintf("run run_for=%g stubborn", spell))
 	default:
-		return opSpec(fmt.Sprintf("run run_for=%g", spell))
+		return OpSpec(fmt.Sprintf("run run_for=%g", spell))
 	}
 }
 

@@ -13,18 +13,18 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockstep/cmd/internal/progressbar"
-	"lockstep/sim"
+	"lockstep/sim/study"
 )
 
 // work is what is done in both orders, as flags say it.
 type work struct {
-	sim.MixOptions
+	study.MixOptions
 	mix string
 	set []string
 }
 
 func (o *work) flags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.mix, "mix", "operator", "the `kind` of work: "+strings.Join(sim.MixNames(), ", "))
+	flags.StringVar(&o.mix, "mix", "operator", "the `kind` of work: "+strings.Join(study.MixNames(), ", "))
 	flags.IntVar(&o.Jobs, "jobs", 2000, "`number` of jobs")
 	flags.IntVar(&o.Slots, "slots", 20, "`number` of run slots")
 	flags.IntVar(&o.Nodes, "nodes", 40, "`number` of nodes, with eight instances each")
@@ -34,25 +34,25 @@ func (o *work) flags(flags *pflag.FlagSet) {
 }
 
 // parse finds the mix and reads the settings.
-func (o *work) parse() (sim.Mix, sim.CompareOptions, error) {
-	mix, err := sim.FindMix(o.mix)
+func (o *work) parse() (study.Mix, study.CompareOptions, error) {
+	mix, err := study.FindMix(o.mix)
 	if err != nil {
-		return sim.Mix{}, sim.CompareOptions{}, err
+		return study.Mix{}, study.CompareOptions{}, err
 	}
 	settings, err := parseSettings(o.set)
 	if err != nil {
-		return sim.Mix{}, sim.CompareOptions{}, err
+		return study.Mix{}, study.CompareOptions{}, err
 	}
 	if settings["predictive"] != nil {
-		return sim.Mix{}, sim.CompareOptions{}, errors.New("--set predictive: this is what is compared")
+		return study.Mix{}, study.CompareOptions{}, errors.New("--set predictive: this is what is compared")
 	}
-	options := sim.CompareOptions{MixOptions: o.MixOptions, Settings: settings}
+	options := study.CompareOptions{MixOptions: o.MixOptions, Settings: settings}
 	return mix, options, options.Validate()
 }
 
 // compareSeeds does the work of each seed, with a bar that shows how far it is. What
 // goes wrong is said on out; the error is errBroken then.
-func compareSeeds(out, complaints io.Writer, mix sim.Mix, options sim.CompareOptions, first, last uint64) ([]sim.Comparison, error) {
+func compareSeeds(out, complaints io.Writer, mix study.Mix, options study.CompareOptions, first, last uint64) ([]study.Comparison, error) {
 	bar := progressbar.Start(complaints, 2*int64(options.Jobs)*int64(last-first+1))
 	defer bar.Stop()
 	began, ended := time.Now(), uint64(0)
@@ -61,10 +61,10 @@ func compareSeeds(out, complaints io.Writer, mix sim.Mix, options sim.CompareOpt
 		bar.Rate(ended, "jobs", time.Since(began))
 		bar.Step()
 	}
-	var all []sim.Comparison
+	var all []study.Comparison
 	for seed := first; ; seed++ {
 		options.Seed = seed
-		c, err := sim.Compare(mix, options)
+		c, err := study.Compare(mix, options)
 		if err != nil {
 			bar.Stop()
 			fmt.Fprintf(out, "seed %d: %v\n", seed, err)
@@ -78,7 +78,7 @@ func compareSeeds(out, complaints io.Writer, mix sim.Mix, options sim.CompareOpt
 }
 
 // asJSON prints everything that was measured; more are further fields.
-func (o *work) asJSON(out io.Writer, all []sim.Comparison, more map[string]any) error {
+func (o *work) asJSON(out io.Writer, all []study.Comparison, more map[string]any) error {
 	fields := map[string]any{"mix": o.mix, "jobs": o.Jobs, "slots": o.Slots, "nodes": o.Nodes, "load": o.Load, "set": o.set, "seeds": all}
 	maps.Copy(fields, more)
 	encoder := json.NewEncoder(out)
@@ -119,7 +119,7 @@ The mixes:
 
 func mixList() string {
 	var b strings.Builder
-	for _, m := range sim.Mixes {
+	for _, m := range study.Mixes {
 		fmt.Fprintf(&b, "  %-12s %s\n", m.Name, m.About)
 	}
 	return strings.TrimRight(b.String(), "\n")
@@ -147,7 +147,7 @@ func (o *compareOptions) run(out, complaints io.Writer) error {
 }
 
 // head says what was done.
-func (o *compareOptions) head(out io.Writer, mix sim.Mix, first, last uint64) {
+func (o *compareOptions) head(out io.Writer, mix study.Mix, first, last uint64) {
 	fmt.Fprintf(out, "%s: %s\n%d jobs, %d slots, %d nodes, load %g, ", mix.Name, mix.About, o.Jobs, o.Slots, o.Nodes, o.Load)
 	if len(o.set) > 0 {
 		fmt.Fprintf(out, "%s, ", strings.Join(o.set, ", "))

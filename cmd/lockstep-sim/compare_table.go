@@ -9,26 +9,26 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"lockstep/cmd/internal/plaintable"
-	"lockstep/sim"
+	"lockstep/sim/study"
 )
 
 // measure is a row of the table.
 type measure struct {
 	name string
-	of   func(sim.Outcome) float64
+	of   func(study.Outcome) float64
 	unit func(float64) string
 	more bool // is better
 }
 
 var measures = []measure{
-	{"makespan", func(o sim.Outcome) float64 { return o.Makespan }, span, false},
-	{"jobs per hour", func(o sim.Outcome) float64 { return o.PerHour }, number, true},
-	{"mean wait", func(o sim.Outcome) float64 { return o.Mean }, span, false},
-	{"95th percentile of waits", func(o sim.Outcome) float64 { return o.P95 }, span, false},
-	{"longest wait", func(o sim.Outcome) float64 { return o.Longest }, span, false},
-	{"slot time", func(o sim.Outcome) float64 { return o.SlotSeconds }, span, false},
-	{"  of it waiting for locks", func(o sim.Outcome) float64 { return o.LockWaitSeconds }, span, false},
-	{"  share", func(o sim.Outcome) float64 { return o.LockWaitShare }, percent, false},
+	{"makespan", func(o study.Outcome) float64 { return o.Makespan }, span, false},
+	{"jobs per hour", func(o study.Outcome) float64 { return o.PerHour }, number, true},
+	{"mean wait", func(o study.Outcome) float64 { return o.Mean }, span, false},
+	{"95th percentile of waits", func(o study.Outcome) float64 { return o.P95 }, span, false},
+	{"longest wait", func(o study.Outcome) float64 { return o.Longest }, span, false},
+	{"slot time", func(o study.Outcome) float64 { return o.SlotSeconds }, span, false},
+	{"  of it waiting for locks", func(o study.Outcome) float64 { return o.LockWaitSeconds }, span, false},
+	{"  share", func(o study.Outcome) float64 { return o.LockWaitShare }, percent, false},
 }
 
 func span(s float64) string {
@@ -46,7 +46,7 @@ func number(x float64) string  { return fmt.Sprintf("%.1f", x) }
 func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 
 // printTables prints what was measured, and what was seen of starvation.
-func printTables(out io.Writer, all []sim.Comparison) {
+func printTables(out io.Writer, all []study.Comparison) {
 	header := table.Row{"", "predictive", "plain", "change"}
 	if len(all) > 1 {
 		header = append(header, "better in")
@@ -58,7 +58,7 @@ func printTables(out io.Writer, all []sim.Comparison) {
 	fmt.Fprintln(out, render(header, rows))
 	fmt.Fprintln(out)
 	fmt.Fprintln(out, render(table.Row{"kind", "jobs", "mean wait", "plain", "longest", "plain"}, kindRows(all)))
-	var seen sim.Starvation
+	var seen study.Starvation
 	for _, c := range all {
 		seen.Picks += c.Predictive.Starvation.Picks
 		seen.Aged += c.Predictive.Starvation.Aged
@@ -69,7 +69,7 @@ func printTables(out io.Writer, all []sim.Comparison) {
 }
 
 // sums adds up over all seeds, and counts those in which the predictive order is better.
-func (m *measure) sums(all []sim.Comparison) (predictive, plain float64, better int) {
+func (m *measure) sums(all []study.Comparison) (predictive, plain float64, better int) {
 	for _, c := range all {
 		a, b := m.of(c.Predictive), m.of(c.Plain)
 		predictive, plain = predictive+a, plain+b
@@ -80,7 +80,7 @@ func (m *measure) sums(all []sim.Comparison) (predictive, plain float64, better 
 	return predictive, plain, better
 }
 
-func (m *measure) row(all []sim.Comparison) table.Row {
+func (m *measure) row(all []study.Comparison) table.Row {
 	predictive, plain, better := m.sums(all)
 	n := float64(len(all))
 	row := table.Row{m.name, m.unit(predictive / n), m.unit(plain / n), change(predictive, plain)}
@@ -98,7 +98,7 @@ func change(is, was float64) string {
 }
 
 // kindRows are the mean waits over all jobs of a kind, and the longest of all.
-func kindRows(all []sim.Comparison) []table.Row {
+func kindRows(all []study.Comparison) []table.Row {
 	var names []string
 	for _, c := range all {
 		for _, k := range c.Predictive.Kinds {
@@ -109,7 +109,7 @@ func kindRows(all []sim.Comparison) []table.Row {
 	}
 	var rows []table.Row
 	for _, name := range names {
-		var a, b sim.KindWait
+		var a, b study.KindWait
 		for _, c := range all {
 			join(&a, c.Predictive.Kinds, name)
 			join(&b, c.Plain.Kinds, name)
@@ -119,7 +119,7 @@ func kindRows(all []sim.Comparison) []table.Row {
 	return rows
 }
 
-func join(sum *sim.KindWait, kinds []sim.KindWait, name string) {
+func join(sum *study.KindWait, kinds []study.KindWait, name string) {
 	for _, k := range kinds {
 		if k.Kind == name {
 			n := sum.Jobs + k.Jobs

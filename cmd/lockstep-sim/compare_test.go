@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/sim"
+	"lockstep/sim/study"
 )
 
 func compared(t *testing.T, args ...string) string {
@@ -33,7 +33,7 @@ func TestCompareReports(t *testing.T) {
 func TestCompareAsJSON(t *testing.T) {
 	var answer struct {
 		Mix   string
-		Seeds []sim.Comparison
+		Seeds []study.Comparison
 	}
 	require.NoError(t, json.Unmarshal([]byte(compared(t, "--mix", "disks", "--seed", "5", "--json")), &answer))
 	require.Equal(t, "disks", answer.Mix)

@@ -15,13 +15,13 @@ import (
 
 	"lockstep/cmd/internal/progressbar"
 	"lockstep/core/config"
-	"lockstep/sim"
-	"lockstep/sim/load"
+	"lockstep/sim/study"
+	"lockstep/sim/study/throughput"
 )
 
 // loadOptions are the flags of load.
 type loadOptions struct {
-	sim.MixOptions
+	study.MixOptions
 	mix       string
 	swf       string
 	set       []string
@@ -81,7 +81,7 @@ The mixes:
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&o.mix, "mix", "operator", "the `kind` of work: "+strings.Join(sim.MixNames(), ", "))
+	flags.StringVar(&o.mix, "mix", "operator", "the `kind` of work: "+strings.Join(study.MixNames(), ", "))
 	flags.StringVar(&o.swf, "swf", "", "read the work from a trace, a `file`")
 	flags.IntVar(&o.Jobs, "jobs", 0, "`number` of jobs, at most 1000000 (default 100000, or all of a trace)")
 	flags.IntVar(&o.Slots, "slots", 0, "`number` of run slots (default 20, or the nodes of a trace)")
@@ -100,18 +100,18 @@ The mixes:
 
 // loaded is what there is to print.
 type loaded struct {
-	Mix    string       `json:"mix,omitempty"`
-	Trace  string       `json:"trace,omitempty"`
-	Taken  *load.Taken  `json:"taken,omitempty"`
-	Jobs   int          `json:"jobs"`
-	Slots  int          `json:"slots"`
-	Nodes  int          `json:"nodes"`
-	Load   float64      `json:"load,omitempty"`
-	Seed   uint64       `json:"seed"`
-	Plain  bool         `json:"plain"`
-	Set    []string     `json:"set"`
-	Run    *load.Result `json:"run,omitempty"`
-	Growth []load.Row   `json:"growth,omitempty"`
+	Mix    string             `json:"mix,omitempty"`
+	Trace  string             `json:"trace,omitempty"`
+	Taken  *throughput.Taken  `json:"taken,omitempty"`
+	Jobs   int                `json:"jobs"`
+	Slots  int                `json:"slots"`
+	Nodes  int                `json:"nodes"`
+	Load   float64            `json:"load,omitempty"`
+	Seed   uint64             `json:"seed"`
+	Plain  bool               `json:"plain"`
+	Set    []string           `json:"set"`
+	Run    *throughput.Result `json:"run,omitempty"`
+	Growth []throughput.Row   `json:"growth,omitempty"`
 }
 
 func (o *loadOptions) run(out, complaints io.Writer) error {
@@ -127,7 +127,7 @@ func (o *loadOptions) run(out, complaints io.Writer) error {
 	var sizes []int
 	total := 0
 	if o.only != "run" {
-		sizes = load.Sizes(work.Len())
+		sizes = throughput.Sizes(work.Len())
 		for _, n := range sizes {
 			total += n
 		}
@@ -137,7 +137,7 @@ func (o *loadOptions) run(out, complaints io.Writer) error {
 	}
 	bar := progressbar.Start(complaints, int64(total))
 	began, told := time.Now(), uint64(0)
-	options := load.Options{Slots: l.Slots, Settings: settings, Told: func() {
+	options := throughput.Options{Slots: l.Slots, Settings: settings, Told: func() {
 		told++
 		bar.Rate(told, "jobs", time.Since(began))
 		bar.Step()
@@ -157,16 +157,16 @@ func (o *loadOptions) run(out, complaints io.Writer) error {
 }
 
 // measure does what was asked for.
-func (o *loadOptions) measure(work load.Work, options load.Options, sizes []int, l *loaded) error {
+func (o *loadOptions) measure(work throughput.Work, options throughput.Options, sizes []int, l *loaded) error {
 	if o.only != "growth" {
-		result, err := load.Run(work, options)
+		result, err := throughput.Run(work, options)
 		if err != nil {
 			return err
 		}
 		l.Run = &result
 	}
 	for _, n := range sizes {
-		row, err := load.Growth(work, options, n, o.decisions)
+		row, err := throughput.Growth(work, options, n, o.decisions)
 		if err != nil {
 			return err
 		}
@@ -190,15 +190,15 @@ func (o *loadOptions) settings() (config.Settings, error) {
 	if o.plain {
 		values["predictive"] = []byte("false")
 	}
-	return sim.SettingsWith(values)
+	return study.SettingsWith(values)
 }
 
 // work makes or reads it.
-func (o *loadOptions) work() (load.Work, *loaded, error) {
+func (o *loadOptions) work() (throughput.Work, *loaded, error) {
 	if o.swf != "" {
 		return o.trace()
 	}
-	mix, err := sim.FindMix(o.mix)
+	mix, err := study.FindMix(o.mix)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -215,11 +215,11 @@ func (o *loadOptions) work() (load.Work, *loaded, error) {
 	if err := options.Validate(); err != nil {
 		return nil, nil, err
 	}
-	return sim.NewPlan(mix, options), &loaded{Mix: mix.Name, Slots: options.Slots, Nodes: options.Nodes, Load: o.Load}, nil
+	return study.NewPlan(mix, options), &loaded{Mix: mix.Name, Slots: options.Slots, Nodes: options.Nodes, Load: o.Load}, nil
 }
 
 // trace reads the work from a file.
-func (o *loadOptions) trace() (load.Work, *loaded, error) {
+func (o *loadOptions) trace() (throughput.Work, *loaded, error) {
 	if o.Jobs < 0 || o.Slots < 0 || o.Nodes < 0 {
 		return nil, nil, errors.New("--jobs, --slots and --nodes: want more than 0")
 	}
@@ -232,7 +232,7 @@ func (o *loadOptions) trace() (load.Work, *loaded, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", o.swf, err)
 	}
-	t, err := load.ReadTrace(plain, load.TraceOptions{Seed: o.Seed, Nodes: o.Nodes, Jobs: o.Jobs})
+	t, err := throughput.ReadTrace(plain, throughput.TraceOptions{Seed: o.Seed, Nodes: o.Nodes, Jobs: o.Jobs})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", o.swf, err)
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"lockstep/sim"
-	"lockstep/sim/load"
+	"lockstep/sim/study"
+	"lockstep/sim/study/throughput"
 )
 
 // report prints it for people.
@@ -28,7 +28,7 @@ func (l *loaded) head(out io.Writer) {
 	if l.Plain {
 		order = "plain"
 	}
-	if mix, err := sim.FindMix(l.Mix); err == nil {
+	if mix, err := study.FindMix(l.Mix); err == nil {
 		fmt.Fprintf(out, "%s: %s\n%d jobs, %d slots, %d nodes, load %g, ", mix.Name, mix.About, l.Jobs, l.Slots, l.Nodes, l.Load)
 	} else {
 		fmt.Fprintf(out, "%s\n%d jobs, %d slots, %d nodes, ", l.Trace, l.Jobs, l.Slots, l.Nodes)
@@ -64,7 +64,7 @@ func (l *loaded) reportRun(out io.Writer) {
 	}
 }
 
-func spreadRow(name string, s load.Spread) table.Row {
+func spreadRow(name string, s throughput.Spread) table.Row {
 	return table.Row{name, fmt.Sprint(s.N), short(s.Mean), short(s.P50), short(s.P99), short(s.Max)}
 }
 

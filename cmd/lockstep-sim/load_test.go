@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const smallTrace = "../../sim/load/testdata/small.swf"
+const smallTrace = "../../sim/study/throughput/testdata/small.swf"
 
 func loadedBy(t *testing.T, args ...string) string {
 	var out bytes.Buffer

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep/sim"
-	"lockstep/sim/report"
+	"lockstep/sim/study"
+	"lockstep/sim/study/report"
 )
 
 // reportOptions are the flags of report.
@@ -123,7 +123,7 @@ func quoted(word string) string {
 const notable = 0.01
 
 // measured is the table of compare, for the page.
-func measured(all []sim.Comparison) []report.Measure {
+func measured(all []study.Comparison) []report.Measure {
 	var rows []report.Measure
 	for _, m := range measures {
 		predictive, plain, _ := m.sums(all)

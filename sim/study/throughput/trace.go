@@ -1,4 +1,4 @@
-package load
+package throughput
 
 import (
 	"cmp"
@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/sim"
-	"lockstep/sim/swf"
+	"lockstep/sim/study"
+	"lockstep/sim/study/swf"
 )
 
 // TraceOptions say how a trace becomes work.
@@ -183,7 +183,7 @@ func (t *Trace) width(i int) int {
 }
 
 // Job is one command, alone on its nodes.
-func (t *Trace) Job(i int) []sim.Opcode {
+func (t *Trace) Job(i int) []study.Opcode {
 	var op struct {
 		Opcode string      `json:"OP_ID"`
 		Argv   []string    `json:"argv"`
@@ -202,7 +202,7 @@ func (t *Trace) Job(i int) []sim.Opcode {
 	if err != nil {
 		panic(fmt.Errorf("a job of a trace cannot be encoded: %w", err)) // it is plain text
 	}
-	return []sim.Opcode{{Input: input, Takes: t.jobs[i].run.duration()}}
+	return []study.Opcode{{Input: input, Takes: t.jobs[i].run.duration()}}
 }
 
 // chosen is k different numbers below n, all sets as likely (Floyd).

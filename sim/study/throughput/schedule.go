@@ -1,4 +1,4 @@
-package load
+package throughput
 
 import (
 	"container/heap"

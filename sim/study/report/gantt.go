@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"lockstep/core/lock"
-	"lockstep/sim"
+	"lockstep/sim/study"
 )
 
 // gantt is a chart of jobs over run slots: a row for each slot.
@@ -41,7 +41,7 @@ type part struct {
 
 // fillRows gives each job the lowest row that is free when it is chosen: jobs have
 // a slot in lockstep, but not a number of one.
-func fillRows(jobs []sim.JobTiming) []int {
+func fillRows(jobs []study.JobTiming) []int {
 	rows := make([]int, len(jobs))
 	var free []time.Duration // by row: since when
 	for _, i := range byChosen(jobs) {
@@ -54,7 +54,7 @@ func fillRows(jobs []sim.JobTiming) []int {
 	return rows
 }
 
-func byChosen(jobs []sim.JobTiming) []int {
+func byChosen(jobs []study.JobTiming) []int {
 	indexes := make([]int, len(jobs))
 	for i := range jobs {
 		indexes[i] = i
@@ -118,7 +118,7 @@ func drawGantt(o order, kinds map[string]string, shown span) gantt {
 }
 
 // parts are the times of a job in which it only waits, and those in which it executes.
-func parts(j *sim.JobTiming, scale timeScale) []part {
+func parts(j *study.JobTiming, scale timeScale) []part {
 	var all []part
 	add := func(waits bool, s span) {
 		if s = s.clip(scale.span); s.to >= s.from {
@@ -157,7 +157,7 @@ func widen(bars []bar, right px) {
 }
 
 // describe is what a job's tooltip says; times count from zero.
-func describe(j *sim.JobTiming, zero time.Duration) string {
+func describe(j *study.JobTiming, zero time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "job %d, %s\nsubmitted at %s, waited %s for a slot\nin its slot %s, of which %s only waiting\nended at %s",
 		j.ID, j.Kind, spell(j.Submitted-zero), spell(j.Chosen-j.Submitted), spell(j.Ended-j.Chosen), spell(j.OnlyWaited()), spell(j.Ended-zero))

@@ -1,4 +1,4 @@
-package load
+package throughput
 
 import (
 	"container/heap"
@@ -11,7 +11,7 @@ import (
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
 	"lockstep/core/sched"
-	"lockstep/sim"
+	"lockstep/sim/study"
 )
 
 // epoch is when virtual time begins, at the beginning of a tick of the default
@@ -332,4 +332,4 @@ func (w *world) left(a *active) error {
 	return errors.Join(errs...)
 }
 
-var _ Work = (*sim.Plan)(nil)
+var _ Work = (*study.Plan)(nil)

@@ -1,4 +1,4 @@
-// Package load does much work in virtual time, to see what the scheduler's
+// Package throughput does much work in virtual time, to see what the scheduler's
 // decisions cost and how that grows.
 //
 // It is a world of discrete events of its own: jobs come and opcodes end. What is
@@ -8,7 +8,7 @@
 // between the two in the daemon is not here: no files, messages, processes,
 // filter rules; package sim has these. Everything but the jobs themselves takes
 // no virtual time.
-package load
+package throughput
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"lockstep/core/config"
-	"lockstep/sim"
+	"lockstep/sim/study"
 )
 
 // Work is jobs by number, from 0.
@@ -26,7 +26,7 @@ type Work interface {
 	At(i int) time.Duration
 	// Job is the opcodes of job i, at least one. It is asked for again when needed,
 	// so that those who wait need no memory here.
-	Job(i int) []sim.Opcode
+	Job(i int) []study.Opcode
 }
 
 // Chained is work of which some jobs come only after the end of others.
@@ -58,7 +58,7 @@ type Outcome struct {
 	Makespan float64 `json:"makespan"` // from the first job's coming to the last end
 	PerHour  float64 `json:"jobs_per_hour"`
 	// Waits are from a job's coming until it has its locks and executes.
-	sim.Waits
+	study.Waits
 	// SlotSeconds are from being chosen to the end; LockWaitSeconds those of them in
 	// which nothing executes.
 	SlotSeconds     float64 `json:"slot_seconds"`
@@ -117,7 +117,7 @@ func (w *world) outcome() Outcome {
 	o := Outcome{Jobs: w.ended, Makespan: (w.now - w.received[0]).Seconds(), SlotSeconds: w.slotTime.Seconds(),
 		LockWaitSeconds: w.lockWait.Seconds(), PeakPending: w.peak, Events: len(w.arrivals) + len(w.ends)}
 	o.PerHour = float64(o.Jobs) / max(o.Makespan, 1) * time.Hour.Seconds()
-	o.Waits = sim.SumUp(w.waits)
+	o.Waits = study.SumUp(w.waits)
 	return o
 }
 

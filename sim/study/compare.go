@@ -1,7 +1,6 @@
-package sim
+package study
 
 import (
-	"encoding/json"
 	"errors"
 	"maps"
 	"strconv"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"lockstep/core/config"
+	"lockstep/sim"
 )
 
 // CompareOptions say what is compared, and under which conditions.
@@ -71,16 +71,29 @@ func measure(batches []batch, o CompareOptions, predictive bool, ended func()) (
 	if err != nil {
 		return Outcome{}, err
 	}
-	m := newMeter(ended)
+	m := newMetrics(ended)
 	starving := &checkStarving{after: time.Duration(settings.PredictiveTicks) * settings.PredictiveTick()}
-	w := New(Options{Seed: o.Seed, Slots: o.Slots, Starts: startsInFlight, Checkers: []Checker{
-		m, starving, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkSlots{}, &checkLocks{}, &checkTable{}, &checkLive{}}})
-	if err := w.doPlan(batches, values, m); err != nil {
+	w := sim.New(sim.Options{Seed: o.Seed, Slots: o.Slots, Starts: startsInFlight, Checkers: append([]sim.Checker{m, starving}, sim.BatchCheckers()...)})
+	ids, err := runBatches(w, batches, values, m)
+	if err != nil {
 		return Outcome{}, err
 	}
-	outcome, err := m.outcome(w, batches, o.Timings)
+	outcome, err := m.outcome(w, batches, ids, o.Timings)
 	outcome.Starvation = starving.seen
 	return outcome, err
+}
+
+// runBatches has a world do the work, until all of its jobs have ended.
+func runBatches(w *sim.World, batches []batch, settings map[string][]byte, m *metrics) ([][]int64, error) {
+	work, jobs := make([]sim.Batch, len(batches)), 0
+	for i, b := range batches {
+		work[i] = sim.Batch{At: b.at, Jobs: make([][]sim.OpSpec, len(b.jobs))}
+		for k, j := range b.jobs {
+			work[i].Jobs[k] = j.ops
+		}
+		jobs += len(b.jobs)
+	}
+	return w.RunBatches(work, settings, func() bool { return m.ended >= jobs })
 }
 
 // SettingsWith is the default settings but for some, by name, as JSON. The error
@@ -91,60 +104,4 @@ func SettingsWith(values map[string][]byte) (config.Settings, error) {
 		return config.Settings{}, err
 	}
 	return config.DecodeSettings(file)
-}
-
-// doPlan submits all batches in their time, and steps until every job has ended.
-func (w *World) doPlan(batches []batch, settings map[string][]byte, m *meter) error {
-	if err := w.Start(); err != nil {
-		return err
-	}
-	for !w.daemon.ready && w.Step() {
-	}
-	client, jobs := w.newClient(), 0
-	for _, b := range batches {
-		jobs += len(b.jobs)
-	}
-	var failed error
-	values := map[string]any{}
-	for name, text := range settings {
-		values[name] = json.RawMessage(text)
-	}
-	client.set(values, func(err error) {
-		if failed = err; err == nil {
-			client.submitAll(batches, &failed)
-		}
-	})
-	for m.ended < jobs && failed == nil && w.Step() {
-	}
-	if failed == nil && w.violation == nil {
-		w.RunFor(settleMax)
-	}
-	if failed == nil && w.violation == nil {
-		w.finish()
-	}
-	return errors.Join(failed, w.Err())
-}
-
-// submitAll submits one batch after the other. Time does not move while the
-// daemon answers, so that each comes when it was planned.
-func (c *client) submitAll(batches []batch, failed *error) {
-	began := c.world.clock.now
-	var next func(int)
-	next = func(i int) {
-		if i == len(batches) {
-			return
-		}
-		jobs := make([][]opSpec, len(batches[i].jobs))
-		for k, j := range batches[i].jobs {
-			jobs[k] = j.ops
-		}
-		c.later(began.Add(batches[i].at).Sub(c.world.clock.now), func() {
-			c.submit(jobs, func(s *submission) {
-				if *failed = s.err; s.err == nil {
-					next(i + 1)
-				}
-			})
-		})
-	}
-	next(0)
 }

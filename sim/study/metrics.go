@@ -1,4 +1,4 @@
-package sim
+package study
 
 import (
 	"cmp"
@@ -9,13 +9,14 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/lock"
+	"lockstep/sim"
 )
 
-// meter measures what becomes of jobs. It finds fault with nothing.
-type meter struct {
+// metrics measures when things happen to jobs. It is a checker that never fails.
+type metrics struct {
 	jobs  map[int64]*JobTiming
 	ended int
-	told  func() // of each end
+	onEnd func() // is called at the end of each job
 }
 
 // JobTiming is when things happened to a job, as times since its world began.
@@ -52,33 +53,37 @@ func (t *JobTiming) OnlyWaited() time.Duration {
 
 func (t *JobTiming) lastOp() *OpTiming { return &t.Ops[len(t.Ops)-1] }
 
-func newMeter(told func()) *meter { return &meter{jobs: map[int64]*JobTiming{}, told: told} }
+func newMetrics(onEnd func()) *metrics { return &metrics{jobs: map[int64]*JobTiming{}, onEnd: onEnd} }
 
-func (*meter) Name() string { return "meter" }
+// Name names the checker.
+func (*metrics) Name() string { return "metrics" }
 
-func (m *meter) See(w *World, event any) error {
-	now := w.clock.elapsed()
-	switch e := event.(type) {
-	case fileChanged:
-		if m.jobs[e.id] == nil && e.job != nil {
-			m.jobs[e.id] = &JobTiming{ID: e.id, Submitted: now}
+// See takes the time of each event of a job.
+func (m *metrics) See(w *sim.World, event any) error {
+	e, is := sim.JobEventOf(event)
+	if !is {
+		return nil
+	}
+	now, t := w.Elapsed(), m.jobs[e.ID]
+	switch e.Kind {
+	case sim.JobWritten:
+		if t == nil {
+			m.jobs[e.ID] = &JobTiming{ID: e.ID, Submitted: now}
 		}
-	case jobPicked:
-		t := m.jobs[e.id]
+	case sim.JobPicked:
 		t.Chosen, t.Ops = now, []OpTiming{{Permitted: now}}
-	case opPermitted:
-		t := m.jobs[e.process.job]
+	case sim.OpPermitted:
 		t.Ops = append(t.Ops, OpTiming{Permitted: now})
-	case locksTaken:
-		m.jobs[e.process.job].lastOp().Locks = e.process.holds
-	case opcodeStarted:
-		m.jobs[e.job].lastOp().Began = now
-	case opcodeEnded:
-		m.jobs[e.process.job].lastOp().Ended = now
-	case processEnded:
-		m.jobs[e.process.job].Ended = now
+	case sim.LocksTaken:
+		t.lastOp().Locks = e.Locks
+	case sim.OpStarted:
+		t.lastOp().Began = now
+	case sim.OpEnded:
+		t.lastOp().Ended = now
+	case sim.ProcessEnded:
+		t.Ended = now
 		m.ended++
-		m.told()
+		m.onEnd()
 	}
 	return nil
 }
@@ -118,14 +123,14 @@ type KindWait struct {
 }
 
 // outcome sums up; all jobs must have succeeded.
-func (m *meter) outcome(w *World, batches []batch, timings bool) (Outcome, error) {
-	o := Outcome{Jobs: len(m.jobs), Steps: w.count}
+func (m *metrics) outcome(w *sim.World, batches []batch, ids [][]int64, timings bool) (Outcome, error) {
+	o := Outcome{Jobs: len(m.jobs), Steps: w.Steps()}
 	first, last := time.Duration(1<<62), time.Duration(0)
 	var all []float64
 	kinds := map[string][]float64{}
-	for n, s := range w.submissions {
-		for k, id := range s.ids {
-			j, t := w.job(id), m.jobs[id]
+	for n := range ids {
+		for k, id := range ids[n] {
+			j, t := w.Job(id), m.jobs[id]
 			if j == nil || j.Status() != job.Success {
 				return o, fmt.Errorf("job %d has not succeeded", id)
 			}

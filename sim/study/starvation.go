@@ -1,4 +1,4 @@
-package sim
+package study
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockstep/core/job"
+	"lockstep/sim"
 )
 
 // checkStarving: nobody starves. When a job is chosen, no earlier one of its
@@ -37,29 +38,35 @@ type queued struct {
 	gone     bool
 }
 
+// Name names the checker.
 func (*checkStarving) Name() string { return "no starvation" }
 
-func (c *checkStarving) See(w *World, event any) error {
-	switch e := event.(type) {
-	case fileChanged:
-		c.fileChanged(e)
-	case wishSent:
-		c.forget(e.id)
-	case jobPicked:
-		return c.picked(w, e.id)
+// See takes what the scheduler may know of each job, and judges each choice.
+func (c *checkStarving) See(w *sim.World, event any) error {
+	e, is := sim.JobEventOf(event)
+	if !is {
+		return nil
+	}
+	switch e.Kind {
+	case sim.JobWritten:
+		c.written(e.ID, e.Job)
+	case sim.OrderSent:
+		c.forget(e.ID)
+	case sim.JobPicked:
+		return c.picked(w, e.ID)
 	}
 	return nil
 }
 
-func (c *checkStarving) fileChanged(e fileChanged) {
-	if e.job == nil || e.job.Status() != job.Queued || c.jobs[e.id] != nil || !unhindered(e.job) {
+func (c *checkStarving) written(id int64, j *job.Job) {
+	if j.Status() != job.Queued || c.jobs[id] != nil || !sim.Unconstrained(j) {
 		return
 	}
 	if c.jobs == nil {
 		c.jobs, c.waiting = map[int64]*queued{}, map[int][]*queued{}
 	}
-	q := &queued{id: e.id, received: time.Unix(e.job.Received.Sec, e.job.Received.Usec*1000), priority: e.job.Priority()}
-	c.jobs[e.id] = q
+	q := &queued{id: id, received: time.Unix(j.Received.Sec, j.Received.Usec*1000), priority: j.Priority()}
+	c.jobs[id] = q
 	line := c.waiting[q.priority]
 	at, _ := slices.BinarySearchFunc(line, q.id, func(other *queued, id int64) int { return int(other.id - id) })
 	c.waiting[q.priority] = slices.Insert(line, at, q)
@@ -72,7 +79,7 @@ func (c *checkStarving) forget(id int64) {
 	}
 }
 
-func (c *checkStarving) picked(w *World, id int64) error {
+func (c *checkStarving) picked(w *sim.World, id int64) error {
 	q := c.jobs[id]
 	if q == nil || q.gone {
 		return nil
@@ -84,14 +91,14 @@ func (c *checkStarving) picked(w *World, id int64) error {
 	}
 	c.waiting[q.priority] = line
 	c.seen.Picks++
-	if w.clock.now.Sub(q.received) >= c.after {
+	if w.Now().Sub(q.received) >= c.after {
 		c.seen.Aged++
 	}
 	if len(line) == 0 || line[0].id > id {
 		return nil
 	}
 	c.seen.Overtook++
-	if age := w.clock.now.Sub(line[0].received); age >= c.after {
+	if age := w.Now().Sub(line[0].received); age >= c.after {
 		return fmt.Errorf("job %d was chosen before job %d, which came first and has waited for %v", id, line[0].id, age)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package sim
+package study
 
 import (
 	"flag"
@@ -12,14 +12,26 @@ import (
 
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
+	"lockstep/sim"
 )
+
+var rewrite = flag.Bool("rewrite", false, "write the golden file")
+
+// specText is the opcodes of a job as text.
+func specText(ops []sim.OpSpec) string {
+	words := make([]string, len(ops))
+	for i, op := range ops {
+		words[i] = string(op)
+	}
+	return "[" + strings.Join(words, "; ") + "]"
+}
 
 // described is a plan as text.
 func described(batches []batch) string {
 	var b strings.Builder
 	for _, x := range batches {
 		for _, j := range x.jobs {
-			fmt.Fprintf(&b, "%9.3f %-15s %s\n", x.at.Seconds(), j.kind, describe([][]opSpec{j.ops}))
+			fmt.Fprintf(&b, "%9.3f %-15s %s\n", x.at.Seconds(), j.kind, specText(j.ops))
 		}
 	}
 	return b.String()
@@ -33,7 +45,7 @@ func TestMixesAreWhatTheyWere(t *testing.T) {
 		fmt.Fprintf(&b, "%s: %s\n%s\n", m.Name, m.About, described(plan(m, MixOptions{Seed: 4, Jobs: 25, Slots: 4, Nodes: 5, Load: 0.3})))
 	}
 	const golden = "testdata/mixes.golden"
-	if flag.Lookup("rewrite").Value.String() == "true" { // of datadriven
+	if *rewrite {
 		require.NoError(t, os.WriteFile(golden, []byte(b.String()), 0o644))
 	}
 	want, err := os.ReadFile(golden)
@@ -67,7 +79,7 @@ func TestJobsOfMixesDeclareTheirLocks(t *testing.T) {
 		for _, b := range plan(m, MixOptions{Seed: 1, Jobs: 300, Slots: 20, Nodes: 10, Load: 0.5}) {
 			for _, j := range b.jobs {
 				for _, op := range j.ops {
-					draft, err := catalogue.Parse(op.encode(""))
+					draft, err := catalogue.Parse(op.Encode(""))
 					require.NoError(t, err)
 					needs, err := catalogue.Locks(draft.Input, nil)
 					require.NoError(t, err)
@@ -96,7 +108,7 @@ func TestPlansAreTheBatches(t *testing.T) {
 				require.Equal(t, b.at, p.At(i))
 				require.Len(t, ops, len(j.ops))
 				for k, op := range ops {
-					require.Equal(t, j.ops[k].encode(""), op.Input)
+					require.Equal(t, j.ops[k].Encode(""), op.Input)
 					require.Contains(t, string(j.ops[k]), fmt.Sprintf("run_for=%g ", op.Takes.Round(time.Millisecond).Seconds()))
 				}
 				i++

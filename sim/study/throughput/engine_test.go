@@ -1,4 +1,4 @@
-package load
+package throughput
 
 import (
 	"encoding/json"
@@ -12,11 +12,11 @@ import (
 	"lockstep/core/config"
 	"lockstep/core/job"
 	"lockstep/core/lock"
-	"lockstep/sim"
+	"lockstep/sim/study"
 )
 
 func settings(t require.TestingT, predictive bool) config.Settings {
-	s, err := sim.SettingsWith(nil)
+	s, err := study.SettingsWith(nil)
 	require.NoError(t, err)
 	s.Predictive = predictive
 	return s
@@ -80,17 +80,17 @@ func judged(t require.TestingT, work Work, o Options) Result {
 
 func TestNoConflictsAndNoMoreThanTheSlots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o := sim.MixOptions{Seed: rapid.Uint64().Draw(t, "seed"), Jobs: rapid.IntRange(1, 200).Draw(t, "jobs"),
+		o := study.MixOptions{Seed: rapid.Uint64().Draw(t, "seed"), Jobs: rapid.IntRange(1, 200).Draw(t, "jobs"),
 			Slots: rapid.IntRange(1, 12).Draw(t, "slots"), Nodes: rapid.IntRange(3, 30).Draw(t, "nodes"), Load: rapid.Float64Range(0.01, 3).Draw(t, "load")}
-		m := rapid.SampledFrom(sim.Mixes).Draw(t, "mix")
-		judged(t, sim.NewPlan(m, o), Options{Slots: o.Slots, Settings: settings(t, rapid.Bool().Draw(t, "predictive"))})
+		m := rapid.SampledFrom(study.Mixes).Draw(t, "mix")
+		judged(t, study.NewPlan(m, o), Options{Slots: o.Slots, Settings: settings(t, rapid.Bool().Draw(t, "predictive"))})
 	})
 }
 
 func TestTheSameWorkHasTheSameOutcome(t *testing.T) {
-	o := sim.MixOptions{Seed: 3, Jobs: 2000, Slots: 20, Nodes: 40, Load: 0.3}
-	first := done(t, sim.NewPlan(sim.Mixes[0], o), Options{Slots: o.Slots, Settings: settings(t, true)})
-	again := done(t, sim.NewPlan(sim.Mixes[0], o), Options{Slots: o.Slots, Settings: settings(t, true)})
+	o := study.MixOptions{Seed: 3, Jobs: 2000, Slots: 20, Nodes: 40, Load: 0.3}
+	first := done(t, study.NewPlan(study.Mixes[0], o), Options{Slots: o.Slots, Settings: settings(t, true)})
+	again := done(t, study.NewPlan(study.Mixes[0], o), Options{Slots: o.Slots, Settings: settings(t, true)})
 	require.Equal(t, first.Outcome, again.Outcome)
 	require.Greater(t, first.Outcome.PeakPending, 1000)
 	require.Greater(t, first.Cost.Memory.Pending, 900)
@@ -101,16 +101,16 @@ func TestTheSameWorkHasTheSameOutcome(t *testing.T) {
 // byHand is work that a test spells out.
 type byHand struct {
 	at  []time.Duration
-	ops [][]sim.Opcode
+	ops [][]study.Opcode
 }
 
-func (b *byHand) Len() int               { return len(b.at) }
-func (b *byHand) At(i int) time.Duration { return b.at[i] }
-func (b *byHand) Job(i int) []sim.Opcode { return b.ops[i] }
+func (b *byHand) Len() int                 { return len(b.at) }
+func (b *byHand) At(i int) time.Duration   { return b.at[i] }
+func (b *byHand) Job(i int) []study.Opcode { return b.ops[i] }
 func (b *byHand) add(at, takes int, locks string) {
 	b.at = append(b.at, time.Duration(at)*time.Second)
 	input := `{"OP_ID": "OP_RUN_COMMAND", "argv": ["x"], "locks": ` + locks + `}`
-	b.ops = append(b.ops, []sim.Opcode{{Input: json.RawMessage(input), Takes: time.Duration(takes) * time.Second}})
+	b.ops = append(b.ops, []study.Opcode{{Input: json.RawMessage(input), Takes: time.Duration(takes) * time.Second}})
 }
 
 // Two want one node, and the third goes first if the order is predictive.

@@ -1,10 +1,12 @@
-package sim
+package study
 
 import (
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/sim"
 )
 
 func compareOne(t *testing.T, mix string, seed uint64, settings map[string][]byte) Comparison {
@@ -67,9 +69,9 @@ func TestCheckStarvingBites(t *testing.T) {
 	o := MixOptions{Seed: 1, Jobs: 150, Slots: 6, Nodes: 20, Load: 0.1}
 	for _, predictive := range []string{"true", "false"} {
 		strict := &checkStarving{after: 5 * time.Minute}
-		meter := newMeter(func() {})
-		w := New(Options{Seed: 1, Slots: o.Slots, Checkers: []Checker{meter, strict}})
-		err := w.doPlan(plan(m, o), map[string][]byte{"predictive": []byte(predictive), "predictive_ticks": []byte("2880")}, meter)
+		metrics := newMetrics(func() {})
+		w := sim.New(sim.Options{Seed: 1, Slots: o.Slots, Checkers: []sim.Checker{metrics, strict}})
+		_, err := runBatches(w, plan(m, o), map[string][]byte{"predictive": []byte(predictive), "predictive_ticks": []byte("2880")}, metrics)
 		if predictive == "true" {
 			require.ErrorContains(t, err, "no starvation, at step")
 		} else {

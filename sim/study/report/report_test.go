@@ -14,16 +14,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/sim"
+	"lockstep/sim/study"
 )
 
 // compared is a small comparison, with what a page needs.
 func compared(t *testing.T, mix string, jobs int) Report {
-	m, err := sim.FindMix(mix)
+	m, err := study.FindMix(mix)
 	require.NoError(t, err)
-	o := sim.CompareOptions{Timings: true,
-		MixOptions: sim.MixOptions{Seed: 3, Jobs: jobs, Slots: 5, Nodes: 12, Load: 0.1}}
-	c, err := sim.Compare(m, o)
+	o := study.CompareOptions{Timings: true,
+		MixOptions: study.MixOptions{Seed: 3, Jobs: jobs, Slots: 5, Nodes: 12, Load: 0.1}}
+	c, err := study.Compare(m, o)
 	require.NoError(t, err)
 	return Report{Mix: m, Options: o, Command: "lockstep-sim report", Comparison: c,
 		Measures: []Measure{{"makespan", "1 h", "2 h", "-50 %", "better"}}}

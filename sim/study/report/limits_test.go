@@ -7,24 +7,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/lock"
-	"lockstep/sim"
+	"lockstep/sim/study"
 )
 
 // steady is that many jobs one after the other in each of the slots.
-func steady(jobs, slots int) []sim.JobTiming {
-	all := make([]sim.JobTiming, jobs)
+func steady(jobs, slots int) []study.JobTiming {
+	all := make([]study.JobTiming, jobs)
 	for i := range all {
 		at := time.Duration(i/slots) * time.Minute
-		all[i] = sim.JobTiming{ID: int64(i + 1), Kind: "power", Submitted: 0, Chosen: at, Ended: at + time.Minute,
-			Ops: []sim.OpTiming{{Permitted: at, Began: at, Ended: at + time.Minute}}}
+		all[i] = study.JobTiming{ID: int64(i + 1), Kind: "power", Submitted: 0, Chosen: at, Ended: at + time.Minute,
+			Ops: []study.OpTiming{{Permitted: at, Began: at, Ended: at + time.Minute}}}
 	}
 	return all
 }
 
-func reportOf(predictive, plain []sim.JobTiming) Report {
-	kinds := []sim.KindWait{{Kind: "power", Jobs: len(plain)}}
-	return Report{Options: sim.CompareOptions{MixOptions: sim.MixOptions{Jobs: len(plain)}},
-		Comparison: sim.Comparison{Predictive: sim.Outcome{Timings: predictive, Kinds: kinds}, Plain: sim.Outcome{Timings: plain, Kinds: kinds}}}
+func reportOf(predictive, plain []study.JobTiming) Report {
+	kinds := []study.KindWait{{Kind: "power", Jobs: len(plain)}}
+	return Report{Options: study.CompareOptions{MixOptions: study.MixOptions{Jobs: len(plain)}},
+		Comparison: study.Comparison{Predictive: study.Outcome{Timings: predictive, Kinds: kinds}, Plain: study.Outcome{Timings: plain, Kinds: kinds}}}
 }
 
 func TestWhatIsTooMuchIsLeftOutAndSaid(t *testing.T) {
@@ -71,14 +71,14 @@ func TestSpans(t *testing.T) {
 // that excludes; a level's group has all of its members.
 func TestWaitsForLocks(t *testing.T) {
 	n1, n2, nodes := lock.Member(lock.Node, "n1"), lock.Member(lock.Node, "n2"), lock.Group(lock.Node)
-	op := func(permitted, began, ended int, mode lock.Mode, locks ...lock.Lock) sim.JobTiming {
-		o := sim.OpTiming{Permitted: minutes(permitted, 0).from, Began: minutes(began, 0).from, Ended: minutes(ended, 0).from}
+	op := func(permitted, began, ended int, mode lock.Mode, locks ...lock.Lock) study.JobTiming {
+		o := study.OpTiming{Permitted: minutes(permitted, 0).from, Began: minutes(began, 0).from, Ended: minutes(ended, 0).from}
 		for _, l := range locks {
 			o.Locks = append(o.Locks, lock.Item{Lock: l, Mode: mode})
 		}
-		return sim.JobTiming{Ops: []sim.OpTiming{o}}
+		return study.JobTiming{Ops: []study.OpTiming{o}}
 	}
-	usages := usagesOf(order{jobs: []sim.JobTiming{
+	usages := usagesOf(order{jobs: []study.JobTiming{
 		op(0, 0, 10, lock.Exclusive, n1),
 		op(2, 10, 12, lock.Exclusive, n1, n2), // n2 is free all the time
 		op(5, 12, 20, lock.Shared, nodes),     // n1, then n1 and n2, are in its way

@@ -1,4 +1,4 @@
-package sim
+package study
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"lockstep/sim"
 )
 
 // Mix is a kind of day in the life of a cluster: what operators ask for, and how
@@ -96,7 +98,7 @@ type batch struct {
 // planned is a job of a mix.
 type planned struct {
 	kind string
-	ops  []opSpec
+	ops  []sim.OpSpec
 }
 
 // instancesPerNode is how many there are at the beginning.
@@ -184,10 +186,10 @@ func (p *planner) takes(least, most float64) float64 {
 	return s
 }
 
-func (p *planner) op(seconds float64, locks ...string) opSpec {
-	return opSpec(fmt.Sprintf("run run_for=%g locks=%s", seconds, strings.Join(locks, ",")))
+func (p *planner) op(seconds float64, locks ...string) sim.OpSpec {
+	return sim.OpSpec(fmt.Sprintf("run run_for=%g locks=%s", seconds, strings.Join(locks, ",")))
 }
 
-func (p *planner) add(kind string, ops ...opSpec) {
+func (p *planner) add(kind string, ops ...sim.OpSpec) {
 	p.jobs = append(p.jobs, planned{kind, ops})
 }

@@ -1,4 +1,4 @@
-// Package report draws what sim.Compare has measured, as one page of HTML that
+// Package report draws what study.Compare has measured, as one page of HTML that
 // needs nothing else: no script, no network, charts as inline SVG.
 //
 // It is pure: the same Report gives the same bytes.
@@ -11,17 +11,17 @@ import (
 	"io"
 	"time"
 
-	"lockstep/sim"
+	"lockstep/sim/study"
 )
 
 // Report is what a page shows.
 type Report struct {
-	Mix        sim.Mix
-	Options    sim.CompareOptions
+	Mix        study.Mix
+	Options    study.CompareOptions
 	Settings   []string // name=value, as they were given
 	Command    string   // that makes the page again
 	Measures   []Measure
-	Comparison sim.Comparison // with the timings of all jobs
+	Comparison study.Comparison // with the timings of all jobs
 }
 
 // Measure is a row of the table at the head: a figure of both orders, with units.
@@ -46,7 +46,7 @@ var page = template.Must(template.New("page").Parse(pageText))
 type order struct {
 	Name  string
 	Class string // in the style sheet
-	jobs  []sim.JobTiming
+	jobs  []study.JobTiming
 	rows  []int // by job: its row in the Gantt chart
 }
 

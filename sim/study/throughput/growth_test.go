@@ -1,4 +1,4 @@
-package load
+package throughput
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/sim"
+	"lockstep/sim/study"
 )
 
 func TestSizes(t *testing.T) {
@@ -19,8 +19,8 @@ func TestSizes(t *testing.T) {
 // The backlog is put in line once, keeps its length, and needs memory for what it
 // has to remember.
 func TestGrowth(t *testing.T) {
-	o := sim.MixOptions{Seed: 1, Jobs: 3000, Slots: 20, Nodes: 40, Load: 0.1}
-	work, told := sim.NewPlan(sim.Mixes[0], o), 0
+	o := study.MixOptions{Seed: 1, Jobs: 3000, Slots: 20, Nodes: 40, Load: 0.1}
+	work, told := study.NewPlan(study.Mixes[0], o), 0
 	for _, pending := range []int{1000, 3000} {
 		told = 0
 		row, err := Growth(work, Options{Slots: o.Slots, Settings: settings(t, true), Told: func() { told++ }}, pending, 50)

@@ -1,4 +1,4 @@
-package load
+package throughput
 
 import (
 	"runtime"
@@ -103,7 +103,7 @@ func (w *world) lockBytes() int64 {
 	before := heapInUse()
 	second, _, err := lock.Restore(settings, w.time(), snapshot)
 	if err != nil {
-		panic("load: the locks contradict each other: " + err.Error())
+		panic("throughput: the locks contradict each other: " + err.Error())
 	}
 	bytes := heapInUse() - before
 	runtime.KeepAlive(second)

@@ -1,23 +1,23 @@
-package load
+package throughput
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/sim"
+	"lockstep/sim/study"
 )
 
 // both has work done by the daemon's actors and here, in both orders.
-func both(t *testing.T, mix string, o sim.MixOptions) (actors, here [2]sim.Outcome) {
-	m, err := sim.FindMix(mix)
+func both(t *testing.T, mix string, o study.MixOptions) (actors, here [2]study.Outcome) {
+	m, err := study.FindMix(mix)
 	require.NoError(t, err)
-	c, err := sim.Compare(m, sim.CompareOptions{MixOptions: o})
+	c, err := study.Compare(m, study.CompareOptions{MixOptions: o})
 	require.NoError(t, err)
-	actors = [2]sim.Outcome{c.Predictive, c.Plain}
+	actors = [2]study.Outcome{c.Predictive, c.Plain}
 	for i, predictive := range []bool{true, false} {
-		got := done(t, sim.NewPlan(m, o), Options{Slots: o.Slots, Settings: settings(t, predictive)}).Outcome
-		here[i] = sim.Outcome{Jobs: got.Jobs, Makespan: got.Makespan, PerHour: got.PerHour, Waits: got.Waits,
+		got := done(t, study.NewPlan(m, o), Options{Slots: o.Slots, Settings: settings(t, predictive)}).Outcome
+		here[i] = study.Outcome{Jobs: got.Jobs, Makespan: got.Makespan, PerHour: got.PerHour, Waits: got.Waits,
 			SlotSeconds: got.SlotSeconds, LockWaitSeconds: got.LockWaitSeconds}
 	}
 	return actors, here
@@ -26,8 +26,8 @@ func both(t *testing.T, mix string, o sim.MixOptions) (actors, here [2]sim.Outco
 // With a single slot no two jobs ask for locks at one moment, and everything is
 // what it is in the daemon.
 func TestOneSlotIsAsInTheDaemon(t *testing.T) {
-	for _, m := range sim.Mixes {
-		actors, here := both(t, m.Name, sim.MixOptions{Seed: 4, Jobs: 120, Slots: 1, Nodes: 20, Load: 1.5})
+	for _, m := range study.Mixes {
+		actors, here := both(t, m.Name, study.MixOptions{Seed: 4, Jobs: 120, Slots: 1, Nodes: 20, Load: 1.5})
 		for i := range actors {
 			require.Equal(t, actors[i].Waits, here[i].Waits, m.Name)
 			require.InDelta(t, actors[i].Makespan, here[i].Makespan, 1e-6, m.Name)
@@ -43,9 +43,9 @@ func TestOneSlotIsAsInTheDaemon(t *testing.T) {
 func TestSeveralSlotsAreNearlyAsInTheDaemon(t *testing.T) {
 	var makespan, mean, slots [2]float64
 	for seed := range uint64(4) {
-		actors, here := both(t, "operator", sim.MixOptions{Seed: seed, Jobs: 250, Slots: 6, Nodes: 20, Load: 0.1})
+		actors, here := both(t, "operator", study.MixOptions{Seed: seed, Jobs: 250, Slots: 6, Nodes: 20, Load: 0.1})
 		for i := range actors {
-			for k, o := range []sim.Outcome{actors[i], here[i]} {
+			for k, o := range []study.Outcome{actors[i], here[i]} {
 				makespan[k] += o.Makespan
 				mean[k] += o.Mean
 				slots[k] += o.SlotSeconds

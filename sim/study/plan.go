@@ -1,10 +1,13 @@
-package sim
+package study
 
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
+
+	"lockstep/sim"
 )
 
 // Plan is the work of a mix as jobs in the order in which they come. Jobs that are
@@ -44,17 +47,17 @@ func (p *Plan) At(i int) time.Duration { return p.at[i] }
 func (p *Plan) Job(i int) []Opcode {
 	ops := make([]Opcode, len(p.jobs[i].ops))
 	for k, op := range p.jobs[i].ops {
-		ops[k] = Opcode{op.encode(""), op.takes()}
+		ops[k] = Opcode{op.Encode(""), takes(op)}
 	}
 	return ops
 }
 
 // takes is how long a planned run lasts.
-func (o opSpec) takes() time.Duration {
+func takes(o sim.OpSpec) time.Duration {
 	for word := range strings.FieldsSeq(string(o)) {
 		if text, found := strings.CutPrefix(word, "run_for="); found {
-			if d, err := seconds(text); err == nil {
-				return d
+			if seconds, err := strconv.ParseFloat(text, 64); err == nil {
+				return time.Duration(seconds * float64(time.Second))
 			}
 		}
 	}

@@ -1,8 +1,10 @@
-package sim
+package study
 
 import (
 	"fmt"
 	"slices"
+
+	"lockstep/sim"
 )
 
 // The jobs of the mixes. What they lock is what Ganeti's logical units lock, and
@@ -93,7 +95,7 @@ func (p *planner) evacuateNode(node int) {
 	}
 	p.add("evacuation-plan", p.op(p.takes(5, 20), locks...))
 	for _, i := range there {
-		var ops []opSpec
+		var ops []sim.OpSpec
 		if i.primary == node {
 			ops = append(ops, p.op(p.takes(20, 120), exclusively(i, i.primary, i.secondary)...))
 			i.primary, i.secondary = i.secondary, i.primary

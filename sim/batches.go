@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"lockstep/core/job"
+)
+
+// Batch is jobs that one client submits together.
+type Batch struct {
+	At   time.Duration // after the settings are made
+	Jobs [][]OpSpec
+}
+
+// BatchCheckers makes the checkers for RunBatches: those that need no faults, rules or
+// client orders to find something.
+func BatchCheckers() []Checker {
+	return []Checker{&checkOnce{}, &checkEnds{}, &checkForward{}, &checkSlots{}, &checkLocks{}, &checkTable{}, &checkLive{}}
+}
+
+// RunBatches starts the daemon of a world with one node, makes the settings (JSON by
+// name), and submits each batch at its time. It steps until done reports true, and then
+// until the daemon has recorded all ends. It returns the ids of the jobs of each batch.
+func (w *World) RunBatches(batches []Batch, settings map[string][]byte, done func() bool) ([][]int64, error) {
+	if err := w.Start(); err != nil {
+		return nil, err
+	}
+	for !w.daemon.ready && w.Step() {
+	}
+	client := w.newClient()
+	var failed error
+	values := map[string]any{}
+	for name, text := range settings {
+		values[name] = json.RawMessage(text)
+	}
+	client.set(values, func(err error) {
+		if failed = err; err == nil {
+			client.submitAll(batches, &failed)
+		}
+	})
+	for !done() && failed == nil && w.Step() {
+	}
+	if failed == nil && w.violation == nil {
+		w.RunFor(settleMax)
+	}
+	if failed == nil && w.violation == nil {
+		w.finish()
+	}
+	ids := make([][]int64, len(w.submissions))
+	for i, s := range w.submissions {
+		ids[i] = s.ids
+	}
+	return ids, errors.Join(failed, w.Err())
+}
+
+// submitAll submits one batch after the other. Time does not move while the
+// daemon answers, so that each comes when it was planned.
+func (c *client) submitAll(batches []Batch, failed *error) {
+	began := c.world.clock.now
+	var next func(int)
+	next = func(i int) {
+		if i == len(batches) {
+			return
+		}
+		c.later(began.Add(batches[i].At).Sub(c.world.clock.now), func() {
+			c.submit(batches[i].Jobs, func(s *submission) {
+				if *failed = s.err; s.err == nil {
+					next(i + 1)
+				}
+			})
+		})
+	}
+	next(0)
+}
+
+// Now is the virtual time.
+func (w *World) Now() time.Time { return w.clock.now }
+
+// Elapsed is the virtual time since the world began.
+func (w *World) Elapsed() time.Duration { return w.clock.elapsed() }
+
+// Unconstrained reports that nothing in the job itself delays its start: it has no
+// dependency and no rate limit.
+func Unconstrained(j *job.Job) bool {
+	for i := range j.Ops {
+		if len(dependsOf(j.Ops[i].Input)) > 0 {
+			return false
+		}
+	}
+	return len(bucketsOf(j)) == 0
+}
