@@ -21,12 +21,12 @@ func (w *World) until(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// leftBehind has job 3 wait for a slot, after job 1, which has ended and is archived.
+// archivedDependency has job 3 wait for a slot, after job 1, which has ended and is archived.
 // Then a node is wiped, comes back with all that a snapshot has, which is no archive, and
 // becomes the master.
-func leftBehind(t *testing.T, seed uint64, checker Checker, plants Plants) *World {
-	w := New(Options{Seed: seed, Nodes: 3, Slots: 1, Checkers: []Checker{checker}, Plants: plants})
-	w.restarts = restartDelay
+func archivedDependency(t *testing.T, seed uint64, checker Checker, mutations Mutations) *World {
+	w := New(Options{Seed: seed, Nodes: 3, Slots: 1, Checkers: []Checker{checker}, Mutations: mutations})
+	w.restartAfter = restartDelay
 	for _, n := range w.nodes {
 		n.startAgain()
 	}
@@ -38,44 +38,44 @@ func leftBehind(t *testing.T, seed uint64, checker Checker, plants Plants) *Worl
 		}
 	}
 	jobs := [][]OpSpec{{"run run_for=1"}, {"run run_for=500"}, {"run run_for=1 after=1:success"}}
-	var told func(*submission)
-	told = func(s *submission) {
+	var answered func(*submission)
+	answered = func(s *submission) {
 		if s.ids == nil { // there is no master yet
-			c.later(time.Second, func() { c.submit(jobs, told) })
+			c.later(time.Second, func() { c.submit(jobs, answered) })
 			return
 		}
-		c.follow(1, func(string) { c.archive(1, func() { archived = true; fill(nil) }) })
+		c.awaitEnd(1, func(string) { c.archive(1, func() { archived = true; fill(nil) }) })
 	}
-	c.submit(jobs, told)
-	w.until(t, "the first job is archived", func() bool { return archived && left == 0 && w.whole() && w.master() != nil })
+	c.submit(jobs, answered)
+	w.until(t, "the first job is archived", func() bool { return archived && left == 0 && w.allVoting() && w.master() != nil })
 	for _, n := range w.nodes {
-		n.member.replica.compact()
+		n.cluster.replica.compact()
 	}
 	n := w.nodes[0]
 	if n == w.master() {
 		n = w.nodes[1]
 	}
 	n.wipe()
-	w.until(t, "the wiped node is back", func() bool { return w.whole() && w.master() != nil && n.caughtUp() == nil })
+	w.until(t, "the wiped node is back", func() bool { return w.allVoting() && w.master() != nil && n.caughtUp() == nil })
 	require.Nil(t, n.disk.find(paths.ArchivePath(1)), "no snapshot has the archive")
 	transfer := &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER, Name: n.name}
 	master := w.master()
-	master.daemon.question(supervisor.Replicator(master.daemon.env), transfer, 10*time.Second, func(any) {})
+	master.daemon.request(supervisor.Replicator(master.daemon.env), transfer, 10*time.Second, func(any) {})
 	w.until(t, "it is the master", func() bool { return w.master() == n })
 	return w
 }
 
 // A dependency that was met stays so, on a master that has never seen the job.
 func TestADependencyOutlivesTheArchiveOfItsJob(t *testing.T) {
-	plants, err := FindPlant("unrecorded-ends")
+	mutations, err := FindMutation("unrecorded-ends")
 	require.NoError(t, err)
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			w := leftBehind(t, seed, &checkDepends{}, Plants{})
+			w := archivedDependency(t, seed, &checkDepends{}, Mutations{})
 			w.until(t, "the last job ends", func() bool { return w.Job(3).Status().Final() })
 			require.Equal(t, job.Success, w.Job(3).Status())
 
-			w = leftBehind(t, seed, &checkDepends{}, plants)
+			w = archivedDependency(t, seed, &checkDepends{}, mutations)
 			w.RunFor(time.Hour)
 			require.ErrorContains(t, w.Err(), "may yet")
 		})

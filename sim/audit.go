@@ -15,91 +15,91 @@ import (
 // not in order. Nothing else happens meanwhile, and the dice are left as they were: a
 // run is the same without it.
 type audit struct {
-	world  *World
-	caller *caller
-	daemon *daemon             // that was asked last
-	known  map[*process]string // shape of the file that it was found to know
-	rests  map[*process]resting
-	next   time.Time // not before
+	world   *World
+	rpc     *rpcClient
+	daemon  *daemon             // that was asked last
+	known   map[*process]string // shape of the file that it was found to know
+	resting map[*process]restingProcess
+	next    time.Time // not before
 }
 
-// resting is a process that does not write, with what its job's file says.
-type resting struct {
-	shape string
-	since time.Time
+// restingProcess is a process that does not write, with what its job's file says.
+type restingProcess struct {
+	summary string
+	since   time.Time
 }
 
 // auditPause is when what was not in order is asked for again.
 const auditPause = 50 * time.Millisecond
 
 func newAudit(w *World) *audit {
-	return &audit{world: w, known: map[*process]string{}, rests: map[*process]resting{},
-		caller: &caller{world: w, thread: newThread(w.steps, w.life)}}
+	return &audit{world: w, known: map[*process]string{}, resting: map[*process]restingProcess{},
+		rpc: &rpcClient{world: w, thread: newThread(w.kernel, w.life)}}
 }
 
-// look is called when all is quiet.
-func (a *audit) look() {
-	w, n := a.world, a.world.charge
-	if n == nil || n.daemon == nil || n.daemon.tree == nil || !n.daemon.ready || n.daemon.stopping || n.daemon.life.paused || n.daemon.boxes.suspended > 0 {
+// run is called when all is quiet.
+func (a *audit) run() {
+	w, n := a.world, a.world.decider
+	if n == nil || n.daemon == nil || n.daemon.tree == nil || !n.daemon.ready || n.daemon.stopping || n.daemon.life.paused || n.daemon.mailboxes.suspended > 0 {
 		return
 	}
 	if a.daemon != n.daemon {
-		a.caller.node, a.daemon = n, n.daemon
+		a.rpc.node, a.daemon = n, n.daemon
 		clear(a.known)
 	}
-	a.watch(n)
+	a.scan(n)
 	var asked []*process
 	for _, p := range n.machine.processes {
-		if r, rests := a.rests[p]; rests && a.known[p] != r.shape {
+		if r, rests := a.resting[p]; rests && a.known[p] != r.summary {
 			asked = append(asked, p)
 		}
 	}
 	if len(asked) > 0 && !w.clock.now.Before(a.next) {
 		a.next = w.clock.now.Add(auditPause)
-		a.ask(asked)
+		a.query(asked)
 	}
 }
 
-// ask has the daemon asked and answer, before anything else happens.
-func (a *audit) ask(of []*process) {
+// query has the daemon asked and answer, before anything else happens.
+func (a *audit) query(of []*process) {
 	w := a.world
 	dice, _ := w.dice.MarshalBinary() // it never fails
-	w.chaos.asleep = true
+	w.injector.disabled = true
 	ids := make([]int64, len(of))
 	for i, p := range of {
 		ids[i] = p.job
 	}
-	a.caller.call("QueryJobs", []any{ids, []string{"opstatus", "oppriority"}}, patience, func(result json.RawMessage, err error) {
+	a.rpc.call("QueryJobs", []any{ids, []string{"opstatus", "oppriority"}}, answerMax, func(result json.RawMessage, err error) {
 		if err == nil {
 			a.answered(result, of)
 		}
 	})
-	for w.steps.step() {
+	for w.kernel.step() {
 	}
-	a.caller.giveUp()
-	a.caller.hangUp()
-	for w.steps.step() {
+	a.rpc.abandon()
+	a.rpc.hangUp()
+	for w.kernel.step() {
 	}
-	w.chaos.asleep = false
+	w.injector.disabled = false
 	_ = w.dice.UnmarshalBinary(dice)
 }
 
-// watch notes who rests, and tells of it.
-func (a *audit) watch(n *node) {
-	here := make(map[*process]resting, len(a.rests))
+// scan notes who rests, and tells of it.
+func (a *audit) scan(n *node) {
+	here := make(map[*process]restingProcess, len(a.resting))
 	for _, p := range n.machine.processes {
-		shape := p.restsIn()
+		shape := p.restingSummary()
 		if shape == "" {
 			continue
 		}
-		r := a.rests[p]
-		if r.shape != shape {
-			r = resting{shape, a.world.clock.now}
+		r := a.resting[p]
+		if r.summary != shape {
+			r = restingProcess{shape, a.world.clock.now}
 		}
 		here[p] = r
-		a.world.notify(processRests{p, shape, r.since})
+		a.world.notify(processResting{p, shape, r.since})
 	}
-	a.rests = here
+	a.resting = here
 }
 
 func (a *audit) answered(result json.RawMessage, of []*process) {
@@ -112,30 +112,30 @@ func (a *audit) answered(result json.RawMessage, of []*process) {
 			mustDecode(rows[i][0], &statuses)
 			mustDecode(rows[i][1], &priorities)
 		}
-		told, is := fmt.Sprint(statuses, priorities), a.rests[p]
-		if told == is.shape {
-			a.known[p] = told
+		reported, is := fmt.Sprint(statuses, priorities), a.resting[p]
+		if reported == is.summary {
+			a.known[p] = reported
 		}
-		a.world.notify(viewTold{p, is.shape, told, is.since})
+		a.world.notify(viewReported{p, is.summary, reported, is.since})
 	}
 }
 
-// restsIn is what the file of a process's job says, while the process does nothing
+// restingSummary is what the file of a process's job says, while the process does nothing
 // about it; "" while it does.
-func (p *process) restsIn() string {
+func (p *process) restingSummary() string {
 	d := p.driver
-	if p.life.over || p.hung || p.ending || d == nil || d.ended || d.writing || d.pending || len(d.events) > 0 || len(p.thread.queue) > 0 {
+	if p.life.over || p.hung || p.leaseLost || d == nil || d.ended || d.writing || d.pending || len(d.events) > 0 || len(p.thread.queue) > 0 {
 		return ""
 	}
 	f := p.machine.node.disk.find(paths.JobPath(p.job))
-	if f == nil || f.reading().job == nil || f.reading().job.Livelock != p.livelock {
+	if f == nil || f.parse().job == nil || f.parse().job.Livelock != p.livelock {
 		return ""
 	}
-	return shapeOf(f.reading().job)
+	return opSummary(f.parse().job)
 }
 
-// shapeOf is the statuses and priorities of a job's opcodes.
-func shapeOf(j *job.Job) string {
+// opSummary is the statuses and priorities of a job's opcodes.
+func opSummary(j *job.Job) string {
 	var statuses []string
 	var priorities []int
 	for i := range j.Ops {

@@ -43,7 +43,7 @@ func (w *World) RunBatches(batches []Batch, settings map[string][]byte, done fun
 	for !done() && failed == nil && w.Step() {
 	}
 	if failed == nil && w.violation == nil {
-		w.RunFor(settleMax)
+		w.RunFor(finalRetryMax)
 	}
 	if failed == nil && w.violation == nil {
 		w.finish()
@@ -85,7 +85,7 @@ func (w *World) Elapsed() time.Duration { return w.clock.elapsed() }
 // dependency and no rate limit.
 func Unconstrained(j *job.Job) bool {
 	for i := range j.Ops {
-		if len(dependsOf(j.Ops[i].Input)) > 0 {
+		if len(dependenciesOf(j.Ops[i].Input)) > 0 {
 			return false
 		}
 	}

@@ -17,19 +17,19 @@ func (*checkAcknowledged) Name() string { return "acknowledged jobs exist" }
 
 func (c *checkAcknowledged) See(w *World, event any) error {
 	switch e := event.(type) {
-	case submissionTold:
+	case submissionAnswered:
 		for _, id := range e.submission.ids {
-			if err := survives(w, id); err != nil {
+			if err := wouldSurvive(w, id); err != nil {
 				return err
 			}
 		}
 		c.ids = append(c.ids, e.submission.ids...)
 	case fileChanged:
 		if e.job == nil {
-			return c.exist(w)
+			return c.allExist(w)
 		}
 	case powerLost, daemonStarted, finished:
-		return c.exist(w)
+		return c.allExist(w)
 	case garbled:
 		if c.garbled == nil {
 			c.garbled = map[int64]bool{}
@@ -39,9 +39,9 @@ func (c *checkAcknowledged) See(w *World, event any) error {
 	return nil
 }
 
-// survives: in its own place, for nobody archives a job before its id is known;
+// wouldSurvive: in its own place, for nobody archives a job before its id is known;
 // and with the serial, for a job above it is set aside at the next start.
-func survives(w *World, id int64) error {
+func wouldSurvive(w *World, id int64) error {
 	if _, durable := w.disk.surviving(paths.JobPath(id)); !durable {
 		return fmt.Errorf("job %d was acknowledged, but power loss could take it away", id)
 	}
@@ -52,7 +52,7 @@ func survives(w *World, id int64) error {
 	return nil
 }
 
-func (c *checkAcknowledged) exist(w *World) error {
+func (c *checkAcknowledged) allExist(w *World) error {
 	for _, id := range c.ids {
 		if !c.garbled[id] && w.Job(id) == nil {
 			return fmt.Errorf("job %d was acknowledged, and is not on the disk", id)

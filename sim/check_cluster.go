@@ -10,10 +10,10 @@ import (
 // have, too, look at what is committed where these look at the disk.
 func ClusterCheckers() []Checker {
 	return []Checker{
-		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkTold{}, &checkParse{}, &checkIDs{},
+		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkReported{}, &checkParse{}, &checkIDs{},
 		&checkDepends{}, &checkRecords{}, &checkLocks{}, &checkLive{}, checkReplicas{}, &checkFinal{}, checkMasters{},
-		&checkSlots{}, &checkFilters{}, &checkLimits{}, &checkOrder{}, &checkTable{}, checkReplay{}, &checkOwners{},
-		checkRest{}, &checkWishes{},
+		&checkSlots{}, &checkFilters{}, &checkLimits{}, &checkStartOrder{}, &checkTable{}, checkReplay{}, &checkOwners{},
+		checkRest{}, &checkClientOrders{},
 	}
 }
 
@@ -24,7 +24,7 @@ type checkFinal struct{}
 func (*checkFinal) Name() string { return "what was told is committed" }
 
 func (*checkFinal) See(w *World, event any) error {
-	e, is := event.(statusTold)
+	e, is := event.(statusReported)
 	if !is {
 		return nil
 	}
@@ -33,16 +33,16 @@ func (*checkFinal) See(w *World, event any) error {
 		return nil
 	}
 	if j := w.Job(e.id); j == nil || j.Status() != status {
-		return fmt.Errorf("client %d was told that job %d is %s; what is committed says %s", e.client.number, e.id, e.status, shown(j))
+		return fmt.Errorf("client %d was told that job %d is %s; what is committed says %s", e.client.number, e.id, e.status, committedText(j))
 	}
 	return nil
 }
 
-func shown(j *job.Job) string {
+func committedText(j *job.Job) string {
 	if j == nil {
 		return "that there is no such job"
 	}
-	return shownJob(j, nil)
+	return jobText(j, nil)
 }
 
 // checkMasters: an opcode executes on the node that the log says has started its job.
@@ -56,9 +56,9 @@ func (checkMasters) See(w *World, event any) error {
 		return nil
 	}
 	if j := w.Job(e.job); j == nil || j.Status().Final() {
-		return fmt.Errorf("opcode %d of job %d executes on %s; what is committed says %s", e.op, e.job, e.node.name, shown(j))
+		return fmt.Errorf("opcode %d of job %d executes on %s; what is committed says %s", e.op, e.job, e.node.name, committedText(j))
 	}
-	if on := w.truth.running[e.job].On; on != e.node.uuid() {
+	if on := w.oracle.running[e.job].On; on != e.node.uuid() {
 		return fmt.Errorf("opcode %d of job %d executes on %s; what is committed says that it was started on %q", e.op, e.job, e.node.name, on)
 	}
 	return nil

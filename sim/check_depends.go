@@ -23,7 +23,7 @@ func (*checkDepends) Name() string { return "dependencies" }
 func (c *checkDepends) See(w *World, event any) error {
 	switch e := event.(type) {
 	case opcodeStarted:
-		for _, d := range dependsOf(e.input) {
+		for _, d := range dependenciesOf(e.input) {
 			if err := c.met(w, e.job, d, w.survivingJob(d.job)); err != nil {
 				return fmt.Errorf("opcode %d of job %d has begun: %w", e.op, e.job, err)
 			}
@@ -43,22 +43,22 @@ func (c *checkDepends) See(w *World, event any) error {
 	return nil
 }
 
-// waitsFor is one dependency as the job's file has it.
-type waitsFor struct {
+// dependency is one dependency as the job's file has it.
+type dependency struct {
 	job      int64
 	statuses []string
 }
 
-func dependsOf(input json.RawMessage) []waitsFor {
+func dependenciesOf(input json.RawMessage) []dependency {
 	var depends [][2]json.RawMessage
 	_ = job.Members(input, func(key, value []byte) { // what is no object depends on nothing
 		if string(key) == "depends" && string(value) != "null" {
 			_ = json.Unmarshal(value, &depends)
 		}
 	})
-	var all []waitsFor
+	var all []dependency
 	for _, pair := range depends {
-		var d waitsFor
+		var d dependency
 		mustDecode(pair[0], &d.job)
 		mustDecode(pair[1], &d.statuses)
 		all = append(all, d)
@@ -67,7 +67,7 @@ func dependsOf(input json.RawMessage) []waitsFor {
 }
 
 // met: no status named is success or error.
-func (c *checkDepends) met(_ *World, id int64, d waitsFor, on *job.Job) error {
+func (c *checkDepends) met(_ *World, id int64, d dependency, on *job.Job) error {
 	switch {
 	case c.garbled[d.job]:
 		return nil
@@ -95,11 +95,11 @@ func (c *checkDepends) doomed(w *World, j *job.Job) error {
 	if at < 0 {
 		return nil
 	}
-	hopeless := func(d waitsFor) bool {
+	hopeless := func(d dependency) bool {
 		on := w.Job(d.job)
 		return c.garbled[d.job] || on == nil || d.job >= int64(j.ID) || on.Status().Final() && c.met(w, int64(j.ID), d, on) != nil
 	}
-	if slices.ContainsFunc(dependsOf(j.Ops[at].Input), hopeless) {
+	if slices.ContainsFunc(dependenciesOf(j.Ops[at].Input), hopeless) {
 		return nil
 	}
 	return fmt.Errorf("job %d was ended: %s; but all that it depends on has ended as wanted, or may yet", j.ID, j.Ops[at].Result)
@@ -115,7 +115,7 @@ func (w *World) survivingJob(id int64) *job.Job {
 			continue
 		}
 		f := dir.durable[path.Base(name)]
-		if j, err := job.Decode(f.data[:len(f.data)-f.loose]); f.synced && err == nil && j.Status().Final() {
+		if j, err := job.Decode(f.data[:len(f.data)-f.unsynced]); f.synced && err == nil && j.Status().Final() {
 			return j
 		}
 	}
@@ -130,7 +130,7 @@ func (c *checkDepends) allEnded(w *World) error {
 			continue
 		}
 		for i := range j.Ops {
-			for _, d := range dependsOf(j.Ops[i].Input) {
+			for _, d := range dependenciesOf(j.Ops[i].Input) {
 				if err := c.met(w, id, d, w.Job(d.job)); err != nil {
 					return fmt.Errorf("job %d has succeeded: opcode %d: %w", id, i, err)
 				}

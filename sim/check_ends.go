@@ -20,14 +20,14 @@ func (c *checkEnds) See(w *World, event any) error {
 	switch e := event.(type) {
 	case fileChanged:
 		return c.changed(w, e)
-	case appliedHere:
+	case entriesApplied:
 		c.applied(w, e)
-	case statusTold:
+	case statusReported:
 		if isFinal(e.status) {
-			c.told(w, e.id)
+			c.reported(w, e.id)
 		}
-	case cancelTold:
-		c.told(w, e.id)
+	case cancelConfirmed:
+		c.reported(w, e.id)
 	case garbled:
 		delete(c.ends, e.id)
 	case powerLost:
@@ -47,8 +47,8 @@ func (c *checkEnds) changed(w *World, e fileChanged) error {
 		delete(c.ends, e.id)
 	case e.job == nil:
 	case ended && !bytes.Equal(end, e.content):
-		return fmt.Errorf("job %d had ended, and its file was changed: %s", e.id, shownJob(e.job, nil))
-	case w.truth == nil && e.job.Status().Final() && !slices.Contains(takenBack, e.op):
+		return fmt.Errorf("job %d had ended, and its file was changed: %s", e.id, jobText(e.job, nil))
+	case w.oracle == nil && e.job.Status().Final() && !slices.Contains(rolledBackOps, e.op):
 		c.end(e.id, e.content)
 	}
 	return nil
@@ -56,23 +56,23 @@ func (c *checkEnds) changed(w *World, e fileChanged) error {
 
 // applied: what is committed may be seen by somebody from here on. Who was the master
 // may have written an end again, before it knew that the first one was committed.
-func (c *checkEnds) applied(w *World, e appliedHere) {
+func (c *checkEnds) applied(w *World, e entriesApplied) {
 	for _, name := range e.touched {
 		id, is := jobOfPath(name)
-		content, there := e.node.member.mirror.files[name]
-		if is && there && bytes.Equal(content, w.truth.files[name]) {
+		content, there := e.node.cluster.expected.files[name]
+		if is && there && bytes.Equal(content, w.oracle.files[name]) {
 			f := file{data: content}
-			if j := f.reading().job; j != nil && j.Status().Final() {
+			if j := f.parse().job; j != nil && j.Status().Final() {
 				c.end(id, content)
 			}
 		}
 	}
 }
 
-// takenBack are the writes that are, if they fail.
-var takenBack = []string{"cancel-job", "reject-job", "doom-job"}
+// rolledBackOps are the writes that are, if they fail.
+var rolledBackOps = []string{"cancel-job", "reject-job", "doom-job"}
 
-func (c *checkEnds) told(w *World, id int64) {
+func (c *checkEnds) reported(w *World, id int64) {
 	if j := w.Job(id); j != nil && j.Status().Final() {
 		c.end(id, w.disk.find(w.pathOf(id)).data)
 	}

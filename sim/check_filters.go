@@ -21,40 +21,40 @@ func (*checkFilters) Name() string { return "filter rules" }
 func (c *checkFilters) See(w *World, event any) error {
 	switch e := event.(type) {
 	case jobPicked:
-		v, known := w.inForce.verdict(w.Job(e.id))
+		v, known := w.effective.verdict(w.Job(e.id))
 		if known && (v.action.Verb == filter.Pause || v.action.Verb == filter.Reject) {
 			return fmt.Errorf("job %d was chosen to start, but rule %s says %s", e.id, v.uuid, v.action.Verb)
 		}
 	case opPermitted:
-		v, known := w.inForce.verdict(w.Job(e.process.job))
-		if known && e.process.inCharge() && v.action.Verb == filter.Pause {
+		v, known := w.effective.verdict(w.Job(e.process.job))
+		if known && e.process.onDecider() && v.action.Verb == filter.Pause {
 			return fmt.Errorf("job %d may begin opcode %d, but rule %s pauses it", e.process.job, e.op, v.uuid)
 		}
 	case locksTaken:
-		v, known := w.inForce.verdict(w.Job(e.process.job))
-		if known && e.process.inCharge() && !e.found && v.action.Verb == filter.Pause {
+		v, known := w.effective.verdict(w.Job(e.process.job))
+		if known && e.process.onDecider() && !e.afterLostAnswer && v.action.Verb == filter.Pause {
 			return fmt.Errorf("job %d has got the locks for opcode %d, but rule %s pauses it", e.process.job, e.op, v.uuid)
 		}
 	case submissionSent:
 		if c.sent == nil {
 			c.sent = map[*submission]int{}
 		}
-		if w.inForce.known {
-			c.sent[e.submission] = w.inForce.generation
+		if w.effective.known {
+			c.sent[e.submission] = w.effective.generation
 		}
-	case submissionTold:
-		if at := c.sent[e.submission]; at != 0 && w.inForce.known && at == w.inForce.generation {
-			return c.newcomers(w, e.submission.ids)
+	case submissionAnswered:
+		if at := c.sent[e.submission]; at != 0 && w.effective.known && at == w.effective.generation {
+			return c.judgeNew(w, e.submission.ids)
 		}
 	}
 	return nil
 }
 
-// newcomers were judged by rules that have not changed meanwhile.
-func (c *checkFilters) newcomers(w *World, ids []int64) error {
+// judgeNew were judged by rules that have not changed meanwhile.
+func (c *checkFilters) judgeNew(w *World, ids []int64) error {
 	for _, id := range ids {
 		j := w.Job(id)
-		v, known := w.inForce.verdict(j)
+		v, known := w.effective.verdict(j)
 		if !known {
 			continue
 		}

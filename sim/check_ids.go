@@ -14,7 +14,7 @@ func (c *checkIDs) See(_ *World, event any) error {
 		c.given = map[int64]string{}
 	}
 	switch e := event.(type) {
-	case submissionTold:
+	case submissionAnswered:
 		for i, id := range e.submission.ids {
 			if other, twice := c.given[id]; twice {
 				return fmt.Errorf("id %d was given to %s, and to %s", id, other, e.submission.tag(i))

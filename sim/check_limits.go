@@ -16,7 +16,7 @@ import (
 // applies, those left out that were chosen before it did.
 type checkLimits struct {
 	buckets map[int64][]bucket
-	picked  map[int64]pickedUnder
+	picked  map[int64]pickVerdict
 }
 
 type bucket struct {
@@ -24,8 +24,8 @@ type bucket struct {
 	n    int
 }
 
-// pickedUnder is what was in force when a job was chosen.
-type pickedUnder struct {
+// pickVerdict is what was in force when a job was chosen.
+type pickVerdict struct {
 	verdict    verdict
 	generation int
 }
@@ -34,23 +34,23 @@ func (*checkLimits) Name() string { return "rate limits" }
 
 func (c *checkLimits) See(w *World, event any) error {
 	if c.picked == nil {
-		c.buckets, c.picked = map[int64][]bucket{}, map[int64]pickedUnder{}
+		c.buckets, c.picked = map[int64][]bucket{}, map[int64]pickVerdict{}
 	}
 	switch e := event.(type) {
 	case jobPicked:
 		return c.pick(w, e.id)
 	case opPermitted:
-		if e.process.inCharge() {
-			return c.inBuckets(w, e.process.job)
+		if e.process.onDecider() {
+			return c.countByBucket(w, e.process.job)
 		}
 	case processPermitted:
-		if !e.process.inCharge() {
+		if !e.process.onDecider() {
 			return nil
 		}
-		if err := c.inBuckets(w, e.process.job); err != nil {
+		if err := c.countByBucket(w, e.process.job); err != nil {
 			return err
 		}
-		return c.underRule(w, e.process.job)
+		return c.countByRule(w, e.process.job)
 	}
 	return nil
 }
@@ -58,18 +58,18 @@ func (c *checkLimits) See(w *World, event any) error {
 // pick notes by which rule a job was chosen. Those that are worked on, and were
 // chosen by the same one, are counted: the daemon knows of them.
 func (c *checkLimits) pick(w *World, id int64) error {
-	v, known := w.inForce.verdict(w.Job(id))
+	v, known := w.effective.verdict(w.Job(id))
 	if !known {
 		delete(c.picked, id)
 		return nil
 	}
-	c.picked[id] = pickedUnder{v, w.inForce.generation}
+	c.picked[id] = pickVerdict{v, w.effective.generation}
 	if v.action.Verb != filter.RateLimit {
 		return nil
 	}
 	count := 1
 	for _, other := range w.occupying() {
-		if other != id && c.picked[other].verdict.text == v.text && c.stillUnder(w, other, v) {
+		if other != id && c.picked[other].verdict.text == v.text && c.stillMatches(w, other, v) {
 			count++
 		}
 	}
@@ -79,15 +79,15 @@ func (c *checkLimits) pick(w *World, id int64) error {
 	return nil
 }
 
-func (c *checkLimits) stillUnder(w *World, id int64, v verdict) bool {
-	now, known := w.inForce.verdict(w.Job(id))
+func (c *checkLimits) stillMatches(w *World, id int64, v verdict) bool {
+	now, known := w.effective.verdict(w.Job(id))
 	return known && now.text == v.text
 }
 
-// underRule counts those that were chosen since the rules are as they are.
-func (c *checkLimits) underRule(w *World, id int64) error {
+// countByRule counts those that were chosen since the rules are as they are.
+func (c *checkLimits) countByRule(w *World, id int64) error {
 	mine, chosen := c.picked[id]
-	if !chosen || mine.verdict.action.Verb != filter.RateLimit || !w.inForce.known || mine.generation != w.inForce.generation {
+	if !chosen || mine.verdict.action.Verb != filter.RateLimit || !w.effective.known || mine.generation != w.effective.generation {
 		return nil
 	}
 	count := 0
@@ -103,7 +103,7 @@ func (c *checkLimits) underRule(w *World, id int64) error {
 	return nil
 }
 
-func (c *checkLimits) inBuckets(w *World, id int64) error {
+func (c *checkLimits) countByBucket(w *World, id int64) error {
 	for _, b := range c.bucketsOf(w, id) {
 		count := 0
 		for _, other := range w.occupying() {

@@ -16,11 +16,11 @@ func (checkLive) See(w *World, event any) error {
 	if _, is := event.(finished); !is {
 		return nil
 	}
-	if err := w.atRest(); err != nil {
+	if err := w.unfinished(); err != nil {
 		return err
 	}
 	known := map[int64]string{}
-	for _, row := range w.listing {
+	for _, row := range w.finalListing {
 		known[row.ID] = row.Status
 	}
 	for _, id := range w.recordedIDs() {
@@ -36,14 +36,14 @@ func (checkLive) See(w *World, event any) error {
 	return nil
 }
 
-// atRest says what is not over yet, if anything.
-func (w *World) atRest() error {
+// unfinished says what is not over yet, if anything.
+func (w *World) unfinished() error {
 	if w.master() == nil {
 		return errors.New("there is no daemon")
 	}
 	for _, id := range w.recordedIDs() {
 		if j := w.Job(id); j != nil && !j.Status().Final() {
-			return fmt.Errorf("job %d is %s", id, shownJob(j, nil))
+			return fmt.Errorf("job %d is %s", id, jobText(j, nil))
 		}
 	}
 	for _, n := range w.nodes {
@@ -58,7 +58,7 @@ func (w *World) atRest() error {
 		}
 	}
 	for _, c := range w.clients {
-		if c.caller.done != nil || c.caller.roaming {
+		if c.rpc.done != nil || c.rpc.retrying {
 			return fmt.Errorf("client %d waits for an answer", c.number)
 		}
 	}

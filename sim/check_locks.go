@@ -12,23 +12,23 @@ type checkLocks struct{}
 
 func (checkLocks) Name() string { return "lock exclusion" }
 
-// working is somebody that works with locks.
-type working struct {
-	process *process
-	holds   []lock.Item
+// lockUser is somebody that works with locks.
+type lockUser struct {
+	process   *process
+	heldLocks []lock.Item
 }
 
-func (w *World) working() []working {
-	var all []working
+func (w *World) lockUsers() []lockUser {
+	var all []lockUser
 	for _, n := range w.nodes {
 		for _, p := range n.machine.processes {
-			if p.holds != nil {
-				all = append(all, working{p, p.holds})
+			if p.heldLocks != nil {
+				all = append(all, lockUser{p, p.heldLocks})
 			}
 		}
 		for _, c := range n.machine.commands {
-			if c.holds != nil && (c.process.life.over || c.left) {
-				all = append(all, working{c.process, c.holds})
+			if c.heldLocks != nil && (c.process.life.over || c.survived) {
+				all = append(all, lockUser{c.process, c.heldLocks})
 			}
 		}
 	}
@@ -38,13 +38,13 @@ func (w *World) working() []working {
 func (checkLocks) See(w *World, event any) error {
 	switch event.(type) {
 	case opcodeStarted:
-		all := w.working()
+		all := w.lockUsers()
 		for i, a := range all {
 			for _, b := range all[:i] {
-				if a.process == b.process || b.leftElsewhere(a) || a.leftElsewhere(b) {
+				if a.process == b.process || b.leftOnOtherNode(a) || a.leftOnOtherNode(b) {
 					continue
 				}
-				if l, clash := conflict(a.holds, b.holds); clash {
+				if l, clash := conflict(a.heldLocks, b.heldLocks); clash {
 					return fmt.Errorf("jobs %d and %d both work with %s", b.process.job, a.process.job, l)
 				}
 			}
@@ -61,9 +61,9 @@ func (checkLocks) See(w *World, event any) error {
 	return nil
 }
 
-// leftElsewhere: a job's process was killed, what it has left goes on, and its node is
+// leftOnOtherNode: a job's process was killed, what it has left goes on, and its node is
 // not the master any more: nobody promises that this has ended when the fence is over.
-func (x working) leftElsewhere(other working) bool {
+func (x lockUser) leftOnOtherNode(other lockUser) bool {
 	return x.process.life.over && x.process.machine != other.process.machine
 }
 

@@ -12,44 +12,44 @@ import (
 // dead process holds or wants any. The first is not promised by a cluster, where locks
 // start empty with each master, when the fence is over.
 type checkOwners struct {
-	atWork map[*process]bool // died in the middle of an opcode, its job has not ended
-	dead   []*process        // by the time of death; to be looked at
-	since  time.Duration     // of the last fault, or start of a daemon
-	ends   map[*process]time.Duration
+	diedWorking map[*process]bool // died in the middle of an opcode, its job has not ended
+	dead        []*process        // by the time of death; to be looked at
+	undisturbed time.Duration     // of the last fault, or start of a daemon
+	deaths      map[*process]time.Duration
 }
 
-// holdMax is how long a dead process may hold locks: an actor that has crashed
+// deadHoldMax is how long a dead process may hold locks: an actor that has crashed
 // over its job looks at it again after a minute.
-const holdMax = 90 * time.Second
+const deadHoldMax = 90 * time.Second
 
 func (*checkOwners) Name() string { return "the locks of the dead" }
 
 func (c *checkOwners) See(w *World, event any) error {
-	if c.ends == nil {
-		c.atWork, c.ends = map[*process]bool{}, map[*process]time.Duration{}
+	if c.deaths == nil {
+		c.diedWorking, c.deaths = map[*process]bool{}, map[*process]time.Duration{}
 	}
 	switch e := event.(type) {
 	case processEnded:
-		if e.process.holds != nil {
-			c.atWork[e.process] = true
+		if e.process.heldLocks != nil {
+			c.diedWorking[e.process] = true
 		}
 		c.dead = append(c.dead, e.process)
-		c.ends[e.process] = w.clock.elapsed()
+		c.deaths[e.process] = w.clock.elapsed()
 	case fileChanged:
 		c.fileChanged(e)
 	case opcodeStarted:
-		if w.truth == nil {
+		if w.oracle == nil {
 			return c.started(w.machine.ofJob(e.job))
 		}
 	case powerLost:
-		c.atWork, c.dead = map[*process]bool{}, nil
-		c.since = w.clock.elapsed()
-	case tookCharge, diskFailed, panicked, stalled:
-		c.since = w.clock.elapsed()
+		c.diedWorking, c.dead = map[*process]bool{}, nil
+		c.undisturbed = w.clock.elapsed()
+	case deciderStarted, diskFailed, panicked, stalled:
+		c.undisturbed = w.clock.elapsed()
 	case timePassed, finished:
-		if len(c.dead) > 0 && w.charge != nil && w.charge.daemon != nil && w.charge.daemon.ready &&
-			w.clock.elapsed() > max(c.ends[c.dead[0]], c.since)+holdMax {
-			return c.free(w)
+		if len(c.dead) > 0 && w.decider != nil && w.decider.daemon != nil && w.decider.daemon.ready &&
+			w.clock.elapsed() > max(c.deaths[c.dead[0]], c.undisturbed)+deadHoldMax {
+			return c.checkReleased(w)
 		}
 	}
 	return nil
@@ -59,36 +59,36 @@ func (c *checkOwners) fileChanged(e fileChanged) {
 	if e.job != nil && !e.job.Status().Final() {
 		return
 	}
-	for p := range c.atWork { // the order does not matter
+	for p := range c.diedWorking { // the order does not matter
 		if p.job == e.id {
-			delete(c.atWork, p)
+			delete(c.diedWorking, p)
 		}
 	}
 }
 
 // started: a job works with its locks now.
 func (c *checkOwners) started(p *process) error {
-	if p == nil || len(p.holds) == 0 {
+	if p == nil || len(p.heldLocks) == 0 {
 		return nil
 	}
-	for dead := range c.atWork {
-		if l, clash := conflict(p.holds, dead.holds); clash && dead.job != p.job {
+	for dead := range c.diedWorking {
+		if l, clash := conflict(p.heldLocks, dead.heldLocks); clash && dead.job != p.job {
 			return fmt.Errorf("job %d works with %s of job %d, which is dead and has no end on the disk", p.job, l, dead.job)
 		}
 	}
 	return nil
 }
 
-// free: those who have been dead for long hold nothing.
-func (c *checkOwners) free(w *World) error {
+// checkReleased: those who have been dead for long hold nothing.
+func (c *checkOwners) checkReleased(w *World) error {
 	snapshot, err := w.lockState()
 	if err != nil {
 		return err
 	}
 	var due []*process
-	for len(c.dead) > 0 && w.clock.elapsed() > max(c.ends[c.dead[0]], c.since)+holdMax {
+	for len(c.dead) > 0 && w.clock.elapsed() > max(c.deaths[c.dead[0]], c.undisturbed)+deadHoldMax {
 		due = append(due, c.dead[0])
-		delete(c.ends, c.dead[0])
+		delete(c.deaths, c.dead[0])
 		c.dead = c.dead[1:]
 	}
 	had := map[string]bool{}
@@ -99,7 +99,7 @@ func (c *checkOwners) free(w *World) error {
 		had[p.Owner.Livelock] = true
 	}
 	for _, p := range due {
-		if p.livelock != "" && p.inCharge() && had[p.livelock] {
+		if p.livelock != "" && p.onDecider() && had[p.livelock] {
 			return fmt.Errorf("process %d of job %d is dead for long, and has locks: %s", p.pid, p.job, lock.Encode(snapshot))
 		}
 	}

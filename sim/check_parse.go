@@ -16,14 +16,14 @@ import (
 // which nobody looks at. (Those of the locks are checkReplay's.)
 type checkParse struct {
 	garbled map[int64]bool
-	read    map[string]*file // that were found good, by path
+	parsed  map[string]*file // that were found good, by path
 }
 
 func (*checkParse) Name() string { return "every file parses" }
 
 func (c *checkParse) See(w *World, event any) error {
 	if c.garbled == nil {
-		c.garbled, c.read = map[int64]bool{}, map[string]*file{}
+		c.garbled, c.parsed = map[int64]bool{}, map[string]*file{}
 	}
 	switch e := event.(type) {
 	case fileChanged:
@@ -37,18 +37,18 @@ func (c *checkParse) See(w *World, event any) error {
 		c.garbled[e.id] = true
 	case otherFileChanged:
 		if f := e.disk.find(e.path); f != nil {
-			return c.file(e.path, f)
+			return c.checkFile(e.path, f)
 		}
 	case powerLost, daemonStarted, finished:
-		return c.all(w)
+		return c.checkAll(w)
 	}
 	return nil
 }
 
-func (c *checkParse) all(w *World) error {
+func (c *checkParse) checkAll(w *World) error {
 	for _, dir := range w.disk.directories() {
-		for name, f := range w.disk.dirs[dir].now { // the order matters only when something is wrong already
-			if err := c.file(path.Join(dir, name), f); err != nil {
+		for name, f := range w.disk.dirs[dir].visible { // the order matters only when something is wrong already
+			if err := c.checkFile(path.Join(dir, name), f); err != nil {
 				return err
 			}
 		}
@@ -56,21 +56,21 @@ func (c *checkParse) all(w *World) error {
 	return nil
 }
 
-// file reads one, unless it has seen it.
-func (c *checkParse) file(name string, f *file) error {
+// checkFile reads one, unless it has seen it.
+func (c *checkParse) checkFile(name string, f *file) error {
 	id, isJob := paths.ParseJobName(path.Base(name))
 	switch {
 	case strings.HasSuffix(name, tempSuffix), strings.HasPrefix(name, paths.QuarantineDir+"/"):
 	case isJob && (name == paths.JobPath(id) || name == paths.ArchivePath(id)):
-		if err := f.reading().err; err != nil && !c.garbled[id] {
+		if err := f.parse().err; err != nil && !c.garbled[id] {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-	case c.read[name] == f:
+	case c.parsed[name] == f:
 	default:
 		if err := parse(name, f.data); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		c.read[name] = f
+		c.parsed[name] = f
 	}
 	return nil
 }

@@ -21,8 +21,8 @@ import (
 // could not be synced: its archiving may have failed, and then the queue still has it,
 // with its end. In the end no record is without its job, unless the disk has failed.
 type checkRecords struct {
-	unread map[string]bool
-	moved  map[string]bool // to the archive
+	unreadable map[string]bool
+	archived   map[string]bool // to the archive
 }
 
 func (*checkRecords) Name() string { return "ends are recorded" }
@@ -31,25 +31,25 @@ func (c *checkRecords) See(w *World, event any) error {
 	switch e := event.(type) {
 	case fileChanged:
 		if archived := w.disk.find(paths.ArchivePath(e.id)); e.job == nil && archived != nil && !w.garbled {
-			if c.moved == nil {
-				c.moved = map[string]bool{}
+			if c.archived == nil {
+				c.archived = map[string]bool{}
 			}
-			c.moved[paths.ArchivePath(e.id)] = true
-			return c.everywhere(w, e.id, archived.reading().job)
+			c.archived[paths.ArchivePath(e.id)] = true
+			return c.recordedByDependents(w, e.id, archived.parse().job)
 		}
 	case finished:
-		return c.beside(w)
+		return c.noOrphans(w)
 	case diskFailed:
-		if c.unread == nil {
-			c.unread = map[string]bool{}
+		if c.unreadable == nil {
+			c.unreadable = map[string]bool{}
 		}
-		c.unread[e.path] = true
+		c.unreadable[e.path] = true
 		if e.path == paths.QueueDir || strings.HasPrefix(e.path, paths.ArchiveDir) {
-			maps.Copy(c.unread, c.moved)
+			maps.Copy(c.unreadable, c.archived)
 		}
-	case submissionTold:
+	case submissionAnswered:
 		for _, id := range e.submission.ids {
-			if j := w.Job(id); w.truth == nil && !w.garbled && j != nil && !j.Status().Final() {
+			if j := w.Job(id); w.oracle == nil && !w.garbled && j != nil && !j.Status().Final() {
 				return c.submitted(w, j)
 			}
 		}
@@ -57,11 +57,11 @@ func (c *checkRecords) See(w *World, event any) error {
 	return nil
 }
 
-// everywhere: the job on has been archived in this moment.
-func (*checkRecords) everywhere(w *World, on int64, ended *job.Job) error {
+// recordedByDependents: the job on has been archived in this moment.
+func (*checkRecords) recordedByDependents(w *World, on int64, ended *job.Job) error {
 	for _, id := range w.recordedIDs() {
 		if j := w.Job(id); j != nil && ended != nil && !j.Status().Final() && dependsOn(j, on) {
-			if err := recorded(w, id, on, ended.Status()); err != nil {
+			if err := requireRecord(w, id, on, ended.Status()); err != nil {
 				return err
 			}
 		}
@@ -71,12 +71,12 @@ func (*checkRecords) everywhere(w *World, on int64, ended *job.Job) error {
 
 func (c *checkRecords) submitted(w *World, j *job.Job) error {
 	for i := range j.Ops {
-		for _, d := range dependsOf(j.Ops[i].Input) {
+		for _, d := range dependenciesOf(j.Ops[i].Input) {
 			on := w.disk.find(paths.ArchivePath(d.job))
-			if d.job <= 0 || d.job >= int64(j.ID) || on == nil || on.reading().job == nil || c.unread[paths.ArchivePath(d.job)] {
+			if d.job <= 0 || d.job >= int64(j.ID) || on == nil || on.parse().job == nil || c.unreadable[paths.ArchivePath(d.job)] {
 				continue
 			}
-			if err := recorded(w, int64(j.ID), d.job, on.reading().job.Status()); err != nil {
+			if err := requireRecord(w, int64(j.ID), d.job, on.parse().job.Status()); err != nil {
 				return err
 			}
 		}
@@ -84,10 +84,10 @@ func (c *checkRecords) submitted(w *World, j *job.Job) error {
 	return nil
 }
 
-// beside: each record lies beside its job.
-func (c *checkRecords) beside(w *World) error {
+// noOrphans: each record lies beside its job.
+func (c *checkRecords) noOrphans(w *World) error {
 	for _, name := range w.disk.names(paths.QueueDir) {
-		if id, is := paths.ParseRecordName(name); is && len(c.unread) == 0 && w.disk.find(paths.JobPath(id)) == nil {
+		if id, is := paths.ParseRecordName(name); is && len(c.unreadable) == 0 && w.disk.find(paths.JobPath(id)) == nil {
 			return fmt.Errorf("the record of job %d is there, and the job is not", id)
 		}
 	}
@@ -96,14 +96,14 @@ func (c *checkRecords) beside(w *World) error {
 
 func dependsOn(j *job.Job, on int64) bool {
 	for i := range j.Ops {
-		if slices.ContainsFunc(dependsOf(j.Ops[i].Input), func(d waitsFor) bool { return d.job == on }) {
+		if slices.ContainsFunc(dependenciesOf(j.Ops[i].Input), func(d dependency) bool { return d.job == on }) {
 			return on < int64(j.ID)
 		}
 	}
 	return false
 }
 
-func recorded(w *World, id, on int64, status job.Status) error {
+func requireRecord(w *World, id, on int64, status job.Status) error {
 	content, _ := w.disk.surviving(paths.RecordPath(id))
 	r, err := record.Decode(content)
 	if end, known := r.End(on); err != nil || !known || end != status {

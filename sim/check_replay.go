@@ -20,7 +20,7 @@ func (checkReplay) See(w *World, event any) error {
 		if e.path != paths.LocksPath {
 			return nil
 		}
-	case powerLost, tookCharge, finished:
+	case powerLost, deciderStarted, finished:
 	default:
 		return nil
 	}
@@ -33,26 +33,26 @@ func (checkReplay) See(w *World, event any) error {
 // lockFiles is what the files of the lock manager were when they were last read: a
 // start of a daemon and a power loss make several checkers look at them.
 type lockFiles struct {
-	journal, folded *file
-	lengths         [2]int // of both: power loss may cut them
-	boot            string
-	state           lock.Snapshot
+	journal, snapshot *file
+	lengths           [2]int // of both: power loss may cut them
+	boot              string
+	state             lock.Snapshot
 }
 
 // lockState is what the files of the lock manager say of the node that decides. It is
 // not to be changed.
 func (w *World) lockState() (lock.Snapshot, error) {
-	n := w.charge
+	n := w.decider
 	if n == nil {
 		return lock.Snapshot{}, nil
 	}
-	is := lockFiles{journal: n.disk.find(paths.LocksJournalPath), folded: n.disk.find(paths.LocksPath), boot: n.machine.boot()}
-	for i, f := range []*file{is.journal, is.folded} {
+	is := lockFiles{journal: n.disk.find(paths.LocksJournalPath), snapshot: n.disk.find(paths.LocksPath), boot: n.machine.boot()}
+	for i, f := range []*file{is.journal, is.snapshot} {
 		if f != nil {
 			is.lengths[i] = len(f.data)
 		}
 	}
-	if was := w.locks; was != nil && was.journal == is.journal && was.folded == is.folded && was.lengths == is.lengths && was.boot == is.boot {
+	if was := w.locks; was != nil && was.journal == is.journal && was.snapshot == is.snapshot && was.lengths == is.lengths && was.boot == is.boot {
 		return was.state, nil
 	}
 	err := is.read()
@@ -75,9 +75,9 @@ func (f *lockFiles) read() error {
 		changes = rest
 	}
 	var base lock.Snapshot
-	if f.folded != nil {
+	if f.snapshot != nil {
 		var err error
-		if base, err = lock.Decode(f.folded.data); err != nil {
+		if base, err = lock.Decode(f.snapshot.data); err != nil {
 			return fmt.Errorf("%s: %w", paths.LocksPath, err)
 		}
 	}

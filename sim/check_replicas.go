@@ -16,8 +16,8 @@ type checkReplicas struct{}
 
 func (checkReplicas) Name() string { return "replicas agree" }
 
-// appliedHere: a node has said that everything up to an index is on its disk.
-type appliedHere struct {
+// entriesApplied: a node has said that everything up to an index is on its disk.
+type entriesApplied struct {
 	node    *node
 	touched []string // since it said so last
 	running replication.Running
@@ -25,12 +25,12 @@ type appliedHere struct {
 
 func (checkReplicas) See(w *World, event any) error {
 	switch e := event.(type) {
-	case appliedHere:
-		if want := e.node.member.mirror.running; !maps.Equal(e.running, want) {
-			return fmt.Errorf("having applied %d, %s remembers the running jobs %v; they are %v", e.node.member.replica.runs.desk.applied, e.node.name, e.running, want)
+	case entriesApplied:
+		if want := e.node.cluster.expected.running; !maps.Equal(e.running, want) {
+			return fmt.Errorf("having applied %d, %s remembers the running jobs %v; they are %v", e.node.cluster.replica.active.bridge.applied, e.node.name, e.running, want)
 		}
 		for _, name := range e.touched {
-			if archived(name) && e.node.member.restart {
+			if inArchive(name) && e.node.cluster.rebuilt {
 				continue // a snapshot leaves them out
 			}
 			if strings.HasPrefix(name, paths.QuarantineDir+"/") {
@@ -41,9 +41,9 @@ func (checkReplicas) See(w *World, event any) error {
 			if id, is := jobOfPath(name); is && e.running[id].On == e.node.uuid() {
 				continue
 			}
-			want, wanted := e.node.member.mirror.files[name]
-			if err := e.node.alike(name, want, wanted); err != nil {
-				return fmt.Errorf("having applied %d: %w", e.node.member.replica.runs.desk.applied, err)
+			want, wanted := e.node.cluster.expected.files[name]
+			if err := e.node.compareFile(name, want, wanted); err != nil {
+				return fmt.Errorf("having applied %d: %w", e.node.cluster.replica.active.bridge.applied, err)
 			}
 		}
 	case finished:
@@ -51,7 +51,7 @@ func (checkReplicas) See(w *World, event any) error {
 			if n.daemon == nil {
 				continue
 			}
-			if err := w.truth.same(n); err != nil {
+			if err := w.oracle.compare(n); err != nil {
 				return err
 			}
 		}
@@ -59,51 +59,51 @@ func (checkReplicas) See(w *World, event any) error {
 	return nil
 }
 
-// same compares all files that all nodes have in common.
-func (t *truth) same(n *node) error {
+// compare compares all files that all nodes have in common.
+func (t *oracle) compare(n *node) error {
 	have := n.sharedFiles()
 	for _, name := range sortedKeys(t.files) {
-		if !archived(name) {
-			if err := n.alike(name, t.files[name], true); err != nil {
+		if !inArchive(name) {
+			if err := n.compareFile(name, t.files[name], true); err != nil {
 				return err
 			}
 		}
 		delete(have, name)
 	}
 	for _, name := range sortedKeys(have) {
-		return n.alike(name, nil, false)
+		return n.compareFile(name, nil, false)
 	}
 	return nil
 }
 
-// begin: a log starts to give out what comes behind an index.
-func (m *member) begin(index uint64) {
-	t := m.node.world.truth
-	reached := m.mirror.reached
-	m.mirror = t.newMirror(t.first)
-	m.mirror.reached = reached
-	m.mirror.through(t, index)
+// rebuildExpected: a log starts to give out what comes behind an index.
+func (m *clusterNode) rebuildExpected(index uint64) {
+	t := m.node.world.oracle
+	reached := m.expected.reachedIndex
+	m.expected = t.newExpected(t.initial)
+	m.expected.reachedIndex = reached
+	m.expected.applyThrough(t, index)
 }
 
 // applied is said by the replicator.
-func (m *member) applied(index uint64, state []byte) {
-	touched := m.mirror.through(m.node.world.truth, index)
+func (m *clusterNode) applied(index uint64, state []byte) {
+	touched := m.expected.applyThrough(m.node.world.oracle, index)
 	running, err := replication.DecodeRunning(state)
 	if err != nil {
 		panic(fmt.Errorf("sim: %w", err))
 	}
-	if index < m.mirror.reached {
+	if index < m.expected.reachedIndex {
 		touched = nil
 	}
-	m.node.world.notify(appliedHere{m.node, touched, running})
+	m.node.world.notify(entriesApplied{m.node, touched, running})
 }
 
 // restored: the files are those of another node, which may have been further than the
 // snapshot says.
-func (m *member) restored(s note) {
-	m.restart = true
-	m.begin(s.index)
-	m.mirror.reached = max(m.mirror.reached, m.node.world.log.known)
+func (m *clusterNode) restored(s snapshotMeta) {
+	m.rebuilt = true
+	m.rebuildExpected(s.index)
+	m.expected.reachedIndex = max(m.expected.reachedIndex, m.node.world.log.committedIndex)
 }
 
 // sharedChanged is told of each change on the disk of a node of a cluster.
@@ -114,16 +114,16 @@ func (n *node) sharedChanged(call diskCall, op, path string) {
 	if id, is := jobOfPath(path); is {
 		text := "is gone"
 		if f := n.disk.find(path); f != nil {
-			r := f.reading()
-			text = shownJob(r.job, r.err)
+			r := f.parse()
+			text = jobText(r.job, r.err)
 		}
-		n.say(TopicFile, "job %d: %s (%s)", id, text, op)
+		n.tracef(TopicFile, "job %d: %s (%s)", id, text, op)
 		return
 	}
-	if n == n.world.charge && (path == paths.LocksJournalPath || path == paths.LocksPath) {
+	if n == n.world.decider && (path == paths.LocksJournalPath || path == paths.LocksPath) {
 		n.world.notify(otherFileChanged{disk: n.disk, call: call, path: path})
 	}
 	if path != paths.LocksJournalPath {
-		n.say(TopicDisk, "disk: %s %s (%s)", call, path, op)
+		n.tracef(TopicDisk, "disk: %s %s (%s)", call, path, op)
 	}
 }

@@ -14,21 +14,21 @@ type checkRest struct{}
 
 func (checkRest) Name() string { return "all agree on a job that rests" }
 
-// othersKnowMax is how long the other nodes may take.
-const othersKnowMax = 100 * time.Millisecond
+// replicationMax is how long the other nodes may take.
+const replicationMax = 100 * time.Millisecond
 
 func (checkRest) See(w *World, event any) error {
 	switch e := event.(type) {
-	case viewTold:
-		if e.told != e.shape && w.calm.now(w) && w.clock.now.Sub(e.since) >= w.lookMax() {
-			return fmt.Errorf("job %d rests at %s, clients are told %s", e.process.job, e.shape, e.told)
+	case viewReported:
+		if e.reported != e.summary && w.disturbance.recovered(w) && w.clock.now.Sub(e.since) >= w.rereadMax() {
+			return fmt.Errorf("job %d rests at %s, clients are told %s", e.process.job, e.summary, e.reported)
 		}
-	case processRests:
-		if w.truth == nil || !w.calm.now(w) || !w.charge.settled() || w.clock.now.Sub(e.since) < othersKnowMax {
+	case processResting:
+		if w.oracle == nil || !w.disturbance.recovered(w) || !w.decider.quiescent() || w.clock.now.Sub(e.since) < replicationMax {
 			return nil
 		}
-		if j := w.Job(e.process.job); j == nil || shapeOf(j) != e.shape {
-			return fmt.Errorf("job %d rests at %s since %.3f s ago; what is committed says %s", e.process.job, e.shape, w.clock.now.Sub(e.since).Seconds(), shown(j))
+		if j := w.Job(e.process.job); j == nil || opSummary(j) != e.summary {
+			return fmt.Errorf("job %d rests at %s since %.3f s ago; what is committed says %s", e.process.job, e.summary, w.clock.now.Sub(e.since).Seconds(), committedText(j))
 		}
 	case opPermitted:
 		return permitted(w, e)
@@ -36,19 +36,19 @@ func (checkRest) See(w *World, event any) error {
 	return nil
 }
 
-// lookMax is how long the daemon may take to look at a file that is too long for a
+// rereadMax is how long the daemon may take to look at a file that is too long for a
 // report: in a cluster the look waits for what is on its way to the other nodes.
-func (w *World) lookMax() time.Duration {
-	if w.truth == nil || w.options.ReportMax > 1 {
+func (w *World) rereadMax() time.Duration {
+	if w.oracle == nil || w.options.ReportMax > 1 {
 		return 0
 	}
-	return othersKnowMax
+	return replicationMax
 }
 
 // permitted: no failover can undo the opcodes before the one that may begin.
 func permitted(w *World, e opPermitted) error {
 	j := w.Job(e.process.job)
-	if w.truth == nil || j == nil || !e.process.inCharge() {
+	if w.oracle == nil || j == nil || !e.process.onDecider() {
 		return nil
 	}
 	for i := range min(e.op, len(j.Ops)) {

@@ -20,11 +20,11 @@ func (c *checkSlots) See(w *World, event any) error {
 	}
 	switch e := event.(type) {
 	case jobPicked:
-		c.allowed[e.id] = w.inForce.slotsMax
+		c.allowed[e.id] = w.effective.slotsMax
 	case opPermitted:
 		// It may have kept its slot all the time, or got another one just now.
-		if e.process.inCharge() {
-			c.allowed[e.process.job] = max(c.allowed[e.process.job], w.inForce.slotsMax)
+		if e.process.onDecider() {
+			c.allowed[e.process.job] = max(c.allowed[e.process.job], w.effective.slotsMax)
 		}
 		return c.count(w)
 	case processPermitted, opcodeStarted:
@@ -35,7 +35,7 @@ func (c *checkSlots) See(w *World, event any) error {
 
 func (c *checkSlots) count(w *World) error {
 	acting := w.occupying()
-	allowed := w.inForce.slotsMax
+	allowed := w.effective.slotsMax
 	for _, id := range acting {
 		allowed = max(allowed, c.allowed[id])
 	}

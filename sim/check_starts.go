@@ -42,7 +42,7 @@ func (c *checkStarts) See(w *World, event any) error {
 	case spawnRefused:
 		c.breaks(w, e.id)
 	case processEnded:
-		if e.process.handed {
+		if e.process.launched {
 			c.acted[e.process.job] = true
 		} else {
 			c.breaks(w, e.process.job)

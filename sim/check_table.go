@@ -15,33 +15,33 @@ import (
 // it in the order of locks (without which there would be deadlocks), and who comes
 // when a request is overdue does not overtake it (design.md 7, "Bounded bypass").
 type checkTable struct {
-	owners map[lock.Owner]*tableOwner
-	read   int // bytes of the journal
-	since  time.Time
-	rules  int // generation of the settings that are known
+	owners         map[lock.Owner]*tableOwner
+	read           int // bytes of the journal
+	effectiveSince time.Time
+	generation     int // generation of the settings that are known
 }
 
 // tableOwner is what the journal has said of an owner last.
 type tableOwner struct {
 	lock.Record
-	arrived time.Time // it had nothing and wanted nothing before
-	asked   time.Time // for what it waits for
+	arrived   time.Time // it had nothing and wanted nothing before
+	requested time.Time // for what it waits for
 }
 
 func (*checkTable) Name() string { return "the lock table" }
 
 func (c *checkTable) See(w *World, event any) error {
 	switch e := event.(type) {
-	case tookCharge, powerLost:
+	case deciderStarted, powerLost:
 		return c.readAll(w)
 	case panicked: // requests are as old as the actor
 		for _, o := range c.owners {
-			o.asked = w.clock.now
+			o.requested = w.clock.now
 		}
 	case otherFileChanged:
 		switch {
 		case e.path == paths.LocksJournalPath && e.call == callAppend:
-			return c.readOn(w, e.disk)
+			return c.readAppended(w, e.disk)
 		case e.path == paths.LocksJournalPath:
 			return c.readAll(w)
 		}
@@ -58,7 +58,7 @@ func (c *checkTable) readAll(w *World) error {
 	}
 	owner := func(o lock.Owner) *tableOwner {
 		if c.owners[o] == nil {
-			c.owners[o] = &tableOwner{Record: lock.Record{Owner: o}, arrived: w.clock.now, asked: w.clock.now}
+			c.owners[o] = &tableOwner{Record: lock.Record{Owner: o}, arrived: w.clock.now, requested: w.clock.now}
 		}
 		return c.owners[o]
 	}
@@ -68,27 +68,27 @@ func (c *checkTable) readAll(w *World) error {
 	for _, p := range snapshot.Pending {
 		owner(p.Owner).Pending = &p
 	}
-	if f := w.charge.disk.find(paths.LocksJournalPath); f != nil {
+	if f := w.decider.disk.find(paths.LocksJournalPath); f != nil {
 		c.read = bytes.LastIndexByte(f.data, '\n') + 1
 	}
 	return nil
 }
 
-// readOn takes what was appended.
-func (c *checkTable) readOn(w *World, disk *Disk) error {
+// readAppended takes what was appended.
+func (c *checkTable) readAppended(w *World, disk *Disk) error {
 	f := disk.find(paths.LocksJournalPath)
-	whole := bytes.LastIndexByte(f.data, '\n') + 1
-	if whole <= c.read || c.owners == nil {
+	complete := bytes.LastIndexByte(f.data, '\n') + 1
+	if complete <= c.read || c.owners == nil {
 		return nil
 	}
 	if c.read == 0 { // its header
 		return c.readAll(w)
 	}
-	records, err := lock.DecodeRecords(f.data[c.read:whole])
+	records, err := lock.DecodeRecords(f.data[c.read:complete])
 	if err != nil {
 		return fmt.Errorf("%s: %w", paths.LocksJournalPath, err)
 	}
-	c.read = whole
+	c.read = complete
 	for _, r := range records {
 		if err := c.change(w, r); err != nil {
 			return err
@@ -100,11 +100,11 @@ func (c *checkTable) readOn(w *World, disk *Disk) error {
 func (c *checkTable) change(w *World, r lock.Record) error {
 	was := c.owners[r.Owner]
 	if was == nil {
-		was = &tableOwner{arrived: w.wantsSince(r.Owner)}
+		was = &tableOwner{arrived: w.waitingSince(r.Owner)}
 	}
-	is := &tableOwner{Record: r, arrived: was.arrived, asked: w.clock.now}
+	is := &tableOwner{Record: r, arrived: was.arrived, requested: w.clock.now}
 	if r.Pending != nil && was.Pending != nil && slices.Equal(r.Pending.Request, was.Pending.Request) {
-		is.asked = was.asked
+		is.requested = was.requested
 	}
 	gained := gained(was.Locks, r.Locks)
 	if len(was.Locks) > 0 {
@@ -133,12 +133,12 @@ func (c *checkTable) change(w *World, r lock.Record) error {
 	return nil
 }
 
-// wantsSince is when a job's process began to want locks: where the journal is written
+// waitingSince is when a job's process began to want locks: where the journal is written
 // late, its owner has been known to the lock manager for some time.
-func (w *World) wantsSince(o lock.Owner) time.Time {
-	for _, p := range w.charge.machine.processes {
-		if !o.Named && p.job == int64(o.Job) && p.pid == o.PID && p.driver != nil && !p.driver.locker.since.IsZero() {
-			return p.driver.locker.since
+func (w *World) waitingSince(o lock.Owner) time.Time {
+	for _, p := range w.decider.machine.processes {
+		if !o.Named && p.job == int64(o.Job) && p.pid == o.PID && p.driver != nil && !p.driver.locker.waitingSince.IsZero() {
+			return p.driver.locker.waitingSince
 		}
 	}
 	return w.clock.now
@@ -159,20 +159,20 @@ func gained(was, is []lock.Item) []lock.Item {
 // overtakes: an owner that had nothing when another's request was overdue gets what
 // that one waits for.
 func (c *checkTable) overtakes(w *World, is *tableOwner, hadNothing bool, gained []lock.Item, waits *tableOwner) error {
-	if c.rules != w.inForce.generation {
-		c.rules, c.since = w.inForce.generation, w.clock.now
+	if c.generation != w.effective.generation {
+		c.generation, c.effectiveSince = w.effective.generation, w.clock.now
 	}
-	limit := w.inForce.settings.LockBypass()
-	if !w.inForce.known || limit == 0 || !hadNothing || waits.Pending == nil {
+	limit := w.effective.settings.LockBypass()
+	if !w.effective.known || limit == 0 || !hadNothing || waits.Pending == nil {
 		return nil
 	}
-	overdue := waits.asked.Add(limit)
-	if overdue.Before(c.since) {
-		overdue = c.since
+	overdue := waits.requested.Add(limit)
+	if overdue.Before(c.effectiveSince) {
+		overdue = c.effectiveSince
 	}
 	if l, clash := conflict(gained, waits.Pending.Request); clash && is.arrived.After(overdue) {
 		return fmt.Errorf("%s gets %s, for which %s has waited %v; it came %v after that was overdue",
-			is.Owner, l, waits.Owner, w.clock.now.Sub(waits.asked), is.arrived.Sub(overdue))
+			is.Owner, l, waits.Owner, w.clock.now.Sub(waits.requested), is.arrived.Sub(overdue))
 	}
 	return nil
 }

@@ -14,135 +14,135 @@ import (
 func TestCheckersBite(t *testing.T) {
 	bites := map[string]bool{}
 	for name, c := range map[string]struct {
-		checker func() Checker
-		plant   string
-		faults  Faults
-		within  uint64
+		checker  func() Checker
+		mutation string
+		faults   FaultRates
+		within   uint64
 	}{
 		"acknowledged: a directory sync that does nothing": {
-			checker: func() Checker { return &checkAcknowledged{} },
-			plant:   "lying-sync", within: 1,
+			checker:  func() Checker { return &checkAcknowledged{} },
+			mutation: "lying-sync", within: 1,
 		},
 		"acknowledged: the serial is not written": {
-			checker: func() Checker { return &checkAcknowledged{} },
-			plant:   "lost-serial", within: 1,
+			checker:  func() Checker { return &checkAcknowledged{} },
+			mutation: "lost-serial", within: 1,
 		},
 		"once: nothing of a job's start is written, and the daemon crashes": {
-			checker: func() Checker { return &checkOnce{} },
-			plant:   "started-twice", faults: Faults{Crash: 200}, within: 20,
+			checker:  func() Checker { return &checkOnce{} },
+			mutation: "started-twice", faults: FaultRates{Crash: 200}, within: 20,
 		},
 		"once: a submission that is sent again makes its jobs again": {
-			checker: func() Checker { return &checkOnce{} },
-			plant:   "nameless", faults: Faults{Drop: 5}, within: 20,
+			checker:  func() Checker { return &checkOnce{} },
+			mutation: "nameless", faults: FaultRates{Drop: 5}, within: 20,
 		},
 		"ends: a process of a former daemon is taken for dead": {
-			checker: func() Checker { return &checkEnds{} },
-			plant:   "blind-adoption", faults: Faults{Crash: 200}, within: 20,
+			checker:  func() Checker { return &checkEnds{} },
+			mutation: "blind-adoption", faults: FaultRates{Crash: 200}, within: 20,
 		},
 		"forward: writes of a job change places": {
-			checker: func() Checker { return &checkForward{} },
-			plant:   "late-writes", within: 5,
+			checker:  func() Checker { return &checkForward{} },
+			mutation: "late-writes", within: 5,
 		},
 		"told: the last write of a job is not synced, and power is lost": {
-			checker: func() Checker { return &checkTold{} },
-			plant:   "unsynced-ends", faults: Faults{Reboot: 300}, within: 50,
+			checker:  func() Checker { return &checkReported{} },
+			mutation: "unsynced-ends", faults: FaultRates{Reboot: 300}, within: 50,
 		},
 		"told: what was refused is not taken back": {
-			checker: func() Checker { return &checkTold{} },
-			plant:   "kept-files", faults: Faults{Disk: 40}, within: 50,
+			checker:  func() Checker { return &checkReported{} },
+			mutation: "kept-files", faults: FaultRates{Disk: 40}, within: 50,
 		},
 		"slots: the daemon counts more than there are": {
-			checker: func() Checker { return &checkSlots{} },
-			plant:   "more-slots", within: 20,
+			checker:  func() Checker { return &checkSlots{} },
+			mutation: "more-slots", within: 20,
 		},
 		"parse: data is renamed before it is synced, and power is lost": {
-			checker: func() Checker { return &checkParse{} },
-			plant:   "late-data-sync", faults: Faults{Reboot: 300}, within: 20,
+			checker:  func() Checker { return &checkParse{} },
+			mutation: "late-data-sync", faults: FaultRates{Reboot: 300}, within: 20,
 		},
 		"ids: the serial is not written, and the daemon crashes": {
-			checker: func() Checker { return &checkIDs{} },
-			plant:   "lost-serial", faults: Faults{Crash: 300}, within: 20,
+			checker:  func() Checker { return &checkIDs{} },
+			mutation: "lost-serial", faults: FaultRates{Crash: 300}, within: 20,
 		},
 		"locks: those of a process are free when it dies, what it has left or not": {
-			checker: func() Checker { return checkLocks{} },
-			plant:   "early-release", faults: Faults{Process: 20}, within: 150,
+			checker:  func() Checker { return checkLocks{} },
+			mutation: "early-release", faults: FaultRates{Process: 20}, within: 150,
 		},
 		"locks: a forced end leaves what has left the command's group": {
-			checker: func() Checker { return checkLocks{} },
-			plant:   "survivors", within: 50,
+			checker:  func() Checker { return checkLocks{} },
+			mutation: "survivors", within: 50,
 		},
 		"owners: as above": {
-			checker: func() Checker { return &checkOwners{} },
-			plant:   "early-release", faults: Faults{Process: 12}, within: 50,
+			checker:  func() Checker { return &checkOwners{} },
+			mutation: "early-release", faults: FaultRates{Process: 12}, within: 50,
 		},
 		"owners: the lock manager hears of no death": {
-			checker: func() Checker { return &checkOwners{} },
-			plant:   "no-deaths",
-			faults:  Faults{Process: 20}, within: 20,
+			checker:  func() Checker { return &checkOwners{} },
+			mutation: "no-deaths",
+			faults:   FaultRates{Process: 20}, within: 20,
 		},
 		"table: what is given back stays": {
-			checker: func() Checker { return &checkTable{} },
-			plant:   "unwritten-release", within: 20,
+			checker:  func() Checker { return &checkTable{} },
+			mutation: "unwritten-release", within: 20,
 		},
 		"replay: an append is cut short": {
-			checker: func() Checker { return checkReplay{} },
-			plant:   "torn-appends", within: 5,
+			checker:  func() Checker { return checkReplay{} },
+			mutation: "torn-appends", within: 5,
 		},
 		"dependencies: every end is told as a success": {
-			checker: func() Checker { return &checkDepends{} },
-			plant:   "all-succeed", within: 20,
+			checker:  func() Checker { return &checkDepends{} },
+			mutation: "all-succeed", within: 20,
 		},
 		"records: the ends of archived jobs are not recorded": {
-			checker: func() Checker { return &checkRecords{} },
-			plant:   "unrecorded-ends", within: 20,
+			checker:  func() Checker { return &checkRecords{} },
+			mutation: "unrecorded-ends", within: 20,
 		},
 		"filters: the scheduler hears of no change": {
-			checker: func() Checker { return &checkFilters{} },
-			plant:   "no-verdicts", within: 50,
+			checker:  func() Checker { return &checkFilters{} },
+			mutation: "no-verdicts", within: 50,
 		},
 		"filters: newcomers are not judged": {
-			checker: func() Checker { return &checkFilters{} },
-			plant:   "unjudged", within: 50,
+			checker:  func() Checker { return &checkFilters{} },
+			mutation: "unjudged", within: 50,
 		},
 		"limits: a rule's number is greater": {
-			checker: func() Checker { return &checkLimits{} },
-			plant:   "greater-limits", within: 50,
+			checker:  func() Checker { return &checkLimits{} },
+			mutation: "greater-limits", within: 50,
 		},
 		"limits: the scheduler does not see those of reason trails": {
-			checker: func() Checker { return &checkLimits{} },
-			plant:   "no-reason-limits", within: 50,
+			checker:  func() Checker { return &checkLimits{} },
+			mutation: "no-reason-limits", within: 50,
 		},
 		"order: jobs do not age, and come in the predictive order": {
-			checker: func() Checker { return &checkOrder{} },
-			plant:   "no-ageing", within: 100,
+			checker:  func() Checker { return &checkStartOrder{} },
+			mutation: "no-ageing", within: 100,
 		},
 		"rest: a process that asks for permission reports nothing": {
-			checker: func() Checker { return checkRest{} },
-			plant:   "held-reports", within: 200,
+			checker:  func() Checker { return checkRest{} },
+			mutation: "held-reports", within: 200,
 		},
 		"rest: the queue does not hear how far a process has come": {
-			checker: func() Checker { return checkRest{} },
-			plant:   "unheard-progress", within: 5,
+			checker:  func() Checker { return checkRest{} },
+			mutation: "unheard-progress", within: 5,
 		},
 		"wishes: one that comes when the job has ended is not answered": {
-			checker: func() Checker { return &checkWishes{} },
-			plant:   "lost-wishes", within: 20,
+			checker:  func() Checker { return &checkClientOrders{} },
+			mutation: "lost-wishes", within: 20,
 		},
 		"starts: a job is failed by the first one that comes to nothing": {
-			checker: func() Checker { return &checkStarts{} },
-			plant:   "burnt-starts", faults: Faults{Starve: 500}, within: 20,
+			checker:  func() Checker { return &checkStarts{} },
+			mutation: "burnt-starts", faults: FaultRates{Starve: 500}, within: 20,
 		},
 		"live: nobody is told of the end of a process": {
-			checker: func() Checker { return checkLive{} },
-			plant:   "silent-ends", within: 5,
+			checker:  func() Checker { return checkLive{} },
+			mutation: "silent-ends", within: 5,
 		},
 	} {
 		bites[c.checker().Name()] = true
 		t.Run(name, func(t *testing.T) {
-			plants, err := FindPlant(c.plant)
+			mutations, err := FindMutation(c.mutation)
 			require.NoError(t, err)
 			for seed := range c.within {
-				w := New(Options{Seed: seed, Faults: c.faults, Checkers: []Checker{c.checker()}, Plants: plants})
+				w := New(Options{Seed: seed, FaultRates: c.faults, Checkers: []Checker{c.checker()}, Mutations: mutations})
 				w.runWork(newWorkload(w, 3, 15, nil), 5000)
 				if w.Err() != nil {
 					t.Logf("seed %d: %v", seed, w.Err())
@@ -177,9 +177,9 @@ func TestTheOrderOfLocksIsSeen(t *testing.T) {
 
 // contended has jobs meet at a lock: the second waits for it when after comes, a
 // second later; the third comes a second after that.
-func contended(seed uint64, checker Checker, plants Plants, after func(*client), second, third string) error {
-	w := New(Options{Seed: seed, Slots: 4, Starts: 3, Checkers: []Checker{checker}, Plants: plants})
-	w.restarts = restartDelay
+func contended(seed uint64, checker Checker, mutations Mutations, after func(*client), second, third string) error {
+	w := New(Options{Seed: seed, Slots: 4, Starts: 3, Checkers: []Checker{checker}, Mutations: mutations})
+	w.restartAfter = restartDelay
 	w.startAgain()
 	c, o := w.newClient(), w.newClient()
 	c.whenReady(func() {
@@ -204,9 +204,9 @@ func TestWhatHidesIsEnded(t *testing.T) {
 	}
 	canceled := func(_ *World, c *client) { c.cancel(1, true, func() {}) }
 	for name, c := range map[string]struct {
-		plant string
-		hides hiding
-		end   func(*World, *client)
+		mutation string
+		hides    hiding
+		end      func(*World, *client)
 	}{
 		"a forced end, in another session":                {"survivors", hidesSession, canceled},
 		"a forced end, without its environment":           {"survivors", hidesEnvironment, canceled},
@@ -214,11 +214,11 @@ func TestWhatHidesIsEnded(t *testing.T) {
 		"killed with the daemon, in another session":      {"", hidesSession, killedTogether},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plants, err := FindPlant(c.plant)
+			mutations, err := FindMutation(c.mutation)
 			require.NoError(t, err)
-			run := func(seed uint64, plants Plants) error {
-				w := New(Options{Seed: seed, Slots: 4, Starts: 3, Checkers: []Checker{checkLocks{}}, Plants: plants})
-				w.restarts = restartDelay
+			run := func(seed uint64, mutations Mutations) error {
+				w := New(Options{Seed: seed, Slots: 4, Starts: 3, Checkers: []Checker{checkLocks{}}, Mutations: mutations})
+				w.restartAfter = restartDelay
 				w.startAgain()
 				worker := w.newClient()
 				worker.whenReady(func() {
@@ -231,9 +231,9 @@ func TestWhatHidesIsEnded(t *testing.T) {
 				return w.Err()
 			}
 			for seed := range uint64(5) {
-				require.NoError(t, run(seed, Plants{}))
-				if c.plant != "" {
-					require.ErrorContains(t, run(seed, plants), "both work with node/a")
+				require.NoError(t, run(seed, Mutations{}))
+				if c.mutation != "" {
+					require.ErrorContains(t, run(seed, mutations), "both work with node/a")
 				}
 			}
 		})
@@ -247,10 +247,10 @@ func TestCheckersBiteWhereJobsMeet(t *testing.T) {
 		o.replaceFilter(rule{uuid: "00000001-0000-4000-8000-000000000001", predicates: []byte(`[]`), action: "PAUSE"}, func(string, error) {})
 	}
 	for name, c := range map[string]struct {
-		checker func() Checker
-		plant   string
-		after   func(*client)
-		third   string
+		checker  func() Checker
+		mutation string
+		after    func(*client)
+		third    string
 	}{
 		"table: late requests overtake those that have waited for long": {
 			func() Checker { return &checkTable{} }, "no-lock-bound", nothing, "run run_for=1 locks=node/a:shared"},
@@ -258,11 +258,11 @@ func TestCheckersBiteWhereJobsMeet(t *testing.T) {
 			func() Checker { return &checkFilters{} }, "paused-get-locks", pause, "run run_for=1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plants, err := FindPlant(c.plant)
+			mutations, err := FindMutation(c.mutation)
 			require.NoError(t, err)
 			for seed := range uint64(5) {
-				require.NoError(t, contended(seed, c.checker(), Plants{}, c.after, "run run_for=1 locks=node/a", c.third))
-				require.Error(t, contended(seed, c.checker(), plants, c.after, "run run_for=1 locks=node/a", c.third))
+				require.NoError(t, contended(seed, c.checker(), Mutations{}, c.after, "run run_for=1 locks=node/a", c.third))
+				require.Error(t, contended(seed, c.checker(), mutations, c.after, "run run_for=1 locks=node/a", c.third))
 			}
 		})
 	}

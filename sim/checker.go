@@ -21,9 +21,9 @@ type Checker interface {
 // AllCheckers makes one of each.
 func AllCheckers() []Checker {
 	return []Checker{
-		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkTold{},
+		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkReported{},
 		&checkSlots{}, &checkParse{}, &checkIDs{}, &checkLive{}, &checkLocks{}, &checkTable{}, checkReplay{}, &checkOwners{},
-		&checkDepends{}, &checkRecords{}, &checkFilters{}, &checkLimits{}, &checkOrder{}, checkRest{}, &checkWishes{}, &checkStarts{},
+		&checkDepends{}, &checkRecords{}, &checkFilters{}, &checkLimits{}, &checkStartOrder{}, checkRest{}, &checkClientOrders{}, &checkStarts{},
 	}
 }
 
@@ -51,9 +51,9 @@ type (
 	powerLost struct{}
 	// daemonStarted: a daemon has begun; its disk is as its predecessor left it.
 	daemonStarted struct{}
-	// tookCharge: World.charge has all that decides start, with the files of its
+	// deciderStarted: World.charge has all that decides start, with the files of its
 	// predecessor.
-	tookCharge struct{}
+	deciderStarted struct{}
 	// processPermitted: a process may act on its job from now on.
 	processPermitted struct{ process *process }
 	processEnded     struct{ process *process }
@@ -72,23 +72,23 @@ type (
 	// locksTaken: a process has all locks for its opcode; found: it may have had a
 	// choice of them for a while, the answer to which was lost.
 	locksTaken struct {
-		process *process
-		op      int
-		found   bool
+		process         *process
+		op              int
+		afterLostAnswer bool
 	}
 	// submissionSent: a client wants jobs recorded.
 	submissionSent struct{ submission *submission }
-	// submissionTold: a client has the answer to a submission, or knows that
+	// submissionAnswered: a client has the answer to a submission, or knows that
 	// there will be none.
-	submissionTold struct{ submission *submission }
-	// statusTold: a client was told that a job has that status.
-	statusTold struct {
+	submissionAnswered struct{ submission *submission }
+	// statusReported: a client was told that a job has that status.
+	statusReported struct {
 		client *client
 		id     int64
 		status string
 	}
-	// cancelTold: a client was told that its cancel has succeeded.
-	cancelTold struct{ id int64 }
+	// cancelConfirmed: a client was told that its cancel has succeeded.
+	cancelConfirmed struct{ id int64 }
 	// jobPicked: the queue is told that the scheduler has chosen a job to start.
 	jobPicked struct{ id int64 }
 	// jobReturned: the queue is told that a job could not be started, and waits.
@@ -98,36 +98,36 @@ type (
 		process *process
 		op      int
 	}
-	// wishSent: a client wants something of a job.
-	wishSent struct {
+	// orderSent: a client wants something of a job.
+	orderSent struct {
 		client *client
 		id     int64
 	}
-	// wishTold: it has the answer, or knows that there will be none.
-	wishTold struct {
+	// orderAnswered: it has the answer, or knows that there will be none.
+	orderAnswered struct {
 		client *client
 		id     int64
 		err    error
 	}
-	// processRests: all is quiet, and a process does nothing about its job, since
+	// processResting: all is quiet, and a process does nothing about its job, since
 	// then; shape is what its file says of opcodes.
-	processRests struct {
+	processResting struct {
 		process *process
-		shape   string
+		summary string
 		since   time.Time
 	}
-	// viewTold: clients that ask are told this of the job of a process that rests.
-	viewTold struct {
-		process     *process
-		shape, told string
-		since       time.Time
+	// viewReported: clients that ask are told this of the job of a process that rests.
+	viewReported struct {
+		process           *process
+		summary, reported string
+		since             time.Time
 	}
-	// struck: a node, or the network, was hit by a fault.
-	struck struct{}
+	// faultInjected: a node, or the network, was hit by a fault.
+	faultInjected struct{}
 	// changeSent: a client wants the rules or settings changed; changeTold: it has
 	// the answer, or knows that there will be none.
-	changeSent struct{}
-	changeTold struct{ err error }
+	changeSent     struct{}
+	changeAnswered struct{ err error }
 	// panicked: an actor has.
 	panicked struct{}
 	// stalled: time has passed while something could have happened.
@@ -145,12 +145,12 @@ type (
 )
 
 func (w *World) notify(event any) {
-	w.inForce.see(event)
-	w.calm.see(w, event)
+	w.effective.observe(event)
+	w.disturbance.observe(w, event)
 	for _, c := range w.checkers {
 		if err := c.See(w, event); err != nil && w.violation == nil {
-			w.violation = &Violation{Checker: c.Name(), Step: w.count, At: w.clock.elapsed(), Err: err}
-			w.trace.say(TopicFault, "broken: %v", w.violation)
+			w.violation = &Violation{Checker: c.Name(), Step: w.stepCount, At: w.clock.elapsed(), Err: err}
+			w.trace.addf(TopicFault, "broken: %v", w.violation)
 		}
 	}
 }
@@ -167,20 +167,20 @@ func (n *node) diskChanged(call diskCall, op, path string, content []byte) {
 func (w *World) diskChanged(call diskCall, op, path string, content []byte) {
 	id, isJob := jobOfPath(path)
 	if !isJob || call == callSync {
-		w.trace.say(TopicDisk, "disk: %s %s (%s)", call, path, op)
+		w.trace.addf(TopicDisk, "disk: %s %s (%s)", call, path, op)
 		if call != callSync {
-			w.inForce.diskChanged(path, content)
+			w.effective.diskChanged(path, content)
 			w.notify(otherFileChanged{disk: w.disk, call: call, path: path})
 		}
 		return
 	}
 	event := fileChanged{id: id, content: content, op: op}
 	if content == nil {
-		w.trace.say(TopicFile, "job %d: file is gone (%s)", id, op)
+		w.trace.addf(TopicFile, "job %d: file is gone (%s)", id, op)
 	} else {
-		r := w.disk.find(path).reading()
+		r := w.disk.find(path).parse()
 		event.job, event.tag, event.err = r.job, r.tag, r.err
-		w.trace.say(TopicFile, "job %d: %s (%s)", id, shownJob(event.job, event.err), op)
+		w.trace.addf(TopicFile, "job %d: %s (%s)", id, jobText(event.job, event.err), op)
 	}
 	w.notify(event)
 }
@@ -193,8 +193,8 @@ func jobOfPath(path string) (int64, bool) {
 	return paths.ParseJobName(base)
 }
 
-// shownJob is a job's status, and those of its opcodes where there are several.
-func shownJob(j *job.Job, err error) string {
+// jobText is a job's status, and those of its opcodes where there are several.
+func jobText(j *job.Job, err error) string {
 	if err != nil {
 		return "not a job: " + err.Error()
 	}
@@ -219,7 +219,7 @@ func (w *World) Job(id int64) *job.Job {
 	if f == nil {
 		return nil
 	}
-	return f.reading().job
+	return f.parse().job
 }
 
 // tagOf is the tag of a job on the disk, "" if it is not there or not a job.
@@ -228,7 +228,7 @@ func (w *World) tagOf(id int64) string {
 	if f == nil {
 		return ""
 	}
-	return f.reading().tag
+	return f.parse().tag
 }
 
 // pathOf is where a job's file is, or would be.
@@ -244,7 +244,7 @@ func (w *World) garble(id int64, content []byte) {
 	w.garbled = true
 	dir := w.disk.dirs[paths.QueueDir]
 	dir.set(path.Base(paths.JobPath(id)), &file{data: content, synced: true})
-	dir.keep(len(dir.pending))
+	dir.commit(len(dir.pending))
 	w.notify(garbled{id})
 }
 

@@ -10,27 +10,27 @@ import (
 	"lockstep/core/wire"
 )
 
-// patience is how long a client waits for an answer, as luxiclient.Client does.
-const patience = 180 * time.Second
+// answerMax is how long a client waits for an answer, as luxiclient.Client does.
+const answerMax = 180 * time.Second
 
 // client is somebody with a connection who submits, waits and lists, and
 // remembers what was said.
 type client struct {
 	world  *World
 	number int
-	caller *caller
+	rpc    *rpcClient
 	sent   int // submissions so far
 }
 
 // submission is one request to record jobs, and what was said to it.
 type submission struct {
-	client *client
-	number int
-	jobs   [][]OpSpec
-	ids    []int64 // acknowledged
-	err    error   // refused, or unknown
-	over   bool
-	again  bool // it was sent before, and nobody knew what became of it
+	client   *client
+	number   int
+	jobs     [][]OpSpec
+	ids      []int64 // acknowledged
+	err      error   // refused, or unknown
+	answered bool
+	resent   bool // it was sent before, and nobody knew what became of it
 }
 
 // tag marks the opcodes of the submission's nth job.
@@ -52,11 +52,11 @@ func (s *submission) outcome() outcome {
 	var failed *wire.Error
 	var parse *wire.RequestError
 	switch {
-	case !s.over:
+	case !s.answered:
 		return unknown
 	case s.err == nil:
 		return acknowledged
-	case s.again && errors.Is(s.err, errNoDaemon):
+	case s.resent && errors.Is(s.err, errNoDaemon):
 		return unknown
 	case errors.Is(s.err, errNoDaemon), errors.As(s.err, &parse):
 		return refused
@@ -69,40 +69,40 @@ func (s *submission) outcome() outcome {
 
 func (w *World) newClient() *client {
 	c := &client{world: w, number: len(w.clients) + 1}
-	c.caller = &caller{world: w, node: w.nodes[len(w.clients)%len(w.nodes)], thread: newThread(w.steps, w.life), roams: w.truth != nil, drops: true}
+	c.rpc = &rpcClient{world: w, node: w.nodes[len(w.clients)%len(w.nodes)], thread: newThread(w.kernel, w.life), followsMaster: w.oracle != nil, mayDrop: true}
 	w.clients = append(w.clients, c)
 	return c
 }
 
-// names: the client names its submissions, so that it may send them again.
-func (c *client) names() bool { return c.number%2 == 0 }
+// namesSubmissions: the client names its submissions, so that it may send them again.
+func (c *client) namesSubmissions() bool { return c.number%2 == 0 }
 
 // submit sends jobs, one with SubmitJob, several with SubmitManyJobs.
 func (c *client) submit(jobs [][]OpSpec, done func(*submission)) *submission {
 	c.sent++
 	s := &submission{client: c, number: c.sent, jobs: jobs}
 	c.world.submissions = append(c.world.submissions, s)
-	method, args := s.request()
-	c.say("%s %s", method, describe(jobs))
+	method, args := s.rpcCall()
+	c.tracef("%s %s", method, jobsText(jobs))
 	c.world.notify(submissionSent{s})
 	c.send(s, method, args, done)
 	return s
 }
 
-// sendAgain sends a submission of whose outcome nobody knows. Its jobs are made once.
-func (c *client) sendAgain(s *submission, done func(*submission)) {
-	s.over, s.err, s.again = false, nil, true
-	method, args := s.request()
-	c.say("sends submission %d again", s.number)
+// resend sends a submission of whose outcome nobody knows. Its jobs are made once.
+func (c *client) resend(s *submission, done func(*submission)) {
+	s.answered, s.err, s.resent = false, nil, true
+	method, args := s.rpcCall()
+	c.tracef("sends submission %d again", s.number)
 	c.send(s, method, args, done)
 }
 
-// request is the call that submits.
-func (s *submission) request() (method string, args []any) {
+// rpcCall is the call that submits.
+func (s *submission) rpcCall() (method string, args []any) {
 	encoded := make([][]json.RawMessage, len(s.jobs))
 	for i, ops := range s.jobs {
 		for k, op := range ops {
-			if k == 0 && s.client.names() {
+			if k == 0 && s.client.namesSubmissions() {
 				op += OpSpec(fmt.Sprintf(" request=%d.%d", s.client.number, s.number))
 			}
 			encoded[i] = append(encoded[i], op.Encode(s.tag(i)))
@@ -115,13 +115,13 @@ func (s *submission) request() (method string, args []any) {
 }
 
 func (c *client) send(s *submission, method string, args []any, done func(*submission)) {
-	c.caller.call(method, args, patience, func(result json.RawMessage, err error) {
-		s.over, s.err = true, err
+	c.rpc.call(method, args, answerMax, func(result json.RawMessage, err error) {
+		s.answered, s.err = true, err
 		if err == nil {
 			s.ids = submittedIDs(result, len(s.jobs))
 		}
-		c.told(s.ids, err)
-		c.world.notify(submissionTold{s})
+		c.tracefResult(s.ids, err)
+		c.world.notify(submissionAnswered{s})
 		if done != nil {
 			done(s)
 		}
@@ -150,15 +150,15 @@ func mustDecode(result json.RawMessage, into any) {
 	}
 }
 
-// await waits until a job's status is not previous any more, once; done gets it.
-func (c *client) await(id int64, previous string, done func(status string, err error)) {
+// awaitChange waits until a job's status is not previous any more, once; done gets it.
+func (c *client) awaitChange(id int64, previous string, done func(status string, err error)) {
 	var known any
 	if previous != "" {
 		known = []string{previous}
 	}
 	// Longer than the server's own bound; log lines do not matter.
 	const seconds, allLogs = 120, 1 << 40
-	c.caller.call("WaitForJobChange", []any{id, []string{"status"}, known, allLogs, seconds}, patience,
+	c.rpc.call("WaitForJobChange", []any{id, []string{"status"}, known, allLogs, seconds}, answerMax,
 		func(result json.RawMessage, err error) {
 			status := previous
 			if err == nil && string(result) != `"nochange"` {
@@ -169,21 +169,21 @@ func (c *client) await(id int64, previous string, done func(status string, err e
 				status = fields[0]
 			}
 			if err == nil && status != "" {
-				c.world.notify(statusTold{client: c, id: id, status: status})
+				c.world.notify(statusReported{client: c, id: id, status: status})
 			}
 			done(status, err)
 		})
 }
 
-// follow waits for a job's end, over daemons that come and go; done gets its last
+// awaitEnd waits for a job's end, over daemons that come and go; done gets its last
 // status, or "" if the client has given up.
-func (c *client) follow(id int64, done func(status string)) {
+func (c *client) awaitEnd(id int64, done func(status string)) {
 	errors := 0
 	var next func(string)
 	next = func(previous string) {
-		c.await(id, previous, func(status string, err error) {
+		c.awaitChange(id, previous, func(status string, err error) {
 			switch {
-			case err != nil && errors == followErrors:
+			case err != nil && errors == errorsMax:
 				done("")
 			case err != nil:
 				errors++
@@ -198,41 +198,41 @@ func (c *client) follow(id int64, done func(status string)) {
 	next("")
 }
 
-// followErrors is after how many errors a client gives up.
-const followErrors = 20
+// errorsMax is after how many errors a client gives up.
+const errorsMax = 20
 
 func (c *client) later(d time.Duration, f func()) {
-	c.world.clock.after(d, c.world.life, func() { c.caller.thread.do(f) })
+	c.world.clock.after(d, c.world.life, func() { c.rpc.thread.do(f) })
 }
 
 // cancel asks for a job to be canceled, or to be ended where it is too late.
 func (c *client) cancel(id int64, kill bool, done func()) {
-	c.world.notify(wishSent{c, id})
-	c.caller.call("CancelJob", []any{id, kill}, patience, func(result json.RawMessage, err error) {
-		c.answeredWish("cancel", id, result, err, done)
+	c.world.notify(orderSent{c, id})
+	c.rpc.call("CancelJob", []any{id, kill}, answerMax, func(result json.RawMessage, err error) {
+		c.answeredOrder("cancel", id, result, err, done)
 	})
 }
 
 // reprioritise asks for another priority.
 func (c *client) reprioritise(id int64, priority int, done func()) {
-	c.world.notify(wishSent{c, id})
-	c.caller.call("ChangeJobPriority", []any{id, priority}, patience, func(result json.RawMessage, err error) {
-		c.answeredWish("priority", id, result, err, done)
+	c.world.notify(orderSent{c, id})
+	c.rpc.call("ChangeJobPriority", []any{id, priority}, answerMax, func(result json.RawMessage, err error) {
+		c.answeredOrder("priority", id, result, err, done)
 	})
 }
 
-func (c *client) answeredWish(wish string, id int64, result json.RawMessage, err error, done func()) {
+func (c *client) answeredOrder(order string, id int64, result json.RawMessage, err error, done func()) {
 	if err != nil {
-		c.say("%s of job %d: is told: %v", wish, id, err)
+		c.tracef("%s of job %d: is told: %v", order, id, err)
 	} else {
 		var answer [2]any
 		mustDecode(result, &answer)
-		c.say("%s of job %d: is told: %v, %v", wish, id, answer[0], answer[1])
-		if answer[0] == true && wish == "cancel" {
-			c.world.notify(cancelTold{id: id})
+		c.tracef("%s of job %d: is told: %v, %v", order, id, answer[0], answer[1])
+		if answer[0] == true && order == "cancel" {
+			c.world.notify(cancelConfirmed{id: id})
 		}
 	}
-	c.world.notify(wishTold{c, id, err})
+	c.world.notify(orderAnswered{c, id, err})
 	if done != nil {
 		done()
 	}
@@ -244,10 +244,10 @@ func (c *client) archive(id int64, done func()) {
 	tries := 0
 	var next func()
 	next = func() {
-		c.caller.call("ArchiveJob", []any{id}, patience, func(result json.RawMessage, err error) {
-			c.say("archive job %d: is told: %s %v", id, result, err)
+		c.rpc.call("ArchiveJob", []any{id}, answerMax, func(result json.RawMessage, err error) {
+			c.tracef("archive job %d: is told: %s %v", id, result, err)
 			tries++
-			if err != nil && tries < followErrors {
+			if err != nil && tries < errorsMax {
 				c.later(time.Second, next)
 				return
 			}
@@ -265,7 +265,7 @@ type listed struct {
 
 // list asks for all jobs.
 func (c *client) list(done func([]listed, error)) {
-	c.caller.call("QueryJobs", []any{nil, []string{"id", "status"}}, patience, func(result json.RawMessage, err error) {
+	c.rpc.call("QueryJobs", []any{nil, []string{"id", "status"}}, answerMax, func(result json.RawMessage, err error) {
 		var rows []listed
 		if err == nil {
 			var raw [][2]any
@@ -273,21 +273,21 @@ func (c *client) list(done func([]listed, error)) {
 			for _, r := range raw {
 				row := listed{ID: int64(r[0].(float64)), Status: r[1].(string)}
 				rows = append(rows, row)
-				c.world.notify(statusTold{client: c, id: row.ID, status: row.Status})
+				c.world.notify(statusReported{client: c, id: row.ID, status: row.Status})
 			}
 		}
 		done(rows, err)
 	})
 }
 
-func (c *client) say(format string, args ...any) {
-	c.world.trace.say(TopicClient, "client %d: %s", c.number, fmt.Sprintf(format, args...))
+func (c *client) tracef(format string, args ...any) {
+	c.world.trace.addf(TopicClient, "client %d: %s", c.number, fmt.Sprintf(format, args...))
 }
 
-func (c *client) told(ids []int64, err error) {
+func (c *client) tracefResult(ids []int64, err error) {
 	if err != nil {
-		c.say("is told: %v", err)
+		c.tracef("is told: %v", err)
 		return
 	}
-	c.say("is told: %v", ids)
+	c.tracef("is told: %v", ids)
 }

@@ -35,7 +35,7 @@ func (c *client) replaceFilter(r rule, done func(uuid string, err error)) {
 	if action = r.action; r.limit > 0 {
 		action = []any{r.action, r.limit}
 	}
-	c.say("ReplaceFilter %s", r)
+	c.tracef("ReplaceFilter %s", r)
 	args := []any{uuid, r.priority, r.predicates, action, []any{[]any{"sim", "a test", 1}}}
 	c.changes("ReplaceFilter", args, func(result json.RawMessage, err error) {
 		var made string
@@ -47,7 +47,7 @@ func (c *client) replaceFilter(r rule, done func(uuid string, err error)) {
 }
 
 func (c *client) deleteFilter(uuid string, done func(error)) {
-	c.say("DeleteFilter")
+	c.tracef("DeleteFilter")
 	c.changes("DeleteFilter", []any{uuid}, func(_ json.RawMessage, err error) { done(err) })
 }
 
@@ -57,7 +57,7 @@ func (c *client) set(values map[string]any, done func(error)) {
 	if err != nil {
 		panic(err)
 	}
-	c.say("LockstepSetSettings %s", text)
+	c.tracef("LockstepSetSettings %s", text)
 	c.changes("LockstepSetSettings", []any{json.RawMessage(text)}, func(_ json.RawMessage, err error) {
 		if done != nil {
 			done(err)
@@ -68,13 +68,13 @@ func (c *client) set(values map[string]any, done func(error)) {
 // changes is a call that changes what jobs go by.
 func (c *client) changes(method string, args []any, done func(json.RawMessage, error)) {
 	c.world.notify(changeSent{})
-	c.caller.call(method, args, patience, func(result json.RawMessage, err error) {
+	c.rpc.call(method, args, answerMax, func(result json.RawMessage, err error) {
 		if err != nil {
-			c.say("%s: is told: %v", method, err)
+			c.tracef("%s: is told: %v", method, err)
 		} else {
-			c.say("%s: is told: done", method)
+			c.tracef("%s: is told: done", method)
 		}
-		c.world.notify(changeTold{err: err})
+		c.world.notify(changeAnswered{err: err})
 		done(result, err)
 	})
 }
@@ -87,7 +87,7 @@ func refusedAsUnknown(err error) bool {
 
 // why asks what holds a job back; done gets its status and the reasons, a JSON list.
 func (c *client) why(id int64, done func(status string, reasons json.RawMessage, err error)) {
-	c.caller.call("LockstepWhy", []any{id}, patience, func(result json.RawMessage, err error) {
+	c.rpc.call("LockstepWhy", []any{id}, answerMax, func(result json.RawMessage, err error) {
 		var answer struct {
 			Status  string
 			Reasons json.RawMessage
@@ -99,9 +99,9 @@ func (c *client) why(id int64, done func(status string, reasons json.RawMessage,
 	})
 }
 
-// pending asks the same of many jobs, in a few words.
-func (c *client) pending(ids []int64, done func()) {
-	c.caller.call("LockstepPending", []any{ids}, patience, func(result json.RawMessage, err error) {
+// queryPending asks the same of many jobs, in a few words.
+func (c *client) queryPending(ids []int64, done func()) {
+	c.rpc.call("LockstepPending", []any{ids}, answerMax, func(result json.RawMessage, err error) {
 		var rows [][2]any
 		if err == nil {
 			mustDecode(result, &rows)

@@ -14,24 +14,24 @@ var epoch = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 
 // clock is virtual time: it stands still until its next timer is fired.
 type clock struct {
-	now    time.Time
-	made   uint64 // timers so far
-	timers timers
+	now        time.Time
+	timersMade uint64 // timers so far
+	timers     timers
 }
 
 type timer struct {
 	at     time.Time
 	number uint64 // breaks ties: the older first
-	life   *life
+	life   *lifetime
 	f      func() // nil: stopped, or fired
 }
 
 func newClock() *clock { return &clock{now: epoch} }
 
 // after runs f when d has passed, unless it is stopped or life is over by then.
-func (c *clock) after(d time.Duration, l *life, f func()) (stop func() bool) {
-	c.made++
-	t := &timer{at: c.now.Add(max(d, 0)), number: c.made, life: l, f: f}
+func (c *clock) after(d time.Duration, l *lifetime, f func()) (stop func() bool) {
+	c.timersMade++
+	t := &timer{at: c.now.Add(max(d, 0)), number: c.timersMade, life: l, f: f}
 	heap.Push(&c.timers, t)
 	return func() bool {
 		was := t.f != nil
@@ -76,10 +76,10 @@ func (c *clock) next() (time.Time, bool) {
 }
 
 // resume has a life that was paused go on; what was due meanwhile is due now.
-func (c *clock) resume(l *life, s *steps) {
-	held, timers := l.held, l.timers
-	l.paused, l.held, l.timers = false, nil, nil
-	for _, r := range held {
+func (c *clock) resume(l *lifetime, s *kernel) {
+	deferred, timers := l.deferred, l.timers
+	l.paused, l.deferred, l.timers = false, nil, nil
+	for _, r := range deferred {
 		s.add(r)
 	}
 	for _, t := range timers {
@@ -97,7 +97,7 @@ func (c *clock) stamp() job.Timestamp { return job.TimestampOf(c.now) }
 // actorClock is the clock as the actors of one daemon see it.
 type actorClock struct {
 	clock *clock
-	life  *life
+	life  *lifetime
 }
 
 var _ kit.Clock = actorClock{}

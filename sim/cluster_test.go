@@ -12,86 +12,86 @@ import (
 func TestClusterCheckersBite(t *testing.T) {
 	bites := map[string]bool{}
 	for name, c := range map[string]struct {
-		checker func() Checker
-		plant   string
-		faults  Faults
-		cluster ClusterFaults
-		from    uint64
-		within  uint64
+		checker  func() Checker
+		mutation string
+		faults   FaultRates
+		cluster  ClusterFaultRates
+		from     uint64
+		within   uint64
 	}{
 		"acknowledged: before a majority has it": {
-			checker: func() Checker { return &checkAcknowledged{} },
-			plant:   "hasty-log", within: 5,
+			checker:  func() Checker { return &checkAcknowledged{} },
+			mutation: "hasty-log", within: 5,
 		},
 		"final: told before a majority has it": {
-			checker: func() Checker { return &checkFinal{} },
-			plant:   "hasty-log", cluster: ClusterFaults{Partition: 300}, within: 50,
+			checker:  func() Checker { return &checkFinal{} },
+			mutation: "hasty-log", cluster: ClusterFaultRates{Partition: 300}, within: 50,
 		},
 		"replicas: a node leaves an entry out": {
-			checker: func() Checker { return checkReplicas{} },
-			plant:   "skipped-entry", within: 5,
+			checker:  func() Checker { return checkReplicas{} },
+			mutation: "skipped-entry", within: 5,
 		},
 		"replicas: a node forgets which jobs run": {
-			checker: func() Checker { return checkReplicas{} },
-			plant:   "forgotten-jobs", faults: Faults{Crash: 300}, within: 50,
+			checker:  func() Checker { return checkReplicas{} },
+			mutation: "forgotten-jobs", faults: FaultRates{Crash: 300}, within: 50,
 		},
 		"replicas: a node that has lost its queue is let in": {
-			checker: func() Checker { return checkReplicas{} },
-			plant:   "lets-in", cluster: ClusterFaults{LoseQueue: 300}, within: 20,
+			checker:  func() Checker { return checkReplicas{} },
+			mutation: "lets-in", cluster: ClusterFaultRates{LoseQueue: 300}, within: 20,
 		},
 		"locks: a new master does not wait for the jobs of the old one": {
-			checker: func() Checker { return &checkLocks{} },
-			plant:   "no-fence", cluster: ClusterFaults{Transfer: 200}, from: 40, within: 60,
+			checker:  func() Checker { return &checkLocks{} },
+			mutation: "no-fence", cluster: ClusterFaultRates{Transfer: 200}, from: 40, within: 60,
 		},
 		"slots: the master counts more than there are": {
-			checker: func() Checker { return &checkSlots{} },
-			plant:   "more-slots", within: 20,
+			checker:  func() Checker { return &checkSlots{} },
+			mutation: "more-slots", within: 20,
 		},
 		"records: the ends of archived jobs are not recorded": {
-			checker: func() Checker { return &checkRecords{} },
-			plant:   "unrecorded-ends", within: 20,
+			checker:  func() Checker { return &checkRecords{} },
+			mutation: "unrecorded-ends", within: 20,
 		},
 		"filters: the scheduler of the master hears of no change of the rules": {
-			checker: func() Checker { return &checkFilters{} },
-			plant:   "no-verdicts", within: 50,
+			checker:  func() Checker { return &checkFilters{} },
+			mutation: "no-verdicts", within: 50,
 		},
 		"limits: those in reason trails are not seen": {
-			checker: func() Checker { return &checkLimits{} },
-			plant:   "no-reason-limits", within: 50,
+			checker:  func() Checker { return &checkLimits{} },
+			mutation: "no-reason-limits", within: 50,
 		},
 		"order: nobody gets older": {
-			checker: func() Checker { return &checkOrder{} },
-			plant:   "no-ageing", within: 200,
+			checker:  func() Checker { return &checkStartOrder{} },
+			mutation: "no-ageing", within: 200,
 		},
 		"table: appends to the journal of the locks are torn": {
-			checker: func() Checker { return &checkTable{} },
-			plant:   "torn-appends", within: 5,
+			checker:  func() Checker { return &checkTable{} },
+			mutation: "torn-appends", within: 5,
 		},
 		"replay: the same, and a node becomes the master again": {
-			checker: func() Checker { return checkReplay{} },
-			plant:   "torn-appends", within: 5,
+			checker:  func() Checker { return checkReplay{} },
+			mutation: "torn-appends", within: 5,
 		},
 		"owners: it is not written when locks are given back": {
-			checker: func() Checker { return &checkOwners{} },
-			plant:   "unwritten-release", within: 20,
+			checker:  func() Checker { return &checkOwners{} },
+			mutation: "unwritten-release", within: 20,
 		},
 		"rest: the other nodes hear only of ends and of opcodes that are to begin": {
-			checker: func() Checker { return checkRest{} },
-			plant:   "untold-progress", within: 20,
+			checker:  func() Checker { return checkRest{} },
+			mutation: "untold-progress", within: 20,
 		},
 		"live: nobody is told to be the master": {
-			checker: func() Checker { return checkLive{} },
-			plant:   "no-master", within: 1,
+			checker:  func() Checker { return checkLive{} },
+			mutation: "no-master", within: 1,
 		},
 	} {
 		bites[c.checker().Name()] = true
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			plants, err := FindPlant(c.plant)
+			mutations, err := FindMutation(c.mutation)
 			require.NoError(t, err)
 			for seed := c.from; seed < c.from+c.within; seed++ {
-				w := New(Options{Seed: seed, Nodes: 3, Faults: c.faults, Checkers: []Checker{c.checker()}, Plants: plants})
-				w.chaos.cluster = c.cluster
+				w := New(Options{Seed: seed, Nodes: 3, FaultRates: c.faults, Checkers: []Checker{c.checker()}, Mutations: mutations})
+				w.injector.clusterRates = c.cluster
 				w.runWork(newWorkload(w, 3, 15, nil), 5000)
 				if w.Err() != nil {
 					t.Logf("seed %d: %v", seed, w.Err())
@@ -112,19 +112,19 @@ func TestClusterCheckersBite(t *testing.T) {
 
 // stopsMaster has two jobs wait for the same lock, one after the other, and stops the daemon of the master
 // short when a line of the trace has that text; it goes on when another one is master.
-func stopsMaster(seed uint64, checker Checker, plants Plants, when string) *World {
+func stopsMaster(seed uint64, checker Checker, mutations Mutations, when string) *World {
 	seen := false
-	w := New(Options{Seed: seed, Nodes: 3, Checkers: []Checker{checker}, Plants: plants, Sink: func(l Line) {
+	w := New(Options{Seed: seed, Nodes: 3, Checkers: []Checker{checker}, Mutations: mutations, Sink: func(l Line) {
 		seen = seen || strings.Contains(l.Text(), when)
 	}})
-	w.restarts = restartDelay
+	w.restartAfter = restartDelay
 	for _, n := range w.nodes {
 		n.startAgain()
 	}
 	w.newClient().submit([][]OpSpec{{"run run_for=30 locks=node/a"}}, nil)
 	other := w.newClient()
 	other.later(5*time.Second, func() { other.submit([][]OpSpec{{"run run_for=1 locks=node/a"}}, nil) })
-	for !seen && w.count < 20_000 && w.Step() {
+	for !seen && w.stepCount < 20_000 && w.Step() {
 	}
 	if n := w.master(); n != nil {
 		n.pause(10 * time.Second)
@@ -136,18 +136,18 @@ func stopsMaster(seed uint64, checker Checker, plants Plants, when string) *Worl
 // The checkers see what a master does that is none any more.
 func TestAStaleMasterIsSeen(t *testing.T) {
 	for name, c := range map[string]struct {
-		checker func() Checker
-		plants  Plants
-		when    string
+		checker   func() Checker
+		mutations Mutations
+		when      string
 	}{
-		"its process goes on": {func() Checker { return &checkLocks{} }, Plants{NoLease: true}, "process executes"},
+		"its process goes on": {func() Checker { return &checkLocks{} }, Mutations{NoLease: true}, "process executes"},
 		"it permits a process to act": {func() Checker { return checkMasters{} },
-			Plants{NoLease: true, Log: LogPlants{AlwaysLeads: true}}, "job 1: queued, has a process (apply)"},
+			Mutations{NoLease: true, Log: LogMutations{AlwaysLeads: true}}, "job 1: queued, has a process (apply)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(30) {
-				require.NoError(t, stopsMaster(seed, c.checker(), Plants{}, c.when).Err())
-				if err := stopsMaster(seed, c.checker(), c.plants, c.when).Err(); err != nil {
+				require.NoError(t, stopsMaster(seed, c.checker(), Mutations{}, c.when).Err())
+				if err := stopsMaster(seed, c.checker(), c.mutations, c.when).Err(); err != nil {
 					t.Logf("seed %d: %v", seed, err)
 					return
 				}

@@ -15,11 +15,11 @@ import (
 // command is what an opcode has started. It has a life of its own: the death of
 // the job process does not end it, only its own end, or being cleared away.
 type command struct {
-	process *process
-	life    *life
-	script  script
-	holds   []lock.Item // that its opcode has
-	left    bool        // it goes on, although its opcode has ended
+	process   *process
+	life      *lifetime
+	script    script
+	heldLocks []lock.Item // that its opcode has
+	survived  bool        // it goes on, although its opcode has ended
 }
 
 // script is what a command does; its argv spells it, "sim run_for=5 exit=3
@@ -95,10 +95,10 @@ func (p *process) execute(op int) {
 func (p *process) executed(o jobproc.Outcome) {
 	p.driver.kill = nil
 	p.then(func() {
-		p.holds = nil // nothing works with them any more
+		p.heldLocks = nil // nothing works with them any more
 		p.machine.world.notify(opcodeEnded{p})
 		if p.reach(stageExecuted) {
-			p.driver.event(func() { p.driver.follow(p.driver.machine.Done(o, p.driver.now())) })
+			p.driver.handle(func() { p.driver.apply(p.driver.machine.Done(o, p.driver.now())) })
 		}
 	})
 }
@@ -130,15 +130,15 @@ func (p *process) runCommand(input json.RawMessage) {
 		return
 	}
 	m := p.machine
-	c := &command{process: p, life: &life{}, script: s, holds: p.holds}
+	c := &command{process: p, life: &lifetime{}, script: s, heldLocks: p.heldLocks}
 	m.commands = append(m.commands, c)
 	if s.say != "" {
 		p.then(func() {
 			typ, payload := job.LogPiece(job.LogStdout, []byte(s.say+"\n"))
-			p.driver.event(func() { p.driver.follow(p.driver.machine.Log(typ, payload, p.driver.now())) })
+			p.driver.handle(func() { p.driver.apply(p.driver.machine.Log(typ, payload, p.driver.now())) })
 		})
 	}
-	m.world.clock.after(s.runFor, c.life, func() { c.over(s.outcome()) })
+	m.world.clock.after(s.runFor, c.life, func() { c.exited(s.outcome()) })
 	p.driver.kill = c.terminate
 }
 
@@ -146,21 +146,21 @@ func (p *process) runCommand(input json.RawMessage) {
 // left its group SIGKILL at once.
 func (c *command) terminate() {
 	c.process.driver.kill = nil
-	if c.script.hides != "" && c.process.machine.world.plants.Survivors {
-		c.left = true
+	if c.script.hides != "" && c.process.machine.world.mutations.Survivors {
+		c.survived = true
 		c.process.executed(endedOnRequest())
 		return
 	}
 	if c.script.stubborn {
-		c.process.machine.world.clock.after(killGrace, c.life, func() { c.over(endedOnRequest()) })
+		c.process.machine.world.clock.after(killGrace, c.life, func() { c.exited(endedOnRequest()) })
 		return
 	}
-	c.over(endedOnRequest())
+	c.exited(endedOnRequest())
 }
 
-func (c *command) over(o jobproc.Outcome) {
+func (c *command) exited(o jobproc.Outcome) {
 	c.end("")
-	if !c.process.life.over && !c.left {
+	if !c.process.life.over && !c.survived {
 		c.process.executed(o)
 	}
 }
@@ -184,7 +184,7 @@ func (c *command) end(how string) {
 		}
 	}
 	if how != "" {
-		m.node.say(TopicProcess, "job %d: command %s", c.process.job, how)
+		m.node.tracef(TopicProcess, "job %d: command %s", c.process.job, how)
 	}
 }
 

@@ -14,7 +14,7 @@ type simConn struct {
 	daemon  *daemon
 	thread  *thread
 	to      *actor.PID // nil: not served yet
-	caller  *caller    // nil: the client has gone
+	rpc     *rpcClient // nil: the client has gone
 	request []byte     // has come, and was not read yet
 	reading bool
 	closing bool
@@ -38,14 +38,14 @@ func (c *simConn) read() {
 	case c.request != nil:
 		frame := c.request
 		c.request, c.reading = nil, false
-		c.thread.do(func() { c.tell(&conn.Received{Frame: frame}) })
-	case c.caller == nil:
+		c.thread.do(func() { c.deliver(&conn.Received{Frame: frame}) })
+	case c.rpc == nil:
 		c.reading = false
-		c.thread.do(func() { c.tell(&conn.Closed{}) })
+		c.thread.do(func() { c.deliver(&conn.Closed{}) })
 	}
 }
 
-func (c *simConn) tell(message any) { c.daemon.env.System().Root.Send(c.to, message) }
+func (c *simConn) deliver(message any) { c.daemon.env.System().Root.Send(c.to, message) }
 
 // Answer sends the answer to the request at hand.
 func (c *simConn) Answer(frame []byte) {
@@ -53,8 +53,8 @@ func (c *simConn) Answer(frame []byte) {
 		return
 	}
 	c.thread.do(func() {
-		if c.caller != nil {
-			c.caller.answered(c, frame)
+		if c.rpc != nil {
+			c.rpc.answered(c, frame)
 		}
 		c.reading = true
 		c.read()
@@ -69,7 +69,7 @@ func (c *simConn) Close() {
 	c.closing = true
 	c.thread.do(func() {
 		if c.reading {
-			c.tell(&conn.Closed{})
+			c.deliver(&conn.Closed{})
 		}
 		c.drop()
 	})
@@ -78,8 +78,8 @@ func (c *simConn) Close() {
 // servedMax is as in socket.
 const servedMax = 10 * time.Second
 
-// giveUp closes a connection that nobody serves.
-func (c *simConn) giveUp() {
+// closeUnserved closes a connection that nobody serves.
+func (c *simConn) closeUnserved() {
 	if c.to == nil && !c.closing {
 		c.closing = true
 		c.drop()
@@ -94,8 +94,8 @@ func (c *simConn) drop() {
 			break
 		}
 	}
-	if c.caller != nil {
-		c.caller.lost(c)
+	if c.rpc != nil {
+		c.rpc.lost(c)
 	}
 }
 
@@ -107,6 +107,6 @@ func (c *simConn) send(frame []byte) {
 
 // hangUp is the client's: it has gone.
 func (c *simConn) hangUp() {
-	c.caller = nil
+	c.rpc = nil
 	c.read()
 }

@@ -24,22 +24,22 @@ import (
 // daemon is one incarnation of lockstepd: the production tree with ports of this
 // world.
 type daemon struct {
-	world    *World
-	node     *node
-	number   int
-	life     *life
-	env      *kit.Env
-	ports    supervisor.Ports
-	settings supervisor.Settings
-	tree     *supervisor.Running     // nil: this node is not the master
-	whole    *supervisor.RunningNode // nil: this node is alone
-	done     <-chan struct{}         // closed when it cannot go on, or has stopped
-	boxes    *mailboxes
-	accept   *thread // of who takes connections
-	conns    []*simConn
-	asked    int
-	ready    bool // takes connections
-	stopping bool // was told to
+	world     *World
+	node      *node
+	number    int
+	life      *lifetime
+	env       *kit.Env
+	ports     supervisor.Ports
+	settings  supervisor.Settings
+	tree      *supervisor.Running     // nil: this node is not the master
+	nodeTree  *supervisor.RunningNode // nil: this node is alone
+	done      <-chan struct{}         // closed when it cannot go on, or has stopped
+	mailboxes *mailboxes
+	accept    *thread // of who takes connections
+	conns     []*simConn
+	requests  int
+	ready     bool // takes connections
+	stopping  bool // was told to
 }
 
 // prepare makes what a first start lacks.
@@ -55,32 +55,32 @@ func (n *node) prepare() error {
 
 func newDaemon(n *node) *daemon {
 	w := n.world
-	d := &daemon{world: w, node: n, number: n.daemons, life: &life{}}
-	d.accept = newThread(w.steps, d.life)
-	boxes := &mailboxes{steps: w.steps, life: d.life, sees: n.delivered, alter: w.plants.Alter}
-	d.boxes = boxes
+	d := &daemon{world: w, node: n, number: n.daemons, life: &lifetime{}}
+	d.accept = newThread(w.kernel, d.life)
+	boxes := &mailboxes{kernel: w.kernel, life: d.life, observe: n.onDelivery, alter: w.mutations.Alter}
+	d.mailboxes = boxes
 	d.env = kit.New(kit.Options{Log: traceLog(w.trace, n.prefix()), Clock: actorClock{w.clock, d.life}, Mailbox: boxes.produce, Rand: w.rng.Uint64})
 	n.machine.lastPid++
 	livelock := n.machine.newLivelock(persistence.DaemonLivelock, n.machine.lastPid, nil)
-	d.ports = supervisor.Ports{Env: d.env, Files: n.disk, Processes: newSpawner(d), Owners: newWatchman(d, livelock)}
+	d.ports = supervisor.Ports{Env: d.env, Files: n.disk, Processes: newSpawner(d), Owners: newOwnerWatch(d, livelock)}
 	d.settings = supervisor.Settings{Livelock: livelock, Boot: n.machine.boot(), Locks: lock.Settings{Lattice: lock.Implied, BypassAfter: bypassAfter},
 		About: luxi.About{PID: n.machine.lastPid}, NewUUID: w.newUUID, MaxStarts: w.options.Starts,
-		Writers: w.options.Writers, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits(), Patience: w.plants.Patience}
+		Writers: w.options.Writers, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits(), Patience: w.mutations.Patience}
 	return d
 }
 
-// beAlone starts the actors of a node without others.
-func (d *daemon) beAlone() {
+// startAlone starts the actors of a node without others.
+func (d *daemon) startAlone() {
 	tree, err := supervisor.Tree(d.ports, d.settings)
 	if err != nil {
 		panic(fmt.Errorf("sim: %w", err)) // the world is built wrongly
 	}
 	d.tree, d.done = tree, tree.Done
 	d.node.daemon = d
-	d.node.say(TopicDaemon, "daemon %d starts", d.number)
+	d.node.tracef(TopicDaemon, "daemon %d starts", d.number)
 	d.world.notify(daemonStarted{})
-	d.world.notify(tookCharge{})
-	d.ask(tree.Root, &messages.AskReady{}, readyMax, d.started)
+	d.world.notify(deciderStarted{})
+	d.requestOK(tree.Root, &messages.AskReady{}, readyMax, d.started)
 }
 
 // firstConfig makes the configuration of a cluster of one node, as lockstepd does
@@ -90,7 +90,7 @@ func (n *node) firstConfig() error {
 		return nil
 	}
 	w := n.world
-	if err := n.disk.Replace("config", paths.ConfigPath, configOf(w.options.Slots+w.plants.MoreSlots)); err != nil {
+	if err := n.disk.Replace("config", paths.ConfigPath, configOf(w.options.Slots+w.mutations.MoreSlots)); err != nil {
 		return err
 	}
 	return n.disk.SyncDir("config", ".")
@@ -145,23 +145,23 @@ const bypassAfter = 30 * time.Second
 // started: lockstepd listens when its queue takes requests.
 func (d *daemon) started(ready bool) {
 	if !ready {
-		d.node.say(TopicDaemon, "daemon %d cannot read the queue", d.number)
+		d.node.tracef(TopicDaemon, "daemon %d cannot read the queue", d.number)
 		d.node.endDaemon()
 		return
 	}
 	d.ready = true
-	d.node.say(TopicDaemon, "daemon %d takes connections", d.number)
+	d.node.tracef(TopicDaemon, "daemon %d takes connections", d.number)
 }
 
-// delivered is told of each message to an actor.
-func (n *node) delivered(actor string, m any, kind messageKind) panicWhen {
+// onDelivery is told of each message to an actor.
+func (n *node) onDelivery(actor string, m any, kind messageKind) panicWhen {
 	w, message := n.world, messageName(m)
-	if w.chaos.asleep {
+	if w.injector.disabled {
 		return noPanic
 	}
-	w.delivered++
+	w.deliveries++
 	w.trace.add(TopicDelivery, n.prefix()+actor, message)
-	if n == w.charge {
+	if n == w.decider {
 		switch m := m.(type) {
 		case *messages.PickJob:
 			w.notify(jobPicked{m.Id})
@@ -171,10 +171,10 @@ func (n *node) delivered(actor string, m any, kind messageKind) panicWhen {
 	}
 	when := w.orderedPanic(actor, message, kind)
 	if when == noPanic {
-		when = w.chaos.panics(kind)
+		when = w.injector.panics(kind)
 	}
 	if when != noPanic {
-		n.say(TopicFault, "%s panics over %s", actor, message)
+		n.tracef(TopicFault, "%s panics over %s", actor, message)
 		w.notify(panicked{})
 	}
 	return when
@@ -188,7 +188,7 @@ type orderedPanic struct {
 }
 
 func (w *World) orderedPanic(actor, message string, kind messageKind) panicWhen {
-	for i, p := range w.panics {
+	for i, p := range w.orderedPanics {
 		if p.actor != "" && p.actor != actor || p.message != "" && p.message != message {
 			continue
 		}
@@ -198,23 +198,23 @@ func (w *World) orderedPanic(actor, message string, kind messageKind) panicWhen 
 		if p.nth--; p.nth > 0 {
 			continue
 		}
-		w.panics = append(w.panics[:i:i], w.panics[i+1:]...)
+		w.orderedPanics = append(w.orderedPanics[:i:i], w.orderedPanics[i+1:]...)
 		return p.when
 	}
 	return noPanic
 }
 
 // dial connects to the daemon; nil if there is none.
-func (n *node) dial(from *caller) *simConn {
+func (n *node) dial(from *rpcClient) *simConn {
 	d := n.daemon
 	if d == nil || !d.ready || d.stopping {
 		return nil
 	}
-	c := &simConn{daemon: d, thread: newThread(n.world.steps, d.life), caller: from}
+	c := &simConn{daemon: d, thread: newThread(n.world.kernel, d.life), rpc: from}
 	d.conns = append(d.conns, c)
 	d.accept.do(func() { d.env.System().Root.Send(d.gateway(from.wconf), &conn.Opened{Conn: c}) })
 	if n.clustered() {
-		n.world.clock.after(servedMax, d.life, c.giveUp)
+		n.world.clock.after(servedMax, d.life, c.closeUnserved)
 	}
 	return c
 }
@@ -223,7 +223,7 @@ func (n *node) dial(from *caller) *simConn {
 func (d *daemon) gateway(wconf bool) *actor.PID {
 	switch {
 	case d.tree == nil:
-		return d.whole.Reception
+		return d.nodeTree.Reception
 	case wconf:
 		return d.tree.Wconf
 	default:
@@ -231,14 +231,14 @@ func (d *daemon) gateway(wconf bool) *actor.PID {
 	}
 }
 
-// ask asks an actor; done is told once whether there was an answer in time.
-func (d *daemon) ask(who *actor.PID, question any, limit time.Duration, done func(answered bool)) {
-	d.question(who, question, limit, func(answer any) { done(answer != nil) })
+// requestOK asks an actor; done is told once whether there was an answer in time.
+func (d *daemon) requestOK(who *actor.PID, question any, limit time.Duration, done func(answered bool)) {
+	d.request(who, question, limit, func(answer any) { done(answer != nil) })
 }
 
-// question asks an actor; done gets its answer, once, or nil if there was none in time.
-func (d *daemon) question(who *actor.PID, question any, limit time.Duration, done func(answer any)) {
-	a := &asking{}
+// request asks an actor; done gets its answer, once, or nil if there was none in time.
+func (d *daemon) request(who *actor.PID, question any, limit time.Duration, done func(answer any)) {
+	a := &pendingRequest{}
 	var stop func() bool
 	a.done = func(answer any) {
 		a.done = func(any) {}
@@ -246,15 +246,15 @@ func (d *daemon) question(who *actor.PID, question any, limit time.Duration, don
 		done(answer)
 	}
 	stop = d.world.clock.after(limit, d.life, func() { a.done(nil) })
-	d.asked++
-	pid, _ := d.env.System().ProcessRegistry.Add(a, fmt.Sprintf("asking-%d", d.asked))
+	d.requests++
+	pid, _ := d.env.System().ProcessRegistry.Add(a, fmt.Sprintf("asking-%d", d.requests))
 	d.env.System().Root.RequestWithCustomSender(who, question, pid)
 }
 
-// asking is a process, in the library's sense, that waits for an answer.
-type asking struct{ done func(answer any) }
+// pendingRequest is a process, in the library's sense, that waits for an answer.
+type pendingRequest struct{ done func(answer any) }
 
-func (a *asking) SendUserMessage(_ *actor.PID, msg any) {
+func (a *pendingRequest) SendUserMessage(_ *actor.PID, msg any) {
 	answer := actor.UnwrapEnvelopeMessage(msg)
 	if _, nobody := answer.(*actor.DeadLetterResponse); nobody {
 		answer = nil
@@ -262,5 +262,5 @@ func (a *asking) SendUserMessage(_ *actor.PID, msg any) {
 	a.done(answer)
 }
 
-func (*asking) SendSystemMessage(*actor.PID, any) {}
-func (*asking) Stop(*actor.PID)                   {}
+func (*pendingRequest) SendSystemMessage(*actor.PID, any) {}
+func (*pendingRequest) Stop(*actor.PID)                   {}

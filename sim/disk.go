@@ -20,11 +20,11 @@ import (
 // synced, and of its changes since then the first few, in order. What was
 // appended to a file since it was written may be gone, but for its first bytes.
 type Disk struct {
-	mu     sync.Mutex
-	dirs   map[string]*directory
-	faults []*DiskFault
-	plants DiskPlants
-	held   map[string]*file // see DiskPlants.LateWrites
+	mu        sync.Mutex
+	dirs      map[string]*directory
+	faults    []*DiskFault
+	mutations DiskMutations
+	delayed   map[string]*file // see DiskPlants.LateWrites
 	// appends so far
 	appends int
 	// replacing is the latest file that was replaced, see leaveTemp.
@@ -32,9 +32,9 @@ type Disk struct {
 
 	// chance, if set, may have any call fail, or succeed and say it failed.
 	chance func(op string, call diskCall) (when FaultWhen, err error)
-	// part, if set, says how much of n bytes, at least one, an append has written
+	// partial, if set, says how much of n bytes, at least one, an append has written
 	// that fails: 0 to n-1. Unset, it is half of them.
-	part func(n int) int
+	partial func(n int) int
 	// changed, if set, is told of what processes see from now on; content nil
 	// means that the name is gone.
 	changed func(call diskCall, op, path string, content []byte)
@@ -59,7 +59,7 @@ const (
 // directory maps names to files. Subdirectories are not among them: they are
 // made durably, as the real disk makes them.
 type directory struct {
-	now     map[string]*file // as processes see it
+	visible map[string]*file // as processes see it
 	durable map[string]*file // as of the last sync
 	pending []*change        // what has changed since, in order
 }
@@ -67,51 +67,51 @@ type directory struct {
 // file is content; names may share it. It is replaced, or appended to. Bytes that
 // are there never change, so that whoever was told of them may keep them.
 type file struct {
-	data   []byte
-	synced bool // its data will be there after power loss, but for
-	loose  int  // the last bytes, which were appended and not synced
-	read   *reading
+	data     []byte
+	synced   bool // its data will be there after power loss, but for
+	unsynced int  // the last bytes, which were appended and not synced
+	parsed   *parsedJob
 }
 
-// reading is what a file's data says, once it was of interest: most are looked at
+// parsedJob is what a file's data says, once it was of interest: most are looked at
 // by many checkers.
-type reading struct {
+type parsedJob struct {
 	length int // of the data it is of: power loss may cut it
 	job    *job.Job
 	err    error
 	tag    string
 }
 
-func (f *file) reading() *reading {
-	if f.read == nil || f.read.length != len(f.data) {
-		r := &reading{length: len(f.data)}
+func (f *file) parse() *parsedJob {
+	if f.parsed == nil || f.parsed.length != len(f.data) {
+		r := &parsedJob{length: len(f.data)}
 		if r.job, r.err = job.Decode(f.data); r.err == nil {
 			r.tag = tagOfJob(r.job)
 		} else {
 			r.job = nil
 		}
-		f.read = r
+		f.parsed = r
 	}
-	return f.read
+	return f.parsed
 }
 
 // change is one change of a directory: name means f from now on, nothing if nil.
 type change struct {
 	name string
 	f    *file
-	// behind is the change in another directory that gave the file its new
+	// after is the change in another directory that gave the file its new
 	// name: the old one does not go before the new one is there.
-	behind *moved
+	after *linkedChange
 }
 
-type moved struct {
+type linkedChange struct {
 	dir    *directory
 	change *change
 }
 
 // NewDisk makes an empty disk with the directories given.
 func NewDisk(dirs ...string) *Disk {
-	d := &Disk{dirs: map[string]*directory{}, held: map[string]*file{}}
+	d := &Disk{dirs: map[string]*directory{}, delayed: map[string]*file{}}
 	d.makeDir(".")
 	for _, dir := range dirs {
 		d.makeDir(dir)
@@ -121,7 +121,7 @@ func NewDisk(dirs ...string) *Disk {
 
 func (d *Disk) makeDir(dir string) *directory {
 	for at := dir; d.dirs[at] == nil; at = path.Dir(at) {
-		d.dirs[at] = &directory{now: map[string]*file{}, durable: map[string]*file{}}
+		d.dirs[at] = &directory{visible: map[string]*file{}, durable: map[string]*file{}}
 	}
 	return d.dirs[dir]
 }
@@ -129,7 +129,7 @@ func (d *Disk) makeDir(dir string) *directory {
 func (dir *directory) set(name string, f *file) *change {
 	c := &change{name: name, f: f}
 	dir.pending = append(dir.pending, c)
-	apply(dir.now, c)
+	apply(dir.visible, c)
 	return c
 }
 
@@ -149,10 +149,10 @@ func (d *Disk) Replace(op, name string, data []byte) error {
 			return fs.ErrNotExist
 		}
 		d.replacing = name
-		f := &file{data: bytes.Clone(data), synced: !d.plants.SkipDataSync}
-		for _, f := range d.reaching(op, name, f) {
+		f := &file{data: bytes.Clone(data), synced: !d.mutations.SkipDataSync}
+		for _, f := range d.delay(op, name, f) {
 			dir.set(path.Base(name), f)
-			d.tell(callReplace, op, name, f.data)
+			d.notifyChanged(callReplace, op, name, f.data)
 		}
 		return nil
 	})
@@ -166,7 +166,7 @@ func (d *Disk) Append(op, name string, content []byte) error {
 		func() {
 			if n := len(content); n > 0 {
 				// That there is no such directory is not what fails here.
-				_ = d.append(op, name, content[:d.written(n)])
+				_ = d.append(op, name, content[:d.partialLength(n)])
 			}
 		})
 }
@@ -176,13 +176,13 @@ func (d *Disk) append(op, name string, content []byte) error {
 	if dir == nil {
 		return fs.ErrNotExist
 	}
-	if d.loses(op) {
+	if d.dropsWrite(op) {
 		return nil
 	}
-	if d.appends++; d.plants.TornAppends && d.appends%3 == 0 {
+	if d.appends++; d.mutations.TornAppends && d.appends%3 == 0 {
 		content = content[:len(content)-1]
 	}
-	f := dir.now[path.Base(name)]
+	f := dir.visible[path.Base(name)]
 	if f == nil {
 		f = &file{synced: true}
 		dir.set(path.Base(name), f)
@@ -191,17 +191,17 @@ func (d *Disk) append(op, name string, content []byte) error {
 		f.data = []byte{} // nil would tell that the name is gone
 	}
 	f.data = append(f.data, content...)
-	f.loose += len(content)
-	d.tell(callAppend, op, name, f.data)
+	f.unsynced += len(content)
+	d.notifyChanged(callAppend, op, name, f.data)
 	return nil
 }
 
-// written is how much an append has written that fails.
-func (d *Disk) written(n int) int {
-	if d.part == nil {
+// partialLength is how much an append has written that fails.
+func (d *Disk) partialLength(n int) int {
+	if d.partial == nil {
 		return n / 2
 	}
-	return d.part(n)
+	return d.partial(n)
 }
 
 // SyncDir makes what was done in dir before survive power loss.
@@ -211,10 +211,10 @@ func (d *Disk) SyncDir(op, name string) error {
 		if dir == nil {
 			return fs.ErrNotExist
 		}
-		if !d.plants.LyingSync {
-			dir.keep(len(dir.pending))
+		if !d.mutations.LyingSync {
+			dir.commit(len(dir.pending))
 		}
-		d.tell(callSync, op, name, nil)
+		d.notifyChanged(callSync, op, name, nil)
 		return nil
 	})
 }
@@ -237,7 +237,7 @@ func (d *Disk) Read(op, name string) (data []byte, err error) {
 
 // Rename moves a file, and makes the directory it goes to.
 func (d *Disk) Rename(op, from, to string) error {
-	plain(to)
+	checkPath(to)
 	return d.call(callRename, op, from, func() error {
 		f := d.find(from)
 		if f == nil {
@@ -246,9 +246,9 @@ func (d *Disk) Rename(op, from, to string) error {
 		source, target := d.dirs[path.Dir(from)], d.makeDir(path.Dir(to))
 		link := target.set(path.Base(to), f)
 		unlink := source.set(path.Base(from), nil)
-		unlink.behind = &moved{target, link}
-		d.tell(callRename, op, to, f.data)
-		d.tell(callRename, op, from, nil)
+		unlink.after = &linkedChange{target, link}
+		d.notifyChanged(callRename, op, to, f.data)
+		d.notifyChanged(callRename, op, from, nil)
 		return nil
 	})
 }
@@ -256,9 +256,9 @@ func (d *Disk) Rename(op, from, to string) error {
 // Remove removes a file, if it is there.
 func (d *Disk) Remove(op, name string) error {
 	return d.call(callRemove, op, name, func() error {
-		if d.find(name) != nil && !d.plants.KeepsRemoved {
+		if d.find(name) != nil && !d.mutations.KeepsRemoved {
 			d.dirs[path.Dir(name)].set(path.Base(name), nil)
-			d.tell(callRemove, op, name, nil)
+			d.notifyChanged(callRemove, op, name, nil)
 		}
 		return nil
 	})
@@ -278,7 +278,7 @@ func (d *Disk) names(dir string) []string {
 		return nil
 	}
 	var names []string
-	for name := range d.dirs[dir].now {
+	for name := range d.dirs[dir].visible {
 		names = append(names, name)
 	}
 	for sub := range d.dirs {
@@ -292,7 +292,7 @@ func (d *Disk) names(dir string) []string {
 
 func (d *Disk) find(name string) *file {
 	if dir := d.dirs[path.Dir(name)]; dir != nil {
-		return dir.now[path.Base(name)]
+		return dir.visible[path.Base(name)]
 	}
 	return nil
 }
@@ -305,7 +305,7 @@ func (d *Disk) call(call diskCall, op, name string, effect func() error) error {
 
 // callInParts is for a call that may fail with a part of its work done.
 func (d *Disk) callInParts(call diskCall, op, name string, effect func() error, part func()) error {
-	plain(name)
+	checkPath(name)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	when, fault := d.fault(op, call)
@@ -313,24 +313,24 @@ func (d *Disk) callInParts(call diskCall, op, name string, effect func() error, 
 		if when == PartEffect {
 			part()
 		}
-		return d.refuse(call, op, name, fault)
+		return d.fail(call, op, name, fault)
 	}
 	if err := effect(); err != nil {
 		return diskError(op, call, name, err)
 	}
 	if fault != nil {
-		return d.refuse(call, op, name, fault)
+		return d.fail(call, op, name, fault)
 	}
 	return nil
 }
 
-func plain(name string) {
+func checkPath(name string) {
 	if !fs.ValidPath(name) {
 		panic(fmt.Sprintf("sim: path %q leaves the data directory or is not in plain form", name))
 	}
 }
 
-func (d *Disk) refuse(call diskCall, op, name string, err error) error {
+func (d *Disk) fail(call diskCall, op, name string, err error) error {
 	if d.failed != nil {
 		d.failed(call, op, name, err)
 	}
@@ -341,7 +341,7 @@ func diskError(op string, call diskCall, name string, err error) error {
 	return fmt.Errorf("%s: %s %s: %w", op, call, name, err)
 }
 
-func (d *Disk) tell(call diskCall, op, name string, content []byte) {
+func (d *Disk) notifyChanged(call diskCall, op, name string, content []byte) {
 	if d.changed != nil {
 		d.changed(call, op, name, content)
 	}

@@ -57,9 +57,9 @@ func (d *Disk) fault(op string, call diskCall) (FaultWhen, error) {
 	return BeforeEffect, nil
 }
 
-// DiskPlants are faults that no disk should have and no daemon can survive. They
+// DiskMutations are faults that no disk should have and no daemon can survive. They
 // are for the tests of the checkers: each must notice the one it guards against.
-type DiskPlants struct {
+type DiskMutations struct {
 	// SkipDataSync: files are renamed over others before their data is synced.
 	SkipDataSync bool
 	// LyingSync: a directory's sync does nothing.
@@ -75,25 +75,25 @@ type DiskPlants struct {
 	LateWrites bool
 }
 
-// reaching is what really reaches the disk, in this order, when f is written.
-func (d *Disk) reaching(op, name string, f *file) []*file {
-	if d.loses(op) {
+// delay is what really reaches the disk, in this order, when f is written.
+func (d *Disk) delay(op, name string, f *file) []*file {
+	if d.dropsWrite(op) {
 		return nil
 	}
-	if !d.plants.LateWrites || op != "run-job" {
+	if !d.mutations.LateWrites || op != "run-job" {
 		return []*file{f}
 	}
-	if earlier := d.held[name]; earlier != nil {
-		delete(d.held, name)
+	if earlier := d.delayed[name]; earlier != nil {
+		delete(d.delayed, name)
 		return []*file{f, earlier}
 	}
-	d.held[name] = f
+	d.delayed[name] = f
 	return nil
 }
 
-// loses: a write of this step is said to be done, and is not.
-func (d *Disk) loses(op string) bool {
-	for lost := range strings.SplitSeq(d.plants.Loses, ",") {
+// dropsWrite: a write of this step is said to be done, and is not.
+func (d *Disk) dropsWrite(op string) bool {
+	for lost := range strings.SplitSeq(d.mutations.Loses, ",") {
 		if lost == op {
 			return true
 		}

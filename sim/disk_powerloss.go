@@ -29,11 +29,11 @@ func (d *Disk) leaveTemp(rng *rand.Rand, pid int) {
 func (d *Disk) LosePower(rng *rand.Rand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	clear(d.held)
+	clear(d.delayed)
 	for _, name := range d.directories() {
 		dir := d.dirs[name]
 		if n := len(dir.pending); n > 0 {
-			dir.keep(rng.IntN(n + 1))
+			dir.commit(rng.IntN(n + 1))
 		}
 	}
 	// Only now: a kept change may have made one in another directory durable.
@@ -43,7 +43,7 @@ func (d *Disk) LosePower(rng *rand.Rand) {
 		for _, base := range slices.Sorted(maps.Keys(dir.durable)) {
 			dir.durable[base].losePower(rng)
 		}
-		dir.now = maps.Clone(dir.durable)
+		dir.visible = maps.Clone(dir.durable)
 	}
 }
 
@@ -51,30 +51,30 @@ func (f *file) losePower(rng *rand.Rand) {
 	switch {
 	case !f.synced:
 		f.data, f.synced = nil, true
-	case f.loose > 0:
-		f.data = slices.Clip(f.data[:len(f.data)-rng.IntN(f.loose+1)])
+	case f.unsynced > 0:
+		f.data = slices.Clip(f.data[:len(f.data)-rng.IntN(f.unsynced+1)])
 	}
-	f.loose = 0
+	f.unsynced = 0
 }
 
-// keep makes the first n pending changes durable.
-func (dir *directory) keep(n int) {
+// commit makes the first n pending changes durable.
+func (dir *directory) commit(n int) {
 	kept := dir.pending[:n]
 	dir.pending = dir.pending[n:]
 	for _, c := range kept {
 		apply(dir.durable, c)
-		if c.behind != nil {
-			c.behind.dir.keepThrough(c.behind.change)
+		if c.after != nil {
+			c.after.dir.commitThrough(c.after.change)
 		}
 	}
 }
 
-// keepThrough makes durable what is pending up to and with c; nothing if c is
+// commitThrough makes durable what is pending up to and with c; nothing if c is
 // not pending any more.
-func (dir *directory) keepThrough(c *change) {
+func (dir *directory) commitThrough(c *change) {
 	for i, pending := range dir.pending {
 		if pending == c {
-			dir.keep(i + 1)
+			dir.commit(i + 1)
 			return
 		}
 	}
@@ -97,5 +97,5 @@ func (d *Disk) surviving(name string) ([]byte, bool) {
 	if f == nil || !f.synced {
 		return nil, false
 	}
-	return f.data[:len(f.data)-f.loose], true
+	return f.data[:len(f.data)-f.unsynced], true
 }

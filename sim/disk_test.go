@@ -54,7 +54,7 @@ func TestAMovedFileNeverLosesBothNames(t *testing.T) {
 
 func TestUnsyncedDataIsGone(t *testing.T) {
 	d := NewDisk("queue")
-	d.plants.SkipDataSync = true
+	d.mutations.SkipDataSync = true
 	require.NoError(t, d.Replace("a", "queue/job-1", []byte("x")))
 	require.NoError(t, d.SyncDir("a", "queue"))
 	d.LosePower(rand.New(rand.NewPCG(1, 1)))
@@ -114,7 +114,7 @@ func TestAnAppendMayFailHalfWay(t *testing.T) {
 	require.Equal(t, "first\nsec", string(data))
 	require.Equal(t, []string{"first\n", "first\nsec"}, told)
 
-	d.part = func(int) int { return 0 }
+	d.partial = func(int) int { return 0 }
 	d.Fail(DiskFault{Op: "journal", Nth: 1, Times: 1, Err: syscall.ENOSPC, When: PartEffect})
 	require.ErrorIs(t, d.Append("journal", "journal", []byte("third")), syscall.ENOSPC)
 	d.Fail(DiskFault{Op: "save", Nth: 1, Times: 1, Err: syscall.ENOSPC, When: PartEffect})

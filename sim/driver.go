@@ -23,13 +23,13 @@ type driver struct {
 	reporter *reporter
 	locker   *locker
 
-	pending bool        // a write that may wait
-	due     func() bool // stops its timer
-	kill    func()      // ends the opcode that executes; nil: none does
-	killed  bool        // a client wants the job ended
-	writing bool
-	ended   bool     // the last write is done
-	events  []func() // that came while it was writing
+	pending   bool        // a write that may wait
+	stopTimer func() bool // stops its timer
+	kill      func()      // ends the opcode that executes; nil: none does
+	killed    bool        // a client wants the job ended
+	writing   bool
+	ended     bool     // the last write is done
+	events    []func() // that came while it was writing
 }
 
 func (d *driver) now() job.Timestamp { return d.process.machine.world.clock.stamp() }
@@ -37,29 +37,29 @@ func (d *driver) now() job.Timestamp { return d.process.machine.world.clock.stam
 func (d *driver) begin() {
 	// The confirmation was the permission to begin the first opcode.
 	next := d.machine.Start(d.now())
-	d.write(next.Write, func() { d.follow(d.machine.Began(d.now())) })
+	d.write(next.Write, func() { d.apply(d.machine.Began(d.now())) })
 }
 
-// follow writes, then does, what the machine has answered.
-func (d *driver) follow(next jobproc.Next) {
+// apply writes, then does, what the machine has answered.
+func (d *driver) apply(next jobproc.Next) {
 	d.write(next.Write, func() {
 		switch next.Do {
 		case jobproc.Exit:
 			d.ended = true
-			d.process.machine.world.reached(moment{d.process.job, momentEnds})
+			d.process.machine.world.momentReached(processMoment{d.process.job, momentEnds})
 			if d.process.reach(stageEnding) {
-				d.leave(next.Free)
+				d.finish(next.Free)
 			}
 		case jobproc.Begin:
 			if d.killed { // just when the last opcode had ended by itself
-				d.follow(d.machine.Cancel(d.now()))
+				d.apply(d.machine.Cancel(d.now()))
 				return
 			}
-			d.flush(func() { d.ask(next.Op, next.Free) })
+			d.flush(func() { d.askToBegin(next.Op, next.Free) })
 		case jobproc.Lock:
 			d.lock(next.Op)
 		case jobproc.Execute:
-			if d.process.mayGoOn() && d.process.reach(stageExecuting) {
+			if d.process.checkLease() && d.process.reach(stageExecuting) {
 				d.process.execute(next.Op)
 			}
 		case jobproc.Wait:
@@ -67,8 +67,8 @@ func (d *driver) follow(next jobproc.Next) {
 	})
 }
 
-// leave gives the locks back, if that can be done soon, and ends.
-func (d *driver) leave(free bool) {
+// finish gives the locks back, if that can be done soon, and ends.
+func (d *driver) finish(free bool) {
 	if !free {
 		d.process.exit("")
 		return
@@ -76,22 +76,22 @@ func (d *driver) leave(free bool) {
 	d.locker.free(leaveMax, func() { d.process.exit("") })
 }
 
-// ask gives the locks back, and asks for permission to begin.
-func (d *driver) ask(op int, free bool) {
+// askToBegin gives the locks back, and asks for permission to begin.
+func (d *driver) askToBegin(op int, free bool) {
 	begin := func() {
-		d.process.asking = true
-		d.process.machine.world.reached(moment{d.process.job, momentAsks})
+		d.process.awaitsPermission = true
+		d.process.machine.world.momentReached(processMoment{d.process.job, momentAsks})
 		d.reporter.begin(op, func(refusal *jobproc.Refusal) {
 			if refusal == nil {
-				d.process.asking = false
+				d.process.awaitsPermission = false
 				d.process.machine.world.notify(opPermitted{d.process, op})
 			}
-			d.event(func() {
+			d.handle(func() {
 				if refusal != nil {
-					d.follow(d.machine.Refused(*refusal, d.now()))
+					d.apply(d.machine.Refused(*refusal, d.now()))
 					return
 				}
-				d.follow(d.machine.Began(d.now()))
+				d.apply(d.machine.Began(d.now()))
 			})
 		})
 	}
@@ -107,25 +107,25 @@ func (d *driver) lock(op int) {
 	needs := d.machine.Hand(op).Needs
 	d.locker.take(d.machine.Job().Ops[op].Priority, needs, func(withdrawn bool, err error) {
 		if !withdrawn && err == nil { // it may have to finish a write before it can go on
-			d.process.machine.world.notify(locksTaken{d.process, op, len(needs.AnyOf) > 0 && d.locker.lost})
+			d.process.machine.world.notify(locksTaken{d.process, op, len(needs.AnyOf) > 0 && d.locker.answerLost})
 		}
-		d.event(func() {
+		d.handle(func() {
 			switch {
 			case err != nil:
-				d.follow(d.machine.Refuse(job.ErrorResult("LockError", "The locks cannot be taken: "+err.Error()), d.now()))
+				d.apply(d.machine.Refuse(job.ErrorResult("LockError", "The locks cannot be taken: "+err.Error()), d.now()))
 			case withdrawn:
-				d.follow(d.machine.Withdrawn())
+				d.apply(d.machine.Withdrawn())
 			default:
-				d.process.holds = d.locker.taking.Held()
-				d.follow(d.machine.Locked(d.now()))
+				d.process.heldLocks = d.locker.locking.Held()
+				d.apply(d.machine.Locked(d.now()))
 			}
 		})
 	})
 }
 
-// event is something that an executor, the timer, the daemon or a signal says;
+// handle is something that an executor, the timer, the daemon or a signal says;
 // it waits for a write to be over.
-func (d *driver) event(f func()) {
+func (d *driver) handle(f func()) {
 	if d.process.life.over || d.ended {
 		return
 	}
@@ -144,13 +144,13 @@ func (d *driver) write(w jobproc.Write, then func()) {
 		if !d.pending {
 			d.pending = true
 			w := d.process.machine.world
-			d.due = w.clock.after(visibleDelay, d.process.life, func() {
-				d.process.then(func() { d.event(func() { d.flush(func() {}) }) })
+			d.stopTimer = w.clock.after(visibleDelay, d.process.life, func() {
+				d.process.then(func() { d.handle(func() { d.flush(func() {}) }) })
 			})
 		}
 		then()
 	case jobproc.Recorded, jobproc.Durable:
-		durable := w == jobproc.Durable && !d.process.machine.world.plants.UnsyncedEnds
+		durable := w == jobproc.Durable && !d.process.machine.world.mutations.UnsyncedEnds
 		d.persist(durable, then)
 	}
 }
@@ -167,21 +167,21 @@ func (d *driver) flush(then func()) {
 func (d *driver) persist(durable bool, then func()) {
 	if d.pending {
 		d.pending = false
-		d.due()
+		d.stopTimer()
 	}
 	d.writing = true
-	d.attempt(job.Encode(d.machine.Job()), durable, writeRetryFirst, then)
+	d.tryWrite(job.Encode(d.machine.Job()), durable, writeRetryFirst, then)
 }
 
-func (d *driver) attempt(encoded []byte, durable bool, delay time.Duration, then func()) {
+func (d *driver) tryWrite(encoded []byte, durable bool, delay time.Duration, then func()) {
 	w := d.process.machine.world
 	again := func() {
 		w.clock.after(delay, d.process.life, func() {
-			d.attempt(encoded, durable, min(2*delay, writeRetryMax), then)
+			d.tryWrite(encoded, durable, min(2*delay, writeRetryMax), then)
 		})
 	}
 	d.process.then(func() {
-		if !d.process.mayGoOn() { // the file is the next master's otherwise
+		if !d.process.checkLease() { // the file is the next master's otherwise
 			return
 		}
 		if d.process.machine.node.disk.Replace("run-job", paths.JobPath(d.process.job), encoded) != nil {

@@ -48,7 +48,7 @@ func ruledJobs(before bool) func(w *World) func() bool {
 			c.whenReady(submit)
 			o.later(100*time.Millisecond, func() { o.whenReady(add) })
 		}
-		return func() bool { return ruled && sent != nil && sent.over }
+		return func() bool { return ruled && sent != nil && sent.answered }
 	}
 }
 
@@ -66,11 +66,11 @@ func TestEveryStepOfARule(t *testing.T) {
 				return true
 			},
 			"panic before": func(w *World) bool {
-				w.panics = append(w.panics, &orderedPanic{nth: 1, when: panicBefore})
+				w.orderedPanics = append(w.orderedPanics, &orderedPanic{nth: 1, when: panicBefore})
 				return true
 			},
 			"panic after": func(w *World) bool {
-				w.panics = append(w.panics, &orderedPanic{nth: 1, when: panicAfter})
+				w.orderedPanics = append(w.orderedPanics, &orderedPanic{nth: 1, when: panicAfter})
 				return true
 			},
 			"disk": func(w *World) bool {

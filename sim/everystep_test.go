@@ -10,8 +10,8 @@ import (
 
 // everyStep runs two jobs of two opcodes once for each step that this takes, and
 // lets strike hit before that step.
-func everyStep(t *testing.T, seed uint64, strike func(w *World) bool) {
-	everyStepOf(t, seed, 1, twoJobs, strike)
+func everyStep(t *testing.T, seed uint64, fault func(w *World) bool) {
+	everyStepOf(t, seed, 1, twoJobs, fault)
 }
 
 // twoJobs are submitted as soon as there is a daemon.
@@ -21,28 +21,28 @@ func twoJobs(w *World) (done func() bool) {
 	c.whenReady(func() {
 		sent = c.submit([][]OpSpec{{"run run_for=0.01", "delay 0.5"}, {"run run_for=1", "run run_for=0"}}, nil)
 	})
-	return func() bool { return sent != nil && sent.over }
+	return func() bool { return sent != nil && sent.answered }
 }
 
 // everyStepOf has some work done once for each step that this takes, or some of
 // them, and lets strike hit before that step. All checkers watch, and everything
 // must come to its end. strike returns false when there is nothing to hit.
-func everyStepOf(t *testing.T, seed, stride uint64, work func(*World) func() bool, strike func(w *World) bool) {
-	struck := 0
+func everyStepOf(t *testing.T, seed, stride uint64, work func(*World) func() bool, fault func(w *World) bool) {
+	injected := 0
 	for at := uint64(0); ; at += stride {
 		w := New(Options{Seed: seed})
-		w.restarts = restartDelay
+		w.restartAfter = restartDelay
 		w.startAgain()
 		done := work(w)
-		over := func() bool { return done() && len(w.steps.ready) == 0 && w.atRest() == nil }
-		for w.count < at && !over() && w.Step() {
+		over := func() bool { return done() && len(w.kernel.ready) == 0 && w.unfinished() == nil }
+		for w.stepCount < at && !over() && w.Step() {
 		}
-		if w.count < at {
-			require.Greater(t, struck, 0)
+		if w.stepCount < at {
+			require.Greater(t, injected, 0)
 			return // there is no such step
 		}
-		if strike(w) {
-			struck++
+		if fault(w) {
+			injected++
 		}
 		w.RunFor(30 * time.Minute)
 		if w.Err() == nil {
@@ -83,7 +83,7 @@ func TestAnActorPanicsOverEveryMessage(t *testing.T) {
 	for _, when := range []panicWhen{panicBefore, panicAfter} {
 		t.Run(fmt.Sprint(when), func(t *testing.T) {
 			everyStep(t, 4, func(w *World) bool {
-				w.panics = append(w.panics, &orderedPanic{nth: 1, when: when})
+				w.orderedPanics = append(w.orderedPanics, &orderedPanic{nth: 1, when: when})
 				return true
 			})
 		})

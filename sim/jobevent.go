@@ -42,14 +42,14 @@ func JobEventOf(event any) (e JobEvent, is bool) {
 	case opPermitted:
 		return JobEvent{Kind: OpPermitted, ID: event.process.job}, true
 	case locksTaken:
-		return JobEvent{Kind: LocksTaken, ID: event.process.job, Locks: event.process.holds}, true
+		return JobEvent{Kind: LocksTaken, ID: event.process.job, Locks: event.process.heldLocks}, true
 	case opcodeStarted:
 		return JobEvent{Kind: OpStarted, ID: event.job}, true
 	case opcodeEnded:
 		return JobEvent{Kind: OpEnded, ID: event.process.job}, true
 	case processEnded:
 		return JobEvent{Kind: ProcessEnded, ID: event.process.job}, true
-	case wishSent:
+	case orderSent:
 		return JobEvent{Kind: OrderSent, ID: event.id}, true
 	}
 	return JobEvent{}, false

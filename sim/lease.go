@@ -6,16 +6,16 @@ import (
 	"lockstep/core/jobproc"
 )
 
-// mayGoOn looks at the lease, and ends the process where it is over, as in
+// checkLease looks at the lease, and ends the process where it is over, as in
 // lockstep-job: without another word in the job's file.
-func (p *process) mayGoOn() bool {
-	if p.life.over || p.ending {
+func (p *process) checkLease() bool {
+	if p.life.over || p.leaseLost {
 		return false
 	}
-	if p.machine.node.holds() {
+	if p.machine.node.leaseHeld() {
 		return true
 	}
-	p.leaseOver()
+	p.endForLease()
 	return false
 }
 
@@ -26,19 +26,19 @@ func (p *process) watchLease() {
 	}
 	w := p.machine.world
 	w.clock.after(time.Duration(w.rng.Int64N(int64(jobproc.LeaseProbe)))+time.Millisecond, p.life, func() {
-		if p.mayGoOn() {
+		if p.checkLease() {
 			p.watchLease()
 		}
 	})
 }
 
-// leaseOver ends the process, and its command before it.
-func (p *process) leaseOver() {
+// endForLease ends the process, and its command before it.
+func (p *process) endForLease() {
 	m := p.machine
-	m.node.say(TopicProcess, "job %d: process ends: its node may not be the master any more", p.job)
-	p.ending = true
+	m.node.tracef(TopicProcess, "job %d: process ends: its node may not be the master any more", p.job)
+	p.leaseLost = true
 	p.thread.queue = nil
-	p.thread = newThread(m.world.steps, &life{over: true})
+	p.thread = newThread(m.world.kernel, &lifetime{over: true})
 	for _, c := range m.commands {
 		if c.process != p {
 			continue

@@ -11,19 +11,19 @@ import (
 
 // locker is a job process's talk with the lock manager, as in lockstep-job.
 type locker struct {
-	process *process
-	caller  *caller
-	owner   lock.Owner
-	asked   bool      // something may be held, or waited for
-	since   time.Time // it has wanted what it wants
-	attempt int       // counts attempts to take or free; what an earlier one hears is dropped
-	again   func()
-	taking  *jobproc.Locking
-	lost    bool // an answer, while taking
+	process      *process
+	rpc          *rpcClient
+	owner        lock.Owner
+	mayHold      bool      // something may be held, or waited for
+	waitingSince time.Time // it has wanted what it wants
+	operation    int       // counts attempts to take or free; what an earlier one hears is dropped
+	retry        func()
+	locking      *jobproc.Locking
+	answerLost   bool // an answer, while taking
 }
 
 func newLocker(p *process) *locker {
-	return &locker{process: p, caller: &caller{world: p.machine.world, node: p.machine.node, thread: p.thread, wconf: true},
+	return &locker{process: p, rpc: &rpcClient{world: p.machine.world, node: p.machine.node, thread: p.thread, wconf: true},
 		owner: lock.JobOwner(job.ID(p.job), p.livelock, p.pid)}
 }
 
@@ -36,39 +36,39 @@ const (
 // take gets what is needed; done hears it once, unless stop came first.
 func (l *locker) take(priority int, needs lock.Needs, done func(withdrawn bool, err error)) {
 	l.stop()
-	l.asked, l.since = true, l.process.machine.world.clock.now
-	l.taking, l.lost = jobproc.NewLocking(l.owner, priority, needs), false
-	l.again = func() { l.next(l.attempt, beginRetryFirst, done) }
-	l.next(l.attempt, beginRetryFirst, done)
+	l.mayHold, l.waitingSince = true, l.process.machine.world.clock.now
+	l.locking, l.answerLost = jobproc.NewLocking(l.owner, priority, needs), false
+	l.retry = func() { l.next(l.operation, beginRetryFirst, done) }
+	l.next(l.operation, beginRetryFirst, done)
 }
 
 func (l *locker) next(attempt int, delay time.Duration, done func(withdrawn bool, err error)) {
-	if l.taking.Done() {
-		l.again = nil
+	if l.locking.Done() {
+		l.retry = nil
 		done(false, nil)
 		return
 	}
-	function, args, pause := l.taking.Call()
+	function, args, pause := l.locking.Call()
 	l.after(attempt, pause, func() {
-		l.caller.call(function, args, lockAnswerMax, func(result json.RawMessage, err error) {
-			if attempt != l.attempt {
+		l.rpc.call(function, args, lockAnswerMax, func(result json.RawMessage, err error) {
+			if attempt != l.operation {
 				return
 			}
 			switch {
 			case err == nil:
-				withdrawn, err := l.taking.Answer(result)
+				withdrawn, err := l.locking.Answer(result)
 				if withdrawn || err != nil {
-					l.again = nil
+					l.retry = nil
 					done(withdrawn, err)
 					return
 				}
 				l.next(attempt, beginRetryFirst, done)
-			case decided(err, lockFinal):
-				l.again = nil
+			case isDecided(err, lockFinal):
+				l.retry = nil
 				done(false, err)
 			default:
-				l.taking.Lost()
-				l.lost = true
+				l.locking.Lost()
+				l.answerLost = true
 				l.after(attempt, delay, func() { l.next(attempt, min(2*delay, beginRetryMax), done) })
 			}
 		})
@@ -83,7 +83,7 @@ func (l *locker) after(attempt int, d time.Duration, f func()) {
 	}
 	l.process.machine.world.clock.after(d, l.process.life, func() {
 		l.process.then(func() {
-			if attempt == l.attempt {
+			if attempt == l.operation {
 				f()
 			}
 		})
@@ -92,19 +92,19 @@ func (l *locker) after(attempt int, d time.Duration, f func()) {
 
 // stop ends what is being done.
 func (l *locker) stop() {
-	l.attempt++
-	l.again = nil
-	l.caller.giveUp()
+	l.operation++
+	l.retry = nil
+	l.rpc.abandon()
 }
 
 // reprioritise makes the call at hand again, at another priority.
 func (l *locker) reprioritise(priority int) {
-	if again := l.again; again != nil {
-		l.taking.Reprioritise(priority)
-		l.taking.Lost()
-		l.lost = true
+	if again := l.retry; again != nil {
+		l.locking.Reprioritise(priority)
+		l.locking.Lost()
+		l.answerLost = true
 		l.stop()
-		l.again = again
+		l.retry = again
 		again()
 	}
 }
@@ -112,11 +112,11 @@ func (l *locker) reprioritise(priority int) {
 // free gives everything back, until that is done or, with a limit, it is over.
 func (l *locker) free(limit time.Duration, done func()) {
 	l.stop()
-	if !l.asked {
+	if !l.mayHold {
 		done()
 		return
 	}
-	attempt, over := l.attempt, false
+	attempt, over := l.operation, false
 	finish := func() {
 		if !over {
 			over = true
@@ -129,11 +129,11 @@ func (l *locker) free(limit time.Duration, done func()) {
 	}
 	var try func(delay time.Duration)
 	try = func(delay time.Duration) {
-		l.caller.call("freeLocks", []any{l.owner}, lockAnswerMax, func(_ json.RawMessage, err error) {
+		l.rpc.call("freeLocks", []any{l.owner}, lockAnswerMax, func(_ json.RawMessage, err error) {
 			switch {
-			case over || attempt != l.attempt:
+			case over || attempt != l.operation:
 			case err == nil:
-				l.asked = false
+				l.mayHold = false
 				finish()
 			default:
 				l.after(attempt, delay, func() { try(min(2*delay, beginRetryMax)) })

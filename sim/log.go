@@ -13,24 +13,24 @@ import (
 // says to another arrives after a while, in any order, or not at all; the rest is as
 // the paper has it, with pre-votes, leases and snapshots.
 type consensus struct {
-	steps    *steps
-	clock    *clock
-	rng      *rand.Rand
-	say      func(format string, args ...any)
-	plants   LogPlants
-	replicas []*replica // by name
-	// cut says whether two nodes cannot reach each other.
-	cut func(a, b string) bool
-	// lag is how much longer than others a node's messages take, each way.
-	lag func(name string) time.Duration
+	kernel    *kernel
+	clock     *clock
+	rng       *rand.Rand
+	tracef    func(format string, args ...any)
+	mutations LogMutations
+	replicas  []*replica // by name
+	// partitioned says whether two nodes cannot reach each other.
+	partitioned func(a, b string) bool
+	// delay is how much longer than others a node's messages take, each way.
+	delay func(name string) time.Duration
 	// committed is told of each index once, in order, when a majority has it.
-	committed func(index uint64, e entry)
-	known     uint64 // the last index that was committed
+	committed      func(index uint64, e entry)
+	committedIndex uint64 // the last index that was committed
 }
 
-// LogPlants are faults that no consensus log may have. They are for the tests of the
+// LogMutations are faults that no consensus log may have. They are for the tests of the
 // checkers.
-type LogPlants struct {
+type LogMutations struct {
 	// AlwaysLeads: Leads is true on every node.
 	AlwaysLeads bool
 	// Hasty: who leads takes as committed what only it has.
@@ -43,7 +43,7 @@ type LogPlants struct {
 const (
 	logTick       = 200 * time.Millisecond
 	appendAnswer  = 500 * time.Millisecond      // after which a request counts as lost
-	contestMax    = 2 * replication.ElectionMin // for who was told to stand for election
+	contendMax    = 2 * replication.ElectionMin // for who was told to stand for election
 	transferMax   = replication.ElectionMin
 	appendMost    = 32 // entries in a request
 	snapshotEvery = 24 // entries at least, and up to four times as many
@@ -61,37 +61,37 @@ type entry struct {
 
 // replica is what a node has of the log on its disk.
 type replica struct {
-	of            *consensus
+	consensus     *consensus
 	name, address string
 	files         func() []*messages.FileWrite // the application's, as they are now
 	sync          func() error                 // makes durable what processes have written
 	renewed       func(until time.Time)        // the lease
 
-	term  uint64
-	voted string
-	base  uint64 // index before the first entry of log
-	baseT uint64 // its term
-	log   []entry
-	note  note
+	term     uint64
+	votedFor string
+	base     uint64 // index before the first entry of log
+	baseTerm uint64 // its term
+	log      []entry
+	snapshot snapshotMeta
 	// restoring are the files of a snapshot that has come and is not in place.
 	restoring []*messages.FileWrite
-	runs      *running // nil: no daemon does
+	active    *activeReplica // nil: no daemon does
 }
 
-// note is what a node remembers as its snapshot: the files are the application's.
-type note struct {
+// snapshotMeta is what a node remembers as its snapshot: the files are the application's.
+type snapshotMeta struct {
 	index, term uint64
 	state       []byte
 	members     []*messages.Member
 }
 
-func newConsensus(s *steps, c *clock, rng *rand.Rand) *consensus {
-	return &consensus{steps: s, clock: c, rng: rng, say: func(string, ...any) {}, committed: func(uint64, entry) {},
-		cut: func(string, string) bool { return false }, lag: func(string) time.Duration { return 0 }}
+func newConsensus(s *kernel, c *clock, rng *rand.Rand) *consensus {
+	return &consensus{kernel: s, clock: c, rng: rng, tracef: func(string, ...any) {}, committed: func(uint64, entry) {},
+		partitioned: func(string, string) bool { return false }, delay: func(string) time.Duration { return 0 }}
 }
 
 func (c *consensus) newReplica(name string) *replica {
-	r := &replica{of: c, name: name, address: name + ":1", renewed: func(time.Time) {}, sync: func() error { return nil }}
+	r := &replica{consensus: c, name: name, address: name + ":1", renewed: func(time.Time) {}, sync: func() error { return nil }}
 	c.replicas = append(c.replicas, r)
 	return r
 }
@@ -99,7 +99,7 @@ func (c *consensus) newReplica(name string) *replica {
 // latestTerm is the highest in which a node leads; 0: none does.
 func (c *consensus) latestTerm() (term uint64) {
 	for _, r := range c.replicas {
-		if r.runs != nil && r.runs.role == leads {
+		if r.active != nil && r.active.role == roleLeader {
 			term = max(term, r.term)
 		}
 	}
@@ -116,14 +116,14 @@ func (c *consensus) replica(name string) *replica {
 
 // found begins a log: these nodes have it, and no entry yet.
 func (r *replica) found(members []*messages.Member) {
-	r.term, r.base, r.baseT = 1, 1, 1
-	r.note = note{index: 1, term: 1, members: members}
-	r.of.known = max(r.of.known, 1)
+	r.term, r.base, r.baseTerm = 1, 1, 1
+	r.snapshot = snapshotMeta{index: 1, term: 1, members: members}
+	r.consensus.committedIndex = max(r.consensus.committedIndex, 1)
 }
 
 // wipe takes everything away.
 func (r *replica) wipe() {
-	r.term, r.voted, r.base, r.baseT, r.log, r.note, r.restoring = 0, "", 0, 0, nil, note{}, nil
+	r.term, r.votedFor, r.base, r.baseTerm, r.log, r.snapshot, r.restoring = 0, "", 0, 0, nil, snapshotMeta{}, nil
 }
 
 func (r *replica) fresh() bool { return r.base == 0 }
@@ -133,7 +133,7 @@ func (r *replica) last() uint64 { return r.base + uint64(len(r.log)) }
 // termAt is the term of an entry that is there, or of the one before the first.
 func (r *replica) termAt(index uint64) uint64 {
 	if index == r.base {
-		return r.baseT
+		return r.baseTerm
 	}
 	return r.log[index-r.base-1].term
 }
@@ -144,12 +144,12 @@ func (r *replica) at(index uint64) entry { return r.log[index-r.base-1] }
 func (r *replica) members() []*messages.Member { return r.membersAt(r.last()) }
 
 func (r *replica) membersAt(index uint64) []*messages.Member {
-	for i := index; i > max(r.base, r.note.index); i-- {
+	for i := index; i > max(r.base, r.snapshot.index); i-- {
 		if m := r.at(i).members; m != nil {
 			return m
 		}
 	}
-	return r.note.members
+	return r.snapshot.members
 }
 
 func (r *replica) voter(name string) bool {
@@ -161,49 +161,49 @@ func (r *replica) majority() int { return replication.Voters(r.members())/2 + 1 
 
 // compact takes a snapshot, and drops what is before it.
 func (r *replica) compact() {
-	d := r.runs.desk
-	if d.applied <= r.note.index || len(d.entries) > 0 || r.sync() != nil {
+	d := r.active.bridge
+	if d.applied <= r.snapshot.index || len(d.entries) > 0 || r.sync() != nil {
 		return
 	}
-	r.note = note{index: d.applied, term: r.termAt(d.applied), state: d.state, members: r.membersAt(d.applied)}
-	if r.note.index > r.base+trailing {
-		r.dropThrough(r.note.index - trailing)
+	r.snapshot = snapshotMeta{index: d.applied, term: r.termAt(d.applied), state: d.state, members: r.membersAt(d.applied)}
+	if r.snapshot.index > r.base+trailing {
+		r.dropThrough(r.snapshot.index - trailing)
 	}
 }
 
 func (r *replica) dropThrough(index uint64) {
-	r.baseT, r.log = r.termAt(index), slices.Clone(r.log[index-r.base:])
+	r.baseTerm, r.log = r.termAt(index), slices.Clone(r.log[index-r.base:])
 	r.base = index
 }
 
 // rpc carries a request to a node and its answer back. handle is on the other node;
 // what it returns is done here, unless it is nil.
 func (r *replica) rpc(to string, slow time.Duration, handle func(other *replica) (answer func())) {
-	c := r.of
-	here := r.runs
-	c.carry(r.name, to, slow, func(other *replica) {
+	c := r.consensus
+	here := r.active
+	c.deliver(r.name, to, slow, func(other *replica) {
 		answer := handle(other)
 		if answer == nil {
 			return
 		}
-		c.carry(to, r.name, 0, func(*replica) {
-			if r.runs == here {
+		c.deliver(to, r.name, 0, func(*replica) {
+			if r.active == here {
 				answer()
 			}
 		})
 	})
 }
 
-// carry has something arrive at a node that runs then.
-func (c *consensus) carry(from, to string, slow time.Duration, arrive func(*replica)) {
+// deliver has something arrive at a node that runs then.
+func (c *consensus) deliver(from, to string, slow time.Duration, arrive func(*replica)) {
 	other := c.replica(to)
-	if other == nil || other.runs == nil || c.cut(from, to) {
+	if other == nil || other.active == nil || c.partitioned(from, to) {
 		return
 	}
-	d := slow + c.lag(from) + c.lag(to) + time.Duration(100+c.rng.IntN(3000))*time.Microsecond
-	life := other.runs.life
+	d := slow + c.delay(from) + c.delay(to) + time.Duration(100+c.rng.IntN(3000))*time.Microsecond
+	life := other.active.life
 	c.clock.after(d, life, func() {
-		if !c.cut(from, to) && other.runs != nil && other.runs.life == life && other.runs.takesPart() {
+		if !c.partitioned(from, to) && other.active != nil && other.active.life == life && other.active.takesPart() {
 			arrive(other)
 		}
 	})

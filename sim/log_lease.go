@@ -14,9 +14,9 @@ import (
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// contact is when requests to a majority were sent, at the latest, that these have
+// majorityContact is when requests to a majority were sent, at the latest, that these have
 // acknowledged.
-func (n *running) contact(acked func(*peer) time.Time) time.Time {
+func (n *activeReplica) majorityContact(acked func(*peer) time.Time) time.Time {
 	var times []time.Time
 	for _, m := range n.members() {
 		switch {
@@ -31,13 +31,13 @@ func (n *running) contact(acked func(*peer) time.Time) time.Time {
 	return times[len(times)-n.majority()]
 }
 
-// extend renews the lease of who leads, and has said so.
-func (n *running) extend() {
-	if !n.told || n.handing != "" || n.now().Before(n.lateTil) {
+// extendLease renews the lease of who leads, and has said so.
+func (n *activeReplica) extendLease() {
+	if !n.announced || n.transferTo != "" || n.now().Before(n.noLeaseUntil) {
 		return
 	}
-	if until := n.contact(func(p *peer) time.Time { return p.acked }).Add(replication.Lease); until.After(n.until) && until.After(n.now()) {
-		n.until = until
+	if until := n.majorityContact(func(p *peer) time.Time { return p.acked }).Add(replication.Lease); until.After(n.leaseUntil) && until.After(n.now()) {
+		n.leaseUntil = until
 		n.renewed(until)
 	}
 }
@@ -49,21 +49,21 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-func (n *running) endLease() {
-	if !n.until.IsZero() {
-		n.until = time.Time{}
+func (n *activeReplica) endLease() {
+	if !n.leaseUntil.IsZero() {
+		n.leaseUntil = time.Time{}
 		n.renewed(time.Time{})
 	}
 }
 
-// wanted is a change that was asked for.
-type wanted struct {
+// membershipChange is a change that was asked for.
+type membershipChange struct {
 	number uint64
 	replicator.Change
 }
 
-func (n *running) change(w wanted) {
-	if n.role != leads {
+func (n *activeReplica) change(w membershipChange) {
+	if n.role != roleLeader {
 		n.answer(w, "this node does not lead")
 		return
 	}
@@ -73,22 +73,22 @@ func (n *running) change(w wanted) {
 	}
 }
 
-func (n *running) answer(w wanted, failure string) {
+func (n *activeReplica) answer(w membershipChange, failure string) {
 	m := &messages.LogChanged{Number: w.number}
 	if failure != "" {
 		m.Failure = logFailure(failure)
 	}
-	n.desk.say(m)
+	n.bridge.send(m)
 }
 
 func logFailure(text string) *messages.Failure {
 	return &messages.Failure{Class: "GenericError", Text: text}
 }
 
-// changed ends the change that is under way.
-func (n *running) changed(err error) {
+// changeDone ends the change that is under way.
+func (n *activeReplica) changeDone(err error) {
 	w := n.changes[0]
-	n.changes, n.pending = n.changes[1:], 0
+	n.changes, n.pendingIndex = n.changes[1:], 0
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -98,10 +98,10 @@ func (n *running) changed(err error) {
 }
 
 // abandonChanges is for who leads no more. That it does not is what a transfer wants.
-func (n *running) abandonChanges() {
-	handed := n.handing != "" && n.lateTil.After(n.now())
+func (n *activeReplica) abandonChanges() {
+	handed := n.transferTo != "" && n.noLeaseUntil.After(n.now())
 	changes := n.changes
-	n.changes, n.pending, n.handing = nil, 0, ""
+	n.changes, n.pendingIndex, n.transferTo = nil, 0, ""
 	for i, w := range changes {
 		if i == 0 && handed && w.What == messages.ChangeNodes_TRANSFER {
 			n.answer(w, "")
@@ -111,31 +111,31 @@ func (n *running) abandonChanges() {
 	}
 }
 
-func (n *running) nextChange() {
-	if len(n.changes) == 0 || n.role != leads {
+func (n *activeReplica) nextChange() {
+	if len(n.changes) == 0 || n.role != roleLeader {
 		return
 	}
 	w := n.changes[0]
 	members, err := n.next(w)
 	switch {
 	case err != nil:
-		n.changed(err)
+		n.changeDone(err)
 	case members == nil:
 		n.transfer(w)
 	default:
-		n.pending = n.last() + 1
+		n.pendingIndex = n.last() + 1
 		n.add(entry{members: members})
 		n.broadcast()
 	}
 }
 
 // next are the members after a change; nil where the leadership is to be handed over.
-func (n *running) next(w wanted) ([]*messages.Member, error) {
+func (n *activeReplica) next(w membershipChange) ([]*messages.Member, error) {
 	members := slices.Clone(n.members())
 	at := slices.IndexFunc(members, func(m *messages.Member) bool { return m.Name == w.Name })
 	switch w.What {
 	case messages.ChangeNodes_ADD_NONVOTER, messages.ChangeNodes_ADD_VOTER:
-		if w.Name == "" || w.Address == "" || n.of.replica(w.Name) == nil {
+		if w.Name == "" || w.Address == "" || n.consensus.replica(w.Name) == nil {
 			return nil, fmt.Errorf("node %q cannot be added: its name or its address is missing", w.Name)
 		}
 		added := &messages.Member{Name: w.Name, Address: w.Address, Voter: w.What == messages.ChangeNodes_ADD_VOTER}
@@ -167,7 +167,7 @@ func (n *running) next(w wanted) ([]*messages.Member, error) {
 }
 
 // transfer hands the leadership over: to whom has most of the log if nobody is named.
-func (n *running) transfer(w wanted) {
+func (n *activeReplica) transfer(w membershipChange) {
 	to := w.Name
 	if w.What == messages.ChangeNodes_REMOVE || to == "" {
 		to = ""
@@ -178,33 +178,33 @@ func (n *running) transfer(w wanted) {
 		}
 	}
 	if to == "" {
-		n.changed(fmt.Errorf("there is no other voter"))
+		n.changeDone(fmt.Errorf("there is no other voter"))
 		return
 	}
-	n.of.say("%s hands the leadership to %s", n.name, to)
-	n.handing = to
+	n.consensus.tracef("%s hands the leadership to %s", n.name, to)
+	n.transferTo = to
 	n.endLease()
 	term := n.term
-	n.of.clock.after(transferMax, n.life, func() {
-		if n.role == leads && n.term == term && n.handing == to {
-			n.handing = ""
-			n.changed(fmt.Errorf("node %s has not taken the leadership", to))
+	n.consensus.clock.after(transferMax, n.life, func() {
+		if n.role == roleLeader && n.term == term && n.transferTo == to {
+			n.transferTo = ""
+			n.changeDone(fmt.Errorf("node %s has not taken the leadership", to))
 		}
 	})
-	n.handOver()
+	n.tryTransfer()
 }
 
-// handOver tells who is to lead to stand for election, when it has everything.
-func (n *running) handOver() {
-	to := n.handing
-	if to == "" || n.peer(to).match < n.last() || n.lateTil.After(n.now()) {
+// tryTransfer tells who is to lead to stand for election, when it has everything.
+func (n *activeReplica) tryTransfer() {
+	to := n.transferTo
+	if to == "" || n.peer(to).match < n.last() || n.noLeaseUntil.After(n.now()) {
 		return
 	}
-	n.lateTil = n.now().Add(contestMax)
+	n.noLeaseUntil = n.now().Add(contendMax)
 	term := n.term
 	n.rpc(to, 0, func(other *replica) func() {
-		if other.term == term && other.runs.role == follows && other.restoring == nil {
-			other.runs.stand(true)
+		if other.term == term && other.active.role == roleFollower && other.restoring == nil {
+			other.active.startElection(true)
 		}
 		return nil
 	})

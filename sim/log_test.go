@@ -24,18 +24,18 @@ func TestTheLogKeepsTheContract(t *testing.T) {
 // logCluster is nodes that have a log, and nothing else.
 type logCluster struct {
 	*testing.T
-	steps  *steps
+	steps  *kernel
 	clock  *clock
 	log    *consensus
-	lives  map[string]*life
+	lives  map[string]*lifetime
 	groups map[string]int
 }
 
 func newLogCluster(t *testing.T) *logCluster {
 	rng := rand.New(rand.NewPCG(1, 2))
-	c := &logCluster{T: t, steps: &steps{rng: rng}, clock: newClock(), lives: map[string]*life{}, groups: map[string]int{}}
+	c := &logCluster{T: t, steps: &kernel{rng: rng}, clock: newClock(), lives: map[string]*lifetime{}, groups: map[string]int{}}
 	c.log = newConsensus(c.steps, c.clock, rng)
-	c.log.cut = func(a, b string) bool { return c.groups[a] != c.groups[b] }
+	c.log.partitioned = func(a, b string) bool { return c.groups[a] != c.groups[b] }
 	return c
 }
 
@@ -56,9 +56,9 @@ func (c *logCluster) Start(name string, o logconformance.Options) logconformance
 	if o.Founder && founded {
 		r.found([]*messages.Member{{Name: name, Address: r.address, Voter: true}})
 	}
-	l := &life{}
+	l := &lifetime{}
 	c.lives[name] = l
-	boxes := &mailboxes{steps: c.steps, life: l, sees: func(string, any, messageKind) panicWhen { return noPanic }}
+	boxes := &mailboxes{kernel: c.steps, life: l, observe: func(string, any, messageKind) panicWhen { return noPanic }}
 	env := kit.New(kit.Options{Log: traceLog(&trace{clock: c.clock, sum: fnvOffset}, ""), Clock: actorClock{c.clock, l}, Mailbox: boxes.produce, Rand: c.log.rng.Uint64})
 	runs := r.run(l, founded, func(to *actor.PID, what proto.Message) { env.System().Root.Send(to, what) })
 	return logconformance.Node{Log: runs,
@@ -98,8 +98,8 @@ func (c *logCluster) Until(what string, done func() bool) {
 func TestOneLeaseAtATime(t *testing.T) {
 	for seed := range uint64(20) {
 		w := New(Options{Seed: seed, Nodes: 3, Checkers: []Checker{}})
-		w.chaos.cluster = ClusterFaults{Partition: 300, Slow: 300, Pause: 300, Transfer: 500}
-		w.restarts = restartDelay
+		w.injector.clusterRates = ClusterFaultRates{Partition: 300, Slow: 300, Pause: 300, Transfer: 500}
+		w.restartAfter = restartDelay
 		for _, n := range w.nodes {
 			n.startAgain()
 		}
@@ -107,11 +107,11 @@ func TestOneLeaseAtATime(t *testing.T) {
 			w.Step()
 			lead := 0
 			for _, n := range w.nodes {
-				if n.daemon != nil && n.member.replica.runs.Leads() {
+				if n.daemon != nil && n.cluster.replica.active.Leads() {
 					lead++
 				}
 			}
-			require.LessOrEqual(t, lead, 1, "seed %d, step %d", seed, w.count)
+			require.LessOrEqual(t, lead, 1, "seed %d, step %d", seed, w.stepCount)
 		}
 	}
 	require.Less(t, replication.Lease, replication.ElectionMin)

@@ -47,8 +47,8 @@ func (m *machine) alive(livelock string) bool {
 // spawn starts the process of a job, which does nothing yet.
 func (m *machine) spawn(id int64) *process {
 	m.lastPid++
-	l := &life{}
-	p := &process{machine: m, pid: m.lastPid, job: id, life: l, thread: newThread(m.world.steps, l),
+	l := &lifetime{}
+	p := &process{machine: m, pid: m.lastPid, job: id, life: l, thread: newThread(m.world.kernel, l),
 		stdin: &pipe{}, stdout: &pipe{}}
 	m.processes = append(m.processes, p)
 	p.thread.do(p.main)
@@ -74,10 +74,10 @@ func (m *machine) ofJob(id int64) *process {
 	return nil
 }
 
-// clearAway ends what is left of a job whose process is gone, removes its lock
+// cleanUp ends what is left of a job whose process is gone, removes its lock
 // file, and goes on. To find and end commands may take a while. seen says that the daemon
 // saw the process end.
-func (m *machine) clearAway(livelock string, seen bool, l *life, then func()) {
+func (m *machine) cleanUp(livelock string, seen bool, l *lifetime, then func()) {
 	if _, left := m.livelocks[livelock]; !left {
 		then() // its process has ended in order
 		return
@@ -97,7 +97,7 @@ func (m *machine) clearAway(livelock string, seen bool, l *life, then func()) {
 // endCommands kills the commands that carry a job's marker or belong to its session.
 func (m *machine) endCommands(livelock string, seen bool) {
 	for _, c := range slices.Clone(m.commands) {
-		if !seen && m.world.plants.MarkerOnly && c.script.hides == hidesEnvironment {
+		if !seen && m.world.mutations.MarkerOnly && c.script.hides == hidesEnvironment {
 			continue
 		}
 		if c.process.livelock == livelock {
@@ -127,17 +127,17 @@ func (m *machine) losePower() {
 // that certainly hold a run slot, whatever the daemon thinks: who waits for the
 // permission to begin its next opcode may have none.
 func (m *machine) occupying() []int64 {
-	return m.jobsOf(func(p *process) bool { return p.permitted && !p.asking })
+	return m.jobsOf(func(p *process) bool { return p.permitted && !p.awaitsPermission })
 }
 
 // occupying are those of the node that decides. Of a former time as the master it may
 // have more, whose jobs have ended for all others.
 func (w *World) occupying() []int64 {
-	if w.charge == nil {
+	if w.decider == nil {
 		return nil
 	}
-	ids := w.charge.machine.occupying()
-	if w.truth == nil {
+	ids := w.decider.machine.occupying()
+	if w.oracle == nil {
 		return ids
 	}
 	return slices.DeleteFunc(ids, func(id int64) bool {
@@ -146,8 +146,8 @@ func (w *World) occupying() []int64 {
 	})
 }
 
-// inCharge: it is on the node that decides.
-func (p *process) inCharge() bool { return p.machine.node == p.machine.world.charge }
+// onDecider: it is on the node that decides.
+func (p *process) onDecider() bool { return p.machine.node == p.machine.world.decider }
 
 func (m *machine) jobsOf(which func(*process) bool) []int64 {
 	var ids []int64

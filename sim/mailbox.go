@@ -10,11 +10,11 @@ import (
 
 // mailboxes makes the mailboxes of one daemon's actors.
 type mailboxes struct {
-	steps *steps
-	life  *life
-	// sees is told of each message before it is delivered, and says whether
+	kernel *kernel
+	life   *lifetime
+	// observe is told of each message before it is delivered, and says whether
 	// the actor is to panic.
-	sees func(actor string, message any, kind messageKind) panicWhen
+	observe func(actor string, message any, kind messageKind) panicWhen
 	// alter, if set, puts another message in the place of one; nil for none.
 	alter func(actor string, message any) any
 	// suspended counts actors that handle nothing until they are restarted.
@@ -45,12 +45,12 @@ const injectedPanic = "panic injected by the simulation"
 
 var _ kit.Owned = (*mailbox)(nil)
 
-func (m *mailboxes) produce() actor.Mailbox { return &mailbox{of: m} }
+func (m *mailboxes) produce() actor.Mailbox { return &mailbox{owner: m} }
 
 // mailbox only queues. When it is its turn it delivers one message, on the
 // goroutine of whoever steps.
 type mailbox struct {
-	of           *mailboxes
+	owner        *mailboxes
 	name         string // of its actor
 	invoker      actor.MessageInvoker
 	system, user []any
@@ -74,16 +74,16 @@ func (b *mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatc
 func (b *mailbox) arm() {
 	if b.invoker != nil && !b.armed && (len(b.system) > 0 || !b.suspended && len(b.user) > 0) {
 		b.armed = true
-		b.of.steps.add(b)
+		b.owner.kernel.add(b)
 	}
 }
 
 func (b *mailbox) run() {
-	if b.of.life.holds(b) {
+	if b.owner.life.defers(b) {
 		return
 	}
 	b.armed = false
-	if b.of.life.over {
+	if b.owner.life.over {
 		b.system, b.user = nil, nil
 		return
 	}
@@ -112,7 +112,7 @@ func (b *mailbox) deliver() {
 	if m = b.altered(m); m == nil {
 		return
 	}
-	when := b.of.sees(b.name, actor.UnwrapEnvelopeMessage(m), userMessage)
+	when := b.owner.observe(b.name, actor.UnwrapEnvelopeMessage(m), userMessage)
 	if when == panicBefore {
 		panic(injectedPanic)
 	}
@@ -127,7 +127,7 @@ func (b *mailbox) deliverSystem(m any) {
 	if _, started := m.(*actor.Started); started {
 		kind = startedMessage
 	}
-	when := b.of.sees(b.name, m, kind)
+	when := b.owner.observe(b.name, m, kind)
 	switch m.(type) {
 	case *actor.SuspendMailbox:
 		b.suspend(true)
@@ -148,19 +148,19 @@ func (b *mailbox) suspend(now bool) {
 	if b.suspended != now {
 		b.suspended = now
 		if now {
-			b.of.suspended++
+			b.owner.suspended++
 		} else {
-			b.of.suspended--
+			b.owner.suspended--
 		}
 	}
 }
 
 func (b *mailbox) altered(m any) any {
-	if b.of.alter == nil {
+	if b.owner.alter == nil {
 		return m
 	}
 	was := actor.UnwrapEnvelopeMessage(m)
-	is := b.of.alter(b.name, was)
+	is := b.owner.alter(b.name, was)
 	switch is {
 	case nil:
 		return nil

@@ -7,7 +7,7 @@ import (
 
 // Minimal is how far a run that fails could be made smaller.
 type Minimal struct {
-	Case   Case // with a recipe
+	Repro  Repro // with a recipe
 	Result Result
 	Runs   int // that it took
 }
@@ -18,7 +18,7 @@ var ErrGood = errors.New("the run is good")
 // Minimize looks for a smaller run that the same checker finds fault with: with
 // fewer faults and fewer requests. After at most so many runs it ends with the
 // smallest so far. told, if set, hears of each run what the smallest one has.
-func Minimize(c Case, runs int, told func(run, strikes, asks int)) (Minimal, error) {
+func Minimize(c Repro, runs int, progress func(run, strikes, asks int)) (Minimal, error) {
 	first, err := c.Run(nil)
 	if err != nil {
 		return Minimal{}, err
@@ -27,30 +27,30 @@ func Minimize(c Case, runs int, told func(run, strikes, asks int)) (Minimal, err
 	if !errors.As(first.Err, &broken) {
 		return Minimal{}, ErrGood
 	}
-	s := &shrinking{of: c, checker: broken.Checker, left: runs, told: told}
-	s.best = Minimal{Case: c, Result: first, Runs: 1}
-	if !s.fails(first.Recipe) {
+	s := &minimizer{of: c, checker: broken.Checker, left: runs, progress: progress}
+	s.best = Minimal{Repro: c, Result: first, Runs: 1}
+	if !s.fails(first.Schedule) {
 		return s.best, fmt.Errorf("seed %d fails, but not again with all of its faults written down: this is an error of the simulation", c.Seed)
 	}
 	for again := true; again && s.left > 0; {
 		was := s.size()
-		shrink(s.best.Case.Recipe.Strikes, func(some []Strike) bool { return s.without(func(r *Recipe) { r.Strikes = some }) })
-		shrink(s.best.Case.Recipe.Asks, func(some []Ask) bool { return s.without(func(r *Recipe) { r.Asks = some }) })
+		shrink(s.best.Repro.Schedule.Faults, func(some []Fault) bool { return s.without(func(r *Schedule) { r.Faults = some }) })
+		shrink(s.best.Repro.Schedule.Requests, func(some []Request) bool { return s.without(func(r *Schedule) { r.Requests = some }) })
 		again = s.size() < was
 	}
 	return s.best, nil
 }
 
-type shrinking struct {
-	of      Case
-	checker string
-	left    int
-	best    Minimal
-	told    func(run, strikes, asks int)
+type minimizer struct {
+	of       Repro
+	checker  string
+	left     int
+	best     Minimal
+	progress func(run, strikes, asks int)
 }
 
-func (s *shrinking) size() int {
-	return len(s.best.Case.Recipe.Strikes) + len(s.best.Case.Recipe.Asks)
+func (s *minimizer) size() int {
+	return len(s.best.Repro.Schedule.Faults) + len(s.best.Repro.Schedule.Requests)
 }
 
 // ordersTried is in how many orders of its steps a smaller run may fail: most
@@ -58,8 +58,8 @@ func (s *shrinking) size() int {
 const ordersTried = 4
 
 // without tries the best recipe with a change.
-func (s *shrinking) without(change func(*Recipe)) bool {
-	r := *s.best.Case.Recipe
+func (s *minimizer) without(change func(*Schedule)) bool {
+	r := *s.best.Repro.Schedule
 	change(&r)
 	for order := range uint64(ordersTried) {
 		if order > 0 {
@@ -73,23 +73,23 @@ func (s *shrinking) without(change func(*Recipe)) bool {
 }
 
 // fails: a run with that recipe breaks the same promise. It is the best one then.
-func (s *shrinking) fails(r Recipe) bool {
+func (s *minimizer) fails(r Schedule) bool {
 	if s.left == 0 {
 		return false
 	}
 	s.left--
 	s.best.Runs++
 	c := s.of
-	r.Strikes, r.Asks = append([]Strike{}, r.Strikes...), append([]Ask{}, r.Asks...)
-	c.Recipe = &r
+	r.Faults, r.Requests = append([]Fault{}, r.Faults...), append([]Request{}, r.Requests...)
+	c.Schedule = &r
 	result, err := c.Run(nil)
 	var broken *Violation
 	same := err == nil && errors.As(result.Err, &broken) && broken.Checker == s.checker
 	if same {
-		s.best.Case, s.best.Result = c, result
+		s.best.Repro, s.best.Result = c, result
 	}
-	if s.told != nil && s.best.Case.Recipe != nil {
-		s.told(s.best.Runs, len(s.best.Case.Recipe.Strikes), len(s.best.Case.Recipe.Asks))
+	if s.progress != nil && s.best.Repro.Schedule != nil {
+		s.progress(s.best.Runs, len(s.best.Repro.Schedule.Faults), len(s.best.Repro.Schedule.Requests))
 	}
 	return same
 }

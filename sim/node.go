@@ -23,11 +23,11 @@ type node struct {
 	machine *machine
 	daemon  *daemon // nil: there is none
 
-	daemons int // so far
-	full    full
-	starved time.Time // until when processes die as they start
-	// member is what a node of a cluster has besides; nil: this one is alone.
-	member *member
+	daemons      int // so far
+	diskFull     diskFull
+	starvedUntil time.Time // until when processes die as they start
+	// cluster is what a node of a cluster has besides; nil: this one is alone.
+	cluster *clusterNode
 }
 
 func newNode(w *World, name string) *node {
@@ -41,17 +41,17 @@ func (n *node) newDisk() {
 	n.disk = NewDisk(paths.QueueDir, paths.ArchiveDir, paths.QuarantineDir, logDir)
 	n.disk.changed = n.diskChanged
 	n.disk.failed = func(call diskCall, op, path string, err error) {
-		n.say(TopicFault, "disk: %s %s (%s) fails: %v", call, path, op, err)
+		n.tracef(TopicFault, "disk: %s %s (%s) fails: %v", call, path, op, err)
 		n.world.notify(diskFailed{node: n, path: path})
 	}
 }
 
-func (n *node) clustered() bool { return n.member != nil }
+func (n *node) clustered() bool { return n.cluster != nil }
 
-// say is a line about this node; which one it is goes without saying where there is
+// tracef is a line about this node; which one it is goes without saying where there is
 // no other.
-func (n *node) say(topic Topic, format string, args ...any) {
-	n.world.trace.say(topic, "%s", n.prefix()+fmt.Sprintf(format, args...))
+func (n *node) tracef(topic Topic, format string, args ...any) {
+	n.world.trace.addf(topic, "%s", n.prefix()+fmt.Sprintf(format, args...))
 }
 
 func (n *node) prefix() string {
@@ -69,23 +69,23 @@ func (n *node) Start() error {
 	}
 	n.daemons++
 	if err := n.prepare(); err != nil {
-		n.say(TopicDaemon, "daemon %d cannot start: %v", n.daemons, err)
+		n.tracef(TopicDaemon, "daemon %d cannot start: %v", n.daemons, err)
 		return err
 	}
-	n.disk.plants = n.world.plants.Disk // not before there is a queue
+	n.disk.mutations = n.world.mutations.Disk // not before there is a queue
 	d := newDaemon(n)
 	if n.clustered() {
 		d.joinCluster()
 	} else {
-		d.beAlone()
+		d.startAlone()
 	}
 	return nil
 }
 
 // Crash ends the daemon at once; processes and the disk stay.
 func (n *node) Crash() {
-	n.say(TopicFault, "daemon %d crashes", n.daemon.number)
-	n.disk.leaveTemp(n.world.chaos.remains(), n.daemon.settings.About.PID)
+	n.tracef(TopicFault, "daemon %d crashes", n.daemon.number)
+	n.disk.leaveTemp(n.world.injector.leftoverDice(), n.daemon.settings.About.PID)
 	n.endDaemon()
 }
 
@@ -94,19 +94,19 @@ func (n *node) endDaemon() {
 	n.daemon = nil
 	d.life.over = true
 	for _, p := range n.machine.processes {
-		p.stdin.writerLeaves()
-		p.stdout.readerLeaves()
+		p.stdin.closeWriter()
+		p.stdout.closeReader()
 	}
 	for _, c := range d.conns {
-		if c.caller != nil {
-			c.caller.lost(c)
+		if c.rpc != nil {
+			c.rpc.lost(c)
 		}
 	}
 	if n.clustered() {
-		n.member.daemonEnded()
+		n.cluster.daemonEnded()
 	}
-	if w.restarts > 0 {
-		w.clock.after(w.restarts+w.chaos.longer(n), w.life, n.startAgain)
+	if w.restartAfter > 0 {
+		w.clock.after(w.restartAfter+w.injector.extraDowntime(n), w.life, n.startAgain)
 	}
 }
 
@@ -116,17 +116,17 @@ func (n *node) startAgain() {
 	}
 	err := n.Start()
 	if _, lost := errors.AsType[*persistence.LostQueueError](err); lost && n.clustered() {
-		n.comeAsNew() // the operator does what the daemon says
+		n.rejoinAsNew() // the operator does what the daemon says
 		return
 	}
 	if err != nil {
-		n.world.clock.after(n.world.restarts, n.world.life, n.startAgain)
+		n.world.clock.after(n.world.restartAfter, n.world.life, n.startAgain)
 	}
 }
 
 // Reboot takes the machine down: no daemon, no process, nothing unsynced is left.
 func (n *node) Reboot() {
-	n.say(TopicFault, "the machine loses power")
+	n.tracef(TopicFault, "the machine loses power")
 	n.machine.losePower()
 	n.disk.LosePower(n.world.rng)
 	if n.daemon != nil {
@@ -145,9 +145,9 @@ func (n *node) supervise() {
 	select {
 	case <-n.daemon.done:
 		if n.daemon.stopping {
-			n.say(TopicDaemon, "daemon %d has stopped", n.daemon.number)
+			n.tracef(TopicDaemon, "daemon %d has stopped", n.daemon.number)
 		} else {
-			n.say(TopicDaemon, "daemon %d cannot go on", n.daemon.number)
+			n.tracef(TopicDaemon, "daemon %d cannot go on", n.daemon.number)
 		}
 		n.endDaemon()
 	default:
@@ -163,11 +163,11 @@ const (
 // Stop tells the daemon to stop, in order.
 func (n *node) Stop() {
 	d := n.daemon
-	n.say(TopicDaemon, "daemon %d is told to stop", d.number)
+	n.tracef(TopicDaemon, "daemon %d is told to stop", d.number)
 	d.stopping = true
 	if n.clustered() {
 		d.resign()
 		return
 	}
-	d.ask(d.tree.Root, &messages.Drain{}, drainMax, func(bool) { d.env.System().Root.Stop(d.tree.Root) })
+	d.requestOK(d.tree.Root, &messages.Drain{}, drainMax, func(bool) { d.env.System().Root.Stop(d.tree.Root) })
 }

@@ -29,26 +29,26 @@ func (k *workload) newOperator() {
 }
 
 func (o *operator) think() {
-	o.work.asks.next(o.client, time.Duration(o.work.rng.IntN(3000))*time.Millisecond, o.act)
+	o.work.requests.scheduleNext(o.client, time.Duration(o.work.rng.IntN(3000))*time.Millisecond, o.act)
 }
 
 func (o *operator) act() {
-	what := o.work.asks.begin(o.client, func() askKind {
+	what := o.work.requests.begin(o.client, func() requestKind {
 		switch {
 		case o.work.left == 0 && len(o.rules) == 0:
-			return askNothing
+			return requestNone
 		case o.work.left == 0, len(o.rules) > 0 && o.work.rng.IntN(3) == 0:
-			return askDelete
+			return requestDelete
 		default:
-			return askChange
+			return requestChange
 		}
 	})
 	switch {
-	case what == askDelete && len(o.rules) > 0:
+	case what == requestDelete && len(o.rules) > 0:
 		o.deleteOne()
-	case what == askDelete: // those of a recipe may have none
+	case what == requestDelete: // those of a recipe may have none
 		o.think()
-	case what == askChange:
+	case what == requestChange:
 		o.change()
 	default:
 		o.work.busy--
@@ -69,7 +69,7 @@ func (o *operator) change() {
 		for id := range o.work.world.serial() {
 			ids = append(ids, id+1)
 		}
-		o.client.pending(ids, o.think)
+		o.client.queryPending(ids, o.think)
 	}
 }
 
@@ -144,9 +144,9 @@ func (o *operator) deleteOne() {
 	})
 }
 
-// sweep deletes the rules that the disk has, for jobs that they hold back must end
+// deleteRules deletes the rules that the disk has, for jobs that they hold back must end
 // too. It comes back until there are none: one may be on its way yet.
-func (w *World) sweep() {
+func (w *World) deleteRules() {
 	c := w.newClient()
 	var next func()
 	next = func() {
@@ -170,9 +170,9 @@ func (w *World) sweep() {
 	next()
 }
 
-// giveUp cancels jobs that wait for others of which the master does not know how they
+// cancelUndecidable cancels jobs that wait for others of which the master does not know how they
 // have ended, and no record says, minute by minute until all jobs have ended.
-func (w *World) giveUp() {
+func (w *World) cancelUndecidable() {
 	c := w.newClient()
 	var next func()
 	again := func() { c.later(time.Minute, next) }
@@ -184,20 +184,20 @@ func (w *World) giveUp() {
 			case err != nil:
 				again()
 			default:
-				w.giveUpOne(c, rows, again)
+				w.cancelNextUndecidable(c, rows, again)
 			}
 		})
 	}
 	again()
 }
 
-func (w *World) giveUpOne(c *client, rows []listed, then func()) {
+func (w *World) cancelNextUndecidable(c *client, rows []listed, then func()) {
 	if len(rows) == 0 {
 		then()
 		return
 	}
 	id := rows[0].ID
-	rest := func() { w.giveUpOne(c, rows[1:], then) }
+	rest := func() { w.cancelNextUndecidable(c, rows[1:], then) }
 	c.why(id, func(_ string, reasons json.RawMessage, err error) {
 		var all []struct {
 			Job     int64

@@ -72,7 +72,7 @@ func (op *opInput) commonWords(words []string) (others []string) {
 	for _, word := range words {
 		switch key, value, _ := strings.Cut(word, "="); key {
 		case "after":
-			op.Depends = append(op.Depends, dependency(value))
+			op.Depends = append(op.Depends, parseDependency(value))
 		case "limit":
 			op.Reason = append(op.Reason, reasonEntry{"sim", "rate-limit:" + value, 1})
 		case "reason":
@@ -88,8 +88,8 @@ func (op *opInput) commonWords(words []string) (others []string) {
 	return others
 }
 
-// dependency reads "12" or "-1:success,error".
-func dependency(text string) []any {
+// parseDependency reads "12" or "-1:success,error".
+func parseDependency(text string) []any {
 	id, names, _ := strings.Cut(text, ":")
 	statuses := []string{}
 	if names != "" {
@@ -111,8 +111,8 @@ func lockSpecs(text string) [][2]string {
 	return locks
 }
 
-// describe is the reverse of parseJobs.
-func describe(jobs [][]OpSpec) string {
+// jobsText is the reverse of parseJobs.
+func jobsText(jobs [][]OpSpec) string {
 	texts := make([]string, len(jobs))
 	for i, ops := range jobs {
 		words := make([]string, len(ops))

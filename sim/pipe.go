@@ -9,10 +9,10 @@ import (
 // pipe carries frames from one process to another. What was written can be read
 // after the writer has gone.
 type pipe struct {
-	frames     [][]byte
-	writerGone bool
-	readerGone bool
-	wake       func() // whoever waits to read
+	frames       [][]byte
+	writerClosed bool
+	readerClosed bool
+	wake         func() // whoever waits to read
 }
 
 var (
@@ -21,20 +21,20 @@ var (
 )
 
 func (p *pipe) write(frame []byte) error {
-	if p.readerGone {
+	if p.readerClosed {
 		return errBrokenPipe
 	}
 	p.frames = append(p.frames, frame)
-	p.tell()
+	p.notifyReader()
 	return nil
 }
 
 // Each end leaves for itself; the end of a process takes its ends along.
-func (p *pipe) writerLeaves() { p.writerGone = true; p.tell() }
-func (p *pipe) readerLeaves() { p.readerGone = true }
+func (p *pipe) closeWriter() { p.writerClosed = true; p.notifyReader() }
+func (p *pipe) closeReader() { p.readerClosed = true }
 
-func (p *pipe) tell() {
-	if p.wake != nil && (len(p.frames) > 0 || p.writerGone) {
+func (p *pipe) notifyReader() {
+	if p.wake != nil && (len(p.frames) > 0 || p.writerClosed) {
 		wake := p.wake
 		p.wake = nil
 		wake()
@@ -63,5 +63,5 @@ func (p *pipe) read(c *clock, t *thread, limit time.Duration, then func([]byte, 
 			t.do(func() { then(nil, errTimeout) })
 		})
 	}
-	p.tell()
+	p.notifyReader()
 }

@@ -31,35 +31,35 @@ const (
 
 // process is the process of one job: what lockstep-job is, step by step.
 type process struct {
-	machine   *machine
-	pid       int
-	job       int64
-	life      *life
-	thread    *thread
-	stdin     *pipe // from the daemon
-	stdout    *pipe // to the daemon
-	livelock  string
-	hung      bool
-	ending    bool // its node is not the master any more
-	permitted bool // from the daemon's permission to its last write
-	handed    bool // all that it needs to act
-	asking    bool // for the permission to begin its next opcode
-	hands     []jobproc.Hand
-	holds     []lock.Item // for the opcode that executes
-	driver    *driver
-	signals   []jobs.OrderKind // that came before there was a driver
-	how       string           // it has ended
-	watchers  []func()
+	machine          *machine
+	pid              int
+	job              int64
+	life             *lifetime
+	thread           *thread
+	stdin            *pipe // from the daemon
+	stdout           *pipe // to the daemon
+	livelock         string
+	hung             bool
+	leaseLost        bool // its node is not the master any more
+	permitted        bool // from the daemon's permission to its last write
+	launched         bool // all that it needs to act
+	awaitsPermission bool // for the permission to begin its next opcode
+	launchSpecs      []jobproc.Hand
+	heldLocks        []lock.Item // for the opcode that executes
+	driver           *driver
+	signals          []jobs.OrderKind // that came before there was a driver
+	exitText         string           // it has ended
+	watchers         []func()
 }
 
 // reach notes a stage, and reports whether the process goes on from there.
 func (p *process) reach(s stage) bool {
-	p.machine.node.say(TopicProcess, "job %d: process %s", p.job, s)
-	switch p.machine.world.fate(p, s) {
-	case fateDie:
+	p.machine.node.tracef(TopicProcess, "job %d: process %s", p.job, s)
+	switch p.machine.world.processFault(p, s) {
+	case processDies:
 		p.kill("SIGKILL")
 		return false
-	case fateHang:
+	case processHangs:
 		if p.machine.node.clustered() {
 			p.kill("SIGKILL") // one that hangs does not look at its lease
 			return false
@@ -81,10 +81,10 @@ func (p *process) starves(s stage) bool {
 
 // hang stops the process short, with its lock held, until it is killed.
 func (p *process) hang() {
-	p.machine.world.trace.say(TopicFault, "job %d: process hangs", p.job)
+	p.machine.world.trace.addf(TopicFault, "job %d: process hangs", p.job)
 	p.hung = true
 	p.thread.queue = nil
-	p.thread = newThread(p.machine.world.steps, &life{over: true})
+	p.thread = newThread(p.machine.world.kernel, &lifetime{over: true})
 }
 
 // then is the process's next step.
@@ -97,14 +97,14 @@ func (p *process) main() {
 	p.then(func() {
 		p.livelock = p.machine.newLivelock(paths.LivelockName(p.job), p.pid, p)
 		if p.reach(stageLocked) {
-			p.then(p.name)
+			p.then(p.handshake)
 		}
 	})
 }
 
-// name is the child's side of the handshake; a pipe that breaks means that the
+// handshake is the child's side of the handshake; a pipe that breaks means that the
 // job must not act.
-func (p *process) name() {
+func (p *process) handshake() {
 	if p.stdout.write([]byte(p.livelock)) != nil {
 		p.exit("no permission to start")
 		return
@@ -139,20 +139,20 @@ func (p *process) read(then func([]byte)) {
 }
 
 func (p *process) confirmed(frame []byte) {
-	if err := json.Unmarshal(frame, &p.hands); err != nil {
+	if err := json.Unmarshal(frame, &p.launchSpecs); err != nil {
 		p.exit("what the daemon handed over: " + err.Error())
 		return
 	}
-	p.stdin.readerLeaves()
-	p.stdout.writerLeaves()
+	p.stdin.closeReader()
+	p.stdout.closeWriter()
 	if p.reach(stageConfirmed) {
-		p.then(p.takeOver)
+		p.then(p.loadJob)
 	}
 }
 
-// takeOver reads the job, which must name this process, and begins.
-func (p *process) takeOver() {
-	if !p.mayGoOn() {
+// loadJob reads the job, which must name this process, and begins.
+func (p *process) loadJob() {
+	if !p.checkLease() {
 		return
 	}
 	p.watchLease()
@@ -177,10 +177,10 @@ func (p *process) load() (*jobproc.Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.Livelock != p.livelock && !p.machine.world.plants.Trusting {
+	if j.Livelock != p.livelock && !p.machine.world.mutations.AnyLivelock {
 		return nil, fmt.Errorf("the job's file names another process: %s", j.Livelock)
 	}
-	return jobproc.New(j, p.hands)
+	return jobproc.New(j, p.launchSpecs)
 }
 
 // exit is an end in order: the lock file goes, then the process. complaint ""
@@ -188,14 +188,14 @@ func (p *process) load() (*jobproc.Machine, error) {
 func (p *process) exit(complaint string) {
 	status := "exit status 0"
 	if complaint != "" {
-		p.machine.world.trace.say(TopicProcess, "job %d: process complains: %s", p.job, complaint)
+		p.machine.world.trace.addf(TopicProcess, "job %d: process complains: %s", p.job, complaint)
 		status = "exit status 1"
 	}
 	p.then(func() {
 		delete(p.machine.livelocks, p.livelock)
 		p.permitted = false
 		if p.reach(stageReleased) {
-			p.then(func() { p.over(status) })
+			p.then(func() { p.ended(status) })
 		}
 	})
 }
@@ -204,13 +204,13 @@ func (p *process) exit(complaint string) {
 // is there, but not locked any more.
 func (p *process) kill(signal string) {
 	if !p.life.over {
-		p.over("ended by " + signal)
+		p.ended("ended by " + signal)
 	}
 }
 
-func (p *process) over(how string) {
+func (p *process) ended(how string) {
 	m := p.machine
-	p.life.over, p.how = true, how
+	p.life.over, p.exitText = true, how
 	for i, other := range m.processes {
 		if other == p {
 			m.processes = append(m.processes[:i:i], m.processes[i+1:]...)
@@ -219,11 +219,11 @@ func (p *process) over(how string) {
 	}
 	if p.driver != nil {
 		p.driver.reporter.hangUp()
-		p.driver.locker.caller.hangUp()
+		p.driver.locker.rpc.hangUp()
 	}
-	m.node.say(TopicProcess, "job %d: process %s", p.job, how)
-	p.stdin.readerLeaves()
-	p.stdout.writerLeaves()
+	m.node.tracef(TopicProcess, "job %d: process %s", p.job, how)
+	p.stdin.closeReader()
+	p.stdout.closeWriter()
 	for _, tell := range p.watchers {
 		tell()
 	}
@@ -231,8 +231,8 @@ func (p *process) over(how string) {
 	m.world.notify(processEnded{p})
 }
 
-// whenOver runs f, once, when the process has ended; at once if it has.
-func (p *process) whenOver(f func()) {
+// whenEnded runs f, once, when the process has ended; at once if it has.
+func (p *process) whenEnded(f func()) {
 	if p.life.over {
 		f()
 		return

@@ -15,7 +15,7 @@ const (
 	beginRetryFirst = 50 * time.Millisecond
 	beginRetryMax   = time.Second
 	callMax         = 5 * time.Minute
-	toldMax         = 10 * time.Second
+	reportMax       = 10 * time.Second
 )
 
 var (
@@ -23,8 +23,8 @@ var (
 	lockFinal   = []string{"GenericError", "ProgrammerError"}
 )
 
-// decided is isFinal of lockstep-job.
-func decided(err error, classes []string) bool {
+// isDecided is isFinal of lockstep-job.
+func isDecided(err error, classes []string) bool {
 	var refused *wire.Error
 	var malformed *wire.RequestError
 	return errors.As(err, &malformed) || errors.As(err, &refused) && slices.Contains(classes, refused.Class)
@@ -34,23 +34,23 @@ func decided(err error, classes []string) bool {
 // sent until a daemon has taken it or a newer one takes its place, beside questions
 // that are asked until they are answered.
 type reporter struct {
-	process *process
-	reports *caller
-	asks    *caller
-	latest  []byte // not told yet
-	telling bool
-	told    func() // when there is nothing left to tell; nil: nobody waits for that
-	asking  bool
+	process          *process
+	reports          *rpcClient
+	permission       *rpcClient
+	latest           []byte // not told yet
+	reporting        bool
+	onIdle           func() // when there is nothing left to tell; nil: nobody waits for that
+	awaitsPermission bool
 }
 
 func newReporter(p *process) *reporter {
-	calls := func() *caller { return &caller{world: p.machine.world, node: p.machine.node, thread: p.thread} }
-	return &reporter{process: p, reports: calls(), asks: calls()}
+	calls := func() *rpcClient { return &rpcClient{world: p.machine.world, node: p.machine.node, thread: p.thread} }
+	return &reporter{process: p, reports: calls(), permission: calls()}
 }
 
 func (r *reporter) hangUp() {
 	r.reports.hangUp()
-	r.asks.hangUp()
+	r.permission.hangUp()
 }
 
 // report tells the file's new content, and does not wait for that.
@@ -59,35 +59,37 @@ func (r *reporter) report(encoded []byte) {
 		encoded = []byte("null") // the daemon looks at the disk
 	}
 	r.latest = encoded
-	if !r.telling && !r.heldUp() {
-		r.telling = true
-		r.tell(beginRetryFirst)
+	if !r.reporting && !r.delayed() {
+		r.reporting = true
+		r.sendLatest(beginRetryFirst)
 	}
 }
 
-// heldUp: reports wait behind the question for permission. They must not.
-func (r *reporter) heldUp() bool { return r.asking && r.process.machine.world.plants.HeldReports }
+// delayed: reports wait behind the question for permission. They must not.
+func (r *reporter) delayed() bool {
+	return r.awaitsPermission && r.process.machine.world.mutations.DelayReports
+}
 
-func (r *reporter) tell(delay time.Duration) {
+func (r *reporter) sendLatest(delay time.Duration) {
 	content := r.latest
 	r.latest = nil
 	if content == nil {
-		r.telling = false
-		if told := r.told; told != nil {
-			r.told = nil
+		r.reporting = false
+		if told := r.onIdle; told != nil {
+			r.onIdle = nil
 			told()
 		}
 		return
 	}
-	r.reports.call("LockstepReportJob", []any{r.process.job, r.process.livelock, json.RawMessage(content)}, toldMax, func(_ json.RawMessage, err error) {
-		if err == nil || decided(err, reportFinal) {
-			r.tell(beginRetryFirst)
+	r.reports.call("LockstepReportJob", []any{r.process.job, r.process.livelock, json.RawMessage(content)}, reportMax, func(_ json.RawMessage, err error) {
+		if err == nil || isDecided(err, reportFinal) {
+			r.sendLatest(beginRetryFirst)
 			return
 		}
 		if r.latest == nil {
 			r.latest = content
 		}
-		r.process.machine.world.clock.after(delay, r.process.life, func() { r.tell(min(2*delay, beginRetryMax)) })
+		r.process.machine.world.clock.after(delay, r.process.life, func() { r.sendLatest(min(2*delay, beginRetryMax)) })
 	})
 }
 
@@ -95,22 +97,22 @@ func (r *reporter) tell(delay time.Duration) {
 // says is told.
 func (r *reporter) begin(op int, then func(*jobproc.Refusal)) {
 	ask := func() {
-		r.asking = true
+		r.awaitsPermission = true
 		r.askToBegin(op, beginRetryFirst, then)
 	}
-	if r.telling && !r.process.machine.world.plants.HeldReports {
-		r.told = ask
+	if r.reporting && !r.process.machine.world.mutations.DelayReports {
+		r.onIdle = ask
 		return
 	}
 	ask()
 }
 
 func (r *reporter) askToBegin(op int, delay time.Duration, then func(*jobproc.Refusal)) {
-	r.asks.call("LockstepBeginOpcode", []any{r.process.job, r.process.livelock, op}, callMax, func(result json.RawMessage, err error) {
+	r.permission.call("LockstepBeginOpcode", []any{r.process.job, r.process.livelock, op}, callMax, func(result json.RawMessage, err error) {
 		if err == nil {
 			var refusal *jobproc.Refusal
 			mustDecode(result, &refusal)
-			r.asking = false
+			r.awaitsPermission = false
 			then(refusal)
 			return
 		}

@@ -10,21 +10,21 @@ import (
 
 // RunOptions say how a run over random work goes.
 type RunOptions struct {
-	Steps  uint64          // with faults; then they stop
-	Faults map[string]bool // kinds allowed, see ParseFaults
-	Nodes  int             // 1 or less: one, which is alone
-	Plants Plants
-	Sink   func(Line)
-	// Recipe, if set, says which of the seed's work and faults there are.
-	Recipe *Recipe
+	Steps     uint64          // with faults; then they stop
+	Faults    map[string]bool // kinds allowed, see ParseFaults
+	Nodes     int             // 1 or less: one, which is alone
+	Mutations Mutations
+	Sink      func(Line)
+	// Schedule, if set, says which of the seed's work and faults there are.
+	Schedule *Schedule
 }
 
-// Recipe is what happens in a run from outside. All that there is of a seed comes
+// Schedule is what happens in a run from outside. All that there is of a seed comes
 // back with its Result; with less of it the run is another one.
-type Recipe struct {
-	Strikes []Strike `json:"strikes"`
-	// Asks are what clients and operators ask for; nil: what the seed says.
-	Asks []Ask `json:"asks"`
+type Schedule struct {
+	Faults []Fault `json:"strikes"`
+	// Requests are what clients and operators ask for; nil: what the seed says.
+	Requests []Request `json:"asks"`
 	// Order, if not 0, is the seed of the order in which things happen.
 	Order uint64 `json:"order,omitempty"`
 }
@@ -37,15 +37,15 @@ type Result struct {
 	Sum        uint64 // the same for two runs exactly if their traces are
 	Err        error  // a *Violation
 	Last       []Line
-	Recipe     Recipe
+	Schedule   Schedule
 }
 
 // Bounds of a run, after its faults have stopped.
 const (
-	restMax      = 2 * time.Hour
-	restStepsMax = 1_000_000
-	settleMax    = 2 * time.Minute
-	linesShown   = 60
+	endMax        = 2 * time.Hour
+	endStepsMax   = 1_000_000
+	finalRetryMax = 2 * time.Minute
+	linesShown    = 60
 )
 
 // Run does the run of a seed: the size of the world, the work and the faults are
@@ -53,61 +53,61 @@ const (
 func Run(seed uint64, o RunOptions) Result {
 	rng := rand.New(rand.NewPCG(seed, 0xd1ce))
 	w := New(Options{Seed: seed, Slots: 1 + rng.IntN(4), Starts: 1 + rng.IntN(3), Writers: 1 + rng.IntN(4),
-		ReportMax: 1 << (20 * (seed % 2)), Faults: DrawFaults(rng, rand.New(rand.NewPCG(seed, 0xfa17)), o.Faults), Sink: o.Sink, Nodes: o.Nodes, Plants: o.Plants})
-	if w.truth != nil {
-		w.chaos.cluster = DrawClusterFaults(rand.New(rand.NewPCG(seed, 0xc1a5)), o.Faults)
+		ReportMax: 1 << (20 * (seed % 2)), FaultRates: DrawFaultRates(rng, rand.New(rand.NewPCG(seed, 0xfa17)), o.Faults), Sink: o.Sink, Nodes: o.Nodes, Mutations: o.Mutations})
+	if w.oracle != nil {
+		w.injector.clusterRates = DrawClusterFaultRates(rand.New(rand.NewPCG(seed, 0xc1a5)), o.Faults)
 	}
-	work := newWorkload(w, 1+rng.IntN(4), 4+rng.IntN(20), o.Recipe)
-	if o.Recipe != nil {
-		w.chaos.follow(o.Recipe.Strikes)
-		if o.Recipe.Order != 0 {
-			w.dice.Seed(o.Recipe.Order, orderDice)
+	work := newWorkload(w, 1+rng.IntN(4), 4+rng.IntN(20), o.Schedule)
+	if o.Schedule != nil {
+		w.injector.replay(o.Schedule.Faults)
+		if o.Schedule.Order != 0 {
+			w.dice.Seed(o.Schedule.Order, orderDice)
 		}
 	}
 	w.runWork(work, o.Steps)
-	r := Result{Seed: seed, Steps: w.count, Deliveries: w.delivered, Sum: w.Sum(), Err: w.Err(), Last: w.Last(linesShown)}
-	if o.Recipe == nil {
-		r.Recipe = Recipe{Strikes: w.chaos.struck, Asks: work.asks.made}
+	r := Result{Seed: seed, Steps: w.stepCount, Deliveries: w.deliveries, Sum: w.Sum(), Err: w.Err(), Last: w.Last(linesShown)}
+	if o.Schedule == nil {
+		r.Schedule = Schedule{Faults: w.injector.injected, Requests: work.requests.recorded}
 	} else {
-		r.Recipe = *o.Recipe
+		r.Schedule = *o.Schedule
 	}
 	return r
 }
 
 // runWork has the work done under faults, then lets everything come to its end.
 func (w *World) runWork(work *workload, steps uint64) {
-	w.restarts = restartDelay
+	w.restartAfter = restartDelay
 	for _, n := range w.nodes {
 		n.startAgain()
 	}
-	for w.count < steps && !w.over(work) && w.Step() {
+	for w.stepCount < steps && !w.workDone(work) && w.Step() {
 	}
-	w.chaos.stop()
+	w.injector.stop()
 	for _, n := range w.nodes {
 		n.disk.Heal()
 	}
-	w.sweep()
-	if w.truth != nil {
-		w.giveUp()
+	w.deleteRules()
+	if w.oracle != nil {
+		w.cancelUndecidable()
 	}
-	w.rest(work)
+	w.runToEnd(work)
 }
 
-// rest steps until everything has ended, or should have.
-func (w *World) rest(work *workload) {
-	limit, end := w.count+restStepsMax, w.clock.now.Add(restMax)
-	for !w.over(work) && w.count < limit && w.clock.now.Before(end) && w.Step() {
+// runToEnd steps until everything has ended, or should have.
+func (w *World) runToEnd(work *workload) {
+	limit, end := w.stepCount+endStepsMax, w.clock.now.Add(endMax)
+	for !w.workDone(work) && w.stepCount < limit && w.clock.now.Before(end) && w.Step() {
 	}
 	// The daemon may have yet to see what has ended: its longest retry.
-	w.RunFor(settleMax)
+	w.RunFor(finalRetryMax)
 	if w.violation == nil {
 		w.finish()
 	}
 }
 
-// over: there is no work left, and nothing can happen now that would be seen.
-func (w *World) over(work *workload) bool {
-	return work.done() && len(w.steps.ready) == 0 && w.atRest() == nil
+// workDone: there is no work left, and nothing can happen now that would be seen.
+func (w *World) workDone(work *workload) bool {
+	return work.done() && len(w.kernel.ready) == 0 && w.unfinished() == nil
 }
 
 // finish asks the daemon what it knows, until it answers, and has everything
@@ -117,16 +117,16 @@ func (w *World) finish() {
 	var ask func()
 	ask = func() {
 		asked.list(func(rows []listed, err error) {
-			w.listing, answered = rows, err == nil
+			w.finalListing, answered = rows, err == nil
 			if err != nil {
 				asked.later(time.Second, ask)
 			}
 		})
 	}
 	ask()
-	for end := w.clock.now.Add(restMax); !answered && w.clock.now.Before(end) && w.Step(); {
+	for end := w.clock.now.Add(endMax); !answered && w.clock.now.Before(end) && w.Step(); {
 	}
-	w.Settle()
+	w.RunReady()
 	if w.violation == nil {
 		w.notify(finished{})
 	}

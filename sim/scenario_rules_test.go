@@ -72,22 +72,22 @@ func (s *scenario) why(t *testing.T, d *datadriven.TestData) error {
 	c, id := s.operator(t, d), job64(t, d)
 	c.why(id, func(status string, reasons json.RawMessage, err error) {
 		if err != nil {
-			c.say("why job %d: is told: %v", id, err)
+			c.tracef("why job %d: is told: %v", id, err)
 			return
 		}
 		s.lines = append(s.lines, fmt.Sprintf("job %d is %s:", id, status))
 		var all []map[string]json.RawMessage
 		mustDecode(reasons, &all)
 		for _, r := range all {
-			s.lines = append(s.lines, "    "+shownReason(r))
+			s.lines = append(s.lines, "    "+reasonText(r))
 		}
 	})
-	s.world.Settle()
+	s.world.RunReady()
 	return nil
 }
 
-// shownReason is a reason with its kind first, the rest in order.
-func shownReason(r map[string]json.RawMessage) string {
+// reasonText is a reason with its kind first, the rest in order.
+func reasonText(r map[string]json.RawMessage) string {
 	var kind string
 	mustDecode(r["kind"], &kind)
 	delete(r, "kind")
@@ -117,7 +117,7 @@ func (s *scenario) priority(t *testing.T, d *datadriven.TestData) error {
 // archive moves a job to the archive.
 func (s *scenario) archive(t *testing.T, d *datadriven.TestData) error {
 	s.client(t, d).archive(job64(t, d), func() {})
-	s.world.Settle()
+	s.world.RunReady()
 	return nil
 }
 

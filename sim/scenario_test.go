@@ -78,7 +78,7 @@ var verbs = map[string]func(*scenario, *testing.T, *datadriven.TestData) error{
 	"wait":   (*scenario).wait,
 	"cancel": (*scenario).cancel,
 	"list":   (*scenario).list,
-	"settle": func(s *scenario, _ *testing.T, _ *datadriven.TestData) error { s.world.Settle(); return nil },
+	"settle": func(s *scenario, _ *testing.T, _ *datadriven.TestData) error { s.world.RunReady(); return nil },
 	"run":    (*scenario).run,
 	"until":  (*scenario).until,
 	"crash":  func(s *scenario, _ *testing.T, _ *datadriven.TestData) error { s.world.Crash(); return nil },
@@ -86,7 +86,7 @@ var verbs = map[string]func(*scenario, *testing.T, *datadriven.TestData) error{
 	"reboot": func(s *scenario, _ *testing.T, _ *datadriven.TestData) error { s.world.Reboot(); return nil },
 	"stop": func(s *scenario, _ *testing.T, _ *datadriven.TestData) error {
 		s.world.Stop()
-		s.world.Settle()
+		s.world.RunReady()
 		return nil
 	},
 	"fail":   (*scenario).fail,
@@ -125,7 +125,7 @@ func (s *scenario) newWorld(t *testing.T, d *datadriven.TestData) error {
 	if err := s.world.Start(); err != nil {
 		return err
 	}
-	s.world.Settle()
+	s.world.RunReady()
 	return nil
 }
 
@@ -163,7 +163,7 @@ func (s *scenario) submit(t *testing.T, d *datadriven.TestData) error {
 
 func (s *scenario) wait(t *testing.T, d *datadriven.TestData) error {
 	c, id := s.client(t, d), job64(t, d)
-	c.follow(id, func(status string) { c.say("sees job %d end with %s", id, status) })
+	c.awaitEnd(id, func(status string) { c.tracef("sees job %d end with %s", id, status) })
 	return nil
 }
 
@@ -176,13 +176,13 @@ func (s *scenario) list(t *testing.T, d *datadriven.TestData) error {
 	c := s.client(t, d)
 	c.list(func(rows []listed, err error) {
 		if err != nil {
-			c.say("is told: %v", err)
+			c.tracef("is told: %v", err)
 		}
 		for _, row := range rows {
-			c.say("is told that job %d is %s", row.ID, row.Status)
+			c.tracef("is told that job %d is %s", row.ID, row.Status)
 		}
 	})
-	s.world.Settle()
+	s.world.RunReady()
 	return nil
 }
 
@@ -231,7 +231,7 @@ func (s *scenario) panic(t *testing.T, d *datadriven.TestData) error {
 	if d.HasArg("after") {
 		p.when = panicAfter
 	}
-	s.world.panics = append(s.world.panics, p)
+	s.world.orderedPanics = append(s.world.orderedPanics, p)
 	return nil
 }
 
@@ -260,7 +260,7 @@ func (s *scenario) jobs(*testing.T, *datadriven.TestData) error {
 			s.lines = append(s.lines, fmt.Sprintf("job %d: not a job", id))
 			continue
 		}
-		s.lines = append(s.lines, fmt.Sprintf("job %d: %s", id, shownJob(j, nil)))
+		s.lines = append(s.lines, fmt.Sprintf("job %d: %s", id, jobText(j, nil)))
 		for _, op := range j.Ops {
 			if len(op.Result) > 0 {
 				s.lines = append(s.lines, "    "+string(op.Result))
@@ -276,9 +276,9 @@ func (s *scenario) jobs(*testing.T, *datadriven.TestData) error {
 
 func (s *scenario) finish(*testing.T, *datadriven.TestData) error {
 	s.show = nil
-	s.world.RunFor(settleMax)
+	s.world.RunFor(finalRetryMax)
 	s.world.finish()
-	if len(s.world.panics) > 0 {
+	if len(s.world.orderedPanics) > 0 {
 		return errors.New("a panic that was ordered has not happened")
 	}
 	if s.world.Err() == nil {

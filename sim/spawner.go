@@ -22,31 +22,31 @@ const (
 type spawner struct {
 	daemon   *daemon
 	attempts map[uint64]*attempt // whose handshake is not over
-	living   map[uint64]*process // that can be told something
+	live     map[uint64]*process // that can be told something
 }
 
 func newSpawner(d *daemon) *spawner {
-	return &spawner{daemon: d, attempts: map[uint64]*attempt{}, living: map[uint64]*process{}}
+	return &spawner{daemon: d, attempts: map[uint64]*attempt{}, live: map[uint64]*process{}}
 }
 
 var _ jobs.Processes = (*spawner)(nil)
 
 // attempt is one start: the daemon's side of it, a goroutine in production.
 type attempt struct {
-	spawner   *spawner
-	start     uint64
-	id        int64
-	to        *actor.PID
-	thread    *thread
-	process   *process
-	livelock  string
-	hand      []byte
-	permitted bool   // the actor has said Confirm
-	abandoned bool   // the actor has said Abandon
-	decided   func() // waits for either
+	spawner    *spawner
+	start      uint64
+	id         int64
+	to         *actor.PID
+	thread     *thread
+	process    *process
+	livelock   string
+	launchSpec []byte
+	permitted  bool   // the actor has said Confirm
+	abandoned  bool   // the actor has said Abandon
+	onDecision func() // waits for either
 }
 
-func (s *spawner) newThread() *thread { return newThread(s.daemon.world.steps, s.daemon.life) }
+func (s *spawner) newThread() *thread { return newThread(s.daemon.world.kernel, s.daemon.life) }
 
 // Start spawns the process of a job and goes through the handshake with it.
 func (s *spawner) Start(start uint64, id int64, to *actor.PID) {
@@ -56,9 +56,9 @@ func (s *spawner) Start(start uint64, id int64, to *actor.PID) {
 }
 
 // Confirm permits the process to act.
-func (s *spawner) Confirm(start uint64, hand []byte) {
+func (s *spawner) Confirm(start uint64, launchSpec []byte) {
 	if a := s.attempts[start]; a != nil && !a.permitted {
-		a.hand, a.permitted = hand, true
+		a.launchSpec, a.permitted = launchSpec, true
 		a.wake()
 	}
 }
@@ -71,14 +71,14 @@ func (s *spawner) Abandon(start uint64) {
 	}
 }
 
-func (s *spawner) tell(to *actor.PID, message any) {
-	if _, gone := message.(*messages.ProcessGone); gone && s.daemon.world.plants.SilentEnds {
+func (s *spawner) send(to *actor.PID, message any) {
+	if _, gone := message.(*messages.ProcessGone); gone && s.daemon.world.mutations.SilentEnds {
 		return
 	}
 	s.daemon.env.System().Root.Send(to, message)
 }
 
-func (a *attempt) tell(message any) { a.spawner.tell(a.to, message) }
+func (a *attempt) send(message any) { a.spawner.send(a.to, message) }
 
 func (a *attempt) clock() *clock { return a.spawner.daemon.world.clock }
 
@@ -88,23 +88,23 @@ func (a *attempt) spawn() {
 		const text = "fork: resource temporarily unavailable"
 		delete(a.spawner.attempts, a.start)
 		w.notify(spawnRefused{a.id})
-		a.tell(&messages.ProcessFailed{Start: a.start, Text: text})
-		a.tell(&messages.ProcessGone{Start: a.start, Text: text, NeverWas: true})
+		a.send(&messages.ProcessFailed{Start: a.start, Text: text})
+		a.send(&messages.ProcessGone{Start: a.start, Text: text, NeverWas: true})
 		return
 	}
 	a.process = a.spawner.daemon.node.machine.spawn(a.id)
 	a.receive("the process did not name its lock file", func(frame []byte) {
 		a.livelock = string(frame)
-		a.tell(&messages.ProcessNamed{Start: a.start, Pid: int64(a.process.pid), Livelock: a.livelock})
-		a.decided = func() { a.thread.do(a.decide) }
+		a.send(&messages.ProcessNamed{Start: a.start, Pid: int64(a.process.pid), Livelock: a.livelock})
+		a.onDecision = func() { a.thread.do(a.decide) }
 		a.wake()
 	})
 }
 
 func (a *attempt) wake() {
-	if a.decided != nil && (a.permitted || a.abandoned) {
-		decided := a.decided
-		a.decided = nil
+	if a.onDecision != nil && (a.permitted || a.abandoned) {
+		decided := a.onDecision
+		a.onDecision = nil
 		decided()
 	}
 }
@@ -122,14 +122,14 @@ func (a *attempt) decide() {
 	a.process.permitted = true
 	a.spawner.daemon.world.notify(processPermitted{a.process})
 	a.receive("the process did not take its permission to start", func([]byte) {
-		if err := a.process.stdin.write(a.hand); err != nil {
+		if err := a.process.stdin.write(a.launchSpec); err != nil {
 			a.fail(fmt.Sprintf("cannot hand over to the process: %v", err))
 			return
 		}
-		a.process.handed = true
-		a.over()
-		a.spawner.enter(a.start, a.process)
-		a.thread.do(func() { a.tell(&messages.ProcessConfirmed{Start: a.start}) })
+		a.process.launched = true
+		a.closePipes()
+		a.spawner.track(a.start, a.process)
+		a.thread.do(func() { a.send(&messages.ProcessConfirmed{Start: a.start}) })
 		a.reap(false)
 	})
 }
@@ -144,17 +144,17 @@ func (a *attempt) receive(problem string, then func([]byte)) {
 	})
 }
 
-// over ends the conversation: a child without permission takes it as a no.
-func (a *attempt) over() {
+// closePipes ends the conversation: a child without permission takes it as a no.
+func (a *attempt) closePipes() {
 	delete(a.spawner.attempts, a.start)
-	a.process.stdin.writerLeaves()
-	a.process.stdout.readerLeaves()
+	a.process.stdin.closeWriter()
+	a.process.stdout.closeReader()
 }
 
 // fail makes away with the process. One that has hung needs the last signal.
 func (a *attempt) fail(text string) {
-	a.over()
-	a.tell(&messages.ProcessFailed{Start: a.start, Text: text})
+	a.closePipes()
+	a.send(&messages.ProcessFailed{Start: a.start, Text: text})
 	p := a.process
 	a.clock().after(2*killStep, a.thread.life, func() {
 		if !p.hung {
@@ -169,11 +169,11 @@ func (a *attempt) fail(text string) {
 // process has not been handed all that it needs.
 func (a *attempt) reap(neverActed bool) {
 	p := a.process
-	p.whenOver(func() {
+	p.whenEnded(func() {
 		a.thread.do(func() {
-			a.spawner.leave(a.start)
-			p.machine.clearAway(a.livelock, true, a.thread.life, func() {
-				a.thread.do(func() { a.tell(&messages.ProcessGone{Start: a.start, Text: p.how, NeverActed: neverActed}) })
+			a.spawner.untrack(a.start)
+			p.machine.cleanUp(a.livelock, true, a.thread.life, func() {
+				a.thread.do(func() { a.send(&messages.ProcessGone{Start: a.start, Text: p.exitText, NeverActed: neverActed}) })
 			})
 		})
 	})
@@ -184,14 +184,14 @@ func (a *attempt) reap(neverActed bool) {
 func (s *spawner) Adopt(start uint64, _ int64, pid int64, livelock string, to *actor.PID) {
 	m, t := s.daemon.node.machine, s.newThread()
 	if m.alive(livelock) {
-		s.enter(start, m.livelocks[livelock])
+		s.track(start, m.livelocks[livelock])
 	}
 	seen := false
 	gone := func() {
-		s.leave(start)
-		m.clearAway(livelock, seen, t.life, func() {
+		s.untrack(start)
+		m.cleanUp(livelock, seen, t.life, func() {
 			t.do(func() {
-				s.tell(to, &messages.ProcessGone{Start: start,
+				s.send(to, &messages.ProcessGone{Start: start,
 					Text: "its process has ended while no daemon was watching, or was not its child"})
 			})
 		})
@@ -205,12 +205,12 @@ func (s *spawner) Adopt(start uint64, _ int64, pid int64, livelock string, to *a
 		s.daemon.world.clock.after(probeInterval, s.daemon.life, func() { t.do(probe) })
 	}
 	t.do(func() {
-		if s.daemon.world.plants.BlindAdoption {
+		if s.daemon.world.mutations.BlindAdoption {
 			gone()
 			return
 		}
 		if p := m.find(pid); p != nil && m.alive(livelock) {
-			p.whenOver(func() { seen = true; t.do(probe) })
+			p.whenEnded(func() { seen = true; t.do(probe) })
 			return
 		}
 		probe()

@@ -42,14 +42,14 @@ func (l Line) Text() string {
 
 func (l Line) String() string { return fmt.Sprintf("%8.3f %s", l.At.Seconds(), l.Text()) }
 
-// kept is how many lines are remembered for when something fails.
-const kept = 400
+// keptLines is how many lines are remembered for when something fails.
+const keptLines = 400
 
 // trace is everything that happened, as a sum; as lines only the latest.
 type trace struct {
 	clock *clock
 	sum   uint64
-	ring  [kept]Line
+	ring  [keptLines]Line
 	count uint64
 	// sink, if set, gets every line.
 	sink func(Line)
@@ -57,10 +57,10 @@ type trace struct {
 
 func (t *trace) add(topic Topic, a, b string) {
 	line := Line{At: t.clock.elapsed(), Topic: topic, a: a, b: b}
-	t.mix(a)
-	t.mix(b)
+	t.hash(a)
+	t.hash(b)
 	t.sum = (t.sum ^ uint64(line.At)) * fnvPrime
-	t.ring[t.count%kept] = line
+	t.ring[t.count%keptLines] = line
 	t.count++
 	if t.sink != nil {
 		t.sink(line)
@@ -73,7 +73,7 @@ const (
 	fnvPrime  = 1099511628211
 )
 
-func (t *trace) mix(s string) {
+func (t *trace) hash(s string) {
 	sum := t.sum
 	for i := range len(s) {
 		sum = (sum ^ uint64(s[i])) * fnvPrime
@@ -81,16 +81,16 @@ func (t *trace) mix(s string) {
 	t.sum = (sum ^ uint64(len(s))) * fnvPrime
 }
 
-func (t *trace) say(topic Topic, format string, args ...any) {
+func (t *trace) addf(topic Topic, format string, args ...any) {
 	t.add(topic, fmt.Sprintf(format, args...), "")
 }
 
 // last gives the latest lines, at most n.
 func (t *trace) last(n int) []Line {
-	n = min(n, kept, int(t.count))
+	n = min(n, keptLines, int(t.count))
 	lines := make([]Line, 0, n)
 	for i := t.count - uint64(n); i < t.count; i++ {
-		lines = append(lines, t.ring[i%kept])
+		lines = append(lines, t.ring[i%keptLines])
 	}
 	return lines
 }

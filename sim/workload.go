@@ -10,16 +10,16 @@ import (
 // workload is what clients do in a run over random work: each submits, now and
 // then waits for what it was given, thinks, and goes on until its share is done.
 type workload struct {
-	world *World
-	rng   *rand.Rand
-	left  int // submissions, over all clients
-	busy  int // clients that are not done
-	asks  *asks
+	world    *World
+	rng      *rand.Rand
+	left     int // submissions, over all clients
+	busy     int // clients that are not done
+	requests *requestLog
 }
 
-func newWorkload(w *World, clients, submissions int, recipe *Recipe) *workload {
+func newWorkload(w *World, clients, submissions int, schedule *Schedule) *workload {
 	dice := rand.NewPCG(w.options.Seed, 0x30a4)
-	work := &workload{world: w, rng: rand.New(dice), left: submissions, busy: clients, asks: newAsks(dice, recipe)}
+	work := &workload{world: w, rng: rand.New(dice), left: submissions, busy: clients, requests: newRequestLog(dice, schedule)}
 	for range clients {
 		work.think(w.newClient())
 	}
@@ -37,16 +37,16 @@ func (k *workload) think(c *client) {
 	if k.rng.IntN(3) == 0 {
 		pause = 0
 	}
-	k.asks.next(c, pause, func() { k.submit(c) })
+	k.requests.scheduleNext(c, pause, func() { k.submit(c) })
 }
 
 func (k *workload) submit(c *client) {
-	if what := k.asks.begin(c, func() askKind {
+	if what := k.requests.begin(c, func() requestKind {
 		if k.left == 0 {
-			return askNothing
+			return requestNone
 		}
-		return askSubmit
-	}); what == askNothing {
+		return requestSubmit
+	}); what == requestNone {
 		k.busy--
 		return
 	}
@@ -65,35 +65,35 @@ func (k *workload) submit(c *client) {
 // name their submissions send them again, for a minute.
 func (k *workload) send(c *client, jobs [][]OpSpec) {
 	tries := 0
-	var told func(*submission)
-	told = func(s *submission) {
+	var answered func(*submission)
+	answered = func(s *submission) {
 		switch {
 		case s.ids != nil:
-			k.after(c, s.ids[k.rng.IntN(len(s.ids))])
-		case c.names() && s.outcome() == unknown && tries < resendMost:
+			k.followUp(c, s.ids[k.rng.IntN(len(s.ids))])
+		case c.namesSubmissions() && s.outcome() == unknown && tries < resendMost:
 			tries++
-			c.later(time.Second, func() { c.sendAgain(s, told) })
+			c.later(time.Second, func() { c.resend(s, answered) })
 		default:
 			k.think(c)
 		}
 	}
-	c.submit(jobs, told)
+	c.submit(jobs, answered)
 }
 
 // resendMost is how often a submission is sent again.
 const resendMost = 60
 
-// after is what a client does next with a job of its own.
-func (k *workload) after(c *client, id int64) {
+// followUp is what a client does next with a job of its own.
+func (k *workload) followUp(c *client, id int64) {
 	think := func() { k.think(c) }
-	if !k.asks.follows(c) {
+	if !k.requests.followUp(c) {
 		think()
 		return
 	}
 	switch k.rng.IntN(11) {
 	case 0, 1, 2, 3:
-		c.follow(id, func(status string) {
-			c.say("sees job %d end with %q", id, status)
+		c.awaitEnd(id, func(status string) {
+			c.tracef("sees job %d end with %q", id, status)
 			if isFinal(status) && k.rng.IntN(3) == 0 {
 				c.archive(id, think)
 				return
@@ -107,29 +107,29 @@ func (k *workload) after(c *client, id int64) {
 		priority := k.rng.IntN(40) - 20
 		c.later(k.pause(), func() { c.reprioritise(id, priority, think) })
 	case 7:
-		k.cross(c, moment{id, momentEnds}, think)
+		k.orderAtMoment(c, processMoment{id, momentEnds}, think)
 	case 8:
-		k.cross(c, moment{id, momentAsks}, think)
+		k.orderAtMoment(c, processMoment{id, momentAsks}, think)
 	case 9:
-		k.leaveBehind(c, id)
+		k.archiveDependency(c, id)
 	default:
 		k.think(c)
 	}
 }
 
-// crossMax is how long a client waits for a moment of a job's process, and crossSteps
+// momentMax is how long a client waits for a moment of a job's process, and crossSteps
 // how many steps of its own it takes then, at most.
 const (
-	crossMax   = 5 * time.Second
-	crossSteps = 60
+	momentMax   = 5 * time.Second
+	momentSteps = 60
 )
 
-// cross has a client want something of a job at a moment of its process: while the news
+// orderAtMoment has a client want something of a job at a moment of its process: while the news
 // of that is on its way through the daemon.
-func (k *workload) cross(c *client, at moment, done func()) {
-	steps, what, priority := k.rng.IntN(crossSteps), k.rng.IntN(4), k.rng.IntN(40)-20
+func (k *workload) orderAtMoment(c *client, at processMoment, done func()) {
+	steps, what, priority := k.rng.IntN(momentSteps), k.rng.IntN(4), k.rng.IntN(40)-20
 	sent := false
-	wish := func() {
+	order := func() {
 		if what > 1 {
 			c.reprioritise(at.job, priority, done)
 			return
@@ -139,29 +139,29 @@ func (k *workload) cross(c *client, at moment, done func()) {
 	var step func()
 	step = func() {
 		if steps--; steps < 0 {
-			wish()
+			order()
 			return
 		}
-		c.caller.thread.do(step)
+		c.rpc.thread.do(step)
 	}
 	begin := func() {
 		if !sent {
 			sent = true
-			c.caller.thread.do(step)
+			c.rpc.thread.do(step)
 		}
 	}
 	k.world.moments[at] = append(k.world.moments[at], begin)
-	c.world.clock.after(crossMax, c.world.life, begin)
+	c.world.clock.after(momentMax, c.world.life, begin)
 }
 
-// leaveBehind submits jobs that depend on one, and archives that as soon as it has
+// archiveDependency submits jobs that depend on one, and archives that as soon as it has
 // ended: they may wait for something else still, or for that with a later opcode.
-func (k *workload) leaveBehind(c *client, id int64) {
+func (k *workload) archiveDependency(c *client, id int64) {
 	wait := []float64{0, 0.3, 5, 60}[k.rng.IntN(4)]
 	after := OpSpec(fmt.Sprintf(" after=%d:success,error,canceled", id))
 	jobs := [][]OpSpec{{OpSpec(fmt.Sprintf("run run_for=%g", wait)), "delay 0.01" + after}, {"delay 0.01" + after}}
 	c.submit(jobs, func(*submission) {
-		c.follow(id, func(status string) {
+		c.awaitEnd(id, func(status string) {
 			if !isFinal(status) {
 				k.think(c)
 				return

@@ -20,17 +20,17 @@ type Options struct {
 	Starts  int // start handshakes in flight; 0: 2
 	Writers int // 0: 3; of each node
 	// ReportMax is how long a file may be to travel in a report; 0: 1 MiB.
-	ReportMax int
-	Faults    Faults
-	Checkers  []Checker // nil: all
-	Plants    Plants
-	Sink      func(Line) // gets every line of the trace
+	ReportMax  int
+	FaultRates FaultRates
+	Checkers   []Checker // nil: all
+	Mutations  Mutations
+	Sink       func(Line) // gets every line of the trace
 }
 
-// Plants are faults that break a promise on which the daemon rests. They are for
+// Mutations are faults that break a promise on which the daemon rests. They are for
 // the tests of the checkers.
-type Plants struct {
-	Disk DiskPlants
+type Mutations struct {
+	Disk DiskMutations
 	// BlindAdoption: a process of a former daemon is said to be gone at once.
 	BlindAdoption bool
 	// SilentEnds: nobody is told of the end of a process.
@@ -42,21 +42,21 @@ type Plants struct {
 	// MarkerOnly: what is left of a process that the daemon did not see end is known by its
 	// marker alone.
 	MarkerOnly bool
-	// Trusting: a job process begins whatever lock file its job names.
-	Trusting bool
+	// AnyLivelock: a job process begins whatever lock file its job names.
+	AnyLivelock bool
 	// Patience is that of the daemon with jobs that cannot be started.
 	Patience jobs.Patience
 	// MoreSlots: the daemon is told of so many more run slots than there are.
 	MoreSlots int
 	// Log are those of the consensus log.
-	Log LogPlants
+	Log LogMutations
 	// NoLease: job processes do not look whether their node is still the master.
 	NoLease bool
-	// HeldReports: a job process that asks for permission reports nothing until
+	// DelayReports: a job process that asks for permission reports nothing until
 	// it has it.
-	HeldReports bool
-	// LetsIn: a node that has lost its queue starts all the same.
-	LetsIn bool
+	DelayReports bool
+	// AdmitLostQueue: a node that has lost its queue starts all the same.
+	AdmitLostQueue bool
 	// Alter puts another message in the place of one to an actor; nil for none.
 	Alter func(actor string, message any) any
 }
@@ -67,39 +67,39 @@ type World struct {
 	nodes []*node
 	// disk is what was promised: the node's own if it is alone; else what the
 	// consensus log says that is committed, see truth.
-	disk    *Disk
-	truth   *truth // nil: the node is alone
-	log     *consensus
-	charge  *node // whose daemon decides, or the next one will; nil: nobody knows
-	options Options
-	plants  Plants
-	dice    *rand.PCG // of rng
-	rng     *rand.Rand
-	life    *life // of what outlives daemons and machines; never over
-	steps   *steps
-	clock   *clock
-	trace   *trace
-	chaos   *chaos
+	disk      *Disk
+	oracle    *oracle // nil: the node is alone
+	log       *consensus
+	decider   *node // whose daemon decides, or the next one will; nil: nobody knows
+	options   Options
+	mutations Mutations
+	dice      *rand.PCG // of rng
+	rng       *rand.Rand
+	life      *lifetime // of what outlives daemons and machines; never over
+	kernel    *kernel
+	clock     *clock
+	trace     *trace
+	injector  *injector
 
 	clients     []*client
 	submissions []*submission
 	checkers    []Checker
-	moments     map[moment][]func() // who wants to do something then
-	inForce     *inForce
-	calm        calm
+	moments     map[processMoment][]func() // who wants to do something then
+	effective   *effectiveConfig
+	disturbance disturbance
 	audit       *audit     // nil: nobody checks what it tells
 	locks       *lockFiles // nil: not read yet
 	violation   *Violation
-	count       uint64 // steps so far
-	delivered   uint64 // messages to actors so far
-	// restarts: a daemon that has ended is started again after so long, as
+	stepCount   uint64 // steps so far
+	deliveries  uint64 // messages to actors so far
+	// restartAfter: a daemon that has ended is started again after so long, as
 	// systemd would; 0: it is not.
-	restarts time.Duration
-	// panics are those that a scenario has ordered, by actor.
-	panics []*orderedPanic
+	restartAfter time.Duration
+	// orderedPanics are those that a scenario has ordered, by actor.
+	orderedPanics []*orderedPanic
 	// garbled: somebody has meddled with job files.
-	garbled bool
-	listing []listed // what the daemon said at the end
+	garbled      bool
+	finalListing []listed // what the daemon said at the end
 }
 
 // oneShard makes actor systems cheap: they hold a thousand maps of that many
@@ -126,11 +126,11 @@ func New(o Options) *World {
 	}
 	dice := rand.NewPCG(o.Seed, orderDice)
 	rng := rand.New(dice)
-	w := &World{options: o, plants: o.Plants, dice: dice, rng: rng, life: &life{}, steps: &steps{rng: rng}, clock: newClock(), checkers: o.Checkers, moments: map[moment][]func(){}}
+	w := &World{options: o, mutations: o.Mutations, dice: dice, rng: rng, life: &lifetime{}, kernel: &kernel{rng: rng}, clock: newClock(), checkers: o.Checkers, moments: map[processMoment][]func(){}}
 	w.trace = &trace{clock: w.clock, sum: fnvOffset, sink: o.Sink}
 	w.populate()
-	w.chaos = newChaos(w, o.Faults)
-	w.inForce = newInForce(w)
+	w.injector = newInjector(w, o.FaultRates)
+	w.effective = newEffectiveConfig(w)
 	if w.checkers == nil && len(w.nodes) > 1 {
 		w.checkers = ClusterCheckers()
 	} else if w.checkers == nil {
@@ -145,11 +145,11 @@ func New(o Options) *World {
 // populate makes the nodes.
 func (w *World) populate() {
 	if w.options.Nodes > 1 {
-		w.found()
+		w.foundCluster()
 		return
 	}
 	w.nodes = []*node{newNode(w, "n1")}
-	w.node, w.disk, w.charge = w.nodes[0], w.nodes[0].disk, w.nodes[0]
+	w.node, w.disk, w.decider = w.nodes[0], w.nodes[0].disk, w.nodes[0]
 }
 
 // Step lets one thing happen; the time moves when nothing can happen now. It
@@ -162,11 +162,11 @@ func (w *World) Step() bool {
 	if !w.advance() {
 		return false
 	}
-	w.count++
+	w.stepCount++
 	for _, n := range w.nodes {
 		n.supervise()
 	}
-	w.chaos.strike()
+	w.injector.inject()
 	if !w.clock.now.Equal(before) {
 		w.notify(timePassed{})
 	}
@@ -175,22 +175,22 @@ func (w *World) Step() bool {
 
 // advance does what can be done now, or moves the time.
 func (w *World) advance() bool {
-	if w.chaos.stalls() && w.clock.fire() {
+	if w.injector.stalls() && w.clock.fire() {
 		w.notify(stalled{})
 		return true
 	}
-	if w.steps.step() {
+	if w.kernel.step() {
 		return true
 	}
-	w.inForce.quiet()
+	w.effective.quiescent()
 	if w.audit != nil {
-		w.audit.look()
+		w.audit.run()
 	}
 	return w.clock.fire()
 }
 
-// moment is one in the life of a job's process.
-type moment struct {
+// processMoment is one in the life of a job's process.
+type processMoment struct {
 	job  int64
 	what momentKind
 }
@@ -202,8 +202,8 @@ const (
 	momentEnds                   // it has written the job's end
 )
 
-// reached tells those who want to do something at a moment.
-func (w *World) reached(m moment) {
+// momentReached tells those who want to do something at a moment.
+func (w *World) momentReached(m processMoment) {
 	tell := w.moments[m]
 	delete(w.moments, m)
 	for _, f := range tell {
@@ -211,9 +211,9 @@ func (w *World) reached(m moment) {
 	}
 }
 
-// Settle steps until the time would have to move.
-func (w *World) Settle() {
-	for len(w.steps.ready) > 0 && w.Step() {
+// RunReady steps until the time would have to move.
+func (w *World) RunReady() {
+	for len(w.kernel.ready) > 0 && w.Step() {
 	}
 }
 
@@ -221,7 +221,7 @@ func (w *World) Settle() {
 func (w *World) RunFor(d time.Duration) {
 	end := w.clock.now.Add(d)
 	for {
-		w.Settle()
+		w.RunReady()
 		at, any := w.clock.next()
 		if w.violation != nil || !any || at.After(end) {
 			break
@@ -234,7 +234,7 @@ func (w *World) RunFor(d time.Duration) {
 }
 
 // Steps is how many steps there were; Sum stands for everything that happened.
-func (w *World) Steps() uint64 { return w.count }
+func (w *World) Steps() uint64 { return w.stepCount }
 
 // Sum is the same for two runs exactly if their traces are.
 func (w *World) Sum() uint64 { return w.trace.sum }

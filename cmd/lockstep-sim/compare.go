@@ -16,14 +16,14 @@ import (
 	"lockstep/sim/study"
 )
 
-// work is what is done in both orders, as flags say it.
-type work struct {
+// workOptions is what is done in both orders, as flags say it.
+type workOptions struct {
 	study.MixOptions
 	mix string
 	set []string
 }
 
-func (o *work) flags(flags *pflag.FlagSet) {
+func (o *workOptions) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.mix, "mix", "operator", "the `kind` of work: "+strings.Join(study.MixNames(), ", "))
 	flags.IntVar(&o.Jobs, "jobs", 2000, "`number` of jobs")
 	flags.IntVar(&o.Slots, "slots", 20, "`number` of run slots")
@@ -34,7 +34,7 @@ func (o *work) flags(flags *pflag.FlagSet) {
 }
 
 // parse finds the mix and reads the settings.
-func (o *work) parse() (study.Mix, study.CompareOptions, error) {
+func (o *workOptions) parse() (study.Mix, study.CompareOptions, error) {
 	mix, err := study.FindMix(o.mix)
 	if err != nil {
 		return study.Mix{}, study.CompareOptions{}, err
@@ -52,11 +52,11 @@ func (o *work) parse() (study.Mix, study.CompareOptions, error) {
 
 // compareSeeds does the work of each seed, with a bar that shows how far it is. What
 // goes wrong is said on out; the error is errBroken then.
-func compareSeeds(out, complaints io.Writer, mix study.Mix, options study.CompareOptions, first, last uint64) ([]study.Comparison, error) {
-	bar := progressbar.Start(complaints, 2*int64(options.Jobs)*int64(last-first+1))
+func compareSeeds(out, stderr io.Writer, mix study.Mix, options study.CompareOptions, first, last uint64) ([]study.Comparison, error) {
+	bar := progressbar.Start(stderr, 2*int64(options.Jobs)*int64(last-first+1))
 	defer bar.Stop()
 	began, ended := time.Now(), uint64(0)
-	options.Ended = func() {
+	options.OnJobEnd = func() {
 		ended++
 		bar.Rate(ended, "jobs", time.Since(began))
 		bar.Step()
@@ -78,7 +78,7 @@ func compareSeeds(out, complaints io.Writer, mix study.Mix, options study.Compar
 }
 
 // asJSON prints everything that was measured; more are further fields.
-func (o *work) asJSON(out io.Writer, all []study.Comparison, more map[string]any) error {
+func (o *workOptions) asJSON(out io.Writer, all []study.Comparison, more map[string]any) error {
 	fields := map[string]any{"mix": o.mix, "jobs": o.Jobs, "slots": o.Slots, "nodes": o.Nodes, "load": o.Load, "set": o.set, "seeds": all}
 	maps.Copy(fields, more)
 	encoder := json.NewEncoder(out)
@@ -88,7 +88,7 @@ func (o *work) asJSON(out io.Writer, all []study.Comparison, more map[string]any
 
 // compareOptions are the flags of compare.
 type compareOptions struct {
-	work
+	workOptions
 	seeds string
 	json  bool
 }
@@ -125,7 +125,7 @@ func mixList() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-func (o *compareOptions) run(out, complaints io.Writer) error {
+func (o *compareOptions) run(out, stderr io.Writer) error {
 	mix, options, err := o.parse()
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (o *compareOptions) run(out, complaints io.Writer) error {
 	if err != nil {
 		return err
 	}
-	all, err := compareSeeds(out, complaints, mix, options, first, last)
+	all, err := compareSeeds(out, stderr, mix, options, first, last)
 	switch {
 	case err != nil:
 		return err

@@ -14,10 +14,10 @@ import (
 
 // measure is a row of the table.
 type measure struct {
-	name string
-	of   func(study.Outcome) float64
-	unit func(float64) string
-	more bool // is better
+	name         string
+	of           func(study.Outcome) float64
+	unit         func(float64) string
+	moreIsBetter bool // is better
 }
 
 var measures = []measure{
@@ -73,7 +73,7 @@ func (m *measure) sums(all []study.Comparison) (predictive, plain float64, bette
 	for _, c := range all {
 		a, b := m.of(c.Predictive), m.of(c.Plain)
 		predictive, plain = predictive+a, plain+b
-		if a != b && a > b == m.more {
+		if a != b && a > b == m.moreIsBetter {
 			better++
 		}
 	}
@@ -111,15 +111,15 @@ func kindRows(all []study.Comparison) []table.Row {
 	for _, name := range names {
 		var a, b study.KindWait
 		for _, c := range all {
-			join(&a, c.Predictive.Kinds, name)
-			join(&b, c.Plain.Kinds, name)
+			addKind(&a, c.Predictive.Kinds, name)
+			addKind(&b, c.Plain.Kinds, name)
 		}
 		rows = append(rows, table.Row{name, fmt.Sprint(a.Jobs), span(a.Mean), span(b.Mean), span(a.Longest), span(b.Longest)})
 	}
 	return rows
 }
 
-func join(sum *study.KindWait, kinds []study.KindWait, name string) {
+func addKind(sum *study.KindWait, kinds []study.KindWait, name string) {
 	for _, k := range kinds {
 		if k.Kind == name {
 			n := sum.Jobs + k.Jobs

@@ -98,23 +98,23 @@ The mixes:
 	return c
 }
 
-// loaded is what there is to print.
-type loaded struct {
-	Mix    string             `json:"mix,omitempty"`
-	Trace  string             `json:"trace,omitempty"`
-	Taken  *throughput.Taken  `json:"taken,omitempty"`
-	Jobs   int                `json:"jobs"`
-	Slots  int                `json:"slots"`
-	Nodes  int                `json:"nodes"`
-	Load   float64            `json:"load,omitempty"`
-	Seed   uint64             `json:"seed"`
-	Plain  bool               `json:"plain"`
-	Set    []string           `json:"set"`
-	Run    *throughput.Result `json:"run,omitempty"`
-	Growth []throughput.Row   `json:"growth,omitempty"`
+// loadResult is what there is to print.
+type loadResult struct {
+	Mix    string                 `json:"mix,omitempty"`
+	Trace  string                 `json:"trace,omitempty"`
+	Taken  *throughput.LineCounts `json:"taken,omitempty"`
+	Jobs   int                    `json:"jobs"`
+	Slots  int                    `json:"slots"`
+	Nodes  int                    `json:"nodes"`
+	Load   float64                `json:"load,omitempty"`
+	Seed   uint64                 `json:"seed"`
+	Plain  bool                   `json:"plain"`
+	Set    []string               `json:"set"`
+	Run    *throughput.Result     `json:"run,omitempty"`
+	Growth []throughput.GrowthRow `json:"growth,omitempty"`
 }
 
-func (o *loadOptions) run(out, complaints io.Writer) error {
+func (o *loadOptions) run(out, stderr io.Writer) error {
 	settings, err := o.settings()
 	if err != nil {
 		return err
@@ -135,11 +135,11 @@ func (o *loadOptions) run(out, complaints io.Writer) error {
 	if o.only != "growth" {
 		total += work.Len()
 	}
-	bar := progressbar.Start(complaints, int64(total))
-	began, told := time.Now(), uint64(0)
-	options := throughput.Options{Slots: l.Slots, Settings: settings, Told: func() {
-		told++
-		bar.Rate(told, "jobs", time.Since(began))
+	bar := progressbar.Start(stderr, int64(total))
+	began, jobs := time.Now(), uint64(0)
+	options := throughput.Options{Slots: l.Slots, Settings: settings, OnJob: func() {
+		jobs++
+		bar.Rate(jobs, "jobs", time.Since(began))
 		bar.Step()
 	}}
 	err = o.measure(work, options, sizes, l)
@@ -157,7 +157,7 @@ func (o *loadOptions) run(out, complaints io.Writer) error {
 }
 
 // measure does what was asked for.
-func (o *loadOptions) measure(work throughput.Work, options throughput.Options, sizes []int, l *loaded) error {
+func (o *loadOptions) measure(work throughput.Work, options throughput.Options, sizes []int, l *loadResult) error {
 	if o.only != "growth" {
 		result, err := throughput.Run(work, options)
 		if err != nil {
@@ -194,7 +194,7 @@ func (o *loadOptions) settings() (config.Settings, error) {
 }
 
 // work makes or reads it.
-func (o *loadOptions) work() (throughput.Work, *loaded, error) {
+func (o *loadOptions) work() (throughput.Work, *loadResult, error) {
 	if o.swf != "" {
 		return o.trace()
 	}
@@ -215,11 +215,11 @@ func (o *loadOptions) work() (throughput.Work, *loaded, error) {
 	if err := options.Validate(); err != nil {
 		return nil, nil, err
 	}
-	return study.NewPlan(mix, options), &loaded{Mix: mix.Name, Slots: options.Slots, Nodes: options.Nodes, Load: o.Load}, nil
+	return study.NewPlan(mix, options), &loadResult{Mix: mix.Name, Slots: options.Slots, Nodes: options.Nodes, Load: o.Load}, nil
 }
 
 // trace reads the work from a file.
-func (o *loadOptions) trace() (throughput.Work, *loaded, error) {
+func (o *loadOptions) trace() (throughput.Work, *loadResult, error) {
 	if o.Jobs < 0 || o.Slots < 0 || o.Nodes < 0 {
 		return nil, nil, errors.New("--jobs, --slots and --nodes: want more than 0")
 	}
@@ -240,7 +240,7 @@ func (o *loadOptions) trace() (throughput.Work, *loaded, error) {
 	if slots == 0 {
 		slots = t.Nodes
 	}
-	return t, &loaded{Trace: o.swf, Taken: &t.Taken, Slots: slots, Nodes: t.Nodes}, nil
+	return t, &loadResult{Trace: o.swf, Taken: &t.Lines, Slots: slots, Nodes: t.Nodes}, nil
 }
 
 // gzipMagic is how compressed files begin.

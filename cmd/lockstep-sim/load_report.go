@@ -12,7 +12,7 @@ import (
 )
 
 // report prints it for people.
-func (l *loaded) report(out io.Writer) {
+func (l *loadResult) report(out io.Writer) {
 	l.head(out)
 	if l.Run != nil {
 		l.reportRun(out)
@@ -23,7 +23,7 @@ func (l *loaded) report(out io.Writer) {
 }
 
 // head says what was done.
-func (l *loaded) head(out io.Writer) {
+func (l *loadResult) head(out io.Writer) {
 	order := "predictive"
 	if l.Plain {
 		order = "plain"
@@ -46,7 +46,7 @@ func (l *loaded) head(out io.Writer) {
 	fmt.Fprintln(out)
 }
 
-func (l *loaded) reportRun(out io.Writer) {
+func (l *loadResult) reportRun(out io.Writer) {
 	o, c := l.Run.Outcome, l.Run.Cost
 	fmt.Fprintln(out, render(table.Row{"in virtual time", ""}, []table.Row{
 		{"makespan", long(o.Makespan)}, {"jobs per hour", number(o.PerHour)}, {"mean wait", span(o.Mean)},
@@ -68,7 +68,7 @@ func spreadRow(name string, s throughput.Spread) table.Row {
 	return table.Row{name, fmt.Sprint(s.N), short(s.Mean), short(s.P50), short(s.P99), short(s.Max)}
 }
 
-func (l *loaded) reportGrowth(out io.Writer) {
+func (l *loadResult) reportGrowth(out io.Writer) {
 	var rows []table.Row
 	for i, r := range l.Growth {
 		row := table.Row{fmt.Sprint(r.Pending), short(r.Decisions.Mean), "", short(r.Decisions.P50), short(r.Decisions.P99),

@@ -23,13 +23,13 @@ type minimizeOptions struct {
 	out  string
 }
 
-// smaller is what minimize has come to.
-type smaller struct {
-	Runs     int          `json:"runs"`  // that it took
-	Steps    uint64       `json:"steps"` // of the smallest
-	Faults   []sim.Strike `json:"faults"`
-	Requests []string     `json:"requests"`
-	Failed   *failed      `json:"failed"`
+// minimized is what minimize has come to.
+type minimized struct {
+	Runs     int         `json:"runs"`  // that it took
+	Steps    uint64      `json:"steps"` // of the smallest
+	Faults   []sim.Fault `json:"faults"`
+	Requests []string    `json:"requests"`
+	Failed   *failed     `json:"failed"`
 }
 
 func newMinimizeCommand() *cobra.Command {
@@ -55,7 +55,7 @@ by run}`,
 			return o.run(c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
-	o.caseFlags(c)
+	o.reproFlags(c)
 	c.Flags().IntVar(&o.runs, "runs", 3000, "`runs` to try at most")
 	c.Flags().BoolVar(&o.json, "json", false, "print what is left as JSON")
 	c.Flags().StringVar(&o.out, "out", "", "`file` for the trace (default minimal-SEED.trace)")
@@ -74,45 +74,45 @@ func (o *minimizeOptions) read(c *cobra.Command, name string) error {
 		return err
 	}
 	defer file.Close()
-	o.of, err = sim.ReadCase(bufio.NewScanner(file))
+	o.repro, err = sim.ReadRepro(bufio.NewScanner(file))
 	return err
 }
 
-func (o *minimizeOptions) run(out, complaints io.Writer) error {
+func (o *minimizeOptions) run(out, stderr io.Writer) error {
 	if o.runs < 2 {
 		return fmt.Errorf("--runs %d: want 2 or more", o.runs)
 	}
 	collectRarely()
-	bar := progressbar.Start(complaints, int64(o.runs))
-	m, err := sim.Minimize(o.of, o.runs, func(run, strikes, asks int) {
+	bar := progressbar.Start(stderr, int64(o.runs))
+	m, err := sim.Minimize(o.repro, o.runs, func(run, strikes, asks int) {
 		bar.Say(fmt.Sprintf("run %d: %d faults, %d requests", run, strikes, asks))
 		bar.Step()
 	})
 	bar.Stop()
 	if errors.Is(err, sim.ErrGood) {
-		return fmt.Errorf("seed %d: %w: there is nothing to make smaller", o.of.Seed, err)
+		return fmt.Errorf("seed %d: %w: there is nothing to make smaller", o.repro.Seed, err)
 	}
 	if err != nil {
 		return err
 	}
 	name := o.out
 	if name == "" {
-		name = fmt.Sprintf("minimal-%d.trace", o.of.Seed)
+		name = fmt.Sprintf("minimal-%d.trace", o.repro.Seed)
 	}
-	if err := writeTrace(name, m.Case); err != nil {
+	if err := writeTrace(name, m.Repro); err != nil {
 		return err
 	}
-	is := smaller{Runs: m.Runs, Steps: m.Result.Steps, Faults: m.Case.Recipe.Strikes, Requests: words(m.Case.Recipe.Asks), Failed: failedOf(m.Result)}
+	is := minimized{Runs: m.Runs, Steps: m.Result.Steps, Faults: m.Repro.Schedule.Faults, Requests: textsOf(m.Repro.Schedule.Requests), Failed: failedOf(m.Result)}
 	is.Failed.Trace = name
 	if o.json {
 		return json.NewEncoder(out).Encode(is)
 	}
 	fmt.Fprintf(out, "after %d runs, %d steps:\n  faults:   %s\n  requests: %s\n%s\ntrace: %s\nagain: lockstep-sim replay %s --show\n", is.Runs, is.Steps,
-		listed(words(is.Faults)), listed(is.Requests), is.Failed.Text, name, name)
+		joined(textsOf(is.Faults)), joined(is.Requests), is.Failed.Text, name, name)
 	return nil
 }
 
-func words[T fmt.Stringer](list []T) []string {
+func textsOf[T fmt.Stringer](list []T) []string {
 	texts := make([]string, len(list))
 	for i, item := range list {
 		texts[i] = item.String()
@@ -120,4 +120,4 @@ func words[T fmt.Stringer](list []T) []string {
 	return texts
 }
 
-func listed(texts []string) string { return cmp.Or(strings.Join(texts, "; "), "none") }
+func joined(texts []string) string { return cmp.Or(strings.Join(texts, "; "), "none") }

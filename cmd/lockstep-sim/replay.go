@@ -41,7 +41,7 @@ run, "trace", "run": string, the lines that differ}`,
 				return err
 			}
 			defer file.Close()
-			r := &replayed{out: c.OutOrStdout(), show: show}
+			r := &comparedRun{out: c.OutOrStdout(), show: show}
 			if err := r.replay(file); err != nil {
 				return err
 			}
@@ -54,8 +54,8 @@ run, "trace", "run": string, the lines that differ}`,
 	return c
 }
 
-// replayed holds a run against its trace.
-type replayed struct {
+// comparedRun holds a run against its trace.
+type comparedRun struct {
 	out    io.Writer
 	show   bool
 	lines  *bufio.Scanner // of the trace
@@ -68,13 +68,13 @@ type replayed struct {
 	Run    string  `json:"run,omitempty"`   // and that of this run
 }
 
-// nothingMore stands for a line behind the last one.
-const nothingMore = "(nothing more)"
+// endOfTrace stands for a line behind the last one.
+const endOfTrace = "(nothing more)"
 
 // replay runs what the trace tells of. The error says that this cannot be done.
-func (r *replayed) replay(trace io.Reader) error {
+func (r *comparedRun) replay(trace io.Reader) error {
 	r.lines, r.Same = bufio.NewScanner(trace), true
-	of, err := sim.ReadCase(r.lines)
+	of, err := sim.ReadRepro(r.lines)
 	if err != nil {
 		return err
 	}
@@ -83,13 +83,13 @@ func (r *replayed) replay(trace io.Reader) error {
 		return err
 	}
 	if r.Same && r.lines.Scan() {
-		r.differs(r.lines.Text(), nothingMore)
+		r.differs(r.lines.Text(), endOfTrace)
 	}
 	r.Failed = failedOf(result)
 	return r.lines.Err()
 }
 
-func (r *replayed) line(l sim.Line) {
+func (r *comparedRun) line(l sim.Line) {
 	is := l.String()
 	if r.show && r.Same {
 		fmt.Fprintln(r.out, is)
@@ -97,7 +97,7 @@ func (r *replayed) line(l sim.Line) {
 	switch {
 	case !r.Same:
 	case !r.lines.Scan():
-		r.differs(nothingMore, is)
+		r.differs(endOfTrace, is)
 	case r.lines.Text() != is:
 		r.differs(r.lines.Text(), is)
 	default:
@@ -108,10 +108,10 @@ func (r *replayed) line(l sim.Line) {
 	}
 }
 
-func (r *replayed) differs(was, is string) { r.Same, r.Trace, r.Run = false, was, is }
+func (r *comparedRun) differs(was, is string) { r.Same, r.Trace, r.Run = false, was, is }
 
 // report says what came of it; the error stands for the exit code.
-func (r *replayed) report(asJSON bool) error {
+func (r *comparedRun) report(asJSON bool) error {
 	switch {
 	case asJSON:
 		if err := json.NewEncoder(r.out).Encode(r); err != nil {

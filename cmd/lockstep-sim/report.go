@@ -19,7 +19,7 @@ import (
 
 // reportOptions are the flags of report.
 type reportOptions struct {
-	work
+	workOptions
 	file string
 	json bool
 }
@@ -48,23 +48,23 @@ The mixes:
 	return c
 }
 
-func (o *reportOptions) run(out, complaints io.Writer) error {
+func (o *reportOptions) run(out, stderr io.Writer) error {
 	mix, options, err := o.parse()
 	if err != nil {
 		return err
 	}
-	replaced, err := mayWrite(o.file)
+	replaced, err := checkOutput(o.file)
 	if err != nil {
 		return err
 	}
 	options.Timings = true
-	all, err := compareSeeds(out, complaints, mix, options, o.Seed, o.Seed)
+	all, err := compareSeeds(out, stderr, mix, options, o.Seed, o.Seed)
 	if err != nil {
 		return err
 	}
 	var page bytes.Buffer
 	err = report.Write(&page, report.Report{Mix: mix, Options: options, Settings: o.set, Command: o.command(),
-		Measures: measured(all), Comparison: all[0]})
+		Measures: measureRows(all), Comparison: all[0]})
 	if err != nil {
 		return err
 	}
@@ -83,9 +83,9 @@ func (o *reportOptions) run(out, complaints io.Writer) error {
 	return nil
 }
 
-// mayWrite finds out before the work whether there is a place for the page, and
+// checkOutput finds out before the work whether there is a place for the page, and
 // whether one is there already.
-func mayWrite(file string) (replaces bool, err error) {
+func checkOutput(file string) (replaces bool, err error) {
 	there, err := os.Stat(file)
 	switch {
 	case err == nil && there.IsDir():
@@ -102,7 +102,7 @@ func mayWrite(file string) (replaces bool, err error) {
 }
 
 // command makes the same page again, under the default name.
-func (o *work) command() string {
+func (o *workOptions) command() string {
 	text := fmt.Sprintf("lockstep-sim report --mix %s --seed %d --jobs %d --slots %d --nodes %d --load %v",
 		o.mix, o.Seed, o.Jobs, o.Slots, o.Nodes, o.Load)
 	for _, s := range o.set {
@@ -122,15 +122,15 @@ func quoted(word string) string {
 // notable is the least difference of which the page says that it is better or worse.
 const notable = 0.01
 
-// measured is the table of compare, for the page.
-func measured(all []study.Comparison) []report.Measure {
+// measureRows is the table of compare, for the page.
+func measureRows(all []study.Comparison) []report.Measure {
 	var rows []report.Measure
 	for _, m := range measures {
 		predictive, plain, _ := m.sums(all)
 		row := report.Measure{Name: m.name, Predictive: m.unit(predictive), Plain: m.unit(plain), Change: change(predictive, plain)}
 		switch {
 		case math.Abs(predictive-plain) < notable*plain:
-		case predictive > plain == m.more:
+		case predictive > plain == m.moreIsBetter:
 			row.Verdict = "better"
 		default:
 			row.Verdict = "worse"

@@ -19,7 +19,7 @@ import (
 
 // runOptions are the flags of run.
 type runOptions struct {
-	of    sim.Case
+	repro sim.Repro
 	seeds string
 	trace bool
 	keep  string
@@ -39,7 +39,7 @@ It stops at the first run in which a checker fails, prints its last lines, and
 writes its trace to a file, for replay and minimize.
 
 To see a checker at work, --plant breaks lockstep on purpose:
-` + plantList(),
+` + mutationList(),
 		Example: `  lockstep-sim run --seed 7 --trace
   lockstep-sim run --seeds 1..10000
   lockstep-sim run --seeds 1..1000 --faults crash,disk
@@ -48,7 +48,7 @@ To see a checker at work, --plant breaks lockstep on purpose:
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.OutOrStdout(), c.ErrOrStderr()) },
 	}
-	o.caseFlags(c)
+	o.reproFlags(c)
 	c.Flags().StringVar(&o.seeds, "seeds", "", "seeds to run, `A..B`, both included")
 	c.Flags().BoolVar(&o.trace, "trace", false, "print everything that happens")
 	c.Flags().StringVar(&o.keep, "keep", ".", "`directory` for the trace of a run that has failed; \"\": none is written")
@@ -58,25 +58,25 @@ To see a checker at work, --plant breaks lockstep on purpose:
 	return c
 }
 
-func plantList() string {
+func mutationList() string {
 	var b strings.Builder
-	for _, p := range sim.AllPlants {
+	for _, p := range sim.AllMutations {
 		fmt.Fprintf(&b, "  %-18s %s\n", p.Name, p.About)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// caseFlags are those that say which run.
-func (o *runOptions) caseFlags(c *cobra.Command) {
-	c.Flags().Uint64Var(&o.of.Seed, "seed", 1, "the seed to run")
-	c.Flags().Uint64Var(&o.of.Steps, "steps", 20_000, "`steps` of a run that have faults; then they stop, and everything must end")
-	c.Flags().StringVar(&o.of.Faults, "faults", "all", "all, none, or `kinds` separated by commas: "+strings.Join(sim.FaultKinds, ", "))
-	c.Flags().IntVar(&o.of.Nodes, "nodes", 1, "`nodes` of the cluster, 1 to 9; 1 is a node that is alone")
-	c.Flags().StringVar(&o.of.Plant, "plant", "", "break lockstep on purpose, by the `name` of a plant; run --help lists them")
+// reproFlags are those that say which run.
+func (o *runOptions) reproFlags(c *cobra.Command) {
+	c.Flags().Uint64Var(&o.repro.Seed, "seed", 1, "the seed to run")
+	c.Flags().Uint64Var(&o.repro.Steps, "steps", 20_000, "`steps` of a run that have faults; then they stop, and everything must end")
+	c.Flags().StringVar(&o.repro.Faults, "faults", "all", "all, none, or `kinds` separated by commas: "+strings.Join(sim.FaultKinds, ", "))
+	c.Flags().IntVar(&o.repro.Nodes, "nodes", 1, "`nodes` of the cluster, 1 to 9; 1 is a node that is alone")
+	c.Flags().StringVar(&o.repro.Mutation, "plant", "", "break lockstep on purpose, by the `name` of a plant; run --help lists them")
 }
 
-func (o *runOptions) run(out, complaints io.Writer) error {
-	first, last, err := seedSpan(o.of.Seed, o.seeds)
+func (o *runOptions) run(out, stderr io.Writer) error {
+	first, last, err := seedSpan(o.repro.Seed, o.seeds)
 	if err != nil {
 		return err
 	}
@@ -85,12 +85,12 @@ func (o *runOptions) run(out, complaints io.Writer) error {
 		sink = func(l sim.Line) { fmt.Fprintln(out, l) }
 	}
 	collectRarely()
-	bar := progressbar.Start(complaints, int64(last-first)+1)
+	bar := progressbar.Start(stderr, int64(last-first)+1)
 	defer bar.Stop()
 	began, sum := time.Now(), sweep{}
 	for seed := first; ; seed++ {
-		o.of.Seed = seed
-		r, err := o.of.Run(sink)
+		o.repro.Seed = seed
+		r, err := o.repro.Run(sink)
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (o *runOptions) report(out io.Writer, sum sweep, r sim.Result) error {
 	sum.Failed = failedOf(r)
 	if sum.Failed != nil && o.keep != "" {
 		sum.Failed.Trace = filepath.Join(o.keep, fmt.Sprintf("seed-%d.trace", r.Seed))
-		if err := writeTrace(sum.Failed.Trace, o.of); err != nil {
+		if err := writeTrace(sum.Failed.Trace, o.repro); err != nil {
 			return err
 		}
 	}
@@ -171,7 +171,7 @@ func (o *runOptions) show(out io.Writer, f *failed, last []sim.Line) {
 }
 
 // writeTrace runs a case and keeps its trace in a file.
-func writeTrace(name string, c sim.Case) error {
+func writeTrace(name string, c sim.Repro) error {
 	file, err := os.Create(name)
 	if err != nil {
 		return fmt.Errorf("the trace: %w", err)

@@ -17,14 +17,14 @@ import (
 
 func TestRunsOfSeveralSeeds(t *testing.T) {
 	var out bytes.Buffer
-	o := runOptions{seeds: "1..3", of: sim.Case{Nodes: 1, Steps: 1000, Faults: "all"}}
+	o := runOptions{seeds: "1..3", repro: sim.Repro{Nodes: 1, Steps: 1000, Faults: "all"}}
 	require.NoError(t, o.run(&out, &out))
 	require.Regexp(t, `^3 runs, \d+ steps, \d+ deliveries in .*: good\n$`, out.String())
 }
 
 func TestRunsOfACluster(t *testing.T) {
 	var out bytes.Buffer
-	o := runOptions{seeds: "1..3", of: sim.Case{Nodes: 3, Steps: 1000, Faults: "none"}}
+	o := runOptions{seeds: "1..3", repro: sim.Repro{Nodes: 3, Steps: 1000, Faults: "none"}}
 	require.NoError(t, o.run(&out, &out))
 	require.Regexp(t, `^3 runs, \d+ steps, \d+ deliveries in .*: good\n$`, out.String())
 }
@@ -122,12 +122,12 @@ func TestReplayOfWhatWasAnotherRun(t *testing.T) {
 		"other faults": seed.ReplaceAllString(string(content), `"seed":999`),
 	} {
 		var out bytes.Buffer
-		r := &replayed{out: &out}
+		r := &comparedRun{out: &out}
 		require.NoError(t, r.replay(strings.NewReader(changed)), name)
 		require.ErrorIs(t, r.report(false), errDiffers, name)
 		require.Contains(t, out.String(), "differs: - is the trace", name)
 	}
-	require.ErrorContains(t, new(replayed).replay(strings.NewReader("hello")), "not a trace")
+	require.ErrorContains(t, new(comparedRun).replay(strings.NewReader("hello")), "not a trace")
 }
 
 func TestReplayAndMinimizeAsJSON(t *testing.T) {
@@ -135,7 +135,7 @@ func TestReplayAndMinimizeAsJSON(t *testing.T) {
 	trace, _ := broken(t, dir)
 	text, err := done(newReplayCommand(), trace, "--json")
 	require.ErrorIs(t, err, errBroken)
-	var again replayed
+	var again comparedRun
 	require.NoError(t, json.Unmarshal([]byte(text), &again))
 	require.True(t, again.Same)
 	require.Greater(t, again.Lines, 100)
@@ -146,14 +146,14 @@ func TestReplayAndMinimizeAsJSON(t *testing.T) {
 	require.NoError(t, os.WriteFile(trace, append(content, "   9.999 the end\n"...), 0o600))
 	text, err = done(newReplayCommand(), trace, "--json")
 	require.ErrorIs(t, err, errDiffers)
-	var differs replayed
+	var differs comparedRun
 	require.NoError(t, json.Unmarshal([]byte(text), &differs))
-	require.Equal(t, replayed{Lines: again.Lines, Failed: again.Failed, Trace: "   9.999 the end", Run: nothingMore}, differs)
+	require.Equal(t, comparedRun{Lines: again.Lines, Failed: again.Failed, Trace: "   9.999 the end", Run: endOfTrace}, differs)
 
 	small := filepath.Join(dir, "small.trace")
 	text, err = done(newMinimizeCommand(), trace, "--out", small, "--runs", "60", "--json")
 	require.NoError(t, err)
-	var is smaller
+	var is minimized
 	require.NoError(t, json.Unmarshal([]byte(text), &is))
 	require.Equal(t, again.Failed.Checker, is.Failed.Checker)
 	require.Equal(t, small, is.Failed.Trace)

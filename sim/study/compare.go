@@ -19,8 +19,8 @@ type CompareOptions struct {
 	Settings map[string][]byte
 	// Timings: the outcomes have those of each job, with its locks.
 	Timings bool
-	// Ended is told of the end of each job, of both runs, one at a time.
-	Ended func()
+	// OnJobEnd is told of the end of each job, of both runs, one at a time.
+	OnJobEnd func()
 }
 
 // Validate names what is out of range.
@@ -45,9 +45,9 @@ func Compare(m Mix, o CompareOptions) (Comparison, error) {
 	var both sync.WaitGroup
 	var one sync.Mutex
 	ended := func() {
-		if o.Ended != nil {
+		if o.OnJobEnd != nil {
 			one.Lock()
-			o.Ended()
+			o.OnJobEnd()
 			one.Unlock()
 		}
 	}
@@ -79,7 +79,7 @@ func measure(batches []batch, o CompareOptions, predictive bool, ended func()) (
 		return Outcome{}, err
 	}
 	outcome, err := m.outcome(w, batches, ids, o.Timings)
-	outcome.Starvation = starving.seen
+	outcome.Starvation = starving.counts
 	return outcome, err
 }
 

@@ -9,7 +9,7 @@ import (
 	"lockstep/sim"
 )
 
-func compareOne(t *testing.T, mix string, seed uint64, settings map[string][]byte) Comparison {
+func compareMix(t *testing.T, mix string, seed uint64, settings map[string][]byte) Comparison {
 	m, err := FindMix(mix)
 	require.NoError(t, err)
 	o := CompareOptions{MixOptions: MixOptions{Seed: seed, Jobs: 150, Slots: 6, Nodes: 20, Load: 0.1}, Settings: settings}
@@ -24,7 +24,7 @@ func TestPredictiveOrderHoldsFewerSlotsInVain(t *testing.T) {
 	for _, mix := range []string{"operator", "evacuation"} {
 		var waited, plainWaited, wait, plainWait float64
 		for seed := range uint64(4) {
-			c := compareOne(t, mix, seed, map[string][]byte{"predictive_ticks": []byte("2880")})
+			c := compareMix(t, mix, seed, map[string][]byte{"predictive_ticks": []byte("2880")})
 			waited, plainWaited = waited+c.Predictive.LockWaitSeconds, plainWaited+c.Plain.LockWaitSeconds
 			wait, plainWait = wait+c.Predictive.Mean, plainWait+c.Plain.Mean
 		}
@@ -36,7 +36,7 @@ func TestPredictiveOrderHoldsFewerSlotsInVain(t *testing.T) {
 // What is measured must add up, in either order.
 func TestComparisonsAddUp(t *testing.T) {
 	for _, m := range Mixes {
-		c := compareOne(t, m.Name, 1, nil)
+		c := compareMix(t, m.Name, 1, nil)
 		for _, o := range []Outcome{c.Predictive, c.Plain} {
 			require.Equal(t, 150, o.Jobs)
 			require.Equal(t, 150, o.Starvation.Picks)
@@ -58,7 +58,7 @@ func TestComparisonsAddUp(t *testing.T) {
 }
 
 func TestComparisonsAreDeterministic(t *testing.T) {
-	require.Equal(t, compareOne(t, "operator", 3, nil), compareOne(t, "operator", 3, nil))
+	require.Equal(t, compareMix(t, "operator", 3, nil), compareMix(t, "operator", 3, nil))
 }
 
 // Whoever expects jobs to age faster than they do must see some starve: the
@@ -87,7 +87,7 @@ func TestNobodyStarves(t *testing.T) {
 	aged := 0
 	for _, ticks := range []string{"1", "30", "2880"} {
 		for _, mix := range []string{"operator", "maintenance", "verify"} {
-			aged += compareOne(t, mix, 2, map[string][]byte{"predictive_ticks": []byte(ticks)}).Predictive.Starvation.Aged
+			aged += compareMix(t, mix, 2, map[string][]byte{"predictive_ticks": []byte(ticks)}).Predictive.Starvation.Aged
 		}
 	}
 	require.Greater(t, aged, 100)

@@ -41,9 +41,9 @@ type OpTiming struct {
 // executes. The job must have ended.
 func (t *JobTiming) Wait() time.Duration { return t.Ops[0].Began - t.Submitted }
 
-// OnlyWaited is for how long the job had a slot before something executed in it.
+// SlotWait is for how long the job had a slot before something executed in it.
 // The job must have ended.
-func (t *JobTiming) OnlyWaited() time.Duration {
+func (t *JobTiming) SlotWait() time.Duration {
 	sum := time.Duration(0)
 	for _, op := range t.Ops {
 		sum += op.Began - op.Permitted
@@ -140,7 +140,7 @@ func (m *metrics) outcome(w *sim.World, batches []batch, ids [][]int64, timings 
 			all = append(all, wait)
 			kinds[t.Kind] = append(kinds[t.Kind], wait)
 			o.SlotSeconds += (t.Ended - t.Chosen).Seconds()
-			o.LockWaitSeconds += t.OnlyWaited().Seconds()
+			o.LockWaitSeconds += t.SlotWait().Seconds()
 			if timings {
 				o.Timings = append(o.Timings, *t)
 			}
@@ -149,9 +149,9 @@ func (m *metrics) outcome(w *sim.World, batches []batch, ids [][]int64, timings 
 	o.Makespan = (last - first).Seconds()
 	o.PerHour = float64(o.Jobs) / o.Makespan * time.Hour.Seconds()
 	o.LockWaitShare = o.LockWaitSeconds / o.SlotSeconds
-	o.Waits = SumUp(all)
+	o.Waits = Summarize(all)
 	for kind, waits := range kinds {
-		o.Kinds = append(o.Kinds, KindWait{kind, len(waits), SumUp(waits)})
+		o.Kinds = append(o.Kinds, KindWait{kind, len(waits), Summarize(waits)})
 	}
 	slices.SortFunc(o.Kinds, func(a, b KindWait) int {
 		return cmp.Or(b.Jobs-a.Jobs, strings.Compare(a.Kind, b.Kind))
@@ -159,8 +159,8 @@ func (m *metrics) outcome(w *sim.World, batches []batch, ids [][]int64, timings 
 	return o, nil
 }
 
-// SumUp sorts waits, of which there is at least one, and says what there is to say.
-func SumUp(waits []float64) Waits {
+// Summarize sorts waits, of which there is at least one, and says what there is to say.
+func Summarize(waits []float64) Waits {
 	slices.Sort(waits)
 	sum := 0.0
 	for _, s := range waits {

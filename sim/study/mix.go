@@ -30,7 +30,7 @@ type share struct {
 var Mixes = []Mix{
 	{"operator", "an ordinary day: some of everything", []share{
 		{30, (*planner).power}, {20, (*planner).query}, {14, (*planner).create}, {6, (*planner).replaceDisks},
-		{3, (*planner).evacuate}, {2, (*planner).verify}, {1, (*planner).maintain}, {1, (*planner).bigLock}}},
+		{3, (*planner).evacuate}, {2, (*planner).verify}, {1, (*planner).maintain}, {1, (*planner).clusterLock}}},
 	{"creation", "bulk creation of instances, with verify runs in between", []share{
 		{12, (*planner).create}, {4, (*planner).power}, {1, (*planner).verify}}},
 	{"evacuation", "one node after the other is evacuated, beside small jobs", []share{
@@ -92,11 +92,11 @@ func (o MixOptions) Validate() error {
 // batch is jobs that are submitted together.
 type batch struct {
 	at   time.Duration // since the first could come
-	jobs []planned
+	jobs []plannedJob
 }
 
-// planned is a job of a mix.
-type planned struct {
+// plannedJob is a job of a mix.
+type plannedJob struct {
 	kind string
 	ops  []sim.OpSpec
 }
@@ -107,12 +107,12 @@ const instancesPerNode = 8
 // planner makes the work, and knows the cluster as an operator does: where each
 // instance is, as if all that was asked for had been done.
 type planner struct {
-	rng       *rand.Rand
-	nodes     int
-	made      int // instances so far
-	instances []*instance
-	jobs      []planned // of the batch at hand
-	work      float64   // seconds of all of them
+	rng         *rand.Rand
+	nodes       int
+	made        int // instances so far
+	instances   []*instance
+	jobs        []plannedJob // of the batch at hand
+	workSeconds float64      // seconds of all of them
 }
 
 // instance is one with a mirrored disk, on two nodes.
@@ -147,7 +147,7 @@ func plan(m Mix, o MixOptions) []batch {
 		batches = append(batches, batch{jobs: p.jobs})
 	}
 	// Independent arrivals, as many as there are in so much time.
-	span := p.work / (float64(o.Slots) * o.Load)
+	span := p.workSeconds / (float64(o.Slots) * o.Load)
 	times := make([]float64, len(batches))
 	for i := range times {
 		times[i] = p.rng.Float64() * span
@@ -178,11 +178,11 @@ func (p *planner) otherNode(a, b int) int {
 
 func (p *planner) anyInstance() *instance { return p.instances[p.rng.IntN(len(p.instances))] }
 
-// takes draws how long an opcode takes: short ones are as likely as long ones, by
+// drawSeconds draws how long an opcode takes: short ones are as likely as long ones, by
 // orders of magnitude.
-func (p *planner) takes(least, most float64) float64 {
+func (p *planner) drawSeconds(least, most float64) float64 {
 	s := math.Round(10*least*math.Pow(most/least, p.rng.Float64())) / 10
-	p.work += s
+	p.workSeconds += s
 	return s
 }
 
@@ -191,5 +191,5 @@ func (p *planner) op(seconds float64, locks ...string) sim.OpSpec {
 }
 
 func (p *planner) add(kind string, ops ...sim.OpSpec) {
-	p.jobs = append(p.jobs, planned{kind, ops})
+	p.jobs = append(p.jobs, plannedJob{kind, ops})
 }

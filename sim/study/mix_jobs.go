@@ -14,7 +14,7 @@ import (
 // power starts, stops or reboots an instance, or a few: OP_INSTANCE_STARTUP.
 func (p *planner) power() {
 	for range 1 + p.rng.IntN(3) {
-		p.add("power", p.op(p.takes(3, 60), "instance/"+p.anyInstance().name))
+		p.add("power", p.op(p.drawSeconds(3, 60), "instance/"+p.anyInstance().name))
 	}
 }
 
@@ -22,7 +22,7 @@ func (p *planner) power() {
 func (p *planner) query() {
 	i := p.anyInstance()
 	locks := append([]string{"instance/" + i.name + ":shared"}, nodeLocks("node", ":shared", i.primary, i.secondary)...)
-	p.add("query", p.op(p.takes(1, 5), locks...))
+	p.add("query", p.op(p.drawSeconds(1, 5), locks...))
 }
 
 // create makes new instances, on nodes that somebody has chosen:
@@ -35,7 +35,7 @@ func (p *planner) create() {
 	}
 	for range n {
 		i := p.newInstance()
-		p.add("create", p.op(p.takes(60, 600), exclusively(i, i.primary, i.secondary)...))
+		p.add("create", p.op(p.drawSeconds(60, 600), exclusiveLocks(i, i.primary, i.secondary)...))
 	}
 }
 
@@ -45,7 +45,7 @@ func (p *planner) remove(n int) {
 		at := p.rng.IntN(len(p.instances))
 		i := p.instances[at]
 		p.instances = slices.Delete(p.instances, at, at+1)
-		p.add("remove", p.op(p.takes(10, 60), exclusively(i, i.primary, i.secondary)...))
+		p.add("remove", p.op(p.drawSeconds(10, 60), exclusiveLocks(i, i.primary, i.secondary)...))
 	}
 }
 
@@ -54,18 +54,18 @@ func (p *planner) remove(n int) {
 func (p *planner) replaceDisks() {
 	node := p.rng.IntN(p.nodes)
 	for _, i := range p.on(node)[:min(len(p.on(node)), 1+p.rng.IntN(6))] {
-		p.add("replace-disks", p.op(p.takes(120, 1200), exclusively(i, i.primary, i.secondary)...))
+		p.add("replace-disks", p.op(p.drawSeconds(120, 1200), exclusiveLocks(i, i.primary, i.secondary)...))
 	}
 }
 
 // verify looks at everything: OP_CLUSTER_VERIFY_GROUP, with a single group.
 func (p *planner) verify() {
-	p.add("verify", p.op(p.takes(30, 240), "instance/[lockset]:shared", "nodegroup/default:shared", "node/[lockset]:shared"))
+	p.add("verify", p.op(p.drawSeconds(30, 240), "instance/[lockset]:shared", "nodegroup/default:shared", "node/[lockset]:shared"))
 }
 
-// bigLock changes what concerns the whole cluster: OP_NODE_ADD and the like.
-func (p *planner) bigLock() {
-	p.add("big-lock", p.op(p.takes(2, 20), "cluster/BGL"))
+// clusterLock changes what concerns the whole cluster: OP_NODE_ADD and the like.
+func (p *planner) clusterLock() {
+	p.add("big-lock", p.op(p.drawSeconds(2, 20), "cluster/BGL"))
 }
 
 // maintain has a node for itself, for long.
@@ -73,7 +73,7 @@ func (p *planner) maintain() { p.maintainNode(p.rng.IntN(p.nodes)) }
 
 func (p *planner) maintainNode(node int) {
 	locks := slices.Concat(nodeLocks("node", "", node), nodeLocks("node-res", "", node))
-	p.add("maintenance", p.op(p.takes(1800, 5400), locks...))
+	p.add("maintenance", p.op(p.drawSeconds(1800, 5400), locks...))
 }
 
 // evacuate empties a node: first a plan (OP_NODE_EVACUATE), then a job for each
@@ -93,15 +93,15 @@ func (p *planner) evacuateNode(node int) {
 	for _, i := range there {
 		locks = append(locks, "instance/"+i.name+":shared")
 	}
-	p.add("evacuation-plan", p.op(p.takes(5, 20), locks...))
+	p.add("evacuation-plan", p.op(p.drawSeconds(5, 20), locks...))
 	for _, i := range there {
 		var ops []sim.OpSpec
 		if i.primary == node {
-			ops = append(ops, p.op(p.takes(20, 120), exclusively(i, i.primary, i.secondary)...))
+			ops = append(ops, p.op(p.drawSeconds(20, 120), exclusiveLocks(i, i.primary, i.secondary)...))
 			i.primary, i.secondary = i.secondary, i.primary
 		}
 		fresh := p.otherNode(i.primary, i.secondary)
-		ops = append(ops, p.op(p.takes(60, 600), exclusively(i, i.primary, i.secondary, fresh)...))
+		ops = append(ops, p.op(p.drawSeconds(60, 600), exclusiveLocks(i, i.primary, i.secondary, fresh)...))
 		i.secondary = fresh
 		p.add("evacuation", ops...)
 	}
@@ -118,8 +118,8 @@ func (p *planner) on(node int) []*instance {
 	return there
 }
 
-// exclusively is an instance, and nodes with what they have to give.
-func exclusively(i *instance, nodes ...int) []string {
+// exclusiveLocks is an instance, and nodes with what they have to give.
+func exclusiveLocks(i *instance, nodes ...int) []string {
 	return slices.Concat([]string{"instance/" + i.name}, nodeLocks("node", "", nodes...), nodeLocks("node-res", "", nodes...))
 }
 

@@ -26,8 +26,8 @@ func specText(ops []sim.OpSpec) string {
 	return "[" + strings.Join(words, "; ") + "]"
 }
 
-// described is a plan as text.
-func described(batches []batch) string {
+// planText is a plan as text.
+func planText(batches []batch) string {
 	var b strings.Builder
 	for _, x := range batches {
 		for _, j := range x.jobs {
@@ -42,7 +42,7 @@ func described(batches []batch) string {
 func TestMixesAreWhatTheyWere(t *testing.T) {
 	var b strings.Builder
 	for _, m := range Mixes {
-		fmt.Fprintf(&b, "%s: %s\n%s\n", m.Name, m.About, described(plan(m, MixOptions{Seed: 4, Jobs: 25, Slots: 4, Nodes: 5, Load: 0.3})))
+		fmt.Fprintf(&b, "%s: %s\n%s\n", m.Name, m.About, planText(plan(m, MixOptions{Seed: 4, Jobs: 25, Slots: 4, Nodes: 5, Load: 0.3})))
 	}
 	const golden = "testdata/mixes.golden"
 	if *rewrite {
@@ -58,9 +58,9 @@ func TestMixesDependOnTheSeedAlone(t *testing.T) {
 		for seed := range uint64(20) {
 			o := MixOptions{Seed: seed, Jobs: 1 + int(seed)*40, Slots: 20, Nodes: 3 + int(seed), Load: 0.5}
 			batches := plan(m, o)
-			require.Equal(t, described(batches), described(plan(m, o)))
+			require.Equal(t, planText(batches), planText(plan(m, o)))
 			o.Seed++
-			require.NotEqual(t, described(batches), described(plan(m, o)), "%s: another seed", m.Name)
+			require.NotEqual(t, planText(batches), planText(plan(m, o)), "%s: another seed", m.Name)
 			jobs := 0
 			for i, b := range batches {
 				jobs += len(b.jobs)
@@ -109,7 +109,7 @@ func TestPlansAreTheBatches(t *testing.T) {
 				require.Len(t, ops, len(j.ops))
 				for k, op := range ops {
 					require.Equal(t, j.ops[k].Encode(""), op.Input)
-					require.Contains(t, string(j.ops[k]), fmt.Sprintf("run_for=%g ", op.Takes.Round(time.Millisecond).Seconds()))
+					require.Contains(t, string(j.ops[k]), fmt.Sprintf("run_for=%g ", op.Duration.Round(time.Millisecond).Seconds()))
 				}
 				i++
 			}

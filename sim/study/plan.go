@@ -15,20 +15,20 @@ import (
 // that a million of them need no more than some hundred megabytes.
 type Plan struct {
 	at   []time.Duration
-	jobs []planned
+	jobs []plannedJob
 }
 
 // Opcode is one of a job's: its input as a client submits it, and how long it
 // takes once it has its locks.
 type Opcode struct {
-	Input json.RawMessage
-	Takes time.Duration
+	Input    json.RawMessage
+	Duration time.Duration
 }
 
 // NewPlan makes the work of a mix. The options must be valid; the same ones give
 // the same work, which is also what Compare has done.
 func NewPlan(m Mix, o MixOptions) *Plan {
-	p := &Plan{at: make([]time.Duration, 0, o.Jobs), jobs: make([]planned, 0, o.Jobs)}
+	p := &Plan{at: make([]time.Duration, 0, o.Jobs), jobs: make([]plannedJob, 0, o.Jobs)}
 	for _, b := range plan(m, o) {
 		for _, j := range b.jobs {
 			p.at, p.jobs = append(p.at, b.at), append(p.jobs, j)
@@ -47,13 +47,13 @@ func (p *Plan) At(i int) time.Duration { return p.at[i] }
 func (p *Plan) Job(i int) []Opcode {
 	ops := make([]Opcode, len(p.jobs[i].ops))
 	for k, op := range p.jobs[i].ops {
-		ops[k] = Opcode{op.Encode(""), takes(op)}
+		ops[k] = Opcode{op.Encode(""), durationOf(op)}
 	}
 	return ops
 }
 
-// takes is how long a planned run lasts.
-func takes(o sim.OpSpec) time.Duration {
+// durationOf is how long a planned run lasts.
+func durationOf(o sim.OpSpec) time.Duration {
 	for word := range strings.FieldsSeq(string(o)) {
 		if text, found := strings.CutPrefix(word, "run_for="); found {
 			if seconds, err := strconv.ParseFloat(text, 64); err == nil {

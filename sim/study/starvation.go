@@ -17,9 +17,9 @@ import (
 // not concern them.
 type checkStarving struct {
 	after   time.Duration
-	waiting map[int][]*queued // by priority, by id; those that were chosen in between
-	jobs    map[int64]*queued
-	seen    Starvation
+	waiting map[int][]*queuedJob // by priority, by id; those that were chosen in between
+	jobs    map[int64]*queuedJob
+	counts  Starvation
 }
 
 // Starvation is what was looked at.
@@ -31,11 +31,11 @@ type Starvation struct {
 	Overtook int `json:"overtook"`
 }
 
-type queued struct {
+type queuedJob struct {
 	id       int64
 	received time.Time
 	priority int
-	gone     bool
+	ignored  bool
 }
 
 // Name names the checker.
@@ -51,7 +51,7 @@ func (c *checkStarving) See(w *sim.World, event any) error {
 	case sim.JobWritten:
 		c.written(e.ID, e.Job)
 	case sim.OrderSent:
-		c.forget(e.ID)
+		c.ignore(e.ID)
 	case sim.JobPicked:
 		return c.picked(w, e.ID)
 	}
@@ -63,41 +63,41 @@ func (c *checkStarving) written(id int64, j *job.Job) {
 		return
 	}
 	if c.jobs == nil {
-		c.jobs, c.waiting = map[int64]*queued{}, map[int][]*queued{}
+		c.jobs, c.waiting = map[int64]*queuedJob{}, map[int][]*queuedJob{}
 	}
-	q := &queued{id: id, received: time.Unix(j.Received.Sec, j.Received.Usec*1000), priority: j.Priority()}
+	q := &queuedJob{id: id, received: time.Unix(j.Received.Sec, j.Received.Usec*1000), priority: j.Priority()}
 	c.jobs[id] = q
 	line := c.waiting[q.priority]
-	at, _ := slices.BinarySearchFunc(line, q.id, func(other *queued, id int64) int { return int(other.id - id) })
+	at, _ := slices.BinarySearchFunc(line, q.id, func(other *queuedJob, id int64) int { return int(other.id - id) })
 	c.waiting[q.priority] = slices.Insert(line, at, q)
 }
 
-// forget leaves an entry, so that the job is not taken for another one.
-func (c *checkStarving) forget(id int64) {
+// ignore leaves an entry, so that the job is not taken for another one.
+func (c *checkStarving) ignore(id int64) {
 	if q := c.jobs[id]; q != nil {
-		q.gone = true
+		q.ignored = true
 	}
 }
 
 func (c *checkStarving) picked(w *sim.World, id int64) error {
 	q := c.jobs[id]
-	if q == nil || q.gone {
+	if q == nil || q.ignored {
 		return nil
 	}
-	q.gone = true
+	q.ignored = true
 	line := c.waiting[q.priority]
-	for len(line) > 0 && line[0].gone {
+	for len(line) > 0 && line[0].ignored {
 		line = line[1:]
 	}
 	c.waiting[q.priority] = line
-	c.seen.Picks++
+	c.counts.Picks++
 	if w.Now().Sub(q.received) >= c.after {
-		c.seen.Aged++
+		c.counts.Aged++
 	}
 	if len(line) == 0 || line[0].id > id {
 		return nil
 	}
-	c.seen.Overtook++
+	c.counts.Overtook++
 	if age := w.Now().Sub(line[0].received); age >= c.after {
 		return fmt.Errorf("job %d was chosen before job %d, which came first and has waited for %v", id, line[0].id, age)
 	}

@@ -67,8 +67,8 @@ func byChosen(jobs []study.JobTiming) []int {
 
 // window is the part of the time that is drawn: all of it, unless there are too many
 // jobs; then both orders end where the first of them has had as many as can be drawn.
-func window(orders []order, whole span) span {
-	shown := whole
+func window(orders []order, full span) span {
+	shown := full
 	for _, o := range orders {
 		var chosen []time.Duration
 		for i := range o.jobs {
@@ -112,7 +112,7 @@ func drawGantt(o order, kinds map[string]string, shown span) gantt {
 		widen(g.Rows[r].Bars, g.Right)
 	}
 	if last <= shown.to {
-		g.End, g.EndLabel = scale.x(last), "all done after "+spell(last-shown.from)
+		g.End, g.EndLabel = scale.x(last), "all done after "+longDuration(last-shown.from)
 	}
 	return g
 }
@@ -160,7 +160,7 @@ func widen(bars []bar, right px) {
 func describe(j *study.JobTiming, zero time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "job %d, %s\nsubmitted at %s, waited %s for a slot\nin its slot %s, of which %s only waiting\nended at %s",
-		j.ID, j.Kind, spell(j.Submitted-zero), spell(j.Chosen-j.Submitted), spell(j.Ended-j.Chosen), spell(j.OnlyWaited()), spell(j.Ended-zero))
+		j.ID, j.Kind, longDuration(j.Submitted-zero), longDuration(j.Chosen-j.Submitted), longDuration(j.Ended-j.Chosen), longDuration(j.SlotWait()), longDuration(j.Ended-zero))
 	for _, op := range j.Ops {
 		if text := describeLocks(op.Locks); text != "" {
 			fmt.Fprintf(&b, "\nlocks: %s", text)

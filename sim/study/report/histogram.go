@@ -52,7 +52,7 @@ func drawWaits(title string, orders []order, kind string, size frame) histogram 
 			most = max(most, counts[i][bin])
 			sum, n = sum+wait, n+1
 		}
-		h.Means = append(h.Means, brief(sum/time.Duration(max(n, 1))))
+		h.Means = append(h.Means, shortDuration(sum/time.Duration(max(n, 1))))
 	}
 	ticks, y := countTicks(float64(most), h.Top, h.Bottom)
 	h.Y = ticks

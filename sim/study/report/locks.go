@@ -24,7 +24,7 @@ type lockRow struct {
 	Title     string
 	Waited    string
 	Held      []heldBar
-	WaitPaths []wantPath
+	WaitPaths []waitPath
 }
 
 // heldBar is a while in which somebody holds a lock.
@@ -34,26 +34,26 @@ type heldBar struct {
 	X, W  px
 }
 
-// wantPath is all the time in which so many jobs wait for a lock.
-type wantPath struct {
+// waitPath is all the time in which so many jobs wait for a lock.
+type waitPath struct {
 	Class string
 	Path  string
 }
 
 // usage is what became of a lock in one order.
 type usage struct {
-	exclusive []holding
+	exclusive []heldPeriod
 	shared    []span
-	wanted    []want
+	wanted    []waitPeriod
 	blocked   []span // of all that wanted it
 }
 
-type holding struct {
+type heldPeriod struct {
 	span
 	title string
 }
 
-type want struct {
+type waitPeriod struct {
 	span
 	mode lock.Mode
 }
@@ -107,26 +107,26 @@ func usagesOf(o order, shown span) map[lock.Lock]*usage {
 				switch {
 				case held.empty():
 				case item.Mode == lock.Exclusive:
-					u.exclusive = append(u.exclusive, holding{held, fmt.Sprintf("job %d, %s, alone for %s", j.ID, j.Kind, spell(op.Ended-op.Began))})
+					u.exclusive = append(u.exclusive, heldPeriod{held, fmt.Sprintf("job %d, %s, alone for %s", j.ID, j.Kind, longDuration(op.Ended-op.Began))})
 				default:
 					u.shared = append(u.shared, held)
 				}
 				if wanted := (span{op.Permitted, op.Began}).clip(shown); !wanted.empty() {
-					u.wanted = append(u.wanted, want{wanted, item.Mode})
+					u.wanted = append(u.wanted, waitPeriod{wanted, item.Mode})
 				}
 			}
 		}
 	}
-	block(all)
+	addBlockers(all)
 	return all
 }
 
-// block finds the parts of the waits in which somebody else held the lock, or one
+// addBlockers finds the parts of the waits in which somebody else held the lock, or one
 // that includes it or is included, in a mode that excludes.
 //
 // A job that waits for several locks can be kept by any of them; one that waits
 // behind another request, while nobody holds the lock, is not counted.
-func block(all map[lock.Lock]*usage) {
+func addBlockers(all map[lock.Lock]*usage) {
 	var exclusive, held [lock.Config + 1]struct{ group, members []span }
 	for l, u := range all {
 		x, h := &exclusive[l.Level()].members, &held[l.Level()].members
@@ -172,7 +172,7 @@ func drawLockRows(o order, usages map[lock.Lock]*usage, locks []lock.Lock, shown
 			u = &usage{}
 		}
 		for _, e := range u.exclusive {
-			row.Held = append(row.Held, scale.held("exclusive", e.title, e.span))
+			row.Held = append(row.Held, scale.heldBar("exclusive", e.title, e.span))
 		}
 		slices.SortFunc(row.Held, func(a, b heldBar) int { return cmp.Compare(a.X, b.X) })
 		atOnce := levels(u.shared)
@@ -181,22 +181,22 @@ func drawLockRows(o order, usages map[lock.Lock]*usage, locks []lock.Lock, shown
 			for len(atOnce) > 0 && atOnce[0].from < s.to {
 				most, atOnce = max(most, atOnce[0].n), atOnce[1:]
 			}
-			row.Held = append(row.Held, scale.held("shared", fmt.Sprintf("shared by up to %d at once, for %s", most, spell(s.length())), s))
+			row.Held = append(row.Held, scale.heldBar("shared", fmt.Sprintf("shared by up to %d at once, for %s", most, longDuration(s.length())), s))
 		}
 		waits := levels(u.blocked)
-		row.WaitPaths = scale.wantPaths(waits, row.Y+heldHeight+3)
+		row.WaitPaths = scale.waitPaths(waits, row.Y+heldHeight+3)
 		most := 0
 		for _, w := range waits {
 			most = max(most, w.n)
 		}
-		row.Waited = brief(total(u.blocked))
+		row.Waited = shortDuration(total(u.blocked))
 		row.Title = fmt.Sprintf("%s: jobs waited for it for %s in total, up to %d at once", l, row.Waited, most)
 		c.Rows = append(c.Rows, row)
 	}
 	return c
 }
 
-func (t timeScale) held(class, title string, s span) heldBar {
+func (t timeScale) heldBar(class, title string, s span) heldBar {
 	x := t.x(s.from)
 	return heldBar{class, title, x, max(t.x(s.to)-x, 0.3)}
 }
@@ -207,9 +207,9 @@ var wantClasses = []struct {
 	least int
 }{{"want3", 4}, {"want2", 2}, {"want1", 1}}
 
-// wantPaths draws one path for each shade. What is too short to be seen is joined
+// waitPaths draws one path for each shade. What is too short to be seen is joined
 // with what comes before it.
-func (t timeScale) wantPaths(waits []level, y px) []wantPath {
+func (t timeScale) waitPaths(waits []level, y px) []waitPath {
 	paths := make([]strings.Builder, len(wantClasses))
 	for i := 0; i < len(waits); {
 		shade := shadeOf(waits[i].n)
@@ -219,10 +219,10 @@ func (t timeScale) wantPaths(waits []level, y px) []wantPath {
 		}
 		fmt.Fprintf(&paths[shade], "M%v %vh%v", t.x(from), y, max(t.x(to)-t.x(from), 0.2))
 	}
-	var all []wantPath
+	var all []waitPath
 	for i := range paths {
 		if paths[i].Len() > 0 {
-			all = append(all, wantPath{wantClasses[i].class, paths[i].String()})
+			all = append(all, waitPath{wantClasses[i].class, paths[i].String()})
 		}
 	}
 	return all

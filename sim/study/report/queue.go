@@ -25,7 +25,7 @@ const queueColumns = 400
 
 // drawQueue draws what waits for a slot, and what has one. said is what a point
 // stands for.
-func drawQueue(orders []order, whole span) (charts []lineChart, said string) {
+func drawQueue(orders []order, full span) (charts []lineChart, said string) {
 	pending := series{title: "pending: jobs that wait for a run slot"}
 	running := series{title: "running: jobs that have a slot (dashed), and those of them whose opcode executes"}
 	for _, o := range orders {
@@ -38,11 +38,11 @@ func drawQueue(orders []order, whole span) (charts []lineChart, said string) {
 				executes = append(executes, span{op.Began, op.Ended})
 			}
 		}
-		pending.add(o.Class, o.Name, waits, whole)
-		running.add(o.Class+" faint", o.Name+", in a slot", slots, whole)
-		running.add(o.Class, o.Name+", executing", executes, whole)
+		pending.add(o.Class, o.Name, waits, full)
+		running.add(o.Class+" faint", o.Name+", in a slot", slots, full)
+		running.add(o.Class, o.Name+", executing", executes, full)
 	}
-	return []lineChart{pending.draw(whole), running.draw(whole)}, spell(whole.length() / queueColumns)
+	return []lineChart{pending.draw(full), running.draw(full)}, longDuration(full.length() / queueColumns)
 }
 
 // series is the lines of one chart.
@@ -53,8 +53,8 @@ type series struct {
 	most  float64
 }
 
-func (s *series) add(class, name string, spans []span, whole span) {
-	means := meansOf(spans, whole)
+func (s *series) add(class, name string, spans []span, full span) {
+	means := meansOf(spans, full)
 	for _, m := range means {
 		s.most = max(s.most, m)
 	}
@@ -62,12 +62,12 @@ func (s *series) add(class, name string, spans []span, whole span) {
 }
 
 // meansOf is how many spans there are at once in each column of the time, on average.
-func meansOf(spans []span, whole span) []float64 {
+func meansOf(spans []span, full span) []float64 {
 	means := make([]float64, queueColumns)
-	width := max(whole.length()/queueColumns, 1)
+	width := max(full.length()/queueColumns, 1)
 	for _, l := range levels(spans) {
-		for c := int((l.from - whole.from) / width); c < queueColumns; c++ {
-			column := span{whole.from + time.Duration(c)*width, whole.from + time.Duration(c+1)*width}
+		for c := int((l.from - full.from) / width); c < queueColumns; c++ {
+			column := span{full.from + time.Duration(c)*width, full.from + time.Duration(c+1)*width}
 			inside := l.clip(column)
 			if inside.empty() {
 				break
@@ -78,8 +78,8 @@ func meansOf(spans []span, whole span) []float64 {
 	return means
 }
 
-func (s *series) draw(whole span) lineChart {
-	scale := timeScale{whole}
+func (s *series) draw(full span) lineChart {
+	scale := timeScale{full}
 	chart := lineChart{frame: frameOver(scale, 180), Title: s.title, Lines: s.lines}
 	ticks, y := countTicks(s.most, chart.Top+6, chart.Bottom)
 	chart.Y = ticks

@@ -85,17 +85,17 @@ func Write(w io.Writer, r Report) error {
 		kinds[k.Kind] = fmt.Sprintf("k%d", i%kindColours)
 		v.Kinds = append(v.Kinds, legend{kinds[k.Kind], k.Kind, k.Jobs})
 	}
-	whole := extent(orders)
+	full := extent(orders)
 	for i := range orders {
 		orders[i].rows = fillRows(orders[i].jobs)
 	}
-	shown := window(orders, whole)
-	v.LeftOut = leftOut(orders, shown, whole)
+	shown := window(orders, full)
+	v.LeftOut = omissions(orders, shown, full)
 	for _, o := range orders {
 		v.Gantts = append(v.Gantts, drawGantt(o, kinds, shown))
 	}
 	v.Locks, v.LocksLeft = drawLocks(orders, shown)
-	v.Queue, v.Columns = drawQueue(orders, whole)
+	v.Queue, v.Columns = drawQueue(orders, full)
 	v.Waits = drawWaits("all jobs", orders, "", wide)
 	for _, k := range v.Kinds {
 		v.KindWaits = append(v.KindWaits, drawWaits(k.Name, orders, k.Name, narrow))
@@ -108,17 +108,17 @@ const kindColours = 10
 
 // extent is from the first submission to the last end, of both orders.
 func extent(orders []order) span {
-	whole := span{1 << 62, 0}
+	full := span{1 << 62, 0}
 	for _, o := range orders {
 		for i := range o.jobs {
-			whole.from, whole.to = min(whole.from, o.jobs[i].Submitted), max(whole.to, o.jobs[i].Ended)
+			full.from, full.to = min(full.from, o.jobs[i].Submitted), max(full.to, o.jobs[i].Ended)
 		}
 	}
-	return whole
+	return full
 }
 
-// leftOut says what the charts over time do not show.
-func leftOut(orders []order, shown, whole span) []string {
+// omissions says what the charts over time do not show.
+func omissions(orders []order, shown, full span) []string {
 	var lines []string
 	jobs, rows := 0, 0
 	for _, o := range orders {
@@ -131,9 +131,9 @@ func leftOut(orders []order, shown, whole span) []string {
 		}
 		jobs = max(jobs, drawn)
 	}
-	if shown != whole {
+	if shown != full {
 		lines = append(lines, fmt.Sprintf("The charts of slots and locks end after the first %s of %s, for %d jobs are too many to draw: %d of each order are in them at most. With fewer --jobs they show all.",
-			spell(shown.length()), spell(whole.length()), len(orders[0].jobs), jobs))
+			longDuration(shown.length()), longDuration(full.length()), len(orders[0].jobs), jobs))
 	}
 	if rows > maxRows {
 		lines = append(lines, fmt.Sprintf("The first %d of %d run slots are drawn.", maxRows, rows))
@@ -141,8 +141,8 @@ func leftOut(orders []order, shown, whole span) []string {
 	return lines
 }
 
-// brief is a duration for people, in one unit.
-func brief(d time.Duration) string {
+// shortDuration is a duration for people, in one unit.
+func shortDuration(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:
 		return fmt.Sprintf("%.1f s", d.Seconds())
@@ -155,8 +155,8 @@ func brief(d time.Duration) string {
 	}
 }
 
-// spell is a duration for people, in two units where it is long.
-func spell(d time.Duration) string {
+// longDuration is a duration for people, in two units where it is long.
+func longDuration(d time.Duration) string {
 	pair := func(n time.Duration, unit string, m time.Duration, part string) string {
 		if m == 0 {
 			return fmt.Sprintf("%d %s", n, unit)

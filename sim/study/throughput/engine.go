@@ -18,54 +18,54 @@ import (
 // length.
 var epoch = time.Unix(1_800_000_000, 0)
 
-// world is the work while it is done.
+// engine is the work while it is done.
 //
 // Invariant: jobs are numbered by id in the order in which they come, as the queue
 // does it; received and numbers are by id, from 0 for job 1.
-type world struct {
+type engine struct {
 	work      Work
 	options   Options
 	catalogue *opcode.Catalogue
 	sched     *sched.State
 	locks     *lock.State
 
-	now       time.Duration
-	next      int // the next of the work to come
-	scheduled schedule
-	order     int           // of what was scheduled last
-	followers map[int][]int // by the number of the job whose end they await
-	chained   Chained       // nil if nobody awaits anybody
+	now        time.Duration
+	next       int // the next of the work to come
+	scheduled  eventHeap
+	order      int           // of what was scheduled last
+	dependents map[int][]int // by the number of the job whose end they await
+	chained    Chained       // nil if nobody awaits anybody
 
 	numbers  []int32
 	received []time.Duration
-	active   map[job.ID]*active
-	starting []*active // chosen, have not asked for locks yet
+	active   map[job.ID]*activeJob
+	starting []*activeJob // chosen, have not asked for locks yet
 
-	core     stopwatch
-	arrivals []time.Duration // what the scheduler's core has taken, by event
-	ends     []time.Duration
-	heap     *watermark
+	coreTime  stopwatch
+	arrivals  []time.Duration // what the scheduler's core has taken, by event
+	ends      []time.Duration
+	watermark *watermark
 
-	ended, peak        int
+	ended, peakPending int
 	waits              []float64
 	slotTime, lockWait time.Duration
 }
 
-// active is a job with a slot.
-type active struct {
-	id      job.ID
-	owner   lock.Owner
-	ops     []opcodePlan // those that have not ended
-	picked  time.Duration
-	waiting time.Duration // since when it only waits
-	began   bool
+// activeJob is a job with a slot.
+type activeJob struct {
+	id           job.ID
+	owner        lock.Owner
+	ops          []opcodePlan // those that have not ended
+	picked       time.Duration
+	waitingSince time.Duration // since when it only waits
+	began        bool
 }
 
 // opcodePlan is an opcode as the daemon sees it, and how long it takes.
 type opcodePlan struct {
 	declared lock.Declaration
 	needs    lock.Needs
-	takes    time.Duration
+	duration time.Duration
 }
 
 // event tells who begins or ends to work with which locks.
@@ -75,30 +75,30 @@ type event struct {
 	ends  bool
 }
 
-func newWorld(work Work, o Options) *world {
+func newEngine(work Work, o Options) *engine {
 	n := work.Len()
-	w := &world{work: work, options: o, catalogue: opcode.Builtin(),
+	w := &engine{work: work, options: o, catalogue: opcode.Builtin(),
 		sched: sched.NewState(sched.Settings{Slots: o.Slots, Predictive: o.Settings.Predictive, Base: o.Settings.PredictiveBase,
 			Tick: o.Settings.PredictiveTick(), K: o.Settings.PredictiveTicks}),
 		locks:   lock.New(lock.Settings{Lattice: lock.Implied, BypassAfter: o.Settings.LockBypass()}),
 		numbers: make([]int32, 0, n), received: make([]time.Duration, 0, n), waits: make([]float64, 0, n),
 		arrivals: make([]time.Duration, 0, n), ends: make([]time.Duration, 0, n+n/2),
-		followers: map[int][]int{}, active: map[job.ID]*active{}}
+		dependents: map[int][]int{}, active: map[job.ID]*activeJob{}}
 	if chained, is := work.(Chained); is {
 		w.chained = chained
 		for i := range n {
 			if preceding, _ := chained.After(i); preceding >= 0 {
-				w.followers[preceding] = append(w.followers[preceding], i)
+				w.dependents[preceding] = append(w.dependents[preceding], i)
 			}
 		}
 	}
 	return w
 }
 
-func (w *world) time() time.Time { return epoch.Add(w.now) }
+func (w *engine) time() time.Time { return epoch.Add(w.now) }
 
-// follows tells whether a job comes only after another's end.
-func (w *world) follows(i int) bool {
+// isChained tells whether a job comes only after another's end.
+func (w *engine) isChained(i int) bool {
 	if w.chained == nil {
 		return false
 	}
@@ -108,65 +108,65 @@ func (w *world) follows(i int) bool {
 
 // step does what comes next, and all that happens at that moment because of it.
 // At one moment ends go before arrivals.
-func (w *world) step() error {
-	for w.next < w.work.Len() && w.follows(w.next) {
+func (w *engine) step() error {
+	for w.next < w.work.Len() && w.isChained(w.next) {
 		w.next++
 	}
 	if w.next == w.work.Len() || len(w.scheduled) > 0 && w.scheduled[0].at <= w.work.At(w.next) {
-		return w.goOn()
+		return w.nextScheduled()
 	}
 	w.now = w.work.At(w.next)
 	var together []int
 	for ; w.next < w.work.Len() && w.work.At(w.next) == w.now; w.next++ {
-		if !w.follows(w.next) {
+		if !w.isChained(w.next) {
 			together = append(together, w.next)
 		}
 	}
 	return w.arrive(together...)
 }
 
-// goOn does what was scheduled for the soonest moment.
-func (w *world) goOn() error {
+// nextScheduled does what was scheduled for the soonest moment.
+func (w *engine) nextScheduled() error {
 	if len(w.scheduled) == 0 {
 		return errStuck(w)
 	}
-	e := heap.Pop(&w.scheduled).(*scheduled)
+	e := heap.Pop(&w.scheduled).(*scheduledEvent)
 	w.now = e.at
 	if e.ends == nil {
-		return w.arrive(e.comes)
+		return w.arrive(e.arrives)
 	}
 	return w.opEnded(e.ends)
 }
 
 // arrive puts jobs in line, and has the scheduler look once.
-func (w *world) arrive(numbers ...int) error {
+func (w *engine) arrive(numbers ...int) error {
 	if err := w.enqueue(numbers...); err != nil {
 		return err
 	}
-	err := w.look()
-	w.arrivals = append(w.arrivals, w.core.reset())
+	err := w.runScheduler()
+	w.arrivals = append(w.arrivals, w.coreTime.reset())
 	return err
 }
 
 // enqueue is what the scheduler's actor does with news from the queue.
-func (w *world) enqueue(numbers ...int) error {
+func (w *engine) enqueue(numbers ...int) error {
 	for _, i := range numbers {
-		plans, err := w.plans(i)
+		plans, err := w.parsedOpcodes(i)
 		if err != nil {
 			return err
 		}
-		atHand, later := declared(plans)
+		atHand, later := declaredLocks(plans)
 		w.numbers, w.received = append(w.numbers, int32(i)), append(w.received, w.now)
 		c := sched.Candidate{ID: job.ID(len(w.numbers)), ReceivedUs: w.time().UnixMicro(), Declared: lock.Merge(atHand, later)}
-		w.core.start()
+		w.coreTime.start()
 		w.sched.Enqueue(c)
-		w.core.stop()
+		w.coreTime.stop()
 	}
 	return nil
 }
 
-// plans takes the opcodes of a job as the daemon does.
-func (w *world) plans(i int) ([]opcodePlan, error) {
+// parsedOpcodes takes the opcodes of a job as the daemon does.
+func (w *engine) parsedOpcodes(i int) ([]opcodePlan, error) {
 	ops := w.work.Job(i)
 	plans := make([]opcodePlan, len(ops))
 	for k, op := range ops {
@@ -181,22 +181,22 @@ func (w *world) plans(i int) ([]opcodePlan, error) {
 		if len(needs.AnyOf) > 0 {
 			return nil, fmt.Errorf("job %d of the work: opportunistic locks are not supported here", i+1)
 		}
-		plans[k] = opcodePlan{w.catalogue.Declare(draft.Input, nil), needs, op.Takes}
+		plans[k] = opcodePlan{w.catalogue.Declare(draft.Input, nil), needs, op.Duration}
 	}
 	return plans, nil
 }
 
-// declared is what the opcode at hand is expected to lock, and those after it.
-func declared(plans []opcodePlan) (atHand, later lock.Declaration) {
+// declaredLocks is what the opcode at hand is expected to lock, and those after it.
+func declaredLocks(plans []opcodePlan) (atHand, later lock.Declaration) {
 	for _, p := range plans[1:] {
 		later = lock.Merge(later, p.declared)
 	}
 	return plans[0].declared, later
 }
 
-// look is what the scheduler's actor does after every message, and what those who
+// runScheduler is what the scheduler's actor does after every message, and what those who
 // are chosen do then until nothing more happens at this moment.
-func (w *world) look() error {
+func (w *engine) runScheduler() error {
 	if err := w.pick(); err != nil {
 		return err
 	}
@@ -210,16 +210,16 @@ func (w *world) look() error {
 	return nil
 }
 
-func (w *world) pick() error {
-	w.core.start()
+func (w *engine) pick() error {
+	w.coreTime.start()
 	picked := w.sched.Pick(w.time())
-	w.core.stop()
+	w.coreTime.stop()
 	for _, id := range picked {
-		plans, err := w.plans(int(w.numbers[id-1]))
+		plans, err := w.parsedOpcodes(int(w.numbers[id-1]))
 		if err != nil {
 			return err
 		}
-		a := &active{id: id, owner: lock.JobOwner(id, "load", int(id)%math.MaxInt32), ops: plans, picked: w.now}
+		a := &activeJob{id: id, owner: lock.JobOwner(id, "load", int(id)%math.MaxInt32), ops: plans, picked: w.now}
 		w.active[id] = a
 		w.begin(a)
 	}
@@ -227,17 +227,17 @@ func (w *world) pick() error {
 }
 
 // begin has the opcode at hand declared, and permitted: whoever has a slot is.
-func (w *world) begin(a *active) {
-	atHand, later := declared(a.ops)
-	w.core.start()
+func (w *engine) begin(a *activeJob) {
+	atHand, later := declaredLocks(a.ops)
+	w.coreTime.start()
 	w.sched.SetDeclared(a.id, atHand, later)
-	w.core.stop()
-	a.waiting = w.now
+	w.coreTime.stop()
+	a.waitingSince = w.now
 	w.starting = append(w.starting, a)
 }
 
 // takeLocks asks for all locks of the opcode at hand, as the job's process does.
-func (w *world) takeLocks(a *active) error {
+func (w *engine) takeLocks(a *activeJob) error {
 	needs := a.ops[0].needs
 	if !needs.Any() {
 		return w.execute(a)
@@ -257,16 +257,16 @@ func (w *world) takeLocks(a *active) error {
 
 // locksChanged tells the scheduler what the lock manager has done, and those who
 // have got their locks.
-func (w *world) locksChanged(u lock.Update) error {
+func (w *engine) locksChanged(u lock.Update) error {
 	for _, o := range u.Changed {
 		r := w.locks.Record(o)
 		var pending lock.Request
 		if r.Pending != nil {
 			pending = r.Pending.Request
 		}
-		w.core.start()
+		w.coreTime.start()
 		w.sched.SetHeld(r.Owner, r.Locks, pending)
-		w.core.stop()
+		w.coreTime.stop()
 	}
 	if err := w.pick(); err != nil {
 		return err
@@ -280,54 +280,54 @@ func (w *world) locksChanged(u lock.Update) error {
 }
 
 // execute begins to work: the opcode at hand has its locks.
-func (w *world) execute(a *active) error {
-	w.lockWait += w.now - a.waiting
+func (w *engine) execute(a *activeJob) error {
+	w.lockWait += w.now - a.waitingSince
 	if !a.began {
 		a.began = true
 		w.waits = append(w.waits, (w.now - w.received[a.id-1]).Seconds())
 	}
-	w.tell(a, false)
-	return w.schedule(scheduled{at: w.now + a.ops[0].takes, ends: a})
+	w.notify(a, false)
+	return w.schedule(scheduledEvent{at: w.now + a.ops[0].duration, ends: a})
 }
 
-func (w *world) tell(a *active, ends bool) {
-	if w.options.watch != nil {
-		w.options.watch(event{a.id, a.ops[0].needs.Request, ends})
+func (w *engine) notify(a *activeJob, ends bool) {
+	if w.options.onEvent != nil {
+		w.options.onEvent(event{a.id, a.ops[0].needs.Request, ends})
 	}
 }
 
 // opEnded gives the locks back, and goes on with the next opcode in the same slot.
-func (w *world) opEnded(a *active) error {
-	w.tell(a, true)
+func (w *engine) opEnded(a *activeJob) error {
+	w.notify(a, true)
 	a.ops = a.ops[1:]
 	if err := w.locksChanged(w.locks.Release(w.time(), a.owner)); err != nil {
 		return err
 	}
 	if len(a.ops) > 0 {
 		w.begin(a)
-	} else if err := w.left(a); err != nil {
+	} else if err := w.endJob(a); err != nil {
 		return err
 	}
-	err := w.look()
-	w.ends = append(w.ends, w.core.reset())
+	err := w.runScheduler()
+	w.ends = append(w.ends, w.coreTime.reset())
 	return err
 }
 
-// left forgets a job, and lets come who awaited its end.
-func (w *world) left(a *active) error {
-	w.core.start()
+// endJob forgets a job, and lets come who awaited its end.
+func (w *engine) endJob(a *activeJob) error {
+	w.coreTime.start()
 	w.sched.Leave(a.id)
-	w.core.stop()
+	w.coreTime.stop()
 	delete(w.active, a.id)
 	w.ended++
 	w.slotTime += w.now - a.picked
-	if w.options.Told != nil {
-		w.options.Told()
+	if w.options.OnJob != nil {
+		w.options.OnJob()
 	}
 	var errs []error
-	for _, i := range w.followers[int(w.numbers[a.id-1])] {
+	for _, i := range w.dependents[int(w.numbers[a.id-1])] {
 		_, think := w.chained.After(i)
-		errs = append(errs, w.schedule(scheduled{at: max(w.work.At(i), w.now+think), comes: i}))
+		errs = append(errs, w.schedule(scheduledEvent{at: max(w.work.At(i), w.now+think), arrives: i}))
 	}
 	return errors.Join(errs...)
 }

@@ -66,7 +66,7 @@ func exclude(a, b lock.Item) bool {
 
 func judged(t require.TestingT, work Work, o Options) Result {
 	j := &judge{t: t, slots: o.Slots, works: map[job.ID]lock.Request{}}
-	o.watch = j.watch
+	o.onEvent = j.watch
 	r := done(t, work, o)
 	require.Empty(t, j.works)
 	opcodes := 0
@@ -98,25 +98,25 @@ func TestTheSameWorkHasTheSameOutcome(t *testing.T) {
 	require.Equal(t, first.Outcome.Events, first.Cost.Arrivals.N+first.Cost.Ends.N)
 }
 
-// byHand is work that a test spells out.
-type byHand struct {
+// listedWork is work that a test spells out.
+type listedWork struct {
 	at  []time.Duration
 	ops [][]study.Opcode
 }
 
-func (b *byHand) Len() int                 { return len(b.at) }
-func (b *byHand) At(i int) time.Duration   { return b.at[i] }
-func (b *byHand) Job(i int) []study.Opcode { return b.ops[i] }
-func (b *byHand) add(at, takes int, locks string) {
+func (b *listedWork) Len() int                 { return len(b.at) }
+func (b *listedWork) At(i int) time.Duration   { return b.at[i] }
+func (b *listedWork) Job(i int) []study.Opcode { return b.ops[i] }
+func (b *listedWork) add(at, takes int, locks string) {
 	b.at = append(b.at, time.Duration(at)*time.Second)
 	input := `{"OP_ID": "OP_RUN_COMMAND", "argv": ["x"], "locks": ` + locks + `}`
-	b.ops = append(b.ops, []study.Opcode{{Input: json.RawMessage(input), Takes: time.Duration(takes) * time.Second}})
+	b.ops = append(b.ops, []study.Opcode{{Input: json.RawMessage(input), Duration: time.Duration(takes) * time.Second}})
 }
 
 // Two want one node, and the third goes first if the order is predictive.
 func TestWhoIsInNobodysWayGoesFirst(t *testing.T) {
 	for _, predictive := range []bool{true, false} {
-		var work byHand
+		var work listedWork
 		work.add(0, 10, `[["node/a", "exclusive"]]`)
 		work.add(1, 10, `[["node/a", "exclusive"]]`)
 		work.add(1, 10, `[["node/b", "exclusive"]]`)
@@ -133,7 +133,7 @@ func TestWhoIsInNobodysWayGoesFirst(t *testing.T) {
 }
 
 func TestJobsWithoutLocksOnlyNeedASlot(t *testing.T) {
-	var work byHand
+	var work listedWork
 	work.add(5, 0, `null`)
 	work.add(5, 3, `[]`)
 	r := judged(t, &work, Options{Slots: 1, Settings: settings(t, true)})
@@ -145,12 +145,12 @@ func TestWorkThatCannotBeDone(t *testing.T) {
 		`[["nosuch/a", "exclusive"]]`: "job 1 of the work: ",
 		`[["node/a", "exclusive"]], "opportunistic_locks": [["instance/a", "shared"]]`: "job 1 of the work: opportunistic locks are not supported",
 	} {
-		var work byHand
+		var work listedWork
 		work.add(0, 1, text)
 		_, err := Run(&work, Options{Slots: 1, Settings: settings(t, true)})
 		require.ErrorContains(t, err, wants)
 	}
-	var work byHand
+	var work listedWork
 	for range 3 {
 		work.add(0, 90*365*24*3600, `[["node/a", "exclusive"]]`)
 	}

@@ -2,8 +2,8 @@ package throughput
 
 import "time"
 
-// Row is what a backlog of so many pending jobs costs.
-type Row struct {
+// GrowthRow is what a backlog of so many pending jobs costs.
+type GrowthRow struct {
 	Pending int `json:"pending"`
 	// Enqueue is putting one more in line, mean over all, in seconds.
 	Enqueue float64 `json:"enqueue"`
@@ -26,10 +26,10 @@ func Sizes(most int) []int {
 // Growth puts so many jobs in line, all at one moment, fills the slots, and then
 // has that many jobs end, while others take their places in the line: the backlog
 // stays as long as it is. Each job of the work comes at least once.
-func Growth(work Work, o Options, pending, decisions int) (Row, error) {
-	w := newWorld(work, o)
+func Growth(work Work, o Options, pending, decisions int) (GrowthRow, error) {
+	w := newEngine(work, o)
 	w.chained = nil // nobody waits for anybody here
-	clear(w.followers)
+	clear(w.dependents)
 	before := heapInUse()
 	next := 0
 	following := func() int {
@@ -38,24 +38,24 @@ func Growth(work Work, o Options, pending, decisions int) (Row, error) {
 	}
 	for range pending {
 		if err := w.enqueue(following()); err != nil {
-			return Row{}, err
+			return GrowthRow{}, err
 		}
-		if o.Told != nil {
-			o.Told()
+		if o.OnJob != nil {
+			o.OnJob()
 		}
 	}
-	row := Row{Pending: pending, Enqueue: w.core.reset().Seconds() / float64(pending)}
+	row := GrowthRow{Pending: pending, Enqueue: w.coreTime.reset().Seconds() / float64(pending)}
 	row.Memory = Memory{Pending: pending, Scheduler: heapInUse() - before}
-	if err := w.look(); err != nil {
+	if err := w.runScheduler(); err != nil {
 		return row, err
 	}
 	row.Memory.Locks = w.lockBytes()
-	w.core.reset()
-	w.options.Told = nil // they were told of when they came
+	w.coreTime.reset()
+	w.options.OnJob = nil // they were told of when they came
 	spans := make([]time.Duration, 0, decisions)
 	for span := time.Duration(0); len(spans) < decisions; {
 		ended := w.ended
-		if err := w.goOn(); err != nil {
+		if err := w.nextScheduled(); err != nil {
 			return row, err
 		}
 		span += w.ends[len(w.ends)-1]
@@ -68,6 +68,6 @@ func Growth(work Work, o Options, pending, decisions int) (Row, error) {
 		spans = append(spans, span+w.arrivals[len(w.arrivals)-1])
 		span = 0
 	}
-	row.Decisions = spread(spans)
+	row.Decisions = spreadOf(spans)
 	return row, nil
 }

@@ -23,7 +23,7 @@ func TestGrowth(t *testing.T) {
 	work, told := study.NewPlan(study.Mixes[0], o), 0
 	for _, pending := range []int{1000, 3000} {
 		told = 0
-		row, err := Growth(work, Options{Slots: o.Slots, Settings: settings(t, true), Told: func() { told++ }}, pending, 50)
+		row, err := Growth(work, Options{Slots: o.Slots, Settings: settings(t, true), OnJob: func() { told++ }}, pending, 50)
 		require.NoError(t, err)
 		require.Equal(t, pending, told)
 		require.Equal(t, pending, row.Pending)
@@ -37,7 +37,7 @@ func TestGrowth(t *testing.T) {
 }
 
 func TestGrowthOfLittleWork(t *testing.T) {
-	var work byHand
+	var work listedWork
 	work.add(0, 5, `[["node/a", "exclusive"]]`)
 	row, err := Growth(&work, Options{Slots: 3, Settings: settings(t, true)}, 1, 10)
 	require.NoError(t, err)
@@ -45,10 +45,10 @@ func TestGrowthOfLittleWork(t *testing.T) {
 }
 
 func TestSpread(t *testing.T) {
-	require.Zero(t, spread(nil))
+	require.Zero(t, spreadOf(nil))
 	var spans []time.Duration
 	for i := range 200 {
 		spans = append(spans, time.Duration(200-i)*time.Second)
 	}
-	require.Equal(t, Spread{N: 200, Mean: 100.5, P50: 100, P99: 198, Max: 200}, spread(spans))
+	require.Equal(t, Spread{N: 200, Mean: 100.5, P50: 100, P99: 198, Max: 200}, spreadOf(spans))
 }

@@ -33,8 +33,8 @@ type Spread struct {
 	Max  float64 `json:"max"`
 }
 
-// spread sorts the spans.
-func spread(spans []time.Duration) Spread {
+// spreadOf sorts the spans.
+func spreadOf(spans []time.Duration) Spread {
 	n := len(spans)
 	if n == 0 {
 		return Spread{}
@@ -72,9 +72,9 @@ func heapInUse() int64 {
 
 // watermark measures the heap whenever clearly more jobs are pending than ever.
 type watermark struct {
-	world  *world
-	before int64
-	memory Memory
+	engine   *engine
+	baseline int64
+	memory   Memory
 }
 
 // Fewer are lost in what else is in use, and a collection costs as much as
@@ -84,20 +84,20 @@ const (
 	watermarkStep  = 1.1
 )
 
-func newWatermark(w *world) *watermark { return &watermark{world: w, before: heapInUse()} }
+func newWatermark(w *engine) *watermark { return &watermark{engine: w, baseline: heapInUse()} }
 
-func (m *watermark) look(pending int) {
+func (m *watermark) update(pending int) {
 	if pending < watermarkLeast || float64(pending) < watermarkStep*float64(m.memory.Pending) {
 		return
 	}
-	all := heapInUse() - m.before
-	locks := m.world.lockBytes()
+	all := heapInUse() - m.baseline
+	locks := m.engine.lockBytes()
 	m.memory = Memory{Pending: pending, Scheduler: all - locks, Locks: locks}
 }
 
 // lockBytes is what the lock manager needs: what a second one with the same locks
 // does.
-func (w *world) lockBytes() int64 {
+func (w *engine) lockBytes() int64 {
 	settings := lock.Settings{Lattice: lock.Implied, BypassAfter: w.locks.BypassAfter()}
 	snapshot := w.locks.Snapshot()
 	before := heapInUse()

@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// scheduled is the end of an opcode, or else the coming of a job after another's
+// scheduledEvent is the end of an opcode, or else the coming of a job after another's
 // end.
-type scheduled struct {
-	at    time.Duration
-	order int // of being scheduled, among those of one moment
-	ends  *active
-	comes int
+type scheduledEvent struct {
+	at      time.Duration
+	order   int // of being scheduled, among those of one moment
+	ends    *activeJob
+	arrives int
 }
 
-// schedule is a heap of what will happen.
-type schedule []*scheduled
+// eventHeap is a heap of what will happen.
+type eventHeap []*scheduledEvent
 
-func (s schedule) Len() int      { return len(s) }
-func (s schedule) Swap(i, k int) { s[i], s[k] = s[k], s[i] }
-func (s schedule) Less(i, k int) bool {
+func (s eventHeap) Len() int      { return len(s) }
+func (s eventHeap) Swap(i, k int) { s[i], s[k] = s[k], s[i] }
+func (s eventHeap) Less(i, k int) bool {
 	if s[i].at != s[k].at {
 		return s[i].at < s[k].at
 	}
 	return s[i].order < s[k].order
 }
-func (s *schedule) Push(x any) { *s = append(*s, x.(*scheduled)) }
-func (s *schedule) Pop() any {
+func (s *eventHeap) Push(x any) { *s = append(*s, x.(*scheduledEvent)) }
+func (s *eventHeap) Pop() any {
 	last := len(*s) - 1
 	popped := (*s)[last]
 	(*s)[last] = nil
@@ -35,7 +35,7 @@ func (s *schedule) Pop() any {
 }
 
 // schedule adds what will happen; it refuses what is too far away.
-func (w *world) schedule(e scheduled) error {
+func (w *engine) schedule(e scheduledEvent) error {
 	if e.at > timeMax {
 		return errEndless
 	}

@@ -44,11 +44,11 @@ type Options struct {
 	Slots int
 	// Settings are lockstep's own, valid.
 	Settings config.Settings
-	// Told hears of each job that has ended or, in a Growth, been put in line; nil:
+	// OnJob hears of each job that has ended or, in a Growth, been put in line; nil:
 	// nobody does.
-	Told func()
+	OnJob func()
 
-	watch func(event) // for tests: hears who begins and ends to work with what
+	onEvent func(event) // for tests: hears who begins and ends to work with what
 }
 
 // Outcome is what has become of the work, in virtual seconds. The same work and
@@ -88,13 +88,13 @@ type Result struct {
 
 // Run does all of the work. The error is about work that cannot be done.
 func Run(work Work, o Options) (Result, error) {
-	w := newWorld(work, o)
-	w.heap = newWatermark(w)
+	w := newEngine(work, o)
+	w.watermark = newWatermark(w)
 	began := time.Now()
 	err := w.run()
 	took := time.Since(began).Seconds()
 	r := Result{Cost: Cost{Seconds: took, JobsPerSecond: float64(w.ended) / took,
-		Arrivals: spread(w.arrivals), Ends: spread(w.ends), Memory: w.heap.memory}}
+		Arrivals: spreadOf(w.arrivals), Ends: spreadOf(w.ends), Memory: w.watermark.memory}}
 	if err == nil {
 		r.Outcome = w.outcome()
 	}
@@ -102,22 +102,22 @@ func Run(work Work, o Options) (Result, error) {
 }
 
 // run goes on until everybody has ended.
-func (w *world) run() error {
+func (w *engine) run() error {
 	for w.ended < w.work.Len() {
 		if err := w.step(); err != nil {
 			return err
 		}
-		w.peak = max(w.peak, w.sched.Len())
-		w.heap.look(w.sched.Len())
+		w.peakPending = max(w.peakPending, w.sched.Len())
+		w.watermark.update(w.sched.Len())
 	}
 	return nil
 }
 
-func (w *world) outcome() Outcome {
+func (w *engine) outcome() Outcome {
 	o := Outcome{Jobs: w.ended, Makespan: (w.now - w.received[0]).Seconds(), SlotSeconds: w.slotTime.Seconds(),
-		LockWaitSeconds: w.lockWait.Seconds(), PeakPending: w.peak, Events: len(w.arrivals) + len(w.ends)}
+		LockWaitSeconds: w.lockWait.Seconds(), PeakPending: w.peakPending, Events: len(w.arrivals) + len(w.ends)}
 	o.PerHour = float64(o.Jobs) / max(o.Makespan, 1) * time.Hour.Seconds()
-	o.Waits = study.SumUp(w.waits)
+	o.Waits = study.Summarize(w.waits)
 	return o
 }
 
@@ -127,7 +127,7 @@ const timeMax = 200 * 365 * 24 * time.Hour
 var errEndless = errors.New("the work takes more than 200 years of virtual time: take less of it")
 
 // errStuck cannot happen as long as whoever has locks ends.
-func errStuck(w *world) error {
+func errStuck(w *engine) error {
 	return fmt.Errorf("%d of %d jobs have ended and nothing more happens: %d wait for a slot, %d have one",
 		w.ended, w.work.Len(), w.sched.Len(), w.sched.InUse())
 }

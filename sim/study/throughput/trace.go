@@ -35,17 +35,17 @@ const procsMax = 1 << 31
 // is one command that lasts as long as the job ran, and locks as many nodes as the
 // job asked for processors, in proportion.
 type Trace struct {
-	// Taken says what has become of the lines.
-	Taken Taken
+	// Lines says what has become of the lines.
+	Lines LineCounts
 	Nodes int
 
 	seed  uint64
 	procs int64 // of the machine
-	jobs  []traced
+	jobs  []traceJob
 }
 
-// Taken counts the lines of a trace.
-type Taken struct {
+// LineCounts counts the lines of a trace.
+type LineCounts struct {
 	Jobs      int `json:"jobs"`      // that are done here
 	Failed    int `json:"failed"`    // of these, in the trace; they take as long here, and succeed
 	Cancelled int `json:"cancelled"` // of these, while they ran; likewise
@@ -56,8 +56,8 @@ type Taken struct {
 	Unchained int `json:"unchained"` // await a job that is not there, or comes later; they do not here
 }
 
-// traced is a job as it is kept: small, for there may be millions.
-type traced struct {
+// traceJob is a job as it is kept: small, for there may be millions.
+type traceJob struct {
 	submit, run, think milliseconds
 	procs              int64
 	preceding          int32 // number, or -1
@@ -85,19 +85,19 @@ func ReadTrace(from io.Reader, o TraceOptions) (*Trace, error) {
 		if err != nil {
 			return nil, err
 		}
-		if procs, taken := t.Taken.take(j); taken {
+		if procs, taken := t.Lines.count(j); taken {
 			t.add(j, procs, numbers)
 			widest = max(widest, procs)
 		}
 	}
-	if t.Taken.Jobs = len(t.jobs); t.Taken.Jobs == 0 {
+	if t.Lines.Jobs = len(t.jobs); t.Lines.Jobs == 0 {
 		return nil, errors.New("there is no job in it that has run")
 	}
 	return t, t.size(reader.Header(), o.Nodes, widest)
 }
 
-// take counts a line, and says how many processors the job asked for.
-func (c *Taken) take(j swf.Job) (procs int64, taken bool) {
+// count counts a line, and says how many processors the job asked for.
+func (c *LineCounts) count(j swf.Job) (procs int64, taken bool) {
 	procs = min(cmp.Or(max(j.Requested, 0), j.Allocated), procsMax)
 	switch {
 	case j.Status.Partial():
@@ -118,13 +118,13 @@ func (c *Taken) take(j swf.Job) (procs int64, taken bool) {
 }
 
 func (t *Trace) add(j swf.Job, procs int64, numbers map[int64]int32) {
-	job := traced{submit: millis(j.Submit), run: millis(j.Run), think: millis(max(j.Think, 0)), procs: procs, preceding: -1}
+	job := traceJob{submit: millis(j.Submit), run: millis(j.Run), think: millis(max(j.Think, 0)), procs: procs, preceding: -1}
 	if j.Preceding > 0 {
 		if preceding, known := numbers[j.Preceding]; known {
 			job.preceding = preceding
-			t.Taken.Chained++
+			t.Lines.Chained++
 		} else {
-			t.Taken.Unchained++
+			t.Lines.Unchained++
 		}
 	}
 	numbers[j.Number] = int32(len(t.jobs))
@@ -152,15 +152,15 @@ func (t *Trace) sort() {
 		order[i] = int32(i)
 	}
 	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(t.jobs[a].submit, t.jobs[b].submit) })
-	place := make([]int32, len(order))
-	sorted := make([]traced, len(order))
+	position := make([]int32, len(order))
+	sorted := make([]traceJob, len(order))
 	for to, from := range order {
-		place[from] = int32(to)
+		position[from] = int32(to)
 		sorted[to] = t.jobs[from]
 	}
 	for i := range sorted {
 		if p := sorted[i].preceding; p >= 0 {
-			sorted[i].preceding = place[p]
+			sorted[i].preceding = position[p]
 		}
 	}
 	t.jobs = sorted
@@ -202,7 +202,7 @@ func (t *Trace) Job(i int) []study.Opcode {
 	if err != nil {
 		panic(fmt.Errorf("a job of a trace cannot be encoded: %w", err)) // it is plain text
 	}
-	return []study.Opcode{{Input: input, Takes: t.jobs[i].run.duration()}}
+	return []study.Opcode{{Input: input, Duration: t.jobs[i].run.duration()}}
 }
 
 // chosen is k different numbers below n, all sets as likely (Floyd).

@@ -38,12 +38,12 @@ func locked(t require.TestingT, trace *Trace) []int {
 
 func TestATraceBecomesWork(t *testing.T) {
 	trace := small(t, TraceOptions{Seed: 1})
-	require.Equal(t, Taken{Jobs: 6, Failed: 1, Cancelled: 1, Chained: 1, NeverRan: 1, Partial: 2, Unknown: 1, Unchained: 1}, trace.Taken)
+	require.Equal(t, LineCounts{Jobs: 6, Failed: 1, Cancelled: 1, Chained: 1, NeverRan: 1, Partial: 2, Unknown: 1, Unchained: 1}, trace.Lines)
 	require.Equal(t, 4, trace.Nodes)
 	require.Equal(t, []int{4, 2, 1, 1, 1, 1}, locked(t, trace), "two processors a node, rounded up")
 	require.Equal(t, []int{8, 3, 2, 2, 2, 1}, locked(t, small(t, TraceOptions{Nodes: 8})))
 	require.Equal(t, trace.Job(1), small(t, TraceOptions{Seed: 1}).Job(1))
-	require.Equal(t, 10*time.Second, trace.Job(0)[0].Takes)
+	require.Equal(t, 10*time.Second, trace.Job(0)[0].Duration)
 	require.Equal(t, 3, small(t, TraceOptions{Jobs: 3}).Len())
 }
 
@@ -103,7 +103,7 @@ func TestAnyTraceCanBeReplayed(t *testing.T) {
 		for _, n := range locked(t, trace) {
 			require.True(t, n >= 1 && n <= trace.Nodes)
 		}
-		c := trace.Taken
+		c := trace.Lines
 		require.Equal(t, jobs, c.Jobs+c.NeverRan+c.Partial+c.Unknown)
 		judged(t, trace, Options{Slots: rapid.IntRange(1, 20).Draw(t, "slots"), Settings: settings(t, true)})
 	})

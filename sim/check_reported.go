@@ -7,54 +7,54 @@ import (
 	"lockstep/core/job"
 )
 
-// checkTold: what clients were told stays true. A submission that was refused
+// checkReported: what clients were told stays true. A submission that was refused
 // has no job, now or later; one that was cut off has all of its jobs, or none; a
 // job that was said to have ended has ended so, also after power loss.
-type checkTold struct {
+type checkReported struct {
 	refused map[string]bool  // tags
 	ended   map[int64]string // status told
 }
 
-func (*checkTold) Name() string { return "clients are told the truth" }
+func (*checkReported) Name() string { return "clients are told the truth" }
 
-func (c *checkTold) See(w *World, event any) error {
+func (c *checkReported) See(w *World, event any) error {
 	if c.refused == nil {
 		c.refused, c.ended = map[string]bool{}, map[int64]string{}
 	}
 	switch e := event.(type) {
-	case submissionTold:
+	case submissionAnswered:
 		if e.submission.outcome() == refused {
 			for i := range e.submission.jobs {
 				c.refused[e.submission.tag(i)] = true
 			}
-			return c.holds(w)
+			return c.compare(w)
 		}
-	case statusTold:
+	case statusReported:
 		return c.status(e)
-	case cancelTold:
+	case cancelConfirmed:
 		j := w.Job(e.id)
 		if j == nil || !j.Status().Final() {
 			return fmt.Errorf("client was told that the cancel of job %d has succeeded; its file does not say so", e.id)
 		}
-		return c.status(statusTold{id: e.id, status: j.Status().String()})
+		return c.status(statusReported{id: e.id, status: j.Status().String()})
 	case opcodeStarted:
 		if c.refused[e.tag] {
 			return fmt.Errorf("%s was refused, and runs as job %d", e.tag, e.job)
 		}
 	case powerLost, daemonStarted:
-		return c.holds(w)
+		return c.compare(w)
 	case finished:
-		if err := c.holds(w); err != nil {
+		if err := c.compare(w); err != nil {
 			return err
 		}
-		return whole(w)
+		return allOrNone(w)
 	case garbled:
 		delete(c.ended, e.id)
 	}
 	return nil
 }
 
-func (c *checkTold) status(e statusTold) error {
+func (c *checkReported) status(e statusReported) error {
 	if before, ended := c.ended[e.id]; ended && before != e.status {
 		return fmt.Errorf("job %d is said to be %s; it was said to have ended with %s", e.id, e.status, before)
 	}
@@ -64,9 +64,9 @@ func (c *checkTold) status(e statusTold) error {
 	return nil
 }
 
-// holds compares what was said with the disk. A job above the serial does not
+// compare compares what was said with the disk. A job above the serial does not
 // count: it is set aside before anything is done with it.
-func (c *checkTold) holds(w *World) error {
+func (c *checkReported) compare(w *World) error {
 	for id := int64(1); id <= w.serial(); id++ {
 		j := w.Job(id)
 		if j == nil {
@@ -75,15 +75,15 @@ func (c *checkTold) holds(w *World) error {
 		if tag := w.tagOf(id); c.refused[tag] {
 			return fmt.Errorf("%s was refused, and is job %d", tag, id)
 		}
-		if told, ended := c.ended[id]; ended && told != j.Status().String() {
-			return fmt.Errorf("job %d was said to have ended with %s, and is %s", id, told, j.Status())
+		if reported, ended := c.ended[id]; ended && reported != j.Status().String() {
+			return fmt.Errorf("job %d was said to have ended with %s, and is %s", id, reported, j.Status())
 		}
 	}
 	return nil
 }
 
-// whole: all jobs of a submission, or none.
-func whole(w *World) error {
+// allOrNone: all jobs of a submission, or none.
+func allOrNone(w *World) error {
 	found := map[string]bool{}
 	for id := int64(1); id <= w.serial(); id++ {
 		if w.Job(id) != nil {
@@ -97,16 +97,16 @@ func whole(w *World) error {
 				count++
 			}
 		}
-		if count != 0 && count != len(s.jobs) && !w.garbled && !s.takenApart() {
+		if count != 0 && count != len(s.jobs) && !w.garbled && !s.partlyRolledBack() {
 			return fmt.Errorf("client %d submission %d: %d of its %d jobs are there", s.client.number, s.number, count, len(s.jobs))
 		}
 	}
 	return nil
 }
 
-// takenApart: the disk has refused twice, first the submission, then to take it
+// partlyRolledBack: the disk has refused twice, first the submission, then to take it
 // back, and the client was told that it has to look.
-func (s *submission) takenApart() bool {
+func (s *submission) partlyRolledBack() bool {
 	return s.err != nil && strings.Contains(s.err.Error(), "taken back")
 }
 

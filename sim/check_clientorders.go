@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// checkWishes: a client that wants a job canceled, or another priority for it, is
+// checkClientOrders: a client that wants a job canceled, or another priority for it, is
 // answered, also when that crosses with the job's end. Only what takes long by itself
 // may take until wishMax; what goes wrong otherwise, see calm, or a client that hangs
 // up, excuses the daemon.
-type checkWishes struct {
+type checkClientOrders struct {
 	sent map[*client]time.Time
 }
 
-func (*checkWishes) Name() string { return "wishes are answered" }
+func (*checkClientOrders) Name() string { return "wishes are answered" }
 
-// wishMax is a little more than the jobs actors' bound on a cancel.
-const wishMax = 46 * time.Second
+// orderAnswerMax is a little more than the jobs actors' bound on a cancel.
+const orderAnswerMax = 46 * time.Second
 
-func (c *checkWishes) See(w *World, event any) error {
+func (c *checkClientOrders) See(w *World, event any) error {
 	if c.sent == nil {
 		c.sent = map[*client]time.Time{}
 	}
 	switch e := event.(type) {
-	case wishSent:
+	case orderSent:
 		c.sent[e.client] = w.clock.now
-	case wishTold:
+	case orderAnswered:
 		at := c.sent[e.client]
 		delete(c.sent, e.client)
 		took := w.clock.now.Sub(at)
-		late := took > wishMax || e.err != nil && strings.Contains(e.err.Error(), "too busy")
-		if late && w.calm.since(at) && !errors.Is(e.err, errHungUp) {
+		late := took > orderAnswerMax || e.err != nil && strings.Contains(e.err.Error(), "too busy")
+		if late && w.disturbance.noneSince(at) && !errors.Is(e.err, errHungUp) {
 			return fmt.Errorf("client %d waited %.3f s for what it wanted of job %d, and heard: %w", e.client.number, took.Seconds(), e.id, e.err)
 		}
 	}

@@ -13,12 +13,12 @@ import (
 	"lockstep/messages"
 )
 
-// truth is what a cluster has promised: the files as the entries make them that a
+// oracle is what a cluster has promised: the files as the entries make them that a
 // majority has. World.disk is the disk of somebody who applies each entry in the moment
 // in which it is committed, and can be asked what a client was told.
-type truth struct {
+type oracle struct {
 	world   *World
-	first   map[string][]byte // before there was a log
+	initial map[string][]byte // before there was a log
 	entries []committedEntry  // in order
 	files   map[string][]byte
 	running replication.Running
@@ -30,7 +30,7 @@ type committedEntry struct {
 }
 
 // committed takes one entry.
-func (t *truth) committed(index uint64, e entry) {
+func (t *oracle) committed(index uint64, e entry) {
 	if e.data == nil {
 		return
 	}
@@ -41,15 +41,15 @@ func (t *truth) committed(index uint64, e entry) {
 	t.entries = append(t.entries, committedEntry{index, decoded})
 	t.running.Note(decoded)
 	for _, c := range decoded.Changes {
-		t.world.trace.say(TopicDisk, "log: %d: %s", index, shownChange(c))
-		t.promise(c)
+		t.world.trace.addf(TopicDisk, "log: %d: %s", index, changeText(c))
+		t.apply(c)
 	}
 }
 
-// promise makes a change, durably.
-func (t *truth) promise(c *messages.FileChange) {
+// apply makes a change, durably.
+func (t *oracle) apply(c *messages.FileChange) {
 	d := t.world.disk
-	replay(t.files, c)
+	applyChange(t.files, c)
 	switch what := c.What.(type) {
 	case *messages.FileChange_Update:
 		t.must(d.Replace("committed", what.Update.Path, what.Update.Content))
@@ -66,13 +66,13 @@ func (t *truth) promise(c *messages.FileChange) {
 	}
 }
 
-func (t *truth) must(err error) {
+func (t *oracle) must(err error) {
 	if err != nil {
 		panic(fmt.Errorf("sim: %w", err)) // this disk does not fail
 	}
 }
 
-func shownChange(c *messages.FileChange) string {
+func changeText(c *messages.FileChange) string {
 	switch what := c.What.(type) {
 	case *messages.FileChange_Update:
 		observed := ""
@@ -87,8 +87,8 @@ func shownChange(c *messages.FileChange) string {
 	}
 }
 
-// replay makes a change among files.
-func replay(files map[string][]byte, c *messages.FileChange) {
+// applyChange makes a change among files.
+func applyChange(files map[string][]byte, c *messages.FileChange) {
 	switch what := c.What.(type) {
 	case *messages.FileChange_Update:
 		files[what.Update.Path] = what.Update.Content
@@ -102,22 +102,22 @@ func replay(files map[string][]byte, c *messages.FileChange) {
 	}
 }
 
-// mirror is what a node's files must be, from what it has applied.
-type mirror struct {
+// expectedFiles is what a node's files must be, from what it has applied.
+type expectedFiles struct {
 	next  int // of truth.entries
 	files map[string][]byte
 	// running are the jobs that the node must know of.
 	running replication.Running
-	// reached is the index up to which the node's files may have come already: it
+	// reachedIndex is the index up to which the node's files may have come already: it
 	// has restarted, or has them from a snapshot, and makes the same way again.
-	reached uint64
+	reachedIndex uint64
 }
 
-// through replays up to an index, and says which files that was about.
-func (m *mirror) through(t *truth, index uint64) (touched []string) {
+// applyThrough replays up to an index, and says which files that was about.
+func (m *expectedFiles) applyThrough(t *oracle, index uint64) (touched []string) {
 	for m.next < len(t.entries) && t.entries[m.next].index <= index {
 		for _, c := range t.entries[m.next].entry.Changes {
-			replay(m.files, c)
+			applyChange(m.files, c)
 			touched = append(touched, replication.Files(c)...)
 		}
 		m.running.Note(t.entries[m.next].entry)
@@ -127,16 +127,16 @@ func (m *mirror) through(t *truth, index uint64) (touched []string) {
 	return slices.Compact(touched)
 }
 
-// newMirror is of the files before there was a log.
-func (t *truth) newMirror(first map[string][]byte) *mirror {
-	return &mirror{files: maps.Clone(first), running: replication.Running{}}
+// newExpected is of the files before there was a log.
+func (t *oracle) newExpected(first map[string][]byte) *expectedFiles {
+	return &expectedFiles{files: maps.Clone(first), running: replication.Running{}}
 }
 
 // sharedFiles are those that a snapshot has.
 func (n *node) sharedFiles() map[string][]byte {
 	files := map[string][]byte{}
 	for _, dir := range []string{".", paths.QueueDir} {
-		for base, f := range n.disk.dirs[dir].now {
+		for base, f := range n.disk.dirs[dir].visible {
 			if name := path.Join(dir, base); replication.Shared(name) {
 				files[name] = f.data
 			}
@@ -145,12 +145,12 @@ func (n *node) sharedFiles() map[string][]byte {
 	return files
 }
 
-// frozen are the same, for a snapshot, but for jobs that run here, which are as the log
+// snapshotFiles are the same, for a snapshot, but for jobs that run here, which are as the log
 // has them.
-func (n *node) frozen() []*messages.FileWrite {
+func (n *node) snapshotFiles() []*messages.FileWrite {
 	files := n.sharedFiles()
-	for _, id := range n.member.mirror.running.On(n.uuid()) {
-		files[paths.JobPath(id)] = n.member.mirror.files[paths.JobPath(id)]
+	for _, id := range n.cluster.expected.running.On(n.uuid()) {
+		files[paths.JobPath(id)] = n.cluster.expected.files[paths.JobPath(id)]
 	}
 	var writes []*messages.FileWrite
 	for _, name := range sortedKeys(files) {
@@ -159,8 +159,8 @@ func (n *node) frozen() []*messages.FileWrite {
 	return writes
 }
 
-// alike compares a file of a node with what it must be.
-func (n *node) alike(name string, want []byte, wanted bool) error {
+// compareFile compares a file of a node with what it must be.
+func (n *node) compareFile(name string, want []byte, wanted bool) error {
 	f := n.disk.find(name)
 	switch {
 	case f == nil && wanted:
@@ -168,20 +168,20 @@ func (n *node) alike(name string, want []byte, wanted bool) error {
 	case f != nil && !wanted:
 		return fmt.Errorf("%s has %s, which is not there any more", n.name, name)
 	case f != nil && !bytes.Equal(f.data, want):
-		return fmt.Errorf("%s has another %s: %s, and %s is what was committed", n.name, name, shownFile(f.data), shownFile(want))
+		return fmt.Errorf("%s has another %s: %s, and %s is what was committed", n.name, name, fileText(f.data), fileText(want))
 	}
 	return nil
 }
 
-func shownFile(data []byte) string {
+func fileText(data []byte) string {
 	f := &file{data: data}
-	if r := f.reading(); r.err == nil {
-		return shownJob(r.job, nil)
+	if r := f.parse(); r.err == nil {
+		return jobText(r.job, nil)
 	}
 	return fmt.Sprintf("%.60q", data)
 }
 
-// archived: in a directory that snapshots leave out.
-func archived(name string) bool {
+// inArchive: in a directory that snapshots leave out.
+func inArchive(name string) bool {
 	return strings.HasPrefix(name, paths.ArchiveDir+"/") || strings.HasPrefix(name, paths.QuarantineDir+"/")
 }

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// Case is all that it takes to have a run again. The zero values are those of
+// Repro is all that it takes to have a run again. The zero values are those of
 // lockstep-sim run.
-type Case struct {
-	Seed   uint64  `json:"seed"`
-	Nodes  int     `json:"nodes"`  // 1 to NodesMax
-	Steps  uint64  `json:"steps"`  // with faults; then they stop
-	Faults string  `json:"faults"` // see ParseFaults
-	Plant  string  `json:"plant,omitempty"`
-	Recipe *Recipe `json:"recipe,omitempty"` // nil: all that there is of the seed
+type Repro struct {
+	Seed     uint64    `json:"seed"`
+	Nodes    int       `json:"nodes"`  // 1 to NodesMax
+	Steps    uint64    `json:"steps"`  // with faults; then they stop
+	Faults   string    `json:"faults"` // see ParseFaults
+	Mutation string    `json:"plant,omitempty"`
+	Schedule *Schedule `json:"recipe,omitempty"` // nil: all that there is of the seed
 }
 
 // NodesMax is how many nodes a simulated cluster may have.
@@ -26,12 +26,12 @@ const NodesMax = 9
 
 // Run runs it. Sink, if set, gets every line of the trace. The error says what is
 // wrong with the case.
-func (c Case) Run(sink func(Line)) (Result, error) {
+func (c Repro) Run(sink func(Line)) (Result, error) {
 	faults, err := ParseFaults(c.Faults)
 	if err != nil {
 		return Result{}, err
 	}
-	plants, err := FindPlant(c.Plant)
+	mutations, err := FindMutation(c.Mutation)
 	if err != nil {
 		return Result{}, err
 	}
@@ -39,17 +39,17 @@ func (c Case) Run(sink func(Line)) (Result, error) {
 		return Result{}, fmt.Errorf("%d nodes: want 1 to %d", c.Nodes, NodesMax)
 	}
 	if c.Nodes == 1 {
-		if err := c.forClusters(faults); err != nil {
+		if err := c.checkNodes(faults); err != nil {
 			return Result{}, err
 		}
 	}
-	return Run(c.Seed, RunOptions{Steps: c.Steps, Faults: faults, Nodes: c.Nodes, Plants: plants, Recipe: c.Recipe, Sink: sink}), nil
+	return Run(c.Seed, RunOptions{Steps: c.Steps, Faults: faults, Nodes: c.Nodes, Mutations: mutations, Schedule: c.Schedule, Sink: sink}), nil
 }
 
-// forClusters refuses what can only happen to several nodes.
-func (c Case) forClusters(faults map[string]bool) error {
-	if slices.Contains(clusterPlants, c.Plant) {
-		return fmt.Errorf("the plant %s is for clusters: --nodes 3 or more", c.Plant)
+// checkNodes refuses what can only happen to several nodes.
+func (c Repro) checkNodes(faults map[string]bool) error {
+	if slices.Contains(clusterMutations, c.Mutation) {
+		return fmt.Errorf("the plant %s is for clusters: --nodes 3 or more", c.Mutation)
 	}
 	for kind := range faults {
 		if !slices.Contains(clusterFaultKinds, kind) {
@@ -66,11 +66,11 @@ func (c Case) forClusters(faults map[string]bool) error {
 // JSON, then everything that happened, a line each.
 const traceMagic = "lockstep-sim trace 1"
 
-// caseMax bounds a case's line, in bytes.
-const caseMax = 4 << 20
+// reproMax bounds a case's line, in bytes.
+const reproMax = 4 << 20
 
 // WriteTrace runs the case and writes its trace.
-func (c Case) WriteTrace(out io.Writer) (Result, error) {
+func (c Repro) WriteTrace(out io.Writer) (Result, error) {
 	head, err := json.Marshal(c)
 	if err != nil {
 		return Result{}, err
@@ -81,10 +81,10 @@ func (c Case) WriteTrace(out io.Writer) (Result, error) {
 	return r, errors.Join(err, buffered.Flush())
 }
 
-// ReadCase reads the head of a trace. What follows in the reader are its lines.
-func ReadCase(trace *bufio.Scanner) (Case, error) {
-	var c Case
-	trace.Buffer(nil, caseMax)
+// ReadRepro reads the head of a trace. What follows in the reader are its lines.
+func ReadRepro(trace *bufio.Scanner) (Repro, error) {
+	var c Repro
+	trace.Buffer(nil, reproMax)
 	if !trace.Scan() || trace.Text() != traceMagic {
 		return c, errors.Join(trace.Err(), fmt.Errorf("not a trace: it does not begin with %q", traceMagic))
 	}

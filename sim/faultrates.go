@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Faults are how often things go wrong: 1 in so many opportunities, 0 for never.
-type Faults struct {
+// FaultRates are how often things go wrong: 1 in so many opportunities, 0 for never.
+type FaultRates struct {
 	Crash   int // of the daemon, per step
 	Reboot  int // of the machine, per step
 	Disk    int // per call to the disk
@@ -57,14 +57,14 @@ func ParseFaults(text string) (map[string]bool, error) {
 	return kinds, nil
 }
 
-// DrawFaults chooses rates for the kinds allowed. Each kind is left out of some
+// DrawFaultRates chooses rates for the kinds allowed. Each kind is left out of some
 // runs: where everything fails all the time, much is never reached.
 //
 // The kinds that are younger have dice of their own, later: so those of the older
 // ones fall as they did when there were no others, and kept seeds keep their worth.
-func DrawFaults(rng, later *rand.Rand, allowed map[string]bool) Faults {
+func DrawFaultRates(rng, later *rand.Rand, allowed map[string]bool) FaultRates {
 	draw, drawLater := drawRates(rng, allowed), drawRates(later, allowed)
-	return Faults{
+	return FaultRates{
 		Crash:   draw("crash", 150, 3000),
 		Reboot:  draw("reboot", 400, 6000),
 		Disk:    draw("disk", 10, 400),

@@ -9,7 +9,7 @@ import (
 	"lockstep/core/paths"
 )
 
-// checkOrder: nobody starves. Of the jobs that may run, one of a more urgent
+// checkStartOrder: nobody starves. Of the jobs that may run, one of a more urgent
 // priority is chosen first; of one priority, one that has waited for K ticks is
 // chosen before every later one, whatever they lock; and in the plain order each
 // before the later ones.
@@ -17,9 +17,9 @@ import (
 // A job counts as one that may run if that is certain: it is queued, depends on
 // nobody, no rule or limit concerns it, nobody wants anything of it, the disk has
 // never failed it, and it was so when everything last was at rest.
-type checkOrder struct {
+type checkStartOrder struct {
 	waiting map[int64]*waitingJob
-	wishes  map[int64]int // without an answer, by job
+	orders  map[int64]int // without an answer, by job
 }
 
 // waitingJob is a job that has not been chosen, as far as one can see.
@@ -29,11 +29,11 @@ type waitingJob struct {
 	odd     bool   // it may be out of the scheduler's sight for other reasons
 }
 
-func (*checkOrder) Name() string { return "order" }
+func (*checkStartOrder) Name() string { return "order" }
 
-func (c *checkOrder) See(w *World, event any) error {
+func (c *checkStartOrder) See(w *World, event any) error {
 	if c.waiting == nil {
-		c.waiting, c.wishes = map[int64]*waitingJob{}, map[int64]int{}
+		c.waiting, c.orders = map[int64]*waitingJob{}, map[int64]int{}
 	}
 	switch e := event.(type) {
 	case fileChanged:
@@ -43,15 +43,15 @@ func (c *checkOrder) See(w *World, event any) error {
 		return c.picked(w, e.id)
 	case jobReturned:
 		c.see(w, e.id, w.Job(e.id))
-	case wishSent:
-		c.wishes[e.id]++
-	case wishTold:
-		c.told(w, e)
+	case orderSent:
+		c.orders[e.id]++
+	case orderAnswered:
+		c.answered(w, e)
 	case diskFailed:
 		c.failed(w, e.path)
 	case garbled:
 		delete(c.waiting, e.id)
-	case tookCharge, stalled:
+	case deciderStarted, stalled:
 		for id := range c.waiting { // the order does not matter
 			c.touch(w, id)
 		}
@@ -61,17 +61,17 @@ func (c *checkOrder) See(w *World, event any) error {
 	return nil
 }
 
-func (c *checkOrder) touch(w *World, id int64) {
+func (c *checkStartOrder) touch(w *World, id int64) {
 	if known := c.waiting[id]; known != nil {
-		known.changed = w.count
+		known.changed = w.stepCount
 	}
 }
 
-// told: a wish whose answer was lost may be granted later.
-func (c *checkOrder) told(w *World, e wishTold) {
+// answered: a wish whose answer was lost may be granted later.
+func (c *checkStartOrder) answered(w *World, e orderAnswered) {
 	c.touch(w, e.id)
-	if c.wishes[e.id]--; c.wishes[e.id] == 0 {
-		delete(c.wishes, e.id)
+	if c.orders[e.id]--; c.orders[e.id] == 0 {
+		delete(c.orders, e.id)
 	}
 	if known := c.waiting[e.id]; known != nil && e.err != nil {
 		known.odd = true
@@ -80,16 +80,16 @@ func (c *checkOrder) told(w *World, e wishTold) {
 
 // failed: a job whose file could not be written, or synced, may have to wait until
 // that is mended.
-func (c *checkOrder) failed(w *World, path string) {
+func (c *checkStartOrder) failed(w *World, path string) {
 	if id, is := jobOfPath(path); is && c.waiting[id] != nil {
 		c.waiting[id].odd = true
 	}
 	for _, known := range c.waiting { // the order does not matter
-		known.odd = known.odd || path == paths.QueueDir && known.changed >= w.inForce.quietAt
+		known.odd = known.odd || path == paths.QueueDir && known.changed >= w.effective.quiescentAt
 	}
 }
 
-func (c *checkOrder) fileChanged(w *World, e fileChanged) {
+func (c *checkStartOrder) fileChanged(w *World, e fileChanged) {
 	if e.job == nil || e.job.Status() != job.Queued || paths.IsJobLivelock(e.job.Livelock) {
 		delete(c.waiting, e.id)
 		return
@@ -97,7 +97,7 @@ func (c *checkOrder) fileChanged(w *World, e fileChanged) {
 	c.see(w, e.id, e.job)
 }
 
-func (c *checkOrder) see(w *World, id int64, j *job.Job) {
+func (c *checkStartOrder) see(w *World, id int64, j *job.Job) {
 	if j == nil {
 		return
 	}
@@ -106,20 +106,20 @@ func (c *checkOrder) see(w *World, id int64, j *job.Job) {
 		known = &waitingJob{odd: !Unconstrained(j)}
 		c.waiting[id] = known
 	}
-	known.job, known.changed = j, w.count
+	known.job, known.changed = j, w.stepCount
 }
 
-func (c *checkOrder) picked(w *World, id int64) error {
+func (c *checkStartOrder) picked(w *World, id int64) error {
 	j := w.Job(id)
-	if j == nil || !w.inForce.known {
+	if j == nil || !w.effective.known {
 		return nil
 	}
 	for other, waits := range c.waiting {
-		if waits.odd || c.wishes[other] > 0 || waits.changed >= w.inForce.quietAt || other > w.serial() {
+		if waits.odd || c.orders[other] > 0 || waits.changed >= w.effective.quiescentAt || other > w.serial() {
 			continue
 		}
 		why := c.before(w, waits.job, j)
-		if v, known := w.inForce.verdict(waits.job); why == "" || !known || v.action.Verb != filter.Accept {
+		if v, known := w.effective.verdict(waits.job); why == "" || !known || v.action.Verb != filter.Accept {
 			continue
 		}
 		return fmt.Errorf("job %d was chosen before job %d, which may run and %s", id, other, why)
@@ -128,8 +128,8 @@ func (c *checkOrder) picked(w *World, id int64) error {
 }
 
 // before says why a job must be chosen before another, "" if it need not be.
-func (c *checkOrder) before(w *World, waits, chosen *job.Job) string {
-	settings := w.inForce.settings
+func (c *checkStartOrder) before(w *World, waits, chosen *job.Job) string {
+	settings := w.effective.settings
 	switch mine, its := waits.Priority(), chosen.Priority(); {
 	case mine < its:
 		return fmt.Sprintf("is more urgent: %d against %d", mine, its)

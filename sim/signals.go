@@ -17,39 +17,39 @@ const (
 // Tell signals a process. A priority travels beside its signal, in a file: the
 // latest one counts.
 func (s *spawner) Tell(start uint64, order jobs.Order) {
-	p := s.living[start]
+	p := s.live[start]
 	if p == nil {
 		return
 	}
 	m := p.machine
-	m.world.trace.say(TopicProcess, "job %d: process is told %s", p.job, shownOrder(order))
+	m.world.trace.addf(TopicProcess, "job %d: process is told %s", p.job, orderText(order))
 	if order.Kind == jobs.TakePriority {
 		m.priorities[p.job] = order.Priority
 	}
 	p.signal(order.Kind)
 	if order.Kind == jobs.EndNow {
-		m.world.clock.after(endGrace, s.daemon.life, func() { s.insist(start, p) })
+		m.world.clock.after(endGrace, s.daemon.life, func() { s.forceKill(start, p) })
 	}
 }
 
-// insist kills a job process that does not end although it was told to.
-func (s *spawner) insist(start uint64, p *process) {
-	if s.living[start] == p {
+// forceKill kills a job process that does not end although it was told to.
+func (s *spawner) forceKill(start uint64, p *process) {
+	if s.live[start] == p {
 		p.kill("SIGKILL")
 		p.machine.endCommands(p.livelock, true)
 	}
 }
 
-func (s *spawner) enter(start uint64, p *process) { s.living[start] = p }
+func (s *spawner) track(start uint64, p *process) { s.live[start] = p }
 
-func (s *spawner) leave(start uint64) {
-	if p := s.living[start]; p != nil {
-		delete(s.living, start)
+func (s *spawner) untrack(start uint64) {
+	if p := s.live[start]; p != nil {
+		delete(s.live, start)
 		delete(p.machine.priorities, p.job) // one that came too late must not lie about
 	}
 }
 
-func shownOrder(o jobs.Order) string {
+func orderText(o jobs.Order) string {
 	switch o.Kind {
 	case jobs.StopBeforeNext:
 		return "to stop before the next opcode"
@@ -67,7 +67,7 @@ func (p *process) signal(kind jobs.OrderKind) {
 		p.signals = append(p.signals, kind)
 		return
 	}
-	p.then(func() { p.driver.event(func() { p.driver.signalled(kind) }) })
+	p.then(func() { p.driver.handle(func() { p.driver.signalled(kind) }) })
 }
 
 func (d *driver) signalled(kind jobs.OrderKind) {
@@ -87,7 +87,7 @@ func (d *driver) signalled(kind jobs.OrderKind) {
 			return
 		}
 		d.locker.reprioritise(priority)
-		d.follow(d.machine.Reprioritise(priority))
+		d.apply(d.machine.Reprioritise(priority))
 	}
 }
 
@@ -96,7 +96,7 @@ func (d *driver) cancel() {
 	if next.Do == jobproc.Exit {
 		d.locker.stop()
 	}
-	d.follow(next)
+	d.apply(next)
 }
 
 // endedOnRequest is how an opcode ends that a client had killed.

@@ -6,16 +6,16 @@ import "math/rand/v2"
 // as long as it has more.
 type runnable interface{ run() }
 
-// steps is what can happen next: the seed chooses.
-type steps struct {
+// kernel is what can happen next: the seed chooses.
+type kernel struct {
 	rng   *rand.Rand
 	ready []runnable
 }
 
-func (s *steps) add(r runnable) { s.ready = append(s.ready, r) }
+func (s *kernel) add(r runnable) { s.ready = append(s.ready, r) }
 
 // step lets one of those who are ready do one thing; false if nobody is.
-func (s *steps) step() bool {
+func (s *kernel) step() bool {
 	if len(s.ready) == 0 {
 		return false
 	}
@@ -28,22 +28,22 @@ func (s *steps) step() bool {
 	return true
 }
 
-// life is that of a daemon or a process: what was still to be done in its name
+// lifetime is that of a daemon or a process: what was still to be done in its name
 // is not done when it is over.
 //
 // A life may also be paused: nothing is done in its name until it goes on.
-type life struct {
+type lifetime struct {
 	over, paused bool
-	held         []runnable
+	deferred     []runnable
 	timers       []*timer
 }
 
-// holds keeps r for later while the life is paused.
-func (l *life) holds(r runnable) bool {
+// defers keeps r for later while the life is paused.
+func (l *lifetime) defers(r runnable) bool {
 	if l.over || !l.paused {
 		return false
 	}
-	l.held = append(l.held, r)
+	l.deferred = append(l.deferred, r)
 	return true
 }
 
@@ -51,13 +51,13 @@ func (l *life) holds(r runnable) bool {
 // process, that can be interrupted between any two. Its things are dropped when
 // its life is over.
 type thread struct {
-	steps *steps
-	life  *life
-	queue []func()
-	armed bool
+	kernel *kernel
+	life   *lifetime
+	queue  []func()
+	armed  bool
 }
 
-func newThread(s *steps, l *life) *thread { return &thread{steps: s, life: l} }
+func newThread(s *kernel, l *lifetime) *thread { return &thread{kernel: s, life: l} }
 
 func (t *thread) do(f func()) {
 	if t.life.over {
@@ -70,12 +70,12 @@ func (t *thread) do(f func()) {
 func (t *thread) arm() {
 	if !t.armed && len(t.queue) > 0 {
 		t.armed = true
-		t.steps.add(t)
+		t.kernel.add(t)
 	}
 }
 
 func (t *thread) run() {
-	if t.life.holds(t) {
+	if t.life.defers(t) {
 		return
 	}
 	t.armed = false

@@ -1,0 +1,339 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/proto"
+
+	"lockstep/core/paths"
+	"lockstep/core/replication"
+	"lockstep/messages"
+	"lockstep/persistence"
+	"lockstep/supervisor"
+)
+
+// clusterNode is what a node of a cluster has besides.
+type clusterNode struct {
+	node     *node
+	replica  *replica
+	expected *expectedFiles
+	lease    time.Time // of this node's job processes, as its file has it
+	group    int       // nodes of different ones cannot reach each other
+	slow     time.Duration
+	wiped    bool // it is to be admitted before its daemon can start
+	rebuilt  bool // the mirror begins again
+}
+
+// foundCluster makes a cluster whose nodes are all voters, with disks that are alike.
+func (w *World) foundCluster() {
+	w.disk = NewDisk("queue", "queue/archive", "queue/quarantine")
+	w.oracle = &oracle{world: w, files: map[string][]byte{}, running: replication.Running{}}
+	w.log = newConsensus(w.kernel, w.clock, rand.New(rand.NewPCG(w.options.Seed, 0x7af7)))
+	w.log.mutations = w.mutations.Log
+	w.log.tracef = func(format string, args ...any) { w.trace.addf(TopicLog, "log: "+format, args...) }
+	w.log.committed = w.oracle.committed
+	w.log.partitioned = func(a, b string) bool { return w.nodeNamed(a).cluster.group != w.nodeNamed(b).cluster.group }
+	w.log.delay = func(name string) time.Duration { return w.nodeNamed(name).cluster.slow }
+	var members []*messages.Member
+	for i := range w.options.Nodes {
+		n := newNode(w, fmt.Sprintf("n%d", i+1))
+		n.cluster = &clusterNode{node: n, replica: w.log.newReplica(n.name)}
+		n.cluster.replica.files = n.snapshotFiles
+		n.cluster.replica.sync = func() error { return n.disk.SyncDir("note", paths.QueueDir) }
+		n.cluster.replica.renewed = func(until time.Time) { n.cluster.renew(until) }
+		w.nodes = append(w.nodes, n)
+		members = append(members, &messages.Member{Name: n.name, Address: n.cluster.replica.address, Voter: true})
+	}
+	w.node = w.nodes[0]
+	for _, n := range w.nodes {
+		if err := n.prepare(); err != nil {
+			panic(fmt.Errorf("sim: %w", err)) // nothing fails yet
+		}
+		n.cluster.replica.found(members)
+	}
+	first := w.nodes[0].sharedFiles()
+	for _, name := range sortedKeys(first) {
+		w.oracle.apply(&messages.FileChange{What: &messages.FileChange_Update{Update: &messages.FileUpdate{Path: name, Content: first[name]}}})
+	}
+	w.oracle.initial = first
+	w.disk.changed = w.diskChanged
+	for _, n := range w.nodes {
+		n.cluster.expected = w.oracle.newExpected(first)
+	}
+}
+
+func (w *World) nodeNamed(name string) *node {
+	for _, n := range w.nodes {
+		if n.name == name {
+			return n
+		}
+	}
+	panic("sim: there is no node " + name)
+}
+
+func (n *node) uuid() string { return n.name + "-uuid" }
+
+// renew is the file that says until when this node is the master.
+func (m *clusterNode) renew(until time.Time) {
+	if runs := m.replica.active; runs != nil && !until.IsZero() {
+		until = runs.leadsUntil(until)
+	}
+	m.lease = until
+}
+
+// leaseHeld: the node is the master, as its job processes see it.
+func (n *node) leaseHeld() bool {
+	return !n.clustered() || n.world.mutations.NoLease || n.world.clock.now.Before(n.cluster.lease)
+}
+
+func (n *node) mayStart() bool { return !n.clustered() || !n.cluster.wiped }
+
+// joinCluster starts the actors of a node of a cluster.
+func (d *daemon) joinCluster() {
+	n := d.node
+	m := n.cluster
+	founded := m.replica.fresh()
+	runs := m.replica.run(d.life, founded, func(to *actor.PID, what proto.Message) { d.env.System().Root.Send(to, what) })
+	runs.bridge.onApplied = m.applied
+	runs.bridge.onRestored = m.restored
+	if m.replica.restoring == nil {
+		m.rebuildExpected(runs.bridge.applied)
+	}
+	d.ports.Cluster = &supervisor.Cluster{Log: runs, Name: n.name, Self: replication.Self{Node: n.uuid(), Run: fmt.Sprintf("%s-run-%d", n.name, n.daemons)},
+		Mastership: d.mastership, Members: func([]*messages.Member) {}}
+	tree, err := supervisor.Node(d.ports, d.settings)
+	if err != nil {
+		panic(fmt.Errorf("sim: %w", err)) // the world is built wrongly
+	}
+	d.nodeTree, d.done, d.ready = tree, tree.Done, true
+	n.daemon = d
+	n.tracef(TopicDaemon, "daemon %d starts", d.number)
+	n.world.notify(daemonStarted{})
+	d.endJobs(replication.Fence)
+	d.requestVoting()
+}
+
+// daemonEnded: the log of the node ends with it.
+func (m *clusterNode) daemonEnded() {
+	if runs := m.replica.active; runs != nil {
+		m.expected.reachedIndex = max(m.expected.reachedIndex, runs.bridge.sentThrough)
+	}
+	m.replica.end()
+	m.node.resignDecider()
+}
+
+// As in lockstepd.
+const resignTransferMax = 3 * time.Second
+
+// resign is the orderly stop of a node of a cluster: what was accepted is finished, and
+// another node becomes the master.
+func (d *daemon) resign() {
+	root := d.env.System().Root
+	end := func() { root.Stop(d.nodeTree.Root) }
+	tree := d.tree
+	if tree == nil {
+		end()
+		return
+	}
+	stop := func(any) {
+		root.Stop(tree.Root)
+		d.whenDone(tree.Done, end)
+	}
+	d.requestOK(tree.Root, &messages.Drain{}, drainMax, func(bool) {
+		if replication.Voters(d.node.cluster.replica.members()) > 1 {
+			d.request(supervisor.Replicator(d.env), &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, resignTransferMax, stop)
+		} else {
+			stop(nil)
+		}
+	})
+}
+
+// whenDone goes on when a tree has ended.
+func (d *daemon) whenDone(done <-chan struct{}, then func()) {
+	select {
+	case <-done:
+		then()
+	default:
+		d.world.clock.after(time.Millisecond, d.life, func() { d.whenDone(done, then) })
+	}
+}
+
+// mastership is told by the supervisor.
+func (d *daemon) mastership(tree *supervisor.Running) {
+	d.tree = tree
+	if tree != nil {
+		d.node.tracef(TopicDaemon, "is the master")
+		d.node.becomeDecider()
+		return
+	}
+	d.node.tracef(TopicDaemon, "is the master no more")
+	d.node.resignDecider()
+	d.endJobs(replication.Fence)
+}
+
+// becomeDecider: this node is the master, unless another one is by now.
+func (n *node) becomeDecider() {
+	if r := n.cluster.replica.active; r.role == roleLeader && r.term == n.world.log.latestTerm() {
+		n.world.decider = n
+		n.world.notify(deciderStarted{})
+	}
+}
+
+func (n *node) resignDecider() {
+	if n.world.decider == n {
+		n.world.decider = nil
+	}
+}
+
+// endJobs makes away with what is left of jobs, where this node is not the master
+// after so long.
+func (d *daemon) endJobs(after time.Duration) {
+	d.world.clock.after(after, d.life, func() {
+		m := d.node.machine
+		if d.tree != nil || replication.Voters(d.node.cluster.replica.members()) == 1 {
+			return
+		}
+		for _, p := range append([]*process(nil), m.processes...) {
+			p.kill("SIGKILL")
+		}
+		for _, c := range append([]*command(nil), m.commands...) {
+			c.end("killed: this node is not the master any more")
+		}
+		for livelock, p := range m.livelocks {
+			if p != nil {
+				delete(m.livelocks, livelock)
+			}
+		}
+	})
+}
+
+// voteRetryPause is as in lockstepd.
+const voteRetryPause = 2 * time.Second
+
+// requestVoting asks again and again, whenever this node has none.
+func (d *daemon) requestVoting() {
+	r := d.node.cluster.replica
+	d.world.clock.after(voteRetryPause, d.life, func() {
+		if !r.voter(r.name) {
+			d.node.requestJoin(&messages.AdmitNode{Applied: r.active.bridge.applied}, func(*messages.NodeAdmitted) {})
+		}
+		d.requestVoting()
+	})
+}
+
+// requestJoin asks whoever is the master, and can be reached.
+func (n *node) requestJoin(request *messages.AdmitNode, answered func(*messages.NodeAdmitted)) {
+	request.Name, request.Address, request.Voting = n.name, n.cluster.replica.address, true
+	for _, other := range n.world.nodes {
+		if other == n || other.daemon == nil || other.daemon.tree == nil || other.cluster.group != n.cluster.group {
+			continue
+		}
+		other.daemon.request(supervisor.Replicator(other.daemon.env), request, 5*time.Second, func(answer any) {
+			if a, is := answer.(*messages.NodeAdmitted); is {
+				answered(a)
+			}
+		})
+		return
+	}
+}
+
+// wipe takes the disk away. The node asks to be a member again.
+func (n *node) wipe() {
+	n.tracef(TopicFault, "the disk is wiped")
+	n.machine.losePower()
+	if n.daemon != nil {
+		n.endDaemon()
+	}
+	n.rejoinAsNew()
+}
+
+// rejoinAsNew has the node ask to be a member as one that has nothing.
+func (n *node) rejoinAsNew() {
+	m := n.cluster
+	m.wiped, m.lease = true, time.Time{}
+	m.replica.wipe()
+	n.newDisk()
+	n.world.injector.attachDisk(n)
+	m.expected = n.world.oracle.newExpected(nil)
+	m.expected.reachedIndex = n.world.log.committedIndex
+	n.requestAdmission()
+}
+
+// loseQueue takes the power, and then the queue's directory, as a disk does that is not
+// mounted again. The rest of the data directory is there.
+func (n *node) loseQueue() {
+	n.tracef(TopicFault, "the machine loses power, and queue/")
+	n.machine.losePower()
+	n.disk.LosePower(n.world.rng)
+	if n.daemon != nil {
+		n.endDaemon()
+	}
+	disk := n.disk
+	n.newDisk()
+	n.world.injector.attachDisk(n)
+	n.disk.dirs["."], n.disk.dirs[logDir] = disk.dirs["."], disk.dirs[logDir]
+}
+
+// checkQueue is as in lockstepd. It is spared by the faults of the disk: the dice fall as
+// they did before there was anything to check.
+func (n *node) checkQueue() error {
+	chance := n.disk.chance
+	n.disk.chance = nil
+	defer func() { n.disk.chance = chance }()
+	mark := func() error { return persistence.MarkMember(n.disk, fmt.Sprintf("%s-%d", n.name, n.daemons)) }
+	if n.disk.find(paths.ConfigPath) == nil && len(n.disk.dirs[paths.QueueDir].pending) > 0 {
+		// As persistence.MakeDirs: what a first start that was cut off has made is durable
+		// before there is a configuration.
+		if err := n.disk.SyncDir("make-dirs", paths.QueueDir); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !n.clustered():
+		return persistence.CheckQueue(n.disk)
+	case n.cluster.replica.fresh():
+		return mark()
+	case n.world.mutations.AdmitLostQueue:
+		return nil
+	}
+	marked, err := persistence.CheckMember(n.disk)
+	if err == nil && !marked {
+		err = mark()
+	}
+	return err
+}
+
+// requestAdmission asks every second whether this node is a member.
+func (n *node) requestAdmission() {
+	w := n.world
+	w.clock.after(time.Second, w.life, func() {
+		if !n.cluster.wiped {
+			return
+		}
+		n.requestJoin(&messages.AdmitNode{Fresh: true}, func(a *messages.NodeAdmitted) {
+			if a.Member && a.Failure == nil && n.cluster.wiped {
+				n.cluster.wiped = false
+				n.startAgain()
+			}
+		})
+		n.requestAdmission()
+	})
+}
+
+// pause stops the daemon short; the processes of its jobs go on.
+func (n *node) pause(d time.Duration) {
+	n.tracef(TopicFault, "the daemon is stopped for %v", d)
+	l := n.daemon.life
+	l.paused = true
+	n.world.clock.after(d, n.world.life, func() {
+		if l.paused {
+			n.world.clock.resume(l, n.world.kernel)
+		}
+		if !l.over {
+			n.tracef(TopicFault, "the daemon goes on")
+		}
+	})
+}

@@ -1,0 +1,153 @@
+package sim
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"lockstep/core/config"
+	"lockstep/core/filter"
+	"lockstep/core/job"
+	"lockstep/core/paths"
+)
+
+// effectiveConfig is what is known of the rules and settings that jobs go by: those on the
+// disk, if the last change was acknowledged and everything has come to rest since.
+//
+// In between nobody can say from outside: a change may be in force before its
+// client hears of it, and of one whose answer was lost nobody knows whether it
+// comes. A daemon that has just started knows what the disk says. In a cluster the
+// disk is what is committed, and the daemon is the master's.
+type effectiveConfig struct {
+	world      *World
+	unanswered int  // changes that have no answer yet
+	certain    bool // when all is quiet, what the disk says is in force
+	known      bool // so it is
+
+	generation   int // counts what was known
+	quiescentAt  uint64
+	configFile   *file
+	settingsFile *file
+
+	rules     *filter.Set
+	ruleTexts map[string]json.RawMessage // by uuid
+	verdicts  map[*job.Job]verdict       // by them; a job that has changed is another one
+	settings  config.Settings
+	slots     int
+	// slotsMax is the most that there may be, known or not.
+	slotsMax int
+}
+
+func newEffectiveConfig(w *World) *effectiveConfig {
+	return &effectiveConfig{world: w, settings: config.DefaultSettings(), slots: w.options.Slots, slotsMax: w.options.Slots}
+}
+
+func (f *effectiveConfig) observe(event any) {
+	switch e := event.(type) {
+	case changeSent:
+		f.unanswered++
+		f.invalidate()
+	case changeAnswered:
+		f.unanswered--
+		f.certain = f.certain || e.err == nil && f.unanswered == 0
+	case deciderStarted:
+		// To a daemon that is alone nothing is on its way from before it started.
+		f.known, f.certain = false, f.world.oracle == nil || f.unanswered == 0
+	case diskFailed:
+		if e.node == f.world.decider && (e.path == paths.ConfigPath || e.path == paths.SettingsPath) {
+			f.invalidate()
+		}
+	}
+}
+
+func (f *effectiveConfig) invalidate() { f.known, f.certain = false, false }
+
+// diskChanged: a change that nobody waits for any more has come through.
+func (f *effectiveConfig) diskChanged(path string, content []byte) {
+	switch path {
+	case paths.ConfigPath:
+		if cluster, err := config.Decode(content); err == nil {
+			f.slotsMax = max(f.slotsMax, f.slotsOf(cluster))
+		}
+	case paths.SettingsPath:
+	default:
+		return
+	}
+	if f.unanswered == 0 {
+		f.invalidate()
+	}
+}
+
+func (f *effectiveConfig) slotsOf(c config.Cluster) int {
+	return c.MaxRunningJobs - f.world.mutations.MoreSlots
+}
+
+// quiescent: nothing can happen at this moment of time; every message has arrived.
+func (f *effectiveConfig) quiescent() {
+	n := f.world.decider
+	if n == nil || n.daemon == nil || !n.daemon.ready || n.daemon.mailboxes.suspended > 0 || !n.quiescent() {
+		return
+	}
+	f.quiescentAt = f.world.stepCount
+	if f.known || !f.certain || f.unanswered > 0 {
+		return
+	}
+	f.load(f.world.disk.find(paths.ConfigPath), f.world.disk.find(paths.SettingsPath))
+}
+
+func (f *effectiveConfig) load(configFile, ownFile *file) {
+	f.generation++
+	if configFile != f.configFile || f.rules == nil {
+		cluster, err := config.Decode(configFile.data)
+		if err != nil {
+			return
+		}
+		raw, err := config.Filters(configFile.data)
+		if err != nil {
+			return
+		}
+		f.ruleTexts, f.slots, f.configFile = raw, f.slotsOf(cluster), configFile
+		f.rules, f.verdicts = compileRules(raw), map[*job.Job]verdict{}
+	}
+	if ownFile != f.settingsFile && ownFile != nil {
+		settings, err := config.DecodeSettings(ownFile.data)
+		if err != nil {
+			return
+		}
+		f.settings, f.settingsFile = settings, ownFile
+	}
+	f.slotsMax = f.slots
+	f.known = true
+}
+
+func compileRules(raw map[string]json.RawMessage) *filter.Set {
+	var rules []filter.Rule
+	for _, uuid := range slices.Sorted(maps.Keys(raw)) {
+		if rule, err := filter.Decode(raw[uuid]); err == nil {
+			rules = append(rules, rule)
+		}
+	}
+	set, _ := filter.NewSet(rules) // what is not understood applies to nobody
+	return set
+}
+
+// verdict is the rule that applies to a job: its uuid, its text, its action.
+type verdict struct {
+	uuid   string
+	text   string
+	action filter.Action
+}
+
+// verdict is what the rules make of a job; false if that is not known now.
+func (f *effectiveConfig) verdict(j *job.Job) (verdict, bool) {
+	if !f.known || j == nil {
+		return verdict{}, false
+	}
+	v, judged := f.verdicts[j]
+	if !judged {
+		is := f.rules.Judge(filter.NewSubject(j))
+		v = verdict{uuid: is.UUID, text: string(f.ruleTexts[is.UUID]), action: is.Action}
+		f.verdicts[j] = v
+	}
+	return v, true
+}

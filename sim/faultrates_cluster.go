@@ -1,0 +1,129 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// ClusterFaultRates are how often things go wrong with several nodes: 1 in so many steps, 0
+// for never.
+type ClusterFaultRates struct {
+	Partition   int
+	Slow        int // a node's messages take longer
+	Pause       int // of a daemon
+	Wipe        int // of a disk
+	Transfer    int // of the mastership
+	LateRestart int // a daemon that has ended stays away for long, per end
+	LoseQueue   int // queue/ is gone when the machine is back, and raft/ is not
+}
+
+// DrawClusterFaultRates chooses rates for the kinds allowed, as DrawFaults does.
+func DrawClusterFaultRates(rng *rand.Rand, allowed map[string]bool) ClusterFaultRates {
+	draw := drawRates(rng, allowed)
+	return ClusterFaultRates{
+		Partition:   draw("partition", 400, 6000),
+		Slow:        draw("partition", 400, 6000),
+		Pause:       draw("pause", 300, 6000),
+		Wipe:        draw("wipe", 1500, 10000),
+		Transfer:    draw("transfer", 500, 6000),
+		LateRestart: draw("crash", 3, 10),
+		LoseQueue:   draw("lost-queue", 1500, 10000),
+	}
+}
+
+// partition cuts the nodes into two groups, for a while.
+func (c *injector) partition() {
+	w := c.world
+	text := ""
+	for _, n := range w.nodes {
+		n.cluster.group = c.draw(2)
+		text += " " + n.name + []string{" here", " there"}[n.cluster.group]
+	}
+	w.trace.addf(TopicFault, "partition:%s", text)
+	c.later(15*time.Second, c.healPartition)
+}
+
+func (c *injector) healPartition() {
+	for _, n := range c.world.nodes {
+		n.cluster.group = 0
+	}
+	c.world.trace.addf(TopicFault, "the partition is over")
+}
+
+// heal ends what lasts.
+func (c *injector) heal() {
+	if c.world.oracle == nil {
+		return
+	}
+	c.healPartition()
+	for _, n := range c.world.nodes {
+		n.cluster.slow = 0
+		if n.daemon != nil && n.daemon.life.paused {
+			c.world.clock.resume(n.daemon.life, c.world.kernel)
+		}
+	}
+}
+
+// extraDowntime is how much longer than usual a daemon stays away.
+func (c *injector) extraDowntime(n *node) time.Duration {
+	if !n.clustered() || !c.occurs(faultLateRestart, c.clusterRates.LateRestart) {
+		return 0
+	}
+	return time.Duration(c.draw(60)) * time.Second
+}
+
+// allVoting: all nodes are voters, and all run. Only then may one of them be wiped, or lose
+// its queue.
+func (w *World) allVoting() bool {
+	for _, n := range w.nodes {
+		if n.daemon == nil || n.cluster.wiped {
+			return false
+		}
+		for _, other := range w.nodes {
+			if !n.cluster.replica.voter(other.name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// master is the node whose daemon has the master part of the tree; nil: there is none.
+func (w *World) master() *node {
+	for _, n := range w.nodes {
+		if n.daemon != nil && n.daemon.tree != nil && (!n.clustered() || n.cluster.replica.active.Leads()) {
+			return n
+		}
+	}
+	return nil
+}
+
+// allApplied: the node, which has a daemon, has on its disk all that is committed.
+func (n *node) allApplied() bool {
+	if !n.clustered() {
+		return true
+	}
+	r := n.cluster.replica
+	return r.restoring == nil && r.active.bridge.applied >= n.world.log.committedIndex
+}
+
+// quiescent: the same, and nothing is on its way to be committed.
+func (n *node) quiescent() bool {
+	return n.allApplied() && (!n.clustered() || n.cluster.replica.last() == n.world.log.committedIndex)
+}
+
+// caughtUp: it has all that the others have.
+func (n *node) caughtUp() error {
+	switch {
+	case !n.clustered():
+		return nil
+	case n.daemon == nil:
+		return fmt.Errorf("%s has no daemon", n.name)
+	case !n.allApplied():
+		return fmt.Errorf("%s has not applied everything", n.name)
+	case !n.cluster.replica.voter(n.name):
+		return fmt.Errorf("%s has no vote", n.name)
+	}
+	return nil
+}

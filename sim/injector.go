@@ -1,0 +1,222 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// injector strikes: at random, or as a recipe says. It has dice of its own, so that the
+// same seed without faults has the same schedule.
+type injector struct {
+	world *World
+	rates FaultRates
+	// clusterRates are those that take several nodes.
+	clusterRates  ClusterFaultRates
+	rng           *rand.Rand
+	opportunities [faultKindCount]uint64 // that each kind has had
+	injected      []Fault                // by the dice, so far
+
+	scheduled bool // no dice: what is to come is in script
+	schedule  [faultKindCount][]Fault
+	choices   []int // what is left to say of the strike at hand
+
+	disabled bool // nothing goes wrong, and that is no chance
+}
+
+func newInjector(w *World, f FaultRates) *injector {
+	c := &injector{world: w, rates: f, rng: rand.New(rand.NewPCG(w.options.Seed, 0xc4a05))}
+	for _, n := range w.nodes {
+		c.attachDisk(n)
+	}
+	return c
+}
+
+// replay has the strikes of a recipe happen, and no others.
+func (c *injector) replay(faults []Fault) {
+	c.scheduled = true
+	for _, s := range faults {
+		c.schedule[s.Kind] = append(c.schedule[s.Kind], s)
+	}
+	for _, script := range c.schedule {
+		slices.SortFunc(script, func(a, b Fault) int { return int(a.At) - int(b.At) })
+	}
+}
+
+// attachDisk has a node's disk fail.
+func (c *injector) attachDisk(n *node) {
+	n.disk.chance = func(op string, call diskCall) (FaultWhen, error) { return c.disk(n, op, call) }
+	n.disk.partial = c.draw
+}
+
+func (c *injector) oneIn(n int) bool { return n > 0 && c.rng.IntN(n) == 0 }
+
+// occurs is one chance for a kind to strike.
+func (c *injector) occurs(kind faultKind, rate int) bool {
+	if c.disabled {
+		return false
+	}
+	c.opportunities[kind]++
+	if c.scheduled {
+		return c.due(kind, c.opportunities[kind])
+	}
+	if !c.oneIn(rate) {
+		return false
+	}
+	c.injected = append(c.injected, Fault{Kind: kind, At: c.opportunities[kind]})
+	return true
+}
+
+// due takes a strike off the script if its chance has come.
+func (c *injector) due(kind faultKind, chance uint64) bool {
+	script := c.schedule[kind]
+	for len(script) > 0 && script[0].At < chance {
+		script = script[1:]
+	}
+	c.schedule[kind] = script
+	if len(script) == 0 || script[0].At != chance {
+		return false
+	}
+	c.choices, c.schedule[kind] = script[0].Choices, script[1:]
+	return true
+}
+
+// draw is one of n ways in which the strike at hand may hit.
+func (c *injector) draw(n int) int {
+	if !c.scheduled {
+		way := c.rng.IntN(n)
+		if last := len(c.injected) - 1; last >= 0 {
+			c.injected[last].Choices = append(c.injected[last].Choices, way)
+		}
+		return way
+	}
+	if len(c.choices) == 0 {
+		return 0
+	}
+	way := c.choices[0] % n
+	c.choices = c.choices[1:]
+	return way
+}
+
+// stop ends the faults. What hangs because of them is put out of its misery.
+func (c *injector) stop() {
+	c.rates, c.schedule = FaultRates{}, [faultKindCount][]Fault{}
+	for _, n := range c.world.nodes {
+		n.diskFull, n.starvedUntil = diskFull{}, time.Time{}
+		for _, p := range append([]*process(nil), n.machine.processes...) {
+			if p.hung {
+				p.kill("SIGKILL")
+			}
+		}
+	}
+	c.clusterRates = ClusterFaultRates{}
+	c.heal()
+}
+
+func (c *injector) stalls() bool { return c.occurs(faultStall, c.rates.Stall) }
+
+func (c *injector) panics(kind messageKind) panicWhen {
+	switch {
+	case kind == frameworkMessage || !c.occurs(faultPanic, c.rates.Panic):
+		return noPanic
+	case kind == startedMessage || c.draw(2) == 0:
+		return panicAfter
+	default:
+		return panicBefore
+	}
+}
+
+var diskErrors = []error{syscall.ENOSPC, syscall.EIO}
+
+// disk has calls fail. Of a sync that failed nobody knows what it has done; an
+// append may have written the beginning; the others have done nothing.
+func (c *injector) disk(n *node, op string, call diskCall) (FaultWhen, error) {
+	if n.refusesWrite(op, call) {
+		return BeforeEffect, syscall.ENOSPC
+	}
+	if !c.occurs(faultDisk, c.rates.Disk) {
+		return BeforeEffect, nil
+	}
+	err := diskErrors[c.draw(len(diskErrors))]
+	if call == callSync && c.draw(2) == 0 {
+		return AfterEffect, err
+	}
+	if call == callAppend && c.draw(2) == 0 {
+		return PartEffect, err
+	}
+	return BeforeEffect, err
+}
+
+// diskFull is that a disk refuses to write, for a while.
+type diskFull struct {
+	until time.Time
+	op    string // "": everything
+}
+
+// refusesWrite: the disk has no room for a write now.
+func (n *node) refusesWrite(op string, call diskCall) bool {
+	if !n.world.clock.now.Before(n.diskFull.until) || call != callReplace && call != callAppend {
+		return false
+	}
+	return n.diskFull.op == "" || n.diskFull.op == op
+}
+
+// diskFullOps are the steps of which a disk may refuse the writes alone: a quota, a
+// directory whose blocks are used up.
+var diskFullOps = []string{"", "", "", "run-job", "submit-job", "serial", "start-job", "end-job", "archive-job", "locks", "config", "settings", "apply"}
+
+// fillDisk makes the disk of a node full, for a while.
+func (c *injector) fillDisk(n *node) {
+	n.diskFull.op = diskFullOps[c.draw(len(diskFullOps))]
+	n.diskFull.until = c.world.clock.now.Add(time.Duration(1+c.draw(8000)) * time.Millisecond)
+	n.tracef(TopicFault, "the disk is full (%s)", n.diskFull.op)
+}
+
+// hangsUp is when a client drops its connection, if it does: after a while, or after
+// so many steps of its own, for most answers take no time.
+func (c *injector) hangsUp() (after time.Duration, steps int, does bool) {
+	switch {
+	case !c.occurs(faultDrop, c.rates.Drop):
+		return 0, 0, false
+	case c.draw(2) == 0:
+		return 0, c.draw(30), true
+	default:
+		return time.Duration(c.draw(3000)) * time.Millisecond, 0, true
+	}
+}
+
+// leftoverDice are dice for what is left behind; they change nothing else.
+func (c *injector) leftoverDice() *rand.Rand {
+	return rand.New(rand.NewPCG(c.world.options.Seed, c.world.stepCount))
+}
+
+// processFault is what becomes of a process at a stage.
+type processFault uint8
+
+const (
+	processLives processFault = iota
+	processDies
+	processHangs
+)
+
+func (w *World) processFault(p *process, s stage) processFault {
+	c := w.injector
+	switch {
+	case w.clock.now.Before(p.machine.node.starvedUntil) && p.starves(s):
+		return processDies
+	case !c.occurs(faultProcess, c.rates.Process):
+		return processLives
+	case c.draw(4) == 0:
+		return processHangs
+	default:
+		return processDies
+	}
+}
+
+func (w *World) refusesToSpawn(int64) bool {
+	return w.injector.occurs(faultSpawn, w.injector.rates.Process)
+}
+
+// restartDelay is systemd's.
+const restartDelay = time.Second

@@ -1,0 +1,301 @@
+package sim
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/proto"
+
+	"lockstep/actors/replicator"
+	"lockstep/core/replication"
+	"lockstep/messages"
+)
+
+// sender sends a message to an actor.
+type sender func(to *actor.PID, what proto.Message)
+
+// bridge is where a node's log meets the actor that is attached.
+type bridge struct {
+	replica *activeReplica
+	sender  sender
+	to      *actor.PID // nil: nobody
+	number  int        // of the attachment
+
+	applied             uint64 // and all before, on the files
+	state               []byte // what the application remembers then
+	entries             []*messages.CommittedEntry
+	sentThrough         uint64 // index up to which entries go
+	sentMembers         []*messages.Member
+	sentFollows         *messages.LogFollows // said last; nil: LogLeads was
+	every               uint64               // entries between snapshots
+	restoredWhileActive bool                 // a snapshot, while the node runs
+	part                uint64               // of the snapshot, that is on its way; 0: none
+	skipped             int
+
+	// onApplied is told when everything up to an index is applied.
+	onApplied func(index uint64, state []byte)
+	// onRestored is told of the same where a snapshot has brought it about.
+	onRestored func(n snapshotMeta)
+}
+
+var _ replicator.Log = (*activeReplica)(nil)
+
+func newBridge(n *activeReplica, send sender) *bridge {
+	d := &bridge{replica: n, sender: send, applied: n.snapshot.index, state: n.snapshot.state, sentFollows: &messages.LogFollows{},
+		every: snapshotEvery + n.consensus.rng.Uint64N(3*snapshotEvery), onApplied: func(uint64, []byte) {}, onRestored: func(snapshotMeta) {}}
+	d.sentThrough = d.applied
+	if n.restoring != nil {
+		d.applied, d.state = 0, nil
+	}
+	return d
+}
+
+// send tells the actor something, as a step of its own.
+func (d *bridge) send(what proto.Message) {
+	if d.to == nil {
+		return
+	}
+	to, number := d.to, d.number
+	d.replica.thread.do(func() {
+		if number == d.number {
+			d.sender(to, what)
+		}
+	})
+}
+
+// Attach has all news go to this actor.
+func (n *activeReplica) Attach(to *actor.PID, incarnation uint32) {
+	d := n.bridge
+	d.to = to
+	d.number++
+	d.sentMembers = n.members()
+	if n.announced { // it is told again when everything is applied that was proposed before
+		n.announced, n.barrier, d.sentFollows = false, math.MaxUint64, &messages.LogFollows{}
+		n.thread.do(func() {
+			n.barrier = n.last()
+			d.announceLeader()
+		})
+	}
+	d.send(&messages.LogAttached{Applied: d.applied, State: d.state, Incarnation: incarnation})
+	d.send(&messages.LogMembers{Members: d.sentMembers})
+	d.sendRole()
+	switch {
+	case n.restoring != nil && len(d.entries) == 0:
+		d.restore(1)
+	case len(d.entries) > 0:
+		d.send(&messages.LogCommitted{Entries: d.entries})
+	default:
+		d.sendCommitted()
+	}
+}
+
+func (d *bridge) sendRole() {
+	if d.sentFollows == nil {
+		d.send(&messages.LogLeads{Term: d.replica.term})
+	} else {
+		d.send(d.sentFollows)
+	}
+}
+
+// sendLeader says who leads, where it is another one or nobody.
+func (d *bridge) sendLeader() {
+	n := d.replica
+	is := &messages.LogFollows{}
+	if n.leader != "" && n.leader != n.name {
+		is.Leader, is.Address = n.leader, n.consensus.replica(n.leader).address
+	}
+	if d.sentFollows == nil && n.role == roleLeader || d.sentFollows != nil && proto.Equal(d.sentFollows, is) {
+		return
+	}
+	d.sentFollows = is
+	d.sendRole()
+}
+
+// sendMembers says who belongs to the cluster, if that has changed.
+func (d *bridge) sendMembers() {
+	members := d.replica.members()
+	same := slices.EqualFunc(d.sentMembers, members, func(a, b *messages.Member) bool { return proto.Equal(a, b) })
+	if !same {
+		d.sentMembers = members
+		d.send(&messages.LogMembers{Members: members})
+	}
+}
+
+// sendCommitted hands over what is committed and was not yet.
+func (d *bridge) sendCommitted() {
+	n := d.replica
+	if d.to == nil || len(d.entries) > 0 || n.restoring != nil {
+		return
+	}
+	most := 1 + n.consensus.rng.IntN(8)
+	for d.sentThrough < n.commit && len(d.entries) < most {
+		d.sentThrough++
+		e := n.at(d.sentThrough)
+		if e.data == nil || d.skips() {
+			continue
+		}
+		d.entries = append(d.entries, &messages.CommittedEntry{Index: d.sentThrough, Entry: e.data})
+	}
+	if len(d.entries) > 0 {
+		d.send(&messages.LogCommitted{Entries: d.entries})
+		return
+	}
+	d.applied = d.sentThrough
+	d.announceLeader()
+}
+
+func (d *bridge) skips() bool {
+	if d.replica.consensus.mutations.Skips != d.replica.name {
+		return false
+	}
+	d.skipped++
+	return d.skipped%7 == 0
+}
+
+// announceLeader says that this node leads, when it has everything from before.
+func (d *bridge) announceLeader() {
+	n := d.replica
+	if n.role == roleLeader && !n.announced && d.applied >= n.barrier {
+		n.announced, d.sentFollows = true, nil
+		d.sendRole()
+		n.extendLease()
+	}
+}
+
+// Applied says that entries are on this node's disk.
+func (n *activeReplica) Applied(index uint64, state []byte) {
+	d := n.bridge
+	rest := slices.IndexFunc(d.entries, func(e *messages.CommittedEntry) bool { return e.Index > index })
+	if rest < 0 {
+		rest = len(d.entries)
+	}
+	if rest == 0 {
+		return
+	}
+	d.applied, d.state = d.entries[rest-1].Index, bytes.Clone(state)
+	d.entries = d.entries[rest:]
+	d.onApplied(d.applied, d.state)
+	if len(d.entries) > 0 {
+		return
+	}
+	d.applied = d.sentThrough
+	if d.applied >= n.snapshot.index+d.every {
+		n.compact()
+	}
+	d.announceLeader()
+	if n.restoring != nil {
+		d.restore(1)
+		return
+	}
+	d.sendCommitted()
+}
+
+// Propose offers an entry.
+func (n *activeReplica) Propose(number uint64, data []byte) {
+	data = bytes.Clone(data)
+	n.thread.do(func() {
+		if n.role != roleLeader || n.transferTo != "" {
+			n.bridge.send(&messages.LogRefused{Number: number, Failure: logFailure("this node does not lead")})
+			return
+		}
+		n.waiting[n.last()+1] = number
+		n.add(entry{data: data})
+		n.broadcast()
+	})
+}
+
+// Change changes the membership, or hands the leadership over.
+func (n *activeReplica) Change(number uint64, c replicator.Change) {
+	n.thread.do(func() { n.change(membershipChange{number, c}) })
+}
+
+// Leads is whether it is certain that no other node does.
+func (n *activeReplica) Leads() bool {
+	return n.consensus.mutations.AlwaysLeads || n.role == roleLeader && n.announced && n.now().Before(n.leaseUntil)
+}
+
+// sendSnapshot gives a node all files as they are now, and what was remembered at the
+// last snapshot.
+func (n *activeReplica) sendSnapshot(name string, p *peer) {
+	p.busy = n.now().Add(4 * appendAnswer)
+	files, copied, term, sent, leader := n.files(), n.snapshot, n.term, n.now(), n.name
+	n.rpc(name, time.Duration(n.consensus.rng.IntN(300))*time.Millisecond, func(other *replica) func() {
+		ok, at := other.active.install(leader, term, copied, files)
+		if !ok && at == term {
+			return nil // it has its hands full
+		}
+		return func() {
+			n.answered(name, p, term, sent, ok, at, copied.index)
+		}
+	})
+}
+
+// install takes a snapshot: first of all it is on this node's disk, in one step.
+func (n *activeReplica) install(leader string, term uint64, s snapshotMeta, files []*messages.FileWrite) (ok bool, at uint64) {
+	if term < n.term {
+		return false, n.term
+	}
+	n.heardLeader(leader, term)
+	if n.restoring != nil {
+		return false, n.term
+	}
+	if s.index <= n.commit {
+		return true, n.term
+	}
+	if s.index < n.last() && s.index >= n.base && n.termAt(s.index) == s.term {
+		n.dropThrough(s.index)
+	} else {
+		n.base, n.baseTerm, n.log = s.index, s.term, nil
+	}
+	n.snapshot, n.restoring, n.commit = s, files, s.index
+	n.bridge.restoredWhileActive, n.bridge.part = true, 0
+	n.consensus.tracef("%s takes a snapshot of all up to %d", n.name, s.index)
+	n.bridge.sendMembers()
+	if len(n.bridge.entries) == 0 {
+		n.bridge.restore(1)
+	}
+	return true, n.term
+}
+
+// restore hands over one part of a snapshot.
+func (d *bridge) restore(part uint64) {
+	if d.to == nil {
+		return
+	}
+	n := d.replica
+	d.part = part
+	from := min(int(part-1)*partFiles, len(n.restoring))
+	to := min(from+partFiles, len(n.restoring))
+	m := &messages.LogRestore{Part: part, Files: n.restoring[from:to], Last: to == len(n.restoring), Index: n.snapshot.index}
+	if part == 1 {
+		m.State = n.snapshot.state
+	}
+	d.send(m)
+}
+
+// Restored says that a part of a snapshot is on the disk.
+func (n *activeReplica) Restored(part uint64) {
+	d := n.bridge
+	if n.restoring == nil || part == 0 || part != d.part {
+		return
+	}
+	if int(part)*partFiles < len(n.restoring) {
+		d.restore(part + 1)
+		return
+	}
+	n.restoring, d.part, d.restoredWhileActive = nil, 0, false
+	d.applied, d.sentThrough, d.state = n.snapshot.index, n.snapshot.index, n.snapshot.state
+	d.onRestored(n.snapshot)
+	d.sendCommitted()
+}
+
+// leadsUntil is the end of the lease; for ever where nobody else could lead.
+func (n *activeReplica) leadsUntil(until time.Time) time.Time {
+	if replication.Voters(n.members()) == 1 {
+		return until.Add(1 << 60)
+	}
+	return until
+}

@@ -1,0 +1,391 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"lockstep/core/replication"
+	"lockstep/messages"
+)
+
+type role uint8
+
+const (
+	roleFollower role = iota
+	roleLeader
+)
+
+// activeReplica is the part of a node that ends with its daemon.
+type activeReplica struct {
+	*replica
+	life   *lifetime
+	thread *thread // what the log does in the name of its node
+	bridge *bridge
+
+	role        role
+	leader      string
+	leaderHeard time.Time // of a leader, last
+	electionDue time.Time // to stand for election
+	noVoteUntil time.Time // it may have promised somebody not to vote
+	commit      uint64
+
+	// of who leads
+	peers        map[string]*peer
+	waiting      map[uint64]uint64  // numbers of proposals, by index
+	barrier      uint64             // LogLeads is told when this is applied
+	announced    bool               // it was
+	leaseUntil   time.Time          // the lease
+	noLeaseUntil time.Time          // no lease before: somebody else was told to stand for election
+	changes      []membershipChange // of membership; the first is under way
+	pendingIndex uint64             // index of the first one's entry; 0: none yet
+	transferTo   string             // to whom the leadership goes; "": nobody
+}
+
+// peer is another node as who leads sees it.
+type peer struct {
+	next, match uint64
+	acked       time.Time // when the last request was sent that it has acknowledged
+	since       time.Time // it counts among those that could
+	busy        time.Time // a request is on its way, which counts as lost then
+}
+
+// run begins what a daemon does of the log. founded: this node has had no log before.
+func (r *replica) run(l *lifetime, founded bool, to sender) *activeReplica {
+	n := &activeReplica{replica: r, life: l, thread: newThread(r.consensus.kernel, l)}
+	r.active = n
+	n.commit = r.snapshot.index
+	n.bridge = newBridge(n, to)
+	now := r.consensus.clock.now
+	n.leaderHeard = now
+	if !founded {
+		n.noVoteUntil = now.Add(replication.Lease)
+	}
+	n.postpone()
+	n.ticks(time.Duration(r.consensus.rng.Int64N(int64(logTick))))
+	return n
+}
+
+// end is that of the daemon.
+func (r *replica) end() { r.active = nil }
+
+func (n *activeReplica) now() time.Time { return n.consensus.clock.now }
+
+// postpone has the next election wait for as long as one does at least.
+func (n *activeReplica) postpone() {
+	n.electionDue = n.now().Add(replication.ElectionMin + time.Duration(n.consensus.rng.Int64N(int64(replication.ElectionMin))))
+}
+
+// takesPart: a node whose files are not in place yet does nothing else.
+func (n *activeReplica) takesPart() bool { return n.restoring == nil || n.bridge.restoredWhileActive }
+
+func (n *activeReplica) ticks(first time.Duration) {
+	n.consensus.clock.after(first, n.life, func() {
+		if n.takesPart() {
+			n.tick()
+		}
+		n.ticks(logTick)
+	})
+}
+
+func (n *activeReplica) tick() {
+	if n.role == roleLeader {
+		if n.majorityContact(func(p *peer) time.Time { return latest(p.acked, p.since) }).Add(replication.Lease).Before(n.now()) {
+			n.stepDown("has lost contact to a majority")
+			return
+		}
+		n.extendLease()
+		n.broadcast()
+		return
+	}
+	if n.leader != "" && n.leaderHeard.Add(replication.ElectionMin).Before(n.now()) {
+		n.leader = ""
+		n.bridge.sendLeader()
+	}
+	if n.restoring == nil && n.voter(n.name) && !n.now().Before(n.electionDue) && !n.now().Before(n.noVoteUntil) {
+		n.postpone()
+		n.startElection(false)
+	}
+}
+
+// startElection asks for votes; called is by who leads. Without that a node first asks
+// whether it would be elected.
+func (n *activeReplica) startElection(called bool) {
+	if called {
+		n.elect(true)
+		return
+	}
+	n.collectVotes(n.term+1, true, false, func() { n.elect(false) })
+}
+
+func (n *activeReplica) elect(called bool) {
+	n.term++
+	n.votedFor, n.leader = n.name, ""
+	term := n.term
+	n.collectVotes(term, false, called, func() {
+		if n.term == term && n.role == roleFollower {
+			n.win()
+		}
+	})
+}
+
+// collectVotes calls won, once, when a majority is in favour.
+func (n *activeReplica) collectVotes(term uint64, pre, called bool, won func()) {
+	votes, last, lastTerm := 1, n.last(), n.termAt(n.last())
+	if votes >= n.majority() {
+		won()
+		return
+	}
+	for _, m := range n.members() {
+		if !m.Voter || m.Name == n.name {
+			continue
+		}
+		candidate := n.name
+		n.rpc(m.Name, 0, func(other *replica) func() {
+			granted, at := other.active.vote(candidate, term, last, lastTerm, pre, called)
+			return func() {
+				switch {
+				case at > n.term && !pre:
+					n.newTerm(at)
+				case granted && (pre && n.term+1 == term || !pre && n.term == term) && n.role == roleFollower:
+					if votes++; votes == n.majority() {
+						won()
+					}
+				}
+			}
+		})
+	}
+}
+
+// vote is the answer to a candidate, and the term of who gives it.
+func (n *activeReplica) vote(candidate string, term, last, lastTerm uint64, pre, called bool) (granted bool, at uint64) {
+	stranger := len(n.members()) > 0 && !n.voter(candidate)
+	if term < n.term || stranger || n.now().Before(n.noVoteUntil) {
+		return false, n.term
+	}
+	content := n.role == roleLeader || n.leader != "" && n.now().Before(n.leaderHeard.Add(replication.ElectionMin))
+	if content && !called {
+		return false, n.term
+	}
+	behind := lastTerm < n.termAt(n.last()) || lastTerm == n.termAt(n.last()) && last < n.last()
+	if pre {
+		return !behind, n.term
+	}
+	if term > n.term {
+		n.newTerm(term)
+	}
+	if behind || n.votedFor != "" && n.votedFor != candidate {
+		return false, n.term
+	}
+	n.votedFor = candidate
+	n.leaderHeard = n.now()
+	n.postpone()
+	return true, n.term
+}
+
+// newTerm takes note of a later term.
+func (n *activeReplica) newTerm(term uint64) {
+	n.term, n.votedFor = term, ""
+	n.leader = ""
+	if n.role == roleLeader {
+		n.stepDown("hears of a later term")
+	} else {
+		n.bridge.sendLeader()
+	}
+}
+
+func (n *activeReplica) win() {
+	n.consensus.tracef("%s is elected in term %d", n.name, n.term)
+	n.role, n.leader, n.announced = roleLeader, n.name, false
+	n.peers, n.waiting = map[string]*peer{}, map[uint64]uint64{}
+	n.changes, n.pendingIndex, n.transferTo = nil, 0, ""
+	n.leaseUntil = time.Time{}
+	n.add(entry{})
+	n.barrier = n.last()
+	n.broadcast()
+}
+
+// stepDown ends the leadership: what becomes of the proposals nobody knows.
+func (n *activeReplica) stepDown(why string) {
+	n.consensus.tracef("%s leads no more in term %d: it %s", n.name, n.term, why)
+	n.role, n.announced, n.leader = roleFollower, false, ""
+	n.endLease()
+	n.postpone()
+	n.bridge.sendLeader()
+	for _, index := range sortedKeys(n.waiting) {
+		n.bridge.send(&messages.LogRefused{Number: n.waiting[index], Unknown: true, Failure: logFailure("leadership was lost")})
+	}
+	n.waiting = nil
+	n.abandonChanges()
+}
+
+// add appends an entry to the leader's own log.
+func (n *activeReplica) add(e entry) {
+	e.term = n.term
+	n.log = append(n.log, e)
+	if e.members != nil {
+		n.bridge.sendMembers()
+	}
+	n.count()
+}
+
+// of another node, as who leads knows it.
+func (n *activeReplica) peer(name string) *peer {
+	p := n.peers[name]
+	if p == nil {
+		p = &peer{next: n.last() + 1, since: n.now()}
+		n.peers[name] = p
+	}
+	return p
+}
+
+func (n *activeReplica) broadcast() {
+	for _, m := range n.members() {
+		if m.Name != n.name {
+			n.send(m.Name)
+		}
+	}
+}
+
+// send offers a node what it lacks, or says that there is nothing.
+func (n *activeReplica) send(name string) {
+	p := n.peer(name)
+	if n.now().Before(p.busy) {
+		return
+	}
+	if p.next <= n.base {
+		n.sendSnapshot(name, p)
+		return
+	}
+	p.busy = n.now().Add(appendAnswer)
+	before := p.next - 1
+	beforeTerm, term, commit, sent, leader := n.termAt(before), n.term, n.commit, n.now(), n.name
+	entries := slices.Clone(n.log[before-n.base:])
+	entries = entries[:min(len(entries), appendMost)]
+	n.rpc(name, 0, func(other *replica) func() {
+		ok, at, hint := other.active.append(leader, term, before, beforeTerm, entries, commit)
+		return func() { n.answered(name, p, term, sent, ok, at, hint) }
+	})
+}
+
+// append is a follower's: at is its term; hint is the last entry it has like this, or
+// else may have.
+func (n *activeReplica) append(leader string, term, before, beforeTerm uint64, entries []entry, commit uint64) (ok bool, at, hint uint64) {
+	if term < n.term {
+		return false, n.term, 0
+	}
+	n.heardLeader(leader, term)
+	if before > n.last() {
+		return false, n.term, n.last()
+	}
+	if before < n.base { // what is in a snapshot is committed
+		skip := min(n.base-before, uint64(len(entries)))
+		before, entries = before+skip, entries[skip:]
+		if before < n.base {
+			return true, n.term, before
+		}
+	} else if n.termAt(before) != beforeTerm {
+		return false, n.term, before - 1
+	}
+	for i, e := range entries {
+		index := before + 1 + uint64(i)
+		if index <= n.last() && n.termAt(index) == e.term {
+			continue
+		}
+		if index <= n.commit {
+			n.truncate(index)
+		}
+		n.log = append(n.log[:index-n.base-1:index-n.base-1], e)
+	}
+	n.bridge.sendMembers()
+	match := before + uint64(len(entries))
+	n.commitTo(min(commit, match))
+	return true, n.term, match
+}
+
+// truncate is what no log does, unless it was hasty.
+func (n *activeReplica) truncate(index uint64) {
+	if !n.consensus.mutations.Hasty {
+		panic("sim: the log takes back what was committed")
+	}
+	n.commit = index - 1
+	n.bridge.sentThrough = min(n.bridge.sentThrough, n.commit)
+}
+
+// heardLeader takes note of who leads.
+func (n *activeReplica) heardLeader(leader string, term uint64) {
+	if term > n.term {
+		n.newTerm(term)
+	}
+	n.leaderHeard = n.now()
+	n.postpone()
+	if n.leader != leader {
+		n.leader = leader
+		n.bridge.sendLeader()
+	}
+}
+
+// answered is what a node says to who leads.
+func (n *activeReplica) answered(name string, p *peer, term uint64, sent time.Time, ok bool, at, hint uint64) {
+	if at > n.term {
+		n.newTerm(at)
+		return
+	}
+	if n.role != roleLeader || n.term != term || n.peers[name] != p {
+		return
+	}
+	p.busy = time.Time{}
+	if sent.After(p.acked) {
+		p.acked = sent
+	}
+	n.extendLease()
+	if ok {
+		p.match = max(p.match, hint)
+		p.next = p.match + 1
+		n.count()
+		n.tryTransfer()
+	} else {
+		p.next = hint + 1 // also where it has had more: its disk may be another
+	}
+	if p.next <= n.last() {
+		n.send(name)
+	}
+}
+
+// count commits what a majority has.
+func (n *activeReplica) count() {
+	for index := n.last(); index > n.commit && n.termAt(index) == n.term; index-- {
+		have := 0
+		for _, m := range n.members() {
+			if m.Voter && (m.Name == n.name || n.peer(m.Name).match >= index) {
+				have++
+			}
+		}
+		if have >= n.majority() {
+			n.consensus.commit(n, index)
+			n.commitTo(index)
+			break
+		}
+	}
+	if n.consensus.mutations.Hasty {
+		n.commitTo(n.last())
+	}
+}
+
+// commit: a majority has everything up to an index of the leader's log.
+func (c *consensus) commit(leader *activeReplica, index uint64) {
+	for c.committedIndex < index {
+		c.committedIndex++
+		c.committed(c.committedIndex, leader.at(c.committedIndex))
+	}
+}
+
+func (n *activeReplica) commitTo(index uint64) {
+	for ; n.commit < index; n.commit++ {
+		next := n.commit + 1
+		delete(n.waiting, next)
+		if n.role == roleLeader && next == n.pendingIndex {
+			n.changeDone(nil)
+		}
+	}
+	n.bridge.sendCommitted()
+}

@@ -1,0 +1,71 @@
+package sim
+
+import (
+	"lockstep/actors/locks"
+	"lockstep/messages"
+	"lockstep/supervisor"
+)
+
+// ownerWatch is the lock manager's port to the processes that own locks.
+type ownerWatch struct {
+	daemon         *daemon
+	daemonLivelock string // the daemon's livelock
+	watched        map[string]bool
+}
+
+var _ locks.Owners = (*ownerWatch)(nil)
+
+func newOwnerWatch(d *daemon, own string) *ownerWatch {
+	return &ownerWatch{daemon: d, daemonLivelock: own, watched: map[string]bool{}}
+}
+
+func (o *ownerWatch) alive(livelock string) bool {
+	return livelock == o.daemonLivelock || o.daemon.node.machine.alive(livelock)
+}
+
+// Watch tells of the end of a livelock's process, at once if there is none.
+func (o *ownerWatch) Watch(livelock string, _ int) {
+	if o.watched[livelock] || livelock == o.daemonLivelock {
+		return
+	}
+	o.watched[livelock] = true
+	t := newThread(o.daemon.world.kernel, o.daemon.life)
+	tell := func() {
+		t.do(func() {
+			if o.watched[livelock] {
+				delete(o.watched, livelock)
+				o.daemon.env.System().Root.Send(supervisor.Locks(o.daemon.env), &messages.OwnerDead{Livelock: livelock})
+			}
+		})
+	}
+	if p := o.daemon.node.machine.livelocks[livelock]; p != nil {
+		p.whenEnded(tell)
+		return
+	}
+	tell()
+}
+
+// Forget ends a watch.
+func (o *ownerWatch) Forget(livelock string) { delete(o.watched, livelock) }
+
+// Wake would signal a process that does not wait on a connection: none does.
+func (o *ownerWatch) Wake(livelock string, _ int) {
+	o.daemon.world.trace.addf(TopicProcess, "the holder of %s is woken", livelock)
+}
+
+// Probe looks at livelocks.
+func (o *ownerWatch) Probe(livelocks []string, answer func(dead []string)) {
+	t := newThread(o.daemon.world.kernel, o.daemon.life)
+	t.do(func() {
+		var dead []string
+		for _, l := range livelocks {
+			if !o.alive(l) {
+				dead = append(dead, l)
+			}
+		}
+		t.do(func() { answer(dead) })
+	})
+}
+
+// Remove removes a lock file.
+func (o *ownerWatch) Remove(livelock string) { delete(o.daemon.node.machine.livelocks, livelock) }

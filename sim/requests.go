@@ -1,0 +1,152 @@
+package sim
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Request is something that a client asks for: what, when, and what its dice showed then,
+// which tell the rest. As text it is "client.number what@nanoseconds:dice".
+type Request struct {
+	Client int
+	Number int // of the client's, from 1
+	What   requestKind
+	At     time.Duration // since the world began
+	dice   []byte
+}
+
+// requestKind is what is asked for.
+type requestKind string
+
+const (
+	requestNone     requestKind = ""
+	requestSubmit   requestKind = "submit"
+	requestFollowUp requestKind = "follow" // something with a job that was submitted just before
+	requestChange   requestKind = "change" // of a rule or a setting, or a question why
+	requestDelete   requestKind = "delete" // a rule
+)
+
+// String is for people, and MarshalText for files.
+func (a Request) String() string {
+	return fmt.Sprintf("client %d: %s at %.3f s", a.Client, a.What, a.At.Seconds())
+}
+
+// MarshalText writes all of it.
+func (a Request) MarshalText() ([]byte, error) {
+	return fmt.Appendf(nil, "%d.%d %s@%d:%x", a.Client, a.Number, a.What, a.At, a.dice), nil
+}
+
+// UnmarshalText reads what MarshalText has written.
+func (a *Request) UnmarshalText(text []byte) error {
+	head, dice, _ := strings.Cut(string(text), ":")
+	_, err := fmt.Sscanf(strings.ReplaceAll(head, "@", " "), "%d.%d %s %d", &a.Client, &a.Number, &a.What, &a.At)
+	if err == nil {
+		a.dice, err = hex.DecodeString(dice)
+	}
+	if err == nil {
+		err = rand.NewPCG(0, 0).UnmarshalBinary(a.dice)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not a request of the form client.number what@nanoseconds:dice: %w", text, err)
+	}
+	return nil
+}
+
+// requestLog writes down what clients ask for, or has them ask for what a recipe says.
+type requestLog struct {
+	dice      *rand.PCG // of the workload
+	recorded  []Request
+	pending   map[*client]*Request // what each is about to do
+	scheduled map[int][]Request    // by client, by number; nil: there is none
+}
+
+func newRequestLog(dice *rand.PCG, schedule *Schedule) *requestLog {
+	a := &requestLog{dice: dice, pending: map[*client]*Request{}}
+	if schedule != nil && schedule.Requests != nil {
+		a.scheduled = map[int][]Request{}
+		for _, r := range schedule.Requests {
+			a.scheduled[r.Client] = append(a.scheduled[r.Client], r)
+		}
+		for _, list := range a.scheduled {
+			slices.SortFunc(list, func(a, b Request) int { return a.Number - b.Number })
+		}
+	}
+	return a
+}
+
+// scheduleNext has a client do something after a pause; of a recipe when the time has come for
+// what the client does next.
+func (a *requestLog) scheduleNext(c *client, pause time.Duration, f func()) {
+	at := c.world.clock.elapsed() + pause
+	number := 1
+	if last := a.pending[c]; last != nil {
+		number = last.Number + 1
+	}
+	due := &Request{Client: c.number, Number: number, At: at}
+	if a.scheduled != nil {
+		*due = a.pop(c, number, at)
+	}
+	a.pending[c] = due
+	c.world.clock.after(due.At-c.world.clock.elapsed(), c.world.life, func() { c.rpc.thread.do(f) })
+}
+
+// pop takes the client's next request off the recipe that is none of those that follow
+// on another, which is not made; nothing, if there is none.
+func (a *requestLog) pop(c *client, number int, at time.Duration) Request {
+	for list := a.scheduled[c.number]; len(list) > 0; list = list[1:] {
+		if list[0].Number >= number && list[0].What != requestFollowUp {
+			a.scheduled[c.number] = list[1:]
+			list[0].At = max(list[0].At, c.world.clock.elapsed())
+			return list[0]
+		}
+	}
+	a.scheduled[c.number] = nil
+	return Request{Client: c.number, Number: number, At: at}
+}
+
+// begin is when the client does what is due. Without a recipe, think says what.
+func (a *requestLog) begin(c *client, think func() requestKind) requestKind {
+	due := a.pending[c]
+	if a.scheduled == nil {
+		due.dice, _ = a.dice.MarshalBinary() // it never fails
+		if due.What = think(); due.What != requestNone {
+			a.recorded = append(a.recorded, *due)
+		}
+		return due.What
+	}
+	a.restoreDice(due)
+	if due.What != requestNone {
+		_ = think() // it throws the same dice
+	}
+	return due.What
+}
+
+// followUp: the client does something with what it was given.
+func (a *requestLog) followUp(c *client) bool {
+	due := &Request{Client: c.number, Number: a.pending[c].Number + 1, What: requestFollowUp, At: c.world.clock.elapsed()}
+	if a.scheduled == nil {
+		a.pending[c] = due
+		due.dice, _ = a.dice.MarshalBinary()
+		a.recorded = append(a.recorded, *due)
+		return true
+	}
+	list := a.scheduled[c.number]
+	if len(list) == 0 || list[0].Number != due.Number {
+		return false
+	}
+	*due = list[0]
+	a.pending[c], a.scheduled[c.number] = due, list[1:]
+	a.restoreDice(due)
+	return true
+}
+
+// restoreDice has the dice show what they showed then.
+func (a *requestLog) restoreDice(due *Request) {
+	if len(due.dice) > 0 {
+		_ = a.dice.UnmarshalBinary(due.dice) // Ask has seen to it that it is good
+	}
+}

@@ -1,0 +1,193 @@
+package sim
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"lockstep/core/wire"
+)
+
+// rpcClient makes calls, one at a time, over a connection that it makes when
+// it needs one. It belongs to a client or to a job process.
+type rpcClient struct {
+	world   *World
+	node    *node    // to which it connects
+	thread  *thread  // of whom it belongs to
+	wconf   bool     // calls the lock manager, not the queue
+	conn    *simConn // nil: none
+	done    func(json.RawMessage, error)
+	calls   int  // so far
+	mayDrop bool // hangs up now and then
+	// followsMaster: where it is told that this is not the master it tries the next node.
+	followsMaster bool
+	retrying      bool        // it is about to
+	stopTimer     func() bool // the timer of the call at hand
+}
+
+// What a call that got no answer ends with. Only the first says that nothing
+// has happened.
+var (
+	errNoDaemon       = errors.New("no daemon answers")
+	errConnectionLost = errors.New("the connection was lost")
+	errNoAnswer       = errors.New("the server did not answer in time")
+	errHungUp         = errors.New("the client has hung up")
+)
+
+// call sends a request; done gets what comes back, or one of the errors above,
+// or a *wire.Error or *wire.RequestError.
+func (c *rpcClient) call(method string, args []any, timeout time.Duration, done func(json.RawMessage, error)) {
+	if !c.followsMaster {
+		c.callNode(method, args, timeout, done)
+		return
+	}
+	tries := 0
+	var try func()
+	try = func() {
+		c.retrying = false
+		c.callNode(method, args, timeout, func(result json.RawMessage, err error) {
+			if err != nil {
+				c.tryNextNode(err)
+			}
+			if tries++; !isNotMaster(err) || tries > masterTriesMax {
+				done(result, err)
+				return
+			}
+			c.retrying = true
+			c.world.clock.after(masterRetryPause, c.thread.life, func() { c.thread.do(try) })
+		})
+	}
+	try()
+}
+
+// A client looks for the master so often, with pauses.
+const (
+	masterTriesMax   = 200
+	masterRetryPause = 300 * time.Millisecond
+)
+
+func isNotMaster(err error) bool {
+	var failed *wire.Error
+	return errors.As(err, &failed) && failed.Class == "NotMaster"
+}
+
+// tryNextNode goes to another node, unless this one has given an answer of substance.
+func (c *rpcClient) tryNextNode(err error) {
+	var failed *wire.Error
+	if errors.As(err, &failed) && failed.Class != "NotMaster" {
+		return
+	}
+	c.hangUp()
+	at := slices.Index(c.world.nodes, c.node)
+	c.node = c.world.nodes[(at+1)%len(c.world.nodes)]
+}
+
+// callNode is call, to this node.
+func (c *rpcClient) callNode(method string, args []any, timeout time.Duration, done func(json.RawMessage, error)) {
+	if c.done != nil {
+		panic("sim: a caller makes one call at a time")
+	}
+	frame, err := wire.EncodeRequest(method, args)
+	if err != nil {
+		panic(err)
+	}
+	if c.conn == nil {
+		c.conn = c.node.dial(c)
+	}
+	if c.conn == nil {
+		c.thread.do(func() { done(nil, errNoDaemon) })
+		return
+	}
+	c.done = done
+	c.calls++
+	conn := c.conn
+	c.stopTimer = c.world.clock.after(timeout, c.thread.life, func() {
+		c.thread.do(func() {
+			if c.conn == conn {
+				c.hangUp()
+				c.finish(nil, errNoAnswer)
+			}
+		})
+	})
+	if c.mayDrop {
+		c.scheduleDrop()
+	}
+	conn.send(frame)
+}
+
+// scheduleDrop has the caller hang up while it waits.
+func (c *rpcClient) scheduleDrop() {
+	after, steps, does := c.world.injector.hangsUp()
+	if !does {
+		return
+	}
+	calls := c.calls
+	var drop func()
+	drop = func() {
+		switch {
+		case c.done == nil || c.calls != calls: // too late
+		case steps > 0:
+			steps--
+			c.thread.do(drop)
+		default:
+			c.hangUp()
+			c.finish(nil, errHungUp)
+		}
+	}
+	if after > 0 {
+		c.world.clock.after(after, c.thread.life, func() { c.thread.do(drop) })
+		return
+	}
+	c.thread.do(drop)
+}
+
+func (c *rpcClient) answered(from *simConn, frame []byte) {
+	c.thread.do(func() {
+		if c.conn != from {
+			return
+		}
+		result, err := wire.DecodeResponse(frame)
+		var failed *wire.Error
+		if err != nil && !errors.As(err, &failed) {
+			c.hangUp()
+		}
+		c.finish(result, err)
+	})
+}
+
+func (c *rpcClient) lost(from *simConn) {
+	c.thread.do(func() {
+		if c.conn == from {
+			c.conn = nil
+			c.finish(nil, errConnectionLost)
+		}
+	})
+}
+
+func (c *rpcClient) finish(result json.RawMessage, err error) {
+	if c.done == nil {
+		return
+	}
+	done := c.done
+	c.done = nil
+	c.stopTimer()
+	done(result, err)
+}
+
+// abandon drops the call at hand, and the connection with it: nobody hears of it.
+func (c *rpcClient) abandon() {
+	if c.done != nil {
+		c.done = nil
+		c.stopTimer()
+		c.hangUp()
+	}
+}
+
+func (c *rpcClient) hangUp() {
+	if c.conn != nil {
+		conn := c.conn
+		c.conn = nil
+		conn.hangUp()
+	}
+}
