@@ -9,11 +9,10 @@ import (
 	"lockstep/core/paths"
 )
 
-// audit asks the daemon in charge what it knows of the jobs that its processes have in
-// hand, whenever nothing can happen before time passes: what clients are told must be
-// what the files say then. It asks once for each state of a file, and again for what was
-// not in order. Nothing else happens meanwhile, and the dice are left as they were: a
-// run is the same without it.
+// audit asks the deciding daemon for the status of each job whose process rests. It asks when
+// no step is left before the time moves, once for each state of a job's file, and again after
+// a wrong answer. The answer must be what the file says. No fault happens during the question,
+// and the dice are restored after it: the run is the same without the audit.
 type audit struct {
 	world   *World
 	rpc     *rpcClient
@@ -23,13 +22,13 @@ type audit struct {
 	next    time.Time // not before
 }
 
-// restingProcess is a process that does not write, with what its job's file says.
+// restingProcess is a process that does not write, with the summary of its job's file.
 type restingProcess struct {
 	summary string
 	since   time.Time
 }
 
-// auditPause is when what was not in order is asked for again.
+// auditPause is the least time between two questions.
 const auditPause = 50 * time.Millisecond
 
 func newAudit(w *World) *audit {
@@ -37,7 +36,8 @@ func newAudit(w *World) *audit {
 		rpc: &rpcClient{world: w, thread: newThread(w.kernel, w.life)}}
 }
 
-// run is called when all is quiet.
+// run asks, if the deciding daemon can answer. World calls it when no step is left before the
+// time moves.
 func (a *audit) run() {
 	w, n := a.world, a.world.decider
 	if n == nil || n.daemon == nil || n.daemon.tree == nil || !n.daemon.ready || n.daemon.stopping || n.daemon.life.paused || n.daemon.mailboxes.suspended > 0 {
@@ -60,7 +60,7 @@ func (a *audit) run() {
 	}
 }
 
-// query has the daemon asked and answer, before anything else happens.
+// query asks the daemon for the status of these jobs, and steps until it has answered.
 func (a *audit) query(of []*process) {
 	w := a.world
 	dice, _ := w.dice.MarshalBinary() // it never fails
@@ -84,7 +84,7 @@ func (a *audit) query(of []*process) {
 	_ = w.dice.UnmarshalBinary(dice)
 }
 
-// scan notes who rests, and tells of it.
+// scan records which processes rest, and notifies the checkers of each.
 func (a *audit) scan(n *node) {
 	here := make(map[*process]restingProcess, len(a.resting))
 	for _, p := range n.machine.processes {
@@ -120,8 +120,8 @@ func (a *audit) answered(result json.RawMessage, of []*process) {
 	}
 }
 
-// restingSummary is what the file of a process's job says, while the process does nothing
-// about it; "" while it does.
+// restingSummary is what the file of a process's job says while the process does nothing about
+// it. It is "" while the process works.
 func (p *process) restingSummary() string {
 	d := p.driver
 	if p.life.over || p.hung || p.leaseLost || d == nil || d.ended || d.writing || d.pending || len(d.events) > 0 || len(p.thread.queue) > 0 {
@@ -134,7 +134,7 @@ func (p *process) restingSummary() string {
 	return opSummary(f.parse().job)
 }
 
-// opSummary is the statuses and priorities of a job's opcodes.
+// opSummary is the statuses and priorities of a job's opcodes as text.
 func opSummary(j *job.Job) string {
 	var statuses []string
 	var priorities []int

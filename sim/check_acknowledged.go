@@ -6,8 +6,8 @@ import (
 	"lockstep/core/paths"
 )
 
-// checkAcknowledged: a job of which a client was told is on the disk, whatever
-// happens next: power loss in this very moment included.
+// checkAcknowledged: an acknowledged job is on the disk from then on. It would survive a power
+// loss at the moment of the answer.
 type checkAcknowledged struct {
 	ids     []int64
 	garbled map[int64]bool
@@ -39,8 +39,9 @@ func (c *checkAcknowledged) See(w *World, event any) error {
 	return nil
 }
 
-// wouldSurvive: in its own place, for nobody archives a job before its id is known;
-// and with the serial, for a job above it is set aside at the next start.
+// wouldSurvive: the job's file is durable in the queue, because no job is archived before its
+// client has the id. The serial is durable too, because the next start quarantines a job above
+// it.
 func wouldSurvive(w *World, id int64) error {
 	if _, durable := w.disk.surviving(paths.JobPath(id)); !durable {
 		return fmt.Errorf("job %d was acknowledged, but power loss could take it away", id)

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// checkClientOrders: a client that wants a job canceled, or another priority for it, is
-// answered, also when that crosses with the job's end. Only what takes long by itself
-// may take until wishMax; what goes wrong otherwise, see calm, or a client that hangs
-// up, excuses the daemon.
+// checkClientOrders: a client that orders a cancel or another priority gets an answer, also
+// when the order crosses with the job's end. Only a cancel that takes long by itself may take
+// until orderAnswerMax. A recent fault (see disturbance) or a client that hangs up excuses the
+// daemon.
 type checkClientOrders struct {
 	sent map[*client]time.Time
 }
 
 func (*checkClientOrders) Name() string { return "wishes are answered" }
 
-// orderAnswerMax is a little more than the jobs actors' bound on a cancel.
+// orderAnswerMax is a little more than the bound of the jobs actors on a cancel.
 const orderAnswerMax = 46 * time.Second
 
 func (c *checkClientOrders) See(w *World, event any) error {

@@ -6,8 +6,8 @@ import (
 	"lockstep/core/job"
 )
 
-// ClusterCheckers makes one of each that watches several nodes. Those that others
-// have, too, look at what is committed where these look at the disk.
+// ClusterCheckers makes one of each checker for several nodes. Those that AllCheckers has too
+// judge what is committed instead of what is on a disk.
 func ClusterCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkReported{}, &checkParse{}, &checkIDs{},
@@ -17,8 +17,8 @@ func ClusterCheckers() []Checker {
 	}
 }
 
-// checkFinal: when a client is told that a job has ended, a majority knows, so that no
-// failover can undo it.
+// checkFinal: when a client hears that a job has ended, a majority has the end. No failover
+// can undo it.
 type checkFinal struct{}
 
 func (*checkFinal) Name() string { return "what was told is committed" }

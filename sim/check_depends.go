@@ -11,11 +11,10 @@ import (
 	"lockstep/core/paths"
 )
 
-// checkDepends: an opcode begins only when every job that it depends on has ended,
-// on the disk and for good, with a status that was wanted. So a job that is
-// doomed never gets past that opcode, and does not succeed. And no job is ended for its
-// dependencies that could still be met, or that were: what counts is what was
-// acknowledged, whatever the node that decides has of it.
+// checkDepends: an opcode begins only when every job that it depends on has durably ended with
+// an accepted status. A job with a failed dependency therefore never passes that opcode, and
+// does not succeed. No job is ended for a dependency that can still be met or was met.
+// Acknowledged ends count, whatever the deciding node has of them.
 type checkDepends struct{ garbled map[int64]bool }
 
 func (*checkDepends) Name() string { return "dependencies" }
@@ -66,7 +65,7 @@ func dependenciesOf(input json.RawMessage) []dependency {
 	return all
 }
 
-// met: no status named is success or error.
+// met: the job has ended with an accepted status. The default is success or error.
 func (c *checkDepends) met(_ *World, id int64, d dependency, on *job.Job) error {
 	switch {
 	case c.garbled[d.job]:
@@ -87,7 +86,7 @@ func (c *checkDepends) met(_ *World, id int64, d dependency, on *job.Job) error 
 	return nil
 }
 
-// doomed: of a job that was ended for a dependency one is not to be met any more.
+// doomed: when a job was ended for a dependency, one of its dependencies cannot be met.
 func (c *checkDepends) doomed(w *World, j *job.Job) error {
 	at := slices.IndexFunc(j.Ops, func(op job.Op) bool {
 		return bytes.Contains(op.Result, []byte("Dependency error: ")) || bytes.Contains(op.Result, []byte("Job canceled: job "))
@@ -122,7 +121,7 @@ func (w *World) survivingJob(id int64) *job.Job {
 	return nil
 }
 
-// allEnded: of jobs that have ended well no dependency was left unmet.
+// allEnded: a job that has succeeded has no unmet dependency.
 func (c *checkDepends) allEnded(w *World) error {
 	for _, id := range w.recordedIDs() {
 		j := w.Job(id)

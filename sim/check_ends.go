@@ -6,10 +6,9 @@ import (
 	"slices"
 )
 
-// checkEnds: a job ends once. Its final file is never changed any more; only
-// power loss may take back an end that was not durable. What ends a job that waits
-// (a cancel, a rule, a dependency) is its end when somebody was told of it: a
-// write that fails is taken back.
+// checkEnds: a job ends once, and its final file never changes. Only power loss may take back
+// an end that was not durable. A cancel, a rule or a dependency that ends a pending job counts
+// as its end once a client was told: the queue rolls back a write that fails.
 type checkEnds struct {
 	ends map[int64][]byte
 }
@@ -54,8 +53,8 @@ func (c *checkEnds) changed(w *World, e fileChanged) error {
 	return nil
 }
 
-// applied: what is committed may be seen by somebody from here on. Who was the master
-// may have written an end again, before it knew that the first one was committed.
+// applied takes the ends that a node has applied: clients may see them from then on. A former
+// master may have written an end a second time, before it knew that the first was committed.
 func (c *checkEnds) applied(w *World, e entriesApplied) {
 	for _, name := range e.touched {
 		id, is := jobOfPath(name)
@@ -69,7 +68,7 @@ func (c *checkEnds) applied(w *World, e entriesApplied) {
 	}
 }
 
-// rolledBackOps are the writes that are, if they fail.
+// rolledBackOps are the writes that the queue rolls back when they fail.
 var rolledBackOps = []string{"cancel-job", "reject-job", "doom-job"}
 
 func (c *checkEnds) reported(w *World, id int64) {

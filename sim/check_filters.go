@@ -50,7 +50,8 @@ func (c *checkFilters) See(w *World, event any) error {
 	return nil
 }
 
-// judgeNew were judged by rules that have not changed meanwhile.
+// judgeNew: the rules have not changed since these jobs were sent. A rejected job is canceled
+// when its client gets the id, and no other job is.
 func (c *checkFilters) judgeNew(w *World, ids []int64) error {
 	for _, id := range ids {
 		j := w.Job(id)

@@ -11,9 +11,9 @@ import (
 	"lockstep/core/job"
 )
 
-// checkLimits: of the jobs whose reason trail names a bucket, "rate-limit:n:label",
-// no more than n are worked on; nor of the jobs to which a rule with RATE_LIMIT
-// applies, those left out that were chosen before it did.
+// checkLimits: at most n jobs work whose reason trail names the bucket "rate-limit:n:label".
+// At most n jobs work to which a rule RATE_LIMIT n applies; jobs that were chosen before the
+// rule applied do not count.
 type checkLimits struct {
 	buckets map[int64][]bucket
 	picked  map[int64]pickVerdict
@@ -24,7 +24,7 @@ type bucket struct {
 	n    int
 }
 
-// pickVerdict is what was in force when a job was chosen.
+// pickVerdict is the verdict of the effective rules when a job was chosen.
 type pickVerdict struct {
 	verdict    verdict
 	generation int
@@ -55,8 +55,8 @@ func (c *checkLimits) See(w *World, event any) error {
 	return nil
 }
 
-// pick notes by which rule a job was chosen. Those that are worked on, and were
-// chosen by the same one, are counted: the daemon knows of them.
+// pick records by which rule a job was chosen. It counts the working jobs that the same rule
+// chose: the daemon knows of them.
 func (c *checkLimits) pick(w *World, id int64) error {
 	v, known := w.effective.verdict(w.Job(id))
 	if !known {
@@ -84,7 +84,7 @@ func (c *checkLimits) stillMatches(w *World, id int64, v verdict) bool {
 	return known && now.text == v.text
 }
 
-// countByRule counts those that were chosen since the rules are as they are.
+// countByRule counts the working jobs that were chosen under the present rules.
 func (c *checkLimits) countByRule(w *World, id int64) error {
 	mine, chosen := c.picked[id]
 	if !chosen || mine.verdict.action.Verb != filter.RateLimit || !w.effective.known || mine.generation != w.effective.generation {

@@ -5,9 +5,8 @@ import (
 	"fmt"
 )
 
-// checkLive: when faults have stopped, everything comes to its end: every job is
-// final, no process is left, nobody waits for an answer, and the daemon knows of
-// each job what the disk says.
+// checkLive: after the faults have stopped everything ends. Every job is final, no process is
+// left, no client waits for an answer, and the daemon lists each job as the disk has it.
 type checkLive struct{}
 
 func (checkLive) Name() string { return "everything ends" }
@@ -36,7 +35,7 @@ func (checkLive) See(w *World, event any) error {
 	return nil
 }
 
-// unfinished says what is not over yet, if anything.
+// unfinished says what has not ended yet, nil if everything has.
 func (w *World) unfinished() error {
 	if w.master() == nil {
 		return errors.New("there is no daemon")

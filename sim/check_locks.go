@@ -6,13 +6,13 @@ import (
 	"lockstep/core/lock"
 )
 
-// checkLocks: no two jobs work with locks that exclude each other, what a dead
-// process or a forced end has left counted in; and in the end nobody holds or wants anything.
+// checkLocks: no two jobs work with locks that exclude each other. What a dead process or a
+// forced end has left counts. In the end no owner holds or wants a lock.
 type checkLocks struct{}
 
 func (checkLocks) Name() string { return "lock exclusion" }
 
-// lockUser is somebody that works with locks.
+// lockUser is a process, or a command that outlived its process, with the locks it works with.
 type lockUser struct {
 	process   *process
 	heldLocks []lock.Item
@@ -61,8 +61,8 @@ func (checkLocks) See(w *World, event any) error {
 	return nil
 }
 
-// leftOnOtherNode: a job's process was killed, what it has left goes on, and its node is
-// not the master any more: nobody promises that this has ended when the fence is over.
+// leftOnOtherNode: the job's process was killed, its command lives, and its node is not the
+// master. The fence does not promise the end of such a command.
 func (x lockUser) leftOnOtherNode(other lockUser) bool {
 	return x.process.life.over && x.process.machine != other.process.machine
 }

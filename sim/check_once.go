@@ -2,7 +2,7 @@ package sim
 
 import "fmt"
 
-// checkOnce: no opcode is ever started twice, whoever has crashed in between.
+// checkOnce: no opcode starts twice, whatever crashes.
 type checkOnce struct {
 	started map[string]int64 // opcode to the job that it was started in
 }

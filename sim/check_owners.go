@@ -7,19 +7,19 @@ import (
 	"lockstep/core/lock"
 )
 
-// checkOwners: nobody takes the locks of a dead job before all that it has left is
-// gone and its end is on the disk; and when nothing has failed for a while, no
-// dead process holds or wants any. The first is not promised by a cluster, where locks
-// start empty with each master, when the fence is over.
+// checkOwners: no job takes the locks of a dead job before everything the dead one has left is
+// gone and its end is on the disk. When nothing has failed for a while, no dead process holds
+// or wants locks. A cluster does not promise the first: each master begins without locks,
+// after the fence.
 type checkOwners struct {
 	diedWorking map[*process]bool // died in the middle of an opcode, its job has not ended
-	dead        []*process        // by the time of death; to be looked at
+	dead        []*process        // by the time of death; not judged yet
 	undisturbed time.Duration     // of the last fault, or start of a daemon
 	deaths      map[*process]time.Duration
 }
 
-// deadHoldMax is how long a dead process may hold locks: an actor that has crashed
-// over its job looks at it again after a minute.
+// deadHoldMax is how long a dead process may hold locks: an actor that has crashed over its
+// job probes it a minute later.
 const deadHoldMax = 90 * time.Second
 
 func (*checkOwners) Name() string { return "the locks of the dead" }
@@ -66,7 +66,7 @@ func (c *checkOwners) fileChanged(e fileChanged) {
 	}
 }
 
-// started: a job works with its locks now.
+// started: a job begins to work with its locks.
 func (c *checkOwners) started(p *process) error {
 	if p == nil || len(p.heldLocks) == 0 {
 		return nil
@@ -79,7 +79,7 @@ func (c *checkOwners) started(p *process) error {
 	return nil
 }
 
-// checkReleased: those who have been dead for long hold nothing.
+// checkReleased: processes that have been dead for long hold no locks.
 func (c *checkOwners) checkReleased(w *World) error {
 	snapshot, err := w.lockState()
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"lockstep/core/record"
 )
 
-// checkParse: every file that lockstep has written can be read, at all times and
-// after power loss: jobs and their records, archived or not, the serial, the configuration, the
-// settings. There are no files but those, what was set aside, and temporary ones,
-// which nobody looks at. (Those of the locks are checkReplay's.)
+// checkParse: every file that lockstep has written is readable, at all times and after power
+// loss: jobs and their records, archived or not, the serial, the configuration, the settings.
+// The only other files are those in quarantine and temporary ones. checkReplay reads those of
+// the locks.
 type checkParse struct {
 	garbled map[int64]bool
 	parsed  map[string]*file // that were found good, by path
@@ -56,7 +56,7 @@ func (c *checkParse) checkAll(w *World) error {
 	return nil
 }
 
-// checkFile reads one, unless it has seen it.
+// checkFile reads a file, unless it has read this version.
 func (c *checkParse) checkFile(name string, f *file) error {
 	id, isJob := paths.ParseJobName(path.Base(name))
 	switch {

@@ -57,7 +57,8 @@ func (c *checkRecords) See(w *World, event any) error {
 	return nil
 }
 
-// recordedByDependents: the job on has been archived in this moment.
+// recordedByDependents: the job was archived in this step. Each unfinished job that depends on
+// it has its end recorded.
 func (*checkRecords) recordedByDependents(w *World, on int64, ended *job.Job) error {
 	for _, id := range w.recordedIDs() {
 		if j := w.Job(id); j != nil && ended != nil && !j.Status().Final() && dependsOn(j, on) {

@@ -7,9 +7,9 @@ import (
 	"lockstep/core/paths"
 )
 
-// checkReplay: whoever reads the files of the locks finds what makes sense: at
-// every start of a daemon, after power loss, when they are folded, and in the end.
-// What was written before the machine's last boot counts for nothing.
+// checkReplay: the files of the locks are consistent at every start of a daemon, after power
+// loss, when the journal is folded, and in the end. Changes from before the machine's last
+// boot do not count.
 type checkReplay struct{}
 
 func (checkReplay) Name() string { return "the locks' files replay" }
@@ -30,8 +30,8 @@ func (checkReplay) See(w *World, event any) error {
 	return nil
 }
 
-// lockFiles is what the files of the lock manager were when they were last read: a
-// start of a daemon and a power loss make several checkers look at them.
+// lockFiles caches what the files of the lock manager say. Several checkers read them at the
+// start of a daemon and after a power loss.
 type lockFiles struct {
 	journal, snapshot *file
 	lengths           [2]int // of both: power loss may cut them
@@ -39,8 +39,8 @@ type lockFiles struct {
 	state             lock.Snapshot
 }
 
-// lockState is what the files of the lock manager say of the node that decides. It is
-// not to be changed.
+// lockState is what the files of the lock manager on the deciding node say. It must not be
+// changed.
 func (w *World) lockState() (lock.Snapshot, error) {
 	n := w.decider
 	if n == nil {

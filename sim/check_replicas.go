@@ -9,14 +9,14 @@ import (
 	"lockstep/core/replication"
 )
 
-// checkReplicas: a node's shared files are what the entries make them that it has
-// applied, but for those of jobs that its own processes write; and in the end those of
-// all nodes are.
+// checkReplicas: the shared files of a node are what the entries make them that it has
+// applied. Files of jobs that its own processes write are excepted. In the end the shared
+// files of all nodes are the same.
 type checkReplicas struct{}
 
 func (checkReplicas) Name() string { return "replicas agree" }
 
-// entriesApplied: a node has said that everything up to an index is on its disk.
+// entriesApplied: a node has reported that every entry up to an index is on its disk.
 type entriesApplied struct {
 	node    *node
 	touched []string // since it said so last
@@ -34,8 +34,8 @@ func (checkReplicas) See(w *World, event any) error {
 				continue // a snapshot leaves them out
 			}
 			if strings.HasPrefix(name, paths.QuarantineDir+"/") {
-				// For people to look at. A log that is repeated from the middle may set
-				// aside the file that has an id now, in the place of the one before.
+				// Only people read it. A log that is repeated from the middle may put the
+				// present file of an id there instead of the former one.
 				continue
 			}
 			if id, is := jobOfPath(name); is && e.running[id].On == e.node.uuid() {
@@ -59,7 +59,7 @@ func (checkReplicas) See(w *World, event any) error {
 	return nil
 }
 
-// compare compares all files that all nodes have in common.
+// compare compares all files that the nodes share.
 func (t *oracle) compare(n *node) error {
 	have := n.sharedFiles()
 	for _, name := range sortedKeys(t.files) {
@@ -76,7 +76,8 @@ func (t *oracle) compare(n *node) error {
 	return nil
 }
 
-// rebuildExpected: a log starts to give out what comes behind an index.
+// rebuildExpected begins the expected files again: a log starts to deliver what follows an
+// index.
 func (m *clusterNode) rebuildExpected(index uint64) {
 	t := m.node.world.oracle
 	reached := m.expected.reachedIndex
@@ -85,7 +86,7 @@ func (m *clusterNode) rebuildExpected(index uint64) {
 	m.expected.applyThrough(t, index)
 }
 
-// applied is said by the replicator.
+// applied is called by the replicator.
 func (m *clusterNode) applied(index uint64, state []byte) {
 	touched := m.expected.applyThrough(m.node.world.oracle, index)
 	running, err := replication.DecodeRunning(state)
@@ -98,15 +99,15 @@ func (m *clusterNode) applied(index uint64, state []byte) {
 	m.node.world.notify(entriesApplied{m.node, touched, running})
 }
 
-// restored: the files are those of another node, which may have been further than the
-// snapshot says.
+// restored: the files come from another node, which may have been further than the snapshot
+// says.
 func (m *clusterNode) restored(s snapshotMeta) {
 	m.rebuilt = true
 	m.rebuildExpected(s.index)
 	m.expected.reachedIndex = max(m.expected.reachedIndex, m.node.world.log.committedIndex)
 }
 
-// sharedChanged is told of each change on the disk of a node of a cluster.
+// sharedChanged is called for each change on the disk of a node of a cluster.
 func (n *node) sharedChanged(call diskCall, op, path string) {
 	if call == callSync {
 		return

@@ -7,12 +7,12 @@ import (
 	"lockstep/core/job"
 )
 
-// checkReported: what clients were told stays true. A submission that was refused
-// has no job, now or later; one that was cut off has all of its jobs, or none; a
-// job that was said to have ended has ended so, also after power loss.
+// checkReported: what clients were told stays true. A refused submission never has a job. An
+// interrupted one has all of its jobs or none. A job that was reported as ended has ended so,
+// also after power loss.
 type checkReported struct {
 	refused map[string]bool  // tags
-	ended   map[int64]string // status told
+	ended   map[int64]string // reported status
 }
 
 func (*checkReported) Name() string { return "clients are told the truth" }
@@ -64,8 +64,8 @@ func (c *checkReported) status(e statusReported) error {
 	return nil
 }
 
-// compare compares what was said with the disk. A job above the serial does not
-// count: it is set aside before anything is done with it.
+// compare compares the reports with the disk. A job above the serial does not count: the next
+// start quarantines it first.
 func (c *checkReported) compare(w *World) error {
 	for id := int64(1); id <= w.serial(); id++ {
 		j := w.Job(id)
@@ -82,7 +82,7 @@ func (c *checkReported) compare(w *World) error {
 	return nil
 }
 
-// allOrNone: all jobs of a submission, or none.
+// allOrNone: a submission has all of its jobs, or none.
 func allOrNone(w *World) error {
 	found := map[string]bool{}
 	for id := int64(1); id <= w.serial(); id++ {
@@ -104,8 +104,8 @@ func allOrNone(w *World) error {
 	return nil
 }
 
-// partlyRolledBack: the disk has refused twice, first the submission, then to take it
-// back, and the client was told that it has to look.
+// partlyRolledBack: the disk has refused the submission and then its rollback, and the client
+// was told to look.
 func (s *submission) partlyRolledBack() bool {
 	return s.err != nil && strings.Contains(s.err.Error(), "taken back")
 }

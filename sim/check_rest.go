@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// checkRest: wherever a job rests, all agree on it: what clients are told at once is
-// what its file says, and in a cluster the other nodes have that a moment later. An
-// opcode begins only when they have the end of the former one.
+// checkRest: when a job rests, the daemon's answers agree with its file at once, and in a
+// cluster what is committed agrees a moment later. An opcode begins only when the end of the
+// former one is committed.
 //
-// What goes wrong otherwise may hold this up for a while, see calm.
+// A recent fault may delay this, see disturbance.
 type checkRest struct{}
 
 func (checkRest) Name() string { return "all agree on a job that rests" }
@@ -36,8 +36,8 @@ func (checkRest) See(w *World, event any) error {
 	return nil
 }
 
-// rereadMax is how long the daemon may take to look at a file that is too long for a
-// report: in a cluster the look waits for what is on its way to the other nodes.
+// rereadMax is how long the daemon may take to read a file that is too long for a report: in a
+// cluster it waits for entries on their way to the other nodes.
 func (w *World) rereadMax() time.Duration {
 	if w.oracle == nil || w.options.ReportMax > 1 {
 		return 0

@@ -2,12 +2,11 @@ package sim
 
 import "fmt"
 
-// checkSlots: no more jobs are worked on than there are run slots. What a dead
-// process has left still counts until it is cleared away. A job whose process
-// waits between two opcodes does not count: it may have given its slot back.
+// checkSlots: at most as many jobs work as there are run slots. What a dead process has left
+// counts until it is removed. A job whose process waits between two opcodes does not count: it
+// may have given its slot back.
 //
-// When slots become fewer, nobody is stopped: as many may be worked on as there
-// were slots when one of them was given its own.
+// Fewer slots stop no job: as many may work as there were slots when one of them got its own.
 type checkSlots struct {
 	allowed map[int64]int // by job: how many there could be when it got its slot
 }

@@ -9,24 +9,23 @@ import (
 	"lockstep/core/paths"
 )
 
-// checkStartOrder: nobody starves. Of the jobs that may run, one of a more urgent
-// priority is chosen first; of one priority, one that has waited for K ticks is
-// chosen before every later one, whatever they lock; and in the plain order each
-// before the later ones.
+// checkStartOrder: no job starves. Of the eligible jobs one with a more urgent priority is
+// chosen first. Of the same priority, a job that has waited for K ticks is chosen before every
+// later one, whatever they lock; in the plain order each job is chosen before the later ones.
 //
-// A job counts as one that may run if that is certain: it is queued, depends on
-// nobody, no rule or limit concerns it, nobody wants anything of it, the disk has
-// never failed it, and it was so when everything last was at rest.
+// A job counts as eligible only if that is certain: it is queued, has no dependency, no rule,
+// limit or client order concerns it, the disk has never failed it, and it was so when the
+// world was last quiescent.
 type checkStartOrder struct {
 	waiting map[int64]*waitingJob
 	orders  map[int64]int // without an answer, by job
 }
 
-// waitingJob is a job that has not been chosen, as far as one can see.
+// waitingJob is a job that has not been chosen, as far as an observer can tell.
 type waitingJob struct {
 	job     *job.Job
 	changed uint64 // the step at which something last happened to it
-	odd     bool   // it may be out of the scheduler's sight for other reasons
+	odd     bool   // it may be ineligible for reasons that are not visible here
 }
 
 func (*checkStartOrder) Name() string { return "order" }
@@ -67,7 +66,7 @@ func (c *checkStartOrder) touch(w *World, id int64) {
 	}
 }
 
-// answered: a wish whose answer was lost may be granted later.
+// answered: an order whose answer was lost may be carried out later.
 func (c *checkStartOrder) answered(w *World, e orderAnswered) {
 	c.touch(w, e.id)
 	if c.orders[e.id]--; c.orders[e.id] == 0 {
@@ -78,8 +77,8 @@ func (c *checkStartOrder) answered(w *World, e orderAnswered) {
 	}
 }
 
-// failed: a job whose file could not be written, or synced, may have to wait until
-// that is mended.
+// failed: a job whose file could not be written or synced may have to wait until the disk
+// works again.
 func (c *checkStartOrder) failed(w *World, path string) {
 	if id, is := jobOfPath(path); is && c.waiting[id] != nil {
 		c.waiting[id].odd = true
@@ -138,7 +137,7 @@ func (c *checkStartOrder) before(w *World, waits, chosen *job.Job) string {
 	case !settings.Predictive:
 		return "came first"
 	}
-	// Ages are counted in whole ticks of the clock.
+	// Ages are counted in full ticks of the clock.
 	age := time.Duration(settings.PredictiveTicks+1) * settings.PredictiveTick()
 	received := time.Unix(waits.Received.Sec, waits.Received.Usec*1000)
 	if w.clock.now.Sub(received) < age {

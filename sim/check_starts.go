@@ -9,10 +9,9 @@ import (
 	"lockstep/core/job"
 )
 
-// checkStarts: no job is failed by a start that permitted nothing. A start may fail a
-// job only if it is one of many in a row, over some time. A daemon, or a part of one,
-// that ends in the middle of a start may fail the job: the next cannot tell how far it
-// had come.
+// checkStarts: no job is failed by a start that permitted nothing, unless many in a row break,
+// over some time. A daemon or an actor that ends during a start may fail the job: its
+// successor does not know how far the start had come.
 type checkStarts struct {
 	// acted are jobs of which a process was handed all that it needs.
 	acted map[int64]bool

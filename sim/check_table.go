@@ -10,10 +10,10 @@ import (
 	"lockstep/core/paths"
 )
 
-// checkTable: the lock manager's journal makes sense, change by change: no two owners
-// hold what excludes each other, whoever holds something takes only what comes behind
-// it in the order of locks (without which there would be deadlocks), and who comes
-// when a request is overdue does not overtake it (design.md 7, "Bounded bypass").
+// checkTable: each change in the lock manager's journal is valid. No two owners hold locks
+// that exclude each other. An owner takes only locks that follow in the lock order those it
+// holds, which prevents deadlocks. An owner that arrives when a request is overdue does not
+// overtake it (design.md 7, "Bounded bypass").
 type checkTable struct {
 	owners         map[lock.Owner]*tableOwner
 	read           int // bytes of the journal
@@ -21,7 +21,7 @@ type checkTable struct {
 	generation     int // generation of the settings that are known
 }
 
-// tableOwner is what the journal has said of an owner last.
+// tableOwner is the latest record of an owner in the journal.
 type tableOwner struct {
 	lock.Record
 	arrived   time.Time // it had nothing and wanted nothing before
@@ -156,8 +156,8 @@ func gained(was, is []lock.Item) []lock.Item {
 	return more
 }
 
-// overtakes: an owner that had nothing when another's request was overdue gets what
-// that one waits for.
+// overtakes: an owner that had no lock when another's request was overdue gets a lock that
+// this request waits for.
 func (c *checkTable) overtakes(w *World, is *tableOwner, hadNothing bool, gained []lock.Item, waits *tableOwner) error {
 	if c.generation != w.effective.generation {
 		c.generation, c.effectiveSince = w.effective.generation, w.clock.now

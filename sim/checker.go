@@ -11,8 +11,8 @@ import (
 	"lockstep/core/paths"
 )
 
-// Checker watches one promise. See is told of each event when it happens; an
-// error is a promise broken, and ends the run.
+// Checker checks one invariant. See gets each event when it happens. An error is a violation
+// and ends the run.
 type Checker interface {
 	Name() string
 	See(w *World, event any) error
@@ -27,7 +27,7 @@ func AllCheckers() []Checker {
 	}
 }
 
-// What checkers are told.
+// The events that checkers get.
 type (
 	// timePassed: the step that is over has moved the time.
 	timePassed struct{}
@@ -51,8 +51,8 @@ type (
 	powerLost struct{}
 	// daemonStarted: a daemon has begun; its disk is as its predecessor left it.
 	daemonStarted struct{}
-	// deciderStarted: World.charge has all that decides start, with the files of its
-	// predecessor.
+	// deciderStarted: the deciding actors of World.decider start, with the files of
+	// their predecessors.
 	deciderStarted struct{}
 	// processPermitted: a process may act on its job from now on.
 	processPermitted struct{ process *process }
@@ -81,17 +81,17 @@ type (
 	// submissionAnswered: a client has the answer to a submission, or knows that
 	// there will be none.
 	submissionAnswered struct{ submission *submission }
-	// statusReported: a client was told that a job has that status.
+	// statusReported: a client has heard that a job has that status.
 	statusReported struct {
 		client *client
 		id     int64
 		status string
 	}
-	// cancelConfirmed: a client was told that its cancel has succeeded.
+	// cancelConfirmed: a client has heard that its cancel has succeeded.
 	cancelConfirmed struct{ id int64 }
-	// jobPicked: the queue is told that the scheduler has chosen a job to start.
+	// jobPicked: the queue hears that the scheduler has chosen a job to start.
 	jobPicked struct{ id int64 }
-	// jobReturned: the queue is told that a job could not be started, and waits.
+	// jobReturned: the queue hears that a job could not be started, and waits.
 	jobReturned struct{ id int64 }
 	// opPermitted: the process of a job has permission to begin its next opcode.
 	opPermitted struct {
@@ -116,7 +116,7 @@ type (
 		summary string
 		since   time.Time
 	}
-	// viewReported: clients that ask are told this of the job of a process that rests.
+	// viewReported: the answer of the daemon about the job of a process that rests.
 	viewReported struct {
 		process           *process
 		summary, reported string
@@ -137,7 +137,7 @@ type (
 		node *node
 		path string
 	}
-	// garbled: somebody has put something else in the place of a job file.
+	// garbled: other content has replaced a job file.
 	garbled struct{ id int64 }
 	// finished: faults have stopped, and there was time enough for everything
 	// to end.
@@ -155,7 +155,7 @@ func (w *World) notify(event any) {
 	}
 }
 
-// diskChanged turns what the disk tells into events and lines.
+// diskChanged turns a change of a disk into events and lines of the trace.
 func (n *node) diskChanged(call diskCall, op, path string, content []byte) {
 	if n.clustered() {
 		n.sharedChanged(call, op, path)
@@ -239,7 +239,7 @@ func (w *World) pathOf(id int64) string {
 	return paths.JobPath(id)
 }
 
-// garble puts something else in the place of a job's file, as people do.
+// garble replaces a job's file with other content, as an administrator may do.
 func (w *World) garble(id int64, content []byte) {
 	w.garbled = true
 	dir := w.disk.dirs[paths.QueueDir]

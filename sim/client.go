@@ -13,8 +13,8 @@ import (
 // answerMax is how long a client waits for an answer, as luxiclient.Client does.
 const answerMax = 180 * time.Second
 
-// client is somebody with a connection who submits, waits and lists, and
-// remembers what was said.
+// client is a user of the daemon: it submits, waits and lists over a connection, and keeps the
+// answers.
 type client struct {
 	world  *World
 	number int
@@ -30,7 +30,7 @@ type submission struct {
 	ids      []int64 // acknowledged
 	err      error   // refused, or unknown
 	answered bool
-	resent   bool // it was sent before, and nobody knew what became of it
+	resent   bool // it was sent before, with an unknown outcome
 }
 
 // tag marks the opcodes of the submission's nth job.
@@ -47,7 +47,7 @@ const (
 	unknown
 )
 
-// outcome: an error is a refusal unless it says itself that one has to look.
+// outcome: an error is a refusal, unless its text says that the client has to look.
 func (s *submission) outcome() outcome {
 	var failed *wire.Error
 	var parse *wire.RequestError
@@ -89,7 +89,7 @@ func (c *client) submit(jobs [][]OpSpec, done func(*submission)) *submission {
 	return s
 }
 
-// resend sends a submission of whose outcome nobody knows. Its jobs are made once.
+// resend sends a submission of unknown outcome again. The daemon makes its jobs once.
 func (c *client) resend(s *submission, done func(*submission)) {
 	s.answered, s.err, s.resent = false, nil, true
 	method, args := s.rpcCall()
@@ -150,7 +150,7 @@ func mustDecode(result json.RawMessage, into any) {
 	}
 }
 
-// awaitChange waits until a job's status is not previous any more, once; done gets it.
+// awaitChange waits once until a job's status differs from previous; done gets it.
 func (c *client) awaitChange(id int64, previous string, done func(status string, err error)) {
 	var known any
 	if previous != "" {
@@ -175,8 +175,8 @@ func (c *client) awaitChange(id int64, previous string, done func(status string,
 		})
 }
 
-// awaitEnd waits for a job's end, over daemons that come and go; done gets its last
-// status, or "" if the client has given up.
+// awaitEnd waits for a job's end, over restarts of the daemon. done gets its last status, or
+// "" after too many errors.
 func (c *client) awaitEnd(id int64, done func(status string)) {
 	errors := 0
 	var next func(string)
@@ -198,7 +198,7 @@ func (c *client) awaitEnd(id int64, done func(status string)) {
 	next("")
 }
 
-// errorsMax is after how many errors a client gives up.
+// errorsMax is the number of errors after which a client gives up.
 const errorsMax = 20
 
 func (c *client) later(d time.Duration, f func()) {
@@ -238,8 +238,7 @@ func (c *client) answeredOrder(order string, id int64, result json.RawMessage, e
 	}
 }
 
-// archive asks for a job that has ended to be archived, again and again if the
-// answer is an error.
+// archive has a job archived that has ended. It repeats the call after an error.
 func (c *client) archive(id int64, done func()) {
 	tries := 0
 	var next func()

@@ -9,7 +9,7 @@ import (
 	"lockstep/core/wire"
 )
 
-// rule is a filter rule as a client asks for it.
+// rule is a filter rule as a client sends it.
 type rule struct {
 	uuid       string // "": the daemon makes one
 	priority   int
@@ -26,7 +26,7 @@ func (r rule) String() string {
 	return fmt.Sprintf("%s priority %d if %s", action, r.priority, r.predicates)
 }
 
-// replaceFilter adds a rule, or puts it in the place of one with its uuid.
+// replaceFilter adds a rule, or replaces the one with its uuid.
 func (c *client) replaceFilter(r rule, done func(uuid string, err error)) {
 	var uuid, action any
 	if r.uuid != "" {
@@ -65,7 +65,7 @@ func (c *client) set(values map[string]any, done func(error)) {
 	})
 }
 
-// changes is a call that changes what jobs go by.
+// changes is a call that changes rules or settings.
 func (c *client) changes(method string, args []any, done func(json.RawMessage, error)) {
 	c.world.notify(changeSent{})
 	c.rpc.call(method, args, answerMax, func(result json.RawMessage, err error) {
@@ -85,7 +85,7 @@ func refusedAsUnknown(err error) bool {
 	return errors.As(err, &failed) && strings.Contains(failed.Error(), "There is no filter rule")
 }
 
-// why asks what holds a job back; done gets its status and the reasons, a JSON list.
+// why asks what blocks a job; done gets its status and the reasons, a JSON list.
 func (c *client) why(id int64, done func(status string, reasons json.RawMessage, err error)) {
 	c.rpc.call("LockstepWhy", []any{id}, answerMax, func(result json.RawMessage, err error) {
 		var answer struct {

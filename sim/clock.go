@@ -28,7 +28,7 @@ type timer struct {
 
 func newClock() *clock { return &clock{now: epoch} }
 
-// after runs f when d has passed, unless it is stopped or life is over by then.
+// after runs f when d has passed, unless it is stopped or the lifetime is over by then.
 func (c *clock) after(d time.Duration, l *lifetime, f func()) (stop func() bool) {
 	c.timersMade++
 	t := &timer{at: c.now.Add(max(d, 0)), number: c.timersMade, life: l, f: f}
@@ -75,7 +75,7 @@ func (c *clock) next() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// resume has a life that was paused go on; what was due meanwhile is due now.
+// resume continues a paused lifetime. Timers that were due during the pause fire now.
 func (c *clock) resume(l *lifetime, s *kernel) {
 	deferred, timers := l.deferred, l.timers
 	l.paused, l.deferred, l.timers = false, nil, nil

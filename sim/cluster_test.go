@@ -133,7 +133,7 @@ func stopsMaster(seed uint64, checker Checker, mutations Mutations, when string)
 	return w
 }
 
-// The checkers see what a master does that is none any more.
+// The checkers find what a former master does.
 func TestAStaleMasterIsSeen(t *testing.T) {
 	for name, c := range map[string]struct {
 		checker   func() Checker

@@ -15,7 +15,7 @@ import (
 	"lockstep/supervisor"
 )
 
-// clusterNode is what a node of a cluster has besides.
+// clusterNode is what a node of a cluster has in addition.
 type clusterNode struct {
 	node     *node
 	replica  *replica
@@ -24,7 +24,7 @@ type clusterNode struct {
 	group    int       // nodes of different ones cannot reach each other
 	slow     time.Duration
 	wiped    bool // it is to be admitted before its daemon can start
-	rebuilt  bool // the mirror begins again
+	rebuilt  bool // the expected files begin again
 }
 
 // foundCluster makes a cluster whose nodes are all voters, with disks that are alike.
@@ -174,7 +174,7 @@ func (d *daemon) mastership(tree *supervisor.Running) {
 	d.endJobs(replication.Fence)
 }
 
-// becomeDecider: this node is the master, unless another one is by now.
+// becomeDecider makes this node the deciding one, unless another is master by now.
 func (n *node) becomeDecider() {
 	if r := n.cluster.replica.active; r.role == roleLeader && r.term == n.world.log.latestTerm() {
 		n.world.decider = n
@@ -188,8 +188,7 @@ func (n *node) resignDecider() {
 	}
 }
 
-// endJobs makes away with what is left of jobs, where this node is not the master
-// after so long.
+// endJobs ends the remains of all jobs after a while, if this node is not the master then.
 func (d *daemon) endJobs(after time.Duration) {
 	d.world.clock.after(after, d.life, func() {
 		m := d.node.machine
@@ -213,7 +212,7 @@ func (d *daemon) endJobs(after time.Duration) {
 // voteRetryPause is as in lockstepd.
 const voteRetryPause = 2 * time.Second
 
-// requestVoting asks again and again, whenever this node has none.
+// requestVoting sends join requests as long as this node has no vote.
 func (d *daemon) requestVoting() {
 	r := d.node.cluster.replica
 	d.world.clock.after(voteRetryPause, d.life, func() {
@@ -224,7 +223,7 @@ func (d *daemon) requestVoting() {
 	})
 }
 
-// requestJoin asks whoever is the master, and can be reached.
+// requestJoin sends a join request to the master, if one can be reached.
 func (n *node) requestJoin(request *messages.AdmitNode, answered func(*messages.NodeAdmitted)) {
 	request.Name, request.Address, request.Voting = n.name, n.cluster.replica.address, true
 	for _, other := range n.world.nodes {
@@ -240,7 +239,7 @@ func (n *node) requestJoin(request *messages.AdmitNode, answered func(*messages.
 	}
 }
 
-// wipe takes the disk away. The node asks to be a member again.
+// wipe removes the content of the disk. The node joins again.
 func (n *node) wipe() {
 	n.tracef(TopicFault, "the disk is wiped")
 	n.machine.losePower()
@@ -250,7 +249,7 @@ func (n *node) wipe() {
 	n.rejoinAsNew()
 }
 
-// rejoinAsNew has the node ask to be a member as one that has nothing.
+// rejoinAsNew has the node join as one without any data.
 func (n *node) rejoinAsNew() {
 	m := n.cluster
 	m.wiped, m.lease = true, time.Time{}
@@ -262,8 +261,8 @@ func (n *node) rejoinAsNew() {
 	n.requestAdmission()
 }
 
-// loseQueue takes the power, and then the queue's directory, as a disk does that is not
-// mounted again. The rest of the data directory is there.
+// loseQueue takes the power, and then the queue's directory, as when a disk is not mounted
+// again. The rest of the data directory stays.
 func (n *node) loseQueue() {
 	n.tracef(TopicFault, "the machine loses power, and queue/")
 	n.machine.losePower()
@@ -277,8 +276,8 @@ func (n *node) loseQueue() {
 	n.disk.dirs["."], n.disk.dirs[logDir] = disk.dirs["."], disk.dirs[logDir]
 }
 
-// checkQueue is as in lockstepd. It is spared by the faults of the disk: the dice fall as
-// they did before there was anything to check.
+// checkQueue is as in lockstepd. Faults of the disk spare it, so that the dice of old seeds
+// fall as before.
 func (n *node) checkQueue() error {
 	chance := n.disk.chance
 	n.disk.chance = nil
@@ -323,7 +322,7 @@ func (n *node) requestAdmission() {
 	})
 }
 
-// pause stops the daemon short; the processes of its jobs go on.
+// pause suspends the daemon; the processes of its jobs continue.
 func (n *node) pause(d time.Duration) {
 	n.tracef(TopicFault, "the daemon is stopped for %v", d)
 	l := n.daemon.life

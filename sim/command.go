@@ -12,8 +12,8 @@ import (
 	"lockstep/core/lock"
 )
 
-// command is what an opcode has started. It has a life of its own: the death of
-// the job process does not end it, only its own end, or being cleared away.
+// command is what an opcode has started. The death of the job process does not end it: only
+// its own end or a cleanup does.
 type command struct {
 	process   *process
 	life      *lifetime
@@ -24,7 +24,7 @@ type command struct {
 
 // script is what a command does; its argv spells it, "sim run_for=5 exit=3
 // say=hello stubborn hides=session": seconds, exit status, a line of output, deaf to
-// SIGTERM, started in a session or without its environment, in a process group of its own.
+// SIGTERM, started in a session or without its environment, in its own process group.
 type script struct {
 	runFor   time.Duration
 	exit     int
@@ -33,8 +33,8 @@ type script struct {
 	hides    hiding
 }
 
-// hiding is how a command is no more known: by the session of its job's process, or by the
-// marker in its environment. It has left the group that is signalled in either case.
+// hiding is what a command has left: the session of its job's process, or the environment with
+// the marker. It has left the signalled process group in either case.
 type hiding string
 
 const (
@@ -91,11 +91,11 @@ func (p *process) execute(op int) {
 	}
 }
 
-// executed tells the driver how an opcode has ended.
+// executed passes the outcome of an opcode to the driver.
 func (p *process) executed(o jobproc.Outcome) {
 	p.driver.kill = nil
 	p.then(func() {
-		p.heldLocks = nil // nothing works with them any more
+		p.heldLocks = nil // nothing works with them now
 		p.machine.world.notify(opcodeEnded{p})
 		if p.reach(stageExecuted) {
 			p.driver.handle(func() { p.driver.apply(p.driver.machine.Done(o, p.driver.now())) })
@@ -142,8 +142,8 @@ func (p *process) runCommand(input json.RawMessage) {
 	p.driver.kill = c.terminate
 }
 
-// terminate ends a command for a client: SIGTERM, and SIGKILL after a while; for what has
-// left its group SIGKILL at once.
+// terminate ends a command for a client: SIGTERM, and SIGKILL after a while. What has left the
+// process group gets SIGKILL at once.
 func (c *command) terminate() {
 	c.process.driver.kill = nil
 	if c.script.hides != "" && c.process.machine.world.mutations.Survivors {
@@ -188,8 +188,7 @@ func (c *command) end(how string) {
 	}
 }
 
-// tagOf is the mark by which the simulation knows an opcode's job again,
-// whatever id it got.
+// tagOf is the tag that identifies an opcode's job to the simulation, whatever id it got.
 func tagOf(input json.RawMessage) (tag string) {
 	_ = job.Members(input, func(key, value []byte) { // what is no object has none
 		if string(key) == "comment" && json.Unmarshal(value, &tag) != nil {

@@ -47,7 +47,7 @@ func (c *simConn) read() {
 
 func (c *simConn) deliver(message any) { c.daemon.env.System().Root.Send(c.to, message) }
 
-// Answer sends the answer to the request at hand.
+// Answer sends the answer to the current request.
 func (c *simConn) Answer(frame []byte) {
 	if c.closing {
 		return
@@ -78,7 +78,7 @@ func (c *simConn) Close() {
 // servedMax is as in socket.
 const servedMax = 10 * time.Second
 
-// closeUnserved closes a connection that nobody serves.
+// closeUnserved closes a connection that no gateway serves.
 func (c *simConn) closeUnserved() {
 	if c.to == nil && !c.closing {
 		c.closing = true

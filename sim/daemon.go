@@ -39,7 +39,7 @@ type daemon struct {
 	conns     []*simConn
 	requests  int
 	ready     bool // takes connections
-	stopping  bool // was told to
+	stopping  bool // Stop was called
 }
 
 // prepare makes what a first start lacks.
@@ -153,7 +153,7 @@ func (d *daemon) started(ready bool) {
 	d.node.tracef(TopicDaemon, "daemon %d takes connections", d.number)
 }
 
-// onDelivery is told of each message to an actor.
+// onDelivery is called before each message to an actor.
 func (n *node) onDelivery(actor string, m any, kind messageKind) panicWhen {
 	w, message := n.world, messageName(m)
 	if w.injector.disabled {
@@ -180,7 +180,7 @@ func (n *node) onDelivery(actor string, m any, kind messageKind) panicWhen {
 	return when
 }
 
-// orderedPanic is one that a scenario has asked for.
+// orderedPanic is a panic that a scenario orders.
 type orderedPanic struct {
 	actor, message string // "": any
 	nth            int    // from 1
@@ -231,12 +231,14 @@ func (d *daemon) gateway(wconf bool) *actor.PID {
 	}
 }
 
-// requestOK asks an actor; done is told once whether there was an answer in time.
+// requestOK sends a request to an actor; done is called once, and says whether there was an
+// answer in time.
 func (d *daemon) requestOK(who *actor.PID, question any, limit time.Duration, done func(answered bool)) {
 	d.request(who, question, limit, func(answer any) { done(answer != nil) })
 }
 
-// request asks an actor; done gets its answer, once, or nil if there was none in time.
+// request sends a request to an actor; done gets its answer, once, or nil if there was none in
+// time.
 func (d *daemon) request(who *actor.PID, question any, limit time.Duration, done func(answer any)) {
 	a := &pendingRequest{}
 	var stop func() bool

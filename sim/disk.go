@@ -24,7 +24,7 @@ type Disk struct {
 	dirs      map[string]*directory
 	faults    []*DiskFault
 	mutations DiskMutations
-	delayed   map[string]*file // see DiskPlants.LateWrites
+	delayed   map[string]*file // see DiskMutations.LateWrites
 	// appends so far
 	appends int
 	// replacing is the latest file that was replaced, see leaveTemp.
@@ -35,10 +35,10 @@ type Disk struct {
 	// partial, if set, says how much of n bytes, at least one, an append has written
 	// that fails: 0 to n-1. Unset, it is half of them.
 	partial func(n int) int
-	// changed, if set, is told of what processes see from now on; content nil
+	// changed, if set, is called with what processes see from now on; content nil
 	// means that the name is gone.
 	changed func(call diskCall, op, path string, content []byte)
-	// failed, if set, is told of injected failures.
+	// failed, if set, is called for each injected failure.
 	failed func(call diskCall, op, path string, err error)
 }
 
@@ -65,7 +65,7 @@ type directory struct {
 }
 
 // file is content; names may share it. It is replaced, or appended to. Bytes that
-// are there never change, so that whoever was told of them may keep them.
+// are there never change, so that callbacks may keep them.
 type file struct {
 	data     []byte
 	synced   bool // its data will be there after power loss, but for
@@ -73,8 +73,7 @@ type file struct {
 	parsed   *parsedJob
 }
 
-// parsedJob is what a file's data says, once it was of interest: most are looked at
-// by many checkers.
+// parsedJob is a file's data, parsed once: many checkers read it.
 type parsedJob struct {
 	length int // of the data it is of: power loss may cut it
 	job    *job.Job
@@ -141,7 +140,7 @@ func apply(names map[string]*file, c *change) {
 	}
 }
 
-// Replace puts data in the place of path: temporary file, write, sync, rename.
+// Replace replaces the content of path: temporary file, write, sync, rename.
 func (d *Disk) Replace(op, name string, data []byte) error {
 	return d.call(callReplace, op, name, func() error {
 		dir := d.dirs[path.Dir(name)]
@@ -188,7 +187,7 @@ func (d *Disk) append(op, name string, content []byte) error {
 		dir.set(path.Base(name), f)
 	}
 	if f.data == nil {
-		f.data = []byte{} // nil would tell that the name is gone
+		f.data = []byte{} // nil would mean that the name is gone
 	}
 	f.data = append(f.data, content...)
 	f.unsynced += len(content)

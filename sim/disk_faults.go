@@ -25,7 +25,7 @@ type DiskFault struct {
 	When  FaultWhen
 }
 
-// Fail plants a fault.
+// Fail adds a fault.
 func (d *Disk) Fail(f DiskFault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

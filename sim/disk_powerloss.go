@@ -11,9 +11,9 @@ import (
 // tempSuffix ends the names of temporary files, as in persistence.
 const tempSuffix = ".tmp"
 
-// leaveTemp leaves what somebody who ends in the middle of a Replace leaves: a
-// temporary file with the beginning of a content. A call is one step here, so it
-// is that of the file that was last replaced, which might just be written again.
+// leaveTemp leaves what a process leaves that ends during a Replace: a temporary file with the
+// beginning of a content. A call is one step here, so the file is the one that was replaced
+// last.
 func (d *Disk) leaveTemp(rng *rand.Rand, pid int) {
 	f := d.find(d.replacing)
 	if f == nil {
@@ -69,8 +69,7 @@ func (dir *directory) commit(n int) {
 	}
 }
 
-// commitThrough makes durable what is pending up to and with c; nothing if c is
-// not pending any more.
+// commitThrough makes the pending changes up to and with c durable, if c is still pending.
 func (dir *directory) commitThrough(c *change) {
 	for i, pending := range dir.pending {
 		if pending == c {

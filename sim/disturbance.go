@@ -2,8 +2,8 @@ package sim
 
 import "time"
 
-// disturbance is since when nothing has gone wrong that may hold up what the daemon knows, or
-// what it answers.
+// disturbance is when something last went wrong that may delay what the daemon knows or
+// answers.
 type disturbance struct {
 	last  time.Time // something went wrong
 	until time.Time // it may not be made good before
@@ -39,8 +39,8 @@ func (c *disturbance) record(w *World, d time.Duration) {
 	}
 }
 
-// recovered: whatever went wrong is made good.
+// recovered: everything that went wrong is repaired.
 func (c *disturbance) recovered(w *World) bool { return w.clock.now.After(c.until) }
 
-// noneSince: nothing has gone wrong since, and what had before is made good.
+// noneSince: nothing has gone wrong since then, and everything before was repaired.
 func (c *disturbance) noneSince(at time.Time) bool { return c.last.Before(at) && !c.until.After(at) }

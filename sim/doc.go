@@ -1,4 +1,4 @@
-// Package sim runs the daemon's actor tree, unchanged, in a world of its own:
+// Package sim runs the daemon's actor tree, unchanged, in a simulated world:
 // a node, or a cluster of several, with a virtual clock, an in-memory disk, simulated job processes and
 // client connections. Everything that happens is one step, chosen by a seed; the
 // same seed gives the same run, on any machine. It is driven by text scenarios
@@ -7,29 +7,29 @@
 //
 // # How it goes
 //
-// Each actor has a mailbox that only queues. A World steps: it lets the seed
-// choose one of those who have something to do (a mailbox delivers one message,
-// a process or a connection does one thing), and moves the time to the next
-// timer when nobody has. Production code runs on the caller's goroutine; nothing
-// here starts another, reads the real time or depends on the order of a map.
+// Each actor has a mailbox that only queues. A World steps: the seed chooses one of the
+// runnables (a mailbox delivers one message, a process or a connection does one thing).
+// If none is runnable, the time moves to the next timer. Production code runs on the
+// caller's goroutine. The simulator starts no other one, does not read the real time and
+// does not depend on the order of a map.
 //
 // # What is simulated
 //
 //   - Time: a heap of timers, ties by age.
 //   - The disk, as store.Files: a directory's changes are volatile until it is
 //     synced, power loss keeps a prefix of them that the seed chooses, any call can
-//     fail by the label of its step, it is full for a while, and whoever ends leaves
-//     a temporary file now and then. It passes persistencetest.
+//     fail by the label of its step, it is full for a while, and a process that
+//     ends leaves a temporary file now and then. It passes persistencetest.
 //   - Job processes, as jobs.Processes: both sides of the start handshake frame by
 //     frame, the livelock, the marker by which left-overs are found, core/jobproc's step
 //     machine with scripted commands, the job file written as lockstep-job writes
 //     it, its reports and questions as LUXI calls over a connection. They outlive
 //     the daemon; they can die or hang at each stage.
-//   - Several nodes: log.go has the consensus log between them, member.go what a node
+//   - Several nodes: log.go has the consensus log between them, clusternode.go what a node
 //     does besides; docs/simulation.md says more.
 //   - Clients, as socket.Conn: real frames, one request at a time, a client's
-//     patience, lost connections, and clients that hang up and send again. What they
-//     were told is kept and held against the disk.
+//     patience, lost connections, and clients that hang up and send again. Their
+//     answers are kept and compared with the disk.
 //   - The end of the daemon at any step (its actor system is dropped), of the
 //     machine (its processes too, and what was not synced), panics in any actor
 //     before or after it has handled a message, orderly stops, in a cluster with the
@@ -47,15 +47,14 @@
 //   - The closing of idle connections, limits on frames, and how a node's certificate
 //     is made: who joins is a member as soon as the master says so.
 //
-// # A run again
+// # How to repeat a run
 //
-// The faults of a run are Strikes and its requests Asks, both of which can be written
-// down: a Recipe. A Case is a seed with its settings, and perhaps a recipe; with the
-// whole recipe of a seed it is the same run, with less of it what Minimize is after.
+// A run has Faults and Requests. Both can be written down: a Schedule. A Repro is a seed
+// with its settings and, if wanted, a schedule. With the full schedule of the seed it is
+// the same run. Minimize looks for a smaller schedule that still fails.
 //
 // # Checkers
 //
-// Each check_*.go states one thing that must always hold. All of them watch all
-// runs, under faults too; each has a test that plants the fault it guards
-// against and shows that it bites.
+// Each check_*.go states one invariant. All checkers watch all runs, under faults too.
+// For each a test runs a Mutation, a fault built in on purpose, that the checker must find.
 package sim

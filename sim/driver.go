@@ -15,8 +15,8 @@ const (
 	writeRetryMax   = 5 * time.Second
 )
 
-// driver does what the step machine says, as the driver in lockstep-job does;
-// where that one waits, this one is called back.
+// driver performs the actions of the step machine, as the driver in lockstep-job does. Where
+// that one blocks, this one has a callback.
 type driver struct {
 	process  *process
 	machine  *jobproc.Machine
@@ -40,7 +40,7 @@ func (d *driver) begin() {
 	d.write(next.Write, func() { d.apply(d.machine.Began(d.now())) })
 }
 
-// apply writes, then does, what the machine has answered.
+// apply writes what the machine asks for, and then performs its action.
 func (d *driver) apply(next jobproc.Next) {
 	d.write(next.Write, func() {
 		switch next.Do {
@@ -67,7 +67,7 @@ func (d *driver) apply(next jobproc.Next) {
 	})
 }
 
-// finish gives the locks back, if that can be done soon, and ends.
+// finish gives the locks back, if that works soon, and ends the process.
 func (d *driver) finish(free bool) {
 	if !free {
 		d.process.exit("")
@@ -123,8 +123,8 @@ func (d *driver) lock(op int) {
 	})
 }
 
-// handle is something that an executor, the timer, the daemon or a signal says;
-// it waits for a write to be over.
+// handle runs f for an event from an executor, a timer, the daemon or a signal. It waits until
+// no write is under way.
 func (d *driver) handle(f func()) {
 	if d.process.life.over || d.ended {
 		return
@@ -189,7 +189,7 @@ func (d *driver) tryWrite(encoded []byte, durable bool, delay time.Duration, the
 			return
 		}
 		if d.machine.Job().Status().Final() {
-			d.process.permitted = false // nothing of the job works any more
+			d.process.permitted = false // nothing of the job works now
 		}
 		if !durable {
 			d.written(encoded, then)

@@ -11,17 +11,17 @@ import (
 	"lockstep/core/paths"
 )
 
-// effectiveConfig is what is known of the rules and settings that jobs go by: those on the
-// disk, if the last change was acknowledged and everything has come to rest since.
+// effectiveConfig is what is known of the effective rules and settings: those on the disk, if
+// the last change was acknowledged and the world was quiescent since.
 //
-// In between nobody can say from outside: a change may be in force before its
-// client hears of it, and of one whose answer was lost nobody knows whether it
-// comes. A daemon that has just started knows what the disk says. In a cluster the
-// disk is what is committed, and the daemon is the master's.
+// In between they are unknown from outside: a change may be effective before its client has
+// the answer, and a change whose answer was lost may still come. A daemon that has just
+// started knows what the disk says. In a cluster the disk is what is committed, and the daemon
+// is the master's.
 type effectiveConfig struct {
 	world      *World
 	unanswered int  // changes that have no answer yet
-	certain    bool // when all is quiet, what the disk says is in force
+	certain    bool // at the next quiescent moment, what the disk says is effective
 	known      bool // so it is
 
 	generation   int // counts what was known
@@ -62,7 +62,7 @@ func (f *effectiveConfig) observe(event any) {
 
 func (f *effectiveConfig) invalidate() { f.known, f.certain = false, false }
 
-// diskChanged: a change that nobody waits for any more has come through.
+// diskChanged: a change arrives on the disk whose client has stopped waiting.
 func (f *effectiveConfig) diskChanged(path string, content []byte) {
 	switch path {
 	case paths.ConfigPath:
@@ -82,7 +82,7 @@ func (f *effectiveConfig) slotsOf(c config.Cluster) int {
 	return c.MaxRunningJobs - f.world.mutations.MoreSlots
 }
 
-// quiescent: nothing can happen at this moment of time; every message has arrived.
+// quiescent is called when every message has arrived and only time can pass.
 func (f *effectiveConfig) quiescent() {
 	n := f.world.decider
 	if n == nil || n.daemon == nil || !n.daemon.ready || n.daemon.mailboxes.suspended > 0 || !n.quiescent() {
@@ -127,7 +127,7 @@ func compileRules(raw map[string]json.RawMessage) *filter.Set {
 			rules = append(rules, rule)
 		}
 	}
-	set, _ := filter.NewSet(rules) // what is not understood applies to nobody
+	set, _ := filter.NewSet(rules) // a rule that cannot be decoded applies to no job
 	return set
 }
 
@@ -138,7 +138,7 @@ type verdict struct {
 	action filter.Action
 }
 
-// verdict is what the rules make of a job; false if that is not known now.
+// verdict is the verdict of the rules on a job; false if it is not known now.
 func (f *effectiveConfig) verdict(j *job.Job) (verdict, bool) {
 	if !f.known || j == nil {
 		return verdict{}, false

@@ -52,7 +52,7 @@ func ruledJobs(before bool) func(w *World) func() bool {
 	}
 }
 
-// What hits every step of the life of a rule hits all that waits for it, too.
+// A fault at every step of a rule's existence also hits every job that waits for it.
 func TestEveryStepOfARule(t *testing.T) {
 	for _, before := range []bool{true, false} {
 		for name, strike := range map[string]func(w *World) bool{

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// everyStep runs two jobs of two opcodes once for each step that this takes, and
-// lets strike hit before that step.
+// everyStep runs two jobs of two opcodes once for each step that this takes, and calls fault
+// before that step.
 func everyStep(t *testing.T, seed uint64, fault func(w *World) bool) {
 	everyStepOf(t, seed, 1, twoJobs, fault)
 }
@@ -24,9 +24,9 @@ func twoJobs(w *World) (done func() bool) {
 	return func() bool { return sent != nil && sent.answered }
 }
 
-// everyStepOf has some work done once for each step that this takes, or some of
-// them, and lets strike hit before that step. All checkers watch, and everything
-// must come to its end. strike returns false when there is nothing to hit.
+// everyStepOf does some work once for each step that this takes, or some of them, and calls
+// fault before that step. All checkers watch, and everything must end. fault returns false
+// when it finds nothing to hit.
 func everyStepOf(t *testing.T, seed, stride uint64, work func(*World) func() bool, fault func(w *World) bool) {
 	injected := 0
 	for at := uint64(0); ; at += stride {

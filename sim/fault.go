@@ -11,14 +11,14 @@ import (
 	"lockstep/supervisor"
 )
 
-// Fault is one fault of a run: what, when, and in which way. As text it is
-// "kind@when:way,way".
+// Fault is one injected fault of a run: its kind, its time and its details. As text it is
+// "kind@when:choice,choice".
 type Fault struct {
 	Kind faultKind
 	// At is the step before which something is hit. What does not come between steps
 	// has its chances counted: the calls to the disk, the messages.
 	At uint64
-	// Choices are the choices that were made; the first one of a strike between steps is
+	// Choices are the details that were drawn. For a fault between steps the first one is
 	// the node.
 	Choices []int
 }
@@ -88,7 +88,7 @@ func (s *Fault) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// inject hits some node, or all, between two steps.
+// inject injects the faults that come between two steps.
 func (c *injector) inject() {
 	w := c.world
 	if c.scheduled {
@@ -111,11 +111,11 @@ func (c *injector) inject() {
 	}
 }
 
-// killRateFactor is by how much a process is less often hit between two steps than
-// at a stage: there are many steps, and its command lives on.
+// killRateFactor is how much less often a process is killed between two steps than at a stage:
+// there are many steps, and its command survives.
 const killRateFactor = 40
 
-// drawKind throws the dice for what may hit a node now.
+// drawKind draws the fault that hits a node now, if any.
 func (c *injector) drawKind(n *node) faultKind {
 	for _, r := range [...]struct {
 		kind faultKind
@@ -129,7 +129,7 @@ func (c *injector) drawKind(n *node) faultKind {
 	} {
 		switch {
 		case r.rate == 0:
-		case r.kind == faultWipe, r.kind == faultLoseQueue: // the dice are cheaper than to look
+		case r.kind == faultWipe, r.kind == faultLoseQueue: // the dice are cheaper than the check
 			if c.oneIn(r.rate) && c.possible(r.kind, n) {
 				return r.kind
 			}
@@ -140,7 +140,7 @@ func (c *injector) drawKind(n *node) faultKind {
 	return faultNone
 }
 
-// possible: there is something to hit.
+// possible: the node is in a state that the fault can change.
 func (c *injector) possible(kind faultKind, n *node) bool {
 	switch kind {
 	case faultKill:
@@ -199,7 +199,7 @@ func (c *injector) perform(kind faultKind, n *node) {
 	}
 }
 
-// enabled: something may go wrong at all.
+// enabled: some fault has a rate.
 func (c *injector) enabled() bool {
 	return c.rates != (FaultRates{}) || c.clusterRates != (ClusterFaultRates{})
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// FaultRates are how often things go wrong: 1 in so many opportunities, 0 for never.
+// FaultRates are how often faults come: 1 in so many opportunities, 0 for never.
 type FaultRates struct {
 	Crash   int // of the daemon, per step
 	Reboot  int // of the machine, per step
@@ -16,7 +16,7 @@ type FaultRates struct {
 	Stall   int // a timer overtakes what could happen now, per step
 	Full    int // the disk refuses to write for a while, all or those of one step, per step
 	Drop    int // a client hangs up while it waits for an answer, per call
-	Stop    int // the daemon is told to stop, in order, per step
+	Stop    int // the daemon is stopped, in order, per step
 	Starve  int // processes die as they start, all of them for a while, per step
 }
 
@@ -57,11 +57,11 @@ func ParseFaults(text string) (map[string]bool, error) {
 	return kinds, nil
 }
 
-// DrawFaultRates chooses rates for the kinds allowed. Each kind is left out of some
-// runs: where everything fails all the time, much is never reached.
+// DrawFaultRates draws rates for the kinds allowed. Each kind is left out of some runs: where
+// everything fails all the time, much is never reached.
 //
-// The kinds that are younger have dice of their own, later: so those of the older
-// ones fall as they did when there were no others, and kept seeds keep their worth.
+// Newer kinds have separate dice, later: so the dice of the older kinds fall as before, and
+// kept seeds stay useful.
 func DrawFaultRates(rng, later *rand.Rand, allowed map[string]bool) FaultRates {
 	draw, drawLater := drawRates(rng, allowed), drawRates(later, allowed)
 	return FaultRates{

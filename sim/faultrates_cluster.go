@@ -65,7 +65,7 @@ func (c *injector) heal() {
 	}
 }
 
-// extraDowntime is how much longer than usual a daemon stays away.
+// extraDowntime is how much later than usual a daemon starts again.
 func (c *injector) extraDowntime(n *node) time.Duration {
 	if !n.clustered() || !c.occurs(faultLateRestart, c.clusterRates.LateRestart) {
 		return 0
@@ -73,8 +73,8 @@ func (c *injector) extraDowntime(n *node) time.Duration {
 	return time.Duration(c.draw(60)) * time.Second
 }
 
-// allVoting: all nodes are voters, and all run. Only then may one of them be wiped, or lose
-// its queue.
+// allVoting: all nodes are voters and run. Only then may one of them be wiped, or lose its
+// queue.
 func (w *World) allVoting() bool {
 	for _, n := range w.nodes {
 		if n.daemon == nil || n.cluster.wiped {
@@ -108,7 +108,7 @@ func (n *node) allApplied() bool {
 	return r.restoring == nil && r.active.bridge.applied >= n.world.log.committedIndex
 }
 
-// quiescent: the same, and nothing is on its way to be committed.
+// quiescent: the same, and no entry is on its way to be committed.
 func (n *node) quiescent() bool {
 	return n.allApplied() && (!n.clustered() || n.cluster.replica.last() == n.world.log.committedIndex)
 }

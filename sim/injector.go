@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// injector strikes: at random, or as a recipe says. It has dice of its own, so that the
-// same seed without faults has the same schedule.
+// injector injects faults: at random, or as a schedule says. It has separate dice, so that a
+// seed without faults has the same order of steps.
 type injector struct {
 	world *World
 	rates FaultRates
@@ -18,9 +18,9 @@ type injector struct {
 	opportunities [faultKindCount]uint64 // that each kind has had
 	injected      []Fault                // by the dice, so far
 
-	scheduled bool // no dice: what is to come is in script
+	scheduled bool // no dice: the faults to come are in schedule
 	schedule  [faultKindCount][]Fault
-	choices   []int // what is left to say of the strike at hand
+	choices   []int // details of the current fault that are not used yet
 
 	disabled bool // nothing goes wrong, and that is no chance
 }
@@ -33,7 +33,7 @@ func newInjector(w *World, f FaultRates) *injector {
 	return c
 }
 
-// replay has the strikes of a recipe happen, and no others.
+// replay injects the faults of a schedule, and no others.
 func (c *injector) replay(faults []Fault) {
 	c.scheduled = true
 	for _, s := range faults {
@@ -44,7 +44,7 @@ func (c *injector) replay(faults []Fault) {
 	}
 }
 
-// attachDisk has a node's disk fail.
+// attachDisk lets the calls of a node's disk fail.
 func (c *injector) attachDisk(n *node) {
 	n.disk.chance = func(op string, call diskCall) (FaultWhen, error) { return c.disk(n, op, call) }
 	n.disk.partial = c.draw
@@ -52,7 +52,7 @@ func (c *injector) attachDisk(n *node) {
 
 func (c *injector) oneIn(n int) bool { return n > 0 && c.rng.IntN(n) == 0 }
 
-// occurs is one chance for a kind to strike.
+// occurs reports whether a fault of a kind comes at this opportunity.
 func (c *injector) occurs(kind faultKind, rate int) bool {
 	if c.disabled {
 		return false
@@ -68,7 +68,7 @@ func (c *injector) occurs(kind faultKind, rate int) bool {
 	return true
 }
 
-// due takes a strike off the script if its chance has come.
+// due takes a fault off the schedule if its opportunity has come.
 func (c *injector) due(kind faultKind, chance uint64) bool {
 	script := c.schedule[kind]
 	for len(script) > 0 && script[0].At < chance {
@@ -82,7 +82,7 @@ func (c *injector) due(kind faultKind, chance uint64) bool {
 	return true
 }
 
-// draw is one of n ways in which the strike at hand may hit.
+// draw chooses one of n variants of the current fault.
 func (c *injector) draw(n int) int {
 	if !c.scheduled {
 		way := c.rng.IntN(n)
@@ -99,7 +99,7 @@ func (c *injector) draw(n int) int {
 	return way
 }
 
-// stop ends the faults. What hangs because of them is put out of its misery.
+// stop ends the faults, and kills the processes that hang because of them.
 func (c *injector) stop() {
 	c.rates, c.schedule = FaultRates{}, [faultKindCount][]Fault{}
 	for _, n := range c.world.nodes {
@@ -129,8 +129,8 @@ func (c *injector) panics(kind messageKind) panicWhen {
 
 var diskErrors = []error{syscall.ENOSPC, syscall.EIO}
 
-// disk has calls fail. Of a sync that failed nobody knows what it has done; an
-// append may have written the beginning; the others have done nothing.
+// disk lets calls fail. A failed sync may have had its effect; a failed append may have
+// written the beginning; other failed calls have no effect.
 func (c *injector) disk(n *node, op string, call diskCall) (FaultWhen, error) {
 	if n.refusesWrite(op, call) {
 		return BeforeEffect, syscall.ENOSPC
@@ -148,7 +148,7 @@ func (c *injector) disk(n *node, op string, call diskCall) (FaultWhen, error) {
 	return BeforeEffect, err
 }
 
-// diskFull is that a disk refuses to write, for a while.
+// diskFull is a period in which a disk refuses to write.
 type diskFull struct {
 	until time.Time
 	op    string // "": everything
@@ -162,7 +162,7 @@ func (n *node) refusesWrite(op string, call diskCall) bool {
 	return n.diskFull.op == "" || n.diskFull.op == op
 }
 
-// diskFullOps are the steps of which a disk may refuse the writes alone: a quota, a
+// diskFullOps are the steps whose writes alone a disk may refuse, as with a quota or a
 // directory whose blocks are used up.
 var diskFullOps = []string{"", "", "", "run-job", "submit-job", "serial", "start-job", "end-job", "archive-job", "locks", "config", "settings", "apply"}
 
@@ -173,8 +173,8 @@ func (c *injector) fillDisk(n *node) {
 	n.tracef(TopicFault, "the disk is full (%s)", n.diskFull.op)
 }
 
-// hangsUp is when a client drops its connection, if it does: after a while, or after
-// so many steps of its own, for most answers take no time.
+// hangsUp is when a client drops its connection, if it does: after a while, or after some
+// steps of the client, for most answers take no time.
 func (c *injector) hangsUp() (after time.Duration, steps int, does bool) {
 	switch {
 	case !c.occurs(faultDrop, c.rates.Drop):
@@ -186,7 +186,7 @@ func (c *injector) hangsUp() (after time.Duration, steps int, does bool) {
 	}
 }
 
-// leftoverDice are dice for what is left behind; they change nothing else.
+// leftoverDice are the dice for temporary files that are left. They do not change other draws.
 func (c *injector) leftoverDice() *rand.Rand {
 	return rand.New(rand.NewPCG(c.world.options.Seed, c.world.stepCount))
 }

@@ -2,11 +2,11 @@ package sim
 
 import "math/rand/v2"
 
-// runnable has something to do. It is added to steps once, and again by itself
-// as long as it has more.
+// runnable has something to do. It is added to the kernel once, and adds itself again as long
+// as it has more.
 type runnable interface{ run() }
 
-// kernel is what can happen next: the seed chooses.
+// kernel holds what can happen next; the seed chooses.
 type kernel struct {
 	rng   *rand.Rand
 	ready []runnable
@@ -14,7 +14,7 @@ type kernel struct {
 
 func (s *kernel) add(r runnable) { s.ready = append(s.ready, r) }
 
-// step lets one of those who are ready do one thing; false if nobody is.
+// step runs one of the runnables; false if there is none.
 func (s *kernel) step() bool {
 	if len(s.ready) == 0 {
 		return false
@@ -28,17 +28,17 @@ func (s *kernel) step() bool {
 	return true
 }
 
-// lifetime is that of a daemon or a process: what was still to be done in its name
-// is not done when it is over.
+// lifetime is that of a daemon or a process. What is still to be done in it is not done when
+// it is over.
 //
-// A life may also be paused: nothing is done in its name until it goes on.
+// A lifetime may be paused: nothing is done in it until it is resumed.
 type lifetime struct {
 	over, paused bool
 	deferred     []runnable
 	timers       []*timer
 }
 
-// defers keeps r for later while the life is paused.
+// defers keeps r for later while the lifetime is paused.
 func (l *lifetime) defers(r runnable) bool {
 	if l.over || !l.paused {
 		return false
@@ -47,9 +47,9 @@ func (l *lifetime) defers(r runnable) bool {
 	return true
 }
 
-// thread does things one after the other, each of them a step: a goroutine, or a
-// process, that can be interrupted between any two. Its things are dropped when
-// its life is over.
+// thread runs functions one after the other, each in a step. It stands for a goroutine or a
+// process that can be interrupted between any two. Its functions are dropped when its lifetime
+// is over.
 type thread struct {
 	kernel *kernel
 	life   *lifetime

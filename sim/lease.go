@@ -6,8 +6,8 @@ import (
 	"lockstep/core/jobproc"
 )
 
-// checkLease looks at the lease, and ends the process where it is over, as in
-// lockstep-job: without another word in the job's file.
+// checkLease reports whether the lease runs, and ends the process if it is over, as in
+// lockstep-job: the job's file is not written again.
 func (p *process) checkLease() bool {
 	if p.life.over || p.leaseLost {
 		return false
@@ -19,7 +19,7 @@ func (p *process) checkLease() bool {
 	return false
 }
 
-// watchLease looks every now and then.
+// watchLease checks the lease repeatedly.
 func (p *process) watchLease() {
 	if !p.machine.node.clustered() {
 		return

@@ -9,7 +9,7 @@ import (
 	"lockstep/core/lock"
 )
 
-// locker is a job process's talk with the lock manager, as in lockstep-job.
+// locker is a job process's conversation with the lock manager, as in lockstep-job.
 type locker struct {
 	process      *process
 	rpc          *rpcClient
@@ -33,7 +33,7 @@ const (
 	leaveMax      = time.Second
 )
 
-// take gets what is needed; done hears it once, unless stop came first.
+// take gets the locks that are needed; done is called once, unless stop comes first.
 func (l *locker) take(priority int, needs lock.Needs, done func(withdrawn bool, err error)) {
 	l.stop()
 	l.mayHold, l.waitingSince = true, l.process.machine.world.clock.now
@@ -75,7 +75,7 @@ func (l *locker) next(attempt int, delay time.Duration, done func(withdrawn bool
 	})
 }
 
-// after goes on later, if there was no stop meanwhile.
+// after runs f later, if there was no stop meanwhile.
 func (l *locker) after(attempt int, d time.Duration, f func()) {
 	if d == 0 {
 		f()
@@ -90,14 +90,14 @@ func (l *locker) after(attempt int, d time.Duration, f func()) {
 	})
 }
 
-// stop ends what is being done.
+// stop ends the current operation.
 func (l *locker) stop() {
 	l.operation++
 	l.retry = nil
 	l.rpc.abandon()
 }
 
-// reprioritise makes the call at hand again, at another priority.
+// reprioritise repeats the current call, at another priority.
 func (l *locker) reprioritise(priority int) {
 	if again := l.retry; again != nil {
 		l.locking.Reprioritise(priority)
@@ -109,7 +109,8 @@ func (l *locker) reprioritise(priority int) {
 	}
 }
 
-// free gives everything back, until that is done or, with a limit, it is over.
+// free gives everything back, and calls done when that is done or the limit, if there is one,
+// is over.
 func (l *locker) free(limit time.Duration, done func()) {
 	l.stop()
 	if !l.mayHold {

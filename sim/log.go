@@ -9,9 +9,9 @@ import (
 	"lockstep/messages"
 )
 
-// consensus is the consensus log of a cluster: raft without its bytes. What one node
-// says to another arrives after a while, in any order, or not at all; the rest is as
-// the paper has it, with pre-votes, leases and snapshots.
+// consensus is the consensus log of a cluster: raft without its bytes. A message between nodes
+// arrives after a delay, in any order, or is lost. The rest follows the paper, with pre-votes,
+// leases and snapshots.
 type consensus struct {
 	kernel    *kernel
 	clock     *clock
@@ -23,19 +23,19 @@ type consensus struct {
 	partitioned func(a, b string) bool
 	// delay is how much longer than others a node's messages take, each way.
 	delay func(name string) time.Duration
-	// committed is told of each index once, in order, when a majority has it.
+	// committed is called for each index once, in order, when a majority has it.
 	committed      func(index uint64, e entry)
 	committedIndex uint64 // the last index that was committed
 }
 
-// LogMutations are faults that no consensus log may have. They are for the tests of the
+// LogMutations break promises that a consensus log makes. They are for the tests of the
 // checkers.
 type LogMutations struct {
 	// AlwaysLeads: Leads is true on every node.
 	AlwaysLeads bool
 	// Hasty: who leads takes as committed what only it has.
 	Hasty bool
-	// Skips: this node is not told of every seventh entry.
+	// Skips: this node does not get every seventh entry.
 	Skips string
 }
 
@@ -43,7 +43,7 @@ type LogMutations struct {
 const (
 	logTick       = 200 * time.Millisecond
 	appendAnswer  = 500 * time.Millisecond      // after which a request counts as lost
-	contendMax    = 2 * replication.ElectionMin // for who was told to stand for election
+	contendMax    = 2 * replication.ElectionMin // for a node that the leader has called to an election
 	transferMax   = replication.ElectionMin
 	appendMost    = 32 // entries in a request
 	snapshotEvery = 24 // entries at least, and up to four times as many
@@ -73,12 +73,13 @@ type replica struct {
 	baseTerm uint64 // its term
 	log      []entry
 	snapshot snapshotMeta
-	// restoring are the files of a snapshot that has come and is not in place.
+	// restoring are the files of a snapshot that has arrived and is not restored.
 	restoring []*messages.FileWrite
 	active    *activeReplica // nil: no daemon does
 }
 
-// snapshotMeta is what a node remembers as its snapshot: the files are the application's.
+// snapshotMeta is the latest snapshot of a node, without its files: these are the
+// application's.
 type snapshotMeta struct {
 	index, term uint64
 	state       []byte
@@ -176,8 +177,8 @@ func (r *replica) dropThrough(index uint64) {
 	r.base = index
 }
 
-// rpc carries a request to a node and its answer back. handle is on the other node;
-// what it returns is done here, unless it is nil.
+// rpc carries a request to a node and its answer back. handle runs on the other node; what it
+// returns runs on this node, unless it is nil.
 func (r *replica) rpc(to string, slow time.Duration, handle func(other *replica) (answer func())) {
 	c := r.consensus
 	here := r.active
@@ -194,7 +195,7 @@ func (r *replica) rpc(to string, slow time.Duration, handle func(other *replica)
 	})
 }
 
-// deliver has something arrive at a node that runs then.
+// deliver has a message arrive at a node, if it runs then.
 func (c *consensus) deliver(from, to string, slow time.Duration, arrive func(*replica)) {
 	other := c.replica(to)
 	if other == nil || other.active == nil || c.partitioned(from, to) {

@@ -17,11 +17,11 @@ import (
 // sender sends a message to an actor.
 type sender func(to *actor.PID, what proto.Message)
 
-// bridge is where a node's log meets the actor that is attached.
+// bridge connects a node's log with the actor that is attached to it.
 type bridge struct {
 	replica *activeReplica
 	sender  sender
-	to      *actor.PID // nil: nobody
+	to      *actor.PID // nil: none
 	number  int        // of the attachment
 
 	applied             uint64 // and all before, on the files
@@ -35,9 +35,9 @@ type bridge struct {
 	part                uint64               // of the snapshot, that is on its way; 0: none
 	skipped             int
 
-	// onApplied is told when everything up to an index is applied.
+	// onApplied is called when everything up to an index is applied.
 	onApplied func(index uint64, state []byte)
-	// onRestored is told of the same where a snapshot has brought it about.
+	// onRestored is called instead when a snapshot has been restored.
 	onRestored func(n snapshotMeta)
 }
 
@@ -53,7 +53,7 @@ func newBridge(n *activeReplica, send sender) *bridge {
 	return d
 }
 
-// send tells the actor something, as a step of its own.
+// send sends a message to the actor, in a separate step.
 func (d *bridge) send(what proto.Message) {
 	if d.to == nil {
 		return
@@ -66,13 +66,13 @@ func (d *bridge) send(what proto.Message) {
 	})
 }
 
-// Attach has all news go to this actor.
+// Attach makes this actor the one that gets the messages of the log.
 func (n *activeReplica) Attach(to *actor.PID, incarnation uint32) {
 	d := n.bridge
 	d.to = to
 	d.number++
 	d.sentMembers = n.members()
-	if n.announced { // it is told again when everything is applied that was proposed before
+	if n.announced { // it is announced again when everything is applied that was proposed before
 		n.announced, n.barrier, d.sentFollows = false, math.MaxUint64, &messages.LogFollows{}
 		n.thread.do(func() {
 			n.barrier = n.last()
@@ -100,7 +100,7 @@ func (d *bridge) sendRole() {
 	}
 }
 
-// sendLeader says who leads, where it is another one or nobody.
+// sendLeader tells the actor who leads, if that has changed.
 func (d *bridge) sendLeader() {
 	n := d.replica
 	is := &messages.LogFollows{}
@@ -124,7 +124,7 @@ func (d *bridge) sendMembers() {
 	}
 }
 
-// sendCommitted hands over what is committed and was not yet.
+// sendCommitted delivers committed entries that were not delivered yet.
 func (d *bridge) sendCommitted() {
 	n := d.replica
 	if d.to == nil || len(d.entries) > 0 || n.restoring != nil {
@@ -155,7 +155,8 @@ func (d *bridge) skips() bool {
 	return d.skipped%7 == 0
 }
 
-// announceLeader says that this node leads, when it has everything from before.
+// announceLeader tells the actor that this node leads, once it has applied everything from
+// before its term.
 func (d *bridge) announceLeader() {
 	n := d.replica
 	if n.role == roleLeader && !n.announced && d.applied >= n.barrier {
@@ -212,13 +213,12 @@ func (n *activeReplica) Change(number uint64, c replicator.Change) {
 	n.thread.do(func() { n.change(membershipChange{number, c}) })
 }
 
-// Leads is whether it is certain that no other node does.
+// Leads reports whether it is certain that no other node leads.
 func (n *activeReplica) Leads() bool {
 	return n.consensus.mutations.AlwaysLeads || n.role == roleLeader && n.announced && n.now().Before(n.leaseUntil)
 }
 
-// sendSnapshot gives a node all files as they are now, and what was remembered at the
-// last snapshot.
+// sendSnapshot sends a node all files as they are now, with the state of the last snapshot.
 func (n *activeReplica) sendSnapshot(name string, p *peer) {
 	p.busy = n.now().Add(4 * appendAnswer)
 	files, copied, term, sent, leader := n.files(), n.snapshot, n.term, n.now(), n.name
@@ -260,7 +260,7 @@ func (n *activeReplica) install(leader string, term uint64, s snapshotMeta, file
 	return true, n.term
 }
 
-// restore hands over one part of a snapshot.
+// restore delivers one part of a snapshot.
 func (d *bridge) restore(part uint64) {
 	if d.to == nil {
 		return
@@ -292,7 +292,7 @@ func (n *activeReplica) Restored(part uint64) {
 	d.sendCommitted()
 }
 
-// leadsUntil is the end of the lease; for ever where nobody else could lead.
+// leadsUntil is the end of the lease; it never ends where no other node could lead.
 func (n *activeReplica) leadsUntil(until time.Time) time.Time {
 	if replication.Voters(n.members()) == 1 {
 		return until.Add(1 << 60)

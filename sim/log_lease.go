@@ -14,8 +14,7 @@ import (
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// majorityContact is when requests to a majority were sent, at the latest, that these have
-// acknowledged.
+// majorityContact is a time such that a majority has acknowledged requests sent then or later.
 func (n *activeReplica) majorityContact(acked func(*peer) time.Time) time.Time {
 	var times []time.Time
 	for _, m := range n.members() {
@@ -31,7 +30,7 @@ func (n *activeReplica) majorityContact(acked func(*peer) time.Time) time.Time {
 	return times[len(times)-n.majority()]
 }
 
-// extendLease renews the lease of who leads, and has said so.
+// extendLease renews the lease of a leader that has been announced.
 func (n *activeReplica) extendLease() {
 	if !n.announced || n.transferTo != "" || n.now().Before(n.noLeaseUntil) {
 		return
@@ -56,7 +55,7 @@ func (n *activeReplica) endLease() {
 	}
 }
 
-// membershipChange is a change that was asked for.
+// membershipChange is a change that an operator asks for.
 type membershipChange struct {
 	number uint64
 	replicator.Change
@@ -97,7 +96,8 @@ func (n *activeReplica) changeDone(err error) {
 	n.nextChange()
 }
 
-// abandonChanges is for who leads no more. That it does not is what a transfer wants.
+// abandonChanges answers all pending changes when this node leads no longer. A transfer that
+// is under way has then succeeded.
 func (n *activeReplica) abandonChanges() {
 	handed := n.transferTo != "" && n.noLeaseUntil.After(n.now())
 	changes := n.changes
@@ -129,7 +129,7 @@ func (n *activeReplica) nextChange() {
 	}
 }
 
-// next are the members after a change; nil where the leadership is to be handed over.
+// next are the members after a change; nil where the leadership is to be transferred.
 func (n *activeReplica) next(w membershipChange) ([]*messages.Member, error) {
 	members := slices.Clone(n.members())
 	at := slices.IndexFunc(members, func(m *messages.Member) bool { return m.Name == w.Name })
@@ -166,7 +166,7 @@ func (n *activeReplica) next(w membershipChange) ([]*messages.Member, error) {
 	return nil, fmt.Errorf("%v is no change", w.What)
 }
 
-// transfer hands the leadership over: to whom has most of the log if nobody is named.
+// transfer moves the leadership to the named node, else to the voter that has most of the log.
 func (n *activeReplica) transfer(w membershipChange) {
 	to := w.Name
 	if w.What == messages.ChangeNodes_REMOVE || to == "" {
@@ -194,7 +194,7 @@ func (n *activeReplica) transfer(w membershipChange) {
 	n.tryTransfer()
 }
 
-// tryTransfer tells who is to lead to stand for election, when it has everything.
+// tryTransfer has the successor stand for election, when it has every entry.
 func (n *activeReplica) tryTransfer() {
 	to := n.transferTo
 	if to == "" || n.peer(to).match < n.last() || n.noLeaseUntil.After(n.now()) {

@@ -15,7 +15,7 @@ const (
 	roleLeader
 )
 
-// activeReplica is the part of a node that ends with its daemon.
+// activeReplica is the part of a replica that ends with its daemon.
 type activeReplica struct {
 	*replica
 	life   *lifetime
@@ -26,19 +26,19 @@ type activeReplica struct {
 	leader      string
 	leaderHeard time.Time // of a leader, last
 	electionDue time.Time // to stand for election
-	noVoteUntil time.Time // it may have promised somebody not to vote
+	noVoteUntil time.Time // it may have promised not to vote
 	commit      uint64
 
 	// of who leads
 	peers        map[string]*peer
 	waiting      map[uint64]uint64  // numbers of proposals, by index
-	barrier      uint64             // LogLeads is told when this is applied
+	barrier      uint64             // LogLeads is sent when this is applied
 	announced    bool               // it was
 	leaseUntil   time.Time          // the lease
-	noLeaseUntil time.Time          // no lease before: somebody else was told to stand for election
+	noLeaseUntil time.Time          // no lease before: another node was called to an election
 	changes      []membershipChange // of membership; the first is under way
 	pendingIndex uint64             // index of the first one's entry; 0: none yet
-	transferTo   string             // to whom the leadership goes; "": nobody
+	transferTo   string             // to which node the leadership goes; "": none
 }
 
 // peer is another node as who leads sees it.
@@ -75,7 +75,7 @@ func (n *activeReplica) postpone() {
 	n.electionDue = n.now().Add(replication.ElectionMin + time.Duration(n.consensus.rng.Int64N(int64(replication.ElectionMin))))
 }
 
-// takesPart: a node whose files are not in place yet does nothing else.
+// takesPart: a node whose files are not restored yet does nothing else.
 func (n *activeReplica) takesPart() bool { return n.restoring == nil || n.bridge.restoredWhileActive }
 
 func (n *activeReplica) ticks(first time.Duration) {
@@ -107,8 +107,8 @@ func (n *activeReplica) tick() {
 	}
 }
 
-// startElection asks for votes; called is by who leads. Without that a node first asks
-// whether it would be elected.
+// startElection asks for votes. A node that the leader has called stands at once. Otherwise it
+// first asks whether it would be elected.
 func (n *activeReplica) startElection(called bool) {
 	if called {
 		n.elect(true)
@@ -156,7 +156,7 @@ func (n *activeReplica) collectVotes(term uint64, pre, called bool, won func()) 
 	}
 }
 
-// vote is the answer to a candidate, and the term of who gives it.
+// vote is the answer to a candidate, with the term of the voter.
 func (n *activeReplica) vote(candidate string, term, last, lastTerm uint64, pre, called bool) (granted bool, at uint64) {
 	stranger := len(n.members()) > 0 && !n.voter(candidate)
 	if term < n.term || stranger || n.now().Before(n.noVoteUntil) {
@@ -182,7 +182,7 @@ func (n *activeReplica) vote(candidate string, term, last, lastTerm uint64, pre,
 	return true, n.term
 }
 
-// newTerm takes note of a later term.
+// newTerm begins a later term.
 func (n *activeReplica) newTerm(term uint64) {
 	n.term, n.votedFor = term, ""
 	n.leader = ""
@@ -204,7 +204,7 @@ func (n *activeReplica) win() {
 	n.broadcast()
 }
 
-// stepDown ends the leadership: what becomes of the proposals nobody knows.
+// stepDown ends the leadership. The outcome of its proposals is unknown.
 func (n *activeReplica) stepDown(why string) {
 	n.consensus.tracef("%s leads no more in term %d: it %s", n.name, n.term, why)
 	n.role, n.announced, n.leader = roleFollower, false, ""
@@ -246,7 +246,7 @@ func (n *activeReplica) broadcast() {
 	}
 }
 
-// send offers a node what it lacks, or says that there is nothing.
+// send sends a node the entries that it lacks, or an empty request.
 func (n *activeReplica) send(name string) {
 	p := n.peer(name)
 	if n.now().Before(p.busy) {
@@ -267,8 +267,8 @@ func (n *activeReplica) send(name string) {
 	})
 }
 
-// append is a follower's: at is its term; hint is the last entry it has like this, or
-// else may have.
+// append is the follower's side: at is its term; hint is the last entry that it shares with
+// the leader, or else may share.
 func (n *activeReplica) append(leader string, term, before, beforeTerm uint64, entries []entry, commit uint64) (ok bool, at, hint uint64) {
 	if term < n.term {
 		return false, n.term, 0
@@ -302,7 +302,7 @@ func (n *activeReplica) append(leader string, term, before, beforeTerm uint64, e
 	return true, n.term, match
 }
 
-// truncate is what no log does, unless it was hasty.
+// truncate takes back committed entries. No log does that without the mutation Hasty.
 func (n *activeReplica) truncate(index uint64) {
 	if !n.consensus.mutations.Hasty {
 		panic("sim: the log takes back what was committed")
@@ -311,7 +311,7 @@ func (n *activeReplica) truncate(index uint64) {
 	n.bridge.sentThrough = min(n.bridge.sentThrough, n.commit)
 }
 
-// heardLeader takes note of who leads.
+// heardLeader records who leads.
 func (n *activeReplica) heardLeader(leader string, term uint64) {
 	if term > n.term {
 		n.newTerm(term)
@@ -324,7 +324,7 @@ func (n *activeReplica) heardLeader(leader string, term uint64) {
 	}
 }
 
-// answered is what a node says to who leads.
+// answered takes a follower's answer.
 func (n *activeReplica) answered(name string, p *peer, term uint64, sent time.Time, ok bool, at, hint uint64) {
 	if at > n.term {
 		n.newTerm(at)

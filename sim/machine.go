@@ -10,8 +10,8 @@ import (
 // survives the machine.
 const livelockDir = "/run/lockstep/livelocks/"
 
-// machine is what is beneath the daemon: processes, the commands they have
-// started, lock files. It outlives daemons.
+// machine is what runs below the daemon: processes, the commands they have started, lock
+// files. It outlives daemons.
 type machine struct {
 	world   *World
 	node    *node
@@ -21,7 +21,7 @@ type machine struct {
 	processes []*process
 	commands  []*command
 	// livelocks holds the lock files that exist, with the process that made
-	// each; whether that lives is another question.
+	// each. The process may be dead.
 	livelocks map[string]*process
 	// priorities holds, by job, the priority that a process was sent.
 	priorities map[int64]int
@@ -37,8 +37,8 @@ func (m *machine) newLivelock(name string, pid int, owner *process) string {
 	return path
 }
 
-// alive judges a process by its livelock, as everybody does: the file is there,
-// and locked.
+// alive reports whether the process of a livelock lives, as every part of lockstep does: the
+// file exists and is locked.
 func (m *machine) alive(livelock string) bool {
 	p := m.livelocks[livelock]
 	return p != nil && !p.life.over
@@ -74,8 +74,8 @@ func (m *machine) ofJob(id int64) *process {
 	return nil
 }
 
-// cleanUp ends what is left of a job whose process is gone, removes its lock
-// file, and goes on. To find and end commands may take a while. seen says that the daemon
+// cleanUp ends what is left of a job whose process is gone, removes its lock file, and
+// continues with then. To find and end commands may take a while. seen says that the daemon
 // saw the process end.
 func (m *machine) cleanUp(livelock string, seen bool, l *lifetime, then func()) {
 	if _, left := m.livelocks[livelock]; !left {
@@ -123,15 +123,15 @@ func (m *machine) losePower() {
 	clear(m.priorities)
 }
 
-// occupying lists the jobs, by id, that a process or what it has left works on and
-// that certainly hold a run slot, whatever the daemon thinks: who waits for the
-// permission to begin its next opcode may have none.
+// occupying lists the jobs, by id, that certainly have a run slot: a process or what it has
+// left works on them. A process that waits for permission to begin its next opcode may have no
+// slot.
 func (m *machine) occupying() []int64 {
 	return m.jobsOf(func(p *process) bool { return p.permitted && !p.awaitsPermission })
 }
 
-// occupying are those of the node that decides. Of a former time as the master it may
-// have more, whose jobs have ended for all others.
+// occupying are those of the deciding node. From an earlier time as the master it may have
+// more, whose jobs have ended for all other nodes.
 func (w *World) occupying() []int64 {
 	if w.decider == nil {
 		return nil
@@ -146,7 +146,7 @@ func (w *World) occupying() []int64 {
 	})
 }
 
-// onDecider: it is on the node that decides.
+// onDecider: the process is on the deciding node.
 func (p *process) onDecider() bool { return p.machine.node == p.machine.world.decider }
 
 func (m *machine) jobsOf(which func(*process) bool) []int64 {

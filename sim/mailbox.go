@@ -12,17 +12,17 @@ import (
 type mailboxes struct {
 	kernel *kernel
 	life   *lifetime
-	// observe is told of each message before it is delivered, and says whether
+	// observe is called before each delivery, and says whether
 	// the actor is to panic.
 	observe func(actor string, message any, kind messageKind) panicWhen
-	// alter, if set, puts another message in the place of one; nil for none.
+	// alter, if set, replaces a message; nil drops it.
 	alter func(actor string, message any) any
 	// suspended counts actors that handle nothing until they are restarted.
 	suspended int
 }
 
-// messageKind tells messages that an actor's own code handles from those that
-// only the framework does.
+// messageKind tells messages that an actor's code handles from those that only the framework
+// handles.
 type messageKind uint8
 
 const (
@@ -40,15 +40,15 @@ const (
 	panicAfter            // it has done all it does, and lost its state
 )
 
-// injectedPanic is what actors panic with here.
+// injectedPanic is the value of injected panics.
 const injectedPanic = "panic injected by the simulation"
 
 var _ kit.Owned = (*mailbox)(nil)
 
 func (m *mailboxes) produce() actor.Mailbox { return &mailbox{owner: m} }
 
-// mailbox only queues. When it is its turn it delivers one message, on the
-// goroutine of whoever steps.
+// mailbox only queues. In its step it delivers one message, on the goroutine that steps the
+// world.
 type mailbox struct {
 	owner        *mailboxes
 	name         string // of its actor
@@ -64,7 +64,7 @@ func (b *mailbox) Start()                  { b.arm() }
 
 func (b *mailbox) UserMessageCount() int { return len(b.user) }
 
-// Belongs tells the mailbox whose it is.
+// Belongs names the actor that owns the mailbox.
 func (b *mailbox) Belongs(actor string) { b.name = actor }
 
 func (b *mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
@@ -91,8 +91,8 @@ func (b *mailbox) run() {
 	b.arm()
 }
 
-// deliver hands one message over, as the library's own mailbox would: system
-// messages first, panics to the supervisor.
+// deliver delivers one message, as the library's own mailbox would: system messages first,
+// panics to the supervisor.
 func (b *mailbox) deliver() {
 	var m any
 	defer func() {

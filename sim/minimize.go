@@ -7,17 +7,17 @@ import (
 
 // Minimal is how far a run that fails could be made smaller.
 type Minimal struct {
-	Repro  Repro // with a recipe
+	Repro  Repro // with a schedule
 	Result Result
 	Runs   int // that it took
 }
 
-// ErrGood: there is nothing to make smaller.
+// ErrGood: the run does not fail, so nothing can be made smaller.
 var ErrGood = errors.New("the run is good")
 
-// Minimize looks for a smaller run that the same checker finds fault with: with
-// fewer faults and fewer requests. After at most so many runs it ends with the
-// smallest so far. told, if set, hears of each run what the smallest one has.
+// Minimize looks for a smaller run in which the same checker fails, with fewer faults and
+// fewer requests. After at most so many runs it ends with the smallest so far. progress, if
+// set, is called after each run with the size of the smallest one.
 func Minimize(c Repro, runs int, progress func(run, strikes, asks int)) (Minimal, error) {
 	first, err := c.Run(nil)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *minimizer) size() int {
 // faults are found only if two things happen in one of the two orders.
 const ordersTried = 4
 
-// without tries the best recipe with a change.
+// without tries a change of the best schedule.
 func (s *minimizer) without(change func(*Schedule)) bool {
 	r := *s.best.Repro.Schedule
 	change(&r)
@@ -72,7 +72,7 @@ func (s *minimizer) without(change func(*Schedule)) bool {
 	return false
 }
 
-// fails: a run with that recipe breaks the same promise. It is the best one then.
+// fails: a run with that schedule violates the same invariant. It is the best one then.
 func (s *minimizer) fails(r Schedule) bool {
 	if s.left == 0 {
 		return false
@@ -94,8 +94,8 @@ func (s *minimizer) fails(r Schedule) bool {
 	return same
 }
 
-// shrink leaves out of a list what is not needed: first halves of it, then smaller
-// and smaller parts (Zeller's ddmin). still says whether a list will do.
+// shrink removes from a list what is not needed: first halves of it, then smaller and smaller
+// parts (Zeller's ddmin). still reports whether a list is sufficient.
 func shrink[T any](list []T, still func([]T) bool) {
 	for size := (len(list) + 1) / 2; size > 0 && len(list) > 0; size /= 2 {
 		for at := 0; at < len(list); {

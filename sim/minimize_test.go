@@ -52,7 +52,7 @@ func TestMinimize(t *testing.T) {
 	}
 }
 
-// firstBroken finds a seed whose run fails, with several faults, from that of the case on.
+// firstBroken finds a seed whose run fails, with several faults, from that of the Repro on.
 func firstBroken(t *testing.T, c *Repro) Result {
 	for c.Seed = max(c.Seed, 1); c.Seed < 200; c.Seed++ {
 		r, err := c.Run(nil)

@@ -16,14 +16,14 @@ import (
 	"lockstep/messages"
 )
 
-// Mutation is a fault that breaks a promise on which the daemon rests, on purpose: to
-// see a checker find it, and what a run that fails looks like.
+// Mutation is a named set of Mutations: a fault built in on purpose, to see a checker find it
+// and to see what a failing run looks like.
 type Mutation struct {
 	Name, About string
 	Mutations   Mutations
 }
 
-// AllMutations are those that can be asked for by name.
+// AllMutations are those with a name. Kept seeds and the flag --plant use the names.
 var AllMutations = []Mutation{
 	{"lying-sync", "the sync of a directory does nothing", Mutations{Disk: DiskMutations{LyingSync: true}}},
 	{"late-data-sync", "a file is renamed over another before its data is synced", Mutations{Disk: DiskMutations{SkipDataSync: true}}},
@@ -67,7 +67,7 @@ var AllMutations = []Mutation{
 // clusterMutations are those that need several nodes.
 var clusterMutations = []string{"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "lets-in", "no-master", "untold-progress"}
 
-// FindMutation finds one by its name; "" is none.
+// FindMutation finds the mutations of a name; "" is none.
 func FindMutation(name string) (Mutations, error) {
 	names := make([]string, len(AllMutations))
 	for i, p := range AllMutations {
@@ -82,7 +82,7 @@ func FindMutation(name string) (Mutations, error) {
 	return Mutations{}, fmt.Errorf("unknown plant %q: there are %s", name, strings.Join(names, ", "))
 }
 
-// drops has messages of some types not reach an actor.
+// drops lets messages of some types not reach an actor.
 func drops(actor string, types ...any) func(string, any) any {
 	return func(to string, m any) any {
 		for _, t := range types {
@@ -106,8 +106,8 @@ func releasesEarly(to string, m any) any {
 	return m
 }
 
-// recordsNoEnds leaves records out of what is written, and has what a node does not know
-// count as what there is not.
+// recordsNoEnds removes records from what is written, and turns an unknown outcome into a
+// missing job.
 func recordsNoEnds(_ string, m any) any {
 	switch m := m.(type) {
 	case *messages.JobOutcome:
@@ -178,7 +178,7 @@ func neverAges(to string, m any) any {
 	return m
 }
 
-// dropsReleases leaves out of the locks' journal that somebody has none any more.
+// dropsReleases removes from the locks' journal that an owner has given everything back.
 func dropsReleases(_ string, m any) any {
 	request, is := m.(*messages.StoreRequest)
 	if !is || request.GetAppend().GetPath() != paths.LocksJournalPath {
@@ -195,7 +195,7 @@ func dropsReleases(_ string, m any) any {
 	return request
 }
 
-// hidesRequestNames hides how clients call their submissions.
+// hidesRequestNames hides the names that clients give their submissions.
 func hidesRequestNames(_ string, m any) any {
 	submit, is := m.(*messages.SubmitJobs)
 	if !is {
@@ -217,7 +217,8 @@ func disablesBypassLimit(to string, m any) any {
 	return m
 }
 
-// dropsLateAnswers drops the answer to a wish that comes to the queue after the job's end.
+// dropsLateAnswers drops the answer to a client order that reaches the queue after the job's
+// end.
 func dropsLateAnswers(_ string, m any) any {
 	if answered, is := m.(*messages.JobAnswered); is && strings.Contains(answered.Text, "not found in queue") {
 		return nil
@@ -225,7 +226,7 @@ func dropsLateAnswers(_ string, m any) any {
 	return m
 }
 
-// dropsProgress drops what is observed without that anybody waits for it.
+// dropsProgress drops observations that no request waits for.
 func dropsProgress(_ string, m any) any {
 	if observe, is := m.(*messages.ObserveJob); is && observe.Request == 0 {
 		return nil
@@ -233,7 +234,7 @@ func dropsProgress(_ string, m any) any {
 	return m
 }
 
-// noFence has a new master start jobs at once.
+// noFence lets a new master start jobs at once.
 func noFence(_ string, m any) any {
 	if order, is := m.(*messages.BecomeMaster); is && order.FenceMs > 0 {
 		return &messages.BecomeMaster{Term: order.Term}
@@ -241,7 +242,7 @@ func noFence(_ string, m any) any {
 	return m
 }
 
-// dropsRunning has nodes forget which jobs run where when they start.
+// dropsRunning lets nodes forget at their start which jobs run where.
 func dropsRunning(_ string, m any) any {
 	if attached, is := m.(*messages.LogAttached); is {
 		return &messages.LogAttached{Applied: attached.Applied, Incarnation: attached.Incarnation}

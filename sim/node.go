@@ -11,8 +11,8 @@ import (
 	"lockstep/persistence"
 )
 
-// logDir is where a node of a cluster has its log; here it holds only what the queue is
-// known by.
+// logDir is where a node of a cluster has its log. The simulated one has only the queue's
+// identity there.
 var logDir = path.Dir(paths.LogQueuePath)
 
 // node is one machine with its disk and, most of the time, a daemon.
@@ -48,8 +48,7 @@ func (n *node) newDisk() {
 
 func (n *node) clustered() bool { return n.cluster != nil }
 
-// tracef is a line about this node; which one it is goes without saying where there is
-// no other.
+// tracef adds a line about this node to the trace. The node is named where there are several.
 func (n *node) tracef(topic Topic, format string, args ...any) {
 	n.world.trace.addf(topic, "%s", n.prefix()+fmt.Sprintf(format, args...))
 }
@@ -137,7 +136,7 @@ func (n *node) Reboot() {
 	}
 }
 
-// supervise notices a daemon that cannot go on, or has stopped as it was told.
+// supervise detects that the daemon has failed or stopped.
 func (n *node) supervise() {
 	if n.daemon == nil {
 		return
@@ -160,7 +159,7 @@ const (
 	drainMax = 10 * time.Second
 )
 
-// Stop tells the daemon to stop, in order.
+// Stop stops the daemon in order.
 func (n *node) Stop() {
 	d := n.daemon
 	n.tracef(TopicDaemon, "daemon %d is told to stop", d.number)

@@ -12,9 +12,9 @@ import (
 	"lockstep/core/record"
 )
 
-// operator is who changes rules and settings in a run over random work, and asks
-// why jobs wait. Its rules come and go; it is done when nobody submits any more
-// and all its rules are gone, for what they hold back would never end.
+// operator is the client that changes rules and settings in a run over random work, and asks
+// why jobs wait. It ends when no client submits and all its rules are deleted, for what they
+// block would never end.
 type operator struct {
 	work   *workload
 	client *client
@@ -46,7 +46,7 @@ func (o *operator) act() {
 	switch {
 	case what == requestDelete && len(o.rules) > 0:
 		o.deleteOne()
-	case what == requestDelete: // those of a recipe may have none
+	case what == requestDelete: // the schedule may delete where no rule is left
 		o.think()
 	case what == requestChange:
 		o.change()
@@ -133,7 +133,7 @@ func (o *operator) settings() map[string]any {
 	}
 }
 
-// deleteOne deletes a rule, and forgets it unless it may be there.
+// deleteOne deletes a rule, and forgets it unless it may still exist.
 func (o *operator) deleteOne() {
 	i := o.work.rng.IntN(len(o.rules))
 	o.client.deleteFilter(o.rules[i], func(err error) {
@@ -144,8 +144,8 @@ func (o *operator) deleteOne() {
 	})
 }
 
-// deleteRules deletes the rules that the disk has, for jobs that they hold back must end
-// too. It comes back until there are none: one may be on its way yet.
+// deleteRules deletes the rules on the disk, because the jobs that they block must end too. It
+// repeats until there are none: one may still be on its way.
 func (w *World) deleteRules() {
 	c := w.newClient()
 	var next func()
@@ -170,8 +170,8 @@ func (w *World) deleteRules() {
 	next()
 }
 
-// cancelUndecidable cancels jobs that wait for others of which the master does not know how they
-// have ended, and no record says, minute by minute until all jobs have ended.
+// cancelUndecidable cancels jobs that depend on others whose end neither the master nor a
+// record knows. It repeats every minute until all jobs have ended.
 func (w *World) cancelUndecidable() {
 	c := w.newClient()
 	var next func()
@@ -216,7 +216,7 @@ func (w *World) cancelNextUndecidable(c *client, rows []listed, then func()) {
 	})
 }
 
-// hasRecord: what was promised says how a job has ended on which another depends.
+// hasRecord: the committed record says how a dependency has ended.
 func (w *World) hasRecord(id, on int64) bool {
 	content, _ := w.disk.surviving(paths.RecordPath(id))
 	r, err := record.Decode(content)

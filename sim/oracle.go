@@ -13,9 +13,9 @@ import (
 	"lockstep/messages"
 )
 
-// oracle is what a cluster has promised: the files as the entries make them that a
-// majority has. World.disk is the disk of somebody who applies each entry in the moment
-// in which it is committed, and can be asked what a client was told.
+// oracle is what a cluster has promised: the files as the committed entries make them.
+// World.disk is a disk on which each entry is applied when it is committed; answers to clients
+// are compared with it.
 type oracle struct {
 	world   *World
 	initial map[string][]byte // before there was a log
@@ -29,7 +29,7 @@ type committedEntry struct {
 	entry *messages.LogEntry
 }
 
-// committed takes one entry.
+// committed takes one committed entry.
 func (t *oracle) committed(index uint64, e entry) {
 	if e.data == nil {
 		return
@@ -87,7 +87,7 @@ func changeText(c *messages.FileChange) string {
 	}
 }
 
-// applyChange makes a change among files.
+// applyChange makes a change in a map of files.
 func applyChange(files map[string][]byte, c *messages.FileChange) {
 	switch what := c.What.(type) {
 	case *messages.FileChange_Update:
@@ -102,9 +102,9 @@ func applyChange(files map[string][]byte, c *messages.FileChange) {
 	}
 }
 
-// expectedFiles is what a node's files must be, from what it has applied.
+// expectedFiles are what a node's files must be after the entries that it has applied.
 type expectedFiles struct {
-	next  int // of truth.entries
+	next  int // of oracle.entries
 	files map[string][]byte
 	// running are the jobs that the node must know of.
 	running replication.Running
@@ -113,7 +113,7 @@ type expectedFiles struct {
 	reachedIndex uint64
 }
 
-// applyThrough replays up to an index, and says which files that was about.
+// applyThrough applies the entries up to an index, and returns the names of the changed files.
 func (m *expectedFiles) applyThrough(t *oracle, index uint64) (touched []string) {
 	for m.next < len(t.entries) && t.entries[m.next].index <= index {
 		for _, c := range t.entries[m.next].entry.Changes {
@@ -127,12 +127,12 @@ func (m *expectedFiles) applyThrough(t *oracle, index uint64) (touched []string)
 	return slices.Compact(touched)
 }
 
-// newExpected is of the files before there was a log.
+// newExpected begins with the files from before there was a log.
 func (t *oracle) newExpected(first map[string][]byte) *expectedFiles {
 	return &expectedFiles{files: maps.Clone(first), running: replication.Running{}}
 }
 
-// sharedFiles are those that a snapshot has.
+// sharedFiles are those that a snapshot contains.
 func (n *node) sharedFiles() map[string][]byte {
 	files := map[string][]byte{}
 	for _, dir := range []string{".", paths.QueueDir} {
@@ -145,7 +145,7 @@ func (n *node) sharedFiles() map[string][]byte {
 	return files
 }
 
-// snapshotFiles are the same, for a snapshot, but for jobs that run here, which are as the log
+// snapshotFiles are the shared files for a snapshot. Jobs that run on this node are as the log
 // has them.
 func (n *node) snapshotFiles() []*messages.FileWrite {
 	files := n.sharedFiles()

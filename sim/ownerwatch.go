@@ -23,7 +23,7 @@ func (o *ownerWatch) alive(livelock string) bool {
 	return livelock == o.daemonLivelock || o.daemon.node.machine.alive(livelock)
 }
 
-// Watch tells of the end of a livelock's process, at once if there is none.
+// Watch reports the end of a livelock's process, at once if there is none.
 func (o *ownerWatch) Watch(livelock string, _ int) {
 	if o.watched[livelock] || livelock == o.daemonLivelock {
 		return
@@ -48,12 +48,12 @@ func (o *ownerWatch) Watch(livelock string, _ int) {
 // Forget ends a watch.
 func (o *ownerWatch) Forget(livelock string) { delete(o.watched, livelock) }
 
-// Wake would signal a process that does not wait on a connection: none does.
+// Wake would signal a process that does not wait on a connection. No simulated process does.
 func (o *ownerWatch) Wake(livelock string, _ int) {
 	o.daemon.world.trace.addf(TopicProcess, "the holder of %s is woken", livelock)
 }
 
-// Probe looks at livelocks.
+// Probe reports which livelocks are dead.
 func (o *ownerWatch) Probe(livelocks []string, answer func(dead []string)) {
 	t := newThread(o.daemon.world.kernel, o.daemon.life)
 	t.do(func() {

@@ -12,7 +12,7 @@ type pipe struct {
 	frames       [][]byte
 	writerClosed bool
 	readerClosed bool
-	wake         func() // whoever waits to read
+	wake         func() // of the waiting reader
 }
 
 var (
@@ -29,7 +29,7 @@ func (p *pipe) write(frame []byte) error {
 	return nil
 }
 
-// Each end leaves for itself; the end of a process takes its ends along.
+// Each end is closed separately. The end of a process closes its ends.
 func (p *pipe) closeWriter() { p.writerClosed = true; p.notifyReader() }
 func (p *pipe) closeReader() { p.readerClosed = true }
 

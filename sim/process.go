@@ -40,7 +40,7 @@ type process struct {
 	stdout           *pipe // to the daemon
 	livelock         string
 	hung             bool
-	leaseLost        bool // its node is not the master any more
+	leaseLost        bool // its node is no longer the master
 	permitted        bool // from the daemon's permission to its last write
 	launched         bool // all that it needs to act
 	awaitsPermission bool // for the permission to begin its next opcode
@@ -52,7 +52,7 @@ type process struct {
 	watchers         []func()
 }
 
-// reach notes a stage, and reports whether the process goes on from there.
+// reach records a stage, and reports whether the process continues from there.
 func (p *process) reach(s stage) bool {
 	p.machine.node.tracef(TopicProcess, "job %d: process %s", p.job, s)
 	switch p.machine.world.processFault(p, s) {
@@ -61,7 +61,7 @@ func (p *process) reach(s stage) bool {
 		return false
 	case processHangs:
 		if p.machine.node.clustered() {
-			p.kill("SIGKILL") // one that hangs does not look at its lease
+			p.kill("SIGKILL") // one that hangs does not check its lease
 			return false
 		}
 		p.hang()
@@ -70,8 +70,8 @@ func (p *process) reach(s stage) bool {
 	return true
 }
 
-// starves: where there is no room for its threads, or for its lock file, the process
-// gets no further than this stage; which it is differs from one to the next.
+// starves: without room for its threads or its lock file the process does not pass this stage.
+// The stage differs from process to process.
 func (p *process) starves(s stage) bool {
 	if p.pid%2 == 0 {
 		return s == stageSpawned
@@ -79,7 +79,7 @@ func (p *process) starves(s stage) bool {
 	return s == stageLocked
 }
 
-// hang stops the process short, with its lock held, until it is killed.
+// hang suspends the process, with its lock held, until it is killed.
 func (p *process) hang() {
 	p.machine.world.trace.addf(TopicFault, "job %d: process hangs", p.job)
 	p.hung = true
@@ -102,8 +102,8 @@ func (p *process) main() {
 	})
 }
 
-// handshake is the child's side of the handshake; a pipe that breaks means that the
-// job must not act.
+// handshake is the child's side of the handshake. A broken pipe means that the job must not
+// act.
 func (p *process) handshake() {
 	if p.stdout.write([]byte(p.livelock)) != nil {
 		p.exit("no permission to start")
@@ -183,8 +183,8 @@ func (p *process) load() (*jobproc.Machine, error) {
 	return jobproc.New(j, p.launchSpecs)
 }
 
-// exit is an end in order: the lock file goes, then the process. complaint ""
-// means that all is well.
+// exit is an orderly end: the lock file goes, then the process. complaint is "" if all is
+// well.
 func (p *process) exit(complaint string) {
 	status := "exit status 0"
 	if complaint != "" {
@@ -200,8 +200,7 @@ func (p *process) exit(complaint string) {
 	})
 }
 
-// kill ends the process with a signal. Its commands live on, and its lock file
-// is there, but not locked any more.
+// kill ends the process with a signal. Its commands survive. Its lock file stays, unlocked.
 func (p *process) kill(signal string) {
 	if !p.life.over {
 		p.ended("ended by " + signal)

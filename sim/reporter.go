@@ -30,16 +30,16 @@ func isDecided(err error, classes []string) bool {
 	return errors.As(err, &malformed) || errors.As(err, &refused) && slices.Contains(classes, refused.Class)
 }
 
-// reporter is a job process's talk with the daemon, as in lockstep-job: a report is
-// sent until a daemon has taken it or a newer one takes its place, beside questions
-// that are asked until they are answered.
+// reporter is a job process's conversation with the daemon, as in lockstep-job. A report is
+// repeated until a daemon has taken it or a newer one replaces it. Requests for permission are
+// repeated until they are answered, on a second connection.
 type reporter struct {
 	process          *process
 	reports          *rpcClient
 	permission       *rpcClient
-	latest           []byte // not told yet
+	latest           []byte // not sent yet
 	reporting        bool
-	onIdle           func() // when there is nothing left to tell; nil: nobody waits for that
+	onIdle           func() // runs once when all reports are delivered; nil: nothing waits for that
 	awaitsPermission bool
 }
 
@@ -53,10 +53,10 @@ func (r *reporter) hangUp() {
 	r.permission.hangUp()
 }
 
-// report tells the file's new content, and does not wait for that.
+// report sends the file's new content, and does not wait for an answer.
 func (r *reporter) report(encoded []byte) {
 	if len(encoded) > r.process.machine.world.options.ReportMax {
-		encoded = []byte("null") // the daemon looks at the disk
+		encoded = []byte("null") // the daemon reads the disk
 	}
 	r.latest = encoded
 	if !r.reporting && !r.delayed() {
@@ -65,7 +65,7 @@ func (r *reporter) report(encoded []byte) {
 	}
 }
 
-// delayed: reports wait behind the question for permission. They must not.
+// delayed: with the mutation DelayReports reports wait behind the request for permission.
 func (r *reporter) delayed() bool {
 	return r.awaitsPermission && r.process.machine.world.mutations.DelayReports
 }
@@ -93,8 +93,8 @@ func (r *reporter) sendLatest(delay time.Duration) {
 	})
 }
 
-// begin asks whether opcode op may begin, until there is an answer, when what the file
-// says is told.
+// begin asks whether opcode op may begin, once all reports are delivered, until there is an
+// answer.
 func (r *reporter) begin(op int, then func(*jobproc.Refusal)) {
 	ask := func() {
 		r.awaitsPermission = true

@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// Repro is all that it takes to have a run again. The zero values are those of
-// lockstep-sim run.
+// Repro is all that is needed to repeat a run. The zero values are those of lockstep-sim run.
 type Repro struct {
 	Seed     uint64    `json:"seed"`
 	Nodes    int       `json:"nodes"`  // 1 to NodesMax
@@ -24,8 +23,8 @@ type Repro struct {
 // NodesMax is how many nodes a simulated cluster may have.
 const NodesMax = 9
 
-// Run runs it. Sink, if set, gets every line of the trace. The error says what is
-// wrong with the case.
+// Run runs it. Sink, if set, gets every line of the trace. The error says what is wrong with
+// the Repro.
 func (c Repro) Run(sink func(Line)) (Result, error) {
 	faults, err := ParseFaults(c.Faults)
 	if err != nil {
@@ -46,7 +45,7 @@ func (c Repro) Run(sink func(Line)) (Result, error) {
 	return Run(c.Seed, RunOptions{Steps: c.Steps, Faults: faults, Nodes: c.Nodes, Mutations: mutations, Schedule: c.Schedule, Sink: sink}), nil
 }
 
-// checkNodes refuses what can only happen to several nodes.
+// checkNodes refuses faults and mutations that need several nodes.
 func (c Repro) checkNodes(faults map[string]bool) error {
 	if slices.Contains(clusterMutations, c.Mutation) {
 		return fmt.Errorf("the plant %s is for clusters: --nodes 3 or more", c.Mutation)
@@ -62,14 +61,14 @@ func (c Repro) checkNodes(faults map[string]bool) error {
 	return nil
 }
 
-// traceMagic is the first line of a trace in a file; the case follows as a line of
-// JSON, then everything that happened, a line each.
+// traceMagic is the first line of a trace in a file. The Repro follows as a line of JSON, then
+// one line for each event.
 const traceMagic = "lockstep-sim trace 1"
 
-// reproMax bounds a case's line, in bytes.
+// reproMax bounds the line of a Repro, in bytes.
 const reproMax = 4 << 20
 
-// WriteTrace runs the case and writes its trace.
+// WriteTrace runs it and writes its trace.
 func (c Repro) WriteTrace(out io.Writer) (Result, error) {
 	head, err := json.Marshal(c)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Request is something that a client asks for: what, when, and what its dice showed then,
-// which tell the rest. As text it is "client.number what@nanoseconds:dice".
+// Request is something that a client asks for: what, when, and the state of its dice then,
+// which decide the details. As text it is "client.number what@nanoseconds:dice".
 type Request struct {
 	Client int
 	Number int // of the client's, from 1
@@ -19,7 +19,7 @@ type Request struct {
 	dice   []byte
 }
 
-// requestKind is what is asked for.
+// requestKind is what a client asks for.
 type requestKind string
 
 const (
@@ -56,11 +56,11 @@ func (a *Request) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// requestLog writes down what clients ask for, or has them ask for what a recipe says.
+// requestLog records the requests of clients, or replays those of a schedule.
 type requestLog struct {
 	dice      *rand.PCG // of the workload
 	recorded  []Request
-	pending   map[*client]*Request // what each is about to do
+	pending   map[*client]*Request // the next request of each
 	scheduled map[int][]Request    // by client, by number; nil: there is none
 }
 
@@ -78,8 +78,8 @@ func newRequestLog(dice *rand.PCG, schedule *Schedule) *requestLog {
 	return a
 }
 
-// scheduleNext has a client do something after a pause; of a recipe when the time has come for
-// what the client does next.
+// scheduleNext runs the client's next action after a pause, or at the time that the schedule
+// has for it.
 func (a *requestLog) scheduleNext(c *client, pause time.Duration, f func()) {
 	at := c.world.clock.elapsed() + pause
 	number := 1
@@ -94,8 +94,8 @@ func (a *requestLog) scheduleNext(c *client, pause time.Duration, f func()) {
 	c.world.clock.after(due.At-c.world.clock.elapsed(), c.world.life, func() { c.rpc.thread.do(f) })
 }
 
-// pop takes the client's next request off the recipe that is none of those that follow
-// on another, which is not made; nothing, if there is none.
+// pop takes the client's next request off the schedule. It skips follow-ups of requests that
+// are not made. It returns requestNone if there is none.
 func (a *requestLog) pop(c *client, number int, at time.Duration) Request {
 	for list := a.scheduled[c.number]; len(list) > 0; list = list[1:] {
 		if list[0].Number >= number && list[0].What != requestFollowUp {
@@ -108,7 +108,8 @@ func (a *requestLog) pop(c *client, number int, at time.Duration) Request {
 	return Request{Client: c.number, Number: number, At: at}
 }
 
-// begin is when the client does what is due. Without a recipe, think says what.
+// begin is called when the pending request is due. Without a schedule, think decides what it
+// is.
 func (a *requestLog) begin(c *client, think func() requestKind) requestKind {
 	due := a.pending[c]
 	if a.scheduled == nil {
@@ -120,12 +121,12 @@ func (a *requestLog) begin(c *client, think func() requestKind) requestKind {
 	}
 	a.restoreDice(due)
 	if due.What != requestNone {
-		_ = think() // it throws the same dice
+		_ = think() // it draws from the same dice
 	}
 	return due.What
 }
 
-// followUp: the client does something with what it was given.
+// followUp reports whether the client makes a request about the answer to its last one.
 func (a *requestLog) followUp(c *client) bool {
 	due := &Request{Client: c.number, Number: a.pending[c].Number + 1, What: requestFollowUp, At: c.world.clock.elapsed()}
 	if a.scheduled == nil {
@@ -144,9 +145,9 @@ func (a *requestLog) followUp(c *client) bool {
 	return true
 }
 
-// restoreDice has the dice show what they showed then.
+// restoreDice restores the dice to their state at the recorded request.
 func (a *requestLog) restoreDice(due *Request) {
 	if len(due.dice) > 0 {
-		_ = a.dice.UnmarshalBinary(due.dice) // Ask has seen to it that it is good
+		_ = a.dice.UnmarshalBinary(due.dice) // UnmarshalText has checked them
 	}
 }

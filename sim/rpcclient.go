@@ -9,8 +9,8 @@ import (
 	"lockstep/core/wire"
 )
 
-// rpcClient makes calls, one at a time, over a connection that it makes when
-// it needs one. It belongs to a client or to a job process.
+// rpcClient makes calls, one at a time, over a connection that it opens when it needs one. It
+// belongs to a client or to a job process.
 type rpcClient struct {
 	world   *World
 	node    *node    // to which it connects
@@ -20,10 +20,10 @@ type rpcClient struct {
 	done    func(json.RawMessage, error)
 	calls   int  // so far
 	mayDrop bool // hangs up now and then
-	// followsMaster: where it is told that this is not the master it tries the next node.
+	// followsMaster: when a node answers that it is not the master, it tries the next one.
 	followsMaster bool
 	retrying      bool        // it is about to
-	stopTimer     func() bool // the timer of the call at hand
+	stopTimer     func() bool // of the timer of the current call
 }
 
 // What a call that got no answer ends with. Only the first says that nothing
@@ -63,6 +63,7 @@ func (c *rpcClient) call(method string, args []any, timeout time.Duration, done 
 
 // A client looks for the master so often, with pauses.
 const (
+	// A client looks for the master so often, with pauses.
 	masterTriesMax   = 200
 	masterRetryPause = 300 * time.Millisecond
 )
@@ -72,7 +73,7 @@ func isNotMaster(err error) bool {
 	return errors.As(err, &failed) && failed.Class == "NotMaster"
 }
 
-// tryNextNode goes to another node, unless this one has given an answer of substance.
+// tryNextNode selects another node, unless this one has refused the request itself.
 func (c *rpcClient) tryNextNode(err error) {
 	var failed *wire.Error
 	if errors.As(err, &failed) && failed.Class != "NotMaster" {
@@ -83,7 +84,7 @@ func (c *rpcClient) tryNextNode(err error) {
 	c.node = c.world.nodes[(at+1)%len(c.world.nodes)]
 }
 
-// callNode is call, to this node.
+// callNode is call, to the selected node.
 func (c *rpcClient) callNode(method string, args []any, timeout time.Duration, done func(json.RawMessage, error)) {
 	if c.done != nil {
 		panic("sim: a caller makes one call at a time")
@@ -116,7 +117,7 @@ func (c *rpcClient) callNode(method string, args []any, timeout time.Duration, d
 	conn.send(frame)
 }
 
-// scheduleDrop has the caller hang up while it waits.
+// scheduleDrop lets the client hang up while it waits, if the injector says so.
 func (c *rpcClient) scheduleDrop() {
 	after, steps, does := c.world.injector.hangsUp()
 	if !does {
@@ -175,7 +176,7 @@ func (c *rpcClient) finish(result json.RawMessage, err error) {
 	done(result, err)
 }
 
-// abandon drops the call at hand, and the connection with it: nobody hears of it.
+// abandon drops the current call and its connection. Its done is not called.
 func (c *rpcClient) abandon() {
 	if c.done != nil {
 		c.done = nil

@@ -19,8 +19,8 @@ type RunOptions struct {
 	Schedule *Schedule
 }
 
-// Schedule is what happens in a run from outside. All that there is of a seed comes
-// back with its Result; with less of it the run is another one.
+// Schedule is what happens in a run from outside. The full schedule of a seed comes with its
+// Result. With a part of it the run is another one.
 type Schedule struct {
 	Faults []Fault `json:"strikes"`
 	// Requests are what clients and operators ask for; nil: what the seed says.
@@ -74,7 +74,7 @@ func Run(seed uint64, o RunOptions) Result {
 	return r
 }
 
-// runWork has the work done under faults, then lets everything come to its end.
+// runWork does the work under faults, and then lets everything end.
 func (w *World) runWork(work *workload, steps uint64) {
 	w.restartAfter = restartDelay
 	for _, n := range w.nodes {
@@ -105,13 +105,12 @@ func (w *World) runToEnd(work *workload) {
 	}
 }
 
-// workDone: there is no work left, and nothing can happen now that would be seen.
+// workDone: there is no work left, and nothing can happen now that a checker would see.
 func (w *World) workDone(work *workload) bool {
 	return work.done() && len(w.kernel.ready) == 0 && w.unfinished() == nil
 }
 
-// finish asks the daemon what it knows, until it answers, and has everything
-// checked.
+// finish asks the daemon for all jobs, until it answers, and has everything checked.
 func (w *World) finish() {
 	asked, answered := w.newClient(), false
 	var ask func()

@@ -14,8 +14,8 @@ const (
 	killGrace = 10 * time.Second
 )
 
-// Tell signals a process. A priority travels beside its signal, in a file: the
-// latest one counts.
+// Tell signals a process. A priority travels beside its signal, in a file: the latest one
+// counts.
 func (s *spawner) Tell(start uint64, order jobs.Order) {
 	p := s.live[start]
 	if p == nil {
@@ -32,7 +32,7 @@ func (s *spawner) Tell(start uint64, order jobs.Order) {
 	}
 }
 
-// forceKill kills a job process that does not end although it was told to.
+// forceKill kills a job process that does not end on request.
 func (s *spawner) forceKill(start uint64, p *process) {
 	if s.live[start] == p {
 		p.kill("SIGKILL")
@@ -60,8 +60,7 @@ func orderText(o jobs.Order) string {
 	}
 }
 
-// signal reaches the process when it looks for signals: not before it has begun
-// its job.
+// signal reaches the process once it handles signals: not before it has begun its job.
 func (p *process) signal(kind jobs.OrderKind) {
 	if p.driver == nil {
 		p.signals = append(p.signals, kind)

@@ -17,12 +17,12 @@ const (
 	probeInterval = 250 * time.Millisecond
 )
 
-// spawner is the port to job processes of one daemon; what it is about to do
-// ends with that daemon.
+// spawner is the port to job processes of one daemon. Its pending actions end with that
+// daemon.
 type spawner struct {
 	daemon   *daemon
 	attempts map[uint64]*attempt // whose handshake is not over
-	live     map[uint64]*process // that can be told something
+	live     map[uint64]*process // that accept signals
 }
 
 func newSpawner(d *daemon) *spawner {
@@ -109,7 +109,7 @@ func (a *attempt) wake() {
 	}
 }
 
-// decide: a permission that was given counts, also beside a calling-off.
+// decide: a permission that was given counts, even if the start is abandoned too.
 func (a *attempt) decide() {
 	if !a.permitted {
 		a.fail("the start was called off")
@@ -144,14 +144,14 @@ func (a *attempt) receive(problem string, then func([]byte)) {
 	})
 }
 
-// closePipes ends the conversation: a child without permission takes it as a no.
+// closePipes ends the conversation: a child without permission takes it as a refusal.
 func (a *attempt) closePipes() {
 	delete(a.spawner.attempts, a.start)
 	a.process.stdin.closeWriter()
 	a.process.stdout.closeReader()
 }
 
-// fail makes away with the process. One that has hung needs the last signal.
+// fail ends the process. One that hangs needs SIGKILL.
 func (a *attempt) fail(text string) {
 	a.closePipes()
 	a.send(&messages.ProcessFailed{Start: a.start, Text: text})
@@ -165,8 +165,8 @@ func (a *attempt) fail(text string) {
 	a.reap(true)
 }
 
-// reap waits for the end, clears away what is left, and then says so. neverActed: the
-// process has not been handed all that it needs.
+// reap waits for the end, removes what is left, and then reports it. neverActed: the process
+// did not get all that it needs.
 func (a *attempt) reap(neverActed bool) {
 	p := a.process
 	p.whenEnded(func() {
@@ -179,8 +179,7 @@ func (a *attempt) reap(neverActed bool) {
 	})
 }
 
-// Adopt watches a process of a former daemon. It can be told something as soon
-// as Adopt returns.
+// Adopt watches a process of a former daemon. Tell works as soon as Adopt returns.
 func (s *spawner) Adopt(start uint64, _ int64, pid int64, livelock string, to *actor.PID) {
 	m, t := s.daemon.node.machine, s.newThread()
 	if m.alive(livelock) {

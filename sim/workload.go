@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// workload is what clients do in a run over random work: each submits, now and
-// then waits for what it was given, thinks, and goes on until its share is done.
+// workload is what clients do in a run over random work. Each submits, sometimes waits for one
+// of its jobs, pauses, and continues until its share is done.
 type workload struct {
 	world    *World
 	rng      *rand.Rand
@@ -61,8 +61,8 @@ func (k *workload) submit(c *client) {
 	k.send(c, jobs)
 }
 
-// send submits jobs. Where nobody can know whether there are any, the clients that
-// name their submissions send them again, for a minute.
+// send submits jobs. If the outcome is unknown, a client that names its submissions sends them
+// again, for a minute.
 func (k *workload) send(c *client, jobs [][]OpSpec) {
 	tries := 0
 	var answered func(*submission)
@@ -83,7 +83,7 @@ func (k *workload) send(c *client, jobs [][]OpSpec) {
 // resendMost is how often a submission is sent again.
 const resendMost = 60
 
-// followUp is what a client does next with a job of its own.
+// followUp is what a client does next with one of its jobs.
 func (k *workload) followUp(c *client, id int64) {
 	think := func() { k.think(c) }
 	if !k.requests.followUp(c) {
@@ -120,12 +120,14 @@ func (k *workload) followUp(c *client, id int64) {
 // momentMax is how long a client waits for a moment of a job's process, and crossSteps
 // how many steps of its own it takes then, at most.
 const (
+	// momentMax is how long a client waits for a moment of a job's process, and momentSteps
+	// how many steps it takes then, at most.
 	momentMax   = 5 * time.Second
 	momentSteps = 60
 )
 
-// orderAtMoment has a client want something of a job at a moment of its process: while the news
-// of that is on its way through the daemon.
+// orderAtMoment lets a client order something of a job at a moment of its process, while the
+// news of that moment is on its way through the daemon.
 func (k *workload) orderAtMoment(c *client, at processMoment, done func()) {
 	steps, what, priority := k.rng.IntN(momentSteps), k.rng.IntN(4), k.rng.IntN(40)-20
 	sent := false
@@ -154,8 +156,8 @@ func (k *workload) orderAtMoment(c *client, at processMoment, done func()) {
 	c.world.clock.after(momentMax, c.world.life, begin)
 }
 
-// archiveDependency submits jobs that depend on one, and archives that as soon as it has
-// ended: they may wait for something else still, or for that with a later opcode.
+// archiveDependency submits jobs that depend on one, and archives that one as soon as it has
+// ended. The jobs may still wait for something else, or depend on it with a later opcode.
 func (k *workload) archiveDependency(c *client, id int64) {
 	wait := []float64{0, 0.3, 5, 60}[k.rng.IntN(4)]
 	after := OpSpec(fmt.Sprintf(" after=%d:success,error,canceled", id))
@@ -191,7 +193,7 @@ func (k *workload) job(n int) []OpSpec {
 	return ops
 }
 
-// dependencies are on earlier jobs of anybody, or on ones that there are not.
+// dependencies are on earlier jobs of any client, or on jobs that do not exist.
 func (k *workload) dependencies(n int) (words OpSpec) {
 	for range 2 {
 		if k.rng.IntN(8) == 0 {
@@ -221,12 +223,12 @@ func (k *workload) pause() time.Duration {
 }
 
 func (k *workload) opcode() OpSpec {
-	// Short ones are where hand-overs meet.
+	// In short opcodes concurrent events meet.
 	spell := []float64{0, 0.001, 0.01, 0.3, 2}[k.rng.IntN(5)]
 	switch k.rng.IntN(14) {
 	case 10, 11, 12:
 		locks := k.locks()
-		// No further dice: runs of known seeds stay what they are.
+		// No further dice: the runs of known seeds do not change.
 		hides := []string{"", " hides=session", " hides=environment"}[len(locks)%3]
 		return OpSpec(fmt.Sprintf("run run_for=%g locks=%s%s", spell, locks, hides))
 	case 13:

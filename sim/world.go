@@ -27,13 +27,13 @@ type Options struct {
 	Sink       func(Line) // gets every line of the trace
 }
 
-// Mutations are faults that break a promise on which the daemon rests. They are for
-// the tests of the checkers.
+// Mutations are faults built in on purpose: each breaks a promise on which the daemon rests.
+// They are for the tests of the checkers.
 type Mutations struct {
 	Disk DiskMutations
 	// BlindAdoption: a process of a former daemon is said to be gone at once.
 	BlindAdoption bool
-	// SilentEnds: nobody is told of the end of a process.
+	// SilentEnds: the end of a process is not reported.
 	SilentEnds bool
 	// UnsyncedEnds: job processes do not sync their last write.
 	UnsyncedEnds bool
@@ -46,18 +46,18 @@ type Mutations struct {
 	AnyLivelock bool
 	// Patience is that of the daemon with jobs that cannot be started.
 	Patience jobs.Patience
-	// MoreSlots: the daemon is told of so many more run slots than there are.
+	// MoreSlots: the daemon believes in so many more run slots than there are.
 	MoreSlots int
 	// Log are those of the consensus log.
 	Log LogMutations
-	// NoLease: job processes do not look whether their node is still the master.
+	// NoLease: job processes do not check whether their node is still the master.
 	NoLease bool
 	// DelayReports: a job process that asks for permission reports nothing until
 	// it has it.
 	DelayReports bool
 	// AdmitLostQueue: a node that has lost its queue starts all the same.
 	AdmitLostQueue bool
-	// Alter puts another message in the place of one to an actor; nil for none.
+	// Alter replaces a message to an actor; nil drops it.
 	Alter func(actor string, message any) any
 }
 
@@ -66,11 +66,11 @@ type World struct {
 	*node // the first
 	nodes []*node
 	// disk is what was promised: the node's own if it is alone; else what the
-	// consensus log says that is committed, see truth.
+	// consensus log says that is committed, see oracle.
 	disk      *Disk
 	oracle    *oracle // nil: the node is alone
 	log       *consensus
-	decider   *node // whose daemon decides, or the next one will; nil: nobody knows
+	decider   *node // whose daemon decides, or the next one will; nil: unknown
 	options   Options
 	mutations Mutations
 	dice      *rand.PCG // of rng
@@ -87,7 +87,7 @@ type World struct {
 	moments     map[processMoment][]func() // who wants to do something then
 	effective   *effectiveConfig
 	disturbance disturbance
-	audit       *audit     // nil: nobody checks what it tells
+	audit       *audit     // nil: no checker uses it
 	locks       *lockFiles // nil: not read yet
 	violation   *Violation
 	stepCount   uint64 // steps so far
@@ -97,16 +97,16 @@ type World struct {
 	restartAfter time.Duration
 	// orderedPanics are those that a scenario has ordered, by actor.
 	orderedPanics []*orderedPanic
-	// garbled: somebody has meddled with job files.
+	// garbled: job files have been replaced from outside.
 	garbled      bool
 	finalListing []listed // what the daemon said at the end
 }
 
-// oneShard makes actor systems cheap: they hold a thousand maps of that many
-// shards each, for contention that is not here.
+// oneShard makes actor systems cheap: they hold a thousand maps with many shards each, for
+// contention that a simulation does not have.
 var oneShard = sync.OnceFunc(func() { cmap.SHARD_COUNT = 1 })
 
-// orderDice tells the dice for the order of steps from others of the same seed.
+// orderDice separates the dice for the order of steps from others of the same seed.
 const orderDice = 0x10c4573b
 
 // New makes a world: its disk has directories, its machine runs, no daemon does.
@@ -152,8 +152,8 @@ func (w *World) populate() {
 	w.node, w.disk, w.decider = w.nodes[0], w.nodes[0].disk, w.nodes[0]
 }
 
-// Step lets one thing happen; the time moves when nothing can happen now. It
-// reports false when nothing will ever happen any more, or a checker has failed.
+// Step lets one thing happen; the time moves when nothing can happen now. It returns false
+// when nothing can ever happen again, or a checker has failed.
 func (w *World) Step() bool {
 	if w.violation != nil {
 		return false
@@ -189,7 +189,7 @@ func (w *World) advance() bool {
 	return w.clock.fire()
 }
 
-// processMoment is one in the life of a job's process.
+// processMoment is a moment in the run of a job's process.
 type processMoment struct {
 	job  int64
 	what momentKind
@@ -202,7 +202,7 @@ const (
 	momentEnds                   // it has written the job's end
 )
 
-// momentReached tells those who want to do something at a moment.
+// momentReached runs the functions that wait for a moment.
 func (w *World) momentReached(m processMoment) {
 	tell := w.moments[m]
 	delete(w.moments, m)
@@ -250,7 +250,7 @@ func (w *World) Err() error {
 	return w.violation
 }
 
-// Violation is a promise that was broken.
+// Violation is an invariant that a checker found broken.
 type Violation struct {
 	Checker string
 	Step    uint64
