@@ -10,7 +10,7 @@ import (
 // checkFilters: while a rule that was acknowledged is in force, the scheduler
 // chooses no job that it pauses or rejects, and no process is permitted to begin
 // its next opcode that it pauses, nor given locks that it waits for. What was on
-// its way when the rule came may go on. A job that is rejected when it comes is
+// its way when the rule came may continue. A job that is rejected when it comes is
 // recorded as canceled before its client hears of it, and one that is not is not.
 type checkFilters struct {
 	sent map[*submission]int // generation of the rules when it was sent; 0: not known

@@ -109,7 +109,7 @@ type (
 		id     int64
 		err    error
 	}
-	// processResting: all is quiet, and a process does nothing about its job, since
+	// processResting: no step is left, and a process does nothing about its job, since
 	// then; shape is what its file says of opcodes.
 	processResting struct {
 		process *process

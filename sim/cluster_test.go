@@ -111,7 +111,7 @@ func TestClusterCheckersBite(t *testing.T) {
 }
 
 // stopsMaster has two jobs wait for the same lock, one after the other, and stops the daemon of the master
-// short when a line of the trace has that text; it goes on when another one is master.
+// short when a line of the trace has that text; the daemon continues when another node is master.
 func stopsMaster(seed uint64, checker Checker, mutations Mutations, when string) *World {
 	seen := false
 	w := New(Options{Seed: seed, Nodes: 3, Checkers: []Checker{checker}, Mutations: mutations, Sink: func(l Line) {

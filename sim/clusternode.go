@@ -103,7 +103,7 @@ func (d *daemon) joinCluster() {
 		m.rebuildExpected(runs.bridge.applied)
 	}
 	d.ports.Cluster = &supervisor.Cluster{Log: runs, Name: n.name, Self: replication.Self{Node: n.uuid(), Run: fmt.Sprintf("%s-run-%d", n.name, n.daemons)},
-		Mastership: d.mastership, Members: func([]*messages.Member) {}}
+		Mastership: d.mastershipChanged, Members: func([]*messages.Member) {}}
 	tree, err := supervisor.Node(d.ports, d.settings)
 	if err != nil {
 		panic(fmt.Errorf("sim: %w", err)) // the world is built wrongly
@@ -151,7 +151,7 @@ func (d *daemon) resign() {
 	})
 }
 
-// whenDone goes on when a tree has ended.
+// whenDone calls then when a tree has ended.
 func (d *daemon) whenDone(done <-chan struct{}, then func()) {
 	select {
 	case <-done:
@@ -161,8 +161,8 @@ func (d *daemon) whenDone(done <-chan struct{}, then func()) {
 	}
 }
 
-// mastership is told by the supervisor.
-func (d *daemon) mastership(tree *supervisor.Running) {
+// mastershipChanged is called by the supervisor.
+func (d *daemon) mastershipChanged(tree *supervisor.Running) {
 	d.tree = tree
 	if tree != nil {
 		d.node.tracef(TopicDaemon, "is the master")

@@ -19,7 +19,7 @@ type command struct {
 	life      *lifetime
 	script    script
 	heldLocks []lock.Item // that its opcode has
-	survived  bool        // it goes on, although its opcode has ended
+	survived  bool        // it lives, although its opcode has ended
 }
 
 // script is what a command does; its argv spells it, "sim run_for=5 exit=3

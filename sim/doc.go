@@ -27,7 +27,7 @@
 //     the daemon; they can die or hang at each stage.
 //   - Several nodes: log.go has the consensus log between them, clusternode.go what a node
 //     does besides; docs/simulation.md says more.
-//   - Clients, as socket.Conn: real frames, one request at a time, a client's
+//   - Clients, as conn.Conn: real frames, one request at a time, a client's
 //     patience, lost connections, and clients that hang up and send again. Their
 //     answers are kept and compared with the disk.
 //   - The end of the daemon at any step (its actor system is dropped), of the

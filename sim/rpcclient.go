@@ -61,9 +61,8 @@ func (c *rpcClient) call(method string, args []any, timeout time.Duration, done 
 	try()
 }
 
-// A client looks for the master so often, with pauses.
+// A client tries that many nodes, with pauses, until it finds the master.
 const (
-	// A client looks for the master so often, with pauses.
 	masterTriesMax   = 200
 	masterRetryPause = 300 * time.Millisecond
 )

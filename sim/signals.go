@@ -8,7 +8,7 @@ import (
 	"lockstep/core/jobproc"
 )
 
-// As in jobs/osproc and lockstep-job.
+// As in edge/jobprocess and lockstep-job.
 const (
 	endGrace  = 20 * time.Second
 	killGrace = 10 * time.Second

@@ -10,7 +10,7 @@ import (
 	"lockstep/messages"
 )
 
-// As in jobs/osproc.
+// As in edge/jobprocess.
 const (
 	messageMax    = 30 * time.Second
 	killStep      = 100 * time.Millisecond

@@ -120,8 +120,6 @@ func (k *workload) followUp(c *client, id int64) {
 // momentMax is how long a client waits for a moment of a job's process, and crossSteps
 // how many steps of its own it takes then, at most.
 const (
-	// momentMax is how long a client waits for a moment of a job's process, and momentSteps
-	// how many steps it takes then, at most.
 	momentMax   = 5 * time.Second
 	momentSteps = 60
 )

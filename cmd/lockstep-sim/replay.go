@@ -71,7 +71,7 @@ type comparedRun struct {
 // endOfTrace stands for a line behind the last one.
 const endOfTrace = "(nothing more)"
 
-// replay runs what the trace tells of. The error says that this cannot be done.
+// replay repeats the run of a trace. The error says that this cannot be done.
 func (r *comparedRun) replay(trace io.Reader) error {
 	r.lines, r.Same = bufio.NewScanner(trace), true
 	of, err := sim.ReadRepro(r.lines)

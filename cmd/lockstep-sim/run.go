@@ -170,7 +170,7 @@ func (o *runOptions) show(out io.Writer, f *failed, last []sim.Line) {
 	}
 }
 
-// writeTrace runs a case and keeps its trace in a file.
+// writeTrace runs a Repro and writes its trace to a file.
 func writeTrace(name string, c sim.Repro) error {
 	file, err := os.Create(name)
 	if err != nil {

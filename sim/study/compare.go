@@ -19,7 +19,7 @@ type CompareOptions struct {
 	Settings map[string][]byte
 	// Timings: the outcomes have those of each job, with its locks.
 	Timings bool
-	// OnJobEnd is told of the end of each job, of both runs, one at a time.
+	// OnJobEnd is called at the end of each job, of both runs, one at a time.
 	OnJobEnd func()
 }
 

@@ -62,7 +62,7 @@ func TestComparisonsAreDeterministic(t *testing.T) {
 }
 
 // Whoever expects jobs to age faster than they do must see some starve: the
-// checker bites. In the plain order nobody is passed over however short that is.
+// checker bites. In the plain order no job is passed over, however short that is.
 func TestCheckStarvingBites(t *testing.T) {
 	m, err := FindMix("evacuation")
 	require.NoError(t, err)

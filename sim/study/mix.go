@@ -69,7 +69,7 @@ type MixOptions struct {
 	Jobs  int
 	Slots int
 	Nodes int
-	// Load is the share of all slots that the work would keep busy if nobody ever
+	// Load is the share of all slots that the work would keep busy if no job ever
 	// waited: it says over how much time the work is spread.
 	Load float64
 }
@@ -111,7 +111,7 @@ type planner struct {
 	nodes       int
 	made        int // instances so far
 	instances   []*instance
-	jobs        []plannedJob // of the batch at hand
+	jobs        []plannedJob // of the current batch
 	workSeconds float64      // seconds of all of them
 }
 

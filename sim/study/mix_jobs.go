@@ -25,7 +25,7 @@ func (p *planner) query() {
 	p.add("query", p.op(p.drawSeconds(1, 5), locks...))
 }
 
-// create makes new instances, on nodes that somebody has chosen:
+// create makes new instances, on nodes that the operator has chosen:
 // OP_INSTANCE_CREATE, in bulk. When there are many, it is time to remove some.
 func (p *planner) create() {
 	n := 4 + p.rng.IntN(28)
@@ -58,7 +58,7 @@ func (p *planner) replaceDisks() {
 	}
 }
 
-// verify looks at everything: OP_CLUSTER_VERIFY_GROUP, with a single group.
+// verify reads everything: OP_CLUSTER_VERIFY_GROUP, with a single group.
 func (p *planner) verify() {
 	p.add("verify", p.op(p.drawSeconds(30, 240), "instance/[lockset]:shared", "nodegroup/default:shared", "node/[lockset]:shared"))
 }

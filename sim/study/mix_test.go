@@ -37,8 +37,8 @@ func planText(batches []batch) string {
 	return b.String()
 }
 
-// What a seed stands for must not change: figures that were published are made
-// anew from it. -rewrite if it has to.
+// What a seed stands for must not change: published figures are computed
+// from it. -rewrite if it has to.
 func TestMixesAreWhatTheyWere(t *testing.T) {
 	var b strings.Builder
 	for _, m := range Mixes {

@@ -43,7 +43,7 @@ func (p *Plan) Len() int { return len(p.jobs) }
 // At is when job i comes, since the first could. It never falls with i.
 func (p *Plan) At(i int) time.Duration { return p.at[i] }
 
-// Job is the opcodes of job i, made anew with each call.
+// Job is the opcodes of job i, encoded with each call.
 func (p *Plan) Job(i int) []Opcode {
 	ops := make([]Opcode, len(p.jobs[i].ops))
 	for k, op := range p.jobs[i].ops {

@@ -9,12 +9,11 @@ import (
 	"lockstep/sim"
 )
 
-// checkStarving: nobody starves. When a job is chosen, no earlier one of its
+// checkStarving: no job starves. When a job is chosen, no earlier one of its
 // priority that has waited for K ticks may be left behind.
 //
-// It looks only at jobs that nothing holds back but slots and locks: without
-// dependencies and limits, and of whom nobody wants anything. Filter rules must
-// not concern them.
+// It judges only jobs that nothing but slots and locks can block: without dependencies,
+// limits and client orders. Filter rules must not concern them.
 type checkStarving struct {
 	after   time.Duration
 	waiting map[int][]*queuedJob // by priority, by id; those that were chosen in between
@@ -22,7 +21,7 @@ type checkStarving struct {
 	counts  Starvation
 }
 
-// Starvation is what was looked at.
+// Starvation counts the judged jobs.
 type Starvation struct {
 	// Picks is how many jobs were chosen; Aged, how many of these after K ticks;
 	// Overtook, how many before an earlier one, which was not that old.

@@ -25,7 +25,7 @@ const (
 
 // frame is the area of a chart in which things are drawn, and its axes.
 type frame struct {
-	Width, Height            px // of the whole
+	Width, Height            px // of the full chart
 	Left, Right, Top, Bottom px
 	X, Y                     []tick
 }

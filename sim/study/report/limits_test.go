@@ -67,7 +67,7 @@ func TestSpans(t *testing.T) {
 	require.Equal(t, []level{{minutes(1, 2), 1}, {minutes(2, 3), 2}, {minutes(3, 4), 1}}, levels(all[1:3]))
 }
 
-// A wait counts for the locks that somebody else has then, in the same mode or one
+// A wait counts for the locks that another job has then, in the same mode or one
 // that excludes; a level's group has all of its members.
 func TestWaitsForLocks(t *testing.T) {
 	n1, n2, nodes := lock.Member(lock.Node, "n1"), lock.Member(lock.Node, "n2"), lock.Group(lock.Node)

@@ -27,7 +27,7 @@ type lockRow struct {
 	WaitPaths []waitPath
 }
 
-// heldBar is a while in which somebody holds a lock.
+// heldBar is a period in which a job holds a lock.
 type heldBar struct {
 	Class string // exclusive or shared
 	Title string
@@ -91,7 +91,7 @@ func drawLocks(orders []order, shown span) ([]lockChart, string) {
 	return charts, said
 }
 
-// usagesOf finds when each lock was held, and when somebody could not have it.
+// usagesOf finds when each lock was held, and when a job had to wait for it.
 func usagesOf(o order, shown span) map[lock.Lock]*usage {
 	all := map[lock.Lock]*usage{}
 	for i := range o.jobs {
@@ -121,11 +121,11 @@ func usagesOf(o order, shown span) map[lock.Lock]*usage {
 	return all
 }
 
-// addBlockers finds the parts of the waits in which somebody else held the lock, or one
+// addBlockers finds the parts of the waits in which another job held the lock, or one
 // that includes it or is included, in a mode that excludes.
 //
 // A job that waits for several locks can be kept by any of them; one that waits
-// behind another request, while nobody holds the lock, is not counted.
+// behind another request, while no job holds the lock, is not counted.
 func addBlockers(all map[lock.Lock]*usage) {
 	var exclusive, held [lock.Config + 1]struct{ group, members []span }
 	for l, u := range all {

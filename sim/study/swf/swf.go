@@ -27,7 +27,7 @@ const (
 	// Completed as it should.
 	Completed Status = 1
 	// Continued, LastCompleted and LastFailed are of a part of a job that was
-	// checkpointed. The whole job has a line of its own with the same number.
+	// checkpointed. The complete job has another line with the same number.
 	Continued     Status = 2
 	LastCompleted Status = 3
 	LastFailed    Status = 4
@@ -139,7 +139,7 @@ func (h *Header) note(text string) {
 	}
 }
 
-// field is one of the 18: a whole number, if nothing else is said.
+// field is one of the 18: an integer, if nothing else is said.
 type field struct {
 	name string
 	set  func(*Job, float64)
@@ -187,7 +187,7 @@ func parse(line int, text []byte) (Job, error) {
 	return j, nil
 }
 
-// wholeMax bounds whole numbers: beyond, not every one can be told from the next.
+// wholeMax bounds integers: above it a float64 does not represent each of them.
 const wholeMax = 1 << 53
 
 // wrong says what is wrong with a value, "" if nothing is.

@@ -34,7 +34,7 @@ type engine struct {
 	scheduled  eventHeap
 	order      int           // of what was scheduled last
 	dependents map[int][]int // by the number of the job whose end they await
-	chained    Chained       // nil if nobody awaits anybody
+	chained    Chained       // nil if no job awaits another
 
 	numbers  []int32
 	received []time.Duration
@@ -68,7 +68,7 @@ type opcodePlan struct {
 	duration time.Duration
 }
 
-// event tells who begins or ends to work with which locks.
+// event is that a job begins or ends to work with locks.
 type event struct {
 	id    job.ID
 	locks lock.Request
@@ -97,7 +97,7 @@ func newEngine(work Work, o Options) *engine {
 
 func (w *engine) time() time.Time { return epoch.Add(w.now) }
 
-// isChained tells whether a job comes only after another's end.
+// isChained reports whether a job comes only after another's end.
 func (w *engine) isChained(i int) bool {
 	if w.chained == nil {
 		return false
@@ -138,7 +138,7 @@ func (w *engine) nextScheduled() error {
 	return w.opEnded(e.ends)
 }
 
-// arrive puts jobs in line, and has the scheduler look once.
+// arrive enqueues jobs, and runs the scheduler once.
 func (w *engine) arrive(numbers ...int) error {
 	if err := w.enqueue(numbers...); err != nil {
 		return err
@@ -155,9 +155,9 @@ func (w *engine) enqueue(numbers ...int) error {
 		if err != nil {
 			return err
 		}
-		atHand, later := declaredLocks(plans)
+		current, later := declaredLocks(plans)
 		w.numbers, w.received = append(w.numbers, int32(i)), append(w.received, w.now)
-		c := sched.Candidate{ID: job.ID(len(w.numbers)), ReceivedUs: w.time().UnixMicro(), Declared: lock.Merge(atHand, later)}
+		c := sched.Candidate{ID: job.ID(len(w.numbers)), ReceivedUs: w.time().UnixMicro(), Declared: lock.Merge(current, later)}
 		w.coreTime.start()
 		w.sched.Enqueue(c)
 		w.coreTime.stop()
@@ -186,8 +186,8 @@ func (w *engine) parsedOpcodes(i int) ([]opcodePlan, error) {
 	return plans, nil
 }
 
-// declaredLocks is what the opcode at hand is expected to lock, and those after it.
-func declaredLocks(plans []opcodePlan) (atHand, later lock.Declaration) {
+// declaredLocks is what the current opcode is expected to lock, and the later ones.
+func declaredLocks(plans []opcodePlan) (current, later lock.Declaration) {
 	for _, p := range plans[1:] {
 		later = lock.Merge(later, p.declared)
 	}
@@ -226,17 +226,17 @@ func (w *engine) pick() error {
 	return nil
 }
 
-// begin has the opcode at hand declared, and permitted: whoever has a slot is.
+// begin declares the locks of the current opcode, and permits it: a job with a slot is always permitted.
 func (w *engine) begin(a *activeJob) {
-	atHand, later := declaredLocks(a.ops)
+	current, later := declaredLocks(a.ops)
 	w.coreTime.start()
-	w.sched.SetDeclared(a.id, atHand, later)
+	w.sched.SetDeclared(a.id, current, later)
 	w.coreTime.stop()
 	a.waitingSince = w.now
 	w.starting = append(w.starting, a)
 }
 
-// takeLocks asks for all locks of the opcode at hand, as the job's process does.
+// takeLocks requests all locks of the current opcode, as the job's process does.
 func (w *engine) takeLocks(a *activeJob) error {
 	needs := a.ops[0].needs
 	if !needs.Any() {
@@ -255,8 +255,8 @@ func (w *engine) takeLocks(a *activeJob) error {
 	return nil
 }
 
-// locksChanged tells the scheduler what the lock manager has done, and those who
-// have got their locks.
+// locksChanged passes the changes of the lock manager to the scheduler, and begins the
+// jobs that have got their locks.
 func (w *engine) locksChanged(u lock.Update) error {
 	for _, o := range u.Changed {
 		r := w.locks.Record(o)
@@ -279,7 +279,7 @@ func (w *engine) locksChanged(u lock.Update) error {
 	return nil
 }
 
-// execute begins to work: the opcode at hand has its locks.
+// execute begins the current opcode: it has its locks.
 func (w *engine) execute(a *activeJob) error {
 	w.lockWait += w.now - a.waitingSince
 	if !a.began {
@@ -296,7 +296,7 @@ func (w *engine) notify(a *activeJob, ends bool) {
 	}
 }
 
-// opEnded gives the locks back, and goes on with the next opcode in the same slot.
+// opEnded gives the locks back, and begins the next opcode in the same slot.
 func (w *engine) opEnded(a *activeJob) error {
 	w.notify(a, true)
 	a.ops = a.ops[1:]

@@ -29,8 +29,8 @@ func done(t require.TestingT, work Work, o Options) Result {
 	return r
 }
 
-// judge sees by itself, from names and modes, that nobody works with locks that
-// exclude each other, and that no more jobs work than there are slots.
+// judge sees by itself, from names and modes, that no two jobs work with locks that
+// exclude each other, and that at most as many jobs work as there are slots.
 type judge struct {
 	t     require.TestingT
 	slots int

@@ -28,7 +28,7 @@ func Sizes(most int) []int {
 // stays as long as it is. Each job of the work comes at least once.
 func Growth(work Work, o Options, pending, decisions int) (GrowthRow, error) {
 	w := newEngine(work, o)
-	w.chained = nil // nobody waits for anybody here
+	w.chained = nil // no job waits for another here
 	clear(w.dependents)
 	before := heapInUse()
 	next := 0
@@ -51,7 +51,7 @@ func Growth(work Work, o Options, pending, decisions int) (GrowthRow, error) {
 	}
 	row.Memory.Locks = w.lockBytes()
 	w.coreTime.reset()
-	w.options.OnJob = nil // they were told of when they came
+	w.options.OnJob = nil // it was called when they were enqueued
 	spans := make([]time.Duration, 0, decisions)
 	for span := time.Duration(0); len(spans) < decisions; {
 		ended := w.ended

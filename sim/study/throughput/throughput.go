@@ -1,7 +1,7 @@
 // Package throughput does much work in virtual time, to see what the scheduler's
 // decisions cost and how that grows.
 //
-// It is a world of discrete events of its own: jobs come and opcodes end. What is
+// It is a discrete-event simulation: jobs come and opcodes end. What is
 // decided is decided by production code alone, called as the daemon's actors call
 // it: core/opcode says what jobs lock, core/sched who runs, core/lock who gets its
 // locks. A job that was chosen has its slot while it waits for them. What lies
@@ -101,7 +101,7 @@ func Run(work Work, o Options) (Result, error) {
 	return r, err
 }
 
-// run goes on until everybody has ended.
+// run steps until every job has ended.
 func (w *engine) run() error {
 	for w.ended < w.work.Len() {
 		if err := w.step(); err != nil {
@@ -126,7 +126,7 @@ const timeMax = 200 * 365 * 24 * time.Hour
 
 var errEndless = errors.New("the work takes more than 200 years of virtual time: take less of it")
 
-// errStuck cannot happen as long as whoever has locks ends.
+// errStuck cannot happen as long as each owner of locks ends.
 func errStuck(w *engine) error {
 	return fmt.Errorf("%d of %d jobs have ended and nothing more happens: %d wait for a slot, %d have one",
 		w.ended, w.work.Len(), w.sched.Len(), w.sched.InUse())

@@ -51,7 +51,7 @@ type LineCounts struct {
 	Cancelled int `json:"cancelled"` // of these, while they ran; likewise
 	Chained   int `json:"chained"`   // of these, that await the end of another
 	NeverRan  int `json:"never_ran"` // left out: canceled before they ran
-	Partial   int `json:"partial"`   // left out: parts of jobs that are there as a whole
+	Partial   int `json:"partial"`   // left out: parts of jobs that are complete on another line
 	Unknown   int `json:"unknown"`   // left out: no submit time, run time or number of processors
 	Unchained int `json:"unchained"` // await a job that is not there, or comes later; they do not here
 }
