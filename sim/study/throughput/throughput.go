@@ -44,8 +44,7 @@ type Options struct {
 	Slots int
 	// Settings are lockstep's own, valid.
 	Settings config.Settings
-	// OnJob hears of each job that has ended or, in a Growth, been put in line; nil:
-	// nobody does.
+	// OnJob, if set, is called for each job that has ended or, in a Growth, been enqueued.
 	OnJob func()
 
 	onEvent func(event) // for tests: hears who begins and ends to work with what
