@@ -16,8 +16,8 @@ import (
 // until steps until something is so, in an hour of virtual time.
 func (w *World) until(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for end := w.clock.now.Add(time.Hour); !so(); {
-		require.True(t, w.clock.now.Before(end) && w.violation == nil && w.Step(), "%s: %v", what, w.Err())
+	for end := w.clock.Now().Add(time.Hour); !so(); {
+		require.True(t, w.clock.Now().Before(end) && w.violation == nil && w.Step(), "%s: %v", what, w.Err())
 	}
 }
 

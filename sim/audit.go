@@ -7,6 +7,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/paths"
+	"lockstep/sim/kernel"
 )
 
 // audit asks the deciding daemon for the status of each job whose process rests. It asks when
@@ -33,14 +34,14 @@ const auditPause = 50 * time.Millisecond
 
 func newAudit(w *World) *audit {
 	return &audit{world: w, known: map[*process]string{}, resting: map[*process]restingProcess{},
-		rpc: &rpcClient{world: w, thread: newThread(w.kernel, w.life)}}
+		rpc: &rpcClient{world: w, thread: kernel.NewThread(w.kernel, w.life)}}
 }
 
 // run asks, if the deciding daemon can answer. World calls it when no step is left before the
 // time moves.
 func (a *audit) run() {
 	w, n := a.world, a.world.decider
-	if n == nil || n.daemon == nil || n.daemon.tree == nil || !n.daemon.ready || n.daemon.stopping || n.daemon.life.paused || n.daemon.mailboxes.suspended > 0 {
+	if n == nil || n.daemon == nil || n.daemon.tree == nil || !n.daemon.ready || n.daemon.stopping || n.daemon.life.Paused || n.daemon.mailboxes.suspended > 0 {
 		return
 	}
 	if a.daemon != n.daemon {
@@ -54,8 +55,8 @@ func (a *audit) run() {
 			asked = append(asked, p)
 		}
 	}
-	if len(asked) > 0 && !w.clock.now.Before(a.next) {
-		a.next = w.clock.now.Add(auditPause)
+	if len(asked) > 0 && !w.clock.Now().Before(a.next) {
+		a.next = w.clock.Now().Add(auditPause)
 		a.query(asked)
 	}
 }
@@ -74,11 +75,11 @@ func (a *audit) query(of []*process) {
 			a.answered(result, of)
 		}
 	})
-	for w.kernel.step() {
+	for w.kernel.Step() {
 	}
 	a.rpc.abandon()
 	a.rpc.hangUp()
-	for w.kernel.step() {
+	for w.kernel.Step() {
 	}
 	w.injector.disabled = false
 	_ = w.dice.UnmarshalBinary(dice)
@@ -94,7 +95,7 @@ func (a *audit) scan(n *node) {
 		}
 		r := a.resting[p]
 		if r.summary != shape {
-			r = restingProcess{shape, a.world.clock.now}
+			r = restingProcess{shape, a.world.clock.Now()}
 		}
 		here[p] = r
 		a.world.notify(processResting{p, shape, r.since})
@@ -124,7 +125,7 @@ func (a *audit) answered(result json.RawMessage, of []*process) {
 // it. It is "" while the process works.
 func (p *process) restingSummary() string {
 	d := p.driver
-	if p.life.over || p.hung || p.leaseLost || d == nil || d.ended || d.writing || d.pending || len(d.events) > 0 || len(p.thread.queue) > 0 {
+	if p.life.Over || p.hung || p.leaseLost || d == nil || d.ended || d.writing || d.pending || len(d.events) > 0 || p.thread.Busy() {
 		return ""
 	}
 	f := p.machine.node.disk.find(paths.JobPath(p.job))

@@ -58,13 +58,13 @@ func (w *World) RunBatches(batches []Batch, settings map[string][]byte, done fun
 // submitAll submits one batch after the other. Time does not move while the
 // daemon answers, so that each comes when it was planned.
 func (c *client) submitAll(batches []Batch, failed *error) {
-	began := c.world.clock.now
+	began := c.world.clock.Now()
 	var next func(int)
 	next = func(i int) {
 		if i == len(batches) {
 			return
 		}
-		c.later(began.Add(batches[i].At).Sub(c.world.clock.now), func() {
+		c.later(began.Add(batches[i].At).Sub(c.world.clock.Now()), func() {
 			c.submit(batches[i].Jobs, func(s *submission) {
 				if *failed = s.err; s.err == nil {
 					next(i + 1)
@@ -76,10 +76,10 @@ func (c *client) submitAll(batches []Batch, failed *error) {
 }
 
 // Now is the virtual time.
-func (w *World) Now() time.Time { return w.clock.now }
+func (w *World) Now() time.Time { return w.clock.Now() }
 
 // Elapsed is the virtual time since the world began.
-func (w *World) Elapsed() time.Duration { return w.clock.elapsed() }
+func (w *World) Elapsed() time.Duration { return w.clock.Elapsed() }
 
 // Unconstrained reports that nothing in the job itself delays its start: it has no
 // dependency and no rate limit.

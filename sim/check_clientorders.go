@@ -26,11 +26,11 @@ func (c *checkClientOrders) See(w *World, event any) error {
 	}
 	switch e := event.(type) {
 	case orderSent:
-		c.sent[e.client] = w.clock.now
+		c.sent[e.client] = w.clock.Now()
 	case orderAnswered:
 		at := c.sent[e.client]
 		delete(c.sent, e.client)
-		took := w.clock.now.Sub(at)
+		took := w.clock.Now().Sub(at)
 		late := took > orderAnswerMax || e.err != nil && strings.Contains(e.err.Error(), "too busy")
 		if late && w.disturbance.noneSince(at) && !errors.Is(e.err, errHungUp) {
 			return fmt.Errorf("client %d waited %.3f s for what it wanted of job %d, and heard: %w", e.client.number, took.Seconds(), e.id, e.err)

@@ -27,7 +27,7 @@ func (w *World) lockUsers() []lockUser {
 			}
 		}
 		for _, c := range n.machine.commands {
-			if c.heldLocks != nil && (c.process.life.over || c.survived) {
+			if c.heldLocks != nil && (c.process.life.Over || c.survived) {
 				all = append(all, lockUser{c.process, c.heldLocks})
 			}
 		}
@@ -64,7 +64,7 @@ func (checkLocks) See(w *World, event any) error {
 // leftOnOtherNode: the job's process was killed, its command lives, and its node is not the
 // master. The fence does not promise the end of such a command.
 func (x lockUser) leftOnOtherNode(other lockUser) bool {
-	return x.process.life.over && x.process.machine != other.process.machine
+	return x.process.life.Over && x.process.machine != other.process.machine
 }
 
 // conflict is a lock that two owners hold in modes that exclude each other.

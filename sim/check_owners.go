@@ -34,7 +34,7 @@ func (c *checkOwners) See(w *World, event any) error {
 			c.diedWorking[e.process] = true
 		}
 		c.dead = append(c.dead, e.process)
-		c.deaths[e.process] = w.clock.elapsed()
+		c.deaths[e.process] = w.clock.Elapsed()
 	case fileChanged:
 		c.fileChanged(e)
 	case opcodeStarted:
@@ -43,12 +43,12 @@ func (c *checkOwners) See(w *World, event any) error {
 		}
 	case powerLost:
 		c.diedWorking, c.dead = map[*process]bool{}, nil
-		c.undisturbed = w.clock.elapsed()
+		c.undisturbed = w.clock.Elapsed()
 	case deciderStarted, diskFailed, panicked, stalled:
-		c.undisturbed = w.clock.elapsed()
+		c.undisturbed = w.clock.Elapsed()
 	case timePassed, finished:
 		if len(c.dead) > 0 && w.decider != nil && w.decider.daemon != nil && w.decider.daemon.ready &&
-			w.clock.elapsed() > max(c.deaths[c.dead[0]], c.undisturbed)+deadHoldMax {
+			w.clock.Elapsed() > max(c.deaths[c.dead[0]], c.undisturbed)+deadHoldMax {
 			return c.checkReleased(w)
 		}
 	}
@@ -86,7 +86,7 @@ func (c *checkOwners) checkReleased(w *World) error {
 		return err
 	}
 	var due []*process
-	for len(c.dead) > 0 && w.clock.elapsed() > max(c.deaths[c.dead[0]], c.undisturbed)+deadHoldMax {
+	for len(c.dead) > 0 && w.clock.Elapsed() > max(c.deaths[c.dead[0]], c.undisturbed)+deadHoldMax {
 		due = append(due, c.dead[0])
 		delete(c.deaths, c.dead[0])
 		c.dead = c.dead[1:]

@@ -20,15 +20,15 @@ const replicationMax = 100 * time.Millisecond
 func (checkRest) See(w *World, event any) error {
 	switch e := event.(type) {
 	case viewReported:
-		if e.reported != e.summary && w.disturbance.recovered(w) && w.clock.now.Sub(e.since) >= w.rereadMax() {
+		if e.reported != e.summary && w.disturbance.recovered(w) && w.clock.Now().Sub(e.since) >= w.rereadMax() {
 			return fmt.Errorf("job %d rests at %s, clients are told %s", e.process.job, e.summary, e.reported)
 		}
 	case processResting:
-		if w.oracle == nil || !w.disturbance.recovered(w) || !w.decider.quiescent() || w.clock.now.Sub(e.since) < replicationMax {
+		if w.oracle == nil || !w.disturbance.recovered(w) || !w.decider.quiescent() || w.clock.Now().Sub(e.since) < replicationMax {
 			return nil
 		}
 		if j := w.Job(e.process.job); j == nil || opSummary(j) != e.summary {
-			return fmt.Errorf("job %d rests at %s since %.3f s ago; what is committed says %s", e.process.job, e.summary, w.clock.now.Sub(e.since).Seconds(), committedText(j))
+			return fmt.Errorf("job %d rests at %s since %.3f s ago; what is committed says %s", e.process.job, e.summary, w.clock.Now().Sub(e.since).Seconds(), committedText(j))
 		}
 	case opPermitted:
 		return permitted(w, e)

@@ -140,7 +140,7 @@ func (c *checkStartOrder) before(w *World, waits, chosen *job.Job) string {
 	// Ages are counted in full ticks of the clock.
 	age := time.Duration(settings.PredictiveTicks+1) * settings.PredictiveTick()
 	received := time.Unix(waits.Received.Sec, waits.Received.Usec*1000)
-	if w.clock.now.Sub(received) < age {
+	if w.clock.Now().Sub(received) < age {
 		return ""
 	}
 	return fmt.Sprintf("has waited for more than %d ticks", settings.PredictiveTicks)

@@ -55,7 +55,7 @@ func (c *checkStarts) See(w *World, event any) error {
 func (c *checkStarts) breaks(w *World, id int64) {
 	b := c.broken[id]
 	if b.count == 0 {
-		b.first = w.clock.now
+		b.first = w.clock.Now()
 	}
 	b.count++
 	c.broken[id] = b
@@ -66,7 +66,7 @@ func (c *checkStarts) changed(w *World, e fileChanged) error {
 		return nil
 	}
 	b, patience := c.broken[e.id], jobs.DefaultPatience()
-	if b.count >= patience.Tries && w.clock.now.Sub(b.first) >= patience.Time {
+	if b.count >= patience.Tries && w.clock.Now().Sub(b.first) >= patience.Time {
 		return nil
 	}
 	return fmt.Errorf("job %d is failed after %d starts, none of which permitted anything: %s", e.id, b.count, bytes.TrimSpace(e.job.Ops[0].Result))

@@ -36,7 +36,7 @@ func (c *checkTable) See(w *World, event any) error {
 		return c.readAll(w)
 	case panicked: // requests are as old as the actor
 		for _, o := range c.owners {
-			o.requested = w.clock.now
+			o.requested = w.clock.Now()
 		}
 	case otherFileChanged:
 		switch {
@@ -58,7 +58,7 @@ func (c *checkTable) readAll(w *World) error {
 	}
 	owner := func(o lock.Owner) *tableOwner {
 		if c.owners[o] == nil {
-			c.owners[o] = &tableOwner{Record: lock.Record{Owner: o}, arrived: w.clock.now, requested: w.clock.now}
+			c.owners[o] = &tableOwner{Record: lock.Record{Owner: o}, arrived: w.clock.Now(), requested: w.clock.Now()}
 		}
 		return c.owners[o]
 	}
@@ -102,7 +102,7 @@ func (c *checkTable) change(w *World, r lock.Record) error {
 	if was == nil {
 		was = &tableOwner{arrived: w.waitingSince(r.Owner)}
 	}
-	is := &tableOwner{Record: r, arrived: was.arrived, requested: w.clock.now}
+	is := &tableOwner{Record: r, arrived: was.arrived, requested: w.clock.Now()}
 	if r.Pending != nil && was.Pending != nil && slices.Equal(r.Pending.Request, was.Pending.Request) {
 		is.requested = was.requested
 	}
@@ -141,7 +141,7 @@ func (w *World) waitingSince(o lock.Owner) time.Time {
 			return p.driver.locker.waitingSince
 		}
 	}
-	return w.clock.now
+	return w.clock.Now()
 }
 
 // gained are the locks that an owner has now, and had not, or only shared.
@@ -160,7 +160,7 @@ func gained(was, is []lock.Item) []lock.Item {
 // this request waits for.
 func (c *checkTable) overtakes(w *World, is *tableOwner, hadNothing bool, gained []lock.Item, waits *tableOwner) error {
 	if c.generation != w.effective.generation {
-		c.generation, c.effectiveSince = w.effective.generation, w.clock.now
+		c.generation, c.effectiveSince = w.effective.generation, w.clock.Now()
 	}
 	limit := w.effective.settings.LockBypass()
 	if !w.effective.known || limit == 0 || !hadNothing || waits.Pending == nil {
@@ -172,7 +172,7 @@ func (c *checkTable) overtakes(w *World, is *tableOwner, hadNothing bool, gained
 	}
 	if l, clash := conflict(gained, waits.Pending.Request); clash && is.arrived.After(overdue) {
 		return fmt.Errorf("%s gets %s, for which %s has waited %v; it came %v after that was overdue",
-			is.Owner, l, waits.Owner, w.clock.now.Sub(waits.requested), is.arrived.Sub(overdue))
+			is.Owner, l, waits.Owner, w.clock.Now().Sub(waits.requested), is.arrived.Sub(overdue))
 	}
 	return nil
 }

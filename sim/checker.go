@@ -149,7 +149,7 @@ func (w *World) notify(event any) {
 	w.disturbance.observe(w, event)
 	for _, c := range w.checkers {
 		if err := c.See(w, event); err != nil && w.violation == nil {
-			w.violation = &Violation{Checker: c.Name(), Step: w.stepCount, At: w.clock.elapsed(), Err: err}
+			w.violation = &Violation{Checker: c.Name(), Step: w.stepCount, At: w.clock.Elapsed(), Err: err}
 			w.trace.addf(TopicFault, "broken: %v", w.violation)
 		}
 	}

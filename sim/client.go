@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockstep/core/wire"
+	"lockstep/sim/kernel"
 )
 
 // answerMax is how long a client waits for an answer, as luxiclient.Client does.
@@ -69,7 +70,7 @@ func (s *submission) outcome() outcome {
 
 func (w *World) newClient() *client {
 	c := &client{world: w, number: len(w.clients) + 1}
-	c.rpc = &rpcClient{world: w, node: w.nodes[len(w.clients)%len(w.nodes)], thread: newThread(w.kernel, w.life), followsMaster: w.oracle != nil, mayDrop: true}
+	c.rpc = &rpcClient{world: w, node: w.nodes[len(w.clients)%len(w.nodes)], thread: kernel.NewThread(w.kernel, w.life), followsMaster: w.oracle != nil, mayDrop: true}
 	w.clients = append(w.clients, c)
 	return c
 }
@@ -202,7 +203,7 @@ func (c *client) awaitEnd(id int64, done func(status string)) {
 const errorsMax = 20
 
 func (c *client) later(d time.Duration, f func()) {
-	c.world.clock.after(d, c.world.life, func() { c.rpc.thread.do(f) })
+	c.world.clock.After(d, c.world.life, func() { c.rpc.thread.Do(f) })
 }
 
 // cancel asks for a job to be canceled, or to be ended where it is too late.

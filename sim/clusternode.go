@@ -86,7 +86,7 @@ func (m *clusterNode) renew(until time.Time) {
 
 // leaseHeld: the node is the master, as its job processes see it.
 func (n *node) leaseHeld() bool {
-	return !n.clustered() || n.world.mutations.NoLease || n.world.clock.now.Before(n.cluster.lease)
+	return !n.clustered() || n.world.mutations.NoLease || n.world.clock.Now().Before(n.cluster.lease)
 }
 
 func (n *node) mayStart() bool { return !n.clustered() || !n.cluster.wiped }
@@ -157,7 +157,7 @@ func (d *daemon) whenDone(done <-chan struct{}, then func()) {
 	case <-done:
 		then()
 	default:
-		d.world.clock.after(time.Millisecond, d.life, func() { d.whenDone(done, then) })
+		d.world.clock.After(time.Millisecond, d.life, func() { d.whenDone(done, then) })
 	}
 }
 
@@ -190,7 +190,7 @@ func (n *node) resignDecider() {
 
 // endJobs ends the remains of all jobs after a while, if this node is not the master then.
 func (d *daemon) endJobs(after time.Duration) {
-	d.world.clock.after(after, d.life, func() {
+	d.world.clock.After(after, d.life, func() {
 		m := d.node.machine
 		if d.tree != nil || replication.Voters(d.node.cluster.replica.members()) == 1 {
 			return
@@ -215,7 +215,7 @@ const voteRetryPause = 2 * time.Second
 // requestVoting sends join requests as long as this node has no vote.
 func (d *daemon) requestVoting() {
 	r := d.node.cluster.replica
-	d.world.clock.after(voteRetryPause, d.life, func() {
+	d.world.clock.After(voteRetryPause, d.life, func() {
 		if !r.voter(r.name) {
 			d.node.requestJoin(&messages.AdmitNode{Applied: r.active.bridge.applied}, func(*messages.NodeAdmitted) {})
 		}
@@ -308,7 +308,7 @@ func (n *node) checkQueue() error {
 // requestAdmission asks every second whether this node is a member.
 func (n *node) requestAdmission() {
 	w := n.world
-	w.clock.after(time.Second, w.life, func() {
+	w.clock.After(time.Second, w.life, func() {
 		if !n.cluster.wiped {
 			return
 		}
@@ -326,12 +326,12 @@ func (n *node) requestAdmission() {
 func (n *node) pause(d time.Duration) {
 	n.tracef(TopicFault, "the daemon is stopped for %v", d)
 	l := n.daemon.life
-	l.paused = true
-	n.world.clock.after(d, n.world.life, func() {
-		if l.paused {
-			n.world.clock.resume(l, n.world.kernel)
+	l.Paused = true
+	n.world.clock.After(d, n.world.life, func() {
+		if l.Paused {
+			n.world.clock.Resume(l, n.world.kernel)
 		}
-		if !l.over {
+		if !l.Over {
 			n.tracef(TopicFault, "the daemon goes on")
 		}
 	})

@@ -10,13 +10,14 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/lock"
+	"lockstep/sim/kernel"
 )
 
 // command is what an opcode has started. The death of the job process does not end it: only
 // its own end or a cleanup does.
 type command struct {
 	process   *process
-	life      *lifetime
+	life      *kernel.Lifetime
 	script    script
 	heldLocks []lock.Item // that its opcode has
 	survived  bool        // it lives, although its opcode has ended
@@ -112,7 +113,7 @@ func (p *process) delay(input json.RawMessage) {
 		p.executed(jobproc.Outcome{Failed: true, Result: job.ErrorResult("OpPrereqError", "Duration must be greater than zero")})
 		return
 	}
-	end := p.machine.world.clock.after(time.Duration(op.Duration*float64(time.Second)), p.life, func() { p.executed(jobproc.Outcome{}) })
+	end := p.machine.world.clock.After(time.Duration(op.Duration*float64(time.Second)), p.life, func() { p.executed(jobproc.Outcome{}) })
 	p.driver.kill = func() {
 		end()
 		p.executed(endedOnRequest())
@@ -130,7 +131,7 @@ func (p *process) runCommand(input json.RawMessage) {
 		return
 	}
 	m := p.machine
-	c := &command{process: p, life: &lifetime{}, script: s, heldLocks: p.heldLocks}
+	c := &command{process: p, life: &kernel.Lifetime{}, script: s, heldLocks: p.heldLocks}
 	m.commands = append(m.commands, c)
 	if s.say != "" {
 		p.then(func() {
@@ -138,7 +139,7 @@ func (p *process) runCommand(input json.RawMessage) {
 			p.driver.handle(func() { p.driver.apply(p.driver.machine.Log(typ, payload, p.driver.now())) })
 		})
 	}
-	m.world.clock.after(s.runFor, c.life, func() { c.exited(s.outcome()) })
+	m.world.clock.After(s.runFor, c.life, func() { c.exited(s.outcome()) })
 	p.driver.kill = c.terminate
 }
 
@@ -152,7 +153,7 @@ func (c *command) terminate() {
 		return
 	}
 	if c.script.stubborn {
-		c.process.machine.world.clock.after(killGrace, c.life, func() { c.exited(endedOnRequest()) })
+		c.process.machine.world.clock.After(killGrace, c.life, func() { c.exited(endedOnRequest()) })
 		return
 	}
 	c.exited(endedOnRequest())
@@ -160,7 +161,7 @@ func (c *command) terminate() {
 
 func (c *command) exited(o jobproc.Outcome) {
 	c.end("")
-	if !c.process.life.over && !c.survived {
+	if !c.process.life.Over && !c.survived {
 		c.process.executed(o)
 	}
 }
@@ -176,7 +177,7 @@ func (s script) outcome() jobproc.Outcome {
 // end takes a command out of the world; how is for the trace, "" for nothing.
 func (c *command) end(how string) {
 	m := c.process.machine
-	c.life.over = true
+	c.life.Over = true
 	for i, other := range m.commands {
 		if other == c {
 			m.commands = append(m.commands[:i:i], m.commands[i+1:]...)

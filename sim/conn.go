@@ -6,13 +6,14 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/conn"
+	"lockstep/sim/kernel"
 )
 
 // simConn is the daemon's end of a client connection, a goroutine in production: it
 // reads a request, waits for its answer, sends it, and so on.
 type simConn struct {
 	daemon  *daemon
-	thread  *thread
+	thread  *kernel.Thread
 	to      *actor.PID // nil: not served yet
 	rpc     *rpcClient // nil: the client has gone
 	request []byte     // has come, and was not read yet
@@ -25,7 +26,7 @@ var _ conn.Conn = (*simConn)(nil)
 // Serve begins to read.
 func (c *simConn) Serve(to *actor.PID) {
 	if c.closing {
-		c.thread.do(func() { c.daemon.env.System().Root.Send(to, &conn.Closed{}) })
+		c.thread.Do(func() { c.daemon.env.System().Root.Send(to, &conn.Closed{}) })
 		return
 	}
 	c.to, c.reading = to, true
@@ -38,10 +39,10 @@ func (c *simConn) read() {
 	case c.request != nil:
 		frame := c.request
 		c.request, c.reading = nil, false
-		c.thread.do(func() { c.deliver(&conn.Received{Frame: frame}) })
+		c.thread.Do(func() { c.deliver(&conn.Received{Frame: frame}) })
 	case c.rpc == nil:
 		c.reading = false
-		c.thread.do(func() { c.deliver(&conn.Closed{}) })
+		c.thread.Do(func() { c.deliver(&conn.Closed{}) })
 	}
 }
 
@@ -52,7 +53,7 @@ func (c *simConn) Answer(frame []byte) {
 	if c.closing {
 		return
 	}
-	c.thread.do(func() {
+	c.thread.Do(func() {
 		if c.rpc != nil {
 			c.rpc.answered(c, frame)
 		}
@@ -67,7 +68,7 @@ func (c *simConn) Close() {
 		return
 	}
 	c.closing = true
-	c.thread.do(func() {
+	c.thread.Do(func() {
 		if c.reading {
 			c.deliver(&conn.Closed{})
 		}

@@ -18,6 +18,7 @@ import (
 	"lockstep/core/paths"
 	"lockstep/messages"
 	"lockstep/persistence"
+	"lockstep/sim/kernel"
 	"lockstep/supervisor"
 )
 
@@ -27,7 +28,7 @@ type daemon struct {
 	world     *World
 	node      *node
 	number    int
-	life      *lifetime
+	life      *kernel.Lifetime
 	env       *kit.Env
 	ports     supervisor.Ports
 	settings  supervisor.Settings
@@ -35,7 +36,7 @@ type daemon struct {
 	nodeTree  *supervisor.RunningNode // nil: this node is alone
 	done      <-chan struct{}         // closed when it cannot go on, or has stopped
 	mailboxes *mailboxes
-	accept    *thread // of who takes connections
+	accept    *kernel.Thread // of who takes connections
 	conns     []*simConn
 	requests  int
 	ready     bool // takes connections
@@ -55,8 +56,8 @@ func (n *node) prepare() error {
 
 func newDaemon(n *node) *daemon {
 	w := n.world
-	d := &daemon{world: w, node: n, number: n.daemons, life: &lifetime{}}
-	d.accept = newThread(w.kernel, d.life)
+	d := &daemon{world: w, node: n, number: n.daemons, life: &kernel.Lifetime{}}
+	d.accept = kernel.NewThread(w.kernel, d.life)
 	boxes := &mailboxes{kernel: w.kernel, life: d.life, observe: n.onDelivery, alter: w.mutations.Alter}
 	d.mailboxes = boxes
 	d.env = kit.New(kit.Options{Log: traceLog(w.trace, n.prefix()), Clock: actorClock{w.clock, d.life}, Mailbox: boxes.produce, Rand: w.rng.Uint64})
@@ -67,6 +68,20 @@ func newDaemon(n *node) *daemon {
 		About: luxi.About{PID: n.machine.lastPid}, NewUUID: w.newUUID, MaxStarts: w.options.Starts,
 		Writers: w.options.Writers, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits(), Patience: w.mutations.Patience}
 	return d
+}
+
+// actorClock is the clock as the actors of one daemon see it.
+type actorClock struct {
+	clock *kernel.Clock
+	life  *kernel.Lifetime
+}
+
+var _ kit.Clock = actorClock{}
+
+func (c actorClock) Now() time.Time { return c.clock.Now() }
+
+func (c actorClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
+	return c.clock.After(d, c.life, f)
 }
 
 // startAlone starts the actors of a node without others.
@@ -210,11 +225,11 @@ func (n *node) dial(from *rpcClient) *simConn {
 	if d == nil || !d.ready || d.stopping {
 		return nil
 	}
-	c := &simConn{daemon: d, thread: newThread(n.world.kernel, d.life), rpc: from}
+	c := &simConn{daemon: d, thread: kernel.NewThread(n.world.kernel, d.life), rpc: from}
 	d.conns = append(d.conns, c)
-	d.accept.do(func() { d.env.System().Root.Send(d.gateway(from.wconf), &conn.Opened{Conn: c}) })
+	d.accept.Do(func() { d.env.System().Root.Send(d.gateway(from.wconf), &conn.Opened{Conn: c}) })
 	if n.clustered() {
-		n.world.clock.after(servedMax, d.life, c.closeUnserved)
+		n.world.clock.After(servedMax, d.life, c.closeUnserved)
 	}
 	return c
 }
@@ -247,7 +262,7 @@ func (d *daemon) request(who *actor.PID, question any, limit time.Duration, done
 		stop()
 		done(answer)
 	}
-	stop = d.world.clock.after(limit, d.life, func() { a.done(nil) })
+	stop = d.world.clock.After(limit, d.life, func() { a.done(nil) })
 	d.requests++
 	pid, _ := d.env.System().ProcessRegistry.Add(a, fmt.Sprintf("asking-%d", d.requests))
 	d.env.System().Root.RequestWithCustomSender(who, question, pid)

@@ -33,14 +33,14 @@ func (c *disturbance) observe(w *World, event any) {
 }
 
 func (c *disturbance) record(w *World, d time.Duration) {
-	c.last = w.clock.now
+	c.last = w.clock.Now()
 	if until := c.last.Add(d); until.After(c.until) {
 		c.until = until
 	}
 }
 
 // recovered: everything that went wrong is repaired.
-func (c *disturbance) recovered(w *World) bool { return w.clock.now.After(c.until) }
+func (c *disturbance) recovered(w *World) bool { return w.clock.Now().After(c.until) }
 
 // noneSince: nothing has gone wrong since then, and everything before was repaired.
 func (c *disturbance) noneSince(at time.Time) bool { return c.last.Before(at) && !c.until.After(at) }

@@ -32,7 +32,7 @@ type driver struct {
 	events    []func() // that came while it was writing
 }
 
-func (d *driver) now() job.Timestamp { return d.process.machine.world.clock.stamp() }
+func (d *driver) now() job.Timestamp { return d.process.machine.world.clock.Stamp() }
 
 func (d *driver) begin() {
 	// The confirmation was the permission to begin the first opcode.
@@ -126,7 +126,7 @@ func (d *driver) lock(op int) {
 // handle runs f for an event from an executor, a timer, the daemon or a signal. It waits until
 // no write is under way.
 func (d *driver) handle(f func()) {
-	if d.process.life.over || d.ended {
+	if d.process.life.Over || d.ended {
 		return
 	}
 	if d.writing {
@@ -144,7 +144,7 @@ func (d *driver) write(w jobproc.Write, then func()) {
 		if !d.pending {
 			d.pending = true
 			w := d.process.machine.world
-			d.stopTimer = w.clock.after(visibleDelay, d.process.life, func() {
+			d.stopTimer = w.clock.After(visibleDelay, d.process.life, func() {
 				d.process.then(func() { d.handle(func() { d.flush(func() {}) }) })
 			})
 		}
@@ -176,7 +176,7 @@ func (d *driver) persist(durable bool, then func()) {
 func (d *driver) tryWrite(encoded []byte, durable bool, delay time.Duration, then func()) {
 	w := d.process.machine.world
 	again := func() {
-		w.clock.after(delay, d.process.life, func() {
+		w.clock.After(delay, d.process.life, func() {
 			d.tryWrite(encoded, durable, min(2*delay, writeRetryMax), then)
 		})
 	}
@@ -211,7 +211,7 @@ func (d *driver) written(encoded []byte, then func()) {
 		d.reporter.report(encoded)
 	}
 	then()
-	for len(d.events) > 0 && !d.writing && !d.ended && !d.process.life.over {
+	for len(d.events) > 0 && !d.writing && !d.ended && !d.process.life.Over {
 		f := d.events[0]
 		d.events = d.events[1:]
 		f()

@@ -34,7 +34,7 @@ func everyStepOf(t *testing.T, seed, stride uint64, work func(*World) func() boo
 		w.restartAfter = restartDelay
 		w.startAgain()
 		done := work(w)
-		over := func() bool { return done() && len(w.kernel.ready) == 0 && w.unfinished() == nil }
+		over := func() bool { return done() && w.kernel.Idle() && w.unfinished() == nil }
 		for w.stepCount < at && !over() && w.Step() {
 		}
 		if w.stepCount < at {

@@ -148,9 +148,9 @@ func (c *injector) possible(kind faultKind, n *node) bool {
 	case faultCrash:
 		return n.daemon != nil
 	case faultPause:
-		return n.daemon != nil && !n.daemon.life.paused
+		return n.daemon != nil && !n.daemon.life.Paused
 	case faultStop:
-		return n.daemon != nil && n.daemon.ready && !n.daemon.stopping && !n.daemon.life.paused
+		return n.daemon != nil && n.daemon.ready && !n.daemon.stopping && !n.daemon.life.Paused
 	case faultWipe, faultLoseQueue:
 		return c.world.allVoting()
 	case faultTransfer:
@@ -194,7 +194,7 @@ func (c *injector) perform(kind faultKind, n *node) {
 	case faultStop:
 		n.Stop()
 	case faultStarve:
-		n.starvedUntil = c.world.clock.now.Add(time.Duration(1+c.draw(8000)) * time.Millisecond)
+		n.starvedUntil = c.world.clock.Now().Add(time.Duration(1+c.draw(8000)) * time.Millisecond)
 		n.tracef(TopicFault, "processes die as they start")
 	}
 }
@@ -205,5 +205,5 @@ func (c *injector) enabled() bool {
 }
 
 func (c *injector) later(most time.Duration, f func()) {
-	c.world.clock.after(time.Duration(c.draw(int(most))), c.world.life, f)
+	c.world.clock.After(time.Duration(c.draw(int(most))), c.world.life, f)
 }

@@ -59,8 +59,8 @@ func (c *injector) heal() {
 	c.healPartition()
 	for _, n := range c.world.nodes {
 		n.cluster.slow = 0
-		if n.daemon != nil && n.daemon.life.paused {
-			c.world.clock.resume(n.daemon.life, c.world.kernel)
+		if n.daemon != nil && n.daemon.life.Paused {
+			c.world.clock.Resume(n.daemon.life, c.world.kernel)
 		}
 	}
 }

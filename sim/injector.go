@@ -156,7 +156,7 @@ type diskFull struct {
 
 // refusesWrite: the disk has no room for a write now.
 func (n *node) refusesWrite(op string, call diskCall) bool {
-	if !n.world.clock.now.Before(n.diskFull.until) || call != callReplace && call != callAppend {
+	if !n.world.clock.Now().Before(n.diskFull.until) || call != callReplace && call != callAppend {
 		return false
 	}
 	return n.diskFull.op == "" || n.diskFull.op == op
@@ -169,7 +169,7 @@ var diskFullOps = []string{"", "", "", "run-job", "submit-job", "serial", "start
 // fillDisk makes the disk of a node full, for a while.
 func (c *injector) fillDisk(n *node) {
 	n.diskFull.op = diskFullOps[c.draw(len(diskFullOps))]
-	n.diskFull.until = c.world.clock.now.Add(time.Duration(1+c.draw(8000)) * time.Millisecond)
+	n.diskFull.until = c.world.clock.Now().Add(time.Duration(1+c.draw(8000)) * time.Millisecond)
 	n.tracef(TopicFault, "the disk is full (%s)", n.diskFull.op)
 }
 
@@ -203,7 +203,7 @@ const (
 func (w *World) processFault(p *process, s stage) processFault {
 	c := w.injector
 	switch {
-	case w.clock.now.Before(p.machine.node.starvedUntil) && p.starves(s):
+	case w.clock.Now().Before(p.machine.node.starvedUntil) && p.starves(s):
 		return processDies
 	case !c.occurs(faultProcess, c.rates.Process):
 		return processLives

@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"lockstep/core/jobproc"
+	"lockstep/sim/kernel"
 )
 
 // checkLease reports whether the lease runs, and ends the process if it is over, as in
 // lockstep-job: the job's file is not written again.
 func (p *process) checkLease() bool {
-	if p.life.over || p.leaseLost {
+	if p.life.Over || p.leaseLost {
 		return false
 	}
 	if p.machine.node.leaseHeld() {
@@ -25,7 +26,7 @@ func (p *process) watchLease() {
 		return
 	}
 	w := p.machine.world
-	w.clock.after(time.Duration(w.rng.Int64N(int64(jobproc.LeaseProbe)))+time.Millisecond, p.life, func() {
+	w.clock.After(time.Duration(w.rng.Int64N(int64(jobproc.LeaseProbe)))+time.Millisecond, p.life, func() {
 		if p.checkLease() {
 			p.watchLease()
 		}
@@ -37,8 +38,8 @@ func (p *process) endForLease() {
 	m := p.machine
 	m.node.tracef(TopicProcess, "job %d: process ends: its node may not be the master any more", p.job)
 	p.leaseLost = true
-	p.thread.queue = nil
-	p.thread = newThread(m.world.kernel, &lifetime{over: true})
+	p.thread.Drop()
+	p.thread = kernel.NewThread(m.world.kernel, &kernel.Lifetime{Over: true})
 	for _, c := range m.commands {
 		if c.process != p {
 			continue
@@ -47,8 +48,8 @@ func (p *process) endForLease() {
 		if !c.script.stubborn {
 			grace = time.Duration(m.world.rng.Int64N(int64(grace)))
 		}
-		m.world.clock.after(grace, p.life, func() {
-			if !c.life.over {
+		m.world.clock.After(grace, p.life, func() {
+			if !c.life.Over {
 				c.end("killed: the node is not the master any more")
 			}
 			p.kill("itself, the node is not the master any more")

@@ -36,7 +36,7 @@ const (
 // take gets the locks that are needed; done is called once, unless stop comes first.
 func (l *locker) take(priority int, needs lock.Needs, done func(withdrawn bool, err error)) {
 	l.stop()
-	l.mayHold, l.waitingSince = true, l.process.machine.world.clock.now
+	l.mayHold, l.waitingSince = true, l.process.machine.world.clock.Now()
 	l.locking, l.answerLost = jobproc.NewLocking(l.owner, priority, needs), false
 	l.retry = func() { l.next(l.operation, beginRetryFirst, done) }
 	l.next(l.operation, beginRetryFirst, done)
@@ -81,7 +81,7 @@ func (l *locker) after(attempt int, d time.Duration, f func()) {
 		f()
 		return
 	}
-	l.process.machine.world.clock.after(d, l.process.life, func() {
+	l.process.machine.world.clock.After(d, l.process.life, func() {
 		l.process.then(func() {
 			if attempt == l.operation {
 				f()
@@ -126,7 +126,7 @@ func (l *locker) free(limit time.Duration, done func()) {
 		}
 	}
 	if limit > 0 {
-		l.process.machine.world.clock.after(limit, l.process.life, func() { l.process.then(finish) })
+		l.process.machine.world.clock.After(limit, l.process.life, func() { l.process.then(finish) })
 	}
 	var try func(delay time.Duration)
 	try = func(delay time.Duration) {

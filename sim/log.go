@@ -7,14 +7,15 @@ import (
 
 	"lockstep/core/replication"
 	"lockstep/messages"
+	"lockstep/sim/kernel"
 )
 
 // consensus is the consensus log of a cluster: raft without its bytes. A message between nodes
 // arrives after a delay, in any order, or is lost. The rest follows the paper, with pre-votes,
 // leases and snapshots.
 type consensus struct {
-	kernel    *kernel
-	clock     *clock
+	kernel    *kernel.Kernel
+	clock     *kernel.Clock
 	rng       *rand.Rand
 	tracef    func(format string, args ...any)
 	mutations LogMutations
@@ -86,7 +87,7 @@ type snapshotMeta struct {
 	members     []*messages.Member
 }
 
-func newConsensus(s *kernel, c *clock, rng *rand.Rand) *consensus {
+func newConsensus(s *kernel.Kernel, c *kernel.Clock, rng *rand.Rand) *consensus {
 	return &consensus{kernel: s, clock: c, rng: rng, tracef: func(string, ...any) {}, committed: func(uint64, entry) {},
 		partitioned: func(string, string) bool { return false }, delay: func(string) time.Duration { return 0 }}
 }
@@ -203,7 +204,7 @@ func (c *consensus) deliver(from, to string, slow time.Duration, arrive func(*re
 	}
 	d := slow + c.delay(from) + c.delay(to) + time.Duration(100+c.rng.IntN(3000))*time.Microsecond
 	life := other.active.life
-	c.clock.after(d, life, func() {
+	c.clock.After(d, life, func() {
 		if !c.partitioned(from, to) && other.active != nil && other.active.life == life && other.active.takesPart() {
 			arrive(other)
 		}

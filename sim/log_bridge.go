@@ -59,7 +59,7 @@ func (d *bridge) send(what proto.Message) {
 		return
 	}
 	to, number := d.to, d.number
-	d.replica.thread.do(func() {
+	d.replica.thread.Do(func() {
 		if number == d.number {
 			d.sender(to, what)
 		}
@@ -74,7 +74,7 @@ func (n *activeReplica) Attach(to *actor.PID, incarnation uint32) {
 	d.sentMembers = n.members()
 	if n.announced { // it is announced again when everything is applied that was proposed before
 		n.announced, n.barrier, d.sentFollows = false, math.MaxUint64, &messages.LogFollows{}
-		n.thread.do(func() {
+		n.thread.Do(func() {
 			n.barrier = n.last()
 			d.announceLeader()
 		})
@@ -197,7 +197,7 @@ func (n *activeReplica) Applied(index uint64, state []byte) {
 // Propose offers an entry.
 func (n *activeReplica) Propose(number uint64, data []byte) {
 	data = bytes.Clone(data)
-	n.thread.do(func() {
+	n.thread.Do(func() {
 		if n.role != roleLeader || n.transferTo != "" {
 			n.bridge.send(&messages.LogRefused{Number: number, Failure: logFailure("this node does not lead")})
 			return
@@ -210,7 +210,7 @@ func (n *activeReplica) Propose(number uint64, data []byte) {
 
 // Change changes the membership, or hands the leadership over.
 func (n *activeReplica) Change(number uint64, c replicator.Change) {
-	n.thread.do(func() { n.change(membershipChange{number, c}) })
+	n.thread.Do(func() { n.change(membershipChange{number, c}) })
 }
 
 // Leads reports whether it is certain that no other node leads.

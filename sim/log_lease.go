@@ -185,7 +185,7 @@ func (n *activeReplica) transfer(w membershipChange) {
 	n.transferTo = to
 	n.endLease()
 	term := n.term
-	n.consensus.clock.after(transferMax, n.life, func() {
+	n.consensus.clock.After(transferMax, n.life, func() {
 		if n.role == roleLeader && n.term == term && n.transferTo == to {
 			n.transferTo = ""
 			n.changeDone(fmt.Errorf("node %s has not taken the leadership", to))

@@ -6,6 +6,7 @@ import (
 
 	"lockstep/core/replication"
 	"lockstep/messages"
+	"lockstep/sim/kernel"
 )
 
 type role uint8
@@ -18,8 +19,8 @@ const (
 // activeReplica is the part of a replica that ends with its daemon.
 type activeReplica struct {
 	*replica
-	life   *lifetime
-	thread *thread // what the log does in the name of its node
+	life   *kernel.Lifetime
+	thread *kernel.Thread // what the log does in the name of its node
 	bridge *bridge
 
 	role        role
@@ -50,12 +51,12 @@ type peer struct {
 }
 
 // run begins what a daemon does of the log. founded: this node has had no log before.
-func (r *replica) run(l *lifetime, founded bool, to sender) *activeReplica {
-	n := &activeReplica{replica: r, life: l, thread: newThread(r.consensus.kernel, l)}
+func (r *replica) run(l *kernel.Lifetime, founded bool, to sender) *activeReplica {
+	n := &activeReplica{replica: r, life: l, thread: kernel.NewThread(r.consensus.kernel, l)}
 	r.active = n
 	n.commit = r.snapshot.index
 	n.bridge = newBridge(n, to)
-	now := r.consensus.clock.now
+	now := r.consensus.clock.Now()
 	n.leaderHeard = now
 	if !founded {
 		n.noVoteUntil = now.Add(replication.Lease)
@@ -68,7 +69,7 @@ func (r *replica) run(l *lifetime, founded bool, to sender) *activeReplica {
 // end is that of the daemon.
 func (r *replica) end() { r.active = nil }
 
-func (n *activeReplica) now() time.Time { return n.consensus.clock.now }
+func (n *activeReplica) now() time.Time { return n.consensus.clock.Now() }
 
 // postpone has the next election wait for as long as one does at least.
 func (n *activeReplica) postpone() {
@@ -79,7 +80,7 @@ func (n *activeReplica) postpone() {
 func (n *activeReplica) takesPart() bool { return n.restoring == nil || n.bridge.restoredWhileActive }
 
 func (n *activeReplica) ticks(first time.Duration) {
-	n.consensus.clock.after(first, n.life, func() {
+	n.consensus.clock.After(first, n.life, func() {
 		if n.takesPart() {
 			n.tick()
 		}

@@ -15,6 +15,7 @@ import (
 	"lockstep/core/replication"
 	"lockstep/edge/raftlog/logconformance"
 	"lockstep/messages"
+	"lockstep/sim/kernel"
 )
 
 func TestTheLogKeepsTheContract(t *testing.T) {
@@ -24,16 +25,16 @@ func TestTheLogKeepsTheContract(t *testing.T) {
 // logCluster is nodes that have a log, and nothing else.
 type logCluster struct {
 	*testing.T
-	steps  *kernel
-	clock  *clock
+	steps  *kernel.Kernel
+	clock  *kernel.Clock
 	log    *consensus
-	lives  map[string]*lifetime
+	lives  map[string]*kernel.Lifetime
 	groups map[string]int
 }
 
 func newLogCluster(t *testing.T) *logCluster {
 	rng := rand.New(rand.NewPCG(1, 2))
-	c := &logCluster{T: t, steps: &kernel{rng: rng}, clock: newClock(), lives: map[string]*lifetime{}, groups: map[string]int{}}
+	c := &logCluster{T: t, steps: kernel.New(rng), clock: kernel.NewClock(), lives: map[string]*kernel.Lifetime{}, groups: map[string]int{}}
 	c.log = newConsensus(c.steps, c.clock, rng)
 	c.log.partitioned = func(a, b string) bool { return c.groups[a] != c.groups[b] }
 	return c
@@ -56,7 +57,7 @@ func (c *logCluster) Start(name string, o logconformance.Options) logconformance
 	if o.Founder && founded {
 		r.found([]*messages.Member{{Name: name, Address: r.address, Voter: true}})
 	}
-	l := &lifetime{}
+	l := &kernel.Lifetime{}
 	c.lives[name] = l
 	boxes := &mailboxes{kernel: c.steps, life: l, observe: func(string, any, messageKind) panicWhen { return noPanic }}
 	env := kit.New(kit.Options{Log: traceLog(&trace{clock: c.clock, sum: fnvOffset}, ""), Clock: actorClock{c.clock, l}, Mailbox: boxes.produce, Rand: c.log.rng.Uint64})
@@ -69,7 +70,7 @@ func (c *logCluster) Start(name string, o logconformance.Options) logconformance
 }
 
 func (c *logCluster) Stop(name string) {
-	c.lives[name].over = true
+	c.lives[name].Over = true
 	c.log.replica(name).end()
 }
 
@@ -85,11 +86,11 @@ func (c *logCluster) Address(name string) string { return name + ":1" }
 
 func (c *logCluster) Until(what string, done func() bool) {
 	c.Helper()
-	end := c.clock.now.Add(10 * time.Minute)
+	end := c.clock.Now().Add(10 * time.Minute)
 	for !done() {
-		require.True(c, c.clock.now.Before(end), "in ten minutes: %s", what)
-		if !c.steps.step() {
-			require.True(c, c.clock.fire(), what)
+		require.True(c, c.clock.Now().Before(end), "in ten minutes: %s", what)
+		if !c.steps.Step() {
+			require.True(c, c.clock.Fire(), what)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"lockstep/sim/kernel"
 )
 
 // Directories of lock files, as in production; they are on no disk that
@@ -32,7 +34,7 @@ func newMachine(n *node) *machine {
 }
 
 func (m *machine) newLivelock(name string, pid int, owner *process) string {
-	path := fmt.Sprintf("%s%s_%d_%d_%08x", livelockDir, name, m.world.clock.now.Unix(), pid, m.world.rng.Uint32())
+	path := fmt.Sprintf("%s%s_%d_%d_%08x", livelockDir, name, m.world.clock.Now().Unix(), pid, m.world.rng.Uint32())
 	m.livelocks[path] = owner
 	return path
 }
@@ -41,17 +43,17 @@ func (m *machine) newLivelock(name string, pid int, owner *process) string {
 // file exists and is locked.
 func (m *machine) alive(livelock string) bool {
 	p := m.livelocks[livelock]
-	return p != nil && !p.life.over
+	return p != nil && !p.life.Over
 }
 
 // spawn starts the process of a job, which does nothing yet.
 func (m *machine) spawn(id int64) *process {
 	m.lastPid++
-	l := &lifetime{}
-	p := &process{machine: m, pid: m.lastPid, job: id, life: l, thread: newThread(m.world.kernel, l),
+	l := &kernel.Lifetime{}
+	p := &process{machine: m, pid: m.lastPid, job: id, life: l, thread: kernel.NewThread(m.world.kernel, l),
 		stdin: &pipe{}, stdout: &pipe{}}
 	m.processes = append(m.processes, p)
-	p.thread.do(p.main)
+	p.thread.Do(p.main)
 	return p
 }
 
@@ -77,7 +79,7 @@ func (m *machine) ofJob(id int64) *process {
 // cleanUp ends what is left of a job whose process is gone, removes its lock file, and
 // continues with then. To find and end commands may take a while. seen says that the daemon
 // saw the process end.
-func (m *machine) cleanUp(livelock string, seen bool, l *lifetime, then func()) {
+func (m *machine) cleanUp(livelock string, seen bool, l *kernel.Lifetime, then func()) {
 	if _, left := m.livelocks[livelock]; !left {
 		then() // its process has ended in order
 		return
@@ -91,7 +93,7 @@ func (m *machine) cleanUp(livelock string, seen bool, l *lifetime, then func()) 
 		clear()
 		return
 	}
-	m.world.clock.after(time.Duration(m.world.rng.IntN(500))*time.Millisecond, l, clear)
+	m.world.clock.After(time.Duration(m.world.rng.IntN(500))*time.Millisecond, l, clear)
 }
 
 // endCommands kills the commands that carry a job's marker or belong to its session.
@@ -113,10 +115,10 @@ func (m *machine) boot() string { return fmt.Sprintf("boot-%d", m.boots) }
 func (m *machine) losePower() {
 	m.boots++
 	for _, p := range m.processes {
-		p.life.over = true
+		p.life.Over = true
 	}
 	for _, c := range m.commands {
-		c.life.over = true
+		c.life.Over = true
 	}
 	m.processes, m.commands = nil, nil
 	clear(m.livelocks)

@@ -6,12 +6,13 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/kit"
+	"lockstep/sim/kernel"
 )
 
 // mailboxes makes the mailboxes of one daemon's actors.
 type mailboxes struct {
-	kernel *kernel
-	life   *lifetime
+	kernel *kernel.Kernel
+	life   *kernel.Lifetime
 	// observe is called before each delivery, and says whether
 	// the actor is to panic.
 	observe func(actor string, message any, kind messageKind) panicWhen
@@ -74,16 +75,16 @@ func (b *mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatc
 func (b *mailbox) arm() {
 	if b.invoker != nil && !b.armed && (len(b.system) > 0 || !b.suspended && len(b.user) > 0) {
 		b.armed = true
-		b.owner.kernel.add(b)
+		b.owner.kernel.Add(b)
 	}
 }
 
-func (b *mailbox) run() {
-	if b.owner.life.defers(b) {
+func (b *mailbox) Run() {
+	if b.owner.life.Defers(b) {
 		return
 	}
 	b.armed = false
-	if b.owner.life.over {
+	if b.owner.life.Over {
 		b.system, b.user = nil, nil
 		return
 	}

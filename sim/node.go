@@ -91,7 +91,7 @@ func (n *node) Crash() {
 func (n *node) endDaemon() {
 	w, d := n.world, n.daemon
 	n.daemon = nil
-	d.life.over = true
+	d.life.Over = true
 	for _, p := range n.machine.processes {
 		p.stdin.closeWriter()
 		p.stdout.closeReader()
@@ -105,7 +105,7 @@ func (n *node) endDaemon() {
 		n.cluster.daemonEnded()
 	}
 	if w.restartAfter > 0 {
-		w.clock.after(w.restartAfter+w.injector.extraDowntime(n), w.life, n.startAgain)
+		w.clock.After(w.restartAfter+w.injector.extraDowntime(n), w.life, n.startAgain)
 	}
 }
 
@@ -119,7 +119,7 @@ func (n *node) startAgain() {
 		return
 	}
 	if err != nil {
-		n.world.clock.after(n.world.restartAfter, n.world.life, n.startAgain)
+		n.world.clock.After(n.world.restartAfter, n.world.life, n.startAgain)
 	}
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"lockstep/actors/locks"
 	"lockstep/messages"
+	"lockstep/sim/kernel"
 	"lockstep/supervisor"
 )
 
@@ -29,9 +30,9 @@ func (o *ownerWatch) Watch(livelock string, _ int) {
 		return
 	}
 	o.watched[livelock] = true
-	t := newThread(o.daemon.world.kernel, o.daemon.life)
+	t := kernel.NewThread(o.daemon.world.kernel, o.daemon.life)
 	tell := func() {
-		t.do(func() {
+		t.Do(func() {
 			if o.watched[livelock] {
 				delete(o.watched, livelock)
 				o.daemon.env.System().Root.Send(supervisor.Locks(o.daemon.env), &messages.OwnerDead{Livelock: livelock})
@@ -55,15 +56,15 @@ func (o *ownerWatch) Wake(livelock string, _ int) {
 
 // Probe reports which livelocks are dead.
 func (o *ownerWatch) Probe(livelocks []string, answer func(dead []string)) {
-	t := newThread(o.daemon.world.kernel, o.daemon.life)
-	t.do(func() {
+	t := kernel.NewThread(o.daemon.world.kernel, o.daemon.life)
+	t.Do(func() {
 		var dead []string
 		for _, l := range livelocks {
 			if !o.alive(l) {
 				dead = append(dead, l)
 			}
 		}
-		t.do(func() { answer(dead) })
+		t.Do(func() { answer(dead) })
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"lockstep/sim/kernel"
 )
 
 // pipe carries frames from one process to another. What was written can be read
@@ -43,11 +45,11 @@ func (p *pipe) notifyReader() {
 
 // read gives the next frame to then, as a step of t: io.EOF when there will be
 // none, errTimeout when there was none for so long (0: no limit).
-func (p *pipe) read(c *clock, t *thread, limit time.Duration, then func([]byte, error)) {
+func (p *pipe) read(c *kernel.Clock, t *kernel.Thread, limit time.Duration, then func([]byte, error)) {
 	stop := func() bool { return true }
 	p.wake = func() {
 		stop()
-		t.do(func() {
+		t.Do(func() {
 			if len(p.frames) == 0 {
 				then(nil, io.EOF)
 				return
@@ -58,9 +60,9 @@ func (p *pipe) read(c *clock, t *thread, limit time.Duration, then func([]byte, 
 		})
 	}
 	if limit > 0 {
-		stop = c.after(limit, t.life, func() {
+		stop = c.After(limit, t.Life, func() {
 			p.wake = nil
-			t.do(func() { then(nil, errTimeout) })
+			t.Do(func() { then(nil, errTimeout) })
 		})
 	}
 	p.notifyReader()

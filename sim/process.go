@@ -9,6 +9,7 @@ import (
 	"lockstep/core/jobproc"
 	"lockstep/core/lock"
 	"lockstep/core/paths"
+	"lockstep/sim/kernel"
 )
 
 // stage is how far a job process has come; it may die or hang at each.
@@ -34,8 +35,8 @@ type process struct {
 	machine          *machine
 	pid              int
 	job              int64
-	life             *lifetime
-	thread           *thread
+	life             *kernel.Lifetime
+	thread           *kernel.Thread
 	stdin            *pipe // from the daemon
 	stdout           *pipe // to the daemon
 	livelock         string
@@ -83,12 +84,12 @@ func (p *process) starves(s stage) bool {
 func (p *process) hang() {
 	p.machine.world.trace.addf(TopicFault, "job %d: process hangs", p.job)
 	p.hung = true
-	p.thread.queue = nil
-	p.thread = newThread(p.machine.world.kernel, &lifetime{over: true})
+	p.thread.Drop()
+	p.thread = kernel.NewThread(p.machine.world.kernel, &kernel.Lifetime{Over: true})
 }
 
 // then is the process's next step.
-func (p *process) then(f func()) { p.thread.do(f) }
+func (p *process) then(f func()) { p.thread.Do(f) }
 
 func (p *process) main() {
 	if !p.reach(stageSpawned) {
@@ -202,14 +203,14 @@ func (p *process) exit(complaint string) {
 
 // kill ends the process with a signal. Its commands survive. Its lock file stays, unlocked.
 func (p *process) kill(signal string) {
-	if !p.life.over {
+	if !p.life.Over {
 		p.ended("ended by " + signal)
 	}
 }
 
 func (p *process) ended(how string) {
 	m := p.machine
-	p.life.over, p.exitText = true, how
+	p.life.Over, p.exitText = true, how
 	for i, other := range m.processes {
 		if other == p {
 			m.processes = append(m.processes[:i:i], m.processes[i+1:]...)
@@ -232,7 +233,7 @@ func (p *process) ended(how string) {
 
 // whenEnded runs f, once, when the process has ended; at once if it has.
 func (p *process) whenEnded(f func()) {
-	if p.life.over {
+	if p.life.Over {
 		f()
 		return
 	}

@@ -89,7 +89,7 @@ func (r *reporter) sendLatest(delay time.Duration) {
 		if r.latest == nil {
 			r.latest = content
 		}
-		r.process.machine.world.clock.after(delay, r.process.life, func() { r.sendLatest(min(2*delay, beginRetryMax)) })
+		r.process.machine.world.clock.After(delay, r.process.life, func() { r.sendLatest(min(2*delay, beginRetryMax)) })
 	})
 }
 
@@ -120,7 +120,7 @@ func (r *reporter) askToBegin(op int, delay time.Duration, then func(*jobproc.Re
 		if errors.As(err, &refused) && refused.Class == "JobLost" {
 			delay = beginRetryMax
 		}
-		r.process.machine.world.clock.after(delay, r.process.life, func() {
+		r.process.machine.world.clock.After(delay, r.process.life, func() {
 			r.askToBegin(op, min(2*delay, beginRetryMax), then)
 		})
 	})

@@ -81,7 +81,7 @@ func newRequestLog(dice *rand.PCG, schedule *Schedule) *requestLog {
 // scheduleNext runs the client's next action after a pause, or at the time that the schedule
 // has for it.
 func (a *requestLog) scheduleNext(c *client, pause time.Duration, f func()) {
-	at := c.world.clock.elapsed() + pause
+	at := c.world.clock.Elapsed() + pause
 	number := 1
 	if last := a.pending[c]; last != nil {
 		number = last.Number + 1
@@ -91,7 +91,7 @@ func (a *requestLog) scheduleNext(c *client, pause time.Duration, f func()) {
 		*due = a.pop(c, number, at)
 	}
 	a.pending[c] = due
-	c.world.clock.after(due.At-c.world.clock.elapsed(), c.world.life, func() { c.rpc.thread.do(f) })
+	c.world.clock.After(due.At-c.world.clock.Elapsed(), c.world.life, func() { c.rpc.thread.Do(f) })
 }
 
 // pop takes the client's next request off the schedule. It skips follow-ups of requests that
@@ -100,7 +100,7 @@ func (a *requestLog) pop(c *client, number int, at time.Duration) Request {
 	for list := a.scheduled[c.number]; len(list) > 0; list = list[1:] {
 		if list[0].Number >= number && list[0].What != requestFollowUp {
 			a.scheduled[c.number] = list[1:]
-			list[0].At = max(list[0].At, c.world.clock.elapsed())
+			list[0].At = max(list[0].At, c.world.clock.Elapsed())
 			return list[0]
 		}
 	}
@@ -128,7 +128,7 @@ func (a *requestLog) begin(c *client, think func() requestKind) requestKind {
 
 // followUp reports whether the client makes a request about the answer to its last one.
 func (a *requestLog) followUp(c *client) bool {
-	due := &Request{Client: c.number, Number: a.pending[c].Number + 1, What: requestFollowUp, At: c.world.clock.elapsed()}
+	due := &Request{Client: c.number, Number: a.pending[c].Number + 1, What: requestFollowUp, At: c.world.clock.Elapsed()}
 	if a.scheduled == nil {
 		a.pending[c] = due
 		due.dice, _ = a.dice.MarshalBinary()

@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"lockstep/core/wire"
+	"lockstep/sim/kernel"
 )
 
 // rpcClient makes calls, one at a time, over a connection that it opens when it needs one. It
 // belongs to a client or to a job process.
 type rpcClient struct {
 	world   *World
-	node    *node    // to which it connects
-	thread  *thread  // of whom it belongs to
-	wconf   bool     // calls the lock manager, not the queue
-	conn    *simConn // nil: none
+	node    *node          // to which it connects
+	thread  *kernel.Thread // of whom it belongs to
+	wconf   bool           // calls the lock manager, not the queue
+	conn    *simConn       // nil: none
 	done    func(json.RawMessage, error)
 	calls   int  // so far
 	mayDrop bool // hangs up now and then
@@ -55,7 +56,7 @@ func (c *rpcClient) call(method string, args []any, timeout time.Duration, done 
 				return
 			}
 			c.retrying = true
-			c.world.clock.after(masterRetryPause, c.thread.life, func() { c.thread.do(try) })
+			c.world.clock.After(masterRetryPause, c.thread.Life, func() { c.thread.Do(try) })
 		})
 	}
 	try()
@@ -96,14 +97,14 @@ func (c *rpcClient) callNode(method string, args []any, timeout time.Duration, d
 		c.conn = c.node.dial(c)
 	}
 	if c.conn == nil {
-		c.thread.do(func() { done(nil, errNoDaemon) })
+		c.thread.Do(func() { done(nil, errNoDaemon) })
 		return
 	}
 	c.done = done
 	c.calls++
 	conn := c.conn
-	c.stopTimer = c.world.clock.after(timeout, c.thread.life, func() {
-		c.thread.do(func() {
+	c.stopTimer = c.world.clock.After(timeout, c.thread.Life, func() {
+		c.thread.Do(func() {
 			if c.conn == conn {
 				c.hangUp()
 				c.finish(nil, errNoAnswer)
@@ -129,21 +130,21 @@ func (c *rpcClient) scheduleDrop() {
 		case c.done == nil || c.calls != calls: // too late
 		case steps > 0:
 			steps--
-			c.thread.do(drop)
+			c.thread.Do(drop)
 		default:
 			c.hangUp()
 			c.finish(nil, errHungUp)
 		}
 	}
 	if after > 0 {
-		c.world.clock.after(after, c.thread.life, func() { c.thread.do(drop) })
+		c.world.clock.After(after, c.thread.Life, func() { c.thread.Do(drop) })
 		return
 	}
-	c.thread.do(drop)
+	c.thread.Do(drop)
 }
 
 func (c *rpcClient) answered(from *simConn, frame []byte) {
-	c.thread.do(func() {
+	c.thread.Do(func() {
 		if c.conn != from {
 			return
 		}
@@ -157,7 +158,7 @@ func (c *rpcClient) answered(from *simConn, frame []byte) {
 }
 
 func (c *rpcClient) lost(from *simConn) {
-	c.thread.do(func() {
+	c.thread.Do(func() {
 		if c.conn == from {
 			c.conn = nil
 			c.finish(nil, errConnectionLost)

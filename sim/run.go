@@ -95,8 +95,8 @@ func (w *World) runWork(work *workload, steps uint64) {
 
 // runToEnd steps until everything has ended, or should have.
 func (w *World) runToEnd(work *workload) {
-	limit, end := w.stepCount+endStepsMax, w.clock.now.Add(endMax)
-	for !w.workDone(work) && w.stepCount < limit && w.clock.now.Before(end) && w.Step() {
+	limit, end := w.stepCount+endStepsMax, w.clock.Now().Add(endMax)
+	for !w.workDone(work) && w.stepCount < limit && w.clock.Now().Before(end) && w.Step() {
 	}
 	// The daemon may have yet to see what has ended: its longest retry.
 	w.RunFor(finalRetryMax)
@@ -107,7 +107,7 @@ func (w *World) runToEnd(work *workload) {
 
 // workDone: there is no work left, and nothing can happen now that a checker would see.
 func (w *World) workDone(work *workload) bool {
-	return work.done() && len(w.kernel.ready) == 0 && w.unfinished() == nil
+	return work.done() && w.kernel.Idle() && w.unfinished() == nil
 }
 
 // finish asks the daemon for all jobs, until it answers, and has everything checked.
@@ -123,7 +123,7 @@ func (w *World) finish() {
 		})
 	}
 	ask()
-	for end := w.clock.now.Add(endMax); !answered && w.clock.now.Before(end) && w.Step(); {
+	for end := w.clock.Now().Add(endMax); !answered && w.clock.Now().Before(end) && w.Step(); {
 	}
 	w.RunReady()
 	if w.violation == nil {

@@ -28,7 +28,7 @@ func (s *spawner) Tell(start uint64, order jobs.Order) {
 	}
 	p.signal(order.Kind)
 	if order.Kind == jobs.EndNow {
-		m.world.clock.after(endGrace, s.daemon.life, func() { s.forceKill(start, p) })
+		m.world.clock.After(endGrace, s.daemon.life, func() { s.forceKill(start, p) })
 	}
 }
 

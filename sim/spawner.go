@@ -8,6 +8,7 @@ import (
 
 	"lockstep/actors/jobs"
 	"lockstep/messages"
+	"lockstep/sim/kernel"
 )
 
 // As in edge/jobprocess.
@@ -37,7 +38,7 @@ type attempt struct {
 	start      uint64
 	id         int64
 	to         *actor.PID
-	thread     *thread
+	thread     *kernel.Thread
 	process    *process
 	livelock   string
 	launchSpec []byte
@@ -46,13 +47,15 @@ type attempt struct {
 	onDecision func() // waits for either
 }
 
-func (s *spawner) newThread() *thread { return newThread(s.daemon.world.kernel, s.daemon.life) }
+func (s *spawner) newThread() *kernel.Thread {
+	return kernel.NewThread(s.daemon.world.kernel, s.daemon.life)
+}
 
 // Start spawns the process of a job and goes through the handshake with it.
 func (s *spawner) Start(start uint64, id int64, to *actor.PID) {
 	a := &attempt{spawner: s, start: start, id: id, to: to, thread: s.newThread()}
 	s.attempts[start] = a
-	a.thread.do(a.spawn)
+	a.thread.Do(a.spawn)
 }
 
 // Confirm permits the process to act.
@@ -80,7 +83,7 @@ func (s *spawner) send(to *actor.PID, message any) {
 
 func (a *attempt) send(message any) { a.spawner.send(a.to, message) }
 
-func (a *attempt) clock() *clock { return a.spawner.daemon.world.clock }
+func (a *attempt) clock() *kernel.Clock { return a.spawner.daemon.world.clock }
 
 func (a *attempt) spawn() {
 	w := a.spawner.daemon.world
@@ -96,7 +99,7 @@ func (a *attempt) spawn() {
 	a.receive("the process did not name its lock file", func(frame []byte) {
 		a.livelock = string(frame)
 		a.send(&messages.ProcessNamed{Start: a.start, Pid: int64(a.process.pid), Livelock: a.livelock})
-		a.onDecision = func() { a.thread.do(a.decide) }
+		a.onDecision = func() { a.thread.Do(a.decide) }
 		a.wake()
 	})
 }
@@ -129,7 +132,7 @@ func (a *attempt) decide() {
 		a.process.launched = true
 		a.closePipes()
 		a.spawner.track(a.start, a.process)
-		a.thread.do(func() { a.send(&messages.ProcessConfirmed{Start: a.start}) })
+		a.thread.Do(func() { a.send(&messages.ProcessConfirmed{Start: a.start}) })
 		a.reap(false)
 	})
 }
@@ -156,12 +159,12 @@ func (a *attempt) fail(text string) {
 	a.closePipes()
 	a.send(&messages.ProcessFailed{Start: a.start, Text: text})
 	p := a.process
-	a.clock().after(2*killStep, a.thread.life, func() {
+	a.clock().After(2*killStep, a.thread.Life, func() {
 		if !p.hung {
 			p.kill("SIGABRT")
 		}
 	})
-	a.clock().after(3*killStep, a.thread.life, func() { p.kill("SIGKILL") })
+	a.clock().After(3*killStep, a.thread.Life, func() { p.kill("SIGKILL") })
 	a.reap(true)
 }
 
@@ -170,10 +173,10 @@ func (a *attempt) fail(text string) {
 func (a *attempt) reap(neverActed bool) {
 	p := a.process
 	p.whenEnded(func() {
-		a.thread.do(func() {
+		a.thread.Do(func() {
 			a.spawner.untrack(a.start)
-			p.machine.cleanUp(a.livelock, true, a.thread.life, func() {
-				a.thread.do(func() { a.send(&messages.ProcessGone{Start: a.start, Text: p.exitText, NeverActed: neverActed}) })
+			p.machine.cleanUp(a.livelock, true, a.thread.Life, func() {
+				a.thread.Do(func() { a.send(&messages.ProcessGone{Start: a.start, Text: p.exitText, NeverActed: neverActed}) })
 			})
 		})
 	})
@@ -188,8 +191,8 @@ func (s *spawner) Adopt(start uint64, _ int64, pid int64, livelock string, to *a
 	seen := false
 	gone := func() {
 		s.untrack(start)
-		m.cleanUp(livelock, seen, t.life, func() {
-			t.do(func() {
+		m.cleanUp(livelock, seen, t.Life, func() {
+			t.Do(func() {
 				s.send(to, &messages.ProcessGone{Start: start,
 					Text: "its process has ended while no daemon was watching, or was not its child"})
 			})
@@ -201,15 +204,15 @@ func (s *spawner) Adopt(start uint64, _ int64, pid int64, livelock string, to *a
 			gone()
 			return
 		}
-		s.daemon.world.clock.after(probeInterval, s.daemon.life, func() { t.do(probe) })
+		s.daemon.world.clock.After(probeInterval, s.daemon.life, func() { t.Do(probe) })
 	}
-	t.do(func() {
+	t.Do(func() {
 		if s.daemon.world.mutations.BlindAdoption {
 			gone()
 			return
 		}
 		if p := m.find(pid); p != nil && m.alive(livelock) {
-			p.whenEnded(func() { seen = true; t.do(probe) })
+			p.whenEnded(func() { seen = true; t.Do(probe) })
 			return
 		}
 		probe()

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"lockstep/sim/kernel"
 )
 
 // Topic is what a line of the trace is about.
@@ -47,7 +49,7 @@ const keptLines = 400
 
 // trace is everything that happened, as a sum; as lines only the latest.
 type trace struct {
-	clock *clock
+	clock *kernel.Clock
 	sum   uint64
 	ring  [keptLines]Line
 	count uint64
@@ -56,7 +58,7 @@ type trace struct {
 }
 
 func (t *trace) add(topic Topic, a, b string) {
-	line := Line{At: t.clock.elapsed(), Topic: topic, a: a, b: b}
+	line := Line{At: t.clock.Elapsed(), Topic: topic, a: a, b: b}
 	t.hash(a)
 	t.hash(b)
 	t.sum = (t.sum ^ uint64(line.At)) * fnvPrime

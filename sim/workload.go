@@ -142,16 +142,16 @@ func (k *workload) orderAtMoment(c *client, at processMoment, done func()) {
 			order()
 			return
 		}
-		c.rpc.thread.do(step)
+		c.rpc.thread.Do(step)
 	}
 	begin := func() {
 		if !sent {
 			sent = true
-			c.rpc.thread.do(step)
+			c.rpc.thread.Do(step)
 		}
 	}
 	k.world.moments[at] = append(k.world.moments[at], begin)
-	c.world.clock.after(momentMax, c.world.life, begin)
+	c.world.clock.After(momentMax, c.world.life, begin)
 }
 
 // archiveDependency submits jobs that depend on one, and archives that one as soon as it has

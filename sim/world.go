@@ -10,6 +10,7 @@ import (
 	cmap "github.com/orcaman/concurrent-map"
 
 	"lockstep/actors/jobs"
+	"lockstep/sim/kernel"
 )
 
 // Options say which world. The zero value is a plain one without faults.
@@ -75,9 +76,9 @@ type World struct {
 	mutations Mutations
 	dice      *rand.PCG // of rng
 	rng       *rand.Rand
-	life      *lifetime // of what outlives daemons and machines; never over
-	kernel    *kernel
-	clock     *clock
+	life      *kernel.Lifetime // of what outlives daemons and machines; never over
+	kernel    *kernel.Kernel
+	clock     *kernel.Clock
 	trace     *trace
 	injector  *injector
 
@@ -126,7 +127,7 @@ func New(o Options) *World {
 	}
 	dice := rand.NewPCG(o.Seed, orderDice)
 	rng := rand.New(dice)
-	w := &World{options: o, mutations: o.Mutations, dice: dice, rng: rng, life: &lifetime{}, kernel: &kernel{rng: rng}, clock: newClock(), checkers: o.Checkers, moments: map[processMoment][]func(){}}
+	w := &World{options: o, mutations: o.Mutations, dice: dice, rng: rng, life: &kernel.Lifetime{}, kernel: kernel.New(rng), clock: kernel.NewClock(), checkers: o.Checkers, moments: map[processMoment][]func(){}}
 	w.trace = &trace{clock: w.clock, sum: fnvOffset, sink: o.Sink}
 	w.populate()
 	w.injector = newInjector(w, o.FaultRates)
@@ -158,7 +159,7 @@ func (w *World) Step() bool {
 	if w.violation != nil {
 		return false
 	}
-	before := w.clock.now
+	before := w.clock.Now()
 	if !w.advance() {
 		return false
 	}
@@ -167,7 +168,7 @@ func (w *World) Step() bool {
 		n.supervise()
 	}
 	w.injector.inject()
-	if !w.clock.now.Equal(before) {
+	if !w.clock.Now().Equal(before) {
 		w.notify(timePassed{})
 	}
 	return w.violation == nil
@@ -175,18 +176,18 @@ func (w *World) Step() bool {
 
 // advance does what can be done now, or moves the time.
 func (w *World) advance() bool {
-	if w.injector.stalls() && w.clock.fire() {
+	if w.injector.stalls() && w.clock.Fire() {
 		w.notify(stalled{})
 		return true
 	}
-	if w.kernel.step() {
+	if w.kernel.Step() {
 		return true
 	}
 	w.effective.quiescent()
 	if w.audit != nil {
 		w.audit.run()
 	}
-	return w.clock.fire()
+	return w.clock.Fire()
 }
 
 // processMoment is a moment in the run of a job's process.
@@ -213,23 +214,23 @@ func (w *World) momentReached(m processMoment) {
 
 // RunReady steps until the time would have to move.
 func (w *World) RunReady() {
-	for len(w.kernel.ready) > 0 && w.Step() {
+	for !w.kernel.Idle() && w.Step() {
 	}
 }
 
 // RunFor steps until so much time has passed, and nothing more can happen in it.
 func (w *World) RunFor(d time.Duration) {
-	end := w.clock.now.Add(d)
+	end := w.clock.Now().Add(d)
 	for {
 		w.RunReady()
-		at, any := w.clock.next()
+		at, any := w.clock.Next()
 		if w.violation != nil || !any || at.After(end) {
 			break
 		}
 		w.Step()
 	}
-	if w.clock.now.Before(end) {
-		w.clock.now = end
+	if w.clock.Now().Before(end) {
+		w.clock.AdvanceTo(end)
 	}
 }
 

@@ -1,10 +1,9 @@
-package sim
+package kernel
 
 import (
 	"container/heap"
 	"time"
 
-	"lockstep/actors/kit"
 	"lockstep/core/job"
 )
 
@@ -12,8 +11,8 @@ import (
 // "unset".
 var epoch = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 
-// clock is virtual time: it stands still until its next timer is fired.
-type clock struct {
+// Clock is virtual time: it stands still until its next timer is fired.
+type Clock struct {
 	now        time.Time
 	timersMade uint64 // timers so far
 	timers     timers
@@ -22,14 +21,15 @@ type clock struct {
 type timer struct {
 	at     time.Time
 	number uint64 // breaks ties: the older first
-	life   *lifetime
+	life   *Lifetime
 	f      func() // nil: stopped, or fired
 }
 
-func newClock() *clock { return &clock{now: epoch} }
+// NewClock makes a clock that shows the beginning.
+func NewClock() *Clock { return &Clock{now: epoch} }
 
-// after runs f when d has passed, unless it is stopped or the lifetime is over by then.
-func (c *clock) after(d time.Duration, l *lifetime, f func()) (stop func() bool) {
+// After runs f when d has passed, unless it is stopped or the lifetime is over by then.
+func (c *Clock) After(d time.Duration, l *Lifetime, f func()) (stop func() bool) {
 	c.timersMade++
 	t := &timer{at: c.now.Add(max(d, 0)), number: c.timersMade, life: l, f: f}
 	heap.Push(&c.timers, t)
@@ -40,14 +40,14 @@ func (c *clock) after(d time.Duration, l *lifetime, f func()) (stop func() bool)
 	}
 }
 
-// fire moves the time to the next timer and runs it; false if there is none.
-func (c *clock) fire() bool {
+// Fire moves the time to the next timer and runs it; false if there is none.
+func (c *Clock) Fire() bool {
 	for len(c.timers) > 0 {
 		t := heap.Pop(&c.timers).(*timer)
-		if t.f == nil || t.life.over {
+		if t.f == nil || t.life.Over {
 			continue
 		}
-		if t.life.paused {
+		if t.life.Paused {
 			t.life.timers = append(t.life.timers, t)
 			continue
 		}
@@ -60,27 +60,27 @@ func (c *clock) fire() bool {
 	return false
 }
 
-// next is when the next timer is due.
-func (c *clock) next() (time.Time, bool) {
+// Next is when the next timer is due.
+func (c *Clock) Next() (time.Time, bool) {
 	for len(c.timers) > 0 {
 		t := c.timers[0]
-		if t.f != nil && !t.life.over && !t.life.paused {
+		if t.f != nil && !t.life.Over && !t.life.Paused {
 			return t.at, true
 		}
 		heap.Pop(&c.timers)
-		if t.f != nil && t.life.paused && !t.life.over {
+		if t.f != nil && t.life.Paused && !t.life.Over {
 			t.life.timers = append(t.life.timers, t)
 		}
 	}
 	return time.Time{}, false
 }
 
-// resume continues a paused lifetime. Timers that were due during the pause fire now.
-func (c *clock) resume(l *lifetime, s *kernel) {
+// Resume continues a paused lifetime. Timers that were due during the pause fire now.
+func (c *Clock) Resume(l *Lifetime, s *Kernel) {
 	deferred, timers := l.deferred, l.timers
-	l.paused, l.deferred, l.timers = false, nil, nil
+	l.Paused, l.deferred, l.timers = false, nil, nil
 	for _, r := range deferred {
-		s.add(r)
+		s.Add(r)
 	}
 	for _, t := range timers {
 		if t.at.Before(c.now) {
@@ -90,23 +90,17 @@ func (c *clock) resume(l *lifetime, s *kernel) {
 	}
 }
 
-func (c *clock) elapsed() time.Duration { return c.now.Sub(epoch) }
+// Now is the virtual time.
+func (c *Clock) Now() time.Time { return c.now }
 
-func (c *clock) stamp() job.Timestamp { return job.TimestampOf(c.now) }
+// AdvanceTo moves the time to t, which is not before now. No timer is due before t.
+func (c *Clock) AdvanceTo(t time.Time) { c.now = t }
 
-// actorClock is the clock as the actors of one daemon see it.
-type actorClock struct {
-	clock *clock
-	life  *lifetime
-}
+// Elapsed is the virtual time since the beginning.
+func (c *Clock) Elapsed() time.Duration { return c.now.Sub(epoch) }
 
-var _ kit.Clock = actorClock{}
-
-func (c actorClock) Now() time.Time { return c.clock.now }
-
-func (c actorClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
-	return c.clock.after(d, c.life, f)
-}
+// Stamp is the virtual time as files have it.
+func (c *Clock) Stamp() job.Timestamp { return job.TimestampOf(c.now) }
 
 // timers is a heap, the next one to fire on top.
 type timers []*timer
