@@ -49,7 +49,7 @@ func archivedDependency(t *testing.T, seed uint64, checker Checker, mutations Mu
 	c.submit(jobs, answered)
 	w.until(t, "the first job is archived", func() bool { return archived && left == 0 && w.allVoting() && w.master() != nil })
 	for _, n := range w.nodes {
-		n.cluster.replica.compact()
+		n.cluster.replica.Compact()
 	}
 	n := w.nodes[0]
 	if n == w.master() {

@@ -27,7 +27,7 @@ func (checkReplicas) See(w *World, event any) error {
 	switch e := event.(type) {
 	case entriesApplied:
 		if want := e.node.cluster.expected.running; !maps.Equal(e.running, want) {
-			return fmt.Errorf("having applied %d, %s remembers the running jobs %v; they are %v", e.node.cluster.replica.active.bridge.applied, e.node.name, e.running, want)
+			return fmt.Errorf("having applied %d, %s remembers the running jobs %v; they are %v", e.node.cluster.replica.Active.AppliedIndex(), e.node.name, e.running, want)
 		}
 		for _, name := range e.touched {
 			if inArchive(name) && e.node.cluster.rebuilt {
@@ -43,7 +43,7 @@ func (checkReplicas) See(w *World, event any) error {
 			}
 			want, wanted := e.node.cluster.expected.files[name]
 			if err := e.node.compareFile(name, want, wanted); err != nil {
-				return fmt.Errorf("having applied %d: %w", e.node.cluster.replica.active.bridge.applied, err)
+				return fmt.Errorf("having applied %d: %w", e.node.cluster.replica.Active.AppliedIndex(), err)
 			}
 		}
 	case finished:
@@ -101,10 +101,10 @@ func (m *clusterNode) applied(index uint64, state []byte) {
 
 // restored: the files come from another node, which may have been further than the snapshot
 // says.
-func (m *clusterNode) restored(s snapshotMeta) {
+func (m *clusterNode) restored(index uint64) {
 	m.rebuilt = true
-	m.rebuildExpected(s.index)
-	m.expected.reachedIndex = max(m.expected.reachedIndex, m.node.world.log.committedIndex)
+	m.rebuildExpected(index)
+	m.expected.reachedIndex = max(m.expected.reachedIndex, m.node.world.log.CommittedIndex())
 }
 
 // sharedChanged is called for each change on the disk of a node of a cluster.

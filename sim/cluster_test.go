@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/sim/consensus"
 )
 
 // What watches several nodes is shown the fault that it guards against, too.
@@ -142,7 +144,7 @@ func TestAStaleMasterIsSeen(t *testing.T) {
 	}{
 		"its process goes on": {func() Checker { return &checkLocks{} }, Mutations{NoLease: true}, "process executes"},
 		"it permits a process to act": {func() Checker { return checkMasters{} },
-			Mutations{NoLease: true, Log: LogMutations{AlwaysLeads: true}}, "job 1: queued, has a process (apply)"},
+			Mutations{NoLease: true, Log: consensus.Mutations{AlwaysLeads: true}}, "job 1: queued, has a process (apply)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(30) {

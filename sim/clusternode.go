@@ -12,13 +12,14 @@ import (
 	"lockstep/core/replication"
 	"lockstep/messages"
 	"lockstep/persistence"
+	"lockstep/sim/consensus"
 	"lockstep/supervisor"
 )
 
 // clusterNode is what a node of a cluster has in addition.
 type clusterNode struct {
 	node     *node
-	replica  *replica
+	replica  *consensus.Replica
 	expected *expectedFiles
 	lease    time.Time // of this node's job processes, as its file has it
 	group    int       // nodes of different ones cannot reach each other
@@ -31,28 +32,28 @@ type clusterNode struct {
 func (w *World) foundCluster() {
 	w.disk = NewDisk("queue", "queue/archive", "queue/quarantine")
 	w.oracle = &oracle{world: w, files: map[string][]byte{}, running: replication.Running{}}
-	w.log = newConsensus(w.kernel, w.clock, rand.New(rand.NewPCG(w.options.Seed, 0x7af7)))
-	w.log.mutations = w.mutations.Log
-	w.log.tracef = func(format string, args ...any) { w.trace.addf(TopicLog, "log: "+format, args...) }
-	w.log.committed = w.oracle.committed
-	w.log.partitioned = func(a, b string) bool { return w.nodeNamed(a).cluster.group != w.nodeNamed(b).cluster.group }
-	w.log.delay = func(name string) time.Duration { return w.nodeNamed(name).cluster.slow }
+	w.log = consensus.NewLog(w.kernel, w.clock, rand.New(rand.NewPCG(w.options.Seed, 0x7af7)))
+	w.log.Mutations = w.mutations.Log
+	w.log.Tracef = func(format string, args ...any) { w.trace.addf(TopicLog, "log: "+format, args...) }
+	w.log.Committed = w.oracle.committed
+	w.log.Partitioned = func(a, b string) bool { return w.nodeNamed(a).cluster.group != w.nodeNamed(b).cluster.group }
+	w.log.Delay = func(name string) time.Duration { return w.nodeNamed(name).cluster.slow }
 	var members []*messages.Member
 	for i := range w.options.Nodes {
 		n := newNode(w, fmt.Sprintf("n%d", i+1))
-		n.cluster = &clusterNode{node: n, replica: w.log.newReplica(n.name)}
-		n.cluster.replica.files = n.snapshotFiles
-		n.cluster.replica.sync = func() error { return n.disk.SyncDir("note", paths.QueueDir) }
-		n.cluster.replica.renewed = func(until time.Time) { n.cluster.renew(until) }
+		n.cluster = &clusterNode{node: n, replica: w.log.NewReplica(n.name)}
+		n.cluster.replica.Files = n.snapshotFiles
+		n.cluster.replica.Sync = func() error { return n.disk.SyncDir("note", paths.QueueDir) }
+		n.cluster.replica.Renewed = func(until time.Time) { n.cluster.renew(until) }
 		w.nodes = append(w.nodes, n)
-		members = append(members, &messages.Member{Name: n.name, Address: n.cluster.replica.address, Voter: true})
+		members = append(members, &messages.Member{Name: n.name, Address: n.cluster.replica.Address, Voter: true})
 	}
 	w.node = w.nodes[0]
 	for _, n := range w.nodes {
 		if err := n.prepare(); err != nil {
 			panic(fmt.Errorf("sim: %w", err)) // nothing fails yet
 		}
-		n.cluster.replica.found(members)
+		n.cluster.replica.Found(members)
 	}
 	first := w.nodes[0].sharedFiles()
 	for _, name := range sortedKeys(first) {
@@ -78,8 +79,8 @@ func (n *node) uuid() string { return n.name + "-uuid" }
 
 // renew is the file that says until when this node is the master.
 func (m *clusterNode) renew(until time.Time) {
-	if runs := m.replica.active; runs != nil && !until.IsZero() {
-		until = runs.leadsUntil(until)
+	if runs := m.replica.Active; runs != nil && !until.IsZero() {
+		until = runs.LeadsUntil(until)
 	}
 	m.lease = until
 }
@@ -95,12 +96,11 @@ func (n *node) mayStart() bool { return !n.clustered() || !n.cluster.wiped }
 func (d *daemon) joinCluster() {
 	n := d.node
 	m := n.cluster
-	founded := m.replica.fresh()
-	runs := m.replica.run(d.life, founded, func(to *actor.PID, what proto.Message) { d.env.System().Root.Send(to, what) })
-	runs.bridge.onApplied = m.applied
-	runs.bridge.onRestored = m.restored
-	if m.replica.restoring == nil {
-		m.rebuildExpected(runs.bridge.applied)
+	founded := m.replica.Fresh()
+	runs := m.replica.Run(d.life, founded, func(to *actor.PID, what proto.Message) { d.env.System().Root.Send(to, what) })
+	runs.Observe(m.applied, m.restored)
+	if !m.replica.Restoring() {
+		m.rebuildExpected(runs.AppliedIndex())
 	}
 	d.ports.Cluster = &supervisor.Cluster{Log: runs, Name: n.name, Self: replication.Self{Node: n.uuid(), Run: fmt.Sprintf("%s-run-%d", n.name, n.daemons)},
 		Mastership: d.mastershipChanged, Members: func([]*messages.Member) {}}
@@ -118,10 +118,10 @@ func (d *daemon) joinCluster() {
 
 // daemonEnded: the log of the node ends with it.
 func (m *clusterNode) daemonEnded() {
-	if runs := m.replica.active; runs != nil {
-		m.expected.reachedIndex = max(m.expected.reachedIndex, runs.bridge.sentThrough)
+	if runs := m.replica.Active; runs != nil {
+		m.expected.reachedIndex = max(m.expected.reachedIndex, runs.SentThrough())
 	}
-	m.replica.end()
+	m.replica.End()
 	m.node.resignDecider()
 }
 
@@ -143,7 +143,7 @@ func (d *daemon) resign() {
 		d.whenDone(tree.Done, end)
 	}
 	d.requestOK(tree.Root, &messages.Drain{}, drainMax, func(bool) {
-		if replication.Voters(d.node.cluster.replica.members()) > 1 {
+		if replication.Voters(d.node.cluster.replica.Members()) > 1 {
 			d.request(supervisor.Replicator(d.env), &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, resignTransferMax, stop)
 		} else {
 			stop(nil)
@@ -176,7 +176,7 @@ func (d *daemon) mastershipChanged(tree *supervisor.Running) {
 
 // becomeDecider makes this node the deciding one, unless another is master by now.
 func (n *node) becomeDecider() {
-	if r := n.cluster.replica.active; r.role == roleLeader && r.term == n.world.log.latestTerm() {
+	if n.cluster.replica.Active.LeadsLatest() {
 		n.world.decider = n
 		n.world.notify(deciderStarted{})
 	}
@@ -192,7 +192,7 @@ func (n *node) resignDecider() {
 func (d *daemon) endJobs(after time.Duration) {
 	d.world.clock.After(after, d.life, func() {
 		m := d.node.machine
-		if d.tree != nil || replication.Voters(d.node.cluster.replica.members()) == 1 {
+		if d.tree != nil || replication.Voters(d.node.cluster.replica.Members()) == 1 {
 			return
 		}
 		for _, p := range append([]*process(nil), m.processes...) {
@@ -216,8 +216,8 @@ const voteRetryPause = 2 * time.Second
 func (d *daemon) requestVoting() {
 	r := d.node.cluster.replica
 	d.world.clock.After(voteRetryPause, d.life, func() {
-		if !r.voter(r.name) {
-			d.node.requestJoin(&messages.AdmitNode{Applied: r.active.bridge.applied}, func(*messages.NodeAdmitted) {})
+		if !r.Voter(d.node.name) {
+			d.node.requestJoin(&messages.AdmitNode{Applied: r.Active.AppliedIndex()}, func(*messages.NodeAdmitted) {})
 		}
 		d.requestVoting()
 	})
@@ -225,7 +225,7 @@ func (d *daemon) requestVoting() {
 
 // requestJoin sends a join request to the master, if one can be reached.
 func (n *node) requestJoin(request *messages.AdmitNode, answered func(*messages.NodeAdmitted)) {
-	request.Name, request.Address, request.Voting = n.name, n.cluster.replica.address, true
+	request.Name, request.Address, request.Voting = n.name, n.cluster.replica.Address, true
 	for _, other := range n.world.nodes {
 		if other == n || other.daemon == nil || other.daemon.tree == nil || other.cluster.group != n.cluster.group {
 			continue
@@ -253,11 +253,11 @@ func (n *node) wipe() {
 func (n *node) rejoinAsNew() {
 	m := n.cluster
 	m.wiped, m.lease = true, time.Time{}
-	m.replica.wipe()
+	m.replica.Wipe()
 	n.newDisk()
 	n.world.injector.attachDisk(n)
 	m.expected = n.world.oracle.newExpected(nil)
-	m.expected.reachedIndex = n.world.log.committedIndex
+	m.expected.reachedIndex = n.world.log.CommittedIndex()
 	n.requestAdmission()
 }
 
@@ -293,7 +293,7 @@ func (n *node) checkQueue() error {
 	switch {
 	case !n.clustered():
 		return persistence.CheckQueue(n.disk)
-	case n.cluster.replica.fresh():
+	case n.cluster.replica.Fresh():
 		return mark()
 	case n.world.mutations.AdmitLostQueue:
 		return nil

@@ -25,8 +25,8 @@
 //     machine with scripted commands, the job file written as lockstep-job writes
 //     it, its reports and questions as LUXI calls over a connection. They outlive
 //     the daemon; they can die or hang at each stage.
-//   - Several nodes: log.go has the consensus log between them, clusternode.go what a node
-//     does besides; docs/simulation.md says more.
+//   - Several nodes: package consensus has the log between them, clusternode.go what a node
+//     of a cluster does in addition; docs/simulation.md says more.
 //   - Clients, as conn.Conn: real frames, one request at a time, a client's
 //     patience, lost connections, and clients that hang up and send again. Their
 //     answers are kept and compared with the disk.

@@ -81,7 +81,7 @@ func (w *World) allVoting() bool {
 			return false
 		}
 		for _, other := range w.nodes {
-			if !n.cluster.replica.voter(other.name) {
+			if !n.cluster.replica.Voter(other.name) {
 				return false
 			}
 		}
@@ -92,7 +92,7 @@ func (w *World) allVoting() bool {
 // master is the node whose daemon has the master part of the tree; nil: there is none.
 func (w *World) master() *node {
 	for _, n := range w.nodes {
-		if n.daemon != nil && n.daemon.tree != nil && (!n.clustered() || n.cluster.replica.active.Leads()) {
+		if n.daemon != nil && n.daemon.tree != nil && (!n.clustered() || n.cluster.replica.Active.Leads()) {
 			return n
 		}
 	}
@@ -105,12 +105,12 @@ func (n *node) allApplied() bool {
 		return true
 	}
 	r := n.cluster.replica
-	return r.restoring == nil && r.active.bridge.applied >= n.world.log.committedIndex
+	return !r.Restoring() && r.Active.AppliedIndex() >= n.world.log.CommittedIndex()
 }
 
 // quiescent: the same, and no entry is on its way to be committed.
 func (n *node) quiescent() bool {
-	return n.allApplied() && (!n.clustered() || n.cluster.replica.last() == n.world.log.committedIndex)
+	return n.allApplied() && (!n.clustered() || n.cluster.replica.Last() == n.world.log.CommittedIndex())
 }
 
 // caughtUp: it has all that the others have.
@@ -122,7 +122,7 @@ func (n *node) caughtUp() error {
 		return fmt.Errorf("%s has no daemon", n.name)
 	case !n.allApplied():
 		return fmt.Errorf("%s has not applied everything", n.name)
-	case !n.cluster.replica.voter(n.name):
+	case !n.cluster.replica.Voter(n.name):
 		return fmt.Errorf("%s has no vote", n.name)
 	}
 	return nil

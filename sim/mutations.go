@@ -14,6 +14,7 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/paths"
 	"lockstep/messages"
+	"lockstep/sim/consensus"
 )
 
 // Mutation is a named set of Mutations: a fault built in on purpose, to see a checker find it
@@ -56,8 +57,8 @@ var AllMutations = []Mutation{
 	{"unheard-progress", "the queue does not hear how far a job's process has come", Mutations{Alter: drops("daemon/queue", &messages.JobProgress{})}},
 	{"lost-wishes", "who wants something of a job that has just ended is not answered", Mutations{Alter: dropsLateAnswers}},
 	{"untold-progress", "the other nodes do not hear how far a job's process has come before it asks to go on", Mutations{Alter: dropsProgress}},
-	{"hasty-log", "an entry counts as committed before a majority has it", Mutations{Log: LogMutations{Hasty: true}}},
-	{"skipped-entry", "the second node leaves an entry of the log out", Mutations{Log: LogMutations{Skips: "n2"}}},
+	{"hasty-log", "an entry counts as committed before a majority has it", Mutations{Log: consensus.Mutations{Hasty: true}}},
+	{"skipped-entry", "the second node leaves an entry of the log out", Mutations{Log: consensus.Mutations{Skips: "n2"}}},
 	{"forgotten-jobs", "a node forgets which jobs run", Mutations{Alter: dropsRunning}},
 	{"no-fence", "a new master does not wait for the jobs of the old one", Mutations{Alter: noFence}},
 	{"lets-in", "a node that has lost its queue, and not its log, starts as if nothing were missing", Mutations{AdmitLostQueue: true}},

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -30,11 +31,11 @@ type committedEntry struct {
 }
 
 // committed takes one committed entry.
-func (t *oracle) committed(index uint64, e entry) {
-	if e.data == nil {
+func (t *oracle) committed(index uint64, data []byte) {
+	if data == nil {
 		return
 	}
-	decoded, err := messages.UnmarshalLogEntry(e.data)
+	decoded, err := messages.UnmarshalLogEntry(data)
 	if err != nil {
 		panic(fmt.Errorf("sim: index %d: %w", index, err))
 	}
@@ -180,6 +181,9 @@ func fileText(data []byte) string {
 	}
 	return fmt.Sprintf("%.60q", data)
 }
+
+// sortedKeys are the keys of a map in order.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 // inArchive: in a directory that snapshots leave out.
 func inArchive(name string) bool {

@@ -10,6 +10,7 @@ import (
 	cmap "github.com/orcaman/concurrent-map"
 
 	"lockstep/actors/jobs"
+	"lockstep/sim/consensus"
 	"lockstep/sim/kernel"
 )
 
@@ -50,7 +51,7 @@ type Mutations struct {
 	// MoreSlots: the daemon believes in so many more run slots than there are.
 	MoreSlots int
 	// Log are those of the consensus log.
-	Log LogMutations
+	Log consensus.Mutations
 	// NoLease: job processes do not check whether their node is still the master.
 	NoLease bool
 	// DelayReports: a job process that asks for permission reports nothing until
@@ -70,7 +71,7 @@ type World struct {
 	// consensus log says that is committed, see oracle.
 	disk      *Disk
 	oracle    *oracle // nil: the node is alone
-	log       *consensus
+	log       *consensus.Log
 	decider   *node // whose daemon decides, or the next one will; nil: unknown
 	options   Options
 	mutations Mutations

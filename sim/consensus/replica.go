@@ -1,6 +1,7 @@
-package sim
+package consensus
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -16,9 +17,9 @@ const (
 	roleLeader
 )
 
-// activeReplica is the part of a replica that ends with its daemon.
-type activeReplica struct {
-	*replica
+// Active is the part of a replica that ends with its daemon.
+type Active struct {
+	*Replica
 	life   *kernel.Lifetime
 	thread *kernel.Thread // what the log does in the name of its node
 	bridge *bridge
@@ -50,10 +51,10 @@ type peer struct {
 	busy        time.Time // a request is on its way, which counts as lost then
 }
 
-// run begins what a daemon does of the log. founded: this node has had no log before.
-func (r *replica) run(l *kernel.Lifetime, founded bool, to sender) *activeReplica {
-	n := &activeReplica{replica: r, life: l, thread: kernel.NewThread(r.consensus.kernel, l)}
-	r.active = n
+// Run begins what a daemon does of the log. founded: this node has had no log before.
+func (r *Replica) Run(l *kernel.Lifetime, founded bool, to Sender) *Active {
+	n := &Active{Replica: r, life: l, thread: kernel.NewThread(r.consensus.kernel, l)}
+	r.Active = n
 	n.commit = r.snapshot.index
 	n.bridge = newBridge(n, to)
 	now := r.consensus.clock.Now()
@@ -66,20 +67,20 @@ func (r *replica) run(l *kernel.Lifetime, founded bool, to sender) *activeReplic
 	return n
 }
 
-// end is that of the daemon.
-func (r *replica) end() { r.active = nil }
+// End is that of the daemon.
+func (r *Replica) End() { r.Active = nil }
 
-func (n *activeReplica) now() time.Time { return n.consensus.clock.Now() }
+func (n *Active) now() time.Time { return n.consensus.clock.Now() }
 
 // postpone has the next election wait for as long as one does at least.
-func (n *activeReplica) postpone() {
+func (n *Active) postpone() {
 	n.electionDue = n.now().Add(replication.ElectionMin + time.Duration(n.consensus.rng.Int64N(int64(replication.ElectionMin))))
 }
 
 // takesPart: a node whose files are not restored yet does nothing else.
-func (n *activeReplica) takesPart() bool { return n.restoring == nil || n.bridge.restoredWhileActive }
+func (n *Active) takesPart() bool { return n.restoring == nil || n.bridge.restoredWhileActive }
 
-func (n *activeReplica) ticks(first time.Duration) {
+func (n *Active) ticks(first time.Duration) {
 	n.consensus.clock.After(first, n.life, func() {
 		if n.takesPart() {
 			n.tick()
@@ -88,7 +89,7 @@ func (n *activeReplica) ticks(first time.Duration) {
 	})
 }
 
-func (n *activeReplica) tick() {
+func (n *Active) tick() {
 	if n.role == roleLeader {
 		if n.majorityContact(func(p *peer) time.Time { return latest(p.acked, p.since) }).Add(replication.Lease).Before(n.now()) {
 			n.stepDown("has lost contact to a majority")
@@ -102,7 +103,7 @@ func (n *activeReplica) tick() {
 		n.leader = ""
 		n.bridge.sendLeader()
 	}
-	if n.restoring == nil && n.voter(n.name) && !n.now().Before(n.electionDue) && !n.now().Before(n.noVoteUntil) {
+	if n.restoring == nil && n.Voter(n.name) && !n.now().Before(n.electionDue) && !n.now().Before(n.noVoteUntil) {
 		n.postpone()
 		n.startElection(false)
 	}
@@ -110,7 +111,7 @@ func (n *activeReplica) tick() {
 
 // startElection asks for votes. A node that the leader has called stands at once. Otherwise it
 // first asks whether it would be elected.
-func (n *activeReplica) startElection(called bool) {
+func (n *Active) startElection(called bool) {
 	if called {
 		n.elect(true)
 		return
@@ -118,7 +119,7 @@ func (n *activeReplica) startElection(called bool) {
 	n.collectVotes(n.term+1, true, false, func() { n.elect(false) })
 }
 
-func (n *activeReplica) elect(called bool) {
+func (n *Active) elect(called bool) {
 	n.term++
 	n.votedFor, n.leader = n.name, ""
 	term := n.term
@@ -130,19 +131,19 @@ func (n *activeReplica) elect(called bool) {
 }
 
 // collectVotes calls won, once, when a majority is in favour.
-func (n *activeReplica) collectVotes(term uint64, pre, called bool, won func()) {
-	votes, last, lastTerm := 1, n.last(), n.termAt(n.last())
+func (n *Active) collectVotes(term uint64, pre, called bool, won func()) {
+	votes, last, lastTerm := 1, n.Last(), n.termAt(n.Last())
 	if votes >= n.majority() {
 		won()
 		return
 	}
-	for _, m := range n.members() {
+	for _, m := range n.Members() {
 		if !m.Voter || m.Name == n.name {
 			continue
 		}
 		candidate := n.name
-		n.rpc(m.Name, 0, func(other *replica) func() {
-			granted, at := other.active.vote(candidate, term, last, lastTerm, pre, called)
+		n.rpc(m.Name, 0, func(other *Replica) func() {
+			granted, at := other.Active.vote(candidate, term, last, lastTerm, pre, called)
 			return func() {
 				switch {
 				case at > n.term && !pre:
@@ -158,8 +159,8 @@ func (n *activeReplica) collectVotes(term uint64, pre, called bool, won func()) 
 }
 
 // vote is the answer to a candidate, with the term of the voter.
-func (n *activeReplica) vote(candidate string, term, last, lastTerm uint64, pre, called bool) (granted bool, at uint64) {
-	stranger := len(n.members()) > 0 && !n.voter(candidate)
+func (n *Active) vote(candidate string, term, last, lastTerm uint64, pre, called bool) (granted bool, at uint64) {
+	stranger := len(n.Members()) > 0 && !n.Voter(candidate)
 	if term < n.term || stranger || n.now().Before(n.noVoteUntil) {
 		return false, n.term
 	}
@@ -167,7 +168,7 @@ func (n *activeReplica) vote(candidate string, term, last, lastTerm uint64, pre,
 	if content && !called {
 		return false, n.term
 	}
-	behind := lastTerm < n.termAt(n.last()) || lastTerm == n.termAt(n.last()) && last < n.last()
+	behind := lastTerm < n.termAt(n.Last()) || lastTerm == n.termAt(n.Last()) && last < n.Last()
 	if pre {
 		return !behind, n.term
 	}
@@ -184,7 +185,7 @@ func (n *activeReplica) vote(candidate string, term, last, lastTerm uint64, pre,
 }
 
 // newTerm begins a later term.
-func (n *activeReplica) newTerm(term uint64) {
+func (n *Active) newTerm(term uint64) {
 	n.term, n.votedFor = term, ""
 	n.leader = ""
 	if n.role == roleLeader {
@@ -194,25 +195,25 @@ func (n *activeReplica) newTerm(term uint64) {
 	}
 }
 
-func (n *activeReplica) win() {
-	n.consensus.tracef("%s is elected in term %d", n.name, n.term)
+func (n *Active) win() {
+	n.consensus.Tracef("%s is elected in term %d", n.name, n.term)
 	n.role, n.leader, n.announced = roleLeader, n.name, false
 	n.peers, n.waiting = map[string]*peer{}, map[uint64]uint64{}
 	n.changes, n.pendingIndex, n.transferTo = nil, 0, ""
 	n.leaseUntil = time.Time{}
 	n.add(entry{})
-	n.barrier = n.last()
+	n.barrier = n.Last()
 	n.broadcast()
 }
 
 // stepDown ends the leadership. The outcome of its proposals is unknown.
-func (n *activeReplica) stepDown(why string) {
-	n.consensus.tracef("%s leads no more in term %d: it %s", n.name, n.term, why)
+func (n *Active) stepDown(why string) {
+	n.consensus.Tracef("%s leads no more in term %d: it %s", n.name, n.term, why)
 	n.role, n.announced, n.leader = roleFollower, false, ""
 	n.endLease()
 	n.postpone()
 	n.bridge.sendLeader()
-	for _, index := range sortedKeys(n.waiting) {
+	for _, index := range slices.Sorted(maps.Keys(n.waiting)) {
 		n.bridge.send(&messages.LogRefused{Number: n.waiting[index], Unknown: true, Failure: logFailure("leadership was lost")})
 	}
 	n.waiting = nil
@@ -220,7 +221,7 @@ func (n *activeReplica) stepDown(why string) {
 }
 
 // add appends an entry to the leader's own log.
-func (n *activeReplica) add(e entry) {
+func (n *Active) add(e entry) {
 	e.term = n.term
 	n.log = append(n.log, e)
 	if e.members != nil {
@@ -230,17 +231,17 @@ func (n *activeReplica) add(e entry) {
 }
 
 // of another node, as who leads knows it.
-func (n *activeReplica) peer(name string) *peer {
+func (n *Active) peer(name string) *peer {
 	p := n.peers[name]
 	if p == nil {
-		p = &peer{next: n.last() + 1, since: n.now()}
+		p = &peer{next: n.Last() + 1, since: n.now()}
 		n.peers[name] = p
 	}
 	return p
 }
 
-func (n *activeReplica) broadcast() {
-	for _, m := range n.members() {
+func (n *Active) broadcast() {
+	for _, m := range n.Members() {
 		if m.Name != n.name {
 			n.send(m.Name)
 		}
@@ -248,7 +249,7 @@ func (n *activeReplica) broadcast() {
 }
 
 // send sends a node the entries that it lacks, or an empty request.
-func (n *activeReplica) send(name string) {
+func (n *Active) send(name string) {
 	p := n.peer(name)
 	if n.now().Before(p.busy) {
 		return
@@ -262,21 +263,21 @@ func (n *activeReplica) send(name string) {
 	beforeTerm, term, commit, sent, leader := n.termAt(before), n.term, n.commit, n.now(), n.name
 	entries := slices.Clone(n.log[before-n.base:])
 	entries = entries[:min(len(entries), appendMost)]
-	n.rpc(name, 0, func(other *replica) func() {
-		ok, at, hint := other.active.append(leader, term, before, beforeTerm, entries, commit)
+	n.rpc(name, 0, func(other *Replica) func() {
+		ok, at, hint := other.Active.append(leader, term, before, beforeTerm, entries, commit)
 		return func() { n.answered(name, p, term, sent, ok, at, hint) }
 	})
 }
 
 // append is the follower's side: at is its term; hint is the last entry that it shares with
 // the leader, or else may share.
-func (n *activeReplica) append(leader string, term, before, beforeTerm uint64, entries []entry, commit uint64) (ok bool, at, hint uint64) {
+func (n *Active) append(leader string, term, before, beforeTerm uint64, entries []entry, commit uint64) (ok bool, at, hint uint64) {
 	if term < n.term {
 		return false, n.term, 0
 	}
 	n.heardLeader(leader, term)
-	if before > n.last() {
-		return false, n.term, n.last()
+	if before > n.Last() {
+		return false, n.term, n.Last()
 	}
 	if before < n.base { // what is in a snapshot is committed
 		skip := min(n.base-before, uint64(len(entries)))
@@ -289,7 +290,7 @@ func (n *activeReplica) append(leader string, term, before, beforeTerm uint64, e
 	}
 	for i, e := range entries {
 		index := before + 1 + uint64(i)
-		if index <= n.last() && n.termAt(index) == e.term {
+		if index <= n.Last() && n.termAt(index) == e.term {
 			continue
 		}
 		if index <= n.commit {
@@ -304,8 +305,8 @@ func (n *activeReplica) append(leader string, term, before, beforeTerm uint64, e
 }
 
 // truncate takes back committed entries. No log does that without the mutation Hasty.
-func (n *activeReplica) truncate(index uint64) {
-	if !n.consensus.mutations.Hasty {
+func (n *Active) truncate(index uint64) {
+	if !n.consensus.Mutations.Hasty {
 		panic("sim: the log takes back what was committed")
 	}
 	n.commit = index - 1
@@ -313,7 +314,7 @@ func (n *activeReplica) truncate(index uint64) {
 }
 
 // heardLeader records who leads.
-func (n *activeReplica) heardLeader(leader string, term uint64) {
+func (n *Active) heardLeader(leader string, term uint64) {
 	if term > n.term {
 		n.newTerm(term)
 	}
@@ -326,7 +327,7 @@ func (n *activeReplica) heardLeader(leader string, term uint64) {
 }
 
 // answered takes a follower's answer.
-func (n *activeReplica) answered(name string, p *peer, term uint64, sent time.Time, ok bool, at, hint uint64) {
+func (n *Active) answered(name string, p *peer, term uint64, sent time.Time, ok bool, at, hint uint64) {
 	if at > n.term {
 		n.newTerm(at)
 		return
@@ -347,16 +348,16 @@ func (n *activeReplica) answered(name string, p *peer, term uint64, sent time.Ti
 	} else {
 		p.next = hint + 1 // also where it has had more: its disk may be another
 	}
-	if p.next <= n.last() {
+	if p.next <= n.Last() {
 		n.send(name)
 	}
 }
 
 // count commits what a majority has.
-func (n *activeReplica) count() {
-	for index := n.last(); index > n.commit && n.termAt(index) == n.term; index-- {
+func (n *Active) count() {
+	for index := n.Last(); index > n.commit && n.termAt(index) == n.term; index-- {
 		have := 0
-		for _, m := range n.members() {
+		for _, m := range n.Members() {
 			if m.Voter && (m.Name == n.name || n.peer(m.Name).match >= index) {
 				have++
 			}
@@ -367,20 +368,20 @@ func (n *activeReplica) count() {
 			break
 		}
 	}
-	if n.consensus.mutations.Hasty {
-		n.commitTo(n.last())
+	if n.consensus.Mutations.Hasty {
+		n.commitTo(n.Last())
 	}
 }
 
 // commit: a majority has everything up to an index of the leader's log.
-func (c *consensus) commit(leader *activeReplica, index uint64) {
+func (c *Log) commit(leader *Active, index uint64) {
 	for c.committedIndex < index {
 		c.committedIndex++
-		c.committed(c.committedIndex, leader.at(c.committedIndex))
+		c.Committed(c.committedIndex, leader.at(c.committedIndex).data)
 	}
 }
 
-func (n *activeReplica) commitTo(index uint64) {
+func (n *Active) commitTo(index uint64) {
 	for ; n.commit < index; n.commit++ {
 		next := n.commit + 1
 		delete(n.waiting, next)

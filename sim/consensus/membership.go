@@ -1,9 +1,7 @@
-package sim
+package consensus
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -12,12 +10,10 @@ import (
 	"lockstep/messages"
 )
 
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
-
 // majorityContact is a time such that a majority has acknowledged requests sent then or later.
-func (n *activeReplica) majorityContact(acked func(*peer) time.Time) time.Time {
+func (n *Active) majorityContact(acked func(*peer) time.Time) time.Time {
 	var times []time.Time
-	for _, m := range n.members() {
+	for _, m := range n.Members() {
 		switch {
 		case !m.Voter:
 		case m.Name == n.name:
@@ -31,13 +27,13 @@ func (n *activeReplica) majorityContact(acked func(*peer) time.Time) time.Time {
 }
 
 // extendLease renews the lease of a leader that has been announced.
-func (n *activeReplica) extendLease() {
+func (n *Active) extendLease() {
 	if !n.announced || n.transferTo != "" || n.now().Before(n.noLeaseUntil) {
 		return
 	}
 	if until := n.majorityContact(func(p *peer) time.Time { return p.acked }).Add(replication.Lease); until.After(n.leaseUntil) && until.After(n.now()) {
 		n.leaseUntil = until
-		n.renewed(until)
+		n.Renewed(until)
 	}
 }
 
@@ -48,10 +44,10 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-func (n *activeReplica) endLease() {
+func (n *Active) endLease() {
 	if !n.leaseUntil.IsZero() {
 		n.leaseUntil = time.Time{}
-		n.renewed(time.Time{})
+		n.Renewed(time.Time{})
 	}
 }
 
@@ -61,7 +57,7 @@ type membershipChange struct {
 	replicator.Change
 }
 
-func (n *activeReplica) change(w membershipChange) {
+func (n *Active) change(w membershipChange) {
 	if n.role != roleLeader {
 		n.answer(w, "this node does not lead")
 		return
@@ -72,7 +68,7 @@ func (n *activeReplica) change(w membershipChange) {
 	}
 }
 
-func (n *activeReplica) answer(w membershipChange, failure string) {
+func (n *Active) answer(w membershipChange, failure string) {
 	m := &messages.LogChanged{Number: w.number}
 	if failure != "" {
 		m.Failure = logFailure(failure)
@@ -85,7 +81,7 @@ func logFailure(text string) *messages.Failure {
 }
 
 // changeDone ends the change that is under way.
-func (n *activeReplica) changeDone(err error) {
+func (n *Active) changeDone(err error) {
 	w := n.changes[0]
 	n.changes, n.pendingIndex = n.changes[1:], 0
 	text := ""
@@ -98,7 +94,7 @@ func (n *activeReplica) changeDone(err error) {
 
 // abandonChanges answers all pending changes when this node leads no longer. A transfer that
 // is under way has then succeeded.
-func (n *activeReplica) abandonChanges() {
+func (n *Active) abandonChanges() {
 	handed := n.transferTo != "" && n.noLeaseUntil.After(n.now())
 	changes := n.changes
 	n.changes, n.pendingIndex, n.transferTo = nil, 0, ""
@@ -111,7 +107,7 @@ func (n *activeReplica) abandonChanges() {
 	}
 }
 
-func (n *activeReplica) nextChange() {
+func (n *Active) nextChange() {
 	if len(n.changes) == 0 || n.role != roleLeader {
 		return
 	}
@@ -123,19 +119,19 @@ func (n *activeReplica) nextChange() {
 	case members == nil:
 		n.transfer(w)
 	default:
-		n.pendingIndex = n.last() + 1
+		n.pendingIndex = n.Last() + 1
 		n.add(entry{members: members})
 		n.broadcast()
 	}
 }
 
 // next are the members after a change; nil where the leadership is to be transferred.
-func (n *activeReplica) next(w membershipChange) ([]*messages.Member, error) {
-	members := slices.Clone(n.members())
+func (n *Active) next(w membershipChange) ([]*messages.Member, error) {
+	members := slices.Clone(n.Members())
 	at := slices.IndexFunc(members, func(m *messages.Member) bool { return m.Name == w.Name })
 	switch w.What {
 	case messages.ChangeNodes_ADD_NONVOTER, messages.ChangeNodes_ADD_VOTER:
-		if w.Name == "" || w.Address == "" || n.consensus.replica(w.Name) == nil {
+		if w.Name == "" || w.Address == "" || n.consensus.Replica(w.Name) == nil {
 			return nil, fmt.Errorf("node %q cannot be added: its name or its address is missing", w.Name)
 		}
 		added := &messages.Member{Name: w.Name, Address: w.Address, Voter: w.What == messages.ChangeNodes_ADD_VOTER}
@@ -167,11 +163,11 @@ func (n *activeReplica) next(w membershipChange) ([]*messages.Member, error) {
 }
 
 // transfer moves the leadership to the named node, else to the voter that has most of the log.
-func (n *activeReplica) transfer(w membershipChange) {
+func (n *Active) transfer(w membershipChange) {
 	to := w.Name
 	if w.What == messages.ChangeNodes_REMOVE || to == "" {
 		to = ""
-		for _, m := range n.members() {
+		for _, m := range n.Members() {
 			if m.Voter && m.Name != n.name && (to == "" || n.peer(m.Name).match > n.peer(to).match) {
 				to = m.Name
 			}
@@ -181,7 +177,7 @@ func (n *activeReplica) transfer(w membershipChange) {
 		n.changeDone(fmt.Errorf("there is no other voter"))
 		return
 	}
-	n.consensus.tracef("%s hands the leadership to %s", n.name, to)
+	n.consensus.Tracef("%s hands the leadership to %s", n.name, to)
 	n.transferTo = to
 	n.endLease()
 	term := n.term
@@ -195,16 +191,16 @@ func (n *activeReplica) transfer(w membershipChange) {
 }
 
 // tryTransfer has the successor stand for election, when it has every entry.
-func (n *activeReplica) tryTransfer() {
+func (n *Active) tryTransfer() {
 	to := n.transferTo
-	if to == "" || n.peer(to).match < n.last() || n.noLeaseUntil.After(n.now()) {
+	if to == "" || n.peer(to).match < n.Last() || n.noLeaseUntil.After(n.now()) {
 		return
 	}
 	n.noLeaseUntil = n.now().Add(contendMax)
 	term := n.term
-	n.rpc(to, 0, func(other *replica) func() {
-		if other.term == term && other.active.role == roleFollower && other.restoring == nil {
-			other.active.startElection(true)
+	n.rpc(to, 0, func(other *Replica) func() {
+		if other.term == term && other.Active.role == roleFollower && other.restoring == nil {
+			other.Active.startElection(true)
 		}
 		return nil
 	})

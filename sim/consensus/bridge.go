@@ -1,4 +1,4 @@
-package sim
+package consensus
 
 import (
 	"bytes"
@@ -14,13 +14,13 @@ import (
 	"lockstep/messages"
 )
 
-// sender sends a message to an actor.
-type sender func(to *actor.PID, what proto.Message)
+// Sender sends a message to an actor.
+type Sender func(to *actor.PID, what proto.Message)
 
 // bridge connects a node's log with the actor that is attached to it.
 type bridge struct {
-	replica *activeReplica
-	sender  sender
+	replica *Active
+	sender  Sender
 	to      *actor.PID // nil: none
 	number  int        // of the attachment
 
@@ -38,14 +38,14 @@ type bridge struct {
 	// onApplied is called when everything up to an index is applied.
 	onApplied func(index uint64, state []byte)
 	// onRestored is called instead when a snapshot has been restored.
-	onRestored func(n snapshotMeta)
+	onRestored func(index uint64)
 }
 
-var _ replicator.Log = (*activeReplica)(nil)
+var _ replicator.Log = (*Active)(nil)
 
-func newBridge(n *activeReplica, send sender) *bridge {
+func newBridge(n *Active, send Sender) *bridge {
 	d := &bridge{replica: n, sender: send, applied: n.snapshot.index, state: n.snapshot.state, sentFollows: &messages.LogFollows{},
-		every: snapshotEvery + n.consensus.rng.Uint64N(3*snapshotEvery), onApplied: func(uint64, []byte) {}, onRestored: func(snapshotMeta) {}}
+		every: snapshotEvery + n.consensus.rng.Uint64N(3*snapshotEvery), onApplied: func(uint64, []byte) {}, onRestored: func(uint64) {}}
 	d.sentThrough = d.applied
 	if n.restoring != nil {
 		d.applied, d.state = 0, nil
@@ -67,15 +67,15 @@ func (d *bridge) send(what proto.Message) {
 }
 
 // Attach makes this actor the one that gets the messages of the log.
-func (n *activeReplica) Attach(to *actor.PID, incarnation uint32) {
+func (n *Active) Attach(to *actor.PID, incarnation uint32) {
 	d := n.bridge
 	d.to = to
 	d.number++
-	d.sentMembers = n.members()
+	d.sentMembers = n.Members()
 	if n.announced { // it is announced again when everything is applied that was proposed before
 		n.announced, n.barrier, d.sentFollows = false, math.MaxUint64, &messages.LogFollows{}
 		n.thread.Do(func() {
-			n.barrier = n.last()
+			n.barrier = n.Last()
 			d.announceLeader()
 		})
 	}
@@ -105,7 +105,7 @@ func (d *bridge) sendLeader() {
 	n := d.replica
 	is := &messages.LogFollows{}
 	if n.leader != "" && n.leader != n.name {
-		is.Leader, is.Address = n.leader, n.consensus.replica(n.leader).address
+		is.Leader, is.Address = n.leader, n.consensus.Replica(n.leader).Address
 	}
 	if d.sentFollows == nil && n.role == roleLeader || d.sentFollows != nil && proto.Equal(d.sentFollows, is) {
 		return
@@ -116,7 +116,7 @@ func (d *bridge) sendLeader() {
 
 // sendMembers says who belongs to the cluster, if that has changed.
 func (d *bridge) sendMembers() {
-	members := d.replica.members()
+	members := d.replica.Members()
 	same := slices.EqualFunc(d.sentMembers, members, func(a, b *messages.Member) bool { return proto.Equal(a, b) })
 	if !same {
 		d.sentMembers = members
@@ -148,7 +148,7 @@ func (d *bridge) sendCommitted() {
 }
 
 func (d *bridge) skips() bool {
-	if d.replica.consensus.mutations.Skips != d.replica.name {
+	if d.replica.consensus.Mutations.Skips != d.replica.name {
 		return false
 	}
 	d.skipped++
@@ -167,7 +167,7 @@ func (d *bridge) announceLeader() {
 }
 
 // Applied says that entries are on this node's disk.
-func (n *activeReplica) Applied(index uint64, state []byte) {
+func (n *Active) Applied(index uint64, state []byte) {
 	d := n.bridge
 	rest := slices.IndexFunc(d.entries, func(e *messages.CommittedEntry) bool { return e.Index > index })
 	if rest < 0 {
@@ -184,7 +184,7 @@ func (n *activeReplica) Applied(index uint64, state []byte) {
 	}
 	d.applied = d.sentThrough
 	if d.applied >= n.snapshot.index+d.every {
-		n.compact()
+		n.Compact()
 	}
 	d.announceLeader()
 	if n.restoring != nil {
@@ -194,36 +194,53 @@ func (n *activeReplica) Applied(index uint64, state []byte) {
 	d.sendCommitted()
 }
 
+// Observe has applied called when entries are applied, and restored when a snapshot is
+// restored.
+func (n *Active) Observe(applied func(index uint64, state []byte), restored func(index uint64)) {
+	n.bridge.onApplied, n.bridge.onRestored = applied, restored
+}
+
+// AppliedIndex is the index up to which the actor has applied all entries.
+func (n *Active) AppliedIndex() uint64 { return n.bridge.applied }
+
+// SentThrough is the index up to which the actor has got the entries.
+func (n *Active) SentThrough() uint64 { return n.bridge.sentThrough }
+
+// LeadsLatest reports whether this node leads in the latest term in which a node leads.
+func (n *Active) LeadsLatest() bool {
+	return n.role == roleLeader && n.term == n.consensus.latestTerm()
+}
+
 // Propose offers an entry.
-func (n *activeReplica) Propose(number uint64, data []byte) {
+func (n *Active) Propose(number uint64, data []byte) {
 	data = bytes.Clone(data)
 	n.thread.Do(func() {
 		if n.role != roleLeader || n.transferTo != "" {
 			n.bridge.send(&messages.LogRefused{Number: number, Failure: logFailure("this node does not lead")})
 			return
 		}
-		n.waiting[n.last()+1] = number
+		n.waiting[n.Last()+1] = number
 		n.add(entry{data: data})
 		n.broadcast()
 	})
 }
 
 // Change changes the membership, or hands the leadership over.
-func (n *activeReplica) Change(number uint64, c replicator.Change) {
+func (n *Active) Change(number uint64, c replicator.Change) {
 	n.thread.Do(func() { n.change(membershipChange{number, c}) })
 }
 
 // Leads reports whether it is certain that no other node leads.
-func (n *activeReplica) Leads() bool {
-	return n.consensus.mutations.AlwaysLeads || n.role == roleLeader && n.announced && n.now().Before(n.leaseUntil)
+func (n *Active) Leads() bool {
+	return n.consensus.Mutations.AlwaysLeads || n.role == roleLeader && n.announced && n.now().Before(n.leaseUntil)
 }
 
 // sendSnapshot sends a node all files as they are now, with the state of the last snapshot.
-func (n *activeReplica) sendSnapshot(name string, p *peer) {
+func (n *Active) sendSnapshot(name string, p *peer) {
 	p.busy = n.now().Add(4 * appendAnswer)
-	files, copied, term, sent, leader := n.files(), n.snapshot, n.term, n.now(), n.name
-	n.rpc(name, time.Duration(n.consensus.rng.IntN(300))*time.Millisecond, func(other *replica) func() {
-		ok, at := other.active.install(leader, term, copied, files)
+	files, copied, term, sent, leader := n.Files(), n.snapshot, n.term, n.now(), n.name
+	n.rpc(name, time.Duration(n.consensus.rng.IntN(300))*time.Millisecond, func(other *Replica) func() {
+		ok, at := other.Active.install(leader, term, copied, files)
 		if !ok && at == term {
 			return nil // it has its hands full
 		}
@@ -234,7 +251,7 @@ func (n *activeReplica) sendSnapshot(name string, p *peer) {
 }
 
 // install takes a snapshot: first of all it is on this node's disk, in one step.
-func (n *activeReplica) install(leader string, term uint64, s snapshotMeta, files []*messages.FileWrite) (ok bool, at uint64) {
+func (n *Active) install(leader string, term uint64, s snapshotMeta, files []*messages.FileWrite) (ok bool, at uint64) {
 	if term < n.term {
 		return false, n.term
 	}
@@ -245,14 +262,14 @@ func (n *activeReplica) install(leader string, term uint64, s snapshotMeta, file
 	if s.index <= n.commit {
 		return true, n.term
 	}
-	if s.index < n.last() && s.index >= n.base && n.termAt(s.index) == s.term {
+	if s.index < n.Last() && s.index >= n.base && n.termAt(s.index) == s.term {
 		n.dropThrough(s.index)
 	} else {
 		n.base, n.baseTerm, n.log = s.index, s.term, nil
 	}
 	n.snapshot, n.restoring, n.commit = s, files, s.index
 	n.bridge.restoredWhileActive, n.bridge.part = true, 0
-	n.consensus.tracef("%s takes a snapshot of all up to %d", n.name, s.index)
+	n.consensus.Tracef("%s takes a snapshot of all up to %d", n.name, s.index)
 	n.bridge.sendMembers()
 	if len(n.bridge.entries) == 0 {
 		n.bridge.restore(1)
@@ -277,7 +294,7 @@ func (d *bridge) restore(part uint64) {
 }
 
 // Restored says that a part of a snapshot is on the disk.
-func (n *activeReplica) Restored(part uint64) {
+func (n *Active) Restored(part uint64) {
 	d := n.bridge
 	if n.restoring == nil || part == 0 || part != d.part {
 		return
@@ -288,13 +305,13 @@ func (n *activeReplica) Restored(part uint64) {
 	}
 	n.restoring, d.part, d.restoredWhileActive = nil, 0, false
 	d.applied, d.sentThrough, d.state = n.snapshot.index, n.snapshot.index, n.snapshot.state
-	d.onRestored(n.snapshot)
+	d.onRestored(n.snapshot.index)
 	d.sendCommitted()
 }
 
-// leadsUntil is the end of the lease; it never ends where no other node could lead.
-func (n *activeReplica) leadsUntil(until time.Time) time.Time {
-	if replication.Voters(n.members()) == 1 {
+// LeadsUntil is the end of the lease; it never ends where no other node could lead.
+func (n *Active) LeadsUntil(until time.Time) time.Time {
+	if replication.Voters(n.Members()) == 1 {
 		return until.Add(1 << 60)
 	}
 	return until

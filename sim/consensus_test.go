@@ -15,6 +15,7 @@ import (
 	"lockstep/core/replication"
 	"lockstep/edge/raftlog/logconformance"
 	"lockstep/messages"
+	"lockstep/sim/consensus"
 	"lockstep/sim/kernel"
 )
 
@@ -27,25 +28,27 @@ type logCluster struct {
 	*testing.T
 	steps  *kernel.Kernel
 	clock  *kernel.Clock
-	log    *consensus
+	log    *consensus.Log
 	lives  map[string]*kernel.Lifetime
 	groups map[string]int
+	// isolated counts the groups; 0 is that of the nodes that are connected.
+	isolated int
 }
 
 func newLogCluster(t *testing.T) *logCluster {
 	rng := rand.New(rand.NewPCG(1, 2))
 	c := &logCluster{T: t, steps: kernel.New(rng), clock: kernel.NewClock(), lives: map[string]*kernel.Lifetime{}, groups: map[string]int{}}
-	c.log = newConsensus(c.steps, c.clock, rng)
-	c.log.partitioned = func(a, b string) bool { return c.groups[a] != c.groups[b] }
+	c.log = consensus.NewLog(c.steps, c.clock, rng)
+	c.log.Partitioned = func(a, b string) bool { return c.groups[a] != c.groups[b] }
 	return c
 }
 
 func (c *logCluster) Start(name string, o logconformance.Options) logconformance.Node {
-	r := c.log.replica(name)
+	r := c.log.Replica(name)
 	if r == nil {
-		r = c.log.newReplica(name)
+		r = c.log.NewReplica(name)
 	}
-	r.files = func() []*messages.FileWrite {
+	r.Files = func() []*messages.FileWrite {
 		files := o.Files()
 		var writes []*messages.FileWrite
 		for _, path := range slices.Sorted(maps.Keys(files)) {
@@ -53,15 +56,15 @@ func (c *logCluster) Start(name string, o logconformance.Options) logconformance
 		}
 		return writes
 	}
-	founded := r.fresh()
+	founded := r.Fresh()
 	if o.Founder && founded {
-		r.found([]*messages.Member{{Name: name, Address: r.address, Voter: true}})
+		r.Found([]*messages.Member{{Name: name, Address: r.Address, Voter: true}})
 	}
 	l := &kernel.Lifetime{}
 	c.lives[name] = l
 	boxes := &mailboxes{kernel: c.steps, life: l, observe: func(string, any, messageKind) panicWhen { return noPanic }}
-	env := kit.New(kit.Options{Log: traceLog(&trace{clock: c.clock, sum: fnvOffset}, ""), Clock: actorClock{c.clock, l}, Mailbox: boxes.produce, Rand: c.log.rng.Uint64})
-	runs := r.run(l, founded, func(to *actor.PID, what proto.Message) { env.System().Root.Send(to, what) })
+	env := kit.New(kit.Options{Log: traceLog(&trace{clock: c.clock, sum: fnvOffset}, ""), Clock: actorClock{c.clock, l}, Mailbox: boxes.produce, Rand: rand.New(rand.NewPCG(3, 4)).Uint64})
+	runs := r.Run(l, founded, func(to *actor.PID, what proto.Message) { env.System().Root.Send(to, what) })
 	return logconformance.Node{Log: runs,
 		Spawn: func(a actor.Actor) *actor.PID {
 			return env.System().Root.Spawn(env.Props("app", func() actor.Actor { return a }))
@@ -71,16 +74,17 @@ func (c *logCluster) Start(name string, o logconformance.Options) logconformance
 
 func (c *logCluster) Stop(name string) {
 	c.lives[name].Over = true
-	c.log.replica(name).end()
+	c.log.Replica(name).End()
 }
 
-func (c *logCluster) Wipe(name string) { c.log.replica(name).wipe() }
+func (c *logCluster) Wipe(name string) { c.log.Replica(name).Wipe() }
 func (c *logCluster) Isolate(name string) {
-	c.groups[name] = len(c.log.replicas) + slices.IndexFunc(c.log.replicas, func(r *replica) bool { return r.name == name })
+	c.isolated++
+	c.groups[name] = c.isolated
 }
 func (c *logCluster) Heal()               { clear(c.groups) }
-func (c *logCluster) Compact(name string) { c.log.replica(name).compact() }
-func (c *logCluster) Trailing() int       { return trailing }
+func (c *logCluster) Compact(name string) { c.log.Replica(name).Compact() }
+func (c *logCluster) Trailing() int       { return consensus.Trailing }
 
 func (c *logCluster) Address(name string) string { return name + ":1" }
 
@@ -108,7 +112,7 @@ func TestOneLeaseAtATime(t *testing.T) {
 			w.Step()
 			lead := 0
 			for _, n := range w.nodes {
-				if n.daemon != nil && n.cluster.replica.active.Leads() {
+				if n.daemon != nil && n.cluster.replica.Active.Leads() {
 					lead++
 				}
 			}

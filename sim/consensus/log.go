@@ -1,0 +1,241 @@
+// Package consensus simulates the consensus log of a cluster, on the time and steps of package
+// kernel: raft's contract without its bytes. It has terms, pre-votes, majorities, leases,
+// snapshots, changes of membership and transfers of the leadership.
+//
+// A Log connects the Replicas of all nodes. A Replica is what a node has on its disk: it
+// survives the node's daemon. While a daemon runs, an Active replica is its replicator.Log.
+// The package passes the conformance suite of the real log, edge/raftlog/logconformance.
+package consensus
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"lockstep/core/replication"
+	"lockstep/messages"
+	"lockstep/sim/kernel"
+)
+
+// Log is the consensus log of a cluster: raft without its bytes. A message between nodes
+// arrives after a delay, in any order, or is lost. The rest follows the paper, with pre-votes,
+// leases and snapshots.
+type Log struct {
+	// Mutations are the promises that the log breaks.
+	Mutations Mutations
+	// Tracef adds a line to the trace.
+	Tracef func(format string, args ...any)
+	// Partitioned reports whether two nodes cannot reach each other.
+	Partitioned func(a, b string) bool
+	// Delay is how much longer than others a node's messages take, each way.
+	Delay func(name string) time.Duration
+	// Committed is called for each index once, in order, when a majority has it. data is nil
+	// for an entry that is no proposal.
+	Committed func(index uint64, data []byte)
+
+	kernel         *kernel.Kernel
+	clock          *kernel.Clock
+	rng            *rand.Rand
+	replicas       []*Replica // by name
+	committedIndex uint64     // the last index that was committed
+}
+
+// Mutations break promises that a consensus log makes. They are for the tests of the
+// checkers.
+type Mutations struct {
+	// AlwaysLeads: Leads is true on every node.
+	AlwaysLeads bool
+	// Hasty: the leader takes entries as committed that only it has.
+	Hasty bool
+	// Skips: this node does not get every seventh entry.
+	Skips string
+}
+
+// As in lockstepd and raft, but for the ticks, which raft has more often.
+const (
+	logTick       = 200 * time.Millisecond
+	appendAnswer  = 500 * time.Millisecond      // after which a request counts as lost
+	contendMax    = 2 * replication.ElectionMin // for a node that the leader has called to an election
+	transferMax   = replication.ElectionMin
+	appendMost    = 32 // entries in a request
+	snapshotEvery = 24 // entries at least, and up to four times as many
+	Trailing      = 12 // entries that are kept behind a snapshot
+	partFiles     = 4  // files in a part of a snapshot
+)
+
+// entry is one of the log: data is a proposal's, members are those from then on; one
+// that has neither begins a term.
+type entry struct {
+	term    uint64
+	data    []byte
+	members []*messages.Member
+}
+
+// Replica is what a node has of the log on its disk.
+type Replica struct {
+	// Address is that of the node, for its members.
+	Address string
+	// Files are the application's, as they are now.
+	Files func() []*messages.FileWrite
+	// Sync makes durable what job processes have written.
+	Sync func() error
+	// Renewed is called with the end of the node's lease when it changes; zero: there is none.
+	Renewed func(until time.Time)
+	// Active is nil while no daemon runs.
+	Active *Active
+
+	consensus *Log
+	name      string
+	term      uint64
+	votedFor  string
+	base      uint64 // index before the first entry of log
+	baseTerm  uint64 // its term
+	log       []entry
+	snapshot  snapshotMeta
+	// restoring are the files of a snapshot that has arrived and is not restored.
+	restoring []*messages.FileWrite
+}
+
+// snapshotMeta is the latest snapshot of a node, without its files: these are the
+// application's.
+type snapshotMeta struct {
+	index, term uint64
+	state       []byte
+	members     []*messages.Member
+}
+
+// NewLog makes a log without nodes.
+func NewLog(s *kernel.Kernel, c *kernel.Clock, rng *rand.Rand) *Log {
+	return &Log{kernel: s, clock: c, rng: rng, Tracef: func(string, ...any) {}, Committed: func(uint64, []byte) {},
+		Partitioned: func(string, string) bool { return false }, Delay: func(string) time.Duration { return 0 }}
+}
+
+// NewReplica adds a node.
+func (c *Log) NewReplica(name string) *Replica {
+	r := &Replica{consensus: c, name: name, Address: name + ":1", Renewed: func(time.Time) {}, Sync: func() error { return nil }}
+	c.replicas = append(c.replicas, r)
+	return r
+}
+
+// CommittedIndex is the last index that was committed.
+func (c *Log) CommittedIndex() uint64 { return c.committedIndex }
+
+// latestTerm is the highest in which a node leads; 0: none does.
+func (c *Log) latestTerm() (term uint64) {
+	for _, r := range c.replicas {
+		if r.Active != nil && r.Active.role == roleLeader {
+			term = max(term, r.term)
+		}
+	}
+	return term
+}
+
+// Replica is that of a node; nil if there is none.
+func (c *Log) Replica(name string) *Replica {
+	at := slices.IndexFunc(c.replicas, func(r *Replica) bool { return r.name == name })
+	if at < 0 {
+		return nil
+	}
+	return c.replicas[at]
+}
+
+// Found begins a log: these nodes have it, and no entry yet.
+func (r *Replica) Found(members []*messages.Member) {
+	r.term, r.base, r.baseTerm = 1, 1, 1
+	r.snapshot = snapshotMeta{index: 1, term: 1, members: members}
+	r.consensus.committedIndex = max(r.consensus.committedIndex, 1)
+}
+
+// Wipe takes everything away.
+func (r *Replica) Wipe() {
+	r.term, r.votedFor, r.base, r.baseTerm, r.log, r.snapshot, r.restoring = 0, "", 0, 0, nil, snapshotMeta{}, nil
+}
+
+// Restoring: a snapshot has arrived and is not restored.
+func (r *Replica) Restoring() bool { return r.restoring != nil }
+
+// Fresh: the node has had no log yet.
+func (r *Replica) Fresh() bool { return r.base == 0 }
+
+// Last is the index of the last entry.
+func (r *Replica) Last() uint64 { return r.base + uint64(len(r.log)) }
+
+// termAt is the term of an entry that is there, or of the one before the first.
+func (r *Replica) termAt(index uint64) uint64 {
+	if index == r.base {
+		return r.baseTerm
+	}
+	return r.log[index-r.base-1].term
+}
+
+func (r *Replica) at(index uint64) entry { return r.log[index-r.base-1] }
+
+// Members are those of the latest entry about them, committed or not.
+func (r *Replica) Members() []*messages.Member { return r.membersAt(r.Last()) }
+
+func (r *Replica) membersAt(index uint64) []*messages.Member {
+	for i := index; i > max(r.base, r.snapshot.index); i-- {
+		if m := r.at(i).members; m != nil {
+			return m
+		}
+	}
+	return r.snapshot.members
+}
+
+// Voter reports whether a node has a vote.
+func (r *Replica) Voter(name string) bool {
+	return slices.ContainsFunc(r.Members(), func(m *messages.Member) bool { return m.Name == name && m.Voter })
+}
+
+// majority of the voters, as this node knows them.
+func (r *Replica) majority() int { return replication.Voters(r.Members())/2 + 1 }
+
+// Compact takes a snapshot, and drops what is before it.
+func (r *Replica) Compact() {
+	d := r.Active.bridge
+	if d.applied <= r.snapshot.index || len(d.entries) > 0 || r.Sync() != nil {
+		return
+	}
+	r.snapshot = snapshotMeta{index: d.applied, term: r.termAt(d.applied), state: d.state, members: r.membersAt(d.applied)}
+	if r.snapshot.index > r.base+Trailing {
+		r.dropThrough(r.snapshot.index - Trailing)
+	}
+}
+
+func (r *Replica) dropThrough(index uint64) {
+	r.baseTerm, r.log = r.termAt(index), slices.Clone(r.log[index-r.base:])
+	r.base = index
+}
+
+// rpc carries a request to a node and its answer back. handle runs on the other node; what it
+// returns runs on this node, unless it is nil.
+func (r *Replica) rpc(to string, slow time.Duration, handle func(other *Replica) (answer func())) {
+	c := r.consensus
+	here := r.Active
+	c.deliver(r.name, to, slow, func(other *Replica) {
+		answer := handle(other)
+		if answer == nil {
+			return
+		}
+		c.deliver(to, r.name, 0, func(*Replica) {
+			if r.Active == here {
+				answer()
+			}
+		})
+	})
+}
+
+// deliver has a message arrive at a node, if it runs then.
+func (c *Log) deliver(from, to string, slow time.Duration, arrive func(*Replica)) {
+	other := c.Replica(to)
+	if other == nil || other.Active == nil || c.Partitioned(from, to) {
+		return
+	}
+	d := slow + c.Delay(from) + c.Delay(to) + time.Duration(100+c.rng.IntN(3000))*time.Microsecond
+	life := other.Active.life
+	c.clock.After(d, life, func() {
+		if !c.Partitioned(from, to) && other.Active != nil && other.Active.life == life && other.Active.takesPart() {
+			arrive(other)
+		}
+	})
+}
