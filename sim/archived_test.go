@@ -57,7 +57,7 @@ func archivedDependency(t *testing.T, seed uint64, checker Checker, mutations Mu
 	}
 	n.wipe()
 	w.until(t, "the wiped node is back", func() bool { return w.allVoting() && w.master() != nil && n.caughtUp() == nil })
-	require.Nil(t, n.disk.find(paths.ArchivePath(1)), "no snapshot has the archive")
+	require.Nil(t, n.disk.Find(paths.ArchivePath(1)), "no snapshot has the archive")
 	transfer := &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER, Name: n.name}
 	master := w.master()
 	master.daemon.request(supervisor.Replicator(master.daemon.env), transfer, 10*time.Second, func(any) {})

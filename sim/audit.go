@@ -128,11 +128,11 @@ func (p *process) restingSummary() string {
 	if p.life.Over || p.hung || p.leaseLost || d == nil || d.ended || d.writing || d.pending || len(d.events) > 0 || p.thread.Busy() {
 		return ""
 	}
-	f := p.machine.node.disk.find(paths.JobPath(p.job))
-	if f == nil || f.parse().job == nil || f.parse().job.Livelock != p.livelock {
+	f := p.machine.node.disk.Find(paths.JobPath(p.job))
+	if f == nil || jobIn(f).job == nil || jobIn(f).job.Livelock != p.livelock {
 		return ""
 	}
-	return opSummary(f.parse().job)
+	return opSummary(jobIn(f).job)
 }
 
 // opSummary is the statuses and priorities of a job's opcodes as text.

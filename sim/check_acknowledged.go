@@ -43,10 +43,10 @@ func (c *checkAcknowledged) See(w *World, event any) error {
 // client has the id. The serial is durable too, because the next start quarantines a job above
 // it.
 func wouldSurvive(w *World, id int64) error {
-	if _, durable := w.disk.surviving(paths.JobPath(id)); !durable {
+	if _, durable := w.disk.Surviving(paths.JobPath(id)); !durable {
 		return fmt.Errorf("job %d was acknowledged, but power loss could take it away", id)
 	}
-	content, _ := w.disk.surviving(paths.SerialPath)
+	content, _ := w.disk.Surviving(paths.SerialPath)
 	if serial, err := paths.ParseSerial(content); err != nil || serial < id {
 		return fmt.Errorf("job %d was acknowledged, but power loss could leave the serial at %d", id, serial)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"path"
 	"slices"
 
 	"lockstep/core/job"
@@ -109,12 +108,8 @@ func (c *checkDepends) doomed(w *World, j *job.Job) error {
 // under this name or the other.
 func (w *World) survivingJob(id int64) *job.Job {
 	for _, name := range []string{paths.JobPath(id), paths.ArchivePath(id)} {
-		dir := w.disk.dirs[path.Dir(name)]
-		if dir == nil || dir.durable[path.Base(name)] == nil {
-			continue
-		}
-		f := dir.durable[path.Base(name)]
-		if j, err := job.Decode(f.data[:len(f.data)-f.unsynced]); f.synced && err == nil && j.Status().Final() {
+		content, durable := w.disk.Durable(name)
+		if j, err := job.Decode(content); durable && err == nil && j.Status().Final() {
 			return j
 		}
 	}

@@ -60,8 +60,7 @@ func (c *checkEnds) applied(w *World, e entriesApplied) {
 		id, is := jobOfPath(name)
 		content, there := e.node.cluster.expected.files[name]
 		if is && there && bytes.Equal(content, w.oracle.files[name]) {
-			f := file{data: content}
-			if j := f.parse().job; j != nil && j.Status().Final() {
+			if j := parseJob(content).job; j != nil && j.Status().Final() {
 				c.end(id, content)
 			}
 		}
@@ -73,7 +72,7 @@ var rolledBackOps = []string{"cancel-job", "reject-job", "doom-job"}
 
 func (c *checkEnds) reported(w *World, id int64) {
 	if j := w.Job(id); j != nil && j.Status().Final() {
-		c.end(id, w.disk.find(w.pathOf(id)).data)
+		c.end(id, w.disk.Find(w.pathOf(id)).Data)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"lockstep/core/config"
 	"lockstep/core/paths"
 	"lockstep/core/record"
+	"lockstep/sim/simdisk"
 )
 
 // checkParse: every file that lockstep has written is readable, at all times and after power
@@ -16,14 +17,14 @@ import (
 // the locks.
 type checkParse struct {
 	garbled map[int64]bool
-	parsed  map[string]*file // that were found good, by path
+	parsed  map[string]*simdisk.File // that were found good, by path
 }
 
 func (*checkParse) Name() string { return "every file parses" }
 
 func (c *checkParse) See(w *World, event any) error {
 	if c.garbled == nil {
-		c.garbled, c.parsed = map[int64]bool{}, map[string]*file{}
+		c.garbled, c.parsed = map[int64]bool{}, map[string]*simdisk.File{}
 	}
 	switch e := event.(type) {
 	case fileChanged:
@@ -36,7 +37,7 @@ func (c *checkParse) See(w *World, event any) error {
 	case garbled:
 		c.garbled[e.id] = true
 	case otherFileChanged:
-		if f := e.disk.find(e.path); f != nil {
+		if f := e.disk.Find(e.path); f != nil {
 			return c.checkFile(e.path, f)
 		}
 	case powerLost, daemonStarted, finished:
@@ -46,8 +47,8 @@ func (c *checkParse) See(w *World, event any) error {
 }
 
 func (c *checkParse) checkAll(w *World) error {
-	for _, dir := range w.disk.directories() {
-		for name, f := range w.disk.dirs[dir].visible { // the order matters only when something is wrong already
+	for _, dir := range w.disk.Directories() {
+		for name, f := range w.disk.Files(dir) { // the order matters only when something is wrong already
 			if err := c.checkFile(path.Join(dir, name), f); err != nil {
 				return err
 			}
@@ -57,17 +58,17 @@ func (c *checkParse) checkAll(w *World) error {
 }
 
 // checkFile reads a file, unless it has read this version.
-func (c *checkParse) checkFile(name string, f *file) error {
+func (c *checkParse) checkFile(name string, f *simdisk.File) error {
 	id, isJob := paths.ParseJobName(path.Base(name))
 	switch {
-	case strings.HasSuffix(name, tempSuffix), strings.HasPrefix(name, paths.QuarantineDir+"/"):
+	case strings.HasSuffix(name, simdisk.TempSuffix), strings.HasPrefix(name, paths.QuarantineDir+"/"):
 	case isJob && (name == paths.JobPath(id) || name == paths.ArchivePath(id)):
-		if err := f.parse().err; err != nil && !c.garbled[id] {
+		if err := jobIn(f).err; err != nil && !c.garbled[id] {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	case c.parsed[name] == f:
 	default:
-		if err := parse(name, f.data); err != nil {
+		if err := parse(name, f.Data); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		c.parsed[name] = f

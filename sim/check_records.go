@@ -30,12 +30,12 @@ func (*checkRecords) Name() string { return "ends are recorded" }
 func (c *checkRecords) See(w *World, event any) error {
 	switch e := event.(type) {
 	case fileChanged:
-		if archived := w.disk.find(paths.ArchivePath(e.id)); e.job == nil && archived != nil && !w.garbled {
+		if archived := w.disk.Find(paths.ArchivePath(e.id)); e.job == nil && archived != nil && !w.garbled {
 			if c.archived == nil {
 				c.archived = map[string]bool{}
 			}
 			c.archived[paths.ArchivePath(e.id)] = true
-			return c.recordedByDependents(w, e.id, archived.parse().job)
+			return c.recordedByDependents(w, e.id, jobIn(archived).job)
 		}
 	case finished:
 		return c.noOrphans(w)
@@ -73,11 +73,11 @@ func (*checkRecords) recordedByDependents(w *World, on int64, ended *job.Job) er
 func (c *checkRecords) submitted(w *World, j *job.Job) error {
 	for i := range j.Ops {
 		for _, d := range dependenciesOf(j.Ops[i].Input) {
-			on := w.disk.find(paths.ArchivePath(d.job))
-			if d.job <= 0 || d.job >= int64(j.ID) || on == nil || on.parse().job == nil || c.unreadable[paths.ArchivePath(d.job)] {
+			on := w.disk.Find(paths.ArchivePath(d.job))
+			if d.job <= 0 || d.job >= int64(j.ID) || on == nil || jobIn(on).job == nil || c.unreadable[paths.ArchivePath(d.job)] {
 				continue
 			}
-			if err := requireRecord(w, int64(j.ID), d.job, on.parse().job.Status()); err != nil {
+			if err := requireRecord(w, int64(j.ID), d.job, jobIn(on).job.Status()); err != nil {
 				return err
 			}
 		}
@@ -87,8 +87,8 @@ func (c *checkRecords) submitted(w *World, j *job.Job) error {
 
 // noOrphans: each record lies beside its job.
 func (c *checkRecords) noOrphans(w *World) error {
-	for _, name := range w.disk.names(paths.QueueDir) {
-		if id, is := paths.ParseRecordName(name); is && len(c.unreadable) == 0 && w.disk.find(paths.JobPath(id)) == nil {
+	for _, name := range w.disk.Names(paths.QueueDir) {
+		if id, is := paths.ParseRecordName(name); is && len(c.unreadable) == 0 && w.disk.Find(paths.JobPath(id)) == nil {
 			return fmt.Errorf("the record of job %d is there, and the job is not", id)
 		}
 	}
@@ -105,7 +105,7 @@ func dependsOn(j *job.Job, on int64) bool {
 }
 
 func requireRecord(w *World, id, on int64, status job.Status) error {
-	content, _ := w.disk.surviving(paths.RecordPath(id))
+	content, _ := w.disk.Surviving(paths.RecordPath(id))
 	r, err := record.Decode(content)
 	if end, known := r.End(on); err != nil || !known || end != status {
 		return fmt.Errorf("job %d depends on job %d, which is archived: power loss, or another master, would leave no record that it ended with %s", id, on, status)

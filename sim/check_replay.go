@@ -5,6 +5,7 @@ import (
 
 	"lockstep/core/lock"
 	"lockstep/core/paths"
+	"lockstep/sim/simdisk"
 )
 
 // checkReplay: the files of the locks are consistent at every start of a daemon, after power
@@ -33,7 +34,7 @@ func (checkReplay) See(w *World, event any) error {
 // lockFiles caches what the files of the lock manager say. Several checkers read them at the
 // start of a daemon and after a power loss.
 type lockFiles struct {
-	journal, snapshot *file
+	journal, snapshot *simdisk.File
 	lengths           [2]int // of both: power loss may cut them
 	boot              string
 	state             lock.Snapshot
@@ -46,10 +47,10 @@ func (w *World) lockState() (lock.Snapshot, error) {
 	if n == nil {
 		return lock.Snapshot{}, nil
 	}
-	is := lockFiles{journal: n.disk.find(paths.LocksJournalPath), snapshot: n.disk.find(paths.LocksPath), boot: n.machine.boot()}
-	for i, f := range []*file{is.journal, is.snapshot} {
+	is := lockFiles{journal: n.disk.Find(paths.LocksJournalPath), snapshot: n.disk.Find(paths.LocksPath), boot: n.machine.boot()}
+	for i, f := range []*simdisk.File{is.journal, is.snapshot} {
 		if f != nil {
-			is.lengths[i] = len(f.data)
+			is.lengths[i] = len(f.Data)
 		}
 	}
 	if was := w.locks; was != nil && was.journal == is.journal && was.snapshot == is.snapshot && was.lengths == is.lengths && was.boot == is.boot {
@@ -65,7 +66,7 @@ func (w *World) lockState() (lock.Snapshot, error) {
 func (f *lockFiles) read() error {
 	var changes []byte
 	if f.journal != nil {
-		boot, rest, err := lock.CutHeader(f.journal.data)
+		boot, rest, err := lock.CutHeader(f.journal.Data)
 		if err != nil {
 			return fmt.Errorf("%s: %w", paths.LocksJournalPath, err)
 		}
@@ -77,7 +78,7 @@ func (f *lockFiles) read() error {
 	var base lock.Snapshot
 	if f.snapshot != nil {
 		var err error
-		if base, err = lock.Decode(f.snapshot.data); err != nil {
+		if base, err = lock.Decode(f.snapshot.Data); err != nil {
 			return fmt.Errorf("%s: %w", paths.LocksPath, err)
 		}
 	}

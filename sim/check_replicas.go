@@ -7,6 +7,7 @@ import (
 
 	"lockstep/core/paths"
 	"lockstep/core/replication"
+	"lockstep/sim/simdisk"
 )
 
 // checkReplicas: the shared files of a node are what the entries make them that it has
@@ -108,14 +109,14 @@ func (m *clusterNode) restored(index uint64) {
 }
 
 // sharedChanged is called for each change on the disk of a node of a cluster.
-func (n *node) sharedChanged(call diskCall, op, path string) {
-	if call == callSync {
+func (n *node) sharedChanged(call simdisk.Call, op, path string) {
+	if call == simdisk.CallSync {
 		return
 	}
 	if id, is := jobOfPath(path); is {
 		text := "is gone"
-		if f := n.disk.find(path); f != nil {
-			r := f.parse()
+		if f := n.disk.Find(path); f != nil {
+			r := jobIn(f)
 			text = jobText(r.job, r.err)
 		}
 		n.tracef(TopicFile, "job %d: %s (%s)", id, text, op)

@@ -109,10 +109,3 @@ func allOrNone(w *World) error {
 func (s *submission) partlyRolledBack() bool {
 	return s.err != nil && strings.Contains(s.err.Error(), "taken back")
 }
-
-func tagOfJob(j *job.Job) string {
-	if len(j.Ops) == 0 {
-		return ""
-	}
-	return tagOf(j.Ops[0].Input)
-}

@@ -8,6 +8,7 @@ import (
 
 	"lockstep/core/lock"
 	"lockstep/core/paths"
+	"lockstep/sim/simdisk"
 )
 
 // checkTable: each change in the lock manager's journal is valid. No two owners hold locks
@@ -40,7 +41,7 @@ func (c *checkTable) See(w *World, event any) error {
 		}
 	case otherFileChanged:
 		switch {
-		case e.path == paths.LocksJournalPath && e.call == callAppend:
+		case e.path == paths.LocksJournalPath && e.call == simdisk.CallAppend:
 			return c.readAppended(w, e.disk)
 		case e.path == paths.LocksJournalPath:
 			return c.readAll(w)
@@ -68,23 +69,23 @@ func (c *checkTable) readAll(w *World) error {
 	for _, p := range snapshot.Pending {
 		owner(p.Owner).Pending = &p
 	}
-	if f := w.decider.disk.find(paths.LocksJournalPath); f != nil {
-		c.read = bytes.LastIndexByte(f.data, '\n') + 1
+	if f := w.decider.disk.Find(paths.LocksJournalPath); f != nil {
+		c.read = bytes.LastIndexByte(f.Data, '\n') + 1
 	}
 	return nil
 }
 
 // readAppended takes what was appended.
-func (c *checkTable) readAppended(w *World, disk *Disk) error {
-	f := disk.find(paths.LocksJournalPath)
-	complete := bytes.LastIndexByte(f.data, '\n') + 1
+func (c *checkTable) readAppended(w *World, disk *simdisk.Disk) error {
+	f := disk.Find(paths.LocksJournalPath)
+	complete := bytes.LastIndexByte(f.Data, '\n') + 1
 	if complete <= c.read || c.owners == nil {
 		return nil
 	}
 	if c.read == 0 { // its header
 		return c.readAll(w)
 	}
-	records, err := lock.DecodeRecords(f.data[c.read:complete])
+	records, err := lock.DecodeRecords(f.Data[c.read:complete])
 	if err != nil {
 		return fmt.Errorf("%s: %w", paths.LocksJournalPath, err)
 	}

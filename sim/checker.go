@@ -2,13 +2,13 @@ package sim
 
 import (
 	"encoding/json"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"lockstep/core/job"
 	"lockstep/core/paths"
+	"lockstep/sim/simdisk"
 )
 
 // Checker checks one invariant. See gets each event when it happens. An error is a violation
@@ -43,8 +43,8 @@ type (
 	}
 	// otherFileChanged: a file that is no job's has changed.
 	otherFileChanged struct {
-		disk *Disk
-		call diskCall
+		disk *simdisk.Disk
+		call simdisk.Call
 		path string
 	}
 	// powerLost: the disk is as power loss has left it, all processes are gone.
@@ -156,7 +156,7 @@ func (w *World) notify(event any) {
 }
 
 // diskChanged turns a change of a disk into events and lines of the trace.
-func (n *node) diskChanged(call diskCall, op, path string, content []byte) {
+func (n *node) diskChanged(call simdisk.Call, op, path string, content []byte) {
 	if n.clustered() {
 		n.sharedChanged(call, op, path)
 		return
@@ -164,11 +164,11 @@ func (n *node) diskChanged(call diskCall, op, path string, content []byte) {
 	n.world.diskChanged(call, op, path, content)
 }
 
-func (w *World) diskChanged(call diskCall, op, path string, content []byte) {
+func (w *World) diskChanged(call simdisk.Call, op, path string, content []byte) {
 	id, isJob := jobOfPath(path)
-	if !isJob || call == callSync {
+	if !isJob || call == simdisk.CallSync {
 		w.trace.addf(TopicDisk, "disk: %s %s (%s)", call, path, op)
-		if call != callSync {
+		if call != simdisk.CallSync {
 			w.effective.diskChanged(path, content)
 			w.notify(otherFileChanged{disk: w.disk, call: call, path: path})
 		}
@@ -178,7 +178,7 @@ func (w *World) diskChanged(call diskCall, op, path string, content []byte) {
 	if content == nil {
 		w.trace.addf(TopicFile, "job %d: file is gone (%s)", id, op)
 	} else {
-		r := w.disk.find(path).parse()
+		r := jobIn(w.disk.Find(path))
 		event.job, event.tag, event.err = r.job, r.tag, r.err
 		w.trace.addf(TopicFile, "job %d: %s (%s)", id, jobText(event.job, event.err), op)
 	}
@@ -215,25 +215,25 @@ func jobText(j *job.Job, err error) string {
 // Job reads a job from the disk as processes see it, archived or not, without a
 // call that could fail; nil if it is not there or not a job. It is not to be changed.
 func (w *World) Job(id int64) *job.Job {
-	f := w.disk.find(w.pathOf(id))
+	f := w.disk.Find(w.pathOf(id))
 	if f == nil {
 		return nil
 	}
-	return f.parse().job
+	return jobIn(f).job
 }
 
 // tagOf is the tag of a job on the disk, "" if it is not there or not a job.
 func (w *World) tagOf(id int64) string {
-	f := w.disk.find(w.pathOf(id))
+	f := w.disk.Find(w.pathOf(id))
 	if f == nil {
 		return ""
 	}
-	return f.parse().tag
+	return jobIn(f).tag
 }
 
 // pathOf is where a job's file is, or would be.
 func (w *World) pathOf(id int64) string {
-	if w.disk.find(paths.JobPath(id)) == nil && w.disk.find(paths.ArchivePath(id)) != nil {
+	if w.disk.Find(paths.JobPath(id)) == nil && w.disk.Find(paths.ArchivePath(id)) != nil {
 		return paths.ArchivePath(id)
 	}
 	return paths.JobPath(id)
@@ -242,16 +242,14 @@ func (w *World) pathOf(id int64) string {
 // garble replaces a job's file with other content, as an administrator may do.
 func (w *World) garble(id int64, content []byte) {
 	w.garbled = true
-	dir := w.disk.dirs[paths.QueueDir]
-	dir.set(path.Base(paths.JobPath(id)), &file{data: content, synced: true})
-	dir.commit(len(dir.pending))
+	w.disk.Overwrite(paths.JobPath(id), content)
 	w.notify(garbled{id})
 }
 
 // jobIDs are the ids of all job files in the queue, ascending.
 func (w *World) jobIDs() []int64 {
 	var ids []int64
-	for _, name := range w.disk.names(paths.QueueDir) {
+	for _, name := range w.disk.Names(paths.QueueDir) {
 		if id, ok := paths.ParseJobName(name); ok {
 			ids = append(ids, id)
 		}

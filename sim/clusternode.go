@@ -13,6 +13,7 @@ import (
 	"lockstep/messages"
 	"lockstep/persistence"
 	"lockstep/sim/consensus"
+	"lockstep/sim/simdisk"
 	"lockstep/supervisor"
 )
 
@@ -30,7 +31,7 @@ type clusterNode struct {
 
 // foundCluster makes a cluster whose nodes are all voters, with disks that are alike.
 func (w *World) foundCluster() {
-	w.disk = NewDisk("queue", "queue/archive", "queue/quarantine")
+	w.disk = simdisk.New("queue", "queue/archive", "queue/quarantine")
 	w.oracle = &oracle{world: w, files: map[string][]byte{}, running: replication.Running{}}
 	w.log = consensus.NewLog(w.kernel, w.clock, rand.New(rand.NewPCG(w.options.Seed, 0x7af7)))
 	w.log.Mutations = w.mutations.Log
@@ -60,7 +61,7 @@ func (w *World) foundCluster() {
 		w.oracle.apply(&messages.FileChange{What: &messages.FileChange_Update{Update: &messages.FileUpdate{Path: name, Content: first[name]}}})
 	}
 	w.oracle.initial = first
-	w.disk.changed = w.diskChanged
+	w.disk.Changed = w.diskChanged
 	for _, n := range w.nodes {
 		n.cluster.expected = w.oracle.newExpected(first)
 	}
@@ -273,17 +274,17 @@ func (n *node) loseQueue() {
 	disk := n.disk
 	n.newDisk()
 	n.world.injector.attachDisk(n)
-	n.disk.dirs["."], n.disk.dirs[logDir] = disk.dirs["."], disk.dirs[logDir]
+	n.disk.TakeDirs(disk, ".", logDir)
 }
 
 // checkQueue is as in lockstepd. Faults of the disk spare it, so that the dice of old seeds
 // fall as before.
 func (n *node) checkQueue() error {
-	chance := n.disk.chance
-	n.disk.chance = nil
-	defer func() { n.disk.chance = chance }()
+	chance := n.disk.Chance
+	n.disk.Chance = nil
+	defer func() { n.disk.Chance = chance }()
 	mark := func() error { return persistence.MarkMember(n.disk, fmt.Sprintf("%s-%d", n.name, n.daemons)) }
-	if n.disk.find(paths.ConfigPath) == nil && len(n.disk.dirs[paths.QueueDir].pending) > 0 {
+	if n.disk.Find(paths.ConfigPath) == nil && n.disk.Unsynced(paths.QueueDir) {
 		// As persistence.MakeDirs: what a first start that was cut off has made is durable
 		// before there is a configuration.
 		if err := n.disk.SyncDir("make-dirs", paths.QueueDir); err != nil {

@@ -101,7 +101,7 @@ func (d *daemon) startAlone() {
 // firstConfig makes the configuration of a cluster of one node, as lockstepd does
 // where there is none.
 func (n *node) firstConfig() error {
-	if n.disk.find(paths.ConfigPath) != nil {
+	if n.disk.Find(paths.ConfigPath) != nil {
 		return nil
 	}
 	w := n.world

@@ -15,8 +15,8 @@
 //
 // # What is simulated
 //
-//   - Time: a heap of timers, ties by age.
-//   - The disk, as store.Files: a directory's changes are volatile until it is
+//   - Time and the choice of steps (package kernel): a heap of timers, ties by age.
+//   - The disk (package simdisk), as store.Files: a directory's changes are volatile until it is
 //     synced, power loss keeps a prefix of them that the seed chooses, any call can
 //     fail by the label of its step, it is full for a while, and a process that
 //     ends leaves a temporary file now and then. It passes persistencetest.

@@ -9,6 +9,7 @@ import (
 	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/core/paths"
+	"lockstep/sim/simdisk"
 )
 
 // effectiveConfig is what is known of the effective rules and settings: those on the disk, if
@@ -26,8 +27,8 @@ type effectiveConfig struct {
 
 	generation   int // counts what was known
 	quiescentAt  uint64
-	configFile   *file
-	settingsFile *file
+	configFile   *simdisk.File
+	settingsFile *simdisk.File
 
 	rules     *filter.Set
 	ruleTexts map[string]json.RawMessage // by uuid
@@ -92,17 +93,17 @@ func (f *effectiveConfig) quiescent() {
 	if f.known || !f.certain || f.unanswered > 0 {
 		return
 	}
-	f.load(f.world.disk.find(paths.ConfigPath), f.world.disk.find(paths.SettingsPath))
+	f.load(f.world.disk.Find(paths.ConfigPath), f.world.disk.Find(paths.SettingsPath))
 }
 
-func (f *effectiveConfig) load(configFile, ownFile *file) {
+func (f *effectiveConfig) load(configFile, ownFile *simdisk.File) {
 	f.generation++
 	if configFile != f.configFile || f.rules == nil {
-		cluster, err := config.Decode(configFile.data)
+		cluster, err := config.Decode(configFile.Data)
 		if err != nil {
 			return
 		}
-		raw, err := config.Filters(configFile.data)
+		raw, err := config.Filters(configFile.Data)
 		if err != nil {
 			return
 		}
@@ -110,7 +111,7 @@ func (f *effectiveConfig) load(configFile, ownFile *file) {
 		f.rules, f.verdicts = compileRules(raw), map[*job.Job]verdict{}
 	}
 	if ownFile != f.settingsFile && ownFile != nil {
-		settings, err := config.DecodeSettings(ownFile.data)
+		settings, err := config.DecodeSettings(ownFile.Data)
 		if err != nil {
 			return
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"lockstep/sim/simdisk"
 )
 
 // ruledJobs lock the same node, depend on each other and are limited; a rule that
@@ -74,11 +76,11 @@ func TestEveryStepOfARule(t *testing.T) {
 				return true
 			},
 			"disk": func(w *World) bool {
-				w.disk.Fail(DiskFault{Nth: 1, Times: 2, Err: diskErrors[0]})
+				w.disk.Fail(simdisk.Fault{Nth: 1, Times: 2, Err: diskErrors[0]})
 				return true
 			},
 			"disk, after": func(w *World) bool {
-				w.disk.Fail(DiskFault{Nth: 1, Times: 1, Err: diskErrors[1], When: AfterEffect})
+				w.disk.Fail(simdisk.Fault{Nth: 1, Times: 1, Err: diskErrors[1], When: simdisk.AfterEffect})
 				return true
 			},
 		} {

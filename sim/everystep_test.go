@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/sim/simdisk"
 )
 
 // everyStep runs two jobs of two opcodes once for each step that this takes, and calls fault
@@ -95,7 +97,7 @@ func TestTheDiskFailsAtEveryStep(t *testing.T) {
 	for _, times := range []int{1, 3} {
 		t.Run(fmt.Sprint(times), func(t *testing.T) {
 			everyStep(t, 5, func(w *World) bool {
-				w.disk.Fail(DiskFault{Nth: 1, Times: times, Err: diskErrors[0]})
+				w.disk.Fail(simdisk.Fault{Nth: 1, Times: times, Err: diskErrors[0]})
 				return true
 			})
 		})

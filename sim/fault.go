@@ -168,7 +168,7 @@ func (c *injector) perform(kind faultKind, n *node) {
 	case faultKill:
 		p := n.machine.processes[c.draw(len(n.machine.processes))]
 		n.tracef(TopicFault, "job %d: process is killed", p.job)
-		n.disk.leaveTemp(c.leftoverDice(), p.pid)
+		n.disk.LeaveTemp(c.leftoverDice(), p.pid)
 		p.kill("SIGKILL")
 	case faultReboot:
 		n.Reboot()

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"lockstep/sim/simdisk"
 )
 
 // injector injects faults: at random, or as a schedule says. It has separate dice, so that a
@@ -46,8 +48,8 @@ func (c *injector) replay(faults []Fault) {
 
 // attachDisk lets the calls of a node's disk fail.
 func (c *injector) attachDisk(n *node) {
-	n.disk.chance = func(op string, call diskCall) (FaultWhen, error) { return c.disk(n, op, call) }
-	n.disk.partial = c.draw
+	n.disk.Chance = func(op string, call simdisk.Call) (simdisk.FaultWhen, error) { return c.disk(n, op, call) }
+	n.disk.Partial = c.draw
 }
 
 func (c *injector) oneIn(n int) bool { return n > 0 && c.rng.IntN(n) == 0 }
@@ -131,21 +133,21 @@ var diskErrors = []error{syscall.ENOSPC, syscall.EIO}
 
 // disk lets calls fail. A failed sync may have had its effect; a failed append may have
 // written the beginning; other failed calls have no effect.
-func (c *injector) disk(n *node, op string, call diskCall) (FaultWhen, error) {
+func (c *injector) disk(n *node, op string, call simdisk.Call) (simdisk.FaultWhen, error) {
 	if n.refusesWrite(op, call) {
-		return BeforeEffect, syscall.ENOSPC
+		return simdisk.BeforeEffect, syscall.ENOSPC
 	}
 	if !c.occurs(faultDisk, c.rates.Disk) {
-		return BeforeEffect, nil
+		return simdisk.BeforeEffect, nil
 	}
 	err := diskErrors[c.draw(len(diskErrors))]
-	if call == callSync && c.draw(2) == 0 {
-		return AfterEffect, err
+	if call == simdisk.CallSync && c.draw(2) == 0 {
+		return simdisk.AfterEffect, err
 	}
-	if call == callAppend && c.draw(2) == 0 {
-		return PartEffect, err
+	if call == simdisk.CallAppend && c.draw(2) == 0 {
+		return simdisk.PartEffect, err
 	}
-	return BeforeEffect, err
+	return simdisk.BeforeEffect, err
 }
 
 // diskFull is a period in which a disk refuses to write.
@@ -155,8 +157,8 @@ type diskFull struct {
 }
 
 // refusesWrite: the disk has no room for a write now.
-func (n *node) refusesWrite(op string, call diskCall) bool {
-	if !n.world.clock.Now().Before(n.diskFull.until) || call != callReplace && call != callAppend {
+func (n *node) refusesWrite(op string, call simdisk.Call) bool {
+	if !n.world.clock.Now().Before(n.diskFull.until) || call != simdisk.CallReplace && call != simdisk.CallAppend {
 		return false
 	}
 	return n.diskFull.op == "" || n.diskFull.op == op

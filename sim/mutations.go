@@ -15,6 +15,7 @@ import (
 	"lockstep/core/paths"
 	"lockstep/messages"
 	"lockstep/sim/consensus"
+	"lockstep/sim/simdisk"
 )
 
 // Mutation is a named set of Mutations: a fault built in on purpose, to see a checker find it
@@ -26,13 +27,13 @@ type Mutation struct {
 
 // AllMutations are those with a name. Kept seeds and the flag --plant use the names.
 var AllMutations = []Mutation{
-	{"lying-sync", "the sync of a directory does nothing", Mutations{Disk: DiskMutations{LyingSync: true}}},
-	{"late-data-sync", "a file is renamed over another before its data is synced", Mutations{Disk: DiskMutations{SkipDataSync: true}}},
-	{"kept-files", "a file that is removed stays", Mutations{Disk: DiskMutations{KeepsRemoved: true}}},
-	{"torn-appends", "every third append leaves its last byte out", Mutations{Disk: DiskMutations{TornAppends: true}}},
-	{"late-writes", "a job's writes change places, two by two", Mutations{Disk: DiskMutations{LateWrites: true}}},
-	{"lost-serial", "the last id is not written", Mutations{Disk: DiskMutations{Loses: "serial"}}},
-	{"started-twice", "nothing of a job's start is written, and its process does not look", Mutations{Disk: DiskMutations{Loses: "start-job,run-job"}, AnyLivelock: true}},
+	{"lying-sync", "the sync of a directory does nothing", Mutations{Disk: simdisk.Mutations{LyingSync: true}}},
+	{"late-data-sync", "a file is renamed over another before its data is synced", Mutations{Disk: simdisk.Mutations{SkipDataSync: true}}},
+	{"kept-files", "a file that is removed stays", Mutations{Disk: simdisk.Mutations{KeepsRemoved: true}}},
+	{"torn-appends", "every third append leaves its last byte out", Mutations{Disk: simdisk.Mutations{TornAppends: true}}},
+	{"late-writes", "a job's writes change places, two by two", Mutations{Disk: simdisk.Mutations{LateWrites: true}}},
+	{"lost-serial", "the last id is not written", Mutations{Disk: simdisk.Mutations{Loses: "serial"}}},
+	{"started-twice", "nothing of a job's start is written, and its process does not look", Mutations{Disk: simdisk.Mutations{Loses: "start-job,run-job"}, AnyLivelock: true}},
 	{"nameless", "a submission that comes twice is not known again", Mutations{Alter: hidesRequestNames}},
 	{"unsynced-ends", "the last write of a job is not synced", Mutations{UnsyncedEnds: true}},
 	{"blind-adoption", "the process of a former daemon is taken for dead", Mutations{BlindAdoption: true}},

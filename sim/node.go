@@ -9,6 +9,7 @@ import (
 	"lockstep/core/paths"
 	"lockstep/messages"
 	"lockstep/persistence"
+	"lockstep/sim/simdisk"
 )
 
 // logDir is where a node of a cluster has its log. The simulated one has only the queue's
@@ -19,7 +20,7 @@ var logDir = path.Dir(paths.LogQueuePath)
 type node struct {
 	world   *World
 	name    string
-	disk    *Disk
+	disk    *simdisk.Disk
 	machine *machine
 	daemon  *daemon // nil: there is none
 
@@ -38,9 +39,9 @@ func newNode(w *World, name string) *node {
 }
 
 func (n *node) newDisk() {
-	n.disk = NewDisk(paths.QueueDir, paths.ArchiveDir, paths.QuarantineDir, logDir)
-	n.disk.changed = n.diskChanged
-	n.disk.failed = func(call diskCall, op, path string, err error) {
+	n.disk = simdisk.New(paths.QueueDir, paths.ArchiveDir, paths.QuarantineDir, logDir)
+	n.disk.Changed = n.diskChanged
+	n.disk.Failed = func(call simdisk.Call, op, path string, err error) {
 		n.tracef(TopicFault, "disk: %s %s (%s) fails: %v", call, path, op, err)
 		n.world.notify(diskFailed{node: n, path: path})
 	}
@@ -71,7 +72,7 @@ func (n *node) Start() error {
 		n.tracef(TopicDaemon, "daemon %d cannot start: %v", n.daemons, err)
 		return err
 	}
-	n.disk.mutations = n.world.mutations.Disk // not before there is a queue
+	n.disk.Mutations = n.world.mutations.Disk // not before there is a queue
 	d := newDaemon(n)
 	if n.clustered() {
 		d.joinCluster()
@@ -84,7 +85,7 @@ func (n *node) Start() error {
 // Crash ends the daemon at once; processes and the disk stay.
 func (n *node) Crash() {
 	n.tracef(TopicFault, "daemon %d crashes", n.daemon.number)
-	n.disk.leaveTemp(n.world.injector.leftoverDice(), n.daemon.settings.About.PID)
+	n.disk.LeaveTemp(n.world.injector.leftoverDice(), n.daemon.settings.About.PID)
 	n.endDaemon()
 }
 

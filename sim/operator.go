@@ -218,18 +218,18 @@ func (w *World) cancelNextUndecidable(c *client, rows []listed, then func()) {
 
 // hasRecord: the committed record says how a dependency has ended.
 func (w *World) hasRecord(id, on int64) bool {
-	content, _ := w.disk.surviving(paths.RecordPath(id))
+	content, _ := w.disk.Surviving(paths.RecordPath(id))
 	r, err := record.Decode(content)
 	_, known := r.End(on)
 	return err == nil && known
 }
 
 func (w *World) ruleUUIDs() []string {
-	f := w.disk.find(paths.ConfigPath)
+	f := w.disk.Find(paths.ConfigPath)
 	if f == nil {
 		return nil
 	}
-	raw, err := config.Filters(f.data)
+	raw, err := config.Filters(f.Data)
 	if err != nil {
 		panic(fmt.Errorf("sim: the configuration on the disk: %w", err))
 	}

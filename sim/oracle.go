@@ -56,7 +56,7 @@ func (t *oracle) apply(c *messages.FileChange) {
 		t.must(d.Replace("committed", what.Update.Path, what.Update.Content))
 		t.must(d.SyncDir("committed", path.Dir(what.Update.Path)))
 	case *messages.FileChange_Rename:
-		if d.find(what.Rename.From) != nil {
+		if d.Find(what.Rename.From) != nil {
 			t.must(d.Rename("committed", what.Rename.From, what.Rename.To))
 			t.must(d.SyncDir("committed", path.Dir(what.Rename.To)))
 			t.must(d.SyncDir("committed", path.Dir(what.Rename.From)))
@@ -137,9 +137,9 @@ func (t *oracle) newExpected(first map[string][]byte) *expectedFiles {
 func (n *node) sharedFiles() map[string][]byte {
 	files := map[string][]byte{}
 	for _, dir := range []string{".", paths.QueueDir} {
-		for base, f := range n.disk.dirs[dir].visible {
+		for base, f := range n.disk.Files(dir) {
 			if name := path.Join(dir, base); replication.Shared(name) {
-				files[name] = f.data
+				files[name] = f.Data
 			}
 		}
 	}
@@ -162,21 +162,20 @@ func (n *node) snapshotFiles() []*messages.FileWrite {
 
 // compareFile compares a file of a node with what it must be.
 func (n *node) compareFile(name string, want []byte, wanted bool) error {
-	f := n.disk.find(name)
+	f := n.disk.Find(name)
 	switch {
 	case f == nil && wanted:
 		return fmt.Errorf("%s has no %s", n.name, name)
 	case f != nil && !wanted:
 		return fmt.Errorf("%s has %s, which is not there any more", n.name, name)
-	case f != nil && !bytes.Equal(f.data, want):
-		return fmt.Errorf("%s has another %s: %s, and %s is what was committed", n.name, name, fileText(f.data), fileText(want))
+	case f != nil && !bytes.Equal(f.Data, want):
+		return fmt.Errorf("%s has another %s: %s, and %s is what was committed", n.name, name, fileText(f.Data), fileText(want))
 	}
 	return nil
 }
 
 func fileText(data []byte) string {
-	f := &file{data: data}
-	if r := f.parse(); r.err == nil {
+	if r := parseJob(data); r.err == nil {
 		return jobText(r.job, nil)
 	}
 	return fmt.Sprintf("%.60q", data)

@@ -133,11 +133,11 @@ func (w *World) finish() {
 
 // serial is the last id given away, as the disk has it.
 func (w *World) serial() int64 {
-	f := w.disk.find(paths.SerialPath)
+	f := w.disk.Find(paths.SerialPath)
 	if f == nil {
 		return 0
 	}
-	serial, err := paths.ParseSerial(f.data)
+	serial, err := paths.ParseSerial(f.Data)
 	if err != nil {
 		return 0
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/paths"
+	"lockstep/sim/simdisk"
 )
 
 // TestScenarios runs testdata/*.txt. Each directive prints what happened during
@@ -209,7 +210,7 @@ func (s *scenario) until(_ *testing.T, d *datadriven.TestData) error {
 }
 
 func (s *scenario) fail(t *testing.T, d *datadriven.TestData) error {
-	f := DiskFault{Nth: 1, Times: 1, Err: syscall.ENOSPC}
+	f := simdisk.Fault{Nth: 1, Times: 1, Err: syscall.ENOSPC}
 	d.ScanArgs(t, "op", &f.Op)
 	d.MaybeScanArgs(t, "nth", &f.Nth)
 	d.MaybeScanArgs(t, "times", &f.Times)
@@ -217,7 +218,7 @@ func (s *scenario) fail(t *testing.T, d *datadriven.TestData) error {
 		f.Err = syscall.EIO
 	}
 	if d.HasArg("after") {
-		f.When = AfterEffect
+		f.When = simdisk.AfterEffect
 	}
 	s.world.disk.Fail(f)
 	return nil
@@ -267,7 +268,7 @@ func (s *scenario) jobs(*testing.T, *datadriven.TestData) error {
 			}
 		}
 	}
-	for _, name := range s.world.disk.names(paths.QuarantineDir) {
+	for _, name := range s.world.disk.Names(paths.QuarantineDir) {
 		s.lines = append(s.lines, "in quarantine: "+name)
 	}
 	s.lines = append(s.lines, fmt.Sprintf("serial %d", s.world.serial()))

@@ -12,6 +12,7 @@ import (
 	"lockstep/actors/jobs"
 	"lockstep/sim/consensus"
 	"lockstep/sim/kernel"
+	"lockstep/sim/simdisk"
 )
 
 // Options say which world. The zero value is a plain one without faults.
@@ -32,7 +33,7 @@ type Options struct {
 // Mutations are faults built in on purpose: each breaks a promise on which the daemon rests.
 // They are for the tests of the checkers.
 type Mutations struct {
-	Disk DiskMutations
+	Disk simdisk.Mutations
 	// BlindAdoption: a process of a former daemon is said to be gone at once.
 	BlindAdoption bool
 	// SilentEnds: the end of a process is not reported.
@@ -69,7 +70,7 @@ type World struct {
 	nodes []*node
 	// disk is what was promised: the node's own if it is alone; else what the
 	// consensus log says that is committed, see oracle.
-	disk      *Disk
+	disk      *simdisk.Disk
 	oracle    *oracle // nil: the node is alone
 	log       *consensus.Log
 	decider   *node // whose daemon decides, or the next one will; nil: unknown

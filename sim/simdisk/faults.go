@@ -1,4 +1,4 @@
-package sim
+package simdisk
 
 import "strings"
 
@@ -15,9 +15,9 @@ const (
 	PartEffect
 )
 
-// DiskFault has calls of one step fail: the Nth from now (from 1), and Times-1
+// Fault lets calls of one step fail: the Nth from now (from 1), and Times-1
 // after it; Times below 0 means for ever.
-type DiskFault struct {
+type Fault struct {
 	Op    string // "": any
 	Nth   int
 	Times int
@@ -26,7 +26,7 @@ type DiskFault struct {
 }
 
 // Fail adds a fault.
-func (d *Disk) Fail(f DiskFault) {
+func (d *Disk) Fail(f Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults = append(d.faults, &f)
@@ -39,7 +39,7 @@ func (d *Disk) Heal() {
 	d.faults = nil
 }
 
-func (d *Disk) fault(op string, call diskCall) (FaultWhen, error) {
+func (d *Disk) fault(op string, call Call) (FaultWhen, error) {
 	for _, f := range d.faults {
 		if f.Op != "" && f.Op != op {
 			continue
@@ -51,15 +51,15 @@ func (d *Disk) fault(op string, call diskCall) (FaultWhen, error) {
 		f.Times--
 		return f.When, f.Err
 	}
-	if d.chance != nil {
-		return d.chance(op, call)
+	if d.Chance != nil {
+		return d.Chance(op, call)
 	}
 	return BeforeEffect, nil
 }
 
-// DiskMutations are faults that no disk should have and no daemon can survive. They
+// Mutations are faults that no disk should have and no daemon can survive. They
 // are for the tests of the checkers: each must notice the one it guards against.
-type DiskMutations struct {
+type Mutations struct {
 	// SkipDataSync: files are renamed over others before their data is synced.
 	SkipDataSync bool
 	// LyingSync: a directory's sync does nothing.
@@ -76,16 +76,16 @@ type DiskMutations struct {
 }
 
 // delay is what really reaches the disk, in this order, when f is written.
-func (d *Disk) delay(op, name string, f *file) []*file {
+func (d *Disk) delay(op, name string, f *File) []*File {
 	if d.dropsWrite(op) {
 		return nil
 	}
-	if !d.mutations.LateWrites || op != "run-job" {
-		return []*file{f}
+	if !d.Mutations.LateWrites || op != "run-job" {
+		return []*File{f}
 	}
 	if earlier := d.delayed[name]; earlier != nil {
 		delete(d.delayed, name)
-		return []*file{f, earlier}
+		return []*File{f, earlier}
 	}
 	d.delayed[name] = f
 	return nil
@@ -93,7 +93,7 @@ func (d *Disk) delay(op, name string, f *file) []*file {
 
 // dropsWrite: a write of this step is said to be done, and is not.
 func (d *Disk) dropsWrite(op string) bool {
-	for lost := range strings.SplitSeq(d.mutations.Loses, ",") {
+	for lost := range strings.SplitSeq(d.Mutations.Loses, ",") {
 		if lost == op {
 			return true
 		}

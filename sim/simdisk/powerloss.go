@@ -1,4 +1,4 @@
-package sim
+package simdisk
 
 import (
 	"fmt"
@@ -8,19 +8,19 @@ import (
 	"slices"
 )
 
-// tempSuffix ends the names of temporary files, as in persistence.
-const tempSuffix = ".tmp"
+// TempSuffix ends the names of temporary files, as in persistence.
+const TempSuffix = ".tmp"
 
-// leaveTemp leaves what a process leaves that ends during a Replace: a temporary file with the
+// LeaveTemp leaves what a process leaves that ends during a Replace: a temporary file with the
 // beginning of a content. A call is one step here, so the file is the one that was replaced
 // last.
-func (d *Disk) leaveTemp(rng *rand.Rand, pid int) {
-	f := d.find(d.replacing)
+func (d *Disk) LeaveTemp(rng *rand.Rand, pid int) {
+	f := d.Find(d.replacing)
 	if f == nil {
 		return
 	}
-	name := fmt.Sprintf("%s-%d-%016x%s", path.Base(d.replacing), pid, rng.Uint64(), tempSuffix)
-	d.dirs[path.Dir(d.replacing)].set(name, &file{data: f.data[:rng.IntN(len(f.data)+1)]})
+	name := fmt.Sprintf("%s-%d-%016x%s", path.Base(d.replacing), pid, rng.Uint64(), TempSuffix)
+	d.dirs[path.Dir(d.replacing)].set(name, &File{Data: f.Data[:rng.IntN(len(f.Data)+1)]})
 }
 
 // LosePower leaves what power loss would: of each directory's changes since its
@@ -30,14 +30,14 @@ func (d *Disk) LosePower(rng *rand.Rand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	clear(d.delayed)
-	for _, name := range d.directories() {
+	for _, name := range d.Directories() {
 		dir := d.dirs[name]
 		if n := len(dir.pending); n > 0 {
 			dir.commit(rng.IntN(n + 1))
 		}
 	}
 	// Only now: a kept change may have made one in another directory durable.
-	for _, name := range d.directories() {
+	for _, name := range d.Directories() {
 		dir := d.dirs[name]
 		dir.pending = nil
 		for _, base := range slices.Sorted(maps.Keys(dir.durable)) {
@@ -47,12 +47,12 @@ func (d *Disk) LosePower(rng *rand.Rand) {
 	}
 }
 
-func (f *file) losePower(rng *rand.Rand) {
+func (f *File) losePower(rng *rand.Rand) {
 	switch {
 	case !f.synced:
-		f.data, f.synced = nil, true
+		f.Data, f.synced = nil, true
 	case f.unsynced > 0:
-		f.data = slices.Clip(f.data[:len(f.data)-rng.IntN(f.unsynced+1)])
+		f.Data = slices.Clip(f.Data[:len(f.Data)-rng.IntN(f.unsynced+1)])
 	}
 	f.unsynced = 0
 }
@@ -79,9 +79,9 @@ func (dir *directory) commitThrough(c *change) {
 	}
 }
 
-// surviving is what power loss would at least leave of a file: its durable
+// Surviving is what power loss would at least leave of a file: its durable
 // content; nil and false if that is gone, or could be.
-func (d *Disk) surviving(name string) ([]byte, bool) {
+func (d *Disk) Surviving(name string) ([]byte, bool) {
 	dir := d.dirs[path.Dir(name)]
 	if dir == nil {
 		return nil, false
@@ -96,5 +96,23 @@ func (d *Disk) surviving(name string) ([]byte, bool) {
 	if f == nil || !f.synced {
 		return nil, false
 	}
-	return f.data[:len(f.data)-f.unsynced], true
+	return f.Data[:len(f.Data)-f.unsynced], true
 }
+
+// Durable is the content of a file at the last sync of its directory, as power loss would
+// leave it; false if it was not there, or its data was not synced. A later change of the name
+// may survive a power loss too: Surviving says what is certain.
+func (d *Disk) Durable(name string) ([]byte, bool) {
+	dir := d.dirs[path.Dir(name)]
+	if dir == nil {
+		return nil, false
+	}
+	f := dir.durable[path.Base(name)]
+	if f == nil || !f.synced {
+		return nil, false
+	}
+	return f.Data[:len(f.Data)-f.unsynced], true
+}
+
+// Unsynced reports whether a directory has changes that no sync has made durable.
+func (d *Disk) Unsynced(dir string) bool { return len(d.dirs[dir].pending) > 0 }

@@ -1,4 +1,4 @@
-package sim
+package simdisk
 
 import (
 	"math/rand/v2"
@@ -11,13 +11,13 @@ import (
 )
 
 func TestTheDiskKeepsTheContract(t *testing.T) {
-	persistencetest.TestFiles(t, func(*testing.T) persistencetest.Files { return NewDisk("queue") })
+	persistencetest.TestFiles(t, func(*testing.T) persistencetest.Files { return New("queue") })
 }
 
 func TestPowerLossKeepsWhatWasSyncedAndAPrefixOfTheRest(t *testing.T) {
 	outcomes := map[string]bool{}
 	for seed := range uint64(50) {
-		d := NewDisk("queue")
+		d := New("queue")
 		require.NoError(t, d.Replace("a", "queue/job-1", []byte("synced")))
 		require.NoError(t, d.SyncDir("a", "queue"))
 		require.NoError(t, d.Replace("a", "queue/job-2", []byte("2")))
@@ -38,7 +38,7 @@ func TestPowerLossKeepsWhatWasSyncedAndAPrefixOfTheRest(t *testing.T) {
 func TestAMovedFileNeverLosesBothNames(t *testing.T) {
 	outcomes := map[[2]bool]bool{}
 	for seed := range uint64(50) {
-		d := NewDisk("queue")
+		d := New("queue")
 		require.NoError(t, d.Replace("a", "queue/job-1", []byte("x")))
 		require.NoError(t, d.SyncDir("a", "queue"))
 		require.NoError(t, d.Rename("a", "queue/job-1", "queue/archive/0/job-1"))
@@ -53,8 +53,8 @@ func TestAMovedFileNeverLosesBothNames(t *testing.T) {
 }
 
 func TestUnsyncedDataIsGone(t *testing.T) {
-	d := NewDisk("queue")
-	d.mutations.SkipDataSync = true
+	d := New("queue")
+	d.Mutations.SkipDataSync = true
 	require.NoError(t, d.Replace("a", "queue/job-1", []byte("x")))
 	require.NoError(t, d.SyncDir("a", "queue"))
 	d.LosePower(rand.New(rand.NewPCG(1, 1)))
@@ -64,14 +64,14 @@ func TestUnsyncedDataIsGone(t *testing.T) {
 }
 
 func TestFaultsGoByTheLabelOfTheStep(t *testing.T) {
-	d := NewDisk("queue")
-	d.Fail(DiskFault{Op: "save", Nth: 2, Times: 1, Err: syscall.ENOSPC})
-	d.Fail(DiskFault{Op: "sync", Nth: 1, Times: 1, Err: syscall.EIO, When: AfterEffect})
+	d := New("queue")
+	d.Fail(Fault{Op: "save", Nth: 2, Times: 1, Err: syscall.ENOSPC})
+	d.Fail(Fault{Op: "sync", Nth: 1, Times: 1, Err: syscall.EIO, When: AfterEffect})
 	require.NoError(t, d.Replace("other", "queue/job-1", nil))
 	require.NoError(t, d.Replace("save", "queue/job-1", []byte("1")))
 	require.ErrorIs(t, d.Replace("save", "queue/job-1", []byte("2")), syscall.ENOSPC)
 	require.ErrorIs(t, d.SyncDir("sync", "queue"), syscall.EIO)
-	data, durable := d.surviving("queue/job-1")
+	data, durable := d.Surviving("queue/job-1")
 	require.True(t, durable, "the sync was done before it failed")
 	require.Equal(t, "1", string(data))
 	require.NoError(t, d.Replace("save", "queue/job-1", []byte("3")))
@@ -80,13 +80,13 @@ func TestFaultsGoByTheLabelOfTheStep(t *testing.T) {
 func TestPowerLossLeavesAPrefixOfWhatWasAppended(t *testing.T) {
 	outcomes := map[string]bool{}
 	for seed := range uint64(50) {
-		d := NewDisk("queue")
+		d := New("queue")
 		require.NoError(t, d.Replace("a", "journal", []byte("whole:")))
 		require.NoError(t, d.SyncDir("a", "."))
 		require.NoError(t, d.Append("a", "journal", []byte("1")))
 		require.NoError(t, d.Append("a", "journal", []byte("2")))
 		require.NoError(t, d.SyncDir("a", "."), "syncs names, not what is in files")
-		data, durable := d.surviving("journal")
+		data, durable := d.Surviving("journal")
 		require.True(t, durable)
 		require.Equal(t, "whole:", string(data))
 		d.LosePower(rand.New(rand.NewPCG(seed, 0)))
@@ -103,10 +103,10 @@ func TestPowerLossLeavesAPrefixOfWhatWasAppended(t *testing.T) {
 }
 
 func TestAnAppendMayFailHalfWay(t *testing.T) {
-	d := NewDisk("queue")
+	d := New("queue")
 	var told []string
-	d.changed = func(_ diskCall, _, _ string, content []byte) { told = append(told, string(content)) }
-	d.Fail(DiskFault{Op: "journal", Nth: 2, Times: 1, Err: syscall.ENOSPC, When: PartEffect})
+	d.Changed = func(_ Call, _, _ string, content []byte) { told = append(told, string(content)) }
+	d.Fail(Fault{Op: "journal", Nth: 2, Times: 1, Err: syscall.ENOSPC, When: PartEffect})
 	require.NoError(t, d.Append("journal", "journal", []byte("first\n")))
 	require.ErrorIs(t, d.Append("journal", "journal", []byte("second")), syscall.ENOSPC)
 	data, err := d.Read("a", "journal")
@@ -114,10 +114,10 @@ func TestAnAppendMayFailHalfWay(t *testing.T) {
 	require.Equal(t, "first\nsec", string(data))
 	require.Equal(t, []string{"first\n", "first\nsec"}, told)
 
-	d.partial = func(int) int { return 0 }
-	d.Fail(DiskFault{Op: "journal", Nth: 1, Times: 1, Err: syscall.ENOSPC, When: PartEffect})
+	d.Partial = func(int) int { return 0 }
+	d.Fail(Fault{Op: "journal", Nth: 1, Times: 1, Err: syscall.ENOSPC, When: PartEffect})
 	require.ErrorIs(t, d.Append("journal", "journal", []byte("third")), syscall.ENOSPC)
-	d.Fail(DiskFault{Op: "save", Nth: 1, Times: 1, Err: syscall.ENOSPC, When: PartEffect})
+	d.Fail(Fault{Op: "save", Nth: 1, Times: 1, Err: syscall.ENOSPC, When: PartEffect})
 	require.ErrorIs(t, d.Replace("save", "journal", []byte("whole")), syscall.ENOSPC)
 	data, err = d.Read("a", "journal")
 	require.NoError(t, err)

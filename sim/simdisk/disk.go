@@ -1,0 +1,366 @@
+// Package simdisk is a disk in memory, as store.Files. A directory's changes are volatile until
+// it is synced. Power loss keeps a prefix of them that the caller's dice choose. Any call can
+// fail, by the label of its step. It passes the conformance suite of the real disk,
+// persistence/persistencetest.
+//
+// It does not know what files mean. Changes and failures are reported to callbacks.
+package simdisk
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"sync"
+
+	"lockstep/actors/store"
+)
+
+// Disk is the data directory of a node, in memory, with a page cache before it.
+//
+// What a call sees is the cache: processes come and go, nothing is lost. What
+// power loss leaves is decided per directory: all that was there when it was last
+// synced, and of its changes since then the first few, in order. What was
+// appended to a file since it was written may be gone, but for its first bytes.
+type Disk struct {
+	// Mutations are the promises that the disk breaks.
+	Mutations Mutations
+	// Chance, if set, may have any call fail, or succeed and say it failed.
+	Chance func(op string, call Call) (when FaultWhen, err error)
+	// Partial, if set, says how much of n bytes, at least one, an append has written
+	// that fails: 0 to n-1. Unset, it is half of them.
+	Partial func(n int) int
+	// Changed, if set, is called with what processes see from now on; content nil
+	// means that the name is gone.
+	Changed func(call Call, op, path string, content []byte)
+	// Failed, if set, is called for each injected failure.
+	Failed func(call Call, op, path string, err error)
+
+	mu      sync.Mutex
+	dirs    map[string]*directory
+	faults  []*Fault
+	delayed map[string]*File // see Mutations.LateWrites
+	appends int              // so far
+	// replacing is the latest file that was replaced, see LeaveTemp.
+	replacing string
+}
+
+var _ store.Files = (*Disk)(nil)
+
+// Call is a kind of call, as the trace and errors name it.
+type Call string
+
+// The kinds of calls.
+const (
+	CallReplace Call = "replace"
+	CallAppend  Call = "append to"
+	CallSync    Call = "sync directory"
+	CallRead    Call = "read"
+	CallRename  Call = "rename"
+	CallRemove  Call = "remove"
+	CallList    Call = "list"
+)
+
+// directory maps names to files. Subdirectories are not among them: they are
+// made durably, as the real disk makes them.
+type directory struct {
+	visible map[string]*File // as processes see it
+	durable map[string]*File // as of the last sync
+	pending []*change        // what has changed since, in order
+}
+
+// File is content; names may share it. It is replaced, or appended to. Bytes that
+// are there never change, so that callbacks may keep them.
+type File struct {
+	Data       []byte
+	synced     bool // its data will be there after power loss, but for
+	unsynced   int  // the last bytes, which were appended and not synced
+	memo       any
+	memoLength int
+}
+
+// Memo is what derive makes of the data. It is computed once, as long as the data is the
+// same: many checkers read the same files. All callers must pass the same function.
+func (f *File) Memo(derive func(data []byte) any) any {
+	if f.memo == nil || f.memoLength != len(f.Data) { // power loss may cut the data
+		f.memo, f.memoLength = derive(f.Data), len(f.Data)
+	}
+	return f.memo
+}
+
+// change is one change of a directory: name means f from now on, nothing if nil.
+type change struct {
+	name string
+	f    *File
+	// after is the change in another directory that gave the file its new
+	// name: the old one does not go before the new one is there.
+	after *linkedChange
+}
+
+type linkedChange struct {
+	dir    *directory
+	change *change
+}
+
+// New makes an empty disk with the directories given.
+func New(dirs ...string) *Disk {
+	d := &Disk{dirs: map[string]*directory{}, delayed: map[string]*File{}}
+	d.makeDir(".")
+	for _, dir := range dirs {
+		d.makeDir(dir)
+	}
+	return d
+}
+
+func (d *Disk) makeDir(dir string) *directory {
+	for at := dir; d.dirs[at] == nil; at = path.Dir(at) {
+		d.dirs[at] = &directory{visible: map[string]*File{}, durable: map[string]*File{}}
+	}
+	return d.dirs[dir]
+}
+
+func (dir *directory) set(name string, f *File) *change {
+	c := &change{name: name, f: f}
+	dir.pending = append(dir.pending, c)
+	apply(dir.visible, c)
+	return c
+}
+
+func apply(names map[string]*File, c *change) {
+	if c.f == nil {
+		delete(names, c.name)
+	} else {
+		names[c.name] = c.f
+	}
+}
+
+// Replace replaces the content of path: temporary file, write, sync, rename.
+func (d *Disk) Replace(op, name string, data []byte) error {
+	return d.call(CallReplace, op, name, func() error {
+		dir := d.dirs[path.Dir(name)]
+		if dir == nil {
+			return fs.ErrNotExist
+		}
+		d.replacing = name
+		f := &File{Data: bytes.Clone(data), synced: !d.Mutations.SkipDataSync}
+		for _, f := range d.delay(op, name, f) {
+			dir.set(path.Base(name), f)
+			d.notifyChanged(CallReplace, op, name, f.Data)
+		}
+		return nil
+	})
+}
+
+// Append adds content to the end of a file, and makes it if it is absent: one
+// write, which is not synced.
+func (d *Disk) Append(op, name string, content []byte) error {
+	return d.callInParts(CallAppend, op, name,
+		func() error { return d.append(op, name, content) },
+		func() {
+			if n := len(content); n > 0 {
+				// That there is no such directory is not what fails here.
+				_ = d.append(op, name, content[:d.partialLength(n)])
+			}
+		})
+}
+
+func (d *Disk) append(op, name string, content []byte) error {
+	dir := d.dirs[path.Dir(name)]
+	if dir == nil {
+		return fs.ErrNotExist
+	}
+	if d.dropsWrite(op) {
+		return nil
+	}
+	if d.appends++; d.Mutations.TornAppends && d.appends%3 == 0 {
+		content = content[:len(content)-1]
+	}
+	f := dir.visible[path.Base(name)]
+	if f == nil {
+		f = &File{synced: true}
+		dir.set(path.Base(name), f)
+	}
+	if f.Data == nil {
+		f.Data = []byte{} // nil would mean that the name is gone
+	}
+	f.Data = append(f.Data, content...)
+	f.unsynced += len(content)
+	d.notifyChanged(CallAppend, op, name, f.Data)
+	return nil
+}
+
+// partialLength is how much an append has written that fails.
+func (d *Disk) partialLength(n int) int {
+	if d.Partial == nil {
+		return n / 2
+	}
+	return d.Partial(n)
+}
+
+// SyncDir makes what was done in dir before survive power loss.
+func (d *Disk) SyncDir(op, name string) error {
+	return d.call(CallSync, op, name, func() error {
+		dir := d.dirs[name]
+		if dir == nil {
+			return fs.ErrNotExist
+		}
+		if !d.Mutations.LyingSync {
+			dir.commit(len(dir.pending))
+		}
+		d.notifyChanged(CallSync, op, name, nil)
+		return nil
+	})
+}
+
+// Read returns the content of a file.
+func (d *Disk) Read(op, name string) (data []byte, err error) {
+	err = d.call(CallRead, op, name, func() error {
+		f := d.Find(name)
+		if f == nil {
+			return fs.ErrNotExist
+		}
+		data = bytes.Clone(f.Data)
+		if data == nil {
+			data = []byte{}
+		}
+		return nil
+	})
+	return data, err
+}
+
+// Rename moves a file, and makes the directory it goes to.
+func (d *Disk) Rename(op, from, to string) error {
+	checkPath(to)
+	return d.call(CallRename, op, from, func() error {
+		f := d.Find(from)
+		if f == nil {
+			return fs.ErrNotExist
+		}
+		source, target := d.dirs[path.Dir(from)], d.makeDir(path.Dir(to))
+		link := target.set(path.Base(to), f)
+		unlink := source.set(path.Base(from), nil)
+		unlink.after = &linkedChange{target, link}
+		d.notifyChanged(CallRename, op, to, f.Data)
+		d.notifyChanged(CallRename, op, from, nil)
+		return nil
+	})
+}
+
+// Remove removes a file, if it is there.
+func (d *Disk) Remove(op, name string) error {
+	return d.call(CallRemove, op, name, func() error {
+		if d.Find(name) != nil && !d.Mutations.KeepsRemoved {
+			d.dirs[path.Dir(name)].set(path.Base(name), nil)
+			d.notifyChanged(CallRemove, op, name, nil)
+		}
+		return nil
+	})
+}
+
+// List returns the base names of all that is in a directory, sorted.
+func (d *Disk) List(op, name string) (names []string, err error) {
+	err = d.call(CallList, op, name, func() error {
+		names = d.Names(name)
+		return nil
+	})
+	return names, err
+}
+
+// Names are the base names of all that is in a directory, sorted.
+func (d *Disk) Names(dir string) []string {
+	if d.dirs[dir] == nil {
+		return nil
+	}
+	var names []string
+	for name := range d.dirs[dir].visible {
+		names = append(names, name)
+	}
+	for sub := range d.dirs {
+		if sub != "." && path.Dir(sub) == dir {
+			names = append(names, path.Base(sub))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Find is a file as processes see it; nil if there is none. It must not be changed.
+func (d *Disk) Find(name string) *File {
+	if dir := d.dirs[path.Dir(name)]; dir != nil {
+		return dir.visible[path.Base(name)]
+	}
+	return nil
+}
+
+// call is what all calls have in common: a sane path, faults, and errors that
+// name the step, the call and the file.
+func (d *Disk) call(call Call, op, name string, effect func() error) error {
+	return d.callInParts(call, op, name, effect, func() {})
+}
+
+// callInParts is for a call that may fail with a part of its work done.
+func (d *Disk) callInParts(call Call, op, name string, effect func() error, part func()) error {
+	checkPath(name)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	when, fault := d.fault(op, call)
+	if fault != nil && when != AfterEffect {
+		if when == PartEffect {
+			part()
+		}
+		return d.fail(call, op, name, fault)
+	}
+	if err := effect(); err != nil {
+		return callError(op, call, name, err)
+	}
+	if fault != nil {
+		return d.fail(call, op, name, fault)
+	}
+	return nil
+}
+
+func checkPath(name string) {
+	if !fs.ValidPath(name) {
+		panic(fmt.Sprintf("sim: path %q leaves the data directory or is not in plain form", name))
+	}
+}
+
+func (d *Disk) fail(call Call, op, name string, err error) error {
+	if d.Failed != nil {
+		d.Failed(call, op, name, err)
+	}
+	return callError(op, call, name, err)
+}
+
+func callError(op string, call Call, name string, err error) error {
+	return fmt.Errorf("%s: %s %s: %w", op, call, name, err)
+}
+
+func (d *Disk) notifyChanged(call Call, op, name string, content []byte) {
+	if d.Changed != nil {
+		d.Changed(call, op, name, content)
+	}
+}
+
+// Directories are the paths of all directories, sorted.
+func (d *Disk) Directories() []string { return slices.Sorted(maps.Keys(d.dirs)) }
+
+// Files are the files of a directory as processes see them, by base name. The map must not be
+// changed.
+func (d *Disk) Files(dir string) map[string]*File { return d.dirs[dir].visible }
+
+// Overwrite replaces a file durably, without a call that could fail.
+func (d *Disk) Overwrite(name string, content []byte) {
+	dir := d.dirs[path.Dir(name)]
+	dir.set(path.Base(name), &File{Data: content, synced: true})
+	dir.commit(len(dir.pending))
+}
+
+// TakeDirs takes over directories of another disk, which must not be used after that.
+func (d *Disk) TakeDirs(from *Disk, dirs ...string) {
+	for _, dir := range dirs {
+		d.dirs[dir] = from.dirs[dir]
+	}
+}
