@@ -36,7 +36,7 @@ type daemon struct {
 	nodeTree  *supervisor.RunningNode // nil: this node is alone
 	done      <-chan struct{}         // closed when it cannot go on, or has stopped
 	mailboxes *mailboxes
-	accept    *kernel.Thread // of who takes connections
+	accept    *kernel.Thread // of the listener
 	conns     []*simConn
 	requests  int
 	ready     bool // takes connections
@@ -234,7 +234,7 @@ func (n *node) dial(from *rpcClient) *simConn {
 	return c
 }
 
-// gateway is who takes connections at the time.
+// gateway is the actor that gets new connections now.
 func (d *daemon) gateway(wconf bool) *actor.PID {
 	switch {
 	case d.tree == nil:

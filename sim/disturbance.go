@@ -11,7 +11,7 @@ type disturbance struct {
 
 // How long it may take until what went wrong is made good: an actor that has crashed
 // comes back later and later, as does what the disk has refused; nodes are cut off, or
-// slow, for a while; who found no daemon asks again.
+// slow, for a while; a client that found no daemon calls again.
 const (
 	afterPanic   = 65 * time.Second
 	afterFault   = 20 * time.Second

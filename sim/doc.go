@@ -45,7 +45,7 @@
 //   - Slow disks: a call takes no time. Timers fire only when nothing else can
 //     happen, except under the fault "stall", which lets them overtake.
 //   - The closing of idle connections, limits on frames, and how a node's certificate
-//     is made: who joins is a member as soon as the master says so.
+//     is made: a joining node is a member as soon as the master says so.
 //
 // # How to repeat a run
 //

@@ -57,7 +57,7 @@ func ruledJobs(before bool) func(w *World) func() bool {
 // A fault at every step of a rule's existence also hits every job that waits for it.
 func TestEveryStepOfARule(t *testing.T) {
 	for _, before := range []bool{true, false} {
-		for name, strike := range map[string]func(w *World) bool{
+		for name, fault := range map[string]func(w *World) bool{
 			"crash":  func(w *World) bool { w.Crash(); return true },
 			"reboot": func(w *World) bool { w.Reboot(); return true },
 			"death": func(w *World) bool {
@@ -89,7 +89,7 @@ func TestEveryStepOfARule(t *testing.T) {
 				if testing.Short() {
 					stride = 20
 				}
-				everyStepOf(t, 6, stride, ruledJobs(before), strike)
+				everyStepOf(t, 6, stride, ruledJobs(before), fault)
 			})
 		}
 	}

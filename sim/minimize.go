@@ -18,7 +18,7 @@ var ErrGood = errors.New("the run is good")
 // Minimize looks for a smaller run in which the same checker fails, with fewer faults and
 // fewer requests. After at most so many runs it ends with the smallest so far. progress, if
 // set, is called after each run with the size of the smallest one.
-func Minimize(c Repro, runs int, progress func(run, strikes, asks int)) (Minimal, error) {
+func Minimize(c Repro, runs int, progress func(run, faults, requests int)) (Minimal, error) {
 	first, err := c.Run(nil)
 	if err != nil {
 		return Minimal{}, err
@@ -46,7 +46,7 @@ type minimizer struct {
 	checker  string
 	left     int
 	best     Minimal
-	progress func(run, strikes, asks int)
+	progress func(run, faults, requests int)
 }
 
 func (s *minimizer) size() int {

@@ -41,7 +41,7 @@ func TestMinimize(t *testing.T) {
 			m, err := Minimize(p, 120, nil)
 			require.NoError(t, err)
 			require.Equal(t, all.Err.(*Violation).Checker, m.Result.Err.(*Violation).Checker)
-			t.Logf("%d strikes to %d, %d requests to %d, in %d runs", len(all.Schedule.Faults),
+			t.Logf("%d faults to %d, %d requests to %d, in %d runs", len(all.Schedule.Faults),
 				len(m.Repro.Schedule.Faults), len(all.Schedule.Requests), len(m.Repro.Schedule.Requests), m.Runs)
 			require.Less(t, len(m.Repro.Schedule.Faults)+len(m.Repro.Schedule.Requests), (len(all.Schedule.Faults)+len(all.Schedule.Requests))/2)
 

@@ -15,7 +15,7 @@ import (
 type rpcClient struct {
 	world   *World
 	node    *node          // to which it connects
-	thread  *kernel.Thread // of whom it belongs to
+	thread  *kernel.Thread // of its owner
 	wconf   bool           // calls the lock manager, not the queue
 	conn    *simConn       // nil: none
 	done    func(json.RawMessage, error)

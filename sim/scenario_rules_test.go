@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// operator is the client of who does not submit: the second, if none is named.
+// operator is the client that does not submit: the second, if none is named.
 func (s *scenario) operator(t *testing.T, d *datadriven.TestData) *client {
 	if !d.HasArg("client") {
 		d.CmdArgs = append(d.CmdArgs, datadriven.CmdArg{Key: "client", Vals: []string{"2"}})

@@ -87,7 +87,7 @@ type World struct {
 	clients     []*client
 	submissions []*submission
 	checkers    []Checker
-	moments     map[processMoment][]func() // who wants to do something then
+	moments     map[processMoment][]func() // what runs at a moment
 	effective   *effectiveConfig
 	disturbance disturbance
 	audit       *audit     // nil: no checker uses it

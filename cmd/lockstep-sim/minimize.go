@@ -84,8 +84,8 @@ func (o *minimizeOptions) run(out, stderr io.Writer) error {
 	}
 	collectRarely()
 	bar := progressbar.Start(stderr, int64(o.runs))
-	m, err := sim.Minimize(o.repro, o.runs, func(run, strikes, asks int) {
-		bar.Say(fmt.Sprintf("run %d: %d faults, %d requests", run, strikes, asks))
+	m, err := sim.Minimize(o.repro, o.runs, func(run, faults, requests int) {
+		bar.Say(fmt.Sprintf("run %d: %d faults, %d requests", run, faults, requests))
 		bar.Step()
 	})
 	bar.Stop()

@@ -114,7 +114,7 @@ func (d *bridge) sendLeader() {
 	d.sendRole()
 }
 
-// sendMembers says who belongs to the cluster, if that has changed.
+// sendMembers tells the actor the members of the cluster, if they have changed.
 func (d *bridge) sendMembers() {
 	members := d.replica.Members()
 	same := slices.EqualFunc(d.sentMembers, members, func(a, b *messages.Member) bool { return proto.Equal(a, b) })

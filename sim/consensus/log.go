@@ -63,8 +63,8 @@ const (
 	partFiles     = 4  // files in a part of a snapshot
 )
 
-// entry is one of the log: data is a proposal's, members are those from then on; one
-// that has neither begins a term.
+// entry is an entry of the log. data is that of a proposal; members are those of the cluster
+// from this entry on. An entry without both begins a term.
 type entry struct {
 	term    uint64
 	data    []byte

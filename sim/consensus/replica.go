@@ -21,7 +21,7 @@ const (
 type Active struct {
 	*Replica
 	life   *kernel.Lifetime
-	thread *kernel.Thread // what the log does in the name of its node
+	thread *kernel.Thread // runs what the log does
 	bridge *bridge
 
 	role        role
@@ -31,7 +31,7 @@ type Active struct {
 	noVoteUntil time.Time // it may have promised not to vote
 	commit      uint64
 
-	// of who leads
+	// The following fields are those of the leader.
 	peers        map[string]*peer
 	waiting      map[uint64]uint64  // numbers of proposals, by index
 	barrier      uint64             // LogLeads is sent when this is applied
@@ -43,7 +43,7 @@ type Active struct {
 	transferTo   string             // to which node the leadership goes; "": none
 }
 
-// peer is another node as who leads sees it.
+// peer is what the leader knows of another node.
 type peer struct {
 	next, match uint64
 	acked       time.Time // when the last request was sent that it has acknowledged
@@ -230,7 +230,7 @@ func (n *Active) add(e entry) {
 	n.count()
 }
 
-// of another node, as who leads knows it.
+// peer is what the leader knows of a node; it is made when it is missing.
 func (n *Active) peer(name string) *peer {
 	p := n.peers[name]
 	if p == nil {
@@ -346,7 +346,7 @@ func (n *Active) answered(name string, p *peer, term uint64, sent time.Time, ok 
 		n.count()
 		n.tryTransfer()
 	} else {
-		p.next = hint + 1 // also where it has had more: its disk may be another
+		p.next = hint + 1 // also if it had more before: its disk may be new
 	}
 	if p.next <= n.Last() {
 		n.send(name)

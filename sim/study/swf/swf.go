@@ -104,7 +104,7 @@ func (r *Reader) Next() (Job, error) {
 		switch {
 		case len(text) == 0:
 		case text[0] == ';':
-			r.header.note(string(text[1:]))
+			r.header.parse(string(text[1:]))
 		default:
 			return parse(r.line, text)
 		}
@@ -118,8 +118,9 @@ func (r *Reader) Next() (Job, error) {
 	return Job{}, io.EOF
 }
 
-// note takes a comment "MaxProcs: 128", and leaves the others: they are for people.
-func (h *Header) note(text string) {
+// parse reads a comment such as "MaxProcs: 128". It ignores comments that are not
+// "name: number".
+func (h *Header) parse(text string) {
 	name, value, _ := strings.Cut(text, ":")
 	var to *int
 	switch strings.ToLower(strings.TrimSpace(name)) {
