@@ -22,7 +22,8 @@ func TestAgo(t *testing.T) {
 		{400 * 24 * time.Hour, "400d ago"},
 	}
 	for _, test := range tests {
-		if got := ago(now(), now().Add(-test.age)); got != test.want {
+		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		if got := ago(now, now.Add(-test.age)); got != test.want {
 			t.Errorf("%s: %s, want %s", test.age, got, test.want)
 		}
 	}

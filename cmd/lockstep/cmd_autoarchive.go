@@ -101,11 +101,11 @@ func previewArchive(ctx context.Context, globals *globalOptions, daemon *session
 // returns how many it has archived.
 func archiveAll(ctx context.Context, globals *globalOptions, daemon *session, age int64) (archived int, err error) {
 	timeout := archiveTimeout
-	if showsProgress(globals) {
+	if globals.showsProgress() {
 		timeout = archiveTimeoutTerminal
 	}
-	bar := progressBar{}
-	defer func() { bar.stop() }()
+	bar := &Bar{}
+	defer func() { bar.Stop() }()
 	for first := true; ; first = false {
 		var now, left int
 		answer := []any{&now, &left}
@@ -114,9 +114,9 @@ func archiveAll(ctx context.Context, globals *globalOptions, daemon *session, ag
 		}
 		archived += now
 		if first && left > 0 {
-			bar = startProgress(globals, "archiving", archived+left)
+			bar = globals.startProgress("archiving", archived+left)
 		}
-		bar.show(fmt.Sprintf("%d of %d jobs archived", archived, archived+left), archived)
+		bar.Show(fmt.Sprintf("%d of %d jobs archived", archived, archived+left), archived)
 		switch {
 		case left == 0:
 			return archived, nil

@@ -153,7 +153,7 @@ func (d *demo) run(ctx context.Context) error {
 	d.say("side by side; one has three steps, in order; one shows its progress; one will fail.\n")
 	daemon := d.session()
 	defer daemon.close()
-	ids, err := submitDemo(ctx, daemon, jobs, newTrails(d.globals.streams, "demonstration", "demo"))
+	ids, err := submitDemo(ctx, daemon, jobs, newTrails(d.globals.streams.Now(), d.globals.streams.RequestName(), "demonstration", "demo"))
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (d *demo) follow(ctx context.Context, job demoJob, id int64, lines chan<- d
 		}
 		if c.status != last && c.status != statusQueued && (!final(c.status) || c.final) {
 			last = c.status
-			text := label + "  " + d.colours.status(c.status)
+			text := label + "  " + statusText(d.colours, c.status)
 			if c.final {
 				return demoLine{text: text, ended: true}
 			}
@@ -241,7 +241,7 @@ func (d *demo) follow(ctx context.Context, job demoJob, id int64, lines chan<- d
 
 // sumUp shows the list as `lockstep list` does, and where it all was.
 func (d *demo) sumUp(ctx context.Context, daemon *session, ids []int64) error {
-	jobs, err := fetchList(ctx, daemon, listOptions{})
+	list, err := fetchList(ctx, daemon, listOptions{})
 	if err != nil {
 		return err
 	}
@@ -250,9 +250,9 @@ func (d *demo) sumUp(ctx context.Context, daemon *session, ids []int64) error {
 	if width == 0 {
 		width = demoWidth
 	}
-	d.say("\n%s\n%s\n", d.colours.title("lockstep list"), listTable(jobs, streams.Now(), d.colours, width))
+	d.say("\n%s\n%s\n", d.colours.title("lockstep list"), listTable(list, streams.Now(), d.colours, width))
 	counts := map[string]int{}
-	for _, job := range jobs {
+	for _, job := range list {
 		counts[job.Status]++
 	}
 	files, err := filepath.Glob(filepath.Join(d.root, "lib", "queue", "job-*"))
@@ -264,7 +264,7 @@ func (d *demo) sumUp(ctx context.Context, daemon *session, ids []int64) error {
 	d.say("Each was a file of JSON that anyone can read (%d files in queue/), and is gone now.", len(files))
 	d.say("\nNext:  make run                                (a daemon in ./var, in the foreground)")
 	d.say("       bin/lockstep run -- make -j4 all        (in another terminal: a command as a job)")
-	if len(jobs) != len(ids) || counts[statusSuccess] != len(ids)-1 || counts[statusError] != 1 {
+	if len(list) != len(ids) || counts[statusSuccess] != len(ids)-1 || counts[statusError] != 1 {
 		return fmt.Errorf("the demonstration went wrong: see the list above")
 	}
 	return nil

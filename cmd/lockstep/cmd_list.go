@@ -175,6 +175,6 @@ func listRow(job listedJob, now time.Time, colours palette) table.Row {
 			took = span(now.Sub(job.Started.Time)) + "…"
 		}
 	}
-	return table.Row{strconv.FormatInt(job.ID, 10), colours.status(job.Status), priorityName(job.Priority),
+	return table.Row{strconv.FormatInt(job.ID, 10), statusText(colours, job.Status), priorityName(job.Priority),
 		summarize(job.Summary), received, started, took}
 }

@@ -165,7 +165,7 @@ func (o runOptions) opcode(streams Streams, argv []string) (commandOpcode, error
 	opcode := commandOpcode{
 		ID:     "OP_RUN_COMMAND",
 		Argv:   argv,
-		Reason: newTrails(streams, o.Reason, "run").first,
+		Reason: newTrails(streams.Now(), streams.RequestName(), o.Reason, "run").first,
 	}
 	for i, arg := range argv {
 		if !utf8.ValidString(arg) {

@@ -169,7 +169,7 @@ func (p statusPrinter) queue(s daemonStatus) string {
 	var counts []string
 	for _, status := range allStatuses() {
 		if n := s.Jobs[status]; n > 0 {
-			counts = append(counts, strconv.Itoa(n)+" "+p.colours.status(status))
+			counts = append(counts, strconv.Itoa(n)+" "+statusText(p.colours, status))
 		}
 	}
 	if len(counts) == 0 {
@@ -197,7 +197,7 @@ func slotTable(jobs []slotJob, now time.Time, colours palette, width int) string
 		if !job.Started.IsZero() {
 			since = span(now.Sub(job.Started.Time))
 		}
-		rows = append(rows, table.Row{strconv.FormatInt(job.ID, 10), colours.status(job.Status),
+		rows = append(rows, table.Row{strconv.FormatInt(job.ID, 10), statusText(colours, job.Status),
 			priorityName(job.Priority), since, summarize(job.Summary)})
 	}
 	return plainTable(header, rows, []int{len(header) - 1}, width)

@@ -78,7 +78,7 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *globalOptions, 
 	if err != nil {
 		return err
 	}
-	jobs, err := file.encode(newTrails(globals.streams, opts.Reason, "submit"))
+	jobs, err := file.encode(newTrails(globals.streams.Now(), globals.streams.RequestName(), opts.Reason, "submit"))
 	if err != nil {
 		return fmt.Errorf("%s: %w", shownName(name), err)
 	}
@@ -122,11 +122,7 @@ func loadSubmission(name string, stdin io.Reader) (submission, error) {
 	if err != nil {
 		return submission{}, err
 	}
-	root, err := parseFile(name, data)
-	var file submission
-	if err == nil {
-		file, err = readSubmission(root)
-	}
+	file, err := parseSubmission(name, data)
 	var placed *placeError
 	switch {
 	case errors.As(err, &placed):

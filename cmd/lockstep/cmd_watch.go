@@ -112,7 +112,7 @@ func (w *watchView) status(c change) {
 		return
 	}
 	w.last = c
-	text := fmt.Sprintf("job %d: %s", w.id, w.palette.status(c.status))
+	text := fmt.Sprintf("job %d: %s", w.id, statusText(w.palette, c.status))
 	if at := currentOpcode(c.opStatus); at > 0 && !final(c.status) {
 		text += fmt.Sprintf(", opcode %d of %d", at, len(c.opStatus))
 	}

@@ -232,7 +232,7 @@ func (d *clusterDemo) master(ctx context.Context) (*demoNode, error) {
 func (d *clusterDemo) submitOne(ctx context.Context) error {
 	script := fmt.Sprintf("echo $LOCKSTEP_JOB_ID >> %s/ran-$LOCKSTEP_JOB_ID", d.root)
 	jobs := []demoJob{{"cluster", []string{script}, d.root}}
-	reasons := newTrails(d.globals.streams, "demonstration", "demo")
+	reasons := newTrails(d.globals.streams.Now(), d.globals.streams.RequestName(), "demonstration", "demo")
 	for n := 0; ; n++ {
 		s := &session{path: d.nodes[n%demoNodes].socket, after: d.globals.streams.After}
 		ids, err := submitDemo(ctx, s, jobs, reasons)

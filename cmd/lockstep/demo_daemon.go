@@ -20,11 +20,12 @@ import (
 
 // demoDaemon is a lockstepd with its directories below root.
 type demoDaemon struct {
-	root   string
-	socket string
-	cmd    *exec.Cmd
-	done   chan struct{} // closed when it has ended
-	log    *bytes.Buffer // read after done
+	root    string
+	program string // path of lockstepd; "" is the one beside this program
+	socket  string
+	cmd     *exec.Cmd
+	done    chan struct{} // closed when it has ended
+	log     *bytes.Buffer // read after done
 }
 
 // demoStopMax is how long a daemon may take to stop in order, before it is killed.
@@ -36,12 +37,16 @@ func newDemoDaemon(root string) *demoDaemon {
 
 // start returns when the daemon takes calls.
 func (d *demoDaemon) start(ctx context.Context) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
+	program := d.program
+	if program == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		program = filepath.Join(filepath.Dir(self), "lockstepd")
 	}
 	d.log = &bytes.Buffer{}
-	d.cmd = exec.Command(filepath.Join(filepath.Dir(self), "lockstepd"), "--data-dir", filepath.Join(d.root, "lib"),
+	d.cmd = exec.Command(program, "--data-dir", filepath.Join(d.root, "lib"),
 		"--run-dir", filepath.Join(d.root, "run"), "--log-dir", filepath.Join(d.root, "log"), "--rapi-address", "")
 	d.cmd.Stderr = d.log
 	// Ctrl-C is for us: we stop the daemon in order.

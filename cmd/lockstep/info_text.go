@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-const (
-	infoLogLines  = 10  // of each opcode
-	infoValueSize = 200 // characters of one parameter, result or log line
-)
+// infoLogLines is how many log lines of each opcode are shown.
+const infoLogLines = 10
+
+// infoValueSize is how many characters of one parameter, result or log line are shown.
+const infoValueSize = 200
 
 // infoPrinter writes jobs as blocks for people.
 type infoPrinter struct {
@@ -29,7 +30,7 @@ func (p infoPrinter) job(job jobInfo) {
 		title += " (archived)"
 	}
 	fmt.Fprintln(p.out, p.palette.title(title))
-	p.line(1, "Status", p.palette.status(job.Status))
+	p.line(1, "Status", statusText(p.palette, job.Status))
 	p.line(1, "Priority", priorityName(job.Priority))
 	p.moment(1, "Received", job.Received, "")
 	if !job.Started.IsZero() {
@@ -47,7 +48,7 @@ func (p infoPrinter) job(job jobInfo) {
 }
 
 func (p infoPrinter) opcode(job int64, opcode opcodeInfo) {
-	p.line(2, "Status", p.palette.status(opcode.Status))
+	p.line(2, "Status", statusText(p.palette, opcode.Status))
 	if !opcode.Executing.IsZero() {
 		p.moment(2, "Executing", opcode.Executing, p.after(opcode.Started, opcode.Executing, "locks took"))
 	}

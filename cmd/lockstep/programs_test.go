@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -59,37 +60,14 @@ func realDaemon(t *testing.T) (socket string) {
 	t.Helper()
 	root := shortTempDir(t)
 	d := newDemoDaemon(root)
-	var log bytes.Buffer
-	cmd := exec.Command(program(t, "lockstepd"), "--data-dir", filepath.Join(root, "lib"),
-		"--run-dir", filepath.Join(root, "run"), "--log-dir", filepath.Join(root, "log"), "--rapi-address", "")
-	stderr, err := cmd.StderrPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	ready := make(chan struct{})
-	d.cmd, d.done, d.log = cmd, make(chan struct{}), &log
-	go func() {
-		defer close(d.done)
-		lines, told := bufio.NewScanner(stderr), false
-		for lines.Scan() {
-			log.WriteString(lines.Text() + "\n")
-			if !told && strings.Contains(lines.Text(), "takes jobs") {
-				told = true
-				close(ready)
-			}
-		}
-		_ = cmd.Wait()
-	}()
+	d.program = program(t, "lockstepd")
 	t.Cleanup(func() {
 		_ = d.stop()
 		require.NoError(t, clearDemo(root, d))
 	})
-	select {
-	case <-ready:
-	case <-d.done:
-		t.Fatalf("the daemon has ended:\n%s", log.String())
-	case <-time.After(realPatience):
-		t.Fatal("the daemon does not take jobs")
-	}
+	ctx, cancel := context.WithTimeout(t.Context(), realPatience)
+	defer cancel()
+	require.NoError(t, d.start(ctx))
 	return d.socket
 }
 

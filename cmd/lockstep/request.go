@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"slices"
+	"time"
 
 	"lockstep/core/job"
 )
@@ -19,12 +20,11 @@ func newRequestName() string {
 // those that are the first of their jobs, other to the rest.
 type trails struct{ first, other [][]any }
 
-// newTrails makes the trails of a new submission. In first it has a name, by which the
-// daemon makes its jobs once, however often it is sent.
-func newTrails(streams Streams, text, subcommand string) trails {
-	now := streams.Now()
+// newTrails makes the trails of a new submission. In first it has its name, request, by
+// which the daemon makes its jobs once, however often it is sent.
+func newTrails(now time.Time, request, text, subcommand string) trails {
 	other := reasonTrail(text, subcommand, now)
-	name := []any{job.RequestSource, streams.RequestName(), now.UnixNano()}
+	name := []any{job.RequestSource, request, now.UnixNano()}
 	return trails{first: slices.Insert(slices.Clone(other), len(other)-1, name), other: other}
 }
 

@@ -208,3 +208,14 @@ func (g *globalOptions) connect() *session {
 	}
 	return s
 }
+
+// showsProgress tells whether a person sees how far a command is.
+func (g *globalOptions) showsProgress() bool { return g.streams.ErrTerminal && !g.JSON }
+
+// startProgress starts a bar with a text and its end, or an empty bar if no person sees it.
+func (g *globalOptions) startProgress(text string, total int) *Bar {
+	if !g.showsProgress() {
+		return &Bar{}
+	}
+	return StartText(g.streams.Err, text, total)
+}

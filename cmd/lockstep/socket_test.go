@@ -14,7 +14,7 @@ import (
 )
 
 func TestSocketPath(t *testing.T) {
-	t.Chdir(shortTempDir(t))
+	t.Chdir(t.TempDir())
 	none := func(string) (string, bool) { return "", false }
 	fromEnv := func(name string) (string, bool) { return "/env", name == "LOCKSTEP_SOCKET" }
 	expect := func(want, flag string, lookup func(string) (string, bool)) {
@@ -87,7 +87,7 @@ func TestExplain(t *testing.T) {
 // The queue of the current directory has no daemon: the error names both places, and how
 // to start it.
 func TestNoDaemonForTheQueueHere(t *testing.T) {
-	t.Chdir(shortTempDir(t))
+	t.Chdir(t.TempDir())
 	none := &luxiclient.NoDaemon{Path: systemSocket, Err: syscall.ENOENT}
 	if text := explain(none); strings.Contains(text, "./var") {
 		t.Errorf("there is no queue here, yet: %s", text)
@@ -112,7 +112,7 @@ func TestTheGroupToJoin(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("the rest needs root, who can give files away")
 	}
-	dir := shortTempDir(t)
+	dir := t.TempDir()
 	path := filepath.Join(dir, "s")
 	if err := os.WriteFile(path, nil, 0o660); err != nil {
 		t.Fatal(err)

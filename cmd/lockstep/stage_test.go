@@ -65,6 +65,7 @@ see 2000 of 2501 jobs archived
 }
 
 func TestStdinIsBounded(t *testing.T) {
+	const stdinMax = 1 << 20
 	for size, want := range map[int]string{
 		stdinMax:     "exit 0",
 		stdinMax + 1: "err| lockstep: standard input is larger than 1048576 bytes; let the command read a file instead\nexit 1",

@@ -20,6 +20,16 @@ type fileJob struct {
 	depends *node
 }
 
+// parseSubmission reads the content of a file with a name: JSON, or YAML. A mistake in
+// it is a *placeError.
+func parseSubmission(name string, data []byte) (submission, error) {
+	root, err := parseFile(name, data)
+	if err != nil {
+		return submission{}, err
+	}
+	return readSubmission(root)
+}
+
 // readSubmission finds the jobs in a file: a list of opcodes is one job, a list of jobs
 // are many, as is an object with such a list as "jobs". A job among many is a list of
 // opcodes, or an object with such a list as "ops".

@@ -5,9 +5,21 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
-
-	"lockstep/cmd/internal/plaintable"
 )
+
+// NewTable is an empty table as all programs of lockstep show them: no lines, two spaces
+// between columns, headers as they are written.
+func NewTable() table.Writer {
+	writer := table.NewWriter()
+	style := table.StyleDefault
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Format.Header = text.FormatDefault
+	style.Box.PaddingLeft = ""
+	style.Box.PaddingRight = "  "
+	writer.SetStyle(style)
+	writer.SuppressTrailingSpaces()
+	return writer
+}
 
 // plainTable renders a table without lines, of cells that are strings; the first column
 // is numbers. width is that of the terminal in columns: the cells of the columns wide, which
@@ -95,7 +107,7 @@ func alignedTable(first text.Align, header table.Row, rows []table.Row, wide []i
 	if width > 0 {
 		cutCells(header, rows, wide, width)
 	}
-	writer := plaintable.New()
+	writer := NewTable()
 	writer.SetColumnConfigs([]table.ColumnConfig{{Number: 1, Align: first, AlignHeader: first}})
 	writer.AppendHeader(header)
 	writer.AppendRows(rows)

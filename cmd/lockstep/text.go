@@ -128,7 +128,8 @@ func shortened(s string, limit int) string {
 // palette paints text for a terminal, or leaves it as it is.
 type palette struct{ on bool }
 
-func (p palette) status(status string) string {
+// statusText is a status in its colour.
+func statusText(p palette, status string) string {
 	switch status {
 	case statusSuccess:
 		return p.paint("32", status) // green

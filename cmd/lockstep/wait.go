@@ -110,19 +110,19 @@ func waitForChange(ctx context.Context, daemon asker, id int64, status string, p
 type waitDisplay struct {
 	poll int // seconds between two looks
 	jobs int
-	bar  progressBar
+	bar  *Bar
 }
 
 func startWait(globals *globalOptions, jobs int) waitDisplay {
-	display := waitDisplay{poll: followTimeout, jobs: jobs, bar: startProgress(globals, "waiting", jobs)}
-	if showsProgress(globals) {
+	display := waitDisplay{poll: followTimeout, jobs: jobs, bar: globals.startProgress("waiting", jobs)}
+	if globals.showsProgress() {
 		display.poll = 1
 	}
 	return display
 }
 
 func (d waitDisplay) show(t tally) {
-	d.bar.show(fmt.Sprintf("%d of %d jobs ended, %d failed, %d running", t.done, d.jobs, t.failed, t.running), t.done)
+	d.bar.Show(fmt.Sprintf("%d of %d jobs ended, %d failed, %d running", t.done, d.jobs, t.failed, t.running), t.done)
 }
 
-func (d waitDisplay) stop() { d.bar.stop() }
+func (d waitDisplay) stop() { d.bar.Stop() }

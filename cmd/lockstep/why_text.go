@@ -57,13 +57,13 @@ func (p whyPrinter) head(why jobWhy) string {
 	}
 	switch why.Status {
 	case statusSuccess, statusError:
-		return text + " has ended with " + p.colours.status(why.Status) + "."
+		return text + " has ended with " + statusText(p.colours, why.Status) + "."
 	case statusCanceled:
-		return text + " was " + p.colours.status(why.Status) + "."
+		return text + " was " + statusText(p.colours, why.Status) + "."
 	case statusCanceling:
 		return text + " is being canceled."
 	}
-	return text + " is " + p.colours.status(why.Status) + "."
+	return text + " is " + statusText(p.colours, why.Status) + "."
 }
 
 // sentence is one reason in plain words.
