@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"lockstep/cmd/internal/progressbar"
+	"lockstep/cmd/internal/term"
 )
 
 // bench is one run of the program.
@@ -20,7 +20,7 @@ type bench struct {
 	machine  machine
 	rounds   int
 	sizes    sizes
-	bar      *progressbar.Bar
+	bar      *term.Bar
 	daemons  []*daemon
 	dirs     int
 

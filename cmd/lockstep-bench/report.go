@@ -11,12 +11,12 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"lockstep/cmd/internal/plaintable"
+	"lockstep/cmd/internal/term"
 )
 
 // renderTable is for people.
 func renderTable(rows []row) string {
-	writer := plaintable.New()
+	writer := term.NewTable()
 	writer.AppendHeader(table.Row{"Measurement", "lockstep", "", "this machine's limit", "", "ratio", "target", "met?"})
 	for _, r := range rows {
 		cells := table.Row{r.text, r.unit.human(r.value.Median), r.spread(r.value), "", "", "", r.wanted(), r.verdict()}

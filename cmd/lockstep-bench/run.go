@@ -10,7 +10,7 @@ import (
 	"regexp"
 	"time"
 
-	"lockstep/cmd/internal/progressbar"
+	"lockstep/cmd/internal/term"
 )
 
 // options are the flags.
@@ -52,7 +52,7 @@ func (o *options) run(ctx context.Context, out, complaints io.Writer) error {
 	if b.machine.Pending, err = flush(b.root); err != nil {
 		return err
 	}
-	b.bar = progressbar.Start(complaints, int64(len(chosen)*b.rounds))
+	b.bar = term.StartSteps(complaints, int64(len(chosen)*b.rounds))
 	err = b.measure(chosen)
 	b.bar.Stop()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lockstep/cmd/internal/progressbar"
+	"lockstep/cmd/internal/term"
 	"lockstep/sim/study"
 )
 
@@ -53,7 +53,7 @@ func (o *workOptions) parse() (study.Mix, study.CompareOptions, error) {
 // compareSeeds does the work of each seed, with a bar that shows how far it is. What
 // goes wrong is said on out; the error is errBroken then.
 func compareSeeds(out, stderr io.Writer, mix study.Mix, options study.CompareOptions, first, last uint64) ([]study.Comparison, error) {
-	bar := progressbar.Start(stderr, 2*int64(options.Jobs)*int64(last-first+1))
+	bar := term.StartSteps(stderr, 2*int64(options.Jobs)*int64(last-first+1))
 	defer bar.Stop()
 	began, ended := time.Now(), uint64(0)
 	options.OnJobEnd = func() {

@@ -8,7 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"lockstep/cmd/internal/plaintable"
+	"lockstep/cmd/internal/term"
 	"lockstep/sim/study"
 )
 
@@ -130,7 +130,7 @@ func addKind(sum *study.KindWait, kinds []study.KindWait, name string) {
 }
 
 func render(header table.Row, rows []table.Row) string {
-	writer := plaintable.New()
+	writer := term.NewTable()
 	columns := make([]table.ColumnConfig, 0, len(header))
 	for i := range header {
 		if i > 0 {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep/cmd/internal/progressbar"
+	"lockstep/cmd/internal/term"
 	"lockstep/core/config"
 	"lockstep/sim/study"
 	"lockstep/sim/study/throughput"
@@ -135,7 +135,7 @@ func (o *loadOptions) run(out, stderr io.Writer) error {
 	if o.only != "growth" {
 		total += work.Len()
 	}
-	bar := progressbar.Start(stderr, int64(total))
+	bar := term.StartSteps(stderr, int64(total))
 	began, jobs := time.Now(), uint64(0)
 	options := throughput.Options{Slots: l.Slots, Settings: settings, OnJob: func() {
 		jobs++

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep/cmd/internal/progressbar"
+	"lockstep/cmd/internal/term"
 	"lockstep/sim"
 )
 
@@ -83,7 +83,7 @@ func (o *minimizeOptions) run(out, stderr io.Writer) error {
 		return fmt.Errorf("--runs %d: want 2 or more", o.runs)
 	}
 	collectRarely()
-	bar := progressbar.Start(stderr, int64(o.runs))
+	bar := term.StartSteps(stderr, int64(o.runs))
 	m, err := sim.Minimize(o.repro, o.runs, func(run, faults, requests int) {
 		bar.Say(fmt.Sprintf("run %d: %d faults, %d requests", run, faults, requests))
 		bar.Step()

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep/cmd/internal/progressbar"
+	"lockstep/cmd/internal/term"
 	"lockstep/sim"
 )
 
@@ -85,7 +85,7 @@ func (o *runOptions) run(out, stderr io.Writer) error {
 		sink = func(l sim.Line) { fmt.Fprintln(out, l) }
 	}
 	collectRarely()
-	bar := progressbar.Start(stderr, int64(last-first)+1)
+	bar := term.StartSteps(stderr, int64(last-first)+1)
 	defer bar.Stop()
 	began, sum := time.Now(), sweep{}
 	for seed := first; ; seed++ {

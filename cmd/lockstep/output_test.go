@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/cmd/lockstep/internal/follow"
 )
 
 // hostileOutput is what text tools do not expect.
@@ -74,7 +76,7 @@ func TestMissingOutputIsSaidExactly(t *testing.T) {
 	log := runProgram(t, socket, "log", "1")
 	strict := runProgram(t, socket, "log", "--strict-output", "1")
 	require.Zero(t, log.code)
-	require.Equal(t, exitIncomplete, strict.code)
+	require.Equal(t, follow.ExitIncomplete, strict.code)
 	require.Equal(t, log.out, strict.out)
 	require.Len(t, gapSaid.FindAll(log.err, -1), 1, "the log has one gap")
 	for _, r := range []ran{run, log} {
@@ -108,7 +110,7 @@ func TestMissingOutputIsSaidExactly(t *testing.T) {
 			[]int{number(t, total[1]), number(t, total[2]), number(t, total[3]), number(t, total[4])})
 	}
 	if gapSaid.Match(run.err) {
-		require.Equal(t, exitIncomplete, run.code)
+		require.Equal(t, follow.ExitIncomplete, run.code)
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/cmd/lockstep/internal/demo"
 )
 
 // realPatience bounds what real processes do; none is expected to come near.
@@ -59,16 +61,16 @@ func program(t *testing.T, name string) string {
 func realDaemon(t *testing.T) (socket string) {
 	t.Helper()
 	root := shortTempDir(t)
-	d := newDemoDaemon(root)
-	d.program = program(t, "lockstepd")
+	d := demo.NewDaemon(root)
+	d.Program = program(t, "lockstepd")
 	t.Cleanup(func() {
-		_ = d.stop()
-		require.NoError(t, clearDemo(root, d))
+		_ = d.Stop()
+		require.NoError(t, demo.Clear(root, d))
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), realPatience)
 	defer cancel()
-	require.NoError(t, d.start(ctx))
-	return d.socket
+	require.NoError(t, d.Start(ctx))
+	return d.Socket
 }
 
 // ran is what became of a program.

@@ -1,0 +1,92 @@
+package term
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/progress"
+	"golang.org/x/term"
+)
+
+// Bar is one line that is drawn again and again. The zero Bar shows nothing.
+type Bar struct {
+	tracker *progress.Tracker
+	drawn   chan struct{} // closed when nothing more is drawn
+}
+
+// StartSteps starts a bar that counts steps, if w is a terminal and there is more than
+// one step.
+func StartSteps(w io.Writer, steps int64) *Bar {
+	file, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(file.Fd())) || steps < 2 {
+		return &Bar{}
+	}
+	writer := progress.NewWriter()
+	writer.SetUpdateFrequency(200 * time.Millisecond)
+	writer.Style().Visibility.Speed = false // the text has it where it counts
+	return draw(w, writer, &progress.Tracker{Total: steps})
+}
+
+// StartText starts a bar on a terminal, with a text and its end. The text says how far it
+// is; see Show.
+func StartText(w io.Writer, text string, total int) *Bar {
+	writer := progress.NewWriter()
+	writer.SetUpdateFrequency(100 * time.Millisecond)
+	writer.SetTrackerLength(30)
+	style := progress.StyleDefault
+	style.Visibility.Percentage = false
+	style.Visibility.Speed = false
+	style.Visibility.Value = false // it is in the text
+	writer.SetStyle(style)
+	return draw(w, writer, &progress.Tracker{Message: text, Total: int64(total)})
+}
+
+func draw(w io.Writer, writer progress.Writer, tracker *progress.Tracker) *Bar {
+	b := &Bar{tracker: tracker, drawn: make(chan struct{})}
+	writer.SetOutputWriter(w)
+	writer.SetAutoStop(true) // when the only tracker is done
+	writer.AppendTracker(tracker)
+	go func() {
+		writer.Render()
+		close(b.drawn)
+	}()
+	return b
+}
+
+// Show changes the words before the bar, and how far it is.
+func (b *Bar) Show(text string, value int) {
+	if b.tracker != nil {
+		b.tracker.UpdateMessage(text)
+		b.tracker.SetValue(int64(value))
+	}
+}
+
+// Say changes the words before the bar.
+func (b *Bar) Say(text string) {
+	if b.tracker != nil {
+		b.tracker.UpdateMessage(text)
+	}
+}
+
+// Rate says how many of what there were, and how many in a second.
+func (b *Bar) Rate(n uint64, what string, took time.Duration) {
+	b.Say(fmt.Sprintf("%d %s, %.0f/s", n, what, float64(n)/took.Seconds()))
+}
+
+// Step counts one step more.
+func (b *Bar) Step() {
+	if b.tracker != nil {
+		b.tracker.Increment(1)
+	}
+}
+
+// Stop leaves the last state on the screen and returns when nothing more is drawn. It may
+// be called twice.
+func (b *Bar) Stop() {
+	if b.tracker != nil {
+		b.tracker.MarkAsDone()
+		<-b.drawn
+	}
+}

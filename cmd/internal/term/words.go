@@ -1,0 +1,47 @@
+package term
+
+import (
+	"fmt"
+	"strings"
+)
+
+// OrDash is the text, or a dash for none.
+func OrDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// Count is "1 job", "2 jobs".
+func Count[N int | int64](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Enumerate joins words as a sentence does: "a", "a and b", "a, b and c".
+func Enumerate(words []string, last string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " " + last + " " + words[len(words)-1]
+}
+
+// FirstFew joins at most so many words with commas, and says how many more there are.
+func FirstFew(words []string, most int) string {
+	if len(words) <= most {
+		return strings.Join(words, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), len(words)-most)
+}
+
+// AfterColon adds a text to a sentence, which it ends.
+func AfterColon(text string) string {
+	text = strings.TrimRight(Visible(text), ".")
+	if text == "" {
+		return "."
+	}
+	return ": " + text + "."
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"lockstep/cmd/internal/term"
+)
+
+// DurationHelp names the forms that ParseDuration takes.
+const DurationHelp = "a number with a unit, s, m, h, d or w, like 90s, 1h30m or 7d"
+
+// durationUnits are the units of durations. A day is always 24 hours.
+var durationUnits = map[string]time.Duration{
+	"ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": term.Day, "w": 7 * term.Day,
+}
+
+var (
+	durationPart = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)(ms|[smhdw])`)
+	bareNumber   = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
+)
+
+// ParseDuration reads a duration of the command line, at least 0. A number without a unit
+// is refused: 7 could mean seconds or days.
+func ParseDuration(text string) (time.Duration, error) {
+	if bareNumber.MatchString(text) {
+		return 0, fmt.Errorf("%s has no unit; write %ss, %sm, %sh or %sd", text, text, text, text, text)
+	}
+	total := 0.0
+	rest := text
+	for rest != "" {
+		part := durationPart.FindStringSubmatch(rest)
+		if part == nil {
+			return 0, fmt.Errorf("%q is no duration: write %s", text, DurationHelp)
+		}
+		number, err := strconv.ParseFloat(part[1], 64)
+		if err != nil {
+			return 0, fmt.Errorf("%q is no duration: %w", text, err)
+		}
+		total += number * float64(durationUnits[part[2]])
+		rest = strings.TrimPrefix(rest, part[0])
+	}
+	switch {
+	case text == "":
+		return 0, fmt.Errorf("the duration is empty: write %s", DurationHelp)
+	case total >= math.MaxInt64:
+		return 0, fmt.Errorf("a duration of %s is longer than 292 years", text)
+	}
+	return time.Duration(total), nil
+}
+
+// DurationFlag is a flag whose value ParseDuration reads.
+type DurationFlag struct{ Value *time.Duration }
+
+func (f DurationFlag) String() string {
+	if f.Value == nil || *f.Value == 0 {
+		return ""
+	}
+	return f.Value.String()
+}
+
+func (f DurationFlag) Set(text string) (err error) {
+	*f.Value, err = ParseDuration(text)
+	return err
+}
+
+func (f DurationFlag) Type() string { return "duration" }

@@ -1,0 +1,115 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"lockstep/core/wire"
+	"lockstep/edge/luxiclient"
+)
+
+// Explain turns an error into the text that is printed: what happened, and what to do
+// where that is known.
+func Explain(err error) string {
+	var none *luxiclient.NoDaemon
+	if errors.As(err, &none) {
+		return instead(err, none, explainNoDaemon(none))
+	}
+	var failed *wire.Error
+	if errors.As(err, &failed) && failed.Class == "JobQueueDrainError" {
+		return err.Error() + `; "lockstep drain off" makes the queue take jobs again`
+	}
+	var lost *luxiclient.ConnectionLost
+	if errors.As(err, &lost) && errors.Is(lost.Err, io.EOF) {
+		return instead(err, lost, "the daemon has closed the connection; see whether it is still running, and try again")
+	}
+	return err.Error()
+}
+
+// instead is the text of err with that of inner, which it wraps at its end, replaced.
+func instead(err, inner error, text string) string {
+	before, _ := strings.CutSuffix(err.Error(), inner.Error())
+	if before == err.Error() { // inner stands elsewhere, and err says it all
+		return before
+	}
+	return before + text
+}
+
+func explainNoDaemon(none *luxiclient.NoDaemon) string {
+	hint := `Start one with "make run" in the source tree or "lockstepd --data-dir DIR",
+or name its socket with --socket PATH or $LOCKSTEP_SOCKET.`
+	if passedOver(none.Path) {
+		hint += "\n" + LocalSocket + " was not tried: it belongs to another user."
+	}
+	if none.Path == SystemSocket && stoppedHere() {
+		hint = `The queue in ./var has no daemon: "make run" starts one. ` + LocalSocket + ` was looked for first.
+Another daemon's socket is named with --socket PATH or $LOCKSTEP_SOCKET.`
+	}
+	switch {
+	case errors.Is(none.Err, syscall.EACCES), errors.Is(none.Err, syscall.EPERM):
+		return fmt.Sprintf("you are not allowed to use the daemon's socket %s:\n%s", none.Path, inFrontOf(none.Path).text())
+	case errors.Is(none.Err, syscall.ENOENT):
+		return fmt.Sprintf("no daemon answers: there is no socket %s.\n%s", none.Path, hint)
+	case errors.Is(none.Err, syscall.ECONNREFUSED):
+		return fmt.Sprintf("no daemon answers: nobody listens on %s.\n%s", none.Path, hint)
+	}
+	return fmt.Sprintf("no daemon answers at %s: %v.\n%s", none.Path, none.Err, hint)
+}
+
+// barrier is what keeps this user from a socket: the socket, or a directory above it.
+type barrier struct {
+	owner string
+	group string // whose members get past it; "": there is none that one should join
+	user  string // who is kept out
+}
+
+// inFrontOf finds the barrier: the first of the socket and the directories above it
+// that can be looked at.
+func inFrontOf(path string) barrier {
+	b := barrier{owner: "its owner", user: "USER"}
+	if me, err := user.Current(); err == nil {
+		b.user = me.Username
+	}
+	info, err := os.Stat(path)
+	for ; err != nil && filepath.Dir(path) != path; info, err = os.Stat(path) {
+		path = filepath.Dir(path)
+	}
+	if err != nil {
+		return b
+	}
+	status, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return b
+	}
+	if owner, err := user.LookupId(strconv.Itoa(int(status.Uid))); err == nil {
+		b.owner = owner.Username
+	}
+	needs := os.FileMode(0o010)
+	if !info.IsDir() {
+		needs = 0o020
+	}
+	// Who is in the group root may change much that is not the queue's.
+	if status.Gid != 0 && info.Mode()&needs != 0 {
+		b.group = strconv.Itoa(int(status.Gid))
+		if group, err := user.LookupGroupId(b.group); err == nil {
+			b.group = group.Name
+		}
+	}
+	return b
+}
+
+func (b barrier) text() string {
+	if b.group == "" {
+		return fmt.Sprintf(`it is for %s alone. Run this as %s, or start lockstepd with --socket-group GROUP:
+members of that group may use the socket.`, b.owner, b.owner)
+	}
+	return fmt.Sprintf(`it is for %s and the members of the group %s. To join, run as root
+"usermod --append --groups %s %s", and log in again.`, b.owner, b.group, b.group, b.user)
+}

@@ -1,0 +1,139 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"lockstep/edge/luxiclient"
+)
+
+func TestSocketPath(t *testing.T) {
+	t.Chdir(t.TempDir())
+	none := func(string) (string, bool) { return "", false }
+	fromEnv := func(name string) (string, bool) { return "/env", name == "LOCKSTEP_SOCKET" }
+	expect := func(want, flag string, lookup func(string) (string, bool)) {
+		t.Helper()
+		if got := SocketPath(flag, lookup); got != want {
+			t.Errorf("socket %s, want %s", got, want)
+		}
+	}
+	expect("/flag", "/flag", fromEnv)
+	expect("/env", "", fromEnv)
+	expect(SystemSocket, "", none)
+
+	// A plain file is not a socket, whoever owns it.
+	if err := os.MkdirAll(filepath.Dir(LocalSocket), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(LocalSocket, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(SystemSocket, "", none)
+	if err := os.Remove(LocalSocket); err != nil {
+		t.Fatal(err)
+	}
+
+	listener, err := net.Listen("unix", LocalSocket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	expect(LocalSocket, "", none)
+	expect("/env", "", fromEnv)
+	if passedOver(LocalSocket) {
+		t.Error("our own socket was passed over")
+	}
+
+	// Somebody else's socket is not used, and that is said.
+	if os.Geteuid() != 0 {
+		t.Log("the rest needs root")
+		return
+	}
+	if err := os.Chown(LocalSocket, 12345, 12345); err != nil {
+		t.Skip(err)
+	}
+	expect(SystemSocket, "", none)
+	text := Explain(&luxiclient.NoDaemon{Path: SystemSocket, Err: syscall.ENOENT})
+	if !strings.Contains(text, LocalSocket+" was not tried") {
+		t.Error(text)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	denied := &luxiclient.NoDaemon{Path: "/s", Err: syscall.EACCES}
+	const alone = "you are not allowed to use the daemon's socket /s:\nit is for root alone. Run this as root, or start lockstepd with --socket-group GROUP:\nmembers of that group may use the socket."
+	tests := []struct {
+		err  error
+		want string
+	}{
+		{errors.New("plain"), "plain"},
+		{denied, alone},
+		{fmt.Errorf("job 1 goes on: %w", denied), "job 1 goes on: " + alone},
+		{fmt.Errorf("said (%w) already", denied), "said (no daemon answers at /s: permission denied) already"},
+	}
+	for _, test := range tests {
+		if got := Explain(test.err); got != test.want {
+			t.Errorf("\n got %s\nwant %s", got, test.want)
+		}
+	}
+}
+
+// The queue of the current directory has no daemon: the error names both places, and how
+// to start it.
+func TestNoDaemonForTheQueueHere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	none := &luxiclient.NoDaemon{Path: SystemSocket, Err: syscall.ENOENT}
+	if text := Explain(none); strings.Contains(text, "./var") {
+		t.Errorf("there is no queue here, yet: %s", text)
+	}
+	if err := os.MkdirAll(localQueue, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := Explain(none)
+	for _, part := range []string{SystemSocket, LocalSocket, `The queue in ./var has no daemon: "make run" starts one.`} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is not in: %s", part, text)
+		}
+	}
+}
+
+// Who is kept out is told the group to join, never that of root.
+func TestTheGroupToJoin(t *testing.T) {
+	if got := (barrier{"root", "lockstep", "ada"}).text(); got !=
+		"it is for root and the members of the group lockstep. To join, run as root\n\"usermod --append --groups lockstep ada\", and log in again." {
+		t.Error(got)
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("the rest needs root, who can give files away")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s")
+	if err := os.WriteFile(path, nil, 0o660); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		gid  int
+		mode os.FileMode
+		want string
+	}{{54321, 0o660, "54321"}, {54321, 0o600, ""}, {0, 0o660, ""}} {
+		if err := errors.Join(os.Chown(path, 0, test.gid), os.Chmod(path, test.mode)); err != nil {
+			t.Skip(err)
+		}
+		if got := inFrontOf(path); got.group != test.want || got.owner != "root" {
+			t.Errorf("%+v: %+v", test, got)
+		}
+	}
+	// A directory that cannot be searched hides the socket.
+	if err := errors.Join(os.Chown(dir, 0, 54322), os.Chmod(dir, 0o750)); err != nil {
+		t.Skip(err)
+	}
+	if got := inFrontOf(filepath.Join(dir, "socket", "ganeti-query")); got.group != "54322" {
+		t.Errorf("%+v", got)
+	}
+}

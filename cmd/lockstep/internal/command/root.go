@@ -1,0 +1,147 @@
+// Package command is the program lockstep: it parses the command line, runs one command
+// and reports its error. It owns the root command, help, version and what an error becomes
+// as text and exit code. Run is all that it may be asked. The commands are those of the
+// other packages; nothing but main imports it.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/demo"
+	"lockstep/cmd/lockstep/internal/filters"
+	"lockstep/cmd/lockstep/internal/jobs"
+	"lockstep/cmd/lockstep/internal/locks"
+	"lockstep/cmd/lockstep/internal/nodes"
+	"lockstep/cmd/lockstep/internal/opcodes"
+	"lockstep/cmd/lockstep/internal/queue"
+	"lockstep/cmd/lockstep/internal/submit"
+	"lockstep/cmd/lockstep/internal/why"
+)
+
+// Run is the whole program: it parses args, runs one command on streams and returns
+// the exit code.
+func Run(ctx context.Context, args []string, streams cli.Streams) int {
+	out := &keptError{Writer: streams.Out}
+	streams.Out = out
+	globals := &cli.Globals{Streams: streams}
+	root := newRootCommand(globals)
+	root.SetArgs(cli.ShieldNumbers(root, args))
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.Err)
+
+	// Everything that goes wrong before a command starts is wrong usage: cobra
+	// returns plain errors for unknown flags, commands and surplus arguments.
+	started := false
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		started = true
+		return globals.Validate()
+	}
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil && out.err != nil {
+		err = fmt.Errorf("write the output: %w", out.err)
+	}
+	return report(streams.Err, command, err, !started)
+}
+
+// report says on w why a command failed and returns the exit code.
+func report(w io.Writer, command *cobra.Command, err error, early bool) int {
+	if err == nil {
+		return 0
+	}
+	code := cli.ExitFailure
+	var ends *cli.ExitError
+	if errors.As(err, &ends) {
+		code = ends.Code
+		if ends.Err == nil {
+			return code
+		}
+	}
+	cli.PrintError(w, client.Explain(err))
+	var usage *cli.UsageError
+	if early || errors.As(err, &usage) {
+		fmt.Fprintf(w, "Run '%s --help' for usage.\n", command.CommandPath())
+		return cli.ExitUsage
+	}
+	return code
+}
+
+func newRootCommand(globals *cli.Globals) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "lockstep",
+		Short: "Run, submit, list and follow jobs of the lockstep queue",
+		Long: `lockstep runs commands as jobs of the queue, submits, lists, shows, follows,
+cancels and archives jobs, holds them back by rules, and says how the queue
+stands and why a job does not run.
+
+It talks to the daemon, lockstepd, over a socket. Without --socket that is the
+first of:
+  $LOCKSTEP_SOCKET
+  ` + client.LocalSocket + `   if it is there and owned by you or root
+  ` + client.SystemSocket + `
+
+Exit codes: 0 success, 1 failure, 2 wrong usage. "lockstep run" exits with the
+status of the command it ran.`,
+		Example: `  lockstep run -- make backup
+  lockstep list --status running,waiting
+  lockstep watch 12
+  lockstep why 12
+  lockstep status`,
+		Version:       globals.Streams.Build.String(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetVersionTemplate(versionTemplate(globals.Streams.Build))
+	root.SetFlagErrorFunc(suggestFlag)
+	root.SetHelpCommand(newHelpCommand())
+	flags := root.PersistentFlags()
+	flags.StringVar(&globals.Socket, "socket", "", "`PATH` of the daemon's socket")
+	flags.BoolVar(&globals.JSON, "json", false, "print JSON for programs instead of text for people")
+	flags.StringVar(&globals.Color, "color", "auto",
+		"when to use colours: `auto|always|never`; auto is on a terminal, unless $NO_COLOR is set")
+	root.AddCommand(
+		submit.NewRunCommand(globals),
+		submit.NewSubmitCommand(globals),
+		opcodes.NewCommand(globals),
+		queue.NewConfigCommand(globals),
+		jobs.NewListCommand(globals),
+		locks.NewCommand(globals),
+		nodes.NewCommand(globals),
+		filters.NewCommand(globals),
+		jobs.NewInfoCommand(globals),
+		jobs.NewWatchCommand(globals),
+		jobs.NewLogCommand(globals),
+		jobs.NewCancelCommand(globals),
+		jobs.NewPriorityCommand(globals),
+		jobs.NewArchiveCommand(globals),
+		jobs.NewAutoarchiveCommand(globals),
+		queue.NewDrainCommand(globals),
+		queue.NewStatusCommand(globals),
+		demo.NewCommand(globals),
+		newVersionCommand(globals),
+		why.NewCommand(globals),
+	)
+	return root
+}
+
+// keptError is a writer that remembers its first error, so that the many small
+// writes of a command need not each be looked at: Run asks once, at the end.
+type keptError struct {
+	io.Writer
+	err error
+}
+
+func (w *keptError) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if err != nil && w.err == nil {
+		w.err = err
+	}
+	return n, err
+}

@@ -1,0 +1,156 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"lockstep/edge/luxiclient"
+	"lockstep/edge/reaper"
+	"lockstep/persistence"
+)
+
+// Daemon is a lockstepd with its directories below root.
+type Daemon struct {
+	root    string
+	Program string // path of lockstepd; "" is the one beside this program
+	Socket  string
+	cmd     *exec.Cmd
+	done    chan struct{} // closed when it has ended
+	log     *bytes.Buffer // read after done
+}
+
+// demoStopMax is how long a daemon may take to stop in order, before it is killed.
+const demoStopMax = 10 * time.Second
+
+// NewDaemon is a daemon that is not started yet.
+func NewDaemon(root string) *Daemon {
+	return &Daemon{root: root, Socket: filepath.Join(root, "run", "socket", "ganeti-query")}
+}
+
+// Start returns when the daemon takes calls.
+func (d *Daemon) Start(ctx context.Context) error {
+	program := d.Program
+	if program == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		program = filepath.Join(filepath.Dir(self), "lockstepd")
+	}
+	d.log = &bytes.Buffer{}
+	d.cmd = exec.Command(program, "--data-dir", filepath.Join(d.root, "lib"),
+		"--run-dir", filepath.Join(d.root, "run"), "--log-dir", filepath.Join(d.root, "log"), "--rapi-address", "")
+	d.cmd.Stderr = d.log
+	// Ctrl-C is for us: we stop the daemon in order.
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := d.cmd.Start(); err != nil {
+		return fmt.Errorf("start a daemon: %w: build it first, with `make build`", err)
+	}
+	d.done = make(chan struct{})
+	go func(cmd *exec.Cmd, done chan struct{}) {
+		_ = cmd.Wait()
+		close(done)
+	}(d.cmd, d.done)
+	for {
+		client, err := luxiclient.Dial(ctx, d.Socket, luxiclient.Options{})
+		if err == nil {
+			return client.Close()
+		}
+		select {
+		case <-d.done:
+			return fmt.Errorf("the daemon has ended at once:\n%s", d.log)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// crash ends the daemon as a crash does, and starts it again.
+func (d *Daemon) crash(ctx context.Context) error {
+	if err := d.kill(); err != nil {
+		return err
+	}
+	return d.Start(ctx)
+}
+
+// Stop ends the daemon in order, if it has been started. Jobs that run go on.
+func (d *Daemon) Stop() error {
+	if d.done == nil {
+		return nil
+	}
+	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-d.done:
+	case <-time.After(demoStopMax):
+		if err := d.kill(); err != nil {
+			return err
+		}
+	}
+	if code := d.cmd.ProcessState.ExitCode(); code != 0 {
+		return fmt.Errorf("the daemon has ended with status %d:\n%s", code, d.log)
+	}
+	return nil
+}
+
+// Clear kills the jobs of daemons that have stopped, and removes everything below
+// root. A job's process would go on otherwise, without a file for its end.
+func Clear(root string, daemons ...*Daemon) error {
+	for _, d := range daemons {
+		if err := d.killJobs(); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(root)
+}
+
+// jobProcesses bounds how often killJobs looks for processes: the last may be born just
+// when the daemon stops.
+const jobProcesses = 100
+
+// killJobs kills the processes of the jobs first, for they start commands, then what
+// the commands are.
+func (d *Daemon) killJobs() error {
+	runDir := filepath.Join(d.root, "run")
+	for range jobProcesses {
+		paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		if err != nil {
+			return err
+		}
+		killed := 0
+		for _, path := range paths {
+			line, _ := os.ReadFile(path) // it may be gone
+			args := strings.Split(string(line), "\x00")
+			if len(args) < 4 || filepath.Base(args[0]) != "lockstep-job" || args[3] != runDir {
+				continue
+			}
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && syscall.Kill(pid, syscall.SIGKILL) == nil {
+				killed++
+			}
+		}
+		if killed == 0 {
+			break
+		}
+	}
+	locks, err := filepath.Glob(filepath.Join(persistence.LivelockDir(runDir), "*"))
+	if err != nil {
+		return err
+	}
+	for _, lock := range locks {
+		if err := (reaper.Job{Livelock: lock, GoneWithin: time.Second, Killing: func(int) {}}).Kill(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

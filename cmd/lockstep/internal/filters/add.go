@@ -1,0 +1,316 @@
+package filters
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"lockstep/cmd/internal/term"
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/opcodes"
+	"lockstep/edge/luxiclient"
+)
+
+// ruleOptions say what a rule is about and what it does.
+type ruleOptions struct {
+	Priority   int64
+	Action     string
+	Predicates string
+	Opcodes    []string
+	Jobs       []string
+	JobNewer   bool
+	Matches    []string
+	Reason     string
+}
+
+func (o *ruleOptions) register(flags *pflag.FlagSet) {
+	flags.Int64Var(&o.Priority, "priority", 0, "`N` of the rule: small numbers are looked at first")
+	flags.StringVar(&o.Action, "action", "", "what it does: `ACTION` is PAUSE, ACCEPT, REJECT, CONTINUE or RATE_LIMIT:N")
+	flags.StringArrayVar(&o.Opcodes, "opcode", nil, "jobs with an opcode of this kind, like `OP_ID` OP_TEST_DELAY (repeatable: any of them)")
+	flags.StringArrayVar(&o.Jobs, "job", nil, "the job with this `ID` (repeatable: any of them)")
+	flags.BoolVar(&o.JobNewer, "job-newer", false, "jobs that are submitted from now on")
+	flags.StringArrayVar(&o.Matches, "reason-match", nil, "jobs with a reason whose text matches `REGEXP` (repeatable: any of them)")
+	flags.StringVar(&o.Predicates, "predicates", "", "further conditions as `JSON`, in the form that Ganeti has for them")
+	flags.StringVar(&o.Reason, "reason", "", "`TEXT` for people: why the rule is there")
+}
+
+// conditionsHelp is what --help says of them, for add and replace.
+const conditionsHelp = `--opcode, --job, --job-newer and --reason-match say which jobs the rule is about.
+Where there are several of these flags, all must hold; one that is repeated holds
+for any of its values. Without any, the rule is about every job.
+
+--predicates is a list of ["jobid", F], ["opcode", F] and ["reason", F], F being
+["==", FIELD, VALUE], as well with !=, <, >, <=, >= or =~ (matches), ["&", F...],
+["|", F...] or ["!", F]. Fields are id, of which "watermark" is the last id that
+was given away when the rule was made; OP_ID and the parameters of an opcode; and
+source, reason and timestamp. They must hold as well as the flags.`
+
+func newAddCommand(globals *cli.Globals) *cobra.Command {
+	opts := ruleOptions{}
+	command := &cobra.Command{
+		Use:   "add --action ACTION [flags]",
+		Short: "Add a filter rule",
+		Long: `Add a filter rule, and print its UUID; on standard error it says which jobs the rule
+decides about now, and warns of an opcode or a parameter that does not exist.
+
+` + conditionsHelp + `
+
+Exit code: 0, or 1 if the daemon refuses the rule.
+With --json: {"uuid": string, "count": number, "jobs": [number], "warnings": [string]};
+"jobs" are the first 20 of the jobs that the rule decides about.`,
+		Example: `  lockstep filter add --action PAUSE --job-newer --reason "power works in rack 4"
+  lockstep filter add --action RATE_LIMIT:2 --opcode OP_INSTANCE_MIGRATE
+  lockstep filter add --action ACCEPT --reason-match '^maintenance 17' --priority 0
+  lockstep filter add --action REJECT --predicates '[["opcode", ["==", "instance_name", "web1"]]]'`,
+		Args: cli.WantArgs(0, 0, "filter add takes no arguments, only flags"),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return runReplace(command.Context(), opts, globals, "add", nil)
+		},
+	}
+	opts.register(command.Flags())
+	return command
+}
+
+func newReplaceCommand(globals *cli.Globals) *cobra.Command {
+	opts := ruleOptions{}
+	command := &cobra.Command{
+		Use:   "replace UUID --action ACTION [flags]",
+		Short: "Replace a filter rule by another one",
+		Long: `Replace a filter rule as a whole: nothing of the old one is kept but its UUID, and
+"from now on" becomes now. If there is no such rule, it is made.
+
+` + conditionsHelp + `
+
+Exit code: 0, or 1 if the daemon refuses the rule.
+With --json: {"uuid": string, "count": number, "jobs": [number], "warnings": [string]};
+"jobs" are the first 20 of the jobs that the rule decides about.`,
+		Example: `  lockstep filter replace 5e7c0a3e-3c4f-4c43-8a36-1c8b0d9a2f10 --action CONTINUE`,
+		Args:    cli.WantArgs(1, 1, "name one rule, by its UUID"),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := checkUUIDs(args); err != nil {
+				return err
+			}
+			return runReplace(command.Context(), opts, globals, "replace", &args[0])
+		},
+	}
+	opts.register(command.Flags())
+	return command
+}
+
+// runReplace makes a rule; uuid nil is a new one.
+func runReplace(ctx context.Context, opts ruleOptions, globals *cli.Globals, subcommand string, uuid *string) error {
+	if opts.Priority < 0 {
+		return cli.Usagef("--priority must not be negative")
+	}
+	action, err := parseAction(opts.Action)
+	if err != nil {
+		return err
+	}
+	predicates, err := opts.predicates()
+	if err != nil {
+		return err
+	}
+	if len(predicates) == 0 && opts.Predicates == "" && action == ActionReject {
+		return cli.Usagef("a rule without conditions would cancel every job in the queue; if you mean that, add --predicates '[]'")
+	}
+	trail := client.ReasonTrail(opts.Reason, "filter "+subcommand, globals.Streams.Now())
+	daemon := globals.Connect()
+	defer daemon.Close()
+	if uuid != nil {
+		whole, err := wholeUUIDs(ctx, daemon, []string{*uuid})
+		if err != nil {
+			return err
+		}
+		uuid = &whole[0]
+	}
+	made := madeRule{Warnings: []string{}}
+	if mentionsOpcodes(predicates) {
+		// Without the catalogue the rule is made all the same, unchecked.
+		if opcodes, err := opcodes.Fetch(ctx, daemon); err == nil {
+			made.Warnings = append(made.Warnings, predicateWarnings(predicates, opcodes)...)
+		}
+	}
+	if err := daemon.Call(ctx, "LockstepReplaceFilter", []any{uuid, opts.Priority, predicates, action, trail}, &made); err != nil {
+		var lost *luxiclient.ConnectionLost
+		if uuid == nil && errors.As(err, &lost) && lost.Sent {
+			return fmt.Errorf("the daemon's answer was lost, so it is unknown whether the rule was made;\nlook for it in \"lockstep filter list\" before you add it again (%w)", err)
+		}
+		return err
+	}
+	if globals.JSON {
+		return cli.PrintJSON(globals.Streams.Out, made)
+	}
+	fmt.Fprintln(globals.Streams.Out, term.Visible(made.UUID))
+	for _, warning := range made.Warnings {
+		cli.PrintError(globals.Streams.Err, "warning: "+warning)
+	}
+	if text := made.effect(action, runningAmong(ctx, daemon, made.Jobs)); text != "" {
+		fmt.Fprintln(globals.Streams.Err, text)
+	}
+	return nil
+}
+
+// runningAmong returns which of some jobs run. Where that cannot be known it is none.
+func runningAmong(ctx context.Context, daemon client.Querier, ids []int64) map[int64]bool {
+	running := map[int64]bool{}
+	if len(ids) == 0 {
+		return running
+	}
+	rows, err := client.QueryJobs(ctx, daemon, ids, "status")
+	if err != nil {
+		return running
+	}
+	for i, row := range rows {
+		var status string
+		if client.Scan(row, &status) == nil && status == client.StatusRunning {
+			running[ids[i]] = true
+		}
+	}
+	return running
+}
+
+// madeRule is the daemon's answer to LockstepReplaceFilter, and with Warnings also what
+// --json prints.
+type madeRule struct {
+	UUID     string   `json:"uuid"`
+	Count    int      `json:"count"` // of unfinished jobs that the rule decides about
+	Jobs     []int64  `json:"jobs"`  // the first of their ids
+	Warnings []string `json:"warnings"`
+}
+
+// effect says in words what the rule does now, "" for actions that change nothing by
+// themselves.
+func (m madeRule) effect(action any, running map[int64]bool) string {
+	var verb string
+	switch action {
+	case ActionPause:
+		verb = "holds back"
+	case ActionReject:
+		verb = "cancels"
+	case ActionAccept, ActionContinue:
+		return ""
+	default:
+		verb = "limits"
+	}
+	if m.Count == 0 {
+		return fmt.Sprintf("the rule %s no job now", verb)
+	}
+	ids := make([]string, len(m.Jobs))
+	for i, id := range m.Jobs {
+		ids[i] = strconv.FormatInt(id, 10)
+		if running[id] && verb != "limits" {
+			ids[i] += " (running: its next opcode)"
+		}
+	}
+	more := ""
+	if m.Count > len(ids) {
+		more = fmt.Sprintf(" and %d more", m.Count-len(ids))
+	}
+	return fmt.Sprintf("the rule %s %s now: %s%s", verb, term.Count(m.Count, "job"), strings.Join(ids, ", "), more)
+}
+
+// parseAction reads an action, in capitals or not, and returns its form on the wire.
+func parseAction(text string) (any, error) {
+	name, number, limited := strings.Cut(text, ":")
+	name = strings.ReplaceAll(strings.ToUpper(name), "-", "_")
+	plain := []string{ActionPause, ActionAccept, ActionReject, ActionContinue}
+	switch {
+	case text == "":
+		return nil, cli.Usagef("say what the rule does: --action %s or %s:N", strings.Join(plain, ", "), ActionRateLimit)
+	case !limited && slices.Contains(plain, name):
+		return name, nil
+	case name != ActionRateLimit:
+		return nil, cli.Usagef("--action is %s or %s:N, not %q", strings.Join(plain, ", "), ActionRateLimit, text)
+	}
+	limit, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || limit < 1 {
+		return nil, cli.Usagef("--action %s:N wants a number of jobs, at least 1, not %q", ActionRateLimit, number)
+	}
+	return []any{ActionRateLimit, limit}, nil
+}
+
+// predicates are the conditions of all flags, which must hold together.
+func (o ruleOptions) predicates() ([]any, error) {
+	predicates := []any{}
+	if o.JobNewer && len(o.Jobs) > 0 {
+		return nil, cli.Usagef("--job and --job-newer exclude each other: a job that has an id is not new")
+	}
+	if o.JobNewer {
+		predicates = append(predicates, []any{"jobid", []any{">", "id", "watermark"}})
+	}
+	if len(o.Jobs) > 0 {
+		ids, err := cli.ParseIDs(o.Jobs)
+		if err != nil {
+			return nil, err
+		}
+		predicates = append(predicates, []any{"jobid", anyOf("==", "id", ids)})
+	}
+	if len(o.Opcodes) > 0 {
+		for i, id := range o.Opcodes {
+			if !regexp.MustCompile(`^OP_[A-Z0-9_]+$`).MatchString(id) {
+				return nil, cli.Usagef("--opcode number %d is no OP_ID like OP_TEST_DELAY: %q", i+1, id)
+			}
+		}
+		predicates = append(predicates, []any{"opcode", anyOf("==", "OP_ID", o.Opcodes)})
+	}
+	if len(o.Matches) > 0 {
+		for _, pattern := range o.Matches {
+			if _, err := regexp.Compile(pattern); err != nil {
+				return nil, cli.Usagef("--reason-match: %v", err)
+			}
+		}
+		predicates = append(predicates, []any{"reason", anyOf("=~", "reason", o.Matches)})
+	}
+	further, err := parsePredicates(o.Predicates)
+	return append(predicates, further...), err
+}
+
+// anyOf is the expression that a field compares so with one of the values.
+func anyOf[T any](operator, field string, values []T) []any {
+	either := []any{"|"}
+	for _, value := range values {
+		either = append(either, []any{operator, field, value})
+	}
+	if len(values) == 1 {
+		return either[1].([]any)
+	}
+	return either
+}
+
+// parsePredicates checks the outer form only: what an expression may be, the daemon knows.
+func parsePredicates(text string) ([]any, error) {
+	if text == "" {
+		return nil, nil
+	}
+	const form = `a list like [["opcode", ["==", "OP_ID", "OP_TEST_DELAY"]]]`
+	var whole json.RawMessage
+	if err := json.Unmarshal([]byte(text), &whole); err != nil {
+		return nil, cli.Usagef("--predicates is not JSON: %v; it must be %s", err, form)
+	}
+	value, err := cli.DecodeAny(whole)
+	list, ok := value.([]any)
+	if err != nil || !ok {
+		return nil, cli.Usagef("--predicates must be %s", form)
+	}
+	for i, element := range list {
+		pair, ok := element.([]any)
+		if !ok || len(pair) != 2 {
+			return nil, cli.Usagef("--predicates: number %d is no pair of a name and an expression; it must be %s", i+1, form)
+		}
+		switch pair[0] {
+		case "jobid", "opcode", "reason":
+		default:
+			return nil, cli.Usagef("--predicates: number %d is about jobid, opcode or reason, not %s", i+1, cli.JSONText(pair[0]))
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,201 @@
+// Package follow sees one job through to its end. Follower gives every change of the job
+// and each of its log entries once; JobOutput shows what the job's commands wrote, EventView
+// shows changes as lines of JSON, Ending says how the job ended. It owns no command.
+package follow
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/job"
+	"lockstep/core/wire"
+)
+
+// PollTimeout is how long the daemon may keep one WaitForJobChange, in seconds; it
+// takes at most 89 (queue.md 1.6).
+const PollTimeout = 60
+
+// LogEntry is `[serial, [s, us], type, payload]` (queue.md 3.5).
+type LogEntry struct {
+	Serial  int64
+	Time    client.Timestamp
+	Type    string
+	Payload json.RawMessage
+}
+
+func (e *LogEntry) UnmarshalJSON(data []byte) error {
+	var parts []json.RawMessage
+	if err := json.Unmarshal(data, &parts); err != nil {
+		return fmt.Errorf("log entry: %w", err)
+	}
+	if len(parts) != 4 {
+		return fmt.Errorf("log entry of %d parts", len(parts))
+	}
+	e.Payload = parts[3]
+	return client.Scan(parts[:3], &e.Serial, &e.Time, &e.Type)
+}
+
+// Text is the entry as a line: a message, a piece of output without its end, anything
+// else as JSON behind its type.
+func (e LogEntry) Text() string {
+	if _, piece, ok := job.Output(e.Type, e.Payload); ok {
+		return strings.TrimRight(string(piece), "\r\n")
+	}
+	var message string
+	switch {
+	case e.Type == job.LogMissing:
+		return missingText(e.Payload)
+	case e.Type == job.LogMessage && json.Unmarshal(e.Payload, &message) == nil:
+		return message
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, e.Payload) != nil {
+		return e.Type
+	}
+	return e.Type + ": " + compact.String()
+}
+
+func (e LogEntry) event(job int64) Event {
+	return Event{Event: "log", Job: job, Serial: e.Serial, Time: &e.Time, Type: e.Type, Payload: e.Payload}
+}
+
+// Change is what one answer tells of a job: how it stands, and the log entries that were
+// not seen before.
+type Change struct {
+	Status   string
+	OpStatus []string
+	Entries  []LogEntry
+	Final    bool // nothing comes after this
+}
+
+// Follower sees a job through to its end (queue.md 1.6). Log entries come once each and
+// in order, also when the daemon was restarted meanwhile.
+type Follower struct {
+	Session *client.Session
+	ID      int64
+
+	known  json.RawMessage // field values of the last answer, as they were sent
+	serial *int64          // of the last log entry seen
+}
+
+func followFields() []string { return []string{"status", "opstatus"} }
+
+// Next waits for the next change. It may return one in which nothing has changed, when
+// the daemon had nothing to tell for PollTimeout.
+func (f *Follower) Next(ctx context.Context) (Change, error) {
+	var answer json.RawMessage
+	err := f.Session.Query(ctx, "WaitForJobChange",
+		[]any{f.ID, followFields(), f.known, f.serial, PollTimeout}, &answer)
+	var failed *wire.Error
+	if errors.As(err, &failed) && failed.Class == client.ClassJobLost {
+		return f.archived(ctx)
+	}
+	if err != nil {
+		return Change{}, err
+	}
+	var marker string
+	if json.Unmarshal(answer, &marker) == nil && marker == "nochange" {
+		return f.understand(f.known, nil)
+	}
+	var pair []json.RawMessage
+	if err := json.Unmarshal(answer, &pair); err != nil || len(pair) != 2 {
+		return Change{}, fmt.Errorf("the daemon answered WaitForJobChange with %s", answer)
+	}
+	var entries []LogEntry
+	if err := json.Unmarshal(pair[1], &entries); err != nil {
+		return Change{}, err
+	}
+	return f.understand(pair[0], entries)
+}
+
+// understand makes a change of an answer and remembers it for the next question.
+func (f *Follower) understand(values json.RawMessage, entries []LogEntry) (Change, error) {
+	var row []json.RawMessage
+	if err := json.Unmarshal(values, &row); err != nil || len(row) != len(followFields()) {
+		return Change{}, fmt.Errorf("the daemon sent the job's fields as %s", values)
+	}
+	result := Change{Entries: f.unseen(entries)}
+	if err := client.Scan(row, &result.Status, &result.OpStatus); err != nil {
+		return Change{}, err
+	}
+	if result.Status == "" {
+		return Change{}, client.ErrUnknownJob(f.ID)
+	}
+	f.known = values
+	// A job can log up to its very end: only a final status with nothing new behind
+	// it is the end. Asked about a final job, the daemon answers at once.
+	result.Final = client.Final(result.Status) && len(result.Entries) == 0
+	return result, nil
+}
+
+func (f *Follower) unseen(entries []LogEntry) []LogEntry {
+	fresh := slices.DeleteFunc(entries, func(e LogEntry) bool {
+		return f.serial != nil && e.Serial <= *f.serial
+	})
+	if len(fresh) > 0 {
+		last := fresh[len(fresh)-1].Serial
+		f.serial = &last
+	}
+	return fresh
+}
+
+// archived tells the rest of a job that was archived while it was followed, or before:
+// WaitForJobChange does not find it there, QueryJobs does.
+func (f *Follower) archived(ctx context.Context) (Change, error) {
+	rows, err := client.QueryJobs(ctx, f.Session, []int64{f.ID}, "status", "opstatus", "oplog")
+	if err != nil {
+		return Change{}, err
+	}
+	result := Change{}
+	var logs [][]LogEntry
+	if err := client.Scan(rows[0], &result.Status, &result.OpStatus, &logs); err != nil {
+		return Change{}, err
+	}
+	if result.Status == "" {
+		return Change{}, client.ErrUnknownJob(f.ID)
+	}
+	if !client.Final(result.Status) {
+		return Change{}, fmt.Errorf("the daemon cannot tell how job %d goes on", f.ID)
+	}
+	result.Entries = f.unseen(slices.Concat(logs...))
+	result.Final = true
+	return result, nil
+}
+
+// Follow shows every change until the job is final, and returns its last status.
+func (f *Follower) Follow(ctx context.Context, show func(Change)) (string, error) {
+	for {
+		next, err := f.Next(ctx)
+		if err != nil {
+			return "", err
+		}
+		show(next)
+		if next.Final {
+			return next.Status, nil
+		}
+	}
+}
+
+// Ending asks how the job, which is final, has ended.
+func (f *Follower) Ending(ctx context.Context) (Ending, error) {
+	rows, err := client.QueryJobs(ctx, f.Session, []int64{f.ID}, "status", "opstatus", "opresult")
+	if err != nil {
+		return Ending{}, err
+	}
+	var status string
+	var opStatus []string
+	var opResult []json.RawMessage
+	if err := client.Scan(rows[0], &status, &opStatus, &opResult); err != nil {
+		return Ending{}, err
+	}
+	if status == "" {
+		return Ending{}, client.ErrUnknownJob(f.ID)
+	}
+	return endingOf(status, opStatus, opResult), nil
+}

@@ -1,0 +1,148 @@
+package follow
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+)
+
+// Failure is why an opcode ended in error, from its result: `["Class", [args]]` of the
+// job process, or a plain string of the daemon (queue.md 3.4).
+type Failure struct {
+	class string
+	text  string
+	end   CommandEnd
+}
+
+// CommandEnd is how a command ended that was run as a job: one of the three, or none if
+// something else went wrong.
+type CommandEnd struct {
+	ExitStatus *int            `json:"exit_status"`
+	Signal     json.RawMessage `json:"signal"`  // "SIGKILL" or 9
+	Timeout    *float64        `json:"timeout"` // seconds it was given
+}
+
+// ParseFailure reads the result of an opcode that ended in error.
+func ParseFailure(result json.RawMessage) Failure {
+	var text string
+	if json.Unmarshal(result, &text) == nil && string(result) != "null" {
+		return Failure{text: text}
+	}
+	var pair []json.RawMessage
+	var args []json.RawMessage
+	parsed := Failure{}
+	if json.Unmarshal(result, &pair) != nil || len(pair) != 2 ||
+		json.Unmarshal(pair[0], &parsed.class) != nil || json.Unmarshal(pair[1], &args) != nil {
+		return Failure{text: string(result)}
+	}
+	for i, arg := range args {
+		var details CommandEnd
+		switch {
+		case json.Unmarshal(arg, &text) == nil && i == 0:
+			parsed.text = text
+		case i == 0:
+			parsed.text = string(arg)
+		case json.Unmarshal(arg, &details) == nil:
+			parsed.end = details
+		}
+	}
+	return parsed
+}
+
+// OfCommand tells whether it was the command itself that ended like this, as opposed to
+// the queue around it.
+func (f Failure) OfCommand() bool {
+	return f.end.ExitStatus != nil || f.end.Timeout != nil || len(f.end.Signal) > 0
+}
+
+// String leaves the class out where it says nothing: OpExecError is "it failed".
+func (f Failure) String() string {
+	switch {
+	case f.class == "" || f.class == "OpExecError" && f.text != "":
+		return f.text
+	case f.text == "":
+		return f.class
+	}
+	return f.class + ": " + f.text
+}
+
+// ExitCode is the code that a shell, or timeout(1), would give for such an end.
+func (f Failure) ExitCode() int {
+	switch {
+	case f.end.Timeout != nil:
+		return 124
+	case f.end.ExitStatus != nil && *f.end.ExitStatus != 0:
+		return *f.end.ExitStatus
+	}
+	if number := signalNumber(f.end.Signal); number > 0 {
+		return 128 + number
+	}
+	return cli.ExitFailure
+}
+
+// signalNumber returns 0 if raw names no signal of this system.
+func signalNumber(raw json.RawMessage) int {
+	var number int
+	if json.Unmarshal(raw, &number) == nil {
+		return number
+	}
+	var name string
+	if json.Unmarshal(raw, &name) != nil {
+		return 0
+	}
+	return int(unix.SignalNum("SIG" + strings.TrimPrefix(name, "SIG")))
+}
+
+// Ending is how a job ended.
+type Ending struct {
+	Status string
+	// opcode counts from 0 and names the one that failed, of count.
+	opcode, count int
+	Failure       Failure
+	// Success is the result of the first opcode of a successful job.
+	Success json.RawMessage
+}
+
+// endingOf reads what the fields status, opstatus and opresult say of a final job.
+func endingOf(status string, opStatus []string, opResult []json.RawMessage) Ending {
+	end := Ending{Status: status, count: len(opStatus)}
+	if len(opResult) > 0 {
+		end.Success = opResult[0]
+	}
+	for i, one := range opStatus {
+		if one == status && status != client.StatusSuccess && i < len(opResult) {
+			end.opcode = i
+			if string(opResult[i]) != "null" {
+				end.Failure = ParseFailure(opResult[i])
+			}
+			break
+		}
+	}
+	return end
+}
+
+// Sentence says how job id ended, for a job that did not succeed.
+func (e Ending) Sentence(id int64) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "job %d ", id)
+	switch e.Status {
+	case client.StatusCanceled:
+		b.WriteString("was canceled")
+	case client.StatusError:
+		b.WriteString("failed")
+	default:
+		fmt.Fprintf(&b, "ended with status %s", e.Status)
+	}
+	if e.count > 1 && e.Status == client.StatusError {
+		fmt.Fprintf(&b, " in opcode %d of %d", e.opcode+1, e.count)
+	}
+	if text := e.Failure.String(); text != "" {
+		b.WriteString(": " + text)
+	}
+	return b.String()
+}

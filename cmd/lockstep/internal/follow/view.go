@@ -1,0 +1,94 @@
+package follow
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"lockstep/cmd/internal/term"
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/job"
+)
+
+// EventView prints what happens to a job as JSON lines. Its writer keeps its errors.
+type EventView struct {
+	Out  io.Writer
+	ID   int64
+	last Change
+
+	account job.Account
+}
+
+// Show prints one change, in the order in which things happened.
+func (v *EventView) Show(c Change) {
+	// Entries of an answer with a final status came before it, of any other after it.
+	if !client.Final(c.Status) {
+		v.status(c)
+	}
+	v.Entries(c.Entries)
+	if c.Final {
+		v.status(c)
+	}
+}
+
+// Entries prints log entries, and what is missing before each.
+func (v *EventView) Entries(entries []LogEntry) {
+	for _, entry := range entries {
+		if gap := v.account.Take(entry.Type, entry.Payload); gap != (job.Written{}) {
+			_ = PrintEvent(v.Out, Event{Event: "missing", Job: v.ID, Serial: entry.Serial, Missing: &gap})
+		}
+		_ = PrintEvent(v.Out, entry.event(v.ID))
+	}
+}
+
+// Missing is what was missing in all, nil if nothing was.
+func (v *EventView) Missing() *job.Written {
+	if v.account.Missing == (job.Written{}) {
+		return nil
+	}
+	return &v.account.Missing
+}
+
+func (v *EventView) status(c Change) {
+	if !SameProgress(v.last, c) {
+		v.last = c
+		_ = PrintEvent(v.Out, Event{Event: "status", Job: v.ID, Status: c.Status, OpcodeStatus: c.OpStatus})
+	}
+}
+
+// ProgressText says in a few words how far a job is.
+func ProgressText(id int64, c Change) string {
+	state := c.Status
+	switch c.Status {
+	case client.StatusQueued:
+		state = "queued…"
+	case client.StatusWaiting:
+		state = "waiting…"
+	case client.StatusCanceling:
+		state = "being canceled…"
+	}
+	text := fmt.Sprintf("job %d %s", id, term.Visible(state))
+	if at := CurrentOpcode(c.OpStatus); at > 0 && !client.Final(c.Status) {
+		text += fmt.Sprintf(" (opcode %d of %d)", at, len(c.OpStatus))
+	}
+	return text
+}
+
+// CurrentOpcode returns which opcode is under way, from 1, and 0 for a job that has
+// only one or is not under way.
+func CurrentOpcode(opStatus []string) int {
+	if len(opStatus) < 2 {
+		return 0
+	}
+	for i, status := range opStatus {
+		if status == client.StatusWaiting || status == client.StatusRunning || status == client.StatusCanceling {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// SameProgress tells whether two changes look alike but for their log entries.
+func SameProgress(a, b Change) bool {
+	return a.Status == b.Status && strings.Join(a.OpStatus, ",") == strings.Join(b.OpStatus, ",")
+}

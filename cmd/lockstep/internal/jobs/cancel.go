@@ -1,0 +1,73 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+)
+
+type cancelOptions struct {
+	Kill bool
+}
+
+func NewCancelCommand(globals *cli.Globals) *cobra.Command {
+	opts := cancelOptions{}
+	command := &cobra.Command{
+		Use:   "cancel [flags] ID...",
+		Short: "Cancel jobs that have not begun, or kill running ones",
+		Long: `Cancel jobs, one after the other, and say of each what has happened:
+  a queued job is dequeued, and never runs;
+  a job that waits for its next opcode to begin stops there;
+  a running job is refused and goes on, unless --kill is given. That ends what
+    runs with SIGTERM, after 10 seconds with SIGKILL, and the job fails. The
+    answer comes when it has ended, so it may take that long.
+
+Exit code: 0 if every job was canceled, or ended by --kill; 1 otherwise.
+` + jobAnswerHelp,
+		Example: `  lockstep cancel 12 13
+  lockstep cancel --kill 14`,
+		Args: cli.WantArgs(1, -1, "name at least one job, by its id"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return runCancel(command.Context(), opts, globals, args)
+		},
+	}
+	command.Flags().BoolVar(&opts.Kill, "kill", false, "end what runs of a job that is running")
+	return command
+}
+
+func runCancel(ctx context.Context, opts cancelOptions, globals *cli.Globals, args []string) error {
+	cancel := perJobAction{
+		doing:   "canceling",
+		refused: "was not canceled",
+		ask: func(ctx context.Context, daemon *client.Session, id int64) (Answer, error) {
+			return Cancel(ctx, daemon, id, opts.Kill)
+		},
+		remark: func(id int64, s jobState) string {
+			switch {
+			case s.status == client.StatusRunning && !opts.Kill:
+				return fmt.Sprintf(`"lockstep cancel --kill %d" would end it`, id)
+			case s.settled():
+				return s.String()
+			}
+			return "" // the daemon's text says it all
+		},
+		done: "canceled",
+	}
+	if opts.Kill {
+		cancel.done = "ended"
+	}
+	return cancel.forAll(ctx, globals, args)
+}
+
+// Cancel asks the daemon to cancel one job; with kill it also ends a job that runs.
+func Cancel(ctx context.Context, daemon *client.Session, id int64, kill bool) (Answer, error) {
+	answer, err := askPair(ctx, daemon, "CancelJob", id, kill)
+	if err != nil {
+		return answer, fmt.Errorf("cancel job %d: %w", id, err)
+	}
+	return answer, nil
+}

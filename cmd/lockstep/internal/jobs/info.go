@@ -1,0 +1,166 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/follow"
+)
+
+func NewInfoCommand(globals *cli.Globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "info ID...",
+		Short: "Show everything about jobs",
+		Long: `Show everything about jobs: status, times, and of each opcode its parameters,
+reasons, result and last log lines. Archived jobs are found too. The values of
+secret parameters are not shown.
+
+Exit code: 0; 1 if one of the jobs does not exist.
+With --json: a list of {"id", "status", "priority", "archived", "received",
+"started", "ended", "opcodes": [{"summary", "status", "priority", "started",
+"executing", "ended", "parameters": object, "result": any,
+"log": [{"serial", "time", "type", "payload"}]}]}, times as RFC 3339 or null.
+"started" is when the opcode began to wait for its locks, "executing" when it
+had them.`,
+		Example: `  lockstep info 12
+  lockstep info --json 12 | jq '.[0].opcodes[0].result'`,
+		Args: cli.WantArgs(1, -1, "name at least one job, by its id"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return runInfo(command.Context(), globals, args)
+		},
+	}
+}
+
+// jobInfo is a job as `info --json` prints it.
+type jobInfo struct {
+	ID       int64            `json:"id"`
+	Status   string           `json:"status"`
+	Priority int              `json:"priority"`
+	Archived bool             `json:"archived"`
+	Received client.Timestamp `json:"received"`
+	Started  client.Timestamp `json:"started"`
+	Ended    client.Timestamp `json:"ended"`
+	Opcodes  []opcodeInfo     `json:"opcodes"`
+}
+
+// opcodeInfo is one opcode of a job. Parameters contain OP_ID and the reason trail.
+type opcodeInfo struct {
+	Summary    string           `json:"summary"`
+	Status     string           `json:"status"`
+	Priority   int              `json:"priority"`
+	Started    client.Timestamp `json:"started"`
+	Executing  client.Timestamp `json:"executing"`
+	Ended      client.Timestamp `json:"ended"`
+	Parameters any              `json:"parameters"`
+	Result     json.RawMessage  `json:"result"`
+	Log        []logLine        `json:"log"`
+}
+
+// logLine is a log entry with names for its parts.
+type logLine struct {
+	Serial  int64            `json:"serial"`
+	Time    client.Timestamp `json:"time"`
+	Type    string           `json:"type"`
+	Payload json.RawMessage  `json:"payload"`
+}
+
+func runInfo(ctx context.Context, globals *cli.Globals, args []string) error {
+	ids, err := cli.ParseIDs(args)
+	if err != nil {
+		return err
+	}
+	daemon := globals.Connect()
+	defer daemon.Close()
+	rows, err := client.QueryJobs(ctx, daemon, ids, infoFields()...)
+	if err != nil {
+		return err
+	}
+	jobs := []jobInfo{}
+	missing := false
+	for i, row := range rows {
+		job, err := decodeInfo(row)
+		if err != nil {
+			return fmt.Errorf("job %d: %w", ids[i], err)
+		}
+		if job.Status == "" {
+			cli.PrintError(globals.Streams.Err, client.ErrUnknownJob(ids[i]).Error())
+			missing = true
+			continue
+		}
+		jobs = append(jobs, job)
+	}
+	if globals.JSON {
+		if err := cli.PrintJSON(globals.Streams.Out, jobs); err != nil {
+			return err
+		}
+	} else {
+		printer := infoPrinter{out: globals.Streams.Out, now: globals.Streams.Now(), palette: globals.Palette()}
+		for i, job := range jobs {
+			if i > 0 {
+				fmt.Fprintln(globals.Streams.Out)
+			}
+			printer.job(job)
+		}
+	}
+	if missing {
+		return &cli.ExitError{Code: cli.ExitFailure}
+	}
+	return nil
+}
+
+func infoFields() []string {
+	return []string{"id", "status", "priority", "archived", "received_ts", "start_ts", "end_ts",
+		"ops", "summary", "opstatus", "oppriority", "opstart", "opexec", "opend", "opresult", "oplog"}
+}
+
+// decodeInfo reads a row of infoFields. The lists have one element per opcode; a daemon
+// that sends a shorter one is taken at its word.
+func decodeInfo(row []json.RawMessage) (jobInfo, error) {
+	job := jobInfo{}
+	var ops, results []json.RawMessage
+	var summaries, statuses []string
+	var priorities []int
+	var starts, execs, ends []client.Timestamp
+	var logs [][]follow.LogEntry
+	err := client.Scan(row, &job.ID, &job.Status, &job.Priority, &job.Archived, &job.Received, &job.Started, &job.Ended,
+		&ops, &summaries, &statuses, &priorities, &starts, &execs, &ends, &results, &logs)
+	if err != nil {
+		return job, err
+	}
+	job.Opcodes = make([]opcodeInfo, len(ops))
+	for i := range ops {
+		parameters, err := cli.DecodeAny(ops[i])
+		if err != nil {
+			return job, fmt.Errorf("opcode %d: %w", i+1, err)
+		}
+		job.Opcodes[i] = opcodeInfo{
+			Summary:    at(summaries, i),
+			Status:     at(statuses, i),
+			Priority:   at(priorities, i),
+			Started:    at(starts, i),
+			Executing:  at(execs, i),
+			Ended:      at(ends, i),
+			Parameters: redact(parameters),
+			Result:     at(results, i),
+			Log:        []logLine{},
+		}
+		for _, entry := range at(logs, i) {
+			job.Opcodes[i].Log = append(job.Opcodes[i].Log, logLine(entry))
+		}
+	}
+	return job, nil
+}
+
+// at is list[i], or the zero value behind its end.
+func at[T any](list []T, i int) T {
+	if i < len(list) {
+		return list[i]
+	}
+	var none T
+	return none
+}

@@ -1,0 +1,164 @@
+package jobs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep/cmd/internal/term"
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/follow"
+)
+
+// infoLogLines is how many log lines of each opcode are shown.
+const infoLogLines = 10
+
+// infoPrinter writes jobs as blocks for people.
+type infoPrinter struct {
+	out     io.Writer
+	now     time.Time
+	palette term.Palette
+}
+
+func (p infoPrinter) job(job jobInfo) {
+	title := fmt.Sprintf("Job %d", job.ID)
+	if job.Archived {
+		title += " (archived)"
+	}
+	fmt.Fprintln(p.out, p.palette.Title(title))
+	p.line(1, "Status", cli.StatusText(p.palette, job.Status))
+	p.line(1, "Priority", cli.PriorityName(job.Priority))
+	p.moment(1, "Received", job.Received, "")
+	if !job.Started.IsZero() {
+		p.moment(1, "Started", job.Started, p.after(job.Received, job.Started, "queued for"))
+	}
+	if !job.Ended.IsZero() {
+		p.moment(1, "Ended", job.Ended, p.after(job.Started, job.Ended, "took"))
+	}
+	for i, opcode := range job.Opcodes {
+		fmt.Fprintln(p.out)
+		title := fmt.Sprintf("Opcode %d of %d: %s", i+1, len(job.Opcodes), opcode.Summary)
+		fmt.Fprintf(p.out, "  %s\n", p.palette.Title(title))
+		p.opcode(job.ID, opcode)
+	}
+}
+
+func (p infoPrinter) opcode(job int64, opcode opcodeInfo) {
+	p.line(2, "Status", cli.StatusText(p.palette, opcode.Status))
+	if !opcode.Executing.IsZero() {
+		p.moment(2, "Executing", opcode.Executing, p.after(opcode.Started, opcode.Executing, "locks took"))
+	}
+	if !opcode.Ended.IsZero() {
+		began := opcode.Executing
+		if began.IsZero() {
+			began = opcode.Started
+		}
+		p.moment(2, "Ended", opcode.Ended, p.after(began, opcode.Ended, "took"))
+	}
+	p.parameters(opcode.Parameters)
+	p.result(opcode)
+	p.log(job, opcode.Log)
+}
+
+// parameters prints those that were given; the reason trail is more readable apart.
+func (p infoPrinter) parameters(value any) {
+	object, ok := value.(map[string]any)
+	if !ok {
+		p.line(2, "Parameters", cli.JSONText(value))
+		return
+	}
+	fmt.Fprintln(p.out, "    Parameters:")
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if value := object[name]; name != "reason" && value != nil {
+			fmt.Fprintf(p.out, "      %s: %s\n", term.Visible(name), cli.PlainText(value))
+		}
+	}
+	trail, _ := object["reason"].([]any)
+	trail = slices.DeleteFunc(slices.Clone(trail), client.NamesRequest)
+	if len(trail) > 0 {
+		fmt.Fprintln(p.out, "    Reasons:")
+	}
+	for _, step := range trail {
+		fmt.Fprintf(p.out, "      %s\n", p.reason(step))
+	}
+}
+
+// reason shows one step of a trail, [source, text, ns]; its time is left out where it
+// cannot be read.
+func (p infoPrinter) reason(step any) string {
+	parts, ok := step.([]any)
+	if !ok || len(parts) != 3 {
+		return cli.JSONText(step)
+	}
+	text := cli.PlainText(parts[0])
+	if said := cli.PlainText(parts[1]); said != "" {
+		text += ": " + said
+	}
+	if number, ok := parts[2].(json.Number); ok {
+		if nanoseconds, err := number.Int64(); err == nil {
+			text += " (" + term.FullClock(p.now, time.Unix(0, nanoseconds)) + ")"
+		}
+	}
+	return text
+}
+
+func (p infoPrinter) result(opcode opcodeInfo) {
+	switch opcode.Status {
+	case client.StatusError, client.StatusCanceled:
+		if len(opcode.Result) > 0 && string(opcode.Result) != "null" {
+			p.line(2, "Result", term.Visible(term.Shortened(follow.ParseFailure(opcode.Result).String(), term.ValueMax)))
+		}
+	case client.StatusSuccess:
+		var compact bytes.Buffer
+		if json.Compact(&compact, opcode.Result) == nil {
+			p.line(2, "Result", term.Visible(term.Shortened(compact.String(), term.ValueMax)))
+		}
+	}
+}
+
+func (p infoPrinter) log(job int64, log []logLine) {
+	if len(log) == 0 {
+		return
+	}
+	shown := log[max(0, len(log)-infoLogLines):]
+	if len(shown) < len(log) {
+		fmt.Fprintf(p.out, "    Log (last %d of %d; \"lockstep log %d\" prints all):\n", len(shown), len(log), job)
+	} else {
+		fmt.Fprintln(p.out, "    Log:")
+	}
+	for _, line := range shown {
+		text := term.Visible(term.Shortened(follow.LogEntry(line).Text(), term.ValueMax))
+		fmt.Fprintln(p.out, strings.TrimRight("      "+term.WallClock(p.now, line.Time.Time)+"  "+text, " "))
+	}
+}
+
+// line prints one name and value, values of a block below each other.
+func (p infoPrinter) line(level int, name, value string) {
+	fmt.Fprintf(p.out, "%s%-10s %s\n", strings.Repeat("  ", level), name+":", value)
+}
+
+func (p infoPrinter) moment(level int, name string, t client.Timestamp, remark string) {
+	if t.IsZero() {
+		p.line(level, name, "unknown")
+		return
+	}
+	text := term.FullClock(p.now, t.Time) + ", " + term.Ago(p.now, t.Time)
+	if remark != "" {
+		text += ", " + remark
+	}
+	p.line(level, name, text)
+}
+
+// after is "<what> <time from a to b>", and empty if either is unknown.
+func (p infoPrinter) after(a, b client.Timestamp, what string) string {
+	if a.IsZero() || b.IsZero() {
+		return ""
+	}
+	return what + " " + term.Span(b.Sub(a.Time))
+}

@@ -1,0 +1,66 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"lockstep/cmd/internal/term"
+	"lockstep/cmd/lockstep/internal/client"
+)
+
+// pendingIDsMax is how many jobs one call to LockstepPending may be about.
+const pendingIDsMax = 1000
+
+// fillReasons asks why those jobs wait that do. A job that has begun meanwhile has none.
+func fillReasons(ctx context.Context, daemon client.Querier, jobs []ListedJob) error {
+	at := map[int64]*ListedJob{}
+	var ids []int64
+	for i := range jobs {
+		none := ""
+		jobs[i].Why = &none
+		if slices.Contains(client.PendingStatuses(), jobs[i].Status) {
+			at[jobs[i].ID] = &jobs[i]
+			ids = append(ids, jobs[i].ID)
+		}
+	}
+	for chunk := range slices.Chunk(ids, pendingIDsMax) {
+		var pairs [][]json.RawMessage
+		if err := daemon.Query(ctx, "LockstepPending", []any{chunk}, &pairs); err != nil {
+			return fmt.Errorf("ask why jobs wait: %w", err)
+		}
+		for _, pair := range pairs {
+			var id int64
+			var why string
+			if len(pair) != 2 {
+				return fmt.Errorf("the daemon answered LockstepPending with %d values for a job", len(pair))
+			}
+			if err := client.Scan(pair, &id, &why); err != nil {
+				return err
+			}
+			if job := at[id]; job != nil {
+				job.Why = &why
+			}
+		}
+	}
+	return nil
+}
+
+// pendingTable is ListTable with why each job waits, in place of when it began and how
+// long it took: those that wait have neither, and the reason needs room.
+func pendingTable(jobs []ListedJob, now time.Time, colours term.Palette, width int) string {
+	kept := len(listHeader()) - 2
+	rows := make([]table.Row, 0, len(jobs))
+	for _, job := range jobs {
+		why := ""
+		if job.Why != nil {
+			why = term.Visible(*job.Why)
+		}
+		rows = append(rows, append(listRow(job, now, colours)[:kept], term.OrDash(why)))
+	}
+	return term.NarrowTable(append(listHeader()[:kept], "Why"), rows, []int{summaryColumn, kept}, []int{2, 4}, width)
+}

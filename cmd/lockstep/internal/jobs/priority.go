@@ -1,0 +1,85 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+)
+
+// Priorities that a job can be given after its submission (queue.md 4.2).
+const (
+	priorityMin = -20
+	priorityMax = 19
+)
+
+func NewPriorityCommand(globals *cli.Globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "priority PRIORITY ID...",
+		Short: "Change the priority of jobs that have not ended",
+		Long: `Change the priority of jobs: low, normal or high, which are 10, 0 and -10, or a
+number from -20 to 19. The smaller the number, the sooner a job is started.
+
+Opcodes that have not started take it. What runs goes on as it is, and what was
+submitted keeps its record.
+
+Exit code: 0 if every job took the priority, 1 otherwise.
+` + jobAnswerHelp,
+		Example: `  lockstep priority high 12 13
+  lockstep priority -5 14`,
+		Annotations: map[string]string{cli.NegativeNumbers: ""},
+		Args:        cli.WantArgs(2, -1, "name a priority, then at least one job, by its id"),
+		RunE: func(command *cobra.Command, args []string) error {
+			args = cli.UnshieldNumbers(args)
+			return runPriority(command.Context(), globals, args[0], args[1:])
+		},
+	}
+}
+
+func runPriority(ctx context.Context, globals *cli.Globals, level string, args []string) error {
+	priority, err := ParseLevel(level)
+	if err != nil {
+		return err
+	}
+	change := perJobAction{
+		doing:   "changing",
+		refused: "was not changed",
+		ask: func(ctx context.Context, daemon *client.Session, id int64) (Answer, error) {
+			answer, err := askPair(ctx, daemon, "ChangeJobPriority", id, priority)
+			if err != nil {
+				return answer, fmt.Errorf("change job %d: %w", id, err)
+			}
+			return answer, nil
+		},
+		remark: func(_ int64, s jobState) string {
+			if s.settled() {
+				return s.String()
+			}
+			return "" // the daemon's text says it all
+		},
+		done: "opcodes that have not begun have priority " + cli.PriorityName(priority),
+	}
+	return change.forAll(ctx, globals, args)
+}
+
+// ParseLevel reads any priority; a new job can have only three of them.
+func ParseLevel(text string) (int, error) {
+	switch text {
+	case "high":
+		return cli.PriorityHigh, nil
+	case "normal":
+		return cli.PriorityNormal, nil
+	case "low":
+		return cli.PriorityLow, nil
+	}
+	number, err := strconv.Atoi(text)
+	if err != nil || number < priorityMin || number > priorityMax {
+		return 0, cli.Usagef("a priority is low, normal, high or a number from %d to %d, not %q",
+			priorityMin, priorityMax, text)
+	}
+	return number, nil
+}

@@ -1,0 +1,202 @@
+package locks
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep/cmd/internal/term"
+)
+
+// waitGraph is who waits for whom, for locks and for the ends of jobs.
+type waitGraph struct {
+	vertices map[string]*vertex
+}
+
+// vertex is somebody who waits or is waited for.
+type vertex struct {
+	owner   lockOwner
+	waiters []waitEdge // who waits for this one
+	blocker *vertex    // one of those that this one waits for; nil: none
+	idle    string     // what it waits for although nobody is in its way
+
+	seen, open bool // while printing: was shown; is being shown
+}
+
+type waitEdge struct {
+	waiter *vertex
+	text   string // "waits 4m00s for node/n1"
+}
+
+func newWaitGraph(state lockState) *waitGraph {
+	g := &waitGraph{vertices: map[string]*vertex{}}
+	held := holdings(state.Locks)
+	for _, wait := range state.Waits {
+		waiter := g.vertex(wait.Owner)
+		since := "waits " + term.Span(time.Duration(wait.Seconds*float64(time.Second))) + " for "
+		if len(wait.Blockers) == 0 {
+			waiter.idle = since + lockNames(wait.Request) + ", nobody is in its way any more"
+		}
+		for _, blocker := range wait.Blockers {
+			g.add(g.vertex(blocker), waiter, since+lockNames(inTheWay(wait.Request, held[blocker.Who])))
+		}
+	}
+	for _, wait := range state.Jobs {
+		waiter := g.vertex(lockOwner{Who: Principal{Job: wait.ID}})
+		for _, on := range wait.On {
+			g.add(g.vertex(lockOwner{Who: Principal{Job: on.ID}}), waiter,
+				"waits for its end with "+term.Visible(term.Enumerate(on.Wanted(), "or")))
+		}
+	}
+	for _, v := range g.vertices {
+		slices.SortFunc(v.waiters, func(a, b waitEdge) int { return a.waiter.compare(b.waiter) })
+	}
+	return g
+}
+
+// vertex finds or makes somebody's. A job is one, whichever process it has: those who
+// wait for its end know no process.
+func (g *waitGraph) vertex(owner lockOwner) *vertex {
+	key := owner.Who.String()
+	if owner.Who.named {
+		key = fmt.Sprintf("%q %q %d", owner.Who.name, owner.Livelock, owner.PID)
+	}
+	v := g.vertices[key]
+	if v == nil {
+		v = &vertex{owner: owner}
+		g.vertices[key] = v
+	}
+	return v
+}
+
+func (g *waitGraph) add(blocker, waiter *vertex, text string) {
+	blocker.waiters = append(blocker.waiters, waitEdge{waiter, text})
+	waiter.blocker = blocker
+}
+
+func (g *waitGraph) empty() bool { return len(g.vertices) == 0 }
+
+func (v *vertex) compare(u *vertex) int {
+	if c := v.owner.Who.compare(u.owner.Who); c != 0 {
+		return c
+	}
+	return v.owner.PID - u.owner.PID
+}
+
+func (v *vertex) String() string {
+	if v.owner.Who.named {
+		return fmt.Sprintf("%s (pid %d)", v.owner.Who, v.owner.PID)
+	}
+	return v.owner.Who.String()
+}
+
+// print writes a tree for each vertex that waits for nobody. What is left then waits in
+// a circle, or for one.
+func (g *waitGraph) print(out io.Writer, colours term.Palette) {
+	ordered := make([]*vertex, 0, len(g.vertices))
+	for _, v := range g.vertices {
+		ordered = append(ordered, v)
+	}
+	slices.SortFunc(ordered, (*vertex).compare)
+	p := graphPrinter{out: out, colours: colours}
+	for _, v := range ordered {
+		if v.blocker == nil {
+			p.root(v, v.idle)
+		}
+	}
+	for _, v := range ordered {
+		if !v.seen {
+			p.root(v.inCircle(), "waits for itself, in a circle")
+		}
+	}
+}
+
+// inCircle goes from one who was not shown to the circle that it waits in, or for.
+func (v *vertex) inCircle() *vertex {
+	passed := map[*vertex]bool{}
+	for ; !passed[v]; v = v.blocker {
+		passed[v] = true
+	}
+	return v
+}
+
+type graphPrinter struct {
+	out     io.Writer
+	colours term.Palette
+}
+
+func (p graphPrinter) root(v *vertex, remark string) {
+	fmt.Fprintln(p.out, strings.TrimRight(p.colours.Title(v.String())+"  "+remark, " "))
+	p.below(v, "")
+}
+
+// below writes who waits for v. Who was shown before is only named again.
+func (p graphPrinter) below(v *vertex, indent string) {
+	v.seen, v.open = true, true
+	for i, edge := range v.waiters {
+		branch, further := "├─ ", "│  "
+		if i == len(v.waiters)-1 {
+			branch, further = "└─ ", "   "
+		}
+		line := indent + branch + p.colours.Title(edge.waiter.String()) + "  " + edge.text
+		switch {
+		case edge.waiter.open:
+			fmt.Fprintln(p.out, line+"  (closes the circle)")
+		case edge.waiter.seen:
+			fmt.Fprintln(p.out, line+"  (see above)")
+		default:
+			fmt.Fprintln(p.out, line)
+			p.below(edge.waiter, indent+further)
+		}
+	}
+	v.open = false
+}
+
+func lockNames(items []Item) string {
+	const shown = 5
+	var names []string
+	for _, item := range items {
+		if item.Mode != "release" {
+			names = append(names, term.Visible(item.Lock))
+		}
+	}
+	return term.FirstFew(names, shown)
+}
+
+// holdings is what each owner holds.
+func holdings(rows []lockRow) map[Principal][]Item {
+	held := map[Principal][]Item{}
+	for _, row := range rows {
+		for _, owner := range row.Owners {
+			held[owner.Principal] = append(held[owner.Principal], Item{row.Name, row.Mode})
+		}
+	}
+	return held
+}
+
+// inTheWay is the part of a request that cannot be had because of what somebody holds;
+// all of it, where that does not show.
+func inTheWay(request, held []Item) []Item {
+	var blocked []Item
+	for _, wanted := range request {
+		if slices.ContainsFunc(held, wanted.conflicts) {
+			blocked = append(blocked, wanted)
+		}
+	}
+	if len(blocked) == 0 {
+		return request
+	}
+	return blocked
+}
+
+// conflicts tells whether two locks cannot be held by two owners in these modes.
+func (i Item) conflicts(held Item) bool {
+	if i.Mode == "release" || i.Mode == "shared" && held.Mode == "shared" {
+		return false
+	}
+	kind, member, _ := strings.Cut(i.Lock, "/")
+	heldKind, heldMember, _ := strings.Cut(held.Lock, "/")
+	return i.Lock == held.Lock || kind == heldKind && kind != "cluster" && (member == lockset || heldMember == lockset)
+}

@@ -1,0 +1,322 @@
+// Package locks has the command locks: who holds which lock, who waits for it, and the
+// graph of who waits for whom. It owns how locks and their owners are shown, which package
+// why shows too.
+package locks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"lockstep/cmd/internal/term"
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+)
+
+type locksOptions struct {
+	Graph bool
+}
+
+func NewCommand(globals *cli.Globals) *cobra.Command {
+	opts := locksOptions{}
+	command := &cobra.Command{
+		Use:   "locks [flags] [NAME...]",
+		Short: "Show who holds locks, who waits for them, and for whom",
+		Long: `Show each lock that somebody holds or waits for: in which mode it is held, by
+whom, and who waits for it. A job that waits for the end of another one is shown
+as if it waited for a lock of the name job/ID, with the statuses that it wants.
+
+A NAME is that of a lock, or of a whole kind: instance, nodegroup, node, node-res,
+network, cluster or job. A lock is shown with what stands for it and others: a
+node/[lockset] that is held, which is all nodes, and a cluster/BGL that is held
+exclusively, which is everything.
+
+A request is for all locks of an opcode at once. It is pending at each of them, and
+"waits for another lock" stands beside it where it could share this one.
+
+With --graph: who waits for whom, as a tree. At its roots are those who wait for
+nobody; below each are those whom it keeps waiting, for what and for how long.
+Who waits for several appears below each of them. Who holds locks that nobody
+waits for is left out.
+
+Exit code: 0, also if there are no such locks; 2 for a kind that does not exist.
+With --json, with or without --graph: {"locks": [{"name", "mode": string,
+"owners": [WHO], "pending": [{"mode", "owner": WHO}]}],
+"waits": [{"owner": OWNER, "priority": number, "request": [{"lock", "mode"}],
+"blockers": [OWNER], "seconds": number}],
+"jobs": [{"id": number, "on": [{"id": number, "statuses": [string]}]}]}. WHO is
+the id of a job, or the name of a client in quotes; OWNER is {"owner": WHO,
+"livelock": string, "pid": number}. "mode" is left out where nobody holds the
+lock itself.`,
+		Example: `  lockstep locks
+  lockstep locks --graph
+  lockstep locks node instance/web1
+  lockstep locks --json | jq '.locks[] | select(.pending != []) | .name'`,
+		RunE: func(command *cobra.Command, args []string) error {
+			return runLocks(command.Context(), opts, globals, args)
+		},
+	}
+	command.Flags().BoolVarP(&opts.Graph, "graph", "g", false, "show who waits for whom, as a tree")
+	return command
+}
+
+// lockState is the daemon's answer to LockstepLocks, and printed again by --json.
+type lockState struct {
+	Locks []lockRow  `json:"locks"`
+	Waits []lockWait `json:"waits"`
+	Jobs  []jobWait  `json:"jobs"`
+}
+
+// lockRow is a lock that somebody holds or waits for.
+type lockRow struct {
+	Name    string       `json:"name"`
+	Mode    string       `json:"mode,omitempty"` // "" if nobody holds the lock itself
+	Owners  []holder     `json:"owners"`
+	Pending []lockWaiter `json:"pending"`
+}
+
+type lockWaiter struct {
+	Mode  string `json:"mode"`
+	Owner holder `json:"owner"`
+}
+
+// lockWait is an owner that waits: for all locks of a request at once.
+type lockWait struct {
+	Owner    lockOwner   `json:"owner"`
+	Priority int         `json:"priority"`
+	Request  []Item      `json:"request"`
+	Blockers []lockOwner `json:"blockers"`
+	Seconds  float64     `json:"seconds"`
+}
+
+// jobWait is a job that waits for the end of others.
+type jobWait struct {
+	ID int64        `json:"id"`
+	On []AwaitedJob `json:"on"`
+}
+
+// AwaitedJob is a job that is waited for. No status means success or error.
+type AwaitedJob struct {
+	ID       int64    `json:"id"`
+	Statuses []string `json:"statuses"`
+}
+
+// Wanted is the statuses with which the wait ends well.
+func (a AwaitedJob) Wanted() []string {
+	if len(a.Statuses) == 0 {
+		return []string{client.StatusSuccess, client.StatusError}
+	}
+	return a.Statuses
+}
+
+// lockKinds are the kinds of locks that a NAME may have, and that of jobs.
+func lockKinds() []string {
+	return []string{"cluster", "instance", "nodegroup", "node", "node-res", "network", "job"}
+}
+
+func checkLockNames(names []string) error {
+	for _, name := range names {
+		if kind, _, _ := strings.Cut(name, "/"); !slices.Contains(lockKinds(), kind) {
+			return cli.Usagef("%q is no lock: a name begins with one of %s, like node/n1", name, strings.Join(lockKinds(), ", "))
+		}
+	}
+	return nil
+}
+
+func runLocks(ctx context.Context, opts locksOptions, globals *cli.Globals, names []string) error {
+	if err := checkLockNames(names); err != nil {
+		return err
+	}
+	daemon := globals.Connect()
+	defer daemon.Close()
+	state := lockState{}
+	if err := daemon.Query(ctx, "LockstepLocks", nil, &state); err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		state = state.only(names)
+	}
+	streams := globals.Streams
+	if globals.JSON {
+		state.fillLists()
+		return cli.PrintJSON(streams.Out, state)
+	}
+	state.Locks = slices.DeleteFunc(state.Locks, lockRow.idle)
+	switch {
+	case opts.Graph:
+		graph := newWaitGraph(state)
+		if graph.empty() {
+			fmt.Fprintln(streams.Err, "nobody waits for a lock or for another job")
+			return nil
+		}
+		graph.print(streams.Out, globals.Palette())
+	case len(state.Locks) == 0 && len(state.Jobs) == 0 && len(names) == 0:
+		fmt.Fprintln(streams.Err, "nobody holds a lock or waits for one")
+	case len(state.Locks) == 0 && len(state.Jobs) == 0:
+		fmt.Fprintln(streams.Err, "nobody holds such a lock or waits for one")
+	default:
+		fmt.Fprintln(streams.Out, lockTable(state, streams.Width))
+	}
+	return nil
+}
+
+// only is the part of the state that is about some locks.
+func (s lockState) only(names []string) lockState {
+	about := func(lock string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return namesLock(name, lock) })
+	}
+	result := lockState{}
+	for _, row := range s.Locks {
+		if about(row.Name) || slices.ContainsFunc(names, row.standsFor) {
+			result.Locks = append(result.Locks, row)
+		}
+	}
+	for _, wait := range s.Waits {
+		if slices.ContainsFunc(wait.Request, func(item Item) bool { return about(item.Lock) }) {
+			result.Waits = append(result.Waits, wait)
+		}
+	}
+	for _, wait := range s.Jobs {
+		on := slices.DeleteFunc(slices.Clone(wait.On), func(a AwaitedJob) bool { return !about(jobLock(a.ID)) })
+		if len(on) > 0 {
+			result.Jobs = append(result.Jobs, jobWait{wait.ID, on})
+		}
+	}
+	return result
+}
+
+// namesLock tells whether an argument is a lock's name, or that of its kind.
+func namesLock(argument, lock string) bool {
+	kind, _, _ := strings.Cut(lock, "/")
+	return argument == lock || strings.TrimSuffix(argument, "/") == kind
+}
+
+// Locks that stand for others.
+const (
+	bigLock = "cluster/BGL"
+	lockset = "[lockset]"
+)
+
+// standsFor tells whether who holds or wants the lock has to do with the one that an
+// argument names. A big lock that is shared hinders nobody but those who want it for
+// themselves, and nearly every job has it.
+func (r lockRow) standsFor(argument string) bool {
+	kind, member, _ := strings.Cut(argument, "/")
+	if kind == "job" {
+		return false
+	}
+	if r.Name == bigLock {
+		return r.Mode == "exclusive"
+	}
+	return member != "" && r.Name == kind+"/"+lockset
+}
+
+// idle tells whether the lock is only in the list because one that it stands for is held.
+func (r lockRow) idle() bool { return r.Mode == "" && len(r.Owners) == 0 && len(r.Pending) == 0 }
+
+// jobLock is the name of a job's end, as if it were a lock.
+func jobLock(id int64) string { return fmt.Sprintf("job/%d", id) }
+
+// fillLists makes empty lists of those that the daemon has sent as null or left out.
+func (s *lockState) fillLists() {
+	s.Locks = cli.OrEmpty(s.Locks)
+	for i := range s.Locks {
+		s.Locks[i].Owners = cli.OrEmpty(s.Locks[i].Owners)
+		s.Locks[i].Pending = cli.OrEmpty(s.Locks[i].Pending)
+	}
+	s.Waits = cli.OrEmpty(s.Waits)
+	for i := range s.Waits {
+		s.Waits[i].Request = cli.OrEmpty(s.Waits[i].Request)
+		s.Waits[i].Blockers = cli.OrEmpty(s.Waits[i].Blockers)
+	}
+	s.Jobs = cli.OrEmpty(s.Jobs)
+	for i := range s.Jobs {
+		s.Jobs[i].On = cli.OrEmpty(s.Jobs[i].On)
+		for j := range s.Jobs[i].On {
+			s.Jobs[i].On[j].Statuses = cli.OrEmpty(s.Jobs[i].On[j].Statuses)
+		}
+	}
+}
+
+// lockTable has a row for each lock and for each job that is waited for. Of long lists
+// it shows the first few: the big lock can have thousands of owners.
+func lockTable(state lockState, width int) string {
+	const shown = 8
+	rows := make([]table.Row, 0, len(state.Locks)+len(state.Jobs))
+	for _, lock := range state.Locks {
+		var owners, pending []string
+		for _, owner := range lock.Owners {
+			owners = append(owners, owner.String())
+		}
+		for _, waiter := range lock.Pending {
+			text := term.Visible(waiter.Mode) + ":" + waiter.Owner.String()
+			if !state.hinders(lock, waiter) {
+				text += " (waits for another lock)"
+			}
+			pending = append(pending, text)
+		}
+		rows = append(rows, table.Row{term.Visible(lock.Name), term.OrDash(term.Visible(lock.Mode)),
+			term.OrDash(term.FirstFew(owners, shown)), term.OrDash(term.FirstFew(pending, shown))})
+	}
+	for _, awaited := range awaitedRows(state.Jobs) {
+		rows = append(rows, table.Row{jobLock(awaited.id), "-", "-", term.FirstFew(awaited.pending(), shown)})
+	}
+	return term.TextTable(table.Row{"Name", "Mode", "Owner", "Pending"}, rows, []int{0, 2, 3}, width)
+}
+
+// hinders tells whether a lock can be what a waiter waits for. A request names all locks
+// of an opcode at once, so that it is also pending at those that it could share at once.
+func (s lockState) hinders(lock lockRow, waiter lockWaiter) bool {
+	const exclusive = "exclusive"
+	if waiter.Mode == exclusive || lock.Mode == exclusive {
+		return true
+	}
+	kind, _, _ := strings.Cut(lock.Name, "/")
+	for _, row := range s.Locks {
+		if row.Name != lock.Name && row.Name != kind+"/"+lockset {
+			continue
+		}
+		if row.Mode == exclusive || slices.ContainsFunc(row.Pending, func(w lockWaiter) bool { return w.Mode == exclusive }) {
+			return true
+		}
+	}
+	return false
+}
+
+// awaitedRow is a job and those who wait for its end.
+type awaitedRow struct {
+	id      int64
+	waiters []AwaitedJob // their ids, and the statuses that they want
+}
+
+// awaitedRows turns who waits for whom round: one for each job that is waited for, by id.
+func awaitedRows(waits []jobWait) []awaitedRow {
+	byID := map[int64]int{}
+	var jobs []awaitedRow
+	for _, wait := range waits {
+		for _, on := range wait.On {
+			i, known := byID[on.ID]
+			if !known {
+				i = len(jobs)
+				byID[on.ID] = i
+				jobs = append(jobs, awaitedRow{id: on.ID})
+			}
+			jobs[i].waiters = append(jobs[i].waiters, AwaitedJob{wait.ID, on.Wanted()})
+		}
+	}
+	slices.SortFunc(jobs, func(a, b awaitedRow) int { return int(a.id - b.id) })
+	return jobs
+}
+
+// pending is the waiters as designs.md "Chained jobs" shows them.
+func (j awaitedRow) pending() []string {
+	words := make([]string, len(j.waiters))
+	for i, waiter := range j.waiters {
+		words[i] = term.Visible(strings.Join(waiter.Statuses, ",")) + ":" + jobLock(waiter.ID)
+	}
+	return words
+}

@@ -1,0 +1,150 @@
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/edge/peer"
+)
+
+const tokenVariable = "LOCKSTEP_JOIN_TOKEN"
+
+// tokenMax bounds what is read in search of a token, in bytes.
+const tokenMax = 4096
+
+// addOptions are the flags of node add.
+type addOptions struct {
+	initOptions
+	Join         string
+	NonVoting    bool
+	DiscardQueue bool
+	TokenFile    string
+}
+
+func newAddCommand(globals *cli.Globals) *cobra.Command {
+	var opts addOptions
+	command := &cobra.Command{
+		Use:   "add --address HOST:PORT --join HOST:PORT",
+		Short: "Make this node one more of a cluster",
+		Long: `Make this node, where the command runs, one more of a cluster: at the node named by
+--join, with a join token that was made there. The token is taken from
+--token-file, else from $` + tokenVariable + `, else from standard input; it is not
+an argument, for those can be seen by everybody.
+
+The node takes over the cluster's queue. Jobs that it has of its own would be lost:
+--discard-queue moves them aside, to queue.before-join-TIME.
+
+The data directory is made if it is missing. lockstepd must not run here meanwhile,
+and is to be started afterwards, when no job of before runs here any more; the one at
+the other node must run. Run this as the user that lockstepd runs as.
+
+Exit code: 0; 1 if the node was not added, and belongs to no cluster.
+With --json: {"name", "address", "data_dir": string}`,
+		Example: `  lockstep node add --address 10.0.0.2:7400 --join 10.0.0.1:7400
+  lockstep node add --address 10.0.0.3:7400 --join 10.0.0.1:7400 --non-voting --token-file token`,
+		Args: cli.WantArgs(0, 0, "node add takes no arguments: a token is read, not given on the command line"),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return runAdd(command.Context(), globals, opts)
+		},
+	}
+	opts.register(command)
+	flags := command.Flags()
+	flags.StringVar(&opts.Join, "join", "", "`HOST:PORT` of the node where the token was made")
+	flags.BoolVar(&opts.NonVoting, "non-voting", false, "make it a copy, which has no vote and never becomes master")
+	flags.BoolVar(&opts.DiscardQueue, "discard-queue", false, "move the queue that this node has aside")
+	flags.StringVar(&opts.TokenFile, "token-file", "", "`FILE` with the join token")
+	return command
+}
+
+func runAdd(ctx context.Context, globals *cli.Globals, opts addOptions) error {
+	if err := opts.complete(); err != nil {
+		return err
+	}
+	if err := checkAddress("--join", opts.Join); err != nil {
+		return err
+	}
+	token, err := joinToken(globals.Streams, opts.TokenFile)
+	if err != nil {
+		return err
+	}
+	if err := makeDataDir(opts.DataDir); err != nil {
+		return err
+	}
+	err = whileStopped(opts.DataDir, func() error {
+		return peer.Join(ctx, opts.DataDir, peer.JoinOptions{
+			Name: opts.Name, Address: opts.Address, Voting: !opts.NonVoting, From: opts.Join, Token: token,
+			DiscardQueue: opts.DiscardQueue, Now: globals.Streams.Now(),
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("this node was not added: %w", err)
+	}
+	if globals.JSON {
+		return cli.PrintJSON(globals.Streams.Out, newNode{Name: opts.Name, Address: opts.Address, DataDir: opts.DataDir})
+	}
+	vote := ", and gets its vote within seconds\n(the second node gets it together with the third: the number of votes is kept odd)"
+	if opts.NonVoting {
+		vote = ""
+	}
+	fmt.Fprintf(globals.Streams.Out, `This node, %s, belongs to the cluster now.
+Start lockstepd here: it asks to be a member and fetches the queue%s.
+"lockstep node list" shows it as joining until then.
+`, opts.Name, vote)
+	return nil
+}
+
+// joinToken takes the token from where others do not see it.
+func joinToken(streams cli.Streams, path string) (string, error) {
+	if path != "" {
+		file, err := os.Open(path)
+		if err != nil {
+			return "", fmt.Errorf("the join token: %w", err)
+		}
+		defer file.Close()
+		return readToken(file)
+	}
+	if token, _ := streams.LookupEnv(tokenVariable); token != "" {
+		return token, nil
+	}
+	if !streams.InTerminal {
+		return readToken(streams.In)
+	}
+	fmt.Fprint(streams.Err, "Join token: ")
+	terminal, ok := streams.In.(*os.File)
+	if !ok {
+		return readToken(streams.In)
+	}
+	token, err := term.ReadPassword(int(terminal.Fd()))
+	fmt.Fprintln(streams.Err)
+	return string(token), err
+}
+
+// readToken reads to the end of the first line.
+func readToken(r io.Reader) (string, error) {
+	var text strings.Builder
+	one := make([]byte, 1)
+	for text.Len() < tokenMax {
+		n, err := r.Read(one)
+		if n > 0 {
+			if one[0] == '\n' {
+				break
+			}
+			text.WriteByte(one[0])
+			continue
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return "", fmt.Errorf("read the join token: %w", err)
+		}
+	}
+	return text.String(), nil
+}

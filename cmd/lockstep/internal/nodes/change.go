@@ -1,0 +1,124 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/wire"
+	"lockstep/edge/luxiclient"
+)
+
+// change is an order to the daemon about one node.
+type change struct {
+	method string
+	done   string // "node n2: " + done
+	failed string // "node n2 " + failed
+	name   string
+}
+
+func newRemoveCommand(globals *cli.Globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Take a node out of the cluster",
+		Long: `Take a node out of the cluster: it has no vote any more, gets no more changes, and
+the others do not listen to it. It need not be up. To use its machine again, stop
+lockstepd there, move the directory raft in its data directory aside, and add it
+anew.
+
+The master is not removed: promote another node first.
+
+Exit code: 0; 1 if the node was not removed.
+` + answerHelp,
+		Example: `  lockstep node remove n3`,
+		Args:    cli.WantArgs(1, 1, "name one node"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return runChange(command.Context(), globals, change{"LockstepNodeRemove", "removed", "was not removed", args[0]})
+		},
+	}
+}
+
+func newPromoteCommand(globals *cli.Globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "promote NAME",
+		Short: "Make a candidate the master",
+		Long: `Make a candidate the master in place of the one that is. Queued jobs are run by the
+new master; what runs on the old one is ended and fails, unless its daemon was
+started with --leave-jobs. A node that does not answer is not promoted, and nothing
+changes. One that answers and still does not become master, which is rare, may
+have cost the jobs that ran.
+
+Exit code: 0; 1 if the node did not become master.
+` + answerHelp,
+		Example: `  lockstep node promote n2`,
+		Args:    cli.WantArgs(1, 1, "name one node"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return runChange(command.Context(), globals, change{"LockstepNodePromote", promoted, "did not become master", args[0]})
+		},
+	}
+}
+
+func runChange(ctx context.Context, globals *cli.Globals, change change) error {
+	if err := checkName(change.name); err != nil {
+		return err
+	}
+	daemon := globals.Connect()
+	defer daemon.Close()
+	err := daemon.Call(ctx, change.method, []any{change.name}, nil)
+	var lost *luxiclient.ConnectionLost
+	if errors.As(err, &lost) && lost.Sent && change.done == promoted {
+		// As by a master that is one no more: that is what was asked for.
+		err = awaitMaster(ctx, daemon, change.name, err)
+	}
+	if errors.As(err, &lost) && lost.Sent {
+		return fmt.Errorf(`the daemon's answer about node %s was lost; "lockstep node list" shows what has become of it (%w)`, change.name, err)
+	}
+	var refused *wire.Error
+	if err != nil && (!errors.As(err, &refused) || !globals.JSON) {
+		return fmt.Errorf("node %s %s: %w", change.name, change.failed, err)
+	}
+	if !globals.JSON {
+		fmt.Fprintf(globals.Streams.Out, "node %s: %s\n", change.name, change.done)
+		return nil
+	}
+	answer := answer{change.name, true, change.done}
+	if refused != nil {
+		answer.Done, answer.Message = false, refused.Error()
+	}
+	if err := cli.PrintJSON(globals.Streams.Out, answer); err != nil {
+		return err
+	}
+	if refused != nil {
+		return &cli.ExitError{Code: cli.ExitFailure}
+	}
+	return nil
+}
+
+const (
+	// promoted is what a node is that was promoted.
+	promoted = "master"
+	// masterPause and masterTries are for an election, which takes a second or two.
+	masterPause = 250 * time.Millisecond
+	masterTries = 40
+)
+
+// awaitMaster returns nil when the node is the master, else lost.
+func awaitMaster(ctx context.Context, daemon *client.Session, name string, lost error) error {
+	for range masterTries {
+		cluster := Cluster{}
+		if daemon.Call(ctx, "LockstepNodes", []any{}, &cluster) == nil && cluster.Master == name {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return lost
+		case <-daemon.After(masterPause):
+		}
+	}
+	return lost
+}

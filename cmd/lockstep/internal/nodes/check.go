@@ -1,0 +1,122 @@
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/cmd/internal/term"
+	"lockstep/cmd/lockstep/internal/cli"
+)
+
+func newCheckCommand(globals *cli.Globals) *cobra.Command {
+	var repair bool
+	command := &cobra.Command{
+		Use:   "check",
+		Short: "Compare the files of all nodes with the master's",
+		Long: `Compare the files of the queue on all nodes with the master's, and show where they
+differ. They are the same unless somebody changed them by hand, a disk is bad, or
+the node has yet to catch up.
+With --repair the master's take the place of those that differ.
+
+Exit code: 0 if the files of all nodes are the same, or were repaired; 1 if some
+differ still, or a node could not be compared.
+With --json: {"files": number, "nodes": [{"name": string, "answers": bool, "error":
+string, "differs": [{"path", "what": string}], "repaired": number}]}`,
+		Example: `  lockstep node check
+  lockstep node check --repair`,
+		Args: cli.WantArgs(0, 0, "node check takes no arguments"),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return runCheck(command.Context(), globals, repair)
+		},
+	}
+	command.Flags().BoolVar(&repair, "repair", false, "replace files that differ by the master's")
+	return command
+}
+
+// checkTimeout is how long the answer may take: all nodes read all of their files.
+const checkTimeout = time.Hour
+
+// clusterCheck is the daemon's answer to LockstepNodeCheck, and printed again by --json.
+type clusterCheck struct {
+	Files int64       `json:"files"` // that were compared
+	Nodes []nodeCheck `json:"nodes"`
+}
+
+// nodeCheck is what came of comparing one node with the master.
+type nodeCheck struct {
+	Name     string           `json:"name"`
+	Answers  bool             `json:"answers"`
+	Error    string           `json:"error"`
+	Differs  []fileDifference `json:"differs"`
+	Repaired int              `json:"repaired"` // of Differs
+}
+
+// fileDifference is a file that is not as the master's.
+type fileDifference struct {
+	Path string `json:"path"` // below the data directory
+	What string `json:"what"`
+}
+
+// good: nothing is left to do.
+func (n nodeCheck) good() bool {
+	return n.Answers && n.Error == "" && n.Repaired >= len(n.Differs)
+}
+
+func runCheck(ctx context.Context, globals *cli.Globals, repair bool) error {
+	daemon := globals.Connect()
+	defer daemon.Close()
+	daemon.AnswerTimeout = checkTimeout
+	check := clusterCheck{}
+	if err := daemon.Call(ctx, "LockstepNodeCheck", []any{repair}, &check); err != nil {
+		return err
+	}
+	bad := false
+	for i := range check.Nodes {
+		bad = bad || !check.Nodes[i].good()
+		if check.Nodes[i].Differs == nil {
+			check.Nodes[i].Differs = []fileDifference{}
+		}
+	}
+	if globals.JSON {
+		if check.Nodes == nil {
+			check.Nodes = []nodeCheck{}
+		}
+		if err := cli.PrintJSON(globals.Streams.Out, check); err != nil {
+			return err
+		}
+	} else {
+		printNodeCheck(globals.Streams, check, repair)
+	}
+	if bad {
+		return &cli.ExitError{Code: cli.ExitFailure}
+	}
+	return nil
+}
+
+func printNodeCheck(streams cli.Streams, check clusterCheck, repair bool) {
+	for _, node := range check.Nodes {
+		name := term.Visible(node.Name)
+		for _, file := range node.Differs {
+			fmt.Fprintf(streams.Out, "node %s: %s: %s\n", name, term.Visible(file.Path), term.Visible(file.What))
+		}
+		differ := fmt.Sprintf("%d files differ", len(node.Differs))
+		if len(node.Differs) == 1 {
+			differ = "1 file differs"
+		}
+		switch {
+		case !node.Answers:
+			cli.PrintError(streams.Err, fmt.Sprintf("node %s does not answer and was not compared%s", name, term.AfterColon(node.Error)))
+		case node.Error != "":
+			cli.PrintError(streams.Err, fmt.Sprintf("node %s: %s", name, node.Error))
+		case len(node.Differs) == 0:
+			fmt.Fprintf(streams.Out, "node %s: all %d files are as the master's\n", name, check.Files)
+		case repair:
+			fmt.Fprintf(streams.Out, "node %s: %s, %d repaired\n", name, differ, node.Repaired)
+		default:
+			fmt.Fprintf(streams.Out, "node %s: %s; --repair replaces what differs\n", name, differ)
+		}
+	}
+}

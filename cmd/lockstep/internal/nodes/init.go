@@ -1,0 +1,143 @@
+package nodes
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/edge/peer"
+)
+
+// initOptions are the flags by which a node gets its identity.
+type initOptions struct {
+	Name    string
+	Address string
+	DataDir string
+}
+
+func (o *initOptions) register(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&o.Address, "address", "", "`HOST:PORT` by which the other nodes reach this one")
+	flags.StringVar(&o.Name, "name", "", "`NAME` of this node (default its host name)")
+	flags.StringVar(&o.DataDir, "data-dir", "", dataDirHelp)
+}
+
+// complete fills in what was not given, and validates.
+func (o *initOptions) complete() error {
+	if o.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return cli.Usagef("--name is missing, and the host's name is unknown: %v", err)
+		}
+		o.Name = strings.ToLower(host)
+	}
+	if err := checkName(o.Name); err != nil {
+		return err
+	}
+	o.DataDir = dataDirectory(o.DataDir)
+	return checkAddress("--address", o.Address)
+}
+
+func newInitCommand(globals *cli.Globals) *cobra.Command {
+	var opts initOptions
+	command := &cobra.Command{
+		Use:   "init --address HOST:PORT",
+		Short: "Make this node the first one of a cluster",
+		Long: `Make this node the first one of a cluster, whose queue is this node's. It prints
+what to do on the other nodes, and a join token: who has it, as long as it is
+good, can make himself a member and read and run everything. It is good at this
+node only, for 24 hours; "lockstep node token" makes others.
+
+The data directory is made if it is missing. lockstepd must not run meanwhile, and
+starts afterwards when no job of before runs any more. Run this as the user that it runs as.
+
+Exit code: 0; 1 if this node belongs to a cluster already, or a daemon runs.
+With --json: {"name", "address", "data_dir", "token": string}`,
+		Example: `  lockstep node init --address 10.0.0.1:7400
+  lockstep node init --address n1.example.com:7400 --name n1 --data-dir ./var/lib`,
+		Args: cli.WantArgs(0, 0, "node init takes no arguments"),
+		RunE: func(*cobra.Command, []string) error { return runInit(globals, opts) },
+	}
+	opts.register(command)
+	return command
+}
+
+// newNode is what --json prints of a node that was made.
+type newNode struct {
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	DataDir string `json:"data_dir"`
+	Token   string `json:"token,omitempty"`
+}
+
+func runInit(globals *cli.Globals, opts initOptions) error {
+	if err := opts.complete(); err != nil {
+		return err
+	}
+	token := ""
+	if err := makeDataDir(opts.DataDir); err != nil {
+		return err
+	}
+	err := whileStopped(opts.DataDir, func() (err error) {
+		token, err = peer.Init(opts.DataDir, peer.InitOptions{Name: opts.Name, Address: opts.Address, Now: globals.Streams.Now()})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if globals.JSON {
+		return cli.PrintJSON(globals.Streams.Out, newNode{opts.Name, opts.Address, opts.DataDir, token})
+	}
+	fmt.Fprintf(globals.Streams.Out, `This node, %s, is the first one of a new cluster.
+
+1. Start lockstepd here.
+2. On each other node, with its own address, while no lockstepd runs there:
+     lockstep node add --address HOST:PORT --join %s
+   It asks for this join token, which is good for %d hours:
+     %s
+3. Start lockstepd there. "lockstep node list" shows how the nodes stand.
+`, opts.Name, opts.Address, peer.TokenLifetime/time.Hour, token)
+	return nil
+}
+
+func newTokenCommand(globals *cli.Globals) *cobra.Command {
+	var dataDir string
+	lifetime := peer.TokenLifetime
+	command := &cobra.Command{
+		Use:   "token",
+		Short: "Make a token with which nodes can join at this one",
+		Long: `Make a token with which nodes can join at this node, any number of them, until it
+expires. Other nodes do not know it. Who has it can make himself a member and
+read and run everything: hand it on as you would a password.
+
+lockstepd may run meanwhile. Run this as the user that it runs as.
+
+Exit code: 0; 1 if this node belongs to no cluster.
+With --json: {"token": string, "expires_ts": time}, the time as RFC 3339`,
+		Example: `  lockstep node token
+  lockstep node token --lifetime 1h > token`,
+		Args: cli.WantArgs(0, 0, "node token takes no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			now := globals.Streams.Now()
+			token, err := peer.NewToken(dataDirectory(dataDir), lifetime, now)
+			if err != nil {
+				return err
+			}
+			if globals.JSON {
+				return cli.PrintJSON(globals.Streams.Out, struct {
+					Token   string    `json:"token"`
+					Expires time.Time `json:"expires_ts"`
+				}{token, now.Add(lifetime)})
+			}
+			fmt.Fprintln(globals.Streams.Out, token)
+			return nil
+		},
+	}
+	command.Flags().StringVar(&dataDir, "data-dir", "", dataDirHelp)
+	command.Flags().Var(cli.DurationFlag{Value: &lifetime}, "lifetime", "`DURATION` for which the token is good, 1m to 720h")
+	return command
+}

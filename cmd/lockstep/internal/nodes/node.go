@@ -1,0 +1,134 @@
+// Package nodes has the commands node list, check, init, add, token, promote, remove and
+// recover. It owns the words for the state of a node and of a cluster. The commands that
+// make or repair a node work on its data directory, without a daemon.
+package nodes
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/core/paths"
+	"lockstep/edge/peer"
+	"lockstep/persistence"
+)
+
+func NewCommand(globals *cli.Globals) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "node init|add|token|list|check|promote|remove|recover",
+		Short: "Let several nodes share the queue, and see how they stand",
+		Long: `Let several nodes, each with a lockstepd, share one queue. One of them is the master,
+which runs the jobs; the others have copies of all files. Candidates are nodes
+with a vote: as long as more than half of them are up, one of them is master and
+nothing that was acknowledged is lost. Copies have no vote and never become master.
+
+"init" makes the first node, "add" on another machine one more. Both work on the
+data directory, while no lockstepd runs on it.`,
+		Example: `  lockstep node init --address 10.0.0.1:7400
+  lockstep node add --address 10.0.0.2:7400 --join 10.0.0.1:7400
+  lockstep node list
+  lockstep node promote n2`,
+		Args: func(_ *cobra.Command, args []string) error {
+			const all = "init, add, token, list, check, promote, remove or recover"
+			if len(args) > 0 {
+				return cli.Usagef("node %s, not %q", all, args[0])
+			}
+			return cli.Usagef("say one of %s", all)
+		},
+		RunE: func(*cobra.Command, []string) error { return nil }, // so that Args is looked at
+	}
+	command.AddCommand(
+		newInitCommand(globals),
+		newAddCommand(globals),
+		newTokenCommand(globals),
+		newListCommand(globals),
+		newCheckCommand(globals),
+		newPromoteCommand(globals),
+		newRemoveCommand(globals),
+		newRecoverCommand(globals),
+	)
+	return command
+}
+
+const (
+	// localDataDir is that of a daemon started by `make run` in the source tree,
+	// systemDataDir that of an installed one.
+	localDataDir  = "./var/lib"
+	systemDataDir = "/var/lib/lockstep"
+)
+
+const dataDirHelp = "data `DIRECTORY` of this node's lockstepd (default " + systemDataDir + ", or " + localDataDir + " if that holds a queue)"
+
+// dataDirectory chooses the data directory: the flag, the one of a daemon in the current
+// directory, the system's.
+func dataDirectory(flag string) string {
+	if flag != "" {
+		return flag
+	}
+	if info, err := os.Stat(filepath.Join(localDataDir, paths.QueueDir)); err == nil && info.IsDir() {
+		return localDataDir
+	}
+	return systemDataDir
+}
+
+// makeDataDir makes the data directory of a node that is new, as its daemon would.
+func makeDataDir(dataDir string) error {
+	const directoryMode = 0o750
+	if err := os.MkdirAll(dataDir, directoryMode); err != nil {
+		return fmt.Errorf("make the data directory: %w", err)
+	}
+	return nil
+}
+
+// whileStopped calls do while no daemon runs, or can start, on a data directory.
+func whileStopped(dataDir string, do func() error) (err error) {
+	if err := peer.CheckDataDir(dataDir); err != nil {
+		return err
+	}
+	const directoryMode = 0o750 // as the daemon makes it
+	err = os.Mkdir(filepath.Join(dataDir, paths.QueueDir), directoryMode)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	lock, err := persistence.LockQueue(dataDir)
+	var locked *persistence.LockedError
+	if errors.As(err, &locked) {
+		return fmt.Errorf("stop the daemon first: %w", locked)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	return do()
+}
+
+// answer is what --json prints of an order about one node.
+type answer struct {
+	Name    string `json:"name"`
+	Done    bool   `json:"done"`
+	Message string `json:"message"`
+}
+
+const answerHelp = `With --json: {"name": string, "done": bool, "message": string}`
+
+func checkName(name string) error {
+	if err := peer.CheckName(name); err != nil {
+		return cli.Usagef("%v", err)
+	}
+	return nil
+}
+
+func checkAddress(flag, address string) error {
+	if address == "" {
+		return cli.Usagef("%s HOST:PORT is missing", flag)
+	}
+	if err := peer.CheckAddress(address); err != nil {
+		return cli.Usagef("%s: %v", flag, err)
+	}
+	return nil
+}

@@ -1,0 +1,19 @@
+package nodes
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The queue of the source tree is that of a directory only if one is there.
+func TestDataDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.Equal(t, systemDataDir, dataDirectory(""))
+	require.NoError(t, os.MkdirAll("var/lib", 0o750))
+	require.Equal(t, systemDataDir, dataDirectory(""))
+	require.NoError(t, os.MkdirAll("var/lib/queue", 0o750))
+	require.Equal(t, localDataDir, dataDirectory(""))
+	require.Equal(t, "/x", dataDirectory("/x"))
+}

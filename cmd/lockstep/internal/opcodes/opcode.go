@@ -1,0 +1,212 @@
+// Package opcodes has the commands opcode list, show and check. Other packages may ask it
+// for the daemon's catalogue.
+package opcodes
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+)
+
+func NewCommand(globals *cli.Globals) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "opcode list|show|check",
+		Short: "Show which opcodes there are, or check files that declare some",
+		Long: `An opcode is one step of a job: what it does, and its parameters. A few are built
+in. Others can be declared in files of the daemon's directory opcodes.d:
+  name: OP_SITE_DRAIN
+  doc: Moves the work of some nodes away.
+  params:
+    - {name: nodes, type: List of NonEmptyString, required: true}
+  command: [/usr/local/sbin/drain, "${nodes}"]
+  locks:
+    node/${nodes}: exclusive
+"lockstep opcode check" looks for mistakes in such files. The daemon reads them at
+its start and on SIGHUP. What it knows then, "list" and "show" say.`,
+		Example: `  lockstep opcode list
+  lockstep opcode show OP_RUN_COMMAND
+  lockstep opcode check /var/lib/lockstep/opcodes.d`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return cli.Usagef("opcode list, show or check, not %q", args[0])
+			}
+			return cli.Usagef("say one of list, show and check")
+		},
+		RunE: func(*cobra.Command, []string) error { return nil }, // so that Args is looked at
+	}
+	command.AddCommand(newListCommand(globals), newShowCommand(globals), newCheckCommand(globals))
+	return command
+}
+
+// Opcode is an opcode of the daemon's catalogue; with Runs also as --json
+// prints it.
+type Opcode struct {
+	Name    string  `json:"name"`
+	Doc     string  `json:"doc"`
+	Defined bool    `json:"defined"` // declared in a file
+	Runs    bool    `json:"runs"`    // a job with it does not just fail
+	Params  []Param `json:"params"`
+}
+
+// Param is one parameter of an opcode.
+type Param struct {
+	Name     string          `json:"name"`
+	Type     string          `json:"type"`
+	Required bool            `json:"required"`
+	Default  json.RawMessage `json:"default"`
+	Doc      string          `json:"doc"`
+	Secret   bool            `json:"secret"`
+}
+
+// jsonHelp is what --help says of an opcode as JSON.
+const jsonHelp = `{"name": string, "doc": string, "defined": bool, "runs": bool, "params":
+[{"name": string, "type": string, "required": bool, "default": any, "doc": string,
+"secret": bool}]}; "defined" are those that a file declares, "runs" is false for
+those that only fail`
+
+// builtinOpcodes says what those opcodes do that job processes execute by themselves
+// (see execute.go of lockstep-job).
+func builtinOpcodes() map[string]string {
+	return map[string]string{
+		"OP_CLUSTER_QUERY":       "Asks the daemon for what it knows of the cluster.",
+		"OP_CLUSTER_REDIST_CONF": "Does nothing: the configuration has been distributed by then.",
+		"OP_CLUSTER_SET_PARAMS":  `Changes settings of the queue, as "lockstep config" does, but no others.`,
+		"OP_QUERY":               "Asks the daemon for jobs, locks and the like.",
+		"OP_QUERY_FIELDS":        "Asks the daemon which fields OP_QUERY has.",
+		"OP_RUN_COMMAND":         `Runs a command; "lockstep run" submits it.`,
+		"OP_TEST_DELAY":          "Waits, for tests.",
+		"OP_TEST_JQUEUE":         "Tests the queue: it logs, calls back and fails as it is told.",
+		"OP_TEST_OS_PARAMS":      "Tells which secret parameters have come, for tests.",
+	}
+}
+
+// kind says in two words where the opcode comes from.
+func (o Opcode) kind() string {
+	switch {
+	case o.Defined:
+		return "declared"
+	case o.Runs:
+		return "built in"
+	}
+	return "not run"
+}
+
+// Fetch asks for the catalogue, or with a name for at most one opcode: those
+// that are declared first, then those that are built in, then the rest.
+func Fetch(ctx context.Context, daemon client.Querier, names ...any) ([]Opcode, error) {
+	var opcodes []Opcode
+	if err := daemon.Query(ctx, "LockstepOpcodes", append([]any{}, names...), &opcodes); err != nil {
+		return nil, err
+	}
+	builtin := builtinOpcodes()
+	for i := range opcodes {
+		o := &opcodes[i]
+		doc, known := builtin[o.Name]
+		o.Runs = known || o.Defined
+		o.Doc = cmp.Or(o.Doc, doc)
+		if o.Params == nil {
+			o.Params = []Param{}
+		}
+	}
+	rank := func(o Opcode) int {
+		return slices.Index([]string{"declared", "built in", "not run"}, o.kind())
+	}
+	slices.SortFunc(opcodes, func(a, b Opcode) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Name, b.Name))
+	})
+	return opcodes, nil
+}
+
+type opcodeListOptions struct{ All bool }
+
+func newListCommand(globals *cli.Globals) *cobra.Command {
+	opts := opcodeListOptions{}
+	command := &cobra.Command{
+		Use:   "list [--all]",
+		Short: "List the opcodes that jobs can be made of",
+		Long: `List the opcodes that the daemon can run: those that files declare, then those that
+are built in. "Required" names the parameters that have no default.
+
+With --all also the others of Ganeti's: they can be submitted, but nothing here runs
+them, so jobs with them fail.
+
+With --json: a list of
+` + jsonHelp + ".",
+		Example: `  lockstep opcode list
+  lockstep opcode list --all
+  lockstep opcode list --json | jq -r '.[] | select(.defined).name'`,
+		Args: cli.WantArgs(0, 0, "opcode list takes no arguments"),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return runList(command.Context(), opts, globals)
+		},
+	}
+	command.Flags().BoolVarP(&opts.All, "all", "a", false, "include those that nothing here runs")
+	return command
+}
+
+func runList(ctx context.Context, opts opcodeListOptions, globals *cli.Globals) error {
+	daemon := globals.Connect()
+	defer daemon.Close()
+	opcodes, err := Fetch(ctx, daemon)
+	if err != nil {
+		return err
+	}
+	shown := []Opcode{}
+	for _, o := range opcodes {
+		if o.Runs || opts.All {
+			shown = append(shown, o)
+		}
+	}
+	if globals.JSON {
+		return cli.PrintJSON(globals.Streams.Out, shown)
+	}
+	fmt.Fprintln(globals.Streams.Out, opcodeTable(shown, globals.Streams.Width))
+	return nil
+}
+
+func newShowCommand(globals *cli.Globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show what an opcode does, its parameters and how to submit it",
+		Long: `Show what an opcode does, its parameters, and a submission with those that it needs.
+The name may be in small letters, and without OP_.
+
+The values of secret parameters are neither stored nor shown.
+
+Exit code: 0; 1 if there is no such opcode.
+With --json:
+` + jsonHelp + ".",
+		Example: `  lockstep opcode show OP_RUN_COMMAND
+  lockstep opcode show test_delay`,
+		Args: cli.WantArgs(1, 1, "name one opcode"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return runShow(command.Context(), globals, args[0])
+		},
+	}
+}
+
+func runShow(ctx context.Context, globals *cli.Globals, name string) error {
+	name = "OP_" + strings.TrimPrefix(strings.ToUpper(name), "OP_")
+	daemon := globals.Connect()
+	defer daemon.Close()
+	opcodes, err := Fetch(ctx, daemon, name)
+	if err != nil {
+		return err
+	}
+	if len(opcodes) == 0 {
+		return fmt.Errorf(`there is no opcode %s; "lockstep opcode list --all" shows which there are`, name)
+	}
+	if globals.JSON {
+		return cli.PrintJSON(globals.Streams.Out, opcodes[0])
+	}
+	printOpcode(globals, opcodes[0])
+	return nil
+}

@@ -1,0 +1,78 @@
+package opcodes
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+
+	"lockstep/core/opcode"
+)
+
+// What is said to run is what lockstep-job has a case for.
+func TestBuiltinOpcodesAreThoseOfTheJobProcess(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "../../../lockstep-job/execute.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		clause, ok := n.(*ast.CaseClause)
+		if !ok {
+			return true
+		}
+		for _, one := range clause.List {
+			if literal, ok := one.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				name, err := strconv.Unquote(literal.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				cases = append(cases, name)
+			}
+		}
+		return true
+	})
+	slices.Sort(cases)
+	if said := slices.Sorted(maps.Keys(builtinOpcodes())); !slices.Equal(cases, said) {
+		t.Errorf("lockstep-job runs %q, the command line says %q", cases, said)
+	}
+}
+
+// The examples are submissions that the daemon would take.
+func TestExamplesOfOpcodesAreValid(t *testing.T) {
+	catalogue, err := opcode.Builtin().With([]opcode.Definition{{
+		Name: "OP_A", Command: []string{"a"}, Params: []opcode.ParamDefinition{
+			{Name: "locks", Type: "List of LockName", Required: true},
+			{Name: "path", Type: "AbsolutePath", Required: true},
+			{Name: "pair", Type: "Tuple of (String, Seconds)", Required: true},
+			{Name: "nested", Type: "Tuple of (String, (Tuple of (Integer, Boolean)))", Required: true},
+			{Name: "ip", Type: "IPv6Address", Required: true},
+			{Name: "either", Type: "None or IPv6Network", Required: true},
+			{Name: "pass", Type: "String", Required: true, Secret: true},
+		},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range catalogue.Names() {
+		known, _ := catalogue.Lookup(name)
+		o := Opcode{Name: name}
+		for i := range known.Params {
+			p := &known.Params[i]
+			o.Params = append(o.Params, Param{Name: p.Name, Type: fmt.Sprint(p.Type), Required: p.Required()})
+		}
+		var ops []json.RawMessage
+		if err := json.Unmarshal([]byte(o.example()), &ops); err != nil {
+			t.Errorf("%s: %s: %v", name, o.example(), err)
+			continue
+		}
+		if _, err := catalogue.Parse(ops[0]); err != nil {
+			t.Errorf("%s: %v", o.example(), err)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"lockstep/cmd/internal/term"
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+)
+
+func NewConfigCommand(globals *cli.Globals) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "config get|set",
+		Short: "Show or change the settings of the queue",
+		Long: `Show or change the settings of the queue, while it works. Settings last until they
+are changed, also over restarts of the daemon.`,
+		Example: `  lockstep config get
+  lockstep config set max_running_jobs=40`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return cli.Usagef("config get or set, not %q", args[0])
+			}
+			return cli.Usagef("say one of get and set")
+		},
+		RunE: func(*cobra.Command, []string) error { return nil }, // so that Args is looked at
+	}
+	command.AddCommand(newConfigGetCommand(globals), newConfigSetCommand(globals))
+	return command
+}
+
+func newConfigGetCommand(globals *cli.Globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "get [KEY...]",
+		Short: "Show settings of the queue",
+		Long: `Show the settings of the queue: all of them, or those that are named. Of a single
+one that is named only the value is printed.
+
+Exit code: 0; 1 if there is no such setting.
+With --json: {KEY: value}`,
+		Example: `  lockstep config get
+  lockstep config get max_running_jobs
+  lockstep config get --json | jq .predictive`,
+		RunE: func(command *cobra.Command, args []string) error {
+			return runConfigGet(command.Context(), globals, args)
+		},
+	}
+}
+
+func newConfigSetCommand(globals *cli.Globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "set KEY=VALUE...",
+		Short: "Change settings of the queue",
+		Long: `Change settings of the queue: all of those that are named, or none because of a
+mistake in one. A VALUE is JSON, such as 40, 0.5, true or null; what is not JSON
+is a text. A time is a number of seconds, or one with units: 45s, 1m30s or 2h.
+
+Exit code: 0, also if nothing had to be changed; 1 if the daemon refuses.
+With --json: {KEY: value}, all settings as they are now.`,
+		Example: `  lockstep config set max_running_jobs=40
+  lockstep config set predictive=true predictive_tick=45s`,
+		Args: cli.WantArgs(1, -1, "say at least one KEY=VALUE"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return runConfigSet(command.Context(), globals, args)
+		},
+	}
+}
+
+// settings are the values of the queue's settings, as the daemon has spelled them.
+type settings map[string]json.RawMessage
+
+func (s settings) keys() []string { return slices.Sorted(maps.Keys(s)) }
+
+func (s settings) errUnknown(key string) error {
+	return fmt.Errorf("there is no setting %q; there are %s", key, strings.Join(s.keys(), ", "))
+}
+
+func getSettings(ctx context.Context, daemon client.Querier) (settings, error) {
+	all := settings{}
+	err := daemon.Query(ctx, "LockstepGetSettings", nil, &all)
+	return all, err
+}
+
+func runConfigGet(ctx context.Context, globals *cli.Globals, keys []string) error {
+	daemon := globals.Connect()
+	defer daemon.Close()
+	all, err := getSettings(ctx, daemon)
+	if err != nil {
+		return err
+	}
+	shown := all
+	if len(keys) > 0 {
+		shown = settings{}
+	}
+	for _, key := range keys {
+		value, known := all[key]
+		if !known {
+			return all.errUnknown(key)
+		}
+		shown[key] = value
+	}
+	switch {
+	case globals.JSON:
+		return cli.PrintJSON(globals.Streams.Out, shown)
+	case len(keys) == 1:
+		fmt.Fprintln(globals.Streams.Out, settingText(shown[keys[0]]))
+	default:
+		fmt.Fprintln(globals.Streams.Out, settingTable(shown, globals.Streams.Width))
+	}
+	return nil
+}
+
+func settingTable(shown settings, width int) string {
+	rows := make([]table.Row, 0, len(shown))
+	for _, key := range shown.keys() {
+		rows = append(rows, table.Row{term.Visible(key), settingText(shown[key]), term.OrDash(settingInfoOf(key).text)})
+	}
+	return term.TextTable(table.Row{"Setting", "Value", "Meaning"}, rows, []int{1, 2}, width)
+}
+
+// settingText is a value as set takes it.
+func settingText(value json.RawMessage) string {
+	decoded, err := cli.DecodeAny(value)
+	if err != nil {
+		return term.Visible(string(value))
+	}
+	return cli.PlainText(decoded)
+}
+
+func runConfigSet(ctx context.Context, globals *cli.Globals, args []string) error {
+	pairs, err := splitPairs(args)
+	if err != nil {
+		return err
+	}
+	daemon := globals.Connect()
+	defer daemon.Close()
+	before, err := getSettings(ctx, daemon)
+	if err != nil {
+		return err
+	}
+	change := settings{}
+	for _, pair := range pairs {
+		have, known := before[pair.key]
+		if !known {
+			return before.errUnknown(pair.key)
+		}
+		if change[pair.key], err = settingValue(pair.key, pair.value, have); err != nil {
+			return err
+		}
+	}
+	after := settings{}
+	if err := daemon.Call(ctx, "LockstepSetSettings", []any{change}, &after); err != nil {
+		return err
+	}
+	if globals.JSON {
+		return cli.PrintJSON(globals.Streams.Out, after)
+	}
+	for _, pair := range pairs {
+		was, is := settingText(before[pair.key]), settingText(after[pair.key])
+		if was == is {
+			fmt.Fprintf(globals.Streams.Out, "%s: %s, as before\n", pair.key, is)
+		} else {
+			fmt.Fprintf(globals.Streams.Out, "%s: %s, was %s\n", pair.key, is, was)
+		}
+	}
+	return nil
+}
+
+type settingPair struct{ key, value string }
+
+func splitPairs(args []string) ([]settingPair, error) {
+	pairs := make([]settingPair, 0, len(args))
+	for _, arg := range args {
+		key, value, given := strings.Cut(arg, "=")
+		if !given || key == "" {
+			return nil, cli.Usagef("a setting is changed by KEY=VALUE, not by %q", arg)
+		}
+		if slices.ContainsFunc(pairs, func(p settingPair) bool { return p.key == key }) {
+			return nil, cli.Usagef("the setting %s is given twice", key)
+		}
+		pairs = append(pairs, settingPair{key, value})
+	}
+	return pairs, nil
+}

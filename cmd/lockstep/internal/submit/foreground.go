@@ -1,0 +1,283 @@
+package submit
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"lockstep/cmd/internal/term"
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/follow"
+	"lockstep/cmd/lockstep/internal/jobs"
+)
+
+// submitGrace is how long an interrupted submission waits for its answer: an id makes
+// the difference between detaching and not knowing.
+const submitGrace = 2 * time.Second
+
+// foregroundRun follows one submitted job: output and status go to the streams, signals
+// come from the terminal.
+type foregroundRun struct {
+	streams    cli.Streams
+	interrupts <-chan os.Signal
+	daemon     *client.Session
+	quiet      bool
+	json       bool
+	strict     bool // missing output is an exit code
+
+	id      int64
+	pending os.Signal // came while the job was being submitted
+	input   *bufio.Reader
+	line    term.StatusLine
+	last    follow.Change // what the line has shown
+	events  follow.EventView
+	output  follow.JobOutput
+}
+
+// submit submits one job of one opcode. An interrupt meanwhile is kept for follow.
+func (r *foregroundRun) submit(ctx context.Context, opcode any) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	answered := make(chan error, 1)
+	go func() { answered <- r.daemon.Submit(ctx, "SubmitJob", []any{opcode}, &r.id) }()
+	select {
+	case err := <-answered:
+		return err
+	case r.pending = <-r.interrupts:
+	}
+	select {
+	case err := <-answered:
+		return err
+	case <-r.interrupts:
+	case <-r.streams.After(submitGrace):
+	}
+	cancel(errors.New("interrupted"))
+	if err := <-answered; err != nil {
+		return &cli.ExitError{Code: cli.SignalCode(r.pending), Err: err}
+	}
+	return nil
+}
+
+// update is what the following goroutine sends: something for people to know, a
+// change, or why there are no more.
+type update struct {
+	notice string
+	follow.Change
+	err error
+}
+
+// updatesOf follows in a goroutine, so that an interrupt can be handled while the daemon
+// has nothing to say. stop returns when the goroutine is through with the session; it is
+// also through with it after the final update. Notices of the session become updates, so
+// that only one goroutine writes.
+func updatesOf(ctx context.Context, f *follow.Follower) (updates <-chan update, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	channel := make(chan update)
+	send := func(u update) {
+		select {
+		case channel <- u:
+		case <-ctx.Done():
+		}
+	}
+	notice := f.Session.Notice
+	if notice != nil {
+		f.Session.Notice = func(text string) { send(update{notice: text}) }
+	}
+	go func() {
+		defer close(channel)
+		for ctx.Err() == nil {
+			next, err := f.Next(ctx)
+			if err != nil || next.Final {
+				f.Session.Notice = notice
+				send(update{Change: next, err: err})
+				return
+			}
+			send(update{Change: next})
+		}
+	}()
+	return channel, func() {
+		cancel()
+		for range channel { // until it is closed
+		}
+	}
+}
+
+// follow follows the job to its end and returns the error that carries its exit code.
+func (r *foregroundRun) follow(ctx context.Context) error {
+	r.line = term.StatusLine{Out: r.streams.Err, On: r.streams.ErrTerminal && !r.quiet && !r.json}
+	defer r.line.Clear()
+	r.events = follow.EventView{Out: r.streams.Out, ID: r.id}
+	r.output = follow.JobOutput{ID: r.id, Streams: r.streams}
+	if r.pending != nil {
+		if err := r.interrupted(ctx, r.pending); err != nil {
+			return err
+		}
+	}
+	f := &follow.Follower{Session: r.daemon, ID: r.id}
+	updates, stop := updatesOf(ctx, f)
+	defer stop()
+	for {
+		select {
+		case signal := <-r.interrupts:
+			if err := r.interrupted(ctx, signal); err != nil {
+				return err
+			}
+		case next := <-updates:
+			switch {
+			case next.err != nil:
+				return fmt.Errorf("job %d goes on, but cannot be followed any more: %w", r.id, next.err)
+			case next.notice != "":
+				r.makeRoom()
+				cli.PrintError(r.streams.Err, next.notice)
+				r.last = follow.Change{} // so that the status is shown again
+			default:
+				r.show(next.Change)
+			}
+			if next.Final {
+				return r.finish(ctx, f)
+			}
+		}
+	}
+}
+
+func (r *foregroundRun) show(c follow.Change) {
+	if r.json {
+		r.events.Show(c)
+		return
+	}
+	if len(c.Entries) > 0 {
+		r.line.Clear()
+		r.output.Show(c.Entries)
+	}
+	if !follow.SameProgress(r.last, c) && !client.Final(c.Status) {
+		if r.line.On {
+			r.output.EndLine()
+		}
+		r.line.Set(follow.ProgressText(r.id, c))
+	}
+	r.last = c
+}
+
+// makeRoom is called before something is shown that is no output of the job.
+func (r *foregroundRun) makeRoom() {
+	r.line.Clear()
+	r.output.EndLine()
+}
+
+// finish says how the job ended and returns its exit code as an error.
+func (r *foregroundRun) finish(ctx context.Context, f *follow.Follower) error {
+	end, err := f.Ending(ctx)
+	if err != nil {
+		return fmt.Errorf("job %d has ended, but the daemon does not say how: %w", r.id, err)
+	}
+	r.line.Clear()
+	r.output.Finish()
+	code, text := commandExit(r.id, end)
+	if r.strict && (r.output.Incomplete() || r.events.Missing() != nil) {
+		code = follow.ExitIncomplete
+	}
+	if r.json {
+		return errors.Join(
+			follow.PrintEvent(r.streams.Out, follow.Event{Event: "end", Job: r.id, Status: end.Status, ExitCode: &code, Error: text, Missing: r.events.Missing()}),
+			exitWith(code, nil))
+	}
+	if text == "" || r.quiet && end.Failure.OfCommand() {
+		return exitWith(code, nil)
+	}
+	return exitWith(code, errors.New(text))
+}
+
+// commandExit returns the exit code for the end of a job made by `run`, and what to say
+// about it, if anything.
+func commandExit(id int64, end follow.Ending) (code int, text string) {
+	switch end.Status {
+	case client.StatusSuccess:
+		var result follow.CommandEnd
+		if json.Unmarshal(end.Success, &result) != nil || result.ExitStatus == nil {
+			return 0, ""
+		}
+		return *result.ExitStatus, ""
+	case client.StatusError:
+		return end.Failure.ExitCode(), end.Sentence(id)
+	}
+	return cli.ExitFailure, end.Sentence(id)
+}
+
+func exitWith(code int, err error) error {
+	if code == 0 {
+		return nil
+	}
+	return &cli.ExitError{Code: code, Err: err}
+}
+
+// interrupted handles a signal: it asks what to do, where there is somebody to ask, and
+// otherwise leaves the job. It returns nil if the job is to be followed on.
+func (r *foregroundRun) interrupted(ctx context.Context, signal os.Signal) error {
+	r.makeRoom()
+	r.last = follow.Change{} // so that the status is shown again
+	if signal != os.Interrupt || !r.streams.InTerminal || !r.streams.ErrTerminal {
+		return r.detach(signal)
+	}
+	fmt.Fprintf(r.streams.Err, "\njob %d: (d)etach, (c)ancel, (Enter) keep following? ", r.id)
+	select {
+	case <-r.interrupts:
+		fmt.Fprintln(r.streams.Err)
+		return r.detach(signal)
+	case answer := <-r.readLine():
+		switch strings.ToLower(strings.TrimSpace(answer)) {
+		case "d", "detach", endOfInput:
+			return r.detach(signal)
+		case "c", "cancel":
+			r.cancel(ctx)
+		}
+		return nil
+	}
+}
+
+// endOfInput stands for a line that could not be read; a typed line never equals it.
+const endOfInput = "\x00"
+
+// readLine reads one line from the keyboard. It is called again only after the line
+// before has arrived.
+func (r *foregroundRun) readLine() <-chan string {
+	if r.input == nil {
+		r.input = bufio.NewReader(r.streams.In)
+	}
+	lines := make(chan string, 1)
+	go func() {
+		line, err := r.input.ReadString('\n')
+		if err != nil {
+			line = endOfInput
+		}
+		lines <- line
+	}()
+	return lines
+}
+
+// detach leaves the job to itself.
+func (r *foregroundRun) detach(signal os.Signal) error {
+	return &cli.ExitError{Code: cli.SignalCode(signal), Err: fmt.Errorf(
+		`job %d goes on; "lockstep watch %d" follows it, "lockstep cancel %d" cancels it`, r.id, r.id, r.id)}
+}
+
+// cancel asks the daemon to cancel the job, and to end what runs: who interrupts a command
+// wants that. It is followed on, and its end will be seen.
+func (r *foregroundRun) cancel(ctx context.Context) {
+	daemon := r.daemon.Other() // the session itself is waiting for an answer
+	defer daemon.Close()
+	result, err := jobs.Cancel(ctx, daemon, r.id, true)
+	switch {
+	case err != nil:
+		cli.PrintError(r.streams.Err, client.Explain(err))
+	case !result.Done:
+		cli.PrintError(r.streams.Err, fmt.Sprintf("job %d was not canceled: %s", r.id, result.Message))
+	default:
+		cli.PrintError(r.streams.Err, fmt.Sprintf("job %d: %s", r.id, result.Message))
+	}
+}

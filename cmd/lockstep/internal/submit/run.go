@@ -1,0 +1,281 @@
+package submit
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/follow"
+	"lockstep/cmd/lockstep/internal/jobs"
+	"lockstep/core/lock"
+)
+
+// stdinMax is the most of standard input, in bytes, that becomes part of a job: it is
+// kept in the job's file.
+const stdinMax = 1 << 20
+
+type runOptions struct {
+	Priority  string
+	Reason    string
+	Timeout   time.Duration
+	Env       []string
+	SecretEnv []string
+	Cwd       string
+	Stdin     bool
+	Detach    bool
+	Quiet     bool
+	Strict    bool
+
+	needs constraintOptions
+}
+
+func NewRunCommand(globals *cli.Globals) *cobra.Command {
+	opts := runOptions{}
+	command := &cobra.Command{
+		Use:   "run [flags] [--] COMMAND [ARGUMENT...]",
+		Short: "Run a command as a job, follow its output, exit with its status",
+		Long: `Run a command as a job and follow it: its output is shown as it comes, and its
+exit status becomes that of lockstep. The command runs in the
+current directory, with PATH, HOME and locale of the daemon and what --env and
+--secret-env add; your own environment is not passed on.
+
+The command is not run by a shell. Flags of lockstep stand before it.
+
+` + constraintsHelp + `
+
+If the connection to the daemon is lost, lockstep tries to get it back for up to a
+minute. The job is made once, also if that was while it was being submitted.
+
+Ctrl-C does not stop the job. On a terminal it asks whether to detach, to cancel,
+which ends the command, or to go on; elsewhere it detaches: the job goes on.
+
+` + follow.OutputHelp + `
+
+Exit codes:
+  the command's own; 128 + n if signal n ended it; 124 if --timeout did;
+  126 or 127 if it could not be started
+  125  output is missing, with --strict-output, however the command ended
+  1    the job failed otherwise, was canceled, or could not be followed
+  2    wrong usage
+  130  detached by Ctrl-C (143 by SIGTERM), the job goes on
+
+With --json, one object per line: {"event": "submitted", "job"},
+{"event": "status", "job", "status", "opcode_status"},
+{"event": "log", "job", "serial", "time", "type", "payload"},
+{"event": "end", "job", "status", "exit_code", "error", "missing"} and
+` + follow.MissingEventHelp + `
+
+` + follow.LogTypesHelp,
+		Example: `  lockstep run -- make backup
+  lockstep run --priority high --reason "disk is full" -- /usr/local/sbin/cleanup
+  lockstep run --timeout 10m --secret-env DB_PASSWORD -- ./migrate
+  lockstep run --detach -- sh -c 'sleep 60; echo done'
+  lockstep run --stdin -- psql < dump.sql
+  lockstep run --after 12 --after 13:success,error -- ./report
+  lockstep run --lock node/n1 --lock instance/web1:shared -- ./replace-disk
+  lockstep run --any-lock node/n1 --any-lock node/n2 -- ./scrub
+  lockstep run --rate-limit 2:backup -- ./backup web1`,
+		Args: cli.WantArgs(1, -1, "name the command to run"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return runRun(command.Context(), opts, globals, args)
+		},
+	}
+	flags := command.Flags()
+	flags.SetInterspersed(false) // what follows COMMAND belongs to it
+	flags.StringVar(&opts.Priority, "priority", "normal", "`PRIORITY` of the job: low, normal or high, or 10, 0, -10")
+	flags.StringVar(&opts.Reason, "reason", "", "`TEXT` for the job's reason trail")
+	flags.Var(cli.DurationFlag{Value: &opts.Timeout}, "timeout", "end the command after `DURATION`, like 90s, 1h30m or 2d (default none)")
+	flags.StringArrayVar(&opts.Env, "env", nil, "set variable `NAME=VALUE` for the command (repeatable)")
+	flags.StringArrayVar(&opts.SecretEnv, "secret-env", nil,
+		"the same for a secret that is never stored; with just `NAME` its value is taken from your environment (repeatable)")
+	flags.StringVar(&opts.Cwd, "cwd", "", "run the command in `DIRECTORY` (default the current one)")
+	flags.BoolVar(&opts.Stdin, "stdin", false, "pass standard input on, text of at most 1 MiB")
+	flags.BoolVarP(&opts.Detach, "detach", "d", false, "print the job's id and return at once")
+	flags.BoolVar(&opts.Strict, "strict-output", false, follow.StrictOutputUsage)
+	opts.needs.register(flags)
+	flags.BoolVarP(&opts.Quiet, "quiet", "q", false, "show no progress and no message about how the command ended")
+	return command
+}
+
+func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []string) error {
+	if opts.Strict && opts.Detach {
+		return cli.Usagef("--strict-output is about the output that is followed, and --detach follows none; give it to \"lockstep log\"")
+	}
+	opcode, err := opts.opcode(globals.Streams, argv)
+	if err != nil {
+		return err
+	}
+	interrupts, release := globals.Streams.Interrupts()
+	defer release()
+	daemon := globals.Connect()
+	defer daemon.Close()
+	if opts.Quiet {
+		daemon.Notice = nil
+	}
+	a := &foregroundRun{
+		streams:    globals.Streams,
+		interrupts: interrupts,
+		daemon:     daemon,
+		quiet:      opts.Quiet,
+		json:       globals.JSON,
+		strict:     opts.Strict,
+	}
+	if err := a.submit(ctx, opcode); err != nil {
+		return err
+	}
+	if globals.JSON {
+		if err := follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "submitted", Job: a.id}); err != nil {
+			return err
+		}
+	}
+	if opts.Detach {
+		if !globals.JSON {
+			fmt.Fprintln(globals.Streams.Out, a.id)
+		}
+		return nil
+	}
+	return a.follow(ctx)
+}
+
+// commandOpcode is OP_RUN_COMMAND as it is submitted.
+type commandOpcode struct {
+	ID        string            `json:"OP_ID"`
+	Argv      []string          `json:"argv"`
+	Cwd       string            `json:"cwd"`
+	Env       map[string]string `json:"env,omitempty"`
+	SecretEnv map[string]string `json:"secret_env,omitempty"`
+	Stdin     *string           `json:"stdin,omitempty"`
+	Timeout   float64           `json:"timeout,omitempty"` // seconds
+	Priority  int               `json:"priority"`
+	Reason    [][]any           `json:"reason"`
+
+	Depends  []dependency `json:"depends,omitempty"`
+	Locks    []lock.Item  `json:"locks,omitempty"`
+	AnyLocks []lock.Item  `json:"opportunistic_locks,omitempty"`
+	AnyCount int          `json:"opportunistic_count,omitempty"`
+}
+
+func (o runOptions) opcode(streams cli.Streams, argv []string) (commandOpcode, error) {
+	opcode := commandOpcode{
+		ID:     "OP_RUN_COMMAND",
+		Argv:   argv,
+		Reason: client.NewTrails(streams.Now(), streams.RequestName(), o.Reason, "run").First,
+	}
+	for i, arg := range argv {
+		if !utf8.ValidString(arg) {
+			return opcode, cli.Usagef("argument %d of the command is not UTF-8, which jobs are written in", i+1)
+		}
+	}
+	var err error
+	if opcode.Priority, err = parsePriority(o.Priority); err != nil {
+		return opcode, err
+	}
+	opcode.Timeout = o.Timeout.Seconds()
+	if err = o.needs.apply(&opcode, streams.Now()); err != nil {
+		return opcode, err
+	}
+	if opcode.Env, err = environment("--env", o.Env, nil); err != nil {
+		return opcode, err
+	}
+	if opcode.SecretEnv, err = environment("--secret-env", o.SecretEnv, streams.LookupEnv); err != nil {
+		return opcode, err
+	}
+	if opcode.Cwd, err = workingDirectory(o.Cwd); err != nil {
+		return opcode, err
+	}
+	if o.Stdin {
+		text, err := readStdin(streams)
+		if err != nil {
+			return opcode, err
+		}
+		opcode.Stdin = &text
+	}
+	return opcode, nil
+}
+
+// parsePriority reads the priority of a new job, which Ganeti limits to three values.
+func parsePriority(text string) (int, error) {
+	priority, err := jobs.ParseLevel(text)
+	if err != nil {
+		return 0, err
+	}
+	if !slices.Contains([]int{cli.PriorityHigh, cli.PriorityNormal, cli.PriorityLow}, priority) {
+		return 0, cli.Usagef("a new job has priority low, normal or high (10, 0 or -10), not %d; \"lockstep priority %d ID\" can change it afterwards", priority, priority)
+	}
+	return priority, nil
+}
+
+// environment reads NAME=VALUE pairs. lookup gives the value for a bare NAME, so that a
+// secret need not stand in the shell's history or the list of processes; nil means that
+// the flag has no such form. Values are never part of an error.
+func environment(flag string, pairs []string, lookup func(string) (string, bool)) (map[string]string, error) {
+	if len(pairs) == 0 {
+		return nil, nil
+	}
+	variables := make(map[string]string, len(pairs))
+	for i, pair := range pairs {
+		name, value, given := strings.Cut(pair, "=")
+		switch {
+		case name == "":
+			return nil, cli.Usagef("%s number %d has no name before its =", flag, i+1)
+		case !given && lookup == nil:
+			return nil, cli.Usagef("%s %s has no value; write %s=VALUE", flag, name, name)
+		case !given:
+			value, given = lookup(name)
+			if !given {
+				return nil, cli.Usagef("%s %s: there is no such variable in your environment", flag, name)
+			}
+		}
+		if !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return nil, cli.Usagef("%s number %d is not UTF-8, which jobs are written in", flag, i+1)
+		}
+		variables[name] = value
+	}
+	return variables, nil
+}
+
+// workingDirectory is absolute: the job does not run where the caller is.
+func workingDirectory(flag string) (string, error) {
+	directory, err := filepath.Abs(flag) // of "" it is the current one
+	if err != nil {
+		return "", fmt.Errorf("find the current directory: %w", err)
+	}
+	if flag == "" {
+		return directory, nil
+	}
+	info, err := os.Stat(directory)
+	if err != nil {
+		return "", cli.Usagef("--cwd: %v", err)
+	}
+	if !info.IsDir() {
+		return "", cli.Usagef("--cwd: %s is not a directory", directory)
+	}
+	return directory, nil
+}
+
+func readStdin(streams cli.Streams) (string, error) {
+	if streams.InTerminal {
+		return "", cli.Usagef("--stdin wants a file or pipe as standard input, not a terminal")
+	}
+	data, err := io.ReadAll(io.LimitReader(streams.In, stdinMax+1))
+	if err != nil {
+		return "", fmt.Errorf("read standard input: %w", err)
+	}
+	if len(data) > stdinMax {
+		return "", fmt.Errorf("standard input is larger than %d bytes; let the command read a file instead", stdinMax)
+	}
+	if !utf8.Valid(data) {
+		return "", fmt.Errorf("standard input is not UTF-8 text; let the command read a file instead")
+	}
+	return string(data), nil
+}

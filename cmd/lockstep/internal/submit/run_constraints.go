@@ -1,0 +1,162 @@
+package submit
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/lock"
+)
+
+// constraintOptions are what a command must have before it may run: ends of other jobs, locks,
+// and a place among those that share a limit.
+type constraintOptions struct {
+	After      []string
+	Locks      []string
+	AnyLocks   []string
+	AnyCount   int
+	RateLimits []string
+}
+
+func (o *constraintOptions) register(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&o.After, "after", nil,
+		"start when the job `ID[:STATUS,...]` has ended with one of these statuses, of success, error and canceled; success if there are none (repeatable)")
+	flags.StringArrayVar(&o.Locks, "lock", nil, "hold the lock `NAME[:shared]` while the command runs (repeatable)")
+	flags.StringArrayVar(&o.AnyLocks, "any-lock", nil,
+		"hold those of the locks `NAME[:shared]` that are free (repeatable); see --any-count")
+	flags.IntVar(&o.AnyCount, "any-count", 0, "wait until `N` of the --any-lock can be had (default 1)")
+	flags.StringArrayVar(&o.RateLimits, "rate-limit", nil,
+		"run while fewer than N jobs with the same `N:LABEL` are running (repeatable)")
+}
+
+// constraintsHelp is what --help of run says of them.
+const constraintsHelp = `--after, --lock, --any-lock and --rate-limit say what the command has to wait for.
+A job that it comes after and that ends otherwise makes it fail, one that is
+canceled cancels it. A lock is cluster/BGL, or one of instance/, nodegroup/, node/,
+node-res/ and network/ with a name, or with [lockset] for all of them; it is held
+exclusively, unless :shared is added. "lockstep why ID" says what it waits for.`
+
+// dependency is [id, [status...]] on the wire (queue.md 1.5).
+type dependency [2]any
+
+// apply adds the needs to an opcode. Mistakes are found here where they can be: the
+// daemon would refuse them, but knows no flags.
+func (o constraintOptions) apply(opcode *commandOpcode, now time.Time) error {
+	var err error
+	if opcode.Depends, err = parseAfter(o.After); err != nil {
+		return err
+	}
+	if opcode.Locks, err = parseLocks("--lock", o.Locks); err != nil {
+		return err
+	}
+	if opcode.AnyLocks, err = parseLocks("--any-lock", o.AnyLocks); err != nil {
+		return err
+	}
+	if err := o.checkOpportunity(opcode.Locks, opcode.AnyLocks); err != nil {
+		return err
+	}
+	opcode.AnyCount = o.AnyCount
+	limits, err := rateLimits(o.RateLimits, now)
+	// The name of this program comes last.
+	end := len(opcode.Reason) - 1
+	opcode.Reason = slices.Concat(opcode.Reason[:end], limits, opcode.Reason[end:])
+	return err
+}
+
+func parseAfter(flags []string) ([]dependency, error) {
+	var depends []dependency
+	met := map[int64]bool{}
+	for _, flag := range flags {
+		number, list, given := strings.Cut(flag, ":")
+		id, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || id < 1 {
+			return nil, cli.Usagef("--after wants the id of a job, like 12 or 12:success,error, not %q", flag)
+		}
+		if met[id] {
+			return nil, cli.Usagef("--after names job %d twice; write --after %d:STATUS,STATUS", id, id)
+		}
+		met[id] = true
+		statuses := []string{client.StatusSuccess}
+		if given {
+			statuses = strings.Split(list, ",")
+		}
+		for _, status := range statuses {
+			if !client.Final(status) {
+				return nil, cli.Usagef("--after %d: a job ends with success, error or canceled, not with %q", id, status)
+			}
+		}
+		depends = append(depends, dependency{id, statuses})
+	}
+	return depends, nil
+}
+
+// parseLocks reads NAME or NAME:MODE. A name may itself have a colon; its mode is needed
+// then, so that a mistyped one does not become part of the name.
+func parseLocks(flag string, texts []string) ([]lock.Item, error) {
+	var items []lock.Item
+	for _, text := range texts {
+		name, mode := text, lock.Exclusive
+		if i := strings.LastIndexByte(text, ':'); i >= 0 {
+			var err error
+			name = text[:i]
+			if mode, err = lock.ParseMode(text[i+1:]); err != nil || mode == lock.None {
+				return nil, cli.Usagef("%s %s: a lock is held shared or exclusive, not %q", flag, text, text[i+1:])
+			}
+		}
+		parsed, err := lock.ParseLock(name)
+		_, member, _ := strings.Cut(name, "/")
+		if err != nil || member == "" || parsed.Level() == lock.Config || parsed.Level() == lock.Cluster && parsed != lock.BGL {
+			return nil, cli.Usagef("%s: a lock is cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ followed by a name or by [lockset], not %q", flag, name)
+		}
+		if slices.ContainsFunc(items, func(item lock.Item) bool { return item.Lock == parsed }) {
+			return nil, cli.Usagef("%s names %s twice", flag, parsed)
+		}
+		items = append(items, lock.Item{Lock: parsed, Mode: mode})
+	}
+	return items, nil
+}
+
+// checkOpportunity makes sure that enough of the locks can be had of which some suffice.
+func (o constraintOptions) checkOpportunity(needed, anyOf []lock.Item) error {
+	switch {
+	case o.AnyCount < 0:
+		return cli.Usagef("--any-count must not be negative")
+	case len(anyOf) == 0 && o.AnyCount > 0:
+		return cli.Usagef("--any-count says how many of several --any-lock are needed, and there are none of these")
+	case o.AnyCount > len(anyOf):
+		return cli.Usagef("of %d locks in --any-lock %d cannot be had", len(anyOf), o.AnyCount)
+	}
+	for _, item := range anyOf {
+		level := anyOf[0].Lock.Level()
+		switch {
+		case item.Lock == lock.BGL || item.Lock.IsGroup():
+			return cli.Usagef("--any-lock %s is no choice; give it as --lock", item.Lock)
+		case item.Lock.Level() != level:
+			return cli.Usagef("--any-lock: %s and %s are of different kinds; the choice must be among one kind", anyOf[0].Lock, item.Lock)
+		}
+		for _, fixed := range needed {
+			if fixed.Lock.Level() == level {
+				return cli.Usagef("--lock %s and --any-lock %s are of one kind; the locks of a kind are all needed or all a choice", fixed.Lock, item.Lock)
+			}
+		}
+	}
+	return nil
+}
+
+// rateLimits are the reasons by which jobs share a limit (queue.md 4.4.1).
+func rateLimits(flags []string, now time.Time) ([][]any, error) {
+	var reasons [][]any
+	for _, flag := range flags {
+		if !regexp.MustCompile(`^[1-9][0-9]{0,8}:.+$`).MatchString(flag) {
+			return nil, cli.Usagef("--rate-limit wants a number of jobs and a label, like 2:backup, not %q", flag)
+		}
+		reasons = append(reasons, []any{"gnt:user", "rate-limit:" + flag, now.UnixNano()})
+	}
+	return reasons, nil
+}

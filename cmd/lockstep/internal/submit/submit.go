@@ -1,0 +1,248 @@
+package submit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/follow"
+	"lockstep/cmd/lockstep/internal/jobfile"
+	"lockstep/core/wire"
+)
+
+type submitOptions struct {
+	Reason string
+	Wait   bool
+}
+
+func NewSubmitCommand(globals *cli.Globals) *cobra.Command {
+	opts := submitOptions{}
+	command := &cobra.Command{
+		Use:   "submit [flags] FILE|-",
+		Short: "Submit jobs from a JSON or YAML file",
+		Long: `Submit the jobs in a file, or on standard input if the file is "-", and print
+their ids, one per line, in the order of the file. Either all jobs of a file are
+submitted, or none because of a mistake in one.
+
+A job is a list of opcodes, an opcode an object with OP_ID and parameters. The
+file holds one of:
+  one job       [{"OP_ID": ...}, ...]
+  several jobs  [[{"OP_ID": ...}, ...], [...]]
+  the same      {"jobs": [[{"OP_ID": ...}, ...], [...]]}
+Files named .yaml or .yml are YAML, .json is JSON; otherwise what begins with [
+or { is JSON. In "depends" a negative id counts back: -1 is the job before.
+
+Among several jobs one may be written as an object, to give it a name and say what
+it comes after:
+  jobs:
+    - name: build
+      ops: [{OP_ID: ...}, ...]
+    - name: test
+      after: [build, 12, {job: other, status: [success, error]}]
+      ops: [{OP_ID: ...}]
+"after" names earlier jobs of the file, or has ids of jobs that exist. Without a
+status they must succeed; of a job that ends otherwise those fail that come after
+it, and with a canceled one they are canceled. The job waits as a whole: its first
+opcode gets the "depends".
+
+--reason and the name of this program are appended to each opcode's reason trail,
+and to that of each job's first opcode a name that is new with every call. By it
+the daemon makes the jobs once: if the connection is lost before it has answered,
+the same is sent again, for up to a minute. Such names in the file are left out.
+
+Exit code: 0; with --wait only if all jobs succeed. 1 otherwise.
+With --json, one object per line, "index" being the job's place in the file,
+from 0, and "name" its name, if it has one: {"event": "submitted", "index",
+"name", "job"}, {"event": "refused", "index", "name", "error"} and, with --wait,
+{"event": "end", "index", "job", "status"} as jobs end.`,
+		Example: `  lockstep submit jobs.yaml
+  lockstep submit --wait --reason "monthly" jobs.json
+  echo '[{"OP_ID": "OP_TEST_DELAY", "duration": 5}]' | lockstep submit -`,
+		Args: cli.WantArgs(1, 1, "name one file, or - for standard input"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return runSubmit(command.Context(), opts, globals, args[0])
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&opts.Reason, "reason", "", "`TEXT` for the jobs' reason trails")
+	flags.BoolVarP(&opts.Wait, "wait", "w", false, "wait until all jobs have ended")
+	return command
+}
+
+func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, name string) error {
+	file, err := loadSubmission(name, globals.Streams.In)
+	if err != nil {
+		return err
+	}
+	jobs, err := file.Encode(client.NewTrails(globals.Streams.Now(), globals.Streams.RequestName(), opts.Reason, "submit"))
+	if err != nil {
+		return fmt.Errorf("%s: %w", shownName(name), err)
+	}
+	daemon := globals.Connect()
+	defer daemon.Close()
+	answers, err := All(ctx, daemon, jobs)
+	var mistake *wire.RequestError
+	switch {
+	case errors.As(err, &mistake):
+		return fmt.Errorf("%s: %w", shownName(name), err)
+	case err != nil:
+		return err
+	}
+	var accepted []submittedJob
+	for i, answer := range answers {
+		if err := printSubmitted(globals, i, file.Jobs[i].Name, answer); err != nil {
+			return err
+		}
+		if answer.Refused == "" {
+			accepted = append(accepted, submittedJob{index: i, id: answer.ID})
+			continue
+		}
+		at := file.Jobs[i].At
+		cli.PrintError(globals.Streams.Err, fmt.Sprintf("%s:%d:%d: job %s of the file was not submitted: %s",
+			shownName(name), at.Line, at.Column, file.ShownJob(i), answer.Refused))
+	}
+	if opts.Wait {
+		if err := waitForSubmitted(ctx, globals, daemon, accepted); err != nil {
+			return err
+		}
+	}
+	if len(accepted) < len(answers) {
+		return &cli.ExitError{Code: cli.ExitFailure}
+	}
+	return nil
+}
+
+// loadSubmission reads and checks a file; errors begin with its name.
+func loadSubmission(name string, stdin io.Reader) (jobfile.Submission, error) {
+	data, err := readInput(name, stdin)
+	if err != nil {
+		return jobfile.Submission{}, err
+	}
+	file, err := jobfile.Parse(name, data)
+	var placed *jobfile.PlaceError
+	switch {
+	case errors.As(err, &placed):
+		return jobfile.Submission{}, fmt.Errorf("%s:%w", shownName(name), err) // file:line:column: text
+	case err != nil:
+		return jobfile.Submission{}, fmt.Errorf("%s: %w", shownName(name), err)
+	}
+	return file, nil
+}
+
+func shownName(name string) string {
+	if name == "-" {
+		return "standard input"
+	}
+	return name
+}
+
+// readInput reads the whole file; more than a frame can carry is refused.
+func readInput(name string, stdin io.Reader) ([]byte, error) {
+	from := stdin
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		from = file
+	}
+	data, err := io.ReadAll(io.LimitReader(from, wire.MaxFrame+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", shownName(name), err)
+	}
+	if len(data) > wire.MaxFrame {
+		return nil, fmt.Errorf("%s is larger than %d bytes; submit its jobs in several files", shownName(name), wire.MaxFrame)
+	}
+	return data, nil
+}
+
+// Answer is what became of one job: an id, or why it has none.
+type Answer struct {
+	ID      int64
+	Refused string
+}
+
+// All submits several jobs in one call, so that they exist together or not at all
+// and can depend on each other.
+func All(ctx context.Context, daemon *client.Session, jobs [][]json.RawMessage) ([]Answer, error) {
+	answers := make([]Answer, len(jobs))
+	if len(jobs) == 1 {
+		return answers, daemon.Submit(ctx, "SubmitJob", jobs[0], &answers[0].ID)
+	}
+	var pairs [][]json.RawMessage
+	if err := daemon.Submit(ctx, "SubmitManyJobs", jobs, &pairs); err != nil {
+		return nil, err
+	}
+	if len(pairs) != len(jobs) {
+		return nil, fmt.Errorf("submitted %d jobs, the daemon answered for %d", len(jobs), len(pairs))
+	}
+	for i, pair := range pairs {
+		if len(pair) != 2 {
+			return nil, fmt.Errorf("the daemon answered for job %d with %d values", i+1, len(pair))
+		}
+		var done bool
+		if err := client.Scan(pair[:1], &done); err != nil {
+			return nil, err
+		}
+		var err error
+		if done {
+			err = client.Scan(pair[1:], &answers[i].ID)
+		} else if err = client.Scan(pair[1:], &answers[i].Refused); answers[i].Refused == "" {
+			answers[i].Refused = "the daemon gives no reason"
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
+func printSubmitted(globals *cli.Globals, index int, name string, answer Answer) error {
+	out := globals.Streams.Out
+	switch {
+	case globals.JSON && answer.Refused != "":
+		return follow.PrintEvent(out, follow.Event{Event: "refused", Index: &index, Name: name, Error: answer.Refused})
+	case globals.JSON:
+		return follow.PrintEvent(out, follow.Event{Event: "submitted", Index: &index, Name: name, Job: answer.ID})
+	case answer.Refused == "":
+		fmt.Fprintln(out, answer.ID)
+	}
+	return nil
+}
+
+// waitForSubmitted returns an error that names the jobs which did not succeed.
+func waitForSubmitted(ctx context.Context, globals *cli.Globals, daemon *client.Session, jobs []submittedJob) error {
+	waiting := startWait(globals, len(jobs))
+	var failed []string
+	err := waitAll(ctx, daemon, jobs, waiting.poll, func(job submittedJob, status string) {
+		if status != client.StatusSuccess {
+			failed = append(failed, fmt.Sprintf("%d (%s)", job.id, status))
+		}
+		if globals.JSON {
+			_ = follow.PrintEvent(globals.Streams.Out, // run checks the stream
+				follow.Event{Event: "end", Index: &job.index, Job: job.id, Status: status})
+		}
+	}, waiting.show)
+	waiting.stop()
+	switch {
+	case err != nil:
+		return err
+	case len(failed) == 0:
+		return nil
+	}
+	const shown = 10
+	names := strings.Join(failed[:min(shown, len(failed))], ", ")
+	if len(failed) > shown {
+		names += fmt.Sprintf(" and %d more", len(failed)-shown)
+	}
+	return fmt.Errorf(`%d of %d jobs did not succeed: %s; "lockstep info ID" says why`, len(failed), len(jobs), names)
+}

@@ -1,0 +1,303 @@
+package why
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep/cmd/internal/term"
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/filters"
+	"lockstep/cmd/lockstep/internal/locks"
+)
+
+// whyPrinter writes answers for people.
+type whyPrinter struct {
+	out     io.Writer
+	now     time.Time
+	colours term.Palette
+	follow  bool // those in the way are shown, too
+}
+
+// job writes one answer. One reason continues the sentence about the job's status,
+// several stand below it.
+func (p whyPrinter) job(why jobWhy) {
+	head := p.head(why)
+	switch len(why.Reasons) {
+	case 0:
+		if why.Status == client.StatusQueued || why.Status == client.StatusWaiting {
+			head += " Nothing is known to be in its way."
+		}
+		fmt.Fprintln(p.out, head)
+	case 1:
+		fmt.Fprintln(p.out, head, why.Reasons[0].sentence(p.now))
+	default:
+		fmt.Fprintln(p.out, head)
+		for _, reason := range why.Reasons {
+			fmt.Fprintln(p.out, "- "+reason.sentence(p.now))
+		}
+	}
+	hints := why.hints()
+	if p.follow { // which is what these say to do
+		hints = slices.DeleteFunc(hints, func(h hint) bool { return strings.HasPrefix(h.command, "lockstep why ") })
+	}
+	widest := 0
+	for _, hint := range hints {
+		widest = max(widest, len(hint.command))
+	}
+	for _, hint := range hints {
+		fmt.Fprintf(p.out, "    %-*s  %s\n", widest, hint.command, hint.effect)
+	}
+}
+
+func (p whyPrinter) head(why jobWhy) string {
+	text := p.colours.Title(fmt.Sprintf("Job %d", why.ID))
+	if len(why.Summary) > 0 {
+		text += " (" + cli.Summarize(why.Summary) + ")"
+	}
+	if why.Archived {
+		text += ", archived,"
+	}
+	switch why.Status {
+	case client.StatusSuccess, client.StatusError:
+		return text + " has ended with " + cli.StatusText(p.colours, why.Status) + "."
+	case client.StatusCanceled:
+		return text + " was " + cli.StatusText(p.colours, why.Status) + "."
+	case client.StatusCanceling:
+		return text + " is being canceled."
+	}
+	return text + " is " + cli.StatusText(p.colours, why.Status) + "."
+}
+
+// sentence is one reason in plain words.
+func (r whyReason) sentence(now time.Time) string {
+	switch r.Kind {
+	case whyDependency:
+		return r.dependency()
+	case whyFilter:
+		return r.filter()
+	case whyFilterLimit:
+		return fmt.Sprintf("Filter rule %s%s lets %d such jobs run at a time, and %d are running.",
+			term.Visible(r.UUID), r.because(), r.Limit, r.Running)
+	case whyRateLimit:
+		return fmt.Sprintf("One of its reasons is %q: %d such jobs may run at a time, and %d are running.",
+			r.Label, r.Limit, r.Running)
+	case whySlots:
+		return fmt.Sprintf("All run slots are taken: %d of %d.", r.Running, r.Slots)
+	case whyOrder:
+		return r.order()
+	case whyLock:
+		return r.lock(now)
+	case whyStarting:
+		return "Its process is being started."
+	case whyCannotStart:
+		return "Job processes cannot be started" + term.AfterColon(r.Text)
+	case whyStopping:
+		return "The daemon is stopping; jobs are started again when it is back."
+	case whyRunning:
+		return r.running(now)
+	case whyEnded:
+		return r.ended(now)
+	}
+	return r.generic()
+}
+
+func (r whyReason) dependency() string {
+	subject, verb := "It", "waits for"
+	if r.Opcode > 0 {
+		subject = fmt.Sprintf("Its opcode %d", r.Opcode+1)
+	}
+	state := "is " + term.Visible(r.JobStatus)
+	switch {
+	case r.Unknown:
+		state = "was archived on another node or removed"
+	case r.JobStatus == "":
+		state = "is not known"
+	case client.Final(r.JobStatus):
+		verb, state = "needs", "has ended with "+term.Visible(r.JobStatus)
+	}
+	return fmt.Sprintf("%s %s job %d, which %s, to end with %s.", subject, verb, r.Job, state,
+		term.Visible(term.Enumerate(locks.AwaitedJob{Statuses: r.Statuses}.Wanted(), "or")))
+}
+
+// because is the reason of a filter rule and who made it, in parentheses, as far as
+// they are known.
+func (r whyReason) because() string {
+	var parts []string
+	if r.Reason != "" {
+		parts = append(parts, term.Visible(term.Shortened(r.Reason, term.ValueMax)))
+	}
+	if r.By != "" {
+		parts = append(parts, "made by "+term.Visible(term.Shortened(r.By, term.ValueMax)))
+	}
+	if parts == nil {
+		return ""
+	}
+	return " (" + strings.Join(parts, "; ") + ")"
+}
+
+func (r whyReason) filter() string {
+	rule := "Filter rule " + term.Visible(r.UUID) + r.because()
+	switch r.Action {
+	case filters.ActionPause:
+		return rule + " holds it back until the rule is changed or deleted."
+	case filters.ActionReject:
+		return rule + " rejects it: it is going to be canceled."
+	}
+	return fmt.Sprintf("%s holds it back (%s).", rule, term.Visible(r.Action))
+}
+
+func (r whyReason) order() string {
+	switch {
+	case r.Pending <= 1:
+		return "It is next."
+	case r.Position <= 1 && !r.AtLeast:
+		return fmt.Sprintf("It is next of %d pending jobs.", r.Pending)
+	}
+	text := fmt.Sprintf("It is number %d of %d pending jobs.", r.Position, r.Pending)
+	if r.AtLeast {
+		text = fmt.Sprintf("At least %d of %d pending jobs go before it.", r.Position-1, r.Pending)
+	}
+	if len(r.Causes) == 0 {
+		return text
+	}
+	var causes []string
+	for _, cause := range r.Causes {
+		word := blockerName(cause.Job, cause.Owner)
+		if cause.Lock != "" {
+			word += " for " + locks.Item{Lock: cause.Lock, Mode: cause.Mode}.String()
+		}
+		causes = append(causes, word)
+	}
+	return fmt.Sprintf("%s Others of its priority come before it, because it would contend with %s; that counts less the longer it waits (its weight is %.1f).",
+		text, term.Enumerate(causes, "and"), r.Weight)
+}
+
+// lock says who is in the way. All locks of a request are had at once or not at all: those
+// that nobody holds against it are only counted.
+func (r whyReason) lock(now time.Time) string {
+	blocked, others := r.blockedLocks()
+	var wanted []string
+	for _, item := range blocked {
+		wanted = append(wanted, item.String())
+	}
+	text := fmt.Sprintf("It has been waiting for %s for %s", term.Enumerate(wanted, "and"),
+		term.Span(time.Duration(r.Seconds*float64(time.Second))))
+	switch {
+	case others == 1:
+		text += ", which it needs along with another lock"
+	case others > 1:
+		text += fmt.Sprintf(", which it needs along with %d other locks", others)
+	}
+	if len(r.Blockers) == 0 {
+		return text + "; nobody is in the way any more, it is about to begin."
+	}
+	var holders []string
+	for _, blocker := range r.Blockers {
+		what := "it"
+		if len(blocked) != 1 || len(blocker.Locks) != 1 || blocked[0].Lock != blocker.Locks[0] {
+			what = term.Enumerate(visibleAll(blocker.Locks), "and")
+		}
+		word := fmt.Sprintf("%s holds %s", blocker, what)
+		switch {
+		case len(blocker.Locks) == 0: // it holds none of them, but waits for them longer
+			word = fmt.Sprintf("%s comes before it", blocker)
+		case !blocker.Since.IsZero():
+			word = fmt.Sprintf("%s has held %s for %s", blocker, what, term.Span(now.Sub(blocker.Since.Time)))
+		}
+		holders = append(holders, word)
+	}
+	return text + ": " + strings.Join(holders, "; ") + "."
+}
+
+// blockedLocks is what of the request somebody is known to hold, and how many locks it has
+// besides; all of it, where that is not known.
+func (r whyReason) blockedLocks() (blocked []locks.Item, others int) {
+	for _, item := range r.Locks {
+		held := func(b whyBlocker) bool { return slices.Contains(b.Locks, item.Lock) }
+		if slices.ContainsFunc(r.Blockers, held) {
+			blocked = append(blocked, item)
+		}
+	}
+	if len(blocked) == 0 {
+		return r.Locks, 0
+	}
+	return blocked, len(r.Locks) - len(blocked)
+}
+
+func visibleAll(words []string) []string {
+	shown := make([]string, len(words))
+	for i, word := range words {
+		shown[i] = term.Visible(word)
+	}
+	return shown
+}
+
+func (r whyReason) running(now time.Time) string {
+	what := "at work"
+	if r.Opcodes > 1 {
+		what = fmt.Sprintf("at opcode %d of %d", r.Opcode+1, r.Opcodes)
+	}
+	if r.Since.IsZero() {
+		return "It is " + what + "."
+	}
+	return fmt.Sprintf("It has been %s for %s, since %s.", what, term.Span(now.Sub(r.Since.Time)), term.WallClock(now, r.Since.Time))
+}
+
+func (r whyReason) ended(now time.Time) string {
+	when := "It is not known when it ended"
+	if !r.Since.IsZero() {
+		when = "It ended " + term.Ago(now, r.Since.Time)
+	}
+	return when + term.AfterColon(term.Shortened(r.Text, term.ValueMax))
+}
+
+// hint is a command that changes things, or tells more.
+type hint struct{ command, effect string }
+
+// hints is what one can do about the reasons, each once.
+func (w jobWhy) hints() []hint {
+	var all []hint
+	add := func(effect, format string, args ...any) {
+		next := hint{"lockstep " + fmt.Sprintf(format, args...), effect}
+		for _, have := range all {
+			if have.command == next.command {
+				return
+			}
+		}
+		all = append(all, next)
+	}
+	for _, id := range w.inTheWay() {
+		add(fmt.Sprintf("why job %d has not ended", id), "why %d", id)
+	}
+	for _, reason := range w.Reasons {
+		switch reason.Kind {
+		case whyFilter, whyFilterLimit:
+			add("what the rule is about, and who made it", "filter info %s", term.Visible(reason.UUID))
+		case whyRateLimit:
+			add("start it before others of the kind", "priority high %d", w.ID)
+		case whySlots:
+			add("what holds the slots", "status")
+			add("start it before others", "priority high %d", w.ID)
+		case whyOrder:
+			add("start it before others", "priority high %d", w.ID)
+		case whyLock:
+			add("who else waits, and for whom", "locks --graph")
+		case whyCannotStart, whyStopping:
+			add("how the daemon stands", "status")
+		case whyRunning:
+			add("see what it does", "watch %d", w.ID)
+			add("end it", "cancel --kill %d", w.ID)
+		}
+	}
+	switch w.Status {
+	case client.StatusQueued, client.StatusWaiting:
+		add("give it up", "cancel %d", w.ID)
+	case client.StatusError:
+		add("everything about its failure", "info %d", w.ID)
+	}
+	return all
+}
