@@ -34,6 +34,7 @@ var wings = []wing{
 	{"core/config", []string{"core/job"}},
 	{"core/jobproc", []string{"core/job", "core/lock"}},
 	{"core/opcode", []string{"core/job", "core/lock", "core/config"}},
+	{"core/answer", []string{"core/job"}},
 	{"core", []string{"messages", "core/job", "core/paths", "core/lock", "core/config", "core/jobproc", "core/opcode"}},
 	{"persistence", []string{"core/paths"}},
 	{"actors/kit", nil},

@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/kit"
+	"lockstep/core/answer"
 	"lockstep/core/lock"
 	"lockstep/messages"
 )
@@ -119,28 +120,33 @@ func (l *locks) withdrawn(ctx actor.Context, o lock.Owner) {
 	l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { w.question.answer(ctx, Awaited{Withdrawn: true}, f) })
 }
 
-// Wait is an owner that waits: for what, since when and for whom. Locks has what is
-// in the way of each blocker's; nothing means that the blocker waits, too, and
-// may not be overtaken any more.
-type Wait struct {
-	Owner    lock.Owner    `json:"owner"`
-	Priority int           `json:"priority"`
-	Request  lock.Request  `json:"request"`
-	Blockers []lock.Owner  `json:"blockers"`
-	Locks    [][]lock.Lock `json:"locks"`
-	Seconds  float64       `json:"seconds"`
-}
-
 func (l *locks) waits(ctx actor.Context, q *question) {
 	now := l.config.Env.Clock().Now()
-	waits := []Wait{}
+	waits := []answer.LockWait{}
 	for _, p := range l.state.Pending() {
-		w := Wait{Owner: p.Owner, Priority: p.Priority, Request: p.Request,
-			Blockers: l.state.Blockers(p.Owner), Seconds: now.Sub(l.state.WaitingSince(p.Owner)).Seconds()}
-		for _, b := range w.Blockers {
-			w.Locks = append(w.Locks, append([]lock.Lock{}, l.state.InTheWay(p.Request, b)...))
+		w := answer.LockWait{Owner: ownerOf(p.Owner), Priority: p.Priority, Request: itemsOf(p.Request),
+			Seconds: now.Sub(l.state.WaitingSince(p.Owner)).Seconds()}
+		for _, b := range l.state.Blockers(p.Owner) {
+			w.Blockers = append(w.Blockers, ownerOf(b))
+			names := []string{}
+			for _, name := range l.state.InTheWay(p.Request, b) {
+				names = append(names, name.String())
+			}
+			w.Locks = append(w.Locks, names)
 		}
 		waits = append(waits, w)
 	}
 	l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, waits, f) })
+}
+
+func ownerOf(o lock.Owner) answer.LockOwner {
+	return answer.LockOwner{Who: answer.Principal{Job: int64(o.Job), Name: o.Name, Named: o.Named}, Livelock: o.Livelock, PID: o.PID}
+}
+
+func itemsOf(r lock.Request) []answer.LockItem {
+	items := make([]answer.LockItem, len(r))
+	for i, item := range r {
+		items[i] = answer.LockItem{Lock: item.Lock.String(), Mode: item.Mode.String()}
+	}
+	return items
 }

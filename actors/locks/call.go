@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/core/answer"
 	"lockstep/core/lock"
 	"lockstep/messages"
 )
@@ -43,27 +44,13 @@ const (
 	// PassBGL passes the big lock from an owner to the daemon, for good: [identity]
 	// (prepareClusterDestruction of locks.md 2.3).
 	PassBGL = "lockstepPassBGL"
-	// Rows is the lock monitor, [Row, ...].
+	// Rows is the lock monitor, [answer.Lock, ...].
 	Rows = "lockstepRows"
-	// Waits is who waits for whom, [Wait, ...].
+	// Waits is who waits for whom, [answer.LockWait, ...].
 	Waits = "lockstepWaits"
 	// Status is a Standing.
 	Status = "lockstepLockStatus"
 )
-
-// Row is a lock in the lock monitor (queue.md 2.6).
-type Row struct {
-	Name    string   `json:"name"`
-	Mode    string   `json:"mode,omitempty"` // none if nobody holds the lock itself
-	Owners  []string `json:"owners"`
-	Pending []Waiter `json:"pending"`
-}
-
-// Waiter is an owner that waits for a lock.
-type Waiter struct {
-	Mode  string `json:"mode"`
-	Owner string `json:"owner"`
-}
 
 // Standing is how the lock manager stands.
 type Standing struct {
@@ -203,9 +190,9 @@ func (l *locks) passBGL(ctx actor.Context, q *question) {
 func (l *locks) rows(ctx actor.Context, q *question) {
 	state := l.state.Rows()
 	lock.SortRows(state)
-	rows := make([]Row, len(state))
+	rows := make([]answer.Lock, len(state))
 	for i, r := range state {
-		row := Row{Name: r.Lock.String(), Owners: []string{}, Pending: []Waiter{}}
+		row := answer.Lock{Name: r.Lock.String(), Owners: []string{}, Pending: []answer.LockWaiter{}}
 		if r.Mode != lock.None {
 			row.Mode = r.Mode.String()
 		}
@@ -213,7 +200,7 @@ func (l *locks) rows(ctx actor.Context, q *question) {
 			row.Owners = append(row.Owners, o.Who())
 		}
 		for _, w := range r.Pending {
-			row.Pending = append(row.Pending, Waiter{Mode: w.Mode.String(), Owner: w.Owner.Who()})
+			row.Pending = append(row.Pending, answer.LockWaiter{Mode: w.Mode.String(), Owner: w.Owner.Who()})
 		}
 		rows[i] = row
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/core/answer"
 	"lockstep/messages"
 )
 
@@ -25,7 +26,7 @@ func (c *connection) lockstepReplaceFilter(ctx actor.Context, args []json.RawMes
 		if jobs == nil {
 			jobs = []int64{}
 		}
-		c.succeed(ctx, map[string]any{"uuid": a.Uuid, "count": a.Hits, "jobs": jobs})
+		c.succeed(ctx, answer.FilterReplaced{UUID: a.Uuid, Count: a.Hits, Jobs: jobs})
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/locks"
+	"lockstep/core/answer"
 	"lockstep/messages"
 )
 
@@ -35,9 +36,11 @@ func (c *connection) askLocks(ctx actor.Context, function string, answer func(ac
 		})
 }
 
+// encoded is a part of an answer, as another actor has encoded it.
+type encoded = json.RawMessage
+
 // lockstepLocks is who holds what, who waits for whom, and which jobs wait for the
-// end of others, for `lockstep locks`: {"locks": [locks.Row], "waits":
-// [locks.Wait], "jobs": [{"id", "on": [{"id", "statuses"}]}]}.
+// end of others, for `lockstep locks`: answer.Locks.
 func (c *connection) lockstepLocks(ctx actor.Context, args []json.RawMessage) error {
 	if err := arguments(args); err != nil {
 		return fmt.Errorf("LockstepLocks: %w", err)
@@ -45,7 +48,7 @@ func (c *connection) lockstepLocks(ctx actor.Context, args []json.RawMessage) er
 	c.askLocks(ctx, locks.Rows, func(ctx actor.Context, rows json.RawMessage) {
 		c.askLocks(ctx, locks.Waits, func(ctx actor.Context, waits json.RawMessage) {
 			c.askDependencies(ctx, func(ctx actor.Context, jobs json.RawMessage) {
-				c.succeed(ctx, map[string]any{"locks": rows, "waits": waits, "jobs": jobs})
+				c.succeed(ctx, answer.LocksOf[encoded, encoded, encoded]{Locks: rows, Waits: waits, Jobs: jobs})
 			})
 		})
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/core/answer"
 	"lockstep/core/config"
 	"lockstep/core/job"
 	"lockstep/messages"
@@ -53,8 +54,8 @@ func (c *connection) changeJobPriority(ctx actor.Context, args []json.RawMessage
 // askJob asks something that is answered with [done, text]. To ask it twice
 // does no harm: the second answer says what the first has done.
 func (c *connection) askJob(ctx actor.Context, question func(request uint64) any) {
-	c.askQueue(ctx, question, func(ctx actor.Context, answer any) {
-		if a, ok := answer.(*messages.JobAnswered); ok && a.Request == c.request {
+	c.askQueue(ctx, question, func(ctx actor.Context, m any) {
+		if a, ok := m.(*messages.JobAnswered); ok && a.Request == c.request {
 			c.succeed(ctx, [2]any{a.Done, a.Text})
 		}
 	})
@@ -95,8 +96,8 @@ func (c *connection) archive(ctx actor.Context, m *messages.ArchiveJobs, result 
 		func(request uint64) any {
 			return &messages.ArchiveJobs{Request: request, Id: m.Id, AgeS: m.AgeS, TimeoutS: m.TimeoutS}
 		},
-		func(ctx actor.Context, answer any) {
-			a, ok := answer.(*messages.JobsArchived)
+		func(ctx actor.Context, m any) {
+			a, ok := m.(*messages.JobsArchived)
 			switch {
 			case !ok || a.Request != c.request:
 			case a.Failure != nil:
@@ -114,8 +115,8 @@ func (c *connection) setDrainFlag(ctx actor.Context, args []json.RawMessage) err
 		return fmt.Errorf("SetDrainFlag: %w", err)
 	}
 	c.askQueue(ctx, func(request uint64) any { return &messages.SetDrain{Request: request, Drained: drained} },
-		func(ctx actor.Context, answer any) {
-			a, ok := answer.(*messages.DrainSet)
+		func(ctx actor.Context, m any) {
+			a, ok := m.(*messages.DrainSet)
 			switch {
 			case !ok || a.Request != c.request:
 			case a.Failure != nil:
@@ -129,8 +130,8 @@ func (c *connection) setDrainFlag(ctx actor.Context, args []json.RawMessage) err
 
 func (c *connection) withStatus(ctx actor.Context, done func(actor.Context, *messages.QueueStatus)) {
 	c.askQueue(ctx, func(request uint64) any { return &messages.AskStatus{Request: request} },
-		func(ctx actor.Context, answer any) {
-			if s, ok := answer.(*messages.QueueStatus); ok && s.Request == c.request {
+		func(ctx actor.Context, m any) {
+			if s, ok := m.(*messages.QueueStatus); ok && s.Request == c.request {
 				done(ctx, s)
 			}
 		})
@@ -143,7 +144,7 @@ func (c *connection) lockstepStatus(ctx actor.Context, args []json.RawMessage) e
 	}
 	c.withStatus(ctx, func(ctx actor.Context, s *messages.QueueStatus) {
 		c.withCluster(ctx, func(ctx actor.Context, cluster config.Cluster) {
-			c.withNodes(ctx, func(ctx actor.Context, nodes *Nodes) {
+			c.withNodes(ctx, func(ctx actor.Context, nodes *answer.Nodes) {
 				c.withStarts(ctx, func(ctx actor.Context, trouble string) { c.tellStatus(ctx, s, cluster, nodes, trouble) })
 			})
 		})
@@ -155,36 +156,29 @@ func (c *connection) lockstepStatus(ctx actor.Context, args []json.RawMessage) e
 func (c *connection) withStarts(ctx actor.Context, done func(ctx actor.Context, trouble string)) {
 	c.ask(ctx, repeatable, func(ctx actor.Context, request uint64) {
 		ctx.Request(c.config.Jobs, &messages.AskStarts{Request: request})
-	}, func(ctx actor.Context, answer any) {
-		if s, ok := answer.(*messages.Starts); ok && s.Request == c.request {
+	}, func(ctx actor.Context, m any) {
+		if s, ok := m.(*messages.Starts); ok && s.Request == c.request {
 			done(ctx, s.Text)
 		}
 	})
 }
 
-func (c *connection) tellStatus(ctx actor.Context, s *messages.QueueStatus, cluster config.Cluster, nodes *Nodes, trouble string) {
+func (c *connection) tellStatus(ctx actor.Context, s *messages.QueueStatus, cluster config.Cluster, nodes *answer.Nodes, trouble string) {
 	about := c.config.About
 	counts := map[string]int64{}
 	for status, n := range s.Jobs {
 		counts[job.Status(status).String()] = n
 	}
-	running := make([]map[string]any, len(s.Out))
+	running := make([]answer.RunningJob, len(s.Out))
 	for i, info := range s.Out {
-		running[i] = map[string]any{"id": info.Id, "status": job.Status(info.Status).String(), "summary": info.Summary,
-			"priority": info.Priority, "start_ts": stampOf(info.StartUs)}
+		running[i] = answer.RunningJob{ID: info.Id, Status: job.Status(info.Status).String(), Summary: info.Summary,
+			Priority: int(info.Priority), Started: answer.TimeOf(info.StartUs)}
 	}
-	c.succeed(ctx, map[string]any{
-		"cluster": cluster.Name, "master": cluster.MasterName, "version": about.Version, "pid": about.PID,
-		"started_ts": stampOf(about.Started.UnixMicro()), "run_slots": cluster.MaxRunningJobs,
-		"last_id": s.Serial, "drained": s.Drained, "jobs": counts, "running": running,
-		"quarantined": append([]string{}, s.Quarantined...), "queued_with_secrets": s.WithSecrets,
-		"nodes": nodes, "cannot_start": trouble,
+	c.succeed(ctx, answer.QueueStatus{
+		Cluster: cluster.Name, Master: cluster.MasterName, Version: about.Version, PID: about.PID,
+		Started: answer.TimeOf(about.Started.UnixMicro()), RunSlots: cluster.MaxRunningJobs,
+		LastID: s.Serial, Drained: s.Drained, Jobs: counts, Running: running,
+		Quarantined: append([]string{}, s.Quarantined...), WithSecrets: s.WithSecrets,
+		Nodes: nodes, CannotStart: trouble,
 	})
-}
-
-func stampOf(us int64) any {
-	if us == 0 {
-		return nil
-	}
-	return [2]int64{us / 1e6, us % 1e6}
 }

@@ -6,44 +6,22 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/core/answer"
 	"lockstep/messages"
 )
 
 // NodesMethod lists the nodes of the cluster; every node answers it.
 const NodesMethod = "LockstepNodes"
 
-// Node is one node of the cluster, as clients see it.
-type Node struct {
-	Name    string `json:"name"`
-	Address string `json:"address"`
-	Voter   bool   `json:"voter"`
-	Master  bool   `json:"master"`
-	Answers bool   `json:"answers"`
-	Applied uint64 `json:"applied"` // index of the last entry on its disk
-	Behind  uint64 `json:"behind"`  // the one that has most, in entries
-	Error   string `json:"error"`
-	// Joining: it is to have a vote, and has none yet; or it belongs to the cluster by
-	// what it has on its disk, and has not heard from the master yet.
-	Joining bool `json:"joining"`
-}
-
-// Nodes is the answer to NodesMethod.
-type Nodes struct {
-	Self          string `json:"self"`
-	Master        string `json:"master"` // "": none is known
-	MasterAddress string `json:"master_address"`
-	Nodes         []Node `json:"nodes"`
-}
-
 // NodesOf is what a client is told of a cluster.
-func NodesOf(n *messages.Nodes) Nodes {
+func NodesOf(n *messages.Nodes) answer.Nodes {
 	most := n.Applied
 	for _, s := range n.States {
 		most = max(most, s.Applied)
 	}
-	nodes := Nodes{Self: n.Self, Master: n.Master, MasterAddress: n.MasterAddress, Nodes: []Node{}}
+	nodes := answer.Nodes{Self: n.Self, Master: n.Master, MasterAddress: n.MasterAddress, Nodes: []answer.Node{}}
 	for i, m := range n.Members {
-		node := Node{Name: m.Name, Address: m.Address, Voter: m.Voter, Master: m.Name == n.Master}
+		node := answer.Node{Name: m.Name, Address: m.Address, Voter: m.Voter, Master: m.Name == n.Master}
 		if i < len(n.States) {
 			s := n.States[i]
 			node.Answers, node.Error, node.Applied = s.Answers, s.Error, s.Applied
@@ -54,7 +32,7 @@ func NodesOf(n *messages.Nodes) Nodes {
 		nodes.Nodes = append(nodes.Nodes, node)
 	}
 	if len(n.Members) == 0 && n.Self != "" {
-		nodes.Nodes = append(nodes.Nodes, Node{Name: n.Self, Answers: true, Joining: true})
+		nodes.Nodes = append(nodes.Nodes, answer.Node{Name: n.Self, Answers: true, Joining: true})
 	}
 	return nodes
 }
@@ -70,15 +48,15 @@ func (c *connection) askNodes(ctx actor.Context, question func(request uint64) a
 }
 
 // withNodes goes on with how the nodes are; nil for a daemon that is alone.
-func (c *connection) withNodes(ctx actor.Context, then func(actor.Context, *Nodes)) {
+func (c *connection) withNodes(ctx actor.Context, then func(actor.Context, *answer.Nodes)) {
 	if c.config.Nodes == nil {
 		then(ctx, nil)
 		return
 	}
 	c.askNodes(ctx,
 		func(request uint64) any { return &messages.AskNodes{Request: request, All: true} },
-		func(ctx actor.Context, answer any) {
-			if n, mine := answer.(*messages.Nodes); mine && n.Request == c.request {
+		func(ctx actor.Context, m any) {
+			if n, mine := m.(*messages.Nodes); mine && n.Request == c.request {
 				nodes := NodesOf(n)
 				then(ctx, &nodes)
 			}
@@ -87,10 +65,10 @@ func (c *connection) withNodes(ctx actor.Context, then func(actor.Context, *Node
 
 func (c *connection) lockstepNodes(ctx actor.Context, _ []json.RawMessage) error {
 	if c.config.Nodes == nil {
-		c.succeed(ctx, Nodes{Nodes: []Node{}})
+		c.succeed(ctx, answer.Nodes{Nodes: []answer.Node{}})
 		return nil
 	}
-	c.withNodes(ctx, func(ctx actor.Context, nodes *Nodes) { c.succeed(ctx, nodes) })
+	c.withNodes(ctx, func(ctx actor.Context, nodes *answer.Nodes) { c.succeed(ctx, nodes) })
 	return nil
 }
 
@@ -111,8 +89,8 @@ func (c *connection) changeNode(ctx actor.Context, what messages.ChangeNodes_Wha
 	}
 	c.askNodes(ctx,
 		func(request uint64) any { return &messages.ChangeNodes{Request: request, What: what, Name: name} },
-		func(ctx actor.Context, answer any) {
-			a, mine := answer.(*messages.NodesChanged)
+		func(ctx actor.Context, m any) {
+			a, mine := m.(*messages.NodesChanged)
 			switch {
 			case !mine || a.Request != c.request:
 			case a.Failure != nil:
@@ -125,19 +103,6 @@ func (c *connection) changeNode(ctx actor.Context, what messages.ChangeNodes_Wha
 	return nil
 }
 
-type nodeDifference struct {
-	Path string `json:"path"`
-	What string `json:"what"`
-}
-
-type nodeChecked struct {
-	Name     string           `json:"name"`
-	Answers  bool             `json:"answers"`
-	Error    string           `json:"error"`
-	Differs  []nodeDifference `json:"differs"`
-	Repaired int64            `json:"repaired"`
-}
-
 // lockstepNodeCheck compares the files of all nodes: [repair].
 func (c *connection) lockstepNodeCheck(ctx actor.Context, args []json.RawMessage) error {
 	var repair bool
@@ -146,8 +111,8 @@ func (c *connection) lockstepNodeCheck(ctx actor.Context, args []json.RawMessage
 	}
 	c.askNodes(ctx,
 		func(request uint64) any { return &messages.CheckNodes{Request: request, Repair: repair} },
-		func(ctx actor.Context, answer any) {
-			a, mine := answer.(*messages.NodesChecked)
+		func(ctx actor.Context, m any) {
+			a, mine := m.(*messages.NodesChecked)
 			switch {
 			case !mine || a.Request != c.request:
 			case a.Failure != nil:
@@ -159,14 +124,14 @@ func (c *connection) lockstepNodeCheck(ctx actor.Context, args []json.RawMessage
 	return nil
 }
 
-func checkedOf(a *messages.NodesChecked) map[string]any {
-	nodes := []nodeChecked{}
+func checkedOf(a *messages.NodesChecked) answer.NodesCheck {
+	nodes := []answer.NodeCheck{}
 	for _, n := range a.Nodes {
-		node := nodeChecked{Name: n.Name, Answers: n.Answers, Error: n.Error, Differs: []nodeDifference{}, Repaired: n.Repaired}
+		node := answer.NodeCheck{Name: n.Name, Answers: n.Answers, Error: n.Error, Differs: []answer.FileDifference{}, Repaired: n.Repaired}
 		for _, f := range n.Files {
-			node.Differs = append(node.Differs, nodeDifference{f.Path, f.What})
+			node.Differs = append(node.Differs, answer.FileDifference{Path: f.Path, What: f.What})
 		}
 		nodes = append(nodes, node)
 	}
-	return map[string]any{"files": a.Files, "nodes": nodes}
+	return answer.NodesCheck{Files: a.Files, Nodes: nodes}
 }

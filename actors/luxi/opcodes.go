@@ -5,24 +5,9 @@ import (
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/core/answer"
 )
-
-// opcodeRow is an opcode as `lockstep opcode` shows it.
-type opcodeRow struct {
-	Name    string     `json:"name"`
-	Doc     string     `json:"doc"`
-	Defined bool       `json:"defined"` // declared by an operator
-	Params  []paramRow `json:"params"`
-}
-
-type paramRow struct {
-	Name     string          `json:"name"`
-	Type     string          `json:"type"`
-	Required bool            `json:"required"`
-	Default  json.RawMessage `json:"default"`
-	Doc      string          `json:"doc"`
-	Secret   bool            `json:"secret"`
-}
 
 // lockstepOpcodes is the catalogue, for `lockstep opcode`: [] for all of it, or
 // [name].
@@ -35,20 +20,20 @@ func (c *connection) lockstepOpcodes(ctx actor.Context, args []json.RawMessage) 
 		}
 		names = []string{name}
 	}
-	rows := []opcodeRow{}
+	rows := []answer.Opcode{}
 	for _, name := range names {
 		op, known := c.config.Catalogue.Lookup(name)
 		if !known {
 			continue
 		}
-		row := opcodeRow{Name: name, Doc: op.Doc, Defined: op.Defined(), Params: []paramRow{}}
+		row := answer.Opcode{Name: name, Doc: op.Doc, Defined: op.Defined(), Params: []answer.OpcodeParam{}}
 		for i := range op.Params {
 			p := &op.Params[i]
 			value := p.Default
 			if value == nil {
 				value = json.RawMessage("null")
 			}
-			row.Params = append(row.Params, paramRow{Name: p.Name, Type: fmt.Sprint(p.Type), Required: p.Required(), Default: value, Doc: p.Doc, Secret: p.Secret})
+			row.Params = append(row.Params, answer.OpcodeParam{Name: p.Name, Type: fmt.Sprint(p.Type), Required: p.Required(), Default: value, Doc: p.Doc, Secret: p.Secret})
 		}
 		rows = append(rows, row)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/locks"
+	"lockstep/core/answer"
 	"lockstep/core/job"
 	"lockstep/core/query"
 	"lockstep/messages"
@@ -36,7 +37,7 @@ func (c *connection) queryLocks(ctx actor.Context, fields []string, filter json.
 }
 
 func lockItems(held, jobs json.RawMessage) ([]*query.LockItem, error) {
-	var rows []locks.Row
+	var rows []answer.Lock
 	if err := json.Unmarshal(held, &rows); err != nil {
 		return nil, fmt.Errorf("the lock manager's answer: %w", err)
 	}
@@ -58,17 +59,11 @@ func lockItems(held, jobs json.RawMessage) ([]*query.LockItem, error) {
 // awaitedJobs are the jobs for whose end others wait, which name the ways to end
 // that they hope for: none means any but cancellation.
 func awaitedJobs(jobs json.RawMessage) ([]*query.LockItem, error) {
-	var waits []struct {
-		ID job.ID `json:"id"`
-		On []struct {
-			ID       job.ID   `json:"id"`
-			Statuses []string `json:"statuses"`
-		} `json:"on"`
-	}
+	var waits []answer.JobWait
 	if err := json.Unmarshal(jobs, &waits); err != nil {
 		return nil, err
 	}
-	awaited := map[job.ID]*query.LockItem{}
+	awaited := map[int64]*query.LockItem{}
 	var items []*query.LockItem
 	for _, w := range waits {
 		for _, on := range w.On {
@@ -94,4 +89,4 @@ func awaitedJobs(jobs json.RawMessage) ([]*query.LockItem, error) {
 }
 
 // jobLock is a job in the lock monitor.
-func jobLock(id job.ID) string { return "job/" + id.String() }
+func jobLock(id int64) string { return "job/" + job.ID(id).String() }

@@ -1,7 +1,6 @@
 package luxi
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,33 +8,18 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/locks"
+	"lockstep/core/answer"
 	"lockstep/core/job"
-	"lockstep/core/lock"
 	"lockstep/core/paths"
 	"lockstep/core/query"
 	"lockstep/messages"
 )
 
-// reason is one thing that holds a job back, as a JSON object with a "kind".
-type reason map[string]any
-
-// decodeReasons keeps numbers as they are: ids are not to be shown as floats.
-func decodeReasons(encoded []byte) (reasons []reason, err error) {
-	d := json.NewDecoder(bytes.NewReader(encoded))
-	d.UseNumber()
-	err = d.Decode(&reasons)
-	return reasons, err
-}
-
-// dependency is the job that a reason is about, which may be none that could be.
-func (r reason) dependency() (id int64, is bool) {
-	number, _ := r["job"].(json.Number)
-	id, err := number.Int64()
-	return id, err == nil && r["kind"] == "dependency" && id > 0
-}
+// isDependency tells whether a reason is about another job, one that can exist.
+func isDependency(r answer.Reason) bool { return r.Kind == answer.WhyDependency && r.Job > 0 }
 
 // lockstepWhy tells why a job is not running, for `lockstep why`: [id]. The
-// answer is {"id", "status", "summary", "archived", "reasons": [reason]}.
+// answer is an answer.Why.
 func (c *connection) lockstepWhy(ctx actor.Context, args []json.RawMessage) error {
 	var id jobID
 	if err := arguments(args, &id); err != nil {
@@ -52,11 +36,11 @@ func (c *connection) lockstepWhy(ctx actor.Context, args []json.RawMessage) erro
 }
 
 // askRows asks the queue for jobs.
-func (c *connection) askRows(ctx actor.Context, ids []int64, answer func(actor.Context, []*messages.JobRow)) {
+func (c *connection) askRows(ctx actor.Context, ids []int64, then func(actor.Context, []*messages.JobRow)) {
 	c.askQueue(ctx, func(request uint64) any { return &messages.ListJobs{Request: request, Ids: ids} },
 		func(ctx actor.Context, m any) {
 			if a, ok := m.(*messages.JobsListed); ok && a.Request == c.request {
-				answer(ctx, a.Rows)
+				then(ctx, a.Rows)
 			}
 		})
 }
@@ -75,26 +59,27 @@ func (c *connection) whyGone(ctx actor.Context, id int64) {
 			return
 		}
 		info := query.Info(j, summaryOf, nil)
-		c.tellWhy(ctx, info, true, []reason{endedReason(info)})
+		c.tellWhy(ctx, info, true, []answer.Reason{endedReason(info)})
 	})
 }
 
-func (c *connection) tellWhy(ctx actor.Context, info *messages.JobInfo, archived bool, reasons any) {
-	c.succeed(ctx, map[string]any{"id": info.Id, "status": query.ShownStatus(info), "summary": info.Summary, "archived": archived, "reasons": reasons})
+func (c *connection) tellWhy(ctx actor.Context, info *messages.JobInfo, archived bool, reasons []answer.Reason) {
+	c.succeed(ctx, answer.Why{ID: info.Id, Status: query.ShownStatus(info), Summary: info.Summary, Archived: archived, Reasons: reasons})
 }
 
-func endedReason(info *messages.JobInfo) reason {
-	return reason{"kind": "ended", "since_ts": stampOf(info.EndUs)}
+func endedReason(info *messages.JobInfo) answer.Reason {
+	since := answer.TimeOf(info.EndUs)
+	return answer.Reason{Kind: answer.WhyEnded, Since: &since}
 }
 
 func (c *connection) whyInfo(ctx actor.Context, info *messages.JobInfo) {
 	if job.Status(info.Status).Final() {
-		c.tellWhy(ctx, info, false, []reason{endedReason(info)})
+		c.tellWhy(ctx, info, false, []answer.Reason{endedReason(info)})
 		return
 	}
 	c.askWhy(ctx, []int64{info.Id}, func(ctx actor.Context, jobs []*messages.JobWhy) {
-		held, err := decodeReasons(jobs[0].Reasons)
-		if err != nil {
+		var held []answer.Reason
+		if err := json.Unmarshal(jobs[0].Reasons, &held); err != nil {
 			c.fail(ctx, messages.Generic(err))
 			return
 		}
@@ -104,7 +89,7 @@ func (c *connection) whyInfo(ctx actor.Context, info *messages.JobInfo) {
 		case len(held) > 0 || err != nil:
 			c.explain(ctx, info, held)
 		case j.Status() == job.Running:
-			c.tellWhy(ctx, info, false, []reason{runningReason(j)})
+			c.tellWhy(ctx, info, false, []answer.Reason{runningReason(j)})
 		default:
 			c.whyLocks(ctx, info)
 		}
@@ -112,49 +97,50 @@ func (c *connection) whyInfo(ctx actor.Context, info *messages.JobInfo) {
 }
 
 // isNext: nothing holds the job back but that others come first.
-func isNext(held []reason) bool {
-	return !slices.ContainsFunc(held, func(r reason) bool { return r["kind"] != "slots" && r["kind"] != "order" })
+func isNext(held []answer.Reason) bool {
+	return !slices.ContainsFunc(held, func(r answer.Reason) bool { return r.Kind != answer.WhySlots && r.Kind != answer.WhyOrder })
 }
 
 // whyNotStarted tells of a job that is being started, or is to be in its turn. That
 // no process can be started comes before all else.
-func (c *connection) whyNotStarted(ctx actor.Context, info *messages.JobInfo, held []reason) {
+func (c *connection) whyNotStarted(ctx actor.Context, info *messages.JobInfo, held []answer.Reason) {
 	c.withStarts(ctx, func(ctx actor.Context, trouble string) {
 		switch {
 		case trouble != "":
-			held = slices.Insert(held, 0, reason{"kind": "cannot-start", "text": trouble})
+			held = slices.Insert(held, 0, answer.Reason{Kind: answer.WhyCannotStart, Text: trouble})
 		case len(held) == 0:
-			held = []reason{{"kind": "starting"}}
+			held = []answer.Reason{{Kind: answer.WhyStarting}}
 		}
 		c.tellWhy(ctx, info, false, held)
 	})
 }
 
-func (c *connection) askWhy(ctx actor.Context, ids []int64, answer func(actor.Context, []*messages.JobWhy)) {
+func (c *connection) askWhy(ctx actor.Context, ids []int64, then func(actor.Context, []*messages.JobWhy)) {
 	c.askCore(ctx, c.config.Scheduler,
 		func(request uint64) any { return &messages.AskWhy{Request: request, Ids: ids} },
 		func(ctx actor.Context, m any) {
 			if a, ok := m.(*messages.Why); ok && a.Request == c.request {
-				answer(ctx, a.Jobs)
+				then(ctx, a.Jobs)
 			}
 		})
 }
 
-func runningReason(j *job.Job) reason {
+func runningReason(j *job.Job) answer.Reason {
 	for i := range j.Ops {
 		if op := &j.Ops[i]; op.Status == job.Running {
-			return reason{"kind": "running", "opcode": i, "opcodes": len(j.Ops), "since_ts": stampOf(op.Exec.Sec*1e6 + op.Exec.Usec)}
+			since := answer.TimeOf(op.Exec.Sec*1e6 + op.Exec.Usec)
+			return answer.Reason{Kind: answer.WhyRunning, Opcode: i, Opcodes: len(j.Ops), Since: &since}
 		}
 	}
-	return reason{"kind": "running", "opcode": 0, "opcodes": len(j.Ops)}
+	return answer.Reason{Kind: answer.WhyRunning, Opcodes: len(j.Ops)}
 }
 
 // explain adds to dependencies how the jobs stand that are waited for.
-func (c *connection) explain(ctx actor.Context, info *messages.JobInfo, reasons []reason) {
+func (c *connection) explain(ctx actor.Context, info *messages.JobInfo, reasons []answer.Reason) {
 	var ids []int64
 	for _, r := range reasons {
-		if on, is := r.dependency(); is {
-			ids = append(ids, on)
+		if isDependency(r) {
+			ids = append(ids, r.Job)
 		}
 	}
 	if ids == nil {
@@ -168,9 +154,10 @@ func (c *connection) explain(ctx actor.Context, info *messages.JobInfo, reasons 
 				status[row.Id] = query.ShownStatus(row.Info)
 			}
 		}
-		for _, r := range reasons {
-			if on, is := r.dependency(); is {
-				r["job_status"] = status[on]
+		for i := range reasons {
+			if r := &reasons[i]; isDependency(*r) {
+				known := status[r.Job]
+				r.JobStatus = &known
 			}
 		}
 		c.tellWhy(ctx, info, false, reasons)
@@ -179,48 +166,47 @@ func (c *connection) explain(ctx actor.Context, info *messages.JobInfo, reasons 
 
 // whyLocks tells what a job waits for that has begun: for locks, most likely.
 func (c *connection) whyLocks(ctx actor.Context, info *messages.JobInfo) {
-	c.askWaits(ctx, func(ctx actor.Context, waits []locks.Wait) {
+	c.askWaits(ctx, func(ctx actor.Context, waits []answer.LockWait) {
 		for _, w := range waits {
-			if !w.Owner.Named && int64(w.Owner.Job) == info.Id {
-				c.blamed(ctx, info, w)
+			if !w.Owner.Who.Named && w.Owner.Who.Job == info.Id {
+				c.addBlockerStartTimes(ctx, info, w)
 				return
 			}
 		}
-		c.tellWhy(ctx, info, false, []reason{{"kind": "starting"}})
+		c.tellWhy(ctx, info, false, []answer.Reason{{Kind: answer.WhyStarting}})
 	})
 }
 
-// blamed tells since when those have what they have who are in the way.
-func (c *connection) blamed(ctx actor.Context, info *messages.JobInfo, w locks.Wait) {
+// addBlockerStartTimes looks up since when each blocking job has been running, and tells
+// what the job waits for.
+func (c *connection) addBlockerStartTimes(ctx actor.Context, info *messages.JobInfo, w answer.LockWait) {
 	var ids []int64
 	for _, b := range w.Blockers {
-		if !b.Named {
-			ids = append(ids, int64(b.Job))
+		if !b.Who.Named {
+			ids = append(ids, b.Who.Job)
 		}
 	}
-	answer := func(ctx actor.Context, since map[int64]any) {
-		blockers := []reason{}
+	done := func(ctx actor.Context, since map[int64]answer.Time) {
+		blockers := []answer.Blocker{}
 		for i, b := range w.Blockers {
-			one := reason{"owner": b.Name, "locks": w.Locks[i]}
-			if !b.Named {
-				one["job"], one["since_ts"] = b.Job, since[int64(b.Job)]
-			}
-			blockers = append(blockers, one)
+			blockers = append(blockers, answer.Blocker{Job: b.Who.Job, Owner: b.Who.Name, Since: since[b.Who.Job], Locks: w.Locks[i]})
 		}
-		c.tellWhy(ctx, info, false, []reason{{"kind": "lock", "locks": w.Request, "seconds": w.Seconds, "blockers": blockers}})
+		c.tellWhy(ctx, info, false, []answer.Reason{{Kind: answer.WhyLock, Locks: w.Request, Seconds: w.Seconds, Blockers: blockers}})
 	}
 	if ids == nil {
-		answer(ctx, nil)
+		done(ctx, nil)
 		return
 	}
 	c.askRows(ctx, ids, func(ctx actor.Context, rows []*messages.JobRow) {
-		since := map[int64]any{}
+		since := map[int64]answer.Time{}
 		for _, row := range rows {
 			if j, err := job.Decode(row.Info.GetEncoded()); err == nil && j.Status() == job.Running {
-				since[row.Id] = runningReason(j)["since_ts"]
+				if started := runningReason(j).Since; started != nil {
+					since[row.Id] = *started
+				}
 			}
 		}
-		answer(ctx, since)
+		done(ctx, since)
 	})
 }
 
@@ -228,7 +214,7 @@ func (c *connection) blamed(ctx actor.Context, info *messages.JobInfo, w locks.W
 const pendingMax = 1000
 
 // lockstepPending tells in a few words what holds jobs back: [[id, ...]]. The
-// answer is [[id, text], ...].
+// answer is a list of answer.PendingReason.
 func (c *connection) lockstepPending(ctx actor.Context, args []json.RawMessage) error {
 	var asked []jobID
 	if err := arguments(args, &asked); err != nil {
@@ -242,88 +228,88 @@ func (c *connection) lockstepPending(ctx actor.Context, args []json.RawMessage) 
 		ids[i] = int64(id)
 	}
 	c.askWhy(ctx, ids, func(ctx actor.Context, jobs []*messages.JobWhy) {
-		c.askWaits(ctx, func(ctx actor.Context, waits []locks.Wait) {
+		c.askWaits(ctx, func(ctx actor.Context, waits []answer.LockWait) {
 			forLocks := make(map[int64]string, len(waits))
 			for _, w := range waits {
-				if !w.Owner.Named {
-					forLocks[int64(w.Owner.Job)] = waitShortly(w)
+				if !w.Owner.Who.Named {
+					forLocks[w.Owner.Who.Job] = waitShortly(w)
 				}
 			}
-			answer := make([][2]any, len(jobs))
+			pending := make([]answer.PendingReason, len(jobs))
 			for i, j := range jobs {
 				text := shortly(j.Reasons)
 				if text == "" {
 					text = forLocks[j.Id]
 				}
-				answer[i] = [2]any{j.Id, text}
+				pending[i] = answer.PendingReason{ID: j.Id, Text: text}
 			}
-			c.succeed(ctx, answer)
+			c.succeed(ctx, pending)
 		})
 	})
 	return nil
 }
 
 // waitShortly is a wait for locks in a few words.
-func waitShortly(w locks.Wait) string {
+func waitShortly(w answer.LockWait) string {
 	for i, b := range w.Blockers {
 		if len(w.Locks[i]) > 0 {
-			return fmt.Sprintf("waits for %s, which %s has", w.Locks[i][0], ownerShown(b))
+			return fmt.Sprintf("waits for %s, which %s has", w.Locks[i][0], shownPrincipal(b.Who))
 		}
 	}
 	return "waits for locks"
 }
 
-func ownerShown(o lock.Owner) string {
-	if o.Named {
-		return o.Name
+func shownPrincipal(p answer.Principal) string {
+	if p.Named {
+		return p.Name
 	}
-	return "job " + o.Job.String()
+	return fmt.Sprintf("job %d", p.Job)
 }
 
-func (c *connection) askWaits(ctx actor.Context, answer func(actor.Context, []locks.Wait)) {
+func (c *connection) askWaits(ctx actor.Context, then func(actor.Context, []answer.LockWait)) {
 	c.askLocks(ctx, locks.Waits, func(ctx actor.Context, result json.RawMessage) {
-		var waits []locks.Wait
+		var waits []answer.LockWait
 		if err := json.Unmarshal(result, &waits); err != nil {
 			c.fail(ctx, messages.Generic(err))
 			return
 		}
-		answer(ctx, waits)
+		then(ctx, waits)
 	})
 }
 
 // placeIn is a job's place in the order; of one that is far behind only the least that it can be is known.
-func placeIn(order reason) string {
-	if order["at_least"] == true {
-		return fmt.Sprintf("number %v or later in order", order["position"])
+func placeIn(order answer.Reason) string {
+	if order.AtLeast {
+		return fmt.Sprintf("number %d or later in order", order.Position)
 	}
-	return fmt.Sprintf("number %v in order", order["position"])
+	return fmt.Sprintf("number %d in order", order.Position)
 }
 
 // shortly is the first reason in a few words.
 func shortly(encoded []byte) string {
-	reasons, err := decodeReasons(encoded)
-	if err != nil || len(reasons) == 0 {
+	var reasons []answer.Reason
+	if err := json.Unmarshal(encoded, &reasons); err != nil || len(reasons) == 0 {
 		return ""
 	}
-	switch r := reasons[0]; r["kind"] {
-	case "dependency":
-		if r["unknown"] == true {
-			return fmt.Sprintf("waits for job %v, which is not known on this node", r["job"])
+	switch r := reasons[0]; r.Kind {
+	case answer.WhyDependency:
+		if r.Unknown {
+			return fmt.Sprintf("waits for job %d, which is not known on this node", r.Job)
 		}
-		return fmt.Sprintf("waits for job %v", r["job"])
-	case "filter":
-		return fmt.Sprintf("%v by a filter rule", map[any]string{"PAUSE": "paused", "REJECT": "rejected"}[r["action"]])
-	case "filter-limit", "rate-limit":
-		return fmt.Sprintf("rate limit: %v of %v run", r["running"], r["limit"])
-	case "slots":
-		text := fmt.Sprintf("no free slot (%v of %v)", r["running"], r["slots"])
-		if len(reasons) > 1 && reasons[1]["position"] != nil {
+		return fmt.Sprintf("waits for job %d", r.Job)
+	case answer.WhyFilter:
+		return fmt.Sprintf("%s by a filter rule", map[string]string{"PAUSE": "paused", "REJECT": "rejected"}[r.Action])
+	case answer.WhyFilterLimit, answer.WhyRateLimit:
+		return fmt.Sprintf("rate limit: %d of %d run", r.Running, r.Limit)
+	case answer.WhySlots:
+		text := fmt.Sprintf("no free slot (%d of %d)", r.Running, r.Slots)
+		if len(reasons) > 1 && reasons[1].Kind == answer.WhyOrder {
 			text += ", " + placeIn(reasons[1])
 		}
 		return text
-	case "order":
+	case answer.WhyOrder:
 		return placeIn(r)
 	default:
-		return fmt.Sprint(r["kind"])
+		return r.Kind
 	}
 }

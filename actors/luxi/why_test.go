@@ -87,8 +87,8 @@ func TestWhyOfAQueuedJob(t *testing.T) {
 	for name, c := range map[string]struct{ told, want string }{
 		"it is just being started": {`[]`, `[{"kind": "starting"}]`},
 		"no slot":                  {`[{"kind": "slots", "slots": 1, "running": 1}]`, `[{"kind": "slots", "slots": 1, "running": 1}]`},
-		"a rule":                   {`[{"kind": "filter", "uuid": "u", "action": "PAUSE"}]`, `[{"kind": "filter", "uuid": "u", "action": "PAUSE"}]`},
-		"a job that never was":     {`[{"kind": "dependency", "job": 0}]`, `[{"kind": "dependency", "job": 0}]`},
+		"a rule":                   {`[{"kind": "filter", "uuid": "u", "action": "PAUSE", "reason": ""}]`, `[{"kind": "filter", "uuid": "u", "action": "PAUSE", "reason": ""}]`},
+		"a job that never was":     {`[{"kind": "dependency", "opcode": 0, "job": 0, "statuses": []}]`, `[{"kind": "dependency", "opcode": 0, "job": 0, "statuses": []}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withCore(t, func(t *testing.T, core *core) {
@@ -106,9 +106,9 @@ func TestWhyOfAQueuedJob(t *testing.T) {
 func TestWhyNothingIsStarted(t *testing.T) {
 	for name, c := range map[string]struct{ told, want string }{
 		"next": {`[]`, `[{"kind": "cannot-start", "text": "no such file"}]`},
-		"in its turn": {`[{"kind": "slots", "slots": 1, "running": 1}, {"kind": "order", "position": 2}]`,
-			`[{"kind": "cannot-start", "text": "no such file"}, {"kind": "slots", "slots": 1, "running": 1}, {"kind": "order", "position": 2}]`},
-		"held back": {`[{"kind": "filter", "uuid": "u", "action": "PAUSE"}]`, `[{"kind": "filter", "uuid": "u", "action": "PAUSE"}]`},
+		"in its turn": {`[{"kind": "slots", "slots": 1, "running": 1}, {"kind": "order", "position": 2, "pending": 2, "predictive": false}]`,
+			`[{"kind": "cannot-start", "text": "no such file"}, {"kind": "slots", "slots": 1, "running": 1}, {"kind": "order", "position": 2, "pending": 2, "predictive": false}]`},
+		"held back": {`[{"kind": "filter", "uuid": "u", "action": "PAUSE", "reason": ""}]`, `[{"kind": "filter", "uuid": "u", "action": "PAUSE", "reason": ""}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withCore(t, func(t *testing.T, core *core) {
@@ -130,10 +130,10 @@ func TestWhyOfAJobThatWaitsForOthers(t *testing.T) {
 		row.Info.Held = true
 		c.call("LockstepWhy", `[7]`)
 		c.whyRow(row)
-		c.held(`[{"kind": "dependency", "job": 5, "statuses": []}, {"kind": "filter", "uuid": "u"}, {"kind": "dependency", "job": 6, "statuses": ["error"]}]`)
+		c.held(`[{"kind": "dependency", "opcode": 0, "job": 5, "statuses": []}, {"kind": "filter", "uuid": "u", "action": "PAUSE", "reason": ""}, {"kind": "dependency", "opcode": 0, "job": 6, "statuses": ["error"]}]`)
 		c.whyRow(rowOf(someJob(5, job.Running)), &messages.JobRow{Id: 6, Unknown: true})
-		require.JSONEq(t, because("waiting", `[{"kind": "dependency", "job": 5, "statuses": [], "job_status": "running"}, {"kind": "filter", "uuid": "u"},
-			{"kind": "dependency", "job": 6, "statuses": ["error"], "job_status": ""}]`), c.succeeded())
+		require.JSONEq(t, because("waiting", `[{"kind": "dependency", "opcode": 0, "job": 5, "statuses": [], "job_status": "running"}, {"kind": "filter", "uuid": "u", "action": "PAUSE", "reason": ""},
+			{"kind": "dependency", "opcode": 0, "job": 6, "statuses": ["error"], "job_status": ""}]`), c.succeeded())
 	})
 }
 

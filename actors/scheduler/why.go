@@ -6,14 +6,12 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/core/answer"
 	"lockstep/core/job"
 	"lockstep/core/lock"
 	"lockstep/core/sched"
 	"lockstep/messages"
 )
-
-// reason is one thing that holds a job back, as a JSON object.
-type reason map[string]any
 
 // To tell a job's position the scheduler looks at those before it: at looksMax for one job, and at looksMost for all jobs of one
 // question, which takes a few ms.
@@ -24,16 +22,16 @@ const (
 
 // why tells what holds jobs back; nothing of one that the scheduler does not know.
 func (s *scheduler) why(ctx actor.Context, m *messages.AskWhy) {
-	answer := &messages.Why{Request: m.Request}
+	result := &messages.Why{Request: m.Request}
 	looks := min(looksMax, looksMost/max(len(m.Ids), 1))
 	for _, id := range m.Ids {
-		answer.Jobs = append(answer.Jobs, &messages.JobWhy{Id: id, Reasons: s.reasons(job.ID(id), looks)})
+		result.Jobs = append(result.Jobs, &messages.JobWhy{Id: id, Reasons: s.reasons(job.ID(id), looks)})
 	}
-	ctx.Respond(answer)
+	ctx.Respond(result)
 }
 
 func (s *scheduler) reasons(id job.ID, looks int) []byte {
-	all := []reason{}
+	all := []answer.Reason{}
 	if s.state != nil && s.jobs[id] != nil {
 		all = append(all, s.held(s.jobs[id], looks)...)
 	}
@@ -44,21 +42,14 @@ func (s *scheduler) reasons(id job.ID, looks int) []byte {
 	return encoded
 }
 
-func (s *scheduler) held(j *subject, looks int) []reason {
-	var all []reason
+func (s *scheduler) held(j *subject, looks int) []answer.Reason {
+	var all []answer.Reason
 	for _, d := range s.graph.Waits(j.id) {
-		statuses := d.Statuses
-		if statuses == nil {
-			statuses = []string{}
-		}
-		r := reason{"kind": "dependency", "opcode": j.op, "job": d.Job, "statuses": statuses}
-		if s.unknown[job.ID(d.Job)] {
-			r["unknown"] = true
-		}
-		all = append(all, r)
+		all = append(all, answer.Reason{Kind: answer.WhyDependency, Opcode: j.op, Job: d.Job,
+			Statuses: append([]string{}, d.Statuses...), Unknown: s.unknown[job.ID(d.Job)]})
 	}
 	if v := j.verdict; v != nil && (v.Action == pause || v.Action == reject && !j.running) {
-		all = append(all, madeBy(v, reason{"kind": "filter", "uuid": v.Rule, "action": v.Action, "reason": v.Reason}))
+		all = append(all, answer.Reason{Kind: answer.WhyFilter, UUID: v.Rule, Action: v.Action, RuleReason: v.Reason, By: v.By})
 	}
 	w, candidate := s.state.Why(j.id, s.config.Env.Clock().Now(), looks)
 	if !candidate {
@@ -68,65 +59,46 @@ func (s *scheduler) held(j *subject, looks int) []reason {
 		all = append(all, s.limited(j, full))
 	}
 	if w.Running >= w.Slots {
-		all = append(all, reason{"kind": "slots", "slots": w.Slots, "running": w.Running})
+		all = append(all, answer.Reason{Kind: answer.WhySlots, Slots: int64(w.Slots), Running: int64(w.Running)})
 	}
 	return append(all, s.order(w))
 }
 
 // limited tells a rule's limit from one of the reason trail by its key.
-func (s *scheduler) limited(j *subject, full sched.Full) reason {
-	if j.verdict != nil && full.Key == j.verdict.Rule {
-		return madeBy(j.verdict, reason{"kind": "filter-limit", "uuid": full.Key, "limit": full.N, "running": full.Running, "reason": j.verdict.Reason})
+func (s *scheduler) limited(j *subject, full sched.Full) answer.Reason {
+	if v := j.verdict; v != nil && full.Key == v.Rule {
+		return answer.Reason{Kind: answer.WhyFilterLimit, UUID: full.Key, Limit: int64(full.N), Running: int64(full.Running), RuleReason: v.Reason, By: v.By}
 	}
-	return reason{"kind": "rate-limit", "label": full.Key, "limit": full.N, "running": full.Running}
+	return answer.Reason{Kind: answer.WhyRateLimit, Label: full.Key, Limit: int64(full.N), Running: int64(full.Running)}
 }
 
-// madeBy says of a reason that is a rule who made it, if that is known.
-func madeBy(v *messages.Verdict, r reason) reason {
-	if v.By != "" {
-		r["by"] = v.By
-	}
-	return r
-}
-
-func (s *scheduler) order(w sched.Why) reason {
-	r := reason{"kind": "order", "position": w.Position, "pending": s.state.Len(), "predictive": w.Predictive}
-	if w.Beyond {
-		r["at_least"] = true
-	}
+func (s *scheduler) order(w sched.Why) answer.Reason {
+	r := answer.Reason{Kind: answer.WhyOrder, Position: int64(w.Position), Pending: int64(s.state.Len()),
+		Predictive: w.Predictive, AtLeast: w.Beyond}
 	if !w.Predictive {
 		return r
 	}
-	causes := []reason{}
+	r.Weight, r.StaticWeight, r.AgeTicks, r.BigLock, r.Causes = w.Weight, w.Static, w.AgeTicks, w.BGL, []answer.Cause{}
 	for _, c := range w.Causes {
-		cause := reason{"value": c.Value, "level": c.Level.String(), "how": c.How.String(), "others": c.Others}
-		if c.Owner.Named {
-			cause["owner"] = c.Owner.Name
-		} else {
-			cause["job"] = c.Owner.Job
-		}
+		cause := answer.Cause{Value: c.Value, Level: c.Level.String(), How: c.How.String(), Others: c.Others,
+			Job: int64(c.Owner.Job), Owner: c.Owner.Name}
 		if c.Lock != (lock.Lock{}) {
-			cause["lock"] = c.Lock.String()
+			cause.Lock = c.Lock.String()
 		}
-		causes = append(causes, cause)
+		r.Causes = append(r.Causes, cause)
 	}
-	r["weight"], r["static_weight"], r["age_ticks"], r["big_lock"], r["causes"] = w.Weight, w.Static, w.AgeTicks, w.BGL, causes
 	return r
 }
 
 // dependencies is who waits for whose end.
 func (s *scheduler) dependencies(ctx actor.Context, m *messages.AskDependencies) {
-	all := []reason{}
+	all := []answer.JobWait{}
 	for _, w := range s.graph.All() {
-		on := []reason{}
+		on := []answer.AwaitedJob{}
 		for _, d := range w.Waits {
-			statuses := d.Statuses
-			if statuses == nil {
-				statuses = []string{}
-			}
-			on = append(on, reason{"id": d.Job, "statuses": statuses})
+			on = append(on, answer.AwaitedJob{ID: d.Job, Statuses: append([]string{}, d.Statuses...)})
 		}
-		all = append(all, reason{"id": w.ID, "on": on})
+		all = append(all, answer.JobWait{ID: int64(w.ID), On: on})
 	}
 	encoded, err := json.Marshal(all)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/luxi"
+	"lockstep/core/answer"
 )
 
 // lockstepProgram is the command line program, which only these tests need.
@@ -258,7 +258,7 @@ func (c *cluster) awaitVotes(want int) {
 	})
 }
 
-func voters(nodes luxi.Nodes) int {
+func voters(nodes answer.Nodes) int {
 	votes := 0
 	for _, n := range nodes.Nodes {
 		if n.Voter {

@@ -15,6 +15,7 @@ import (
 
 	"lockstep/actors/luxi"
 	"lockstep/actors/standby"
+	"lockstep/core/answer"
 	"lockstep/core/job"
 	"lockstep/core/paths"
 	"lockstep/core/wire"
@@ -180,8 +181,8 @@ func (u *user) awaitStatus(id int64, wanted ...string) {
 }
 
 // list asks a node, whatever it is, for all.
-func (m *member) list() (luxi.Nodes, error) {
-	var nodes luxi.Nodes
+func (m *member) list() (answer.Nodes, error) {
+	var nodes answer.Nodes
 	return nodes, m.direct(luxi.NodesMethod, &nodes)
 }
 
@@ -246,15 +247,7 @@ func (c *cluster) awaitBehind(m *member, most uint64) {
 
 // check is what LockstepNodeCheck finds: nil if all nodes have what the master has.
 func (c *cluster) check() error {
-	var checked struct {
-		Files int64
-		Nodes []struct {
-			Name    string
-			Answers bool
-			Error   string
-			Differs []struct{ Path, What string }
-		}
-	}
+	var checked answer.NodesCheck
 	master, err := c.findMaster()
 	if err != nil {
 		return err

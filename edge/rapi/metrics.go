@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"lockstep/core/answer"
 )
 
 // metrics are what is told at /metrics.
@@ -83,19 +85,8 @@ type queueCollector struct {
 
 	mu    sync.Mutex
 	asked time.Time
-	known standing
+	known answer.QueueStatus
 	ok    bool
-}
-
-// standing is what LockstepStatus says, as far as it is told.
-type standing struct {
-	Jobs     map[string]float64 `json:"jobs"`
-	Slots    float64            `json:"run_slots"`
-	LastID   float64            `json:"last_id"`
-	Drained  bool               `json:"drained"`
-	Running  []json.RawMessage  `json:"running"`
-	Aside    []string           `json:"quarantined"`
-	Secretly float64            `json:"queued_with_secrets"`
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -120,22 +111,22 @@ func (q *queueCollector) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	for _, status := range []string{"queued", "waiting", "canceling", "running", "canceled", "success", "error"} {
-		tell(desc("lockstep_jobs", "Jobs in the queue, archived ones left out, by status.", "status"), prometheus.GaugeValue, known.Jobs[status], status)
+		tell(desc("lockstep_jobs", "Jobs in the queue, archived ones left out, by status.", "status"), prometheus.GaugeValue, float64(known.Jobs[status]), status)
 	}
 	drained := 0.0
 	if known.Drained {
 		drained = 1
 	}
-	tell(desc("lockstep_run_slots", "Jobs that may run at a time."), prometheus.GaugeValue, known.Slots)
+	tell(desc("lockstep_run_slots", "Jobs that may run at a time."), prometheus.GaugeValue, float64(known.RunSlots))
 	tell(desc("lockstep_jobs_in_processes", "Jobs that have a process, or are being given one."), prometheus.GaugeValue, float64(len(known.Running)))
-	tell(desc("lockstep_last_job_id", "The highest job id given away."), prometheus.CounterValue, known.LastID)
+	tell(desc("lockstep_last_job_id", "The highest job id given away."), prometheus.CounterValue, float64(known.LastID))
 	tell(desc("lockstep_queue_drained", "1 if the queue takes no new jobs."), prometheus.GaugeValue, drained)
-	tell(desc("lockstep_quarantined_files", "Files that were set aside since the daemon's start."), prometheus.GaugeValue, float64(len(known.Aside)))
-	tell(desc("lockstep_jobs_with_secrets", "Queued jobs whose secrets would not survive the daemon."), prometheus.GaugeValue, known.Secretly)
+	tell(desc("lockstep_quarantined_files", "Files that were set aside since the daemon's start."), prometheus.GaugeValue, float64(len(known.Quarantined)))
+	tell(desc("lockstep_jobs_with_secrets", "Queued jobs whose secrets would not survive the daemon."), prometheus.GaugeValue, float64(known.WithSecrets))
 }
 
 // look asks the queue, unless it has been asked just now.
-func (q *queueCollector) look() (standing, bool) {
+func (q *queueCollector) look() (answer.QueueStatus, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.asked.IsZero() && time.Since(q.asked) < statusMax {
@@ -144,7 +135,7 @@ func (q *queueCollector) look() (standing, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
 	defer cancel()
 	data, err := q.server.config.Luxi.Call(ctx, Short, "LockstepStatus")
-	q.known = standing{}
+	q.known = answer.QueueStatus{}
 	q.ok = err == nil && json.Unmarshal(data, &q.known) == nil
 	q.asked = time.Now()
 	return q.known, q.ok

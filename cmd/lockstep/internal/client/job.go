@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"lockstep/core/answer"
 )
 
 // ClassJobLost is the class of the error for a job that does not exist.
@@ -40,19 +42,10 @@ func Final(status string) bool {
 type Timestamp struct{ time.Time }
 
 func (s *Timestamp) UnmarshalJSON(data []byte) error {
-	var parts []int64
-	if err := json.Unmarshal(data, &parts); err != nil {
-		return fmt.Errorf("timestamp %s: %w", data, err)
-	}
-	switch len(parts) {
-	case 0:
-		s.Time = time.Time{}
-	case 2:
-		s.Time = time.Unix(parts[0], parts[1]*int64(time.Microsecond))
-	default:
-		return fmt.Errorf("timestamp %s has %d parts", data, len(parts))
-	}
-	return nil
+	var read answer.Time
+	err := read.UnmarshalJSON(data)
+	s.Time = read.Time
+	return err
 }
 
 func (s Timestamp) MarshalJSON() ([]byte, error) {

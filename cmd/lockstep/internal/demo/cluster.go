@@ -18,6 +18,7 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/jobs"
 	"lockstep/cmd/lockstep/internal/nodes"
+	"lockstep/core/answer"
 )
 
 const (
@@ -132,17 +133,17 @@ func freeAddress() (string, error) {
 }
 
 // list asks any node that answers how they all stand.
-func (d *clusterDemo) list(ctx context.Context) (nodes.Cluster, error) {
+func (d *clusterDemo) list(ctx context.Context) (answer.Nodes, error) {
 	err := errors.New("there is no node")
 	for _, n := range d.nodes {
-		cluster, s := nodes.Cluster{}, &client.Session{Path: n.Socket, After: d.globals.Streams.After}
+		cluster, s := answer.Nodes{}, &client.Session{Path: n.Socket, After: d.globals.Streams.After}
 		err = s.Call(ctx, "LockstepNodes", []any{}, &cluster)
 		s.Close()
 		if err == nil {
 			return cluster, nil
 		}
 	}
-	return nodes.Cluster{}, err
+	return answer.Nodes{}, err
 }
 
 func (d *clusterDemo) awaitVotes(ctx context.Context) error {
@@ -172,8 +173,8 @@ func (d *clusterDemo) show(ctx context.Context) error {
 	}
 	d.say("\n%s", d.colours.Title("lockstep node list"))
 	for _, n := range cluster.Nodes {
-		state, _, _ := strings.Cut(n.State(d.colours), ":")
-		d.say("  %-4s %-16s %-10s %s", n.Name, n.Address, n.Role(), state)
+		state, _, _ := strings.Cut(nodes.State(n, d.colours), ":")
+		d.say("  %-4s %-16s %-10s %s", n.Name, n.Address, nodes.Role(n), state)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/opcodes"
+	"lockstep/core/answer"
 	"lockstep/edge/luxiclient"
 )
 
@@ -139,7 +140,7 @@ func runReplace(ctx context.Context, opts ruleOptions, globals *cli.Globals, sub
 			made.Warnings = append(made.Warnings, predicateWarnings(predicates, opcodes)...)
 		}
 	}
-	if err := daemon.Call(ctx, "LockstepReplaceFilter", []any{uuid, opts.Priority, predicates, action, trail}, &made); err != nil {
+	if err := daemon.Call(ctx, "LockstepReplaceFilter", []any{uuid, opts.Priority, predicates, action, trail}, &made.FilterReplaced); err != nil {
 		var lost *luxiclient.ConnectionLost
 		if uuid == nil && errors.As(err, &lost) && lost.Sent {
 			return fmt.Errorf("the daemon's answer was lost, so it is unknown whether the rule was made;\nlook for it in \"lockstep filter list\" before you add it again (%w)", err)
@@ -147,7 +148,11 @@ func runReplace(ctx context.Context, opts ruleOptions, globals *cli.Globals, sub
 		return err
 	}
 	if globals.JSON {
-		return cli.PrintJSON(globals.Streams.Out, made)
+		document, err := cli.Document(made, map[string][]string{"": {"uuid", "count", "jobs", "warnings"}})
+		if err != nil {
+			return err
+		}
+		return cli.PrintJSON(globals.Streams.Out, document)
 	}
 	fmt.Fprintln(globals.Streams.Out, term.Visible(made.UUID))
 	for _, warning := range made.Warnings {
@@ -178,12 +183,9 @@ func runningAmong(ctx context.Context, daemon client.Querier, ids []int64) map[i
 	return running
 }
 
-// madeRule is the daemon's answer to LockstepReplaceFilter, and with Warnings also what
-// --json prints.
+// madeRule is the daemon's answer to LockstepReplaceFilter, and what is to be warned of.
 type madeRule struct {
-	UUID     string   `json:"uuid"`
-	Count    int      `json:"count"` // of unfinished jobs that the rule decides about
-	Jobs     []int64  `json:"jobs"`  // the first of their ids
+	answer.FilterReplaced
 	Warnings []string `json:"warnings"`
 }
 
@@ -212,8 +214,8 @@ func (m madeRule) effect(action any, running map[int64]bool) string {
 		}
 	}
 	more := ""
-	if m.Count > len(ids) {
-		more = fmt.Sprintf(" and %d more", m.Count-len(ids))
+	if m.Count > int64(len(ids)) {
+		more = fmt.Sprintf(" and %d more", m.Count-int64(len(ids)))
 	}
 	return fmt.Sprintf("the rule %s %s now: %s%s", verb, term.Count(m.Count, "job"), strings.Join(ids, ", "), more)
 }

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/answer"
 )
 
 // pendingIDsMax is how many jobs one call to LockstepPending may be about.
@@ -29,21 +29,13 @@ func fillReasons(ctx context.Context, daemon client.Querier, jobs []ListedJob) e
 		}
 	}
 	for chunk := range slices.Chunk(ids, pendingIDsMax) {
-		var pairs [][]json.RawMessage
-		if err := daemon.Query(ctx, "LockstepPending", []any{chunk}, &pairs); err != nil {
+		var reasons []answer.PendingReason
+		if err := daemon.Query(ctx, "LockstepPending", []any{chunk}, &reasons); err != nil {
 			return fmt.Errorf("ask why jobs wait: %w", err)
 		}
-		for _, pair := range pairs {
-			var id int64
-			var why string
-			if len(pair) != 2 {
-				return fmt.Errorf("the daemon answered LockstepPending with %d values for a job", len(pair))
-			}
-			if err := client.Scan(pair, &id, &why); err != nil {
-				return err
-			}
-			if job := at[id]; job != nil {
-				job.Why = &why
+		for _, reason := range reasons {
+			if job := at[reason.ID]; job != nil {
+				job.Why = &reason.Text
 			}
 		}
 	}

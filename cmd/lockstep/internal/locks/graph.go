@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockstep/cmd/internal/term"
+	"lockstep/core/answer"
 )
 
 // waitGraph is who waits for whom, for locks and for the ends of jobs.
@@ -17,7 +18,7 @@ type waitGraph struct {
 
 // vertex is somebody who waits or is waited for.
 type vertex struct {
-	owner   lockOwner
+	owner   answer.LockOwner
 	waiters []waitEdge // who waits for this one
 	blocker *vertex    // one of those that this one waits for; nil: none
 	idle    string     // what it waits for although nobody is in its way
@@ -44,10 +45,10 @@ func newWaitGraph(state lockState) *waitGraph {
 		}
 	}
 	for _, wait := range state.Jobs {
-		waiter := g.vertex(lockOwner{Who: Principal{Job: wait.ID}})
+		waiter := g.vertex(answer.LockOwner{Who: answer.Principal{Job: wait.ID}})
 		for _, on := range wait.On {
-			g.add(g.vertex(lockOwner{Who: Principal{Job: on.ID}}), waiter,
-				"waits for its end with "+term.Visible(term.Enumerate(on.Wanted(), "or")))
+			g.add(g.vertex(answer.LockOwner{Who: answer.Principal{Job: on.ID}}), waiter,
+				"waits for its end with "+term.Visible(term.Enumerate(Wanted(on.Statuses), "or")))
 		}
 	}
 	for _, v := range g.vertices {
@@ -58,10 +59,10 @@ func newWaitGraph(state lockState) *waitGraph {
 
 // vertex finds or makes somebody's. A job is one, whichever process it has: those who
 // wait for its end know no process.
-func (g *waitGraph) vertex(owner lockOwner) *vertex {
-	key := owner.Who.String()
-	if owner.Who.named {
-		key = fmt.Sprintf("%q %q %d", owner.Who.name, owner.Livelock, owner.PID)
+func (g *waitGraph) vertex(owner answer.LockOwner) *vertex {
+	key := PrincipalText(owner.Who)
+	if owner.Who.Named {
+		key = fmt.Sprintf("%q %q %d", owner.Who.Name, owner.Livelock, owner.PID)
 	}
 	v := g.vertices[key]
 	if v == nil {
@@ -79,17 +80,17 @@ func (g *waitGraph) add(blocker, waiter *vertex, text string) {
 func (g *waitGraph) empty() bool { return len(g.vertices) == 0 }
 
 func (v *vertex) compare(u *vertex) int {
-	if c := v.owner.Who.compare(u.owner.Who); c != 0 {
+	if c := v.owner.Who.Compare(u.owner.Who); c != 0 {
 		return c
 	}
 	return v.owner.PID - u.owner.PID
 }
 
 func (v *vertex) String() string {
-	if v.owner.Who.named {
-		return fmt.Sprintf("%s (pid %d)", v.owner.Who, v.owner.PID)
+	if v.owner.Who.Named {
+		return fmt.Sprintf("%s (pid %d)", PrincipalText(v.owner.Who), v.owner.PID)
 	}
-	return v.owner.Who.String()
+	return PrincipalText(v.owner.Who)
 }
 
 // print writes a tree for each vertex that waits for nobody. What is left then waits in
@@ -154,7 +155,7 @@ func (p graphPrinter) below(v *vertex, indent string) {
 	v.open = false
 }
 
-func lockNames(items []Item) string {
+func lockNames(items []answer.LockItem) string {
 	const shown = 5
 	var names []string
 	for _, item := range items {
@@ -166,11 +167,12 @@ func lockNames(items []Item) string {
 }
 
 // holdings is what each owner holds.
-func holdings(rows []lockRow) map[Principal][]Item {
-	held := map[Principal][]Item{}
+func holdings(rows []answer.Lock) map[answer.Principal][]answer.LockItem {
+	held := map[answer.Principal][]answer.LockItem{}
 	for _, row := range rows {
 		for _, owner := range row.Owners {
-			held[owner.Principal] = append(held[owner.Principal], Item{row.Name, row.Mode})
+			who := holderOf(owner)
+			held[who] = append(held[who], answer.LockItem{Lock: row.Name, Mode: row.Mode})
 		}
 	}
 	return held
@@ -178,10 +180,10 @@ func holdings(rows []lockRow) map[Principal][]Item {
 
 // inTheWay is the part of a request that cannot be had because of what somebody holds;
 // all of it, where that does not show.
-func inTheWay(request, held []Item) []Item {
-	var blocked []Item
+func inTheWay(request, held []answer.LockItem) []answer.LockItem {
+	var blocked []answer.LockItem
 	for _, wanted := range request {
-		if slices.ContainsFunc(held, wanted.conflicts) {
+		if slices.ContainsFunc(held, func(h answer.LockItem) bool { return conflicts(wanted, h) }) {
 			blocked = append(blocked, wanted)
 		}
 	}
@@ -192,7 +194,7 @@ func inTheWay(request, held []Item) []Item {
 }
 
 // conflicts tells whether two locks cannot be held by two owners in these modes.
-func (i Item) conflicts(held Item) bool {
+func conflicts(i, held answer.LockItem) bool {
 	if i.Mode == "release" || i.Mode == "shared" && held.Mode == "shared" {
 		return false
 	}

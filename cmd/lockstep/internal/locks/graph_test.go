@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/cmd/internal/term"
+	"lockstep/core/answer"
 )
 
 // A tree of many who wait for many is as long as there are pairs of them, not longer.
@@ -16,9 +17,9 @@ func TestWaitGraphShowsEachPairOnce(t *testing.T) {
 	state := lockState{}
 	for layer := 1; layer < layers; layer++ {
 		for i := range each {
-			wait := jobWait{ID: int64(100*layer + i)}
+			wait := answer.JobWait{ID: int64(100*layer + i)}
 			for j := range each {
-				wait.On = append(wait.On, AwaitedJob{ID: int64(100*(layer-1) + j)})
+				wait.On = append(wait.On, answer.AwaitedJob{ID: int64(100*(layer-1) + j)})
 			}
 			state.Jobs = append(state.Jobs, wait)
 		}

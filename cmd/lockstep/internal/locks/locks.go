@@ -15,6 +15,7 @@ import (
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/answer"
 )
 
 type locksOptions struct {
@@ -64,53 +65,15 @@ lock itself.`,
 	return command
 }
 
-// lockState is the daemon's answer to LockstepLocks, and printed again by --json.
-type lockState struct {
-	Locks []lockRow  `json:"locks"`
-	Waits []lockWait `json:"waits"`
-	Jobs  []jobWait  `json:"jobs"`
-}
+// lockState is what the daemon says of the locks, or a part of it.
+type lockState answer.Locks
 
-// lockRow is a lock that somebody holds or waits for.
-type lockRow struct {
-	Name    string       `json:"name"`
-	Mode    string       `json:"mode,omitempty"` // "" if nobody holds the lock itself
-	Owners  []holder     `json:"owners"`
-	Pending []lockWaiter `json:"pending"`
-}
-
-type lockWaiter struct {
-	Mode  string `json:"mode"`
-	Owner holder `json:"owner"`
-}
-
-// lockWait is an owner that waits: for all locks of a request at once.
-type lockWait struct {
-	Owner    lockOwner   `json:"owner"`
-	Priority int         `json:"priority"`
-	Request  []Item      `json:"request"`
-	Blockers []lockOwner `json:"blockers"`
-	Seconds  float64     `json:"seconds"`
-}
-
-// jobWait is a job that waits for the end of others.
-type jobWait struct {
-	ID int64        `json:"id"`
-	On []AwaitedJob `json:"on"`
-}
-
-// AwaitedJob is a job that is waited for. No status means success or error.
-type AwaitedJob struct {
-	ID       int64    `json:"id"`
-	Statuses []string `json:"statuses"`
-}
-
-// Wanted is the statuses with which the wait ends well.
-func (a AwaitedJob) Wanted() []string {
-	if len(a.Statuses) == 0 {
+// Wanted is the statuses with which a wait for the end of a job ends well.
+func Wanted(statuses []string) []string {
+	if len(statuses) == 0 {
 		return []string{client.StatusSuccess, client.StatusError}
 	}
-	return a.Statuses
+	return statuses
 }
 
 // lockKinds are the kinds of locks that a NAME may have, and that of jobs.
@@ -142,10 +105,9 @@ func runLocks(ctx context.Context, opts locksOptions, globals *cli.Globals, name
 	}
 	streams := globals.Streams
 	if globals.JSON {
-		state.fillLists()
-		return cli.PrintJSON(streams.Out, state)
+		return cli.PrintJSON(streams.Out, state.document())
 	}
-	state.Locks = slices.DeleteFunc(state.Locks, lockRow.idle)
+	state.Locks = slices.DeleteFunc(state.Locks, isIdle)
 	switch {
 	case opts.Graph:
 		graph := newWaitGraph(state)
@@ -171,19 +133,19 @@ func (s lockState) only(names []string) lockState {
 	}
 	result := lockState{}
 	for _, row := range s.Locks {
-		if about(row.Name) || slices.ContainsFunc(names, row.standsFor) {
+		if about(row.Name) || slices.ContainsFunc(names, func(name string) bool { return standsFor(row, name) }) {
 			result.Locks = append(result.Locks, row)
 		}
 	}
 	for _, wait := range s.Waits {
-		if slices.ContainsFunc(wait.Request, func(item Item) bool { return about(item.Lock) }) {
+		if slices.ContainsFunc(wait.Request, func(item answer.LockItem) bool { return about(item.Lock) }) {
 			result.Waits = append(result.Waits, wait)
 		}
 	}
 	for _, wait := range s.Jobs {
-		on := slices.DeleteFunc(slices.Clone(wait.On), func(a AwaitedJob) bool { return !about(jobLock(a.ID)) })
+		on := slices.DeleteFunc(slices.Clone(wait.On), func(a answer.AwaitedJob) bool { return !about(jobLock(a.ID)) })
 		if len(on) > 0 {
-			result.Jobs = append(result.Jobs, jobWait{wait.ID, on})
+			result.Jobs = append(result.Jobs, answer.JobWait{ID: wait.ID, On: on})
 		}
 	}
 	return result
@@ -204,7 +166,7 @@ const (
 // standsFor tells whether who holds or wants the lock has to do with the one that an
 // argument names. A big lock that is shared hinders nobody but those who want it for
 // themselves, and nearly every job has it.
-func (r lockRow) standsFor(argument string) bool {
+func standsFor(r answer.Lock, argument string) bool {
 	kind, member, _ := strings.Cut(argument, "/")
 	if kind == "job" {
 		return false
@@ -215,32 +177,11 @@ func (r lockRow) standsFor(argument string) bool {
 	return member != "" && r.Name == kind+"/"+lockset
 }
 
-// idle tells whether the lock is only in the list because one that it stands for is held.
-func (r lockRow) idle() bool { return r.Mode == "" && len(r.Owners) == 0 && len(r.Pending) == 0 }
+// isIdle tells whether the lock is only in the list because one that it stands for is held.
+func isIdle(r answer.Lock) bool { return r.Mode == "" && len(r.Owners) == 0 && len(r.Pending) == 0 }
 
 // jobLock is the name of a job's end, as if it were a lock.
 func jobLock(id int64) string { return fmt.Sprintf("job/%d", id) }
-
-// fillLists makes empty lists of those that the daemon has sent as null or left out.
-func (s *lockState) fillLists() {
-	s.Locks = cli.OrEmpty(s.Locks)
-	for i := range s.Locks {
-		s.Locks[i].Owners = cli.OrEmpty(s.Locks[i].Owners)
-		s.Locks[i].Pending = cli.OrEmpty(s.Locks[i].Pending)
-	}
-	s.Waits = cli.OrEmpty(s.Waits)
-	for i := range s.Waits {
-		s.Waits[i].Request = cli.OrEmpty(s.Waits[i].Request)
-		s.Waits[i].Blockers = cli.OrEmpty(s.Waits[i].Blockers)
-	}
-	s.Jobs = cli.OrEmpty(s.Jobs)
-	for i := range s.Jobs {
-		s.Jobs[i].On = cli.OrEmpty(s.Jobs[i].On)
-		for j := range s.Jobs[i].On {
-			s.Jobs[i].On[j].Statuses = cli.OrEmpty(s.Jobs[i].On[j].Statuses)
-		}
-	}
-}
 
 // lockTable has a row for each lock and for each job that is waited for. Of long lists
 // it shows the first few: the big lock can have thousands of owners.
@@ -250,10 +191,10 @@ func lockTable(state lockState, width int) string {
 	for _, lock := range state.Locks {
 		var owners, pending []string
 		for _, owner := range lock.Owners {
-			owners = append(owners, owner.String())
+			owners = append(owners, PrincipalText(holderOf(owner)))
 		}
 		for _, waiter := range lock.Pending {
-			text := term.Visible(waiter.Mode) + ":" + waiter.Owner.String()
+			text := term.Visible(waiter.Mode) + ":" + PrincipalText(holderOf(waiter.Owner))
 			if !state.hinders(lock, waiter) {
 				text += " (waits for another lock)"
 			}
@@ -270,7 +211,7 @@ func lockTable(state lockState, width int) string {
 
 // hinders tells whether a lock can be what a waiter waits for. A request names all locks
 // of an opcode at once, so that it is also pending at those that it could share at once.
-func (s lockState) hinders(lock lockRow, waiter lockWaiter) bool {
+func (s lockState) hinders(lock answer.Lock, waiter answer.LockWaiter) bool {
 	const exclusive = "exclusive"
 	if waiter.Mode == exclusive || lock.Mode == exclusive {
 		return true
@@ -280,7 +221,7 @@ func (s lockState) hinders(lock lockRow, waiter lockWaiter) bool {
 		if row.Name != lock.Name && row.Name != kind+"/"+lockset {
 			continue
 		}
-		if row.Mode == exclusive || slices.ContainsFunc(row.Pending, func(w lockWaiter) bool { return w.Mode == exclusive }) {
+		if row.Mode == exclusive || slices.ContainsFunc(row.Pending, func(w answer.LockWaiter) bool { return w.Mode == exclusive }) {
 			return true
 		}
 	}
@@ -290,11 +231,11 @@ func (s lockState) hinders(lock lockRow, waiter lockWaiter) bool {
 // awaitedRow is a job and those who wait for its end.
 type awaitedRow struct {
 	id      int64
-	waiters []AwaitedJob // their ids, and the statuses that they want
+	waiters []answer.AwaitedJob // their ids, and the statuses that they want
 }
 
 // awaitedRows turns who waits for whom round: one for each job that is waited for, by id.
-func awaitedRows(waits []jobWait) []awaitedRow {
+func awaitedRows(waits []answer.JobWait) []awaitedRow {
 	byID := map[int64]int{}
 	var jobs []awaitedRow
 	for _, wait := range waits {
@@ -305,7 +246,7 @@ func awaitedRows(waits []jobWait) []awaitedRow {
 				byID[on.ID] = i
 				jobs = append(jobs, awaitedRow{id: on.ID})
 			}
-			jobs[i].waiters = append(jobs[i].waiters, AwaitedJob{wait.ID, on.Wanted()})
+			jobs[i].waiters = append(jobs[i].waiters, answer.AwaitedJob{ID: wait.ID, Statuses: Wanted(on.Statuses)})
 		}
 	}
 	slices.SortFunc(jobs, func(a, b awaitedRow) int { return int(a.id - b.id) })

@@ -10,6 +10,7 @@ import (
 
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/answer"
 	"lockstep/core/wire"
 	"lockstep/edge/luxiclient"
 )
@@ -34,7 +35,7 @@ anew.
 The master is not removed: promote another node first.
 
 Exit code: 0; 1 if the node was not removed.
-` + answerHelp,
+` + outcomeHelp,
 		Example: `  lockstep node remove n3`,
 		Args:    cli.WantArgs(1, 1, "name one node"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -54,7 +55,7 @@ changes. One that answers and still does not become master, which is rare, may
 have cost the jobs that ran.
 
 Exit code: 0; 1 if the node did not become master.
-` + answerHelp,
+` + outcomeHelp,
 		Example: `  lockstep node promote n2`,
 		Args:    cli.WantArgs(1, 1, "name one node"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -86,11 +87,11 @@ func runChange(ctx context.Context, globals *cli.Globals, change change) error {
 		fmt.Fprintf(globals.Streams.Out, "node %s: %s\n", change.name, change.done)
 		return nil
 	}
-	answer := answer{change.name, true, change.done}
+	result := outcome{change.name, true, change.done}
 	if refused != nil {
-		answer.Done, answer.Message = false, refused.Error()
+		result.Done, result.Message = false, refused.Error()
 	}
-	if err := cli.PrintJSON(globals.Streams.Out, answer); err != nil {
+	if err := cli.PrintJSON(globals.Streams.Out, result); err != nil {
 		return err
 	}
 	if refused != nil {
@@ -110,7 +111,7 @@ const (
 // awaitMaster returns nil when the node is the master, else lost.
 func awaitMaster(ctx context.Context, daemon *client.Session, name string, lost error) error {
 	for range masterTries {
-		cluster := Cluster{}
+		cluster := answer.Nodes{}
 		if daemon.Call(ctx, "LockstepNodes", []any{}, &cluster) == nil && cluster.Master == name {
 			return nil
 		}

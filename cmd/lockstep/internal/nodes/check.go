@@ -9,6 +9,7 @@ import (
 
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/core/answer"
 )
 
 func newCheckCommand(globals *cli.Globals) *cobra.Command {
@@ -39,50 +40,29 @@ string, "differs": [{"path", "what": string}], "repaired": number}]}`,
 // checkTimeout is how long the answer may take: all nodes read all of their files.
 const checkTimeout = time.Hour
 
-// clusterCheck is the daemon's answer to LockstepNodeCheck, and printed again by --json.
-type clusterCheck struct {
-	Files int64       `json:"files"` // that were compared
-	Nodes []nodeCheck `json:"nodes"`
-}
-
-// nodeCheck is what came of comparing one node with the master.
-type nodeCheck struct {
-	Name     string           `json:"name"`
-	Answers  bool             `json:"answers"`
-	Error    string           `json:"error"`
-	Differs  []fileDifference `json:"differs"`
-	Repaired int              `json:"repaired"` // of Differs
-}
-
-// fileDifference is a file that is not as the master's.
-type fileDifference struct {
-	Path string `json:"path"` // below the data directory
-	What string `json:"what"`
-}
-
 // good: nothing is left to do.
-func (n nodeCheck) good() bool {
-	return n.Answers && n.Error == "" && n.Repaired >= len(n.Differs)
+func good(n answer.NodeCheck) bool {
+	return n.Answers && n.Error == "" && n.Repaired >= int64(len(n.Differs))
 }
 
 func runCheck(ctx context.Context, globals *cli.Globals, repair bool) error {
 	daemon := globals.Connect()
 	defer daemon.Close()
 	daemon.AnswerTimeout = checkTimeout
-	check := clusterCheck{}
+	check := answer.NodesCheck{}
 	if err := daemon.Call(ctx, "LockstepNodeCheck", []any{repair}, &check); err != nil {
 		return err
 	}
 	bad := false
 	for i := range check.Nodes {
-		bad = bad || !check.Nodes[i].good()
+		bad = bad || !good(check.Nodes[i])
 		if check.Nodes[i].Differs == nil {
-			check.Nodes[i].Differs = []fileDifference{}
+			check.Nodes[i].Differs = []answer.FileDifference{}
 		}
 	}
 	if globals.JSON {
 		if check.Nodes == nil {
-			check.Nodes = []nodeCheck{}
+			check.Nodes = []answer.NodeCheck{}
 		}
 		if err := cli.PrintJSON(globals.Streams.Out, check); err != nil {
 			return err
@@ -96,7 +76,7 @@ func runCheck(ctx context.Context, globals *cli.Globals, repair bool) error {
 	return nil
 }
 
-func printNodeCheck(streams cli.Streams, check clusterCheck, repair bool) {
+func printNodeCheck(streams cli.Streams, check answer.NodesCheck, repair bool) {
 	for _, node := range check.Nodes {
 		name := term.Visible(node.Name)
 		for _, file := range node.Differs {

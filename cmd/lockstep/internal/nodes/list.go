@@ -10,6 +10,7 @@ import (
 
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/core/answer"
 )
 
 func newListCommand(globals *cli.Globals) *cobra.Command {
@@ -35,38 +36,17 @@ number, "error": string, "joining": bool}]}`,
 	}
 }
 
-// Cluster is the daemon's answer to LockstepNodes, and printed again by --json.
-type Cluster struct {
-	Self          string `json:"self"`
-	Master        string `json:"master"` // empty: none is known
-	MasterAddress string `json:"master_address"`
-	Nodes         []Node `json:"nodes"`
-}
-
-// Node is how one node stands.
-type Node struct {
-	Name    string `json:"name"`
-	Address string `json:"address"`
-	Voter   bool   `json:"voter"`
-	Master  bool   `json:"master"`
-	Answers bool   `json:"answers"`
-	Applied uint64 `json:"applied"` // index of the last entry on its disk
-	Behind  uint64 `json:"behind"`  // entries
-	Error   string `json:"error"`   // why it does not answer, or what is wrong with it
-	Joining bool   `json:"joining"` // it is to have a vote, or to be a member, and is not yet
-}
-
 func runList(ctx context.Context, globals *cli.Globals) error {
 	daemon := globals.Connect()
 	defer daemon.Close()
-	cluster := Cluster{}
+	cluster := answer.Nodes{}
 	if err := daemon.Query(ctx, "LockstepNodes", []any{}, &cluster); err != nil {
 		return err
 	}
 	streams := globals.Streams
 	if globals.JSON {
 		if cluster.Nodes == nil {
-			cluster.Nodes = []Node{}
+			cluster.Nodes = []answer.Node{}
 		}
 		return cli.PrintJSON(streams.Out, cluster)
 	}
@@ -85,7 +65,7 @@ func runList(ctx context.Context, globals *cli.Globals) error {
 	joining, soon := joiners(cluster.Nodes)
 	for _, node := range cluster.Nodes {
 		node.Joining = node.Joining && soon
-		rows = append(rows, table.Row{term.Visible(node.Name), term.Visible(node.Address), node.Role(), node.State(colours)})
+		rows = append(rows, table.Row{term.Visible(node.Name), term.Visible(node.Address), Role(node), State(node, colours)})
 	}
 	fmt.Fprintln(streams.Out, term.TextTable(header, rows, []int{len(header) - 1}, streams.Width))
 	fmt.Fprintln(streams.Out, "\n"+Majority(cluster.Nodes, colours))
@@ -103,7 +83,7 @@ func runList(ctx context.Context, globals *cli.Globals) error {
 // joiners are the names of the nodes that are to have a vote and have none. Votes are
 // handed out such that their number is odd: soon is false where one node waits for
 // another that joins with it.
-func joiners(nodes []Node) (names []string, soon bool) {
+func joiners(nodes []answer.Node) (names []string, soon bool) {
 	for _, node := range nodes {
 		if node.Joining {
 			names = append(names, node.Name)
@@ -117,7 +97,7 @@ func joiners(nodes []Node) (names []string, soon bool) {
 const behindMax = 100
 
 // Role is what the node is in the cluster: master, candidate and so on.
-func (n Node) Role() string {
+func Role(n answer.Node) string {
 	switch {
 	case n.Master:
 		return "master"
@@ -128,7 +108,7 @@ func (n Node) Role() string {
 }
 
 // State says how the node stands, and what is wrong with it.
-func (n Node) State(colours term.Palette) string {
+func State(n answer.Node, colours term.Palette) string {
 	because := ""
 	if n.Error != "" {
 		because = ": " + term.Visible(n.Error)
@@ -148,7 +128,7 @@ func (n Node) State(colours term.Palette) string {
 
 // Majority says whether enough nodes with a vote are there, and what is lost with more
 // of them.
-func Majority(nodes []Node, colours term.Palette) string {
+func Majority(nodes []answer.Node, colours term.Palette) string {
 	all, up := Voters(nodes), 0
 	hasMaster := false
 	for _, node := range nodes {
@@ -174,7 +154,7 @@ func Majority(nodes []Node, colours term.Palette) string {
 }
 
 // Spare is how many more nodes with a vote may fail; less than 0: too many have.
-func Spare(nodes []Node) int {
+func Spare(nodes []answer.Node) int {
 	up := 0
 	for _, node := range nodes {
 		if node.Voter && node.Answers {
@@ -185,7 +165,7 @@ func Spare(nodes []Node) int {
 }
 
 // Voters is how many nodes have a vote.
-func Voters(nodes []Node) int {
+func Voters(nodes []answer.Node) int {
 	n := 0
 	for _, node := range nodes {
 		if node.Voter {

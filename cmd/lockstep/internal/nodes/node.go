@@ -107,14 +107,14 @@ func whileStopped(dataDir string, do func() error) (err error) {
 	return do()
 }
 
-// answer is what --json prints of an order about one node.
-type answer struct {
+// outcome is what --json prints of an order about one node.
+type outcome struct {
 	Name    string `json:"name"`
 	Done    bool   `json:"done"`
 	Message string `json:"message"`
 }
 
-const answerHelp = `With --json: {"name": string, "done": bool, "message": string}`
+const outcomeHelp = `With --json: {"name": string, "done": bool, "message": string}`
 
 func checkName(name string) error {
 	if err := peer.CheckName(name); err != nil {

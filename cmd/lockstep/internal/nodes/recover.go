@@ -34,7 +34,7 @@ lockstepd must not run meanwhile. Run this as the user that it runs as.
 
 Exit code: 0; 1 if this node belongs to no cluster, or a daemon runs; 2 without
 --yes-i-know.
-` + answerHelp,
+` + outcomeHelp,
 		Example: `  lockstep node recover --yes-i-know`,
 		Args:    cli.WantArgs(0, 0, "node recover takes no arguments: it is about this node"),
 		RunE: func(*cobra.Command, []string) error {
@@ -64,7 +64,7 @@ func runRecover(globals *cli.Globals, dataDir string, sure bool) error {
 	}
 	text := "from the next start of lockstepd on it is the only voting member"
 	if globals.JSON {
-		return cli.PrintJSON(globals.Streams.Out, answer{name, true, text})
+		return cli.PrintJSON(globals.Streams.Out, outcome{name, true, text})
 	}
 	fmt.Fprintf(globals.Streams.Out, "node %s: %s.\nStart lockstepd here now, look at \"lockstep list\", and add the other nodes anew.\n", name, text)
 	return nil

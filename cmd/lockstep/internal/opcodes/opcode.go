@@ -5,7 +5,6 @@ package opcodes
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/answer"
 )
 
 func NewCommand(globals *cli.Globals) *cobra.Command {
@@ -46,24 +46,22 @@ its start and on SIGHUP. What it knows then, "list" and "show" say.`,
 	return command
 }
 
-// Opcode is an opcode of the daemon's catalogue; with Runs also as --json
-// prints it.
+// Opcode is an opcode of the daemon's catalogue, and whether a job with it does not just
+// fail.
 type Opcode struct {
-	Name    string  `json:"name"`
-	Doc     string  `json:"doc"`
-	Defined bool    `json:"defined"` // declared in a file
-	Runs    bool    `json:"runs"`    // a job with it does not just fail
-	Params  []Param `json:"params"`
+	answer.Opcode
+	Runs bool
 }
 
-// Param is one parameter of an opcode.
-type Param struct {
-	Name     string          `json:"name"`
-	Type     string          `json:"type"`
-	Required bool            `json:"required"`
-	Default  json.RawMessage `json:"default"`
-	Doc      string          `json:"doc"`
-	Secret   bool            `json:"secret"`
+// MarshalJSON is the form that --json prints.
+func (o Opcode) MarshalJSON() ([]byte, error) {
+	return cli.EncodeJSON(struct {
+		Name    string               `json:"name"`
+		Doc     string               `json:"doc"`
+		Defined bool                 `json:"defined"`
+		Runs    bool                 `json:"runs"`
+		Params  []answer.OpcodeParam `json:"params"`
+	}{o.Name, o.Doc, o.Defined, o.Runs, o.Params})
 }
 
 // jsonHelp is what --help says of an opcode as JSON.
@@ -102,18 +100,20 @@ func (o Opcode) kind() string {
 // Fetch asks for the catalogue, or with a name for at most one opcode: those
 // that are declared first, then those that are built in, then the rest.
 func Fetch(ctx context.Context, daemon client.Querier, names ...any) ([]Opcode, error) {
-	var opcodes []Opcode
-	if err := daemon.Query(ctx, "LockstepOpcodes", append([]any{}, names...), &opcodes); err != nil {
+	var known []answer.Opcode
+	if err := daemon.Query(ctx, "LockstepOpcodes", append([]any{}, names...), &known); err != nil {
 		return nil, err
 	}
 	builtin := builtinOpcodes()
+	opcodes := make([]Opcode, len(known))
 	for i := range opcodes {
 		o := &opcodes[i]
+		o.Opcode = known[i]
 		doc, known := builtin[o.Name]
 		o.Runs = known || o.Defined
 		o.Doc = cmp.Or(o.Doc, doc)
 		if o.Params == nil {
-			o.Params = []Param{}
+			o.Params = []answer.OpcodeParam{}
 		}
 	}
 	rank := func(o Opcode) int {

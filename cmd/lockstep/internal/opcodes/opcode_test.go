@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"testing"
 
+	"lockstep/core/answer"
 	"lockstep/core/opcode"
 )
 
@@ -61,10 +62,10 @@ func TestExamplesOfOpcodesAreValid(t *testing.T) {
 	}
 	for _, name := range catalogue.Names() {
 		known, _ := catalogue.Lookup(name)
-		o := Opcode{Name: name}
+		o := Opcode{Opcode: answer.Opcode{Name: name}}
 		for i := range known.Params {
 			p := &known.Params[i]
-			o.Params = append(o.Params, Param{Name: p.Name, Type: fmt.Sprint(p.Type), Required: p.Required()})
+			o.Params = append(o.Params, answer.OpcodeParam{Name: p.Name, Type: fmt.Sprint(p.Type), Required: p.Required()})
 		}
 		var ops []json.RawMessage
 		if err := json.Unmarshal([]byte(o.example()), &ops); err != nil {

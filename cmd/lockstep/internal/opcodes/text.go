@@ -12,6 +12,7 @@ import (
 
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/core/answer"
 )
 
 func opcodeTable(opcodes []Opcode, width int) string {
@@ -53,8 +54,8 @@ func printOpcode(globals *cli.Globals, o Opcode) {
 }
 
 // paramTable has no column for the documentation if there is none.
-func paramTable(params []Param, width int) string {
-	documented := slices.ContainsFunc(params, func(p Param) bool { return p.Doc != "" })
+func paramTable(params []answer.OpcodeParam, width int) string {
+	documented := slices.ContainsFunc(params, func(p answer.OpcodeParam) bool { return p.Doc != "" })
 	header, wide := table.Row{"Parameter", "Required", "Secret", "Default", "Type"}, []int{3, 4}
 	if documented {
 		header, wide = append(header, "Doc"), append(wide, len(header))
@@ -80,7 +81,7 @@ func paramTable(params []Param, width int) string {
 
 // paramBlocks shows each parameter in lines of its own, for a terminal that has no room for
 // the table: types are sentences, which must not be cut.
-func paramBlocks(params []Param, width int) string {
+func paramBlocks(params []answer.OpcodeParam, width int) string {
 	const indent = "    "
 	var b strings.Builder
 	for _, p := range params {

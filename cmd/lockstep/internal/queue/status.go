@@ -15,6 +15,7 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/nodes"
+	"lockstep/core/answer"
 )
 
 func NewStatusCommand(globals *cli.Globals) *cobra.Command {
@@ -45,47 +46,29 @@ can be started, or is empty.`,
 	}
 }
 
-// daemonStatus is the daemon's answer to LockstepStatus, and printed again by --json.
-type daemonStatus struct {
-	Cluster     string           `json:"cluster"`
-	Master      string           `json:"master"`
-	Version     string           `json:"version"`
-	PID         int              `json:"pid"`
-	Started     client.Timestamp `json:"started_ts"`
-	RunSlots    int              `json:"run_slots"`
-	LastID      int64            `json:"last_id"`
-	Drained     bool             `json:"drained"`
-	Jobs        map[string]int   `json:"jobs"`
-	Running     []slotJob        `json:"running"`
-	Quarantined []string         `json:"quarantined"` // below the data directory
-	// WithSecrets are queued jobs that would fail after a restart: their secrets
-	// are in the daemon's memory only.
-	WithSecrets int `json:"queued_with_secrets"`
-	// CannotStart is why no job process can be started; empty: they can.
-	CannotStart string `json:"cannot_start"`
-	// Nodes are those of the cluster; null for a daemon that is alone.
-	Nodes *nodes.Cluster `json:"nodes"`
-}
-
-// slotJob is a job that holds a run slot.
-type slotJob struct {
-	ID       int64            `json:"id"`
-	Status   string           `json:"status"`
-	Priority int              `json:"priority"`
-	Summary  []string         `json:"summary"`
-	Started  client.Timestamp `json:"start_ts"` // null while its process is being started
+// statusOrder is the order of keys in the JSON of this program.
+func statusOrder() map[string][]string {
+	return map[string][]string{
+		"": {"cluster", "master", "version", "pid", "started_ts", "run_slots", "last_id", "drained", "jobs", "running",
+			"quarantined", "queued_with_secrets", "cannot_start", "nodes"},
+		"running": {"id", "status", "priority", "summary", "start_ts"},
+	}
 }
 
 func runStatus(ctx context.Context, globals *cli.Globals) error {
 	daemon := globals.Connect()
 	defer daemon.Close()
-	status := daemonStatus{}
+	status := answer.QueueStatus{}
 	if err := daemon.Call(ctx, "LockstepStatus", nil, &status); err != nil {
 		return err
 	}
 	if globals.JSON {
-		status.fillLists()
-		return cli.PrintJSON(globals.Streams.Out, status)
+		fillLists(&status)
+		document, err := cli.Document(status, statusOrder())
+		if err != nil {
+			return err
+		}
+		return cli.PrintJSON(globals.Streams.Out, document)
 	}
 	streams := globals.Streams
 	printer := statusPrinter{out: streams.Out, now: streams.Now(), colours: globals.Palette(), width: streams.Width}
@@ -94,12 +77,12 @@ func runStatus(ctx context.Context, globals *cli.Globals) error {
 }
 
 // fillLists makes empty lists of those that the daemon has sent as null.
-func (s *daemonStatus) fillLists() {
+func fillLists(s *answer.QueueStatus) {
 	if s.Jobs == nil {
-		s.Jobs = map[string]int{}
+		s.Jobs = map[string]int64{}
 	}
 	if s.Running == nil {
-		s.Running = []slotJob{}
+		s.Running = []answer.RunningJob{}
 	}
 	for i := range s.Running {
 		if s.Running[i].Summary == nil {
@@ -119,7 +102,7 @@ type statusPrinter struct {
 	width   int // of the terminal; 0: none
 }
 
-func (p statusPrinter) print(s daemonStatus, socket string) {
+func (p statusPrinter) print(s answer.QueueStatus, socket string) {
 	p.line("Daemon", fmt.Sprintf("lockstepd %s on %s, pid %d, %s", term.Visible(s.Version), term.Visible(s.Master), s.PID, p.up(s.Started)))
 	p.line("Socket", term.Visible(socket))
 	p.line("Queue", p.queue(s))
@@ -140,7 +123,7 @@ func (p statusPrinter) print(s daemonStatus, socket string) {
 }
 
 // safety answers whether the daemon can be stopped.
-func (p statusPrinter) safety(s daemonStatus) {
+func (p statusPrinter) safety(s answer.QueueStatus) {
 	switch {
 	case s.Nodes != nil && nodes.Voters(s.Nodes.Nodes) > 1 && nodes.Spare(s.Nodes.Nodes) == 0:
 		fmt.Fprintf(p.out, "\nTo stop or restart the daemon of any voting node would leave no majority: nothing would be taken or\nstarted until it is back, and what runs (%d) would fail.\n", len(s.Running))
@@ -159,14 +142,14 @@ func (p statusPrinter) line(name, value string) {
 	fmt.Fprintf(p.out, "%-7s %s\n", name+":", value)
 }
 
-func (p statusPrinter) up(since client.Timestamp) string {
+func (p statusPrinter) up(since answer.Time) string {
 	if since.IsZero() {
 		return "up since when is unknown"
 	}
 	return fmt.Sprintf("up since %s (%s)", since.In(p.now.Location()).Format(time.DateTime), term.Span(p.now.Sub(since.Time)))
 }
 
-func (p statusPrinter) queue(s daemonStatus) string {
+func (p statusPrinter) queue(s answer.QueueStatus) string {
 	state := "takes jobs"
 	if s.Drained {
 		state = p.colours.Paint("1;33", "drained, submissions are refused")
@@ -174,7 +157,7 @@ func (p statusPrinter) queue(s daemonStatus) string {
 	var counts []string
 	for _, status := range client.AllStatuses() {
 		if n := s.Jobs[status]; n > 0 {
-			counts = append(counts, strconv.Itoa(n)+" "+cli.StatusText(p.colours, status))
+			counts = append(counts, strconv.FormatInt(n, 10)+" "+cli.StatusText(p.colours, status))
 		}
 	}
 	if len(counts) == 0 {
@@ -194,7 +177,7 @@ func (p statusPrinter) quarantined(paths []string) {
 	}
 }
 
-func slotTable(jobs []slotJob, now time.Time, colours term.Palette, width int) string {
+func slotTable(jobs []answer.RunningJob, now time.Time, colours term.Palette, width int) string {
 	header := table.Row{"ID", "Status", "Priority", "For", "Summary"}
 	rows := make([]table.Row, 0, len(jobs))
 	for _, job := range jobs {

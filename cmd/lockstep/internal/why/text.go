@@ -12,6 +12,7 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/filters"
 	"lockstep/cmd/lockstep/internal/locks"
+	"lockstep/core/answer"
 )
 
 // whyPrinter writes answers for people.
@@ -33,10 +34,10 @@ func (p whyPrinter) job(why jobWhy) {
 		}
 		fmt.Fprintln(p.out, head)
 	case 1:
-		fmt.Fprintln(p.out, head, why.Reasons[0].sentence(p.now))
+		fmt.Fprintln(p.out, head, why.reasons()[0].sentence(p.now))
 	default:
 		fmt.Fprintln(p.out, head)
-		for _, reason := range why.Reasons {
+		for _, reason := range why.reasons() {
 			fmt.Fprintln(p.out, "- "+reason.sentence(p.now))
 		}
 	}
@@ -75,31 +76,31 @@ func (p whyPrinter) head(why jobWhy) string {
 // sentence is one reason in plain words.
 func (r whyReason) sentence(now time.Time) string {
 	switch r.Kind {
-	case whyDependency:
+	case answer.WhyDependency:
 		return r.dependency()
-	case whyFilter:
+	case answer.WhyFilter:
 		return r.filter()
-	case whyFilterLimit:
+	case answer.WhyFilterLimit:
 		return fmt.Sprintf("Filter rule %s%s lets %d such jobs run at a time, and %d are running.",
 			term.Visible(r.UUID), r.because(), r.Limit, r.Running)
-	case whyRateLimit:
+	case answer.WhyRateLimit:
 		return fmt.Sprintf("One of its reasons is %q: %d such jobs may run at a time, and %d are running.",
 			r.Label, r.Limit, r.Running)
-	case whySlots:
+	case answer.WhySlots:
 		return fmt.Sprintf("All run slots are taken: %d of %d.", r.Running, r.Slots)
-	case whyOrder:
+	case answer.WhyOrder:
 		return r.order()
-	case whyLock:
+	case answer.WhyLock:
 		return r.lock(now)
-	case whyStarting:
+	case answer.WhyStarting:
 		return "Its process is being started."
-	case whyCannotStart:
+	case answer.WhyCannotStart:
 		return "Job processes cannot be started" + term.AfterColon(r.Text)
-	case whyStopping:
+	case answer.WhyStopping:
 		return "The daemon is stopping; jobs are started again when it is back."
-	case whyRunning:
+	case answer.WhyRunning:
 		return r.running(now)
-	case whyEnded:
+	case answer.WhyEnded:
 		return r.ended(now)
 	}
 	return r.generic()
@@ -110,25 +111,25 @@ func (r whyReason) dependency() string {
 	if r.Opcode > 0 {
 		subject = fmt.Sprintf("Its opcode %d", r.Opcode+1)
 	}
-	state := "is " + term.Visible(r.JobStatus)
+	state := "is " + term.Visible(r.jobStatus())
 	switch {
 	case r.Unknown:
 		state = "was archived on another node or removed"
-	case r.JobStatus == "":
+	case r.jobStatus() == "":
 		state = "is not known"
-	case client.Final(r.JobStatus):
-		verb, state = "needs", "has ended with "+term.Visible(r.JobStatus)
+	case client.Final(r.jobStatus()):
+		verb, state = "needs", "has ended with "+term.Visible(r.jobStatus())
 	}
 	return fmt.Sprintf("%s %s job %d, which %s, to end with %s.", subject, verb, r.Job, state,
-		term.Visible(term.Enumerate(locks.AwaitedJob{Statuses: r.Statuses}.Wanted(), "or")))
+		term.Visible(term.Enumerate(locks.Wanted(r.Statuses), "or")))
 }
 
 // because is the reason of a filter rule and who made it, in parentheses, as far as
 // they are known.
 func (r whyReason) because() string {
 	var parts []string
-	if r.Reason != "" {
-		parts = append(parts, term.Visible(term.Shortened(r.Reason, term.ValueMax)))
+	if r.RuleReason != "" {
+		parts = append(parts, term.Visible(term.Shortened(r.RuleReason, term.ValueMax)))
 	}
 	if r.By != "" {
 		parts = append(parts, "made by "+term.Visible(term.Shortened(r.By, term.ValueMax)))
@@ -168,7 +169,7 @@ func (r whyReason) order() string {
 	for _, cause := range r.Causes {
 		word := blockerName(cause.Job, cause.Owner)
 		if cause.Lock != "" {
-			word += " for " + locks.Item{Lock: cause.Lock, Mode: cause.Mode}.String()
+			word += " for " + locks.ItemText(answer.LockItem{Lock: cause.Lock, Mode: cause.Mode})
 		}
 		causes = append(causes, word)
 	}
@@ -182,7 +183,7 @@ func (r whyReason) lock(now time.Time) string {
 	blocked, others := r.blockedLocks()
 	var wanted []string
 	for _, item := range blocked {
-		wanted = append(wanted, item.String())
+		wanted = append(wanted, locks.ItemText(item))
 	}
 	text := fmt.Sprintf("It has been waiting for %s for %s", term.Enumerate(wanted, "and"),
 		term.Span(time.Duration(r.Seconds*float64(time.Second))))
@@ -197,16 +198,16 @@ func (r whyReason) lock(now time.Time) string {
 	}
 	var holders []string
 	for _, blocker := range r.Blockers {
-		what := "it"
+		what, name := "it", blockerName(blocker.Job, blocker.Owner)
 		if len(blocked) != 1 || len(blocker.Locks) != 1 || blocked[0].Lock != blocker.Locks[0] {
 			what = term.Enumerate(visibleAll(blocker.Locks), "and")
 		}
-		word := fmt.Sprintf("%s holds %s", blocker, what)
+		word := fmt.Sprintf("%s holds %s", name, what)
 		switch {
 		case len(blocker.Locks) == 0: // it holds none of them, but waits for them longer
-			word = fmt.Sprintf("%s comes before it", blocker)
+			word = fmt.Sprintf("%s comes before it", name)
 		case !blocker.Since.IsZero():
-			word = fmt.Sprintf("%s has held %s for %s", blocker, what, term.Span(now.Sub(blocker.Since.Time)))
+			word = fmt.Sprintf("%s has held %s for %s", name, what, term.Span(now.Sub(blocker.Since.Time)))
 		}
 		holders = append(holders, word)
 	}
@@ -215,9 +216,9 @@ func (r whyReason) lock(now time.Time) string {
 
 // blockedLocks is what of the request somebody is known to hold, and how many locks it has
 // besides; all of it, where that is not known.
-func (r whyReason) blockedLocks() (blocked []locks.Item, others int) {
+func (r whyReason) blockedLocks() (blocked []answer.LockItem, others int) {
 	for _, item := range r.Locks {
-		held := func(b whyBlocker) bool { return slices.Contains(b.Locks, item.Lock) }
+		held := func(b answer.Blocker) bool { return slices.Contains(b.Locks, item.Lock) }
 		if slices.ContainsFunc(r.Blockers, held) {
 			blocked = append(blocked, item)
 		}
@@ -241,16 +242,16 @@ func (r whyReason) running(now time.Time) string {
 	if r.Opcodes > 1 {
 		what = fmt.Sprintf("at opcode %d of %d", r.Opcode+1, r.Opcodes)
 	}
-	if r.Since.IsZero() {
+	if r.since().IsZero() {
 		return "It is " + what + "."
 	}
-	return fmt.Sprintf("It has been %s for %s, since %s.", what, term.Span(now.Sub(r.Since.Time)), term.WallClock(now, r.Since.Time))
+	return fmt.Sprintf("It has been %s for %s, since %s.", what, term.Span(now.Sub(r.since())), term.WallClock(now, r.since()))
 }
 
 func (r whyReason) ended(now time.Time) string {
 	when := "It is not known when it ended"
-	if !r.Since.IsZero() {
-		when = "It ended " + term.Ago(now, r.Since.Time)
+	if !r.since().IsZero() {
+		when = "It ended " + term.Ago(now, r.since())
 	}
 	return when + term.AfterColon(term.Shortened(r.Text, term.ValueMax))
 }
@@ -275,20 +276,20 @@ func (w jobWhy) hints() []hint {
 	}
 	for _, reason := range w.Reasons {
 		switch reason.Kind {
-		case whyFilter, whyFilterLimit:
+		case answer.WhyFilter, answer.WhyFilterLimit:
 			add("what the rule is about, and who made it", "filter info %s", term.Visible(reason.UUID))
-		case whyRateLimit:
+		case answer.WhyRateLimit:
 			add("start it before others of the kind", "priority high %d", w.ID)
-		case whySlots:
+		case answer.WhySlots:
 			add("what holds the slots", "status")
 			add("start it before others", "priority high %d", w.ID)
-		case whyOrder:
+		case answer.WhyOrder:
 			add("start it before others", "priority high %d", w.ID)
-		case whyLock:
+		case answer.WhyLock:
 			add("who else waits, and for whom", "locks --graph")
-		case whyCannotStart, whyStopping:
+		case answer.WhyCannotStart, answer.WhyStopping:
 			add("how the daemon stands", "status")
-		case whyRunning:
+		case answer.WhyRunning:
 			add("see what it does", "watch %d", w.ID)
 			add("end it", "cancel --kill %d", w.ID)
 		}

@@ -12,6 +12,7 @@ import (
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/answer"
 	"lockstep/core/wire"
 )
 
@@ -56,13 +57,15 @@ RFC 3339 or null.`, followDepth, followJobs),
 	return command
 }
 
-// jobWhy is the daemon's answer to LockstepWhy.
-type jobWhy struct {
-	ID       int64       `json:"id"`
-	Status   string      `json:"status"`
-	Summary  []string    `json:"summary"`
-	Archived bool        `json:"archived"`
-	Reasons  []whyReason `json:"reasons"`
+// jobWhy is the daemon's answer about one job.
+type jobWhy struct{ answer.Why }
+
+func (w jobWhy) reasons() []whyReason {
+	reasons := make([]whyReason, len(w.Reasons))
+	for i, reason := range w.Reasons {
+		reasons[i] = whyReason{reason}
+	}
+	return reasons
 }
 
 func runWhy(ctx context.Context, opts whyOptions, globals *cli.Globals, args []string) error {
@@ -119,7 +122,7 @@ func runWhy(ctx context.Context, opts whyOptions, globals *cli.Globals, args []s
 // askWhy asks for one job. An unknown one is an error of the daemon's.
 func askWhy(ctx context.Context, daemon client.Querier, id int64) (jobWhy, error) {
 	why := jobWhy{}
-	if err := daemon.Query(ctx, "LockstepWhy", []any{id}, &why); err != nil {
+	if err := daemon.Query(ctx, "LockstepWhy", []any{id}, &why.Why); err != nil {
 		return why, err
 	}
 	if why.Status == "" {
@@ -164,15 +167,15 @@ func (w *whyWalk) take() whyStep {
 // inTheWay is the jobs that this one cannot run before.
 func (w jobWhy) inTheWay() []int64 {
 	var ids []int64
-	for _, reason := range w.Reasons {
+	for _, reason := range w.reasons() {
 		switch reason.Kind {
-		case whyDependency:
-			if !client.Final(reason.JobStatus) && !reason.Unknown {
+		case answer.WhyDependency:
+			if !client.Final(reason.jobStatus()) && !reason.Unknown {
 				ids = append(ids, reason.Job)
 			}
-		case whyLock:
+		case answer.WhyLock:
 			for _, blocker := range reason.Blockers {
-				if blocker.isJob() {
+				if isJob(blocker) {
 					ids = append(ids, blocker.Job)
 				}
 			}

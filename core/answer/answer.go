@@ -1,0 +1,61 @@
+// Package answer defines the answers of lockstep's own calls, once for all who make or
+// read them: the LUXI methods whose names begin with Lockstep, and the resources below /3
+// of the remote API, which pass them on. The actors fill them, the gateway encodes them,
+// the command line and the remote API decode them. A tag names a key on the wire, and
+// fields stand in the order of their keys there. The package decides nothing and keeps
+// nothing.
+package answer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Time is a point in time: [seconds, microseconds] on the wire, and null for none.
+type Time struct{ time.Time }
+
+// TimeOf is the time of so many microseconds since 1970; 0 is none.
+func TimeOf(us int64) Time {
+	if us == 0 {
+		return Time{}
+	}
+	return Time{time.UnixMicro(us)}
+}
+
+// MarshalJSON writes the form on the wire.
+func (t Time) MarshalJSON() ([]byte, error) {
+	if t.IsZero() {
+		return []byte("null"), nil
+	}
+	us := t.UnixMicro()
+	return json.Marshal([2]int64{us / 1e6, us % 1e6})
+}
+
+// UnmarshalJSON reads the form on the wire; an empty list is none, too.
+func (t *Time) UnmarshalJSON(data []byte) error {
+	var parts []int64
+	if err := json.Unmarshal(data, &parts); err != nil {
+		return fmt.Errorf("timestamp %s: %w", data, err)
+	}
+	switch len(parts) {
+	case 0:
+		t.Time = time.Time{}
+	case 2:
+		t.Time = time.Unix(parts[0], parts[1]*int64(time.Microsecond))
+	default:
+		return fmt.Errorf("timestamp %s has %d parts", data, len(parts))
+	}
+	return nil
+}
+
+// encode is json.Marshal without escapes for HTML. The encoder of the whole answer decides
+// on these.
+func encode(value any) ([]byte, error) {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimRight(buffer.Bytes(), "\n"), err
+}

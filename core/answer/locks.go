@@ -1,0 +1,152 @@
+package answer
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"lockstep/core/job"
+)
+
+// Locks answers LockstepLocks: who holds what, who waits for whom, and which jobs wait
+// for the end of others.
+type Locks = LocksOf[[]Lock, []LockWait, []JobWait]
+
+// LocksOf is Locks with parts of any form: the gateway joins parts that the lock manager
+// and the scheduler have encoded.
+type LocksOf[L, W, J any] struct {
+	Jobs  J `json:"jobs"`
+	Locks L `json:"locks"`
+	Waits W `json:"waits"`
+}
+
+// Lock is a lock in the lock monitor (queue.md 2.6). An owner is a string that contains
+// the JSON text of a Principal.
+type Lock struct {
+	Name    string       `json:"name"`
+	Mode    string       `json:"mode,omitempty"` // none if no owner holds the lock itself
+	Owners  []string     `json:"owners"`
+	Pending []LockWaiter `json:"pending"`
+}
+
+// LockWaiter is an owner that waits for a lock.
+type LockWaiter struct {
+	Mode  string `json:"mode"`
+	Owner string `json:"owner"`
+}
+
+// LockWait is an owner that waits: for what, since when and for whom. Locks has what is
+// in the way of each blocker's; an empty list means that the blocker waits, too, and must
+// not be overtaken any longer.
+type LockWait struct {
+	Owner    LockOwner   `json:"owner"`
+	Priority int         `json:"priority"`
+	Request  []LockItem  `json:"request"`
+	Blockers []LockOwner `json:"blockers"`
+	Locks    [][]string  `json:"locks"`
+	Seconds  float64     `json:"seconds"`
+}
+
+// JobWait is a job that waits for the end of others.
+type JobWait struct {
+	ID int64        `json:"id"`
+	On []AwaitedJob `json:"on"`
+}
+
+// AwaitedJob is a job that is waited for. No status means success or error.
+type AwaitedJob struct {
+	ID       int64    `json:"id"`
+	Statuses []string `json:"statuses"`
+}
+
+// Principal is a job, or a client that goes by a name: a holder of locks or a waiter. It
+// is the job's id or the name on the wire.
+type Principal struct {
+	Job  int64
+	Name string // if named
+	// Named tells a client by a name from a job; a name of digits is no job.
+	Named bool
+}
+
+// MarshalJSON writes the id or the name.
+func (p Principal) MarshalJSON() ([]byte, error) {
+	if p.Named {
+		return []byte(job.Quote(p.Name)), nil
+	}
+	return strconv.AppendInt(nil, p.Job, 10), nil
+}
+
+// UnmarshalJSON reads an id or a name.
+func (p *Principal) UnmarshalJSON(data []byte) error {
+	*p = Principal{}
+	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '"' {
+		p.Named = true
+		return json.Unmarshal(data, &p.Name)
+	}
+	return json.Unmarshal(data, &p.Job)
+}
+
+// Compare orders jobs by id, before clients by name.
+func (p Principal) Compare(q Principal) int {
+	if p.Named != q.Named {
+		if q.Named {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(p.Job, q.Job), strings.Compare(p.Name, q.Name))
+}
+
+// LockOwner is the whole identity of an owner of locks: [who, livelock, pid] on the wire.
+// A job that is started again is another owner.
+type LockOwner struct {
+	Who      Principal
+	Livelock string
+	PID      int
+}
+
+// MarshalJSON writes the three parts.
+func (o LockOwner) MarshalJSON() ([]byte, error) {
+	who, err := o.Who.MarshalJSON()
+	return fmt.Appendf(nil, "[%s,%s,%d]", who, job.Quote(o.Livelock), o.PID), err
+}
+
+// UnmarshalJSON reads the three parts.
+func (o *LockOwner) UnmarshalJSON(data []byte) error {
+	return readParts(data, "an owner of locks is not [who, livelock, pid]", &o.Who, &o.Livelock, &o.PID)
+}
+
+// LockItem is a lock and a mode, a pair on the wire.
+type LockItem struct{ Lock, Mode string }
+
+// MarshalJSON writes the pair.
+func (i LockItem) MarshalJSON() ([]byte, error) {
+	return fmt.Appendf(nil, "[%s,%s]", job.Quote(i.Lock), job.Quote(i.Mode)), nil
+}
+
+// UnmarshalJSON reads the pair.
+func (i *LockItem) UnmarshalJSON(data []byte) error {
+	return readParts(data, "a request for a lock is not [lock, mode]", &i.Lock, &i.Mode)
+}
+
+// readParts decodes a list of as many parts as there are targets; malformed says what it
+// is not, otherwise.
+func readParts(data []byte, malformed string, targets ...any) error {
+	var parts []json.RawMessage
+	if err := json.Unmarshal(data, &parts); err != nil {
+		return err
+	}
+	if len(parts) != len(targets) {
+		return errors.New(malformed)
+	}
+	for i, target := range targets {
+		if err := json.Unmarshal(parts[i], target); err != nil {
+			return fmt.Errorf("part %d of %s: %w", i+1, data, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package answer
+
+import "encoding/json"
+
+// QueueStatus answers LockstepStatus: how the daemon and its queue stand.
+type QueueStatus struct {
+	// CannotStart is why no job process can be started; empty: they can.
+	CannotStart string           `json:"cannot_start"`
+	Cluster     string           `json:"cluster"`
+	Drained     bool             `json:"drained"`
+	Jobs        map[string]int64 `json:"jobs"` // in the queue, by status
+	LastID      int64            `json:"last_id"`
+	Master      string           `json:"master"`
+	Nodes       *Nodes           `json:"nodes"` // null for a daemon that belongs to no cluster
+	PID         int              `json:"pid"`
+	Quarantined []string         `json:"quarantined"` // below the data directory
+	// WithSecrets are queued jobs that would fail after a restart: their secrets
+	// are in the daemon's memory only.
+	WithSecrets int64        `json:"queued_with_secrets"`
+	RunSlots    int          `json:"run_slots"`
+	Running     []RunningJob `json:"running"`
+	Started     Time         `json:"started_ts"`
+	Version     string       `json:"version"`
+}
+
+// RunningJob is a job that holds a run slot.
+type RunningJob struct {
+	ID       int64    `json:"id"`
+	Priority int      `json:"priority"`
+	Started  Time     `json:"start_ts"` // null while its process is being started
+	Status   string   `json:"status"`
+	Summary  []string `json:"summary"`
+}
+
+// FilterReplaced answers LockstepReplaceFilter.
+type FilterReplaced struct {
+	Count int64   `json:"count"` // of unfinished jobs that the rule decides about
+	Jobs  []int64 `json:"jobs"`  // the first of their ids
+	UUID  string  `json:"uuid"`
+}
+
+// Opcode is one opcode of the catalogue; LockstepOpcodes is answered with a list of them.
+type Opcode struct {
+	Name    string        `json:"name"`
+	Doc     string        `json:"doc"`
+	Defined bool          `json:"defined"` // declared by an operator
+	Params  []OpcodeParam `json:"params"`
+}
+
+// OpcodeParam is one parameter of an opcode.
+type OpcodeParam struct {
+	Name     string          `json:"name"`
+	Type     string          `json:"type"`
+	Required bool            `json:"required"`
+	Default  json.RawMessage `json:"default"`
+	Doc      string          `json:"doc"`
+	Secret   bool            `json:"secret"`
+}

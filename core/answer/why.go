@@ -1,0 +1,215 @@
+package answer
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Why answers LockstepWhy: why a job does not run, or what it does instead.
+type Why struct {
+	Archived bool     `json:"archived"`
+	ID       int64    `json:"id"`
+	Reasons  []Reason `json:"reasons"`
+	Status   string   `json:"status"`
+	Summary  []string `json:"summary"`
+}
+
+// The kinds of reasons.
+const (
+	WhyDependency  = "dependency"   // it waits for the end of another job
+	WhyFilter      = "filter"       // a filter rule pauses or rejects it
+	WhyFilterLimit = "filter-limit" // a filter rule limits how many such jobs run
+	WhyRateLimit   = "rate-limit"   // its reason trail limits how many such jobs run
+	WhySlots       = "slots"        // no run slot is free
+	WhyOrder       = "order"        // others come first
+	WhyLock        = "lock"         // others hold locks that it waits for
+	WhyStarting    = "starting"     // its process is being started
+	WhyCannotStart = "cannot-start" // no job process can be started
+	WhyStopping    = "stopping"     // the daemon is stopping
+	WhyRunning     = "running"      // it runs
+	WhyEnded       = "ended"        // it has ended
+)
+
+func whyKinds() []string {
+	return []string{WhyDependency, WhyFilter, WhyFilterLimit, WhyRateLimit, WhySlots, WhyOrder, WhyLock,
+		WhyStarting, WhyCannotStart, WhyStopping, WhyRunning, WhyEnded}
+}
+
+// Reason is one reason. Its kind says which fields it has, see MarshalJSON.
+type Reason struct {
+	Kind string `json:"kind"`
+
+	Opcode    int      `json:"opcode"` // from 0
+	Opcodes   int      `json:"opcodes"`
+	Job       int64    `json:"job"`
+	JobStatus *string  `json:"job_status"` // nil: not looked up; empty: not known
+	Statuses  []string `json:"statuses"`
+	Unknown   bool     `json:"unknown"` // to the node that is the master
+
+	UUID       string `json:"uuid"`
+	Action     string `json:"action"`
+	RuleReason string `json:"reason"` // for which the rule was made
+	By         string `json:"by"`     // who made the rule; empty: not known
+
+	Label   string `json:"label"`
+	Limit   int64  `json:"limit"`
+	Running int64  `json:"running"`
+	Slots   int64  `json:"slots"`
+
+	Position     int64   `json:"position"`
+	AtLeast      bool    `json:"at_least"` // the position may be a later one
+	Pending      int64   `json:"pending"`
+	Predictive   bool    `json:"predictive"`
+	Weight       float64 `json:"weight"`
+	StaticWeight float64 `json:"static_weight"`
+	AgeTicks     int64   `json:"age_ticks"`
+	BigLock      bool    `json:"big_lock"`
+	Causes       []Cause `json:"causes"`
+
+	Locks    []LockItem `json:"locks"`
+	Seconds  float64    `json:"seconds"`
+	Blockers []Blocker  `json:"blockers"`
+
+	Since *Time  `json:"since_ts"` // nil or zero: not known
+	Text  string `json:"text"`
+
+	// Raw is what was read: all that there is of a kind that is not known here.
+	Raw json.RawMessage `json:"-"`
+}
+
+// Cause is an owner of locks because of which a job is put behind others of its priority.
+type Cause struct {
+	Job    int64   `json:"job"`
+	Owner  string  `json:"owner"` // a client by its name; empty: the job
+	Lock   string  `json:"lock"`  // empty: it is not about one lock
+	Mode   string  `json:"mode"`
+	Value  float64 `json:"value"`
+	Level  string  `json:"level"`
+	How    string  `json:"how"`
+	Others int     `json:"others"` // how many more there are like it
+}
+
+// MarshalJSON writes what applies.
+func (c Cause) MarshalJSON() ([]byte, error) {
+	keys := map[string]any{"value": c.Value, "level": c.Level, "how": c.How, "others": c.Others}
+	if c.Owner != "" {
+		keys["owner"] = c.Owner
+	} else {
+		keys["job"] = c.Job
+	}
+	if c.Lock != "" {
+		keys["lock"] = c.Lock
+	}
+	if c.Mode != "" {
+		keys["mode"] = c.Mode
+	}
+	return encode(keys)
+}
+
+// Blocker is an owner of locks that a job waits for.
+type Blocker struct {
+	Job   int64    `json:"job"`
+	Owner string   `json:"owner"` // a client by its name; empty: the job
+	Since Time     `json:"since_ts"`
+	Locks []string `json:"locks"`
+}
+
+// MarshalJSON writes what applies.
+func (b Blocker) MarshalJSON() ([]byte, error) {
+	keys := map[string]any{"owner": b.Owner, "locks": b.Locks}
+	if b.Owner == "" {
+		keys["job"], keys["since_ts"] = b.Job, b.Since
+	}
+	return encode(keys)
+}
+
+// MarshalJSON writes the fields of the reason's kind.
+func (r Reason) MarshalJSON() ([]byte, error) {
+	keys := map[string]any{"kind": r.Kind}
+	switch r.Kind {
+	case WhyDependency:
+		keys["opcode"], keys["job"], keys["statuses"] = r.Opcode, r.Job, r.Statuses
+		if r.Unknown {
+			keys["unknown"] = true
+		}
+		if r.JobStatus != nil {
+			keys["job_status"] = *r.JobStatus
+		}
+	case WhyFilter:
+		keys["uuid"], keys["action"], keys["reason"] = r.UUID, r.Action, r.RuleReason
+		r.addMaker(keys)
+	case WhyFilterLimit:
+		keys["uuid"], keys["limit"], keys["running"], keys["reason"] = r.UUID, r.Limit, r.Running, r.RuleReason
+		r.addMaker(keys)
+	case WhyRateLimit:
+		keys["label"], keys["limit"], keys["running"] = r.Label, r.Limit, r.Running
+	case WhySlots:
+		keys["slots"], keys["running"] = r.Slots, r.Running
+	case WhyOrder:
+		r.addOrder(keys)
+	case WhyLock:
+		keys["locks"], keys["seconds"], keys["blockers"] = r.Locks, r.Seconds, r.Blockers
+	case WhyCannotStart:
+		keys["text"] = r.Text
+	case WhyRunning:
+		keys["opcode"], keys["opcodes"] = r.Opcode, r.Opcodes
+		if r.Since != nil {
+			keys["since_ts"] = *r.Since
+		}
+	case WhyEnded:
+		keys["since_ts"] = r.Since
+	}
+	return encode(keys)
+}
+
+func (r Reason) addMaker(keys map[string]any) {
+	if r.By != "" {
+		keys["by"] = r.By
+	}
+}
+
+func (r Reason) addOrder(keys map[string]any) {
+	keys["position"], keys["pending"], keys["predictive"] = r.Position, r.Pending, r.Predictive
+	if r.AtLeast {
+		keys["at_least"] = true
+	}
+	if r.Predictive {
+		keys["weight"], keys["static_weight"], keys["age_ticks"] = r.Weight, r.StaticWeight, r.AgeTicks
+		keys["big_lock"], keys["causes"] = r.BigLock, r.Causes
+	}
+}
+
+// UnmarshalJSON reads a reason. Of a kind that is not known here only Kind and Raw are
+// set where its fields mean something else.
+func (r *Reason) UnmarshalJSON(data []byte) error {
+	type plain Reason // without this method
+	decoded := plain{}
+	if err := json.Unmarshal(data, &decoded); err != nil {
+		var kind struct {
+			Kind string `json:"kind"`
+		}
+		if known := json.Unmarshal(data, &kind); known != nil || slices.Contains(whyKinds(), kind.Kind) {
+			return fmt.Errorf("a reason: %w", err)
+		}
+		decoded = plain{Kind: kind.Kind}
+	}
+	*r = Reason(decoded)
+	r.Raw = slices.Clone(data)
+	return nil
+}
+
+// PendingReason is what holds one job back, in a few words: [id, text] on the wire, empty
+// for a job that is not held back. LockstepPending is answered with a list of them.
+type PendingReason struct {
+	ID   int64
+	Text string
+}
+
+// MarshalJSON writes the pair.
+func (p PendingReason) MarshalJSON() ([]byte, error) { return encode([2]any{p.ID, p.Text}) }
+
+// UnmarshalJSON reads the pair.
+func (p *PendingReason) UnmarshalJSON(data []byte) error {
+	return readParts(data, "the reason of a pending job is not [id, text]", &p.ID, &p.Text)
+}
