@@ -95,7 +95,7 @@ func (o *options) prepare(ctx context.Context) (*bench, error) {
 
 func (b *bench) measure(scenes []scene) error {
 	for _, s := range scenes {
-		b.bar.Say(s.name)
+		b.bar.SetText(s.name)
 		err := s.run(b)
 		if b.ctx.Err() != nil {
 			return fmt.Errorf("%s: told to stop", s.name)

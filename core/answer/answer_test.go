@@ -2,8 +2,6 @@ package answer_test
 
 import (
 	"encoding/json"
-	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -92,11 +90,4 @@ func TestTimes(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(`null`), &read))
 	require.True(t, read.IsZero())
 	require.EqualError(t, read.UnmarshalJSON([]byte(`[1]`)), "timestamp [1] has 1 parts")
-}
-
-// The process of a job makes no such call: it does not pay for their answers.
-func TestTheJobProcessLinksNone(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "lockstep/cmd/lockstep-job").Output()
-	require.NoError(t, err)
-	require.NotContains(t, strings.Fields(string(out)), "lockstep/core/answer")
 }

@@ -63,8 +63,8 @@ func (b *Bar) Show(text string, value int) {
 	}
 }
 
-// Say changes the words before the bar.
-func (b *Bar) Say(text string) {
+// SetText changes the words before the bar.
+func (b *Bar) SetText(text string) {
 	if b.tracker != nil {
 		b.tracker.UpdateMessage(text)
 	}
@@ -72,7 +72,7 @@ func (b *Bar) Say(text string) {
 
 // Rate says how many of what there were, and how many in a second.
 func (b *Bar) Rate(n uint64, what string, took time.Duration) {
-	b.Say(fmt.Sprintf("%d %s, %.0f/s", n, what, float64(n)/took.Seconds()))
+	b.SetText(fmt.Sprintf("%d %s, %.0f/s", n, what, float64(n)/took.Seconds()))
 }
 
 // Step counts one step more.

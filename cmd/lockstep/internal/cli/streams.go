@@ -36,7 +36,7 @@ type Streams struct {
 	// Build is that of this program.
 	Build buildinfo.Build
 
-	// RequestName gives a name for a submission, another one each time.
+	// RequestName gives a new name for a submission.
 	RequestName func() string
 
 	// Interrupts takes SIGINT and SIGTERM over from the runtime, which would

@@ -66,8 +66,8 @@ Another daemon's socket is named with --socket PATH or $LOCKSTEP_SOCKET.`
 // barrier is what keeps this user from a socket: the socket, or a directory above it.
 type barrier struct {
 	owner string
-	group string // whose members get past it; "": there is none that one should join
-	user  string // who is kept out
+	group string // whose members get past it; "": there is none that a user should join
+	user  string // that has no access
 }
 
 // inFrontOf finds the barrier: the first of the socket and the directories above it

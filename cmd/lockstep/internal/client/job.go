@@ -32,7 +32,7 @@ func AllStatuses() []string {
 // PendingStatuses are those of jobs that wait for something (queue.md 4.2).
 func PendingStatuses() []string { return []string{StatusQueued, StatusWaiting, StatusCanceling} }
 
-// Final tells whether a job with this status can change no more.
+// Final tells whether a job with this status has ended and cannot change.
 func Final(status string) bool {
 	return status == StatusCanceled || status == StatusSuccess || status == StatusError
 }

@@ -28,8 +28,8 @@ const (
 type Session struct {
 	Path   string
 	client *luxiclient.Client // nil: not connected
-	// carried: another node than the one it is connected to has answered. That one may
-	// vanish, and another take its place.
+	// carried: a node other than the connected one has answered. It can vanish, and a
+	// third node become master.
 	carried bool
 	After   func(time.Duration) <-chan time.Time
 	Notice  func(text string) // tells people about a lost connection; nil: no person listens
@@ -83,7 +83,7 @@ func (s *Session) retry(ctx context.Context, err error, passes func(error) bool,
 	pause, waited := reconnectPauseFirst, time.Duration(0)
 	for passes(err) && ctx.Err() == nil && waited < reconnectLimit {
 		if waited == 0 {
-			s.tell("the connection to the daemon was lost; trying to get it back for up to a minute")
+			s.notify("the connection to the daemon was lost; trying to get it back for up to a minute")
 		}
 		select {
 		case <-ctx.Done():
@@ -95,19 +95,19 @@ func (s *Session) retry(ctx context.Context, err error, passes func(error) bool,
 		err = s.Call(ctx, method, args, result)
 	}
 	if waited > 0 && !gone(err) {
-		s.tell("the daemon is back")
+		s.notify("the daemon is back")
 	}
 	return err
 }
 
-func (s *Session) tell(text string) {
+func (s *Session) notify(text string) {
 	if s.Notice != nil {
 		s.Notice(text)
 	}
 }
 
-// gone tells whether err says that nobody is there, as opposed to an answer. A node
-// of a cluster that knows of no master is nobody, either.
+// gone tells whether err says that no daemon serves requests there, as opposed to an
+// answer. A node of a cluster that knows of no master serves none, either.
 func gone(err error) bool {
 	var lost *luxiclient.ConnectionLost
 	var none *luxiclient.NoDaemon
@@ -123,7 +123,9 @@ func isReferral(err error) bool {
 
 // Other returns a second session with the same daemon, for calls while this one waits
 // for an answer.
-func (s *Session) Other() *Session { return &Session{Path: s.Path, After: s.After} }
+func (s *Session) Other() *Session {
+	return &Session{Path: s.Path, After: s.After, AnswerTimeout: s.AnswerTimeout}
+}
 
 // Close closes the connection, if there is one; the next call makes a new one.
 func (s *Session) Close() {
@@ -135,9 +137,9 @@ func (s *Session) Close() {
 }
 
 // Submit makes a submitting call. If the connection is lost before the answer it connects
-// again, as Query does, and sends the same submission: the daemon tells by its name whether
-// it was taken (see NewTrails). Where that is of no avail it says so: a job may exist,
-// and under another name it might run twice.
+// again, as Query does, and sends the same submission: the daemon knows by its name whether
+// it was taken (see NewTrails). If that fails, too, the error says that a job may exist;
+// under another name it might run twice.
 func (s *Session) Submit(ctx context.Context, method string, jobs any, result any) error {
 	args := []any{jobs}
 	err := s.Call(ctx, method, args, result)

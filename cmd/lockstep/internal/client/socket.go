@@ -43,9 +43,9 @@ func stoppedHere() bool {
 	return err == nil && !trusted(LocalSocket)
 }
 
-// trusted tells whether a socket exists that this user or root has made. Anybody may
-// put one into a directory like /tmp; whoever happens to be there must not send
-// commands and secrets to it.
+// trusted tells whether a socket exists that this user or root has made. Any user can put
+// a socket into a directory like /tmp. A caller in such a directory must not send commands
+// and secrets to it.
 func trusted(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Type() != os.ModeSocket {

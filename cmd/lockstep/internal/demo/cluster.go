@@ -59,7 +59,7 @@ func runCluster(ctx context.Context, globals *cli.Globals) (err error) {
 	defer func() {
 		var daemons []*Daemon
 		for _, n := range d.nodes {
-			_ = n.Stop() // what it says does not matter any more
+			_ = n.Stop() // the demonstration is over, its error has no consequence
 			daemons = append(daemons, n.Daemon)
 		}
 		err = firstError(causeOf(ctx, err), Clear(root, daemons...))

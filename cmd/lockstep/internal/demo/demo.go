@@ -28,6 +28,7 @@ const demoLimit = 2 * time.Minute
 // demoWidth is how wide its table is, in columns, where there is no terminal.
 const demoWidth = 110
 
+// NewCommand is the command demo.
 func NewCommand(globals *cli.Globals) *cobra.Command {
 	cluster := false
 	command := &cobra.Command{
@@ -109,8 +110,8 @@ type demo struct {
 }
 
 // untilInterrupted gives a context that ends on Ctrl-C, SIGTERM, when the terminal is
-// closed, and when nobody reads standard output any longer, for which the options that it
-// returns must be used.
+// closed, and when the reader of standard output has gone. For the last the caller must use
+// the globals that it returns.
 //
 // SIGPIPE is taken, so that it does not end the program before it has cleaned up. It says
 // nothing about standard output: the socket of a daemon that was killed raises it, too.
@@ -136,7 +137,7 @@ func untilInterrupted(ctx context.Context, globals *cli.Globals) (context.Contex
 	return ctx, &watched, func() { cancel(nil); release() }
 }
 
-// readOutput is a writer that tells when nobody reads any longer.
+// readOutput is a writer that tells when its reader has gone.
 type readOutput struct {
 	io.Writer
 	unread func()

@@ -127,7 +127,7 @@ func runReplace(ctx context.Context, opts ruleOptions, globals *cli.Globals, sub
 	daemon := globals.Connect()
 	defer daemon.Close()
 	if uuid != nil {
-		whole, err := wholeUUIDs(ctx, daemon, []string{*uuid})
+		whole, err := completeUUIDs(ctx, daemon, []string{*uuid})
 		if err != nil {
 			return err
 		}

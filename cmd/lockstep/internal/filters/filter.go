@@ -27,6 +27,7 @@ const (
 	ActionRateLimit = "RATE_LIMIT"
 )
 
+// NewCommand is the command filter.
 func NewCommand(globals *cli.Globals) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "filter add|replace|list|info|delete",
@@ -156,7 +157,7 @@ func runDelete(ctx context.Context, globals *cli.Globals, uuids []string) error 
 	}
 	daemon := globals.Connect()
 	defer daemon.Close()
-	uuids, err := wholeUUIDs(ctx, daemon, uuids)
+	uuids, err := completeUUIDs(ctx, daemon, uuids)
 	if err != nil {
 		return err
 	}
@@ -213,9 +214,9 @@ func isUUIDPrefix(text string) bool {
 	return len(text) >= uuidPrefixMin && len(text) < len(zero) && isUUID(text+zero[len(text):])
 }
 
-// wholeUUIDs replaces beginnings of UUIDs by the rules that they stand for. It asks the daemon
+// completeUUIDs replaces beginnings of UUIDs by the rules that they stand for. It asks the daemon
 // only if there are some.
-func wholeUUIDs(ctx context.Context, daemon client.Querier, args []string) ([]string, error) {
+func completeUUIDs(ctx context.Context, daemon client.Querier, args []string) ([]string, error) {
 	if !slices.ContainsFunc(args, isUUIDPrefix) {
 		return args, nil
 	}

@@ -90,7 +90,7 @@ func runInfo(ctx context.Context, globals *cli.Globals, uuids []string) error {
 	}
 	daemon := globals.Connect()
 	defer daemon.Close()
-	uuids, err := wholeUUIDs(ctx, daemon, uuids)
+	uuids, err := completeUUIDs(ctx, daemon, uuids)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (r rule) print(out io.Writer, now time.Time, colours term.Palette) {
 	}
 }
 
-// why is the reason that a person gave for the rule, or else the last one that anybody did.
+// why is the reason that a person gave for the rule, or else the last one in the trail.
 func (r rule) why() string {
 	text := ""
 	for _, entry := range r.Reasons {

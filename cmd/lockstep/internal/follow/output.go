@@ -76,7 +76,7 @@ const (
 func (o *JobOutput) Show(entries []LogEntry) {
 	for _, entry := range entries {
 		if gap := o.account.Take(entry.Type, entry.Payload); gap != (job.Written{}) {
-			o.sayMissing(gap)
+			o.reportMissing(gap)
 		}
 		stream, piece, ok := job.Output(entry.Type, entry.Payload)
 		switch {
@@ -156,8 +156,8 @@ func (o *JobOutput) EndLine() {
 	}
 }
 
-// sayMissing says what is missing where the output stands now.
-func (o *JobOutput) sayMissing(gap job.Written) {
+// reportMissing says what is missing where the output stands now.
+func (o *JobOutput) reportMissing(gap job.Written) {
 	o.EndLine()
 	had := o.account.Given.Plus(o.account.Missing).Minus(gap)
 	say := func(name string, gap, had job.Volume) {

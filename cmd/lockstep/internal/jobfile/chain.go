@@ -19,8 +19,8 @@ type jobChain struct {
 	read  int
 }
 
-// newJobChain looks at names only: so that a reference to a later job is told from one to
-// none at all.
+// newJobChain reads names only: an error can then tell a reference to a later job from a
+// reference to no job.
 func newJobChain(jobs []node) *jobChain {
 	c := &jobChain{names: map[string]int{}, later: map[string]bool{}}
 	for _, job := range jobs {
@@ -58,7 +58,7 @@ func (c *jobChain) job(from node) (Job, error) {
 		if _, opcode := from.field("OP_ID"); opcode {
 			return readJob(from) // which says what is wrong
 		}
-		return Job{}, wrongAt(from.at, `the job has no "ops", the list of its opcodes`)
+		return Job{}, errorAt(from.at, `the job has no "ops", the list of its opcodes`)
 	}
 	job, err := readJob(ops)
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *jobChain) job(from node) (Job, error) {
 		case "after":
 			job.depends, err = c.depends(job.ops[0], value)
 		default:
-			err = wrongAt(value.at, `unknown key %q of a job; it has "name", "after" and "ops"`, key)
+			err = errorAt(value.at, `unknown key %q of a job; it has "name", "after" and "ops"`, key)
 		}
 		if err != nil {
 			return Job{}, err
@@ -86,13 +86,13 @@ func (c *jobChain) job(from node) (Job, error) {
 func (c *jobChain) newName(value node) (string, error) {
 	name, ok := value.scalar.(string)
 	if !ok || name == "" {
-		return "", wrongAt(value.at, "the name of a job is a text, not %s", value.describe())
+		return "", errorAt(value.at, "the name of a job is a text, not %s", value.describe())
 	}
 	if strings.Trim(name, "0123456789-") == "" {
-		return "", wrongAt(value.at, "the name %q could be taken for the id of a job; add a letter", name)
+		return "", errorAt(value.at, "the name %q could be taken for the id of a job; add a letter", name)
 	}
 	if before, twice := c.names[name]; twice {
-		return "", wrongAt(value.at, "the name %q is that of job %d of the file, too", name, before+1)
+		return "", errorAt(value.at, "the name %q is that of job %d of the file, too", name, before+1)
 	}
 	return name, nil
 }
@@ -103,7 +103,7 @@ func (c *jobChain) depends(first, after node) (*node, error) {
 	list := node{kind: listNode, at: after.at}
 	if own, ok := first.field("depends"); ok && own.describe() != "null" {
 		if own.kind != listNode {
-			return nil, wrongAt(own.at, "depends is a list of [id, [status, ...]], not %s", own.describe())
+			return nil, errorAt(own.at, "depends is a list of [id, [status, ...]], not %s", own.describe())
 		}
 		list.values = slices.Clone(own.values)
 	}
@@ -118,7 +118,7 @@ func (c *jobChain) depends(first, after node) (*node, error) {
 			return nil, err
 		}
 		if met[id] {
-			return nil, wrongAt(reference.at, "the job comes twice after the same one")
+			return nil, errorAt(reference.at, "the job comes twice after the same one")
 		}
 		met[id] = true
 		list.values = append(list.values, node{kind: listNode, at: reference.at,
@@ -136,7 +136,7 @@ func (c *jobChain) reference(from node) (id string, statuses node, err error) {
 	if from.kind == objectNode {
 		named, ok := from.field("job")
 		if !ok {
-			return "", statuses, wrongAt(from.at, `the key "job" is missing`)
+			return "", statuses, errorAt(from.at, `the key "job" is missing`)
 		}
 		job = named
 		for i, key := range from.names {
@@ -145,7 +145,7 @@ func (c *jobChain) reference(from node) (id string, statuses node, err error) {
 			case "status":
 				statuses, err = readStatuses(from.values[i])
 			default:
-				err = wrongAt(from.values[i].at, `unknown key %q; there are "job" and "status"`, key)
+				err = errorAt(from.values[i].at, `unknown key %q; there are "job" and "status"`, key)
 			}
 			if err != nil {
 				return "", statuses, err
@@ -163,11 +163,11 @@ func readStatuses(from node) (node, error) {
 	}
 	for _, one := range list.values {
 		if text, ok := one.scalar.(string); !ok || !client.Final(text) {
-			return list, wrongAt(one.at, "a job ends with success, error or canceled, not with %s", one.quoted())
+			return list, errorAt(one.at, "a job ends with success, error or canceled, not with %s", one.quoted())
 		}
 	}
 	if len(list.values) == 0 {
-		return list, wrongAt(from.at, "name at least one of success, error and canceled")
+		return list, errorAt(from.at, "name at least one of success, error and canceled")
 	}
 	return list, nil
 }
@@ -178,7 +178,7 @@ func (c *jobChain) id(job node) (string, error) {
 	if job.kind != scalarNode || !isName {
 		number, err := strconv.ParseInt(fmt.Sprint(job.scalar), 10, 64)
 		if job.kind != scalarNode || err != nil || number < 1 {
-			return "", wrongAt(job.at, "a job comes after the name of one of this file, or the id of one that exists, not after %s", job.quoted())
+			return "", errorAt(job.at, "a job comes after the name of one of this file, or the id of one that exists, not after %s", job.quoted())
 		}
 		return strconv.FormatInt(number, 10), nil
 	}
@@ -187,9 +187,9 @@ func (c *jobChain) id(job node) (string, error) {
 	case known:
 		return strconv.Itoa(before - c.read), nil
 	case c.later[name]:
-		return "", wrongAt(job.at, "the job %q does not stand before this one in the file; a job can only come after earlier ones", name)
+		return "", errorAt(job.at, "the job %q does not stand before this one in the file; a job can only come after earlier ones", name)
 	}
-	return "", wrongAt(job.at, "there is no job of the name %q in this file", name)
+	return "", errorAt(job.at, "there is no job of the name %q in this file", name)
 }
 
 // quoted shows a scalar, and says of anything else what it is.

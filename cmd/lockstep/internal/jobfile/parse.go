@@ -15,21 +15,21 @@ import (
 	"unicode/utf8"
 )
 
-// Place is where something stands in a file, from 1. Columns count characters.
-type Place struct{ Line, Column int }
+// Position is where something stands in a file, from 1. Columns count characters.
+type Position struct{ Line, Column int }
 
-// PlaceError is a mistake in a file, at a place that an editor can jump to.
-type PlaceError struct {
-	at   Place
+// PositionError is a mistake in a file, at a place that an editor can jump to.
+type PositionError struct {
+	at   Position
 	text string
 }
 
-func (e *PlaceError) Error() string {
+func (e *PositionError) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.at.Line, e.at.Column, e.text)
 }
 
-func wrongAt(at Place, format string, args ...any) error {
-	return &PlaceError{at, fmt.Sprintf(format, args...)}
+func errorAt(at Position, format string, args ...any) error {
+	return &PositionError{at, fmt.Sprintf(format, args...)}
 }
 
 type nodeKind int
@@ -43,7 +43,7 @@ const (
 // node is a JSON value that knows where it stood, whether the file was JSON or YAML.
 type node struct {
 	kind   nodeKind
-	at     Place
+	at     Position
 	scalar any // string, json.Number, float64, integer, bool or nil
 	names  []string
 	values []node // elements of a list; values to names of an object
@@ -153,7 +153,7 @@ type jsonSource struct {
 	lines   []int // offsets at which lines begin
 	decoder *json.Decoder
 
-	last       Place // that was asked for, and its offset
+	last       Position // that was asked for, and its offset
 	lastOffset int
 }
 
@@ -165,7 +165,7 @@ func parseJSON(data []byte) (node, error) {
 		}
 	}
 	// First as a whole: only this gives exact places of mistakes, and the walk over
-	// the tokens below need not look for them any more.
+	// the tokens below need not look for them.
 	var whole json.RawMessage
 	if err := json.Unmarshal(data, &whole); err != nil {
 		offset := len(data)
@@ -173,20 +173,20 @@ func parseJSON(data []byte) (node, error) {
 		if errors.As(err, &syntax) {
 			offset = max(0, int(syntax.Offset)-1)
 		}
-		return node{}, wrongAt(source.place(offset), "%s", strings.TrimPrefix(err.Error(), "json: "))
+		return node{}, errorAt(source.position(offset), "%s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	source.decoder = json.NewDecoder(bytes.NewReader(data))
 	source.decoder.UseNumber()
 	return source.next()
 }
 
-// place counts on from the place before, where it is in the same line: a whole file can
+// position counts on from the place before, where it is in the same line: a whole file can
 // be one line.
-func (s *jsonSource) place(offset int) Place {
+func (s *jsonSource) position(offset int) Position {
 	offset = min(offset, len(s.data))
 	line := sort.SearchInts(s.lines, offset+1) // lines that begin at or before offset
 	if line != s.last.Line || offset < s.lastOffset {
-		s.last, s.lastOffset = Place{line, 1}, s.lines[line-1]
+		s.last, s.lastOffset = Position{line, 1}, s.lines[line-1]
 	}
 	s.last.Column += utf8.RuneCount(s.data[s.lastOffset:offset])
 	s.lastOffset = offset
@@ -199,7 +199,7 @@ func (s *jsonSource) next() (node, error) {
 	for offset < len(s.data) && strings.IndexByte(" \t\r\n,:", s.data[offset]) >= 0 {
 		offset++
 	}
-	result := node{at: s.place(offset)}
+	result := node{at: s.position(offset)}
 	token, err := s.decoder.Token()
 	if err != nil {
 		return node{}, err
@@ -237,10 +237,10 @@ func (s *jsonSource) next() (node, error) {
 func (n *node) addName(key node) error {
 	name, ok := key.scalar.(string)
 	if key.kind != scalarNode || !ok {
-		return wrongAt(key.at, "a key must be a string, this is %s", key.describe())
+		return errorAt(key.at, "a key must be a string, this is %s", key.describe())
 	}
 	if _, twice := n.field(name); twice {
-		return wrongAt(key.at, "the key %q is given twice", name)
+		return errorAt(key.at, "the key %q is given twice", name)
 	}
 	n.names = append(n.names, name)
 	return nil

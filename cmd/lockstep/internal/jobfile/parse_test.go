@@ -10,10 +10,10 @@ import (
 func TestPlacesInALongLine(t *testing.T) {
 	root, err := parseJSON([]byte("[\n [1, \"äö\", 2],\n  {\"a\": 3}]"))
 	require.NoError(t, err)
-	require.Equal(t, Place{1, 1}, root.at)
-	require.Equal(t, Place{2, 2}, root.values[0].at)
-	require.Equal(t, Place{2, 12}, root.values[0].values[2].at, "columns count characters")
-	require.Equal(t, Place{3, 9}, root.values[1].values[0].at)
+	require.Equal(t, Position{1, 1}, root.at)
+	require.Equal(t, Position{2, 2}, root.values[0].at)
+	require.Equal(t, Position{2, 12}, root.values[0].values[2].at, "columns count characters")
+	require.Equal(t, Position{3, 9}, root.values[1].values[0].at)
 }
 
 // The cost of a job does not grow with the file, though it be one line.

@@ -23,7 +23,7 @@ type Submission struct {
 
 // Job is one job of a file.
 type Job struct {
-	At   Place
+	At   Position
 	Name string // by which other jobs of the file can refer to it; "": none
 	ops  []node
 	// depends are those of the first opcode, if the job says what it comes after.
@@ -55,10 +55,10 @@ func readSubmission(root node) (Submission, error) {
 		return Submission{[]Job{job}}, err
 	}
 	if list.kind != listNode {
-		return Submission{}, wrongAt(list.at, "expected a list of opcodes or of jobs, not %s", list.describe())
+		return Submission{}, errorAt(list.at, "expected a list of opcodes or of jobs, not %s", list.describe())
 	}
 	if len(list.values) == 0 {
-		return Submission{}, wrongAt(list.at, "there is no job in the file")
+		return Submission{}, errorAt(list.at, "there is no job in the file")
 	}
 	result := Submission{}
 	chain := newJobChain(list.values)
@@ -76,13 +76,13 @@ func jobsKey(root node) (node, error) {
 	jobs, ok := root.field("jobs")
 	if !ok {
 		if _, opcode := root.field("OP_ID"); opcode {
-			return node{}, wrongAt(root.at, "this is an opcode by itself; a job is a list of opcodes")
+			return node{}, errorAt(root.at, "this is an opcode by itself; a job is a list of opcodes")
 		}
-		return node{}, wrongAt(root.at, `the key "jobs" is missing`)
+		return node{}, errorAt(root.at, `the key "jobs" is missing`)
 	}
 	for i, name := range root.names {
 		if name != "jobs" {
-			return node{}, wrongAt(root.values[i].at, `unknown key %q beside "jobs"`, name)
+			return node{}, errorAt(root.values[i].at, `unknown key %q beside "jobs"`, name)
 		}
 	}
 	return jobs, nil
@@ -90,10 +90,10 @@ func jobsKey(root node) (node, error) {
 
 func readJob(from node) (Job, error) {
 	if from.kind != listNode {
-		return Job{}, wrongAt(from.at, "a job is a list of opcodes, this is %s", from.describe())
+		return Job{}, errorAt(from.at, "a job is a list of opcodes, this is %s", from.describe())
 	}
 	if len(from.values) == 0 {
-		return Job{}, wrongAt(from.at, "a job needs at least one opcode")
+		return Job{}, errorAt(from.at, "a job needs at least one opcode")
 	}
 	for _, op := range from.values {
 		if err := checkOpcode(op); err != nil {
@@ -105,17 +105,17 @@ func readJob(from node) (Job, error) {
 
 func checkOpcode(op node) error {
 	if op.kind != objectNode {
-		return wrongAt(op.at, "an opcode is an object, this is %s", op.describe())
+		return errorAt(op.at, "an opcode is an object, this is %s", op.describe())
 	}
 	id, ok := op.field("OP_ID")
 	if !ok {
-		return wrongAt(op.at, "the opcode has no OP_ID")
+		return errorAt(op.at, "the opcode has no OP_ID")
 	}
 	if name, ok := id.scalar.(string); !ok || name == "" {
-		return wrongAt(id.at, "OP_ID is a name like OP_TEST_DELAY, not %s", id.describe())
+		return errorAt(id.at, "OP_ID is a name like OP_TEST_DELAY, not %s", id.describe())
 	}
 	if reason, ok := op.field("reason"); ok && reason.kind != listNode && reason.scalar != nil {
-		return wrongAt(reason.at, "reason is a list of [source, text, nanoseconds], not %s", reason.describe())
+		return errorAt(reason.at, "reason is a list of [source, text, nanoseconds], not %s", reason.describe())
 	}
 	return nil
 }

@@ -22,13 +22,13 @@ func parseYAML(data []byte) (node, error) {
 	var document yaml.Node
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF):
-		return node{}, wrongAt(Place{1, 1}, "the file is empty")
+		return node{}, errorAt(Position{1, 1}, "the file is empty")
 	case err != nil:
 		return node{}, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	var second yaml.Node
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		return node{}, wrongAt(Place{max(1, second.Line), max(1, second.Column)},
+		return node{}, errorAt(Position{max(1, second.Line), max(1, second.Column)},
 			"there is more than one YAML document in the file")
 	}
 	converter := yamlConverter{left: yamlNodesMax}
@@ -41,10 +41,10 @@ type yamlConverter struct {
 }
 
 func (c *yamlConverter) convert(from *yaml.Node, depth int) (node, error) {
-	result := node{at: Place{from.Line, from.Column}}
+	result := node{at: Position{from.Line, from.Column}}
 	c.left--
 	if depth > yamlDepthMax || c.left < 0 {
-		return node{}, wrongAt(result.at, "the file is nested too deeply or its aliases make it too large")
+		return node{}, errorAt(result.at, "the file is nested too deeply or its aliases make it too large")
 	}
 	switch from.Kind {
 	case yaml.DocumentNode:
@@ -71,7 +71,7 @@ func (c *yamlConverter) convert(from *yaml.Node, depth int) (node, error) {
 	result.kind = objectNode
 	for i := 0; i+1 < len(from.Content); i += 2 {
 		if from.Content[i].ShortTag() == "!!merge" {
-			return node{}, wrongAt(Place{from.Content[i].Line, from.Content[i].Column},
+			return node{}, errorAt(Position{from.Content[i].Line, from.Content[i].Column},
 				"merging with << is not supported; write the keys out")
 		}
 		key, err := c.convert(from.Content[i], depth+1)
@@ -90,7 +90,7 @@ func (c *yamlConverter) convert(from *yaml.Node, depth int) (node, error) {
 	return result, nil
 }
 
-func yamlScalar(from *yaml.Node, at Place) (any, error) {
+func yamlScalar(from *yaml.Node, at Position) (any, error) {
 	switch tag := from.ShortTag(); tag {
 	case "!!str", "!!timestamp": // JSON has no times: what looks like one is its text
 		return from.Value, nil
@@ -99,13 +99,13 @@ func yamlScalar(from *yaml.Node, at Place) (any, error) {
 	case "!!bool", "!!int", "!!float":
 		var value any
 		if err := from.Decode(&value); err != nil {
-			return nil, wrongAt(at, "%q cannot be read as %s", from.Value, tag)
+			return nil, errorAt(at, "%q cannot be read as %s", from.Value, tag)
 		}
 		if number, ok := value.(float64); ok && (math.IsInf(number, 0) || math.IsNaN(number)) {
-			return nil, wrongAt(at, "%s is not a number that JSON has", from.Value)
+			return nil, errorAt(at, "%s is not a number that JSON has", from.Value)
 		}
 		return value, nil
 	default:
-		return nil, wrongAt(at, "a value with the tag %s has no JSON form", tag)
+		return nil, errorAt(at, "a value with the tag %s has no JSON form", tag)
 	}
 }

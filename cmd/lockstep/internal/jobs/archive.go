@@ -10,6 +10,7 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 )
 
+// NewArchiveCommand is the command archive.
 func NewArchiveCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "archive ID...",
@@ -32,7 +33,7 @@ func runArchive(ctx context.Context, globals *cli.Globals, args []string) error 
 	archive := perJobAction{
 		doing:   "archiving",
 		refused: "was not archived",
-		ask: func(ctx context.Context, daemon *client.Session, id int64) (Answer, error) {
+		call: func(ctx context.Context, daemon *client.Session, id int64) (Answer, error) {
 			answer := Answer{ID: id}
 			err := daemon.Call(ctx, "ArchiveJob", []any{id}, &answer.Done)
 			if err != nil {

@@ -22,6 +22,7 @@ const (
 
 type autoarchiveOptions struct{ DryRun bool }
 
+// NewAutoarchiveCommand is the command autoarchive.
 func NewAutoarchiveCommand(globals *cli.Globals) *cobra.Command {
 	opts := autoarchiveOptions{}
 	command := &cobra.Command{

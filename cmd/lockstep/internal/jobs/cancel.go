@@ -14,6 +14,7 @@ type cancelOptions struct {
 	Kill bool
 }
 
+// NewCancelCommand is the command cancel.
 func NewCancelCommand(globals *cli.Globals) *cobra.Command {
 	opts := cancelOptions{}
 	command := &cobra.Command{
@@ -43,14 +44,14 @@ func runCancel(ctx context.Context, opts cancelOptions, globals *cli.Globals, ar
 	cancel := perJobAction{
 		doing:   "canceling",
 		refused: "was not canceled",
-		ask: func(ctx context.Context, daemon *client.Session, id int64) (Answer, error) {
+		call: func(ctx context.Context, daemon *client.Session, id int64) (Answer, error) {
 			return Cancel(ctx, daemon, id, opts.Kill)
 		},
 		remark: func(id int64, s jobState) string {
 			switch {
 			case s.status == client.StatusRunning && !opts.Kill:
 				return fmt.Sprintf(`"lockstep cancel --kill %d" would end it`, id)
-			case s.settled():
+			case s.explainsRefusal():
 				return s.String()
 			}
 			return "" // the daemon's text says it all
@@ -65,7 +66,7 @@ func runCancel(ctx context.Context, opts cancelOptions, globals *cli.Globals, ar
 
 // Cancel asks the daemon to cancel one job; with kill it also ends a job that runs.
 func Cancel(ctx context.Context, daemon *client.Session, id int64, kill bool) (Answer, error) {
-	answer, err := askPair(ctx, daemon, "CancelJob", id, kill)
+	answer, err := callForPair(ctx, daemon, "CancelJob", id, kill)
 	if err != nil {
 		return answer, fmt.Errorf("cancel job %d: %w", id, err)
 	}

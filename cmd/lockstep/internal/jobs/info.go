@@ -12,6 +12,7 @@ import (
 	"lockstep/cmd/lockstep/internal/follow"
 )
 
+// NewInfoCommand is the command info.
 func NewInfoCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "info ID...",

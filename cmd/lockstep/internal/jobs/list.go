@@ -27,6 +27,7 @@ type ListOptions struct {
 	Pending bool // adds to Status
 }
 
+// NewListCommand is the command list.
 func NewListCommand(globals *cli.Globals) *cobra.Command {
 	opts := ListOptions{}
 	command := &cobra.Command{
@@ -70,7 +71,7 @@ type ListedJob struct {
 	Started  client.Timestamp `json:"started"`
 	Ended    client.Timestamp `json:"ended"`
 	Archived bool             `json:"archived"`
-	// Why says what a pending job waits for, "" if nothing is known; nil if nobody asked.
+	// Why says what a pending job waits for, "" if nothing is known; nil if it was not asked for.
 	Why *string `json:"why,omitempty"`
 }
 
@@ -127,7 +128,7 @@ func FetchList(ctx context.Context, daemon client.Querier, opts ListOptions) ([]
 		if err != nil {
 			return nil, err
 		}
-		// A job that is archived just now has no status any more: it is not here.
+		// A job that was archived just now has no status: it is left out.
 		if job.Status != "" && (len(opts.Status) == 0 || slices.Contains(opts.Status, job.Status)) {
 			jobs = append(jobs, job)
 		}

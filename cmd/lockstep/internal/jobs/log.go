@@ -17,6 +17,7 @@ type logOptions struct {
 	Strict     bool
 }
 
+// NewLogCommand is the command log.
 func NewLogCommand(globals *cli.Globals) *cobra.Command {
 	opts := logOptions{}
 	command := &cobra.Command{

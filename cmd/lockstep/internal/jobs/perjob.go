@@ -12,13 +12,13 @@ import (
 	"lockstep/core/wire"
 )
 
-// perJobAction is something that the daemon is asked to do to each of several jobs, and may
-// refuse.
+// perJobAction is an order to the daemon about each of several jobs. The daemon may refuse
+// it.
 type perJobAction struct {
 	doing   string // "canceling": shown on a terminal while the daemon takes its time
 	refused string // "was not canceled"
-	ask     func(ctx context.Context, daemon *client.Session, id int64) (Answer, error)
-	// remark adds to a refusal what the job's state means for who asked; "" is nothing.
+	call    func(ctx context.Context, daemon *client.Session, id int64) (Answer, error)
+	// remark adds to a refusal what the job's state means for the user; "" is nothing.
 	remark func(id int64, s jobState) string
 	done   string // what has happened to a job for which the daemon says yes
 }
@@ -33,15 +33,15 @@ type Answer struct {
 // jobAnswerHelp is what --help says of it.
 const jobAnswerHelp = `With --json: a list of {"id": number, "done": bool, "message": string}`
 
-// jobState is where a job stands that something was refused for.
+// jobState is the state of a job for which the daemon has refused an order.
 type jobState struct {
 	status   string // "" if there is no such job
 	archived bool
 }
 
-// settled tells whether the state alone explains a refusal: there is no such job, or it
-// has ended.
-func (s jobState) settled() bool { return s.status == "" || client.Final(s.status) }
+// explainsRefusal tells whether the state alone explains a refusal: there is no such job,
+// or it has ended.
+func (s jobState) explainsRefusal() bool { return s.status == "" || client.Final(s.status) }
 
 func (s jobState) String() string {
 	switch {
@@ -100,7 +100,7 @@ func (a perJobAction) forOne(ctx context.Context, globals *cli.Globals, daemon *
 	line := term.StatusLine{Out: globals.Streams.Err, On: globals.Streams.ErrTerminal && !globals.JSON}
 	line.Set(fmt.Sprintf("%s job %d…", a.doing, id))
 	defer line.Clear()
-	answer, err := a.ask(ctx, daemon, id)
+	answer, err := a.call(ctx, daemon, id)
 	var failed *wire.Error
 	if errors.As(err, &failed) {
 		return Answer{ID: id, Message: failed.Error()}, nil
@@ -121,7 +121,7 @@ func (a perJobAction) forOne(ctx context.Context, globals *cli.Globals, daemon *
 	remark := a.remark(id, s)
 	switch {
 	case remark == "":
-	case s.settled():
+	case s.explainsRefusal():
 		answer.Message = remark // the daemon's text says less, or something else
 	default:
 		answer.Message = strings.TrimPrefix(answer.Message+"; "+remark, "; ")
@@ -129,8 +129,8 @@ func (a perJobAction) forOne(ctx context.Context, globals *cli.Globals, daemon *
 	return answer, nil
 }
 
-// askPair makes a call that the daemon answers with [done, text].
-func askPair(ctx context.Context, daemon *client.Session, method string, id int64, arg any) (Answer, error) {
+// callForPair makes a call that the daemon answers with [done, text].
+func callForPair(ctx context.Context, daemon *client.Session, method string, id int64, arg any) (Answer, error) {
 	answer := Answer{ID: id}
 	pair := []any{&answer.Done, &answer.Message}
 	err := daemon.Call(ctx, method, []any{id, arg}, &pair)

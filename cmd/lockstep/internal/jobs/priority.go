@@ -17,6 +17,7 @@ const (
 	priorityMax = 19
 )
 
+// NewPriorityCommand is the command priority.
 func NewPriorityCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "priority PRIORITY ID...",
@@ -48,15 +49,15 @@ func runPriority(ctx context.Context, globals *cli.Globals, level string, args [
 	change := perJobAction{
 		doing:   "changing",
 		refused: "was not changed",
-		ask: func(ctx context.Context, daemon *client.Session, id int64) (Answer, error) {
-			answer, err := askPair(ctx, daemon, "ChangeJobPriority", id, priority)
+		call: func(ctx context.Context, daemon *client.Session, id int64) (Answer, error) {
+			answer, err := callForPair(ctx, daemon, "ChangeJobPriority", id, priority)
 			if err != nil {
 				return answer, fmt.Errorf("change job %d: %w", id, err)
 			}
 			return answer, nil
 		},
 		remark: func(_ int64, s jobState) string {
-			if s.settled() {
+			if s.explainsRefusal() {
 				return s.String()
 			}
 			return "" // the daemon's text says it all

@@ -13,6 +13,7 @@ import (
 	"lockstep/cmd/lockstep/internal/follow"
 )
 
+// NewWatchCommand is the command watch.
 func NewWatchCommand(globals *cli.Globals) *cobra.Command {
 	strict := false
 	command := &cobra.Command{

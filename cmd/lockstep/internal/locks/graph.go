@@ -16,12 +16,12 @@ type waitGraph struct {
 	vertices map[string]*vertex
 }
 
-// vertex is somebody who waits or is waited for.
+// vertex is an owner of locks, or a job, that waits or is waited for.
 type vertex struct {
 	owner   answer.LockOwner
 	waiters []waitEdge // who waits for this one
 	blocker *vertex    // one of those that this one waits for; nil: none
-	idle    string     // what it waits for although nobody is in its way
+	idle    string     // what it waits for although it has no blocker
 
 	seen, open bool // while printing: was shown; is being shown
 }
@@ -57,8 +57,8 @@ func newWaitGraph(state lockState) *waitGraph {
 	return g
 }
 
-// vertex finds or makes somebody's. A job is one, whichever process it has: those who
-// wait for its end know no process.
+// vertex finds or makes the vertex of an owner. All processes of a job share one: a job
+// that waits for its end knows no process.
 func (g *waitGraph) vertex(owner answer.LockOwner) *vertex {
 	key := PrincipalText(owner.Who)
 	if owner.Who.Named {
@@ -93,7 +93,7 @@ func (v *vertex) String() string {
 	return PrincipalText(v.owner.Who)
 }
 
-// print writes a tree for each vertex that waits for nobody. What is left then waits in
+// print writes a tree for each vertex that does not wait. The vertices left then wait in
 // a circle, or for one.
 func (g *waitGraph) print(out io.Writer, colours term.Palette) {
 	ordered := make([]*vertex, 0, len(g.vertices))
@@ -178,8 +178,8 @@ func holdings(rows []answer.Lock) map[answer.Principal][]answer.LockItem {
 	return held
 }
 
-// inTheWay is the part of a request that cannot be had because of what somebody holds;
-// all of it, where that does not show.
+// inTheWay is the part of a request that conflicts with the locks held by one owner; all
+// of the request if no conflict shows.
 func inTheWay(request, held []answer.LockItem) []answer.LockItem {
 	var blocked []answer.LockItem
 	for _, wanted := range request {

@@ -21,7 +21,7 @@ func PrincipalText(p answer.Principal) string {
 func holderOf(text string) answer.Principal {
 	var p answer.Principal
 	if json.Unmarshal([]byte(text), &p) != nil {
-		return answer.Principal{Named: true, Name: text} // an owner of a form that is not known here has a lock, too
+		return answer.Principal{Named: true, Name: text} // an owner of an unknown form holds a lock, too
 	}
 	return p
 }

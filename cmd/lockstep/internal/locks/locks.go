@@ -22,6 +22,7 @@ type locksOptions struct {
 	Graph bool
 }
 
+// NewCommand is the command locks.
 func NewCommand(globals *cli.Globals) *cobra.Command {
 	opts := locksOptions{}
 	command := &cobra.Command{
@@ -163,9 +164,9 @@ const (
 	lockset = "[lockset]"
 )
 
-// standsFor tells whether who holds or wants the lock has to do with the one that an
-// argument names. A big lock that is shared hinders nobody but those who want it for
-// themselves, and nearly every job has it.
+// standsFor tells whether the owners of the lock, or its waiters, concern the lock that an
+// argument names. Nearly every job has the big lock shared, which hinders only the jobs
+// that want it exclusively.
 func standsFor(r answer.Lock, argument string) bool {
 	kind, member, _ := strings.Cut(argument, "/")
 	if kind == "job" {

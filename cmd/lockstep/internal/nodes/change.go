@@ -73,7 +73,7 @@ func runChange(ctx context.Context, globals *cli.Globals, change change) error {
 	err := daemon.Call(ctx, change.method, []any{change.name}, nil)
 	var lost *luxiclient.ConnectionLost
 	if errors.As(err, &lost) && lost.Sent && change.done == promoted {
-		// As by a master that is one no more: that is what was asked for.
+		// A master that has handed over answers so: the order was carried out.
 		err = awaitMaster(ctx, daemon, change.name, err)
 	}
 	if errors.As(err, &lost) && lost.Sent {

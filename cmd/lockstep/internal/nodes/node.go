@@ -18,6 +18,7 @@ import (
 	"lockstep/persistence"
 )
 
+// NewCommand is the command node.
 func NewCommand(globals *cli.Globals) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "node init|add|token|list|check|promote|remove|recover",

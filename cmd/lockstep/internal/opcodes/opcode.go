@@ -16,6 +16,7 @@ import (
 	"lockstep/core/answer"
 )
 
+// NewCommand is the command opcode.
 func NewCommand(globals *cli.Globals) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "opcode list|show|check",

@@ -16,6 +16,7 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 )
 
+// NewConfigCommand is the command config.
 func NewConfigCommand(globals *cli.Globals) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "config get|set",

@@ -11,6 +11,7 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 )
 
+// NewDrainCommand is the command drain.
 func NewDrainCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "drain on|off|status",

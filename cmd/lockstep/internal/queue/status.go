@@ -18,6 +18,7 @@ import (
 	"lockstep/core/answer"
 )
 
+// NewStatusCommand is the command status.
 func NewStatusCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",

@@ -65,7 +65,7 @@ func (r *foregroundRun) submit(ctx context.Context, opcode any) error {
 }
 
 // update is what the following goroutine sends: something for people to know, a
-// change, or why there are no more.
+// change, or the error that ends the updates.
 type update struct {
 	notice string
 	follow.Change
@@ -216,8 +216,8 @@ func exitWith(code int, err error) error {
 	return &cli.ExitError{Code: code, Err: err}
 }
 
-// interrupted handles a signal: it asks what to do, where there is somebody to ask, and
-// otherwise leaves the job. It returns nil if the job is to be followed on.
+// interrupted handles a signal: on a terminal it asks what to do, elsewhere it leaves the
+// job. It returns nil if the job is to be followed on.
 func (r *foregroundRun) interrupted(ctx context.Context, signal os.Signal) error {
 	r.makeRoom()
 	r.last = follow.Change{} // so that the status is shown again

@@ -39,6 +39,7 @@ type runOptions struct {
 	needs constraintOptions
 }
 
+// NewRunCommand is the command run.
 func NewRunCommand(globals *cli.Globals) *cobra.Command {
 	opts := runOptions{}
 	command := &cobra.Command{

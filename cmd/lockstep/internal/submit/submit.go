@@ -23,6 +23,7 @@ type submitOptions struct {
 	Wait   bool
 }
 
+// NewSubmitCommand is the command submit.
 func NewSubmitCommand(globals *cli.Globals) *cobra.Command {
 	opts := submitOptions{}
 	command := &cobra.Command{
@@ -127,7 +128,7 @@ func loadSubmission(name string, stdin io.Reader) (jobfile.Submission, error) {
 		return jobfile.Submission{}, err
 	}
 	file, err := jobfile.Parse(name, data)
-	var placed *jobfile.PlaceError
+	var placed *jobfile.PositionError
 	switch {
 	case errors.As(err, &placed):
 		return jobfile.Submission{}, fmt.Errorf("%s:%w", shownName(name), err) // file:line:column: text

@@ -177,8 +177,8 @@ func (r whyReason) order() string {
 		text, term.Enumerate(causes, "and"), r.Weight)
 }
 
-// lock says who is in the way. All locks of a request are had at once or not at all: those
-// that nobody holds against it are only counted.
+// lock names the blockers. A request gets all of its locks at once or none: locks that no
+// blocker holds are only counted.
 func (r whyReason) lock(now time.Time) string {
 	blocked, others := r.blockedLocks()
 	var wanted []string
@@ -214,8 +214,8 @@ func (r whyReason) lock(now time.Time) string {
 	return text + ": " + strings.Join(holders, "; ") + "."
 }
 
-// blockedLocks is what of the request somebody is known to hold, and how many locks it has
-// besides; all of it, where that is not known.
+// blockedLocks is the part of the request that blockers are known to hold, and how many
+// other locks it has; all of the request if that is not known.
 func (r whyReason) blockedLocks() (blocked []answer.LockItem, others int) {
 	for _, item := range r.Locks {
 		held := func(b answer.Blocker) bool { return slices.Contains(b.Locks, item.Lock) }

@@ -26,6 +26,7 @@ type whyOptions struct {
 	Follow bool
 }
 
+// NewCommand is the command why.
 func NewCommand(globals *cli.Globals) *cobra.Command {
 	opts := whyOptions{}
 	command := &cobra.Command{
@@ -82,7 +83,7 @@ func runWhy(ctx context.Context, opts whyOptions, globals *cli.Globals, args []s
 	missing := false
 	for len(walk.next) > 0 {
 		step := walk.take()
-		why, err := askWhy(ctx, daemon, step.id)
+		why, err := queryReasons(ctx, daemon, step.id)
 		var failed *wire.Error
 		switch {
 		case errors.As(err, &failed) && failed.Class == client.ClassJobLost:
@@ -119,8 +120,8 @@ func runWhy(ctx context.Context, opts whyOptions, globals *cli.Globals, args []s
 	return nil
 }
 
-// askWhy asks for one job. An unknown one is an error of the daemon's.
-func askWhy(ctx context.Context, daemon client.Querier, id int64) (jobWhy, error) {
+// queryReasons asks for one job. An unknown one is an error of the daemon's.
+func queryReasons(ctx context.Context, daemon client.Querier, id int64) (jobWhy, error) {
 	why := jobWhy{}
 	if err := daemon.Query(ctx, "LockstepWhy", []any{id}, &why.Why); err != nil {
 		return why, err
