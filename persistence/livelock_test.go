@@ -29,7 +29,7 @@ func wantAlive(t *testing.T, path string, want bool) {
 
 func TestLivelock(t *testing.T) {
 	dir := t.TempDir()
-	lock, err := CreateLivelock(dir, paths.LivelockName(12))
+	lock, err := CreateLivelock(dir, paths.JobLivelockNameStart(12))
 	noError(t, err)
 	if pattern := regexp.MustCompile(`/job_000012_\d{10,}_` + strconv.Itoa(os.Getpid()) + `_[0-9a-f]{8}$`); !pattern.MatchString(lock.Path()) {
 		t.Errorf("path is %s, want it to match %s", lock.Path(), pattern)
@@ -45,7 +45,7 @@ func TestLivelock(t *testing.T) {
 		runtime.GC()
 		wantAlive(t, lock.Path(), true)
 	}
-	other, err := CreateLivelock(dir, paths.LivelockName(12))
+	other, err := CreateLivelock(dir, paths.JobLivelockNameStart(12))
 	noError(t, err)
 	if other.Path() == lock.Path() {
 		t.Error("two livelocks have one name")
@@ -59,7 +59,7 @@ func TestLivelock(t *testing.T) {
 
 func TestNoteInALivelock(t *testing.T) {
 	dir := t.TempDir()
-	lock, err := CreateLivelock(dir, paths.LivelockName(12))
+	lock, err := CreateLivelock(dir, paths.JobLivelockNameStart(12))
 	noError(t, err)
 	content, err := ReadLivelock(lock.Path())
 	noError(t, err)
@@ -92,7 +92,7 @@ func TestLivelockPathIsAbsolute(t *testing.T) {
 
 func TestLivelockOfAKilledProcess(t *testing.T) {
 	dir := t.TempDir()
-	job := startRole(t, "livelock", dir, paths.LivelockName(7))
+	job := startRole(t, "livelock", dir, paths.JobLivelockNameStart(7))
 	path := job.line()
 	wantAlive(t, path, true)
 	job.kill()
@@ -104,7 +104,7 @@ func TestLivelockOfAKilledProcess(t *testing.T) {
 
 // What a job runs must not keep the dead job alive.
 func TestChildDoesNotInheritTheLivelock(t *testing.T) {
-	job := startRole(t, "livelock-and-child", t.TempDir(), paths.LivelockName(7))
+	job := startRole(t, "livelock-and-child", t.TempDir(), paths.JobLivelockNameStart(7))
 	path := job.line()
 	if line := job.line(); line != "child started" {
 		t.Fatal(line)
@@ -120,7 +120,7 @@ func TestChildDoesNotInheritTheLivelock(t *testing.T) {
 
 func TestLivelocksAgreeWithClassicRecordLocks(t *testing.T) {
 	dir := t.TempDir()
-	lock, err := CreateLivelock(dir, paths.LivelockName(7))
+	lock, err := CreateLivelock(dir, paths.JobLivelockNameStart(7))
 	noError(t, err)
 	defer lock.Release()
 	if line := startRole(t, "classic-probe", lock.Path()).line(); line != "conflict" {
@@ -192,7 +192,7 @@ func TestLivelockIsNeverSeenUnlocked(t *testing.T) {
 	})
 	var locks []*Livelock
 	for i := range 200 {
-		lock, err := CreateLivelock(dir, paths.LivelockName(int64(i)))
+		lock, err := CreateLivelock(dir, paths.JobLivelockNameStart(int64(i)))
 		noError(t, err)
 		locks = append(locks, lock)
 	}
@@ -210,7 +210,7 @@ func TestSweepLivelocks(t *testing.T) {
 	defer living.Release()
 	var dead []string
 	for id := range int64(3) {
-		job := startRole(t, "livelock", dir, paths.LivelockName(id))
+		job := startRole(t, "livelock", dir, paths.JobLivelockNameStart(id))
 		dead = append(dead, filepath.Base(job.line()))
 		job.kill()
 	}

@@ -58,7 +58,7 @@ func (checkMasters) See(w *World, event any) error {
 	if j := w.Job(e.job); j == nil || j.Status().Final() {
 		return fmt.Errorf("opcode %d of job %d executes on %s; what is committed says %s", e.op, e.job, e.node.name, committedText(j))
 	}
-	if on := w.oracle.running[e.job].On; on != e.node.uuid() {
+	if on := w.oracle.running[e.job].Node; on != e.node.uuid() {
 		return fmt.Errorf("opcode %d of job %d executes on %s; what is committed says that it was started on %q", e.op, e.job, e.node.name, on)
 	}
 	return nil

@@ -66,7 +66,7 @@ func (w *World) lockState() (lock.Snapshot, error) {
 func (f *lockFiles) read() error {
 	var changes []byte
 	if f.journal != nil {
-		boot, rest, err := lock.CutHeader(f.journal.Data)
+		boot, rest, err := lock.CutJournalHeader(f.journal.Data)
 		if err != nil {
 			return fmt.Errorf("%s: %w", paths.LocksJournalPath, err)
 		}

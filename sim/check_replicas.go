@@ -21,7 +21,7 @@ func (checkReplicas) Name() string { return "replicas agree" }
 type entriesApplied struct {
 	node    *node
 	touched []string // since it said so last
-	running replication.Running
+	running replication.RunningJobs
 }
 
 func (checkReplicas) See(w *World, event any) error {
@@ -39,7 +39,7 @@ func (checkReplicas) See(w *World, event any) error {
 				// present file of an id there instead of the former one.
 				continue
 			}
-			if id, is := jobOfPath(name); is && e.running[id].On == e.node.uuid() {
+			if id, is := jobOfPath(name); is && e.running[id].Node == e.node.uuid() {
 				continue
 			}
 			want, wanted := e.node.cluster.expected.files[name]
@@ -90,7 +90,7 @@ func (m *clusterNode) rebuildExpected(index uint64) {
 // applied is called by the replicator.
 func (m *clusterNode) applied(index uint64, state []byte) {
 	touched := m.expected.applyThrough(m.node.world.oracle, index)
-	running, err := replication.DecodeRunning(state)
+	running, err := replication.DecodeRunningJobs(state)
 	if err != nil {
 		panic(fmt.Errorf("sim: %w", err))
 	}

@@ -32,7 +32,7 @@ type clusterNode struct {
 // foundCluster makes a cluster whose nodes are all voters, with disks that are alike.
 func (w *World) foundCluster() {
 	w.disk = simdisk.New("queue", "queue/archive", "queue/quarantine")
-	w.oracle = &oracle{world: w, files: map[string][]byte{}, running: replication.Running{}}
+	w.oracle = &oracle{world: w, files: map[string][]byte{}, running: replication.RunningJobs{}}
 	w.log = consensus.NewLog(w.kernel, w.clock, rand.New(rand.NewPCG(w.options.Seed, 0x7af7)))
 	w.log.Mutations = w.mutations.Log
 	w.log.Tracef = func(format string, args ...any) { w.trace.addf(TopicLog, "log: "+format, args...) }
@@ -103,7 +103,7 @@ func (d *daemon) joinCluster() {
 	if !m.replica.Restoring() {
 		m.rebuildExpected(runs.AppliedIndex())
 	}
-	d.ports.Cluster = &supervisor.Cluster{Log: runs, Name: n.name, Self: replication.Self{Node: n.uuid(), Run: fmt.Sprintf("%s-run-%d", n.name, n.daemons)},
+	d.ports.Cluster = &supervisor.Cluster{Log: runs, Name: n.name, Self: replication.Applier{Node: n.uuid(), Incarnation: fmt.Sprintf("%s-run-%d", n.name, n.daemons)},
 		Mastership: d.mastershipChanged, Members: func([]*messages.Member) {}}
 	tree, err := supervisor.Node(d.ports, d.settings)
 	if err != nil {

@@ -135,7 +135,7 @@ func (p *process) runCommand(input json.RawMessage) {
 	m.commands = append(m.commands, c)
 	if s.say != "" {
 		p.then(func() {
-			typ, payload := job.LogPiece(job.LogStdout, []byte(s.say+"\n"))
+			typ, payload := job.EncodeOutput(job.LogStdout, []byte(s.say+"\n"))
 			p.driver.handle(func() { p.driver.apply(p.driver.machine.Log(typ, payload, p.driver.now())) })
 		})
 	}

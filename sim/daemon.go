@@ -64,7 +64,7 @@ func newDaemon(n *node) *daemon {
 	n.machine.lastPid++
 	livelock := n.machine.newLivelock(persistence.DaemonLivelock, n.machine.lastPid, nil)
 	d.ports = supervisor.Ports{Env: d.env, Files: n.disk, Processes: newSpawner(d), Owners: newOwnerWatch(d, livelock)}
-	d.settings = supervisor.Settings{Livelock: livelock, Boot: n.machine.boot(), Locks: lock.Settings{Lattice: lock.Implied, BypassAfter: bypassAfter},
+	d.settings = supervisor.Settings{Livelock: livelock, Boot: n.machine.boot(), Locks: lock.Settings{Hierarchy: lock.Implied, BypassAfter: bypassAfter},
 		About: luxi.About{PID: n.machine.lastPid}, NewUUID: w.newUUID, MaxStarts: w.options.Starts,
 		Writers: w.options.Writers, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits(), Patience: w.mutations.Patience}
 	return d
@@ -143,7 +143,7 @@ func withoutParameters(content []byte) []byte {
 }
 
 func configOf(slots int) []byte {
-	content, err := config.Edit(plainConfig(), 0, config.Change{Cluster: map[string][]byte{"max_running_jobs": []byte(strconv.Itoa(slots))}})
+	content, err := config.Edit(plainConfig(), 0, config.ConfigChange{Cluster: map[string][]byte{"max_running_jobs": []byte(strconv.Itoa(slots))}})
 	if err != nil {
 		panic(fmt.Errorf("sim: %w", err))
 	}

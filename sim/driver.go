@@ -37,25 +37,25 @@ func (d *driver) now() job.Timestamp { return d.process.machine.world.clock.Stam
 func (d *driver) begin() {
 	// The confirmation was the permission to begin the first opcode.
 	next := d.machine.Start(d.now())
-	d.write(next.Write, func() { d.apply(d.machine.Began(d.now())) })
+	d.write(next.Write, func() { d.apply(d.machine.Permitted(d.now())) })
 }
 
 // apply writes what the machine asks for, and then performs its action.
-func (d *driver) apply(next jobproc.Next) {
+func (d *driver) apply(next jobproc.Step) {
 	d.write(next.Write, func() {
-		switch next.Do {
+		switch next.Action {
 		case jobproc.Exit:
 			d.ended = true
 			d.process.machine.world.momentReached(processMoment{d.process.job, momentEnds})
 			if d.process.reach(stageEnding) {
-				d.finish(next.Free)
+				d.finish(next.ReleaseLocks)
 			}
 		case jobproc.Begin:
 			if d.killed { // just when the last opcode had ended by itself
 				d.apply(d.machine.Cancel(d.now()))
 				return
 			}
-			d.flush(func() { d.askToBegin(next.Op, next.Free) })
+			d.flush(func() { d.askToBegin(next.Op, next.ReleaseLocks) })
 		case jobproc.Lock:
 			d.lock(next.Op)
 		case jobproc.Execute:
@@ -81,17 +81,17 @@ func (d *driver) askToBegin(op int, free bool) {
 	begin := func() {
 		d.process.awaitsPermission = true
 		d.process.machine.world.momentReached(processMoment{d.process.job, momentAsks})
-		d.reporter.begin(op, func(refusal *jobproc.Refusal) {
+		d.reporter.begin(op, func(refusal *jobproc.Denial) {
 			if refusal == nil {
 				d.process.awaitsPermission = false
 				d.process.machine.world.notify(opPermitted{d.process, op})
 			}
 			d.handle(func() {
 				if refusal != nil {
-					d.apply(d.machine.Refused(*refusal, d.now()))
+					d.apply(d.machine.Denied(*refusal, d.now()))
 					return
 				}
-				d.apply(d.machine.Began(d.now()))
+				d.apply(d.machine.Permitted(d.now()))
 			})
 		})
 	}
@@ -104,7 +104,7 @@ func (d *driver) askToBegin(op int, free bool) {
 
 // lock takes the locks of an opcode.
 func (d *driver) lock(op int) {
-	needs := d.machine.Hand(op).Needs
+	needs := d.machine.Spec(op).RequiredLocks
 	d.locker.take(d.machine.Job().Ops[op].Priority, needs, func(withdrawn bool, err error) {
 		if !withdrawn && err == nil { // it may have to finish a write before it can go on
 			d.process.machine.world.notify(locksTaken{d.process, op, len(needs.AnyOf) > 0 && d.locker.answerLost})
@@ -112,12 +112,12 @@ func (d *driver) lock(op int) {
 		d.handle(func() {
 			switch {
 			case err != nil:
-				d.apply(d.machine.Refuse(job.ErrorResult("LockError", "The locks cannot be taken: "+err.Error()), d.now()))
+				d.apply(d.machine.FailBeforeStart(job.ErrorResult("LockError", "The locks cannot be taken: "+err.Error()), d.now()))
 			case withdrawn:
-				d.apply(d.machine.Withdrawn())
+				d.apply(d.machine.LocksWithdrawn())
 			default:
-				d.process.heldLocks = d.locker.locking.Held()
-				d.apply(d.machine.Locked(d.now()))
+				d.process.heldLocks = d.locker.locking.Acquired()
+				d.apply(d.machine.LocksAcquired(d.now()))
 			}
 		})
 	})

@@ -103,7 +103,7 @@ func (f *effectiveConfig) load(configFile, ownFile *simdisk.File) {
 		if err != nil {
 			return
 		}
-		raw, err := config.Filters(configFile.Data)
+		raw, err := config.FilterRules(configFile.Data)
 		if err != nil {
 			return
 		}
@@ -146,7 +146,7 @@ func (f *effectiveConfig) verdict(j *job.Job) (verdict, bool) {
 	}
 	v, judged := f.verdicts[j]
 	if !judged {
-		is := f.rules.Judge(filter.NewSubject(j))
+		is := f.rules.Evaluate(filter.NewSubject(j))
 		v = verdict{uuid: is.UUID, text: string(f.ruleTexts[is.UUID]), action: is.Action}
 		f.verdicts[j] = v
 	}

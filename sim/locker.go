@@ -18,7 +18,7 @@ type locker struct {
 	waitingSince time.Time // it has wanted what it wants
 	operation    int       // counts attempts to take or free; what an earlier one hears is dropped
 	retry        func()
-	locking      *jobproc.Locking
+	locking      *jobproc.LockAcquirer
 	answerLost   bool // an answer, while taking
 }
 
@@ -29,15 +29,15 @@ func newLocker(p *process) *locker {
 
 // As in lockstep-job.
 const (
-	lockAnswerMax = (jobproc.AwaitSeconds + 30) * time.Second
+	lockAnswerMax = (jobproc.CallWaitSeconds + 30) * time.Second
 	leaveMax      = time.Second
 )
 
 // take gets the locks that are needed; done is called once, unless stop comes first.
-func (l *locker) take(priority int, needs lock.Needs, done func(withdrawn bool, err error)) {
+func (l *locker) take(priority int, needs lock.RequiredLocks, done func(withdrawn bool, err error)) {
 	l.stop()
 	l.mayHold, l.waitingSince = true, l.process.machine.world.clock.Now()
-	l.locking, l.answerLost = jobproc.NewLocking(l.owner, priority, needs), false
+	l.locking, l.answerLost = jobproc.NewLockAcquirer(l.owner, priority, needs), false
 	l.retry = func() { l.next(l.operation, beginRetryFirst, done) }
 	l.next(l.operation, beginRetryFirst, done)
 }
@@ -48,7 +48,7 @@ func (l *locker) next(attempt int, delay time.Duration, done func(withdrawn bool
 		done(false, nil)
 		return
 	}
-	function, args, pause := l.locking.Call()
+	function, args, pause := l.locking.NextCall()
 	l.after(attempt, pause, func() {
 		l.rpc.call(function, args, lockAnswerMax, func(result json.RawMessage, err error) {
 			if attempt != l.operation {
@@ -56,7 +56,7 @@ func (l *locker) next(attempt int, delay time.Duration, done func(withdrawn bool
 			}
 			switch {
 			case err == nil:
-				withdrawn, err := l.locking.Answer(result)
+				withdrawn, err := l.locking.HandleResult(result)
 				if withdrawn || err != nil {
 					l.retry = nil
 					done(withdrawn, err)
@@ -67,7 +67,7 @@ func (l *locker) next(attempt int, delay time.Duration, done func(withdrawn bool
 				l.retry = nil
 				done(false, err)
 			default:
-				l.locking.Lost()
+				l.locking.CallLost()
 				l.answerLost = true
 				l.after(attempt, delay, func() { l.next(attempt, min(2*delay, beginRetryMax), done) })
 			}
@@ -101,7 +101,7 @@ func (l *locker) stop() {
 func (l *locker) reprioritise(priority int) {
 	if again := l.retry; again != nil {
 		l.locking.Reprioritise(priority)
-		l.locking.Lost()
+		l.locking.CallLost()
 		l.answerLost = true
 		l.stop()
 		l.retry = again

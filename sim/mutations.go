@@ -206,7 +206,7 @@ func hidesRequestNames(_ string, m any) any {
 	submit = proto.CloneOf(submit)
 	for _, j := range submit.Jobs {
 		for _, op := range j.Ops {
-			op.Input = bytes.ReplaceAll(op.Input, []byte(job.RequestSource), []byte("somebody"))
+			op.Input = bytes.ReplaceAll(op.Input, []byte(job.SubmissionSource), []byte("somebody"))
 		}
 	}
 	return submit

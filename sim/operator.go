@@ -220,7 +220,7 @@ func (w *World) cancelNextUndecidable(c *client, rows []listed, then func()) {
 func (w *World) hasRecord(id, on int64) bool {
 	content, _ := w.disk.Surviving(paths.RecordPath(id))
 	r, err := record.Decode(content)
-	_, known := r.End(on)
+	_, known := r.DependencyEnd(on)
 	return err == nil && known
 }
 
@@ -229,7 +229,7 @@ func (w *World) ruleUUIDs() []string {
 	if f == nil {
 		return nil
 	}
-	raw, err := config.Filters(f.Data)
+	raw, err := config.FilterRules(f.Data)
 	if err != nil {
 		panic(fmt.Errorf("sim: the configuration on the disk: %w", err))
 	}

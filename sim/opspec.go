@@ -78,7 +78,7 @@ func (op *opInput) commonWords(words []string) (others []string) {
 		case "reason":
 			op.Reason = append(op.Reason, reasonEntry{"sim", value, 1})
 		case "request":
-			op.Reason = append(op.Reason, reasonEntry{job.RequestSource, value, 1})
+			op.Reason = append(op.Reason, reasonEntry{job.SubmissionSource, value, 1})
 		case "priority":
 			op.Priority = json.Number(value)
 		default:

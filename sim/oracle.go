@@ -22,7 +22,7 @@ type oracle struct {
 	initial map[string][]byte // before there was a log
 	entries []committedEntry  // in order
 	files   map[string][]byte
-	running replication.Running
+	running replication.RunningJobs
 }
 
 type committedEntry struct {
@@ -40,7 +40,7 @@ func (t *oracle) committed(index uint64, data []byte) {
 		panic(fmt.Errorf("sim: index %d: %w", index, err))
 	}
 	t.entries = append(t.entries, committedEntry{index, decoded})
-	t.running.Note(decoded)
+	t.running.Apply(decoded)
 	for _, c := range decoded.Changes {
 		t.world.trace.addf(TopicDisk, "log: %d: %s", index, changeText(c))
 		t.apply(c)
@@ -84,7 +84,7 @@ func changeText(c *messages.FileChange) string {
 	case *messages.FileChange_Rename:
 		return what.Rename.From + " becomes " + what.Rename.To
 	default:
-		return replication.Files(c)[0] + " is removed"
+		return replication.ChangedPaths(c)[0] + " is removed"
 	}
 }
 
@@ -108,7 +108,7 @@ type expectedFiles struct {
 	next  int // of oracle.entries
 	files map[string][]byte
 	// running are the jobs that the node must know of.
-	running replication.Running
+	running replication.RunningJobs
 	// reachedIndex is the index up to which the node's files may have come already: it
 	// has restarted, or has them from a snapshot, and makes the same way again.
 	reachedIndex uint64
@@ -119,9 +119,9 @@ func (m *expectedFiles) applyThrough(t *oracle, index uint64) (touched []string)
 	for m.next < len(t.entries) && t.entries[m.next].index <= index {
 		for _, c := range t.entries[m.next].entry.Changes {
 			applyChange(m.files, c)
-			touched = append(touched, replication.Files(c)...)
+			touched = append(touched, replication.ChangedPaths(c)...)
 		}
-		m.running.Note(t.entries[m.next].entry)
+		m.running.Apply(t.entries[m.next].entry)
 		m.next++
 	}
 	slices.Sort(touched)
@@ -130,7 +130,7 @@ func (m *expectedFiles) applyThrough(t *oracle, index uint64) (touched []string)
 
 // newExpected begins with the files from before there was a log.
 func (t *oracle) newExpected(first map[string][]byte) *expectedFiles {
-	return &expectedFiles{files: maps.Clone(first), running: replication.Running{}}
+	return &expectedFiles{files: maps.Clone(first), running: replication.RunningJobs{}}
 }
 
 // sharedFiles are those that a snapshot contains.
@@ -138,7 +138,7 @@ func (n *node) sharedFiles() map[string][]byte {
 	files := map[string][]byte{}
 	for _, dir := range []string{".", paths.QueueDir} {
 		for base, f := range n.disk.Files(dir) {
-			if name := path.Join(dir, base); replication.Shared(name) {
+			if name := path.Join(dir, base); replication.IsShared(name) {
 				files[name] = f.Data
 			}
 		}
@@ -150,7 +150,7 @@ func (n *node) sharedFiles() map[string][]byte {
 // has them.
 func (n *node) snapshotFiles() []*messages.FileWrite {
 	files := n.sharedFiles()
-	for _, id := range n.cluster.expected.running.On(n.uuid()) {
+	for _, id := range n.cluster.expected.running.StartedOn(n.uuid()) {
 		files[paths.JobPath(id)] = n.cluster.expected.files[paths.JobPath(id)]
 	}
 	var writes []*messages.FileWrite

@@ -45,7 +45,7 @@ type process struct {
 	permitted        bool // from the daemon's permission to its last write
 	launched         bool // all that it needs to act
 	awaitsPermission bool // for the permission to begin its next opcode
-	launchSpecs      []jobproc.Hand
+	launchSpecs      []jobproc.LaunchSpec
 	heldLocks        []lock.Item // for the opcode that executes
 	driver           *driver
 	signals          []jobs.OrderKind // that came before there was a driver
@@ -96,7 +96,7 @@ func (p *process) main() {
 		return
 	}
 	p.then(func() {
-		p.livelock = p.machine.newLivelock(paths.LivelockName(p.job), p.pid, p)
+		p.livelock = p.machine.newLivelock(paths.JobLivelockNameStart(p.job), p.pid, p)
 		if p.reach(stageLocked) {
 			p.then(p.handshake)
 		}

@@ -95,7 +95,7 @@ func (r *reporter) sendLatest(delay time.Duration) {
 
 // begin asks whether opcode op may begin, once all reports are delivered, until there is an
 // answer.
-func (r *reporter) begin(op int, then func(*jobproc.Refusal)) {
+func (r *reporter) begin(op int, then func(*jobproc.Denial)) {
 	ask := func() {
 		r.awaitsPermission = true
 		r.askToBegin(op, beginRetryFirst, then)
@@ -107,10 +107,10 @@ func (r *reporter) begin(op int, then func(*jobproc.Refusal)) {
 	ask()
 }
 
-func (r *reporter) askToBegin(op int, delay time.Duration, then func(*jobproc.Refusal)) {
+func (r *reporter) askToBegin(op int, delay time.Duration, then func(*jobproc.Denial)) {
 	r.permission.call("LockstepBeginOpcode", []any{r.process.job, r.process.livelock, op}, callMax, func(result json.RawMessage, err error) {
 		if err == nil {
-			var refusal *jobproc.Refusal
+			var refusal *jobproc.Denial
 			mustDecode(result, &refusal)
 			r.awaitsPermission = false
 			then(refusal)

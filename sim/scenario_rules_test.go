@@ -128,10 +128,10 @@ func (s *scenario) locks(*testing.T, *datadriven.TestData) error {
 		return err
 	}
 	for _, h := range snapshot.Holdings {
-		s.lines = append(s.lines, fmt.Sprintf("%s has %v", h.Owner.Who(), h.Locks))
+		s.lines = append(s.lines, fmt.Sprintf("%s has %v", h.Owner.IdentityJSON(), h.Locks))
 	}
 	for _, p := range snapshot.Pending {
-		s.lines = append(s.lines, fmt.Sprintf("%s waits for %v", p.Owner.Who(), p.Request))
+		s.lines = append(s.lines, fmt.Sprintf("%s waits for %v", p.Owner.IdentityJSON(), p.Request))
 	}
 	return nil
 }

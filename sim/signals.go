@@ -92,7 +92,7 @@ func (d *driver) signalled(kind jobs.OrderKind) {
 
 func (d *driver) cancel() {
 	next := d.machine.Cancel(d.now())
-	if next.Do == jobproc.Exit {
+	if next.Action == jobproc.Exit {
 		d.locker.stop()
 	}
 	d.apply(next)

@@ -22,7 +22,7 @@ type Cluster struct {
 	// Tunnels carry clients to the master, where they ask for it.
 	Tunnels standby.Tunnels
 	Name    string // of this node
-	Self    replication.Self
+	Self    replication.Applier
 	// Mastership is told that the master part of the tree has started, or has
 	// stopped: who takes connections sends them there, or to the reception. It must
 	// not block.

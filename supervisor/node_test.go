@@ -127,8 +127,8 @@ func onNode(t *testing.T, f func(*testing.T, *member)) {
 		files := map[string]string{paths.ConfigPath: configuration(t), paths.SerialPath: "2\n", paths.JobPath(2): queued()}
 		m := &member{T: t, Env: e, log: &agreed{env: e}, disk: kittest.NewDisk(files), processes: &stillborn{}}
 		node, err := supervisor.Node(supervisor.Ports{Env: e.Env, Files: m.disk, Processes: m.processes, Owners: owners{},
-			Cluster: &supervisor.Cluster{Log: m.log, Name: "n1", Self: replication.Self{Node: "u1", Run: "run"}, Mastership: m.turn}},
-			supervisor.Settings{Livelock: daemonLock, Boot: "boot", Locks: lock.Settings{Lattice: lock.Implied}, MaxStarts: 2, Writers: 4,
+			Cluster: &supervisor.Cluster{Log: m.log, Name: "n1", Self: replication.Applier{Node: "u1", Incarnation: "run"}, Mastership: m.turn}},
+			supervisor.Settings{Livelock: daemonLock, Boot: "boot", Locks: lock.Settings{Hierarchy: lock.Implied}, MaxStarts: 2, Writers: 4,
 				NewUUID: func() string { return "00000000-0000-4000-8000-000000000001" }, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits()})
 		require.NoError(t, err)
 		m.node = node
@@ -363,11 +363,11 @@ func TestConnectionsOfTheReceptionEndWhenThisNodeIsTheMaster(t *testing.T) {
 // granted, before the fence is over.
 func TestANewMasterStartsNothingBeforeTheFence(t *testing.T) {
 	for name, c := range map[string]struct {
-		running replication.Running
+		running replication.RunningJobs
 		wait    time.Duration
 	}{
-		"jobs ran elsewhere":    {replication.Running{7: {On: "u2", Progress: 2}}, replication.Fence},
-		"jobs ran on this node": {replication.Running{}, 0},
+		"jobs ran elsewhere":    {replication.RunningJobs{7: {Node: "u2", Progress: 2}}, replication.Fence},
+		"jobs ran on this node": {replication.RunningJobs{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onNode(t, func(t *testing.T, m *member) {

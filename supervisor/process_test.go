@@ -60,7 +60,7 @@ func (p *processes) spawn(id int64) *process {
 	defer p.mu.Unlock()
 	p.counter++
 	child := &process{all: p, id: id, confirm: make(chan []byte, 1), abandon: make(chan struct{}),
-		livelock: fmt.Sprintf("/run/livelocks/%s_%d", paths.LivelockName(id), p.counter)}
+		livelock: fmt.Sprintf("/run/livelocks/%s_%d", paths.JobLivelockNameStart(id), p.counter)}
 	p.alive[child.livelock] = child
 	return child
 }
@@ -187,16 +187,16 @@ func (c *process) act() {
 		return
 	}
 	c.write(cl, m, m.Start(w.now()))
-	next := m.Began(w.now())
-	for next.Do != jobproc.Exit {
+	next := m.Permitted(w.now())
+	for next.Action != jobproc.Exit {
 		c.write(cl, m, next)
-		switch next.Do {
+		switch next.Action {
 		case jobproc.Execute:
 			w.pause(c.all.work)
 			next = m.Done(jobproc.Outcome{Result: []byte(`"done"`)}, w.now())
 		case jobproc.Begin:
 			c.begin(cl, next.Op)
-			next = m.Began(w.now())
+			next = m.Permitted(w.now())
 		}
 	}
 	c.write(cl, m, next)
@@ -213,9 +213,9 @@ func (c *process) begin(cl *client, op int) {
 	}
 }
 
-func (c *process) write(cl *client, m *jobproc.Machine, next jobproc.Next) {
+func (c *process) write(cl *client, m *jobproc.Machine, next jobproc.Step) {
 	encoded := job.Encode(m.Job())
-	if next.Do == jobproc.Exit {
+	if next.Action == jobproc.Exit {
 		c.all.mu.Lock()
 		c.all.finished[c.id] = string(encoded)
 		c.all.mu.Unlock()

@@ -36,7 +36,7 @@ func firstDisk() map[string]string {
 }
 
 // deadLock is the livelock of a process that is not there any more.
-func deadLock(id int64) string { return "/run/livelocks/" + paths.LivelockName(id) + "_dead" }
+func deadLock(id int64) string { return "/run/livelocks/" + paths.JobLivelockNameStart(id) + "_dead" }
 
 // traffic is what the clients of a standard run do: every method, and every way
 // of a job.

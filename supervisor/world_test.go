@@ -69,7 +69,7 @@ func newWorld(t *testing.T, e *kittest.Env, files map[string]string, work time.D
 func configuration(t *testing.T) string {
 	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
 	require.NoError(t, err)
-	content, err = config.Edit(content, 0, config.Change{Cluster: map[string][]byte{"max_running_jobs": []byte("3")}})
+	content, err = config.Edit(content, 0, config.ConfigChange{Cluster: map[string][]byte{"max_running_jobs": []byte("3")}})
 	require.NoError(t, err)
 	return string(content)
 }
@@ -86,7 +86,7 @@ func (owners) Probe(_ []string, a func([]string)) { go a(nil) }
 func (w *world) boot() {
 	tree, err := supervisor.Tree(
 		supervisor.Ports{Env: w.env.Env, Files: w.disk, Processes: w.processes, Owners: owners{}},
-		supervisor.Settings{Livelock: daemonLock, Boot: "boot", Locks: lock.Settings{Lattice: lock.Implied}, MaxStarts: 2, NewUUID: func() string { return "00000000-0000-4000-8000-000000000001" }, Writers: 4,
+		supervisor.Settings{Livelock: daemonLock, Boot: "boot", Locks: lock.Settings{Hierarchy: lock.Implied}, MaxStarts: 2, NewUUID: func() string { return "00000000-0000-4000-8000-000000000001" }, Writers: 4,
 			Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits()})
 	require.NoError(w.t, err)
 	w.daemon = tree

@@ -319,7 +319,7 @@ func (c *cluster) edit(ctx actor.Context, e edit) {
 		return
 	}
 	now := float64(c.config.Env.Clock().Now().UnixMicro()) / 1e6
-	content, err := config.Edit(c.content, now, config.Change{Cluster: e.m.Cluster, Filter: e.m.Filter, Rule: e.m.Rule})
+	content, err := config.Edit(c.content, now, config.ConfigChange{Cluster: e.m.Cluster, RuleUUID: e.m.Filter, Rule: e.m.Rule})
 	if err != nil {
 		c.edited(ctx, e, &messages.Failure{Class: "GenericError", Text: err.Error()})
 		return

@@ -17,8 +17,8 @@ import (
 
 const epoch = 1704067200.0 // of the test's clock
 
-func maxJobs(jobs string) config.Change {
-	return config.Change{Cluster: map[string][]byte{"max_running_jobs": []byte(jobs)}}
+func maxJobs(jobs string) config.ConfigChange {
+	return config.ConfigChange{Cluster: map[string][]byte{"max_running_jobs": []byte(jobs)}}
 }
 
 var noLocks = &messages.Failure{Class: "GenericError", Text: "no lock today"}
@@ -119,7 +119,7 @@ func TestEditsQueue(t *testing.T) {
 		b.granted()
 		b.freed()
 		require.Contains(t, b.written(three).GetText(), "no filter rule g")
-		want := with(t, with(t, fresh(t), maxJobs("7"), epoch), config.Change{Filter: "f", Rule: []byte(`{"uuid":"f"}`)}, epoch)
+		want := with(t, with(t, fresh(t), maxJobs("7"), epoch), config.ConfigChange{RuleUUID: "f", Rule: []byte(`{"uuid":"f"}`)}, epoch)
 		require.Equal(t, want, b.read())
 		require.Equal(t, want, b.disk.Content(paths.ConfigPath))
 		b.locks.Quiet()
@@ -165,7 +165,7 @@ func TestAWriteErrorIsReadBack(t *testing.T) {
 			b.freed()
 			require.Contains(t, b.written(one).GetText(), "the disk says no")
 			b.granted()
-			require.Equal(t, with(t, left, config.Change{Filter: "f", Rule: []byte(`{"uuid":"f"}`)}, epoch), b.told())
+			require.Equal(t, with(t, left, config.ConfigChange{RuleUUID: "f", Rule: []byte(`{"uuid":"f"}`)}, epoch), b.told())
 			b.freed()
 			require.Nil(t, b.written(two))
 		})

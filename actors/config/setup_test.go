@@ -134,7 +134,7 @@ func (b *bench) freed() {
 	b.answer(b.asked("freeLocks"), []any{}, nil)
 }
 
-func with(t require.TestingT, content string, c coreconfig.Change, now float64) string {
+func with(t require.TestingT, content string, c coreconfig.ConfigChange, now float64) string {
 	edited, err := coreconfig.Edit([]byte(content), now, c)
 	require.NoError(t, err)
 	return string(edited)

@@ -105,7 +105,7 @@ func (e *events) Receive(ctx actor.Context) {
 // configChanged finds out which rules have changed. One who cannot read them does
 // not complain: others do.
 func (e *events) configChanged(m *messages.ConfigChanged) {
-	rules, err := config.Filters(m.Content)
+	rules, err := config.FilterRules(m.Content)
 	if err != nil {
 		return
 	}

@@ -98,7 +98,7 @@ func TestFilters(t *testing.T) {
 			if rule != "" {
 				encoded = []byte(rule)
 			}
-			content, err = config.Edit(content, 0, config.Change{Filter: uuid, Rule: encoded})
+			content, err = config.Edit(content, 0, config.ConfigChange{RuleUUID: uuid, Rule: encoded})
 			require.NoError(t, err)
 			b.tell(&messages.ConfigChanged{Content: content})
 		}

@@ -37,7 +37,7 @@ type archivedEvent struct {
 func (e *events) jobNews(m *messages.JobNews) {
 	for _, info := range m.Jobs {
 		e.publish(Jobs, jobEvent{
-			ID: info.Id, Status: query.ShownStatus(info), Priority: info.Priority,
+			ID: info.Id, Status: query.ClientStatus(info), Priority: info.Priority,
 			Summary: info.Summary[:min(len(info.Summary), summaryMax)], Opcodes: len(info.Summary),
 			Received: stamp(info.ReceivedUs), Start: stamp(info.StartUs), End: stamp(info.EndUs),
 			ReceivedTime: rfc3339(info.ReceivedUs), StartTime: rfc3339(info.StartUs), EndTime: rfc3339(info.EndUs),

@@ -27,7 +27,7 @@ func (e *events) locksChanged(m *messages.LocksChanged) {
 	}
 	for _, r := range records {
 		e.noteWait(r)
-		event := lockEvent{Owner: r.Owner.Who(), Locks: [][2]string{}, Pending: [][2]string{}, Held: len(r.Locks)}
+		event := lockEvent{Owner: r.Owner.IdentityJSON(), Locks: [][2]string{}, Pending: [][2]string{}, Held: len(r.Locks)}
 		if !r.Owner.Named {
 			id := int64(r.Owner.Job)
 			event.Job = &id

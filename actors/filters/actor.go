@@ -125,7 +125,7 @@ func (f *filters) configChanged(ctx actor.Context, m *messages.ConfigChanged) {
 	if f.set != nil && bytes.Equal(m.Content, f.known) {
 		return
 	}
-	raw, err := config.Filters(m.Content)
+	raw, err := config.FilterRules(m.Content)
 	if err != nil {
 		f.config.Env.Log().WithFields(logrus.Fields{"err": err}).Error("the filter rules cannot be read; the former ones are in force")
 		return
@@ -196,7 +196,7 @@ func (f *filters) judgeJob(w *messages.WaitingJob) *judged {
 
 // verdict is what the rules make of a job, nil if they accept it.
 func (f *filters) verdict(id int64, s *filter.Subject) *messages.Verdict {
-	v := f.set.Judge(s)
+	v := f.set.Evaluate(s)
 	if v.Rule < 0 || v.Action.Verb == filter.Accept {
 		return nil
 	}

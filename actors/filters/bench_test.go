@@ -54,7 +54,7 @@ func tenRules(b *testing.B, op string, n int) []byte {
 		if i == 9 {
 			predicates = fmt.Sprintf(`[["jobid", [%q, "id", 1]]]`, op)
 		}
-		content, err = config.Edit(content, 1, config.Change{Filter: uuid, Rule: []byte(rule(uuid, i, predicates, `"PAUSE"`))})
+		content, err = config.Edit(content, 1, config.ConfigChange{RuleUUID: uuid, Rule: []byte(rule(uuid, i, predicates, `"PAUSE"`))})
 		require.NoError(b, err)
 	}
 	return content

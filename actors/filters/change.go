@@ -32,7 +32,7 @@ type change struct {
 }
 
 func (f *filters) replace(ctx actor.Context, sender *actor.PID, m *messages.ReplaceFilter) {
-	request := filter.Request{UUID: m.Uuid, Priority: m.Priority, Predicates: m.Predicates, Action: m.Action, Reason: m.Reason}
+	request := filter.ReplaceRequest{UUID: m.Uuid, Priority: m.Priority, Predicates: m.Predicates, Action: m.Action, Reason: m.Reason}
 	rule, err := request.Rule()
 	if err != nil {
 		ctx.Send(sender, &messages.FilterChanged{Request: m.Request, Failure: messages.Generic(err), Malformed: malformed(err)})
@@ -69,7 +69,7 @@ func (f *filters) serialKnown(ctx actor.Context, m *messages.Serial) {
 	}
 	delete(f.changes, m.Request)
 	if f.set != nil {
-		if err := f.set.Room(&c.rule); err != nil {
+		if err := f.set.CheckBudget(&c.rule); err != nil {
 			ctx.Send(c.sender, &messages.FilterChanged{Request: c.request, Failure: messages.Generic(err), Malformed: malformed(err)})
 			return
 		}

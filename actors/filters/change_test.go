@@ -44,7 +44,7 @@ func (b *bench) edits() *messages.EditConfig {
 // written: the edit is on the disk, and in force before that is said.
 func (b *bench) written(m *messages.EditConfig) {
 	b.Helper()
-	content, err := config.Edit(b.content, 2, config.Change{Filter: m.Filter, Rule: m.Rule})
+	content, err := config.Edit(b.content, 2, config.ConfigChange{RuleUUID: m.Filter, Rule: m.Rule})
 	require.NoError(b, err)
 	b.cluster.Ask(b.filters, &messages.ConfigChanged{Content: content})
 	b.cluster.Ask(b.filters, &messages.ConfigWritten{Request: m.Request})

@@ -60,7 +60,7 @@ func (b *bench) configure(rules map[string]string) {
 	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
 	require.NoError(b, err)
 	for uuid, rule := range rules {
-		content, err = config.Edit(content, 1, config.Change{Filter: uuid, Rule: []byte(rule)})
+		content, err = config.Edit(content, 1, config.ConfigChange{RuleUUID: uuid, Rule: []byte(rule)})
 		require.NoError(b, err)
 	}
 	b.content = content

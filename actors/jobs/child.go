@@ -26,7 +26,7 @@ type jobActor struct {
 	recorded bool               // that the file names the process was asked of the store
 	hopeless string             // why a start that has failed is not tried again
 	store    *store.Client
-	start    handshake.Start
+	start    handshake.Attempt
 	job      *job.Job // as last known; the file is the truth
 	how      string   // the process ended
 	// unsynced: the job's end was written, but may not be durable.
@@ -120,7 +120,7 @@ func (a *jobActor) leave() {
 // named makes the livelock's name durable before the process may act: whoever
 // reads the file from then on can tell whether the job is alive.
 func (a *jobActor) named(ctx actor.Context, m *messages.ProcessNamed) {
-	if m.Start != a.number || a.start.Named() != handshake.Save {
+	if m.Start != a.number || a.start.LivelockNamed() != handshake.Save {
 		return
 	}
 	j := a.job.Clone()
@@ -136,7 +136,7 @@ func (a *jobActor) named(ctx actor.Context, m *messages.ProcessNamed) {
 			a.abandon(a.start.Failed("this node is not the master any more"))
 			return
 		}
-		if a.start.Saved() == handshake.Confirm {
+		if a.start.NameSaved() == handshake.Confirm {
 			a.config.Processes.Confirm(a.number, a.order.Hand)
 		}
 	})
@@ -157,7 +157,7 @@ func (a *jobActor) failed(_ actor.Context, m *messages.ProcessFailed) {
 	}
 }
 
-func (a *jobActor) abandon(do handshake.Do) {
+func (a *jobActor) abandon(do handshake.Action) {
 	if do == handshake.Abandon {
 		a.config.Processes.Abandon(a.number)
 	}
@@ -170,12 +170,12 @@ func (a *jobActor) gone(ctx actor.Context, m *messages.ProcessGone) {
 	if m.NeverActed {
 		a.start.NeverActed(a.broken)
 	}
-	if a.start.Gone(m.Text) != handshake.Settle {
+	if a.start.Gone(m.Text) != handshake.Finalize {
 		return
 	}
 	a.question, a.observing = nil, nil
 	a.how = m.Text
-	if reason := a.start.FailedToStart(); reason != "" && !a.wishes.calledOff {
+	if reason := a.start.StartFailure(); reason != "" && !a.wishes.calledOff {
 		ctx.Send(ctx.Parent(), &startBroken{a.id, reason})
 		a.giveBack(ctx)
 		return
@@ -226,7 +226,7 @@ func (a *jobActor) backToQueue(ctx actor.Context) {
 		a.settle(ctx)
 		return
 	}
-	ctx.Send(ctx.Parent(), &cannotSpawn{a.id, a.start.FailedToStart(), a.wishes.priority()})
+	ctx.Send(ctx.Parent(), &cannotSpawn{a.id, a.start.StartFailure(), a.wishes.priority()})
 }
 
 // settle makes sure that a job whose process is gone has a final file: read it,
@@ -248,7 +248,7 @@ func (a *jobActor) settle(ctx actor.Context) {
 		switch {
 		case a.end(j):
 			a.writeEnd(ctx, j, job.Encode(j))
-		case a.unsynced || a.how != handshake.InOrder:
+		case a.unsynced || a.how != handshake.CleanExit:
 			a.writeEnd(ctx, j, encoded) // it says so, but power loss might take that away
 		default:
 			a.observeEnd(ctx, encoded, func(ctx actor.Context) { a.ended(ctx, j, encoded) })
@@ -262,7 +262,7 @@ func (a *jobActor) end(j *job.Job) bool {
 		j.CancelUnstarted(nil, a.now())
 		return true
 	}
-	return handshake.AfterExit(j, a.start.FailedToStart()+a.hopeless, a.how, a.now())
+	return handshake.FinalizeJob(j, a.start.StartFailure()+a.hopeless, a.how, a.now())
 }
 
 func (a *jobActor) ended(ctx actor.Context, j *job.Job, encoded []byte) {

@@ -74,7 +74,7 @@ func TestTheProcessGoes(t *testing.T) {
 // The end that the process has written itself stands, however it exited; but it is
 // made durable before anybody hears of it, where the process may not have.
 func TestTheFileIsTheTruth(t *testing.T) {
-	for how, inOrder := range map[string]bool{handshake.InOrder: true, "ended by SIGKILL": false} {
+	for how, inOrder := range map[string]bool{handshake.CleanExit: true, "ended by SIGKILL": false} {
 		onBench(t, func(t *testing.T, b *bench) {
 			b.run(1)
 			b.gone(1, how)
@@ -92,7 +92,7 @@ func TestTheFileIsTheTruth(t *testing.T) {
 func TestAnEndThatCouldNotBeWritten(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
-		b.gone(1, handshake.InOrder)
+		b.gone(1, handshake.CleanExit)
 		b.readJob(running(1))
 		end := b.write(1, noDisk)
 		b.queue.Quiet()
@@ -158,7 +158,7 @@ func TestAFailureAfterThePermissionIsNotTheEnd(t *testing.T) {
 		b.calls()
 		b.failed(1, "it did not answer")
 		require.Empty(t, b.calls())
-		b.gone(1, handshake.InOrder)
+		b.gone(1, handshake.CleanExit)
 		b.readJob(succeeded(1))
 		require.Equal(t, job.Success, b.ended(1).Status())
 	})
@@ -191,8 +191,8 @@ func TestNewsThatComesTwice(t *testing.T) {
 		b.confirmed(1)
 		b.confirmed(1)
 		require.Equal(t, []string{"start 1", "confirm 1 with [null]"}, b.calls())
-		b.gone(1, handshake.InOrder)
-		b.gone(1, handshake.InOrder)
+		b.gone(1, handshake.CleanExit)
+		b.gone(1, handshake.CleanExit)
 		b.readJob(succeeded(1))
 		b.ended(1)
 		b.store.Quiet()

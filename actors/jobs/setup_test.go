@@ -143,7 +143,7 @@ func (b *bench) gone(id int64, text string) {
 	b.news(id, func(n uint64) any { return &messages.ProcessGone{Start: n, Text: text} })
 }
 
-func lockOf(id int64) string { return "/run/livelocks/" + paths.LivelockName(id) + "_100" }
+func lockOf(id int64) string { return "/run/livelocks/" + paths.JobLivelockNameStart(id) + "_100" }
 
 // asked is what a job actor wants of the store, and who it is.
 func (b *bench) asked() (*messages.StoreRequest, *actor.PID) {

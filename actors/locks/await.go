@@ -58,13 +58,13 @@ func (l *locks) await(ctx actor.Context, q *question) {
 		l.deny(ctx, q, err)
 		return
 	}
-	l.changed(ctx, lock.Answer{Changed: u.Changed, Notify: u.Notify})
+	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
 	if u.Granted {
 		l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, Awaited{Granted: true}, f) })
 		return
 	}
 	// To ask again with another priority is how a client changes it.
-	l.changed(ctx, lock.Answer{Changed: l.state.Reprioritise(p.Owner, p.Priority).Changed})
+	l.changed(ctx, lock.CallResult{Changed: l.state.Reprioritise(p.Owner, p.Priority).Changed})
 	l.replace(ctx, p.Owner, q)
 	l.number++
 	w := &waiter{question: q, blockers: u.Blockers, number: l.number}
@@ -129,7 +129,7 @@ func (l *locks) waits(ctx actor.Context, q *question) {
 		for _, b := range l.state.Blockers(p.Owner) {
 			w.Blockers = append(w.Blockers, ownerOf(b))
 			names := []string{}
-			for _, name := range l.state.InTheWay(p.Request, b) {
+			for _, name := range l.state.BlockingLocks(p.Request, b) {
 				names = append(names, name.String())
 			}
 			w.Locks = append(w.Locks, names)

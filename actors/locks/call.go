@@ -120,7 +120,7 @@ func (l *locks) call(ctx actor.Context, m *messages.LockCall, sender *actor.PID)
 }
 
 func (l *locks) do(ctx actor.Context, c lock.Call, q *question) {
-	if c.Takes && l.mayNot(c.Owner) { // nothing of a choice is free; when it waits, it hears that it is paused
+	if c.Opportunistic && l.mayNot(c.Owner) { // nothing of a choice is free; when it waits, it hears that it is paused
 		l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, []lock.Lock{}, f) })
 		return
 	}
@@ -180,16 +180,16 @@ func (l *locks) passBGL(ctx actor.Context, q *question) {
 		l.deny(ctx, q, err)
 		return
 	}
-	l.changed(ctx, lock.Answer{Changed: u.Changed, Notify: u.Notify})
-	u = l.state.FreeMatching(now, from, func(freed lock.Lock) bool { return freed == lock.BGL })
-	l.changed(ctx, lock.Answer{Changed: u.Changed, Notify: u.Notify})
+	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
+	u = l.state.ReleaseMatching(now, from, func(freed lock.Lock) bool { return freed == lock.BGL })
+	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
 	l.deliver(ctx, done)
 }
 
 // rows is the lock monitor in the order of the query's answer (queue.md 2.6).
 func (l *locks) rows(ctx actor.Context, q *question) {
-	state := l.state.Rows()
-	lock.SortRows(state)
+	state := l.state.MonitorRows()
+	lock.SortMonitorRows(state)
 	rows := make([]answer.Lock, len(state))
 	for i, r := range state {
 		row := answer.Lock{Name: r.Lock.String(), Owners: []string{}, Pending: []answer.LockWaiter{}}
@@ -197,10 +197,10 @@ func (l *locks) rows(ctx actor.Context, q *question) {
 			row.Mode = r.Mode.String()
 		}
 		for _, o := range r.Owners {
-			row.Owners = append(row.Owners, o.Who())
+			row.Owners = append(row.Owners, o.IdentityJSON())
 		}
 		for _, w := range r.Pending {
-			row.Pending = append(row.Pending, answer.LockWaiter{Mode: w.Mode.String(), Owner: w.Owner.Who()})
+			row.Pending = append(row.Pending, answer.LockWaiter{Mode: w.Mode.String(), Owner: w.Owner.IdentityJSON()})
 		}
 		rows[i] = row
 	}

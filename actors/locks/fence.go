@@ -13,7 +13,7 @@ type fenceOver struct{ incarnation uint32 }
 // it grants nothing before, not even to an owner that waits according to the files: a job of
 // the former master may work with the same lock.
 func (l *locks) begin(ctx actor.Context) {
-	left := l.fence.Left(l.config.Env.Clock().Now())
+	left := l.fence.Remaining(l.config.Env.Clock().Now())
 	l.fenced = left > 0
 	if !l.fenced {
 		l.recover(ctx)

@@ -36,10 +36,10 @@ type delivery func(ctx actor.Context, f *messages.Failure)
 
 // changed records a change of the state, and wakes those who have got something
 // by it.
-func (l *locks) changed(ctx actor.Context, a lock.Answer) {
+func (l *locks) changed(ctx actor.Context, a lock.CallResult) {
 	for _, o := range a.Changed {
 		l.journal.records = lock.AppendRecord(l.journal.records, l.state.Record(o))
-		l.owners.note(o, l.state.Knows(o), l.config.Owners)
+		l.owners.note(o, l.state.HasOwner(o), l.config.Owners)
 	}
 	if len(a.Changed) > 0 {
 		l.tellScheduler(ctx, a.Changed, false)
@@ -154,7 +154,7 @@ func (l *locks) fold(ctx actor.Context, snapshot []byte) {
 			l.written(ctx, done)
 			return
 		}
-		empty := &messages.FileWrite{Op: "locks", Path: paths.LocksJournalPath, Content: lock.Header(l.config.Boot)}
+		empty := &messages.FileWrite{Op: "locks", Path: paths.LocksJournalPath, Content: lock.JournalHeader(l.config.Boot)}
 		l.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{empty}}, func(ctx actor.Context, done *messages.FilesDone) {
 			l.journal.length, l.journal.folded = 0, len(snapshot)
 			l.written(ctx, done)

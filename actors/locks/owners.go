@@ -124,7 +124,7 @@ func (l *locks) jobOver(ctx actor.Context, m *messages.JobOver) {
 
 func (l *locks) release(ctx actor.Context, o lock.Owner) {
 	u := l.state.Release(l.config.Env.Clock().Now(), o)
-	l.changed(ctx, lock.Answer{Changed: u.Changed, Notify: u.Notify})
+	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
 }
 
 // probe looks at all owners now; request is the call that is answered then, or 0.

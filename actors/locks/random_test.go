@@ -64,7 +64,7 @@ func newRun(t *testing.T, seed int64, stats map[string]int) *run {
 	r := &run{bench: newBench(t, e, disk.Disk), rng: rand.New(rand.NewSource(seed)), calm: 1 << (seed % 4), stats: stats}
 	pid := e.Start("store", store.Props(store.Config{Env: e.Env, Files: disk, Writers: 2, Clients: []*actor.PID{e.PID("above-locks/locks")}}))
 	r.locks = e.Start("locks", locks.Props(locks.Config{Env: e.Env, Store: pid, Queue: r.queue.PID, Clients: []*actor.PID{r.told.PID, r.scheduler()}, Scheduler: r.sched.PID,
-		Owners: r.port, Settings: lock.Settings{Lattice: lock.Implied, BypassAfter: 30 * time.Second}, Boot: boot, Self: self}))
+		Owners: r.port, Settings: lock.Settings{Hierarchy: lock.Implied, BypassAfter: 30 * time.Second}, Boot: boot, Self: self}))
 	r.port.tell = func(livelock string) { r.Send(r.locks, &messages.OwnerDead{Livelock: livelock}) }
 	for n := range 5 {
 		text := job(n + 1)

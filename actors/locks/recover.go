@@ -36,7 +36,7 @@ func (l *locks) restore(ctx actor.Context, data, journal *messages.FileRead) {
 	now := l.config.Env.Clock().Now()
 	snapshot, err := l.decode(data, journal)
 	var state *lock.State
-	var restored lock.Restored
+	var restored lock.RestoreResult
 	if err == nil {
 		state, restored, err = lock.Restore(l.config.Settings, now, snapshot)
 	}
@@ -50,7 +50,7 @@ func (l *locks) restore(ctx actor.Context, data, journal *messages.FileRead) {
 // decode is what the two files say together.
 func (l *locks) decode(data, journal *messages.FileRead) (lock.Snapshot, error) {
 	var snapshot lock.Snapshot
-	boot, changes, err := lock.CutHeader(journal.Content)
+	boot, changes, err := lock.CutJournalHeader(journal.Content)
 	if err != nil {
 		return snapshot, fmt.Errorf("%s: %w", paths.LocksJournalPath, err)
 	}
@@ -90,7 +90,7 @@ func (l *locks) setAside(ctx actor.Context, why error, data, journal *messages.F
 // written over: everything is tried again instead.
 func (l *locks) quarantine(ctx actor.Context, why error, paths []string) {
 	if len(paths) == 0 {
-		l.resume(ctx, lock.New(l.config.Settings), lock.Restored{})
+		l.resume(ctx, lock.New(l.config.Settings), lock.RestoreResult{})
 		return
 	}
 	l.store.Quarantine(ctx, paths[0], func(ctx actor.Context, m *messages.Quarantined) {
@@ -106,7 +106,7 @@ func (l *locks) quarantine(ctx actor.Context, why error, paths []string) {
 }
 
 // resume takes calls again, once the files hold nothing but what is in force.
-func (l *locks) resume(ctx actor.Context, state *lock.State, restored lock.Restored) {
+func (l *locks) resume(ctx actor.Context, state *lock.State, restored lock.RestoreResult) {
 	l.state = state
 	l.owners.reset() // a former state may have had others
 	for _, o := range l.state.Owners() {
@@ -121,7 +121,7 @@ func (l *locks) resume(ctx actor.Context, state *lock.State, restored lock.Resto
 	l.fold(ctx, lock.Encode(l.state.Snapshot()))
 }
 
-func (l *locks) resumed(ctx actor.Context, restored lock.Restored) {
+func (l *locks) resumed(ctx actor.Context, restored lock.RestoreResult) {
 	l.broken, l.tries = nil, 0
 	for _, o := range restored.Granted {
 		l.wake(ctx, o)

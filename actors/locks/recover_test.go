@@ -16,7 +16,7 @@ func TestMissingFiles(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		require.Equal(t, "[[],[]]", b.status())
 		require.Equal(t, "[[],[]]", b.disk.Content(paths.LocksPath))
-		require.Equal(t, string(lock.Header(boot)), b.disk.Content(paths.LocksJournalPath))
+		require.Equal(t, string(lock.JournalHeader(boot)), b.disk.Content(paths.LocksJournalPath))
 		require.Empty(t, b.standing().Quarantined)
 	})
 }
@@ -85,11 +85,11 @@ func TestARequestThatCannotBeHad(t *testing.T) {
 // Locks of processes of another boot are nobody's.
 func TestAJournalOfAnotherBoot(t *testing.T) {
 	all := files(`[[[` + job(1) + `,[["node/a","exclusive"]]]],[]]`)
-	all[paths.LocksJournalPath] = string(lock.Header("boot-1")) + `{"owner":` + job(2) + `,"locks":[["node/b","shared"]],"pending":null}` + "\n"
+	all[paths.LocksJournalPath] = string(lock.JournalHeader("boot-1")) + `{"owner":` + job(2) + `,"locks":[["node/b","shared"]],"pending":null}` + "\n"
 	onBench(t, all, func(t *testing.T, b *bench) {
 		require.Equal(t, "[[],[]]", b.status())
 		require.Equal(t, "[[],[]]", b.disk.Content(paths.LocksPath))
-		require.Equal(t, string(lock.Header(boot)), b.disk.Content(paths.LocksJournalPath))
+		require.Equal(t, string(lock.JournalHeader(boot)), b.disk.Content(paths.LocksJournalPath))
 		require.Empty(t, b.standing().Quarantined)
 	})
 }

@@ -104,7 +104,7 @@ func files(data string, journal ...string) map[string]string {
 		all[paths.LocksPath] = data
 	}
 	if journal != nil {
-		all[paths.LocksJournalPath] = string(lock.Header(boot)) + strings.Join(journal, "\n")
+		all[paths.LocksJournalPath] = string(lock.JournalHeader(boot)) + strings.Join(journal, "\n")
 	}
 	return all
 }
@@ -130,7 +130,7 @@ func (b *bench) start() {
 	pid := b.Start("store", store.Props(store.Config{Env: b.Env.Env, Files: b.disk, Writers: 2,
 		Clients: []*actor.PID{b.PID("above-locks/locks")}}))
 	b.locks = b.Start("locks", locks.Props(locks.Config{Env: b.Env.Env, Store: pid, Queue: b.queue.PID,
-		Clients: []*actor.PID{b.told.PID, b.scheduler()}, Scheduler: b.sched.PID, Owners: b.port, Settings: lock.Settings{Lattice: lock.Implied}, Boot: boot, Self: self, Fence: b.fence}))
+		Clients: []*actor.PID{b.told.PID, b.scheduler()}, Scheduler: b.sched.PID, Owners: b.port, Settings: lock.Settings{Hierarchy: lock.Implied}, Boot: boot, Self: self, Fence: b.fence}))
 }
 
 // scheduler tells each lock manager who is paused: nobody, unless knows says otherwise.
@@ -163,7 +163,7 @@ func (b *bench) caller(owner string) *caller {
 	return &caller{bench: b, Probe: b.Probe(fmt.Sprintf("caller-%d", b.number)), owner: owner}
 }
 
-func livelock(id int) string { return "/live/" + paths.LivelockName(int64(id)) + "_x" }
+func livelock(id int) string { return "/live/" + paths.JobLivelockNameStart(int64(id)) + "_x" }
 
 // job is the identity of a job's process.
 func job(id int) string { return fmt.Sprintf(`[%d,%q,%d]`, id, livelock(id), 100+id) }
@@ -291,7 +291,7 @@ func (b *bench) onDisk() string {
 // read is what locks.data and the journal say together.
 func read(t require.TestingT, disk *kittest.Disk) lock.Snapshot {
 	var snapshot lock.Snapshot
-	found, changes, err := lock.CutHeader([]byte(disk.Content(paths.LocksJournalPath)))
+	found, changes, err := lock.CutJournalHeader([]byte(disk.Content(paths.LocksJournalPath)))
 	require.NoError(t, err)
 	if data := disk.Content(paths.LocksPath); data != "" && (found == "" || found == boot) {
 		snapshot, err = lock.Decode([]byte(data))
@@ -303,7 +303,7 @@ func read(t require.TestingT, disk *kittest.Disk) lock.Snapshot {
 }
 
 func restore(t require.TestingT, snapshot lock.Snapshot) *lock.State {
-	state, _, err := lock.Restore(lock.Settings{Lattice: lock.Implied}, time.Time{}, snapshot)
+	state, _, err := lock.Restore(lock.Settings{Hierarchy: lock.Implied}, time.Time{}, snapshot)
 	require.NoError(t, err)
 	return state
 }

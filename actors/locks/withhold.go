@@ -111,5 +111,5 @@ func (l *locks) configChanged(ctx actor.Context, m *messages.ConfigChanged) {
 		return
 	}
 	u := l.state.SetBypassAfter(l.config.Env.Clock().Now(), settings.LockBypass())
-	l.changed(ctx, lock.Answer{Changed: u.Changed, Notify: u.Notify})
+	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
 }

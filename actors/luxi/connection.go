@@ -105,7 +105,7 @@ func (c *connection) received(ctx actor.Context, m *conn.Received) {
 	}
 	c.method, c.by = request.Method, m.By
 	if m.Forwarded {
-		c.by = request.By
+		c.by = request.User
 	}
 	if err := serve(c, ctx, request.Args); err != nil {
 		c.refuse(ctx, err)

@@ -198,7 +198,7 @@ func TestArgumentsThatAreNone(t *testing.T) {
 func (c *core) configured(slots int, settings string) {
 	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
 	require.NoError(c, err)
-	content, err = config.Edit(content, 1, config.Change{Cluster: map[string][]byte{"max_running_jobs": fmt.Append(nil, slots)}})
+	content, err = config.Edit(content, 1, config.ConfigChange{Cluster: map[string][]byte{"max_running_jobs": fmt.Append(nil, slots)}})
 	require.NoError(c, err)
 	c.cluster.Answer(func(m any) any {
 		if question, ok := m.(*messages.AskConfig); ok {

@@ -51,7 +51,7 @@ func (c *connection) beginOpcode(ctx actor.Context, args []json.RawMessage) erro
 			case a.Failure != nil:
 				c.fail(ctx, a.Failure)
 			case a.Ends:
-				c.succeed(ctx, jobproc.Refusal{Canceled: a.Canceled, Text: a.Text})
+				c.succeed(ctx, jobproc.Denial{Canceled: a.Canceled, Text: a.Text})
 			default:
 				c.succeed(ctx, nil)
 			}

@@ -82,8 +82,8 @@ func (c *connection) queryFields(ctx actor.Context, args []json.RawMessage) erro
 func queryFailure(err error) *messages.Failure {
 	var unknown *query.UnknownFields
 	var field *query.FieldError
-	var tooMuch *query.TooMuchWork
-	var missing *config.NoObject
+	var tooMuch *query.FilterTooExpensive
+	var missing *config.NoSuchObject
 	switch {
 	case errors.As(err, &unknown):
 		return &messages.Failure{Class: "OpPrereqError", Text: err.Error(), Code: "wrong_input"}

@@ -19,7 +19,7 @@ func (c *connection) queryJobs(ctx actor.Context, args []json.RawMessage) error 
 	if err := arguments(args, &ids, &names); err != nil {
 		return fmt.Errorf("QueryJobs: %w", err)
 	}
-	q, err := query.Jobs.AskPlainly(names)
+	q, err := query.Jobs.NewClassicQuery(names)
 	if err != nil {
 		c.fail(ctx, queryFailure(err))
 		return nil
@@ -44,7 +44,7 @@ func distinct(asked []jobID) []int64 {
 // queryJobItems answers a Query for jobs. A filter on nothing but ids asks for
 // these jobs, wherever they are, each once (queue.md 2.3).
 func (c *connection) queryJobItems(ctx actor.Context, fields []string, filter json.RawMessage) error {
-	q, err := query.Jobs.Ask(fields, filter)
+	q, err := query.Jobs.NewQuery(fields, filter)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (c *connection) queryJobItems(ctx actor.Context, fields []string, filter js
 
 // listJobs answers from what the queue knows, and reads a file only for what is
 // nowhere else, or for a job that is not in the live queue.
-func (c *connection) listJobs(ctx actor.Context, q *query.Question[query.JobItem], plain bool, m *messages.ListJobs) {
+func (c *connection) listJobs(ctx actor.Context, q *query.Query[query.JobItem], plain bool, m *messages.ListJobs) {
 	c.ask(ctx, repeatable,
 		func(ctx actor.Context, request uint64) {
 			ctx.Request(c.config.Queue, &messages.ListJobs{Request: request, All: m.All, Ids: m.Ids})
@@ -70,8 +70,8 @@ func (c *connection) listJobs(ctx actor.Context, q *query.Question[query.JobItem
 				return
 			}
 			c.again = func(actor.Context) {} // the rest is between us and the store
-			l := &listing{c: c, number: c.request, sheet: newSheet(q, plain), needs: q.Needs(), rows: a.Rows, ready: map[int][]byte{}}
-			if m.All && q.Wants("archived") {
+			l := &listing{c: c, number: c.request, sheet: newSheet(q, plain), needs: q.Level(), rows: a.Rows, ready: map[int][]byte{}}
+			if m.All && q.HasField("archived") {
 				l.addArchive(ctx)
 			} else {
 				l.read(ctx)
@@ -92,7 +92,7 @@ type listing struct {
 	c      *connection
 	number uint64
 	sheet  *sheet[query.JobItem]
-	needs  query.Needs
+	needs  query.DataLevel
 	// rows are the jobs looked at. One that has no info and is not unknown lies in
 	// the archive.
 	rows  []*messages.JobRow
@@ -113,9 +113,9 @@ func (l *listing) read(ctx actor.Context) {
 		case row.Unknown:
 			l.readFile(ctx, i, paths.ArchivePath(row.Id), true)
 		case row.Info == nil:
-			l.look(ctx, i, &query.JobItem{ID: job.ID(row.Id), Archived: true}, query.NeedsListing)
+			l.look(ctx, i, &query.JobItem{ID: job.ID(row.Id), Archived: true}, query.LevelListing)
 		default:
-			l.look(ctx, i, &query.JobItem{ID: job.ID(row.Id), Info: row.Info}, query.NeedsInfo)
+			l.look(ctx, i, &query.JobItem{ID: job.ID(row.Id), Info: row.Info}, query.LevelInfo)
 		}
 	}
 	if !l.over && l.next == len(l.rows) && l.out == 0 {
@@ -125,7 +125,7 @@ func (l *listing) read(ctx actor.Context) {
 }
 
 // look decides on a row by what is at hand of the job, or gets the rest of it.
-func (l *listing) look(ctx actor.Context, i int, item *query.JobItem, have query.Needs) {
+func (l *listing) look(ctx actor.Context, i int, item *query.JobItem, have query.DataLevel) {
 	matches, undecided, err := l.sheet.question.Match(item, have)
 	switch {
 	case err != nil:
@@ -165,7 +165,7 @@ func (l *listing) readFile(ctx actor.Context, i int, path string, archived bool)
 
 // lost: the job was not found, or cannot be read.
 func (l *listing) lost(ctx actor.Context, i int) {
-	l.look(ctx, i, &query.JobItem{ID: job.ID(l.rows[i].Id), Unknown: true}, query.NeedsFile)
+	l.look(ctx, i, &query.JobItem{ID: job.ID(l.rows[i].Id), Unknown: true}, query.LevelFile)
 }
 
 func (l *listing) decode(ctx actor.Context, i int, info *messages.JobInfo, content []byte, archived bool) {
@@ -175,9 +175,9 @@ func (l *listing) decode(ctx actor.Context, i int, info *messages.JobInfo, conte
 		return
 	}
 	if info == nil {
-		info = query.Info(j, summaryOf, nil)
+		info = query.NewJobInfo(j, summaryOf, nil)
 	}
-	l.look(ctx, i, &query.JobItem{ID: job.ID(l.rows[i].Id), Archived: archived, Info: info, Job: j}, query.NeedsFile)
+	l.look(ctx, i, &query.JobItem{ID: job.ID(l.rows[i].Id), Archived: archived, Info: info, Job: j}, query.LevelFile)
 }
 
 // put puts a row into the sheet, as soon as those before it are.

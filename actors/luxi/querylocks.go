@@ -19,7 +19,7 @@ import (
 // are in it as if they were locks (designs.md "Status while waiting for
 // dependencies").
 func (c *connection) queryLocks(ctx actor.Context, fields []string, filter json.RawMessage) error {
-	q, err := query.Locks.Ask(fields, filter)
+	q, err := query.Locks.NewQuery(fields, filter)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func lockItems(held, jobs json.RawMessage) ([]*query.LockItem, error) {
 	for _, row := range rows {
 		item := &query.LockItem{Name: row.Name, Mode: row.Mode, Owners: row.Owners}
 		for _, w := range row.Pending {
-			item.Pending = append(item.Pending, query.Waiting{Mode: w.Mode, Owners: []string{w.Owner}})
+			item.Pending = append(item.Pending, query.LockWaiters{Mode: w.Mode, Owners: []string{w.Owner}})
 		}
 		items = append(items, item)
 	}
@@ -77,10 +77,10 @@ func awaitedJobs(jobs json.RawMessage) ([]*query.LockItem, error) {
 			if ends == "" {
 				ends = job.Success.String() + "," + job.Error.String()
 			}
-			k := slices.IndexFunc(item.Pending, func(p query.Waiting) bool { return p.Mode == ends })
+			k := slices.IndexFunc(item.Pending, func(p query.LockWaiters) bool { return p.Mode == ends })
 			if k < 0 {
 				k = len(item.Pending)
-				item.Pending = append(item.Pending, query.Waiting{Mode: ends})
+				item.Pending = append(item.Pending, query.LockWaiters{Mode: ends})
 			}
 			item.Pending[k].Owners = append(item.Pending[k].Owners, jobLock(w.ID))
 		}

@@ -20,7 +20,7 @@ var errTooLarge = fmt.Errorf("The answer would be larger than %d bytes: ask for 
 // sheet is the answer to a query in the making: the frame as far as it goes.
 // Rows are encoded as they come, so that nothing else of an item has to be kept.
 type sheet[T any] struct {
-	question *query.Question[T]
+	question *query.Query[T]
 	plain    bool // a classic call's: values without their status
 	frame    []byte
 	rows     int
@@ -29,7 +29,7 @@ type sheet[T any] struct {
 
 // newSheet begins an answer. A plain one is a list of rows, any other tells of
 // its fields, too.
-func newSheet[T any](q *query.Question[T], plain bool) *sheet[T] {
+func newSheet[T any](q *query.Query[T], plain bool) *sheet[T] {
 	s := &sheet[T]{question: q, plain: plain, frame: wire.AppendResult(nil)}
 	if !plain {
 		fields, err := json.Marshal(q.Definitions())
@@ -49,9 +49,9 @@ func (s *sheet[T]) encode(dst []byte, item *T) []byte {
 		limit -= len(s.frame) + s.kept
 	}
 	if s.plain {
-		return s.question.AppendBare(dst, item, limit)
+		return s.question.AppendClassicRow(dst, item, limit)
 	}
-	return s.question.AppendCells(dst, item, limit)
+	return s.question.AppendRow(dst, item, limit)
 }
 
 // full: there is more than an answer may have.
@@ -96,10 +96,10 @@ func (s *sheet[T]) close() []byte {
 
 // answerItems answers with those of the items that are asked for, all of which
 // are at hand.
-func answerItems[T any](c *connection, ctx actor.Context, q *query.Question[T], plain bool, items []*T) {
+func answerItems[T any](c *connection, ctx actor.Context, q *query.Query[T], plain bool, items []*T) {
 	s := newSheet(q, plain)
 	for _, item := range items {
-		matches, _, err := q.Match(item, query.NeedsFile)
+		matches, _, err := q.Match(item, query.LevelFile)
 		if err != nil {
 			c.fail(ctx, queryFailure(err))
 			return

@@ -14,7 +14,7 @@ import (
 
 // queryRules answers a Query for filter rules (queue.md 2.7).
 func (c *connection) queryRules(ctx actor.Context, fields []string, filter json.RawMessage) error {
-	q, err := query.Filters.Ask(fields, filter)
+	q, err := query.Filters.NewQuery(fields, filter)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (c *connection) queryFilters(ctx actor.Context, args []json.RawMessage) err
 	if err := arguments(args, &uuids, &names); err != nil {
 		return fmt.Errorf("QueryFilters: %w", err)
 	}
-	q, err := query.Filters.AskPlainly(names)
+	q, err := query.Filters.NewClassicQuery(names)
 	if err != nil {
 		c.fail(ctx, queryFailure(err))
 		return nil

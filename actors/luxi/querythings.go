@@ -14,11 +14,11 @@ import (
 // ofThings answers a Query for a kind of objects of the configuration.
 func ofThings(of *query.Collection) func(*connection, actor.Context, []string, json.RawMessage) error {
 	return func(c *connection, ctx actor.Context, fields []string, filter json.RawMessage) error {
-		q, err := of.Ask(fields, filter)
+		q, err := of.NewQuery(fields, filter)
 		if err != nil {
 			return err
 		}
-		c.withThings(ctx, q, false, func(d *config.Document) ([]*query.Thing, error) { return of.Select(d, q) })
+		c.withThings(ctx, q, false, func(d *config.Document) ([]*query.ObjectItem, error) { return of.ForQuery(d, q) })
 		return nil
 	}
 }
@@ -53,20 +53,20 @@ func (c *connection) queryThings(ctx actor.Context, of *query.Collection, asked,
 		c.fail(ctx, &messages.Failure{Class: "OpPrereqError", Text: "Sync queries are not allowed", Code: "wrong_input"})
 		return
 	}
-	q, err := of.AskPlainly(fields)
+	q, err := of.NewClassicQuery(fields)
 	if err != nil {
 		c.fail(ctx, queryFailure(err))
 		return
 	}
-	c.withThings(ctx, q, true, func(d *config.Document) ([]*query.Thing, error) {
+	c.withThings(ctx, q, true, func(d *config.Document) ([]*query.ObjectItem, error) {
 		if len(asked) == 0 {
 			return of.All(d), nil
 		}
-		return of.Named(d, asked)
+		return of.ByName(d, asked)
 	})
 }
 
-func (c *connection) withThings(ctx actor.Context, q *query.Question[query.Thing], plain bool, choose func(*config.Document) ([]*query.Thing, error)) {
+func (c *connection) withThings(ctx actor.Context, q *query.Query[query.ObjectItem], plain bool, choose func(*config.Document) ([]*query.ObjectItem, error)) {
 	c.withDocument(ctx, func(ctx actor.Context, d *config.Document) {
 		things, err := choose(d)
 		if err != nil {

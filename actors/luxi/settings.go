@@ -106,7 +106,7 @@ func badSettings(content, settings []byte, own, cluster map[string][]byte) error
 			return fmt.Errorf("%s: %s is not a positive number", slotsSetting, value)
 		}
 	}
-	_, err := config.Edit(content, 0, config.Change{Cluster: cluster})
+	_, err := config.Edit(content, 0, config.ConfigChange{Cluster: cluster})
 	return err
 }
 

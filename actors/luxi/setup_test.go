@@ -147,10 +147,10 @@ func someJob(id int64, status job.Status) *job.Job {
 	j := job.New(job.ID(id), []json.RawMessage{input}, []int{0}, job.Timestamp{Sec: 1, Usec: 2}, "")
 	j.Ops[0].Status = status
 	j.AppendLog(0, job.Timestamp{Sec: 3, Usec: 4}, "message", json.RawMessage(`"hello"`))
-	j.Livelock = "/run/livelocks/" + paths.LivelockName(id)
+	j.Livelock = "/run/livelocks/" + paths.JobLivelockNameStart(id)
 	return j
 }
 
 func rowOf(j *job.Job) *messages.JobRow {
-	return &messages.JobRow{Id: int64(j.ID), Info: query.Info(j, opcode.Summary, job.Encode(j))}
+	return &messages.JobRow{Id: int64(j.ID), Info: query.NewJobInfo(j, opcode.Summary, job.Encode(j))}
 }

@@ -100,7 +100,7 @@ func (c *connection) waitSees(ctx actor.Context, info *messages.JobInfo, encoded
 		c.fail(ctx, messages.Generic(errTooLarge))
 		return
 	}
-	values := query.Row(w.fields, &query.JobItem{ID: w.id, Info: info, Job: j})
+	values := query.ClassicRow(w.fields, &query.JobItem{ID: w.id, Info: info, Job: j})
 	log := query.LogEntries(j.LogAfter(w.serial))
 	w.current = []any{values, log}
 	if w.over || j.Status().Final() || len(log) > 0 || !sameJSON(values, w.previous) {

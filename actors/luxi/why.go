@@ -58,13 +58,13 @@ func (c *connection) whyGone(ctx actor.Context, id int64) {
 			c.fail(ctx, &messages.Failure{Class: "JobLost", Text: fmt.Sprintf("Job %d not found in queue, nor in the archive", id)})
 			return
 		}
-		info := query.Info(j, summaryOf, nil)
+		info := query.NewJobInfo(j, summaryOf, nil)
 		c.tellWhy(ctx, info, true, []answer.Reason{endedReason(info)})
 	})
 }
 
 func (c *connection) tellWhy(ctx actor.Context, info *messages.JobInfo, archived bool, reasons []answer.Reason) {
-	c.succeed(ctx, answer.Why{ID: info.Id, Status: query.ShownStatus(info), Summary: info.Summary, Archived: archived, Reasons: reasons})
+	c.succeed(ctx, answer.Why{ID: info.Id, Status: query.ClientStatus(info), Summary: info.Summary, Archived: archived, Reasons: reasons})
 }
 
 func endedReason(info *messages.JobInfo) answer.Reason {
@@ -151,7 +151,7 @@ func (c *connection) explain(ctx actor.Context, info *messages.JobInfo, reasons 
 		status := map[int64]string{}
 		for _, row := range rows {
 			if !row.Unknown {
-				status[row.Id] = query.ShownStatus(row.Info)
+				status[row.Id] = query.ClientStatus(row.Info)
 			}
 		}
 		for i := range reasons {

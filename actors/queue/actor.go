@@ -234,7 +234,7 @@ func (q *queue) put(info *messages.JobInfo, at place) *entry {
 }
 
 func (q *queue) newInfo(j *job.Job, encoded []byte) *messages.JobInfo {
-	return query.Info(j, q.config.Catalogue.Summary, encoded)
+	return query.NewJobInfo(j, q.config.Catalogue.Summary, encoded)
 }
 
 // drain finishes the commits that have begun; what comes later is refused. Who

@@ -21,7 +21,7 @@ func (q *queue) cancel(ctx actor.Context, sender *actor.PID, m *messages.CancelJ
 		event = job.Kill
 	}
 	switch {
-	case e == nil || e.status().On(event).Verdict == job.Refuses && e.place == final:
+	case e == nil || e.status().On(event).Effect == job.Refuses && e.place == final:
 		answer(ctx, sender, m.Request, false, notFound(m.Id))
 	case e.place == out:
 		ctx.RequestWithCustomSender(q.config.Jobs, m, sender)

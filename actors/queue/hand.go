@@ -43,13 +43,13 @@ func (q *queue) hand(id int64, encoded []byte) []byte {
 	if err != nil {
 		panic(fmt.Errorf("job %d in memory is not a job: %w", id, err)) // it was decoded when it came in
 	}
-	hands := make([]*jobproc.Hand, len(j.Ops))
+	hands := make([]*jobproc.LaunchSpec, len(j.Ops))
 	for i := range j.Ops {
 		var secrets json.RawMessage
 		if kept := q.vault[id]; i < len(kept) {
 			secrets = kept[i]
 		}
-		if h := q.handOf(j.Ops[i].Input, secrets); h.Secrets != nil || h.Command != nil || h.Refused != nil || h.Needs.Any() {
+		if h := q.handOf(j.Ops[i].Input, secrets); h.Secrets != nil || h.Command != nil || h.FailureResult != nil || h.RequiredLocks.NotEmpty() {
 			hands[i] = &h
 		}
 	}
@@ -60,9 +60,9 @@ func (q *queue) hand(id int64, encoded []byte) []byte {
 	return data
 }
 
-func (q *queue) handOf(input, secrets json.RawMessage) jobproc.Hand {
-	needs, err := q.config.Catalogue.Locks(input, q.resources)
-	h := jobproc.Hand{Secrets: secrets, Needs: needs}
+func (q *queue) handOf(input, secrets json.RawMessage) jobproc.LaunchSpec {
+	needs, err := q.config.Catalogue.RequiredLocks(input, q.resources)
+	h := jobproc.LaunchSpec{Secrets: secrets, RequiredLocks: needs}
 	if op, known := q.config.Catalogue.Lookup(job.OpID(input)); err == nil && known && op.Defined() {
 		h.Secrets = nil // they are in the command
 		var command opcode.Command
@@ -71,7 +71,7 @@ func (q *queue) handOf(input, secrets json.RawMessage) jobproc.Hand {
 		}
 	}
 	if err != nil {
-		return jobproc.Hand{Refused: refusal(err)}
+		return jobproc.LaunchSpec{FailureResult: refusal(err)}
 	}
 	return h
 }

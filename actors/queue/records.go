@@ -77,7 +77,7 @@ func (q *queue) unblock(e *entry) {
 func (q *queue) recordedEnd(id int64) (job.Status, bool) {
 	for waiter := range q.dependents[id] { // they all say the same
 		if e := q.entries[waiter]; e != nil {
-			if status, known := e.record.End(id); known {
+			if status, known := e.record.DependencyEnd(id); known {
 				return status, true
 			}
 		}
@@ -106,8 +106,8 @@ func (q *queue) recordEnds(ctx actor.Context, ends []end, done func(actor.Contex
 			if e == nil {
 				continue // it is being committed, and looks for itself
 			}
-			if _, known := e.record.End(x.id); !known {
-				e.record, e.recorded = e.record.With(x.id, x.status), true
+			if _, known := e.record.DependencyEnd(x.id); !known {
+				e.record, e.recorded = e.record.WithDependencyEnd(x.id, x.status), true
 				added[waiter] = append(added[waiter], x.id)
 			}
 		}
@@ -130,7 +130,7 @@ func (q *queue) recordEnds(ctx actor.Context, ends []end, done func(actor.Contex
 				for _, id := range ids {
 					failed[id] = f.Failure
 					if e := q.entries[waiter]; e != nil {
-						e.record = e.record.Without(id) // what the disk has is true, but perhaps not durable
+						e.record = e.record.WithoutDependencyEnd(id) // what the disk has is true, but perhaps not durable
 					}
 				}
 			}
@@ -172,10 +172,10 @@ func (q *queue) lookUpGroup(ctx actor.Context, then func(actor.Context)) {
 				switch e := q.entries[b]; {
 				case b >= first || e != nil && (e.place != changing || !e.status().Final()): // it is in the queue
 				case e != nil: // it is being archived
-					s.records[i] = s.records[i].With(b, e.status())
+					s.records[i] = s.records[i].WithDependencyEnd(b, e.status())
 				case q.isRecorded(b):
 					status, _ := q.recordedEnd(b)
-					s.records[i] = s.records[i].With(b, status)
+					s.records[i] = s.records[i].WithDependencyEnd(b, status)
 				default:
 					if askers[b] == nil {
 						order = append(order, b)
@@ -194,7 +194,7 @@ func (q *queue) lookUpGroup(ctx actor.Context, then func(actor.Context)) {
 		q.readArchived(ctx, "submit-outcome", b, func(ctx actor.Context, status job.Status, known bool, f *messages.Failure) {
 			for _, a := range askers[b] {
 				if known {
-					a.s.records[a.i] = a.s.records[a.i].With(b, status)
+					a.s.records[a.i] = a.s.records[a.i].WithDependencyEnd(b, status)
 				}
 			}
 			if f != nil {
@@ -216,7 +216,7 @@ func (q *queue) recordArchived(ctx actor.Context) {
 			continue
 		}
 		if slices.ContainsFunc(q.dependents.of(b), func(waiter int64) bool {
-			_, known := q.entries[waiter].record.End(b)
+			_, known := q.entries[waiter].record.DependencyEnd(b)
 			return !known
 		}) {
 			left = append(left, b)

@@ -131,7 +131,7 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, inHand boo
 	}
 	info := q.newInfo(j, s.Content)
 	if len(j.Ops) > 0 {
-		q.requests.add(job.RequestName(j.Ops[0].Input), s.Id)
+		q.requests.add(job.SubmissionName(j.Ops[0].Input), s.Id)
 	}
 	if inHand || !j.Status().Final() {
 		q.unfinished++

@@ -52,7 +52,7 @@ func nameOf(jobs []*messages.JobDraft) string {
 	if len(jobs) == 0 || len(jobs[0].Ops) == 0 {
 		return ""
 	}
-	return job.RequestName(json.RawMessage(jobs[0].Ops[0].Input))
+	return job.SubmissionName(json.RawMessage(jobs[0].Ops[0].Input))
 }
 
 // repeated answers a submission that has come before, now or when that is
@@ -158,13 +158,13 @@ func otherContent(ctx actor.Context, sender *actor.PID, name string, m *messages
 func sameJob(j *job.Job, draft *messages.JobDraft) bool {
 	return slices.EqualFunc(j.Ops, draft.Ops, func(op job.Op, d *messages.OpDraft) bool {
 		input, err := opcode.ResolveDepends(d.Input, int64(j.ID))
-		return err == nil && job.SameRequest(op.Input, input)
+		return err == nil && job.SameSubmission(op.Input, input)
 	})
 }
 
 func sameDrafts(a, b []*messages.JobDraft) bool {
 	return slices.EqualFunc(a, b, func(a, b *messages.JobDraft) bool {
-		return slices.EqualFunc(a.Ops, b.Ops, func(a, b *messages.OpDraft) bool { return job.SameRequest(a.Input, b.Input) })
+		return slices.EqualFunc(a.Ops, b.Ops, func(a, b *messages.OpDraft) bool { return job.SameSubmission(a.Input, b.Input) })
 	})
 }
 

@@ -213,7 +213,7 @@ func newJob(id int64) *job.Job {
 // running is a job that its process has begun.
 func running(id int64) *job.Job {
 	j := newJob(id)
-	j.Livelock, j.ProcessID = "/run/livelocks/"+paths.LivelockName(id)+"_1", 100
+	j.Livelock, j.ProcessID = "/run/livelocks/"+paths.JobLivelockNameStart(id)+"_1", 100
 	j.Ops[0].Status = job.Running
 	return j
 }

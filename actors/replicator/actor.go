@@ -37,7 +37,7 @@ type Config struct {
 	Peers   Peers                    // nil: nobody asks about other nodes
 	Members func([]*messages.Member) // is told who belongs to the cluster; nil: nobody is
 	Name    string                   // of this node
-	Self    replication.Self
+	Self    replication.Applier
 }
 
 // Props makes the replicator. Its incarnations are numbered from 1.
@@ -46,7 +46,7 @@ func Props(c Config) *actor.Props {
 	return c.Env.Props("replicator", func() actor.Actor {
 		incarnation++
 		return &replicator{
-			config: c, incarnation: incarnation, epoch: &masterships, running: replication.Running{}, contents: map[int64][]byte{}, proposals: map[uint64]*proposal{}, touched: map[string]int{}, latest: map[string]*proposal{},
+			config: c, incarnation: incarnation, epoch: &masterships, running: replication.RunningJobs{}, contents: map[int64][]byte{}, proposals: map[uint64]*proposal{}, touched: map[string]int{}, latest: map[string]*proposal{},
 			observed: map[int64]*observation{}, changes: map[uint64]asker{}, questions: map[uint64]question{}, aside: map[string]bool{}, wishes: map[string]wish{},
 			store: store.NewClient(c.Store, incarnation),
 			last:  uint64(incarnation) << 32, oldest: uint64(incarnation) << 32, // proposals of a former incarnation are not this one's
@@ -61,7 +61,7 @@ type replicator struct {
 	epoch       *uint64 // of this one as a store; it rises over incarnations
 
 	// what the log says
-	running   replication.Running
+	running   replication.RunningJobs
 	contents  map[int64][]byte // of the files of jobs that run on this node, as it has them
 	attached  bool             // what the log says is for this incarnation
 	applied   uint64
@@ -72,9 +72,9 @@ type replicator struct {
 	leader    string // while leads is false; "": not known
 	address   string
 	applying  *batch
-	restoring *messages.LogRestore // part of a snapshot that is on its way to the disk
-	restored  replication.Running  // by that snapshot
-	files     map[string]bool      // of that snapshot
+	restoring *messages.LogRestore    // part of a snapshot that is on its way to the disk
+	restored  replication.RunningJobs // by that snapshot
+	files     map[string]bool         // of that snapshot
 
 	last      uint64 // proposal
 	oldest    uint64 // that is not on the disk yet, or a number before it
@@ -193,20 +193,20 @@ func (r *replicator) request(ctx actor.Context, m *messages.StoreRequest) {
 	from := asker{ctx.Sender(), m.Request}
 	switch what := m.What.(type) {
 	case *messages.StoreRequest_Write:
-		if changes := replication.Writes(what.Write); changes != nil {
+		if changes := replication.WriteChanges(what.Write); changes != nil {
 			r.supersede(what.Write)
 			r.proposeWhole(changes, &whole{early: what.Write.Logged, done: filesTo(from)})
 			return
 		}
 		r.store.Write(ctx, what.Write, filesTo(from))
 	case *messages.StoreRequest_Move:
-		if changes := replication.Renames(what.Move); changes != nil {
+		if changes := replication.RenameChanges(what.Move); changes != nil {
 			r.propose(from, changes)
 			return
 		}
 		r.store.Move(ctx, what.Move, filesTo(from))
 	case *messages.StoreRequest_Remove:
-		if changes := replication.Removals(what.Remove); changes != nil {
+		if changes := replication.RemoveChanges(what.Remove); changes != nil {
 			r.propose(from, changes)
 			return
 		}

@@ -27,7 +27,7 @@ func (r *replicator) takeOver(m *messages.LogAttached) {
 	if m.Incarnation != r.incarnation {
 		return
 	}
-	running, err := replication.DecodeRunning(m.State)
+	running, err := replication.DecodeRunningJobs(m.State)
 	if err != nil {
 		panic(err)
 	}
@@ -47,7 +47,7 @@ func (r *replicator) committed(ctx actor.Context, m *messages.LogCommitted) {
 	}
 	r.applying = b
 	for _, e := range b.entries {
-		if e.Origin == r.config.Self.Node && e.Run == r.config.Self.Run {
+		if e.Origin == r.config.Self.Node && e.Run == r.config.Self.Incarnation {
 			r.logged(ctx, e.Number)
 		}
 	}
@@ -57,7 +57,7 @@ func (r *replicator) committed(ctx actor.Context, m *messages.LogCommitted) {
 // look reads what the entries may not overwrite, and then applies them.
 func (r *replicator) look(ctx actor.Context, b *batch) {
 	local := map[string][]byte{}
-	doubtful := r.config.Self.Doubtful(b.entries)
+	doubtful := r.config.Self.PathsToRead(b.entries)
 	left, refused := len(doubtful), (*messages.Failure)(nil)
 	then := func(ctx actor.Context) {
 		if refused != nil {
@@ -114,7 +114,7 @@ func (r *replicator) stepDone(ctx actor.Context, b *batch, m *messages.FilesDone
 		refused[f.Path], why = true, f.Failure
 	}
 	if why != nil {
-		b.steps[0] = replication.Left(b.steps[0], refused)
+		b.steps[0] = replication.Remaining(b.steps[0], refused)
 		r.refusedByDisk(ctx, b, why, r.applyNext)
 		return
 	}
@@ -130,12 +130,12 @@ func (r *replicator) onDisk(ctx actor.Context, b *batch) {
 	}
 	r.applying, r.applied = nil, b.index
 	for _, e := range b.entries {
-		r.running.Note(e)
+		r.running.Apply(e)
 		r.remember(e)
 	}
 	r.config.Log.Applied(b.index, r.running.Encode())
 	for _, e := range b.entries {
-		if e.Origin == r.config.Self.Node && e.Run == r.config.Self.Run {
+		if e.Origin == r.config.Self.Node && e.Run == r.config.Self.Incarnation {
 			r.settle(ctx, e.Number, b.failures)
 		}
 	}
@@ -159,10 +159,10 @@ func (r *replicator) forgetEnded() {
 // not what others may be sent: they are ahead of it, and a failover would undo that.
 func (r *replicator) remember(e *messages.LogEntry) {
 	for _, c := range e.Changes {
-		for _, file := range replication.Files(c) {
-			if id, isJob := replication.JobOf(file); isJob {
+		for _, file := range replication.ChangedPaths(c) {
+			if id, isJob := replication.JobIDOf(file); isJob {
 				delete(r.contents, id)
-				if r.running[id].On == r.config.Self.Node {
+				if r.running[id].Node == r.config.Self.Node {
 					r.contents[id] = c.GetUpdate().GetContent()
 				}
 			}
@@ -172,7 +172,7 @@ func (r *replicator) remember(e *messages.LogEntry) {
 
 func (r *replicator) askCommitted(ctx actor.Context) {
 	answer := &messages.Committed{}
-	for _, id := range r.running.On(r.config.Self.Node) {
+	for _, id := range r.running.StartedOn(r.config.Self.Node) {
 		content, known := r.contents[id]
 		if !known {
 			answer.Failure = messages.Generic(fmt.Errorf("job %d runs here, and it is not known what the others have of it", id))
@@ -205,7 +205,7 @@ func (r *replicator) refusedByDisk(ctx actor.Context, b *batch, why *messages.Fa
 func (r *replicator) restore(ctx actor.Context, m *messages.LogRestore) {
 	r.applying, r.restoring = nil, m
 	if m.Part == 1 {
-		running, err := replication.DecodeRunning(m.State)
+		running, err := replication.DecodeRunningJobs(m.State)
 		if err != nil {
 			panic(err)
 		}
@@ -249,7 +249,7 @@ func (r *replicator) removeOthers(ctx actor.Context, m *messages.LogRestore) {
 			r.restoreAgain(ctx, m, d.Failure)
 			return
 		}
-		paths := replication.NotIn(d.Names, r.files)
+		paths := replication.AbsentFiles(d.Names, r.files)
 		r.store.Remove(ctx, &messages.RemoveFiles{Op: "restore", Paths: paths}, func(ctx actor.Context, done *messages.FilesDone) {
 			if r.restoring != m {
 				return

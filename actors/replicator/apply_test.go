@@ -39,9 +39,9 @@ func TestEntriesAreAppliedWhenTheyAreOnTheDisk(t *testing.T) {
 		block.Release()
 		b.Settle()
 		require.Equal(t, uint64(1), b.log.applied)
-		running, err := replication.DecodeRunning(b.log.state)
+		running, err := replication.DecodeRunningJobs(b.log.state)
 		require.NoError(t, err)
-		require.Equal(t, replication.Running{7: {On: "u2", Progress: 2}}, running)
+		require.Equal(t, replication.RunningJobs{7: {Node: "u2", Progress: 2}}, running)
 	})
 }
 
@@ -103,17 +103,17 @@ func TestACrashRepeatsWhatWasNotApplied(t *testing.T) {
 		require.Equal(t, uint64(2), b.log.applied)
 		require.Len(t, b.disk.Calls("replace apply queue/job-6"), 1)
 		require.Len(t, b.disk.Calls("replace apply queue/job-7"), 2)
-		running, err := replication.DecodeRunning(b.log.state)
+		running, err := replication.DecodeRunningJobs(b.log.state)
 		require.NoError(t, err)
-		require.Equal(t, replication.Running{6: {On: "u2", Progress: 2}, 7: {On: "u2", Progress: 2}}, running, "the rest is known from before")
+		require.Equal(t, replication.RunningJobs{6: {Node: "u2", Progress: 2}, 7: {Node: "u2", Progress: 2}}, running, "the rest is known from before")
 	})
 }
 
 // What the process of a job has written here is newer than what the log has of it.
 func TestObservedEntriesLeaveTheFileAlone(t *testing.T) {
 	onBench(t, map[string]string{"queue/job-7": jobIn(7, job.Success)}, func(t *testing.T, b *bench) {
-		observed := &messages.LogEntry{Origin: self.Node, Run: self.Run, Number: 1,
-			Changes: []*messages.FileChange{replication.Observed(paths.JobPath(7), []byte(jobIn(7, job.Running)))}}
+		observed := &messages.LogEntry{Origin: self.Node, Run: self.Incarnation, Number: 1,
+			Changes: []*messages.FileChange{replication.ObservedChange(paths.JobPath(7), []byte(jobIn(7, job.Running)))}}
 		b.log.commit(observed)
 		require.Equal(t, jobIn(7, job.Success), b.content("queue/job-7"))
 		require.Empty(t, b.disk.Calls("replace"))
@@ -123,7 +123,7 @@ func TestObservedEntriesLeaveTheFileAlone(t *testing.T) {
 
 // What a former daemon of this node has proposed of a job is compared with the file.
 func TestEntriesOfAFormerDaemonAreComparedWithTheFile(t *testing.T) {
-	former := replication.Self{Node: self.Node, Run: "former"}
+	former := replication.Applier{Node: self.Node, Incarnation: "former"}
 	kittest.Each(t, map[string]struct{ local, logged, want job.Status }{
 		"the process went on":         {local: job.Success, logged: job.Running, want: job.Success},
 		"the daemon has failed it":    {local: job.Running, logged: job.Error, want: job.Error},
@@ -143,7 +143,7 @@ func TestEntriesOfAFormerDaemonAreComparedWithTheFile(t *testing.T) {
 func TestADoubtfulFileThatCannotBeReadIsReadAgain(t *testing.T) {
 	onBench(t, map[string]string{"queue/job-7": jobIn(7, job.Success)}, func(t *testing.T, b *bench) {
 		b.disk.Fail("read apply queue/job-7", 1)
-		b.log.commit(entry(replication.Self{Node: self.Node, Run: "former"}, "queue/job-7", jobIn(7, job.Running)))
+		b.log.commit(entry(replication.Applier{Node: self.Node, Incarnation: "former"}, "queue/job-7", jobIn(7, job.Running)))
 		b.Settle()
 		require.Zero(t, b.log.applied)
 		b.Advance(time.Minute)
@@ -155,7 +155,7 @@ func TestADoubtfulFileThatCannotBeReadIsReadAgain(t *testing.T) {
 func part(n uint64, last bool, files map[string]string) *messages.LogRestore {
 	m := &messages.LogRestore{Part: n, Last: last, Index: 40}
 	if n == 1 {
-		m.State = replication.Running{8: {On: "u2", Progress: 2}}.Encode()
+		m.State = replication.RunningJobs{8: {Node: "u2", Progress: 2}}.Encode()
 	}
 	for name, content := range files {
 		m.Files = append(m.Files, &messages.FileWrite{Op: "restore", Path: name, Content: []byte(content)})

@@ -71,9 +71,9 @@ func (r *replicator) repair(ctx actor.Context, files []string, done func(actor.C
 			switch {
 			case r.isBusy(file) || f.Failure != nil: // it is on its way to all nodes, or the disk refuses
 			case f.Missing:
-				changes = replication.Removals(&messages.RemoveFiles{Op: "repair", Paths: []string{file}})
+				changes = replication.RemoveChanges(&messages.RemoveFiles{Op: "repair", Paths: []string{file}})
 			default:
-				changes = []*messages.FileChange{replication.Observed(file, f.Content)}
+				changes = []*messages.FileChange{replication.ObservedChange(file, f.Content)}
 			}
 			if changes == nil || !r.master {
 				one(ctx)
@@ -86,7 +86,7 @@ func (r *replicator) repair(ctx actor.Context, files []string, done func(actor.C
 
 // isBusy: a change of the file is on its way, or its job's process writes it.
 func (r *replicator) isBusy(file string) bool {
-	id, isJob := replication.JobOf(file)
+	id, isJob := replication.JobIDOf(file)
 	return r.touched[file] > 0 || isJob && r.isRunning(id)
 }
 

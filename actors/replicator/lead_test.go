@@ -32,7 +32,7 @@ func TestAMasterWithNothingToTellBeginsAtOnce(t *testing.T) {
 // before is not proposed any more.
 func TestWhatAFileSaidIsNotProposedAfterTheEnd(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
-		former := replication.Self{Node: self.Node, Run: "former"}
+		former := replication.Applier{Node: self.Node, Incarnation: "former"}
 		b.log.commit(entry(former, "queue/job-7", jobIn(7, job.Waiting)), entry(former, "queue/job-8", jobIn(8, job.Waiting)))
 		b.Settle()
 		b.become()
@@ -55,7 +55,7 @@ func TestWhatAFileSaidIsNotProposedAfterTheEnd(t *testing.T) {
 // the queue does, and it hears of no more.
 func TestTheOthersHearFirstWhatThisNodesJobsHaveDone(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
-		former := replication.Self{Node: self.Node, Run: "former"}
+		former := replication.Applier{Node: self.Node, Incarnation: "former"}
 		b.log.commit(entry(former, "queue/job-7", jobIn(7, job.Running)), entry(former, "queue/job-8", jobIn(8, job.Waiting)))
 		b.Settle()
 		require.NoError(t, b.disk.Replace("run-job", "queue/job-7", []byte(jobIn(7, job.Success))))
@@ -72,9 +72,9 @@ func TestTheOthersHearFirstWhatThisNodesJobsHaveDone(t *testing.T) {
 			read[j.Id] = string(j.Content)
 		}
 		require.Equal(t, map[int64]string{7: jobIn(7, job.Success), 8: jobIn(8, job.Waiting)}, read)
-		running, err := replication.DecodeRunning(b.log.state)
+		running, err := replication.DecodeRunningJobs(b.log.state)
 		require.NoError(t, err)
-		require.Equal(t, replication.Running{8: {On: "u1", Progress: 1}}, running)
+		require.Equal(t, replication.RunningJobs{8: {Node: "u1", Progress: 1}}, running)
 		require.Equal(t, jobIn(7, job.Success), b.content("queue/job-7"))
 	})
 }
@@ -82,7 +82,7 @@ func TestTheOthersHearFirstWhatThisNodesJobsHaveDone(t *testing.T) {
 // A file that is none, and one that a power loss has set back, tell the others nothing.
 func TestAFileThatIsBehindTheLogIsNotTold(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
-		former := replication.Self{Node: self.Node, Run: "former"}
+		former := replication.Applier{Node: self.Node, Incarnation: "former"}
 		b.log.commit(entry(former, "queue/job-7", jobIn(7, job.Running)), entry(former, "queue/job-8", jobIn(8, job.Running)))
 		b.Settle()
 		require.NoError(t, b.disk.Replace("test", "queue/job-7", []byte("garbage")))

@@ -38,7 +38,7 @@ func (r *replicator) lead(ctx actor.Context, term uint64) {
 			r.become(ctx, term)
 		default:
 			write := &messages.WriteFiles{Files: []*messages.FileWrite{{Path: paths.ConfigPath, Content: content}}}
-			r.proposeTo(replication.Writes(write), func(ctx actor.Context, _ *messages.FilesDone) { r.become(ctx, term) })
+			r.proposeTo(replication.WriteChanges(write), func(ctx actor.Context, _ *messages.FilesDone) { r.become(ctx, term) })
 		}
 	})
 }
@@ -47,7 +47,7 @@ func (r *replicator) lead(ctx actor.Context, term uint64) {
 // node's jobs have written is told to the others, and then the queue hears of that and
 // not of more: whatever it takes for true must survive a failover.
 func (r *replicator) scan(ctx actor.Context, then func(actor.Context, *messages.QueueScanned)) {
-	own, term := r.running.On(r.config.Self.Node), r.term
+	own, term := r.running.StartedOn(r.config.Self.Node), r.term
 	settled := map[int64][]byte{}
 	read := func(ctx actor.Context) {
 		r.store.Scan(ctx, func(ctx actor.Context, q *messages.QueueScanned) {
@@ -86,7 +86,7 @@ func (r *replicator) scan(ctx actor.Context, then func(actor.Context, *messages.
 func (r *replicator) catchUp(ctx actor.Context, own []int64, files map[int64][]byte, then func(actor.Context)) {
 	var changes []*messages.FileChange
 	for _, id := range own {
-		if change := r.running.Settle(id, files[id]); change != nil && r.touched[paths.JobPath(id)] == 0 {
+		if change := r.running.Reconcile(id, files[id]); change != nil && r.touched[paths.JobPath(id)] == 0 {
 			changes = append(changes, change)
 		}
 	}
@@ -130,7 +130,7 @@ func (r *replicator) become(ctx actor.Context, term uint64) {
 	r.master = true
 	*r.epoch++
 	fence := time.Duration(0)
-	if r.running.Elsewhere(r.config.Self.Node) {
+	if r.running.StartedElsewhere(r.config.Self.Node) {
 		fence = replication.Fence
 	}
 	r.config.Env.Log().WithFields(logrus.Fields{"term": term, "fence": fence}).Info("this node is the master")
@@ -190,7 +190,7 @@ func (r *replicator) observe(ctx actor.Context, m *messages.ObserveJob) {
 	if m.Request == 0 && late {
 		return
 	}
-	shape := replication.Shape(j)
+	shape := replication.Fingerprint(j)
 	asks := asker{ctx.Sender(), m.Request}
 	// What is on its way to the others, or is with them, is not proposed once more.
 	switch same := o.next == nil && m.Request != 0 && !r.isWritten(m.Id, o); {
@@ -215,7 +215,7 @@ func (r *replicator) observeNext(id int64, o *observation) {
 		return
 	}
 	o.busy, o.served, o.waiting = true, o.waiting, nil
-	change := replication.Observed(paths.JobPath(id), o.next)
+	change := replication.ObservedChange(paths.JobPath(id), o.next)
 	o.sent, o.next = o.next, nil
 	r.proposeTo([]*messages.FileChange{change}, func(ctx actor.Context, _ *messages.FilesDone) {
 		o.busy, o.sent = false, nil
@@ -244,7 +244,7 @@ func (r *replicator) isWritten(id int64, o *observation) bool {
 // itself writes the job's file now, so that its process does not any more.
 func (r *replicator) supersede(m *messages.WriteFiles) {
 	for _, f := range m.Files {
-		id, ok := replication.JobOf(f.Path)
+		id, ok := replication.JobIDOf(f.Path)
 		if o := r.observed[id]; ok && o != nil && len(o.waiting) == 0 {
 			if o.next = nil; !o.busy {
 				delete(r.observed, id)

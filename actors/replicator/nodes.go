@@ -118,8 +118,8 @@ func (r *replicator) admit(ctx actor.Context, m *messages.AdmitNode) {
 		ctx.Respond(answer)
 		return
 	}
-	w := replication.Wish{Name: m.Name, Address: m.Address, Voting: m.Voting, Fresh: m.Fresh, Applied: m.Applied}
-	next := replication.Admit(r.members, w, r.applied, r.ready(w))
+	w := replication.JoinRequest{Name: m.Name, Address: m.Address, WantsVote: m.Voting, NoLog: m.Fresh, Applied: m.Applied}
+	next := replication.NextChange(r.members, w, r.applied, r.ready(w))
 	at := slices.IndexFunc(r.members, func(x *messages.Member) bool { return x.Name == m.Name })
 	if at < 0 && !m.Fresh {
 		answer.Failure = &messages.Failure{Class: "OpPrereqError", Code: "wrong_state", Text: fmt.Sprintf(
@@ -141,7 +141,7 @@ func (r *replicator) changing() bool { return len(r.changes) > 0 }
 
 // wish is that of a node that could be given a vote.
 type wish struct {
-	replication.Wish
+	replication.JoinRequest
 	at time.Time
 }
 
@@ -149,7 +149,7 @@ type wish struct {
 const wishMax = 30 * time.Second
 
 // ready takes note of a wish, and names those nodes that could be given a vote.
-func (r *replicator) ready(w replication.Wish) []string {
+func (r *replicator) ready(w replication.JoinRequest) []string {
 	now := r.config.Env.Clock().Now()
 	if r.wishes[w.Name] = (wish{w, now}); !w.MayVote(r.applied) {
 		delete(r.wishes, w.Name)

@@ -57,13 +57,13 @@ func (r *replicator) proposeTo(changes []*messages.FileChange, done func(actor.C
 }
 
 func (r *replicator) proposeWhole(changes []*messages.FileChange, w *whole) {
-	pieces := replication.Pieces(changes, entryMax)
+	pieces := replication.SplitChanges(changes, entryMax)
 	w.left = len(pieces)
 	for i, piece := range pieces {
 		r.last++
-		p := &proposal{number: r.last, whole: w, entry: (&messages.LogEntry{Origin: r.config.Self.Node, Run: r.config.Self.Run, Number: r.last, Changes: piece}).Marshal()}
+		p := &proposal{number: r.last, whole: w, entry: (&messages.LogEntry{Origin: r.config.Self.Node, Run: r.config.Self.Incarnation, Number: r.last, Changes: piece}).Marshal()}
 		for _, c := range piece {
-			p.files = append(p.files, replication.Files(c)...)
+			p.files = append(p.files, replication.ChangedPaths(c)...)
 		}
 		if i == len(pieces)-1 {
 			for _, former := range w.pieces {
@@ -208,7 +208,7 @@ func (r *replicator) quarantine(ctx actor.Context, from asker, m *messages.Quara
 		ctx.Send(from.pid, &messages.StoreAnswer{Request: from.request, What: &messages.StoreAnswer_Quarantined{
 			Quarantined: &messages.Quarantined{Path: to, Failure: f}}})
 	}
-	if !replication.Shared(m.Path) {
+	if !replication.IsShared(m.Path) {
 		r.store.Quarantine(ctx, m.Path, func(ctx actor.Context, q *messages.Quarantined) { answer(ctx, q.Path, q.Failure) })
 		return
 	}
@@ -221,7 +221,7 @@ func (r *replicator) quarantine(ctx actor.Context, from asker, m *messages.Quara
 		r.aside[name] = true
 		to := paths.QuarantineDir + "/" + name
 		move := &messages.MoveFiles{Files: []*messages.MoveFile{{Op: "quarantine", From: m.Path, To: to}}}
-		r.proposeTo(replication.Renames(move), func(ctx actor.Context, done *messages.FilesDone) {
+		r.proposeTo(replication.RenameChanges(move), func(ctx actor.Context, done *messages.FilesDone) {
 			delete(r.aside, name)
 			if len(done.Failures) > 0 {
 				answer(ctx, "", done.Failures[0].Failure)

@@ -21,7 +21,7 @@ func TestAWriteIsAnsweredWhenAMajorityHasItAndTheDisk(t *testing.T) {
 		require.Len(t, offers, 1)
 		require.Equal(t, []string{"queue/job-7"}, filePaths(offers[0].entry))
 		require.Equal(t, self.Node, offers[0].entry.Origin)
-		require.Equal(t, self.Run, offers[0].entry.Run)
+		require.Equal(t, self.Incarnation, offers[0].entry.Run)
 		require.Empty(t, b.content("queue/job-7"), "nobody else has it")
 		b.client.Quiet()
 

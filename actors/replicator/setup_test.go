@@ -21,8 +21,8 @@ import (
 
 // self is the node under test, elsewhere another one.
 var (
-	self      = replication.Self{Node: "u1", Run: "run"}
-	elsewhere = replication.Self{Node: "u2", Run: "other"}
+	self      = replication.Applier{Node: "u1", Incarnation: "run"}
+	elsewhere = replication.Applier{Node: "u2", Incarnation: "other"}
 )
 
 // consensus is a log in memory, in which the test decides what is committed.
@@ -368,23 +368,23 @@ func filePaths(e *messages.LogEntry) []string {
 }
 
 // entry is one of a node that changes a file.
-func entry(by replication.Self, file, content string) *messages.LogEntry {
-	return &messages.LogEntry{Origin: by.Node, Run: by.Run, Number: 1, Changes: replication.Writes(&messages.WriteFiles{
+func entry(by replication.Applier, file, content string) *messages.LogEntry {
+	return &messages.LogEntry{Origin: by.Node, Run: by.Incarnation, Number: 1, Changes: replication.WriteChanges(&messages.WriteFiles{
 		Files: []*messages.FileWrite{{Path: file, Content: []byte(content)}}})}
 }
 
-func renaming(by replication.Self, from, to string) *messages.LogEntry {
-	return &messages.LogEntry{Origin: by.Node, Run: by.Run, Number: 1, Changes: replication.Renames(&messages.MoveFiles{
+func renaming(by replication.Applier, from, to string) *messages.LogEntry {
+	return &messages.LogEntry{Origin: by.Node, Run: by.Incarnation, Number: 1, Changes: replication.RenameChanges(&messages.MoveFiles{
 		Files: []*messages.MoveFile{{Op: "test", From: from, To: to}}})}
 }
 
-func removing(by replication.Self, file string) *messages.LogEntry {
-	return &messages.LogEntry{Origin: by.Node, Run: by.Run, Number: 1, Changes: replication.Removals(&messages.RemoveFiles{
+func removing(by replication.Applier, file string) *messages.LogEntry {
+	return &messages.LogEntry{Origin: by.Node, Run: by.Incarnation, Number: 1, Changes: replication.RemoveChanges(&messages.RemoveFiles{
 		Op: "test", Paths: []string{file}})}
 }
 
 // lockOf is a job process's livelock.
-func lockOf(id int64) string { return "/run/livelocks/" + paths.LivelockName(id) + "_100" }
+func lockOf(id int64) string { return "/run/livelocks/" + paths.JobLivelockNameStart(id) + "_100" }
 
 // jobIn is a job that a process has, with its only opcode in that status.
 func jobIn(id int64, status job.Status) string {

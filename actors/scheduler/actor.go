@@ -167,7 +167,7 @@ func (s *scheduler) populate(ctx actor.Context, m *messages.Population) {
 	for _, w := range m.Running {
 		if j := s.add(w); j != nil {
 			j.running, j.found = true, true
-			s.state.Running(j.candidate(s))
+			s.state.AddRunning(j.candidate(s))
 			s.declare(j)
 			j.fresh = nil
 		}
@@ -216,7 +216,7 @@ func (s *scheduler) left(ctx actor.Context, m *messages.JobLeft) {
 		delete(s.jobs, id)
 	}
 	s.withhold(ctx, id, false)
-	s.state.Leave(id)
+	s.state.Remove(id)
 	s.graph.Forget(id)
 	if m.Ended {
 		s.judged(ctx, s.graph.Ended(id, job.Status(m.Status)))
@@ -255,7 +255,7 @@ func (s *scheduler) locksChanged(ctx actor.Context, m *messages.LocksChanged) {
 		if r.Pending != nil {
 			pending = r.Pending.Request
 		}
-		s.state.SetHeld(r.Owner, r.Locks, pending)
+		s.state.SetOwnerLocks(r.Owner, r.Locks, pending)
 	}
 }
 

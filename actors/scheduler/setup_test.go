@@ -44,7 +44,7 @@ func onBench(t *testing.T, slots int, f func(*testing.T, *bench)) {
 func configOf(slots int, settings string) *messages.ConfigChanged {
 	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
 	if err == nil {
-		content, err = config.Edit(content, 1, config.Change{Cluster: map[string][]byte{"max_running_jobs": []byte(strconv.Itoa(slots))}})
+		content, err = config.Edit(content, 1, config.ConfigChange{Cluster: map[string][]byte{"max_running_jobs": []byte(strconv.Itoa(slots))}})
 	}
 	if err != nil {
 		panic(err)

@@ -132,7 +132,7 @@ func (s *scheduler) consider(ctx actor.Context, j *subject) {
 		s.state.Yield(j.id)
 		return
 	}
-	if j.found && j.waiting != nil && (s.state.InUse() > s.state.Settings().Slots || s.state.Exceeded(j.allLimits())) {
+	if j.found && j.waiting != nil && (s.state.SlotsInUse() > s.state.Settings().Slots || s.state.LimitsExceeded(j.allLimits())) {
 		s.state.Yield(j.id) // some that were found had given their slots, or their places in limits, away
 	}
 	switch {
@@ -146,25 +146,25 @@ func (s *scheduler) consider(ctx actor.Context, j *subject) {
 
 // show has a job that is held by dependencies shown so.
 func (s *scheduler) show(ctx actor.Context, j *subject) {
-	if held := !j.running && len(s.graph.Waits(j.id)) > 0; held != j.shown {
+	if held := !j.running && len(s.graph.Unmet(j.id)) > 0; held != j.shown {
 		j.shown = held
 		ctx.Send(s.config.Queue, &messages.JobHeld{Id: int64(j.id), Held: held})
 	}
 }
 
 func (s *scheduler) eligible(ctx actor.Context, j *subject) bool {
-	if deps := j.depends[j.op]; deps != nil && len(s.graph.Waits(j.id)) == 0 {
-		v := s.graph.Hold(j.id, j.op, deps, s.known)
-		for _, id := range v.LookUp {
+	if deps := j.depends[j.op]; deps != nil && len(s.graph.Unmet(j.id)) == 0 {
+		v := s.graph.Add(j.id, j.op, deps, s.known)
+		for _, id := range v.Lookups {
 			ctx.Request(s.config.Queue, &messages.AskOutcome{Id: int64(id)})
 		}
-		if v.State == dependency.Doomed {
+		if v.State == dependency.Unrunnable {
 			s.doom(ctx, j, v)
 			return false
 		}
 	}
 	switch {
-	case len(s.graph.Waits(j.id)) > 0, j.paused():
+	case len(s.graph.Unmet(j.id)) > 0, j.paused():
 		return false
 	case j.verdict != nil && j.verdict.Action == reject:
 		return j.running // the queue cancels those that wait; the others go on
@@ -174,20 +174,20 @@ func (s *scheduler) eligible(ctx actor.Context, j *subject) bool {
 }
 
 // known: a job that is here has not ended.
-func (s *scheduler) known(id job.ID) (job.Status, dependency.Knowledge) {
+func (s *scheduler) known(id job.ID) (job.Status, dependency.Lookup) {
 	if s.jobs[id] != nil {
-		return job.Queued, dependency.Known
+		return job.Queued, dependency.Found
 	}
-	return job.Queued, dependency.Unclear
+	return job.Queued, dependency.Unknown
 }
 
 // judged acts on what the end of a job has decided about others.
-func (s *scheduler) judged(ctx actor.Context, verdicts []dependency.Verdict) {
+func (s *scheduler) judged(ctx actor.Context, verdicts []dependency.Decision) {
 	for _, v := range verdicts {
 		j := s.jobs[v.ID]
 		switch {
 		case j == nil:
-		case v.State == dependency.Doomed:
+		case v.State == dependency.Unrunnable:
 			s.doom(ctx, j, v)
 		case v.State == dependency.Ready:
 			j.met(v.Op)
@@ -201,7 +201,7 @@ func (j *subject) met(op int) { delete(j.depends, op) }
 
 // doom: a job that has not begun is ended by the queue; the process of one that
 // has is told to end it.
-func (s *scheduler) doom(ctx actor.Context, j *subject, v dependency.Verdict) {
+func (s *scheduler) doom(ctx actor.Context, j *subject, v dependency.Decision) {
 	canceled := v.End == job.Canceled
 	if !j.running {
 		s.state.Withdraw(j.id)

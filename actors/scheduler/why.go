@@ -44,18 +44,18 @@ func (s *scheduler) reasons(id job.ID, looks int) []byte {
 
 func (s *scheduler) held(j *subject, looks int) []answer.Reason {
 	var all []answer.Reason
-	for _, d := range s.graph.Waits(j.id) {
+	for _, d := range s.graph.Unmet(j.id) {
 		all = append(all, answer.Reason{Kind: answer.WhyDependency, Opcode: j.op, Job: d.Job,
 			Statuses: append([]string{}, d.Statuses...), Unknown: s.unknown[job.ID(d.Job)]})
 	}
 	if v := j.verdict; v != nil && (v.Action == pause || v.Action == reject && !j.running) {
 		all = append(all, answer.Reason{Kind: answer.WhyFilter, UUID: v.Rule, Action: v.Action, RuleReason: v.Reason, By: v.By})
 	}
-	w, candidate := s.state.Why(j.id, s.config.Env.Clock().Now(), looks)
+	w, candidate := s.state.Explain(j.id, s.config.Env.Clock().Now(), looks)
 	if !candidate {
 		return all
 	}
-	for _, full := range w.Full {
+	for _, full := range w.FullLimits {
 		all = append(all, s.limited(j, full))
 	}
 	if w.Running >= w.Slots {
@@ -65,22 +65,22 @@ func (s *scheduler) held(j *subject, looks int) []answer.Reason {
 }
 
 // limited tells a rule's limit from one of the reason trail by its key.
-func (s *scheduler) limited(j *subject, full sched.Full) answer.Reason {
+func (s *scheduler) limited(j *subject, full sched.FullLimit) answer.Reason {
 	if v := j.verdict; v != nil && full.Key == v.Rule {
 		return answer.Reason{Kind: answer.WhyFilterLimit, UUID: full.Key, Limit: int64(full.N), Running: int64(full.Running), RuleReason: v.Reason, By: v.By}
 	}
 	return answer.Reason{Kind: answer.WhyRateLimit, Label: full.Key, Limit: int64(full.N), Running: int64(full.Running)}
 }
 
-func (s *scheduler) order(w sched.Why) answer.Reason {
+func (s *scheduler) order(w sched.Explanation) answer.Reason {
 	r := answer.Reason{Kind: answer.WhyOrder, Position: int64(w.Position), Pending: int64(s.state.Len()),
-		Predictive: w.Predictive, AtLeast: w.Beyond}
+		Predictive: w.Predictive, AtLeast: w.PositionIsMinimum}
 	if !w.Predictive {
 		return r
 	}
-	r.Weight, r.StaticWeight, r.AgeTicks, r.BigLock, r.Causes = w.Weight, w.Static, w.AgeTicks, w.BGL, []answer.Cause{}
+	r.Weight, r.StaticWeight, r.AgeTicks, r.BigLock, r.Causes = w.Weight, w.StaticWeight, w.AgeTicks, w.BGL, []answer.Cause{}
 	for _, c := range w.Causes {
-		cause := answer.Cause{Value: c.Value, Level: c.Level.String(), How: c.How.String(), Others: c.Others,
+		cause := answer.Cause{Value: c.Value, Level: c.Level.String(), How: c.ClaimKind.String(), Others: c.OtherOwners,
 			Job: int64(c.Owner.Job), Owner: c.Owner.Name}
 		if c.Lock != (lock.Lock{}) {
 			cause.Lock = c.Lock.String()
@@ -93,9 +93,9 @@ func (s *scheduler) order(w sched.Why) answer.Reason {
 // dependencies is who waits for whose end.
 func (s *scheduler) dependencies(ctx actor.Context, m *messages.AskDependencies) {
 	all := []answer.JobWait{}
-	for _, w := range s.graph.All() {
+	for _, w := range s.graph.WaitingJobs() {
 		on := []answer.AwaitedJob{}
-		for _, d := range w.Waits {
+		for _, d := range w.Unmet {
 			on = append(on, answer.AwaitedJob{ID: d.Job, Statuses: append([]string{}, d.Statuses...)})
 		}
 		all = append(all, answer.JobWait{ID: int64(w.ID), On: on})

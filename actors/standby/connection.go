@@ -69,7 +69,7 @@ func (c *connection) received(ctx actor.Context, m *conn.Received) {
 		if m.By != "" {
 			by = m.By + ", node=" + c.self
 		}
-		c.tunnel.Send(wire.WithBy(m.Frame, by))
+		c.tunnel.Send(wire.WithUser(m.Frame, by))
 		return
 	}
 	call, err := wire.DecodeRequest(m.Frame)

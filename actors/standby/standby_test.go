@@ -188,7 +188,7 @@ func TestAClientIsCarriedOnToTheMaster(t *testing.T) {
 		for i, by := range map[int]string{0: "", 2: "uid=1000(ada), pid=7, node=n1"} {
 			passed, err := wire.DecodeRequest([]byte(b.tunnels.frames[i]))
 			require.NoError(t, err)
-			require.Equal(t, wire.Request{Method: "QueryJobs", Args: []json.RawMessage{}, By: by}, passed, "who asks is what this node knows")
+			require.Equal(t, wire.Request{Method: "QueryJobs", Args: []json.RawMessage{}, User: by}, passed, "who asks is what this node knows")
 		}
 		b.nodes.Quiet()
 		require.Len(t, c.answers, 1)

@@ -82,7 +82,7 @@ func onWhole(t *testing.T, f func(*testing.T, *whole, *client)) {
 		}
 		pid := e.Start("store", store.Props(store.Config{Env: e.Env, Files: w.disk, Writers: 2, Clients: []*actor.PID{names["locks"], names["cluster"]}}))
 		e.Start("locks", locks.Props(locks.Config{Env: e.Env, Store: pid, Queue: queue.PID, Scheduler: queue.PID, Clients: []*actor.PID{names["cluster"], names["wconf"]},
-			Owners: nobodyDies{}, Settings: lock.Settings{Lattice: lock.Implied}, Boot: boot, Self: lock.NamedOwner("lockstepd-destruction", "/live/daemon", 1)}))
+			Owners: nobodyDies{}, Settings: lock.Settings{Hierarchy: lock.Implied}, Boot: boot, Self: lock.NamedOwner("lockstepd-destruction", "/live/daemon", 1)}))
 		e.Start("cluster", config.Props(config.Config{Env: e.Env, Store: pid, Locks: names["locks"], Self: lock.NamedOwner("lockstepd-config", "/live/daemon", 1)}))
 		e.Send(names["locks"], &messages.WithholdingTold{Epoch: 1}) // as the scheduler does when it knows who is paused
 		w.wconf = e.Start("wconf", wconfd.Props(wconfd.Config{Env: e.Env, Locks: names["locks"], Cluster: names["cluster"]}))
@@ -107,7 +107,7 @@ func fresh(t require.TestingT) string {
 
 // changed is a configuration with another number of running jobs.
 func changed(t require.TestingT, content, jobs string) string {
-	data, err := coreconfig.Edit([]byte(content), 5, coreconfig.Change{Cluster: map[string][]byte{"max_running_jobs": []byte(jobs)}})
+	data, err := coreconfig.Edit([]byte(content), 5, coreconfig.ConfigChange{Cluster: map[string][]byte{"max_running_jobs": []byte(jobs)}})
 	require.NoError(t, err)
 	return string(data)
 }

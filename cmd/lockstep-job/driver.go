@@ -35,18 +35,18 @@ type driver struct {
 	priorityPath string
 
 	events   chan event
-	begun    chan *jobproc.Refusal // permission to begin has come, or will not
-	unlock   func()                // stops taking locks, and returns when that has stopped
-	kill     func()                // ends the opcode that executes
-	executed <-chan struct{}       // closed when none does
-	killed   bool                  // a client wants the job ended
-	due      *time.Timer           // a write that may wait is due
-	pending  bool                  // there is one
-	dueAt    time.Time             // when, then
-	talk     talk                  // what the opcode has to say
-	held     []lock.Item           // for the opcode at hand
-	cost     time.Duration         // of the last write
-	size     int                   // of the file then, in bytes
+	begun    chan *jobproc.Denial // permission to begin has come, or will not
+	unlock   func()               // stops taking locks, and returns when that has stopped
+	kill     func()               // ends the opcode that executes
+	executed <-chan struct{}      // closed when none does
+	killed   bool                 // a client wants the job ended
+	due      *time.Timer          // a write that may wait is due
+	pending  bool                 // there is one
+	dueAt    time.Time            // when, then
+	talk     talk                 // what the opcode has to say
+	held     []lock.Item          // for the opcode at hand
+	cost     time.Duration        // of the last write
+	size     int                  // of the file then, in bytes
 }
 
 // event is what an executor tells: log entries, what became of its locks, or how
@@ -63,7 +63,7 @@ func newDriver(m *jobproc.Machine, e *lease, files *persistence.OSFiles, r *repo
 	none := make(chan struct{})
 	close(none)
 	return &driver{executed: none, machine: m, lease: e, files: files, reporter: r, locker: l, due: due, kill: func() {}, unlock: func() {},
-		events: make(chan event, 256), begun: make(chan *jobproc.Refusal, 1)}
+		events: make(chan event, 256), begun: make(chan *jobproc.Denial, 1)}
 }
 
 // run returns when the job is final, and its end on the disk.
@@ -71,12 +71,12 @@ func (d *driver) run() {
 	next := d.machine.Start(now())
 	d.write(next.Write)
 	// The confirmation was the permission to begin the first opcode.
-	next = d.machine.Began(now())
+	next = d.machine.Permitted(now())
 	for {
 		d.write(next.Write)
-		switch next.Do {
+		switch next.Action {
 		case jobproc.Exit:
-			d.leave(next.Free)
+			d.leave(next.ReleaseLocks)
 			return
 		case jobproc.Begin:
 			if d.killed { // just when the last opcode had ended by itself
@@ -84,7 +84,7 @@ func (d *driver) run() {
 				continue
 			}
 			d.flush()
-			d.ask(next.Op, next.Free)
+			d.ask(next.Op, next.ReleaseLocks)
 		case jobproc.Lock:
 			d.lock(next.Op)
 		case jobproc.Execute:
@@ -130,7 +130,7 @@ func (d *driver) lock(op int) {
 		cancel()
 		<-done
 	}
-	priority, needs := d.machine.Job().Ops[op].Priority, d.machine.Hand(op).Needs
+	priority, needs := d.machine.Job().Ops[op].Priority, d.machine.Spec(op).RequiredLocks
 	tell := func(e event) {
 		select {
 		case d.events <- e:
@@ -159,17 +159,17 @@ func (d *driver) preparation(op int, over <-chan struct{}, tell func(event)) fun
 }
 
 // lockedOr is what comes after the attempt to take locks.
-func (d *driver) lockedOr(o lockOutcome) jobproc.Next {
+func (d *driver) lockedOr(o lockOutcome) jobproc.Step {
 	switch {
 	case o.prepared:
-		return d.machine.Refuse(job.ErrorResult("OpPrereqError", o.err.Error()), now())
+		return d.machine.FailBeforeStart(job.ErrorResult("OpPrereqError", o.err.Error()), now())
 	case o.err != nil:
-		return d.machine.Refuse(job.ErrorResult("LockError", "The locks cannot be taken: "+o.err.Error()), now())
+		return d.machine.FailBeforeStart(job.ErrorResult("LockError", "The locks cannot be taken: "+o.err.Error()), now())
 	case o.withdrawn:
-		return d.machine.Withdrawn()
+		return d.machine.LocksWithdrawn()
 	default:
 		d.held = o.held
-		return d.machine.Locked(now())
+		return d.machine.LocksAcquired(now())
 	}
 }
 
@@ -178,8 +178,8 @@ func (d *driver) execute(op int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	executed := make(chan struct{})
 	d.kill, d.executed = cancel, executed
-	x := execution{id: j.ID, lease: d.lease, livelock: j.Livelock, input: j.Ops[op].Input, secrets: d.machine.Hand(op).Secrets, locks: d.held, killed: ctx.Done(),
-		command: d.machine.Hand(op).Command, ask: d.reporter.ask,
+	x := execution{id: j.ID, lease: d.lease, livelock: j.Livelock, input: j.Ops[op].Input, secrets: d.machine.Spec(op).Secrets, locks: d.held, killed: ctx.Done(),
+		command: d.machine.Spec(op).Command, ask: d.reporter.ask,
 		said: func(entries []entry) { d.events <- event{entries: entries} }}
 	go func() {
 		outcome := x.run()
@@ -191,7 +191,7 @@ func (d *driver) execute(op int) {
 
 // await is the next thing that happens: the executor says something, the
 // permission comes, a signal, or the time for a write that has waited.
-func (d *driver) await() jobproc.Next {
+func (d *driver) await() jobproc.Step {
 	select {
 	case e := <-d.events:
 		switch {
@@ -205,20 +205,20 @@ func (d *driver) await() jobproc.Next {
 	case refusal := <-d.begun:
 		d.held = nil
 		if refusal != nil {
-			return d.machine.Refused(*refusal, now())
+			return d.machine.Denied(*refusal, now())
 		}
-		return d.machine.Began(now())
+		return d.machine.Permitted(now())
 	case s := <-d.signals:
 		return d.signalled(s)
 	case <-d.due.C:
 		d.flush()
-		return jobproc.Next{}
+		return jobproc.Step{}
 	}
 }
 
 // signalled follows the conventions of Ganeti's job processes (queue.md 4.6),
 // and SIGINT, which is ours: end what runs.
-func (d *driver) signalled(s os.Signal) jobproc.Next {
+func (d *driver) signalled(s os.Signal) jobproc.Step {
 	switch s {
 	case syscall.SIGTERM:
 		return d.machine.Cancel(now())
@@ -230,12 +230,12 @@ func (d *driver) signalled(s os.Signal) jobproc.Next {
 		priority, err := d.takePriority()
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "lockstep-job %d: the priority that was sent cannot be read: %v\n", d.machine.Job().ID, err)
-			return jobproc.Next{}
+			return jobproc.Step{}
 		}
 		d.locker.reprioritise(priority)
 		return d.machine.Reprioritise(priority)
 	default: // SIGHUP is for who waits for a lock and does not do so on a connection
-		return jobproc.Next{}
+		return jobproc.Step{}
 	}
 }
 
@@ -278,7 +278,7 @@ func (d *driver) writeWithin(delay time.Duration) {
 }
 
 // log records what the opcode has said.
-func (d *driver) log(entries []entry) (next jobproc.Next) {
+func (d *driver) log(entries []entry) (next jobproc.Step) {
 	for _, e := range entries {
 		next = d.machine.Log(e.kind, e.payload, now())
 	}

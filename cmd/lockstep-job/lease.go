@@ -34,7 +34,7 @@ type lease struct {
 // openLease opens the lease if the job needs one; nil: it needs none. Without its file a
 // job that needs one must not begin: another node could work beside it.
 func openLease(runDir, permission string) (*persistence.Lease, error) {
-	if permission == jobproc.NeedsNoLease {
+	if permission == jobproc.LeaseNotRequired {
 		return nil, nil //nolint:nilnil // a node that is alone
 	}
 	file, err := persistence.OpenLease(runDir)
@@ -89,7 +89,7 @@ func (l *lease) end() {
 
 // endGroup ends the command's group, with a warning if there is time for one.
 func (l *lease) endGroup(group int) {
-	if grace := jobproc.Grace(l.file.OverFor()); grace > 0 {
+	if grace := jobproc.RemainingGrace(l.file.OverFor()); grace > 0 {
 		_ = unix.Kill(-group, unix.SIGTERM)
 		for end := time.Now().Add(grace); time.Now().Before(end) && l.runs(); {
 			time.Sleep(10 * time.Millisecond)

@@ -45,37 +45,37 @@ const answerMax = 30 * time.Second
 
 // take gets what is needed, however long that takes, over daemons that come and
 // go, unless ctx ends.
-func (l *locker) take(ctx context.Context, priority int, needs lock.Needs) lockOutcome {
+func (l *locker) take(ctx context.Context, priority int, needs lock.RequiredLocks) lockOutcome {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
 	l.asked = true
 	l.reprioritise(priority)
-	taking := jobproc.NewLocking(l.owner, priority, needs)
+	taking := jobproc.NewLockAcquirer(l.owner, priority, needs)
 	for delay := retryFirst; !taking.Done(); {
 		callCtx, priority := l.begin(ctx)
 		taking.Reprioritise(priority)
-		function, args, pause := taking.Call()
+		function, args, pause := taking.NextCall()
 		result, err := l.call(callCtx, function, args, pause)
 		switch {
 		case ctx.Err() != nil:
 			return lockOutcome{withdrawn: true}
 		case err == nil:
 			delay = retryFirst
-			withdrawn, err := taking.Answer(result)
+			withdrawn, err := taking.HandleResult(result)
 			if withdrawn || err != nil {
 				return lockOutcome{withdrawn: withdrawn, err: err}
 			}
 		case isFinal(err, lockFinal):
 			return lockOutcome{err: err}
 		default: // no daemon, one that is not the master yet, or one that cannot write its locks
-			taking.Lost()
+			taking.CallLost()
 			if callCtx.Err() == nil {
 				sleep(callCtx, delay)
 				delay = min(2*delay, retryMax)
 			}
 		}
 	}
-	return lockOutcome{held: taking.Held()}
+	return lockOutcome{held: taking.Acquired()}
 }
 
 // begin makes the context of the next call, which reprioritise ends.
@@ -122,7 +122,7 @@ func (l *locker) free(ctx context.Context) {
 
 func (l *locker) call(ctx context.Context, function string, args []any, pause time.Duration) (json.RawMessage, error) {
 	sleep(ctx, pause)
-	ctx, cancel := context.WithTimeout(ctx, jobproc.AwaitSeconds*time.Second+answerMax)
+	ctx, cancel := context.WithTimeout(ctx, jobproc.CallWaitSeconds*time.Second+answerMax)
 	defer cancel()
 	if l.client == nil {
 		client, err := luxiclient.Dial(ctx, l.socket, luxiclient.Options{})

@@ -53,7 +53,7 @@ func runJob(idText, dataDir, runDir string) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGHUP)
 	reserveThreads()
-	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(runDir), paths.LivelockName(id))
+	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(runDir), paths.JobLivelockNameStart(id))
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func permitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Sig
 // hands over for each opcode. A pipe that breaks before means that the job must
 // not act. The permission says whether the lease is needed; it is opened before the
 // permission is taken.
-func handshake(livelock, runDir string) ([]jobproc.Hand, *persistence.Lease, error) {
+func handshake(livelock, runDir string) ([]jobproc.LaunchSpec, *persistence.Lease, error) {
 	in := wire.NewReader(os.Stdin, maxHand)
 	if err := wire.WriteFrame(os.Stdout, []byte(livelock)); err != nil {
 		return nil, nil, err
@@ -161,7 +161,7 @@ func handshake(livelock, runDir string) ([]jobproc.Hand, *persistence.Lease, err
 	if err != nil {
 		return nil, nil, err
 	}
-	var hands []jobproc.Hand
+	var hands []jobproc.LaunchSpec
 	if err := json.Unmarshal(frame, &hands); err != nil {
 		return nil, nil, fmt.Errorf("what the daemon handed over: %w", err)
 	}

@@ -72,7 +72,7 @@ func (o *output) copy() {
 func (o *output) copyStream(reader *os.File, name string) {
 	var batch []entry
 	pieces := splitter{emit: func(piece []byte) {
-		typ, payload := job.LogPiece(name, piece)
+		typ, payload := job.EncodeOutput(name, piece)
 		batch = append(batch, entry{typ, payload})
 	}}
 	give := func() {

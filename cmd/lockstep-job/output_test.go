@@ -23,7 +23,7 @@ func TestOutputThatIsStillInThePipeIsKept(t *testing.T) {
 			require.NoError(t, out.streams[0].reader.SetReadDeadline(time.Now()))
 		}
 		for _, e := range entries {
-			stream, piece, ok := job.Output(e.kind, e.payload)
+			stream, piece, ok := job.DecodeOutput(e.kind, e.payload)
 			require.True(t, ok)
 			require.Equal(t, job.LogStdout, stream)
 			got.Write(piece)

@@ -106,7 +106,7 @@ func (r *reporter) untold(content json.RawMessage) {
 // begin asks whether opcode op may begin, and returns when it may, or with the
 // answer that it never will. The daemon is told first what the file says: it
 // counts the former opcode as ended then.
-func (r *reporter) begin(op int) *jobproc.Refusal {
+func (r *reporter) begin(op int) *jobproc.Denial {
 	r.mu.Lock()
 	told := r.told
 	r.mu.Unlock()
@@ -114,7 +114,7 @@ func (r *reporter) begin(op int) *jobproc.Refusal {
 		<-told
 	}
 	for delay := retryFirst; ; delay = min(2*delay, retryMax) {
-		var refusal *jobproc.Refusal
+		var refusal *jobproc.Denial
 		err := r.call(callMax, "LockstepBeginOpcode", []any{r.id, r.livelock, op}, &refusal)
 		var refused *wire.Error
 		if errors.As(err, &refused) && refused.Class == "JobLost" {

@@ -79,7 +79,7 @@ func TestWhoIsNotTheMasterIsAskedAgain(t *testing.T) {
 		l := newLocker(serve(t, refusals(t, class, map[string]bool{"Granted": true})), lock.JobOwner(1, "livelock", 2))
 		a, err := lock.ParseLock("node/a")
 		require.NoError(t, err)
-		taken := l.take(t.Context(), 0, lock.Needs{Request: lock.Request{{Lock: a, Mode: lock.Exclusive}}})
+		taken := l.take(t.Context(), 0, lock.RequiredLocks{Request: lock.Request{{Lock: a, Mode: lock.Exclusive}}})
 		require.NoError(t, taken.err)
 		require.Len(t, taken.held, 1)
 	}
@@ -91,7 +91,7 @@ func TestWhatIsRefusedForGood(t *testing.T) {
 	l := newLocker(serve(t, refuses), lock.JobOwner(1, "livelock", 2))
 	a, err := lock.ParseLock("node/a")
 	require.NoError(t, err)
-	require.ErrorContains(t, l.take(t.Context(), 0, lock.Needs{Request: lock.Request{{Lock: a, Mode: lock.Exclusive}}}).err, "a text")
+	require.ErrorContains(t, l.take(t.Context(), 0, lock.RequiredLocks{Request: lock.Request{{Lock: a, Mode: lock.Exclusive}}}).err, "a text")
 }
 
 // While the question for permission waits for its answer, reports are told; and it is

@@ -108,7 +108,7 @@ func (u *user) must(method string, result any, args ...any) {
 func named(jobs [][]op) [][]op {
 	name := uuid.NewString()
 	for _, ops := range jobs {
-		ops[0]["reason"] = [][]any{{job.RequestSource, name, time.Now().UnixNano()}}
+		ops[0]["reason"] = [][]any{{job.SubmissionSource, name, time.Now().UnixNano()}}
 	}
 	return jobs
 }

@@ -83,7 +83,7 @@ func (c *child) at(step string) {
 func (c *child) live() {
 	c.at(atSpawn)
 	var err error
-	c.livelock, err = persistence.CreateLivelock(filepath.Join(c.runDir, "livelocks"), paths.LivelockName(c.id))
+	c.livelock, err = persistence.CreateLivelock(filepath.Join(c.runDir, "livelocks"), paths.JobLivelockNameStart(c.id))
 	c.must(err)
 	c.at(atLivelock)
 	in := wire.NewReader(os.Stdin, 1<<20)

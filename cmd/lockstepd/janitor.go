@@ -118,7 +118,7 @@ func sweepLivelocks(c Config, log *logrus.Logger, files *persistence.OSFiles) {
 // whoever adopts the job, that something of it may be left. One that no such job
 // names was never confirmed, or has outlived its job's end.
 func isNeeded(files *persistence.OSFiles, livelock string) bool {
-	id, ok := paths.JobOfLivelock(livelock)
+	id, ok := paths.JobIDOfLivelock(livelock)
 	if !ok {
 		return false
 	}

@@ -82,7 +82,7 @@ func (d *service) runNode(identity *peer.Identity, stop context.Context) error {
 		return err
 	}
 	n.ports.Cluster = &supervisor.Cluster{Log: n.raft, Peers: &peers{n}, Tunnels: &tunnels{n.credentials, n.env.System().Root}, Name: identity.Name,
-		Self: replication.Self{Node: identity.UUID, Run: uuid.NewString()}, Mastership: n.mastership, Members: n.members}
+		Self: replication.Applier{Node: identity.UUID, Incarnation: uuid.NewString()}, Mastership: n.mastership, Members: n.members}
 	tree, err := supervisor.Node(n.ports, n.settings)
 	if err != nil {
 		return errors.Join(err, n.raft.Close())

@@ -13,9 +13,9 @@ import (
 // permission is what the processes of jobs are told of the lease.
 func permission(identity *peer.Identity) string {
 	if identity == nil {
-		return jobproc.NeedsNoLease
+		return jobproc.LeaseNotRequired
 	}
-	return jobproc.NeedsLease
+	return jobproc.LeaseRequired
 }
 
 // renewed is told until when this node is the master for certain, 0 when it has given

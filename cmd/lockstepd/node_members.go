@@ -143,8 +143,8 @@ func (n *node) members(members []*messages.Member) {
 			addresses = append(addresses, m.Address)
 		}
 	}
-	removed, lost := replication.Removed(n.removed, n.known, members), replication.Removed(n.lost, nil, members)
-	barred := func(name string) bool { return replication.Barred(name, n.raft.Leader(), removed, lost) }
+	removed, lost := replication.RemovedNodes(n.removed, n.known, members), replication.RemovedNodes(n.lost, nil, members)
+	barred := func(name string) bool { return replication.IsBarred(name, n.raft.Leader(), removed, lost) }
 	n.listener.SetMembers(func(name string) bool { return len(known) == 0 || known[name] }, barred)
 	for _, m := range n.known {
 		if barred(m.Name) {
@@ -190,7 +190,7 @@ func (n *node) recover(config raftlog.Config) error {
 	if err != nil {
 		return err
 	}
-	n.lost = replication.Removed(n.lost, members, []*messages.Member{{Name: n.identity.Name}})
+	n.lost = replication.RemovedNodes(n.lost, members, []*messages.Member{{Name: n.identity.Name}})
 	n.identity.Lost = n.lost
 	if err := n.identity.Save(n.config.DataDir); err != nil {
 		return err

@@ -166,7 +166,7 @@ func (d *service) set(livelock string) error {
 		return err
 	}
 	d.settings = supervisor.Settings{Livelock: livelock, Boot: boot, NewUUID: uuid.NewString,
-		Locks:     lock.Settings{Lattice: lock.Implied},
+		Locks:     lock.Settings{Hierarchy: lock.Implied},
 		MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: catalogue, Limits: c.Limits,
 		About: luxi.About{Version: buildinfo.Read().Short(), PID: os.Getpid(), Started: time.Now()}}
 	return nil

@@ -120,7 +120,7 @@ func Decode(data []byte) (Cluster, error) {
 // those of its members that are asked for; a *json.RawMessage gets a part of data.
 // What is missing, or null, stays as it is, as do all of an object that is.
 func decodeMembers(data []byte, into map[string]any) error {
-	if isNothing(data) {
+	if isAbsent(data) {
 		return nil
 	}
 	var bad error

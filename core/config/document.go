@@ -58,8 +58,8 @@ func (o Object) JSON() json.RawMessage {
 	return encoded
 }
 
-// Filled is the values of all objects; where several have a value of a name, it is the last one's.
-func Filled(objects ...Object) Object {
+// Merged is the values of all objects; where several have a value of a name, it is the last one's.
+func Merged(objects ...Object) Object {
 	all := Object{}
 	for _, o := range objects {
 		for key, value := range o {
@@ -166,10 +166,10 @@ func (d *Document) All(kind string) map[string]Object {
 	return nil
 }
 
-// NoObject is about an object that there is not. Kind is the word for what it would be.
-type NoObject struct{ Kind, Name string }
+// NoSuchObject is about an object that there is not. Kind is the word for what it would be.
+type NoSuchObject struct{ Kind, Name string }
 
-func (e *NoObject) Error() string { return fmt.Sprintf("There is no %s %q", e.Kind, e.Name) }
+func (e *NoSuchObject) Error() string { return fmt.Sprintf("There is no %s %q", e.Kind, e.Name) }
 
 // Find is the UUID of the object of a kind that has a name, or that UUID. The error is a *NoObject.
 func (d *Document) Find(kind, name string) (uuid string, err error) {
@@ -191,24 +191,24 @@ func (d *Document) Find(kind, name string) (uuid string, err error) {
 			return n.UUID, nil
 		}
 	}
-	return "", &NoObject{kind, name}
+	return "", &NoSuchObject{kind, name}
 }
 
-// tagged are the kinds of things with tags, as clients call them; the cluster is no kind of objects.
-var tagged = map[string]string{
+// taggedKinds are the kinds of things with tags, as clients call them; the cluster is no kind of objects.
+var taggedKinds = map[string]string{
 	"cluster": "", "instance": KindInstance, "network": KindNetwork, "node": KindNode, "nodegroup": KindGroup,
 }
 
 // IsTagKind tells whether things of a kind have tags.
 func IsTagKind(kind string) bool {
-	_, known := tagged[kind]
+	_, known := taggedKinds[kind]
 	return known
 }
 
 // Tags are the tags of a thing, by its name or UUID; the cluster needs none. The error is a *NoObject.
 func (d *Document) Tags(kind, name string) (json.RawMessage, error) {
 	object := d.Cluster
-	if of := tagged[kind]; of != "" {
+	if of := taggedKinds[kind]; of != "" {
 		uuid, err := d.Find(of, name)
 		if err != nil {
 			return nil, err

@@ -20,7 +20,7 @@ func TestTags(t *testing.T) {
 		require.JSONEq(t, c[2], string(tags))
 	}
 	_, err = d.Tags("nodegroup", "node1.example")
-	require.Equal(t, &NoObject{KindGroup, "node1.example"}, err)
+	require.Equal(t, &NoSuchObject{KindGroup, "node1.example"}, err)
 	require.EqualError(t, err, `There is no group "node1.example"`)
 	require.False(t, IsTagKind("group"))
 }
@@ -43,7 +43,7 @@ func TestObjectsAreContentWithAnything(t *testing.T) {
 	require.False(t, none.Has("a") || none.Flag("a"))
 	require.Empty(t, none.Text("a"))
 	require.Empty(t, none.Object("a"))
-	require.Equal(t, `{"a":1}`, string(Filled(none, o.Object("inner")).JSON()))
+	require.Equal(t, `{"a":1}`, string(Merged(none, o.Object("inner")).JSON()))
 
 	for _, data := range []string{`[]`, `{"nodes": []}`, `{"cluster": {}, "instances": {"i": 5}}`} {
 		_, err := DecodeDocument([]byte(data))

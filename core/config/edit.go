@@ -11,21 +11,21 @@ import (
 	"lockstep/core/job"
 )
 
-// Change is a change of a part of the configuration. Values are JSON.
-type Change struct {
-	Cluster map[string][]byte // cluster parameters by name
-	Filter  string            // uuid of a filter rule, or ""
-	Rule    []byte            // its new form; empty: it is deleted
+// ConfigChange is a change of a part of the configuration. Values are JSON.
+type ConfigChange struct {
+	Cluster  map[string][]byte // cluster parameters by name
+	RuleUUID string            // uuid of a filter rule, or ""
+	Rule     []byte            // its new form; empty: it is deleted
 }
 
-// NoFilterError is about a filter rule that there is not.
-type NoFilterError struct{ UUID string }
+// NoSuchRule is about a filter rule that there is not.
+type NoSuchRule struct{ UUID string }
 
-func (e *NoFilterError) Error() string { return "There is no filter rule " + e.UUID }
+func (e *NoSuchRule) Error() string { return "There is no filter rule " + e.UUID }
 
 // Edit applies a change to a configuration: the whole of it, with serial numbers
 // and times of change brought up to date. now is in seconds since the epoch.
-func Edit(data []byte, now float64, c Change) ([]byte, error) {
+func Edit(data []byte, now float64, c ConfigChange) ([]byte, error) {
 	doc, err := decodeObject(data)
 	if err != nil {
 		return nil, fmt.Errorf("not a cluster configuration: %w", err)
@@ -35,12 +35,12 @@ func Edit(data []byte, now float64, c Change) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if c.Filter != "" {
-		if err := editFilters(doc, c.Filter, c.Rule); err != nil {
+	if c.RuleUUID != "" {
+		if err := editFilters(doc, c.RuleUUID, c.Rule); err != nil {
 			return nil, err
 		}
 	}
-	touch(doc, now)
+	countChange(doc, now)
 	edited, err := json.Marshal(doc)
 	if err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func Edit(data []byte, now float64, c Change) ([]byte, error) {
 	return edited, err
 }
 
-// Filters are the filter rules of a configuration, by uuid.
-func Filters(data []byte) (map[string]json.RawMessage, error) {
+// FilterRules are the filter rules of a configuration, by uuid.
+func FilterRules(data []byte) (map[string]json.RawMessage, error) {
 	doc, err := decodeObject(data)
 	if err != nil {
 		return nil, fmt.Errorf("not a cluster configuration: %w", err)
@@ -74,7 +74,7 @@ func editCluster(doc map[string]json.RawMessage, now float64, values map[string]
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		cluster[name] = values[name]
 	}
-	touch(cluster, now)
+	countChange(cluster, now)
 	doc["cluster"], err = json.Marshal(cluster)
 	return err
 }
@@ -89,14 +89,14 @@ func editFilters(doc map[string]json.RawMessage, uuid string, rule []byte) error
 	} else if _, there := filters[uuid]; there {
 		delete(filters, uuid)
 	} else {
-		return &NoFilterError{uuid}
+		return &NoSuchRule{uuid}
 	}
 	doc["filters"], err = json.Marshal(filters)
 	return err
 }
 
-// touch counts a change of an object.
-func touch(object map[string]json.RawMessage, now float64) {
+// countChange counts a change of an object.
+func countChange(object map[string]json.RawMessage, now float64) {
 	serial, err := strconv.ParseInt(string(object["serial_no"]), 10, 64)
 	if err != nil {
 		serial = 0 // whoever wrote that will not mind
@@ -109,15 +109,15 @@ func touch(object map[string]json.RawMessage, now float64) {
 // object at all, or null, is an empty one.
 func decodeObject(data []byte) (map[string]json.RawMessage, error) {
 	object := map[string]json.RawMessage{}
-	if isNothing(data) {
+	if isAbsent(data) {
 		return object, nil
 	}
 	err := job.Members(data, func(key, value []byte) { object[string(key)] = value })
 	return object, err
 }
 
-// isNothing: there is no object, or null in its place.
-func isNothing(data []byte) bool {
+// isAbsent: there is no object, or null in its place.
+func isAbsent(data []byte) bool {
 	trimmed := bytes.TrimSpace(data)
 	return len(trimmed) == 0 || string(trimmed) == "null"
 }

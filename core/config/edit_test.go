@@ -30,7 +30,7 @@ func newConfig(t *testing.T) []byte {
 
 func TestEditOfTheCluster(t *testing.T) {
 	before := newConfig(t)
-	after, err := Edit(before, now, Change{Cluster: map[string][]byte{"max_running_jobs": []byte("7"), "new": []byte(`{"a": [1]}`)}})
+	after, err := Edit(before, now, ConfigChange{Cluster: map[string][]byte{"max_running_jobs": []byte("7"), "new": []byte(`{"a": [1]}`)}})
 	require.NoError(t, err)
 	require.Equal(t, "7", part(t, after, "cluster", "max_running_jobs"))
 	require.JSONEq(t, `{"a":[1]}`, part(t, after, "cluster", "new"))
@@ -50,20 +50,20 @@ func TestEditOfTheCluster(t *testing.T) {
 
 func TestEditOfFilters(t *testing.T) {
 	data := newConfig(t)
-	data, err := Edit(data, now, Change{Filter: "f-1", Rule: []byte(`{"uuid":"f-1"}`)})
+	data, err := Edit(data, now, ConfigChange{RuleUUID: "f-1", Rule: []byte(`{"uuid":"f-1"}`)})
 	require.NoError(t, err)
-	data, err = Edit(data, now, Change{Filter: "f-2", Rule: []byte(`{"uuid":"f-2"}`)})
+	data, err = Edit(data, now, ConfigChange{RuleUUID: "f-2", Rule: []byte(`{"uuid":"f-2"}`)})
 	require.NoError(t, err)
-	data, err = Edit(data, now, Change{Filter: "f-1", Rule: []byte(`{"uuid":"f-1","priority":3}`)})
+	data, err = Edit(data, now, ConfigChange{RuleUUID: "f-1", Rule: []byte(`{"uuid":"f-1","priority":3}`)})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"f-1":{"uuid":"f-1","priority":3},"f-2":{"uuid":"f-2"}}`, part(t, data, "filters"))
 	require.Equal(t, "1", part(t, data, "cluster", "serial_no")) // another object
 	require.Equal(t, "4", part(t, data, "serial_no"))
-	data, err = Edit(data, now, Change{Filter: "f-1"})
+	data, err = Edit(data, now, ConfigChange{RuleUUID: "f-1"})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"f-2":{"uuid":"f-2"}}`, part(t, data, "filters"))
-	_, err = Edit(data, now, Change{Filter: "f-1"})
-	var unknown *NoFilterError
+	_, err = Edit(data, now, ConfigChange{RuleUUID: "f-1"})
+	var unknown *NoSuchRule
 	require.ErrorAs(t, err, &unknown)
 	require.Equal(t, "There is no filter rule f-1", unknown.Error())
 }
@@ -72,7 +72,7 @@ func TestEditOfFilters(t *testing.T) {
 func TestEditOfARealConfiguration(t *testing.T) {
 	golden, err := os.ReadFile("testdata/config.data.json")
 	require.NoError(t, err)
-	edited, err := Edit(golden, now, Change{Cluster: map[string][]byte{"max_running_jobs": []byte("7")}})
+	edited, err := Edit(golden, now, ConfigChange{Cluster: map[string][]byte{"max_running_jobs": []byte("7")}})
 	require.NoError(t, err)
 	var before, after map[string]any
 	require.NoError(t, json.Unmarshal(golden, &before))
@@ -90,18 +90,18 @@ func TestEditRefuses(t *testing.T) {
 	good := string(newConfig(t))
 	for text, c := range map[string]struct {
 		data   string
-		change Change
+		change ConfigChange
 	}{
 		"not a cluster configuration":        {data: "{"},
 		"not a cluster configuration: value": {data: "[]"},
-		`no "cluster"`:                       {data: "null", change: Change{Filter: "f", Rule: []byte("{}")}},
-		"cluster: value":                     {data: `{"cluster":[]}`, change: Change{Cluster: map[string][]byte{"a": []byte("1")}}},
-		"filters: value":                     {data: strings.Replace(good, `"filters":{}`, `"filters":3`, 1), change: Change{Filter: "f"}},
-		"invalid character":                  {data: good, change: Change{Filter: "f", Rule: []byte("nonsense")}},
-		"max_running_jobs is 0":              {data: good, change: Change{Cluster: map[string][]byte{"max_running_jobs": []byte("0")}}},
-		`master node "gone" is not among`:    {data: good, change: Change{Cluster: map[string][]byte{"master_node": []byte(`"gone"`)}}},
-		"There is no filter rule f":          {data: strings.Replace(good, `"filters":{}`, `"filters":null`, 1), change: Change{Filter: "f"}},
-		"max_running_jobs: json: cannot unm": {data: good, change: Change{Cluster: map[string][]byte{"max_running_jobs": []byte(`"x"`)}}},
+		`no "cluster"`:                       {data: "null", change: ConfigChange{RuleUUID: "f", Rule: []byte("{}")}},
+		"cluster: value":                     {data: `{"cluster":[]}`, change: ConfigChange{Cluster: map[string][]byte{"a": []byte("1")}}},
+		"filters: value":                     {data: strings.Replace(good, `"filters":{}`, `"filters":3`, 1), change: ConfigChange{RuleUUID: "f"}},
+		"invalid character":                  {data: good, change: ConfigChange{RuleUUID: "f", Rule: []byte("nonsense")}},
+		"max_running_jobs is 0":              {data: good, change: ConfigChange{Cluster: map[string][]byte{"max_running_jobs": []byte("0")}}},
+		`master node "gone" is not among`:    {data: good, change: ConfigChange{Cluster: map[string][]byte{"master_node": []byte(`"gone"`)}}},
+		"There is no filter rule f":          {data: strings.Replace(good, `"filters":{}`, `"filters":null`, 1), change: ConfigChange{RuleUUID: "f"}},
+		"max_running_jobs: json: cannot unm": {data: good, change: ConfigChange{Cluster: map[string][]byte{"max_running_jobs": []byte(`"x"`)}}},
 	} {
 		_, err := Edit([]byte(c.data), now, c.change)
 		require.ErrorContains(t, err, text)
@@ -113,7 +113,7 @@ func TestEditGivesAClusterUp(t *testing.T) {
 	data := newConfig(t)
 	for range 2 { // also where it is done already
 		var err error
-		data, err = Edit(data, now, Change{Cluster: map[string][]byte{"master_node": []byte(`""`)}})
+		data, err = Edit(data, now, ConfigChange{Cluster: map[string][]byte{"master_node": []byte(`""`)}})
 		require.NoError(t, err)
 	}
 	_, err := Decode(data)
@@ -129,7 +129,7 @@ func TestEditOfALittle(t *testing.T) {
 		strings.Replace(good, `"serial_no":1`, `"serial_no":"many"`, 1),
 	} {
 		require.NotEqual(t, good, data)
-		edited, err := Edit([]byte(data), now, Change{Filter: "f", Rule: []byte(`{"uuid":"f"}`)})
+		edited, err := Edit([]byte(data), now, ConfigChange{RuleUUID: "f", Rule: []byte(`{"uuid":"f"}`)})
 		require.NoError(t, err)
 		require.JSONEq(t, `{"f":{"uuid":"f"}}`, part(t, edited, "filters"))
 	}
@@ -140,12 +140,12 @@ func TestFilters(t *testing.T) {
 	for filters, want := range map[string]map[string]json.RawMessage{
 		`{}`: {}, `null`: {}, `{"f":{"uuid":"f"}}`: {"f": json.RawMessage(`{"uuid":"f"}`)},
 	} {
-		found, err := Filters([]byte(strings.Replace(good, `"filters":{}`, `"filters":`+filters, 1)))
+		found, err := FilterRules([]byte(strings.Replace(good, `"filters":{}`, `"filters":`+filters, 1)))
 		require.NoError(t, err)
 		require.Equal(t, want, found)
 	}
-	_, err := Filters([]byte("["))
+	_, err := FilterRules([]byte("["))
 	require.ErrorContains(t, err, "not a cluster configuration")
-	_, err = Filters([]byte(`{"filters":[]}`))
+	_, err = FilterRules([]byte(`{"filters":[]}`))
 	require.ErrorContains(t, err, "filters: ")
 }

@@ -36,7 +36,7 @@ func Info(data []byte) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not a cluster configuration: %w", err)
 	}
-	stored, err := parameters(Object(doc).Object("cluster"))
+	stored, err := withDefaults(Object(doc).Object("cluster"))
 	if err != nil {
 		return nil, err
 	}
@@ -63,13 +63,13 @@ func Info(data []byte) (map[string]any, error) {
 	return info, nil
 }
 
-// parameters are a cluster's with those of a new cluster where it has none.
-func parameters(cluster Object) (Object, error) {
+// withDefaults are a cluster's with those of a new cluster where it has none.
+func withDefaults(cluster Object) (Object, error) {
 	defaults, err := decodeObject(clusterDefaults)
 	if err != nil {
 		return nil, fmt.Errorf("built-in cluster parameters: %w", err)
 	}
-	return Filled(defaults, Object{"max_tracked_jobs": json.RawMessage(fmt.Sprint(DefaultMaxTrackedJobs))}, cluster), nil
+	return Merged(defaults, Object{"max_tracked_jobs": json.RawMessage(fmt.Sprint(DefaultMaxTrackedJobs))}, cluster), nil
 }
 
 // ipVersion tells the address family of a socket as people do.

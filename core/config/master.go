@@ -28,15 +28,15 @@ func SetMaster(data []byte, now float64, m Master) ([]byte, error) {
 	if err := json.Unmarshal(doc["nodes"], &nodes); err != nil {
 		return nil, fmt.Errorf("nodes: %w", err)
 	}
-	former := Object(doc).Object("cluster").Text("master_node")
+	old := Object(doc).Object("cluster").Text("master_node")
 	uuid := m.UUID
 	known := slices.IndexFunc(slices.Sorted(maps.Keys(nodes)), func(id string) bool { return nodes[id].Text("name") == m.Name })
 	if known >= 0 {
 		uuid = slices.Sorted(maps.Keys(nodes))[known]
-	} else if nodes[uuid], err = newNode(nodes[former], now, m); err != nil {
+	} else if nodes[uuid], err = newNode(nodes[old], now, m); err != nil {
 		return nil, err
 	}
-	if known >= 0 && uuid == former {
+	if known >= 0 && uuid == old {
 		return data, nil
 	}
 	nodes[uuid]["master_candidate"] = json.RawMessage("true")
@@ -51,11 +51,11 @@ func SetMaster(data []byte, now float64, m Master) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Edit(edited, now, Change{Cluster: map[string][]byte{"master_node": quoted}})
+	return Edit(edited, now, ConfigChange{Cluster: map[string][]byte{"master_node": quoted}})
 }
 
 // newNode is a node like another one, under its own name and address.
-func newNode(like Object, now float64, m Master) (Object, error) {
+func newNode(template Object, now float64, m Master) (Object, error) {
 	node := Object{}
 	values := map[string]any{"name": m.Name, "uuid": m.UUID, "primary_ip": m.IP, "secondary_ip": m.IP,
 		"master_candidate": true, "master_capable": true, "vm_capable": true, "offline": false, "drained": false, "powered": true,
@@ -67,6 +67,6 @@ func newNode(like Object, now float64, m Master) (Object, error) {
 		}
 		node[key] = encoded
 	}
-	node["group"] = bytes.Clone(like["group"])
+	node["group"] = bytes.Clone(template["group"])
 	return node, nil
 }

@@ -101,27 +101,27 @@ func ExternallyMirrored(template string) bool {
 	return false
 }
 
-// nicknamed makes things known by the beginnings of their names, as far as before a dot. One that several things could
+// addShortNames makes things known by the beginnings of their names, as far as before a dot. One that several things could
 // mean means none of them, and none hides a whole name or a UUID.
-func nicknamed[T any](byName map[string]*T, all map[string]*T) {
+func addShortNames[T any](byName map[string]*T, all map[string]*T) {
 	short := map[string]*T{}
-	for name, thing := range byName {
+	for name, object := range byName {
 		for end := strings.LastIndexByte(name, '.'); end > 0; end = strings.LastIndexByte(name[:end], '.') {
 			if _, taken := short[name[:end]]; taken {
-				thing = nil // for the shorter ones, too: they mean the same several things
+				object = nil // for the shorter ones, too: they mean the same several things
 			}
-			short[name[:end]] = thing
+			short[name[:end]] = object
 		}
 	}
-	for name, thing := range short {
-		if _, known := all[name]; !known && thing != nil {
-			all[name] = thing
+	for name, object := range short {
+		if _, known := all[name]; !known && object != nil {
+			all[name] = object
 		}
 	}
 }
 
-// set is the sorted names without repetition, less the empty one. It is nil if there are none.
-func set(names ...string) []string {
+// sortedSet is the sorted names without repetition, less the empty one. It is nil if there are none.
+func sortedSet(names ...string) []string {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	if len(names) > 0 && names[0] == "" {
@@ -133,8 +133,8 @@ func set(names ...string) []string {
 	return slices.Clip(names)
 }
 
-// gather looks at all instances once and tells the nodes and groups what they have to do with them.
-func (r *Resources) gather(instances map[string]*Instance) {
+// linkInstances looks at all instances once and tells the nodes and groups what they have to do with them.
+func (r *Resources) linkInstances(instances map[string]*Instance) {
 	for _, name := range slices.Sorted(maps.Keys(instances)) { // sorted, and so are the lists of names that come of it
 		i := instances[name]
 		var groups []string
@@ -150,7 +150,7 @@ func (r *Resources) gather(instances map[string]*Instance) {
 				n.Secondaries = append(n.Secondaries, i.Name)
 			}
 		}
-		i.Groups = set(groups...)
+		i.Groups = sortedSet(groups...)
 		primary, known := r.Node(i.Primary)
 		if !known {
 			continue
@@ -162,6 +162,6 @@ func (r *Resources) gather(instances map[string]*Instance) {
 		}
 	}
 	for _, g := range r.groups {
-		g.InstanceNodes, g.InstanceGroups = set(g.InstanceNodes...), set(g.InstanceGroups...)
+		g.InstanceNodes, g.InstanceGroups = sortedSet(g.InstanceNodes...), sortedSet(g.InstanceGroups...)
 	}
 }

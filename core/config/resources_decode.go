@@ -78,22 +78,22 @@ func DecodeResources(data []byte) (*Resources, error) {
 			instancesByName[i.Name] = i
 		}
 	}
-	r.gather(instancesByName)
+	r.linkInstances(instancesByName)
 
-	index(r.groups, func(g *Group) string { return g.Name })
-	index(r.networks, func(n *Network) string { return n.Name })
-	index(r.nodes, func(n *Node) string { return n.Name })
-	index(r.instances, func(i *Instance) string { return i.Name })
-	nicknamed(nodesByName, r.nodes)
-	nicknamed(instancesByName, r.instances)
+	indexByName(r.groups, func(g *Group) string { return g.Name })
+	indexByName(r.networks, func(n *Network) string { return n.Name })
+	indexByName(r.nodes, func(n *Node) string { return n.Name })
+	indexByName(r.instances, func(i *Instance) string { return i.Name })
+	addShortNames(nodesByName, r.nodes)
+	addShortNames(instancesByName, r.instances)
 	return r, nil
 }
 
-// index makes things that are known by UUID known by name as well.
-func index[T any](things map[string]*T, name func(*T) string) {
-	for _, uuid := range slices.Collect(maps.Keys(things)) {
-		if n := name(things[uuid]); n != "" {
-			things[n] = things[uuid]
+// indexByName makes things that are known by UUID known by name as well.
+func indexByName[T any](objects map[string]*T, name func(*T) string) {
+	for _, uuid := range slices.Collect(maps.Keys(objects)) {
+		if n := name(objects[uuid]); n != "" {
+			objects[n] = objects[uuid]
 		}
 	}
 }
@@ -117,12 +117,12 @@ func newInstance(uuid string, entry instanceEntry, disks map[string]diskEntry) *
 	if i.Template == "" {
 		i.Template = "diskless"
 	}
-	i.Nodes = set(nodes...)
+	i.Nodes = sortedSet(nodes...)
 	networks := make([]string, 0, len(entry.Nics))
 	for _, nic := range entry.Nics {
 		networks = append(networks, nic.Network)
 	}
-	i.Networks = set(networks...)
+	i.Networks = sortedSet(networks...)
 	return i
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func handMade(t *testing.T) *Resources {
+func handmadeResources(t *testing.T) *Resources {
 	data, err := os.ReadFile("testdata/resources.json")
 	require.NoError(t, err)
 	r, err := DecodeResources(data)
@@ -16,7 +16,7 @@ func handMade(t *testing.T) *Resources {
 }
 
 func TestWhatLiesBehindAnInstance(t *testing.T) {
-	r := handMade(t)
+	r := handmadeResources(t)
 	for _, want := range []Instance{
 		{Name: "mail.example", UUID: "mail-uuid", Template: "drbd", Primary: "n1-uuid",
 			Nodes: []string{"n1-uuid", "n2-uuid"}, Groups: []string{"east-uuid"}, Networks: []string{"lan-uuid"}},
@@ -36,7 +36,7 @@ func TestWhatLiesBehindAnInstance(t *testing.T) {
 }
 
 func TestWhatLiesBehindANodeAndAGroup(t *testing.T) {
-	r := handMade(t)
+	r := handmadeResources(t)
 	require.Equal(t, "n1-uuid", r.Master())
 	for _, name := range []string{"n3.example", "n3", "n3-uuid"} {
 		got, known := r.Node(name)

@@ -24,23 +24,23 @@ func Verify(data []byte) []string {
 	if err := json.Unmarshal(data, &doc); err != nil {
 		return []string{err.Error()}
 	}
-	var faults []string
+	var problems []string
 	kinds := map[string]map[string]object{}
 	for _, kind := range []string{"nodes", "nodegroups", "instances", "networks", "disks", "filters"} {
 		objects := map[string]object{}
 		if err := json.Unmarshal(doc[kind], &objects); err != nil {
-			faults = append(faults, fmt.Sprintf("%s: %v", kind, err))
+			problems = append(problems, fmt.Sprintf("%s: %v", kind, err))
 		}
 		kinds[kind] = objects
 		for _, uuid := range slices.Sorted(maps.Keys(objects)) {
 			if objects[uuid].UUID != uuid {
-				faults = append(faults, fmt.Sprintf("%s: %s is called %s inside", kind, uuid, objects[uuid].UUID))
+				problems = append(problems, fmt.Sprintf("%s: %s is called %s inside", kind, uuid, objects[uuid].UUID))
 			}
 		}
 	}
 	refers := func(kind, from, to, uuid string) {
 		if _, known := kinds[to][uuid]; !known && uuid != "" {
-			faults = append(faults, fmt.Sprintf("%s: %s refers to %s, which is not among the %s", kind, from, uuid, to))
+			problems = append(problems, fmt.Sprintf("%s: %s refers to %s, which is not among the %s", kind, from, uuid, to))
 		}
 	}
 	for _, uuid := range slices.Sorted(maps.Keys(kinds["nodes"])) {
@@ -52,5 +52,5 @@ func Verify(data []byte) []string {
 			refers("instances", uuid, "disks", disk)
 		}
 	}
-	return faults
+	return problems
 }

@@ -8,7 +8,7 @@ import (
 	"lockstep/core/opcode"
 )
 
-func running(job.ID) (job.Status, Knowledge) { return job.Running, Known }
+func running(job.ID) (job.Status, Lookup) { return job.Running, Found }
 
 func sizes(b *testing.B, run func(n int)) {
 	for _, n := range []int{10_000, 100_000} {
@@ -26,7 +26,7 @@ func BenchmarkChain(b *testing.B) {
 	sizes(b, func(n int) {
 		var g Graph
 		for i := range int64(n) {
-			g.Hold(job.ID(i+1), 0, []opcode.Dependency{on(i)}, running)
+			g.Add(job.ID(i+1), 0, []opcode.Dependency{on(i)}, running)
 		}
 		for i := range n {
 			if len(g.Ended(job.ID(i), job.Success)) != 1 {
@@ -43,7 +43,7 @@ func BenchmarkOneWaitsForMany(b *testing.B) {
 		for i := range deps {
 			deps[i] = on(int64(i))
 		}
-		g.Hold(job.ID(n), 0, deps, running)
+		g.Add(job.ID(n), 0, deps, running)
 		for i := range n {
 			if len(g.Ended(job.ID(i), job.Success)) > 0 != (i == n-1) {
 				b.Fatal(i)
@@ -56,7 +56,7 @@ func BenchmarkManyWaitForOne(b *testing.B) {
 	sizes(b, func(n int) {
 		var g Graph
 		for i := range n {
-			g.Hold(job.ID(i+1), 0, []opcode.Dependency{on(0)}, running)
+			g.Add(job.ID(i+1), 0, []opcode.Dependency{on(0)}, running)
 		}
 		if len(g.Ended(0, job.Error)) != n {
 			b.Fatal("not all")
@@ -68,7 +68,7 @@ func BenchmarkManyForgetOne(b *testing.B) {
 	sizes(b, func(n int) {
 		var g Graph
 		for i := range n {
-			g.Hold(job.ID(i+1), 0, []opcode.Dependency{on(0)}, running)
+			g.Add(job.ID(i+1), 0, []opcode.Dependency{on(0)}, running)
 		}
 		for i := range n {
 			g.Forget(job.ID(i + 1))

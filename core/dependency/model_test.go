@@ -38,7 +38,7 @@ type model struct {
 	graph Graph
 	// truth is what is to be known: a status, or that a job is missing.
 	truth map[job.ID]fact
-	held  map[job.ID]*heldModel
+	held  map[job.ID]*waitingModel
 	asked map[job.ID]bool
 }
 
@@ -47,46 +47,46 @@ type fact struct {
 	missing bool
 }
 
-// heldModel is a job that was held, and what was known then and since.
-type heldModel struct {
+// waitingModel is a job that was held, and what was known then and since.
+type waitingModel struct {
 	op    int
 	deps  []opcode.Dependency
 	facts map[job.ID]fact
 }
 
-func (m *model) verdict(id job.ID, h *heldModel) Verdict {
-	v := Verdict{ID: id, Op: h.op, State: Ready}
+func (m *model) verdict(id job.ID, h *waitingModel) Decision {
+	v := Decision{ID: id, Op: h.op, State: Ready}
 	for _, d := range h.deps {
 		f, known := h.facts[job.ID(d.Job)]
-		kind, status := Unfit, f.status
-		outcome := Judge(d, f.status)
+		kind, status := WrongStatus, f.status
+		outcome := Evaluate(d, f.status)
 		switch {
 		case job.ID(d.Job) == id:
-			outcome, kind, status = Fails, Itself, 0
+			outcome, kind, status = Fails, SelfDependency, 0
 		case d.Job < 0 || d.Job > jobsMax || known && f.missing:
-			outcome, kind, status = Fails, Missing, 0
+			outcome, kind, status = Fails, MissingJob, 0
 		case job.ID(d.Job) > id:
-			outcome, kind, status = Fails, Later, 0
+			outcome, kind, status = Fails, LaterJob, 0
 		case !known:
 			outcome = Unmet
 		}
 		switch outcome {
 		case Unmet:
-			v.State = Held
+			v.State = Waiting
 		case Fails, Cancels:
 			end := job.Error
 			if outcome == Cancels {
 				end = job.Canceled
 			}
-			return Verdict{ID: id, Op: h.op, State: Doomed, End: end, Cause: Cause{Dependency: d, Kind: kind, Status: status}}
+			return Decision{ID: id, Op: h.op, State: Unrunnable, End: end, Cause: Cause{Dependency: d, Kind: kind, Status: status}}
 		}
 	}
 	return v
 }
 
-func (m *model) waits(h *heldModel) (open []opcode.Dependency) {
+func (m *model) waits(h *waitingModel) (open []opcode.Dependency) {
 	for _, d := range h.deps {
-		if f, known := h.facts[job.ID(d.Job)]; !known || Judge(d, f.status) == Unmet {
+		if f, known := h.facts[job.ID(d.Job)]; !known || Evaluate(d, f.status) == Unmet {
 			open = append(open, d)
 		}
 	}
@@ -97,16 +97,16 @@ func (m *model) hold(t *rapid.T) {
 	id := waiterID().Draw(t, "id")
 	op := rapid.IntRange(0, 2).Draw(t, "op")
 	deps := rapid.SliceOfN(dependency, 0, 5).Draw(t, "deps")
-	h := &heldModel{op: op, deps: deps, facts: map[job.ID]fact{}}
-	known := func(id job.ID) (job.Status, Knowledge) {
+	h := &waitingModel{op: op, deps: deps, facts: map[job.ID]fact{}}
+	known := func(id job.ID) (job.Status, Lookup) {
 		f, known := m.truth[id]
 		switch {
 		case id > jobsMax || known && f.missing:
-			return 0, Absent
+			return 0, NoSuchJob
 		case known:
-			return f.status, Known
+			return f.status, Found
 		}
-		return 0, Unclear
+		return 0, Unknown
 	}
 	for _, d := range deps {
 		on := job.ID(d.Job)
@@ -115,23 +115,23 @@ func (m *model) hold(t *rapid.T) {
 		}
 	}
 	delete(m.held, id)
-	m.forgetAsked()
+	m.forgetLookups()
 	want := m.verdict(id, h)
-	if want.State == Held {
+	if want.State == Waiting {
 		m.held[id] = h
 		for _, d := range m.waits(h) {
 			on := job.ID(d.Job)
 			if _, known := h.facts[on]; !known && !m.asked[on] {
 				m.asked[on] = true
-				want.LookUp = append(want.LookUp, on)
+				want.Lookups = append(want.Lookups, on)
 			}
 		}
 	}
-	require.Equal(t, want, m.graph.Hold(id, op, deps, known))
+	require.Equal(t, want, m.graph.Add(id, op, deps, known))
 }
 
-// forgetAsked: nobody is asked about what nobody waits for.
-func (m *model) forgetAsked() {
+// forgetLookups: nobody is asked about what nobody waits for.
+func (m *model) forgetLookups() {
 	for id := range m.asked {
 		wanted := false
 		for _, h := range m.held {
@@ -143,19 +143,19 @@ func (m *model) forgetAsked() {
 	}
 }
 
-func (m *model) tell(t *rapid.T) {
+func (m *model) report(t *rapid.T) {
 	id := blockerID().Draw(t, "id")
 	f := fact{status: rapid.SampledFrom([]job.Status{job.Success, job.Error, job.Canceled, job.Queued}).Draw(t, "status")}
 	if !f.status.Final() {
 		f = fact{missing: true}
 	}
-	var want []Verdict
+	var want []Decision
 	for _, waiter := range slices.Sorted(maps.Keys(m.held)) {
 		h := m.held[waiter]
 		if slices.ContainsFunc(m.waits(h), func(d opcode.Dependency) bool { return job.ID(d.Job) == id }) {
 			h.facts[id] = f
 		}
-		if v := m.verdict(waiter, h); v.State != Held {
+		if v := m.verdict(waiter, h); v.State != Waiting {
 			want = append(want, v)
 			delete(m.held, waiter)
 		}
@@ -164,7 +164,7 @@ func (m *model) tell(t *rapid.T) {
 	if rapid.Bool().Draw(t, "stays") {
 		m.truth[id] = f
 	}
-	m.forgetAsked()
+	m.forgetLookups()
 	if f.missing {
 		require.Equal(t, want, m.graph.Missing(id))
 	} else {
@@ -175,11 +175,11 @@ func (m *model) tell(t *rapid.T) {
 // Whatever is told in whatever order, the graph says what the model says.
 func TestTheGraphSaysWhatIsSo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &model{truth: map[job.ID]fact{}, held: map[job.ID]*heldModel{}, asked: map[job.ID]bool{}}
+		m := &model{truth: map[job.ID]fact{}, held: map[job.ID]*waitingModel{}, asked: map[job.ID]bool{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"hold":      m.hold,
 			"hold more": m.hold,
-			"tell":      m.tell,
+			"tell":      m.report,
 			"live": func(t *rapid.T) { // it is submitted, or begins
 				id := blockerID().Draw(t, "id")
 				m.truth[id] = fact{status: rapid.SampledFrom([]job.Status{job.Queued, job.Waiting, job.Running}).Draw(t, "status")}
@@ -188,7 +188,7 @@ func TestTheGraphSaysWhatIsSo(t *testing.T) {
 				id := waiterID().Draw(t, "id")
 				m.graph.Forget(id)
 				delete(m.held, id)
-				m.forgetAsked()
+				m.forgetLookups()
 			},
 			"": m.check,
 		})
@@ -200,18 +200,18 @@ func TestTheGraphSaysWhatIsSo(t *testing.T) {
 }
 
 func (m *model) check(t *rapid.T) {
-	all := []Waiting{}
+	all := []WaitingJob{}
 	for id, h := range m.held {
-		all = append(all, Waiting{id, h.op, m.waits(h)})
-		require.Equal(t, m.waits(h), m.graph.Waits(id))
+		all = append(all, WaitingJob{id, h.op, m.waits(h)})
+		require.Equal(t, m.waits(h), m.graph.Unmet(id))
 	}
-	slices.SortFunc(all, func(a, b Waiting) int { return cmp.Compare(a.ID, b.ID) })
-	require.Equal(t, all, m.graph.All())
-	require.Equal(t, slices.Sorted(maps.Keys(m.asked)), m.graph.Asked())
+	slices.SortFunc(all, func(a, b WaitingJob) int { return cmp.Compare(a.ID, b.ID) })
+	require.Equal(t, all, m.graph.WaitingJobs())
+	require.Equal(t, slices.Sorted(maps.Keys(m.asked)), m.graph.OpenLookups())
 	for _, b := range m.graph.blockers {
 		require.NotEmpty(t, b.edges)
 		for i, e := range b.edges {
-			require.True(t, e.blocker == b && e.place == i && &e.waiter.edges[e.index] == e && m.graph.waiters[e.waiter.id] == e.waiter)
+			require.True(t, e.blocker == b && e.blockerIndex == i && &e.waiter.edges[e.index] == e && m.graph.waiters[e.waiter.id] == e.waiter)
 		}
 	}
 }

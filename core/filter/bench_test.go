@@ -61,7 +61,7 @@ func BenchmarkJudge100k(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, s := range subjects {
-			if set.Judge(s).Rule >= 0 {
+			if set.Evaluate(s).Rule >= 0 {
 				b.Fatal("no rule applies")
 			}
 		}
@@ -77,7 +77,7 @@ func BenchmarkJudgeOneRule100k(b *testing.B) {
 		b.Run(fmt.Sprint(i), func(b *testing.B) {
 			for b.Loop() {
 				for _, s := range subjects {
-					set.Judge(s)
+					set.Evaluate(s)
 				}
 			}
 		})
@@ -116,7 +116,7 @@ func TestASubjectIsSmall(t *testing.T) {
 }
 
 // Patterns aside, whose machines come from a pool of the package regexp.
-func TestJudgingAllocatesNothing(t *testing.T) {
+func TestEvaluationAllocatesNothing(t *testing.T) {
 	var rules []Rule
 	for _, rule := range benchRules(t).Rules() {
 		if !strings.Contains(string(rule.Predicates), "=~") {
@@ -127,7 +127,7 @@ func TestJudgingAllocatesNothing(t *testing.T) {
 	subjects, set := benchSubjects(100), newSet(t, rules...)
 	require.Zero(t, testing.AllocsPerRun(10, func() {
 		for _, s := range subjects {
-			set.Judge(s)
+			set.Evaluate(s)
 		}
 	}))
 }

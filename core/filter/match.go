@@ -7,16 +7,16 @@ import (
 	"lockstep/core/query"
 )
 
-// aspect is what of a job a predicate is about; what costs least to look at comes first.
-type aspect uint8
+// subjectPart is what of a job a predicate is about; what costs least to look at comes first.
+type subjectPart uint8
 
 const (
-	aboutID aspect = iota
-	aboutReason
-	aboutOpcode
+	partID subjectPart = iota
+	partReason
+	partOpcode
 )
 
-var aspectNames = [...]string{aboutID: "jobid", aboutReason: "reason", aboutOpcode: "opcode"}
+var partNames = [...]string{partID: "jobid", partReason: "reason", partOpcode: "opcode"}
 
 type knownField struct {
 	name   string
@@ -30,11 +30,11 @@ const (
 	timestampField
 )
 
-// aspectFields are the fields of jobs and of reasons. An opcode's are whatever it has.
-var aspectFields = [...][]knownField{
-	aboutID:     {{"id", false}},
-	aboutReason: {sourceField: {"source", true}, reasonField: {"reason", true}, timestampField: {"timestamp", false}},
-	aboutOpcode: nil,
+// partFields are the fields of jobs and of reasons. An opcode's are whatever it has.
+var partFields = [...][]knownField{
+	partID:     {{"id", false}},
+	partReason: {sourceField: {"source", true}, reasonField: {"reason", true}, timestampField: {"timestamp", false}},
+	partOpcode: nil,
 }
 
 // watermark is the string that stands for the rule's watermark where a job id is compared with it.
@@ -42,44 +42,44 @@ const watermark = "watermark"
 
 // predicate is one condition of a rule.
 type predicate struct {
-	about  aspect
+	part   subjectPart
 	expr   *query.Expr
 	fields []field // of expr.Fields()
 }
 
 // field is where an expression's field is to be found.
 type field struct {
-	known int // for jobs and reasons: the index in aspectFields, -1 if it is not there
+	index int // for jobs and reasons: the index in aspectFields, -1 if it is not there
 
-	key  string   // for opcodes: the first key
-	hash uint8    // of key
-	rest []string // further keys, into objects
+	key     string   // for opcodes: the first key
+	hash    uint8    // of key
+	subkeys []string // further keys, into objects
 }
 
-// answer is what a test says.
-type answer uint8
+// testResult is what a test says.
+type testResult uint8
 
 const (
-	no answer = iota
-	yes
-	// void: the test makes no sense. The whole expression is then false, not only this test of it: its negation must
+	failed testResult = iota
+	passed
+	// invalid: the test makes no sense. The whole expression is then false, not only this test of it: its negation must
 	// not become true because of a typing mistake.
-	void
+	invalid
 )
 
-func answerOf(holds bool) answer {
+func resultOf(holds bool) testResult {
 	if holds {
-		return yes
+		return passed
 	}
-	return no
+	return failed
 }
 
 // matches tells whether the predicate, of a rule with the given watermark, is true of the job.
-func (p *predicate) matches(s *Subject, mark job.ID) bool {
-	switch p.about {
-	case aboutID:
-		return p.isID(s.ID, mark)
-	case aboutReason:
+func (p *predicate) matches(s *Subject, ruleWatermark job.ID) bool {
+	switch p.part {
+	case partID:
+		return p.isID(s.ID, ruleWatermark)
+	case partReason:
 		return p.hasReason(s)
 	}
 	for i := range s.ops {
@@ -90,11 +90,11 @@ func (p *predicate) matches(s *Subject, mark job.ID) bool {
 	return false
 }
 
-func (p *predicate) isID(id, mark job.ID) bool {
+func (p *predicate) isID(id, ruleWatermark job.ID) bool {
 	at := p.expr.First()
 	for at >= 0 {
 		leaf := p.expr.Leaf(at)
-		if p.fields[leaf.Field].known < 0 || !compares(leaf) {
+		if p.fields[leaf.Field].index < 0 || !isComparison(leaf) {
 			return false
 		}
 		value := leaf.Value.Number
@@ -102,14 +102,14 @@ func (p *predicate) isID(id, mark job.ID) bool {
 			if leaf.Value.Text != watermark {
 				return false
 			}
-			value = int64(mark)
+			value = int64(ruleWatermark)
 		}
 		at = leaf.Next(leaf.Holds(cmp.Compare(int64(id), value)))
 	}
 	return at == query.Yes
 }
 
-func compares(leaf *query.Leaf) bool {
+func isComparison(leaf *query.Leaf) bool {
 	return leaf.Operator != query.True && leaf.Operator != query.Matches && leaf.Operator != query.Contains
 }
 
@@ -126,48 +126,48 @@ func (p *predicate) hasReason(s *Subject) bool {
 	return false
 }
 
-func (p *predicate) isReason(e *entry, texts []byte) bool {
+func (p *predicate) isReason(e *reasonEntry, texts []byte) bool {
 	at := p.expr.First()
 	for at >= 0 {
 		leaf := p.expr.Leaf(at)
-		said := void
-		switch p.fields[leaf.Field].known {
+		result := invalid
+		switch p.fields[leaf.Field].index {
 		case sourceField:
-			said = testReasonText(leaf, e.source.of(texts))
+			result = testReasonText(leaf, e.source.of(texts))
 		case reasonField:
-			said = testReasonText(leaf, e.reason.of(texts))
+			result = testReasonText(leaf, e.reason.of(texts))
 		case timestampField:
-			said = testReasonTime(leaf, e.nanos)
+			result = testReasonTime(leaf, e.nanos)
 		}
-		if said == void {
+		if result == invalid {
 			return false
 		}
-		at = leaf.Next(said == yes)
+		at = leaf.Next(result == passed)
 	}
 	return at == query.Yes
 }
 
 // testReasonText: every string is less than every number here, unlike in opcodes (queue.md 5.3).
-func testReasonText(leaf *query.Leaf, text []byte) answer {
+func testReasonText(leaf *query.Leaf, text []byte) testResult {
 	switch {
 	case leaf.Operator == query.Matches:
-		return answerOf(leaf.Pattern.InBytes(text))
-	case !compares(leaf):
-		return void
+		return resultOf(leaf.Pattern.MatchesInBytes(text))
+	case !isComparison(leaf):
+		return invalid
 	case !leaf.Value.IsText:
-		return answerOf(leaf.Holds(-1))
+		return resultOf(leaf.Holds(-1))
 	}
-	return answerOf(leaf.Holds(compareText(text, leaf.Value.Text)))
+	return resultOf(leaf.Holds(compareText(text, leaf.Value.Text)))
 }
 
-func testReasonTime(leaf *query.Leaf, nanos int64) answer {
+func testReasonTime(leaf *query.Leaf, nanos int64) testResult {
 	switch {
-	case !compares(leaf):
-		return void
+	case !isComparison(leaf):
+		return invalid
 	case leaf.Value.IsText:
-		return answerOf(leaf.Holds(1))
+		return resultOf(leaf.Holds(1))
 	}
-	return answerOf(leaf.Holds(cmp.Compare(nanos, leaf.Value.Number)))
+	return resultOf(leaf.Holds(cmp.Compare(nanos, leaf.Value.Number)))
 }
 
 // compareText is by bytes, which for UTF-8 is by code points.
@@ -188,14 +188,14 @@ func (p *predicate) isOpcode(o *op) bool {
 	at := p.expr.First()
 	for at >= 0 {
 		leaf := p.expr.Leaf(at)
-		said := void
+		result := invalid
 		if raw := o.value(&p.fields[leaf.Field]); raw != nil {
-			said = testValue(leaf, raw)
+			result = testValue(leaf, raw)
 		}
-		if said == void {
+		if result == invalid {
 			return false
 		}
-		at = leaf.Next(said == yes)
+		at = leaf.Next(result == passed)
 	}
 	if at != query.Yes {
 		return false
@@ -209,38 +209,38 @@ func (p *predicate) isOpcode(o *op) bool {
 }
 
 // testValue tests a value in JSON.
-func testValue(leaf *query.Leaf, raw []byte) answer {
+func testValue(leaf *query.Leaf, raw []byte) testResult {
 	switch leaf.Operator {
 	case query.True:
 		if rankOf(raw) != rankBool {
-			return void
+			return invalid
 		}
-		return answerOf(raw[0] == 't')
+		return resultOf(raw[0] == 't')
 	case query.Matches:
 		if rankOf(raw) != rankText {
-			return void
+			return invalid
 		}
-		return answerOf(leaf.Pattern.InBytes(text(raw)))
+		return resultOf(leaf.Pattern.MatchesInBytes(text(raw)))
 	case query.Contains:
 		return testElements(&leaf.Value, raw)
 	}
-	return answerOf(leaf.Holds(compareValue(raw, &leaf.Value)))
+	return resultOf(leaf.Holds(compareValue(raw, &leaf.Value)))
 }
 
 // testElements is void unless raw is a list of nothing but strings, or of nothing but whole numbers, as the value is.
-func testElements(value *query.Literal, raw []byte) answer {
+func testElements(value *query.Literal, raw []byte) testResult {
 	if rankOf(raw) != rankList {
-		return void
+		return invalid
 	}
 	found := false
 	for w := walk(raw); w.more(); {
 		element := w.value().of(raw)
 		if rankOf(element) != rankOfLiteral(value) || !value.IsText && !query.IsWhole(element) {
-			return void
+			return invalid
 		}
 		found = found || compareValue(element, value) == 0
 	}
-	return answerOf(found)
+	return resultOf(found)
 }
 
 // rank orders values of different types (queue.md 5.3).

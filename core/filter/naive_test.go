@@ -301,7 +301,7 @@ func spelled(t *rapid.T, value any) json.RawMessage {
 	return data
 }
 
-func TestJudgeAgreesWithANaiveEvaluator(t *testing.T) {
+func TestEvaluateAgreesWithANaiveEvaluator(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var trees [][]any
 		var rules []Rule
@@ -338,7 +338,7 @@ func TestJudgeAgreesWithANaiveEvaluator(t *testing.T) {
 				want = Verdict{i, rules[i].UUID, rules[i].Action}
 			}
 		}
-		require.Equal(t, want, newSet(t, rules...).Judge(subject(job.ID(id), inputs...)))
+		require.Equal(t, want, newSet(t, rules...).Evaluate(subject(job.ID(id), inputs...)))
 	})
 }
 
@@ -354,7 +354,7 @@ func FuzzSubject(f *testing.F) {
 		rule("b", 1, Action{Verb: Reject}, `[["reason", ["&", ["=~", "reason", "x+y"], ["==", "source", "y"]]]]`),
 		rule("c", 2, Action{Verb: Pause}, `[["opcode", null]]`))
 	f.Fuzz(func(t *testing.T, input []byte) {
-		v := set.Judge(subject(1, string(input)))
+		v := set.Evaluate(subject(1, string(input)))
 		var op map[string]any
 		isOp := json.Unmarshal(input, &op) == nil && job.CheckValue(input) == nil
 		_, named := op["OP_ID"].(string)

@@ -37,8 +37,8 @@ func (e *BadUUID) Error() string {
 	return "Unable to parse UUID " + shown(e.UUID) + ": want lower-case hexadecimal digits in groups of 8-4-4-4-12"
 }
 
-// Request is what ReplaceFilter is called with (queue.md 5.2), the arguments as the client sent them.
-type Request struct {
+// ReplaceRequest is what ReplaceFilter is called with (queue.md 5.2), the arguments as the client sent them.
+type ReplaceRequest struct {
 	UUID, Priority, Predicates, Action, Reason json.RawMessage
 }
 
@@ -47,7 +47,7 @@ type Request struct {
 //
 // More is refused than a stored rule is denied: a test that no job could ever pass is a mistake of the client's, and a rule
 // that silently never applies is hard to find.
-func (q *Request) Rule() (Rule, error) {
+func (q *ReplaceRequest) Rule() (Rule, error) {
 	rule := Rule{Predicates: bytes.Clone(bytes.TrimSpace(q.Predicates))}
 	if !isNull(q.UUID) {
 		uuid, ok := stringOf(q.UUID)
@@ -59,18 +59,18 @@ func (q *Request) Rule() (Rule, error) {
 		}
 		rule.UUID = uuid
 	}
-	if err := rule.read(q.Priority, q.Action, q.Reason); err != nil {
+	if err := rule.readCommon(q.Priority, q.Action, q.Reason); err != nil {
 		return Rule{}, err
 	}
 	if len(rule.Predicates) > predicatesMax {
 		return Rule{}, &Invalid{"predicates", fmt.Sprintf("%d bytes are too many, at most %d are allowed", len(rule.Predicates), predicatesMax)}
 	}
-	predicates, err := parsePredicates(rule.Predicates, query.NewAllowance())
+	predicates, err := parsePredicates(rule.Predicates, query.NewPatternBudget())
 	if err != nil {
 		return Rule{}, err
 	}
 	for i := range predicates {
-		if err := predicates[i].sensible(fmt.Sprintf("predicates[%d][1]", i)); err != nil {
+		if err := predicates[i].checkSatisfiable(fmt.Sprintf("predicates[%d][1]", i)); err != nil {
 			return Rule{}, err
 		}
 	}
@@ -144,7 +144,7 @@ func parseTrail(raw json.RawMessage) ([]Reason, error) {
 
 // parsePredicates reads a list of predicates as far as any rule has to obey. Their patterns share the allowance. The error
 // is an *Invalid.
-func parsePredicates(raw json.RawMessage, allowance *query.Allowance) ([]predicate, error) {
+func parsePredicates(raw json.RawMessage, allowance *query.PatternBudget) ([]predicate, error) {
 	list, err := elements("predicates", raw)
 	if err != nil {
 		return nil, err
@@ -157,40 +157,40 @@ func parsePredicates(raw json.RawMessage, allowance *query.Allowance) ([]predica
 			return nil, &Invalid{path, "want a list of a name and an expression, found " + clipped(element)}
 		}
 		name, _ := stringOf(pair[0])
-		about := slices.Index(aspectNames[:], name)
-		if about < 0 {
-			return nil, &Invalid{path + "[0]", "want one of " + strings.Join(aspectNames[:], ", ") + ", found " + clipped(pair[0])}
+		part := slices.Index(partNames[:], name)
+		if part < 0 {
+			return nil, &Invalid{path + "[0]", "want one of " + strings.Join(partNames[:], ", ") + ", found " + clipped(pair[0])}
 		}
 		expr, err := allowance.Parse(pair[1])
 		var wrong *query.ParseError
 		if errors.As(err, &wrong) {
 			return nil, &Invalid{path + "[1]" + wrong.Path, wrong.Reason}
 		}
-		predicates[i] = predicate{about: aspect(about), expr: expr}
+		predicates[i] = predicate{part: subjectPart(part), expr: expr}
 	}
 	return predicates, nil
 }
 
-// sensible refuses tests that no job could pass. Of the fields of opcodes nothing is known beforehand.
-func (p *predicate) sensible(path string) error {
-	known := aspectFields[p.about]
+// checkSatisfiable refuses tests that no job could pass. Of the fields of opcodes nothing is known beforehand.
+func (p *predicate) checkSatisfiable(prefix string) error {
+	known := partFields[p.part]
 	if known == nil {
 		return nil
 	}
 	for i := range p.expr.Leaves() {
 		leaf := p.expr.Leaf(query.Step(i))
-		place := path + p.expr.Path(query.Step(i))
+		path := prefix + p.expr.Path(query.Step(i))
 		name := p.expr.Fields()[leaf.Field]
 		at := slices.IndexFunc(known, func(f knownField) bool { return f.name == name })
 		if at < 0 {
-			return &Invalid{place, fmt.Sprintf("unknown field %s, a %s predicate has %s", shown(name), aspectNames[p.about], fieldList(known))}
+			return &Invalid{path, fmt.Sprintf("unknown field %s, a %s predicate has %s", shown(name), partNames[p.part], fieldList(known))}
 		}
 		isText := known[at].isText
 		switch op := leaf.Operator; {
 		case op == query.True, op == query.Contains, op == query.Matches && !isText:
-			return &Invalid{place, fmt.Sprintf("the operator %s can never hold of the field %s", op, fieldList(known[at:at+1]))}
-		case p.about == aboutID && leaf.Value.IsText && leaf.Value.Text != watermark:
-			return &Invalid{place, "an id is compared with a number or with \"" + watermark + "\", found " + clipped([]byte(leaf.Value.String()))}
+			return &Invalid{path, fmt.Sprintf("the operator %s can never hold of the field %s", op, fieldList(known[at:at+1]))}
+		case p.part == partID && leaf.Value.IsText && leaf.Value.Text != watermark:
+			return &Invalid{path, "an id is compared with a number or with \"" + watermark + "\", found " + clipped([]byte(leaf.Value.String()))}
 		}
 	}
 	return nil

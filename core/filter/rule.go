@@ -86,11 +86,11 @@ func Decode(data []byte) (Rule, error) {
 		return Rule{}, err
 	}
 	rule.Predicates = stored.Predicates
-	return rule, rule.read(stored.Priority, stored.Action, stored.ReasonTrail)
+	return rule, rule.readCommon(stored.Priority, stored.Action, stored.ReasonTrail)
 }
 
-// read fills in what has the same form in config.data and in a request.
-func (r *Rule) read(priority, action, reason json.RawMessage) (err error) {
+// readCommon fills in what has the same form in config.data and in a request.
+func (r *Rule) readCommon(priority, action, reason json.RawMessage) (err error) {
 	if r.Priority, err = natural("priority", priority); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 const testUUID = "0ac5a6a1-0d6e-4c8c-8a1e-0123456789ab"
 
 func request(uuid, priority, predicates, action, reason string) (Rule, error) {
-	q := Request{json.RawMessage(uuid), json.RawMessage(priority), json.RawMessage(predicates), json.RawMessage(action), json.RawMessage(reason)}
+	q := ReplaceRequest{json.RawMessage(uuid), json.RawMessage(priority), json.RawMessage(predicates), json.RawMessage(action), json.RawMessage(reason)}
 	return q.Rule()
 }
 

@@ -12,9 +12,9 @@ import (
 
 // Set is the chain of rules, made ready to judge jobs. It never changes, so that any number of readers may share it.
 type Set struct {
-	rules  []Rule // in the order in which they are looked at
-	active []chain
-	spent  map[string]int // uuid -> instructions of the rule's patterns, of rules that are understood
+	rules        []Rule // in the order in which they are looked at
+	active       []activeRule
+	instructions map[string]int // uuid -> instructions of the rule's patterns, of rules that are understood
 }
 
 // instructionsMax bounds the programs of all rules' patterns together, about 100 MB: they are compiled at every start.
@@ -24,8 +24,8 @@ func tooManyInstructions() *Invalid {
 	return &Invalid{"predicates", fmt.Sprintf("the patterns of all rules together have more than %d instructions, repetitions written out", instructionsMax)}
 }
 
-// chain is a rule that may apply: one that is understood, and whose action is not Continue.
-type chain struct {
+// activeRule is a rule that may apply: one that is understood, and whose action is not Continue.
+type activeRule struct {
 	rule       int // index in rules
 	predicates []predicate
 }
@@ -44,22 +44,22 @@ func (e *RuleError) Unwrap() error { return e.Err }
 // are not understood, which other programs may have written, are part of it but never apply; neither do those whose
 // patterns cost too much, for themselves or with the rules before them. The error joins a *RuleError for each of them.
 func NewSet(rules []Rule) (*Set, error) {
-	s := &Set{rules: slices.Clone(rules), spent: make(map[string]int, len(rules))}
+	s := &Set{rules: slices.Clone(rules), instructions: make(map[string]int, len(rules))}
 	slices.SortFunc(s.rules, func(a, b Rule) int { return a.Compare(&b) })
-	var faults []error
+	var errs []error
 	total := 0
 	for i := range s.rules {
 		rule := &s.rules[i]
-		allowance := query.NewAllowance()
+		allowance := query.NewPatternBudget()
 		predicates, err := parsePredicates(rule.Predicates, allowance)
 		if err == nil && total+allowance.Spent() > instructionsMax {
 			err = tooManyInstructions()
 		}
 		if err != nil {
-			faults = append(faults, &RuleError{rule.UUID, err})
+			errs = append(errs, &RuleError{rule.UUID, err})
 			continue
 		}
-		s.spent[rule.UUID] = allowance.Spent()
+		s.instructions[rule.UUID] = allowance.Spent()
 		total += allowance.Spent()
 		if rule.Action.Verb == Continue {
 			continue
@@ -68,35 +68,35 @@ func NewSet(rules []Rule) (*Set, error) {
 			predicates[k].resolve()
 		}
 		// All have to match, in whatever order: the cheap ones go first.
-		slices.SortStableFunc(predicates, func(a, b predicate) int { return cmp.Compare(a.about, b.about) })
-		s.active = append(s.active, chain{i, predicates})
+		slices.SortStableFunc(predicates, func(a, b predicate) int { return cmp.Compare(a.part, b.part) })
+		s.active = append(s.active, activeRule{i, predicates})
 	}
-	return s, errors.Join(faults...)
+	return s, errors.Join(errs...)
 }
 
 // resolve finds out where the fields of the expression are to be found.
 func (p *predicate) resolve() {
 	for _, name := range p.expr.Fields() {
-		if p.about == aboutOpcode {
+		if p.part == partOpcode {
 			path := strings.Split(name, ".")
-			p.fields = append(p.fields, field{key: path[0], hash: hashOf([]byte(path[0])), rest: path[1:]})
+			p.fields = append(p.fields, field{key: path[0], hash: hashOf([]byte(path[0])), subkeys: path[1:]})
 			continue
 		}
-		known := slices.IndexFunc(aspectFields[p.about], func(f knownField) bool { return f.name == name })
-		p.fields = append(p.fields, field{known: known})
+		known := slices.IndexFunc(partFields[p.part], func(f knownField) bool { return f.name == name })
+		p.fields = append(p.fields, field{index: known})
 	}
 }
 
-// Room tells whether the rule may join the others, or take the place of the one of its name. The error is an *Invalid.
-func (s *Set) Room(r *Rule) error {
-	allowance := query.NewAllowance()
+// CheckBudget tells whether the rule may join the others, or take the place of the one of its name. The error is an *Invalid.
+func (s *Set) CheckBudget(r *Rule) error {
+	allowance := query.NewPatternBudget()
 	if _, err := parsePredicates(r.Predicates, allowance); err != nil {
 		return err
 	}
 	total := allowance.Spent()
-	for uuid, spent := range s.spent {
+	for uuid, n := range s.instructions {
 		if uuid != r.UUID {
-			total += spent
+			total += n
 		}
 	}
 	if total > instructionsMax {
@@ -116,9 +116,9 @@ type Verdict struct {
 	Action Action // Accept if no rule applies; never Continue
 }
 
-// Judge finds the rule that applies to a job: the first that matches and is not Continue. A rule matches if all of its
+// Evaluate finds the rule that applies to a job: the first that matches and is not Continue. A rule matches if all of its
 // predicates do.
-func (s *Set) Judge(j *Subject) Verdict {
+func (s *Set) Evaluate(j *Subject) Verdict {
 	for i := range s.active {
 		c := &s.active[i]
 		rule := &s.rules[c.rule]

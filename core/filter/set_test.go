@@ -45,25 +45,25 @@ func TestTheExamplesOfTheDesign(t *testing.T) {
 
 	for _, verb := range []Verb{Reject, Pause} { // draining, and its soft form
 		drain := newSet(t, rule("d", 0, Action{Verb: verb}, `[["jobid", [">", "id", "watermark"]]]`))
-		require.Equal(t, accept, drain.Judge(subject(100, plainOp)))
-		require.Equal(t, Verdict{0, "d", Action{Verb: verb}}, drain.Judge(subject(101, plainOp)))
-		require.Equal(t, Verdict{0, "d", Action{Verb: verb}}, drain.Judge(subject(101)), "a job without opcodes")
+		require.Equal(t, accept, drain.Evaluate(subject(100, plainOp)))
+		require.Equal(t, Verdict{0, "d", Action{Verb: verb}}, drain.Evaluate(subject(101, plainOp)))
+		require.Equal(t, Verdict{0, "d", Action{Verb: verb}}, drain.Evaluate(subject(101)), "a job without opcodes")
 	}
 
 	maintenance := newSet(t,
 		rule("p", 1, Action{Verb: Pause}, `[["jobid", [">", "id", "watermark"]]]`),
 		rule("a", 0, Action{}, `[["reason", ["=~", "reason", "maintenance pink bunny"]]]`))
-	require.Equal(t, Verdict{0, "a", Action{Verb: Accept}}, maintenance.Judge(subject(101, plainOp, pinkOp)))
-	require.Equal(t, Verdict{1, "p", Action{Verb: Pause}}, maintenance.Judge(subject(101, plainOp)))
-	require.Equal(t, accept, maintenance.Judge(subject(99, plainOp)))
+	require.Equal(t, Verdict{0, "a", Action{Verb: Accept}}, maintenance.Evaluate(subject(101, plainOp, pinkOp)))
+	require.Equal(t, Verdict{1, "p", Action{Verb: Pause}}, maintenance.Evaluate(subject(101, plainOp)))
+	require.Equal(t, accept, maintenance.Evaluate(subject(99, plainOp)))
 
 	create := newSet(t, rule("c", 1, Action{Verb: Reject}, `[["opcode", ["=", "OP_ID", "OP_INSTANCE_CREATE"]]]`))
-	require.Equal(t, Verdict{0, "c", Action{Verb: Reject}}, create.Judge(subject(5, plainOp, createOp)))
-	require.Equal(t, accept, create.Judge(subject(500, plainOp, disksOp)))
+	require.Equal(t, Verdict{0, "c", Action{Verb: Reject}}, create.Evaluate(subject(5, plainOp, createOp)))
+	require.Equal(t, accept, create.Evaluate(subject(500, plainOp, disksOp)))
 
 	disks := newSet(t, rule("r", 99, Action{RateLimit, 10}, `[["opcode", ["=", "OP_ID", "OP_INSTANCE_REPLACE_DISKS"]]]`))
-	require.Equal(t, Verdict{0, "r", Action{RateLimit, 10}}, disks.Judge(subject(5, disksOp)))
-	require.Equal(t, accept, disks.Judge(subject(5, createOp)))
+	require.Equal(t, Verdict{0, "r", Action{RateLimit, 10}}, disks.Evaluate(subject(5, disksOp)))
+	require.Equal(t, accept, disks.Evaluate(subject(5, createOp)))
 }
 
 func TestTheFirstRuleThatMatchesApplies(t *testing.T) {
@@ -71,16 +71,16 @@ func TestTheFirstRuleThatMatchesApplies(t *testing.T) {
 		rule("all", 3, Action{Verb: Reject}, `[]`),
 		rule("two", 2, Action{Verb: Pause}, `[["jobid", ["<", "id", 10]], ["opcode", ["==", "instance_name", "web1"]]]`),
 		rule("off", 1, Action{Verb: Continue}, `[]`))
-	require.Equal(t, Verdict{1, "two", Action{Verb: Pause}}, set.Judge(subject(5, plainOp)))
-	require.Equal(t, Verdict{2, "all", Action{Verb: Reject}}, set.Judge(subject(10, plainOp)))
-	require.Equal(t, Verdict{2, "all", Action{Verb: Reject}}, set.Judge(subject(5, createOp)))
-	require.Equal(t, Verdict{Rule: -1}, newSet(t).Judge(subject(5, plainOp)))
-	require.Equal(t, Verdict{Rule: -1}, newSet(t, rule("off", 1, Action{Verb: Continue}, `[]`)).Judge(subject(5, plainOp)))
+	require.Equal(t, Verdict{1, "two", Action{Verb: Pause}}, set.Evaluate(subject(5, plainOp)))
+	require.Equal(t, Verdict{2, "all", Action{Verb: Reject}}, set.Evaluate(subject(10, plainOp)))
+	require.Equal(t, Verdict{2, "all", Action{Verb: Reject}}, set.Evaluate(subject(5, createOp)))
+	require.Equal(t, Verdict{Rule: -1}, newSet(t).Evaluate(subject(5, plainOp)))
+	require.Equal(t, Verdict{Rule: -1}, newSet(t, rule("off", 1, Action{Verb: Continue}, `[]`)).Evaluate(subject(5, plainOp)))
 }
 
 // holds tells whether a rule with the predicate applies.
 func holds(t require.TestingT, predicate string, s *Subject) bool {
-	return newSet(t, rule("u", 0, Action{Verb: Pause}, `[`+predicate+`]`)).Judge(s).Rule == 0
+	return newSet(t, rule("u", 0, Action{Verb: Pause}, `[`+predicate+`]`)).Evaluate(s).Rule == 0
 }
 
 func TestJobIDPredicates(t *testing.T) {
@@ -224,9 +224,9 @@ func TestRulesAskForManyKeys(t *testing.T) {
 	}
 	set := newSet(t, rule("u", 0, Action{Verb: Pause}, `[["opcode", ["&", `+strings.Join(parts, ",")+`]]]`))
 	op := `{"OP_ID": "OP_A", ` + strings.Join(members, ", ") + `}`
-	require.Equal(t, 0, set.Judge(subject(1, op)).Rule)
-	require.Equal(t, 0, set.Judge(subject(1, createOp, strings.Replace(op, `: 70`, `: 71`, 1), op)).Rule)
-	require.Equal(t, -1, set.Judge(subject(1, createOp, strings.Replace(op, `: 70`, `: 71`, 1))).Rule)
+	require.Equal(t, 0, set.Evaluate(subject(1, op)).Rule)
+	require.Equal(t, 0, set.Evaluate(subject(1, createOp, strings.Replace(op, `: 70`, `: 71`, 1), op)).Rule)
+	require.Equal(t, -1, set.Evaluate(subject(1, createOp, strings.Replace(op, `: 70`, `: 71`, 1))).Rule)
 }
 
 // Rules of other programs must neither be lost nor stop the others.
@@ -249,8 +249,8 @@ func TestRulesThatAreNotUnderstoodNeverApply(t *testing.T) {
 	require.Equal(t, "a", wrong.UUID)
 
 	require.Len(t, set.Rules(), 5)
-	require.Equal(t, Verdict{3, "d", Action{Verb: Pause}}, set.Judge(subject(7, createOp)))
-	require.Equal(t, Verdict{Rule: -1}, set.Judge(subject(8, createOp)))
+	require.Equal(t, Verdict{3, "d", Action{Verb: Pause}}, set.Evaluate(subject(7, createOp)))
+	require.Equal(t, Verdict{Rule: -1}, set.Evaluate(subject(8, createOp)))
 }
 
 // Files that a real Ganeti wrote.
@@ -267,7 +267,7 @@ func TestJobsOfARealQueue(t *testing.T) {
 		require.NoError(t, err)
 		j, err := job.Decode(data)
 		require.NoError(t, err)
-		if v := set.Judge(NewSubject(j)); v.Rule == 0 {
+		if v := set.Evaluate(NewSubject(j)); v.Rule == 0 {
 			paused++
 		}
 	}
@@ -289,9 +289,9 @@ func TestPatternsOfAllRulesTogetherAreBounded(t *testing.T) {
 	require.Equal(t, "r11", wrong.UUID)
 	require.ErrorContains(t, err, "the patterns of all rules together")
 
-	require.ErrorContains(t, set.Room(&rules[11]), "predicates: the patterns of all rules together have more than 1000000 instructions")
+	require.ErrorContains(t, set.CheckBudget(&rules[11]), "predicates: the patterns of all rules together have more than 1000000 instructions")
 	rules[11].UUID = "r03" // in the place of another
-	require.NoError(t, set.Room(&rules[11]))
+	require.NoError(t, set.CheckBudget(&rules[11]))
 	small := rule("small", 0, Action{Verb: Pause}, `[["opcode", ["=~", "x", "^a+$"]]]`)
-	require.NoError(t, set.Room(&small))
+	require.NoError(t, set.CheckBudget(&small))
 }

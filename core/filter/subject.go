@@ -23,7 +23,7 @@ type op struct {
 	// keys are where the keys of input begin, in its order, each with a hash of the key in the bits from hashShift on.
 	// Thus a rule that asks for a key need not read the opcode.
 	keys  []uint32
-	trail []entry
+	trail []reasonEntry
 	texts []byte // those of the trail, if any of them is spelled with escapes; nil if they are in the input as they are
 }
 
@@ -32,8 +32,8 @@ const (
 	inputMax  = 1 << hashShift // no opcode that was submitted comes near
 )
 
-// entry is one entry of a reason trail.
-type entry struct {
+// reasonEntry is one entry of a reason trail.
+type reasonEntry struct {
 	source, reason span // within op.trailTexts(), without quotes
 	nanos          int64
 }
@@ -52,8 +52,8 @@ func newOp(input []byte) op {
 	if len(input) == 0 || input[0] != '{' || len(input) > inputMax || job.CheckValue(input) != nil {
 		return op{}
 	}
-	var room [64]uint32
-	keys := room[:0]
+	var buffer [64]uint32
+	keys := buffer[:0]
 	for w := walk(input); w.more(); w.value() {
 		start := uint32(w.pos)
 		keys = append(keys, start|uint32(hashOf(w.key()))<<hashShift)
@@ -94,12 +94,12 @@ func (o *op) find(name string, hash uint8) span {
 
 // value is what the opcode has for a field, nil if it has not.
 func (o *op) value(f *field) []byte {
-	place := o.find(f.key, f.hash)
-	if place.end == 0 {
+	at := o.find(f.key, f.hash)
+	if at.end == 0 {
 		return nil
 	}
-	raw := place.of(o.input)
-	for _, key := range f.rest {
+	raw := at.of(o.input)
+	for _, key := range f.subkeys {
 		if raw = member(raw, key); raw == nil {
 			return nil
 		}
@@ -108,22 +108,22 @@ func (o *op) value(f *field) []byte {
 }
 
 // readTrail fills in trail and texts.
-func (o *op) readTrail(place span) {
-	list, n := place.of(o.input), 0
+func (o *op) readTrail(at span) {
+	list, n := at.of(o.input), 0
 	for w := walk(list); w.more(); w.value() {
 		n++
 	}
 	if n == 0 {
 		return
 	}
-	o.trail = make([]entry, 0, n)
+	o.trail = make([]reasonEntry, 0, n)
 	if bytes.IndexByte(list, '\\') >= 0 || !utf8.Valid(list) {
 		o.texts = make([]byte, 0, len(list))
 	}
 	for w := walk(list); w.more(); {
 		value := w.value()
 		if raw := value.of(list); raw[0] == '[' {
-			o.readEntry(raw, place.start+value.start)
+			o.readEntry(raw, at.start+value.start)
 		}
 	}
 }
@@ -144,16 +144,16 @@ func (o *op) readEntry(raw []byte, start uint32) {
 	if err != nil {
 		return
 	}
-	o.trail = append(o.trail, entry{o.keep(raw, parts[0], start), o.keep(raw, parts[1], start), nanos})
+	o.trail = append(o.trail, reasonEntry{o.storeText(raw, parts[0], start), o.storeText(raw, parts[1], start), nanos})
 }
 
-// keep is where the text of the string raw[place] is found later on; raw lies at start in the input.
-func (o *op) keep(raw []byte, place span, start uint32) span {
+// storeText is where the text of the string raw[place] is found later on; raw lies at start in the input.
+func (o *op) storeText(raw []byte, at span, start uint32) span {
 	if o.texts == nil {
-		return span{start + place.start + 1, start + place.end - 1}
+		return span{start + at.start + 1, start + at.end - 1}
 	}
 	from := len(o.texts)
-	o.texts = append(o.texts, text(place.of(raw))...)
+	o.texts = append(o.texts, text(at.of(raw))...)
 	return span{uint32(from), uint32(len(o.texts))}
 }
 

@@ -9,26 +9,26 @@ import (
 	"lockstep/core/job"
 )
 
-// Do is what a handshake event asks of the actor.
-type Do uint8
+// Action is what a handshake event asks of the actor.
+type Action uint8
 
 const (
-	// Nothing: wait for the next event.
-	Nothing Do = iota
+	// NoAction: wait for the next event.
+	NoAction Action = iota
 	// Save the job file, durably: it names the livelock and the pid now.
 	Save
 	// Confirm: permit the process to act.
 	Confirm
 	// Abandon the process: close its pipe, make sure that it is gone.
 	Abandon
-	// Settle: nothing of the process is left; AfterExit says what the job
+	// Finalize: nothing of the process is left; AfterExit says what the job
 	// file must become.
-	Settle
+	Finalize
 )
 
-// InOrder is how a process ends that has made the job's end durable. Of any other
+// CleanExit is how a process ends that has made the job's end durable. Of any other
 // nobody knows whether it has: it may have died just before.
-const InOrder = "exit status 0"
+const CleanExit = "exit status 0"
 
 // Phase is how far a start has come.
 type Phase uint8
@@ -44,50 +44,50 @@ const (
 	Confirming
 	// Running: the process has its permission.
 	Running
-	// Failing: the start has failed before the process could act; the process
+	// Abandoning: the start has failed before the process could act; the process
 	// is being made away with.
-	Failing
+	Abandoning
 	// Gone: nothing of the process is left.
 	Gone
 )
 
-// Start is one attempt to hand a job to a process.
+// Attempt is one attempt to hand a job to a process.
 //
 // Invariant: Confirm is answered at most once, and only after Saved.
-type Start struct {
-	phase  Phase
-	reason string
+type Attempt struct {
+	phase        Phase
+	startFailure string
 }
 
 // Adopted is a process that somebody else started and confirmed.
-func Adopted() Start { return Start{phase: Running} }
+func Adopted() Attempt { return Attempt{phase: Running} }
 
 // Phase is how far the start has come.
-func (s *Start) Phase() Phase { return s.phase }
+func (s *Attempt) Phase() Phase { return s.phase }
 
 // MayAct reports whether the process has, or may have, permission to act.
-func (s *Start) MayAct() bool { return s.phase == Confirming || s.phase == Running }
+func (s *Attempt) MayAct() bool { return s.phase == Confirming || s.phase == Running }
 
-// Named: the process has made and locked its livelock.
-func (s *Start) Named() Do {
+// LivelockNamed: the process has made and locked its livelock.
+func (s *Attempt) LivelockNamed() Action {
 	if s.phase != Spawning {
-		return Nothing
+		return NoAction
 	}
 	s.phase = Saving
 	return Save
 }
 
-// Saved: the job file that names the livelock is durable.
-func (s *Start) Saved() Do {
+// NameSaved: the job file that names the livelock is durable.
+func (s *Attempt) NameSaved() Action {
 	if s.phase != Saving {
-		return Nothing
+		return NoAction
 	}
 	s.phase = Confirming
 	return Confirm
 }
 
 // Confirmed: the process has taken its permission.
-func (s *Start) Confirmed() {
+func (s *Attempt) Confirmed() {
 	if s.phase == Confirming {
 		s.phase = Running
 	}
@@ -95,46 +95,46 @@ func (s *Start) Confirmed() {
 
 // Failed: the handshake broke, or the file could not be written. Once the
 // permission was on its way the process may act: its own end decides then.
-func (s *Start) Failed(reason string) Do {
+func (s *Attempt) Failed(reason string) Action {
 	switch s.phase {
 	case Spawning, Saving:
-		s.phase, s.reason = Failing, reason
+		s.phase, s.startFailure = Abandoning, reason
 		return Abandon
 	default:
-		return Nothing
+		return NoAction
 	}
 }
 
 // NeverActed: the handshake broke before the process had all that it needs to
 // act. That its permission was on the way does not matter then.
-func (s *Start) NeverActed(reason string) {
+func (s *Attempt) NeverActed(reason string) {
 	if s.phase == Confirming {
-		s.phase, s.reason = Failing, reason
+		s.phase, s.startFailure = Abandoning, reason
 	}
 }
 
 // Gone: nothing of the process is left.
-func (s *Start) Gone(how string) Do {
+func (s *Attempt) Gone(exit string) Action {
 	switch s.phase {
 	case Gone:
-		return Nothing
+		return NoAction
 	case Spawning, Saving:
-		s.reason = how
+		s.startFailure = exit
 	case Confirming, Running:
-		s.reason = ""
+		s.startFailure = ""
 	}
 	s.phase = Gone
-	return Settle
+	return Finalize
 }
 
-// FailedToStart is why the process could never act, or "".
-func (s *Start) FailedToStart() string { return s.reason }
+// StartFailure is why the process could never act, or "".
+func (s *Attempt) StartFailure() string { return s.startFailure }
 
-// AfterExit turns the job file that a process left behind into a final one, and
+// FinalizeJob turns the job file that a process left behind into a final one, and
 // reports whether that was necessary. startFailure is why the process was never
 // permitted to act ("" if it was); how says how it ended. Opcodes that had
 // succeeded keep their success (design.md 8).
-func AfterExit(j *job.Job, startFailure, how string, now job.Timestamp) bool {
+func FinalizeJob(j *job.Job, startFailure, exit string, now job.Timestamp) bool {
 	if j.Status().Final() {
 		return false
 	}
@@ -142,8 +142,8 @@ func AfterExit(j *job.Job, startFailure, how string, now job.Timestamp) bool {
 	switch {
 	case startFailure != "":
 		source, text = "gnt:daemon:luxid:startjobs", fmt.Sprintf("job %d failed to start: %s", j.ID, startFailure)
-	case how != "":
-		text += ": " + how
+	case exit != "":
+		text += ": " + exit
 	}
 	j.AppendReason(func(int) string { return source }, func(int) string { return text }, now)
 	j.FailUnfinished(job.Quote(text), now)

@@ -11,35 +11,35 @@ import (
 )
 
 func TestTheStartHandshake(t *testing.T) {
-	var s Start
-	require.Equal(t, Save, s.Named())
+	var s Attempt
+	require.Equal(t, Save, s.LivelockNamed())
 	require.False(t, s.MayAct())
-	require.Equal(t, Confirm, s.Saved())
+	require.Equal(t, Confirm, s.NameSaved())
 	require.True(t, s.MayAct(), "permission on its way is as good as given")
 	s.Confirmed()
 	require.Equal(t, Running, s.Phase())
-	require.Equal(t, Settle, s.Gone("exit status 0"))
-	require.Empty(t, s.FailedToStart())
+	require.Equal(t, Finalize, s.Gone("exit status 0"))
+	require.Empty(t, s.StartFailure())
 }
 
 func TestAStartThatFails(t *testing.T) {
 	for name, c := range map[string]struct {
-		events func(*Start) Do
-		do     Do
+		events func(*Attempt) Action
+		do     Action
 		reason string
 	}{
-		"spawn fails":             {func(s *Start) Do { return s.Failed("no such file") }, Abandon, "no such file"},
-		"write fails":             {func(s *Start) Do { s.Named(); return s.Failed("disk full") }, Abandon, "disk full"},
-		"dies before it is named": {func(s *Start) Do { return s.Gone("killed") }, Settle, "killed"},
-		"dies while it is saved":  {func(s *Start) Do { s.Named(); return s.Gone("killed") }, Settle, "killed"},
-		"pipe breaks, then gone": {func(s *Start) Do { s.Named(); s.Failed("pipe"); return s.Gone("exit status 1") },
-			Settle, "pipe"},
-		"pipe breaks after permission": {func(s *Start) Do { s.Named(); s.Saved(); return s.Failed("pipe") }, Nothing, ""},
+		"spawn fails":             {func(s *Attempt) Action { return s.Failed("no such file") }, Abandon, "no such file"},
+		"write fails":             {func(s *Attempt) Action { s.LivelockNamed(); return s.Failed("disk full") }, Abandon, "disk full"},
+		"dies before it is named": {func(s *Attempt) Action { return s.Gone("killed") }, Finalize, "killed"},
+		"dies while it is saved":  {func(s *Attempt) Action { s.LivelockNamed(); return s.Gone("killed") }, Finalize, "killed"},
+		"pipe breaks, then gone": {func(s *Attempt) Action { s.LivelockNamed(); s.Failed("pipe"); return s.Gone("exit status 1") },
+			Finalize, "pipe"},
+		"pipe breaks after permission": {func(s *Attempt) Action { s.LivelockNamed(); s.NameSaved(); return s.Failed("pipe") }, NoAction, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var s Start
+			var s Attempt
 			require.Equal(t, c.do, c.events(&s))
-			require.Equal(t, c.reason, s.FailedToStart())
+			require.Equal(t, c.reason, s.StartFailure())
 		})
 	}
 }
@@ -48,16 +48,16 @@ func TestAStartThatFails(t *testing.T) {
 // a saved name, and never after a failure.
 func TestPermissionIsGivenOnceAndOnlyForADurableName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var s Start
+		var s Attempt
 		saved, confirms, settles, failed := false, 0, 0, false
 		for range rapid.IntRange(1, 20).Draw(t, "events") {
 			before := s.Phase()
-			var do Do
+			var do Action
 			switch rapid.IntRange(0, 4).Draw(t, "event") {
 			case 0:
-				do = s.Named()
+				do = s.LivelockNamed()
 			case 1:
-				do = s.Saved()
+				do = s.NameSaved()
 				saved = saved || before == Saving
 			case 2:
 				s.Confirmed()
@@ -72,7 +72,7 @@ func TestPermissionIsGivenOnceAndOnlyForADurableName(t *testing.T) {
 				confirms++
 				require.True(t, saved)
 				require.False(t, failed)
-			case Settle:
+			case Finalize:
 				settles++
 			}
 			require.GreaterOrEqual(t, s.Phase(), before)
@@ -92,7 +92,7 @@ func TestWhatAProcessLeavesBehind(t *testing.T) {
 	j := fresh()
 	j.Ops[0].Status = job.Success
 	j.Ops[1].Status = job.Running
-	require.True(t, AfterExit(j, "", "ended by SIGKILL", now))
+	require.True(t, FinalizeJob(j, "", "ended by SIGKILL", now))
 	require.Equal(t, job.Success, j.Ops[0].Status, "what had succeeded keeps its success")
 	require.Equal(t, job.Error, j.Ops[1].Status)
 	require.JSONEq(t, `"detected death of job 5: ended by SIGKILL"`, string(j.Ops[1].Result))
@@ -100,9 +100,9 @@ func TestWhatAProcessLeavesBehind(t *testing.T) {
 	require.Equal(t, now, j.End)
 
 	j = fresh()
-	require.True(t, AfterExit(j, "no such file", "", now))
+	require.True(t, FinalizeJob(j, "no such file", "", now))
 	require.JSONEq(t, `"job 5 failed to start: no such file"`, string(j.Ops[0].Result))
 	require.Contains(t, string(j.Ops[0].Input), "gnt:daemon:luxid:startjobs")
 
-	require.False(t, AfterExit(j, "", "", now), "a final job is left alone")
+	require.False(t, FinalizeJob(j, "", "", now), "a final job is left alone")
 }

@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// members is a set of keys that were seen in an object, to find missing and repeated ones.
-type members uint16
+// keySet is a set of keys that were seen in an object, to find missing and repeated ones.
+type keySet uint16
 
 // The keys of the job object (queue.md 3.2) and of the queued-op object (queue.md 3.3).
 const (
-	keyID members = 1 << iota
+	keyID keySet = 1 << iota
 	keyOps
 	keyReceived
 	keyLivelock
@@ -46,7 +46,7 @@ func Decode(data []byte) (*Job, error) {
 
 func (s *scanner) job() (*Job, *DecodeError) {
 	j := &Job{}
-	seen := members(0)
+	seen := keySet(0)
 	start := s.pos
 	for more, err := s.enter('{'); more || err != nil; more, err = s.next('{') {
 		if err != nil {
@@ -70,7 +70,7 @@ func (s *scanner) job() (*Job, *DecodeError) {
 }
 
 // jobMember reads the value of the given key into j; it returns 0, with pos still on the value, if there is no such key.
-func (s *scanner) jobMember(j *Job, key []byte) (field members, err *DecodeError) {
+func (s *scanner) jobMember(j *Job, key []byte) (field keySet, err *DecodeError) {
 	switch string(key) {
 	case "id":
 		field = keyID
@@ -113,7 +113,7 @@ func (s *scanner) ops() ([]Op, *DecodeError) {
 }
 
 func (s *scanner) op(op *Op) *DecodeError {
-	seen := members(0)
+	seen := keySet(0)
 	start := s.pos
 	for more, err := s.enter('{'); more || err != nil; more, err = s.next('{') {
 		if err != nil {
@@ -137,7 +137,7 @@ func (s *scanner) op(op *Op) *DecodeError {
 }
 
 // opMember is to op what jobMember is to a job.
-func (s *scanner) opMember(op *Op, key []byte) (field members, err *DecodeError) {
+func (s *scanner) opMember(op *Op, key []byte) (field keySet, err *DecodeError) {
 	switch string(key) {
 	case "input":
 		field = keyInput
@@ -168,7 +168,7 @@ func (s *scanner) opMember(op *Op, key []byte) (field members, err *DecodeError)
 }
 
 // badKey is the error for a key that is unknown (field 0) or repeated.
-func (s *scanner) badKey(offset int, key []byte, field members) *DecodeError {
+func (s *scanner) badKey(offset int, key []byte, field keySet) *DecodeError {
 	if field == 0 {
 		return s.failAt(offset, "unknown key %+.40q", key)
 	}
@@ -176,7 +176,7 @@ func (s *scanner) badKey(offset int, key []byte, field members) *DecodeError {
 }
 
 // missing is the error for the first of two required keys that was not seen in the object at start.
-func (s *scanner) missing(start int, seen, a members, aName string, b members, bName string) *DecodeError {
+func (s *scanner) missing(start int, seen, a keySet, aName string, b keySet, bName string) *DecodeError {
 	switch {
 	case seen&a == 0:
 		return s.failAt(start, "key %q is missing", aName)

@@ -111,21 +111,21 @@ func encodableOp(op *Op) error {
 	return nil
 }
 
-func encodableRaw(raw json.RawMessage, place string) error {
+func encodableRaw(raw json.RawMessage, key string) error {
 	if len(raw) == 0 { // null
 		return nil
 	}
 	if err := CheckValue(raw); err != nil {
-		return fmt.Errorf("%s: %w", place, err)
+		return fmt.Errorf("%s: %w", key, err)
 	}
 	return nil
 }
 
-func inRange(t Timestamp, place string) error {
+func inRange(t Timestamp, key string) error {
 	if t.valid() {
 		return nil
 	}
-	return fmt.Errorf("%s out of range: [%d, %d]", place, t.Sec, t.Usec)
+	return fmt.Errorf("%s out of range: [%d, %d]", key, t.Sec, t.Usec)
 }
 
 func appendOp(dst []byte, op *Op) []byte {

@@ -84,24 +84,24 @@ func (j *Job) AppendReason(source, reason func(op int) string, at Timestamp) {
 // withReason is input with the entry at the end of its reason trail, in a slice of its own; or input itself where that
 // cannot be.
 func withReason(input json.RawMessage, entry []byte) json.RawMessage {
-	start, end, isObject := find(input, "reason")
+	start, end, isObject := memberRange(input, "reason")
 	trail := input[start:end]
 	switch {
 	case !isObject:
 		return input
 	case end == 0:
-		return insertLast(input, len(input), `"reason": [`, entry, `]`)
+		return appendMember(input, len(input), `"reason": [`, entry, `]`)
 	case string(trail) == "null":
 		return slices.Concat(input[:start], []byte{'['}, entry, []byte{']'}, input[end:])
 	case trail[0] == '[':
-		return insertLast(input, end, ``, entry, ``)
+		return appendMember(input, end, ``, entry, ``)
 	}
 	return input
 }
 
-// insertLast puts a new last member or element into the object or list of which the closing bracket is the last
+// appendMember puts a new last member or element into the object or list of which the closing bracket is the last
 // non-space byte of raw[:end].
-func insertLast(raw []byte, end int, before string, entry []byte, after string) json.RawMessage {
+func appendMember(raw []byte, end int, before string, entry []byte, after string) json.RawMessage {
 	const space = " \t\r\n"
 	inside := bytes.TrimRight(raw[:end], space)
 	inside = bytes.TrimRight(inside[:len(inside)-1], space)
@@ -115,7 +115,7 @@ func insertLast(raw []byte, end int, before string, entry []byte, after string) 
 
 // OpID is the OP_ID of an opcode, "" if input is not a valid object or has no such string.
 func OpID(input json.RawMessage) string {
-	start, _, isObject := find(input, "OP_ID")
+	start, _, isObject := memberRange(input, "OP_ID")
 	if !isObject || start == 0 || input[start] != '"' {
 		return ""
 	}

@@ -21,54 +21,54 @@ const (
 	// LogMissing: earlier entries of the opcode were dropped here. The payload is Missing.
 	LogMissing = "output-missing"
 
-	// partSuffix: the payload is the whole piece, which does not end with a newline.
-	partSuffix = "-part"
+	// unterminatedSuffix: the payload is the whole piece, which does not end with a newline.
+	unterminatedSuffix = "-part"
 	// base64Suffix: the payload is the whole piece in base64, as it is not UTF-8.
 	base64Suffix = "-base64"
 )
 
-// Volume is an amount of output. Lines are counted by their newlines.
-type Volume struct {
+// StreamOutput is an amount of output. Lines are counted by their newlines.
+type StreamOutput struct {
 	Lines int64 `json:"lines"`
 	Bytes int64 `json:"bytes"`
 }
 
-// Written is an amount of output of both streams. Messages counts the log entries
+// Output is an amount of output of both streams. Messages counts the log entries
 // that are no output.
-type Written struct {
-	Stdout   Volume `json:"stdout"`
-	Stderr   Volume `json:"stderr"`
-	Messages int64  `json:"messages"`
+type Output struct {
+	Stdout   StreamOutput `json:"stdout"`
+	Stderr   StreamOutput `json:"stderr"`
+	Messages int64        `json:"messages"`
 }
 
-// Missing is the payload of LogMissing.
-type Missing struct {
+// MissingOutput is the payload of LogMissing.
+type MissingOutput struct {
 	// Missing is what was dropped at this place, up to and with this entry's serial.
-	Missing Written `json:"missing"`
+	Missing Output `json:"missing"`
 	// Written is what all opcodes of the job had written up to this place.
-	Written Written `json:"written"`
+	Written Output `json:"written"`
 }
 
-// LogPiece is the log entry for a piece of what a command wrote on a stream, LogStdout
+// EncodeOutput is the log entry for a piece of what a command wrote on a stream, LogStdout
 // or LogStderr.
-func LogPiece(stream string, piece []byte) (typ string, payload json.RawMessage) {
-	line, whole := bytes.CutSuffix(piece, []byte("\n"))
+func EncodeOutput(stream string, piece []byte) (typ string, payload json.RawMessage) {
+	line, complete := bytes.CutSuffix(piece, []byte("\n"))
 	switch {
 	case !utf8.Valid(piece):
 		quoted := make([]byte, 0, base64.StdEncoding.EncodedLen(len(piece))+2)
 		quoted = append(quoted, '"')
 		quoted = base64.StdEncoding.AppendEncode(quoted, piece)
 		return stream + base64Suffix, append(quoted, '"')
-	case whole:
+	case complete:
 		return stream, Quote(string(line))
 	default:
-		return stream + partSuffix, Quote(string(piece))
+		return stream + unterminatedSuffix, Quote(string(piece))
 	}
 }
 
-// Output is the stream that a log entry belongs to and the piece of output in it.
+// DecodeOutput is the stream that a log entry belongs to and the piece of output in it.
 // Other entries are no output.
-func Output(typ string, payload json.RawMessage) (stream string, piece []byte, ok bool) {
+func DecodeOutput(typ string, payload json.RawMessage) (stream string, piece []byte, ok bool) {
 	stream, form, ok := outputType(typ)
 	if !ok {
 		return "", nil, false
@@ -81,7 +81,7 @@ func Output(typ string, payload json.RawMessage) (stream string, piece []byte, o
 	case base64Suffix:
 		piece, err := base64.StdEncoding.DecodeString(text)
 		return stream, piece, err == nil
-	case partSuffix:
+	case unterminatedSuffix:
 		return stream, []byte(text), true
 	default:
 		return stream, []byte(text + "\n"), true
@@ -92,76 +92,76 @@ func outputType(typ string) (stream, form string, ok bool) {
 	switch typ {
 	case LogStdout, LogStderr:
 		return typ, "", true
-	case LogStdout + partSuffix, LogStdout + base64Suffix:
+	case LogStdout + unterminatedSuffix, LogStdout + base64Suffix:
 		return LogStdout, typ[len(LogStdout):], true
-	case LogStderr + partSuffix, LogStderr + base64Suffix:
+	case LogStderr + unterminatedSuffix, LogStderr + base64Suffix:
 		return LogStderr, typ[len(LogStderr):], true
 	}
 	return "", "", false
 }
 
-// WrittenIn is how much one log entry holds. That of LogMissing holds nothing.
-func WrittenIn(typ string, payload json.RawMessage) Written {
+// OutputOf is how much one log entry holds. That of LogMissing holds nothing.
+func OutputOf(typ string, payload json.RawMessage) Output {
 	stream, form, ok := outputType(typ)
 	if !ok {
 		if typ == LogMissing {
-			return Written{}
+			return Output{}
 		}
-		return Written{Messages: 1}
+		return Output{Messages: 1}
 	}
-	var v Volume
+	var v StreamOutput
 	if form != base64Suffix && len(payload) >= 2 && bytes.IndexByte(payload, '\\') < 0 {
 		v.Bytes = int64(len(payload)) - 2 // the quotes
 		if form == "" {
-			v = Volume{Lines: 1, Bytes: v.Bytes + 1}
+			v = StreamOutput{Lines: 1, Bytes: v.Bytes + 1}
 		}
-	} else if _, piece, ok := Output(typ, payload); ok {
-		v = Volume{Lines: int64(bytes.Count(piece, []byte("\n"))), Bytes: int64(len(piece))}
+	} else if _, piece, ok := DecodeOutput(typ, payload); ok {
+		v = StreamOutput{Lines: int64(bytes.Count(piece, []byte("\n"))), Bytes: int64(len(piece))}
 	} else {
-		return Written{Messages: 1}
+		return Output{Messages: 1}
 	}
 	if stream == LogStdout {
-		return Written{Stdout: v}
+		return Output{Stdout: v}
 	}
-	return Written{Stderr: v}
+	return Output{Stderr: v}
 }
 
 // Plus is the sum of two amounts.
-func (w Written) Plus(o Written) Written {
-	return Written{
-		Stdout:   Volume{w.Stdout.Lines + o.Stdout.Lines, w.Stdout.Bytes + o.Stdout.Bytes},
-		Stderr:   Volume{w.Stderr.Lines + o.Stderr.Lines, w.Stderr.Bytes + o.Stderr.Bytes},
+func (w Output) Plus(o Output) Output {
+	return Output{
+		Stdout:   StreamOutput{w.Stdout.Lines + o.Stdout.Lines, w.Stdout.Bytes + o.Stdout.Bytes},
+		Stderr:   StreamOutput{w.Stderr.Lines + o.Stderr.Lines, w.Stderr.Bytes + o.Stderr.Bytes},
 		Messages: w.Messages + o.Messages,
 	}
 }
 
 // Minus is the difference of two amounts.
-func (w Written) Minus(o Written) Written {
-	return Written{
-		Stdout:   Volume{w.Stdout.Lines - o.Stdout.Lines, w.Stdout.Bytes - o.Stdout.Bytes},
-		Stderr:   Volume{w.Stderr.Lines - o.Stderr.Lines, w.Stderr.Bytes - o.Stderr.Bytes},
+func (w Output) Minus(o Output) Output {
+	return Output{
+		Stdout:   StreamOutput{w.Stdout.Lines - o.Stdout.Lines, w.Stdout.Bytes - o.Stdout.Bytes},
+		Stderr:   StreamOutput{w.Stderr.Lines - o.Stderr.Lines, w.Stderr.Bytes - o.Stderr.Bytes},
 		Messages: w.Messages - o.Messages,
 	}
 }
 
-// Account is what a reader of a log, from its beginning, has been given, and what
+// OutputAccount is what a reader of a log, from its beginning, has been given, and what
 // was dropped before the reader could have it.
-type Account struct {
-	Given   Written
-	Missing Written
+type OutputAccount struct {
+	Delivered Output
+	Missing   Output
 }
 
-// Take accounts for the next entry, and returns what is missing before it.
-func (a *Account) Take(typ string, payload json.RawMessage) (gap Written) {
+// Add accounts for the next entry, and returns what is missing before it.
+func (a *OutputAccount) Add(typ string, payload json.RawMessage) (gap Output) {
 	if typ != LogMissing {
-		a.Given = a.Given.Plus(WrittenIn(typ, payload))
-		return Written{}
+		a.Delivered = a.Delivered.Plus(OutputOf(typ, payload))
+		return Output{}
 	}
-	var note Missing
-	if json.Unmarshal(payload, &note) != nil {
-		return Written{}
+	var missing MissingOutput
+	if json.Unmarshal(payload, &missing) != nil {
+		return Output{}
 	}
-	gap = note.Written.Minus(a.Given).Minus(a.Missing)
+	gap = missing.Written.Minus(a.Delivered).Minus(a.Missing)
 	a.Missing = a.Missing.Plus(gap)
 	return gap
 }

@@ -23,22 +23,22 @@ func TestPiecesOfOutputComeBackAsTheyWere(t *testing.T) {
 			piece = append(bytes.Clone(piece), '\n')
 		}
 		stream := rapid.SampledFrom([]string{LogStdout, LogStderr}).Draw(t, "stream")
-		typ, payload := LogPiece(stream, piece)
+		typ, payload := EncodeOutput(stream, piece)
 		var value any
 		require.NoError(t, json.Unmarshal(payload, &value))
 		again, err := json.Marshal(value)
 		require.NoError(t, err)
 		for _, form := range []json.RawMessage{payload, again} {
-			from, got, ok := Output(typ, form)
+			from, got, ok := DecodeOutput(typ, form)
 			require.True(t, ok)
 			require.Equal(t, stream, from)
 			require.True(t, bytes.Equal(piece, got), "%q became %q", piece, got)
-			volume := Volume{Lines: int64(bytes.Count(piece, []byte("\n"))), Bytes: int64(len(piece))}
-			want := Written{Stdout: volume}
+			volume := StreamOutput{Lines: int64(bytes.Count(piece, []byte("\n"))), Bytes: int64(len(piece))}
+			want := Output{Stdout: volume}
 			if stream == LogStderr {
-				want = Written{Stderr: volume}
+				want = Output{Stderr: volume}
 			}
-			require.Equal(t, want, WrittenIn(typ, form))
+			require.Equal(t, want, OutputOf(typ, form))
 		}
 		require.Equal(t, !utf8.Valid(piece), typ == stream+"-base64")
 	})
@@ -46,11 +46,11 @@ func TestPiecesOfOutputComeBackAsTheyWere(t *testing.T) {
 
 func TestOtherEntriesAreNoOutput(t *testing.T) {
 	for _, typ := range []string{LogMessage, "jqueue-test", "stdout-", "stdoutpart", ""} {
-		_, _, ok := Output(typ, Quote("x"))
+		_, _, ok := DecodeOutput(typ, Quote("x"))
 		require.False(t, ok, typ)
-		require.Equal(t, Written{Messages: 1}, WrittenIn(typ, Quote("x")))
+		require.Equal(t, Output{Messages: 1}, OutputOf(typ, Quote("x")))
 	}
-	_, _, ok := Output("stdout-base64", Quote("no base64!"))
+	_, _, ok := DecodeOutput("stdout-base64", Quote("no base64!"))
 	require.False(t, ok)
-	require.Equal(t, Written{}, WrittenIn(LogMissing, json.RawMessage(`{}`)))
+	require.Equal(t, Output{}, OutputOf(LogMissing, json.RawMessage(`{}`)))
 }

@@ -15,18 +15,20 @@ const (
 	Fence = 2 * time.Second
 )
 
-// Grace is what a command is given to end when the lease is noticed to have been over for
+// RemainingGrace is what a command is given to end when the lease is noticed to have been over for
 // some time, because the machine or the process stood still. The grace ends with the
 // fence: from then on the next job with its locks may work.
-func Grace(over time.Duration) time.Duration { return min(LeaseGrace, max(0, Fence-over)) }
+func RemainingGrace(expired time.Duration) time.Duration {
+	return min(LeaseGrace, max(0, Fence-expired))
+}
 
 // What the frame says by which the daemon permits a process to start. A daemon of an
 // older version sends an empty one: the process needs the lease then if its file is
 // there. Job processes of an older version do not look at it.
 const (
-	// NeedsLease: the node belongs to a cluster. A process that finds no lease file
+	// LeaseRequired: the node belongs to a cluster. A process that finds no lease file
 	// does not begin.
-	NeedsLease = "lease"
-	// NeedsNoLease: the node is alone.
-	NeedsNoLease = "no lease"
+	LeaseRequired = "lease"
+	// LeaseNotRequired: the node is alone.
+	LeaseNotRequired = "no lease"
 )

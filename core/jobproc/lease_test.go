@@ -6,7 +6,7 @@ import (
 )
 
 // A warning that takes time is given only while the fence of the next master lasts.
-func TestGrace(t *testing.T) {
+func TestRemainingGrace(t *testing.T) {
 	for over, want := range map[time.Duration]time.Duration{
 		0:                            LeaseGrace,
 		LeaseProbe:                   LeaseGrace,
@@ -15,7 +15,7 @@ func TestGrace(t *testing.T) {
 		Fence:                        0,
 		time.Duration(1<<63 - 1):     0,
 	} {
-		if got := Grace(over); got != want {
+		if got := RemainingGrace(over); got != want {
 			t.Errorf("over for %s: %s, want %s", over, got, want)
 		}
 	}

@@ -27,17 +27,17 @@ func nodeRes(name string) lock.Item {
 
 var bgl = lock.Item{Lock: lock.BGL, Mode: lock.Shared}
 
-// choosing needs a plain lock, two of three, and a plain one above these.
-func choosing() lock.Needs {
-	return lock.Needs{Request: lock.Request{bgl, nodeRes("a")}, Count: 2,
+// anyOfLocks needs a plain lock, two of three, and a plain one above these.
+func anyOfLocks() lock.RequiredLocks {
+	return lock.RequiredLocks{Request: lock.Request{bgl, nodeRes("a")}, Count: 2,
 		AnyOf: []lock.Item{node("a", lock.Exclusive), node("b", lock.Exclusive), node("c", lock.Exclusive)}}
 }
 
 // requireCall compares a call with what it is as JSON.
-func requireCall(t *testing.T, l *Locking, function, args string, pause time.Duration) {
+func requireCall(t *testing.T, l *LockAcquirer, function, args string, pause time.Duration) {
 	t.Helper()
 	require.False(t, l.Done())
-	f, a, p := l.Call()
+	f, a, p := l.NextCall()
 	require.Equal(t, function, f)
 	encoded, err := json.Marshal(a)
 	require.NoError(t, err)
@@ -45,9 +45,9 @@ func requireCall(t *testing.T, l *Locking, function, args string, pause time.Dur
 	require.Equal(t, pause, p)
 }
 
-func requireAnswer(t *testing.T, l *Locking, result string, withdrawn bool) {
+func requireResult(t *testing.T, l *LockAcquirer, result string, withdrawn bool) {
 	t.Helper()
-	got, err := l.Answer(json.RawMessage(result))
+	got, err := l.HandleResult(json.RawMessage(result))
 	require.NoError(t, err)
 	require.Equal(t, withdrawn, got)
 }
@@ -55,74 +55,74 @@ func requireAnswer(t *testing.T, l *Locking, result string, withdrawn bool) {
 const mine = `[7, "/livelock/7", 77]`
 
 func TestPlainLocksAreOneRequest(t *testing.T) {
-	l := NewLocking(me, -10, lock.Needs{Request: lock.Request{bgl, node("a", lock.Exclusive), nodeRes("a")}})
+	l := NewLockAcquirer(me, -10, lock.RequiredLocks{Request: lock.Request{bgl, node("a", lock.Exclusive), nodeRes("a")}})
 	const args = `, [["cluster/BGL", "shared"], ["node/a", "exclusive"], ["node-res/a", "exclusive"]], 60]`
 	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, -10`+args, 0)
-	requireAnswer(t, l, `{"granted": false, "blockers": []}`, false) // the time is up
+	requireResult(t, l, `{"granted": false, "blockers": []}`, false) // the time is up
 	l.Reprioritise(5)
 	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 5`+args, 0)
-	l.Lost()
+	l.CallLost()
 	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 5`+args, 0)
-	requireAnswer(t, l, `{"granted": true, "blockers": []}`, false)
+	requireResult(t, l, `{"granted": true, "blockers": []}`, false)
 	require.True(t, l.Done(), "what was got in one is sure")
-	require.Equal(t, []lock.Item{bgl, node("a", lock.Exclusive), nodeRes("a")}, l.Held())
+	require.Equal(t, []lock.Item{bgl, node("a", lock.Exclusive), nodeRes("a")}, l.Acquired())
 }
 
 func TestNothingIsNeeded(t *testing.T) {
-	l := NewLocking(me, 0, lock.Needs{})
+	l := NewLockAcquirer(me, 0, lock.RequiredLocks{})
 	require.True(t, l.Done())
-	require.Empty(t, l.Held())
+	require.Empty(t, l.Acquired())
 }
 
 func TestARequestThatIsWithdrawn(t *testing.T) {
-	l := NewLocking(me, 0, lock.Needs{Request: lock.Request{bgl}})
-	requireAnswer(t, l, `{"granted": false, "withdrawn": true, "blockers": null}`, true)
+	l := NewLockAcquirer(me, 0, lock.RequiredLocks{Request: lock.Request{bgl}})
+	requireResult(t, l, `{"granted": false, "withdrawn": true, "blockers": null}`, true)
 }
 
-func TestAChoiceIsMadeInBetween(t *testing.T) {
-	l := NewLocking(me, 0, choosing())
+func TestAnyOfIsTakenInBetween(t *testing.T) {
+	l := NewLockAcquirer(me, 0, anyOfLocks())
 	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 0, [["cluster/BGL", "shared"]], 60]`, 0)
-	requireAnswer(t, l, `{"granted": true}`, false)
+	requireResult(t, l, `{"granted": true}`, false)
 	const union = `[2, ` + mine + `, [["node/a", "exclusive"], ["node/b", "exclusive"], ["node/c", "exclusive"]]]`
 	requireCall(t, l, "guardedOpportunisticLockUnion", union, 0)
-	requireAnswer(t, l, `[]`, false)
+	requireResult(t, l, `[]`, false)
 	requireCall(t, l, "listLocks", `[`+mine+`]`, 0)
-	requireAnswer(t, l, `[["cluster/BGL", "shared"]]`, false)
-	requireCall(t, l, "guardedOpportunisticLockUnion", union, ChoicePause)
-	requireAnswer(t, l, `["node/c", "node/a"]`, false)
+	requireResult(t, l, `[["cluster/BGL", "shared"]]`, false)
+	requireCall(t, l, "guardedOpportunisticLockUnion", union, RetryPause)
+	requireResult(t, l, `["node/c", "node/a"]`, false)
 	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 0, [["node-res/a", "exclusive"]], 60]`, 0)
-	requireAnswer(t, l, `{"granted": true}`, false)
+	requireResult(t, l, `{"granted": true}`, false)
 	requireCall(t, l, "listLocks", `[`+mine+`]`, 0)
-	requireAnswer(t, l, `[["cluster/BGL", "shared"], ["node/a", "exclusive"], ["node/c", "exclusive"], ["node-res/a", "exclusive"]]`, false)
+	requireResult(t, l, `[["cluster/BGL", "shared"], ["node/a", "exclusive"], ["node/c", "exclusive"], ["node-res/a", "exclusive"]]`, false)
 	require.True(t, l.Done())
-	require.Equal(t, []lock.Item{bgl, node("a", lock.Exclusive), node("c", lock.Exclusive), nodeRes("a")}, l.Held())
+	require.Equal(t, []lock.Item{bgl, node("a", lock.Exclusive), node("c", lock.Exclusive), nodeRes("a")}, l.Acquired())
 }
 
 // Who only takes what is free may never get enough: at last it waits.
-func TestAChoiceThatIsNeverFree(t *testing.T) {
-	l := NewLocking(me, 0, lock.Needs{AnyOf: choosing().AnyOf, Count: 2})
-	for range choiceTries + 1 {
-		function, _, _ := l.Call()
+func TestAnyOfThatIsNeverFree(t *testing.T) {
+	l := NewLockAcquirer(me, 0, lock.RequiredLocks{AnyOf: anyOfLocks().AnyOf, Count: 2})
+	for range attemptsMax + 1 {
+		function, _, _ := l.NextCall()
 		require.Equal(t, "guardedOpportunisticLockUnion", function)
-		requireAnswer(t, l, `[]`, false)
-		requireAnswer(t, l, `[]`, false) // to the question what is held
+		requireResult(t, l, `[]`, false)
+		requireResult(t, l, `[]`, false) // to the question what is held
 	}
 	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 0, [["node/a", "exclusive"], ["node/b", "exclusive"]], 60]`, 0)
-	l.Lost()
+	l.CallLost()
 	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 0, [["node/a", "exclusive"], ["node/b", "exclusive"]], 60]`, 0)
-	requireAnswer(t, l, `{"granted": true}`, false)
+	requireResult(t, l, `{"granted": true}`, false)
 	require.True(t, l.Done())
-	require.Equal(t, []lock.Item{node("a", lock.Exclusive), node("b", lock.Exclusive)}, l.Held())
+	require.Equal(t, []lock.Item{node("a", lock.Exclusive), node("b", lock.Exclusive)}, l.Acquired())
 }
 
 func TestMoreIsDemandedThanThereIs(t *testing.T) {
 	for count, want := range map[int]string{-1: "1", 0: "1", 2: "2", 9: "3"} {
-		l := NewLocking(me, 0, lock.Needs{AnyOf: choosing().AnyOf, Count: count})
+		l := NewLockAcquirer(me, 0, lock.RequiredLocks{AnyOf: anyOfLocks().AnyOf, Count: count})
 		requireCall(t, l, "guardedOpportunisticLockUnion", `[`+want+`, `+mine+`, [["node/a", "exclusive"], ["node/b", "exclusive"], ["node/c", "exclusive"]]]`, 0)
 	}
 }
 
-func TestAChoiceWhoseAnswerIsLost(t *testing.T) {
+func TestAnyOfWhoseAnswerIsLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		held string
 		next string
@@ -131,14 +131,14 @@ func TestAChoiceWhoseAnswerIsLost(t *testing.T) {
 		"it had not":       {`[["cluster/BGL", "shared"]]`, "guardedOpportunisticLockUnion"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := NewLocking(me, 0, choosing())
-			requireAnswer(t, l, `{"granted": true}`, false)
-			l.Lost()
+			l := NewLockAcquirer(me, 0, anyOfLocks())
+			requireResult(t, l, `{"granted": true}`, false)
+			l.CallLost()
 			requireCall(t, l, "listLocks", `[`+mine+`]`, 0)
-			l.Lost()
+			l.CallLost()
 			requireCall(t, l, "listLocks", `[`+mine+`]`, 0)
-			requireAnswer(t, l, c.held, false)
-			function, _, _ := l.Call()
+			requireResult(t, l, c.held, false)
+			function, _, _ := l.NextCall()
 			require.Equal(t, c.next, function)
 		})
 	}
@@ -146,63 +146,63 @@ func TestAChoiceWhoseAnswerIsLost(t *testing.T) {
 
 // A call may be made twice on its way, by those who pass it on; the answer to the
 // second does not know what the first has got.
-func TestAChoiceThatWasMadeTwice(t *testing.T) {
-	l := NewLocking(me, 0, choosing())
-	requireAnswer(t, l, `{"granted": true}`, false)
-	requireAnswer(t, l, `[]`, false)
-	requireAnswer(t, l, `[["cluster/BGL", "shared"], ["node/b", "exclusive"], ["node/c", "exclusive"]]`, false)
-	requireAnswer(t, l, `{"granted": true}`, false)
-	requireAnswer(t, l, `[["cluster/BGL", "exclusive"], ["node/b", "exclusive"], ["node/c", "exclusive"], ["node-res/a", "exclusive"]]`, false)
+func TestAnyOfThatWasTakenTwice(t *testing.T) {
+	l := NewLockAcquirer(me, 0, anyOfLocks())
+	requireResult(t, l, `{"granted": true}`, false)
+	requireResult(t, l, `[]`, false)
+	requireResult(t, l, `[["cluster/BGL", "shared"], ["node/b", "exclusive"], ["node/c", "exclusive"]]`, false)
+	requireResult(t, l, `{"granted": true}`, false)
+	requireResult(t, l, `[["cluster/BGL", "exclusive"], ["node/b", "exclusive"], ["node/c", "exclusive"], ["node-res/a", "exclusive"]]`, false)
 	require.True(t, l.Done())
-	require.Equal(t, []lock.Item{bgl, node("b", lock.Exclusive), node("c", lock.Exclusive), nodeRes("a")}, l.Held())
+	require.Equal(t, []lock.Item{bgl, node("b", lock.Exclusive), node("c", lock.Exclusive), nodeRes("a")}, l.Acquired())
 }
 
 // The request was withdrawn, and with it all that had been got; the answer that said
 // so is lost. What comes after must not be taken for all that is needed.
 func TestAWithdrawalWhoseAnswerIsLost(t *testing.T) {
-	begun := func() *Locking {
-		l := NewLocking(me, 0, choosing())
-		requireAnswer(t, l, `{"granted": true}`, false)
+	begun := func() *LockAcquirer {
+		l := NewLockAcquirer(me, 0, anyOfLocks())
+		requireResult(t, l, `{"granted": true}`, false)
 		return l
 	}
 	l := begun() // while it chose
-	l.Lost()
-	requireAnswer(t, l, `[]`, true)
+	l.CallLost()
+	requireResult(t, l, `[]`, true)
 
 	l = begun() // while it waited for the last ones
-	requireAnswer(t, l, `["node/c", "node/a"]`, false)
-	l.Lost()
-	requireAnswer(t, l, `{"granted": true}`, false)
+	requireResult(t, l, `["node/c", "node/a"]`, false)
+	l.CallLost()
+	requireResult(t, l, `{"granted": true}`, false)
 	require.False(t, l.Done())
-	l.Lost()
+	l.CallLost()
 	requireCall(t, l, "listLocks", `[`+mine+`]`, 0)
-	requireAnswer(t, l, `[["node-res/a", "exclusive"]]`, true)
+	requireResult(t, l, `[["node-res/a", "exclusive"]]`, true)
 
 	l = begun() // a part of what was got is held by less than it was
-	requireAnswer(t, l, `["node/c", "node/a"]`, false)
-	requireAnswer(t, l, `{"granted": true}`, false)
-	requireAnswer(t, l, `[["cluster/BGL", "shared"], ["node/a", "exclusive"], ["node/c", "shared"], ["node-res/a", "exclusive"]]`, true)
+	requireResult(t, l, `["node/c", "node/a"]`, false)
+	requireResult(t, l, `{"granted": true}`, false)
+	requireResult(t, l, `[["cluster/BGL", "shared"], ["node/a", "exclusive"], ["node/c", "shared"], ["node-res/a", "exclusive"]]`, true)
 }
 
 func TestAnswersThatAreNone(t *testing.T) {
-	l := NewLocking(me, 0, choosing())
-	_, err := l.Answer(json.RawMessage(`[]`))
+	l := NewLockAcquirer(me, 0, anyOfLocks())
+	_, err := l.HandleResult(json.RawMessage(`[]`))
 	require.ErrorContains(t, err, "the answer to a request for locks")
-	requireAnswer(t, l, `{"granted": true}`, false)
-	_, err = l.Answer(json.RawMessage(`{}`))
+	requireResult(t, l, `{"granted": true}`, false)
+	_, err = l.HandleResult(json.RawMessage(`{}`))
 	require.ErrorContains(t, err, "the answer to a request for locks")
-	l.Lost()
-	_, err = l.Answer(json.RawMessage(`{}`))
+	l.CallLost()
+	_, err = l.HandleResult(json.RawMessage(`{}`))
 	require.ErrorContains(t, err, "the answer to a question for locks")
 }
 
 // manager is a lock manager, and a network that loses what is said: questions as
 // well as answers. Others take locks and give them back meanwhile.
 type manager struct {
-	state  *lock.State
-	needs  lock.Needs
-	others []lock.Owner
-	calm   bool // nobody disturbs any more
+	state    *lock.State
+	required lock.RequiredLocks
+	others   []lock.Owner
+	calm     bool // nobody disturbs any more
 }
 
 func (m *manager) check(t *rapid.T, got []lock.Item) {
@@ -210,16 +210,16 @@ func (m *manager) check(t *rapid.T, got []lock.Item) {
 	for _, i := range m.state.Allocation().Held(me) {
 		held[i.Lock] = i.Mode
 	}
-	for _, i := range append(got, m.needs.Request...) {
+	for _, i := range append(got, m.required.Request...) {
 		require.GreaterOrEqual(t, held[i.Lock], i.Mode, "%s", i.Lock)
 	}
 	enough := 0
-	for _, i := range m.needs.AnyOf {
+	for _, i := range m.required.AnyOf {
 		if held[i.Lock] >= i.Mode {
 			enough++
 		}
 	}
-	require.GreaterOrEqual(t, enough, min(max(m.needs.Count, 1), len(m.needs.AnyOf)))
+	require.GreaterOrEqual(t, enough, min(max(m.required.Count, 1), len(m.required.AnyOf)))
 }
 
 // disturb has another owner take a lock or two, or give all back.
@@ -229,7 +229,7 @@ func (m *manager) disturb(t *rapid.T) {
 		m.state.Release(noon, o)
 		return
 	}
-	i := rapid.SampledFrom(append(m.needs.Request, m.needs.AnyOf...)).Draw(t, "item")
+	i := rapid.SampledFrom(append(m.required.Request, m.required.AnyOf...)).Draw(t, "item")
 	mode := rapid.SampledFrom([]lock.Mode{lock.Shared, lock.Exclusive}).Draw(t, "mode")
 	_, _ = m.state.UpdateWaiting(noon, lock.Pending{Owner: o, Request: lock.Request{{Lock: i.Lock, Mode: mode}}})
 }
@@ -295,8 +295,8 @@ func (m *manager) call(t *rapid.T, function string, args []any) (json.RawMessage
 	return result, nil
 }
 
-func drawNeeds(t *rapid.T) lock.Needs {
-	var n lock.Needs
+func drawRequiredLocks(t *rapid.T) lock.RequiredLocks {
+	var n lock.RequiredLocks
 	for _, i := range []lock.Item{bgl, {Lock: lock.Member(lock.Instance, "i"), Mode: lock.Shared}, nodeRes("a"), nodeRes("b")} {
 		if rapid.Bool().Draw(t, i.Lock.String()) {
 			n.Request = append(n.Request, i)
@@ -329,29 +329,29 @@ func insertSorted(items []lock.Item, i lock.Item) (all []lock.Item) {
 // is needed, and nothing was asked for that may not be asked for at that point.
 func TestLockingOverABadNetwork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &manager{state: lock.New(lock.Settings{Lattice: lock.Implied}), needs: drawNeeds(t),
+		m := &manager{state: lock.New(lock.Settings{Hierarchy: lock.Implied}), required: drawRequiredLocks(t),
 			others: []lock.Owner{lock.JobOwner(1, "/livelock/1", 71), lock.JobOwner(2, "/livelock/2", 72)}}
 		disturbances := rapid.IntRange(0, 60).Draw(t, "calls before it is calm")
-		l := NewLocking(me, 0, m.needs)
+		l := NewLockAcquirer(me, 0, m.required)
 		for calls := 0; !l.Done(); calls++ {
 			m.calm = calls >= disturbances
 			require.Less(t, calls, disturbances+60, "it does not come to an end")
 			if !m.calm {
 				m.disturb(t)
 			}
-			function, args, _ := l.Call()
+			function, args, _ := l.NextCall()
 			result, err := m.call(t, function, args)
 			if err != nil {
-				l.Lost()
+				l.CallLost()
 				continue
 			}
-			withdrawn, err := l.Answer(result)
+			withdrawn, err := l.HandleResult(result)
 			require.NoError(t, err)
 			if withdrawn { // all is given back, and begun anew
 				m.state.Release(noon, me)
-				l = NewLocking(me, 0, m.needs)
+				l = NewLockAcquirer(me, 0, m.required)
 			}
 		}
-		m.check(t, l.Held())
+		m.check(t, l.Acquired())
 	})
 }

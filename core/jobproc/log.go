@@ -14,15 +14,15 @@ import (
 const (
 	logHeadBytes = 256 << 10
 	logTailBytes = 768 << 10
-	logSharers   = 4
-	logLeast     = 32 // each opcode has at least one part of so many
+	logShareOps  = 4
+	logSharesMax = 32 // each opcode has at least one part of so many
 	// logEntryBytes is what an entry costs beside its payload.
 	logEntryBytes = 64
 )
 
-// share is what an opcode may have of a bound, in a job of that many.
-func share(bound, ops int) int {
-	return bound * logSharers / min(max(ops, logSharers), logSharers*logLeast)
+// logShare is what an opcode may have of a bound, in a job of that many.
+func logShare(bound, ops int) int {
+	return bound * logShareOps / min(max(ops, logShareOps), logShareOps*logSharesMax)
 }
 
 // logBounds keeps one opcode's log within its bounds.
@@ -34,9 +34,9 @@ type logBounds struct {
 	headBytes int
 	tailBytes int
 	dropped   bool
-	missing   job.Written // what was dropped
-	beginning job.Written // what the job had written when the tail began
-	total     job.Written // what the job has written, in all opcodes
+	missing   job.Output // what was dropped
+	beginning job.Output // what the job had written when the tail began
+	total     job.Output // what the job has written, in all opcodes
 }
 
 // next are the bounds of the next opcode, whose log has that many entries already.
@@ -47,9 +47,9 @@ func (b *logBounds) next(entries int) logBounds {
 func (b *logBounds) add(j *job.Job, op int, now job.Timestamp, kind string, payload json.RawMessage) {
 	j.AppendLog(op, now, kind, payload)
 	before := b.total
-	b.total = before.Plus(job.WrittenIn(kind, payload))
+	b.total = before.Plus(job.OutputOf(kind, payload))
 	size := len(payload) + logEntryBytes
-	if b.tailBytes == 0 && b.headBytes+size <= share(logHeadBytes, len(j.Ops)) {
+	if b.tailBytes == 0 && b.headBytes+size <= logShare(logHeadBytes, len(j.Ops)) {
 		b.head++
 		b.headBytes += size
 		return
@@ -59,40 +59,40 @@ func (b *logBounds) add(j *job.Job, op int, now job.Timestamp, kind string, payl
 	}
 	b.tailBytes += size
 	// Cutting in bulk, at twice the bound, keeps the cost of a line constant.
-	if most := share(logTailBytes, len(j.Ops)); b.tailBytes > 2*most {
-		b.cut(&j.Ops[op], most)
+	if bytesMax := logShare(logTailBytes, len(j.Ops)); b.tailBytes > 2*bytesMax {
+		b.dropOldest(&j.Ops[op], bytesMax)
 	}
 }
 
-// cut drops the oldest of the tail and leaves a note in their place, which
+// dropOldest drops the oldest of the tail and leaves a note in their place, which
 // takes the serial and time of the last entry dropped: serials keep rising.
 //
 // A reader who follows the log may have had some of what is dropped. What misses
 // to a reader is what the note says was written up to it, less what the reader
 // has: so the note is exact for each of them.
-func (b *logBounds) cut(op *job.Op, most int) {
+func (b *logBounds) dropOldest(op *job.Op, bytesMax int) {
 	first := b.head
 	if b.dropped {
 		first++
 	}
 	last := first
-	for b.tailBytes > most && last < len(op.Log)-1 {
+	for b.tailBytes > bytesMax && last < len(op.Log)-1 {
 		entry := &op.Log[last]
 		b.tailBytes -= len(entry.Payload) + logEntryBytes
-		b.missing = b.missing.Plus(job.WrittenIn(entry.Type, entry.Payload))
+		b.missing = b.missing.Plus(job.OutputOf(entry.Type, entry.Payload))
 		last++
 	}
 	if last == first {
 		return
 	}
 	b.dropped = true
-	note := op.Log[last-1]
-	note.Type = job.LogMissing
-	note.Payload = missingNote(job.Missing{Missing: b.missing, Written: b.beginning.Plus(b.missing)})
-	op.Log = slices.Replace(op.Log, b.head, last, note)
+	gap := op.Log[last-1]
+	gap.Type = job.LogMissing
+	gap.Payload = missingPayload(job.MissingOutput{Missing: b.missing, Written: b.beginning.Plus(b.missing)})
+	op.Log = slices.Replace(op.Log, b.head, last, gap)
 }
 
-func missingNote(m job.Missing) json.RawMessage {
+func missingPayload(m job.MissingOutput) json.RawMessage {
 	payload, err := json.Marshal(m)
 	if err != nil { // numbers can always be encoded
 		panic(err)

@@ -30,12 +30,12 @@ const (
 	Durable
 )
 
-// Do says what comes after the write.
-type Do uint8
+// Action says what comes after the write.
+type Action uint8
 
 const (
 	// Wait for the next event.
-	Wait Do = iota
+	Wait Action = iota
 	// Begin: ask the daemon for permission to begin opcode Op. For the first
 	// opcode the confirmation of the start was the permission.
 	Begin
@@ -47,13 +47,13 @@ const (
 	Exit
 )
 
-// Next is the answer to an event: write first, then give back the locks, if
+// Step is the answer to an event: write first, then give back the locks, if
 // Free says so, then do.
-type Next struct {
-	Write Write
-	Free  bool
-	Do    Do
-	Op    int
+type Step struct {
+	Write        Write
+	ReleaseLocks bool
+	Action       Action
+	Op           int
 }
 
 // Outcome is how an opcode ended. A nil Result stands for JSON null.
@@ -66,7 +66,7 @@ type Outcome struct {
 // answers tell, and never changes it.
 type Machine struct {
 	job   *job.Job
-	hands []Hand // what the daemon has said of each opcode
+	specs []LaunchSpec // what the daemon has said of each opcode
 	op    int
 	phase phase
 	log   logBounds
@@ -75,18 +75,18 @@ type Machine struct {
 type phase uint8
 
 const (
-	fresh     phase = iota // nothing done yet
-	asking                 // opcode op is waiting, permission asked for
-	locking                // opcode op is waiting, locks asked for
-	executing              // opcode op runs
-	ended                  // final
+	notStarted         phase = iota // nothing done yet
+	awaitingPermission              // opcode op is waiting, permission asked for
+	awaitingLocks                   // opcode op is waiting, locks asked for
+	executing                       // opcode op runs
+	ended                           // final
 )
 
 // New takes over a job that has not begun. Its opcodes must all be queued and
 // there must be at least one: anything else was somebody else's mistake and is
 // an error, for to run an opcode twice is worse than not to run it. hands has
 // what the daemon says of each opcode; what is missing is nothing.
-func New(j *job.Job, hands []Hand) (*Machine, error) {
+func New(j *job.Job, specs []LaunchSpec) (*Machine, error) {
 	if len(j.Ops) == 0 {
 		return nil, fmt.Errorf("job %d has no opcodes", j.ID)
 	}
@@ -95,77 +95,77 @@ func New(j *job.Job, hands []Hand) (*Machine, error) {
 			return nil, fmt.Errorf("job %d has begun before: opcode %d is %s", j.ID, i, j.Ops[i].Status)
 		}
 	}
-	return &Machine{job: j, hands: hands}, nil
+	return &Machine{job: j, specs: specs}, nil
 }
 
 // Job is the current state, to be encoded and written.
 func (m *Machine) Job() *job.Job { return m.job }
 
 // Start is the first event: the daemon has confirmed the start.
-func (m *Machine) Start(now job.Timestamp) Next {
-	m.expect(fresh)
+func (m *Machine) Start(now job.Timestamp) Step {
+	m.expect(notStarted)
 	m.job.Start = now
-	return m.await(0, now, Visible)
+	return m.requestPermission(0, now, Visible)
 }
 
-// Began: permission to begin the opcode at hand has come.
-func (m *Machine) Began(now job.Timestamp) Next {
-	m.expect(asking)
-	hand := m.Hand(m.op)
+// Permitted: permission to begin the opcode at hand has come.
+func (m *Machine) Permitted(now job.Timestamp) Step {
+	m.expect(awaitingPermission)
+	spec := m.Spec(m.op)
 	switch {
-	case hand.Refused != nil:
-		return m.Refuse(hand.Refused, now)
-	case hand.Needs.Any():
-		m.phase = locking
-		return Next{Do: Lock, Op: m.op}
+	case spec.FailureResult != nil:
+		return m.FailBeforeStart(spec.FailureResult, now)
+	case spec.RequiredLocks.NotEmpty():
+		m.phase = awaitingLocks
+		return Step{Action: Lock, Op: m.op}
 	default:
 		return m.execute(now)
 	}
 }
 
-// Locked: the opcode at hand has its locks.
-func (m *Machine) Locked(now job.Timestamp) Next {
-	m.expect(locking)
+// LocksAcquired: the opcode at hand has its locks.
+func (m *Machine) LocksAcquired(now job.Timestamp) Step {
+	m.expect(awaitingLocks)
 	return m.execute(now)
 }
 
-// Withdrawn: the daemon has taken back the request for locks. What the opcode
+// LocksWithdrawn: the daemon has taken back the request for locks. What the opcode
 // has got of them is given back, and permission asked for again.
-func (m *Machine) Withdrawn() Next {
-	m.expect(locking)
-	m.phase = asking
-	return Next{Free: true, Do: Begin, Op: m.op}
+func (m *Machine) LocksWithdrawn() Step {
+	m.expect(awaitingLocks)
+	m.phase = awaitingPermission
+	return Step{ReleaseLocks: true, Action: Begin, Op: m.op}
 }
 
-func (m *Machine) execute(now job.Timestamp) Next {
+func (m *Machine) execute(now job.Timestamp) Step {
 	op := &m.job.Ops[m.op]
 	op.Status, op.Exec = job.Running, now
 	m.phase = executing
 	m.log = m.log.next(len(op.Log))
-	return Next{Write: Visible, Do: Execute, Op: m.op}
+	return Step{Write: Visible, Action: Execute, Op: m.op}
 }
 
-// Hand is what the daemon has said of an opcode.
-func (m *Machine) Hand(op int) Hand {
-	if op < len(m.hands) {
-		return m.hands[op]
+// Spec is what the daemon has said of an opcode.
+func (m *Machine) Spec(op int) LaunchSpec {
+	if op < len(m.specs) {
+		return m.specs[op]
 	}
-	return Hand{}
+	return LaunchSpec{}
 }
 
 // Log records what the opcode said. Many lines may share one write.
-func (m *Machine) Log(kind string, payload json.RawMessage, now job.Timestamp) Next {
-	if m.phase != locking { // one opcode says something before it has its locks
+func (m *Machine) Log(kind string, payload json.RawMessage, now job.Timestamp) Step {
+	if m.phase != awaitingLocks { // one opcode says something before it has its locks
 		m.expect(executing)
 	}
 	m.log.add(m.job, m.op, now, kind, payload)
-	return Next{Write: Logged, Do: Wait, Op: m.op}
+	return Step{Write: Logged, Action: Wait, Op: m.op}
 }
 
 // Done: the opcode has ended. A failure ends the job; the write that ends an
 // opcode sets the next one waiting, so that the job never shows queued again
 // (design.md 8).
-func (m *Machine) Done(o Outcome, now job.Timestamp) Next {
+func (m *Machine) Done(o Outcome, now job.Timestamp) Step {
 	m.expect(executing)
 	op := &m.job.Ops[m.op]
 	op.Result, op.End = o.Result, now
@@ -179,34 +179,34 @@ func (m *Machine) Done(o Outcome, now job.Timestamp) Next {
 		m.job.End = now
 		return m.exit()
 	}
-	free := m.Hand(m.op).Needs.Any()
-	next := m.await(m.op+1, now, Recorded)
-	next.Free = free
+	free := m.Spec(m.op).RequiredLocks.NotEmpty()
+	next := m.requestPermission(m.op+1, now, Recorded)
+	next.ReleaseLocks = free
 	return next
 }
 
-// Refusal is the daemon's answer that an opcode will never be permitted to begin:
+// Denial is the daemon's answer that an opcode will never be permitted to begin:
 // a job that it depends on has ended otherwise than it must.
-type Refusal struct {
+type Denial struct {
 	Canceled bool   `json:"canceled"` // the job is canceled; else it fails
 	Text     string `json:"text"`
 }
 
-// Refused ends the job before the opcode at hand, for which permission was asked.
-func (m *Machine) Refused(r Refusal, now job.Timestamp) Next {
-	m.expect(asking)
+// Denied ends the job before the opcode at hand, for which permission was asked.
+func (m *Machine) Denied(r Denial, now job.Timestamp) Step {
+	m.expect(awaitingPermission)
 	if r.Canceled {
 		m.job.CancelUnstarted(job.Quote("Job canceled: "+r.Text), now)
 		return m.exit()
 	}
-	return m.Refuse(job.ErrorResult("OpExecError", "Dependency error: "+r.Text), now)
+	return m.FailBeforeStart(job.ErrorResult("OpExecError", "Dependency error: "+r.Text), now)
 }
 
-// Refuse ends the job before the opcode at hand has begun: its executor cannot
+// FailBeforeStart ends the job before the opcode at hand has begun: its executor cannot
 // be had, or permission was denied for good.
-func (m *Machine) Refuse(result json.RawMessage, now job.Timestamp) Next {
-	if m.phase != locking {
-		m.expect(asking)
+func (m *Machine) FailBeforeStart(result json.RawMessage, now job.Timestamp) Step {
+	if m.phase != awaitingLocks {
+		m.expect(awaitingPermission)
 	}
 	m.phase = executing
 	return m.Done(Outcome{Failed: true, Result: result}, now)
@@ -215,16 +215,16 @@ func (m *Machine) Refuse(result json.RawMessage, now job.Timestamp) Next {
 // Cancel: a client does not want the job to run, or not on. In the middle of an
 // opcode it is too late. The file is written then, so that the daemon is told in
 // which opcode the job was when the cancel came, and can answer the client.
-func (m *Machine) Cancel(now job.Timestamp) Next {
+func (m *Machine) Cancel(now job.Timestamp) Step {
 	if m.phase == executing {
-		return Next{Write: Recorded, Op: m.op}
+		return Step{Write: Recorded, Op: m.op}
 	}
-	if m.phase != asking && m.phase != locking {
-		return Next{Op: m.op}
+	if m.phase != awaitingPermission && m.phase != awaitingLocks {
+		return Step{Op: m.op}
 	}
 	status := m.job.Status()
 	for range 2 { // by way of canceling, which nobody has time to see
-		status = status.Take(job.Cancel).To
+		status = status.MustTake(job.Cancel).To
 	}
 	if status != job.Canceled {
 		panic(fmt.Sprintf("job %d: a cancel ends in %s", m.job.ID, status))
@@ -234,24 +234,24 @@ func (m *Machine) Cancel(now job.Timestamp) Next {
 }
 
 // Reprioritise gives opcodes that have not begun another priority.
-func (m *Machine) Reprioritise(priority int) Next {
+func (m *Machine) Reprioritise(priority int) Step {
 	if m.phase == ended {
-		return Next{Op: m.op}
+		return Step{Op: m.op}
 	}
-	m.job.Status().Take(job.Reprioritise)
+	m.job.Status().MustTake(job.Reprioritise)
 	m.job.Reprioritise(priority)
-	return Next{Write: Recorded, Op: m.op}
+	return Step{Write: Recorded, Op: m.op}
 }
 
-func (m *Machine) await(op int, now job.Timestamp, w Write) Next {
-	m.op, m.phase = op, asking
+func (m *Machine) requestPermission(op int, now job.Timestamp, w Write) Step {
+	m.op, m.phase = op, awaitingPermission
 	m.job.Ops[op].Status, m.job.Ops[op].Start = job.Waiting, now
-	return Next{Write: w, Do: Begin, Op: op}
+	return Step{Write: w, Action: Begin, Op: op}
 }
 
-func (m *Machine) exit() Next {
+func (m *Machine) exit() Step {
 	m.phase = ended
-	return Next{Write: Durable, Free: m.Hand(m.op).Needs.Any(), Do: Exit, Op: m.op}
+	return Step{Write: Durable, ReleaseLocks: m.Spec(m.op).RequiredLocks.NotEmpty(), Action: Exit, Op: m.op}
 }
 
 // expect panics when an event comes in a phase that cannot see it: the driver

@@ -34,17 +34,17 @@ func machine(t require.TestingT, ops int) *Machine {
 func TestTheLifeOfTwoOpcodes(t *testing.T) {
 	m := machine(t, 2)
 
-	require.Equal(t, Next{Write: Visible, Do: Begin, Op: 0}, m.Start(at(10)))
+	require.Equal(t, Step{Write: Visible, Action: Begin, Op: 0}, m.Start(at(10)))
 	require.Equal(t, job.Waiting, m.Job().Status())
-	require.Equal(t, Next{Write: Visible, Do: Execute, Op: 0}, m.Began(at(11)))
+	require.Equal(t, Step{Write: Visible, Action: Execute, Op: 0}, m.Permitted(at(11)))
 	require.Equal(t, job.Running, m.Job().Status())
 
-	require.Equal(t, Next{Write: Recorded, Do: Begin, Op: 1}, m.Done(Outcome{Result: json.RawMessage("true")}, at(12)))
+	require.Equal(t, Step{Write: Recorded, Action: Begin, Op: 1}, m.Done(Outcome{Result: json.RawMessage("true")}, at(12)))
 	require.Equal(t, job.Waiting, m.Job().Status(), "between two opcodes a job never shows queued")
 	require.Equal(t, job.Success, m.Job().Ops[0].Status)
 
-	m.Began(at(13))
-	require.Equal(t, Next{Write: Durable, Do: Exit, Op: 1}, m.Done(Outcome{}, at(14)))
+	m.Permitted(at(13))
+	require.Equal(t, Step{Write: Durable, Action: Exit, Op: 1}, m.Done(Outcome{}, at(14)))
 	require.Equal(t, job.Success, m.Job().Status())
 	require.Equal(t, at(10), m.Job().Start)
 	require.Equal(t, at(14), m.Job().End)
@@ -54,11 +54,11 @@ func TestTheLifeOfTwoOpcodes(t *testing.T) {
 func TestAFailureEndsTheJobAndNamesWhy(t *testing.T) {
 	m := machine(t, 3)
 	m.Start(at(1))
-	m.Began(at(2))
+	m.Permitted(at(2))
 	m.Done(Outcome{}, at(3))
-	m.Began(at(4))
+	m.Permitted(at(4))
 	failure := job.ErrorResult("OpExecError", "boom")
-	require.Equal(t, Next{Write: Durable, Do: Exit, Op: 1}, m.Done(Outcome{Failed: true, Result: failure}, at(5)))
+	require.Equal(t, Step{Write: Durable, Action: Exit, Op: 1}, m.Done(Outcome{Failed: true, Result: failure}, at(5)))
 
 	ops := m.Job().Ops
 	require.Equal(t, []job.Status{job.Success, job.Error, job.Error}, []job.Status{ops[0].Status, ops[1].Status, ops[2].Status})
@@ -70,11 +70,11 @@ func TestAFailureEndsTheJobAndNamesWhy(t *testing.T) {
 func TestACancelEndsAJobBetweenItsOpcodesOnly(t *testing.T) {
 	m := machine(t, 3)
 	m.Start(at(1))
-	m.Began(at(2))
-	require.Equal(t, Next{Write: Recorded}, m.Cancel(at(3)), "in the middle of an opcode it is too late; the daemon hears that")
+	m.Permitted(at(2))
+	require.Equal(t, Step{Write: Recorded}, m.Cancel(at(3)), "in the middle of an opcode it is too late; the daemon hears that")
 	require.Equal(t, job.Running, m.Job().Status())
 	m.Done(Outcome{}, at(4))
-	require.Equal(t, Next{Write: Durable, Do: Exit, Op: 1}, m.Cancel(at(5)))
+	require.Equal(t, Step{Write: Durable, Action: Exit, Op: 1}, m.Cancel(at(5)))
 	ops := m.Job().Ops
 	require.Equal(t, []job.Status{job.Success, job.Canceled, job.Canceled}, []job.Status{ops[0].Status, ops[1].Status, ops[2].Status})
 	require.JSONEq(t, `"Job canceled by request"`, string(ops[2].Result))
@@ -84,8 +84,8 @@ func TestACancelEndsAJobBetweenItsOpcodesOnly(t *testing.T) {
 func TestAPriorityIsForWhatHasNotBegun(t *testing.T) {
 	m := machine(t, 2)
 	m.Start(at(1))
-	m.Began(at(2))
-	require.Equal(t, Next{Write: Recorded}, m.Reprioritise(-7))
+	m.Permitted(at(2))
+	require.Equal(t, Step{Write: Recorded}, m.Reprioritise(-7))
 	require.Equal(t, []int{0, -7}, []int{m.Job().Ops[0].Priority, m.Job().Ops[1].Priority})
 }
 
@@ -106,9 +106,9 @@ func TestEventsOutOfPlacePanic(t *testing.T) {
 		"started twice":        func(m *Machine) { m.Start(at(1)); m.Start(at(2)) },
 		"began after the end": func(m *Machine) {
 			m.Start(at(1))
-			m.Began(at(1))
+			m.Permitted(at(1))
 			m.Done(Outcome{}, at(1))
-			m.Began(at(2))
+			m.Permitted(at(2))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,12 +133,12 @@ func TestEveryRunEndsOnceAndMovesForward(t *testing.T) {
 			if next.Write == Durable {
 				durable++
 			}
-			if next.Do == Exit {
+			if next.Action == Exit {
 				break
 			}
-			switch next.Do {
+			switch next.Action {
 			case Begin:
-				next = m.Began(at(2))
+				next = m.Permitted(at(2))
 			case Execute, Wait:
 				if rapid.Bool().Draw(t, "log") {
 					next = m.Log("message", job.Quote("x"), at(3))
@@ -158,7 +158,7 @@ func TestEveryRunEndsOnceAndMovesForward(t *testing.T) {
 func TestALogKeepsItsBeginningAndItsEnd(t *testing.T) {
 	m := machine(t, 1)
 	m.Start(at(1))
-	m.Began(at(1))
+	m.Permitted(at(1))
 	const lines = 60_000
 	text := strings.Repeat("x", 100)
 	for i := range lines {
@@ -181,13 +181,13 @@ func TestALogKeepsItsBeginningAndItsEnd(t *testing.T) {
 	require.Contains(t, string(log[0].Payload), "0 x")
 	require.Contains(t, string(log[len(log)-1].Payload), fmt.Sprint(lines-1))
 	require.EqualValues(t, lines, m.Job().LastSerial())
-	var note job.Missing
-	require.NoError(t, json.Unmarshal(log[findNote(log)].Payload, &note))
+	var note job.MissingOutput
+	require.NoError(t, json.Unmarshal(log[findMissing(log)].Payload, &note))
 	require.EqualValues(t, lines-len(log)+1, note.Missing.Stdout.Lines)
-	require.EqualValues(t, findNote(log)+lines-len(log)+1, note.Written.Stdout.Lines)
+	require.EqualValues(t, findMissing(log)+lines-len(log)+1, note.Written.Stdout.Lines)
 }
 
-func findNote(log []job.LogEntry) int {
+func findMissing(log []job.LogEntry) int {
 	return slices.IndexFunc(log, func(e job.LogEntry) bool { return e.Type == job.LogMissing })
 }
 
@@ -198,19 +198,19 @@ func TestEachReaderIsToldExactlyWhatIsMissing(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		m := machine(t, 2)
 		m.Start(at(1))
-		var all []job.Written // all[serial-1] is what that entry held
+		var all []job.Output // all[serial-1] is what that entry held
 		readers := make([]reader, 3)
 		for range 2 {
-			m.Began(at(1))
+			m.Permitted(at(1))
 			size := []int{10, 45_000}[random.IntN(2)] // the last exceeds the bounds
 			for range 90 {
 				typ, payload := "message", job.Quote("x")
 				if i := random.IntN(7); i > 0 {
 					piece := append(bytes.Repeat([]byte("x"), size), []string{"", "\n", "\r\n"}[i%3]...)
-					typ, payload = job.LogPiece([]string{job.LogStdout, job.LogStderr}[i%2], piece)
+					typ, payload = job.EncodeOutput([]string{job.LogStdout, job.LogStderr}[i%2], piece)
 				}
 				m.Log(typ, payload, at(2))
-				all = append(all, job.WrittenIn(typ, payload))
+				all = append(all, job.OutputOf(typ, payload))
 				if i := random.IntN(30); i < len(readers) {
 					readers[i].read(t, m.Job(), all)
 				}
@@ -219,29 +219,29 @@ func TestEachReaderIsToldExactlyWhatIsMissing(t *testing.T) {
 		}
 		for i := range readers {
 			readers[i].read(t, m.Job(), all)
-			require.Equal(t, sum(all), readers[i].account.Given.Plus(readers[i].account.Missing))
+			require.Equal(t, sum(all), readers[i].account.Delivered.Plus(readers[i].account.Missing))
 		}
 	}
 }
 
 type reader struct {
 	serial  int64
-	account job.Account
+	account job.OutputAccount
 }
 
-func (r *reader) read(t *testing.T, j *job.Job, all []job.Written) {
+func (r *reader) read(t *testing.T, j *job.Job, all []job.Output) {
 	for _, entry := range j.LogAfter(r.serial) {
 		want := sum(all[r.serial : entry.Serial-1])
 		if entry.Type == job.LogMissing {
 			want = sum(all[r.serial:entry.Serial])
 		}
-		require.Equal(t, want, r.account.Take(entry.Type, entry.Payload))
+		require.Equal(t, want, r.account.Add(entry.Type, entry.Payload))
 		r.serial = entry.Serial
 	}
 }
 
-func sum(amounts []job.Written) job.Written {
-	var total job.Written
+func sum(amounts []job.Output) job.Output {
+	var total job.Output
 	for _, amount := range amounts {
 		total = total.Plus(amount)
 	}
@@ -254,13 +254,13 @@ func TestManyOpcodesShareTheLogOfFour(t *testing.T) {
 	m.Start(at(1))
 	line := job.Quote(strings.Repeat("x", 1000))
 	for range ops {
-		m.Began(at(1))
+		m.Permitted(at(1))
 		for range 3000 {
 			m.Log("message", line, at(2))
 		}
 		m.Done(Outcome{}, at(3))
 	}
-	require.Less(t, len(job.Encode(m.Job())), logSharers*(logHeadBytes+2*logTailBytes)+ops*1000)
+	require.Less(t, len(job.Encode(m.Job())), logShareOps*(logHeadBytes+2*logTailBytes)+ops*1000)
 	for i := range m.Job().Ops {
 		require.Greater(t, len(m.Job().Ops[i].Log), 30)
 	}

@@ -42,7 +42,7 @@ func TestExclusiveIsExclusive(t *testing.T) {
 					if i.Mode == Exclusive {
 						require.Equal(t, None, table.Mode(b.Owner, i.Lock), "8A.1")
 					}
-					for _, g := range d.lattice(i.Lock) {
+					for _, g := range d.hierarchy(i.Lock) {
 						require.NotEqual(t, Exclusive, table.Mode(b.Owner, g), "8A.6")
 						require.False(t, i.Mode == Exclusive && table.Mode(b.Owner, g) > None, "8A.7")
 					}
@@ -62,7 +62,7 @@ func TestListsAgreeWithHoldings(t *testing.T) {
 			require.NotEmpty(t, h.Locks, "8A.15")
 			for _, i := range h.Locks {
 				require.Contains(t, locks, i.Lock, "8A.2")
-				require.Contains(t, table.Owners(i.Lock), Claim{h.Owner, i.Mode}, "8A.4")
+				require.Contains(t, table.Owners(i.Lock), OwnerMode{h.Owner, i.Mode}, "8A.4")
 			}
 		}
 		for _, l := range d.locks {
@@ -111,7 +111,7 @@ func TestBlockersSuffice(t *testing.T) {
 			return
 		}
 		for _, b := range blockers {
-			table.Free(b)
+			table.ReleaseAll(b)
 		}
 		blockers, err = table.Update(o, req)
 		require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestBlockersAreNecessary(t *testing.T) {
 		stays := rapid.SampledFrom(blockers).Draw(t, "stays")
 		for _, b := range blockers {
 			if b != stays {
-				table.Free(b)
+				table.ReleaseAll(b)
 			}
 		}
 		blockers, err = table.Update(o, req)
@@ -151,11 +151,11 @@ func TestAllocationRoundTripsAndEnds(t *testing.T) {
 		table := drawTable(t, d)
 		snap, err := Decode(Encode(Snapshot{Holdings: table.all()}))
 		require.NoError(t, err)
-		s, _, err := Restore(Settings{Lattice: d.lattice}, epoch, snap)
+		s, _, err := Restore(Settings{Hierarchy: d.hierarchy}, epoch, snap)
 		require.NoError(t, err)
 		require.Equal(t, table.all(), s.Allocation().all(), "8A.13")
 		for _, o := range table.Holders() {
-			table.Free(o)
+			table.ReleaseAll(o)
 		}
 		require.Empty(t, table.holders, "8A.14")
 		require.Empty(t, table.locks, "8A.14")

@@ -21,7 +21,7 @@ func must(b *testing.B) func(Update, error) Update {
 func BenchmarkUncontended(b *testing.B) {
 	for _, others := range []int{10, 100_000} {
 		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {
-			s := New(Settings{Lattice: Implied, BypassAfter: time.Minute})
+			s := New(Settings{Hierarchy: Implied, BypassAfter: time.Minute})
 			for k := range others {
 				must(b)(s.TryUpdate(epoch, jobOwner(k/10), Request{{BGL, Shared}, {Member(Node, fmt.Sprintf("other-%d", k)), Exclusive}}[min(k%10, 1):]))
 			}
@@ -45,7 +45,7 @@ func BenchmarkConvoy(b *testing.B) {
 		for _, waiters := range []int{100, 1_000, 10_000, 100_000} {
 			b.Run(fmt.Sprintf("limit=%v/waiters=%d", after, waiters), func(b *testing.B) {
 				for b.Loop() {
-					s := New(Settings{Lattice: Implied, BypassAfter: after})
+					s := New(Settings{Hierarchy: Implied, BypassAfter: after})
 					req := Request{{Member(Node, "a"), Exclusive}}
 					for k := range waiters {
 						must(b)(s.UpdateWaiting(epoch, Pending{k % 7, jobOwner(k), req}))
@@ -68,7 +68,7 @@ func BenchmarkConvoy(b *testing.B) {
 
 // nodesHeld is a State in which each of so many owners holds a node.
 func nodesHeld(b *testing.B, owners int, mode Mode) *State {
-	s := New(Settings{Lattice: Implied})
+	s := New(Settings{Hierarchy: Implied})
 	for k := range owners {
 		must(b)(s.TryUpdate(epoch, jobOwner(k), Request{{Member(Node, fmt.Sprint(k)), mode}}))
 	}

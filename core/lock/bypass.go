@@ -25,89 +25,89 @@ import (
 // Invariant: young has every pending request that is not overdue, in order of arrival, and requests that are pending no
 // more; with no limit it is empty. now never goes back.
 type bypass struct {
-	after time.Duration // zero: never
-	now   time.Time
-	young []*request
-	kept  int // how many requests are kept behind another
+	limit       time.Duration // zero: never
+	now         time.Time
+	notOverdue  []*request
+	behindCount int // how many requests are kept behind another
 }
 
-func (b *bypass) arrived(r *request) {
-	if b.after > 0 {
-		b.young = append(b.young, r)
+func (b *bypass) track(r *request) {
+	if b.limit > 0 {
+		b.notOverdue = append(b.notOverdue, r)
 	}
 }
 
 // BypassAfter is the limit in force, zero if there is none.
-func (s *State) BypassAfter() time.Duration { return s.bypass.after }
+func (s *State) BypassAfter() time.Duration { return s.bypass.limit }
 
 // SetBypassAfter changes the limit; zero or less is none. Requests that were kept behind another may get their locks.
 func (s *State) SetBypassAfter(now time.Time, after time.Duration) Update {
-	s.turn = turn{}
-	s.bypass.after = max(after, 0)
-	var all, kept []*request
+	s.pass = grantPass{}
+	s.bypass.limit = max(after, 0)
+	var all, behind []*request
 	for _, h := range s.table.holders {
 		if r := h.pending; r != nil {
 			all = append(all, r)
 		}
 	}
 	slices.SortFunc(all, func(a, b *request) int { return cmp.Compare(a.arrival, b.arrival) })
-	s.bypass.young = nil
+	s.bypass.notOverdue = nil
 	for _, r := range all {
 		if r.overdue {
-			s.unclaim(r)
+			s.unreserve(r)
 			r.overdue = false
 			r.queue.heap.fix(r)
 		}
 		if r.queue.behind != nil {
-			kept = append(kept, r)
+			behind = append(behind, r)
 		}
-		s.bypass.arrived(r)
+		s.bypass.track(r)
 	}
-	s.promote(now)
-	for _, r := range kept {
-		s.turn.ready.push(&candidate{first: r})
+	s.markOverdue(now)
+	for _, r := range behind {
+		s.pass.ready.push(&grantCandidate{first: r})
 	}
-	return s.finish(&holder{}, false)
+	return s.finishPass(&holder{}, false)
 }
 
-// promote makes overdue what has become so. The order of a request changes by this, so no turn may have begun.
-func (s *State) promote(now time.Time) {
+// markOverdue makes overdue what has become so. The order of a request changes by this, so no turn may have begun.
+func (s *State) markOverdue(now time.Time) {
 	b := &s.bypass
 	if now.After(b.now) {
 		b.now = now
 	}
-	for len(b.young) > 0 {
-		r := b.young[0]
+	for len(b.notOverdue) > 0 {
+		r := b.notOverdue[0]
 		if r.holder.pending == r {
-			if b.now.Sub(r.since) <= b.after {
+			if b.now.Sub(r.since) <= b.limit {
 				return
 			}
-			s.claim(r)
+			s.reserve(r)
 		}
-		b.young[0] = nil
-		b.young = b.young[1:]
+		b.notOverdue[0] = nil
+		b.notOverdue = b.notOverdue[1:]
 	}
 }
 
-// claim makes a request overdue. Claims lie where its locks would, were it granted; there, the conflicts of others
+// reserve makes a request overdue. Claims lie where its locks would, were it granted; there, the conflicts of others
 // find them. Requests become overdue in order of arrival, so the lists stay sorted.
-func (s *State) claim(r *request) {
+func (s *State) reserve(r *request) {
 	r.overdue = true
 	r.queue.heap.fix(r)
 	for _, i := range r.Request {
 		if i.Mode == None {
 			continue
 		}
-		s.table.places(i, func(at *spot) {
-			if n := len(at.claims); n == 0 || at.claims[n-1] != r {
-				at.claims = append(at.claims, r)
+		s.table.visitOwnerPoints(i, func(at *waitPoint) {
+			if n := len(at.reservations); n == 0 || at.reservations[n-1] != r {
+				at.reservations = append(at.reservations, r)
 			}
 		})
 	}
 }
 
-// unclaim takes the claims away, if there are any.
-func (s *State) unclaim(r *request) {
+// unreserve takes the claims away, if there are any.
+func (s *State) unreserve(r *request) {
 	if !r.overdue {
 		return
 	}
@@ -115,29 +115,29 @@ func (s *State) unclaim(r *request) {
 		if i.Mode == None {
 			continue
 		}
-		s.table.places(i, func(at *spot) {
-			switch k := at.claimsUpTo(r.arrival - 1); {
-			case k == len(at.claims) || at.claims[k] != r:
+		s.table.visitOwnerPoints(i, func(at *waitPoint) {
+			switch k := at.reservationsUpTo(r.arrival - 1); {
+			case k == len(at.reservations) || at.reservations[k] != r:
 			case k == 0: // the usual one: the first to come is the first to go
-				at.claims[0] = nil
-				at.claims = at.claims[1:]
+				at.reservations[0] = nil
+				at.reservations = at.reservations[1:]
 			default:
-				at.claims = slices.Delete(at.claims, k, k+1)
+				at.reservations = slices.Delete(at.reservations, k, k+1)
 			}
 		})
-		s.table.tidyAll(i.Lock)
+		s.table.dropUnusedAll(i.Lock)
 	}
 }
 
-// claimsUpTo is how many claims arrived no later.
-func (at *spot) claimsUpTo(arrival int) int {
-	return sort.Search(len(at.claims), func(k int) bool { return at.claims[k].arrival > arrival })
+// reservationsUpTo is how many claims arrived no later.
+func (at *waitPoint) reservationsUpTo(arrival int) int {
+	return sort.Search(len(at.reservations), func(k int) bool { return at.reservations[k].arrival > arrival })
 }
 
-// keeper is the earliest request that r would overtake and may not; nil if there is none. r is not blocked by locks.
-func (s *State) keeper(r *request) *request {
+// requestAhead is the earliest request that r would overtake and may not; nil if there is none. r is not blocked by locks.
+func (s *State) requestAhead(r *request) *request {
 	for last := -1; ; {
-		p := s.earliestClaim(r, last)
+		p := s.earliestReservation(r, last)
 		if p == nil || !s.waitsFor(p, r.holder) {
 			return p
 		}
@@ -145,15 +145,15 @@ func (s *State) keeper(r *request) *request {
 	}
 }
 
-// earliestClaim is the overdue request that conflicts with r and is the first to have arrived after the given one, but
+// earliestReservation is the overdue request that conflicts with r and is the first to have arrived after the given one, but
 // before r. (If r asks for what its owner holds already, whoever conflicts with that waits for the owner.)
-func (s *State) earliestClaim(r *request, after int) *request {
+func (s *State) earliestReservation(r *request, after int) *request {
 	var first *request
 	for _, i := range r.Request {
-		s.table.conflicts(i, func(at *spot) bool {
-			k := at.claimsUpTo(after)
-			if k < len(at.claims) && at.claims[k].arrival < r.arrival && (first == nil || at.claims[k].arrival < first.arrival) {
-				first = at.claims[k]
+		s.table.visitConflicts(i, func(at *waitPoint) bool {
+			k := at.reservationsUpTo(after)
+			if k < len(at.reservations) && at.reservations[k].arrival < r.arrival && (first == nil || at.reservations[k].arrival < first.arrival) {
+				first = at.reservations[k]
 			}
 			return true
 		})
@@ -162,79 +162,79 @@ func (s *State) earliestClaim(r *request, after int) *request {
 }
 
 // waitsFor tells whether a pending request waits for an owner, directly or through others.
-func (s *State) waitsFor(r *request, goal *holder) bool {
-	if len(goal.held) == 0 && (goal.pending == nil || len(goal.pending.held.heap.items) == 0) {
+func (s *State) waitsFor(r *request, target *holder) bool {
+	if len(target.held) == 0 && (target.pending == nil || len(target.pending.followers.heap.items) == 0) {
 		return false // Nobody waits for somebody who has nothing.
 	}
 	found := false
-	s.reach(r, func(h *holder) bool {
-		found = h == goal
+	s.visitBlockers(r, func(h *holder) bool {
+		found = h == target
 		return !found
 	})
 	return found
 }
 
-// reach visits all whom a request waits for, directly or through others, each once, until visit says false. Whether its
+// visitBlockers visits all whom a request waits for, directly or through others, each once, until visit says false. Whether its
 // own owner is among them is left open. It costs what there is to see: the locks that these requests name, and those who
 // hold them.
-func (s *State) reach(r *request, visit func(*holder) bool) {
-	seen := map[*holder]bool{}
-	left := map[*spot]bool{}
+func (s *State) visitBlockers(r *request, visit func(*holder) bool) {
+	visited := map[*holder]bool{}
+	seenPoints := map[*waitPoint]bool{}
 	todo := []*request{r}
-	on := true
-	meet := func(h *holder) {
-		if !on || seen[h] {
+	more := true
+	visitOnce := func(h *holder) {
+		if !more || visited[h] {
 			return
 		}
-		seen[h] = true
-		on = visit(h)
+		visited[h] = true
+		more = visit(h)
 		if h.pending != nil {
 			todo = append(todo, h.pending)
 		}
 	}
-	for len(todo) > 0 && on {
+	for len(todo) > 0 && more {
 		r := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		if r.queue.behind != nil {
-			meet(r.queue.behind.holder)
+			visitOnce(r.queue.behind.holder)
 		}
 		for _, i := range r.Request {
-			s.table.conflicts(i, func(at *spot) bool {
-				if left[at] {
-					return on
+			s.table.visitConflicts(i, func(at *waitPoint) bool {
+				if seenPoints[at] {
+					return more
 				}
-				left[at] = true
+				seenPoints[at] = true
 				for h := range at.owners {
 					if h != r.holder {
-						meet(h)
+						visitOnce(h)
 					}
 				}
-				return on
+				return more
 			})
 		}
 	}
 }
 
-// breakCircles is called when an owner has begun to wait for locks. Whoever it holds up may by this wait, through it,
+// breakCycles is called when an owner has begun to wait for locks. Whoever it holds up may by this wait, through it,
 // for somebody who is kept behind them: who is kept so must be let go.
-func (s *State) breakCircles(h *holder) {
-	if s.bypass.kept == 0 || h.pending.queue.behind != nil || len(h.held) == 0 {
+func (s *State) breakCycles(h *holder) {
+	if s.bypass.behindCount == 0 || h.pending.queue.behind != nil || len(h.held) == 0 {
 		return
 	}
-	keeps := map[*request]bool{} // whether who is kept behind it stays so
-	s.reach(h.pending, func(other *holder) bool {
+	remains := map[*request]bool{} // whether who is kept behind it stays so
+	s.visitBlockers(h.pending, func(other *holder) bool {
 		r := other.pending
 		if r == nil || r.queue.behind == nil {
 			return true
 		}
 		p := r.queue.behind
-		stays, known := keeps[p]
+		stillBehind, known := remains[p]
 		if !known {
-			stays = !s.waitsFor(p, h)
-			keeps[p] = stays
+			stillBehind = !s.waitsFor(p, h)
+			remains[p] = stillBehind
 		}
-		if !stays {
-			s.turn.ready.push(&candidate{first: r})
+		if !stillBehind {
+			s.pass.ready.push(&grantCandidate{first: r})
 		}
 		return true
 	})

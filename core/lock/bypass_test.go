@@ -14,7 +14,7 @@ const limit = 30 * time.Second
 // As long as nobody waits for too long, the limit makes no difference.
 func TestALimitThatNobodyReachesChangesNothing(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
-		s := New(Settings{Lattice: d.lattice, BypassAfter: time.Nanosecond})
+		s := New(Settings{Hierarchy: d.hierarchy, BypassAfter: time.Nanosecond})
 		compareWithModel(t, s, d, newModel(d, firstGrantable), 5, func(operation) bool { return true })
 	})
 }
@@ -30,7 +30,7 @@ type clocked struct {
 }
 
 func newClocked(d domain) *clocked {
-	return &clocked{domain: d, state: New(Settings{Lattice: d.lattice, BypassAfter: limit}), now: epoch,
+	return &clocked{domain: d, state: New(Settings{Hierarchy: d.hierarchy, BypassAfter: limit}), now: epoch,
 		since: map[Owner]time.Time{}, order: map[Owner]int{}}
 }
 
@@ -40,7 +40,7 @@ func (c *clocked) overdue(o Owner) bool {
 }
 
 func (c *clocked) conflict(a, b Item) bool {
-	m := model{lattice: c.lattice}
+	m := model{hierarchy: c.hierarchy}
 	return a.Mode > None && b.Mode > None && (a.Mode == Exclusive || b.Mode == Exclusive) && m.related(a.Lock, b.Lock)
 }
 
@@ -242,7 +242,7 @@ func (c *clocked) end(t *rapid.T, owners int) {
 
 // A chain of waiting owners leads from an overdue request to one that it keeps back. Whatever link is made last, nobody
 // waits for ever: design.md 7, "Bounded bypass".
-func TestChainsAreNoCircles(t *testing.T) {
+func TestChainsAreNoCycles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newClocked(domain{"chain", Implied, nil})
 		node := func(k int) Lock { return Member(Node, string(rune('a'+k))) }
@@ -271,7 +271,7 @@ func TestChainsAreNoCircles(t *testing.T) {
 // starve lets shared holders of a lock follow each other without a gap, and tells when an exclusive request that came
 // in at second 0 is granted; never is -1.
 func starve(t *testing.T, after time.Duration, seconds int) int {
-	s := New(Settings{Lattice: Implied, BypassAfter: after})
+	s := New(Settings{Hierarchy: Implied, BypassAfter: after})
 	node, now := Member(Node, "a"), epoch
 	take := func(id int) {
 		_, err := s.UpdateWaiting(now, Pending{-20, jobOwner(id), Request{{node, Shared}}})
@@ -306,7 +306,7 @@ func TestALimitEndsStarvation(t *testing.T) {
 func TestAgeOfRequests(t *testing.T) {
 	a, b, c := jobOwner(1), jobOwner(2), jobOwner(3)
 	node := Member(Node, "a")
-	s := New(Settings{Lattice: Implied, BypassAfter: limit})
+	s := New(Settings{Hierarchy: Implied, BypassAfter: limit})
 	ask := func(s *State, at time.Duration, o Owner, mode Mode) Update {
 		u, err := s.UpdateWaiting(epoch.Add(at), Pending{0, o, Request{{node, mode}}})
 		require.NoError(t, err)
@@ -314,7 +314,7 @@ func TestAgeOfRequests(t *testing.T) {
 	}
 	ask(s, 0, a, Shared)
 	ask(s, 0, b, Exclusive)
-	again, _, err := Restore(Settings{Lattice: Implied, BypassAfter: limit}, epoch.Add(20*time.Second), s.Snapshot())
+	again, _, err := Restore(Settings{Hierarchy: Implied, BypassAfter: limit}, epoch.Add(20*time.Second), s.Snapshot())
 	require.NoError(t, err)
 	require.True(t, ask(again, 31*time.Second, c, Shared).Granted)
 	s.RemovePending(epoch.Add(31*time.Second), c)

@@ -5,21 +5,23 @@ import "slices"
 // InconsistentError is about a request that wants one lock in two modes. The text's spelling is Ganeti's.
 type InconsistentError struct{ Lock Lock }
 
-func (e *InconsistentError) Error() string { return "Inconsitent requests for lock " + e.Lock.show() }
+func (e *InconsistentError) Error() string {
+	return "Inconsitent requests for lock " + e.Lock.ganetiName()
+}
 
 // OrderError is about a request for a lock before the greatest one held.
 type OrderError struct{ Lock, Held Lock }
 
 func (e *OrderError) Error() string {
-	return "Order violation: requesting " + e.Lock.show() + " while holding " + e.Held.show()
+	return "Order violation: requesting " + e.Lock.ganetiName() + " while holding " + e.Held.ganetiName()
 }
 
 // GroupError is about an exclusive request for a lock whose group the owner shares.
 type GroupError struct{ Lock, Group Lock }
 
 func (e *GroupError) Error() string {
-	return "Order violation: requesting exclusively " + e.Lock.show() + " while holding a shared lock on the group lock " +
-		e.Group.show() + " it belongs to."
+	return "Order violation: requesting exclusively " + e.Lock.ganetiName() + " while holding a shared lock on the group lock " +
+		e.Group.ganetiName() + " it belongs to."
 }
 
 // check tells what forbids the request, whoever else holds what (locks.md 1.5, steps 1 to 3). The first step that fails
@@ -31,7 +33,7 @@ func (t *Table) check(h *holder, req Request) error {
 	if len(h.held) == 0 {
 		return nil
 	}
-	greatest := h.order.items[0].lock
+	greatest := h.greatestFirst.items[0].lock
 	for _, i := range req {
 		if i.Lock.Compare(greatest) < 0 && !t.covers(h, i) {
 			return &OrderError{i.Lock, greatest}

@@ -11,15 +11,15 @@ import (
 
 // DecodeError tells what is wrong in locks.data or in the journal, and where.
 type DecodeError struct {
-	Place string // as "allocation[3][1][0]" or "line 7: pending[1]"; "" for the whole
-	Err   error
+	Path string // as "allocation[3][1][0]" or "line 7: pending[1]"; "" for the whole
+	Err  error
 }
 
 func (e *DecodeError) Error() string {
-	if e.Place == "" {
+	if e.Path == "" {
 		return e.Err.Error()
 	}
-	return e.Place + ": " + e.Err.Error()
+	return e.Path + ": " + e.Err.Error()
 }
 
 func (e *DecodeError) Unwrap() error { return e.Err }
@@ -50,27 +50,27 @@ func Encode(snap Snapshot) []byte {
 // *DecodeError.
 func Decode(data []byte) (Snapshot, error) {
 	var snap Snapshot
-	parts, err := list(data, "", 2)
+	parts, err := decodeList(data, "", 2)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	holdings, err := list(parts[0], "allocation", anyLength)
+	holdings, err := decodeList(parts[0], "allocation", anyLength)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	for k, raw := range holdings {
-		h, err := decodeHolding(raw, element("allocation", k))
+		h, err := decodeHolding(raw, elementPath("allocation", k))
 		if err != nil {
 			return Snapshot{}, err
 		}
 		snap.Holdings = append(snap.Holdings, h)
 	}
-	pending, err := list(parts[1], "pending", anyLength)
+	pending, err := decodeList(parts[1], "pending", anyLength)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	for k, raw := range pending {
-		p, err := decodePending(raw, element("pending", k))
+		p, err := decodePending(raw, elementPath("pending", k))
 		if err != nil {
 			return Snapshot{}, err
 		}
@@ -79,75 +79,75 @@ func Decode(data []byte) (Snapshot, error) {
 	return snap, nil
 }
 
-func decodeHolding(raw json.RawMessage, place string) (Holding, error) {
-	parts, err := list(raw, place, 2)
+func decodeHolding(raw json.RawMessage, path string) (Holding, error) {
+	parts, err := decodeList(raw, path, 2)
 	if err != nil {
 		return Holding{}, err
 	}
-	owner, err := decodeOwner(parts[0], element(place, 0))
+	owner, err := decodeOwner(parts[0], elementPath(path, 0))
 	if err != nil {
 		return Holding{}, err
 	}
-	locks, err := decodeHeld(parts[1], element(place, 1))
+	locks, err := decodeHeld(parts[1], elementPath(path, 1))
 	if err == nil && len(locks) == 0 {
-		err = &DecodeError{element(place, 1), errors.New("no lock")}
+		err = &DecodeError{elementPath(path, 1), errors.New("no lock")}
 	}
 	return Holding{owner, locks}, err
 }
 
-func decodePending(raw json.RawMessage, place string) (Pending, error) {
-	parts, err := list(raw, place, 3)
+func decodePending(raw json.RawMessage, path string) (Pending, error) {
+	parts, err := decodeList(raw, path, 3)
 	if err != nil {
 		return Pending{}, err
 	}
-	priority, err := decodePriority(parts[0], element(place, 0))
+	priority, err := decodePriority(parts[0], elementPath(path, 0))
 	if err != nil {
 		return Pending{}, err
 	}
-	owner, err := decodeOwner(parts[1], element(place, 1))
+	owner, err := decodeOwner(parts[1], elementPath(path, 1))
 	if err != nil {
 		return Pending{}, err
 	}
-	req, err := decodeItems(parts[2], element(place, 2))
+	req, err := decodeItems(parts[2], elementPath(path, 2))
 	return Pending{priority, owner, req}, err
 }
 
-func decodePriority(raw json.RawMessage, place string) (int, error) {
+func decodePriority(raw json.RawMessage, path string) (int, error) {
 	priority, err := strconv.ParseInt(string(raw), 10, 32)
 	if err != nil {
-		return 0, &DecodeError{place, errors.New("the priority is no number")}
+		return 0, &DecodeError{path, errors.New("the priority is no number")}
 	}
 	return int(priority), nil
 }
 
-func decodeOwner(raw json.RawMessage, place string) (Owner, error) {
+func decodeOwner(raw json.RawMessage, path string) (Owner, error) {
 	var owner Owner
 	if err := owner.UnmarshalJSON(raw); err != nil {
-		return Owner{}, &DecodeError{place, err}
+		return Owner{}, &DecodeError{path, err}
 	}
 	return owner, nil
 }
 
 // decodeHeld is decodeItems for what is held already: nothing can be released.
-func decodeHeld(raw json.RawMessage, place string) ([]Item, error) {
-	items, err := decodeItems(raw, place)
+func decodeHeld(raw json.RawMessage, path string) ([]Item, error) {
+	items, err := decodeItems(raw, path)
 	for k, i := range items {
 		if i.Mode == None {
-			return nil, &DecodeError{element(place, k), errors.New("a lock is held shared or exclusive")}
+			return nil, &DecodeError{elementPath(path, k), errors.New("a lock is held shared or exclusive")}
 		}
 	}
 	return items, err
 }
 
-func decodeItems(raw json.RawMessage, place string) ([]Item, error) {
-	parts, err := list(raw, place, anyLength)
+func decodeItems(raw json.RawMessage, path string) ([]Item, error) {
+	parts, err := decodeList(raw, path, anyLength)
 	if err != nil {
 		return nil, err
 	}
 	items := make([]Item, len(parts))
 	for k := range parts {
 		if err := items[k].UnmarshalJSON(parts[k]); err != nil {
-			return nil, &DecodeError{element(place, k), err}
+			return nil, &DecodeError{elementPath(path, k), err}
 		}
 	}
 	return items, nil
@@ -156,19 +156,19 @@ func decodeItems(raw json.RawMessage, place string) ([]Item, error) {
 // anyLength is a list's length that nothing is wrong with.
 const anyLength = -1
 
-// list reads a JSON list of so many elements.
-func list(raw json.RawMessage, place string, length int) ([]json.RawMessage, error) {
+// decodeList reads a JSON list of so many elements.
+func decodeList(raw json.RawMessage, path string, length int) ([]json.RawMessage, error) {
 	parts, err := elements(raw)
 	switch {
 	case err != nil:
-		return nil, &DecodeError{place, err}
+		return nil, &DecodeError{path, err}
 	case length != anyLength && len(parts) != length:
-		return nil, &DecodeError{place, fmt.Errorf("%d elements, want a list of %d", len(parts), length)}
+		return nil, &DecodeError{path, fmt.Errorf("%d elements, want a list of %d", len(parts), length)}
 	}
 	return parts, nil
 }
 
-func element(place string, k int) string { return place + "[" + strconv.Itoa(k) + "]" }
+func elementPath(path string, k int) string { return path + "[" + strconv.Itoa(k) + "]" }
 
 // elements takes a JSON list apart; they lie in raw.
 func elements(raw []byte) ([]json.RawMessage, error) {

@@ -19,12 +19,12 @@ func TestLocksDataIsGanetis(t *testing.T) {
 	snap, err := Decode([]byte(golden))
 	require.NoError(t, err)
 	require.Equal(t, golden, string(Encode(snap)))
-	s, restored, err := Restore(Settings{Lattice: Implied}, epoch, snap)
+	s, restored, err := Restore(Settings{Hierarchy: Implied}, epoch, snap)
 	require.NoError(t, err)
 	require.Zero(t, restored)
 	inspect(t, s)
 	require.Equal(t, golden, string(Encode(s.Snapshot())))
-	require.Equal(t, `[[],[]]`, string(Encode(New(Settings{Lattice: Implied}).Snapshot())))
+	require.Equal(t, `[[],[]]`, string(Encode(New(Settings{Hierarchy: Implied}).Snapshot())))
 }
 
 func TestDecodeNamesThePlace(t *testing.T) {
@@ -65,15 +65,15 @@ func TestReplayLeavesOutATornLine(t *testing.T) {
 	for end := whole; end < len(lines); end++ {
 		replayed, err := Replay(Snapshot{}, lines[:end])
 		require.NoError(t, err)
-		require.Equal(t, whole, replayed.Good)
+		require.Equal(t, whole, replayed.CompleteBytes)
 		require.Equal(t, []Holding{{a, held}}, replayed.Snapshot.Holdings)
 		require.Len(t, replayed.Snapshot.Pending, 1)
 	}
 	replayed, err := Replay(Snapshot{}, lines)
 	require.NoError(t, err)
-	require.Equal(t, len(lines), replayed.Good)
+	require.Equal(t, len(lines), replayed.CompleteBytes)
 	require.Empty(t, replayed.Snapshot.Holdings)
-	_, restored, err := Restore(Settings{Lattice: Implied}, epoch, replayed.Snapshot)
+	_, restored, err := Restore(Settings{Hierarchy: Implied}, epoch, replayed.Snapshot)
 	require.NoError(t, err)
 	require.Equal(t, []Owner{b}, restored.Granted)
 }
@@ -98,7 +98,7 @@ func TestReplayNamesTheLine(t *testing.T) {
 // one lock. And a journal that was folded already may be replayed again.
 func TestEachBeginningOfTheJournalIsAState(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
-		settings := Settings{Lattice: d.lattice, BypassAfter: 1}
+		settings := Settings{Hierarchy: d.hierarchy, BypassAfter: 1}
 		s := New(settings)
 		var journal []byte
 		for range 12 {
@@ -141,7 +141,7 @@ func FuzzDecode(f *testing.F) {
 		again, err := Decode(encoded)
 		require.NoError(t, err)
 		require.Equal(t, snap, again)
-		if s, _, err := Restore(Settings{Lattice: Implied}, epoch, snap); err == nil {
+		if s, _, err := Restore(Settings{Hierarchy: Implied}, epoch, snap); err == nil {
 			inspect(t, s)
 		}
 	})
@@ -158,7 +158,7 @@ func FuzzReplay(f *testing.F) {
 		if err != nil {
 			return
 		}
-		require.LessOrEqual(t, replayed.Good, len(journal))
+		require.LessOrEqual(t, replayed.CompleteBytes, len(journal))
 		again, err := Decode(Encode(replayed.Snapshot))
 		require.NoError(t, err)
 		require.Equal(t, replayed.Snapshot, again)

@@ -9,5 +9,5 @@ type Fence struct{ until time.Time }
 // NewFence begins now.
 func NewFence(now time.Time, d time.Duration) Fence { return Fence{until: now.Add(d)} }
 
-// Left is for how long no lock is granted yet.
-func (f Fence) Left(now time.Time) time.Duration { return max(0, f.until.Sub(now)) }
+// Remaining is for how long no lock is granted yet.
+func (f Fence) Remaining(now time.Time) time.Duration { return max(0, f.until.Sub(now)) }

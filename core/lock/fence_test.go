@@ -12,10 +12,10 @@ import (
 func TestFence(t *testing.T) {
 	began := time.Unix(1000, 0)
 	f := lock.NewFence(began, 2*time.Second)
-	require.Equal(t, 2*time.Second, f.Left(began))
-	require.Equal(t, time.Millisecond, f.Left(began.Add(2*time.Second-time.Millisecond)))
-	require.Zero(t, f.Left(began.Add(2*time.Second)))
-	require.Zero(t, f.Left(began.Add(time.Hour)))
-	require.Zero(t, lock.NewFence(began, 0).Left(began))
-	require.Zero(t, lock.Fence{}.Left(began))
+	require.Equal(t, 2*time.Second, f.Remaining(began))
+	require.Equal(t, time.Millisecond, f.Remaining(began.Add(2*time.Second-time.Millisecond)))
+	require.Zero(t, f.Remaining(began.Add(2*time.Second)))
+	require.Zero(t, f.Remaining(began.Add(time.Hour)))
+	require.Zero(t, lock.NewFence(began, 0).Remaining(began))
+	require.Zero(t, lock.Fence{}.Remaining(began))
 }

@@ -13,9 +13,9 @@ import (
 
 // domain is a lattice, and the few of its locks with which tests deal.
 type domain struct {
-	name    string
-	lattice Lattice
-	locks   []Lock
+	name      string
+	hierarchy Hierarchy
+	locks     []Lock
 }
 
 // small is the lattice of Ganeti's own tests (locks.md 8): Big < CollA < A0..A2 < CollB < B0..B2.
@@ -81,11 +81,11 @@ func drawConsistent(t *rapid.T, d domain, most int) Request {
 
 // drawTable is the random state of locks.md 8A.
 func drawTable(t *rapid.T, d domain) *Table {
-	table := NewTable(d.lattice)
+	table := NewTable(d.hierarchy)
 	for range rapid.IntRange(0, 8).Draw(t, "operations") {
 		o := drawOwner(t, 3)
 		if rapid.IntRange(0, 4).Draw(t, "free") == 0 {
-			table.Free(o)
+			table.ReleaseAll(o)
 			continue
 		}
 		_, _ = table.Update(o, drawRequest(t, d, 4))
@@ -142,7 +142,7 @@ func (op operation) on(s *State) (string, []Owner) {
 	case "intersect":
 		u = s.Intersect(epoch, op.owner, op.locks())
 	case "free":
-		u = s.FreeLevel(epoch, op.owner, op.items[0].Lock.level)
+		u = s.ReleaseLevel(epoch, op.owner, op.items[0].Lock.level)
 	case "downgrade":
 		u = s.DowngradeLevel(epoch, op.owner, op.items[0].Lock.level)
 	case "union":
@@ -159,7 +159,7 @@ func drawHistory(t *rapid.T, d domain) []operation {
 
 // build does a history, as often as a test needs the same state.
 func (d domain) build(history []operation) *State {
-	s := New(Settings{Lattice: d.lattice})
+	s := New(Settings{Hierarchy: d.hierarchy})
 	for _, op := range history {
 		op.on(s)
 	}
@@ -177,19 +177,19 @@ func inspect(t require.TestingT, s *State) {
 			inspectRequest(t, s, h, r)
 		}
 	}
-	require.Equal(t, s.pending, waiting)
-	require.Empty(t, s.turn.ready.items)
+	require.Equal(t, s.pendingCount, waiting)
+	require.Empty(t, s.pass.ready.items)
 }
 
 func inspectRequest(t require.TestingT, s *State, h *holder, r *request) {
 	require.Same(t, h, r.holder)
 	require.NotNil(t, r.queue)
-	require.Same(t, r, r.queue.heap.items[r.at])
-	require.True(t, r.at == 0 || !r.before(r.queue.heap.items[(r.at-1)/2]), "heap order")
+	require.Same(t, r, r.queue.heap.items[r.index])
+	require.True(t, r.index == 0 || !r.before(r.queue.heap.items[(r.index-1)/2]), "heap order")
 	require.NoError(t, s.table.check(h, r.Request))
-	if r.queue.spot != nil {
-		require.True(t, r.queue.spot.blocks(h), "%v waits where nobody is in its way", h.owner)
-		require.Same(t, r.queue.spot.entry, s.table.locks[r.queue.spot.entry.lock])
+	if r.queue.point != nil {
+		require.True(t, r.queue.point.blocks(h), "%v waits where nobody is in its way", h.owner)
+		require.Same(t, r.queue.point.entry, s.table.locks[r.queue.point.entry.lock])
 		return
 	}
 	p := r.queue.behind
@@ -210,17 +210,17 @@ func inspectTable(t require.TestingT, table *Table) {
 		want[at{l, spot}][o]++
 	}
 	for o, h := range table.holders {
-		require.Len(t, h.order.items, len(h.held))
+		require.Len(t, h.greatestFirst.items, len(h.held))
 		for l, held := range h.held {
-			require.False(t, l.Compare(h.order.items[0].lock) > 0)
-			put(l, direct, o)
+			require.False(t, l.Compare(h.greatestFirst.items[0].lock) > 0)
+			put(l, atLock, o)
 			if held.mode == Exclusive {
-				put(l, directExclusive, o)
+				put(l, atLockExclusive, o)
 			}
 			for _, g := range table.implied(l) {
-				put(g, members, o)
+				put(g, atMembers, o)
 				if held.mode == Exclusive {
-					put(g, membersExclusive, o)
+					put(g, atMembersExclusive, o)
 				}
 			}
 		}
@@ -228,12 +228,12 @@ func inspectTable(t require.TestingT, table *Table) {
 	found := 0
 	for l, e := range table.locks {
 		used := false
-		for k := range e.spots {
-			sp := &e.spots[k]
-			used = used || len(sp.owners)+len(sp.claims)+len(sp.queue.heap.items) > 0
-			for n, r := range sp.claims {
+		for k := range e.points {
+			sp := &e.points[k]
+			used = used || len(sp.owners)+len(sp.reservations)+len(sp.waiters.heap.items) > 0
+			for n, r := range sp.reservations {
 				require.True(t, r.overdue && r.holder.pending == r, "a claim of %v", r.Owner)
-				require.True(t, n == 0 || sp.claims[n-1].arrival < r.arrival, "claims in order of arrival")
+				require.True(t, n == 0 || sp.reservations[n-1].arrival < r.arrival, "claims in order of arrival")
 			}
 			if len(sp.owners) == 0 {
 				continue

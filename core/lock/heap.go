@@ -1,18 +1,18 @@
 package lock
 
-// placed is an element of a heap: it has an order, and a field where the heap notes its place.
-type placed[T any] interface {
+// heapItem is an element of a heap: it has an order, and a field where the heap notes its place.
+type heapItem[T any] interface {
 	before(T) bool
-	place() *int
+	heapIndex() *int
 }
 
 // heap gives its least element at once, and adds or takes out any in the logarithm of their number.
 //
 // Invariant: *items[i].place() == i, and no element is before its parent.
-type heap[T placed[T]] struct{ items []T }
+type heap[T heapItem[T]] struct{ items []T }
 
 func (h *heap[T]) push(x T) {
-	*x.place() = len(h.items)
+	*x.heapIndex() = len(h.items)
 	h.items = append(h.items, x)
 	h.fix(x)
 }
@@ -20,7 +20,7 @@ func (h *heap[T]) push(x T) {
 // remove takes out an element that is in the heap.
 func (h *heap[T]) remove(x T) {
 	var none T
-	i, last := *x.place(), len(h.items)-1
+	i, last := *x.heapIndex(), len(h.items)-1
 	h.swap(i, last)
 	h.items[last] = none
 	h.items = h.items[:last]
@@ -31,7 +31,7 @@ func (h *heap[T]) remove(x T) {
 
 // fix restores the invariant after the order of one element, x, has changed.
 func (h *heap[T]) fix(x T) {
-	i := *x.place()
+	i := *x.heapIndex()
 	for i > 0 && h.items[i].before(h.items[(i-1)/2]) {
 		h.swap(i, (i-1)/2)
 		i = (i - 1) / 2
@@ -53,5 +53,5 @@ func (h *heap[T]) fix(x T) {
 
 func (h *heap[T]) swap(i, k int) {
 	h.items[i], h.items[k] = h.items[k], h.items[i]
-	*h.items[i].place(), *h.items[k].place() = i, k
+	*h.items[i].heapIndex(), *h.items[k].heapIndex() = i, k
 }

@@ -46,15 +46,15 @@ func AppendRecord(dst []byte, r Record) []byte {
 	return append(dst, "]}\n"...)
 }
 
-// Header is the journal's first line. A journal of another boot, and what it
+// JournalHeader is the journal's first line. A journal of another boot, and what it
 // belongs to, speaks of processes that are gone.
-func Header(boot string) []byte { return fmt.Appendf(nil, "{\"boot\":%q}\n", boot) }
+func JournalHeader(boot string) []byte { return fmt.Appendf(nil, "{\"boot\":%q}\n", boot) }
 
-// CutHeader takes the first line off. A journal without a whole one has never
+// CutJournalHeader takes the first line off. A journal without a whole one has never
 // been relied upon.
-func CutHeader(journal []byte) (boot string, rest []byte, err error) {
-	line, rest, whole := bytes.Cut(journal, []byte("\n"))
-	if !whole {
+func CutJournalHeader(journal []byte) (boot string, rest []byte, err error) {
+	line, rest, complete := bytes.Cut(journal, []byte("\n"))
+	if !complete {
 		return "", nil, nil
 	}
 	var first struct{ Boot *string }
@@ -67,12 +67,12 @@ func CutHeader(journal []byte) (boot string, rest []byte, err error) {
 	return *first.Boot, rest, nil
 }
 
-// Replayed is a snapshot brought up to date by a journal.
-type Replayed struct {
+// ReplayResult is a snapshot brought up to date by a journal.
+type ReplayResult struct {
 	Snapshot Snapshot
-	// Good is how many bytes of the journal are whole lines. Anything behind is a line that was never finished, and so
+	// CompleteBytes is how many bytes of the journal are whole lines. Anything behind is a line that was never finished, and so
 	// never relied upon; it is cut off before the next line is written.
-	Good int
+	CompleteBytes int
 }
 
 // DecodeRecords reads lines as AppendRecord writes them.
@@ -90,7 +90,7 @@ func DecodeRecords(lines []byte) ([]Record, error) {
 
 // Replay brings a snapshot up to date. An unfinished last line is left out; anything else that is no record is a
 // *DecodeError, which names the line.
-func Replay(base Snapshot, journal []byte) (Replayed, error) {
+func Replay(base Snapshot, journal []byte) (ReplayResult, error) {
 	latest := map[Owner]Record{}
 	for _, h := range base.Holdings {
 		latest[h.Owner] = Record{Owner: h.Owner, Locks: h.Locks}
@@ -100,21 +100,21 @@ func Replay(base Snapshot, journal []byte) (Replayed, error) {
 		r.Owner, r.Pending = p.Owner, &p
 		latest[p.Owner] = r
 	}
-	good := bytes.LastIndexByte(journal, '\n') + 1
+	complete := bytes.LastIndexByte(journal, '\n') + 1
 	number := 0
-	for line := range bytes.Lines(journal[:good]) {
+	for line := range bytes.Lines(journal[:complete]) {
 		number++
 		r, err := decodeRecord(line, "line "+strconv.Itoa(number))
 		if err != nil {
-			return Replayed{}, err
+			return ReplayResult{}, err
 		}
 		latest[r.Owner] = r
 	}
-	return Replayed{fold(latest), good}, nil
+	return ReplayResult{snapshotOf(latest), complete}, nil
 }
 
-// fold is a snapshot of records, put in order.
-func fold(latest map[Owner]Record) Snapshot {
+// snapshotOf is a snapshot of records, put in order.
+func snapshotOf(latest map[Owner]Record) Snapshot {
 	var snap Snapshot
 	for o, r := range latest {
 		if len(r.Locks) > 0 {
@@ -129,7 +129,7 @@ func fold(latest map[Owner]Record) Snapshot {
 	return snap
 }
 
-func decodeRecord(line []byte, place string) (Record, error) {
+func decodeRecord(line []byte, path string) (Record, error) {
 	var fields struct{ Owner, Locks, Pending json.RawMessage }
 	var unknown error
 	if err := job.Members(line, func(key, value []byte) {
@@ -144,30 +144,30 @@ func decodeRecord(line []byte, place string) (Record, error) {
 			unknown = fmt.Errorf("unknown field %q", key)
 		}
 	}); err != nil {
-		return Record{}, &DecodeError{place, err}
+		return Record{}, &DecodeError{path, err}
 	}
 	if unknown != nil {
-		return Record{}, &DecodeError{place, unknown}
+		return Record{}, &DecodeError{path, unknown}
 	}
 	if fields.Owner == nil || fields.Locks == nil || fields.Pending == nil {
-		return Record{}, &DecodeError{place, errors.New("want owner, locks and pending")}
+		return Record{}, &DecodeError{path, errors.New("want owner, locks and pending")}
 	}
-	owner, err := decodeOwner(fields.Owner, place+": owner")
+	owner, err := decodeOwner(fields.Owner, path+": owner")
 	if err != nil {
 		return Record{}, err
 	}
-	locks, err := decodeHeld(fields.Locks, place+": locks")
+	locks, err := decodeHeld(fields.Locks, path+": locks")
 	if err != nil || string(fields.Pending) == "null" {
 		return Record{Owner: owner, Locks: locks}, err
 	}
-	parts, err := list(fields.Pending, place+": pending", 2)
+	parts, err := decodeList(fields.Pending, path+": pending", 2)
 	if err != nil {
 		return Record{}, err
 	}
-	priority, err := decodePriority(parts[0], place+": pending[0]")
+	priority, err := decodePriority(parts[0], path+": pending[0]")
 	if err != nil {
 		return Record{}, err
 	}
-	req, err := decodeItems(parts[1], place+": pending[1]")
+	req, err := decodeItems(parts[1], path+": pending[1]")
 	return Record{owner, locks, &Pending{priority, owner, req}}, err
 }

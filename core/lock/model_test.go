@@ -13,27 +13,27 @@ import (
 
 // model is locks.md 1.5 and 1.6 written down in the most obvious way, with no thought for cost.
 type model struct {
-	lattice Lattice
-	held    map[Owner]map[Lock]Mode
-	pending []Pending
+	hierarchy Hierarchy
+	held      map[Owner]map[Lock]Mode
+	pending   []Pending
 	// index is used by rounds alone: the smallest blocker at the time a request was last tried.
 	index   map[Owner]Owner
 	revisit func(m *model, changed Owner) []Owner
 }
 
 func newModel(d domain, revisit func(*model, Owner) []Owner) *model {
-	return &model{lattice: d.lattice, held: map[Owner]map[Lock]Mode{}, index: map[Owner]Owner{}, revisit: revisit}
+	return &model{hierarchy: d.hierarchy, held: map[Owner]map[Lock]Mode{}, index: map[Owner]Owner{}, revisit: revisit}
 }
 
 func (m *model) related(a, b Lock) bool {
-	return a == b || slices.Contains(m.lattice(a), b) || slices.Contains(m.lattice(b), a)
+	return a == b || slices.Contains(m.hierarchy(a), b) || slices.Contains(m.hierarchy(b), a)
 }
 
 func (m *model) update(o Owner, req Request) ([]Owner, error) {
 	for _, i := range req {
 		for _, k := range req {
 			if i.Lock == k.Lock && i.Mode != k.Mode {
-				return nil, errors.New("Inconsitent requests for lock " + i.Lock.show())
+				return nil, errors.New("Inconsitent requests for lock " + i.Lock.ganetiName())
 			}
 		}
 	}
@@ -42,19 +42,19 @@ func (m *model) update(o Owner, req Request) ([]Owner, error) {
 		greatest := slices.MaxFunc(slices.Collect(maps.Keys(own)), Lock.Compare)
 		for _, i := range req {
 			covered := i.Mode == None || own[i.Lock] >= i.Mode
-			for _, g := range m.lattice(i.Lock) {
+			for _, g := range m.hierarchy(i.Lock) {
 				covered = covered || own[g] >= i.Mode
 			}
 			if i.Lock.Compare(greatest) < 0 && !covered {
-				return nil, fmt.Errorf("Order violation: requesting %s while holding %s", i.Lock.show(), greatest.show())
+				return nil, fmt.Errorf("Order violation: requesting %s while holding %s", i.Lock.ganetiName(), greatest.ganetiName())
 			}
 		}
 	}
 	for _, i := range req {
-		for _, g := range m.lattice(i.Lock) {
+		for _, g := range m.hierarchy(i.Lock) {
 			if i.Mode == Exclusive && own[g] == Shared {
 				return nil, fmt.Errorf("Order violation: requesting exclusively %s while holding a shared lock on the group lock %s it belongs to.",
-					i.Lock.show(), g.show())
+					i.Lock.ganetiName(), g.ganetiName())
 			}
 		}
 	}
@@ -254,8 +254,8 @@ func (m *model) snapshot() Snapshot {
 	return snap
 }
 
-// givesBack tells whether a request, granted, would take something from its owner.
-func (m *model) givesBack(op operation) bool {
+// releases tells whether a request, granted, would take something from its owner.
+func (m *model) releases(op operation) bool {
 	return slices.ContainsFunc(op.items, func(i Item) bool { return i.Mode < m.held[op.owner][i.Lock] })
 }
 
@@ -288,7 +288,7 @@ func compareWithModel(t *rapid.T, s *State, d domain, m *model, owners int, allo
 // Whatever is asked: answers, notifications, state and journal are those of the obvious implementation.
 func TestStateIsLikeTheModel(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
-		compareWithModel(t, New(Settings{Lattice: d.lattice}), d, newModel(d, firstGrantable), 5, func(operation) bool { return true })
+		compareWithModel(t, New(Settings{Hierarchy: d.hierarchy}), d, newModel(d, firstGrantable), 5, func(operation) bool { return true })
 	})
 }
 
@@ -296,8 +296,8 @@ func TestStateIsLikeTheModel(t *testing.T) {
 func TestRevisitingIsThatOfRounds(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		m := newModel(d, rounds)
-		compareWithModel(t, New(Settings{Lattice: d.lattice}), d, m, 6, func(op operation) bool {
-			return op.verb != "wait" && op.verb != "safe" || !m.givesBack(op)
+		compareWithModel(t, New(Settings{Hierarchy: d.hierarchy}), d, m, 6, func(op operation) bool {
+			return op.verb != "wait" && op.verb != "safe" || !m.releases(op)
 		})
 	})
 }
@@ -305,6 +305,6 @@ func TestRevisitingIsThatOfRounds(t *testing.T) {
 // With three owners, as in Ganeti's tests, it is so whatever is asked.
 func TestRevisitingIsThatOfRoundsForThreeOwners(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
-		compareWithModel(t, New(Settings{Lattice: d.lattice}), d, newModel(d, rounds), 3, func(operation) bool { return true })
+		compareWithModel(t, New(Settings{Hierarchy: d.hierarchy}), d, newModel(d, rounds), 3, func(operation) bool { return true })
 	})
 }

@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// Row is one lock in the answer to Query("lock"): one that somebody holds, itself or through a lock that implies it, or
+// MonitorRow is one lock in the answer to Query("lock"): one that somebody holds, itself or through a lock that implies it, or
 // that a pending request mentions (locks.md 2.6; queue.md 2.6).
-type Row struct {
+type MonitorRow struct {
 	Lock    Lock
-	Mode    Mode        // None, shown as null, if nobody holds the lock itself
-	Owners  []Owner     // who holds the lock itself, in owner order; shown by Owner.Who
-	Pending []RowWaiter // in pending order, one for each owner
+	Mode    Mode            // None, shown as null, if nobody holds the lock itself
+	Owners  []Owner         // who holds the lock itself, in owner order; shown by Owner.Who
+	Pending []MonitorWaiter // in pending order, one for each owner
 }
 
-// RowWaiter is an owner that waits for a lock, among others perhaps, and the mode it wants.
-type RowWaiter struct {
+// MonitorWaiter is an owner that waits for a lock, among others perhaps, and the mode it wants.
+type MonitorWaiter struct {
 	Mode  Mode
 	Owner Owner
 }
 
-// Rows is the lock monitor, in lock order. The query's answer is ordered by CompareNames.
-func (s *State) Rows() []Row {
-	rows := map[Lock]*Row{}
+// MonitorRows is the lock monitor, in lock order. The query's answer is ordered by CompareNames.
+func (s *State) MonitorRows() []MonitorRow {
+	rows := map[Lock]*MonitorRow{}
 	for _, l := range s.table.Locks() {
-		row := &Row{Lock: l}
+		row := &MonitorRow{Lock: l}
 		for _, claim := range s.table.Owners(l) {
 			row.Owners = append(row.Owners, claim.Owner)
 			row.Mode = claim.Mode
@@ -35,18 +35,18 @@ func (s *State) Rows() []Row {
 	for _, p := range s.Pending() {
 		for l, mode := range strongest(p.Request) {
 			if rows[l] == nil {
-				rows[l] = &Row{Lock: l}
+				rows[l] = &MonitorRow{Lock: l}
 			}
 			if mode > None {
-				rows[l].Pending = append(rows[l].Pending, RowWaiter{mode, p.Owner})
+				rows[l].Pending = append(rows[l].Pending, MonitorWaiter{mode, p.Owner})
 			}
 		}
 	}
-	all := make([]Row, 0, len(rows))
+	all := make([]MonitorRow, 0, len(rows))
 	for _, row := range rows {
 		all = append(all, *row)
 	}
-	slices.SortFunc(all, func(a, b Row) int { return a.Lock.Compare(b.Lock) })
+	slices.SortFunc(all, func(a, b MonitorRow) int { return a.Lock.Compare(b.Lock) })
 	return all
 }
 
@@ -59,15 +59,15 @@ func strongest(req Request) map[Lock]Mode {
 	return modes
 }
 
-// SortRows puts rows in the order of the query's answer.
-func SortRows(rows []Row) { slices.SortFunc(rows, CompareNames) }
+// SortMonitorRows puts rows in the order of the query's answer.
+func SortMonitorRows(rows []MonitorRow) { slices.SortFunc(rows, CompareNames) }
 
 // CompareNames orders rows as the answer to a query does: by name, runs of digits being compared as numbers.
-func CompareNames(a, b Row) int { return compareNatural(a.Lock.String(), b.Lock.String()) }
+func CompareNames(a, b MonitorRow) int { return compareNatural(a.Lock.String(), b.Lock.String()) }
 
 func compareNatural(a, b string) int {
 	for a != "" && b != "" {
-		x, y := run(a), run(b)
+		x, y := digitRun(a), digitRun(b)
 		a, b = a[len(x):], b[len(y):]
 		if c := compareRuns(x, y); c != 0 {
 			return c
@@ -78,8 +78,8 @@ func compareNatural(a, b string) int {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// run is the longest beginning of s, which is not empty, that is all digits or has none.
-func run(s string) string {
+// digitRun is the longest beginning of s, which is not empty, that is all digits or has none.
+func digitRun(s string) string {
 	digits := isDigit(s[0])
 	for i := range len(s) {
 		if isDigit(s[i]) != digits {

@@ -35,8 +35,8 @@ var levelNames = [levels]string{
 	Config: "config",
 }
 
-// shownLevels are Ganeti's own words, which only its error texts use.
-var shownLevels = [levels]string{
+// ganetiLevelNames are Ganeti's own words, which only its error texts use.
+var ganetiLevelNames = [levels]string{
 	Cluster: "Cluster", Instance: "Instance", NodeGroup: "NodeGroup", Node: "Node", NodeRes: "NodeRes", Network: "Network",
 }
 
@@ -175,17 +175,17 @@ func (l *Lock) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// show is the name in Ganeti's error texts (locks.md 1.1, last column).
-func (l Lock) show() string {
+// ganetiName is the name in Ganeti's error texts (locks.md 1.1, last column).
+func (l Lock) ganetiName() string {
 	switch {
 	case l == BGL:
 		return "BGL"
 	case l == ConfigLock:
 		return "ConfigLock"
 	case l.group:
-		return shownLevels[l.level] + "LockSet"
+		return ganetiLevelNames[l.level] + "LockSet"
 	default:
-		return shownLevels[l.level] + " " + haskellQuoted(l.member)
+		return ganetiLevelNames[l.level] + " " + haskellQuoted(l.member)
 	}
 }
 

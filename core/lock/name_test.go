@@ -115,7 +115,7 @@ func TestNamesInErrorTextsAreHaskells(t *testing.T) {
 		`NodeGroup "\"\\\n\DEL\228\&1"`: Member(NodeGroup, "\"\\\n\x7fä1"),
 		`Network "\SO\&H\SOh\NUL\233"`:  Member(Network, "\x0eH\x0eh\x00é"),
 	} {
-		require.Equal(t, want, l.show())
+		require.Equal(t, want, l.ganetiName())
 	}
 }
 
@@ -135,6 +135,6 @@ func TestOwnersInOrder(t *testing.T) {
 	var owners []Owner
 	require.NoError(t, json.Unmarshal([]byte(`[["12","/l",1],["2","/l",1],["x","/k",9],["x","/l",1],[2,"/l",1],[12,"/k",5],[12,"/l",1],[12,"/l",2]]`), &owners))
 	require.True(t, slices.IsSortedFunc(owners, Owner.Compare))
-	require.Equal(t, `"12"`, owners[0].Who())
-	require.Equal(t, `12`, owners[6].Who())
+	require.Equal(t, `"12"`, owners[0].IdentityJSON())
+	require.Equal(t, `12`, owners[6].IdentityJSON())
 }

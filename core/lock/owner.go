@@ -51,14 +51,14 @@ func (o Owner) Compare(p Owner) int {
 	return cmp.Compare(o.PID, p.PID)
 }
 
-// Who is the JSON text of the identity's first part, as the lock query shows it: 12 for a job, "name" with its quotes
+// IdentityJSON is the JSON text of the identity's first part, as the lock query shows it: 12 for a job, "name" with its quotes
 // for anybody else.
-func (o Owner) Who() string { return string(o.appendWho(nil)) }
+func (o Owner) IdentityJSON() string { return string(o.appendIdentity(nil)) }
 
 // String is the JSON text of the identity.
 func (o Owner) String() string { return string(appendOwner(nil, o)) }
 
-func (o Owner) appendWho(dst []byte) []byte {
+func (o Owner) appendIdentity(dst []byte) []byte {
 	if o.Named {
 		return append(dst, job.Quote(o.Name)...)
 	}
@@ -66,7 +66,7 @@ func (o Owner) appendWho(dst []byte) []byte {
 }
 
 func appendOwner(dst []byte, o Owner) []byte {
-	dst = o.appendWho(append(dst, '['))
+	dst = o.appendIdentity(append(dst, '['))
 	dst = append(append(dst, ','), job.Quote(o.Livelock)...)
 	dst = strconv.AppendInt(append(dst, ','), int64(o.PID), 10)
 	return append(dst, ']')
@@ -90,13 +90,13 @@ func (o *Owner) UnmarshalJSON(data []byte) error {
 		return &OwnerError{"a list of " + strconv.Itoa(len(parts)) + " in place of 3"}
 	}
 	var parsed Owner
-	if who := parts[0]; who[0] == '"' {
+	if identity := parts[0]; identity[0] == '"' {
 		parsed.Named = true
-		if parsed.Name, err = job.Text(who); err != nil {
+		if parsed.Name, err = job.Text(identity); err != nil {
 			return &OwnerError{"the name is no string"}
 		}
 	} else {
-		id, err := strconv.ParseInt(string(who), 10, 64)
+		id, err := strconv.ParseInt(string(identity), 10, 64)
 		if err != nil || id < 0 {
 			return &OwnerError{"neither a job's number nor a name in first place"}
 		}

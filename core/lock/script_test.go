@@ -49,7 +49,7 @@ func TestScripts(t *testing.T) {
 func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "new":
-		s.settings = Settings{Lattice: Implied, BypassAfter: scriptDuration(t, d, "bypass")}
+		s.settings = Settings{Hierarchy: Implied, BypassAfter: scriptDuration(t, d, "bypass")}
 		s.state, s.now = New(s.settings), epoch
 		return ""
 	case "at":
@@ -64,7 +64,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	case "locks":
 		return strings.Join(names(s.state.Allocation().Locks()), " ")
 	case "rows":
-		return shownRows(s.state.Rows())
+		return shownRows(s.state.MonitorRows())
 	case "data":
 		return string(Encode(s.state.Snapshot()))
 	case "restore":
@@ -102,7 +102,7 @@ func (s *script) ask(t *testing.T, d *datadriven.TestData) string {
 	case "remove":
 		return shown(s.state.RemovePending(s.now, o), nil)
 	case "free":
-		return shown(s.state.FreeLevel(s.now, o, level()), nil)
+		return shown(s.state.ReleaseLevel(s.now, o, level()), nil)
 	case "downgrade":
 		return shown(s.state.DowngradeLevel(s.now, o, level()), nil)
 	case "intersect":
@@ -233,7 +233,7 @@ func shownPending(s *State) string {
 	return strings.Join(lines, "\n")
 }
 
-func shownRows(rows []Row) string {
+func shownRows(rows []MonitorRow) string {
 	var lines []string
 	for _, r := range rows {
 		line := r.Lock.String()

@@ -30,9 +30,9 @@ func (s *State) Snapshot() Snapshot {
 	return snap
 }
 
-// Restored is what has become of a snapshot's pending requests that do not wait again. Neither happens to a snapshot
+// RestoreResult is what has become of a snapshot's pending requests that do not wait again. Neither happens to a snapshot
 // that a State has given, unless a journal was cut off before a grant.
-type Restored struct {
+type RestoreResult struct {
 	Granted []Owner // they have got what they waited for, and nobody has told them
 	Dropped []Owner // what they waited for is an error
 }
@@ -54,17 +54,17 @@ func (e *StatusError) Error() string {
 
 func (e *StatusError) Unwrap() error { return e.Err }
 
-// errTwice is about an owner that comes twice in a snapshot.
-var errTwice = errors.New("more than one entry")
+// errDuplicateOwner is about an owner that comes twice in a snapshot.
+var errDuplicateOwner = errors.New("more than one entry")
 
 // Restore makes a State of a snapshot (locks.md 1.8, "Restart"): each owner's locks are one request, then the pending
 // requests are made again in pending order; their age begins now. The error is a *StatusError.
-func Restore(settings Settings, now time.Time, snap Snapshot) (*State, Restored, error) {
+func Restore(settings Settings, now time.Time, snap Snapshot) (*State, RestoreResult, error) {
 	s := New(settings)
-	var restored Restored
+	var restored RestoreResult
 	for _, h := range snap.Holdings {
 		if s.table.holders[h.Owner] != nil {
-			return nil, restored, &StatusError{Owner: h.Owner, Err: errTwice}
+			return nil, restored, &StatusError{Owner: h.Owner, Err: errDuplicateOwner}
 		}
 		if blockers, err := s.table.Update(h.Owner, h.Locks); err != nil || len(blockers) > 0 {
 			return nil, restored, &StatusError{h.Owner, blockers, err}
@@ -72,12 +72,12 @@ func Restore(settings Settings, now time.Time, snap Snapshot) (*State, Restored,
 	}
 	pending := slices.Clone(snap.Pending)
 	slices.SortFunc(pending, func(a, b Pending) int { return a.Compare(&b) })
-	asked := make(map[Owner]bool, len(pending))
+	seen := make(map[Owner]bool, len(pending))
 	for _, p := range pending {
-		if asked[p.Owner] {
-			return nil, restored, &StatusError{Owner: p.Owner, Err: errTwice}
+		if seen[p.Owner] {
+			return nil, restored, &StatusError{Owner: p.Owner, Err: errDuplicateOwner}
 		}
-		asked[p.Owner] = true
+		seen[p.Owner] = true
 		update, err := s.UpdateWaiting(now, p)
 		switch {
 		case err != nil:

@@ -13,34 +13,34 @@ import (
 // Invariants: locks has an entry for a lock if and only if one of its spots is used; no lock is held, itself or through
 // a lock that it implies, by an exclusive owner and anybody else.
 type Table struct {
-	implied Lattice
+	implied Hierarchy
 	holders map[Owner]*holder
-	locks   map[Lock]*entry
+	locks   map[Lock]*lockEntry
 }
 
 // holder is what the table knows of an owner.
 //
 // Invariant: it is in Table.holders if it holds something or has a pending request; order has just the values of held.
 type holder struct {
-	owner   Owner
-	held    map[Lock]*hold
-	order   heap[*hold] // the greatest lock first
-	pending *request
+	owner         Owner
+	held          map[Lock]*heldLock
+	greatestFirst heap[*heldLock] // the greatest lock first
+	pending       *request
 }
 
-// hold is one lock held by one owner. Mode is never None.
-type hold struct {
-	lock Lock
-	mode Mode
-	at   int
+// heldLock is one lock held by one owner. Mode is never None.
+type heldLock struct {
+	lock  Lock
+	mode  Mode
+	index int
 }
 
-func (h *hold) before(k *hold) bool { return h.lock.Compare(k.lock) > 0 }
-func (h *hold) place() *int         { return &h.at }
+func (h *heldLock) before(k *heldLock) bool { return h.lock.Compare(k.lock) > 0 }
+func (h *heldLock) heapIndex() *int         { return &h.index }
 
 // NewTable is an allocation in which nobody holds anything.
-func NewTable(implied Lattice) *Table {
-	return &Table{implied: implied, holders: map[Owner]*holder{}, locks: map[Lock]*entry{}}
+func NewTable(implied Hierarchy) *Table {
+	return &Table{implied: implied, holders: map[Owner]*holder{}, locks: map[Lock]*lockEntry{}}
 }
 
 // Update applies a request whole, or not at all (locks.md 1.5). It returns those who are in its way, in owner order:
@@ -53,15 +53,15 @@ func (t *Table) Update(o Owner, req Request) ([]Owner, error) {
 	}
 	blockers := t.blockers(h, req)
 	if len(blockers) == 0 {
-		t.apply(h, req, func(*spot) {})
+		t.apply(h, req, func(*waitPoint) {})
 	}
 	return blockers, nil
 }
 
-// Free releases all that the owner holds.
-func (t *Table) Free(o Owner) {
+// ReleaseAll releases all that the owner holds.
+func (t *Table) ReleaseAll(o Owner) {
 	h := t.holder(o)
-	t.apply(h, h.releases(func(Lock) bool { return true }), func(*spot) {})
+	t.apply(h, h.releases(func(Lock) bool { return true }), func(*waitPoint) {})
 	t.forget(h)
 }
 
@@ -86,7 +86,7 @@ func (t *Table) Held(o Owner) []Item {
 func (t *Table) Locks() []Lock {
 	var all []Lock
 	for l, e := range t.locks {
-		if len(e.spots[direct].owners)+len(e.spots[members].owners) > 0 {
+		if len(e.points[atLock].owners)+len(e.points[atMembers].owners) > 0 {
 			all = append(all, l)
 		}
 	}
@@ -94,24 +94,24 @@ func (t *Table) Locks() []Lock {
 	return all
 }
 
-// Claim is an owner and how it holds a lock.
-type Claim struct {
+// OwnerMode is an owner and how it holds a lock.
+type OwnerMode struct {
 	Owner Owner
 	Mode  Mode
 }
 
 // Owners is who holds the lock itself, in owner order.
-func (t *Table) Owners(l Lock) []Claim {
+func (t *Table) Owners(l Lock) []OwnerMode {
 	e := t.locks[l]
 	if e == nil {
 		return nil
 	}
-	var claims []Claim
-	for h := range e.spots[direct].owners {
-		claims = append(claims, Claim{h.owner, h.mode(l)})
+	var owners []OwnerMode
+	for h := range e.points[atLock].owners {
+		owners = append(owners, OwnerMode{h.owner, h.mode(l)})
 	}
-	slices.SortFunc(claims, func(a, b Claim) int { return a.Owner.Compare(b.Owner) })
-	return claims
+	slices.SortFunc(owners, func(a, b OwnerMode) int { return a.Owner.Compare(b.Owner) })
+	return owners
 }
 
 // Holders is everybody who holds something, in owner order (lockOwners).
@@ -134,7 +134,7 @@ func (t *Table) ownersWhere(wanted func(*holder) bool) []Owner {
 func (t *Table) holder(o Owner) *holder {
 	h := t.holders[o]
 	if h == nil {
-		h = &holder{owner: o, held: map[Lock]*hold{}}
+		h = &holder{owner: o, held: map[Lock]*heldLock{}}
 		t.holders[o] = h
 	}
 	return h
@@ -178,14 +178,14 @@ func (h *holder) requests(match func(Lock) bool, mode Mode) Request {
 	return req
 }
 
-// fulfils tells whether every item is in force as it is.
-func (h *holder) fulfils(req Request) bool {
+// satisfies tells whether every item is in force as it is.
+func (h *holder) satisfies(req Request) bool {
 	return !slices.ContainsFunc(req, func(i Item) bool { return h.mode(i.Lock) != i.Mode })
 }
 
 // apply puts a request into force that has been checked and has no blockers. It tells lost of every spot at which the
 // owner no longer is.
-func (t *Table) apply(h *holder, req Request, lost func(*spot)) {
+func (t *Table) apply(h *holder, req Request, onLeave func(*waitPoint)) {
 	for _, i := range req {
 		was := h.mode(i.Lock)
 		switch held := h.held[i.Lock]; {
@@ -193,14 +193,14 @@ func (t *Table) apply(h *holder, req Request, lost func(*spot)) {
 			continue
 		case i.Mode == None:
 			delete(h.held, i.Lock)
-			h.order.remove(held)
+			h.greatestFirst.remove(held)
 		case was == None:
-			held = &hold{lock: i.Lock, mode: i.Mode}
+			held = &heldLock{lock: i.Lock, mode: i.Mode}
 			h.held[i.Lock] = held
-			h.order.push(held)
+			h.greatestFirst.push(held)
 		default:
 			held.mode = i.Mode
 		}
-		t.move(h, i.Lock, was, i.Mode, lost)
+		t.moveOwner(h, i.Lock, was, i.Mode, onLeave)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Union is what an owner has got of the locks it would like to have.
-type Union struct {
+// UnionResult is what an owner has got of the locks it would like to have.
+type UnionResult struct {
 	// Locks is the locks newly obtained, the last one first. A lock that was asked for twice may be here twice.
 	Locks []Lock
 	// Changed is the owner, if anything was obtained.
@@ -16,19 +16,19 @@ type Union struct {
 // OpportunisticUnion takes, one by one in lock order, what it can get of the items, and skips what it cannot
 // (opportunisticLockUnion of locks.md 1.6). Items that the owner holds in that mode, or more, are left out. An owner
 // whose request waits gets nothing.
-func (s *State) OpportunisticUnion(now time.Time, o Owner, items []Item) Union {
+func (s *State) OpportunisticUnion(now time.Time, o Owner, items []Item) UnionResult {
 	return s.GuardedOpportunisticUnion(now, o, items, 0)
 }
 
 // GuardedOpportunisticUnion is OpportunisticUnion, if at least so many locks are obtained; otherwise the owner gets
 // nothing (guardedOpportunisticLockUnion of locks.md 1.6).
-func (s *State) GuardedOpportunisticUnion(now time.Time, o Owner, items []Item, least int) Union {
+func (s *State) GuardedOpportunisticUnion(now time.Time, o Owner, items []Item, countMin int) UnionResult {
 	h := s.table.holder(o)
 	defer s.table.forget(h)
 	if h.pending != nil {
-		return Union{}
+		return UnionResult{}
 	}
-	s.begin(now)
+	s.beginPass(now)
 	var wanted, before []Item
 	for _, i := range items {
 		if h.mode(i.Lock) < i.Mode {
@@ -39,7 +39,7 @@ func (s *State) GuardedOpportunisticUnion(now time.Time, o Owner, items []Item, 
 	var got []Lock
 	for _, i := range wanted {
 		was := Item{i.Lock, h.mode(i.Lock)}
-		if !s.take(h, i) {
+		if !s.tryGrant(h, i) {
 			continue
 		}
 		got = append(got, i.Lock)
@@ -48,25 +48,25 @@ func (s *State) GuardedOpportunisticUnion(now time.Time, o Owner, items []Item, 
 	slices.Reverse(got)
 	switch {
 	case len(got) == 0:
-		return Union{}
-	case len(got) >= least:
-		return Union{Locks: got, Changed: []Owner{o}}
+		return UnionResult{}
+	case len(got) >= countMin:
+		return UnionResult{Locks: got, Changed: []Owner{o}}
 	}
 	// Nobody is woken: all that wait were blocked before the first step, and it is as before again.
 	for k := len(before) - 1; k >= 0; k-- {
-		s.table.apply(h, Request{before[k]}, func(*spot) {})
+		s.table.apply(h, Request{before[k]}, func(*waitPoint) {})
 	}
-	return Union{}
+	return UnionResult{}
 }
 
-// take grants a single item, if that is possible at once.
-func (s *State) take(h *holder, i Item) bool {
+// tryGrant grants a single item, if that is possible at once.
+func (s *State) tryGrant(h *holder, i Item) bool {
 	req := Request{i}
-	if h.fulfils(req) {
+	if h.satisfies(req) {
 		return true
 	}
-	r := &request{Pending: Pending{Owner: h.owner, Request: req}, holder: h, arrival: s.arrivals}
-	if s.table.check(h, req) != nil || s.obstacle(r) != nil {
+	r := &request{Pending: Pending{Owner: h.owner, Request: req}, holder: h, arrival: s.arrivalCount}
+	if s.table.check(h, req) != nil || s.blockingQueue(r) != nil {
 		return false
 	}
 	s.apply(h, req)

@@ -52,15 +52,15 @@ type Opcode struct {
 	summary string         // name of the parameter that the summary shows, "" for none
 	index   map[string]int // parameter name to position in Params
 
-	// needs is the locks of an opcode that says itself what it wants, nil for those of the lock table. Parse refuses what
+	// requiredLocks is the locks of an opcode that says itself what it wants, nil for those of the lock table. Parse refuses what
 	// it refuses; it knows no cluster then.
-	needs func(*given) (lock.Needs, *Invalid)
+	requiredLocks func(*opcodeParams) (lock.RequiredLocks, *Invalid)
 
-	plan *plan // what an opcode of an operator's definition runs, nil for the others
+	compiled *compiledDefinition // what an opcode of an operator's definition runs, nil for the others
 }
 
 // Defined tells whether the opcode comes from a Definition, so that Expand says what it runs.
-func (op *Opcode) Defined() bool { return op.plan != nil }
+func (op *Opcode) Defined() bool { return op.compiled != nil }
 
 // Catalogue is a set of opcodes. It is immutable, so any number of goroutines may use it.
 type Catalogue struct {
@@ -108,7 +108,7 @@ func load(files ...[]byte) (*Catalogue, error) {
 		}
 		types := newVocabulary(facts.Types)
 		for _, name := range slices.Sorted(maps.Keys(facts.Opcodes)) {
-			if _, double := c.opcodes[name]; double {
+			if _, duplicate := c.opcodes[name]; duplicate {
 				return nil, fmt.Errorf("%s is declared twice", name)
 			}
 			op, err := newOpcode(name, facts.Opcodes[name], types)
@@ -116,7 +116,7 @@ func load(files ...[]byte) (*Catalogue, error) {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
 			if name == "OP_RUN_COMMAND" {
-				op.needs = commandNeeds
+				op.requiredLocks = commandLocks
 			}
 			c.opcodes[name] = op
 		}
@@ -125,7 +125,7 @@ func load(files ...[]byte) (*Catalogue, error) {
 	return c, nil
 }
 
-func newOpcode(name string, facts opcodeFacts, types *vocabulary) (*Opcode, error) {
+func newOpcode(name string, facts opcodeFacts, types *typeNames) (*Opcode, error) {
 	op := &Opcode{Name: name, summary: facts.Summary, index: map[string]int{}}
 	for _, fact := range facts.Params {
 		p, err := newParam(fact, types)
@@ -137,7 +137,7 @@ func newOpcode(name string, facts opcodeFacts, types *vocabulary) (*Opcode, erro
 	op.Params = append(op.Params, commonParams()...)
 	for i := range op.Params {
 		p := &op.Params[i]
-		if _, double := op.index[p.Name]; double || p.Name == idKey {
+		if _, duplicate := op.index[p.Name]; duplicate || p.Name == idKey {
 			return nil, fmt.Errorf("parameter %s is declared twice", p.Name)
 		}
 		if p.Default != nil && string(p.Default) != "null" {
@@ -154,7 +154,7 @@ func newOpcode(name string, facts opcodeFacts, types *vocabulary) (*Opcode, erro
 }
 
 // newParam reads [name, type] or [name, type, default].
-func newParam(fact []json.RawMessage, types *vocabulary) (Param, error) {
+func newParam(fact []json.RawMessage, types *typeNames) (Param, error) {
 	if len(fact) != 2 && len(fact) != 3 {
 		return Param{}, fmt.Errorf("a parameter has %d elements, want [name, type] or [name, type, default]", len(fact))
 	}

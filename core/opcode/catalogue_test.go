@@ -78,16 +78,16 @@ func sample(t *testing.T, of Type) string {
 		return sample(t, of.inner)
 	case union:
 		return sample(t, of[len(of)-1])
-	case both:
+	case intersection:
 		return sample(t, of[0])
-	case *plain:
+	case *scalarType:
 		return samplePlain(t, of)
 	}
 	require.Failf(t, "no sample", "of type %T", of)
 	return ""
 }
 
-func samplePlain(t *testing.T, of *plain) string {
+func samplePlain(t *testing.T, of *scalarType) string {
 	for _, candidate := range []string{
 		`7`, `true`, `"some text"`, `"192.0.2.7"`, `"192.0.2.0/24"`, `"2001:db8::7"`, `"2001:db8::/32"`, `"/tmp"`, `["true"]`,
 		`null`, `10`, `"node/a"`,

@@ -28,8 +28,8 @@ func commonParams() []Param {
 }
 
 // submitPriority is the priorities a client may submit with; later changes have a wider range (queue.md 1.5 and 4.8).
-var submitPriority = &plain{
-	words: "-10 (high), 0 (normal) or 10 (low)",
+var submitPriority = &scalarType{
+	description: "-10 (high), 0 (normal) or 10 (low)",
 	accepts: func(v json.RawMessage) bool {
 		return string(v) == "-10" || string(v) == "0" || string(v) == "10"
 	},
@@ -52,10 +52,10 @@ var dependencies = union{
 	list{tuple{dependsOn, list{oneOf{"canceled", "success", "error"}}}},
 }
 
-var dependsOn = &plain{
-	words:   "a job id (an integer or a decimal string, negative for a relative one)",
-	accepts: func(v json.RawMessage) bool { _, ok := parseDependsOn(v); return ok },
-	word:    true,
+var dependsOn = &scalarType{
+	description: "a job id (an integer or a decimal string, negative for a relative one)",
+	accepts:     func(v json.RawMessage) bool { _, ok := parseDependsOn(v); return ok },
+	showValue:   true,
 }
 
 func parseDependsOn(v json.RawMessage) (int64, bool) {
@@ -71,7 +71,7 @@ func parseDependsOn(v json.RawMessage) (int64, bool) {
 // Depends are the dependencies of an opcode from its stored input, a JSON value: none if it names none or if they are
 // null. The error is an *Invalid: the input is no object, or its dependencies are none (queue.md 1.5).
 func Depends(input json.RawMessage) ([]Dependency, error) {
-	if _, isObject := opened(input, '{'); !isObject {
+	if _, isObject := afterBracket(input, '{'); !isObject {
 		return nil, invalidf("an opcode must be an object")
 	}
 	var depends json.RawMessage
@@ -87,7 +87,7 @@ func Depends(input json.RawMessage) ([]Dependency, error) {
 		return nil, invalidf("the dependencies of an opcode must be valid JSON")
 	}
 	if bad := dependencies.check(depends); bad != nil {
-		return nil, unfit("", dependsKey, bad)
+		return nil, typeError("", dependsKey, bad)
 	}
 	return decodeDepends(depends), nil
 }

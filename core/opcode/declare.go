@@ -16,52 +16,52 @@ import (
 // as the big lock: with that the scheduler expects the worst, as it has to where it knows nothing (queue.md 8.5).
 //
 // It runs for every job that is submitted, and for all of them when the daemon starts.
-func (c *Catalogue) Declare(input json.RawMessage, known *config.Resources) lock.Declaration {
-	g := give(input, known)
+func (c *Catalogue) Declare(input json.RawMessage, resources *config.Resources) lock.Declaration {
+	g := readParams(input, resources)
 	if claims, ok := lockTable[g.opcode]; ok {
 		return g.declare(claims)
 	}
-	if op, ok := c.opcodes[g.opcode]; ok && op.needs != nil {
-		if n, bad := op.needs(g); bad == nil {
-			return expected(n)
+	if op, ok := c.opcodes[g.opcode]; ok && op.requiredLocks != nil {
+		if n, bad := op.requiredLocks(g); bad == nil {
+			return declarationOf(n)
 		}
 	}
 	return lock.Declaration{BGL: true}
 }
 
-// claim is an entry in an opcode's row of the lock table: the same locks at one or several levels.
-type claim struct {
-	of        source
+// tableEntry is an entry in an opcode's row of the lock table: the same locks at one or several levels.
+type tableEntry struct {
+	source    lockSource
 	levels    []lock.Level
 	exclusive bool
 }
 
-// source finds the locks of a claim. What it returns says nothing of the mode: it is always a shared want.
-type source func(*given) lock.Want
+// lockSource finds the locks of a claim. What it returns says nothing of the mode: it is always a shared want.
+type lockSource func(*opcodeParams) lock.Demand
 
 // condition is what an entry of the lock table depends on.
-type condition func(*given) bool
+type condition func(*opcodeParams) bool
 
 // bgl is the row of an opcode that wants the big lock exclusively: no other lock is of interest then.
-var bgl = []claim{{levels: []lock.Level{lock.Cluster}}}
+var bgl = []tableEntry{{levels: []lock.Level{lock.Cluster}}}
 
-func shared(of source, levels ...lock.Level) claim {
-	return claim{of: of, levels: levels}
+func shared(of lockSource, levels ...lock.Level) tableEntry {
+	return tableEntry{source: of, levels: levels}
 }
 
-func exclusive(of source, levels ...lock.Level) claim {
-	return claim{of: of, levels: levels, exclusive: true}
+func exclusive(of lockSource, levels ...lock.Level) tableEntry {
+	return tableEntry{source: of, levels: levels, exclusive: true}
 }
 
-func (g *given) declare(claims []claim) lock.Declaration {
+func (g *opcodeParams) declare(entries []tableEntry) lock.Declaration {
 	var d lock.Declaration
-	for i := range claims {
-		c := &claims[i]
+	for i := range entries {
+		c := &entries[i]
 		if c.levels[0] == lock.Cluster {
 			d.BGL = true
 			continue
 		}
-		want := c.of(g)
+		want := c.source(g)
 		if c.exclusive {
 			want = want.Exclusively()
 		}
@@ -73,34 +73,34 @@ func (g *given) declare(claims []claim) lock.Declaration {
 	return d
 }
 
-// all is every lock of the level.
-func all(*given) lock.Want { return lock.Want{Known: lock.AllShared} }
+// allLocks is every lock of the level.
+func allLocks(*opcodeParams) lock.Demand { return lock.Demand{Kind: lock.AllShared} }
 
-// some is locks of which nobody can say which.
-func some(*given) lock.Want { return lock.Want{Known: lock.UnknownShared} }
+// unknownLocks is locks of which nobody can say which.
+func unknownLocks(*opcodeParams) lock.Demand { return lock.Demand{Kind: lock.UnknownShared} }
 
-// these is names that belong to somebody else and are in order already.
-func these(names []string) lock.Want {
+// sortedNames is names that belong to somebody else and are in order already.
+func sortedNames(names []string) lock.Demand {
 	if len(names) == 0 {
-		return lock.Want{}
+		return lock.Demand{}
 	}
-	return lock.Want{Known: lock.SharedSet, Names: names}
+	return lock.Demand{Kind: lock.SharedSet, Names: names}
 }
 
-// orAll is every lock of the level if there would be none.
-func orAll(of source) source {
-	return func(g *given) lock.Want {
-		if want := of(g); want.Known != lock.Nothing {
+// orAllLocks is every lock of the level if there would be none.
+func orAllLocks(source lockSource) lockSource {
+	return func(g *opcodeParams) lock.Demand {
+		if want := source(g); want.Kind != lock.Nothing {
 			return want
 		}
-		return all(g)
+		return allLocks(g)
 	}
 }
 
-// together is the locks of several sources.
-func together(of ...source) source {
-	return func(g *given) lock.Want {
-		var want lock.Want
+// unionOf is the locks of several sources.
+func unionOf(of ...lockSource) lockSource {
+	return func(g *opcodeParams) lock.Demand {
+		var want lock.Demand
 		for _, part := range of {
 			want = want.Join(part(g))
 		}
@@ -108,8 +108,8 @@ func together(of ...source) source {
 	}
 }
 
-func either(is condition, then, otherwise source) source {
-	return func(g *given) lock.Want {
+func either(is condition, then, otherwise lockSource) lockSource {
+	return func(g *opcodeParams) lock.Demand {
 		if is(g) {
 			return then(g)
 		}
@@ -117,40 +117,40 @@ func either(is condition, then, otherwise source) source {
 	}
 }
 
-func when(is condition, then source) source { return either(is, then, none) }
+func when(is condition, then lockSource) lockSource { return either(is, then, none) }
 
-func unless(is condition, then source) source { return either(is, none, then) }
+func unless(is condition, then lockSource) lockSource { return either(is, none, then) }
 
-func none(*given) lock.Want { return lock.Want{} }
+func none(*opcodeParams) lock.Demand { return lock.Demand{} }
 
 // isTrue is about a flag that is not set unless the opcode says so.
 func isTrue(param string) condition {
-	return func(g *given) bool { return g.flag(param, false) }
+	return func(g *opcodeParams) bool { return g.flag(param, false) }
 }
 
-// isntFalse is about a flag that is set unless the opcode says otherwise.
-func isntFalse(param string) condition {
-	return func(g *given) bool { return g.flag(param, true) }
+// isNotFalse is about a flag that is set unless the opcode says otherwise.
+func isNotFalse(param string) condition {
+	return func(g *opcodeParams) bool { return g.flag(param, true) }
 }
 
 // isSet: the parameter has a value, and not an empty one.
 func isSet(param string) condition {
-	return func(g *given) bool {
+	return func(g *opcodeParams) bool {
 		v := string(g.value(param))
 		return v != "" && v != `""` && v != "[]"
 	}
 }
 
 func is(param, value string) condition {
-	return func(g *given) bool { return g.text(param) == value }
+	return func(g *opcodeParams) bool { return g.text(param) == value }
 }
 
 func not(c condition) condition {
-	return func(g *given) bool { return !c(g) }
+	return func(g *opcodeParams) bool { return !c(g) }
 }
 
 func anyOf(cs ...condition) condition {
-	return func(g *given) bool {
+	return func(g *opcodeParams) bool {
 		for _, c := range cs {
 			if c(g) {
 				return true
@@ -161,7 +161,7 @@ func anyOf(cs ...condition) condition {
 }
 
 func allOf(cs ...condition) condition {
-	return func(g *given) bool {
+	return func(g *opcodeParams) bool {
 		for _, c := range cs {
 			if !c(g) {
 				return false

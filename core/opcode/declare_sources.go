@@ -6,26 +6,26 @@ import (
 )
 
 // named is the locks of what the parameters name, each a string or a list of such.
-func named(nameOfLock func(*config.Resources, string) string, params ...string) source {
-	return func(g *given) lock.Want {
+func named(nameOfLock func(*config.Resources, string) string, params ...string) lockSource {
+	return func(g *opcodeParams) lock.Demand {
 		var names []string
 		for _, param := range params {
 			names = g.appendTexts(names, param)
 		}
 		for i, name := range names {
-			names[i] = nameOfLock(g.known, name)
+			names[i] = nameOfLock(g.resources, name)
 		}
-		return lock.Of(names...)
+		return lock.SharedSetOf(names...)
 	}
 }
 
-func instances(params ...string) source { return named(instanceLock, params...) }
-func groups(params ...string) source    { return named(groupLock, params...) }
-func nodes(params ...string) source     { return named(nodeLock, params...) }
-func networks(params ...string) source  { return named(networkLock, params...) }
+func instances(params ...string) lockSource { return named(instanceLock, params...) }
+func groups(params ...string) lockSource    { return named(groupLock, params...) }
+func nodes(params ...string) lockSource     { return named(nodeLock, params...) }
+func networks(params ...string) lockSource  { return named(networkLock, params...) }
 
-// fresh is the locks of what will have a UUID that nobody knows yet. The name stands for it, and meets no other lock.
-func fresh(param string) source {
+// newName is the locks of what will have a UUID that nobody knows yet. The name stands for it, and meets no other lock.
+func newName(param string) lockSource {
 	return named(func(_ *config.Resources, name string) string { return name }, param)
 }
 
@@ -57,10 +57,10 @@ func networkLock(r *config.Resources, name string) string {
 	return name
 }
 
-// look finds the names of what lies behind the thing of a name, false if that thing is unknown.
-type look func(r *config.Resources, name string) ([]string, bool)
+// relationFunc finds the names of what lies behind the thing of a name, false if that thing is unknown.
+type relationFunc func(r *config.Resources, name string) ([]string, bool)
 
-func ofInstance(list func(*config.Instance) []string) look {
+func ofInstance(list func(*config.Instance) []string) relationFunc {
 	return func(r *config.Resources, name string) ([]string, bool) {
 		if i, known := r.Instance(name); known {
 			return list(i), true
@@ -69,7 +69,7 @@ func ofInstance(list func(*config.Instance) []string) look {
 	}
 }
 
-func ofGroup(list func(*config.Group) []string) look {
+func ofGroup(list func(*config.Group) []string) relationFunc {
 	return func(r *config.Resources, name string) ([]string, bool) {
 		if g, known := r.Group(name); known {
 			return list(g), true
@@ -78,37 +78,37 @@ func ofGroup(list func(*config.Group) []string) look {
 	}
 }
 
-// behind is what lies behind locks: the nodes of instances, the groups of nodes and so on. Behind something that the
+// related is what lies behind locks: the nodes of instances, the groups of nodes and so on. Behind something that the
 // cluster does not know is something unknown.
-func behind(of source, find look) source {
-	return func(g *given) lock.Want {
-		front := of(g)
-		if front.Known != lock.SharedSet {
-			return front
+func related(of lockSource, find relationFunc) lockSource {
+	return func(g *opcodeParams) lock.Demand {
+		named := of(g)
+		if named.Kind != lock.SharedSet {
+			return named
 		}
 		var all []string
-		for _, name := range front.Names {
-			names, known := find(g.known, name)
+		for _, name := range named.Names {
+			names, known := find(g.resources, name)
 			switch {
 			case !known:
-				return some(g)
-			case len(front.Names) == 1:
-				return these(names)
+				return unknownLocks(g)
+			case len(named.Names) == 1:
+				return sortedNames(names)
 			}
 			all = append(all, names...)
 		}
-		return lock.Of(all...)
+		return lock.SharedSetOf(all...)
 	}
 }
 
 // nodesOf is the nodes of instances, primary and secondary.
-func nodesOf(of source) source {
-	return behind(of, ofInstance(func(i *config.Instance) []string { return i.Nodes }))
+func nodesOf(of lockSource) lockSource {
+	return related(of, ofInstance(func(i *config.Instance) []string { return i.Nodes }))
 }
 
 // primariesOf is the primary nodes of instances.
-func primariesOf(of source) source {
-	return behind(of, func(r *config.Resources, name string) ([]string, bool) {
+func primariesOf(of lockSource) lockSource {
+	return related(of, func(r *config.Resources, name string) ([]string, bool) {
 		i, known := r.Instance(name)
 		if !known || i.Primary == "" {
 			return nil, false
@@ -118,13 +118,13 @@ func primariesOf(of source) source {
 }
 
 // networksOf is the networks of instances.
-func networksOf(of source) source {
-	return behind(of, ofInstance(func(i *config.Instance) []string { return i.Networks }))
+func networksOf(of lockSource) lockSource {
+	return related(of, ofInstance(func(i *config.Instance) []string { return i.Networks }))
 }
 
 // groupsOf is the groups of nodes.
-func groupsOf(of source) source {
-	return behind(of, func(r *config.Resources, name string) ([]string, bool) {
+func groupsOf(of lockSource) lockSource {
+	return related(of, func(r *config.Resources, name string) ([]string, bool) {
 		n, known := r.Node(name)
 		if !known || n.Group == "" {
 			return nil, false
@@ -134,8 +134,8 @@ func groupsOf(of source) source {
 }
 
 // nodesIn is the members of groups.
-func nodesIn(of source) source {
-	return behind(of, ofGroup(func(g *config.Group) []string { return g.Nodes }))
+func nodesIn(of lockSource) lockSource {
+	return related(of, ofGroup(func(g *config.Group) []string { return g.Nodes }))
 }
 
 // What opcodes name under the usual names, and what lies behind it.
@@ -150,63 +150,63 @@ var (
 
 	theGroup       = groups("group_name")
 	groupMembers   = nodesIn(theGroup)
-	groupInstances = behind(theGroup, ofGroup(func(g *config.Group) []string { return g.Instances }))
+	groupInstances = related(theGroup, ofGroup(func(g *config.Group) []string { return g.Instances }))
 	// The nodes of those instances, and the groups of these nodes: mirrors may be in other groups.
-	groupReach  = behind(theGroup, ofGroup(func(g *config.Group) []string { return g.InstanceNodes }))
-	groupsReach = behind(theGroup, ofGroup(func(g *config.Group) []string { return g.InstanceGroups }))
+	groupInstanceNodes  = related(theGroup, ofGroup(func(g *config.Group) []string { return g.InstanceNodes }))
+	groupInstanceGroups = related(theGroup, ofGroup(func(g *config.Group) []string { return g.InstanceGroups }))
 )
 
 // masterNode is where the cluster's master runs.
-func masterNode(g *given) lock.Want {
-	if master := g.known.Master(); master != "" {
-		return lock.Of(master)
+func masterNode(g *opcodeParams) lock.Demand {
+	if master := g.resources.Master(); master != "" {
+		return lock.SharedSetOf(master)
 	}
-	return some(g)
+	return unknownLocks(g)
 }
 
-// mirroredHere is the instances with a mirror of their disks that have one half on the node.
-func mirroredHere(g *given) lock.Want {
-	n, known := g.known.Node(g.text("node_name"))
+// mirroredOnNode is the instances with a mirror of their disks that have one half on the node.
+func mirroredOnNode(g *opcodeParams) lock.Demand {
+	n, known := g.resources.Node(g.text("node_name"))
 	if !known {
-		return some(g)
+		return unknownLocks(g)
 	}
 	var names []string
 	for _, name := range n.Primaries {
-		if i, known := g.known.Instance(name); known && len(i.Nodes) > 1 {
+		if i, known := g.resources.Instance(name); known && len(i.Nodes) > 1 {
 			names = append(names, name)
 		}
 	}
-	return lock.Of(append(names, n.Secondaries...)...)
+	return lock.SharedSetOf(append(names, n.Secondaries...)...)
 }
 
 // evacuated is the instances that have to leave the node.
-func evacuated(g *given) lock.Want {
-	n, known := g.known.Node(g.text("node_name"))
+func evacuated(g *opcodeParams) lock.Demand {
+	n, known := g.resources.Node(g.text("node_name"))
 	if !known {
-		return some(g)
+		return unknownLocks(g)
 	}
 	switch g.text("mode") {
 	case "primary-only":
-		return these(n.Primaries)
+		return sortedNames(n.Primaries)
 	case "secondary-only":
-		return these(n.Secondaries)
+		return sortedNames(n.Secondaries)
 	}
-	return these(n.Primaries).Join(these(n.Secondaries))
+	return sortedNames(n.Primaries).Join(sortedNames(n.Secondaries))
 }
 
 // listedNodes is the nodes that the opcodes within OP_INSTANCE_MULTI_ALLOC name.
-func listedNodes(g *given) lock.Want {
-	var want lock.Want
+func listedNodes(g *opcodeParams) lock.Demand {
+	var want lock.Demand
 	for inner := range elements(g.value("instances")) {
-		want = want.Join(nodes("pnode", "snode")(give(inner, g.known)))
+		want = want.Join(nodes("pnode", "snode")(readParams(inner, g.resources)))
 	}
 	return want
 }
 
-// unplaced: some instance of OP_INSTANCE_MULTI_ALLOC has no node yet.
-func unplaced(g *given) bool {
+// someUnplaced: some instance of OP_INSTANCE_MULTI_ALLOC has no node yet.
+func someUnplaced(g *opcodeParams) bool {
 	for inner := range elements(g.value("instances")) {
-		if give(inner, g.known).text("pnode") == "" {
+		if readParams(inner, g.resources).text("pnode") == "" {
 			return true
 		}
 	}
@@ -214,13 +214,13 @@ func unplaced(g *given) bool {
 }
 
 // externallyMirrored: the instance can move to any node. Of an unknown one nobody can say.
-func externallyMirrored(g *given) bool {
-	i, known := g.known.Instance(g.text("instance_name"))
+func externallyMirrored(g *opcodeParams) bool {
+	i, known := g.resources.Instance(g.text("instance_name"))
 	return known && config.ExternallyMirrored(i.Template)
 }
 
 // mayDemote: what OP_NODE_SET_PARAMS sets may cost the node its place among the master candidates.
-func mayDemote(g *given) bool {
+func mayDemote(g *opcodeParams) bool {
 	return !g.flag("master_candidate", true) || !g.flag("master_capable", true) ||
 		g.flag("offline", false) || g.flag("drained", false)
 }

@@ -7,7 +7,7 @@ import "lockstep/core/lock"
 // own locks; those of the jobs are theirs.
 //
 // Opportunistic locks are some of all: which ones will be free cannot be told.
-var lockTable = map[string][]claim{
+var lockTable = map[string][]tableEntry{
 	"OP_CLUSTER_POST_INIT":            bgl,
 	"OP_CLUSTER_DESTROY":              bgl,
 	"OP_CLUSTER_RENAME":               bgl,
@@ -21,43 +21,43 @@ var lockTable = map[string][]claim{
 	"OP_CLUSTER_CONFIG_QUERY": {},
 	"OP_CLUSTER_VERIFY":       {},
 	"OP_CLUSTER_VERIFY_CONFIG": {
-		shared(all, lock.Instance, lock.NodeGroup, lock.Node, lock.NodeRes, lock.Network),
+		shared(allLocks, lock.Instance, lock.NodeGroup, lock.Node, lock.NodeRes, lock.Network),
 	},
 	"OP_CLUSTER_VERIFY_GROUP": {
 		shared(theGroup, lock.NodeGroup),
 		shared(groupInstances, lock.Instance),
-		shared(together(groupMembers, groupReach), lock.Node),
+		shared(unionOf(groupMembers, groupInstanceNodes), lock.Node),
 	},
-	"OP_CLUSTER_VERIFY_DISKS": {shared(orAll(theGroup), lock.NodeGroup)},
+	"OP_CLUSTER_VERIFY_DISKS": {shared(orAllLocks(theGroup), lock.NodeGroup)},
 	"OP_GROUP_VERIFY_DISKS": {
-		shared(either(isntFalse("is_strict"), groupInstances, some), lock.Instance),
-		shared(together(theGroup, groupsReach), lock.NodeGroup),
-		shared(either(isntFalse("is_strict"), together(groupMembers, groupReach), some), lock.Node),
+		shared(either(isNotFalse("is_strict"), groupInstances, unknownLocks), lock.Instance),
+		shared(unionOf(theGroup, groupInstanceGroups), lock.NodeGroup),
+		shared(either(isNotFalse("is_strict"), unionOf(groupMembers, groupInstanceNodes), unknownLocks), lock.Node),
 	},
 	"OP_CLUSTER_REPAIR_DISK_SIZES": {
-		exclusive(orAll(instances("instances")), lock.Instance),
-		shared(orAll(primariesOf(instances("instances"))), lock.NodeRes),
+		exclusive(orAllLocks(instances("instances")), lock.Instance),
+		shared(orAllLocks(primariesOf(instances("instances"))), lock.NodeRes),
 	},
-	"OP_CLUSTER_SET_PARAMS":   {shared(all, lock.Instance, lock.NodeGroup, lock.Node)},
-	"OP_CLUSTER_REDIST_CONF":  {shared(all, lock.Node)},
-	"OP_CLUSTER_RENEW_CRYPTO": {exclusive(all, lock.Node)},
+	"OP_CLUSTER_SET_PARAMS":   {shared(allLocks, lock.Instance, lock.NodeGroup, lock.Node)},
+	"OP_CLUSTER_REDIST_CONF":  {shared(allLocks, lock.Node)},
+	"OP_CLUSTER_RENEW_CRYPTO": {exclusive(allLocks, lock.Node)},
 
 	"OP_QUERY":        {},
 	"OP_QUERY_FIELDS": {},
 
-	"OP_OOB_COMMAND": {exclusive(orAll(nodes("node_names")), lock.Node)},
+	"OP_OOB_COMMAND": {exclusive(orAllLocks(nodes("node_names")), lock.Node)},
 	"OP_RESTRICTED_COMMAND": {
 		shared(unless(isTrue("use_locking"), nodes("nodes")), lock.Node),
 		exclusive(when(isTrue("use_locking"), nodes("nodes")), lock.Node),
 	},
 
-	"OP_NODE_QUERYVOLS":      {shared(orAll(nodes("nodes")), lock.Node)},
-	"OP_NODE_QUERY_STORAGE":  {shared(orAll(nodes("nodes")), lock.Node)},
+	"OP_NODE_QUERYVOLS":      {shared(orAllLocks(nodes("nodes")), lock.Node)},
+	"OP_NODE_QUERY_STORAGE":  {shared(orAllLocks(nodes("nodes")), lock.Node)},
 	"OP_NODE_MODIFY_STORAGE": {exclusive(theNode, lock.Node)},
 	"OP_REPAIR_NODE_STORAGE": {exclusive(theNode, lock.Node)},
 	"OP_NODE_SET_PARAMS": {
-		exclusive(either(allOf(isTrue("auto_promote"), mayDemote), all, theNode), lock.Node, lock.NodeRes),
-		shared(when(isSet("secondary_ip"), mirroredHere), lock.Instance),
+		exclusive(either(allOf(isTrue("auto_promote"), mayDemote), allLocks, theNode), lock.Node, lock.NodeRes),
+		shared(when(isSet("secondary_ip"), mirroredOnNode), lock.Instance),
 	},
 	"OP_NODE_POWERCYCLE": {},
 	"OP_NODE_MIGRATE":    {shared(theNode, lock.Node)},
@@ -69,12 +69,12 @@ var lockTable = map[string][]claim{
 
 	"OP_INSTANCE_CREATE": {
 		exclusive(theInstance, lock.Instance),
-		shared(groupsOf(creationNodes(all)), lock.NodeGroup),
-		exclusive(creationNodes(either(isTrue("opportunistic_locking"), some, all)), lock.Node, lock.NodeRes),
+		shared(groupsOf(creationNodes(allLocks)), lock.NodeGroup),
+		exclusive(creationNodes(either(isTrue("opportunistic_locking"), unknownLocks, allLocks)), lock.Node, lock.NodeRes),
 	},
 	"OP_INSTANCE_MULTI_ALLOC": {
-		shared(either(anyOf(isSet("iallocator"), unplaced),
-			either(isTrue("opportunistic_locking"), some, all),
+		shared(either(anyOf(isSet("iallocator"), someUnplaced),
+			either(isTrue("opportunistic_locking"), unknownLocks, allLocks),
 			listedNodes), lock.Node, lock.NodeRes),
 	},
 	"OP_INSTANCE_REINSTALL": {exclusive(theInstance, lock.Instance)},
@@ -91,13 +91,13 @@ var lockTable = map[string][]claim{
 		shared(when(allocatesMirror, instanceGroups), lock.NodeGroup),
 		exclusive(either(allocatesMirror,
 			nodesIn(instanceGroups),
-			together(nodes("remote_node"), instanceNodes)), lock.Node, lock.NodeRes),
+			unionOf(nodes("remote_node"), instanceNodes)), lock.Node, lock.NodeRes),
 	},
-	"OP_INSTANCE_FAILOVER": moving,
-	"OP_INSTANCE_MIGRATE":  moving,
+	"OP_INSTANCE_FAILOVER": movingLocks,
+	"OP_INSTANCE_MIGRATE":  movingLocks,
 	"OP_INSTANCE_MOVE": {
 		exclusive(theInstance, lock.Instance),
-		exclusive(together(instancePrimary, nodes("target_node")), lock.Node, lock.NodeRes),
+		exclusive(unionOf(instancePrimary, nodes("target_node")), lock.Node, lock.NodeRes),
 	},
 	"OP_INSTANCE_CONSOLE": {shared(theInstance, lock.Instance)},
 	"OP_INSTANCE_ACTIVATE_DISKS": {
@@ -134,12 +134,12 @@ var lockTable = map[string][]claim{
 	"OP_INSTANCE_CHANGE_GROUP": {
 		shared(theInstance, lock.Instance),
 		shared(changedGroups, lock.NodeGroup),
-		shared(together(nodesIn(changedGroups), instanceNodes), lock.Node),
+		shared(unionOf(nodesIn(changedGroups), instanceNodes), lock.Node),
 	},
 
-	"OP_GROUP_ADD": {exclusive(fresh("group_name"), lock.NodeGroup)},
+	"OP_GROUP_ADD": {exclusive(newName("group_name"), lock.NodeGroup)},
 	"OP_GROUP_ASSIGN_NODES": {
-		exclusive(together(theGroup, groupsOf(nodes("nodes"))), lock.NodeGroup),
+		exclusive(unionOf(theGroup, groupsOf(nodes("nodes"))), lock.NodeGroup),
 		exclusive(nodes("nodes"), lock.Node),
 	},
 	"OP_GROUP_SET_PARAMS": {
@@ -151,7 +151,7 @@ var lockTable = map[string][]claim{
 	"OP_GROUP_EVACUATE": {
 		shared(groupInstances, lock.Instance),
 		shared(evacuationGroups, lock.NodeGroup),
-		shared(together(nodesIn(evacuationGroups), groupReach), lock.Node),
+		shared(unionOf(nodesIn(evacuationGroups), groupInstanceNodes), lock.Node),
 	},
 
 	"OP_OS_DIAGNOSE":          {},
@@ -159,9 +159,9 @@ var lockTable = map[string][]claim{
 	"OP_BACKUP_PREPARE":       {exclusive(theInstance, lock.Instance)},
 	"OP_BACKUP_EXPORT": {
 		exclusive(theInstance, lock.Instance),
-		exclusive(unless(is("mode", "remote"), all), lock.Node),
+		exclusive(unless(is("mode", "remote"), allLocks), lock.Node),
 	},
-	"OP_BACKUP_REMOVE": {exclusive(all, lock.Node)},
+	"OP_BACKUP_REMOVE": {exclusive(allLocks, lock.Node)},
 
 	"OP_TAGS_GET": {
 		shared(when(allOf(isTrue("use_locking"), is("kind", "instance")), instances("name")), lock.Instance),
@@ -169,24 +169,24 @@ var lockTable = map[string][]claim{
 		shared(when(allOf(isTrue("use_locking"), is("kind", "node")), nodes("name")), lock.Node),
 		shared(when(allOf(isTrue("use_locking"), is("kind", "network")), networks("name")), lock.Network),
 	},
-	"OP_TAGS_SET":    tagging,
-	"OP_TAGS_DEL":    tagging,
+	"OP_TAGS_SET":    taggingLocks,
+	"OP_TAGS_DEL":    taggingLocks,
 	"OP_TAGS_SEARCH": {},
 
 	"OP_NETWORK_ADD": {
-		exclusive(fresh("network_name"), lock.Network),
-		shared(when(isntFalse("conflicts_check"), all), lock.Node),
+		exclusive(newName("network_name"), lock.Network),
+		shared(when(isNotFalse("conflicts_check"), allLocks), lock.Node),
 	},
 	"OP_NETWORK_REMOVE": {
 		exclusive(theNetwork, lock.Network),
-		shared(all, lock.NodeGroup),
+		shared(allLocks, lock.NodeGroup),
 	},
 	"OP_NETWORK_RENAME":     {exclusive(theNetwork, lock.Network)},
 	"OP_NETWORK_SET_PARAMS": {exclusive(theNetwork, lock.Network)},
 	"OP_NETWORK_CONNECT": {
 		exclusive(theGroup, lock.NodeGroup),
-		shared(when(isntFalse("conflicts_check"), groupInstances), lock.Instance),
-		shared(when(isntFalse("conflicts_check"), theNetwork), lock.Network),
+		shared(when(isNotFalse("conflicts_check"), groupInstances), lock.Instance),
+		shared(when(isNotFalse("conflicts_check"), theNetwork), lock.Network),
 	},
 	"OP_NETWORK_DISCONNECT": {
 		exclusive(theGroup, lock.NodeGroup),
@@ -194,8 +194,8 @@ var lockTable = map[string][]claim{
 	},
 
 	"OP_TEST_DELAY": {
-		exclusive(unless(isntFalse("no_locks"), // which has an effect here (design.md 8)
-			together(nodes("on_nodes"), when(isntFalse("on_master"), masterNode))), lock.Node),
+		exclusive(unless(isNotFalse("no_locks"), // which has an effect here (design.md 8)
+			unionOf(nodes("on_nodes"), when(isNotFalse("on_master"), masterNode))), lock.Node),
 	},
 	"OP_TEST_JQUEUE":    {exclusive(masterNode, lock.Node)},
 	"OP_TEST_OS_PARAMS": {},
@@ -204,46 +204,46 @@ var lockTable = map[string][]claim{
 
 // Entries that several rows have in common, or that need a word of explanation.
 var (
-	moving = []claim{
+	movingLocks = []tableEntry{
 		exclusive(theInstance, lock.Instance),
 		exclusive(either(externallyMirrored,
-			either(isSet("target_node"), together(instancePrimary, nodes("target_node")), all),
+			either(isSet("target_node"), unionOf(instancePrimary, nodes("target_node")), allLocks),
 			instanceNodes), lock.Node, lock.NodeRes),
 	}
 
-	tagging = []claim{
+	taggingLocks = []tableEntry{
 		exclusive(when(is("kind", "instance"), instances("name")), lock.Instance),
 		exclusive(when(is("kind", "nodegroup"), groups("name")), lock.NodeGroup),
 		exclusive(when(is("kind", "node"), nodes("name")), lock.Node),
 		exclusive(when(is("kind", "network"), networks("name")), lock.Network),
 	}
 
-	evacuationNodes = together(theNode,
+	evacuationNodes = unionOf(theNode,
 		either(isSet("remote_node"), nodes("remote_node"), nodesIn(groupsOf(theNode))))
 
-	evacuationGroups = either(isSet("target_groups"), together(theGroup, groups("target_groups"), groupsReach), all)
+	evacuationGroups = either(isSet("target_groups"), unionOf(theGroup, groups("target_groups"), groupInstanceGroups), allLocks)
 
-	changedGroups = either(isSet("target_groups"), together(groups("target_groups"), instanceGroups), all)
+	changedGroups = either(isSet("target_groups"), unionOf(groups("target_groups"), instanceGroups), allLocks)
 
 	// allocatesMirror: an allocator, the cluster's own if none is named, chooses the new secondary node.
 	allocatesMirror = anyOf(isSet("iallocator"),
 		allOf(is("mode", "replace_new_secondary"), not(isSet("remote_node"))))
 
-	conversionNodes = together(instanceNodes,
+	conversionNodes = unionOf(instanceNodes,
 		when(isSet("disk_template"), nodes("remote_node")),
 		when(allOf(is("disk_template", "drbd"), not(isSet("remote_node"))), nodesIn(instanceGroups)))
 )
 
 // queried is the locks for a question about some instances, or about all of them, and none if the configuration alone can
 // answer it.
-func queried(listed source) source {
-	return unless(allOf(isTrue("static"), not(isTrue("use_locking"))), either(isSet("instances"), listed, all))
+func queried(listed lockSource) lockSource {
+	return unless(allOf(isTrue("static"), not(isTrue("use_locking"))), either(isSet("instances"), listed, allLocks))
 }
 
 // creationNodes is the nodes of an instance that shall be: those it is planned for, those that an allocator chooses from
 // (the cluster's own if neither one nor a node is named), or those that are named; and where its image comes from.
-func creationNodes(chosen source) source {
+func creationNodes(chosen lockSource) lockSource {
 	return either(isTrue("commit"), instanceNodes,
 		either(anyOf(isSet("iallocator"), not(isSet("pnode"))), chosen,
-			together(nodes("pnode", "snode"), when(is("mode", "import"), orAll(nodes("src_node"))))))
+			unionOf(nodes("pnode", "snode"), when(is("mode", "import"), orAllLocks(nodes("src_node"))))))
 }

@@ -45,20 +45,20 @@ type LockDefinition struct {
 	Mode string // shared or exclusive
 }
 
-// Fault is a mistake in a definition.
-type Fault struct {
+// DefinitionError is a mistake in a definition.
+type DefinitionError struct {
 	Definition int    // position in the list that With was given
 	Opcode     string // its name, as it is spelled
 	Field      string // as params[2].type, counted from 0
 	Text       string
 }
 
-func (f *Fault) Error() string { return f.Opcode + ": " + f.Field + ": " + f.Text }
+func (f *DefinitionError) Error() string { return f.Opcode + ": " + f.Field + ": " + f.Text }
 
-// Faults is all the mistakes in some definitions, in their order.
-type Faults []*Fault
+// DefinitionErrors is all the mistakes in some definitions, in their order.
+type DefinitionErrors []*DefinitionError
 
-func (f Faults) Error() string {
+func (f DefinitionErrors) Error() string {
 	lines := make([]string, len(f))
 	for i, fault := range f {
 		lines[i] = fault.Error()
@@ -69,19 +69,19 @@ func (f Faults) Error() string {
 // With is the catalogue with more opcodes. All or none are added; the error is Faults.
 func (c *Catalogue) With(definitions []Definition) (*Catalogue, error) {
 	more := &Catalogue{opcodes: maps.Clone(c.opcodes)}
-	var faults Faults
+	var errs DefinitionErrors
 	for i := range definitions {
-		d := definer{definition: &definitions[i], index: i}
+		d := definitionCompiler{definition: &definitions[i], index: i}
 		op := d.opcode()
-		_, double := more.opcodes[op.Name]
-		if _, listed := lockTable[op.Name]; double || listed { // which knows one of a later Ganeti as well
-			d.fault("name", "there is an opcode "+op.Name+" already")
+		_, duplicate := more.opcodes[op.Name]
+		if _, inLockTable := lockTable[op.Name]; duplicate || inLockTable { // which knows one of a later Ganeti as well
+			d.fail("name", "there is an opcode "+op.Name+" already")
 		}
 		more.opcodes[op.Name] = op
-		faults = append(faults, d.faults...)
+		errs = append(errs, d.errs...)
 	}
-	if faults != nil {
-		return nil, faults
+	if errs != nil {
+		return nil, errs
 	}
 	more.names = slices.Sorted(maps.Keys(more.opcodes))
 	return more, nil
@@ -100,16 +100,16 @@ func DecodeCatalogue(encoded []byte) (*Catalogue, error) {
 	return Builtin().With(definitions)
 }
 
-// definer makes an opcode of a definition and collects what is wrong with it.
-type definer struct {
+// definitionCompiler makes an opcode of a definition and collects what is wrong with it.
+type definitionCompiler struct {
 	definition *Definition
 	index      int
 	params     map[string]*Param
-	faults     Faults
+	errs       DefinitionErrors
 }
 
-func (d *definer) fault(field, text string) {
-	d.faults = append(d.faults, &Fault{Definition: d.index, Opcode: d.definition.Name, Field: field, Text: text})
+func (d *definitionCompiler) fail(field, text string) {
+	d.errs = append(d.errs, &DefinitionError{Definition: d.index, Opcode: d.definition.Name, Field: field, Text: text})
 }
 
 var (
@@ -117,10 +117,10 @@ var (
 	paramNames  = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 )
 
-func (d *definer) opcode() *Opcode {
+func (d *definitionCompiler) opcode() *Opcode {
 	op := &Opcode{Name: d.definition.Name, Doc: d.definition.Doc, summary: d.definition.Summary, index: map[string]int{}}
 	if !opcodeNames.MatchString(op.Name) {
-		d.fault("name", quoted(op.Name)+" is no name for an opcode: want OP_ and then capital letters, digits and _")
+		d.fail("name", quoted(op.Name)+" is no name for an opcode: want OP_ and then capital letters, digits and _")
 	}
 	d.params = map[string]*Param{}
 	taken := map[string]bool{idKey: true}
@@ -131,9 +131,9 @@ func (d *definer) opcode() *Opcode {
 		p := d.param("params["+strconv.Itoa(i)+"]", &d.definition.Params[i])
 		switch {
 		case taken[p.Name] && d.params[p.Name] == nil:
-			d.fault("params["+strconv.Itoa(i)+"].name", "every opcode has a parameter "+p.Name+" already")
+			d.fail("params["+strconv.Itoa(i)+"].name", "every opcode has a parameter "+p.Name+" already")
 		case taken[p.Name]:
-			d.fault("params["+strconv.Itoa(i)+"].name", "there is a parameter "+p.Name+" already")
+			d.fail("params["+strconv.Itoa(i)+"].name", "there is a parameter "+p.Name+" already")
 		}
 		taken[p.Name], d.params[p.Name] = true, &p
 		op.Params = append(op.Params, p)
@@ -142,33 +142,33 @@ func (d *definer) opcode() *Opcode {
 	for i := range op.Params {
 		op.index[op.Params[i].Name] = i
 	}
-	op.plan = d.plan()
-	op.needs = op.plan.needs
+	op.compiled = d.compile()
+	op.requiredLocks = op.compiled.requiredLocks
 	switch p := d.params[op.summary]; {
 	case op.summary == "":
 	case p == nil:
-		d.fault("summary", quoted(op.summary)+" is no parameter of this opcode")
+		d.fail("summary", quoted(op.summary)+" is no parameter of this opcode")
 	case p.Secret:
-		d.fault("summary", op.summary+" is secret")
+		d.fail("summary", op.summary+" is secret")
 	}
 	return op
 }
 
-func (d *definer) param(field string, from *ParamDefinition) Param {
+func (d *definitionCompiler) param(field string, from *ParamDefinition) Param {
 	p := Param{Name: from.Name, Doc: from.Doc, Secret: from.Secret, Type: anything}
 	if !paramNames.MatchString(p.Name) {
-		d.fault(field+".name", quoted(p.Name)+" is no name for a parameter: want a small letter, then small letters, digits and _")
+		d.fail(field+".name", quoted(p.Name)+" is no name for a parameter: want a small letter, then small letters, digits and _")
 	}
 	t, err := newVocabulary(nil).parse(from.Type)
 	if err != nil {
-		d.fault(field+".type", err.Error()+`; there are, for instance, String, NonEmptyString, Integer, Float, Boolean, AbsolutePath, `+
+		d.fail(field+".type", err.Error()+`; there are, for instance, String, NonEmptyString, Integer, Float, Boolean, AbsolutePath, `+
 			`"List of NonEmptyString" and "OneOf slow, fast"`)
 	} else {
 		p.Type = t
 	}
 	if from.Required {
 		if from.Default != nil {
-			d.fault(field+".default", "a parameter that is required needs no default: leave out one of the two")
+			d.fail(field+".default", "a parameter that is required needs no default: leave out one of the two")
 		}
 		return p
 	}
@@ -178,28 +178,28 @@ func (d *definer) param(field string, from *ParamDefinition) Param {
 	}
 	switch {
 	case from.Secret:
-		d.fault(field+".default", "a secret parameter has no default: here, everybody can read it")
+		d.fail(field+".default", "a secret parameter has no default: here, everybody can read it")
 	case checkSyntax(from.Default) != nil:
-		d.fault(field+".default", checkSyntax(from.Default).Error())
+		d.fail(field+".default", checkSyntax(from.Default).Error())
 	default:
 		p.Default = appendCompact(nil, from.Default)
 		if bad := p.Type.check(p.Default); bad != nil {
-			d.fault(field+".default", bad.text())
+			d.fail(field+".default", bad.text())
 		}
 	}
 	return p
 }
 
-// plan reads the templates.
-func (d *definer) plan() *plan {
-	p := &plan{}
+// compile reads the templates.
+func (d *definitionCompiler) compile() *compiledDefinition {
+	p := &compiledDefinition{}
 	for i := range d.definition.Params {
 		if from := &d.definition.Params[i]; from.Secret {
 			p.secrets = append(p.secrets, from.Name)
 		}
 	}
 	if len(d.definition.Command) == 0 {
-		d.fault("command", "it is missing: name a program, and its arguments")
+		d.fail("command", "it is missing: name a program, and its arguments")
 	}
 	for i, text := range d.definition.Command {
 		p.command = append(p.command, d.argument(i, text))
@@ -207,7 +207,7 @@ func (d *definer) plan() *plan {
 	for _, name := range slices.Sorted(maps.Keys(d.definition.Env)) {
 		field := "env." + name
 		if bad := variableName.check(json.RawMessage(strconv.Quote(name))); bad != nil {
-			d.fault(field, "the name of a variable must be "+variableName.words)
+			d.fail(field, "the name of a variable must be "+variableName.description)
 		}
 		v := variable{name: name, value: d.template(field, d.definition.Env[name], true)}
 		for param := range v.value.params {
@@ -225,29 +225,29 @@ func (d *definer) plan() *plan {
 }
 
 // argument reads an element of the command. The first must always be there.
-func (d *definer) argument(i int, text string) template {
+func (d *definitionCompiler) argument(i int, text string) template {
 	field := "command[" + strconv.Itoa(i) + "]"
 	t := d.template(field, text, false)
 	if strings.IndexByte(text, 0) >= 0 {
-		d.fault(field, "it contains NUL")
+		d.fail(field, "it contains NUL")
 	}
 	if i == 0 && text == "" {
-		d.fault(field, "it is empty: name a program")
+		d.fail(field, "it is empty: name a program")
 	}
 	for param := range t.params {
 		p := d.params[param]
 		switch {
 		case i == 0 && (isNull(p.Default) || p.Type.check(json.RawMessage("null")) == nil || isListed(p.Type)):
-			d.fault(field, param+" cannot be the program: it may be unset, or be a list")
-		case t.alone() == "" && isListed(p.Type):
-			d.fault(field, param+" is a list: let ${"+param+"} be an element of its own, which becomes an argument for each of its elements")
+			d.fail(field, param+" cannot be the program: it may be unset, or be a list")
+		case t.soleParam() == "" && isListed(p.Type):
+			d.fail(field, param+" is a list: let ${"+param+"} be an element of its own, which becomes an argument for each of its elements")
 		}
 	}
 	return t
 }
 
 // optional reads the template of a field that may be empty. Without parameters, it is checked at once.
-func (d *definer) optional(field, text string, kind *plain) template {
+func (d *definitionCompiler) optional(field, text string, kind *scalarType) template {
 	if text == "" {
 		return nil
 	}
@@ -260,29 +260,29 @@ func (d *definer) optional(field, text string, kind *plain) template {
 		value, _ = json.Marshal(text)
 	}
 	if kind != nil && !kind.accepts(value) {
-		d.fault(field, "want "+kind.words+", found "+quoted(text))
+		d.fail(field, "want "+kind.description+", found "+quoted(text))
 	}
 	return t
 }
 
-func (d *definer) template(field, text string, secretsToo bool) template {
-	t, wrong := parseTemplate(text, func(name string) bool { return d.params[name] != nil })
-	if wrong != "" {
-		d.fault(field, wrong)
+func (d *definitionCompiler) template(field, text string, allowSecrets bool) template {
+	t, problem := parseTemplate(text, func(name string) bool { return d.params[name] != nil })
+	if problem != "" {
+		d.fail(field, problem)
 	}
 	for param := range t.params {
-		if d.params[param].Secret && !secretsToo {
-			d.fault(field, param+" is secret, and may be used in env only: everything else can be seen by others")
+		if d.params[param].Secret && !allowSecrets {
+			d.fail(field, param+" is secret, and may be used in env only: everything else can be seen by others")
 		}
 	}
 	return t
 }
 
-func (d *definer) lock(field string, from LockDefinition) lockTemplate {
+func (d *definitionCompiler) lock(field string, from LockDefinition) lockTemplate {
 	t := lockTemplate{name: d.template(field+".lock", from.Lock, false)}
 	switch mode, err := lock.ParseMode(from.Mode); {
 	case err != nil || mode == lock.None:
-		d.fault(field+".mode", "want shared or exclusive, found "+quoted(from.Mode))
+		d.fail(field+".mode", "want shared or exclusive, found "+quoted(from.Mode))
 	default:
 		t.mode = mode
 	}
@@ -290,10 +290,10 @@ func (d *definer) lock(field string, from LockDefinition) lockTemplate {
 	for param := range t.name.params {
 		templated = true
 		if isListed(d.params[param].Type) {
-			if t.many != "" {
-				d.fault(field+".lock", "only one parameter in the name of a lock can be a list")
+			if t.listParam != "" {
+				d.fail(field+".lock", "only one parameter in the name of a lock can be a list")
 			}
-			t.many = param
+			t.listParam = param
 		}
 	}
 	// An example must name a lock, whatever its end will be.
@@ -302,7 +302,7 @@ func (d *definer) lock(field string, from LockDefinition) lockTemplate {
 		example = t.name[0].text + "x"
 	}
 	if l, ok := parseLockName(example); (t.name != nil || from.Lock == "") && (!ok || templated && l.Level() == lock.Cluster) {
-		d.fault(field+".lock", "want "+lockWords+", found "+quoted(from.Lock))
+		d.fail(field+".lock", "want "+lockNameDescription+", found "+quoted(from.Lock))
 	}
 	return t
 }
@@ -314,11 +314,11 @@ func isListed(t Type) bool {
 		return true
 	case union:
 		return slices.ContainsFunc(t, isListed)
-	case both:
+	case intersection:
 		return slices.ContainsFunc(t, isListed)
 	case private:
 		return isListed(t.inner)
-	case *plain:
+	case *scalarType:
 		return t == commandLine
 	}
 	return false

@@ -62,12 +62,12 @@ func TestADefinitionAddsAnOpcode(t *testing.T) {
 	require.Equal(t, "SITE_DRAIN", Summary(d.Input), "the built-in catalogue does not know what to show")
 
 	require.Equal(t, lock.Declaration{BGL: true}, Builtin().Declare(d.Input, nil))
-	require.Equal(t, "instance S slow.n1 slow.n2, nodegroup S ALL, node X n1-uuid n2-uuid", showDeclaration(c.Declare(d.Input, handMade(t))))
+	require.Equal(t, "instance S slow.n1 slow.n2, nodegroup S ALL, node X n1-uuid n2-uuid", showDeclaration(c.Declare(d.Input, handmadeResources(t))))
 	require.Equal(t, "cluster/BGL S, instance/slow.n1 S, instance/slow.n2 S, nodegroup/[lockset] S, node/n1-uuid X, node/n2-uuid X",
-		showNeeds(c.Locks(d.Input, handMade(t))))
+		showRequiredLocks(c.RequiredLocks(d.Input, handmadeResources(t))))
 
 	both := parsed(t, c, `{"OP_ID": "OP_SITE_DRAIN", "nodes": ["n1"], "target": "n1"}`)
-	require.Equal(t, "cluster/BGL S, instance/slow.n1 S, nodegroup/[lockset] S, node/n1 X", showNeeds(c.Locks(both.Input, nil)),
+	require.Equal(t, "cluster/BGL S, instance/slow.n1 S, nodegroup/[lockset] S, node/n1 X", showRequiredLocks(c.RequiredLocks(both.Input, nil)),
 		"the stronger mode includes the other")
 }
 
@@ -144,11 +144,11 @@ func TestWhatCannotBeExpandedIsNotAccepted(t *testing.T) {
 		``: "nothing", `"node": "a", `: "cluster/BGL S, node/a S", `"node": [], `: "nothing", `"node": ["b", "a"], `: "cluster/BGL S, node/a S, node/b S",
 	} {
 		d := parsed(t, c, `{"OP_ID": "OP_LOOSE", `+params+`"program": "a"}`)
-		require.Equal(t, want, showNeeds(c.Locks(d.Input, nil)))
+		require.Equal(t, want, showRequiredLocks(c.RequiredLocks(d.Input, nil)))
 	}
 }
 
-func TestFaultsOfDefinitions(t *testing.T) {
+func TestErrorsOfDefinitions(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil func(*Definition)
 		want  string // field: text
@@ -197,7 +197,7 @@ func TestFaultsOfDefinitions(t *testing.T) {
 			d := drain()
 			test.spoil(&d)
 			_, err := Builtin().With([]Definition{{Name: "OP_OTHER", Command: []string{"true"}}, d})
-			var faults Faults
+			var faults DefinitionErrors
 			require.True(t, errors.As(err, &faults))
 			require.Equal(t, 1, faults[0].Definition)
 			require.Contains(t, err.Error(), d.Name+": "+test.want)
@@ -221,7 +221,7 @@ func TestTemplatesNeverSplit(t *testing.T) {
 		source := escape.Replace(before) + "${p}" + escape.Replace(after)
 		parsed, wrong := parseTemplate(source, isParam)
 		require.Empty(t, wrong, source)
-		text, complete := parsed.fill(func(param string) json.RawMessage {
+		text, complete := parsed.expand(func(param string) json.RawMessage {
 			require.Equal(t, "p", param)
 			v, _ := json.Marshal(value)
 			return v

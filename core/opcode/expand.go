@@ -19,8 +19,8 @@ type Command struct {
 	Timeout   *float64          `json:"timeout,omitempty"` // seconds
 }
 
-// plan is a Definition that has been checked.
-type plan struct {
+// compiledDefinition is a Definition that has been checked.
+type compiledDefinition struct {
 	secrets []string // names of parameters
 	command []template
 	env     []variable // in order of their names
@@ -37,38 +37,38 @@ type variable struct {
 }
 
 type lockTemplate struct {
-	name template
-	mode lock.Mode
-	many string // the parameter of which each element is a lock of its own, "" if there is none
+	name      template
+	mode      lock.Mode
+	listParam string // the parameter of which each element is a lock of its own, "" if there is none
 }
 
 // Expand is what a defined opcode runs, from its stored input and the secrets that Parse has taken out of it. The error
 // is a *Failure: the definition is gone, the secrets are, or the definition has changed so that the input is of no use.
 func (c *Catalogue) Expand(input, secrets json.RawMessage) (Command, error) {
-	g := give(input, nil)
+	g := readParams(input, nil)
 	op, known := c.opcodes[g.opcode]
 	if !known || !op.Defined() {
 		return Command{}, &Failure{Class: "OpCodeUnknown", Text: "Unknown opcode"}
 	}
-	if lost := g.unlock(op.plan.secrets, secrets); lost != "" {
-		return Command{}, &Failure{Class: prereqError, Code: wrongInput, Text: "the value of " + lost + " is gone: it is kept in " +
+	if missing := g.restoreSecrets(op.compiled.secrets, secrets); missing != "" {
+		return Command{}, &Failure{Class: prereqError, Code: wrongInput, Text: "the value of " + missing + " is gone: it is kept in " +
 			"memory only, and the daemon has restarted since the job was submitted. Submit it again"}
 	}
-	command, bad := op.plan.expand(g)
+	command, bad := op.compiled.expand(g)
 	if bad != nil {
 		return Command{}, &Failure{Class: prereqError, Text: bad.Text, Code: wrongInput}
 	}
 	return command, nil
 }
 
-// unlock puts secrets back in the place of what is stored instead of them. It names the first one that is not there.
-func (g *given) unlock(params []string, secrets json.RawMessage) (lost string) {
-	real := give(secrets, nil)
+// restoreSecrets puts secrets back in the place of what is stored instead of them. It names the first one that is not there.
+func (g *opcodeParams) restoreSecrets(params []string, secrets json.RawMessage) (missing string) {
+	secret := readParams(secrets, nil)
 	for _, param := range params {
 		if !bytes.Contains(g.value(param), []byte(redactedToken)) { // unset, or there was nothing in it to hide
 			continue
 		}
-		value := real.value(param)
+		value := secret.value(param)
 		if value == nil {
 			return param
 		}
@@ -82,42 +82,42 @@ func (g *given) unlock(params []string, secrets json.RawMessage) (lost string) {
 }
 
 // expand fills in the templates.
-func (p *plan) expand(g *given) (Command, *Invalid) {
+func (p *compiledDefinition) expand(g *opcodeParams) (Command, *Invalid) {
 	var c Command
 	for _, t := range p.command {
-		if v := g.value(t.alone()); t.alone() != "" && len(v) > 0 && v[0] == '[' {
+		if v := g.value(t.soleParam()); t.soleParam() != "" && len(v) > 0 && v[0] == '[' {
 			for element := range elements(v) {
 				c.Argv = append(c.Argv, textOf(element))
 			}
-		} else if text, complete := t.fill(g.value); complete {
+		} else if text, complete := t.expand(g.value); complete {
 			c.Argv = append(c.Argv, text)
 		}
 	}
 	if len(c.Argv) == 0 || c.Argv[0] == "" {
-		return Command{}, p.command[0].unfit("it would be the name of the program, which is empty")
+		return Command{}, p.command[0].valueError("it would be the name of the program, which is empty")
 	}
 	for _, v := range p.env {
-		text, complete := v.value.fill(g.value)
+		text, complete := v.value.expand(g.value)
 		switch {
 		case !complete:
 		case v.secret:
-			c.SecretEnv = with(c.SecretEnv, v.name, text)
+			c.SecretEnv = withEntry(c.SecretEnv, v.name, text)
 		default:
-			c.Env = with(c.Env, v.name, text)
+			c.Env = withEntry(c.Env, v.name, text)
 		}
 	}
-	if text, complete := p.stdin.fill(g.value); complete && p.stdin != nil {
+	if text, complete := p.stdin.expand(g.value); complete && p.stdin != nil {
 		c.Stdin = &text
 	}
-	if text, complete := p.cwd.fill(g.value); complete && p.cwd != nil {
+	if text, complete := p.cwd.expand(g.value); complete && p.cwd != nil {
 		if !strings.HasPrefix(text, "/") {
-			return Command{}, p.cwd.unfit("the working directory would be " + quoted(text) + ", want an absolute path")
+			return Command{}, p.cwd.valueError("the working directory would be " + quoted(text) + ", want an absolute path")
 		}
 		c.Cwd = &text
 	}
-	if text, complete := p.timeout.fill(g.value); complete && p.timeout != nil {
+	if text, complete := p.timeout.expand(g.value); complete && p.timeout != nil {
 		if !isSeconds(json.RawMessage(text)) {
-			return Command{}, p.timeout.unfit("the time-out would be " + quoted(text) + ", want " + seconds.words)
+			return Command{}, p.timeout.valueError("the time-out would be " + quoted(text) + ", want " + seconds.description)
 		}
 		timeout, _ := strconv.ParseFloat(text, 64)
 		c.Timeout = &timeout
@@ -125,15 +125,15 @@ func (p *plan) expand(g *given) (Command, *Invalid) {
 	return c, p.checkNUL(g)
 }
 
-// unfit is about a value that is of no use in the template.
-func (t template) unfit(text string) *Invalid {
+// valueError is about a value that is of no use in the template.
+func (t template) valueError(text string) *Invalid {
 	for param := range t.params {
-		return refused(param, text)
+		return paramError(param, text)
 	}
 	return &Invalid{Text: text}
 }
 
-func with(m map[string]string, key, value string) map[string]string {
+func withEntry(m map[string]string, key, value string) map[string]string {
 	if m == nil {
 		m = map[string]string{}
 	}
@@ -143,7 +143,7 @@ func with(m map[string]string, key, value string) map[string]string {
 
 // checkNUL makes sure that what becomes part of a command line, an environment or a path contains no NUL, where it would
 // end there.
-func (p *plan) checkNUL(g *given) *Invalid {
+func (p *compiledDefinition) checkNUL(g *opcodeParams) *Invalid {
 	templates := append([]template{p.cwd}, p.command...)
 	for _, v := range p.env {
 		templates = append(templates, v.value)
@@ -156,70 +156,70 @@ func (p *plan) checkNUL(g *given) *Invalid {
 				bad = bad || strings.IndexByte(textOf(element), 0) >= 0
 			}
 			if bad {
-				return refused(param, "it contains NUL, which cannot be part of a command")
+				return paramError(param, "it contains NUL, which cannot be part of a command")
 			}
 		}
 	}
 	return nil
 }
 
-// needs is the locks of a defined opcode.
-func (p *plan) needs(g *given) (lock.Needs, *Invalid) {
-	var wanted []wish
+// requiredLocks is the locks of a defined opcode.
+func (p *compiledDefinition) requiredLocks(g *opcodeParams) (lock.RequiredLocks, *Invalid) {
+	var wanted []wantedLock
 	for i := range p.locks {
 		var bad *Invalid
 		if wanted, bad = p.locks[i].appendTo(wanted, g); bad != nil {
-			return lock.Needs{}, bad
+			return lock.RequiredLocks{}, bad
 		}
 	}
-	items, bad := settle(locksKey, g.known, wanted)
-	return lock.Needs{Request: items}, bad
+	items, bad := resolveLocks(locksKey, g.resources, wanted)
+	return lock.RequiredLocks{Request: items}, bad
 }
 
 // appendTo adds the locks that come of the template: none if a parameter in it is unset.
-func (t *lockTemplate) appendTo(wanted []wish, g *given) ([]wish, *Invalid) {
+func (t *lockTemplate) appendTo(wanted []wantedLock, g *opcodeParams) ([]wantedLock, *Invalid) {
 	for param := range t.name.params {
-		if param != t.many {
-			if bad := checkLockPart(param, g.value(param)); bad != nil {
+		if param != t.listParam {
+			if bad := checkLockParam(param, g.value(param)); bad != nil {
 				return nil, bad
 			}
 		}
 	}
-	list := g.value(t.many)
-	if t.many == "" || len(list) > 0 && list[0] != '[' { // a type may allow both a list and a single one
-		if name, complete := t.name.fill(g.value); complete {
-			wanted = append(wanted, wish{name, t.mode})
+	list := g.value(t.listParam)
+	if t.listParam == "" || len(list) > 0 && list[0] != '[' { // a type may allow both a list and a single one
+		if name, complete := t.name.expand(g.value); complete {
+			wanted = append(wanted, wantedLock{name, t.mode})
 		}
-		return wanted, checkLockPart(t.many, list)
+		return wanted, checkLockParam(t.listParam, list)
 	}
 	for element := range elements(list) {
-		if bad := checkLockPart(t.many, element); bad != nil {
+		if bad := checkLockParam(t.listParam, element); bad != nil {
 			return nil, bad
 		}
-		name, complete := t.name.fill(func(param string) json.RawMessage {
-			if param == t.many {
+		name, complete := t.name.expand(func(param string) json.RawMessage {
+			if param == t.listParam {
 				return element
 			}
 			return g.value(param)
 		})
 		if complete {
-			wanted = append(wanted, wish{name, t.mode})
+			wanted = append(wanted, wantedLock{name, t.mode})
 		}
 	}
 	return wanted, nil
 }
 
-// checkLockPart: a value must not make one lock into that of a whole level, which only a definition itself may name, and
+// checkLockParam: a value must not make one lock into that of a whole level, which only a definition itself may name, and
 // not into the lock of nothing.
-func checkLockPart(param string, v json.RawMessage) *Invalid {
+func checkLockParam(param string, v json.RawMessage) *Invalid {
 	if v == nil {
 		return nil
 	}
 	switch text := textOf(v); {
 	case text == "":
-		return refused(param, "it is empty, but a lock is named after it")
+		return paramError(param, "it is empty, but a lock is named after it")
 	case strings.Contains(text, "[lockset]"):
-		return refused(param, "a lock is named after it, and [lockset] would be all of them: name those that are needed")
+		return paramError(param, "a lock is named after it, and [lockset] would be all of them: name those that are needed")
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ func checkParse(t require.TestingT, raw json.RawMessage) {
 	_ = Summary(raw)
 	_, _ = Depends(raw)
 	_ = Builtin().Declare(raw, nil)
-	_, _ = Builtin().Locks(raw, nil)
+	_, _ = Builtin().RequiredLocks(raw, nil)
 	draft, err := Builtin().Parse(raw)
 	if err != nil {
 		var invalid *Invalid
@@ -33,15 +33,15 @@ func checkParse(t require.TestingT, raw json.RawMessage) {
 
 // requireDeclared: what is taken is no more than what was declared, and is in order.
 func requireDeclared(t require.TestingT, draft Draft) {
-	needs, err := Builtin().Locks(draft.Input, nil)
+	required, err := Builtin().RequiredLocks(draft.Input, nil)
 	if err != nil {
 		var failure *Failure
 		require.ErrorAs(t, err, &failure)
 		return
 	}
 	declared := Builtin().Declare(draft.Input, nil)
-	require.Equal(t, declared, lock.Merge(declared, expected(needs)))
-	for _, items := range [][]lock.Item{needs.Request, needs.AnyOf} {
+	require.Equal(t, declared, lock.Merge(declared, declarationOf(required)))
+	for _, items := range [][]lock.Item{required.Request, required.AnyOf} {
 		for i := range items {
 			require.True(t, i == 0 || items[i-1].Lock.Compare(items[i].Lock) < 0)
 		}

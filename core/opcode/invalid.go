@@ -22,16 +22,16 @@ func invalidf(format string, args ...any) *Invalid {
 	return &Invalid{Text: fmt.Sprintf(format, args...)}
 }
 
-// unfit is the error for a parameter whose value does not belong to its type.
-func unfit(opcode, param string, bad *mismatch) *Invalid {
+// typeError is the error for a parameter whose value does not belong to its type.
+func typeError(opcode, param string, bad *mismatch) *Invalid {
 	return &Invalid{
 		Opcode: opcode, Param: param,
 		Text: "Can't parse value for '" + param + "': " + bad.text(),
 	}
 }
 
-// unfitSecret says what is allowed, and of what was found nothing, not even where the fault is: keys may tell as well.
-func unfitSecret(opcode string, p *Param) *Invalid {
+// secretTypeError says what is allowed, and of what was found nothing, not even where the fault is: keys may tell as well.
+func secretTypeError(opcode string, p *Param) *Invalid {
 	return &Invalid{
 		Opcode: opcode, Param: p.Name,
 		Text: "Can't parse value for '" + p.Name + "': want " + p.Type.String() + ", found something else (not shown, it is secret)",
@@ -44,7 +44,7 @@ func tooLarge(opcode string, size int) *Invalid {
 	return e
 }
 
-func missing(opcode, param string, found []member) *Invalid {
+func missingKey(opcode, param string, found []member) *Invalid {
 	names := make([]string, len(found))
 	for i, m := range found {
 		names[i] = m.key
@@ -55,7 +55,7 @@ func missing(opcode, param string, found []member) *Invalid {
 	}
 }
 
-func superfluous(op *Opcode, names []string) *Invalid {
+func unknownParams(op *Opcode, names []string) *Invalid {
 	e := &Invalid{Opcode: op.Name}
 	if len(names) == 1 {
 		e.Param = names[0]

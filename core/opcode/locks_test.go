@@ -15,7 +15,7 @@ import (
 	"lockstep/core/lock"
 )
 
-func handMade(t testing.TB) *config.Resources {
+func handmadeResources(t testing.TB) *config.Resources {
 	data, err := os.ReadFile("../config/testdata/resources.json")
 	require.NoError(t, err)
 	r, err := config.DecodeResources(data)
@@ -29,7 +29,7 @@ func handMade(t testing.TB) *config.Resources {
 //	declare OP_X [nowhere]     the prediction; "nowhere": nothing is known of the cluster
 //	locks OP_X [nowhere]       what is taken
 func TestLocks(t *testing.T) {
-	resources := handMade(t)
+	resources := handmadeResources(t)
 	seen := map[string]bool{}
 	datadriven.Walk(t, "testdata/locks", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -46,7 +46,7 @@ func TestLocks(t *testing.T) {
 					seen[opcode] = true
 					answers = append(answers, showDeclaration(Builtin().Declare(input, known)))
 				case "locks":
-					answers = append(answers, showNeeds(Builtin().Locks(input, known)))
+					answers = append(answers, showRequiredLocks(Builtin().RequiredLocks(input, known)))
 				default:
 					d.Fatalf(t, "unknown verb %s", d.Cmd)
 				}
@@ -68,7 +68,7 @@ func withID(params, opcode string) json.RawMessage {
 	return json.RawMessage(params + `"OP_ID": "` + opcode + `"}`)
 }
 
-var shownKnowledge = map[lock.Knowledge]string{
+var shownDemandKinds = map[lock.DemandKind]string{
 	lock.SharedSet: "S", lock.UnknownShared: "S some", lock.AllShared: "S ALL",
 	lock.ExclusiveSet: "X", lock.UnknownExclusive: "X some", lock.AllExclusive: "X ALL",
 }
@@ -79,8 +79,8 @@ func showDeclaration(d lock.Declaration) string {
 		parts = append(parts, "BGL")
 	}
 	for level := lock.Instance; level <= lock.Network; level++ {
-		if want := d.At(level); want.Known != lock.Nothing {
-			words := append([]string{level.String(), shownKnowledge[want.Known]}, want.Names...)
+		if want := d.At(level); want.Kind != lock.Nothing {
+			words := append([]string{level.String(), shownDemandKinds[want.Kind]}, want.Names...)
 			parts = append(parts, strings.Join(words, " "))
 		}
 	}
@@ -90,7 +90,7 @@ func showDeclaration(d lock.Declaration) string {
 	return strings.Join(parts, ", ")
 }
 
-func showNeeds(n lock.Needs, err error) string {
+func showRequiredLocks(required lock.RequiredLocks, err error) string {
 	if err != nil {
 		var failure *Failure
 		if !errors.As(err, &failure) {
@@ -99,11 +99,11 @@ func showNeeds(n lock.Needs, err error) string {
 		return failure.Class + " " + failure.Code + ": " + failure.Text
 	}
 	text := "nothing"
-	if n.Request != nil {
-		text = showItems(n.Request)
+	if required.Request != nil {
+		text = showItems(required.Request)
 	}
-	if n.AnyOf != nil {
-		text += "; at least " + string('0'+rune(n.Count)) + " of " + showItems(n.AnyOf)
+	if required.AnyOf != nil {
+		text += "; at least " + string('0'+rune(required.Count)) + " of " + showItems(required.AnyOf)
 	}
 	return text
 }
@@ -120,7 +120,7 @@ func TestEveryOpcodeHasARowOfLocks(t *testing.T) {
 	for _, name := range Builtin().Names() {
 		_, listed := lockTable[name]
 		op, _ := Builtin().Lookup(name)
-		require.True(t, listed != (op.needs != nil), "%s", name)
+		require.True(t, listed != (op.requiredLocks != nil), "%s", name)
 	}
 	require.Len(t, lockTable, 76)
 	for name, claims := range lockTable {
@@ -134,26 +134,26 @@ func TestEveryOpcodeHasARowOfLocks(t *testing.T) {
 func TestUnreadableOpcodes(t *testing.T) {
 	for _, input := range []string{``, `{`, `[]`, `null`, `{}`, `{"OP_ID": 1}`, `{"OP_ID": "OP_NO_SUCH"}`, `{"OP_ID": "OP_CLUSTER_QU`} {
 		require.Equal(t, lock.Declaration{BGL: true}, Builtin().Declare(json.RawMessage(input), nil), input)
-		n, err := Builtin().Locks(json.RawMessage(input), nil)
+		n, err := Builtin().RequiredLocks(json.RawMessage(input), nil)
 		require.NoError(t, err)
-		require.Equal(t, lock.Needs{}, n)
+		require.Equal(t, lock.RequiredLocks{}, n)
 	}
 }
 
 // Whatever is taken was declared, in lock order, together with the big lock.
 func TestLocksAreInOrderAndDeclared(t *testing.T) {
-	r := handMade(t)
+	r := handmadeResources(t)
 	for _, raw := range []string{
 		`{"duration": 1, "on_nodes": ["n5", "n2", "n5.example"], "no_locks": false, "OP_ID": "OP_TEST_DELAY"}`,
 		`{"OP_ID": "OP_TEST_JQUEUE"}`, `{"OP_ID": "OP_CLUSTER_SET_PARAMS"}`, `{"OP_ID": "OP_CLUSTER_REDIST_CONF"}`,
 		`{"argv": ["x"], "locks": [["node/z", "shared"], ["instance/b", "exclusive"], ["node/[lockset]", "shared"]], "OP_ID": "OP_RUN_COMMAND"}`,
 	} {
 		input := json.RawMessage(raw)
-		n, err := Builtin().Locks(input, r)
+		n, err := Builtin().RequiredLocks(input, r)
 		require.NoError(t, err)
 		require.True(t, slices.IsSortedFunc(n.Request, lock.Item.Compare))
 		require.Equal(t, lock.Item{Lock: lock.BGL, Mode: lock.Shared}, n.Request[0])
-		require.Equal(t, Builtin().Declare(input, r), lock.Declared(n.Request...), raw)
+		require.Equal(t, Builtin().Declare(input, r), lock.DeclarationOf(n.Request...), raw)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestRunCommandRefusesLocksThatCannotBe(t *testing.T) {
 }
 
 func BenchmarkDeclare(b *testing.B) {
-	r := handMade(b)
+	r := handmadeResources(b)
 	for name, raw := range map[string]string{
 		"delay":   `{"OP_ID": "OP_TEST_DELAY", "duration": 1, "on_nodes": ["n1", "n2"], "no_locks": false}`,
 		"command": `{"OP_ID": "OP_RUN_COMMAND", "argv": ["gzip", "-9", "file"], "locks": [["node/n1", "exclusive"], ["instance/i", "shared"]]}`,

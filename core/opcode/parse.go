@@ -82,20 +82,20 @@ func opcodeName(found []member) (string, error) {
 			continue
 		}
 		if id != nil {
-			return "", twice("", idKey)
+			return "", duplicateKey("", idKey)
 		}
 		id = m.value
 	}
 	if id == nil {
-		return "", missing("", idKey, found)
+		return "", missingKey("", idKey, found)
 	}
 	if bad := text.check(id); bad != nil {
-		return "", unfit("", idKey, bad)
+		return "", typeError("", idKey, bad)
 	}
 	return string(unquoted(id)), nil
 }
 
-func twice(opcode, key string) *Invalid {
+func duplicateKey(opcode, key string) *Invalid {
 	return &Invalid{Opcode: opcode, Param: key, Text: "key " + quoted(key) + " is given twice, an opcode may have each key once"}
 }
 
@@ -119,14 +119,14 @@ func (op *Opcode) assign(found []member) (values []json.RawMessage, err error) {
 		case !known:
 			unknown = append(unknown, m.key)
 		case values[i] != nil:
-			return nil, twice(op.Name, m.key)
+			return nil, duplicateKey(op.Name, m.key)
 		default:
 			values[i] = m.value
 		}
 	}
 	if unknown != nil {
 		slices.Sort(unknown)
-		return nil, superfluous(op, unknown)
+		return nil, unknownParams(op, unknown)
 	}
 	return values, nil
 }
@@ -137,7 +137,7 @@ func (op *Opcode) draft(values []json.RawMessage, found []member) (Draft, error)
 	input := make([]byte, 0, 512)
 	for i := range op.Params {
 		p := &op.Params[i]
-		value, err := op.settle(p, values[i], found)
+		value, err := op.storedValue(p, values[i], found)
 		if err != nil {
 			return Draft{}, err
 		}
@@ -147,7 +147,7 @@ func (op *Opcode) draft(values []json.RawMessage, found []member) (Draft, error)
 		input = appendKey(input, p.Name)
 		switch {
 		case p.Secret:
-			input = d.hide(input, p, value)
+			input = d.appendSecret(input, p, value)
 		case p.Name == dependsKey && !isNull(value):
 			input = appendDepends(input, decodeDepends(value))
 		case p.Name == priorityKey:
@@ -166,39 +166,39 @@ func (op *Opcode) draft(values []json.RawMessage, found []member) (Draft, error)
 	if len(d.Input) > SizeMax { // defaults and redaction may have made it longer
 		return Draft{}, tooLarge(op.Name, len(d.Input))
 	}
-	if bad := op.verify(d.Input); bad != nil {
+	if bad := op.checkTogether(d.Input); bad != nil {
 		bad.Opcode = op.Name
 		return Draft{}, bad
 	}
 	return d, nil
 }
 
-// verify looks for what is wrong with the parameters taken together.
-func (op *Opcode) verify(input json.RawMessage) *Invalid {
-	if op.needs == nil {
+// checkTogether looks for what is wrong with the parameters taken together.
+func (op *Opcode) checkTogether(input json.RawMessage) *Invalid {
+	if op.requiredLocks == nil {
 		return nil
 	}
-	g := give(input, nil)
-	_, bad := op.needs(g)
-	if bad == nil && op.plan != nil {
-		_, bad = op.plan.expand(g) // with secrets redacted, which are as good as any
+	g := readParams(input, nil)
+	_, bad := op.requiredLocks(g)
+	if bad == nil && op.compiled != nil {
+		_, bad = op.compiled.expand(g) // with secrets redacted, which are as good as any
 	}
 	return bad
 }
 
-// settle is the value to be stored for p, which the client gave as value; nil if nothing is to be stored.
-func (op *Opcode) settle(p *Param, value json.RawMessage, found []member) (json.RawMessage, error) {
+// storedValue is the value to be stored for p, which the client gave as value; nil if nothing is to be stored.
+func (op *Opcode) storedValue(p *Param, value json.RawMessage, found []member) (json.RawMessage, error) {
 	switch {
 	case value == nil && p.Required():
-		return nil, missing(op.Name, p.Name, found)
+		return nil, missingKey(op.Name, p.Name, found)
 	case value == nil || isNull(value) && !p.Required():
 		if isNull(p.Default) && !p.storedUnset {
 			return nil, nil
 		}
 		return p.Default, nil
 	}
-	if wrong := checkNesting(value, 0); wrong != "" {
-		return nil, &Invalid{Opcode: op.Name, Param: p.Name, Text: "Can't parse value for '" + p.Name + "': " + wrong}
+	if problem := checkNesting(value, 0); problem != "" {
+		return nil, &Invalid{Opcode: op.Name, Param: p.Name, Text: "Can't parse value for '" + p.Name + "': " + problem}
 	}
 	bad := p.Type.check(value)
 	switch {
@@ -208,9 +208,9 @@ func (op *Opcode) settle(p *Param, value json.RawMessage, found []member) (json.
 	case bad == nil:
 		return value, nil
 	case p.Secret:
-		return nil, unfitSecret(op.Name, p)
+		return nil, secretTypeError(op.Name, p)
 	}
-	return nil, unfit(op.Name, p.Name, bad)
+	return nil, typeError(op.Name, p.Name, bad)
 }
 
 // hasNestedSecret: somewhere in v, as in OP_INSTANCE_MULTI_ALLOC's list of instances, are secret OS parameters that are
@@ -236,9 +236,9 @@ func hasNestedSecret(v json.RawMessage) bool {
 
 const nestedSecret = "osparams_secret"
 
-// hide writes the secret value to input with its leaves redacted, and keeps the real one in d.Secrets if there is
+// appendSecret writes the secret value to input with its leaves redacted, and keeps the real one in d.Secrets if there is
 // anything to keep.
-func (d *Draft) hide(input []byte, p *Param, value json.RawMessage) []byte {
+func (d *Draft) appendSecret(input []byte, p *Param, value json.RawMessage) []byte {
 	input, leaves := appendRedacted(input, value)
 	if leaves > 0 {
 		d.Secrets = appendCompact(appendKey(d.Secrets, p.Name), value)

@@ -36,7 +36,7 @@ func checkSyntax(raw []byte) error {
 // yielded if raw is no object.
 func members(raw []byte) iter.Seq2[[]byte, json.RawMessage] {
 	return func(yield func([]byte, json.RawMessage) bool) {
-		pos, ok := opened(raw, '{')
+		pos, ok := afterBracket(raw, '{')
 		for ok && pos < len(raw) && raw[pos] == '"' {
 			keyEnd := stringEnd(raw, pos)
 			if keyEnd < 0 {
@@ -51,7 +51,7 @@ func members(raw []byte) iter.Seq2[[]byte, json.RawMessage] {
 			if end < 0 || !yield(raw[pos:keyEnd], raw[start:end]) {
 				return
 			}
-			pos, ok = following(raw, end)
+			pos, ok = afterComma(raw, end)
 		}
 	}
 }
@@ -59,19 +59,19 @@ func members(raw []byte) iter.Seq2[[]byte, json.RawMessage] {
 // elements yields the elements of the list raw. Nothing is yielded if raw is no list.
 func elements(raw []byte) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {
-		pos, ok := opened(raw, '[')
+		pos, ok := afterBracket(raw, '[')
 		for ok && pos < len(raw) && raw[pos] != ']' {
 			end := valueEnd(raw, pos)
 			if end < 0 || !yield(raw[pos:end]) {
 				return
 			}
-			pos, ok = following(raw, end)
+			pos, ok = afterComma(raw, end)
 		}
 	}
 }
 
-// opened is the position of the first token behind the given opening bracket, with which raw has to begin.
-func opened(raw []byte, bracket byte) (pos int, ok bool) {
+// afterBracket is the position of the first token behind the given opening bracket, with which raw has to begin.
+func afterBracket(raw []byte, bracket byte) (pos int, ok bool) {
 	pos = skipSpace(raw, 0)
 	if pos >= len(raw) || raw[pos] != bracket {
 		return 0, false
@@ -79,8 +79,8 @@ func opened(raw []byte, bracket byte) (pos int, ok bool) {
 	return skipSpace(raw, pos+1), true
 }
 
-// following is the position of the next token behind the comma at end; false if there is no comma.
-func following(raw []byte, end int) (pos int, ok bool) {
+// afterComma is the position of the next token behind the comma at end; false if there is no comma.
+func afterComma(raw []byte, end int) (pos int, ok bool) {
 	pos = skipSpace(raw, end)
 	if pos >= len(raw) || raw[pos] != ',' {
 		return 0, false
@@ -183,15 +183,15 @@ func checkNesting(v []byte, depth int) string {
 		return "it is nested too deeply, at most " + strconv.Itoa(depthMax) + " levels are allowed"
 	}
 	for element := range elements(v) {
-		if wrong := checkNesting(element, depth); wrong != "" {
-			return wrong
+		if problem := checkNesting(element, depth); problem != "" {
+			return problem
 		}
 	}
 	var keys []string
 	for key, value := range members(v) {
 		keys = append(keys, string(unquoted(key)))
-		if wrong := checkNesting(value, depth); wrong != "" {
-			return wrong
+		if problem := checkNesting(value, depth); problem != "" {
+			return problem
 		}
 	}
 	slices.Sort(keys)

@@ -18,8 +18,8 @@ func Summary(input json.RawMessage) string { return Builtin().Summary(input) }
 
 // Summary is the same for the opcodes of this catalogue.
 func (c *Catalogue) Summary(input json.RawMessage) string {
-	var spanned [48]summaryMember // more than most opcodes have keys, so that they stay on the stack
-	found := spanned[:0]
+	var buffer [48]summaryMember // more than most opcodes have keys, so that they stay on the stack
+	found := buffer[:0]
 	var id json.RawMessage
 	for key, value := range members(input) {
 		if string(key) == `"OP_ID"` {
@@ -120,7 +120,7 @@ func appendHaskellFloat(dst []byte, f float64) []byte {
 
 // appendCommandLine writes the arguments with blanks between them, cut to summaryRunesMax runes.
 func appendCommandLine(dst []byte, argv json.RawMessage) ([]byte, bool) {
-	line := clipped{dst: dst, fits: len(dst)}
+	line := truncatedLine{dst: dst, fits: len(dst)}
 	count := 0
 	for arg := range elements(argv) {
 		if !isString(arg) {
@@ -142,17 +142,17 @@ func appendCommandLine(dst []byte, argv json.RawMessage) ([]byte, bool) {
 	return line.dst, count > 0
 }
 
-// clipped is a line that ends in an ellipsis once it has become too long.
+// truncatedLine is a line that ends in an ellipsis once it has become too long.
 //
 // Invariant: dst[:fits] leaves room for the ellipsis and does not end within an escape.
-type clipped struct {
+type truncatedLine struct {
 	dst   []byte
 	runes int
 	fits  int
 	full  bool
 }
 
-func (c *clipped) add(r rune) {
+func (c *truncatedLine) add(r rune) {
 	if c.full {
 		return
 	}

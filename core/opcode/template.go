@@ -13,7 +13,7 @@ type template []piece
 type piece struct{ text, param string }
 
 // parseTemplate reads a template. wrong is what is wrong with it, "" if nothing is.
-func parseTemplate(s string, isParam func(string) bool) (t template, wrong string) {
+func parseTemplate(s string, isParam func(string) bool) (t template, problem string) {
 	var text strings.Builder
 	for s != "" {
 		start := strings.Index(s, "${")
@@ -46,8 +46,8 @@ func parseTemplate(s string, isParam func(string) bool) (t template, wrong strin
 	return t, ""
 }
 
-// alone is the parameter that makes up the whole template, "" if there is more in it or less.
-func (t template) alone() string {
+// soleParam is the parameter that makes up the whole template, "" if there is more in it or less.
+func (t template) soleParam() string {
 	if len(t) == 1 {
 		return t[0].param
 	}
@@ -63,9 +63,9 @@ func (t template) params(yield func(string) bool) {
 	}
 }
 
-// fill puts values in the place of parameters. If one has none there is no text at all: what depends on an optional
+// expand puts values in the place of parameters. If one has none there is no text at all: what depends on an optional
 // parameter is left out as a whole.
-func (t template) fill(value func(param string) json.RawMessage) (text string, complete bool) {
+func (t template) expand(value func(param string) json.RawMessage) (text string, complete bool) {
 	var b strings.Builder
 	for _, p := range t {
 		b.WriteString(p.text)

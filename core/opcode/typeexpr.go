@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// vocabulary is what a type expression may refer to by name, beside the plain types.
+// typeNames is what a type expression may refer to by name, beside the plain types.
 //
 // Invariant: parsed holds only complete types, so it may be shared by every parameter of that type.
-type vocabulary struct {
-	named  map[string]string // expressions
-	parsed map[string]Type   // by expression; a name alone is an expression too
-	open   map[string]bool   // names that are being resolved
+type typeNames struct {
+	named     map[string]string // expressions
+	parsed    map[string]Type   // by expression; a name alone is an expression too
+	resolving map[string]bool   // names that are being resolved
 }
 
-func newVocabulary(named map[string]string) *vocabulary {
-	return &vocabulary{named: named, parsed: map[string]Type{}, open: map[string]bool{}}
+func newVocabulary(named map[string]string) *typeNames {
+	return &typeNames{named: named, parsed: map[string]Type{}, resolving: map[string]bool{}}
 }
 
 // parse reads a type expression, in Ganeti's words:
@@ -33,11 +33,11 @@ func newVocabulary(named map[string]string) *vocabulary {
 //	       | name
 //
 // A name is that of a plain type (see plainType) or one of the vocabulary.
-func (voc *vocabulary) parse(expr string) (Type, error) {
+func (voc *typeNames) parse(expr string) (Type, error) {
 	if t, ok := voc.parsed[expr]; ok {
 		return t, nil
 	}
-	p := typeParser{vocabulary: voc, tokens: typeTokens(expr)}
+	p := typeParser{typeNames: voc, tokens: typeTokens(expr)}
 	t, err := p.expression()
 	if err == nil && p.pos < len(p.tokens) {
 		err = fmt.Errorf("unexpected %q", p.tokens[p.pos])
@@ -50,19 +50,19 @@ func (voc *vocabulary) parse(expr string) (Type, error) {
 }
 
 // resolve gives the type of a name. Names that need each other are an error.
-func (voc *vocabulary) resolve(name string) (Type, error) {
-	if t, ok := plainType(name); ok {
+func (voc *typeNames) resolve(name string) (Type, error) {
+	if t, ok := scalarTypeOf(name); ok {
 		return t, nil
 	}
 	expr, ok := voc.named[name]
 	if !ok {
 		return nil, fmt.Errorf("unknown type %q", name)
 	}
-	if voc.open[name] {
+	if voc.resolving[name] {
 		return nil, fmt.Errorf("type %s is made of itself", name)
 	}
-	voc.open[name] = true
-	defer delete(voc.open, name)
+	voc.resolving[name] = true
+	defer delete(voc.resolving, name)
 	return voc.parse(expr)
 }
 
@@ -72,7 +72,7 @@ func typeTokens(expr string) []string {
 }
 
 type typeParser struct {
-	*vocabulary
+	*typeNames
 	tokens []string
 	pos    int
 }
@@ -115,7 +115,7 @@ func (p *typeParser) expression() (Type, error) {
 func (p *typeParser) conjunction() (Type, error) {
 	parts, err := p.separated("and", p.factor)
 	if err != nil || len(parts) > 1 {
-		return both(parts), err
+		return intersection(parts), err
 	}
 	return parts[0], nil
 }

@@ -54,8 +54,8 @@ func (m *mismatch) inElement(i int) *mismatch {
 	return m.in("[" + strconv.Itoa(i) + "]")
 }
 
-// differ is the mismatch of v as a whole.
-func differ(t Type, v json.RawMessage) *mismatch {
+// mismatchOf is the mismatch of v as a whole.
+func mismatchOf(t Type, v json.RawMessage) *mismatch {
 	return &mismatch{want: t.String(), found: kindOf(v)}
 }
 
@@ -118,7 +118,7 @@ func (t lessThan) String() string { return "an integer less than " + strconv.For
 
 func (t lessThan) check(v json.RawMessage) *mismatch {
 	if n, ok := parseInteger(v); !ok || n >= int64(t) {
-		return differ(t, v)
+		return mismatchOf(t, v)
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (t lessThan) check(v json.RawMessage) *mismatch {
 type list struct{ element Type }
 
 func (t list) String() string {
-	if t.element.String() == anything.words {
+	if t.element.String() == anything.description {
 		return "a list"
 	}
 	return "a list, each element " + t.element.String()
@@ -135,7 +135,7 @@ func (t list) String() string {
 
 func (t list) check(v json.RawMessage) *mismatch {
 	if v[0] != '[' {
-		return differ(t, v)
+		return mismatchOf(t, v)
 	}
 	i := 0
 	for element := range elements(v) {
@@ -160,7 +160,7 @@ func (t tuple) String() string {
 
 func (t tuple) check(v json.RawMessage) *mismatch {
 	if v[0] != '[' {
-		return differ(t, v)
+		return mismatchOf(t, v)
 	}
 	var found []json.RawMessage
 	for element := range elements(v) {
@@ -182,10 +182,10 @@ type dictionary struct{ key, value Type }
 
 func (t dictionary) String() string {
 	var words []string
-	if t.key.String() != anything.words {
+	if t.key.String() != anything.description {
 		words = append(words, "each key "+t.key.String())
 	}
-	if t.value.String() != anything.words {
+	if t.value.String() != anything.description {
 		words = append(words, "each value "+t.value.String())
 	}
 	if len(words) == 0 {
@@ -196,7 +196,7 @@ func (t dictionary) String() string {
 
 func (t dictionary) check(v json.RawMessage) *mismatch {
 	if v[0] != '{' {
-		return differ(t, v)
+		return mismatchOf(t, v)
 	}
 	for key, value := range members(v) {
 		if bad := t.key.check(key); bad != nil {
@@ -251,10 +251,10 @@ func (t union) check(v json.RawMessage) *mismatch {
 	return &mismatch{ganeti: deepest.ganeti, want: t.String(), found: deepest.found}
 }
 
-// both is every value that belongs to all the types.
-type both []Type
+// intersection is every value that belongs to all the types.
+type intersection []Type
 
-func (t both) String() string {
+func (t intersection) String() string {
 	words := make([]string, len(t))
 	for i, part := range t {
 		words[i] = part.String()
@@ -262,7 +262,7 @@ func (t both) String() string {
 	return strings.Join(words, " and ")
 }
 
-func (t both) check(v json.RawMessage) *mismatch {
+func (t intersection) check(v json.RawMessage) *mismatch {
 	for _, part := range t {
 		if bad := part.check(v); bad != nil {
 			return bad

@@ -66,13 +66,13 @@ func ArchivePath(id int64) string {
 // RecordPath is the path of the file beside a live job's, which need not exist:
 // "queue/lockstep-12". It holds what lockstep must remember about the job (package
 // record).
-func RecordPath(id int64) string { return recordBeside(JobPath(id)) }
+func RecordPath(id int64) string { return recordPathOf(JobPath(id)) }
 
 // ArchivedRecordPath is the same of an archived job: "queue/archive/3/lockstep-30012".
-func ArchivedRecordPath(id int64) string { return recordBeside(ArchivePath(id)) }
+func ArchivedRecordPath(id int64) string { return recordPathOf(ArchivePath(id)) }
 
-// recordBeside is the path of the record of the job with that file.
-func recordBeside(file string) string {
+// recordPathOf is the path of the record of the job with that file.
+func recordPathOf(file string) string {
 	dir, base := path.Split(file)
 	return dir + recordPrefix + strings.TrimPrefix(base, jobPrefix)
 }
@@ -134,12 +134,12 @@ func FormatSerial(serial int64) []byte {
 
 const jobLivelockPrefix = "job_"
 
-// JobLivelocks matches the names of all job processes' livelocks.
-const JobLivelocks = jobLivelockPrefix + "*"
+// JobLivelockPattern matches the names of all job processes' livelocks.
+const JobLivelockPattern = jobLivelockPrefix + "*"
 
-// LivelockName is how the name of a job process's livelock begins: Ganeti's
+// JobLivelockNameStart is how the name of a job process's livelock begins: Ganeti's
 // job_%06d.
-func LivelockName(id int64) string { return fmt.Sprintf("%s%06d", jobLivelockPrefix, id) }
+func JobLivelockNameStart(id int64) string { return fmt.Sprintf("%s%06d", jobLivelockPrefix, id) }
 
 // IsJobLivelock is true if the livelock is some job process's, not a daemon's
 // or a tool's. It goes by the name, as Ganeti does. A job file that names no job
@@ -149,13 +149,13 @@ func IsJobLivelock(file string) bool {
 	return strings.HasPrefix(path.Base(file), jobLivelockPrefix)
 }
 
-// JobOfLivelock is the job whose process made the livelock of that name or path.
-func JobOfLivelock(file string) (id int64, ok bool) {
-	rest, ok := strings.CutPrefix(path.Base(file), jobLivelockPrefix)
-	digits, _, found := strings.Cut(rest, "_")
+// JobIDOfLivelock is the job whose process made the livelock of that name or path.
+func JobIDOfLivelock(file string) (id int64, ok bool) {
+	suffix, ok := strings.CutPrefix(path.Base(file), jobLivelockPrefix)
+	digits, _, found := strings.Cut(suffix, "_")
 	if !ok || !found {
 		return 0, false
 	}
 	id, err := strconv.ParseInt(digits, 10, 64)
-	return id, err == nil && id >= 0 && LivelockName(id) == jobLivelockPrefix+digits
+	return id, err == nil && id >= 0 && JobLivelockNameStart(id) == jobLivelockPrefix+digits
 }

@@ -102,10 +102,10 @@ func TestSerial(t *testing.T) {
 }
 
 func TestLivelockNames(t *testing.T) {
-	if got := LivelockName(12); got != "job_000012" {
+	if got := JobLivelockNameStart(12); got != "job_000012" {
 		t.Errorf("LivelockName(12) = %s", got)
 	}
-	if got := LivelockName(1234567); got != "job_1234567" {
+	if got := JobLivelockNameStart(1234567); got != "job_1234567" {
 		t.Errorf("LivelockName(1234567) = %s", got)
 	}
 	for file, want := range map[string]bool{
@@ -126,12 +126,12 @@ func TestJobOfLivelock(t *testing.T) {
 		"job_1234567_1700000000":                           1234567,
 		"job_000000_1":                                     0,
 	} {
-		if id, ok := JobOfLivelock(file); !ok || id != want {
+		if id, ok := JobIDOfLivelock(file); !ok || id != want {
 			t.Errorf("JobOfLivelock(%q) = %d, %t", file, id, ok)
 		}
 	}
 	for _, file := range []string{"", "job_", "job_12_1", "job_000012", "job_-00012_1", "luxi-daemon_1700000000"} {
-		if id, ok := JobOfLivelock(file); ok {
+		if id, ok := JobIDOfLivelock(file); ok {
 			t.Errorf("JobOfLivelock(%q) = %d, want none", file, id)
 		}
 	}

@@ -11,37 +11,37 @@ import (
 	"lockstep/core/job"
 )
 
-// Status tells what became of a value; the numbers are those of the wire (queue.md 2.4).
-type Status uint8
+// ValueStatus tells what became of a value; the numbers are those of the wire (queue.md 2.4).
+type ValueStatus uint8
 
 const (
-	Normal      Status = iota
-	Unknown            // no such field
-	NoData             // the value could not be had
-	Unavailable        // this item has no such value
-	Offline            // whoever knows the value is marked offline
+	Normal      ValueStatus = iota
+	Unknown                 // no such field
+	NoData                  // the value could not be had
+	Unavailable             // this item has no such value
+	Offline                 // whoever knows the value is marked offline
 )
 
-// Mode is how a field is compared (queue.md 2.2).
-type Mode uint8
+// CompareMode is how a field is compared (queue.md 2.2).
+type CompareMode uint8
 
 const (
-	Plain    Mode = iota
-	Seconds       // a moment, of which only the whole seconds are compared
-	HostName      // equal also if the value is the beginning of the name, up to a dot
+	ComparePlain    CompareMode = iota
+	CompareSeconds              // a moment, of which only the whole seconds are compared
+	CompareHostName             // equal also if the value is the beginning of the name, up to a dot
 )
 
 // Value is what a field of one item is. Data counts only if the status is Normal. It is nil, bool, string, int, int32,
 // int64, job.ID, float64, json.Number, job.Timestamp, [2]int64 (seconds and microseconds), []string, []int, []any of
 // these, or json.RawMessage for any of them in JSON. Whatever else it is can be compared with nothing.
 type Value struct {
-	Status Status
-	Mode   Mode
+	Status ValueStatus
+	Mode   CompareMode
 	Data   any
 }
 
-// Source gives an item's values.
-type Source interface {
+// ValueSource gives an item's values.
+type ValueSource interface {
 	Field(name string) Value
 }
 
@@ -75,14 +75,14 @@ func (e *Expr) fieldError(at Step, reason string) error {
 }
 
 // Match tells whether an item is among those that the query asks for (queue.md 2.2). The error is a *FieldError.
-func (e *Expr) Match(item Source) (bool, error) {
+func (e *Expr) Match(item ValueSource) (bool, error) {
 	at := e.first
 	for at >= 0 {
 		leaf := &e.leaves[at]
 		name := e.fields[leaf.Field]
-		holds, wrong := leaf.test(name, item.Field(name))
-		if wrong != "" {
-			return false, e.fieldError(at, wrong)
+		holds, problem := leaf.evaluate(name, item.Field(name))
+		if problem != "" {
+			return false, e.fieldError(at, problem)
 		}
 		at = leaf.Next(holds)
 	}
@@ -100,9 +100,9 @@ func (e *Expr) costOfLeaves() int {
 	return cost
 }
 
-// test tells whether the leaf holds of a value, or else what is wrong. What has no normal value holds: nobody knows that
+// evaluate tells whether the leaf holds of a value, or else what is wrong. What has no normal value holds: nobody knows that
 // it does not.
-func (l *Leaf) test(name string, v Value) (holds bool, wrong string) {
+func (l *Leaf) evaluate(name string, v Value) (holds bool, problem string) {
 	if v.Status == Unknown {
 		return false, unknownField(name)
 	}
@@ -117,31 +117,31 @@ func (l *Leaf) test(name string, v Value) (holds bool, wrong string) {
 	switch l.Operator {
 	case True:
 		holds, ok = data.(bool)
-		wrong = "is not boolean"
+		problem = "is not boolean"
 	case Matches:
 		var text string
 		text, ok = data.(string)
-		holds = ok && l.Pattern.In(text)
-		wrong = "is not a string, so that no pattern can match"
+		holds = ok && l.Pattern.MatchesIn(text)
+		problem = "is not a string, so that no pattern can match"
 	case Contains:
-		holds, ok = l.Value.among(data)
-		wrong = "is not a list of values like "
+		holds, ok = l.Value.isElementOf(data)
+		problem = "is not a list of values like "
 	default:
 		holds, ok = l.compare(data, v.Mode)
-		wrong = "cannot be compared with "
+		problem = "cannot be compared with "
 	}
 	if ok {
 		return holds, ""
 	}
 	if l.Operator != True && l.Operator != Matches {
-		wrong += clipped(l.Value.String())
+		problem += clipped(l.Value.String())
 	}
-	return false, "the field " + shown(name) + " " + wrong
+	return false, "the field " + shown(name) + " " + problem
 }
 
 // compare is false, false if the value is not of the literal's type.
-func (l *Leaf) compare(data any, mode Mode) (holds, ok bool) {
-	if mode == Seconds {
+func (l *Leaf) compare(data any, mode CompareMode) (holds, ok bool) {
+	if mode == CompareSeconds {
 		data = seconds(data)
 	}
 	if !l.Value.IsText {
@@ -152,7 +152,7 @@ func (l *Leaf) compare(data any, mode Mode) (holds, ok bool) {
 	if !ok {
 		return false, false
 	}
-	if mode == HostName && l.Operator == Equal {
+	if mode == CompareHostName && l.Operator == Equal {
 		rest, begins := strings.CutPrefix(text, l.Value.Text)
 		return begins && (rest == "" || rest[0] == '.'), true
 	}
@@ -194,9 +194,9 @@ func compareNumber(data any, n int64) (order int, ok bool) {
 	return 0, false
 }
 
-// among tells whether the value is an element of data. It is false, false if data is not a list of strings or whole
+// isElementOf tells whether the value is an element of data. It is false, false if data is not a list of strings or whole
 // numbers, whichever the value is.
-func (v Literal) among(data any) (found, ok bool) {
+func (v Literal) isElementOf(data any) (found, ok bool) {
 	switch data := data.(type) {
 	case []string:
 		return v.IsText && slices.Contains(data, v.Text), v.IsText || len(data) == 0
@@ -204,7 +204,7 @@ func (v Literal) among(data any) (found, ok bool) {
 		return !v.IsText && slices.Contains(data, int(v.Number)), !v.IsText || len(data) == 0
 	case []any:
 		for _, element := range data {
-			same, ok := v.is(element)
+			same, ok := v.equals(element)
 			if !ok {
 				return false, false
 			}
@@ -215,8 +215,8 @@ func (v Literal) among(data any) (found, ok bool) {
 	return false, false
 }
 
-// is compares with an element of a list. It is false, false for one that is of the wrong type or is not whole.
-func (v Literal) is(element any) (same, ok bool) {
+// equals compares with an element of a list. It is false, false for one that is of the wrong type or is not whole.
+func (v Literal) equals(element any) (same, ok bool) {
 	if v.IsText {
 		text, ok := element.(string)
 		return text == v.Text, ok

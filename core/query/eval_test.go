@@ -46,13 +46,13 @@ func TestMatch(t *testing.T) {
 		"floats":   {Data: []any{1.0, 2e0}},
 		"absent":   {Data: json.RawMessage(nil)},
 		"broken":   {Data: json.RawMessage(`{`)},
-		"no time":  {Mode: Seconds, Data: []any{}},
-		"start_ts": {Mode: Seconds, Data: [2]int64{100, 999_999}},
-		"mtime":    {Mode: Seconds, Data: 100.75},
-		"stamp":    {Mode: Seconds, Data: job.Timestamp{Sec: 100, Usec: 1}},
-		"pair":     {Mode: Seconds, Data: json.RawMessage(`[100, 5]`)},
-		"end_ts":   {Status: Unavailable, Mode: Seconds},
-		"node":     {Mode: HostName, Data: "node1.example.com"},
+		"no time":  {Mode: CompareSeconds, Data: []any{}},
+		"start_ts": {Mode: CompareSeconds, Data: [2]int64{100, 999_999}},
+		"mtime":    {Mode: CompareSeconds, Data: 100.75},
+		"stamp":    {Mode: CompareSeconds, Data: job.Timestamp{Sec: 100, Usec: 1}},
+		"pair":     {Mode: CompareSeconds, Data: json.RawMessage(`[100, 5]`)},
+		"end_ts":   {Status: Unavailable, Mode: CompareSeconds},
+		"node":     {Mode: CompareHostName, Data: "node1.example.com"},
 	}
 	for text, want := range map[string]string{
 		`null`:  `true`,
@@ -235,7 +235,7 @@ func drawItem(t *rapid.T, normal bool) item {
 	}
 	if !normal {
 		for _, name := range rapid.SliceOf(rapid.SampledFrom([]string{"text", "number", "flag", "list"})).Draw(t, "abnormal") {
-			one[name] = Value{Status: rapid.SampledFrom([]Status{NoData, Unavailable, Offline}).Draw(t, "status"), Data: 5}
+			one[name] = Value{Status: rapid.SampledFrom([]ValueStatus{NoData, Unavailable, Offline}).Draw(t, "status"), Data: 5}
 		}
 	}
 	return one

@@ -210,10 +210,10 @@ func (e *Expr) appendNode(dst []byte, n *node) []byte {
 	return append(dst, ']')
 }
 
-// Names is the shortcut of queue.md 2.3: if the expression asks for nothing but items whose field name has one of some
+// FieldValues is the shortcut of queue.md 2.3: if the expression asks for nothing but items whose field name has one of some
 // values, then only those need to be looked at. They are in the order asked, repetitions included.
-func (e *Expr) Names(field string) (names []Literal, only bool) {
-	if !e.onlyNames(&e.tree, field) {
+func (e *Expr) FieldValues(field string) (names []Literal, only bool) {
+	if !e.comparesOnly(&e.tree, field) {
 		return nil, false
 	}
 	for i := range e.leaves {
@@ -222,9 +222,9 @@ func (e *Expr) Names(field string) (names []Literal, only bool) {
 	return names, true
 }
 
-func (e *Expr) onlyNames(n *node, field string) bool {
+func (e *Expr) comparesOnly(n *node, field string) bool {
 	if n.op == Or {
-		return !slices.ContainsFunc(n.args, func(arg node) bool { return !e.onlyNames(&arg, field) })
+		return !slices.ContainsFunc(n.args, func(arg node) bool { return !e.comparesOnly(&arg, field) })
 	}
 	return n.op == Equal && e.fields[e.leaves[n.leaf].Field] == field
 }

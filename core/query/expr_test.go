@@ -102,7 +102,7 @@ func TestNames(t *testing.T) {
 		`["!", ["!", ["==", "id", 5]]]`:               `no`,
 		`["|", ["==", "id", 5], ["=~", "id", "\\+"]]`: `no`,
 	} {
-		names, only := parse(t, text).Names("id")
+		names, only := parse(t, text).FieldValues("id")
 		if want == "no" {
 			require.False(t, only, text)
 			require.Empty(t, names)
@@ -227,8 +227,8 @@ func FuzzParse(f *testing.F) {
 		for i := range e.Leaves() {
 			require.NotPanics(t, func() { _ = e.Path(Step(i)) })
 		}
-		_, _ = e.Names("id")
-		holds, err := e.Match(fixed{Unavailable, Plain, nil})
+		_, _ = e.FieldValues("id")
+		holds, err := e.Match(fixed{Unavailable, ComparePlain, nil})
 		require.NoError(t, err)
 		require.Equal(t, whereAllHold(t, e.String()), holds)
 	})

@@ -17,7 +17,7 @@ const (
 	Number      FieldType = "number"
 	Float       FieldType = "float"
 	Unit        FieldType = "unit" // of storage or memory, in MiB
-	Moment      FieldType = "timestamp"
+	Time        FieldType = "timestamp"
 	Other       FieldType = "other"
 )
 
@@ -29,20 +29,20 @@ type Definition struct {
 	Doc   string    `json:"doc"`
 }
 
-// Needs is what must be at hand of an item for a field to have its value. Whoever has one has those before it.
-type Needs uint8
+// DataLevel is what must be at hand of an item for a field to have its value. Whoever has one has those before it.
+type DataLevel uint8
 
 const (
-	NeedsListing Needs = iota // that the item is there is enough
-	NeedsInfo                 // what is kept in memory
-	NeedsFile                 // what is only on the disk
+	LevelListing DataLevel = iota // that the item is there is enough
+	LevelInfo                     // what is kept in memory
+	LevelFile                     // what is only on the disk
 )
 
 // Field is one field of a kind of items; T is what an item's values are taken from.
 type Field[T any] struct {
 	Definition
-	Mode  Mode
-	Needs Needs
+	Mode  CompareMode
+	Level DataLevel
 	value func(*T) Value
 }
 

@@ -12,17 +12,17 @@ const (
 	nicsShown  = 8
 )
 
-// several is a thing of which an instance has some: a value of each, as a field of its own and all in a list.
-type several struct {
+// indexedField is a thing of which an instance has some: a value of each, as a field of its own and all in a list.
+type indexedField struct {
 	name, title string // of the field of one, but for its number
 	list, lists string // name and title of the list; "" if there is none
 	kind        FieldType
 	doc         string
-	value       func(*Thing, config.Object) Value
+	value       func(*ObjectItem, config.Object) Value
 }
 
-func at(objects func(*Thing) []config.Object, i int, value func(*Thing, config.Object) Value) func(*Thing) Value {
-	return func(t *Thing) Value {
+func elementField(objects func(*ObjectItem) []config.Object, i int, value func(*ObjectItem, config.Object) Value) func(*ObjectItem) Value {
+	return func(t *ObjectItem) Value {
 		all := objects(t)
 		if i >= len(all) {
 			return unavailable()
@@ -31,12 +31,12 @@ func at(objects func(*Thing) []config.Object, i int, value func(*Thing, config.O
 	}
 }
 
-func (s several) fields(shown int, objects func(*Thing) []config.Object) []Field[Thing] {
-	var fields []Field[Thing]
+func (s indexedField) fields(shown int, objects func(*ObjectItem) []config.Object) []Field[ObjectItem] {
+	var fields []Field[ObjectItem]
 	for i := range shown {
-		fields = append(fields, field(numbered(s.name, i), numbered(s.title, i), s.kind, s.doc, at(objects, i, s.value)))
+		fields = append(fields, field(numbered(s.name, i), numbered(s.title, i), s.kind, s.doc, elementField(objects, i, s.value)))
 	}
-	return append(fields, field(s.list, s.lists, Other, s.doc+", of each", func(t *Thing) Value {
+	return append(fields, field(s.list, s.lists, Other, s.doc+", of each", func(t *ObjectItem) Value {
 		all := []any{}
 		for _, o := range objects(t) {
 			v := s.value(t, o)
@@ -46,40 +46,40 @@ func (s several) fields(shown int, objects func(*Thing) []config.Object) []Field
 	}))
 }
 
-// within is a value that is stored.
-func within(key string) func(*Thing, config.Object) Value {
-	return func(_ *Thing, o config.Object) Value { return part(o, key) }
+// storedMember is a value that is stored.
+func storedMember(key string) func(*ObjectItem, config.Object) Value {
+	return func(_ *ObjectItem, o config.Object) Value { return member(o, key) }
 }
 
-func diskFields() []Field[Thing] {
-	objects := (*Thing).diskList
-	fields := []Field[Thing]{
-		field("disk.count", "Disks", Number, "How many disks it has", func(t *Thing) Value { return normal(len(objects(t))) }),
-		field("sda_size", "Disk/0", Unit, "Size of the first disk", at(objects, 0, within("size"))),
-		field("sdb_size", "Disk/1", Unit, "Size of the second disk", at(objects, 1, within("size"))),
+func diskFields() []Field[ObjectItem] {
+	objects := (*ObjectItem).diskList
+	fields := []Field[ObjectItem]{
+		field("disk.count", "Disks", Number, "How many disks it has", func(t *ObjectItem) Value { return normal(len(objects(t))) }),
+		field("sda_size", "Disk/0", Unit, "Size of the first disk", elementField(objects, 0, storedMember("size"))),
+		field("sdb_size", "Disk/1", Unit, "Size of the second disk", elementField(objects, 1, storedMember("size"))),
 	}
-	for _, s := range []several{
-		{"disk.name", "DiskName", "disk.names", "Disk_names", Text, "Name of the disk", within("name")},
-		{"disk.size", "Disk", "disk.sizes", "Disk_sizes", Unit, "Size of the disk", within("size")},
-		{"disk.spindles", "DiskSpindles", "disk.spindles", "Disk_spindles", Number, "Spindles of the disk", within("spindles")},
-		{"disk.uuid", "DiskUUID", "disk.uuids", "Disk_UUIDs", Text, "UUID of the disk", within("uuid")},
+	for _, s := range []indexedField{
+		{"disk.name", "DiskName", "disk.names", "Disk_names", Text, "Name of the disk", storedMember("name")},
+		{"disk.size", "Disk", "disk.sizes", "Disk_sizes", Unit, "Size of the disk", storedMember("size")},
+		{"disk.spindles", "DiskSpindles", "disk.spindles", "Disk_spindles", Number, "Spindles of the disk", storedMember("spindles")},
+		{"disk.uuid", "DiskUUID", "disk.uuids", "Disk_UUIDs", Text, "UUID of the disk", storedMember("uuid")},
 	} {
 		fields = append(fields, s.fields(disksShown, objects)...)
 	}
 	return fields
 }
 
-func nicFields() []Field[Thing] {
-	objects := (*Thing).nicList
-	fields := []Field[Thing]{
-		field("nic.count", "NICs", Number, "How many interfaces it has", func(t *Thing) Value { return normal(len(objects(t))) }),
-		field("bridge", "NicBridge/0", Text, "Bridge of the first interface", at(objects, 0, nicBridge)),
-		field("ip", "NicIP/0", Text, "Address of the first interface", at(objects, 0, within("ip"))),
-		field("mac", "NicMAC/0", Text, "MAC address of the first interface", at(objects, 0, within("mac"))),
-		field("nic_link", "NicLink/0", Text, "Link of the first interface", at(objects, 0, within("link"))),
-		field("nic_mode", "NicMode/0", Text, "Mode of the first interface", at(objects, 0, within("mode"))),
-		field("nic_network", "NicNetwork/0", Text, "Network of the first interface", at(objects, 0, within("network"))),
-		field("custom_nicparams", "CustomNicParameters", Other, "Parameters that are set for each interface", func(t *Thing) Value {
+func nicFields() []Field[ObjectItem] {
+	objects := (*ObjectItem).nicList
+	fields := []Field[ObjectItem]{
+		field("nic.count", "NICs", Number, "How many interfaces it has", func(t *ObjectItem) Value { return normal(len(objects(t))) }),
+		field("bridge", "NicBridge/0", Text, "Bridge of the first interface", elementField(objects, 0, nicBridge)),
+		field("ip", "NicIP/0", Text, "Address of the first interface", elementField(objects, 0, storedMember("ip"))),
+		field("mac", "NicMAC/0", Text, "MAC address of the first interface", elementField(objects, 0, storedMember("mac"))),
+		field("nic_link", "NicLink/0", Text, "Link of the first interface", elementField(objects, 0, storedMember("link"))),
+		field("nic_mode", "NicMode/0", Text, "Mode of the first interface", elementField(objects, 0, storedMember("mode"))),
+		field("nic_network", "NicNetwork/0", Text, "Network of the first interface", elementField(objects, 0, storedMember("network"))),
+		field("custom_nicparams", "CustomNicParameters", Other, "Parameters that are set for each interface", func(t *ObjectItem) Value {
 			all := []any{}
 			for _, nic := range objects(t) {
 				all = append(all, nic.Object("nicparams"))
@@ -87,17 +87,17 @@ func nicFields() []Field[Thing] {
 			return normal(all)
 		}),
 	}
-	for _, s := range []several{
+	for _, s := range []indexedField{
 		{"nic.bridge", "NicBridge", "nic.bridges", "NIC_bridges", Text, "Bridge of the interface", nicBridge},
-		{"nic.ip", "NicIP", "nic.ips", "NIC_IPs", Text, "Address of the interface", within("ip")},
-		{"nic.link", "NicLink", "nic.links", "NIC_links", Text, "Link of the interface", within("link")},
-		{"nic.mac", "NicMAC", "nic.macs", "NIC_MACs", Text, "MAC address of the interface", within("mac")},
-		{"nic.mode", "NicMode", "nic.modes", "NIC_modes", Text, "Mode of the interface", within("mode")},
-		{"nic.name", "NicName", "nic.names", "NIC_Names", Text, "Name of the interface", within("name")},
-		{"nic.network", "NicNetwork", "nic.networks", "NIC_networks", Text, "UUID of the interface's network", within("network")},
+		{"nic.ip", "NicIP", "nic.ips", "NIC_IPs", Text, "Address of the interface", storedMember("ip")},
+		{"nic.link", "NicLink", "nic.links", "NIC_links", Text, "Link of the interface", storedMember("link")},
+		{"nic.mac", "NicMAC", "nic.macs", "NIC_MACs", Text, "MAC address of the interface", storedMember("mac")},
+		{"nic.mode", "NicMode", "nic.modes", "NIC_modes", Text, "Mode of the interface", storedMember("mode")},
+		{"nic.name", "NicName", "nic.names", "NIC_Names", Text, "Name of the interface", storedMember("name")},
+		{"nic.network", "NicNetwork", "nic.networks", "NIC_networks", Text, "UUID of the interface's network", storedMember("network")},
 		{"nic.network.name", "NicNetworkName", "nic.networks.names", "NIC_networks_names", Text, "Name of the interface's network", nicNetworkName},
-		{"nic.uuid", "NicUUID", "nic.uuids", "NIC_UUIDs", Text, "UUID of the interface", within("uuid")},
-		{"nic.vlan", "NicVLAN", "nic.vlans", "NIC_VLANs", Text, "VLAN of the interface", within("vlan")},
+		{"nic.uuid", "NicUUID", "nic.uuids", "NIC_UUIDs", Text, "UUID of the interface", storedMember("uuid")},
+		{"nic.vlan", "NicVLAN", "nic.vlans", "NIC_VLANs", Text, "VLAN of the interface", storedMember("vlan")},
 	} {
 		fields = append(fields, s.fields(nicsShown, objects)...)
 	}
@@ -105,22 +105,22 @@ func nicFields() []Field[Thing] {
 }
 
 // nicBridge: only where the interface is bridged its link is a bridge.
-func nicBridge(_ *Thing, nic config.Object) Value {
+func nicBridge(_ *ObjectItem, nic config.Object) Value {
 	if nic.Text("mode") != "bridged" {
 		return unavailable()
 	}
-	return part(nic, "link")
+	return member(nic, "link")
 }
 
-func nicNetworkName(t *Thing, nic config.Object) Value {
-	return textOr(t.In.Networks[nic.Text("network")].Text("name"))
+func nicNetworkName(t *ObjectItem, nic config.Object) Value {
+	return textOrUnavailable(t.Document.Networks[nic.Text("network")].Text("name"))
 }
 
-func backendFields() []Field[Thing] {
-	of := func(name, title string, kind FieldType, doc, key string) Field[Thing] {
-		return field("be/"+name, title, kind, doc, inObject(backend, key))
+func backendFields() []Field[ObjectItem] {
+	of := func(name, title string, kind FieldType, doc, key string) Field[ObjectItem] {
+		return field("be/"+name, title, kind, doc, memberOf(backend, key))
 	}
-	return []Field[Thing]{
+	return []Field[ObjectItem]{
 		of("always_failover", "be/always_failover", Bool, "Whether it is never migrated live", "always_failover"),
 		of("auto_balance", "Auto_balance", Bool, "Whether it may be moved to balance the cluster", "auto_balance"),
 		of("maxmem", "ConfigMaxMem", Unit, "Most memory that it may have", "maxmem"),
@@ -154,8 +154,8 @@ var hvTitles = map[string]string{
 	"pae": "PAE", "pci_pass": "pci_pass", "vnc_bind_address": "VNC_bind_address",
 }
 
-func hypervisorFields() []Field[Thing] {
-	var fields []Field[Thing]
+func hypervisorFields() []Field[ObjectItem] {
+	var fields []Field[ObjectItem]
 	for _, group := range []struct {
 		kind  FieldType
 		names string
@@ -165,7 +165,7 @@ func hypervisorFields() []Field[Thing] {
 			if !own {
 				title = "hv/" + name
 			}
-			fields = append(fields, field("hv/"+name, title, group.kind, "Hypervisor parameter "+name, inObject(hypervisor, name)))
+			fields = append(fields, field("hv/"+name, title, group.kind, "Hypervisor parameter "+name, memberOf(hypervisor, name)))
 		}
 	}
 	return fields

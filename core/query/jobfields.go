@@ -25,27 +25,27 @@ type JobField = Field[JobItem]
 // Jobs are the fields of jobs (queue.md 2.5).
 var Jobs = newTable("id", []JobField{
 	field("id", "ID", Number, "Number of the job", func(i *JobItem) Value { return normal(i.ID) }),
-	jobField("archived", "Archived", Bool, "Whether the job lies in the archive", NeedsListing, func(i *JobItem) any { return i.Archived }),
-	jobField("status", "Status", Text, "State of the job", NeedsInfo, func(i *JobItem) any { return ShownStatus(i.Info) }),
-	jobField("priority", "Priority", Number, "Priority of what is still to run, from 19 to -20, which goes first", NeedsInfo,
+	jobField("archived", "Archived", Bool, "Whether the job lies in the archive", LevelListing, func(i *JobItem) any { return i.Archived }),
+	jobField("status", "Status", Text, "State of the job", LevelInfo, func(i *JobItem) any { return ClientStatus(i.Info) }),
+	jobField("priority", "Priority", Number, "Priority of what is still to run, from 19 to -20, which goes first", LevelInfo,
 		func(i *JobItem) any { return i.Info.GetPriority() }),
-	jobField("summary", "Summary", Other, "What each opcode does, in a few words", NeedsInfo, func(i *JobItem) any { return i.Info.GetSummary() }),
-	momentField("received_ts", "Received", "When the job was submitted, in seconds and microseconds", (*messages.JobInfo).GetReceivedUs),
-	momentField("start_ts", "Start", "When the job was started, in seconds and microseconds", (*messages.JobInfo).GetStartUs),
-	momentField("end_ts", "End", "When the job ended, in seconds and microseconds", (*messages.JobInfo).GetEndUs),
-	jobField("ops", "OpCodes", Other, "The opcodes with their parameters", NeedsFile, perOp(func(o *job.Op) any { return o.Input })),
-	jobField("opstatus", "OpCode_status", Other, "State of each opcode", NeedsFile, perOp(func(o *job.Op) any { return o.Status.String() })),
-	jobField("opresult", "OpCode_result", Other, "What each opcode has returned", NeedsFile, perOp(func(o *job.Op) any { return o.Result })),
-	jobField("oplog", "OpCode_log", Other, "What each opcode has said", NeedsFile, perOp(func(o *job.Op) any { return LogEntries(o.Log) })),
-	jobField("oppriority", "OpCode_prio", Other, "Priority of each opcode", NeedsFile, perOp(func(o *job.Op) any { return o.Priority })),
-	jobField("opstart", "OpCode_start", Other, "When each opcode began to wait for its locks", NeedsFile, perOp(func(o *job.Op) any { return opStamp(o.Start) })),
-	jobField("opexec", "OpCode_exec", Other, "When each opcode had its locks", NeedsFile, perOp(func(o *job.Op) any { return opStamp(o.Exec) })),
-	jobField("opend", "OpCode_end", Other, "When each opcode ended", NeedsFile, perOp(func(o *job.Op) any { return opStamp(o.End) })),
+	jobField("summary", "Summary", Other, "What each opcode does, in a few words", LevelInfo, func(i *JobItem) any { return i.Info.GetSummary() }),
+	timeField("received_ts", "Received", "When the job was submitted, in seconds and microseconds", (*messages.JobInfo).GetReceivedUs),
+	timeField("start_ts", "Start", "When the job was started, in seconds and microseconds", (*messages.JobInfo).GetStartUs),
+	timeField("end_ts", "End", "When the job ended, in seconds and microseconds", (*messages.JobInfo).GetEndUs),
+	jobField("ops", "OpCodes", Other, "The opcodes with their parameters", LevelFile, perOp(func(o *job.Op) any { return o.Input })),
+	jobField("opstatus", "OpCode_status", Other, "State of each opcode", LevelFile, perOp(func(o *job.Op) any { return o.Status.String() })),
+	jobField("opresult", "OpCode_result", Other, "What each opcode has returned", LevelFile, perOp(func(o *job.Op) any { return o.Result })),
+	jobField("oplog", "OpCode_log", Other, "What each opcode has said", LevelFile, perOp(func(o *job.Op) any { return LogEntries(o.Log) })),
+	jobField("oppriority", "OpCode_prio", Other, "Priority of each opcode", LevelFile, perOp(func(o *job.Op) any { return o.Priority })),
+	jobField("opstart", "OpCode_start", Other, "When each opcode began to wait for its locks", LevelFile, perOp(func(o *job.Op) any { return opStamp(o.Start) })),
+	jobField("opexec", "OpCode_exec", Other, "When each opcode had its locks", LevelFile, perOp(func(o *job.Op) any { return opStamp(o.Exec) })),
+	jobField("opend", "OpCode_end", Other, "When each opcode ended", LevelFile, perOp(func(o *job.Op) any { return opStamp(o.End) })),
 })
 
 // jobField is a field of jobs that are there.
-func jobField(name, title string, kind FieldType, doc string, needs Needs, value func(*JobItem) any) JobField {
-	return JobField{Definition: Definition{name, title, kind, doc}, Needs: needs, value: func(i *JobItem) Value {
+func jobField(name, title string, kind FieldType, doc string, level DataLevel, value func(*JobItem) any) JobField {
+	return JobField{Definition: Definition{name, title, kind, doc}, Level: level, value: func(i *JobItem) Value {
 		if i.Unknown {
 			return unavailable()
 		}
@@ -53,9 +53,9 @@ func jobField(name, title string, kind FieldType, doc string, needs Needs, value
 	}}
 }
 
-// momentField is a field that a job may not have yet, and that is compared by its seconds (queue.md 2.2).
-func momentField(name, title, doc string, micros func(*messages.JobInfo) int64) JobField {
-	return JobField{Definition: Definition{name, title, Other, doc}, Mode: Seconds, Needs: NeedsInfo, value: func(i *JobItem) Value {
+// timeField is a field that a job may not have yet, and that is compared by its seconds (queue.md 2.2).
+func timeField(name, title, doc string, micros func(*messages.JobInfo) int64) JobField {
+	return JobField{Definition: Definition{name, title, Other, doc}, Mode: CompareSeconds, Level: LevelInfo, value: func(i *JobItem) Value {
 		us := micros(i.Info)
 		if i.Unknown || us == 0 {
 			return unavailable()
@@ -68,8 +68,8 @@ func momentField(name, title, doc string, micros func(*messages.JobInfo) int64) 
 func JobFields(names []string) ([]*JobField, error) { return Jobs.Find(names) }
 
 // JobIDs are the jobs that a question is about if its filter asks for nothing but ids: in the order asked, each once.
-func JobIDs(q *Question[JobItem]) (ids []int64, only bool) {
-	literals, only := q.Names()
+func JobIDs(q *Query[JobItem]) (ids []int64, only bool) {
+	literals, only := q.KeyValues()
 	if !only {
 		return nil, false
 	}
@@ -86,9 +86,9 @@ func JobIDs(q *Question[JobItem]) (ids []int64, only bool) {
 	return ids, true
 }
 
-// ShownStatus is a job's status for clients: who waits for other jobs is shown as waiting, as designs.md
+// ClientStatus is a job's status for clients: who waits for other jobs is shown as waiting, as designs.md
 // "Status while waiting for dependencies" wants it, although no process has written so (design.md 8).
-func ShownStatus(i *messages.JobInfo) string {
+func ClientStatus(i *messages.JobInfo) string {
 	if s := job.Status(i.GetStatus()); s != job.Queued || !i.GetHeld() {
 		return s.String()
 	}
@@ -123,9 +123,9 @@ func opStamp(t job.Timestamp) any {
 	return [2]int64{t.Sec, t.Usec}
 }
 
-// Info is the part of a job that the queue keeps at hand. encoded is the file's
+// NewJobInfo is the part of a job that the queue keeps at hand. encoded is the file's
 // content, kept for jobs that are not final.
-func Info(j *job.Job, summary func(json.RawMessage) string, encoded []byte) *messages.JobInfo {
+func NewJobInfo(j *job.Job, summary func(json.RawMessage) string, encoded []byte) *messages.JobInfo {
 	info := &messages.JobInfo{
 		Id: int64(j.ID), Status: int32(j.Status()), Priority: int32(j.Priority()),
 		ReceivedUs: micros(j.Received), StartUs: micros(j.Start), EndUs: micros(j.End),

@@ -18,7 +18,7 @@ func TestTheFieldsOfAJob(t *testing.T) {
 	j.Ops[0].Exec, j.Ops[0].End = job.Timestamp{Sec: 7}, job.Timestamp{Sec: 8}
 	j.AppendLog(0, job.Timestamp{Sec: 7, Usec: 3}, "message", job.Quote("hello"))
 	j.Ops[1].Status = job.Waiting
-	item := &JobItem{ID: 7, Job: j, Info: Info(j, func(json.RawMessage) string { return "S" }, []byte("x"))}
+	item := &JobItem{ID: 7, Job: j, Info: NewJobInfo(j, func(json.RawMessage) string { return "S" }, []byte("x"))}
 
 	for name, want := range map[string]string{
 		"id": `7`, "status": `"waiting"`, "priority": `0`, "archived": `false`, "summary": `["S", "S"]`,
@@ -30,7 +30,7 @@ func TestTheFieldsOfAJob(t *testing.T) {
 	} {
 		fields, err := JobFields([]string{name})
 		require.NoError(t, err)
-		data, err := json.Marshal(Row(fields, item))
+		data, err := json.Marshal(ClassicRow(fields, item))
 		require.NoError(t, err)
 		require.JSONEq(t, "["+want+"]", string(data), name)
 	}
@@ -42,20 +42,20 @@ func TestFieldsThatAreNotThere(t *testing.T) {
 	var unknown *UnknownFields
 	require.ErrorAs(t, err, &unknown)
 	require.Equal(t, "Unknown output fields selected: a, b", err.Error())
-	require.Equal(t, []any{job.ID(7), nil, nil}, Row(fields, &JobItem{ID: 7}))
+	require.Equal(t, []any{job.ID(7), nil, nil}, ClassicRow(fields, &JobItem{ID: 7}))
 
 	fields, err = JobFields([]string{"id", "status", "ops"})
 	require.NoError(t, err)
-	q, err := Jobs.AskPlainly([]string{"id", "status", "ops"})
+	q, err := Jobs.NewClassicQuery([]string{"id", "status", "ops"})
 	require.NoError(t, err)
-	require.Equal(t, NeedsFile, q.Needs())
-	require.Equal(t, []any{job.ID(7), nil, nil}, Row(fields, &JobItem{ID: 7, Unknown: true}), "a job that was not found has its id only")
+	require.Equal(t, LevelFile, q.Level())
+	require.Equal(t, []any{job.ID(7), nil, nil}, ClassicRow(fields, &JobItem{ID: 7, Unknown: true}), "a job that was not found has its id only")
 }
 
 func TestAFinalJobIsKeptWithoutItsContent(t *testing.T) {
 	j := job.New(7, []json.RawMessage{json.RawMessage(`{}`)}, []int{0}, job.Timestamp{Sec: 1}, "")
 	summary := func(json.RawMessage) string { return "" }
-	require.NotEmpty(t, Info(j, summary, []byte("x")).Encoded)
+	require.NotEmpty(t, NewJobInfo(j, summary, []byte("x")).Encoded)
 	j.CancelUnstarted(nil, job.Timestamp{Sec: 2})
-	require.Empty(t, Info(j, summary, []byte("x")).Encoded)
+	require.Empty(t, NewJobInfo(j, summary, []byte("x")).Encoded)
 }

@@ -5,11 +5,11 @@ type LockItem struct {
 	Name    string
 	Mode    string   // "" if nobody holds it
 	Owners  []string // each the JSON of who it is
-	Pending []Waiting
+	Pending []LockWaiters
 }
 
-// Waiting is who waits, and for what: one who wants a lock in some mode, or the jobs that wait for the same end of another.
-type Waiting struct {
+// LockWaiters is who waits, and for what: one who wants a lock in some mode, or the jobs that wait for the same end of another.
+type LockWaiters struct {
 	Mode   string
 	Owners []string
 }

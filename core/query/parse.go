@@ -24,10 +24,10 @@ func (e *ParseError) Error() string { return "filter" + e.Path + ": " + e.Reason
 
 // Parse reads an expression (queue.md 2.1). Empty data is the same as null, which everything matches. The error is a
 // *ParseError.
-func Parse(data json.RawMessage) (*Expr, error) { return NewAllowance().Parse(data) }
+func Parse(data json.RawMessage) (*Expr, error) { return NewPatternBudget().Parse(data) }
 
 // Parse is the function Parse within an allowance.
-func (a *Allowance) Parse(data json.RawMessage) (*Expr, error) {
+func (a *PatternBudget) Parse(data json.RawMessage) (*Expr, error) {
 	if len(data) > SizeMax {
 		return nil, &ParseError{"", fmt.Sprintf("%d bytes are too many, at most %d are allowed", len(data), SizeMax)}
 	}
@@ -44,7 +44,7 @@ func (a *Allowance) Parse(data json.RawMessage) (*Expr, error) {
 	if err := decoder.Decode(&value); err != nil {
 		return nil, &ParseError{"", "not valid JSON: " + err.Error()}
 	}
-	p := parser{expr: &Expr{}, fields: map[string]int{}, patterns: map[string]*Pattern{}, allowance: a}
+	p := parser{expr: &Expr{}, fields: map[string]int{}, patterns: map[string]*Pattern{}, budget: a}
 	tree, err := p.expression(value)
 	if err != nil {
 		return nil, err
@@ -56,11 +56,11 @@ func (a *Allowance) Parse(data json.RawMessage) (*Expr, error) {
 }
 
 type parser struct {
-	expr      *Expr
-	fields    map[string]int      // index in expr.fields
-	patterns  map[string]*Pattern // a pattern that is repeated is compiled once
-	allowance *Allowance          // for the others
-	path      []int               // of the list being read
+	expr     *Expr
+	fields   map[string]int      // index in expr.fields
+	patterns map[string]*Pattern // a pattern that is repeated is compiled once
+	budget   *PatternBudget      // for the others
+	path     []int               // of the list being read
 }
 
 // fail is an error about the list being read, or about what the further indices lead to within it.
@@ -164,7 +164,7 @@ func (p *parser) pattern(value any) (*Pattern, error) {
 	if pattern, known := p.patterns[text]; known {
 		return pattern, nil
 	}
-	pattern, err := p.allowance.compile(text)
+	pattern, err := p.budget.compile(text)
 	if err != nil {
 		return nil, p.fail([]int{2}, "%v", err)
 	}

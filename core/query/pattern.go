@@ -20,16 +20,16 @@ const (
 // runesPerInstruction is how many limits of character ranges take the memory of one instruction.
 const runesPerInstruction = 10
 
-// Allowance is what the patterns of one or several expressions may still cost together.
-type Allowance struct {
+// PatternBudget is what the patterns of one or several expressions may still cost together.
+type PatternBudget struct {
 	patterns, instructions int
 }
 
-// NewAllowance is the allowance of one request, or of one filter rule.
-func NewAllowance() *Allowance { return &Allowance{patternsMax, instructionsMax} }
+// NewPatternBudget is the allowance of one request, or of one filter rule.
+func NewPatternBudget() *PatternBudget { return &PatternBudget{patternsMax, instructionsMax} }
 
 // Spent is the number of instructions that have been used up.
-func (a *Allowance) Spent() int { return instructionsMax - a.instructions }
+func (a *PatternBudget) Spent() int { return instructionsMax - a.instructions }
 
 // Pattern is a regular expression in the dialect RE2. Most patterns in practice contain nothing but plain characters; for
 // those no regular expression is made.
@@ -41,7 +41,7 @@ type Pattern struct {
 }
 
 // compile makes a pattern, if the allowance suffices for it. The error is a reason for a ParseError.
-func (a *Allowance) compile(text string) (*Pattern, error) {
+func (a *PatternBudget) compile(text string) (*Pattern, error) {
 	if len(text) > patternMax {
 		return nil, fmt.Errorf("a pattern of %d bytes is too long, at most %d are allowed", len(text), patternMax)
 	}
@@ -116,16 +116,16 @@ func runes(r *syntax.Regexp) int {
 // String is the pattern as the client wrote it.
 func (p *Pattern) String() string { return p.text }
 
-// In tells whether the pattern is found anywhere in text.
-func (p *Pattern) In(text string) bool {
+// MatchesIn tells whether the pattern is found anywhere in text.
+func (p *Pattern) MatchesIn(text string) bool {
 	if p.regexp == nil {
 		return strings.Contains(text, p.text)
 	}
 	return p.regexp.MatchString(text)
 }
 
-// InBytes is In for text that is given as bytes.
-func (p *Pattern) InBytes(text []byte) bool {
+// MatchesInBytes is In for text that is given as bytes.
+func (p *Pattern) MatchesInBytes(text []byte) bool {
 	if p.regexp == nil {
 		return bytes.Contains(text, p.plain)
 	}

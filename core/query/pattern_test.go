@@ -113,22 +113,22 @@ func FuzzWhatAnExpressionCosts(f *testing.F) {
 }
 
 func TestAFilterThatTakesTooLongIsRefused(t *testing.T) {
-	q, err := Jobs.Ask([]string{"id"}, either(`(x+x+){300}y`))
+	q, err := Jobs.NewQuery([]string{"id"}, either(`(x+x+){300}y`))
 	require.NoError(t, err)
 	item := &JobItem{ID: 1, Info: &messages.JobInfo{}}
 	many := testsMax/q.filter.cost + 1
-	q.tests -= (many - 3) * q.filter.cost // as if so many had been looked at
+	q.testsLeft -= (many - 3) * q.filter.cost // as if so many had been looked at
 	for range 3 {
-		_, _, err = q.Match(item, NeedsInfo)
+		_, _, err = q.Match(item, LevelInfo)
 		if err != nil {
 			break
 		}
 	}
-	var tooMuch *TooMuchWork
+	var tooMuch *FilterTooExpensive
 	require.ErrorAs(t, err, &tooMuch)
 	require.ErrorContains(t, err, "the filter takes too long")
 
-	plain, err := Jobs.Ask([]string{"id"}, either(`^(queued|waiting|running)$`))
+	plain, err := Jobs.NewQuery([]string{"id"}, either(`^(queued|waiting|running)$`))
 	require.NoError(t, err)
 	require.Greater(t, testsMax/plain.filter.cost, 10_000_000, "jobs that a usual filter may be asked about")
 }

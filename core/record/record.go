@@ -66,16 +66,16 @@ func (r Record) Encode() []byte {
 // Empty: there is nothing to remember, and no file is needed.
 func (r Record) Empty() bool { return len(r.members) == 0 && len(r.dependencies) == 0 }
 
-// End is how an archived job has ended on which this one depends; false: the record
+// DependencyEnd is how an archived job has ended on which this one depends; false: the record
 // does not say.
-func (r Record) End(id int64) (job.Status, bool) {
+func (r Record) DependencyEnd(id int64) (job.Status, bool) {
 	text, there := r.dependencies[strconv.FormatInt(id, 10)]
 	status, known := job.ParseStatus(text)
 	return status, there && known && status.Final()
 }
 
-// With adds the end of a job. A status that is not final panics.
-func (r Record) With(id int64, status job.Status) Record {
+// WithDependencyEnd adds the end of a job. A status that is not final panics.
+func (r Record) WithDependencyEnd(id int64, status job.Status) Record {
 	if !status.Final() {
 		panic(fmt.Sprintf("record: job %d has ended with status %s", id, status))
 	}
@@ -87,8 +87,8 @@ func (r Record) With(id int64, status job.Status) Record {
 	return r
 }
 
-// Without takes the end of a job out.
-func (r Record) Without(id int64) Record {
+// WithoutDependencyEnd takes the end of a job out.
+func (r Record) WithoutDependencyEnd(id int64) Record {
 	r.dependencies = maps.Clone(r.dependencies)
 	delete(r.dependencies, strconv.FormatInt(id, 10))
 	return r

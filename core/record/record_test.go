@@ -15,18 +15,18 @@ func TestARecord(t *testing.T) {
 	require.True(t, none.Empty())
 	require.Equal(t, "{}\n", string(none.Encode()))
 
-	one := none.With(12, job.Success)
-	two := one.With(3, job.Canceled)
+	one := none.WithDependencyEnd(12, job.Success)
+	two := one.WithDependencyEnd(3, job.Canceled)
 	require.Equal(t, `{"dependencies":{"12":"success"}}`+"\n", string(one.Encode()), "With changes no other record")
 	require.Equal(t, `{"dependencies":{"12":"success","3":"canceled"}}`+"\n", string(two.Encode()))
-	status, known := two.End(3)
+	status, known := two.DependencyEnd(3)
 	require.True(t, known)
 	require.Equal(t, job.Canceled, status)
-	_, known = two.End(4)
+	_, known = two.DependencyEnd(4)
 	require.False(t, known)
-	require.Equal(t, one.Encode(), two.Without(3).Encode())
-	require.True(t, one.Without(12).Empty())
-	require.Panics(t, func() { none.With(1, job.Running) })
+	require.Equal(t, one.Encode(), two.WithoutDependencyEnd(3).Encode())
+	require.True(t, one.WithoutDependencyEnd(12).Empty())
+	require.Panics(t, func() { none.WithDependencyEnd(1, job.Running) })
 }
 
 // What a later version has written survives a rewrite by this one.
@@ -34,10 +34,10 @@ func TestUnknownKeysAreKept(t *testing.T) {
 	r, err := record.Decode([]byte(`{"who": {"uid": 7}, "dependencies": {"1": "success", "2": "vanished", "x": "error"}}`))
 	require.NoError(t, err)
 	require.False(t, r.Empty())
-	_, known := r.End(2)
+	_, known := r.DependencyEnd(2)
 	require.False(t, known, "not a status of this version")
 	require.JSONEq(t, `{"who": {"uid": 7}, "dependencies": {"1": "success", "2": "vanished", "x": "error", "4": "error"}}`,
-		string(r.With(4, job.Error).Encode()))
+		string(r.WithDependencyEnd(4, job.Error).Encode()))
 
 	r, err = record.Decode([]byte(`{"later": [1]}`))
 	require.NoError(t, err)
@@ -60,16 +60,16 @@ func TestRecordsComeBack(t *testing.T) {
 			id := rapid.Int64Range(0, 5).Draw(t, "id")
 			if rapid.Bool().Draw(t, "add") {
 				want[id] = rapid.SampledFrom([]job.Status{job.Success, job.Error, job.Canceled}).Draw(t, "status")
-				r = r.With(id, want[id])
+				r = r.WithDependencyEnd(id, want[id])
 			} else {
 				delete(want, id)
-				r = r.Without(id)
+				r = r.WithoutDependencyEnd(id)
 			}
 		}
 		back, err := record.Decode(r.Encode())
 		require.NoError(t, err)
 		for id := range int64(6) {
-			status, known := back.End(id)
+			status, known := back.DependencyEnd(id)
 			expected, there := want[id]
 			require.Equal(t, there, known)
 			if known {

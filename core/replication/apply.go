@@ -9,26 +9,26 @@ import (
 	"lockstep/messages"
 )
 
-// Self is the node that applies entries, and the incarnation of its daemon.
-type Self struct {
-	Node string
-	Run  string
+// Applier is the node that applies entries, and the incarnation of its daemon.
+type Applier struct {
+	Node        string
+	Incarnation string
 }
 
-// Doubtful are the files that have to be looked at before the entries are applied:
+// PathsToRead are the files that have to be looked at before the entries are applied:
 // those of jobs that this node may have started since. A log that is opened repeats
 // what was applied, and a job's process may have written the file.
-func (s Self) Doubtful(entries []*messages.LogEntry) []string {
+func (s Applier) PathsToRead(entries []*messages.LogEntry) []string {
 	var files []string
 	seen := map[string]bool{}
 	for _, e := range entries {
 		for _, c := range e.Changes {
 			file := c.GetUpdate().GetPath()
-			doubtful := c.GetUpdate() != nil && s.doubts(e, c.GetUpdate())
-			if s.setsAside(e, c.GetRename()) {
-				file, doubtful = c.GetRename().From, true
+			mustRead := c.GetUpdate() != nil && s.mayOverwriteLocal(e, c.GetUpdate())
+			if s.quarantines(e, c.GetRename()) {
+				file, mustRead = c.GetRename().From, true
 			}
-			if doubtful && !seen[file] {
+			if mustRead && !seen[file] {
 				seen[file] = true
 				files = append(files, file)
 			}
@@ -37,21 +37,21 @@ func (s Self) Doubtful(entries []*messages.LogEntry) []string {
 	return files
 }
 
-// setsAside: the file of a job is moved to the quarantine, by an entry that may be
+// quarantines: the file of a job is moved to the quarantine, by an entry that may be
 // repeated: there may be another job in its place.
-func (s Self) setsAside(e *messages.LogEntry, m *messages.MoveFile) bool {
-	if m == nil || e.Origin == s.Node && e.Run == s.Run {
+func (s Applier) quarantines(e *messages.LogEntry, m *messages.MoveFile) bool {
+	if m == nil || e.Origin == s.Node && e.Run == s.Incarnation {
 		return false
 	}
-	_, isJob := JobOf(m.From)
+	_, isJob := JobIDOf(m.From)
 	return isJob && path.Dir(m.To) == paths.QuarantineDir
 }
 
-// doubts: not about what this incarnation has proposed; of other nodes' about what they
+// mayOverwriteLocal: not about what this incarnation has proposed; of other nodes' about what they
 // proposed before the job had a process: from then on it is theirs, or they are a later
 // master's.
-func (s Self) doubts(e *messages.LogEntry, u *messages.FileUpdate) bool {
-	if _, isJob := JobOf(u.Path); !isJob || e.Origin == s.Node && e.Run == s.Run {
+func (s Applier) mayOverwriteLocal(e *messages.LogEntry, u *messages.FileUpdate) bool {
+	if _, isJob := JobIDOf(u.Path); !isJob || e.Origin == s.Node && e.Run == s.Incarnation {
 		return false
 	}
 	return e.Origin == s.Node || !namesProcess(u.Content)
@@ -69,17 +69,17 @@ func namesProcess(content []byte) bool {
 // An update that a later one of the same file follows is left out. What a job's
 // process has written here is left alone (design.md 9): observed by this
 // incarnation, it is on this disk already; of a former one, see Supersedes.
-func (s Self) Apply(entries []*messages.LogEntry, local map[string][]byte) []*messages.StoreRequest {
-	p := plan{touched: map[string]int{}}
+func (s Applier) Apply(entries []*messages.LogEntry, local map[string][]byte) []*messages.StoreRequest {
+	p := storePlan{touchedPaths: map[string]int{}}
 	for _, e := range entries {
 		for _, c := range e.Changes {
 			switch what := c.What.(type) {
 			case *messages.FileChange_Update:
-				if s.takes(e, what.Update, local) {
+				if s.accepts(e, what.Update, local) {
 					p.write(what.Update)
 				}
 			case *messages.FileChange_Rename:
-				if s.setsAside(e, what.Rename) && namesProcess(local[what.Rename.From]) {
+				if s.quarantines(e, what.Rename) && namesProcess(local[what.Rename.From]) {
 					continue // a file that has a process is not one that was set aside
 				}
 				p.rename(what.Rename)
@@ -94,12 +94,12 @@ func (s Self) Apply(entries []*messages.LogEntry, local map[string][]byte) []*me
 	return p.steps
 }
 
-// takes decides about an update, and takes note of it.
-func (s Self) takes(e *messages.LogEntry, u *messages.FileUpdate, local map[string][]byte) bool {
-	if e.Origin == s.Node && e.Run == s.Run && u.Observed {
+// accepts decides about an update, and takes note of it.
+func (s Applier) accepts(e *messages.LogEntry, u *messages.FileUpdate, local map[string][]byte) bool {
+	if e.Origin == s.Node && e.Run == s.Incarnation && u.Observed {
 		return false
 	}
-	if s.doubts(e, u) && !Supersedes(u.Content, local[u.Path]) {
+	if s.mayOverwriteLocal(e, u) && !Supersedes(u.Content, local[u.Path]) {
 		return false
 	}
 	if _, known := local[u.Path]; known {
@@ -115,37 +115,37 @@ func (s Self) takes(e *messages.LogEntry, u *messages.FileUpdate, local map[stri
 // ahead, but for a final state that the daemon gave the job when the process was gone,
 // and for what a power loss has taken away.
 func Supersedes(logged, local []byte) bool {
-	in, err := job.Decode(logged)
+	inLog, err := job.Decode(logged)
 	if err != nil {
 		return true
 	}
-	on, err := job.Decode(local)
-	if err != nil || !paths.IsJobLivelock(on.Livelock) {
+	onDisk, err := job.Decode(local)
+	if err != nil || !paths.IsJobLivelock(onDisk.Livelock) {
 		return true
 	}
-	if on.Livelock != in.Livelock {
-		return paths.IsJobLivelock(in.Livelock)
+	if onDisk.Livelock != inLog.Livelock {
+		return paths.IsJobLivelock(inLog.Livelock)
 	}
 	// An end that is here already is written once more: it may not be durable.
-	return Progress(in) > Progress(on) || in.Status().Final() && bytes.Equal(logged, local)
+	return Progress(inLog) > Progress(onDisk) || inLog.Status().Final() && bytes.Equal(logged, local)
 }
 
-// Settle is what this node's disk has to tell about a job that it has started: the
+// Reconcile is what this node's disk has to tell about a job that it has started: the
 // change to propose, nil if there is none, or if the log is ahead of the disk.
-func (r Running) Settle(id int64, local []byte) *messages.FileChange {
+func (r RunningJobs) Reconcile(id int64, local []byte) *messages.FileChange {
 	j, err := job.Decode(local)
-	if begun, known := r[id]; err != nil || !known || Progress(j) < begun.Progress {
+	if running, known := r[id]; err != nil || !known || Progress(j) < running.Progress {
 		return nil
 	}
-	return Observed(paths.JobPath(id), local)
+	return ObservedChange(paths.JobPath(id), local)
 }
 
-// NotIn are the shared files that a snapshot does not have: among these names in the
+// AbsentFiles are the shared files that a snapshot does not have: among these names in the
 // queue's directory, and the settings, which need not exist.
-func NotIn(names []string, files map[string]bool) []string {
+func AbsentFiles(names []string, files map[string]bool) []string {
 	var absent []string
 	for _, name := range names {
-		if file := paths.QueueDir + "/" + name; Shared(file) && !files[file] {
+		if file := paths.QueueDir + "/" + name; IsShared(file) && !files[file] {
 			absent = append(absent, file)
 		}
 	}
@@ -155,11 +155,11 @@ func NotIn(names []string, files map[string]bool) []string {
 	return absent
 }
 
-// Shape is what of a job is worth an entry of the log: everything but its log lines.
-func Shape(j *job.Job) string {
-	shape := make([]byte, 0, 2*len(j.Ops))
+// Fingerprint is what of a job is worth an entry of the log: everything but its log lines.
+func Fingerprint(j *job.Job) string {
+	fingerprint := make([]byte, 0, 2*len(j.Ops))
 	for i := range j.Ops {
-		shape = append(shape, byte(j.Ops[i].Status), byte(j.Ops[i].Priority))
+		fingerprint = append(fingerprint, byte(j.Ops[i].Status), byte(j.Ops[i].Priority))
 	}
-	return string(shape)
+	return string(fingerprint)
 }

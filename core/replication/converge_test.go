@@ -22,7 +22,7 @@ type history struct {
 	runs    []int // of each node's daemon
 	applied []int // by each node
 	disks   []files
-	running []replication.Running
+	running []replication.RunningJobs
 	master  int
 	jobs    map[int64]*task
 	note    int
@@ -44,13 +44,13 @@ const leaders, nodes = 2, 3
 func newHistory(t *rapid.T) *history {
 	h := &history{T: t, runs: make([]int, nodes), applied: make([]int, nodes), jobs: map[int64]*task{}}
 	for range nodes {
-		h.disks, h.running = append(h.disks, files{}), append(h.running, replication.Running{})
+		h.disks, h.running = append(h.disks, files{}), append(h.running, replication.RunningJobs{})
 	}
 	return h
 }
 
-func (h *history) self(node int) replication.Self {
-	return replication.Self{Node: fmt.Sprintf("u%d", node), Run: fmt.Sprintf("%d.%d", node, h.runs[node])}
+func (h *history) self(node int) replication.Applier {
+	return replication.Applier{Node: fmt.Sprintf("u%d", node), Incarnation: fmt.Sprintf("%d.%d", node, h.runs[node])}
 }
 
 // propose has an entry of the master committed.
@@ -65,7 +65,7 @@ func (h *history) apply(node, upTo int) {
 	batch := h.log[h.applied[node]:upTo]
 	h.disks[node].apply(h.self(node), batch)
 	for _, e := range batch {
-		h.running[node].Note(e)
+		h.running[node].Apply(e)
 	}
 	h.applied[node] = upTo
 }
@@ -75,7 +75,7 @@ func (h *history) catchUp(node int) { h.apply(node, len(h.log)) }
 func (h *history) next() int { h.note++; return h.note }
 
 func (h *history) write(k *task, livelock string, status job.Status) {
-	h.propose(update(h.self(h.master), paths.JobPath(k.id), jobAs(k.id, livelock, status, h.next())))
+	h.propose(updateChange(h.self(h.master), paths.JobPath(k.id), jobAs(k.id, livelock, status, h.next())))
 }
 
 // step is something that may happen to the job.
@@ -104,7 +104,7 @@ func (h *history) step(k *task) {
 			h.propose(archived(h.self(h.master), k.id))
 		}
 	case "serial":
-		h.propose(update(h.self(h.master), paths.SerialPath, paths.FormatSerial(int64(h.next()))))
+		h.propose(updateChange(h.self(h.master), paths.SerialPath, paths.FormatSerial(int64(h.next()))))
 	}
 }
 
@@ -151,7 +151,7 @@ func (h *history) restart(node int) {
 func (h *history) lead() {
 	h.catchUp(h.master)
 	self := h.self(h.master)
-	for _, id := range h.running[h.master].On(self.Node) {
+	for _, id := range h.running[h.master].StartedOn(self.Node) {
 		content := h.disks[h.master][paths.JobPath(id)]
 		j, err := job.Decode([]byte(content))
 		require.NoError(h, err)
@@ -225,7 +225,7 @@ func TestAllNodesComeToHaveTheSameFiles(t *testing.T) {
 		h := drawHistory(t)
 		once := files{}
 		for _, e := range h.log {
-			once.apply(replication.Self{Node: "none"}, []*messages.LogEntry{e})
+			once.apply(replication.Applier{Node: "none"}, []*messages.LogEntry{e})
 		}
 		for node := range nodes {
 			require.Equal(t, once, h.disks[node], "node %d", node)

@@ -10,10 +10,10 @@ import (
 	"lockstep/messages"
 )
 
-// Shared reports whether the nodes of a cluster have this file in common: jobs
+// IsShared reports whether the nodes of a cluster have this file in common: jobs
 // and their records, serial, drain flag, configuration and settings. Locks are the master's alone:
 // their owners are its processes.
-func Shared(file string) bool {
+func IsShared(file string) bool {
 	switch dir := path.Dir(file); {
 	case file == paths.ConfigPath, file == paths.SettingsPath, file == paths.SerialPath, file == paths.DrainPath:
 		return true
@@ -26,8 +26,8 @@ func Shared(file string) bool {
 	}
 }
 
-// Files are those that a change is about.
-func Files(c *messages.FileChange) []string {
+// ChangedPaths are those that a change is about.
+func ChangedPaths(c *messages.FileChange) []string {
 	switch what := c.What.(type) {
 	case *messages.FileChange_Update:
 		return []string{what.Update.Path}
@@ -39,74 +39,76 @@ func Files(c *messages.FileChange) []string {
 	return nil
 }
 
-// Writes are the changes that a request to write makes. All of its files are shared,
+// WriteChanges are the changes that a request to write makes. All of its files are shared,
 // or none is: to have half of a request elsewhere is a broken invariant.
-func Writes(m *messages.WriteFiles) []*messages.FileChange {
+func WriteChanges(m *messages.WriteFiles) []*messages.FileChange {
 	var changes []*messages.FileChange
 	files := m.Files
 	if m.Then != nil {
 		files = append(slices.Clone(files), m.Then)
 	}
 	for _, f := range files {
-		if Shared(f.Path) {
-			changes = append(changes, update(f.Path, f.Content, false))
+		if IsShared(f.Path) {
+			changes = append(changes, updateChange(f.Path, f.Content, false))
 		}
 	}
-	mustBeAll(len(changes), len(files))
+	mustShareAllOrNone(len(changes), len(files))
 	return changes
 }
 
-// Renames are those of a request to move.
-func Renames(m *messages.MoveFiles) []*messages.FileChange {
+// RenameChanges are those of a request to move.
+func RenameChanges(m *messages.MoveFiles) []*messages.FileChange {
 	var changes []*messages.FileChange
 	for _, f := range m.Files {
-		if Shared(f.From) && Shared(f.To) {
+		if IsShared(f.From) && IsShared(f.To) {
 			changes = append(changes, &messages.FileChange{What: &messages.FileChange_Rename{Rename: f}})
 		}
 	}
-	mustBeAll(len(changes), len(m.Files))
+	mustShareAllOrNone(len(changes), len(m.Files))
 	return changes
 }
 
-// Removals are those of a request to remove.
-func Removals(m *messages.RemoveFiles) []*messages.FileChange {
+// RemoveChanges are those of a request to remove.
+func RemoveChanges(m *messages.RemoveFiles) []*messages.FileChange {
 	var changes []*messages.FileChange
 	for _, p := range m.Paths {
-		if Shared(p) {
+		if IsShared(p) {
 			changes = append(changes, &messages.FileChange{What: &messages.FileChange_Remove{Remove: &messages.RemoveFile{Op: m.Op, Path: p}}})
 		}
 	}
-	mustBeAll(len(changes), len(m.Paths))
+	mustShareAllOrNone(len(changes), len(m.Paths))
 	return changes
 }
 
-// Observed is a change that the master's disk has already: a job's process has made it,
+// ObservedChange is a change that the master's disk has already: a job's process has made it,
 // or other nodes lack it.
-func Observed(file string, content []byte) *messages.FileChange { return update(file, content, true) }
+func ObservedChange(file string, content []byte) *messages.FileChange {
+	return updateChange(file, content, true)
+}
 
-func update(file string, content []byte, observed bool) *messages.FileChange {
+func updateChange(file string, content []byte, observed bool) *messages.FileChange {
 	return &messages.FileChange{What: &messages.FileChange_Update{Update: &messages.FileUpdate{Path: file, Content: content, Observed: observed}}}
 }
 
-func mustBeAll(shared, all int) {
+func mustShareAllOrNone(shared, all int) {
 	if shared != 0 && shared != all {
 		panic(fmt.Sprintf("repl: %d of %d files of one request are shared", shared, all))
 	}
 }
 
-// Pieces cuts changes into lists of at most most bytes of content each, in order, but
+// SplitChanges cuts changes into lists of at most most bytes of content each, in order, but
 // for a single one that is larger: no entry of the log holds up the others for long.
-func Pieces(changes []*messages.FileChange, most int) [][]*messages.FileChange {
-	var pieces [][]*messages.FileChange
+func SplitChanges(changes []*messages.FileChange, bytesMax int) [][]*messages.FileChange {
+	var parts [][]*messages.FileChange
 	size := 0
 	for _, c := range changes {
 		length := len(c.GetUpdate().GetContent())
-		if len(pieces) == 0 || size+length > most {
-			pieces, size = append(pieces, nil), 0
+		if len(parts) == 0 || size+length > bytesMax {
+			parts, size = append(parts, nil), 0
 		}
-		last := len(pieces) - 1
-		pieces[last] = append(pieces[last], c)
+		last := len(parts) - 1
+		parts[last] = append(parts[last], c)
 		size += length
 	}
-	return pieces
+	return parts
 }

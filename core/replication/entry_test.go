@@ -25,7 +25,7 @@ func TestWhatIsShared(t *testing.T) {
 		"queue/job-07": false, "queue/job-": false, "queue/job-7.tmp": false, "queue/.job-7": false, "job-7": false,
 		"raft/wal/1": false, "raft/job-7": false, "identity": false, "watcher.pause": false, "queue/other/job-7": false,
 	} {
-		require.Equal(t, shared, replication.Shared(path), path)
+		require.Equal(t, shared, replication.IsShared(path), path)
 	}
 }
 
@@ -47,33 +47,33 @@ func move(paths ...string) *messages.MoveFiles {
 
 // A request is the cluster's or this node's, never both.
 func TestWhatARequestChanges(t *testing.T) {
-	require.Len(t, replication.Writes(write("queue/job-1", "queue/serial")), 2)
-	require.Empty(t, replication.Writes(write("locks.data")))
-	require.Empty(t, replication.Writes(write()))
-	require.Panics(t, func() { replication.Writes(write("queue/job-1", "locks.data")) })
-	require.Len(t, replication.Renames(move("queue/job-1", "queue/archive/0/job-1")), 1)
-	require.Empty(t, replication.Renames(move("locks.data", "elsewhere")))
-	require.Empty(t, replication.Renames(move("queue/job-1", "elsewhere")), "it would be on one node only")
-	require.Panics(t, func() { replication.Renames(move("queue/job-1", "queue/archive/0/job-1", "a", "b")) })
-	require.Len(t, replication.Removals(&messages.RemoveFiles{Op: "test", Paths: []string{"queue/drain"}}), 1)
-	require.Equal(t, "test", replication.Removals(&messages.RemoveFiles{Op: "test", Paths: []string{"queue/drain"}})[0].GetRemove().Op)
-	require.Panics(t, func() { replication.Removals(&messages.RemoveFiles{Paths: []string{"queue/drain", "locks.data"}}) })
-	require.True(t, replication.Observed(paths.JobPath(7), nil).GetUpdate().Observed)
-	require.False(t, replication.Writes(write("queue/job-1"))[0].GetUpdate().Observed)
+	require.Len(t, replication.WriteChanges(write("queue/job-1", "queue/serial")), 2)
+	require.Empty(t, replication.WriteChanges(write("locks.data")))
+	require.Empty(t, replication.WriteChanges(write()))
+	require.Panics(t, func() { replication.WriteChanges(write("queue/job-1", "locks.data")) })
+	require.Len(t, replication.RenameChanges(move("queue/job-1", "queue/archive/0/job-1")), 1)
+	require.Empty(t, replication.RenameChanges(move("locks.data", "elsewhere")))
+	require.Empty(t, replication.RenameChanges(move("queue/job-1", "elsewhere")), "it would be on one node only")
+	require.Panics(t, func() { replication.RenameChanges(move("queue/job-1", "queue/archive/0/job-1", "a", "b")) })
+	require.Len(t, replication.RemoveChanges(&messages.RemoveFiles{Op: "test", Paths: []string{"queue/drain"}}), 1)
+	require.Equal(t, "test", replication.RemoveChanges(&messages.RemoveFiles{Op: "test", Paths: []string{"queue/drain"}})[0].GetRemove().Op)
+	require.Panics(t, func() { replication.RemoveChanges(&messages.RemoveFiles{Paths: []string{"queue/drain", "locks.data"}}) })
+	require.True(t, replication.ObservedChange(paths.JobPath(7), nil).GetUpdate().Observed)
+	require.False(t, replication.WriteChanges(write("queue/job-1"))[0].GetUpdate().Observed)
 }
 
-func TestPiecesAreInOrderAndSmall(t *testing.T) {
+func TestSplitChangesAreInOrderAndSmall(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const most = 100
 		var changes []*messages.FileChange
 		for _, size := range rapid.SliceOf(rapid.IntRange(0, 150)).Draw(t, "sizes") {
-			c := replication.Writes(&messages.WriteFiles{Files: []*messages.FileWrite{{Path: "queue/serial", Content: make([]byte, size)}}})[0]
+			c := replication.WriteChanges(&messages.WriteFiles{Files: []*messages.FileWrite{{Path: "queue/serial", Content: make([]byte, size)}}})[0]
 			if size > 140 {
-				c = replication.Renames(move("queue/job-1", "queue/archive/0/job-1"))[0]
+				c = replication.RenameChanges(move("queue/job-1", "queue/archive/0/job-1"))[0]
 			}
 			changes = append(changes, c)
 		}
-		pieces := replication.Pieces(changes, most)
+		pieces := replication.SplitChanges(changes, most)
 		var all []*messages.FileChange
 		former := 0
 		for i, piece := range pieces {
@@ -119,20 +119,20 @@ func TestSupersedes(t *testing.T) {
 	}
 }
 
-func TestDoubtfulAreOwnJobsOfFormerDaemons(t *testing.T) {
-	now, former, other := replication.Self{Node: "u1", Run: "now"}, replication.Self{Node: "u1", Run: "former"}, replication.Self{Node: "u2", Run: "former"}
+func TestPathsToReadAreOwnJobsOfFormerDaemons(t *testing.T) {
+	now, former, other := replication.Applier{Node: "u1", Incarnation: "now"}, replication.Applier{Node: "u1", Incarnation: "former"}, replication.Applier{Node: "u2", Incarnation: "former"}
 	started := jobAs(7, "/run/livelocks/job_000007_1", job.Running, 0)
-	require.Equal(t, []string{"queue/job-7"}, now.Doubtful([]*messages.LogEntry{update(former, "queue/job-7", started), observed(former, 7, started)}))
-	require.Empty(t, now.Doubtful([]*messages.LogEntry{update(now, "queue/job-7", started), update(other, "queue/job-7", started),
-		update(former, "queue/serial", []byte("7")), archived(former, 7), removed(former, "queue/drain"), update(former, "queue/archive/0/job-7", started)}))
+	require.Equal(t, []string{"queue/job-7"}, now.PathsToRead([]*messages.LogEntry{updateChange(former, "queue/job-7", started), observed(former, 7, started)}))
+	require.Empty(t, now.PathsToRead([]*messages.LogEntry{updateChange(now, "queue/job-7", started), updateChange(other, "queue/job-7", started),
+		updateChange(former, "queue/serial", []byte("7")), archived(former, 7), removed(former, "queue/drain"), updateChange(former, "queue/archive/0/job-7", started)}))
 }
 
 // Writes between renames go to the disk side by side, and each file once.
 func TestStepsKeepTheOrder(t *testing.T) {
-	by := replication.Self{Node: "u2"}
-	steps := replication.Self{Node: "u1"}.Apply([]*messages.LogEntry{
-		update(by, "queue/job-1", []byte("a")), update(by, "queue/serial", []byte("1")), update(by, "queue/job-1", []byte("b")),
-		archived(by, 1), removed(by, "queue/drain"), update(by, "queue/job-2", []byte("c")),
+	by := replication.Applier{Node: "u2"}
+	steps := replication.Applier{Node: "u1"}.Apply([]*messages.LogEntry{
+		updateChange(by, "queue/job-1", []byte("a")), updateChange(by, "queue/serial", []byte("1")), updateChange(by, "queue/job-1", []byte("b")),
+		archived(by, 1), removed(by, "queue/drain"), updateChange(by, "queue/job-2", []byte("c")),
 	}, nil)
 	require.Len(t, steps, 4)
 	writes := steps[0].GetWrite()
@@ -142,16 +142,16 @@ func TestStepsKeepTheOrder(t *testing.T) {
 	require.Equal(t, "queue/archive/0/job-1", steps[1].GetMove().Files[0].To)
 	require.Equal(t, []string{"queue/drain"}, steps[2].GetRemove().Paths)
 	require.Equal(t, "queue/job-2", steps[3].GetWrite().Files[0].Path)
-	require.Empty(t, replication.Self{}.Apply(nil, nil))
+	require.Empty(t, replication.Applier{}.Apply(nil, nil))
 }
 
-func TestNotIn(t *testing.T) {
+func TestAbsentFiles(t *testing.T) {
 	names := []string{"job-1", "job-2", "serial", "drain", "lock", "version", "archive", "quarantine", "job-2.tmp"}
-	require.Equal(t, []string{"queue/job-2", "queue/drain", "settings.json"}, replication.NotIn(names, map[string]bool{"queue/job-1": true, "queue/serial": true}))
-	require.Equal(t, []string{"queue/job-1"}, replication.NotIn(names[:1], map[string]bool{"settings.json": true}))
+	require.Equal(t, []string{"queue/job-2", "queue/drain", "settings.json"}, replication.AbsentFiles(names, map[string]bool{"queue/job-1": true, "queue/serial": true}))
+	require.Equal(t, []string{"queue/job-1"}, replication.AbsentFiles(names[:1], map[string]bool{"settings.json": true}))
 }
 
-func TestShapeIsAllButTheLogLines(t *testing.T) {
+func TestFingerprintIsAllButTheLogLines(t *testing.T) {
 	base := func() *job.Job {
 		j, err := job.Decode(jobAs(7, "/run/livelocks/job_000007_1", job.Running, 0))
 		require.NoError(t, err)
@@ -159,23 +159,23 @@ func TestShapeIsAllButTheLogLines(t *testing.T) {
 	}
 	line := base()
 	line.Ops[0].Log = append(line.Ops[0].Log, job.LogEntry{Serial: 1, Type: "message"})
-	require.Equal(t, replication.Shape(base()), replication.Shape(line))
+	require.Equal(t, replication.Fingerprint(base()), replication.Fingerprint(line))
 	status, priority, more := base(), base(), base()
 	status.Ops[0].Status = job.Success
 	priority.Ops[0].Priority = -7
 	more.Ops = append(more.Ops, more.Ops[0])
 	for _, j := range []*job.Job{status, priority, more} {
-		require.NotEqual(t, replication.Shape(base()), replication.Shape(j))
+		require.NotEqual(t, replication.Fingerprint(base()), replication.Fingerprint(j))
 	}
 }
 
 // Nodes that take a snapshot at different moments agree on what runs.
-func TestRunningIsTheSameWhereverItIsTakenUp(t *testing.T) {
+func TestRunningJobsAreTheSameWhereverTheyAreTakenUp(t *testing.T) {
 	locks := []string{daemonLock, "/run/livelocks/job_000001_1"}
 	rapid.Check(t, func(t *rapid.T) {
-		whole, resumed := replication.Running{}, replication.Running{}
+		whole, resumed := replication.RunningJobs{}, replication.RunningJobs{}
 		for range rapid.IntRange(0, 30).Draw(t, "entries") {
-			by := replication.Self{Node: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "node")}
+			by := replication.Applier{Node: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "node")}
 			id := rapid.Int64Range(1, 3).Draw(t, "job")
 			var e *messages.LogEntry
 			switch rapid.IntRange(0, 5).Draw(t, "kind") {
@@ -184,31 +184,31 @@ func TestRunningIsTheSameWhereverItIsTakenUp(t *testing.T) {
 			case 1:
 				e = removed(by, paths.JobPath(id))
 			case 2:
-				e = update(by, paths.JobPath(id), []byte("garbage"))
+				e = updateChange(by, paths.JobPath(id), []byte("garbage"))
 			default:
 				status := rapid.SampledFrom([]job.Status{job.Queued, job.Running, job.Success}).Draw(t, "status")
-				e = update(by, paths.JobPath(id), jobAs(id, rapid.SampledFrom(locks).Draw(t, "livelock"), status, 0))
+				e = updateChange(by, paths.JobPath(id), jobAs(id, rapid.SampledFrom(locks).Draw(t, "livelock"), status, 0))
 			}
 			before, known := whole[id]
-			whole.Note(e)
+			whole.Apply(e)
 			if after, still := whole[id]; known && still {
-				require.Equal(t, before.On, after.On, "who has started it stays")
+				require.Equal(t, before.Node, after.Node, "who has started it stays")
 			}
 			if rapid.Bool().Draw(t, "snapshot") {
-				decoded, err := replication.DecodeRunning(resumed.Encode())
+				decoded, err := replication.DecodeRunningJobs(resumed.Encode())
 				require.NoError(t, err)
 				resumed = decoded
 			}
-			resumed.Note(e)
+			resumed.Apply(e)
 			require.Equal(t, whole, resumed)
 			require.Equal(t, whole.Encode(), resumed.Encode())
-			require.Equal(t, len(whole) > len(whole.On("u1")), whole.Elsewhere("u1"))
-			require.Len(t, whole, len(whole.On("u1"))+len(whole.On("u2")))
+			require.Equal(t, len(whole) > len(whole.StartedOn("u1")), whole.StartedElsewhere("u1"))
+			require.Len(t, whole, len(whole.StartedOn("u1"))+len(whole.StartedOn("u2")))
 		}
 	})
-	_, err := replication.DecodeRunning([]byte("garbage"))
+	_, err := replication.DecodeRunningJobs([]byte("garbage"))
 	require.ErrorContains(t, err, "cannot be read")
-	empty, err := replication.DecodeRunning(nil)
+	empty, err := replication.DecodeRunningJobs(nil)
 	require.NoError(t, err)
 	require.Empty(t, empty)
 }

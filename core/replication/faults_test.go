@@ -15,11 +15,11 @@ import (
 // repeats all since its last snapshot, from the submission on. What the process has
 // written must be there afterwards: nobody else has the end.
 func TestTheLogOfAFormerDaemonDoesNotUndoWhatAProcessHasWritten(t *testing.T) {
-	former, now := replication.Self{Node: "u1", Run: "former"}, replication.Self{Node: "u1", Run: "now"}
+	former, now := replication.Applier{Node: "u1", Incarnation: "former"}, replication.Applier{Node: "u1", Incarnation: "now"}
 	livelock := "/run/livelocks/job_000007_1"
 	log := []*messages.LogEntry{
-		update(former, "queue/job-7", jobAs(7, daemonLock, job.Queued, 1)),
-		update(former, "queue/job-7", jobAs(7, livelock, job.Queued, 2)),
+		updateChange(former, "queue/job-7", jobAs(7, daemonLock, job.Queued, 1)),
+		updateChange(former, "queue/job-7", jobAs(7, livelock, job.Queued, 2)),
 		observed(former, 7, jobAs(7, livelock, job.Running, 3)),
 	}
 	for name, written := range map[string]string{
@@ -54,11 +54,11 @@ func TestToApplyEntriesAgainIsHarmless(t *testing.T) {
 // The job was submitted to another master, and started by this node later. Its log
 // repeats that, too.
 func TestTheLogOfAFormerMasterDoesNotUndoWhatAProcessHasWritten(t *testing.T) {
-	other, former, now := replication.Self{Node: "u2", Run: "other"}, replication.Self{Node: "u1", Run: "former"}, replication.Self{Node: "u1", Run: "now"}
+	other, former, now := replication.Applier{Node: "u2", Incarnation: "other"}, replication.Applier{Node: "u1", Incarnation: "former"}, replication.Applier{Node: "u1", Incarnation: "now"}
 	livelock := "/run/livelocks/job_000007_1"
 	log := []*messages.LogEntry{
-		update(other, "queue/job-7", jobAs(7, daemonLock, job.Queued, 1)),
-		update(former, "queue/job-7", jobAs(7, livelock, job.Queued, 2)),
+		updateChange(other, "queue/job-7", jobAs(7, daemonLock, job.Queued, 1)),
+		updateChange(former, "queue/job-7", jobAs(7, livelock, job.Queued, 2)),
 		observed(former, 7, jobAs(7, livelock, job.Running, 3)),
 	}
 	for name, written := range map[string]string{
@@ -71,7 +71,7 @@ func TestTheLogOfAFormerMasterDoesNotUndoWhatAProcessHasWritten(t *testing.T) {
 			require.Equal(t, written, f["queue/job-7"])
 			// What another master has made of it since counts.
 			failed := jobAs(7, livelock, job.Error, 6)
-			f.apply(now, []*messages.LogEntry{update(other, "queue/job-7", failed)})
+			f.apply(now, []*messages.LogEntry{updateChange(other, "queue/job-7", failed)})
 			require.Equal(t, string(failed), f["queue/job-7"])
 		})
 	}

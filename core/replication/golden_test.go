@@ -35,7 +35,7 @@ func TestALogOfAFormerVersionApplies(t *testing.T) {
 		require.Equal(t, data, e.Marshal(), "fields are what they were")
 		entries = append(entries, e)
 	}
-	other := replication.Self{Node: "u9", Run: "u9.1"}
+	other := replication.Applier{Node: "u9", Incarnation: "u9.1"}
 	at, twice, one := files{}, files{}, files{}
 	at.apply(other, entries)
 	twice.apply(other, entries)

@@ -7,10 +7,10 @@ import "lockstep/core/job"
 func Progress(j *job.Job) int {
 	total := 0
 	for i := range j.Ops {
-		total += int(stepOf[j.Ops[i].Status])
+		total += int(statusRank[j.Ops[i].Status])
 	}
 	return total
 }
 
-// stepOf orders the statuses of an opcode.
-var stepOf = map[job.Status]uint8{job.Queued: 0, job.Waiting: 1, job.Running: 2, job.Canceling: 3, job.Canceled: 4, job.Success: 4, job.Error: 4}
+// statusRank orders the statuses of an opcode.
+var statusRank = map[job.Status]uint8{job.Queued: 0, job.Waiting: 1, job.Running: 2, job.Canceling: 3, job.Canceled: 4, job.Success: 4, job.Error: 4}

@@ -37,9 +37,9 @@ func (f files) perform(requests []*messages.StoreRequest) {
 }
 
 // apply does what the replicator does with a batch.
-func (f files) apply(by replication.Self, entries []*messages.LogEntry) {
+func (f files) apply(by replication.Applier, entries []*messages.LogEntry) {
 	local := map[string][]byte{}
-	for _, file := range by.Doubtful(entries) {
+	for _, file := range by.PathsToRead(entries) {
 		local[file] = nil
 		if content, there := f[file]; there {
 			local[file] = []byte(content)
@@ -60,22 +60,22 @@ func jobAs(id int64, livelock string, status job.Status, note int) []byte {
 	return job.Encode(j)
 }
 
-func update(by replication.Self, file string, content []byte) *messages.LogEntry {
-	return entry(by, replication.Writes(&messages.WriteFiles{Files: []*messages.FileWrite{{Path: file, Content: content}}}))
+func updateChange(by replication.Applier, file string, content []byte) *messages.LogEntry {
+	return entry(by, replication.WriteChanges(&messages.WriteFiles{Files: []*messages.FileWrite{{Path: file, Content: content}}}))
 }
 
-func observed(by replication.Self, id int64, content []byte) *messages.LogEntry {
-	return entry(by, []*messages.FileChange{replication.Observed(paths.JobPath(id), content)})
+func observed(by replication.Applier, id int64, content []byte) *messages.LogEntry {
+	return entry(by, []*messages.FileChange{replication.ObservedChange(paths.JobPath(id), content)})
 }
 
-func archived(by replication.Self, id int64) *messages.LogEntry {
-	return entry(by, replication.Renames(&messages.MoveFiles{Files: []*messages.MoveFile{{From: paths.JobPath(id), To: paths.ArchivePath(id)}}}))
+func archived(by replication.Applier, id int64) *messages.LogEntry {
+	return entry(by, replication.RenameChanges(&messages.MoveFiles{Files: []*messages.MoveFile{{From: paths.JobPath(id), To: paths.ArchivePath(id)}}}))
 }
 
-func removed(by replication.Self, file string) *messages.LogEntry {
-	return entry(by, replication.Removals(&messages.RemoveFiles{Paths: []string{file}}))
+func removed(by replication.Applier, file string) *messages.LogEntry {
+	return entry(by, replication.RemoveChanges(&messages.RemoveFiles{Paths: []string{file}}))
 }
 
-func entry(by replication.Self, changes []*messages.FileChange) *messages.LogEntry {
-	return &messages.LogEntry{Origin: by.Node, Run: by.Run, Changes: changes}
+func entry(by replication.Applier, changes []*messages.FileChange) *messages.LogEntry {
+	return &messages.LogEntry{Origin: by.Node, Run: by.Incarnation, Changes: changes}
 }

@@ -3,42 +3,42 @@ package sched
 // arena keeps values that refer to each other by place, in half the room of
 // pointers and out of the collector's sight. Place 0 is nobody's: it means none.
 type arena[T any] struct {
-	all  []T
-	free []int32
+	items []T
+	free  []int32
 }
 
-func (a *arena[T]) take() int32 {
+func (a *arena[T]) alloc() int32 {
 	if n := len(a.free); n > 0 {
 		at := a.free[n-1]
 		a.free = a.free[:n-1]
 		return at
 	}
 	var zero T
-	if len(a.all) == 0 {
-		a.all = append(a.all, zero)
+	if len(a.items) == 0 {
+		a.items = append(a.items, zero)
 	}
-	a.all = append(a.all, zero)
-	return int32(len(a.all) - 1)
+	a.items = append(a.items, zero)
+	return int32(len(a.items) - 1)
 }
 
-func (a *arena[T]) give(at int32) {
+func (a *arena[T]) release(at int32) {
 	var zero T
-	a.all[at] = zero
+	a.items[at] = zero
 	a.free = append(a.free, at)
 }
 
-// index finds places by hash: a table with linear probing. A map would take four
+// hashIndex finds places by hash: a table with linear probing. A map would take four
 // times the room, which counts for every pending job.
 //
 // Invariants: the number of slots is a power of two, at least a quarter of them
 // is empty, and between a place and where its hash points no slot is empty.
-type index struct {
+type hashIndex struct {
 	slots  []int32
 	used   int
 	hashOf func(at int32) uint32
 }
 
-func (x *index) find(hash uint32, same func(at int32) bool) int32 {
+func (x *hashIndex) find(hash uint32, same func(at int32) bool) int32 {
 	if len(x.slots) == 0 {
 		return 0
 	}
@@ -51,21 +51,21 @@ func (x *index) find(hash uint32, same func(at int32) bool) int32 {
 	return 0
 }
 
-func (x *index) add(at int32) {
+func (x *hashIndex) add(at int32) {
 	if (x.used+1)*4 > len(x.slots)*3 {
-		former := x.slots
-		x.slots = make([]int32, max(8, 2*len(former)))
-		for _, known := range former {
-			if known != 0 {
-				x.place(known)
+		old := x.slots
+		x.slots = make([]int32, max(8, 2*len(old)))
+		for _, at := range old {
+			if at != 0 {
+				x.insert(at)
 			}
 		}
 	}
-	x.place(at)
+	x.insert(at)
 	x.used++
 }
 
-func (x *index) place(at int32) {
+func (x *hashIndex) insert(at int32) {
 	mask := uint32(len(x.slots) - 1)
 	i := x.hashOf(at) & mask
 	for x.slots[i] != 0 {
@@ -75,7 +75,7 @@ func (x *index) place(at int32) {
 }
 
 // remove closes the gap with those that were pushed aside.
-func (x *index) remove(at int32) {
+func (x *hashIndex) remove(at int32) {
 	mask := uint32(len(x.slots) - 1)
 	gap := x.hashOf(at) & mask
 	for x.slots[gap] != at {

@@ -17,15 +17,15 @@ func distinct(i int) Candidate {
 	var d lock.Declaration
 	nodes := []string{benchNames[i%200], benchNames[i*7%199]}
 	slices.Sort(nodes)
-	d.Wants[0] = lock.Want{Known: lock.ExclusiveSet, Names: []string{fmt.Sprintf("instance%d.example.com", i)}}
-	d.Wants[2] = lock.Want{Known: lock.ExclusiveSet, Names: slices.Compact(nodes)}
-	d.Wants[3] = d.Wants[2]
+	d.Demands[0] = lock.Demand{Kind: lock.ExclusiveSet, Names: []string{fmt.Sprintf("instance%d.example.com", i)}}
+	d.Demands[2] = lock.Demand{Kind: lock.ExclusiveSet, Names: slices.Compact(nodes)}
+	d.Demands[3] = d.Demands[2]
 	return Candidate{ID: job.ID(i), ReceivedUs: benchTime(i).UnixMicro(), Declared: d}
 }
 
-func alike(i int) Candidate {
+func similarCandidate(i int) Candidate {
 	var d lock.Declaration
-	d.Wants[2] = lock.Want{Known: lock.SharedSet, Names: benchNames[i%20 : i%20+1]}
+	d.Demands[2] = lock.Demand{Kind: lock.SharedSet, Names: benchNames[i%20 : i%20+1]}
 	return Candidate{ID: job.ID(i), ReceivedUs: benchTime(i).UnixMicro(), Declared: d, Limits: []Limit{{"rate-limit:90:move", 90}}}
 }
 
@@ -33,18 +33,18 @@ func alike(i int) Candidate {
 // change of that one touches everybody.
 func common(i int) Candidate {
 	c := distinct(i)
-	node := lock.Want{Known: lock.SharedSet, Names: benchNames[:1]}
+	node := lock.Demand{Kind: lock.SharedSet, Names: benchNames[:1]}
 	if i%100 == 0 {
-		node.Known = lock.ExclusiveSet
+		node.Kind = lock.ExclusiveSet
 	}
-	c.Declared.Wants[2], c.Declared.Wants[3] = node, lock.Want{}
+	c.Declared.Demands[2], c.Declared.Demands[3] = node, lock.Demand{}
 	return c
 }
 
 // oneName jobs are distinct with as little as can be.
 func oneName(i int) Candidate {
 	c := distinct(i)
-	c.Declared.Wants[2], c.Declared.Wants[3] = lock.Want{}, lock.Want{}
+	c.Declared.Demands[2], c.Declared.Demands[3] = lock.Demand{}, lock.Demand{}
 	return c
 }
 
@@ -65,7 +65,7 @@ func benchTime(i int) time.Time {
 var benchKinds = []struct {
 	name string
 	make func(int) Candidate
-}{{"distinct", distinct}, {"alike", alike}, {"common", common}}
+}{{"distinct", distinct}, {"alike", similarCandidate}, {"common", common}}
 
 var benchSizes = []int{1_000, 10_000, 100_000}
 
@@ -85,22 +85,22 @@ func full(pending int, make func(int) Candidate) *State {
 
 func hold(s *State, id job.ID, make func(int) Candidate) {
 	held := []lock.Item{{Lock: lock.BGL, Mode: lock.Shared}}
-	for k, w := range make(int(id)).Declared.Wants {
+	for k, w := range make(int(id)).Declared.Demands {
 		mode := lock.Shared
-		if w.Known == lock.ExclusiveSet {
+		if w.Kind == lock.ExclusiveSet {
 			mode = lock.Exclusive
 		}
 		for _, name := range w.Names {
 			held = append(held, lock.Item{Lock: lock.Member(lock.Instance+lock.Level(k), name), Mode: mode})
 		}
 	}
-	s.SetHeld(jobParty(id), held, nil)
+	s.SetOwnerLocks(jobOwnerKey(id), held, nil)
 }
 
 // flip makes somebody take the node that all common jobs want, and free it.
 func flip(s *State, n int) {
 	mode := []lock.Mode{lock.None, lock.Exclusive}[n%2]
-	s.SetHeld(lock.NamedOwner("flip", "", 1), []lock.Item{{Lock: lock.Member(lock.Node, benchNames[0]), Mode: mode}}, nil)
+	s.SetOwnerLocks(lock.NamedOwner("flip", "", 1), []lock.Item{{Lock: lock.Member(lock.Node, benchNames[0]), Mode: mode}}, nil)
 }
 
 // One job ends, another is picked and takes its locks, and a new one comes.
@@ -117,7 +117,7 @@ func BenchmarkDecision(b *testing.B) {
 					ends := ids[next%len(ids)]
 					flip(s, next)
 					start := time.Now()
-					s.Leave(ends)
+					s.Remove(ends)
 					picked := s.Pick(benchTime(next))
 					took = append(took, time.Since(start))
 					b.StopTimer()
@@ -199,7 +199,7 @@ func BenchmarkSetHeld(b *testing.B) {
 	id := s.RunningIDs()[0]
 	b.ReportAllocs()
 	for b.Loop() {
-		s.SetHeld(jobParty(id), nil, nil)
+		s.SetOwnerLocks(jobOwnerKey(id), nil, nil)
 		hold(s, id, distinct)
 	}
 }
@@ -228,11 +228,11 @@ func BenchmarkFirstOfOneGroup(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		s := NewState(slots(1))
-		s.Running(Candidate{})
+		s.AddRunning(Candidate{})
 		for i := range 100_000 {
 			s.Enqueue(Candidate{ID: job.ID(1 + i)})
 		}
-		s.Leave(0)
+		s.Remove(0)
 		b.StartTimer()
 		s.Pick(noon)
 	}
@@ -241,13 +241,13 @@ func BenchmarkFirstOfOneGroup(b *testing.B) {
 func BenchmarkWhy(b *testing.B) {
 	s := full(100_000, distinct)
 	for b.Loop() {
-		s.Why(50_000, benchTime(0), 10_000)
+		s.Explain(50_000, benchTime(0), 10_000)
 	}
 }
 
 // What a pending job costs, beyond its own strings.
 func BenchmarkMemory(b *testing.B) {
-	for name, make := range map[string]func(int) Candidate{"oneName": oneName, "alike": alike, "distinct": distinct} {
+	for name, make := range map[string]func(int) Candidate{"oneName": oneName, "alike": similarCandidate, "distinct": distinct} {
 		b.Run(name, func(b *testing.B) {
 			const pending = 100_000
 			var all []Candidate
@@ -255,12 +255,12 @@ func BenchmarkMemory(b *testing.B) {
 				all = append(all, make(i+1))
 			}
 			for b.Loop() {
-				before := inUse()
+				before := heapInUse()
 				s := NewState(Defaults())
 				for _, c := range all {
 					s.Enqueue(c)
 				}
-				b.ReportMetric(float64(inUse()-before)/pending, "B/job")
+				b.ReportMetric(float64(heapInUse()-before)/pending, "B/job")
 				runtime.KeepAlive(s)
 			}
 			runtime.KeepAlive(all)
@@ -268,7 +268,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-func inUse() uint64 {
+func heapInUse() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)

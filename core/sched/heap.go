@@ -9,11 +9,11 @@ import "lockstep/core/job"
 //
 // Invariant: prev is the parent, and 0 for a root. A free entry has no group.
 type entry struct {
-	id                job.ID
-	receivedUs        int64
-	birth             int64 // see births
-	group             int32
-	left, right, prev int32
+	id                  job.ID
+	receivedUs          int64
+	arrivalTick         int64 // see births
+	group               int32
+	left, right, parent int32
 }
 
 type entries struct{ arena[entry] }
@@ -23,46 +23,46 @@ type entries struct{ arena[entry] }
 func (h *entries) meld(a, b int32) int32 {
 	root, parent := int32(0), int32(0)
 	for a != 0 && b != 0 {
-		if h.all[b].id < h.all[a].id {
+		if h.items[b].id < h.items[a].id {
 			a, b = b, a
 		}
 		if parent == 0 {
 			root = a
 		} else {
-			h.all[parent].left = a
+			h.items[parent].left = a
 		}
-		e := &h.all[a]
-		e.prev = parent
-		following := e.right
+		e := &h.items[a]
+		e.parent = parent
+		next := e.right
 		e.right = e.left
-		parent, a = a, following
+		parent, a = a, next
 	}
 	rest := a + b
 	if parent == 0 {
 		return rest
 	}
-	h.all[parent].left = rest
+	h.items[parent].left = rest
 	if rest != 0 {
-		h.all[rest].prev = parent
+		h.items[rest].parent = parent
 	}
 	return root
 }
 
-// without takes x out of the heap with the given root, and returns the new root.
-func (h *entries) without(root, x int32) int32 {
-	e := h.all[x]
+// remove takes x out of the heap with the given root, and returns the new root.
+func (h *entries) remove(root, x int32) int32 {
+	e := h.items[x]
 	rest := h.meld(e.left, e.right)
-	h.all[x].left, h.all[x].right, h.all[x].prev = 0, 0, 0
+	h.items[x].left, h.items[x].right, h.items[x].parent = 0, 0, 0
 	if rest != 0 {
-		h.all[rest].prev = e.prev
+		h.items[rest].parent = e.parent
 	}
 	switch {
 	case root == x:
 		return rest
-	case h.all[e.prev].left == x:
-		h.all[e.prev].left = rest
+	case h.items[e.parent].left == x:
+		h.items[e.parent].left = rest
 	default:
-		h.all[e.prev].right = rest
+		h.items[e.parent].right = rest
 	}
 	return root
 }

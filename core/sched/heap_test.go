@@ -18,16 +18,16 @@ func TestTheRootIsTheSmallest(t *testing.T) {
 		at := map[job.ID]int32{}
 		var ids []job.ID
 		remove := func(id job.ID) {
-			root = h.without(root, at[id])
-			h.give(at[id])
+			root = h.remove(root, at[id])
+			h.release(at[id])
 			ids = slices.DeleteFunc(ids, func(other job.ID) bool { return other == id })
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
 				for _, n := range rapid.SliceOfDistinct(rapid.IntRange(1, 100), rapid.ID).Draw(t, "ids") {
 					if id := job.ID(n); !slices.Contains(ids, id) {
-						at[id] = h.take()
-						h.all[at[id]].id = id
+						at[id] = h.alloc()
+						h.items[at[id]].id = id
 						root = h.meld(root, at[id])
 						ids = append(ids, id)
 					}
@@ -47,13 +47,13 @@ func TestTheRootIsTheSmallest(t *testing.T) {
 			"": func(t *rapid.T) {
 				require.Equal(t, len(ids) == 0, root == 0)
 				if root != 0 {
-					require.Equal(t, ids[0], h.all[root].id)
-					require.Zero(t, h.all[root].prev)
+					require.Equal(t, ids[0], h.items[root].id)
+					require.Zero(t, h.items[root].parent)
 				}
 			},
 		})
 		for len(ids) > 0 {
-			require.Equal(t, ids[0], h.all[root].id)
+			require.Equal(t, ids[0], h.items[root].id)
 			remove(ids[0])
 		}
 		require.Zero(t, root)

@@ -11,7 +11,7 @@ import (
 type limits struct {
 	counters map[string]*counter
 	sets     arena[limitSet]
-	known    map[string]int32 // by limitSet.key
+	byKey    map[string]int32 // by limitSet.key
 	full     []bool           // by set; valid unless stale
 	stale    bool
 	scratch  []byte
@@ -20,28 +20,28 @@ type limits struct {
 // counter is a key. It is known as long as sets or running jobs refer to it.
 type counter struct {
 	key     string
-	carried int // by jobs whose processes live
+	running int // by jobs whose processes live
 	refs    int
 }
 
 // limitSet is what the jobs of some groups carry, by key.
 type limitSet struct {
-	key   string
-	gates []gate
-	refs  int // groups
+	key    string
+	bounds []bound
+	refs   int // groups
 }
 
-type gate struct {
+type bound struct {
 	*counter
 	n int
 }
 
 func newLimits() limits {
-	return limits{counters: map[string]*counter{}, known: map[string]int32{}, full: []bool{false}}
+	return limits{counters: map[string]*counter{}, byKey: map[string]int32{}, full: []bool{false}}
 }
 
-// sorted is the list by key, each key once and with its smallest number.
-func sorted(list []Limit) []Limit {
+// sortedByKey is the list by key, each key once and with its smallest number.
+func sortedByKey(list []Limit) []Limit {
 	if len(list) > 1 {
 		list = slices.Clone(list)
 		slices.SortFunc(list, func(a, b Limit) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.N, b.N)) })
@@ -50,55 +50,55 @@ func sorted(list []Limit) []Limit {
 	return list
 }
 
-// set finds or makes the set for a list. Whoever keeps it refers to it.
-func (l *limits) set(list []Limit) int32 {
+// setOf finds or makes the set for a list. Whoever keeps it refers to it.
+func (l *limits) setOf(list []Limit) int32 {
 	if len(list) == 0 {
 		return 0
 	}
-	list = sorted(list)
+	list = sortedByKey(list)
 	l.scratch = l.scratch[:0]
 	for _, limit := range list {
 		l.scratch = append(strconv.AppendInt(l.scratch, int64(limit.N), 10), ' ')
 		l.scratch = append(strconv.AppendInt(l.scratch, int64(len(limit.Key)), 10), ' ')
 		l.scratch = append(l.scratch, limit.Key...)
 	}
-	if at, known := l.known[string(l.scratch)]; known {
+	if at, known := l.byKey[string(l.scratch)]; known {
 		return at
 	}
-	set := limitSet{key: string(l.scratch), gates: make([]gate, len(list))}
+	set := limitSet{key: string(l.scratch), bounds: make([]bound, len(list))}
 	for i, limit := range list {
-		set.gates[i] = gate{l.counter(limit.Key), limit.N}
+		set.bounds[i] = bound{l.counterOf(limit.Key), limit.N}
 	}
-	at := l.sets.take()
-	l.sets.all[at] = set
-	l.known[set.key] = at
+	at := l.sets.alloc()
+	l.sets.items[at] = set
+	l.byKey[set.key] = at
 	l.stale = true
 	return at
 }
 
-func (l *limits) refer(set int32) {
+func (l *limits) addRef(set int32) {
 	if set != 0 {
-		l.sets.all[set].refs++
+		l.sets.items[set].refs++
 	}
 }
 
-func (l *limits) drop(set int32) {
+func (l *limits) dropRef(set int32) {
 	if set == 0 {
 		return
 	}
-	s := &l.sets.all[set]
+	s := &l.sets.items[set]
 	if s.refs--; s.refs > 0 {
 		return
 	}
-	for _, g := range s.gates {
-		l.release(g.counter)
+	for _, g := range s.bounds {
+		l.dropCounterRef(g.counter)
 	}
-	delete(l.known, s.key)
-	l.sets.give(set)
+	delete(l.byKey, s.key)
+	l.sets.release(set)
 }
 
-// counter finds or makes one, and counts one reference more to it.
-func (l *limits) counter(key string) *counter {
+// counterOf finds or makes one, and counts one reference more to it.
+func (l *limits) counterOf(key string) *counter {
 	c := l.counters[key]
 	if c == nil {
 		c = &counter{key: key}
@@ -108,7 +108,7 @@ func (l *limits) counter(key string) *counter {
 	return c
 }
 
-func (l *limits) release(c *counter) {
+func (l *limits) dropCounterRef(c *counter) {
 	if c.refs--; c.refs == 0 {
 		delete(l.counters, c.key)
 	}
@@ -119,14 +119,14 @@ func (l *limits) occupy(list []Limit) []*counter {
 	if len(list) == 0 {
 		return nil
 	}
-	list = sorted(list)
-	carries := make([]*counter, len(list))
+	list = sortedByKey(list)
+	occupied := make([]*counter, len(list))
 	for i, limit := range list {
-		carries[i] = l.counter(limit.Key)
-		carries[i].carried++
+		occupied[i] = l.counterOf(limit.Key)
+		occupied[i].running++
 	}
 	l.stale = true
-	return carries
+	return occupied
 }
 
 // occupySet is occupy for what a set lists.
@@ -134,45 +134,45 @@ func (l *limits) occupySet(set int32) []*counter {
 	if set == 0 {
 		return nil
 	}
-	gates := l.sets.all[set].gates
-	carries := make([]*counter, len(gates))
+	gates := l.sets.items[set].bounds
+	occupied := make([]*counter, len(gates))
 	for i, g := range gates {
-		carries[i] = g.counter
+		occupied[i] = g.counter
 		g.refs++
-		g.carried++
+		g.running++
 	}
 	l.stale = true
-	return carries
+	return occupied
 }
 
-func (l *limits) vacate(carries []*counter) {
-	for _, c := range carries {
-		c.carried--
-		l.release(c)
+func (l *limits) vacate(occupied []*counter) {
+	for _, c := range occupied {
+		c.running--
+		l.dropCounterRef(c)
 		l.stale = true
 	}
 }
 
-// settle finds out which sets are full. There are as many as there are ways to be
+// updateFull finds out which sets are full. There are as many as there are ways to be
 // limited, which is few; at worst one for each group.
-func (l *limits) settle() {
+func (l *limits) updateFull() {
 	if !l.stale {
 		return
 	}
 	l.stale = false
-	l.full = slices.Grow(l.full[:0], len(l.sets.all))[:max(1, len(l.sets.all))]
+	l.full = slices.Grow(l.full[:0], len(l.sets.items))[:max(1, len(l.sets.items))]
 	for i := range l.full {
-		l.full[i] = i > 0 && slices.ContainsFunc(l.sets.all[i].gates, gate.full)
+		l.full[i] = i > 0 && slices.ContainsFunc(l.sets.items[i].bounds, bound.full)
 	}
 }
 
-func (g gate) full() bool { return g.carried >= g.n }
+func (g bound) full() bool { return g.running >= g.n }
 
-// Exceeded tells whether more jobs run that carry one of these than it allows: some
+// LimitsExceeded tells whether more jobs run that carry one of these than it allows: some
 // that were found running had given their places away.
-func (s *State) Exceeded(list []Limit) bool {
+func (s *State) LimitsExceeded(list []Limit) bool {
 	return slices.ContainsFunc(list, func(l Limit) bool {
 		c := s.groups.limits.counters[l.Key]
-		return c != nil && c.carried > l.N
+		return c != nil && c.running > l.N
 	})
 }

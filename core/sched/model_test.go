@@ -81,7 +81,7 @@ func (m *model) start(id job.ID, limits []Limit, d lock.Declaration) {
 }
 
 func (m *model) opcodeBegins(id job.ID) {
-	if r := m.real[jobParty(id)]; r != nil {
+	if r := m.real[jobOwnerKey(id)]; r != nil {
 		r.reached = r.highest()
 	}
 }
@@ -97,7 +97,7 @@ func (m *model) leave(id job.ID) {
 	delete(m.candidates, id)
 	delete(m.running, id)
 	delete(m.held, id)
-	delete(m.real, jobParty(id))
+	delete(m.real, jobOwnerKey(id))
 }
 
 func (m *model) setLimits(id job.ID, limits []Limit) {
@@ -113,7 +113,7 @@ func (m *model) setDeclared(id job.ID, atHand, later lock.Declaration) {
 	}
 }
 
-func (m *model) setHeld(o lock.Owner, held []lock.Item, pending lock.Request) {
+func (m *model) setOwnerLocks(o lock.Owner, held []lock.Item, pending lock.Request) {
 	r := &modelReal{held, pending, -1}
 	if was := m.real[o]; was != nil && r.highest() >= 0 {
 		r.reached = was.reached
@@ -134,7 +134,7 @@ func (r *modelReal) highest() int {
 
 // column is what one party wants at a level.
 type column struct {
-	known lock.Knowledge
+	known lock.DemandKind
 	names []string
 }
 
@@ -146,7 +146,7 @@ func (m *model) columns(level lock.Level) (columns []column, big bool) {
 		parties[o] = true
 	}
 	for id := range m.running {
-		parties[jobParty(id)] = true
+		parties[jobOwnerKey(id)] = true
 	}
 	for o := range parties {
 		var mine []column
@@ -165,13 +165,13 @@ func (m *model) columns(level lock.Level) (columns []column, big bool) {
 			j = nil
 		}
 		if j != nil {
-			wants := []lock.Want{j.later.Wants[level-lock.Instance]}
+			wants := []lock.Demand{j.later.Demands[level-lock.Instance]}
 			if reached < int(level) {
-				wants = append(wants, j.atHand.Wants[level-lock.Instance])
+				wants = append(wants, j.atHand.Demands[level-lock.Instance])
 			}
 			for _, w := range wants {
-				if w.Known != lock.Nothing {
-					mine = append(mine, column{w.Known, w.Names})
+				if w.Kind != lock.Nothing {
+					mine = append(mine, column{w.Kind, w.Names})
 				}
 			}
 			big = big || j.later.BGL || j.atHand.BGL && reached < int(lock.Cluster)
@@ -206,7 +206,7 @@ func (m *model) static(d lock.Declaration) float64 {
 	if d.BGL {
 		return value + 15
 	}
-	for k, w := range d.Wants {
+	for k, w := range d.Demands {
 		columns, big := m.columns(lock.Instance + lock.Level(k))
 		if big {
 			return float64(m.settings.Base) + 15
@@ -216,10 +216,10 @@ func (m *model) static(d lock.Declaration) float64 {
 	return value
 }
 
-func (m *model) worst(w lock.Want, columns []column) float64 {
+func (m *model) worst(w lock.Demand, columns []column) float64 {
 	value := 0.0
 	for _, c := range columns {
-		cell := m.designed[w.Known][c.known]
+		cell := m.designed[w.Kind][c.known]
 		if slices.ContainsFunc(w.Names, func(n string) bool { return slices.Contains(c.names, n) }) {
 			value = max(value, cell.overlap)
 		} else {
@@ -255,8 +255,8 @@ func (m *model) order(now time.Time) []Candidate {
 }
 
 // full are the limits that keep a candidate.
-func (m *model) full(c Candidate) []Full {
-	var full []Full
+func (m *model) full(c Candidate) []FullLimit {
+	var full []FullLimit
 	for _, l := range c.Limits {
 		carried := 0
 		for _, limits := range m.carried() {
@@ -265,7 +265,7 @@ func (m *model) full(c Candidate) []Full {
 			}
 		}
 		if carried >= l.N {
-			full = append(full, Full{l, carried})
+			full = append(full, FullLimit{l, carried})
 		}
 	}
 	return full

@@ -10,8 +10,8 @@ import (
 // running side holds or wants, and the lists of names that groups declare.
 type names struct {
 	arena[name]
-	at    index
-	links arena[link]
+	byHash hashIndex
+	links  arena[link]
 }
 
 // name is one lock by level and text.
@@ -28,7 +28,7 @@ type name struct {
 // link is a name in the list of a group, in the order of its declaration.
 type link struct{ name, next int32 }
 
-func (n *names) hashOf(at int32) uint32 { return hashName(n.all[at].level, n.all[at].text) }
+func (n *names) hashOf(at int32) uint32 { return hashName(n.items[at].level, n.items[at].text) }
 
 // hashName is FNV-1a.
 func hashName(level lock.Level, text string) uint32 {
@@ -39,34 +39,34 @@ func hashName(level lock.Level, text string) uint32 {
 	return h ^ h>>15
 }
 
-// refer finds or makes a name, and counts one reference more to it.
-func (n *names) refer(level lock.Level, text string) int32 {
-	at := n.at.find(hashName(level, text), func(at int32) bool {
-		return n.all[at].level == level && n.all[at].text == text
+// addRef finds or makes a name, and counts one reference more to it.
+func (n *names) addRef(level lock.Level, text string) int32 {
+	at := n.byHash.find(hashName(level, text), func(at int32) bool {
+		return n.items[at].level == level && n.items[at].text == text
 	})
 	if at == 0 {
-		at = n.take()
-		n.all[at] = name{text: text, level: level}
-		n.at.add(at)
+		at = n.alloc()
+		n.items[at] = name{text: text, level: level}
+		n.byHash.add(at)
 	}
-	n.all[at].refs++
+	n.items[at].refs++
 	return at
 }
 
-// drop gives one reference up.
-func (n *names) drop(at int32) {
-	if n.all[at].refs--; n.all[at].refs == 0 {
-		n.at.remove(at)
-		n.give(at)
+// dropRef gives one reference up.
+func (n *names) dropRef(at int32) {
+	if n.items[at].refs--; n.items[at].refs == 0 {
+		n.byHash.remove(at)
+		n.release(at)
 	}
 }
 
-// count adds to the number of claims that count.
-func (n *names) count(at int32, k lock.Knowledge, by int32) {
+// countClaims adds to the number of claims that count.
+func (n *names) countClaims(at int32, k lock.DemandKind, by int32) {
 	if k == lock.ExclusiveSet {
-		n.all[at].exclusive += by
+		n.items[at].exclusive += by
 	} else {
-		n.all[at].shared += by
+		n.items[at].shared += by
 	}
 }
 
@@ -81,42 +81,42 @@ func (m *name) mode() lock.Mode {
 	return lock.None
 }
 
-// overlap is the bit that says that a name is in the way of the running side, or
+// overlapBit is the bit that says that a name is in the way of the running side, or
 // nothing, for those who declare it and want so much of its level.
-func (n *names) overlap(wants look, at int32) look {
-	m := &n.all[at]
-	if k := int(m.level - lock.Instance); collides(wants.kind(k), m.mode()) {
-		return overlap(k)
+func (n *names) overlapBit(demand demandMask, at int32) demandMask {
+	m := &n.items[at]
+	if k := int(m.level - lock.Instance); conflictsWith(demand.kind(k), m.mode()) {
+		return overlapBit(k)
 	}
 	return 0
 }
 
-// list makes a list of names, whose references it takes over.
-func (n *names) list(all []int32) int32 {
+// newList makes a list of names, whose references it takes over.
+func (n *names) newList(all []int32) int32 {
 	first := int32(0)
 	for i := len(all) - 1; i >= 0; i-- {
-		at := n.links.take()
-		n.links.all[at] = link{all[i], first}
+		at := n.links.alloc()
+		n.links.items[at] = link{all[i], first}
 		first = at
 	}
 	return first
 }
 
-// unlist gives a list up.
-func (n *names) unlist(first int32) {
+// freeList gives a list up.
+func (n *names) freeList(first int32) {
 	for at := first; at != 0; {
-		l := n.links.all[at]
-		n.links.give(at)
-		n.drop(l.name)
+		l := n.links.items[at]
+		n.links.release(at)
+		n.dropRef(l.name)
 		at = l.next
 	}
 }
 
-// of are the names of a list.
-func (n *names) of(first int32) iter.Seq[int32] {
+// listed are the names of a list.
+func (n *names) listed(first int32) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
-		for at := first; at != 0; at = n.links.all[at].next {
-			if !yield(n.links.all[at].name) {
+		for at := first; at != 0; at = n.links.items[at].next {
+			if !yield(n.links.items[at].name) {
 				return
 			}
 		}

@@ -13,8 +13,8 @@ import (
 func (s *State) Pick(now time.Time) []job.ID {
 	var picked []job.ID
 	for s.stale && len(s.running) < s.settings.Slots {
-		s.settle(now)
-		group := s.first()
+		s.refresh(now)
+		group := s.bestGroup()
 		if group == 0 {
 			s.stale = false
 			break
@@ -27,112 +27,112 @@ func (s *State) Pick(now time.Time) []job.ID {
 // pick makes the head of a group run.
 func (s *State) pick(group int32) job.ID {
 	g := s.groups
-	id := g.all[group].id
-	delete(s.held, id)
-	carries := g.limits.occupySet(g.lanes.all[g.all[group].lane].limits)
-	atHand := s.declaredBy(group)
+	id := g.items[group].id
+	delete(s.yielded, id)
+	occupied := g.limits.occupySet(g.buckets.items[g.items[group].bucket].limits)
+	current := s.groupClaims(group)
 	s.Withdraw(id)
-	s.start(id, carries, atHand)
+	s.start(id, occupied, current)
 	return id
 }
 
-// settle brings up to date what a choice needs.
-func (s *State) settle(now time.Time) {
-	s.groups.limits.settle()
-	s.weights.build(s.settings, &s.load, now)
+// refresh brings up to date what a choice needs.
+func (s *State) refresh(now time.Time) {
+	s.groups.limits.updateFull()
+	s.weights.update(s.settings, &s.contention, now)
 }
 
-// choice is the search for the group whose head goes first.
-type choice struct {
+// pickSearch is the search for the group whose head goes first.
+type pickSearch struct {
 	*State
-	group int32 // the best so far, or 0
-	least order // its head's
+	best      int32 // the best so far, or 0
+	bestOrder order // its head's
 }
 
-// first is the group whose head goes first, or 0. Groups that are moved have been
+// bestGroup is the group whose head goes first, or 0. Groups that are moved have been
 // looked at, so it does not matter whether their new lane is still to come.
-func (s *State) first() int32 {
-	c := choice{State: s}
-	lanes := &s.groups.lanes
-	for i := 0; i < len(lanes.live); {
-		at := lanes.live[i]
-		if !s.groups.limits.full[lanes.all[at].limits] {
-			c.visit(at)
+func (s *State) bestGroup() int32 {
+	c := pickSearch{State: s}
+	buckets := &s.groups.buckets
+	for i := 0; i < len(buckets.live); {
+		at := buckets.live[i]
+		if !s.groups.limits.full[buckets.items[at].limits] {
+			c.visitBucket(at)
 		}
-		if i < len(lanes.live) && lanes.live[i] == at {
+		if i < len(buckets.live) && buckets.live[i] == at {
 			i++ // else the lane is closed, and another one in its place
 		}
 	}
-	return c.group
+	return c.best
 }
 
-// sweepFrom is how many groups may be moved from a lane one after the other.
-const sweepFrom = 64
+// sweepThreshold is how many groups may be moved from a lane one after the other.
+const sweepThreshold = 64
 
-// visit looks at a lane's groups in their order, until none that follows can be
+// visitBucket looks at a lane's groups in their order, until none that follows can be
 // better than the best. Those that are behind the lane's bound are moved.
-func (c *choice) visit(at int32) {
+func (c *pickSearch) visitBucket(at int32) {
 	g := c.groups
-	if c.group != 0 && g.lanes.all[at].priority > c.least.priority {
+	if c.best != 0 && g.buckets.items[at].priority > c.bestOrder.priority {
 		return
 	}
-	known := g.known(&g.lanes.all[at])
+	mask := g.bucketMask(&g.buckets.items[at])
 	for moved := 0; ; moved++ {
-		heap := g.lanes.all[at].heap
-		if moved >= sweepFrom && moved > len(heap)/8 {
-			c.sweep(at, known)
+		heap := g.buckets.items[at].heap
+		if moved >= sweepThreshold && moved > len(heap)/8 {
+			c.sweepBucket(at, mask)
 			return
 		}
 		head := g.rootOf(heap[0])
-		bound := c.orderOf(head, known)
-		if c.group != 0 && !bound.before(c.least) {
+		bound := c.orderOf(head, mask)
+		if c.best != 0 && !bound.before(c.bestOrder) {
 			return
 		}
-		exact := c.orderOf(head, g.lookNow(head.group))
-		c.offer(head.group, exact)
+		exact := c.orderOf(head, g.currentMask(head.group))
+		c.consider(head.group, exact)
 		if exact == bound {
 			return
 		}
-		to := g.laneOf(head.group)
-		g.exit(head.group)
-		g.enter(head.group, to)
+		to := g.currentBucket(head.group)
+		g.removeFromBucket(head.group)
+		g.addToBucket(head.group, to)
 		if len(heap) == 1 {
 			return // it was the last
 		}
 	}
 }
 
-// sweep looks at all groups of a lane, in any order: where most are to be moved,
+// sweepBucket looks at all groups of a lane, in any order: where most are to be moved,
 // that costs far less for each.
-func (c *choice) sweep(at int32, known look) {
+func (c *pickSearch) sweepBucket(at int32, bucketMask demandMask) {
 	g := c.groups
-	all := g.lanes.all[at].heap
-	g.lanes.all[at].heap = all[:0] // they are put back no faster than read
+	all := g.buckets.items[at].heap
+	g.buckets.items[at].heap = all[:0] // they are put back no faster than read
 	for _, group := range all {
-		now := g.lookNow(group)
-		c.offer(group, c.orderOf(g.rootOf(group), now))
+		mask := g.currentMask(group)
+		c.consider(group, c.orderOf(g.rootOf(group), mask))
 		to := at
-		if now != known {
-			to = g.laneOf(group)
+		if mask != bucketMask {
+			to = g.currentBucket(group)
 		}
-		g.enter(group, to)
+		g.addToBucket(group, to)
 	}
-	if len(g.lanes.all[at].heap) == 0 {
-		g.close(at)
+	if len(g.buckets.items[at].heap) == 0 {
+		g.removeBucket(at)
 	}
 }
 
-// offer makes a group the best if it is.
-func (c *choice) offer(group int32, o order) {
-	if c.group == 0 || o.before(c.least) {
-		c.group, c.least = group, o
+// consider makes a group the best if it is.
+func (c *pickSearch) consider(group int32, o order) {
+	if c.best == 0 || o.before(c.bestOrder) {
+		c.best, c.bestOrder = group, o
 	}
 }
 
 // orderOf is that of a candidate whose group has a look.
-func (s *State) orderOf(e *entry, l look) order {
-	lane := &s.groups.lanes.all[s.groups.all[e.group].lane]
-	return order{lane.priority, s.weights.of(l, e.birth), e.id}
+func (s *State) orderOf(e *entry, l demandMask) order {
+	b := &s.groups.buckets.items[s.groups.items[e.group].bucket]
+	return order{b.priority, s.weights.weight(l, e.arrivalTick), e.id}
 }
 
 // order is by what jobs go one before the other.
@@ -164,45 +164,45 @@ type weights struct {
 	levels     [lock.Levels][1 << 4]int32 // by the four bits of a look
 }
 
-// build compares all that may be wanted with the running side.
-func (w *weights) build(s Settings, l *load, now time.Time) {
+// update compares all that may be wanted with the running side.
+func (w *weights) update(s Settings, l *contention, now time.Time) {
 	w.predictive, w.now, w.k = s.Predictive, s.tickOf(now.UnixMicro()), int64(s.K)
 	if !w.predictive {
 		return
 	}
 	w.base = 10 * int32(s.Base)
-	w.bigLock = w.base + worst*int32(lock.Levels)
+	w.bigLock = w.base + valueMax*int32(lock.Levels)
 	for k := range w.levels {
 		for bits := range w.levels[k] {
-			w.levels[k][bits] = l.compare(k, look(bits))
+			w.levels[k][bits] = l.worstCase(k, demandMask(bits))
 		}
 	}
 }
 
-// compare is the worst case of what is wanted at a level, by the four bits of a
+// worstCase is the worst case of what is wanted at a level, by the four bits of a
 // look, over all claims there. Who has the big lock, or will, stops everybody.
-func (l *load) compare(k int, bits look) int32 {
+func (l *contention) worstCase(k int, mask demandMask) int32 {
 	if l.bigLock > 0 {
-		return worst
+		return valueMax
 	}
 	value := int32(0)
-	kind := bits.kind(0)
-	if int(kind) >= kinds {
+	kind := mask.kind(0)
+	if int(kind) >= demandKinds {
 		return value // bits that no look has
 	}
-	for known, n := range l.present[k] {
+	for demand, n := range l.counts[k] {
 		if n > 0 {
-			value = max(value, conflicts[kind][known].apart)
+			value = max(value, conflicts[kind][demand].apart)
 		}
 	}
-	if bits.overlaps(0) {
-		value = worst
+	if mask.overlaps(0) {
+		value = valueMax
 	}
 	return value
 }
 
-// static is ten times the predictive value, which ages have no part in.
-func (w *weights) static(l look) int64 {
+// staticWeight is ten times the predictive value, which ages have no part in.
+func (w *weights) staticWeight(l demandMask) int64 {
 	if l&bigLock != 0 {
 		return int64(w.bigLock)
 	}
@@ -213,15 +213,17 @@ func (w *weights) static(l look) int64 {
 	return int64(sum)
 }
 
-// left is how many ticks are missing to age K.
-func (w *weights) left(birth int64) int64 { return w.k - min(max(w.now-birth, 0), w.k) }
+// ticksLeft is how many ticks are missing to age K.
+func (w *weights) ticksLeft(arrivalTick int64) int64 {
+	return w.k - min(max(w.now-arrivalTick, 0), w.k)
+}
 
-// of is the weight of a look and a birth. It is the same for all if the order is
+// weight is the weight of a look and a birth. It is the same for all if the order is
 // the plain one.
-func (w *weights) of(l look, birth int64) int64 {
-	left := w.left(birth)
-	if left == 0 || !w.predictive {
+func (w *weights) weight(l demandMask, arrivalTick int64) int64 {
+	ticksLeft := w.ticksLeft(arrivalTick)
+	if ticksLeft == 0 || !w.predictive {
 		return 0
 	}
-	return w.static(l) * left
+	return w.staticWeight(l) * ticksLeft
 }

@@ -11,8 +11,8 @@ import (
 	"lockstep/core/job"
 )
 
-// limitWord begins a reason that limits (queue.md 4.4.1).
-const limitWord = "rate-limit"
+// limitPrefix begins a reason that limits (queue.md 4.4.1).
+const limitPrefix = "rate-limit"
 
 // ReasonLimits are the limits that the reason trails of a job put on it, each
 // once, by key: a reason "rate-limit:N:label" stands for the bucket of that number
@@ -20,7 +20,7 @@ const limitWord = "rate-limit"
 func ReasonLimits(j *job.Job) []Limit {
 	var limits []Limit
 	for i := range j.Ops {
-		if !bytes.Contains(j.Ops[i].Input, []byte(limitWord)) {
+		if !bytes.Contains(j.Ops[i].Input, []byte(limitPrefix)) {
 			continue
 		}
 		var op struct {
@@ -50,9 +50,9 @@ func reasonLimit(text string) (Limit, bool) {
 	word, rest, _ := strings.Cut(text, ":")
 	number, label, _ := strings.Cut(rest, ":")
 	n, err := strconv.Atoi(number)
-	if word != limitWord || err != nil || n < 1 {
+	if word != limitPrefix || err != nil || n < 1 {
 		return Limit{}, false
 	}
 	// The number as it is meant, not as it is spelled.
-	return Limit{Key: fmt.Sprintf("%s:%d:%s", limitWord, n, label), N: n}, true
+	return Limit{Key: fmt.Sprintf("%s:%d:%s", limitPrefix, n, label), N: n}, true
 }

@@ -16,26 +16,26 @@ import (
 // Invariant: no job is two of candidate, running, and held without being told to
 // go on. One that goes on is a candidate and in held.
 type State struct {
-	settings Settings
-	groups   *groups
-	births   births
-	running  map[job.ID]carried
-	held     map[job.ID]struct{}
-	parties  map[lock.Owner]*party
-	load     load
-	weights  weights
+	settings   Settings
+	groups     *groups
+	arrivals   arrivalTicks
+	running    map[job.ID]occupiedLimits
+	yielded    map[job.ID]struct{}
+	owners     map[lock.Owner]*activeOwner
+	contention contention
+	weights    weights
 	// stale is clear only if limits keep every candidate, so that there is nobody
 	// to choose. Neither time nor what others hold changes that.
 	stale bool
 }
 
-// carried is what a job's process occupies as long as it lives.
-type carried []*counter
+// occupiedLimits is what a job's process occupies as long as it lives.
+type occupiedLimits []*counter
 
 // NewState knows nobody. It panics at settings that are not valid.
 func NewState(settings Settings) *State {
 	s := &State{
-		groups: newGroups(), running: map[job.ID]carried{}, held: map[job.ID]struct{}{}, parties: map[lock.Owner]*party{},
+		groups: newGroups(), running: map[job.ID]occupiedLimits{}, yielded: map[job.ID]struct{}{}, owners: map[lock.Owner]*activeOwner{},
 	}
 	s.SetSettings(settings)
 	return s
@@ -47,31 +47,31 @@ func (s *State) SetSettings(settings Settings) {
 	if err := settings.Validate(); err != nil {
 		panic("sched: invalid settings: " + err.Error())
 	}
-	former := s.settings
+	old := s.settings
 	s.settings = settings
-	if settings.Tick != former.Tick {
-		s.rebirth()
+	if settings.Tick != old.Tick {
+		s.recomputeArrivals()
 	}
 }
 
-// rebirth counts all candidates' ticks anew. Who has left is forgotten.
-func (s *State) rebirth() {
-	e := s.groups.entries.all
-	var places []int32
+// recomputeArrivals counts all candidates' ticks anew. Who has left is forgotten.
+func (s *State) recomputeArrivals() {
+	e := s.groups.entries.items
+	var positions []int32
 	for i := range e {
 		if e[i].group != 0 {
-			places = append(places, int32(i))
+			positions = append(positions, int32(i))
 		}
 	}
-	slices.SortFunc(places, func(a, b int32) int { return int(min(max(e[a].id-e[b].id, -1), 1)) })
-	s.births = births{}
+	slices.SortFunc(positions, func(a, b int32) int { return int(min(max(e[a].id-e[b].id, -1), 1)) })
+	s.arrivals = arrivalTicks{}
 	tick := int64(math.MaxInt64)
-	for _, at := range slices.Backward(places) {
+	for _, at := range slices.Backward(positions) {
 		tick = min(tick, s.settings.tickOf(e[at].receivedUs))
-		e[at].birth = tick
+		e[at].arrivalTick = tick
 	}
-	for _, at := range places {
-		s.births.see(e[at].id, e[at].birth)
+	for _, at := range positions {
+		s.arrivals.record(e[at].id, e[at].arrivalTick)
 	}
 }
 
@@ -89,23 +89,23 @@ func (s *State) Enqueue(c Candidate) {
 	}
 	g := s.groups
 	priority := int32(min(max(c.Priority, math.MinInt32), math.MaxInt32))
-	group := g.find(priority, g.limits.set(c.Limits), &c.Declared)
-	at := g.entry(c.ID)
-	if at != 0 && g.entries.all[at].group == group && g.entries.all[at].receivedUs == c.ReceivedUs {
+	group := g.findOrAdd(priority, g.limits.setOf(c.Limits), &c.Declared)
+	at := g.entryOf(c.ID)
+	if at != 0 && g.entries.items[at].group == group && g.entries.items[at].receivedUs == c.ReceivedUs {
 		return
 	}
 	if at == 0 {
 		at = g.add(c.ID)
-	} else if g.entries.all[at].group != group {
-		g.part(at)
+	} else if g.entries.items[at].group != group {
+		g.leaveGroup(at)
 	}
-	if g.entries.all[at].group == 0 {
-		g.join(at, group)
+	if g.entries.items[at].group == 0 {
+		g.joinGroup(at, group)
 	}
-	tick, lowers := s.births.see(c.ID, s.settings.tickOf(c.ReceivedUs))
-	g.entries.all[at].receivedUs, g.entries.all[at].birth = c.ReceivedUs, tick
-	if lowers {
-		g.lower(c.ID, tick)
+	tick, lowered := s.arrivals.record(c.ID, s.settings.tickOf(c.ReceivedUs))
+	g.entries.items[at].receivedUs, g.entries.items[at].arrivalTick = c.ReceivedUs, tick
+	if lowered {
+		g.lowerArrivals(c.ID, tick)
 	}
 	s.stale = true
 }
@@ -113,27 +113,27 @@ func (s *State) Enqueue(c Candidate) {
 // Withdraw makes a candidate none: it waits for a dependency, is paused, or gone.
 // Of others it knows nothing.
 func (s *State) Withdraw(id job.ID) {
-	if at := s.groups.entry(id); at != 0 {
+	if at := s.groups.entryOf(id); at != 0 {
 		s.groups.remove(at)
 	}
 }
 
-// Running tells of a job that was found running. Slots and limits do not matter,
+// AddRunning tells of a job that was found running. Slots and limits do not matter,
 // but it occupies what it carries. Told of a running job it does nothing.
-func (s *State) Running(c Candidate) {
+func (s *State) AddRunning(c Candidate) {
 	if _, runs := s.running[c.ID]; runs {
 		return
 	}
-	delete(s.held, c.ID)
+	delete(s.yielded, c.ID)
 	s.Withdraw(c.ID)
-	s.start(c.ID, s.groups.limits.occupy(c.Limits), s.declared(&c.Declared, Expects))
+	s.start(c.ID, s.groups.limits.occupy(c.Limits), s.declaredClaims(&c.Declared, Expects))
 }
 
 // start makes a job run with what it declares at hand.
-func (s *State) start(id job.ID, carries carried, atHand []claim) {
-	s.running[id] = carries
-	s.change(jobParty(id), func(p *party) {
-		p.runs, p.atHand, p.reached = true, atHand, p.now
+func (s *State) start(id job.ID, occupied occupiedLimits, current []claim) {
+	s.running[id] = occupied
+	s.updateOwner(jobOwnerKey(id), func(p *activeOwner) {
+		p.running, p.current, p.reachedMax = true, current, p.reachedNow
 	})
 }
 
@@ -141,16 +141,16 @@ func (s *State) start(id job.ID, carries carried, atHand []claim) {
 // changed. It is not stopped, however full the limits are. For candidates that is
 // Enqueue's business.
 func (s *State) SetLimits(id job.ID, list []Limit) {
-	if former, runs := s.running[id]; runs {
+	if old, runs := s.running[id]; runs {
 		s.running[id] = s.groups.limits.occupy(list)
-		s.vacate(former)
+		s.vacate(old)
 	}
 }
 
 // vacate frees what a process carried.
-func (s *State) vacate(carries carried) {
-	s.groups.limits.vacate(carries)
-	s.stale = s.stale || len(carries) > 0
+func (s *State) vacate(occupied occupiedLimits) {
+	s.groups.limits.vacate(occupied)
+	s.stale = s.stale || len(occupied) > 0
 }
 
 // Yield takes the slot from a job that is held between two opcodes, and its place
@@ -158,58 +158,58 @@ func (s *State) vacate(carries carried) {
 // place would keep away. To go on it needs both again. What it declares counts no
 // more: it asks for nothing before it goes on.
 func (s *State) Yield(id job.ID) {
-	carries, runs := s.running[id]
+	occupied, runs := s.running[id]
 	if !runs {
 		return
 	}
 	delete(s.running, id)
-	s.held[id] = struct{}{}
-	s.vacate(carries)
+	s.yielded[id] = struct{}{}
+	s.vacate(occupied)
 	s.stop(id)
 }
 
 // stop ends what a running job declares.
 func (s *State) stop(id job.ID) {
-	s.change(jobParty(id), func(p *party) {
-		p.runs = false
-		s.replace(&p.atHand, nil)
-		s.replace(&p.later, nil)
+	s.updateOwner(jobOwnerKey(id), func(p *activeOwner) {
+		p.running = false
+		s.replaceClaims(&p.current, nil)
+		s.replaceClaims(&p.later, nil)
 	})
 }
 
-// Leave forgets a job altogether, with its slot, limits and locks.
-func (s *State) Leave(id job.ID) {
+// Remove forgets a job altogether, with its slot, limits and locks.
+func (s *State) Remove(id job.ID) {
 	s.Withdraw(id)
 	s.vacate(s.running[id])
 	delete(s.running, id)
-	delete(s.held, id)
-	if s.parties[jobParty(id)] == nil {
+	delete(s.yielded, id)
+	if s.owners[jobOwnerKey(id)] == nil {
 		return
 	}
-	s.change(jobParty(id), func(p *party) {
-		s.replace(&p.atHand, nil)
-		s.replace(&p.later, nil)
-		s.replace(&p.real, nil)
-		*p = party{}
+	s.updateOwner(jobOwnerKey(id), func(p *activeOwner) {
+		s.replaceClaims(&p.current, nil)
+		s.replaceClaims(&p.later, nil)
+		s.replaceClaims(&p.actual, nil)
+		*p = activeOwner{}
 	})
 }
 
 // Len is the number of candidates.
 func (s *State) Len() int { return s.groups.len() }
 
-// InUse is the number of slots that are taken. It may exceed the slots, when
+// SlotsInUse is the number of slots that are taken. It may exceed the slots, when
 // these were reduced or the jobs found running.
-func (s *State) InUse() int { return len(s.running) }
+func (s *State) SlotsInUse() int { return len(s.running) }
 
 // RunningIDs are the jobs that have a slot, by id.
 func (s *State) RunningIDs() []job.ID { return slices.Sorted(maps.Keys(s.running)) }
 
-// HeldIDs are the jobs that have a process but no slot, whether they are told to go
+// YieldedIDs are the jobs that have a process but no slot, whether they are told to go
 // on or not, by id.
-func (s *State) HeldIDs() []job.ID { return slices.Sorted(maps.Keys(s.held)) }
+func (s *State) YieldedIDs() []job.ID { return slices.Sorted(maps.Keys(s.yielded)) }
 
 // Yielded tells whether a job has a process but no slot.
 func (s *State) Yielded(id job.ID) bool {
-	_, yielded := s.held[id]
+	_, yielded := s.yielded[id]
 	return yielded
 }

@@ -23,13 +23,13 @@ var (
 	genDeclared = rapid.Custom(func(t *rapid.T) lock.Declaration {
 		d := lock.Declaration{BGL: rapid.IntRange(0, 15).Draw(t, "bgl") == 15}
 		for range rapid.IntRange(0, 3).Draw(t, "levels") {
-			d.Wants[genLevel.Draw(t, "level")-lock.Instance] = genWant.Draw(t, "want")
+			d.Demands[genLevel.Draw(t, "level")-lock.Instance] = genWant.Draw(t, "want")
 		}
 		return d
 	})
-	genWant = rapid.Custom(func(t *rapid.T) lock.Want {
-		w := lock.Want{Known: lock.Knowledge(rapid.IntRange(0, kinds-1).Draw(t, "known"))}
-		if named(w.Known) {
+	genWant = rapid.Custom(func(t *rapid.T) lock.Demand {
+		w := lock.Demand{Kind: lock.DemandKind(rapid.IntRange(0, demandKinds-1).Draw(t, "known"))}
+		if hasNames(w.Kind) {
 			w.Names = rapid.SliceOfNDistinct(rapid.SampledFrom(testNames), 1, 3, rapid.ID).Draw(t, "names")
 			slices.Sort(w.Names)
 		}
@@ -106,7 +106,7 @@ func (p *pair) candidate(t *rapid.T) Candidate {
 
 // job is any, but mostly one whose process lives.
 func (p *pair) job(t *rapid.T) job.ID {
-	live := append(p.RunningIDs(), p.HeldIDs()...)
+	live := append(p.RunningIDs(), p.YieldedIDs()...)
 	if len(live) == 0 || rapid.IntRange(0, 4).Draw(t, "any") == 0 {
 		return genID.Draw(t, "id")
 	}
@@ -132,8 +132,8 @@ func (p *pair) actions() map[string]func(*rapid.T) {
 		if !o.Named {
 			told.Livelock, told.PID = "live", rapid.IntRange(1, 2).Draw(t, "pid")
 		}
-		p.SetHeld(told, held, pending)
-		p.m.setHeld(o, held, pending)
+		p.SetOwnerLocks(told, held, pending)
+		p.m.setOwnerLocks(o, held, pending)
 	}
 	return map[string]func(*rapid.T){
 		"enqueue": enqueue, "enqueue more": enqueue, "enqueue yet more": enqueue,
@@ -145,17 +145,17 @@ func (p *pair) actions() map[string]func(*rapid.T) {
 		},
 		"running": func(t *rapid.T) {
 			c := p.candidate(t)
-			p.Running(c)
+			p.AddRunning(c)
 			p.m.runningJob(c)
 		},
 		"leave": func(t *rapid.T) {
 			id := genID.Draw(t, "id")
-			p.Leave(id)
+			p.Remove(id)
 			p.m.leave(id)
 		},
 		"end": func(t *rapid.T) {
 			id := p.job(t)
-			p.Leave(id)
+			p.Remove(id)
 			p.m.leave(id)
 		},
 		"yield": func(t *rapid.T) {
@@ -193,33 +193,33 @@ func (p *pair) check(t *rapid.T) {
 		p.pickBoth(t)
 	}
 	require.Equal(t, len(p.m.candidates), p.Len())
-	require.Equal(t, len(p.m.running), p.InUse())
-	require.Len(t, p.HeldIDs(), len(p.m.held))
+	require.Equal(t, len(p.m.running), p.SlotsInUse())
+	require.Len(t, p.YieldedIDs(), len(p.m.held))
 	for i, c := range p.m.order(p.now) {
-		w, is := p.Why(c.ID, p.now, 1_000_000)
+		w, is := p.Explain(c.ID, p.now, 1_000_000)
 		require.True(t, is)
 		require.Equal(t, i+1, w.Position)
-		require.Equal(t, p.m.full(c), w.Full)
+		require.Equal(t, p.m.full(c), w.FullLimits)
 		require.Equal(t, p.m.age(c, p.now), w.AgeTicks)
 		if !p.m.settings.Predictive {
-			require.Zero(t, w.Static+w.Weight)
+			require.Zero(t, w.StaticWeight+w.Weight)
 			continue
 		}
-		require.InDelta(t, p.m.static(c.Declared), w.Static, 1e-9)
-		require.InDelta(t, w.Static*max(0, 1-float64(w.AgeTicks)/float64(p.m.settings.K)), w.Weight, 1e-9)
+		require.InDelta(t, p.m.static(c.Declared), w.StaticWeight, 1e-9)
+		require.InDelta(t, w.StaticWeight*max(0, 1-float64(w.AgeTicks)/float64(p.m.settings.K)), w.Weight, 1e-9)
 		p.checkCauses(t, c, w)
 	}
 }
 
 // Each cause is one of the running side's, and they add up.
-func (p *pair) checkCauses(t *rapid.T, c Candidate, w Why) {
+func (p *pair) checkCauses(t *rapid.T, c Candidate, w Explanation) {
 	sum := float64(p.m.settings.Base)
 	if w.BGL {
 		sum += 15
 	}
 	for _, cause := range w.Causes {
 		sum += cause.Value
-		if !cause.Owner.Named && (cause.How == Expects || cause.How == Later) {
+		if !cause.Owner.Named && (cause.ClaimKind == Expects || cause.ClaimKind == Later) {
 			require.Contains(t, p.m.running, cause.Owner.Job)
 		} else {
 			require.Contains(t, p.m.real, cause.Owner)
@@ -227,39 +227,39 @@ func (p *pair) checkCauses(t *rapid.T, c Candidate, w Why) {
 		if cause.Level == lock.Cluster {
 			continue
 		}
-		mine := column{known: cause.Known}
-		if named(cause.Known) {
+		mine := column{known: cause.Claimed}
+		if hasNames(cause.Claimed) {
 			require.Equal(t, cause.Level, cause.Lock.Level())
-			mine = columnOf(lock.Item{Lock: cause.Lock, Mode: map[bool]lock.Mode{true: lock.Exclusive, false: lock.Shared}[cause.Known == lock.ExclusiveSet]})
+			mine = columnOf(lock.Item{Lock: cause.Lock, Mode: map[bool]lock.Mode{true: lock.Exclusive, false: lock.Shared}[cause.Claimed == lock.ExclusiveSet]})
 		}
-		want := c.Declared.Wants[cause.Level-lock.Instance]
-		require.Equal(t, want.Known, cause.Wants)
+		want := c.Declared.Demands[cause.Level-lock.Instance]
+		require.Equal(t, want.Kind, cause.Demand)
 		require.InDelta(t, p.m.worst(want, []column{mine}), cause.Value, 1e-9)
 	}
-	require.InDelta(t, w.Static, sum, 1e-9)
+	require.InDelta(t, w.StaticWeight, sum, 1e-9)
 }
 
 // end lets everybody go, and looks for what stays behind.
 func (p *pair) end(t *rapid.T) {
 	for id := job.ID(1); id <= 14; id++ {
-		p.Leave(id)
+		p.Remove(id)
 	}
 	for _, name := range []string{"8", "wconfd"} {
-		p.SetHeld(lock.NamedOwner(name, "", 1), nil, nil)
+		p.SetOwnerLocks(lock.NamedOwner(name, "", 1), nil, nil)
 	}
-	p.settle(p.now)
+	p.refresh(p.now)
 	g := p.groups
-	require.Zero(t, p.load)
-	require.Empty(t, p.parties)
-	require.Empty(t, g.lanes.live)
-	require.Empty(t, g.lanes.at)
+	require.Zero(t, p.contention)
+	require.Empty(t, p.owners)
+	require.Empty(t, g.buckets.live)
+	require.Empty(t, g.buckets.byKey)
 	require.Empty(t, g.limits.counters)
-	require.Empty(t, g.limits.known)
-	require.Zero(t, g.ids.used+g.at.used+g.names.at.used)
+	require.Empty(t, g.limits.byKey)
+	require.Zero(t, g.byID.used+g.byHash.used+g.names.byHash.used)
 	for what, kept := range map[string]int{
-		"groups": len(g.all) - len(g.free), "entries": len(g.entries.all) - len(g.entries.free),
-		"names": len(g.names.all) - len(g.names.free), "links": len(g.names.links.all) - len(g.names.links.free),
-		"lanes": len(g.lanes.all) - len(g.lanes.free), "sets": len(g.limits.sets.all) - len(g.limits.sets.free),
+		"groups": len(g.items) - len(g.free), "entries": len(g.entries.items) - len(g.entries.free),
+		"names": len(g.names.items) - len(g.names.free), "links": len(g.names.links.items) - len(g.names.links.free),
+		"lanes": len(g.buckets.items) - len(g.buckets.free), "sets": len(g.limits.sets.items) - len(g.limits.sets.free),
 	} {
 		require.LessOrEqual(t, kept, 1, what)
 	}
@@ -281,7 +281,7 @@ func TestNobodyStarves(t *testing.T) {
 		settings := genSettings.Draw(t, "settings")
 		settings.Slots, settings.Predictive, settings.Base = 100, true, 1
 		s := NewState(settings)
-		s.Running(Candidate{ID: 100, Declared: genDeclared.Draw(t, "running")})
+		s.AddRunning(Candidate{ID: 100, Declared: genDeclared.Draw(t, "running")})
 		now := time.Unix(1000, 0)
 		ages := map[job.ID]int{}
 		age := 2 * settings.K
@@ -303,13 +303,13 @@ func TestNobodyStarves(t *testing.T) {
 
 // However the clock jumps, ages fall with ids, and who is seen later makes nobody
 // younger.
-func TestBirthsRiseWithIDs(t *testing.T) {
+func TestArrivalTicksRiseWithIDs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var b births
+		var b arrivalTicks
 		counts := map[job.ID]int64{}
 		for range rapid.IntRange(1, 60).Draw(t, "jobs") {
 			id, tick := job.ID(rapid.IntRange(1, 40).Draw(t, "id")), int64(rapid.IntRange(0, 12).Draw(t, "tick"))
-			tick, lowers := b.see(id, tick)
+			tick, lowers := b.record(id, tick)
 			needed := false
 			for other, was := range counts {
 				if other < id && was > tick {
@@ -326,9 +326,9 @@ func TestBirthsRiseWithIDs(t *testing.T) {
 					last = tick
 				}
 			}
-			for i, m := range b.marks {
+			for i, m := range b.ranges {
 				require.LessOrEqual(t, m.first, m.last)
-				require.True(t, i == 0 || b.marks[i-1].last < m.first && b.marks[i-1].tick < m.tick)
+				require.True(t, i == 0 || b.ranges[i-1].last < m.first && b.ranges[i-1].tick < m.tick)
 			}
 		}
 	})

@@ -22,8 +22,8 @@ func node(name string, m lock.Mode) lock.Item {
 }
 
 // wants is a declaration of one level.
-func wants(level lock.Level, known lock.Knowledge, names ...string) (d lock.Declaration) {
-	d.Wants[level-lock.Instance] = lock.Want{Known: known, Names: names}
+func wants(level lock.Level, known lock.DemandKind, names ...string) (d lock.Declaration) {
+	d.Demands[level-lock.Instance] = lock.Demand{Kind: known, Names: names}
 	return d
 }
 
@@ -44,9 +44,9 @@ func plain(n int) Settings {
 	return s
 }
 
-func why(t *testing.T, s *State, id job.ID) Why {
+func explain(t *testing.T, s *State, id job.ID) Explanation {
 	t.Helper()
-	w, is := s.Why(id, noon, 1000)
+	w, is := s.Explain(id, noon, 1000)
 	require.True(t, is)
 	return w
 }
@@ -56,21 +56,21 @@ func static(t *testing.T, s *State) float64 {
 	t.Helper()
 	s.Enqueue(exclusively(1000, "n1"))
 	defer s.Withdraw(1000)
-	return why(t, s, 1000).Static
+	return explain(t, s, 1000).StaticWeight
 }
 
 func TestPlainOrder(t *testing.T) {
 	s := NewState(plain(1))
-	s.Running(exclusively(9, "n1"))
+	s.AddRunning(exclusively(9, "n1"))
 	for id, priority := range map[job.ID]int{1: 10, 2: 0, 3: -10, 4: 0} {
 		c := exclusively(id, "n1")
 		c.Priority = priority
 		s.Enqueue(c)
 	}
-	s.Leave(9)
+	s.Remove(9)
 	for _, id := range []job.ID{3, 2, 4, 1} {
 		require.Equal(t, []job.ID{id}, s.Pick(noon))
-		s.Leave(id)
+		s.Remove(id)
 	}
 	require.Empty(t, s.Pick(noon))
 }
@@ -87,14 +87,14 @@ func TestSlotsAreNeverOverfilledAndNeverIdle(t *testing.T) {
 			},
 			"end": func(t *rapid.T) {
 				if running := s.RunningIDs(); len(running) > 0 {
-					s.Leave(rapid.SampledFrom(running).Draw(t, "which"))
+					s.Remove(rapid.SampledFrom(running).Draw(t, "which"))
 				}
 			},
-			"cancel": func(t *rapid.T) { s.Leave(job.ID(rapid.IntRange(1, int(next)).Draw(t, "which"))) },
+			"cancel": func(t *rapid.T) { s.Remove(job.ID(rapid.IntRange(1, int(next)).Draw(t, "which"))) },
 			"": func(t *rapid.T) {
 				s.Pick(noon)
-				require.LessOrEqual(t, s.InUse(), n)
-				require.True(t, s.Len() == 0 || s.InUse() == n, "a slot is free and a job waits")
+				require.LessOrEqual(t, s.SlotsInUse(), n)
+				require.True(t, s.Len() == 0 || s.SlotsInUse() == n, "a slot is free and a job waits")
 			},
 		})
 	})
@@ -108,7 +108,7 @@ func TestAPickedJobDoesNotWaitAgain(t *testing.T) {
 	s.Enqueue(urgent)
 	require.Equal(t, []job.ID{2}, s.Pick(noon))
 	s.Enqueue(urgent)
-	s.Leave(2)
+	s.Remove(2)
 	require.Equal(t, []job.ID{1}, s.Pick(noon))
 	require.Zero(t, s.Len())
 }
@@ -116,16 +116,16 @@ func TestAPickedJobDoesNotWaitAgain(t *testing.T) {
 func TestMoreMayRunThanThereAreSlots(t *testing.T) {
 	s := NewState(slots(1))
 	for id := range job.ID(3) {
-		s.Running(Candidate{ID: id})
+		s.AddRunning(Candidate{ID: id})
 	}
 	s.Enqueue(exclusively(4, "n1"))
-	s.Leave(0)
-	s.Leave(1)
+	s.Remove(0)
+	s.Remove(1)
 	require.Empty(t, s.Pick(noon))
 	require.Equal(t, []job.ID{2}, s.RunningIDs())
 	s.SetSettings(slots(2))
 	require.Equal(t, []job.ID{4}, s.Pick(noon))
-	require.Equal(t, 2, s.InUse())
+	require.Equal(t, 2, s.SlotsInUse())
 	require.Equal(t, slots(2), s.Settings())
 }
 
@@ -142,7 +142,7 @@ func TestPicksAreComparedWithEachOther(t *testing.T) {
 func TestAgeBeatsConflicts(t *testing.T) {
 	for _, passed := range []time.Duration{0, 29 * 30 * time.Second, 30 * 30 * time.Second} {
 		s := NewState(slots(2))
-		s.Running(exclusively(9, "n1"))
+		s.AddRunning(exclusively(9, "n1"))
 		s.Enqueue(exclusively(1, "n1"))
 		fresh := exclusively(2, "n2")
 		fresh.ReceivedUs += passed.Microseconds()
@@ -158,7 +158,7 @@ func TestTheBigLockGoesLastUntilItIsOld(t *testing.T) {
 	big := Candidate{ID: 1, ReceivedUs: noon.UnixMicro(), Declared: lock.Declaration{BGL: true}}
 	for passed, want := range map[time.Duration][]job.ID{0: {2, 1}, 15 * time.Minute: {1, 2}} {
 		s := NewState(slots(3))
-		s.Running(exclusively(9, "n1"))
+		s.AddRunning(exclusively(9, "n1"))
 		s.Enqueue(big)
 		s.Enqueue(exclusively(2, "n1"))
 		require.Equal(t, want, s.Pick(noon.Add(passed)))
@@ -169,16 +169,16 @@ func TestWhoRunsWeighs(t *testing.T) {
 	s := NewState(slots(5))
 	require.Equal(t, 1.0, static(t, s), "nobody runs")
 	// Instance, and so on: whoever wants nothing at a level is no contention there.
-	s.Running(exclusively(1, "n2"))
+	s.AddRunning(exclusively(1, "n2"))
 	require.Equal(t, 1.5, static(t, s), "another node")
-	s.SetHeld(wconfd, []lock.Item{node("n1", lock.Shared)}, nil)
+	s.SetOwnerLocks(wconfd, []lock.Item{node("n1", lock.Shared)}, nil)
 	require.Equal(t, 4.0, static(t, s), "an owner that is no job")
-	s.SetHeld(wconfd, []lock.Item{{Lock: lock.ConfigLock, Mode: lock.Exclusive}}, nil)
+	s.SetOwnerLocks(wconfd, []lock.Item{{Lock: lock.ConfigLock, Mode: lock.Exclusive}}, nil)
 	require.Equal(t, 1.5, static(t, s))
-	s.SetHeld(wconfd, []lock.Item{bgl}, lock.Request{{Lock: lock.BGL, Mode: lock.Exclusive}})
+	s.SetOwnerLocks(wconfd, []lock.Item{bgl}, lock.Request{{Lock: lock.BGL, Mode: lock.Exclusive}})
 	require.Equal(t, 16.0, static(t, s), "somebody waits for the big lock")
-	s.SetHeld(wconfd, nil, nil)
-	s.Leave(1)
+	s.SetOwnerLocks(wconfd, nil, nil)
+	s.Remove(1)
 	require.Equal(t, 1.0, static(t, s))
 }
 
@@ -186,24 +186,24 @@ func TestWhoRunsWeighs(t *testing.T) {
 // for those ahead; later opcodes always count.
 func TestTheRunningSideOfOneJob(t *testing.T) {
 	s := NewState(slots(5))
-	running := jobParty(1)
-	s.Running(exclusively(1, "n1"))
+	running := jobOwnerKey(1)
+	s.AddRunning(exclusively(1, "n1"))
 	require.Equal(t, 4.0, static(t, s), "declared")
-	s.SetHeld(running, []lock.Item{bgl}, nil)
+	s.SetOwnerLocks(running, []lock.Item{bgl}, nil)
 	require.Equal(t, 4.0, static(t, s), "nodes are ahead")
-	s.SetHeld(running, []lock.Item{bgl}, lock.Request{node("n2", lock.Exclusive)})
+	s.SetOwnerLocks(running, []lock.Item{bgl}, lock.Request{node("n2", lock.Exclusive)})
 	require.Equal(t, 1.5, static(t, s), "it was another node")
-	s.SetHeld(running, []lock.Item{bgl}, nil)
+	s.SetOwnerLocks(running, []lock.Item{bgl}, nil)
 	require.Equal(t, 1.5, static(t, s), "freed early: no more ahead")
 	s.SetDeclared(1, wants(lock.Node, lock.SharedSet, "n1"), lock.Declaration{})
 	require.Equal(t, 4.0, static(t, s), "ahead of the next opcode")
-	s.SetHeld(running, []lock.Item{bgl, node("n2", lock.Exclusive)}, nil)
+	s.SetOwnerLocks(running, []lock.Item{bgl, node("n2", lock.Exclusive)}, nil)
 	require.Equal(t, 1.5, static(t, s), "another node again")
-	s.SetHeld(running, nil, nil)
+	s.SetOwnerLocks(running, nil, nil)
 	require.Equal(t, 4.0, static(t, s), "an opcode has ended, nothing is known of the next")
 	s.SetDeclared(1, lock.Declaration{}, wants(lock.Node, lock.SharedSet, "n1"))
 	require.Equal(t, 4.0, static(t, s), "a later opcode")
-	s.SetHeld(running, []lock.Item{bgl, {Lock: lock.Group(lock.Network), Mode: lock.Shared}}, nil)
+	s.SetOwnerLocks(running, []lock.Item{bgl, {Lock: lock.Group(lock.Network), Mode: lock.Shared}}, nil)
 	require.Equal(t, 4.0, static(t, s), "a later opcode, whatever this one has reached")
 	s.SetDeclared(1, lock.Declaration{}, lock.Declaration{BGL: true})
 	require.Equal(t, 16.0, static(t, s), "the big lock, later")
@@ -214,17 +214,17 @@ func TestTheRunningSideOfOneJob(t *testing.T) {
 // The lock manager may be first to tell of a job that was found running.
 func TestLocksMayBeKnownBeforeTheirJob(t *testing.T) {
 	s := NewState(slots(5))
-	s.SetHeld(jobParty(1), []lock.Item{bgl, node("n2", lock.Exclusive)}, nil)
-	s.Running(exclusively(1, "n1"))
+	s.SetOwnerLocks(jobOwnerKey(1), []lock.Item{bgl, node("n2", lock.Exclusive)}, nil)
+	s.AddRunning(exclusively(1, "n1"))
 	require.Equal(t, 1.5, static(t, s))
 }
 
 // What an opcode has reached says nothing of the next one.
 func TestAJobThatGoesOnReachesLevelsAnew(t *testing.T) {
 	s := NewState(slots(5))
-	s.Running(Candidate{ID: 1})
-	s.SetHeld(jobParty(1), []lock.Item{bgl, node("n2", lock.Exclusive)}, nil)
-	s.SetHeld(jobParty(1), []lock.Item{bgl}, nil)
+	s.AddRunning(Candidate{ID: 1})
+	s.SetOwnerLocks(jobOwnerKey(1), []lock.Item{bgl, node("n2", lock.Exclusive)}, nil)
+	s.SetOwnerLocks(jobOwnerKey(1), []lock.Item{bgl}, nil)
 	s.Yield(1)
 	require.True(t, s.Yielded(1))
 	s.Enqueue(exclusively(1, "n1"))
@@ -235,9 +235,9 @@ func TestAJobThatGoesOnReachesLevelsAnew(t *testing.T) {
 
 func TestForgetOwners(t *testing.T) {
 	s := NewState(slots(5))
-	s.Running(exclusively(1, "n1"))
-	s.SetHeld(jobParty(1), []lock.Item{node("n2", lock.Exclusive)}, nil)
-	s.SetHeld(wconfd, []lock.Item{{Lock: lock.BGL, Mode: lock.Exclusive}}, nil)
+	s.AddRunning(exclusively(1, "n1"))
+	s.SetOwnerLocks(jobOwnerKey(1), []lock.Item{node("n2", lock.Exclusive)}, nil)
+	s.SetOwnerLocks(wconfd, []lock.Item{{Lock: lock.BGL, Mode: lock.Exclusive}}, nil)
 	require.Equal(t, 16.0, static(t, s))
 	s.ForgetOwners()
 	require.Equal(t, 4.0, static(t, s), "the job's declaration is left")
@@ -251,45 +251,45 @@ func TestAFullLimitIsPassedOver(t *testing.T) {
 		return c
 	}
 	x, y := Limit{"x", 2}, Limit{"y", 1}
-	s.Running(limited(9, y))
+	s.AddRunning(limited(9, y))
 	for id, limits := range [][]Limit{{x}, {x, y}, {x, x}, {x}, nil} {
 		s.Enqueue(limited(job.ID(id), limits...))
 	}
 	require.Equal(t, []job.ID{0, 2, 4}, s.Pick(noon))
-	require.Equal(t, []Full{{x, 2}, {y, 1}}, why(t, s, 1).Full)
-	s.Leave(0)
+	require.Equal(t, []FullLimit{{x, 2}, {y, 1}}, explain(t, s, 1).FullLimits)
+	s.Remove(0)
 	require.Equal(t, []job.ID{3}, s.Pick(noon))
 	// What is full already stays so: nobody is stopped, nobody new goes.
 	s.SetLimits(4, []Limit{x})
-	s.Leave(2)
+	s.Remove(2)
 	require.Empty(t, s.Pick(noon))
 	s.SetLimits(4, nil)
 	require.Empty(t, s.Pick(noon), "y is still full")
-	s.Leave(9)
+	s.Remove(9)
 	require.Equal(t, []job.ID{1}, s.Pick(noon))
 }
 
 // A held job has no place in its limits, which the job that it waits for may need;
 // to go on it needs one again.
-func TestAHeldJobGivesItsLimitsBack(t *testing.T) {
+func TestAYieldedJobGivesItsLimitsBack(t *testing.T) {
 	one := []Limit{{"x", 1}}
 	limited := func(id job.ID) Candidate { return Candidate{ID: id, Limits: one} }
 	s := NewState(plain(2))
-	s.Running(limited(1))
+	s.AddRunning(limited(1))
 	s.Enqueue(limited(2))
 	require.Empty(t, s.Pick(noon))
 	s.Yield(1)
 	require.Equal(t, []job.ID{2}, s.Pick(noon))
 	s.Enqueue(limited(1))
-	require.Equal(t, []Full{{one[0], 1}}, why(t, s, 1).Full)
+	require.Equal(t, []FullLimit{{one[0], 1}}, explain(t, s, 1).FullLimits)
 	require.Empty(t, s.Pick(noon))
-	s.Leave(2)
+	s.Remove(2)
 	require.Equal(t, []job.ID{1}, s.Pick(noon))
-	require.Empty(t, s.HeldIDs())
+	require.Empty(t, s.YieldedIDs())
 }
 
 // A job that is told to go on may be held again before it is picked.
-func TestAHeldJobIsWithdrawn(t *testing.T) {
+func TestAYieldedJobIsWithdrawn(t *testing.T) {
 	s := NewState(slots(1))
 	s.Enqueue(exclusively(1, "n1"))
 	require.Equal(t, []job.ID{1}, s.Pick(noon))
@@ -297,7 +297,7 @@ func TestAHeldJobIsWithdrawn(t *testing.T) {
 	s.Enqueue(exclusively(1, "n1"))
 	s.Withdraw(1)
 	require.Empty(t, s.Pick(noon))
-	require.Equal(t, []job.ID{1}, s.HeldIDs())
+	require.Equal(t, []job.ID{1}, s.YieldedIDs())
 }
 
 // A clock that ran ahead does not keep the jobs after it young, nor those before.
@@ -307,10 +307,10 @@ func TestAClockThatWasSetBack(t *testing.T) {
 	ahead.ReceivedUs = noon.AddDate(70, 0, 0).UnixMicro()
 	s.Enqueue(exclusively(1, "n1"))
 	s.Enqueue(ahead)
-	require.Zero(t, why(t, s, 2).AgeTicks)
+	require.Zero(t, explain(t, s, 2).AgeTicks)
 	s.Enqueue(exclusively(3, "n1"))
 	for id := job.ID(1); id <= 3; id++ {
-		w, _ := s.Why(id, noon.Add(5*time.Minute), 1000)
+		w, _ := s.Explain(id, noon.Add(5*time.Minute), 1000)
 		require.EqualValues(t, 10, w.AgeTicks)
 	}
 }
@@ -323,11 +323,11 @@ func TestTicksAreCutDownwards(t *testing.T) {
 	require.EqualValues(t, -1, s.tickOf(-30_000_000))
 }
 
-func TestMarksAreBounded(t *testing.T) {
-	var b births
-	for i := range 3 * marksMax {
-		b.see(job.ID(i), int64(i))
-		require.LessOrEqual(t, len(b.marks), marksMax)
+func TestTickRangesAreBounded(t *testing.T) {
+	var b arrivalTicks
+	for i := range 3 * rangesMax {
+		b.record(job.ID(i), int64(i))
+		require.LessOrEqual(t, len(b.ranges), rangesMax)
 	}
 }
 
@@ -352,17 +352,17 @@ func TestSettings(t *testing.T) {
 func TestGroupsAreToldApartByWhatTheyAre(t *testing.T) {
 	g := newGroups()
 	d := wants(lock.Node, lock.ExclusiveSet, "a", "b")
-	set := g.limits.set([]Limit{{"x", 1}})
-	at := g.find(0, set, &d)
-	l := lookOf(&d)
+	set := g.limits.setOf([]Limit{{"x", 1}})
+	at := g.findOrAdd(0, set, &d)
+	l := maskOf(&d)
 	a, b := g.scratch[0], g.scratch[1]
 	for _, names := range [][]int32{{a}, {b, a}, {a, b, b}} {
 		g.scratch = names
-		require.False(t, g.is(at, 0, set, l))
+		require.False(t, g.matches(at, 0, set, l))
 	}
 	g.scratch = []int32{a, b}
-	require.False(t, g.is(at, 1, set, l))
-	require.False(t, g.is(at, 0, 0, l))
-	require.False(t, g.is(at, 0, set, l|bigLock))
-	require.True(t, g.is(at, 0, set, l))
+	require.False(t, g.matches(at, 1, set, l))
+	require.False(t, g.matches(at, 0, 0, l))
+	require.False(t, g.matches(at, 0, set, l|bigLock))
+	require.True(t, g.matches(at, 0, set, l))
 }

@@ -21,7 +21,7 @@ type Request struct {
 	Method  string
 	Args    []json.RawMessage // positional; not nil
 	Version int               // 0 if absent or no integer
-	By      string            // who asks, as another node says; any client can write it
+	User    string            // who asks, as another node says; any client can write it
 }
 
 // EncodeRequest returns the payload of a request frame; args nil means none.
@@ -70,25 +70,25 @@ func DecodeRequest(frame []byte) (Request, error) {
 			request.Version = 0
 		}
 	}
-	if by, err := object.get("by"); err == nil && json.Unmarshal(by, &request.By) != nil {
-		request.By = ""
+	if user, err := object.get("by"); err == nil && json.Unmarshal(user, &request.User) != nil {
+		request.User = ""
 	}
 	return request, nil
 }
 
-// WithBy is a request frame that says who asks, whatever it has said before: of a key
+// WithUser is a request frame that says who asks, whatever it has said before: of a key
 // given twice the first counts. What is no request stays as it is.
-func WithBy(frame []byte, by string) []byte {
+func WithUser(frame []byte, user string) []byte {
 	start := bytes.IndexByte(frame, '{')
 	if start < 0 || !bytes.HasPrefix(bytes.TrimLeft(frame[start+1:], " \t\r\n"), []byte{'"'}) {
 		return frame
 	}
-	return slices.Concat(frame[:start+1], []byte(`"by":`), job.Quote(by), []byte{','}, frame[start+1:])
+	return slices.Concat(frame[:start+1], []byte(`"by":`), job.Quote(user), []byte{','}, frame[start+1:])
 }
 
 // EncodeResult returns the payload of a successful answer.
 func EncodeResult(result any) ([]byte, error) {
-	payload, err := marshal(answer{Success: true, Result: result})
+	payload, err := marshal(response{Success: true, Result: result})
 	if err != nil {
 		return nil, fmt.Errorf("encode result: %w", err)
 	}
@@ -107,14 +107,14 @@ func EncodeError(class string, args ...any) []byte {
 		}
 		encoded[i] = raw
 	}
-	return mustMarshal(answer{Result: []any{class, encoded}})
+	return mustMarshal(response{Result: []any{class, encoded}})
 }
 
 // EncodeParseError returns the payload of the answer to a request that could not
 // be understood: the plain-string form. text is complete, with its leading
 // "Failed to parse request: ". The server closes the connection after it.
 func EncodeParseError(text string) []byte {
-	return mustMarshal(answer{Result: text})
+	return mustMarshal(response{Result: text})
 }
 
 // DecodeResponse reads an answer frame and returns its result. Errors: *Error and
@@ -130,10 +130,10 @@ func DecodeResponse(frame []byte) (json.RawMessage, error) {
 			result = value
 		}
 	}); err != nil {
-		return nil, &MalformedAnswer{Err: err}
+		return nil, &MalformedResponse{Err: err}
 	}
 	if success == nil || result == nil {
-		return nil, &MalformedAnswer{Err: errors.New("the keys success and result must both be there")}
+		return nil, &MalformedResponse{Err: errors.New("the keys success and result must both be there")}
 	}
 	switch string(success) {
 	case "true":
@@ -141,7 +141,7 @@ func DecodeResponse(frame []byte) (json.RawMessage, error) {
 	case "false":
 		return nil, decodeFailure(result)
 	default:
-		return nil, &MalformedAnswer{Err: fmt.Errorf("success is %.40s", success)}
+		return nil, &MalformedResponse{Err: fmt.Errorf("success is %.40s", success)}
 	}
 }
 
@@ -162,9 +162,9 @@ func decodeFailure(result json.RawMessage) error {
 	return &RequestError{Text: string(result)}
 }
 
-// answer is a response on its way out. Result is never omitted: clients insist on
+// response is a response on its way out. Result is never omitted: clients insist on
 // both keys.
-type answer struct {
+type response struct {
 	Success bool `json:"success"`
 	Result  any  `json:"result"`
 }
@@ -177,14 +177,14 @@ type object struct {
 }
 
 func (o object) get(key string) (json.RawMessage, error) {
-	for i, have := range o.keys {
-		if have == key {
+	for i, present := range o.keys {
+		if present == key {
 			return o.values[i], nil
 		}
 	}
 	shown := make([]string, len(o.keys))
-	for i, have := range o.keys {
-		shown[i] = haskellString(have)
+	for i, present := range o.keys {
+		shown[i] = haskellQuoted(present)
 	}
 	return nil, fmt.Errorf("key '%s' not found, object contains only [%s]", key, strings.Join(shown, ","))
 }
@@ -207,11 +207,11 @@ func decodeObject(frame []byte) (object, error) {
 	}) == nil {
 		return result, nil
 	}
-	return explainObject(document)
+	return objectError(document)
 }
 
-// explainObject finds the words for what is wrong with an object.
-func explainObject(document []byte) (object, error) {
+// objectError finds the words for what is wrong with an object.
+func objectError(document []byte) (object, error) {
 	decoder := json.NewDecoder(bytes.NewReader(document))
 	if _, err := decoder.Token(); err != nil {
 		return object{}, err
@@ -239,10 +239,10 @@ func explainObject(document []byte) (object, error) {
 	return result, nil
 }
 
-// haskellString writes s as Haskell's show does, which is what the error texts
+// haskellQuoted writes s as Haskell's show does, which is what the error texts
 // contain: characters outside of printable ASCII as decimal numbers, with \& where
 // a digit follows one.
-func haskellString(s string) string {
+func haskellQuoted(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	afterNumber := false

@@ -136,7 +136,7 @@ func TestDecodeResponse(t *testing.T) {
 		}
 	}
 	for _, frame := range []string{``, `{}`, `[]`, `{"success":true}`, `{"result":1}`, `{"success":1,"result":1}`, `{"success":true,"result":1`} {
-		var malformed *MalformedAnswer
+		var malformed *MalformedResponse
 		if _, err := DecodeResponse([]byte(frame)); !errors.As(err, &malformed) {
 			t.Errorf("%s: %v", frame, err)
 		}

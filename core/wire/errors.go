@@ -31,11 +31,11 @@ type RequestError struct {
 
 func (e *RequestError) Error() string { return e.Text }
 
-// MalformedAnswer is a frame that is no LUXI answer at all, or one whose result
+// MalformedResponse is a frame that is no LUXI answer at all, or one whose result
 // has another form than the caller asked for.
-type MalformedAnswer struct {
+type MalformedResponse struct {
 	Err error
 }
 
-func (e *MalformedAnswer) Error() string { return "malformed answer: " + e.Err.Error() }
-func (e *MalformedAnswer) Unwrap() error { return e.Err }
+func (e *MalformedResponse) Error() string { return "malformed answer: " + e.Err.Error() }
+func (e *MalformedResponse) Unwrap() error { return e.Err }

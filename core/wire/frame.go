@@ -54,8 +54,8 @@ type Reader struct {
 	buffer               []byte
 	start, searched, end int
 
-	mayGrow func(size int) error // nil: always
-	failed  error                // final: every later call returns it
+	growCheck func(size int) error // nil: always
+	failed    error                // final: every later call returns it
 }
 
 // NewReader returns a Reader of frames of at most limit bytes, limit >= 1.
@@ -66,9 +66,9 @@ func NewReader(source io.Reader, limit int) *Reader {
 	return &Reader{source: source, limit: limit}
 }
 
-// AskToGrow has the Reader ask before its buffer grows, with the size in bytes that
+// SetGrowCheck has the Reader ask before its buffer grows, with the size in bytes that
 // it will have. An error is what ReadFrame returns, from then on.
-func (r *Reader) AskToGrow(ask func(size int) error) { r.mayGrow = ask }
+func (r *Reader) SetGrowCheck(ask func(size int) error) { r.growCheck = ask }
 
 // Size is that of the buffer, in bytes.
 func (r *Reader) Size() int { return len(r.buffer) }
@@ -163,8 +163,8 @@ func (r *Reader) makeRoom() error {
 	target := r.buffer
 	if len(unread) > len(r.buffer)/2 || len(r.buffer) == 0 {
 		size := max(min(max(firstBuffer, 2*len(r.buffer)), r.limit+1), len(unread)+1)
-		if r.mayGrow != nil {
-			if err := r.mayGrow(size); err != nil {
+		if r.growCheck != nil {
+			if err := r.growCheck(size); err != nil {
 				return err
 			}
 		}

@@ -43,13 +43,13 @@ func (p *Processes) Running() (ids []int64) {
 
 // livelocks are the lock files of jobs on this node, and whose they are.
 func (p *Processes) livelocks() map[string]int64 {
-	files, err := filepath.Glob(filepath.Join(persistence.LivelockDir(p.config.RunDir), paths.JobLivelocks))
+	files, err := filepath.Glob(filepath.Join(persistence.LivelockDir(p.config.RunDir), paths.JobLivelockPattern))
 	if err != nil {
 		panic(err) // the pattern is ours
 	}
 	locks := map[string]int64{}
 	for _, path := range files {
-		if id, ok := paths.JobOfLivelock(path); ok {
+		if id, ok := paths.JobIDOfLivelock(path); ok {
 			locks[path] = id
 		}
 	}

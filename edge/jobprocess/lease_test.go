@@ -32,7 +32,7 @@ func (r *rig) lease() *persistence.Lease {
 	l, err := persistence.CreateLease(r.runDir())
 	require.NoError(r.t, err)
 	require.NoError(r.t, l.Renew(persistence.SinceBoot()+time.Hour))
-	r.port.config.Permission = jobproc.NeedsLease
+	r.port.config.Permission = jobproc.LeaseRequired
 	return l
 }
 
@@ -177,9 +177,9 @@ func TestTheDaemonSaysWhetherAJobNeedsTheLease(t *testing.T) {
 		permission     string
 		file, confirms bool
 	}{
-		{jobproc.NeedsLease, true, true},
-		{jobproc.NeedsLease, false, false},
-		{jobproc.NeedsNoLease, false, true},
+		{jobproc.LeaseRequired, true, true},
+		{jobproc.LeaseRequired, false, false},
+		{jobproc.LeaseNotRequired, false, true},
 		{"", false, true}, // a daemon of an older version
 		{"a newer version's word", false, false},
 	} {
@@ -211,7 +211,7 @@ func TestTheDaemonSaysWhetherAJobNeedsTheLease(t *testing.T) {
 func TestAJobOfANodeThatIsAloneNeedsNoLease(t *testing.T) {
 	r := newRig(t, jobProgram)
 	require.NoError(t, r.lease().Renew(0))
-	r.port.config.Permission = jobproc.NeedsNoLease
+	r.port.config.Permission = jobproc.LeaseNotRequired
 	r.port.Start(1, 7, r.probe)
 	named := expect[*messages.ProcessNamed](r)
 	r.file(7, named.Livelock, named.Pid)
@@ -256,7 +256,7 @@ func TestEndAllClearsAwayWhatHasDroppedItsEnvironment(t *testing.T) {
 	fields, _ := stat(leader.Process.Pid)
 	began, err := strconv.ParseUint(fields[19], 10, 64)
 	require.NoError(t, err)
-	livelock := filepath.Join(persistence.LivelockDir(r.runDir()), fmt.Sprintf("%s_1_%d_3", paths.LivelockName(7), leader.Process.Pid))
+	livelock := filepath.Join(persistence.LivelockDir(r.runDir()), fmt.Sprintf("%s_1_%d_3", paths.JobLivelockNameStart(7), leader.Process.Pid))
 	note := reaper.Leader{Boot: self.Boot, PID: leader.Process.Pid, Began: began}
 	require.NoError(t, os.WriteFile(livelock, note.Encode(), 0o600))
 	require.NoError(t, leader.Process.Kill())
@@ -269,7 +269,7 @@ func TestEndAllClearsAwayWhatHasDroppedItsEnvironment(t *testing.T) {
 
 func TestEndAllClearsAwayWhatADeadJobHasLeft(t *testing.T) {
 	r := newRig(t, jobProgram)
-	livelock := filepath.Join(persistence.LivelockDir(r.runDir()), paths.LivelockName(7)+"_1_999999999_3")
+	livelock := filepath.Join(persistence.LivelockDir(r.runDir()), paths.JobLivelockNameStart(7)+"_1_999999999_3")
 	require.NoError(t, os.WriteFile(livelock, nil, 0o600))
 	left := exec.Command("sleep", "300")
 	left.Env = []string{reaper.Variable + "=" + reaper.Value(livelock)}
@@ -291,7 +291,7 @@ func TestEndAllClearsAwayWhatADeadJobHasLeft(t *testing.T) {
 func TestEndAllLeavesStrangersAlone(t *testing.T) {
 	r := newRig(t, jobProgram)
 	dir := persistence.LivelockDir(r.runDir())
-	held, err := persistence.CreateLivelock(dir, paths.LivelockName(9)) // by this process
+	held, err := persistence.CreateLivelock(dir, paths.JobLivelockNameStart(9)) // by this process
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = held.Release() })
 	daemon, err := persistence.CreateLivelock(dir, "daemon")

@@ -165,7 +165,7 @@ func (p *Processes) makeRunDirs() {
 func (p *Processes) settle(c *child, livelock string) (how string) {
 	if _, err := os.Lstat(livelock); livelock == "" || errors.Is(err, fs.ErrNotExist) {
 		how = c.reap()
-		if how != handshake.InOrder {
+		if how != handshake.CleanExit {
 			p.clearAway(livelock, 0)
 		}
 		return how

@@ -114,7 +114,7 @@ func (c *Client) Call(ctx context.Context, method string, args []any, result any
 		return nil
 	}
 	if err := json.Unmarshal(raw, result); err != nil {
-		return &wire.MalformedAnswer{Err: err}
+		return &wire.MalformedResponse{Err: err}
 	}
 	return nil
 }

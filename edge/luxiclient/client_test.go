@@ -102,7 +102,7 @@ func TestCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		var number int
-		var malformed *wire.MalformedAnswer
+		var malformed *wire.MalformedResponse
 		if err := client.Call(context.Background(), "Echo", nil, &number); !errors.As(err, &malformed) {
 			t.Fatal(err)
 		}

@@ -91,7 +91,7 @@ func failureOf(err error) *Failure {
 	var f *Failure
 	var failed *wire.Error
 	var refused *wire.RequestError
-	var malformed *wire.MalformedAnswer
+	var malformed *wire.MalformedResponse
 	var lost *luxiclient.ConnectionLost
 	var busy *Busy
 	switch {

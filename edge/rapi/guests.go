@@ -30,7 +30,7 @@ func (c *call) jobObject(fields []string, row []raw) (raw, error) {
 			shown[i], err = emptied(row[i], raw("null"))
 		}
 		if err != nil {
-			return nil, &wire.MalformedAnswer{Err: err}
+			return nil, &wire.MalformedResponse{Err: err}
 		}
 	}
 	return object(fields, shown)

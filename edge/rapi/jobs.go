@@ -88,7 +88,7 @@ func eachRow(w io.Writer, rows raw, convert func([]raw) ([]byte, error)) error {
 // object has the values of a row, in the order of the fields.
 func object(fields []string, row []raw) (raw, error) {
 	if len(row) != len(fields) {
-		return nil, &wire.MalformedAnswer{Err: fmt.Errorf("%d values for %d fields", len(row), len(fields))}
+		return nil, &wire.MalformedResponse{Err: fmt.Errorf("%d values for %d fields", len(row), len(fields))}
 	}
 	data := []byte{'{'}
 	for i, name := range fields {
@@ -114,7 +114,7 @@ func (s *Server) job(c *call) (any, error) {
 		return nil, err
 	}
 	if len(rows) != 1 || len(rows[0]) != len(jobFields) {
-		return nil, &wire.MalformedAnswer{Err: fmt.Errorf("not one row of %d values", len(jobFields))}
+		return nil, &wire.MalformedResponse{Err: fmt.Errorf("not one row of %d values", len(jobFields))}
 	}
 	if string(rows[0][2]) == "null" {
 		return nil, fail(http.StatusNotFound, "Job %d not found in queue, nor in the archive", id)
@@ -169,7 +169,7 @@ func (s *Server) wait(c *call) (any, error) {
 		return nil, nil
 	}
 	if err := json.Unmarshal(result, &change); err != nil || len(change) != 2 {
-		return nil, &wire.MalformedAnswer{Err: fmt.Errorf("%d parts of a change, not two: %w", len(change), err)}
+		return nil, &wire.MalformedResponse{Err: fmt.Errorf("%d parts of a change, not two: %w", len(change), err)}
 	}
 	return map[string]raw{"job_info": change[0], "log_entries": change[1]}, nil
 }

@@ -24,7 +24,7 @@ func (s *Server) into(c *call, result any, method string, args ...any) error {
 		return err
 	}
 	if err := json.Unmarshal(data, result); err != nil {
-		return &wire.MalformedAnswer{Err: err}
+		return &wire.MalformedResponse{Err: err}
 	}
 	return nil
 }

@@ -170,7 +170,7 @@ func TestErrorsOfCalls(t *testing.T) {
 	for code, err := range map[int][]error{
 		500: {failed("GenericError", `"some <text>"`), failed("ConfigurationError", `"no"`), errors.New("a secret")},
 		404: {failed("JobLost", `"Can't load job file"`)},
-		502: {&wire.RequestError{Text: "Failed to parse request: x"}, &wire.MalformedAnswer{Err: errors.New("x")}, &luxiclient.ConnectionLost{Method: "X", Err: errors.New("x")}},
+		502: {&wire.RequestError{Text: "Failed to parse request: x"}, &wire.MalformedResponse{Err: errors.New("x")}, &luxiclient.ConnectionLost{Method: "X", Err: errors.New("x")}},
 		503: {failed("JobQueueFull"), failed("JobQueueDrainError", `"drained"`), &rapi.Busy{Method: "X"}},
 		504: {&luxiclient.ConnectionLost{Method: "X", Sent: true, Err: luxiclient.ErrNoAnswer}, &luxiclient.ConnectionLost{Method: "X", Err: context.DeadlineExceeded}},
 	} {

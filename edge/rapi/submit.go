@@ -146,7 +146,7 @@ func submitted(rows []raw) (any, error) {
 		var done bool
 		var outcome raw
 		if err := json.Unmarshal(row, &[]any{&done, &outcome}); err != nil {
-			return nil, &wire.MalformedAnswer{Err: err}
+			return nil, &wire.MalformedResponse{Err: err}
 		}
 		if !done || json.Unmarshal(outcome, &ids[i]) != nil {
 			return nil, fail(http.StatusInternalServerError, "Job %d of %d was not recorded: %s; look at the list of jobs before you submit again", i+1, len(rows), outcome)

@@ -19,7 +19,7 @@ func withTimes(answer raw, err error) (any, error) {
 	decoder.UseNumber()
 	var value any
 	if err := decoder.Decode(&value); err != nil {
-		return nil, &wire.MalformedAnswer{Err: err}
+		return nil, &wire.MalformedResponse{Err: err}
 	}
 	addTimes(value)
 	return value, nil

@@ -222,7 +222,7 @@ func (c *streamConn) serve(to *actor.PID) {
 	defer c.net.Close()
 	by := c.peer.text(c.logins)
 	reader := wire.NewReader(c.net, c.options.MaxFrame)
-	reader.AskToGrow(c.held.grow)
+	reader.SetGrowCheck(c.held.grow)
 	for {
 		if c.net.SetReadDeadline(time.Now().Add(c.options.Idle)) != nil || c.closing.Load() || c.evicted.Load() {
 			// Close and evict set their deadline after the flag: it is either seen

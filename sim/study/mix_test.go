@@ -81,14 +81,14 @@ func TestJobsOfMixesDeclareTheirLocks(t *testing.T) {
 				for _, op := range j.ops {
 					draft, err := catalogue.Parse(op.Encode(""))
 					require.NoError(t, err)
-					needs, err := catalogue.Locks(draft.Input, nil)
+					needs, err := catalogue.RequiredLocks(draft.Input, nil)
 					require.NoError(t, err)
 					declared := catalogue.Declare(draft.Input, nil)
-					require.Equal(t, lock.Declared(needs.Request...), declared)
+					require.Equal(t, lock.DeclarationOf(needs.Request...), declared)
 					require.Equal(t, j.kind == "big-lock", declared.BGL)
-					require.True(t, declared.BGL || declared.At(lock.Instance).Known != lock.Nothing || declared.At(lock.Node).Known != lock.Nothing)
+					require.True(t, declared.BGL || declared.At(lock.Instance).Kind != lock.Nothing || declared.At(lock.Node).Kind != lock.Nothing)
 					if j.kind == "verify" {
-						require.Equal(t, lock.AllShared, declared.At(lock.Node).Known)
+						require.Equal(t, lock.AllShared, declared.At(lock.Node).Kind)
 					}
 				}
 			}

@@ -54,7 +54,7 @@ func LoadFiles(paths []string) ([]opcode.Definition, error) {
 		definitions[i] = d.definition
 	}
 	// What the catalogue has against them; where a definition could not be read in full, that would only be confusing.
-	var faults opcode.Faults
+	var faults opcode.DefinitionErrors
 	if _, err := opcode.Builtin().With(definitions); errors.As(err, &faults) {
 		for _, fault := range faults {
 			if d := read.found[fault.Definition]; !d.spoilt {

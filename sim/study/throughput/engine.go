@@ -64,7 +64,7 @@ type activeJob struct {
 // opcodePlan is an opcode as the daemon sees it, and how long it takes.
 type opcodePlan struct {
 	declared lock.Declaration
-	needs    lock.Needs
+	needs    lock.RequiredLocks
 	duration time.Duration
 }
 
@@ -80,7 +80,7 @@ func newEngine(work Work, o Options) *engine {
 	w := &engine{work: work, options: o, catalogue: opcode.Builtin(),
 		sched: sched.NewState(sched.Settings{Slots: o.Slots, Predictive: o.Settings.Predictive, Base: o.Settings.PredictiveBase,
 			Tick: o.Settings.PredictiveTick(), K: o.Settings.PredictiveTicks}),
-		locks:   lock.New(lock.Settings{Lattice: lock.Implied, BypassAfter: o.Settings.LockBypass()}),
+		locks:   lock.New(lock.Settings{Hierarchy: lock.Implied, BypassAfter: o.Settings.LockBypass()}),
 		numbers: make([]int32, 0, n), received: make([]time.Duration, 0, n), waits: make([]float64, 0, n),
 		arrivals: make([]time.Duration, 0, n), ends: make([]time.Duration, 0, n+n/2),
 		dependents: map[int][]int{}, active: map[job.ID]*activeJob{}}
@@ -174,7 +174,7 @@ func (w *engine) parsedOpcodes(i int) ([]opcodePlan, error) {
 		if err != nil {
 			return nil, fmt.Errorf("job %d of the work: %w", i+1, err)
 		}
-		needs, err := w.catalogue.Locks(draft.Input, nil)
+		needs, err := w.catalogue.RequiredLocks(draft.Input, nil)
 		if err != nil {
 			return nil, fmt.Errorf("job %d of the work: %w", i+1, err)
 		}
@@ -239,7 +239,7 @@ func (w *engine) begin(a *activeJob) {
 // takeLocks requests all locks of the current opcode, as the job's process does.
 func (w *engine) takeLocks(a *activeJob) error {
 	needs := a.ops[0].needs
-	if !needs.Any() {
+	if !needs.NotEmpty() {
 		return w.execute(a)
 	}
 	u, err := w.locks.UpdateWaiting(w.time(), lock.Pending{Owner: a.owner, Request: needs.Request})
@@ -265,7 +265,7 @@ func (w *engine) locksChanged(u lock.Update) error {
 			pending = r.Pending.Request
 		}
 		w.coreTime.start()
-		w.sched.SetHeld(r.Owner, r.Locks, pending)
+		w.sched.SetOwnerLocks(r.Owner, r.Locks, pending)
 		w.coreTime.stop()
 	}
 	if err := w.pick(); err != nil {
@@ -316,7 +316,7 @@ func (w *engine) opEnded(a *activeJob) error {
 // endJob forgets a job, and lets come who awaited its end.
 func (w *engine) endJob(a *activeJob) error {
 	w.coreTime.start()
-	w.sched.Leave(a.id)
+	w.sched.Remove(a.id)
 	w.coreTime.stop()
 	delete(w.active, a.id)
 	w.ended++

@@ -98,7 +98,7 @@ func (m *watermark) update(pending int) {
 // lockBytes is what the lock manager needs: what a second one with the same locks
 // does.
 func (w *engine) lockBytes() int64 {
-	settings := lock.Settings{Lattice: lock.Implied, BypassAfter: w.locks.BypassAfter()}
+	settings := lock.Settings{Hierarchy: lock.Implied, BypassAfter: w.locks.BypassAfter()}
 	snapshot := w.locks.Snapshot()
 	before := heapInUse()
 	second, _, err := lock.Restore(settings, w.time(), snapshot)

@@ -128,5 +128,5 @@ var errEndless = errors.New("the work takes more than 200 years of virtual time:
 // errStuck cannot happen as long as each owner of locks ends.
 func errStuck(w *engine) error {
 	return fmt.Errorf("%d of %d jobs have ended and nothing more happens: %d wait for a slot, %d have one",
-		w.ended, w.work.Len(), w.sched.Len(), w.sched.InUse())
+		w.ended, w.work.Len(), w.sched.Len(), w.sched.SlotsInUse())
 }

@@ -34,7 +34,7 @@ type Trails struct{ First, Other [][]any }
 // which the daemon makes its jobs once, however often it is sent.
 func NewTrails(now time.Time, request, text, subcommand string) Trails {
 	other := ReasonTrail(text, subcommand, now)
-	name := []any{job.RequestSource, request, now.UnixNano()}
+	name := []any{job.SubmissionSource, request, now.UnixNano()}
 	return Trails{First: slices.Insert(slices.Clone(other), len(other)-1, name), Other: other}
 }
 
@@ -42,5 +42,5 @@ func NewTrails(now time.Time, request, text, subcommand string) Trails {
 // which tells people nothing.
 func NamesRequest(step any) bool {
 	parts, ok := step.([]any)
-	return ok && len(parts) > 0 && parts[0] == any(job.RequestSource)
+	return ok && len(parts) > 0 && parts[0] == any(job.SubmissionSource)
 }

@@ -148,7 +148,7 @@ func (s *Session) Submit(ctx context.Context, method string, jobs any, result an
 	if unanswered {
 		err = s.retry(ctx, err, lostWithoutReply, method, args, result)
 	}
-	var malformed *wire.MalformedAnswer
+	var malformed *wire.MalformedResponse
 	switch {
 	case err == nil:
 		return nil

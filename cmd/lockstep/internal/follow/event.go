@@ -27,7 +27,7 @@ type Event struct {
 
 	// Missing is what a reader of the log was not given: before the entry that has
 	// this serial, or in all.
-	Missing *job.Written `json:"missing,omitempty"`
+	Missing *job.Output `json:"missing,omitempty"`
 
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Error    string `json:"error,omitempty"`

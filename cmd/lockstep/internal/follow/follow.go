@@ -44,7 +44,7 @@ func (e *LogEntry) UnmarshalJSON(data []byte) error {
 // Text is the entry as a line: a message, a piece of output without its end, anything
 // else as JSON behind its type.
 func (e LogEntry) Text() string {
-	if _, piece, ok := job.Output(e.Type, e.Payload); ok {
+	if _, piece, ok := job.DecodeOutput(e.Type, e.Payload); ok {
 		return strings.TrimRight(string(piece), "\r\n")
 	}
 	var message string

@@ -58,7 +58,7 @@ type JobOutput struct {
 	// Stamped: each line begins with its time.
 	Stamped bool
 
-	account job.Account
+	account job.OutputAccount
 	states  map[string]lineState
 	open    string // the stream whose line has no end yet, where more may follow
 }
@@ -75,10 +75,10 @@ const (
 // Show shows log entries, each in its stream, and says where some are missing.
 func (o *JobOutput) Show(entries []LogEntry) {
 	for _, entry := range entries {
-		if gap := o.account.Take(entry.Type, entry.Payload); gap != (job.Written{}) {
+		if gap := o.account.Add(entry.Type, entry.Payload); gap != (job.Output{}) {
 			o.reportMissing(gap)
 		}
-		stream, piece, ok := job.Output(entry.Type, entry.Payload)
+		stream, piece, ok := job.DecodeOutput(entry.Type, entry.Payload)
 		switch {
 		case ok:
 			o.write(stream, entry, piece)
@@ -157,11 +157,11 @@ func (o *JobOutput) EndLine() {
 }
 
 // reportMissing says what is missing where the output stands now.
-func (o *JobOutput) reportMissing(gap job.Written) {
+func (o *JobOutput) reportMissing(gap job.Output) {
 	o.EndLine()
-	had := o.account.Given.Plus(o.account.Missing).Minus(gap)
-	say := func(name string, gap, had job.Volume) {
-		if gap != (job.Volume{}) {
+	had := o.account.Delivered.Plus(o.account.Missing).Minus(gap)
+	say := func(name string, gap, had job.StreamOutput) {
+		if gap != (job.StreamOutput{}) {
 			cli.PrintError(o.Streams.Err, fmt.Sprintf("job %d: missing here: %s (%s) of %s, after line %d",
 				o.ID, term.Count(gap.Lines, "line"), term.Count(gap.Bytes, "byte"), name, had.Lines))
 		}
@@ -174,7 +174,7 @@ func (o *JobOutput) reportMissing(gap job.Written) {
 }
 
 // Incomplete tells whether some output was missing so far.
-func (o *JobOutput) Incomplete() bool { return o.account.Missing != (job.Written{}) }
+func (o *JobOutput) Incomplete() bool { return o.account.Missing != (job.Output{}) }
 
 // Finish ends the last line and says how much is missing of all.
 func (o *JobOutput) Finish() {
@@ -183,10 +183,10 @@ func (o *JobOutput) Finish() {
 		return
 	}
 	missing := o.account.Missing
-	all := o.account.Given.Plus(missing)
+	all := o.account.Delivered.Plus(missing)
 	var parts []string
-	part := func(name string, missing, all job.Volume) {
-		if missing != (job.Volume{}) {
+	part := func(name string, missing, all job.StreamOutput) {
+		if missing != (job.StreamOutput{}) {
 			parts = append(parts, fmt.Sprintf("%d of %s of %s (%d of %s)", missing.Lines, term.Count(all.Lines, "line"), name,
 				missing.Bytes, term.Count(all.Bytes, "byte")))
 		}
@@ -202,7 +202,7 @@ func (o *JobOutput) Finish() {
 
 // missingText describes an entry in whose place others were dropped.
 func missingText(payload json.RawMessage) string {
-	var note job.Missing
+	var note job.MissingOutput
 	if json.Unmarshal(payload, &note) != nil {
 		return job.LogMissing
 	}

@@ -16,7 +16,7 @@ type EventView struct {
 	ID   int64
 	last Change
 
-	account job.Account
+	account job.OutputAccount
 }
 
 // Show prints one change, in the order in which things happened.
@@ -34,7 +34,7 @@ func (v *EventView) Show(c Change) {
 // Entries prints log entries, and what is missing before each.
 func (v *EventView) Entries(entries []LogEntry) {
 	for _, entry := range entries {
-		if gap := v.account.Take(entry.Type, entry.Payload); gap != (job.Written{}) {
+		if gap := v.account.Add(entry.Type, entry.Payload); gap != (job.Output{}) {
 			_ = PrintEvent(v.Out, Event{Event: "missing", Job: v.ID, Serial: entry.Serial, Missing: &gap})
 		}
 		_ = PrintEvent(v.Out, entry.event(v.ID))
@@ -42,8 +42,8 @@ func (v *EventView) Entries(entries []LogEntry) {
 }
 
 // Missing is what was missing in all, nil if nothing was.
-func (v *EventView) Missing() *job.Written {
-	if v.account.Missing == (job.Written{}) {
+func (v *EventView) Missing() *job.Output {
+	if v.account.Missing == (job.Output{}) {
 		return nil
 	}
 	return &v.account.Missing

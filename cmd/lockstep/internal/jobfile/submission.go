@@ -12,7 +12,7 @@ import (
 // namesOtherRequest is client.NamesRequest for a step in a file: one that was copied from a job
 // would make the daemon answer with that job instead of making a new one.
 func namesOtherRequest(step node) bool {
-	return step.kind == listNode && len(step.values) > 0 && step.values[0].scalar == any(job.RequestSource)
+	return step.kind == listNode && len(step.values) > 0 && step.values[0].scalar == any(job.SubmissionSource)
 }
 
 // Submission is the jobs of a file, each a list of opcodes, checked as far as that is

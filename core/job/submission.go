@@ -1,0 +1,107 @@
+package job
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// SubmissionSource is the source of the entry in the reason trail of a job's first
+// opcode by which a client names its submission: one that comes twice, because its
+// answer was lost, makes its jobs once. All jobs of a submission have the entry.
+const SubmissionSource = "lockstep:request"
+
+// submissionNameMax bounds the name of a submission, in bytes.
+const submissionNameMax = 200
+
+// SubmissionName is what the client calls the submission that the opcode belongs to,
+// the first of its job; "" if it does not say, or not in a form that counts.
+func SubmissionName(input json.RawMessage) string {
+	if !bytes.Contains(input, []byte(SubmissionSource)) {
+		return ""
+	}
+	var op struct {
+		Reason [][]json.RawMessage `json:"reason"`
+	}
+	if json.Unmarshal(input, &op) != nil {
+		return ""
+	}
+	for _, entry := range op.Reason {
+		var source, name string
+		if len(entry) < 2 || json.Unmarshal(entry[0], &source) != nil || source != SubmissionSource {
+			continue
+		}
+		if json.Unmarshal(entry[1], &name) == nil && len(name) <= submissionNameMax {
+			return name
+		}
+	}
+	return ""
+}
+
+// SameSubmission reports whether a job's opcode may have come of what a client submits
+// now. kept is the input as it is in the job file, again the one that has come, with
+// its secrets redacted and its dependencies as absolute ids. All members are the same
+// but for the reason trail: the daemon adds to that, and a client that sends again may
+// put another time into it.
+func SameSubmission(stored, resent json.RawMessage) bool {
+	a, aTrail, err := inputParts(stored)
+	b, bTrail, err2 := inputParts(resent)
+	return err == nil && err2 == nil && maps.Equal(a, b) && len(aTrail) >= len(bTrail) && slices.Equal(aTrail[:len(bTrail)], bTrail)
+}
+
+// inputParts takes an opcode's input apart: its members without white space, and source
+// and text of each entry of its reason trail.
+func inputParts(input json.RawMessage) (values map[string]string, trail []string, err error) {
+	values = map[string]string{}
+	err = Members(input, func(key, value []byte) {
+		if string(key) == "reason" {
+			trail = sourcesAndTexts(value)
+			return
+		}
+		var compact bytes.Buffer
+		_ = json.Compact(&compact, value) // it is well formed
+		values[string(key)] = compact.String()
+	})
+	return values, trail, err
+}
+
+func sourcesAndTexts(trail []byte) (entries []string) {
+	_ = Elements(trail, func(entry []byte) { // what is no list has no entries
+		var parts []json.RawMessage
+		_ = json.Unmarshal(entry, &parts)
+		parts = parts[:min(len(parts), 2)]
+		text, _ := json.Marshal(parts)
+		entries = append(entries, string(text))
+	})
+	return entries
+}
+
+// UserSource is the source of the entry in a reason trail that says who submitted the
+// job, or made the rule. Only the daemon writes it: gateways know who is connected.
+const UserSource = "lockstep:user"
+
+// WithoutReasons is input without the entries of one source in its reason trail; input
+// itself if there are none.
+func WithoutReasons(input json.RawMessage, source string) json.RawMessage {
+	start, end, isObject := memberRange(input, "reason")
+	trail := input[start:end]
+	if !isObject || !bytes.Contains(trail, []byte(source)) && !bytes.Contains(trail, []byte{'\\'}) {
+		return input // without an escape it is spelled in one way only
+	}
+	var others [][]byte
+	dropped := false
+	err := Elements(trail, func(entry []byte) {
+		var parts []json.RawMessage
+		var name string
+		if json.Unmarshal(entry, &parts) == nil && len(parts) > 0 && json.Unmarshal(parts[0], &name) == nil && name == source {
+			dropped = true
+			return
+		}
+		others = append(others, entry)
+	})
+	if err != nil || !dropped {
+		return input
+	}
+	return slices.Concat(input[:start], []byte{'['}, bytes.Join(others, []byte(", ")), []byte{']'}, input[end:])
+}

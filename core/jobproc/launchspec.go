@@ -1,0 +1,18 @@
+package jobproc
+
+import (
+	"encoding/json"
+
+	"lockstep/core/lock"
+)
+
+// LaunchSpec is what the daemon hands to the process of a job for one opcode, beside
+// what is in the job's file: secrets, which must not be there, and what only the
+// daemon can work out from the configuration and the catalogue. It is JSON, and
+// null where there is nothing.
+type LaunchSpec struct {
+	Secrets       json.RawMessage    `json:"secrets,omitempty"` // an object
+	RequiredLocks lock.RequiredLocks `json:"needs,omitzero"`
+	Command       json.RawMessage    `json:"command,omitempty"` // what a catalogue opcode runs, as parameters of OP_RUN_COMMAND
+	FailureResult json.RawMessage    `json:"refused,omitempty"` // the opcode's result: it cannot run
+}

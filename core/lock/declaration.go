@@ -1,0 +1,171 @@
+package lock
+
+import (
+	"slices"
+	"strings"
+)
+
+// DemandKind is how much is known of the locks that a job will ask for at one
+// level, before it asks (designs.md "Job promotion
+// algorithm").
+type DemandKind uint8
+
+// The order is that of the rows and columns of the comparison table. It says
+// two things at once: the kind (some known ones, some, all) and the mode, which
+// is what lies between a kind and its namesake.
+const (
+	Nothing          DemandKind = iota // no locks at this level
+	SharedSet                          // these, shared
+	UnknownShared                      // some, shared
+	AllShared                          // all, shared
+	ExclusiveSet                       // these, exclusively
+	UnknownExclusive                   // some, exclusively
+	AllExclusive                       // all, exclusively
+)
+
+const kindsPerMode = ExclusiveSet - SharedSet
+
+// exclusively is the same kind of knowledge about exclusive locks.
+func (k DemandKind) exclusively() DemandKind {
+	if k == Nothing || k >= ExclusiveSet {
+		return k
+	}
+	return k + kindsPerMode
+}
+
+func (k DemandKind) shared() DemandKind {
+	if k >= ExclusiveSet {
+		return k - kindsPerMode
+	}
+	return k
+}
+
+// Levels is how many levels a Declaration speaks of: Instance to Network.
+const Levels = int(Network-Instance) + 1
+
+// Demand is what is known for one level. Names are sorted, without repetition,
+// and there are some for SharedSet and ExclusiveSet only. They are never
+// written to, for several declarations may have the same ones.
+type Demand struct {
+	Kind  DemandKind
+	Names []string
+}
+
+// SharedSetOf is the want of these names, shared. It keeps the slice, and sorts it.
+func SharedSetOf(names ...string) Demand {
+	if len(names) > 1 {
+		slices.Sort(names)
+		names = slices.Compact(names)
+	}
+	if len(names) == 0 {
+		return Demand{}
+	}
+	return Demand{SharedSet, names}
+}
+
+// Exclusively is the want of the same locks in the other mode.
+func (w Demand) Exclusively() Demand { return Demand{w.Kind.exclusively(), w.Names} }
+
+// Join is the least that covers both: it is commutative, associative and
+// idempotent.
+//
+// Once a lock of the level is wanted exclusively, all of them count as such: to
+// tell two sets of one level apart would take two wants, and two comparisons of
+// everything. That says too much, never too little. For the same reason a known
+// set drowns in what is not known: Names would be but a part then.
+func (w Demand) Join(v Demand) Demand {
+	switch {
+	case v.Kind == Nothing:
+		return w
+	case w.Kind == Nothing:
+		return v
+	}
+	joined := Demand{Kind: max(w.Kind.shared(), v.Kind.shared())}
+	if joined.Kind == SharedSet {
+		joined.Names = mergeSorted(w.Names, v.Names)
+	}
+	if max(w.Kind, v.Kind) >= ExclusiveSet {
+		joined.Kind = joined.Kind.exclusively()
+	}
+	return joined
+}
+
+// mergeSorted merges two sorted lists, and writes to neither.
+func mergeSorted(a, b []string) []string {
+	if slices.Equal(a, b) {
+		return a
+	}
+	all := make([]string, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		order := strings.Compare(a[0], b[0])
+		if order <= 0 {
+			all, a = append(all, a[0]), a[1:]
+		} else {
+			all = append(all, b[0])
+		}
+		if order >= 0 {
+			b = b[1:]
+		}
+	}
+	return append(append(all, a...), b...)
+}
+
+// Declaration is what an opcode, or a job, is expected to ask for. It predicts:
+// nobody is held to it. Want of level l is Wants[l-Instance].
+type Declaration struct {
+	BGL     bool // the big lock, exclusively
+	Demands [Levels]Demand
+}
+
+// At is the want of a level from Instance to Network.
+func (d *Declaration) At(level Level) *Demand { return &d.Demands[level-Instance] }
+
+// Merge is the worst case over several declarations, level by level: what a job
+// may come to ask for whose opcodes they are. Of none it is the empty one.
+func Merge(ds ...Declaration) Declaration {
+	var merged Declaration
+	for i := range ds {
+		merged.BGL = merged.BGL || ds[i].BGL
+		for l := range merged.Demands {
+			merged.Demands[l] = merged.Demands[l].Join(ds[i].Demands[l])
+		}
+	}
+	return merged
+}
+
+// DeclarationOf is what is known of who asks for these locks, or holds them. The big
+// lock counts only if it is exclusive: nearly everybody has it shared.
+func DeclarationOf(items ...Item) Declaration {
+	var d Declaration
+	for _, i := range items {
+		level := i.Lock.level
+		if level == Cluster {
+			d.BGL = d.BGL || i.Mode == Exclusive
+		}
+		if level == Cluster || level == Config || i.Mode == None {
+			continue
+		}
+		at := d.At(level)
+		kind := SharedSet
+		if i.Lock.group {
+			kind = AllShared
+		} else {
+			at.Names = append(at.Names, i.Lock.member) // joining sets one by one would take the square of the time
+		}
+		if i.Mode == Exclusive {
+			kind = kind.exclusively()
+		}
+		at.Kind = Demand{Kind: at.Kind}.Join(Demand{Kind: kind}).Kind
+	}
+	for l := range d.Demands {
+		w := &d.Demands[l]
+		switch kind := w.Kind; kind {
+		case SharedSet, ExclusiveSet:
+			*w = SharedSetOf(w.Names...)
+			w.Kind = kind
+		default:
+			w.Names = nil
+		}
+	}
+	return d
+}

@@ -1,0 +1,204 @@
+package lock
+
+import (
+	"slices"
+	"time"
+)
+
+// request is a pending one, or one that is being decided on.
+//
+// Invariant: while it is pending, holder.pending is the request, it is in the heap of queue, and queue keeps it.
+type request struct {
+	Pending
+	holder    *holder
+	arrival   int       // how many arrived before
+	since     time.Time // when it arrived
+	overdue   bool      // may no longer be overtaken; its claims are in force
+	queue     *queue
+	index     int
+	followers queue // those that wait because they may not overtake this one
+}
+
+func (r *request) heapIndex() *int { return &r.index }
+
+func (r *request) before(q *request) bool {
+	switch {
+	case r.overdue != q.overdue:
+		return r.overdue
+	case r.overdue:
+		return r.arrival < q.arrival
+	default:
+		return r.Compare(&q.Pending) < 0
+	}
+}
+
+// queue is the requests that wait for one thing: that nobody else is at a spot any more, or that they no longer have to
+// stay behind a request. Just one of the two is set.
+type queue struct {
+	heap   heap[*request]
+	point  *waitPoint
+	behind *request
+}
+
+// stillBlocks tells whether all requests in the queue are still blocked by what they wait for. At a spot with one owner, that
+// owner's own request is none of them: wake sees to it by itself.
+func (q *queue) stillBlocks() bool {
+	if q.point != nil {
+		return len(q.point.owners) > 0
+	}
+	return q.behind.holder.pending == q.behind
+}
+
+// grantPass is one call, from its change to its result.
+type grantPass struct {
+	ready   heap[*grantCandidate]
+	granted []Owner
+}
+
+// grantCandidate is a request to look at again, or a queue whose requests have to be, in their order, as long as it does not
+// keep them. Then first is the request that was first when the candidate was made.
+type grantCandidate struct {
+	first *request
+	queue *queue
+	index int
+}
+
+func (c *grantCandidate) before(d *grantCandidate) bool { return c.first.before(d.first) }
+func (c *grantCandidate) heapIndex() *int               { return &c.index }
+
+// beginPass starts a turn.
+func (s *State) beginPass(now time.Time) {
+	s.pass = grantPass{}
+	s.markOverdue(now)
+}
+
+// finishPass grants what the turn's changes have made possible, and says what happened. The owner is whoever called.
+func (s *State) finishPass(caller *holder, changed bool) Update {
+	for len(s.pass.ready.items) > 0 {
+		c := s.pass.ready.items[0]
+		s.pass.ready.remove(c)
+		s.tryCandidate(c)
+	}
+	u := Update{Granted: true}
+	if changed && !slices.Contains(s.pass.granted, caller.owner) {
+		u.Changed = append(u.Changed, caller.owner)
+	}
+	u.Changed = append(u.Changed, s.pass.granted...)
+	for _, o := range s.pass.granted {
+		if o != caller.owner {
+			u.Notify = append(u.Notify, o)
+		}
+	}
+	slices.SortFunc(u.Notify, Owner.Compare)
+	s.pass = grantPass{}
+	return u
+}
+
+// tryCandidate tries the first request of a candidate, and makes the rest of it a candidate again.
+func (s *State) tryCandidate(c *grantCandidate) {
+	q := c.queue
+	if q == nil {
+		if c.first.holder.pending == c.first {
+			s.retry(c.first)
+		}
+		return
+	}
+	if len(q.heap.items) == 0 || q.stillBlocks() {
+		return
+	}
+	if first := q.heap.items[0]; first == c.first {
+		s.retry(first)
+	}
+	s.wakeAll(q)
+}
+
+// retry grants a pending request, or makes it wait for what blocks it now.
+func (s *State) retry(r *request) {
+	s.detach(r)
+	if at := s.blockingQueue(r); at != nil {
+		s.attach(r, at)
+		return
+	}
+	s.unregister(r)
+	s.pass.granted = append(s.pass.granted, r.Owner)
+	s.apply(r.holder, r.Request)
+	s.table.forget(r.holder)
+}
+
+// blockingQueue is the queue in which a request has to wait, nil if it can be granted.
+func (s *State) blockingQueue(r *request) *queue {
+	if at := s.table.blockedAt(r.holder, r.Request); at != nil {
+		return &at.waiters
+	}
+	if ahead := s.requestAhead(r); ahead != nil {
+		return &ahead.followers
+	}
+	return nil
+}
+
+// apply changes what an owner holds, and wakes those whom it had blocked.
+func (s *State) apply(h *holder, req Request) { s.table.apply(h, req, s.wakeWaiters) }
+
+// wakeWaiters makes candidates of those who wait at a spot that an owner has left and that may block them no longer.
+func (s *State) wakeWaiters(at *waitPoint) {
+	switch len(at.owners) {
+	case 0:
+		s.wakeAll(&at.waiters)
+	case 1:
+		for last := range at.owners {
+			if r := last.pending; r != nil && r.queue == &at.waiters {
+				s.pass.ready.push(&grantCandidate{first: r})
+			}
+		}
+	}
+}
+
+func (s *State) wakeAll(q *queue) {
+	if len(q.heap.items) > 0 {
+		s.pass.ready.push(&grantCandidate{first: q.heap.items[0], queue: q})
+	}
+}
+
+// enqueue makes a new request wait.
+func (s *State) enqueue(r *request, at *queue) {
+	r.holder.pending = r
+	r.followers.behind = r
+	r.since = s.bypass.now
+	s.pendingCount++
+	s.arrivalCount++
+	s.attach(r, at)
+	s.bypass.track(r)
+}
+
+// withdraw ends a wait without a grant.
+func (s *State) withdraw(r *request) {
+	s.detach(r)
+	s.unregister(r)
+}
+
+// unregister makes a request, already out of its queue, pending no more, and wakes those that had to stay behind it.
+func (s *State) unregister(r *request) {
+	r.holder.pending = nil
+	s.pendingCount--
+	s.unreserve(r)
+	s.wakeAll(&r.followers)
+}
+
+func (s *State) attach(r *request, at *queue) {
+	r.queue = at
+	at.heap.push(r)
+	if at.behind != nil {
+		s.bypass.behindCount++
+	}
+}
+
+func (s *State) detach(r *request) {
+	at := r.queue
+	r.queue = nil
+	at.heap.remove(r)
+	if at.behind != nil {
+		s.bypass.behindCount--
+	} else {
+		s.table.dropUnused(at.point.entry)
+	}
+}

@@ -1,0 +1,252 @@
+package lock
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Call is one call of the lock manager's protocol, taken apart (locks.md 2.3).
+type Call struct {
+	Function      string
+	Owner         Owner // who asks; none for the functions that only look
+	ActsForOwner  bool  // there is an Owner, who will hold or want something
+	Opportunistic bool  // it takes what is free of a choice
+	do            func(s *State, now time.Time) (CallResult, error)
+}
+
+// CallResult is what a call comes to.
+type CallResult struct {
+	Result  any     // to be encoded as JSON
+	Changed []Owner // whose Record is another one now, in the order of the changes
+	Notify  []Owner // who else has got what it waited for
+}
+
+// emptyResult is the result of a call that has none; clients insist on the list
+// (locks.md 2.1).
+var emptyResult = []any{}
+
+// ErrNoFunction is about a call of something that is no function about locks.
+var ErrNoFunction = errors.New("no such function")
+
+// ParseCall takes a call apart. Errors are about the arguments, or ErrNoFunction.
+func ParseCall(function string, args []json.RawMessage) (Call, error) {
+	parse, known := functions[function]
+	if !known {
+		return Call{}, ErrNoFunction
+	}
+	c := Call{Function: function}
+	err := parse(&c, args)
+	return c, err
+}
+
+// Do carries a call out. After an error the State is as it was.
+func (c Call) Do(s *State, now time.Time) (CallResult, error) { return c.do(s, now) }
+
+// functions are the functions about locks, by name.
+var functions = map[string]func(c *Call, args []json.RawMessage) error{
+	"tryUpdateLocks":                parseTryUpdate,
+	"updateLocksWaiting":            parseUpdateWaiting,
+	"hasPendingRequest":             ownerQuery(func(s *State, o Owner) any { return s.HasPending(o) }),
+	"listLocks":                     ownerQuery(func(s *State, o Owner) any { return heldItems(s, o) }),
+	"freeLocks":                     parseRelease,
+	"freeLocksLevel":                parseLevelCall((*State).ReleaseLevel),
+	"unlockConfig":                  parseUnlockConfig,
+	"downGradeLocksLevel":           parseLevelCall((*State).DowngradeLevel),
+	"intersectLocks":                parseIntersect,
+	"opportunisticLockUnion":        parseUnion,
+	"guardedOpportunisticLockUnion": parseGuardedUnion,
+	"listAllLocks":                  globalQuery(func(s *State) any { return notNull(s.Allocation().Locks()) }),
+	"listAllLocksOwners":            globalQuery(func(s *State) any { return allOwners(s) }),
+	"listLocksWaitingStatus":        globalQuery(func(s *State) any { return []any{allOwners(s), allPending(s)} }),
+}
+
+// Arguments takes positional arguments apart, strictly. Texts of errors that
+// have one of their own (locks.md 1.1, 2.2) are kept.
+func Arguments(args []json.RawMessage, into ...any) error {
+	if len(args) != len(into) {
+		return fmt.Errorf("%d arguments, expected %d", len(args), len(into))
+	}
+	for i, target := range into {
+		if string(args[i]) == "null" {
+			return fmt.Errorf("argument %d is null", i+1)
+		}
+		if err := json.Unmarshal(args[i], target); err != nil {
+			return argumentError(i, err)
+		}
+	}
+	return nil
+}
+
+// argumentError keeps the texts of the errors that have one of their own.
+func argumentError(i int, err error) error {
+	var owner *OwnerError
+	var name *NameError
+	var level *LevelError
+	switch {
+	case errors.As(err, &owner):
+		return owner
+	case errors.As(err, &name):
+		return name
+	case errors.As(err, &level):
+		return level
+	default:
+		return fmt.Errorf("argument %d: %w", i+1, err)
+	}
+}
+
+// PendingArguments takes apart [identity, priority, request] and whatever follows.
+func PendingArguments(args []json.RawMessage, more ...any) (Pending, error) {
+	var p Pending
+	var priority int32 // what can be read back from the disk (decodePriority)
+	err := Arguments(args, append([]any{&p.Owner, &priority, &p.Request}, more...)...)
+	p.Priority = int(priority)
+	return p, err
+}
+
+func (c *Call) setAction(o Owner, do func(s *State, now time.Time) (CallResult, error)) {
+	c.Owner, c.ActsForOwner, c.do = o, true, do
+}
+
+func parseTryUpdate(c *Call, args []json.RawMessage) error {
+	var o Owner
+	var req Request
+	err := Arguments(args, &o, &req)
+	c.setAction(o, func(s *State, now time.Time) (CallResult, error) { return updateResult(s.TryUpdate(now, o, req)) })
+	return err
+}
+
+func parseUpdateWaiting(c *Call, args []json.RawMessage) error {
+	p, err := PendingArguments(args)
+	c.setAction(p.Owner, func(s *State, now time.Time) (CallResult, error) { return updateResult(s.SafeUpdateWaiting(now, p)) })
+	return err
+}
+
+func parseRelease(c *Call, args []json.RawMessage) error {
+	var o Owner
+	err := Arguments(args, &o)
+	c.setAction(o, func(s *State, now time.Time) (CallResult, error) { return releaseResult(s.Release(now, o)) })
+	return err
+}
+
+func parseUnlockConfig(c *Call, args []json.RawMessage) error {
+	var o Owner
+	err := Arguments(args, &o)
+	c.setAction(o, func(s *State, now time.Time) (CallResult, error) {
+		return releaseResult(s.ReleaseLevel(now, o, Config))
+	})
+	return err
+}
+
+// parseLevelCall is for the functions that give back at one level.
+func parseLevelCall(release func(*State, time.Time, Owner, Level) Update) func(*Call, []json.RawMessage) error {
+	return func(c *Call, args []json.RawMessage) error {
+		var o Owner
+		var name string
+		if err := Arguments(args, &o, &name); err != nil {
+			return err
+		}
+		level, err := ParseLevel(name)
+		c.setAction(o, func(s *State, now time.Time) (CallResult, error) { return releaseResult(release(s, now, o, level)) })
+		return err
+	}
+}
+
+func parseIntersect(c *Call, args []json.RawMessage) error {
+	var o Owner
+	var keep []Lock
+	err := Arguments(args, &o, &keep)
+	c.setAction(o, func(s *State, now time.Time) (CallResult, error) { return releaseResult(s.Intersect(now, o, keep)) })
+	return err
+}
+
+func parseUnion(c *Call, args []json.RawMessage) error {
+	var o Owner
+	var items []Item
+	if err := Arguments(args, &o, &items); err != nil {
+		return err
+	}
+	return c.union(o, items, 0)
+}
+
+func parseGuardedUnion(c *Call, args []json.RawMessage) error {
+	var countMin int
+	var o Owner
+	var items []Item
+	if err := Arguments(args, &countMin, &o, &items); err != nil {
+		return err
+	}
+	return c.union(o, items, countMin)
+}
+
+func (c *Call) union(o Owner, items []Item, countMin int) error {
+	for i := range items {
+		if items[i].Mode == None {
+			return fmt.Errorf("%s: a union cannot release", items[i].Lock)
+		}
+	}
+	c.Opportunistic = true
+	c.setAction(o, func(s *State, now time.Time) (CallResult, error) {
+		u := s.GuardedOpportunisticUnion(now, o, items, countMin)
+		return CallResult{Result: notNull(u.Locks), Changed: u.Changed}, nil
+	})
+	return nil
+}
+
+// ownerQuery is for the functions that look at one owner.
+func ownerQuery(read func(*State, Owner) any) func(*Call, []json.RawMessage) error {
+	return func(c *Call, args []json.RawMessage) error {
+		var o Owner
+		err := Arguments(args, &o)
+		c.do = func(s *State, _ time.Time) (CallResult, error) { return CallResult{Result: read(s, o)}, nil }
+		return err
+	}
+}
+
+// globalQuery is for the functions that look at everything.
+func globalQuery(read func(*State) any) func(*Call, []json.RawMessage) error {
+	return func(c *Call, args []json.RawMessage) error {
+		c.do = func(s *State, _ time.Time) (CallResult, error) { return CallResult{Result: read(s)}, nil }
+		return Arguments(args)
+	}
+}
+
+func updateResult(u Update, err error) (CallResult, error) {
+	return CallResult{Result: notNull(u.Blockers), Changed: u.Changed, Notify: u.Notify}, err
+}
+
+func releaseResult(u Update) (CallResult, error) {
+	return CallResult{Result: emptyResult, Changed: u.Changed, Notify: u.Notify}, nil
+}
+
+func heldItems(s *State, o Owner) any { return notNull(s.Allocation().Held(o)) }
+
+// allOwners is every lock with its direct owners: [[lock, [[owner, mode], ...]], ...].
+func allOwners(s *State) any {
+	all := [][2]any{}
+	for _, l := range s.Allocation().Locks() {
+		owners := [][2]any{}
+		for _, c := range s.Allocation().Owners(l) {
+			owners = append(owners, [2]any{c.Owner, c.Mode.String()})
+		}
+		all = append(all, [2]any{l, owners})
+	}
+	return all
+}
+
+func allPending(s *State) any {
+	all := [][3]any{}
+	for _, p := range s.Pending() {
+		all = append(all, [3]any{p.Priority, p.Owner, p.Request})
+	}
+	return all
+}
+
+// notNull is a list that is never null on the wire.
+func notNull[E any](list []E) []E {
+	if list == nil {
+		return []E{}
+	}
+	return list
+}

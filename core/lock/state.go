@@ -1,0 +1,252 @@
+package lock
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+// State is the lock manager: the allocation, and the requests that wait, at most one to an owner (locks.md 1.6).
+//
+// What it does depends on nothing but who holds what, the pending requests, and, with bounded bypass (bypass.go), their
+// age. A pending request waits at one of the spots where it is blocked, so with one or more of its blockers, and is
+// looked at again only when that spot no longer blocks it.
+//
+// Revisiting: after each change, the first pending request that can be granted is granted, again and again, until there
+// is none. First is by the pending order; with bounded bypass, overdue requests come before all others, in order of
+// arrival. Where no pending request gives anything back (no known client sends such), this is just what Ganeti does;
+// where one does, Ganeti's order depends on its index, which locks.md 1.6 forbids to matter.
+//
+// Between two calls every pending request is valid and blocked.
+type State struct {
+	table        *Table
+	pendingCount int // how many
+	arrivalCount int // how many there were
+	bypass       bypass
+	pass         grantPass
+}
+
+// Settings are what a State works by.
+type Settings struct {
+	// Hierarchy is Implied, but for tests.
+	Hierarchy Hierarchy
+	// BypassAfter is the time after which a pending request may no longer be overtaken by later ones that conflict with
+	// it; zero or less is never, which is Ganeti's behaviour.
+	BypassAfter time.Duration
+}
+
+// New is a State with no owners.
+func New(s Settings) *State {
+	return &State{table: NewTable(s.Hierarchy), bypass: bypass{limit: max(s.BypassAfter, 0)}}
+}
+
+// Update is what has become of a request.
+type Update struct {
+	// Granted: every item is in force.
+	Granted bool
+	// Blockers is who is in the way, in owner order. It is empty if and only if the request was granted. If only a
+	// request that waits too long is in the way, it is that request's owner.
+	Blockers []Owner
+	// Notify is who else has got what it waited for, in owner order.
+	Notify []Owner
+	// Changed is whose Record is another one now, in the order of the changes: so no beginning of the records, written
+	// in this order, gives a lock to two owners.
+	Changed []Owner
+}
+
+// ErrPending is the answer to an owner that asks for locks while it waits for others.
+var ErrPending = errors.New("cannot update locks while having pending requests")
+
+// Allocation is who holds what, to look at. It changes with the State.
+func (s *State) Allocation() *Table { return s.table }
+
+// HasPending tells whether the owner has a request that waits.
+func (s *State) HasPending(o Owner) bool {
+	h := s.table.holders[o]
+	return h != nil && h.pending != nil
+}
+
+// HasOwner tells whether the owner holds something or waits.
+func (s *State) HasOwner(o Owner) bool { return s.table.holders[o] != nil }
+
+// WaitingSince is when the owner's pending request was made; the zero time if it
+// has none.
+func (s *State) WaitingSince(o Owner) time.Time {
+	if h := s.table.holders[o]; h != nil && h.pending != nil {
+		return h.pending.since
+	}
+	return time.Time{}
+}
+
+// Owners is everybody who holds something or waits, in owner order: whose death would matter.
+func (s *State) Owners() []Owner { return s.table.ownersWhere(func(*holder) bool { return true }) }
+
+// Pending is all requests that wait, in pending order.
+func (s *State) Pending() []Pending {
+	all := make([]Pending, 0, s.pendingCount)
+	for _, h := range s.table.holders {
+		if h.pending != nil {
+			all = append(all, h.pending.Pending)
+		}
+	}
+	slices.SortFunc(all, func(a, b Pending) int { return a.Compare(&b) })
+	return all
+}
+
+// Blockers is whom the owner's pending request waits for, in owner order; none if it has no such request.
+func (s *State) Blockers(o Owner) []Owner {
+	h := s.table.holders[o]
+	if h == nil || h.pending == nil {
+		return nil
+	}
+	if blockers := s.table.blockers(h, h.pending.Request); len(blockers) > 0 {
+		return blockers
+	}
+	return []Owner{h.pending.queue.behind.Owner}
+}
+
+// BlockingLocks is what an owner holds that keeps a request from being granted, in lock
+// order. For a blocker it may be nothing: then it is kept behind that one's request.
+func (s *State) BlockingLocks(req Request, o Owner) []Lock {
+	var all []Lock
+	for _, held := range s.table.Held(o) {
+		for _, i := range req {
+			if i.Mode > None && (i.Mode == Exclusive || held.Mode == Exclusive) && s.overlap(i.Lock, held.Lock) {
+				all = append(all, held.Lock)
+				break
+			}
+		}
+	}
+	return all
+}
+
+// overlap: they are the same, or one is held along with the other.
+func (s *State) overlap(a, b Lock) bool {
+	return a == b || slices.Contains(s.table.implied(a), b) || slices.Contains(s.table.implied(b), a)
+}
+
+// TryUpdate grants a request at once or not at all (updateLocks of locks.md 1.6). A request that is in force already is
+// granted and changes nothing. Errors are those of Table.Update, and ErrPending.
+func (s *State) TryUpdate(now time.Time, o Owner, req Request) (Update, error) {
+	return s.request(now, Pending{Owner: o, Request: req}, false)
+}
+
+// UpdateWaiting grants a request, or else makes it wait (updateLocksWaiting of locks.md 1.6). A request that is an
+// error does not wait. The State keeps the list of items: nobody changes it any more.
+func (s *State) UpdateWaiting(now time.Time, p Pending) (Update, error) {
+	return s.request(now, p, true)
+}
+
+// SafeUpdateWaiting is UpdateWaiting for clients that may ask twice (safeUpdateLocksWaiting of locks.md 1.6): a request
+// that already waits, item by item, goes on as it was, with its old priority, and is told who is in its way now.
+func (s *State) SafeUpdateWaiting(now time.Time, p Pending) (Update, error) {
+	if h := s.table.holders[p.Owner]; h != nil && h.pending != nil && slices.Equal(h.pending.Request, p.Request) {
+		return Update{Blockers: s.Blockers(p.Owner)}, nil
+	}
+	return s.UpdateWaiting(now, p)
+}
+
+// Reprioritise gives the owner's pending request another priority. It keeps its
+// age; who is in its way stays so.
+func (s *State) Reprioritise(o Owner, priority int) Update {
+	h := s.table.holders[o]
+	if h == nil || h.pending == nil || h.pending.Priority == priority {
+		return Update{}
+	}
+	h.pending.Priority = priority
+	h.pending.queue.heap.fix(h.pending)
+	return Update{Changed: []Owner{o}}
+}
+
+// request decides on a new request.
+func (s *State) request(now time.Time, p Pending, wait bool) (Update, error) {
+	h := s.table.holder(p.Owner)
+	defer s.table.forget(h)
+	if h.pending != nil {
+		return Update{}, ErrPending
+	}
+	if h.satisfies(p.Request) {
+		return Update{Granted: true}, nil
+	}
+	if err := s.table.check(h, p.Request); err != nil {
+		return Update{}, err
+	}
+	s.beginPass(now)
+	r := &request{Pending: p, holder: h, arrival: s.arrivalCount}
+	at := s.blockingQueue(r)
+	if at == nil {
+		s.apply(h, p.Request)
+		return s.finishPass(h, true), nil
+	}
+	blockers := s.table.blockers(h, p.Request)
+	if len(blockers) == 0 {
+		blockers = []Owner{at.behind.Owner}
+	}
+	if wait {
+		s.enqueue(r, at)
+		s.breakCycles(h)
+	}
+	update := s.finishPass(h, wait)
+	if !wait || h.pending != nil {
+		update.Granted, update.Blockers = false, blockers
+	}
+	return update, nil
+}
+
+// RemovePending ends the owner's wait, if it waits (removePending of locks.md 1.6). Nobody else gets anything by this,
+// unless the request was overdue.
+func (s *State) RemovePending(now time.Time, o Owner) Update {
+	return s.releaseWith(now, o, func(*holder) Request { return nil })
+}
+
+// Release ends the owner's wait and releases all that it holds (releaseResources of locks.md 1.6).
+func (s *State) Release(now time.Time, o Owner) Update {
+	return s.ReleaseMatching(now, o, func(Lock) bool { return true })
+}
+
+// ReleaseMatching ends the owner's wait, whatever it was for, and releases what it holds of the locks that match
+// (freeLocksPredicate of locks.md 1.6).
+func (s *State) ReleaseMatching(now time.Time, o Owner, match func(Lock) bool) Update {
+	return s.releaseWith(now, o, func(h *holder) Request { return h.releases(match) })
+}
+
+// ReleaseLevel is FreeMatching for a level.
+func (s *State) ReleaseLevel(now time.Time, o Owner, level Level) Update {
+	return s.ReleaseMatching(now, o, func(l Lock) bool { return l.level == level })
+}
+
+// DowngradeMatching ends the owner's wait and makes shared what it holds of the locks that match
+// (downGradeLocksPredicate of locks.md 1.6).
+func (s *State) DowngradeMatching(now time.Time, o Owner, match func(Lock) bool) Update {
+	return s.releaseWith(now, o, func(h *holder) Request { return h.requests(match, Shared) })
+}
+
+// DowngradeLevel is DowngradeMatching for a level.
+func (s *State) DowngradeLevel(now time.Time, o Owner, level Level) Update {
+	return s.DowngradeMatching(now, o, func(l Lock) bool { return l.level == level })
+}
+
+// Intersect ends the owner's wait and releases all that it holds but the listed locks (intersectLocks of locks.md 1.6).
+func (s *State) Intersect(now time.Time, o Owner, keep []Lock) Update {
+	listed := make(map[Lock]bool, len(keep))
+	for _, l := range keep {
+		listed[l] = true
+	}
+	return s.ReleaseMatching(now, o, func(l Lock) bool { return !listed[l] })
+}
+
+// releaseWith ends the owner's wait and applies a request that only gives back, and so cannot be refused.
+func (s *State) releaseWith(now time.Time, o Owner, releases func(*holder) Request) Update {
+	h := s.table.holder(o)
+	defer s.table.forget(h)
+	s.beginPass(now)
+	changed := h.pending != nil
+	if changed {
+		s.withdraw(h.pending)
+	}
+	if req := releases(h); !h.satisfies(req) {
+		s.apply(h, req)
+		changed = true
+	}
+	return s.finishPass(h, changed)
+}

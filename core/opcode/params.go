@@ -1,0 +1,72 @@
+package opcode
+
+import (
+	"encoding/json"
+
+	"lockstep/core/config"
+)
+
+// opcodeParams is an opcode, submitted or stored, that is asked for its parameters by name, and the cluster that they speak of.
+//
+// Its syntax need not be good: as for Summary, what cannot be read is not there.
+type opcodeParams struct {
+	opcode    string // OP_ID, "" if there is none
+	members   []rawMember
+	resources *config.Resources
+}
+
+// rawMember is a member of an object; the key has its quotes.
+type rawMember struct{ key, value []byte }
+
+// membersUsual is how many members most opcodes have at most.
+const membersUsual = 24
+
+func readParams(input json.RawMessage, resources *config.Resources) *opcodeParams {
+	g := &opcodeParams{members: make([]rawMember, 0, membersUsual), resources: resources}
+	for key, value := range members(input) {
+		if string(key) == `"OP_ID"` {
+			g.opcode = string(unquoted(value))
+			continue
+		}
+		g.members = append(g.members, rawMember{key, value})
+	}
+	return g
+}
+
+// value is a parameter as it is spelled, nil if it is unset: absent or null.
+func (g *opcodeParams) value(param string) json.RawMessage {
+	for _, m := range g.members {
+		if len(m.key) == len(param)+2 && string(m.key[1:len(m.key)-1]) == param && !isNull(m.value) {
+			return m.value
+		}
+	}
+	return nil
+}
+
+// text is a parameter that is a string, "" if it is unset.
+func (g *opcodeParams) text(param string) string { return string(unquoted(g.value(param))) }
+
+// appendTexts adds the strings of a parameter that is a string or a list of such. Empty ones name nothing.
+func (g *opcodeParams) appendTexts(names []string, param string) []string {
+	v := g.value(param)
+	if text := unquoted(v); len(text) > 0 {
+		return append(names, string(text))
+	}
+	for element := range elements(v) {
+		if text := unquoted(element); len(text) > 0 {
+			names = append(names, string(text))
+		}
+	}
+	return names
+}
+
+// flag is a parameter that is true or false.
+func (g *opcodeParams) flag(param string, unset bool) bool {
+	switch string(g.value(param)) {
+	case "true":
+		return true
+	case "false":
+		return false
+	}
+	return unset
+}

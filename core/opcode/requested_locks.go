@@ -1,0 +1,174 @@
+package opcode
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lockstep/core/config"
+	"lockstep/core/lock"
+)
+
+// The parameters with which an opcode says itself which locks it wants.
+const (
+	locksKey = "locks"
+	anyOfKey = "opportunistic_locks"
+	countKey = "opportunistic_count"
+)
+
+// lockNameDescription says what parseLockName accepts.
+const lockNameDescription = "the name of a lock: cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ followed by a name, " +
+	"or by [lockset] for all of its kind"
+
+// parseLockName finds the lock that an opcode may name: not that of the configuration, which is held for the moment of a
+// change alone, and of level cluster only the one that everybody uses.
+func parseLockName(name string) (lock.Lock, bool) {
+	l, err := lock.ParseLock(name)
+	_, member, _ := strings.Cut(name, "/")
+	return l, err == nil && member != "" && l.Level() != lock.Config && (l.Level() != lock.Cluster || l == lock.BGL)
+}
+
+func isLockName(v json.RawMessage) bool {
+	_, ok := parseLockName(string(unquoted(v)))
+	return ok
+}
+
+// wantedLock is a lock that an opcode wants, under the name that it uses.
+type wantedLock struct {
+	name string
+	mode lock.Mode
+}
+
+// wantedLocks is the content of a parameter: a list of [name, "shared" or "exclusive"].
+func (g *opcodeParams) wantedLocks(param string) []wantedLock {
+	var all []wantedLock
+	for pair := range elements(g.value(param)) {
+		w := wantedLock{mode: lock.Shared}
+		first := true
+		for part := range elements(pair) {
+			if first {
+				w.name = string(unquoted(part))
+			} else if string(part) == `"exclusive"` {
+				w.mode = lock.Exclusive
+			}
+			first = false
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// commandLocks is what OP_RUN_COMMAND says that it needs.
+func commandLocks(g *opcodeParams) (lock.RequiredLocks, *Invalid) {
+	count := 1
+	if v := g.value(countKey); v != nil {
+		n, _ := parseInteger(v)
+		count = int(min(n, 1<<30))
+	}
+	var n lock.RequiredLocks
+	var bad *Invalid
+	if n.Request, bad = g.paramLocks(locksKey); bad != nil {
+		return lock.RequiredLocks{}, bad
+	}
+	if n.AnyOf, bad = g.paramLocks(anyOfKey); bad != nil {
+		return lock.RequiredLocks{}, bad
+	}
+	if len(n.AnyOf) > 0 {
+		n.Count = count
+	}
+	return n, checkAnyOf(&n, count)
+}
+
+// checkAnyOf makes sure that the opportunistic locks can be had.
+func checkAnyOf(n *lock.RequiredLocks, count int) *Invalid {
+	switch {
+	case len(n.AnyOf) == 0 && count == 1:
+		return nil
+	case len(n.AnyOf) == 0:
+		return paramError(countKey, "it says how many of "+anyOfKey+" are needed at least, but there are none of these: give some, or leave it out")
+	case count < 1 || count > len(n.AnyOf):
+		return paramError(countKey, "of "+strconv.Itoa(len(n.AnyOf))+" different locks in "+anyOfKey+" "+strconv.Itoa(count)+
+			" cannot be obtained: give more locks, or want fewer")
+	}
+	level := n.AnyOf[0].Lock.Level()
+	for _, i := range n.AnyOf {
+		switch {
+		case i.Lock.Level() == lock.Cluster || i.Lock.IsGroup():
+			return paramError(anyOfKey, i.Lock.String()+" is no choice: name the locks of which some suffice, and put what is needed in any case into "+locksKey)
+		case i.Lock.Level() != level:
+			return paramError(anyOfKey, "it has locks of level "+level.String()+" and of level "+i.Lock.Level().String()+": they must be of one level")
+		}
+	}
+	for _, i := range n.Request {
+		if i.Lock.Level() == level {
+			return paramError(anyOfKey, locksKey+" has "+i.Lock.String()+", which is of level "+level.String()+
+				", too: the locks of a level are all needed or all opportunistic")
+		}
+	}
+	return nil
+}
+
+func paramError(param, text string) *Invalid {
+	return &Invalid{Param: param, Text: "Can't parse value for '" + param + "': " + text}
+}
+
+// paramLocks gives the locks of a parameter. One that it names twice must be wanted in one mode: nobody could tell which
+// was meant.
+func (g *opcodeParams) paramLocks(param string) ([]lock.Item, *Invalid) {
+	wanted := g.wantedLocks(param)
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	modes := make(map[string]lock.Mode, len(wanted))
+	for _, w := range wanted {
+		if before, named := modes[w.name]; named && before != w.mode {
+			return nil, paramError(param, "it has "+quoted(w.name)+" both shared and exclusive: name each lock once")
+		}
+		modes[w.name] = w.mode
+	}
+	return resolveLocks(param, g.resources, wanted)
+}
+
+// resolveLocks gives the locks that are wanted, in lock order. If several names turn out to be of one lock, the strongest of the
+// modes includes the others.
+func resolveLocks(param string, resources *config.Resources, wanted []wantedLock) ([]lock.Item, *Invalid) {
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	items := make([]lock.Item, 0, len(wanted))
+	for _, w := range wanted {
+		l, ok := parseLockName(lockName(resources, w.name))
+		if !ok {
+			return nil, paramError(param, "want "+lockNameDescription+", found "+quoted(w.name))
+		}
+		items = append(items, lock.Item{Lock: l, Mode: w.mode})
+	}
+	slices.SortFunc(items, func(a, b lock.Item) int { return a.Lock.Compare(b.Lock) })
+	merged := items[:1]
+	for _, i := range items[1:] {
+		if last := &merged[len(merged)-1]; last.Lock == i.Lock {
+			last.Mode = max(last.Mode, i.Mode)
+		} else {
+			merged = append(merged, i)
+		}
+	}
+	return merged, nil
+}
+
+// lockName puts UUIDs in the place of the names by which people know things. Locks of things that the cluster does not
+// know keep their names: there is a lock for everything.
+func lockName(resources *config.Resources, name string) string {
+	level, member, _ := strings.Cut(name, "/")
+	switch level {
+	case "nodegroup":
+		member = groupLock(resources, member)
+	case "node", "node-res":
+		member = nodeLock(resources, member)
+	case "network":
+		member = networkLock(resources, member)
+	default:
+		return name
+	}
+	return level + "/" + member
+}

@@ -1,0 +1,201 @@
+package opcode
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/netip"
+	"strconv"
+)
+
+// scalarType is a type without parts.
+type scalarType struct {
+	description string
+	accepts     func(v json.RawMessage) bool
+	ganeti      func(v json.RawMessage) string // Ganeti's own words for a mismatch; nil if none are known
+	showValue   bool                           // its strings are single words, which errors may repeat
+}
+
+func (t *scalarType) String() string { return t.description }
+
+func (t *scalarType) check(v json.RawMessage) *mismatch {
+	if t.accepts(v) {
+		return nil
+	}
+	m := mismatchOf(t, v)
+	if t.showValue {
+		m.found = shown(v)
+	}
+	if t.ganeti != nil {
+		m.ganeti = t.ganeti(v)
+	}
+	return m
+}
+
+// The types that Ganeti's parameters are made of.
+var (
+	null           = &scalarType{description: "null", accepts: isNull}
+	anything       = &scalarType{description: "any value", accepts: func(json.RawMessage) bool { return true }}
+	text           = &scalarType{description: "a string", accepts: isString}
+	nonEmptyText   = &scalarType{description: "a non-empty string", accepts: isNonEmptyString}
+	boolean        = &scalarType{description: "true or false", accepts: isBoolean}
+	integer        = &scalarType{description: "an integer (of at most 64 bits, without fraction or exponent)", accepts: isInteger}
+	nonNegativeInt = &scalarType{description: "an integer of at least 0", accepts: isNonNegativeInteger}
+	positiveInt    = &scalarType{description: "an integer greater than 0", accepts: isPositiveInteger}
+	float          = &scalarType{description: "a number (in the range of a double)", accepts: isFloat, ganeti: unreadableDouble}
+	ipv4Address    = &scalarType{description: "an IPv4 address", accepts: isIPv4Address, showValue: true}
+	ipv6Address    = &scalarType{description: "an IPv6 address", accepts: isIPv6Address, showValue: true}
+	ipv4Network    = &scalarType{description: "an IPv4 network as 192.0.2.0/24", accepts: isIPv4Network, showValue: true}
+	ipv6Network    = &scalarType{description: "an IPv6 network as 2001:db8::/32", accepts: isIPv6Network, showValue: true}
+)
+
+// The types that OP_RUN_COMMAND needs in addition.
+var (
+	commandLine    = &scalarType{description: "a list of at least one string, the first not empty, none with NUL", accepts: isCommandLine}
+	variableName   = &scalarType{description: "a non-empty string without '=' and NUL", accepts: isVariableName}
+	textWithoutNUL = &scalarType{description: "a string without NUL", accepts: isTextWithoutNUL}
+	absolutePath   = &scalarType{description: "an absolute path (a string that begins with /, without NUL)", accepts: isAbsolutePath}
+	lockNameType   = &scalarType{description: lockNameDescription, accepts: isLockName, showValue: true}
+	seconds        = &scalarType{description: "a number of seconds greater than 0 and at most 1000000000", accepts: isSeconds}
+)
+
+// secondsMax is the longest time-out of a command: some 31 years, which still counts as nanoseconds in 64 bits.
+const secondsMax = 1e9
+
+// scalarTypeOf finds a plain type by the name that type expressions use for it.
+func scalarTypeOf(name string) (t *scalarType, ok bool) {
+	switch name {
+	case "None":
+		return null, true
+	case "Anything":
+		return anything, true
+	case "String":
+		return text, true
+	case "NonEmptyString":
+		return nonEmptyText, true
+	case "Boolean":
+		return boolean, true
+	case "Integer":
+		return integer, true
+	case "EqualOrGreaterThanZero":
+		return nonNegativeInt, true
+	case "GreaterThanZero":
+		return positiveInt, true
+	case "Float":
+		return float, true
+	case "IPv4Address":
+		return ipv4Address, true
+	case "IPv6Address":
+		return ipv6Address, true
+	case "IPv4Network":
+		return ipv4Network, true
+	case "IPv6Network":
+		return ipv6Network, true
+	case "CommandLine":
+		return commandLine, true
+	case "VariableName":
+		return variableName, true
+	case "TextWithoutNUL":
+		return textWithoutNUL, true
+	case "AbsolutePath":
+		return absolutePath, true
+	case "LockName":
+		return lockNameType, true
+	case "Seconds":
+		return seconds, true
+	}
+	return nil, false
+}
+
+// parseInteger reads an integer that is spelled as one: Ganeti refuses 1.0 where it wants an integer (queue.md 1.4).
+func parseInteger(v json.RawMessage) (int64, bool) {
+	n, err := strconv.ParseInt(string(v), 10, 64)
+	return n, err == nil
+}
+
+// parseFloat reads any number.
+func parseFloat(v json.RawMessage) (float64, bool) {
+	if len(v) == 0 || v[0] != '-' && (v[0] < '0' || v[0] > '9') {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(string(v), 64)
+	return f, err == nil
+}
+
+func isNull(v json.RawMessage) bool { return string(v) == "null" }
+
+func isString(v json.RawMessage) bool { return len(v) >= 2 && v[0] == '"' }
+
+func isNonEmptyString(v json.RawMessage) bool { return isString(v) && len(v) > len(`""`) }
+
+func isBoolean(v json.RawMessage) bool { return string(v) == "true" || string(v) == "false" }
+
+func isInteger(v json.RawMessage) bool {
+	_, ok := parseInteger(v)
+	return ok
+}
+
+func isNonNegativeInteger(v json.RawMessage) bool {
+	n, ok := parseInteger(v)
+	return ok && n >= 0
+}
+
+func isPositiveInteger(v json.RawMessage) bool {
+	n, ok := parseInteger(v)
+	return ok && n > 0
+}
+
+func isFloat(v json.RawMessage) bool {
+	_, ok := parseFloat(v)
+	return ok
+}
+
+func unreadableDouble(json.RawMessage) string { return "Unable to read Double" }
+
+func isIPv4Address(v json.RawMessage) bool {
+	addr, err := netip.ParseAddr(string(unquoted(v)))
+	return err == nil && addr.Is4()
+}
+
+// isIPv6Address leaves out addresses with a zone, which mean nothing on another machine.
+func isIPv6Address(v json.RawMessage) bool {
+	addr, err := netip.ParseAddr(string(unquoted(v)))
+	return err == nil && addr.Is6() && addr.Zone() == ""
+}
+
+func isIPv4Network(v json.RawMessage) bool {
+	network, err := netip.ParsePrefix(string(unquoted(v)))
+	return err == nil && network.Addr().Is4()
+}
+
+func isIPv6Network(v json.RawMessage) bool {
+	network, err := netip.ParsePrefix(string(unquoted(v)))
+	return err == nil && network.Addr().Is6()
+}
+
+func isCommandLine(v json.RawMessage) bool {
+	count := 0
+	for arg := range elements(v) {
+		if !isTextWithoutNUL(arg) || count == 0 && !isNonEmptyString(arg) {
+			return false
+		}
+		count++
+	}
+	return count > 0
+}
+
+func isTextWithoutNUL(v json.RawMessage) bool {
+	return isString(v) && bytes.IndexByte(unquoted(v), 0) < 0
+}
+
+func isVariableName(v json.RawMessage) bool {
+	return isNonEmptyString(v) && isTextWithoutNUL(v) && bytes.IndexByte(unquoted(v), '=') < 0
+}
+
+func isAbsolutePath(v json.RawMessage) bool {
+	return isTextWithoutNUL(v) && bytes.HasPrefix(unquoted(v), []byte("/"))
+}
+
+func isSeconds(v json.RawMessage) bool {
+	s, ok := parseFloat(v)
+	return ok && s > 0 && s <= secondsMax
+}

@@ -1,0 +1,177 @@
+package query
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"lockstep/core/config"
+)
+
+// ObjectItem is one object of the configuration with all that surrounds it. It belongs to one conversation.
+type ObjectItem struct {
+	Document *config.Document
+	UUID     string
+	Object   config.Object
+
+	// Made when a field asks for them: many fields of an instance are parts of them.
+	parameters map[string]config.Object
+	nics       []config.Object
+	disks      []config.Object
+}
+
+// Collection is a kind of objects of the configuration.
+type Collection struct {
+	*Table[ObjectItem]
+	kind string // config's word
+}
+
+// The kinds of objects. There is an export for each node, for none is known to be on it, nor that there is none.
+var (
+	Nodes     = &Collection{newTable("name", nodeFields, ndpFields(nodeParameters)), config.KindNode}
+	Groups    = &Collection{newTable("name", groupFields, ndpFields(groupNodeParameters)), config.KindGroup}
+	Instances = &Collection{newTable("name", instanceFields, diskFields(), nicFields(), backendFields(), hypervisorFields()), config.KindInstance}
+	Networks  = &Collection{newTable("name", networkFields), config.KindNetwork}
+	Exports   = &Collection{newTable("node", exportFields), config.KindNode}
+)
+
+var collections = map[string]*Collection{"node": Nodes, "group": Groups, "instance": Instances, "network": Networks, "export": Exports}
+
+// CollectionOf is the collection of a kind; false if it is none of the configuration's.
+func CollectionOf(kind string) (*Collection, bool) {
+	c, known := collections[kind]
+	return c, known
+}
+
+// ByName are the objects of these names, in the order asked. The error is a *config.NoObject.
+func (c *Collection) ByName(in *config.Document, names []string) ([]*ObjectItem, error) {
+	items := make([]*ObjectItem, len(names))
+	for i, name := range names {
+		uuid, err := in.Find(c.kind, name)
+		if err != nil {
+			return nil, err
+		}
+		items[i] = &ObjectItem{Document: in, UUID: uuid, Object: in.All(c.kind)[uuid]}
+	}
+	return items, nil
+}
+
+// All are all objects, in natural order of name.
+func (c *Collection) All(in *config.Document) []*ObjectItem {
+	type named struct {
+		name  string
+		thing *ObjectItem
+	}
+	var sorted []named
+	for uuid, object := range in.All(c.kind) {
+		sorted = append(sorted, named{object.Text("name"), &ObjectItem{Document: in, UUID: uuid, Object: object}})
+	}
+	slices.SortFunc(sorted, func(a, b named) int {
+		if order := CompareNatural(a.name, b.name); order != 0 {
+			return order
+		}
+		return CompareNatural(a.thing.UUID, b.thing.UUID) // planned instances have no name yet
+	})
+	items := make([]*ObjectItem, len(sorted))
+	for i := range sorted {
+		items[i] = sorted[i].thing
+	}
+	return items
+}
+
+// ForQuery are the objects that a Query looks at: those whose names it asks for, or all.
+func (c *Collection) ForQuery(in *config.Document, q *Query[ObjectItem]) ([]*ObjectItem, error) {
+	literals, only := q.KeyValues()
+	if !only || slices.ContainsFunc(literals, func(l Literal) bool { return !l.IsText }) {
+		return c.All(in), nil
+	}
+	names := make([]string, len(literals))
+	for i, l := range literals {
+		names[i] = l.Text
+	}
+	return c.ByName(in, names)
+}
+
+// stored is a field whose value is stored under a name.
+func stored(key string) func(*ObjectItem) Value {
+	return func(t *ObjectItem) Value { return member(t.Object, key) }
+}
+
+// storedOr is the same where the configuration may leave out what is usual.
+func storedOr(key, absent string) func(*ObjectItem) Value {
+	return func(t *ObjectItem) Value {
+		if !t.Object.Has(key) {
+			return normal(json.RawMessage(absent))
+		}
+		return normal(t.Object[key])
+	}
+}
+
+// member is a value of an object.
+func member(o config.Object, key string) Value {
+	if !o.Has(key) {
+		return unavailable()
+	}
+	return normal(o[key])
+}
+
+// textOrUnavailable is a text, unavailable if there is none.
+func textOrUnavailable(text string) Value {
+	if text == "" {
+		return unavailable()
+	}
+	return normal(text)
+}
+
+// memberOf is a value within an object that is stored under a name.
+func memberOf(object func(*ObjectItem) config.Object, key string) func(*ObjectItem) Value {
+	return func(t *ObjectItem) Value { return member(object(t), key) }
+}
+
+func objectValue(object func(*ObjectItem) config.Object) func(*ObjectItem) Value {
+	return func(t *ObjectItem) Value { return normal(object(t)) }
+}
+
+// cached makes parameters that are put together of several objects.
+func (t *ObjectItem) cached(name string, make func() config.Object) config.Object {
+	if made, there := t.parameters[name]; there {
+		return made
+	}
+	if t.parameters == nil {
+		t.parameters = map[string]config.Object{}
+	}
+	t.parameters[name] = make()
+	return t.parameters[name]
+}
+
+// nameList and count are a field of names.
+func nameList(names func(*ObjectItem) []string) func(*ObjectItem) Value {
+	return func(t *ObjectItem) Value { return normal(append([]string{}, names(t)...)) } // never null
+}
+
+func nameCount(names func(*ObjectItem) []string) func(*ObjectItem) Value {
+	return func(t *ObjectItem) Value { return normal(len(names(t))) }
+}
+
+// commonFields are the fields that every object has. word is what it is.
+func commonFields(word, title string, mode CompareMode) []Field[ObjectItem] {
+	name := field("name", title, Text, "Name of the "+word, stored("name"))
+	name.Mode = mode
+	return []Field[ObjectItem]{
+		name,
+		field("uuid", "UUID", Text, "UUID of the "+word, func(t *ObjectItem) Value { return normal(t.UUID) }),
+		field("ctime", "CTime", Time, "When the "+word+" was made", stored("ctime")),
+		field("mtime", "MTime", Time, "When the "+word+" was last changed", stored("mtime")),
+		field("serial_no", "SerialNo", Number, "How often the "+word+" was changed", stored("serial_no")),
+		field("tags", "Tags", Other, "Tags of the "+word, storedOr("tags", "[]")),
+	}
+}
+
+// hostNameField makes a field one of host names: the beginning of one means it, too (queue.md 2.2).
+func hostNameField(f Field[ObjectItem]) Field[ObjectItem] {
+	f.Mode = CompareHostName
+	return f
+}
+
+// numbered is "name/3".
+func numbered(name string, i int) string { return name + "/" + strconv.Itoa(i) }

@@ -1,0 +1,105 @@
+package replication
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+
+	"lockstep/core/job"
+	"lockstep/core/paths"
+	"lockstep/messages"
+)
+
+// RunningJobs are the jobs that have begun and not ended, as the log has them. All nodes
+// agree on it at each index of the log.
+type RunningJobs map[int64]RunningJob
+
+// RunningJob is a job that has begun: on which node, and how far it has come, see Progress.
+type RunningJob struct {
+	Node     string `json:"on"`
+	Progress int    `json:"progress"`
+}
+
+// Apply takes an entry that was committed.
+func (r RunningJobs) Apply(e *messages.LogEntry) {
+	for _, c := range e.Changes {
+		switch what := c.What.(type) {
+		case *messages.FileChange_Update:
+			r.applyUpdate(e.Origin, what.Update)
+		case *messages.FileChange_Rename:
+			r.forget(what.Rename.From)
+		case *messages.FileChange_Remove:
+			r.forget(what.Remove.Path)
+		}
+	}
+}
+
+func (r RunningJobs) applyUpdate(origin string, u *messages.FileUpdate) {
+	id, ok := JobIDOf(u.Path)
+	if !ok {
+		return
+	}
+	j, err := job.Decode(u.Content)
+	if err != nil || j.Status().Final() || !paths.IsJobLivelock(j.Livelock) {
+		delete(r, id)
+		return
+	}
+	running, known := r[id]
+	if !known {
+		running.Node = origin
+	}
+	running.Progress = Progress(j)
+	r[id] = running
+}
+
+func (r RunningJobs) forget(file string) {
+	if id, ok := JobIDOf(file); ok {
+		delete(r, id)
+	}
+}
+
+// StartedOn are the jobs, by id, that a node has started; Elsewhere says whether another has
+// started any.
+func (r RunningJobs) StartedOn(node string) []int64 {
+	var ids []int64
+	for id, running := range r {
+		if running.Node == node {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// StartedElsewhere: a node other than this one has started jobs that have not ended.
+func (r RunningJobs) StartedElsewhere(node string) bool { return len(r.StartedOn(node)) < len(r) }
+
+// Encode is the same for two that are equal.
+func (r RunningJobs) Encode() []byte {
+	data, err := json.Marshal(map[int64]RunningJob(r))
+	if err != nil {
+		panic(fmt.Errorf("repl: %w", err)) // numbers and strings
+	}
+	return data
+}
+
+// DecodeRunningJobs is the inverse of Encode; nothing at all is no job.
+func DecodeRunningJobs(data []byte) (RunningJobs, error) {
+	r := RunningJobs{}
+	if len(data) == 0 {
+		return r, nil
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, fmt.Errorf("the list of running jobs cannot be read: %w", err)
+	}
+	return r, nil
+}
+
+// JobIDOf is the live job whose file that is.
+func JobIDOf(file string) (int64, bool) {
+	if path.Dir(file) != paths.QueueDir {
+		return 0, false
+	}
+	return paths.ParseJobName(path.Base(file))
+}

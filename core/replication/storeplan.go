@@ -1,0 +1,77 @@
+package replication
+
+import "lockstep/messages"
+
+// storePlan gathers changes of one kind, of different files, which go to the disk side by
+// side.
+type storePlan struct {
+	steps        []*messages.StoreRequest
+	touchedPaths map[string]int // files of the step that is being gathered, with their places
+	writes       []*messages.FileWrite
+	moves        []*messages.MoveFile
+	removes      []string
+}
+
+func (p *storePlan) write(u *messages.FileUpdate) {
+	w := &messages.FileWrite{Op: "apply", Path: u.Path, Content: u.Content}
+	if at, again := p.touchedPaths[u.Path]; again && p.writes != nil {
+		p.writes[at] = w
+		return
+	}
+	if p.moves != nil || p.removes != nil {
+		p.flush()
+	}
+	p.touchedPaths[u.Path] = len(p.writes)
+	p.writes = append(p.writes, w)
+}
+
+func (p *storePlan) rename(m *messages.MoveFile) {
+	if p.writes != nil || p.removes != nil || p.touches(m.From) || p.touches(m.To) {
+		p.flush()
+	}
+	p.touchedPaths[m.From], p.touchedPaths[m.To] = 0, 0
+	p.moves = append(p.moves, m)
+}
+
+func (p *storePlan) remove(r *messages.RemoveFile) {
+	if p.writes != nil || p.moves != nil {
+		p.flush()
+	}
+	p.touchedPaths[r.Path] = 0
+	p.removes = append(p.removes, r.Path)
+}
+
+func (p *storePlan) touches(file string) bool {
+	_, there := p.touchedPaths[file]
+	return there
+}
+
+// flush ends a step.
+func (p *storePlan) flush() {
+	switch {
+	case p.writes != nil:
+		p.steps = append(p.steps, &messages.StoreRequest{What: &messages.StoreRequest_Write{Write: &messages.WriteFiles{Files: p.writes, Durable: true}}})
+	case p.moves != nil:
+		p.steps = append(p.steps, &messages.StoreRequest{What: &messages.StoreRequest_Move{Move: &messages.MoveFiles{Files: p.moves}}})
+	case p.removes != nil:
+		p.steps = append(p.steps, &messages.StoreRequest{What: &messages.StoreRequest_Remove{Remove: &messages.RemoveFiles{Op: "apply", Paths: p.removes}}})
+	}
+	p.writes, p.moves, p.removes = nil, nil, nil
+	clear(p.touchedPaths)
+}
+
+// Remaining is what of a step is still to be done, when these files were refused by the
+// disk: a file that was moved is not there to be moved again.
+func Remaining(step *messages.StoreRequest, refused map[string]bool) *messages.StoreRequest {
+	move := step.GetMove()
+	if move == nil {
+		return step
+	}
+	var remaining []*messages.MoveFile
+	for _, f := range move.Files {
+		if refused[f.From] {
+			remaining = append(remaining, f)
+		}
+	}
+	return &messages.StoreRequest{What: &messages.StoreRequest_Move{Move: &messages.MoveFiles{Files: remaining}}}
+}

@@ -1,0 +1,253 @@
+package sched
+
+import (
+	"iter"
+	"maps"
+
+	"lockstep/core/job"
+	"lockstep/core/lock"
+)
+
+// ClaimKind is the way in which a party of the running side is concerned with a lock.
+type ClaimKind uint8
+
+const (
+	// Holds it, says the lock manager.
+	Holds ClaimKind = iota
+	// Awaits it, says the lock manager.
+	Awaits
+	// Expects to ask for it with the opcode at hand, says its declaration.
+	Expects
+	// Later opcodes of the job do, says their declaration.
+	Later
+)
+
+func (h ClaimKind) String() string { return [...]string{"holds", "awaits", "expects", "later"}[h] }
+
+// claim is one thing of the running side that candidates are compared with: a
+// kind at a level, with one name if there are names to it. The big lock,
+// exclusively, is a claim at level Cluster.
+type claim struct {
+	name   int32 // a reference, or 0
+	level  lock.Level
+	demand lock.DemandKind
+	kind   ClaimKind
+}
+
+// activeOwner is a running job, or anybody else who holds or wants locks.
+//
+// The real state speaks for the levels that the job has reached with the opcode
+// at hand, for levels are asked for in order; beyond them, and as long as it has
+// not asked at all, the declaration does. What has been reached stays so until
+// the opcode ends: a level whose locks are freed early is no longer ahead. What
+// later opcodes declare always counts.
+//
+// Invariant: a party is known if it runs, or holds or awaits something now. One
+// that does not run declares nothing, and is no party at levels where it has no
+// claims: of a running job, that it wants nothing counts too (column Nothing).
+type activeOwner struct {
+	running                bool
+	current                []claim
+	later                  []claim
+	actual                 []claim
+	reachedNow, reachedMax levelsReached // now by what is real, and at most since the opcode began
+}
+
+// levelsReached is how far an opcode has got: all levels below it, in the order in which
+// they are taken, are its lock manager's business.
+type levelsReached uint8
+
+func (r levelsReached) covers(l lock.Level) bool { return l < lock.Level(r) }
+
+// claims are those that count.
+func (p *activeOwner) claims() iter.Seq[claim] {
+	return func(yield func(claim) bool) {
+		for _, c := range p.actual {
+			if !yield(c) {
+				return
+			}
+		}
+		for _, c := range p.current {
+			if !p.reachedMax.covers(c.level) && !yield(c) {
+				return
+			}
+		}
+		for _, c := range p.later {
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// contention is the running side, as far as it does not depend on names: how many
+// claims there are of each kind at each level, and on the big lock.
+type contention struct {
+	counts  [lock.Levels][demandKinds]int32
+	bigLock int32
+}
+
+// addContention adds what a party claims to the load, or takes it away.
+func (s *State) addContention(p *activeOwner, by int32) {
+	var claimed [lock.Levels]bool
+	for c := range p.claims() {
+		if c.level == lock.Cluster {
+			s.contention.bigLock += by
+			continue
+		}
+		k := int(c.level - lock.Instance)
+		claimed[k] = true
+		s.contention.counts[k][c.demand] += by
+		if c.name != 0 {
+			s.groups.names.countClaims(c.name, c.demand, by)
+		}
+	}
+	for k := range claimed {
+		if p.running && !claimed[k] {
+			s.contention.counts[k][lock.Nothing] += by
+		}
+	}
+}
+
+// updateOwner changes a party, which may become known or be forgotten by it.
+func (s *State) updateOwner(owner lock.Owner, edit func(*activeOwner)) {
+	p := s.owners[owner]
+	if p == nil {
+		p = &activeOwner{}
+		s.owners[owner] = p
+	}
+	s.addContention(p, -1)
+	edit(p)
+	s.addContention(p, +1)
+	if !p.running && p.reachedNow == 0 {
+		delete(s.owners, owner)
+	}
+}
+
+// replaceClaims gives up the claims that were there, after those that come have taken
+// their references.
+func (s *State) replaceClaims(claims *[]claim, by []claim) {
+	for _, c := range *claims {
+		if c.name != 0 {
+			s.groups.names.dropRef(c.name)
+		}
+	}
+	*claims = by
+}
+
+// declaredClaims are the claims of a declaration.
+func (s *State) declaredClaims(d *lock.Declaration, kind ClaimKind) []claim {
+	var claims []claim
+	if d.BGL {
+		claims = append(claims, claim{level: lock.Cluster, demand: lock.AllExclusive, kind: kind})
+	}
+	for k, w := range d.Demands {
+		c := claim{level: lock.Instance + lock.Level(k), demand: w.Kind, kind: kind}
+		switch {
+		case w.Kind == lock.Nothing:
+		case hasNames(w.Kind):
+			for _, text := range w.Names {
+				c.name = s.groups.names.addRef(c.level, text)
+				claims = append(claims, c)
+			}
+		default:
+			claims = append(claims, c)
+		}
+	}
+	return claims
+}
+
+// groupClaims is declared for what a group declares.
+func (s *State) groupClaims(group int32) []claim {
+	g := s.groups
+	mask := g.buckets.items[g.items[group].bucket].mask
+	var d lock.Declaration
+	d.BGL = mask&bigLock != 0
+	for k := range d.Demands {
+		if demand := mask.kind(k); !hasNames(demand) {
+			d.Demands[k].Kind = demand
+		}
+	}
+	claims := s.declaredClaims(&d, Expects)
+	for name := range g.names.listed(g.items[group].names) {
+		n := &g.names.items[name]
+		n.refs++
+		claims = append(claims, claim{name, n.level, mask.kind(int(n.level - lock.Instance)), Expects})
+	}
+	return claims
+}
+
+// actualClaims are the claims for items that are held, or asked for. Releases and
+// ConfigLock, which comes and goes within calls, are nobody's concern.
+func (s *State) actualClaims(claims []claim, items []lock.Item, kind ClaimKind) ([]claim, levelsReached) {
+	reached := levelsReached(0)
+	for _, i := range items {
+		level := i.Lock.Level()
+		if level > lock.Network || i.Mode == lock.None {
+			continue
+		}
+		reached = max(reached, levelsReached(level+1))
+		c := claim{level: level, kind: kind}
+		switch {
+		case level == lock.Cluster:
+			c.demand = lock.AllExclusive
+			if i.Mode == lock.Shared {
+				continue
+			}
+		case i.Lock.IsGroup():
+			c.demand = [...]lock.DemandKind{lock.Shared: lock.AllShared, lock.Exclusive: lock.AllExclusive}[i.Mode]
+		default:
+			c.demand = [...]lock.DemandKind{lock.Shared: lock.SharedSet, lock.Exclusive: lock.ExclusiveSet}[i.Mode]
+			c.name = s.groups.names.addRef(level, i.Lock.String()[len(level.String())+1:])
+		}
+		claims = append(claims, c)
+	}
+	return claims, reached
+}
+
+// ownerKey names a job whichever of its processes is meant, and anybody else fully.
+func ownerKey(o lock.Owner) lock.Owner {
+	if o.Named {
+		return o
+	}
+	return lock.Owner{Job: o.Job}
+}
+
+func jobOwnerKey(id job.ID) lock.Owner { return lock.Owner{Job: id} }
+
+// SetOwnerLocks tells what the lock manager knows of an owner: what it holds, and the
+// request that waits. It replaces what was told before.
+func (s *State) SetOwnerLocks(o lock.Owner, held []lock.Item, pending lock.Request) {
+	s.updateOwner(ownerKey(o), func(p *activeOwner) {
+		claims, heldReach := s.actualClaims(nil, held, Holds)
+		claims, pendingReach := s.actualClaims(claims, pending, Awaits)
+		s.replaceClaims(&p.actual, claims)
+		p.reachedNow = max(heldReach, pendingReach)
+		p.reachedMax = max(p.reachedMax, p.reachedNow)
+		if p.reachedNow == 0 {
+			p.reachedMax = 0 // an opcode has ended
+		}
+	})
+}
+
+// SetDeclared tells what a running job's opcode at hand is expected to ask for,
+// and what those after it are. Until then, what the job was picked with counts as
+// the opcode at hand's. For a job that does not run it does nothing.
+func (s *State) SetDeclared(id job.ID, current, later lock.Declaration) {
+	if _, runs := s.running[id]; !runs {
+		return
+	}
+	s.updateOwner(jobOwnerKey(id), func(p *activeOwner) {
+		current, later := s.declaredClaims(&current, Expects), s.declaredClaims(&later, Later)
+		s.replaceClaims(&p.current, current)
+		s.replaceClaims(&p.later, later)
+		p.reachedMax = p.reachedNow
+	})
+}
+
+// ForgetOwners: the lock manager is about to tell of all owners anew.
+func (s *State) ForgetOwners() {
+	for o := range maps.Clone(s.owners) {
+		s.SetOwnerLocks(o, nil, nil)
+	}
+}

@@ -1,0 +1,47 @@
+package sched
+
+import "lockstep/core/lock"
+
+// demandKinds is the number of rows and of columns of the comparison table.
+const demandKinds = int(lock.AllExclusive) + 1
+
+// cell is a value of the comparison table, in tenths: if the two have no name in
+// common, and if they do.
+type cell struct{ apart, overlap int32 }
+
+// The values of designs.md "Job promotion algorithm", in short.
+var (
+	none = cell{0, 0}   // no contention now, none added
+	some = cell{3, 3}   // none now, later contention likelier
+	more = cell{5, 5}   // none now, later contention much likelier
+	unkn = cell{15, 15} // may get stuck, cannot be told
+	stck = cell{30, 30} // will very likely get stuck
+	somX = cell{3, 30}  // some, or stck for the same name
+	morX = cell{5, 30}
+)
+
+// conflicts is the table of designs.md "Job promotion algorithm": rows are what a
+// pending job wants at a level, columns what a running one does.
+var conflicts = [demandKinds][demandKinds]cell{
+	//                      Nothing SharedSet UnknownShared AllShared ExclusiveSet UnknownExclusive AllExclusive
+	lock.Nothing:          {none, none, none, none, none, none, none},
+	lock.SharedSet:        {some, none, none, none, somX, unkn, stck},
+	lock.UnknownShared:    {some, some, some, some, unkn, unkn, stck},
+	lock.AllShared:        {some, some, some, some, stck, stck, stck},
+	lock.ExclusiveSet:     {more, morX, unkn, stck, morX, unkn, stck},
+	lock.UnknownExclusive: {more, unkn, unkn, stck, unkn, unkn, stck},
+	lock.AllExclusive:     {more, stck, stck, stck, stck, stck, stck},
+}
+
+// valueMax is what a level adds at most, and for a name in common wherever names
+// matter. The big lock counts as that at each level.
+const valueMax = 30
+
+// hasNames tells whether names belong to a kind.
+func hasNames(k lock.DemandKind) bool { return k == lock.SharedSet || k == lock.ExclusiveSet }
+
+// conflictsWith tells whether who wants a name as of kind k is in the way of those
+// that hold or want it in the given mode.
+func conflictsWith(k lock.DemandKind, m lock.Mode) bool {
+	return k == lock.ExclusiveSet && m >= lock.Shared || k == lock.SharedSet && m == lock.Exclusive
+}
