@@ -1,5 +1,7 @@
-// Package config is the cluster configuration in Ganeti's format, the content
-// of config.data (locks.md 5). Pure.
+// Package config reads and changes the cluster configuration in Ganeti's format, the content of config.data (locks.md
+// 5), and lockstep's own settings. It is given the bytes of a file. It returns the values that the queue needs, the
+// resources of the cluster and their relations, the answers that clients expect, the changed bytes, or what is wrong.
+// It is pure.
 package config
 
 import (
@@ -116,9 +118,9 @@ func Decode(data []byte) (Cluster, error) {
 	return Cluster{Name: name, MasterName: masterName, MaxRunningJobs: slots}, nil
 }
 
-// decodeMembers takes an object of a configuration apart, in one pass, and decodes
-// those of its members that are asked for; a *json.RawMessage gets a part of data.
-// What is missing, or null, stays as it is, as do all of an object that is.
+// decodeMembers splits an object of a configuration, in one pass, and decodes those of its members that are asked for;
+// a *json.RawMessage gets a part of data. What is missing, or null, stays as it is. If the object itself is missing,
+// all stay as they are.
 func decodeMembers(data []byte, into map[string]any) error {
 	if isAbsent(data) {
 		return nil

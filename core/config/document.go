@@ -58,7 +58,7 @@ func (o Object) JSON() json.RawMessage {
 	return encoded
 }
 
-// Merged is the values of all objects; where several have a value of a name, it is the last one's.
+// Merged is the values of all objects. If several have a value of the same name, the last one counts.
 func Merged(objects ...Object) Object {
 	all := Object{}
 	for _, o := range objects {
@@ -69,7 +69,7 @@ func Merged(objects ...Object) Object {
 	return all
 }
 
-// Document is a whole configuration for those who want to know what is in it: the objects by UUID, and who is where.
+// Document is a complete configuration for reading: the objects by UUID, and their relations.
 type Document struct {
 	Cluster   Object
 	Nodes     map[string]Object
@@ -166,12 +166,12 @@ func (d *Document) All(kind string) map[string]Object {
 	return nil
 }
 
-// NoSuchObject is about an object that there is not. Kind is the word for what it would be.
+// NoSuchObject is about an object that does not exist. Kind is the word for what it would be.
 type NoSuchObject struct{ Kind, Name string }
 
 func (e *NoSuchObject) Error() string { return fmt.Sprintf("There is no %s %q", e.Kind, e.Name) }
 
-// Find is the UUID of the object of a kind that has a name, or that UUID. The error is a *NoObject.
+// Find is the UUID of the object of a kind that has a name, or that UUID. The error is a *NoSuchObject.
 func (d *Document) Find(kind, name string) (uuid string, err error) {
 	switch kind {
 	case KindNode:
@@ -194,18 +194,18 @@ func (d *Document) Find(kind, name string) (uuid string, err error) {
 	return "", &NoSuchObject{kind, name}
 }
 
-// taggedKinds are the kinds of things with tags, as clients call them; the cluster is no kind of objects.
+// taggedKinds are the kinds that have tags, as clients call them. The cluster is no kind of objects.
 var taggedKinds = map[string]string{
 	"cluster": "", "instance": KindInstance, "network": KindNetwork, "node": KindNode, "nodegroup": KindGroup,
 }
 
-// IsTagKind tells whether things of a kind have tags.
+// IsTagKind tells whether objects of a kind, or the cluster, have tags.
 func IsTagKind(kind string) bool {
 	_, known := taggedKinds[kind]
 	return known
 }
 
-// Tags are the tags of a thing, by its name or UUID; the cluster needs none. The error is a *NoObject.
+// Tags are the tags of an object, by its name or UUID; the cluster needs none. The error is a *NoSuchObject.
 func (d *Document) Tags(kind, name string) (json.RawMessage, error) {
 	object := d.Cluster
 	if of := taggedKinds[kind]; of != "" {

@@ -18,7 +18,7 @@ type ConfigChange struct {
 	Rule     []byte            // its new form; empty: it is deleted
 }
 
-// NoSuchRule is about a filter rule that there is not.
+// NoSuchRule is about a filter rule that does not exist.
 type NoSuchRule struct{ UUID string }
 
 func (e *NoSuchRule) Error() string { return "There is no filter rule " + e.UUID }
@@ -95,11 +95,11 @@ func editFilters(doc map[string]json.RawMessage, uuid string, rule []byte) error
 	return err
 }
 
-// countChange counts a change of an object.
+// countChange updates the serial number and the time of change of an object.
 func countChange(object map[string]json.RawMessage, now float64) {
 	serial, err := strconv.ParseInt(string(object["serial_no"]), 10, 64)
 	if err != nil {
-		serial = 0 // whoever wrote that will not mind
+		serial = 0 // it was not valid before
 	}
 	object["serial_no"] = strconv.AppendInt(nil, serial+1, 10)
 	object["mtime"] = strconv.AppendFloat(nil, now, 'f', 6, 64)
@@ -116,7 +116,7 @@ func decodeObject(data []byte) (map[string]json.RawMessage, error) {
 	return object, err
 }
 
-// isAbsent: there is no object, or null in its place.
+// isAbsent tells whether there is no object, or null in its place.
 func isAbsent(data []byte) bool {
 	trimmed := bytes.TrimSpace(data)
 	return len(trimmed) == 0 || string(trimmed) == "null"

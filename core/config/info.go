@@ -63,7 +63,7 @@ func Info(data []byte) (map[string]any, error) {
 	return info, nil
 }
 
-// withDefaults are a cluster's with those of a new cluster where it has none.
+// withDefaults are a cluster's parameters, with those of a new cluster where it has none.
 func withDefaults(cluster Object) (Object, error) {
 	defaults, err := decodeObject(clusterDefaults)
 	if err != nil {

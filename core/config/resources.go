@@ -36,9 +36,9 @@ type Instance struct {
 // Network is an IP network.
 type Network struct{ Name, UUID string }
 
-// Resources is who is where in a cluster: what names in opcodes stand for, and what lies behind an instance, a node or a
-// group. It is immutable, so any number of goroutines may use it, and the nil one knows nothing. What a lookup returns
-// must not be written to.
+// Resources is the resources of a cluster and their relations: what names in opcodes refer to, and the nodes, groups
+// and networks of an instance, a node or a group. It is immutable, so any number of goroutines may use it, and the nil
+// one knows nothing. What a lookup returns must not be changed.
 type Resources struct {
 	master    string
 	nodes     map[string]*Node // this and the others by UUID, by name and, where there are any, by unambiguous short name
@@ -101,14 +101,14 @@ func ExternallyMirrored(template string) bool {
 	return false
 }
 
-// addShortNames makes things known by the beginnings of their names, as far as before a dot. One that several things could
-// mean means none of them, and none hides a whole name or a UUID.
+// addShortNames adds the prefixes of names that end before a dot. A prefix of several names is left out, and none
+// replaces a complete name or a UUID.
 func addShortNames[T any](byName map[string]*T, all map[string]*T) {
 	short := map[string]*T{}
 	for name, object := range byName {
 		for end := strings.LastIndexByte(name, '.'); end > 0; end = strings.LastIndexByte(name[:end], '.') {
 			if _, taken := short[name[:end]]; taken {
-				object = nil // for the shorter ones, too: they mean the same several things
+				object = nil // for its own prefixes, too: they are ambiguous as well
 			}
 			short[name[:end]] = object
 		}
@@ -120,7 +120,7 @@ func addShortNames[T any](byName map[string]*T, all map[string]*T) {
 	}
 }
 
-// sortedSet is the sorted names without repetition, less the empty one. It is nil if there are none.
+// sortedSet is the sorted names without repetition, without the empty one. It is nil if there are none.
 func sortedSet(names ...string) []string {
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -133,7 +133,7 @@ func sortedSet(names ...string) []string {
 	return slices.Clip(names)
 }
 
-// linkInstances looks at all instances once and tells the nodes and groups what they have to do with them.
+// linkInstances visits all instances once and fills in the lists of nodes and groups.
 func (r *Resources) linkInstances(instances map[string]*Instance) {
 	for _, name := range slices.Sorted(maps.Keys(instances)) { // sorted, and so are the lists of names that come of it
 		i := instances[name]

@@ -89,7 +89,7 @@ func DecodeResources(data []byte) (*Resources, error) {
 	return r, nil
 }
 
-// indexByName makes things that are known by UUID known by name as well.
+// indexByName adds objects that are indexed by UUID under their names.
 func indexByName[T any](objects map[string]*T, name func(*T) string) {
 	for _, uuid := range slices.Collect(maps.Keys(objects)) {
 		if n := name(objects[uuid]); n != "" {

@@ -12,62 +12,60 @@ import (
 type State uint8
 
 const (
-	// Ready: it may, as far as dependencies go.
+	// Ready: no dependency blocks it.
 	Ready State = iota
-	// Waiting: a job that it depends on has not ended, or has to be looked up.
+	// Waiting: a job that it depends on has not ended, or must be looked up.
 	Waiting
-	// Unrunnable: it never will.
+	// Unrunnable: it can never begin.
 	Unrunnable
 )
 
-// Decision is about the next opcode of a job.
+// Decision is the result for the next opcode of a job.
 type Decision struct {
 	ID    job.ID
 	Op    int
 	State State
 
-	End   job.Status // of a doomed job: Error or Canceled
-	Cause Cause      // of a doomed job
-	// Lookups are the jobs that have to be looked up for a held one, in the order
-	// in which they are declared, but for those that a former verdict has named.
+	End   job.Status // of an unrunnable job: Error or Canceled
+	Cause Cause      // of an unrunnable job
+	// Lookups are the jobs that the caller must look up for a waiting one, in the order
+	// in which they are declared, except those that an earlier decision has named.
 	Lookups []job.ID
 }
 
-// Lookup is what the asker knows of a job.
+// Lookup is what the caller knows of a job.
 type Lookup uint8
 
 const (
-	// Found: its status, and its end will be told by Ended.
+	// Found: its status is known, and Ended will report its end.
 	Found Lookup = iota
-	// Unknown: it may be archived, or never have been. Who looks it up tells
-	// Ended or Missing.
+	// Unknown: the job may be archived, or may never have existed. The caller looks it up, and reports Ended or
+	// Missing.
 	Unknown
-	// NoSuchJob: there is no such job, and never will be one that counts.
+	// NoSuchJob: the job does not exist, or can never be depended on.
 	NoSuchJob
 )
 
-// Graph is who waits for whom. The zero value is ready to use.
+// Graph is which job waits for which. The zero value is ready to use.
 //
-// A job is in it while it is held: once Ready or Doomed was said it is gone. That
-// a doomed job ends, as it must, is told by Ended like any other end, which dooms
-// those that depend on it in turn.
+// A job is in the graph while it waits. A decision of Ready or Unrunnable removes it. The caller ends an unrunnable
+// job, and reports its end with Ended like any other end; that makes the jobs that depend on it unrunnable in turn.
 type Graph struct {
 	waiters  map[job.ID]*waiter
-	blockers map[job.ID]*blocker // those that somebody waits for
+	blockers map[job.ID]*blocker // the jobs for which others wait
 }
 
-// waiter is a job that is held. open is how many of its edges have a blocker: at
-// least one, between calls.
+// waiter is a job that waits. open is how many of its edges have a blocker: at least one, between calls.
 type waiter struct {
 	id     job.ID
 	op     int
-	edges  []edge // as declared, but for what was met from the beginning
+	edges  []edge // as declared, without those that were met when the job was added
 	open   int
-	failed *edge // the first that cannot be met, while an end is dealt with
+	failed *edge // the first that cannot be met, during resolve
 }
 
-// edge is one dependency: waiter.edges[index]. blocker.edges[place] points to it,
-// until it is met: then there is no blocker.
+// edge is one dependency: waiter.edges[index]. blocker.edges[blockerIndex] points to it until the dependency is met;
+// then blocker is nil.
 type edge struct {
 	dependency   opcode.Dependency
 	waiter       *waiter
@@ -79,13 +77,12 @@ type edge struct {
 type blocker struct {
 	id              job.ID
 	edges           []*edge // in no order; at least one
-	lookupRequested bool    // somebody was told to look it up
+	lookupRequested bool    // a decision has asked the caller to look it up
 }
 
-// Add records that opcode op of the job, the next to run, may begin only when
-// deps are met. It takes the place of what the job was held for before. A single
-// dependency that cannot be met dooms the job, whatever becomes of the others; of
-// several the first counts.
+// Add records that opcode op of the job, the next to run, may begin only when deps are met. It replaces what the job
+// waited for before. A single dependency that cannot be met makes the job unrunnable, whatever happens to the others.
+// If there are several, the first counts.
 func (g *Graph) Add(id job.ID, op int, deps []opcode.Dependency, lookup func(job.ID) (job.Status, Lookup)) Decision {
 	g.Forget(id)
 	v := Decision{ID: id, Op: op, State: Ready}
@@ -116,8 +113,7 @@ func (g *Graph) Add(id job.ID, op int, deps []opcode.Dependency, lookup func(job
 	return v
 }
 
-// lookUp finds out about a dependency; where it is of a job that is not there for
-// this one, kind is why.
+// lookUp finds out about a dependency. If there is no such job for this one, kind is why.
 func lookUp(id job.ID, d opcode.Dependency, lookup func(job.ID) (job.Status, Lookup)) (status job.Status, found Lookup, kind CauseKind) {
 	other := job.ID(d.Job)
 	switch {
@@ -163,7 +159,7 @@ func (g *Graph) addWaiter(id job.ID, op int, open []opcode.Dependency) {
 	g.waiters[id] = w
 }
 
-// newLookups gives back, once, those that nobody was told to look up.
+// newLookups returns, once, the jobs that no earlier decision asked to look up.
 func (g *Graph) newLookups(unknown []job.ID) (ids []job.ID) {
 	for _, id := range unknown {
 		if b := g.blockers[id]; !b.lookupRequested {
@@ -174,27 +170,26 @@ func (g *Graph) newLookups(unknown []job.ID) (ids []job.ID) {
 	return ids
 }
 
-// Ended tells that a job has ended, or that one looked up has. It returns those
-// that are ready or doomed by that, by id. A status that is not final panics: of
-// a job in the archive that has none nobody will ever tell another, it is Missing.
+// Ended reports that a job has ended, or that a lookup found an ended one. It returns the jobs that become ready or
+// unrunnable, by id. It panics if the status is not final: an archived job without a final status never gets one, and
+// is to be reported as Missing.
 func (g *Graph) Ended(id job.ID, status job.Status) []Decision {
 	if !status.Final() {
-		panic("depend: job " + id.String() + " has ended with status " + status.String())
+		panic("dependency: job " + id.String() + " has ended with status " + status.String())
 	}
 	return g.resolve(id,
 		func(d opcode.Dependency) Outcome { return Evaluate(d, status) },
 		func(d opcode.Dependency) Cause { return Cause{Dependency: d, Kind: WrongStatus, Status: status} })
 }
 
-// Missing tells that a job that was looked up is not there. It returns those that
-// are doomed by that, by id.
+// Missing reports that a job that was looked up does not exist. It returns the jobs that become unrunnable, by id.
 func (g *Graph) Missing(id job.ID) []Decision {
 	return g.resolve(id,
 		func(opcode.Dependency) Outcome { return Fails },
 		func(d opcode.Dependency) Cause { return Cause{Dependency: d, Kind: MissingJob} })
 }
 
-// resolve takes out a blocker, and those who need not wait any more.
+// resolve removes a blocker, and the jobs that need not wait any longer.
 func (g *Graph) resolve(id job.ID, evaluate func(opcode.Dependency) Outcome, cause func(opcode.Dependency) Cause) []Decision {
 	b := g.blockers[id]
 	if b == nil {
@@ -210,7 +205,7 @@ func (g *Graph) resolve(id job.ID, evaluate func(opcode.Dependency) Outcome, cau
 		if w.open == 0 || unmet && w.failed == nil {
 			resolved = append(resolved, w)
 		}
-		// A job may name another twice, and only the first time in vain.
+		// A job may name another one twice, and only the first dependency may fail.
 		if unmet && (w.failed == nil || e.index < w.failed.index) {
 			w.failed = e
 		}
@@ -229,8 +224,8 @@ func (g *Graph) resolve(id job.ID, evaluate func(opcode.Dependency) Outcome, cau
 	return decisions
 }
 
-// Forget takes out a job that does not wait any more, for whatever reason. What
-// waits for it does so still, until its end is told.
+// Forget removes a job that stops waiting for any reason. Jobs that wait for it go on waiting, until its end is
+// reported.
 func (g *Graph) Forget(id job.ID) {
 	w := g.waiters[id]
 	if w == nil {
@@ -244,7 +239,7 @@ func (g *Graph) Forget(id job.ID) {
 	}
 }
 
-// removeEdge takes an edge from its blocker: the last one comes in its place.
+// removeEdge takes an edge from its blocker. The blocker's last edge takes its index.
 func (g *Graph) removeEdge(e *edge) {
 	b := e.blocker
 	last := len(b.edges) - 1
@@ -258,7 +253,7 @@ func (g *Graph) removeEdge(e *edge) {
 	e.blocker = nil
 }
 
-// Unmet are the dependencies of a held job that are not met yet, as declared.
+// Unmet are the dependencies of a waiting job that are not met yet, as declared.
 func (g *Graph) Unmet(id job.ID) []opcode.Dependency {
 	w := g.waiters[id]
 	if w == nil {
@@ -273,15 +268,14 @@ func (g *Graph) Unmet(id job.ID) []opcode.Dependency {
 	return open
 }
 
-// WaitingJob is a job that is held, and what is not met yet of what the opcode
-// depends on.
+// WaitingJob is a job that waits, and the dependencies of its next opcode that are not met yet.
 type WaitingJob struct {
 	ID    job.ID
 	Op    int
 	Unmet []opcode.Dependency
 }
 
-// WaitingJobs are the jobs that are held, by id.
+// WaitingJobs are the jobs that wait, by id.
 func (g *Graph) WaitingJobs() []WaitingJob {
 	all := make([]WaitingJob, 0, len(g.waiters))
 	for id, w := range g.waiters {
@@ -291,8 +285,8 @@ func (g *Graph) WaitingJobs() []WaitingJob {
 	return all
 }
 
-// OpenLookups are the jobs of which a verdict has said that they must be looked up, and
-// nobody has told what came of it, by id: for who must ask again.
+// OpenLookups are the jobs that decisions have asked to look up, and that were not reported since, by id. The caller
+// uses it to ask again.
 func (g *Graph) OpenLookups() (ids []job.ID) {
 	for id, b := range g.blockers {
 		if b.lookupRequested {

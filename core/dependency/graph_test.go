@@ -136,7 +136,7 @@ func TestAJobWaitsForItsLatestOpcodeOnly(t *testing.T) {
 
 func TestAnEndIsFinal(t *testing.T) {
 	var g Graph
-	require.PanicsWithValue(t, "depend: job 3 has ended with status running", func() { g.Ended(3, job.Running) })
+	require.PanicsWithValue(t, "dependency: job 3 has ended with status running", func() { g.Ended(3, job.Running) })
 	require.Empty(t, g.Missing(3))
 	require.Empty(t, g.WaitingJobs())
 	require.Empty(t, g.OpenLookups())

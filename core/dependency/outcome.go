@@ -1,10 +1,10 @@
-// Package dependency is who waits for which job to end, and what becomes of it then
-// (queue.md 4.6; designs.md "Chained jobs"; design.md 8).
+// Package dependency decides which jobs wait for the end of other jobs, and what happens when these end (queue.md 4.6;
+// designs.md "Chained jobs"; design.md 8). A Graph is given the dependencies of a job's next opcode and the ends of
+// jobs. It returns for each job whether the opcode may begin, waits, or can never begin, and which jobs the caller
+// must look up.
 //
-// A dependency points to a job with a smaller id: a job cannot wait for itself or
-// for one that came later, and what is declared so is refused when it is held
-// against it. So jobs that wait for one another in a circle cannot be, and nobody
-// looks for them.
+// A dependency refers to a job with a smaller id. A job cannot wait for itself or for a later job: such a dependency
+// is refused when it is added. So there are no cycles of jobs, and the package does not search for them.
 package dependency
 
 import (
@@ -15,7 +15,7 @@ import (
 	"lockstep/core/opcode"
 )
 
-// Outcome is what a dependency makes of a job's status.
+// Outcome is how a job's status satisfies a dependency.
 type Outcome uint8
 
 const (
@@ -23,15 +23,14 @@ const (
 	Unmet Outcome = iota
 	// Met: it has ended as was required.
 	Met
-	// Fails: it has ended otherwise, and who depends on it fails.
+	// Fails: it has ended in another status, and the dependent job fails.
 	Fails
-	// Cancels: it was canceled, and so is who depends on it.
+	// Cancels: it was canceled, and so is the dependent job.
 	Cancels
 )
 
-// Evaluate tells what a dependency makes of a job's status. One that names no status
-// is met by success and error; a canceled job cancels all that depend on it and
-// do not say that they want that.
+// Evaluate tells how a job's status satisfies a dependency. A dependency without statuses is met by success and error.
+// A canceled job cancels all jobs that depend on it and do not list that status.
 func Evaluate(d opcode.Dependency, status job.Status) Outcome {
 	switch {
 	case !status.Final():
@@ -60,11 +59,11 @@ const (
 	LaterJob
 )
 
-// Cause is why a job cannot begin any more.
+// Cause is why a job can never begin its next opcode.
 type Cause struct {
 	Dependency opcode.Dependency // the first one, as declared, that cannot be met
 	Kind       CauseKind
-	Status     job.Status // of the job depended on, if Unfit
+	Status     job.Status // of the job depended on, if WrongStatus
 }
 
 // String is for people.

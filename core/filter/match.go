@@ -7,7 +7,7 @@ import (
 	"lockstep/core/query"
 )
 
-// subjectPart is what of a job a predicate is about; what costs least to look at comes first.
+// subjectPart is the part of a job that a predicate tests; the cheapest comes first.
 type subjectPart uint8
 
 const (
@@ -23,14 +23,14 @@ type knownField struct {
 	isText bool
 }
 
-// Places in aspectFields[aboutReason].
+// Indices in partFields[partReason].
 const (
 	sourceField = iota
 	reasonField
 	timestampField
 )
 
-// partFields are the fields of jobs and of reasons. An opcode's are whatever it has.
+// partFields are the fields of jobs and of reasons. An opcode has any fields.
 var partFields = [...][]knownField{
 	partID:     {{"id", false}},
 	partReason: {sourceField: {"source", true}, reasonField: {"reason", true}, timestampField: {"timestamp", false}},
@@ -49,20 +49,20 @@ type predicate struct {
 
 // field is where an expression's field is to be found.
 type field struct {
-	index int // for jobs and reasons: the index in aspectFields, -1 if it is not there
+	index int // for jobs and reasons: the index in partFields, -1 if it is not there
 
 	key     string   // for opcodes: the first key
 	hash    uint8    // of key
 	subkeys []string // further keys, into objects
 }
 
-// testResult is what a test says.
+// testResult is the result of a test.
 type testResult uint8
 
 const (
 	failed testResult = iota
 	passed
-	// invalid: the test makes no sense. The whole expression is then false, not only this test of it: its negation must
+	// invalid: the test is not possible. The complete expression is then false, not only this test: its negation must
 	// not become true because of a typing mistake.
 	invalid
 )

@@ -12,7 +12,7 @@ import (
 	"lockstep/core/query"
 )
 
-// predicatesMax bounds the predicates of one rule, in bytes: they are kept in the configuration and looked at for every
+// predicatesMax bounds the predicates of one rule, in bytes: they are kept in the configuration and evaluated for every
 // job.
 const predicatesMax = 1 << 16
 
@@ -37,7 +37,7 @@ func (e *BadUUID) Error() string {
 	return "Unable to parse UUID " + shown(e.UUID) + ": want lower-case hexadecimal digits in groups of 8-4-4-4-12"
 }
 
-// ReplaceRequest is what ReplaceFilter is called with (queue.md 5.2), the arguments as the client sent them.
+// ReplaceRequest is the arguments of ReplaceFilter (queue.md 5.2), as the client sent them.
 type ReplaceRequest struct {
 	UUID, Priority, Predicates, Action, Reason json.RawMessage
 }
@@ -171,7 +171,7 @@ func parsePredicates(raw json.RawMessage, allowance *query.PatternBudget) ([]pre
 	return predicates, nil
 }
 
-// checkSatisfiable refuses tests that no job could pass. Of the fields of opcodes nothing is known beforehand.
+// checkSatisfiable refuses tests that no job could pass. The fields of opcodes are not known in advance.
 func (p *predicate) checkSatisfiable(prefix string) error {
 	known := partFields[p.part]
 	if known == nil {

@@ -1,5 +1,7 @@
-// Package filter decides which rule applies to a job (queue.md 5). Rules come from clients and from config.data;
-// a Set of them judges jobs, of which it sees what a Subject holds. Pure.
+// Package filter decides which filter rule applies to a job (queue.md 5). Rules come from clients and from
+// config.data. A Set of them is given a Subject, the part of a job that rules see, and returns a Verdict: the first
+// rule that matches, and its action. The package also parses and stores rules, and names what is wrong with them. It
+// is pure.
 package filter
 
 import (
@@ -36,7 +38,7 @@ func (r Reason) append(dst []byte) []byte {
 	return append(strconv.AppendInt(append(dst, ','), r.Nanos, 10), ']')
 }
 
-// Compare is negative if r is looked at before s: by priority, then watermark, then UUID, each ascending.
+// Compare is negative if r is evaluated before s: by priority, then watermark, then UUID, each ascending.
 func (r *Rule) Compare(s *Rule) int {
 	return cmp.Or(cmp.Compare(r.Priority, s.Priority), cmp.Compare(r.Watermark, s.Watermark), cmp.Compare(r.UUID, s.UUID))
 }
@@ -105,7 +107,7 @@ func (r *Rule) readCommon(priority, action, reason json.RawMessage) (err error) 
 type Verb uint8
 
 const (
-	// Accept lets the job run; later rules are not looked at.
+	// Accept lets the job run; later rules are not evaluated.
 	Accept Verb = iota
 	// Pause keeps the job in the queue, and a running one from beginning its next opcode.
 	Pause

@@ -10,9 +10,9 @@ import (
 	"lockstep/core/query"
 )
 
-// Set is the chain of rules, made ready to judge jobs. It never changes, so that any number of readers may share it.
+// Set is the chain of rules, prepared for evaluation. It never changes, so any number of readers may share it.
 type Set struct {
-	rules        []Rule // in the order in which they are looked at
+	rules        []Rule // in the order of evaluation
 	active       []activeRule
 	instructions map[string]int // uuid -> instructions of the rule's patterns, of rules that are understood
 }
@@ -24,7 +24,7 @@ func tooManyInstructions() *Invalid {
 	return &Invalid{"predicates", fmt.Sprintf("the patterns of all rules together have more than %d instructions, repetitions written out", instructionsMax)}
 }
 
-// activeRule is a rule that may apply: one that is understood, and whose action is not Continue.
+// activeRule is a rule that may apply: it is valid, and its action is not Continue.
 type activeRule struct {
 	rule       int // index in rules
 	predicates []predicate
@@ -87,7 +87,8 @@ func (p *predicate) resolve() {
 	}
 }
 
-// CheckBudget tells whether the rule may join the others, or take the place of the one of its name. The error is an *Invalid.
+// CheckBudget tells whether the patterns of the rule, with those of all other rules, stay within the limit; a rule
+// with the same UUID is replaced. The error is an *Invalid.
 func (s *Set) CheckBudget(r *Rule) error {
 	allowance := query.NewPatternBudget()
 	if _, err := parsePredicates(r.Predicates, allowance); err != nil {
@@ -105,7 +106,7 @@ func (s *Set) CheckBudget(r *Rule) error {
 	return nil
 }
 
-// Rules are the rules in the order in which they are looked at, those that never apply included. They are not to be
+// Rules are the rules in the order of evaluation, those that never apply included. They are not to be
 // changed.
 func (s *Set) Rules() []Rule { return s.rules }
 
@@ -116,8 +117,8 @@ type Verdict struct {
 	Action Action // Accept if no rule applies; never Continue
 }
 
-// Evaluate finds the rule that applies to a job: the first that matches and is not Continue. A rule matches if all of its
-// predicates do.
+// Evaluate finds the rule that applies to a job: the first that matches and is not Continue. A rule matches if all of
+// its predicates do.
 func (s *Set) Evaluate(j *Subject) Verdict {
 	for i := range s.active {
 		c := &s.active[i]

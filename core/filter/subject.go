@@ -9,8 +9,8 @@ import (
 	"lockstep/core/job"
 )
 
-// Subject is what rules see of one job. It refers to the inputs of the job's opcodes, whose bytes nobody edits, and holds
-// little more than where things are in them: hundreds of thousands of jobs may wait. When an input is replaced, for
+// Subject is what rules see of one job. It refers to the inputs of the job's opcodes, whose bytes are never changed,
+// and holds little more than positions in them: hundreds of thousands of jobs may wait. When an input is replaced, for
 // instance because its reason trail has grown, a new Subject is needed.
 type Subject struct {
 	ID  job.ID
@@ -147,7 +147,7 @@ func (o *op) readEntry(raw []byte, start uint32) {
 	o.trail = append(o.trail, reasonEntry{o.storeText(raw, parts[0], start), o.storeText(raw, parts[1], start), nanos})
 }
 
-// storeText is where the text of the string raw[place] is found later on; raw lies at start in the input.
+// storeText is where the text of the string raw[at] is found later; raw lies at start in the input.
 func (o *op) storeText(raw []byte, at span, start uint32) span {
 	if o.texts == nil {
 		return span{start + at.start + 1, start + at.end - 1}

@@ -1,6 +1,7 @@
-// Package handshake is the daemon's side of a job's process: the start handshake
-// (designs.md "Job execution"; design.md 4, step 4) and what to
-// make of a process that is gone. Pure; the job actors act on what it returns.
+// Package handshake decides the daemon's side of starting a job's process (designs.md "Job execution"; design.md 4,
+// step 4). An Attempt is given the events of one start: the process has named its livelock, the name is saved, the
+// process has its permission, or is gone. It returns the next Action. FinalizeJob makes the file of a job final whose
+// process is gone. It is pure; the job actors act on what it returns.
 package handshake
 
 import (
@@ -9,7 +10,7 @@ import (
 	"lockstep/core/job"
 )
 
-// Action is what a handshake event asks of the actor.
+// Action is what the caller must do after an event.
 type Action uint8
 
 const (
@@ -21,13 +22,13 @@ const (
 	Confirm
 	// Abandon the process: close its pipe, make sure that it is gone.
 	Abandon
-	// Finalize: nothing of the process is left; AfterExit says what the job
+	// Finalize: nothing of the process is left; FinalizeJob says what the job
 	// file must become.
 	Finalize
 )
 
-// CleanExit is how a process ends that has made the job's end durable. Of any other
-// nobody knows whether it has: it may have died just before.
+// CleanExit is how a process ends that has made the job's end durable. After any other end that is unknown: the
+// process may have died just before.
 const CleanExit = "exit status 0"
 
 // Phase is how far a start has come.
@@ -51,18 +52,18 @@ const (
 	Gone
 )
 
-// Attempt is one attempt to hand a job to a process.
+// Attempt is one start of a job's process.
 //
-// Invariant: Confirm is answered at most once, and only after Saved.
+// Invariant: the action Confirm is returned at most once, and only by NameSaved.
 type Attempt struct {
 	phase        Phase
 	startFailure string
 }
 
-// Adopted is a process that somebody else started and confirmed.
+// Adopted is the attempt of a process that an earlier daemon started and confirmed.
 func Adopted() Attempt { return Attempt{phase: Running} }
 
-// Phase is how far the start has come.
+// Phase is how far the attempt has come.
 func (s *Attempt) Phase() Phase { return s.phase }
 
 // MayAct reports whether the process has, or may have, permission to act.
@@ -93,8 +94,8 @@ func (s *Attempt) Confirmed() {
 	}
 }
 
-// Failed: the handshake broke, or the file could not be written. Once the
-// permission was on its way the process may act: its own end decides then.
+// Failed: the handshake broke, or the file could not be written. Once the permission has been sent the process may
+// act, and its own end decides.
 func (s *Attempt) Failed(reason string) Action {
 	switch s.phase {
 	case Spawning, Saving:
@@ -105,8 +106,8 @@ func (s *Attempt) Failed(reason string) Action {
 	}
 }
 
-// NeverActed: the handshake broke before the process had all that it needs to
-// act. That its permission was on the way does not matter then.
+// NeverActed: the handshake broke before the process had all that it needs to act. It does not matter then that the
+// permission had been sent.
 func (s *Attempt) NeverActed(reason string) {
 	if s.phase == Confirming {
 		s.phase, s.startFailure = Abandoning, reason
@@ -130,9 +131,8 @@ func (s *Attempt) Gone(exit string) Action {
 // StartFailure is why the process could never act, or "".
 func (s *Attempt) StartFailure() string { return s.startFailure }
 
-// FinalizeJob turns the job file that a process left behind into a final one, and
-// reports whether that was necessary. startFailure is why the process was never
-// permitted to act ("" if it was); how says how it ended. Opcodes that had
+// FinalizeJob makes the job file that a process left behind final, and reports whether that was necessary.
+// startFailure is why the process was never permitted to act ("" if it was); exit says how it ended. Opcodes that had
 // succeeded keep their success (design.md 8).
 func FinalizeJob(j *job.Job, startFailure, exit string, now job.Timestamp) bool {
 	if j.Status().Final() {

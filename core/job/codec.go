@@ -30,7 +30,7 @@ const (
 //
 // It is strict: a key that is unknown or repeated in the job object or a queued-op object, a missing id, ops, input or
 // status, malformed JSON anywhere, and anything but white space behind the object are errors. For every other key null
-// means the same as its absence. Whether log serials increase is not looked at. The error is a *DecodeError.
+// means the same as its absence. Whether log serials increase is not checked. The error is a *DecodeError.
 func Decode(data []byte) (*Job, error) {
 	s := scanner{data: data}
 	s.skipSpace()

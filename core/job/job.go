@@ -1,11 +1,12 @@
-// Package job is what a job is: its data, the values derived from them, the JSON in which job files hold it, and the
-// changes that the daemon and the job process make to it alike.
+// Package job has the data of a job, the values that are derived from it, the JSON of job files, and the changes that
+// the daemon and the job process make to a job. The table in transitions.go decides what each event does to a job in
+// each status.
 //
-// It is pure: every function takes its values, the time among them, as arguments. It imports nothing but the standard
-// library's small packages, for the job process links it and has to start within milliseconds.
+// It is pure: every function takes its values, the time among them, as arguments. It imports only small packages of
+// the standard library, because the job process links it and must start within milliseconds.
 //
-// Raw values (Op.Input, Op.Result, LogEntry.Payload) are shared freely between jobs and their clones, and may lie in the
-// buffer a file was read into. Nobody edits their bytes; a change puts another slice in their place.
+// Raw values (Op.Input, Op.Result, LogEntry.Payload) are shared between jobs and their clones, and may lie in the
+// buffer a file was read into. Their bytes are never changed; a change puts another slice in their place.
 package job
 
 import (
@@ -198,7 +199,7 @@ func (j *Job) Priority() int {
 }
 
 // LastSerial is the highest serial in the logs of all opcodes, 0 if there is none. Serials rise within an opcode's log,
-// so that only the ends are looked at.
+// so only the last entries are read.
 func (j *Job) LastSerial() int64 {
 	last := int64(0)
 	for i := range j.Ops {

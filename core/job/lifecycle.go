@@ -99,8 +99,8 @@ func withReason(input json.RawMessage, entry []byte) json.RawMessage {
 	return input
 }
 
-// appendMember puts a new last member or element into the object or list of which the closing bracket is the last
-// non-space byte of raw[:end].
+// appendMember appends a member or element to the object or list whose closing bracket is the last non-space byte of
+// raw[:end].
 func appendMember(raw []byte, end int, before string, entry []byte, after string) json.RawMessage {
 	const space = " \t\r\n"
 	inside := bytes.TrimRight(raw[:end], space)

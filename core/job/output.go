@@ -18,23 +18,22 @@ const (
 	// LogStdout, LogStderr: one line in UTF-8. The payload leaves its newline out.
 	LogStdout = "stdout"
 	LogStderr = "stderr"
-	// LogMissing: earlier entries of the opcode were dropped here. The payload is Missing.
+	// LogMissing: earlier entries of the opcode were dropped here. The payload is a MissingOutput.
 	LogMissing = "output-missing"
 
-	// unterminatedSuffix: the payload is the whole piece, which does not end with a newline.
+	// unterminatedSuffix: the payload is the complete piece, which does not end with a newline.
 	unterminatedSuffix = "-part"
-	// base64Suffix: the payload is the whole piece in base64, as it is not UTF-8.
+	// base64Suffix: the payload is the complete piece in base64, as it is not UTF-8.
 	base64Suffix = "-base64"
 )
 
-// StreamOutput is an amount of output. Lines are counted by their newlines.
+// StreamOutput is an amount of output of one stream. Lines are counted by their newlines.
 type StreamOutput struct {
 	Lines int64 `json:"lines"`
 	Bytes int64 `json:"bytes"`
 }
 
-// Output is an amount of output of both streams. Messages counts the log entries
-// that are no output.
+// Output is an amount of output of both streams. Messages counts the log entries that are no output.
 type Output struct {
 	Stdout   StreamOutput `json:"stdout"`
 	Stderr   StreamOutput `json:"stderr"`
@@ -49,8 +48,7 @@ type MissingOutput struct {
 	Written Output `json:"written"`
 }
 
-// EncodeOutput is the log entry for a piece of what a command wrote on a stream, LogStdout
-// or LogStderr.
+// EncodeOutput is the log entry for a piece of what a command wrote on a stream, LogStdout or LogStderr.
 func EncodeOutput(stream string, piece []byte) (typ string, payload json.RawMessage) {
 	line, complete := bytes.CutSuffix(piece, []byte("\n"))
 	switch {
@@ -66,8 +64,8 @@ func EncodeOutput(stream string, piece []byte) (typ string, payload json.RawMess
 	}
 }
 
-// DecodeOutput is the stream that a log entry belongs to and the piece of output in it.
-// Other entries are no output.
+// DecodeOutput is the stream that a log entry belongs to and the piece of output in it; false for entries that are no
+// output.
 func DecodeOutput(typ string, payload json.RawMessage) (stream string, piece []byte, ok bool) {
 	stream, form, ok := outputType(typ)
 	if !ok {
@@ -100,7 +98,7 @@ func outputType(typ string) (stream, form string, ok bool) {
 	return "", "", false
 }
 
-// OutputOf is how much one log entry holds. That of LogMissing holds nothing.
+// OutputOf is how much output one log entry has. An entry of LogMissing has none.
 func OutputOf(typ string, payload json.RawMessage) Output {
 	stream, form, ok := outputType(typ)
 	if !ok {
@@ -144,8 +142,8 @@ func (w Output) Minus(o Output) Output {
 	}
 }
 
-// OutputAccount is what a reader of a log, from its beginning, has been given, and what
-// was dropped before the reader could have it.
+// OutputAccount is how much output a reader of a log has been given, from its beginning, and how much was dropped
+// before the reader could have it.
 type OutputAccount struct {
 	Delivered Output
 	Missing   Output

@@ -337,8 +337,9 @@ func (s *scanner) skipDigits() bool {
 	return s.pos > start
 }
 
-// memberRange gives the extent raw[start:end] of the value that the object raw has for key, 0, 0 if the key is missing. Where the
-// key is repeated the last one counts, as for every reader of the file. isObject is false if raw is not a valid object.
+// memberRange is the extent raw[start:end] of the value that the object raw has for key, 0, 0 if the key is missing.
+// If the key is repeated the last one counts, as for every reader of the file. isObject is false if raw is not a valid
+// object.
 func memberRange(raw []byte, key string) (start, end int, isObject bool) {
 	s := scanner{data: raw}
 	s.skipSpace()

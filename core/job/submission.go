@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// SubmissionSource is the source of the entry in the reason trail of a job's first
-// opcode by which a client names its submission: one that comes twice, because its
-// answer was lost, makes its jobs once. All jobs of a submission have the entry.
+// SubmissionSource is the source of the entry in the reason trail of a job's first opcode by which a client names its
+// submission. If a submission is sent twice, because its answer was lost, its jobs are made once. All jobs of a
+// submission have the entry.
 const SubmissionSource = "lockstep:request"
 
 // submissionNameMax bounds the name of a submission, in bytes.
 const submissionNameMax = 200
 
-// SubmissionName is what the client calls the submission that the opcode belongs to,
-// the first of its job; "" if it does not say, or not in a form that counts.
+// SubmissionName is what the client calls the submission that the opcode belongs to, which is the first of its job; ""
+// if it has no valid name.
 func SubmissionName(input json.RawMessage) string {
 	if !bytes.Contains(input, []byte(SubmissionSource)) {
 		return ""
@@ -39,10 +39,9 @@ func SubmissionName(input json.RawMessage) string {
 	return ""
 }
 
-// SameSubmission reports whether a job's opcode may have come of what a client submits
-// now. kept is the input as it is in the job file, again the one that has come, with
-// its secrets redacted and its dependencies as absolute ids. All members are the same
-// but for the reason trail: the daemon adds to that, and a client that sends again may
+// SameSubmission reports whether a job's opcode may come from what a client submits now. stored is the input in the
+// job file. resent is the input that has come now, with its secrets redacted and its dependencies as absolute ids. All
+// members must be the same except the reason trail: the daemon adds entries to it, and a client that sends again may
 // put another time into it.
 func SameSubmission(stored, resent json.RawMessage) bool {
 	a, aTrail, err := inputParts(stored)
@@ -50,8 +49,8 @@ func SameSubmission(stored, resent json.RawMessage) bool {
 	return err == nil && err2 == nil && maps.Equal(a, b) && len(aTrail) >= len(bTrail) && slices.Equal(aTrail[:len(bTrail)], bTrail)
 }
 
-// inputParts takes an opcode's input apart: its members without white space, and source
-// and text of each entry of its reason trail.
+// inputParts splits an opcode's input: its members without white space, and source and text of each entry of its
+// reason trail.
 func inputParts(input json.RawMessage) (values map[string]string, trail []string, err error) {
 	values = map[string]string{}
 	err = Members(input, func(key, value []byte) {

@@ -56,7 +56,7 @@ func (e Event) String() string { return eventNames[e] }
 type Effect uint8
 
 const (
-	// Impossible: the event cannot come in this status; if it does, somebody has broken an invariant.
+	// Impossible: the event cannot come in this status; if it does, an invariant is broken.
 	Impossible Effect = iota
 	// Moves: the job takes the status in Answer.To.
 	Moves
@@ -66,7 +66,7 @@ const (
 	Refuses
 )
 
-// Transition is one cell of the table: what an event does in a status, and for people why.
+// Transition is one cell of the table: what an event does in a status, and the reason for people.
 type Transition struct {
 	Effect Effect
 	To     Status // if it moves
@@ -77,7 +77,8 @@ func moves(to Status, why string) Transition { return Transition{Effect: Moves, 
 func stays(why string) Transition            { return Transition{Effect: Stays, Why: why} }
 func refuses(why string) Transition          { return Transition{Effect: Refuses, Why: why} }
 
-// transitions answers every event in every status (design.md 4 and 8; queue.md 4.6 to 4.10). What is not in it is Never.
+// transitions has every event in every status (design.md 4 and 8; queue.md 4.6 to 4.10). What is not in it is
+// Impossible.
 var transitions = [...][events]Transition{
 	Queued: {
 		Submit:        stays("recorded, then told to the client"),
@@ -143,8 +144,8 @@ var finalRow = [events]Transition{
 // On is what an event does to a job in status s.
 func (s Status) On(e Event) Transition { return transitions[s][e] }
 
-// MustTake is On for an event that must be possible: it panics where the table says Never, for to go on could run something
-// twice.
+// MustTake is On for an event that must be possible. It panics where the table says Impossible, because going on could
+// run something twice.
 func (s Status) MustTake(e Event) Transition {
 	a := s.On(e)
 	if a.Effect == Impossible {

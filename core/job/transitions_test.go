@@ -27,7 +27,7 @@ func TestStatesInTheDocs(t *testing.T) {
 
 func statesDocument() string {
 	var b strings.Builder
-	b.WriteString("# The life of a job\n\nMade from the table in `core/job/table.go`; " +
+	b.WriteString("# The life of a job\n\nMade from the table in `core/job/transitions.go`; " +
 		"`go test ./core/job -run States -rewrite` writes it anew.\n\n```mermaid\nstateDiagram-v2\n    [*] --> queued: submit\n")
 	for s := range transitions {
 		for e := range Event(events) {

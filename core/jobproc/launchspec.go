@@ -6,10 +6,9 @@ import (
 	"lockstep/core/lock"
 )
 
-// LaunchSpec is what the daemon hands to the process of a job for one opcode, beside
-// what is in the job's file: secrets, which must not be there, and what only the
-// daemon can work out from the configuration and the catalogue. It is JSON, and
-// null where there is nothing.
+// LaunchSpec is what the daemon passes to the process of a job for one opcode, beside the job's file: secrets, which
+// must not be in the file, and what only the daemon can derive from the configuration and the catalogue. It is JSON,
+// and null where it is empty.
 type LaunchSpec struct {
 	Secrets       json.RawMessage    `json:"secrets,omitempty"` // an object
 	RequiredLocks lock.RequiredLocks `json:"needs,omitzero"`

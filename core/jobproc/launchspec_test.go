@@ -13,7 +13,7 @@ import (
 
 var specWithLocks = LaunchSpec{RequiredLocks: lock.RequiredLocks{Request: lock.Request{bgl}}}
 
-// withSpecs is a machine for a job with an opcode for each hand.
+// withSpecs is a machine for a job with an opcode for each LaunchSpec.
 func withSpecs(t require.TestingT, specs ...LaunchSpec) *Machine {
 	m, err := New(newJob(len(specs)), specs)
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestAPriorityWhileItWaitsForLocks(t *testing.T) {
 	require.Equal(t, Step{}, m.Reprioritise(4), "after the end")
 }
 
-// There may be fewer hands than opcodes: what is missing is nothing.
+// There may be fewer specs than opcodes: a missing one is empty.
 func TestMissingLaunchSpecs(t *testing.T) {
 	m, err := New(newJob(2), []LaunchSpec{specWithLocks})
 	require.NoError(t, err)

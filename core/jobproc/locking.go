@@ -9,20 +9,19 @@ import (
 	"lockstep/core/lock"
 )
 
-// LockAcquirer takes the locks of one opcode, as a step machine (locks.md 2.5, of
-// which waiting calls make most needless). Plain locks are asked for in one
-// request for all levels below that of the locks of which some will do, and one
-// for those above; in between comes the choice.
+// LockAcquirer takes the locks of one opcode, as a state machine (locks.md 2.5, most of which waiting calls make
+// needless). It asks for plain locks in one request for all levels below that of the any-of locks, and in one for
+// those above. In between it takes any of the any-of locks.
 //
-// The caller makes Call's call until Done, and tells Answer what came back, or Lost
-// that nothing did. A call may be made twice; every request is the same again.
+// The caller makes the call of NextCall until Done, and passes its result to HandleResult, or calls CallLost if there
+// is none. A call may be made twice; every request is the same when it is repeated.
 type LockAcquirer struct {
 	owner           lock.Owner
 	priority        int
 	requests        []lockRequest
 	acquired        []lock.Item
-	attempts        int  // to get enough of a choice, without waiting
-	mustCheck       bool // at what is held, before anything else
+	attempts        int  // to get enough of the any-of locks, without waiting
+	mustCheck       bool // read which locks are held, before anything else
 	severalRequests bool // steps
 }
 
@@ -32,9 +31,9 @@ type lockRequest struct {
 	count int          // and at least so many
 }
 
-// What a choice waits before it asks again, and how often it does before it
-// waits for the first ones of the list instead, as many as it must have: whoever
-// only takes what is free might never get anything.
+// RetryPause is the pause before the any-of locks are asked for again, and attemptsMax how often they are. After that
+// the first ones of the list are waited for, as many as are needed: a client that only takes free locks might never
+// get any.
 const (
 	RetryPause  = 2 * time.Second
 	attemptsMax = 15
@@ -42,7 +41,7 @@ const (
 	CallWaitSeconds = 60
 )
 
-// NewLockAcquirer begins to take what is needed for an owner at a priority.
+// NewLockAcquirer begins to take the required locks for an owner at a priority.
 func NewLockAcquirer(o lock.Owner, priority int, n lock.RequiredLocks) *LockAcquirer {
 	l := &LockAcquirer{owner: o, priority: priority}
 	var below, above lock.Request
@@ -66,18 +65,17 @@ func NewLockAcquirer(o lock.Owner, priority int, n lock.RequiredLocks) *LockAcqu
 	return l
 }
 
-// Done: everything has been got.
+// Done tells whether all locks have been acquired.
 func (l *LockAcquirer) Done() bool { return len(l.requests) == 0 && !l.mustCheck }
 
-// Acquired is what has been got, in lock order once it is Done.
+// Acquired is the locks that have been acquired, in lock order once it is Done.
 func (l *LockAcquirer) Acquired() []lock.Item { return l.acquired }
 
-// Reprioritise is for a client that changes the priority meanwhile: the call at
-// hand is made again.
+// Reprioritise is for a client that changes the priority meanwhile: the current call is made again.
 func (l *LockAcquirer) Reprioritise(priority int) { l.priority = priority }
 
-// CallLost: no answer came to the call at hand. To choose again would find nothing
-// free but what is held already, so that must be looked at first.
+// CallLost: the current call has got no answer. If it was for any-of locks, a second one would find only those free
+// that are held already, so the held locks must be read first.
 func (l *LockAcquirer) CallLost() { l.mustCheck = l.mustCheck || l.requests[0].anyOf != nil }
 
 // NextCall is the next call, and the pause before it.
@@ -95,8 +93,7 @@ func (l *LockAcquirer) NextCall() (function string, args []any, pause time.Durat
 	return "guardedOpportunisticLockUnion", []any{s.count, l.owner, s.anyOf}, pause
 }
 
-// HandleResult takes the result of the call at hand. withdrawn: the daemon has taken
-// the request back.
+// HandleResult takes the result of the current call. withdrawn: the daemon has withdrawn the request.
 func (l *LockAcquirer) HandleResult(result json.RawMessage) (withdrawn bool, err error) {
 	if l.mustCheck {
 		return l.checkHeld(result)
@@ -132,17 +129,14 @@ func (l *LockAcquirer) HandleResult(result json.RawMessage) (withdrawn bool, err
 	return false, nil
 }
 
-// advance goes on to the next step. After several it is looked in the end whether
-// what they have got is still held: an answer may have been lost, by us or by those
-// who pass calls on and make them again, that the request was withdrawn and all
-// that had been got before with it.
+// advance goes on to the next request. After the last of several it makes sure that all their locks are still held: an
+// answer may have been lost, here or on the way, that a request was withdrawn and all earlier locks with it.
 func (l *LockAcquirer) advance() {
 	l.requests = l.requests[1:]
 	l.mustCheck = l.severalRequests && len(l.requests) == 0
 }
 
-// checkHeld takes the list of what is held. If what had been got is not there any
-// more, it is as if the request had been withdrawn.
+// checkHeld takes the list of held locks. If an acquired lock is missing, it is as if the request had been withdrawn.
 func (l *LockAcquirer) checkHeld(result json.RawMessage) (withdrawn bool, err error) {
 	var held []lock.Item
 	if err := json.Unmarshal(result, &held); err != nil {

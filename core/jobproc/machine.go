@@ -1,7 +1,10 @@
-// Package jobproc is the job process as a step machine: what it writes, asks and
-// executes, in which order (design.md 4, step 5; queue.md 4.6). It is pure
-// and driven alike by lockstep-job, with real commands and files, and by the
-// simulator, with scripted ones; it is the main writer of job files.
+// Package jobproc is the job process as a state machine (design.md 4, step 5; queue.md 4.6). A Machine is given a job
+// and the events of its process: the permission to begin an opcode, its locks, its output, its end, a cancel. It
+// returns the next Step: how durably to write the job file, whether to release the locks, and what to do then. A
+// LockAcquirer decides the calls by which an opcode gets its locks.
+//
+// It is pure. The program lockstep-job drives it with real commands and files, the simulator with scripted ones. It is
+// the main writer of job files.
 package jobproc
 
 import (
@@ -11,7 +14,7 @@ import (
 	"lockstep/core/job"
 )
 
-// Write says what must happen to the job file before the step's Do.
+// Write says what must happen to the job file before the step's Action.
 type Write uint8
 
 const (
@@ -26,11 +29,11 @@ const (
 	Logged
 	// Recorded: the change must survive the end of any process.
 	Recorded
-	// Durable: somebody relies on it after power loss.
+	// Durable: the change must survive power loss.
 	Durable
 )
 
-// Action says what comes after the write.
+// Action says what follows the write.
 type Action uint8
 
 const (
@@ -47,8 +50,7 @@ const (
 	Exit
 )
 
-// Step is the answer to an event: write first, then give back the locks, if
-// Free says so, then do.
+// Step is the answer to an event: write first, then release the locks if ReleaseLocks is set, then do the Action.
 type Step struct {
 	Write        Write
 	ReleaseLocks bool
@@ -62,11 +64,10 @@ type Outcome struct {
 	Result json.RawMessage
 }
 
-// Machine owns the job of one process. The caller writes Job() as often as the
-// answers tell, and never changes it.
+// Machine owns the job of one process. The caller writes Job() as the steps say, and never changes it.
 type Machine struct {
 	job   *job.Job
-	specs []LaunchSpec // what the daemon has said of each opcode
+	specs []LaunchSpec // by opcode
 	op    int
 	phase phase
 	log   logBounds
@@ -82,10 +83,9 @@ const (
 	ended                           // final
 )
 
-// New takes over a job that has not begun. Its opcodes must all be queued and
-// there must be at least one: anything else was somebody else's mistake and is
-// an error, for to run an opcode twice is worse than not to run it. hands has
-// what the daemon says of each opcode; what is missing is nothing.
+// New takes over a job that has not begun. Its opcodes must all be queued and there must be at least one. Anything
+// else is an error, because to run an opcode twice is worse than not to run it. specs has the LaunchSpec of each
+// opcode; a missing one is empty.
 func New(j *job.Job, specs []LaunchSpec) (*Machine, error) {
 	if len(j.Ops) == 0 {
 		return nil, fmt.Errorf("job %d has no opcodes", j.ID)
@@ -108,7 +108,7 @@ func (m *Machine) Start(now job.Timestamp) Step {
 	return m.requestPermission(0, now, Visible)
 }
 
-// Permitted: permission to begin the opcode at hand has come.
+// Permitted: permission to begin the current opcode has come.
 func (m *Machine) Permitted(now job.Timestamp) Step {
 	m.expect(awaitingPermission)
 	spec := m.Spec(m.op)
@@ -123,14 +123,14 @@ func (m *Machine) Permitted(now job.Timestamp) Step {
 	}
 }
 
-// LocksAcquired: the opcode at hand has its locks.
+// LocksAcquired: the current opcode has its locks.
 func (m *Machine) LocksAcquired(now job.Timestamp) Step {
 	m.expect(awaitingLocks)
 	return m.execute(now)
 }
 
-// LocksWithdrawn: the daemon has taken back the request for locks. What the opcode
-// has got of them is given back, and permission asked for again.
+// LocksWithdrawn: the daemon has withdrawn the request for locks. The step releases the locks that the opcode has got,
+// and asks for permission again.
 func (m *Machine) LocksWithdrawn() Step {
 	m.expect(awaitingLocks)
 	m.phase = awaitingPermission
@@ -145,7 +145,7 @@ func (m *Machine) execute(now job.Timestamp) Step {
 	return Step{Write: Visible, Action: Execute, Op: m.op}
 }
 
-// Spec is what the daemon has said of an opcode.
+// Spec is the LaunchSpec of an opcode.
 func (m *Machine) Spec(op int) LaunchSpec {
 	if op < len(m.specs) {
 		return m.specs[op]
@@ -153,9 +153,9 @@ func (m *Machine) Spec(op int) LaunchSpec {
 	return LaunchSpec{}
 }
 
-// Log records what the opcode said. Many lines may share one write.
+// Log records a log entry of the opcode. Many entries may share one write.
 func (m *Machine) Log(kind string, payload json.RawMessage, now job.Timestamp) Step {
-	if m.phase != awaitingLocks { // one opcode says something before it has its locks
+	if m.phase != awaitingLocks { // one opcode logs before it has its locks
 		m.expect(executing)
 	}
 	m.log.add(m.job, m.op, now, kind, payload)
@@ -185,14 +185,13 @@ func (m *Machine) Done(o Outcome, now job.Timestamp) Step {
 	return next
 }
 
-// Denial is the daemon's answer that an opcode will never be permitted to begin:
-// a job that it depends on has ended otherwise than it must.
+// Denial is the daemon's answer that an opcode may never begin: a job that it depends on has ended in a wrong status.
 type Denial struct {
 	Canceled bool   `json:"canceled"` // the job is canceled; else it fails
 	Text     string `json:"text"`
 }
 
-// Denied ends the job before the opcode at hand, for which permission was asked.
+// Denied ends the job before the current opcode, for which permission was asked.
 func (m *Machine) Denied(r Denial, now job.Timestamp) Step {
 	m.expect(awaitingPermission)
 	if r.Canceled {
@@ -202,8 +201,8 @@ func (m *Machine) Denied(r Denial, now job.Timestamp) Step {
 	return m.FailBeforeStart(job.ErrorResult("OpExecError", "Dependency error: "+r.Text), now)
 }
 
-// FailBeforeStart ends the job before the opcode at hand has begun: its executor cannot
-// be had, or permission was denied for good.
+// FailBeforeStart ends the job before the current opcode has begun: there is no executor for it, or permission was
+// denied.
 func (m *Machine) FailBeforeStart(result json.RawMessage, now job.Timestamp) Step {
 	if m.phase != awaitingLocks {
 		m.expect(awaitingPermission)
@@ -212,9 +211,8 @@ func (m *Machine) FailBeforeStart(result json.RawMessage, now job.Timestamp) Ste
 	return m.Done(Outcome{Failed: true, Result: result}, now)
 }
 
-// Cancel: a client does not want the job to run, or not on. In the middle of an
-// opcode it is too late. The file is written then, so that the daemon is told in
-// which opcode the job was when the cancel came, and can answer the client.
+// Cancel: a client cancels the job. While an opcode executes it is too late. The file is written then, so that the
+// daemon sees in which opcode the job was when the cancel came, and can answer the client.
 func (m *Machine) Cancel(now job.Timestamp) Step {
 	if m.phase == executing {
 		return Step{Write: Recorded, Op: m.op}
@@ -223,7 +221,7 @@ func (m *Machine) Cancel(now job.Timestamp) Step {
 		return Step{Op: m.op}
 	}
 	status := m.job.Status()
-	for range 2 { // by way of canceling, which nobody has time to see
+	for range 2 { // by way of canceling, which no reader has time to see
 		status = status.MustTake(job.Cancel).To
 	}
 	if status != job.Canceled {
@@ -254,8 +252,8 @@ func (m *Machine) exit() Step {
 	return Step{Write: Durable, ReleaseLocks: m.Spec(m.op).RequiredLocks.NotEmpty(), Action: Exit, Op: m.op}
 }
 
-// expect panics when an event comes in a phase that cannot see it: the driver
-// is broken, and going on could run something twice.
+// expect panics when an event comes in a phase in which it is impossible: the driver is broken, and going on could run
+// something twice.
 func (m *Machine) expect(p phase) {
 	if m.phase != p {
 		panic(fmt.Sprintf("job %d: event for phase %d in phase %d", m.job.ID, p, m.phase))

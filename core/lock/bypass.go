@@ -8,27 +8,28 @@ import (
 )
 
 // Bounded bypass (design.md 7). A request that has been pending for longer than the limit is overdue: a later
-// request that conflicts with it, new or pending, is not granted although the locks are free; it is kept behind it.
-// Those whom an overdue request waits for, directly or through others, are never kept behind it, for it is they who
-// must finish: an owner waits for its blockers, or for the request behind which it is kept.
+// request that conflicts with it, new or pending, is not granted although the locks are free: it waits behind it.
+// An owner for which an overdue request waits, directly or through others, never waits behind that request, because it
+// must finish first: an owner waits for its blockers, or for the one request that is ahead of it.
 //
-// So an owner that held nothing and waited for nothing when a request became overdue cannot overtake it; and a circle
+// So an owner that held nothing and waited for nothing when a request became overdue cannot overtake it; and a cycle
 // of waiting owners, should there be one, is made of locks alone, as it would be without a limit.
 //
-// Age is that of the request: a client that gives up and asks again, as Ganeti's jobs do (locks.md 2.5), begins anew.
+// The age is that of the request: if a client gives up and asks again, as Ganeti's jobs do (locks.md 2.5), it starts
+// at 0.
 //
-// Nobody needs a timer. To become overdue grants nothing and takes nothing; it only counts when somebody asks or frees,
-// and is found out then, from the time that comes along.
+// No timer is needed: becoming overdue changes no grant by itself. It is detected at the next request or release, from
+// the time that is passed in.
 
 // bypass is what the State knows of the age of requests.
 //
-// Invariant: young has every pending request that is not overdue, in order of arrival, and requests that are pending no
-// more; with no limit it is empty. now never goes back.
+// Invariant: notOverdue has every pending request that is not overdue, in order of arrival, and may have requests that
+// are not pending any longer. Without a limit it is empty. now never decreases.
 type bypass struct {
 	limit       time.Duration // zero: never
 	now         time.Time
 	notOverdue  []*request
-	behindCount int // how many requests are kept behind another
+	behindCount int // how many requests wait behind another
 }
 
 func (b *bypass) track(r *request) {
@@ -40,7 +41,7 @@ func (b *bypass) track(r *request) {
 // BypassAfter is the limit in force, zero if there is none.
 func (s *State) BypassAfter() time.Duration { return s.bypass.limit }
 
-// SetBypassAfter changes the limit; zero or less is none. Requests that were kept behind another may get their locks.
+// SetBypassAfter changes the limit; zero or less is none. Requests that waited behind another may get their locks.
 func (s *State) SetBypassAfter(now time.Time, after time.Duration) Update {
 	s.pass = grantPass{}
 	s.bypass.limit = max(after, 0)
@@ -70,7 +71,7 @@ func (s *State) SetBypassAfter(now time.Time, after time.Duration) Update {
 	return s.finishPass(&holder{}, false)
 }
 
-// markOverdue makes overdue what has become so. The order of a request changes by this, so no turn may have begun.
+// markOverdue marks the requests that have become overdue. This changes their order, so no pass may have begun.
 func (s *State) markOverdue(now time.Time) {
 	b := &s.bypass
 	if now.After(b.now) {
@@ -89,8 +90,8 @@ func (s *State) markOverdue(now time.Time) {
 	}
 }
 
-// reserve makes a request overdue. Claims lie where its locks would, were it granted; there, the conflicts of others
-// find them. Requests become overdue in order of arrival, so the lists stay sorted.
+// reserve makes a request overdue. Its reservations are at the points where its locks would be if it were granted, so
+// the conflicts of others find them. Requests become overdue in order of arrival, so the lists stay sorted.
 func (s *State) reserve(r *request) {
 	r.overdue = true
 	r.queue.heap.fix(r)
@@ -106,7 +107,7 @@ func (s *State) reserve(r *request) {
 	}
 }
 
-// unreserve takes the claims away, if there are any.
+// unreserve removes the reservations of a request, if it has any.
 func (s *State) unreserve(r *request) {
 	if !r.overdue {
 		return
@@ -129,12 +130,12 @@ func (s *State) unreserve(r *request) {
 	}
 }
 
-// reservationsUpTo is how many claims arrived no later.
+// reservationsUpTo is how many reservations arrived no later.
 func (at *waitPoint) reservationsUpTo(arrival int) int {
 	return sort.Search(len(at.reservations), func(k int) bool { return at.reservations[k].arrival > arrival })
 }
 
-// requestAhead is the earliest request that r would overtake and may not; nil if there is none. r is not blocked by locks.
+// requestAhead is the earliest request that r would overtake and must not; nil if there is none. No lock blocks r.
 func (s *State) requestAhead(r *request) *request {
 	for last := -1; ; {
 		p := s.earliestReservation(r, last)
@@ -145,8 +146,8 @@ func (s *State) requestAhead(r *request) *request {
 	}
 }
 
-// earliestReservation is the overdue request that conflicts with r and is the first to have arrived after the given one, but
-// before r. (If r asks for what its owner holds already, whoever conflicts with that waits for the owner.)
+// earliestReservation is the first overdue request that conflicts with r and arrived after the given one, but before
+// r. (If r asks for a lock that its owner holds already, any conflicting request waits for the owner.)
 func (s *State) earliestReservation(r *request, after int) *request {
 	var first *request
 	for _, i := range r.Request {
@@ -164,7 +165,7 @@ func (s *State) earliestReservation(r *request, after int) *request {
 // waitsFor tells whether a pending request waits for an owner, directly or through others.
 func (s *State) waitsFor(r *request, target *holder) bool {
 	if len(target.held) == 0 && (target.pending == nil || len(target.pending.followers.heap.items) == 0) {
-		return false // Nobody waits for somebody who has nothing.
+		return false // No request waits for an owner that has nothing.
 	}
 	found := false
 	s.visitBlockers(r, func(h *holder) bool {
@@ -174,9 +175,9 @@ func (s *State) waitsFor(r *request, target *holder) bool {
 	return found
 }
 
-// visitBlockers visits all whom a request waits for, directly or through others, each once, until visit says false. Whether its
-// own owner is among them is left open. It costs what there is to see: the locks that these requests name, and those who
-// hold them.
+// visitBlockers visits all owners for which a request waits, directly or through others, each once, until visit
+// returns false. It may or may not visit the request's own owner. It costs the number of locks that these requests
+// name, and of their owners.
 func (s *State) visitBlockers(r *request, visit func(*holder) bool) {
 	visited := map[*holder]bool{}
 	seenPoints := map[*waitPoint]bool{}
@@ -215,13 +216,13 @@ func (s *State) visitBlockers(r *request, visit func(*holder) bool) {
 	}
 }
 
-// breakCycles is called when an owner has begun to wait for locks. Whoever it holds up may by this wait, through it,
-// for somebody who is kept behind them: who is kept so must be let go.
+// breakCycles is called when an owner has begun to wait for locks. Through this wait, an overdue request may now wait
+// for an owner whose request waits behind it. Such a request must be tried again.
 func (s *State) breakCycles(h *holder) {
 	if s.bypass.behindCount == 0 || h.pending.queue.behind != nil || len(h.held) == 0 {
 		return
 	}
-	remains := map[*request]bool{} // whether who is kept behind it stays so
+	remains := map[*request]bool{} // whether requests stay behind it
 	s.visitBlockers(h.pending, func(other *holder) bool {
 		r := other.pending
 		if r == nil || r.queue.behind == nil {

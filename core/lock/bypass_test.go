@@ -151,7 +151,7 @@ func (c *clocked) tick(t *rapid.T) {
 	c.now = c.now.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)
 }
 
-// Bounded waiting: nobody overtakes an overdue request that does not wait for him. And no circle of waiting owners
+// Bounded waiting: no request overtakes an overdue one that does not wait for its owner. And no cycle of waiting owners
 // comes from a reservation: inspect sees to that after each call.
 func TestNobodyOvertakesWhoWaitsTooLong(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {

@@ -24,8 +24,8 @@ func (e *GroupError) Error() string {
 		e.Group.ganetiName() + " it belongs to."
 }
 
-// check tells what forbids the request, whoever else holds what (locks.md 1.5, steps 1 to 3). The first step that fails
-// decides.
+// check tells what forbids the request, whatever other owners hold (locks.md 1.5, steps 1 to 3). The first step that
+// fails decides.
 func (t *Table) check(h *holder, req Request) error {
 	if err := consistent(req); err != nil {
 		return err

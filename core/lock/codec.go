@@ -128,7 +128,7 @@ func decodeOwner(raw json.RawMessage, path string) (Owner, error) {
 	return owner, nil
 }
 
-// decodeHeld is decodeItems for what is held already: nothing can be released.
+// decodeHeld is decodeItems for locks that are held: none of them can be a release.
 func decodeHeld(raw json.RawMessage, path string) ([]Item, error) {
 	items, err := decodeItems(raw, path)
 	for k, i := range items {
@@ -153,10 +153,10 @@ func decodeItems(raw json.RawMessage, path string) ([]Item, error) {
 	return items, nil
 }
 
-// anyLength is a list's length that nothing is wrong with.
+// anyLength stands for a list of any length.
 const anyLength = -1
 
-// decodeList reads a JSON list of so many elements.
+// decodeList reads a JSON list of the given length.
 func decodeList(raw json.RawMessage, path string, length int) ([]json.RawMessage, error) {
 	parts, err := elements(raw)
 	switch {
@@ -170,9 +170,9 @@ func decodeList(raw json.RawMessage, path string, length int) ([]json.RawMessage
 
 func elementPath(path string, k int) string { return path + "[" + strconv.Itoa(k) + "]" }
 
-// elements takes a JSON list apart; they lie in raw.
+// elements splits a JSON list; the elements lie in raw.
 func elements(raw []byte) ([]json.RawMessage, error) {
-	var few [3]json.RawMessage // most have no more
+	var few [3]json.RawMessage // most lists are not longer
 	parts := few[:0]
 	err := job.Elements(raw, func(value []byte) { parts = append(parts, value) })
 	return parts, err

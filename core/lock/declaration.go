@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// DemandKind is how much is known of the locks that a job will ask for at one
-// level, before it asks (designs.md "Job promotion
-// algorithm").
+// DemandKind is how much is known of the locks that a job will ask for at one level, before it asks (designs.md "Job
+// promotion algorithm").
 type DemandKind uint8
 
 // The order is that of the rows and columns of the comparison table. It says
@@ -23,9 +22,10 @@ const (
 	AllExclusive                       // all, exclusively
 )
 
+// kindsPerMode is the distance between a kind and the same kind in the other mode.
 const kindsPerMode = ExclusiveSet - SharedSet
 
-// exclusively is the same kind of knowledge about exclusive locks.
+// exclusively is the same kind for exclusive locks.
 func (k DemandKind) exclusively() DemandKind {
 	if k == Nothing || k >= ExclusiveSet {
 		return k
@@ -43,15 +43,14 @@ func (k DemandKind) shared() DemandKind {
 // Levels is how many levels a Declaration speaks of: Instance to Network.
 const Levels = int(Network-Instance) + 1
 
-// Demand is what is known for one level. Names are sorted, without repetition,
-// and there are some for SharedSet and ExclusiveSet only. They are never
-// written to, for several declarations may have the same ones.
+// Demand is what is known for one level. Names are sorted, without repetition; only SharedSet and ExclusiveSet have
+// names, at least one. Names are never changed, because several declarations may share them.
 type Demand struct {
 	Kind  DemandKind
 	Names []string
 }
 
-// SharedSetOf is the want of these names, shared. It keeps the slice, and sorts it.
+// SharedSetOf is the demand for these names, shared. It keeps the slice, and sorts it.
 func SharedSetOf(names ...string) Demand {
 	if len(names) > 1 {
 		slices.Sort(names)
@@ -63,16 +62,14 @@ func SharedSetOf(names ...string) Demand {
 	return Demand{SharedSet, names}
 }
 
-// Exclusively is the want of the same locks in the other mode.
+// Exclusively is the demand for the same locks in exclusive mode.
 func (w Demand) Exclusively() Demand { return Demand{w.Kind.exclusively(), w.Names} }
 
-// Join is the least that covers both: it is commutative, associative and
-// idempotent.
+// Join is the smallest demand that covers both. It is commutative, associative and idempotent.
 //
-// Once a lock of the level is wanted exclusively, all of them count as such: to
-// tell two sets of one level apart would take two wants, and two comparisons of
-// everything. That says too much, never too little. For the same reason a known
-// set drowns in what is not known: Names would be but a part then.
+// If one lock of the level is wanted exclusively, all of them count as exclusive: two sets for one level would take
+// two demands, and twice as many comparisons. The result may say too much, never too little. For the same reason a
+// known set joined with an unknown one is unknown: Names would be only a part.
 func (w Demand) Join(v Demand) Demand {
 	switch {
 	case v.Kind == Nothing:
@@ -110,18 +107,18 @@ func mergeSorted(a, b []string) []string {
 	return append(append(all, a...), b...)
 }
 
-// Declaration is what an opcode, or a job, is expected to ask for. It predicts:
-// nobody is held to it. Want of level l is Wants[l-Instance].
+// Declaration is what an opcode, or a job, is expected to ask for. It is a prediction that is not enforced. The demand
+// at level l is Demands[l-Instance].
 type Declaration struct {
 	BGL     bool // the big lock, exclusively
 	Demands [Levels]Demand
 }
 
-// At is the want of a level from Instance to Network.
+// At is the demand at a level from Instance to Network.
 func (d *Declaration) At(level Level) *Demand { return &d.Demands[level-Instance] }
 
-// Merge is the worst case over several declarations, level by level: what a job
-// may come to ask for whose opcodes they are. Of none it is the empty one.
+// Merge is the worst case over several declarations, level by level: what a job with these opcodes may ask for.
+// Without declarations it is the empty one.
 func Merge(ds ...Declaration) Declaration {
 	var merged Declaration
 	for i := range ds {
@@ -133,8 +130,8 @@ func Merge(ds ...Declaration) Declaration {
 	return merged
 }
 
-// DeclarationOf is what is known of who asks for these locks, or holds them. The big
-// lock counts only if it is exclusive: nearly everybody has it shared.
+// DeclarationOf is the declaration of an owner that asks for these locks, or holds them. The big lock counts only if
+// it is exclusive, because nearly every job holds it shared.
 func DeclarationOf(items ...Item) Declaration {
 	var d Declaration
 	for _, i := range items {

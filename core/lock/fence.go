@@ -2,11 +2,11 @@ package lock
 
 import "time"
 
-// Fence is the time until which a new master of a cluster grants no lock: jobs of the former
-// one work with theirs until then at most. The zero value is over.
+// Fence is the time until which a new master of a cluster grants no lock. Until then jobs of the former master may
+// still work with their locks. The zero value is over.
 type Fence struct{ until time.Time }
 
-// NewFence begins now.
+// NewFence is a fence that begins now.
 func NewFence(now time.Time, d time.Duration) Fence { return Fence{until: now.Add(d)} }
 
 // Remaining is for how long no lock is granted yet.

@@ -11,14 +11,14 @@ import (
 	"lockstep/core/job"
 )
 
-// domain is a lattice, and the few of its locks with which tests deal.
+// domain is a hierarchy, and the few of its locks that tests use.
 type domain struct {
 	name      string
 	hierarchy Hierarchy
 	locks     []Lock
 }
 
-// small is the lattice of Ganeti's own tests (locks.md 8): Big < CollA < A0..A2 < CollB < B0..B2.
+// small is the hierarchy of Ganeti's own tests (locks.md 8): Big < CollA < A0..A2 < CollB < B0..B2.
 var small = domain{"small", func(l Lock) []Lock {
 	switch big := Group(Cluster); {
 	case l == big:

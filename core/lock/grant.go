@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// request is a pending one, or one that is being decided on.
+// request is a pending request, or one that is being decided on.
 //
-// Invariant: while it is pending, holder.pending is the request, it is in the heap of queue, and queue keeps it.
+// Invariant: while it is pending, holder.pending is the request, it is in the heap of queue, and queue blocks it.
 type request struct {
 	Pending
 	holder    *holder
 	arrival   int       // how many arrived before
 	since     time.Time // when it arrived
-	overdue   bool      // may no longer be overtaken; its claims are in force
+	overdue   bool      // may no longer be overtaken; its reservations are in force
 	queue     *queue
 	index     int
-	followers queue // those that wait because they may not overtake this one
+	followers queue // requests that wait because they must not overtake this one
 }
 
 func (r *request) heapIndex() *int { return &r.index }
@@ -32,16 +32,16 @@ func (r *request) before(q *request) bool {
 	}
 }
 
-// queue is the requests that wait for one thing: that nobody else is at a spot any more, or that they no longer have to
-// stay behind a request. Just one of the two is set.
+// queue is the requests that wait for one thing: that no other owner is at a point, or that a request which they must
+// not overtake is no longer pending. Exactly one of point and behind is set.
 type queue struct {
 	heap   heap[*request]
 	point  *waitPoint
 	behind *request
 }
 
-// stillBlocks tells whether all requests in the queue are still blocked by what they wait for. At a spot with one owner, that
-// owner's own request is none of them: wake sees to it by itself.
+// stillBlocks tells whether all requests in the queue are still blocked. At a point with one owner, that owner's own
+// request is not: wakeWaiters handles it.
 func (q *queue) stillBlocks() bool {
 	if q.point != nil {
 		return len(q.point.owners) > 0
@@ -49,14 +49,14 @@ func (q *queue) stillBlocks() bool {
 	return q.behind.holder.pending == q.behind
 }
 
-// grantPass is one call, from its change to its result.
+// grantPass is the state of one call, from its change to its result.
 type grantPass struct {
 	ready   heap[*grantCandidate]
 	granted []Owner
 }
 
-// grantCandidate is a request to look at again, or a queue whose requests have to be, in their order, as long as it does not
-// keep them. Then first is the request that was first when the candidate was made.
+// grantCandidate is a request to try again, or a queue whose requests are to be tried in order as long as it does not
+// block them. For a queue, first is the request that was first when the candidate was made.
 type grantCandidate struct {
 	first *request
 	queue *queue
@@ -66,13 +66,14 @@ type grantCandidate struct {
 func (c *grantCandidate) before(d *grantCandidate) bool { return c.first.before(d.first) }
 func (c *grantCandidate) heapIndex() *int               { return &c.index }
 
-// beginPass starts a turn.
+// beginPass starts a pass.
 func (s *State) beginPass(now time.Time) {
 	s.pass = grantPass{}
 	s.markOverdue(now)
 }
 
-// finishPass grants what the turn's changes have made possible, and says what happened. The owner is whoever called.
+// finishPass grants what the changes of the pass have made possible, and returns what happened. caller is the owner of
+// the call.
 func (s *State) finishPass(caller *holder, changed bool) Update {
 	for len(s.pass.ready.items) > 0 {
 		c := s.pass.ready.items[0]
@@ -94,7 +95,7 @@ func (s *State) finishPass(caller *holder, changed bool) Update {
 	return u
 }
 
-// tryCandidate tries the first request of a candidate, and makes the rest of it a candidate again.
+// tryCandidate tries the first request of a candidate, and makes the rest of its queue a candidate again.
 func (s *State) tryCandidate(c *grantCandidate) {
 	q := c.queue
 	if q == nil {
@@ -136,10 +137,11 @@ func (s *State) blockingQueue(r *request) *queue {
 	return nil
 }
 
-// apply changes what an owner holds, and wakes those whom it had blocked.
+// apply changes what an owner holds, and wakes the requests that it had blocked.
 func (s *State) apply(h *holder, req Request) { s.table.apply(h, req, s.wakeWaiters) }
 
-// wakeWaiters makes candidates of those who wait at a spot that an owner has left and that may block them no longer.
+// wakeWaiters makes candidates of the requests at a point that an owner has left, if the point may no longer block
+// them.
 func (s *State) wakeWaiters(at *waitPoint) {
 	switch len(at.owners) {
 	case 0:
@@ -176,7 +178,7 @@ func (s *State) withdraw(r *request) {
 	s.unregister(r)
 }
 
-// unregister makes a request, already out of its queue, pending no more, and wakes those that had to stay behind it.
+// unregister makes a request, already out of its queue, not pending, and wakes the requests that waited behind it.
 func (s *State) unregister(r *request) {
 	r.holder.pending = nil
 	s.pendingCount--

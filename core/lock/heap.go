@@ -1,14 +1,14 @@
 package lock
 
-// heapItem is an element of a heap: it has an order, and a field where the heap notes its place.
+// heapItem is an element of a heap: it has an order, and a field in which the heap stores its index.
 type heapItem[T any] interface {
 	before(T) bool
 	heapIndex() *int
 }
 
-// heap gives its least element at once, and adds or takes out any in the logarithm of their number.
+// heap gives its least element at once, and adds or removes any element in the logarithm of their number.
 //
-// Invariant: *items[i].place() == i, and no element is before its parent.
+// Invariant: *items[i].heapIndex() == i, and no element is before its parent.
 type heap[T heapItem[T]] struct{ items []T }
 
 func (h *heap[T]) push(x T) {

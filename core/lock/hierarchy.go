@@ -1,13 +1,14 @@
 package lock
 
-// Hierarchy names the locks that are held along with one: owning any of these is owning it, too, as the owner of a group
+// Hierarchy names the locks that imply a lock: an owner of any of these owns the lock, too, as the owner of a group
 // owns its members. What it returns is never changed.
 //
-// Required (locks.md 1.2): every implied lock is smaller than the one that implies it, every lock strictly between the
-// two implies it as well, and what an implied lock implies is in the list.
+// Required (locks.md 1.2): every lock in the list is smaller than the given one, every lock strictly between the two
+// has the smaller one in its list as well, and the list has the lists of its locks.
 type Hierarchy func(Lock) []Lock
 
-// Implied is the lattice of a cluster: a member implies the group of its level, groups and ConfigLock imply nothing.
+// Implied is the hierarchy of a cluster: the list of a member is the group of its level, the lists of groups and
+// ConfigLock are empty.
 func Implied(l Lock) []Lock {
 	if l.group || l.level == Config {
 		return nil

@@ -11,19 +11,19 @@ import (
 	"lockstep/core/job"
 )
 
-// Record is all there is about one owner after a change. In the journal it is a line of JSON:
+// Record is the complete state of one owner after a change. In the journal it is a line of JSON:
 //
 //	{"owner":[12,"/livelock",34],"locks":[["node/a","shared"]],"pending":[0,[["node/b","exclusive"]]]}
 //
-// with pending null if the owner does not wait. The last record of an owner counts; one with neither locks nor a
-// pending request says that the owner is gone. So a journal may be replayed on a snapshot that has some of it already.
+// with pending null if the owner does not wait. The last record of an owner counts. A record with neither locks nor a
+// pending request says that the owner is gone. So a journal may be replayed on a snapshot that has part of it already.
 type Record struct {
 	Owner   Owner
 	Locks   []Item   // in lock order
 	Pending *Pending // nil, or a request of Owner
 }
 
-// Record is what the journal has to say about an owner now.
+// Record is the current record of an owner.
 func (s *State) Record(o Owner) Record {
 	r := Record{Owner: o, Locks: s.table.Held(o)}
 	if h := s.table.holders[o]; h != nil && h.pending != nil {
@@ -46,12 +46,11 @@ func AppendRecord(dst []byte, r Record) []byte {
 	return append(dst, "]}\n"...)
 }
 
-// JournalHeader is the journal's first line. A journal of another boot, and what it
-// belongs to, speaks of processes that are gone.
+// JournalHeader is the journal's first line. A journal of another boot, and the snapshot that belongs to it, are about
+// processes that are gone.
 func JournalHeader(boot string) []byte { return fmt.Appendf(nil, "{\"boot\":%q}\n", boot) }
 
-// CutJournalHeader takes the first line off. A journal without a whole one has never
-// been relied upon.
+// CutJournalHeader removes the first line. A journal without a complete first line has never been relied upon.
 func CutJournalHeader(journal []byte) (boot string, rest []byte, err error) {
 	line, rest, complete := bytes.Cut(journal, []byte("\n"))
 	if !complete {
@@ -70,8 +69,8 @@ func CutJournalHeader(journal []byte) (boot string, rest []byte, err error) {
 // ReplayResult is a snapshot brought up to date by a journal.
 type ReplayResult struct {
 	Snapshot Snapshot
-	// CompleteBytes is how many bytes of the journal are whole lines. Anything behind is a line that was never finished, and so
-	// never relied upon; it is cut off before the next line is written.
+	// CompleteBytes is how many bytes of the journal are complete lines. What follows is an unfinished line, which was
+	// never relied upon. It is cut off before the next line is written.
 	CompleteBytes int
 }
 
@@ -113,7 +112,7 @@ func Replay(base Snapshot, journal []byte) (ReplayResult, error) {
 	return ReplayResult{snapshotOf(latest), complete}, nil
 }
 
-// snapshotOf is a snapshot of records, put in order.
+// snapshotOf is the snapshot of records, sorted.
 func snapshotOf(latest map[Owner]Record) Snapshot {
 	var snap Snapshot
 	for o, r := range latest {

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// MonitorRow is one lock in the answer to Query("lock"): one that somebody holds, itself or through a lock that implies it, or
-// that a pending request mentions (locks.md 2.6; queue.md 2.6).
+// MonitorRow is one lock in the answer to Query("lock"): a lock that is held, itself or through a lock that implies
+// it, or that a pending request mentions (locks.md 2.6; queue.md 2.6).
 type MonitorRow struct {
 	Lock    Lock
-	Mode    Mode            // None, shown as null, if nobody holds the lock itself
-	Owners  []Owner         // who holds the lock itself, in owner order; shown by Owner.Who
+	Mode    Mode            // None, shown as null, if the lock itself is not held
+	Owners  []Owner         // who holds the lock itself, in owner order; shown by Owner.IdentityJSON
 	Pending []MonitorWaiter // in pending order, one for each owner
 }
 
@@ -21,7 +21,7 @@ type MonitorWaiter struct {
 	Owner Owner
 }
 
-// MonitorRows is the lock monitor, in lock order. The query's answer is ordered by CompareNames.
+// MonitorRows is the lock monitor, in lock order. CompareNames is the order of the query's answer.
 func (s *State) MonitorRows() []MonitorRow {
 	rows := map[Lock]*MonitorRow{}
 	for _, l := range s.table.Locks() {
@@ -78,7 +78,7 @@ func compareNatural(a, b string) int {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// digitRun is the longest beginning of s, which is not empty, that is all digits or has none.
+// digitRun is the longest prefix of s, which is not empty, that is all digits or has none.
 func digitRun(s string) string {
 	digits := isDigit(s[0])
 	for i := range len(s) {

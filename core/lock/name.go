@@ -1,8 +1,10 @@
-// Package lock decides who may hold what: names and their order, the allocation of locks to owners, the requests that
-// wait, and the bytes in which all this is kept (locks.md 1; design.md 7).
+// Package lock decides which owner holds which lock (locks.md 1; design.md 7). It has the names of locks and their
+// order, the allocation of locks to owners, the requests that wait, the declarations of what opcodes will ask for, and
+// the bytes in which the state is kept.
 //
-// It is pure: it knows no disk, process or clock. What depends on time is told the time. The lock manager's actor
-// holds one State, asks it, writes the records of the owners that changed, and only then tells anybody.
+// It is pure. The caller passes requests, releases and the current time to a State. The State returns whether a
+// request was granted, which owners block it, whose pending requests were granted by the change, and which owners'
+// records have changed. The lock manager's actor writes these records to the journal before it answers.
 package lock
 
 import (
@@ -18,7 +20,7 @@ type Level uint8
 const (
 	// Cluster has a group and a single member, BGL.
 	Cluster Level = iota
-	// Instance locks carry instance names, all later levels UUIDs; nobody checks.
+	// Instance locks carry instance names, all later levels UUIDs; this is not checked.
 	Instance
 	NodeGroup
 	Node
@@ -83,7 +85,7 @@ func Group(level Level) Lock {
 	return Lock{level: level, group: true}
 }
 
-// Member is the lock of one thing at a level from Instance to Network. The name "[lockset]" gives the group, as it does
+// Member is the lock of one object at a level from Instance to Network. The name "[lockset]" gives the group, as it does
 // in ParseLock.
 func Member(level Level, name string) Lock {
 	if level < Instance || level > Network {

@@ -9,7 +9,7 @@ import (
 	"lockstep/core/job"
 )
 
-// Owner is a client identity: whoever asks for locks, holds them or waits for them (locks.md 2.2). All parts count for
+// Owner is a client identity: what asks for locks, holds them or waits for them (locks.md 2.2). All parts count for
 // equality: a job that is started again is another owner.
 //
 // Invariant: a named owner has no Job, any other no Name. PID is in 0..2^31-1.
@@ -26,7 +26,7 @@ func JobOwner(id job.ID, livelock string, pid int) Owner {
 	return Owner{Job: id, Livelock: livelock, PID: pid}
 }
 
-// NamedOwner is anybody else, such as a thread of a daemon. A name of digits does not make it a job.
+// NamedOwner is any owner other than a job, such as a thread of a daemon. A name of digits does not make it a job.
 func NamedOwner(name, livelock string, pid int) Owner {
 	return Owner{Named: true, Name: name, Livelock: livelock, PID: pid}
 }
@@ -51,8 +51,8 @@ func (o Owner) Compare(p Owner) int {
 	return cmp.Compare(o.PID, p.PID)
 }
 
-// IdentityJSON is the JSON text of the identity's first part, as the lock query shows it: 12 for a job, "name" with its quotes
-// for anybody else.
+// IdentityJSON is the JSON text of the identity's first part, as the lock query shows it: 12 for a job, "name" with
+// its quotes for any other owner.
 func (o Owner) IdentityJSON() string { return string(o.appendIdentity(nil)) }
 
 // String is the JSON text of the identity.

@@ -10,7 +10,7 @@ import (
 	"lockstep/core/job"
 )
 
-// Mode is how a lock is held, or shall be. The order of the numbers means something: each includes the one before.
+// Mode is how a lock is held, or asked for. The order of the numbers has a meaning: each mode includes the one before.
 type Mode uint8
 
 const (
@@ -18,7 +18,7 @@ const (
 	None Mode = iota
 	// Shared goes together with other shared owners.
 	Shared
-	// Exclusive goes together with nobody.
+	// Exclusive excludes all other owners.
 	Exclusive
 )
 

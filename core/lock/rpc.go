@@ -7,30 +7,29 @@ import (
 	"time"
 )
 
-// Call is one call of the lock manager's protocol, taken apart (locks.md 2.3).
+// Call is one parsed call of the lock manager's protocol (locks.md 2.3).
 type Call struct {
 	Function      string
-	Owner         Owner // who asks; none for the functions that only look
-	ActsForOwner  bool  // there is an Owner, who will hold or want something
-	Opportunistic bool  // it takes what is free of a choice
+	Owner         Owner // the caller; none for the functions that only read
+	ActsForOwner  bool  // there is an Owner, which will hold or want something
+	Opportunistic bool  // it takes those of its locks that are free
 	do            func(s *State, now time.Time) (CallResult, error)
 }
 
-// CallResult is what a call comes to.
+// CallResult is the result of a call.
 type CallResult struct {
 	Result  any     // to be encoded as JSON
-	Changed []Owner // whose Record is another one now, in the order of the changes
-	Notify  []Owner // who else has got what it waited for
+	Changed []Owner // the owners whose Record has changed, in the order of the changes
+	Notify  []Owner // other owners whose pending request was granted
 }
 
-// emptyResult is the result of a call that has none; clients insist on the list
-// (locks.md 2.1).
+// emptyResult is the result of a call that returns nothing; clients insist on the list (locks.md 2.1).
 var emptyResult = []any{}
 
-// ErrNoFunction is about a call of something that is no function about locks.
+// ErrNoFunction is the error for a function that is not about locks.
 var ErrNoFunction = errors.New("no such function")
 
-// ParseCall takes a call apart. Errors are about the arguments, or ErrNoFunction.
+// ParseCall parses a call. Errors are about the arguments, or ErrNoFunction.
 func ParseCall(function string, args []json.RawMessage) (Call, error) {
 	parse, known := functions[function]
 	if !known {
@@ -41,7 +40,7 @@ func ParseCall(function string, args []json.RawMessage) (Call, error) {
 	return c, err
 }
 
-// Do carries a call out. After an error the State is as it was.
+// Do executes a call. After an error the State is unchanged.
 func (c Call) Do(s *State, now time.Time) (CallResult, error) { return c.do(s, now) }
 
 // functions are the functions about locks, by name.
@@ -62,8 +61,7 @@ var functions = map[string]func(c *Call, args []json.RawMessage) error{
 	"listLocksWaitingStatus":        globalQuery(func(s *State) any { return []any{allOwners(s), allPending(s)} }),
 }
 
-// Arguments takes positional arguments apart, strictly. Texts of errors that
-// have one of their own (locks.md 1.1, 2.2) are kept.
+// Arguments parses positional arguments strictly. Errors with a prescribed text (locks.md 1.1, 2.2) keep it.
 func Arguments(args []json.RawMessage, into ...any) error {
 	if len(args) != len(into) {
 		return fmt.Errorf("%d arguments, expected %d", len(args), len(into))
@@ -96,7 +94,7 @@ func argumentError(i int, err error) error {
 	}
 }
 
-// PendingArguments takes apart [identity, priority, request] and whatever follows.
+// PendingArguments parses [identity, priority, request] and the arguments that follow.
 func PendingArguments(args []json.RawMessage, more ...any) (Pending, error) {
 	var p Pending
 	var priority int32 // what can be read back from the disk (decodePriority)
@@ -139,7 +137,7 @@ func parseUnlockConfig(c *Call, args []json.RawMessage) error {
 	return err
 }
 
-// parseLevelCall is for the functions that give back at one level.
+// parseLevelCall is for the functions that release or downgrade at one level.
 func parseLevelCall(release func(*State, time.Time, Owner, Level) Update) func(*Call, []json.RawMessage) error {
 	return func(c *Call, args []json.RawMessage) error {
 		var o Owner
@@ -194,7 +192,7 @@ func (c *Call) union(o Owner, items []Item, countMin int) error {
 	return nil
 }
 
-// ownerQuery is for the functions that look at one owner.
+// ownerQuery is for the functions that read the state of one owner.
 func ownerQuery(read func(*State, Owner) any) func(*Call, []json.RawMessage) error {
 	return func(c *Call, args []json.RawMessage) error {
 		var o Owner
@@ -204,7 +202,7 @@ func ownerQuery(read func(*State, Owner) any) func(*Call, []json.RawMessage) err
 	}
 }
 
-// globalQuery is for the functions that look at everything.
+// globalQuery is for the functions that read the whole state.
 func globalQuery(read func(*State) any) func(*Call, []json.RawMessage) error {
 	return func(c *Call, args []json.RawMessage) error {
 		c.do = func(s *State, _ time.Time) (CallResult, error) { return CallResult{Result: read(s)}, nil }

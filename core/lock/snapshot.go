@@ -7,20 +7,19 @@ import (
 	"time"
 )
 
-// Holding is all that one owner holds, in lock order and never nothing.
+// Holding is all that one owner holds, in lock order. It is never empty.
 type Holding struct {
 	Owner Owner
 	Locks []Item
 }
 
-// Snapshot is what there is to know about a State, but for the age of requests: holdings in owner order, and pending
-// requests in pending order.
+// Snapshot is a State without the age of requests: holdings in owner order, and pending requests in pending order.
 type Snapshot struct {
 	Holdings []Holding
 	Pending  []Pending
 }
 
-// Snapshot is the State as a value. It shares the lists of requests, which nobody changes.
+// Snapshot is the State as a value. It shares the lists of requests, which are never changed.
 func (s *State) Snapshot() Snapshot {
 	var snap Snapshot
 	for _, o := range s.table.Holders() {
@@ -30,14 +29,14 @@ func (s *State) Snapshot() Snapshot {
 	return snap
 }
 
-// RestoreResult is what has become of a snapshot's pending requests that do not wait again. Neither happens to a snapshot
-// that a State has given, unless a journal was cut off before a grant.
+// RestoreResult is what happened to a snapshot's pending requests that do not wait again. Neither happens to the
+// snapshot of a State, unless a journal was cut off before a grant.
 type RestoreResult struct {
-	Granted []Owner // they have got what they waited for, and nobody has told them
-	Dropped []Owner // what they waited for is an error
+	Granted []Owner // their requests were granted; they have not been notified
+	Dropped []Owner // their requests are an error now
 }
 
-// StatusError is about holdings that cannot be together.
+// StatusError is about holdings that conflict with each other.
 type StatusError struct {
 	Owner    Owner
 	Blockers []Owner // who holds what the owner should
@@ -54,7 +53,7 @@ func (e *StatusError) Error() string {
 
 func (e *StatusError) Unwrap() error { return e.Err }
 
-// errDuplicateOwner is about an owner that comes twice in a snapshot.
+// errDuplicateOwner is about an owner that a snapshot has twice.
 var errDuplicateOwner = errors.New("more than one entry")
 
 // Restore makes a State of a snapshot (locks.md 1.8, "Restart"): each owner's locks are one request, then the pending

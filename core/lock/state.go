@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// State is the lock manager: the allocation, and the requests that wait, at most one to an owner (locks.md 1.6).
+// State is the lock manager: the allocation, and the requests that wait, at most one for each owner (locks.md 1.6).
 //
-// What it does depends on nothing but who holds what, the pending requests, and, with bounded bypass (bypass.go), their
-// age. A pending request waits at one of the spots where it is blocked, so with one or more of its blockers, and is
-// looked at again only when that spot no longer blocks it.
+// Its decisions depend only on who holds what, the pending requests, and, with bounded bypass (bypass.go), their age.
+// A pending request waits at one of the points where it is blocked, so for at least one of its blockers. It is tried
+// again only when that point stops blocking it.
 //
-// Revisiting: after each change, the first pending request that can be granted is granted, again and again, until there
-// is none. First is by the pending order; with bounded bypass, overdue requests come before all others, in order of
-// arrival. Where no pending request gives anything back (no known client sends such), this is just what Ganeti does;
-// where one does, Ganeti's order depends on its index, which locks.md 1.6 forbids to matter.
+// After each change, the first pending request that can be granted is granted, repeatedly, until there is none. First
+// is by the pending order. With bounded bypass, overdue requests come before all others, in order of arrival. Where no
+// pending request releases anything (no known client sends such), this is what Ganeti does. Where one does, Ganeti's
+// order depends on its index, which locks.md 1.6 forbids to matter.
 //
 // Between two calls every pending request is valid and blocked.
 type State struct {
 	table        *Table
 	pendingCount int // how many
-	arrivalCount int // how many there were
+	arrivalCount int // how many have arrived
 	bypass       bypass
 	pass         grantPass
 }
 
-// Settings are what a State works by.
+// Settings are the parameters of a State.
 type Settings struct {
-	// Hierarchy is Implied, but for tests.
+	// Hierarchy is Implied, except in tests.
 	Hierarchy Hierarchy
 	// BypassAfter is the time after which a pending request may no longer be overtaken by later ones that conflict with
 	// it; zero or less is never, which is Ganeti's behaviour.
@@ -40,24 +40,24 @@ func New(s Settings) *State {
 	return &State{table: NewTable(s.Hierarchy), bypass: bypass{limit: max(s.BypassAfter, 0)}}
 }
 
-// Update is what has become of a request.
+// Update is the result of a request.
 type Update struct {
 	// Granted: every item is in force.
 	Granted bool
-	// Blockers is who is in the way, in owner order. It is empty if and only if the request was granted. If only a
-	// request that waits too long is in the way, it is that request's owner.
+	// Blockers is which owners block the request, in owner order. It is empty if and only if the request was granted. If
+	// only an overdue request is ahead of it, Blockers is that request's owner.
 	Blockers []Owner
-	// Notify is who else has got what it waited for, in owner order.
+	// Notify is which other owners' pending requests were granted, in owner order.
 	Notify []Owner
-	// Changed is whose Record is another one now, in the order of the changes: so no beginning of the records, written
+	// Changed is which owners' Record has changed, in the order of the changes: so no prefix of the records, written
 	// in this order, gives a lock to two owners.
 	Changed []Owner
 }
 
-// ErrPending is the answer to an owner that asks for locks while it waits for others.
+// ErrPending is the error for an owner that asks for locks while it waits for others.
 var ErrPending = errors.New("cannot update locks while having pending requests")
 
-// Allocation is who holds what, to look at. It changes with the State.
+// Allocation is who holds what, for reading. It changes with the State.
 func (s *State) Allocation() *Table { return s.table }
 
 // HasPending tells whether the owner has a request that waits.
@@ -78,7 +78,7 @@ func (s *State) WaitingSince(o Owner) time.Time {
 	return time.Time{}
 }
 
-// Owners is everybody who holds something or waits, in owner order: whose death would matter.
+// Owners is every owner that holds something or waits, in owner order: those whose death must be detected.
 func (s *State) Owners() []Owner { return s.table.ownersWhere(func(*holder) bool { return true }) }
 
 // Pending is all requests that wait, in pending order.
@@ -93,7 +93,7 @@ func (s *State) Pending() []Pending {
 	return all
 }
 
-// Blockers is whom the owner's pending request waits for, in owner order; none if it has no such request.
+// Blockers is the owners for which the owner's pending request waits, in owner order; none if it has no such request.
 func (s *State) Blockers(o Owner) []Owner {
 	h := s.table.holders[o]
 	if h == nil || h.pending == nil {
@@ -105,8 +105,8 @@ func (s *State) Blockers(o Owner) []Owner {
 	return []Owner{h.pending.queue.behind.Owner}
 }
 
-// BlockingLocks is what an owner holds that keeps a request from being granted, in lock
-// order. For a blocker it may be nothing: then it is kept behind that one's request.
+// BlockingLocks is what an owner holds that blocks a request, in lock order. For a blocker it may be empty: then the
+// request waits behind the blocker's own request.
 func (s *State) BlockingLocks(req Request, o Owner) []Lock {
 	var all []Lock
 	for _, held := range s.table.Held(o) {
@@ -120,7 +120,7 @@ func (s *State) BlockingLocks(req Request, o Owner) []Lock {
 	return all
 }
 
-// overlap: they are the same, or one is held along with the other.
+// overlap tells whether the locks are the same, or one implies the other.
 func (s *State) overlap(a, b Lock) bool {
 	return a == b || slices.Contains(s.table.implied(a), b) || slices.Contains(s.table.implied(b), a)
 }
@@ -132,13 +132,14 @@ func (s *State) TryUpdate(now time.Time, o Owner, req Request) (Update, error) {
 }
 
 // UpdateWaiting grants a request, or else makes it wait (updateLocksWaiting of locks.md 1.6). A request that is an
-// error does not wait. The State keeps the list of items: nobody changes it any more.
+// error does not wait. The State keeps the list of items, which must not be changed.
 func (s *State) UpdateWaiting(now time.Time, p Pending) (Update, error) {
 	return s.request(now, p, true)
 }
 
-// SafeUpdateWaiting is UpdateWaiting for clients that may ask twice (safeUpdateLocksWaiting of locks.md 1.6): a request
-// that already waits, item by item, goes on as it was, with its old priority, and is told who is in its way now.
+// SafeUpdateWaiting is UpdateWaiting for clients that may ask twice (safeUpdateLocksWaiting of locks.md 1.6): a
+// request that already waits, item by item, goes on as it was, with its old priority, and returns its current
+// blockers.
 func (s *State) SafeUpdateWaiting(now time.Time, p Pending) (Update, error) {
 	if h := s.table.holders[p.Owner]; h != nil && h.pending != nil && slices.Equal(h.pending.Request, p.Request) {
 		return Update{Blockers: s.Blockers(p.Owner)}, nil
@@ -146,8 +147,7 @@ func (s *State) SafeUpdateWaiting(now time.Time, p Pending) (Update, error) {
 	return s.UpdateWaiting(now, p)
 }
 
-// Reprioritise gives the owner's pending request another priority. It keeps its
-// age; who is in its way stays so.
+// Reprioritise gives the owner's pending request another priority. The request keeps its age and its blockers.
 func (s *State) Reprioritise(o Owner, priority int) Update {
 	h := s.table.holders[o]
 	if h == nil || h.pending == nil || h.pending.Priority == priority {
@@ -193,8 +193,8 @@ func (s *State) request(now time.Time, p Pending, wait bool) (Update, error) {
 	return update, nil
 }
 
-// RemovePending ends the owner's wait, if it waits (removePending of locks.md 1.6). Nobody else gets anything by this,
-// unless the request was overdue.
+// RemovePending ends the owner's wait, if it waits (removePending of locks.md 1.6). No other request is granted by
+// this, unless the removed one was overdue.
 func (s *State) RemovePending(now time.Time, o Owner) Update {
 	return s.releaseWith(now, o, func(*holder) Request { return nil })
 }
@@ -210,7 +210,7 @@ func (s *State) ReleaseMatching(now time.Time, o Owner, match func(Lock) bool) U
 	return s.releaseWith(now, o, func(h *holder) Request { return h.releases(match) })
 }
 
-// ReleaseLevel is FreeMatching for a level.
+// ReleaseLevel is ReleaseMatching for a level.
 func (s *State) ReleaseLevel(now time.Time, o Owner, level Level) Update {
 	return s.ReleaseMatching(now, o, func(l Lock) bool { return l.level == level })
 }
@@ -235,7 +235,7 @@ func (s *State) Intersect(now time.Time, o Owner, keep []Lock) Update {
 	return s.ReleaseMatching(now, o, func(l Lock) bool { return !listed[l] })
 }
 
-// releaseWith ends the owner's wait and applies a request that only gives back, and so cannot be refused.
+// releaseWith ends the owner's wait and applies a request that only releases or downgrades, and so cannot be refused.
 func (s *State) releaseWith(now time.Time, o Owner, releases func(*holder) Request) Update {
 	h := s.table.holder(o)
 	defer s.table.forget(h)

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Table is the allocation: who holds what (locks.md 1.4). It changes only when an update succeeds.
+// Table is the allocation: which owner holds which lock (locks.md 1.4). It changes only when an update succeeds.
 //
-// An update costs what its own items and its owner's number of locks (by the logarithm) cost, and the number of
-// blockers it has to name. It does not grow with other owners and their locks.
+// An update costs what its own items, the logarithm of its owner's number of locks, and the number of blockers that it
+// has to name cost. It does not grow with other owners and their locks.
 //
-// Invariants: locks has an entry for a lock if and only if one of its spots is used; no lock is held, itself or through
-// a lock that it implies, by an exclusive owner and anybody else.
+// Invariants: locks has an entry for a lock if and only if one of its points is used. A lock that an owner holds
+// exclusively, itself or through a lock that implies it, is held by no other owner.
 type Table struct {
 	implied Hierarchy
 	holders map[Owner]*holder
@@ -20,7 +20,8 @@ type Table struct {
 
 // holder is what the table knows of an owner.
 //
-// Invariant: it is in Table.holders if it holds something or has a pending request; order has just the values of held.
+// Invariant: it is in Table.holders if it holds something or has a pending request. greatestFirst has exactly the
+// values of held.
 type holder struct {
 	owner         Owner
 	held          map[Lock]*heldLock
@@ -38,13 +39,13 @@ type heldLock struct {
 func (h *heldLock) before(k *heldLock) bool { return h.lock.Compare(k.lock) > 0 }
 func (h *heldLock) heapIndex() *int         { return &h.index }
 
-// NewTable is an allocation in which nobody holds anything.
+// NewTable is an allocation without owners.
 func NewTable(implied Hierarchy) *Table {
 	return &Table{implied: implied, holders: map[Owner]*holder{}, locks: map[Lock]*lockEntry{}}
 }
 
-// Update applies a request whole, or not at all (locks.md 1.5). It returns those who are in its way, in owner order:
-// none if it was applied. Being blocked is no error. The error is an *InconsistentError, *OrderError or *GroupError.
+// Update applies a request completely, or not at all (locks.md 1.5). It returns the blockers, in owner order: none if
+// it was applied. Being blocked is no error. The error is an *InconsistentError, *OrderError or *GroupError.
 func (t *Table) Update(o Owner, req Request) ([]Owner, error) {
 	h := t.holder(o)
 	defer t.forget(h)
@@ -81,7 +82,7 @@ func (t *Table) Held(o Owner) []Item {
 	return nil
 }
 
-// Locks is every lock that somebody owns, directly or through a lock that it implies, in lock order
+// Locks is every lock that has an owner, directly or through a lock that it implies, in lock order
 // (listAllLocks of locks.md 2.3).
 func (t *Table) Locks() []Lock {
 	var all []Lock
@@ -94,7 +95,7 @@ func (t *Table) Locks() []Lock {
 	return all
 }
 
-// OwnerMode is an owner and how it holds a lock.
+// OwnerMode is an owner and the mode in which it holds a lock.
 type OwnerMode struct {
 	Owner Owner
 	Mode  Mode
@@ -114,7 +115,7 @@ func (t *Table) Owners(l Lock) []OwnerMode {
 	return owners
 }
 
-// Holders is everybody who holds something, in owner order (lockOwners).
+// Holders is every owner that holds something, in owner order (lockOwners).
 func (t *Table) Holders() []Owner {
 	return t.ownersWhere(func(h *holder) bool { return len(h.held) > 0 })
 }
@@ -130,7 +131,7 @@ func (t *Table) ownersWhere(wanted func(*holder) bool) []Owner {
 	return all
 }
 
-// holder finds an owner, or makes it known. Whoever calls it calls forget when done.
+// holder finds an owner, or adds it. The caller calls forget afterwards.
 func (t *Table) holder(o Owner) *holder {
 	h := t.holders[o]
 	if h == nil {
@@ -163,10 +164,10 @@ func (h *holder) items() []Item {
 	return items
 }
 
-// releases is the request that gives up what is held and matches.
+// releases is the request that releases what is held and matches.
 func (h *holder) releases(match func(Lock) bool) Request { return h.requests(match, None) }
 
-// requests is the request that puts what is held and matches into a mode, in lock order.
+// requests is the request that changes what is held and matches to a mode, in lock order.
 func (h *holder) requests(match func(Lock) bool, mode Mode) Request {
 	var req Request
 	for l := range h.held {
@@ -178,13 +179,13 @@ func (h *holder) requests(match func(Lock) bool, mode Mode) Request {
 	return req
 }
 
-// satisfies tells whether every item is in force as it is.
+// satisfies tells whether every item is in force in exactly its mode.
 func (h *holder) satisfies(req Request) bool {
 	return !slices.ContainsFunc(req, func(i Item) bool { return h.mode(i.Lock) != i.Mode })
 }
 
-// apply puts a request into force that has been checked and has no blockers. It tells lost of every spot at which the
-// owner no longer is.
+// apply puts a request into force that has been checked and has no blockers. It calls onLeave for every point that the
+// owner has left.
 func (t *Table) apply(h *holder, req Request, onLeave func(*waitPoint)) {
 	for _, i := range req {
 		was := h.mode(i.Lock)

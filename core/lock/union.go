@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// UnionResult is what an owner has got of the locks it would like to have.
+// UnionResult is what an owner has got of the locks that it asked for.
 type UnionResult struct {
 	// Locks is the locks newly obtained, the last one first. A lock that was asked for twice may be here twice.
 	Locks []Lock
@@ -52,7 +52,7 @@ func (s *State) GuardedOpportunisticUnion(now time.Time, o Owner, items []Item, 
 	case len(got) >= countMin:
 		return UnionResult{Locks: got, Changed: []Owner{o}}
 	}
-	// Nobody is woken: all that wait were blocked before the first step, and it is as before again.
+	// No waiter is woken: all of them were blocked before the first step, and the state is the same again.
 	for k := len(before) - 1; k >= 0; k-- {
 		s.table.apply(h, Request{before[k]}, func(*waitPoint) {})
 	}

@@ -2,9 +2,10 @@ package lock
 
 import "slices"
 
-// A lock has four spots: places where owners are, and where the requests that these block wait. An item conflicts with
-// an owner if and only if the owner is at one of the spots that conflicts visits for the item; owners are at the spots
-// that places visits for what they hold. These two functions are the table of blockers of locks.md 1.5.
+// A lock has four wait points: they list owners, and the requests that these block wait there. An item conflicts with
+// an owner if and only if the owner is at one of the points that visitConflicts visits for the item. An owner is at
+// the points that visitOwnerPoints visits for what it holds. These two functions are the table of blockers of locks.md
+// 1.5.
 const (
 	atLock             = iota // owners of the lock itself
 	atLockExclusive           // those of them who hold it exclusively
@@ -14,16 +15,16 @@ const (
 	pointCount
 )
 
-// lockEntry is all there is about one lock.
+// lockEntry is all that is known of one lock.
 type lockEntry struct {
 	lock   Lock
 	points [pointCount]waitPoint
 }
 
-// waitPoint is one place of a lock.
+// waitPoint is one of the points of a lock.
 //
-// Invariant: owners counts how many locks put an owner here (one, at a direct spot), and is never zero; claims are
-// sorted by arrival, and each of their requests is overdue.
+// Invariant: owners counts how many locks put an owner here (one, at a point atLock), and is never zero. reservations
+// are sorted by arrival, and each of their requests is overdue.
 type waitPoint struct {
 	entry        *lockEntry
 	owners       map[*holder]int
@@ -44,7 +45,7 @@ func (t *Table) entry(l Lock) *lockEntry {
 	return e
 }
 
-// dropUnused drops an entry that nothing refers to any more.
+// dropUnused drops an entry that nothing refers to.
 func (t *Table) dropUnused(e *lockEntry) {
 	for i := range e.points {
 		if s := &e.points[i]; len(s.owners)+len(s.waiters.heap.items)+len(s.reservations) > 0 {
@@ -54,7 +55,7 @@ func (t *Table) dropUnused(e *lockEntry) {
 	delete(t.locks, e.lock)
 }
 
-// visitOwnerPoints visits the spots at which an owner of the lock in this mode is.
+// visitOwnerPoints visits the points at which an owner of the lock in this mode is.
 func (t *Table) visitOwnerPoints(i Item, visit func(*waitPoint)) {
 	e := t.entry(i.Lock)
 	visit(&e.points[atLock])
@@ -70,7 +71,7 @@ func (t *Table) visitOwnerPoints(i Item, visit func(*waitPoint)) {
 	}
 }
 
-// visitConflicts visits the spots whose owners are in an item's way, until visit says false. A release has none.
+// visitConflicts visits the points whose owners conflict with an item, until visit returns false. A release has none.
 func (t *Table) visitConflicts(i Item, visit func(*waitPoint) bool) {
 	own, below := atLock, atMembers
 	switch i.Mode {
@@ -89,7 +90,8 @@ func (t *Table) visitConflicts(i Item, visit func(*waitPoint) bool) {
 	}
 }
 
-// moveOwner takes an owner from the places of one mode to those of another.
+// moveOwner moves an owner from the points of one mode to those of another. It calls onLeave for every point that the
+// owner has left.
 func (t *Table) moveOwner(h *holder, l Lock, from, to Mode, onLeave func(*waitPoint)) {
 	if to > None {
 		t.visitOwnerPoints(Item{l, to}, func(s *waitPoint) {
@@ -120,7 +122,7 @@ func (t *Table) dropUnusedAll(l Lock) {
 	}
 }
 
-// blocks tells whether anybody but h is at the spot.
+// blocks tells whether any owner but h is at the point.
 func (s *waitPoint) blocks(h *holder) bool {
 	if len(s.owners) == 1 {
 		return s.owners[h] == 0
@@ -128,7 +130,7 @@ func (s *waitPoint) blocks(h *holder) bool {
 	return len(s.owners) > 1
 }
 
-// blockedAt is a spot at which the request is blocked, nil if there is none.
+// blockedAt is a point at which the request is blocked, nil if there is none.
 func (t *Table) blockedAt(h *holder, req Request) *waitPoint {
 	var found *waitPoint
 	for _, i := range req {
@@ -145,7 +147,7 @@ func (t *Table) blockedAt(h *holder, req Request) *waitPoint {
 	return found
 }
 
-// blockers is everybody in the way of the request but its owner, in owner order.
+// blockers is every other owner that conflicts with the request, in owner order.
 func (t *Table) blockers(h *holder, req Request) []Owner {
 	found := map[*holder]struct{}{}
 	for _, i := range req {

@@ -1,8 +1,10 @@
-// Package opcode is the catalogue of opcodes: which exist, what parameters they take, how a submitted one is checked and
-// brought into the form that job files hold, and the line that describes it (queue.md 1.5, 3.3 and 8).
+// Package opcode is the catalogue of opcodes (queue.md 1.5, 3.3 and 8). It is given a submitted opcode and returns the
+// form that job files hold, with secrets taken out, or what is wrong with it. For a stored opcode it returns the line
+// that describes it, the locks that it is expected to ask for (Declare), the locks that it must hold (RequiredLocks),
+// and the command that an operator's definition makes of it (Expand).
 //
-// It is pure: values in, values out. JSON values are kept as the client spelled them, numbers above all; only white space
-// around tokens is dropped. The returned slices are the caller's, input slices are never written to.
+// It is pure. JSON values are kept as the client spelled them, numbers above all; only white space around tokens is
+// dropped. The returned slices are the caller's, input slices are never changed.
 package opcode
 
 import (
@@ -52,11 +54,11 @@ type Opcode struct {
 	summary string         // name of the parameter that the summary shows, "" for none
 	index   map[string]int // parameter name to position in Params
 
-	// requiredLocks is the locks of an opcode that says itself what it wants, nil for those of the lock table. Parse refuses what
-	// it refuses; it knows no cluster then.
+	// requiredLocks is the locks of an opcode that names them in its parameters, nil for those of the lock table. Parse
+	// refuses what it refuses, without knowing the cluster.
 	requiredLocks func(*opcodeParams) (lock.RequiredLocks, *Invalid)
 
-	compiled *compiledDefinition // what an opcode of an operator's definition runs, nil for the others
+	compiled *compiledDefinition // what an opcode of an operator's definition runs, nil for other opcodes
 }
 
 // Defined tells whether the opcode comes from a Definition, so that Expand says what it runs.

@@ -92,7 +92,7 @@ func Depends(input json.RawMessage) ([]Dependency, error) {
 	return decodeDepends(depends), nil
 }
 
-// decodeDepends reads what belongs to the type dependencies.
+// decodeDepends reads dependencies that have been checked.
 func decodeDepends(v json.RawMessage) []Dependency {
 	var all []Dependency
 	for pair := range elements(v) {

@@ -8,14 +8,14 @@ import (
 )
 
 // Declare predicts the locks that an opcode will ask for, from its input and from what is known of the cluster, which
-// may be nil (queue.md 8.3; designs.md "Predictive queue"). Names of instances are names, those of nodes, groups and
-// networks are UUIDs where the cluster knows them; what the cluster does not know may come to be before the job's turn,
-// so its own name stands for it, and what lies behind it is some locks.
+// may be nil (queue.md 8.3; designs.md "Predictive queue"). Instances are locked by name; nodes, groups and networks
+// by UUID, if the cluster knows them. An unknown object may be created before the job runs, so its name stands for it,
+// and the objects that it refers to are unknown locks.
 //
-// It never fails. An input that cannot be read, or of an opcode that nobody knows (its definition may be gone), counts
-// as the big lock: with that the scheduler expects the worst, as it has to where it knows nothing (queue.md 8.5).
+// It never fails. An input that cannot be read, or of an unknown opcode (its definition may be gone), counts as the
+// big lock: the scheduler must expect the worst where it knows nothing (queue.md 8.5).
 //
-// It runs for every job that is submitted, and for all of them when the daemon starts.
+// It runs for every job that is submitted, and for all jobs when the daemon starts.
 func (c *Catalogue) Declare(input json.RawMessage, resources *config.Resources) lock.Declaration {
 	g := readParams(input, resources)
 	if claims, ok := lockTable[g.opcode]; ok {
@@ -36,13 +36,13 @@ type tableEntry struct {
 	exclusive bool
 }
 
-// lockSource finds the locks of a claim. What it returns says nothing of the mode: it is always a shared want.
+// lockSource finds the locks of an entry. Its result is always a shared demand; the entry has the mode.
 type lockSource func(*opcodeParams) lock.Demand
 
 // condition is what an entry of the lock table depends on.
 type condition func(*opcodeParams) bool
 
-// bgl is the row of an opcode that wants the big lock exclusively: no other lock is of interest then.
+// bgl is the row of an opcode that wants the big lock exclusively; other locks do not matter then.
 var bgl = []tableEntry{{levels: []lock.Level{lock.Cluster}}}
 
 func shared(of lockSource, levels ...lock.Level) tableEntry {
@@ -76,10 +76,10 @@ func (g *opcodeParams) declare(entries []tableEntry) lock.Declaration {
 // allLocks is every lock of the level.
 func allLocks(*opcodeParams) lock.Demand { return lock.Demand{Kind: lock.AllShared} }
 
-// unknownLocks is locks of which nobody can say which.
+// unknownLocks is some locks of the level; which ones is unknown.
 func unknownLocks(*opcodeParams) lock.Demand { return lock.Demand{Kind: lock.UnknownShared} }
 
-// sortedNames is names that belong to somebody else and are in order already.
+// sortedNames is the demand for names that are shared with others and sorted already.
 func sortedNames(names []string) lock.Demand {
 	if len(names) == 0 {
 		return lock.Demand{}
@@ -87,7 +87,7 @@ func sortedNames(names []string) lock.Demand {
 	return lock.Demand{Kind: lock.SharedSet, Names: names}
 }
 
-// orAllLocks is every lock of the level if there would be none.
+// orAllLocks is every lock of the level if the source has none.
 func orAllLocks(source lockSource) lockSource {
 	return func(g *opcodeParams) lock.Demand {
 		if want := source(g); want.Kind != lock.Nothing {
@@ -123,12 +123,12 @@ func unless(is condition, then lockSource) lockSource { return either(is, none, 
 
 func none(*opcodeParams) lock.Demand { return lock.Demand{} }
 
-// isTrue is about a flag that is not set unless the opcode says so.
+// isTrue is about a flag that is false by default.
 func isTrue(param string) condition {
 	return func(g *opcodeParams) bool { return g.flag(param, false) }
 }
 
-// isNotFalse is about a flag that is set unless the opcode says otherwise.
+// isNotFalse is about a flag that is true by default.
 func isNotFalse(param string) condition {
 	return func(g *opcodeParams) bool { return g.flag(param, true) }
 }

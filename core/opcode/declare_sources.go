@@ -24,7 +24,8 @@ func groups(params ...string) lockSource    { return named(groupLock, params...)
 func nodes(params ...string) lockSource     { return named(nodeLock, params...) }
 func networks(params ...string) lockSource  { return named(networkLock, params...) }
 
-// newName is the locks of what will have a UUID that nobody knows yet. The name stands for it, and meets no other lock.
+// newName is the lock of an object that does not exist yet, so its UUID is unknown. Its name stands for it, and
+// conflicts with no other lock.
 func newName(param string) lockSource {
 	return named(func(_ *config.Resources, name string) string { return name }, param)
 }
@@ -57,7 +58,7 @@ func networkLock(r *config.Resources, name string) string {
 	return name
 }
 
-// relationFunc finds the names of what lies behind the thing of a name, false if that thing is unknown.
+// relationFunc finds the names of the objects that the named object refers to, false if that object is unknown.
 type relationFunc func(r *config.Resources, name string) ([]string, bool)
 
 func ofInstance(list func(*config.Instance) []string) relationFunc {
@@ -78,8 +79,8 @@ func ofGroup(list func(*config.Group) []string) relationFunc {
 	}
 }
 
-// related is what lies behind locks: the nodes of instances, the groups of nodes and so on. Behind something that the
-// cluster does not know is something unknown.
+// related is the locks of the objects to which locked objects refer: the nodes of instances, the groups of nodes and
+// so on. An object that the cluster does not know refers to unknown locks.
 func related(of lockSource, find relationFunc) lockSource {
 	return func(g *opcodeParams) lock.Demand {
 		named := of(g)
@@ -138,7 +139,7 @@ func nodesIn(of lockSource) lockSource {
 	return related(of, ofGroup(func(g *config.Group) []string { return g.Nodes }))
 }
 
-// What opcodes name under the usual names, and what lies behind it.
+// The objects that opcodes name in their usual parameters, and those to which these refer.
 var (
 	theInstance     = instances("instance_name")
 	instanceNodes   = nodesOf(theInstance)
@@ -164,7 +165,7 @@ func masterNode(g *opcodeParams) lock.Demand {
 	return unknownLocks(g)
 }
 
-// mirroredOnNode is the instances with a mirror of their disks that have one half on the node.
+// mirroredOnNode is the instances with mirrored disks that have one half on the node.
 func mirroredOnNode(g *opcodeParams) lock.Demand {
 	n, known := g.resources.Node(g.text("node_name"))
 	if !known {
@@ -213,7 +214,7 @@ func someUnplaced(g *opcodeParams) bool {
 	return false
 }
 
-// externallyMirrored: the instance can move to any node. Of an unknown one nobody can say.
+// externallyMirrored: the instance can move to any node. It is false for an unknown instance.
 func externallyMirrored(g *opcodeParams) bool {
 	i, known := g.resources.Instance(g.text("instance_name"))
 	return known && config.ExternallyMirrored(i.Template)

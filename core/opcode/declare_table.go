@@ -2,11 +2,11 @@ package opcode
 
 import "lockstep/core/lock"
 
-// lockTable is the table of queue.md 8.3, row by row: what Ganeti's logical units really take. Whoever does not want
-// the big lock exclusively has it shared, which is said nowhere here. An opcode that only submits jobs has a row for its
-// own locks; those of the jobs are theirs.
+// lockTable is the table of queue.md 8.3, row by row: what Ganeti's logical units really take. An opcode that does not
+// want the big lock exclusively has it shared; the table leaves that out. An opcode that only submits jobs has a row
+// for its own locks; the submitted jobs have rows of their opcodes.
 //
-// Opportunistic locks are some of all: which ones will be free cannot be told.
+// Opportunistic locks are unknown locks: which ones will be free cannot be predicted.
 var lockTable = map[string][]tableEntry{
 	"OP_CLUSTER_POST_INIT":            bgl,
 	"OP_CLUSTER_DESTROY":              bgl,
@@ -234,14 +234,15 @@ var (
 		when(allOf(is("disk_template", "drbd"), not(isSet("remote_node"))), nodesIn(instanceGroups)))
 )
 
-// queried is the locks for a question about some instances, or about all of them, and none if the configuration alone can
+// queried is the locks for a query of some instances, or about all of them, and none if the configuration alone can
 // answer it.
 func queried(listed lockSource) lockSource {
 	return unless(allOf(isTrue("static"), not(isTrue("use_locking"))), either(isSet("instances"), listed, allLocks))
 }
 
-// creationNodes is the nodes of an instance that shall be: those it is planned for, those that an allocator chooses from
-// (the cluster's own if neither one nor a node is named), or those that are named; and where its image comes from.
+// creationNodes is the nodes of an instance to be created: those that it is planned for, those from which an allocator
+// chooses (the cluster's own if neither one nor a node is named), or those that are named; and the node with its
+// image.
 func creationNodes(chosen lockSource) lockSource {
 	return either(isTrue("commit"), instanceNodes,
 		either(anyOf(isSet("iallocator"), not(isSet("pnode"))), chosen,

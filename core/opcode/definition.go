@@ -66,7 +66,7 @@ func (f DefinitionErrors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// With is the catalogue with more opcodes. All or none are added; the error is Faults.
+// With is the catalogue with more opcodes. All or none are added; the error is DefinitionErrors.
 func (c *Catalogue) With(definitions []Definition) (*Catalogue, error) {
 	more := &Catalogue{opcodes: maps.Clone(c.opcodes)}
 	var errs DefinitionErrors
@@ -87,8 +87,7 @@ func (c *Catalogue) With(definitions []Definition) (*Catalogue, error) {
 	return more, nil
 }
 
-// EncodeDefinitions and DecodeCatalogue carry definitions from who has read them
-// to whom they concern.
+// EncodeDefinitions and DecodeCatalogue carry definitions from the actor that has read them to the others.
 func EncodeDefinitions(definitions []Definition) ([]byte, error) { return json.Marshal(definitions) }
 
 // DecodeCatalogue is the catalogue with these definitions.
@@ -190,7 +189,7 @@ func (d *definitionCompiler) param(field string, from *ParamDefinition) Param {
 	return p
 }
 
-// compile reads the templates.
+// compile parses the templates.
 func (d *definitionCompiler) compile() *compiledDefinition {
 	p := &compiledDefinition{}
 	for i := range d.definition.Params {

@@ -61,7 +61,8 @@ func (c *Catalogue) Expand(input, secrets json.RawMessage) (Command, error) {
 	return command, nil
 }
 
-// restoreSecrets puts secrets back in the place of what is stored instead of them. It names the first one that is not there.
+// restoreSecrets puts secrets back in the place of what is stored instead of them. It returns the name of the first
+// one that is missing.
 func (g *opcodeParams) restoreSecrets(params []string, secrets json.RawMessage) (missing string) {
 	secret := readParams(secrets, nil)
 	for _, param := range params {
@@ -125,7 +126,7 @@ func (p *compiledDefinition) expand(g *opcodeParams) (Command, *Invalid) {
 	return c, p.checkNUL(g)
 }
 
-// valueError is about a value that is of no use in the template.
+// valueError is about a value that is not valid in the template.
 func (t template) valueError(text string) *Invalid {
 	for param := range t.params {
 		return paramError(param, text)
@@ -209,8 +210,8 @@ func (t *lockTemplate) appendTo(wanted []wantedLock, g *opcodeParams) ([]wantedL
 	return wanted, nil
 }
 
-// checkLockParam: a value must not make one lock into that of a whole level, which only a definition itself may name, and
-// not into the lock of nothing.
+// checkLockParam refuses a value that would turn one lock into that of a complete level, which only a definition
+// itself may name, or into a lock without a name.
 func checkLockParam(param string, v json.RawMessage) *Invalid {
 	if v == nil {
 		return nil

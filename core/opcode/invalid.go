@@ -30,7 +30,7 @@ func typeError(opcode, param string, bad *mismatch) *Invalid {
 	}
 }
 
-// secretTypeError says what is allowed, and of what was found nothing, not even where the fault is: keys may tell as well.
+// secretTypeError names what is allowed. It says nothing of what was found, not even where: keys may be secret, too.
 func secretTypeError(opcode string, p *Param) *Invalid {
 	return &Invalid{
 		Opcode: opcode, Param: p.Name,

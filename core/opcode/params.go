@@ -6,9 +6,10 @@ import (
 	"lockstep/core/config"
 )
 
-// opcodeParams is an opcode, submitted or stored, that is asked for its parameters by name, and the cluster that they speak of.
+// opcodeParams is a submitted or stored opcode that is read by the names of its parameters, and the resources of the
+// cluster to which they refer.
 //
-// Its syntax need not be good: as for Summary, what cannot be read is not there.
+// Its syntax may be wrong: as for Summary, what cannot be read counts as absent.
 type opcodeParams struct {
 	opcode    string // OP_ID, "" if there is none
 	members   []rawMember
@@ -18,7 +19,7 @@ type opcodeParams struct {
 // rawMember is a member of an object; the key has its quotes.
 type rawMember struct{ key, value []byte }
 
-// membersUsual is how many members most opcodes have at most.
+// membersUsual is the number of members that most opcodes do not exceed.
 const membersUsual = 24
 
 func readParams(input json.RawMessage, resources *config.Resources) *opcodeParams {

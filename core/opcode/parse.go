@@ -173,7 +173,7 @@ func (op *Opcode) draft(values []json.RawMessage, found []member) (Draft, error)
 	return d, nil
 }
 
-// checkTogether looks for what is wrong with the parameters taken together.
+// checkTogether checks the parameters in combination.
 func (op *Opcode) checkTogether(input json.RawMessage) *Invalid {
 	if op.requiredLocks == nil {
 		return nil
@@ -236,8 +236,8 @@ func hasNestedSecret(v json.RawMessage) bool {
 
 const nestedSecret = "osparams_secret"
 
-// appendSecret writes the secret value to input with its leaves redacted, and keeps the real one in d.Secrets if there is
-// anything to keep.
+// appendSecret writes the secret value to input with its leaves redacted, and keeps the real one in d.Secrets if
+// anything was redacted.
 func (d *Draft) appendSecret(input []byte, p *Param, value json.RawMessage) []byte {
 	input, leaves := appendRedacted(input, value)
 	if leaves > 0 {

@@ -21,8 +21,8 @@ const (
 const lockNameDescription = "the name of a lock: cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ followed by a name, " +
 	"or by [lockset] for all of its kind"
 
-// parseLockName finds the lock that an opcode may name: not that of the configuration, which is held for the moment of a
-// change alone, and of level cluster only the one that everybody uses.
+// parseLockName finds the lock that an opcode may name: not that of the configuration, which is held only during a
+// change, and of level cluster only the big lock.
 func parseLockName(name string) (lock.Lock, bool) {
 	l, err := lock.ParseLock(name)
 	_, member, _ := strings.Cut(name, "/")
@@ -59,7 +59,7 @@ func (g *opcodeParams) wantedLocks(param string) []wantedLock {
 	return all
 }
 
-// commandLocks is what OP_RUN_COMMAND says that it needs.
+// commandLocks is the required locks that OP_RUN_COMMAND names.
 func commandLocks(g *opcodeParams) (lock.RequiredLocks, *Invalid) {
 	count := 1
 	if v := g.value(countKey); v != nil {
@@ -80,7 +80,7 @@ func commandLocks(g *opcodeParams) (lock.RequiredLocks, *Invalid) {
 	return n, checkAnyOf(&n, count)
 }
 
-// checkAnyOf makes sure that the opportunistic locks can be had.
+// checkAnyOf makes sure that the opportunistic locks can be acquired.
 func checkAnyOf(n *lock.RequiredLocks, count int) *Invalid {
 	switch {
 	case len(n.AnyOf) == 0 && count == 1:
@@ -113,8 +113,8 @@ func paramError(param, text string) *Invalid {
 	return &Invalid{Param: param, Text: "Can't parse value for '" + param + "': " + text}
 }
 
-// paramLocks gives the locks of a parameter. One that it names twice must be wanted in one mode: nobody could tell which
-// was meant.
+// paramLocks is the locks of a parameter. It refuses a lock that is named in two modes, because the client's intention
+// is unknown.
 func (g *opcodeParams) paramLocks(param string) ([]lock.Item, *Invalid) {
 	wanted := g.wantedLocks(param)
 	if len(wanted) == 0 {
@@ -130,8 +130,8 @@ func (g *opcodeParams) paramLocks(param string) ([]lock.Item, *Invalid) {
 	return resolveLocks(param, g.resources, wanted)
 }
 
-// resolveLocks gives the locks that are wanted, in lock order. If several names turn out to be of one lock, the strongest of the
-// modes includes the others.
+// resolveLocks is the wanted locks in lock order. If several names are of one lock, the strongest mode includes the
+// others.
 func resolveLocks(param string, resources *config.Resources, wanted []wantedLock) ([]lock.Item, *Invalid) {
 	if len(wanted) == 0 {
 		return nil, nil
@@ -156,8 +156,8 @@ func resolveLocks(param string, resources *config.Resources, wanted []wantedLock
 	return merged, nil
 }
 
-// lockName puts UUIDs in the place of the names by which people know things. Locks of things that the cluster does not
-// know keep their names: there is a lock for everything.
+// lockName replaces names of objects by their UUIDs. Locks of objects that the cluster does not know keep their names:
+// every name has a lock.
 func lockName(resources *config.Resources, name string) string {
 	level, member, _ := strings.Cut(name, "/")
 	switch level {

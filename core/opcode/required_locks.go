@@ -24,14 +24,15 @@ const (
 	environmentError = "environment_error"
 )
 
-// executedOpcodes is the opcodes of the lock table that lockstep executes itself: with them, the prediction is what is taken.
+// executedOpcodes is the opcodes of the lock table that lockstep executes itself: they take the locks that are
+// predicted.
 var executedOpcodes = map[string]bool{
 	"OP_TEST_DELAY": true, "OP_TEST_JQUEUE": true, "OP_CLUSTER_SET_PARAMS": true, "OP_CLUSTER_REDIST_CONF": true,
 }
 
-// RequiredLocks is the locks that an opcode, given by its stored input, has to hold while lockstep executes it. Opcodes that
-// nobody here executes need none, they fail at once. Who needs any needs the big lock as well, shared unless it asks for
-// more; who needs none does not even need that. The error is a *Failure.
+// RequiredLocks is the locks that an opcode, given by its stored input, must hold while lockstep executes it. Opcodes
+// that lockstep does not execute need none, they fail at once. An opcode that needs any lock needs the big lock as
+// well, shared unless it asks for more. The error is a *Failure.
 func (c *Catalogue) RequiredLocks(input json.RawMessage, resources *config.Resources) (lock.RequiredLocks, error) {
 	g := readParams(input, resources)
 	var n lock.RequiredLocks
@@ -81,7 +82,7 @@ func (g *opcodeParams) request() (lock.Request, *Failure) {
 	return r, nil
 }
 
-// declarationOf is needs as a prediction: which of AnyOf it will be is unknown.
+// declarationOf is required locks as a declaration: which of AnyOf it will be is unknown.
 func declarationOf(n lock.RequiredLocks) lock.Declaration {
 	d := lock.DeclarationOf(n.Request...)
 	for _, i := range n.AnyOf {

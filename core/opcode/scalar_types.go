@@ -61,7 +61,7 @@ var (
 // secondsMax is the longest time-out of a command: some 31 years, which still counts as nanoseconds in 64 bits.
 const secondsMax = 1e9
 
-// scalarTypeOf finds a plain type by the name that type expressions use for it.
+// scalarTypeOf finds a scalar type by the name that type expressions use for it.
 func scalarTypeOf(name string) (t *scalarType, ok bool) {
 	switch name {
 	case "None":

@@ -46,7 +46,7 @@ func parseTemplate(s string, isParam func(string) bool) (t template, problem str
 	return t, ""
 }
 
-// soleParam is the parameter that makes up the whole template, "" if there is more in it or less.
+// soleParam is the parameter that is the complete template, "" if there is more in it or less.
 func (t template) soleParam() string {
 	if len(t) == 1 {
 		return t[0].param
@@ -63,8 +63,8 @@ func (t template) params(yield func(string) bool) {
 	}
 }
 
-// expand puts values in the place of parameters. If one has none there is no text at all: what depends on an optional
-// parameter is left out as a whole.
+// expand puts values in the place of parameters. If one has no value there is no text at all: what depends on an
+// optional parameter is left out completely.
 func (t template) expand(value func(param string) json.RawMessage) (text string, complete bool) {
 	var b strings.Builder
 	for _, p := range t {
@@ -81,7 +81,7 @@ func (t template) expand(value func(param string) json.RawMessage) (text string,
 	return b.String(), true
 }
 
-// textOf is a value as it stands within a text: a string is its content, all else its JSON.
+// textOf is a value as part of a text: a string is its content, all else its JSON.
 func textOf(v json.RawMessage) string {
 	if isString(v) {
 		return string(unquoted(v))

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// typeNames is what a type expression may refer to by name, beside the plain types.
+// typeNames is the names that a type expression may use, beside the scalar types.
 //
 // Invariant: parsed holds only complete types, so it may be shared by every parameter of that type.
 type typeNames struct {
@@ -32,7 +32,7 @@ func newVocabulary(named map[string]string) *typeNames {
 //	       | "Private" factor
 //	       | name
 //
-// A name is that of a plain type (see plainType) or one of the vocabulary.
+// A name is that of a scalar type (see scalarTypeOf) or one of typeNames.
 func (voc *typeNames) parse(expr string) (Type, error) {
 	if t, ok := voc.parsed[expr]; ok {
 		return t, nil

@@ -54,7 +54,7 @@ func (m *mismatch) inElement(i int) *mismatch {
 	return m.in("[" + strconv.Itoa(i) + "]")
 }
 
-// mismatchOf is the mismatch of v as a whole.
+// mismatchOf is the mismatch of the complete value v.
 func mismatchOf(t Type, v json.RawMessage) *mismatch {
 	return &mismatch{want: t.String(), found: kindOf(v)}
 }
@@ -62,7 +62,7 @@ func mismatchOf(t Type, v json.RawMessage) *mismatch {
 // shownMax bounds how much of a value an error text repeats, in bytes.
 const shownMax = 60
 
-// kindOf names a value without repeating more of it than a number: strings may hold what is nobody's business.
+// kindOf names a value without repeating more of it than a number: strings may hold secrets.
 func kindOf(v json.RawMessage) string {
 	switch c := v[0]; {
 	case c == '{':
@@ -209,7 +209,7 @@ func (t dictionary) check(v json.RawMessage) *mismatch {
 	return nil
 }
 
-// private is the inner type for values that are nobody's business: not even their spelling gets into an error.
+// private is the inner type for secret values: not even their spelling gets into an error.
 type private struct{ inner Type }
 
 func (t private) String() string { return t.inner.String() }

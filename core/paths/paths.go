@@ -1,6 +1,6 @@
-// Package paths is where things lie below the data directory, and how livelock
-// files are called: Ganeti's names (queue.md 3.1, locks.md 3). Pure; it
-// is linked into the job process.
+// Package paths has the names of files below the data directory and of livelock files, which are Ganeti's (queue.md
+// 3.1, locks.md 3). It turns job ids and serials into names and file contents, and back. It is pure, and linked into
+// the job process.
 package paths
 
 import (
@@ -27,7 +27,7 @@ const (
 	ArchiveDir    = "queue/archive"
 	QuarantineDir = "queue/quarantine"
 
-	// SerialPath holds the last job id handed out, see [ParseSerial].
+	// SerialPath holds the last job id that was given, see [ParseSerial].
 	SerialPath = "queue/serial"
 	// VersionPath holds the layout's version, checked at the daemon's start.
 	VersionPath = "queue/version"
@@ -79,7 +79,7 @@ func recordPathOf(file string) string {
 
 func jobName(id int64) string {
 	if id < 0 {
-		panic(fmt.Sprintf("layout: negative job id %d", id))
+		panic(fmt.Sprintf("paths: negative job id %d", id))
 	}
 	return jobPrefix + strconv.FormatInt(id, 10)
 }
@@ -117,7 +117,7 @@ func parseDecimal(s string) (int64, bool) {
 
 // ParseSerial reads the contents of [SerialPath]: a decimal number >= 0;
 // blanks and newlines behind it are ignored. Anything else is an error, for a
-// serial guessed too low would hand out an id twice.
+// serial guessed too low would give an id twice.
 func ParseSerial(data []byte) (int64, error) {
 	text := strings.TrimRight(string(data), " \t\r\n")
 	serial, ok := parseDecimal(text)
@@ -137,8 +137,7 @@ const jobLivelockPrefix = "job_"
 // JobLivelockPattern matches the names of all job processes' livelocks.
 const JobLivelockPattern = jobLivelockPrefix + "*"
 
-// JobLivelockNameStart is how the name of a job process's livelock begins: Ganeti's
-// job_%06d.
+// JobLivelockNameStart is the start of the name of a job process's livelock: Ganeti's job_%06d.
 func JobLivelockNameStart(id int64) string { return fmt.Sprintf("%s%06d", jobLivelockPrefix, id) }
 
 // IsJobLivelock is true if the livelock is some job process's, not a daemon's
@@ -149,7 +148,7 @@ func IsJobLivelock(file string) bool {
 	return strings.HasPrefix(path.Base(file), jobLivelockPrefix)
 }
 
-// JobIDOfLivelock is the job whose process made the livelock of that name or path.
+// JobIDOfLivelock is the id of the job whose process made the livelock of that name or path.
 func JobIDOfLivelock(file string) (id int64, ok bool) {
 	suffix, ok := strings.CutPrefix(path.Base(file), jobLivelockPrefix)
 	digits, _, found := strings.Cut(suffix, "_")

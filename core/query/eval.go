@@ -11,7 +11,7 @@ import (
 	"lockstep/core/job"
 )
 
-// ValueStatus tells what became of a value; the numbers are those of the wire (queue.md 2.4).
+// ValueStatus tells whether there is a value, or why not; the numbers are those of the wire (queue.md 2.4).
 type ValueStatus uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	Unknown                 // no such field
 	NoData                  // the value could not be had
 	Unavailable             // this item has no such value
-	Offline                 // whoever knows the value is marked offline
+	Offline                 // the node that knows the value is marked offline
 )
 
 // CompareMode is how a field is compared (queue.md 2.2).
@@ -100,8 +100,8 @@ func (e *Expr) costOfLeaves() int {
 	return cost
 }
 
-// evaluate tells whether the leaf holds of a value, or else what is wrong. What has no normal value holds: nobody knows that
-// it does not.
+// evaluate tells whether the leaf holds for a value, or else what is wrong. A leaf holds for every value that is not
+// Normal: it is not known to be false.
 func (l *Leaf) evaluate(name string, v Value) (holds bool, problem string) {
 	if v.Status == Unknown {
 		return false, unknownField(name)
@@ -194,8 +194,8 @@ func compareNumber(data any, n int64) (order int, ok bool) {
 	return 0, false
 }
 
-// isElementOf tells whether the value is an element of data. It is false, false if data is not a list of strings or whole
-// numbers, whichever the value is.
+// isElementOf tells whether the value is an element of data. It is false, false if data is not a list of strings or
+// whole numbers, whichever the value is.
 func (v Literal) isElementOf(data any) (found, ok bool) {
 	switch data := data.(type) {
 	case []string:

@@ -210,8 +210,8 @@ func (e *Expr) appendNode(dst []byte, n *node) []byte {
 	return append(dst, ']')
 }
 
-// FieldValues is the shortcut of queue.md 2.3: if the expression asks for nothing but items whose field name has one of some
-// values, then only those need to be looked at. They are in the order asked, repetitions included.
+// FieldValues is the shortcut of queue.md 2.3: if the expression selects only items whose field name has one of some
+// values, only those need to be examined. They are in the order asked, repetitions included.
 func (e *Expr) FieldValues(field string) (names []Literal, only bool) {
 	if !e.comparesOnly(&e.tree, field) {
 		return nil, false

@@ -29,11 +29,11 @@ type Definition struct {
 	Doc   string    `json:"doc"`
 }
 
-// DataLevel is what must be at hand of an item for a field to have its value. Whoever has one has those before it.
+// DataLevel is how much of an item must be loaded for a field to have its value. Each level includes those before it.
 type DataLevel uint8
 
 const (
-	LevelListing DataLevel = iota // that the item is there is enough
+	LevelListing DataLevel = iota // it is enough that the item exists
 	LevelInfo                     // what is kept in memory
 	LevelFile                     // what is only on the disk
 )
@@ -53,7 +53,7 @@ func (f *Field[T]) Value(item *T) Value {
 	return v
 }
 
-// field makes a Field of a kind whose items are at hand as a whole.
+// field makes a Field of a kind whose items are loaded completely.
 func field[T any](name, title string, kind FieldType, doc string, value func(*T) Value) Field[T] {
 	return Field[T]{Definition: Definition{name, title, kind, doc}, value: value}
 }
@@ -138,7 +138,7 @@ var kinds = map[string]interface{ Define([]string) []Definition }{
 // OpcodeOnly tells of a kind that only an opcode can be asked for (queue.md 2.4).
 func OpcodeOnly(kind string) bool { return kind == "cluster" || kind == "os" }
 
-// UnknownKind is about a kind of things that there is not.
+// UnknownKind is about a kind that does not exist.
 type UnknownKind struct{ Kind string }
 
 func (e *UnknownKind) Error() string {

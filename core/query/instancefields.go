@@ -40,7 +40,7 @@ var instanceFields = append(commonFields("instance", "Instance", CompareHostName
 	field("snodes.group.uuid", "SecondaryNodesGroupsUUID", Other, "UUIDs of these nodes' groups", nameList(secondaryGroupUUIDs)),
 }...)
 
-// liveOnPrimary is a field that only the node can tell on which an instance runs, which nobody asks.
+// liveOnPrimary is a field that only the primary node of an instance knows. Nodes are not asked.
 func liveOnPrimary(t *ObjectItem) Value {
 	if t.primary().Flag("offline") {
 		return Value{Status: Offline}

@@ -12,7 +12,7 @@ const (
 	nicsShown  = 8
 )
 
-// indexedField is a thing of which an instance has some: a value of each, as a field of its own and all in a list.
+// indexedField is a field of something that an instance has several of: a field for each, and one for the list of all.
 type indexedField struct {
 	name, title string // of the field of one, but for its number
 	list, lists string // name and title of the list; "" if there is none
@@ -21,6 +21,7 @@ type indexedField struct {
 	value       func(*ObjectItem, config.Object) Value
 }
 
+// elementField is the value of element i.
 func elementField(objects func(*ObjectItem) []config.Object, i int, value func(*ObjectItem, config.Object) Value) func(*ObjectItem) Value {
 	return func(t *ObjectItem) Value {
 		all := objects(t)

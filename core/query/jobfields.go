@@ -1,5 +1,7 @@
-// Package query answers clients' questions (queue.md 2): the fields of the things that can be asked for, and the
-// expressions that choose among them. Pure.
+// Package query decides what a client's query returns (queue.md 2): the fields of jobs, locks, filter rules and
+// objects of the configuration, and the expressions that select items. It is given the names of fields, a filter and
+// the items. It returns which items match, their rows as JSON, how much of an item must be loaded first, or what is
+// wrong with the query. It is pure.
 package query
 
 import (
@@ -67,7 +69,7 @@ func timeField(name, title, doc string, micros func(*messages.JobInfo) int64) Jo
 // JobFields is Find of Jobs.
 func JobFields(names []string) ([]*JobField, error) { return Jobs.Find(names) }
 
-// JobIDs are the jobs that a question is about if its filter asks for nothing but ids: in the order asked, each once.
+// JobIDs are the jobs that a query is about if its filter asks only for ids: in the order asked, each once.
 func JobIDs(q *Query[JobItem]) (ids []int64, only bool) {
 	literals, only := q.KeyValues()
 	if !only {
@@ -76,7 +78,7 @@ func JobIDs(q *Query[JobItem]) (ids []int64, only bool) {
 	seen := make(map[int64]bool, len(literals))
 	for _, l := range literals {
 		if l.IsText || l.Number < 0 {
-			return nil, false // no job has it; what is wrong with it the filter knows
+			return nil, false // no job has it; the filter reports what is wrong
 		}
 		if !seen[l.Number] {
 			seen[l.Number] = true
@@ -86,8 +88,8 @@ func JobIDs(q *Query[JobItem]) (ids []int64, only bool) {
 	return ids, true
 }
 
-// ClientStatus is a job's status for clients: who waits for other jobs is shown as waiting, as designs.md
-// "Status while waiting for dependencies" wants it, although no process has written so (design.md 8).
+// ClientStatus is a job's status for clients. A job that waits for other jobs is shown as waiting, as designs.md
+// "Status while waiting for dependencies" wants it, although no process has written that status (design.md 8).
 func ClientStatus(i *messages.JobInfo) string {
 	if s := job.Status(i.GetStatus()); s != job.Queued || !i.GetHeld() {
 		return s.String()
@@ -123,8 +125,8 @@ func opStamp(t job.Timestamp) any {
 	return [2]int64{t.Sec, t.Usec}
 }
 
-// NewJobInfo is the part of a job that the queue keeps at hand. encoded is the file's
-// content, kept for jobs that are not final.
+// NewJobInfo is the part of a job that the queue keeps in memory. encoded is the file's content, kept for jobs that
+// are not final.
 func NewJobInfo(j *job.Job, summary func(json.RawMessage) string, encoded []byte) *messages.JobInfo {
 	info := &messages.JobInfo{
 		Id: int64(j.ID), Status: int32(j.Status()), Priority: int32(j.Priority()),

@@ -3,18 +3,19 @@ package query
 // LockItem is one row of the lock monitor: a lock, or a job for whose end others wait.
 type LockItem struct {
 	Name    string
-	Mode    string   // "" if nobody holds it
+	Mode    string   // "" if it is not held
 	Owners  []string // each the JSON of who it is
 	Pending []LockWaiters
 }
 
-// LockWaiters is who waits, and for what: one who wants a lock in some mode, or the jobs that wait for the same end of another.
+// LockWaiters is owners that wait: one that wants a lock in some mode, or the jobs that wait for the same end of
+// another.
 type LockWaiters struct {
 	Mode   string
 	Owners []string
 }
 
-// Locks are the fields of locks (queue.md 2.6). A filter on the name is one as any other: a lock that nobody has or wants
+// Locks are the fields of locks (queue.md 2.6). A filter on the name is one as any other: a lock without owners and waiters
 // is not there.
 var Locks = newTable("", []Field[LockItem]{
 	field("name", "Name", Other, "Name of the lock", func(l *LockItem) Value { return normal(l.Name) }),

@@ -36,7 +36,8 @@ func networkConnections(t *ObjectItem) Value {
 	return normal(connections)
 }
 
-// addressPool is the addresses of a network. external is those that others use, as the configuration has it: 1 for each.
+// addressPool is the addresses of a network. externalMap has a 1 for each that others use, as the configuration has
+// it.
 type addressPool struct {
 	first       netip.Addr
 	used        string

@@ -47,7 +47,7 @@ var exportFields = []Field[ObjectItem]{
 	field("export", "Export", Text, "Name of the export", liveOnNode),
 }
 
-// liveOnNode is a field that only a node can tell, which nobody asks.
+// liveOnNode is a field that only a node knows. Nodes are not asked.
 func liveOnNode(t *ObjectItem) Value {
 	if t.Object.Flag("offline") {
 		return Value{Status: Offline}

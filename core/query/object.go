@@ -8,7 +8,7 @@ import (
 	"lockstep/core/config"
 )
 
-// ObjectItem is one object of the configuration with all that surrounds it. It belongs to one conversation.
+// ObjectItem is one object of the configuration, with the document that it is part of. It belongs to one conversation.
 type ObjectItem struct {
 	Document *config.Document
 	UUID     string
@@ -43,7 +43,7 @@ func CollectionOf(kind string) (*Collection, bool) {
 	return c, known
 }
 
-// ByName are the objects of these names, in the order asked. The error is a *config.NoObject.
+// ByName are the objects of these names, in the order asked. The error is a *config.NoSuchObject.
 func (c *Collection) ByName(in *config.Document, names []string) ([]*ObjectItem, error) {
 	items := make([]*ObjectItem, len(names))
 	for i, name := range names {
@@ -79,7 +79,7 @@ func (c *Collection) All(in *config.Document) []*ObjectItem {
 	return items
 }
 
-// ForQuery are the objects that a Query looks at: those whose names it asks for, or all.
+// ForQuery are the objects that a query must examine: those whose names it asks for, or all.
 func (c *Collection) ForQuery(in *config.Document, q *Query[ObjectItem]) ([]*ObjectItem, error) {
 	literals, only := q.KeyValues()
 	if !only || slices.ContainsFunc(literals, func(l Literal) bool { return !l.IsText }) {
@@ -92,12 +92,12 @@ func (c *Collection) ForQuery(in *config.Document, q *Query[ObjectItem]) ([]*Obj
 	return c.ByName(in, names)
 }
 
-// stored is a field whose value is stored under a name.
+// stored is a field whose value is stored under a key.
 func stored(key string) func(*ObjectItem) Value {
 	return func(t *ObjectItem) Value { return member(t.Object, key) }
 }
 
-// storedOr is the same where the configuration may leave out what is usual.
+// storedOr is stored with a value for objects where the configuration leaves the key out.
 func storedOr(key, absent string) func(*ObjectItem) Value {
 	return func(t *ObjectItem) Value {
 		if !t.Object.Has(key) {
@@ -115,7 +115,7 @@ func member(o config.Object, key string) Value {
 	return normal(o[key])
 }
 
-// textOrUnavailable is a text, unavailable if there is none.
+// textOrUnavailable is a text, unavailable if it is empty.
 func textOrUnavailable(text string) Value {
 	if text == "" {
 		return unavailable()
@@ -123,16 +123,17 @@ func textOrUnavailable(text string) Value {
 	return normal(text)
 }
 
-// memberOf is a value within an object that is stored under a name.
+// memberOf is a value within an object that is stored under a key.
 func memberOf(object func(*ObjectItem) config.Object, key string) func(*ObjectItem) Value {
 	return func(t *ObjectItem) Value { return member(object(t), key) }
 }
 
+// objectValue is a field whose value is an object.
 func objectValue(object func(*ObjectItem) config.Object) func(*ObjectItem) Value {
 	return func(t *ObjectItem) Value { return normal(object(t)) }
 }
 
-// cached makes parameters that are put together of several objects.
+// cached makes parameters that are merged from several objects, once.
 func (t *ObjectItem) cached(name string, make func() config.Object) config.Object {
 	if made, there := t.parameters[name]; there {
 		return made
@@ -144,7 +145,7 @@ func (t *ObjectItem) cached(name string, make func() config.Object) config.Objec
 	return t.parameters[name]
 }
 
-// nameList and count are a field of names.
+// nameList is a field that is a list of names, and nameCount one that is their number.
 func nameList(names func(*ObjectItem) []string) func(*ObjectItem) Value {
 	return func(t *ObjectItem) Value { return normal(append([]string{}, names(t)...)) } // never null
 }
@@ -167,7 +168,7 @@ func commonFields(word, title string, mode CompareMode) []Field[ObjectItem] {
 	}
 }
 
-// hostNameField makes a field one of host names: the beginning of one means it, too (queue.md 2.2).
+// hostNameField makes a field one of host names: a prefix of a name matches, too (queue.md 2.2).
 func hostNameField(f Field[ObjectItem]) Field[ObjectItem] {
 	f.Mode = CompareHostName
 	return f

@@ -25,7 +25,7 @@ type PatternBudget struct {
 	patterns, instructions int
 }
 
-// NewPatternBudget is the allowance of one request, or of one filter rule.
+// NewPatternBudget is the budget of one request, or of one filter rule.
 func NewPatternBudget() *PatternBudget { return &PatternBudget{patternsMax, instructionsMax} }
 
 // Spent is the number of instructions that have been used up.
@@ -78,7 +78,7 @@ func costOf(tree *syntax.Regexp) int {
 	return ends + instructions(tree) + runes(tree)/runesPerInstruction
 }
 
-// instructions stops growing at more than anybody may have, so that products do not overflow.
+// instructions stops growing above the largest budget, so that products do not overflow.
 func instructions(r *syntax.Regexp) int {
 	n := 0
 	for _, sub := range r.Sub {
@@ -124,7 +124,7 @@ func (p *Pattern) MatchesIn(text string) bool {
 	return p.regexp.MatchString(text)
 }
 
-// MatchesInBytes is In for text that is given as bytes.
+// MatchesInBytes is MatchesIn for text that is given as bytes.
 func (p *Pattern) MatchesInBytes(text []byte) bool {
 	if p.regexp == nil {
 		return bytes.Contains(text, p.plain)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Query is what a client wants to know of one kind: these fields of the items that a filter lets through. It belongs
-// to one conversation.
+// Query is what a client asks about one kind: these fields of the items that a filter selects. It belongs to one
+// conversation.
 type Query[T any] struct {
 	names     []string
 	table     *Table[T]
@@ -17,23 +17,23 @@ type Query[T any] struct {
 	source    partialItem[T]
 }
 
-// testsMax bounds what the filter of one question costs, in tests of a field: those of twenty fields of a million jobs are
-// a fiftieth of it. To make so many takes about a minute.
+// testsMax bounds what the filter of one query costs, in tests of a field: those of twenty fields of a million jobs
+// are a fiftieth of it. To make so many takes about a minute.
 const testsMax = 1_000_000_000
 
-// FilterTooExpensive is the error of a question whose filter would take too long.
+// FilterTooExpensive is the error of a query whose filter would take too long.
 type FilterTooExpensive struct{ CostPerItem int }
 
 func (e *FilterTooExpensive) Error() string {
 	return fmt.Sprintf("the filter takes too long: it costs %d tests for each item, and %d for all items are allowed; patterns are counted by their instructions", e.CostPerItem, testsMax)
 }
 
-// partialItem gives the filter an item's values, as far as they are at hand.
+// partialItem gives the filter an item's values, as far as they are loaded.
 type partialItem[T any] struct {
 	table      *Table[T]
 	item       *T
 	level      DataLevel
-	incomplete bool // the filter has asked for more
+	incomplete bool // the filter has asked for a value that is not loaded
 }
 
 func (s *partialItem[T]) Field(name string) Value {
@@ -45,8 +45,8 @@ func (s *partialItem[T]) Field(name string) Value {
 	return f.Value(s.item)
 }
 
-// NewQuery makes the question of a Query: unknown fields are no error, but for those in the filter. The error is a *ParseError
-// or a *FieldError.
+// NewQuery makes a query: unknown fields are no error, except in the filter. The error is a *ParseError or a
+// *FieldError.
 func (t *Table[T]) NewQuery(names []string, filter json.RawMessage) (*Query[T], error) {
 	fields, _ := t.Find(names) // unknown ones are said to be that, cell by cell
 	q := &Query[T]{names: names, table: t, fields: fields, source: partialItem[T]{table: t}, testsLeft: testsMax}
@@ -63,7 +63,7 @@ func (t *Table[T]) NewQuery(names []string, filter json.RawMessage) (*Query[T], 
 	return q, nil
 }
 
-// NewClassicQuery makes the question of a classic call, which has no filter. The error is an *UnknownFields.
+// NewClassicQuery makes the query of a classic call, which has no filter. The error is an *UnknownFields.
 func (t *Table[T]) NewClassicQuery(names []string) (*Query[T], error) {
 	fields, err := t.Find(names)
 	if err != nil {
@@ -80,7 +80,7 @@ func (q *Query[T]) Definitions() []Definition {
 	return q.table.Define(q.names)
 }
 
-// Level is what has to be at hand of an item for its row.
+// Level is how much must be loaded of an item for its row.
 func (q *Query[T]) Level() DataLevel {
 	level := LevelListing
 	for _, f := range q.fields {
@@ -94,8 +94,8 @@ func (q *Query[T]) Level() DataLevel {
 // HasField tells whether a field is asked for.
 func (q *Query[T]) HasField(name string) bool { return slices.Contains(q.names, name) }
 
-// KeyValues are the values of the key field if the filter asks for nothing but items with one of these (queue.md 2.3): then
-// none but these need to be looked at. They are in the order asked, repetitions included.
+// KeyValues are the values of the key field if the filter selects only items with one of these (queue.md 2.3): then
+// only these need to be examined. They are in the order asked, repetitions included.
 func (q *Query[T]) KeyValues() (names []Literal, only bool) {
 	if q.filter == nil || q.table.Key == "" {
 		return nil, false
@@ -103,11 +103,11 @@ func (q *Query[T]) KeyValues() (names []Literal, only bool) {
 	return q.filter.FieldValues(q.table.Key)
 }
 
-// DropFilter lets every item match: for whoever looks at none but those that the filter names.
+// DropFilter lets every item match, for callers that examine only the items that the filter names.
 func (q *Query[T]) DropFilter() { q.filter = nil }
 
-// Match tells whether an item is asked for. have is what is at hand of it; undecided means that the filter needs more.
-// The error, a *FieldError or *TooMuchWork, is one of the whole question.
+// Match tells whether an item is selected. level is how much of it is loaded; undecided means that the filter needs
+// more. The error, a *FieldError or *FilterTooExpensive, is about the complete query.
 func (q *Query[T]) Match(item *T, level DataLevel) (matches, undecided bool, err error) {
 	if q.filter == nil {
 		return true, false, nil
@@ -124,8 +124,8 @@ func (q *Query[T]) Match(item *T, level DataLevel) (matches, undecided bool, err
 	return matches, false, err
 }
 
-// AppendRow appends an item's row of a Query's answer: a list of [status, value]. A row by which dst becomes longer than
-// limit is cut off.
+// AppendRow appends an item's row of a Query's answer: a list of [status, value]. A row by which dst becomes longer
+// than limit is cut off.
 func (q *Query[T]) AppendRow(dst []byte, item *T, limit int) []byte {
 	dst = append(dst, '[')
 	for i, f := range q.fields {
@@ -145,8 +145,8 @@ func (q *Query[T]) AppendRow(dst []byte, item *T, limit int) []byte {
 	return append(dst, ']')
 }
 
-// AppendClassicRow appends an item's row of a classic call's answer: a list of values, null for those that are not normal. A row
-// by which dst becomes longer than limit is cut off.
+// AppendClassicRow appends an item's row of a classic call's answer: a list of values, null for those that are not
+// normal. A row by which dst becomes longer than limit is cut off.
 func (q *Query[T]) AppendClassicRow(dst []byte, item *T, limit int) []byte {
 	dst = append(dst, '[')
 	for i, f := range q.fields {

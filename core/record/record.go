@@ -1,7 +1,6 @@
-// Package record is the file beside a job's file: what lockstep must remember about
-// the job and may not write into the job's file, where only Ganeti's keys may be. It is
-// a JSON object with one key for each feature. A key that this version does not know is
-// kept. Pure.
+// Package record is the file beside a job's file. It has what lockstep must remember about the job and may not write
+// into the job's file, where only Ganeti's keys may be. It is a JSON object with one key for each feature. The package
+// reads and writes it, and keeps keys that this version does not know. It is pure.
 package record
 
 import (
@@ -17,8 +16,8 @@ import (
 // by id: {"12": "success"}.
 const dependenciesKey = "dependencies"
 
-// Record is the content of one such file. The zero value is that of a job without a
-// file. A record is never changed: With and Without return another one.
+// Record is the content of one such file. The zero value is that of a job without a file. A record is never changed:
+// WithDependencyEnd and WithoutDependencyEnd return a new one.
 type Record struct {
 	members      map[string]json.RawMessage // but for dependencies
 	dependencies map[string]string
@@ -66,15 +65,14 @@ func (r Record) Encode() []byte {
 // Empty: there is nothing to remember, and no file is needed.
 func (r Record) Empty() bool { return len(r.members) == 0 && len(r.dependencies) == 0 }
 
-// DependencyEnd is how an archived job has ended on which this one depends; false: the record
-// does not say.
+// DependencyEnd is the final status of an archived job on which this one depends; false if the record has none.
 func (r Record) DependencyEnd(id int64) (job.Status, bool) {
 	text, there := r.dependencies[strconv.FormatInt(id, 10)]
 	status, known := job.ParseStatus(text)
 	return status, there && known && status.Final()
 }
 
-// WithDependencyEnd adds the end of a job. A status that is not final panics.
+// WithDependencyEnd adds the final status of a job. It panics if the status is not final.
 func (r Record) WithDependencyEnd(id int64, status job.Status) Record {
 	if !status.Final() {
 		panic(fmt.Sprintf("record: job %d has ended with status %s", id, status))
@@ -87,7 +85,7 @@ func (r Record) WithDependencyEnd(id int64, status job.Status) Record {
 	return r
 }
 
-// WithoutDependencyEnd takes the end of a job out.
+// WithoutDependencyEnd removes the final status of a job.
 func (r Record) WithoutDependencyEnd(id int64) Record {
 	r.dependencies = maps.Clone(r.dependencies)
 	delete(r.dependencies, strconv.FormatInt(id, 10))

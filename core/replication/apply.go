@@ -15,9 +15,9 @@ type Applier struct {
 	Incarnation string
 }
 
-// PathsToRead are the files that have to be looked at before the entries are applied:
-// those of jobs that this node may have started since. A log that is opened repeats
-// what was applied, and a job's process may have written the file.
+// PathsToRead are the files that must be read before the entries are applied: those of jobs that this node may have
+// started since. When a log is opened it repeats entries that were applied before, and a job's process may have
+// written the file in between.
 func (s Applier) PathsToRead(entries []*messages.LogEntry) []string {
 	var files []string
 	seen := map[string]bool{}
@@ -37,8 +37,8 @@ func (s Applier) PathsToRead(entries []*messages.LogEntry) []string {
 	return files
 }
 
-// quarantines: the file of a job is moved to the quarantine, by an entry that may be
-// repeated: there may be another job in its place.
+// quarantines tells whether an entry that may be repeated moves a job's file to the quarantine. Another job's file may
+// be in its place by now.
 func (s Applier) quarantines(e *messages.LogEntry, m *messages.MoveFile) bool {
 	if m == nil || e.Origin == s.Node && e.Run == s.Incarnation {
 		return false
@@ -47,9 +47,9 @@ func (s Applier) quarantines(e *messages.LogEntry, m *messages.MoveFile) bool {
 	return isJob && path.Dir(m.To) == paths.QuarantineDir
 }
 
-// mayOverwriteLocal: not about what this incarnation has proposed; of other nodes' about what they
-// proposed before the job had a process: from then on it is theirs, or they are a later
-// master's.
+// mayOverwriteLocal tells whether applying u could overwrite something newer. It is false for what this incarnation
+// has proposed. For what another node has proposed, it is true only until the job has a process: after that the
+// process writes the file, or the entry is of a later master.
 func (s Applier) mayOverwriteLocal(e *messages.LogEntry, u *messages.FileUpdate) bool {
 	if _, isJob := JobIDOf(u.Path); !isJob || e.Origin == s.Node && e.Run == s.Incarnation {
 		return false
@@ -62,13 +62,11 @@ func namesProcess(content []byte) bool {
 	return err == nil && paths.IsJobLivelock(j.Livelock)
 }
 
-// Apply is what entries do to this node's files, as requests to the store: each is to
-// be done before the next. local has the content of the files that are Doubtful; a
-// missing one is nil.
+// Apply is what entries do to this node's files, as requests to the store. Each must be done before the next. local
+// has the content of the PathsToRead; a missing file is nil.
 //
-// An update that a later one of the same file follows is left out. What a job's
-// process has written here is left alone (design.md 9): observed by this
-// incarnation, it is on this disk already; of a former one, see Supersedes.
+// An update is left out if a later one of the same file follows. What a job's process has written here is kept
+// (design.md 9): what this incarnation has observed is on this disk already; for a former incarnation, see Supersedes.
 func (s Applier) Apply(entries []*messages.LogEntry, local map[string][]byte) []*messages.StoreRequest {
 	p := storePlan{touchedPaths: map[string]int{}}
 	for _, e := range entries {
@@ -80,7 +78,7 @@ func (s Applier) Apply(entries []*messages.LogEntry, local map[string][]byte) []
 				}
 			case *messages.FileChange_Rename:
 				if s.quarantines(e, what.Rename) && namesProcess(local[what.Rename.From]) {
-					continue // a file that has a process is not one that was set aside
+					continue // the file of a job with a process is not the one that was quarantined
 				}
 				p.rename(what.Rename)
 				delete(local, what.Rename.From)
@@ -94,7 +92,7 @@ func (s Applier) Apply(entries []*messages.LogEntry, local map[string][]byte) []
 	return p.steps
 }
 
-// accepts decides about an update, and takes note of it.
+// accepts decides about an update, and records its content in local.
 func (s Applier) accepts(e *messages.LogEntry, u *messages.FileUpdate, local map[string][]byte) bool {
 	if e.Origin == s.Node && e.Run == s.Incarnation && u.Observed {
 		return false
@@ -108,12 +106,11 @@ func (s Applier) accepts(e *messages.LogEntry, u *messages.FileUpdate, local map
 	return true
 }
 
-// Supersedes decides between a job as it was proposed, by a former incarnation of this
-// node's daemon or before it had a process, and as it is on this node's disk. From the
-// moment at which the file names the job's process, which happens once in a job's life,
-// the process writes the file first and the log hears of it later. So the file is
-// ahead, but for a final state that the daemon gave the job when the process was gone,
-// and for what a power loss has taken away.
+// Supersedes decides between a job as it was proposed, by a former incarnation of this node's daemon or before the job
+// had a process, and as it is on this node's disk. From the moment at which the file names the job's process, which
+// happens once in a job's life, the process writes the file first and the log gets the change later. So the file is
+// ahead, except for a final state that the daemon gave the job after the process had ended, and for what a power loss
+// has destroyed.
 func Supersedes(logged, local []byte) bool {
 	inLog, err := job.Decode(logged)
 	if err != nil {
@@ -130,8 +127,8 @@ func Supersedes(logged, local []byte) bool {
 	return Progress(inLog) > Progress(onDisk) || inLog.Status().Final() && bytes.Equal(logged, local)
 }
 
-// Reconcile is what this node's disk has to tell about a job that it has started: the
-// change to propose, nil if there is none, or if the log is ahead of the disk.
+// Reconcile compares this node's file of a job that the node has started with the log. It returns the change to
+// propose, nil if there is none, or if the log is ahead of the disk.
 func (r RunningJobs) Reconcile(id int64, local []byte) *messages.FileChange {
 	j, err := job.Decode(local)
 	if running, known := r[id]; err != nil || !known || Progress(j) < running.Progress {
@@ -140,8 +137,8 @@ func (r RunningJobs) Reconcile(id int64, local []byte) *messages.FileChange {
 	return ObservedChange(paths.JobPath(id), local)
 }
 
-// AbsentFiles are the shared files that a snapshot does not have: among these names in the
-// queue's directory, and the settings, which need not exist.
+// AbsentFiles are the shared files that a snapshot does not have: among these names in the queue's directory, and the
+// settings, which need not exist.
 func AbsentFiles(names []string, files map[string]bool) []string {
 	var absent []string
 	for _, name := range names {
@@ -155,7 +152,7 @@ func AbsentFiles(names []string, files map[string]bool) []string {
 	return absent
 }
 
-// Fingerprint is what of a job is worth an entry of the log: everything but its log lines.
+// Fingerprint is the part of a job whose change is worth an entry of the log: everything but its log lines.
 func Fingerprint(j *job.Job) string {
 	fingerprint := make([]byte, 0, 2*len(j.Ops))
 	for i := range j.Ops {

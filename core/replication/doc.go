@@ -1,5 +1,5 @@
-// Package replication decides what of a node's files its cluster shares (design.md
-// 9): which changes are proposed to the consensus log, what an entry that was
-// committed does to the files of this node, who votes, and how long who leads may
-// be sure of it. Pure; the replicator acts on it.
+// Package replication decides which of a node's files the nodes of a cluster share (design.md 9). It returns the
+// changes that a request proposes to the consensus log, what committed entries do to the files of this node, which
+// jobs run on which node, the next change of membership, and how long the master's lease lasts. It is given log
+// entries, requests, the members and the content of files. It is pure; the replicator acts on what it returns.
 package replication

@@ -10,9 +10,8 @@ import (
 	"lockstep/messages"
 )
 
-// IsShared reports whether the nodes of a cluster have this file in common: jobs
-// and their records, serial, drain flag, configuration and settings. Locks are the master's alone:
-// their owners are its processes.
+// IsShared reports whether the nodes of a cluster have this file in common: jobs and their records, serial, drain
+// flag, configuration and settings. Locks belong to the master alone, because their owners are its processes.
 func IsShared(file string) bool {
 	switch dir := path.Dir(file); {
 	case file == paths.ConfigPath, file == paths.SettingsPath, file == paths.SerialPath, file == paths.DrainPath:
@@ -26,7 +25,7 @@ func IsShared(file string) bool {
 	}
 }
 
-// ChangedPaths are those that a change is about.
+// ChangedPaths are the files that a change is about.
 func ChangedPaths(c *messages.FileChange) []string {
 	switch what := c.What.(type) {
 	case *messages.FileChange_Update:
@@ -39,8 +38,8 @@ func ChangedPaths(c *messages.FileChange) []string {
 	return nil
 }
 
-// WriteChanges are the changes that a request to write makes. All of its files are shared,
-// or none is: to have half of a request elsewhere is a broken invariant.
+// WriteChanges are the changes that a write request makes. Either all of its files are shared or none is; a mixed
+// request is a broken invariant.
 func WriteChanges(m *messages.WriteFiles) []*messages.FileChange {
 	var changes []*messages.FileChange
 	files := m.Files
@@ -80,8 +79,8 @@ func RemoveChanges(m *messages.RemoveFiles) []*messages.FileChange {
 	return changes
 }
 
-// ObservedChange is a change that the master's disk has already: a job's process has made it,
-// or other nodes lack it.
+// ObservedChange is a change that is on the master's disk already: a job's process has made it, or other nodes lack
+// it.
 func ObservedChange(file string, content []byte) *messages.FileChange {
 	return updateChange(file, content, true)
 }
@@ -92,12 +91,12 @@ func updateChange(file string, content []byte, observed bool) *messages.FileChan
 
 func mustShareAllOrNone(shared, all int) {
 	if shared != 0 && shared != all {
-		panic(fmt.Sprintf("repl: %d of %d files of one request are shared", shared, all))
+		panic(fmt.Sprintf("replication: %d of %d files of one request are shared", shared, all))
 	}
 }
 
-// SplitChanges cuts changes into lists of at most most bytes of content each, in order, but
-// for a single one that is larger: no entry of the log holds up the others for long.
+// SplitChanges splits changes into lists of at most bytesMax bytes of content each, in order. A single larger change
+// is a list by itself. So no entry of the log delays the others for long.
 func SplitChanges(changes []*messages.FileChange, bytesMax int) [][]*messages.FileChange {
 	var parts [][]*messages.FileChange
 	size := 0

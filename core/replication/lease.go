@@ -9,13 +9,13 @@ import (
 // How long things last between nodes (design.md 9). Their order is what keeps
 // two nodes from working at the same time:
 //
-//	Lease < ElectionMin                       who led stops before another is elected
-//	LeaseProbe + LeaseGrace + a margin <= Fence   (package run)  and its jobs have ended before others start
+//	Lease < ElectionMin                       the former master stops before another is elected
+//	LeaseProbe + LeaseGrace + a margin <= Fence   (package jobproc)  and its jobs have ended before others start
 const (
 	// Lease is how long after its last word from a majority the master is one.
 	Lease = 750 * time.Millisecond
-	// ElectionMin is how long a node hears nothing of the master, at least, before
-	// it wants to be elected, or votes for somebody who does.
+	// ElectionMin is the least time for which a node hears nothing of the master before
+	// it becomes a candidate, or votes for one.
 	ElectionMin = time.Second
 	// Fence is how long a new master waits before it starts a job, or grants a lock,
 	// where jobs ran on another node.

@@ -11,8 +11,8 @@ import (
 	"lockstep/messages"
 )
 
-// RunningJobs are the jobs that have begun and not ended, as the log has them. All nodes
-// agree on it at each index of the log.
+// RunningJobs are the jobs that have begun and not ended, according to the log. All nodes agree on it at each index of
+// the log.
 type RunningJobs map[int64]RunningJob
 
 // RunningJob is a job that has begun: on which node, and how far it has come, see Progress.
@@ -21,7 +21,7 @@ type RunningJob struct {
 	Progress int    `json:"progress"`
 }
 
-// Apply takes an entry that was committed.
+// Apply applies a committed entry.
 func (r RunningJobs) Apply(e *messages.LogEntry) {
 	for _, c := range e.Changes {
 		switch what := c.What.(type) {
@@ -59,8 +59,7 @@ func (r RunningJobs) forget(file string) {
 	}
 }
 
-// StartedOn are the jobs, by id, that a node has started; Elsewhere says whether another has
-// started any.
+// StartedOn are the jobs that a node has started, by id.
 func (r RunningJobs) StartedOn(node string) []int64 {
 	var ids []int64
 	for id, running := range r {
@@ -72,19 +71,19 @@ func (r RunningJobs) StartedOn(node string) []int64 {
 	return ids
 }
 
-// StartedElsewhere: a node other than this one has started jobs that have not ended.
+// StartedElsewhere tells whether a node other than this one has started jobs that have not ended.
 func (r RunningJobs) StartedElsewhere(node string) bool { return len(r.StartedOn(node)) < len(r) }
 
 // Encode is the same for two that are equal.
 func (r RunningJobs) Encode() []byte {
 	data, err := json.Marshal(map[int64]RunningJob(r))
 	if err != nil {
-		panic(fmt.Errorf("repl: %w", err)) // numbers and strings
+		panic(fmt.Errorf("replication: %w", err)) // numbers and strings
 	}
 	return data
 }
 
-// DecodeRunningJobs is the inverse of Encode; nothing at all is no job.
+// DecodeRunningJobs is the inverse of Encode; empty data is no job.
 func DecodeRunningJobs(data []byte) (RunningJobs, error) {
 	r := RunningJobs{}
 	if len(data) == 0 {
@@ -96,7 +95,7 @@ func DecodeRunningJobs(data []byte) (RunningJobs, error) {
 	return r, nil
 }
 
-// JobIDOf is the live job whose file that is.
+// JobIDOf is the id of the live job with this file.
 func JobIDOf(file string) (int64, bool) {
 	if path.Dir(file) != paths.QueueDir {
 		return 0, false

@@ -2,8 +2,8 @@ package replication
 
 import "lockstep/messages"
 
-// storePlan gathers changes of one kind, of different files, which go to the disk side by
-// side.
+// storePlan gathers changes of one kind and of different files into a step. The changes of a step go to the disk in
+// parallel.
 type storePlan struct {
 	steps        []*messages.StoreRequest
 	touchedPaths map[string]int // files of the step that is being gathered, with their places
@@ -60,8 +60,8 @@ func (p *storePlan) flush() {
 	clear(p.touchedPaths)
 }
 
-// Remaining is what of a step is still to be done, when these files were refused by the
-// disk: a file that was moved is not there to be moved again.
+// Remaining is what of a step is still to be done, when the disk has refused these files. A file that was moved cannot
+// be moved again.
 func Remaining(step *messages.StoreRequest, refused map[string]bool) *messages.StoreRequest {
 	move := step.GetMove()
 	if move == nil {

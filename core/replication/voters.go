@@ -6,28 +6,26 @@ import (
 	"lockstep/messages"
 )
 
-// JoinRequest is what a node says that wants to be a member.
+// JoinRequest is what a node sends that wants to be a member.
 type JoinRequest struct {
 	Name      string
 	Address   string // host:port
-	WantsVote bool   // it would have a say
-	NoLog     bool   // it has nothing of the log yet, or not any more
+	WantsVote bool   // it wants a vote
+	NoLog     bool   // it has no log, or has lost it
 	Applied   uint64 // index of the last entry on its disk
 }
 
-// catchUpMax is how far a node may be behind when it is given a vote, in entries: what
-// it lacks then it has in a moment, and until it has, it cannot help a majority.
+// catchUpMax is how many entries a node may be behind when it is given a vote. It receives them in a moment; until
+// then it cannot help a majority.
 const catchUpMax = 100
 
-// NextChange is the change of membership that comes next for a node, nil if it is what it
-// wants to be, or has to wait. applied is the master's index, ready are the nodes
-// that have asked for a vote of late and could be given one.
+// NextChange is the next change of membership for a node, nil if the node is what it wants to be, or has to wait.
+// applied is the master's index. readyVoters are the nodes that have recently asked for a vote and could be given one.
 //
-// A node that has a log and is no member was removed, and stays out: to come back it
-// must come as a new one. A node without its log is no voter, whatever it was before:
-// it has forgotten what it helped to commit. So it is removed first, and then comes as
-// a new one. Votes are handed out such that their number is odd: two voters fail more
-// often than one (design.md 9).
+// A node that has a log and is no member was removed, and stays out: it must come back as a new one. A node without
+// its log cannot be a voter, whatever it was before, because it has forgotten what it helped to commit. So it is
+// removed first, and then joins as a new one. The number of votes is kept odd: two voters fail more often than one
+// (design.md 9).
 func NextChange(members []*messages.Member, w JoinRequest, applied uint64, readyVoters []string) *messages.ChangeNodes {
 	add := &messages.ChangeNodes{What: messages.ChangeNodes_ADD_NONVOTER, Name: w.Name, Address: w.Address}
 	i := slices.IndexFunc(members, func(m *messages.Member) bool { return m.Name == w.Name })
@@ -55,14 +53,14 @@ func NextChange(members []*messages.Member, w JoinRequest, applied uint64, ready
 	return add
 }
 
-// MayVote: it wants a vote, and has caught up. One that has applied nothing at all may
-// not even be reached yet, and would be waited for.
+// MayVote tells whether the node wants a vote and has caught up. A node that has applied nothing may not even be
+// reachable yet, and the others would wait for it.
 func (w JoinRequest) MayVote(applied uint64) bool {
 	return w.WantsVote && !w.NoLog && w.Applied > 0 && w.Applied+catchUpMax >= applied
 }
 
-// RemovedNodes are the names of nodes that were members and are not any more, sorted: those
-// of before, but for who is one again, and who has left since.
+// RemovedNodes are the names of nodes that were members and are not any longer, sorted: those of before without the
+// nodes that are members again, and the nodes that have left since.
 func RemovedNodes(removed []string, before, now []*messages.Member) []string {
 	all := slices.Clone(removed)
 	for _, m := range before {
@@ -72,11 +70,11 @@ func RemovedNodes(removed []string, before, now []*messages.Member) []string {
 	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return isMember(now, name) })
 }
 
-// IsBarred: a node may not take part in the log at this one, though it has a certificate
-// of the cluster. That is who was removed, for as long as another node leads: to
-// whoever leads it listens, and while nobody does it may be far behind, and the one
-// that was removed back again. And it is whom a recovery has left behind, always:
-// together they may have a majority of what was.
+// IsBarred tells whether a node must not take part in the log at this one, although it has a certificate of the
+// cluster. A removed node is barred while another node leads. The leader itself is not barred. While there is no
+// leader, a removed node is not barred: this node may be far behind, and the other one may be a member again. A node
+// that a recovery has left behind is always barred, because together such nodes may have a majority of the former
+// cluster.
 func IsBarred(name, leader string, removed, lost []string) bool {
 	return slices.Contains(lost, name) || slices.Contains(removed, name) && leader != "" && leader != name
 }

@@ -1,7 +1,7 @@
 package sched
 
-// arena keeps values that refer to each other by place, in half the room of
-// pointers and out of the collector's sight. Place 0 is nobody's: it means none.
+// arena keeps values that refer to each other by index. Indices take half the space of pointers, and the garbage
+// collector does not scan them. Index 0 means "none".
 type arena[T any] struct {
 	items []T
 	free  []int32
@@ -27,11 +27,11 @@ func (a *arena[T]) release(at int32) {
 	a.free = append(a.free, at)
 }
 
-// hashIndex finds places by hash: a table with linear probing. A map would take four
-// times the room, which counts for every pending job.
+// hashIndex finds the indices of an arena by hash. It is a table with linear probing. A map would take four times the
+// space, which counts for every pending job.
 //
-// Invariants: the number of slots is a power of two, at least a quarter of them
-// is empty, and between a place and where its hash points no slot is empty.
+// Invariants: the number of slots is a power of two. At least a quarter of them is empty. No slot between the one that
+// a hash points to and the one that holds the index is empty.
 type hashIndex struct {
 	slots  []int32
 	used   int
@@ -74,7 +74,7 @@ func (x *hashIndex) insert(at int32) {
 	x.slots[i] = at
 }
 
-// remove closes the gap with those that were pushed aside.
+// remove closes the gap with entries that collisions had displaced.
 func (x *hashIndex) remove(at int32) {
 	mask := uint32(len(x.slots) - 1)
 	gap := x.hashOf(at) & mask

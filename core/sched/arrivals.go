@@ -6,29 +6,27 @@ import (
 	"lockstep/core/job"
 )
 
-// arrivalTicks makes the tick at which a job counts as received rise with ids, though
-// the clock may have been set back between two jobs: a job counts as received no
-// later than any of greater id that has been seen. The other way, nobody earlier
-// than those before, one job from a clock that ran ahead by years would keep all
-// after it from ageing.
+// arrivalTicks gives jobs arrival ticks that never decrease with the id, even if the clock was set back between two
+// jobs. It lowers the ticks of earlier jobs instead of raising those of later ones, so that one job stamped years
+// ahead cannot stop all later jobs from ageing.
 //
-// Invariant: marks rise strictly in all their fields, and first <= last <
-// first of the next. Each id seen lies in a mark, whose tick is the id's.
+// Invariants: ranges increase strictly in all their fields, and first <= last < first of the next range. Every
+// recorded id lies in a range, and the range's tick is the id's arrival tick.
 type arrivalTicks struct{ ranges []tickRange }
 
+// tickRange is a range of ids with the same arrival tick.
 type tickRange struct {
 	first, last job.ID
 	tick        int64
 }
 
-// rangesMax bounds what is remembered of jobs that have left: more than a day of
-// ticks in each of which a job was received. A job put back after longer, if the
-// clock was also set back then, may count as younger than one after it, and a
-// choice may take it for the better of the two.
+// rangesMax bounds what is remembered of jobs that have left: more than a day of ticks in each of which a job was
+// received. If a job is put back later than that, and the clock was also set back, the job may count as younger than a
+// later one, and a pick may prefer the later one.
 const rangesMax = 4096
 
-// record notes a job received at a tick, and returns the tick that it counts for.
-// If lowers, those with smaller ids and a later tick count for this one too.
+// record stores that a job was received at a tick, and returns the arrival tick that counts for it. If lowered is
+// true, jobs with smaller ids and a later tick now have the returned tick, too.
 func (b *arrivalTicks) record(id job.ID, tick int64) (counts int64, lowered bool) {
 	at, _ := slices.BinarySearchFunc(b.ranges, id, func(m tickRange, id job.ID) int { return int(min(max(m.last-id, -1), 1)) })
 	if at < len(b.ranges) && b.ranges[at].tick <= tick {
@@ -36,7 +34,7 @@ func (b *arrivalTicks) record(id job.ID, tick int64) (counts int64, lowered bool
 		m.first = min(m.first, id)
 		return m.tick, false
 	}
-	// Those from low on are of a later tick. Those that begin before the job are
+	// Ranges from low on have a later tick. Those that begin before the job are
 	// lowered, the last of them in part if it reaches beyond.
 	low, _ := slices.BinarySearchFunc(b.ranges, tick, func(m tickRange, tick int64) int {
 		if m.tick > tick {
@@ -68,8 +66,8 @@ func (b *arrivalTicks) record(id job.ID, tick int64) (counts int64, lowered bool
 	return tick, lowered
 }
 
-// removeFirst takes the first id out of the mark at high, which the caller then
-// replaces too if that was its only one.
+// removeFirst takes the first id out of the range at high. If that was the only id, it advances high, so that the
+// caller replaces the range.
 func (b *arrivalTicks) removeFirst(high *int) {
 	m := &b.ranges[*high]
 	if m.first == m.last {

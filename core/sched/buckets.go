@@ -8,24 +8,23 @@ import (
 	"lockstep/core/lock"
 )
 
-// bucket is groups that differ in nothing but names, and whose names were in the way
-// of the running side alike when they were last looked at.
+// bucket is groups that differ only in names, and whose names conflicted in the same way with the running jobs when
+// they were last compared.
 //
-// Those of its witnesses that are in the way now are so for each of its groups. So
-// nobody in the lane goes before its first group, weighed as if no other name of
-// it were in the way: births rise with ids. A group begins in the lane without
-// witnesses. A choice that finds it to be the first of its lane, but behind that
-// bound, moves it to where the bound is what it weighs.
+// Every group of a bucket declares its blockingNames, so each of them that is taken counts for all of its groups. The
+// order of the first group, weighed with its blockingNames only, is therefore a lower bound for the bucket, because
+// arrival ticks never decrease with ids. A group starts in the bucket without blockingNames. A pick that finds a group
+// first in its bucket, but behind this bound, moves it to the bucket where the bound is the group's exact weight.
 //
-// Invariants: a lane is known as long as it has groups, each of which declares the
-// witnesses; heap is a binary heap of them by id, in which each knows its place.
+// Invariants: a bucket exists as long as it has groups, and each of them declares the blockingNames. heap is a binary
+// heap of the groups by id; each group knows its index in it.
 type bucket struct {
 	bucketKey
 	heap      []int32
-	liveIndex int32 // in lanes.live
+	liveIndex int32 // in buckets.live
 }
 
-// bucketKey is what the groups of a lane have in common.
+// bucketKey is what the groups of a bucket have in common.
 type bucketKey struct {
 	priority      int32
 	mask          demandMask // without overlaps
@@ -33,17 +32,17 @@ type bucketKey struct {
 	blockingNames [lock.Levels]int32 // names, or 0
 }
 
-// buckets is all of them. A choice goes through those that live.
+// buckets is all buckets. A pick goes through live.
 type buckets struct {
 	arena[bucket]
 	byKey map[bucketKey]int32
 	live  []int32
 }
 
-// noCandidate is the id of a group that has no candidate yet. It goes last.
+// noCandidate is the id of a group that has no candidate yet. It sorts last.
 const noCandidate = job.ID(math.MaxInt64)
 
-// bucketFor finds or makes the lane of such groups. Who makes one puts a group into it.
+// bucketFor finds or makes the bucket of a key. The caller puts a group into a new one.
 func (g *groups) bucketFor(key bucketKey) int32 {
 	if at, known := g.buckets.byKey[key]; known {
 		return at
@@ -61,7 +60,7 @@ func (g *groups) bucketFor(key bucketKey) int32 {
 	return at
 }
 
-// removeBucket forgets a lane that has no groups.
+// removeBucket drops a bucket that has no groups.
 func (g *groups) removeBucket(at int32) {
 	closed := &g.buckets.items[at]
 	delete(g.buckets.byKey, closed.bucketKey)
@@ -78,7 +77,7 @@ func (g *groups) removeBucket(at int32) {
 	g.buckets.release(at)
 }
 
-// addToBucket puts a group into a lane.
+// addToBucket puts a group into a bucket.
 func (g *groups) addToBucket(group, bucket int32) {
 	b := &g.buckets.items[bucket]
 	g.items[group].bucket, g.items[group].heapIndex = bucket, int32(len(b.heap))
@@ -86,7 +85,7 @@ func (g *groups) addToBucket(group, bucket int32) {
 	g.siftUp(b.heap, len(b.heap)-1)
 }
 
-// removeFromBucket takes a group out of its lane, which is closed if that was its last.
+// removeFromBucket takes a group out of its bucket, and drops the bucket if that was its last group.
 func (g *groups) removeFromBucket(group int32) {
 	at, i := g.items[group].bucket, g.items[group].heapIndex
 	b := &g.buckets.items[at]
@@ -105,7 +104,7 @@ func (g *groups) removeFromBucket(group int32) {
 	}
 }
 
-// reorder puts a group in its place whose id has changed.
+// reorder restores the heap order after the id of a group has changed.
 func (g *groups) reorder(group int32) {
 	heap := g.buckets.items[g.items[group].bucket].heap
 	if i := int(g.items[group].heapIndex); !g.siftUp(heap, i) {
@@ -147,7 +146,7 @@ func (g *groups) swap(heap []int32, i, j int) {
 	g.items[heap[i]].heapIndex, g.items[heap[j]].heapIndex = int32(i), int32(j)
 }
 
-// bucketMask is a lane's look with the overlaps that its witnesses tell of now.
+// bucketMask is a bucket's mask with the conflicts that its blockingNames have now.
 func (g *groups) bucketMask(b *bucket) demandMask {
 	mask := b.mask
 	for _, name := range b.blockingNames {
@@ -158,7 +157,7 @@ func (g *groups) bucketMask(b *bucket) demandMask {
 	return mask
 }
 
-// currentMask is a group's look with the overlaps that there are now.
+// currentMask is a group's mask with the conflicts that its names have now.
 func (g *groups) currentMask(group int32) demandMask {
 	demand := g.buckets.items[g.items[group].bucket].mask
 	mask := demand
@@ -168,8 +167,8 @@ func (g *groups) currentMask(group int32) demandMask {
 	return mask
 }
 
-// currentBucket is the lane for what a group overlaps now. Its witness at a level is the
-// first name that overlaps there.
+// currentBucket is the bucket for the names of a group that conflict now. At each level its blocking name is the first
+// name that conflicts.
 func (g *groups) currentBucket(group int32) int32 {
 	key := g.buckets.items[g.items[group].bucket].bucketKey
 	key.blockingNames = [lock.Levels]int32{}

@@ -71,7 +71,7 @@ func TestDecisionsAboutManyGroupsAreThoseOfTheModel(t *testing.T) {
 				s := genSettings.Draw(t, "settings")
 				p.SetSettings(s)
 				p.m.setSettings(s)
-			case 2: // one that is known, perhaps, with other wishes and received at another time
+			case 2: // one that is known, perhaps, with other demands and received at another time
 				c := own(t, job.ID(rapid.IntRange(1, int(next)).Draw(t, "id")), nodes)
 				c.Declared = rapid.OneOf(rapid.Just(c.Declared), genDeclared).Draw(t, "declared")
 				enqueue(t, c)
@@ -103,7 +103,7 @@ func (p *pair) drain(t *rapid.T) {
 	}
 }
 
-// checkBuckets checks what is said of lanes.
+// checkBuckets checks the invariants of buckets.
 func checkBuckets(t *rapid.T, s *State) {
 	g, groups := s.groups, 0
 	for i, at := range g.buckets.live {
@@ -126,7 +126,7 @@ func checkBuckets(t *rapid.T, s *State) {
 	require.Equal(t, g.byHash.used, groups)
 }
 
-// A node that everybody wants is taken and freed: each choice finds the first.
+// A node that all candidates want is taken and released: each pick finds the first.
 func TestMostOfABacklogWaitsForOneNode(t *testing.T) {
 	s := NewState(slots(1))
 	for id := job.ID(1); id <= 500; id++ {

@@ -10,8 +10,7 @@ import (
 
 // Candidate is a job that may be picked.
 //
-// Declared is the worst case over the opcodes that it still has to run.
-// ReceivedUs is in microseconds since 1970.
+// Declared is the worst case over the opcodes that the job still has to run. ReceivedUs is in microseconds since 1970.
 type Candidate struct {
 	ID         job.ID
 	Priority   int
@@ -20,9 +19,8 @@ type Candidate struct {
 	Limits     []Limit
 }
 
-// Limit says that at most N jobs that carry Key may run at once. What is
-// limited alone needs a key of its own: a filter rule its UUID, a bucket of the
-// reason trail its number and label.
+// Limit says that at most N jobs that carry Key may run at once. Each separate limit needs a separate key: a filter
+// rule uses its UUID, a bucket of the reason trail its number and label.
 type Limit struct {
 	Key string
 	N   int

@@ -8,25 +8,24 @@ import (
 	"lockstep/core/lock"
 )
 
-// ClaimKind is the way in which a party of the running side is concerned with a lock.
+// ClaimKind is how an active owner relates to a lock.
 type ClaimKind uint8
 
 const (
-	// Holds it, says the lock manager.
+	// Holds: the lock manager has granted it.
 	Holds ClaimKind = iota
-	// Awaits it, says the lock manager.
+	// Awaits: the lock manager has a pending request for it.
 	Awaits
-	// Expects to ask for it with the opcode at hand, says its declaration.
+	// Expects: the declaration of the current opcode has it.
 	Expects
-	// Later opcodes of the job do, says their declaration.
+	// Later: the declaration of a later opcode of the job has it.
 	Later
 )
 
 func (h ClaimKind) String() string { return [...]string{"holds", "awaits", "expects", "later"}[h] }
 
-// claim is one thing of the running side that candidates are compared with: a
-// kind at a level, with one name if there are names to it. The big lock,
-// exclusively, is a claim at level Cluster.
+// claim is one thing that candidates are compared with: a kind of demand at a level, with one name if the kind has
+// names. The big lock, exclusively, is a claim at level Cluster.
 type claim struct {
 	name   int32 // a reference, or 0
 	level  lock.Level
@@ -34,17 +33,15 @@ type claim struct {
 	kind   ClaimKind
 }
 
-// activeOwner is a running job, or anybody else who holds or wants locks.
+// activeOwner is a running job, or any other owner that holds or awaits locks.
 //
-// The real state speaks for the levels that the job has reached with the opcode
-// at hand, for levels are asked for in order; beyond them, and as long as it has
-// not asked at all, the declaration does. What has been reached stays so until
-// the opcode ends: a level whose locks are freed early is no longer ahead. What
-// later opcodes declare always counts.
+// For the levels that the current opcode has reached, the lock manager's state counts, because locks are asked for in
+// the order of levels. For later levels, and until the opcode has asked at all, its declaration counts. A level stays
+// reached until the opcode ends, even if its locks are released early. What later opcodes declare always counts.
 //
-// Invariant: a party is known if it runs, or holds or awaits something now. One
-// that does not run declares nothing, and is no party at levels where it has no
-// claims: of a running job, that it wants nothing counts too (column Nothing).
+// Invariant: an activeOwner exists if it runs, or holds or awaits something now. One that does not run declares
+// nothing, and counts only at levels where it has claims. A running job also counts at a level where it wants nothing
+// (column Nothing).
 type activeOwner struct {
 	running                bool
 	current                []claim
@@ -53,8 +50,7 @@ type activeOwner struct {
 	reachedNow, reachedMax levelsReached // now by what is real, and at most since the opcode began
 }
 
-// levelsReached is how far an opcode has got: all levels below it, in the order in which
-// they are taken, are its lock manager's business.
+// levelsReached is how far an opcode has got: it has asked for the locks of all levels below this number.
 type levelsReached uint8
 
 func (r levelsReached) covers(l lock.Level) bool { return l < lock.Level(r) }
@@ -80,14 +76,14 @@ func (p *activeOwner) claims() iter.Seq[claim] {
 	}
 }
 
-// contention is the running side, as far as it does not depend on names: how many
-// claims there are of each kind at each level, and on the big lock.
+// contention is the claims of all active owners, without names: how many there are of each kind at each level, and on
+// the big lock.
 type contention struct {
 	counts  [lock.Levels][demandKinds]int32
 	bigLock int32
 }
 
-// addContention adds what a party claims to the load, or takes it away.
+// addContention adds the claims of an owner to the contention, or takes them away if by is -1.
 func (s *State) addContention(p *activeOwner, by int32) {
 	var claimed [lock.Levels]bool
 	for c := range p.claims() {
@@ -109,7 +105,7 @@ func (s *State) addContention(p *activeOwner, by int32) {
 	}
 }
 
-// updateOwner changes a party, which may become known or be forgotten by it.
+// updateOwner edits an active owner. It adds the owner if it is new, and drops it if nothing is left of it.
 func (s *State) updateOwner(owner lock.Owner, edit func(*activeOwner)) {
 	p := s.owners[owner]
 	if p == nil {
@@ -124,8 +120,7 @@ func (s *State) updateOwner(owner lock.Owner, edit func(*activeOwner)) {
 	}
 }
 
-// replaceClaims gives up the claims that were there, after those that come have taken
-// their references.
+// replaceClaims drops the references of the former claims. The new claims must have their references already.
 func (s *State) replaceClaims(claims *[]claim, by []claim) {
 	for _, c := range *claims {
 		if c.name != 0 {
@@ -157,7 +152,7 @@ func (s *State) declaredClaims(d *lock.Declaration, kind ClaimKind) []claim {
 	return claims
 }
 
-// groupClaims is declared for what a group declares.
+// groupClaims is declaredClaims for what a group declares.
 func (s *State) groupClaims(group int32) []claim {
 	g := s.groups
 	mask := g.buckets.items[g.items[group].bucket].mask
@@ -177,8 +172,8 @@ func (s *State) groupClaims(group int32) []claim {
 	return claims
 }
 
-// actualClaims are the claims for items that are held, or asked for. Releases and
-// ConfigLock, which comes and goes within calls, are nobody's concern.
+// actualClaims are the claims for items that are held or asked for. It ignores releases, and ConfigLock, which is held
+// within single calls only.
 func (s *State) actualClaims(claims []claim, items []lock.Item, kind ClaimKind) ([]claim, levelsReached) {
 	reached := levelsReached(0)
 	for _, i := range items {
@@ -205,7 +200,7 @@ func (s *State) actualClaims(claims []claim, items []lock.Item, kind ClaimKind) 
 	return claims, reached
 }
 
-// ownerKey names a job whichever of its processes is meant, and anybody else fully.
+// ownerKey identifies a job by its id alone, whichever process it has, and any other owner in full.
 func ownerKey(o lock.Owner) lock.Owner {
 	if o.Named {
 		return o
@@ -215,8 +210,8 @@ func ownerKey(o lock.Owner) lock.Owner {
 
 func jobOwnerKey(id job.ID) lock.Owner { return lock.Owner{Job: id} }
 
-// SetOwnerLocks tells what the lock manager knows of an owner: what it holds, and the
-// request that waits. It replaces what was told before.
+// SetOwnerLocks sets what the lock manager knows of an owner: the locks that it holds, and its pending request. It
+// replaces what was set before.
 func (s *State) SetOwnerLocks(o lock.Owner, held []lock.Item, pending lock.Request) {
 	s.updateOwner(ownerKey(o), func(p *activeOwner) {
 		claims, heldReach := s.actualClaims(nil, held, Holds)
@@ -230,9 +225,9 @@ func (s *State) SetOwnerLocks(o lock.Owner, held []lock.Item, pending lock.Reque
 	})
 }
 
-// SetDeclared tells what a running job's opcode at hand is expected to ask for,
-// and what those after it are. Until then, what the job was picked with counts as
-// the opcode at hand's. For a job that does not run it does nothing.
+// SetDeclared sets what the current opcode of a running job is expected to ask for, and what later opcodes are. Until
+// then the declaration with which the job was picked counts as the current opcode's. It does nothing for a job that
+// does not run.
 func (s *State) SetDeclared(id job.ID, current, later lock.Declaration) {
 	if _, runs := s.running[id]; !runs {
 		return
@@ -245,7 +240,7 @@ func (s *State) SetDeclared(id job.ID, current, later lock.Declaration) {
 	})
 }
 
-// ForgetOwners: the lock manager is about to tell of all owners anew.
+// ForgetOwners drops what was set for all owners. The lock manager then reports all of them again.
 func (s *State) ForgetOwners() {
 	for o := range maps.Clone(s.owners) {
 		s.SetOwnerLocks(o, nil, nil)

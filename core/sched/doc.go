@@ -1,30 +1,25 @@
-// Package sched decides which pending jobs run next (design.md 6). Pure:
-// the scheduler's actor tells it what happens and what time it is, and acts on
-// what it returns.
+// Package sched decides which pending jobs run next (design.md 6). It is pure. The caller reports candidates, running
+// jobs, locks and settings, and passes in the time. Pick returns the jobs that get the free slots, in order. Explain
+// returns why a candidate does not run yet.
 //
-// A job that may run goes before another if its priority is smaller; then, with
-// the predictive order, if its weight is smaller; then if its id is. The weight
-// says how likely the job would wait for locks of those that run, and falls to
-// nothing as the job ages. A job that carries a full limit is passed over.
+// A job goes before another if its priority is smaller; then, with the predictive order, if its weight is smaller;
+// then if its id is smaller. The weight says how likely the job would wait for locks of the running jobs. It falls to
+// 0 as the job ages. A job that carries a full limit is skipped.
 //
-// Nothing on the way of one job may grow with the queue's length, so a choice
-// looks at few of those who wait:
+// The cost of a pick must not grow with the length of the queue, so a pick examines few candidates:
 //
-//   - candidates of equal priority, declaration and limits are a group. Within
-//     it the smallest id goes first, whatever runs, for ages fall with ids;
-//   - a group's weight depends on what it wants at each level, and on whether
-//     one of its names there is in the way of one that runs: its look. The first
-//     is compared with how many of those that run want what at each level
-//     (load.go); a name knows who has it (names.go), and is asked when a choice
-//     comes to a group that has it;
-//   - groups that differ in nothing but names are a lane, ordered by id. A choice
-//     takes of each lane the first group, and goes on in it only as long as
-//     names are in the way of that one which need not be in that of the next.
-//     Such a group moves to a lane of its like (lanes.go), so that the next choice
-//     does not come upon it as long as the name is taken.
+//   - Candidates of equal priority, declaration and limits form a group. Within a group the smallest id
+//     goes first, because arrival ticks never decrease with ids.
+//   - A group's weight depends on the kind of locks it demands at each level, and on whether one of its
+//     names conflicts with a running job. These bits are its demandMask. The kinds are compared with the
+//     counts of all claims of the running jobs (contention.go). Each name knows the claims on it
+//     (names.go); it is looked up when a pick comes to a group that declares the name.
+//   - Groups that differ only in names form a bucket, ordered by id. A pick takes the first group of each
+//     bucket. It continues in the bucket only while names of the first group conflict that the next group
+//     may not have. It moves such a group to the bucket of its blocking names (buckets.go), so that the
+//     next pick does not meet the group while the name is taken.
 //
-// There are as many lanes as ways to want something, times the names that are
-// taken and waited for. What a choice moves follows how many wait for a name that
-// was freed and want another that is taken; if most of a backlog does, a choice
-// may look at all of it.
+// The number of buckets is the number of different demands, times the names that are both taken and waited for. How
+// many groups a pick moves depends on how many of them wait for a name that was released and want another one that is
+// taken. If that is most of the backlog, a pick may examine all of it.
 package sched

@@ -9,14 +9,14 @@ import (
 	"lockstep/core/lock"
 )
 
-// Explanation explains why a candidate does not run yet.
+// Explanation is why a candidate does not run yet.
 type Explanation struct {
 	// Running of Slots slots are taken: none is free if Running >= Slots.
 	Running, Slots int
-	// FullLimits are the limits that keep the job, by key.
+	// FullLimits are the limits that block the job, by key.
 	FullLimits []FullLimit
-	// Position is the place among all candidates, those that limits keep too, as
-	// things are now: each pick changes the weights. With Beyond it is at least that.
+	// Position is the rank among all candidates, including those that limits block, as
+	// things are now: each pick changes the weights. With PositionIsMinimum the rank may be greater.
 	Position          int
 	PositionIsMinimum bool
 
@@ -26,40 +26,41 @@ type Explanation struct {
 
 	// Predictive tells whether what follows matters; without, it is zero.
 	Predictive bool
-	// BGL: the job wants the big lock, and weighs the most whatever runs.
+	// BGL: the job wants the big lock, and has the greatest weight whatever runs.
 	BGL bool
 	// StaticWeight is the weight before ageing, and Weight after.
 	StaticWeight, Weight float64
-	// Causes make Static what it is beyond the base value: one for each level that
-	// adds to it, in the order of levels. If somebody has or will have the big
-	// lock, that is the only one.
+	// Causes explain StaticWeight beyond the base value: one for each level that
+	// adds to it, in the order of levels. If another owner has or will have the big
+	// lock, that is the only cause.
 	Causes []Cause
 }
 
-// FullLimit is a limit, and how many running jobs carry it.
+// FullLimit is a limit that is reached, and how many running jobs carry it.
 type FullLimit struct {
 	Limit
 	Running int
 }
 
-// Cause is what a level adds to the weight, and because of whom.
+// Cause is what a level adds to the weight, and because of which owners.
 type Cause struct {
 	Level lock.Level
 	Value float64
-	// Demand is what the job wants at the level, Owner the first of those that are
-	// most in its way, and Others how many more of these there are.
+	// Demand is what the job wants at the level. Owner is the first of those that add
+	// the most, and OtherOwners is how many more of these there are.
 	Demand      lock.DemandKind
 	Owner       lock.Owner
 	OtherOwners int
-	// ClaimKind the owner is concerned with Known of the level; with Lock, if names
-	// belong to that. Of one that wants nothing there Known is lock.Nothing: the
+	// ClaimKind is how the owner relates to Claimed, and to Lock if Claimed has names.
+	// If the owner wants nothing at the level, Claimed is lock.Nothing: the
 	// job would add to the contention.
 	ClaimKind ClaimKind
 	Claimed   lock.DemandKind
 	Lock      lock.Lock
 }
 
-// Explain explains a candidate's place. It looks at no more than so many of those who may go before it.
+// Explain returns why a candidate waits; false if the job is no candidate. It examines at most lookMax of the
+// candidates that may precede it.
 func (s *State) Explain(id job.ID, now time.Time, lookMax int) (Explanation, bool) {
 	at := s.groups.entryOf(id)
 	if at == 0 {
@@ -99,7 +100,7 @@ func (l *limits) fullOf(set int32) []FullLimit {
 	return full
 }
 
-// position is one more than how many go before. It ends when it has looked at so many.
+// position is one more than the number of candidates that precede the given one. It stops after lookMax of them.
 func (s *State) position(of *entry, lookMax int) (position int, isMinimum bool) {
 	a := positionSearch{State: s, own: s.orderOf(of, s.groups.currentMask(of.group)), budget: lookMax, position: 1}
 	for _, at := range s.groups.buckets.live {
@@ -111,16 +112,16 @@ func (s *State) position(of *entry, lookMax int) (position int, isMinimum bool) 
 	return a.position, a.budget < 0
 }
 
-// positionSearch counts who goes before a candidate. In the heaps of lanes and of groups those who go last are farthest from the root,
-// so a branch ends at the first who does not go before it.
+// positionSearch counts the candidates that precede a given one. In the heaps of buckets and groups the last
+// candidates are farthest from the root, so a branch ends at the first one that does not precede it.
 type positionSearch struct {
 	*State
 	own      order
-	budget   int // to look at; negative: there may be more
+	budget   int // how many may still be examined; negative: there may be more
 	position int
 }
 
-// countBucket counts in the groups of a lane, whose names are known to be in the way.
+// countBucket counts in the groups of a bucket with the given mask.
 func (a *positionSearch) countBucket(b *bucket, mask demandMask) {
 	stack := []int{0}
 	for len(stack) > 0 && a.budget >= 0 {
@@ -150,7 +151,7 @@ func (a *positionSearch) countGroup(group int32) {
 	}
 }
 
-// causes finds who is behind the values of the levels.
+// causes finds the owners behind the values of the levels.
 func (s *State) causes(group int32, l demandMask) []Cause {
 	owners := slices.SortedFunc(maps.Keys(s.owners), lock.Owner.Compare)
 	if s.contention.bigLock > 0 {
@@ -178,7 +179,7 @@ func (s *State) causes(group int32, l demandMask) []Cause {
 	return causes
 }
 
-// namesOf are the places of the names that a group declares at a level.
+// namesOf are the names that a group declares at a level.
 func (s *State) namesOf(group int32, level lock.Level) []int32 {
 	var names []int32
 	for name := range s.groups.names.listed(s.groups.items[group].names) {
@@ -189,7 +190,7 @@ func (s *State) namesOf(group int32, level lock.Level) []int32 {
 	return names
 }
 
-// addOwners fills in who is guilty of a cause, and how.
+// addOwners fills in the owners of a cause: those with a claim that matches.
 func (s *State) addOwners(c *Cause, owners []lock.Owner, matches func(claim) bool) {
 	found := false
 	for _, o := range owners {
@@ -208,9 +209,8 @@ func (s *State) addOwners(c *Cause, owners []lock.Owner, matches func(claim) boo
 	}
 }
 
-// firstClaim is the first claim that counts and is guilty: real ones come before those
-// that are expected. Of a running job without claims at the level, it is that it
-// wants nothing.
+// firstClaim is the first claim that counts and matches. Claims on held and awaited locks come before declared ones. A
+// running job without claims at the level has the claim that it wants nothing.
 func (p *activeOwner) firstClaim(level lock.Level, matches func(claim) bool) (claim, bool) {
 	claimed := false
 	for c := range p.claims() {

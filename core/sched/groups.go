@@ -5,9 +5,9 @@ import (
 	"lockstep/core/lock"
 )
 
-// demandMask is all that a group's weight depends on, apart from its head's age: four
-// bits for each level, which are the kind that is wanted and whether a name of it
-// collides with the running side; and whether the big lock is wanted.
+// demandMask is all that a group's weight depends on, except the age of its first candidate: four bits for each level,
+// which are the kind of the demand and whether one of its names conflicts with a running job; and one bit for the big
+// lock.
 type demandMask uint32
 
 const bigLock demandMask = 1 << 20
@@ -23,7 +23,7 @@ func maskOf(d *lock.Declaration) demandMask {
 	return l
 }
 
-// kind is what is wanted at the level with number k, from 0 for Instance.
+// kind is the demand at level k, counted from 0 for Instance.
 func (l demandMask) kind(k int) lock.DemandKind { return lock.DemandKind(l >> (4 * k) & 7) }
 
 func (l demandMask) overlaps(k int) bool { return l>>(4*k)&8 != 0 }
@@ -32,18 +32,18 @@ func overlapBit(k int) demandMask { return 8 << (4 * k) }
 
 // group is the candidates of one priority, declaration and set of limits.
 //
-// Invariants: it is known as long as it has candidates, and is in one lane then,
-// which says its priority, limits and kinds; id is that of its root.
+// Invariants: a group exists as long as it has candidates. It is in one bucket, which has its priority, limits and
+// kinds. id is the id of its root.
 type group struct {
 	id        job.ID
 	hash      uint32
 	root      int32 // the candidate that goes first
-	names     int32 // the first of the names
+	names     int32 // the first link of its list of names
 	bucket    int32
-	heapIndex int32 // in the lane's heap
+	heapIndex int32 // in the bucket's heap
 }
 
-// groups is the candidates.
+// groups holds all candidates.
 type groups struct {
 	arena[group]
 	byHash  hashIndex
@@ -63,8 +63,8 @@ func newGroups() *groups {
 	return g
 }
 
-// findOrAdd is the group of that priority, declaration and set of limits, which is
-// made if need be. The caller puts a candidate into it.
+// findOrAdd is the group of that priority, declaration and set of limits. It adds the group if there is none; the
+// caller then puts a candidate into it.
 func (g *groups) findOrAdd(priority, limits int32, d *lock.Declaration) int32 {
 	mask := maskOf(d)
 	g.scratch = g.scratch[:0]
@@ -89,7 +89,7 @@ func (g *groups) findOrAdd(priority, limits int32, d *lock.Declaration) int32 {
 	return g.addGroup(group{hash: hash, id: noCandidate}, g.bucketFor(bucketKey{priority: priority, mask: mask, limits: limits}))
 }
 
-// matches tells whether a group is the one sought; its names are in scratch.
+// matches tells whether a group is the wanted one, whose names are in scratch.
 func (g *groups) matches(at, priority, limits int32, mask demandMask) bool {
 	if bucket := &g.buckets.items[g.items[at].bucket]; bucket.priority != priority || bucket.limits != limits || bucket.mask != mask {
 		return false
@@ -104,7 +104,7 @@ func (g *groups) matches(at, priority, limits int32, mask demandMask) bool {
 	return len(rest) == 0
 }
 
-// addGroup takes over the references of scratch.
+// addGroup takes over the references in scratch.
 func (g *groups) addGroup(new group, bucket int32) int32 {
 	at := g.alloc()
 	new.names = g.names.newList(g.scratch)
@@ -114,7 +114,7 @@ func (g *groups) addGroup(new group, bucket int32) int32 {
 	return at
 }
 
-// removeGroup forgets a group that has no candidates.
+// removeGroup drops a group that has no candidates.
 func (g *groups) removeGroup(at int32) {
 	g.byHash.remove(at)
 	g.removeFromBucket(at)
@@ -122,14 +122,14 @@ func (g *groups) removeGroup(at int32) {
 	g.release(at)
 }
 
-// entryOf is a candidate's place, or 0.
+// entryOf is the index of a candidate, or 0.
 func (g *groups) entryOf(id job.ID) int32 {
 	return g.byID.find(mix(0, uint64(id)), func(at int32) bool { return g.entries.items[at].id == id })
 }
 
 func (g *groups) len() int { return g.byID.used }
 
-// add makes a candidate without a group; join gives it one.
+// add makes a candidate without a group; joinGroup gives it one.
 func (g *groups) add(id job.ID) int32 {
 	at := g.entries.alloc()
 	g.entries.items[at].id = id
@@ -155,14 +155,14 @@ func (g *groups) leaveGroup(entry int32) {
 	}
 }
 
-// remove forgets a candidate.
+// remove drops a candidate.
 func (g *groups) remove(entry int32) {
 	g.leaveGroup(entry)
 	g.byID.remove(entry)
 	g.entries.release(entry)
 }
 
-// updateHead brings a group up to date with its root.
+// updateHead brings a group's id and place in its bucket up to date with its root.
 func (g *groups) updateHead(group int32) {
 	if id := g.rootOf(group).id; g.items[group].id != id {
 		g.items[group].id = id
@@ -172,8 +172,8 @@ func (g *groups) updateHead(group int32) {
 
 func (g *groups) rootOf(group int32) *entry { return &g.entries.items[g.items[group].root] }
 
-// lowerArrivals makes those before a job count as received no later than a tick. It looks
-// at everyone, but is needed only when the clock was set back.
+// lowerArrivals makes jobs before the given one count as received no later than a tick. It visits every candidate, but
+// is needed only when the clock was set back.
 func (g *groups) lowerArrivals(id job.ID, tick int64) {
 	for i := range g.entries.items {
 		if e := &g.entries.items[i]; e.group != 0 && e.id < id {

@@ -2,24 +2,23 @@ package sched
 
 import "lockstep/core/job"
 
-// entry is a candidate: a node of its group's skew heap, in which the smallest id
-// is the root. Adding and removing cost the logarithm of the group's size over a
-// sequence of them. A node has two children at most: whoever looks for those who
-// go before somebody looks at few others.
+// entry is a candidate: a node of its group's skew heap, in which the smallest id is the root. Adding and removing
+// cost the logarithm of the group's size, amortised. A node has at most two children, so a search for all that precede
+// a given candidate visits few others.
 //
-// Invariant: prev is the parent, and 0 for a root. A free entry has no group.
+// Invariant: parent is 0 for a root. A free entry has no group.
 type entry struct {
 	id                  job.ID
 	receivedUs          int64
-	arrivalTick         int64 // see births
+	arrivalTick         int64 // see arrivalTicks
 	group               int32
 	left, right, parent int32
 }
 
 type entries struct{ arena[entry] }
 
-// meld joins two roots, either of which may be missing. On the way down each node's
-// children change sides, so that no side stays the longer one.
+// meld joins two roots, either of which may be missing. On the way down the children of each node change sides, so
+// that no side stays the longer one.
 func (h *entries) meld(a, b int32) int32 {
 	root, parent := int32(0), int32(0)
 	for a != 0 && b != 0 {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// limits counts who carries what, and holds each set of limits once that a group
-// carries. Set 0 is the empty one.
+// limits counts the running jobs that carry each key, and holds each set of limits once that a group carries. Set 0 is
+// the empty one.
 type limits struct {
 	counters map[string]*counter
 	sets     arena[limitSet]
@@ -17,10 +17,10 @@ type limits struct {
 	scratch  []byte
 }
 
-// counter is a key. It is known as long as sets or running jobs refer to it.
+// counter is one key. It exists as long as sets or running jobs refer to it.
 type counter struct {
 	key     string
-	running int // by jobs whose processes live
+	running int // jobs with a process that carry the key
 	refs    int
 }
 
@@ -31,6 +31,7 @@ type limitSet struct {
 	refs   int // groups
 }
 
+// bound is one limit of a set: a counter, and how many jobs may run that carry its key.
 type bound struct {
 	*counter
 	n int
@@ -50,7 +51,7 @@ func sortedByKey(list []Limit) []Limit {
 	return list
 }
 
-// setOf finds or makes the set for a list. Whoever keeps it refers to it.
+// setOf finds or makes the set for a list. The caller adds a reference if it keeps the set.
 func (l *limits) setOf(list []Limit) int32 {
 	if len(list) == 0 {
 		return 0
@@ -97,7 +98,7 @@ func (l *limits) dropRef(set int32) {
 	l.sets.release(set)
 }
 
-// counterOf finds or makes one, and counts one reference more to it.
+// counterOf finds or makes the counter of a key, and adds a reference to it.
 func (l *limits) counterOf(key string) *counter {
 	c := l.counters[key]
 	if c == nil {
@@ -153,8 +154,7 @@ func (l *limits) vacate(occupied []*counter) {
 	}
 }
 
-// updateFull finds out which sets are full. There are as many as there are ways to be
-// limited, which is few; at worst one for each group.
+// updateFull finds out which sets are full. There are few sets; at worst one for each group.
 func (l *limits) updateFull() {
 	if !l.stale {
 		return
@@ -168,8 +168,8 @@ func (l *limits) updateFull() {
 
 func (g bound) full() bool { return g.running >= g.n }
 
-// LimitsExceeded tells whether more jobs run that carry one of these than it allows: some
-// that were found running had given their places away.
+// LimitsExceeded tells whether more jobs run that carry one of these limits than it allows. That happens when jobs
+// were found running whose slots had been given to others.
 func (s *State) LimitsExceeded(list []Limit) bool {
 	return slices.ContainsFunc(list, func(l Limit) bool {
 		c := s.groups.limits.counters[l.Key]

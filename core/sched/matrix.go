@@ -5,8 +5,7 @@ import "lockstep/core/lock"
 // demandKinds is the number of rows and of columns of the comparison table.
 const demandKinds = int(lock.AllExclusive) + 1
 
-// cell is a value of the comparison table, in tenths: if the two have no name in
-// common, and if they do.
+// cell is a value of the comparison table, in tenths: apart if the two have no name in common, overlap if they have.
 type cell struct{ apart, overlap int32 }
 
 // The values of designs.md "Job promotion algorithm", in short.
@@ -20,8 +19,8 @@ var (
 	morX = cell{5, 30}
 )
 
-// conflicts is the table of designs.md "Job promotion algorithm": rows are what a
-// pending job wants at a level, columns what a running one does.
+// conflicts is the table of designs.md "Job promotion algorithm". Rows are what a pending job wants at a level,
+// columns what a running job wants or holds.
 var conflicts = [demandKinds][demandKinds]cell{
 	//                      Nothing SharedSet UnknownShared AllShared ExclusiveSet UnknownExclusive AllExclusive
 	lock.Nothing:          {none, none, none, none, none, none, none},
@@ -33,15 +32,15 @@ var conflicts = [demandKinds][demandKinds]cell{
 	lock.AllExclusive:     {more, stck, stck, stck, stck, stck, stck},
 }
 
-// valueMax is what a level adds at most, and for a name in common wherever names
-// matter. The big lock counts as that at each level.
+// valueMax is the largest value that a level adds. It is the value for a common name wherever names matter. The big
+// lock counts as this value at each level.
 const valueMax = 30
 
-// hasNames tells whether names belong to a kind.
+// hasNames tells whether a demand of this kind has names.
 func hasNames(k lock.DemandKind) bool { return k == lock.SharedSet || k == lock.ExclusiveSet }
 
-// conflictsWith tells whether who wants a name as of kind k is in the way of those
-// that hold or want it in the given mode.
+// conflictsWith tells whether a demand of kind k for a name conflicts with another job that holds or wants the name in
+// mode m.
 func conflictsWith(k lock.DemandKind, m lock.Mode) bool {
 	return k == lock.ExclusiveSet && m >= lock.Shared || k == lock.SharedSet && m == lock.Exclusive
 }

@@ -132,7 +132,7 @@ func (r *modelReal) highest() int {
 	return highest
 }
 
-// column is what one party wants at a level.
+// column is what one active owner wants at a level.
 type column struct {
 	known lock.DemandKind
 	names []string

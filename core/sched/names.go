@@ -6,8 +6,8 @@ import (
 	"lockstep/core/lock"
 )
 
-// names holds each name once that a candidate declares or that a party of the
-// running side holds or wants, and the lists of names that groups declare.
+// names holds each name once that a candidate declares or that an active owner holds or wants, and the lists of names
+// that groups declare.
 type names struct {
 	arena[name]
 	byHash hashIndex
@@ -16,12 +16,12 @@ type names struct {
 
 // name is one lock by level and text.
 //
-// Invariant: refs counts the links and lanes that have it and the claims on it,
-// and the name is known as long as there are any.
+// Invariant: refs counts the links and buckets that have the name and the claims on it. The name exists as long as
+// there are any.
 type name struct {
 	text              string
 	refs              int32
-	shared, exclusive int32 // claims of the running side that count
+	shared, exclusive int32 // claims of active owners that count
 	level             lock.Level
 }
 
@@ -39,7 +39,7 @@ func hashName(level lock.Level, text string) uint32 {
 	return h ^ h>>15
 }
 
-// addRef finds or makes a name, and counts one reference more to it.
+// addRef finds or makes a name, and adds a reference to it.
 func (n *names) addRef(level lock.Level, text string) int32 {
 	at := n.byHash.find(hashName(level, text), func(at int32) bool {
 		return n.items[at].level == level && n.items[at].text == text
@@ -53,7 +53,7 @@ func (n *names) addRef(level lock.Level, text string) int32 {
 	return at
 }
 
-// dropRef gives one reference up.
+// dropRef drops a reference, and the name with the last one.
 func (n *names) dropRef(at int32) {
 	if n.items[at].refs--; n.items[at].refs == 0 {
 		n.byHash.remove(at)
@@ -61,7 +61,7 @@ func (n *names) dropRef(at int32) {
 	}
 }
 
-// countClaims adds to the number of claims that count.
+// countClaims adds to the number of claims on a name.
 func (n *names) countClaims(at int32, k lock.DemandKind, by int32) {
 	if k == lock.ExclusiveSet {
 		n.items[at].exclusive += by
@@ -70,7 +70,7 @@ func (n *names) countClaims(at int32, k lock.DemandKind, by int32) {
 	}
 }
 
-// mode is the strongest in which the running side holds or wants the name.
+// mode is the strongest mode in which an active owner holds or wants the name.
 func (m *name) mode() lock.Mode {
 	switch {
 	case m.exclusive > 0:
@@ -81,8 +81,7 @@ func (m *name) mode() lock.Mode {
 	return lock.None
 }
 
-// overlapBit is the bit that says that a name is in the way of the running side, or
-// nothing, for those who declare it and want so much of its level.
+// overlapBit is the bit of the name's level if a demand for the name conflicts with an active owner, and 0 otherwise.
 func (n *names) overlapBit(demand demandMask, at int32) demandMask {
 	m := &n.items[at]
 	if k := int(m.level - lock.Instance); conflictsWith(demand.kind(k), m.mode()) {
@@ -91,7 +90,7 @@ func (n *names) overlapBit(demand demandMask, at int32) demandMask {
 	return 0
 }
 
-// newList makes a list of names, whose references it takes over.
+// newList makes a list of names. It takes over their references.
 func (n *names) newList(all []int32) int32 {
 	first := int32(0)
 	for i := len(all) - 1; i >= 0; i-- {
@@ -102,7 +101,7 @@ func (n *names) newList(all []int32) int32 {
 	return first
 }
 
-// freeList gives a list up.
+// freeList drops a list and its references.
 func (n *names) freeList(first int32) {
 	for at := first; at != 0; {
 		l := n.links.items[at]

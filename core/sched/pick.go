@@ -7,9 +7,8 @@ import (
 	"lockstep/core/lock"
 )
 
-// Pick gives free slots to the jobs that go first, one after the other, and
-// returns these in that order. Each is compared with those picked before it. If
-// no slot is free, nothing is looked at.
+// Pick gives free slots to the jobs that go first, one after the other, and returns them in that order. Each is
+// compared with those picked before it. If no slot is free, Pick examines nothing.
 func (s *State) Pick(now time.Time) []job.ID {
 	var picked []job.ID
 	for s.stale && len(s.running) < s.settings.Slots {
@@ -24,7 +23,7 @@ func (s *State) Pick(now time.Time) []job.ID {
 	return picked
 }
 
-// pick makes the head of a group run.
+// pick makes the first candidate of a group run.
 func (s *State) pick(group int32) job.ID {
 	g := s.groups
 	id := g.items[group].id
@@ -36,21 +35,21 @@ func (s *State) pick(group int32) job.ID {
 	return id
 }
 
-// refresh brings up to date what a choice needs.
+// refresh brings up to date what a pick needs.
 func (s *State) refresh(now time.Time) {
 	s.groups.limits.updateFull()
 	s.weights.update(s.settings, &s.contention, now)
 }
 
-// pickSearch is the search for the group whose head goes first.
+// pickSearch is the search for the group whose first candidate goes first.
 type pickSearch struct {
 	*State
-	best      int32 // the best so far, or 0
-	bestOrder order // its head's
+	best      int32 // the best group so far, or 0
+	bestOrder order // the order of its first candidate
 }
 
-// bestGroup is the group whose head goes first, or 0. Groups that are moved have been
-// looked at, so it does not matter whether their new lane is still to come.
+// bestGroup is the group whose first candidate goes first, or 0. A group that is moved has been considered already, so
+// it does not matter whether its new bucket is visited later.
 func (s *State) bestGroup() int32 {
 	c := pickSearch{State: s}
 	buckets := &s.groups.buckets
@@ -60,17 +59,17 @@ func (s *State) bestGroup() int32 {
 			c.visitBucket(at)
 		}
 		if i < len(buckets.live) && buckets.live[i] == at {
-			i++ // else the lane is closed, and another one in its place
+			i++ // otherwise the bucket was removed, and another one has its index
 		}
 	}
 	return c.best
 }
 
-// sweepThreshold is how many groups may be moved from a lane one after the other.
+// sweepThreshold is how many groups of a bucket may be moved one by one before the rest is swept.
 const sweepThreshold = 64
 
-// visitBucket looks at a lane's groups in their order, until none that follows can be
-// better than the best. Those that are behind the lane's bound are moved.
+// visitBucket considers a bucket's groups in order, until no later one can precede the best. It moves groups that are
+// behind the bucket's bound.
 func (c *pickSearch) visitBucket(at int32) {
 	g := c.groups
 	if c.best != 0 && g.buckets.items[at].priority > c.bestOrder.priority {
@@ -102,8 +101,8 @@ func (c *pickSearch) visitBucket(at int32) {
 	}
 }
 
-// sweepBucket looks at all groups of a lane, in any order: where most are to be moved,
-// that costs far less for each.
+// sweepBucket considers all groups of a bucket, in any order. Where most are to be moved, this costs far less for
+// each.
 func (c *pickSearch) sweepBucket(at int32, bucketMask demandMask) {
 	g := c.groups
 	all := g.buckets.items[at].heap
@@ -122,20 +121,20 @@ func (c *pickSearch) sweepBucket(at int32, bucketMask demandMask) {
 	}
 }
 
-// consider makes a group the best if it is.
+// consider makes a group the best one if it precedes the best so far.
 func (c *pickSearch) consider(group int32, o order) {
 	if c.best == 0 || o.before(c.bestOrder) {
 		c.best, c.bestOrder = group, o
 	}
 }
 
-// orderOf is that of a candidate whose group has a look.
+// orderOf is the order of a candidate whose group has the given mask.
 func (s *State) orderOf(e *entry, l demandMask) order {
 	b := &s.groups.buckets.items[s.groups.items[e.group].bucket]
 	return order{b.priority, s.weights.weight(l, e.arrivalTick), e.id}
 }
 
-// order is by what jobs go one before the other.
+// order is what decides which of two jobs goes first.
 type order struct {
 	priority int32
 	weight   int64
@@ -152,19 +151,19 @@ func (o order) before(p order) bool {
 	return o.id < p.id
 }
 
-// weights is what looks and births weigh at one moment.
+// weights is what masks and arrival ticks weigh at one moment.
 //
-// Weights are whole: ten times those of designs.md "Weight", times K, so that ages
-// need no division. They are compared exactly, and are 0 from age K on.
+// Weights are integers: ten times those of designs.md "Weight", times K, so that ages need no division. They are
+// compared exactly, and are 0 from age K on.
 type weights struct {
 	predictive bool
 	now, k     int64
 	bigLock    int32
 	base       int32
-	levels     [lock.Levels][1 << 4]int32 // by the four bits of a look
+	levels     [lock.Levels][1 << 4]int32 // by the four bits of a mask
 }
 
-// update compares all that may be wanted with the running side.
+// update compares every possible demand with the contention.
 func (w *weights) update(s Settings, l *contention, now time.Time) {
 	w.predictive, w.now, w.k = s.Predictive, s.tickOf(now.UnixMicro()), int64(s.K)
 	if !w.predictive {
@@ -179,8 +178,8 @@ func (w *weights) update(s Settings, l *contention, now time.Time) {
 	}
 }
 
-// worstCase is the worst case of what is wanted at a level, by the four bits of a
-// look, over all claims there. Who has the big lock, or will, stops everybody.
+// worstCase is the largest value of a demand at a level, given as the four bits of a mask, over all claims there. A
+// claim on the big lock blocks every demand.
 func (l *contention) worstCase(k int, mask demandMask) int32 {
 	if l.bigLock > 0 {
 		return valueMax
@@ -188,7 +187,7 @@ func (l *contention) worstCase(k int, mask demandMask) int32 {
 	value := int32(0)
 	kind := mask.kind(0)
 	if int(kind) >= demandKinds {
-		return value // bits that no look has
+		return value // bits that no mask has
 	}
 	for demand, n := range l.counts[k] {
 		if n > 0 {
@@ -201,7 +200,7 @@ func (l *contention) worstCase(k int, mask demandMask) int32 {
 	return value
 }
 
-// staticWeight is ten times the predictive value, which ages have no part in.
+// staticWeight is ten times the predictive value, which does not depend on the age.
 func (w *weights) staticWeight(l demandMask) int64 {
 	if l&bigLock != 0 {
 		return int64(w.bigLock)
@@ -213,13 +212,12 @@ func (w *weights) staticWeight(l demandMask) int64 {
 	return int64(sum)
 }
 
-// ticksLeft is how many ticks are missing to age K.
+// ticksLeft is how many ticks remain until age K.
 func (w *weights) ticksLeft(arrivalTick int64) int64 {
 	return w.k - min(max(w.now-arrivalTick, 0), w.k)
 }
 
-// weight is the weight of a look and a birth. It is the same for all if the order is
-// the plain one.
+// weight is the weight of a mask and an arrival tick. It is 0 for all jobs if the order is the plain one.
 func (w *weights) weight(l demandMask, arrivalTick int64) int64 {
 	ticksLeft := w.ticksLeft(arrivalTick)
 	if ticksLeft == 0 || !w.predictive {

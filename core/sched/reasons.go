@@ -14,9 +14,8 @@ import (
 // limitPrefix begins a reason that limits (queue.md 4.4.1).
 const limitPrefix = "rate-limit"
 
-// ReasonLimits are the limits that the reason trails of a job put on it, each
-// once, by key: a reason "rate-limit:N:label" stands for the bucket of that number
-// and label.
+// ReasonLimits are the limits that the reason trails of a job put on it, each once, by key. A reason
+// "rate-limit:N:label" stands for the bucket of that number and label.
 func ReasonLimits(j *job.Job) []Limit {
 	var limits []Limit
 	for i := range j.Ops {

@@ -9,12 +9,11 @@ import (
 	"lockstep/core/lock"
 )
 
-// State is all that the scheduler knows: who may run, who runs, how many may, and
-// what the latter hold. It is rebuilt from the queue's population and the lock
-// manager's after a crash.
+// State is all that the scheduler knows: the candidates, the running jobs, the number of slots, and what active owners
+// hold. After a crash it is rebuilt from what the queue and the lock manager report.
 //
-// Invariant: no job is two of candidate, running, and held without being told to
-// go on. One that goes on is a candidate and in held.
+// Invariant: no job is two of candidate, running, and yielded without being a candidate. A yielded job that may go on
+// is both a candidate and in yielded.
 type State struct {
 	settings   Settings
 	groups     *groups
@@ -24,15 +23,15 @@ type State struct {
 	owners     map[lock.Owner]*activeOwner
 	contention contention
 	weights    weights
-	// stale is clear only if limits keep every candidate, so that there is nobody
-	// to choose. Neither time nor what others hold changes that.
+	// stale is false only if limits block every candidate, so that there is none
+	// to pick. Neither time nor what others hold changes that.
 	stale bool
 }
 
-// occupiedLimits is what a job's process occupies as long as it lives.
+// occupiedLimits is the counters that a running job occupies.
 type occupiedLimits []*counter
 
-// NewState knows nobody. It panics at settings that are not valid.
+// NewState is a State without jobs. It panics if the settings are invalid.
 func NewState(settings Settings) *State {
 	s := &State{
 		groups: newGroups(), running: map[job.ID]occupiedLimits{}, yielded: map[job.ID]struct{}{}, owners: map[lock.Owner]*activeOwner{},
@@ -41,8 +40,8 @@ func NewState(settings Settings) *State {
 	return s
 }
 
-// SetSettings changes the settings, for those too who wait already. It panics at
-// settings that are not valid: with them, the queue would stand still in silence.
+// SetSettings changes the settings, also for jobs that wait already. It panics if the settings are invalid: with them,
+// no job would ever be picked.
 func (s *State) SetSettings(settings Settings) {
 	if err := settings.Validate(); err != nil {
 		panic("sched: invalid settings: " + err.Error())
@@ -54,7 +53,7 @@ func (s *State) SetSettings(settings Settings) {
 	}
 }
 
-// recomputeArrivals counts all candidates' ticks anew. Who has left is forgotten.
+// recomputeArrivals computes the arrival ticks of all candidates again. Jobs that have left are forgotten.
 func (s *State) recomputeArrivals() {
 	e := s.groups.entries.items
 	var positions []int32
@@ -78,11 +77,9 @@ func (s *State) recomputeArrivals() {
 // Settings are those in force.
 func (s *State) Settings() Settings { return s.settings }
 
-// Enqueue makes a job a candidate, or changes one. A running job cannot be one:
-// being told so changes nothing.
+// Enqueue makes a job a candidate, or changes a candidate. It does nothing for a running job.
 //
-// A job that was held goes on with what it still has to run, and is picked like
-// others.
+// A yielded job goes on with what it still has to run, and is picked like others.
 func (s *State) Enqueue(c Candidate) {
 	if _, runs := s.running[c.ID]; runs {
 		return
@@ -110,16 +107,15 @@ func (s *State) Enqueue(c Candidate) {
 	s.stale = true
 }
 
-// Withdraw makes a candidate none: it waits for a dependency, is paused, or gone.
-// Of others it knows nothing.
+// Withdraw removes a candidate: it waits for a dependency, is paused, or is gone. It does nothing for other jobs.
 func (s *State) Withdraw(id job.ID) {
 	if at := s.groups.entryOf(id); at != 0 {
 		s.groups.remove(at)
 	}
 }
 
-// AddRunning tells of a job that was found running. Slots and limits do not matter,
-// but it occupies what it carries. Told of a running job it does nothing.
+// AddRunning adds a job that was found running. Slots and limits do not keep it out, but it occupies both. It does
+// nothing for a job that is known to run.
 func (s *State) AddRunning(c Candidate) {
 	if _, runs := s.running[c.ID]; runs {
 		return
@@ -129,7 +125,7 @@ func (s *State) AddRunning(c Candidate) {
 	s.start(c.ID, s.groups.limits.occupy(c.Limits), s.declaredClaims(&c.Declared, Expects))
 }
 
-// start makes a job run with what it declares at hand.
+// start makes a job run with the declaration of its current opcode.
 func (s *State) start(id job.ID, occupied occupiedLimits, current []claim) {
 	s.running[id] = occupied
 	s.updateOwner(jobOwnerKey(id), func(p *activeOwner) {
@@ -137,9 +133,8 @@ func (s *State) start(id job.ID, occupied occupiedLimits, current []claim) {
 	})
 }
 
-// SetLimits changes what a running job carries, as when filter rules have
-// changed. It is not stopped, however full the limits are. For candidates that is
-// Enqueue's business.
+// SetLimits changes the limits that a running job carries, for instance after filter rules have changed. The job goes
+// on even if the limits are exceeded. For candidates, use Enqueue.
 func (s *State) SetLimits(id job.ID, list []Limit) {
 	if old, runs := s.running[id]; runs {
 		s.running[id] = s.groups.limits.occupy(list)
@@ -147,16 +142,15 @@ func (s *State) SetLimits(id job.ID, list []Limit) {
 	}
 }
 
-// vacate frees what a process carried.
+// vacate frees what a running job occupied.
 func (s *State) vacate(occupied occupiedLimits) {
 	s.groups.limits.vacate(occupied)
 	s.stale = s.stale || len(occupied) > 0
 }
 
-// Yield takes the slot from a job that is held between two opcodes, and its place
-// in limits: it does nothing meanwhile, and may wait for the very job that such a
-// place would keep away. To go on it needs both again. What it declares counts no
-// more: it asks for nothing before it goes on.
+// Yield takes the slot and the limits from a job that waits between two opcodes. Such a job does nothing, and may wait
+// for the very job that its limits would block. To go on it needs both again. Its declaration stops counting, because
+// it asks for no locks before it goes on.
 func (s *State) Yield(id job.ID) {
 	occupied, runs := s.running[id]
 	if !runs {
@@ -168,7 +162,7 @@ func (s *State) Yield(id job.ID) {
 	s.stop(id)
 }
 
-// stop ends what a running job declares.
+// stop drops the declarations of a job that ran.
 func (s *State) stop(id job.ID) {
 	s.updateOwner(jobOwnerKey(id), func(p *activeOwner) {
 		p.running = false
@@ -177,7 +171,7 @@ func (s *State) stop(id job.ID) {
 	})
 }
 
-// Remove forgets a job altogether, with its slot, limits and locks.
+// Remove forgets a job, with its slot, limits and locks.
 func (s *State) Remove(id job.ID) {
 	s.Withdraw(id)
 	s.vacate(s.running[id])
@@ -197,15 +191,14 @@ func (s *State) Remove(id job.ID) {
 // Len is the number of candidates.
 func (s *State) Len() int { return s.groups.len() }
 
-// SlotsInUse is the number of slots that are taken. It may exceed the slots, when
-// these were reduced or the jobs found running.
+// SlotsInUse is the number of slots that are taken. It may exceed the number of slots, when that was reduced or when
+// jobs were found running.
 func (s *State) SlotsInUse() int { return len(s.running) }
 
 // RunningIDs are the jobs that have a slot, by id.
 func (s *State) RunningIDs() []job.ID { return slices.Sorted(maps.Keys(s.running)) }
 
-// YieldedIDs are the jobs that have a process but no slot, whether they are told to go
-// on or not, by id.
+// YieldedIDs are the jobs that have a process but no slot, by id, whether or not they are candidates again.
 func (s *State) YieldedIDs() []job.ID { return slices.Sorted(maps.Keys(s.yielded)) }
 
 // Yielded tells whether a job has a process but no slot.

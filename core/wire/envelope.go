@@ -21,7 +21,7 @@ type Request struct {
 	Method  string
 	Args    []json.RawMessage // positional; not nil
 	Version int               // 0 if absent or no integer
-	User    string            // who asks, as another node says; any client can write it
+	User    string            // the user who asks, as another node says; any client can write it
 }
 
 // EncodeRequest returns the payload of a request frame; args nil means none.
@@ -76,8 +76,8 @@ func DecodeRequest(frame []byte) (Request, error) {
 	return request, nil
 }
 
-// WithUser is a request frame that says who asks, whatever it has said before: of a key
-// given twice the first counts. What is no request stays as it is.
+// WithUser is a request frame that names the user who asks, whatever it has named before: of a key given twice the
+// first counts. What is no request is returned unchanged.
 func WithUser(frame []byte, user string) []byte {
 	start := bytes.IndexByte(frame, '{')
 	if start < 0 || !bytes.HasPrefix(bytes.TrimLeft(frame[start+1:], " \t\r\n"), []byte{'"'}) {
@@ -118,7 +118,7 @@ func EncodeParseError(text string) []byte {
 }
 
 // DecodeResponse reads an answer frame and returns its result. Errors: *Error and
-// *RequestError for the two forms of a failed answer, *MalformedAnswer for
+// *RequestError for the two forms of a failed answer, *MalformedResponse for
 // anything that is no answer.
 func DecodeResponse(frame []byte) (json.RawMessage, error) {
 	var success, result json.RawMessage
@@ -162,8 +162,7 @@ func decodeFailure(result json.RawMessage) error {
 	return &RequestError{Text: string(result)}
 }
 
-// response is a response on its way out. Result is never omitted: clients insist on
-// both keys.
+// response is an answer that is sent. Result is never omitted: clients insist on both keys.
 type response struct {
 	Success bool `json:"success"`
 	Result  any  `json:"result"`
@@ -270,8 +269,8 @@ func haskellQuoted(s string) string {
 	return b.String()
 }
 
-// marshal is json.Marshal without its escapes for HTML: job output is full of < and
-// &, and nobody embeds a frame in a page.
+// marshal is json.Marshal without its escapes for HTML: job output is full of < and &, and frames are never part of a
+// page.
 func marshal(value any) ([]byte, error) {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)

@@ -31,8 +31,8 @@ type RequestError struct {
 
 func (e *RequestError) Error() string { return e.Text }
 
-// MalformedResponse is a frame that is no LUXI answer at all, or one whose result
-// has another form than the caller asked for.
+// MalformedResponse is a frame that is no LUXI answer at all, or one whose result has another form than the caller
+// asked for.
 type MalformedResponse struct {
 	Err error
 }

@@ -1,9 +1,8 @@
-// Package wire is the LUXI protocol as bytes: frames, requests, answers and
-// errors (queue.md 1.1 to 1.3). Package luxiclient makes calls with it.
+// Package wire is the LUXI protocol as bytes: frames, requests, answers and errors (queue.md 1.1 to 1.3). It splits a
+// stream into frames, and encodes and decodes the content of a frame. Package luxiclient makes calls with it.
 //
-// It knows nothing of methods or jobs. It is linked into the job process, which
-// must start in a millisecond, so it imports only small parts of the standard
-// library: no net, no regexp (deps_test.go holds it to that).
+// It knows no methods and no jobs. It is linked into the job process, which must start in a millisecond, so it imports
+// only small parts of the standard library: no net, no regexp (deps_test.go checks that).
 package wire
 
 import (
@@ -30,7 +29,7 @@ const emptyReadsMax = 100
 
 // FrameTooLarge says that the peer sent more than Limit bytes without ending the
 // frame. What follows cannot be told apart from the rest of that frame, so the
-// connection is of no use any more.
+// connection cannot be used any longer.
 type FrameTooLarge struct {
 	Limit int // bytes
 }
@@ -66,8 +65,8 @@ func NewReader(source io.Reader, limit int) *Reader {
 	return &Reader{source: source, limit: limit}
 }
 
-// SetGrowCheck has the Reader ask before its buffer grows, with the size in bytes that
-// it will have. An error is what ReadFrame returns, from then on.
+// SetGrowCheck sets a function that the Reader calls before its buffer grows, with the size in bytes that it will
+// have. If the function returns an error, ReadFrame returns it, from then on.
 func (r *Reader) SetGrowCheck(ask func(size int) error) { r.growCheck = ask }
 
 // Size is that of the buffer, in bytes.
