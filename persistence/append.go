@@ -57,7 +57,7 @@ func appendOnce(fd int, content []byte) (step string, err error) {
 		return "", nil
 	}
 	var n int
-	if err := untilDone(func() (err error) { n, err = unix.Write(fd, content); return err }); err != nil {
+	if err := retryInterrupted(func() (err error) { n, err = unix.Write(fd, content); return err }); err != nil {
 		return "append to", err
 	}
 	if n < len(content) {

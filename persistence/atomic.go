@@ -46,7 +46,7 @@ func writeNew(name string, data []byte, mode fs.FileMode, sync bool) (step strin
 	if err != nil {
 		return "create", err
 	}
-	step, err = fill(fd, data, mode, sync)
+	step, err = writeAndSync(fd, data, mode, sync)
 	if closeErr := unix.Close(fd); err == nil && closeErr != nil {
 		// Network file systems report a lost write here.
 		step, err = "close", closeErr
@@ -57,7 +57,7 @@ func writeNew(name string, data []byte, mode fs.FileMode, sync bool) (step strin
 	return step, err
 }
 
-func fill(fd int, data []byte, mode fs.FileMode, sync bool) (step string, err error) {
+func writeAndSync(fd int, data []byte, mode fs.FileMode, sync bool) (step string, err error) {
 	if err := unix.Fchmod(fd, uint32(mode)); err != nil {
 		return "chmod", err
 	}
@@ -67,7 +67,7 @@ func fill(fd int, data []byte, mode fs.FileMode, sync bool) (step string, err er
 	if !sync {
 		return "", nil
 	}
-	if err := untilDone(func() error { return unix.Fdatasync(fd) }); err != nil {
+	if err := retryInterrupted(func() error { return unix.Fdatasync(fd) }); err != nil {
 		return "sync", err
 	}
 	return "", nil
@@ -76,7 +76,7 @@ func fill(fd int, data []byte, mode fs.FileMode, sync bool) (step string, err er
 func writeFull(fd int, data []byte) error {
 	for len(data) > 0 {
 		var n int
-		err := untilDone(func() (err error) { n, err = unix.Write(fd, data); return err })
+		err := retryInterrupted(func() (err error) { n, err = unix.Write(fd, data); return err })
 		if err != nil {
 			return err
 		}
@@ -94,9 +94,9 @@ func discardTemp(name string) {
 	_ = unix.Unlink(name)
 }
 
-// untilDone repeats a call that a signal interrupted. EINTR says "not done",
+// retryInterrupted repeats a call that a signal interrupted. EINTR says "not done",
 // not "failed": repeating a sync after it hides no error.
-func untilDone(call func() error) error {
+func retryInterrupted(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {
 			return err
@@ -107,7 +107,7 @@ func untilDone(call func() error) error {
 // openFile returns a close-on-exec descriptor: no child of a daemon or of a job
 // process ever inherits one.
 func openFile(name string, flags int, mode uint32) (fd int, err error) {
-	err = untilDone(func() (err error) {
+	err = retryInterrupted(func() (err error) {
 		fd, err = unix.Open(name, flags|unix.O_CLOEXEC, mode)
 		return err
 	})
@@ -133,9 +133,9 @@ func tempName(target string) string {
 	return fmt.Sprintf("%s-%d-%0*x%s", target, os.Getpid(), tempRandomLen, rand.Uint64(), tempSuffix)
 }
 
-// tempWriter returns the pid in a name that tempName made. The fixed length of
+// tempOwner returns the pid in a name that tempName made. The fixed length of
 // the random part tells ours from Ganeti's "job-12-<random>.tmp".
-func tempWriter(base string) (pid int, ok bool) {
+func tempOwner(base string) (pid int, ok bool) {
 	rest, ok := strings.CutSuffix(base, tempSuffix)
 	if !ok {
 		return 0, false

@@ -13,16 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockLivingMax is how long the lock of a directory is waited for while its holder
+// liveHolderWaitMax is how long the lock of a directory is waited for while its holder
 // lives: the holder may be about to release it, or be a program that only looks
 // after directories, as systemd-tmpfiles does.
-const lockLivingMax = time.Second
+const liveHolderWaitMax = time.Second
 
 // dirLock is flock(2) on a directory. No file has to be kept for it, so that an
 // operator who removes files does not remove the lock. The zero value holds nothing.
 type dirLock struct {
-	fd   int
-	held bool
+	fd     int
+	locked bool
 }
 
 // dirLockedError says that another process holds the lock of a directory.
@@ -39,9 +39,9 @@ func lockDir(dir string) (dirLock, error) {
 	if err != nil {
 		return dirLock{}, err
 	}
-	begun := time.Now()
+	started := time.Now()
 	for {
-		err := untilDone(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+		err := retryInterrupted(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 		switch {
 		case err == nil:
 			return dirLock{fd, true}, nil
@@ -50,17 +50,17 @@ func lockDir(dir string) (dirLock, error) {
 		case !errors.Is(err, unix.EWOULDBLOCK):
 			return dirLock{}, errors.Join(err, unix.Close(fd))
 		}
-		pid, waited := flockHolder(fd), time.Since(begun)
-		lives := pid != 0 && !isDead(pid)
-		if waited > lockDeadMax || lives && waited > lockLivingMax {
+		pid, waited := flockHolder(fd), time.Since(started)
+		alive := pid != 0 && !isProcessDead(pid)
+		if waited > deadHolderWaitMax || alive && waited > liveHolderWaitMax {
 			return dirLock{}, errors.Join(&dirLockedError{pid}, unix.Close(fd))
 		}
-		time.Sleep(lockDeadPause)
+		time.Sleep(lockRetryInterval)
 	}
 }
 
 func (l dirLock) release() error {
-	if !l.held {
+	if !l.locked {
 		return nil
 	}
 	return unix.Close(l.fd)

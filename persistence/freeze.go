@@ -74,7 +74,7 @@ const frozenPrefix = "frozen-"
 
 // Freeze makes a copy below dir, which is on the same file system. instead gives, when
 // the copy is made, the contents of files that are not to be taken from the disk.
-func Freeze(dataDir, dir string, instead func() (map[string][]byte, error)) (*Frozen, error) {
+func Freeze(dataDir, dir string, overrides func() (map[string][]byte, error)) (*Frozen, error) {
 	names, err := SharedFiles(dataDir)
 	if err != nil {
 		return nil, err
@@ -93,9 +93,9 @@ func Freeze(dataDir, dir string, instead func() (map[string][]byte, error)) (*Fr
 			return nil, errors.Join(fmt.Errorf("freeze %s: %w", name, err), f.Close())
 		}
 	}
-	contents, err := instead()
+	contents, err := overrides()
 	if err == nil {
-		err = f.replace(contents)
+		err = f.override(contents)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("freeze the files: %w", err), f.Close())
@@ -103,9 +103,9 @@ func Freeze(dataDir, dir string, instead func() (map[string][]byte, error)) (*Fr
 	return f, nil
 }
 
-// replace puts other contents in the place of files of the copy. They are new files:
+// override puts other contents in the place of files of the copy. They are new files:
 // those of the disk have a second name here.
-func (f *Frozen) replace(contents map[string][]byte) error {
+func (f *Frozen) override(contents map[string][]byte) error {
 	for i := range f.Files {
 		file := &f.Files[i]
 		content, other := contents[file.Path]
@@ -149,8 +149,8 @@ func (f *Frozen) Close() error { return os.RemoveAll(f.dir) }
 
 // SweepFrozen removes copies that a crash has left below dir.
 func SweepFrozen(dir string) error {
-	left, err := filepath.Glob(filepath.Join(dir, frozenPrefix+"*"))
-	for _, path := range left {
+	leftovers, err := filepath.Glob(filepath.Join(dir, frozenPrefix+"*"))
+	for _, path := range leftovers {
 		err = errors.Join(err, os.RemoveAll(path))
 	}
 	return err

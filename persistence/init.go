@@ -96,7 +96,7 @@ func syncPath(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = untilDone(func() error { return unix.Fsync(fd) })
+	err = retryInterrupted(func() error { return unix.Fsync(fd) })
 	return errors.Join(err, unix.Close(fd))
 }
 
@@ -109,8 +109,8 @@ type QueueFiles interface {
 	List(op, dir string) ([]string, error)
 }
 
-// QueueStart is what [InitQueue] found.
-type QueueStart struct {
+// InitResult is what [InitQueue] found.
+type InitResult struct {
 	Serial int64 // last job id handed out, >= 0
 	// SerialRecreated: the serial was lost though there are job files. It was
 	// set to the highest id of any job file; ids handed out above that, of
@@ -132,18 +132,18 @@ func (e *VersionError) Error() string {
 // InitQueue checks queue/version and queue/serial, and writes them where
 // missing, durably. The caller holds the [QueueLock]. Errors: [*VersionError], a
 // serial that is not a number, or the disk's.
-func InitQueue(files QueueFiles) (QueueStart, error) {
+func InitQueue(files QueueFiles) (InitResult, error) {
 	wroteVersion, err := initVersion(files)
 	if err != nil {
-		return QueueStart{}, err
+		return InitResult{}, err
 	}
 	start, wroteSerial, err := initSerial(files)
 	if err != nil {
-		return QueueStart{}, err
+		return InitResult{}, err
 	}
 	if wroteVersion || wroteSerial {
 		if err := files.SyncDir("init-queue", paths.QueueDir); err != nil {
-			return QueueStart{}, err
+			return InitResult{}, err
 		}
 	}
 	return start, nil
@@ -163,22 +163,22 @@ func initVersion(files QueueFiles) (wrote bool, err error) {
 	return false, nil
 }
 
-func initSerial(files QueueFiles) (start QueueStart, wrote bool, err error) {
+func initSerial(files QueueFiles) (start InitResult, wrote bool, err error) {
 	data, err := files.Read("serial", paths.SerialPath)
 	if err == nil {
 		serial, err := paths.ParseSerial(data)
 		if err != nil {
-			return QueueStart{}, false, fmt.Errorf("%s: %w", paths.SerialPath, err)
+			return InitResult{}, false, fmt.Errorf("%s: %w", paths.SerialPath, err)
 		}
-		return QueueStart{Serial: serial}, false, nil
+		return InitResult{Serial: serial}, false, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return QueueStart{}, false, err
+		return InitResult{}, false, err
 	}
 	highest, found, err := highestJobID(files)
 	if err != nil {
-		return QueueStart{}, false, err
+		return InitResult{}, false, err
 	}
 	err = files.Replace("serial", paths.SerialPath, paths.FormatSerial(highest))
-	return QueueStart{Serial: highest, SerialRecreated: found}, true, err
+	return InitResult{Serial: highest, SerialRecreated: found}, true, err
 }

@@ -46,7 +46,7 @@ func TestInitQueue(t *testing.T) {
 	tests := []struct {
 		name    string
 		files   map[string]string
-		want    QueueStart
+		want    InitResult
 		serial  string // afterwards
 		failure string
 	}{
@@ -54,12 +54,12 @@ func TestInitQueue(t *testing.T) {
 		{
 			name:  "later start",
 			files: map[string]string{"version": "1\n", "serial": "17 \n", "job-40": "{}"},
-			want:  QueueStart{Serial: 17}, serial: "17 \n",
+			want:  InitResult{Serial: 17}, serial: "17 \n",
 		},
 		{
 			name:  "serial lost, live job is the highest",
 			files: map[string]string{"job-9": "", "job-12": "", "job-99-1-0123456789abcdef.tmp": "", "archive/0/job-3": ""},
-			want:  QueueStart{Serial: 12, SerialRecreated: true}, serial: "12\n",
+			want:  InitResult{Serial: 12, SerialRecreated: true}, serial: "12\n",
 		},
 		{
 			name: "serial lost, archived job is the highest",
@@ -67,12 +67,12 @@ func TestInitQueue(t *testing.T) {
 				"job-9": "", "archive/0/job-3": "", "archive/2/job-20001": "", "archive/10/job-100005": "",
 				"archive/11/unrelated": "", "archive/x/job-900000": "",
 			},
-			want: QueueStart{Serial: 100005, SerialRecreated: true}, serial: "100005\n",
+			want: InitResult{Serial: 100005, SerialRecreated: true}, serial: "100005\n",
 		},
 		{
 			name:  "serial lost, job in quarantine is the highest",
 			files: map[string]string{"job-9": "", "quarantine/job-11": "", "quarantine/job-12.1": "", "quarantine/serial": "x"},
-			want:  QueueStart{Serial: 12, SerialRecreated: true}, serial: "12\n",
+			want:  InitResult{Serial: 12, SerialRecreated: true}, serial: "12\n",
 		},
 		{
 			name:  "unknown version",

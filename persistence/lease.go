@@ -22,14 +22,14 @@ type Lease struct {
 	fd int
 
 	// The daemon's alone.
-	path   string
-	mu     sync.Mutex
-	former []int // files of that name that were removed; processes have them open
+	path        string
+	mu          sync.Mutex
+	replacedFDs []int // files of that name that were removed; processes have them open
 }
 
-// formerMax bounds how many removed files are renewed still. Processes that have an
+// replacedFDsMax bounds how many removed files are renewed still. Processes that have an
 // older one open end, as those of a lease that is over.
-const formerMax = 16
+const replacedFDsMax = 16
 
 func leasePath(runDir string) string { return filepath.Join(runDir, "lease") }
 
@@ -74,12 +74,12 @@ func (l *Lease) Renew(until time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var errs []error
-	if !l.isCurrent() {
-		errs = append(errs, l.makeAgain())
+	if !l.namesOpenFile() {
+		errs = append(errs, l.recreate())
 	}
 	var content [8]byte
 	binary.LittleEndian.PutUint64(content[:], uint64(until))
-	for _, fd := range append([]int{l.fd}, l.former...) {
+	for _, fd := range append([]int{l.fd}, l.replacedFDs...) {
 		if n, err := unix.Pwrite(fd, content[:], 0); err != nil || n != len(content) {
 			errs = append(errs, fmt.Errorf("renew the lease: %d bytes written: %w", n, err))
 		}
@@ -87,28 +87,28 @@ func (l *Lease) Renew(until time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// isCurrent: the file's name still leads to it.
-func (l *Lease) isCurrent() bool {
-	var held, named unix.Stat_t
-	return unix.Fstat(l.fd, &held) == nil && unix.Stat(l.path, &named) == nil && held.Dev == named.Dev && held.Ino == named.Ino
+// namesOpenFile: the file's name still leads to it.
+func (l *Lease) namesOpenFile() bool {
+	var opened, named unix.Stat_t
+	return unix.Fstat(l.fd, &opened) == nil && unix.Stat(l.path, &named) == nil && opened.Dev == named.Dev && opened.Ino == named.Ino
 }
 
-func (l *Lease) makeAgain() error {
+func (l *Lease) recreate() error {
 	fd, err := openFile(l.path, unix.O_RDWR|unix.O_CREAT, fileMode)
 	if err != nil {
 		return fmt.Errorf("make the lease again: %w", err)
 	}
-	l.former = append(l.former, l.fd)
-	if l.fd = fd; len(l.former) > formerMax {
-		_ = unix.Close(l.former[0]) // nothing is kept in it
-		l.former = l.former[1:]
+	l.replacedFDs = append(l.replacedFDs, l.fd)
+	if l.fd = fd; len(l.replacedFDs) > replacedFDsMax {
+		_ = unix.Close(l.replacedFDs[0]) // nothing is kept in it
+		l.replacedFDs = l.replacedFDs[1:]
 	}
 	return nil
 }
 
-// End says that the node is not the master from now on. A lease that is over already
+// Expire says that the node is not the master from now on. A lease that is over already
 // stays over since then.
-func (l *Lease) End() error {
+func (l *Lease) Expire() error {
 	now := SinceBoot()
 	l.mu.Lock()
 	until, known := l.until()
@@ -119,15 +119,15 @@ func (l *Lease) End() error {
 	return l.Renew(now)
 }
 
-// Holds is false when the node may not be the master any more, or nobody knows.
-func (l *Lease) Holds() bool {
+// IsValid is false when the node may not be the master any more, or nobody knows.
+func (l *Lease) IsValid() bool {
 	until, known := l.until()
 	return known && SinceBoot() < until
 }
 
-// OverFor is for how long the lease has been over: 0 while it holds, and as long as can be
+// ExpiredFor is for how long the lease has been over: 0 while it holds, and as long as can be
 // where nobody knows.
-func (l *Lease) OverFor() time.Duration {
+func (l *Lease) ExpiredFor() time.Duration {
 	until, known := l.until()
 	if !known {
 		return Forever

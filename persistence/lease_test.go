@@ -18,20 +18,20 @@ func TestLease(t *testing.T) {
 	require.NoError(t, err)
 	job, err := OpenLease(dir)
 	require.NoError(t, err)
-	require.False(t, job.Holds(), "nobody has renewed it")
+	require.False(t, job.IsValid(), "nobody has renewed it")
 	require.NoError(t, daemon.Renew(SinceBoot()+time.Hour))
-	require.True(t, job.Holds())
+	require.True(t, job.IsValid())
 	require.NoError(t, daemon.Renew(SinceBoot()-1))
-	require.False(t, job.Holds())
+	require.False(t, job.IsValid())
 
 	require.NoError(t, daemon.Renew(SinceBoot()+time.Hour))
 	again, err := CreateLease(dir)
 	require.NoError(t, err)
-	require.True(t, job.Holds(), "a new daemon changes nothing before it knows what it is")
+	require.True(t, job.IsValid(), "a new daemon changes nothing before it knows what it is")
 	require.NoError(t, again.Renew(0))
-	require.False(t, job.Holds(), "a job that was started before sees the new one's")
+	require.False(t, job.IsValid(), "a job that was started before sees the new one's")
 	require.NoError(t, again.Renew(Forever))
-	require.True(t, job.Holds())
+	require.True(t, job.IsValid())
 
 	require.NoError(t, RemoveLease(dir))
 	require.NoError(t, RemoveLease(dir))
@@ -55,11 +55,11 @@ func TestALeaseThatWasRemovedIsMadeAgain(t *testing.T) {
 	}
 	require.NoError(t, daemon.Renew(SinceBoot()+time.Hour))
 	for _, job := range jobs {
-		require.True(t, job.Holds())
+		require.True(t, job.IsValid())
 	}
 	require.NoError(t, daemon.Renew(0))
 	for _, job := range jobs {
-		require.False(t, job.Holds(), "it ends with the others")
+		require.False(t, job.IsValid(), "it ends with the others")
 	}
 }
 
@@ -68,22 +68,22 @@ func TestTheEndOfALease(t *testing.T) {
 	dir := t.TempDir()
 	l, err := CreateLease(dir)
 	require.NoError(t, err)
-	require.Greater(t, l.OverFor(), time.Duration(0), "it has never held")
+	require.Greater(t, l.ExpiredFor(), time.Duration(0), "it has never held")
 	require.NoError(t, l.Renew(SinceBoot()+time.Hour))
-	require.Zero(t, l.OverFor())
+	require.Zero(t, l.ExpiredFor())
 	require.NoError(t, l.Renew(Forever))
-	require.Zero(t, l.OverFor())
+	require.Zero(t, l.ExpiredFor())
 
 	before := SinceBoot()
-	require.NoError(t, l.End())
-	require.False(t, l.Holds())
-	require.LessOrEqual(t, l.OverFor(), SinceBoot()-before)
+	require.NoError(t, l.Expire())
+	require.False(t, l.IsValid())
+	require.LessOrEqual(t, l.ExpiredFor(), SinceBoot()-before)
 	require.NoError(t, l.Renew(before-time.Hour))
-	require.NoError(t, l.End())
-	require.GreaterOrEqual(t, l.OverFor(), time.Hour)
+	require.NoError(t, l.Expire())
+	require.GreaterOrEqual(t, l.ExpiredFor(), time.Hour)
 
 	require.NoError(t, os.Truncate(leasePath(dir), 3))
-	require.Equal(t, Forever, l.OverFor(), "nobody knows")
-	require.NoError(t, l.End())
-	require.False(t, l.Holds())
+	require.Equal(t, Forever, l.ExpiredFor(), "nobody knows")
+	require.NoError(t, l.Expire())
+	require.False(t, l.IsValid())
 }

@@ -59,26 +59,26 @@ func (l *Livelock) Path() string {
 	return l.path
 }
 
-// noteMax bounds what a lock file may say of its process, in bytes.
-const noteMax = 256
+// ownerInfoMax bounds what a lock file may say of its process, in bytes.
+const ownerInfoMax = 256
 
-// Note writes into the file what it says of its process, once. Whoever judges the
+// WriteOwnerInfo writes into the file what it says of its process, once. Whoever judges the
 // process looks at the lock alone.
-func (l *Livelock) Note(content []byte) error {
+func (l *Livelock) WriteOwnerInfo(content []byte) error {
 	if n, err := unix.Pwrite(l.fd, content, 0); err != nil || n != len(content) {
 		return fmt.Errorf("note in livelock %s: %d bytes written: %w", l.path, n, err)
 	}
 	return nil
 }
 
-// ReadLivelock is what was noted in a lock file; nothing where another program made it.
-func ReadLivelock(path string) ([]byte, error) {
+// ReadOwnerInfo is what was noted in a lock file; nothing where another program made it.
+func ReadOwnerInfo(path string) ([]byte, error) {
 	// O_NONBLOCK: as in ProbeLivelock.
 	fd, err := openFile(path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("read livelock %s: %w", path, err)
 	}
-	content := make([]byte, noteMax)
+	content := make([]byte, ownerInfoMax)
 	n, err := unix.Pread(fd, content, 0)
 	if err := errors.Join(err, unix.Close(fd)); err != nil {
 		return nil, fmt.Errorf("read livelock %s: %w", path, err)
@@ -120,7 +120,7 @@ func ProbeLivelock(path string) (alive bool, err error) {
 	switch {
 	case lockErr == nil:
 		return false, nil
-	case isConflict(lockErr):
+	case isLockConflict(lockErr):
 		return true, nil
 	default:
 		return true, fmt.Errorf("probe livelock %s: %w", path, lockErr)
@@ -141,7 +141,7 @@ const foreignGrace = time.Minute
 func SweepLivelocks(dir string, keep func(name string) bool) (removed []string, err error) {
 	names, err := listNames(dir)
 	if err != nil {
-		return nil, fmt.Errorf("sweep livelocks in %s: %w", dir, reason(err))
+		return nil, fmt.Errorf("sweep livelocks in %s: %w", dir, systemError(err))
 	}
 	booted, err := bootTime()
 	if err != nil {
@@ -180,7 +180,7 @@ func isDeadLivelock(path, name string, booted time.Time) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if !info.Mode().IsRegular() || (!isOwnLivelock(name) && time.Since(info.ModTime()) < foreignGrace) {
+	if !info.Mode().IsRegular() || (!isOwnLivelockName(name) && time.Since(info.ModTime()) < foreignGrace) {
 		return false, nil
 	}
 	alive, err := ProbeLivelock(path)
@@ -189,9 +189,9 @@ func isDeadLivelock(path, name string, booted time.Time) (bool, error) {
 
 const livelockRandomLen = 8 // hexadecimal digits of a uint32
 
-// isOwnLivelock is true for <name>_<seconds>_<pid>_<random>, as CreateLivelock
+// isOwnLivelockName is true for <name>_<seconds>_<pid>_<random>, as CreateLivelock
 // names them. Ganeti's end with the seconds.
-func isOwnLivelock(name string) bool {
+func isOwnLivelockName(name string) bool {
 	rest, random, ok := cutLast(name, "_")
 	if !ok || len(random) != livelockRandomLen || strings.Trim(random, "0123456789abcdef") != "" {
 		return false

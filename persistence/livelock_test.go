@@ -61,20 +61,20 @@ func TestNoteInALivelock(t *testing.T) {
 	dir := t.TempDir()
 	lock, err := CreateLivelock(dir, paths.JobLivelockNameStart(12))
 	noError(t, err)
-	content, err := ReadLivelock(lock.Path())
+	content, err := ReadOwnerInfo(lock.Path())
 	noError(t, err)
 	if len(content) != 0 {
 		t.Errorf("it says %q before anything was noted", content)
 	}
-	noError(t, lock.Note([]byte("boot 7 8\n")))
-	content, err = ReadLivelock(lock.Path())
+	noError(t, lock.WriteOwnerInfo([]byte("boot 7 8\n")))
+	content, err = ReadOwnerInfo(lock.Path())
 	noError(t, err)
 	if string(content) != "boot 7 8\n" {
 		t.Errorf("it says %q", content)
 	}
 	wantAlive(t, lock.Path(), true)
 	noError(t, lock.Release())
-	if _, err := ReadLivelock(lock.Path()); !errors.Is(err, os.ErrNotExist) {
+	if _, err := ReadOwnerInfo(lock.Path()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is gone: %v", err)
 	}
 }
@@ -112,7 +112,7 @@ func TestChildDoesNotInheritTheLivelock(t *testing.T) {
 	wantAlive(t, path, true)
 	job.kill()
 	wantAlive(t, path, false)
-	job.goOn()
+	job.resume()
 	if line := job.line(); line != "child still here" {
 		t.Errorf("the child says %q", line)
 	}
@@ -176,7 +176,7 @@ func TestLivelockIsNeverSeenUnlocked(t *testing.T) {
 			}
 			for _, name := range names {
 				path := filepath.Join(dir, name)
-				if !isOwnLivelock(name) {
+				if !isOwnLivelockName(name) {
 					continue
 				}
 				if alive, _ := ProbeLivelock(path); !alive {

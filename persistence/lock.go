@@ -29,13 +29,13 @@ type QueueLock struct {
 	dir  dirLock
 }
 
-// LockedError says that another process has the queue.
-type LockedError struct {
+// QueueLockedError says that another process has the queue.
+type QueueLockedError struct {
 	Path string
 	PID  int // 0 if unknown
 }
 
-func (e *LockedError) Error() string {
+func (e *QueueLockedError) Error() string {
 	if e.PID == 0 {
 		return fmt.Sprintf("%s is locked: another daemon runs on this queue", e.Path)
 	}
@@ -50,14 +50,14 @@ const lockAttemptsMax = 100
 // moment with that process, between fork and exec. So a lock whose holder
 // is dead is waited for, at most lockDeadMax.
 const (
-	lockDeadMax   = 5 * time.Second
-	lockDeadPause = 10 * time.Millisecond
+	deadHolderWaitMax = 5 * time.Second
+	lockRetryInterval = 10 * time.Millisecond
 )
 
 // LockQueue takes the lock. If another living process has it, the error wraps a
 // [*LockedError], at once. queue/ must exist: see [MakeDirs].
 func LockQueue(dataDir string) (*QueueLock, error) {
-	return lockQueue(dataDir, func() { time.Sleep(lockDeadPause) })
+	return lockQueue(dataDir, func() { time.Sleep(lockRetryInterval) })
 }
 
 // lockQueue calls pause between two attempts while the holder is dead.
@@ -66,11 +66,11 @@ func lockQueue(dataDir string, pause func()) (*QueueLock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock queue: %w", err)
 	}
-	giveUp := time.Now().Add(lockDeadMax)
+	deadline := time.Now().Add(deadHolderWaitMax)
 	for range lockAttemptsMax {
 		lock, err := tryLockQueue(path)
-		var locked *LockedError
-		for errors.As(err, &locked) && isDead(locked.PID) && time.Now().Before(giveUp) {
+		var locked *QueueLockedError
+		for errors.As(err, &locked) && isProcessDead(locked.PID) && time.Now().Before(deadline) {
 			pause()
 			lock, err = tryLockQueue(path)
 		}
@@ -81,8 +81,8 @@ func lockQueue(dataDir string, pause func()) (*QueueLock, error) {
 	return nil, fmt.Errorf("lock queue: %s is replaced all the time", path)
 }
 
-// isDead is true if there is certainly no process of that number that runs.
-func isDead(pid int) bool {
+// isProcessDead is true if there is certainly no process of that number that runs.
+func isProcessDead(pid int) bool {
 	if pid <= 0 {
 		return false
 	}
@@ -102,15 +102,15 @@ func tryLockQueue(path string) (*QueueLock, error) {
 		return nil, fmt.Errorf("lock queue: open %s: %w", path, err)
 	}
 	lock := &QueueLock{path: path, fd: fd}
-	if err := setLock(fd, unix.F_WRLCK); isConflict(err) {
-		return nil, errors.Join(&LockedError{Path: path, PID: holderPID(fd)}, unix.Close(fd))
+	if err := setLock(fd, unix.F_WRLCK); isLockConflict(err) {
+		return nil, errors.Join(&QueueLockedError{Path: path, PID: holderPID(fd)}, unix.Close(fd))
 	} else if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock queue: lock %s: %w", path, err), unix.Close(fd))
 	}
-	if !lock.isCurrent() {
+	if !lock.namesLockedFile() {
 		return nil, unix.Close(fd)
 	}
-	if err := lock.takeDir(); err != nil {
+	if err := lock.lockDirectory(); err != nil {
 		return nil, errors.Join(err, lock.Release())
 	}
 	if err := writePID(fd); err != nil {
@@ -119,13 +119,13 @@ func tryLockQueue(path string) (*QueueLock, error) {
 	return lock, nil
 }
 
-// takeDir takes the second part of the lock. A conflict means that queue/lock is not
+// lockDirectory takes the second part of the lock. A conflict means that queue/lock is not
 // the file that its holder has locked: it was removed under a daemon that runs.
-func (l *QueueLock) takeDir() (err error) {
+func (l *QueueLock) lockDirectory() (err error) {
 	dir := filepath.Dir(l.path)
 	l.dir, err = lockDir(dir)
 	if locked, ok := errors.AsType[*dirLockedError](err); ok {
-		return &LockedError{Path: dir, PID: locked.pid}
+		return &QueueLockedError{Path: dir, PID: locked.pid}
 	}
 	if err != nil {
 		return fmt.Errorf("lock queue: lock %s: %w", dir, err)
@@ -133,24 +133,24 @@ func (l *QueueLock) takeDir() (err error) {
 	return nil
 }
 
-// ReplacedError says that queue/lock is not the file any more that this daemon has
+// LockReplacedError says that queue/lock is not the file any more that this daemon has
 // locked: it was removed, and perhaps made again. Ganeti's daemon would take the new
 // one and run beside this daemon.
-type ReplacedError struct{ Path string }
+type LockReplacedError struct{ Path string }
 
-func (e *ReplacedError) Error() string {
+func (e *LockReplacedError) Error() string {
 	return fmt.Sprintf("%s was removed or replaced while this daemon runs: it protects the queue no more. The daemon stops; start it again, and leave that file alone", e.Path)
 }
 
-// Lost returns a [*ReplacedError] if queue/lock is not the file any more that is locked.
+// CheckHeld returns a [*ReplacedError] if queue/lock is not the file any more that is locked.
 // While that cannot be found out, it returns nil.
-func (l *QueueLock) Lost() error {
-	var held, named unix.Stat_t
-	heldErr, namedErr := unix.Fstat(l.fd, &held), unix.Stat(l.path, &named)
-	same := namedErr == nil && held.Dev == named.Dev && held.Ino == named.Ino
-	gone := errors.Is(namedErr, unix.ENOENT) || errors.Is(namedErr, unix.ENOTDIR)
-	if heldErr == nil && (gone || namedErr == nil && !same) {
-		return &ReplacedError{l.path}
+func (l *QueueLock) CheckHeld() error {
+	var locked, named unix.Stat_t
+	lockedErr, namedErr := unix.Fstat(l.fd, &locked), unix.Stat(l.path, &named)
+	sameFile := namedErr == nil && locked.Dev == named.Dev && locked.Ino == named.Ino
+	missing := errors.Is(namedErr, unix.ENOENT) || errors.Is(namedErr, unix.ENOTDIR)
+	if lockedErr == nil && (missing || namedErr == nil && !sameFile) {
+		return &LockReplacedError{l.path}
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (l *QueueLock) Lost() error {
 // the file must not find the directory still locked.
 func (l *QueueLock) Release() error {
 	errs := []error{l.dir.release()}
-	if l.isCurrent() {
+	if l.namesLockedFile() {
 		errs = append(errs, unix.Unlink(l.path))
 	}
 	errs = append(errs, unix.Close(l.fd))
@@ -171,14 +171,14 @@ func (l *QueueLock) Release() error {
 	return nil
 }
 
-// isCurrent is false if path names another file or none: an operator may have
+// namesLockedFile is false if path names another file or none: an operator may have
 // removed it by hand.
-func (l *QueueLock) isCurrent() bool {
-	var held, named unix.Stat_t
-	if unix.Fstat(l.fd, &held) != nil || unix.Stat(l.path, &named) != nil {
+func (l *QueueLock) namesLockedFile() bool {
+	var locked, named unix.Stat_t
+	if unix.Fstat(l.fd, &locked) != nil || unix.Stat(l.path, &named) != nil {
 		return false
 	}
-	return held.Dev == named.Dev && held.Ino == named.Ino
+	return locked.Dev == named.Dev && locked.Ino == named.Ino
 }
 
 // writePID leaves the holder's pid for the message to a second daemon: the
@@ -195,7 +195,7 @@ func writePID(fd int) error {
 // says -1 for one like ours; then the file. 0 if neither knows: the holder may
 // just have gone, or not have written its pid yet.
 func holderPID(fd int) int {
-	probe := wholeFile(unix.F_WRLCK)
+	probe := wholeFileLock(unix.F_WRLCK)
 	if unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &probe) == nil && probe.Type != unix.F_UNLCK && probe.Pid > 0 {
 		return int(probe.Pid)
 	}
@@ -215,16 +215,16 @@ func holderPID(fd int) int {
 // file, without waiting. Unlike a classic record lock it is not lost when
 // another descriptor of the file is closed, and it conflicts within a process.
 func setLock(fd int, lockType int16) error {
-	lock := wholeFile(lockType)
+	lock := wholeFileLock(lockType)
 	return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &lock)
 }
 
-// wholeFile has start 0 and length 0, as Ganeti's; the kernel wants pid 0.
-func wholeFile(lockType int16) unix.Flock_t {
+// wholeFileLock has start 0 and length 0, as Ganeti's; the kernel wants pid 0.
+func wholeFileLock(lockType int16) unix.Flock_t {
 	return unix.Flock_t{Type: lockType}
 }
 
-// isConflict is true if another holds a lock; POSIX allows both codes.
-func isConflict(err error) bool {
+// isLockConflict is true if another holds a lock; POSIX allows both codes.
+func isLockConflict(err error) bool {
 	return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES)
 }

@@ -22,7 +22,7 @@ func queueDir(t *testing.T) (dataDir string) {
 
 func wantLockedBy(t *testing.T, err error, pid int) {
 	t.Helper()
-	locked, ok := errors.AsType[*LockedError](err)
+	locked, ok := errors.AsType[*QueueLockedError](err)
 	if !ok || locked.PID != pid {
 		t.Errorf("got %v, want a LockedError with pid %d", err, pid)
 	}
@@ -47,7 +47,7 @@ func TestSecondDaemonIsRefused(t *testing.T) {
 	}
 	_, err = LockQueue(dataDir)
 	wantLockedBy(t, err, third.pid())
-	third.goOn()
+	third.resume()
 	if line := third.line(); line != "released <nil>" {
 		t.Errorf("the release says %q", line)
 	}
@@ -97,14 +97,14 @@ func TestARemovedLockFileLetsNobodyIn(t *testing.T) {
 			}
 			lock, err := LockQueue(dataDir)
 			noError(t, err)
-			noError(t, lock.Lost())
+			noError(t, lock.CheckHeld())
 			noError(t, os.Remove(lock.path))
 			second := startRole(t, "queue-lock", dataDir)
 			if line, want := second.line(), fmt.Sprintf("locked by process %d", os.Getpid()); !strings.Contains(line, want) {
 				t.Errorf("the second daemon says %q, want %q in it", line, want)
 			}
-			if replaced, ok := errors.AsType[*ReplacedError](lock.Lost()); !ok || replaced.Path != lock.path {
-				t.Errorf("the first daemon does not notice: %v", lock.Lost())
+			if replaced, ok := errors.AsType[*LockReplacedError](lock.CheckHeld()); !ok || replaced.Path != lock.path {
+				t.Errorf("the first daemon does not notice: %v", lock.CheckHeld())
 			}
 			noError(t, lock.Release())
 			next, err := LockQueue(dataDir)
@@ -121,18 +121,18 @@ func TestUnlinkedLockFileIsNotTaken(t *testing.T) {
 	lock, err := LockQueue(dataDir)
 	noError(t, err)
 	noError(t, os.Remove(lock.path))
-	if lock.isCurrent() {
+	if lock.namesLockedFile() {
 		t.Error("a lock on an unlinked file counts as the queue's")
 	}
 	noError(t, lock.dir.release()) // as on a file system without it
 	lock.dir = dirLock{}
 	next, err := LockQueue(dataDir)
 	noError(t, err)
-	if !next.isCurrent() || lock.isCurrent() {
+	if !next.namesLockedFile() || lock.namesLockedFile() {
 		t.Error("the new file is not told from the old one")
 	}
 	noError(t, lock.Release())
-	if !next.isCurrent() {
+	if !next.namesLockedFile() {
 		t.Error("the release of the old lock removed the new file")
 	}
 	noError(t, next.Release())
@@ -169,7 +169,7 @@ func TestQueueLockHasOneHolder(t *testing.T) {
 			for range 300 {
 				lock, err := LockQueue(dataDir)
 				if err != nil {
-					if _, ok := errors.AsType[*LockedError](err); !ok {
+					if _, ok := errors.AsType[*QueueLockedError](err); !ok {
 						t.Error(err)
 					}
 					continue
@@ -177,7 +177,7 @@ func TestQueueLockHasOneHolder(t *testing.T) {
 				if n := holders.Add(1); n != 1 {
 					t.Errorf("%d holders at once", n)
 				}
-				if !lock.isCurrent() {
+				if !lock.namesLockedFile() {
 					t.Error("a holder's file has lost its name: another may hold a new one")
 				}
 				acquired.Add(1)

@@ -28,13 +28,13 @@ import (
 type OSFiles struct {
 	root string // absolute
 
-	// parents is held shared by a rename and exclusively while a missing parent
+	// parentsMu is held shared by a rename and exclusively while a missing parent
 	// is made and synced: nothing is renamed into a directory that power loss
 	// could still take away.
-	parents sync.RWMutex
+	parentsMu sync.RWMutex
 
-	mu      sync.Mutex
-	handles map[string]dirHandle // open directories, by path; at most dirHandlesMax
+	mu         sync.Mutex
+	dirHandles map[string]dirHandle // open directories, by path; at most dirHandlesMax
 }
 
 // dirHandle is kept open between syncs: a write-back error that happens between
@@ -63,9 +63,9 @@ func OpenFiles(root string) (*OSFiles, error) {
 		err = unix.Faccessat(unix.AT_FDCWD, absolute, unix.R_OK|unix.W_OK|unix.X_OK, unix.AT_EACCESS)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("data directory %s: %w", absolute, reason(err))
+		return nil, fmt.Errorf("data directory %s: %w", absolute, systemError(err))
 	}
-	return &OSFiles{root: absolute, handles: make(map[string]dirHandle)}, nil
+	return &OSFiles{root: absolute, dirHandles: make(map[string]dirHandle)}, nil
 }
 
 // Close closes the directories kept open for SyncDir. No method may be running
@@ -74,10 +74,10 @@ func (f *OSFiles) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var errs []error
-	for _, handle := range f.handles {
+	for _, handle := range f.dirHandles {
 		errs = append(errs, handle.file.Close())
 	}
-	f.handles = nil
+	f.dirHandles = nil
 	return errors.Join(errs...)
 }
 
@@ -97,7 +97,7 @@ func (f *OSFiles) SyncDir(op, dir string) error {
 		err = handle.Sync()
 	}
 	if err != nil {
-		return fileError(op, "sync directory", dir, reason(err))
+		return fileError(op, "sync directory", dir, systemError(err))
 	}
 	return nil
 }
@@ -112,8 +112,8 @@ func (f *OSFiles) dirHandle(dir string) (*os.File, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if kept, ok := f.handles[dir]; ok && os.SameFile(kept.info, info) {
-		return kept.file, nil
+	if cached, ok := f.dirHandles[dir]; ok && os.SameFile(cached.info, info) {
+		return cached.file, nil
 	}
 	file, err := os.Open(name)
 	if err != nil {
@@ -124,10 +124,10 @@ func (f *OSFiles) dirHandle(dir string) (*os.File, error) {
 	}
 	// Handles are dropped, not closed: another goroutine may be about to sync
 	// one. The runtime closes a file that nobody refers to any more.
-	if len(f.handles) >= dirHandlesMax {
-		clear(f.handles)
+	if len(f.dirHandles) >= dirHandlesMax {
+		clear(f.dirHandles)
 	}
-	f.handles[dir] = dirHandle{file: file, info: info}
+	f.dirHandles[dir] = dirHandle{file: file, info: info}
 	return file, nil
 }
 
@@ -163,7 +163,7 @@ func readAll(fd int) ([]byte, error) {
 	filled := 0
 	for filled < len(data) {
 		var n int
-		err := untilDone(func() (err error) { n, err = unix.Read(fd, data[filled:]); return err })
+		err := retryInterrupted(func() (err error) { n, err = unix.Read(fd, data[filled:]); return err })
 		if err != nil {
 			return nil, err
 		}
@@ -180,14 +180,14 @@ func readAll(fd int) ([]byte, error) {
 // directories of both. An absent from is an error that wraps fs.ErrNotExist.
 func (f *OSFiles) Rename(op, from, to string) error {
 	source, target := f.abs(from), f.abs(to)
-	f.parents.RLock()
+	f.parentsMu.RLock()
 	err := unix.Rename(source, target)
-	f.parents.RUnlock()
+	f.parentsMu.RUnlock()
 	if errors.Is(err, unix.ENOENT) {
 		err = f.renameMakingParents(source, target)
 	}
 	if err != nil {
-		return fileError(op, "rename", from+" to "+to, reason(err))
+		return fileError(op, "rename", from+" to "+to, systemError(err))
 	}
 	return nil
 }
@@ -195,8 +195,8 @@ func (f *OSFiles) Rename(op, from, to string) error {
 // renameMakingParents is the rare case: it is the archive's first job in ten
 // thousand, or the source is absent.
 func (f *OSFiles) renameMakingParents(source, target string) error {
-	f.parents.Lock()
-	defer f.parents.Unlock()
+	f.parentsMu.Lock()
+	defer f.parentsMu.Unlock()
 	var stat unix.Stat_t
 	if err := unix.Lstat(source, &stat); err != nil {
 		return err
@@ -221,7 +221,7 @@ func (f *OSFiles) Remove(op, path string) error {
 func (f *OSFiles) List(op, dir string) ([]string, error) {
 	names, err := listNames(f.abs(dir))
 	if err != nil {
-		return nil, fileError(op, "list", dir, reason(err))
+		return nil, fileError(op, "list", dir, systemError(err))
 	}
 	return names, nil
 }
@@ -243,9 +243,9 @@ func listNames(dir string) ([]string, error) {
 	return names, nil
 }
 
-// reason strips the path that package os adds to a system error: the caller's
+// systemError strips the path that package os adds to a system error: the caller's
 // message names it already, relative to the data directory.
-func reason(err error) error {
+func systemError(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
 		return pathErr.Err

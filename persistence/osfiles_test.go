@@ -140,7 +140,7 @@ func TestSyncDirFollowsARecreatedDirectory(t *testing.T) {
 	noError(t, files.SyncDir("save", "queue"))
 	info, err := os.Stat(queue)
 	noError(t, err)
-	if !os.SameFile(info, files.handles["queue"].info) {
+	if !os.SameFile(info, files.dirHandles["queue"].info) {
 		t.Error("the directory that was removed is still the one synced")
 	}
 }
@@ -152,8 +152,8 @@ func TestOpenDirectoriesAreBounded(t *testing.T) {
 		noError(t, os.Mkdir(filepath.Join(root, dir), 0o750))
 		noError(t, files.SyncDir("save", dir))
 		noError(t, files.SyncDir("save", "queue"))
-		if len(files.handles) > dirHandlesMax {
-			t.Fatalf("%d directories are open, want at most %d", len(files.handles), dirHandlesMax)
+		if len(files.dirHandles) > dirHandlesMax {
+			t.Fatalf("%d directories are open, want at most %d", len(files.dirHandles), dirHandlesMax)
 		}
 	}
 }

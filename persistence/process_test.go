@@ -96,9 +96,9 @@ func classicLock(path string, lockType int16) string {
 	if err != nil {
 		return err.Error()
 	}
-	lock := wholeFile(lockType)
+	lock := wholeFileLock(lockType)
 	err = unix.FcntlFlock(uintptr(fd), unix.F_SETLK, &lock)
-	if isConflict(err) {
+	if isLockConflict(err) {
 		return "conflict"
 	}
 	if err != nil {
@@ -175,7 +175,7 @@ func (p *process) line() string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-func (p *process) goOn() {
+func (p *process) resume() {
 	p.t.Helper()
 	_, err := p.stdin.Write([]byte("\n"))
 	noError(p.t, err)

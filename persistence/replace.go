@@ -49,6 +49,6 @@ func SyncDirectory(path string) error {
 // IsTemp reports whether a name, without its directory, is that of a file that was being
 // written when its process ended.
 func IsTemp(name string) bool {
-	_, ok := tempWriter(name)
+	_, ok := tempOwner(name)
 	return ok
 }

@@ -24,8 +24,8 @@ func socketDir(runDir string) string {
 	return filepath.Join(runDir, "socket")
 }
 
-// searchable lets a group look up names in a directory.
-const searchable = 0o010
+// groupExecute lets a group look up names in a directory.
+const groupExecute = 0o010
 
 // OpenToGroup lets a group reach the sockets of a run directory: the directories above
 // them are the group's, who may search them. Those above the run directory are not the
@@ -36,8 +36,8 @@ func OpenToGroup(runDir string, group int) error {
 		if err == nil {
 			err = os.Chown(dir, -1, group)
 		}
-		if err == nil && info.Mode().Perm()&searchable == 0 {
-			err = os.Chmod(dir, info.Mode().Perm()|searchable)
+		if err == nil && info.Mode().Perm()&groupExecute == 0 {
+			err = os.Chmod(dir, info.Mode().Perm()|groupExecute)
 		}
 		if err != nil {
 			return fmt.Errorf("open %s to group %d: %w", dir, group, err)

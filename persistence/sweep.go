@@ -57,19 +57,19 @@ func isStaleTemp(fullName, base string, booted time.Time) bool {
 	if err != nil || !info.Mode().IsRegular() {
 		return false
 	}
-	if pid, ok := tempWriter(base); ok && (pid == os.Getpid() || isGone(pid, info.ModTime(), booted)) {
+	if pid, ok := tempOwner(base); ok && (pid == os.Getpid() || hasWriterEnded(pid, info.ModTime(), booted)) {
 		return true
 	}
 	return info.ModTime().Before(booted)
 }
 
-// reuseSlack is how much later than a file its writer's process may seem to have
+// startTimeSlack is how much later than a file its writer's process may seem to have
 // begun: clocks are coarse.
-const reuseSlack = time.Second
+const startTimeSlack = time.Second
 
-// isGone is true if the process pid that wrote a file at the given time has
+// hasWriterEnded is true if the process pid that wrote a file at the given time has
 // ended. What cannot be told counts as living.
-func isGone(pid int, wrote, booted time.Time) bool {
+func hasWriterEnded(pid int, wrote, booted time.Time) bool {
 	if errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
 		return true
 	}
@@ -78,8 +78,8 @@ func isGone(pid int, wrote, booted time.Time) bool {
 		return false
 	}
 	const ticksPerSecond = 100 // USER_HZ, the same on every Linux
-	began := booted.Add(time.Duration(ticks) * time.Second / ticksPerSecond)
-	return state == "Z" || began.After(wrote.Add(reuseSlack))
+	started := booted.Add(time.Duration(ticks) * time.Second / ticksPerSecond)
+	return state == "Z" || started.After(wrote.Add(startTimeSlack))
 }
 
 // processStat is the state of a process and when it began, in ticks since boot

@@ -17,7 +17,7 @@ func TestTempName(t *testing.T) {
 	if !strings.HasPrefix(base, "job-12-") || !strings.HasSuffix(base, ".tmp") {
 		t.Errorf("temporary name is %q", base)
 	}
-	if pid, ok := tempWriter(base); !ok || pid != os.Getpid() {
+	if pid, ok := tempOwner(base); !ok || pid != os.Getpid() {
 		t.Errorf("tempWriter(%q) = %d, %t", base, pid, ok)
 	}
 	if _, ok := paths.ParseJobName(base); ok {
@@ -28,7 +28,7 @@ func TestTempName(t *testing.T) {
 		"job-12-7-0123456789abcdeX.tmp", "job-12-x-0123456789abcdef.tmp", "job-12-0-0123456789abcdef.tmp",
 		"0123456789abcdef.tmp", "job-12-7-0123456789abcdef",
 	} {
-		if pid, ok := tempWriter(foreign); ok {
+		if pid, ok := tempOwner(foreign); ok {
 			t.Errorf("tempWriter(%q) = %d, want none", foreign, pid)
 		}
 	}

@@ -103,8 +103,8 @@ func (d *daemon) joinCluster() {
 	if !m.replica.Restoring() {
 		m.rebuildExpected(runs.AppliedIndex())
 	}
-	d.ports.Cluster = &supervisor.Cluster{Log: runs, Name: n.name, Self: replication.Applier{Node: n.uuid(), Incarnation: fmt.Sprintf("%s-run-%d", n.name, n.daemons)},
-		Mastership: d.mastershipChanged, Members: func([]*messages.Member) {}}
+	d.ports.Cluster = &supervisor.Cluster{Log: runs, Name: n.name, Applier: replication.Applier{Node: n.uuid(), Incarnation: fmt.Sprintf("%s-run-%d", n.name, n.daemons)},
+		OnMastership: d.mastershipChanged, OnMembers: func([]*messages.Member) {}}
 	tree, err := supervisor.Node(d.ports, d.settings)
 	if err != nil {
 		panic(fmt.Errorf("sim: %w", err)) // the world is built wrongly
@@ -283,7 +283,7 @@ func (n *node) checkQueue() error {
 	chance := n.disk.Chance
 	n.disk.Chance = nil
 	defer func() { n.disk.Chance = chance }()
-	mark := func() error { return persistence.MarkMember(n.disk, fmt.Sprintf("%s-%d", n.name, n.daemons)) }
+	mark := func() error { return persistence.MarkQueue(n.disk, fmt.Sprintf("%s-%d", n.name, n.daemons)) }
 	if n.disk.Find(paths.ConfigPath) == nil && n.disk.Unsynced(paths.QueueDir) {
 		// As persistence.MakeDirs: what a first start that was cut off has made is durable
 		// before there is a configuration.
@@ -299,7 +299,7 @@ func (n *node) checkQueue() error {
 	case n.world.mutations.AdmitLostQueue:
 		return nil
 	}
-	marked, err := persistence.CheckMember(n.disk)
+	marked, err := persistence.CheckQueueMark(n.disk)
 	if err == nil && !marked {
 		err = mark()
 	}

@@ -64,7 +64,7 @@ func newDaemon(n *node) *daemon {
 	n.machine.lastPid++
 	livelock := n.machine.newLivelock(persistence.DaemonLivelock, n.machine.lastPid, nil)
 	d.ports = supervisor.Ports{Env: d.env, Files: n.disk, Processes: newSpawner(d), Owners: newOwnerWatch(d, livelock)}
-	d.settings = supervisor.Settings{Livelock: livelock, Boot: n.machine.boot(), Locks: lock.Settings{Hierarchy: lock.Implied, BypassAfter: bypassAfter},
+	d.settings = supervisor.Settings{Livelock: livelock, BootID: n.machine.boot(), Locks: lock.Settings{Hierarchy: lock.Implied, BypassAfter: bypassAfter},
 		About: luxi.About{PID: n.machine.lastPid}, NewUUID: w.newUUID, MaxStarts: w.options.Starts,
 		Writers: w.options.Writers, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits(), Patience: w.mutations.Patience}
 	return d
@@ -238,9 +238,9 @@ func (n *node) dial(from *rpcClient) *simConn {
 func (d *daemon) gateway(wconf bool) *actor.PID {
 	switch {
 	case d.tree == nil:
-		return d.nodeTree.Reception
+		return d.nodeTree.Standby
 	case wconf:
-		return d.tree.Wconf
+		return d.tree.Wconfd
 	default:
 		return d.tree.Luxi
 	}

@@ -17,12 +17,12 @@ import (
 type fakeConn struct {
 	send    func(to *actor.PID, msg any)
 	answers chan []byte
-	over    chan struct{}
+	done    chan struct{}
 
-	mu      sync.Mutex
-	to      *actor.PID
-	waiting []byte // a request that came before Serve
-	closed  bool
+	mu     sync.Mutex
+	to     *actor.PID
+	early  []byte // a request that came before Serve
+	closed bool
 }
 
 func (c *fakeConn) Serve(to *actor.PID) {
@@ -33,8 +33,8 @@ func (c *fakeConn) Serve(to *actor.PID) {
 		return
 	}
 	c.to = to
-	if c.waiting != nil {
-		c.send(to, &conn.Received{Frame: c.waiting})
+	if c.early != nil {
+		c.send(to, &conn.Received{Frame: c.early})
 	}
 }
 
@@ -42,13 +42,13 @@ func (c *fakeConn) request(frame []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.to == nil {
-		c.waiting = frame
+		c.early = frame
 		return
 	}
 	c.send(c.to, &conn.Received{Frame: frame})
 }
 
-func (c *fakeConn) hangUp() {
+func (c *fakeConn) disconnect() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.to != nil {
@@ -63,12 +63,12 @@ func (c *fakeConn) Close() {
 	defer c.mu.Unlock()
 	if !c.closed {
 		c.closed = true
-		close(c.over)
+		close(c.done)
 	}
 }
 
-// giveUp ends a connection that nobody serves.
-func (c *fakeConn) giveUp() {
+// closeUnserved ends a connection that nobody serves.
+func (c *fakeConn) closeUnserved() {
 	c.mu.Lock()
 	served := c.to != nil
 	c.mu.Unlock()
@@ -105,7 +105,7 @@ func (c *client) call(method string, args ...any) (json.RawMessage, error) {
 	select {
 	case answer := <-c.conn.answers:
 		return wire.DecodeResponse(answer)
-	case <-c.conn.over:
+	case <-c.conn.done:
 		select {
 		case answer := <-c.conn.answers: // came before the end
 			c.conn = nil
@@ -115,15 +115,15 @@ func (c *client) call(method string, args ...any) (json.RawMessage, error) {
 	case <-late:
 		c.w.slow(method)
 	}
-	c.conn.hangUp()
+	c.conn.disconnect()
 	c.conn = nil
 	return nil, errGone
 }
 
-// insist calls until there is an answer, or an error that is one. What an actor
+// callUntilAnswered calls until there is an answer, or an error that is one. What an actor
 // had in hand when it crashed is answered after a while, with the request to try
 // again.
-func (c *client) insist(method string, args ...any) (json.RawMessage, error) {
+func (c *client) callUntilAnswered(method string, args ...any) (json.RawMessage, error) {
 	for {
 		result, err := c.call(method, args...)
 		if !errors.Is(err, errGone) && (err == nil || !strings.Contains(err.Error(), "too busy")) {

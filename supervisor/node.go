@@ -22,13 +22,13 @@ type Cluster struct {
 	// Tunnels carry clients to the master, where they ask for it.
 	Tunnels standby.Tunnels
 	Name    string // of this node
-	Self    replication.Applier
-	// Mastership is told that the master part of the tree has started, or has
+	Applier replication.Applier
+	// OnMastership is told that the master part of the tree has started, or has
 	// stopped: who takes connections sends them there, or to the reception. It must
 	// not block.
-	Mastership func(*Running)
-	// Members is told who belongs to the cluster. It must not block.
-	Members func([]*messages.Member)
+	OnMastership func(*Running)
+	// OnMembers is told who belongs to the cluster. It must not block.
+	OnMembers func([]*messages.Member)
 }
 
 const (
@@ -36,7 +36,7 @@ const (
 	nodeStoreName  = nodeRoot + "/store"
 	replicatorName = nodeRoot + "/replicator"
 	masterName     = nodeRoot + "/master"
-	receptionName  = nodeRoot + "/reception"
+	standbyName    = nodeRoot + "/reception"
 )
 
 // node is what runs on every node of a cluster. The master part of the tree is not
@@ -49,10 +49,10 @@ var node = group{
 		Limit: 10, Window: 2 * time.Minute, OnGiveUp: kit.Stop,
 	},
 	children: []child{
-		{name: "store", why: "what was asked of it is lost with it, and asked again", drain: true, props: nodeStoreProps},
+		{name: "store", why: "what was asked of it is lost with it, and asked again", drains: true, props: nodeStoreProps},
 		{name: "master", why: "before the replicator, which tells it what to do", props: masterProps},
 		{name: "replicator", why: "attaches to the log as soon as it starts", props: replicatorProps},
-		{name: "reception", why: "answers where this node is not the master", props: receptionProps},
+		{name: "reception", why: "answers where this node is not the master", props: standbyProps},
 	},
 }
 
@@ -62,21 +62,21 @@ func nodeStoreProps(p Ports, s Settings) *actor.Props {
 
 func replicatorProps(p Ports, _ Settings) *actor.Props {
 	c := p.Cluster
-	return replicator.Props(replicator.Config{Env: p.Env, Log: c.Log, Peers: c.Peers, Store: p.Env.PID(nodeStoreName), Master: p.Env.PID(masterName), Reception: p.Env.PID(receptionName),
-		Clients: clients(p), Members: c.Members, Name: c.Name, Self: c.Self})
+	return replicator.Props(replicator.Config{Env: p.Env, Log: c.Log, Peers: c.Peers, Store: p.Env.PID(nodeStoreName), Master: p.Env.PID(masterName), Reception: p.Env.PID(standbyName),
+		Clients: storeClients(p), Members: c.OnMembers, Name: c.Name, Self: c.Applier})
 }
 
-func receptionProps(p Ports, s Settings) *actor.Props {
+func standbyProps(p Ports, s Settings) *actor.Props {
 	return standby.Props(standby.Config{Env: p.Env, Nodes: p.Env.PID(replicatorName), Tunnels: p.Cluster.Tunnels, Name: p.Cluster.Name, About: s.About})
 }
 
 func masterProps(p Ports, s Settings) *actor.Props {
-	tree := &mastered{} // also of a former incarnation of the actor
-	return p.Env.Props("master", func() actor.Actor { return &master{ports: p, settings: s, mastered: tree} })
+	tree := &masterTree{} // also of a former incarnation of the actor
+	return p.Env.Props("master", func() actor.Actor { return &master{ports: p, settings: s, masterTree: tree} })
 }
 
-// mastered is the master part of the tree.
-type mastered struct {
+// masterTree is the master part of the tree.
+type masterTree struct {
 	running  *Running // nil: there is none
 	stopping bool     // it was told to
 }
@@ -85,8 +85,8 @@ type mastered struct {
 type master struct {
 	ports    Ports
 	settings Settings
-	order    *messages.BecomeMaster
-	*mastered
+	command  *messages.BecomeMaster
+	*masterTree
 }
 
 func (m *master) Receive(ctx actor.Context) {
@@ -96,13 +96,13 @@ func (m *master) Receive(ctx actor.Context) {
 			ctx.Watch(m.running.Root)
 		}
 	case *messages.BecomeMaster:
-		m.order = msg
+		m.command = msg
 		m.start(ctx)
 	case *messages.ResignMaster:
-		m.order = nil
+		m.command = nil
 		m.stop(ctx)
 	case *actor.Terminated:
-		m.ended(ctx, msg.Who)
+		m.treeEnded(ctx, msg.Who)
 	default:
 		kit.Unexpected(ctx)
 	}
@@ -115,38 +115,38 @@ func (m *master) start(ctx actor.Context) {
 		return
 	}
 	settings := m.settings
-	settings.Fence = time.Duration(m.order.FenceMs) * time.Millisecond
+	settings.Fence = time.Duration(m.command.FenceMs) * time.Millisecond
 	running, err := Tree(m.ports, settings)
 	if err != nil {
 		panic(fmt.Errorf("the master part of the tree: %w", err))
 	}
 	ctx.Watch(running.Root)
 	m.running, m.stopping = running, false
-	m.ports.Cluster.Mastership(running)
-	ctx.Send(m.ports.Env.PID(receptionName), m.order)
+	m.ports.Cluster.OnMastership(running)
+	ctx.Send(m.ports.Env.PID(standbyName), m.command)
 }
 
 func (m *master) stop(ctx actor.Context) {
 	if m.running != nil && !m.stopping {
 		m.stopping = true
-		m.ports.Cluster.Mastership(nil)
+		m.ports.Cluster.OnMastership(nil)
 		ctx.Stop(m.running.Root)
 	}
 }
 
-// ended: a tree that was not told to stop has failed too often, and this node with it.
-func (m *master) ended(ctx actor.Context, who *actor.PID) {
-	if m.running == nil || !m.running.Root.Equal(who) {
+// treeEnded: a tree that was not told to stop has failed too often, and this node with it.
+func (m *master) treeEnded(ctx actor.Context, pid *actor.PID) {
+	if m.running == nil || !m.running.Root.Equal(pid) {
 		return
 	}
 	m.running = nil
 	if !m.stopping {
-		m.ports.Cluster.Mastership(nil)
+		m.ports.Cluster.OnMastership(nil)
 		ctx.Stop(ctx.Parent())
 		return
 	}
 	m.stopping = false
-	if m.order != nil {
+	if m.command != nil {
 		m.start(ctx)
 	}
 }
@@ -156,9 +156,9 @@ type RunningNode struct {
 	// Root answers Drain with Drained when nothing is on its way to the disk. It is
 	// stopped after the master part of the tree.
 	Root *actor.PID
-	// Reception takes connections where there is no master part.
-	Reception *actor.PID
-	Done      <-chan struct{} // as Running.Done
+	// Standby takes connections where there is no master part.
+	Standby *actor.PID
+	Done    <-chan struct{} // as Running.Done
 }
 
 // Node starts the actors of one node of a cluster; p.Cluster says of which.
@@ -167,7 +167,7 @@ func Node(p Ports, s Settings) (*RunningNode, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the actors: %w", err)
 	}
-	return &RunningNode{Root: pid, Reception: p.Env.PID(receptionName), Done: done}, nil
+	return &RunningNode{Root: pid, Standby: p.Env.PID(standbyName), Done: done}, nil
 }
 
 // Replicator is the address of a node's replicator, for ports that ask it.

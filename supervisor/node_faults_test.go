@@ -11,9 +11,9 @@ import (
 // The node's actors start anew while the master part of a former mastership stops: it
 // was told to, and its end is no failure.
 func TestACrashWhileTheMasterPartStopsIsNotTheNodesEnd(t *testing.T) {
-	onNode(t, func(t *testing.T, m *member) {
+	withNode(t, func(t *testing.T, m *member) {
 		m.lead(true)
-		held := m.hold(m.master())
+		held := m.holdOpen(m.master())
 		m.lead(false)
 		m.Crash(m.PID("node/store"))
 		slow := make(chan struct{})
@@ -30,20 +30,20 @@ func TestACrashWhileTheMasterPartStopsIsNotTheNodesEnd(t *testing.T) {
 		m.Bombs.Watch(nil)
 		require.False(t, ended(m.node.Done))
 		m.lead(true)
-		m.works(m.master())
+		m.expectWorking(m.master())
 	})
 }
 
 // Who takes connections is told once that a mastership has ended.
-func TestTheEndOfAMastershipIsToldOnce(t *testing.T) {
-	onNode(t, func(t *testing.T, m *member) {
+func TestTheEndOfAMastershipIsReportedOnce(t *testing.T) {
+	withNode(t, func(t *testing.T, m *member) {
 		m.lead(true)
-		held := m.hold(m.master())
+		held := m.holdOpen(m.master())
 		m.lead(false)
 		m.crash("node/store")
 		held()
 		m.Settle()
 		require.Nil(t, m.master())
-		require.Len(t, m.turns, 2)
+		require.Len(t, m.masterships, 2)
 	})
 }

@@ -23,32 +23,32 @@ import (
 	"lockstep/supervisor"
 )
 
-// agreed is a log of which this node has the only vote: what it proposes is committed.
-type agreed struct {
+// fakeLog is a log of which this node has the only vote: what it proposes is committed.
+type fakeLog struct {
 	env *kittest.Env
 
-	mu      sync.Mutex
-	to      *actor.PID
-	leads   bool
-	term    uint64
-	index   uint64
-	applied uint64
-	state   []byte
-	behind  []*messages.CommittedEntry
-	busy    bool
+	mu          sync.Mutex
+	to          *actor.PID
+	leads       bool
+	term        uint64
+	index       uint64
+	applied     uint64
+	state       []byte
+	undelivered []*messages.CommittedEntry
+	busy        bool
 }
 
-func (l *agreed) Attach(to *actor.PID, incarnation uint32) {
+func (l *fakeLog) Attach(to *actor.PID, incarnation uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.to, l.busy = to, false
 	l.env.Send(to, &messages.LogAttached{Applied: l.applied, State: l.state, Incarnation: incarnation})
 	l.env.Send(to, &messages.LogMembers{Members: []*messages.Member{{Name: "n1", Address: "10.0.0.1:1", Voter: true}}})
-	l.tell()
+	l.deliverRole()
 	l.deliver()
 }
 
-func (l *agreed) tell() {
+func (l *fakeLog) deliverRole() {
 	if l.leads {
 		l.env.Send(l.to, &messages.LogLeads{Term: l.term})
 		return
@@ -56,79 +56,79 @@ func (l *agreed) tell() {
 	l.env.Send(l.to, &messages.LogFollows{})
 }
 
-func (l *agreed) deliver() {
-	if len(l.behind) > 0 && !l.busy {
+func (l *fakeLog) deliver() {
+	if len(l.undelivered) > 0 && !l.busy {
 		l.busy = true
-		l.env.Send(l.to, &messages.LogCommitted{Entries: l.behind})
+		l.env.Send(l.to, &messages.LogCommitted{Entries: l.undelivered})
 	}
 }
 
-func (l *agreed) Propose(_ uint64, entry []byte) {
+func (l *fakeLog) Propose(_ uint64, entry []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.index++
-	l.behind = append(l.behind, &messages.CommittedEntry{Index: l.index, Entry: entry})
+	l.undelivered = append(l.undelivered, &messages.CommittedEntry{Index: l.index, Entry: entry})
 	l.deliver()
 }
 
-func (l *agreed) Applied(index uint64, state []byte) {
+func (l *fakeLog) Applied(index uint64, state []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.behind) > 0 && l.behind[0].Index <= index {
-		l.behind = l.behind[1:]
+	for len(l.undelivered) > 0 && l.undelivered[0].Index <= index {
+		l.undelivered = l.undelivered[1:]
 	}
 	l.applied, l.state, l.busy = index, state, false
 	l.deliver()
 }
 
-func (l *agreed) Restored(uint64)                  {}
-func (l *agreed) Change(uint64, replicator.Change) {}
+func (l *fakeLog) Restored(uint64)                  {}
+func (l *fakeLog) Change(uint64, replicator.Change) {}
 
-func (l *agreed) Leads() bool {
+func (l *fakeLog) Leads() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.leads
 }
 
 // lead begins or ends a leadership; what follows from it has not happened yet.
-func (l *agreed) lead(leads bool) {
+func (l *fakeLog) lead(leads bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.leads = leads
 	l.term++
-	l.tell()
+	l.deliverRole()
 }
 
-// stillborn are processes of which nothing is heard.
-type stillborn struct{ started atomic.Int64 }
+// failingProcesses are processes of which nothing is heard.
+type failingProcesses struct{ started atomic.Int64 }
 
-func (s *stillborn) Start(uint64, int64, *actor.PID)              { s.started.Add(1) }
-func (*stillborn) Confirm(uint64, []byte)                         {}
-func (*stillborn) Abandon(uint64)                                 {}
-func (*stillborn) Tell(uint64, jobs.Order)                        {}
-func (*stillborn) Adopt(uint64, int64, int64, string, *actor.PID) {}
+func (s *failingProcesses) Start(uint64, int64, *actor.PID)              { s.started.Add(1) }
+func (*failingProcesses) Confirm(uint64, []byte)                         {}
+func (*failingProcesses) Abandon(uint64)                                 {}
+func (*failingProcesses) Tell(uint64, jobs.Order)                        {}
+func (*failingProcesses) Adopt(uint64, int64, int64, string, *actor.PID) {}
 
 // member is a node of a cluster.
 type member struct {
 	*testing.T
 	*kittest.Env
-	log       *agreed
+	log       *fakeLog
 	disk      *kittest.Disk
-	processes *stillborn
+	processes *failingProcesses
 	node      *supervisor.RunningNode
 
-	mu    sync.Mutex
-	turns []*supervisor.Running // as they were told; nil where a mastership has ended
+	mu          sync.Mutex
+	masterships []*supervisor.Running // as they were told; nil where a mastership has ended
 }
 
-func onNode(t *testing.T, f func(*testing.T, *member)) {
+func withNode(t *testing.T, f func(*testing.T, *member)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		files := map[string]string{paths.ConfigPath: configuration(t), paths.SerialPath: "2\n", paths.JobPath(2): queued()}
-		m := &member{T: t, Env: e, log: &agreed{env: e}, disk: kittest.NewDisk(files), processes: &stillborn{}}
+		m := &member{T: t, Env: e, log: &fakeLog{env: e}, disk: kittest.NewDisk(files), processes: &failingProcesses{}}
 		node, err := supervisor.Node(supervisor.Ports{Env: e.Env, Files: m.disk, Processes: m.processes, Owners: owners{},
-			Cluster: &supervisor.Cluster{Log: m.log, Name: "n1", Self: replication.Applier{Node: "u1", Incarnation: "run"}, Mastership: m.turn}},
-			supervisor.Settings{Livelock: daemonLock, Boot: "boot", Locks: lock.Settings{Hierarchy: lock.Implied}, MaxStarts: 2, Writers: 4,
+			Cluster: &supervisor.Cluster{Log: m.log, Name: "n1", Applier: replication.Applier{Node: "u1", Incarnation: "run"}, OnMastership: m.onMastership}},
+			supervisor.Settings{Livelock: daemonLock, BootID: "boot", Locks: lock.Settings{Hierarchy: lock.Implied}, MaxStarts: 2, Writers: 4,
 				NewUUID: func() string { return "00000000-0000-4000-8000-000000000001" }, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits()})
 		require.NoError(t, err)
 		m.node = node
@@ -145,10 +145,10 @@ func queued() string {
 	return string(job.Encode(j))
 }
 
-func (m *member) turn(r *supervisor.Running) {
+func (m *member) onMastership(r *supervisor.Running) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.turns = append(m.turns, r)
+	m.masterships = append(m.masterships, r)
 }
 
 // lead has the node lead, or not, and that come about.
@@ -164,17 +164,17 @@ func (m *member) master() *supervisor.Running {
 	m.Settle()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i, r := range m.turns {
+	for i, r := range m.masterships {
 		require.Equal(m, i%2 == 0, r != nil, "turn %d", i)
 	}
-	if len(m.turns) == 0 {
+	if len(m.masterships) == 0 {
 		return nil
 	}
-	return m.turns[len(m.turns)-1]
+	return m.masterships[len(m.masterships)-1]
 }
 
-// works: clients are served.
-func (m *member) works(r *supervisor.Running) {
+// expectWorking: clients are served.
+func (m *member) expectWorking(r *supervisor.Running) {
 	m.Helper()
 	require.NotNil(m, r)
 	p := m.Probe("client-" + m.Clock.Now().String())
@@ -198,30 +198,30 @@ func (m *member) crash(name string) {
 }
 
 func TestTheMasterPartComesAndGoesWithTheLeadership(t *testing.T) {
-	onNode(t, func(t *testing.T, m *member) {
+	withNode(t, func(t *testing.T, m *member) {
 		require.Nil(t, m.master())
 		for range 3 {
 			m.lead(true)
 			r := m.master()
-			m.works(r)
+			m.expectWorking(r)
 			m.lead(false)
 			require.Nil(t, m.master())
 			require.True(t, ended(r.Done))
 			m.Advance(time.Second)
 		}
 		require.False(t, ended(m.node.Done))
-		require.Len(t, m.turns, 6)
+		require.Len(t, m.masterships, 6)
 	})
 }
 
 func TestTheLeadershipChangesQuickly(t *testing.T) {
-	onNode(t, func(t *testing.T, m *member) {
+	withNode(t, func(t *testing.T, m *member) {
 		for range 5 {
 			m.log.lead(true)
 			m.log.lead(false)
 			m.log.lead(true)
 			m.log.lead(true)
-			m.works(m.master())
+			m.expectWorking(m.master())
 			m.Advance(time.Second)
 			m.log.lead(false)
 			m.log.lead(true)
@@ -230,7 +230,7 @@ func TestTheLeadershipChangesQuickly(t *testing.T) {
 			m.Advance(time.Second)
 		}
 		m.lead(true)
-		m.works(m.master())
+		m.expectWorking(m.master())
 		require.False(t, ended(m.node.Done))
 	})
 }
@@ -239,10 +239,10 @@ func TestTheLeadershipChangesQuickly(t *testing.T) {
 func TestTheNextMasterPartWaitsForTheFormerOne(t *testing.T) {
 	for name, leads := range map[string]bool{"wanted again": true, "not wanted any more": false} {
 		t.Run(name, func(t *testing.T) {
-			onNode(t, func(t *testing.T, m *member) {
+			withNode(t, func(t *testing.T, m *member) {
 				m.lead(true)
 				former := m.master()
-				held := m.hold(former)
+				held := m.holdOpen(former)
 				m.lead(false)
 				require.False(t, ended(former.Done))
 				require.Nil(t, m.master(), "nobody is sent there any more")
@@ -253,7 +253,7 @@ func TestTheNextMasterPartWaitsForTheFormerOne(t *testing.T) {
 				m.Settle()
 				require.True(t, ended(former.Done))
 				if leads {
-					m.works(m.master())
+					m.expectWorking(m.master())
 				} else {
 					require.Nil(t, m.master())
 				}
@@ -263,23 +263,23 @@ func TestTheNextMasterPartWaitsForTheFormerOne(t *testing.T) {
 	}
 }
 
-// slow is a connection that takes its time to close.
-type slow struct{ closed chan struct{} }
+// slowConn is a connection that takes its time to close.
+type slowConn struct{ closed chan struct{} }
 
-func (slow) Serve(*actor.PID) {}
-func (slow) Answer([]byte)    {}
-func (s slow) Close()         { <-s.closed }
+func (slowConn) Serve(*actor.PID) {}
+func (slowConn) Answer([]byte)    {}
+func (s slowConn) Close()         { <-s.closed }
 
-// hold keeps a tree from stopping until the function that it returns is called.
-func (m *member) hold(r *supervisor.Running) func() {
-	c := slow{make(chan struct{})}
+// holdOpen keeps a tree from stopping until the function that it returns is called.
+func (m *member) holdOpen(r *supervisor.Running) func() {
+	c := slowConn{make(chan struct{})}
 	m.Send(r.Luxi, &conn.Opened{Conn: c})
 	m.Settle()
 	return func() { close(c.closed) }
 }
 
 func TestAMasterPartThatFailsTooOftenEndsTheNode(t *testing.T) {
-	onNode(t, func(t *testing.T, m *member) {
+	withNode(t, func(t *testing.T, m *member) {
 		m.lead(true)
 		r := m.master()
 		for range 12 {
@@ -293,7 +293,7 @@ func TestAMasterPartThatFailsTooOftenEndsTheNode(t *testing.T) {
 }
 
 func TestANodeThatFailsTooOftenEnds(t *testing.T) {
-	onNode(t, func(t *testing.T, m *member) {
+	withNode(t, func(t *testing.T, m *member) {
 		for range 12 {
 			m.crash("node/replicator")
 		}
@@ -306,7 +306,7 @@ func TestANodeThatFailsTooOftenEnds(t *testing.T) {
 func TestACrashOnTheNodeResignsFirst(t *testing.T) {
 	for _, name := range []string{"node/replicator", "node/store", "node/reception", "node/master"} {
 		t.Run(name, func(t *testing.T) {
-			onNode(t, func(t *testing.T, m *member) {
+			withNode(t, func(t *testing.T, m *member) {
 				m.lead(true)
 				former := m.master()
 				m.crash(name)
@@ -314,7 +314,7 @@ func TestACrashOnTheNodeResignsFirst(t *testing.T) {
 				require.False(t, ended(m.node.Done))
 				now := m.master()
 				require.NotSame(t, former, now)
-				m.works(now)
+				m.expectWorking(now)
 				m.lead(false)
 				require.Nil(t, m.master())
 				require.False(t, ended(m.node.Done))
@@ -324,24 +324,24 @@ func TestACrashOnTheNodeResignsFirst(t *testing.T) {
 }
 
 func TestACrashOfOneWhoFollows(t *testing.T) {
-	onNode(t, func(t *testing.T, m *member) {
+	withNode(t, func(t *testing.T, m *member) {
 		m.crash("node/replicator")
 		require.Nil(t, m.master())
-		require.Empty(t, m.turns)
+		require.Empty(t, m.masterships)
 		m.lead(true)
-		m.works(m.master())
+		m.expectWorking(m.master())
 	})
 }
 
 // The node's store is the master's, too: what it was asked is asked again.
 func TestACrashInTheMasterPartLeavesTheNodeAlone(t *testing.T) {
-	onNode(t, func(t *testing.T, m *member) {
+	withNode(t, func(t *testing.T, m *member) {
 		m.lead(true)
 		former := m.master()
 		m.crash("daemon/core/locks")
 		m.crash("daemon/queue")
 		require.Same(t, former, m.master())
-		m.works(former)
+		m.expectWorking(former)
 		p := m.Probe("operator")
 		p.Ask(supervisor.Replicator(m.Env.Env), &messages.AskNodes{})
 		require.True(t, kittest.Expect[*messages.Nodes](p).Leads)
@@ -349,13 +349,13 @@ func TestACrashInTheMasterPartLeavesTheNodeAlone(t *testing.T) {
 }
 
 func TestConnectionsOfTheReceptionEndWhenThisNodeIsTheMaster(t *testing.T) {
-	onNode(t, func(t *testing.T, m *member) {
-		c := slow{make(chan struct{})}
-		m.Send(m.node.Reception, &conn.Opened{Conn: c})
+	withNode(t, func(t *testing.T, m *member) {
+		c := slowConn{make(chan struct{})}
+		m.Send(m.node.Standby, &conn.Opened{Conn: c})
 		m.Settle()
 		m.lead(true)
 		close(c.closed) // or nobody would ask for that
-		m.works(m.master())
+		m.expectWorking(m.master())
 	})
 }
 
@@ -370,14 +370,14 @@ func TestANewMasterStartsNothingBeforeTheFence(t *testing.T) {
 		"jobs ran on this node": {replication.RunningJobs{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onNode(t, func(t *testing.T, m *member) {
+			withNode(t, func(t *testing.T, m *member) {
 				m.Crash(m.PID("node/replicator"))
 				m.log.mu.Lock()
 				m.log.state = c.running.Encode() // which the next one takes up
 				m.log.mu.Unlock()
 				m.Advance(time.Second)
 				m.lead(true)
-				m.works(m.master())
+				m.expectWorking(m.master())
 				tool := m.Probe("tool")
 				tool.Ask(m.PID("daemon/core/locks"), &messages.LockCall{Request: 1, Function: "tryUpdateLocks",
 					Args: []byte(`[["tool","/live/tool",7],[["node/a","exclusive"]]]`)})

@@ -40,9 +40,9 @@ func standardRun(t *testing.T, e *kittest.Env) *world {
 // frameworks are messages that are handled by the library, not by actors.
 var frameworks = []string{"*actor.Stop", "*actor.Restart", "*actor.Failure", "*actor.Watch", "*actor.Unwatch", "*actor.DeadLetterResponse"}
 
-// places are the kinds of delivery of a standard run without faults, and how
+// panicPlaces are the kinds of delivery of a standard run without faults, and how
 // often they are made.
-func places(t *testing.T) map[kittest.Place]int {
+func panicPlaces(t *testing.T) map[kittest.Place]int {
 	t.Helper()
 	found := map[kittest.Place]int{}
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,7 @@ func places(t *testing.T) map[kittest.Place]int {
 // has handled it, once in a standard run. Nothing that was acknowledged is lost,
 // every job ends once, and nobody waits for good.
 func TestPanics(t *testing.T) {
-	found := places(t)
+	found := panicPlaces(t)
 	names := make([]kittest.Place, 0, len(found))
 	for place := range found {
 		names = append(names, place)

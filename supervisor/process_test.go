@@ -29,7 +29,7 @@ type processes struct {
 }
 
 type process struct {
-	all      *processes
+	fleet    *processes
 	id       int64
 	livelock string
 	confirm  chan []byte
@@ -47,8 +47,8 @@ type watcher struct {
 	to    *actor.PID
 }
 
-// handshakeMax is how long a process waits for its permission (queue.md 4.5).
-const handshakeMax = 30 * time.Second
+// handshakeTimeout is how long a process waits for its permission (queue.md 4.5).
+const handshakeTimeout = 30 * time.Second
 
 func newProcesses(w *world, work time.Duration) *processes {
 	return &processes{w: w, work: work, starts: map[uint64]*process{}, alive: map[string]*process{},
@@ -59,7 +59,7 @@ func (p *processes) spawn(id int64) *process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counter++
-	child := &process{all: p, id: id, confirm: make(chan []byte, 1), abandon: make(chan struct{}),
+	child := &process{fleet: p, id: id, confirm: make(chan []byte, 1), abandon: make(chan struct{}),
 		livelock: fmt.Sprintf("/run/livelocks/%s_%d", paths.JobLivelockNameStart(id), p.counter)}
 	p.alive[child.livelock] = child
 	return child
@@ -69,7 +69,7 @@ func (p *processes) Start(start uint64, id int64, to *actor.PID) {
 	child := p.spawn(id)
 	p.mu.Lock()
 	if p.starts[start] != nil {
-		p.w.broken("start %d was used twice", start)
+		p.w.violation("start %d was used twice", start)
 	}
 	p.starts[start] = child
 	child.watchers = []watcher{{start, to}}
@@ -130,7 +130,7 @@ func (p *processes) acts(id int64) bool {
 }
 
 func (c *process) run(start uint64, to *actor.PID) {
-	w := c.all.w
+	w := c.fleet.w
 	w.tell(to, &messages.ProcessNamed{Start: start, Pid: 100, Livelock: c.livelock})
 	if !c.permitted() {
 		w.tell(to, &messages.ProcessFailed{Start: start, Text: "the start was called off"})
@@ -144,7 +144,7 @@ func (c *process) run(start uint64, to *actor.PID) {
 // permitted waits for the permission to act.
 func (c *process) permitted() bool {
 	late := make(chan struct{})
-	stop := c.all.w.clock.AfterFunc(handshakeMax, func() { close(late) })
+	stop := c.fleet.w.clock.AfterFunc(handshakeTimeout, func() { close(late) })
 	defer stop()
 	select {
 	case <-c.confirm:
@@ -157,7 +157,7 @@ func (c *process) permitted() bool {
 			return false
 		}
 	}
-	c.all.permit(c)
+	c.fleet.permit(c)
 	return true
 }
 
@@ -167,22 +167,22 @@ func (p *processes) permit(c *process) {
 	c.acting = true
 	p.permits[c.id]++
 	if p.permits[c.id] > 1 {
-		p.w.broken("job %d was permitted to act twice", c.id)
+		p.w.violation("job %d was permitted to act twice", c.id)
 	}
 }
 
 // act does the job, like lockstep-job.
 func (c *process) act() {
-	w, cl := c.all.w, &client{w: c.all.w}
+	w, cl := c.fleet.w, &client{w: c.fleet.w}
 	j, err := job.Decode([]byte(w.disk.Content(paths.JobPath(c.id))))
 	if err != nil || j.Livelock != c.livelock {
-		w.broken("job %d: its process does not find its name in its file: %v", c.id, err)
+		w.violation("job %d: its process does not find its name in its file: %v", c.id, err)
 		c.exit("exit status 1")
 		return
 	}
 	m, err := jobproc.New(j, nil)
 	if err != nil {
-		w.broken("job %d: %v", c.id, err)
+		w.violation("job %d: %v", c.id, err)
 		c.exit("exit status 1")
 		return
 	}
@@ -192,7 +192,7 @@ func (c *process) act() {
 		c.write(cl, m, next)
 		switch next.Action {
 		case jobproc.Execute:
-			w.pause(c.all.work)
+			w.pause(c.fleet.work)
 			next = m.Done(jobproc.Outcome{Result: []byte(`"done"`)}, w.now())
 		case jobproc.Begin:
 			c.begin(cl, next.Op)
@@ -209,28 +209,28 @@ func (c *process) begin(cl *client, op int) {
 		if _, err := cl.call("LockstepBeginOpcode", c.id, c.livelock, op); err == nil {
 			return
 		}
-		c.all.w.pause(time.Second)
+		c.fleet.w.pause(time.Second)
 	}
 }
 
 func (c *process) write(cl *client, m *jobproc.Machine, next jobproc.Step) {
 	encoded := job.Encode(m.Job())
 	if next.Action == jobproc.Exit {
-		c.all.mu.Lock()
-		c.all.finished[c.id] = string(encoded)
-		c.all.mu.Unlock()
+		c.fleet.mu.Lock()
+		c.fleet.finished[c.id] = string(encoded)
+		c.fleet.mu.Unlock()
 	}
-	if err := c.all.w.disk.Replace("run-job", paths.JobPath(c.id), encoded); err != nil {
-		c.all.w.broken("job %d: %v", c.id, err)
+	if err := c.fleet.w.disk.Replace("run-job", paths.JobPath(c.id), encoded); err != nil {
+		c.fleet.w.violation("job %d: %v", c.id, err)
 	}
 	_, _ = cl.call("LockstepReportJob", c.id, c.livelock, rawJSON(encoded)) // a hint
 }
 
 func (c *process) exit(how string) {
-	c.all.mu.Lock()
-	defer c.all.mu.Unlock()
+	c.fleet.mu.Lock()
+	defer c.fleet.mu.Unlock()
 	c.gone = true
 	for _, watch := range c.watchers {
-		c.all.w.tell(watch.to, &messages.ProcessGone{Start: watch.start, Text: how})
+		c.fleet.w.tell(watch.to, &messages.ProcessGone{Start: watch.start, Text: how})
 	}
 }

@@ -28,12 +28,12 @@ import (
 // stopped, started and restarted, then whether the daemon has ended.
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s *stage
+		var s *restartScript
 		datadriven.RunTest(t, "testdata/restart.txt", func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "tree":
 				s.close()
-				s = newStage(t)
+				s = newRestartScript(t)
 				news := s.news()
 				if !d.HasArg("show") {
 					return ""
@@ -43,7 +43,7 @@ func TestRestart(t *testing.T) {
 				s.fail(t, d)
 				return s.news()
 			case "pass":
-				s.pass(duration(t, d.CmdArgs[0].Key))
+				s.advance(duration(t, d.CmdArgs[0].Key))
 				return s.news()
 			default:
 				d.Fatalf(t, "no such verb")
@@ -61,8 +61,8 @@ func duration(t *testing.T, text string) time.Duration {
 	return d
 }
 
-// stage is a daemon under observation.
-type stage struct {
+// restartScript is a daemon under observation.
+type restartScript struct {
 	w    *world
 	logs int // entries that were told
 
@@ -70,10 +70,10 @@ type stage struct {
 	events map[string]bool
 }
 
-func newStage(t *testing.T) *stage {
+func newRestartScript(t *testing.T) *restartScript {
 	e := kittest.New(t)
-	s := &stage{events: map[string]bool{}}
-	e.Bombs.Watch(s.watch)
+	s := &restartScript{events: map[string]bool{}}
+	e.Bombs.Watch(s.record)
 	files := map[string]string{"queue/serial": "2\n", "queue/job-2": firstDisk()["queue/job-2"]}
 	s.w = newWorld(t, e, files, time.Hour)
 	e.Settle()
@@ -82,17 +82,17 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-func (s *stage) close() {
+func (s *restartScript) close() {
 	if s == nil {
 		return
 	}
 	s.w.env.System().Root.Stop(s.w.daemon.Root)
-	s.pass(2 * time.Hour) // the job's process ends
+	s.advance(2 * time.Hour) // the job's process ends
 }
 
-// pass lets time go by, in steps: what happens at one moment leads to something
+// advance lets time go by, in steps: what happens at one moment leads to something
 // at the next.
-func (s *stage) pass(d time.Duration) {
+func (s *restartScript) advance(d time.Duration) {
 	end := s.w.clock.Now().Add(d)
 	for {
 		s.w.env.Settle()
@@ -105,7 +105,7 @@ func (s *stage) pass(d time.Duration) {
 	s.w.env.Advance(end.Sub(s.w.clock.Now()))
 }
 
-func (s *stage) watch(name string, msg any) {
+func (s *restartScript) record(name string, msg any) {
 	verb := ""
 	switch msg.(type) {
 	case *actor.Started:
@@ -128,14 +128,14 @@ var attempts = regexp.MustCompile(`\.[0-9]+|(writer)-[0-9]+`)
 
 func withoutAttempt(name string) string { return attempts.ReplaceAllString(name, "$1") }
 
-func (s *stage) fail(t *testing.T, d *datadriven.TestData) {
+func (s *restartScript) fail(t *testing.T, d *datadriven.TestData) {
 	name, times, every := "", 1, "0s"
 	d.ScanArgs(t, "actor", &name)
 	d.MaybeScanArgs(t, "times", &times)
 	d.MaybeScanArgs(t, "every", &every)
 	for i := range times {
 		if i > 0 {
-			s.pass(duration(t, every))
+			s.advance(duration(t, every))
 		}
 		pid := s.find(name)
 		if pid == nil {
@@ -146,7 +146,7 @@ func (s *stage) fail(t *testing.T, d *datadriven.TestData) {
 }
 
 // find is the actor of that name; the number of its attempt need not be given.
-func (s *stage) find(name string) *actor.PID {
+func (s *restartScript) find(name string) *actor.PID {
 	for _, m := range s.w.env.Mailboxes() {
 		if m.Actor == name || withoutAttempt(m.Actor) == name {
 			return s.w.env.PID(m.Actor)
@@ -156,7 +156,7 @@ func (s *stage) find(name string) *actor.PID {
 }
 
 // news is what has happened since the last time.
-func (s *stage) news() string {
+func (s *restartScript) news() string {
 	var b strings.Builder
 	decisions := s.w.env.Logged("child failed")
 	for _, d := range decisions[s.logs:] {

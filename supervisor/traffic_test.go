@@ -53,7 +53,7 @@ func traffic(w *world) {
 	}
 	w.start(func() {
 		w.pause(500 * time.Millisecond)
-		(&client{w: w}).look()
+		(&client{w: w}).checkJob()
 	})
 }
 
@@ -94,7 +94,7 @@ func (c *client) mustBeOperating(err error) {
 	case errors.As(err, &failed) && failed.Class == "JobQueueDrainError":
 	case errors.As(err, &failed) && failed.Class == "GenericError" && strings.Contains(err.Error(), "restarted"):
 	default:
-		c.w.broken("a client was told: %v", err)
+		c.w.violation("a client was told: %v", err)
 	}
 }
 
@@ -125,9 +125,9 @@ func (c *client) await(id int64) {
 			values []any
 			log    []any
 		}
-		result, err := c.insist("WaitForJobChange", id, []string{"status"}, previous, -1, 60)
+		result, err := c.callUntilAnswered("WaitForJobChange", id, []string{"status"}, previous, -1, 60)
 		if err != nil {
-			c.w.broken("waiting for job %d: %v", id, err)
+			c.w.violation("waiting for job %d: %v", id, err)
 			return
 		}
 		if json.Unmarshal(result, &[]any{&now.values, &now.log}) != nil {
@@ -141,8 +141,8 @@ func (c *client) await(id int64) {
 	}
 }
 
-// look asks for everything that can be looked at.
-func (c *client) look() {
+// checkJob asks for everything that can be looked at.
+func (c *client) checkJob() {
 	c.mustAnswer("QueryJobs", nil, []string{"id", "status", "summary"})
 	c.mustAnswer("QueryJobs", []int64{1, 2, 99}, []string{"id", "opstatus", "oplog"})
 	c.mustAnswer("QueryConfigValues", []string{"drain_flag"})
@@ -150,8 +150,8 @@ func (c *client) look() {
 }
 
 func (c *client) mustAnswer(method string, args ...any) {
-	if _, err := c.insist(method, args...); err != nil {
-		c.w.broken("%s: %v", method, err)
+	if _, err := c.callUntilAnswered(method, args...); err != nil {
+		c.w.violation("%s: %v", method, err)
 	}
 }
 
@@ -171,7 +171,7 @@ func (c *client) manage() {
 // has said if it could.
 func (w *world) verify() {
 	w.t.Helper()
-	require.Empty(w.t, w.faults)
+	require.Empty(w.t, w.violations)
 	seen := map[int64]bool{}
 	for _, id := range w.accepted {
 		require.False(w.t, seen[id], "id %d was given twice", id)

@@ -28,19 +28,19 @@ import (
 // Ports are the outside world, as the actors see it. Clock, log, randomness and
 // mailboxes come with Env.
 type Ports struct {
-	Env       *kit.Env
-	Files     store.Files
-	Processes jobs.Processes
-	Owners    locks.Owners
-	Decided   func(took time.Duration) // the scheduler's decisions; nil: nobody measures them
-	Events    events.Feed              // nil: nobody listens, and nothing is told
-	Cluster   *Cluster                 // nil: this node is alone, and pays nothing for others
+	Env        *kit.Env
+	Files      store.Files
+	Processes  jobs.Processes
+	Owners     locks.Owners
+	OnDecision func(took time.Duration) // the scheduler's decisions; nil: nobody measures them
+	Events     events.Feed              // nil: nobody listens, and nothing is told
+	Cluster    *Cluster                 // nil: this node is alone, and pays nothing for others
 }
 
 // Settings are what an operator can choose.
 type Settings struct {
 	Livelock  string // path of the daemon's own
-	Boot      string // names the machine's present boot
+	BootID    string // names the machine's present boot
 	Locks     lock.Settings
 	MaxStarts int // start handshakes in flight
 	Writers   int // disk operations in flight
@@ -59,17 +59,17 @@ func DefaultLimits() queue.Limits {
 
 // Names of the actors that others talk to.
 const (
-	root      = "daemon"
-	storeName = root + "/core/store"
-	schedName = root + "/core/scheduler"
-	locksName = root + "/core/locks"
-	confName  = root + "/core/cluster"
-	filtName  = root + "/core/filters"
-	jobsName  = root + "/jobs"
-	queueName = root + "/queue"
-	luxiName  = root + "/luxi"
-	wconfName = root + "/wconf"
-	newsName  = root + "/events"
+	rootName    = "daemon"
+	storeName   = rootName + "/core/store"
+	schedName   = rootName + "/core/scheduler"
+	locksName   = rootName + "/core/locks"
+	configName  = rootName + "/core/cluster"
+	filtersName = rootName + "/core/filters"
+	jobsName    = rootName + "/jobs"
+	queueName   = rootName + "/queue"
+	luxiName    = rootName + "/luxi"
+	wconfdName  = rootName + "/wconf"
+	eventsName  = rootName + "/events"
 )
 
 // group is a supervisor: its policy for its children, and these in the order in
@@ -82,20 +82,20 @@ type group struct {
 
 // child is one actor, or a group. why says what its place in the tree is for.
 type child struct {
-	name  string
-	why   string
-	drain bool // has something to finish before the daemon may stop
-	ready bool // its answer to AskReady is the daemon's
-	props func(Ports, Settings) *actor.Props
-	group *group
-	// wanted says whether it is there at all; nil: always.
-	wanted func(Ports) bool
+	name         string
+	why          string
+	drains       bool // has something to finish before the daemon may stop
+	reportsReady bool // its answer to AskReady is the daemon's
+	props        func(Ports, Settings) *actor.Props
+	group        *group
+	// enabled says whether it is there at all; nil: always.
+	enabled func(Ports) bool
 }
 
 // tree is the whole of it. A PID survives its actor's restart, and so does the
 // mailbox behind it: actors know each other by name, once and for all.
 var tree = group{
-	name: root,
+	name: rootName,
 	policy: kit.Policy{
 		Scope: kit.OneForOne, Backoff: 100 * time.Millisecond, BackoffMax: 5 * time.Second,
 		Limit: 10, Window: 2 * time.Minute, OnGiveUp: kit.Stop,
@@ -103,11 +103,11 @@ var tree = group{
 	children: []child{
 		{name: "core", why: "what decides and what is on the disk must agree: rebuilt together", group: &core},
 		{name: "jobs", why: "before the queue, which asks at once what is in hand; its crash touches no process",
-			drain: true, props: jobsProps},
-		{name: "queue", why: "reads the disk again and survives a restart of core", drain: true, ready: true, props: queueProps},
-		{name: "luxi", why: "last to start and first to stop: clients find a daemon that works", drain: true, props: luxiProps},
-		{name: "wconf", why: "as luxi", drain: true, props: wconfProps},
-		{name: "events", why: "nobody waits for it, and it asks for what it needs", props: eventsProps, wanted: listened},
+			drains: true, props: jobsProps},
+		{name: "queue", why: "reads the disk again and survives a restart of core", drains: true, reportsReady: true, props: queueProps},
+		{name: "luxi", why: "last to start and first to stop: clients find a daemon that works", drains: true, props: luxiProps},
+		{name: "wconf", why: "as luxi", drains: true, props: wconfdProps},
+		{name: "events", why: "nobody waits for it, and it asks for what it needs", props: eventsProps, enabled: hasFeed},
 	},
 }
 
@@ -118,29 +118,29 @@ var core = group{
 		Limit: 5, Window: time.Minute, OnGiveUp: kit.Escalate,
 	},
 	children: []child{
-		{name: "store", why: "everybody needs the disk; in a cluster the replicator is the store", drain: true, props: storeProps, wanted: alone},
-		{name: "locks", why: "its memory and its journal must agree", drain: true, props: locksProps},
-		{name: "cluster", why: "it asks for locks", props: clusterProps},
+		{name: "store", why: "everybody needs the disk; in a cluster the replicator is the store", drains: true, props: storeProps, enabled: isStandalone},
+		{name: "locks", why: "its memory and its journal must agree", drains: true, props: locksProps},
+		{name: "cluster", why: "it asks for locks", props: configProps},
 		{name: "filters", why: "its rules are the configuration's", props: filtersProps},
 		{name: "scheduler", why: "its state is made anew from the queue's", props: schedulerProps},
 	},
 }
 
 func storeProps(p Ports, s Settings) *actor.Props {
-	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers, Clients: clients(p)})
+	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers, Clients: storeClients(p)})
 }
 
-// clients are the store's.
-func clients(p Ports) []*actor.PID {
-	return []*actor.PID{p.Env.PID(locksName), p.Env.PID(confName), p.Env.PID(queueName), p.Env.PID(jobsName), p.Env.PID(luxiName)}
+// storeClients are the store's.
+func storeClients(p Ports) []*actor.PID {
+	return []*actor.PID{p.Env.PID(locksName), p.Env.PID(configName), p.Env.PID(queueName), p.Env.PID(jobsName), p.Env.PID(luxiName)}
 }
 
-// alone: this node belongs to no cluster.
-func alone(p Ports) bool { return p.Cluster == nil }
+// isStandalone: this node belongs to no cluster.
+func isStandalone(p Ports) bool { return p.Cluster == nil }
 
 // storeOf is the actor to which the master's files go.
 func storeOf(p Ports) *actor.PID {
-	if alone(p) {
+	if isStandalone(p) {
 		return p.Env.PID(storeName)
 	}
 	return replicatorOf(p)
@@ -148,77 +148,77 @@ func storeOf(p Ports) *actor.PID {
 
 // replicatorOf is nil for a node that is alone.
 func replicatorOf(p Ports) *actor.PID {
-	if alone(p) {
+	if isStandalone(p) {
 		return nil
 	}
 	return p.Env.PID(replicatorName)
 }
 
-// leads says whether this node is the master for certain; nil: it always is.
-func leads(p Ports) func() bool {
-	if alone(p) {
+// leadershipCheck says whether this node is the master for certain; nil: it always is.
+func leadershipCheck(p Ports) func() bool {
+	if isStandalone(p) {
 		return nil
 	}
 	return p.Cluster.Log.Leads
 }
 
-// self is the daemon as an owner of locks, for one purpose.
-func self(s Settings, purpose string) lock.Owner {
+// daemonOwner is the daemon as an owner of locks, for one purpose.
+func daemonOwner(s Settings, purpose string) lock.Owner {
 	return lock.NamedOwner("lockstepd-"+purpose, s.Livelock, s.About.PID)
 }
 
 func locksProps(p Ports, s Settings) *actor.Props {
 	return locks.Props(locks.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName),
 		Scheduler: p.Env.PID(schedName),
-		Clients:   listeners(p, confName, wconfName, luxiName),
-		Followers: listeners(p),
-		Owners:    p.Owners, Settings: s.Locks, Boot: s.Boot, Self: self(s, "destruction"), Fence: s.Fence})
+		Clients:   subscribers(p, configName, wconfdName, luxiName),
+		Followers: subscribers(p),
+		Owners:    p.Owners, Settings: s.Locks, Boot: s.BootID, Self: daemonOwner(s, "destruction"), Fence: s.Fence})
 }
 
-func clusterProps(p Ports, s Settings) *actor.Props {
+func configProps(p Ports, s Settings) *actor.Props {
 	return config.Props(config.Config{Env: p.Env, Store: storeOf(p), Locks: p.Env.PID(locksName),
-		Subscribers: listeners(p, locksName, filtName, schedName, queueName),
-		Self:        self(s, "config")})
+		Subscribers: subscribers(p, locksName, filtersName, schedName, queueName),
+		Self:        daemonOwner(s, "config")})
 }
 
 func filtersProps(p Ports, _ Settings) *actor.Props {
-	return filters.Props(filters.Config{Env: p.Env, Queue: p.Env.PID(queueName), Cluster: p.Env.PID(confName)})
+	return filters.Props(filters.Config{Env: p.Env, Queue: p.Env.PID(queueName), Cluster: p.Env.PID(configName)})
 }
 
-func wconfProps(p Ports, _ Settings) *actor.Props {
-	return wconfd.Props(wconfd.Config{Env: p.Env, Locks: p.Env.PID(locksName), Cluster: p.Env.PID(confName), Leads: leads(p)})
+func wconfdProps(p Ports, _ Settings) *actor.Props {
+	return wconfd.Props(wconfd.Config{Env: p.Env, Locks: p.Env.PID(locksName), Cluster: p.Env.PID(configName), Leads: leadershipCheck(p)})
 }
 
 func schedulerProps(p Ports, s Settings) *actor.Props {
 	return scheduler.Props(scheduler.Config{Env: p.Env, Queue: p.Env.PID(queueName), Locks: p.Env.PID(locksName),
-		Cluster: p.Env.PID(confName), Catalogue: s.Catalogue, Decided: p.Decided})
+		Cluster: p.Env.PID(configName), Catalogue: s.Catalogue, Decided: p.OnDecision})
 }
 
 func jobsProps(p Ports, s Settings) *actor.Props {
 	return jobs.Props(jobs.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName),
 		Scheduler: p.Env.PID(schedName), Processes: p.Processes, MaxStarts: s.MaxStarts, Patience: s.Patience,
-		Leads: leads(p), Replicator: replicatorOf(p), Fence: s.Fence})
+		Leads: leadershipCheck(p), Replicator: replicatorOf(p), Fence: s.Fence})
 }
 
 func queueProps(p Ports, s Settings) *actor.Props {
 	return queue.Props(queue.Config{Env: p.Env, Store: storeOf(p), Scheduler: p.Env.PID(schedName),
-		Jobs: p.Env.PID(jobsName), Locks: p.Env.PID(locksName), Cluster: p.Env.PID(confName), Filters: p.Env.PID(filtName), Catalogue: s.Catalogue, Gateways: listeners(p, luxiName), Livelock: s.Livelock, Limits: s.Limits, Shared: !alone(p)})
+		Jobs: p.Env.PID(jobsName), Locks: p.Env.PID(locksName), Cluster: p.Env.PID(configName), Filters: p.Env.PID(filtersName), Catalogue: s.Catalogue, Gateways: subscribers(p, luxiName), Livelock: s.Livelock, Limits: s.Limits, Shared: !isStandalone(p)})
 }
 
 func luxiProps(p Ports, s Settings) *actor.Props {
 	return luxi.Props(luxi.Config{Env: p.Env, Queue: p.Env.PID(queueName), Jobs: p.Env.PID(jobsName),
-		Store: storeOf(p), Locks: p.Env.PID(locksName), Scheduler: p.Env.PID(schedName), Filters: p.Env.PID(filtName),
-		Cluster: p.Env.PID(confName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, Leads: leads(p), Nodes: replicatorOf(p)})
+		Store: storeOf(p), Locks: p.Env.PID(locksName), Scheduler: p.Env.PID(schedName), Filters: p.Env.PID(filtersName),
+		Cluster: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, Leads: leadershipCheck(p), Nodes: replicatorOf(p)})
 }
 
-// listened: there is a feed to tell.
-func listened(p Ports) bool { return p.Events != nil }
+// hasFeed: there is a feed to tell.
+func hasFeed(p Ports) bool { return p.Events != nil }
 
-// listeners are the actors of these names, and the one who listens to everything
+// subscribers are the actors of these names, and the one who listens to everything
 // where there is one.
-func listeners(p Ports, names ...string) []*actor.PID {
-	if listened(p) {
-		names = append(names, newsName)
+func subscribers(p Ports, names ...string) []*actor.PID {
+	if hasFeed(p) {
+		names = append(names, eventsName)
 	}
 	var pids []*actor.PID
 	for _, name := range names {
@@ -228,7 +228,7 @@ func listeners(p Ports, names ...string) []*actor.PID {
 }
 
 func eventsProps(p Ports, _ Settings) *actor.Props {
-	return events.Props(events.Config{Env: p.Env, Queue: p.Env.PID(queueName), Cluster: p.Env.PID(confName), Feed: p.Events})
+	return events.Props(events.Config{Env: p.Env, Queue: p.Env.PID(queueName), Cluster: p.Env.PID(configName), Feed: p.Events})
 }
 
 // Locks is the lock manager's address, for the port that tells it of dead owners
@@ -251,7 +251,7 @@ type Running struct {
 	// Job processes go on.
 	Root *actor.PID
 	// Luxi and Wconf take connections, as conn.Opened.
-	Luxi, Wconf *actor.PID
+	Luxi, Wconfd *actor.PID
 	// Done is closed when the tree has stopped: because Root was, or because
 	// part of it has failed too often to go on.
 	Done <-chan struct{}
@@ -259,9 +259,9 @@ type Running struct {
 
 // Tree starts the actors of one daemon.
 func Tree(p Ports, s Settings) (*Running, error) {
-	pid, done, err := p.Env.SpawnRoot(tree.props(p, s), root)
+	pid, done, err := p.Env.SpawnRoot(tree.props(p, s), rootName)
 	if err != nil {
 		return nil, fmt.Errorf("start the actors: %w", err)
 	}
-	return &Running{Root: pid, Luxi: p.Env.PID(luxiName), Wconf: p.Env.PID(wconfName), Done: done}, nil
+	return &Running{Root: pid, Luxi: p.Env.PID(luxiName), Wconfd: p.Env.PID(wconfdName), Done: done}, nil
 }

@@ -31,19 +31,19 @@ type world struct {
 	disk      *disk
 	processes *processes
 
-	mu       sync.Mutex
-	env      *kittest.Env
-	daemon   *supervisor.Running
-	daemons  int
-	ready    chan struct{} // closed when the daemon takes connections
-	conns    []*fakeConn
-	working  int // clients that are not done
-	accepted []int64
-	faults   []string
+	mu         sync.Mutex
+	env        *kittest.Env
+	daemon     *supervisor.Running
+	daemons    int
+	ready      chan struct{} // closed when the daemon takes connections
+	conns      []*fakeConn
+	working    int // clients that are not done
+	accepted   []int64
+	violations []string
 }
 
-// servedMax is how long a connection waits for somebody to serve it.
-const servedMax = 10 * time.Second
+// serveTimeout is how long a connection waits for somebody to serve it.
+const serveTimeout = 10 * time.Second
 
 const daemonLock = "/run/livelocks/daemon_1"
 
@@ -86,32 +86,32 @@ func (owners) Probe(_ []string, a func([]string)) { go a(nil) }
 func (w *world) boot() {
 	tree, err := supervisor.Tree(
 		supervisor.Ports{Env: w.env.Env, Files: w.disk, Processes: w.processes, Owners: owners{}},
-		supervisor.Settings{Livelock: daemonLock, Boot: "boot", Locks: lock.Settings{Hierarchy: lock.Implied}, MaxStarts: 2, NewUUID: func() string { return "00000000-0000-4000-8000-000000000001" }, Writers: 4,
+		supervisor.Settings{Livelock: daemonLock, BootID: "boot", Locks: lock.Settings{Hierarchy: lock.Implied}, MaxStarts: 2, NewUUID: func() string { return "00000000-0000-4000-8000-000000000001" }, Writers: 4,
 			Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits()})
 	require.NoError(w.t, err)
 	w.daemon = tree
 	w.daemons++
 	w.ready = make(chan struct{})
-	edge := &edge{ready: w.ready}
+	edge := &readyWatcher{ready: w.ready}
 	pid, _, err := w.env.SpawnRoot(w.env.Props("edge", func() actor.Actor { return edge }), fmt.Sprintf("ready-%d", w.daemons))
 	require.NoError(w.t, err)
 	w.askReady(edge, w.env, pid)
 }
 
-// edge is told when the daemon takes connections.
-type edge struct {
+// readyWatcher is told when the daemon takes connections.
+type readyWatcher struct {
 	once  sync.Once
 	ready chan struct{}
 }
 
-func (e *edge) Receive(ctx actor.Context) {
+func (e *readyWatcher) Receive(ctx actor.Context) {
 	if _, ok := ctx.Message().(*messages.QueueStarted); ok {
 		e.once.Do(func() { close(e.ready) })
 	}
 }
 
 // askReady asks until there is an answer, or another daemon.
-func (w *world) askReady(e *edge, env *kittest.Env, pid *actor.PID) {
+func (w *world) askReady(e *readyWatcher, env *kittest.Env, pid *actor.PID) {
 	env.System().Root.RequestWithCustomSender(w.daemon.Root, &messages.AskReady{}, pid)
 	w.clock.AfterFunc(time.Second, func() {
 		select {
@@ -163,11 +163,11 @@ func (w *world) dial() *fakeConn {
 		case <-daemon.Done:
 			w.pause(100 * time.Millisecond)
 		default:
-			c := &fakeConn{send: w.tell, answers: make(chan []byte, 1), over: make(chan struct{})}
+			c := &fakeConn{send: w.tell, answers: make(chan []byte, 1), done: make(chan struct{})}
 			w.mu.Lock()
 			w.conns = append(w.conns, c)
 			w.mu.Unlock()
-			w.clock.AfterFunc(servedMax, c.giveUp)
+			w.clock.AfterFunc(serveTimeout, c.closeUnserved)
 			env.Send(daemon.Luxi, &conn.Opened{Conn: c})
 			return c
 		}
@@ -183,18 +183,18 @@ func (w *world) pause(d time.Duration) {
 	<-due
 }
 
-// broken notes something that must never be.
-func (w *world) broken(format string, args ...any) {
+// violation notes something that must never be.
+func (w *world) violation(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.faults = append(w.faults, fmt.Sprintf(format, args...))
+	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 }
 
 // slow notes a client that has waited in vain for as long as clients do.
 func (w *world) slow(method string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.faults = append(w.faults, "no answer to "+method)
+	w.violations = append(w.violations, "no answer to "+method)
 }
 
 func (w *world) start(client func()) {
@@ -282,10 +282,10 @@ func (d *disk) Replace(op, path string, data []byte) error {
 func (d *disk) check(op string, id int64, path, data string) {
 	before, err := job.Decode([]byte(d.Content(path)))
 	if err == nil && before.Status().Final() && data != d.Content(path) {
-		d.w.broken("job %d is final, and written again by %s", id, op)
+		d.w.violation("job %d is final, and written again by %s", id, op)
 	}
 	if op != "run-job" && d.w.processes.acts(id) {
-		d.w.broken("job %d has a process, and its file is written by %s", id, op)
+		d.w.violation("job %d has a process, and its file is written by %s", id, op)
 	}
 }
 

@@ -30,7 +30,7 @@ func (c *connection) reportJob(ctx actor.Context, args []json.RawMessage) error 
 }
 
 // beginOpcode asks for permission to begin opcode op: [id, livelock, op]. The
-// answer is null when it may, however long that takes; a run.Refusal when it
+// answer is null when it may, however long that takes; a jobproc.Denial when it
 // never may; JobLost when the job is
 // not, or not any more, in the hands of that process.
 func (c *connection) beginOpcode(ctx actor.Context, args []json.RawMessage) error {

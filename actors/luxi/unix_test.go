@@ -209,7 +209,7 @@ func TestAConnectionWithARequestInHandIsNotEnded(t *testing.T) {
 func TestHalfSentLargeRequestsMakeRoom(t *testing.T) {
 	const frame = 256 << 10
 	options := listening
-	options.MaxFrame, options.MaxHeld = frame, 4*frame
+	options.MaxFrame, options.MaxBuffered = frame, 4*frame
 	s := listenWith(t, options)
 	half := bytes.Repeat([]byte("x"), frame*3/4)
 	var stuck []net.Conn

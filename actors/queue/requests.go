@@ -14,7 +14,7 @@ import (
 )
 
 // requests is which jobs came of the submissions that clients have named (see
-// job.RequestSource), as long as one of these is in the queue. The names are in the
+// job.SubmissionSource), as long as one of these is in the queue. The names are in the
 // job files: it survives the daemon, but for jobs that were archived before.
 type requests struct {
 	jobs map[string][]int64

@@ -28,7 +28,7 @@ import (
 // with a run directory where no daemon listens: what a process reports there is dropped
 // at once.
 type bareLoop struct {
-	b       *bench
+	bench   *bench
 	files   *persistence.OSFiles
 	dataDir string
 	runDir  string
@@ -43,7 +43,7 @@ const firstBareID = 1_000_000_000
 const bareSerial = paths.SerialPath + "-bare"
 
 func (b *bench) newBareLoop(d *daemon) (*bareLoop, error) {
-	l := &bareLoop{b: b, dataDir: d.dataDir(), runDir: d.bareRunDir(), next: firstBareID}
+	l := &bareLoop{bench: b, dataDir: d.dataDir(), runDir: d.bareRunDir(), next: firstBareID}
 	err := persistence.MakeDirs(l.dataDir, l.runDir, filepath.Join(d.root, "log"))
 	if err != nil {
 		return nil, err
@@ -55,8 +55,8 @@ func (b *bench) newBareLoop(d *daemon) (*bareLoop, error) {
 	return l, err
 }
 
-// besideLoop runs a scene with a daemon whose jobs run, and a bare loop in its directory.
-func (b *bench) besideLoop(scene func(*daemon, *client, *bareLoop) error) error {
+// withBareLoop runs a scene with a daemon whose jobs run, and a bare loop in its directory.
+func (b *bench) withBareLoop(run func(*daemon, *client, *bareLoop) error) error {
 	d, c, err := b.startDaemon(false)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (b *bench) besideLoop(scene func(*daemon, *client, *bareLoop) error) error 
 		return err
 	}
 	defer loop.close()
-	if err := scene(d, c, loop); err != nil {
+	if err := run(d, c, loop); err != nil {
 		return err
 	}
 	return d.stop()
@@ -76,26 +76,26 @@ func (b *bench) besideLoop(scene func(*daemon, *client, *bareLoop) error) error 
 
 func (l *bareLoop) close() { _, _ = l.files.Close(), l.stderr.Close() }
 
-// together does n jobs with so many workers, submitted together as SubmitManyJobs does:
+// runBatch does n jobs with so many workers, submitted together as SubmitManyJobs does:
 // one sync of the directory, one serial, and its sync.
-func (l *bareLoop) together(n, workers int) error {
-	jobs, err := l.submitTogether(n, workers)
+func (l *bareLoop) runBatch(n, workers int) error {
+	jobs, err := l.submitBatch(n, workers)
 	if err != nil {
 		return err
 	}
 	return parallel(n, workers, func(i int) error { return l.execute(jobs[i]) })
 }
 
-// one is a job that is submitted by itself.
-func (l *bareLoop) one() error {
-	jobs, err := l.submitTogether(1, 1)
+// runOne is a job that is submitted by itself.
+func (l *bareLoop) runOne() error {
+	jobs, err := l.submitBatch(1, 1)
 	if err != nil {
 		return err
 	}
 	return l.execute(jobs[0])
 }
 
-func (l *bareLoop) submitTogether(n, workers int) ([]*job.Job, error) {
+func (l *bareLoop) submitBatch(n, workers int) ([]*job.Job, error) {
 	input := json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "debug_level": 0, "depends": null, "duration": 1e-09, "interruptible": false, "on_master": true, "on_nodes": [], "priority": 0, "reason": [], "repeat": 0}`)
 	jobs := make([]*job.Job, n)
 	for i := range jobs {
@@ -119,12 +119,12 @@ func (l *bareLoop) submitTogether(n, workers int) ([]*job.Job, error) {
 
 // execute is the life of the job's process.
 func (l *bareLoop) execute(j *job.Job) error {
-	child, err := l.b.launch(int64(j.ID), l.dataDir, l.runDir, l.stderr)
+	child, err := l.bench.launch(int64(j.ID), l.dataDir, l.runDir, l.stderr)
 	if err != nil {
 		return err
 	}
 	err = l.permit(child, j)
-	child.hangUp()
+	child.closePipes()
 	if err := errors.Join(err, child.cmd.Wait()); err != nil {
 		return fmt.Errorf("bare job %d: %w", j.ID, err)
 	}
@@ -176,13 +176,13 @@ func (b *bench) launch(id int64, dataDir, runDir string, stderr *os.File) (*chil
 		Env: jobprocess.Environment(), Dir: "/", Stdin: inRead, Stdout: outWrite, Stderr: stderr, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 	c := &child{cmd: cmd, in: inWrite, out: outRead, reader: wire.NewReader(outRead, 4096)}
 	if err := cmd.Start(); err != nil {
-		c.hangUp()
+		c.closePipes()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *child) hangUp() { _, _ = c.in.Close(), c.out.Close() }
+func (c *child) closePipes() { _, _ = c.in.Close(), c.out.Close() }
 
 // parallel does n things with so many workers, and returns the errors.
 func parallel(n, workers int, do func(i int) error) error {

@@ -35,35 +35,35 @@ type sample struct {
 
 // sizes are how much is done in a round.
 type sizes struct {
-	quick                   bool
-	spawns, replaces, trips int
-	submits                 int // by one client
-	submitters              int // submissions of each of the 64 clients
-	many                    int // jobs of one submission
-	lone                    int // jobs one after the other
-	jobs                    int // jobs that are submitted together
-	chain                   int
-	queued                  int // a hundred thousand
-	someQueued              int // ten thousand
-	locks, wakes, deaths    int
-	idle                    time.Duration
+	quick                        bool
+	spawns, replaces, roundTrips int
+	submits                      int // by one client
+	submitters                   int // submissions of each of the 64 clients
+	many                         int // jobs of one submission
+	serialJobs                   int // jobs one after the other
+	jobs                         int // jobs that are submitted together
+	chain                        int
+	queued                       int // a hundred thousand
+	someQueued                   int // ten thousand
+	locks, wakes, deaths         int
+	idle                         time.Duration
 }
 
 var (
-	full = sizes{spawns: 50, replaces: 100, trips: 1000, submits: 200, submitters: 10, many: 1000, lone: 20, jobs: 300, chain: 100,
+	fullSizes = sizes{spawns: 50, replaces: 100, roundTrips: 1000, submits: 200, submitters: 10, many: 1000, serialJobs: 20, jobs: 300, chain: 100,
 		queued: 100_000, someQueued: 10_000, locks: 1000, wakes: 50, deaths: 10, idle: 5 * time.Second}
-	quick = sizes{quick: true, spawns: 10, replaces: 20, trips: 100, submits: 40, submitters: 3, many: 200, lone: 5, jobs: 60, chain: 10,
+	quickSizes = sizes{quick: true, spawns: 10, replaces: 20, roundTrips: 100, submits: 40, submitters: 3, many: 200, serialJobs: 5, jobs: 60, chain: 10,
 		queued: 2000, someQueued: 1000, locks: 100, wakes: 10, deaths: 3, idle: time.Second}
 )
 
 // clients is how many submit at the same time.
 const clients = 64
 
-// scene measures what belongs together, with a daemon of its own if it needs one.
-type scene struct {
-	name  string
-	gives []string // names of measurements
-	run   func(*bench) error
+// scenario measures what belongs together, with a daemon of its own if it needs one.
+type scenario struct {
+	name         string
+	measurements []string // names of measurements
+	run          func(*bench) error
 }
 
 // each counts the rounds of a scene, and ends early when the program is told to stop.
@@ -92,19 +92,19 @@ func alternate(round int, steps ...func() error) error {
 	return nil
 }
 
-// note keeps a sample, in the unit of the measurement.
-func (b *bench) note(name string, value float64, n int) {
+// record keeps a sample, in the unit of the measurement.
+func (b *bench) record(name string, value float64, n int) {
 	b.samples[name] = append(b.samples[name], sample{value, n})
 }
 
-// noteTime keeps the time of one operation.
-func (b *bench) noteTime(name string, took time.Duration) {
-	b.note(name, float64(took.Nanoseconds()), 1)
+// recordTime keeps the time of one operation.
+func (b *bench) recordTime(name string, took time.Duration) {
+	b.record(name, float64(took.Nanoseconds()), 1)
 }
 
-// noteRate keeps how many were done in a second.
-func (b *bench) noteRate(name string, took time.Duration, n int) {
-	b.note(name, float64(n)/took.Seconds(), n)
+// recordRate keeps how many were done in a second.
+func (b *bench) recordRate(name string, took time.Duration, n int) {
+	b.record(name, float64(n)/took.Seconds(), n)
 }
 
 // timeEach keeps the median time of n operations.
@@ -117,7 +117,7 @@ func (b *bench) timeEach(name string, n int, do func() error) error {
 		}
 		times[i] = float64(time.Since(began).Nanoseconds())
 	}
-	b.note(name, median(times), n)
+	b.record(name, median(times), n)
 	return nil
 }
 

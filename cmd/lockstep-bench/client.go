@@ -12,17 +12,17 @@ import (
 // client is a connection that makes calls.
 type client struct {
 	ctx  context.Context
-	wire *luxiclient.Client
+	luxi *luxiclient.Client
 }
 
 func (c *client) call(result any, method string, args ...any) error {
-	if err := c.wire.Call(c.ctx, method, args, result); err != nil {
+	if err := c.luxi.Call(c.ctx, method, args, result); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	return nil
 }
 
-func (c *client) close() { _ = c.wire.Close() }
+func (c *client) close() { _ = c.luxi.Close() }
 
 type op map[string]any
 
@@ -32,8 +32,8 @@ func noOp() []op { return []op{{"OP_ID": "OP_TEST_DELAY", "duration": 1e-9}} }
 // command is an ordinary job, that is only queued.
 func command() []op { return []op{{"OP_ID": "OP_RUN_COMMAND", "argv": []string{"true"}}} }
 
-// many is a list for SubmitManyJobs.
-func many(n int, ops func() []op) [][]op {
+// repeatJobs is a list for SubmitManyJobs.
+func repeatJobs(n int, ops func() []op) [][]op {
 	list := make([][]op, n)
 	for i := range list {
 		list[i] = ops()
@@ -62,8 +62,8 @@ func (c *client) submitMany(list [][]op) ([]int64, error) {
 	return ids, nil
 }
 
-// until waits as clients do, until the job has a status that will do.
-func (c *client) until(id int64, will func(job.Status) bool) (job.Status, error) {
+// awaitStatus waits as clients do, until the job has a status that will do.
+func (c *client) awaitStatus(id int64, will func(job.Status) bool) (job.Status, error) {
 	for name := "nothing yet"; ; {
 		var change [2]json.RawMessage
 		if err := c.call(&change, "WaitForJobChange", id, []string{"status"}, []string{name}, nil, 20); err != nil {
@@ -84,11 +84,11 @@ func (c *client) until(id int64, will func(job.Status) bool) (job.Status, error)
 	}
 }
 
-// succeed waits until all have succeeded: for the last one first, as the others have
+// awaitSuccess waits until all have succeeded: for the last one first, as the others have
 // mostly ended by then, and waiting costs the daemon, too.
-func (c *client) succeed(ids ...int64) error {
+func (c *client) awaitSuccess(ids ...int64) error {
 	wait := func(id int64) error {
-		status, err := c.until(id, job.Status.Final)
+		status, err := c.awaitStatus(id, job.Status.Final)
 		if err == nil && status != job.Success {
 			err = fmt.Errorf("job %d has ended: %s", id, status)
 		}

@@ -26,15 +26,15 @@ import (
 
 // daemon is a real lockstepd with directories of its own. It has no remote API.
 type daemon struct {
-	b    *bench
-	root string
-	cmd  *exec.Cmd // nil: it does not run
-	done chan struct{}
+	bench *bench
+	root  string
+	cmd   *exec.Cmd // nil: it does not run
+	done  chan struct{}
 }
 
 // startDaemon returns when it takes jobs. With paused they are queued and not run.
 func (b *bench) startDaemon(paused bool) (*daemon, *client, error) {
-	d := &daemon{b: b, root: b.newDir()}
+	d := &daemon{bench: b, root: b.newDir()}
 	if err := os.Mkdir(d.root, 0o750); err != nil {
 		return nil, nil, err
 	}
@@ -64,7 +64,7 @@ func (d *daemon) start() error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(d.b.program("lockstepd"), "--data-dir", d.dataDir(), "--run-dir", d.runDir(),
+	cmd := exec.Command(d.bench.program("lockstepd"), "--data-dir", d.dataDir(), "--run-dir", d.runDir(),
 		"--log-dir", filepath.Join(d.root, "log"), "--rapi-address", "")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -90,8 +90,8 @@ func (d *daemon) start() error {
 	case <-ready:
 		return nil
 	case <-done:
-	case <-time.After(patience):
-	case <-d.b.ctx.Done():
+	case <-time.After(waitMax):
+	case <-d.bench.ctx.Done():
 	}
 	text, _ := os.ReadFile(log.Name())
 	return fmt.Errorf("the daemon does not take jobs; its log:\n%s", text)
@@ -113,7 +113,7 @@ func (d *daemon) endJobs() {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	for _, runDir := range []string{d.runDir(), d.bareRunDir()} {
-		jobprocess.New(jobprocess.Config{Log: log, DataDir: d.dataDir(), RunDir: runDir}).EndAll()
+		jobprocess.New(jobprocess.Config{Log: log, DataDir: d.dataDir(), RunDir: runDir}).KillAll()
 	}
 }
 
@@ -126,17 +126,17 @@ func (d *daemon) stop() error {
 	case <-d.done:
 		d.cmd = nil
 		return nil
-	case <-time.After(patience):
+	case <-time.After(waitMax):
 		return errors.New("the daemon does not stop")
 	}
 }
 
 func (d *daemon) dial(socket string) (*client, error) {
-	c, err := luxiclient.Dial(d.b.ctx, persistence.SocketPath(d.runDir(), socket), luxiclient.Options{AnswerTimeout: patience, MaxFrame: 256 << 20})
+	c, err := luxiclient.Dial(d.bench.ctx, persistence.SocketPath(d.runDir(), socket), luxiclient.Options{AnswerTimeout: waitMax, MaxFrame: 256 << 20})
 	if err != nil {
 		return nil, err
 	}
-	return &client{ctx: d.b.ctx, wire: c}, nil
+	return &client{ctx: d.bench.ctx, luxi: c}, nil
 }
 
 var heapAlloc = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
@@ -146,7 +146,7 @@ func (d *daemon) liveHeap() (float64, error) {
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", persistence.SocketPath(d.runDir(), persistence.AdminSocket))
 	}}
-	request, err := http.NewRequestWithContext(d.b.ctx, http.MethodGet, "http://lockstepd/debug/pprof/heap?gc=1&debug=1", nil)
+	request, err := http.NewRequestWithContext(d.bench.ctx, http.MethodGet, "http://lockstepd/debug/pprof/heap?gc=1&debug=1", nil)
 	if err != nil {
 		return 0, err
 	}

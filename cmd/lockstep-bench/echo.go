@@ -85,23 +85,23 @@ func (b *bench) startEcho() (*echo, error) {
 		e.stop()
 		return nil, fmt.Errorf("%s does not listen: %w", filepath.Base(b.self), err)
 	}
-	connection, err := luxiclient.Dial(b.ctx, path, luxiclient.Options{AnswerTimeout: patience, MaxFrame: 256 << 20})
+	connection, err := luxiclient.Dial(b.ctx, path, luxiclient.Options{AnswerTimeout: waitMax, MaxFrame: 256 << 20})
 	if err != nil {
 		e.stop()
 		return nil, err
 	}
-	e.client = client{ctx: b.ctx, wire: connection}
+	e.client = client{ctx: b.ctx, luxi: connection}
 	return e, nil
 }
 
-// trip is one request, and an answer of so many bytes.
-func (e *echo) trip(size int) error {
+// roundTrip is one request, and an answer of so many bytes.
+func (e *echo) roundTrip(size int) error {
 	var answer json.RawMessage
 	return e.call(&answer, "Echo", size)
 }
 
 func (e *echo) stop() {
-	if e.wire != nil {
+	if e.luxi != nil {
 		e.close()
 	}
 	_ = e.cmd.Process.Kill()

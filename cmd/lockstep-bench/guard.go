@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// errBad says that a ratio is too bad.
-var errBad = errors.New("lockstep has become slower, next to what this machine can do")
+// errRegression says that a ratio is too bad.
+var errRegression = errors.New("lockstep has become slower, next to what this machine can do")
 
 // floor is the worst ratio to the machine's limit that passes, of a row by its name and
 // its limit's. Where more is better it is the least, otherwise the most.
@@ -36,8 +36,8 @@ var floors = []floor{
 	{"List/all", "BareList/all", 10, "a list is made about as fast as it is sent"},
 }
 
-// guarded matches what the guard must look at.
-func guarded() *regexp.Regexp {
+// guardPattern matches what the guard must look at.
+func guardPattern() *regexp.Regexp {
 	names := make([]string, len(floors))
 	for i, f := range floors {
 		names[i] = regexp.QuoteMeta(f.name)
@@ -45,24 +45,24 @@ func guarded() *regexp.Regexp {
 	return regexp.MustCompile("^(" + strings.Join(names, "|") + ")$")
 }
 
-// judge wraps errBad if a ratio is worse than its floor; one that is missing is, too.
-func judge(rows []row, floors []floor) error {
+// checkFloors wraps errBad if a ratio is worse than its floor; one that is missing is, too.
+func checkFloors(rows []row, floors []floor) error {
 	var bad []error
 	for _, f := range floors {
 		r := findRow(rows, f)
 		switch {
 		case r == nil:
 			bad = append(bad, fmt.Errorf("%s was not measured", f.name))
-		case r.unit.more() && r.guardValue() < f.ratio:
-			bad = append(bad, fmt.Errorf("%s: ratio %s, at least %s is wanted: %s", f.name, three(r.guardValue()), three(f.ratio), f.reason))
-		case !r.unit.more() && r.guardValue() > f.ratio:
-			bad = append(bad, fmt.Errorf("%s: ratio %s, at most %s is wanted: %s", f.name, three(r.guardValue()), three(f.ratio), f.reason))
+		case r.unit.largerIsBetter() && r.guardValue() < f.ratio:
+			bad = append(bad, fmt.Errorf("%s: ratio %s, at least %s is wanted: %s", f.name, threeDigits(r.guardValue()), threeDigits(f.ratio), f.reason))
+		case !r.unit.largerIsBetter() && r.guardValue() > f.ratio:
+			bad = append(bad, fmt.Errorf("%s: ratio %s, at most %s is wanted: %s", f.name, threeDigits(r.guardValue()), threeDigits(f.ratio), f.reason))
 		}
 	}
 	if len(bad) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w:\n%w", errBad, errors.Join(bad...))
+	return fmt.Errorf("%w:\n%w", errRegression, errors.Join(bad...))
 }
 
 func findRow(rows []row, f floor) *row {

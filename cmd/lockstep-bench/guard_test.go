@@ -7,10 +7,10 @@ import (
 )
 
 func TestTheGuard(t *testing.T) {
-	rows := makeRows(quick, map[string][]sample{
-		"Job": found(6, 60, 6), "BareJob": found(4, 4, 4),
-		"Jobs/slots=20": found(200), "BareLoop/workers=20": found(250), "BareLoop/workers=1": found(100),
-		"SubmitGain/clients=64": found(4),
+	rows := makeRows(quickSizes, map[string][]sample{
+		"Job": samplesOf(6, 60, 6), "BareJob": samplesOf(4, 4, 4),
+		"Jobs/slots=20": samplesOf(200), "BareLoop/workers=20": samplesOf(250), "BareLoop/workers=1": samplesOf(100),
+		"SubmitGain/clients=64": samplesOf(4),
 	})
 	for name, c := range map[string]struct {
 		floor floor
@@ -26,12 +26,12 @@ func TestTheGuard(t *testing.T) {
 		"missing":                              {floor{name: "Death", limit: "BareDeath", ratio: 5}, "Death was not measured"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := judge(rows, []floor{c.floor})
+			err := checkFloors(rows, []floor{c.floor})
 			if c.bad == "" {
 				require.NoError(t, err)
 				return
 			}
-			require.ErrorIs(t, err, errBad)
+			require.ErrorIs(t, err, errRegression)
 			require.ErrorContains(t, err, c.bad)
 		})
 	}
@@ -42,7 +42,7 @@ func TestFloorsAreRatiosOfRows(t *testing.T) {
 	require.NotEmpty(t, floors)
 	for _, f := range floors {
 		known := false
-		for _, m := range measures(quick) {
+		for _, m := range measures(quickSizes) {
 			known = known || m.name == f.name && m.limit == f.limit && (m.limit != "" || m.unit == times)
 		}
 		require.True(t, known, f.name)

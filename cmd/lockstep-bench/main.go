@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	exitBad   = 1
-	exitUsage = 2
+	exitRegression = 1
+	exitUsage      = 2
 )
 
 func main() {
@@ -29,9 +29,9 @@ func main() {
 	command, err := newCommand().ExecuteContextC(ctx)
 	switch {
 	case err == nil:
-	case errors.Is(err, errBad):
+	case errors.Is(err, errRegression):
 		fmt.Fprintf(os.Stderr, "lockstep-bench: %v\n", err)
-		os.Exit(exitBad)
+		os.Exit(exitRegression)
 	default:
 		fmt.Fprintf(os.Stderr, "lockstep-bench: %v\nRun '%s --help' for usage.\n", err, command.CommandPath())
 		os.Exit(exitUsage)

@@ -15,8 +15,8 @@ const (
 	times       unit = "x"
 )
 
-// more: a larger value is a better one.
-func (u unit) more() bool { return u == jobsRate || u == updatesRate || u == times }
+// largerIsBetter: a larger value is a better one.
+func (u unit) largerIsBetter() bool { return u == jobsRate || u == updatesRate || u == times }
 
 // target is what was promised: of the value, in its unit, or of its ratio to the limit.
 type target struct {
@@ -74,7 +74,7 @@ func endToEndTargets() []target { return []target{{bound: 300}, {ofRatio: true, 
 
 // unitOf is the unit of samples that may be a limit's.
 func unitOf(name string) unit {
-	for _, m := range measures(full) {
+	for _, m := range measures(fullSizes) {
 		if m.name == name || m.limit == name {
 			return m.unit
 		}
@@ -85,9 +85,9 @@ func unitOf(name string) unit {
 // row is a measure with what was found.
 type row struct {
 	measure
-	value  figure
-	limit  *figure // nil: it is held against nothing
-	ratios figure  // of each round
+	value  summary
+	limit  *summary // nil: it is held against nothing
+	ratios summary  // of each round
 }
 
 // met: the median keeps what the target says.
@@ -96,7 +96,7 @@ func (r row) met(t target) bool {
 	if t.ofRatio {
 		found = r.ratios.Median
 	}
-	if r.unit.more() {
+	if r.unit.largerIsBetter() {
 		return found >= t.bound
 	}
 	return found <= t.bound
@@ -110,15 +110,15 @@ func makeRows(s sizes, samples map[string][]sample) []row {
 		if len(found) == 0 {
 			continue
 		}
-		r := row{measure: m, value: newFigure(found)}
+		r := row{measure: m, value: summarize(found)}
 		if limits := values(samples[m.limit]); len(limits) > 0 {
-			limit := newFigure(limits)
+			limit := summarize(limits)
 			r.limit = &limit
 			ratios := make([]float64, min(len(found), len(limits)))
 			for i := range ratios {
 				ratios[i] = found[i] / limits[i]
 			}
-			r.ratios = newFigure(ratios)
+			r.ratios = summarize(ratios)
 		}
 		rows = append(rows, r)
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// resident is the memory that a process has in RAM, in bytes.
-func resident(pid int) (float64, error) {
+// residentBytes is the memory that a process has in RAM, in bytes.
+func residentBytes(pid int) (float64, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
@@ -18,9 +18,9 @@ func resident(pid int) (float64, error) {
 	return float64(pages) * 1024, err
 }
 
-// switches are the voluntary context switches of each thread of a process so far: how
+// contextSwitches are the voluntary context switches of each thread of a process so far: how
 // often it has gone to sleep.
-func switches(pid int) (map[string]int64, error) {
+func contextSwitches(pid int) (map[string]int64, error) {
 	paths, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
 	if err != nil {
 		return nil, err
@@ -41,9 +41,9 @@ func switches(pid int) (map[string]int64, error) {
 	return counts, nil
 }
 
-// between is how many switches there were from one look to the next. A new thread's
+// switchesBetween is how many switches there were from one look to the next. A new thread's
 // count is all new.
-func between(before, after map[string]int64) (sum int64) {
+func switchesBetween(before, after map[string]int64) (sum int64) {
 	for thread, count := range after {
 		sum += count - before[thread]
 	}

@@ -22,10 +22,10 @@ func TestFieldsOfAProcess(t *testing.T) {
 }
 
 // A thread that has ended takes its count with it; a new one brings its own.
-func TestSwitchesBetweenTwoLooks(t *testing.T) {
+func TestSwitchesBetween(t *testing.T) {
 	before := map[string]int64{"1": 10, "2": 500}
-	require.Equal(t, int64(5+3), between(before, map[string]int64{"1": 15, "3": 3}))
-	require.Zero(t, between(before, before))
+	require.Equal(t, int64(5+3), switchesBetween(before, map[string]int64{"1": 15, "3": 3}))
+	require.Zero(t, switchesBetween(before, before))
 }
 
 func TestWhereAPathIsMounted(t *testing.T) {

@@ -19,37 +19,37 @@ func renderTable(rows []row) string {
 	writer := term.NewTable()
 	writer.AppendHeader(table.Row{"Measurement", "lockstep", "", "this machine's limit", "", "ratio", "target", "met?"})
 	for _, r := range rows {
-		cells := table.Row{r.text, r.unit.human(r.value.Median), r.spread(r.value), "", "", "", r.wanted(), r.verdict()}
+		cells := table.Row{r.text, r.unit.format(r.value.Median), r.spread(r.value), "", "", "", r.targetsText(), r.targetResults()}
 		if r.limit != nil {
-			cells[3], cells[4], cells[5] = r.unit.human(r.limit.Median), r.spread(*r.limit), three(r.ratios.Median)
+			cells[3], cells[4], cells[5] = r.unit.format(r.limit.Median), r.spread(*r.limit), threeDigits(r.ratios.Median)
 		}
 		writer.AppendRow(cells)
 	}
 	return writer.Render()
 }
 
-func (r row) spread(f figure) string {
-	return fmt.Sprintf("(%s..%s)", r.unit.human(f.Min), r.unit.human(f.Max))
+func (r row) spread(f summary) string {
+	return fmt.Sprintf("(%s..%s)", r.unit.format(f.Min), r.unit.format(f.Max))
 }
 
-// wanted is what the targets say.
-func (r row) wanted() string {
+// targetsText is what the targets say.
+func (r row) targetsText() string {
 	var words []string
 	for _, t := range r.targets {
-		sign, bound := "≤ ", r.unit.human(t.bound)
-		if r.unit.more() {
+		sign, bound := "≤ ", r.unit.format(t.bound)
+		if r.unit.largerIsBetter() {
 			sign = "≥ "
 		}
 		if t.ofRatio {
-			bound = "ratio " + three(t.bound)
+			bound = "ratio " + threeDigits(t.bound)
 		}
 		words = append(words, sign+bound)
 	}
 	return strings.Join(words, ", ")
 }
 
-// verdict says of each target whether it is met.
-func (r row) verdict() string {
+// targetResults says of each target whether it is met.
+func (r row) targetResults() string {
 	var words []string
 	for _, t := range r.targets {
 		word := "no"
@@ -80,9 +80,9 @@ type jsonRow struct {
 	Name    string       `json:"name"`
 	Text    string       `json:"text"`
 	Unit    unit         `json:"unit"`
-	Value   figure       `json:"value"`
-	Limit   *figure      `json:"limit"`
-	Ratio   *figure      `json:"ratio"`
+	Value   summary      `json:"value"`
+	Limit   *summary     `json:"limit"`
+	Ratio   *summary     `json:"ratio"`
 	Targets []jsonTarget `json:"targets"`
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// found makes samples of one operation each.
-func found(values ...float64) []sample {
+// samplesOf makes samples of one operation each.
+func samplesOf(values ...float64) []sample {
 	all := make([]sample, len(values))
 	for i, value := range values {
 		all[i] = sample{value, 1}
@@ -18,12 +18,12 @@ func found(values ...float64) []sample {
 }
 
 func TestTheTable(t *testing.T) {
-	rows := makeRows(full, map[string][]sample{
-		"Job":                 found(5e6, 4e6, 30e6),
-		"BareJob":             found(4e6, 4e6, 10e6),
-		"Jobs/slots=20":       found(200, 210),
-		"BareLoop/workers=20": found(250, 300),
-		"IdleWakeups":         found(0.5),
+	rows := makeRows(fullSizes, map[string][]sample{
+		"Job":                 samplesOf(5e6, 4e6, 30e6),
+		"BareJob":             samplesOf(4e6, 4e6, 10e6),
+		"Jobs/slots=20":       samplesOf(200, 210),
+		"BareLoop/workers=20": samplesOf(250, 300),
+		"IdleWakeups":         samplesOf(0.5),
 	})
 	lines := strings.Split(renderTable(rows), "\n")
 	require.Len(t, lines, 1+3+2) // a head, and the end-to-end jobs twice more, against other loops
@@ -36,14 +36,14 @@ func TestTheTable(t *testing.T) {
 
 // What was done in a small way is not held against what was promised of a large one.
 func TestQuickFiguresHaveNoTargets(t *testing.T) {
-	table := renderTable(makeRows(quick, map[string][]sample{"Chain": found(1e6)}))
+	table := renderTable(makeRows(quickSizes, map[string][]sample{"Chain": samplesOf(1e6)}))
 	require.Contains(t, table, "chain of 10 no-ops")
 	require.NotContains(t, table, "yes")
 }
 
 func TestTheFormatOfBenchmarks(t *testing.T) {
 	var out strings.Builder
-	writeBenchFormat(&out, machine{CPU: "fast", FileSystem: "ext4"}, full, map[string][]sample{
+	writeBenchFormat(&out, machine{CPU: "fast", FileSystem: "ext4"}, fullSizes, map[string][]sample{
 		"Submit/clients=1": {{1250000, 200}, {1300000.5, 200}}, "BareSubmitMany": {{3000, 1000}}})
 	require.Contains(t, out.String(), "pkg: lockstep/cmd/lockstep-bench\ncpu: fast\nfs: ext4\n")
 	require.Contains(t, out.String(), "BenchmarkBareSubmitMany\t1000\t3000 jobs/s\n"+
@@ -52,30 +52,30 @@ func TestTheFormatOfBenchmarks(t *testing.T) {
 
 func TestJSONHasEverySample(t *testing.T) {
 	var out strings.Builder
-	require.NoError(t, writeJSON(&out, machine{Cores: 2}, makeRows(full, map[string][]sample{"Wake": found(3, 1, 2), "BareWake": found(1, 1, 1)})))
+	require.NoError(t, writeJSON(&out, machine{Cores: 2}, makeRows(fullSizes, map[string][]sample{"Wake": samplesOf(3, 1, 2), "BareWake": samplesOf(1, 1, 1)})))
 	var got struct {
 		Machine      machine
 		Measurements []struct {
 			Name, Unit          string
-			Value, Limit, Ratio figure
+			Value, Limit, Ratio summary
 		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(out.String()), &got))
 	require.Equal(t, 2, got.Machine.Cores)
 	require.Len(t, got.Measurements, 1)
 	require.Equal(t, "Wake", got.Measurements[0].Name)
-	require.Equal(t, figure{Median: 2, Min: 1, Max: 3, Samples: []float64{3, 1, 2}}, got.Measurements[0].Value)
+	require.Equal(t, summary{Median: 2, Min: 1, Max: 3, Samples: []float64{3, 1, 2}}, got.Measurements[0].Value)
 	require.Equal(t, 2.0, got.Measurements[0].Ratio.Median)
 }
 
 // --only goes by what scenes say they give.
-func TestScenesGiveWhatTheTableHas(t *testing.T) {
+func TestScenariosMeasureWhatTheTableHas(t *testing.T) {
 	rows, given := map[string]bool{}, map[string]bool{}
-	for _, m := range measures(full) {
+	for _, m := range measures(fullSizes) {
 		rows[m.name] = true
 	}
-	for _, s := range scenes {
-		for _, name := range s.gives {
+	for _, s := range scenarios {
+		for _, name := range s.measurements {
 			given[name] = true
 		}
 	}

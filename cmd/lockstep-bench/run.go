@@ -26,7 +26,7 @@ type options struct {
 
 // run measures and prints. Errors: wrong flags, what a scene could not do, or one that
 // wraps errBad.
-func (o *options) run(ctx context.Context, out, complaints io.Writer) error {
+func (o *options) run(ctx context.Context, out, stderr io.Writer) error {
 	if o.rounds < 1 || o.rounds > 1000 {
 		return fmt.Errorf("--rounds %d: want 1 to 1000", o.rounds)
 	}
@@ -38,9 +38,9 @@ func (o *options) run(ctx context.Context, out, complaints io.Writer) error {
 		return errors.New("--guard looks at what it must; leave --only away")
 	}
 	if o.guard {
-		only = guarded()
+		only = guardPattern()
 	}
-	chosen := choose(only)
+	chosen := chooseScenarios(only)
 	if len(chosen) == 0 {
 		return fmt.Errorf("--only %s: nothing is called that; the names are those of --out, such as Submit/clients=1", o.only)
 	}
@@ -48,11 +48,11 @@ func (o *options) run(ctx context.Context, out, complaints io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer b.clear()
+	defer b.cleanUp()
 	if b.machine.Pending, err = flush(b.root); err != nil {
 		return err
 	}
-	b.bar = term.StartSteps(complaints, int64(len(chosen)*b.rounds))
+	b.bar = term.StartSteps(stderr, int64(len(chosen)*b.rounds))
 	err = b.measure(chosen)
 	b.bar.Stop()
 	if err != nil {
@@ -67,9 +67,9 @@ func (o *options) prepare(ctx context.Context) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{ctx: ctx, self: self, programs: filepath.Dir(self), rounds: o.rounds, sizes: full, samples: map[string][]sample{}}
+	b := &bench{ctx: ctx, self: self, programs: filepath.Dir(self), rounds: o.rounds, sizes: fullSizes, samples: map[string][]sample{}}
 	if o.quick || o.guard {
-		b.sizes = quick
+		b.sizes = quickSizes
 	}
 	for _, program := range []string{"lockstepd", "lockstep-job"} {
 		if _, err := os.Stat(b.program(program)); err != nil {
@@ -87,15 +87,15 @@ func (o *options) prepare(ctx context.Context) (*bench, error) {
 		return nil, fmt.Errorf("--dir: %w", err)
 	}
 	if b.machine, err = describe(b.root); err != nil {
-		b.clear()
+		b.cleanUp()
 		return nil, err
 	}
 	return b, nil
 }
 
-func (b *bench) measure(scenes []scene) error {
-	for _, s := range scenes {
-		b.bar.SetText(s.name)
+func (b *bench) measure(selected []scenario) error {
+	for _, s := range selected {
+		b.bar.SetLabel(s.name)
 		err := s.run(b)
 		if b.ctx.Err() != nil {
 			return fmt.Errorf("%s: told to stop", s.name)
@@ -127,13 +127,13 @@ func (o *options) report(out io.Writer, b *bench) error {
 		fmt.Fprintf(out, "%s\n%s\n", b.machine, renderTable(rows))
 	}
 	if o.guard {
-		return judge(rows, floors)
+		return checkFloors(rows, floors)
 	}
 	return nil
 }
 
-// clear ends the daemons that are left, and removes what was written.
-func (b *bench) clear() {
+// cleanUp ends the daemons that are left, and removes what was written.
+func (b *bench) cleanUp() {
 	for _, d := range b.daemons {
 		d.kill()
 		d.endJobs()
@@ -142,5 +142,5 @@ func (b *bench) clear() {
 	_, _ = flush(filepath.Dir(b.root)) // so that the next run need not pay
 }
 
-// patience bounds every wait; none is expected to come near.
-const patience = 3 * time.Minute
+// waitMax bounds every wait; none is expected to come near.
+const waitMax = 3 * time.Minute

@@ -23,8 +23,8 @@ import (
 // before it is killed.
 const killGrace = 10 * time.Second
 
-// inherited is what a command gets of the daemon's environment.
-var inherited = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"}
+// inheritedEnv is what a command gets of the daemon's environment.
+var inheritedEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"}
 
 // command is OP_RUN_COMMAND's parameters, as stored.
 type command struct {
@@ -43,12 +43,12 @@ func (x *execution) prepareCommand(parameters json.RawMessage) (c command, path 
 		return refuse(failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input"))
 	}
 	if len(c.SecretEnv) > 0 && x.command == nil { // a catalogue opcode's are no secret by then
-		if err := c.unlock(x.secrets); err != nil {
+		if err := c.mergeSecrets(x.secrets); err != nil {
 			return refuse(failure("OpPrereqError", err.Error(), "wrong_input"))
 		}
 	}
 	env = c.environment(x)
-	path, err := lookUp(c.Argv[0], env)
+	path, err := lookPath(c.Argv[0], env)
 	if err != nil {
 		return refuse(couldNotStart(c.Argv[0], err))
 	}
@@ -64,14 +64,14 @@ func (x *execution) runCommand(parameters json.RawMessage) jobproc.Outcome {
 	if refused != nil {
 		return *refused
 	}
-	out, err := newOutput(x.said)
+	out, err := newOutput(x.emit)
 	if err != nil {
 		return failure("OpExecError", "cannot make a pipe: "+err.Error())
 	}
 	var cmd *exec.Cmd
-	err = whileScarce(func() error {
-		cmd = c.process(path, env, out)
-		return x.lease.start(func() (int, error) {
+	err = retrySpawn(func() error {
+		cmd = c.newCmd(path, env, out)
+		return x.lease.startCommand(func() (int, error) {
 			if err := cmd.Start(); err != nil {
 				return 0, err
 			}
@@ -82,12 +82,12 @@ func (x *execution) runCommand(parameters json.RawMessage) jobproc.Outcome {
 		out.close()
 		return couldNotStart(c.Argv[0], err)
 	}
-	out.started()
-	return x.await(&c, cmd, out)
+	out.closeWriters()
+	return x.awaitCommand(&c, cmd, out)
 }
 
-// process is the command's process, which can be started once.
-func (c *command) process(path string, env []string, out *output) *exec.Cmd {
+// newCmd is the command's process, which can be started once.
+func (c *command) newCmd(path string, env []string, out *output) *exec.Cmd {
 	cmd := &exec.Cmd{Path: path, Args: c.Argv, Env: env, Stdout: out.stdout(), Stderr: out.stderr(),
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 		// Standard input may be held by what has left the group.
@@ -101,9 +101,9 @@ func (c *command) process(path string, env []string, out *output) *exec.Cmd {
 	return cmd
 }
 
-// unlock puts the secrets that came through the start pipe in the place of
+// mergeSecrets puts the secrets that came through the start pipe in the place of
 // what the job file says instead of them.
-func (c *command) unlock(secrets json.RawMessage) error {
+func (c *command) mergeSecrets(secrets json.RawMessage) error {
 	var got struct {
 		SecretEnv map[string]string `json:"secret_env"`
 	}
@@ -122,7 +122,7 @@ func (c *command) unlock(secrets json.RawMessage) error {
 
 func (c *command) environment(x *execution) []string {
 	values := map[string]string{}
-	for _, name := range inherited {
+	for _, name := range inheritedEnv {
 		if value, set := os.LookupEnv(name); set {
 			values[name] = value
 		}
@@ -141,7 +141,7 @@ func (c *command) environment(x *execution) []string {
 	values["LOCKSTEP_LOCKS"] = strings.Join(names, ",")
 	// The marker by which what is left of a dead job is found, whatever
 	// process group it has moved to.
-	values[reaper.Variable] = reaper.Value(x.livelock)
+	values[reaper.EnvName] = reaper.EnvValue(x.livelock)
 	env := make([]string, 0, len(values))
 	for name, value := range values {
 		env = append(env, name+"="+value)
@@ -150,8 +150,8 @@ func (c *command) environment(x *execution) []string {
 	return env
 }
 
-// lookUp finds the program by the PATH that the command itself will have.
-func lookUp(name string, env []string) (string, error) {
+// lookPath finds the program by the PATH that the command itself will have.
+func lookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
 	}
@@ -201,21 +201,21 @@ func couldNotStart(name string, err error) jobproc.Outcome {
 	return failure("OpExecError", fmt.Sprintf("cannot start %s: %v%s", name, err, advice), map[string]any{"exit_status": status})
 }
 
-func (x *execution) await(c *command, cmd *exec.Cmd, out *output) jobproc.Outcome {
+func (x *execution) awaitCommand(c *command, cmd *exec.Cmd, out *output) jobproc.Outcome {
 	group := -cmd.Process.Pid
-	out.copy()
-	end := x.enforce(c.Timeout, group)
+	out.startCopying()
+	end := x.enforceLimits(c.Timeout, group)
 	// Seen to be over, but not waited for yet: its number cannot be anybody
 	// else's while its group is signalled.
 	awaitExit(cmd.Process.Pid)
 	forced := end()
 	_ = unix.Kill(group, unix.SIGKILL) // ESRCH: it left nothing
-	if forced != notForced {
+	if forced != notStopped {
 		// What has left the group was not meant to go on after this: the job's locks
 		// are free next.
-		killLeft(x.livelock, leftMax)
+		killOrphans(x.livelock, orphanKillTimeout)
 	}
-	x.lease.ended()
+	x.lease.commandEnded()
 	_ = cmd.Wait() // the state says how it ended; a copy of stdin cut short is no failure
 	out.finish()
 	return c.outcome(cmd.ProcessState, forced)
@@ -230,21 +230,21 @@ func awaitExit(pid int) {
 	}
 }
 
-// force is why a command was made to end.
-type force uint8
+// stopReason is why a command was made to end.
+type stopReason uint8
 
 const (
-	notForced force = iota
+	notStopped stopReason = iota
 	timedOut
-	onRequest
+	stoppedOnRequest
 )
 
-// enforce ends a process group when its time is up or a client wants it: with
+// enforceLimits ends a process group when its time is up or a client wants it: with
 // SIGTERM, and SIGKILL after a grace period. The function returned must be
 // called when the command has ended, and says whether it was forced to.
-func (x *execution) enforce(timeout *float64, group int) (end func() force) {
+func (x *execution) enforceLimits(timeout *float64, group int) (end func() stopReason) {
 	over, done := make(chan struct{}), make(chan struct{})
-	why := notForced
+	why := notStopped
 	go func() {
 		defer close(done)
 		var up <-chan time.Time
@@ -255,7 +255,7 @@ func (x *execution) enforce(timeout *float64, group int) (end func() force) {
 		case <-up:
 			why = timedOut
 		case <-x.killed:
-			why = onRequest
+			why = stoppedOnRequest
 		case <-over:
 			return
 		}
@@ -266,7 +266,7 @@ func (x *execution) enforce(timeout *float64, group int) (end func() force) {
 		case <-over:
 		}
 	}()
-	return func() force {
+	return func() stopReason {
 		close(over)
 		<-done // no signal is sent after this
 		return why
@@ -276,10 +276,10 @@ func (x *execution) enforce(timeout *float64, group int) (end func() force) {
 // outcome is success with the exit status, or an OpExecError whose second
 // argument is for programs: {"exit_status": n}, {"signal": "SIGKILL"} or
 // {"timeout": seconds}.
-func (c *command) outcome(state *os.ProcessState, forced force) jobproc.Outcome {
+func (c *command) outcome(state *os.ProcessState, forced stopReason) jobproc.Outcome {
 	status := state.Sys().(syscall.WaitStatus)
 	switch {
-	case forced == onRequest:
+	case forced == stoppedOnRequest:
 		return failure("OpExecError", endedOnRequest, map[string]any{"signal": "SIGTERM"})
 	case forced == timedOut:
 		return failure("OpExecError", fmt.Sprintf("command timed out after %g s", *c.Timeout), map[string]any{"timeout": *c.Timeout})

@@ -15,14 +15,14 @@ import (
 // delayMax is as long as a delay can be, in seconds: for ever, to people.
 const delayMax = 9e9
 
-// delay is OP_TEST_DELAY's parameters.
-type delay struct {
+// testDelayParams is OP_TEST_DELAY's parameters.
+type testDelayParams struct {
 	Duration      float64 `json:"duration"`
 	Repeat        int     `json:"repeat"`
 	Interruptible bool    `json:"interruptible"`
 }
 
-func (x *execution) delay() (op delay, refused *jobproc.Outcome) {
+func (x *execution) delay() (op testDelayParams, refused *jobproc.Outcome) {
 	if err := json.Unmarshal(x.input, &op); err != nil {
 		o := failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input")
 		return op, &o
@@ -43,7 +43,7 @@ func (x *execution) testDelay() jobproc.Outcome {
 	duration := time.Duration(min(op.Duration, delayMax) * float64(time.Second))
 	for i := range max(op.Repeat, 1) {
 		if op.Repeat > 0 {
-			x.info("Test delay iteration %d/%d", i, op.Repeat-1)
+			x.logMessage("Test delay iteration %d/%d", i, op.Repeat-1)
 		}
 		if op.Interruptible {
 			if interrupted, err := x.interruptibleDelay(duration); interrupted || err != nil {
@@ -74,34 +74,34 @@ func delayEnded(err error) jobproc.Outcome {
 // interruptibleDelay waits for somebody to connect, who is told how much time is
 // left, and ends all delays with one byte or by leaving.
 func (x *execution) interruptibleDelay(d time.Duration) (interrupted bool, err error) {
-	bell, err := newDoorbell()
+	socket, err := newTestSocket()
 	if err != nil {
 		return false, err
 	}
-	payload, err := json.Marshal([]string{bell.path})
+	payload, err := json.Marshal([]string{socket.path})
 	if err != nil {
-		bell.remove()
+		socket.remove()
 		return false, err
 	}
 	began := time.Now()
 	x.log("delay-test", payload)
-	fd, err := bell.visitor(d, x.killed)
-	bell.remove()
+	fd, err := socket.acceptClient(d, x.killed)
+	socket.remove()
 	if err != nil {
-		return false, unlessTimeout(err)
+		return false, ignoreTimeout(err)
 	}
 	defer func() { _ = unix.Close(fd) }()
-	left := d - time.Since(began)
-	x.log("message", job.Quote(fmt.Sprintf(" - INFO: Received connection, %.2f seconds to go", left.Seconds())))
-	if err := await(fd, left, x.killed); err != nil {
-		return false, unlessTimeout(err)
+	remaining := d - time.Since(began)
+	x.log("message", job.Quote(fmt.Sprintf(" - INFO: Received connection, %.2f seconds to go", remaining.Seconds())))
+	if err := awaitReadable(fd, remaining, x.killed); err != nil {
+		return false, ignoreTimeout(err)
 	}
 	x.log("message", job.Quote(fmt.Sprintf(" - INFO: Interrupted after %.2f seconds", time.Since(began).Seconds())))
 	return true, nil
 }
 
-// unlessTimeout: a delay that nobody has interrupted has just been long enough.
-func unlessTimeout(err error) error {
+// ignoreTimeout: a delay that nobody has interrupted has just been long enough.
+func ignoreTimeout(err error) error {
 	if errors.Is(err, errTimeout) {
 		return nil
 	}

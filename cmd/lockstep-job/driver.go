@@ -25,45 +25,45 @@ const (
 
 // driver does what the step machine says: writes, asks, executes.
 type driver struct {
-	machine  *jobproc.Machine
-	lease    *lease
-	files    *persistence.OSFiles
-	reporter *reporter
-	locker   *locker
+	machine    *jobproc.Machine
+	lease      *lease
+	files      *persistence.OSFiles
+	reporter   *reporter
+	lockClient *lockClient
 
 	signals      <-chan os.Signal
 	priorityPath string
 
-	events   chan event
-	begun    chan *jobproc.Denial // permission to begin has come, or will not
-	unlock   func()               // stops taking locks, and returns when that has stopped
-	kill     func()               // ends the opcode that executes
-	executed <-chan struct{}      // closed when none does
-	killed   bool                 // a client wants the job ended
-	due      *time.Timer          // a write that may wait is due
-	pending  bool                 // there is one
-	dueAt    time.Time            // when, then
-	talk     talk                 // what the opcode has to say
-	held     []lock.Item          // for the opcode at hand
-	cost     time.Duration        // of the last write
-	size     int                  // of the file then, in bytes
+	events          chan event
+	permissions     chan *jobproc.Denial // permission to begin has come, or will not
+	cancelLocking   func()               // stops taking locks, and returns when that has stopped
+	cancelExecution func()               // ends the opcode that executes
+	executionDone   <-chan struct{}      // closed when none does
+	killRequested   bool                 // a client wants the job ended
+	writeTimer      *time.Timer          // a write that may wait is due
+	writePending    bool                 // there is one
+	writeDue        time.Time            // when, then
+	logBurst        logBurst             // what the opcode has to say
+	heldLocks       []lock.Item          // for the opcode at hand
+	lastWriteTook   time.Duration        // of the last write
+	lastWriteSize   int                  // of the file then, in bytes
 }
 
 // event is what an executor tells: log entries, what became of its locks, or how
 // the opcode ended.
 type event struct {
-	entries []entry
-	locked  *lockOutcome
-	outcome *jobproc.Outcome
+	entries     []entry
+	lockOutcome *lockOutcome
+	outcome     *jobproc.Outcome
 }
 
-func newDriver(m *jobproc.Machine, e *lease, files *persistence.OSFiles, r *reporter, l *locker) *driver {
+func newDriver(m *jobproc.Machine, e *lease, files *persistence.OSFiles, r *reporter, l *lockClient) *driver {
 	due := time.NewTimer(time.Hour)
 	due.Stop()
 	none := make(chan struct{})
 	close(none)
-	return &driver{executed: none, machine: m, lease: e, files: files, reporter: r, locker: l, due: due, kill: func() {}, unlock: func() {},
-		events: make(chan event, 256), begun: make(chan *jobproc.Denial, 1)}
+	return &driver{executionDone: none, machine: m, lease: e, files: files, reporter: r, lockClient: l, writeTimer: due, cancelExecution: func() {}, cancelLocking: func() {},
+		events: make(chan event, 256), permissions: make(chan *jobproc.Denial, 1)}
 }
 
 // run returns when the job is final, and its end on the disk.
@@ -76,90 +76,90 @@ func (d *driver) run() {
 		d.write(next.Write)
 		switch next.Action {
 		case jobproc.Exit:
-			d.leave(next.ReleaseLocks)
+			d.releaseLocks(next.ReleaseLocks)
 			return
 		case jobproc.Begin:
-			if d.killed { // just when the last opcode had ended by itself
+			if d.killRequested { // just when the last opcode had ended by itself
 				next = d.machine.Cancel(now())
 				continue
 			}
-			d.flush()
-			d.ask(next.Op, next.ReleaseLocks)
+			d.flushPending()
+			d.requestPermission(next.Op, next.ReleaseLocks)
 		case jobproc.Lock:
-			d.lock(next.Op)
+			d.takeLocks(next.Op)
 		case jobproc.Execute:
 			d.lease.check()
 			d.execute(next.Op)
 		case jobproc.Wait:
 		}
-		next = d.await()
+		next = d.awaitNext()
 	}
 }
 
-// leaveMax is how long a process that ends tries to give its locks back itself.
-const leaveMax = time.Second
+// releaseTimeout is how long a process that ends tries to give its locks back itself.
+const releaseTimeout = time.Second
 
-// leave is the end: what waits for the locks need not wait until the daemon has
+// releaseLocks is the end: what waits for the locks need not wait until the daemon has
 // seen this process go.
-func (d *driver) leave(free bool) {
-	d.unlock()
+func (d *driver) releaseLocks(free bool) {
+	d.cancelLocking()
 	if !free {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), leaveMax)
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
-	d.locker.free(ctx)
+	d.lockClient.releaseAll(ctx)
 }
 
-// ask gives the locks back and waits for the permission to begin, beside the
+// requestPermission gives the locks back and waits for the permission to begin, beside the
 // driver, which has signals to hear meanwhile.
-func (d *driver) ask(op int, free bool) {
+func (d *driver) requestPermission(op int, free bool) {
 	go func() {
 		if free {
-			d.locker.free(context.Background())
+			d.lockClient.releaseAll(context.Background())
 		}
-		d.begun <- d.reporter.begin(op)
+		d.permissions <- d.reporter.awaitPermission(op)
 	}()
 }
 
-// lock takes the locks of an opcode, beside the driver.
-func (d *driver) lock(op int) {
+// takeLocks takes the locks of an opcode, beside the driver.
+func (d *driver) takeLocks(op int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	d.unlock = func() {
+	d.cancelLocking = func() {
 		cancel()
 		<-done
 	}
 	priority, needs := d.machine.Job().Ops[op].Priority, d.machine.Spec(op).RequiredLocks
-	tell := func(e event) {
+	send := func(e event) {
 		select {
 		case d.events <- e:
 		case <-ctx.Done():
 		}
 	}
-	prepare := d.preparation(op, ctx.Done(), tell)
+	prepare := d.preparation(op, ctx.Done(), send)
 	go func() {
 		defer close(done)
 		outcome := lockOutcome{err: prepare(), prepared: true}
 		if outcome.err == nil {
-			outcome = d.locker.take(ctx, priority, needs)
+			outcome = d.lockClient.acquire(ctx, priority, needs)
 		}
-		tell(event{locked: &outcome})
+		send(event{lockOutcome: &outcome})
 	}()
 }
 
 // preparation is what an opcode does before it takes its locks: only one does.
-func (d *driver) preparation(op int, over <-chan struct{}, tell func(event)) func() error {
+func (d *driver) preparation(op int, cancelled <-chan struct{}, send func(event)) func() error {
 	input := d.machine.Job().Ops[op].Input
 	if job.OpID(input) != "OP_TEST_JQUEUE" {
 		return func() error { return nil }
 	}
-	x := execution{input: input, killed: over, said: func(entries []entry) { tell(event{entries: entries}) }}
+	x := execution{input: input, killed: cancelled, emit: func(entries []entry) { send(event{entries: entries}) }}
 	return x.expandNames
 }
 
-// lockedOr is what comes after the attempt to take locks.
-func (d *driver) lockedOr(o lockOutcome) jobproc.Step {
+// afterLocking is what comes after the attempt to take locks.
+func (d *driver) afterLocking(o lockOutcome) jobproc.Step {
 	switch {
 	case o.prepared:
 		return d.machine.FailBeforeStart(job.ErrorResult("OpPrereqError", o.err.Error()), now())
@@ -168,7 +168,7 @@ func (d *driver) lockedOr(o lockOutcome) jobproc.Step {
 	case o.withdrawn:
 		return d.machine.LocksWithdrawn()
 	default:
-		d.held = o.held
+		d.heldLocks = o.held
 		return d.machine.LocksAcquired(now())
 	}
 }
@@ -177,10 +177,10 @@ func (d *driver) execute(op int) {
 	j := d.machine.Job()
 	ctx, cancel := context.WithCancel(context.Background())
 	executed := make(chan struct{})
-	d.kill, d.executed = cancel, executed
-	x := execution{id: j.ID, lease: d.lease, livelock: j.Livelock, input: j.Ops[op].Input, secrets: d.machine.Spec(op).Secrets, locks: d.held, killed: ctx.Done(),
+	d.cancelExecution, d.executionDone = cancel, executed
+	x := execution{id: j.ID, lease: d.lease, livelock: j.Livelock, input: j.Ops[op].Input, secrets: d.machine.Spec(op).Secrets, locks: d.heldLocks, killed: ctx.Done(),
 		command: d.machine.Spec(op).Command, ask: d.reporter.ask,
-		said: func(entries []entry) { d.events <- event{entries: entries} }}
+		emit: func(entries []entry) { d.events <- event{entries: entries} }}
 	go func() {
 		outcome := x.run()
 		close(executed)
@@ -189,59 +189,59 @@ func (d *driver) execute(op int) {
 	}()
 }
 
-// await is the next thing that happens: the executor says something, the
+// awaitNext is the next thing that happens: the executor says something, the
 // permission comes, a signal, or the time for a write that has waited.
-func (d *driver) await() jobproc.Step {
+func (d *driver) awaitNext() jobproc.Step {
 	select {
 	case e := <-d.events:
 		switch {
 		case e.outcome != nil:
 			return d.machine.Done(*e.outcome, now())
-		case e.locked != nil:
-			return d.lockedOr(*e.locked)
+		case e.lockOutcome != nil:
+			return d.afterLocking(*e.lockOutcome)
 		default:
-			return d.log(e.entries)
+			return d.appendLog(e.entries)
 		}
-	case refusal := <-d.begun:
-		d.held = nil
+	case refusal := <-d.permissions:
+		d.heldLocks = nil
 		if refusal != nil {
 			return d.machine.Denied(*refusal, now())
 		}
 		return d.machine.Permitted(now())
 	case s := <-d.signals:
-		return d.signalled(s)
-	case <-d.due.C:
-		d.flush()
+		return d.handleSignal(s)
+	case <-d.writeTimer.C:
+		d.flushPending()
 		return jobproc.Step{}
 	}
 }
 
-// signalled follows the conventions of Ganeti's job processes (queue.md 4.6),
+// handleSignal follows the conventions of Ganeti's job processes (queue.md 4.6),
 // and SIGINT, which is ours: end what runs.
-func (d *driver) signalled(s os.Signal) jobproc.Step {
+func (d *driver) handleSignal(s os.Signal) jobproc.Step {
 	switch s {
 	case syscall.SIGTERM:
 		return d.machine.Cancel(now())
 	case syscall.SIGINT:
-		d.killed = true
-		d.kill()
+		d.killRequested = true
+		d.cancelExecution()
 		return d.machine.Cancel(now()) // in the middle of an opcode it only writes
 	case syscall.SIGUSR1:
-		priority, err := d.takePriority()
+		priority, err := d.readPriority()
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "lockstep-job %d: the priority that was sent cannot be read: %v\n", d.machine.Job().ID, err)
 			return jobproc.Step{}
 		}
-		d.locker.reprioritise(priority)
+		d.lockClient.reprioritise(priority)
 		return d.machine.Reprioritise(priority)
 	default: // SIGHUP is for who waits for a lock and does not do so on a connection
 		return jobproc.Step{}
 	}
 }
 
-// takePriority leaves the message to the daemon, which removes it when the job has
+// readPriority leaves the message to the daemon, which removes it when the job has
 // ended: a newer one may have taken its place since it was read.
-func (d *driver) takePriority() (int, error) {
+func (d *driver) readPriority() (int, error) {
 	content, err := os.ReadFile(d.priorityPath)
 	if err != nil {
 		return 0, err
@@ -259,35 +259,35 @@ func (d *driver) write(w jobproc.Write) {
 	switch w {
 	case jobproc.Keep:
 	case jobproc.Visible:
-		d.writeWithin(max(visibleDelay, min(10*d.cost, visibleDelayMax)))
+		d.scheduleWrite(max(visibleDelay, min(10*d.lastWriteTook, visibleDelayMax)))
 	case jobproc.Logged:
-		d.writeWithin(logDelay(d.size, d.talk.lasts(time.Now()), d.cost))
+		d.scheduleWrite(logDelay(d.lastWriteSize, d.logBurst.extend(time.Now()), d.lastWriteTook))
 	case jobproc.Recorded, jobproc.Durable:
 		d.persist(w == jobproc.Durable)
 	}
 }
 
-// writeWithin has the file written in a while, or sooner if that is due already.
-func (d *driver) writeWithin(delay time.Duration) {
+// scheduleWrite has the file written in a while, or sooner if that is due already.
+func (d *driver) scheduleWrite(delay time.Duration) {
 	at := time.Now().Add(delay)
-	if d.pending && !at.Before(d.dueAt) {
+	if d.writePending && !at.Before(d.writeDue) {
 		return
 	}
-	d.pending, d.dueAt = true, at
-	d.due.Reset(delay)
+	d.writePending, d.writeDue = true, at
+	d.writeTimer.Reset(delay)
 }
 
-// log records what the opcode has said.
-func (d *driver) log(entries []entry) (next jobproc.Step) {
+// appendLog records what the opcode has said.
+func (d *driver) appendLog(entries []entry) (next jobproc.Step) {
 	for _, e := range entries {
 		next = d.machine.Log(e.kind, e.payload, now())
 	}
 	return next
 }
 
-// flush writes what waits.
-func (d *driver) flush() {
-	if d.pending {
+// flushPending writes what waits.
+func (d *driver) flushPending() {
+	if d.writePending {
 		d.persist(false)
 	}
 }
@@ -296,13 +296,13 @@ func (d *driver) flush() {
 // because a disk is full for a while, and the livelock says meanwhile that the
 // job is not over. It does not return where the queue's directory is gone for good.
 func (d *driver) persist(durable bool) {
-	d.pending = false
-	d.due.Stop()
+	d.writePending = false
+	d.writeTimer.Stop()
 	j := d.machine.Job()
 	path := paths.JobPath(int64(j.ID))
 	encoded := job.Encode(j)
 	began := time.Now()
-	var away absence
+	var loss queueLoss
 	for delay := 100 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
 		d.lease.check() // the file is the next master's otherwise
 		err := d.files.Replace("run-job", path, encoded)
@@ -313,9 +313,9 @@ func (d *driver) persist(durable bool) {
 			break
 		}
 		fmt.Fprintf(os.Stderr, "lockstep-job %d: %v; trying again in %v\n", j.ID, err, delay)
-		d.pause(delay, away.after(err, time.Now()))
+		d.waitToRetry(delay, loss.observe(err, time.Now()))
 	}
-	d.cost, d.size = time.Since(began), len(encoded)
+	d.lastWriteTook, d.lastWriteSize = time.Since(began), len(encoded)
 	if !j.Status().Final() {
 		d.reporter.report(encoded) // the end is told by the exit
 	}

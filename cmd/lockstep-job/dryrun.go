@@ -46,7 +46,7 @@ func (x *execution) dryRun() jobproc.Outcome {
 		outcome = x.dryCommand(x.command)
 	}
 	if !outcome.Failed {
-		x.info("dry-run mode requested, not actually executing the operation")
+		x.logMessage("dry-run mode requested, not actually executing the operation")
 	}
 	return outcome
 }
@@ -69,7 +69,7 @@ func (x *execution) dryCommand(parameters json.RawMessage) jobproc.Outcome {
 	if c.Cwd != nil {
 		where = " in " + string(job.Quote(*c.Cwd))
 	}
-	x.info("Would run %s%s", strings.Join(shown, " "), where)
+	x.logMessage("Would run %s%s", strings.Join(shown, " "), where)
 	result, err := json.Marshal(map[string]any{"dry_run": true, "argv": c.Argv})
 	if err != nil {
 		return failure("OpExecError", err.Error())

@@ -19,7 +19,7 @@ type execution struct {
 	killed   <-chan struct{} // closed when it must end
 	lease    *lease
 	ask      func(method string, args []any, result any) error
-	said     func([]entry)
+	emit     func([]entry)
 }
 
 // entry is a log entry of an opcode.
@@ -28,7 +28,7 @@ type entry struct {
 	payload json.RawMessage
 }
 
-func (x *execution) log(kind string, payload json.RawMessage) { x.said([]entry{{kind, payload}}) }
+func (x *execution) log(kind string, payload json.RawMessage) { x.emit([]entry{{kind, payload}}) }
 
 // run executes the opcode to its end.
 func (x *execution) run() jobproc.Outcome {

@@ -27,7 +27,7 @@ type lease struct {
 	livelock string             // of the job
 
 	mu    sync.Mutex
-	over  bool // no command is started any more
+	ended bool // no command is started any more
 	group int  // of the command that runs; 0: none does
 }
 
@@ -49,10 +49,10 @@ func (l *lease) watch() {
 	if l.file == nil {
 		return
 	}
-	for l.file.Holds() {
+	for l.file.IsValid() {
 		time.Sleep(jobproc.LeaseProbe)
 	}
-	l.end()
+	l.endProcess()
 }
 
 // check returns if the lease holds.
@@ -61,20 +61,20 @@ func (l *lease) check() {
 		return
 	}
 	l.mu.Lock()
-	over := l.over
+	ended := l.ended
 	l.mu.Unlock()
-	if over || !l.file.Holds() {
-		l.end()
+	if ended || !l.file.IsValid() {
+		l.endProcess()
 	}
 }
 
-// end does not return.
-func (l *lease) end() {
+// endProcess does not return.
+func (l *lease) endProcess() {
 	l.mu.Lock()
-	over, group := l.over, l.group
-	l.over = true
+	ended, group := l.ended, l.group
+	l.ended = true
 	l.mu.Unlock()
-	if over {
+	if ended {
 		select {} // somebody else is at it
 	}
 	if group != 0 {
@@ -82,45 +82,45 @@ func (l *lease) end() {
 	}
 	// The next master waits no longer than Fence, and a process does nothing more once it
 	// is killed.
-	killLeft(l.livelock, jobproc.LeaseProbe)
+	killOrphans(l.livelock, jobproc.LeaseProbe)
 	fmt.Fprintf(os.Stderr, "lockstep-job %d: this node is not the master any more, or its daemon is gone; the job ends here\n", os.Getpid())
 	os.Exit(exitLeaseOver)
 }
 
 // endGroup ends the command's group, with a warning if there is time for one.
 func (l *lease) endGroup(group int) {
-	if grace := jobproc.RemainingGrace(l.file.OverFor()); grace > 0 {
+	if grace := jobproc.RemainingGrace(l.file.ExpiredFor()); grace > 0 {
 		_ = unix.Kill(-group, unix.SIGTERM)
-		for end := time.Now().Add(grace); time.Now().Before(end) && l.runs(); {
+		for end := time.Now().Add(grace); time.Now().Before(end) && l.commandRuns(); {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
-	if l.runs() {
+	if l.commandRuns() {
 		_ = unix.Kill(-group, unix.SIGKILL)
 	}
 }
 
-// leftMax is how long a process that is killed at a forced end may take to be gone.
-const leftMax = 2 * time.Second
+// orphanKillTimeout is how long a process that is killed at a forced end may take to be gone.
+const orphanKillTimeout = 2 * time.Second
 
-// killLeft kills what the job's commands have left outside their groups.
-func killLeft(livelock string, goneWithin time.Duration) {
-	left := reaper.Job{Livelock: livelock, Session: os.Getpid(), GoneWithin: goneWithin, Killing: func(int) {}}
-	if err := left.Kill(); err != nil {
+// killOrphans kills what the job's commands have left outside their groups.
+func killOrphans(livelock string, killTimeout time.Duration) {
+	orphans := reaper.Job{Livelock: livelock, Session: os.Getpid(), KillTimeout: killTimeout, OnKill: func(int) {}}
+	if err := orphans.Kill(); err != nil {
 		fmt.Fprintf(os.Stderr, "lockstep-job %d: %v\n", os.Getpid(), err)
 	}
 }
 
-func (l *lease) runs() bool {
+func (l *lease) commandRuns() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.group != 0
 }
 
-// start starts a command, whose group is ended with the lease until ended is called.
-func (l *lease) start(start func() (pid int, err error)) (err error) {
+// startCommand starts a command, whose group is ended with the lease until ended is called.
+func (l *lease) startCommand(start func() (pid int, err error)) (err error) {
 	l.mu.Lock()
-	if l.over {
+	if l.ended {
 		l.mu.Unlock()
 		select {} // until the end
 	}
@@ -129,8 +129,8 @@ func (l *lease) start(start func() (pid int, err error)) (err error) {
 	return err
 }
 
-// ended: nothing of the command's group is left. Its number may be another's next.
-func (l *lease) ended() {
+// commandEnded: nothing of the command's group is left. Its number may be another's next.
+func (l *lease) commandEnded() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.group = 0

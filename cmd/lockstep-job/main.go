@@ -26,8 +26,8 @@ import (
 	"lockstep/persistence"
 )
 
-// maxHand bounds what the daemon may hand over, in bytes.
-const maxHand = 64 << 20
+// launchSpecsMax bounds what the daemon may hand over, in bytes.
+const launchSpecsMax = 64 << 20
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == "--version" {
@@ -59,35 +59,35 @@ func runJob(idText, dataDir, runDir string) error {
 	}
 	// Whatever happens, the lock file must not outlive the process. It goes
 	// after the job's last write: until then the job is alive.
-	err = introduce(livelock)
+	err = writeOwnerInfo(livelock)
 	if err != nil {
 		return errors.Join(err, livelock.Release())
 	}
-	err = permitted(id, dataDir, runDir, livelock.Path(), signals)
+	err = runPermitted(id, dataDir, runDir, livelock.Path(), signals)
 	return errors.Join(err, livelock.Release())
 }
 
-// introduce notes in the lock file which process this is: what is left of it is known by
+// writeOwnerInfo notes in the lock file which process this is: what is left of it is known by
 // that when it was killed together with the daemon.
-func introduce(livelock *persistence.Livelock) error {
+func writeOwnerInfo(livelock *persistence.Livelock) error {
 	self, err := reaper.Self()
 	if err != nil {
 		return err
 	}
-	return livelock.Note(self.Encode())
+	return livelock.WriteOwnerInfo(self.Encode())
 }
 
-// threads is how many a job needs beside those that the runtime starts with.
-const threads = 6
+// threadsNeeded is how many a job needs beside those that the runtime starts with.
+const threadsNeeded = 6
 
 // reserveThreads has the runtime make the threads that the job will need; it keeps
 // them. Where the machine has no room for them the runtime ends the process: here no
 // job is lost by that, later the one that runs is.
 func reserveThreads() {
 	var made, end sync.WaitGroup
-	made.Add(threads)
+	made.Add(threadsNeeded)
 	end.Add(1)
-	for range threads {
+	for range threadsNeeded {
 		go func() {
 			runtime.LockOSThread()
 			made.Done()
@@ -99,10 +99,10 @@ func reserveThreads() {
 	end.Done()
 }
 
-// permitted is the child's side of the start handshake (designs.md
+// runPermitted is the child's side of the start handshake (designs.md
 // "Job execution"), and the job once it is confirmed.
-func permitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Signal) error {
-	hands, file, err := handshake(livelock, runDir)
+func runPermitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Signal) error {
+	launchSpecs, file, err := handshake(livelock, runDir)
 	if err != nil {
 		return fmt.Errorf("no permission to start: %w", err)
 	}
@@ -122,7 +122,7 @@ func permitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Sig
 	if j.Livelock != livelock {
 		return fmt.Errorf("the job's file names another process: %s", j.Livelock)
 	}
-	machine, err := jobproc.New(j, hands)
+	machine, err := jobproc.New(j, launchSpecs)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func permitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Sig
 	go lease.watch()
 	d := newDriver(machine, lease, files,
 		newReporter(persistence.SocketPath(runDir, persistence.LuxiSocket), id, livelock),
-		newLocker(persistence.SocketPath(runDir, persistence.WconfSocket), lock.JobOwner(job.ID(id), livelock, os.Getpid())))
+		newLockClient(persistence.SocketPath(runDir, persistence.WconfSocket), lock.JobOwner(job.ID(id), livelock, os.Getpid())))
 	d.signals, d.priorityPath = signals, persistence.PriorityPath(runDir, id)
 	d.run()
 	return nil
@@ -142,7 +142,7 @@ func permitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Sig
 // not act. The permission says whether the lease is needed; it is opened before the
 // permission is taken.
 func handshake(livelock, runDir string) ([]jobproc.LaunchSpec, *persistence.Lease, error) {
-	in := wire.NewReader(os.Stdin, maxHand)
+	in := wire.NewReader(os.Stdin, launchSpecsMax)
 	if err := wire.WriteFrame(os.Stdout, []byte(livelock)); err != nil {
 		return nil, nil, err
 	}
@@ -161,17 +161,17 @@ func handshake(livelock, runDir string) ([]jobproc.LaunchSpec, *persistence.Leas
 	if err != nil {
 		return nil, nil, err
 	}
-	var hands []jobproc.LaunchSpec
-	if err := json.Unmarshal(frame, &hands); err != nil {
+	var launchSpecs []jobproc.LaunchSpec
+	if err := json.Unmarshal(frame, &launchSpecs); err != nil {
 		return nil, nil, fmt.Errorf("what the daemon handed over: %w", err)
 	}
-	return hands, lease, leavePipes()
+	return launchSpecs, lease, closePipes()
 }
 
-// leavePipes ends the conversation. /dev/null takes the place of the pipes: no
+// closePipes ends the conversation. /dev/null takes the place of the pipes: no
 // file that is opened later may come to be standard output, to which a write
 // that fails ends the process.
-func leavePipes() error {
+func closePipes() error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err

@@ -15,9 +15,9 @@ const (
 	// outputGrace is how long output is awaited that processes outside the
 	// command's group may still write after its end.
 	outputGrace = time.Second
-	// outputRest is how much of it is taken after that, in bytes, for each stream:
+	// outputRestMax is how much of it is taken after that, in bytes, for each stream:
 	// more than a pipe holds, so that all that the command itself has written is.
-	outputRest = 2 << 20
+	outputRestMax = 2 << 20
 	// readMax is the most output that becomes log entries at once, in bytes.
 	readMax = 64 << 10
 )
@@ -51,15 +51,15 @@ func newOutput(log func([]entry)) (*output, error) {
 func (o *output) stdout() *os.File { return o.streams[0].writer }
 func (o *output) stderr() *os.File { return o.streams[1].writer }
 
-// started closes the ends of the pipes that the command has for itself now.
-func (o *output) started() {
+// closeWriters closes the ends of the pipes that the command has for itself now.
+func (o *output) closeWriters() {
 	for i := range o.streams {
 		_ = o.streams[i].writer.Close()
 	}
 }
 
-// copy makes log entries of the output until finish is called.
-func (o *output) copy() {
+// startCopying makes log entries of the output until finish is called.
+func (o *output) startCopying() {
 	for i := range o.streams {
 		o.copying.Add(1)
 		go func() {
@@ -71,11 +71,11 @@ func (o *output) copy() {
 
 func (o *output) copyStream(reader *os.File, name string) {
 	var batch []entry
-	pieces := splitter{emit: func(piece []byte) {
+	pieces := lineSplitter{emit: func(piece []byte) {
 		typ, payload := job.EncodeOutput(name, piece)
 		batch = append(batch, entry{typ, payload})
 	}}
-	give := func() {
+	emit := func() {
 		if len(batch) > 0 {
 			o.log(batch)
 			batch = nil // it is the driver's now
@@ -85,26 +85,26 @@ func (o *output) copyStream(reader *os.File, name string) {
 	for {
 		n, err := reader.Read(buffer)
 		pieces.write(buffer[:n])
-		give()
+		emit()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			rest(reader, buffer, func(p []byte) { pieces.write(p); give() })
+			drainPipe(reader, buffer, func(p []byte) { pieces.write(p); emit() })
 		}
 		if err != nil {
 			break // the last writer has closed it, or its time is over
 		}
 	}
 	pieces.flush()
-	give()
+	emit()
 }
 
-// rest takes what is in a pipe, without waiting for more.
-func rest(reader *os.File, buffer []byte, take func([]byte)) {
+// drainPipe takes what is in a pipe, without waiting for more.
+func drainPipe(reader *os.File, buffer []byte, emit func([]byte)) {
 	raw, err := reader.SyscallConn()
 	if err != nil {
 		return
 	}
 	_ = raw.Control(func(fd uintptr) {
-		for taken := 0; taken < outputRest; {
+		for total := 0; total < outputRestMax; {
 			n, err := unix.Read(int(fd), buffer)
 			if errors.Is(err, unix.EINTR) {
 				continue
@@ -112,8 +112,8 @@ func rest(reader *os.File, buffer []byte, take func([]byte)) {
 			if err != nil || n <= 0 { // EAGAIN: it is empty
 				return
 			}
-			take(buffer[:n])
-			taken += n
+			emit(buffer[:n])
+			total += n
 		}
 	})
 }

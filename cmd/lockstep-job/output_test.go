@@ -33,7 +33,7 @@ func TestOutputThatIsStillInThePipeIsKept(t *testing.T) {
 	_, err = out.stdout().WriteString("first\n")
 	require.NoError(t, err)
 	require.NoError(t, out.stderr().Close())
-	out.copy()
+	out.startCopying()
 	out.finish()
 	require.True(t, text == got.String(), "%d of %d bytes", got.Len(), len(text))
 }

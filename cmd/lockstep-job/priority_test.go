@@ -29,7 +29,7 @@ func TestTheLastPriorityIsTaken(t *testing.T) {
 		}()
 		last := -1
 		for range signals {
-			priority, err := d.takePriority()
+			priority, err := d.readPriority()
 			require.NoError(t, err)
 			last = priority
 		}

@@ -22,80 +22,80 @@ type reporter struct {
 	id       int64
 	livelock string
 
-	mu     sync.Mutex
-	latest json.RawMessage    // content of the file that is not told yet; nil: none
-	told   chan struct{}      // closed when there is nothing left to tell; nil: there is nothing
-	idle   *luxiclient.Client // a connection for the next call; nil: none
+	mu         sync.Mutex
+	latest     json.RawMessage    // content of the file that is not told yet; nil: none
+	delivered  chan struct{}      // closed when there is nothing left to tell; nil: there is nothing
+	idleClient *luxiclient.Client // a connection for the next call; nil: none
 }
 
 // Pauses between attempts to reach a daemon.
 const (
-	retryFirst = 50 * time.Millisecond
-	retryMax   = time.Second
-	callMax    = 5 * time.Minute
-	// toldMax is how long the answer to a report may take: it does not wait for
+	retryFirst  = 50 * time.Millisecond
+	retryMax    = time.Second
+	callTimeout = 5 * time.Minute
+	// reportTimeout is how long the answer to a report may take: it does not wait for
 	// anything, so that a daemon which has not given it by then has lost the report.
-	toldMax = 10 * time.Second
+	reportTimeout = 10 * time.Second
 )
 
 func newReporter(socket string, id int64, livelock string) *reporter {
 	return &reporter{socket: socket, id: id, livelock: livelock}
 }
 
-// reportMax is how long a file may be to travel in a report, in bytes; for a
+// reportSizeMax is how long a file may be to travel in a report, in bytes; for a
 // longer one the daemon looks at the disk.
-const reportMax = 1 << 20
+const reportSizeMax = 1 << 20
 
 // report tells the file's new content, and does not wait for that. At most one
 // goroutine sends; content that it has not sent yet is replaced.
 func (r *reporter) report(encoded []byte) {
 	content := json.RawMessage(encoded)
-	if len(encoded) > reportMax {
+	if len(encoded) > reportSizeMax {
 		content = json.RawMessage("null")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.latest = content
-	if r.told == nil {
-		r.told = make(chan struct{})
-		go r.tell(r.told)
+	if r.delivered == nil {
+		r.delivered = make(chan struct{})
+		go r.sendLoop(r.delivered)
 	}
 }
 
-// tell sends the latest content until there is none. While no daemon takes it, a
+// sendLoop sends the latest content until there is none. While no daemon takes it, a
 // client that asks the daemon would see an older state.
-func (r *reporter) tell(told chan struct{}) {
-	defer close(told)
+func (r *reporter) sendLoop(delivered chan struct{}) {
+	defer close(delivered)
 	for delay := retryFirst; ; {
-		content := r.toTell()
+		content := r.takeLatest()
 		if content == nil {
 			return
 		}
-		err := r.call(toldMax, "LockstepReportJob", []any{r.id, r.livelock, content}, nil)
+		err := r.call(reportTimeout, "LockstepReportJob", []any{r.id, r.livelock, content}, nil)
 		if err == nil || isFinal(err, reportFinal) {
 			delay = retryFirst
 			continue
 		}
-		r.untold(content)
+		r.restore(content)
 		time.Sleep(delay)
 		delay = min(2*delay, retryMax)
 	}
 }
 
-// toTell takes what is to be told; nil: nothing, and tell ends.
-func (r *reporter) toTell() json.RawMessage {
+// takeLatest takes what is to be told; nil: nothing, and tell ends.
+func (r *reporter) takeLatest() json.RawMessage {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	content := r.latest
 	r.latest = nil
 	if content == nil {
-		r.told = nil
+		r.delivered = nil
 	}
 	return content
 }
 
-// untold puts back what no daemon has taken, unless there is something newer.
-func (r *reporter) untold(content json.RawMessage) {
+// restore puts back what no daemon has taken, unless there is something newer.
+func (r *reporter) restore(content json.RawMessage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.latest == nil {
@@ -103,19 +103,19 @@ func (r *reporter) untold(content json.RawMessage) {
 	}
 }
 
-// begin asks whether opcode op may begin, and returns when it may, or with the
+// awaitPermission asks whether opcode op may begin, and returns when it may, or with the
 // answer that it never will. The daemon is told first what the file says: it
 // counts the former opcode as ended then.
-func (r *reporter) begin(op int) *jobproc.Denial {
+func (r *reporter) awaitPermission(op int) *jobproc.Denial {
 	r.mu.Lock()
-	told := r.told
+	delivered := r.delivered
 	r.mu.Unlock()
-	if told != nil {
-		<-told
+	if delivered != nil {
+		<-delivered
 	}
 	for delay := retryFirst; ; delay = min(2*delay, retryMax) {
 		var refusal *jobproc.Denial
-		err := r.call(callMax, "LockstepBeginOpcode", []any{r.id, r.livelock, op}, &refusal)
+		err := r.call(callTimeout, "LockstepBeginOpcode", []any{r.id, r.livelock, op}, &refusal)
 		var refused *wire.Error
 		if errors.As(err, &refused) && refused.Class == "JobLost" {
 			// A daemon that has just started may not have adopted us yet. A
@@ -133,7 +133,7 @@ func (r *reporter) begin(op int) *jobproc.Denial {
 // *wire.Error.
 func (r *reporter) ask(method string, args []any, result any) error {
 	for delay := retryFirst; ; delay = min(2*delay, retryMax) {
-		err := r.call(callMax, method, args, result)
+		err := r.call(callTimeout, method, args, result)
 		if err == nil || isFinal(err, askFinal) {
 			return err
 		}
@@ -163,8 +163,8 @@ func (r *reporter) call(limit time.Duration, method string, args []any, result a
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	r.mu.Lock()
-	client := r.idle
-	r.idle = nil
+	client := r.idleClient
+	r.idleClient = nil
 	r.mu.Unlock()
 	if client == nil {
 		var err error
@@ -177,8 +177,8 @@ func (r *reporter) call(limit time.Duration, method string, args []any, result a
 	if err == nil || errors.As(err, &answered) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.idle == nil {
-			r.idle = client
+		if r.idleClient == nil {
+			r.idleClient = client
 			return err
 		}
 	}

@@ -76,10 +76,10 @@ func TestWhoIsNotTheMasterIsAskedAgain(t *testing.T) {
 		require.NoError(t, r.ask("QueryClusterInfo", nil, &got))
 		require.Equal(t, 5, got)
 
-		l := newLocker(serve(t, refusals(t, class, map[string]bool{"Granted": true})), lock.JobOwner(1, "livelock", 2))
+		l := newLockClient(serve(t, refusals(t, class, map[string]bool{"Granted": true})), lock.JobOwner(1, "livelock", 2))
 		a, err := lock.ParseLock("node/a")
 		require.NoError(t, err)
-		taken := l.take(t.Context(), 0, lock.RequiredLocks{Request: lock.Request{{Lock: a, Mode: lock.Exclusive}}})
+		taken := l.acquire(t.Context(), 0, lock.RequiredLocks{Request: lock.Request{{Lock: a, Mode: lock.Exclusive}}})
 		require.NoError(t, taken.err)
 		require.Len(t, taken.held, 1)
 	}
@@ -88,10 +88,10 @@ func TestWhoIsNotTheMasterIsAskedAgain(t *testing.T) {
 func TestWhatIsRefusedForGood(t *testing.T) {
 	refuses := func(string, []json.RawMessage) []byte { return wire.EncodeError("GenericError", "a text") }
 	require.ErrorContains(t, newReporter(serve(t, refuses), 1, "livelock").ask("QueryClusterInfo", nil, nil), "a text")
-	l := newLocker(serve(t, refuses), lock.JobOwner(1, "livelock", 2))
+	l := newLockClient(serve(t, refuses), lock.JobOwner(1, "livelock", 2))
 	a, err := lock.ParseLock("node/a")
 	require.NoError(t, err)
-	require.ErrorContains(t, l.take(t.Context(), 0, lock.RequiredLocks{Request: lock.Request{{Lock: a, Mode: lock.Exclusive}}}).err, "a text")
+	require.ErrorContains(t, l.acquire(t.Context(), 0, lock.RequiredLocks{Request: lock.Request{{Lock: a, Mode: lock.Exclusive}}}).err, "a text")
 }
 
 // While the question for permission waits for its answer, reports are told; and it is
@@ -122,7 +122,7 @@ func TestReportsAreNotHeldUpByAQuestion(t *testing.T) {
 	r := newReporter(socket, 1, "livelock")
 	r.report([]byte(`"first"`))
 	over := make(chan struct{})
-	go func() { r.begin(1); close(over) }()
+	go func() { r.awaitPermission(1); close(over) }()
 	for range 3 { // until it is taken
 		require.Equal(t, `"first"`, next())
 	}

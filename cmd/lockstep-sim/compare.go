@@ -58,7 +58,7 @@ func compareSeeds(out, stderr io.Writer, mix study.Mix, options study.CompareOpt
 	began, ended := time.Now(), uint64(0)
 	options.OnJobEnd = func() {
 		ended++
-		bar.Rate(ended, "jobs", time.Since(began))
+		bar.SetRate(ended, "jobs", time.Since(began))
 		bar.Step()
 	}
 	var all []study.Comparison

@@ -139,7 +139,7 @@ func (o *loadOptions) run(out, stderr io.Writer) error {
 	began, jobs := time.Now(), uint64(0)
 	options := throughput.Options{Slots: l.Slots, Settings: settings, OnJob: func() {
 		jobs++
-		bar.Rate(jobs, "jobs", time.Since(began))
+		bar.SetRate(jobs, "jobs", time.Since(began))
 		bar.Step()
 	}}
 	err = o.measure(work, options, sizes, l)

@@ -85,7 +85,7 @@ func (o *minimizeOptions) run(out, stderr io.Writer) error {
 	collectRarely()
 	bar := term.StartSteps(stderr, int64(o.runs))
 	m, err := sim.Minimize(o.repro, o.runs, func(run, faults, requests int) {
-		bar.SetText(fmt.Sprintf("run %d: %d faults, %d requests", run, faults, requests))
+		bar.SetLabel(fmt.Sprintf("run %d: %d faults, %d requests", run, faults, requests))
 		bar.Step()
 	})
 	bar.Stop()

@@ -96,7 +96,7 @@ func (o *runOptions) run(out, stderr io.Writer) error {
 		}
 		sum.Runs, sum.Steps, sum.Deliveries = sum.Runs+1, sum.Steps+r.Steps, sum.Deliveries+r.Deliveries
 		sum.Seconds = time.Since(began).Seconds()
-		bar.Rate(sum.Deliveries, "deliveries", time.Since(began))
+		bar.SetRate(sum.Deliveries, "deliveries", time.Since(began))
 		bar.Step()
 		if r.Err != nil || seed == last {
 			bar.Stop()

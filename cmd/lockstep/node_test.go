@@ -40,7 +40,7 @@ type nobody struct{}
 
 func (nobody) About(context.Context) (peer.About, error) { return peer.About{}, nil }
 
-func (nobody) Admit(context.Context, peer.MemberRequest) (peer.Admission, error) {
+func (nobody) Admit(context.Context, peer.MembershipRequest) (peer.Admission, error) {
 	return peer.Admission{}, nil
 }
 
@@ -96,13 +96,13 @@ func TestNodesAreMade(t *testing.T) {
 	third := t.TempDir()
 	text = offline(t, "node add --json --non-voting --name n3 --address 127.0.0.1:7402 --join "+address+" --token-file "+file+" --data-dir "+third, 0)
 	require.JSONEq(t, `{"name":"n3","address":"127.0.0.1:7402","data_dir":"`+third+`"}`, text)
-	identity, err := peer.Load(third)
+	identity, err := peer.LoadIdentity(third)
 	require.NoError(t, err)
 	require.False(t, identity.Voting)
 
 	require.Contains(t, offline(t, "node recover --data-dir "+second, cli.ExitUsage), "nothing was done")
 	require.Contains(t, offline(t, "node recover --yes-i-know --data-dir "+second, 0), "node n2: from the next start")
-	wanted, err := peer.Recovering(second)
+	wanted, err := peer.RecoveryRequested(second)
 	require.NoError(t, err)
 	require.True(t, wanted)
 }

@@ -42,8 +42,8 @@ func openAdmin(runDir string, log *logrus.Logger) (*admin, error) {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	mux.Handle("/debug/pprof/block", whileAsked("block", runtime.SetBlockProfileRate, blockRate))
-	mux.Handle("/debug/pprof/mutex", whileAsked("mutex", func(rate int) { runtime.SetMutexProfileFraction(rate) }, mutexFraction))
+	mux.Handle("/debug/pprof/block", sampleDuringRequest("block", runtime.SetBlockProfileRate, blockRate))
+	mux.Handle("/debug/pprof/mutex", sampleDuringRequest("mutex", func(rate int) { runtime.SetMutexProfileFraction(rate) }, mutexFraction))
 	a := &admin{server: &http.Server{Handler: mux, ReadHeaderTimeout: adminHeaderMax}, done: make(chan struct{})}
 	go func() {
 		defer close(a.done)
@@ -60,22 +60,22 @@ const (
 	mutexFraction = 10
 )
 
-// whileAsked samples only while somebody asks for a profile of some seconds, so that
+// sampleDuringRequest samples only while somebody asks for a profile of some seconds, so that
 // it costs nothing otherwise: one at a time.
-func whileAsked(profile string, set func(rate int), rate int) http.Handler {
-	var asked sync.Mutex
+func sampleDuringRequest(profile string, setRate func(rate int), rate int) http.Handler {
+	var running sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.FormValue("seconds") == "" {
 			http.Error(w, "ask for seconds: /debug/pprof/"+profile+"?seconds=10 samples for so long, and not before", http.StatusBadRequest)
 			return
 		}
-		if !asked.TryLock() {
+		if !running.TryLock() {
 			http.Error(w, "somebody is sampling already: ask again when that is over", http.StatusConflict)
 			return
 		}
-		defer asked.Unlock()
-		set(rate)
-		defer set(0)
+		defer running.Unlock()
+		setRate(rate)
+		defer setRate(0)
 		pprof.Handler(profile).ServeHTTP(w, r)
 	})
 }

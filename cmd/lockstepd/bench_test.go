@@ -21,7 +21,7 @@ func BenchmarkLine(b *testing.B) {
 	id := c.submit(command("sh", "-c", "while read line; do echo $line; done < "+pipe))
 	file, err := os.OpenFile(pipe, os.O_WRONLY, 0)
 	require.NoError(b, err)
-	c.until(id, "running")
+	c.awaitStatus(id, "running")
 	serial := 0
 	for b.Loop() {
 		_, err := file.WriteString("x\n")

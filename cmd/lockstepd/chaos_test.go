@@ -51,7 +51,7 @@ func TestChaos(t *testing.T) {
 		case dice < 90:
 			c.killAJob()
 		case dice < 97:
-			c.forceAnEnd()
+			c.forceEnd()
 		case dice < 98:
 			c.startASecond()
 		default:
@@ -59,7 +59,7 @@ func TestChaos(t *testing.T) {
 			c.start()
 		}
 	}
-	c.settle()
+	c.awaitEnds()
 	c.check()
 }
 
@@ -141,8 +141,8 @@ func (c *chaos) locked(k int) op {
 	return locked.with("locks", [][2]string{{node, "exclusive"}})
 }
 
-// forceAnEnd has a job that lives ended. The answer is not waited for.
-func (c *chaos) forceAnEnd() {
+// forceEnd has a job that lives ended. The answer is not waited for.
+func (c *chaos) forceEnd() {
 	id, _, ok := c.livingJob()
 	if !ok {
 		return
@@ -196,8 +196,8 @@ func (c *chaos) startASecond() {
 	}
 }
 
-// settle waits until everything has ended.
-func (c *chaos) settle() {
+// awaitEnds waits until everything has ended.
+func (c *chaos) awaitEnds() {
 	client := c.dial()
 	for _, id := range c.ids() {
 		client.await(id)

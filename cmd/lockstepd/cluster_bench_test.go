@@ -130,7 +130,7 @@ func BenchmarkClusterJobs(b *testing.B) {
 func BenchmarkClusterFailover(b *testing.B) {
 	c := newCluster(b, 3)
 	l := c.startLoad(2, 1)
-	l.more(5)
+	l.awaitAcks(5)
 	var total time.Duration
 	for range b.N {
 		master := c.master()
@@ -151,7 +151,7 @@ func BenchmarkClusterNewNode(b *testing.B) {
 	c := newCluster(b, 3, "--max-unfinished", "2000000")
 	c.user(0).pause()
 	began := time.Now()
-	c.submitInLots(*clusterSnapshot, 1000)
+	c.submitInBatches(*clusterSnapshot, 1000)
 	b.Logf("%d jobs submitted in %s", *clusterSnapshot, time.Since(began))
 	var total time.Duration
 	for range b.N {

@@ -57,7 +57,7 @@ func (m *member) free() {
 // another becomes it. With space they have what the others have.
 func TestClusterFullDisk(t *testing.T) {
 	t.Parallel()
-	c := found(t, loopback(t, 3), func(i int, m *member) {
+	c := newClusterAt(t, loopback(t, 3), func(i int, m *member) {
 		if i == 1 {
 			m.smallDisk()
 		}
@@ -69,10 +69,10 @@ func TestClusterFullDisk(t *testing.T) {
 	u := c.user(indexOf(c, c.master()))
 	small.fill()
 	for range 5 {
-		c.submitInLots(100, 10)
+		c.submitInBatches(100, 10)
 	}
 	u.awaitStatus(u.submit(command("true")), "success")
-	t.Log("candidate with a full disk:\n" + small.listed(c.master()))
+	t.Log("candidate with a full disk:\n" + small.listedState(c.master()))
 	small.free()
 	c.awaitUp(small)
 	c.awaitEqual()
@@ -97,14 +97,14 @@ func TestClusterFullDisk(t *testing.T) {
 	small.up = !small.ended()
 	next := c.master()
 	require.NotEqual(t, small.name, next.name)
-	t.Log("former master with a full disk:\n" + small.listed(next))
+	t.Log("former master with a full disk:\n" + small.listedState(next))
 	small.free()
 	c.awaitUp(small)
 	c.awaitEqual()
 }
 
-// listed is how another node shows this one.
-func (m *member) listed(at *member) string {
+// listedState is how another node shows this one.
+func (m *member) listedState(at *member) string {
 	for line := range strings.Lines(at.cli("node", "list")) {
 		if strings.HasPrefix(line, m.name) {
 			return fmt.Sprint(line)

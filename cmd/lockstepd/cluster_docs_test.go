@@ -51,7 +51,7 @@ func TestClusterOnOneMachineAsDocumented(t *testing.T) {
 	err = shell.Run()
 	out, _ := os.ReadFile(said.Name())
 	require.NoError(t, err, "%s", out)
-	within(t, 2*patience, "the nodes do not come up", func() error {
+	eventuallyWithin(t, 2*patience, "the nodes do not come up", func() error {
 		list := exec.Command(filepath.Join(programs, "lockstep"), "--socket", d.path("n3", "run", "socket", "ganeti-query"), "node", "list")
 		out, err := list.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "3 of 3 voting nodes answer, 1 more may fail.") {

@@ -29,7 +29,7 @@ func TestClusterSurvivesKillsOfTheMaster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
 	l := c.startLoad(6, seed(t))
-	l.more(10)
+	l.awaitAcks(10)
 	var gaps []time.Duration
 	for range *clusterKills {
 		master := c.master()
@@ -38,9 +38,9 @@ func TestClusterSurvivesKillsOfTheMaster(t *testing.T) {
 		gaps = append(gaps, l.nextAck(killed))
 		master.start()
 		c.awaitUp(master)
-		l.more(10)
+		l.awaitAcks(10)
 	}
-	l.settle()
+	l.awaitEnds()
 	l.check()
 	t.Logf("from the kill to the next acknowledged submission: %s", spread(gaps))
 }
@@ -50,7 +50,7 @@ func TestClusterHandsOver(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
 	l := c.startLoad(6, seed(t))
-	l.more(10)
+	l.awaitAcks(10)
 	var gaps []time.Duration
 	for range 2 {
 		master := c.master()
@@ -63,9 +63,9 @@ func TestClusterHandsOver(t *testing.T) {
 		require.Zero(t, master.cmd.ProcessState.ExitCode())
 		master.start()
 		c.awaitUp(master)
-		l.more(10)
+		l.awaitAcks(10)
 	}
-	l.settle()
+	l.awaitEnds()
 	l.check()
 	t.Logf("from SIGTERM to the next acknowledged submission: %s", spread(gaps))
 }

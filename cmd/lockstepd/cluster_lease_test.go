@@ -16,9 +16,9 @@ import (
 	"lockstep/edge/luxiclient"
 )
 
-// worker is a command that says who it is, does not mind SIGTERM, and goes on until
+// workerOp is a command that says who it is, does not mind SIGTERM, and goes on until
 // the test lets it end, by a file of the name "open".
-func (c *cluster) worker(name string) op {
+func (c *cluster) workerOp(name string) op {
 	return command("sh", "-c", fmt.Sprintf(`trap "" TERM
 echo $$ >> %[1]s/pid-%[2]s; tr "\0" " " < /proc/$PPID/cmdline >> %[1]s/by-%[2]s
 while [ ! -e %[1]s/open ]; do sleep 0.02; done; echo ended >> %[1]s/ended-%[2]s`, c.shared, name))
@@ -48,8 +48,8 @@ func (c *cluster) awaitWorker(name string) (pid int) {
 func (c *cluster) awaitDeath(pid int) time.Duration {
 	c.t.Helper()
 	began := time.Now()
-	within(c.t, 5*time.Second, "a job goes on that must have ended", func() error {
-		if lives(pid) {
+	eventuallyWithin(c.t, 5*time.Second, "a job goes on that must have ended", func() error {
+		if isProcessAlive(pid) {
 			return fmt.Errorf("process %d lives", pid)
 		}
 		return nil
@@ -57,8 +57,8 @@ func (c *cluster) awaitDeath(pid int) time.Duration {
 	return time.Since(began)
 }
 
-// lives: a zombie does not, though nobody has taken note of its end.
-func lives(pid int) bool {
+// isProcessAlive: a zombie does not, though nobody has taken note of its end.
+func isProcessAlive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, _ := strings.Cut(string(stat), ") ")
 	return err == nil && !strings.HasPrefix(state, "Z")
@@ -72,10 +72,10 @@ func TestClusterFrozenMaster(t *testing.T) {
 	master := c.master()
 	u := c.user(0)
 	lock := [][2]string{{"node/x", "exclusive"}}
-	running := u.submit(c.worker("running").with("locks", lock))
+	running := u.submit(c.workerOp("running").with("locks", lock))
 	pid := c.awaitWorker("running")
-	waiting := u.submit(c.worker("waiting").with("locks", lock))
-	queued := u.submit(c.worker("queued").with("depends", [][]any{{running, []string{"success", "error"}}}))
+	waiting := u.submit(c.workerOp("waiting").with("locks", lock))
+	queued := u.submit(c.workerOp("queued").with("depends", [][]any{{running, []string{"success", "error"}}}))
 	u.close()
 
 	// It is in the socket of the one who is frozen, to be read when it is not.
@@ -88,7 +88,7 @@ func TestClusterFrozenMaster(t *testing.T) {
 	froze := time.Now()
 	master.up = false
 	go func() {
-		late <- client.Call(context.Background(), "SubmitJob", []any{[]op{c.worker("late")}}, &lateID)
+		late <- client.Call(context.Background(), "SubmitJob", []any{[]op{c.workerOp("late")}}, &lateID)
 	}()
 	t.Logf("the command of the running job was gone %s after the freeze", c.awaitDeath(pid))
 	next := c.master()
@@ -103,7 +103,7 @@ func TestClusterFrozenMaster(t *testing.T) {
 	t.Logf("the submission to the frozen master was answered %s after it went on: job %d, %v", time.Since(thawed), lateID, err)
 	c.awaitUp(master)
 	require.False(t, master.ended())
-	within(t, 5*time.Second, "the former master does not know that it is one", func() error {
+	eventuallyWithin(t, 5*time.Second, "the former master does not know that it is one", func() error {
 		if err := master.direct("QueryConfigValues", nil, []string{"drain_flag"}); !isNotMaster(err) {
 			return fmt.Errorf("it answers %w", err)
 		}
@@ -128,17 +128,17 @@ func TestClusterPromoteOfDeadNode(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
 	u := c.user(0)
-	running := u.submit(c.worker("running"))
+	running := u.submit(c.workerOp("running"))
 	pid := c.awaitWorker("running")
 	master := c.master()
 	dead := c.others(master)[0]
 	dead.crash()
 	u.awaitStatus(u.submit(command("sleep", "3")), "success") // it has been silent for longer than two elections
-	_, complaints, code := master.tryCLI("node", "promote", dead.name)
+	_, stderr, code := master.tryCLI("node", "promote", dead.name)
 	require.Equal(t, 1, code)
-	require.Contains(t, complaints, "does not answer; nothing has changed")
+	require.Contains(t, stderr, "does not answer; nothing has changed")
 	require.Equal(t, master.name, c.master().name)
-	require.True(t, lives(pid))
+	require.True(t, isProcessAlive(pid))
 	c.open()
 	u.awaitStatus(running, "success")
 	c.startAll()
@@ -163,7 +163,7 @@ func TestClusterWithoutMajority(t *testing.T) {
 	last, id := c.loseMajority(u, "ended")
 	require.Less(t, c.awaitDeath(c.awaitWorker("ended")), 4*time.Second)
 	c.refuses(last)
-	c.regain(u)
+	c.restoreMajority(u)
 	u.awaitStatus(id, "error")
 	u.awaitStatus(u.submit(command("true")), "success")
 	c.startAll()
@@ -177,7 +177,7 @@ func TestClusterWithoutMajority(t *testing.T) {
 	}
 	last, id = c.loseMajority(u, "left")
 	c.refuses(last)
-	require.True(t, lives(c.awaitWorker("left")))
+	require.True(t, isProcessAlive(c.awaitWorker("left")))
 	c.open()
 	c.eventually("the job does not end", func() error {
 		if c.read("ended-left") == "" {
@@ -185,7 +185,7 @@ func TestClusterWithoutMajority(t *testing.T) {
 		}
 		return nil
 	})
-	c.regain(u)
+	c.restoreMajority(u)
 	u.awaitStatus(id, "success", "error")
 	t.Logf("the job that was left alone is %s", u.status(id))
 	c.startAll()
@@ -194,7 +194,7 @@ func TestClusterWithoutMajority(t *testing.T) {
 
 // loseMajority kills all but the master, where a job runs.
 func (c *cluster) loseMajority(u *user, name string) (last *member, id int64) {
-	id = u.submit(c.worker(name))
+	id = u.submit(c.workerOp(name))
 	c.awaitWorker(name)
 	last = c.master()
 	for _, m := range c.others(last) {
@@ -207,9 +207,9 @@ func (c *cluster) loseMajority(u *user, name string) (last *member, id int64) {
 func (c *cluster) refuses(m *member) {
 	c.t.Helper()
 	lost := time.Now()
-	within(c.t, 5*time.Second, "a master without a majority takes requests", func() error {
+	eventuallyWithin(c.t, 5*time.Second, "a master without a majority takes requests", func() error {
 		began := time.Now()
-		err := m.direct("SubmitJob", nil, named([][]op{{c.worker("refused")}})[0])
+		err := m.direct("SubmitJob", nil, withNames([][]op{{c.workerOp("refused")}})[0])
 		if !isNotMaster(err) {
 			return fmt.Errorf("the answer is %w", err)
 		}
@@ -220,9 +220,9 @@ func (c *cluster) refuses(m *member) {
 	c.t.Logf("refused with a clear error %s after the loss", time.Since(lost))
 	file := filepath.Join(c.shared, "refused.json")
 	require.NoError(c.t, os.WriteFile(file, []byte(`[{"OP_ID": "OP_TEST_DELAY", "duration": 0.01}]`), 0o600))
-	_, complaints, code := m.tryCLI("submit", file)
+	_, stderr, code := m.tryCLI("submit", file)
 	require.Equal(c.t, 1, code)
-	require.Contains(c.t, complaints, "nothing was submitted")
+	require.Contains(c.t, stderr, "nothing was submitted")
 	require.Contains(c.t, m.cli("node", "list"), "There is no majority: 1 of 3")
 }
 
@@ -235,8 +235,8 @@ func (c *cluster) startAll() {
 	}
 }
 
-// regain starts one of those that were killed: full service comes back with it.
-func (c *cluster) regain(u *user) {
+// restoreMajority starts one of those that were killed: full service comes back with it.
+func (c *cluster) restoreMajority(u *user) {
 	c.t.Helper()
 	for _, m := range c.nodes {
 		if !m.up {
@@ -258,16 +258,16 @@ func TestClusterLeaseFileIsRemoved(t *testing.T) {
 	c := newCluster(t, 3)
 	u := c.user(0)
 	master := c.master()
-	u.submit(c.worker("before"))
+	u.submit(c.workerOp("before"))
 	before := c.awaitWorker("before")
 	lease := master.path("run", "lease")
 	require.NoError(t, os.Remove(lease))
-	within(t, patience, "the lease is not made again", func() error {
+	eventuallyWithin(t, patience, "the lease is not made again", func() error {
 		_, err := os.Stat(lease)
 		return err
 	})
-	require.True(t, lives(before))
-	u.submit(c.worker("after"))
+	require.True(t, isProcessAlive(before))
+	u.submit(c.workerOp("after"))
 	after := c.awaitWorker("after")
 	master.crash()
 	c.awaitDeath(before)

@@ -20,10 +20,10 @@ type load struct {
 	stop  context.CancelFunc
 	users sync.WaitGroup
 
-	mu       sync.Mutex
-	accepted map[int64]string // by id, the last status that a user has seen
-	faults   []string         // what must not be, in words
-	acks     []ack
+	mu         sync.Mutex
+	accepted   map[int64]string // by id, the last status that a user has seen
+	violations []string         // what must not be, in words
+	acks       []ack
 }
 
 // ack is one acknowledged submission.
@@ -58,7 +58,7 @@ func (l *load) end() {
 
 // round submits a few jobs and follows them for a while.
 func (l *load) round(ctx context.Context, u *user, random *rand.Rand) {
-	jobs := named(l.jobs(random))
+	jobs := withNames(l.jobs(random))
 	var ids []int64
 	for ids == nil {
 		begun := time.Now()
@@ -67,8 +67,8 @@ func (l *load) round(ctx context.Context, u *user, random *rand.Rand) {
 		case err == nil:
 			ids = attempt
 			l.accept(ids, ack{begun, time.Now()})
-		case !passes(err):
-			l.fault("a submission was refused: %v", err)
+		case !isTransient(err):
+			l.violation("a submission was refused: %v", err)
 			return
 		case ctx.Err() != nil:
 			return // nobody was told, the jobs may exist
@@ -87,7 +87,7 @@ func (l *load) round(ctx context.Context, u *user, random *rand.Rand) {
 		statuses, err := u.statuses(asked, ids)
 		cancel()
 		if err == nil {
-			l.see(ids, statuses)
+			l.observe(ids, statuses)
 		}
 		if err == nil && !slices.ContainsFunc(statuses, func(s string) bool { return !isFinal(s) }) {
 			return
@@ -139,33 +139,33 @@ func (l *load) accept(ids []int64, a ack) {
 	l.acks = append(l.acks, a)
 	for _, id := range ids {
 		if _, again := l.accepted[id]; again {
-			l.faults = append(l.faults, fmt.Sprintf("the id %d was given twice", id))
+			l.violations = append(l.violations, fmt.Sprintf("the id %d was given twice", id))
 		}
 		l.accepted[id] = ""
 	}
 }
 
-// see notes what became of jobs: what has ended stays so, and what exists too.
-func (l *load) see(ids []int64, statuses []string) {
+// observe notes what became of jobs: what has ended stays so, and what exists too.
+func (l *load) observe(ids []int64, statuses []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, id := range ids {
 		before, now := l.accepted[id], statuses[i]
 		switch {
 		case now == "":
-			l.faults = append(l.faults, fmt.Sprintf("job %d was accepted and does not exist", id))
+			l.violations = append(l.violations, fmt.Sprintf("job %d was accepted and does not exist", id))
 		case isFinal(before) && now != before:
-			l.faults = append(l.faults, fmt.Sprintf("job %d has ended with %s, and then was %s", id, before, now))
+			l.violations = append(l.violations, fmt.Sprintf("job %d has ended with %s, and then was %s", id, before, now))
 		}
 		l.accepted[id] = now
 	}
 }
 
-// fault notes what must not be.
-func (l *load) fault(text string, args ...any) {
+// violation notes what must not be.
+func (l *load) violation(text string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.faults = append(l.faults, fmt.Sprintf(text, args...))
+	l.violations = append(l.violations, fmt.Sprintf(text, args...))
 }
 
 // nextAck waits for the first submission that was begun after a moment to be
@@ -189,8 +189,8 @@ func (l *load) nextAck(after time.Time) time.Duration {
 	return took
 }
 
-// more waits for so many more submissions to be acknowledged.
-func (l *load) more(submissions int) {
+// awaitAcks waits for so many more submissions to be acknowledged.
+func (l *load) awaitAcks(submissions int) {
 	l.c.t.Helper()
 	count := func() int {
 		l.mu.Lock()
@@ -217,8 +217,8 @@ func (l *load) ids() []int64 {
 	return ids
 }
 
-// settle waits until every job has ended, and every node knows.
-func (l *load) settle() {
+// awaitEnds waits until every job has ended, and every node knows.
+func (l *load) awaitEnds() {
 	l.c.t.Helper()
 	l.end()
 	u := l.c.user(0)
@@ -238,7 +238,7 @@ func (l *load) settle() {
 	defer cancel()
 	statuses, err := u.statuses(ctx, ids)
 	require.NoError(l.c.t, err)
-	l.see(ids, statuses)
+	l.observe(ids, statuses)
 	l.c.awaitEqual()
 }
 
@@ -246,7 +246,7 @@ func (l *load) settle() {
 func (l *load) check() {
 	t := l.c.t
 	t.Helper()
-	require.Empty(t, l.faults)
+	require.Empty(t, l.violations)
 	failed := 0
 	for _, m := range l.c.nodes {
 		files := m.files()

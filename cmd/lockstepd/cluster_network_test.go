@@ -61,9 +61,9 @@ func (n *network) space(i int) string { return fmt.Sprintf("%sn%d", n.name, i) }
 func (n *network) cable(i int) string { return fmt.Sprintf("%sc%d", n.name, i) }
 func (n *network) host(i int) string  { return fmt.Sprintf("10.213.77.%d", i+1) }
 
-// cut pulls a node's cable, plug puts it back.
-func (n *network) cut(i int)  { n.set(i, "down") }
-func (n *network) plug(i int) { n.set(i, "up") }
+// disconnect pulls a node's cable, plug puts it back.
+func (n *network) disconnect(i int) { n.set(i, "down") }
+func (n *network) reconnect(i int)  { n.set(i, "up") }
 
 func (n *network) set(i int, state string) {
 	n.t.Helper()
@@ -79,7 +79,7 @@ func newSplitCluster(t testing.TB, size int) (*cluster, *network) {
 	for i := range size {
 		addresses = append(addresses, n.host(i)+":7400")
 	}
-	return found(t, addresses, func(i int, m *member) { m.within = []string{"ip", "netns", "exec", n.space(i)} }), n
+	return newClusterAt(t, addresses, func(i int, m *member) { m.prefix = []string{"ip", "netns", "exec", n.space(i)} }), n
 }
 
 // A node is cut off: the master ends its work and says so while the others go on, a
@@ -89,16 +89,16 @@ func TestClusterPartition(t *testing.T) {
 	c, network := newSplitCluster(t, 3)
 	u := c.user(0)
 	master := c.master()
-	running := u.submit(c.worker("running"))
+	running := u.submit(c.workerOp("running"))
 	pid := c.awaitWorker("running")
 	u.close()
-	carried := c.carried(master)
-	network.cut(indexOf(c, master))
+	carried := c.tunnelled(master)
+	network.disconnect(indexOf(c, master))
 	cut := time.Now()
 	answers := make(chan error, len(carried))
 	for _, client := range carried {
 		go func() {
-			answers <- client.Call(context.Background(), "SubmitJob", []any{named([][]op{{command("true")}})[0]}, nil)
+			answers <- client.Call(context.Background(), "SubmitJob", []any{withNames([][]op{{command("true")}})[0]}, nil)
 		}()
 	}
 	c.refuses(master)
@@ -114,7 +114,7 @@ func TestClusterPartition(t *testing.T) {
 	for range carried {
 		assert.NotErrorIs(t, <-answers, luxiclient.ErrNoAnswer, "a client that was carried to the lost master hangs")
 	}
-	network.plug(indexOf(c, master))
+	network.reconnect(indexOf(c, master))
 	master.up = true
 	c.awaitUp(master)
 	c.awaitEqual()
@@ -125,20 +125,20 @@ func TestClusterPartition(t *testing.T) {
 	u.at = indexOf(c, master)
 	before := u.latencies(50)
 	candidate := c.others(master)[0]
-	network.cut(indexOf(c, candidate))
+	network.disconnect(indexOf(c, candidate))
 	during := u.latencies(200)
 	t.Logf("submissions before %s, with a candidate cut off %s", before, during)
 	require.Less(t, during.median, 10*before.median)
 	require.Less(t, during.most, max(10*before.most, 500*time.Millisecond))
 	require.True(t, master.serves())
-	network.plug(indexOf(c, candidate))
+	network.reconnect(indexOf(c, candidate))
 	c.awaitUp(candidate)
 	c.awaitEqual()
 	require.True(t, master.serves(), "the master has changed because of a candidate that came back")
 }
 
-// carried are clients at the other nodes, on their way to the master.
-func (c *cluster) carried(master *member) (clients []*luxiclient.Client) {
+// tunnelled are clients at the other nodes, on their way to the master.
+func (c *cluster) tunnelled(master *member) (clients []*luxiclient.Client) {
 	c.t.Helper()
 	for _, m := range c.others(master) {
 		client, err := luxiclient.Dial(context.Background(), m.socket(), luxiclient.Options{AnswerTimeout: answerMax})

@@ -73,10 +73,10 @@ func (u *user) close() {
 	}
 }
 
-// passes tells an error that another node, or another moment, may mend.
-func passes(err error) bool {
-	var lost *luxiclient.ConnectionLost
-	var none *luxiclient.NoDaemon
+// isTransient tells an error that another node, or another moment, may mend.
+func isTransient(err error) bool {
+	var lost *luxiclient.ConnectionLostError
+	var none *luxiclient.NoDaemonError
 	return errors.As(err, &lost) || errors.As(err, &none) || isNotMaster(err)
 }
 
@@ -84,7 +84,7 @@ func passes(err error) bool {
 func (u *user) call(ctx context.Context, method string, result any, args ...any) error {
 	for {
 		err := u.once(method, result, args...)
-		if err == nil || !passes(err) {
+		if err == nil || !isTransient(err) {
 			return err
 		}
 		u.at = (u.at + 1) % len(u.c.nodes)
@@ -104,8 +104,8 @@ func (u *user) must(method string, result any, args ...any) {
 	require.NoError(u.c.t, u.call(ctx, method, result, args...), method)
 }
 
-// named gives a submission the name by which it is known when it is sent again.
-func named(jobs [][]op) [][]op {
+// withNames gives a submission the name by which it is known when it is sent again.
+func withNames(jobs [][]op) [][]op {
 	name := uuid.NewString()
 	for _, ops := range jobs {
 		ops[0]["reason"] = [][]any{{job.SubmissionSource, name, time.Now().UnixNano()}}
@@ -116,7 +116,7 @@ func named(jobs [][]op) [][]op {
 // submitMany submits until it is acknowledged, the same again and again.
 func (u *user) submitMany(ctx context.Context, jobs [][]op) ([]int64, error) {
 	var answers [][2]json.RawMessage
-	if err := u.call(ctx, "SubmitManyJobs", &answers, named(jobs)); err != nil {
+	if err := u.call(ctx, "SubmitManyJobs", &answers, withNames(jobs)); err != nil {
 		return nil, err
 	}
 	ids := make([]int64, len(answers))

@@ -117,8 +117,8 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 			return c, err
 		}
 	}
-	flags.Visit(func(f *flag.Flag) { c.Rapi.chosen = c.Rapi.chosen || f.Name == rapiAddressFlag })
-	return c, c.complete()
+	flags.Visit(func(f *flag.Flag) { c.Rapi.addressGiven = c.Rapi.addressGiven || f.Name == rapiAddressFlag })
+	return c, c.normalize()
 }
 
 // printUsage writes the flags with two dashes, as people write them.
@@ -169,8 +169,8 @@ func readConfigFile(flags *flag.FlagSet, file string) error {
 	return nil
 }
 
-// complete fills in what follows from the rest, and validates.
-func (c *Config) complete() error {
+// normalize fills in what follows from the rest, and validates.
+func (c *Config) normalize() error {
 	if c.JobProgram == "" {
 		self, err := os.Executable()
 		if err != nil {
@@ -181,7 +181,7 @@ func (c *Config) complete() error {
 	if c.OpcodesDir == "" && c.DataDir != "" {
 		c.OpcodesDir = filepath.Join(c.DataDir, "opcodes.d")
 	}
-	c.Rapi.complete(c.DataDir)
+	c.Rapi.normalize(c.DataDir)
 	for _, path := range []*string{&c.DataDir, &c.RunDir, &c.LogDir, &c.OpcodesDir, &c.JobProgram, &c.Rapi.Users, &c.Rapi.Certificate, &c.Rapi.Key} {
 		if *path == "" {
 			continue // Validate names it

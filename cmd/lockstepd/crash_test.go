@@ -105,7 +105,7 @@ func TestTheDeathOfAJobProcess(t *testing.T) {
 			j := c.await(id)
 			require.Equal(t, []string{"success", "error"}, j.Statuses)
 			require.Contains(t, string(j.Results[1]), fmt.Sprintf("detected death of job %d", id))
-			require.True(t, gone(child), "a process of the dead job still runs")
+			require.True(t, isGone(child), "a process of the dead job still runs")
 			locks, err := filepath.Glob(d.path("run", "livelocks", "job_*"))
 			require.NoError(t, err)
 			require.Empty(t, locks)

@@ -76,7 +76,7 @@ func TestADryRunWaitsForItsLocks(t *testing.T) {
 	locks := [][2]string{{"node/a", "exclusive"}}
 	holds, open := d.gate("hold")
 	first := c.submit(holds.with("locks", locks))
-	c.until(first, "running")
+	c.awaitStatus(first, "running")
 	second := c.submit(command("true").with("locks", locks).with("dry_run", true))
 	var locked struct{ Waits []any }
 	require.Eventually(t, func() bool {

@@ -71,14 +71,14 @@ func TestACancelEndsTheWaitForLocks(t *testing.T) {
 	c := d.dial()
 	holds, open := d.gate("hold")
 	first := c.submit(holds.with("locks", [][2]string{{"node/a", "exclusive"}}))
-	c.until(first, "running")
+	c.awaitStatus(first, "running")
 	second := c.submit(command("true").with("locks", [][2]string{{"node/a", "exclusive"}}))
 	var locked struct{ Waits []any }
 	require.Eventually(t, func() bool {
 		c.call("LockstepLocks", &locked)
 		return len(locked.Waits) == 1
 	}, patience, 5*time.Millisecond)
-	done, text := c.told("CancelJob", second, false)
+	done, text := c.ask("CancelJob", second, false)
 	require.True(t, done, text)
 	require.Equal(t, "canceled", c.query(second).Status)
 	open()

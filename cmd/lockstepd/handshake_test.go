@@ -19,17 +19,17 @@ import (
 
 // The steps of a start, from the child's side.
 const (
-	atSpawn      = "spawn"      // nothing done yet
-	atLivelock   = "livelock"   // made, not named
-	atName       = "name"       // named
-	atPermission = "permission" // got it
-	atRequest    = "request"    // asked for what it is to be handed
-	atHand       = "hand"       // got it: it may act
-	atWaiting    = "waiting"    // has written that it has begun
-	atEnd        = "end"        // has written its end, and not exited
+	atSpawn       = "spawn"      // nothing done yet
+	atLivelock    = "livelock"   // made, not named
+	atName        = "name"       // named
+	atPermission  = "permission" // got it
+	atRequest     = "request"    // asked for what it is to be handed
+	atLaunchSpecs = "hand"       // got it: it may act
+	atWaiting     = "waiting"    // has written that it has begun
+	atEnd         = "end"        // has written its end, and not exited
 )
 
-var steps = []string{atSpawn, atLivelock, atName, atPermission, atRequest, atHand, atWaiting, atEnd}
+var steps = []string{atSpawn, atLivelock, atName, atPermission, atRequest, atLaunchSpecs, atWaiting, atEnd}
 
 const childEnv = "LOCKSTEPD_TEST_CHILD"
 
@@ -55,7 +55,7 @@ func childMain(spec string) {
 	c.reached = reached
 	c.id, _ = strconv.ParseInt(os.Args[1], 10, 64)
 	c.dataDir, c.runDir = os.Args[2], os.Args[3]
-	c.live()
+	c.runJob()
 	os.Exit(0)
 }
 
@@ -68,7 +68,7 @@ func (c *child) must(err error) {
 	}
 }
 
-func (c *child) at(step string) {
+func (c *child) reach(step string) {
 	if step != c.stopAt {
 		return
 	}
@@ -80,23 +80,23 @@ func (c *child) at(step string) {
 	_, _ = wire.NewReader(os.Stdin, 1).ReadFrame()
 }
 
-func (c *child) live() {
-	c.at(atSpawn)
+func (c *child) runJob() {
+	c.reach(atSpawn)
 	var err error
 	c.livelock, err = persistence.CreateLivelock(filepath.Join(c.runDir, "livelocks"), paths.JobLivelockNameStart(c.id))
 	c.must(err)
-	c.at(atLivelock)
+	c.reach(atLivelock)
 	in := wire.NewReader(os.Stdin, 1<<20)
 	c.must(wire.WriteFrame(os.Stdout, []byte(c.livelock.Path())))
-	c.at(atName)
+	c.reach(atName)
 	_, err = in.ReadFrame()
 	c.must(err)
-	c.at(atPermission)
+	c.reach(atPermission)
 	c.must(wire.WriteFrame(os.Stdout, nil))
-	c.at(atRequest)
+	c.reach(atRequest)
 	_, err = in.ReadFrame()
 	c.must(err)
-	c.at(atHand)
+	c.reach(atLaunchSpecs)
 	file := filepath.Join(c.dataDir, "queue", fmt.Sprintf("job-%d", c.id))
 	content, err := os.ReadFile(file)
 	c.must(err)
@@ -104,7 +104,7 @@ func (c *child) live() {
 	c.must(err)
 	j.Ops[0].Status, j.Start, j.Ops[0].Start = job.Waiting, stampNow(), stampNow()
 	c.write(file, j)
-	c.at(atWaiting)
+	c.reach(atWaiting)
 	trace, err := os.OpenFile(filepath.Join(filepath.Dir(c.dataDir), "ran"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	c.must(err)
 	_, err = fmt.Fprintln(trace, c.id)
@@ -112,7 +112,7 @@ func (c *child) live() {
 	j.Ops[0].Status, j.Ops[0].Result = job.Success, []byte("null")
 	j.Ops[0].End, j.End = stampNow(), stampNow()
 	c.write(file, j)
-	c.at(atEnd)
+	c.reach(atEnd)
 	_ = c.livelock.Release()
 }
 
@@ -134,13 +134,13 @@ func (d *daemon) childProgram(stopAt, reached string) string {
 	return path
 }
 
-func (d *daemon) reaches(file string) {
+func (d *daemon) awaitStep(file string) {
 	d.t.Helper()
 	require.Eventually(d.t, func() bool { _, err := os.Stat(file); return err == nil }, patience, 2*time.Millisecond)
 }
 
-// ran is how often the job's work was done.
-func (d *daemon) ran() int {
+// runCount is how often the job's work was done.
+func (d *daemon) runCount() int {
 	content, err := os.ReadFile(d.path("ran"))
 	if err != nil {
 		return 0
@@ -153,7 +153,7 @@ func TestAJobProcessOfAnOlderVersionWorks(t *testing.T) {
 	d.start("--job-program", d.childProgram("nowhere", d.path("reached")))
 	c := d.dial()
 	require.Equal(t, "success", c.await(c.submit(command("true"))).Status)
-	require.Equal(t, 1, d.ran())
+	require.Equal(t, 1, d.runCount())
 }
 
 // The child dies at each step. Before it can act the job waits for a process that does
@@ -170,22 +170,22 @@ func TestTheChildDiesAtEachStep(t *testing.T) {
 				require.Contains(t, c.whyNotStarted(id), "the process")
 				d.childProgram("nowhere", d.path("reached"))
 				require.Equal(t, "success", c.await(id).Status)
-				require.Equal(t, 1, d.ran())
+				require.Equal(t, 1, d.runCount())
 			case atEnd:
 				require.Equal(t, "success", c.await(id).Status)
-				require.Equal(t, 1, d.ran())
+				require.Equal(t, 1, d.runCount())
 			case atRequest: // it may be dead before the daemon writes, or after
-				d.reaches(d.path("reached"))
+				d.awaitStep(d.path("reached"))
 				d.childProgram("nowhere", d.path("reached"))
 				if j := c.await(id); j.Status != "success" {
 					require.Contains(t, string(j.Results[0]), "detected death")
-					require.Zero(t, d.ran())
+					require.Zero(t, d.runCount())
 				}
 			default:
 				j := c.await(id)
 				require.Equal(t, "error", j.Status)
 				require.Contains(t, string(j.Results[0]), "detected death")
-				require.Zero(t, d.ran())
+				require.Zero(t, d.runCount())
 			}
 		})
 	}
@@ -200,16 +200,16 @@ func TestTheDaemonDiesAtEachStep(t *testing.T) {
 			reached := d.path("reached")
 			d.start("--job-program", d.childProgram(step, reached))
 			id := d.dial().submit(command("sh", "-c", "echo $LOCKSTEP_JOB_ID >> "+d.path("ran")))
-			d.reaches(reached)
+			d.awaitStep(reached)
 			d.kill()
 			d.start()
 			j := d.dial().await(id)
 			switch j.Status {
 			case "success":
-				require.Equal(t, 1, d.ran())
+				require.Equal(t, 1, d.runCount())
 			case "error":
 				require.Contains(t, string(j.Results[0]), "detected death")
-				require.Zero(t, d.ran())
+				require.Zero(t, d.runCount())
 			default:
 				t.Fatal(j.Status)
 			}

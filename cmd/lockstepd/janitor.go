@@ -16,45 +16,45 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// sweepPause is between two looks at the lock files: a backstop, for what
+	// sweepInterval is between two looks at the lock files: a backstop, for what
 	// was killed while no daemon was watching.
-	sweepPause = time.Minute
-	// lockPause is between two looks at queue/lock. Until the next one, Ganeti's daemon
+	sweepInterval = time.Minute
+	// lockCheckInterval is between two looks at queue/lock. Until the next one, Ganeti's daemon
 	// could start beside this one; a second lockstepd could not.
-	lockPause = 2 * time.Second
-	// archivePause is how long the wall clock must have gone like the machine's other
+	lockCheckInterval = 2 * time.Second
+	// archiveInterval is how long the wall clock must have gone like the machine's other
 	// clock, which nobody sets, before it is believed: after a boot it may be wrong
 	// by years until it is set.
-	archivePause = time.Hour
+	archiveInterval = time.Hour
 	// clockSlack is what may be set of a clock that is believed.
 	clockSlack = time.Minute
 )
 
 // watchLock calls lost when the queue's lock file was removed or replaced, which has
 // the daemon stop in order. It ends with ctx.
-func watchLock(ctx context.Context, queue *persistence.QueueLock, lost func(error)) {
-	looks := time.NewTicker(lockPause)
-	defer looks.Stop()
+func watchLock(ctx context.Context, queue *persistence.QueueLock, onLost func(error)) {
+	ticks := time.NewTicker(lockCheckInterval)
+	defer ticks.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-looks.C:
+		case <-ticks.C:
 		}
-		if err := queue.Lost(); err != nil {
-			lost(err)
+		if err := queue.CheckHeld(); err != nil {
+			onLost(err)
 			return
 		}
 	}
 }
 
-// keepClean removes what nobody needs any more, as long as ctx lasts.
-func keepClean(ctx context.Context, log *logrus.Logger, files *persistence.OSFiles, c Config) {
-	sweep, archive := time.NewTicker(sweepPause), time.NewTicker(archivePause)
+// runJanitor removes what nobody needs any more, as long as ctx lasts.
+func runJanitor(ctx context.Context, log *logrus.Logger, files *persistence.OSFiles, c Config) {
+	sweep, archive := time.NewTicker(sweepInterval), time.NewTicker(archiveInterval)
 	defer sweep.Stop()
 	defer archive.Stop()
-	began := time.Now()
-	watch := clockWatch{wall: began.Round(0)}
+	started := time.Now()
+	clock := clockMonitor{wall: started.Round(0)}
 	for {
 		select {
 		case <-ctx.Done():
@@ -63,30 +63,30 @@ func keepClean(ctx context.Context, log *logrus.Logger, files *persistence.OSFil
 			sweepLivelocks(c, log, files)
 		case <-archive.C:
 			now := time.Now()
-			if watch.due(now.Round(0), now.Sub(began)) {
+			if clock.isDue(now.Round(0), now.Sub(started)) {
 				removeOldArchive(log, c, now)
 			}
 		}
 	}
 }
 
-// clockWatch says when archived jobs may be removed: once a day, if the wall clock
+// clockMonitor says when archived jobs may be removed: once a day, if the wall clock
 // has not been set since the last look. Up is the time since the daemon's start on a
 // clock that is never set.
-type clockWatch struct {
-	wall    time.Time // at the last look
-	up      time.Duration
-	removed bool
-	at      time.Duration // of the last removal
+type clockMonitor struct {
+	wall      time.Time // at the last look
+	up        time.Duration
+	removed   bool
+	removedAt time.Duration // of the last removal
 }
 
-func (w *clockWatch) due(wall time.Time, up time.Duration) bool {
-	set := wall.Sub(w.wall) - (up - w.up)
+func (w *clockMonitor) isDue(wall time.Time, up time.Duration) bool {
+	drift := wall.Sub(w.wall) - (up - w.up)
 	w.wall, w.up = wall, up
-	if set.Abs() > clockSlack || w.removed && up-w.at < day-archivePause/2 {
+	if drift.Abs() > clockSlack || w.removed && up-w.removedAt < day-archiveInterval/2 {
 		return false
 	}
-	w.removed, w.at = true, up
+	w.removed, w.removedAt = true, up
 	return true
 }
 
@@ -108,16 +108,16 @@ func removeOldArchive(log *logrus.Logger, c Config, now time.Time) {
 
 // sweepLivelocks removes the lock files of dead processes that nobody needs.
 func sweepLivelocks(c Config, log *logrus.Logger, files *persistence.OSFiles) {
-	_, err := persistence.SweepLivelocks(persistence.LivelockDir(c.RunDir), func(name string) bool { return isNeeded(files, name) })
+	_, err := persistence.SweepLivelocks(persistence.LivelockDir(c.RunDir), func(name string) bool { return isLivelockNeeded(files, name) })
 	if err != nil {
 		log.WithField("err", err).Warn("lock files of former daemons and jobs cannot be removed")
 	}
 }
 
-// isNeeded: the lock file of a dead process whose job has not ended says, to
+// isLivelockNeeded: the lock file of a dead process whose job has not ended says, to
 // whoever adopts the job, that something of it may be left. One that no such job
 // names was never confirmed, or has outlived its job's end.
-func isNeeded(files *persistence.OSFiles, livelock string) bool {
+func isLivelockNeeded(files *persistence.OSFiles, livelock string) bool {
 	id, ok := paths.JobIDOfLivelock(livelock)
 	if !ok {
 		return false

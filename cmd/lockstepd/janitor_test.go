@@ -12,14 +12,14 @@ import (
 func TestArchivedJobsAreNotRemovedByAClockThatIsSet(t *testing.T) {
 	const year = 365 * day
 	start := time.Date(2036, 1, 1, 0, 0, 0, 0, time.UTC)
-	w := clockWatch{wall: start}
-	require.False(t, w.due(start.Add(time.Hour-10*year), time.Hour), "it was set back")
-	require.True(t, w.due(start.Add(2*time.Hour-10*year), 2*time.Hour))
-	require.False(t, w.due(start.Add(3*time.Hour-10*year), 3*time.Hour), "it was today")
-	require.False(t, w.due(start.Add(26*time.Hour), 26*time.Hour), "it was set ahead")
-	require.True(t, w.due(start.Add(27*time.Hour+10*time.Second), 27*time.Hour))
-	require.False(t, w.due(start.Add(50*time.Hour), 50*time.Hour))
-	require.True(t, w.due(start.Add(51*time.Hour), 51*time.Hour))
+	w := clockMonitor{wall: start}
+	require.False(t, w.isDue(start.Add(time.Hour-10*year), time.Hour), "it was set back")
+	require.True(t, w.isDue(start.Add(2*time.Hour-10*year), 2*time.Hour))
+	require.False(t, w.isDue(start.Add(3*time.Hour-10*year), 3*time.Hour), "it was today")
+	require.False(t, w.isDue(start.Add(26*time.Hour), 26*time.Hour), "it was set ahead")
+	require.True(t, w.isDue(start.Add(27*time.Hour+10*time.Second), 27*time.Hour))
+	require.False(t, w.isDue(start.Add(50*time.Hour), 50*time.Hour))
+	require.True(t, w.isDue(start.Add(51*time.Hour), 51*time.Hour))
 }
 
 func TestTheStartRemovesNoArchivedJobs(t *testing.T) {

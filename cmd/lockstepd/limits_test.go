@@ -26,15 +26,15 @@ func (d *daemon) highWater() int {
 	return kilobytes << 10
 }
 
-// greedy is a pattern of 27 kB that takes 320 MB when it is compiled.
-var greedy = strings.Repeat(`\pL{1000}`, 3000)
+// greedyPattern is a pattern of 27 kB that takes 320 MB when it is compiled.
+var greedyPattern = strings.Repeat(`\pL{1000}`, 3000)
 
 func TestPatternsDoNotTakeTheMemory(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
 	filter := []any{"|"}
 	for i := range 6 {
-		filter = append(filter, []any{"=~", "status", greedy + strconv.Itoa(i)})
+		filter = append(filter, []any{"=~", "status", greedyPattern + strconv.Itoa(i)})
 	}
 	err := d.dial().Call(context.Background(), "Query", []any{"job", []string{"id"}, filter}, nil)
 	require.ErrorContains(t, err, "Failed to parse request: Query: argument 3: filter[1][2]: the pattern")
@@ -59,7 +59,7 @@ func TestARuleWithGreedyPatternsDoesNotKeepTheDaemonDown(t *testing.T) {
 	require.NoError(t, json.Unmarshal(content, &document))
 	expression := []any{"|"}
 	for i := range 6 {
-		expression = append(expression, []any{"=~", "comment", greedy + strconv.Itoa(i)})
+		expression = append(expression, []any{"=~", "comment", greedyPattern + strconv.Itoa(i)})
 	}
 	document["filters"] = map[string]any{uuid: map[string]any{"uuid": uuid, "watermark": 0, "priority": 0, "action": "PAUSE",
 		"predicates": []any{[]any{"opcode", expression}}, "reason_trail": []any{}}}

@@ -19,7 +19,7 @@ func main() {
 	}
 	status := 0
 	if os.Getpid() == 1 {
-		status, err = beInit()
+		status, err = runAsInit()
 	} else {
 		err = run(config)
 	}

@@ -26,8 +26,8 @@ import (
 	"lockstep/supervisor"
 )
 
-// clusterDir is where a node keeps its identity and its log, below the data directory.
-const clusterDir = "raft"
+// raftDirName is where a node keeps its identity and its log, below the data directory.
+const raftDirName = "raft"
 
 // memberMark is a file in the data directory of every node of a cluster: what is in its
 // queue is the cluster's, and must not be run by a daemon that is alone.
@@ -35,11 +35,11 @@ const memberMark = "member-of-cluster"
 
 // loadIdentity is who this node is in its cluster; nil: it belongs to none.
 func loadIdentity(dataDir string) (*peer.Identity, error) {
-	identity, err := peer.Load(dataDir)
+	identity, err := peer.LoadIdentity(dataDir)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return identity, err
 	}
-	for _, left := range []string{clusterDir, memberMark} {
+	for _, left := range []string{raftDirName, memberMark} {
 		path := filepath.Join(dataDir, left)
 		if _, err := os.Stat(path); err == nil {
 			return nil, fmt.Errorf("%s is there, but not what says who this node is: its queue may be a cluster's, which runs these jobs. "+
@@ -60,20 +60,20 @@ type node struct {
 	tree        *supervisor.RunningNode
 	lease       *persistence.Lease
 
-	master  atomic.Pointer[supervisor.Running] // nil: another node is
-	broken  chan error                         // the log cannot go on; at most one
-	opcodes atomic.Pointer[[]byte]             // declared since the start
-	voters  atomic.Int64
-	known   []*messages.Member // as they were told last
-	removed []string           // of them, since the start
-	lost    []string           // see peer.Identity
+	master       atomic.Pointer[supervisor.Running] // nil: another node is
+	raftFailed   chan error                         // the log cannot go on; at most one
+	opcodes      atomic.Pointer[[]byte]             // declared since the start
+	voters       atomic.Int64
+	members      []*messages.Member // as they were told last
+	removedNames []string           // of them, since the start
+	lostNames    []string           // see peer.Identity
 
-	others chan others // to be noted; the last ones only
+	peerUpdates chan peerUpdate // to be noted; the last ones only
 }
 
 // runNode is the daemon from here to its end.
 func (d *service) runNode(identity *peer.Identity, stop context.Context) error {
-	n := &node{service: d, identity: identity, broken: make(chan error, 1), lost: identity.Lost, others: make(chan others, 1)}
+	n := &node{service: d, identity: identity, raftFailed: make(chan error, 1), lostNames: identity.Lost, peerUpdates: make(chan peerUpdate, 1)}
 	if err := n.open(); err != nil {
 		return err
 	}
@@ -82,14 +82,14 @@ func (d *service) runNode(identity *peer.Identity, stop context.Context) error {
 		return err
 	}
 	n.ports.Cluster = &supervisor.Cluster{Log: n.raft, Peers: &peers{n}, Tunnels: &tunnels{n.credentials, n.env.System().Root}, Name: identity.Name,
-		Self: replication.Applier{Node: identity.UUID, Incarnation: uuid.NewString()}, Mastership: n.mastership, Members: n.members}
+		Applier: replication.Applier{Node: identity.UUID, Incarnation: uuid.NewString()}, OnMastership: n.onMastership, OnMembers: n.onMembers}
 	tree, err := supervisor.Node(n.ports, n.settings)
 	if err != nil {
 		return errors.Join(err, n.raft.Close())
 	}
 	n.tree = tree
-	n.api.more = n.gauges()
-	go n.answerNodes()
+	n.remoteAPI.collectors = n.gauges()
+	go n.servePeers()
 	err = n.serveNode(stop)
 	return errors.Join(err, n.raft.Close())
 }
@@ -121,47 +121,47 @@ func (n *node) listenAddress() string {
 // openLog opens the consensus log. A node without one must have been admitted before:
 // until it is known that it has lost its log, it counts among those that have one.
 func (n *node) openLog(stop context.Context) error {
-	dir := filepath.Join(n.config.DataDir, clusterDir)
-	config := raftlog.Config{Dir: dir, Name: n.identity.Name, Address: n.identity.Address, Founder: founds(n.identity),
+	dir := filepath.Join(n.config.DataDir, raftDirName)
+	config := raftlog.Config{Dir: dir, Name: n.identity.Name, Address: n.identity.Address, Founder: isFounder(n.identity),
 		System: n.env.System(), Log: n.log,
-		Sync: func() error { return n.files.SyncDir("note", paths.QueueDir) }, Renewed: n.renewed, Failed: n.failed,
+		Sync: func() error { return n.files.SyncDir("note", paths.QueueDir) }, LeaseRenewed: n.onLeaseRenewed, StartFailed: n.reportRaftFailure,
 		Freeze: func() (raftlog.Frozen, error) {
-			f, err := persistence.Freeze(n.config.DataDir, dir, n.committed)
+			f, err := persistence.Freeze(n.config.DataDir, dir, n.committedJobFiles)
 			return frozen{f}, err
 		},
 		Timing: raftlog.Timing{Heartbeat: replication.ElectionMin, Election: replication.ElectionMin, Lease: replication.Lease}}
 	if err := persistence.SweepFrozen(dir); err != nil {
 		return err
 	}
-	recovering, err := peer.Recovering(n.config.DataDir)
+	recovering, err := peer.RecoveryRequested(n.config.DataDir)
 	if err != nil {
 		return err
 	}
 	if recovering {
-		if err := n.recover(config); err != nil {
+		if err := n.recoverCluster(config); err != nil {
 			return err
 		}
 	}
 	if !hasLog(n.config.DataDir) {
-		if err := n.enter(stop); err != nil {
+		if err := n.awaitLogAllowed(stop); err != nil {
 			return err
 		}
 	}
-	config.Streams = &streams{n.listener.Raft(), n.credentials}
+	config.Streams = &streamLayer{n.listener.Raft(), n.credentials}
 	n.raft, err = raftlog.Open(config)
 	return err
 }
 
-func (n *node) failed(err error) {
+func (n *node) reportRaftFailure(err error) {
 	select {
-	case n.broken <- err:
+	case n.raftFailed <- err:
 	default: // it ends already
 	}
 }
 
-// committed are the files of jobs that run here, as the log has them.
-func (n *node) committed() (map[string][]byte, error) {
-	answer, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.AskCommitted{}, askMax).Result()
+// committedJobFiles are the files of jobs that run here, as the log has them.
+func (n *node) committedJobFiles() (map[string][]byte, error) {
+	answer, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.AskCommitted{}, requestTimeout).Result()
 	if err != nil {
 		return nil, err
 	}
@@ -189,21 +189,21 @@ func (f frozen) Files() []raftlog.FrozenFile {
 
 // serveNode takes connections until the daemon is told to stop, or cannot go on.
 func (n *node) serveNode(stop context.Context) error {
-	doors, err := openDoors(n.config, n.env, gateways{luxi: n.luxi, wconf: n.wconf}, n.api)
+	listeners, err := openListeners(n.config, n.env, gateways{luxi: n.luxiGateway, wconfd: n.wconfdGateway}, n.remoteAPI)
 	if err != nil {
 		return err
 	}
-	luxiOptions := socket.Options{Idle: luxi.Idle, MaxFrame: n.config.MaxFrame, MaxConns: n.config.MaxConns, MaxHeld: heldFrames * n.config.MaxFrame, Forwards: true}
-	tunnelled := socket.Over(n.listener.Luxi(), luxiOptions)
-	go func() { _ = tunnelled.Serve(n.env.System(), n.luxi) }() // ends with the listener
+	luxiOptions := socket.Options{Idle: luxi.Idle, MaxFrame: n.config.MaxFrame, MaxConns: n.config.MaxConns, MaxBuffered: bufferedFrames * n.config.MaxFrame, Forwards: true}
+	tunnelled := socket.NewListener(n.listener.Luxi(), luxiOptions)
+	go func() { _ = tunnelled.Serve(n.env.System(), n.luxiGateway) }() // ends with the listener
 	n.log.WithFields(logrus.Fields{"node": n.identity.Name, "address": n.identity.Address}).Info("this node belongs to a cluster")
 	n.announce("lockstepd takes connections")
 	background, end := context.WithCancel(stop)
 	defer end()
 	go watchdog(background, n.log, n.env.System(), supervisor.Replicator(n.env), &messages.AskNodes{})
-	go keepClean(background, n.log, n.files, n.config)
-	go n.askForMembership(background)
-	go n.noteOthers(background)
+	go runJanitor(background, n.log, n.files, n.config)
+	go n.requestMembership(background)
+	go n.savePeers(background)
 	go n.reloadOpcodes(background, func(definitions []byte) {
 		n.opcodes.Store(&definitions)
 		supervisor.SetOpcodes(n.env, definitions)
@@ -211,23 +211,23 @@ func (n *node) serveNode(stop context.Context) error {
 	go n.endJobs(background)
 	select {
 	case <-stop.Done():
-	case err := <-n.broken:
-		return errors.Join(fmt.Errorf("the consensus log cannot be opened: %w", err), doors.close())
+	case err := <-n.raftFailed:
+		return errors.Join(fmt.Errorf("the consensus log cannot be opened: %w", err), listeners.close())
 	case <-n.tree.Done:
-		return errors.Join(errGivenUp, doors.close())
+		return errors.Join(errTreeFailed, listeners.close())
 	}
 	n.log.Info("stopping")
-	notify(n.log, systemd.SdNotifyStopping)
-	err = errors.Join(doors.close(), tunnelled.Close())
+	notifySystemd(n.log, systemd.SdNotifyStopping)
+	err = errors.Join(listeners.close(), tunnelled.Close())
 	n.resign()
 	n.env.System().Root.Stop(n.tree.Root)
 	<-n.tree.Done
-	doors.wait(answersMax)
+	listeners.wait(answersTimeout)
 	return err
 }
 
-// handOver is how long an orderly stop waits for another node to be the master.
-const handOver = 3 * time.Second
+// transferTimeout is how long an orderly stop waits for another node to be the master.
+const transferTimeout = 3 * time.Second
 
 // resign has everything accepted finished, and another node become the master.
 func (n *node) resign() {
@@ -237,7 +237,7 @@ func (n *node) resign() {
 	}
 	n.drain(running.Root)
 	if n.voters.Load() > 1 {
-		_, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, handOver).Result()
+		_, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, transferTimeout).Result()
 		if err != nil {
 			n.log.WithField("err", err).Warn("no other node has taken the mastership over; they will find out")
 		}
@@ -246,23 +246,23 @@ func (n *node) resign() {
 	<-running.Done
 }
 
-// luxi and wconf are who takes connections.
-func (n *node) luxi() *actor.PID {
+// luxiGateway and wconf are who takes connections.
+func (n *node) luxiGateway() *actor.PID {
 	if running := n.master.Load(); running != nil {
 		return running.Luxi
 	}
-	return n.tree.Reception
+	return n.tree.Standby
 }
 
-func (n *node) wconf() *actor.PID {
+func (n *node) wconfdGateway() *actor.PID {
 	if running := n.master.Load(); running != nil {
-		return running.Wconf
+		return running.Wconfd
 	}
-	return n.tree.Reception
+	return n.tree.Standby
 }
 
-// mastership is told by the supervisor.
-func (n *node) mastership(running *supervisor.Running) {
+// onMastership is told by the supervisor.
+func (n *node) onMastership(running *supervisor.Running) {
 	n.master.Store(running)
 	if definitions := n.opcodes.Load(); running != nil && definitions != nil {
 		supervisor.SetOpcodes(n.env, *definitions)

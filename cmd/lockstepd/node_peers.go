@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	aboutMax = 2 * time.Second
-	filesMax = 5 * time.Minute
-	// againPause is before files that differ are looked at once more: what is on its
+	aboutTimeout = 2 * time.Second
+	filesTimeout = 5 * time.Minute
+	// recheckDelay is before files that differ are looked at once more: what is on its
 	// way arrives in that time.
-	againPause = time.Second
+	recheckDelay = time.Second
 )
 
-// nodes asks the replicator who the nodes are.
-func (n *node) nodes(all bool) (*messages.Nodes, error) {
-	answer, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.AskNodes{All: all}, askMax).Result()
+// queryNodes asks the replicator who the nodes are.
+func (n *node) queryNodes(all bool) (*messages.Nodes, error) {
+	answer, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.AskNodes{All: all}, requestTimeout).Result()
 	if err != nil {
 		return nil, err
 	}
 	return answer.(*messages.Nodes), nil
 }
 
-// answerNodes answers other nodes, until the listener is closed.
-func (n *node) answerNodes() {
+// servePeers answers other nodes, until the listener is closed.
+func (n *node) servePeers() {
 	if err := n.listener.Serve(&backend{n}); err != nil {
 		n.log.WithField("err", err).Error("other nodes are not answered any more")
 	}
@@ -46,7 +46,7 @@ type backend struct{ node *node }
 
 // About is part of peer.Backend.
 func (b *backend) About(context.Context) (peer.About, error) {
-	nodes, err := b.node.nodes(false)
+	nodes, err := b.node.queryNodes(false)
 	if err != nil {
 		return peer.About{}, err
 	}
@@ -58,9 +58,9 @@ func (b *backend) About(context.Context) (peer.About, error) {
 }
 
 // Admit is part of peer.Backend.
-func (b *backend) Admit(_ context.Context, r peer.MemberRequest) (peer.Admission, error) {
+func (b *backend) Admit(_ context.Context, r peer.MembershipRequest) (peer.Admission, error) {
 	answer, err := b.node.env.System().Root.RequestFuture(supervisor.Replicator(b.node.env), &messages.AdmitNode{
-		Name: r.Name, Address: r.Address, Voting: r.Voting, Fresh: r.Fresh, Applied: r.Applied}, askMax).Result()
+		Name: r.Name, Address: r.Address, Voting: r.Voting, Fresh: r.Fresh, Applied: r.Applied}, requestTimeout).Result()
 	if err != nil {
 		return peer.Admission{}, err
 	}
@@ -68,7 +68,7 @@ func (b *backend) Admit(_ context.Context, r peer.MemberRequest) (peer.Admission
 	admission := peer.Admission{Status: peer.StatusWaiting, Master: a.Master, MasterAddress: a.MasterAddress}
 	switch {
 	case a.Failure != nil && a.Failure.Class == "NotMaster":
-		admission.Status = peer.StatusElsewhere
+		admission.Status = peer.StatusNotMaster
 	case a.Failure != nil:
 		return admission, a.Failure
 	case a.Member:
@@ -123,7 +123,7 @@ func (p *peers) Ask(number uint64, members []*messages.Member, to *actor.PID) {
 }
 
 func (p *peers) ask(m *messages.Member) *messages.NodeState {
-	ctx, cancel := context.WithTimeout(context.Background(), aboutMax)
+	ctx, cancel := context.WithTimeout(context.Background(), aboutTimeout)
 	defer cancel()
 	var about peer.About
 	var err error
@@ -138,19 +138,19 @@ func (p *peers) ask(m *messages.Member) *messages.NodeState {
 	return &messages.NodeState{Name: m.Name, Answers: true, Error: about.Error, Applied: about.Applied, Voting: about.Voting}
 }
 
-// sums are of files, by path.
-type sums map[string]string
+// checksums are of files, by path.
+type checksums map[string]string
 
 // Compare is part of replicator.Peers.
 func (p *peers) Compare(number uint64, members []*messages.Member, leaveOut []string, to *actor.PID) {
 	go func() {
-		answer, again := p.compare(members, leaveOut), false
+		answer, recheck := p.compare(members, leaveOut), false
 		for _, n := range answer.Nodes {
-			again = again || len(n.Files) > 0
+			recheck = recheck || len(n.Files) > 0
 		}
-		if again {
-			time.Sleep(againPause)
-			answer = twice(answer, p.compare(members, leaveOut))
+		if recheck {
+			time.Sleep(recheckDelay)
+			answer = inBoth(answer, p.compare(members, leaveOut))
 		}
 		answer.Number = number
 		p.node.env.System().Root.Send(to, answer)
@@ -158,10 +158,10 @@ func (p *peers) Compare(number uint64, members []*messages.Member, leaveOut []st
 }
 
 func (p *peers) compare(members []*messages.Member, leaveOut []string) *messages.NodesCompared {
-	gather := func(from func(context.Context, func(peer.FileDigest) error) error) (sums, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), filesMax)
+	gather := func(from func(context.Context, func(peer.FileDigest) error) error) (checksums, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), filesTimeout)
 		defer cancel()
-		all := sums{}
+		all := checksums{}
 		err := from(ctx, func(f peer.FileDigest) error { all[f.Path] = f.SHA256; return nil })
 		for _, path := range leaveOut {
 			delete(all, path)
@@ -192,7 +192,7 @@ func (p *peers) compare(members []*messages.Member, leaveOut []string) *messages
 }
 
 // differences are those of a node's files from the master's.
-func differences(master, node sums) []*messages.FileDifference {
+func differences(master, node checksums) []*messages.FileDifference {
 	var found []*messages.FileDifference
 	for path, sum := range master {
 		switch other, there := node[path]; {
@@ -211,8 +211,8 @@ func differences(master, node sums) []*messages.FileDifference {
 	return found
 }
 
-// twice are the differences that were there both times.
-func twice(first, second *messages.NodesCompared) *messages.NodesCompared {
+// inBoth are the differences that were there both times.
+func inBoth(first, second *messages.NodesCompared) *messages.NodesCompared {
 	for i, n := range second.Nodes {
 		if i >= len(first.Nodes) {
 			break

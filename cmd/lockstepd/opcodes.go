@@ -20,7 +20,7 @@ func loadCatalogue(c Config) (*opcode.Catalogue, error) {
 
 // reloadOpcodes reads the opcodes that are declared again on each SIGHUP. If there
 // is a mistake in them, those of before stay.
-func (d *service) reloadOpcodes(ctx context.Context, set func(definitions []byte)) {
+func (d *service) reloadOpcodes(ctx context.Context, publish func(definitions []byte)) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -36,7 +36,7 @@ func (d *service) reloadOpcodes(ctx context.Context, set func(definitions []byte
 			d.log.WithField("err", err).Error("the opcodes were not read again: there are mistakes in them, and the former ones stay")
 			continue
 		}
-		set(encoded)
+		publish(encoded)
 		d.log.WithField("opcodes", len(definitions)).Info("the declared opcodes were read again")
 	}
 }

@@ -43,6 +43,6 @@ func TestOpcodesAreReadAgainAfterTheStart(t *testing.T) {
 	ready := d.launch()
 	require.Eventually(t, func() bool { return d.logged() != "" }, patience, time.Millisecond)
 	require.NoError(t, d.cmd.Process.Signal(syscall.SIGHUP))
-	d.await(ready)
+	d.awaitReady(ready)
 	require.Eventually(t, func() bool { return strings.Contains(d.logged(), "were read again") }, patience, 10*time.Millisecond)
 }

@@ -31,17 +31,17 @@ import (
 	"lockstep/supervisor"
 )
 
-// drainMax is how long an orderly stop may take; what was accepted is on the
+// drainTimeout is how long an orderly stop may take; what was accepted is on the
 // disk before it was acknowledged, so that a hard end loses nothing either.
-const drainMax = 10 * time.Second
+const drainTimeout = 10 * time.Second
 
-// answersMax is how long an orderly stop waits for clients to take the answers
+// answersTimeout is how long an orderly stop waits for clients to take the answers
 // they have been given.
-const answersMax = 2 * time.Second
+const answersTimeout = 2 * time.Second
 
-// readyAsk is how often it is asked whether the queue has been read: a question
+// readyPollInterval is how often it is asked whether the queue has been read: a question
 // is lost if the queue crashes over it.
-const readyAsk = time.Second
+const readyPollInterval = time.Second
 
 // signals has stop end when the daemon is told to stop; told again, it stops at once.
 // reload is told to read again what is declared. It is called first of all, for a
@@ -57,7 +57,7 @@ func signals() (stop context.Context, reload <-chan os.Signal) {
 // run is the daemon, from the directories to the orderly stop. Errors are one
 // line that says what to mend.
 func run(c Config) error {
-	if err := beNoPartOfAJob(); err != nil {
+	if err := dropJobMarker(); err != nil {
 		return err
 	}
 	stop, reload := signals()
@@ -76,8 +76,8 @@ func run(c Config) error {
 	stop, lost := context.WithCancelCause(stop)
 	defer lost(nil)
 	go watchLock(stop, queue, lost)
-	err = locked(c, log, stop, reload)
-	if replaced, ok := errors.AsType[*persistence.ReplacedError](context.Cause(stop)); ok {
+	err = runLocked(c, log, stop, reload)
+	if replaced, ok := errors.AsType[*persistence.LockReplacedError](context.Cause(stop)); ok {
 		err = errors.Join(replaced, err)
 	}
 	return errors.Join(err, runDir.Release(), queue.Release())
@@ -90,14 +90,14 @@ type service struct {
 	files     *persistence.OSFiles
 	env       *kit.Env
 	processes *jobprocess.Processes
-	api       *remoteAPI
+	remoteAPI *remoteAPI
 	ports     supervisor.Ports
 	settings  supervisor.Settings
 	reload    <-chan os.Signal // to read again what is declared
 }
 
-// locked runs while the queue and the run directory are ours alone.
-func locked(c Config, log *logrus.Logger, stop context.Context, reload <-chan os.Signal) error {
+// runLocked runs while the queue and the run directory are ours alone.
+func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan os.Signal) error {
 	if info, err := os.Stat(c.JobProgram); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
 		return fmt.Errorf("job-program: %s is not a program that can be started", c.JobProgram)
 	}
@@ -125,20 +125,20 @@ func locked(c Config, log *logrus.Logger, stop context.Context, reload <-chan os
 	}
 	defer func() { _ = livelock.Release() }() // left behind, it says dead as well
 	sweepLivelocks(c, log, files)
-	complaints, err := os.OpenFile(filepath.Join(c.LogDir, "jobs.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+	jobStderr, err := os.OpenFile(filepath.Join(c.LogDir, "jobs.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
 	if err != nil {
 		return err
 	}
-	defer complaints.Close()
-	d := &service{config: c, log: log, files: files, reload: reload, api: newRemoteAPI(c), env: kit.New(kit.Options{Log: log, Clock: kit.RealClock(), Rand: random})}
+	defer jobStderr.Close()
+	d := &service{config: c, log: log, files: files, reload: reload, remoteAPI: newRemoteAPI(c), env: kit.New(kit.Options{Log: log, Clock: kit.RealClock(), Rand: randomUint64})}
 	d.processes = jobprocess.New(jobprocess.Config{System: d.env.System(), Log: log, Program: c.JobProgram,
-		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: complaints, Permission: permission(identity)})
+		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: jobStderr, Permission: permission(identity)})
 	owners := ownerwatch.New(persistence.LivelockDir(c.RunDir), livelock.Path(), func(livelock string) {
 		d.env.System().Root.Send(supervisor.Locks(d.env), &messages.OwnerDead{Livelock: livelock})
 	})
 	defer owners.Close()
-	d.ports = supervisor.Ports{Env: d.env, Files: d.api.timed(files), Processes: d.processes, Owners: owners, Events: d.api.events(), Decided: d.api.decided()}
-	if err := d.set(livelock.Path()); err != nil {
+	d.ports = supervisor.Ports{Env: d.env, Files: d.remoteAPI.withTimes(files), Processes: d.processes, Owners: owners, Events: d.remoteAPI.events(), OnDecision: d.remoteAPI.onDecision()}
+	if err := d.loadSettings(livelock.Path()); err != nil {
 		return err
 	}
 	if identity != nil {
@@ -154,8 +154,8 @@ func locked(c Config, log *logrus.Logger, stop context.Context, reload <-chan os
 	return d.serve(tree, stop)
 }
 
-// set fills in the settings.
-func (d *service) set(livelock string) error {
+// loadSettings fills in the settings.
+func (d *service) loadSettings(livelock string) error {
 	c := d.config
 	catalogue, err := loadCatalogue(c)
 	if err != nil {
@@ -165,7 +165,7 @@ func (d *service) set(livelock string) error {
 	if err != nil {
 		return err
 	}
-	d.settings = supervisor.Settings{Livelock: livelock, Boot: boot, NewUUID: uuid.NewString,
+	d.settings = supervisor.Settings{Livelock: livelock, BootID: boot, NewUUID: uuid.NewString,
 		Locks:     lock.Settings{Hierarchy: lock.Implied},
 		MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: catalogue, Limits: c.Limits,
 		About: luxi.About{Version: buildinfo.Read().Short(), PID: os.Getpid(), Started: time.Now()}}
@@ -222,7 +222,7 @@ func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
 	if err := awaitQueue(stop, d.env, tree); err != nil {
 		return err
 	}
-	doors, err := openDoors(d.config, d.env, gateways{luxi: who(tree.Luxi), wconf: who(tree.Wconf)}, d.api)
+	listeners, err := openListeners(d.config, d.env, gateways{luxi: fixedPID(tree.Luxi), wconfd: fixedPID(tree.Wconfd)}, d.remoteAPI)
 	if err != nil {
 		return err
 	}
@@ -230,35 +230,35 @@ func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
 	background, end := context.WithCancel(stop)
 	defer end()
 	go watchdog(background, d.log, d.env.System(), tree.Root, &messages.AskReady{})
-	go keepClean(background, d.log, d.files, d.config)
+	go runJanitor(background, d.log, d.files, d.config)
 	go d.reloadOpcodes(background, func(definitions []byte) { supervisor.SetOpcodes(d.env, definitions) })
 	select {
 	case <-stop.Done():
 	case <-tree.Done:
-		return errors.Join(errGivenUp, doors.close())
+		return errors.Join(errTreeFailed, listeners.close())
 	}
 	d.log.Info("stopping; running jobs go on")
-	notify(d.log, systemd.SdNotifyStopping)
-	err = doors.close()
+	notifySystemd(d.log, systemd.SdNotifyStopping)
+	err = listeners.close()
 	d.drain(tree.Root)
 	d.env.System().Root.Stop(tree.Root)
 	<-tree.Done
-	doors.wait(answersMax)
+	listeners.wait(answersTimeout)
 	return err
 }
 
-// errGivenUp is said when actors have failed too often.
-var errGivenUp = errors.New("the daemon cannot go on; its log says why. Running jobs go on, and are adopted at the next start")
+// errTreeFailed is said when actors have failed too often.
+var errTreeFailed = errors.New("the daemon cannot go on; its log says why. Running jobs go on, and are adopted at the next start")
 
 // announce says that clients are served.
 func (d *service) announce(text string) {
 	d.log.WithFields(logrus.Fields{"run": d.config.RunDir, "data": d.config.DataDir, "pid": os.Getpid()}).Info(text)
-	notify(d.log, systemd.SdNotifyReady)
+	notifySystemd(d.log, systemd.SdNotifyReady)
 }
 
 // drain has a tree finish what it has accepted.
 func (d *service) drain(root *actor.PID) {
-	if _, err := d.env.System().Root.RequestFuture(root, &messages.Drain{}, drainMax).Result(); err != nil {
+	if _, err := d.env.System().Root.RequestFuture(root, &messages.Drain{}, drainTimeout).Result(); err != nil {
 		d.log.WithField("err", err).Warn("not everything was finished in time; nothing acknowledged is lost")
 	}
 }
@@ -266,7 +266,7 @@ func (d *service) drain(root *actor.PID) {
 // awaitQueue returns when the queue takes requests, or the tree has given up.
 func awaitQueue(stop context.Context, env *kit.Env, tree *supervisor.Running) error {
 	for {
-		_, err := env.System().Root.RequestFuture(tree.Root, &messages.AskReady{}, readyAsk).Result()
+		_, err := env.System().Root.RequestFuture(tree.Root, &messages.AskReady{}, readyPollInterval).Result()
 		if err == nil {
 			return nil
 		}
@@ -291,8 +291,8 @@ func newLog(c Config) *logrus.Logger {
 	return log
 }
 
-// random spreads retries; it is not for secrets.
-func random() uint64 {
+// randomUint64 spreads retries; it is not for secrets.
+func randomUint64() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return binary.LittleEndian.Uint64(b[:])

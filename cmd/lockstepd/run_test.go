@@ -109,11 +109,11 @@ func TestWhatACommandLeavesInItsGroupIsEnded(t *testing.T) {
 	c := d.dial()
 	j := c.await(c.submit(command("sh", "-c", "sleep 300 & echo $!")))
 	require.Equal(t, "success", j.Status)
-	require.Eventually(t, func() bool { return gone(j.lines()[0]) }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return isGone(j.lines()[0]) }, patience, 10*time.Millisecond)
 }
 
-// gone: no such process, or only its entry is left.
-func gone(pid string) bool {
+// isGone: no such process, or only its entry is left.
+func isGone(pid string) bool {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// notify tells systemd, where it started us with Type=notify.
-func notify(log *logrus.Logger, state string) {
+// notifySystemd tells systemd, where it started us with Type=notify.
+func notifySystemd(log *logrus.Logger, state string) {
 	if _, err := systemd.SdNotify(false, state); err != nil {
 		log.WithField("err", err).Warn("systemd cannot be told how the daemon is")
 	}
@@ -35,6 +35,6 @@ func watchdog(ctx context.Context, log *logrus.Logger, sys *actor.ActorSystem, p
 			log.WithField("err", err).Warn("the daemon does not answer itself; systemd is not told that the daemon is well")
 			continue
 		}
-		notify(log, systemd.SdNotifyWatchdog)
+		notifySystemd(log, systemd.SdNotifyWatchdog)
 	}
 }

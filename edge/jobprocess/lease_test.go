@@ -24,10 +24,10 @@ import (
 	"lockstep/persistence"
 )
 
-func (r *rig) runDir() string { return filepath.Join(r.dir, "run") }
+func (r *fixture) runDir() string { return filepath.Join(r.dir, "run") }
 
 // lease is the node's, which runs out in an hour.
-func (r *rig) lease() *persistence.Lease {
+func (r *fixture) lease() *persistence.Lease {
 	r.t.Helper()
 	l, err := persistence.CreateLease(r.runDir())
 	require.NoError(r.t, err)
@@ -38,13 +38,13 @@ func (r *rig) lease() *persistence.Lease {
 
 // command starts job 7, which runs a script that says its pid first, and returns that
 // and the job's livelock.
-func (r *rig) command(script string) (pid int, livelock string) {
+func (r *fixture) command(script string) (pid int, livelock string) {
 	r.t.Helper()
-	told := filepath.Join(r.dir, "pid")
+	output := filepath.Join(r.dir, "pid")
 	input, err := json.Marshal(map[string]any{"OP_ID": "OP_RUN_COMMAND",
-		"argv": []string{"/bin/sh", "-c", "echo $$ > " + told + ".new; mv " + told + ".new " + told + "; " + script}})
+		"argv": []string{"/bin/sh", "-c", "echo $$ > " + output + ".new; mv " + output + ".new " + output + "; " + script}})
 	require.NoError(r.t, err)
-	r.port.Start(1, 7, r.probe)
+	r.port.Start(1, 7, r.receiver)
 	named := expect[*messages.ProcessNamed](r)
 	j := job.New(7, []json.RawMessage{input}, []int{0}, job.Timestamp{Sec: 1}, named.Livelock)
 	j.ProcessID = int(named.Pid)
@@ -52,7 +52,7 @@ func (r *rig) command(script string) (pid int, livelock string) {
 	r.port.Confirm(1, []byte(`[null]`))
 	expect[*messages.ProcessConfirmed](r)
 	require.Eventually(r.t, func() bool {
-		content, err := os.ReadFile(told)
+		content, err := os.ReadFile(output)
 		if err == nil {
 			pid, err = strconv.Atoi(strings.TrimSpace(string(content)))
 		}
@@ -61,7 +61,7 @@ func (r *rig) command(script string) (pid int, livelock string) {
 	return pid, named.Livelock
 }
 
-func (r *rig) status() job.Status {
+func (r *fixture) status() job.Status {
 	r.t.Helper()
 	content, err := r.files.Read("test", paths.JobPath(7))
 	require.NoError(r.t, err)
@@ -70,8 +70,8 @@ func (r *rig) status() job.Status {
 	return j.Status()
 }
 
-// stat is what the kernel says of a process behind its name: state, parent, group.
-func stat(pid int) (fields []string, lives bool) {
+// processStat is what the kernel says of a process behind its name: state, parent, group.
+func processStat(pid int) (fields []string, lives bool) {
 	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return nil, false
@@ -90,7 +90,7 @@ func group(t *testing.T, id int) (pids []int) {
 		if err != nil {
 			continue
 		}
-		if fields, lives := stat(pid); lives && fields[2] == strconv.Itoa(id) {
+		if fields, lives := processStat(pid); lives && fields[2] == strconv.Itoa(id) {
 			pids = append(pids, pid)
 		}
 	}
@@ -105,7 +105,7 @@ func TestAJobEndsItselfWithTheLease(t *testing.T) {
 		"its command has children":         "sleep 300 & sleep 301 & wait",
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, jobProgram)
+			r := newFixture(t, jobProgram)
 			lease := r.lease()
 			command, livelock := r.command(script)
 			require.NoError(t, lease.Renew(persistence.SinceBoot()))
@@ -124,7 +124,7 @@ func TestAJobWhoseLeaseIsOverForLongIsNotWarned(t *testing.T) {
 		warned bool
 	}{"just now": {0, true}, "for longer than the fence": {jobproc.Fence, false}} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, jobProgram)
+			r := newFixture(t, jobProgram)
 			lease := r.lease()
 			warned, ready := filepath.Join(r.dir, "warned"), filepath.Join(r.dir, "ready")
 			command, _ := r.command(`trap ": > ` + warned + `; exit" TERM; : > ` + ready + `; sleep 300 & wait`)
@@ -143,7 +143,7 @@ func TestAJobWhoseLeaseIsOverForLongIsNotWarned(t *testing.T) {
 
 // A lease that is renewed in time ends nothing.
 func TestAJobGoesOnWhileTheLeaseIsRenewed(t *testing.T) {
-	r := newRig(t, jobProgram)
+	r := newFixture(t, jobProgram)
 	lease := r.lease()
 	door := filepath.Join(r.dir, "go")
 	require.NoError(t, unix.Mkfifo(door, 0o600))
@@ -158,9 +158,9 @@ func TestAJobGoesOnWhileTheLeaseIsRenewed(t *testing.T) {
 
 // It got its permission too late: it does not even begin.
 func TestAJobWithoutALeaseDoesNotBegin(t *testing.T) {
-	r := newRig(t, jobProgram)
+	r := newFixture(t, jobProgram)
 	require.NoError(t, r.lease().Renew(0))
-	r.port.Start(1, 7, r.probe)
+	r.port.Start(1, 7, r.receiver)
 	named := expect[*messages.ProcessNamed](r)
 	r.file(7, named.Livelock, named.Pid)
 	r.port.Confirm(1, []byte(`[null]`))
@@ -184,12 +184,12 @@ func TestTheDaemonSaysWhetherAJobNeedsTheLease(t *testing.T) {
 		{"a newer version's word", false, false},
 	} {
 		t.Run(fmt.Sprintf("%q, file %v", c.permission, c.file), func(t *testing.T) {
-			r := newRig(t, jobProgram)
+			r := newFixture(t, jobProgram)
 			if c.file {
 				r.lease()
 			}
 			r.port.config.Permission = c.permission
-			r.port.Start(1, 7, r.probe)
+			r.port.Start(1, 7, r.receiver)
 			named := expect[*messages.ProcessNamed](r)
 			r.file(7, named.Livelock, named.Pid)
 			r.port.Confirm(1, []byte(`[null]`))
@@ -209,10 +209,10 @@ func TestTheDaemonSaysWhetherAJobNeedsTheLease(t *testing.T) {
 
 // A lease of former times ends no job of a node that is alone.
 func TestAJobOfANodeThatIsAloneNeedsNoLease(t *testing.T) {
-	r := newRig(t, jobProgram)
+	r := newFixture(t, jobProgram)
 	require.NoError(t, r.lease().Renew(0))
 	r.port.config.Permission = jobproc.LeaseNotRequired
-	r.port.Start(1, 7, r.probe)
+	r.port.Start(1, 7, r.receiver)
 	named := expect[*messages.ProcessNamed](r)
 	r.file(7, named.Livelock, named.Pid)
 	r.port.Confirm(1, []byte(`[null]`))
@@ -221,26 +221,26 @@ func TestAJobOfANodeThatIsAloneNeedsNoLease(t *testing.T) {
 	require.Equal(t, job.Success, r.status())
 }
 
-// another is the port of a later daemon on the same directories.
-func (r *rig) another() *Processes { return New(r.port.config) }
+// restarted is the port of a later daemon on the same directories.
+func (r *fixture) restarted() *Processes { return New(r.port.config) }
 
-func TestEndAllEndsJobsAndWhatTheyRun(t *testing.T) {
-	r := newRig(t, jobProgram)
-	require.Empty(t, r.another().Running())
+func TestKillAllEndsJobsAndWhatTheyRun(t *testing.T) {
+	r := newFixture(t, jobProgram)
+	require.Empty(t, r.restarted().RunningJobs())
 	command, livelock := r.command(`trap "" TERM; while :; do sleep 1; done`)
-	require.Equal(t, []int64{7}, r.another().Running())
-	r.another().EndAll()
-	require.Empty(t, r.another().Running())
+	require.Equal(t, []int64{7}, r.restarted().RunningJobs())
+	r.restarted().KillAll()
+	require.Empty(t, r.restarted().RunningJobs())
 	require.NoFileExists(t, livelock)
 	require.Empty(t, group(t, command))
 	require.Equal(t, "ended by SIGKILL", expect[*messages.ProcessGone](r).Text)
 	require.False(t, r.status().Final())
-	r.another().EndAll() // there is nothing left
+	r.restarted().KillAll() // there is nothing left
 }
 
 // What has no marker is known by the session of the process that the lock file names.
-func TestEndAllClearsAwayWhatHasDroppedItsEnvironment(t *testing.T) {
-	r := newRig(t, jobProgram)
+func TestKillAllKillsWhatHasDroppedItsEnvironment(t *testing.T) {
+	r := newFixture(t, jobProgram)
 	leader := exec.Command("sh", "-c", "env -i sleep 300 & echo $!; exec >&-; wait")
 	leader.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err := leader.StdoutPipe()
@@ -253,43 +253,43 @@ func TestEndAllClearsAwayWhatHasDroppedItsEnvironment(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Kill(left, unix.SIGKILL) })
 	self, err := reaper.Self()
 	require.NoError(t, err)
-	fields, _ := stat(leader.Process.Pid)
+	fields, _ := processStat(leader.Process.Pid)
 	began, err := strconv.ParseUint(fields[19], 10, 64)
 	require.NoError(t, err)
 	livelock := filepath.Join(persistence.LivelockDir(r.runDir()), fmt.Sprintf("%s_1_%d_3", paths.JobLivelockNameStart(7), leader.Process.Pid))
-	note := reaper.Leader{Boot: self.Boot, PID: leader.Process.Pid, Began: began}
-	require.NoError(t, os.WriteFile(livelock, note.Encode(), 0o600))
+	ownerInfo := reaper.Leader{Boot: self.Boot, PID: leader.Process.Pid, StartTime: began}
+	require.NoError(t, os.WriteFile(livelock, ownerInfo.Encode(), 0o600))
 	require.NoError(t, leader.Process.Kill())
 	_, _ = leader.Process.Wait()
-	r.port.EndAll()
-	_, lives := stat(left)
+	r.port.KillAll()
+	_, lives := processStat(left)
 	require.False(t, lives)
 	require.NoFileExists(t, livelock)
 }
 
-func TestEndAllClearsAwayWhatADeadJobHasLeft(t *testing.T) {
-	r := newRig(t, jobProgram)
+func TestKillAllKillsOrphansOfADeadJob(t *testing.T) {
+	r := newFixture(t, jobProgram)
 	livelock := filepath.Join(persistence.LivelockDir(r.runDir()), paths.JobLivelockNameStart(7)+"_1_999999999_3")
 	require.NoError(t, os.WriteFile(livelock, nil, 0o600))
-	left := exec.Command("sleep", "300")
-	left.Env = []string{reaper.Variable + "=" + reaper.Value(livelock)}
-	stranger := exec.Command("sleep", "300")
-	for _, c := range []*exec.Cmd{left, stranger} {
+	orphans := exec.Command("sleep", "300")
+	orphans.Env = []string{reaper.EnvName + "=" + reaper.EnvValue(livelock)}
+	other := exec.Command("sleep", "300")
+	for _, c := range []*exec.Cmd{orphans, other} {
 		require.NoError(t, c.Start())
 		t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
 	}
-	r.port.EndAll()
-	_, lives := stat(left.Process.Pid)
+	r.port.KillAll()
+	_, lives := processStat(orphans.Process.Pid)
 	require.False(t, lives)
-	_, lives = stat(stranger.Process.Pid)
+	_, lives = processStat(other.Process.Pid)
 	require.True(t, lives)
 	require.NoFileExists(t, livelock)
 }
 
 // A process that is not how we start one is left alone, whatever the name says; other
 // lock files are not job processes' at all.
-func TestEndAllLeavesStrangersAlone(t *testing.T) {
-	r := newRig(t, jobProgram)
+func TestKillAllSparesOtherProcesses(t *testing.T) {
+	r := newFixture(t, jobProgram)
 	dir := persistence.LivelockDir(r.runDir())
 	held, err := persistence.CreateLivelock(dir, paths.JobLivelockNameStart(9)) // by this process
 	require.NoError(t, err)
@@ -299,7 +299,7 @@ func TestEndAllLeavesStrangersAlone(t *testing.T) {
 	t.Cleanup(func() { _ = daemon.Release() })
 	odd := filepath.Join(dir, "job_x_1_2_3")
 	require.NoError(t, os.WriteFile(odd, nil, 0o600))
-	r.port.EndAll()
+	r.port.KillAll()
 	require.FileExists(t, daemon.Path())
 	require.FileExists(t, odd)
 }

@@ -26,19 +26,19 @@ import (
 )
 
 const (
-	// messageMax is how long each message of the handshake may take
+	// messageTimeout is how long each message of the handshake may take
 	// (queue.md 4.5).
-	messageMax = 30 * time.Second
-	// killStep is the pause between the signals to a process whose start has
+	messageTimeout = 30 * time.Second
+	// killInterval is the pause between the signals to a process whose start has
 	// failed.
-	killStep = 100 * time.Millisecond
-	// permissionMax is how long a named process may wait for its permission: the
+	killInterval = 100 * time.Millisecond
+	// permissionTimeout is how long a named process may wait for its permission: the
 	// disk may be slow, but an actor that is gone must not leave it waiting.
-	permissionMax = 10 * time.Minute
-	// execMax is how long a process may take from fork to exec.
-	execMax = time.Second
-	// nameMax bounds what a child may send, in bytes.
-	nameMax = 4096
+	permissionTimeout = 10 * time.Minute
+	// execTimeout is how long a process may take from fork to exec.
+	execTimeout = time.Second
+	// nameFrameMax bounds what a child may send, in bytes.
+	nameFrameMax = 4096
 )
 
 // Config says what is spawned and where it works. All paths are absolute.
@@ -50,7 +50,7 @@ type Config struct {
 	RunDir  string
 	Stderr  *os.File // where job processes complain
 	// Permission is what processes are told with their permission to start:
-	// run.NeedsLease or run.NeedsNoLease.
+	// jobproc.LeaseRequired or jobproc.LeaseNotRequired.
 	Permission string
 }
 
@@ -61,13 +61,13 @@ type Processes struct {
 	config Config
 	env    []string // of the processes
 
-	mu       sync.Mutex
-	attempts map[uint64]*attempt // whose handshake is not over
-	living   map[uint64]*living  // that can be told something
+	mu            sync.Mutex
+	pendingStarts map[uint64]*pendingStart // whose handshake is not over
+	live          map[uint64]*liveProcess  // that can be told something
 }
 
-// attempt is one start on its way.
-type attempt struct {
+// pendingStart is one start on its way.
+type pendingStart struct {
 	confirm chan []byte   // at most one
 	abandon chan struct{} // closed to call it off
 	once    sync.Once
@@ -75,7 +75,7 @@ type attempt struct {
 
 // New makes the port.
 func New(c Config) *Processes {
-	return &Processes{config: c, env: Environment(), attempts: map[uint64]*attempt{}, living: map[uint64]*living{}}
+	return &Processes{config: c, env: Environment(), pendingStarts: map[uint64]*pendingStart{}, live: map[uint64]*liveProcess{}}
 }
 
 // Environment is what job processes are started with: the daemon's, and the Go
@@ -89,66 +89,68 @@ func Environment() []string {
 }
 
 // Start spawns the process of a job and goes through the handshake with it.
-func (p *Processes) Start(start uint64, id int64, to *actor.PID) {
-	a := &attempt{confirm: make(chan []byte, 1), abandon: make(chan struct{})}
+func (p *Processes) Start(attempt uint64, id int64, jobActor *actor.PID) {
+	a := &pendingStart{confirm: make(chan []byte, 1), abandon: make(chan struct{})}
 	p.mu.Lock()
-	p.attempts[start] = a
+	p.pendingStarts[attempt] = a
 	p.mu.Unlock()
-	go p.run(a, start, id, to)
+	go p.runAttempt(a, attempt, id, jobActor)
 }
 
 // Confirm permits the process to act.
-func (p *Processes) Confirm(start uint64, hand []byte) {
-	if a := p.attempt(start); a != nil {
+func (p *Processes) Confirm(attempt uint64, launchSpecs []byte) {
+	if a := p.pendingStart(attempt); a != nil {
 		select {
-		case a.confirm <- hand:
+		case a.confirm <- launchSpecs:
 		default: // said twice
 		}
 	}
 }
 
 // Abandon calls off a start that has not been confirmed.
-func (p *Processes) Abandon(start uint64) {
-	if a := p.attempt(start); a != nil {
+func (p *Processes) Abandon(attempt uint64) {
+	if a := p.pendingStart(attempt); a != nil {
 		a.once.Do(func() { close(a.abandon) })
 	}
 }
 
-func (p *Processes) attempt(start uint64) *attempt {
+func (p *Processes) pendingStart(attempt uint64) *pendingStart {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.attempts[start]
+	return p.pendingStarts[attempt]
 }
 
-func (p *Processes) tell(to *actor.PID, message any) { p.config.System.Root.Send(to, message) }
+func (p *Processes) notify(receiver *actor.PID, message any) {
+	p.config.System.Root.Send(receiver, message)
+}
 
-func (p *Processes) run(a *attempt, start uint64, id int64, to *actor.PID) {
+func (p *Processes) runAttempt(a *pendingStart, attempt uint64, id int64, jobActor *actor.PID) {
 	child, err := p.spawn(id)
 	if err != nil {
-		p.forget(start)
-		p.tell(to, &messages.ProcessFailed{Start: start, Text: err.Error()})
-		p.tell(to, &messages.ProcessGone{Start: start, Text: err.Error(), NeverWas: true})
+		p.removePending(attempt)
+		p.notify(jobActor, &messages.ProcessFailed{Start: attempt, Text: err.Error()})
+		p.notify(jobActor, &messages.ProcessGone{Start: attempt, Text: err.Error(), NeverWas: true})
 		return
 	}
-	livelock, broken := p.handshake(a, child, start, to)
-	p.forget(start)
-	child.hangUp()
-	if broken != nil {
-		p.tell(to, &messages.ProcessFailed{Start: start, Text: broken.Error()})
-		child.makeAway()
+	livelock, failure := p.handshake(a, child, attempt, jobActor)
+	p.removePending(attempt)
+	child.closePipes()
+	if failure != nil {
+		p.notify(jobActor, &messages.ProcessFailed{Start: attempt, Text: failure.Error()})
+		child.terminate()
 	} else {
-		p.enter(start, &living{id: id, process: child.process, livelock: livelock, gone: make(chan struct{})})
-		p.tell(to, &messages.ProcessConfirmed{Start: start})
+		p.addLive(attempt, &liveProcess{id: id, process: child.process, livelock: livelock, ended: make(chan struct{})})
+		p.notify(jobActor, &messages.ProcessConfirmed{Start: attempt})
 	}
 	child.process.AwaitEnd()
-	p.leave(start)
-	how := p.settle(child, livelock)
+	p.removeLive(attempt)
+	exit := p.killOrphansAndReap(child, livelock)
 	if livelock == "" {
 		p.makeRunDirs()
 	}
 	// A handshake that breaks, breaks before the process has all of its last
 	// message, without which it does not act.
-	p.tell(to, &messages.ProcessGone{Start: start, Text: how, NeverActed: broken != nil})
+	p.notify(jobActor, &messages.ProcessGone{Start: attempt, Text: exit, NeverActed: failure != nil})
 }
 
 // makeRunDirs makes the directories again that job processes need: somebody may
@@ -159,51 +161,51 @@ func (p *Processes) makeRunDirs() {
 	}
 }
 
-// settle looks for what a process that has ended has left, and says how it has
+// killOrphansAndReap looks for what a process that has ended has left, and says how it has
 // ended. One that ended in order removed its lock file as the last thing it did,
 // and has left nothing.
-func (p *Processes) settle(c *child, livelock string) (how string) {
+func (p *Processes) killOrphansAndReap(c *child, livelock string) (exit string) {
 	if _, err := os.Lstat(livelock); livelock == "" || errors.Is(err, fs.ErrNotExist) {
-		how = c.reap()
-		if how != handshake.CleanExit {
-			p.clearAway(livelock, 0)
+		exit = c.reap()
+		if exit != handshake.CleanExit {
+			p.killOrphans(livelock, 0)
 		}
-		return how
+		return exit
 	}
 	// A command between fork and exec is not known by anything yet, but holds
 	// the lock that it has inherited, until it is the command.
-	for giveUp := time.Now().Add(execMax); alive(livelock) && time.Now().Before(giveUp); {
+	for deadline := time.Now().Add(execTimeout); isAlive(livelock) && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 	// Not reaped yet: its number, that of its session, is still its own.
-	p.clearAway(livelock, c.pid)
+	p.killOrphans(livelock, c.pid)
 	return c.reap()
 }
 
-func (p *Processes) forget(start uint64) {
+func (p *Processes) removePending(attempt uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.attempts, start)
+	delete(p.pendingStarts, attempt)
 }
 
 // handshake is the parent's side (queue.md 4.5). It returns the livelock's name
 // as far as it came.
-func (p *Processes) handshake(a *attempt, c *child, start uint64, to *actor.PID) (livelock string, err error) {
+func (p *Processes) handshake(a *pendingStart, c *child, attempt uint64, jobActor *actor.PID) (livelock string, err error) {
 	name, err := c.receive()
 	if err != nil {
 		return "", fmt.Errorf("the process did not name its lock file, jobs.log may say why: %w", err)
 	}
 	livelock = string(name)
-	p.tell(to, &messages.ProcessNamed{Start: start, Pid: int64(c.pid), Livelock: livelock})
-	var hand []byte
+	p.notify(jobActor, &messages.ProcessNamed{Start: attempt, Pid: int64(c.pid), Livelock: livelock})
+	var launchSpecs []byte
 	select {
-	case hand = <-a.confirm:
-	case <-time.After(permissionMax):
+	case launchSpecs = <-a.confirm:
+	case <-time.After(permissionTimeout):
 		return livelock, errors.New("nobody has permitted the process to start")
 	case <-a.abandon:
 		// A permission that was given first counts: the actor has said so.
 		select {
-		case hand = <-a.confirm:
+		case launchSpecs = <-a.confirm:
 		default:
 			return livelock, fmt.Errorf("the start was called off")
 		}
@@ -214,7 +216,7 @@ func (p *Processes) handshake(a *attempt, c *child, start uint64, to *actor.PID)
 	if _, err := c.receive(); err != nil {
 		return livelock, fmt.Errorf("the process did not take its permission to start: %w", err)
 	}
-	if err := c.send(hand); err != nil {
+	if err := c.send(launchSpecs); err != nil {
 		return livelock, fmt.Errorf("cannot hand over to the process: %w", err)
 	}
 	return livelock, nil
@@ -259,18 +261,18 @@ func (p *Processes) spawn(id int64) (*child, error) {
 	}
 	pid := started.Pid
 	_ = started.Release() // we wait by pidfd
-	process, err := hold(fd, pid)
+	process, err := openPidfd(fd, pid)
 	if err != nil {
 		_, _ = inWrite.Close(), outRead.Close()
 		_ = syscall.Kill(-pid, syscall.SIGKILL)
 		_, _ = syscall.Wait4(pid, nil, 0, nil)
 		return nil, err
 	}
-	return &child{pid: pid, process: process, in: inWrite, out: outRead, reader: wire.NewReader(outRead, nameMax)}, nil
+	return &child{pid: pid, process: process, in: inWrite, out: outRead, reader: wire.NewReader(outRead, nameFrameMax)}, nil
 }
 
-// hold: a system that cannot give a pidfd with the child gives -1.
-func hold(fd, pid int) (*pidfd.Process, error) {
+// openPidfd: a system that cannot give a pidfd with the child gives -1.
+func openPidfd(fd, pid int) (*pidfd.Process, error) {
 	if fd < 0 {
 		return pidfd.Open(pid)
 	}
@@ -278,27 +280,27 @@ func hold(fd, pid int) (*pidfd.Process, error) {
 }
 
 func (c *child) receive() ([]byte, error) {
-	if err := c.out.SetReadDeadline(time.Now().Add(messageMax)); err != nil {
+	if err := c.out.SetReadDeadline(time.Now().Add(messageTimeout)); err != nil {
 		return nil, err
 	}
 	return c.reader.ReadFrame()
 }
 
 func (c *child) send(frame []byte) error {
-	if err := c.in.SetWriteDeadline(time.Now().Add(messageMax)); err != nil {
+	if err := c.in.SetWriteDeadline(time.Now().Add(messageTimeout)); err != nil {
 		return err
 	}
 	return wire.WriteFrame(c.in, frame)
 }
 
-// hangUp ends the conversation: a child without permission takes it as a no.
-func (c *child) hangUp() { _, _ = c.in.Close(), c.out.Close() }
+// closePipes ends the conversation: a child without permission takes it as a no.
+func (c *child) closePipes() { _, _ = c.in.Close(), c.out.Close() }
 
-// makeAway ends a process that was not permitted to act. It has been told by
+// terminate ends a process that was not permitted to act. It has been told by
 // its pipe; signals follow for one that does not listen.
-func (c *child) makeAway() {
+func (c *child) terminate() {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGABRT, syscall.SIGKILL} {
-		if c.process.EndsWithin(killStep) {
+		if c.process.EndsWithin(killInterval) {
 			return
 		}
 		_ = c.process.Signal(signal)
@@ -317,11 +319,11 @@ func (c *child) reap() string {
 		if err != nil {
 			return "its end could not be seen: " + err.Error()
 		}
-		return ended(status)
+		return describeExit(status)
 	}
 }
 
-func ended(status syscall.WaitStatus) string {
+func describeExit(status syscall.WaitStatus) string {
 	if status.Signaled() {
 		return "ended by " + unix.SignalName(status.Signal())
 	}

@@ -41,17 +41,17 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// rig is the port with a probe in the place of the job actor.
-type rig struct {
-	t     testing.TB
-	dir   string
-	port  *Processes
-	probe *actor.PID
-	news  chan any
-	files *persistence.OSFiles
+// fixture is the port with a probe in the place of the job actor.
+type fixture struct {
+	t        testing.TB
+	dir      string
+	port     *Processes
+	receiver *actor.PID
+	messages chan any
+	files    *persistence.OSFiles
 }
 
-func newRig(t testing.TB, program string) *rig {
+func newFixture(t testing.TB, program string) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, persistence.MakeDirs(filepath.Join(dir, "lib"), filepath.Join(dir, "run"), filepath.Join(dir, "log")))
@@ -61,12 +61,12 @@ func newRig(t testing.TB, program string) *rig {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	env := kit.New(kit.Options{Log: log})
-	news := make(chan any, 16)
+	received := make(chan any, 16)
 	probe, _, err := env.SpawnRoot(env.Props("probe", func() actor.Actor {
 		return actor.ReceiveFunc(func(ctx actor.Context) {
 			switch m := ctx.Message().(type) {
 			case *messages.ProcessNamed, *messages.ProcessConfirmed, *messages.ProcessFailed, *messages.ProcessGone:
-				news <- m
+				received <- m
 			}
 		})
 	}), "probe")
@@ -74,15 +74,15 @@ func newRig(t testing.TB, program string) *rig {
 	stderr, err := os.Create(filepath.Join(dir, "log", "jobs.log"))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = stderr.Close() })
-	return &rig{t: t, dir: dir, probe: probe, news: news, files: files, port: New(Config{
+	return &fixture{t: t, dir: dir, receiver: probe, messages: received, files: files, port: New(Config{
 		System: env.System(), Log: log, Program: program, DataDir: filepath.Join(dir, "lib"),
 		RunDir: filepath.Join(dir, "run"), Stderr: stderr})}
 }
 
-func expect[T any](r *rig) T {
+func expect[T any](r *fixture) T {
 	r.t.Helper()
 	select {
-	case m := <-r.news:
+	case m := <-r.messages:
 		wanted, ok := m.(T)
 		require.True(r.t, ok, "%T: %v", m, m)
 		return wanted
@@ -93,22 +93,22 @@ func expect[T any](r *rig) T {
 }
 
 // file writes a job's file that names a livelock.
-func (r *rig) file(id int64, livelock string, pid int64) {
+func (r *fixture) file(id int64, livelock string, pid int64) {
 	r.t.Helper()
 	j := job.New(job.ID(id), []json.RawMessage{json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 0.0001}`)}, []int{0}, job.Timestamp{Sec: 1}, livelock)
 	j.ProcessID = int(pid)
 	require.NoError(r.t, r.files.Replace("test", paths.JobPath(id), job.Encode(j)))
 }
 
-func (r *rig) script(body string) string {
+func (r *fixture) script(body string) string {
 	path := filepath.Join(r.dir, "program")
 	require.NoError(r.t, os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o755))
 	return path
 }
 
 func TestTheHandshakeWithARealJobProcess(t *testing.T) {
-	r := newRig(t, jobProgram)
-	r.port.Start(1, 7, r.probe)
+	r := newFixture(t, jobProgram)
+	r.port.Start(1, 7, r.receiver)
 	named := expect[*messages.ProcessNamed](r)
 	require.True(t, paths.IsJobLivelock(named.Livelock))
 	alive, err := persistence.ProbeLivelock(named.Livelock)
@@ -128,8 +128,8 @@ func TestTheHandshakeWithARealJobProcess(t *testing.T) {
 
 // A process that was not confirmed never touches the job's file.
 func TestAnAbandonedStartActsOnNothing(t *testing.T) {
-	r := newRig(t, jobProgram)
-	r.port.Start(1, 7, r.probe)
+	r := newFixture(t, jobProgram)
+	r.port.Start(1, 7, r.receiver)
 	named := expect[*messages.ProcessNamed](r)
 	r.file(7, named.Livelock, named.Pid)
 	before, err := r.files.Read("test", paths.JobPath(7))
@@ -145,19 +145,19 @@ func TestAnAbandonedStartActsOnNothing(t *testing.T) {
 }
 
 func TestAStartThatFails(t *testing.T) {
-	r := newRig(t, "/no/such/program")
-	r.port.Start(1, 7, r.probe)
+	r := newFixture(t, "/no/such/program")
+	r.port.Start(1, 7, r.receiver)
 	require.Contains(t, expect[*messages.ProcessFailed](r).Text, "no such file")
 	expect[*messages.ProcessGone](r)
 
 	r.port.config.Program = r.script("exit 3")
-	r.port.Start(2, 7, r.probe)
+	r.port.Start(2, 7, r.receiver)
 	require.Contains(t, expect[*messages.ProcessFailed](r).Text, "did not name its lock file")
 	require.Equal(t, "exit status 3", expect[*messages.ProcessGone](r).Text)
 
 	// One that listens to nothing but SIGKILL.
 	r.port.config.Program = r.script(`trap "" TERM ABRT; printf '%s/run/livelocks/job_x\003' "` + r.dir + `"; while :; do sleep 1 || :; done`)
-	r.port.Start(3, 7, r.probe)
+	r.port.Start(3, 7, r.receiver)
 	expect[*messages.ProcessNamed](r)
 	r.port.Abandon(3)
 	expect[*messages.ProcessFailed](r)
@@ -166,33 +166,33 @@ func TestAStartThatFails(t *testing.T) {
 
 // The pid in the file has come to be a stranger's: the livelock is what counts,
 // and the stranger is not signalled.
-func TestAStrangerIsNotTakenForTheJob(t *testing.T) {
-	r := newRig(t, jobProgram)
-	stranger := exec.Command("sleep", "300")
-	require.NoError(t, stranger.Start())
-	defer func() { _ = stranger.Process.Kill(); _ = stranger.Wait() }()
+func TestAnotherProcessIsNotTakenForTheJob(t *testing.T) {
+	r := newFixture(t, jobProgram)
+	other := exec.Command("sleep", "300")
+	require.NoError(t, other.Start())
+	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
 	livelock := filepath.Join(r.dir, "run", "livelocks", "job_000007_1_2_3")
 	require.NoError(t, os.WriteFile(livelock, nil, 0o640)) // held by nobody: dead
 
-	r.port.Adopt(1, 7, int64(stranger.Process.Pid), livelock, r.probe)
+	r.port.Adopt(1, 7, int64(other.Process.Pid), livelock, r.receiver)
 	expect[*messages.ProcessGone](r)
 	require.NoFileExists(t, livelock)
-	require.NoError(t, stranger.Process.Signal(syscall.Signal(0)), "the stranger has been signalled")
+	require.NoError(t, other.Process.Signal(syscall.Signal(0)), "the stranger has been signalled")
 }
 
 func TestAnAdoptedProcessIsSeenToEnd(t *testing.T) {
 	for name, known := range map[string]bool{"by its pid": true, "by its livelock alone": false} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, jobProgram)
+			r := newFixture(t, jobProgram)
 			// It waits for a permission that does not come while it is watched.
-			r.port.Start(1, 7, r.probe)
+			r.port.Start(1, 7, r.receiver)
 			named := expect[*messages.ProcessNamed](r)
 			pid := int64(0)
 			if known {
 				pid = named.Pid
 			}
-			other := newRig(t, jobProgram)
-			other.port.Adopt(2, 7, pid, named.Livelock, other.probe)
+			other := newFixture(t, jobProgram)
+			other.port.Adopt(2, 7, pid, named.Livelock, other.receiver)
 			r.port.Abandon(1)
 			expect[*messages.ProcessGone](other)
 		})
@@ -201,11 +201,11 @@ func TestAnAdoptedProcessIsSeenToEnd(t *testing.T) {
 
 // BenchmarkStart is one start, from the spawn to the confirmation taken.
 func BenchmarkStart(b *testing.B) {
-	r := newRig(b, jobProgram)
+	r := newFixture(b, jobProgram)
 	start := uint64(0)
 	for b.Loop() {
 		start++
-		r.port.Start(start, int64(start), r.probe)
+		r.port.Start(start, int64(start), r.receiver)
 		named := expect[*messages.ProcessNamed](r)
 		b.StopTimer()
 		r.file(int64(start), named.Livelock, named.Pid)

@@ -60,7 +60,7 @@ func Dial(ctx context.Context, path string, options Options) (*Client, error) {
 	defer cancel()
 	conn, err := connect(ctx, path)
 	if err != nil {
-		return nil, &NoDaemon{Path: path, Err: err}
+		return nil, &NoDaemonError{Path: path, Err: err}
 	}
 	return NewClient(conn, options), nil
 }
@@ -85,13 +85,13 @@ func (c *Client) Close() error {
 // that is nil. args are positional, nil means none.
 //
 // Errors: *wire.Error when the method failed, *wire.RequestError when the server did not
-// understand the request, *wire.MalformedAnswer, *ConnectionLost when there was no
+// understand the request, *wire.MalformedResponse, *ConnectionLost when there was no
 // answer. The latter wraps the context's cause when ctx ended while waiting. After
 // a *ConnectionLost or a *wire.RequestError the connection is closed and the client of no
 // further use.
 func (c *Client) Call(ctx context.Context, method string, args []any, result any) error {
 	if c.broken {
-		return &ConnectionLost{Method: method, Err: ErrClosed}
+		return &ConnectionLostError{Method: method, Err: ErrClosed}
 	}
 	payload, err := wire.EncodeRequest(method, args)
 	if err != nil {
@@ -99,14 +99,14 @@ func (c *Client) Call(ctx context.Context, method string, args []any, result any
 	}
 	frame, sent, err := c.exchange(ctx, payload)
 	if err != nil {
-		c.abandon()
-		return &ConnectionLost{Method: method, Sent: sent, Err: err}
+		c.breakOff()
+		return &ConnectionLostError{Method: method, Sent: sent, Err: err}
 	}
 	raw, err := wire.DecodeResponse(frame)
 	if err != nil {
 		var failed *wire.Error
 		if !errors.As(err, &failed) {
-			c.abandon()
+			c.breakOff()
 		}
 		return err
 	}
@@ -163,7 +163,7 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-func (c *Client) abandon() {
+func (c *Client) breakOff() {
 	c.broken = true
 	// The connection is of no use any more, so neither is the error of closing it.
 	_ = c.conn.Close()

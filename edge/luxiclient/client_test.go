@@ -116,7 +116,7 @@ func TestCall(t *testing.T) {
 
 func expectLost(t *testing.T, err error, sent bool, cause error) {
 	t.Helper()
-	var lost *ConnectionLost
+	var lost *ConnectionLostError
 	if !errors.As(err, &lost) || lost.Sent != sent || !errors.Is(err, cause) {
 		t.Fatalf("error %v (%#v), want a lost connection, sent %v, cause %v", err, err, sent, cause)
 	}
@@ -197,7 +197,7 @@ func TestDialWithoutDaemon(t *testing.T) {
 func expectNoDaemon(t *testing.T, path string, cause error) {
 	t.Helper()
 	_, err := Dial(context.Background(), path, Options{})
-	var none *NoDaemon
+	var none *NoDaemonError
 	if !errors.As(err, &none) || none.Path != path || !errors.Is(err, cause) {
 		t.Fatalf("error %v, want no daemon because of %v", err, cause)
 	}

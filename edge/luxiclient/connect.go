@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// backlogPause is how long to wait before asking a server again whose backlog of
+// backlogRetryInterval is how long to wait before asking a server again whose backlog of
 // connections is full.
-const backlogPause = 50 * time.Millisecond
+const backlogRetryInterval = 50 * time.Millisecond
 
 // connect opens a stream to the unix socket at path, without package net, which
 // would be most of what the job process links. The descriptor is non-blocking, so
@@ -48,7 +48,7 @@ func connectSocket(ctx context.Context, fd int, path string) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(backlogPause):
+		case <-time.After(backlogRetryInterval):
 		}
 	}
 }

@@ -5,36 +5,36 @@ import (
 	"fmt"
 )
 
-// NoDaemon says that no connection could be made: there is no socket at Path,
+// NoDaemonError says that no connection could be made: there is no socket at Path,
 // nobody listens on it, or the caller may not open it; Err tells which.
-type NoDaemon struct {
+type NoDaemonError struct {
 	Path string
 	Err  error
 }
 
-func (e *NoDaemon) Error() string {
+func (e *NoDaemonError) Error() string {
 	return fmt.Sprintf("no daemon answers at %s: %v", e.Path, e.Err)
 }
 
-func (e *NoDaemon) Unwrap() error { return e.Err }
+func (e *NoDaemonError) Unwrap() error { return e.Err }
 
-// ConnectionLost says that a call got no answer. Sent false: the request did not
+// ConnectionLostError says that a call got no answer. Sent false: the request did not
 // reach the server whole, so it was not acted on. Sent true: it may have been, and
 // only a request without effect may be sent again.
-type ConnectionLost struct {
+type ConnectionLostError struct {
 	Method string
 	Sent   bool
 	Err    error
 }
 
-func (e *ConnectionLost) Error() string {
+func (e *ConnectionLostError) Error() string {
 	if e.Sent {
 		return fmt.Sprintf("no answer to %s: %v", e.Method, e.Err)
 	}
 	return fmt.Sprintf("%s could not be sent: %v", e.Method, e.Err)
 }
 
-func (e *ConnectionLost) Unwrap() error { return e.Err }
+func (e *ConnectionLostError) Unwrap() error { return e.Err }
 
 // ErrNoAnswer is the cause within a ConnectionLost when the time for the answer
 // was up.

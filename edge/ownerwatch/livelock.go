@@ -18,7 +18,9 @@ const nameMax = 255
 // counts.
 func baseName(livelock string) string { return livelock[strings.LastIndexByte(livelock, '/')+1:] }
 
-func (o *Owners) isOwn(livelock string) bool { return o.own != "" && baseName(livelock) == o.own }
+func (o *Owners) isOwn(livelock string) bool {
+	return o.ownBase != "" && baseName(livelock) == o.ownBase
+}
 
 // path is where the livelock is, false if no file can have its name.
 func (o *Owners) path(livelock string) (string, bool) {
@@ -29,9 +31,9 @@ func (o *Owners) path(livelock string) (string, bool) {
 	return filepath.Join(o.dir, base), true
 }
 
-// held tells whether somebody lives who holds the livelock; where that cannot be
+// isHeld tells whether somebody lives who holds the livelock; where that cannot be
 // told, somebody does. Nothing but a regular file can be held.
-func (o *Owners) held(livelock string) bool {
+func (o *Owners) isHeld(livelock string) bool {
 	if o.isOwn(livelock) {
 		return true
 	}
@@ -52,7 +54,7 @@ func (o *Owners) held(livelock string) bool {
 // away when the daemon starts again.
 func (o *Owners) Remove(livelock string) {
 	path, ok := o.path(livelock)
-	if !ok || o.held(livelock) {
+	if !ok || o.isHeld(livelock) {
 		return
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// tick is how often a livelock is looked at whose process is not known, or
+	// probeInterval is how often a livelock is looked at whose process is not known, or
 	// has ended without the livelock.
-	tick = time.Second
-	// backstop is how many ticks pass between looks at one whose process is
+	probeInterval = time.Second
+	// watchedProbeEvery is how many ticks pass between looks at one whose process is
 	// watched: that may give its livelock up and live on.
-	backstop = 10
+	watchedProbeEvery = 10
 	// pidsMax bounds the processes remembered for a livelock: each costs a
 	// descriptor, and its number is what a client says.
 	pidsMax = 16
@@ -27,13 +27,13 @@ const (
 // is the file of its base name in one directory, wherever the text leads. Methods
 // do not wait for anything; callbacks come from other goroutines, several at once.
 type Owners struct {
-	dir   string
-	own   string // base name, "" if there is none
-	tell  func(livelock string)
-	pause time.Duration // tick, but in tests
+	dir      string
+	ownBase  string // base name, "" if there is none
+	onDeath  func(livelock string)
+	interval time.Duration // tick, but in tests
 
-	closing chan struct{}
-	running sync.WaitGroup
+	closing   chan struct{}
+	callbacks sync.WaitGroup
 
 	mu      sync.Mutex
 	closed  bool
@@ -48,15 +48,15 @@ type watch struct {
 	// processes are the pids that were given for it. nil: that process has ended,
 	// or could not be seen. It stays, for whoever comes to have the number next
 	// is not the one who was meant.
-	processes map[int]*pidfd.Process
-	living    int           // how many of processes are there
-	over      chan struct{} // closed at the end of the watch
+	processes     map[int]*pidfd.Process
+	openProcesses int           // how many of processes are there
+	ended         chan struct{} // closed at the end of the watch
 }
 
 // New makes the port for the livelocks in a directory. own is the daemon's, which
 // lives while anybody asks. tell is told of each watched livelock that is dead.
-func New(livelockDir, own string, tell func(livelock string)) *Owners {
-	return &Owners{dir: livelockDir, own: baseName(own), tell: tell, pause: tick,
+func New(livelockDir, own string, onDeath func(livelock string)) *Owners {
+	return &Owners{dir: livelockDir, ownBase: baseName(own), onDeath: onDeath, interval: probeInterval,
 		closing: make(chan struct{}), watches: map[string]*watch{}}
 }
 
@@ -68,11 +68,11 @@ func (o *Owners) Close() {
 		o.closed = true
 		close(o.closing)
 		for _, w := range o.watches {
-			o.end(w)
+			o.endWatch(w)
 		}
 	}
 	o.mu.Unlock()
-	o.running.Wait()
+	o.callbacks.Wait()
 }
 
 // Watch has tell called, once, when nobody holds the livelock any more; at once
@@ -90,20 +90,20 @@ func (o *Owners) Watch(livelock string, pid int) {
 	w := o.watches[livelock]
 	isNew := w == nil
 	if isNew {
-		w = &watch{livelock: livelock, processes: map[int]*pidfd.Process{}, over: make(chan struct{})}
+		w = &watch{livelock: livelock, processes: map[int]*pidfd.Process{}, ended: make(chan struct{})}
 		o.watches[livelock] = w
-		o.tickOn()
+		o.startTicker()
 	}
 	// The process is held on to before the livelock is looked at: if that is
 	// held then, the pid was not yet another's.
-	process := w.remember(pid)
+	process := w.addProcess(pid)
 	if isNew || process != nil {
-		o.spawn(func() { o.follow(w, pid, process) })
+		o.spawnCallback(func() { o.probeAtEnd(w, pid, process) })
 	}
 }
 
-// remember holds on to a process given for the first time; nil if it was not.
-func (w *watch) remember(pid int) *pidfd.Process {
+// addProcess holds on to a process given for the first time; nil if it was not.
+func (w *watch) addProcess(pid int) *pidfd.Process {
 	if _, known := w.processes[pid]; known || pid <= 0 || len(w.processes) >= pidsMax {
 		return nil
 	}
@@ -115,64 +115,64 @@ func (w *watch) remember(pid int) *pidfd.Process {
 		return nil
 	}
 	w.processes[pid] = process
-	w.living++
+	w.openProcesses++
 	return process
 }
 
-// follow looks at the livelock now, and when the process has ended.
-func (o *Owners) follow(w *watch, pid int, process *pidfd.Process) {
-	if o.look(w) || process == nil || !process.AwaitEnd() {
+// probeAtEnd looks at the livelock now, and when the process has ended.
+func (o *Owners) probeAtEnd(w *watch, pid int, process *pidfd.Process) {
+	if o.probeWatch(w) || process == nil || !process.AwaitEnd() {
 		return
 	}
 	o.mu.Lock()
 	if w.processes[pid] == process {
-		w.forget(pid)
+		w.closeProcess(pid)
 	}
 	o.mu.Unlock()
 	// A child that it was just about to start holds the livelock until it is the
 	// program that it is to be. Soon, or else the ticker sees it.
-	for pause := time.Millisecond; pause < o.pause && !o.look(w); pause *= 2 {
+	for pause := time.Millisecond; pause < o.interval && !o.probeWatch(w); pause *= 2 {
 		select {
-		case <-w.over:
+		case <-w.ended:
 			return
 		case <-time.After(pause):
 		}
 	}
 }
 
-// forget closes what is remembered of a pid, but for that it was given.
-func (w *watch) forget(pid int) {
+// closeProcess closes what is remembered of a pid, but for that it was given.
+func (w *watch) closeProcess(pid int) {
 	if process := w.processes[pid]; process != nil {
 		_ = process.Close()
 		w.processes[pid] = nil
-		w.living--
+		w.openProcesses--
 	}
 }
 
-// look tells of the livelock if it is dead, and reports whether it is.
-func (o *Owners) look(w *watch) (dead bool) {
-	if o.held(w.livelock) {
+// probeWatch tells of the livelock if it is dead, and reports whether it is.
+func (o *Owners) probeWatch(w *watch) (dead bool) {
+	if o.isHeld(w.livelock) {
 		return false
 	}
 	o.mu.Lock()
 	current := o.watches[w.livelock] == w
 	if current {
-		o.end(w)
+		o.endWatch(w)
 	}
 	o.mu.Unlock()
 	if current {
-		o.tell(w.livelock)
+		o.onDeath(w.livelock)
 	}
 	return true
 }
 
-// end ends a watch that is not over.
-func (o *Owners) end(w *watch) {
+// endWatch ends a watch that is not over.
+func (o *Owners) endWatch(w *watch) {
 	delete(o.watches, w.livelock)
 	for pid := range w.processes {
-		w.forget(pid)
+		w.closeProcess(pid)
 	}
-	close(w.over)
+	close(w.ended)
 }
 
 // Forget ends a watch.
@@ -180,7 +180,7 @@ func (o *Owners) Forget(livelock string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if w := o.watches[livelock]; w != nil {
-		o.end(w)
+		o.endWatch(w)
 	}
 }
 
@@ -198,7 +198,7 @@ func (o *Owners) Wake(livelock string, pid int) {
 		process = w.processes[pid]
 	}
 	o.mu.Unlock()
-	if process != nil && o.held(livelock) {
+	if process != nil && o.isHeld(livelock) {
 		_ = process.Signal(syscall.SIGHUP) // if it has ended nobody is left to wake
 	}
 }
@@ -210,10 +210,10 @@ func (o *Owners) Probe(livelocks []string, answer func(dead []string)) {
 	if o.closed {
 		return
 	}
-	o.spawn(func() {
+	o.spawnCallback(func() {
 		var dead []string
 		for _, livelock := range livelocks {
-			if !o.held(livelock) {
+			if !o.isHeld(livelock) {
 				dead = append(dead, livelock)
 			}
 		}
@@ -221,19 +221,19 @@ func (o *Owners) Probe(livelocks []string, answer func(dead []string)) {
 	})
 }
 
-// spawn needs the mutex: nothing begins once Close has begun.
-func (o *Owners) spawn(f func()) { o.running.Go(f) }
+// spawnCallback needs the mutex: nothing begins once Close has begun.
+func (o *Owners) spawnCallback(f func()) { o.callbacks.Go(f) }
 
-// tickOn has the livelocks looked at from time to time, while there are any.
-func (o *Owners) tickOn() {
+// startTicker has the livelocks looked at from time to time, while there are any.
+func (o *Owners) startTicker() {
 	if !o.ticking {
 		o.ticking = true
-		o.spawn(o.tick)
+		o.spawnCallback(o.runTicker)
 	}
 }
 
-func (o *Owners) tick() {
-	ticker := time.NewTicker(o.pause)
+func (o *Owners) runTicker() {
+	ticker := time.NewTicker(o.interval)
 	defer ticker.Stop()
 	for n := 1; ; n++ {
 		select {
@@ -241,12 +241,12 @@ func (o *Owners) tick() {
 			return
 		case <-ticker.C:
 		}
-		due, more := o.due(n%backstop == 0)
+		due, more := o.due(n%watchedProbeEvery == 0)
 		if !more {
 			return
 		}
 		for _, w := range due {
-			o.look(w)
+			o.probeWatch(w)
 		}
 	}
 }
@@ -257,7 +257,7 @@ func (o *Owners) due(all bool) (due []*watch, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, w := range o.watches {
-		if all || w.living == 0 {
+		if all || w.openProcesses == 0 {
 			due = append(due, w)
 		}
 	}

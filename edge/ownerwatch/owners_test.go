@@ -26,24 +26,24 @@ const (
 	often = time.Millisecond
 )
 
-// rig is the port, and what it has told.
-type rig struct {
-	t    testing.TB
-	dir  string
-	port *Owners
-	news chan string
+// fixture is the port, and what it has told.
+type fixture struct {
+	t      testing.TB
+	dir    string
+	port   *Owners
+	deaths chan string
 }
 
-func newRig(t testing.TB, pause time.Duration) *rig {
+func newFixture(t testing.TB, pause time.Duration) *fixture {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), news: make(chan string, 4096)}
-	r.port = New(r.dir, "", func(livelock string) { r.news <- livelock })
-	r.port.pause = pause
+	r := &fixture{t: t, dir: t.TempDir(), deaths: make(chan string, 4096)}
+	r.port = New(r.dir, "", func(livelock string) { r.deaths <- livelock })
+	r.port.interval = pause
 	t.Cleanup(r.port.Close)
 	return r
 }
 
-func within[T any](t testing.TB, c <-chan T) T {
+func receiveWithin[T any](t testing.TB, c <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-c:
@@ -54,56 +54,56 @@ func within[T any](t testing.TB, c <-chan T) T {
 	}
 }
 
-func (r *rig) expect(livelock string) {
+func (r *fixture) expect(livelock string) {
 	r.t.Helper()
-	require.Equal(r.t, livelock, within(r.t, r.news))
+	require.Equal(r.t, livelock, receiveWithin(r.t, r.deaths))
 }
 
 // probe returns when everything before it may have been seen: it looks, too.
-func (r *rig) probe(livelocks ...string) []string {
+func (r *fixture) probe(livelocks ...string) []string {
 	r.t.Helper()
 	answer := make(chan []string, 1)
 	r.port.Probe(livelocks, func(dead []string) { answer <- dead })
-	return within(r.t, answer)
+	return receiveWithin(r.t, answer)
 }
 
-// nothing more is told.
-func (r *rig) nothing() {
+// expectNone more is told.
+func (r *fixture) expectNone() {
 	r.t.Helper()
 	r.port.Close()
-	require.Empty(r.t, r.news)
+	require.Empty(r.t, r.deaths)
 }
 
 func TestDeathIsSeenByEvent(t *testing.T) {
-	r := newRig(t, never)
-	o := startOwner(t, r.dir, "job_000001", "job_000002")
+	r := newFixture(t, never)
+	o := startOwnerProcess(t, r.dir, "job_000001", "job_000002")
 	r.port.Watch(o.livelocks[0], o.pid())
 	r.port.Watch(o.livelocks[1], o.pid())
 	r.port.Watch(o.livelocks[1], o.pid())
 	require.Empty(t, r.probe(o.livelocks...))
-	require.Empty(t, r.news)
+	require.Empty(t, r.deaths)
 	o.kill()
-	first, second := within(t, r.news), within(t, r.news)
+	first, second := receiveWithin(t, r.deaths), receiveWithin(t, r.deaths)
 	require.ElementsMatch(t, o.livelocks, []string{first, second})
 	require.ElementsMatch(t, o.livelocks, r.probe(o.livelocks...))
 	r.port.Watch(o.livelocks[0], o.pid())
 	r.expect(o.livelocks[0]) // that watch was over
-	r.nothing()
+	r.expectNone()
 }
 
 func TestAnEndInOrderIsADeathToo(t *testing.T) {
-	r := newRig(t, never)
-	o := startOwner(t, r.dir, "job_000001")
+	r := newFixture(t, never)
+	o := startOwnerProcess(t, r.dir, "job_000001")
 	r.port.Watch(o.livelocks[0], o.pid())
-	require.Empty(t, o.rest())
+	require.Empty(t, o.readRest())
 	r.expect(o.livelocks[0])
 }
 
 // What is in the directory is all that counts: not where a client's path leads,
 // nor what else may be there.
 func TestWhatIsDeadFromTheBeginning(t *testing.T) {
-	r := newRig(t, never)
-	elsewhere := startOwner(t, t.TempDir(), "job_000001")
+	r := newFixture(t, never)
+	elsewhere := startOwnerProcess(t, t.TempDir(), "job_000001")
 	outside := elsewhere.livelocks[0]
 	in := func(name string) string { return filepath.Join(r.dir, name) }
 	require.NoError(t, os.WriteFile(in("free"), nil, 0o640))
@@ -119,12 +119,12 @@ func TestWhatIsDeadFromTheBeginning(t *testing.T) {
 		r.expect(livelock)
 	}
 	require.Equal(t, all, r.probe(all...))
-	r.nothing()
+	r.expectNone()
 }
 
 func TestAPathThroughALinkIsTheSameLivelock(t *testing.T) {
-	r := newRig(t, never)
-	o := startOwner(t, r.dir, "job_000001")
+	r := newFixture(t, never)
+	o := startOwnerProcess(t, r.dir, "job_000001")
 	link := filepath.Join(t.TempDir(), "run")
 	require.NoError(t, os.Symlink(r.dir, link))
 	base := filepath.Base(o.livelocks[0])
@@ -135,59 +135,59 @@ func TestAPathThroughALinkIsTheSameLivelock(t *testing.T) {
 	require.Empty(t, r.probe(names...))
 	r.port.Wake(names[1], o.pid())
 	require.Equal(t, "woken", o.line())
-	require.Empty(t, r.news)
+	require.Empty(t, r.deaths)
 	o.kill()
-	require.ElementsMatch(t, names, []string{within(t, r.news), within(t, r.news), within(t, r.news)})
+	require.ElementsMatch(t, names, []string{receiveWithin(t, r.deaths), receiveWithin(t, r.deaths), receiveWithin(t, r.deaths)})
 }
 
 func TestAnOwnerOfUnknownPidIsLookedAtAgain(t *testing.T) {
 	for name, pid := range map[string]int{"none": 0, "nonsense": -7, "nobody's": 1 << 30} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, often)
-			o := startOwner(t, r.dir, "job_000001")
+			r := newFixture(t, often)
+			o := startOwnerProcess(t, r.dir, "job_000001")
 			r.port.Watch(o.livelocks[0], pid)
 			require.Empty(t, r.probe(o.livelocks...))
 			o.kill()
 			r.expect(o.livelocks[0])
-			r.nothing()
+			r.expectNone()
 		})
 	}
 }
 
 func TestALivelockIsGivenUpByOneThatLives(t *testing.T) {
-	r := newRig(t, often)
-	o := startOwner(t, r.dir, "job_000001")
+	r := newFixture(t, often)
+	o := startOwnerProcess(t, r.dir, "job_000001")
 	r.port.Watch(o.livelocks[0], o.pid())
 	require.Empty(t, r.probe(o.livelocks...))
 	o.release()
 	r.expect(o.livelocks[0])
-	r.nothing()
+	r.expectNone()
 }
 
 // A child may hold a dead process's livelock for a moment, between fork and exec.
 func TestALivelockThatOutlivesItsProcess(t *testing.T) {
-	r := newRig(t, never)
+	r := newFixture(t, never)
 	livelock, err := persistence.CreateLivelock(r.dir, "job_000001")
 	require.NoError(t, err)
-	stranger := startOwner(t, r.dir)
-	r.port.Watch(livelock.Path(), stranger.pid())
-	stranger.kill()
-	require.Eventually(t, func() bool { return r.living(livelock.Path()) == 0 }, patience, often)
-	require.Empty(t, r.news)
+	other := startOwnerProcess(t, r.dir)
+	r.port.Watch(livelock.Path(), other.pid())
+	other.kill()
+	require.Eventually(t, func() bool { return r.openProcesses(livelock.Path()) == 0 }, patience, often)
+	require.Empty(t, r.deaths)
 	require.NoError(t, livelock.Release())
 	r.expect(livelock.Path())
-	r.nothing()
+	r.expectNone()
 }
 
-func (r *rig) living(livelock string) int {
+func (r *fixture) openProcesses(livelock string) int {
 	r.port.mu.Lock()
 	defer r.port.mu.Unlock()
-	return r.port.watches[livelock].living
+	return r.port.watches[livelock].openProcesses
 }
 
 func TestWhatIsForgottenIsNotTold(t *testing.T) {
-	r := newRig(t, often)
-	o := startOwner(t, r.dir, "job_000001", "job_000002")
+	r := newFixture(t, often)
+	o := startOwnerProcess(t, r.dir, "job_000001", "job_000002")
 	r.port.Watch(o.livelocks[0], o.pid())
 	r.port.Watch(o.livelocks[1], 0)
 	require.Empty(t, r.probe(o.livelocks...))
@@ -196,16 +196,16 @@ func TestWhatIsForgottenIsNotTold(t *testing.T) {
 		r.port.Forget(livelock)
 		r.port.Wake(livelock, o.pid())
 	}
-	require.Empty(t, o.rest())
+	require.Empty(t, o.readRest())
 	require.Equal(t, o.livelocks, r.probe(o.livelocks...))
-	r.nothing()
+	r.expectNone()
 	r.port.Watch(o.livelocks[0], 0)
-	r.nothing()
+	r.expectNone()
 }
 
 func TestWakeReachesEachProcessAndNoOther(t *testing.T) {
-	r := newRig(t, never)
-	o, other := startOwner(t, r.dir, "job_000001"), startOwner(t, r.dir, "job_000002")
+	r := newFixture(t, never)
+	o, other := startOwnerProcess(t, r.dir, "job_000001"), startOwnerProcess(t, r.dir, "job_000002")
 	r.port.Watch(o.livelocks[0], o.pid())
 	r.port.Watch(other.livelocks[0], other.pid())
 	r.port.Wake(other.livelocks[0], o.pid()) // was not given for that livelock
@@ -218,8 +218,8 @@ func TestWakeReachesEachProcessAndNoOther(t *testing.T) {
 	require.Equal(t, "woken", other.line())
 	other.release()
 	r.port.Wake(other.livelocks[0], other.pid()) // lives, but does not hold it
-	require.Empty(t, o.rest())
-	require.Empty(t, other.rest())
+	require.Empty(t, o.readRest())
+	require.Empty(t, other.readRest())
 }
 
 // sleeper is a process that any SIGHUP ends before it can do anything more.
@@ -233,16 +233,16 @@ func sleeper(t *testing.T) *exec.Cmd {
 
 // The livelock is held on, so that nothing but the process's own end tells that
 // its number may be a stranger's by now. Watching again does not make it known.
-func TestTheNextOneToHaveTheNumberIsNotWoken(t *testing.T) {
-	r := newRig(t, never)
-	o := startOwner(t, r.dir, "job_000001")
-	gone, stranger := sleeper(t), sleeper(t)
+func TestTheNextProcessWithThePidIsNotWoken(t *testing.T) {
+	r := newFixture(t, never)
+	o := startOwnerProcess(t, r.dir, "job_000001")
+	gone, other := sleeper(t), sleeper(t)
 	pid := gone.Process.Pid
 	r.port.Watch(o.livelocks[0], o.pid())
 	r.port.Watch(o.livelocks[0], pid)
 	require.NoError(t, gone.Process.Kill())
 	_ = gone.Wait()
-	require.Eventually(t, func() bool { return r.living(o.livelocks[0]) == 1 }, patience, often)
+	require.Eventually(t, func() bool { return r.openProcesses(o.livelocks[0]) == 1 }, patience, often)
 	r.port.Wake(o.livelocks[0], pid)
 
 	r.port.mu.Lock()
@@ -250,24 +250,24 @@ func TestTheNextOneToHaveTheNumberIsNotWoken(t *testing.T) {
 	require.Contains(t, processes, pid)
 	// As if the stranger had come to have the number.
 	delete(processes, pid)
-	processes[stranger.Process.Pid] = nil
+	processes[other.Process.Pid] = nil
 	r.port.mu.Unlock()
-	r.port.Watch(o.livelocks[0], stranger.Process.Pid)
-	r.port.Wake(o.livelocks[0], stranger.Process.Pid)
-	require.Equal(t, 1, r.living(o.livelocks[0]))
-	require.NoError(t, stranger.Process.Signal(syscall.Signal(0)))
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", stranger.Process.Pid))
+	r.port.Watch(o.livelocks[0], other.Process.Pid)
+	r.port.Wake(o.livelocks[0], other.Process.Pid)
+	require.Equal(t, 1, r.openProcesses(o.livelocks[0]))
+	require.NoError(t, other.Process.Signal(syscall.Signal(0)))
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", other.Process.Pid))
 	require.NoError(t, err)
 	require.NotContains(t, string(stat), ") Z ", "the stranger has been signalled")
-	require.Empty(t, o.rest())
+	require.Empty(t, o.readRest())
 }
 
 func TestTheDaemonsOwnLivelockLives(t *testing.T) {
-	r := newRig(t, often)
+	r := newFixture(t, often)
 	held, err := persistence.CreateLivelock(r.dir, persistence.DaemonLivelock)
 	require.NoError(t, err)
-	r.port = New(r.dir, held.Path(), r.port.tell)
-	r.port.pause = often
+	r.port = New(r.dir, held.Path(), r.port.onDeath)
+	r.port.interval = often
 	o := sleeper(t)
 	own := "/elsewhere/" + filepath.Base(held.Path())
 	for _, pid := range []int{os.Getpid(), o.Process.Pid, 0} {
@@ -283,18 +283,18 @@ func TestTheDaemonsOwnLivelockLives(t *testing.T) {
 
 	// Whatever a client claims to be, this process is not told to end. A SIGHUP
 	// would end the test.
-	client := startOwner(t, r.dir, "job_000001")
+	client := startOwnerProcess(t, r.dir, "job_000001")
 	r.port.Watch(client.livelocks[0], os.Getpid())
 	r.port.Wake(client.livelocks[0], os.Getpid())
 
 	require.NoError(t, held.Release())
 	require.Empty(t, r.probe(own, held.Path()), "it lives while it asks")
-	r.nothing()
+	r.expectNone()
 }
 
 func TestRemove(t *testing.T) {
-	r := newRig(t, never)
-	o := startOwner(t, r.dir, "job_000001", "job_000002")
+	r := newFixture(t, never)
+	o := startOwnerProcess(t, r.dir, "job_000001", "job_000002")
 	outside := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(outside, nil, 0o640))
 	link := filepath.Join(r.dir, "link")
@@ -321,9 +321,9 @@ func TestManyOwners(t *testing.T) {
 	for i := range count {
 		names = append(names, "many"+strconv.Itoa(i))
 	}
-	r := newRig(t, never)
-	o := startOwner(t, r.dir, names...)
-	warm := startOwner(t, r.dir, "warm")
+	r := newFixture(t, never)
+	o := startOwnerProcess(t, r.dir, names...)
+	warm := startOwnerProcess(t, r.dir, "warm")
 	r.port.Watch(warm.livelocks[0], warm.pid())
 	r.port.Forget(warm.livelocks[0])
 	before := entries(t, "/proc/self/fd")
@@ -333,12 +333,12 @@ func TestManyOwners(t *testing.T) {
 	require.Empty(t, r.probe(o.livelocks...))
 	require.Less(t, entries(t, "/proc/self/task"), count/4)
 	o.kill()
-	told := map[string]bool{}
+	deaths := map[string]bool{}
 	for range count {
-		told[within(t, r.news)] = true
+		deaths[receiveWithin(t, r.deaths)] = true
 	}
-	require.Len(t, told, count)
-	r.nothing()
+	require.Len(t, deaths, count)
+	r.expectNone()
 	require.LessOrEqual(t, entries(t, "/proc/self/fd"), before)
 }
 
@@ -350,12 +350,12 @@ func entries(t *testing.T, dir string) int {
 }
 
 func TestClientsThatComeAndGo(t *testing.T) {
-	r := newRig(t, often)
+	r := newFixture(t, often)
 	var group sync.WaitGroup
 	for i := range 4 {
 		group.Go(func() {
 			for range 5 {
-				o := startOwner(t, r.dir, "job_"+strconv.Itoa(i))
+				o := startOwnerProcess(t, r.dir, "job_"+strconv.Itoa(i))
 				for range 100 {
 					r.port.Watch(o.livelocks[0], o.pid())
 					r.port.Watch(o.livelocks[0], os.Getppid())
@@ -370,18 +370,18 @@ func TestClientsThatComeAndGo(t *testing.T) {
 		})
 	}
 	for range 4 * 5 {
-		within(t, r.news)
+		receiveWithin(t, r.deaths)
 	}
 	group.Wait()
-	r.nothing()
+	r.expectNone()
 	left, err := os.ReadDir(r.dir)
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
 
 func BenchmarkWatchAndForget(b *testing.B) {
-	r := newRig(b, never)
-	o := startOwner(b, r.dir, "job_000001")
+	r := newFixture(b, never)
+	o := startOwnerProcess(b, r.dir, "job_000001")
 	for b.Loop() {
 		r.port.Watch(o.livelocks[0], o.pid())
 		r.port.Forget(o.livelocks[0])
@@ -390,15 +390,15 @@ func BenchmarkWatchAndForget(b *testing.B) {
 
 // BenchmarkDeath is from the kill to the word of it.
 func BenchmarkDeath(b *testing.B) {
-	r := newRig(b, never)
+	r := newFixture(b, never)
 	for b.Loop() {
 		b.StopTimer()
-		o := startOwner(b, r.dir, "job_000001")
+		o := startOwnerProcess(b, r.dir, "job_000001")
 		r.port.Watch(o.livelocks[0], o.pid())
 		r.probe()
 		b.StartTimer()
 		_ = o.cmd.Process.Kill()
-		within(b, r.news)
+		receiveWithin(b, r.deaths)
 		b.StopTimer()
 		o.kill()
 		b.StartTimer()

@@ -59,8 +59,8 @@ func beOwner(dir string, names []string) {
 	}
 }
 
-// owner is such a process.
-type owner struct {
+// ownerProcess is such a process.
+type ownerProcess struct {
 	t         testing.TB
 	cmd       *exec.Cmd
 	stdin     io.WriteCloser
@@ -68,7 +68,7 @@ type owner struct {
 	livelocks []string
 }
 
-func startOwner(t testing.TB, dir string, names ...string) *owner {
+func startOwnerProcess(t testing.TB, dir string, names ...string) *ownerProcess {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], names...)
 	cmd.Env = append(os.Environ(), dirVariable+"="+dir, "GORACE=atexit_sleep_ms=0")
@@ -78,7 +78,7 @@ func startOwner(t testing.TB, dir string, names ...string) *owner {
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	o := &owner{t: t, cmd: cmd, stdin: stdin, lines: bufio.NewReader(stdout)}
+	o := &ownerProcess{t: t, cmd: cmd, stdin: stdin, lines: bufio.NewReader(stdout)}
 	t.Cleanup(o.kill)
 	for range names {
 		o.livelocks = append(o.livelocks, o.line())
@@ -86,9 +86,9 @@ func startOwner(t testing.TB, dir string, names ...string) *owner {
 	return o
 }
 
-func (o *owner) pid() int { return o.cmd.Process.Pid }
+func (o *ownerProcess) pid() int { return o.cmd.Process.Pid }
 
-func (o *owner) line() string {
+func (o *ownerProcess) line() string {
 	o.t.Helper()
 	line, err := o.lines.ReadString('\n')
 	require.NoError(o.t, err)
@@ -96,7 +96,7 @@ func (o *owner) line() string {
 }
 
 // release has it give up its livelocks and live on.
-func (o *owner) release() {
+func (o *ownerProcess) release() {
 	o.t.Helper()
 	_, err := o.stdin.Write([]byte("release\n"))
 	require.NoError(o.t, err)
@@ -104,16 +104,16 @@ func (o *owner) release() {
 }
 
 // kill returns when the process is reaped: its number may be given again.
-func (o *owner) kill() {
+func (o *ownerProcess) kill() {
 	_ = o.cmd.Process.Kill()
 	_, _ = o.cmd.Process.Wait()
 }
 
-// rest ends the process in order, and is what it has said meanwhile.
-func (o *owner) rest() string {
+// readRest ends the process in order, and is what it has said meanwhile.
+func (o *ownerProcess) readRest() string {
 	o.t.Helper()
 	require.NoError(o.t, o.stdin.Close())
-	said, err := io.ReadAll(o.lines)
+	output, err := io.ReadAll(o.lines)
 	require.NoError(o.t, err)
-	return string(said)
+	return string(output)
 }

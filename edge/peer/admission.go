@@ -13,8 +13,8 @@ import (
 // join gives who has a token all that a node of the cluster has.
 func (s *server) join(w http.ResponseWriter, r *http.Request) {
 	var request joinRequest
-	if err := readBody(w, r, joinMax, &request); err != nil {
-		refuse(w, http.StatusBadRequest, err)
+	if err := readBody(w, r, joinBodyMax, &request); err != nil {
+		writeError(w, http.StatusBadRequest, err)
 		return
 	}
 	now := time.Now()
@@ -22,40 +22,40 @@ func (s *server) join(w http.ResponseWriter, r *http.Request) {
 	err := checkSecret(s.listener.credentials.dataDir, request.Secret, now)
 	if errors.Is(err, errTokenUnknown) || errors.Is(err, errTokenExpired) {
 		log.WithError(err).Warn("a node that wants to join was refused")
-		refuse(w, http.StatusForbidden, err)
+		writeError(w, http.StatusForbidden, err)
 		return
 	}
 	if err != nil {
 		log.WithError(err).Error("no node can join")
-		refuse(w, http.StatusInternalServerError, errors.New("it cannot read its join tokens; see its log"))
+		writeError(w, http.StatusInternalServerError, errors.New("it cannot read its join tokens; see its log"))
 		return
 	}
 	log = log.WithFields(logrus.Fields{"node": request.Name, "address": request.Address})
 	if err := errors.Join(CheckName(request.Name), CheckAddress(request.Address)); err != nil {
-		refuse(w, http.StatusBadRequest, err)
+		writeError(w, http.StatusBadRequest, err)
 		return
 	}
-	if s.listener.hasMember(request.Name) {
-		refuse(w, http.StatusConflict, fmt.Errorf(`there is a node %s already; choose another name, or say "lockstep node remove %s" first`, request.Name, request.Name))
+	if s.listener.isKnownMember(request.Name) {
+		writeError(w, http.StatusConflict, fmt.Errorf(`there is a node %s already; choose another name, or say "lockstep node remove %s" first`, request.Name, request.Name))
 		return
 	}
-	if s.listener.credentials.isTaken(request.Address) {
-		refuse(w, http.StatusConflict, fmt.Errorf("another node has the address %s; say the new node's own", request.Address))
+	if s.listener.credentials.isAddressTaken(request.Address) {
+		writeError(w, http.StatusConflict, fmt.Errorf("another node has the address %s; say the new node's own", request.Address))
 		return
 	}
 	answer, err := s.listener.credentials.admit(request, now)
 	if err != nil {
 		log.WithError(err).Warn("a node that wants to join was refused")
-		refuse(w, http.StatusBadRequest, fmt.Errorf("request for a certificate: %w", err))
+		writeError(w, http.StatusBadRequest, fmt.Errorf("request for a certificate: %w", err))
 		return
 	}
 	log.Info("a node has got a certificate of this cluster")
-	reply(w, http.StatusOK, answer)
+	writeJSON(w, http.StatusOK, answer)
 }
 
-// isTaken: a node has this address. What cannot be read is for admit to complain about.
-func (c *Credentials) isTaken(address string) bool {
-	self, err := Load(c.dataDir)
+// isAddressTaken: a node has this address. What cannot be read is for admit to complain about.
+func (c *Credentials) isAddressTaken(address string) bool {
+	self, err := LoadIdentity(c.dataDir)
 	return err == nil && (self.Address == address || slices.Contains(self.Peers, address))
 }
 
@@ -68,7 +68,7 @@ func (c *Credentials) admit(r joinRequest, now time.Time) (*joinAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	self, err := Load(c.dataDir) // again: the daemon changes its peers
+	self, err := LoadIdentity(c.dataDir) // again: the daemon changes its peers
 	if err != nil {
 		return nil, err
 	}

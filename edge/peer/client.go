@@ -10,8 +10,8 @@ import (
 	"net/http"
 )
 
-// lineMax bounds a line of the answer of GET /v1/files, in bytes.
-const lineMax = 64 << 10
+// fileLineMax bounds a line of the answer of GET /v1/files, in bytes.
+const fileLineMax = 64 << 10
 
 // Client asks other nodes. Its methods may be called from any goroutine, and take as
 // long as their contexts allow. Errors of nodes that have answered are *RefusedError.
@@ -24,19 +24,19 @@ func NewClient(c *Credentials) *Client {
 	})}
 }
 
-// Member asks the node at an address that this one be a member. Only the master says
+// RequestMembership asks the node at an address that this one be a member. Only the master says
 // yes: see StatusElsewhere.
-func (c *Client) Member(ctx context.Context, address string, r MemberRequest) (Admission, error) {
+func (c *Client) RequestMembership(ctx context.Context, address string, r MembershipRequest) (Admission, error) {
 	var admission Admission
 	code, err := exchange(ctx, c.http, http.MethodPost, address, memberPath, r, &admission)
 	if err != nil {
 		return Admission{}, err
 	}
 	if code == http.StatusMisdirectedRequest {
-		admission.Status = StatusElsewhere
+		admission.Status = StatusNotMaster
 	}
 	switch admission.Status {
-	case StatusMember, StatusWaiting, StatusElsewhere:
+	case StatusMember, StatusWaiting, StatusNotMaster:
 		return admission, nil
 	}
 	return Admission{}, fmt.Errorf("the answer of the node at %s to %s: unknown status %q", address, memberPath, admission.Status)
@@ -62,7 +62,7 @@ func (c *Client) Files(ctx context.Context, address string, each func(FileDigest
 	}
 	defer response.Body.Close()
 	lines := bufio.NewScanner(response.Body)
-	lines.Buffer(nil, lineMax)
+	lines.Buffer(nil, fileLineMax)
 	for lines.Scan() {
 		var line fileLine
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {

@@ -41,7 +41,7 @@ type Credentials struct {
 // LoadCredentials reads those of the node with this data directory. The error wraps
 // fs.ErrNotExist if it belongs to no cluster.
 func LoadCredentials(dataDir string) (*Credentials, error) {
-	identity, err := Load(dataDir)
+	identity, err := LoadIdentity(dataDir)
 	if err != nil {
 		return nil, err
 	}

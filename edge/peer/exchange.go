@@ -21,9 +21,9 @@ const (
 
 // Bounds of requests and answers that are one JSON value, in bytes.
 const (
-	joinMax    = 64 << 10 // of who is not known yet
-	requestMax = 1 << 20
-	answerMax  = 1 << 20
+	joinBodyMax    = 64 << 10 // of who is not known yet
+	requestBodyMax = 1 << 20
+	answerBodyMax  = 1 << 20
 )
 
 // About is what a node says of itself.
@@ -37,8 +37,8 @@ type About struct {
 	Voting  bool   `json:"voting"`  // it is to have a vote
 }
 
-// MemberRequest is a node's wish to be a member.
-type MemberRequest struct {
+// MembershipRequest is a node's wish to be a member.
+type MembershipRequest struct {
 	Name    string `json:"name"`
 	UUID    string `json:"uuid"`
 	Address string `json:"address"`
@@ -55,8 +55,8 @@ const (
 	StatusMember AdmissionStatus = "member"
 	// StatusWaiting: it will be one; it asks again after a while.
 	StatusWaiting AdmissionStatus = "waiting"
-	// StatusElsewhere: only the master can say; the node asks there.
-	StatusElsewhere AdmissionStatus = "elsewhere"
+	// StatusNotMaster: only the master can say; the node asks there.
+	StatusNotMaster AdmissionStatus = "elsewhere"
 )
 
 // Admission answers a MemberRequest.
@@ -80,8 +80,8 @@ type fileLine struct {
 	Error string `json:"error,omitempty"`
 }
 
-// refusal is the body of answers that are errors.
-type refusal struct {
+// errorBody is the body of answers that are errors.
+type errorBody struct {
 	Error string `json:"error"`
 }
 
@@ -127,21 +127,21 @@ func send(ctx context.Context, client *http.Client, method, address, path string
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, unwrapped(err, address, path)
+		return nil, withoutURL(err, address, path)
 	}
 	if response.StatusCode == http.StatusOK || response.StatusCode == http.StatusMisdirectedRequest {
 		return response, nil
 	}
 	defer response.Body.Close()
-	refused := refusal{}
+	refused := errorBody{}
 	if decode(response.Body, &refused) != nil || refused.Error == "" {
 		refused.Error = response.Status
 	}
 	return nil, &RefusedError{Address: address, Code: response.StatusCode, Reason: refused.Error}
 }
 
-// unwrapped has no URL in it: errors of dialing name the address already.
-func unwrapped(err error, address, path string) error {
+// withoutURL has no URL in it: errors of dialing name the address already.
+func withoutURL(err error, address, path string) error {
 	var connecting *net.OpError
 	if cause := errors.Unwrap(err); cause != nil {
 		err = cause
@@ -166,5 +166,5 @@ func exchange(ctx context.Context, client *http.Client, method, address, path st
 }
 
 func decode(body io.Reader, value any) error {
-	return json.NewDecoder(io.LimitReader(body, answerMax)).Decode(value)
+	return json.NewDecoder(io.LimitReader(body, answerBodyMax)).Decode(value)
 }

@@ -21,7 +21,7 @@ const (
 	certificateName    = "node.pem"
 	certificateKeyName = "node.key"
 	tokensName         = "tokens.json"
-	recoverName        = "recover"
+	recoveryName       = "recover"
 
 	formerPrefix = ".new-" // of files that a former version was writing
 )
@@ -34,8 +34,8 @@ const (
 
 func pathOf(dataDir, name string) string { return filepath.Join(dataDir, directoryName, name) }
 
-// file is one to be written.
-type file struct {
+// nodeFile is one to be written.
+type nodeFile struct {
 	name string
 	data []byte
 	mode fs.FileMode
@@ -43,7 +43,7 @@ type file struct {
 
 // replaceFiles writes files of a node one after the other. Each of them is durable
 // before the next one is begun.
-func replaceFiles(dataDir string, files []file) error {
+func replaceFiles(dataDir string, files []nodeFile) error {
 	for _, f := range files {
 		if err := persistence.ReplaceFile(pathOf(dataDir, f.name), f.data, f.mode); err != nil {
 			return err
@@ -76,15 +76,15 @@ func makeDirectory(dataDir string) error {
 		case name == caName, name == caKeyName, name == certificateName, name == certificateKeyName, name == tokensName:
 			// An attempt that was cut off has left it; it is replaced.
 		default:
-			return &RemnantError{Path: filepath.Join(path, name)}
+			return &LeftoverError{Path: filepath.Join(path, name)}
 		}
 	}
 	return persistence.SyncDirectory(dataDir)
 }
 
-// RemnantError says that the node's directory holds what it should not.
-type RemnantError struct{ Path string }
+// LeftoverError says that the node's directory holds what it should not.
+type LeftoverError struct{ Path string }
 
-func (e *RemnantError) Error() string {
+func (e *LeftoverError) Error() string {
 	return fmt.Sprintf("%s is there, but this node belongs to no cluster: it is of a former one; move %s aside and try again", e.Path, filepath.Dir(e.Path))
 }

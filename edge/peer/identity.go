@@ -28,9 +28,9 @@ type Identity struct {
 	Lost []string `json:"lost,omitempty"`
 }
 
-// Load reads a node's identity. The error wraps fs.ErrNotExist if the node belongs to
+// LoadIdentity reads a node's identity. The error wraps fs.ErrNotExist if the node belongs to
 // no cluster.
-func Load(dataDir string) (*Identity, error) {
+func LoadIdentity(dataDir string) (*Identity, error) {
 	data, err := os.ReadFile(pathOf(dataDir, identityName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("this node belongs to no cluster: %w", err)
@@ -41,7 +41,7 @@ func Load(dataDir string) (*Identity, error) {
 	var identity Identity
 	err = json.Unmarshal(data, &identity)
 	if err == nil {
-		err = identity.check()
+		err = identity.validate()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be used: %w; restore it from a backup, or move its directory aside and join again", pathOf(dataDir, identityName), err)
@@ -51,22 +51,22 @@ func Load(dataDir string) (*Identity, error) {
 
 // Save replaces node.json of a node that belongs to a cluster, durably.
 func (i *Identity) Save(dataDir string) error {
-	if err := i.check(); err != nil {
+	if err := i.validate(); err != nil {
 		return err
 	}
-	f, err := i.file()
+	f, err := i.encode()
 	if err != nil {
 		return err
 	}
-	return replaceFiles(dataDir, []file{f})
+	return replaceFiles(dataDir, []nodeFile{f})
 }
 
-func (i *Identity) file() (file, error) {
+func (i *Identity) encode() (nodeFile, error) {
 	encoded, err := json.MarshalIndent(i, "", "  ")
-	return file{identityName, append(encoded, '\n'), secretMode}, err
+	return nodeFile{identityName, append(encoded, '\n'), secretMode}, err
 }
 
-func (i *Identity) check() error {
+func (i *Identity) validate() error {
 	if err := errors.Join(CheckName(i.Name), CheckAddress(i.Address)); err != nil {
 		return err
 	}
@@ -86,24 +86,24 @@ func (i *Identity) check() error {
 	return nil
 }
 
-// MemberError says that a node has an identity already.
-type MemberError struct{ Name, Directory string }
+// AlreadyMemberError says that a node has an identity already.
+type AlreadyMemberError struct{ Name, Directory string }
 
-func (e *MemberError) Error() string {
+func (e *AlreadyMemberError) Error() string {
 	return fmt.Sprintf(`this node belongs to a cluster already, as %s; to take it out of that one,
 say "lockstep node remove %s" there, stop lockstepd here and move %s aside`, e.Name, e.Name, e.Directory)
 }
 
-// mustBeFree returns a *MemberError if the node has an identity.
-func mustBeFree(dataDir string) error {
-	identity, err := Load(dataDir)
+// requireNoIdentity returns a *MemberError if the node has an identity.
+func requireNoIdentity(dataDir string) error {
+	identity, err := LoadIdentity(dataDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return &MemberError{Name: identity.Name, Directory: pathOf(dataDir, "")}
+	return &AlreadyMemberError{Name: identity.Name, Directory: pathOf(dataDir, "")}
 }
 
 // CheckDataDir returns an error unless the directory is there and belongs to this

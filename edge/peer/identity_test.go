@@ -31,7 +31,7 @@ func TestAddresses(t *testing.T) {
 
 func TestInit(t *testing.T) {
 	dir := t.TempDir()
-	_, err := Load(dir)
+	_, err := LoadIdentity(dir)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.ErrorContains(t, err, "belongs to no cluster")
 	_, err = LoadCredentials(dir)
@@ -41,7 +41,7 @@ func TestInit(t *testing.T) {
 	require.NoError(t, err)
 	_, err = parseToken(text)
 	require.NoError(t, err)
-	identity, err := Load(dir)
+	identity, err := LoadIdentity(dir)
 	require.NoError(t, err)
 	require.True(t, identity.Founder && identity.Voting)
 	require.NotEmpty(t, identity.UUID)
@@ -56,13 +56,13 @@ func TestInit(t *testing.T) {
 	require.NotContains(t, string(stored), text[len(text)-16:])
 
 	_, err = Init(dir, InitOptions{Name: "n2", Address: "127.0.0.1:7400", Now: time.Now()})
-	var member *MemberError
+	var member *AlreadyMemberError
 	require.ErrorAs(t, err, &member)
 	require.Equal(t, "n1", member.Name)
 
 	identity.Peers = []string{"127.0.0.1:7401"}
 	require.NoError(t, identity.Save(dir))
-	again, err := Load(dir)
+	again, err := LoadIdentity(dir)
 	require.NoError(t, err)
 	require.Equal(t, identity, again)
 	identity.Peers = []string{"nobody"}
@@ -73,15 +73,15 @@ func TestInitRefusesAFormerClustersDirectory(t *testing.T) {
 	dir := t.TempDir()
 	putFile(t, pathOf(dir, "log/0001.wal"), "x")
 	_, err := Init(dir, InitOptions{Name: "n1", Address: "127.0.0.1:7400", Now: time.Now()})
-	var remnant *RemnantError
-	require.ErrorAs(t, err, &remnant)
-	require.Equal(t, pathOf(dir, "log"), remnant.Path)
+	var leftover *LeftoverError
+	require.ErrorAs(t, err, &leftover)
+	require.Equal(t, pathOf(dir, "log"), leftover.Path)
 }
 
 func TestABrokenIdentityIsNotNone(t *testing.T) {
 	dir := t.TempDir()
 	putFile(t, pathOf(dir, identityName), `{"name":"n1"`)
-	_, err := Load(dir)
+	_, err := LoadIdentity(dir)
 	require.Error(t, err)
 	require.NotErrorIs(t, err, fs.ErrNotExist)
 	_, err = Init(dir, InitOptions{Name: "n1", Address: "127.0.0.1:7400", Now: time.Now()})
@@ -92,7 +92,7 @@ func TestCertificateOfAnotherNodeIsNotLoaded(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Init(dir, InitOptions{Name: "n1", Address: "127.0.0.1:7400", Now: time.Now()})
 	require.NoError(t, err)
-	identity, err := Load(dir)
+	identity, err := LoadIdentity(dir)
 	require.NoError(t, err)
 	identity.Name = "n2"
 	require.NoError(t, identity.Save(dir))
@@ -102,19 +102,19 @@ func TestCertificateOfAnotherNodeIsNotLoaded(t *testing.T) {
 
 func TestRecover(t *testing.T) {
 	dir := t.TempDir()
-	require.ErrorIs(t, Recover(dir, time.Now()), fs.ErrNotExist)
+	require.ErrorIs(t, RequestRecovery(dir, time.Now()), fs.ErrNotExist)
 	_, err := Init(dir, InitOptions{Name: "n1", Address: "127.0.0.1:7400", Now: time.Now()})
 	require.NoError(t, err)
-	wanted, err := Recovering(dir)
+	wanted, err := RecoveryRequested(dir)
 	require.NoError(t, err)
 	require.False(t, wanted)
-	require.NoError(t, Recover(dir, time.Now()))
-	wanted, err = Recovering(dir)
+	require.NoError(t, RequestRecovery(dir, time.Now()))
+	wanted, err = RecoveryRequested(dir)
 	require.NoError(t, err)
 	require.True(t, wanted)
-	require.NoError(t, Recovered(dir))
-	require.NoError(t, Recovered(dir))
-	wanted, err = Recovering(dir)
+	require.NoError(t, ClearRecovery(dir))
+	require.NoError(t, ClearRecovery(dir))
+	wanted, err = RecoveryRequested(dir)
 	require.NoError(t, err)
 	require.False(t, wanted)
 }

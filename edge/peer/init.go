@@ -19,13 +19,13 @@ type InitOptions struct {
 // once did.
 func Init(dataDir string, o InitOptions) (string, error) {
 	identity := &Identity{Name: o.Name, UUID: uuid.NewString(), Address: o.Address, Voting: true, Founder: true, Peers: []string{}}
-	if err := identity.check(); err != nil {
+	if err := identity.validate(); err != nil {
 		return "", err
 	}
 	if err := CheckDataDir(dataDir); err != nil {
 		return "", err
 	}
-	if err := mustBeFree(dataDir); err != nil {
+	if err := requireNoIdentity(dataDir); err != nil {
 		return "", err
 	}
 	if err := makeDirectory(dataDir); err != nil {
@@ -43,8 +43,8 @@ func Init(dataDir string, o InitOptions) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	made := newSecret(ca.certificate)
-	files, err := nodeFiles(ca, key, encodeBlock(pemCertificate, certificate), []storedToken{made.stored(o.Now.Add(TokenLifetime))}, identity)
+	made := newToken(ca.certificate)
+	files, err := nodeFiles(ca, key, encodeBlock(pemCertificate, certificate), []storedToken{made.hashed(o.Now.Add(TokenLifetime))}, identity)
 	if err != nil {
 		return "", err
 	}

@@ -46,11 +46,11 @@ type joinAnswer struct {
 	Peers       []string `json:"peers"`
 }
 
-// ClusterError says that the node asked is not of the cluster that the token is for, or
+// WrongClusterError says that the node asked is not of the cluster that the token is for, or
 // that somebody in between pretends to be it.
-type ClusterError struct{ Address string }
+type WrongClusterError struct{ Address string }
 
-func (e *ClusterError) Error() string {
+func (e *WrongClusterError) Error() string {
 	return fmt.Sprintf("the node at %s is not of the cluster that the join token is for; check the address, and where the token comes from", e.Address)
 }
 
@@ -61,7 +61,7 @@ func (e *ClusterError) Error() string {
 // *RefusedError.
 func Join(ctx context.Context, dataDir string, o JoinOptions) error {
 	identity := &Identity{Name: o.Name, UUID: uuid.NewString(), Address: o.Address, Voting: o.Voting}
-	if err := errors.Join(identity.check(), CheckAddress(o.From)); err != nil {
+	if err := errors.Join(identity.validate(), CheckAddress(o.From)); err != nil {
 		return err
 	}
 	if o.From == o.Address {
@@ -71,11 +71,11 @@ func Join(ctx context.Context, dataDir string, o JoinOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(CheckDataDir(dataDir), mustBeFree(dataDir)); err != nil {
+	if err := errors.Join(CheckDataDir(dataDir), requireNoIdentity(dataDir)); err != nil {
 		return err
 	}
-	jobs := mustHaveNoJobs(dataDir)
-	var old *QueueError
+	jobs := requireNoJobs(dataDir)
+	var old *QueueNotEmptyError
 	if jobs != nil && (!errors.As(jobs, &old) || !o.DiscardQueue) {
 		return jobs
 	}
@@ -90,7 +90,7 @@ func Join(ctx context.Context, dataDir string, o JoinOptions) error {
 	if err != nil {
 		return err
 	}
-	ca, err := answer.check(o, t, key)
+	ca, err := answer.verify(o, t, key)
 	if err != nil {
 		return fmt.Errorf("the answer of the node at %s: %w", o.From, err)
 	}
@@ -113,8 +113,8 @@ func Join(ctx context.Context, dataDir string, o JoinOptions) error {
 
 // nodeFiles are a node's files in the order in which they must be written: with the
 // last one the node belongs to the cluster, and needs all others.
-func nodeFiles(ca *authority, key *ecdsa.PrivateKey, certificate []byte, tokens []storedToken, identity *Identity) ([]file, error) {
-	if err := identity.check(); err != nil {
+func nodeFiles(ca *authority, key *ecdsa.PrivateKey, certificate []byte, tokens []storedToken, identity *Identity) ([]nodeFile, error) {
+	if err := identity.validate(); err != nil {
 		return nil, err
 	}
 	caKey, err := encodeKey(ca.key)
@@ -129,11 +129,11 @@ func nodeFiles(ca *authority, key *ecdsa.PrivateKey, certificate []byte, tokens 
 	if err != nil {
 		return nil, err
 	}
-	last, err := identity.file()
+	last, err := identity.encode()
 	if err != nil {
 		return nil, err
 	}
-	return []file{
+	return []nodeFile{
 		{caName, encodeBlock(pemCertificate, ca.certificate.Raw), publicMode},
 		{caKeyName, caKey, secretMode},
 		{certificateName, certificate, publicMode},
@@ -173,20 +173,20 @@ func joinConfig(address string, t token) *tls.Config {
 					return err
 				}
 			}
-			return &ClusterError{Address: address}
+			return &WrongClusterError{Address: address}
 		},
 	}
 }
 
-// check takes nothing on trust that it need not: a node that starts with files that do
+// verify takes nothing on trust that it need not: a node that starts with files that do
 // not fit together would not be able to say why.
-func (a *joinAnswer) check(o JoinOptions, t token, key *ecdsa.PrivateKey) (*authority, error) {
+func (a *joinAnswer) verify(o JoinOptions, t token, key *ecdsa.PrivateKey) (*authority, error) {
 	ca, err := parseAuthority([]byte(a.CA), []byte(a.CAKey))
 	if err != nil {
 		return nil, err
 	}
 	if sha256.Sum256(ca.certificate.Raw) != t.ca {
-		return nil, &ClusterError{Address: o.From}
+		return nil, &WrongClusterError{Address: o.From}
 	}
 	certificate, err := parseCertificate([]byte(a.Certificate))
 	if err != nil {

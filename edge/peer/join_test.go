@@ -14,12 +14,12 @@ import (
 )
 
 func TestJoin(t *testing.T) {
-	n1 := founder(t)
+	n1 := newFounder(t)
 	dir := t.TempDir()
 	o := n1.options("n2_.x")
 	o.Voting = false
 	require.NoError(t, Join(t.Context(), dir, o))
-	identity, err := Load(dir)
+	identity, err := LoadIdentity(dir)
 	require.NoError(t, err)
 	require.False(t, identity.Voting || identity.Founder)
 	require.Equal(t, []string{n1.address(), "127.0.0.1:7400"}, identity.Peers)
@@ -29,7 +29,7 @@ func TestJoin(t *testing.T) {
 	}
 
 	// Every node admits others, with tokens of its own.
-	n2 := open(t, dir)
+	n2 := openNode(t, dir)
 	n2.token, err = NewToken(dir, time.Hour, time.Now())
 	require.NoError(t, err)
 	n3 := n2.joined(t, "n3")
@@ -37,7 +37,7 @@ func TestJoin(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, about.Leads)
 
-	var member *MemberError
+	var member *AlreadyMemberError
 	require.ErrorAs(t, Join(t.Context(), dir, n1.options("n4")), &member)
 	taken := n1.options("n4")
 	taken.Address = identity.Address
@@ -46,13 +46,13 @@ func TestJoin(t *testing.T) {
 }
 
 func TestJoinIsRefused(t *testing.T) {
-	n1, other := founder(t), founder(t)
+	n1, other := newFounder(t), newFounder(t)
 	expired, err := NewToken(n1.dir, time.Hour, time.Now().Add(-2*time.Hour))
 	require.NoError(t, err)
 	parsed, err := parseToken(n1.token)
 	require.NoError(t, err)
 	parsed.secret[0]++
-	n1.listener.SetMembers(func(name string) bool { return name == "n1" || name == "n5" }, nobody)
+	n1.listener.SetMembers(func(name string) bool { return name == "n1" || name == "n5" }, noNode)
 
 	for name, c := range map[string]struct {
 		change func(*JoinOptions)
@@ -78,11 +78,11 @@ func TestJoinIsRefused(t *testing.T) {
 			if o.Token != "" {
 				require.NotContains(t, err.Error(), o.Token)
 			}
-			_, err = Load(dir)
+			_, err = LoadIdentity(dir)
 			require.ErrorIs(t, err, fs.ErrNotExist)
 		})
 	}
-	var wrong *ClusterError
+	var wrong *WrongClusterError
 	o := n1.options("n2")
 	o.Token = other.token
 	require.ErrorAs(t, Join(t.Context(), t.TempDir(), o), &wrong)
@@ -91,7 +91,7 @@ func TestJoinIsRefused(t *testing.T) {
 
 // The other side checks for itself; a client may be any program.
 func TestAdmissionChecksWhatItIsSent(t *testing.T) {
-	n1 := founder(t)
+	n1 := newFounder(t)
 	key, err := newKey()
 	require.NoError(t, err)
 	good, err := newRequest("n2", key)
@@ -109,7 +109,7 @@ func TestAdmissionChecksWhatItIsSent(t *testing.T) {
 		"not ECDSA P-256":        {"n2", "h:1", parsed.secret[:], otherKind},
 		"there is no PEM block":  {"n2", "h:1", parsed.secret[:], "x"},
 		"does not know that":     {"n2", "h:1", nil, good},
-		"request body too large": {"n2", "h:1", make([]byte, joinMax), good},
+		"request body too large": {"n2", "h:1", make([]byte, joinBodyMax), good},
 	} {
 		_, err := rawJoin(t, n1, r)
 		var refused *RefusedError
@@ -124,14 +124,14 @@ func TestAdmissionChecksWhatItIsSent(t *testing.T) {
 // Whatever file was the last one written before a crash, the node belongs to no
 // cluster, and can join.
 func TestJoinThatIsCutOff(t *testing.T) {
-	n1 := founder(t)
+	n1 := newFounder(t)
 	for _, name := range []string{caName, caKeyName, certificateName, certificateKeyName, tokensName} {
 		dir := t.TempDir()
 		putFile(t, pathOf(dir, formerPrefix+"123"), "half")
 		putFile(t, pathOf(dir, name+"-1-0123456789abcdef.tmp"), "half")
 		require.NoError(t, os.Mkdir(pathOf(dir, name), 0o700)) // so that the file cannot get its name
 		require.Error(t, Join(t.Context(), dir, n1.options("n2")), name)
-		_, err := Load(dir)
+		_, err := LoadIdentity(dir)
 		require.ErrorIs(t, err, fs.ErrNotExist, name)
 		_, err = LoadCredentials(dir)
 		require.ErrorIs(t, err, fs.ErrNotExist, name)
@@ -147,7 +147,7 @@ func TestJoinThatIsCutOff(t *testing.T) {
 }
 
 func TestJoinWithAQueue(t *testing.T) {
-	n1 := founder(t)
+	n1 := newFounder(t)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, job := range []string{"job-7", "archive/0/job-7"} {
 		dir := t.TempDir()
@@ -158,7 +158,7 @@ func TestJoinWithAQueue(t *testing.T) {
 		lock, err := os.Stat(filepath.Join(queue, "lock"))
 		require.NoError(t, err)
 
-		var old *QueueError
+		var old *QueueNotEmptyError
 		require.ErrorAs(t, Join(t.Context(), dir, n1.options("n2")), &old)
 		require.Equal(t, filepath.Join(queue, job), old.File)
 
@@ -171,9 +171,9 @@ func TestJoinWithAQueue(t *testing.T) {
 		o = n1.options("n2")
 		o.DiscardQueue, o.Now = true, time.Now()
 		require.NoError(t, Join(t.Context(), dir, o))
-		aside := queue + ".before-join-" + o.Now.UTC().Format(oldQueueTime)
-		require.FileExists(t, filepath.Join(aside, job))
-		require.NoFileExists(t, filepath.Join(aside, "lock"))
+		backup := queue + ".before-join-" + o.Now.UTC().Format(formerQueueTime)
+		require.FileExists(t, filepath.Join(backup, job))
+		require.NoFileExists(t, filepath.Join(backup, "lock"))
 		require.NoFileExists(t, filepath.Join(queue, "serial"))
 		after, err := os.Stat(filepath.Join(queue, "lock"))
 		require.NoError(t, err)
@@ -184,5 +184,5 @@ func TestJoinWithAQueue(t *testing.T) {
 	putFile(t, filepath.Join(dir, "queue/serial"), "0\n")
 	putFile(t, filepath.Join(dir, "queue/quarantine/job-1"), "?")
 	require.NoError(t, Join(t.Context(), dir, n1.options("n2")))
-	require.NoDirExists(t, filepath.Join(dir, "queue.before-join-"+now.Format(oldQueueTime)))
+	require.NoDirExists(t, filepath.Join(dir, "queue.before-join-"+now.Format(formerQueueTime)))
 }

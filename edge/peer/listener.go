@@ -16,9 +16,9 @@ import (
 // Bounds of connections at a time.
 const (
 	connectionsMax = 1000
-	// strangersMax is for those that have not proved to be nodes. When there is one
+	// unverifiedMax is for those that have not proved to be nodes. When there is one
 	// too many the oldest makes room: a node proves itself at once.
-	strangersMax = 64
+	unverifiedMax = 64
 )
 
 // acceptPause is how long a listener waits that the system gives no connection, for
@@ -44,35 +44,35 @@ type Listener struct {
 	done        chan struct{} // closed by Close
 	serving     sync.WaitGroup
 
-	mutex     sync.Mutex
-	closed    bool
-	member    func(name string) bool // nil: not known
-	barred    func(name string) bool
-	gates     map[Protocol]*gate
-	strangers []*conn // the oldest first; those of ProtocolJoin stay until they end
-	nodes     map[*conn]struct{}
+	mu          sync.Mutex
+	closed      bool
+	memberCheck func(name string) bool // nil: not known
+	barredCheck func(name string) bool
+	listeners   map[Protocol]*protocolListener
+	unverified  []*peerConn // the oldest first; those of ProtocolJoin stay until they end
+	nodes       map[*peerConn]struct{}
 }
 
-// conn is a connection that the listener has taken. protocol is set once the
+// peerConn is a connection that the listener has taken. protocol is set once the
 // handshake is done.
-type conn struct {
+type peerConn struct {
 	*tls.Conn
 	listener *Listener
 	protocol Protocol
 }
 
 // Close is part of net.Conn.
-func (c *conn) Close() error {
-	c.listener.forget(c)
+func (c *peerConn) Close() error {
+	c.listener.unregister(c)
 	return c.Conn.Close()
 }
 
-// cut ends a connection at once, from any goroutine. Whoever has it closes it.
-func (c *conn) cut() { c.NetConn().Close() }
+// abort ends a connection at once, from any goroutine. Whoever has it closes it.
+func (c *peerConn) abort() { c.NetConn().Close() }
 
 // refuse ends a connection that nobody has got.
-func (c *conn) refuse() {
-	c.cut()
+func (c *peerConn) refuse() {
+	c.abort()
 	_ = c.Close() // of which nothing is left but what the listener has noted
 }
 
@@ -95,7 +95,7 @@ func Listen(address string, credentials *Credentials, o ListenOptions) (*Listene
 		o.Handshake = handshakeTimeout
 	}
 	l := &Listener{tcp: tcp, credentials: credentials, options: o, done: make(chan struct{}),
-		gates: map[Protocol]*gate{}, nodes: map[*conn]struct{}{}}
+		listeners: map[Protocol]*protocolListener{}, nodes: map[*peerConn]struct{}{}}
 	l.config = credentials.serverConfig(l.admits)
 	l.serving.Go(l.accept)
 	return l, nil
@@ -110,9 +110,9 @@ func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
 // away, or is new, can be led by one that it does not know yet. It does not touch
 // connections that are there already: see Expel.
 func (l *Listener) SetMembers(member, barred func(name string) bool) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	l.member, l.barred = member, barred
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.memberCheck, l.barredCheck = member, barred
 }
 
 // admits says whether a node may have a connection of a protocol. What comes over
@@ -122,9 +122,9 @@ func (l *Listener) admits(protocol Protocol, name string) bool {
 	case ProtocolNode:
 		return true
 	case ProtocolRaft:
-		l.mutex.Lock()
-		barred := l.barred
-		l.mutex.Unlock()
+		l.mu.Lock()
+		barred := l.barredCheck
+		l.mu.Unlock()
 		return barred == nil || !barred(name)
 	default:
 		return l.isMember(name)
@@ -132,45 +132,45 @@ func (l *Listener) admits(protocol Protocol, name string) bool {
 }
 
 func (l *Listener) isMember(name string) bool {
-	l.mutex.Lock()
-	member := l.member
-	l.mutex.Unlock()
+	l.mu.Lock()
+	member := l.memberCheck
+	l.mu.Unlock()
 	return member == nil || member(name)
 }
 
-// hasMember is isMember where nobody is one until it is known who is.
-func (l *Listener) hasMember(name string) bool {
-	l.mutex.Lock()
-	member := l.member
-	l.mutex.Unlock()
+// isKnownMember is isMember where nobody is one until it is known who is.
+func (l *Listener) isKnownMember(name string) bool {
+	l.mu.Lock()
+	member := l.memberCheck
+	l.mu.Unlock()
 	return name == l.credentials.name || member != nil && member(name)
 }
 
 // Expel ends the connections that a node has made to this one.
 func (l *Listener) Expel(name string) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for c := range l.nodes {
 		if PeerName(c) == name {
-			c.cut()
+			c.abort()
 		}
 	}
 }
 
 // Raft gives the connections of ProtocolRaft. Until it is closed it is the same one at
 // each call, and then a new one; in between there are no such connections.
-func (l *Listener) Raft() net.Listener { return l.open(ProtocolRaft) }
+func (l *Listener) Raft() net.Listener { return l.listenerFor(ProtocolRaft) }
 
 // Luxi gives the connections of ProtocolLuxi, as Raft does.
-func (l *Listener) Luxi() net.Listener { return l.open(ProtocolLuxi) }
+func (l *Listener) Luxi() net.Listener { return l.listenerFor(ProtocolLuxi) }
 
-func (l *Listener) open(protocol Protocol) *gate {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	g := l.gates[protocol]
+func (l *Listener) listenerFor(protocol Protocol) *protocolListener {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g := l.listeners[protocol]
 	if g == nil || g.isClosed() && !l.closed {
-		g = newGate(l.tcp.Addr())
-		l.gates[protocol] = g
+		g = newProtocolListener(l.tcp.Addr())
+		l.listeners[protocol] = g
 	}
 	if l.closed {
 		_ = g.Close() // cannot fail
@@ -181,22 +181,22 @@ func (l *Listener) open(protocol Protocol) *gate {
 // Close closes the port and all connections, and waits for what the listener has
 // running. It may be called again.
 func (l *Listener) Close() error {
-	l.mutex.Lock()
+	l.mu.Lock()
 	if l.closed {
-		l.mutex.Unlock()
+		l.mu.Unlock()
 		return nil
 	}
 	l.closed = true
 	close(l.done)
 	err := l.tcp.Close()
-	for _, c := range l.strangers {
-		c.cut()
+	for _, c := range l.unverified {
+		c.abort()
 	}
 	for c := range l.nodes {
-		c.cut()
+		c.abort()
 	}
-	gates := l.gates
-	l.mutex.Unlock()
+	gates := l.listeners
+	l.mu.Unlock()
 	for _, g := range gates {
 		_ = g.Close() // cannot fail
 	}
@@ -219,42 +219,42 @@ func (l *Listener) accept() {
 			}
 			continue
 		}
-		c := &conn{Conn: tls.Server(raw, l.config), listener: l}
-		if !l.meet(c) {
+		c := &peerConn{Conn: tls.Server(raw, l.config), listener: l}
+		if !l.register(c) {
 			raw.Close()
 			continue
 		}
-		l.serving.Go(func() { l.serve(c) })
+		l.serving.Go(func() { l.handshake(c) })
 	}
 }
 
-// meet notes a new connection. false: it comes too late.
-func (l *Listener) meet(c *conn) bool {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
+// register notes a new connection. false: it comes too late.
+func (l *Listener) register(c *peerConn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.closed {
 		return false
 	}
-	if len(l.strangers) >= strangersMax {
-		l.strangers[0].cut()
-		l.strangers = slices.Delete(l.strangers, 0, 1)
+	if len(l.unverified) >= unverifiedMax {
+		l.unverified[0].abort()
+		l.unverified = slices.Delete(l.unverified, 0, 1)
 	}
-	l.strangers = append(l.strangers, c)
+	l.unverified = append(l.unverified, c)
 	return true
 }
 
-// forget says that a connection has ended. It may be called again.
-func (l *Listener) forget(c *conn) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
+// unregister says that a connection has ended. It may be called again.
+func (l *Listener) unregister(c *peerConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	delete(l.nodes, c)
-	if at := slices.Index(l.strangers, c); at >= 0 {
-		l.strangers = slices.Delete(l.strangers, at, at+1)
+	if at := slices.Index(l.unverified, c); at >= 0 {
+		l.unverified = slices.Delete(l.unverified, at, at+1)
 	}
 }
 
-// serve finds out who is at the other end and hands the connection over.
-func (l *Listener) serve(c *conn) {
+// handshake finds out who is at the other end and hands the connection over.
+func (l *Listener) handshake(c *peerConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.options.Handshake)
 	defer cancel()
 	log := l.options.Log.WithField("from", c.RemoteAddr().String())
@@ -264,28 +264,28 @@ func (l *Listener) serve(c *conn) {
 		return
 	}
 	c.protocol = Protocol(c.ConnectionState().NegotiatedProtocol)
-	if g := l.welcome(c); g == nil || !g.offer(c) {
+	if g := l.admit(c); g == nil || !g.deliver(c) {
 		log.WithFields(logrus.Fields{"node": PeerName(c), "op": c.protocol}).Debug("a connection of another node is not wanted now")
 		c.refuse()
 	}
 }
 
-// welcome counts the connection among those of nodes, if that is what it is, and
+// admit counts the connection among those of nodes, if that is what it is, and
 // returns where it goes, or nil if there is no room or nobody to take it.
-func (l *Listener) welcome(c *conn) *gate {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
+func (l *Listener) admit(c *peerConn) *protocolListener {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.closed {
 		return nil
 	}
 	if c.protocol == ProtocolJoin {
-		return l.gates[ProtocolNode]
+		return l.listeners[ProtocolNode]
 	}
-	at := slices.Index(l.strangers, c)
+	at := slices.Index(l.unverified, c)
 	if at < 0 || len(l.nodes) >= l.options.Connections {
 		return nil
 	}
-	l.strangers = slices.Delete(l.strangers, at, at+1)
+	l.unverified = slices.Delete(l.unverified, at, at+1)
 	l.nodes[c] = struct{}{}
-	return l.gates[c.protocol]
+	return l.listeners[c.protocol]
 }

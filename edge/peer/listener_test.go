@@ -28,8 +28,8 @@ func rawJoin(t *testing.T, n *node, r joinRequest) (*joinAnswer, error) {
 	return answer, err
 }
 
-// isEnded tells that the other side has closed or refused a connection.
-func isEnded(t *testing.T, c net.Conn) {
+// requireEnded tells that the other side has closed or refused a connection.
+func requireEnded(t *testing.T, c net.Conn) {
 	t.Helper()
 	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
 	_, err := c.Read(make([]byte, 1))
@@ -39,7 +39,7 @@ func isEnded(t *testing.T, c net.Conn) {
 	c.Close()
 }
 
-func accepted(t *testing.T, l net.Listener) net.Conn {
+func acceptConn(t *testing.T, l net.Listener) net.Conn {
 	t.Helper()
 	c, err := l.Accept()
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func accepted(t *testing.T, l net.Listener) net.Conn {
 }
 
 func TestProtocolsAreToldApart(t *testing.T) {
-	n1 := founder(t)
+	n1 := newFounder(t)
 	n2 := n1.joined(t, "n2")
 	raft, luxi := n1.listener.Raft(), n1.listener.Luxi()
 	require.Same(t, raft, n1.listener.Raft())
@@ -57,7 +57,7 @@ func TestProtocolsAreToldApart(t *testing.T) {
 		require.NoError(t, err)
 		defer c.Close()
 		require.Equal(t, "n1", PeerName(c))
-		at := accepted(t, l)
+		at := acceptConn(t, l)
 		require.Equal(t, "n2", PeerName(at))
 		go func() { _, _ = fmt.Fprint(c, protocol) }()
 		text := make([]byte, len(protocol))
@@ -72,36 +72,36 @@ func TestProtocolsAreToldApart(t *testing.T) {
 }
 
 func TestAClosedGateCanBeOpenedAgain(t *testing.T) {
-	n1 := founder(t)
+	n1 := newFounder(t)
 	n2 := n1.joined(t, "n2")
 	dial := func() net.Conn {
 		c, err := n2.Dial(t.Context(), n1.address(), ProtocolLuxi)
 		require.NoError(t, err)
 		return c
 	}
-	isEnded(t, dial()) // it was never open
+	requireEnded(t, dial()) // it was never open
 	l := n1.listener.Luxi()
 	waiting := dial()
-	require.Eventually(t, func() bool { return len(l.(*gate).waiting) == 1 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(l.(*protocolListener).backlog) == 1 }, patience, time.Millisecond)
 	require.NoError(t, l.Close())
-	isEnded(t, waiting)
+	requireEnded(t, waiting)
 	_, err := l.Accept()
 	require.ErrorIs(t, err, net.ErrClosed)
-	isEnded(t, dial())
+	requireEnded(t, dial())
 
 	l = n1.listener.Luxi()
 	c := dial()
 	defer c.Close()
-	accepted(t, l)
+	acceptConn(t, l)
 
 	require.NoError(t, n1.listener.Close())
 	_, err = n1.listener.Luxi().Accept()
 	require.ErrorIs(t, err, net.ErrClosed)
-	isEnded(t, c)
+	requireEnded(t, c)
 }
 
 func TestOnlyNodesOfTheClusterAreHeard(t *testing.T) {
-	n1, other := founder(t), founder(t)
+	n1, other := newFounder(t), newFounder(t)
 	raft := n1.listener.Raft()
 	defer raft.Close()
 	n2 := n1.joined(t, "n2")
@@ -114,8 +114,8 @@ func TestOnlyNodesOfTheClusterAreHeard(t *testing.T) {
 		return c
 	}
 	for _, protocol := range []Protocol{ProtocolRaft, ProtocolLuxi, ProtocolNode} {
-		isEnded(t, anybody(protocol))
-		isEnded(t, anybody(protocol, other.credentials.pair))
+		requireEnded(t, anybody(protocol))
+		requireEnded(t, anybody(protocol, other.credentials.pair))
 	}
 	_, err = tls.Dial("tcp", n1.address(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{string(ProtocolRaft)}, MaxVersion: tls.VersionTLS12})
 	require.Error(t, err)
@@ -128,40 +128,40 @@ func TestOnlyNodesOfTheClusterAreHeard(t *testing.T) {
 	require.ErrorContains(t, err, "this connection is not for that")
 }
 
-func nobody(string) bool { return false }
+func noNode(string) bool { return false }
 
 // A node that this one does not know may lead it, but not speak for clients.
-func TestAStrangerWithACertificate(t *testing.T) {
-	n1 := founder(t)
+func TestAFormerMemberWithACertificate(t *testing.T) {
+	n1 := newFounder(t)
 	n2 := n1.joined(t, "n2")
 	raft := n1.listener.Raft()
-	n1.listener.SetMembers(func(name string) bool { return name == "n1" }, nobody)
+	n1.listener.SetMembers(func(name string) bool { return name == "n1" }, noNode)
 	c, err := n2.Dial(t.Context(), n1.address(), ProtocolRaft)
 	require.NoError(t, err)
 	defer c.Close()
-	accepted(t, raft)
+	acceptConn(t, raft)
 	c, err = n2.Dial(t.Context(), n1.address(), ProtocolLuxi)
 	require.NoError(t, err)
-	isEnded(t, c)
+	requireEnded(t, c)
 }
 
 func TestARemovedNodeIsRefused(t *testing.T) {
-	n1 := founder(t)
+	n1 := newFounder(t)
 	n2 := n1.joined(t, "n2")
 	client := NewClient(n2)
 	raft := n1.listener.Raft()
 	old, err := n2.Dial(t.Context(), n1.address(), ProtocolRaft)
 	require.NoError(t, err)
-	accepted(t, raft)
+	acceptConn(t, raft)
 
 	n1.listener.SetMembers(func(name string) bool { return name == "n1" }, func(name string) bool { return name == "n2" })
 	n1.listener.Expel("n1")
 	n1.listener.Expel("n2")
-	isEnded(t, old)
+	requireEnded(t, old)
 	for _, protocol := range []Protocol{ProtocolRaft, ProtocolLuxi} {
 		c, err := n2.Dial(t.Context(), n1.address(), protocol)
 		require.NoError(t, err)
-		isEnded(t, c)
+		requireEnded(t, c)
 	}
 	_, err = client.About(t.Context(), n1.address())
 	var refused *RefusedError
@@ -171,35 +171,35 @@ func TestARemovedNodeIsRefused(t *testing.T) {
 	require.ErrorAs(t, client.Files(t.Context(), n1.address(), nil), &refused)
 
 	// It may ask to be one again.
-	_, err = client.Member(t.Context(), n1.address(), memberRequest("n2"))
+	_, err = client.RequestMembership(t.Context(), n1.address(), newMembershipRequest("n2"))
 	require.NoError(t, err)
 }
 
-func memberRequest(name string) MemberRequest {
-	return MemberRequest{Name: name, UUID: "5e7c0a3e-3c4f-4c43-8a36-1c8b0d9a2f10", Address: "127.0.0.1:7500", Voting: true, Applied: 7}
+func newMembershipRequest(name string) MembershipRequest {
+	return MembershipRequest{Name: name, UUID: "5e7c0a3e-3c4f-4c43-8a36-1c8b0d9a2f10", Address: "127.0.0.1:7500", Voting: true, Applied: 7}
 }
 
 func TestConversations(t *testing.T) {
-	n1 := founder(t)
+	n1 := newFounder(t)
 	client := NewClient(n1.joined(t, "n2"))
 	about, err := client.About(t.Context(), n1.address())
 	require.NoError(t, err)
 	require.Equal(t, About{Name: "n1", Master: "n1", Applied: 12, Leads: true}, about)
 
-	for _, want := range []Admission{{Status: StatusMember, Master: "n1"}, {Status: StatusWaiting}, {StatusElsewhere, "n3", "h:1"}} {
+	for _, want := range []Admission{{Status: StatusMember, Master: "n1"}, {Status: StatusWaiting}, {StatusNotMaster, "n3", "h:1"}} {
 		n1.backend.admission = want
-		got, err := client.Member(t.Context(), n1.address(), memberRequest("n2"))
+		got, err := client.RequestMembership(t.Context(), n1.address(), newMembershipRequest("n2"))
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
-	require.Equal(t, memberRequest("n2"), n1.backend.requests[0])
-	_, err = client.Member(t.Context(), n1.address(), memberRequest("n3"))
+	require.Equal(t, newMembershipRequest("n2"), n1.backend.requests[0])
+	_, err = client.RequestMembership(t.Context(), n1.address(), newMembershipRequest("n3"))
 	require.ErrorContains(t, err, "node n2 cannot speak for node n3")
-	bad := memberRequest("n2")
+	bad := newMembershipRequest("n2")
 	bad.Address = ":1"
-	_, err = client.Member(t.Context(), n1.address(), bad)
+	_, err = client.RequestMembership(t.Context(), n1.address(), bad)
 	require.ErrorContains(t, err, "the host of a node's address")
-	_, err = exchange(t.Context(), client.http, http.MethodPost, n1.address(), memberPath, strings.Repeat("x", requestMax), &Admission{})
+	_, err = exchange(t.Context(), client.http, http.MethodPost, n1.address(), memberPath, strings.Repeat("x", requestBodyMax), &Admission{})
 	require.ErrorContains(t, err, "too large")
 	_, err = exchange(t.Context(), client.http, http.MethodGet, n1.address(), "/v1/nothing", nil, &Admission{})
 	require.ErrorContains(t, err, "404")
@@ -212,7 +212,7 @@ func TestConversations(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
-	n1 := founder(t)
+	n1 := newFounder(t)
 	client := NewClient(n1.joined(t, "n2"))
 	for i := range 5000 {
 		n1.backend.files = append(n1.backend.files, FileDigest{Path: fmt.Sprintf("queue/job-%d", i), SHA256: strings.Repeat("0", 64), Size: int64(i)})
@@ -231,10 +231,10 @@ func TestFiles(t *testing.T) {
 }
 
 func TestHalfOpenConnectionsAreBounded(t *testing.T) {
-	n1 := founder(t)
+	n1 := newFounder(t)
 	n2 := n1.joined(t, "n2")
 	raft := n1.listener.Raft()
-	silent := make([]net.Conn, 0, strangersMax+10)
+	silent := make([]net.Conn, 0, unverifiedMax+10)
 	for range cap(silent) {
 		c, err := net.Dial("tcp", n1.address())
 		require.NoError(t, err)
@@ -243,32 +243,32 @@ func TestHalfOpenConnectionsAreBounded(t *testing.T) {
 	}
 	// The oldest have made room, and so does another one for a node.
 	for _, c := range silent[:10] {
-		isEnded(t, c)
+		requireEnded(t, c)
 	}
 	c, err := n2.Dial(t.Context(), n1.address(), ProtocolRaft)
 	require.NoError(t, err)
 	defer c.Close()
-	accepted(t, raft)
-	isEnded(t, silent[10])
-	n1.listener.mutex.Lock()
-	defer n1.listener.mutex.Unlock()
-	require.LessOrEqual(t, len(n1.listener.strangers), strangersMax)
+	acceptConn(t, raft)
+	requireEnded(t, silent[10])
+	n1.listener.mu.Lock()
+	defer n1.listener.mu.Unlock()
+	require.LessOrEqual(t, len(n1.listener.unverified), unverifiedMax)
 	require.Len(t, n1.listener.nodes, 1)
 }
 
 func TestSlowHandshakesEnd(t *testing.T) {
-	n1 := founder(t)
+	n1 := newFounder(t)
 	l, err := Listen("127.0.0.1:0", n1.credentials, ListenOptions{Handshake: 50 * time.Millisecond})
 	require.NoError(t, err)
 	c, err := net.Dial("tcp", l.Addr().String())
 	require.NoError(t, err)
-	isEnded(t, c)
+	requireEnded(t, c)
 	require.NoError(t, l.Close())
 	require.NoError(t, l.Close())
 }
 
 func TestConnectionsOfNodesAreBounded(t *testing.T) {
-	n1 := founder(t)
+	n1 := newFounder(t)
 	l, err := Listen("127.0.0.1:0", n1.credentials, ListenOptions{Connections: 2})
 	require.NoError(t, err)
 	defer l.Close()
@@ -280,11 +280,11 @@ func TestConnectionsOfNodesAreBounded(t *testing.T) {
 		return c
 	}
 	dial()
-	first := accepted(t, raft)
+	first := acceptConn(t, raft)
 	dial()
-	accepted(t, raft)
-	isEnded(t, dial())
+	acceptConn(t, raft)
+	requireEnded(t, dial())
 	first.Close()
 	dial()
-	accepted(t, raft)
+	acceptConn(t, raft)
 }

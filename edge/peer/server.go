@@ -24,7 +24,7 @@ const (
 	// sendTimeout is for the other node to take an answer, or sendPart bytes of a long
 	// one, after it was asked for or the part before.
 	sendTimeout = 60 * time.Second
-	sendPart    = 64 << 10
+	sendChunk   = 64 << 10
 )
 
 // Backend is what a node answers the others with: its daemon. Its methods may be called
@@ -34,7 +34,7 @@ type Backend interface {
 	About(ctx context.Context) (About, error)
 	// Admit answers a request of the node that has this name by its certificate. It
 	// may be one that was removed: its UUID is known then.
-	Admit(ctx context.Context, r MemberRequest) (Admission, error)
+	Admit(ctx context.Context, r MembershipRequest) (Admission, error)
 	// Files tells of each file that all nodes have, and ends with the error of each, if
 	// there is one.
 	Files(ctx context.Context, each func(FileDigest) error) error
@@ -62,74 +62,74 @@ func (l *Listener) Serve(backend Backend) error {
 		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: sendTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: headerMax, DisableGeneralOptionsHandler: true,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
-		ErrorLog:    stdlog.New(complaints{s.log}, "", 0),
+		ErrorLog:    stdlog.New(errorLog{s.log}, "", 0),
 	}
-	err := hs.Serve(l.open(ProtocolNode))
+	err := hs.Serve(l.listenerFor(ProtocolNode))
 	if errors.Is(err, net.ErrClosed) {
 		err = nil
 	}
 	return errors.Join(err, hs.Close())
 }
 
-// complaints are net/http's: a request that has crashed, mostly.
-type complaints struct{ log *logrus.Logger }
+// errorLog are net/http's: a request that has crashed, mostly.
+type errorLog struct{ log *logrus.Logger }
 
-func (c complaints) Write(text []byte) (int, error) {
-	c.log.WithField("err", string(text)).Warn("a request of another node")
+func (l errorLog) Write(text []byte) (int, error) {
+	l.log.WithField("err", string(text)).Warn("a request of another node")
 	return len(text), nil
 }
 
 // ServeHTTP lets everybody do what he may: who has a token, join; a node that is no
 // member, ask to be one; a member, everything else too.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c, ok := r.Context().Value(connKey{}).(*conn)
+	c, ok := r.Context().Value(connKey{}).(*peerConn)
 	if !ok {
 		panic("peer: a request over a connection that the listener did not make")
 	}
 	name := PeerName(c)
 	switch path := r.URL.Path; {
 	case (c.protocol == ProtocolJoin) != (path == joinPath):
-		refuse(w, http.StatusForbidden, errors.New("this connection is not for that"))
+		writeError(w, http.StatusForbidden, errors.New("this connection is not for that"))
 	case path != joinPath && path != memberPath && !s.listener.isMember(name):
-		refuse(w, http.StatusForbidden, fmt.Errorf("node %s is no member of this cluster; it was removed, or has not been admitted yet", name))
+		writeError(w, http.StatusForbidden, fmt.Errorf("node %s is no member of this cluster; it was removed, or has not been admitted yet", name))
 	default:
 		s.mux.ServeHTTP(w, r)
 	}
 }
 
 func (s *server) member(w http.ResponseWriter, r *http.Request) {
-	var request MemberRequest
-	if err := readBody(w, r, requestMax, &request); err != nil {
-		refuse(w, http.StatusBadRequest, err)
+	var request MembershipRequest
+	if err := readBody(w, r, requestBodyMax, &request); err != nil {
+		writeError(w, http.StatusBadRequest, err)
 		return
 	}
-	wish := Identity{Name: request.Name, UUID: request.UUID, Address: request.Address}
-	if err := wish.check(); err != nil {
-		refuse(w, http.StatusBadRequest, err)
+	claimed := Identity{Name: request.Name, UUID: request.UUID, Address: request.Address}
+	if err := claimed.validate(); err != nil {
+		writeError(w, http.StatusBadRequest, err)
 		return
 	}
-	if name := PeerName(r.Context().Value(connKey{}).(*conn)); name != request.Name {
-		refuse(w, http.StatusForbidden, fmt.Errorf("node %s cannot speak for node %s", name, request.Name))
+	if name := PeerName(r.Context().Value(connKey{}).(*peerConn)); name != request.Name {
+		writeError(w, http.StatusForbidden, fmt.Errorf("node %s cannot speak for node %s", name, request.Name))
 		return
 	}
 	admission, err := s.backend.Admit(r.Context(), request)
 	switch {
 	case err != nil:
-		refuse(w, http.StatusInternalServerError, err)
-	case admission.Status == StatusElsewhere:
-		reply(w, http.StatusMisdirectedRequest, admission)
+		writeError(w, http.StatusInternalServerError, err)
+	case admission.Status == StatusNotMaster:
+		writeJSON(w, http.StatusMisdirectedRequest, admission)
 	default:
-		reply(w, http.StatusOK, admission)
+		writeJSON(w, http.StatusOK, admission)
 	}
 }
 
 func (s *server) about(w http.ResponseWriter, r *http.Request) {
 	about, err := s.backend.About(r.Context())
 	if err != nil {
-		refuse(w, http.StatusInternalServerError, err)
+		writeError(w, http.StatusInternalServerError, err)
 		return
 	}
-	reply(w, http.StatusOK, about)
+	writeJSON(w, http.StatusOK, about)
 }
 
 // files sends one line for each file. An error comes too late for another code: it is
@@ -138,7 +138,7 @@ func (s *server) files(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // the request has been read; a long answer must not end it
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	out := bufio.NewWriterSize(paced{w, control}, sendPart)
+	out := bufio.NewWriterSize(deadlineWriter{w, control}, sendChunk)
 	lines := json.NewEncoder(out)
 	err := s.backend.Files(r.Context(), func(f FileDigest) error { return lines.Encode(fileLine{FileDigest: f}) })
 	if err != nil {
@@ -149,27 +149,27 @@ func (s *server) files(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// paced gives the other node a while for each part of an answer.
-type paced struct {
+// deadlineWriter gives the other node a while for each part of an answer.
+type deadlineWriter struct {
 	w       io.Writer
 	control *http.ResponseController
 }
 
-func (p paced) Write(data []byte) (int, error) {
-	if err := p.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
+func (w deadlineWriter) Write(data []byte) (int, error) {
+	if err := w.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
 		return 0, err
 	}
-	n, err := p.w.Write(data)
+	n, err := w.w.Write(data)
 	if err != nil {
 		return n, err
 	}
-	return n, p.control.Flush()
+	return n, w.control.Flush()
 }
 
 // readBody decodes a request. From then on the connection's end is the only thing that
 // ends it.
-func readBody(w http.ResponseWriter, r *http.Request, most int64, value any) error {
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+func readBody(w http.ResponseWriter, r *http.Request, limit int64, value any) error {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if err != nil {
 		return fmt.Errorf("read the request: %w", err)
 	}
@@ -180,7 +180,7 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64, value any) err
 	return nil
 }
 
-func reply(w http.ResponseWriter, code int, value any) {
+func writeJSON(w http.ResponseWriter, code int, value any) {
 	encoded, err := json.Marshal(value)
 	if err != nil {
 		panic(err) // of types that can be encoded
@@ -191,6 +191,6 @@ func reply(w http.ResponseWriter, code int, value any) {
 	_, _ = w.Write(encoded) // the connection's end tells the other node
 }
 
-func refuse(w http.ResponseWriter, code int, why error) {
-	reply(w, code, refusal{Error: why.Error()})
+func writeError(w http.ResponseWriter, code int, reason error) {
+	writeJSON(w, code, errorBody{Error: reason.Error()})
 }

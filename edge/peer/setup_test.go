@@ -28,7 +28,7 @@ func (n *node) address() string { return n.listener.Addr().String() }
 // backend answers what a test wants.
 type backend struct {
 	mutex     sync.Mutex
-	requests  []MemberRequest
+	requests  []MembershipRequest
 	admission Admission
 	err       error
 	files     []FileDigest
@@ -38,7 +38,7 @@ func (b *backend) About(context.Context) (About, error) {
 	return About{Name: "n1", Master: "n1", Applied: 12, Leads: true}, b.err
 }
 
-func (b *backend) Admit(_ context.Context, r MemberRequest) (Admission, error) {
+func (b *backend) Admit(_ context.Context, r MembershipRequest) (Admission, error) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	b.requests = append(b.requests, r)
@@ -54,18 +54,18 @@ func (b *backend) Files(_ context.Context, each func(FileDigest) error) error {
 	return b.err
 }
 
-// founder makes a cluster of one node, n1.
-func founder(t *testing.T) *node {
+// newFounder makes a cluster of one node, n1.
+func newFounder(t *testing.T) *node {
 	t.Helper()
 	dir := t.TempDir()
 	token, err := Init(dir, InitOptions{Name: "n1", Address: "127.0.0.1:7400", Now: time.Now()})
 	require.NoError(t, err)
-	n := open(t, dir)
+	n := openNode(t, dir)
 	n.token = token
 	return n
 }
 
-func open(t *testing.T, dir string) *node {
+func openNode(t *testing.T, dir string) *node {
 	t.Helper()
 	credentials, err := LoadCredentials(dir)
 	require.NoError(t, err)
@@ -76,9 +76,9 @@ func open(t *testing.T, dir string) *node {
 	go func() { served <- listener.Serve(n.backend) }()
 	// Serve opens its gate first; until then connections are closed.
 	require.Eventually(t, func() bool {
-		listener.mutex.Lock()
-		defer listener.mutex.Unlock()
-		return listener.gates[ProtocolNode] != nil
+		listener.mu.Lock()
+		defer listener.mu.Unlock()
+		return listener.listeners[ProtocolNode] != nil
 	}, patience, time.Millisecond)
 	t.Cleanup(func() {
 		require.NoError(t, listener.Close())

@@ -22,9 +22,9 @@ const TokenLifetime = 24 * time.Hour
 
 // Bounds of the lifetime of a token, and of how many there may be.
 const (
-	lifetimeMin = time.Minute
-	lifetimeMax = 30 * 24 * time.Hour
-	tokensMax   = 1000
+	tokenLifetimeMin = time.Minute
+	tokenLifetimeMax = 30 * 24 * time.Hour
+	tokensMax        = 1000
 )
 
 const secretLen = 16 // bytes
@@ -35,8 +35,8 @@ type token struct {
 	secret [secretLen]byte
 }
 
-// newSecret makes a token of a cluster; only its hash is ever stored.
-func newSecret(ca *x509.Certificate) token {
+// newToken makes a token of a cluster; only its hash is ever stored.
+func newToken(ca *x509.Certificate) token {
 	t := token{ca: sha256.Sum256(ca.Raw)}
 	_, _ = rand.Read(t.secret[:]) // never fails
 	return t
@@ -69,7 +69,7 @@ type storedToken struct {
 	Expires time.Time `json:"expires"`
 }
 
-func (t token) stored(expires time.Time) storedToken {
+func (t token) hashed(expires time.Time) storedToken {
 	sum := sha256.Sum256(t.secret[:])
 	return storedToken{hex.EncodeToString(sum[:]), expires.UTC()}
 }
@@ -84,7 +84,7 @@ func NewToken(dataDir string, lifetime time.Duration, now time.Time) (string, er
 	if err := CheckDataDir(dataDir); err != nil {
 		return "", err
 	}
-	if _, err := Load(dataDir); err != nil {
+	if _, err := LoadIdentity(dataDir); err != nil {
 		return "", err
 	}
 	ca, err := readCertificate(pathOf(dataDir, caName))
@@ -100,33 +100,33 @@ func NewToken(dataDir string, lifetime time.Duration, now time.Time) (string, er
 	if err != nil {
 		return "", err
 	}
-	made := newSecret(ca)
-	kept := []storedToken{made.stored(now.Add(lifetime))}
+	made := newToken(ca)
+	valid := []storedToken{made.hashed(now.Add(lifetime))}
 	for _, t := range tokens {
 		if now.Before(t.Expires) {
-			kept = append(kept, t)
+			valid = append(valid, t)
 		}
 	}
-	if len(kept) > tokensMax {
-		return "", fmt.Errorf("there are %d join tokens that have not expired; use one of them, or remove %s, which makes all of them useless", len(kept)-1, pathOf(dataDir, tokensName))
+	if len(valid) > tokensMax {
+		return "", fmt.Errorf("there are %d join tokens that have not expired; use one of them, or remove %s, which makes all of them useless", len(valid)-1, pathOf(dataDir, tokensName))
 	}
-	f, err := tokensFile(kept)
+	f, err := tokensFile(valid)
 	if err != nil {
 		return "", err
 	}
-	return made.String(), replaceFiles(dataDir, []file{f})
+	return made.String(), replaceFiles(dataDir, []nodeFile{f})
 }
 
 func checkLifetime(lifetime time.Duration) error {
-	if lifetime < lifetimeMin || lifetime > lifetimeMax {
-		return fmt.Errorf("a join token is good for between %v and %v, not %v", lifetimeMin, lifetimeMax, lifetime)
+	if lifetime < tokenLifetimeMin || lifetime > tokenLifetimeMax {
+		return fmt.Errorf("a join token is good for between %v and %v, not %v", tokenLifetimeMin, tokenLifetimeMax, lifetime)
 	}
 	return nil
 }
 
-func tokensFile(tokens []storedToken) (file, error) {
+func tokensFile(tokens []storedToken) (nodeFile, error) {
 	encoded, err := json.MarshalIndent(tokens, "", "  ")
-	return file{tokensName, append(encoded, '\n'), secretMode}, err
+	return nodeFile{tokensName, append(encoded, '\n'), secretMode}, err
 }
 
 // lockTokens waits until nobody else changes tokens.json.

@@ -28,13 +28,13 @@ func BenchmarkPropose(b *testing.B) {
 func benchmark(b *testing.B, nodes, proposers int) {
 	c := newCluster(b)
 	c.timing = raftlog.Timing{}
-	w := c.alone(b)
+	w := c.startSole(b)
 	for n := 2; n <= nodes; n++ {
 		name := fmt.Sprintf("n%d", n)
-		other := c.watched(name, logconformance.Options{Files: noFiles})
+		other := c.startRecorder(name, logconformance.Options{Files: noFiles})
 		number := uint64(n)
 		w.log.Change(number, replicator.Change{What: messages.ChangeNodes_ADD_VOTER, Name: name, Address: c.Address(name)})
-		c.Until("it is added", func() bool { m, ok := told[*messages.LogChanged](w); return ok && m.Number == number })
+		c.Until("it is added", func() bool { m, ok := lastOf[*messages.LogChanged](w); return ok && m.Number == number })
 		w.log.Propose(number, make([]byte, 8))
 		c.Until("it has the log", func() bool { return other.count() > 0 })
 	}

@@ -32,9 +32,9 @@ type cluster struct {
 	timing raftlog.Timing
 	log    *logrus.Logger
 
-	mu    sync.Mutex
-	cut   map[string]bool // by name
-	nodes map[string]*node
+	mu       sync.Mutex
+	isolated map[string]bool // by name
+	nodes    map[string]*node
 }
 
 type node struct {
@@ -42,12 +42,12 @@ type node struct {
 	address string
 	log     *raftlog.Log
 	env     *kit.Env
-	of      *cluster
+	cluster *cluster
 	open    map[net.Conn]string // to whom
 }
 
 func newCluster(t testing.TB) *cluster {
-	c := &cluster{TB: t, dir: t.TempDir(), cut: map[string]bool{}, nodes: map[string]*node{}, log: logrus.New()}
+	c := &cluster{TB: t, dir: t.TempDir(), isolated: map[string]bool{}, nodes: map[string]*node{}, log: logrus.New()}
 	c.timing = raftlog.Timing{Heartbeat: 150 * time.Millisecond, Election: 150 * time.Millisecond}
 	c.log.SetOutput(io.Discard)
 	if os.Getenv("RAFTLOG_TRACE") != "" {
@@ -71,7 +71,7 @@ func (c *cluster) node(name string) *node {
 		free, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(c, err)
 		free.Close()
-		c.nodes[name] = &node{name: name, address: free.Addr().String(), of: c, open: map[net.Conn]string{}}
+		c.nodes[name] = &node{name: name, address: free.Addr().String(), cluster: c, open: map[net.Conn]string{}}
 	}
 	return c.nodes[name]
 }
@@ -83,11 +83,11 @@ func (c *cluster) config(name string, o logconformance.Options) raftlog.Config {
 	n.env = kit.New(kit.Options{Log: c.log})
 	return raftlog.Config{
 		Dir: filepath.Join(c.dir, name, "raft"), Name: name, Address: n.address, Founder: o.Founder,
-		Streams: &cuttable{Listener: listener, node: n}, System: n.env.System(), Log: c.log,
-		Freeze:    func() (raftlog.Frozen, error) { return frozen(o.Files()), nil },
-		Failed:    func(err error) { c.Errorf("%s: %v", name, err) },
-		Timing:    c.timing,
-		Retention: raftlog.Retention{Trailing: trailing, Threshold: 1 << 40},
+		Streams: &severableListener{Listener: listener, node: n}, System: n.env.System(), Log: c.log,
+		Freeze:      func() (raftlog.Frozen, error) { return frozen(o.Files()), nil },
+		StartFailed: func(err error) { c.Errorf("%s: %v", name, err) },
+		Timing:      c.timing,
+		Retention:   raftlog.Retention{Trailing: trailing, Threshold: 1 << 40},
 	}
 }
 
@@ -117,10 +117,10 @@ func (c *cluster) Wipe(name string) {
 func (c *cluster) Isolate(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cut[name] = true
+	c.isolated[name] = true
 	for _, n := range c.nodes {
 		for conn, to := range n.open {
-			if c.cut[n.name] || c.cut[to] {
+			if c.isolated[n.name] || c.isolated[to] {
 				conn.Close()
 			}
 		}
@@ -130,7 +130,7 @@ func (c *cluster) Isolate(name string) {
 func (c *cluster) Heal() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	clear(c.cut)
+	clear(c.isolated)
 }
 
 func (c *cluster) Compact(name string) {
@@ -146,16 +146,16 @@ func (c *cluster) Until(what string, done func() bool) {
 	require.Eventually(c, done, 30*time.Second, 2*time.Millisecond, what)
 }
 
-// cuttable dials others while neither end is cut off.
-type cuttable struct {
+// severableListener dials others while neither end is cut off.
+type severableListener struct {
 	net.Listener
 	node *node
 }
 
-var errCut = errors.New("cut off")
+var errIsolated = errors.New("cut off")
 
-func (s *cuttable) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	c := s.node.of
+func (s *severableListener) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	c := s.node.cluster
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	other := ""
@@ -164,8 +164,8 @@ func (s *cuttable) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn,
 			other = n.name
 		}
 	}
-	if c.cut[s.node.name] || c.cut[other] {
-		return nil, errCut
+	if c.isolated[s.node.name] || c.isolated[other] {
+		return nil, errIsolated
 	}
 	conn, err := net.DialTimeout("tcp", string(to), timeout)
 	if err == nil {

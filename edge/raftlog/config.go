@@ -48,13 +48,13 @@ type Config struct {
 	// shared files, before a snapshot of them is noted: what they have written
 	// until then is in no entry that is repeated. Nil: nobody has.
 	Sync func() error
-	// Renewed is told until when this node is certain to be the only one that leads,
+	// LeaseRenewed is told until when this node is certain to be the only one that leads,
 	// in time of CLOCK_BOOTTIME; 0: not any more. Calls come one after another; it
 	// must return at once and call no method of the log. Nil: nobody asks.
-	Renewed func(until time.Duration)
-	// Failed is told if raft cannot be started after Open has returned: the daemon
+	LeaseRenewed func(until time.Duration)
+	// StartFailed is told if raft cannot be started after Open has returned: the daemon
 	// should end. Nil: it is only logged.
-	Failed func(error)
+	StartFailed func(error)
 	// Timing is that of elections.
 	Timing Timing
 	// Retention is how much is kept, and when.
@@ -113,25 +113,25 @@ const MaxFile = 256 << 20
 // ErrNoState is returned by Recover where there is nothing to recover.
 var ErrNoState = errors.New("there is no log here: found a cluster, or join one")
 
-func (c *Config) complete() error {
-	setDuration(&c.Timing.Heartbeat, time.Second)
-	setDuration(&c.Timing.Election, max(time.Second, c.Timing.Heartbeat))
-	setDuration(&c.Timing.Lease, c.Timing.Heartbeat*3/4)
-	setDuration(&c.Retention.Interval, 10*time.Second)
+func (c *Config) normalize() error {
+	defaultDuration(&c.Timing.Heartbeat, time.Second)
+	defaultDuration(&c.Timing.Election, max(time.Second, c.Timing.Heartbeat))
+	defaultDuration(&c.Timing.Lease, c.Timing.Heartbeat*3/4)
+	defaultDuration(&c.Retention.Interval, 10*time.Second)
 	if c.Retention.Trailing == 0 {
 		c.Retention.Trailing = 10240
 	}
 	if c.Retention.Threshold == 0 {
 		c.Retention.Threshold = 2000
 	}
-	if c.Renewed == nil {
-		c.Renewed = func(time.Duration) {}
+	if c.LeaseRenewed == nil {
+		c.LeaseRenewed = func(time.Duration) {}
 	}
 	if c.Sync == nil {
 		c.Sync = func() error { return nil }
 	}
-	if c.Failed == nil {
-		c.Failed = func(error) {}
+	if c.StartFailed == nil {
+		c.StartFailed = func(error) {}
 	}
 	switch {
 	case c.Dir == "" || c.Name == "" || c.Address == "":
@@ -146,16 +146,16 @@ func (c *Config) complete() error {
 	return nil
 }
 
-func setDuration(d *time.Duration, standard time.Duration) {
+func defaultDuration(d *time.Duration, value time.Duration) {
 	if *d == 0 {
-		*d = standard
+		*d = value
 	}
 }
 
 // rpcTimeout is how long another node may take to answer.
 func (c *Config) rpcTimeout() time.Duration { return 10 * c.Timing.Heartbeat }
 
-func (c *Config) raftConfig(notify chan<- bool) *raft.Config {
+func (c *Config) raftConfig(leadership chan<- bool) *raft.Config {
 	conf := raft.DefaultConfig()
 	conf.LocalID = raft.ServerID(c.Name)
 	conf.HeartbeatTimeout = c.Timing.Heartbeat
@@ -169,7 +169,7 @@ func (c *Config) raftConfig(notify chan<- bool) *raft.Config {
 	conf.SnapshotInterval = c.Retention.Interval
 	conf.NoSnapshotRestoreOnStart = true
 	conf.NoLegacyTelemetry = true
-	conf.NotifyCh = notify
+	conf.NotifyCh = leadership
 	conf.Logger = newLogger(c.Log)
 	return conf
 }

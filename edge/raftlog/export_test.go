@@ -11,12 +11,12 @@ func (l *Log) TakeSnapshot() error { return l.raft.Load().Snapshot().Error() }
 
 // CommandTerms are the terms of the proposals in a log. The node must not run.
 func CommandTerms(config Config) (terms []uint64, err error) {
-	d, err := openDisk(&config)
+	d, err := openLogStore(&config)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
-	first, last, err := d.extent()
+	first, last, err := d.indexRange()
 	for index := first; err == nil && index <= last; index++ {
 		var entry raft.Log
 		if err = d.wal.GetLog(index, &entry); err == nil && entry.Type == raft.LogCommand {

@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	partFiles = 256
-	partBytes = 1 << 20
+	partFilesMax = 256
+	partBytesMax = 1 << 20
 )
 
-// machine is raft's state machine: the attached actor, which it waits for.
-type machine struct {
-	desk      *desk
-	snapshots *snapshots
+// fsm is raft's state machine: the attached actor, which it waits for.
+type fsm struct {
+	bridge    *bridge
+	snapshots *snapshotStore
 	sync      func() error // see Config.Sync
-	// membership says that another one is committed.
-	membership func()
+	// onMembership says that another one is committed.
+	onMembership func()
 }
 
 // Apply applies one entry.
-func (m *machine) Apply(entry *raft.Log) any { return m.ApplyBatch([]*raft.Log{entry})[0] }
+func (f *fsm) Apply(entry *raft.Log) any { return f.ApplyBatch([]*raft.Log{entry})[0] }
 
 // ApplyBatch hands committed entries to the actor and waits until they are on the
 // disk. Those of which that is not certain are answered with errClosed.
-func (m *machine) ApplyBatch(logs []*raft.Log) []any {
+func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	answers := make([]any, len(logs))
 	entries := make([]*messages.CommittedEntry, 0, len(logs))
 	for _, l := range logs {
@@ -37,13 +37,13 @@ func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 		case raft.LogCommand:
 			entries = append(entries, &messages.CommittedEntry{Index: l.Index, Entry: l.Data})
 		case raft.LogConfiguration:
-			m.membership()
+			f.onMembership()
 		}
 	}
 	if len(entries) == 0 {
 		return answers
 	}
-	if from, err := m.desk.apply(entries); err != nil {
+	if from, err := f.bridge.apply(entries); err != nil {
 		for i, l := range logs {
 			if l.Index >= from {
 				answers[i] = err
@@ -55,74 +55,74 @@ func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 
 // Snapshot takes down what the application remembers. Raft calls it between two
 // batches, so it belongs to the index that raft gives the snapshot.
-func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
-	state, err := m.desk.remembered()
+func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
+	state, err := f.bridge.appState()
 	if err != nil {
 		return nil, err
 	}
-	return memory{state: state, sync: m.sync}, nil
+	return fsmSnapshot{state: state, sync: f.sync}, nil
 }
 
 // Restore gives the actor the snapshot that was received last. That may take several
 // attempts, so it is read from its file and not from what raft has opened.
-func (m *machine) Restore(io.ReadCloser) error {
-	n, found := m.snapshots.pending()
+func (f *fsm) Restore(io.ReadCloser) error {
+	record, found := f.snapshots.pending()
 	if !found {
 		return errors.New("restoring a snapshot: none has been received")
 	}
 	for {
-		changed, err := m.desk.attached()
+		reattached, err := f.bridge.awaitAttached()
 		if err != nil {
 			return err
 		}
-		state, err := m.handOver(n, changed)
-		if errors.Is(err, errAgain) {
+		state, err := f.sendParts(record, reattached)
+		if errors.Is(err, errReattached) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("restoring a snapshot: %w", err)
 		}
-		if err := m.snapshots.restored(n.ID, state); err != nil {
+		if err := f.snapshots.markRestored(record.ID, state); err != nil {
 			return err
 		}
-		m.desk.remember(n.Index, state)
-		m.membership()
+		f.bridge.setAppState(record.Index, state)
+		f.onMembership()
 		return nil
 	}
 }
 
-// handOver gives the parts of a snapshot to an actor, one after another.
-func (m *machine) handOver(n note, changed chan struct{}) (state []byte, err error) {
-	_, file, err := m.snapshots.openData(n)
+// sendParts gives the parts of a snapshot to an actor, one after another.
+func (f *fsm) sendParts(record snapshotRecord, reattached chan struct{}) (state []byte, err error) {
+	_, file, err := f.snapshots.openData(record)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	in, err := newIncoming(file)
+	decoder, err := newSnapshotDecoder(file)
 	if err != nil {
 		return nil, err
 	}
-	part := &messages.LogRestore{Part: 1, State: in.state, Index: n.Index}
-	held := 0
-	pass := func() error {
-		err := m.desk.restore(changed, part)
-		part, held = &messages.LogRestore{Part: part.Part + 1, Index: n.Index}, 0
+	part := &messages.LogRestore{Part: 1, State: decoder.state, Index: record.Index}
+	size := 0
+	flush := func() error {
+		err := f.bridge.restorePart(reattached, part)
+		part, size = &messages.LogRestore{Part: part.Part + 1, Index: record.Index}, 0
 		return err
 	}
-	for in.left > 0 {
-		path, content, err := in.next()
+	for decoder.filesLeft > 0 {
+		path, content, err := decoder.next()
 		if err != nil {
 			return nil, err
 		}
-		full := len(part.Files) == partFiles || held+len(content) > partBytes
+		full := len(part.Files) == partFilesMax || size+len(content) > partBytesMax
 		if full && len(part.Files) > 0 {
-			if err := pass(); err != nil {
+			if err := flush(); err != nil {
 				return nil, err
 			}
 		}
 		part.Files = append(part.Files, &messages.FileWrite{Op: "restore", Path: path, Content: content})
-		held += len(content)
+		size += len(content)
 	}
 	part.Last = true
-	return in.state, pass()
+	return decoder.state, flush()
 }

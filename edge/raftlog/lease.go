@@ -20,19 +20,19 @@ import (
 // The one exception is a transfer of leadership, for which nodes vote at once: the
 // lease is given up just before another node is told to stand for election.
 type lease struct {
-	length  time.Duration
-	answer  time.Duration // how long a node may take to be told to stand for election
-	contest time.Duration // and to win it
-	self    raft.ServerID
-	voters  func() []raft.ServerID
-	renewed func(until time.Duration)
+	duration        time.Duration
+	rpcTimeout      time.Duration // how long a node may take to be told to stand for election
+	electionTimeout time.Duration // and to win it
+	self            raft.ServerID
+	voters          func() []raft.ServerID
+	onRenewed       func(until time.Duration)
 
-	mu        sync.Mutex
-	term      uint64 // in which this node leads; 0: it does not
-	acks      map[raft.ServerID]ack
-	until     time.Duration // CLOCK_BOOTTIME
-	notBefore time.Duration // who was told to stand for election may win until then
-	handed    uint64        // in this term, and has answered; 0: it has not
+	mu           sync.Mutex
+	term         uint64 // in which this node leads; 0: it does not
+	acks         map[raft.ServerID]ack
+	until        time.Duration // CLOCK_BOOTTIME
+	notBefore    time.Duration // who was told to stand for election may win until then
+	transferTerm uint64        // in this term, and has answered; 0: it has not
 }
 
 // ack says when the last request was sent that a node has acknowledged.
@@ -43,13 +43,13 @@ type ack struct {
 
 func newLease(c *Config, voters func() []raft.ServerID) *lease {
 	return &lease{
-		length:  c.Timing.Lease,
-		answer:  c.rpcTimeout(),
-		contest: 2 * c.Timing.Election,
-		self:    raft.ServerID(c.Name),
-		voters:  voters,
-		renewed: c.Renewed,
-		acks:    map[raft.ServerID]ack{},
+		duration:        c.Timing.Lease,
+		rpcTimeout:      c.rpcTimeout(),
+		electionTimeout: 2 * c.Timing.Election,
+		self:            raft.ServerID(c.Name),
+		voters:          voters,
+		onRenewed:       c.LeaseRenewed,
+		acks:            map[raft.ServerID]ack{},
 	}
 }
 
@@ -74,7 +74,7 @@ func (l *lease) begin(term uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.term = term
-	if l.handed != 0 && term > l.handed+1 {
+	if l.transferTerm != 0 && term > l.transferTerm+1 {
 		l.notBefore = 0 // that election is over: a later one was won here
 	}
 	l.extend()
@@ -85,7 +85,7 @@ func (l *lease) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.term = 0
-	l.giveUp()
+	l.revoke()
 }
 
 // acknowledged: a node has acknowledged a request of that term that was sent then.
@@ -110,37 +110,37 @@ func (l *lease) tick() {
 	}
 }
 
-// hears: that node has acknowledged a request of this term that was sent not long ago,
+// heardRecently: that node has acknowledged a request of this term that was sent not long ago,
 // as one does that is up and can be reached.
-func (l *lease) hears(id raft.ServerID) bool {
+func (l *lease) heardRecently(id raft.ServerID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last := l.acks[id]
-	return l.term != 0 && last.term == l.term && bootTime()-last.sent < l.contest
+	return l.term != 0 && last.term == l.term && bootTime()-last.sent < l.electionTimeout
 }
 
-// handing: another node is being told to stand for election at once. It may be, and
+// beginTransfer: another node is being told to stand for election at once. It may be, and
 // win, although the transfer is said to have failed.
-func (l *lease) handing() {
+func (l *lease) beginTransfer() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.handed = 0
-	l.notBefore = bootTime() + l.answer + l.contest
-	l.giveUp()
+	l.transferTerm = 0
+	l.notBefore = bootTime() + l.rpcTimeout + l.electionTimeout
+	l.revoke()
 }
 
-// handedOver: that node has answered, in that term of this one, and stands.
-func (l *lease) handedOver(term uint64) {
+// transferAccepted: that node has answered, in that term of this one, and stands.
+func (l *lease) transferAccepted(term uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.handed = term
-	l.notBefore = bootTime() + l.contest
+	l.transferTerm = term
+	l.notBefore = bootTime() + l.electionTimeout
 }
 
-func (l *lease) giveUp() {
+func (l *lease) revoke() {
 	if l.until != 0 {
 		l.until = 0
-		l.renewed(0)
+		l.onRenewed(0)
 	}
 }
 
@@ -149,16 +149,16 @@ func (l *lease) extend() {
 	if l.term == 0 || now < l.notBefore {
 		return
 	}
-	since, ok := l.majoritySince(now)
-	if until := since + l.length; ok && until > l.until && until > now {
+	since, ok := l.majorityContact(now)
+	if until := since + l.duration; ok && until > l.until && until > now {
 		l.until = until
-		l.renewed(until)
+		l.onRenewed(until)
 	}
 }
 
-// majoritySince is the latest time at or after which requests to a majority of the
+// majorityContact is the latest time at or after which requests to a majority of the
 // voters were sent that these have acknowledged in this term.
-func (l *lease) majoritySince(now time.Duration) (time.Duration, bool) {
+func (l *lease) majorityContact(now time.Duration) (time.Duration, bool) {
 	voters := l.voters()
 	times := make([]time.Duration, 0, len(voters))
 	for _, id := range voters {

@@ -17,30 +17,30 @@ import (
 
 // Log is a node's consensus log.
 type Log struct {
-	config    Config
-	disk      *disk
-	streams   *streams
-	transport *transport // when raft runs
-	lease     *lease
-	desk      *desk
-	machine   *machine
-	proposals *proposals
-	changes   *changes
+	config            Config
+	store             *logStore
+	streams           *streamTracker
+	transport         *transport // when raft runs
+	lease             *lease
+	bridge            *bridge
+	fsm               *fsm
+	proposals         *proposals
+	membershipChanges *membershipChanges
 
-	raft   atomic.Pointer[raft.Raft] // nil until it runs
-	notify chan bool                 // raft: this node leads, or does not any more
-	look   chan struct{}             // the leader or the membership may be another; capacity 1
+	raft       atomic.Pointer[raft.Raft] // nil until it runs
+	leadership chan bool                 // raft: this node leads, or does not any more
+	refresh    chan struct{}             // the leader or the membership may be another; capacity 1
 
-	elections chan uint64   // that were won, by number: this log is to catch up; capacity 1
-	again     chan struct{} // as if one was won: another actor is attached; capacity 1
-	led       chan election // it has
+	electionsWon chan uint64   // that were won, by number: this log is to catch up; capacity 1
+	reattached   chan struct{} // as if one was won: another actor is attached; capacity 1
+	caughtUp     chan election // it has
 
-	stop     chan struct{}  // closed first of all
-	halt     chan struct{}  // closed when raft has ended
-	asking   sync.WaitGroup // goroutines that wait for raft's answers
-	started  sync.WaitGroup // the goroutine that starts raft
-	watching sync.WaitGroup
-	close    func() error // once
+	closing     chan struct{}  // closed first of all
+	raftStopped chan struct{}  // closed when raft has ended
+	waiters     sync.WaitGroup // goroutines that wait for raft's answers
+	starting    sync.WaitGroup // the goroutine that starts raft
+	observing   sync.WaitGroup
+	close       func() error // once
 }
 
 var _ replicator.Log = (*Log)(nil)
@@ -50,90 +50,90 @@ var _ replicator.Log = (*Log)(nil)
 // to vote; and if a snapshot had been received whose files are not on the disk yet,
 // until an actor is attached and has them.
 func Open(config Config) (*Log, error) {
-	if err := config.complete(); err != nil {
+	if err := config.normalize(); err != nil {
 		return nil, err
 	}
-	disk, err := openDisk(&config)
+	store, err := openLogStore(&config)
 	if err != nil {
 		return nil, err
 	}
-	founded, err := disk.found(&config)
+	bootstrapped, err := store.bootstrap(&config)
 	if err == nil {
-		err = disk.mend()
+		err = store.repair()
 	}
 	var members []*messages.Member
 	if err == nil {
-		members, err = disk.members()
+		members, err = store.members()
 	}
 	if err != nil {
-		return nil, errors.Join(err, disk.close())
+		return nil, errors.Join(err, store.close())
 	}
-	l := newLog(config, disk)
-	l.desk.setMembers(members)
-	l.begin(founded)
+	l := newLog(config, store)
+	l.bridge.setMembers(members)
+	l.startGoroutines(bootstrapped)
 	return l, nil
 }
 
-func newLog(config Config, disk *disk) *Log {
+func newLog(config Config, store *logStore) *Log {
 	l := &Log{
-		config: config, disk: disk, streams: newStreams(&config), desk: newDesk(config.System),
-		notify: make(chan bool, 64), look: make(chan struct{}, 1),
-		elections: make(chan uint64, 1), again: make(chan struct{}, 1), led: make(chan election),
-		stop: make(chan struct{}), halt: make(chan struct{}),
+		config: config, store: store, streams: newStreamTracker(&config), bridge: newBridge(config.System),
+		leadership: make(chan bool, 64), refresh: make(chan struct{}, 1),
+		electionsWon: make(chan uint64, 1), reattached: make(chan struct{}, 1), caughtUp: make(chan election),
+		closing: make(chan struct{}), raftStopped: make(chan struct{}),
 	}
 	l.lease = newLease(&config, l.voters)
-	l.machine = &machine{desk: l.desk, snapshots: l.disk.snapshots, sync: config.Sync, membership: l.lookAgain}
+	l.fsm = &fsm{bridge: l.bridge, snapshots: l.store.snapshots, sync: config.Sync, onMembership: l.requestRefresh}
 	l.proposals = newProposals(l, 5*config.Timing.Heartbeat)
-	l.changes = newChanges(l)
-	l.close = sync.OnceValue(l.shut)
-	if n, found := l.disk.snapshots.newest(); found {
-		l.desk.remember(n.Index, n.State)
+	l.membershipChanges = newMembershipChanges(l)
+	l.close = sync.OnceValue(l.shutdown)
+	if n, found := l.store.snapshots.newest(); found {
+		l.bridge.setAppState(n.Index, n.State)
 	}
 	return l
 }
 
-// begin starts the goroutines. founded: this node has had no log until now.
-func (l *Log) begin(founded bool) {
-	go l.desk.run()
-	l.asking.Go(l.proposals.hand)
-	l.asking.Go(l.proposals.await)
-	l.asking.Go(l.changes.run)
-	l.asking.Go(l.catchUp)
-	l.watching.Go(l.watch)
-	l.started.Go(func() {
-		if err := l.start(founded); err != nil && !errors.Is(err, errClosed) {
+// startGoroutines starts the goroutines. founded: this node has had no log until now.
+func (l *Log) startGoroutines(bootstrapped bool) {
+	go l.bridge.run()
+	l.waiters.Go(l.proposals.submitLoop)
+	l.waiters.Go(l.proposals.awaitResults)
+	l.waiters.Go(l.membershipChanges.run)
+	l.waiters.Go(l.catchUp)
+	l.observing.Go(l.observe)
+	l.starting.Go(func() {
+		if err := l.startRaft(bootstrapped); err != nil && !errors.Is(err, errClosed) {
 			l.config.Log.WithError(err).Error("replication cannot be started")
-			l.config.Failed(err)
+			l.config.StartFailed(err)
 		}
 	})
 }
 
-// start runs raft, when the time has come.
-func (l *Log) start(founded bool) error {
-	if _, pending := l.disk.snapshots.pending(); pending {
-		if err := l.machine.Restore(nil); err != nil {
+// startRaft runs raft, when the time has come.
+func (l *Log) startRaft(bootstrapped bool) error {
+	if _, pending := l.store.snapshots.pending(); pending {
+		if err := l.fsm.Restore(nil); err != nil {
 			return err
 		}
 	}
-	if !founded {
+	if !bootstrapped {
 		select {
 		case <-time.After(l.config.Timing.Lease):
-		case <-l.stop:
+		case <-l.closing:
 			return errClosed
 		}
 	}
-	conf := l.config.raftConfig(l.notify)
-	l.transport = newTransport(&l.config, l.streams, l.lease, newAbsence(l.stop), l.term, l.follows, conf.Logger)
-	r, err := raft.NewRaft(conf, l.machine, l.disk.wal, l.disk.wal, l.disk.snapshots, l.transport)
+	conf := l.config.raftConfig(l.leadership)
+	l.transport = newTransport(&l.config, l.streams, l.lease, newPeerBackoff(l.closing), l.term, l.followsLeader, conf.Logger)
+	r, err := raft.NewRaft(conf, l.fsm, l.store.wal, l.store.wal, l.store.snapshots, l.transport)
 	if err != nil {
 		return errors.Join(fmt.Errorf("starting raft: %w", err), l.transport.Close())
 	}
 	l.raft.Store(r)
 	r.RegisterObserver(raft.NewObserver(nil, false, func(*raft.Observation) bool {
-		l.lookAgain()
+		l.requestRefresh()
 		return false
 	}))
-	l.lookAgain()
+	l.requestRefresh()
 	return nil
 }
 
@@ -145,7 +145,7 @@ func (l *Log) term() uint64 {
 	return 0
 }
 
-func (l *Log) follows(leader raft.ServerID, term uint64) bool {
+func (l *Log) followsLeader(leader raft.ServerID, term uint64) bool {
 	r := l.raft.Load()
 	if r == nil || r.State() != raft.Follower || r.CurrentTerm() != term {
 		return false
@@ -154,18 +154,18 @@ func (l *Log) follows(leader raft.ServerID, term uint64) bool {
 	return id == leader
 }
 
-func (l *Log) lookAgain() {
+func (l *Log) requestRefresh() {
 	select {
-	case l.look <- struct{}{}:
+	case l.refresh <- struct{}{}:
 	default:
 	}
 }
 
 // Attach has all news go to this actor, see [replicator.Log].
 func (l *Log) Attach(to *actor.PID, incarnation uint32) {
-	if l.desk.attach(to, incarnation) {
+	if l.bridge.attach(to, incarnation) {
 		select {
-		case l.again <- struct{}{}:
+		case l.reattached <- struct{}{}:
 		default: // it is about to be looked at
 		}
 	}
@@ -176,13 +176,15 @@ func (l *Log) Propose(number uint64, entry []byte) { l.proposals.propose(number,
 
 // Applied says that the entries up to that index are on the disk. state is kept, and
 // must not be changed afterwards.
-func (l *Log) Applied(index uint64, state []byte) { l.desk.appliedTo(index, state) }
+func (l *Log) Applied(index uint64, state []byte) { l.bridge.advanceApplied(index, state) }
 
 // Restored says that this part of a snapshot is on the disk.
-func (l *Log) Restored(part uint64) { l.desk.restoredPart(part) }
+func (l *Log) Restored(part uint64) { l.bridge.markPartApplied(part) }
 
 // Change changes the membership, or hands the leadership over.
-func (l *Log) Change(number uint64, change replicator.Change) { l.changes.enter(number, change) }
+func (l *Log) Change(number uint64, change replicator.Change) {
+	l.membershipChanges.submit(number, change)
+}
 
 // Leads is whether this node has told LogLeads, and its lease lasts.
 func (l *Log) Leads() bool {
@@ -206,39 +208,39 @@ func (l *Log) Leader() string {
 // anything.
 func (l *Log) Close() error { return l.close() }
 
-func (l *Log) shut() error {
-	close(l.stop)
+func (l *Log) shutdown() error {
+	close(l.closing)
 	l.lease.end()
 	l.proposals.close()
-	l.changes.close()
+	l.membershipChanges.close()
 	// Raft leaves some questions unanswered when it is shut down, but none that it
 	// can answer before. So nothing waits for the actor now, and they come to an end.
-	l.desk.release()
-	l.started.Wait()
-	asked := make(chan struct{})
+	l.bridge.shutdown()
+	l.starting.Wait()
+	answered := make(chan struct{})
 	go func() {
-		l.asking.Wait()
-		close(asked)
+		l.waiters.Wait()
+		close(answered)
 	}()
 	select {
-	case <-asked:
+	case <-answered:
 	case <-time.After(l.config.Timing.Heartbeat):
 	}
 	var err error
-	l.streams.end()
+	l.streams.closeAll()
 	if r := l.raft.Load(); r != nil {
 		err = r.Shutdown().Error() // which closes the listener
-		l.transport.end()
+		l.transport.awaitHeartbeats()
 	} else if err = l.config.Streams.Close(); errors.Is(err, net.ErrClosed) {
 		err = nil
 	}
-	close(l.halt)
+	close(l.raftStopped)
 	select {
-	case <-asked:
+	case <-answered:
 	case <-time.After(2 * l.config.Timing.Heartbeat):
 		l.config.Log.Warn("replication: raft has left questions unanswered")
 	}
-	l.watching.Wait()
-	l.desk.end()
-	return errors.Join(err, l.disk.close())
+	l.observing.Wait()
+	l.bridge.drain()
+	return errors.Join(err, l.store.close())
 }

@@ -23,61 +23,61 @@ import (
 	"lockstep/messages"
 )
 
-// witness writes down what it is told, and acknowledges it if it shall.
-type witness struct {
-	log  *raftlog.Log
-	held bool
+// recorder writes down what it is told, and acknowledges it if it shall.
+type recorder struct {
+	log         *raftlog.Log
+	withholding bool
 
-	mu      sync.Mutex
-	news    []any
-	entries []string
-	restore map[string]string
-	done    func(entry string)
+	mu       sync.Mutex
+	received []any
+	entries  []string
+	restore  map[string]string
+	done     func(entry string)
 }
 
-func (w *witness) Receive(ctx actor.Context) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (r *recorder) Receive(ctx actor.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch m := ctx.Message().(type) {
 	case *messages.LogCommitted:
 		for _, e := range m.Entries {
-			w.entries = append(w.entries, string(e.Entry))
-			if w.done != nil {
-				w.done(string(e.Entry))
+			r.entries = append(r.entries, string(e.Entry))
+			if r.done != nil {
+				r.done(string(e.Entry))
 			}
 		}
-		if !w.held {
-			w.log.Applied(m.Entries[len(m.Entries)-1].Index, []byte("state"))
+		if !r.withholding {
+			r.log.Applied(m.Entries[len(m.Entries)-1].Index, []byte("state"))
 		}
 	case *messages.LogRestore:
-		if w.restore == nil {
-			w.restore = map[string]string{}
+		if r.restore == nil {
+			r.restore = map[string]string{}
 		}
 		for _, f := range m.Files {
-			w.restore[f.Path] = string(f.Content)
+			r.restore[f.Path] = string(f.Content)
 		}
-		w.log.Restored(m.Part)
+		r.log.Restored(m.Part)
 	}
-	w.news = append(w.news, ctx.Message())
+	r.received = append(r.received, ctx.Message())
 }
 
-func (w *witness) has(entry string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Contains(w.entries, entry)
+func (r *recorder) has(entry string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Contains(r.entries, entry)
 }
 
-func (w *witness) count() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.entries)
+func (r *recorder) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.entries)
 }
 
-// told is the last message of a kind.
-func told[M any](w *witness) (last M, ok bool) {
+// lastOf is the last message of a kind.
+func lastOf[M any](w *recorder) (last M, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, m := range w.news {
+	for _, m := range w.received {
 		if m, is := m.(M); is {
 			last, ok = m, true
 		}
@@ -87,29 +87,29 @@ func told[M any](w *witness) (last M, ok bool) {
 
 func noFiles() map[string]string { return map[string]string{} }
 
-// alone is a cluster of one, which leads.
-func (c *cluster) alone(t testing.TB) *witness {
-	w := c.watched("n1", logconformance.Options{Founder: true, Files: noFiles})
+// startSole is a cluster of one, which leads.
+func (c *cluster) startSole(t testing.TB) *recorder {
+	w := c.startRecorder("n1", logconformance.Options{Founder: true, Files: noFiles})
 	c.Until("it leads", w.log.Leads)
 	return w
 }
 
-func (c *cluster) watched(name string, o logconformance.Options) *witness {
+func (c *cluster) startRecorder(name string, o logconformance.Options) *recorder {
 	running := c.Start(name, o)
-	w := &witness{log: c.nodes[name].log}
+	w := &recorder{log: c.nodes[name].log}
 	w.log.Attach(running.Spawn(w), 1)
 	return w
 }
 
 func TestRefusals(t *testing.T) {
 	c := newCluster(t)
-	w := c.alone(t)
+	w := c.startSole(t)
 	refused := func(number uint64) *messages.LogRefused {
 		c.Until("it is refused", func() bool {
-			r, ok := told[*messages.LogRefused](w)
+			r, ok := lastOf[*messages.LogRefused](w)
 			return ok && r.Number == number
 		})
-		r, _ := told[*messages.LogRefused](w)
+		r, _ := lastOf[*messages.LogRefused](w)
 		return r
 	}
 	w.log.Propose(1, make([]byte, raftlog.MaxEntry+1))
@@ -117,7 +117,7 @@ func TestRefusals(t *testing.T) {
 	require.Contains(t, refused(1).Failure.Text, fmt.Sprintf("%d bytes", raftlog.MaxEntry+1))
 
 	w.mu.Lock()
-	w.held = true
+	w.withholding = true
 	w.mu.Unlock()
 	for i := range uint64(6) { // four fit, and nothing is acknowledged
 		w.log.Propose(10+i, make([]byte, raftlog.MaxEntry))
@@ -126,7 +126,7 @@ func TestRefusals(t *testing.T) {
 	require.False(t, r.Unknown)
 	require.Contains(t, r.Failure.Text, "try again later")
 	require.NoError(t, w.log.Close())
-	r, _ = told[*messages.LogRefused](w)
+	r, _ = lastOf[*messages.LogRefused](w)
 	require.True(t, r.Unknown, "the last one may be committed when the log is opened again")
 	require.False(t, w.log.Leads())
 	require.NoError(t, w.log.Close(), "again")
@@ -135,14 +135,14 @@ func TestRefusals(t *testing.T) {
 
 func TestChangeAlone(t *testing.T) {
 	c := newCluster(t)
-	w := c.alone(t)
+	w := c.startSole(t)
 	for i, change := range []replicator.Change{
 		{What: messages.ChangeNodes_TRANSFER},
 		{What: messages.ChangeNodes_REMOVE, Name: "n1"},
 	} {
 		w.log.Change(uint64(i), change)
 		c.Until("it is refused", func() bool {
-			m, ok := told[*messages.LogChanged](w)
+			m, ok := lastOf[*messages.LogChanged](w)
 			return ok && m.Number == uint64(i) && strings.Contains(m.Failure.GetText(), "no other voter")
 		})
 		require.True(t, w.log.Leads(), "that has not cost the lease")
@@ -154,7 +154,7 @@ func TestCloseEndsAll(t *testing.T) {
 	for _, attached := range []bool{true, false} {
 		running := c.Start("n1", logconformance.Options{Founder: true, Files: noFiles})
 		log := c.nodes["n1"].log
-		w := &witness{log: log, held: true}
+		w := &recorder{log: log, withholding: true}
 		if attached {
 			log.Attach(running.Spawn(w), 1)
 			c.Until("it leads", log.Leads)
@@ -183,7 +183,7 @@ func logGoroutines() int {
 
 func TestRestartGivesEntriesAgain(t *testing.T) {
 	c := newCluster(t)
-	w := c.alone(t)
+	w := c.startSole(t)
 	for i := range 30 {
 		w.log.Propose(uint64(i), fmt.Append(nil, "entry ", i))
 	}
@@ -192,7 +192,7 @@ func TestRestartGivesEntriesAgain(t *testing.T) {
 	w.log.Propose(30, []byte("entry 30"))
 	c.Until("it is applied", func() bool { return w.count() == 31 })
 	c.Stop("n1")
-	w = c.watched("n1", logconformance.Options{Files: noFiles})
+	w = c.startRecorder("n1", logconformance.Options{Files: noFiles})
 	c.Until("it leads", w.log.Leads)
 	require.Equal(t, []string{"entry 30"}, w.entries, "what came after the snapshot")
 	for _, name := range []string{"wal", "snapshots"} {
@@ -204,7 +204,7 @@ func TestRestartGivesEntriesAgain(t *testing.T) {
 
 func TestOnlyOneProcess(t *testing.T) {
 	c := newCluster(t)
-	w := c.alone(t)
+	w := c.startSole(t)
 	err := raftlog.Recover(raftlog.Config{Dir: filepath.Join(c.dir, "n1", "raft"), Name: "n1",
 		Address: c.Address("n1"), Log: c.log})
 	require.ErrorContains(t, err, "stop the daemon first")
@@ -215,17 +215,17 @@ func TestOnlyOneProcess(t *testing.T) {
 // other one's term: there would be two entries of the same index and term.
 func TestNothingIsTakenInInTheTermOfAnother(t *testing.T) {
 	c := newCluster(t)
-	w := c.alone(t)
+	w := c.startSole(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	other := raft.NewNetworkTransport(&cuttable{Listener: listener, node: c.node("other")}, 1, time.Minute, io.Discard)
+	other := raft.NewNetworkTransport(&severableListener{Listener: listener, node: c.node("other")}, 1, time.Minute, io.Discard)
 	defer other.Close()
 	var others []uint64
 	for n := range uint64(10) {
 		term := 100 * (n + 1)
 		others = append(others, term)
-		beat := &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("other"), Addr: []byte(c.Address("other"))}, Term: term}
-		require.NoError(t, other.AppendEntries("n1", raft.ServerAddress(c.Address("n1")), beat, &raft.AppendEntriesResponse{}))
+		heartbeat := &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("other"), Addr: []byte(c.Address("other"))}, Term: term}
+		require.NoError(t, other.AppendEntries("n1", raft.ServerAddress(c.Address("n1")), heartbeat, &raft.AppendEntriesResponse{}))
 		w.log.Propose(n, []byte("late"))
 		c.Until("it leads again", w.log.Leads)
 	}
@@ -252,12 +252,12 @@ func namesIn(t *testing.T, config raftlog.Config) (names []string) {
 
 func TestRecover(t *testing.T) {
 	c := newCluster(t)
-	w := c.alone(t)
-	others := map[string]*witness{}
+	w := c.startSole(t)
+	others := map[string]*recorder{}
 	for i, name := range []string{"n2", "n3"} {
-		others[name] = c.watched(name, logconformance.Options{Files: noFiles})
+		others[name] = c.startRecorder(name, logconformance.Options{Files: noFiles})
 		w.log.Change(uint64(i), replicator.Change{What: messages.ChangeNodes_ADD_VOTER, Name: name, Address: c.Address(name)})
-		c.Until("it is added", func() bool { m, ok := told[*messages.LogChanged](w); return ok && m.Number == uint64(i) })
+		c.Until("it is added", func() bool { m, ok := lastOf[*messages.LogChanged](w); return ok && m.Number == uint64(i) })
 		w.log.Propose(uint64(i), []byte(name))
 		c.Until("it has the log", func() bool { return others[name].count() == i+1 })
 	}
@@ -270,10 +270,10 @@ func TestRecover(t *testing.T) {
 	require.Equal(t, []string{"n1", "n2", "n3"}, namesIn(t, n2))
 	require.NoError(t, raftlog.Recover(n2))
 	require.Equal(t, []string{"n2"}, namesIn(t, n2))
-	w = c.watched("n2", logconformance.Options{Files: noFiles})
+	w = c.startRecorder("n2", logconformance.Options{Files: noFiles})
 	c.Until("it leads alone", w.log.Leads)
 	require.Equal(t, []string{"n2", "n3"}, w.entries, "all that was in its log")
-	members, _ := told[*messages.LogMembers](w)
+	members, _ := lastOf[*messages.LogMembers](w)
 	require.Len(t, members.Members, 1)
 	w.log.Propose(9, []byte("goes on"))
 	c.Until("it goes on", func() bool { return w.count() == 3 })
@@ -285,7 +285,7 @@ func TestLeaseRenewed(t *testing.T) {
 	var mu sync.Mutex
 	var until []time.Duration
 	config := c.config("n1", logconformance.Options{Founder: true, Files: noFiles})
-	config.Renewed = func(at time.Duration) {
+	config.LeaseRenewed = func(at time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
 		until = append(until, at)
@@ -324,9 +324,9 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-func TestDamagedNote(t *testing.T) {
+func TestDamagedSnapshotRecord(t *testing.T) {
 	c := newCluster(t)
-	c.alone(t)
+	c.startSole(t)
 	c.Stop("n1")
 	notes, err := filepath.Glob(filepath.Join(c.dir, "n1", "raft", "snapshots", "*.json"))
 	require.NoError(t, err)

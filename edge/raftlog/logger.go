@@ -19,31 +19,31 @@ const repeatsMax = 256
 // logger takes raft's log to ours. Raft says much, and of an unreachable node the
 // same several times a second: levels are one lower, and repetitions withheld.
 type logger struct {
-	log  *logrus.Logger
-	mu   sync.Mutex
-	last map[string]time.Time // of a warning, by its text and node
+	log        *logrus.Logger
+	mu         sync.Mutex
+	lastLogged map[string]time.Time // of a warning, by its text and node
 }
 
 func newLogger(log *logrus.Logger) hclog.Logger {
 	l := hclog.NewInterceptLogger(&hclog.LoggerOptions{Name: "raft", Level: hclog.Off, Output: io.Discard})
-	l.RegisterSink(&logger{log: log, last: map[string]time.Time{}})
+	l.RegisterSink(&logger{log: log, lastLogged: map[string]time.Time{}})
 	return l
 }
 
 // Accept logs one of raft's lines.
 func (l *logger) Accept(_ string, level hclog.Level, text string, args ...any) {
-	ours := lower(level)
-	if !l.log.IsLevelEnabled(ours) || level >= hclog.Warn && l.repeated(text, args) {
+	own := ownLevel(level)
+	if !l.log.IsLevelEnabled(own) || level >= hclog.Warn && l.isRepeat(text, args) {
 		return
 	}
 	fields := logrus.Fields{"lib": "raft"}
 	for i := 0; i+1 < len(args); i += 2 {
-		fields[fmt.Sprint(args[i])] = shown(args[i+1])
+		fields[fmt.Sprint(args[i])] = formatValue(args[i+1])
 	}
-	l.log.WithFields(fields).Log(ours, text)
+	l.log.WithFields(fields).Log(own, text)
 }
 
-func lower(level hclog.Level) logrus.Level {
+func ownLevel(level hclog.Level) logrus.Level {
 	switch level {
 	case hclog.Error:
 		return logrus.WarnLevel
@@ -56,8 +56,8 @@ func lower(level hclog.Level) logrus.Level {
 	}
 }
 
-// shown formats values as raft means them.
-func shown(value any) any {
+// formatValue formats values as raft means them.
+func formatValue(value any) any {
 	switch value := value.(type) {
 	case hclog.Format:
 		if len(value) > 0 {
@@ -71,7 +71,7 @@ func shown(value any) any {
 	return value
 }
 
-func (l *logger) repeated(text string, args []any) bool {
+func (l *logger) isRepeat(text string, args []any) bool {
 	key := text
 	for i := 0; i+1 < len(args); i += 2 {
 		switch args[i] {
@@ -82,12 +82,12 @@ func (l *logger) repeated(text string, args []any) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if last, known := l.last[key]; known && now.Sub(last) < repeatAfter {
+	if last, known := l.lastLogged[key]; known && now.Sub(last) < repeatAfter {
 		return true
 	}
-	if len(l.last) >= repeatsMax {
-		clear(l.last)
+	if len(l.lastLogged) >= repeatsMax {
+		clear(l.lastLogged)
 	}
-	l.last[key] = now
+	l.lastLogged[key] = now
 	return false
 }

@@ -8,26 +8,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// unread is a pipeline that takes the next request only when the answer to the one
+// unreadPipeline is a pipeline that takes the next request only when the answer to the one
 // before has been taken, as raft's does.
-type unread struct{ answers chan raft.AppendFuture }
+type unreadPipeline struct{ answers chan raft.AppendFuture }
 
-func (u unread) AppendEntries(*raft.AppendEntriesRequest, *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+func (u unreadPipeline) AppendEntries(*raft.AppendEntriesRequest, *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
 	u.answers <- nil
 	return nil, nil
 }
 
-func (u unread) Consumer() <-chan raft.AppendFuture { return u.answers }
+func (u unreadPipeline) Consumer() <-chan raft.AppendFuture { return u.answers }
 
-func (u unread) Close() error { return nil }
+func (u unreadPipeline) Close() error { return nil }
 
 func TestPipelineTakesAnswers(t *testing.T) {
-	p := &pipeline{AppendPipeline: unread{make(chan raft.AppendFuture)},
+	p := &pipeline{AppendPipeline: unreadPipeline{make(chan raft.AppendFuture)},
 		answers: make(chan raft.AppendFuture, pipelineMax), closed: make(chan struct{})}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		p.pass()
+		p.forward()
 	}()
 	for range pipelineMax {
 		_, err := p.AppendEntries(nil, nil)

@@ -8,31 +8,31 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// sink is a snapshot that is being taken or received.
-type sink struct {
-	of    *snapshots
-	note  note
-	file  *os.File // of what is received
-	ended bool
+// snapshotSink is a snapshot that is being taken or received.
+type snapshotSink struct {
+	store  *snapshotStore
+	record snapshotRecord
+	file   *os.File // of what is received
+	ended  bool
 }
 
-func (s *sink) ID() string { return s.note.ID }
+func (s *snapshotSink) ID() string { return s.record.ID }
 
 // Write takes in what another node sends.
-func (s *sink) Write(content []byte) (int, error) {
+func (s *snapshotSink) Write(content []byte) (int, error) {
 	if s.file == nil {
-		file, err := os.OpenFile(s.of.data(s.note.ID), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		file, err := os.OpenFile(s.store.dataPath(s.record.ID), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
 			return 0, fmt.Errorf("receiving a snapshot: %w", err)
 		}
 		s.file = file
-		s.note.Received, s.note.Pending = true, true
+		s.record.Received, s.record.Pending = true, true
 	}
 	return s.file.Write(content)
 }
 
 // Close puts it on the disk.
-func (s *sink) Close() error {
+func (s *snapshotSink) Close() error {
 	if s.ended {
 		return nil
 	}
@@ -45,11 +45,11 @@ func (s *sink) Close() error {
 		}
 	}
 	s.ended = true
-	return s.of.add(s.note)
+	return s.store.add(s.record)
 }
 
 // Cancel gives it up.
-func (s *sink) Cancel() error {
+func (s *snapshotSink) Cancel() error {
 	if s.ended {
 		return nil
 	}
@@ -58,26 +58,26 @@ func (s *sink) Cancel() error {
 		return nil
 	}
 	s.file.Close()
-	if err := os.Remove(s.of.data(s.note.ID)); err != nil {
+	if err := os.Remove(s.store.dataPath(s.record.ID)); err != nil {
 		return fmt.Errorf("giving up a snapshot: %w", err)
 	}
 	return nil
 }
 
-// memory is what belongs into a snapshot taken here: it is in the note.
-type memory struct {
+// fsmSnapshot is what belongs into a snapshot taken here: it is in the note.
+type fsmSnapshot struct {
 	state []byte
 	sync  func() error // see Config.Sync
 }
 
 // Persist has the note remember it.
-func (m memory) Persist(to raft.SnapshotSink) error {
-	if err := m.sync(); err != nil {
+func (s fsmSnapshot) Persist(to raft.SnapshotSink) error {
+	if err := s.sync(); err != nil {
 		return errors.Join(fmt.Errorf("taking a snapshot: %w", err), to.Cancel())
 	}
-	to.(*sink).note.State = m.state
+	to.(*snapshotSink).record.State = s.state
 	return to.Close()
 }
 
 // Release does nothing: the state is never changed.
-func (memory) Release() {}
+func (fsmSnapshot) Release() {}

@@ -17,11 +17,11 @@ import (
 	"lockstep/persistence"
 )
 
-// kept is how many notes of snapshots there are.
-const kept = 2
+// recordsMax is how many notes of snapshots there are.
+const recordsMax = 2
 
-// note is a snapshot, as far as it is not in the files themselves.
-type note struct {
+// snapshotRecord is a snapshot, as far as it is not in the files themselves.
+type snapshotRecord struct {
 	ID                 string
 	Sequence           uint64
 	Version            raft.SnapshotVersion
@@ -37,23 +37,23 @@ type note struct {
 	Pending bool
 }
 
-func (n *note) meta(size int64) *raft.SnapshotMeta {
+func (n *snapshotRecord) meta(size int64) *raft.SnapshotMeta {
 	return &raft.SnapshotMeta{Version: n.Version, ID: n.ID, Index: n.Index, Term: n.Term,
 		Configuration: n.Configuration, ConfigurationIndex: n.ConfigurationIndex, Size: size}
 }
 
-// snapshots is raft's SnapshotStore. A snapshot taken here is a note; its files are
+// snapshotStore is raft's SnapshotStore. A snapshot taken here is a note; its files are
 // those of the application, and are frozen when it is opened to be sent.
-type snapshots struct {
+type snapshotStore struct {
 	dir    string
 	freeze func() (Frozen, error)
 
-	mu    sync.Mutex
-	notes []note // the newest first
+	mu      sync.Mutex
+	records []snapshotRecord // the newest first
 }
 
-func openSnapshots(dir string, freeze func() (Frozen, error)) (*snapshots, error) {
-	s := &snapshots{dir: dir, freeze: freeze}
+func openSnapshotStore(dir string, freeze func() (Frozen, error)) (*snapshotStore, error) {
+	s := &snapshotStore{dir: dir, freeze: freeze}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("opening the snapshots: %w", err)
 	}
@@ -73,8 +73,8 @@ func openSnapshots(dir string, freeze func() (Frozen, error)) (*snapshots, error
 		// What is left of one that was being received when the process ended.
 		id, data := strings.CutSuffix(entry.Name(), ".data")
 		// Former versions gave notes that were being written a name that ends in .new.
-		half := persistence.IsTemp(entry.Name()) || strings.HasSuffix(entry.Name(), ".new")
-		if n := s.find(id); half || data && (n == nil || !n.Pending) {
+		unfinished := persistence.IsTemp(entry.Name()) || strings.HasSuffix(entry.Name(), ".new")
+		if n := s.find(id); unfinished || data && (n == nil || !n.Pending) {
 			if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil {
 				return nil, fmt.Errorf("opening the snapshots: %w", err)
 			}
@@ -83,68 +83,68 @@ func openSnapshots(dir string, freeze func() (Frozen, error)) (*snapshots, error
 	return s, nil
 }
 
-func (s *snapshots) load(name string) error {
+func (s *snapshotStore) load(name string) error {
 	content, err := os.ReadFile(filepath.Join(s.dir, name))
 	if err != nil {
 		return fmt.Errorf("opening the snapshots: %w", err)
 	}
-	var n note
+	var n snapshotRecord
 	if err := json.Unmarshal(content, &n); err != nil {
 		return fmt.Errorf("opening the snapshots: %s is damaged; remove the raft directory, and add this node again: %w",
 			filepath.Join(s.dir, name), err)
 	}
-	s.notes = append(s.notes, n)
+	s.records = append(s.records, n)
 	return nil
 }
 
-func (s *snapshots) sort() {
-	slices.SortFunc(s.notes, func(a, b note) int {
+func (s *snapshotStore) sort() {
+	slices.SortFunc(s.records, func(a, b snapshotRecord) int {
 		return -cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Term, b.Term), cmp.Compare(a.Sequence, b.Sequence))
 	})
 }
 
-func (s *snapshots) find(id string) *note {
-	for i := range s.notes {
-		if s.notes[i].ID == id {
-			return &s.notes[i]
+func (s *snapshotStore) find(id string) *snapshotRecord {
+	for i := range s.records {
+		if s.records[i].ID == id {
+			return &s.records[i]
 		}
 	}
 	return nil
 }
 
 // newest is the latest note; false: there is none.
-func (s *snapshots) newest() (note, bool) {
+func (s *snapshotStore) newest() (snapshotRecord, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.notes) == 0 {
-		return note{}, false
+	if len(s.records) == 0 {
+		return snapshotRecord{}, false
 	}
-	return s.notes[0], true
+	return s.records[0], true
 }
 
 // pending is the snapshot that was received and is not on the disk yet.
-func (s *snapshots) pending() (note, bool) {
+func (s *snapshotStore) pending() (snapshotRecord, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, n := range s.notes {
+	for _, n := range s.records {
 		if n.Pending {
 			return n, true
 		}
 	}
-	return note{}, false
+	return snapshotRecord{}, false
 }
 
 // Create begins a snapshot: with a Write it is one that is received, without one
 // that is taken here.
-func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
+func (s *snapshotStore) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
 	configurationIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sequence := uint64(1)
-	for _, n := range s.notes {
+	for _, n := range s.records {
 		sequence = max(sequence, n.Sequence+1)
 	}
-	return &sink{of: s, note: note{
+	return &snapshotSink{store: s, record: snapshotRecord{
 		ID:       fmt.Sprintf("%d-%d-%d", index, term, sequence),
 		Sequence: sequence, Version: version, Index: index, Term: term,
 		Configuration: configuration, ConfigurationIndex: configurationIndex,
@@ -152,11 +152,11 @@ func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, con
 }
 
 // List has the newest first. Those that are not on the disk yet are none to send.
-func (s *snapshots) List() ([]*raft.SnapshotMeta, error) {
+func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var list []*raft.SnapshotMeta
-	for _, n := range s.notes {
+	for _, n := range s.records {
 		if !n.Pending {
 			list = append(list, n.meta(0))
 		}
@@ -165,7 +165,7 @@ func (s *snapshots) List() ([]*raft.SnapshotMeta, error) {
 }
 
 // Open reads what was received, or freezes the files to be sent.
-func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	s.mu.Lock()
 	found := s.find(id)
 	if found == nil {
@@ -184,15 +184,15 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("freezing the files for a snapshot: %w", err)
 	}
-	out, size, err := newOutgoing(frozen, n.State)
+	out, size, err := newSnapshotEncoder(frozen, n.State)
 	if err != nil {
 		return nil, nil, errors.Join(err, frozen.Close())
 	}
 	return n.meta(size), out, nil
 }
 
-func (s *snapshots) openData(n note) (*raft.SnapshotMeta, io.ReadCloser, error) {
-	file, err := os.Open(s.data(n.ID))
+func (s *snapshotStore) openData(n snapshotRecord) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	file, err := os.Open(s.dataPath(n.ID))
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening a received snapshot: %w", err)
 	}
@@ -205,35 +205,35 @@ func (s *snapshots) openData(n note) (*raft.SnapshotMeta, io.ReadCloser, error) 
 }
 
 // add puts a note on the disk, and removes those that it replaces.
-func (s *snapshots) add(n note) error {
+func (s *snapshotStore) add(n snapshotRecord) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.write(n); err != nil {
 		return err
 	}
-	s.notes = append(s.notes, n)
+	s.records = append(s.records, n)
 	s.sort()
-	taken := 0
-	keep := s.notes[:0]
-	var gone []note
-	for _, old := range s.notes {
+	complete := 0
+	remaining := s.records[:0]
+	var obsolete []snapshotRecord
+	for _, old := range s.records {
 		replaced := old.Pending && old.ID != n.ID && n.Received
 		if !old.Pending {
-			taken++
-			replaced = taken > kept
+			complete++
+			replaced = complete > recordsMax
 		}
 		if replaced {
-			gone = append(gone, old)
+			obsolete = append(obsolete, old)
 		} else {
-			keep = append(keep, old)
+			remaining = append(remaining, old)
 		}
 	}
-	s.notes = keep
-	return s.remove(gone)
+	s.records = remaining
+	return s.remove(obsolete)
 }
 
-// restored says that the files of a received snapshot are on the disk.
-func (s *snapshots) restored(id string, state []byte) error {
+// markRestored says that the files of a received snapshot are on the disk.
+func (s *snapshotStore) markRestored(id string, state []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.find(id)
@@ -246,17 +246,17 @@ func (s *snapshots) restored(id string, state []byte) error {
 		return err
 	}
 	*n = done
-	if err := os.Remove(s.data(id)); err != nil {
+	if err := os.Remove(s.dataPath(id)); err != nil {
 		return fmt.Errorf("removing a snapshot that is restored: %w", err)
 	}
 	return nil
 }
 
-func (s *snapshots) remove(gone []note) error {
-	for _, n := range gone {
+func (s *snapshotStore) remove(obsolete []snapshotRecord) error {
+	for _, n := range obsolete {
 		err := os.Remove(filepath.Join(s.dir, n.ID+".json"))
 		if n.Pending {
-			err = errors.Join(err, os.Remove(s.data(n.ID)))
+			err = errors.Join(err, os.Remove(s.dataPath(n.ID)))
 		}
 		if err != nil {
 			return fmt.Errorf("removing an old snapshot: %w", err)
@@ -265,9 +265,9 @@ func (s *snapshots) remove(gone []note) error {
 	return nil
 }
 
-func (s *snapshots) data(id string) string { return filepath.Join(s.dir, id+".data") }
+func (s *snapshotStore) dataPath(id string) string { return filepath.Join(s.dir, id+".data") }
 
-func (s *snapshots) write(n note) error {
+func (s *snapshotStore) write(n snapshotRecord) error {
 	content, err := json.Marshal(n)
 	if err != nil {
 		return fmt.Errorf("writing a snapshot's note: %w", err)

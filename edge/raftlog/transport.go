@@ -14,9 +14,9 @@ type transport struct {
 	*raft.NetworkTransport
 	address raft.ServerAddress
 	lease   *lease
-	absence *absence
+	backoff *peerBackoff
 	term    func() uint64
-	follows follows
+	follows followsFunc
 
 	requests chan raft.RPC // for raft's main goroutine
 	once     sync.Once
@@ -26,10 +26,10 @@ type transport struct {
 	ended      bool
 }
 
-// follows says whether this node follows another one in that term already.
-type follows func(leader raft.ServerID, term uint64) bool
+// followsFunc says whether this node follows another one in that term already.
+type followsFunc func(leader raft.ServerID, term uint64) bool
 
-func newTransport(c *Config, streams *streams, lease *lease, absence *absence, term func() uint64, follows follows, log hclog.Logger) *transport {
+func newTransport(c *Config, streams *streamTracker, lease *lease, backoff *peerBackoff, term func() uint64, follows followsFunc, log hclog.Logger) *transport {
 	t := &transport{
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream:  streams,
@@ -39,33 +39,33 @@ func newTransport(c *Config, streams *streams, lease *lease, absence *absence, t
 		}),
 		address: raft.ServerAddress(c.Address),
 		lease:   lease,
-		absence: absence,
+		backoff: backoff,
 		term:    term,
 		follows: follows,
 
 		requests: make(chan raft.RPC),
 		done:     make(chan struct{}),
 	}
-	go t.pass()
+	go t.forward()
 	return t
 }
 
 // Consumer has the requests that raft's main goroutine handles.
 func (t *transport) Consumer() <-chan raft.RPC { return t.requests }
 
-// pass hands on what comes from other nodes until the end.
-func (t *transport) pass() {
+// forward hands on what comes from other nodes until the end.
+func (t *transport) forward() {
 	for {
 		select {
 		case rpc := <-t.NetworkTransport.Consumer():
-			t.hand(rpc)
+			t.deliver(rpc)
 		case <-t.done:
 			return
 		}
 	}
 }
 
-func (t *transport) hand(rpc raft.RPC) {
+func (t *transport) deliver(rpc raft.RPC) {
 	select {
 	case t.requests <- rpc:
 	case <-t.done:
@@ -85,9 +85,9 @@ func (t *transport) LocalAddr() raft.ServerAddress { return t.address }
 // AppendEntries counts for the lease from the moment before it is sent.
 func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress,
 	request *raft.AppendEntriesRequest, answer *raft.AppendEntriesResponse) error {
-	beat := isHeartbeat(request)
-	if !beat {
-		t.absence.hold(id)
+	heartbeat := isHeartbeat(request)
+	if !heartbeat {
+		t.backoff.wait(id)
 	}
 	sent := bootTime()
 	// Raft uses its answers again, and a field that is not sent keeps its old value.
@@ -96,10 +96,10 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress,
 	if err == nil && answer.Success {
 		t.lease.acknowledged(id, request.Term, sent)
 	}
-	if !beat {
-		t.absence.sent(id, err == nil)
+	if !heartbeat {
+		t.backoff.report(id, err == nil)
 	} else if err == nil {
-		t.absence.heard(id)
+		t.backoff.heartbeatAnswered(id)
 	}
 	return err
 }
@@ -117,8 +117,8 @@ func isHeartbeat(request *raft.AppendEntriesRequest) bool {
 // So only those are handled there that change nothing.
 func (t *transport) SetHeartbeatHandler(handle func(raft.RPC)) {
 	t.NetworkTransport.SetHeartbeatHandler(func(rpc raft.RPC) {
-		if beat, is := rpc.Command.(*raft.AppendEntriesRequest); !is || !t.follows(raft.ServerID(beat.ID), beat.Term) {
-			t.hand(rpc)
+		if heartbeat, is := rpc.Command.(*raft.AppendEntriesRequest); !is || !t.follows(raft.ServerID(heartbeat.ID), heartbeat.Term) {
+			t.deliver(rpc)
 			return
 		}
 		t.heartbeats.RLock()
@@ -129,8 +129,8 @@ func (t *transport) SetHeartbeatHandler(handle func(raft.RPC)) {
 	})
 }
 
-// end waits for the last heartbeat, so that the log can be closed.
-func (t *transport) end() {
+// awaitHeartbeats waits for the last heartbeat, so that the log can be closed.
+func (t *transport) awaitHeartbeats() {
 	t.heartbeats.Lock()
 	defer t.heartbeats.Unlock()
 	t.ended = true
@@ -143,7 +143,7 @@ func (t *transport) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddres
 		return nil, err
 	}
 	p := &pipeline{AppendPipeline: inner, answers: make(chan raft.AppendFuture, pipelineMax), closed: make(chan struct{})}
-	go p.pass()
+	go p.forward()
 	return p, nil
 }
 
@@ -160,7 +160,7 @@ type pipeline struct {
 	closed  chan struct{}
 }
 
-func (p *pipeline) pass() {
+func (p *pipeline) forward() {
 	for {
 		select {
 		case answer := <-p.AppendPipeline.Consumer():
@@ -188,87 +188,87 @@ func (p *pipeline) Close() error {
 func (t *transport) TimeoutNow(id raft.ServerID, to raft.ServerAddress,
 	request *raft.TimeoutNowRequest, answer *raft.TimeoutNowResponse) error {
 	term := t.term()
-	t.lease.handing()
+	t.lease.beginTransfer()
 	err := t.NetworkTransport.TimeoutNow(id, to, request, answer)
 	if err == nil {
-		t.lease.handedOver(term)
+		t.lease.transferAccepted(term)
 	}
 	return err
 }
 
-// streams are those of the configuration. Raft leaves connections open when it is
+// streamTracker are those of the configuration. Raft leaves connections open when it is
 // shut down and waits for answers on them; here they are closed.
-type streams struct {
+type streamTracker struct {
 	raft.StreamLayer
 	dialTimeout time.Duration
 
 	mu     sync.Mutex
-	open   map[*stream]struct{}
+	open   map[*trackedStream]struct{}
 	closed bool
 }
 
-type stream struct {
+type trackedStream struct {
 	net.Conn
-	of *streams
+	tracker *streamTracker
 }
 
-func newStreams(c *Config) *streams {
-	return &streams{StreamLayer: c.Streams, dialTimeout: 2 * c.Timing.Heartbeat, open: map[*stream]struct{}{}}
+func newStreamTracker(c *Config) *streamTracker {
+	return &streamTracker{StreamLayer: c.Streams, dialTimeout: 2 * c.Timing.Heartbeat, open: map[*trackedStream]struct{}{}}
 }
 
 // Dial connects to another node, in less time than raft would give it: a node that
 // is gone must not hold up those that wait for the end.
-func (s *streams) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	conn, err := s.StreamLayer.Dial(to, min(timeout, s.dialTimeout))
+func (t *streamTracker) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	conn, err := t.StreamLayer.Dial(to, min(timeout, t.dialTimeout))
 	if err != nil {
 		return nil, err
 	}
-	return s.enter(conn)
+	return t.track(conn)
 }
 
 // Accept takes the next connection.
-func (s *streams) Accept() (net.Conn, error) {
+func (t *streamTracker) Accept() (net.Conn, error) {
 	for {
-		conn, err := s.StreamLayer.Accept()
+		conn, err := t.StreamLayer.Accept()
 		if err != nil {
 			return nil, err
 		}
-		if entered, err := s.enter(conn); err == nil {
-			return entered, nil
+		if tracked, err := t.track(conn); err == nil {
+			return tracked, nil
 		}
 	}
 }
 
-// enter fails, and closes the connection, when there shall be none.
-func (s *streams) enter(conn net.Conn) (net.Conn, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+// track fails, and closes the connection, when there shall be none.
+func (t *streamTracker) track(conn net.Conn) (net.Conn, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
 		conn.Close()
 		return nil, net.ErrClosed
 	}
-	entered := &stream{Conn: conn, of: s}
-	s.open[entered] = struct{}{}
-	return entered, nil
+	tracked := &trackedStream{Conn: conn, tracker: t}
+	t.open[tracked] = struct{}{}
+	return tracked, nil
 }
 
-// end closes all connections, and there are no more. The listener is left to who
+// closeAll closes all connections, and there are no more. The listener is left to who
 // accepts, and waits at it.
-func (s *streams) end() {
-	s.mu.Lock()
-	s.closed = true
-	open := s.open
-	s.open = map[*stream]struct{}{}
-	s.mu.Unlock()
+func (t *streamTracker) closeAll() {
+	t.mu.Lock()
+	t.closed = true
+	open := t.open
+	t.open = map[*trackedStream]struct{}{}
+	t.mu.Unlock()
 	for conn := range open {
 		conn.Conn.Close()
 	}
 }
 
 // Close ends the connection.
-func (s *stream) Close() error {
-	s.of.mu.Lock()
-	delete(s.of.open, s)
-	s.of.mu.Unlock()
+func (s *trackedStream) Close() error {
+	s.tracker.mu.Lock()
+	delete(s.tracker.open, s)
+	s.tracker.mu.Unlock()
 	return s.Conn.Close()
 }

@@ -10,28 +10,28 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tcp is raft's layer over plain connections.
-type tcp struct{ net.Listener }
+// tcpLayer is raft's layer over plain connections.
+type tcpLayer struct{ net.Listener }
 
-func (tcp) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+func (tcpLayer) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	return net.DialTimeout("tcp", string(to), timeout)
 }
 
-func listening(t *testing.T) tcp {
+func listenTCP(t *testing.T) tcpLayer {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	return tcp{l}
+	return tcpLayer{l}
 }
 
 // A heartbeat that makes another node the leader is for raft's main goroutine; one of
 // who leads already is not kept waiting by it.
 func TestHeartbeatsThatChangeSomethingWait(t *testing.T) {
-	here := listening(t)
+	here := listenTCP(t)
 	c := &Config{Dir: "raft", Name: "a", Address: here.Addr().String(), Streams: here}
-	require.NoError(t, c.complete())
+	require.NoError(t, c.normalize())
 	led, term := raft.ServerID("b"), uint64(2)
-	lease, _ := leaseOf("a", "b")
-	tr := newTransport(c, newStreams(c), lease, newAbsence(nil), func() uint64 { return term },
+	lease, _ := newTestLease("a", "b")
+	tr := newTransport(c, newStreamTracker(c), lease, newPeerBackoff(nil), func() uint64 { return term },
 		func(leader raft.ServerID, in uint64) bool { return leader == led && in == term }, hclog.NewNullLogger())
 	defer tr.Close()
 	at := make(chan string, 1)
@@ -45,28 +45,28 @@ func TestHeartbeatsThatChangeSomethingWait(t *testing.T) {
 			answer("main", rpc)
 		}
 	}()
-	peer := raft.NewNetworkTransport(listening(t), 1, time.Minute, nil)
+	peer := raft.NewNetworkTransport(listenTCP(t), 1, time.Minute, nil)
 	defer peer.Close()
-	for _, beat := range []struct {
+	for _, heartbeat := range []struct {
 		from  string
 		term  uint64
 		where string
 	}{{"b", 2, "at once"}, {"b", 3, "main"}, {"c", 2, "main"}, {"b", 2, "at once"}} {
-		request := &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(beat.from), Addr: []byte("x:1")}, Term: beat.term}
+		request := &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(heartbeat.from), Addr: []byte("x:1")}, Term: heartbeat.term}
 		var got raft.AppendEntriesResponse
 		require.NoError(t, peer.AppendEntries("a", raft.ServerAddress(here.Addr().String()), request, &got))
 		require.True(t, got.Success)
-		require.Equal(t, beat.where, <-at, "%+v", beat)
+		require.Equal(t, heartbeat.where, <-at, "%+v", heartbeat)
 	}
 }
 
 // Entries for a node that has not answered leave behind a heartbeat that it has.
 func TestEntriesForWhoIsBackComeBehindAHeartbeat(t *testing.T) {
-	here, there := listening(t), listening(t)
+	here, there := listenTCP(t), listenTCP(t)
 	c := &Config{Dir: "raft", Name: "a", Address: here.Addr().String(), Streams: here}
-	require.NoError(t, c.complete())
-	lease, _ := leaseOf("a", "b")
-	tr := newTransport(c, newStreams(c), lease, newAbsence(nil), func() uint64 { return 1 },
+	require.NoError(t, c.normalize())
+	lease, _ := newTestLease("a", "b")
+	tr := newTransport(c, newStreamTracker(c), lease, newPeerBackoff(nil), func() uint64 { return 1 },
 		func(raft.ServerID, uint64) bool { return false }, hclog.NewNullLogger())
 	defer tr.Close()
 	peer := raft.NewNetworkTransport(there, 3, time.Minute, nil)
@@ -83,8 +83,8 @@ func TestEntriesForWhoIsBackComeBehindAHeartbeat(t *testing.T) {
 		return tr.AppendEntries("b", raft.ServerAddress(there.Addr().String()), request, &raft.AppendEntriesResponse{})
 	}
 	for range 50 { // without the hold either may be the first
-		for range freeFailures {
-			tr.absence.sent("b", false)
+		for range undelayedFailures {
+			tr.backoff.report("b", false)
 		}
 		came = nil
 		sent := make(chan error, 1)

@@ -19,7 +19,7 @@ import (
 )
 
 func TestBodies(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	add := func(body string, headers ...string) answer {
 		return b.do("POST", "/2/filters", "peer:secret", body, headers...)
 	}
@@ -48,7 +48,7 @@ func TestBodies(t *testing.T) {
 }
 
 // raw sends text by hand, and reads the status code of one answer.
-func (b *bench) raw(text string) (int, error) {
+func (b *testServer) raw(text string) (int, error) {
 	c, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
 	require.NoError(b, err)
 	b.Cleanup(func() { c.Close() })
@@ -67,7 +67,7 @@ func readCode(t testing.TB, c net.Conn) (int, error) {
 }
 
 func TestRequestsThatAreNone(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	for text, code := range map[string]int{
 		"nonsense\r\n\r\n": 400,
 		"GET /version HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n":                                  431,
@@ -89,7 +89,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 
 // Who sends slowly, or nothing, holds up nobody else.
 func TestSlowSenders(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	address := strings.TrimPrefix(b.url, "http://")
 	for i := range 200 {
 		c, err := net.Dial("tcp", address)
@@ -110,7 +110,7 @@ func TestSlowSenders(t *testing.T) {
 // little.
 func TestIdleConnections(t *testing.T) {
 	const most = 300
-	b := newBench(t, func(c *rapi.Config) { c.Connections = most })
+	b := newTestServer(t, func(c *rapi.Config) { c.Connections = most })
 	address := strings.TrimPrefix(b.url, "http://")
 	idle := make([]net.Conn, 0, 1000)
 	var before, after runtime.MemStats
@@ -141,7 +141,7 @@ func TestIdleConnections(t *testing.T) {
 
 // Connections that are being used are not closed for others, which are told at once.
 func TestConnectionsInUseAreKept(t *testing.T) {
-	b := newBench(t, func(c *rapi.Config) { c.Connections = 2 })
+	b := newTestServer(t, func(c *rapi.Config) { c.Connections = 2 })
 	release := make(chan struct{})
 	b.luxi.wait = func(context.Context) (string, error) { <-release; return `"nochange"`, nil }
 	var waits sync.WaitGroup
@@ -152,7 +152,7 @@ func TestConnectionsInUseAreKept(t *testing.T) {
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return len(b.luxi.asks()) == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(b.luxi.calledMethods()) == 2 }, 10*time.Second, time.Millisecond)
 	_, err := b.raw("GET /version HTTP/1.1\r\nHost: a\r\n\r\n")
 	require.Error(t, err)
 	close(release)
@@ -163,7 +163,7 @@ func TestConnectionsInUseAreKept(t *testing.T) {
 	}, 10*time.Second, 10*time.Millisecond)
 }
 
-func (l *luxi) asks() []string {
+func (l *fakeLuxi) calledMethods() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.asked
@@ -171,7 +171,7 @@ func (l *luxi) asks() []string {
 
 // A handler that crashes takes one request with it.
 func TestACrash(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	b.luxi.answers["CancelJob"] = func([]any) (string, error) { panic("oops") }
 	require.Equal(t, "Internal Server Error", b.failure(500, b.do("DELETE", "/2/jobs/1", "peer:secret", "")))
 	require.Equal(t, 200, b.do("GET", "/2/jobs", "", "").code)
@@ -180,21 +180,21 @@ func TestACrash(t *testing.T) {
 // An orderly stop answers what is being worked on, ends what only waits, and takes
 // nothing more.
 func TestStop(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	release := make(chan struct{})
 	b.luxi.wait = func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }
-	asked := make(chan struct{})
-	b.luxi.answers["CancelJob"] = func([]any) (string, error) { close(asked); <-release; return `[true,"done"]`, nil }
+	called := make(chan struct{})
+	b.luxi.answers["CancelJob"] = func([]any) (string, error) { close(called); <-release; return `[true,"done"]`, nil }
 	waited, canceled := make(chan answer, 1), make(chan answer, 1)
 	go func() { waited <- b.do("GET", "/2/jobs/1/wait", "peer:secret", `{"fields":[]}`) }()
-	require.Eventually(t, func() bool { return len(b.luxi.asks()) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(b.luxi.calledMethods()) == 1 }, 10*time.Second, time.Millisecond)
 	go func() { canceled <- b.do("DELETE", "/2/jobs/1", "peer:secret", "") }()
-	<-asked
+	<-called
 	stopping := make(chan struct{})
 	go func() { b.stop(); close(stopping) }()
-	b.good(`null`, <-waited)
+	b.requireCode(`null`, <-waited)
 	close(release)
-	b.good(`[true,"done"]`, <-canceled)
+	b.requireCode(`[true,"done"]`, <-canceled)
 	<-stopping
 	_, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
 	require.Error(t, err)
@@ -206,7 +206,7 @@ func FuzzBodies(f *testing.F) {
 	f.Add([]byte(`{"jobs":[[{"OP_ID":"OP_RUN_COMMAND"}],[]]}`))
 	f.Add([]byte(`{"priority":1,"predicates":[],"action":"PAUSE","reason":[]}`))
 	f.Add([]byte(`{"a":1,"a":2}`))
-	shared := newBench(f)
+	shared := newTestServer(f)
 	shared.luxi.jobs = map[int64]string{7: "success"}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		b := *shared

@@ -15,10 +15,10 @@ import (
 
 // Bounds of what clients send.
 const (
-	bodyMax     = 10 << 20         // as Ganeti's
-	smallMax    = 64 << 10         // bytes of a body that needs no turn
-	largeBodies = 8                // those that are longer, at a time
-	bodyTimeout = 30 * time.Second // to send one
+	bodyMax        = 10 << 20         // as Ganeti's
+	smallBodyMax   = 64 << 10         // bytes of a body that needs no turn
+	largeBodiesMax = 8                // those that are longer, at a time
+	bodyTimeout    = 30 * time.Second // to send one
 )
 
 // errBadJSON is Ganeti's.
@@ -26,59 +26,59 @@ var errBadJSON = &Failure{Code: http.StatusBadRequest, Message: "Unable to parse
 
 // readBody reads the JSON of a request; nil if there is none. done gives back what
 // a long one has taken up; it is never nil.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body raw, done func(), err error) {
-	done = func() {}
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body raw, release func(), err error) {
+	release = func() {}
 	if r.ContentLength == 0 || r.Body == nil || r.Body == http.NoBody {
-		return nil, done, nil
+		return nil, release, nil
 	}
 	if r.ContentLength > bodyMax {
-		return nil, done, errTooLarge
+		return nil, release, errTooLarge
 	}
 	source := http.MaxBytesReader(w, r.Body, bodyMax)
-	data, err := io.ReadAll(io.LimitReader(source, smallMax+1))
-	if err == nil && len(data) > smallMax {
+	data, err := io.ReadAll(io.LimitReader(source, smallBodyMax+1))
+	if err == nil && len(data) > smallBodyMax {
 		// Few long ones at a time: memory is bounded, however many clients there are.
 		select {
-		case s.bodies <- struct{}{}:
-			done = func() { <-s.bodies }
+		case s.bodySlots <- struct{}{}:
+			release = func() { <-s.bodySlots }
 		case <-r.Context().Done():
-			return nil, done, bodyFailure(r.Context().Err())
-		case <-time.After(slotMax):
-			return nil, done, &Failure{Code: http.StatusServiceUnavailable, Message: "Too many large requests at a time; try again later", RetryAfter: 5}
+			return nil, release, asBodyFailure(r.Context().Err())
+		case <-time.After(slotTimeout):
+			return nil, release, &Failure{Code: http.StatusServiceUnavailable, Message: "Too many large requests at a time; try again later", RetryAfter: 5}
 		}
 		var rest []byte
 		rest, err = io.ReadAll(source)
 		data = append(data, rest...)
 	}
 	if err != nil {
-		return nil, done, bodyFailure(err)
+		return nil, release, asBodyFailure(err)
 	}
 	// A read that is due long after would end the request while it is worked on.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	switch {
 	case len(data) == 0:
-		return nil, done, nil
+		return nil, release, nil
 	case !isJSONType(r.Header.Get("Content-Type")):
-		return nil, done, fail(http.StatusUnsupportedMediaType, "The Content-Type of a request with a body must be application/json, without parameters")
+		return nil, release, newFailure(http.StatusUnsupportedMediaType, "The Content-Type of a request with a body must be application/json, without parameters")
 	case !utf8.Valid(data) || !json.Valid(data):
-		return nil, done, errBadJSON
+		return nil, release, errBadJSON
 	}
-	return data, done, nil
+	return data, release, nil
 }
 
 // errTooLarge says where the bound is.
-var errTooLarge = fail(http.StatusRequestEntityTooLarge, "The body may have at most %d bytes", bodyMax)
+var errTooLarge = newFailure(http.StatusRequestEntityTooLarge, "The body may have at most %d bytes", bodyMax)
 
-func bodyFailure(err error) *Failure {
+func asBodyFailure(err error) *Failure {
 	var large *http.MaxBytesError
 	var slow interface{ Timeout() bool }
 	switch {
 	case errors.As(err, &large):
 		return errTooLarge
 	case errors.As(err, &slow) && slow.Timeout():
-		return fail(http.StatusRequestTimeout, "The body was not sent within %d seconds", bodyTimeout/time.Second)
+		return newFailure(http.StatusRequestTimeout, "The body was not sent within %d seconds", bodyTimeout/time.Second)
 	default:
-		return fail(http.StatusBadRequest, "The body cannot be read")
+		return newFailure(http.StatusBadRequest, "The body cannot be read")
 	}
 }
 
@@ -86,18 +86,18 @@ func isJSONType(value string) bool {
 	return strings.EqualFold(strings.TrimSpace(value), "application/json")
 }
 
-// members are the keys of a JSON object and their values. A key given twice is
+// jsonObject are the keys of a JSON object and their values. A key given twice is
 // refused: who looks at one of the values and who acts on the other must not be
 // two.
-type members map[string]raw
+type jsonObject map[string]raw
 
-// objectOf takes a body apart; one that is missing is not an object.
-func objectOf(body raw) (members, error) {
+// parseObject takes a body apart; one that is missing is not an object.
+func parseObject(body raw) (jsonObject, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
-		return nil, fail(http.StatusBadRequest, "The body must be a JSON object")
+		return nil, newFailure(http.StatusBadRequest, "The body must be a JSON object")
 	}
-	found := members{}
+	found := jsonObject{}
 	for decoder.More() {
 		key, err := decoder.Token()
 		if err != nil {
@@ -108,8 +108,8 @@ func objectOf(body raw) (members, error) {
 		if err := decoder.Decode(&value); err != nil {
 			return nil, errBadJSON
 		}
-		if _, twice := found[name]; twice {
-			return nil, fail(http.StatusBadRequest, "The body has the key '%s' twice", shortened(name))
+		if _, duplicate := found[name]; duplicate {
+			return nil, newFailure(http.StatusBadRequest, "The body has the key '%s' twice", truncated(name))
 		}
 		found[name] = value
 	}
@@ -117,55 +117,55 @@ func objectOf(body raw) (members, error) {
 }
 
 // nullable is a member, nil if it is absent or null.
-func (m members) nullable(name string) raw {
-	if value, given := m[name]; given && string(value) != "null" {
+func (o jsonObject) nullable(name string) raw {
+	if value, given := o[name]; given && string(value) != "null" {
 		return value
 	}
 	return nil
 }
 
-// only refuses keys that are not among those named.
-func (m members) only(names ...string) error {
-	for _, key := range m.keys() {
+// allowOnly refuses keys that are not among those named.
+func (o jsonObject) allowOnly(names ...string) error {
+	for _, key := range o.keys() {
 		if !slices.Contains(names, key) {
-			return fail(http.StatusBadRequest, "Invalid body parameters: there is no parameter '%s'; there are %s", shortened(key), strings.Join(names, ", "))
+			return newFailure(http.StatusBadRequest, "Invalid body parameters: there is no parameter '%s'; there are %s", truncated(key), strings.Join(names, ", "))
 		}
 	}
 	return nil
 }
 
-func (m members) keys() []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
+func (o jsonObject) keys() []string {
+	keys := make([]string, 0, len(o))
+	for key := range o {
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
 	return keys
 }
 
-func shortened(name string) string {
+func truncated(name string) string {
 	if len(name) > 100 {
 		return strings.ToValidUTF8(name[:100], "") + "..."
 	}
 	return name
 }
 
-// listOf is a JSON list, or fails in Ganeti's words.
-func listOf(name string, value raw) (raw, error) {
+// parseList is a JSON list, or fails in Ganeti's words.
+func parseList(name string, value raw) (raw, error) {
 	if len(value) == 0 || value[0] != '[' {
-		return nil, fail(http.StatusBadRequest, "The '%s' parameter should be a list", name)
+		return nil, newFailure(http.StatusBadRequest, "The '%s' parameter should be a list", name)
 	}
 	return value, nil
 }
 
-// texts is a list of strings.
-func texts(name string, value raw) ([]string, error) {
-	if _, err := listOf(name, value); err != nil {
+// parseStrings is a list of strings.
+func parseStrings(name string, value raw) ([]string, error) {
+	if _, err := parseList(name, value); err != nil {
 		return nil, err
 	}
 	var elements []*string
 	if err := json.Unmarshal(value, &elements); err != nil || slices.Contains(elements, nil) {
-		return nil, fail(http.StatusBadRequest, "The '%s' parameter should be a list of strings", name)
+		return nil, newFailure(http.StatusBadRequest, "The '%s' parameter should be a list of strings", name)
 	}
 	all := make([]string, len(elements))
 	for i, e := range elements {
@@ -174,11 +174,11 @@ func texts(name string, value raw) ([]string, error) {
 	return all, nil
 }
 
-// integer is a whole number.
-func integer(name string, value raw) (int64, error) {
+// parseInteger is a whole number.
+func parseInteger(name string, value raw) (int64, error) {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	if err != nil {
-		return 0, fail(http.StatusBadRequest, "The '%s' parameter should be an integer", name)
+		return 0, newFailure(http.StatusBadRequest, "The '%s' parameter should be an integer", name)
 	}
 	return n, nil
 }

@@ -41,26 +41,26 @@ func Fingerprint(c *tls.Config) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// MakeCertificate makes a certificate that is signed by nobody else, and its key,
+// EnsureCertificate makes a certificate that is signed by nobody else, and its key,
 // unless both are there and good for some time. made tells whether it did. The key
 // is never readable for others, not for a moment.
-func MakeCertificate(certificate, key string, hosts []string, now time.Time) (made bool, err error) {
-	switch good, err := isGood(certificate, key, now); {
+func EnsureCertificate(certificate, key string, hosts []string, now time.Time) (made bool, err error) {
+	switch usable, err := isUsable(certificate, key, now); {
 	case err != nil:
 		return false, err
-	case good:
+	case usable:
 		return false, nil
 	}
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return false, err
 	}
-	number, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
 		return false, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: number, Subject: pkix.Name{CommonName: hosts[0], Organization: []string{"lockstep remote API"}},
+		SerialNumber: serial, Subject: pkix.Name{CommonName: hosts[0], Organization: []string{"lockstep remote API"}},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(certificateYears, 0, 0),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
@@ -91,10 +91,10 @@ func MakeCertificate(certificate, key string, hosts []string, now time.Time) (ma
 	return true, persistence.ReplaceFile(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o644)
 }
 
-// isGood: there is a pair that belongs together, and it can be used now. One that
+// isUsable: there is a pair that belongs together, and it can be used now. One that
 // does not is of a crash between the two files. Files that cannot be looked at are
 // for people to see to.
-func isGood(certificate, key string, now time.Time) (bool, error) {
+func isUsable(certificate, key string, now time.Time) (bool, error) {
 	for _, path := range []string{certificate, key} {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return false, nil

@@ -17,7 +17,7 @@ func TestACertificateIsMadeOnce(t *testing.T) {
 	certificate, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	now := time.Now()
 	hosts := []string{"node1.example", "127.0.0.1"}
-	made, err := rapi.MakeCertificate(certificate, key, hosts, now)
+	made, err := rapi.EnsureCertificate(certificate, key, hosts, now)
 	require.NoError(t, err)
 	require.True(t, made)
 	info, err := os.Stat(key)
@@ -28,15 +28,15 @@ func TestACertificateIsMadeOnce(t *testing.T) {
 	leaf := first.Certificates[0].Leaf
 	require.NoError(t, leaf.VerifyHostname("node1.example"))
 	require.NoError(t, leaf.VerifyHostname("127.0.0.1"))
-	made, err = rapi.MakeCertificate(certificate, key, hosts, now)
+	made, err = rapi.EnsureCertificate(certificate, key, hosts, now)
 	require.NoError(t, err)
 	require.False(t, made)
 	// One that cannot be used any more is made anew; so is half of a pair.
-	made, err = rapi.MakeCertificate(certificate, key, hosts, now.AddDate(11, 0, 0))
+	made, err = rapi.EnsureCertificate(certificate, key, hosts, now.AddDate(11, 0, 0))
 	require.NoError(t, err)
 	require.True(t, made)
 	require.NoError(t, os.Remove(certificate))
-	made, err = rapi.MakeCertificate(certificate, key, hosts, now)
+	made, err = rapi.EnsureCertificate(certificate, key, hosts, now)
 	require.NoError(t, err)
 	require.True(t, made)
 	second, err := rapi.TLSConfig(certificate, key)
@@ -50,9 +50,9 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	certificate, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	_, err := rapi.MakeCertificate(certificate, key, []string{"localhost"}, time.Now())
+	_, err := rapi.EnsureCertificate(certificate, key, []string{"localhost"}, time.Now())
 	require.NoError(t, err)
-	b := newBench(t, func(c *rapi.Config) {
+	b := newTestServer(t, func(c *rapi.Config) {
 		c.TLS, err = rapi.TLSConfig(certificate, key)
 		require.NoError(t, err)
 		c.Connections = 2

@@ -19,7 +19,7 @@ func (s *Server) features(*call) (any, error) {
 // info is the cluster, with two keys by their names of old as well.
 func (s *Server) info(c *call) (any, error) {
 	cluster := map[string]raw{}
-	if err := s.into(c, &cluster, "QueryClusterInfo"); err != nil {
+	if err := s.luxiInto(c, &cluster, "QueryClusterInfo"); err != nil {
 		return nil, err
 	}
 	for alias, name := range map[string]string{"vg_name": "volume_group_name", "drbd_helper": "drbd_usermode_helper"} {
@@ -48,13 +48,13 @@ func (s *Server) readyz(c *call) (any, error) {
 	ctx, cancel := context.WithTimeout(c.Context(), readyTimeout)
 	defer cancel()
 	if _, err := s.config.Luxi.Call(ctx, Short, "QueryJobs", []int64{}, []string{"id"}); err != nil {
-		return nil, fail(http.StatusServiceUnavailable, "The queue does not answer")
+		return nil, newFailure(http.StatusServiceUnavailable, "The queue does not answer")
 	}
 	return map[string]bool{"ready": true}, nil
 }
 
-// untilStop is ctx, which also ends when the server is to stop.
-func (s *Server) untilStop(ctx context.Context) (context.Context, context.CancelFunc) {
+// withStop is ctx, which also ends when the server is to stop.
+func (s *Server) withStop(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		select {

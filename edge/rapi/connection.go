@@ -11,9 +11,9 @@ import (
 	"lockstep/actors/conn"
 )
 
-// servedMax is how long a connection waits for somebody to serve it: the gateway's
+// serveTimeout is how long a connection waits for somebody to serve it: the gateway's
 // actor may crash just when it is told.
-const servedMax = 10 * time.Second
+const serveTimeout = 10 * time.Second
 
 // Why a connection has no answer to give.
 var (
@@ -29,7 +29,7 @@ type Gateway struct {
 
 // open tells the gateway of a new connection.
 func (g Gateway) open() *connection {
-	c := &connection{system: g.System, served: make(chan struct{}), answers: make(chan []byte, 1), gone: make(chan struct{})}
+	c := &connection{system: g.System, serving: make(chan struct{}), answers: make(chan []byte, 1), closing: make(chan struct{})}
 	g.System.Root.Send(g.PID(), &conn.Opened{Conn: c})
 	return c
 }
@@ -39,12 +39,12 @@ func (g Gateway) open() *connection {
 // goroutine.
 type connection struct {
 	system  *actor.ActorSystem
-	served  chan struct{} // closed when it is known who serves it
+	serving chan struct{} // closed when it is known who serves it
 	answers chan []byte   // at most one: the call at hand's
-	gone    chan struct{} // closed by Close
+	closing chan struct{} // closed by Close
 
 	mu        sync.Mutex
-	to        *actor.PID
+	server    *actor.PID
 	abandoned bool
 	closed    bool
 }
@@ -52,11 +52,11 @@ type connection struct {
 // Serve is part of conn.Conn.
 func (c *connection) Serve(to *actor.PID) {
 	c.mu.Lock()
-	first, abandoned := c.to == nil, c.abandoned
-	c.to = to
+	first, abandoned := c.server == nil, c.abandoned
+	c.server = to
 	c.mu.Unlock()
 	if first {
-		close(c.served)
+		close(c.serving)
 	}
 	if abandoned {
 		c.system.Root.Send(to, &conn.Closed{})
@@ -77,14 +77,14 @@ func (c *connection) Close() {
 	defer c.mu.Unlock()
 	if !c.closed {
 		c.closed = true
-		close(c.gone)
+		close(c.closing)
 	}
 }
 
 // abandon tells who serves the connection that the client is gone.
 func (c *connection) abandon() {
 	c.mu.Lock()
-	to, closed := c.to, c.closed
+	to, closed := c.server, c.closed
 	c.abandoned = true
 	c.mu.Unlock()
 	if to != nil && !closed {
@@ -92,22 +92,22 @@ func (c *connection) abandon() {
 	}
 }
 
-type byKey struct{}
+type callerKey struct{}
 
-// WithBy has calls say who makes them.
-func WithBy(ctx context.Context, by string) context.Context {
-	return context.WithValue(ctx, byKey{}, by)
+// WithCaller has calls say who makes them.
+func WithCaller(ctx context.Context, caller string) context.Context {
+	return context.WithValue(ctx, callerKey{}, caller)
 }
 
-func by(ctx context.Context) string {
-	text, _ := ctx.Value(byKey{}).(string)
+func callerOf(ctx context.Context) string {
+	text, _ := ctx.Value(callerKey{}).(string)
 	return text
 }
 
 // usable: the other side has not closed it.
 func (c *connection) usable() bool {
 	select {
-	case <-c.gone:
+	case <-c.closing:
 		return false
 	default:
 		return true
@@ -117,11 +117,11 @@ func (c *connection) usable() bool {
 // call makes one request and returns its answer. sent is whether the request may
 // have been acted on. After an error the connection is of no further use.
 func (c *connection) call(ctx context.Context, frame []byte) (answer []byte, sent bool, err error) {
-	timer := time.NewTimer(servedMax)
+	timer := time.NewTimer(serveTimeout)
 	defer timer.Stop()
 	select {
-	case <-c.served:
-	case <-c.gone:
+	case <-c.serving:
+	case <-c.closing:
 		return nil, false, errClosed
 	case <-timer.C:
 		return nil, false, errNotServed
@@ -131,11 +131,11 @@ func (c *connection) call(ctx context.Context, frame []byte) (answer []byte, sen
 	if !c.usable() {
 		return nil, false, errClosed
 	}
-	c.system.Root.Send(c.to, &conn.Received{Frame: frame, By: by(ctx)})
+	c.system.Root.Send(c.server, &conn.Received{Frame: frame, By: callerOf(ctx)})
 	select {
 	case answer := <-c.answers:
 		return answer, true, nil
-	case <-c.gone:
+	case <-c.closing:
 	case <-ctx.Done():
 		return nil, true, context.Cause(ctx)
 	}

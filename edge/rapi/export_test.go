@@ -20,8 +20,8 @@ func Resources() []string {
 	return all
 }
 
-// ObjectOf and the like are for fuzzing.
-func ObjectOf(body []byte) (map[string]raw, error) { return objectOf(body) }
+// ParseObject and the like are for fuzzing.
+func ParseObject(body []byte) (map[string]raw, error) { return parseObject(body) }
 
 // UsersFile is the users file, looked at whenever it is asked for.
 type UsersFile struct{ file *usersFile }
@@ -31,15 +31,15 @@ func NewUsersFile(path string, log *logrus.Logger) UsersFile {
 }
 
 func (u UsersFile) Knows(name, password string) bool {
-	u.file.looked = time.Time{}
+	u.file.checkedAt = time.Time{}
 	_, ok := u.file.current().Check(name, password)
 	return ok
 }
 
 // FailOnce has the next read fail.
 func (u UsersFile) FailOnce(err error) {
-	u.file.load = func(string) ([]byte, fs.FileMode, error) {
-		u.file.load = readLimited
+	u.file.readFile = func(string) ([]byte, fs.FileMode, error) {
+		u.file.readFile = readLimited
 		return nil, 0, err
 	}
 }
@@ -49,31 +49,31 @@ type Throttle struct{ *throttle }
 
 // Bounds of what failed logins cost.
 const (
-	FailuresFree     = failuresFree
-	NameFailuresFree = nameFailuresFree
+	FreeFailures     = freeFailures
+	FreeNameFailures = freeNameFailures
 	PauseFirst       = pauseFirst
-	PauseMost        = pauseMost
+	PauseMax         = pauseMax
 	NamePause        = namePause
 	ForgetAfter      = forgetAfter
-	KnownFor         = knownFor
+	TrustedFor       = trustedFor
 )
 
-func NewThrottle(most int) Throttle { return Throttle{newThrottle(most)} }
+func NewThrottle(limit int) Throttle { return Throttle{newThrottle(limit)} }
 
 // Login is a login at a time: 0 and whether it was let in, or how long logins like it
 // are refused.
 func (t Throttle) Login(address, name string, right bool, now time.Time) (wait time.Duration) {
-	a := newAttempt(address, name)
+	a := newLoginAttempt(address, name)
 	if wait = t.wait(a, now); wait > 0 {
 		return wait
 	}
 	if right {
-		t.loggedIn(a, now)
+		t.recordLogin(a, now)
 	} else {
-		t.failed(a, now)
+		t.recordFailure(a, now)
 	}
 	return 0
 }
 
 // Size is how much is remembered.
-func (t Throttle) Size() int { return max(len(t.counters), t.byAge.Len()) }
+func (t Throttle) Size() int { return max(len(t.counters), t.byLastUse.Len()) }

@@ -31,7 +31,7 @@ func (f *Failure) message() string {
 	return f.Message
 }
 
-func fail(code int, format string, args ...any) *Failure {
+func newFailure(code int, format string, args ...any) *Failure {
 	return &Failure{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
@@ -86,36 +86,36 @@ func escape(text string) string {
 // errInternal hides from clients what only operators may know.
 var errInternal = &Failure{Code: http.StatusInternalServerError}
 
-// failureOf maps errors of handlers to answers.
-func failureOf(err error) *Failure {
+// asFailure maps errors of handlers to answers.
+func asFailure(err error) *Failure {
 	var f *Failure
 	var failed *wire.Error
 	var refused *wire.RequestError
 	var malformed *wire.MalformedResponse
-	var lost *luxiclient.ConnectionLost
-	var busy *Busy
+	var lost *luxiclient.ConnectionLostError
+	var busy *BusyError
 	switch {
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &failed):
-		return failureOfClass(failed)
+		return luxiFailure(failed)
 	case errors.As(err, &refused), errors.As(err, &malformed):
-		return fail(http.StatusBadGateway, "%s", err)
+		return newFailure(http.StatusBadGateway, "%s", err)
 	case errors.As(err, &busy):
 		return &Failure{Code: http.StatusServiceUnavailable, Message: err.Error(), RetryAfter: 5}
 	case errors.As(err, &lost) && (errors.Is(err, luxiclient.ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded)):
-		return fail(http.StatusGatewayTimeout, "%s", err)
+		return newFailure(http.StatusGatewayTimeout, "%s", err)
 	case errors.As(err, &lost):
-		return fail(http.StatusBadGateway, "%s", err)
+		return newFailure(http.StatusBadGateway, "%s", err)
 	default:
 		return errInternal
 	}
 }
 
-// failureOfClass is for errors of LUXI methods. Ganeti answers 500 to most; an
+// luxiFailure is for errors of LUXI methods. Ganeti answers 500 to most; an
 // unknown job is 404 here, a queue that takes no job 503, and so is a node that is not
 // the master (design.md 8 and 9).
-func failureOfClass(e *wire.Error) *Failure {
+func luxiFailure(e *wire.Error) *Failure {
 	switch e.Class {
 	case "JobQueueFull", "JobQueueDrainError":
 		return &Failure{Code: http.StatusServiceUnavailable, Message: e.Error(), RetryAfter: 60}
@@ -123,8 +123,8 @@ func failureOfClass(e *wire.Error) *Failure {
 		// An election takes a second or two; whoever is the master has its own address.
 		return &Failure{Code: http.StatusServiceUnavailable, Message: e.Error(), RetryAfter: 2}
 	case "JobLost":
-		return fail(http.StatusNotFound, "%s", e)
+		return newFailure(http.StatusNotFound, "%s", e)
 	default:
-		return fail(http.StatusInternalServerError, "%s", e)
+		return newFailure(http.StatusInternalServerError, "%s", e)
 	}
 }

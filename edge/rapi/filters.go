@@ -13,7 +13,7 @@ import (
 var filterFields = []string{"watermark", "priority", "predicates", "action", "reason_trail", "uuid"}
 
 func (s *Server) filters(c *call) (any, error) {
-	bulk, err := c.flag("bulk")
+	bulk, err := c.flagArgument("bulk")
 	if err != nil {
 		return nil, err
 	}
@@ -28,8 +28,8 @@ func (s *Server) filters(c *call) (any, error) {
 	if bulk {
 		return rowsAsObjects(rows, fields), nil
 	}
-	return streamed(func(w io.Writer) error {
-		return eachRow(w, rows, func(row []raw) ([]byte, error) {
+	return streamedJSON(func(w io.Writer) error {
+		return writeRows(w, rows, func(row []raw) ([]byte, error) {
 			var uuid string
 			if err := json.Unmarshal(row[0], &uuid); err != nil {
 				return nil, err
@@ -42,14 +42,14 @@ func (s *Server) filters(c *call) (any, error) {
 // filter is one rule.
 func (s *Server) filter(c *call) (any, error) {
 	var rows [][]raw
-	err := s.into(c, &rows, "QueryFilters", []string{c.params["uuid"]}, filterFields)
+	err := s.luxiInto(c, &rows, "QueryFilters", []string{c.params["uuid"]}, filterFields)
 	if isUnknownEntity(err) || err == nil && (len(rows) == 0 || len(rows[0]) > 0 && string(rows[0][len(rows[0])-1]) == "null") {
 		return nil, &Failure{Code: http.StatusNotFound}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return object(filterFields, rows[0])
+	return rowObject(filterFields, rows[0])
 }
 
 // isUnknownEntity: the method has looked for something that is not there.
@@ -64,22 +64,22 @@ func (s *Server) replaceFilter(c *call) (any, error) { return s.putFilter(c, c.p
 
 // putFilter takes the parts of a rule, of which any may be missing.
 func (s *Server) putFilter(c *call, uuid any) (any, error) {
-	m, err := objectOf(c.body)
+	m, err := parseObject(c.body)
 	if err != nil {
 		return nil, err
 	}
 	rule := map[string]raw{"priority": raw("0"), "predicates": raw("[]"), "action": raw(`"CONTINUE"`), "reason": raw("[]")}
 	for _, key := range m.keys() {
 		if _, known := rule[key]; !known {
-			return nil, fail(http.StatusBadRequest, "Invalid body parameters: filter rule doesn't support the parameter '%s'", shortened(key))
+			return nil, newFailure(http.StatusBadRequest, "Invalid body parameters: filter rule doesn't support the parameter '%s'", truncated(key))
 		}
 		rule[key] = m[key]
 	}
-	if _, err := integer("priority", rule["priority"]); err != nil {
+	if _, err := parseInteger("priority", rule["priority"]); err != nil {
 		return nil, err
 	}
 	for _, key := range []string{"predicates", "reason"} {
-		if _, err := listOf(key, rule[key]); err != nil {
+		if _, err := parseList(key, rule[key]); err != nil {
 			return nil, err
 		}
 	}

@@ -42,7 +42,7 @@ func paths(pattern string) []string {
 // Nobody learns anything of a job without a login, by any method of any resource.
 // A new resource that says that anybody may use it has to be added to forGuests.
 func TestGuestsLearnNothingOfJobs(t *testing.T) {
-	b := newBench(t, authenticate)
+	b := newTestServer(t, authenticate)
 	b.client.Timeout = 5 * time.Second
 	for _, method := range []string{"QueryJobs", "WaitForJobChange", "CancelJob", "SubmitJob", "SubmitManyJobs", "QueryFilters", "ReplaceFilter", "DeleteFilter",
 		"Query", "QueryFields", "QueryClusterInfo", "ChangeJobPriority", "LockstepWhy", "LockstepLocks", "LockstepGetSettings"} {
@@ -86,7 +86,7 @@ func TestGuestsLearnNothingOfJobs(t *testing.T) {
 // Where the operator opens the remote API to guests, they see which jobs there are;
 // what a command is given and what it says is for those who log in.
 func TestWhatGuestsSeeOfCommands(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	b.luxi.answers["QueryJobs"] = func(args []any) (string, error) {
 		all := map[string]any{"id": 7, "status": "success", "summary": []string{"RUN_COMMAND(env)"}, "opstatus": []string{"success"},
 			"received_ts": nil, "start_ts": nil, "end_ts": nil,
@@ -116,7 +116,7 @@ func TestWhatGuestsSeeOfCommands(t *testing.T) {
 
 // A page whose name leads to this machine is refused, and so is one of another site.
 func TestForeignPages(t *testing.T) {
-	b := newBench(t, func(c *rapi.Config) { c.Hosts = []string{"node1.example.com", "localhost", "127.0.0.1", "::1"} })
+	b := newTestServer(t, func(c *rapi.Config) { c.Hosts = []string{"node1.example.com", "localhost", "127.0.0.1", "::1"} })
 	code := func(host string, headers ...string) int {
 		t.Helper()
 		r, err := http.NewRequest(http.MethodGet, b.url+"/2/jobs", nil)
@@ -143,14 +143,14 @@ func TestForeignPages(t *testing.T) {
 		require.Equal(t, 403, code(host, "Origin: http://"+host), host)
 	}
 	require.Equal(t, 403, code("localhost:5080", "Origin: http://localhost:3000"), "a page of another program")
-	open := newBench(t)
+	open := newTestServer(t)
 	require.Equal(t, 403, open.do("GET", "/2/jobs", "", "", "Origin: http://evil.example").code, "of any server")
 }
 
 // HEAD is there for every GET, without a body; other methods are said to be missing,
 // along with those that there are.
 func TestMethods(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	b.luxi.jobs[7] = "queued"
 	allowed := map[string][]string{}
 	for _, resource := range rapi.Resources() {
@@ -183,11 +183,11 @@ func TestMethods(t *testing.T) {
 
 // Times below /3 are there as RFC 3339 too.
 func TestTimesBelow3(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	b.luxi.answers["LockstepStatus"] = func([]any) (string, error) {
 		return `{"started_ts":[1795334997,500000],"last_id":9007199254740993,"running":[{"start_ts":null},{"start_ts":[1,2]}]}`, nil
 	}
-	b.good(`{"started_ts":[1795334997,500000],"started":"2026-11-22T08:09:57.5Z","last_id":9007199254740993,
+	b.requireCode(`{"started_ts":[1795334997,500000],"started":"2026-11-22T08:09:57.5Z","last_id":9007199254740993,
 		"running":[{"start_ts":null,"start":null},{"start_ts":[1,2],"start":"1970-01-01T00:00:01.000002Z"}]}`, b.do("GET", "/3/status", "peer:secret", ""))
 	b.luxi.answers["LockstepWhy"] = func([]any) (string, error) {
 		return `{"id":7,"reasons":[{"kind":"ended","since_ts":[1,0]},{"kind":"locks","since_ts":[1,0],"since":"kept"}]}`, nil

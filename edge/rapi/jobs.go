@@ -22,7 +22,7 @@ var (
 
 // jobs is all jobs: ids and where there is more, or all there is with bulk.
 func (s *Server) jobs(c *call) (any, error) {
-	bulk, err := c.flag("bulk")
+	bulk, err := c.flagArgument("bulk")
 	if err != nil {
 		return nil, err
 	}
@@ -35,26 +35,26 @@ func (s *Server) jobs(c *call) (any, error) {
 		return nil, err
 	}
 	if bulk {
-		return streamed(func(w io.Writer) error {
-			return eachRow(w, rows, func(row []raw) ([]byte, error) { return c.jobObject(fields, row) })
+		return streamedJSON(func(w io.Writer) error {
+			return writeRows(w, rows, func(row []raw) ([]byte, error) { return c.jobObject(fields, row) })
 		}), nil
 	}
-	return streamed(func(w io.Writer) error {
-		return eachRow(w, rows, func(row []raw) ([]byte, error) {
+	return streamedJSON(func(w io.Writer) error {
+		return writeRows(w, rows, func(row []raw) ([]byte, error) {
 			return fmt.Appendf(nil, `{"id": %s, "uri": "/2/jobs/%s"}`, row[0], row[0]), nil
 		})
 	}), nil
 }
 
 // rowsAsObjects turns the rows of a query into objects, one at a time.
-func rowsAsObjects(rows raw, fields []string) streamed {
+func rowsAsObjects(rows raw, fields []string) streamedJSON {
 	return func(w io.Writer) error {
-		return eachRow(w, rows, func(row []raw) ([]byte, error) { return object(fields, row) })
+		return writeRows(w, rows, func(row []raw) ([]byte, error) { return rowObject(fields, row) })
 	}
 }
 
-// eachRow writes a list with what is made of each row.
-func eachRow(w io.Writer, rows raw, convert func([]raw) ([]byte, error)) error {
+// writeRows writes a list with what is made of each row.
+func writeRows(w io.Writer, rows raw, convert func([]raw) ([]byte, error)) error {
 	decoder := json.NewDecoder(bytes.NewReader(rows))
 	if _, err := decoder.Token(); err != nil {
 		return err
@@ -85,8 +85,8 @@ func eachRow(w io.Writer, rows raw, convert func([]raw) ([]byte, error)) error {
 	return err
 }
 
-// object has the values of a row, in the order of the fields.
-func object(fields []string, row []raw) (raw, error) {
+// rowObject has the values of a row, in the order of the fields.
+func rowObject(fields []string, row []raw) (raw, error) {
 	if len(row) != len(fields) {
 		return nil, &wire.MalformedResponse{Err: fmt.Errorf("%d values for %d fields", len(row), len(fields))}
 	}
@@ -105,26 +105,26 @@ func object(fields []string, row []raw) (raw, error) {
 // job is one job, of the archive too. One that is not known is 404, where Ganeti
 // answers with an object full of null (design.md 8).
 func (s *Server) job(c *call) (any, error) {
-	id, err := c.id()
+	id, err := c.jobID()
 	if err != nil {
 		return nil, err
 	}
 	var rows [][]raw
-	if err := s.into(c, &rows, "QueryJobs", []int64{id}, jobFields); err != nil {
+	if err := s.luxiInto(c, &rows, "QueryJobs", []int64{id}, jobFields); err != nil {
 		return nil, err
 	}
 	if len(rows) != 1 || len(rows[0]) != len(jobFields) {
 		return nil, &wire.MalformedResponse{Err: fmt.Errorf("not one row of %d values", len(jobFields))}
 	}
 	if string(rows[0][2]) == "null" {
-		return nil, fail(http.StatusNotFound, "Job %d not found in queue, nor in the archive", id)
+		return nil, newFailure(http.StatusNotFound, "Job %d not found in queue, nor in the archive", id)
 	}
 	return c.jobObject(jobFields, rows[0])
 }
 
 // cancel has the answer of CancelJob, which says whether it was.
 func (s *Server) cancel(c *call) (any, error) {
-	id, err := c.id()
+	id, err := c.jobID()
 	if err != nil {
 		return nil, err
 	}
@@ -134,33 +134,33 @@ func (s *Server) cancel(c *call) (any, error) {
 // wait returns when a job is not any more as the client knows it, or after some
 // time.
 func (s *Server) wait(c *call) (any, error) {
-	id, err := c.id()
+	id, err := c.jobID()
 	if err != nil {
 		return nil, err
 	}
-	m, err := objectOf(c.body)
+	m, err := parseObject(c.body)
 	if err != nil {
 		return nil, err
 	}
 	if m["fields"] == nil {
-		return nil, fail(http.StatusBadRequest, "Required parameter 'fields' is missing")
+		return nil, newFailure(http.StatusBadRequest, "Required parameter 'fields' is missing")
 	}
-	fields, err := texts("fields", m["fields"])
+	fields, err := parseStrings("fields", m["fields"])
 	if err != nil {
 		return nil, err
 	}
 	var previous, serial any
 	if info := m.nullable("previous_job_info"); info != nil {
-		if previous, err = listOf("previous_job_info", info); err != nil {
+		if previous, err = parseList("previous_job_info", info); err != nil {
 			return nil, err
 		}
 	}
 	if n := m.nullable("previous_log_serial"); n != nil {
-		if serial, err = integer("previous_log_serial", n); err != nil {
+		if serial, err = parseInteger("previous_log_serial", n); err != nil {
 			return nil, err
 		}
 	}
-	result, err := s.stoppable(c, "WaitForJobChange", id, fields, previous, serial, waitSeconds)
+	result, err := s.callUntilStop(c, "WaitForJobChange", id, fields, previous, serial, waitSeconds)
 	if err != nil || result == nil {
 		return nil, err
 	}
@@ -174,9 +174,9 @@ func (s *Server) wait(c *call) (any, error) {
 	return map[string]raw{"job_info": change[0], "log_entries": change[1]}, nil
 }
 
-// stoppable is a long call that ends, with no result, when the server is to stop.
-func (s *Server) stoppable(c *call, method string, args ...any) (raw, error) {
-	ctx, stop := s.untilStop(c.Context())
+// callUntilStop is a long call that ends, with no result, when the server is to stop.
+func (s *Server) callUntilStop(c *call, method string, args ...any) (raw, error) {
+	ctx, stop := s.withStop(c.Context())
 	defer stop()
 	result, err := s.config.Luxi.Call(ctx, Long, method, args...)
 	if err != nil && ctx.Err() != nil && c.Context().Err() == nil {
@@ -187,7 +187,7 @@ func (s *Server) stoppable(c *call, method string, args ...any) (raw, error) {
 
 // why tells why a job is not running.
 func (s *Server) why(c *call) (any, error) {
-	id, err := c.id()
+	id, err := c.jobID()
 	if err != nil {
 		return nil, err
 	}
@@ -196,18 +196,18 @@ func (s *Server) why(c *call) (any, error) {
 
 // priority changes that of the opcodes that have not begun.
 func (s *Server) priority(c *call) (any, error) {
-	id, err := c.id()
+	id, err := c.jobID()
 	if err != nil {
 		return nil, err
 	}
-	m, err := objectOf(c.body)
+	m, err := parseObject(c.body)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.only("priority"); err != nil {
+	if err := m.allowOnly("priority"); err != nil {
 		return nil, err
 	}
-	priority, err := integer("priority", m["priority"])
+	priority, err := parseInteger("priority", m["priority"])
 	if err != nil {
 		return nil, err
 	}

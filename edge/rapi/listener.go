@@ -7,33 +7,33 @@ import (
 	"sync"
 )
 
-// connections bounds how many there are. When there are as many as there may be,
+// connLimiter bounds how many there are. When there are as many as there may be,
 // the one that has been idle for longest makes room: clients that only hold
 // connections do not keep out those that use theirs.
-type connections struct {
+type connLimiter struct {
 	net.Listener
-	most int
+	limit int
 
 	mu   sync.Mutex
 	open map[net.Conn]*list.Element // nil: it is being used
 	idle *list.List                 // of net.Conn, the longest idle first
 
-	closing sync.Once
+	closeOnce sync.Once
 }
 
-func newConnections(l net.Listener, most int) *connections {
-	return &connections{Listener: l, most: most, open: map[net.Conn]*list.Element{}, idle: list.New()}
+func newConnLimiter(l net.Listener, limit int) *connLimiter {
+	return &connLimiter{Listener: l, limit: limit, open: map[net.Conn]*list.Element{}, idle: list.New()}
 }
 
 // Accept takes a connection. One for which there is no room is closed at once.
-func (cs *connections) Accept() (net.Conn, error) {
+func (l *connLimiter) Accept() (net.Conn, error) {
 	for {
-		c, err := cs.Listener.Accept()
+		c, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err // the server tries again if that may help
 		}
-		tracked := &trackedConn{Conn: c, connections: cs}
-		if cs.admit(tracked) {
+		tracked := &trackedConn{Conn: c, limiter: l}
+		if l.admit(tracked) {
 			return tracked, nil
 		}
 		_ = c.Close()
@@ -42,83 +42,83 @@ func (cs *connections) Accept() (net.Conn, error) {
 
 // Close takes no more connections. To close it again, as the server does, is no
 // error.
-func (cs *connections) Close() (err error) {
-	cs.closing.Do(func() { err = cs.Listener.Close() })
+func (l *connLimiter) Close() (err error) {
+	l.closeOnce.Do(func() { err = l.Listener.Close() })
 	return err
 }
 
-func (cs *connections) admit(c *trackedConn) bool {
-	cs.mu.Lock()
-	full := len(cs.open) >= cs.most
+func (l *connLimiter) admit(c *trackedConn) bool {
+	l.mu.Lock()
+	full := len(l.open) >= l.limit
 	var victim *list.Element
 	if full {
-		victim = cs.idle.Front()
+		victim = l.idle.Front()
 	}
 	if full && victim == nil {
-		cs.mu.Unlock()
+		l.mu.Unlock()
 		return false
 	}
 	var old *trackedConn
 	if victim != nil {
 		old, _ = victim.Value.(*trackedConn)
-		cs.idle.Remove(victim)
-		delete(cs.open, old)
+		l.idle.Remove(victim)
+		delete(l.open, old)
 	}
-	cs.open[c] = cs.idle.PushBack(c) // until it has sent something
-	cs.mu.Unlock()
+	l.open[c] = l.idle.PushBack(c) // until it has sent something
+	l.mu.Unlock()
 	if old != nil {
 		_ = old.Conn.Close()
 	}
 	return true
 }
 
-// note is told by the server what a connection does. TLS is between the server's
+// onStateChange is told by the server what a connection does. TLS is between the server's
 // connection and ours.
-func (cs *connections) note(c net.Conn, state http.ConnState) {
+func (l *connLimiter) onStateChange(c net.Conn, state http.ConnState) {
 	if wrapped, ok := c.(interface{ NetConn() net.Conn }); ok {
 		c = wrapped.NetConn()
 	}
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	place, known := cs.open[c]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	element, known := l.open[c]
 	if !known {
 		return
 	}
 	switch state {
 	case http.StateActive, http.StateHijacked:
-		if place != nil {
-			cs.idle.Remove(place)
-			cs.open[c] = nil
+		if element != nil {
+			l.idle.Remove(element)
+			l.open[c] = nil
 		}
 	case http.StateIdle:
-		if place == nil {
-			cs.open[c] = cs.idle.PushBack(c)
+		if element == nil {
+			l.open[c] = l.idle.PushBack(c)
 		}
 	}
 }
 
-func (cs *connections) forget(c net.Conn) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if place := cs.open[c]; place != nil {
-		cs.idle.Remove(place)
+func (l *connLimiter) remove(c net.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if element := l.open[c]; element != nil {
+		l.idle.Remove(element)
 	}
-	delete(cs.open, c)
+	delete(l.open, c)
 }
 
-func (cs *connections) number() int {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return len(cs.open)
+func (l *connLimiter) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.open)
 }
 
 // trackedConn is forgotten when it is closed.
 type trackedConn struct {
 	net.Conn
-	connections *connections
+	limiter *connLimiter
 }
 
 func (c *trackedConn) Close() error {
-	c.connections.forget(c)
+	c.limiter.remove(c)
 	return c.Conn.Close()
 }

@@ -14,10 +14,10 @@ import (
 type access int
 
 const (
-	accessWrite   access = iota
-	accessRead           // option read or write
-	accessGuest          // any user; everybody, if no login is required
-	accessAnybody        // everybody, always: nothing about jobs is told
+	accessWrite  access = iota
+	accessRead          // option read or write
+	accessGuest         // any user; everybody, if no login is required
+	accessPublic        // everybody, always: nothing about jobs is told
 )
 
 // errUnauthorized does not say what was wrong.
@@ -25,13 +25,13 @@ var errUnauthorized = &Failure{Code: http.StatusUnauthorized}
 
 // login finds out who calls, and whether they may. Credentials that are sent are
 // looked at even where none are needed.
-func (s *Server) login(r *http.Request, need access) (name string, err error) {
-	if need == accessAnybody {
+func (s *Server) login(r *http.Request, required access) (name string, err error) {
+	if required == accessPublic {
 		return "", nil
 	}
 	header := r.Header.Get("Authorization")
 	if header == "" {
-		if need == accessGuest && !s.config.RequireAuthentication {
+		if required == accessGuest && !s.config.RequireAuthentication {
 			return "", nil
 		}
 		return "", errUnauthorized
@@ -40,29 +40,29 @@ func (s *Server) login(r *http.Request, need access) (name string, err error) {
 	if !basic || name == "" {
 		return "", errUnauthorized
 	}
-	u, ok, wait := s.check(sourceOf(r), name, password)
+	u, ok, wait := s.check(sourceAddress(r), name, password)
 	switch {
 	case wait > 0:
-		s.noteLogin(r, name, true)
+		s.logLoginFailure(r, name, true)
 		return "", &Failure{Code: http.StatusTooManyRequests, Message: "Too many logins have failed; try again later",
 			RetryAfter: int((wait + time.Second - 1) / time.Second)}
 	case !ok:
 		s.metrics.logins.Inc()
-		s.noteLogin(r, name, false)
+		s.logLoginFailure(r, name, false)
 		return "", errUnauthorized
 	}
 	allowed := map[access]bool{accessGuest: true, accessRead: u.read || u.write, accessWrite: u.write}
-	if !allowed[need] {
+	if !allowed[required] {
 		return name, &Failure{Code: http.StatusForbidden}
 	}
 	return name, nil
 }
 
-func (s *Server) noteLogin(r *http.Request, name string, refused bool) {
-	s.failures.note(refused, logrus.Fields{"user": shortened(name), "from": sourceOf(r), "op": shortened(r.Method) + " " + shortened(r.URL.Path)})
+func (s *Server) logLoginFailure(r *http.Request, name string, refused bool) {
+	s.loginLog.record(refused, logrus.Fields{"user": truncated(name), "from": sourceAddress(r), "op": truncated(r.Method) + " " + truncated(r.URL.Path)})
 }
 
-func sourceOf(r *http.Request) string {
+func sourceAddress(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr
@@ -70,9 +70,9 @@ func sourceOf(r *http.Request) string {
 	return host
 }
 
-// logins checks one login at a time: how many guesses come at once makes no
+// loginChecker checks one login at a time: how many guesses come at once makes no
 // difference.
-type logins struct {
+type loginChecker struct {
 	mu       sync.Mutex
 	throttle *throttle
 }
@@ -80,7 +80,7 @@ type logins struct {
 // check looks up a user, unless logins like this one are refused for some time yet.
 func (s *Server) check(source, name, password string) (u User, ok bool, wait time.Duration) {
 	users := s.users.current()
-	a := newAttempt(source, name)
+	a := newLoginAttempt(source, name)
 	l := &s.logins
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,9 +89,9 @@ func (s *Server) check(source, name, password string) (u User, ok bool, wait tim
 		return User{}, false, wait
 	}
 	if u, ok = users.Check(name, password); ok {
-		l.throttle.loggedIn(a, now)
+		l.throttle.recordLogin(a, now)
 	} else {
-		l.throttle.failed(a, now)
+		l.throttle.recordFailure(a, now)
 	}
 	return u, ok, 0
 }

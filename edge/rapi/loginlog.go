@@ -7,8 +7,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// loginLogEvery is the time between two lines about failed logins, at least.
-const loginLogEvery = time.Second
+// loginLogInterval is the time between two lines about failed logins, at least.
+const loginLogInterval = time.Second
 
 // loginLog writes at most one line a second about failed logins: who guesses must
 // not fill the disk. A line has the numbers since the last one, and what is known of
@@ -22,8 +22,8 @@ type loginLog struct {
 	latest          logrus.Fields
 }
 
-// note counts a login that has failed, or was refused before its check.
-func (l *loginLog) note(refused bool, about logrus.Fields) {
+// record counts a login that has failed, or was refused before its check.
+func (l *loginLog) record(refused bool, fields logrus.Fields) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if refused {
@@ -31,7 +31,7 @@ func (l *loginLog) note(refused bool, about logrus.Fields) {
 	} else {
 		l.failed++
 	}
-	l.latest = about
+	l.latest = fields
 	if !l.pausing {
 		l.write()
 	}
@@ -42,11 +42,11 @@ func (l *loginLog) write() {
 	l.log.WithFields(l.latest).WithFields(logrus.Fields{"failed": l.failed, "refused": l.refused}).
 		Warn("a login over the remote API has failed")
 	l.failed, l.refused, l.pausing = 0, 0, true
-	time.AfterFunc(loginLogEvery, l.again)
+	time.AfterFunc(loginLogInterval, l.resume)
 }
 
-// again writes what was counted during the pause.
-func (l *loginLog) again() {
+// resume writes what was counted during the pause.
+func (l *loginLog) resume() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pausing = false

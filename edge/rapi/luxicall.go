@@ -12,13 +12,13 @@ import (
 func (s *Server) luxi(c *call, class Class, method string, args ...any) (raw, error) {
 	ctx := c.Context()
 	if c.user != "" {
-		ctx = WithBy(ctx, "user="+c.user+", from="+sourceOf(c.Request))
+		ctx = WithCaller(ctx, "user="+c.user+", from="+sourceAddress(c.Request))
 	}
 	return s.config.Luxi.Call(ctx, class, method, args...)
 }
 
-// into is luxi with the result taken apart.
-func (s *Server) into(c *call, result any, method string, args ...any) error {
+// luxiInto is luxi with the result taken apart.
+func (s *Server) luxiInto(c *call, result any, method string, args ...any) error {
 	data, err := s.luxi(c, Short, method, args...)
 	if err != nil {
 		return err
@@ -29,21 +29,21 @@ func (s *Server) into(c *call, result any, method string, args ...any) error {
 	return nil
 }
 
-// flag is a query argument that is a number, of which only counts whether it is 0.
-func (c *call) flag(name string) (bool, error) {
+// flagArgument is a query argument that is a number, of which only counts whether it is 0.
+func (c *call) flagArgument(name string) (bool, error) {
 	values := c.URL.Query()[name]
 	if len(values) == 0 {
 		return false, nil
 	}
 	n, err := strconv.Atoi(values[0])
 	if err != nil {
-		return false, fail(http.StatusBadRequest, "Invalid value for the '%s' parameter", name)
+		return false, newFailure(http.StatusBadRequest, "Invalid value for the '%s' parameter", name)
 	}
 	return n != 0, nil
 }
 
-// id is the job in the path. A number that no job can have is not known.
-func (c *call) id() (int64, error) {
+// jobID is the job in the path. A number that no job can have is not known.
+func (c *call) jobID() (int64, error) {
 	id, err := strconv.ParseInt(c.params["id"], 10, 64)
 	if err != nil {
 		return 0, &Failure{Code: http.StatusNotFound}
@@ -51,4 +51,4 @@ func (c *call) id() (int64, error) {
 	return id, nil
 }
 
-func (s *Server) nothing(*call) (any, error) { return nil, nil }
+func (s *Server) emptyResult(*call) (any, error) { return nil, nil }

@@ -17,11 +17,11 @@ import (
 
 // metrics are what is told at /metrics.
 type metrics struct {
-	registry *prometheus.Registry
-	handler  http.Handler
-	requests *prometheus.CounterVec
-	times    *prometheus.HistogramVec
-	logins   prometheus.Counter
+	registry  *prometheus.Registry
+	handler   http.Handler
+	requests  *prometheus.CounterVec
+	durations *prometheus.HistogramVec
+	logins    prometheus.Counter
 }
 
 func newMetrics(s *Server) *metrics {
@@ -29,15 +29,15 @@ func newMetrics(s *Server) *metrics {
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "lockstep_rapi_requests_total",
 			Help: "Requests over the remote API, by operation, method and status code."}, []string{"operation", "method", "code"}),
-		times: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "lockstep_rapi_request_seconds",
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "lockstep_rapi_request_seconds",
 			Help: "Time to answer requests over the remote API, by operation.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"operation"}),
 		logins: prometheus.NewCounter(prometheus.CounterOpts{Name: "lockstep_rapi_failed_logins_total",
 			Help: "Logins over the remote API that have failed."}),
 	}
-	m.registry.MustRegister(m.requests, m.times, m.logins,
+	m.registry.MustRegister(m.requests, m.durations, m.logins,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		gauge("lockstep_rapi_connections", "Connections of the remote API's clients.", func() float64 { return float64(s.connections.number()) }),
-		gauge("lockstep_rapi_event_listeners", "Clients that listen to events.", func() float64 { return float64(len(s.listeners)) }),
+		gauge("lockstep_rapi_connections", "Connections of the remote API's clients.", func() float64 { return float64(s.connLimiter.count()) }),
+		gauge("lockstep_rapi_event_listeners", "Clients that listen to events.", func() float64 { return float64(len(s.streamSlots)) }),
 		&queueCollector{server: s}, &actorCollector{server: s})
 	m.registry.MustRegister(s.config.Feed.collectors()...)
 	m.registry.MustRegister(s.config.Collectors...)
@@ -49,14 +49,14 @@ func gauge(name, help string, value func() float64) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 }
 
-// request counts one. Methods that are not known could be any text.
-func (m *metrics) request(operation, method string, code int, took time.Duration) {
+// observe counts one. Methods that are not known could be any text.
+func (m *metrics) observe(operation, method string, code int, took time.Duration) {
 	if !isMethod(method) {
 		method = "other"
 	}
 	m.requests.WithLabelValues(operation, method, strconv.Itoa(code)).Inc()
 	if operation != "events" { // as long as somebody listens
-		m.times.WithLabelValues(operation).Observe(took.Seconds())
+		m.durations.WithLabelValues(operation).Observe(took.Seconds())
 	}
 }
 
@@ -73,23 +73,23 @@ func isMethod(method string) bool {
 func (s *Server) scrape(c *call) (any, error) {
 	_ = http.NewResponseController(c.ResponseWriter).SetWriteDeadline(time.Now().Add(sendTimeout))
 	s.metrics.handler.ServeHTTP(c.ResponseWriter, c.Request)
-	return answered{}, nil
+	return alreadyWritten{}, nil
 }
 
-// statusMax is how old what is told of the queue may be.
-const statusMax = 5 * time.Second
+// statusAgeMax is how old what is told of the queue may be.
+const statusAgeMax = 5 * time.Second
 
 // queueCollector tells how the queue stands.
 type queueCollector struct {
 	server *Server
 
-	mu    sync.Mutex
-	asked time.Time
-	known answer.QueueStatus
-	ok    bool
+	mu        sync.Mutex
+	fetchedAt time.Time
+	cached    answer.QueueStatus
+	valid     bool
 }
 
-func desc(name, help string, labels ...string) *prometheus.Desc {
+func newDesc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
@@ -98,47 +98,47 @@ func (q *queueCollector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect is part of prometheus.Collector.
 func (q *queueCollector) Collect(to chan<- prometheus.Metric) {
-	known, ok := q.look()
+	known, ok := q.fetch()
 	up := 0.0
 	if ok {
 		up = 1
 	}
-	tell := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+	emit := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, kind, value, labels...)
 	}
-	tell(desc("lockstep_queue_up", "1 if the queue answers."), prometheus.GaugeValue, up)
+	emit(newDesc("lockstep_queue_up", "1 if the queue answers."), prometheus.GaugeValue, up)
 	if !ok {
 		return
 	}
 	for _, status := range []string{"queued", "waiting", "canceling", "running", "canceled", "success", "error"} {
-		tell(desc("lockstep_jobs", "Jobs in the queue, archived ones left out, by status.", "status"), prometheus.GaugeValue, float64(known.Jobs[status]), status)
+		emit(newDesc("lockstep_jobs", "Jobs in the queue, archived ones left out, by status.", "status"), prometheus.GaugeValue, float64(known.Jobs[status]), status)
 	}
 	drained := 0.0
 	if known.Drained {
 		drained = 1
 	}
-	tell(desc("lockstep_run_slots", "Jobs that may run at a time."), prometheus.GaugeValue, float64(known.RunSlots))
-	tell(desc("lockstep_jobs_in_processes", "Jobs that have a process, or are being given one."), prometheus.GaugeValue, float64(len(known.Running)))
-	tell(desc("lockstep_last_job_id", "The highest job id given away."), prometheus.CounterValue, float64(known.LastID))
-	tell(desc("lockstep_queue_drained", "1 if the queue takes no new jobs."), prometheus.GaugeValue, drained)
-	tell(desc("lockstep_quarantined_files", "Files that were set aside since the daemon's start."), prometheus.GaugeValue, float64(len(known.Quarantined)))
-	tell(desc("lockstep_jobs_with_secrets", "Queued jobs whose secrets would not survive the daemon."), prometheus.GaugeValue, float64(known.WithSecrets))
+	emit(newDesc("lockstep_run_slots", "Jobs that may run at a time."), prometheus.GaugeValue, float64(known.RunSlots))
+	emit(newDesc("lockstep_jobs_in_processes", "Jobs that have a process, or are being given one."), prometheus.GaugeValue, float64(len(known.Running)))
+	emit(newDesc("lockstep_last_job_id", "The highest job id given away."), prometheus.CounterValue, float64(known.LastID))
+	emit(newDesc("lockstep_queue_drained", "1 if the queue takes no new jobs."), prometheus.GaugeValue, drained)
+	emit(newDesc("lockstep_quarantined_files", "Files that were set aside since the daemon's start."), prometheus.GaugeValue, float64(len(known.Quarantined)))
+	emit(newDesc("lockstep_jobs_with_secrets", "Queued jobs whose secrets would not survive the daemon."), prometheus.GaugeValue, float64(known.WithSecrets))
 }
 
-// look asks the queue, unless it has been asked just now.
-func (q *queueCollector) look() (answer.QueueStatus, bool) {
+// fetch asks the queue, unless it has been asked just now.
+func (q *queueCollector) fetch() (answer.QueueStatus, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.asked.IsZero() && time.Since(q.asked) < statusMax {
-		return q.known, q.ok
+	if !q.fetchedAt.IsZero() && time.Since(q.fetchedAt) < statusAgeMax {
+		return q.cached, q.valid
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
 	defer cancel()
 	data, err := q.server.config.Luxi.Call(ctx, Short, "LockstepStatus")
-	q.known = answer.QueueStatus{}
-	q.ok = err == nil && json.Unmarshal(data, &q.known) == nil
-	q.asked = time.Now()
-	return q.known, q.ok
+	q.cached = answer.QueueStatus{}
+	q.valid = err == nil && json.Unmarshal(data, &q.cached) == nil
+	q.fetchedAt = time.Now()
+	return q.cached, q.valid
 }
 
 // actorCollector tells how actors stand, by kind: names come and go.
@@ -152,16 +152,16 @@ func (a *actorCollector) Collect(to chan<- prometheus.Metric) {
 	if a.server.config.Mailboxes == nil {
 		return
 	}
-	number, queued, most := map[string]float64{}, map[string]float64{}, map[string]float64{}
+	number, queued, longest := map[string]float64{}, map[string]float64{}, map[string]float64{}
 	for _, box := range a.server.config.Mailboxes() {
 		number[box.Kind]++
 		queued[box.Kind] += float64(box.Queued)
-		most[box.Kind] = max(most[box.Kind], float64(box.Queued))
+		longest[box.Kind] = max(longest[box.Kind], float64(box.Queued))
 	}
 	for kind := range number {
-		to <- prometheus.MustNewConstMetric(desc("lockstep_actors", "Actors that live, by kind.", "kind"), prometheus.GaugeValue, number[kind], kind)
-		to <- prometheus.MustNewConstMetric(desc("lockstep_mailbox_messages", "Messages that wait for actors, by kind.", "kind"), prometheus.GaugeValue, queued[kind], kind)
-		to <- prometheus.MustNewConstMetric(desc("lockstep_mailbox_longest", "Messages in the longest mailbox, by kind of actor.", "kind"), prometheus.GaugeValue, most[kind], kind)
+		to <- prometheus.MustNewConstMetric(newDesc("lockstep_actors", "Actors that live, by kind.", "kind"), prometheus.GaugeValue, number[kind], kind)
+		to <- prometheus.MustNewConstMetric(newDesc("lockstep_mailbox_messages", "Messages that wait for actors, by kind.", "kind"), prometheus.GaugeValue, queued[kind], kind)
+		to <- prometheus.MustNewConstMetric(newDesc("lockstep_mailbox_longest", "Messages in the longest mailbox, by kind of actor.", "kind"), prometheus.GaugeValue, longest[kind], kind)
 	}
-	to <- prometheus.MustNewConstMetric(desc("lockstep_dead_letters_total", "Messages that found no actor."), prometheus.CounterValue, float64(a.server.config.DeadLetters()))
+	to <- prometheus.MustNewConstMetric(newDesc("lockstep_dead_letters_total", "Messages that found no actor."), prometheus.CounterValue, float64(a.server.config.DeadLetters()))
 }

@@ -13,7 +13,7 @@ import (
 	"lockstep/edge/rapi"
 )
 
-func openAPI(t *testing.T, b *bench) *openapi3.T {
+func openAPI(t *testing.T, b *testServer) *openapi3.T {
 	a := b.do("GET", "/3/openapi.json", "", "")
 	require.Equal(t, 200, a.code)
 	document, err := openapi3.NewLoader().LoadFromData([]byte(a.body))
@@ -26,7 +26,7 @@ func openAPI(t *testing.T, b *bench) *openapi3.T {
 // in the document.
 func TestTheDocumentAndTheResourcesAreTheSame(t *testing.T) {
 	var described []string
-	for path, item := range openAPI(t, newBench(t)).Paths.Map() {
+	for path, item := range openAPI(t, newTestServer(t)).Paths.Map() {
 		for method, operation := range item.Operations() {
 			described = append(described, method+" "+path+" "+operation.OperationID)
 		}
@@ -37,7 +37,7 @@ func TestTheDocumentAndTheResourcesAreTheSame(t *testing.T) {
 
 // What is answered has the form that the document says, for each operation.
 func TestAnswersHaveTheFormOfTheDocument(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	document := openAPI(t, b)
 	b.luxi.jobs = map[int64]string{7: "queued", 8: "success"}
 	b.luxi.filters[uuid1] = map[string]any{"uuid": uuid1, "watermark": 1, "priority": 1, "predicates": []any{}, "action": []any{"RATE_LIMIT", 3}, "reason_trail": []any{}}

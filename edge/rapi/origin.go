@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// foreign refuses what a web page of another site makes a browser send. A page whose
+// checkOrigin refuses what a web page of another site makes a browser send. A page whose
 // name is made to lead to this address (DNS rebinding) sends that name as Host; other
 // pages send an Origin that is not the Host. The error is nil if the request is neither.
-func (s *Server) foreign(r *http.Request) error {
-	if s.config.Hosts != nil && r.Host != "" && !slices.Contains(s.config.Hosts, hostOf(r.Host)) {
-		return fail(http.StatusForbidden, "The remote API is not at the host '%s'; say one of: %s", shortened(r.Host), strings.Join(s.config.Hosts, ", "))
+func (s *Server) checkOrigin(r *http.Request) error {
+	if s.config.Hosts != nil && r.Host != "" && !slices.Contains(s.config.Hosts, hostName(r.Host)) {
+		return newFailure(http.StatusForbidden, "The remote API is not at the host '%s'; say one of: %s", truncated(r.Host), strings.Join(s.config.Hosts, ", "))
 	}
 	for _, origin := range r.Header.Values("Origin") {
 		if u, err := url.Parse(origin); err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
-			return fail(http.StatusForbidden, "Pages of '%s' may not use the remote API", shortened(origin))
+			return newFailure(http.StatusForbidden, "Pages of '%s' may not use the remote API", truncated(origin))
 		}
 	}
 	return nil
 }
 
-// hostOf is a Host without its port, in lower case.
-func hostOf(host string) string {
+// hostName is a Host without its port, in lower case.
+func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}

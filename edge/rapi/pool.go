@@ -29,18 +29,18 @@ const (
 
 // Bounds of what goes on at a time.
 const (
-	shortMax = 64
-	longMax  = 1000
-	largeMax = 3
-	idleMax  = 32               // connections kept for later
-	slotMax  = 10 * time.Second // wait for one's turn
-	callMax  = 75 * time.Second // a little more than what the gateway allows itself
+	shortCallsMax = 64
+	longCallsMax  = 1000
+	largeCallsMax = 3
+	idleConnsMax  = 32               // connections kept for later
+	slotTimeout   = 10 * time.Second // wait for one's turn
+	callTimeout   = 75 * time.Second // a little more than what the gateway allows itself
 )
 
-// Busy says that too many calls are being made at a time.
-type Busy struct{ Method string }
+// BusyError says that too many calls are being made at a time.
+type BusyError struct{ Method string }
 
-func (e *Busy) Error() string { return "The daemon is busy with other requests; try again later" }
+func (e *BusyError) Error() string { return "The daemon is busy with other requests; try again later" }
 
 // Pool makes calls over connections to the gateway, of which it keeps some.
 type Pool struct {
@@ -54,7 +54,7 @@ type Pool struct {
 // NewPool makes a pool that has no connections yet.
 func NewPool(g Gateway) *Pool {
 	return &Pool{gateway: g, slots: map[Class]chan struct{}{
-		Short: make(chan struct{}, shortMax), Long: make(chan struct{}, longMax), Large: make(chan struct{}, largeMax),
+		Short: make(chan struct{}, shortCallsMax), Long: make(chan struct{}, longCallsMax), Large: make(chan struct{}, largeCallsMax),
 	}}
 }
 
@@ -65,9 +65,9 @@ func (p *Pool) Call(ctx context.Context, class Class, method string, args ...any
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, callMax, luxiclient.ErrNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, luxiclient.ErrNoAnswer)
 	defer cancel()
-	if err := p.take(ctx, class, method); err != nil {
+	if err := p.acquire(ctx, class, method); err != nil {
 		return nil, err
 	}
 	defer func() { <-p.slots[class] }()
@@ -79,12 +79,12 @@ func (p *Pool) Call(ctx context.Context, class Class, method string, args ...any
 			if errors.Is(err, errClosed) && !sent && tries < 2 {
 				continue
 			}
-			return nil, &luxiclient.ConnectionLost{Method: method, Sent: sent, Err: err}
+			return nil, &luxiclient.ConnectionLostError{Method: method, Sent: sent, Err: err}
 		}
 		result, err := wire.DecodeResponse(frame)
 		var failed *wire.Error
 		if err == nil || errors.As(err, &failed) {
-			p.keep(c)
+			p.putIdle(c)
 		} else {
 			c.abandon() // the other side closes it as well (queue.md 1.3)
 		}
@@ -92,16 +92,16 @@ func (p *Pool) Call(ctx context.Context, class Class, method string, args ...any
 	}
 }
 
-func (p *Pool) take(ctx context.Context, class Class, method string) error {
-	timer := time.NewTimer(slotMax)
+func (p *Pool) acquire(ctx context.Context, class Class, method string) error {
+	timer := time.NewTimer(slotTimeout)
 	defer timer.Stop()
 	select {
 	case p.slots[class] <- struct{}{}:
 		return nil
 	case <-timer.C:
-		return &Busy{Method: method}
+		return &BusyError{Method: method}
 	case <-ctx.Done():
-		return &luxiclient.ConnectionLost{Method: method, Err: context.Cause(ctx)}
+		return &luxiclient.ConnectionLostError{Method: method, Err: context.Cause(ctx)}
 	}
 }
 
@@ -120,9 +120,9 @@ func (p *Pool) connect() *connection {
 	return p.gateway.open()
 }
 
-func (p *Pool) keep(c *connection) {
+func (p *Pool) putIdle(c *connection) {
 	p.mu.Lock()
-	full := len(p.idle) >= idleMax
+	full := len(p.idle) >= idleConnsMax
 	if !full {
 		p.idle = append(p.idle, c)
 	}
@@ -132,5 +132,5 @@ func (p *Pool) keep(c *connection) {
 	}
 }
 
-// Calls is how many calls of a class are being made.
-func (p *Pool) Calls(class Class) int { return len(p.slots[class]) }
+// ActiveCalls is how many calls of a class are being made.
+func (p *Pool) ActiveCalls(class Class) int { return len(p.slots[class]) }

@@ -18,25 +18,25 @@ import (
 	"lockstep/edge/rapi"
 )
 
-// gateway serves connections as the real one does: an actor to each.
-type gateway struct {
+// fakeGateway serves connections as the real one does: an actor to each.
+type fakeGateway struct {
 	env    *kit.Env
 	pid    *actor.PID
 	opened atomic.Int32
 	closed atomic.Int32
-	by     atomic.Value // who has made the last request
+	caller atomic.Value // who has made the last request
 	serve  func(ctx actor.Context, conn conn.Conn, request wire.Request)
 }
 
-func newGateway(t *testing.T, serve func(actor.Context, conn.Conn, wire.Request)) *gateway {
-	g := &gateway{env: kit.New(kit.Options{}), serve: serve}
+func newFakeGateway(t *testing.T, serve func(actor.Context, conn.Conn, wire.Request)) *fakeGateway {
+	g := &fakeGateway{env: kit.New(kit.Options{}), serve: serve}
 	pid, _, err := g.env.SpawnRoot(g.env.Props("gateway", func() actor.Actor { return actor.ReceiveFunc(g.receive) }), "gateway")
 	require.NoError(t, err)
 	g.pid = pid
 	return g
 }
 
-func (g *gateway) receive(ctx actor.Context) {
+func (g *fakeGateway) receive(ctx actor.Context) {
 	m, ok := ctx.Message().(*conn.Opened)
 	if !ok {
 		return
@@ -50,12 +50,12 @@ func (g *gateway) receive(ctx actor.Context) {
 	}
 }
 
-func (g *gateway) connection(ctx actor.Context, c conn.Conn) {
+func (g *fakeGateway) connection(ctx actor.Context, c conn.Conn) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		c.Serve(ctx.Self())
 	case *conn.Received:
-		g.by.Store(m.By)
+		g.caller.Store(m.By)
 		request, err := wire.DecodeRequest(m.Frame)
 		if err != nil {
 			panic(err)
@@ -69,7 +69,7 @@ func (g *gateway) connection(ctx actor.Context, c conn.Conn) {
 	}
 }
 
-func (g *gateway) pool() *rapi.Pool {
+func (g *fakeGateway) pool() *rapi.Pool {
 	return rapi.NewPool(rapi.Gateway{System: g.env.System(), PID: func() *actor.PID { return g.pid }})
 }
 
@@ -94,7 +94,7 @@ func echo(ctx actor.Context, conn conn.Conn, request wire.Request) {
 }
 
 func TestCallsOverConnectionsInTheProcess(t *testing.T) {
-	g := newGateway(t, echo)
+	g := newFakeGateway(t, echo)
 	p := g.pool()
 	call := func(method string) (string, error) {
 		result, err := p.Call(context.Background(), rapi.Short, method, 1, "x")
@@ -117,7 +117,7 @@ func TestCallsOverConnectionsInTheProcess(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 2, g.opened.Load())
 
-	var lost *luxiclient.ConnectionLost
+	var lost *luxiclient.ConnectionLostError
 	_, err = call("Crash")
 	require.ErrorAs(t, err, &lost)
 	require.True(t, lost.Sent)
@@ -128,44 +128,44 @@ func TestCallsOverConnectionsInTheProcess(t *testing.T) {
 // The gateway is told for each request who makes it: connections are used for one user
 // after the other.
 func TestWhoMakesACall(t *testing.T) {
-	g := newGateway(t, echo)
+	g := newFakeGateway(t, echo)
 	p := g.pool()
 	for _, by := range []string{"user=ada, from=10.0.0.1", "user=bob, from=10.0.0.2", ""} {
 		ctx := context.Background()
 		if by != "" {
-			ctx = rapi.WithBy(ctx, by)
+			ctx = rapi.WithCaller(ctx, by)
 		}
 		_, err := p.Call(ctx, rapi.Short, "Some")
 		require.NoError(t, err)
-		require.Equal(t, by, g.by.Load())
+		require.Equal(t, by, g.caller.Load())
 	}
 	require.EqualValues(t, 1, g.opened.Load())
 }
 
 // A client that goes away is told to who serves it.
 func TestACallThatIsGivenUp(t *testing.T) {
-	g := newGateway(t, echo)
+	g := newFakeGateway(t, echo)
 	p := g.pool()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	_, err := p.Call(ctx, rapi.Long, "Silence")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Eventually(t, func() bool { return g.closed.Load() == 1 }, 10*time.Second, time.Millisecond)
-	require.Zero(t, p.Calls(rapi.Long))
+	require.Zero(t, p.ActiveCalls(rapi.Long))
 	_, err = p.Call(context.Background(), rapi.Long, "Some")
 	require.NoError(t, err)
 }
 
 // Long calls, however many, leave room for short ones; and there is a bound.
 func TestCallsAreBounded(t *testing.T) {
-	g := newGateway(t, echo)
+	g := newFakeGateway(t, echo)
 	p := g.pool()
 	ctx, cancel := context.WithCancel(context.Background())
 	var calls sync.WaitGroup
 	for range 3 {
 		calls.Go(func() { _, _ = p.Call(ctx, rapi.Large, "Silence") })
 	}
-	require.Eventually(t, func() bool { return p.Calls(rapi.Large) == 3 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.ActiveCalls(rapi.Large) == 3 }, 10*time.Second, time.Millisecond)
 	_, err := p.Call(context.Background(), rapi.Short, "Some")
 	require.NoError(t, err)
 	short, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
@@ -185,18 +185,18 @@ func TestCallsAreBounded(t *testing.T) {
 }
 
 // Nobody may be there to serve a connection, for a while or for good.
-func TestNobodyServes(t *testing.T) {
+func TestNotServed(t *testing.T) {
 	env := kit.New(kit.Options{})
 	p := rapi.NewPool(rapi.Gateway{System: env.System(), PID: func() *actor.PID { return env.PID("nobody") }})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	_, err := p.Call(ctx, rapi.Short, "Some")
-	var lost *luxiclient.ConnectionLost
+	var lost *luxiclient.ConnectionLostError
 	require.True(t, errors.As(err, &lost) && !lost.Sent)
 }
 
 func BenchmarkCall(b *testing.B) {
-	g := &gateway{env: kit.New(kit.Options{}), serve: echo}
+	g := &fakeGateway{env: kit.New(kit.Options{}), serve: echo}
 	pid, _, err := g.env.SpawnRoot(g.env.Props("gateway", func() actor.Actor { return actor.ReceiveFunc(g.receive) }), "gateway")
 	require.NoError(b, err)
 	g.pid = pid

@@ -31,13 +31,13 @@ func (s *Server) query(c *call) (any, error) {
 
 // queryFiltered takes fields and filter in its body.
 func (s *Server) queryFiltered(c *call) (any, error) {
-	m, err := objectOf(c.body)
+	m, err := parseObject(c.body)
 	if err != nil {
 		return nil, err
 	}
 	fields := c.fieldsArgument()
 	if given := m["fields"]; given != nil {
-		if fields, err = texts("fields", given); err != nil {
+		if fields, err = parseStrings("fields", given); err != nil {
 			return nil, err
 		}
 	}

@@ -19,19 +19,19 @@ type (
 	// created is 201, with where to find what was made.
 	created struct {
 		location string
-		what     any
+		body     any
 	}
-	// streamed is JSON too large to be held twice; what goes wrong in the middle
+	// streamedJSON is JSON too large to be held twice; what goes wrong in the middle
 	// of it cuts it off.
-	streamed func(io.Writer) error
-	// answered: the operation has done so itself.
-	answered struct{}
+	streamedJSON func(io.Writer) error
+	// alreadyWritten: the operation has done so itself.
+	alreadyWritten struct{}
 )
 
 // reply sends what an operation has returned.
-func (s *Server) reply(w *recorder, result any, err error) {
+func (s *Server) reply(w *responseRecorder, result any, err error) {
 	if err != nil {
-		f := failureOf(err)
+		f := asFailure(err)
 		if f == errInternal {
 			s.config.Log.WithFields(logrus.Fields{"op": w.operation, "err": err}).Error("a request over the remote API has failed")
 		}
@@ -40,13 +40,13 @@ func (s *Server) reply(w *recorder, result any, err error) {
 	}
 	code := http.StatusOK
 	switch v := result.(type) {
-	case answered:
+	case alreadyWritten:
 		return
-	case streamed:
+	case streamedJSON:
 		s.stream(w, v)
 		return
 	case created:
-		code, result = http.StatusCreated, v.what
+		code, result = http.StatusCreated, v.body
 		w.Header().Set("Location", v.location)
 	}
 	data, err := encode(result)
@@ -76,13 +76,13 @@ func (s *Server) send(w http.ResponseWriter, code int, data []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 	control := http.NewResponseController(w)
 	w.WriteHeader(code)
-	_, _ = paced{w, control}.Write(data) // who is gone is not told
+	_, _ = deadlineWriter{w, control}.Write(data) // who is gone is not told
 }
 
-func (s *Server) stream(w http.ResponseWriter, write streamed) {
+func (s *Server) stream(w http.ResponseWriter, write streamedJSON) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	buffer := bufio.NewWriterSize(paced{w, http.NewResponseController(w)}, sendPart)
+	buffer := bufio.NewWriterSize(deadlineWriter{w, http.NewResponseController(w)}, sendChunk)
 	err := write(buffer)
 	if err == nil {
 		err = buffer.Flush()

@@ -17,11 +17,11 @@ import (
 )
 
 func TestJobs(t *testing.T) {
-	b := newBench(t)
-	b.good(`[]`, b.do("GET", "/2/jobs", "", ""))
+	b := newTestServer(t)
+	b.requireCode(`[]`, b.do("GET", "/2/jobs", "", ""))
 	b.luxi.jobs = map[int64]string{7: "queued", 12: "success"}
-	b.good(`[{"id":7,"uri":"/2/jobs/7"},{"id":12,"uri":"/2/jobs/12"}]`, b.do("GET", "/2/jobs", "", ""))
-	b.good(`[{"id":7,"uri":"/2/jobs/7"},{"id":12,"uri":"/2/jobs/12"}]`, b.do("GET", "/2/jobs?bulk=0", "", ""))
+	b.requireCode(`[{"id":7,"uri":"/2/jobs/7"},{"id":12,"uri":"/2/jobs/12"}]`, b.do("GET", "/2/jobs", "", ""))
+	b.requireCode(`[{"id":7,"uri":"/2/jobs/7"},{"id":12,"uri":"/2/jobs/12"}]`, b.do("GET", "/2/jobs?bulk=0", "", ""))
 	b.luxi.calls("QueryJobs")
 	require.Equal(t, http.StatusOK, b.do("GET", "/2/jobs?bulk=1", "", "").code)
 	require.Equal(t, []string{`[null,["id","ops","status","summary","opstatus","received_ts","start_ts","end_ts"]]`}, b.luxi.calls("QueryJobs"))
@@ -30,19 +30,19 @@ func TestJobs(t *testing.T) {
 	b.failure(404, b.do("GET", "/2/jobs/99999999999999999999999", "", ""))
 	require.Empty(t, b.luxi.calls("QueryJobs"))
 	require.Contains(t, b.failure(400, b.do("GET", "/2/jobs?bulk=yes", "", "")), "bulk")
-	b.good(`[true,"Dequeued job 7"]`, b.do("DELETE", "/2/jobs/7?dry-run=1", "peer:secret", ""))
+	b.requireCode(`[true,"Dequeued job 7"]`, b.do("DELETE", "/2/jobs/7?dry-run=1", "peer:secret", ""))
 }
 
 func TestWait(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	b.luxi.jobs = map[int64]string{7: "running"}
 	wait := func(body string) answer { return b.do("GET", "/2/jobs/7/wait", "peer:secret", body) }
-	b.good(`{"job_info":["running"],"log_entries":[]}`, wait(`{"fields":["status"],"previous_job_info":null}`))
+	b.requireCode(`{"job_info":["running"],"log_entries":[]}`, wait(`{"fields":["status"],"previous_job_info":null}`))
 	require.Equal(t, []string{`[7,["status"],null,null,10]`}, b.luxi.calls("WaitForJobChange"))
 	wait(`{"fields":["status"],"previous_job_info":["queued"],"previous_log_serial":3,"something":"else"}`)
 	require.Equal(t, []string{`[7,["status"],["queued"],3,10]`}, b.luxi.calls("WaitForJobChange"))
 	b.luxi.wait = func(context.Context) (string, error) { return `"nochange"`, nil }
-	b.good(`null`, wait(`{"fields":["status"]}`))
+	b.requireCode(`null`, wait(`{"fields":["status"]}`))
 	for body, want := range map[string]string{
 		``: "must be a JSON object", `[]`: "must be a JSON object", `{}`: "Required parameter &#x27;fields&#x27; is missing",
 		`{"fields":"status"}`: "should be a list", `{"fields":[1]}`: "list of strings", `{"fields":[null]}`: "list of strings", `{"fields":null}`: "should be a list",
@@ -54,17 +54,17 @@ func TestWait(t *testing.T) {
 }
 
 func TestFilterRules(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	add := func(body string) answer { return b.do("POST", "/2/filters", "peer:secret", body) }
-	b.good(`"`+uuid1+`"`, add(`{"priority":5,"predicates":[["jobid",[">","id","watermark"]]],"action":["RATE_LIMIT",3],"reason":[["a","b",1]]}`))
+	b.requireCode(`"`+uuid1+`"`, add(`{"priority":5,"predicates":[["jobid",[">","id","watermark"]]],"action":["RATE_LIMIT",3],"reason":[["a","b",1]]}`))
 	require.Equal(t, []string{`[null,5,[["jobid",["\u003e","id","watermark"]]],["RATE_LIMIT",3],[["a","b",1]]]`}, b.luxi.calls("ReplaceFilter"))
 	add(`{}`)
 	require.Equal(t, []string{`[null,0,[],"CONTINUE",[]]`}, b.luxi.calls("ReplaceFilter"))
-	b.good(`"u-1"`, b.do("PUT", "/2/filters/u-1", "peer:secret", `{"action":"PAUSE"}`))
+	b.requireCode(`"u-1"`, b.do("PUT", "/2/filters/u-1", "peer:secret", `{"action":"PAUSE"}`))
 	require.Equal(t, http.StatusOK, b.do("GET", "/2/filters/u-1", "", "").code)
 	b.failure(404, b.do("GET", "/2/filters/u-2", "", ""))
 	b.failure(404, b.do("GET", "/2/filters/a%2Fb", "", ""))
-	b.good(`null`, b.do("DELETE", "/2/filters/u-1", "peer:secret", `{}`))
+	b.requireCode(`null`, b.do("DELETE", "/2/filters/u-1", "peer:secret", `{}`))
 	require.Contains(t, b.failure(500, b.do("DELETE", "/2/filters/u-1", "peer:secret", `{}`)), "u-1")
 	for body, want := range map[string]string{
 		``: "object", `null`: "object", `"x"`: "object", `{"priority":"1"}`: "priority", `{"priority":1.5}`: "integer", `{"priority":true}`: "integer",
@@ -77,7 +77,7 @@ func TestFilterRules(t *testing.T) {
 }
 
 func TestQueries(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	get := func(method, path, body string) answer { return b.do(method, path, "reader:secret", body) }
 	require.Equal(t, 200, get("GET", "/2/query/lock?fields=name,%20mode", "").code)
 	require.Equal(t, []string{`["lock",["name","mode"],null]`}, b.luxi.calls("Query"))
@@ -95,7 +95,7 @@ func TestQueries(t *testing.T) {
 }
 
 func TestSubmission(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	submit := func(body string) answer { return b.do("POST", "/3/jobs?reason=because", "peer:secret", body) }
 	a := submit(`{"ops":[{"OP_ID":"OP_TEST_DELAY","duration":1.50,"reason":[["mine","x",1]]}]}`)
 	require.Equal(t, http.StatusCreated, a.code, a.body)
@@ -121,7 +121,7 @@ func TestSubmission(t *testing.T) {
 }
 
 func TestCommandsAreTakenOnlyWherePermitted(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	for _, body := range []string{
 		`{"ops":[{"OP_ID":"OP_RUN_COMMAND","argv":["true"]}]}`, `{"ops":[{"OP_ID":"OP_RUN\u005fCOMMAND","argv":["true"]}]}`,
 		`{"ops":[{"\u004fP_ID":"OP_RUN_COMMAND"}]}`, `{"jobs":[[{"OP_ID":"A"}],[{"OP_ID":"A"},{"OP_ID":"OP_RUN_COMMAND"}]]}`,
@@ -129,17 +129,17 @@ func TestCommandsAreTakenOnlyWherePermitted(t *testing.T) {
 		require.Contains(t, b.failure(403, b.do("POST", "/3/jobs", "peer:secret", body)), "--rapi-allow-commands", body)
 	}
 	require.Empty(t, b.luxi.calls("SubmitManyJobs"))
-	b = newBench(t, func(c *rapi.Config) { c.AllowCommands = true })
+	b = newTestServer(t, func(c *rapi.Config) { c.AllowCommands = true })
 	require.Equal(t, 201, b.do("POST", "/3/jobs", "peer:secret", `{"ops":[{"OP_ID":"OP_RUN_COMMAND","argv":["true"]}]}`).code)
 }
 
 func TestJobsOfGanetisResources(t *testing.T) {
-	b := newBench(t)
-	b.good(`1`, b.do("PUT", "/2/redistribute-config?reason=because", "peer:secret", ""))
+	b := newTestServer(t)
+	b.requireCode(`1`, b.do("PUT", "/2/redistribute-config?reason=because", "peer:secret", ""))
 	require.Regexp(t, `^\[\[\{"OP_ID":"OP_CLUSTER_REDIST_CONF","reason":\[\["gnt:user","because",\d+\],\["gnt:library:rlib2:redist_config","",\d+\]\]\}\]\]$`, b.luxi.calls("SubmitJob")[0])
-	b.good(`2`, b.do("PUT", "/2/redistribute-config", "peer:secret", `{"depends":[[1,[]]]}`))
+	b.requireCode(`2`, b.do("PUT", "/2/redistribute-config", "peer:secret", `{"depends":[[1,[]]]}`))
 	require.Contains(t, b.luxi.calls("SubmitJob")[0], `"depends":[[1,[]]]`)
-	b.good(`3`, b.do("PUT", "/2/modify", "peer:secret", `{"max_running_jobs":3}`))
+	b.requireCode(`3`, b.do("PUT", "/2/modify", "peer:secret", `{"max_running_jobs":3}`))
 	require.Contains(t, b.luxi.calls("SubmitJob")[0], `{"OP_ID":"OP_CLUSTER_SET_PARAMS","max_running_jobs":3,"reason":[["gnt:library:rlib2:cluster_modify"`)
 	b.failure(403, b.do("PUT", "/2/modify", "peer:secret", `{"compression_tools":[]}`))
 	for _, body := range []string{``, `[]`, `{"OP_ID":"OP_RUN_COMMAND"}`, `{"reason":[]}`} {
@@ -150,8 +150,8 @@ func TestJobsOfGanetisResources(t *testing.T) {
 }
 
 func TestPriorityWhyAndTheRest(t *testing.T) {
-	b := newBench(t)
-	b.good(`[true,"Priorities have been changed"]`, b.do("PUT", "/3/jobs/7/priority", "peer:secret", `{"priority":-10}`))
+	b := newTestServer(t)
+	b.requireCode(`[true,"Priorities have been changed"]`, b.do("PUT", "/3/jobs/7/priority", "peer:secret", `{"priority":-10}`))
 	require.Equal(t, []string{`[7,-10]`}, b.luxi.calls("ChangeJobPriority"))
 	for _, body := range []string{``, `{}`, `{"priority":"low"}`, `{"priority":1,"x":1}`} {
 		b.failure(400, b.do("PUT", "/3/jobs/7/priority", "peer:secret", body))
@@ -159,20 +159,20 @@ func TestPriorityWhyAndTheRest(t *testing.T) {
 	for _, path := range []string{"/3/jobs/7/why", "/3/locks", "/3/status", "/3/settings"} {
 		require.Equal(t, 200, b.do("GET", path, "reader:secret", "").code, path)
 	}
-	b.good(`{"ready":true}`, b.do("GET", "/readyz", "", ""))
-	b.luxi.err = &luxiclient.ConnectionLost{Method: "QueryJobs", Err: errors.New("gone")}
+	b.requireCode(`{"ready":true}`, b.do("GET", "/readyz", "", ""))
+	b.luxi.err = &luxiclient.ConnectionLostError{Method: "QueryJobs", Err: errors.New("gone")}
 	b.failure(503, b.do("GET", "/readyz", "", ""))
-	b.good(`{"up":true}`, b.do("GET", "/healthz", "", ""))
+	b.requireCode(`{"up":true}`, b.do("GET", "/healthz", "", ""))
 }
 
 func TestErrorsOfCalls(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	for code, err := range map[int][]error{
 		500: {failed("GenericError", `"some <text>"`), failed("ConfigurationError", `"no"`), errors.New("a secret")},
 		404: {failed("JobLost", `"Can't load job file"`)},
-		502: {&wire.RequestError{Text: "Failed to parse request: x"}, &wire.MalformedResponse{Err: errors.New("x")}, &luxiclient.ConnectionLost{Method: "X", Err: errors.New("x")}},
-		503: {failed("JobQueueFull"), failed("JobQueueDrainError", `"drained"`), &rapi.Busy{Method: "X"}},
-		504: {&luxiclient.ConnectionLost{Method: "X", Sent: true, Err: luxiclient.ErrNoAnswer}, &luxiclient.ConnectionLost{Method: "X", Err: context.DeadlineExceeded}},
+		502: {&wire.RequestError{Text: "Failed to parse request: x"}, &wire.MalformedResponse{Err: errors.New("x")}, &luxiclient.ConnectionLostError{Method: "X", Err: errors.New("x")}},
+		503: {failed("JobQueueFull"), failed("JobQueueDrainError", `"drained"`), &rapi.BusyError{Method: "X"}},
+		504: {&luxiclient.ConnectionLostError{Method: "X", Sent: true, Err: luxiclient.ErrNoAnswer}, &luxiclient.ConnectionLostError{Method: "X", Err: context.DeadlineExceeded}},
 	} {
 		for _, err := range err {
 			b.luxi.err = err
@@ -186,7 +186,7 @@ func TestErrorsOfCalls(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	b.do("GET", "/2/jobs", "", "")
 	b.do("BREW", "/2/jobs", "", "")
 	text := b.do("GET", "/metrics", "", "").body
@@ -201,7 +201,7 @@ func TestMetrics(t *testing.T) {
 	b.luxi.err = errors.New("gone")
 	require.Contains(t, b.do("GET", "/metrics", "", "").body, "lockstep_jobs", "the queue is not asked again at once")
 	require.Len(t, b.luxi.calls("LockstepStatus"), 1)
-	b = newBench(t)
+	b = newTestServer(t)
 	b.luxi.err = errors.New("gone")
 	text = b.do("GET", "/metrics", "", "").body
 	require.Contains(t, text, "lockstep_queue_up 0")
@@ -210,7 +210,7 @@ func TestMetrics(t *testing.T) {
 
 // A hundred thousand jobs are a normal day.
 func TestAVeryLongList(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	var rows strings.Builder
 	rows.WriteString("[")
 	for i := range 100_000 {

@@ -10,9 +10,9 @@ import (
 
 // operation is one method of a resource.
 type operation struct {
-	name  string // in metrics, logs and the OpenAPI document
-	need  access
-	serve func(s *Server, c *call) (any, error)
+	name   string // in metrics, logs and the OpenAPI document
+	access access
+	serve  func(s *Server, c *call) (any, error)
 }
 
 // resource is a path with what may be done to it. Segments in braces stand for
@@ -25,20 +25,20 @@ type resource struct {
 // resources are all there are: those of Ganeti (queue.md 6.4), then lockstep's own
 // below /3, and what monitoring wants to find at its usual places.
 var resources = []resource{
-	{"/", gets("root", accessGuest, (*Server).nothing)},
-	{"/version", gets("version", accessAnybody, (*Server).version)},
-	{"/2", gets("root2", accessGuest, (*Server).nothing)},
-	{"/2/info", gets("info", accessGuest, (*Server).info)},
-	{"/2/features", gets("features", accessGuest, (*Server).features)},
+	{"/", getOnly("root", accessGuest, (*Server).emptyResult)},
+	{"/version", getOnly("version", accessPublic, (*Server).version)},
+	{"/2", getOnly("root2", accessGuest, (*Server).emptyResult)},
+	{"/2/info", getOnly("info", accessGuest, (*Server).info)},
+	{"/2/features", getOnly("features", accessGuest, (*Server).features)},
 	{"/2/redistribute-config", map[string]operation{
 		http.MethodPut: {"redistribute-config", accessWrite, (*Server).redistributeConfig}}},
 	{"/2/modify", map[string]operation{
 		http.MethodPut: {"modify", accessWrite, (*Server).modify}}},
-	{"/2/jobs", gets("jobs", accessGuest, (*Server).jobs)},
+	{"/2/jobs", getOnly("jobs", accessGuest, (*Server).jobs)},
 	{"/2/jobs/{id}", map[string]operation{
 		http.MethodGet:    {"job", accessGuest, (*Server).job},
 		http.MethodDelete: {"cancel", accessWrite, (*Server).cancel}}},
-	{"/2/jobs/{id}/wait", gets("wait", accessWrite, (*Server).wait)},
+	{"/2/jobs/{id}/wait", getOnly("wait", accessWrite, (*Server).wait)},
 	{"/2/filters", map[string]operation{
 		http.MethodGet:  {"filters", accessGuest, (*Server).filters},
 		http.MethodPost: {"add-filter", accessWrite, (*Server).addFilter}}},
@@ -49,37 +49,37 @@ var resources = []resource{
 	{"/2/query/{kind}", map[string]operation{
 		http.MethodGet: {"query", accessRead, (*Server).query},
 		http.MethodPut: {"query-filtered", accessRead, (*Server).queryFiltered}}},
-	{"/2/query/{kind}/fields", gets("query-fields", accessGuest, (*Server).queryFields)},
+	{"/2/query/{kind}/fields", getOnly("query-fields", accessGuest, (*Server).queryFields)},
 
 	{"/3/jobs", map[string]operation{
 		http.MethodPost: {"submit", accessWrite, (*Server).submit}}},
-	{"/3/jobs/{id}/why", gets("why", accessRead, (*Server).why)},
+	{"/3/jobs/{id}/why", getOnly("why", accessRead, (*Server).why)},
 	{"/3/jobs/{id}/priority", map[string]operation{
 		http.MethodPut: {"priority", accessWrite, (*Server).priority}}},
-	{"/3/locks", gets("locks", accessRead, (*Server).locks)},
-	{"/3/status", gets("status", accessRead, (*Server).status)},
-	{"/3/settings", gets("settings", accessRead, (*Server).settings)},
-	{"/3/events", gets("events", accessRead, (*Server).events)},
-	{"/3/openapi.json", gets("openapi", accessGuest, (*Server).openAPI)},
+	{"/3/locks", getOnly("locks", accessRead, (*Server).locks)},
+	{"/3/status", getOnly("status", accessRead, (*Server).status)},
+	{"/3/settings", getOnly("settings", accessRead, (*Server).settings)},
+	{"/3/events", getOnly("events", accessRead, (*Server).events)},
+	{"/3/openapi.json", getOnly("openapi", accessGuest, (*Server).openAPI)},
 
-	{"/metrics", gets("metrics", accessAnybody, (*Server).scrape)},
-	{"/healthz", gets("healthz", accessAnybody, (*Server).healthz)},
-	{"/readyz", gets("readyz", accessAnybody, (*Server).readyz)},
+	{"/metrics", getOnly("metrics", accessPublic, (*Server).scrape)},
+	{"/healthz", getOnly("healthz", accessPublic, (*Server).healthz)},
+	{"/readyz", getOnly("readyz", accessPublic, (*Server).readyz)},
 }
 
-func gets(name string, need access, serve func(*Server, *call) (any, error)) map[string]operation {
+func getOnly(name string, need access, serve func(*Server, *call) (any, error)) map[string]operation {
 	return map[string]operation{http.MethodGet: {name, need, serve}}
 }
 
-// reads: a method changes nothing.
-func reads(method string) bool { return method == http.MethodGet || method == http.MethodHead }
+// isReadOnly: a method changes nothing.
+func isReadOnly(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
-// find is what a request asks for. HEAD is GET without the body, which the server
+// findOperation is what a request asks for. HEAD is GET without the body, which the server
 // leaves out. A path that is not known is 404, a method that it does not have 405;
 // both are said before anybody has to log in.
-func find(method, path string) (operation, map[string]string, error) {
+func findOperation(method, path string) (operation, map[string]string, error) {
 	for _, r := range resources {
-		params, ok := match(r.path, path)
+		params, ok := matchPath(r.path, path)
 		if !ok {
 			continue
 		}
@@ -90,7 +90,7 @@ func find(method, path string) (operation, map[string]string, error) {
 			return o, params, nil
 		}
 		return operation{}, nil, &Failure{Code: http.StatusMethodNotAllowed, Allow: r.methods(),
-			Message: fmt.Sprintf("Method %s is unsupported for path %s", shortened(method), shortened(path))}
+			Message: fmt.Sprintf("Method %s is unsupported for path %s", truncated(method), truncated(path))}
 	}
 	return operation{}, nil, &Failure{Code: http.StatusNotFound}
 }
@@ -105,8 +105,8 @@ func (r *resource) methods() string {
 	return strings.Join(all, ", ")
 }
 
-// match compares a path, as it was sent, with a pattern.
-func match(pattern, path string) (params map[string]string, ok bool) {
+// matchPath compares a path, as it was sent, with a pattern.
+func matchPath(pattern, path string) (params map[string]string, ok bool) {
 	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
 	if len(want) != len(got) {
 		return nil, false

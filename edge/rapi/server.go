@@ -29,12 +29,12 @@ import (
 const (
 	connectionsMax = 1000
 	streamsMax     = 32 // requests at a time on one connection of HTTP/2
-	requestsMax    = 2 * longMax
+	requestsMax    = 2 * longCallsMax
 	headerMax      = 16 << 10
 	headerTimeout  = 10 * time.Second
 	idleTimeout    = 60 * time.Second
 	sendTimeout    = 30 * time.Second // for a client to take a part of an answer
-	sendPart       = 64 << 10
+	sendChunk      = 64 << 10
 )
 
 // Config is what the server needs.
@@ -62,49 +62,49 @@ type Config struct {
 
 // Server answers requests.
 type Server struct {
-	config      Config
-	http        *http.Server
-	connections *connections
-	users       *usersFile
-	logins      logins
-	failures    loginLog
-	bodies      chan struct{} // long ones that are being worked on
-	requests    chan struct{} // that are being worked on
-	listeners   chan struct{} // to events
-	metrics     *metrics
-	openapi     []byte
-	stopping    chan struct{}
+	config       Config
+	http         *http.Server
+	connLimiter  *connLimiter
+	users        *usersFile
+	logins       loginChecker
+	loginLog     loginLog
+	bodySlots    chan struct{} // long ones that are being worked on
+	requestSlots chan struct{} // that are being worked on
+	streamSlots  chan struct{} // to events
+	metrics      *metrics
+	openapi      []byte
+	stopping     chan struct{}
 }
 
 // New makes a server.
 func New(c Config) (*Server, error) {
-	document, err := document()
+	document, err := openAPIDocument()
 	if err != nil {
 		return nil, err
 	}
 	if c.Connections == 0 {
 		c.Connections = connectionsMax
 	}
-	s := &Server{config: c, connections: newConnections(c.Listener, c.Connections), users: newUsersFile(c.Users, c.Log), openapi: document,
-		logins: logins{throttle: newThrottle(countersMax)}, failures: loginLog{log: c.Log},
-		bodies: make(chan struct{}, largeBodies), requests: make(chan struct{}, requestsMax),
-		listeners: make(chan struct{}, listenersMax), stopping: make(chan struct{})}
+	s := &Server{config: c, connLimiter: newConnLimiter(c.Listener, c.Connections), users: newUsersFile(c.Users, c.Log), openapi: document,
+		logins: loginChecker{throttle: newThrottle(countersMax)}, loginLog: loginLog{log: c.Log},
+		bodySlots: make(chan struct{}, largeBodiesMax), requestSlots: make(chan struct{}, requestsMax),
+		streamSlots: make(chan struct{}, eventStreamsMax), stopping: make(chan struct{})}
 	s.metrics = newMetrics(s)
 	s.http = &http.Server{
 		Handler: s, TLSConfig: c.TLS, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerMax,
 		DisableGeneralOptionsHandler: true,
 		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: streamsMax, SendPingTimeout: idleTimeout},
-		ErrorLog:                     stdlog.New(complaints{c.Log}, "", 0),
-		ConnState:                    s.connections.note,
+		ErrorLog:                     stdlog.New(errorLog{c.Log}, "", 0),
+		ConnState:                    s.connLimiter.onStateChange,
 	}
 	return s, nil
 }
 
-// complaints are net/http's, about clients.
-type complaints struct{ log *logrus.Logger }
+// errorLog are net/http's, about clients.
+type errorLog struct{ log *logrus.Logger }
 
-func (c complaints) Write(text []byte) (int, error) {
-	c.log.WithField("err", string(text)).Debug("a client of the remote API")
+func (l errorLog) Write(text []byte) (int, error) {
+	l.log.WithField("err", string(text)).Debug("a client of the remote API")
 	return len(text), nil
 }
 
@@ -113,9 +113,9 @@ func (s *Server) Serve() error {
 	_ = s.users.current() // to complain now, not at the first login
 	var err error
 	if s.config.TLS != nil {
-		err = s.http.ServeTLS(s.connections, "", "")
+		err = s.http.ServeTLS(s.connLimiter, "", "")
 	} else {
-		err = s.http.Serve(s.connections)
+		err = s.http.Serve(s.connLimiter)
 	}
 	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
 		return nil
@@ -128,7 +128,7 @@ func (s *Server) Serve() error {
 func (s *Server) Stop() {
 	close(s.stopping)
 	s.http.SetKeepAlivesEnabled(false)
-	_ = s.connections.Close() // Serve says what there is to say
+	_ = s.connLimiter.Close() // Serve says what there is to say
 }
 
 // Shutdown returns when all requests have been answered, or when ctx ends.
@@ -152,22 +152,22 @@ type call struct {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
-	seen := &recorder{ResponseWriter: w, operation: "unknown"}
+	recorder := &responseRecorder{ResponseWriter: w, operation: "unknown"}
 	defer func() {
 		reason := recover()
 		if reason == http.ErrAbortHandler { //nolint:errorlint // the very value is the sign
-			s.metrics.request(seen.operation, r.Method, seen.code, time.Since(begin))
+			s.metrics.observe(recorder.operation, r.Method, recorder.code, time.Since(begin))
 			panic(reason)
 		}
 		if reason != nil {
-			s.config.Log.WithFields(logrus.Fields{"op": seen.operation, "err": fmt.Sprint(reason), "stack": string(debug.Stack())}).
+			s.config.Log.WithFields(logrus.Fields{"op": recorder.operation, "err": fmt.Sprint(reason), "stack": string(debug.Stack())}).
 				Error("a request over the remote API has crashed")
-			if seen.code != 0 {
+			if recorder.code != 0 {
 				panic(http.ErrAbortHandler) // it is too late for another answer
 			}
-			s.answerFailure(seen, errInternal)
+			s.answerFailure(recorder, errInternal)
 		}
-		s.metrics.request(seen.operation, r.Method, seen.code, time.Since(begin))
+		s.metrics.observe(recorder.operation, r.Method, recorder.code, time.Since(begin))
 	}()
 	w.Header().Set("Server", "lockstep")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -175,37 +175,37 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(begin.Add(bodyTimeout)) // for the body, if there is one
 	_ = control.SetWriteDeadline(time.Time{})           // the former answer's on this connection
-	if err := s.foreign(r); err != nil {
-		s.answerFailure(seen, failureOf(err))
+	if err := s.checkOrigin(r); err != nil {
+		s.answerFailure(recorder, asFailure(err))
 		return
 	}
-	operation, params, err := find(r.Method, r.URL.EscapedPath())
+	operation, params, err := findOperation(r.Method, r.URL.EscapedPath())
 	if err != nil {
-		s.answerFailure(seen, failureOf(err))
+		s.answerFailure(recorder, asFailure(err))
 		return
 	}
-	seen.operation = operation.name
-	user, err := s.login(r, operation.need)
+	recorder.operation = operation.name
+	user, err := s.login(r, operation.access)
 	if err != nil {
-		s.answerFailure(seen, failureOf(err))
+		s.answerFailure(recorder, asFailure(err))
 		return
 	}
 	select {
-	case s.requests <- struct{}{}:
-		defer func() { <-s.requests }()
+	case s.requestSlots <- struct{}{}:
+		defer func() { <-s.requestSlots }()
 	default:
-		s.answerFailure(seen, &Failure{Code: http.StatusServiceUnavailable, Message: "Too many requests at a time; try again later", RetryAfter: 5})
+		s.answerFailure(recorder, &Failure{Code: http.StatusServiceUnavailable, Message: "Too many requests at a time; try again later", RetryAfter: 5})
 		return
 	}
-	s.answer(seen, r, operation, params, user)
+	s.serveOperation(recorder, r, operation, params, user)
 }
 
-// answer does what somebody who may ask for it asks for.
-func (s *Server) answer(w *recorder, r *http.Request, operation operation, params map[string]string, user string) {
+// serveOperation does what somebody who may ask for it asks for.
+func (s *Server) serveOperation(w *responseRecorder, r *http.Request, operation operation, params map[string]string, user string) {
 	body, done, err := s.readBody(w.ResponseWriter, r)
 	defer done()
 	if err != nil {
-		s.answerFailure(w, failureOf(err))
+		s.answerFailure(w, asFailure(err))
 		return
 	}
 	if body == nil {
@@ -214,22 +214,22 @@ func (s *Server) answer(w *recorder, r *http.Request, operation operation, param
 	}
 	result, err := operation.serve(s, &call{w, r, params, body, user})
 	s.reply(w, result, err)
-	if operation.need == accessWrite && !reads(r.Method) {
+	if operation.access == accessWrite && !isReadOnly(r.Method) {
 		// Its error is not logged: it may quote what the client has sent.
-		s.config.Log.WithFields(logrus.Fields{"user": user, "from": sourceOf(r), "op": r.Method + " " + r.URL.Path, "code": w.code}).
+		s.config.Log.WithFields(logrus.Fields{"user": user, "from": sourceAddress(r), "op": r.Method + " " + r.URL.Path, "code": w.code}).
 			Info("a request over the remote API")
 	}
 }
 
-// recorder remembers what was answered.
-type recorder struct {
+// responseRecorder remembers what was answered.
+type responseRecorder struct {
 	http.ResponseWriter
 	operation string
 	code      int
 }
 
 // WriteHeader is part of http.ResponseWriter.
-func (w *recorder) WriteHeader(code int) {
+func (w *responseRecorder) WriteHeader(code int) {
 	if w.code == 0 {
 		w.code = code
 	}
@@ -237,22 +237,22 @@ func (w *recorder) WriteHeader(code int) {
 }
 
 // Unwrap is for http.ResponseController.
-func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *responseRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// paced writes an answer part by part: who takes a part in time may take long for
+// deadlineWriter writes an answer part by part: who takes a part in time may take long for
 // all of it, who does not loses the connection.
-type paced struct {
+type deadlineWriter struct {
 	w       io.Writer
 	control *http.ResponseController
 }
 
-func (p paced) Write(data []byte) (written int, err error) {
+func (w deadlineWriter) Write(data []byte) (written int, err error) {
 	for len(data) > 0 {
-		part := data[:min(len(data), sendPart)]
-		if err := p.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
+		part := data[:min(len(data), sendChunk)]
+		if err := w.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
 			return written, err
 		}
-		n, err := p.w.Write(part)
+		n, err := w.w.Write(part)
 		written += n
 		if err != nil {
 			return written, err

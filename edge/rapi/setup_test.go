@@ -28,25 +28,25 @@ import (
 
 const uuid1 = "76e6367a-d954-4e33-91fe-c9ce6d10fbfd"
 
-// luxi is a fake of what the gateway does: jobs and rules that tests set, and what
+// fakeLuxi is a fake of what the gateway does: jobs and rules that tests set, and what
 // was asked of it.
-type luxi struct {
+type fakeLuxi struct {
 	mu      sync.Mutex
 	jobs    map[int64]string // status
 	filters map[string]map[string]any
-	last    int64
+	lastID  int64
 	err     error                                       // of all calls, if not nil
 	wait    func(ctx context.Context) (string, error)   // of WaitForJobChange
 	asked   []string                                    // method and arguments
 	answers map[string]func(args []any) (string, error) // in place of the usual ones
 }
 
-func newLuxi() *luxi {
-	return &luxi{jobs: map[int64]string{}, filters: map[string]map[string]any{}, answers: map[string]func([]any) (string, error){}}
+func newFakeLuxi() *fakeLuxi {
+	return &fakeLuxi{jobs: map[int64]string{}, filters: map[string]map[string]any{}, answers: map[string]func([]any) (string, error){}}
 }
 
 // Call is part of rapi.Luxi.
-func (l *luxi) Call(ctx context.Context, _ rapi.Class, method string, args ...any) (json.RawMessage, error) {
+func (l *fakeLuxi) Call(ctx context.Context, _ rapi.Class, method string, args ...any) (json.RawMessage, error) {
 	encoded, err := json.Marshal(append([]any{}, args...))
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (l *luxi) Call(ctx context.Context, _ rapi.Class, method string, args ...an
 	defer l.mu.Unlock()
 	answer := l.answers[method]
 	if answer == nil {
-		answer = l.usual(method)
+		answer = l.defaultAnswer(method)
 	}
 	text, err := answer(plain)
 	return json.RawMessage(text), err
@@ -85,7 +85,7 @@ func failed(class string, args ...string) error {
 }
 
 // calls of a method since the last look.
-func (l *luxi) calls(method string) []string {
+func (l *fakeLuxi) calls(method string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var found []string
@@ -98,12 +98,12 @@ func (l *luxi) calls(method string) []string {
 	return found
 }
 
-func (l *luxi) usual(method string) func(args []any) (string, error) {
+func (l *fakeLuxi) defaultAnswer(method string) func(args []any) (string, error) {
 	return map[string]func(args []any) (string, error){
 		"QueryJobs":        l.queryJobs,
 		"WaitForJobChange": l.waitForJobChange,
 		"CancelJob":        l.cancelJob,
-		"SubmitJob":        func([]any) (string, error) { l.last++; return fmt.Sprint(l.last), nil },
+		"SubmitJob":        func([]any) (string, error) { l.lastID++; return fmt.Sprint(l.lastID), nil },
 		"SubmitManyJobs":   l.submitManyJobs,
 		"QueryFilters":     l.queryFilters,
 		"ReplaceFilter":    l.replaceFilter,
@@ -145,7 +145,7 @@ func values(id int64, status string, fields []any) []any {
 	return row
 }
 
-func (l *luxi) queryJobs(args []any) (string, error) {
+func (l *fakeLuxi) queryJobs(args []any) (string, error) {
 	var ids []int64
 	if args[0] == nil {
 		for id := range l.jobs {
@@ -164,7 +164,7 @@ func (l *luxi) queryJobs(args []any) (string, error) {
 	return marshal(rows), nil
 }
 
-func (l *luxi) waitForJobChange(args []any) (string, error) {
+func (l *fakeLuxi) waitForJobChange(args []any) (string, error) {
 	status := l.jobs[int64(args[0].(float64))]
 	if status == "" {
 		return "", failed("JobLost", `"Can't load job file"`)
@@ -175,7 +175,7 @@ func (l *luxi) waitForJobChange(args []any) (string, error) {
 	return marshal([]any{[]string{status}, []any{}}), nil
 }
 
-func (l *luxi) cancelJob(args []any) (string, error) {
+func (l *fakeLuxi) cancelJob(args []any) (string, error) {
 	id := int64(args[0].(float64))
 	if l.jobs[id] == "queued" {
 		l.jobs[id] = "canceled"
@@ -184,16 +184,16 @@ func (l *luxi) cancelJob(args []any) (string, error) {
 	return fmt.Sprintf(`[false,"Job %d not found in queue"]`, id), nil
 }
 
-func (l *luxi) submitManyJobs(args []any) (string, error) {
+func (l *fakeLuxi) submitManyJobs(args []any) (string, error) {
 	rows := []any{}
 	for range args[0].([]any) {
-		l.last++
-		rows = append(rows, []any{true, l.last})
+		l.lastID++
+		rows = append(rows, []any{true, l.lastID})
 	}
 	return marshal(rows), nil
 }
 
-func (l *luxi) queryFilters(args []any) (string, error) {
+func (l *fakeLuxi) queryFilters(args []any) (string, error) {
 	rows := [][]any{}
 	for uuid, rule := range l.filters {
 		if args[0] != nil && !slices.Contains(args[0].([]any), any(uuid)) {
@@ -208,7 +208,7 @@ func (l *luxi) queryFilters(args []any) (string, error) {
 	return marshal(rows), nil
 }
 
-func (l *luxi) replaceFilter(args []any) (string, error) {
+func (l *fakeLuxi) replaceFilter(args []any) (string, error) {
 	if args[3] == "NOPE" {
 		return "", &wire.RequestError{Text: `Failed to parse request: Cannot convert value '[null, 1, [], "NOPE", []]', error: malformed FilterAction JSON: "NOPE"`}
 	}
@@ -226,7 +226,7 @@ func (l *luxi) replaceFilter(args []any) (string, error) {
 	return marshal(uuid), nil
 }
 
-func (l *luxi) deleteFilter(args []any) (string, error) {
+func (l *fakeLuxi) deleteFilter(args []any) (string, error) {
 	uuid := args[0].(string)
 	if l.filters[uuid] == nil {
 		return "", failed("GenericError", marshal("Filter rule with UUID "+uuid+" does not exist"))
@@ -235,7 +235,7 @@ func (l *luxi) deleteFilter(args []any) (string, error) {
 	return "null", nil
 }
 
-func (l *luxi) query(args []any) (string, error) {
+func (l *fakeLuxi) query(args []any) (string, error) {
 	fields := args[1].([]any)
 	if args[0] == "nosuch" {
 		return "", &wire.RequestError{Text: `Failed to parse request: Cannot convert value '["nosuch", ["id"], null]', error: Can't parse value 'nosuch' as neitherQueryTypeLuxi nor QueryTypeOp`}
@@ -280,10 +280,10 @@ func marshal(v any) string {
 
 const usersFile = "# who may do what\npeer secret write\nro secret\nreader secret read\nhashed {HA1}" // the hash follows
 
-// bench is a server with a fake behind it.
-type bench struct {
+// testServer is a server with a fake behind it.
+type testServer struct {
 	testing.TB
-	luxi   *luxi
+	luxi   *fakeLuxi
 	feed   *rapi.Feed
 	server *rapi.Server
 	url    string
@@ -293,10 +293,10 @@ type bench struct {
 	done   chan error
 }
 
-// newBench starts a server whose configuration is changed first.
-func newBench(t testing.TB, change ...func(*rapi.Config)) *bench {
+// newTestServer starts a server whose configuration is changed first.
+func newTestServer(t testing.TB, change ...func(*rapi.Config)) *testServer {
 	t.Helper()
-	b := &bench{TB: t, luxi: newLuxi(), feed: rapi.NewFeed(time.Unix(1, 0)), done: make(chan error, 1)}
+	b := &testServer{TB: t, luxi: newFakeLuxi(), feed: rapi.NewFeed(time.Unix(1, 0)), done: make(chan error, 1)}
 	b.users = filepath.Join(t.TempDir(), "users")
 	require.NoError(t, os.WriteFile(b.users, []byte(usersFile+ha1("hashed", "secret")+" read,write\n"), 0o600))
 	log, hook := logrustest.NewNullLogger()
@@ -328,7 +328,7 @@ func newBench(t testing.TB, change ...func(*rapi.Config)) *bench {
 
 var stopped sync.Map // servers
 
-func (b *bench) stop() {
+func (b *testServer) stop() {
 	if _, already := stopped.LoadOrStore(b.server, true); already {
 		return
 	}
@@ -350,7 +350,7 @@ type answer struct {
 
 // do makes a request as somebody, name:password, with a body, which is JSON unless
 // a header says otherwise.
-func (b *bench) do(method, path, who, body string, headers ...string) answer {
+func (b *testServer) do(method, path, user, body string, headers ...string) answer {
 	b.Helper()
 	var source io.Reader
 	if body != "" {
@@ -358,7 +358,7 @@ func (b *bench) do(method, path, who, body string, headers ...string) answer {
 	}
 	r, err := http.NewRequest(method, b.url+path, source)
 	require.NoError(b, err)
-	if name, password, ok := strings.Cut(who, ":"); ok {
+	if name, password, ok := strings.Cut(user, ":"); ok {
 		r.SetBasicAuth(name, password)
 	}
 	if body != "" {
@@ -381,7 +381,7 @@ func (b *bench) do(method, path, who, body string, headers ...string) answer {
 }
 
 // failure is the message of an error, whose form is Ganeti's.
-func (b *bench) failure(code int, a answer) string {
+func (b *testServer) failure(code int, a answer) string {
 	b.Helper()
 	require.Equal(b, code, a.code, a.body)
 	require.Equal(b, "application/json", a.header.Get("Content-Type"))
@@ -397,7 +397,7 @@ func (b *bench) failure(code int, a answer) string {
 	return body.Message
 }
 
-func (b *bench) good(want string, a answer) {
+func (b *testServer) requireCode(want string, a answer) {
 	b.Helper()
 	require.Equal(b, http.StatusOK, a.code, a.body)
 	require.JSONEq(b, want, a.body)

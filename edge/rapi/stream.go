@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	listenersMax = 200              // streams of events at a time
-	heartbeat    = 15 * time.Second // a sign of life, while nothing happens
-	retryMillis  = 2000             // pause before a client comes back
-	batchMax     = 256              // events sent at once
+	eventStreamsMax   = 200              // streams of events at a time
+	heartbeatInterval = 15 * time.Second // a sign of life, while nothing happens
+	retryMillis       = 2000             // pause before a client comes back
+	batchMax          = 256              // events sent at once
 )
 
 // events is a stream of server-sent events. Who comes back with the last id that
@@ -27,8 +27,8 @@ func (s *Server) events(c *call) (any, error) {
 		return nil, err
 	}
 	select {
-	case s.listeners <- struct{}{}:
-		defer func() { <-s.listeners }()
+	case s.streamSlots <- struct{}{}:
+		defer func() { <-s.streamSlots }()
 	default:
 		return nil, &Failure{Code: http.StatusServiceUnavailable, Message: "Too many clients listen to events; try again later", RetryAfter: 30}
 	}
@@ -41,16 +41,16 @@ func (s *Server) events(c *call) (any, error) {
 	header.Set("X-Accel-Buffering", "no") // a proxy that collects is no stream
 	c.WriteHeader(http.StatusOK)
 	if c.Method == http.MethodHead {
-		return answered{}, nil
+		return alreadyWritten{}, nil
 	}
-	ctx, stop := s.untilStop(c.Context())
+	ctx, stop := s.withStop(c.Context())
 	defer stop()
-	l := &listener{feed: s.config.Feed, kinds: kinds, w: c.ResponseWriter, control: http.NewResponseController(c.ResponseWriter)}
-	l.begin(name)
+	l := &eventStream{feed: s.config.Feed, kinds: kinds, w: c.ResponseWriter, control: http.NewResponseController(c.ResponseWriter)}
+	l.start(name)
 	for l.err == nil && ctx.Err() == nil {
 		l.next(ctx)
 	}
-	return answered{}, nil
+	return alreadyWritten{}, nil
 }
 
 // kinds are those that the client wants; nil: all.
@@ -63,76 +63,76 @@ func (c *call) kinds() ([]events.Kind, error) {
 	for name := range strings.SplitSeq(given, ",") {
 		kind := events.Kind(strings.TrimSpace(name))
 		if !slices.Contains([]events.Kind{events.Jobs, events.Filters, events.Locks}, kind) {
-			return nil, fail(http.StatusBadRequest, "There are no events of kind '%s'; there are job, filter, lock", shortened(name))
+			return nil, newFailure(http.StatusBadRequest, "There are no events of kind '%s'; there are job, filter, lock", truncated(name))
 		}
 		kinds = append(kinds, kind)
 	}
 	return kinds, nil
 }
 
-// listener is one stream of events.
-type listener struct {
-	feed    *Feed
-	kinds   []events.Kind
-	seen    uint64 // number of the last event that it needs no more
-	w       http.ResponseWriter
-	control *http.ResponseController
-	err     error // the client is gone
+// eventStream is one stream of events.
+type eventStream struct {
+	feed     *Feed
+	kinds    []events.Kind
+	lastSent uint64 // number of the last event that it needs no more
+	w        http.ResponseWriter
+	control  *http.ResponseController
+	err      error // the client is gone
 }
 
-// begin says where the stream begins: after what the client has seen, or now.
-func (l *listener) begin(name string) {
-	l.seen = l.feed.last()
-	number, ours := l.feed.number(name)
+// start says where the stream begins: after what the client has seen, or now.
+func (s *eventStream) start(name string) {
+	s.lastSent = s.feed.lastNumber()
+	number, own := s.feed.parseEventID(name)
 	switch {
 	case name == "":
-		l.send(fmtEvent(l.feed.name(l.seen), "open", []byte("{}")))
-	case ours:
-		l.seen = number // if that is too long ago, next says so
+		s.send(formatEvent(s.feed.eventID(s.lastSent), "open", []byte("{}")))
+	case own:
+		s.lastSent = number // if that is too long ago, next says so
 	default:
-		l.send(fmtEvent(l.feed.name(l.seen), reset, quotedReason("the daemon is another one than that of the last event")))
+		s.send(formatEvent(s.feed.eventID(s.lastSent), gapKind, reasonData("the daemon is another one than that of the last event")))
 	}
 }
 
 // next sends what there is, or waits for something to happen.
-func (l *listener) next(ctx context.Context) {
-	found, changed, lost := l.feed.after(l.seen, batchMax)
+func (s *eventStream) next(ctx context.Context) {
+	found, changed, lost := s.feed.since(s.lastSent, batchMax)
 	switch {
 	case lost:
-		l.seen = l.feed.last()
-		l.send(fmtEvent(l.feed.name(l.seen), reset, quotedReason("there were more events than are kept")))
+		s.lastSent = s.feed.lastNumber()
+		s.send(formatEvent(s.feed.eventID(s.lastSent), gapKind, reasonData("there were more events than are kept")))
 	case len(found) > 0:
 		var text []byte
 		for _, e := range found {
-			if l.kinds == nil || e.kind == reset || slices.Contains(l.kinds, e.kind) {
-				text = append(text, fmtEvent(l.feed.name(e.number), e.kind, e.data)...)
+			if s.kinds == nil || e.kind == gapKind || slices.Contains(s.kinds, e.kind) {
+				text = append(text, formatEvent(s.feed.eventID(e.number), e.kind, e.data)...)
 			}
 		}
-		l.seen = found[len(found)-1].number
+		s.lastSent = found[len(found)-1].number
 		if text != nil {
-			l.send(text)
+			s.send(text)
 		}
 	default:
-		timer := time.NewTimer(heartbeat)
+		timer := time.NewTimer(heartbeatInterval)
 		defer timer.Stop()
 		select {
 		case <-changed:
 		case <-timer.C:
-			l.send([]byte(":\n\n"))
+			s.send([]byte(":\n\n"))
 		case <-ctx.Done():
 		}
 	}
 }
 
-func (l *listener) send(text []byte) {
-	if _, l.err = (paced{l.w, l.control}).Write(text); l.err == nil {
-		l.err = l.control.Flush()
+func (s *eventStream) send(text []byte) {
+	if _, s.err = (deadlineWriter{s.w, s.control}).Write(text); s.err == nil {
+		s.err = s.control.Flush()
 	}
 }
 
-// fmtEvent writes an event as browsers read it. JSON as we make it has no line
+// formatEvent writes an event as browsers read it. JSON as we make it has no line
 // ends; what others have made may.
-func fmtEvent(id string, kind events.Kind, data []byte) []byte {
+func formatEvent(id string, kind events.Kind, data []byte) []byte {
 	var b bytes.Buffer
 	b.WriteString("id: " + id + "\nevent: " + string(kind) + "\n")
 	if kind == "open" {

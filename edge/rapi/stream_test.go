@@ -17,12 +17,12 @@ import (
 
 // stream is what a client gets of /3/events.
 type stream struct {
-	*bench
+	*testServer
 	lines *bufio.Scanner
 	close func()
 }
 
-func (b *bench) listen(path, last string) *stream {
+func (b *testServer) listen(path, last string) *stream {
 	b.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+path, nil)
@@ -41,12 +41,12 @@ func (b *bench) listen(path, last string) *stream {
 	return s
 }
 
-// seen is an event as a client knows it.
-type seen struct{ id, kind, data string }
+// receivedEvent is an event as a client knows it.
+type receivedEvent struct{ id, kind, data string }
 
-func (s *stream) next() seen {
+func (s *stream) next() receivedEvent {
 	s.Helper()
-	var e seen
+	var e receivedEvent
 	for s.lines.Scan() {
 		name, value, _ := strings.Cut(s.lines.Text(), ": ")
 		switch name {
@@ -67,14 +67,14 @@ func (s *stream) next() seen {
 	return e
 }
 
-func (b *bench) publish(from, to int) {
+func (b *testServer) publish(from, to int) {
 	for i := from; i <= to; i++ {
 		b.feed.Publish(events.Jobs, fmt.Appendf(nil, `{"id":%d}`, i))
 	}
 }
 
 func TestEvents(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	b.publish(1, 3)
 	s := b.listen("/3/events", "")
 	open := s.next()
@@ -101,7 +101,7 @@ func TestEvents(t *testing.T) {
 
 // A gap is said to be one, and what comes after it is told.
 func TestEventsThatAreNotKnownAnyMore(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	s := b.listen("/3/events", "")
 	id := s.next().id
 	s.close()
@@ -121,7 +121,7 @@ func TestEventsThatAreNotKnownAnyMore(t *testing.T) {
 
 // Memory is bounded by the size of events, too.
 func TestLargeEvents(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	s := b.listen("/3/events", "")
 	id := s.next().id
 	s.close()
@@ -134,7 +134,7 @@ func TestLargeEvents(t *testing.T) {
 }
 
 func TestAListenerEndsWithTheServer(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	s := b.listen("/3/events", "")
 	s.next()
 	b.stop()
@@ -143,7 +143,7 @@ func TestAListenerEndsWithTheServer(t *testing.T) {
 
 // Each of many listeners gets everything, in order, however fast it comes.
 func TestManyListeners(t *testing.T) {
-	b := newBench(t)
+	b := newTestServer(t)
 	const listeners, number = 50, 5000
 	var streams []*stream
 	for range listeners {

@@ -20,67 +20,67 @@ const (
 
 // Names of opcodes.
 const (
-	opKey        = "OP_ID"
+	opIDKey      = "OP_ID"
 	opRunCommand = "OP_RUN_COMMAND"
 )
 
 // redistributeConfig submits a job of Ganeti's.
 func (s *Server) redistributeConfig(c *call) (any, error) {
-	return s.submitOne(c, "OP_CLUSTER_REDIST_CONF", "redist_config", members{})
+	return s.submitOne(c, "OP_CLUSTER_REDIST_CONF", "redist_config", jsonObject{})
 }
 
 // modify changes parameters of the cluster, by a job.
 func (s *Server) modify(c *call) (any, error) {
-	m, err := objectOf(c.body)
+	m, err := parseObject(c.body)
 	if err != nil {
 		return nil, err
 	}
 	if _, given := m["compression_tools"]; given {
 		// They are commands; Ganeti lets nobody set them from afar.
-		return nil, fail(http.StatusForbidden, "The parameter 'compression_tools' can not be set over the remote API")
+		return nil, newFailure(http.StatusForbidden, "The parameter 'compression_tools' can not be set over the remote API")
 	}
 	return s.submitOne(c, "OP_CLUSTER_SET_PARAMS", "cluster_modify", m)
 }
 
 // submitOne submits a job of one opcode, whose parameters are the body's.
-func (s *Server) submitOne(c *call, opcode, handler string, params members) (any, error) {
+func (s *Server) submitOne(c *call, opcode, handler string, params jsonObject) (any, error) {
 	if len(params) == 0 && c.body != nil && string(c.body) != "null" {
 		var err error
-		if params, err = objectOf(c.body); err != nil {
+		if params, err = parseObject(c.body); err != nil {
 			return nil, err
 		}
 	}
-	for _, key := range []string{opKey, "reason"} {
+	for _, key := range []string{opIDKey, "reason"} {
 		if _, given := params[key]; given {
-			return nil, fail(http.StatusBadRequest, "Invalid body parameters: there is no parameter '%s'", key)
+			return nil, newFailure(http.StatusBadRequest, "Invalid body parameters: there is no parameter '%s'", key)
 		}
 	}
-	params[opKey] = quoted(opcode)
-	params["reason"] = c.trail(nil, librarySource+handler, "")
-	id, err := s.luxi(c, Short, "SubmitJob", []members{params})
-	return id, invalidBody(err)
+	params[opIDKey] = quoteJSON(opcode)
+	params["reason"] = c.reasonTrail(nil, librarySource+handler, "")
+	id, err := s.luxi(c, Short, "SubmitJob", []jsonObject{params})
+	return id, asClientError(err)
 }
 
-// trail is a reason trail: what was there, what the user gives as a reason in the
+// reasonTrail is a reason trail: what was there, what the user gives as a reason in the
 // query, and who it came through.
-func (c *call) trail(before []raw, source, text string) raw {
+func (c *call) reasonTrail(before []raw, source, text string) raw {
 	now := time.Now().UnixNano()
 	entries := before
 	if reason := c.URL.Query().Get("reason"); reason != "" {
-		entries = append(entries, entry(userSource, reason, now))
+		entries = append(entries, reasonEntry(userSource, reason, now))
 	}
-	data, err := json.Marshal(append(entries, entry(source, text, now)))
+	data, err := json.Marshal(append(entries, reasonEntry(source, text, now)))
 	if err != nil {
 		panic(fmt.Errorf("a reason trail cannot be encoded: %w", err)) // it is of JSON and strings
 	}
 	return data
 }
 
-func entry(source, text string, now int64) raw {
-	return fmt.Appendf(nil, "[%s, %s, %d]", quoted(source), quoted(text), now)
+func reasonEntry(source, text string, now int64) raw {
+	return fmt.Appendf(nil, "[%s, %s, %d]", quoteJSON(source), quoteJSON(text), now)
 }
 
-func quoted(s string) raw {
+func quoteJSON(s string) raw {
 	data, err := json.Marshal(s)
 	if err != nil {
 		panic(fmt.Errorf("a string cannot be encoded: %w", err))
@@ -88,20 +88,20 @@ func quoted(s string) raw {
 	return data
 }
 
-// invalidBody: a submission that LUXI cannot parse, or that no queue would take,
+// asClientError: a submission that LUXI cannot parse, or that no queue would take,
 // is the client's mistake.
-func invalidBody(err error) error {
+func asClientError(err error) error {
 	var refused *wire.RequestError
 	if errors.As(err, &refused) {
 		text := strings.TrimPrefix(refused.Text, "Failed to parse request: ")
 		for _, method := range []string{"SubmitJob: ", "SubmitManyJobs: "} {
 			text = strings.TrimPrefix(text, method)
 		}
-		return fail(http.StatusBadRequest, "Invalid body parameters: %s", text)
+		return newFailure(http.StatusBadRequest, "Invalid body parameters: %s", text)
 	}
 	var failed *wire.Error
 	if errors.As(err, &failed) && failed.Class == "OpPrereqError" {
-		return fail(http.StatusBadRequest, "%s", failed)
+		return newFailure(http.StatusBadRequest, "%s", failed)
 	}
 	return err
 }
@@ -109,38 +109,38 @@ func invalidBody(err error) error {
 // submit records jobs, all of them or none: {"ops": [opcode, ...]} for one job,
 // {"jobs": [[opcode, ...], ...]} for several.
 func (s *Server) submit(c *call) (any, error) {
-	m, err := objectOf(c.body)
+	m, err := parseObject(c.body)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.only("ops", "jobs"); err != nil {
+	if err := m.allowOnly("ops", "jobs"); err != nil {
 		return nil, err
 	}
 	if (m["ops"] == nil) == (m["jobs"] == nil) {
-		return nil, fail(http.StatusBadRequest, "Give either 'ops', the opcodes of one job, or 'jobs', a list of such lists")
+		return nil, newFailure(http.StatusBadRequest, "Give either 'ops', the opcodes of one job, or 'jobs', a list of such lists")
 	}
 	jobs := []raw{m["ops"]}
 	if m["jobs"] != nil {
 		if err := json.Unmarshal(m["jobs"], &jobs); err != nil {
-			return nil, fail(http.StatusBadRequest, "The 'jobs' parameter should be a list")
+			return nil, newFailure(http.StatusBadRequest, "The 'jobs' parameter should be a list")
 		}
 	}
-	drafts := make([][]members, len(jobs))
+	drafts := make([][]jsonObject, len(jobs))
 	for i, ops := range jobs {
-		if drafts[i], err = s.draft(c, ops); err != nil {
+		if drafts[i], err = s.checkOps(c, ops); err != nil {
 			return nil, err
 		}
 	}
 	var rows []raw
-	if err := s.into(c, &rows, "SubmitManyJobs", drafts); err != nil {
-		return nil, invalidBody(err)
+	if err := s.luxiInto(c, &rows, "SubmitManyJobs", drafts); err != nil {
+		return nil, asClientError(err)
 	}
-	return submitted(rows)
+	return submittedIDs(rows)
 }
 
-// submitted is the ids of new jobs. A job that was not recorded, while others
+// submittedIDs is the ids of new jobs. A job that was not recorded, while others
 // were, is an error of the disk.
-func submitted(rows []raw) (any, error) {
+func submittedIDs(rows []raw) (any, error) {
 	ids := make([]int64, len(rows))
 	for i, row := range rows {
 		var done bool
@@ -149,10 +149,10 @@ func submitted(rows []raw) (any, error) {
 			return nil, &wire.MalformedResponse{Err: err}
 		}
 		if !done || json.Unmarshal(outcome, &ids[i]) != nil {
-			return nil, fail(http.StatusInternalServerError, "Job %d of %d was not recorded: %s; look at the list of jobs before you submit again", i+1, len(rows), outcome)
+			return nil, newFailure(http.StatusInternalServerError, "Job %d of %d was not recorded: %s; look at the list of jobs before you submit again", i+1, len(rows), outcome)
 		}
 	}
-	result := created{what: map[string][]int64{"ids": ids}}
+	result := created{body: map[string][]int64{"ids": ids}}
 	if len(ids) == 1 {
 		result.location = fmt.Sprintf("/2/jobs/%d", ids[0])
 	} else {
@@ -161,31 +161,31 @@ func submitted(rows []raw) (any, error) {
 	return result, nil
 }
 
-// draft looks at the opcodes of a job. What was looked at is what is passed on:
+// checkOps looks at the opcodes of a job. What was looked at is what is passed on:
 // opcodes are written anew, so that no reader sees another one in them.
-func (s *Server) draft(c *call, ops raw) ([]members, error) {
+func (s *Server) checkOps(c *call, ops raw) ([]jsonObject, error) {
 	var each []raw
 	if ops == nil || json.Unmarshal(ops, &each) != nil {
-		return nil, fail(http.StatusBadRequest, "The opcodes of a job should be a list")
+		return nil, newFailure(http.StatusBadRequest, "The opcodes of a job should be a list")
 	}
-	draft := make([]members, len(each))
+	draft := make([]jsonObject, len(each))
 	for i, op := range each {
-		m, err := objectOf(op)
+		m, err := parseObject(op)
 		if err != nil {
-			return nil, fail(http.StatusBadRequest, "Invalid body parameters: opcode %d of a job: %s", i+1, err)
+			return nil, newFailure(http.StatusBadRequest, "Invalid body parameters: opcode %d of a job: %s", i+1, err)
 		}
 		var name string
-		if json.Unmarshal(m[opKey], &name) != nil {
-			return nil, fail(http.StatusBadRequest, "Invalid body parameters: opcode %d of a job has no %s", i+1, opKey)
+		if json.Unmarshal(m[opIDKey], &name) != nil {
+			return nil, newFailure(http.StatusBadRequest, "Invalid body parameters: opcode %d of a job has no %s", i+1, opIDKey)
 		}
 		if name == opRunCommand && !s.config.AllowCommands {
-			return nil, fail(http.StatusForbidden, "%s may not be submitted over the remote API: it would let who has a password run any command; "+
+			return nil, newFailure(http.StatusForbidden, "%s may not be submitted over the remote API: it would let who has a password run any command; "+
 				"lockstepd --rapi-allow-commands permits it", opRunCommand)
 		}
-		m[opKey] = quoted(name)
+		m[opIDKey] = quoteJSON(name)
 		var before []raw
 		if given := m.nullable("reason"); given == nil || json.Unmarshal(given, &before) == nil {
-			m["reason"] = c.trail(before, submitSource, "user="+c.user) // if it is no list, LUXI says so
+			m["reason"] = c.reasonTrail(before, submitSource, "user="+c.user) // if it is no list, LUXI says so
 		}
 		draft[i] = m
 	}

@@ -9,15 +9,15 @@ import (
 
 // Bounds of what failed logins cost.
 const (
-	failuresFree = 3 // failures from an address that cost nothing
+	freeFailures = 3 // failures from an address that cost nothing
 	pauseFirst   = 100 * time.Millisecond
-	pauseMost    = 3 * time.Second
+	pauseMax     = 3 * time.Second
 
-	nameFailuresFree = 10 // failures for a name, from all addresses, that cost nothing
+	freeNameFailures = 10 // failures for a name, from all addresses, that cost nothing
 	namePause        = 100 * time.Millisecond
 
 	forgetAfter = time.Minute // without a failure
-	knownFor    = time.Hour   // since the last login
+	trustedFor  = time.Hour   // since the last login
 	countersMax = 4096
 )
 
@@ -35,13 +35,13 @@ const (
 // of other names at that address, and of that name at other addresses, do not
 // affect it.
 type throttle struct {
-	most     int
-	counters map[counted]*list.Element
-	byAge    *list.List // of *counter, the one that was used last at the end
+	limit     int
+	counters  map[counterKey]*list.Element
+	byLastUse *list.List // of *counter, the one that was used last at the end
 }
 
-// counted is what a counter is for: an address, a name, or a name at an address.
-type counted struct {
+// counterKey is what a counter is for: an address, a name, or a name at an address.
+type counterKey struct {
 	address netip.Prefix
 	name    digest
 }
@@ -51,21 +51,21 @@ type digest [16]byte
 
 // counter is what is remembered of logins.
 type counter struct {
-	of       counted
-	failures int
-	failed   time.Time // the last time
-	loggedIn time.Time // the last time; only for a name at an address
+	key         counterKey
+	failures    int
+	lastFailure time.Time // the last time
+	lastLogin   time.Time // the last time; only for a name at an address
 }
 
-// attempt is a login as the throttle sees it.
-type attempt struct {
+// loginAttempt is a login as the throttle sees it.
+type loginAttempt struct {
 	address netip.Prefix
 	name    digest
 }
 
-// newAttempt is a login from an address. Addresses of a network that one customer
+// newLoginAttempt is a login from an address. Addresses of a network that one customer
 // usually has, a /64 of IPv6, count as one.
-func newAttempt(source, name string) attempt {
+func newLoginAttempt(source, name string) loginAttempt {
 	address, err := netip.ParseAddr(source)
 	if err != nil {
 		address = netip.IPv6Unspecified()
@@ -76,90 +76,90 @@ func newAttempt(source, name string) attempt {
 		bits = 64
 	}
 	sum := sha256.Sum256([]byte(name))
-	return attempt{netip.PrefixFrom(address, bits).Masked(), digest(sum[:16])}
+	return loginAttempt{netip.PrefixFrom(address, bits).Masked(), digest(sum[:16])}
 }
 
-func newThrottle(most int) *throttle {
-	return &throttle{most: most, counters: map[counted]*list.Element{}, byAge: list.New()}
+func newThrottle(limit int) *throttle {
+	return &throttle{limit: limit, counters: map[counterKey]*list.Element{}, byLastUse: list.New()}
 }
 
 // wait is how long logins like this one are refused; 0: this one may be checked.
-func (t *throttle) wait(a attempt, now time.Time) time.Duration {
-	if c := t.known(a, now); c != nil {
-		return c.pause(failuresFree, pauseFirst, pauseMost, now)
+func (t *throttle) wait(a loginAttempt, now time.Time) time.Duration {
+	if c := t.trusted(a, now); c != nil {
+		return c.remainingPause(freeFailures, pauseFirst, pauseMax, now)
 	}
-	return max(t.find(counted{address: a.address}).pause(failuresFree, pauseFirst, pauseMost, now),
-		t.find(counted{name: a.name}).pause(nameFailuresFree, namePause, namePause, now))
+	return max(t.find(counterKey{address: a.address}).remainingPause(freeFailures, pauseFirst, pauseMax, now),
+		t.find(counterKey{name: a.name}).remainingPause(freeNameFailures, namePause, namePause, now))
 }
 
-// failed notes that a login was checked and was wrong.
-func (t *throttle) failed(a attempt, now time.Time) {
-	if c := t.known(a, now); c != nil {
-		c.fail(now)
+// recordFailure notes that a login was checked and was wrong.
+func (t *throttle) recordFailure(a loginAttempt, now time.Time) {
+	if c := t.trusted(a, now); c != nil {
+		c.addFailure(now)
 	} else {
-		t.use(counted{address: a.address}).fail(now)
+		t.findOrCreate(counterKey{address: a.address}).addFailure(now)
 	}
-	t.use(counted{name: a.name}).fail(now)
+	t.findOrCreate(counterKey{name: a.name}).addFailure(now)
 }
 
-// loggedIn notes that a login was checked and was right.
-func (t *throttle) loggedIn(a attempt, now time.Time) {
-	c := t.use(counted(a))
-	c.failures, c.loggedIn = 0, now
+// recordLogin notes that a login was checked and was right.
+func (t *throttle) recordLogin(a loginAttempt, now time.Time) {
+	c := t.findOrCreate(counterKey(a))
+	c.failures, c.lastLogin = 0, now
 }
 
-// known is the counter of a name that has logged in from this address; nil: it has
+// trusted is the counter of a name that has logged in from this address; nil: it has
 // not, or too long ago.
-func (t *throttle) known(a attempt, now time.Time) *counter {
-	c := t.find(counted(a))
-	if c == nil || now.Sub(c.loggedIn) > knownFor {
+func (t *throttle) trusted(a loginAttempt, now time.Time) *counter {
+	c := t.find(counterKey(a))
+	if c == nil || now.Sub(c.lastLogin) > trustedFor {
 		return nil
 	}
 	return c
 }
 
 // find is the counter, nil if there is none. It stays while it is asked for.
-func (t *throttle) find(of counted) *counter {
-	e := t.counters[of]
+func (t *throttle) find(key counterKey) *counter {
+	e := t.counters[key]
 	if e == nil {
 		return nil
 	}
-	t.byAge.MoveToBack(e)
+	t.byLastUse.MoveToBack(e)
 	c, _ := e.Value.(*counter)
 	return c
 }
 
-// use is the counter, made if there is none. The one that was not used for longest
+// findOrCreate is the counter, made if there is none. The one that was not used for longest
 // makes room.
-func (t *throttle) use(of counted) *counter {
-	if c := t.find(of); c != nil {
+func (t *throttle) findOrCreate(key counterKey) *counter {
+	if c := t.find(key); c != nil {
 		return c
 	}
-	if len(t.counters) >= t.most {
-		oldest := t.byAge.Front()
-		if c, ok := t.byAge.Remove(oldest).(*counter); ok {
-			delete(t.counters, c.of)
+	if len(t.counters) >= t.limit {
+		oldest := t.byLastUse.Front()
+		if c, ok := t.byLastUse.Remove(oldest).(*counter); ok {
+			delete(t.counters, c.key)
 		}
 	}
-	c := &counter{of: of}
-	t.counters[of] = t.byAge.PushBack(c)
+	c := &counter{key: key}
+	t.counters[key] = t.byLastUse.PushBack(c)
 	return c
 }
 
-func (c *counter) fail(now time.Time) {
-	if now.Sub(c.failed) > forgetAfter {
+func (c *counter) addFailure(now time.Time) {
+	if now.Sub(c.lastFailure) > forgetAfter {
 		c.failures = 0
 	}
 	c.failures++
-	c.failed = now
+	c.lastFailure = now
 }
 
-// pause is what is left of the time in which logins are refused: first after so many
+// remainingPause is what is left of the time in which logins are refused: first after so many
 // failures, and twice as long after each further one.
-func (c *counter) pause(free int, first, most time.Duration, now time.Time) time.Duration {
-	if c == nil || c.failures <= free || now.Sub(c.failed) > forgetAfter {
+func (c *counter) remainingPause(free int, first, limit time.Duration, now time.Time) time.Duration {
+	if c == nil || c.failures <= free || now.Sub(c.lastFailure) > forgetAfter {
 		return 0
 	}
-	pause := min(first<<min(c.failures-free-1, 10), most)
-	return max(0, pause-now.Sub(c.failed))
+	pause := min(first<<min(c.failures-free-1, 10), limit)
+	return max(0, pause-now.Sub(c.lastFailure))
 }

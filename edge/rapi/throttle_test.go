@@ -30,7 +30,7 @@ func refusedFor(past []login, address, name string, now time.Time) time.Duration
 				last = earlier.at
 			}
 		}
-		return !last.IsZero() && l.at.Sub(last) <= rapi.KnownFor
+		return !last.IsZero() && l.at.Sub(last) <= rapi.TrustedFor
 	}
 	pause := func(counts func(i int, l login) (failed, reset bool), free int, first, most time.Duration) time.Duration {
 		failures, last := 0, time.Time{}
@@ -58,13 +58,13 @@ func refusedFor(past []login, address, name string, now time.Time) time.Duration
 		return pause(func(i int, l login) (bool, bool) {
 			mine := l.address == address && l.name == name
 			return mine && !l.right && known(i, l), mine && l.right
-		}, rapi.FailuresFree, rapi.PauseFirst, rapi.PauseMost)
+		}, rapi.FreeFailures, rapi.PauseFirst, rapi.PauseMax)
 	}
 	here := pause(func(i int, l login) (bool, bool) {
 		return l.address == address && !l.right && !known(i, l), false
-	}, rapi.FailuresFree, rapi.PauseFirst, rapi.PauseMost)
+	}, rapi.FreeFailures, rapi.PauseFirst, rapi.PauseMax)
 	everywhere := pause(func(_ int, l login) (bool, bool) { return l.name == name && !l.right, false },
-		rapi.NameFailuresFree, rapi.NamePause, rapi.NamePause)
+		rapi.FreeNameFailures, rapi.NamePause, rapi.NamePause)
 	return max(here, everywhere)
 }
 
@@ -107,7 +107,7 @@ func TestGuessesFromOneAddressAreFew(t *testing.T) {
 			}
 			require.Zero(t, throttle.Login("10.0.0.1", "neighbour", true, begin.Add(passed)))
 		}
-		require.LessOrEqual(t, checked, rapi.FailuresFree+6+int(length/rapi.PauseMost))
+		require.LessOrEqual(t, checked, rapi.FreeFailures+6+int(length/rapi.PauseMax))
 	})
 }
 
@@ -151,7 +151,7 @@ func TestGuessesFromManyAddresses(t *testing.T) {
 // before their check, the right one among them.
 func TestGuessesAreRefusedBeforeTheCheck(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, authenticate)
+	b := newTestServer(t, authenticate)
 	codes := make(chan int, 400)
 	var guesses sync.WaitGroup
 	for thread := range 20 {

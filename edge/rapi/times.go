@@ -36,7 +36,7 @@ func addTimes(value any) {
 		for key, inner := range value {
 			addTimes(inner)
 			name, isTime := strings.CutSuffix(key, "_ts")
-			if _, taken := value[name]; isTime && !taken {
+			if _, exists := value[name]; isTime && !exists {
 				twins[name] = rfc3339(inner)
 			}
 		}

@@ -15,9 +15,9 @@ import (
 
 // exchange is a request and what Ganeti 3.0.2 answered to it.
 type exchange struct {
-	title, method, path, who, body string
-	code                           int
-	answer                         string // cut off if it was long
+	title, method, path, user, body string
+	code                            int
+	answer                          string // cut off if it was long
 }
 
 // deviations are the answers that are others here, and why.
@@ -55,7 +55,7 @@ func readTranscript(t *testing.T) []exchange {
 		case requestLine.MatchString(line):
 			m := requestLine.FindStringSubmatch(line)
 			e := &all[len(all)-1]
-			e.method, e.path, e.who, e.body = m[1], m[2], m[3], m[4]
+			e.method, e.path, e.user, e.body = m[1], m[2], m[3], m[4]
 		case strings.HasPrefix(line, "< HTTP/1.1 "):
 			all[len(all)-1].code, err = strconv.Atoi(strings.Fields(line)[2])
 			require.NoError(t, err)
@@ -71,7 +71,7 @@ func readTranscript(t *testing.T) []exchange {
 // What Ganeti answered to these requests is what is answered here: the same codes,
 // the same errors, and results of the same form.
 func TestTheTranscriptOfGanetisServer(t *testing.T) {
-	b := newBench(t, authenticate)
+	b := newTestServer(t, authenticate)
 	b.luxi.jobs = map[int64]string{14757: "success", 14758: "running", 14759: "queued"}
 	for _, e := range readTranscript(t) {
 		t.Run(e.title, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestTheTranscriptOfGanetisServer(t *testing.T) {
 			if strings.Contains(e.title, "drained") {
 				b.luxi.answers["SubmitJob"] = func([]any) (string, error) { return "", failed("JobQueueDrainError", `"Job queue is drained"`) }
 			}
-			a := b.do(e.method, e.path, e.who, e.body)
+			a := b.do(e.method, e.path, e.user, e.body)
 			if deviates && deviation.code == 200 {
 				require.Equal(t, 200, a.code)
 				return

@@ -52,22 +52,22 @@ func ParseUsers(data []byte) (Users, []Mistake) {
 		if text == "" || text[0] == '#' {
 			continue
 		}
-		u, complaints := parseUser(text)
+		u, problems := parseUser(text)
 		if u.name != "" {
-			if _, twice := users[u.name]; twice {
-				complaints = append(complaints, fmt.Sprintf("user %q is there twice; this line counts", u.name))
+			if _, duplicate := users[u.name]; duplicate {
+				problems = append(problems, fmt.Sprintf("user %q is there twice; this line counts", u.name))
 			}
 			users[u.name] = u
 		}
-		for _, complaint := range complaints {
-			mistakes = append(mistakes, Mistake{number, complaint})
+		for _, problem := range problems {
+			mistakes = append(mistakes, Mistake{number, problem})
 		}
 	}
 	return users, mistakes
 }
 
 // parseUser reads one line. A user without a secret cannot log in.
-func parseUser(text string) (u User, complaints []string) {
+func parseUser(text string) (u User, problems []string) {
 	fields := strings.Fields(text)
 	if len(fields) < 2 || len(fields) > 3 {
 		if strings.ContainsAny(fields[0], ":{") {
@@ -76,10 +76,10 @@ func parseUser(text string) (u User, complaints []string) {
 		return User{name: fields[0]}, []string{fmt.Sprintf("not a name, a password and options, with spaces between them; %q cannot log in", fields[0])}
 	}
 	u.name = fields[0]
-	secret, hashed, complaint := parsePassword(fields[1])
+	secret, hashed, problem := parsePassword(fields[1])
 	u.secret, u.hashed = secret, hashed
-	if complaint != "" {
-		complaints = append(complaints, fmt.Sprintf("%s; %q cannot log in", complaint, u.name))
+	if problem != "" {
+		problems = append(problems, fmt.Sprintf("%s; %q cannot log in", problem, u.name))
 	}
 	if len(fields) == 3 {
 		for option := range strings.SplitSeq(fields[2], ",") {
@@ -90,14 +90,14 @@ func parseUser(text string) (u User, complaints []string) {
 				u.write = true
 			case "":
 			default:
-				complaints = append(complaints, fmt.Sprintf("there is no option %q; there are %s and %s", option, optionRead, optionWrite))
+				problems = append(problems, fmt.Sprintf("there is no option %q; there are %s and %s", option, optionRead, optionWrite))
 			}
 		}
 	}
-	return u, complaints
+	return u, problems
 }
 
-func parsePassword(text string) (secret []byte, hashed bool, complaint string) {
+func parsePassword(text string) (secret []byte, hashed bool, problem string) {
 	if text[0] != '{' {
 		return []byte(text), false, ""
 	}
@@ -128,6 +128,6 @@ func (us Users) Check(name, password string) (User, bool) {
 		got = hash[:]
 	}
 	a, b := sha256.Sum256(want), sha256.Sum256(got) // of one length, whatever theirs is
-	same := subtle.ConstantTimeCompare(a[:], b[:]) == 1
-	return u, same && u.secret != nil
+	equal := subtle.ConstantTimeCompare(a[:], b[:]) == 1
+	return u, equal && u.secret != nil
 }

@@ -53,7 +53,7 @@ func TestMistakesInTheUsersFileLetNobodyIn(t *testing.T) {
 
 func TestWhoMayDoWhat(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestServer(t)
 	for _, test := range []struct {
 		method, path, who string
 		code              int
@@ -73,7 +73,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 }
 
 func TestWhereEverybodyMustLogIn(t *testing.T) {
-	b := newBench(t, authenticate)
+	b := newTestServer(t, authenticate)
 	for path, code := range map[string]int{"/version": 200, "/": 401, "/2/jobs": 401, "/metrics": 200, "/3/openapi.json": 401, "/healthz": 200, "/readyz": 200, "/nothing": 404} {
 		require.Equal(t, code, b.do("GET", path, "", "").code, path)
 	}
@@ -85,7 +85,7 @@ func TestWhereEverybodyMustLogIn(t *testing.T) {
 // Who changes the file need not tell the daemon.
 func TestTheUsersFileIsReadAgain(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestServer(t)
 	status := func(who string) int { return b.do("GET", "/3/locks", who, "").code }
 	require.Equal(t, 401, status("new:sesame"))
 	require.NoError(t, os.WriteFile(b.users, []byte("new sesame read\nbad {x}sesame\n"), 0o644))

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	usersLook = time.Second // between two looks at the file, at least
-	usersMax  = 1 << 20     // bytes of the file
+	usersCheckInterval = time.Second // between two looks at the file, at least
+	usersMax           = 1 << 20     // bytes of the file
 )
 
 // usersFile is the users file as it was when it was read last.
@@ -22,17 +22,17 @@ type usersFile struct {
 	path string
 	log  *logrus.Logger
 
-	mu     sync.Mutex
-	looked time.Time
-	seen   string // what the file looked like from outside when it was read
-	failed string // why it could not be read the last time; empty: it could
-	users  Users
+	mu          sync.Mutex
+	checkedAt   time.Time
+	signature   string // what the file looked like from outside when it was read
+	lastFailure string // why it could not be read the last time; empty: it could
+	users       Users
 
-	load func(path string) ([]byte, fs.FileMode, error)
+	readFile func(path string) ([]byte, fs.FileMode, error)
 }
 
 func newUsersFile(path string, log *logrus.Logger) *usersFile {
-	return &usersFile{path: path, log: log, users: Users{}, seen: "not yet", load: readLimited}
+	return &usersFile{path: path, log: log, users: Users{}, signature: "not yet", readFile: readLimited}
 }
 
 // current is the users there are now: who changes the file need not tell.
@@ -40,22 +40,22 @@ func (f *usersFile) current() Users {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
-	if now.Sub(f.looked) < usersLook && !f.looked.IsZero() {
+	if now.Sub(f.checkedAt) < usersCheckInterval && !f.checkedAt.IsZero() {
 		return f.users
 	}
-	f.looked = now
-	seen := outside(f.path)
-	if seen == f.seen {
+	f.checkedAt = now
+	signature := fileSignature(f.path)
+	if signature == f.signature {
 		return f.users
 	}
-	if f.read() {
-		f.seen = seen
+	if f.reload() {
+		f.signature = signature
 	}
 	return f.users
 }
 
-// outside is what can be known of a file without reading it.
-func outside(path string) string {
+// fileSignature is what can be known of a file without reading it.
+func fileSignature(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err.Error()
@@ -63,21 +63,21 @@ func outside(path string) string {
 	return fmt.Sprintf("%d %d %s", info.ModTime().UnixNano(), info.Size(), info.Mode())
 }
 
-// read takes the file's users. Without a file there are none. A file that is there
+// reload takes the file's users. Without a file there are none. A file that is there
 // and cannot be read leaves things as they are, and is read again at the next look:
 // the result is false.
-func (f *usersFile) read() bool {
+func (f *usersFile) reload() bool {
 	entry := f.log.WithField("path", f.path)
-	data, mode, err := f.load(f.path)
-	complaint := f.failed
-	f.failed = ""
+	data, mode, err := f.readFile(f.path)
+	problem := f.lastFailure
+	f.lastFailure = ""
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		entry.Info("there is no users file: nobody can log in over the remote API")
 		f.users = Users{}
 		return true
 	case err != nil:
-		if f.failed = err.Error(); f.failed != complaint {
+		if f.lastFailure = err.Error(); f.lastFailure != problem {
 			entry.WithField("err", err).Error("the users file cannot be read; those of before can log in until it can")
 		}
 		return false

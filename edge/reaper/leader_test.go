@@ -37,8 +37,8 @@ type session struct {
 
 func newSession(t *testing.T) *session {
 	t.Helper()
-	told := filepath.Join(t.TempDir(), "pid")
-	s := &session{cmd: exec.Command("sh", "-c", "env -i sleep 300 & echo $! > "+told+".new; mv "+told+".new "+told+"; wait")}
+	output := filepath.Join(t.TempDir(), "pid")
+	s := &session{cmd: exec.Command("sh", "-c", "env -i sleep 300 & echo $! > "+output+".new; mv "+output+".new "+output+"; wait")}
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	require.NoError(t, s.cmd.Start())
 	t.Cleanup(func() {
@@ -46,17 +46,17 @@ func newSession(t *testing.T) *session {
 		_ = syscall.Kill(s.member, syscall.SIGKILL)
 	})
 	require.Eventually(t, func() bool {
-		content, err := os.ReadFile(told)
+		content, err := os.ReadFile(output)
 		if err == nil {
 			s.member, err = strconv.Atoi(strings.TrimSpace(string(content)))
 		}
 		return err == nil
 	}, patience, 5*time.Millisecond)
-	own, err := boot()
+	own, err := bootID()
 	require.NoError(t, err)
-	now, exists := statOf(s.cmd.Process.Pid)
+	now, exists := readProcessStat(s.cmd.Process.Pid)
 	require.True(t, exists)
-	s.leader = Leader{Boot: own, PID: s.cmd.Process.Pid, Began: now.began}
+	s.leader = Leader{Boot: own, PID: s.cmd.Process.Pid, StartTime: now.startTime}
 	return s
 }
 
@@ -68,7 +68,7 @@ func (s *session) end() {
 
 func (s *session) kill(t *testing.T) (killed []int) {
 	t.Helper()
-	job := Job{Livelock: "/none", Leader: &s.leader, GoneWithin: patience, Killing: func(pid int) { killed = append(killed, pid) }}
+	job := Job{Livelock: "/none", Leader: &s.leader, KillTimeout: patience, OnKill: func(pid int) { killed = append(killed, pid) }}
 	require.NoError(t, job.Kill())
 	return killed
 }
@@ -88,11 +88,11 @@ func TestWhatIsLeftOfALeaderThatHasNotBeenReaped(t *testing.T) {
 }
 
 // A session with the number of a dead leader may be a stranger's.
-func TestStrangersAreNotKilled(t *testing.T) {
+func TestOtherProcessesAreNotKilled(t *testing.T) {
 	for name, alter := range map[string]func(*session){
 		"another boot":                       func(s *session) { s.leader.Boot = "another"; s.end() },
-		"members began before the leader":    func(s *session) { s.leader.Began += 1_000_000; s.end() },
-		"another process has the number now": func(s *session) { s.leader.Began-- },
+		"members began before the leader":    func(s *session) { s.leader.StartTime += 1_000_000; s.end() },
+		"another process has the number now": func(s *session) { s.leader.StartTime-- },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t)

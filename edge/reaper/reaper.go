@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Variable carries, in the environment of every command of a job, Value of the job's lock
+// EnvName carries, in the environment of every command of a job, Value of the job's lock
 // file, which no other job has. Commands pass it on to their children.
-const Variable = "LOCKSTEP_JOB"
+const EnvName = "LOCKSTEP_JOB"
 
-// Value is what Variable is for the job with that lock file.
-func Value(livelock string) string { return filepath.Base(livelock) }
+// EnvValue is what Variable is for the job with that lock file.
+func EnvValue(livelock string) string { return filepath.Base(livelock) }
 
 // Job says how what is left of a job is known. This process is never part of it.
 type Job struct {
@@ -31,21 +31,21 @@ type Job struct {
 	// another process's by now; nil: it is not known, or Session is. What is left
 	// belongs to its session, and is told from a later session with the same number.
 	Leader *Leader
-	// GoneWithin is how long a killed process may take to be gone.
-	GoneWithin time.Duration
-	// Killing is told of each process before it is killed.
-	Killing func(pid int)
+	// KillTimeout is how long a killed process may take to be gone.
+	KillTimeout time.Duration
+	// OnKill is told of each process before it is killed.
+	OnKill func(pid int)
 }
 
-// looks bounds for how many generations of processes Kill looks: processes may be born
+// passesMax bounds for how many generations of processes Kill looks: processes may be born
 // while others are killed.
-const looks = 100
+const passesMax = 100
 
 // Kill kills all that is left. One that is stuck in the kernel is waited for once: it can
 // do nothing more when it comes out.
 func (j Job) Kill() error {
 	if j.Leader != nil {
-		now, err := boot()
+		now, err := bootID()
 		if err != nil {
 			return err
 		}
@@ -54,8 +54,8 @@ func (j Job) Kill() error {
 		}
 	}
 	signalled := map[int]bool{}
-	for range looks {
-		killed, err := j.look(signalled)
+	for range passesMax {
+		killed, err := j.killPass(signalled)
 		if err != nil || killed == 0 {
 			return err
 		}
@@ -63,20 +63,20 @@ func (j Job) Kill() error {
 	return nil
 }
 
-// look kills what is there, but for processes signalled before, and returns how many
+// killPass kills what is there, but for processes signalled before, and returns how many
 // there were.
-func (j Job) look(signalled map[int]bool) (killed int, err error) {
+func (j Job) killPass(signalled map[int]bool) (killed int, err error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return 0, fmt.Errorf("look for what is left of a job: %w", err)
 	}
-	marker := []byte(Variable + "=" + Value(j.Livelock))
+	marker := []byte(EnvName + "=" + EnvValue(j.Livelock))
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil || pid == os.Getpid() || signalled[pid] {
 			continue
 		}
-		if j.killIfLeft(pid, marker) {
+		if j.killIfOrphan(pid, marker) {
 			signalled[pid] = true
 			killed++
 		}
@@ -84,41 +84,41 @@ func (j Job) look(signalled map[int]bool) (killed int, err error) {
 	return killed, nil
 }
 
-// killIfLeft reads what the process is after its pidfd was opened: what is killed is what
+// killIfOrphan reads what the process is after its pidfd was opened: what is killed is what
 // was looked at.
-func (j Job) killIfLeft(pid int, marker []byte) bool {
+func (j Job) killIfOrphan(pid int, marker []byte) bool {
 	pidfd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = unix.Close(pidfd) }()
 	environ, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
-	if (err != nil || !marked(environ, marker)) && !j.inSession(pid) {
+	if (err != nil || !hasMarker(environ, marker)) && !j.inSession(pid) {
 		return false
 	}
-	j.Killing(pid)
+	j.OnKill(pid)
 	if unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0) != nil {
 		return false
 	}
 	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
-	_, _ = unix.Poll(fds, int(j.GoneWithin.Milliseconds()))
+	_, _ = unix.Poll(fds, int(j.KillTimeout.Milliseconds()))
 	return true
 }
 
 // inSession: the process lives and belongs to the session of the job's process.
 func (j Job) inSession(pid int) bool {
-	s, exists := statOf(pid)
+	s, exists := readProcessStat(pid)
 	switch {
 	case !exists || s.state == "Z" || pid == s.session:
 		return false
 	case j.Session != 0:
 		return s.session == j.Session
 	default:
-		return j.Leader != nil && s.session == j.Leader.PID && j.Leader.led(s)
+		return j.Leader != nil && s.session == j.Leader.PID && j.Leader.leads(s)
 	}
 }
 
-func marked(environ, marker []byte) bool {
+func hasMarker(environ, marker []byte) bool {
 	for pair := range bytes.SplitSeq(environ, []byte{0}) {
 		if bytes.Equal(pair, marker) {
 			return true

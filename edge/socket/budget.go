@@ -5,22 +5,22 @@ import (
 	"sync"
 )
 
-// uncounted is what each connection may take of memory without asking, in bytes:
+// freeAllowance is what each connection may take of memory without asking, in bytes:
 // most requests fit, so those are never refused for another client's sake.
-const uncounted = 16 << 10
+const freeAllowance = 16 << 10
 
-// errCrowded ends a request for which there was no room beside the others.
-var errCrowded = errors.New("too many large requests at a time; try again")
+// errBudgetUsedUp ends a request for which there was no room beside the others.
+var errBudgetUsedUp = errors.New("too many large requests at a time; try again")
 
 // budget bounds what large requests take of memory, over all connections of a
 // listener: one alone may be as large as MaxFrame, and thousands of clients may each
 // send half of one and say no more. When it is used up, the request that is being
 // read for the longest time goes: an honest client sends its own at once.
 type budget struct {
-	mu      sync.Mutex
-	left    int // bytes
-	reading map[*share]uint64
-	next    uint64 // the order in which they came
+	mu        sync.Mutex
+	available int // bytes
+	readers   map[*share]uint64
+	sequence  uint64 // the order in which they came
 }
 
 // newBudget returns one of bytes; nil, which refuses nothing, for 0.
@@ -28,7 +28,7 @@ func newBudget(bytes int) *budget {
 	if bytes == 0 {
 		return nil
 	}
-	return &budget{left: bytes, reading: map[*share]uint64{}}
+	return &budget{available: bytes, readers: map[*share]uint64{}}
 }
 
 // share is one connection's part of the budget.
@@ -36,100 +36,100 @@ type share struct {
 	budget    *budget
 	interrupt func() // ends the read at hand
 	bytes     int
-	taken     bool // away, for another's sake
+	revoked   bool // away, for another's sake
 }
 
 // grow asks for a buffer of size bytes, while a request is being read.
 func (s *share) grow(size int) error {
 	b := s.budget
-	if b == nil || size <= uncounted {
+	if b == nil || size <= freeAllowance {
 		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s.taken {
-		return errCrowded
+	if s.revoked {
+		return errBudgetUsedUp
 	}
-	if _, known := b.reading[s]; !known {
-		b.enter(s)
+	if _, known := b.readers[s]; !known {
+		b.register(s)
 	}
-	for size-uncounted-s.bytes > b.left {
-		first := b.first()
-		b.leave(first)
-		first.taken = true
+	for size-freeAllowance-s.bytes > b.available {
+		first := b.oldest()
+		b.giveBack(first)
+		first.revoked = true
 		if first == s {
-			return errCrowded
+			return errBudgetUsedUp
 		}
 		first.interrupt()
 	}
-	b.left -= size - uncounted - s.bytes
-	s.bytes = size - uncounted
+	b.available -= size - freeAllowance - s.bytes
+	s.bytes = size - freeAllowance
 	return nil
 }
 
-// read is said before a request is read; the one before it is answered. What came
+// beginRead is said before a request is read; the one before it is answered. What came
 // of the next one along with it stays, in a buffer of size bytes, never a larger one
 // than it was.
-func (s *share) read(size int) {
+func (s *share) beginRead(size int) {
 	b := s.budget
 	if b == nil {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.leave(s)
-	if size <= uncounted {
+	b.giveBack(s)
+	if size <= freeAllowance {
 		return
 	}
-	s.bytes = size - uncounted
-	b.left -= s.bytes
-	b.enter(s)
+	s.bytes = size - freeAllowance
+	b.available -= s.bytes
+	b.register(s)
 }
 
-// whole says that reading ended with err; it returns what it ended with. A request
+// endRead says that reading ended with err; it returns what it ended with. A request
 // that is there whole keeps its share until it is answered.
-func (s *share) whole(err error) error {
+func (s *share) endRead(err error) error {
 	b := s.budget
 	if b == nil {
 		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s.taken {
-		return errCrowded
+	if s.revoked {
+		return errBudgetUsedUp
 	}
-	delete(b.reading, s)
+	delete(b.readers, s)
 	return err
 }
 
-// end gives everything back.
-func (s *share) end() {
+// release gives everything back.
+func (s *share) release() {
 	if b := s.budget; b != nil {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.leave(s)
+		b.giveBack(s)
 	}
 }
 
-func (b *budget) enter(s *share) {
-	b.reading[s] = b.next
-	b.next++
+func (b *budget) register(s *share) {
+	b.readers[s] = b.sequence
+	b.sequence++
 }
 
-// leave gives back what s has.
-func (b *budget) leave(s *share) {
-	delete(b.reading, s)
-	b.left += s.bytes
+// giveBack gives back what s has.
+func (b *budget) giveBack(s *share) {
+	delete(b.readers, s)
+	b.available += s.bytes
 	s.bytes = 0
 }
 
-// first is the one of those being read that came first.
-func (b *budget) first() *share {
-	var first *share
-	for s, at := range b.reading {
-		if first == nil || at < b.reading[first] {
-			first = s
+// oldest is the one of those being read that came first.
+func (b *budget) oldest() *share {
+	var oldest *share
+	for s, at := range b.readers {
+		if oldest == nil || at < b.readers[oldest] {
+			oldest = s
 		}
 	}
-	return first
+	return oldest
 }

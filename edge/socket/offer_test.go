@@ -51,7 +51,7 @@ func TestAConnectionIsOfferedToTheNextGateway(t *testing.T) {
 	<-told
 	gateway.Store(next)
 	require.NoError(t, wire.WriteFrame(client, []byte("hello")))
-	require.NoError(t, client.SetReadDeadline(time.Now().Add(servedMax/2)))
+	require.NoError(t, client.SetReadDeadline(time.Now().Add(serveTimeout/2)))
 	frame, err := wire.NewReader(client, 1<<10).ReadFrame()
 	require.NoError(t, err)
 	require.Equal(t, "served", string(frame))

@@ -37,13 +37,13 @@ func peerOf(c net.Conn) peer {
 	return peer{known: true, uid: int(found.Uid), pid: int(found.Pid)}
 }
 
-// text is what is recorded of the peer, such as uid=1000(alice), pid=4711.
-func (p peer) text(names *logins) string {
+// describe is what is recorded of the peer, such as uid=1000(alice), pid=4711.
+func (p peer) describe(names *userNames) string {
 	if !p.known {
 		return ""
 	}
 	text := "uid=" + strconv.Itoa(p.uid)
-	if name := names.of(p.uid); name != "" {
+	if name := names.lookup(p.uid); name != "" {
 		text += "(" + name + ")"
 	}
 	if p.pid != 0 {
@@ -54,33 +54,33 @@ func (p peer) text(names *logins) string {
 
 // Bounds of the names that are kept.
 const (
-	loginsFor = time.Minute
-	loginsMax = 1000
+	userNameLifetime = time.Minute
+	userNamesMax     = 1000
 )
 
-// logins are names of users, kept for a while: to look one up may take a question to
+// userNames are names of users, kept for a while: to look one up may take a question to
 // a server. Only connections of that user wait for it, and it is asked once for all of
 // them.
-type logins struct {
+type userNames struct {
 	mu    sync.Mutex
-	names map[int]*login
+	names map[int]*userName
 }
 
-type login struct {
+type userName struct {
 	once  sync.Once
 	name  string
 	since time.Time
 }
 
-// of is the name of a user, "" if there is none.
-func (l *logins) of(uid int) string {
+// lookup is the name of a user, "" if there is none.
+func (l *userNames) lookup(uid int) string {
 	l.mu.Lock()
 	found := l.names[uid]
-	if found == nil || time.Since(found.since) > loginsFor {
-		if l.names == nil || len(l.names) >= loginsMax {
-			l.names = map[int]*login{}
+	if found == nil || time.Since(found.since) > userNameLifetime {
+		if l.names == nil || len(l.names) >= userNamesMax {
+			l.names = map[int]*userName{}
 		}
-		found = &login{since: time.Now()}
+		found = &userName{since: time.Now()}
 		l.names[uid] = found
 	}
 	l.mu.Unlock()

@@ -49,15 +49,15 @@ func LoadFiles(paths []string) ([]opcode.Definition, error) {
 	for _, path := range paths {
 		read.file(path)
 	}
-	definitions := make([]opcode.Definition, len(read.found))
-	for i, d := range read.found {
+	definitions := make([]opcode.Definition, len(read.definitions))
+	for i, d := range read.definitions {
 		definitions[i] = d.definition
 	}
 	// What the catalogue has against them; where a definition could not be read in full, that would only be confusing.
 	var faults opcode.DefinitionErrors
 	if _, err := opcode.Builtin().With(definitions); errors.As(err, &faults) {
 		for _, fault := range faults {
-			if d := read.found[fault.Definition]; !d.spoilt {
+			if d := read.definitions[fault.Definition]; !d.invalid {
 				read.mistakes = append(read.mistakes, mistake{d.path, d.line(fault.Field), fault.Field + ": " + fault.Text})
 			}
 		}

@@ -19,19 +19,19 @@ import (
 
 // definitionReader reads definitions and remembers where everything was.
 type definitionReader struct {
-	found    []*foundDefinition
-	mistakes mistakes
+	definitions []*parsedDefinition
+	mistakes    mistakes
 }
 
-type foundDefinition struct {
+type parsedDefinition struct {
 	definition opcode.Definition
 	path       string
-	lines      map[string]int // by field, as opcode.Fault names it; "" is the definition itself
-	spoilt     bool           // something in it could not be read
+	lines      map[string]int // by field, as opcode.DefinitionError names it; "" is the definition itself
+	invalid    bool           // something in it could not be read
 }
 
 // line is where a field is, or the field that it belongs to.
-func (d *foundDefinition) line(field string) int {
+func (d *parsedDefinition) line(field string) int {
 	for field != "" {
 		if line, known := d.lines[field]; known {
 			return line
@@ -52,12 +52,12 @@ func (r *definitionReader) file(path string) {
 		return
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	for before := len(r.found); ; {
+	for before := len(r.definitions); ; {
 		var document yaml.Node
 		err := decoder.Decode(&document)
 		switch {
 		case errors.Is(err, io.EOF):
-			if len(r.found) == before {
+			if len(r.definitions) == before {
 				r.mistakes = append(r.mistakes, mistake{path, 0, "there is no opcode in it"})
 			}
 			return
@@ -66,9 +66,9 @@ func (r *definitionReader) file(path string) {
 			r.mistakes = append(r.mistakes, mistake{path, line, text})
 			return
 		}
-		d := &foundDefinition{path: path, lines: map[string]int{}}
-		r.found = append(r.found, d)
-		reader := fieldReader{foundDefinition: d, mistakes: &r.mistakes}
+		d := &parsedDefinition{path: path, lines: map[string]int{}}
+		r.definitions = append(r.definitions, d)
+		reader := fieldReader{parsedDefinition: d, mistakes: &r.mistakes}
 		reader.definition(document.Content[0])
 	}
 }
@@ -85,24 +85,24 @@ func yamlError(err error) (line int, text string) {
 
 // fieldReader reads one definition, field by field.
 type fieldReader struct {
-	*foundDefinition
+	*parsedDefinition
 	mistakes *mistakes
 }
 
-func (r *fieldReader) wrong(n *yaml.Node, field, format string, args ...any) {
+func (r *fieldReader) addMistake(n *yaml.Node, field, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if field != "" {
 		text = field + ": " + text
 	}
 	*r.mistakes = append(*r.mistakes, mistake{r.path, n.Line, text})
-	r.spoilt = true
+	r.invalid = true
 }
 
 // fields maps the keys of an object to what reads their values.
 type fields map[string]func(n *yaml.Node, field string)
 
 func (r *fieldReader) definition(n *yaml.Node) {
-	d := &r.foundDefinition.definition
+	d := &r.parsedDefinition.definition
 	r.lines[""] = n.Line
 	r.object(n, "", fields{
 		"name":    r.text(&d.Name),
@@ -118,7 +118,7 @@ func (r *fieldReader) definition(n *yaml.Node) {
 		}),
 		"env": func(n *yaml.Node, field string) {
 			d.Env = map[string]string{}
-			r.pairs(n, field, func(key string) string { return field + "." + key }, func(key *yaml.Node, value *yaml.Node, field string) {
+			r.eachMember(n, field, func(key string) string { return field + "." + key }, func(key *yaml.Node, value *yaml.Node, field string) {
 				var text string
 				r.text(&text)(value, field)
 				d.Env[key.Value] = text
@@ -129,7 +129,7 @@ func (r *fieldReader) definition(n *yaml.Node) {
 		"timeout": r.text(&d.Timeout),
 		"locks": func(n *yaml.Node, field string) {
 			position := func(string) string { return field + "[" + strconv.Itoa(len(d.Locks)) + "]" }
-			r.pairs(n, field, position, func(key *yaml.Node, value *yaml.Node, field string) {
+			r.eachMember(n, field, position, func(key *yaml.Node, value *yaml.Node, field string) {
 				d.Locks = append(d.Locks, opcode.LockDefinition{Lock: key.Value})
 				r.text(&d.Locks[len(d.Locks)-1].Mode)(value, field)
 			})
@@ -151,7 +151,7 @@ func (r *fieldReader) param(n *yaml.Node, field string, p *opcode.ParamDefinitio
 			}
 			var err error
 			if p.Default, err = json.Marshal(value); err != nil {
-				r.wrong(n, field, "%v", err)
+				r.addMistake(n, field, "%v", err)
 			}
 		},
 	})
@@ -165,7 +165,7 @@ func (r *fieldReader) object(n *yaml.Node, field string, known fields) {
 		}
 		return field + "." + key
 	}
-	r.pairs(n, field, inner, func(key, value *yaml.Node, field string) {
+	r.eachMember(n, field, inner, func(key, value *yaml.Node, field string) {
 		read, ok := known[key.Value]
 		if !ok {
 			names := make([]string, 0, len(known))
@@ -173,17 +173,17 @@ func (r *fieldReader) object(n *yaml.Node, field string, known fields) {
 				names = append(names, name)
 			}
 			slices.Sort(names)
-			r.wrong(key, field, "there is no such field, but %s", strings.Join(names, ", "))
+			r.addMistake(key, field, "there is no such field, but %s", strings.Join(names, ", "))
 			return
 		}
 		read(value, field)
 	})
 }
 
-// pairs reads the members of an object, each once.
-func (r *fieldReader) pairs(n *yaml.Node, field string, inner func(key string) string, read func(key, value *yaml.Node, field string)) {
+// eachMember reads the members of an object, each once.
+func (r *fieldReader) eachMember(n *yaml.Node, field string, inner func(key string) string, read func(key, value *yaml.Node, field string)) {
 	if n.Kind != yaml.MappingNode {
-		r.wrong(n, field, "want \"key: value\" lines, found %s", found(n))
+		r.addMistake(n, field, "want \"key: value\" lines, found %s", describeNode(n))
 		return
 	}
 	seen := map[string]bool{}
@@ -192,10 +192,10 @@ func (r *fieldReader) pairs(n *yaml.Node, field string, inner func(key string) s
 		name := inner(key.Value)
 		switch {
 		case key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge":
-			r.wrong(key, field, "want a plain word in front of the colon")
+			r.addMistake(key, field, "want a plain word in front of the colon")
 			continue
 		case seen[key.Value]:
-			r.wrong(key, name, "%q is there twice", key.Value)
+			r.addMistake(key, name, "%q is there twice", key.Value)
 			continue
 		}
 		seen[key.Value] = true
@@ -207,7 +207,7 @@ func (r *fieldReader) pairs(n *yaml.Node, field string, inner func(key string) s
 func (r *fieldReader) list(read func(n *yaml.Node, field string)) func(*yaml.Node, string) {
 	return func(n *yaml.Node, field string) {
 		if n.Kind != yaml.SequenceNode {
-			r.wrong(n, field, "want a list, found %s", found(n))
+			r.addMistake(n, field, "want a list, found %s", describeNode(n))
 			return
 		}
 		for i, element := range n.Content {
@@ -223,7 +223,7 @@ func (r *fieldReader) list(read func(n *yaml.Node, field string)) func(*yaml.Nod
 func (r *fieldReader) text(to *string) func(*yaml.Node, string) {
 	return func(n *yaml.Node, field string) {
 		if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
-			r.wrong(n, field, "want a text, found %s", found(n))
+			r.addMistake(n, field, "want a text, found %s", describeNode(n))
 			return
 		}
 		*to = n.Value
@@ -233,7 +233,7 @@ func (r *fieldReader) text(to *string) func(*yaml.Node, string) {
 func (r *fieldReader) flag(to *bool) func(*yaml.Node, string) {
 	return func(n *yaml.Node, field string) {
 		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" || n.Decode(to) != nil {
-			r.wrong(n, field, "want true or false, found %s", found(n))
+			r.addMistake(n, field, "want true or false, found %s", describeNode(n))
 		}
 	}
 }
@@ -252,7 +252,7 @@ func (r *fieldReader) value(n *yaml.Node, field string) (value any, ok bool) {
 	case yaml.MappingNode:
 		all := map[string]any{}
 		good := true
-		r.pairs(n, field, func(string) string { return field }, func(key, element *yaml.Node, field string) {
+		r.eachMember(n, field, func(string) string { return field }, func(key, element *yaml.Node, field string) {
 			all[key.Value], ok = r.value(element, field)
 			good = good && ok
 		})
@@ -260,7 +260,7 @@ func (r *fieldReader) value(n *yaml.Node, field string) (value any, ok bool) {
 	case yaml.ScalarNode:
 		return r.scalar(n, field)
 	}
-	r.wrong(n, field, "want a value, found %s", found(n))
+	r.addMistake(n, field, "want a value, found %s", describeNode(n))
 	return nil, false
 }
 
@@ -278,14 +278,14 @@ func (r *fieldReader) scalar(n *yaml.Node, field string) (value any, ok bool) {
 	}
 	err := n.Decode(&value)
 	if number, isFloat := value.(float64); err != nil || isFloat && (math.IsInf(number, 0) || math.IsNaN(number)) {
-		r.wrong(n, field, "%q is no value that JSON has", n.Value)
+		r.addMistake(n, field, "%q is no value that JSON has", n.Value)
 		return nil, false
 	}
 	return value, true
 }
 
-// found says what a node is, in words.
-func found(n *yaml.Node) string {
+// describeNode says what a node is, in words.
+func describeNode(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.MappingNode:
 		return `"key: value" lines (text with a colon in it needs quotes)`

@@ -63,16 +63,16 @@ func (b *Bar) Show(text string, value int) {
 	}
 }
 
-// SetText changes the words before the bar.
-func (b *Bar) SetText(text string) {
+// SetLabel changes the words before the bar.
+func (b *Bar) SetLabel(label string) {
 	if b.tracker != nil {
-		b.tracker.UpdateMessage(text)
+		b.tracker.UpdateMessage(label)
 	}
 }
 
-// Rate says how many of what there were, and how many in a second.
-func (b *Bar) Rate(n uint64, what string, took time.Duration) {
-	b.SetText(fmt.Sprintf("%d %s, %.0f/s", n, what, float64(n)/took.Seconds()))
+// SetRate says how many of what there were, and how many in a second.
+func (b *Bar) SetRate(n uint64, unit string, took time.Duration) {
+	b.SetLabel(fmt.Sprintf("%d %s, %.0f/s", n, unit, float64(n)/took.Seconds()))
 }
 
 // Step counts one step more.

@@ -13,42 +13,42 @@ import (
 func oneNode(s *suite) {
 	a := s.add("n1", true, nil)
 	s.leader()
-	var all []proposed
+	var all []proposal
 	for i := range 100 {
 		all = append(all, s.propose(a, "queue/serial", fmt.Sprint(i)))
 	}
-	s.until("everything is applied", a, func(a *app) bool { return len(a.marks) == len(all) })
+	s.until("everything is applied", a, func(a *application) bool { return len(a.positions) == len(all) })
 	for i, p := range all[1:] {
-		require.Less(s, s.world.indexes[all[i].entry], s.world.indexes[p.entry], "in the order of the proposals")
+		require.Less(s, s.oracle.indexes[all[i].entry], s.oracle.indexes[p.entry], "in the order of the proposals")
 	}
 	require.Equal(s, "99", a.files["queue/serial"])
 	require.Equal(s, map[string]string{"n1": "+" + s.cluster.Address("n1")}, a.members)
 }
 
-func attachAnew(s *suite) {
+func reattach(s *suite) {
 	a := s.add("n1", true, nil)
 	s.leader()
-	s.hold(a, 3)
-	var all []proposed
+	s.setBudget(a, 3)
+	var all []proposal
 	for i := range 8 {
 		all = append(all, s.propose(a, "queue/serial", fmt.Sprint(i)))
 	}
-	s.until("three entries are applied", a, func(a *app) bool { return len(a.marks) == 3 && len(a.held) > 0 })
-	s.hold(a, -1)
+	s.until("three entries are applied", a, func(a *application) bool { return len(a.positions) == 3 && len(a.queued) > 0 })
+	s.setBudget(a, -1)
 	s.attach(a)
-	s.until("all entries are applied", a, func(a *app) bool { return len(a.marks) == 8 })
+	s.until("all entries are applied", a, func(a *application) bool { return len(a.positions) == 8 })
 	s.leader()
-	require.Equal(s, s.world.indexes[all[3].entry], a.first, "the first one that was not applied")
+	require.Equal(s, s.oracle.indexes[all[3].entry], a.firstIndex, "the first one that was not applied")
 }
 
 func threeAgree(s *suite) {
-	s.three()
-	s.put(200)
-	s.agree()
+	s.threeVoters()
+	s.commit(200)
+	s.awaitAgreement()
 	s.cluster.Until("all know who leads, and the members", func() bool {
 		leads, agreed := "", map[string]int{}
-		for _, a := range s.apps {
-			a.see(func(a *app) bool {
+		for _, a := range s.applications {
+			a.inspect(func(a *application) bool {
 				if a.leads && a.node.Log.Leads() {
 					leads = a.name
 				}
@@ -63,27 +63,27 @@ func threeAgree(s *suite) {
 }
 
 func followerRefuses(s *suite) {
-	_, others := s.three()
+	_, others := s.threeVoters()
 	p := s.propose(others[0], "queue/serial", "1")
 	s.cluster.Until("it is refused", func() bool { return p.refusal() != nil })
 	require.False(s, p.refusal().Unknown)
 	require.Equal(s, "GenericError", p.refusal().Failure.Class)
 	answer := s.change(others[0], replicator.Change{What: messages.ChangeNodes_REMOVE, Name: "n1"})
 	require.NotNil(s, answer.Failure, "only who leads changes the membership")
-	s.put(1)
-	s.agree()
+	s.commit(1)
+	s.awaitAgreement()
 }
 
 func isolatedLeader(s *suite) {
-	leader, others := s.three()
-	s.put(5)
+	leader, others := s.threeVoters()
+	s.commit(5)
 	s.cluster.Isolate(leader.name)
-	var lost []proposed
+	var lost []proposal
 	for i := range 5 {
 		lost = append(lost, s.propose(leader, "queue/lost", fmt.Sprint(i)))
 	}
 	s.cluster.Until("the isolated leader knows", func() bool {
-		return !leader.node.Log.Leads() && leader.see(func(a *app) bool { return !a.leads && a.leader == "" })
+		return !leader.node.Log.Leads() && leader.inspect(func(a *application) bool { return !a.leads && a.leader == "" })
 	})
 	s.leader(others...)
 	for _, p := range lost {
@@ -92,28 +92,28 @@ func isolatedLeader(s *suite) {
 	late := s.propose(leader, "queue/lost", "late")
 	s.cluster.Until("what it proposes then is refused", func() bool { return late.refusal() != nil })
 	require.False(s, late.refusal().Unknown)
-	s.put(20)
-	s.agree(others...)
+	s.commit(20)
+	s.awaitAgreement(others...)
 	s.cluster.Heal()
-	s.agree()
-	s.put(5)
-	s.agree()
-	require.False(s, s.world.has(late.entry))
+	s.awaitAgreement()
+	s.commit(5)
+	s.awaitAgreement()
+	require.False(s, s.oracle.has(late.entry))
 }
 
 func lostDuringBatch(s *suite) {
-	leader, others := s.three()
-	s.put(5)
-	s.agree()
-	s.hold(leader, 2)
-	wave := make([]proposed, 10)
+	leader, others := s.threeVoters()
+	s.commit(5)
+	s.awaitAgreement()
+	s.setBudget(leader, 2)
+	wave := make([]proposal, 10)
 	for i := range wave {
 		wave[i] = s.propose(leader, fmt.Sprintf("queue/job-%d", i), "held")
 	}
-	s.until("it holds entries", leader, func(a *app) bool { return len(a.held) > 0 && a.budget == 0 })
+	s.until("it holds entries", leader, func(a *application) bool { return len(a.queued) > 0 && a.budget == 0 })
 	s.cluster.Until("the others have all", func() bool {
 		for _, p := range wave {
-			if !s.world.has(p.entry) {
+			if !s.oracle.has(p.entry) {
 				return false
 			}
 		}
@@ -121,38 +121,38 @@ func lostDuringBatch(s *suite) {
 	})
 	s.cluster.Isolate(leader.name)
 	s.leader(others...)
-	s.put(5)
+	s.commit(5)
 	s.cluster.Heal()
-	s.release(leader)
-	s.agree()
+	s.liftBudget(leader)
+	s.awaitAgreement()
 }
 
 func leadsWhenApplied(s *suite) {
-	leader, others := s.three()
-	s.put(5)
-	s.agree()
-	s.hold(others[0], 0)
-	s.hold(others[1], 0)
-	s.put(10)
+	leader, others := s.threeVoters()
+	s.commit(5)
+	s.awaitAgreement()
+	s.setBudget(others[0], 0)
+	s.setBudget(others[1], 0)
+	s.commit(10)
 	s.stop(leader.name)
 	s.cluster.Until("another one is about to lead", func() bool {
-		return others[0].see(func(a *app) bool { return len(a.held) > 0 }) &&
-			others[1].see(func(a *app) bool { return len(a.held) > 0 })
+		return others[0].inspect(func(a *application) bool { return len(a.queued) > 0 }) &&
+			others[1].inspect(func(a *application) bool { return len(a.queued) > 0 })
 	})
 	for _, other := range others {
 		require.False(s, other.node.Log.Leads())
-		require.False(s, other.see(func(a *app) bool { return a.leads }))
+		require.False(s, other.inspect(func(a *application) bool { return a.leads }))
 	}
-	s.release(others[0])
-	s.release(others[1])
+	s.liftBudget(others[0])
+	s.liftBudget(others[1])
 	s.leader(others...)
-	s.put(1)
+	s.commit(1)
 	s.start(leader.name, false)
-	s.agree()
+	s.awaitAgreement()
 }
 
-// many is so many files that they do not fit into one part of a snapshot.
-func many() map[string]string {
+// manyFiles is so many files that they do not fit into one part of a snapshot.
+func manyFiles() map[string]string {
 	files := map[string]string{"queue/large": strings.Repeat("large", 500_000), "queue/empty": ""}
 	for i := range 600 {
 		files[fmt.Sprintf("queue/job-%d", 1000+i)] = fmt.Sprintf("content of %d", i)
@@ -161,150 +161,150 @@ func many() map[string]string {
 }
 
 func newNode(s *suite) {
-	files := many()
+	files := manyFiles()
 	s.add("n1", true, files)
-	s.put(3)
+	s.commit(3)
 	b := s.add("n2", false, map[string]string{"queue/stale": "it is replaced"})
 	s.join("n2", messages.ChangeNodes_ADD_NONVOTER)
-	s.agree()
+	s.awaitAgreement()
 	require.Equal(s, 1, b.restored)
 	require.Equal(s, files["queue/large"], b.files["queue/large"])
 	require.NotContains(s, b.files, "queue/stale")
 	address := s.cluster.Address("n2")
-	s.until("it hears who the members are, itself no voter", b, func(a *app) bool { return a.members["n2"] == address })
+	s.until("it hears who the members are, itself no voter", b, func(a *application) bool { return a.members["n2"] == address })
 }
 
 func attachDuringRestore(s *suite) {
-	s.add("n1", true, many())
-	s.put(3)
+	s.add("n1", true, manyFiles())
+	s.commit(3)
 	b := s.add("n2", false, nil)
-	s.hold(b, 1)
+	s.setBudget(b, 1)
 	s.join("n2", messages.ChangeNodes_ADD_NONVOTER)
-	s.until("it has a part of the snapshot", b, func(a *app) bool { return a.parts == 1 && len(a.held) == 1 })
-	s.hold(b, -1)
+	s.until("it has a part of the snapshot", b, func(a *application) bool { return a.partsReceived == 1 && len(a.queued) == 1 })
+	s.setBudget(b, -1)
 	s.attach(b)
-	s.agree()
+	s.awaitAgreement()
 	require.Equal(s, 1, b.restored)
 }
 
 func crashDuringRestore(s *suite) {
-	s.add("n1", true, many())
-	s.put(3)
+	s.add("n1", true, manyFiles())
+	s.commit(3)
 	b := s.add("n2", false, nil)
-	s.hold(b, 1)
+	s.setBudget(b, 1)
 	s.join("n2", messages.ChangeNodes_ADD_NONVOTER)
-	s.until("it has a part of the snapshot", b, func(a *app) bool { return a.parts == 1 && len(a.held) == 1 })
+	s.until("it has a part of the snapshot", b, func(a *application) bool { return a.partsReceived == 1 && len(a.queued) == 1 })
 	s.stop("n2")
 	s.cluster.Isolate("n2")
-	s.hold(b, -1)
+	s.setBudget(b, -1)
 	s.start("n2", false)
-	s.until("it has the rest, from its disk", b, func(a *app) bool { return a.restored == 1 })
+	s.until("it has the rest, from its disk", b, func(a *application) bool { return a.restored == 1 })
 	s.cluster.Heal()
-	s.put(3)
-	s.agree()
+	s.commit(3)
+	s.awaitAgreement()
 }
 
 func wipedNode(s *suite) {
-	leader, others := s.three()
+	leader, others := s.threeVoters()
 	wiped := others[0]
-	s.put(3 * s.cluster.Trailing())
-	s.agree()
+	s.commit(3 * s.cluster.Trailing())
+	s.awaitAgreement()
 	s.stop(wiped.name)
 	s.wipe(wiped.name)
 	s.cluster.Compact(leader.name)
 	s.cluster.Compact(others[1].name)
-	s.put(3)
+	s.commit(3)
 	s.start(wiped.name, false)
-	s.agree()
-	require.NotEmpty(s, wiped.memory, "what the application remembers arrives")
+	s.awaitAgreement()
+	require.NotEmpty(s, wiped.snapshotState, "what the application remembers arrives")
 	require.GreaterOrEqual(s, wiped.restored, 1)
 }
 
-func awayForLong(s *suite) {
-	leader, others := s.three()
-	away := others[1]
-	s.put(3)
-	s.agree()
-	before := away.restored
-	s.stop(away.name)
+func catchUpBySnapshot(s *suite) {
+	leader, others := s.threeVoters()
+	stopped := others[1]
+	s.commit(3)
+	s.awaitAgreement()
+	before := stopped.restored
+	s.stop(stopped.name)
 	for range 3 {
-		s.put(s.cluster.Trailing())
+		s.commit(s.cluster.Trailing())
 	}
-	s.agree(leader, others[0])
-	for _, a := range []*app{leader, others[0]} {
+	s.awaitAgreement(leader, others[0])
+	for _, a := range []*application{leader, others[0]} {
 		s.cluster.Compact(a.name)
 		s.stop(a.name)
 		s.start(a.name, false)
 	}
-	s.put(2)
-	s.start(away.name, false)
-	s.agree()
-	require.Greater(s, away.restored, before)
-	s.put(2)
-	s.agree()
+	s.commit(2)
+	s.start(stopped.name, false)
+	s.awaitAgreement()
+	require.Greater(s, stopped.restored, before)
+	s.commit(2)
+	s.awaitAgreement()
 }
 
 func membership(s *suite) {
-	leader, others := s.three()
-	for _, bad := range []replicator.Change{
+	leader, others := s.threeVoters()
+	for _, refused := range []replicator.Change{
 		{What: messages.ChangeNodes_REMOVE, Name: "nobody"},
 		{What: messages.ChangeNodes_TRANSFER, Name: "nobody"},
 		{What: messages.ChangeNodes_TRANSFER, Name: leader.name},
 		{What: messages.ChangeNodes_ADD_VOTER, Name: "n4"},
 	} {
-		require.NotNil(s, s.change(leader, bad).Failure, "%v", bad)
+		require.NotNil(s, s.change(leader, refused).Failure, "%v", refused)
 	}
 	d := s.add("n4", false, nil)
 	s.join("n4", messages.ChangeNodes_ADD_NONVOTER)
-	s.agree()
+	s.awaitAgreement()
 	s.join("n4", messages.ChangeNodes_ADD_VOTER)
-	s.put(5)
-	s.agree()
-	s.until("it is a voter", d, func(a *app) bool { return a.members["n4"] == "+"+s.cluster.Address("n4") })
-	s.succeed(replicator.Change{What: messages.ChangeNodes_REMOVE, Name: others[0].name})
+	s.commit(5)
+	s.awaitAgreement()
+	s.until("it is a voter", d, func(a *application) bool { return a.members["n4"] == "+"+s.cluster.Address("n4") })
+	s.mustChange(replicator.Change{What: messages.ChangeNodes_REMOVE, Name: others[0].name})
 	s.stop(others[0].name)
-	s.put(5)
-	s.agree(leader, others[1], d)
-	s.until("it is gone", d, func(a *app) bool { return len(a.members) == 3 && a.members[others[0].name] == "" })
+	s.commit(5)
+	s.awaitAgreement(leader, others[1], d)
+	s.until("it is gone", d, func(a *application) bool { return len(a.members) == 3 && a.members[others[0].name] == "" })
 	answer := s.change(s.leader(), replicator.Change{What: messages.ChangeNodes_REMOVE, Name: leader.name})
 	require.NotNil(s, answer.Failure, "it hands over, and who leads then removes it")
 	next := s.leader(others[1], d)
 	require.Nil(s, s.change(next, replicator.Change{What: messages.ChangeNodes_REMOVE, Name: leader.name}).Failure)
-	s.put(5)
-	s.agree(others[1], d)
+	s.commit(5)
+	s.awaitAgreement(others[1], d)
 }
 
-func handOver(s *suite) {
-	leader, others := s.three()
-	s.put(3)
-	s.succeed(replicator.Change{What: messages.ChangeNodes_TRANSFER, Name: others[0].name})
+func transferLeadership(s *suite) {
+	leader, others := s.threeVoters()
+	s.commit(3)
+	s.mustChange(replicator.Change{What: messages.ChangeNodes_TRANSFER, Name: others[0].name})
 	require.False(s, leader.node.Log.Leads())
 	s.leader(others[0])
-	s.until("it knows", leader, func(a *app) bool { return a.leader == others[0].name })
-	s.put(3)
-	s.succeed(replicator.Change{What: messages.ChangeNodes_TRANSFER})
+	s.until("it knows", leader, func(a *application) bool { return a.leader == others[0].name })
+	s.commit(3)
+	s.mustChange(replicator.Change{What: messages.ChangeNodes_TRANSFER})
 	s.leader(leader, others[1])
-	s.put(3)
-	s.agree()
+	s.commit(3)
+	s.awaitAgreement()
 }
 
 func restartAll(s *suite) {
-	s.three()
-	s.put(40)
-	s.agree()
+	s.threeVoters()
+	s.commit(40)
+	s.awaitAgreement()
 	for _, name := range []string{"n1", "n2", "n3"} {
 		s.stop(name)
 	}
 	for _, name := range []string{"n1", "n2", "n3"} {
 		s.start(name, name == "n1")
 	}
-	s.put(10)
-	s.agree()
+	s.commit(10)
+	s.awaitAgreement()
 	s.cluster.Compact(s.leader().name)
 	for _, name := range []string{"n3", "n2", "n1"} {
 		s.stop(name)
 		s.start(name, false)
 	}
-	s.put(10)
-	s.agree()
+	s.commit(10)
+	s.awaitAgreement()
 }

@@ -15,35 +15,35 @@ import (
 
 type suite struct {
 	*testing.T
-	cluster  Cluster
-	world    *world
-	apps     map[string]*app
-	number   uint64
-	proposed []proposed
+	cluster      Cluster
+	oracle       *oracle
+	applications map[string]*application
+	number       uint64
+	proposals    []proposal
 }
 
-type proposed struct {
+type proposal struct {
 	number uint64
-	by     *app
+	by     *application
 	entry  string
 }
 
 // add starts a node that has these files.
-func (s *suite) add(name string, founder bool, files map[string]string) *app {
-	a := &app{name: name, world: s.world, budget: -1, files: map[string]string{}, marks: map[uint64]mark{},
+func (s *suite) add(name string, founder bool, files map[string]string) *application {
+	a := &application{name: name, oracle: s.oracle, budget: -1, files: map[string]string{}, positions: map[uint64]position{},
 		refused: map[uint64]*messages.LogRefused{}, changed: map[uint64]*messages.LogChanged{}}
 	maps.Copy(a.files, files)
-	s.apps[name] = a
+	s.applications[name] = a
 	s.start(name, founder)
 	return a
 }
 
 func (s *suite) start(name string, founder bool) {
-	a := s.apps[name]
-	node := s.cluster.Start(name, Options{Founder: founder, Files: a.copy})
-	s.world.mu.Lock()
-	s.world.running[name] = node
-	s.world.mu.Unlock()
+	a := s.applications[name]
+	node := s.cluster.Start(name, Options{Founder: founder, Files: a.copyFiles})
+	s.oracle.mu.Lock()
+	s.oracle.running[name] = node
+	s.oracle.mu.Unlock()
 	a.mu.Lock()
 	a.node = node
 	a.mu.Unlock()
@@ -51,66 +51,66 @@ func (s *suite) start(name string, founder bool) {
 }
 
 // attach has a new actor be told the news.
-func (s *suite) attach(a *app) {
+func (s *suite) attach(a *application) {
 	a.mu.Lock()
-	a.attached++
-	a.held, a.first, a.parts = nil, 0, 0
+	a.attachments++
+	a.queued, a.firstIndex, a.partsReceived = nil, 0, 0
 	a.leads, a.leader, a.members = false, "", nil
-	number := a.attached
+	number := a.attachments
 	a.mu.Unlock()
-	a.pid = a.node.Spawn(&listener{app: a, number: number})
+	a.pid = a.node.Spawn(&attachment{application: a, sequence: number})
 	a.node.Log.Attach(a.pid, uint32(number))
 }
 
 func (s *suite) stop(name string) {
-	a := s.apps[name]
+	a := s.applications[name]
 	a.mu.Lock()
-	a.attached++ // what comes now comes too late
+	a.attachments++ // what comes now comes too late
 	a.leads = false
 	a.mu.Unlock()
-	s.world.mu.Lock()
-	delete(s.world.running, name)
-	s.world.mu.Unlock()
+	s.oracle.mu.Lock()
+	delete(s.oracle.running, name)
+	s.oracle.mu.Unlock()
 	s.cluster.Stop(name)
 }
 
 func (s *suite) wipe(name string) {
-	a := s.apps[name]
+	a := s.applications[name]
 	s.cluster.Wipe(name)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.files, a.at, a.marks, a.restored = map[string]string{}, mark{}, map[uint64]mark{}, 0
+	a.files, a.position, a.positions, a.restored = map[string]string{}, position{}, map[uint64]position{}, 0
 }
 
-// hold has the application take n more entries, or parts of a snapshot, and then none.
-func (s *suite) hold(a *app, n int) {
+// setBudget has the application take n more entries, or parts of a snapshot, and then none.
+func (s *suite) setBudget(a *application, n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.budget = n
 }
 
-func (s *suite) release(a *app) {
-	s.hold(a, -1)
-	a.node.Tell(a.pid, goOn{})
+func (s *suite) liftBudget(a *application) {
+	s.setBudget(a, -1)
+	a.node.Tell(a.pid, resume{})
 }
 
-func (s *suite) until(what string, a *app, done func(*app) bool) {
+func (s *suite) until(what string, a *application, done func(*application) bool) {
 	s.Helper()
-	s.cluster.Until(a.name+": "+what, func() bool { return a.see(done) })
+	s.cluster.Until(a.name+": "+what, func() bool { return a.inspect(done) })
 }
 
 // leader waits for one of these nodes to lead, with its lease; of all if none is named.
-func (s *suite) leader(among ...*app) *app {
+func (s *suite) leader(among ...*application) *application {
 	s.Helper()
 	if len(among) == 0 {
-		for _, name := range slices.Sorted(maps.Keys(s.apps)) {
-			among = append(among, s.apps[name])
+		for _, name := range slices.Sorted(maps.Keys(s.applications)) {
+			among = append(among, s.applications[name])
 		}
 	}
-	var leads *app
+	var leads *application
 	s.cluster.Until("one leads", func() bool {
 		for _, a := range among {
-			if a.see(func(a *app) bool { return a.leads }) && a.node.Log.Leads() {
+			if a.inspect(func(a *application) bool { return a.leads }) && a.node.Log.Leads() {
 				leads = a
 				return true
 			}
@@ -120,50 +120,50 @@ func (s *suite) leader(among ...*app) *app {
 	return leads
 }
 
-// three is a cluster of three voters. Each has a vote only when it has the log: else
+// threeVoters is a cluster of three voters. Each has a vote only when it has the log: else
 // the others need it, and it does not know them.
-func (s *suite) three() (leader *app, others []*app) {
+func (s *suite) threeVoters() (leader *application, others []*application) {
 	s.Helper()
 	s.add("n1", true, nil)
-	s.put(1)
+	s.commit(1)
 	for _, name := range []string{"n2", "n3"} {
 		s.add(name, false, nil)
 		s.join(name, messages.ChangeNodes_ADD_NONVOTER)
-		s.agree()
+		s.awaitAgreement()
 		s.join(name, messages.ChangeNodes_ADD_VOTER)
 	}
-	s.put(1)
-	s.agree()
+	s.commit(1)
+	s.awaitAgreement()
 	leader = s.leader()
 	for _, name := range []string{"n1", "n2", "n3"} {
-		if s.apps[name] != leader {
-			others = append(others, s.apps[name])
+		if s.applications[name] != leader {
+			others = append(others, s.applications[name])
 		}
 	}
 	return leader, others
 }
 
-func (s *suite) join(name string, how messages.ChangeNodes_What) {
+func (s *suite) join(name string, role messages.ChangeNodes_What) {
 	s.Helper()
-	s.succeed(replicator.Change{What: how, Name: name, Address: s.cluster.Address(name)})
+	s.mustChange(replicator.Change{What: role, Name: name, Address: s.cluster.Address(name)})
 }
 
 // change is what becomes of a change of membership.
-func (s *suite) change(at *app, c replicator.Change) *messages.LogChanged {
+func (s *suite) change(at *application, c replicator.Change) *messages.LogChanged {
 	s.Helper()
 	s.number++
 	number := s.number
 	at.node.Log.Change(number, c)
 	var answer *messages.LogChanged
-	s.until("the change is answered", at, func(a *app) bool {
+	s.until("the change is answered", at, func(a *application) bool {
 		answer = a.changed[number]
 		return answer != nil
 	})
 	return answer
 }
 
-// succeed makes a change, by whoever leads; that may be another one meanwhile.
-func (s *suite) succeed(c replicator.Change) {
+// mustChange makes a change, by whoever leads; that may be another one meanwhile.
+func (s *suite) mustChange(c replicator.Change) {
 	s.Helper()
 	var last string
 	for range 5 {
@@ -177,61 +177,61 @@ func (s *suite) succeed(c replicator.Change) {
 }
 
 // propose offers an entry that writes a file.
-func (s *suite) propose(at *app, path, content string) proposed {
+func (s *suite) propose(at *application, path, content string) proposal {
 	s.number++
 	entry, err := proto.Marshal(&messages.LogEntry{Origin: at.name, Run: s.Name(), Number: s.number,
 		Changes: []*messages.FileChange{{What: &messages.FileChange_Update{
 			Update: &messages.FileUpdate{Path: path, Content: []byte(content)}}}}})
 	require.NoError(s, err)
-	p := proposed{number: s.number, by: at, entry: string(entry)}
-	s.proposed = append(s.proposed, p)
+	p := proposal{number: s.number, by: at, entry: string(entry)}
+	s.proposals = append(s.proposals, p)
 	at.node.Log.Propose(p.number, entry)
 	return p
 }
 
-func (p proposed) refusal() *messages.LogRefused {
+func (p proposal) refusal() *messages.LogRefused {
 	p.by.mu.Lock()
 	defer p.by.mu.Unlock()
 	return p.by.refused[p.number]
 }
 
-// put proposes entries, by whoever leads, until so many more are committed.
-func (s *suite) put(n int) {
+// commit proposes entries, by whoever leads, until so many more are committed.
+func (s *suite) commit(n int) {
 	s.Helper()
 	for n > 0 {
 		leader := s.leader()
-		wave := make([]proposed, 0, n)
+		wave := make([]proposal, 0, n)
 		for range n {
-			path := fmt.Sprintf("queue/job-%d", len(s.proposed)%23)
-			wave = append(wave, s.propose(leader, path, fmt.Sprintf("%s writes %d", leader.name, len(s.proposed))))
+			path := fmt.Sprintf("queue/job-%d", len(s.proposals)%23)
+			wave = append(wave, s.propose(leader, path, fmt.Sprintf("%s writes %d", leader.name, len(s.proposals))))
 		}
 		s.cluster.Until("the entries are committed or refused", func() bool {
-			return !slices.ContainsFunc(wave, func(p proposed) bool { return !s.world.has(p.entry) && p.refusal() == nil })
+			return !slices.ContainsFunc(wave, func(p proposal) bool { return !s.oracle.has(p.entry) && p.refusal() == nil })
 		})
 		for _, p := range wave {
-			if s.world.has(p.entry) {
+			if s.oracle.has(p.entry) {
 				n--
 			}
 		}
 	}
 }
 
-// agree waits until these nodes have the same, and all; all nodes if none is named.
-func (s *suite) agree(among ...*app) {
+// awaitAgreement waits until these nodes have the same, and all; all nodes if none is named.
+func (s *suite) awaitAgreement(among ...*application) {
 	s.Helper()
 	if len(among) == 0 {
-		for _, name := range slices.Sorted(maps.Keys(s.apps)) {
-			among = append(among, s.apps[name])
+		for _, name := range slices.Sorted(maps.Keys(s.applications)) {
+			among = append(among, s.applications[name])
 		}
 	}
 	s.cluster.Until("all nodes agree", func() bool {
-		s.world.mu.Lock()
-		last := s.world.last
-		s.world.mu.Unlock()
-		files, at := among[0].copy(), mark{}
-		among[0].see(func(a *app) bool { at = a.at; return true })
+		s.oracle.mu.Lock()
+		last := s.oracle.last
+		s.oracle.mu.Unlock()
+		files, at := among[0].copyFiles(), position{}
+		among[0].inspect(func(a *application) bool { at = a.position; return true })
 		for _, a := range among {
-			if !maps.Equal(files, a.copy()) || !a.see(func(a *app) bool { return a.at == at && a.at.index >= last }) {
+			if !maps.Equal(files, a.copyFiles()) || !a.inspect(func(a *application) bool { return a.position == at && a.position.index >= last }) {
 				return false
 			}
 		}
@@ -239,13 +239,13 @@ func (s *suite) agree(among ...*app) {
 	})
 }
 
-// verdict fails the test if anything was wrong at any time.
-func (s *suite) verdict() {
-	s.world.mu.Lock()
-	wrong := s.world.wrong
-	s.world.mu.Unlock()
-	for _, p := range s.proposed {
-		if r := p.refusal(); r != nil && !r.Unknown && s.world.has(p.entry) {
+// reportViolations fails the test if anything was wrong at any time.
+func (s *suite) reportViolations() {
+	s.oracle.mu.Lock()
+	wrong := s.oracle.violations
+	s.oracle.mu.Unlock()
+	for _, p := range s.proposals {
+		if r := p.refusal(); r != nil && !r.Unknown && s.oracle.has(p.entry) {
 			wrong = append(wrong, fmt.Sprintf("%s: %d was refused for certain and is committed", p.by.name, p.number))
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // Explain turns an error into the text that is printed: what happened, and what to do
 // where that is known.
 func Explain(err error) string {
-	var none *luxiclient.NoDaemon
+	var none *luxiclient.NoDaemonError
 	if errors.As(err, &none) {
 		return instead(err, none, explainNoDaemon(none))
 	}
@@ -26,7 +26,7 @@ func Explain(err error) string {
 	if errors.As(err, &failed) && failed.Class == "JobQueueDrainError" {
 		return err.Error() + `; "lockstep drain off" makes the queue take jobs again`
 	}
-	var lost *luxiclient.ConnectionLost
+	var lost *luxiclient.ConnectionLostError
 	if errors.As(err, &lost) && errors.Is(lost.Err, io.EOF) {
 		return instead(err, lost, "the daemon has closed the connection; see whether it is still running, and try again")
 	}
@@ -42,7 +42,7 @@ func instead(err, inner error, text string) string {
 	return before + text
 }
 
-func explainNoDaemon(none *luxiclient.NoDaemon) string {
+func explainNoDaemon(none *luxiclient.NoDaemonError) string {
 	hint := `Start one with "make run" in the source tree or "lockstepd --data-dir DIR",
 or name its socket with --socket PATH or $LOCKSTEP_SOCKET.`
 	if passedOver(none.Path) {

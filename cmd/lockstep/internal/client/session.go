@@ -109,8 +109,8 @@ func (s *Session) notify(text string) {
 // gone tells whether err says that no daemon serves requests there, as opposed to an
 // answer. A node of a cluster that knows of no master serves none, either.
 func gone(err error) bool {
-	var lost *luxiclient.ConnectionLost
-	var none *luxiclient.NoDaemon
+	var lost *luxiclient.ConnectionLostError
+	var none *luxiclient.NoDaemonError
 	return errors.As(err, &lost) || errors.As(err, &none) || isReferral(err)
 }
 
@@ -143,7 +143,7 @@ func (s *Session) Close() {
 func (s *Session) Submit(ctx context.Context, method string, jobs any, result any) error {
 	args := []any{jobs}
 	err := s.Call(ctx, method, args, result)
-	var lost *luxiclient.ConnectionLost
+	var lost *luxiclient.ConnectionLostError
 	unanswered := errors.As(err, &lost) && lost.Sent
 	if unanswered {
 		err = s.retry(ctx, err, lostWithoutReply, method, args, result)

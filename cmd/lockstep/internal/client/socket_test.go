@@ -59,14 +59,14 @@ func TestSocketPath(t *testing.T) {
 		t.Skip(err)
 	}
 	expect(SystemSocket, "", none)
-	text := Explain(&luxiclient.NoDaemon{Path: SystemSocket, Err: syscall.ENOENT})
+	text := Explain(&luxiclient.NoDaemonError{Path: SystemSocket, Err: syscall.ENOENT})
 	if !strings.Contains(text, LocalSocket+" was not tried") {
 		t.Error(text)
 	}
 }
 
 func TestExplain(t *testing.T) {
-	denied := &luxiclient.NoDaemon{Path: "/s", Err: syscall.EACCES}
+	denied := &luxiclient.NoDaemonError{Path: "/s", Err: syscall.EACCES}
 	const alone = "you are not allowed to use the daemon's socket /s:\nit is for root alone. Run this as root, or start lockstepd with --socket-group GROUP:\nmembers of that group may use the socket."
 	tests := []struct {
 		err  error
@@ -88,7 +88,7 @@ func TestExplain(t *testing.T) {
 // to start it.
 func TestNoDaemonForTheQueueHere(t *testing.T) {
 	t.Chdir(t.TempDir())
-	none := &luxiclient.NoDaemon{Path: SystemSocket, Err: syscall.ENOENT}
+	none := &luxiclient.NoDaemonError{Path: SystemSocket, Err: syscall.ENOENT}
 	if text := Explain(none); strings.Contains(text, "./var") {
 		t.Errorf("there is no queue here, yet: %s", text)
 	}

@@ -148,7 +148,7 @@ func (d *Daemon) killJobs() error {
 		return err
 	}
 	for _, lock := range locks {
-		if err := (reaper.Job{Livelock: lock, GoneWithin: time.Second, Killing: func(int) {}}).Kill(); err != nil {
+		if err := (reaper.Job{Livelock: lock, KillTimeout: time.Second, OnKill: func(int) {}}).Kill(); err != nil {
 			return err
 		}
 	}

@@ -141,7 +141,7 @@ func runReplace(ctx context.Context, opts ruleOptions, globals *cli.Globals, sub
 		}
 	}
 	if err := daemon.Call(ctx, "LockstepReplaceFilter", []any{uuid, opts.Priority, predicates, action, trail}, &made.FilterReplaced); err != nil {
-		var lost *luxiclient.ConnectionLost
+		var lost *luxiclient.ConnectionLostError
 		if uuid == nil && errors.As(err, &lost) && lost.Sent {
 			return fmt.Errorf("the daemon's answer was lost, so it is unknown whether the rule was made;\nlook for it in \"lockstep filter list\" before you add it again (%w)", err)
 		}

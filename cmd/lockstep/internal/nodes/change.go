@@ -71,7 +71,7 @@ func runChange(ctx context.Context, globals *cli.Globals, change change) error {
 	daemon := globals.Connect()
 	defer daemon.Close()
 	err := daemon.Call(ctx, change.method, []any{change.name}, nil)
-	var lost *luxiclient.ConnectionLost
+	var lost *luxiclient.ConnectionLostError
 	if errors.As(err, &lost) && lost.Sent && change.done == promoted {
 		// A master that has handed over answers so: the order was carried out.
 		err = awaitMaster(ctx, daemon, change.name, err)

@@ -97,7 +97,7 @@ func whileStopped(dataDir string, do func() error) (err error) {
 		return err
 	}
 	lock, err := persistence.LockQueue(dataDir)
-	var locked *persistence.LockedError
+	var locked *persistence.QueueLockedError
 	if errors.As(err, &locked) {
 		return fmt.Errorf("stop the daemon first: %w", locked)
 	}

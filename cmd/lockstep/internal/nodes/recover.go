@@ -52,12 +52,12 @@ func runRecover(globals *cli.Globals, dataDir string, sure bool) error {
 	}
 	name := ""
 	err := whileStopped(dataDir, func() error {
-		identity, err := peer.Load(dataDir)
+		identity, err := peer.LoadIdentity(dataDir)
 		if err != nil {
 			return err
 		}
 		name = identity.Name
-		return peer.Recover(dataDir, globals.Streams.Now())
+		return peer.RequestRecovery(dataDir, globals.Streams.Now())
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"lockstep/core/job"
+	"lockstep/core/lock"
+	"lockstep/core/paths"
+	"lockstep/persistence"
+)
+
+// scenarioLocks is a lock taken and given back through the socket: two updates.
+func scenarioLocks(b *bench) error {
+	d, c, err := b.startDaemon(false)
+	if err != nil {
+		return err
+	}
+	defer d.kill()
+	c.close()
+	if c, err = d.dial(persistence.WconfSocket); err != nil {
+		return err
+	}
+	defer c.close()
+	e, err := b.startEcho()
+	if err != nil {
+		return err
+	}
+	defer e.stop()
+	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(d.runDir()), "bench")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = livelock.Release() }()
+	owner := lock.NamedOwner("bench", livelock.Path(), os.Getpid())
+	for round := range b.each(b.rounds) {
+		err := alternate(round,
+			func() error {
+				began := time.Now()
+				for range b.sizes.locks / 2 {
+					for _, mode := range []string{"exclusive", "release"} {
+						var blockers []any
+						if err := c.call(&blockers, "tryUpdateLocks", owner, [][]string{{"node/bench", mode}}); err != nil {
+							return err
+						}
+						if len(blockers) > 0 {
+							return errors.New("a lock that nobody has is refused")
+						}
+					}
+				}
+				b.recordRate("LockUpdates", time.Since(began), b.sizes.locks)
+				return nil
+			},
+			func() error {
+				began := time.Now()
+				for range b.sizes.locks {
+					if err := e.roundTrip(1); err != nil {
+						return err
+					}
+				}
+				b.recordRate("BareUpdates", time.Since(began), b.sizes.locks)
+				return nil
+			})
+		if err != nil {
+			return err
+		}
+	}
+	return d.stop()
+}
+
+// scenarioWake is from a client's request to change a queued job until another one, who
+// waits for a change, has it. The change is on the disk by then.
+func scenarioWake(b *bench) error {
+	d, c, err := b.startDaemon(true)
+	if err != nil {
+		return err
+	}
+	defer d.kill()
+	defer c.close()
+	waiter, err := d.dial(persistence.LuxiSocket)
+	if err != nil {
+		return err
+	}
+	defer waiter.close()
+	files, e, done, err := b.bareParts()
+	if err != nil {
+		return err
+	}
+	defer done()
+	id, err := c.submit(command())
+	if err != nil {
+		return err
+	}
+	for round := range b.each(b.rounds) {
+		err := alternate(round,
+			func() error { return b.wake(c, waiter, id) },
+			func() error {
+				return b.timeEach("BareWake", b.sizes.wakes, func() error {
+					return errors.Join(files.Replace("bare", paths.JobPath(id), make([]byte, jobSize)), files.SyncDir("bare", paths.QueueDir), e.roundTrip(1))
+				})
+			})
+		if err != nil {
+			return err
+		}
+	}
+	return d.stop()
+}
+
+func (b *bench) wake(c, waiter *client, id int64) error {
+	var rows [][]int
+	if err := c.call(&rows, "QueryJobs", []int64{id}, []string{"priority"}); err != nil {
+		return err
+	}
+	priority, took := rows[0][0], make([]float64, b.sizes.wakes)
+	for i := range took {
+		seen := make(chan error, 1)
+		go func() {
+			seen <- waiter.call(nil, "WaitForJobChange", id, []string{"priority"}, []int{priority}, nil, 60)
+		}()
+		// A question behind it: it has most likely arrived when this is answered.
+		if err := c.call(&rows, "QueryJobs", []int64{id}, []string{"priority"}); err != nil {
+			return err
+		}
+		priority = (priority + 1) % 10
+		began := time.Now()
+		if err := c.call(nil, "ChangeJobPriority", id, priority); err != nil {
+			return err
+		}
+		if err := <-seen; err != nil {
+			return err
+		}
+		took[i] = float64(time.Since(began).Nanoseconds())
+	}
+	b.record("Wake", median(took), len(took))
+	return nil
+}
+
+// scenarioDeath is from the kill of a job's process until a client hears that the job has
+// failed.
+func scenarioDeath(b *bench) error {
+	return b.withBareLoop(func(d *daemon, c *client, loop *bareLoop) error {
+		for round := range b.each(b.rounds) {
+			if err := alternate(round, func() error { return b.deaths(d, c) }, func() error { return b.bareDeaths(loop) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (b *bench) deaths(d *daemon, c *client) error {
+	took := make([]float64, b.sizes.deaths)
+	for i := range took {
+		id, err := c.submit([]op{{"OP_ID": "OP_TEST_DELAY", "duration": waitMax.Seconds()}})
+		if err != nil {
+			return err
+		}
+		if _, err := c.awaitStatus(id, func(s job.Status) bool { return s == job.Running }); err != nil {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join(d.dataDir(), paths.JobPath(id)))
+		if err != nil {
+			return err
+		}
+		j, err := job.Decode(content)
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		if err := syscall.Kill(j.ProcessID, syscall.SIGKILL); err != nil {
+			return err
+		}
+		status, err := c.awaitStatus(id, job.Status.Final)
+		if err != nil {
+			return err
+		}
+		if took[i] = float64(time.Since(began).Nanoseconds()); status != job.Error {
+			return fmt.Errorf("job %d, whose process was killed, has ended: %s", id, status)
+		}
+	}
+	b.record("Death", median(took), len(took))
+	return nil
+}
+
+// bareDeaths is the same of a process in the middle of its hand-shake, and its parent.
+func (b *bench) bareDeaths(l *bareLoop) error {
+	took := make([]float64, b.sizes.deaths)
+	for i := range took {
+		child, err := b.launch(l.next, l.dataDir, l.runDir, l.stderr)
+		if err != nil {
+			return err
+		}
+		_, err = child.reader.ReadFrame()
+		began := time.Now()
+		_ = child.cmd.Process.Kill()
+		_ = child.cmd.Wait() // killed
+		took[i] = float64(time.Since(began).Nanoseconds())
+		child.closePipes()
+		if err != nil {
+			return err
+		}
+	}
+	b.record("BareDeath", median(took), len(took))
+	return nil
+}
+
+// idleWarmup is how long a daemon that has just started is left alone before it is
+// watched doing nothing.
+const idleWarmup = 2 * time.Second
+
+// scenarioIdle is a daemon that has nothing to do.
+func scenarioIdle(b *bench) error {
+	d, c, err := b.startDaemon(false)
+	if err != nil {
+		return err
+	}
+	defer d.kill()
+	c.close()
+	pid := d.cmd.Process.Pid
+	sleep(b.ctx, idleWarmup)
+	for range b.each(b.rounds) {
+		before, err := contextSwitches(pid)
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		sleep(b.ctx, b.sizes.idle)
+		after, err := contextSwitches(pid)
+		if err != nil {
+			return err
+		}
+		b.record("IdleWakeups", float64(switchesBetween(before, after))/time.Since(began).Seconds(), 1)
+		bytes, err := residentBytes(pid)
+		if err != nil {
+			return err
+		}
+		b.record("IdleResident", bytes, 1)
+	}
+	return d.stop()
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+
+	"lockstep/core/paths"
+	"lockstep/persistence"
+)
+
+// scenarioQueue is about a daemon with very many queued jobs.
+func scenarioQueue(b *bench) error {
+	d, c, err := b.startDaemon(true)
+	if err != nil {
+		return err
+	}
+	defer d.kill()
+	empty, err := d.memory()
+	if err != nil {
+		return err
+	}
+	e, err := b.startEcho()
+	if err != nil {
+		return err
+	}
+	defer e.stop()
+	if err := b.fill(c, b.sizes.someQueued); err != nil {
+		return err
+	}
+	for range b.rounds {
+		if err := b.list(c, e, "List/some", "BareList/some"); err != nil {
+			return err
+		}
+	}
+	if err := b.fill(c, b.sizes.queued-b.sizes.someQueued); err != nil {
+		return err
+	}
+	for round := range b.each(b.rounds) {
+		c.close()
+		if err := d.stop(); err != nil {
+			return err
+		}
+		err := alternate(round,
+			func() error { return b.startFull(d) },
+			func() error { return b.readAll(d) })
+		if err != nil {
+			return err
+		}
+		if c, err = d.dial(persistence.LuxiSocket); err != nil {
+			return err
+		}
+		now, err := d.memory()
+		if err != nil {
+			return err
+		}
+		b.record("ResidentPerJob", (now.resident-empty.resident)/float64(b.sizes.queued), b.sizes.queued)
+		b.record("HeapPerJob", (now.heap-empty.heap)/float64(b.sizes.queued), b.sizes.queued)
+		if err := b.list(c, e, "List/all", "BareList/all"); err != nil {
+			return err
+		}
+	}
+	return nil // what is left is removed: no orderly stop
+}
+
+// fill queues n more jobs.
+func (b *bench) fill(c *client, n int) error {
+	for done := 0; done < n; done += 1000 {
+		if _, err := c.submitMany(repeatJobs(min(1000, n-done), command)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list has all jobs listed, and then as many bytes sent by somebody who has them ready.
+func (b *bench) list(c *client, e *echo, name, bareName string) error {
+	var rows json.RawMessage
+	began := time.Now()
+	if err := c.call(&rows, "QueryJobs", nil, []string{"id", "status", "summary"}); err != nil {
+		return err
+	}
+	b.recordTime(name, time.Since(began))
+	return b.timeEach(bareName, 1, func() error { return e.roundTrip(len(rows)) })
+}
+
+// startFull is from the start of the daemon's program until a first call is answered.
+func (b *bench) startFull(d *daemon) error {
+	began := time.Now()
+	if err := d.start(); err != nil {
+		return err
+	}
+	c, err := d.dial(persistence.LuxiSocket)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	err = c.call(nil, "LockstepStatus")
+	b.recordTime("Start", time.Since(began))
+	return err
+}
+
+// readAll reads all job files, one after the other.
+func (b *bench) readAll(d *daemon) error {
+	began := time.Now()
+	dir := filepath.Join(d.dataDir(), paths.QueueDir)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if _, isJob := paths.ParseJobName(entry.Name()); !isJob {
+			continue
+		}
+		if _, err := os.ReadFile(filepath.Join(dir, entry.Name())); err != nil {
+			return err
+		}
+	}
+	b.recordTime("BareReadAll", time.Since(began))
+	return nil
+}
+
+// memoryUse is what a daemon uses, in bytes: alive after a collection, and resident before.
+type memoryUse struct{ heap, resident float64 }
+
+func (d *daemon) memory() (m memoryUse, err error) {
+	if m.resident, err = residentBytes(d.cmd.Process.Pid); err != nil {
+		return m, err
+	}
+	m.heap, err = d.liveHeap()
+	return m, err
+}

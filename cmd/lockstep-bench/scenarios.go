@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+
+	"lockstep/core/paths"
+	"lockstep/persistence"
+)
+
+// scenarios are in the order in which they are played. That which leaves most files is the
+// last: others would pay for its load on the disk.
+var scenarios = []scenario{
+	{name: "machine", measurements: []string{"Spawn/lockstep-job", "Spawn/true", "Replace", "RoundTrip"}, run: scenarioMachine},
+	{name: "submit", measurements: []string{"Submit/clients=1", "SubmitRate/clients=64", "SubmitGain/clients=64", "SubmitMany"}, run: scenarioSubmit},
+	{name: "job", measurements: []string{"Job", "Chain"}, run: scenarioJob},
+	{name: "jobs", measurements: []string{"Jobs/slots=20", "Jobs/slots=64"}, run: scenarioJobs},
+	{name: "locks", measurements: []string{"LockUpdates"}, run: scenarioLocks},
+	{name: "wake", measurements: []string{"Wake"}, run: scenarioWake},
+	{name: "death", measurements: []string{"Death"}, run: scenarioDeath},
+	{name: "idle", measurements: []string{"IdleResident", "IdleWakeups"}, run: scenarioIdle},
+	{name: "queue", measurements: []string{"Start", "HeapPerJob", "ResidentPerJob", "List/some", "List/all"}, run: scenarioQueue},
+}
+
+// chooseScenarios are the scenes that give something that matches, or are called so.
+func chooseScenarios(only *regexp.Regexp) []scenario {
+	var chosen []scenario
+	for _, s := range scenarios {
+		if only.MatchString(s.name) || slices.ContainsFunc(s.measurements, only.MatchString) {
+			chosen = append(chosen, s)
+		}
+	}
+	return chosen
+}
+
+// jobSize is that of an ordinary job file, in bytes.
+const jobSize = 700
+
+// scenarioMachine are the parts of which everything else is made.
+func scenarioMachine(b *bench) error {
+	files, e, done, err := b.bareParts()
+	if err != nil {
+		return err
+	}
+	defer done()
+	content := make([]byte, jobSize)
+	for round := range b.each(b.rounds) {
+		err := alternate(round,
+			func() error { return b.timeEach("Spawn/lockstep-job", b.sizes.spawns, b.spawnJob) },
+			func() error {
+				return b.timeEach("Spawn/true", b.sizes.spawns, func() error { return exec.Command("/bin/true").Run() })
+			},
+			func() error {
+				return b.timeEach("Replace", b.sizes.replaces, func() error { return files.Replace("bench", paths.JobPath(1), content) })
+			},
+			func() error {
+				return b.timeEach("RoundTrip", b.sizes.roundTrips, func() error { return e.roundTrip(1) })
+			})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spawnJob starts lockstep-job without arguments, which says how it is used.
+func (b *bench) spawnJob() error {
+	err := exec.Command(b.program("lockstep-job")).Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 2 {
+		return nil
+	}
+	return errors.Join(errors.New("lockstep-job without arguments does not say how it is used"), err)
+}
+
+// bareParts are what a daemon works with, without one: files, and who answers on a
+// socket.
+func (b *bench) bareParts() (files *persistence.OSFiles, e *echo, done func(), err error) {
+	if files, err = b.newQueueDir(); err != nil {
+		return nil, nil, nil, err
+	}
+	if e, err = b.startEcho(); err != nil {
+		return nil, nil, nil, errors.Join(err, files.Close())
+	}
+	return files, e, func() { e.stop(); _ = files.Close() }, nil
+}
+
+// newQueueDir is a data directory without a daemon.
+func (b *bench) newQueueDir() (*persistence.OSFiles, error) {
+	dir := b.newDir()
+	if err := os.MkdirAll(dir+"/"+paths.QueueDir, 0o750); err != nil {
+		return nil, err
+	}
+	return persistence.OpenFiles(dir)
+}

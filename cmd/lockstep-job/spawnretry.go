@@ -1,0 +1,35 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// How long a command whose process cannot be made is tried again, and how long the pauses
+// are: a limit of processes, or a lack of memory, often passes within seconds.
+const (
+	spawnRetryMax   = time.Minute
+	spawnPauseFirst = 50 * time.Millisecond
+	spawnPauseMax   = time.Second
+)
+
+// retrySpawn calls start until it succeeds or fails for a reason that does not pass, for
+// scarceMax at most, or until killed is closed. It returns the last error. Nothing of the
+// command has run when start fails, so that trying again runs nothing twice.
+func retrySpawn(start func() error, killed <-chan struct{}, after func(time.Duration) <-chan time.Time) error {
+	pause := spawnPauseFirst
+	for waited := time.Duration(0); ; waited += pause {
+		err := start()
+		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.ENOMEM) || waited >= spawnRetryMax {
+			return err
+		}
+		select {
+		case <-killed:
+			return err
+		case <-after(pause):
+		}
+		pause = min(2*pause, spawnPauseMax)
+	}
+}

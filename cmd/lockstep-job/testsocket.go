@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// testSocket is a socket in a directory of its own, on which an opcode waits for
+// somebody to connect (queue.md 8.4). It is made of bare descriptors: package net
+// would cost each job process more than all of its own code.
+type testSocket struct {
+	dir  string
+	path string
+	fd   int
+}
+
+// newTestSocket listens. Only this user may connect.
+func newTestSocket() (*testSocket, error) {
+	dir, err := os.MkdirTemp("", "lockstep-")
+	if err != nil {
+		return nil, err
+	}
+	b := &testSocket{dir: dir, path: filepath.Join(dir, "sock")}
+	b.fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	err = unix.Bind(b.fd, &unix.SockaddrUnix{Name: b.path})
+	if err == nil {
+		err = unix.Listen(b.fd, 1)
+	}
+	if err != nil {
+		b.remove()
+		return nil, fmt.Errorf("listen on %s: %w", b.path, err)
+	}
+	return b, nil
+}
+
+// remove closes the door, and leaves nothing behind.
+func (b *testSocket) remove() {
+	_ = unix.Close(b.fd)
+	_ = os.RemoveAll(b.dir)
+}
+
+// What waiting for a descriptor can end with.
+var (
+	errTimeout = errors.New("time-out")
+	errKilled  = errors.New("ended on request")
+)
+
+// acceptClient waits for a connection, at most for d.
+func (b *testSocket) acceptClient(d time.Duration, killed <-chan struct{}) (fd int, err error) {
+	if err := awaitReadable(b.fd, d, killed); err != nil {
+		return -1, err
+	}
+	fd, _, err = unix.Accept4(b.fd, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+	return fd, err
+}
+
+// pollInterval is how long one look at a descriptor takes at most: what ends the
+// opcode is heard in between.
+const pollInterval = 100 * time.Millisecond
+
+// awaitReadable returns when a descriptor can be read, which includes its end.
+func awaitReadable(fd int, d time.Duration, killed <-chan struct{}) error {
+	for end := time.Now().Add(d); ; {
+		select {
+		case <-killed:
+			return errKilled
+		default:
+		}
+		remaining := time.Until(end)
+		if remaining <= 0 {
+			return errTimeout
+		}
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, int(min(remaining, pollInterval)/time.Millisecond)+1)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return err
+		case n > 0:
+			return nil
+		}
+	}
+}
+
+// notifyClient tells a client, by a log entry, where to ring, and waits until it has
+// come and gone.
+func (x *execution) notifyClient(test string, arg any) error {
+	const connectMax, confirmMax = 20 * time.Second, 60 * time.Second
+	socket, err := newTestSocket()
+	if err != nil {
+		return err
+	}
+	payload, err := json.Marshal([]any{socket.path, test, arg})
+	if err != nil {
+		socket.remove()
+		return err
+	}
+	x.log("jqueue-test", payload)
+	fd, err := socket.acceptClient(connectMax, x.killed)
+	socket.remove()
+	if err != nil {
+		return fmt.Errorf("nobody connected within %v: %w", connectMax, err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if err := awaitReadable(fd, confirmMax, x.killed); err != nil {
+		return fmt.Errorf("the client did not confirm within %v: %w", confirmMax, err)
+	}
+	return nil
+}

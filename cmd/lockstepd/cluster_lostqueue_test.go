@@ -1,0 +1,155 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/paths"
+)
+
+// removeFile takes the queue from a node whose daemon does not run, as a disk that is not
+// mounted does.
+func (d *daemon) removeFile(name string) {
+	d.t.Helper()
+	require.NoError(d.t, os.Rename(d.path("lib", name), d.path("lost."+filepath.Base(name))))
+}
+
+// refusesToStart returns what the daemon says when it ends by itself.
+func (m *member) refusesToStart() string {
+	m.t.Helper()
+	m.up = false
+	err := m.tryStart()
+	require.ErrorContains(m.t, err, "the daemon has ended")
+	return err.Error()
+}
+
+// rejoin does what a daemon without its queue says.
+func (m *member) rejoin(said string) {
+	m.t.Helper()
+	commands := regexp.MustCompile(`(mkdir .* && mv .*) && start lockstepd`).FindStringSubmatch(said)
+	require.NotNil(m.t, commands, "it names no commands: %s", said)
+	out, err := exec.Command("sh", "-c", commands[1]).CombinedOutput()
+	require.NoError(m.t, err, "%s", out)
+	m.start()
+}
+
+// A candidate whose queue is gone, though its log is there, is not let in: it would lack
+// what is behind the last snapshot's note, and give out ids twice. It says how to come
+// back, and does so with everything.
+func TestClusterNodeWithoutItsQueue(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	u := c.user(0)
+	filter := u.pause()
+	const jobs = 5
+	c.submitInBatches(jobs, 1)
+	lost := c.others(c.master())[0]
+	lost.end() // which takes note of how far its files are
+	lost.start()
+	c.awaitUp(lost)
+	c.awaitBehind(lost, 0)
+	c.awaitEqual()
+	lost.end()
+	lost.removeFile("queue")
+	said := lost.refusesToStart()
+	require.Contains(t, said, "the queue of this node, "+lost.name+", is lost: queue/member is missing")
+	require.NoFileExists(t, lost.path("lib", paths.SerialPath), "nothing is made in its place")
+
+	// The disk is mounted again.
+	require.NoError(t, os.RemoveAll(lost.path("lib", "queue")))
+	require.NoError(t, os.Rename(lost.path("lost.queue"), lost.path("lib", "queue")))
+	lost.start()
+	c.awaitUp(lost)
+	c.awaitEqual()
+
+	// The disk is lost, and an old queue of another node is in its place.
+	other := c.others(lost)[0]
+	lost.end()
+	lost.removeFile("queue")
+	require.NoError(t, os.CopyFS(lost.path("lib", "queue"), os.DirFS(other.path("lib", "queue"))))
+	require.NoError(t, os.RemoveAll(lost.path("lib", "queue", "lock")))
+	said = lost.refusesToStart()
+	require.Contains(t, said, "queue/member is not the one")
+	lost.rejoin(said)
+	c.awaitVotes(3)
+	c.awaitUp(lost)
+	c.awaitEqual()
+	c.promote(lost)
+	lost.awaitJobs(jobs)
+	u.must("DeleteFilter", nil, filter)
+	for id := range int64(jobs) {
+		u.awaitStatus(id+1, "success")
+	}
+	require.EqualValues(t, jobs+1, u.submit(command("true")), "no id is given out twice")
+	c.awaitEqual()
+}
+
+// The first node of a cluster that has lost its log makes no second cluster: it comes back
+// as a new one of the cluster that it has made.
+func TestClusterFounderWithoutItsLog(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	u := c.user(0)
+	u.awaitStatus(u.submit(command("true")), "success")
+	founder := c.nodes[0]
+	founder.end()
+	require.NoError(t, os.RemoveAll(founder.path("lib", "raft", "wal")))
+	require.NoError(t, os.RemoveAll(founder.path("lib", "raft", "snapshots")))
+	founder.start()
+	c.awaitVotes(3)
+	nodes, err := founder.list()
+	require.NoError(t, err)
+	require.Len(t, nodes.Nodes, 3)
+	u.awaitStatus(u.submit(command("true")), "success")
+	c.awaitEqual()
+}
+
+// A member of an older version has no mark; it gets one if it has a queue.
+func TestClusterMemberOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1)
+	m := c.nodes[0]
+	u := c.user(0)
+	u.awaitStatus(u.submit(command("true")), "success")
+	m.end()
+	require.NoError(t, os.Remove(m.path("lib", paths.MemberPath)))
+	require.NoError(t, os.Remove(m.path("lib", paths.LogQueuePath)))
+	m.start()
+	c.awaitVotes(1)
+	require.FileExists(t, m.path("lib", paths.MemberPath))
+	m.end()
+	require.NoError(t, os.Remove(m.path("lib", paths.LogQueuePath)))
+	m.removeFile("queue")
+	require.Contains(t, m.refusesToStart(), "queue/serial is missing, though this node has a log")
+}
+
+// A node that is alone does not begin with an empty queue where it has had one, unless it
+// is told to.
+func TestANodeWithoutItsQueue(t *testing.T) {
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	require.Equal(t, "success", c.await(c.submit(command("true"))).Status)
+	require.Zero(t, d.stop())
+	d.removeFile("queue")
+	said := d.refusesSecond()
+	require.Contains(t, said, "queue/version is missing, though config.data is there")
+	require.Contains(t, said, "echo 1 > "+d.path("lib", "queue", "version"))
+	require.NoFileExists(t, d.path("lib", paths.SerialPath))
+	require.NoError(t, os.RemoveAll(d.path("lib", "queue")))
+	require.NoError(t, os.Rename(d.path("lost.queue"), d.path("lib", "queue")))
+	d.start()
+	c = d.dial()
+	require.EqualValues(t, 2, c.submit(command("true")))
+	require.Zero(t, d.stop())
+	d.removeFile("queue")
+	d.refusesSecond()
+	require.NoError(t, os.WriteFile(d.path("lib", "queue", "version"), []byte("1\n"), 0o640))
+	d.start()
+	require.EqualValues(t, 1, d.dial().submit(command("true")))
+}

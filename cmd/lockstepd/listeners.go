@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/kit"
+	"lockstep/actors/luxi"
+	"lockstep/actors/wconfd"
+	"lockstep/edge/socket"
+	"lockstep/persistence"
+)
+
+// bufferedFrames is how many requests of the largest size each socket has room for at a
+// time.
+const bufferedFrames = 4
+
+// gateways are who takes connections at the time.
+type gateways struct {
+	luxi, wconfd func() *actor.PID
+}
+
+// fixedPID is always the same.
+func fixedPID(pid *actor.PID) func() *actor.PID { return func() *actor.PID { return pid } }
+
+// listeners are the daemon's sockets.
+type listeners struct {
+	sockets     []*socket.Listener
+	serveErrors chan error // one from each
+	admin       *admin
+	remoteAPI   *remoteAPI
+}
+
+// openListeners listens on all sockets, or on none.
+func openListeners(c Config, env *kit.Env, gateways gateways, api *remoteAPI) (*listeners, error) {
+	d := &listeners{serveErrors: make(chan error, 2), remoteAPI: api}
+	group, err := c.socketGroup()
+	if err == nil && group != nil {
+		err = persistence.OpenToGroup(c.RunDir, *group)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("socket-group: %w", err)
+	}
+	for _, spec := range []struct {
+		name    string
+		gateway func() *actor.PID
+		options socket.Options
+	}{
+		{persistence.WconfSocket, gateways.wconfd, socket.Options{Idle: wconfd.Idle, Mode: wconfd.SocketMode}},
+		{persistence.LuxiSocket, gateways.luxi, socket.Options{Idle: luxi.Idle, Mode: luxi.SocketMode}},
+	} {
+		spec.options.MaxFrame, spec.options.MaxConns, spec.options.MaxBuffered = c.MaxFrame, c.MaxConns, bufferedFrames*c.MaxFrame
+		spec.options.Group = group
+		listener, err := socket.Listen(persistence.SocketPath(c.RunDir, spec.name), spec.options)
+		if err != nil {
+			return nil, errors.Join(err, d.close())
+		}
+		d.sockets = append(d.sockets, listener)
+		go func() { d.serveErrors <- listener.Serve(env.System(), spec.gateway) }()
+	}
+	if d.admin, err = openAdmin(c.RunDir, env.Log()); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	if err := api.open(env, gateways.luxi); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+// close takes no more connections.
+func (d *listeners) close() error {
+	d.remoteAPI.stop()
+	errs := []error{d.admin.close()}
+	for _, l := range d.sockets {
+		errs = append(errs, l.Close(), <-d.serveErrors)
+	}
+	return errors.Join(errs...)
+}
+
+// wait returns when clients have taken the answers they were given, or after so
+// long.
+func (d *listeners) wait(limit time.Duration) {
+	end := time.Now().Add(limit)
+	for _, l := range d.sockets {
+		l.Wait(max(time.Until(end), 0))
+	}
+	d.remoteAPI.wait(end)
+}

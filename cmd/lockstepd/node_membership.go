@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/raft"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/core/replication"
+	"lockstep/edge/peer"
+	"lockstep/edge/raftlog"
+	"lockstep/messages"
+	"lockstep/persistence"
+)
+
+// Pauses between requests to be a member.
+const (
+	admissionRetry = time.Second
+	// voterRetryMax is the longest for a node that is a member, and would have a vote.
+	voterRetryMax  = 8 * time.Second
+	requestTimeout = 5 * time.Second
+)
+
+// hasLog: this node has opened its consensus log before.
+func hasLog(dataDir string) bool {
+	_, err := os.Stat(filepath.Join(dataDir, raftDirName, "wal"))
+	return err == nil
+}
+
+// awaitLogAllowed returns when this node, which has no log, may open one. What a job of its time
+// before this cluster does and records would not be the cluster's.
+func (n *node) awaitLogAllowed(stop context.Context) error {
+	if running := n.processes.RunningJobs(); len(running) > 0 {
+		return fmt.Errorf("job %d, started before this node belonged to its cluster, still runs here; start lockstepd again when it has ended", running[0])
+	}
+	if !isFounder(n.identity) {
+		if err := n.awaitAdmission(stop); err != nil {
+			return err
+		}
+	}
+	return persistence.MarkQueue(n.files, uuid.NewString())
+}
+
+// isFounder: the first node of a cluster makes its log itself, as long as it knows no other
+// node. Later it has lost its log, and would make a second cluster.
+func isFounder(identity *peer.Identity) bool { return identity.Founder && len(identity.Peers) == 0 }
+
+// awaitAdmission returns when this node, which has no log, is a member.
+func (n *node) awaitAdmission(stop context.Context) error {
+	n.log.WithFields(logrus.Fields{"node": n.identity.Name, "peers": n.identity.Peers}).Info("asking to be admitted to the cluster")
+	logged := ""
+	for {
+		admission, err := n.requestMembershipOnce(stop, peer.MembershipRequest{Fresh: true}, "")
+		if err == nil && admission.Status == peer.StatusMember {
+			return nil
+		}
+		if err != nil && err.Error() != logged {
+			logged = err.Error()
+			n.log.WithField("err", err).Warn("this node is not admitted yet; it goes on asking")
+		}
+		select {
+		case <-stop.Done():
+			return errors.New("told to stop before this node was admitted to its cluster")
+		case <-time.After(admissionRetry):
+		}
+	}
+}
+
+// requestMembership asks again and again for a vote: it may have to wait for another
+// node that gets one with it.
+func (n *node) requestMembership(ctx context.Context) {
+	for pause := admissionRetry; ; pause = min(2*pause, voterRetryMax) {
+		nodes, err := n.queryNodes(false)
+		if err == nil && !nodes.Leads && n.identity.Voting && !hasVote(nodes, n.identity.Name) {
+			if _, err := n.requestMembershipOnce(ctx, peer.MembershipRequest{Applied: nodes.Applied}, nodes.MasterAddress); err != nil {
+				n.log.WithField("err", err).Info("this node has no vote yet")
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+func hasVote(nodes *messages.Nodes, name string) bool {
+	for _, m := range nodes.Members {
+		if m.Name == name && m.Address != "" {
+			return m.Voter
+		}
+	}
+	return false
+}
+
+// requestMembershipOnce asks the master, where it is known, and else the nodes it knows, until one
+// answers that is the master.
+func (n *node) requestMembershipOnce(ctx context.Context, r peer.MembershipRequest, master string) (peer.Admission, error) {
+	r.Name, r.UUID, r.Address, r.Voting = n.identity.Name, n.identity.UUID, n.identity.Address, n.identity.Voting
+	err := errors.New("there is no other node to ask")
+	addresses := n.identity.Peers
+	if master != "" {
+		addresses = []string{master}
+	}
+	for _, address := range addresses {
+		for range 2 { // the second time at the master
+			callCtx, cancel := context.WithTimeout(ctx, requestTimeout)
+			admission, failed := n.client.RequestMembership(callCtx, address, r)
+			cancel()
+			switch {
+			case failed != nil:
+				err = failed
+			case admission.Status != peer.StatusNotMaster:
+				return admission, nil
+			default:
+				err = fmt.Errorf("the node at %s is not the master, and knows of none", address)
+			}
+			if failed != nil || admission.MasterAddress == "" || admission.MasterAddress == address {
+				break
+			}
+			address = admission.MasterAddress
+		}
+	}
+	return peer.Admission{}, err
+}
+
+// onMembers is told by the replicator, which must not wait. It keeps those out that were
+// removed, and has the others' addresses noted.
+func (n *node) onMembers(members []*messages.Member) {
+	n.voters.Store(int64(replication.Voters(members)))
+	old := map[string]bool{}
+	addresses := []string{}
+	for _, m := range members {
+		old[m.Name] = true
+		if m.Name != n.identity.Name {
+			addresses = append(addresses, m.Address)
+		}
+	}
+	removed, lost := replication.RemovedNodes(n.removedNames, n.members, members), replication.RemovedNodes(n.lostNames, nil, members)
+	barred := func(name string) bool { return replication.IsBarred(name, n.raft.Leader(), removed, lost) }
+	n.listener.SetMembers(func(name string) bool { return len(old) == 0 || old[name] }, barred)
+	for _, m := range n.members {
+		if barred(m.Name) {
+			n.listener.Expel(m.Name)
+		}
+	}
+	n.members, n.removedNames, n.lostNames = members, removed, lost
+	if len(members) > 0 {
+		select {
+		case <-n.peerUpdates: // they are out of date
+		default:
+		}
+		n.peerUpdates <- peerUpdate{addresses, lost}
+	}
+}
+
+// peerUpdate is what a node remembers of the other ones: where members can be asked, and
+// the names of those that a recovery has left behind.
+type peerUpdate struct{ addresses, lost []string }
+
+func (n *node) savePeers(ctx context.Context) {
+	for {
+		select {
+		case o := <-n.peerUpdates:
+			identity := *n.identity
+			if identity.Lost = o.lost; len(o.addresses) > 0 {
+				identity.Peers = o.addresses
+			}
+			if err := identity.Save(n.config.DataDir); err != nil {
+				n.log.WithField("err", err).Warn("the other nodes cannot be noted")
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// recoverCluster makes this node the only one with a vote. The others are kept out, should
+// they come back: together they would be a majority of what was.
+func (n *node) recoverCluster(config raftlog.Config) error {
+	n.log.Warn("this node becomes the only one with a vote, as lockstep node recover was told")
+	members, err := raftlog.Members(config)
+	if err != nil {
+		return err
+	}
+	n.lostNames = replication.RemovedNodes(n.lostNames, members, []*messages.Member{{Name: n.identity.Name}})
+	n.identity.Lost = n.lostNames
+	if err := n.identity.Save(n.config.DataDir); err != nil {
+		return err
+	}
+	if err := raftlog.Recover(config); err != nil {
+		return err
+	}
+	return peer.ClearRecovery(n.config.DataDir)
+}
+
+// streamLayer connect the logs of two nodes.
+type streamLayer struct {
+	net.Listener
+	credentials *peer.Credentials
+}
+
+// Dial is part of raft.StreamLayer.
+func (s *streamLayer) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return s.credentials.Dial(ctx, string(address), peer.ProtocolRaft)
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// runAsInit is lockstepd as process 1 of a container. Every process there that has lost
+// its parent becomes its child, and stays as a zombie until it is waited for. So the
+// daemon runs as a child of this process, which does nothing but wait for all, and pass
+// signals on: here nobody's exit status is taken from whoever waits for it. It returns
+// the exit status of the daemon, with which all other processes of the container end.
+func runAsInit() (status int, err error) {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	program, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	daemon, err := os.StartProcess(program, os.Args, &os.ProcAttr{
+		Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		// A terminal's signals come to this process, and to the daemon once.
+		Sys: &syscall.SysProcAttr{Setpgid: true},
+	})
+	if err != nil {
+		return 0, fmt.Errorf("start the daemon as a child of process 1: %w", err)
+	}
+	pid := daemon.Pid
+	go func() {
+		for s := range signals {
+			_ = syscall.Kill(pid, s.(syscall.Signal)) // it is not waited for before the end
+		}
+	}()
+	return reapUntil(pid)
+}
+
+// reapUntil waits for all children until one has ended, and returns how that was.
+func reapUntil(pid int) (status int, err error) {
+	for {
+		var how syscall.WaitStatus
+		ended, err := syscall.Wait4(-1, &how, 0, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR) || err == nil && ended != pid:
+		case err != nil:
+			return 0, fmt.Errorf("wait for the daemon: %w", err)
+		case how.Signaled():
+			return 128 + int(how.Signal()), nil // as a shell says it
+		default:
+			return how.ExitStatus(), nil
+		}
+	}
+}

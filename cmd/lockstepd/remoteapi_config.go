@@ -1,0 +1,115 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// RapiConfig is what an operator can choose of the remote API.
+type RapiConfig struct {
+	Address               string // empty: off
+	Users                 string
+	Certificate, Key      string
+	TLS                   string
+	RequireAuthentication bool
+	AllowCommands         bool
+	Insecure              bool
+
+	addressGiven bool // the address is not the default, or is and was given
+	generatedKey bool // certificate and key are of our making
+}
+
+const rapiAddressFlag = "rapi-address"
+
+// Values of rapi-tls.
+const (
+	tlsAuto = "auto"
+	tlsOn   = "on"
+	tlsOff  = "off"
+)
+
+func (r *RapiConfig) flags(flags *flag.FlagSet) {
+	flags.StringVar(&r.Address, rapiAddressFlag, "127.0.0.1:5080", "`address` and port of the remote API; empty: there is none")
+	flags.StringVar(&r.Users, "rapi-users", "", "`file` of those who may use the remote API (default: rapi/users in data-dir)")
+	flags.StringVar(&r.Certificate, "rapi-cert", "", "`file` of the remote API's certificate (default: one is made, in rapi in data-dir)")
+	flags.StringVar(&r.Key, "rapi-key", "", "`file` of the certificate's key")
+	flags.StringVar(&r.TLS, "rapi-tls", tlsAuto, "`when` the remote API speaks TLS: on, off, or auto, which is off on loopback. Ganeti's own client needs it on")
+	flags.BoolVar(&r.RequireAuthentication, "rapi-require-authentication", true, "show nothing about jobs over the remote API without a login; =false lets everybody who can connect read jobs and rules")
+	flags.BoolVar(&r.AllowCommands, "rapi-allow-commands", false, "take OP_RUN_COMMAND over the remote API: who may write may then run any command as the daemon's user")
+	flags.BoolVar(&r.Insecure, "rapi-insecure", false, "let the remote API listen beyond loopback without TLS or without required authentication")
+}
+
+// rapiHosts are the names by which clients may call, in lower case; nil: any. A server on
+// loopback has few, so that a web page whose name is made to lead to this machine
+// cannot use it through the browser of somebody who works here.
+func (c Config) rapiHosts() []string {
+	if !c.Rapi.loopback() {
+		return nil
+	}
+	hosts := certifiedHosts(c)
+	for i, host := range hosts {
+		hosts[i] = strings.ToLower(host)
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// normalize fills in what follows from the rest.
+func (r *RapiConfig) normalize(dataDir string) {
+	if r.Users == "" {
+		r.Users = filepath.Join(dataDir, "rapi", "users")
+	}
+	if r.Certificate == "" && r.Key == "" {
+		r.generatedKey = true
+		r.Certificate, r.Key = filepath.Join(dataDir, "rapi", "cert.pem"), filepath.Join(dataDir, "rapi", "key.pem")
+	}
+	if r.TLS == tlsAuto {
+		r.TLS = tlsOn
+		if r.loopback() {
+			r.TLS = tlsOff
+		}
+	}
+}
+
+// loopback: nobody on another machine can connect. Names other than localhost may
+// mean anything.
+func (r *RapiConfig) loopback() bool {
+	host, _, err := net.SplitHostPort(r.Address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// validate refuses to be open to others without what keeps others out.
+func (r *RapiConfig) validate() error {
+	if r.Address == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(r.Address)
+	if err != nil {
+		return fmt.Errorf("%s: %q is not an address and a port, such as 127.0.0.1:5080", rapiAddressFlag, r.Address)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n > 65535 {
+		return fmt.Errorf("%s: %q is not a port", rapiAddressFlag, port)
+	}
+	switch {
+	case r.TLS != tlsOn && r.TLS != tlsOff:
+		return fmt.Errorf("rapi-tls: %q is not on, off or auto", r.TLS)
+	case !r.generatedKey && (r.Certificate == "" || r.Key == ""):
+		return errors.New("rapi-cert and rapi-key: one is of no use without the other")
+	case r.loopback() || r.Insecure:
+		return nil
+	case r.TLS == tlsOff:
+		return fmt.Errorf("%s: %s is open to other machines, and without TLS passwords could be read on the way: "+
+			"leave out rapi-tls=off, listen on 127.0.0.1, or say rapi-insecure", rapiAddressFlag, r.Address)
+	case !r.RequireAuthentication:
+		return fmt.Errorf("%s: %s is open to other machines, and jobs would be shown to anybody: "+
+			"leave out rapi-require-authentication=false, listen on 127.0.0.1, or say rapi-insecure", rapiAddressFlag, r.Address)
+	}
+	return nil
+}

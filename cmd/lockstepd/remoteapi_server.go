@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/events"
+	"lockstep/actors/kit"
+	"lockstep/actors/store"
+	"lockstep/cmd/internal/buildinfo"
+	"lockstep/edge/rapi"
+)
+
+// remoteAPI is the daemon's, where it has one. Its methods do nothing where it has
+// none.
+type remoteAPI struct {
+	config        Config
+	feed          *rapi.Feed // nil: there is no remote API
+	diskTimes     *prometheus.HistogramVec
+	decisionTimes prometheus.Histogram
+	collectors    []prometheus.Collector
+	server        *rapi.Server  // nil: not open
+	done          chan struct{} // closed when it has stopped
+}
+
+// buildInfo is a metric whose labels say which build the daemon is.
+func buildInfo(build buildinfo.Build) prometheus.Collector {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "lockstep_build_info", Help: "Always 1; the labels name the daemon's build.",
+		ConstLabels: prometheus.Labels{"version": build.Version, "revision": build.Revision, "goversion": build.Go}})
+	info.Set(1)
+	return info
+}
+
+func newRemoteAPI(c Config) *remoteAPI {
+	a := &remoteAPI{config: c}
+	if c.Rapi.Address == "" {
+		return a
+	}
+	a.feed = rapi.NewFeed(time.Now())
+	a.diskTimes = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "lockstep_store_seconds", Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
+		Help: "Time that operations on the disk have taken, syncs included, by operation and whether they have failed."}, []string{"operation", "failed"})
+	a.decisionTimes = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "lockstep_scheduler_decision_seconds", Buckets: prometheus.ExponentialBuckets(0.000001, 4, 10),
+		Help: "Time that the scheduler has taken to look for the jobs that run next."})
+	return a
+}
+
+// onDecision counts a decision of the scheduler; nil where nobody asks.
+func (a *remoteAPI) onDecision() func(time.Duration) {
+	if a.decisionTimes == nil {
+		return nil
+	}
+	return func(took time.Duration) { a.decisionTimes.Observe(took.Seconds()) }
+}
+
+// events is the feed for the tree; nil, and not a feed that is nil, where there is
+// none.
+func (a *remoteAPI) events() events.Feed {
+	if a.feed == nil {
+		return nil
+	}
+	return a.feed
+}
+
+// withTimes is the disk, and how long it takes.
+func (a *remoteAPI) withTimes(files store.Files) store.Files {
+	if a.diskTimes == nil {
+		return files
+	}
+	return &timedFiles{files, a.diskTimes}
+}
+
+// open begins to listen. Where nobody has asked for the remote API, and its port
+// belongs to somebody else, the daemon goes without.
+func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
+	if a.feed == nil {
+		return nil
+	}
+	c := a.config.Rapi
+	secure, err := a.tlsConfig(env.Log())
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", c.Address)
+	if errors.Is(err, syscall.EADDRINUSE) && !c.addressGiven {
+		env.Log().WithField("address", c.Address).Warn("there is no remote API: somebody else has its usual address. Say --rapi-address to choose another one, or none")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", rapiAddressFlag, err)
+	}
+	server, err := rapi.New(rapi.Config{Log: env.Log(), Listener: listener, Luxi: rapi.NewPool(rapi.Gateway{System: env.System(), PID: luxi}), Feed: a.feed,
+		TLS: secure, Users: c.Users, Hosts: a.config.rapiHosts(), RequireAuthentication: c.RequireAuthentication, AllowCommands: c.AllowCommands,
+		Mailboxes: env.Mailboxes, DeadLetters: env.DeadLetters, Collectors: append(a.collectors, a.diskTimes, a.decisionTimes, buildInfo(buildinfo.Read()))})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	a.server, a.done = server, make(chan struct{})
+	go func() {
+		if err := server.Serve(); err != nil {
+			env.Log().WithField("err", err).Error("the remote API takes no more requests")
+		}
+		close(a.done)
+	}()
+	env.Log().WithFields(logrus.Fields{"address": listener.Addr().String(), "tls": secure != nil}).Info("the remote API takes requests")
+	return nil
+}
+
+// tlsConfig is the certificate, made if it has to be; nil without TLS.
+func (a *remoteAPI) tlsConfig(log *logrus.Logger) (*tls.Config, error) {
+	c := a.config.Rapi
+	if c.TLS != tlsOn {
+		return nil, nil
+	}
+	if c.generatedKey {
+		made, err := rapi.EnsureCertificate(c.Certificate, c.Key, certifiedHosts(a.config), time.Now())
+		if err != nil {
+			return nil, fmt.Errorf("make a certificate for the remote API: %w", err)
+		}
+		if made {
+			log.WithField("path", c.Certificate).Info("a certificate was made for the remote API")
+		}
+	}
+	secure, err := rapi.TLSConfig(c.Certificate, c.Key)
+	if err != nil {
+		return nil, fmt.Errorf("rapi-cert: %w", err)
+	}
+	log.WithField("sha256", rapi.Fingerprint(secure)).Info("the certificate of the remote API")
+	return secure, nil
+}
+
+// certifiedHosts are the names by which clients may call.
+func certifiedHosts(c Config) []string {
+	hosts := []string{c.NodeName, "localhost", "127.0.0.1", "::1"}
+	host, _, err := net.SplitHostPort(c.Rapi.Address)
+	if ip := net.ParseIP(host); err == nil && host != "" && (ip == nil || !ip.IsUnspecified()) {
+		hosts = append(hosts, host)
+	}
+	return hosts
+}
+
+// stop takes no more requests; wait returns when those there were are answered, or
+// at some time.
+func (a *remoteAPI) stop() {
+	if a.server != nil {
+		a.server.Stop()
+	}
+}
+
+func (a *remoteAPI) wait(end time.Time) {
+	if a.server == nil {
+		return
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), end)
+	defer cancel()
+	_ = a.server.Shutdown(ctx) // who was cut off is told so by that
+	<-a.done
+}
+
+// timedFiles is a disk that is timed.
+type timedFiles struct {
+	store.Files
+	times *prometheus.HistogramVec
+}
+
+func (f *timedFiles) observe(operation string, begin time.Time, err error) {
+	failed := "no"
+	if err != nil {
+		failed = "yes"
+	}
+	f.times.WithLabelValues(operation, failed).Observe(time.Since(begin).Seconds())
+}
+
+func (f *timedFiles) Replace(op, path string, data []byte) (err error) {
+	defer func(begin time.Time) { f.observe("replace", begin, err) }(time.Now())
+	return f.Files.Replace(op, path, data)
+}
+
+func (f *timedFiles) SyncDir(op, dir string) (err error) {
+	defer func(begin time.Time) { f.observe("sync-dir", begin, err) }(time.Now())
+	return f.Files.SyncDir(op, dir)
+}
+
+func (f *timedFiles) Append(op, path string, data []byte) (err error) {
+	defer func(begin time.Time) { f.observe("append", begin, err) }(time.Now())
+	return f.Files.Append(op, path, data)
+}
+
+func (f *timedFiles) Read(op, path string) (data []byte, err error) {
+	defer func(begin time.Time) { f.observe("read", begin, err) }(time.Now())
+	return f.Files.Read(op, path)
+}
+
+func (f *timedFiles) Rename(op, from, to string) (err error) {
+	defer func(begin time.Time) { f.observe("rename", begin, err) }(time.Now())
+	return f.Files.Rename(op, from, to)
+}

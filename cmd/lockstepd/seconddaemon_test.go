@@ -1,0 +1,79 @@
+package main
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// refusesSecond starts another daemon with these flags beside this one, which must end
+// by itself, and returns what it says.
+func (d *daemon) refusesSecond(flags ...string) string {
+	d.t.Helper()
+	second := &daemon{t: d.t, root: d.root}
+	ready := second.launch(flags...)
+	defer second.kill()
+	select {
+	case <-second.done:
+		require.NotZero(d.t, second.cmd.ProcessState.ExitCode())
+	case <-ready:
+		d.t.Fatalf("a second daemon has started with %q:\n%s", flags, second.logged())
+	case <-time.After(patience):
+		d.t.Fatalf("a second daemon with %q does not end:\n%s", flags, second.logged())
+	}
+	return second.logged()
+}
+
+// requireServing: clients and job processes reach the daemon, and its sockets are there.
+func (d *daemon) requireServing() {
+	d.t.Helper()
+	c := d.dial()
+	require.Equal(d.t, "success", c.await(c.submit(command("true"))).Status)
+	require.NoError(d.t, c.Close())
+}
+
+// Whoever starts a second daemon with a run directory that is in use, whatever data
+// directory it has, takes neither the sockets nor the lease.
+func TestASecondDaemonOnTheRunDirectory(t *testing.T) {
+	d := newDaemon(t)
+	d.start()
+	require.NoError(t, os.WriteFile(d.path("run", "lease"), nil, 0o600)) // as of a node of a cluster
+	said := d.refusesSecond("--data-dir", d.path("other"))
+	require.Contains(t, said, "run directory "+d.path("run")+" is in use by process")
+	require.FileExists(t, d.path("run", "lease"))
+	require.FileExists(t, d.path("run", "socket", "ganeti-query"))
+	d.requireServing()
+	require.Contains(t, d.refusesSecond("--run-dir", d.path("run2")), "another daemon runs on this queue")
+	require.Contains(t, d.refusesSecond(), "another daemon runs on this queue")
+	d.requireServing()
+	require.Zero(t, d.stop())
+	other := &daemon{t: t, root: d.root}
+	other.start("--data-dir", d.path("other"))
+	require.Zero(t, other.stop(), "it is free again")
+}
+
+// Who removes queue/lock lets no second daemon in, and has the first one stop in order:
+// what runs goes on, and is adopted.
+func TestARemovedQueueLock(t *testing.T) {
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	id := c.submit(command("sh", "-c", "echo ran >> "+d.path("ran")+"; while [ ! -e "+d.path("open")+" ]; do sleep 0.02; done"))
+	d.awaitStep(d.path("ran"))
+	first := d.done
+	require.NoError(t, os.Remove(d.path("lib", "queue", "lock")))
+	require.Contains(t, d.refusesSecond("--run-dir", d.path("run2")), "another daemon runs on this queue")
+	select {
+	case <-first:
+	case <-time.After(patience):
+		t.Fatal("the daemon goes on without its lock file")
+	}
+	require.Equal(t, 1, d.cmd.ProcessState.ExitCode())
+	require.Contains(t, d.logged(), "queue/lock was removed or replaced")
+	d.start()
+	require.NoError(t, os.WriteFile(d.path("open"), nil, 0o600))
+	require.Equal(t, "success", d.dial().await(id).Status)
+	require.Equal(t, 1, d.runCount())
+}

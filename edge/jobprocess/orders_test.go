@@ -1,0 +1,42 @@
+package jobprocess
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/jobs"
+	"lockstep/messages"
+	"lockstep/persistence"
+)
+
+// A process may end while it is told something: nothing lies about then.
+func TestAPriorityForAProcessThatHasEnded(t *testing.T) {
+	r := newFixture(t, jobProgram)
+	l := &liveProcess{id: 7, ended: make(chan struct{})}
+	r.port.addLive(1, l)
+	r.port.removeLive(1)
+	r.port.deliver(l, jobs.Order{Kind: jobs.TakePriority, Priority: 3})
+	require.NoFileExists(t, persistence.PriorityPath(r.runDir(), 7))
+}
+
+// The message to a process that ends while there is no daemon is removed by the next.
+func TestAPriorityThatNobodyHasRead(t *testing.T) {
+	r := newFixture(t, jobProgram)
+	path := persistence.PriorityPath(r.runDir(), 7)
+	require.NoError(t, os.WriteFile(path, []byte("3\n"), 0o600))
+	r.port.Adopt(1, 7, 0, "/no/such/livelock", r.receiver)
+	expect[*messages.ProcessGone](r)
+	require.NoFileExists(t, path)
+}
+
+// A priority can be sent when the directory of messages is gone.
+func TestAPriorityAfterTheRunDirectoryWasCleanedUp(t *testing.T) {
+	r := newFixture(t, jobProgram)
+	path := persistence.PriorityPath(r.runDir(), 7)
+	require.NoError(t, os.RemoveAll(r.runDir()))
+	r.port.addLive(1, &liveProcess{id: 7, ended: make(chan struct{})})
+	r.port.Tell(1, jobs.Order{Kind: jobs.TakePriority, Priority: 3})
+	require.FileExists(t, path)
+}

@@ -1,0 +1,53 @@
+package jobprocess
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"lockstep/edge/reaper"
+	"lockstep/persistence"
+)
+
+// killTimeout is how long a killed process may take to be gone.
+const killTimeout = 5 * time.Second
+
+// killOrphans kills what is left of a job whose process is gone, so that nothing
+// of it still works on what the next job locks, and removes its lock file. For
+// session see reaper.Job; where it is 0, the lock file says which session it was.
+func (p *Processes) killOrphans(livelock string, session int) {
+	if livelock == "" {
+		return // it never got as far as that
+	}
+	p.runReaper(livelock, session)
+	if err := os.Remove(livelock); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.config.Log.WithFields(map[string]any{"path": livelock, "err": err}).Warn("a dead job's lock file cannot be removed")
+	}
+}
+
+func (p *Processes) runReaper(livelock string, session int) {
+	orphans := reaper.Job{Livelock: livelock, Session: session, KillTimeout: killTimeout, OnKill: func(pid int) {
+		p.config.Log.WithField("pid", pid).Info("killing a process that a dead job has left")
+	}}
+	if session == 0 {
+		orphans.Leader = readLeader(livelock)
+	}
+	if err := orphans.Kill(); err != nil {
+		p.config.Log.WithField("err", err).Error("a dead job may have left processes")
+	}
+}
+
+// readLeader is the process that made the lock file; nil where the file is gone, or does not
+// say.
+func readLeader(livelock string) *reaper.Leader {
+	content, err := persistence.ReadOwnerInfo(livelock)
+	if err != nil {
+		return nil
+	}
+	leader, err := reaper.DecodeLeader(content)
+	if err != nil {
+		return nil
+	}
+	return &leader
+}

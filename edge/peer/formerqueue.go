@@ -1,0 +1,81 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lockstep/core/paths"
+	"lockstep/persistence"
+)
+
+// QueueNotEmptyError says that a node that is to join has a queue of its own.
+type QueueNotEmptyError struct {
+	Directory string
+	File      string // one of its jobs
+}
+
+func (e *QueueNotEmptyError) Error() string {
+	return fmt.Sprintf(`this node has jobs of its own (%s), and would take over the cluster's queue in place of them;
+--discard-queue moves %s aside, and its jobs will not run`, e.File, e.Directory)
+}
+
+// requireNoJobs returns a *QueueError if the queue holds a job, live or archived.
+// Other files of a queue are worth nothing without jobs.
+func requireNoJobs(dataDir string) error {
+	directory := filepath.Join(dataDir, paths.QueueDir)
+	err := filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && path == filepath.Join(dataDir, paths.QuarantineDir) {
+			return filepath.SkipDir
+		}
+		if _, ok := paths.ParseJobName(entry.Name()); ok && !entry.IsDir() {
+			return &QueueNotEmptyError{Directory: directory, File: path}
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// formerQueueTime is how the name of a queue that was moved aside ends.
+const formerQueueTime = "20060102T150405Z"
+
+// moveQueueAside puts an empty directory in the place of the queue, in one step, and
+// keeps the old one as queue.before-join-<time>. The queue's lock, which the caller
+// holds, is in the new one: no daemon can start in between.
+func moveQueueAside(dataDir string, now time.Time) error {
+	queue := filepath.Join(dataDir, paths.QueueDir)
+	backup := queue + ".before-join-" + now.UTC().Format(formerQueueTime)
+	info, err := os.Stat(queue)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(backup, info.Mode().Perm()); err != nil {
+		return err
+	}
+	lock := strings.TrimPrefix(paths.LockPath, paths.QueueDir+"/")
+	err = os.Link(filepath.Join(queue, lock), filepath.Join(backup, lock))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, os.Remove(backup))
+	}
+	if err := unix.Renameat2(unix.AT_FDCWD, backup, unix.AT_FDCWD, queue, unix.RENAME_EXCHANGE); err != nil {
+		return errors.Join(fmt.Errorf("move %s to %s: %w; stop the daemon, move it yourself, and try again", queue, backup, err),
+			os.Remove(filepath.Join(backup, lock)), os.Remove(backup))
+	}
+	// From here on, aside is the old queue.
+	if err := os.Remove(filepath.Join(backup, lock)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return persistence.SyncDirectory(dataDir)
+}

@@ -1,0 +1,169 @@
+package raftlog
+
+import (
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"lockstep/messages"
+)
+
+// election is one that this node has won.
+type election struct {
+	number uint64 // of this process
+	term   uint64
+}
+
+// observe tells who leads and who belongs to the cluster, until raft has ended. Raft
+// waits for it where leadership begins or ends, so it waits for nothing.
+func (l *Log) observe() {
+	ticks := time.NewTicker(l.config.Timing.Lease / 4)
+	defer ticks.Stop()
+	transitions := uint64(0) // of leadership, to tell what belongs to a former one
+	for {
+		select {
+		case leads := <-l.leadership:
+			transitions++
+			if leads {
+				l.scheduleCatchUp(transitions)
+			} else {
+				l.lease.end()
+				l.reportFollower()
+			}
+		case <-l.reattached:
+			transitions++
+			l.scheduleCatchUp(transitions)
+		case won := <-l.caughtUp:
+			if won.number == transitions && len(l.leadership) == 0 {
+				l.confirmLeader(won.term)
+			}
+		case <-l.refresh:
+			l.publish()
+		case <-ticks.C:
+			l.lease.tick()
+			l.publish()
+		case <-l.raftStopped:
+			return
+		}
+	}
+}
+
+// scheduleCatchUp has this log catch up, for the election of that number only.
+func (l *Log) scheduleCatchUp(number uint64) {
+	select {
+	case <-l.electionsWon:
+	default:
+	}
+	l.electionsWon <- number
+}
+
+// catchUp waits, after each election that was won, until everything that was committed
+// before is applied here.
+func (l *Log) catchUp() {
+	for {
+		select {
+		case number := <-l.electionsWon:
+			if term, ok := l.awaitCaughtUp(); ok {
+				select {
+				case l.caughtUp <- election{number: number, term: term}:
+				case <-l.closing:
+				}
+			}
+		case <-l.closing:
+			return
+		}
+	}
+}
+
+// awaitCaughtUp returns the term in which it was; false: this node leads no more.
+func (l *Log) awaitCaughtUp() (term uint64, ok bool) {
+	r := l.awaitRaft()
+	for r != nil && r.State() == raft.Leader {
+		// What a former actor has proposed comes before the barrier, too.
+		select {
+		case <-l.proposals.barrier():
+		case <-l.closing:
+			return 0, false
+		}
+		term := r.CurrentTerm()
+		if r.Barrier(0).Error() == nil && r.CurrentTerm() == term {
+			return term, true
+		}
+		select { // it is handing the leadership over, or was; that is known soon
+		case <-time.After(l.config.Timing.Heartbeat / 10):
+		case <-l.closing:
+			return 0, false
+		}
+	}
+	return 0, false
+}
+
+// awaitRaft is raft, which may say that it leads a moment before it is known here.
+func (l *Log) awaitRaft() *raft.Raft {
+	l.starting.Wait()
+	return l.raft.Load()
+}
+
+// confirmLeader is called when everything of former terms is applied.
+func (l *Log) confirmLeader(term uint64) {
+	r := l.raft.Load()
+	if r.State() != raft.Leader || r.CurrentTerm() != term {
+		return // which raft is about to tell
+	}
+	select {
+	case <-l.closing:
+		return
+	default:
+	}
+	l.lease.begin(term)
+	l.bridge.becomeLeader(term)
+}
+
+func (l *Log) publish() {
+	r := l.raft.Load()
+	if r == nil {
+		return
+	}
+	if !l.bridge.isLeader() {
+		l.reportFollower()
+	}
+	l.bridge.setMembers(membersOf(r.GetConfiguration().Configuration()))
+}
+
+// reportFollower tells who leads, if it is another node.
+func (l *Log) reportFollower() {
+	r := l.raft.Load()
+	if r == nil {
+		return
+	}
+	address, id := r.LeaderWithID()
+	if id == raft.ServerID(l.config.Name) {
+		address, id = "", "" // not before everything is applied
+	}
+	l.bridge.becomeFollower(string(id), string(address))
+}
+
+// voters are those of the latest configuration, which counts from the moment it is
+// in the log.
+func (l *Log) voters() []raft.ServerID {
+	r := l.raft.Load()
+	if r == nil {
+		return nil
+	}
+	var voters []raft.ServerID
+	for _, server := range r.GetConfiguration().Configuration().Servers {
+		if server.Suffrage == raft.Voter {
+			voters = append(voters, server.ID)
+		}
+	}
+	return voters
+}
+
+func membersOf(configuration raft.Configuration) []*messages.Member {
+	var members []*messages.Member
+	for _, server := range configuration.Servers {
+		members = append(members, &messages.Member{Name: string(server.ID), Address: string(server.Address),
+			Voter: server.Suffrage == raft.Voter})
+	}
+	return members
+}

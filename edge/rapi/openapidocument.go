@@ -1,0 +1,23 @@
+package rapi
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// openapiYAML describes every resource; tests hold it and the resources together.
+//
+//go:embed openapi.yaml
+var openapiYAML []byte
+
+// openAPIDocument is the description as clients get it.
+func openAPIDocument() ([]byte, error) {
+	var described map[string]any
+	if err := yaml.Unmarshal(openapiYAML, &described); err != nil {
+		return nil, fmt.Errorf("openapi.yaml: %w", err)
+	}
+	return json.Marshal(described)
+}

@@ -1,0 +1,89 @@
+package persistence
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/paths"
+)
+
+// newMember is a data directory with a queue and a log that know each other.
+func newMember(t *testing.T) (dataDir string, files *OSFiles) {
+	t.Helper()
+	dir := t.TempDir()
+	dataDir = filepath.Join(dir, "lib")
+	require.NoError(t, MakeDirs(dataDir, filepath.Join(dir, "run"), filepath.Join(dir, "log")))
+	require.NoError(t, os.Mkdir(filepath.Join(dataDir, "raft"), 0o700))
+	files, err := OpenFiles(dataDir)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = files.Close() })
+	_, err = InitQueue(files)
+	require.NoError(t, err)
+	require.NoError(t, MarkQueue(files, "one"))
+	return dataDir, files
+}
+
+func TestAMemberKnowsItsQueue(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(t *testing.T, dataDir string)
+		marked bool
+		lost   string // "": it is let in
+	}{
+		"as it was": {change: func(*testing.T, string) {}, marked: true},
+		"emptied, or its disk not mounted": {change: func(t *testing.T, dataDir string) {
+			require.NoError(t, os.RemoveAll(filepath.Join(dataDir, "queue")))
+			require.NoError(t, os.Mkdir(filepath.Join(dataDir, "queue"), 0o750))
+		}, lost: "queue/member is missing"},
+		"that of another node": {change: func(t *testing.T, dataDir string) {
+			require.NoError(t, os.WriteFile(filepath.Join(dataDir, "queue/member"), []byte("two\n"), 0o640))
+		}, lost: "queue/member is not the one"},
+		"without its serial": {change: func(t *testing.T, dataDir string) {
+			require.NoError(t, os.Remove(filepath.Join(dataDir, "queue/serial")))
+		}, lost: "queue/serial is missing"},
+		"of an older version": {change: func(t *testing.T, dataDir string) {
+			require.NoError(t, os.Remove(filepath.Join(dataDir, "queue/member")))
+			require.NoError(t, os.Remove(filepath.Join(dataDir, "raft/queue")))
+		}},
+		"cut off while it was marked": {change: func(t *testing.T, dataDir string) {
+			require.NoError(t, os.Remove(filepath.Join(dataDir, "raft/queue")))
+		}},
+		"of an older version, and emptied": {change: func(t *testing.T, dataDir string) {
+			require.NoError(t, os.RemoveAll(filepath.Join(dataDir, "queue")))
+			require.NoError(t, os.Mkdir(filepath.Join(dataDir, "queue"), 0o750))
+			require.NoError(t, os.Remove(filepath.Join(dataDir, "raft/queue")))
+		}, lost: "queue/serial is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dataDir, files := newMember(t)
+			c.change(t, dataDir)
+			marked, err := CheckQueueMark(files)
+			if c.lost != "" {
+				var lost *LostQueueError
+				require.ErrorAs(t, err, &lost)
+				require.Contains(t, err.Error(), c.lost)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, c.marked, marked)
+			require.NoError(t, MarkQueue(files, "three"))
+			marked, err = CheckQueueMark(files)
+			require.NoError(t, err)
+			require.True(t, marked)
+		})
+	}
+}
+
+func TestAConfigurationWithoutAQueue(t *testing.T) {
+	dataDir, files := newMember(t)
+	require.NoError(t, CheckQueue(files), "there is no configuration: a first start")
+	require.NoError(t, os.WriteFile(filepath.Join(dataDir, paths.ConfigPath), []byte("{}"), 0o640))
+	require.NoError(t, CheckQueue(files))
+	require.NoError(t, os.Remove(filepath.Join(dataDir, paths.VersionPath)))
+	var lost *LostQueueError
+	require.ErrorAs(t, CheckQueue(files), &lost)
+	require.True(t, strings.HasPrefix(lost.Error(), "queue/version is missing"))
+}

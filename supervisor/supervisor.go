@@ -1,0 +1,150 @@
+package supervisor
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/kit"
+	"lockstep/messages"
+)
+
+// props makes a group's supervisor. Its children's props are made once, here:
+// what they count over their incarnations goes on when the group restarts.
+func (g *group) props(p Ports, s Settings) *actor.Props {
+	g = g.onlyEnabled(p)
+	kinds := make([]*actor.Props, len(g.children))
+	for i, c := range g.children {
+		if c.group != nil {
+			kinds[i] = c.group.props(p, s)
+		} else {
+			kinds[i] = c.props(p, s)
+		}
+	}
+	return p.Env.Props(g.name, func() actor.Actor { return &supervisor{env: p.Env, group: g, kinds: kinds} },
+		kit.Supervise(p.Env.Strategy(g.policy)))
+}
+
+// onlyEnabled is the group with those children that are wanted.
+func (g *group) onlyEnabled(p Ports) *group {
+	enabled := *g
+	enabled.children = slices.DeleteFunc(slices.Clone(g.children), func(c child) bool { return c.enabled != nil && !c.enabled(p) })
+	return &enabled
+}
+
+// supervisor keeps one group alive, or stops with it.
+type supervisor struct {
+	env            *kit.Env
+	group          *group
+	kinds          []*actor.Props
+	pids           []*actor.PID
+	stopping       bool
+	drainRequester *actor.PID  // who asked
+	undrained      []int       // children still to drain, the next one last
+	drainingChild  *actor.PID  // the child that is draining
+	cancelRetry    func() bool // its timer
+}
+
+// drainRetryInterval is how often a child is told to drain until it has: one that
+// restarts meanwhile has forgotten it.
+const drainRetryInterval = time.Second
+
+// drainRetry is due when a child takes long to drain.
+type drainRetry struct{ child *actor.PID }
+
+func (s *supervisor) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		s.start(ctx)
+	case *actor.Stopping, *actor.Restarting:
+		s.stopping = true
+	case *actor.Terminated:
+		s.childGone(ctx, m.Who)
+	case *messages.AskReady:
+		s.forwardReady(ctx)
+	case *messages.Drain:
+		s.drain(ctx)
+	case *messages.Drained:
+		s.drained(ctx)
+	case *drainRetry:
+		s.retryDrain(ctx, m.child)
+	default:
+		kit.Unexpected(ctx)
+	}
+}
+
+func (s *supervisor) start(ctx actor.Context) {
+	for i, c := range s.group.children {
+		pid, err := ctx.SpawnNamed(s.kinds[i], c.name)
+		if err != nil {
+			panic(fmt.Errorf("start %s: %w", c.name, err))
+		}
+		s.pids = append(s.pids, pid)
+	}
+}
+
+func (s *supervisor) forwardReady(ctx actor.Context) {
+	for i, c := range s.group.children {
+		if c.reportsReady {
+			ctx.Forward(s.pids[i])
+		}
+	}
+}
+
+// childGone: a child has failed too often. A group without one of its children
+// is of no use, and stops; so in the end does the daemon, for whoever watches
+// it to start it anew.
+func (s *supervisor) childGone(ctx actor.Context, pid *actor.PID) {
+	if s.stopping {
+		return
+	}
+	s.env.Log().WithField("actor", pid.GetId()).Error("an actor has failed too often to go on")
+	ctx.Stop(ctx.Self())
+}
+
+func (s *supervisor) drain(ctx actor.Context) {
+	s.drainRequester = ctx.Sender()
+	s.undrained = nil
+	for i, c := range s.group.children {
+		if c.drains || c.group != nil {
+			s.undrained = append(s.undrained, i)
+		}
+	}
+	s.drainNext(ctx)
+}
+
+// drained goes on if it is the child at hand that says so; one that was asked
+// twice may have answered twice.
+func (s *supervisor) drained(ctx actor.Context) {
+	if s.drainingChild != nil && s.drainingChild.Equal(ctx.Sender()) {
+		s.drainNext(ctx)
+	}
+}
+
+func (s *supervisor) drainNext(ctx actor.Context) {
+	if s.cancelRetry != nil {
+		s.cancelRetry()
+	}
+	if len(s.undrained) == 0 {
+		s.drainingChild = nil
+		ctx.Request(s.drainRequester, &messages.Drained{})
+		return
+	}
+	last := len(s.undrained) - 1
+	s.drainingChild = s.pids[s.undrained[last]]
+	s.undrained = s.undrained[:last]
+	s.requestDrain(ctx)
+}
+
+func (s *supervisor) retryDrain(ctx actor.Context, child *actor.PID) {
+	if s.drainingChild == child {
+		s.requestDrain(ctx)
+	}
+}
+
+func (s *supervisor) requestDrain(ctx actor.Context) {
+	ctx.Request(s.drainingChild, &messages.Drain{})
+	s.cancelRetry = kit.SendAfter(s.env.Clock(), ctx.ActorSystem(), drainRetryInterval, ctx.Self(), &drainRetry{s.drainingChild})
+}
