@@ -30,8 +30,8 @@ type dirLockedError struct{ pid int } // 0: unknown
 
 func (e *dirLockedError) Error() string { return fmt.Sprintf("it is locked by process %d", e.pid) }
 
-// lockDir takes the lock of a directory. It waits at most lockDeadMax where the holder
-// is dead or unknown (see there), and lockLivingMax where it lives; the error is a
+// lockDir takes the lock of a directory. It waits at most deadHolderWaitMax where the holder
+// is dead or unknown (see there), and liveHolderWaitMax where it lives; the error is a
 // [*dirLockedError] then. A file system that cannot lock directories, as NFS, gives a
 // lock that is not held, and no error.
 func lockDir(dir string) (dirLock, error) {

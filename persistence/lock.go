@@ -48,14 +48,14 @@ const lockAttemptsMax = 100
 
 // A daemon that was killed while it spawned a process leaves its lock for a
 // moment with that process, between fork and exec. So a lock whose holder
-// is dead is waited for, at most lockDeadMax.
+// is dead is waited for, at most deadHolderWaitMax.
 const (
 	deadHolderWaitMax = 5 * time.Second
 	lockRetryInterval = 10 * time.Millisecond
 )
 
 // LockQueue takes the lock. If another living process has it, the error wraps a
-// [*LockedError], at once. queue/ must exist: see [MakeDirs].
+// [*QueueLockedError], at once. queue/ must exist: see [MakeDirs].
 func LockQueue(dataDir string) (*QueueLock, error) {
 	return lockQueue(dataDir, func() { time.Sleep(lockRetryInterval) })
 }
@@ -142,7 +142,7 @@ func (e *LockReplacedError) Error() string {
 	return fmt.Sprintf("%s was removed or replaced while this daemon runs: it protects the queue no more. The daemon stops; start it again, and leave that file alone", e.Path)
 }
 
-// CheckHeld returns a [*ReplacedError] if queue/lock is not the file any more that is locked.
+// CheckHeld returns a [*LockReplacedError] if queue/lock is not the file any more that is locked.
 // While that cannot be found out, it returns nil.
 func (l *QueueLock) CheckHeld() error {
 	var locked, named unix.Stat_t

@@ -45,7 +45,7 @@ func CheckQueue(files QueueFiles) error {
 // CheckQueueMark returns a [*LostQueueError] where the queue of a node that has a log is
 // not the one that the log belongs to: the entries that its snapshots stand for would
 // be missing. marked is false where that cannot be told, because a daemon of an older
-// version, or one that was cut off, has not marked the two: see [MarkMember].
+// version, or one that was cut off, has not marked the two: see [MarkQueue].
 func CheckQueueMark(files QueueFiles) (marked bool, err error) {
 	log, err := readQueueMark(files, paths.LogQueuePath)
 	if err != nil {

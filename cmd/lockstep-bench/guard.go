@@ -45,7 +45,7 @@ func guardPattern() *regexp.Regexp {
 	return regexp.MustCompile("^(" + strings.Join(names, "|") + ")$")
 }
 
-// checkFloors wraps errBad if a ratio is worse than its floor; one that is missing is, too.
+// checkFloors wraps errRegression if a ratio is worse than its floor; one that is missing is, too.
 func checkFloors(rows []row, floors []floor) error {
 	var bad []error
 	for _, f := range floors {

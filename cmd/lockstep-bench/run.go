@@ -25,7 +25,7 @@ type options struct {
 }
 
 // run measures and prints. Errors: wrong flags, what a scene could not do, or one that
-// wraps errBad.
+// wraps errRegression.
 func (o *options) run(ctx context.Context, out, stderr io.Writer) error {
 	if o.rounds < 1 || o.rounds > 1000 {
 		return fmt.Errorf("--rounds %d: want 1 to 1000", o.rounds)

@@ -16,7 +16,7 @@ const (
 )
 
 // retrySpawn calls start until it succeeds or fails for a reason that does not pass, for
-// scarceMax at most, or until killed is closed. It returns the last error. Nothing of the
+// spawnRetryMax at most, or until killed is closed. It returns the last error. Nothing of the
 // command has run when start fails, so that trying again runs nothing twice.
 func retrySpawn(start func() error, killed <-chan struct{}, after func(time.Duration) <-chan time.Time) error {
 	pause := spawnPauseFirst

@@ -63,7 +63,7 @@ func (p *Processes) killProcess(livelock string, id int64) {
 	for deadline := time.Now().Add(killTimeout); isAlive(livelock) && time.Now().Before(deadline); time.Sleep(killInterval) {
 		process := openProcess(pid)
 		if process == nil {
-			continue // what it has started may hold the lock, until clearAway
+			continue // what it has started may hold the lock, until killOrphans
 		}
 		if p.isJobProcess(pid, id) && !errors.Is(process.Signal(unix.SIGKILL), os.ErrProcessDone) {
 			process.EndsWithin(killTimeout)

@@ -52,7 +52,7 @@ type Client struct {
 	broken  bool // request and answer are out of step, or nobody is there
 }
 
-// Dial connects to the LUXI socket at path. It fails at once with *NoDaemon if
+// Dial connects to the LUXI socket at path. It fails at once with *NoDaemonError if
 // nobody listens there; only a server whose backlog is full is asked again.
 func Dial(ctx context.Context, path string, options Options) (*Client, error) {
 	options = options.withDefaults()
@@ -73,7 +73,7 @@ func NewClient(conn Conn, options Options) *Client {
 }
 
 // Close ends the connection; closing it again does nothing. A call under way
-// returns *ConnectionLost.
+// returns *ConnectionLostError.
 func (c *Client) Close() error {
 	if err := c.conn.Close(); !errors.Is(err, os.ErrClosed) {
 		return err
@@ -85,9 +85,9 @@ func (c *Client) Close() error {
 // that is nil. args are positional, nil means none.
 //
 // Errors: *wire.Error when the method failed, *wire.RequestError when the server did not
-// understand the request, *wire.MalformedResponse, *ConnectionLost when there was no
+// understand the request, *wire.MalformedResponse, *ConnectionLostError when there was no
 // answer. The latter wraps the context's cause when ctx ended while waiting. After
-// a *ConnectionLost or a *wire.RequestError the connection is closed and the client of no
+// a *ConnectionLostError or a *wire.RequestError the connection is closed and the client of no
 // further use.
 func (c *Client) Call(ctx context.Context, method string, args []any, result any) error {
 	if c.broken {

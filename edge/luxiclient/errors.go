@@ -36,10 +36,10 @@ func (e *ConnectionLostError) Error() string {
 
 func (e *ConnectionLostError) Unwrap() error { return e.Err }
 
-// ErrNoAnswer is the cause within a ConnectionLost when the time for the answer
+// ErrNoAnswer is the cause within a ConnectionLostError when the time for the answer
 // was up.
 var ErrNoAnswer = errors.New("the server did not answer in time")
 
-// ErrClosed is the cause within a ConnectionLost for a call on a client that was
+// ErrClosed is the cause within a ConnectionLostError for a call on a client that was
 // closed, or whose connection an earlier call has lost.
 var ErrClosed = errors.New("the connection is closed")

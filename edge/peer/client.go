@@ -25,7 +25,7 @@ func NewClient(c *Credentials) *Client {
 }
 
 // RequestMembership asks the node at an address that this one be a member. Only the master says
-// yes: see StatusElsewhere.
+// yes: see StatusNotMaster.
 func (c *Client) RequestMembership(ctx context.Context, address string, r MembershipRequest) (Admission, error) {
 	var admission Admission
 	code, err := exchange(ctx, c.http, http.MethodPost, address, memberPath, r, &admission)

@@ -47,7 +47,7 @@ type MembershipRequest struct {
 	Fresh   bool   `json:"fresh"`   // it has no log: whatever it was before, it has forgotten it
 }
 
-// AdmissionStatus is what became of a MemberRequest.
+// AdmissionStatus is what became of a MembershipRequest.
 type AdmissionStatus string
 
 const (
@@ -59,7 +59,7 @@ const (
 	StatusNotMaster AdmissionStatus = "elsewhere"
 )
 
-// Admission answers a MemberRequest.
+// Admission answers a MembershipRequest.
 type Admission struct {
 	Status        AdmissionStatus `json:"status"`
 	Master        string          `json:"master"` // empty: none is known

@@ -26,7 +26,7 @@ func (e *QueueNotEmptyError) Error() string {
 --discard-queue moves %s aside, and its jobs will not run`, e.File, e.Directory)
 }
 
-// requireNoJobs returns a *QueueError if the queue holds a job, live or archived.
+// requireNoJobs returns a *QueueNotEmptyError if the queue holds a job, live or archived.
 // Other files of a queue are worth nothing without jobs.
 func requireNoJobs(dataDir string) error {
 	directory := filepath.Join(dataDir, paths.QueueDir)

@@ -15,7 +15,7 @@ type InitOptions struct {
 
 // Init makes a cluster of which this node is the first member, and a join token for
 // others, good for TokenLifetime. The daemon must not run. The error is a
-// *MemberError if the node belongs to a cluster already, and a *RemnantError if it
+// *AlreadyMemberError if the node belongs to a cluster already, and a *LeftoverError if it
 // once did.
 func Init(dataDir string, o InitOptions) (string, error) {
 	identity := &Identity{Name: o.Name, UUID: uuid.NewString(), Address: o.Address, Voting: true, Founder: true, Peers: []string{}}

@@ -57,7 +57,7 @@ func (e *WrongClusterError) Error() string {
 // Join makes this node one of a cluster, as far as identity and certificates go; its
 // daemon, once started, asks to be a member. The daemon must not run, and its queue's
 // lock is the caller's. If Join fails, or is cut off, the node belongs to no cluster.
-// Errors are those of Init, and *TokenError, *QueueError, *ClusterError and
+// Errors are those of Init, and *TokenError, *QueueNotEmptyError, *WrongClusterError and
 // *RefusedError.
 func Join(ctx context.Context, dataDir string, o JoinOptions) error {
 	identity := &Identity{Name: o.Name, UUID: uuid.NewString(), Address: o.Address, Voting: o.Voting}

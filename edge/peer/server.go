@@ -21,7 +21,7 @@ const (
 	headerMax     = 16 << 10 // bytes
 	bodyTimeout   = 30 * time.Second
 	idleTimeout   = 60 * time.Second
-	// sendTimeout is for the other node to take an answer, or sendPart bytes of a long
+	// sendTimeout is for the other node to take an answer, or sendChunk bytes of a long
 	// one, after it was asked for or the part before.
 	sendTimeout = 60 * time.Second
 	sendChunk   = 64 << 10

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// proposalsMax and proposedBytesMax bound what waits for raft, or for a majority.
+	// proposalsMax and proposalBytesMax bound what waits for raft, or for a majority.
 	proposalsMax     = 8192
 	proposalBytesMax = 4 * MaxEntry
 )

@@ -26,8 +26,8 @@ const (
 // waits for the answer. It is a pure state machine; it reads no clock.
 //
 // Failures are counted for the address: after the first few, each doubles the pause
-// in which logins from that address are refused, up to pauseMost. They are counted
-// for the name as well: after nameFailuresFree, each one starts a pause of namePause
+// in which logins from that address are refused, up to pauseMax. They are counted
+// for the name as well: after freeNameFailures, each one starts a pause of namePause
 // for the name at all addresses. That pause is short, so failures at one address do
 // not lock out the user at another.
 //

@@ -137,7 +137,7 @@ func (l *Listener) Serve(sys *actor.ActorSystem, gateway func() *actor.PID) erro
 // offer tells the gateway of a connection. When a node becomes the master, or ceases to
 // be, another gateway takes the place of this one, which may have been stopped with the
 // news unread: the connection is offered again to the one that is there then. The pauses
-// double, until giveUp.
+// double, until closeUnserved.
 func offer(sys *actor.ActorSystem, gateway func() *actor.PID, c *streamConn, interval time.Duration) {
 	to := gateway()
 	sys.Root.Send(to, &conn.Opened{Conn: c})
@@ -168,7 +168,7 @@ type streamConn struct {
 	onEnd        func()
 	connLimiter  *connLimiter
 	evicted      atomic.Bool // to make room for another
-	closeClaimed atomic.Bool // it is known who closes net: serve, or giveUp
+	closeClaimed atomic.Bool // it is known whether serve or closeUnserved closes conn
 	closing      atomic.Bool
 	serving      *sync.WaitGroup
 }
