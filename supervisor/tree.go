@@ -1,6 +1,10 @@
-// Package supervisor is the actor tree as data: who is whose child, what
-// happens to whom when one fails, in which order they stop. Tree is the only
-// wiring there is; the daemon and the simulator differ in the ports they pass.
+// Package supervisor is the actor tree as data: the parent of each actor, what happens to
+// which actors when one fails, and the order of their start and stop. Tree is the only wiring
+// of the actors; the daemon and the simulator pass different ports.
+//
+// It owns the supervisors of the groups. Its callers may start a tree (Tree, Node), ask its
+// root for AskReady and Drain, and stop the root. A group that fails too often stops, and
+// Running.Done or RunningNode.Done is closed. Supervisors keep nothing on the disk.
 package supervisor
 
 import (

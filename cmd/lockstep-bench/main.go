@@ -1,8 +1,10 @@
-// Command lockstep-bench measures a real daemon next to what the machine can do at
-// most, in the same run, and prints one table.
+// Command lockstep-bench measures a real daemon and, in the same run, the limits of the
+// machine, and prints one table.
 //
-// Exit codes: 0 measured, 1 the guard has found a ratio that is too bad, 2 wrong usage
-// or nothing could be measured.
+// It starts daemons in a temporary directory and removes all of it at the end.
+//
+// Exit codes: 0 measured, 1 a ratio is worse than its floor, 2 wrong usage or a measurement
+// that failed.
 package main
 
 import (

@@ -1,6 +1,11 @@
-// lockstep-job is the process of one job: it takes its permission from the
-// daemon, runs the job's opcodes in order, and is the only writer of the job's
-// file until it exits. It outlives the daemon. People do not start it.
+// Command lockstep-job is the process of one job. It gets its permission from the daemon,
+// runs the job's opcodes in order, and is the only writer of the job's file until it exits.
+// The daemon starts it; people do not.
+//
+// It owns the job's livelock, the locks of the current opcode and the processes of its
+// commands. It takes orders by signals: SIGTERM (cancel), SIGUSR1 (new priority), SIGINT (end
+// now). It outlives a crash of the daemon. The job's file survives its own crash; the daemon
+// then fails the job and kills its orphans.
 package main
 
 import (

@@ -1,4 +1,12 @@
-// lockstepd is the daemon: the job queue of one node.
+// Command lockstepd is the daemon: it runs the job queue of one node.
+//
+// It owns the data directory and the run directory while it runs, by locks on both. It opens
+// the sockets and the remote API, starts the actor tree with real ports, and, on a node of a
+// cluster, the consensus log and the port for other nodes. SIGTERM stops it in order, SIGHUP
+// reloads the declared opcodes.
+//
+// Jobs, locks and configuration are on the disk and survive its crash. Job processes
+// outlive it, and the next daemon adopts them.
 package main
 
 import (

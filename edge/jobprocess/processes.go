@@ -1,5 +1,15 @@
-// Package jobprocess is the real port to job processes (jobs.Processes): spawn,
-// start handshake, watching by pidfd, and making away with what is left.
+// Package jobprocess starts, watches and ends job processes. It implements the port
+// jobs.Processes with real processes.
+//
+// It owns the running child processes of this daemon and the pidfd of each. An attempt
+// is one start of a job's process: spawn, handshake, permission to act. A job actor may ask
+// it to start or adopt a process, to confirm or abandon an attempt, and to pass on a client
+// order. It answers with messages to that actor: ProcessNamed, ProcessConfirmed,
+// ProcessFailed, ProcessGone. It kills the orphans of a job before it reports the end of
+// the job's process.
+//
+// All of its state is in memory. Job processes survive a crash of the daemon, and the next
+// daemon adopts them by pid and livelock.
 package jobprocess
 
 import (

@@ -1,5 +1,9 @@
-// Package luxiclient makes calls to a LUXI socket: it connects, sends one request at a
-// time and waits for the answer. The job process links it, so it links little.
+// Package luxiclient makes calls to a LUXI socket. It connects, sends one request at a
+// time and waits for the answer.
+//
+// A client owns its connection. It never repeats a request: a *ConnectionLostError says
+// whether the request was sent, and the caller decides. It keeps nothing on the disk. The
+// job process links this package, so it avoids package net and other large dependencies.
 package luxiclient
 
 import (

@@ -1,5 +1,10 @@
-// Package ownerwatch is the real port of the lock manager to the processes that own
-// locks: it sees them die, by pidfd and livelock, and wakes them by SIGHUP.
+// Package ownerwatch watches the processes that own locks. It implements the port
+// locks.Owners: it reports the death of an owner, by pidfd and livelock, and wakes an owner
+// by SIGHUP.
+//
+// It owns the watches and the pidfds behind them. The lock manager may ask it to watch,
+// forget, wake, probe or remove a livelock. Nothing survives a crash: the lock manager
+// asks for every watch again after a restart.
 package ownerwatch
 
 import (

@@ -1,25 +1,25 @@
-// Package peer is how the nodes of a cluster know one another: a node's identity
-// and certificates, the way into a cluster, and the one port at which nodes talk.
+// Package peer connects the nodes of a cluster. It owns a node's identity and
+// certificates, the join of a new node, and the one port at which nodes talk to each other.
 //
-// It is an edge, not an actor. What is consensus goes through it as connections
-// (Listener.Raft); who is a member, and what a node has to tell, it asks its
-// Backend.
+// It is an edge, not an actor. The consensus log takes its connections from Listener.Raft,
+// the LUXI gateway from Listener.Luxi. Questions about membership and about this node go to
+// the Backend.
 //
-// A cluster has a certificate authority of its own. Every node holds its
-// certificate, by which it knows the others, and its key, by which it admits
-// others: no node is special, and the first may be lost. So who has the disk of one
-// node can make himself a member, and who has a join token can for as long as it is
-// good. A node that was removed keeps its certificate; the others refuse it by name
+// Each cluster has its own certificate authority. Every node holds the authority's
+// certificate, by which it verifies other nodes, and the authority's key, by which it admits
+// new nodes. So no node is special, and the loss of the first node does no harm. An attacker
+// who reads the disk of one node can admit nodes, and so can the holder of a join token until
+// the token expires. A removed node keeps its certificate; the other nodes refuse it by name
 // (Listener.SetMembers).
 //
-// Files, in <data directory>/raft, which only its owner may read:
+// Files in <data directory>/raft, readable by their owner only:
 //
-//	node.json    who this node is (Identity); a node without it is of no cluster
+//	node.json    who this node is (Identity); a node without it belongs to no cluster
 //	ca.pem       certificate of the cluster, ca.key its key
 //	node.pem     certificate of this node, node.key its key
-//	tokens.json  hashes of the join tokens that were made here, and when they expire
-//	recover      a wish for the next start of the daemon, see Recover
+//	tokens.json  hashes of the join tokens made on this node, and when they expire
+//	recover      a request to the next start of the daemon, see RequestRecovery
 //
-// Each is replaced as a whole, and node.json is written last: a crash leaves a node
-// that belongs to the cluster or to none.
+// All of these files survive a crash. Each is replaced atomically, and node.json is written
+// last: after a crash in between, the node belongs to the cluster or to none.
 package peer

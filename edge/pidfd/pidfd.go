@@ -1,6 +1,9 @@
-// Package pidfd holds on to processes of this machine by descriptor: a number
-// may come to be another process's, a descriptor never does. To wait for one
-// costs no thread, only a goroutine parked in the runtime's poller.
+// Package pidfd refers to processes of this machine by descriptor. The kernel can give the
+// number of an ended process to a new one; a pidfd always means the process that it was
+// opened for. A wait for the end of a process costs a goroutine in the runtime's poller
+// and no thread.
+//
+// A Process owns its descriptor until Close. The descriptors end with the daemon.
 package pidfd
 
 import (

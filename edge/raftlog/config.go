@@ -1,14 +1,21 @@
-// Package raftlog is the consensus log of the replicator: hashicorp/raft behind the
-// port replicator.Log (design.md 9).
+// Package raftlog is the consensus log of the replicator: hashicorp/raft behind the port
+// replicator.Log (design.md 9).
 //
-// The files below the data directory are the state. What raft takes for a snapshot is
-// therefore a note of an index, the membership and what the application remembers;
-// only one that is sent to another node is made of files, which the application
-// freezes for it. The log and these notes are below Config.Dir:
+// It owns the log of this node and the lease: the time for which this node is certain to be
+// the only leader. The replicator may propose entries, acknowledge applied entries and
+// parts of snapshots, and change the membership. The bridge sends all news to the replicator
+// as messages.
+//
+// The files below the data directory are the replicated state. So a snapshot taken on this
+// node is only a record of an index, the membership and the application's state. A snapshot
+// sent to another node holds files, which the application freezes for it. The log and the
+// records are below Config.Dir, and survive a crash:
 //
 //	wal/                 raft-wal: the entries, the term and the vote
-//	snapshots/*.json     notes of snapshots, two are kept
-//	snapshots/*.data     a snapshot that was received and is not on the disk yet
+//	snapshots/*.json     records of snapshots, two are kept
+//	snapshots/*.data     a received snapshot that is not applied yet
+//
+// Entries that were proposed and not yet given to raft are lost with the process.
 package raftlog
 
 import (

@@ -1,10 +1,12 @@
-// Package rapi is the remote API: Ganeti's RAPI below /2 (queue.md 6), and
-// lockstep's own below /3, over HTTP.
+// Package rapi is the remote API over HTTP: Ganeti's RAPI below /2 (queue.md 6), and
+// lockstep's own below /3.
 //
-// It is an edge, not an actor: what it can do, it does as a client of the LUXI
-// gateway in the same process, over connections like those of the socket. What has
-// happened it is told by the events actor, whose port Feed is. It keeps nothing
-// that matters: users, rules and jobs are in files of others.
+// It is an edge, not an actor. It owns the HTTP connections, the counters of failed logins
+// and the last events (Feed). A request becomes calls to the LUXI gateway in the same
+// process. The events actor publishes events through the port events.Feed.
+//
+// Nothing of it survives a crash. Users are read from a file of the operator; rules and jobs
+// belong to actors.
 package rapi
 
 import (

@@ -1,6 +1,10 @@
-// Package reaper finds and kills what a job has left: processes that its commands have
-// started, and that go on in a process group, or as a session, of their own. The daemon
-// and the job's own process use it, which is why it links next to nothing.
+// Package reaper finds and kills the orphans of a job: processes that its commands have
+// started and that run on in another process group or session.
+//
+// It owns nothing. It finds orphans by the session of the job's process, and by a variable
+// that each command of the job has in its environment. The pid and start time of the job's
+// process are in the job's livelock (Leader), so that orphans are found after a crash of the
+// daemon. The daemon and the job process link this package, so it has few dependencies.
 package reaper
 
 import (

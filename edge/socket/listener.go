@@ -1,3 +1,10 @@
+// Package socket serves clients that connect to a unix socket, or to a listener of another
+// node. It is the real side of the port conn.Conn.
+//
+// A Listener owns its connections and a goroutine for each. It reads one request at a time,
+// sends it to the gateway's actor, waits for the answer and writes it. It bounds the number of
+// connections and the memory of large requests. Nothing survives a crash: clients connect
+// again.
 package socket
 
 import (

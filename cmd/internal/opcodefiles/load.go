@@ -1,5 +1,6 @@
-// Package opcodefiles reads the opcodes that operators declare in files (design.md
-// 5), for the daemon and for who checks them.
+// Package opcodefiles reads the opcodes that operators declare in YAML files (design.md 5).
+// The daemon loads them at its start and on SIGHUP; the command line checks them. The error
+// lists every mistake with file and line. The package keeps nothing.
 package opcodefiles
 
 import (

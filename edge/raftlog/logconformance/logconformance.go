@@ -1,10 +1,10 @@
-// Package logconformance is what everything that calls itself replicator.Log has to pass:
-// raft over real connections, and the model of it in simulated time.
+// Package logconformance is the test suite of the port replicator.Log. Raft over real
+// connections and the simulator's model of it must both pass it.
 //
-// It plays the application on each node, and looks on throughout that no index has
-// two entries and no entry two indexes, that nobody leads beside another, and that
-// what was refused for certain never shows up. It neither sleeps nor looks at a
-// clock: Cluster.Until has time pass.
+// The suite runs the application on every node. Throughout a test an oracle checks that no
+// index has two entries and no entry two indexes, that no two nodes lead at the same time,
+// and that an entry that was refused for certain is never committed. The suite neither
+// sleeps nor reads a clock: Cluster.Until lets time pass.
 package logconformance
 
 import (
