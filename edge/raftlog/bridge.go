@@ -16,33 +16,33 @@ var (
 	errReattached = errors.New("another actor is attached: the snapshot begins again")
 )
 
-// bridge is where raft's goroutines meet the actor that is attached. News are sent by
-// one goroutine, in the order in which they came about.
+// bridge connects raft's goroutines to the attached actor. One goroutine sends all
+// messages to the actor, in the order in which they were queued.
 type bridge struct {
 	system   *actor.ActorSystem
-	wakeup   chan struct{} // news are queued; capacity 1
-	shutDown chan struct{} // nothing is delivered any more, and nobody waits
-	drained  chan struct{} // the last news are sent
+	wakeup   chan struct{} // the outbox is not empty; capacity 1
+	shutDown chan struct{} // closed by shutdown: no goroutine waits for the actor
+	drained  chan struct{} // closed when the last message is sent
 
 	mu         sync.Mutex
-	receiver   *actor.PID    // nil: nobody
-	reattached chan struct{} // closed when another is attached
+	receiver   *actor.PID    // the attached actor; nil: none
+	reattached chan struct{} // closed when another actor is attached
 	outbox     []envelope
 	draining   bool
 
 	members      []*messages.Member
-	leaderRole   *messages.LogLeads // nil: it does not
+	leaderRole   *messages.LogLeads // nil: this node does not lead
 	followerRole *messages.LogFollows
 
-	// Entries are handed over in batches; the next one comes when all of this one
-	// are on the disk.
-	unapplied  []*messages.CommittedEntry // that are not
-	allApplied chan struct{}              // closed when they are
-	applied    uint64                     // the last one that is
-	state      []byte                     // what the application remembers, at applied
+	// The actor gets committed entries in batches. The next batch follows when the
+	// whole of the current one is on the disk.
+	unapplied  []*messages.CommittedEntry // the entries of the batch that are not on the disk
+	allApplied chan struct{}              // closed when all of the batch are
+	applied    uint64                     // index of the last entry that is on the disk
+	state      []byte                     // the application's state as of applied
 
-	part        uint64        // of a snapshot, that is not on the disk; 0: none
-	partApplied chan struct{} // closed when it is
+	part        uint64        // the part of a snapshot that is being applied; 0: none
+	partApplied chan struct{} // closed when that part is on the disk
 }
 
 type envelope struct {
@@ -58,7 +58,7 @@ func newBridge(system *actor.ActorSystem) *bridge {
 	}
 }
 
-// run sends the news until the end.
+// run sends the messages of the outbox until drain is called.
 func (b *bridge) run() {
 	defer close(b.drained)
 	for range b.wakeup {
@@ -75,10 +75,10 @@ func (b *bridge) run() {
 	}
 }
 
-// shutdown has nobody wait for the actor any more.
+// shutdown ends all waits for the actor with errClosed.
 func (b *bridge) shutdown() { close(b.shutDown) }
 
-// drain sends what is left, and nothing after that.
+// drain returns when the outbox is sent. Later messages are dropped.
 func (b *bridge) drain() {
 	b.mu.Lock()
 	b.draining = true
@@ -87,7 +87,7 @@ func (b *bridge) drain() {
 	<-b.drained
 }
 
-// enqueue queues a message for the actor. The lock is held.
+// enqueue adds a message to the outbox. The caller holds the mutex.
 func (b *bridge) enqueue(message proto.Message) {
 	if b.receiver == nil || b.draining {
 		return
@@ -103,15 +103,15 @@ func (b *bridge) wake() {
 	}
 }
 
-// send tells the actor something that nobody remembers.
+// send delivers a message that is not replayed to an actor attached later.
 func (b *bridge) send(message proto.Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.enqueue(message)
 }
 
-// attach has all news go to that actor. led is whether this node leads, which the actor
-// is told when it has everything that was committed before.
+// attach sends all further messages to that actor. led says whether this node leads; the
+// actor gets LogLeads only when everything committed before is applied.
 func (b *bridge) attach(receiver *actor.PID, incarnation uint32) (led bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,7 +138,7 @@ func (b *bridge) enqueueRole() {
 	}
 }
 
-// setMembers tells of the membership if it is another one.
+// setMembers sends the membership to the actor if it has changed.
 func (b *bridge) setMembers(members []*messages.Member) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,7 +149,7 @@ func (b *bridge) setMembers(members []*messages.Member) {
 	}
 }
 
-// becomeLeader says that this node leads.
+// becomeLeader records that this node leads, and sends it to the actor.
 func (b *bridge) becomeLeader(term uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,7 +157,8 @@ func (b *bridge) becomeLeader(term uint64) {
 	b.enqueueRole()
 }
 
-// becomeFollower says that this node leads no more, and who does.
+// becomeFollower records that this node does not lead, and which node does, and sends a
+// change of that to the actor.
 func (b *bridge) becomeFollower(leader, address string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -168,15 +169,15 @@ func (b *bridge) becomeFollower(leader, address string) {
 	}
 }
 
-// isLeader is whether LogLeads is the last word.
+// isLeader reports whether the attached actor was last told that this node leads.
 func (b *bridge) isLeader() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.leaderRole != nil
 }
 
-// apply hands entries over and waits until they are on the disk. Else it says from
-// which index on they may not be.
+// apply sends entries to the actor and waits until they are on the disk. On an error, the
+// entries with index from and higher may not be.
 func (b *bridge) apply(entries []*messages.CommittedEntry) (from uint64, err error) {
 	select {
 	case <-b.shutDown:
@@ -203,7 +204,7 @@ func (b *bridge) apply(entries []*messages.CommittedEntry) (from uint64, err err
 	return from, errClosed
 }
 
-// advanceApplied: entries up to that index are on the disk, of those handed over.
+// advanceApplied records that the entries of the batch up to that index are on the disk.
 func (b *bridge) advanceApplied(index uint64, state []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -223,28 +224,28 @@ func (b *bridge) advanceApplied(index uint64, state []byte) {
 	}
 }
 
-// appState is the application's memory as of the last entry that it was given.
+// appState returns the application's state as of the last entry that it was given.
 func (b *bridge) appState() (state []byte, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	select {
 	case <-b.shutDown:
-		// Entries may have been passed over since.
+		// An entry may have been skipped since the shutdown.
 		return nil, errClosed
 	default:
 		return b.state, nil
 	}
 }
 
-// setAppState is what a snapshot says of the application.
+// setAppState sets the application's state to that of a snapshot.
 func (b *bridge) setAppState(index uint64, state []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.applied, b.state = index, state
 }
 
-// awaitAttached waits until an actor is, and returns a channel that is closed when it is
-// another one.
+// awaitAttached waits until an actor is attached, and returns a channel that is closed when
+// another actor replaces it.
 func (b *bridge) awaitAttached() (changed chan struct{}, err error) {
 	for {
 		b.mu.Lock()
@@ -261,7 +262,8 @@ func (b *bridge) awaitAttached() (changed chan struct{}, err error) {
 	}
 }
 
-// restorePart hands a part of a snapshot to that actor and waits until it is on the disk.
+// restorePart sends a part of a snapshot to the attached actor and waits until the part is
+// on the disk. It returns errReattached if another actor was attached.
 func (b *bridge) restorePart(reattached chan struct{}, part *messages.LogRestore) error {
 	b.mu.Lock()
 	if b.reattached != reattached {

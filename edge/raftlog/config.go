@@ -34,58 +34,56 @@ type Config struct {
 	// Dir holds the log and the notes of snapshots; it is made where it is missing,
 	// for this user alone.
 	Dir string
-	// Name is the node's, unique in the cluster for all time.
+	// Name is the node's name. No other node of the cluster ever has the same.
 	Name string
 	// Address is host:port, where other nodes reach this one.
 	Address string
-	// Founder begins a cluster of which this node is the only voter, if there is no
-	// state yet.
+	// Founder creates a cluster whose only voter is this node, if there is no log yet.
 	Founder bool
 	// Streams connects nodes. It is closed with the log.
 	Streams raft.StreamLayer
-	// System is the actor system of those who are attached.
+	// System is the actor system of the attached actors.
 	System *actor.ActorSystem
-	// Log gets what raft logs, one level lower than raft has it.
+	// Log gets raft's log lines, one level lower than raft's.
 	Log *logrus.Logger
-	// Freeze makes a consistent copy of the shared files, for a snapshot that is
-	// sent. It may hold the effects of entries that are later than the snapshot, of
-	// earlier ones it has all. It is called by the log's own goroutines.
+	// Freeze makes a consistent copy of the shared files, for a snapshot that is sent.
+	// The copy holds the effects of all entries up to the snapshot, and may hold those of
+	// later ones. The log's goroutines call it.
 	Freeze func() (Frozen, error)
-	// Sync makes durable what others than the attached actor have written of the
-	// shared files, before a snapshot of them is noted: what they have written
-	// until then is in no entry that is repeated. Nil: nobody has.
+	// Sync makes durable the shared files that are not written by the attached actor. The
+	// log calls it before it records a snapshot: their content up to then is in no entry
+	// that will be applied again. Nil: there are no such files.
 	Sync func() error
-	// LeaseRenewed is told until when this node is certain to be the only one that leads,
-	// in time of CLOCK_BOOTTIME; 0: not any more. Calls come one after another; it
-	// must return at once and call no method of the log. Nil: nobody asks.
+	// LeaseRenewed is called with the end of the lease, in time of CLOCK_BOOTTIME; 0: the
+	// lease is revoked. Calls do not overlap. The function must return at once and call no
+	// method of the log. Nil: it is not called.
 	LeaseRenewed func(until time.Duration)
-	// StartFailed is told if raft cannot be started after Open has returned: the daemon
-	// should end. Nil: it is only logged.
+	// StartFailed is called if raft cannot be started after Open has returned: the daemon
+	// should end. Nil: the error is only logged.
 	StartFailed func(error)
-	// Timing is that of elections.
+	// Timing is the timing of elections.
 	Timing Timing
-	// Retention is how much is kept, and when.
+	// Retention says how much of the log is kept.
 	Retention Retention
 }
 
-// Timing is that of elections. It must be the same on all nodes.
+// Timing is the timing of elections. It must be the same on all nodes.
 type Timing struct {
-	// Heartbeat is for how long a node does without the leader before it stands for
-	// election; it votes for nobody before. 0: 1 s.
+	// Heartbeat is how long a node waits for a message of the leader before it starts an
+	// election. Until then it votes for no other node. 0: 1 s.
 	Heartbeat time.Duration
-	// Election is for how long a candidate waits for votes, at least Heartbeat.
-	// 0: 1 s.
+	// Election is how long a candidate waits for votes, at least Heartbeat. 0: 1 s.
 	Election time.Duration
-	// Lease is for how long a leader is certain to be the only one after a majority
-	// has heard from it. It is less than Heartbeat, by more than clocks may differ
-	// in speed in that time. 0: 750 ms.
+	// Lease is how long a leader is certain to be the only one after a majority has heard
+	// from it. It is less than Heartbeat by more than the drift of clocks in that time.
+	// 0: 750 ms.
 	Lease time.Duration
 }
 
 // Retention says what is kept of the log, and how often that is looked at.
 type Retention struct {
-	// Trailing is how many entries are kept behind a snapshot; a node that misses
-	// more than that is sent all files. 0: 10240.
+	// Trailing is how many entries before a snapshot are kept. A node that lacks more
+	// entries gets all files. 0: 10240.
 	Trailing uint64
 	// Threshold is after how many entries there is a new snapshot. 0: 2000.
 	Threshold uint64
@@ -117,7 +115,7 @@ const MaxEntry = 32 << 20
 // MaxFile is how large a file in a snapshot may be, in bytes.
 const MaxFile = 256 << 20
 
-// ErrNoState is returned by Recover where there is nothing to recover.
+// ErrNoState is returned by Recover if there is no log to recover.
 var ErrNoState = errors.New("there is no log here: found a cluster, or join one")
 
 func (c *Config) normalize() error {

@@ -15,20 +15,21 @@ const (
 	partBytesMax = 1 << 20
 )
 
-// fsm is raft's state machine: the attached actor, which it waits for.
+// fsm is raft's state machine. It sends entries and snapshots to the attached actor, and
+// waits until they are on the disk.
 type fsm struct {
 	bridge    *bridge
 	snapshots *snapshotStore
 	sync      func() error // see Config.Sync
-	// onMembership says that another one is committed.
+	// onMembership is called when a change of membership is committed.
 	onMembership func()
 }
 
 // Apply applies one entry.
 func (f *fsm) Apply(entry *raft.Log) any { return f.ApplyBatch([]*raft.Log{entry})[0] }
 
-// ApplyBatch hands committed entries to the actor and waits until they are on the
-// disk. Those of which that is not certain are answered with errClosed.
+// ApplyBatch sends committed entries to the actor and waits until they are on the disk. The
+// result of an entry that may not be on the disk is errClosed.
 func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	answers := make([]any, len(logs))
 	entries := make([]*messages.CommittedEntry, 0, len(logs))
@@ -53,8 +54,8 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	return answers
 }
 
-// Snapshot takes down what the application remembers. Raft calls it between two
-// batches, so it belongs to the index that raft gives the snapshot.
+// Snapshot copies the application's state. Raft calls it between two batches, so the state
+// belongs to the index that raft gives the snapshot.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	state, err := f.bridge.appState()
 	if err != nil {
@@ -63,8 +64,8 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	return fsmSnapshot{state: state, sync: f.sync}, nil
 }
 
-// Restore gives the actor the snapshot that was received last. That may take several
-// attempts, so it is read from its file and not from what raft has opened.
+// Restore sends the last received snapshot to the actor. It begins again if another actor is
+// attached, so it reads the snapshot's file and not the reader that raft has opened.
 func (f *fsm) Restore(io.ReadCloser) error {
 	record, found := f.snapshots.pending()
 	if !found {
@@ -91,7 +92,7 @@ func (f *fsm) Restore(io.ReadCloser) error {
 	}
 }
 
-// sendParts gives the parts of a snapshot to an actor, one after another.
+// sendParts sends the parts of a snapshot to the attached actor, one after another.
 func (f *fsm) sendParts(record snapshotRecord, reattached chan struct{}) (state []byte, err error) {
 	_, file, err := f.snapshots.openData(record)
 	if err != nil {

@@ -9,33 +9,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lease knows for how long this node is certain to be the only one that leads.
+// lease is the time for which this node is certain to be the only leader.
 //
-// A node that has acknowledged an AppendEntries votes for nobody else until it has
-// not heard from this one for Timing.Heartbeat. So from the moment at which the
-// requests were sent that a majority has acknowledged, no other can be elected for
-// that long, and the lease is shorter than that. What raft's VerifyLeader says
-// is not enough: it also counts an answer to a request that was sent long before it.
+// A node that has acknowledged an AppendEntries of this leader votes for no other node
+// until it has not heard from the leader for Timing.Heartbeat. So no other node can be
+// elected for that time after a majority was sent the requests that it has acknowledged.
+// The lease is shorter than that time. Raft's VerifyLeader is not enough: it also counts an
+// answer to a request that was sent long before.
 //
-// The one exception is a transfer of leadership, for which nodes vote at once: the
-// lease is given up just before another node is told to stand for election.
+// The one exception is a transfer of leadership, for which nodes vote at once. The lease is
+// revoked just before another node is told to start an election.
 type lease struct {
 	duration        time.Duration
-	rpcTimeout      time.Duration // how long a node may take to be told to stand for election
-	electionTimeout time.Duration // and to win it
+	rpcTimeout      time.Duration // of the request that a node start an election
+	electionTimeout time.Duration // bounds the time until that election is won
 	self            raft.ServerID
 	voters          func() []raft.ServerID
 	onRenewed       func(until time.Duration)
 
 	mu           sync.Mutex
-	term         uint64 // in which this node leads; 0: it does not
+	term         uint64 // in which this node leads; 0: it does not lead
 	acks         map[raft.ServerID]ack
 	until        time.Duration // CLOCK_BOOTTIME
-	notBefore    time.Duration // who was told to stand for election may win until then
-	transferTerm uint64        // in this term, and has answered; 0: it has not
+	notBefore    time.Duration // until then a node that was told to start an election may win it
+	transferTerm uint64        // the term of the last transfer that the other node has accepted; 0: none
 }
 
-// ack says when the last request was sent that a node has acknowledged.
+// ack is the last request that a node has acknowledged: its term, and when it was sent.
 type ack struct {
 	term uint64
 	sent time.Duration
@@ -62,25 +62,25 @@ func bootTime() time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// valid is whether the lease still lasts.
+// valid reports whether the lease has not expired.
 func (l *lease) valid() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.until > 0 && bootTime() < l.until
 }
 
-// begin has the lease count, for this node leads in that term.
+// begin starts the lease: this node leads in that term.
 func (l *lease) begin(term uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.term = term
 	if l.transferTerm != 0 && term > l.transferTerm+1 {
-		l.notBefore = 0 // that election is over: a later one was won here
+		l.notBefore = 0 // that election has ended: this node has won a later one
 	}
 	l.extend()
 }
 
-// end gives the lease up: this node leads no more.
+// end revokes the lease: this node does not lead.
 func (l *lease) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +88,8 @@ func (l *lease) end() {
 	l.revoke()
 }
 
-// acknowledged: a node has acknowledged a request of that term that was sent then.
+// acknowledged records that a node has acknowledged a request, with its term and the time
+// at which it was sent.
 func (l *lease) acknowledged(by raft.ServerID, term uint64, sent time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,8 +100,8 @@ func (l *lease) acknowledged(by raft.ServerID, term uint64, sent time.Duration) 
 	l.extend()
 }
 
-// tick extends the lease of a node that is the only voter, and forgets nodes that
-// are none.
+// tick extends the lease of a node that is the only voter, and bounds the map of
+// acknowledgements, which may have some of former voters.
 func (l *lease) tick() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,8 +111,8 @@ func (l *lease) tick() {
 	}
 }
 
-// heardRecently: that node has acknowledged a request of this term that was sent not long ago,
-// as one does that is up and can be reached.
+// heardRecently reports whether that node has acknowledged a recent request of this term, as
+// a running and reachable node does.
 func (l *lease) heardRecently(id raft.ServerID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,8 +120,8 @@ func (l *lease) heardRecently(id raft.ServerID) bool {
 	return l.term != 0 && last.term == l.term && bootTime()-last.sent < l.electionTimeout
 }
 
-// beginTransfer: another node is being told to stand for election at once. It may be, and
-// win, although the transfer is said to have failed.
+// beginTransfer revokes the lease before another node is told to start an election at once.
+// That node may win it even if the transfer is reported as failed.
 func (l *lease) beginTransfer() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +130,8 @@ func (l *lease) beginTransfer() {
 	l.revoke()
 }
 
-// transferAccepted: that node has answered, in that term of this one, and stands.
+// transferAccepted records that the other node has started its election. term is that of
+// this node.
 func (l *lease) transferAccepted(term uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,8 +158,8 @@ func (l *lease) extend() {
 	}
 }
 
-// majorityContact is the latest time at or after which requests to a majority of the
-// voters were sent that these have acknowledged in this term.
+// majorityContact returns the latest time t such that a majority of the voters has
+// acknowledged, in this term, requests sent at t or later.
 func (l *lease) majorityContact(now time.Duration) (time.Duration, bool) {
 	voters := l.voters()
 	times := make([]time.Duration, 0, len(voters))

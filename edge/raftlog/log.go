@@ -28,27 +28,27 @@ type Log struct {
 	membershipChanges *membershipChanges
 
 	raft       atomic.Pointer[raft.Raft] // nil until it runs
-	leadership chan bool                 // raft: this node leads, or does not any more
-	refresh    chan struct{}             // the leader or the membership may be another; capacity 1
+	leadership chan bool                 // from raft: this node begins or ceases to lead
+	refresh    chan struct{}             // the leader or the membership may have changed; capacity 1
 
-	electionsWon chan uint64   // that were won, by number: this log is to catch up; capacity 1
-	reattached   chan struct{} // as if one was won: another actor is attached; capacity 1
-	caughtUp     chan election // it has
+	electionsWon chan uint64   // number of an election won: catchUp must run; capacity 1
+	reattached   chan struct{} // another actor is attached to the leader: as after an election won; capacity 1
+	caughtUp     chan election // the election after which everything is applied
 
-	closing     chan struct{}  // closed first of all
+	closing     chan struct{}  // closed at the beginning of Close
 	raftStopped chan struct{}  // closed when raft has ended
 	waiters     sync.WaitGroup // goroutines that wait for raft's answers
 	starting    sync.WaitGroup // the goroutine that starts raft
 	observing   sync.WaitGroup
-	close       func() error // once
+	close       func() error // runs shutdown once
 }
 
 var _ replicator.Log = (*Log)(nil)
 
-// Open opens the log of a node, or makes it. Raft is started a little later: it waits
-// for as long as this node, before it was restarted, may have promised a leader not
-// to vote; and if a snapshot had been received whose files are not on the disk yet,
-// until an actor is attached and has them.
+// Open opens the log of a node, or creates it. Raft starts later, after two waits. The first
+// is as long as a promise not to vote that this node may have given to a leader before its
+// restart. The second is for a received snapshot that is not applied yet: an actor must be
+// attached and apply it.
 func Open(config Config) (*Log, error) {
 	if err := config.normalize(); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func newLog(config Config, store *logStore) *Log {
 	return l
 }
 
-// startGoroutines starts the goroutines. founded: this node has had no log until now.
+// startGoroutines starts the goroutines of the log. bootstrapped says that the log is new.
 func (l *Log) startGoroutines(bootstrapped bool) {
 	go l.bridge.run()
 	l.waiters.Go(l.proposals.submitLoop)
@@ -108,7 +108,7 @@ func (l *Log) startGoroutines(bootstrapped bool) {
 	})
 }
 
-// startRaft runs raft, when the time has come.
+// startRaft starts raft after the waits described at Open.
 func (l *Log) startRaft(bootstrapped bool) error {
 	if _, pending := l.store.snapshots.pending(); pending {
 		if err := l.fsm.Restore(nil); err != nil {
@@ -137,7 +137,7 @@ func (l *Log) startRaft(bootstrapped bool) error {
 	return nil
 }
 
-// term is raft's, 0 before it runs.
+// term returns raft's current term, 0 before raft runs.
 func (l *Log) term() uint64 {
 	if r := l.raft.Load(); r != nil {
 		return r.CurrentTerm()
@@ -161,38 +161,38 @@ func (l *Log) requestRefresh() {
 	}
 }
 
-// Attach has all news go to this actor, see [replicator.Log].
+// Attach sends all further messages to this actor, see [replicator.Log].
 func (l *Log) Attach(to *actor.PID, incarnation uint32) {
 	if l.bridge.attach(to, incarnation) {
 		select {
 		case l.reattached <- struct{}{}:
-		default: // it is about to be looked at
+		default: // observe has not handled the last one yet
 		}
 	}
 }
 
-// Propose offers an entry. LogRefused is certain where raft has not taken it in.
+// Propose proposes an entry. LogRefused is certain if raft has not written the entry.
 func (l *Log) Propose(number uint64, entry []byte) { l.proposals.propose(number, entry) }
 
-// Applied says that the entries up to that index are on the disk. state is kept, and
-// must not be changed afterwards.
+// Applied acknowledges that the entries up to that index are on the disk. The log keeps
+// state; the caller must not change it.
 func (l *Log) Applied(index uint64, state []byte) { l.bridge.advanceApplied(index, state) }
 
-// Restored says that this part of a snapshot is on the disk.
+// Restored acknowledges that this part of a snapshot is on the disk.
 func (l *Log) Restored(part uint64) { l.bridge.markPartApplied(part) }
 
-// Change changes the membership, or hands the leadership over.
+// Change changes the membership, or transfers the leadership.
 func (l *Log) Change(number uint64, change replicator.Change) {
 	l.membershipChanges.submit(number, change)
 }
 
-// Leads is whether this node has told LogLeads, and its lease lasts.
+// Leads reports whether this node has sent LogLeads and its lease is valid.
 func (l *Log) Leads() bool {
 	r := l.raft.Load()
 	return r != nil && r.State() == raft.Leader && l.lease.valid()
 }
 
-// Leader is the name of the node that leads, as far as this one knows; "": none.
+// Leader returns the name of the leader that this node knows; "": none.
 func (l *Log) Leader() string {
 	r := l.raft.Load()
 	if r == nil {
@@ -202,10 +202,9 @@ func (l *Log) Leader() string {
 	return string(id)
 }
 
-// Close ends the log. Entries on their way are refused, those with raft as unknown;
-// nothing is delivered any more. It takes up to about two heartbeat timeouts, and up
-// to two more while another node does not answer at all. Only the first call does
-// anything.
+// Close ends the log. It refuses all proposals; the outcome of those that raft has is
+// unknown. No message is sent to the actor afterwards. Close takes up to about two heartbeat
+// timeouts, and up to two more if another node does not answer. Later calls do nothing.
 func (l *Log) Close() error { return l.close() }
 
 func (l *Log) shutdown() error {
@@ -213,8 +212,9 @@ func (l *Log) shutdown() error {
 	l.lease.end()
 	l.proposals.close()
 	l.membershipChanges.close()
-	// Raft leaves some questions unanswered when it is shut down, but none that it
-	// can answer before. So nothing waits for the actor now, and they come to an end.
+	// Raft leaves some requests unanswered when it is shut down, but answers before all
+	// that it can. After the shutdown of the bridge no goroutine waits for the actor, and
+	// raft can finish them.
 	l.bridge.shutdown()
 	l.starting.Wait()
 	answered := make(chan struct{})

@@ -14,10 +14,11 @@ import (
 	"lockstep/messages"
 )
 
-// termKey is where raft keeps the current term.
+// termKey is the key of the current term in raft's stable store.
 const termKey = "CurrentTerm"
 
-// logStore is what a node's raft remembers.
+// logStore is the durable state of raft on this node: the log, the term, the vote and the
+// snapshots.
 type logStore struct {
 	wal       *wal.WAL
 	meta      *metadb.BoltMetaDB // of wal, which does not close it
@@ -32,7 +33,7 @@ func (s *logStore) close() error {
 	return nil
 }
 
-// openLogStore opens it, or makes it.
+// openLogStore opens the store, or creates it.
 func openLogStore(c *Config) (*logStore, error) {
 	name := filepath.Join(c.Dir, "wal")
 	if err := os.MkdirAll(name, 0o700); err != nil {
@@ -52,7 +53,7 @@ func openLogStore(c *Config) (*logStore, error) {
 	return d, nil
 }
 
-// lockDir keeps other processes from the log, for as long as the file is open.
+// lockDir locks the directory against other processes until the file is closed.
 func lockDir(dir string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -67,9 +68,9 @@ func lockDir(dir string) (*os.File, error) {
 
 // bootstrap makes this node the only voter of a new cluster if it has no log.
 //
-// Its files are from before the log. So the log does not begin with the membership,
-// as raft would have it, but behind a snapshot that holds that: whoever joins gets
-// the files first. A single file on the disk, so it is done or not.
+// The node's files are older than the log. So the log begins behind a snapshot that holds the
+// membership, and not, as raft would do it, with an entry of the membership: a node that joins
+// gets the files first. The snapshot is one file on the disk, so that the step is atomic.
 func (s *logStore) bootstrap(c *Config) (bootstrapped bool, err error) {
 	last, err := s.wal.LastIndex()
 	if err != nil {
@@ -93,8 +94,8 @@ func soleVoter(c *Config) raft.Configuration {
 		{Suffrage: raft.Voter, ID: raft.ServerID(c.Name), Address: raft.ServerAddress(c.Address)}}}
 }
 
-// repair finishes what a crash has interrupted between the snapshots and the log, and
-// checks that the one continues the other.
+// repair completes a change of snapshots and log that a crash has interrupted, and checks
+// that the log continues the newest snapshot.
 func (s *logStore) repair() error {
 	n, found := s.snapshots.newest()
 	if !found {
@@ -115,7 +116,7 @@ func (s *logStore) repair() error {
 	if err != nil || last == 0 {
 		return err
 	}
-	// A snapshot that is received replaces all of the log, which then goes on behind it.
+	// A received snapshot replaces all of the log, which continues behind it.
 	if n.Received && first <= n.Index || last < n.Index {
 		if err := s.wal.DeleteRange(first, last); err != nil {
 			return fmt.Errorf("removing a log that a snapshot has replaced: %w", err)
@@ -144,8 +145,8 @@ func (s *logStore) indexRange() (first, last uint64, err error) {
 	return first, last, nil
 }
 
-// Members are those of the latest membership in a node's log, committed or not. The
-// node must not run.
+// Members returns the latest membership in a node's log, committed or not. The node must not
+// run.
 func Members(config Config) (members []*messages.Member, err error) {
 	if err := config.normalize(); err != nil {
 		return nil, err
@@ -158,8 +159,8 @@ func Members(config Config) (members []*messages.Member, err error) {
 	return d.members()
 }
 
-// members are those of the latest membership, as raft will find it: in the entries
-// behind the newest snapshot, or there.
+// members returns the latest membership, as raft will find it: in the entries behind the
+// newest snapshot, or in that snapshot.
 func (s *logStore) members() ([]*messages.Member, error) {
 	first, last, err := s.indexRange()
 	if err != nil {
@@ -181,13 +182,13 @@ func (s *logStore) members() ([]*messages.Member, error) {
 	return membersOf(n.Configuration), nil
 }
 
-// Recover makes this node the only voter, after the majority has been lost for good.
-// It must not run. All entries in its log are committed when it runs again, also those
-// that never had a majority. Other nodes of the old cluster must be emptied before
-// they are added again: their logs may differ from this one.
+// Recover makes this node the only voter, after the majority was lost permanently. The node
+// must not run. When it runs again, all entries in its log are committed, also those that
+// never had a majority. Other nodes of the old cluster must be emptied before they are added
+// again, because their logs may differ from this one.
 //
-// The new membership is an entry at the end of the log, of a new term. (Raft's own
-// RecoverCluster would apply the entries here, where nobody is attached.)
+// The new membership is an entry of a new term at the end of the log. (Raft's own
+// RecoverCluster would apply the entries now, when no actor is attached.)
 func Recover(config Config) (err error) {
 	if err := config.normalize(); err != nil {
 		return err

@@ -12,10 +12,10 @@ import (
 	"lockstep/messages"
 )
 
-// membershipChangesMax is how many changes of membership may wait.
+// membershipChangesMax bounds the queued changes of membership.
 const membershipChangesMax = 16
 
-// membershipChanges are those of membership, one after another.
+// membershipChanges makes the requested changes of membership, one after another.
 type membershipChanges struct {
 	log   *Log
 	queue chan membershipChange
@@ -104,7 +104,7 @@ func (c *membershipChanges) perform(change replicator.Change) error {
 	return fmt.Errorf("%v is no change of membership", change.What)
 }
 
-// remove takes a node out of the cluster. It cannot be this one, which then would
+// remove removes a node from the cluster. It refuses to remove this node, which would then
 // lead a cluster to which it does not belong.
 func (c *membershipChanges) remove(r *raft.Raft, id raft.ServerID, timeout time.Duration) error {
 	if _, found := findServer(r, id); !found {
@@ -120,7 +120,8 @@ func (c *membershipChanges) remove(r *raft.Raft, id raft.ServerID, timeout time.
 		"ask the node that leads now to remove it", id)
 }
 
-// transfer hands the leadership over; to whom it suits best if nobody is named.
+// transfer transfers the leadership to the node id, or to a node that raft chooses if id is
+// empty.
 func (c *membershipChanges) transfer(r *raft.Raft, id raft.ServerID) error {
 	if err := c.checkTransfer(r, id); err != nil {
 		return err
@@ -146,7 +147,7 @@ func (c *membershipChanges) checkTransfer(r *raft.Raft, id raft.ServerID) error 
 		if server, found := findServer(r, id); !found || server.Suffrage != raft.Voter {
 			return fmt.Errorf("handing the leadership over: node %s is no voter of the cluster", id)
 		}
-		if !c.log.lease.heardRecently(id) { // who is told to stand for election costs the lease
+		if !c.log.lease.heardRecently(id) { // the request to start an election costs the lease
 			return fmt.Errorf("handing the leadership over: node %s does not answer; nothing has changed", id)
 		}
 		return nil

@@ -8,18 +8,18 @@ import (
 	"lockstep/messages"
 )
 
-// election is one that this node has won.
+// election is an election that this node has won.
 type election struct {
-	number uint64 // of this process
+	number uint64 // counts the changes of leadership in this process
 	term   uint64
 }
 
-// observe tells who leads and who belongs to the cluster, until raft has ended. Raft
-// waits for it where leadership begins or ends, so it waits for nothing.
+// observe reports the leader and the membership to the bridge until raft has ended. Raft
+// blocks until it has received a change of leadership, so observe never blocks.
 func (l *Log) observe() {
 	ticks := time.NewTicker(l.config.Timing.Lease / 4)
 	defer ticks.Stop()
-	transitions := uint64(0) // of leadership, to tell what belongs to a former one
+	transitions := uint64(0) // of leadership; they distinguish a result of a former election
 	for {
 		select {
 		case leads := <-l.leadership:
@@ -48,7 +48,8 @@ func (l *Log) observe() {
 	}
 }
 
-// scheduleCatchUp has this log catch up, for the election of that number only.
+// scheduleCatchUp asks catchUp to run for the election of that number, in place of any
+// earlier one.
 func (l *Log) scheduleCatchUp(number uint64) {
 	select {
 	case <-l.electionsWon:
@@ -75,11 +76,12 @@ func (l *Log) catchUp() {
 	}
 }
 
-// awaitCaughtUp returns the term in which it was; false: this node leads no more.
+// awaitCaughtUp returns the term in which everything was applied; false: this node does not
+// lead.
 func (l *Log) awaitCaughtUp() (term uint64, ok bool) {
 	r := l.awaitRaft()
 	for r != nil && r.State() == raft.Leader {
-		// What a former actor has proposed comes before the barrier, too.
+		// Proposals of a former actor come before the barrier, too.
 		select {
 		case <-l.proposals.barrier():
 		case <-l.closing:
@@ -89,7 +91,7 @@ func (l *Log) awaitCaughtUp() (term uint64, ok bool) {
 		if r.Barrier(0).Error() == nil && r.CurrentTerm() == term {
 			return term, true
 		}
-		select { // it is handing the leadership over, or was; that is known soon
+		select { // a transfer of leadership is going on, or has failed; raft knows soon
 		case <-time.After(l.config.Timing.Heartbeat / 10):
 		case <-l.closing:
 			return 0, false
@@ -98,17 +100,19 @@ func (l *Log) awaitCaughtUp() (term uint64, ok bool) {
 	return 0, false
 }
 
-// awaitRaft is raft, which may say that it leads a moment before it is known here.
+// awaitRaft returns raft when it is started. Raft may report leadership a moment before
+// startRaft has stored it.
 func (l *Log) awaitRaft() *raft.Raft {
 	l.starting.Wait()
 	return l.raft.Load()
 }
 
-// confirmLeader is called when everything of former terms is applied.
+// confirmLeader starts the lease and reports leadership. Every entry of former terms is
+// applied by then.
 func (l *Log) confirmLeader(term uint64) {
 	r := l.raft.Load()
 	if r.State() != raft.Leader || r.CurrentTerm() != term {
-		return // which raft is about to tell
+		return // raft is about to report that
 	}
 	select {
 	case <-l.closing:
@@ -130,7 +134,7 @@ func (l *Log) publish() {
 	l.bridge.setMembers(membersOf(r.GetConfiguration().Configuration()))
 }
 
-// reportFollower tells who leads, if it is another node.
+// reportFollower reports which other node leads, if any.
 func (l *Log) reportFollower() {
 	r := l.raft.Load()
 	if r == nil {
@@ -138,12 +142,12 @@ func (l *Log) reportFollower() {
 	}
 	address, id := r.LeaderWithID()
 	if id == raft.ServerID(l.config.Name) {
-		address, id = "", "" // not before everything is applied
+		address, id = "", "" // this node counts as leader only when everything is applied
 	}
 	l.bridge.becomeFollower(string(id), string(address))
 }
 
-// voters are those of the latest configuration, which counts from the moment it is
+// voters returns the voters of the latest configuration, which is in force as soon as it is
 // in the log.
 func (l *Log) voters() []raft.ServerID {
 	r := l.raft.Load()

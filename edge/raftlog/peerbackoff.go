@@ -7,30 +7,31 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// peerBackoff holds back entries for nodes that do not answer until they are heard again.
+// peerBackoff delays entries for a node that does not answer until it answers a heartbeat.
 //
-// Raft doubles its pause after each attempt that failed, up to ten seconds, and cannot
-// be told that a node is back: it would be without entries for that long, and one node
-// more that is lost meanwhile would stop the cluster. Heartbeats are sent all the time.
-// So an attempt that would lead to a long pause is not made before one is answered.
+// Raft doubles its pause after each failed attempt, up to ten seconds, and cannot be told
+// that a node is back. The node would get no entries for that long, and the loss of one more
+// node in that time would stop the cluster. Raft sends heartbeats all the time. So an
+// attempt whose failure would cause a long pause waits for an answer to a heartbeat.
 type peerBackoff struct {
-	stop <-chan struct{} // there are no more attempts
+	stop <-chan struct{} // closed when the log is closed
 
 	mu          sync.Mutex
 	unreachable map[raft.ServerID]*unreachablePeer
 }
 
-// unreachablePeer is a node to which entries could not be sent.
+// unreachablePeer is a node that the last attempt to send entries did not reach.
 type unreachablePeer struct {
-	failures int           // one after another
-	answered chan struct{} // closed when it has answered anything
+	failures int           // in a row
+	answered chan struct{} // closed when the node answers a heartbeat or takes entries
 }
 
 const (
-	// undelayedFailures lead to pauses up to 160 ms.
+	// undelayedFailures is the number of failures in a row without a wait; raft's pauses
+	// are up to 160 ms then.
 	undelayedFailures = 5
-	// waitMax is for how long an attempt is held. Raft ends what it does for a node
-	// that was removed, or in a term that is over, only between two attempts.
+	// waitMax bounds the wait before an attempt. Raft stops sending to a removed node, and
+	// in an old term, only between two attempts.
 	waitMax = time.Minute
 )
 
@@ -38,7 +39,7 @@ func newPeerBackoff(stop <-chan struct{}) *peerBackoff {
 	return &peerBackoff{stop: stop, unreachable: map[raft.ServerID]*unreachablePeer{}}
 }
 
-// wait returns when entries may be sent to that node.
+// wait blocks until entries may be sent to that node.
 func (b *peerBackoff) wait(id raft.ServerID) {
 	b.mu.Lock()
 	peer := b.unreachable[id]
@@ -57,7 +58,7 @@ func (b *peerBackoff) wait(id raft.ServerID) {
 	}
 }
 
-// report: entries have reached that node, or not.
+// report records whether entries have reached that node.
 func (b *peerBackoff) report(id raft.ServerID, reached bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,7 +76,8 @@ func (b *peerBackoff) report(id raft.ServerID, reached bool) {
 	}
 }
 
-// heartbeatAnswered: that node has answered a heartbeat.
+// heartbeatAnswered records that the node has answered a heartbeat, and lets entries for it
+// pass.
 func (b *peerBackoff) heartbeatAnswered(id raft.ServerID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,20 +12,21 @@ import (
 )
 
 const (
-	// proposalsMax and proposalBytesMax bound what waits for raft, or for a majority.
+	// proposalsMax and proposalBytesMax bound the proposals that wait for raft or for a
+	// majority.
 	proposalsMax     = 8192
 	proposalBytesMax = 4 * MaxEntry
 )
 
-// proposals are entries on their way: one goroutine hands them to raft, in their
-// order, another waits for what becomes of them.
+// proposals are entries that are not committed yet. One goroutine submits them to raft in
+// their order, another waits for raft's results.
 type proposals struct {
 	log     *Log
-	timeout time.Duration // for raft to take one in
+	timeout time.Duration // for raft to accept one
 
 	mu           sync.Mutex
 	queue        []proposal
-	pending      int // proposals, in the queue and with raft
+	pending      int // number of proposals, in the queue and with raft
 	pendingBytes int // of these
 	closed       bool
 
@@ -36,7 +37,7 @@ type proposals struct {
 type proposal struct {
 	number  uint64
 	entry   []byte
-	barrier chan struct{} // not nil: it is no proposal, but closed when its turn comes
+	barrier chan struct{} // not nil: this is a barrier and no proposal; closed when all before it are submitted
 }
 
 type inFlight struct {
@@ -54,7 +55,7 @@ func (p *proposals) propose(number uint64, entry []byte) {
 	}
 }
 
-// enqueue queues a proposal, or says why not.
+// enqueue queues a proposal, or returns the reason of the refusal.
 func (p *proposals) enqueue(number uint64, entry []byte) (refusal string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,8 +81,8 @@ func (p *proposals) wake() {
 	}
 }
 
-// barrier returns a channel that is closed when everything that was proposed before is with
-// raft, or never will be.
+// barrier returns a channel that is closed when every earlier proposal is submitted to raft
+// or refused.
 func (p *proposals) barrier() <-chan struct{} {
 	barrier := make(chan struct{})
 	p.mu.Lock()
@@ -95,7 +96,7 @@ func (p *proposals) barrier() <-chan struct{} {
 	return barrier
 }
 
-// close refuses what raft has not been given.
+// close refuses the proposals that are not submitted to raft.
 func (p *proposals) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +104,7 @@ func (p *proposals) close() {
 	p.wake()
 }
 
-// submitLoop gives proposals to raft until the end.
+// submitLoop submits proposals to raft until the log is closed.
 func (p *proposals) submitLoop() {
 	defer close(p.inFlight)
 	for range p.wakeup {
@@ -144,8 +145,8 @@ func (p *proposals) submit(next proposal) {
 	}
 }
 
-// awaitResults says what has become of those that raft was given. That one is committed and
-// applied here the actor knows already.
+// awaitResults reports the failure of submitted proposals to the actor. Of a committed one
+// the actor knows already, because it has applied the entry.
 func (p *proposals) awaitResults() {
 	for sent := range p.inFlight {
 		err := sent.future.Error()
@@ -161,8 +162,8 @@ func (p *proposals) awaitResults() {
 	}
 }
 
-// mayBeCommitted is whether an entry that failed so may be committed yet. It never will be
-// if raft has not written it to its log.
+// mayBeCommitted reports whether an entry that failed with err may still be committed. It
+// never is if raft has not written it to its log.
 func mayBeCommitted(err error) bool {
 	for _, certain := range []error{raft.ErrNotLeader, raft.ErrEnqueueTimeout, raft.ErrLeadershipTransferInProgress} {
 		if errors.Is(err, certain) {

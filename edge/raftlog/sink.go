@@ -12,13 +12,13 @@ import (
 type snapshotSink struct {
 	store  *snapshotStore
 	record snapshotRecord
-	file   *os.File // of what is received
+	file   *os.File // of a received snapshot
 	ended  bool
 }
 
 func (s *snapshotSink) ID() string { return s.record.ID }
 
-// Write takes in what another node sends.
+// Write writes the content that another node sends to the data file.
 func (s *snapshotSink) Write(content []byte) (int, error) {
 	if s.file == nil {
 		file, err := os.OpenFile(s.store.dataPath(s.record.ID), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -31,7 +31,7 @@ func (s *snapshotSink) Write(content []byte) (int, error) {
 	return s.file.Write(content)
 }
 
-// Close puts it on the disk.
+// Close completes the snapshot and puts its record on the disk.
 func (s *snapshotSink) Close() error {
 	if s.ended {
 		return nil
@@ -48,7 +48,7 @@ func (s *snapshotSink) Close() error {
 	return s.store.add(s.record)
 }
 
-// Cancel gives it up.
+// Cancel discards the snapshot.
 func (s *snapshotSink) Cancel() error {
 	if s.ended {
 		return nil
@@ -64,13 +64,13 @@ func (s *snapshotSink) Cancel() error {
 	return nil
 }
 
-// fsmSnapshot is what belongs into a snapshot taken here: it is in the note.
+// fsmSnapshot is the content of a snapshot taken on this node: the application's state.
 type fsmSnapshot struct {
 	state []byte
 	sync  func() error // see Config.Sync
 }
 
-// Persist has the note remember it.
+// Persist puts the state into the snapshot's record.
 func (s fsmSnapshot) Persist(to raft.SnapshotSink) error {
 	if err := s.sync(); err != nil {
 		return errors.Join(fmt.Errorf("taking a snapshot: %w", err), to.Cancel())
@@ -79,5 +79,5 @@ func (s fsmSnapshot) Persist(to raft.SnapshotSink) error {
 	return to.Close()
 }
 
-// Release does nothing: the state is never changed.
+// Release does nothing, because the state is immutable.
 func (fsmSnapshot) Release() {}

@@ -17,10 +17,11 @@ import (
 	"lockstep/persistence"
 )
 
-// recordsMax is how many notes of snapshots there are.
+// recordsMax is the number of snapshot records that are kept.
 const recordsMax = 2
 
-// snapshotRecord is a snapshot, as far as it is not in the files themselves.
+// snapshotRecord is the part of a snapshot that is not in the replicated files. Its fields
+// are the keys of the JSON on the disk.
 type snapshotRecord struct {
 	ID                 string
 	Sequence           uint64
@@ -29,11 +30,12 @@ type snapshotRecord struct {
 	Term               uint64
 	Configuration      raft.Configuration
 	ConfigurationIndex uint64
-	State              []byte // what the application remembers
-	// Received: it came from another node, and so replaced the log up to Index.
+	State              []byte // the application's state
+	// Received says that another node sent the snapshot, and that it replaced the log up
+	// to Index.
 	Received bool
-	// Pending: it was received as a whole, and its files are in ID.data. Until the
-	// application has all of them, its own are a mixture.
+	// Pending says that the snapshot is received completely, in ID.data, and not applied
+	// completely: the application's files are a mixture of old and new ones.
 	Pending bool
 }
 
@@ -42,8 +44,8 @@ func (n *snapshotRecord) meta(size int64) *raft.SnapshotMeta {
 		Configuration: n.Configuration, ConfigurationIndex: n.ConfigurationIndex, Size: size}
 }
 
-// snapshotStore is raft's SnapshotStore. A snapshot taken here is a note; its files are
-// those of the application, and are frozen when it is opened to be sent.
+// snapshotStore is raft's SnapshotStore. A snapshot taken on this node is a record only. Its
+// files are the application's, which are frozen when the snapshot is opened to be sent.
 type snapshotStore struct {
 	dir    string
 	freeze func() (Frozen, error)
@@ -70,9 +72,9 @@ func openSnapshotStore(dir string, freeze func() (Frozen, error)) (*snapshotStor
 	}
 	s.sort()
 	for _, entry := range entries {
-		// What is left of one that was being received when the process ended.
+		// The process ended while it received this snapshot.
 		id, data := strings.CutSuffix(entry.Name(), ".data")
-		// Former versions gave notes that were being written a name that ends in .new.
+		// Former versions wrote records under a temporary name that ends in .new.
 		unfinished := persistence.IsTemp(entry.Name()) || strings.HasSuffix(entry.Name(), ".new")
 		if n := s.find(id); unfinished || data && (n == nil || !n.Pending) {
 			if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil {
@@ -112,7 +114,7 @@ func (s *snapshotStore) find(id string) *snapshotRecord {
 	return nil
 }
 
-// newest is the latest note; false: there is none.
+// newest returns the latest record; false: there is none.
 func (s *snapshotStore) newest() (snapshotRecord, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +124,7 @@ func (s *snapshotStore) newest() (snapshotRecord, bool) {
 	return s.records[0], true
 }
 
-// pending is the snapshot that was received and is not on the disk yet.
+// pending returns the received snapshot that is not applied yet; false: there is none.
 func (s *snapshotStore) pending() (snapshotRecord, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,8 +136,8 @@ func (s *snapshotStore) pending() (snapshotRecord, bool) {
 	return snapshotRecord{}, false
 }
 
-// Create begins a snapshot: with a Write it is one that is received, without one
-// that is taken here.
+// Create begins a snapshot. A snapshot with a Write to its sink is received from another
+// node; one without is taken on this node.
 func (s *snapshotStore) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
 	configurationIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
 	s.mu.Lock()
@@ -151,7 +153,7 @@ func (s *snapshotStore) Create(version raft.SnapshotVersion, index, term uint64,
 	}}, nil
 }
 
-// List has the newest first. Those that are not on the disk yet are none to send.
+// List returns snapshots newest first, without those that are not applied yet.
 func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +166,8 @@ func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 	return list, nil
 }
 
-// Open reads what was received, or freezes the files to be sent.
+// Open reads a received snapshot that is not applied yet. For all others it freezes the
+// application's files, to be sent.
 func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	s.mu.Lock()
 	found := s.find(id)
@@ -204,7 +207,7 @@ func (s *snapshotStore) openData(n snapshotRecord) (*raft.SnapshotMeta, io.ReadC
 	return n.meta(info.Size()), file, nil
 }
 
-// add puts a note on the disk, and removes those that it replaces.
+// add writes a record to the disk, and removes the records that it replaces.
 func (s *snapshotStore) add(n snapshotRecord) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,7 +235,7 @@ func (s *snapshotStore) add(n snapshotRecord) error {
 	return s.remove(obsolete)
 }
 
-// markRestored says that the files of a received snapshot are on the disk.
+// markRestored records that a received snapshot is applied, and removes its data file.
 func (s *snapshotStore) markRestored(id string, state []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,20 +19,20 @@ const (
 	stateMax = 64 << 20
 )
 
-// errDamagedSnapshot says that a received snapshot makes no sense.
+// errDamagedSnapshot says that a received snapshot cannot be decoded.
 var errDamagedSnapshot = errors.New("the received snapshot is damaged, or of a version that this node does not know")
 
-// snapshotEncoder reads a frozen copy as a stream whose size is known before.
+// snapshotEncoder reads a frozen copy as a stream whose size is known in advance.
 type snapshotEncoder struct {
 	frozen    Frozen
-	files     []FrozenFile // that have not begun
+	files     []FrozenFile // that are not begun
 	header    []byte       // comes before content
 	content   io.ReadCloser
 	remaining int64 // of content
 	path      string
 }
 
-// newSnapshotEncoder takes the copy over. size is that of the stream in bytes.
+// newSnapshotEncoder takes ownership of the copy. size is that of the stream in bytes.
 func newSnapshotEncoder(frozen Frozen, state []byte) (o *snapshotEncoder, size int64, err error) {
 	files := frozen.Files()
 	header := append([]byte(streamMagic), binary.BigEndian.AppendUint32(nil, uint32(len(state)))...)
@@ -125,7 +125,7 @@ func newSnapshotDecoder(from io.Reader) (*snapshotDecoder, error) {
 	return in, err
 }
 
-// next reads a file; left says whether there is one.
+// next reads the next file. The caller checks filesLeft first.
 func (d *snapshotDecoder) next() (path string, content []byte, err error) {
 	name, err := d.lengthPrefixed(pathMax)
 	if err != nil {

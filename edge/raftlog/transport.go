@@ -9,7 +9,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// transport is raft's over our streams; it tells the lease who has acknowledged what.
+// transport is raft's network transport over Config.Streams. It reports to the lease which
+// node has acknowledged a request, and when the request was sent.
 type transport struct {
 	*raft.NetworkTransport
 	address raft.ServerAddress
@@ -22,11 +23,11 @@ type transport struct {
 	once     sync.Once
 	done     chan struct{}
 
-	heartbeats sync.RWMutex // read-locked by those that are being handled
+	heartbeats sync.RWMutex // read-locked while one is handled
 	ended      bool
 }
 
-// followsFunc says whether this node follows another one in that term already.
+// followsFunc reports whether this node already follows that leader in that term.
 type followsFunc func(leader raft.ServerID, term uint64) bool
 
 func newTransport(c *Config, streams *streamTracker, lease *lease, backoff *peerBackoff, term func() uint64, follows followsFunc, log hclog.Logger) *transport {
@@ -50,10 +51,10 @@ func newTransport(c *Config, streams *streamTracker, lease *lease, backoff *peer
 	return t
 }
 
-// Consumer has the requests that raft's main goroutine handles.
+// Consumer returns the channel of requests that raft's main goroutine handles.
 func (t *transport) Consumer() <-chan raft.RPC { return t.requests }
 
-// forward hands on what comes from other nodes until the end.
+// forward delivers requests from other nodes until Close.
 func (t *transport) forward() {
 	for {
 		select {
@@ -73,16 +74,17 @@ func (t *transport) deliver(rpc raft.RPC) {
 	}
 }
 
-// Close ends it; no connection is taken any more.
+// Close ends the transport, which accepts no connection afterwards.
 func (t *transport) Close() error {
 	t.once.Do(func() { close(t.done) })
 	return t.NetworkTransport.Close()
 }
 
-// LocalAddr is where others reach this node, not what it listens on.
+// LocalAddr returns the address by which other nodes reach this node.
 func (t *transport) LocalAddr() raft.ServerAddress { return t.address }
 
-// AppendEntries counts for the lease from the moment before it is sent.
+// AppendEntries sends a request. An acknowledgement extends the lease from the time just
+// before the request was sent.
 func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress,
 	request *raft.AppendEntriesRequest, answer *raft.AppendEntriesResponse) error {
 	heartbeat := isHeartbeat(request)
@@ -90,7 +92,7 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress,
 		t.backoff.wait(id)
 	}
 	sent := bootTime()
-	// Raft uses its answers again, and a field that is not sent keeps its old value.
+	// Raft reuses its response structs, and a field that is not sent keeps its old value.
 	*answer = raft.AppendEntriesResponse{}
 	err := t.NetworkTransport.AppendEntries(id, to, request, answer)
 	if err == nil && answer.Success {
@@ -104,17 +106,17 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress,
 	return err
 }
 
-// isHeartbeat is how raft itself tells them from requests that bring entries or look
-// for those that a node has.
+// isHeartbeat recognises heartbeats as raft does: other requests carry entries or probe the
+// follower's log.
 func isHeartbeat(request *raft.AppendEntriesRequest) bool {
 	return request.PrevLogEntry == 0 && request.PrevLogTerm == 0 && len(request.Entries) == 0 && request.LeaderCommitIndex == 0
 }
 
-// SetHeartbeatHandler has heartbeats handled, until the end. Raft handles them on the
-// connections' goroutines, for which it does not wait when it is shut down, and beside
-// its main goroutine: one that changes the term would do so behind the back of a
-// leader that is just taking an entry in, which would get the term of another leader.
-// So only those are handled there that change nothing.
+// SetHeartbeatHandler sets the handler of heartbeats. Raft runs it on the goroutines of
+// connections, concurrently with its main goroutine, and does not wait for these when it
+// shuts down. A heartbeat that changes the term there could give an entry that the leader is
+// just writing the term of another leader. So the handler gets only heartbeats that change
+// nothing; the main goroutine gets the others.
 func (t *transport) SetHeartbeatHandler(handle func(raft.RPC)) {
 	t.NetworkTransport.SetHeartbeatHandler(func(rpc raft.RPC) {
 		if heartbeat, is := rpc.Command.(*raft.AppendEntriesRequest); !is || !t.follows(raft.ServerID(heartbeat.ID), heartbeat.Term) {
@@ -129,7 +131,8 @@ func (t *transport) SetHeartbeatHandler(handle func(raft.RPC)) {
 	})
 }
 
-// awaitHeartbeats waits for the last heartbeat, so that the log can be closed.
+// awaitHeartbeats waits until no heartbeat is being handled, and drops later ones, so that
+// the log can be closed.
 func (t *transport) awaitHeartbeats() {
 	t.heartbeats.Lock()
 	defer t.heartbeats.Unlock()
@@ -147,12 +150,12 @@ func (t *transport) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddres
 	return p, nil
 }
 
-// pipelineMax is more answers than come after one that ends a pipeline.
+// pipelineMax is more than the number of answers that follow the one that ends a pipeline.
 const pipelineMax = 128
 
-// pipeline takes answers from raft's before they are asked for. Raft looks at none
-// after a node has rejected a request, but may send another one or two before it ends
-// the pipeline; with nobody to take their answers these would block it for good.
+// pipeline reads the answers of raft's pipeline before raft asks for them. After a rejected
+// request raft reads no more answers, but may send one or two requests before it ends the
+// pipeline. Their unread answers would block raft for ever.
 type pipeline struct {
 	raft.AppendPipeline
 	answers chan raft.AppendFuture
@@ -175,7 +178,7 @@ func (p *pipeline) forward() {
 	}
 }
 
-// Consumer has the answers, in the order of the requests.
+// Consumer returns the channel of answers, in the order of the requests.
 func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.answers }
 
 // Close ends it.
@@ -184,7 +187,7 @@ func (p *pipeline) Close() error {
 	return p.AppendPipeline.Close()
 }
 
-// TimeoutNow hands the leadership over: there is no lease from here on.
+// TimeoutNow transfers the leadership. It revokes the lease first.
 func (t *transport) TimeoutNow(id raft.ServerID, to raft.ServerAddress,
 	request *raft.TimeoutNowRequest, answer *raft.TimeoutNowResponse) error {
 	term := t.term()
@@ -196,8 +199,8 @@ func (t *transport) TimeoutNow(id raft.ServerID, to raft.ServerAddress,
 	return err
 }
 
-// streamTracker are those of the configuration. Raft leaves connections open when it is
-// shut down and waits for answers on them; here they are closed.
+// streamTracker wraps Config.Streams and tracks the open connections. Raft leaves
+// connections open at its shutdown and waits for answers on them; closeAll closes them.
 type streamTracker struct {
 	raft.StreamLayer
 	dialTimeout time.Duration
@@ -216,8 +219,8 @@ func newStreamTracker(c *Config) *streamTracker {
 	return &streamTracker{StreamLayer: c.Streams, dialTimeout: 2 * c.Timing.Heartbeat, open: map[*trackedStream]struct{}{}}
 }
 
-// Dial connects to another node, in less time than raft would give it: a node that
-// is gone must not hold up those that wait for the end.
+// Dial connects to another node. Its timeout is shorter than raft's, because a node that does
+// not answer must not delay Close.
 func (t *streamTracker) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	conn, err := t.StreamLayer.Dial(to, min(timeout, t.dialTimeout))
 	if err != nil {
@@ -226,7 +229,7 @@ func (t *streamTracker) Dial(to raft.ServerAddress, timeout time.Duration) (net.
 	return t.track(conn)
 }
 
-// Accept takes the next connection.
+// Accept returns the next connection.
 func (t *streamTracker) Accept() (net.Conn, error) {
 	for {
 		conn, err := t.StreamLayer.Accept()
@@ -239,7 +242,7 @@ func (t *streamTracker) Accept() (net.Conn, error) {
 	}
 }
 
-// track fails, and closes the connection, when there shall be none.
+// track adds a connection. After closeAll it closes the connection and fails.
 func (t *streamTracker) track(conn net.Conn) (net.Conn, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -252,8 +255,8 @@ func (t *streamTracker) track(conn net.Conn) (net.Conn, error) {
 	return tracked, nil
 }
 
-// closeAll closes all connections, and there are no more. The listener is left to who
-// accepts, and waits at it.
+// closeAll closes all connections, and those that are opened later. It leaves the listener
+// open, which raft's transport closes.
 func (t *streamTracker) closeAll() {
 	t.mu.Lock()
 	t.closed = true
