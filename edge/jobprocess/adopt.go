@@ -15,17 +15,16 @@ import (
 	"lockstep/persistence"
 )
 
-// probeInterval is how often a livelock is looked at whose process is not
-// known, or cannot be watched.
+// probeInterval is the pause between probes of a livelock whose process is not known, or
+// cannot be watched.
 const probeInterval = 250 * time.Millisecond
 
-// watchedProbeInterval is how often a livelock is looked at although its process is watched.
+// watchedProbeInterval is the pause between probes of a livelock whose process is watched.
 const watchedProbeInterval = 30 * time.Second
 
-// Adopt watches a job process of a former daemon. The pidfd is opened first,
-// the livelock looked at then: while the livelock is held its process lives, so
-// the number in the job file is still that process's. It can be told something
-// as soon as Adopt returns.
+// Adopt watches a job process that a former daemon started. It opens the pidfd before it
+// probes the livelock: a held livelock means that the process lives, so that its pid in the
+// job file still belongs to it. Tell reaches the process as soon as Adopt returns.
 func (p *Processes) Adopt(attempt uint64, id int64, pid int64, livelock string, jobActor *actor.PID) {
 	l := &liveProcess{id: id, process: openProcess(int(pid)), livelock: livelock, ended: make(chan struct{})}
 	held := isAlive(livelock) || p.lostLockFile(l, int(pid))
@@ -36,10 +35,10 @@ func (p *Processes) Adopt(attempt uint64, id int64, pid int64, livelock string, 
 }
 
 func (p *Processes) watchAdopted(l *liveProcess, attempt uint64, pid int, held bool, jobActor *actor.PID) {
-	sawEnd := false // to end, so that its number was its own until now
+	sawEnd := false // the end of the process, so that its pid belonged to it until now
 	if l.process != nil {
-		// The number in the file may be somebody else's, where people have
-		// meddled: the livelock decides, unless it is the livelock that is gone.
+		// The pid in a job file that an operator has edited may belong to another
+		// process. So the livelock decides, unless the livelock itself was removed.
 		for held && !sawEnd && (isAlive(l.livelock) || p.lostLockFile(l, pid)) {
 			sawEnd = l.process.EndsWithin(watchedProbeInterval)
 		}
@@ -48,7 +47,7 @@ func (p *Processes) watchAdopted(l *liveProcess, attempt uint64, pid int, held b
 		time.Sleep(probeInterval)
 	}
 	p.removeLive(attempt)
-	p.removePriorityMessage(l.id) // also that of a process which ended while there was no daemon
+	p.removePriorityMessage(l.id) // also that of a process that ended while no daemon ran
 	if l.process != nil {
 		_ = l.process.Close()
 	}
@@ -60,8 +59,8 @@ func (p *Processes) watchAdopted(l *liveProcess, attempt uint64, pid int, held b
 	p.notify(jobActor, &messages.ProcessGone{Start: attempt, Text: "its process has ended while no daemon was watching, or was not its child"})
 }
 
-// lostLockFile: somebody has removed the lock file of a job process that lives.
-// It is known by its pid and by how we start job processes.
+// lostLockFile reports whether the lock file of a live job process was removed. It recognises
+// the process by its pid and its command line.
 func (p *Processes) lostLockFile(l *liveProcess, pid int) bool {
 	if l.process == nil || l.process.Ended() {
 		return false
@@ -72,14 +71,15 @@ func (p *Processes) lostLockFile(l *liveProcess, pid int) bool {
 	return p.isJobProcess(pid, l.id) && !l.process.Ended()
 }
 
-// isJobProcess: the process is one that we start for that job.
+// isJobProcess reports whether the process has the command line that spawn gives to the
+// process of that job.
 func (p *Processes) isJobProcess(pid int, id int64) bool {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	want := strings.Join([]string{"lockstep-job", strconv.FormatInt(id, 10), p.config.DataDir, p.config.RunDir}, "\x00") + "\x00"
 	return err == nil && string(line) == want
 }
 
-// openProcess: nil where the number is not known, or nobody's.
+// openProcess opens a pidfd; nil: the pid is unknown, or no process has it.
 func openProcess(pid int) *pidfd.Process {
 	process, err := pidfd.Open(pid)
 	if err != nil {
@@ -88,7 +88,7 @@ func openProcess(pid int) *pidfd.Process {
 	return process
 }
 
-// isAlive judges by the livelock, as everybody does; on any doubt it is alive.
+// isAlive reports whether the process of a livelock lives. On an error it counts as alive.
 func isAlive(livelock string) bool {
 	held, _ := persistence.ProbeLivelock(livelock)
 	return held

@@ -16,10 +16,9 @@ import (
 	"lockstep/persistence"
 )
 
-// KillAll makes away with all job processes of this node, and with what is left of
-// those that have ended: the node is not the master of its cluster, and whoever is
-// has failed their jobs (design.md 9). They have ended by themselves, normally;
-// it returns when nothing is left.
+// KillAll kills all job processes of this node and the orphans of ended ones, and returns
+// when none is left. It is called when this node is not the master of its cluster, and the
+// master has failed their jobs (design.md 9). Normally they have ended by themselves.
 func (p *Processes) KillAll() {
 	for livelock, id := range p.livelocks() {
 		p.config.Log.WithFields(logrus.Fields{"job": id, "path": livelock}).Info("ending a job: this node is not the master any more")
@@ -29,8 +28,8 @@ func (p *Processes) KillAll() {
 	}
 }
 
-// RunningJobs are the jobs whose processes live here, whichever daemon has started them, in
-// order.
+// RunningJobs returns the ids of jobs whose processes live on this node, in order, also those
+// that a former daemon started.
 func (p *Processes) RunningJobs() (ids []int64) {
 	for livelock, id := range p.livelocks() {
 		if isAlive(livelock) {
@@ -41,7 +40,7 @@ func (p *Processes) RunningJobs() (ids []int64) {
 	return ids
 }
 
-// livelocks are the lock files of jobs on this node, and whose they are.
+// livelocks returns the lock files of jobs on this node, and the job of each.
 func (p *Processes) livelocks() map[string]int64 {
 	files, err := filepath.Glob(filepath.Join(persistence.LivelockDir(p.config.RunDir), paths.JobLivelockPattern))
 	if err != nil {
@@ -56,14 +55,14 @@ func (p *Processes) livelocks() map[string]int64 {
 	return locks
 }
 
-// killProcess kills a job's process, which is known by its lock file, held, with its
-// pid in the name, and by how we start job processes.
+// killProcess kills a job's process. It recognises the process by its held lock file, which
+// has the pid in its name, and by its command line.
 func (p *Processes) killProcess(livelock string, id int64) {
 	pid := pidOf(livelock)
 	for deadline := time.Now().Add(killTimeout); isAlive(livelock) && time.Now().Before(deadline); time.Sleep(killInterval) {
 		process := openProcess(pid)
 		if process == nil {
-			continue // what it has started may hold the lock, until killOrphans
+			continue // a child of it may hold the lock until killOrphans
 		}
 		if p.isJobProcess(pid, id) && !errors.Is(process.Signal(unix.SIGKILL), os.ErrProcessDone) {
 			process.EndsWithin(killTimeout)
@@ -73,7 +72,7 @@ func (p *Processes) killProcess(livelock string, id int64) {
 	}
 }
 
-// pidOf is the one in the name job_ID_SECONDS_PID_RANDOM; 0 where there is none.
+// pidOf returns the pid in the name job_ID_SECONDS_PID_RANDOM; 0: there is none.
 func pidOf(livelock string) int {
 	parts := strings.Split(filepath.Base(livelock), "_")
 	if len(parts) != 5 {

@@ -17,8 +17,8 @@ import (
 // and then SIGKILL, and to record that, before everything of the job is killed.
 const exitGrace = 20 * time.Second
 
-// liveProcess is a confirmed process that has not been seen to end. process is nil
-// where its number is not known.
+// liveProcess is a confirmed process whose end was not observed. process is nil if its pid is
+// not known.
 type liveProcess struct {
 	id       int64
 	process  *pidfd.Process
@@ -42,14 +42,13 @@ func (p *Processes) removeLive(attempt uint64) {
 	}
 }
 
-// removePriorityMessage removes the message to a process that has ended.
+// removePriorityMessage removes the priority file of a process that has ended.
 func (p *Processes) removePriorityMessage(id int64) {
 	_ = os.Remove(persistence.PriorityPath(p.config.RunDir, id))
 }
 
-// Tell signals a process, by the conventions of Ganeti's job processes: SIGTERM
-// to cancel, SIGUSR1 for a priority in a file (queue.md 4.6). SIGINT, to end
-// what runs, is ours.
+// Tell passes a client order to a process, by Ganeti's signals: SIGTERM to cancel, SIGUSR1
+// for a priority in a file (queue.md 4.6). SIGINT, to end what runs, is lockstep's own.
 func (p *Processes) Tell(attempt uint64, order jobs.Order) {
 	p.mu.Lock()
 	l := p.live[attempt]
@@ -59,7 +58,7 @@ func (p *Processes) Tell(attempt uint64, order jobs.Order) {
 	}
 }
 
-// deliver passes an order to a process, which may have ended since it was looked up.
+// deliver signals a process, which may have ended since it was looked up.
 func (p *Processes) deliver(l *liveProcess, order jobs.Order) {
 	switch order.Kind {
 	case jobs.StopBeforeNext:
@@ -71,7 +70,7 @@ func (p *Processes) deliver(l *liveProcess, order jobs.Order) {
 		}
 		l.signal(syscall.SIGUSR1)
 		select {
-		case <-l.ended: // meanwhile: the message may have come after it was to be removed
+		case <-l.ended: // the file may have been written after its removal
 			p.removePriorityMessage(l.id)
 		default:
 		}
@@ -81,7 +80,7 @@ func (p *Processes) deliver(l *liveProcess, order jobs.Order) {
 	}
 }
 
-// killAfterGrace kills a job process that does not end although it was told to.
+// killAfterGrace kills a job process that does not end within exitGrace after the order.
 func (p *Processes) killAfterGrace(l *liveProcess) {
 	select {
 	case <-l.ended:
@@ -92,15 +91,15 @@ func (p *Processes) killAfterGrace(l *liveProcess) {
 	}
 }
 
-// signal reaches the process that was confirmed, or nobody.
+// signal signals the confirmed process, if it has not ended.
 func (l *liveProcess) signal(s syscall.Signal) {
 	if l.process != nil {
-		_ = l.process.Signal(s) // if it has ended nobody is left to tell
+		_ = l.process.Signal(s) // the process may have ended
 	}
 }
 
-// writePriority replaces the message file, so that the process never reads half
-// of it. It need not survive a power loss: nor does the process.
+// writePriority replaces the priority file atomically, so that the process never reads a part
+// of it. The file need not survive a power loss, because the process does not.
 func writePriority(runDir string, id int64, priority int) error {
 	path := persistence.PriorityPath(runDir, id)
 	content := []byte(strconv.Itoa(priority) + "\n")

@@ -10,15 +10,15 @@ import (
 	"lockstep/persistence"
 )
 
-// killTimeout is how long a killed process may take to be gone.
+// killTimeout is how long a killed process may take to end.
 const killTimeout = 5 * time.Second
 
-// killOrphans kills what is left of a job whose process is gone, so that nothing
-// of it still works on what the next job locks, and removes its lock file. For
-// session see reaper.Job; where it is 0, the lock file says which session it was.
+// killOrphans kills the orphans of a job whose process has ended, so that none of them works
+// beside the next job with the same locks, and removes the lock file. For session see
+// reaper.Job; if it is 0, the lock file names the session.
 func (p *Processes) killOrphans(livelock string, session int) {
 	if livelock == "" {
-		return // it never got as far as that
+		return // the process ended before it had a lock file
 	}
 	p.runReaper(livelock, session)
 	if err := os.Remove(livelock); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -38,8 +38,8 @@ func (p *Processes) runReaper(livelock string, session int) {
 	}
 }
 
-// readLeader is the process that made the lock file; nil where the file is gone, or does not
-// say.
+// readLeader returns the process that made the lock file; nil: the file is missing, or does
+// not name the process.
 func readLeader(livelock string) *reaper.Leader {
 	content, err := persistence.ReadOwnerInfo(livelock)
 	if err != nil {

@@ -39,11 +39,10 @@ const (
 	// messageTimeout is how long each message of the handshake may take
 	// (queue.md 4.5).
 	messageTimeout = 30 * time.Second
-	// killInterval is the pause between the signals to a process whose start has
-	// failed.
+	// killInterval is the pause between the signals to a process whose start has failed.
 	killInterval = 100 * time.Millisecond
-	// permissionTimeout is how long a named process may wait for its permission: the
-	// disk may be slow, but an actor that is gone must not leave it waiting.
+	// permissionTimeout is how long a process that has named its livelock may wait for its
+	// permission. The disk may be slow, but the wait must end if the actor has ended.
 	permissionTimeout = 10 * time.Minute
 	// execTimeout is how long a process may take from fork to exec.
 	execTimeout = time.Second
@@ -58,40 +57,39 @@ type Config struct {
 	Program string // lockstep-job
 	DataDir string
 	RunDir  string
-	Stderr  *os.File // where job processes complain
-	// Permission is what processes are told with their permission to start:
-	// jobproc.LeaseRequired or jobproc.LeaseNotRequired.
+	Stderr  *os.File // standard error of job processes
+	// Permission is sent to processes as their permission to start: jobproc.LeaseRequired or
+	// jobproc.LeaseNotRequired.
 	Permission string
 }
 
-// Processes starts and watches job processes. Its methods do not block; each
-// attempt has a goroutine while its handshake lasts, and one that is parked in
-// the runtime's poller, without a thread, while its process lives.
+// Processes starts and watches job processes. Its methods do not block. Each attempt has one
+// goroutine. After the handshake it waits in the runtime's poller, without a thread, for the
+// end of the process.
 type Processes struct {
 	config Config
 	env    []string // of the processes
 
 	mu            sync.Mutex
-	pendingStarts map[uint64]*pendingStart // whose handshake is not over
-	live          map[uint64]*liveProcess  // that can be told something
+	pendingStarts map[uint64]*pendingStart // by attempt: handshake in progress
+	live          map[uint64]*liveProcess  // by attempt: confirmed and not ended
 }
 
-// pendingStart is one start on its way.
+// pendingStart is an attempt whose handshake is in progress.
 type pendingStart struct {
 	confirm chan []byte   // at most one
-	abandon chan struct{} // closed to call it off
+	abandon chan struct{} // closed to abandon the attempt
 	once    sync.Once
 }
 
-// New makes the port.
+// New returns the port without any processes.
 func New(c Config) *Processes {
 	return &Processes{config: c, env: Environment(), pendingStarts: map[uint64]*pendingStart{}, live: map[uint64]*liveProcess{}}
 }
 
-// Environment is what job processes are started with: the daemon's, and the Go
-// runtime told to use one processor. A job process does one thing after the other;
-// the threads that the runtime would make for more cost a quarter of its start.
-// Commands do not inherit it.
+// Environment returns the environment of job processes: the daemon's, with GOMAXPROCS=1. A job
+// process does one thing after the other, and the threads of more processors would cost a
+// quarter of its start time. Commands do not inherit it.
 func Environment() []string {
 	const one = "GOMAXPROCS="
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, one) })
@@ -112,12 +110,12 @@ func (p *Processes) Confirm(attempt uint64, launchSpecs []byte) {
 	if a := p.pendingStart(attempt); a != nil {
 		select {
 		case a.confirm <- launchSpecs:
-		default: // said twice
+		default: // a repeated confirmation
 		}
 	}
 }
 
-// Abandon calls off a start that has not been confirmed.
+// Abandon ends an attempt that is not confirmed.
 func (p *Processes) Abandon(attempt uint64) {
 	if a := p.pendingStart(attempt); a != nil {
 		a.once.Do(func() { close(a.abandon) })
@@ -158,22 +156,21 @@ func (p *Processes) runAttempt(a *pendingStart, attempt uint64, id int64, jobAct
 	if livelock == "" {
 		p.makeRunDirs()
 	}
-	// A handshake that breaks, breaks before the process has all of its last
-	// message, without which it does not act.
+	// A failed handshake fails before the process has all of the last message, and without
+	// that the process does not act.
 	p.notify(jobActor, &messages.ProcessGone{Start: attempt, Text: exit, NeverActed: failure != nil})
 }
 
-// makeRunDirs makes the directories again that job processes need: somebody may
-// have cleaned the run directory up.
+// makeRunDirs creates the directories that job processes need, in case the run directory was
+// cleaned up.
 func (p *Processes) makeRunDirs() {
 	if err := persistence.MakeRunDirs(p.config.RunDir); err != nil {
 		p.config.Log.WithField("err", err).Error("the directories of job processes cannot be made")
 	}
 }
 
-// killOrphansAndReap looks for what a process that has ended has left, and says how it has
-// ended. One that ended in order removed its lock file as the last thing it did,
-// and has left nothing.
+// killOrphansAndReap kills the orphans of an ended process, reaps it, and returns how it ended.
+// A process that ends in order removes its lock file last, and leaves no orphans.
 func (p *Processes) killOrphansAndReap(c *child, livelock string) (exit string) {
 	if _, err := os.Lstat(livelock); livelock == "" || errors.Is(err, fs.ErrNotExist) {
 		exit = c.reap()
@@ -182,12 +179,12 @@ func (p *Processes) killOrphansAndReap(c *child, livelock string) (exit string) 
 		}
 		return exit
 	}
-	// A command between fork and exec is not known by anything yet, but holds
-	// the lock that it has inherited, until it is the command.
+	// A command between fork and exec has no mark of its job yet, but holds the inherited
+	// lock until the exec.
 	for deadline := time.Now().Add(execTimeout); isAlive(livelock) && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
-	// Not reaped yet: its number, that of its session, is still its own.
+	// The process is not reaped yet, so its pid, which names its session, is not reused.
 	p.killOrphans(livelock, c.pid)
 	return c.reap()
 }
@@ -198,8 +195,8 @@ func (p *Processes) removePending(attempt uint64) {
 	delete(p.pendingStarts, attempt)
 }
 
-// handshake is the parent's side (queue.md 4.5). It returns the livelock's name
-// as far as it came.
+// handshake is the parent's side of the start handshake (queue.md 4.5). It returns the
+// livelock's name, also with an error if the process has named it.
 func (p *Processes) handshake(a *pendingStart, c *child, attempt uint64, jobActor *actor.PID) (livelock string, err error) {
 	name, err := c.receive()
 	if err != nil {
@@ -213,7 +210,7 @@ func (p *Processes) handshake(a *pendingStart, c *child, attempt uint64, jobActo
 	case <-time.After(permissionTimeout):
 		return livelock, errors.New("nobody has permitted the process to start")
 	case <-a.abandon:
-		// A permission that was given first counts: the actor has said so.
+		// A confirmation that came before the abandonment counts.
 		select {
 		case launchSpecs = <-a.confirm:
 		default:
@@ -281,7 +278,8 @@ func (p *Processes) spawn(id int64) (*child, error) {
 	return &child{pid: pid, process: process, in: inWrite, out: outRead, reader: wire.NewReader(outRead, nameFrameMax)}, nil
 }
 
-// openPidfd: a system that cannot give a pidfd with the child gives -1.
+// openPidfd wraps the pidfd of a new child. fd is -1 on a system that gives no pidfd with the
+// child.
 func openPidfd(fd, pid int) (*pidfd.Process, error) {
 	if fd < 0 {
 		return pidfd.Open(pid)
@@ -303,11 +301,11 @@ func (c *child) send(frame []byte) error {
 	return wire.WriteFrame(c.in, frame)
 }
 
-// closePipes ends the conversation: a child without permission takes it as a no.
+// closePipes closes the pipes to the child. A child without permission takes that as a refusal.
 func (c *child) closePipes() { _, _ = c.in.Close(), c.out.Close() }
 
-// terminate ends a process that was not permitted to act. It has been told by
-// its pipe; signals follow for one that does not listen.
+// terminate ends a process that has no permission to act. Its closed pipes tell it to end;
+// signals follow if it does not.
 func (c *child) terminate() {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGABRT, syscall.SIGKILL} {
 		if c.process.EndsWithin(killInterval) {
@@ -317,7 +315,7 @@ func (c *child) terminate() {
 	}
 }
 
-// reap says how the process, which has ended, has ended.
+// reap reaps the ended process and returns how it ended.
 func (c *child) reap() string {
 	var status syscall.WaitStatus
 	for {

@@ -31,8 +31,8 @@ func (o *Owners) path(livelock string) (string, bool) {
 	return filepath.Join(o.dir, base), true
 }
 
-// isHeld tells whether somebody lives who holds the livelock; where that cannot be
-// told, somebody does. Nothing but a regular file can be held.
+// isHeld reports whether a live process holds the livelock. On an error it counts as held.
+// Only a regular file can be held.
 func (o *Owners) isHeld(livelock string) bool {
 	if o.isOwn(livelock) {
 		return true

@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	// probeInterval is how often a livelock is looked at whose process is not known, or
-	// has ended without the livelock.
+	// probeInterval is the pause between probes of a livelock whose process is not known,
+	// or has ended without the livelock.
 	probeInterval = time.Second
-	// watchedProbeEvery is how many ticks pass between looks at one whose process is
-	// watched: that may give its livelock up and live on.
+	// watchedProbeEvery is the number of intervals between probes of a livelock whose
+	// process is watched: the process may release its livelock and live on.
 	watchedProbeEvery = 10
-	// pidsMax bounds the processes remembered for a livelock: each costs a
-	// descriptor, and its number is what a client says.
+	// pidsMax bounds the processes of a livelock: each costs a descriptor, and clients
+	// name any number of pids.
 	pidsMax = 16
 )
 
-// Owners watches livelocks. A livelock is known by the text that was given, and
-// is the file of its base name in one directory, wherever the text leads. Methods
-// do not wait for anything; callbacks come from other goroutines, several at once.
+// Owners watches livelocks. The key of a livelock is the path that the client gave; its file
+// is the one of that base name in one directory, whatever the rest of the path. Methods do not
+// block. Callbacks run on other goroutines, concurrently.
 type Owners struct {
 	dir      string
 	ownBase  string // base name, "" if there is none
 	onDeath  func(livelock string)
-	interval time.Duration // tick, but in tests
+	interval time.Duration // probeInterval, except in tests
 
 	closing   chan struct{}
 	callbacks sync.WaitGroup
@@ -43,30 +43,30 @@ type Owners struct {
 	mu      sync.Mutex
 	closed  bool
 	watches map[string]*watch
-	ticking bool // a goroutine looks at them
+	ticking bool // the goroutine of the ticker runs
 }
 
-// watch is one livelock until it is found dead or forgotten. Its fields are under
-// the mutex of Owners, but for over.
+// watch is a watched livelock, until it is dead or forgotten. The mutex of Owners guards its
+// fields except ended.
 type watch struct {
 	livelock string
-	// processes are the pids that were given for it. nil: that process has ended,
-	// or could not be seen. It stays, for whoever comes to have the number next
-	// is not the one who was meant.
+	// processes has the pids that were given for it. nil: that process has ended, or could
+	// not be opened. The pid stays in the map, because the next process with the same pid is
+	// not an owner.
 	processes     map[int]*pidfd.Process
-	openProcesses int           // how many of processes are there
+	openProcesses int           // number of processes that are not nil
 	ended         chan struct{} // closed at the end of the watch
 }
 
-// New makes the port for the livelocks in a directory. own is the daemon's, which
-// lives while anybody asks. tell is told of each watched livelock that is dead.
+// New returns the port for the livelocks in a directory. own is the daemon's livelock, which
+// always counts as alive. onDeath is called for each watched livelock that is dead.
 func New(livelockDir, own string, onDeath func(livelock string)) *Owners {
 	return &Owners{dir: livelockDir, ownBase: baseName(own), onDeath: onDeath, interval: probeInterval,
 		closing: make(chan struct{}), watches: map[string]*watch{}}
 }
 
-// Close ends all watches. When it returns no callback runs, and none will: a
-// callback must not call it.
+// Close ends all watches. When it returns, no callback runs, and none will run. A callback
+// must not call it.
 func (o *Owners) Close() {
 	o.mu.Lock()
 	if !o.closed {
@@ -80,9 +80,8 @@ func (o *Owners) Close() {
 	o.callbacks.Wait()
 }
 
-// Watch has tell called, once, when nobody holds the livelock any more; at once
-// where that is so already. That ends the watch. To watch what is watched changes
-// nothing, but another pid is remembered. pid is 0 where it is not known.
+// Watch calls onDeath once when no process holds the livelock, at once if none does now. That
+// ends the watch. A second Watch of a livelock only adds its pid. pid is 0 if it is not known.
 func (o *Owners) Watch(livelock string, pid int) {
 	if o.isOwn(livelock) {
 		return
@@ -99,23 +98,24 @@ func (o *Owners) Watch(livelock string, pid int) {
 		o.watches[livelock] = w
 		o.startTicker()
 	}
-	// The process is held on to before the livelock is looked at: if that is
-	// held then, the pid was not yet another's.
+	// The pidfd is opened before the livelock is probed: if the livelock is held then, the
+	// pid was not reused before.
 	process := w.addProcess(pid)
 	if isNew || process != nil {
 		o.spawnCallback(func() { o.probeAtEnd(w, pid, process) })
 	}
 }
 
-// addProcess holds on to a process given for the first time; nil if it was not.
+// addProcess opens a process whose pid is given for the first time; nil: the pid is known, or
+// cannot be opened.
 func (w *watch) addProcess(pid int) *pidfd.Process {
 	if _, known := w.processes[pid]; known || pid <= 0 || len(w.processes) >= pidsMax {
 		return nil
 	}
 	process, err := pidfd.Open(pid)
 	if err != nil {
-		// It is gone, or there is no descriptor left: the livelock is watched
-		// all the same.
+		// The process has ended, or there is no descriptor left. The ticker still
+		// probes the livelock.
 		w.processes[pid] = nil
 		return nil
 	}
@@ -124,7 +124,7 @@ func (w *watch) addProcess(pid int) *pidfd.Process {
 	return process
 }
 
-// probeAtEnd looks at the livelock now, and when the process has ended.
+// probeAtEnd probes the livelock now, and when the process has ended.
 func (o *Owners) probeAtEnd(w *watch, pid int, process *pidfd.Process) {
 	if o.probeWatch(w) || process == nil || !process.AwaitEnd() {
 		return
@@ -145,7 +145,7 @@ func (o *Owners) probeAtEnd(w *watch, pid int, process *pidfd.Process) {
 	}
 }
 
-// closeProcess closes what is remembered of a pid, but for that it was given.
+// closeProcess closes the pidfd of a pid. The pid stays in the map.
 func (w *watch) closeProcess(pid int) {
 	if process := w.processes[pid]; process != nil {
 		_ = process.Close()
@@ -154,7 +154,7 @@ func (w *watch) closeProcess(pid int) {
 	}
 }
 
-// probeWatch tells of the livelock if it is dead, and reports whether it is.
+// probeWatch probes a livelock, and calls onDeath if it is dead.
 func (o *Owners) probeWatch(w *watch) (dead bool) {
 	if o.isHeld(w.livelock) {
 		return false
@@ -171,7 +171,7 @@ func (o *Owners) probeWatch(w *watch) (dead bool) {
 	return true
 }
 
-// endWatch ends a watch that is not over.
+// endWatch ends a watch, if it is not ended.
 func (o *Owners) endWatch(w *watch) {
 	delete(o.watches, w.livelock)
 	for pid := range w.processes {
@@ -189,9 +189,8 @@ func (o *Owners) Forget(livelock string) {
 	}
 }
 
-// Wake sends SIGHUP to the very process that was there when Watch was first
-// called for the two, if somebody holds the livelock. This process is never
-// signalled, whatever a client says.
+// Wake sends SIGHUP to the process that had the pid when Watch was first called for livelock
+// and pid, if the livelock is held. It never signals this process.
 func (o *Owners) Wake(livelock string, pid int) {
 	if pid == os.Getpid() {
 		return
@@ -204,11 +203,11 @@ func (o *Owners) Wake(livelock string, pid int) {
 	}
 	o.mu.Unlock()
 	if process != nil && o.isHeld(livelock) {
-		_ = process.Signal(syscall.SIGHUP) // if it has ended nobody is left to wake
+		_ = process.Signal(syscall.SIGHUP) // the process may have ended
 	}
 }
 
-// Probe looks at livelocks now and answers which are dead, in the order given.
+// Probe probes livelocks now and answers with the dead ones, in the order given.
 func (o *Owners) Probe(livelocks []string, answer func(dead []string)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -226,10 +225,10 @@ func (o *Owners) Probe(livelocks []string, answer func(dead []string)) {
 	})
 }
 
-// spawnCallback needs the mutex: nothing begins once Close has begun.
+// spawnCallback starts f on a goroutine, unless Close has begun. The caller holds the mutex.
 func (o *Owners) spawnCallback(f func()) { o.callbacks.Go(f) }
 
-// startTicker has the livelocks looked at from time to time, while there are any.
+// startTicker starts the periodic probes, which go on while there are watches.
 func (o *Owners) startTicker() {
 	if !o.ticking {
 		o.ticking = true
@@ -256,8 +255,7 @@ func (o *Owners) runTicker() {
 	}
 }
 
-// due are the watches to look at now. Where there are none at all any more the
-// ticker is taken off.
+// due returns the watches to probe now. Without any watch it ends the ticker.
 func (o *Owners) due(all bool) (due []*watch, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -5,25 +5,25 @@ import (
 	"sync"
 )
 
-// freeAllowance is what each connection may take of memory without asking, in bytes:
-// most requests fit, so those are never refused for another client's sake.
+// freeAllowance is the memory, in bytes, that each connection may use outside the budget.
+// Most requests fit, and are never refused because of other clients.
 const freeAllowance = 16 << 10
 
-// errBudgetUsedUp ends a request for which there was no room beside the others.
+// errBudgetUsedUp ends a request whose memory was needed for others.
 var errBudgetUsedUp = errors.New("too many large requests at a time; try again")
 
-// budget bounds what large requests take of memory, over all connections of a
-// listener: one alone may be as large as MaxFrame, and thousands of clients may each
-// send half of one and say no more. When it is used up, the request that is being
-// read for the longest time goes: an honest client sends its own at once.
+// budget bounds the memory of large requests, over all connections of a listener. One
+// request may be as large as MaxFrame, and thousands of clients may each send half of one
+// and stop. When the budget is used up, the request that is being read for the longest time
+// is ended: a well-behaved client sends a request at once.
 type budget struct {
 	mu        sync.Mutex
 	available int // bytes
 	readers   map[*share]uint64
-	sequence  uint64 // the order in which they came
+	sequence  uint64 // number of the next read; orders them by their begin
 }
 
-// newBudget returns one of bytes; nil, which refuses nothing, for 0.
+// newBudget returns a budget of that many bytes. For 0 it returns nil, which refuses nothing.
 func newBudget(bytes int) *budget {
 	if bytes == 0 {
 		return nil
@@ -34,9 +34,9 @@ func newBudget(bytes int) *budget {
 // share is one connection's part of the budget.
 type share struct {
 	budget    *budget
-	interrupt func() // ends the read at hand
+	interrupt func() // ends the current read
 	bytes     int
-	revoked   bool // away, for another's sake
+	revoked   bool // taken away for another request
 }
 
 // grow asks for a buffer of size bytes, while a request is being read.
@@ -67,9 +67,9 @@ func (s *share) grow(size int) error {
 	return nil
 }
 
-// beginRead is said before a request is read; the one before it is answered. What came
-// of the next one along with it stays, in a buffer of size bytes, never a larger one
-// than it was.
+// beginRead is called before a request is read, when the one before it is answered. A part of
+// the request that was read together with the former one stays, in a buffer of size bytes,
+// which is never larger than before.
 func (s *share) beginRead(size int) {
 	b := s.budget
 	if b == nil {
@@ -86,8 +86,8 @@ func (s *share) beginRead(size int) {
 	b.register(s)
 }
 
-// endRead says that reading ended with err; it returns what it ended with. A request
-// that is there whole keeps its share until it is answered.
+// endRead is called when a read has ended with err, and returns the error to report. A
+// complete request keeps its share until it is answered.
 func (s *share) endRead(err error) error {
 	b := s.budget
 	if b == nil {
@@ -102,7 +102,7 @@ func (s *share) endRead(err error) error {
 	return err
 }
 
-// release gives everything back.
+// release returns all of the share to the budget.
 func (s *share) release() {
 	if b := s.budget; b != nil {
 		b.mu.Lock()
@@ -116,14 +116,14 @@ func (b *budget) register(s *share) {
 	b.sequence++
 }
 
-// giveBack gives back what s has.
+// giveBack returns the bytes of s to the budget.
 func (b *budget) giveBack(s *share) {
 	delete(b.readers, s)
 	b.available += s.bytes
 	s.bytes = 0
 }
 
-// oldest is the one of those being read that came first.
+// oldest returns the share whose read began first.
 func (b *budget) oldest() *share {
 	var oldest *share
 	for s, at := range b.readers {

@@ -5,25 +5,24 @@ import (
 	"sync"
 )
 
-// connLimiter is the connections of a listener that are open. When there are as many as
-// there may be, one that is idle makes room: of the process that has the most, the one
-// that has been idle for longest. So a program that leaks connections ends its own, and
-// job processes, each of which has few, get theirs. A connection with a request in hand
-// is never ended.
+// connLimiter bounds the open connections of a listener. At the limit a new connection
+// evicts an idle one: of the process with the most connections, the one that has been idle
+// for longest. So a program that leaks connections loses its own, and job processes, each of
+// which has few, keep theirs. A connection with a request in progress is never evicted.
 type connLimiter struct {
 	limit int // 0: any number
 
 	mu        sync.Mutex
-	open      map[*streamConn]*list.Element // nil: a request is in hand
+	open      map[*streamConn]*list.Element // nil: a request is in progress
 	idle      *list.List                    // of *streamConn, the longest idle first
-	openByPID map[int]int                   // how many are open, by the pid of the client
+	openByPID map[int]int                   // number of open connections, by the pid of the client
 }
 
 func newConnLimiter(limit int) *connLimiter {
 	return &connLimiter{limit: limit, open: map[*streamConn]*list.Element{}, idle: list.New(), openByPID: map[int]int{}}
 }
 
-// admit adds a connection, if there is room or if one makes room.
+// admit adds a connection, if there is room or an idle one can be evicted.
 func (l *connLimiter) admit(c *streamConn) bool {
 	l.mu.Lock()
 	victim := (*streamConn)(nil)
@@ -43,7 +42,7 @@ func (l *connLimiter) admit(c *streamConn) bool {
 	return true
 }
 
-// evictOne ends one connection that is idle, if there is one.
+// evictOne ends one idle connection, if there is one.
 func (l *connLimiter) evictOne() {
 	l.mu.Lock()
 	victim := l.victim()
@@ -56,7 +55,7 @@ func (l *connLimiter) evictOne() {
 	}
 }
 
-// victim needs the mutex; nil: all are busy.
+// victim returns the connection to evict; nil: all are busy. The caller holds the mutex.
 func (l *connLimiter) victim() *streamConn {
 	var found *streamConn
 	for e := l.idle.Front(); e != nil; e = e.Next() {
@@ -67,8 +66,8 @@ func (l *connLimiter) victim() *streamConn {
 	return found
 }
 
-// remove needs the mutex. A connection that was ended to make room is not there any
-// more when it closes.
+// remove removes a connection. An evicted connection is removed before it closes. The caller
+// holds the mutex.
 func (l *connLimiter) remove(c *streamConn) {
 	element, known := l.open[c]
 	if !known {
@@ -83,14 +82,14 @@ func (l *connLimiter) remove(c *streamConn) {
 	}
 }
 
-// connClosed: a connection is closed.
+// connClosed records that a connection is closed.
 func (l *connLimiter) connClosed(c *streamConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.remove(c)
 }
 
-// markBusy: a request has come whole, and is to be answered.
+// markBusy records that a request was read and is not answered yet.
 func (l *connLimiter) markBusy(c *streamConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +99,7 @@ func (l *connLimiter) markBusy(c *streamConn) {
 	}
 }
 
-// markIdle: the answer was sent.
+// markIdle records that the answer was sent.
 func (l *connLimiter) markIdle(c *streamConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

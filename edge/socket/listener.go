@@ -25,10 +25,10 @@ import (
 )
 
 const (
-	// serveTimeout is how long a connection may wait for somebody to serve it: the
-	// gateway's actor may crash just when it is told.
+	// serveTimeout is how long a connection may wait for an actor that serves it: the
+	// gateway may crash when it is offered the connection.
 	serveTimeout = 10 * time.Second
-	// offerInterval is the first pause before a connection that nobody serves is looked at.
+	// offerInterval is the first pause before an unserved connection is offered again.
 	offerInterval = 250 * time.Millisecond
 	// sendTimeout is how long a client may take to read one answer.
 	sendTimeout = 60 * time.Second
@@ -37,15 +37,15 @@ const (
 // Options of a listener.
 type Options struct {
 	MaxFrame    int           // bounds a request, in bytes
-	MaxConns    int           // bounds the connections that are open at a time, see roster; 0: any number
+	MaxConns    int           // bounds the connections that are open at a time, see connLimiter; 0: any number
 	MaxBuffered int           // bounds the large requests of all connections together, in bytes; 0: any number
-	Idle        time.Duration // how long a client may say nothing, or take to send one request
+	Idle        time.Duration // how long a client may send nothing, or take to send one request
 	Mode        fs.FileMode   // of the socket: who may connect
 	Group       *int          // of the socket; nil: the daemon's own
 	Forwards    bool          // clients are other nodes, which pass requests on
 }
 
-// Listener is the real source of connections: a unix socket.
+// Listener accepts connections and serves them.
 type Listener struct {
 	listener    net.Listener
 	userNames   userNames
@@ -55,12 +55,12 @@ type Listener struct {
 	serving     sync.WaitGroup
 }
 
-// Listen takes the socket at path, whose stale file is removed: the queue's lock
-// says that no other daemon is using it.
+// Listen listens on the unix socket at path, and removes a stale file there. The queue's lock
+// excludes another daemon that uses it.
 func Listen(path string, options Options) (*Listener, error) {
 	mode := options.Mode
 	if options.Group != nil {
-		mode &^= 0o070 // until it is the right group's
+		mode &^= 0o070 // until the file belongs to the right group
 	}
 	l, err := ListenUnix(path, mode)
 	if err != nil {
@@ -74,8 +74,8 @@ func Listen(path string, options Options) (*Listener, error) {
 	return NewListener(l, options), nil
 }
 
-// ListenUnix listens at a path. The caller owns the directory, so that a socket that is
-// there is left over.
+// ListenUnix listens at a path. The caller owns the directory, so an existing socket there is
+// stale.
 func ListenUnix(path string, mode fs.FileMode) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove the stale socket: %w", err)
@@ -90,16 +90,15 @@ func ListenUnix(path string, mode fs.FileMode) (net.Listener, error) {
 	return l, nil
 }
 
-// NewListener is for the connections of another listener; the mode is not its concern.
+// NewListener serves the connections of another listener. It ignores Options.Mode.
 func NewListener(l net.Listener, options Options) *Listener {
 	return &Listener{listener: l, options: options, budget: newBudget(options.MaxBuffered), connLimiter: newConnLimiter(options.MaxConns)}
 }
 
-// Close takes no more connections, and removes the socket.
+// Close stops accepting connections, and removes the socket.
 func (l *Listener) Close() error { return l.listener.Close() }
 
-// Wait returns when the connections that were served have sent what they were
-// given to send, or after d.
+// Wait returns when all served connections have sent their answers, or after d.
 func (l *Listener) Wait(d time.Duration) {
 	done := make(chan struct{})
 	go func() {
@@ -112,7 +111,8 @@ func (l *Listener) Wait(d time.Duration) {
 	}
 }
 
-// Serve tells the gateway, whoever that is then, of each connection, until Close.
+// Serve accepts connections until Close. It offers each to the actor that is the gateway at
+// that time.
 func (l *Listener) Serve(sys *actor.ActorSystem, gateway func() *actor.PID) error {
 	for {
 		nc, err := l.listener.Accept()
@@ -133,7 +133,7 @@ func (l *Listener) Serve(sys *actor.ActorSystem, gateway func() *actor.PID) erro
 			l.connLimiter.connClosed(c)
 		}
 		if !l.connLimiter.admit(c) {
-			_ = nc.Close() // at once, so that its client can come again
+			_ = nc.Close() // at once, so that the client can connect again
 			continue
 		}
 		time.AfterFunc(serveTimeout, c.closeUnserved)
@@ -141,10 +141,10 @@ func (l *Listener) Serve(sys *actor.ActorSystem, gateway func() *actor.PID) erro
 	}
 }
 
-// offer tells the gateway of a connection. When a node becomes the master, or ceases to
-// be, another gateway takes the place of this one, which may have been stopped with the
-// news unread: the connection is offered again to the one that is there then. The pauses
-// double, until closeUnserved.
+// offer sends a connection to the gateway. When a node becomes the master, or ceases to be,
+// another gateway replaces this one, which may stop before it reads the message. So an
+// unserved connection is offered again, to the current gateway. The pauses double until
+// closeUnserved.
 func offer(sys *actor.ActorSystem, gateway func() *actor.PID, c *streamConn, interval time.Duration) {
 	to := gateway()
 	sys.Root.Send(to, &conn.Opened{Conn: c})
@@ -162,8 +162,8 @@ func offer(sys *actor.ActorSystem, gateway func() *actor.PID, c *streamConn, int
 	time.AfterFunc(interval, offerAgain)
 }
 
-// streamConn has one goroutine, which reads a request, waits for its answer,
-// sends it, and so on.
+// streamConn is a connection with one goroutine, which reads a request, waits for its answer
+// and sends it, in a loop.
 type streamConn struct {
 	conn         net.Conn
 	root         *actor.RootContext
@@ -171,16 +171,16 @@ type streamConn struct {
 	peer         peer
 	userNames    *userNames
 	share        share
-	answers      chan []byte // at most one: the request at hand's
+	answers      chan []byte // at most one: that of the current request
 	onEnd        func()
 	connLimiter  *connLimiter
 	evicted      atomic.Bool // to make room for another
-	closeClaimed atomic.Bool // it is known whether serve or closeUnserved closes conn
+	closeClaimed atomic.Bool // decides which of serve and closeUnserved closes conn
 	closing      atomic.Bool
 	serving      *sync.WaitGroup
 }
 
-// Serve begins to read.
+// Serve starts reading requests, for the actor to.
 func (c *streamConn) Serve(to *actor.PID) {
 	if c.closeClaimed.CompareAndSwap(false, true) {
 		c.serving.Go(func() { c.serve(to) })
@@ -189,7 +189,7 @@ func (c *streamConn) Serve(to *actor.PID) {
 	c.root.Send(to, &conn.Closed{})
 }
 
-// closeUnserved closes a connection that nobody serves.
+// closeUnserved closes a connection that no actor serves.
 func (c *streamConn) closeUnserved() {
 	if c.closeClaimed.CompareAndSwap(false, true) {
 		_ = c.conn.Close()
@@ -197,14 +197,14 @@ func (c *streamConn) closeUnserved() {
 	}
 }
 
-// Answer sends the answer to the request at hand.
+// Answer sends the answer to the current request.
 func (c *streamConn) Answer(frame []byte) {
 	if !c.closing.Load() {
 		c.answers <- frame // never blocks: one answer a request
 	}
 }
 
-// Close ends the connection after what was answered.
+// Close ends the connection after the answers are sent.
 func (c *streamConn) Close() {
 	if c.closing.CompareAndSwap(false, true) {
 		close(c.answers)
@@ -213,8 +213,7 @@ func (c *streamConn) Close() {
 	}
 }
 
-// evict ends a connection that is idle. A request that comes in the same moment is
-// answered first.
+// evict ends an idle connection. A request that arrives at the same time is answered first.
 func (c *streamConn) evict() {
 	c.evicted.Store(true)
 	c.interrupt()
