@@ -225,7 +225,7 @@ func (o *Owners) Probe(livelocks []string, answer func(dead []string)) {
 	})
 }
 
-// spawnCallback starts f on a goroutine, unless Close has begun. The caller holds the mutex.
+// spawnCallback starts f on a goroutine. The caller holds the mutex, and Close has not begun.
 func (o *Owners) spawnCallback(f func()) { o.callbacks.Go(f) }
 
 // startTicker starts the periodic probes, which go on while there are watches.

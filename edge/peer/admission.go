@@ -10,7 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// join gives who has a token all that a node of the cluster has.
+// join gives a node with a valid token the certificates and keys of a node of the cluster.
 func (s *server) join(w http.ResponseWriter, r *http.Request) {
 	var request joinRequest
 	if err := readBody(w, r, joinBodyMax, &request); err != nil {

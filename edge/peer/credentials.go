@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// Protocol is what a connection is for. The handshake settles it (ALPN), so that one
-// port serves all.
+// Protocol is the purpose of a connection. The TLS handshake selects it (ALPN), so that one
+// port serves all protocols.
 type Protocol string
 
 const (
 	// ProtocolRaft is for the consensus log's own messages.
 	ProtocolRaft Protocol = "lockstep-raft"
-	// ProtocolLuxi is for clients' requests that another node hands on.
+	// ProtocolLuxi is for clients' requests that another node forwards.
 	ProtocolLuxi Protocol = "lockstep-luxi"
-	// ProtocolNode is for what nodes ask one another, see Client.
+	// ProtocolNode is for requests between nodes, see Client.
 	ProtocolNode Protocol = "lockstep-node"
-	// ProtocolJoin is for who has a join token instead of a certificate.
+	// ProtocolJoin is for a node with a join token and without a certificate.
 	ProtocolJoin Protocol = "lockstep-join"
 )
 

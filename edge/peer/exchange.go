@@ -11,7 +11,7 @@ import (
 	"net/http"
 )
 
-// What nodes ask one another, over HTTP/1.1.
+// Paths of the requests between nodes, over HTTP/1.1.
 const (
 	joinPath   = "/v1/join"
 	memberPath = "/v1/member"
@@ -21,7 +21,7 @@ const (
 
 // Bounds of requests and answers that are one JSON value, in bytes.
 const (
-	joinBodyMax    = 64 << 10 // of who is not known yet
+	joinBodyMax    = 64 << 10 // of a node that is not verified
 	requestBodyMax = 1 << 20
 	answerBodyMax  = 1 << 20
 )
@@ -37,25 +37,25 @@ type About struct {
 	Voting  bool   `json:"voting"`  // it is to have a vote
 }
 
-// MembershipRequest is a node's wish to be a member.
+// MembershipRequest is a node's request to be a member.
 type MembershipRequest struct {
 	Name    string `json:"name"`
 	UUID    string `json:"uuid"`
 	Address string `json:"address"`
 	Voting  bool   `json:"voting"`
 	Applied uint64 `json:"applied"` // see About
-	Fresh   bool   `json:"fresh"`   // it has no log: whatever it was before, it has forgotten it
+	Fresh   bool   `json:"fresh"`   // it has no log, even if it had one before
 }
 
-// AdmissionStatus is what became of a MembershipRequest.
+// AdmissionStatus is the result of a MembershipRequest.
 type AdmissionStatus string
 
 const (
-	// StatusMember: the node is a member, with the address and say that it wants.
+	// StatusMember: the node is a member, with the requested address and vote.
 	StatusMember AdmissionStatus = "member"
-	// StatusWaiting: it will be one; it asks again after a while.
+	// StatusWaiting: the node is not a member yet; it asks again later.
 	StatusWaiting AdmissionStatus = "waiting"
-	// StatusNotMaster: only the master can say; the node asks there.
+	// StatusNotMaster: only the master can answer; the node asks the master.
 	StatusNotMaster AdmissionStatus = "elsewhere"
 )
 

@@ -11,20 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Identity is who a node is, as its node.json has it.
+// Identity is the identity of a node, the content of node.json.
 type Identity struct {
 	Name string `json:"name"`
-	// UUID is another one each time a node joins, also under a name that was there
-	// before: its log is another one.
+	// UUID is new each time a node joins, also under a name that was used before, because
+	// its log is a new one.
 	UUID    string `json:"uuid"`
 	Address string `json:"address"` // host:port
-	// Voting: it is meant to have a say; else it is a copy only.
+	// Voting: the node is to have a vote; else it is only a copy.
 	Voting bool `json:"voting"`
-	// Founder: it is the first of its cluster, whose queue is the cluster's.
+	// Founder: the node is the first of its cluster, which took over its queue.
 	Founder bool `json:"founder"`
 	// Peers are addresses of other nodes, where this one can ask to be a member.
 	Peers []string `json:"peers"`
-	// Lost are names of nodes that a recovery has left behind, see Recover.
+	// Lost are the names of nodes that a recovery has excluded, see RequestRecovery.
 	Lost []string `json:"lost,omitempty"`
 }
 

@@ -16,16 +16,15 @@ import (
 // Bounds of connections at a time.
 const (
 	connectionsMax = 1000
-	// unverifiedMax is for those that have not proved to be nodes. When there is one
-	// too many the oldest makes room: a node proves itself at once.
+	// unverifiedMax bounds the connections without a verified certificate. One more evicts
+	// the oldest: a node sends its certificate at once.
 	unverifiedMax = 64
 )
 
-// acceptPause is how long a listener waits that the system gives no connection, for
-// want of descriptors or memory.
+// acceptPause is the pause after an error of accept, which lacked descriptors or memory.
 const acceptPause = 100 * time.Millisecond
 
-// ListenOptions are those of Listen. Zero values are what is wanted but for tests.
+// ListenOptions are the options of Listen. Only tests set other than zero values.
 type ListenOptions struct {
 	Log *logrus.Logger // nil: none
 	// Connections bounds those of nodes at a time; 0: a thousand.
@@ -34,8 +33,8 @@ type ListenOptions struct {
 	Handshake time.Duration
 }
 
-// Listener is the port at which a node is reached by the others. Its methods may be
-// called from any goroutine.
+// Listener is the port by which other nodes reach this one. Its methods may be called from any
+// goroutine.
 type Listener struct {
 	tcp         net.Listener
 	config      *tls.Config
@@ -46,15 +45,15 @@ type Listener struct {
 
 	mu          sync.Mutex
 	closed      bool
-	memberCheck func(name string) bool // nil: not known
+	memberCheck func(name string) bool // nil: the members are not known yet
 	barredCheck func(name string) bool
 	listeners   map[Protocol]*protocolListener
 	unverified  []*peerConn // the oldest first; those of ProtocolJoin stay until they end
 	nodes       map[*peerConn]struct{}
 }
 
-// peerConn is a connection that the listener has taken. protocol is set once the
-// handshake is done.
+// peerConn is a connection that the listener has accepted. protocol is set when the handshake
+// is done.
 type peerConn struct {
 	*tls.Conn
 	listener *Listener
@@ -67,13 +66,13 @@ func (c *peerConn) Close() error {
 	return c.Conn.Close()
 }
 
-// abort ends a connection at once, from any goroutine. Whoever has it closes it.
+// abort ends a connection at once, from any goroutine. Its user still closes it.
 func (c *peerConn) abort() { c.NetConn().Close() }
 
-// refuse ends a connection that nobody has got.
+// refuse ends a connection that was not delivered.
 func (c *peerConn) refuse() {
 	c.abort()
-	_ = c.Close() // of which nothing is left but what the listener has noted
+	_ = c.Close() // to unregister it
 }
 
 // Listen opens the port, "host:port" of an interface of this machine, or ":port".
@@ -104,19 +103,19 @@ func Listen(address string, credentials *Credentials, o ListenOptions) (*Listene
 // Addr is where it listens.
 func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
 
-// SetMembers says who belongs to the cluster, as this node knows it; before the first
-// call that is whoever has its certificate. Others are refused, but may ask to be
-// members, and have connections of ProtocolRaft unless they are barred: a node that was
-// away, or is new, can be led by one that it does not know yet. It does not touch
-// connections that are there already: see Expel.
+// SetMembers sets the members of the cluster, as this node knows them. Before the first call
+// every node with a certificate of the cluster counts as a member. Other nodes may only ask to
+// be members, and, unless they are barred, have connections of ProtocolRaft: the leader may be
+// a node that a new or long unreachable node does not know yet. SetMembers leaves open
+// connections alone, see Expel.
 func (l *Listener) SetMembers(member, barred func(name string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.memberCheck, l.barredCheck = member, barred
 }
 
-// admits says whether a node may have a connection of a protocol. What comes over
-// those of ProtocolNode is refused where it is asked for.
+// admits reports whether a node may have a connection of a protocol. For ProtocolNode the
+// server checks each request.
 func (l *Listener) admits(protocol Protocol, name string) bool {
 	switch protocol {
 	case ProtocolNode:
@@ -138,7 +137,7 @@ func (l *Listener) isMember(name string) bool {
 	return member == nil || member(name)
 }
 
-// isKnownMember is isMember where nobody is one until it is known who is.
+// isKnownMember is isMember, except that before SetMembers only this node is a member.
 func (l *Listener) isKnownMember(name string) bool {
 	l.mu.Lock()
 	member := l.memberCheck
@@ -228,7 +227,7 @@ func (l *Listener) accept() {
 	}
 }
 
-// register notes a new connection. false: it comes too late.
+// register adds a new connection, as unverified. false: the listener is closed.
 func (l *Listener) register(c *peerConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -243,7 +242,7 @@ func (l *Listener) register(c *peerConn) bool {
 	return true
 }
 
-// unregister says that a connection has ended. It may be called again.
+// unregister removes a connection that has ended. It may be called again.
 func (l *Listener) unregister(c *peerConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -253,7 +252,8 @@ func (l *Listener) unregister(c *peerConn) {
 	}
 }
 
-// handshake finds out who is at the other end and hands the connection over.
+// handshake makes the TLS handshake, which verifies the peer, and delivers the connection to
+// the listener of its protocol.
 func (l *Listener) handshake(c *peerConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.options.Handshake)
 	defer cancel()
@@ -270,8 +270,8 @@ func (l *Listener) handshake(c *peerConn) {
 	}
 }
 
-// admit counts the connection among those of nodes, if that is what it is, and
-// returns where it goes, or nil if there is no room or nobody to take it.
+// admit moves a verified connection to those of nodes and returns the listener of its
+// protocol; nil: there is no room or no such listener.
 func (l *Listener) admit(c *peerConn) *protocolListener {
 	l.mu.Lock()
 	defer l.mu.Unlock()

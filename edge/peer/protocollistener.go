@@ -14,7 +14,7 @@ type protocolListener struct {
 	backlog chan net.Conn
 	done    chan struct{}
 
-	mu     sync.Mutex // of closed, and so that nothing is put into waiting after Close
+	mu     sync.Mutex // guards closed: nothing is added to the backlog after Close
 	closed bool
 }
 
@@ -22,7 +22,7 @@ func newProtocolListener(address net.Addr) *protocolListener {
 	return &protocolListener{address: address, backlog: make(chan net.Conn, backlogMax), done: make(chan struct{})}
 }
 
-// deliver hands a connection over; false: it is not wanted.
+// deliver adds a connection to the backlog; false: the listener is closed, or the backlog full.
 func (l *protocolListener) deliver(c net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

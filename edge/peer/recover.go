@@ -10,10 +10,10 @@ import (
 	"lockstep/persistence"
 )
 
-// RequestRecovery leaves the wish that this node, at the next start of its daemon, be the only
-// voting member of its cluster, with the queue as it is on its disk. That is for when
-// a majority is lost for ever: what was acknowledged may be missing here, and a lost
-// node that comes back would be a second cluster. The daemon must not run.
+// RequestRecovery makes the next start of the daemon turn this node into the only voter of its
+// cluster, with the queue on its disk. It is for the permanent loss of a majority:
+// acknowledged jobs may be missing on this node, and lost nodes that return would form a second
+// cluster. The daemon must not run.
 func RequestRecovery(dataDir string, now time.Time) error {
 	if err := CheckDataDir(dataDir); err != nil {
 		return err
@@ -26,7 +26,7 @@ func RequestRecovery(dataDir string, now time.Time) error {
 	return replaceFiles(dataDir, []nodeFile{{recoveryName, []byte(text), secretMode}})
 }
 
-// RecoveryRequested tells whether Recover has been called and Recovered has not.
+// RecoveryRequested reports whether RequestRecovery was called and ClearRecovery was not.
 func RecoveryRequested(dataDir string) (bool, error) {
 	_, err := os.Stat(pathOf(dataDir, recoveryName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -35,7 +35,7 @@ func RecoveryRequested(dataDir string) (bool, error) {
 	return err == nil, err
 }
 
-// ClearRecovery says that the wish has been fulfilled.
+// ClearRecovery removes the request, after the recovery.
 func ClearRecovery(dataDir string) error {
 	if err := os.Remove(pathOf(dataDir, recoveryName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

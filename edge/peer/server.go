@@ -27,20 +27,18 @@ const (
 	sendChunk   = 64 << 10
 )
 
-// Backend is what a node answers the others with: its daemon. Its methods may be called
-// from many goroutines, and end when their contexts do. Texts of errors go to the node
-// that asks.
+// Backend is the daemon, which answers requests of other nodes. Its methods may be called from
+// many goroutines, and end when their contexts do. Texts of errors go to the other node.
 type Backend interface {
 	About(ctx context.Context) (About, error)
 	// Admit answers a request of the node that has this name by its certificate. It
 	// may be one that was removed: its UUID is known then.
 	Admit(ctx context.Context, r MembershipRequest) (Admission, error)
-	// Files tells of each file that all nodes have, and ends with the error of each, if
-	// there is one.
+	// Files calls each for every file that all nodes have, and returns at its first error.
 	Files(ctx context.Context, each func(FileDigest) error) error
 }
 
-// server answers what other nodes, and those that want to be, ask.
+// server answers requests of other nodes, and of nodes that are to join.
 type server struct {
 	listener *Listener
 	backend  Backend
@@ -71,7 +69,7 @@ func (l *Listener) Serve(backend Backend) error {
 	return errors.Join(err, hs.Close())
 }
 
-// errorLog are net/http's: a request that has crashed, mostly.
+// errorLog is the writer of net/http's error log: mostly panics of handlers.
 type errorLog struct{ log *logrus.Logger }
 
 func (l errorLog) Write(text []byte) (int, error) {
@@ -79,8 +77,8 @@ func (l errorLog) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// ServeHTTP lets everybody do what he may: who has a token, join; a node that is no
-// member, ask to be one; a member, everything else too.
+// ServeHTTP checks the permission of a request. With a token a node may join. A node with a
+// certificate may ask to be a member. A member may do everything else.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, ok := r.Context().Value(connKey{}).(*peerConn)
 	if !ok {

@@ -86,9 +86,8 @@ func isJSONType(value string) bool {
 	return strings.EqualFold(strings.TrimSpace(value), "application/json")
 }
 
-// jsonObject are the keys of a JSON object and their values. A key given twice is
-// refused: who looks at one of the values and who acts on the other must not be
-// two.
+// jsonObject has the keys and values of a JSON object. A duplicate key is refused: otherwise
+// the check could see one of the values and the operation the other.
 type jsonObject map[string]raw
 
 // parseObject takes a body apart; one that is missing is not an object.

@@ -41,9 +41,8 @@ func Fingerprint(c *tls.Config) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// EnsureCertificate makes a certificate that is signed by nobody else, and its key,
-// unless both are there and good for some time. made tells whether it did. The key
-// is never readable for others, not for a moment.
+// EnsureCertificate creates a self-signed certificate and its key, unless both exist and stay
+// valid for some time. made says whether it did. The key is never readable for other users.
 func EnsureCertificate(certificate, key string, hosts []string, now time.Time) (made bool, err error) {
 	switch usable, err := isUsable(certificate, key, now); {
 	case err != nil:
@@ -91,9 +90,9 @@ func EnsureCertificate(certificate, key string, hosts []string, now time.Time) (
 	return true, persistence.ReplaceFile(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o644)
 }
 
-// isUsable: there is a pair that belongs together, and it can be used now. One that
-// does not is of a crash between the two files. Files that cannot be looked at are
-// for people to see to.
+// isUsable reports whether certificate and key exist, match and are valid now. They do not
+// match after a crash between the two writes. A file that cannot be read is an error, which
+// the operator must correct.
 func isUsable(certificate, key string, now time.Time) (bool, error) {
 	for _, path := range []string{certificate, key} {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {

@@ -11,8 +11,8 @@ import (
 	"lockstep/actors/conn"
 )
 
-// serveTimeout is how long a connection waits for somebody to serve it: the gateway's
-// actor may crash just when it is told.
+// serveTimeout is how long a connection waits for an actor that serves it: the gateway may
+// crash when it is offered the connection.
 const serveTimeout = 10 * time.Second
 
 // Why a connection has no answer to give.
@@ -24,23 +24,22 @@ var (
 // Gateway is the LUXI gateway as connections in this process see it.
 type Gateway struct {
 	System *actor.ActorSystem
-	PID    func() *actor.PID // who that is just now
+	PID    func() *actor.PID // the current gateway
 }
 
-// open tells the gateway of a new connection.
+// open offers a new connection to the gateway.
 func (g Gateway) open() *connection {
 	c := &connection{system: g.System, serving: make(chan struct{}), answers: make(chan []byte, 1), closing: make(chan struct{})}
 	g.System.Root.Send(g.PID(), &conn.Opened{Conn: c})
 	return c
 }
 
-// connection is a client of the LUXI gateway that is in the same process: what
-// actors see of it is a conn.Conn, what handlers see is call. It has no
-// goroutine.
+// connection is a client of the LUXI gateway in the same process. To actors it is a conn.Conn;
+// handlers use call. It has no goroutine.
 type connection struct {
 	system  *actor.ActorSystem
-	serving chan struct{} // closed when it is known who serves it
-	answers chan []byte   // at most one: the call at hand's
+	serving chan struct{} // closed when an actor serves it
+	answers chan []byte   // at most one: that of the current call
 	closing chan struct{} // closed by Close
 
 	mu        sync.Mutex
@@ -67,7 +66,7 @@ func (c *connection) Serve(to *actor.PID) {
 func (c *connection) Answer(frame []byte) {
 	select {
 	case c.answers <- frame:
-	default: // nobody wants it any more
+	default: // the call has ended
 	}
 }
 
@@ -81,7 +80,7 @@ func (c *connection) Close() {
 	}
 }
 
-// abandon tells who serves the connection that the client is gone.
+// abandon reports to the serving actor that the client has gone.
 func (c *connection) abandon() {
 	c.mu.Lock()
 	to, closed := c.server, c.closed
@@ -94,7 +93,7 @@ func (c *connection) abandon() {
 
 type callerKey struct{}
 
-// WithCaller has calls say who makes them.
+// WithCaller sets the name of the user for whom calls are made.
 func WithCaller(ctx context.Context, caller string) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller)
 }

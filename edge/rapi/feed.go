@@ -27,17 +27,17 @@ type event struct {
 // gapKind is the kind of an event that says: there may have been others.
 const gapKind events.Kind = "reset"
 
-// Feed keeps the last events, for those who listen and for those who come back and
-// ask for what they have missed. It is the port of the events actor.
+// Feed keeps the last events, for event streams and for clients that reconnect and ask for the
+// events that they have missed. It implements the port of the events actor.
 type Feed struct {
-	epoch string // of the daemon: numbers of another one mean nothing
+	epoch string // of this daemon: numbers of another daemon are not comparable
 
 	mu         sync.Mutex
 	retained   []event // in order of their numbers; a ring once it is full
 	oldest     int     // the oldest
 	bytes      int
 	nextNumber uint64
-	changed    chan struct{} // closed at the next event; nil: nobody waits for it
+	changed    chan struct{} // closed at the next event; nil: no stream waits for it
 
 	jobsEnded   *prometheus.CounterVec
 	queueTimes  prometheus.Histogram
@@ -49,8 +49,8 @@ type Feed struct {
 // jobBuckets are times of jobs, in seconds: from a command to a day.
 var jobBuckets = []float64{0.01, 0.05, 0.25, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600}
 
-// NewFeed makes a feed that has nothing to tell. now makes its numbers others than
-// those of the daemon before.
+// NewFeed returns a feed without events. now makes its epoch different from that of the former
+// daemon.
 func NewFeed(now time.Time) *Feed {
 	return &Feed{
 		epoch: strconv.FormatInt(now.UnixNano(), 36), nextNumber: 1,
@@ -115,9 +115,9 @@ func (f *Feed) Waited(d time.Duration) { f.lockWaits.Observe(d.Seconds()) }
 // Waiting is part of events.Feed.
 func (f *Feed) Waiting(owners int) { f.lockWaiters.Set(float64(owners)) }
 
-// since is the events after a number, at most so many, and a channel that is
-// closed when there are more, if there are none. lost: the first of them are not
-// kept any more, and there are none then.
+// since returns at most limit events after a number. Without any it returns a channel that is
+// closed at the next event. missed says that the first of these events are not retained; no
+// event is returned then.
 func (f *Feed) since(number uint64, limit int) (found []event, changed <-chan struct{}, missed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

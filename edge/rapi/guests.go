@@ -11,9 +11,9 @@ import (
 // hiddenCommandParams are the parameters of opcodes that guests are not shown.
 var hiddenCommandParams = []string{"env", "stdin"}
 
-// jobObject is what a row of values tells of a job to who asks: a guest, where
-// guests may look at jobs at all, sees neither what a command is given nor what it
-// says. The form is the same for all.
+// jobObject returns a row of a job's values as an object. A guest, if guests may see jobs at
+// all, sees neither the input nor the output of a command. The keys are the same for all
+// users.
 func (c *call) jobObject(fields []string, row []raw) (raw, error) {
 	if c.user != "" || len(row) != len(fields) {
 		return rowObject(fields, row)

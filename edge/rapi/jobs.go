@@ -131,8 +131,7 @@ func (s *Server) cancel(c *call) (any, error) {
 	return s.luxi(c, Long, "CancelJob", id, false)
 }
 
-// wait returns when a job is not any more as the client knows it, or after some
-// time.
+// wait returns when a job differs from what the client knows, or after waitSeconds.
 func (s *Server) wait(c *call) (any, error) {
 	id, err := c.jobID()
 	if err != nil {
@@ -174,7 +173,7 @@ func (s *Server) wait(c *call) (any, error) {
 	return map[string]raw{"job_info": change[0], "log_entries": change[1]}, nil
 }
 
-// callUntilStop is a long call that ends, with no result, when the server is to stop.
+// callUntilStop makes a long call, which ends without a result when the server stops.
 func (s *Server) callUntilStop(c *call, method string, args ...any) (raw, error) {
 	ctx, stop := s.withStop(c.Context())
 	defer stop()
@@ -185,7 +184,7 @@ func (s *Server) callUntilStop(c *call, method string, args ...any) (raw, error)
 	return result, err
 }
 
-// why tells why a job is not running.
+// why returns the reasons for which a job is not running.
 func (s *Server) why(c *call) (any, error) {
 	id, err := c.jobID()
 	if err != nil {

@@ -15,7 +15,7 @@ type connLimiter struct {
 	limit int
 
 	mu   sync.Mutex
-	open map[net.Conn]*list.Element // nil: it is being used
+	open map[net.Conn]*list.Element // nil: a request is in progress
 	idle *list.List                 // of net.Conn, the longest idle first
 
 	closeOnce sync.Once
@@ -40,8 +40,7 @@ func (l *connLimiter) Accept() (net.Conn, error) {
 	}
 }
 
-// Close takes no more connections. To close it again, as the server does, is no
-// error.
+// Close stops accepting connections. The server calls it a second time, which is no error.
 func (l *connLimiter) Close() (err error) {
 	l.closeOnce.Do(func() { err = l.Listener.Close() })
 	return err
@@ -72,8 +71,8 @@ func (l *connLimiter) admit(c *trackedConn) bool {
 	return true
 }
 
-// onStateChange is told by the server what a connection does. TLS is between the server's
-// connection and ours.
+// onStateChange is the server's ConnState hook. The connection may be one of TLS that wraps a
+// trackedConn.
 func (l *connLimiter) onStateChange(c net.Conn, state http.ConnState) {
 	if wrapped, ok := c.(interface{ NetConn() net.Conn }); ok {
 		c = wrapped.NetConn()

@@ -9,22 +9,22 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// access is what an operation asks of who calls it. The zero value is the strictest,
-// so that an operation that does not say what it needs is closed.
+// access is the permission that an operation requires. The zero value is the strictest, so
+// that an operation without one is closed.
 type access int
 
 const (
 	accessWrite  access = iota
 	accessRead          // option read or write
-	accessGuest         // any user; everybody, if no login is required
-	accessPublic        // everybody, always: nothing about jobs is told
+	accessGuest         // any user; also no user, if no login is required
+	accessPublic        // always allowed: the answer has nothing about jobs
 )
 
 // errUnauthorized does not say what was wrong.
 var errUnauthorized = &Failure{Code: http.StatusUnauthorized}
 
-// login finds out who calls, and whether they may. Credentials that are sent are
-// looked at even where none are needed.
+// login authenticates the caller and checks the required access. It checks credentials that
+// are sent even if none are required.
 func (s *Server) login(r *http.Request, required access) (name string, err error) {
 	if required == accessPublic {
 		return "", nil
@@ -70,8 +70,7 @@ func sourceAddress(r *http.Request) string {
 	return host
 }
 
-// loginChecker checks one login at a time: how many guesses come at once makes no
-// difference.
+// loginChecker checks one login at a time, so that concurrent guesses gain nothing.
 type loginChecker struct {
 	mu       sync.Mutex
 	throttle *throttle

@@ -10,9 +10,8 @@ import (
 // loginLogInterval is the time between two lines about failed logins, at least.
 const loginLogInterval = time.Second
 
-// loginLog writes at most one line a second about failed logins: who guesses must
-// not fill the disk. A line has the numbers since the last one, and what is known of
-// the latest login.
+// loginLog writes at most one line a second about failed logins, so that guesses cannot fill
+// the disk. A line has the counts since the last line, and the fields of the latest login.
 type loginLog struct {
 	log *logrus.Logger
 

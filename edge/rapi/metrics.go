@@ -15,7 +15,7 @@ import (
 	"lockstep/core/answer"
 )
 
-// metrics are what is told at /metrics.
+// metrics are the metrics of the remote API at /metrics.
 type metrics struct {
 	registry  *prometheus.Registry
 	handler   http.Handler
@@ -55,7 +55,7 @@ func (m *metrics) observe(operation, method string, code int, took time.Duration
 		method = "other"
 	}
 	m.requests.WithLabelValues(operation, method, strconv.Itoa(code)).Inc()
-	if operation != "events" { // as long as somebody listens
+	if operation != "events" { // it takes as long as the client listens
 		m.durations.WithLabelValues(operation).Observe(took.Seconds())
 	}
 }
@@ -76,10 +76,10 @@ func (s *Server) scrape(c *call) (any, error) {
 	return alreadyWritten{}, nil
 }
 
-// statusAgeMax is how old what is told of the queue may be.
+// statusAgeMax bounds the age of the cached status of the queue.
 const statusAgeMax = 5 * time.Second
 
-// queueCollector tells how the queue stands.
+// queueCollector exports the status of the queue.
 type queueCollector struct {
 	server *Server
 
@@ -141,7 +141,7 @@ func (q *queueCollector) fetch() (answer.QueueStatus, bool) {
 	return q.cached, q.valid
 }
 
-// actorCollector tells how actors stand, by kind: names come and go.
+// actorCollector exports the mailboxes of actors, by kind: names come and go.
 type actorCollector struct{ server *Server }
 
 // Describe is part of prometheus.Collector.

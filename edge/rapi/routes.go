@@ -71,12 +71,11 @@ func getOnly(name string, need access, serve func(*Server, *call) (any, error)) 
 	return map[string]operation{http.MethodGet: {name, need, serve}}
 }
 
-// isReadOnly: a method changes nothing.
+// isReadOnly reports whether a method changes nothing.
 func isReadOnly(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
-// findOperation is what a request asks for. HEAD is GET without the body, which the server
-// leaves out. A path that is not known is 404, a method that it does not have 405;
-// both are said before anybody has to log in.
+// findOperation returns the operation of a request. HEAD is GET; the server leaves the body
+// out. An unknown path is 404, and an unknown method 405, both without a login.
 func findOperation(method, path string) (operation, map[string]string, error) {
 	for _, r := range resources {
 		params, ok := matchPath(r.path, path)

@@ -47,7 +47,7 @@ type Config struct {
 	Feed     *Feed
 	TLS      *tls.Config // nil: none
 	Users    string      // path of the users file
-	// RequireAuthentication: nothing about jobs is told to who has not logged in.
+	// RequireAuthentication: a client without a login gets nothing about jobs.
 	RequireAuthentication bool
 	// Hosts are the names by which the server may be called, in lower case; nil: any.
 	Hosts []string
@@ -56,7 +56,7 @@ type Config struct {
 	// Mailboxes and DeadLetters are what the actor system knows of itself.
 	Mailboxes   func() []kit.MailboxStat
 	DeadLetters func() uint64
-	// Collectors have more to tell at /metrics.
+	// Collectors are further collectors for /metrics.
 	Collectors []prometheus.Collector
 	// Connections bounds those at a time; 0: a thousand.
 	Connections int
@@ -70,9 +70,9 @@ type Server struct {
 	users        *usersFile
 	logins       loginChecker
 	loginLog     loginLog
-	bodySlots    chan struct{} // long ones that are being worked on
-	requestSlots chan struct{} // that are being worked on
-	streamSlots  chan struct{} // to events
+	bodySlots    chan struct{} // one for each long body in memory
+	requestSlots chan struct{} // one for each request in progress
+	streamSlots  chan struct{} // one for each stream of events
 	metrics      *metrics
 	openapi      []byte
 	stopping     chan struct{}
@@ -102,7 +102,7 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// errorLog are net/http's, about clients.
+// errorLog is the writer of net/http's error log, which is about clients.
 type errorLog struct{ log *logrus.Logger }
 
 func (l errorLog) Write(text []byte) (int, error) {
@@ -202,7 +202,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serveOperation(recorder, r, operation, params, user)
 }
 
-// serveOperation does what somebody who may ask for it asks for.
+// serveOperation runs the operation of an authorised request.
 func (s *Server) serveOperation(w *responseRecorder, r *http.Request, operation operation, params map[string]string, user string) {
 	body, done, err := s.readBody(w.ResponseWriter, r)
 	defer done()
@@ -241,8 +241,8 @@ func (w *responseRecorder) WriteHeader(code int) {
 // Unwrap is for http.ResponseController.
 func (w *responseRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// deadlineWriter writes an answer part by part: who takes a part in time may take long for
-// all of it, who does not loses the connection.
+// deadlineWriter writes an answer in chunks, with a deadline for each. A client may take long
+// for the whole answer, and loses the connection if it takes too long for one chunk.
 type deadlineWriter struct {
 	w       io.Writer
 	control *http.ResponseController

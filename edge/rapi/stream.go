@@ -18,9 +18,9 @@ const (
 	batchMax          = 256              // events sent at once
 )
 
-// events is a stream of server-sent events. Who comes back with the last id that
-// it has seen gets what it has missed, or, where that is not known any more, an
-// event that says so.
+// events is a stream of server-sent events. A client that reconnects with the id of the last
+// event that it has got gets the events that it has missed, or a "reset" event if these are
+// not retained.
 func (s *Server) events(c *call) (any, error) {
 	kinds, err := c.kinds()
 	if err != nil {
@@ -74,13 +74,13 @@ func (c *call) kinds() ([]events.Kind, error) {
 type eventStream struct {
 	feed     *Feed
 	kinds    []events.Kind
-	lastSent uint64 // number of the last event that it needs no more
+	lastSent uint64 // number of the last event that the client has
 	w        http.ResponseWriter
 	control  *http.ResponseController
 	err      error // the client is gone
 }
 
-// start says where the stream begins: after what the client has seen, or now.
+// start sets the begin of the stream: after the last event that the client has, or now.
 func (s *eventStream) start(name string) {
 	s.lastSent = s.feed.lastNumber()
 	number, own := s.feed.parseEventID(name)

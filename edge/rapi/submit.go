@@ -61,8 +61,8 @@ func (s *Server) submitOne(c *call, opcode, handler string, params jsonObject) (
 	return id, asClientError(err)
 }
 
-// reasonTrail is a reason trail: what was there, what the user gives as a reason in the
-// query, and who it came through.
+// reasonTrail returns a reason trail: the former entries, the reason that the user gives in
+// the query, and an entry of the remote API.
 func (c *call) reasonTrail(before []raw, source, text string) raw {
 	now := time.Now().UnixNano()
 	entries := before
@@ -161,8 +161,8 @@ func submittedIDs(rows []raw) (any, error) {
 	return result, nil
 }
 
-// checkOps looks at the opcodes of a job. What was looked at is what is passed on:
-// opcodes are written anew, so that no reader sees another one in them.
+// checkOps checks the opcodes of a job. It passes on the parsed form and not the text, so that
+// the queue sees exactly the checked opcodes.
 func (s *Server) checkOps(c *call, ops raw) ([]jsonObject, error) {
 	var each []raw
 	if ops == nil || json.Unmarshal(ops, &each) != nil {

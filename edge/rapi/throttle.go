@@ -31,13 +31,12 @@ const (
 // for the name at all addresses. That pause is short, so failures at one address do
 // not lock out the user at another.
 //
-// A name that has logged in from an address has a counter of its own there. Failures
-// of other names at that address, and of that name at other addresses, do not
-// affect it.
+// A name that has logged in from an address has a separate counter there. Failures of other
+// names at that address, and of that name at other addresses, do not affect it.
 type throttle struct {
 	limit     int
 	counters  map[counterKey]*list.Element
-	byLastUse *list.List // of *counter, the one that was used last at the end
+	byLastUse *list.List // of *counter, the most recently used at the end
 }
 
 // counterKey is what a counter is for: an address, a name, or a name at an address.
@@ -46,15 +45,15 @@ type counterKey struct {
 	name    digest
 }
 
-// digest stands for a name. Names are chosen by clients and may be long.
+// digest is the hash of a name. Clients choose names, which may be long.
 type digest [16]byte
 
-// counter is what is remembered of logins.
+// counter counts the failed logins of a key.
 type counter struct {
 	key         counterKey
 	failures    int
-	lastFailure time.Time // the last time
-	lastLogin   time.Time // the last time; only for a name at an address
+	lastFailure time.Time
+	lastLogin   time.Time // only for a name at an address
 }
 
 // loginAttempt is a login as the throttle sees it.

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	usersCheckInterval = time.Second // between two looks at the file, at least
+	usersCheckInterval = time.Second // least time between two checks of the file
 	usersMax           = 1 << 20     // bytes of the file
 )
 
@@ -24,8 +24,8 @@ type usersFile struct {
 
 	mu          sync.Mutex
 	checkedAt   time.Time
-	signature   string // what the file looked like from outside when it was read
-	lastFailure string // why it could not be read the last time; empty: it could
+	signature   string // fileSignature at the last read
+	lastFailure string // error of the last read; empty: none
 	users       Users
 
 	readFile func(path string) ([]byte, fs.FileMode, error)
@@ -35,7 +35,7 @@ func newUsersFile(path string, log *logrus.Logger) *usersFile {
 	return &usersFile{path: path, log: log, users: Users{}, signature: "not yet", readFile: readLimited}
 }
 
-// current is the users there are now: who changes the file need not tell.
+// current returns the current users. It reads the file again if it has changed.
 func (f *usersFile) current() Users {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,15 +10,15 @@ import (
 	"lockstep/persistence"
 )
 
-// Leader is the process of a job, which leads a session. The kernel gives its number to
-// another process in time; it gives the three values together to no other.
+// Leader identifies the process of a job, which leads a session. The kernel may reuse the pid,
+// but no two processes have all three values in common.
 type Leader struct {
 	Boot      string // of the machine, and of the container where there is one
 	PID       int
 	StartTime uint64 // in the kernel's ticks since boot
 }
 
-// Self is this process.
+// Self returns the Leader of this process.
 func Self() (Leader, error) {
 	boot, err := bootID()
 	if err != nil {
@@ -31,8 +31,8 @@ func Self() (Leader, error) {
 	return Leader{Boot: boot, PID: os.Getpid(), StartTime: self.startTime}, nil
 }
 
-// bootID names the run of the machine and of its first process. A container that starts
-// again gives its numbers again, in the same run of the machine.
+// bootID identifies the boot of the machine and the start of process 1. A restarted container
+// reuses pids within one boot of the machine.
 func bootID() (string, error) {
 	id, err := persistence.BootID()
 	if err != nil {
@@ -42,10 +42,10 @@ func bootID() (string, error) {
 	return fmt.Sprintf("%s.%d", id, first.startTime), nil
 }
 
-// Encode is what a lock file holds.
+// Encode returns the content of a lock file.
 func (l Leader) Encode() []byte { return fmt.Appendf(nil, "%s %d %d\n", l.Boot, l.PID, l.StartTime) }
 
-// DecodeLeader reads what Encode has made.
+// DecodeLeader decodes the result of Encode.
 func DecodeLeader(content []byte) (Leader, error) {
 	var l Leader
 	if _, err := fmt.Sscanf(string(content), "%s %d %d\n", &l.Boot, &l.PID, &l.StartTime); err != nil || l.PID <= 0 || !bytes.Equal(l.Encode(), content) {
@@ -54,15 +54,15 @@ func DecodeLeader(content []byte) (Leader, error) {
 	return l, nil
 }
 
-// leads says whether a member of the session with the leader's number belongs to the
-// leader's. The kernel does not give a number away while a session has it: a process that
-// has the number now, and is not the leader, leads a later session.
+// leads reports whether a member of a session with the leader's number belongs to the leader's
+// session. The kernel does not reuse a number while a session has it: another process with the
+// number leads a later session.
 func (l Leader) leads(member processStat) bool {
 	now, exists := readProcessStat(l.PID)
 	return member.startTime >= l.StartTime && (!exists || now.startTime == l.StartTime)
 }
 
-// processStat is what the kernel says of a process (proc_pid_stat(5), fields 3, 6 and 22).
+// processStat is the kernel's status of a process (proc_pid_stat(5), fields 3, 6 and 22).
 type processStat struct {
 	state     string
 	session   int

@@ -18,35 +18,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// EnvName carries, in the environment of every command of a job, Value of the job's lock
-// file, which no other job has. Commands pass it on to their children.
+// EnvName is the name of a variable in the environment of every command of a job. Its value is
+// EnvValue of the job's lock file, which no other job has. Children inherit it.
 const EnvName = "LOCKSTEP_JOB"
 
-// EnvValue is what Variable is for the job with that lock file.
+// EnvValue is the value of the variable EnvName for the job with that lock file.
 func EnvValue(livelock string) string { return filepath.Base(livelock) }
 
-// Job says how what is left of a job is known. This process is never part of it.
+// Job says how the orphans of a job are recognised. This process never counts as one.
 type Job struct {
 	Livelock string
-	// Session is the pid of the job's process, where it cannot be anybody else's
-	// meanwhile: what is left belongs to its session. Else 0.
+	// Session is the pid of the job's process if the pid cannot be reused yet: orphans
+	// belong to the session with that number. Else 0.
 	Session int
-	// Leader is the job's process where nobody saw it end, so that its pid may be
-	// another process's by now; nil: it is not known, or Session is. What is left
-	// belongs to its session, and is told from a later session with the same number.
+	// Leader is the job's process if its end was not observed, so that its pid may have
+	// been reused; nil: it is not known, or Session is set. Orphans belong to its session,
+	// which Leader distinguishes from a later session with the same number.
 	Leader *Leader
-	// KillTimeout is how long a killed process may take to be gone.
+	// KillTimeout is how long a killed process may take to end.
 	KillTimeout time.Duration
-	// OnKill is told of each process before it is killed.
+	// OnKill is called for each process before it is killed.
 	OnKill func(pid int)
 }
 
-// passesMax bounds for how many generations of processes Kill looks: processes may be born
-// while others are killed.
+// passesMax bounds the passes of Kill over all processes: new processes may start while others
+// are killed.
 const passesMax = 100
 
-// Kill kills all that is left. One that is stuck in the kernel is waited for once: it can
-// do nothing more when it comes out.
+// Kill kills all orphans. It waits once for a process that is stuck in the kernel, which can do
+// nothing when it leaves the kernel.
 func (j Job) Kill() error {
 	if j.Leader != nil {
 		now, err := bootID()
@@ -67,8 +67,7 @@ func (j Job) Kill() error {
 	return nil
 }
 
-// killPass kills what is there, but for processes signalled before, and returns how many
-// there were.
+// killPass kills the orphans that were not signalled before, and returns their number.
 func (j Job) killPass(signalled map[int]bool) (killed int, err error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -88,8 +87,8 @@ func (j Job) killPass(signalled map[int]bool) (killed int, err error) {
 	return killed, nil
 }
 
-// killIfOrphan reads what the process is after its pidfd was opened: what is killed is what
-// was looked at.
+// killIfOrphan kills the process if it is an orphan of the job. It opens the pidfd before the
+// check, so that it kills the checked process.
 func (j Job) killIfOrphan(pid int, marker []byte) bool {
 	pidfd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
