@@ -14,14 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lease is the file by which job processes see, without asking anybody, until when
-// their node is the master for certain: eight bytes, nanoseconds of CLOCK_BOOTTIME,
-// which goes on while a machine sleeps. Descriptors are bare numbers: they are nobody's
-// to close by accident.
+// Lease is the file in which job processes read, without a call, until when their node is
+// certain to be the master: eight bytes, nanoseconds of CLOCK_BOOTTIME, which goes on while the
+// machine sleeps. Descriptors are bare numbers, which no finaliser closes.
 type Lease struct {
 	fd int
 
-	// The daemon's alone.
+	// Used by the daemon only.
 	path        string
 	mu          sync.Mutex
 	replacedFDs []int // files of that name that were removed; processes have them open
@@ -119,7 +118,7 @@ func (l *Lease) Expire() error {
 	return l.Renew(now)
 }
 
-// IsValid is false when the node may not be the master any more, or nobody knows.
+// IsValid reports whether the node is certain to be the master. It is false on an error.
 func (l *Lease) IsValid() bool {
 	until, known := l.until()
 	return known && SinceBoot() < until

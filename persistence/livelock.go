@@ -71,7 +71,8 @@ func (l *Livelock) WriteOwnerInfo(content []byte) error {
 	return nil
 }
 
-// ReadOwnerInfo is what was noted in a lock file; nothing where another program made it.
+// ReadOwnerInfo returns what WriteOwnerInfo has written; nothing if another program made the
+// file.
 func ReadOwnerInfo(path string) ([]byte, error) {
 	// O_NONBLOCK: as in ProbeLivelock.
 	fd, err := openFile(path, unix.O_RDONLY|unix.O_NONBLOCK, 0)

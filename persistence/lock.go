@@ -133,7 +133,7 @@ func (l *QueueLock) lockDirectory() (err error) {
 	return nil
 }
 
-// LockReplacedError says that queue/lock is not the file any more that this daemon has
+// LockReplacedError says that queue/lock is no longer the file that this daemon has
 // locked: it was removed, and perhaps made again. Ganeti's daemon would take the new
 // one and run beside this daemon.
 type LockReplacedError struct{ Path string }
@@ -142,7 +142,7 @@ func (e *LockReplacedError) Error() string {
 	return fmt.Sprintf("%s was removed or replaced while this daemon runs: it protects the queue no more. The daemon stops; start it again, and leave that file alone", e.Path)
 }
 
-// CheckHeld returns a [*LockReplacedError] if queue/lock is not the file any more that is locked.
+// CheckHeld returns a [*LockReplacedError] if queue/lock is not the locked file.
 // While that cannot be found out, it returns nil.
 func (l *QueueLock) CheckHeld() error {
 	var locked, named unix.Stat_t

@@ -13,7 +13,7 @@ import (
 // mode from the start, whatever the umask: a secret is never readable for others. On an
 // error of the last sync the new content may be there.
 //
-// It is for files that no actor owns: certificates, tokens, notes of the consensus log.
+// It is for files that no actor owns: certificates, tokens, snapshot records of the consensus log.
 func ReplaceFile(path string, data []byte, mode fs.FileMode) error {
 	if err := replace(path, data, mode, true); err != nil {
 		return err

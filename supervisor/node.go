@@ -14,8 +14,7 @@ import (
 	"lockstep/messages"
 )
 
-// Cluster is what a node of a cluster has beside what one alone has (design.md
-// 9).
+// Cluster has the ports and settings that only a node of a cluster needs (design.md 9).
 type Cluster struct {
 	Log   replicator.Log
 	Peers replicator.Peers
@@ -23,11 +22,11 @@ type Cluster struct {
 	Tunnels standby.Tunnels
 	Name    string // of this node
 	Applier replication.Applier
-	// OnMastership is told that the master part of the tree has started, or has
-	// stopped: who takes connections sends them there, or to the reception. It must
+	// OnMastership is called when the master part of the tree has started, and with nil when
+	// it has stopped: new connections go to its gateways, or to the standby actor. It must
 	// not block.
 	OnMastership func(*Running)
-	// OnMembers is told who belongs to the cluster. It must not block.
+	// OnMembers is called with the members of the cluster. It must not block.
 	OnMembers func([]*messages.Member)
 }
 

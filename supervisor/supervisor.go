@@ -41,17 +41,17 @@ type supervisor struct {
 	kinds          []*actor.Props
 	pids           []*actor.PID
 	stopping       bool
-	drainRequester *actor.PID  // who asked
-	undrained      []int       // children still to drain, the next one last
+	drainRequester *actor.PID  // the sender of Drain
+	undrained      []int       // indexes of children still to drain, the next one last
 	drainingChild  *actor.PID  // the child that is draining
-	cancelRetry    func() bool // its timer
+	cancelRetry    func() bool // stops the timer of drainRetry
 }
 
-// drainRetryInterval is how often a child is told to drain until it has: one that
-// restarts meanwhile has forgotten it.
+// drainRetryInterval is the pause between repetitions of Drain to a child that has not answered.
+// A child that restarts in between does not know of the first one.
 const drainRetryInterval = time.Second
 
-// drainRetry is due when a child takes long to drain.
+// drainRetry arrives when a child has not drained for drainRetryInterval.
 type drainRetry struct{ child *actor.PID }
 
 func (s *supervisor) Receive(ctx actor.Context) {
@@ -93,9 +93,8 @@ func (s *supervisor) forwardReady(ctx actor.Context) {
 	}
 }
 
-// childGone: a child has failed too often. A group without one of its children
-// is of no use, and stops; so in the end does the daemon, for whoever watches
-// it to start it anew.
+// childGone stops the group, because a child has failed too often and a group without one of
+// its children is of no use. In the end the daemon stops, and its service manager restarts it.
 func (s *supervisor) childGone(ctx actor.Context, pid *actor.PID) {
 	if s.stopping {
 		return
@@ -115,8 +114,8 @@ func (s *supervisor) drain(ctx actor.Context) {
 	s.drainNext(ctx)
 }
 
-// drained goes on if it is the child at hand that says so; one that was asked
-// twice may have answered twice.
+// drained goes on to the next child if the sender is the child that is draining. A child that
+// got Drain twice may answer twice.
 func (s *supervisor) drained(ctx actor.Context) {
 	if s.drainingChild != nil && s.drainingChild.Equal(ctx.Sender()) {
 		s.drainNext(ctx)

@@ -55,7 +55,7 @@ func (b *bench) newBareLoop(d *daemon) (*bareLoop, error) {
 	return l, err
 }
 
-// withBareLoop runs a scene with a daemon whose jobs run, and a bare loop in its directory.
+// withBareLoop runs a scenario with a daemon whose jobs run, and a bare loop in its directory.
 func (b *bench) withBareLoop(run func(*daemon, *client, *bareLoop) error) error {
 	d, c, err := b.startDaemon(false)
 	if err != nil {

@@ -66,7 +66,7 @@ type scenario struct {
 	run          func(*bench) error
 }
 
-// each counts the rounds of a scene, and ends early when the program is told to stop.
+// each counts the rounds of a scenario, and ends early when the program is told to stop.
 func (b *bench) each(rounds int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i := range rounds {
@@ -123,7 +123,7 @@ func (b *bench) timeEach(name string, n int, do func() error) error {
 
 func (b *bench) program(name string) string { return filepath.Join(b.programs, name) }
 
-// newDir is the path of a new directory. What one scene has written stays until the
+// newDir is the path of a new directory. What one scenario has written stays until the
 // end: the disk would be busy with its removal during the next.
 func (b *bench) newDir() string {
 	b.dirs++

@@ -68,7 +68,7 @@ func TestJSONHasEverySample(t *testing.T) {
 	require.Equal(t, 2.0, got.Measurements[0].Ratio.Median)
 }
 
-// --only goes by what scenes say they give.
+// --only goes by what scenarios say they give.
 func TestScenariosMeasureWhatTheTableHas(t *testing.T) {
 	rows, given := map[string]bool{}, map[string]bool{}
 	for _, m := range measures(fullSizes) {

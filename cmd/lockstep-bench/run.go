@@ -24,7 +24,7 @@ type options struct {
 	guard  bool
 }
 
-// run measures and prints. Errors: wrong flags, what a scene could not do, or one that
+// run measures and prints. Errors: wrong flags, what a scenario could not do, or one that
 // wraps errRegression.
 func (o *options) run(ctx context.Context, out, stderr io.Writer) error {
 	if o.rounds < 1 || o.rounds > 1000 {

@@ -25,7 +25,7 @@ var scenarios = []scenario{
 	{name: "queue", measurements: []string{"Start", "HeapPerJob", "ResidentPerJob", "List/some", "List/all"}, run: scenarioQueue},
 }
 
-// chooseScenarios are the scenes that give something that matches, or are called so.
+// chooseScenarios are the scenarios that give something that matches, or are called so.
 func chooseScenarios(only *regexp.Regexp) []scenario {
 	var chosen []scenario
 	for _, s := range scenarios {

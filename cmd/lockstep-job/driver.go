@@ -23,7 +23,8 @@ const (
 	visibleDelayMax = 40 * time.Millisecond
 )
 
-// driver does what the step machine says: writes, asks, executes.
+// driver performs the actions of the step machine: it writes the job's file, asks for
+// permissions and locks, and executes opcodes.
 type driver struct {
 	machine    *jobproc.Machine
 	lease      *lease
@@ -35,22 +36,22 @@ type driver struct {
 	priorityPath string
 
 	events          chan event
-	permissions     chan *jobproc.Denial // permission to begin has come, or will not
-	cancelLocking   func()               // stops taking locks, and returns when that has stopped
-	cancelExecution func()               // ends the opcode that executes
-	executionDone   <-chan struct{}      // closed when none does
+	permissions     chan *jobproc.Denial // nil: the next opcode may begin; else why it never may
+	cancelLocking   func()               // ends takeLocks, and returns when it has ended
+	cancelExecution func()               // ends the executing opcode
+	executionDone   <-chan struct{}      // closed when no opcode executes
 	killRequested   bool                 // a client wants the job ended
-	writeTimer      *time.Timer          // a write that may wait is due
-	writePending    bool                 // there is one
-	writeDue        time.Time            // when, then
-	logBurst        logBurst             // what the opcode has to say
-	heldLocks       []lock.Item          // for the opcode at hand
-	lastWriteTook   time.Duration        // of the last write
-	lastWriteSize   int                  // of the file then, in bytes
+	writeTimer      *time.Timer          // fires when the pending write is due
+	writePending    bool                 // a write waits for writeTimer
+	writeDue        time.Time            // when the pending write is due
+	logBurst        logBurst             // of the executing opcode
+	heldLocks       []lock.Item          // for the current opcode
+	lastWriteTook   time.Duration        // duration of the last write
+	lastWriteSize   int                  // size of the file at the last write, in bytes
 }
 
-// event is what an executor tells: log entries, what became of its locks, or how
-// the opcode ended.
+// event is a message to the driver: log entries, the result of taking locks, or the outcome
+// of the opcode.
 type event struct {
 	entries     []entry
 	lockOutcome *lockOutcome
@@ -66,7 +67,7 @@ func newDriver(m *jobproc.Machine, e *lease, files *persistence.OSFiles, r *repo
 		events: make(chan event, 256), permissions: make(chan *jobproc.Denial, 1)}
 }
 
-// run returns when the job is final, and its end on the disk.
+// run runs the job, and returns when its final status is on the disk.
 func (d *driver) run() {
 	next := d.machine.Start(now())
 	d.write(next.Write)
@@ -96,11 +97,11 @@ func (d *driver) run() {
 	}
 }
 
-// releaseTimeout is how long a process that ends tries to give its locks back itself.
+// releaseTimeout is how long a process that ends tries to release its locks itself.
 const releaseTimeout = time.Second
 
-// releaseLocks is the end: what waits for the locks need not wait until the daemon has
-// seen this process go.
+// releaseLocks releases the locks at the end of the job, so that waiting jobs need not wait
+// until the daemon has observed the end of this process.
 func (d *driver) releaseLocks(free bool) {
 	d.cancelLocking()
 	if !free {
@@ -111,8 +112,8 @@ func (d *driver) releaseLocks(free bool) {
 	d.lockClient.releaseAll(ctx)
 }
 
-// requestPermission gives the locks back and waits for the permission to begin, beside the
-// driver, which has signals to hear meanwhile.
+// requestPermission releases the locks and waits for the permission to begin the opcode, on a
+// goroutine, because the driver must handle signals in the meantime.
 func (d *driver) requestPermission(op int, free bool) {
 	go func() {
 		if free {
@@ -122,7 +123,7 @@ func (d *driver) requestPermission(op int, free bool) {
 	}()
 }
 
-// takeLocks takes the locks of an opcode, beside the driver.
+// takeLocks takes the locks of an opcode, on a goroutine.
 func (d *driver) takeLocks(op int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -148,7 +149,8 @@ func (d *driver) takeLocks(op int) {
 	}()
 }
 
-// preparation is what an opcode does before it takes its locks: only one does.
+// preparation returns what an opcode does before it takes its locks. Only OP_TEST_JQUEUE does
+// anything.
 func (d *driver) preparation(op int, cancelled <-chan struct{}, send func(event)) func() error {
 	input := d.machine.Job().Ops[op].Input
 	if job.OpID(input) != "OP_TEST_JQUEUE" {
@@ -158,7 +160,7 @@ func (d *driver) preparation(op int, cancelled <-chan struct{}, send func(event)
 	return x.expandNames
 }
 
-// afterLocking is what comes after the attempt to take locks.
+// afterLocking returns the next step after the attempt to take locks.
 func (d *driver) afterLocking(o lockOutcome) jobproc.Step {
 	switch {
 	case o.prepared:
@@ -189,8 +191,8 @@ func (d *driver) execute(op int) {
 	}()
 }
 
-// awaitNext is the next thing that happens: the executor says something, the
-// permission comes, a signal, or the time for a write that has waited.
+// awaitNext waits for the next event and handles it: a message of the executor, a permission,
+// a signal, or the time of the pending write.
 func (d *driver) awaitNext() jobproc.Step {
 	select {
 	case e := <-d.events:
@@ -216,8 +218,8 @@ func (d *driver) awaitNext() jobproc.Step {
 	}
 }
 
-// handleSignal follows the conventions of Ganeti's job processes (queue.md 4.6),
-// and SIGINT, which is ours: end what runs.
+// handleSignal handles the signals of Ganeti's job processes (queue.md 4.6), and SIGINT, which
+// is lockstep's own: end what runs.
 func (d *driver) handleSignal(s os.Signal) jobproc.Step {
 	switch s {
 	case syscall.SIGTERM:
@@ -234,13 +236,13 @@ func (d *driver) handleSignal(s os.Signal) jobproc.Step {
 		}
 		d.lockClient.reprioritise(priority)
 		return d.machine.Reprioritise(priority)
-	default: // SIGHUP is for who waits for a lock and does not do so on a connection
+	default: // SIGHUP is for owners that wait for a lock without a connection
 		return jobproc.Step{}
 	}
 }
 
-// readPriority leaves the message to the daemon, which removes it when the job has
-// ended: a newer one may have taken its place since it was read.
+// readPriority reads the priority file. The daemon removes the file when the job has ended: a
+// newer file may have replaced the one that was read.
 func (d *driver) readPriority() (int, error) {
 	content, err := os.ReadFile(d.priorityPath)
 	if err != nil {
@@ -253,8 +255,8 @@ func (d *driver) readPriority() (int, error) {
 	return priority, err
 }
 
-// write does what a step demands. A change that only serves to be seen waits: a
-// chatty command must not have the whole file rewritten for each line.
+// write writes the job's file as the step requires. A change that is only for readers waits: a
+// command with much output must not cause a write of the whole file for each line.
 func (d *driver) write(w jobproc.Write) {
 	switch w {
 	case jobproc.Keep:
@@ -267,7 +269,7 @@ func (d *driver) write(w jobproc.Write) {
 	}
 }
 
-// scheduleWrite has the file written in a while, or sooner if that is due already.
+// scheduleWrite schedules a write after the delay, or keeps an earlier pending one.
 func (d *driver) scheduleWrite(delay time.Duration) {
 	at := time.Now().Add(delay)
 	if d.writePending && !at.Before(d.writeDue) {
@@ -277,7 +279,7 @@ func (d *driver) scheduleWrite(delay time.Duration) {
 	d.writeTimer.Reset(delay)
 }
 
-// appendLog records what the opcode has said.
+// appendLog adds log entries of the opcode to the job.
 func (d *driver) appendLog(entries []entry) (next jobproc.Step) {
 	for _, e := range entries {
 		next = d.machine.Log(e.kind, e.payload, now())
@@ -285,16 +287,16 @@ func (d *driver) appendLog(entries []entry) (next jobproc.Step) {
 	return next
 }
 
-// flushPending writes what waits.
+// flushPending makes the pending write, if there is one.
 func (d *driver) flushPending() {
 	if d.writePending {
 		d.persist(false)
 	}
 }
 
-// persist writes until it has succeeded: what the job did is not forgotten
-// because a disk is full for a while, and the livelock says meanwhile that the
-// job is not over. It does not return where the queue's directory is gone for good.
+// persist writes the job's file, and tries again until it succeeds: a full disk must not lose
+// what the job did, and the held livelock shows that the job has not ended. It does not return
+// if the queue's directory is missing for queueLossMax.
 func (d *driver) persist(durable bool) {
 	d.writePending = false
 	d.writeTimer.Stop()
@@ -317,7 +319,7 @@ func (d *driver) persist(durable bool) {
 	}
 	d.lastWriteTook, d.lastWriteSize = time.Since(began), len(encoded)
 	if !j.Status().Final() {
-		d.reporter.report(encoded) // the end is told by the exit
+		d.reporter.report(encoded) // the exit reports the end
 	}
 }
 

@@ -18,17 +18,16 @@ import (
 // exitLeaseOver is the exit status of a process that has ended itself.
 const exitLeaseOver = 4
 
-// lease ends the process when its node may not be the master of its cluster any more
-// (design.md 9): its command, and itself, without another word in the job's file,
-// which belongs to the next master then. What its command has left is found by the
-// lock file, which stays.
+// lease ends the command and the process when this node may not be the master of its cluster
+// (design.md 9). The process does not write the job's file then, which belongs to the next
+// master. The lock file stays, and identifies orphans of the command.
 type lease struct {
 	file     *persistence.Lease // nil: the node is alone, and the job needs no lease
 	livelock string             // of the job
 
 	mu    sync.Mutex
-	ended bool // no command is started any more
-	group int  // of the command that runs; 0: none does
+	ended bool // the lease is over: no command is started
+	group int  // process group of the running command; 0: none
 }
 
 // openLease opens the lease if the job needs one; nil: it needs none. Without its file a
@@ -44,7 +43,7 @@ func openLease(runDir, permission string) (*persistence.Lease, error) {
 	return file, err
 }
 
-// watch looks all the time.
+// watch checks the lease periodically.
 func (l *lease) watch() {
 	if l.file == nil {
 		return
@@ -55,7 +54,7 @@ func (l *lease) watch() {
 	l.endProcess()
 }
 
-// check returns if the lease holds.
+// check returns if the lease is valid, and ends the process otherwise.
 func (l *lease) check() {
 	if l.file == nil {
 		return
@@ -68,14 +67,14 @@ func (l *lease) check() {
 	}
 }
 
-// endProcess does not return.
+// endProcess ends the command, its orphans and this process. It does not return.
 func (l *lease) endProcess() {
 	l.mu.Lock()
 	ended, group := l.ended, l.group
 	l.ended = true
 	l.mu.Unlock()
 	if ended {
-		select {} // somebody else is at it
+		select {} // another goroutine ends the process
 	}
 	if group != 0 {
 		l.endGroup(group)
@@ -100,10 +99,10 @@ func (l *lease) endGroup(group int) {
 	}
 }
 
-// orphanKillTimeout is how long a process that is killed at a forced end may take to be gone.
+// orphanKillTimeout is how long an orphan that is killed at a forced end may take to end.
 const orphanKillTimeout = 2 * time.Second
 
-// killOrphans kills what the job's commands have left outside their groups.
+// killOrphans kills processes of the job's commands outside the commands' groups.
 func killOrphans(livelock string, killTimeout time.Duration) {
 	orphans := reaper.Job{Livelock: livelock, Session: os.Getpid(), KillTimeout: killTimeout, OnKill: func(int) {}}
 	if err := orphans.Kill(); err != nil {
@@ -117,19 +116,19 @@ func (l *lease) commandRuns() bool {
 	return l.group != 0
 }
 
-// startCommand starts a command, whose group is ended with the lease until ended is called.
+// startCommand starts a command. The end of the lease ends its group, until commandEnded.
 func (l *lease) startCommand(start func() (pid int, err error)) (err error) {
 	l.mu.Lock()
 	if l.ended {
 		l.mu.Unlock()
-		select {} // until the end
+		select {} // until endProcess exits
 	}
 	defer l.mu.Unlock()
 	l.group, err = start()
 	return err
 }
 
-// commandEnded: nothing of the command's group is left. Its number may be another's next.
+// commandEnded records that the command's group has ended, whose number may be reused.
 func (l *lease) commandEnded() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

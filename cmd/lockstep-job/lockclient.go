@@ -13,38 +13,38 @@ import (
 	"lockstep/edge/luxiclient"
 )
 
-// lockClient talks to the lock manager.
+// lockClient takes and releases locks at the lock manager.
 type lockClient struct {
 	socket       string
 	owner        lock.Owner
-	semaphore    chan struct{} // held by who uses what follows
+	semaphore    chan struct{} // guards client and mayHoldLocks
 	client       *luxiclient.Client
-	mayHoldLocks bool // something may be held, or waited for
+	mayHoldLocks bool // locks may be held, or a request may be waiting
 
 	mu         sync.Mutex
 	priority   int
-	cancelCall context.CancelFunc // the call at hand is to be made again
+	cancelCall context.CancelFunc // ends the current call, which is then repeated
 }
 
 func newLockClient(socket string, owner lock.Owner) *lockClient {
 	return &lockClient{socket: socket, owner: owner, semaphore: make(chan struct{}, 1)}
 }
 
-// lockOutcome is what has become of taking the locks of an opcode: neither
-// withdrawn nor an error means that they are held.
+// lockOutcome is the result of taking the locks of an opcode. If it is neither withdrawn nor an
+// error, the locks are held.
 type lockOutcome struct {
 	held      []lock.Item
 	withdrawn bool
-	err       error // refused for good
-	prepared  bool  // err is that of what comes before the locks
+	err       error // refused permanently
+	prepared  bool  // err is that of the preparation before the locks
 }
 
 // answerTimeout is how long an answer may take beyond the time that the lock manager
 // was asked to wait.
 const answerTimeout = 30 * time.Second
 
-// acquire gets what is needed, however long that takes, over daemons that come and
-// go, unless ctx ends.
+// acquire waits until it has the needed locks, also over restarts of the daemon, or until ctx
+// ends.
 func (l *lockClient) acquire(ctx context.Context, priority int, needs lock.RequiredLocks) lockOutcome {
 	l.semaphore <- struct{}{}
 	defer func() { <-l.semaphore }()
@@ -78,7 +78,7 @@ func (l *lockClient) acquire(ctx context.Context, priority int, needs lock.Requi
 	return lockOutcome{held: locking.Acquired()}
 }
 
-// newCallContext makes the context of the next call, which reprioritise ends.
+// newCallContext returns the context of the next call, which reprioritise cancels.
 func (l *lockClient) newCallContext(ctx context.Context) (context.Context, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +89,7 @@ func (l *lockClient) newCallContext(ctx context.Context) (context.Context, int) 
 	return ctx, l.priority
 }
 
-// reprioritise has the call at hand made again, at another priority.
+// reprioritise repeats the current call, with another priority.
 func (l *lockClient) reprioritise(priority int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,8 +99,8 @@ func (l *lockClient) reprioritise(priority int) {
 	}
 }
 
-// releaseAll gives everything back, and ends the wait for more. It returns when that is
-// done, or ctx has ended: what a process holds that ends is freed by the daemon.
+// releaseAll releases all locks, and withdraws a waiting request. It returns when that is done,
+// or ctx has ended: the daemon frees the locks of an ended process.
 func (l *lockClient) releaseAll(ctx context.Context) {
 	select {
 	case l.semaphore <- struct{}{}:
@@ -135,7 +135,7 @@ func (l *lockClient) call(ctx context.Context, function string, args []any, paus
 	err := l.client.Call(ctx, function, args, &result)
 	var answered *wire.Error
 	if err != nil && !errors.As(err, &answered) {
-		_ = l.client.Close() // broken: the next call dials anew
+		_ = l.client.Close() // broken: the next call connects again
 		l.client = nil
 	}
 	return result, err

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// queueLossMax is how long the queue's directory may be gone before the job is given up.
+// queueLossMax is how long the queue's directory may be missing before the job is abandoned.
 const queueLossMax = time.Minute
 
-// exitNoQueue is the exit status of a process whose queue is gone.
+// exitNoQueue is the exit status of a process whose queue is missing.
 const exitNoQueue = 5
 
-// queueLoss is the time for which the queue's directory has been gone: removed, or on a
-// file system that is not mounted. A disk that is full is none: what the job did is
-// kept until it can be written.
+// queueLoss measures how long the queue's directory has been missing: removed, or on a file
+// system that is not mounted. A full disk does not count: the job's file waits until it can be
+// written.
 type queueLoss struct{ since time.Time }
 
-// observe takes the error of a write, and returns for how long the directory has been
-// gone; 0: it is there.
+// observe takes the error of a write, and returns how long the directory has been missing;
+// 0: it exists.
 func (a *queueLoss) observe(err error, now time.Time) time.Duration {
 	switch {
 	case !errors.Is(err, fs.ErrNotExist):
@@ -33,8 +33,8 @@ func (a *queueLoss) observe(err error, now time.Time) time.Duration {
 	return max(now.Sub(a.since), 1)
 }
 
-// waitToRetry waits before the next attempt to write. Where the queue's directory is gone,
-// SIGTERM ends a process that has nothing left to do but that: nothing executes.
+// waitToRetry waits before the next attempt to write. If the queue's directory is missing and
+// no opcode executes, SIGTERM ends the process.
 func (d *driver) waitToRetry(delay, lostFor time.Duration) {
 	if lostFor >= queueLossMax {
 		d.abandonJob(fmt.Sprintf("for %v", lostFor.Round(time.Second)))
@@ -61,8 +61,8 @@ func (d *driver) waitToRetry(delay, lostFor time.Duration) {
 	}
 }
 
-// abandonJob ends what executes, and the process. Its lock file stays: a daemon that finds
-// the job's file again fails the job.
+// abandonJob ends the executing opcode and the process. The lock file stays: a daemon that
+// finds the job's file again fails the job.
 func (d *driver) abandonJob(reason string) {
 	d.cancelExecution()
 	for ended := false; !ended; {

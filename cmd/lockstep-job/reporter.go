@@ -13,18 +13,17 @@ import (
 	"lockstep/edge/luxiclient"
 )
 
-// reporter talks to the daemon while the job runs. There may be no daemon for
-// a while: a report is sent until a daemon has taken it or a newer one takes its
-// place, and a question is asked until there is an answer. A question may wait
-// for its answer for hours; reports are not held up by it.
+// reporter makes calls to the daemon while the job runs. The daemon may be down for a while. So
+// a report is repeated until a daemon accepts it or a newer report replaces it, and a question
+// is repeated until it is answered. An answer may take hours; reports do not wait for it.
 type reporter struct {
 	socket   string
 	id       int64
 	livelock string
 
 	mu         sync.Mutex
-	latest     json.RawMessage    // content of the file that is not told yet; nil: none
-	delivered  chan struct{}      // closed when there is nothing left to tell; nil: there is nothing
+	latest     json.RawMessage    // content that is not reported yet; nil: none
+	delivered  chan struct{}      // closed when all content is reported; nil: all is
 	idleClient *luxiclient.Client // a connection for the next call; nil: none
 }
 
@@ -33,8 +32,8 @@ const (
 	retryFirst  = 50 * time.Millisecond
 	retryMax    = time.Second
 	callTimeout = 5 * time.Minute
-	// reportTimeout is how long the answer to a report may take: it does not wait for
-	// anything, so that a daemon which has not given it by then has lost the report.
+	// reportTimeout is how long the answer to a report may take. The daemon answers a report
+	// at once, so without an answer the report is lost.
 	reportTimeout = 10 * time.Second
 )
 
@@ -42,12 +41,12 @@ func newReporter(socket string, id int64, livelock string) *reporter {
 	return &reporter{socket: socket, id: id, livelock: livelock}
 }
 
-// reportSizeMax is how long a file may be to travel in a report, in bytes; for a
-// longer one the daemon looks at the disk.
+// reportSizeMax bounds the file in a report, in bytes. For a larger file the report has no
+// content, and the daemon reads the disk.
 const reportSizeMax = 1 << 20
 
-// report tells the file's new content, and does not wait for that. At most one
-// goroutine sends; content that it has not sent yet is replaced.
+// report reports the file's new content to the daemon, without waiting. At most one goroutine
+// sends; new content replaces content that is not sent yet.
 func (r *reporter) report(encoded []byte) {
 	content := json.RawMessage(encoded)
 	if len(encoded) > reportSizeMax {
@@ -82,7 +81,7 @@ func (r *reporter) sendLoop(delivered chan struct{}) {
 	}
 }
 
-// takeLatest takes what is to be told; nil: nothing, and tell ends.
+// takeLatest takes the content to report; nil: none, and sendLoop ends.
 func (r *reporter) takeLatest() json.RawMessage {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +93,7 @@ func (r *reporter) takeLatest() json.RawMessage {
 	return content
 }
 
-// restore puts back what no daemon has taken, unless there is something newer.
+// restore puts back content that no daemon has accepted, unless there is newer content.
 func (r *reporter) restore(content json.RawMessage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,9 +102,9 @@ func (r *reporter) restore(content json.RawMessage) {
 	}
 }
 
-// awaitPermission asks whether opcode op may begin, and returns when it may, or with the
-// answer that it never will. The daemon is told first what the file says: it
-// counts the former opcode as ended then.
+// awaitPermission asks whether opcode op may begin. It returns nil when the opcode may, or the
+// refusal. It waits until all reports are delivered, so that the daemon knows that the former
+// opcode has ended.
 func (r *reporter) awaitPermission(op int) *jobproc.Denial {
 	r.mu.Lock()
 	delivered := r.delivered
@@ -118,8 +117,8 @@ func (r *reporter) awaitPermission(op int) *jobproc.Denial {
 		err := r.call(callTimeout, "LockstepBeginOpcode", []any{r.id, r.livelock, op}, &refusal)
 		var refused *wire.Error
 		if errors.As(err, &refused) && refused.Class == "JobLost" {
-			// A daemon that has just started may not have adopted us yet. A
-			// real loss ends with us being made away with.
+			// A daemon that has just started may not have adopted this process yet.
+			// If the job is really lost, the daemon kills this process.
 			delay = retryMax
 		}
 		if err == nil {

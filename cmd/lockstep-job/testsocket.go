@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// testSocket is a socket in a directory of its own, on which an opcode waits for
-// somebody to connect (queue.md 8.4). It is made of bare descriptors: package net
-// would cost each job process more than all of its own code.
+// testSocket is a unix socket on which a test opcode waits for a client (queue.md 8.4). It uses
+// bare descriptors, because package net would cost each job process more than all of its other
+// code.
 type testSocket struct {
 	dir  string
 	path string
 	fd   int
 }
 
-// newTestSocket listens. Only this user may connect.
+// newTestSocket listens in a new directory. Only this user may connect.
 func newTestSocket() (*testSocket, error) {
 	dir, err := os.MkdirTemp("", "lockstep-")
 	if err != nil {
@@ -42,13 +42,13 @@ func newTestSocket() (*testSocket, error) {
 	return b, nil
 }
 
-// remove closes the door, and leaves nothing behind.
+// remove closes the socket and removes its directory.
 func (b *testSocket) remove() {
 	_ = unix.Close(b.fd)
 	_ = os.RemoveAll(b.dir)
 }
 
-// What waiting for a descriptor can end with.
+// Errors of a wait for a descriptor.
 var (
 	errTimeout = errors.New("time-out")
 	errKilled  = errors.New("ended on request")
@@ -63,11 +63,10 @@ func (b *testSocket) acceptClient(d time.Duration, killed <-chan struct{}) (fd i
 	return fd, err
 }
 
-// pollInterval is how long one look at a descriptor takes at most: what ends the
-// opcode is heard in between.
+// pollInterval bounds one poll of a descriptor: between polls the end of the opcode is checked.
 const pollInterval = 100 * time.Millisecond
 
-// awaitReadable returns when a descriptor can be read, which includes its end.
+// awaitReadable returns when a descriptor is readable, or at its end.
 func awaitReadable(fd int, d time.Duration, killed <-chan struct{}) error {
 	for end := time.Now().Add(d); ; {
 		select {
@@ -91,8 +90,8 @@ func awaitReadable(fd int, d time.Duration, killed <-chan struct{}) error {
 	}
 }
 
-// notifyClient tells a client, by a log entry, where to ring, and waits until it has
-// come and gone.
+// notifyClient tells a client the path of a socket, by a log entry, and waits until the client
+// has connected and disconnected.
 func (x *execution) notifyClient(test string, arg any) error {
 	const connectMax, confirmMax = 20 * time.Second, 60 * time.Second
 	socket, err := newTestSocket()

@@ -9,7 +9,7 @@ import (
 	"lockstep/edge/reaper"
 )
 
-// dropJobMarker starts the program anew, as the same process, without the marker of a
+// dropJobMarker executes the program again, in the same process, without the marker of a
 // job in its environment. A daemon that the command of a job has started has it, and is
 // found by it, with all of its job processes, when that job's leftovers are killed; the
 // kernel shows the environment that a process was started with, whatever it has set

@@ -18,12 +18,12 @@ import (
 // time.
 const bufferedFrames = 4
 
-// gateways are who takes connections at the time.
+// gateways return the actors that currently serve connections.
 type gateways struct {
 	luxi, wconfd func() *actor.PID
 }
 
-// fixedPID is always the same.
+// fixedPID returns a gateway that never changes.
 func fixedPID(pid *actor.PID) func() *actor.PID { return func() *actor.PID { return pid } }
 
 // listeners are the daemon's sockets.

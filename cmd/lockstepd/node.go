@@ -33,7 +33,7 @@ const raftDirName = "raft"
 // queue is the cluster's, and must not be run by a daemon that is alone.
 const memberMark = "member-of-cluster"
 
-// loadIdentity is who this node is in its cluster; nil: it belongs to none.
+// loadIdentity returns the identity of this node in its cluster; nil: it belongs to none.
 func loadIdentity(dataDir string) (*peer.Identity, error) {
 	identity, err := peer.LoadIdentity(dataDir)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -64,20 +64,20 @@ type node struct {
 	raftFailed   chan error                         // the log cannot go on; at most one
 	opcodes      atomic.Pointer[[]byte]             // declared since the start
 	voters       atomic.Int64
-	members      []*messages.Member // as they were told last
-	removedNames []string           // of them, since the start
+	members      []*messages.Member // as the replicator reported them last
+	removedNames []string           // of members, since the start of the daemon
 	lostNames    []string           // see peer.Identity
 
-	peerUpdates chan peerUpdate // to be noted; the last ones only
+	peerUpdates chan peerUpdate // for savePeers; the latest only
 }
 
-// runNode is the daemon from here to its end.
+// runNode runs the daemon of a node of a cluster.
 func (d *service) runNode(identity *peer.Identity, stop context.Context) error {
 	n := &node{service: d, identity: identity, raftFailed: make(chan error, 1), lostNames: identity.Lost, peerUpdates: make(chan peerUpdate, 1)}
 	if err := n.open(); err != nil {
 		return err
 	}
-	defer func() { _ = n.listener.Close() }() // nobody is promised anything by it
+	defer func() { _ = n.listener.Close() }() // its error has no consequence
 	if err := n.openLog(stop); err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (n *node) committedJobFiles() (map[string][]byte, error) {
 	return contents, nil
 }
 
-// frozen is persistence's copy as raftlog wants it.
+// frozen adapts a frozen copy of package persistence to raftlog.Frozen.
 type frozen struct{ *persistence.Frozen }
 
 func (f frozen) Files() []raftlog.FrozenFile {
@@ -226,10 +226,10 @@ func (n *node) serveNode(stop context.Context) error {
 	return err
 }
 
-// transferTimeout is how long an orderly stop waits for another node to be the master.
+// transferTimeout is how long an orderly stop waits for another node to become the master.
 const transferTimeout = 3 * time.Second
 
-// resign has everything accepted finished, and another node become the master.
+// resign finishes everything accepted, and transfers the mastership to another node.
 func (n *node) resign() {
 	running := n.master.Load()
 	if running == nil {
@@ -246,7 +246,7 @@ func (n *node) resign() {
 	<-running.Done
 }
 
-// luxiGateway and wconf are who takes connections.
+// luxiGateway and wconfdGateway return the actors that currently serve connections.
 func (n *node) luxiGateway() *actor.PID {
 	if running := n.master.Load(); running != nil {
 		return running.Luxi
@@ -261,7 +261,7 @@ func (n *node) wconfdGateway() *actor.PID {
 	return n.tree.Standby
 }
 
-// onMastership is told by the supervisor.
+// onMastership is called by the supervisor, see supervisor.Cluster.
 func (n *node) onMastership(running *supervisor.Running) {
 	n.master.Store(running)
 	if definitions := n.opcodes.Load(); running != nil && definitions != nil {

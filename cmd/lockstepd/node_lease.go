@@ -10,7 +10,7 @@ import (
 	"lockstep/persistence"
 )
 
-// permission is what the processes of jobs are told of the lease.
+// permission says whether job processes need the lease.
 func permission(identity *peer.Identity) string {
 	if identity == nil {
 		return jobproc.LeaseNotRequired
@@ -36,10 +36,10 @@ func (n *node) onLeaseRenewed(until time.Duration) {
 
 func (n *node) jobsOutliveMastership() bool { return n.voters.Load() == 1 || n.config.LeaveJobs }
 
-// endJobsInterval is how often it is looked whether this node may have jobs.
+// endJobsInterval is the pause between checks whether this node may have jobs.
 const endJobsInterval = time.Second
 
-// endJobs makes away with what is left of jobs when another node may be the master.
+// endJobs kills job processes and orphans when another node may be the master.
 // They have ended by themselves by then, for their lease is over; it does nothing where
 // there is no lock file of a job.
 func (n *node) endJobs(ctx context.Context) {

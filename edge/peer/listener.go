@@ -24,7 +24,7 @@ const (
 // acceptPause is the pause after an error of accept, which lacked descriptors or memory.
 const acceptPause = 100 * time.Millisecond
 
-// ListenOptions are the options of Listen. Only tests set other than zero values.
+// ListenOptions are the options of Listen. A zero value means the default.
 type ListenOptions struct {
 	Log *logrus.Logger // nil: none
 	// Connections bounds those of nodes at a time; 0: a thousand.
