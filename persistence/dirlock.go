@@ -14,8 +14,8 @@ import (
 )
 
 // liveHolderWaitMax is how long the lock of a directory is waited for while its holder
-// lives: the holder may be about to release it, or be a program that only looks
-// after directories, as systemd-tmpfiles does.
+// lives: the holder may be about to release it, or be a program that cleans directories, as
+// systemd-tmpfiles does.
 const liveHolderWaitMax = time.Second
 
 // dirLock is flock(2) on a directory. No file has to be kept for it, so that an

@@ -62,8 +62,8 @@ func (l *Livelock) Path() string {
 // ownerInfoMax bounds what a lock file may say of its process, in bytes.
 const ownerInfoMax = 256
 
-// WriteOwnerInfo writes into the file what it says of its process, once. Whoever judges the
-// process looks at the lock alone.
+// WriteOwnerInfo writes information about the owner into the file, once. Only the lock says
+// whether the owner is alive.
 func (l *Livelock) WriteOwnerInfo(content []byte) error {
 	if n, err := unix.Pwrite(l.fd, content, 0); err != nil || n != len(content) {
 		return fmt.Errorf("note in livelock %s: %d bytes written: %w", l.path, n, err)
@@ -134,8 +134,8 @@ func ProbeLivelock(path string) (alive bool, err error) {
 const foreignGrace = time.Minute
 
 // SweepLivelocks removes the files in dir whose processes are dead, and returns
-// their names, sorted. keep tells by base name which ones to leave: those that
-// some record still names, so that whoever reads it finds the same answer.
+// their names, sorted. keep says by base name which ones to leave: those that a job's file
+// still names, so that a later probe has the same result.
 // Temporary files go by the rule of [OSFiles.SweepTemp]; a file that
 // CreateLivelock did not make is left while it is younger than a minute. An error
 // with one file does not stop the sweep.

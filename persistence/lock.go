@@ -19,10 +19,10 @@ import (
 // open-file-description record lock on queue/lock, which conflicts with the classic
 // record lock that Ganeti's daemon takes there (but not with flock(2)). The second is
 // flock(2) on the directory queue/ itself: it still excludes a second lockstepd after
-// somebody has removed queue/lock.
+// a removal of queue/lock.
 //
 // The descriptors are bare numbers: an os.File would be closed, and the lock
-// lost, once the garbage collector finds nobody using it.
+// lost, when the garbage collector finds it unused.
 type QueueLock struct {
 	path string
 	fd   int
@@ -156,9 +156,9 @@ func (l *QueueLock) CheckHeld() error {
 }
 
 // Release unlinks the file, as Ganeti's daemon does, and frees the lock. The
-// unlinking comes before the closing: nobody may lock a file that is about to lose its
-// name and believe that it has the queue. The directory is freed first: who waits for
-// the file must not find the directory still locked.
+// unlinking comes before the closing: otherwise another daemon could lock the file before it
+// loses its name, and take the queue for its own. The directory is freed first: a daemon that
+// waits for the file must not find the directory still locked.
 func (l *QueueLock) Release() error {
 	errs := []error{l.dir.release()}
 	if l.namesLockedFile() {

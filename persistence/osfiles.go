@@ -148,9 +148,9 @@ func (f *OSFiles) Read(op, path string) ([]byte, error) {
 	return data, nil
 }
 
-// readAll reads as many bytes as the file had when it was opened. That is all of
-// it: files here are replaced, and who reads the one that is appended to is the
-// one who appends. So the read that would only find the end is spared.
+// readAll reads as many bytes as the file had when it was opened. That is the whole file: files
+// are replaced as a whole, and the journal, which grows, is read only by its writer. So no
+// further read is needed to find the end.
 func readAll(fd int) ([]byte, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {

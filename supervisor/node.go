@@ -107,8 +107,8 @@ func (m *master) Receive(ctx actor.Context) {
 	}
 }
 
-// start starts the tree, once that of a former mastership is gone. One that runs is
-// told of a new term by its store.
+// start starts the tree when that of a former mastership has stopped. A running tree gets a
+// new term from its store.
 func (m *master) start(ctx actor.Context) {
 	if m.running != nil {
 		return
@@ -133,7 +133,8 @@ func (m *master) stop(ctx actor.Context) {
 	}
 }
 
-// treeEnded: a tree that was not told to stop has failed too often, and this node with it.
+// treeEnded handles the end of the tree. A tree that stops without a command has failed too
+// often, and this node stops too.
 func (m *master) treeEnded(ctx actor.Context, pid *actor.PID) {
 	if m.running == nil || !m.running.Root.Equal(pid) {
 		return

@@ -76,15 +76,15 @@ const (
 	eventsName  = rootName + "/events"
 )
 
-// group is a supervisor: its policy for its children, and these in the order in
-// which they start. They are told to drain in reverse.
+// group is a supervisor: its policy for its children, and the children in the order of their
+// start. They drain in reverse order.
 type group struct {
 	name     string
 	policy   kit.Policy
 	children []child
 }
 
-// child is one actor, or a group. why says what its place in the tree is for.
+// child is one actor, or a group. why is the reason of its position in the tree.
 type child struct {
 	name         string
 	why          string
@@ -92,7 +92,7 @@ type child struct {
 	reportsReady bool // its answer to AskReady is the daemon's
 	props        func(Ports, Settings) *actor.Props
 	group        *group
-	// enabled says whether it is there at all; nil: always.
+	// enabled reports whether the child exists at all; nil: always.
 	enabled func(Ports) bool
 }
 
@@ -215,11 +215,10 @@ func luxiProps(p Ports, s Settings) *actor.Props {
 		Cluster: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, Leads: leadershipCheck(p), Nodes: replicatorOf(p)})
 }
 
-// hasFeed: there is a feed to tell.
+// hasFeed reports whether events are published.
 func hasFeed(p Ports) bool { return p.Events != nil }
 
-// subscribers are the actors of these names, and the one who listens to everything
-// where there is one.
+// subscribers returns the actors with these names, and the events actor if there is a feed.
 func subscribers(p Ports, names ...string) []*actor.PID {
 	if hasFeed(p) {
 		names = append(names, eventsName)
@@ -239,7 +238,7 @@ func eventsProps(p Ports, _ Settings) *actor.Props {
 // (messages.OwnerDead).
 func Locks(env *kit.Env) *actor.PID { return env.PID(locksName) }
 
-// SetOpcodes tells everybody concerned what operators have declared, see
+// SetOpcodes sends the declared opcodes to the actors that use them, see
 // messages.OpcodesChanged.
 func SetOpcodes(env *kit.Env, definitions []byte) {
 	for _, name := range []string{queueName, schedName, luxiName} {

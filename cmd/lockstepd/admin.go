@@ -60,8 +60,8 @@ const (
 	mutexFraction = 10
 )
 
-// sampleDuringRequest samples only while somebody asks for a profile of some seconds, so that
-// it costs nothing otherwise: one at a time.
+// sampleDuringRequest samples only during a request for a profile of some seconds, so that it
+// costs nothing otherwise. It serves one such request at a time.
 func sampleDuringRequest(profile string, setRate func(rate int), rate int) http.Handler {
 	var running sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -16,22 +16,21 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// sweepInterval is between two looks at the lock files: a backstop, for what
-	// was killed while no daemon was watching.
+	// sweepInterval is the pause between sweeps of lock files. They catch processes that
+	// were killed while no daemon ran.
 	sweepInterval = time.Minute
-	// lockCheckInterval is between two looks at queue/lock. Until the next one, Ganeti's daemon
-	// could start beside this one; a second lockstepd could not.
+	// lockCheckInterval is the pause between checks of queue/lock. Between two checks Ganeti's
+	// daemon could start beside this one; a second lockstepd could not.
 	lockCheckInterval = 2 * time.Second
-	// archiveInterval is how long the wall clock must have gone like the machine's other
-	// clock, which nobody sets, before it is believed: after a boot it may be wrong
-	// by years until it is set.
+	// archiveInterval is how long the wall clock must have run like the monotonic clock
+	// before the janitor trusts it: after a boot it may be wrong by years until it is set.
 	archiveInterval = time.Hour
-	// clockSlack is what may be set of a clock that is believed.
+	// clockSlack is the largest step of a clock that is trusted.
 	clockSlack = time.Minute
 )
 
-// watchLock calls lost when the queue's lock file was removed or replaced, which has
-// the daemon stop in order. It ends with ctx.
+// watchLock calls onLost, which stops the daemon in order, when the queue's lock file was
+// removed or replaced. It ends with ctx.
 func watchLock(ctx context.Context, queue *persistence.QueueLock, onLost func(error)) {
 	ticks := time.NewTicker(lockCheckInterval)
 	defer ticks.Stop()
@@ -48,7 +47,7 @@ func watchLock(ctx context.Context, queue *persistence.QueueLock, onLost func(er
 	}
 }
 
-// runJanitor removes what nobody needs any more, as long as ctx lasts.
+// runJanitor removes old archived jobs and lock files of dead processes until ctx ends.
 func runJanitor(ctx context.Context, log *logrus.Logger, files *persistence.OSFiles, c Config) {
 	sweep, archive := time.NewTicker(sweepInterval), time.NewTicker(archiveInterval)
 	defer sweep.Stop()
@@ -70,14 +69,13 @@ func runJanitor(ctx context.Context, log *logrus.Logger, files *persistence.OSFi
 	}
 }
 
-// clockMonitor says when archived jobs may be removed: once a day, if the wall clock
-// has not been set since the last look. Up is the time since the daemon's start on a
-// clock that is never set.
+// clockMonitor decides when archived jobs may be removed: once a day, if the wall clock was not
+// set since the last check. up is the time since the daemon's start on the monotonic clock.
 type clockMonitor struct {
-	wall      time.Time // at the last look
+	wall      time.Time // at the last check
 	up        time.Duration
 	removed   bool
-	removedAt time.Duration // of the last removal
+	removedAt time.Duration // up at the last removal
 }
 
 func (w *clockMonitor) isDue(wall time.Time, up time.Duration) bool {
@@ -106,7 +104,7 @@ func removeOldArchive(log *logrus.Logger, c Config, now time.Time) {
 	}
 }
 
-// sweepLivelocks removes the lock files of dead processes that nobody needs.
+// sweepLivelocks removes the lock files of dead processes that are not needed.
 func sweepLivelocks(c Config, log *logrus.Logger, files *persistence.OSFiles) {
 	_, err := persistence.SweepLivelocks(persistence.LivelockDir(c.RunDir), func(name string) bool { return isLivelockNeeded(files, name) })
 	if err != nil {
@@ -114,9 +112,9 @@ func sweepLivelocks(c Config, log *logrus.Logger, files *persistence.OSFiles) {
 	}
 }
 
-// isLivelockNeeded: the lock file of a dead process whose job has not ended says, to
-// whoever adopts the job, that something of it may be left. One that no such job
-// names was never confirmed, or has outlived its job's end.
+// isLivelockNeeded reports whether a job that has not ended names the lock file. The daemon
+// that adopts the job finds its orphans by the file. Other lock files of dead processes belong
+// to attempts that were never confirmed, or to jobs that have ended.
 func isLivelockNeeded(files *persistence.OSFiles, livelock string) bool {
 	id, ok := paths.JobIDOfLivelock(livelock)
 	if !ok {

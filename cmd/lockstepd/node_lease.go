@@ -18,9 +18,9 @@ func permission(identity *peer.Identity) string {
 	return jobproc.LeaseRequired
 }
 
-// onLeaseRenewed is told until when this node is the master for certain, 0 when it has given
-// that up, and tells the processes of its jobs. Where no other node could be the master they need no lease,
-// and outlive the daemon; so they do where the operator wants them to.
+// onLeaseRenewed is called with the end of the lease, 0 if it is revoked, and writes the lease
+// for the job processes. If no other node could be the master, or if the operator has set
+// that, jobs need no lease and outlive the daemon.
 func (n *node) onLeaseRenewed(until time.Duration) {
 	if n.jobsOutliveMastership() {
 		until = persistence.Forever
@@ -40,8 +40,8 @@ func (n *node) jobsOutliveMastership() bool { return n.voters.Load() == 1 || n.c
 const endJobsInterval = time.Second
 
 // endJobs kills job processes and orphans when another node may be the master.
-// They have ended by themselves by then, for their lease is over; it does nothing where
-// there is no lock file of a job.
+// Normally they have ended by themselves by then, because their lease is over. Without a lock
+// file of a job it does nothing.
 func (n *node) endJobs(ctx context.Context) {
 	ticks := time.NewTicker(endJobsInterval)
 	defer ticks.Stop()

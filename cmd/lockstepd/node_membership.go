@@ -23,19 +23,19 @@ import (
 // Pauses between requests to be a member.
 const (
 	admissionRetry = time.Second
-	// voterRetryMax is the longest for a node that is a member, and would have a vote.
+	// voterRetryMax is the longest pause of a member that asks for a vote.
 	voterRetryMax  = 8 * time.Second
 	requestTimeout = 5 * time.Second
 )
 
-// hasLog: this node has opened its consensus log before.
+// hasLog reports whether this node has opened its consensus log before.
 func hasLog(dataDir string) bool {
 	_, err := os.Stat(filepath.Join(dataDir, raftDirName, "wal"))
 	return err == nil
 }
 
-// awaitLogAllowed returns when this node, which has no log, may open one. What a job of its time
-// before this cluster does and records would not be the cluster's.
+// awaitLogAllowed returns when this node, which has no log, may open one. It fails while a job
+// runs that was started before the node joined the cluster: the cluster does not know that job.
 func (n *node) awaitLogAllowed(stop context.Context) error {
 	if running := n.processes.RunningJobs(); len(running) > 0 {
 		return fmt.Errorf("job %d, started before this node belonged to its cluster, still runs here; start lockstepd again when it has ended", running[0])
@@ -48,8 +48,9 @@ func (n *node) awaitLogAllowed(stop context.Context) error {
 	return persistence.MarkQueue(n.files, uuid.NewString())
 }
 
-// isFounder: the first node of a cluster makes its log itself, as long as it knows no other
-// node. Later it has lost its log, and would make a second cluster.
+// isFounder reports whether this node may create the log of its cluster: it is the first node,
+// and knows no other node. If it knows others it has lost its log, and would create a second
+// cluster.
 func isFounder(identity *peer.Identity) bool { return identity.Founder && len(identity.Peers) == 0 }
 
 // awaitAdmission returns when this node, which has no log, is a member.
@@ -131,8 +132,8 @@ func (n *node) requestMembershipOnce(ctx context.Context, r peer.MembershipReque
 	return peer.Admission{}, err
 }
 
-// onMembers is told by the replicator, which must not wait. It keeps those out that were
-// removed, and has the others' addresses noted.
+// onMembers is called by the replicator with the members, and does not block. It bars removed
+// nodes, and passes the addresses of the others to savePeers.
 func (n *node) onMembers(members []*messages.Member) {
 	n.voters.Store(int64(replication.Voters(members)))
 	old := map[string]bool{}

@@ -20,12 +20,12 @@ import (
 const (
 	aboutTimeout = 2 * time.Second
 	filesTimeout = 5 * time.Minute
-	// recheckDelay is before files that differ are looked at once more: what is on its
-	// way arrives in that time.
+	// recheckDelay is the pause before differing files are compared again: entries in
+	// transit are applied in that time.
 	recheckDelay = time.Second
 )
 
-// queryNodes asks the replicator who the nodes are.
+// queryNodes asks the replicator for the nodes of the cluster.
 func (n *node) queryNodes(all bool) (*messages.Nodes, error) {
 	answer, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.AskNodes{All: all}, requestTimeout).Result()
 	if err != nil {

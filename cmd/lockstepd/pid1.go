@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// runAsInit is lockstepd as process 1 of a container. Every process there that has lost
-// its parent becomes its child, and stays as a zombie until it is waited for. So the
-// daemon runs as a child of this process, which does nothing but wait for all, and pass
-// signals on: here nobody's exit status is taken from whoever waits for it. It returns
-// the exit status of the daemon, with which all other processes of the container end.
+// runAsInit is lockstepd as process 1 of a container. Every orphan of the container becomes a
+// child of process 1, and stays a zombie until process 1 waits for it. So the daemon runs as a
+// child of this process, which only waits for all children and forwards signals. In the daemon
+// such a wait could take the exit status of a child that other code waits for. runAsInit
+// returns the exit status of the daemon, with which all processes of the container end.
 func runAsInit() (status int, err error) {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)

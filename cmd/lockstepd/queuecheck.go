@@ -12,9 +12,9 @@ import (
 	"lockstep/persistence"
 )
 
-// checkQueue looks whether queue/ is the one that the rest of the data directory belongs
-// to, before anything is made in it. A node that joins a cluster has none yet. A member
-// that was never marked is marked now.
+// checkQueue checks that queue/ belongs to the rest of the data directory, before anything is
+// created in it. A node that joins a cluster has no queue yet. A member without a mark gets it
+// now.
 func checkQueue(c Config, files *persistence.OSFiles, identity *peer.Identity) error {
 	member := identity != nil && hasLog(c.DataDir)
 	if member {

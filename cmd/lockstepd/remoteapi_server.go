@@ -53,7 +53,8 @@ func newRemoteAPI(c Config) *remoteAPI {
 	return a
 }
 
-// onDecision counts a decision of the scheduler; nil where nobody asks.
+// onDecision returns the function that measures decisions of the scheduler; nil: there is no
+// remote API.
 func (a *remoteAPI) onDecision() func(time.Duration) {
 	if a.decisionTimes == nil {
 		return nil
@@ -78,8 +79,8 @@ func (a *remoteAPI) withTimes(files store.Files) store.Files {
 	return &timedFiles{files, a.diskTimes}
 }
 
-// open begins to listen. Where nobody has asked for the remote API, and its port
-// belongs to somebody else, the daemon goes without.
+// open starts listening. If the operator has not asked for the remote API, and another program
+// has its port, the daemon runs without it.
 func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 	if a.feed == nil {
 		return nil
@@ -147,8 +148,7 @@ func certifiedHosts(c Config) []string {
 	return hosts
 }
 
-// stop takes no more requests; wait returns when those there were are answered, or
-// at some time.
+// stop ends accepting requests. wait returns when the accepted ones are answered, or at end.
 func (a *remoteAPI) stop() {
 	if a.server != nil {
 		a.server.Stop()

@@ -43,9 +43,9 @@ const answersTimeout = 2 * time.Second
 // is lost if the queue crashes over it.
 const readyPollInterval = time.Second
 
-// signals has stop end when the daemon is told to stop; told again, it stops at once.
-// reload is told to read again what is declared. It is called first of all, for a
-// SIGHUP that nobody takes would end the daemon.
+// signals handles signals. The first SIGTERM or SIGINT ends stop, a second one kills the daemon
+// at once. reload gets each SIGHUP. signals is called first, because an unhandled SIGHUP would
+// end the daemon.
 func signals() (stop context.Context, reload <-chan os.Signal) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -172,8 +172,7 @@ func (d *service) loadSettings(livelock string) error {
 	return nil
 }
 
-// prepare makes what a first start lacks, and looks whether the configuration can
-// be used.
+// prepare creates the files that are missing at the first start, and checks the configuration.
 func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) error {
 	start, err := persistence.InitQueue(files)
 	if err != nil {
