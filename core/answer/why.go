@@ -83,7 +83,6 @@ type Cause struct {
 	Job    int64   `json:"job"`
 	Owner  string  `json:"owner"` // a client by its name; empty: the job
 	Lock   string  `json:"lock"`  // empty: it is not about one lock
-	Mode   string  `json:"mode"`
 	Value  float64 `json:"value"`
 	Level  string  `json:"level"`
 	How    string  `json:"how"`
@@ -100,9 +99,6 @@ func (c Cause) MarshalJSON() ([]byte, error) {
 	}
 	if c.Lock != "" {
 		keys["lock"] = c.Lock
-	}
-	if c.Mode != "" {
-		keys["mode"] = c.Mode
 	}
 	return encode(keys)
 }

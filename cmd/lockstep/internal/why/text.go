@@ -169,7 +169,7 @@ func (r whyReason) order() string {
 	for _, cause := range r.Causes {
 		word := blockerName(cause.Job, cause.Owner)
 		if cause.Lock != "" {
-			word += " for " + locks.ItemText(answer.LockItem{Lock: cause.Lock, Mode: cause.Mode})
+			word += " for " + cause.Lock
 		}
 		causes = append(causes, word)
 	}
