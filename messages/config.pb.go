@@ -23,10 +23,10 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ConfigChanged is the whole configuration: told to subscribers at each start of
+// ConfigPublished is the whole configuration: told to subscribers at each start of
 // its actor and after each change, when that is on the disk; and the answer to
-// AskConfig.
-type ConfigChanged struct {
+// PublishConfig.
+type ConfigPublished struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Content       []byte                 `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
@@ -35,20 +35,20 @@ type ConfigChanged struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ConfigChanged) Reset() {
-	*x = ConfigChanged{}
+func (x *ConfigPublished) Reset() {
+	*x = ConfigPublished{}
 	mi := &file_config_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ConfigChanged) String() string {
+func (x *ConfigPublished) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ConfigChanged) ProtoMessage() {}
+func (*ConfigPublished) ProtoMessage() {}
 
-func (x *ConfigChanged) ProtoReflect() protoreflect.Message {
+func (x *ConfigPublished) ProtoReflect() protoreflect.Message {
 	mi := &file_config_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -60,53 +60,53 @@ func (x *ConfigChanged) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ConfigChanged.ProtoReflect.Descriptor instead.
-func (*ConfigChanged) Descriptor() ([]byte, []int) {
+// Deprecated: Use ConfigPublished.ProtoReflect.Descriptor instead.
+func (*ConfigPublished) Descriptor() ([]byte, []int) {
 	return file_config_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *ConfigChanged) GetRequest() uint64 {
+func (x *ConfigPublished) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *ConfigChanged) GetContent() []byte {
+func (x *ConfigPublished) GetContent() []byte {
 	if x != nil {
 		return x.Content
 	}
 	return nil
 }
 
-func (x *ConfigChanged) GetSettings() []byte {
+func (x *ConfigPublished) GetSettings() []byte {
 	if x != nil {
 		return x.Settings
 	}
 	return nil
 }
 
-type AskConfig struct {
+type PublishConfig struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AskConfig) Reset() {
-	*x = AskConfig{}
+func (x *PublishConfig) Reset() {
+	*x = PublishConfig{}
 	mi := &file_config_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AskConfig) String() string {
+func (x *PublishConfig) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AskConfig) ProtoMessage() {}
+func (*PublishConfig) ProtoMessage() {}
 
-func (x *AskConfig) ProtoReflect() protoreflect.Message {
+func (x *PublishConfig) ProtoReflect() protoreflect.Message {
 	mi := &file_config_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -118,12 +118,12 @@ func (x *AskConfig) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AskConfig.ProtoReflect.Descriptor instead.
-func (*AskConfig) Descriptor() ([]byte, []int) {
+// Deprecated: Use PublishConfig.ProtoReflect.Descriptor instead.
+func (*PublishConfig) Descriptor() ([]byte, []int) {
 	return file_config_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *AskConfig) GetRequest() uint64 {
+func (x *PublishConfig) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
@@ -263,7 +263,7 @@ func (x *EditConfig) GetSettings() map[string][]byte {
 	return nil
 }
 
-type ConfigWritten struct {
+type EditConfigResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
@@ -271,20 +271,20 @@ type ConfigWritten struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ConfigWritten) Reset() {
-	*x = ConfigWritten{}
+func (x *EditConfigResult) Reset() {
+	*x = EditConfigResult{}
 	mi := &file_config_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ConfigWritten) String() string {
+func (x *EditConfigResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ConfigWritten) ProtoMessage() {}
+func (*EditConfigResult) ProtoMessage() {}
 
-func (x *ConfigWritten) ProtoReflect() protoreflect.Message {
+func (x *EditConfigResult) ProtoReflect() protoreflect.Message {
 	mi := &file_config_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -296,19 +296,19 @@ func (x *ConfigWritten) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ConfigWritten.ProtoReflect.Descriptor instead.
-func (*ConfigWritten) Descriptor() ([]byte, []int) {
+// Deprecated: Use EditConfigResult.ProtoReflect.Descriptor instead.
+func (*EditConfigResult) Descriptor() ([]byte, []int) {
 	return file_config_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *ConfigWritten) GetRequest() uint64 {
+func (x *EditConfigResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *ConfigWritten) GetFailure() *Failure {
+func (x *EditConfigResult) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
 	}
@@ -469,35 +469,35 @@ func (x *DeleteFilter) GetBy() string {
 	return ""
 }
 
-// FilterChanged: the change is on the disk and in force. `malformed`: the request
+// ChangeFilterResult: the change is on the disk and in force. `malformed`: the request
 // is no request. `hits` is how many jobs that have not ended the new rule decides
 // about by anything but ACCEPT, `jobs` the lowest ids of these, at most 20.
-type FilterChanged struct {
+type ChangeFilterResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Uuid          string                 `protobuf:"bytes,2,opt,name=uuid,proto3" json:"uuid,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,3,opt,name=failure,proto3" json:"failure,omitempty"`
 	Malformed     bool                   `protobuf:"varint,4,opt,name=malformed,proto3" json:"malformed,omitempty"`
-	Hits          int64                  `protobuf:"varint,5,opt,name=hits,proto3" json:"hits,omitempty"`
-	Jobs          []int64                `protobuf:"varint,6,rep,packed,name=jobs,proto3" json:"jobs,omitempty"`
+	Matches       int64                  `protobuf:"varint,5,opt,name=matches,proto3" json:"matches,omitempty"`
+	LowestJobs    []int64                `protobuf:"varint,6,rep,packed,name=lowest_jobs,json=lowestJobs,proto3" json:"lowest_jobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *FilterChanged) Reset() {
-	*x = FilterChanged{}
+func (x *ChangeFilterResult) Reset() {
+	*x = ChangeFilterResult{}
 	mi := &file_config_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *FilterChanged) String() string {
+func (x *ChangeFilterResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*FilterChanged) ProtoMessage() {}
+func (*ChangeFilterResult) ProtoMessage() {}
 
-func (x *FilterChanged) ProtoReflect() protoreflect.Message {
+func (x *ChangeFilterResult) ProtoReflect() protoreflect.Message {
 	mi := &file_config_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -509,74 +509,74 @@ func (x *FilterChanged) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use FilterChanged.ProtoReflect.Descriptor instead.
-func (*FilterChanged) Descriptor() ([]byte, []int) {
+// Deprecated: Use ChangeFilterResult.ProtoReflect.Descriptor instead.
+func (*ChangeFilterResult) Descriptor() ([]byte, []int) {
 	return file_config_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *FilterChanged) GetRequest() uint64 {
+func (x *ChangeFilterResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *FilterChanged) GetUuid() string {
+func (x *ChangeFilterResult) GetUuid() string {
 	if x != nil {
 		return x.Uuid
 	}
 	return ""
 }
 
-func (x *FilterChanged) GetFailure() *Failure {
+func (x *ChangeFilterResult) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
 	}
 	return nil
 }
 
-func (x *FilterChanged) GetMalformed() bool {
+func (x *ChangeFilterResult) GetMalformed() bool {
 	if x != nil {
 		return x.Malformed
 	}
 	return false
 }
 
-func (x *FilterChanged) GetHits() int64 {
+func (x *ChangeFilterResult) GetMatches() int64 {
 	if x != nil {
-		return x.Hits
+		return x.Matches
 	}
 	return 0
 }
 
-func (x *FilterChanged) GetJobs() []int64 {
+func (x *ChangeFilterResult) GetLowestJobs() []int64 {
 	if x != nil {
-		return x.Jobs
+		return x.LowestJobs
 	}
 	return nil
 }
 
-type AskFilters struct {
+type ListFilters struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AskFilters) Reset() {
-	*x = AskFilters{}
+func (x *ListFilters) Reset() {
+	*x = ListFilters{}
 	mi := &file_config_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AskFilters) String() string {
+func (x *ListFilters) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AskFilters) ProtoMessage() {}
+func (*ListFilters) ProtoMessage() {}
 
-func (x *AskFilters) ProtoReflect() protoreflect.Message {
+func (x *ListFilters) ProtoReflect() protoreflect.Message {
 	mi := &file_config_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -588,21 +588,21 @@ func (x *AskFilters) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AskFilters.ProtoReflect.Descriptor instead.
-func (*AskFilters) Descriptor() ([]byte, []int) {
+// Deprecated: Use ListFilters.ProtoReflect.Descriptor instead.
+func (*ListFilters) Descriptor() ([]byte, []int) {
 	return file_config_proto_rawDescGZIP(), []int{8}
 }
 
-func (x *AskFilters) GetRequest() uint64 {
+func (x *ListFilters) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-// Filters are the rules in the order in which they are applied, as in the
+// ListFiltersResult are the rules in the order in which they are applied, as in the
 // configuration.
-type Filters struct {
+type ListFiltersResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Rules         [][]byte               `protobuf:"bytes,2,rep,name=rules,proto3" json:"rules,omitempty"`
@@ -610,20 +610,20 @@ type Filters struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Filters) Reset() {
-	*x = Filters{}
+func (x *ListFiltersResult) Reset() {
+	*x = ListFiltersResult{}
 	mi := &file_config_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Filters) String() string {
+func (x *ListFiltersResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Filters) ProtoMessage() {}
+func (*ListFiltersResult) ProtoMessage() {}
 
-func (x *Filters) ProtoReflect() protoreflect.Message {
+func (x *ListFiltersResult) ProtoReflect() protoreflect.Message {
 	mi := &file_config_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -635,47 +635,47 @@ func (x *Filters) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Filters.ProtoReflect.Descriptor instead.
-func (*Filters) Descriptor() ([]byte, []int) {
+// Deprecated: Use ListFiltersResult.ProtoReflect.Descriptor instead.
+func (*ListFiltersResult) Descriptor() ([]byte, []int) {
 	return file_config_proto_rawDescGZIP(), []int{9}
 }
 
-func (x *Filters) GetRequest() uint64 {
+func (x *ListFiltersResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *Filters) GetRules() [][]byte {
+func (x *ListFiltersResult) GetRules() [][]byte {
 	if x != nil {
 		return x.Rules
 	}
 	return nil
 }
 
-// AskSerial asks for the highest job id ever used.
-type AskSerial struct {
+// GetSerial asks for the highest job id ever used.
+type GetSerial struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AskSerial) Reset() {
-	*x = AskSerial{}
+func (x *GetSerial) Reset() {
+	*x = GetSerial{}
 	mi := &file_config_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AskSerial) String() string {
+func (x *GetSerial) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AskSerial) ProtoMessage() {}
+func (*GetSerial) ProtoMessage() {}
 
-func (x *AskSerial) ProtoReflect() protoreflect.Message {
+func (x *GetSerial) ProtoReflect() protoreflect.Message {
 	mi := &file_config_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -687,19 +687,19 @@ func (x *AskSerial) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AskSerial.ProtoReflect.Descriptor instead.
-func (*AskSerial) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetSerial.ProtoReflect.Descriptor instead.
+func (*GetSerial) Descriptor() ([]byte, []int) {
 	return file_config_proto_rawDescGZIP(), []int{10}
 }
 
-func (x *AskSerial) GetRequest() uint64 {
+func (x *GetSerial) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-type Serial struct {
+type GetSerialResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Serial        int64                  `protobuf:"varint,2,opt,name=serial,proto3" json:"serial,omitempty"`
@@ -707,20 +707,20 @@ type Serial struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Serial) Reset() {
-	*x = Serial{}
+func (x *GetSerialResult) Reset() {
+	*x = GetSerialResult{}
 	mi := &file_config_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Serial) String() string {
+func (x *GetSerialResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Serial) ProtoMessage() {}
+func (*GetSerialResult) ProtoMessage() {}
 
-func (x *Serial) ProtoReflect() protoreflect.Message {
+func (x *GetSerialResult) ProtoReflect() protoreflect.Message {
 	mi := &file_config_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -732,19 +732,19 @@ func (x *Serial) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Serial.ProtoReflect.Descriptor instead.
-func (*Serial) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetSerialResult.ProtoReflect.Descriptor instead.
+func (*GetSerialResult) Descriptor() ([]byte, []int) {
 	return file_config_proto_rawDescGZIP(), []int{11}
 }
 
-func (x *Serial) GetRequest() uint64 {
+func (x *GetSerialResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *Serial) GetSerial() int64 {
+func (x *GetSerialResult) GetSerial() int64 {
 	if x != nil {
 		return x.Serial
 	}
@@ -755,12 +755,12 @@ var File_config_proto protoreflect.FileDescriptor
 
 const file_config_proto_rawDesc = "" +
 	"\n" +
-	"\fconfig.proto\x12\x11lockstep.messages\x1a\rfailure.proto\"_\n" +
-	"\rConfigChanged\x12\x18\n" +
+	"\fconfig.proto\x12\x11lockstep.messages\x1a\rfailure.proto\"a\n" +
+	"\x0fConfigPublished\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\fR\acontent\x12\x1a\n" +
-	"\bsettings\x18\x03 \x01(\fR\bsettings\"%\n" +
-	"\tAskConfig\x12\x18\n" +
+	"\bsettings\x18\x03 \x01(\fR\bsettings\")\n" +
+	"\rPublishConfig\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"A\n" +
 	"\vWriteConfig\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x18\n" +
@@ -777,8 +777,8 @@ const file_config_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\x1a;\n" +
 	"\rSettingsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"_\n" +
-	"\rConfigWritten\x12\x18\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"b\n" +
+	"\x10EditConfigResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
 	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\xb9\x01\n" +
 	"\rReplaceFilter\x12\x18\n" +
@@ -794,23 +794,23 @@ const file_config_proto_rawDesc = "" +
 	"\fDeleteFilter\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x12\x0e\n" +
-	"\x02by\x18\x03 \x01(\tR\x02by\"\xb9\x01\n" +
-	"\rFilterChanged\x12\x18\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\"\xd1\x01\n" +
+	"\x12ChangeFilterResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x124\n" +
 	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\x12\x1c\n" +
-	"\tmalformed\x18\x04 \x01(\bR\tmalformed\x12\x12\n" +
-	"\x04hits\x18\x05 \x01(\x03R\x04hits\x12\x12\n" +
-	"\x04jobs\x18\x06 \x03(\x03R\x04jobs\"&\n" +
-	"\n" +
-	"AskFilters\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"9\n" +
-	"\aFilters\x12\x18\n" +
+	"\tmalformed\x18\x04 \x01(\bR\tmalformed\x12\x18\n" +
+	"\amatches\x18\x05 \x01(\x03R\amatches\x12\x1f\n" +
+	"\vlowest_jobs\x18\x06 \x03(\x03R\n" +
+	"lowestJobs\"'\n" +
+	"\vListFilters\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"C\n" +
+	"\x11ListFiltersResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x14\n" +
 	"\x05rules\x18\x02 \x03(\fR\x05rules\"%\n" +
-	"\tAskSerial\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\":\n" +
-	"\x06Serial\x12\x18\n" +
+	"\tGetSerial\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"C\n" +
+	"\x0fGetSerialResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x16\n" +
 	"\x06serial\x18\x02 \x01(\x03R\x06serialB\x13Z\x11lockstep/messagesb\x06proto3"
 
@@ -828,27 +828,27 @@ func file_config_proto_rawDescGZIP() []byte {
 
 var file_config_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_config_proto_goTypes = []any{
-	(*ConfigChanged)(nil), // 0: lockstep.messages.ConfigChanged
-	(*AskConfig)(nil),     // 1: lockstep.messages.AskConfig
-	(*WriteConfig)(nil),   // 2: lockstep.messages.WriteConfig
-	(*EditConfig)(nil),    // 3: lockstep.messages.EditConfig
-	(*ConfigWritten)(nil), // 4: lockstep.messages.ConfigWritten
-	(*ReplaceFilter)(nil), // 5: lockstep.messages.ReplaceFilter
-	(*DeleteFilter)(nil),  // 6: lockstep.messages.DeleteFilter
-	(*FilterChanged)(nil), // 7: lockstep.messages.FilterChanged
-	(*AskFilters)(nil),    // 8: lockstep.messages.AskFilters
-	(*Filters)(nil),       // 9: lockstep.messages.Filters
-	(*AskSerial)(nil),     // 10: lockstep.messages.AskSerial
-	(*Serial)(nil),        // 11: lockstep.messages.Serial
-	nil,                   // 12: lockstep.messages.EditConfig.ClusterEntry
-	nil,                   // 13: lockstep.messages.EditConfig.SettingsEntry
-	(*Failure)(nil),       // 14: lockstep.messages.Failure
+	(*ConfigPublished)(nil),    // 0: lockstep.messages.ConfigPublished
+	(*PublishConfig)(nil),      // 1: lockstep.messages.PublishConfig
+	(*WriteConfig)(nil),        // 2: lockstep.messages.WriteConfig
+	(*EditConfig)(nil),         // 3: lockstep.messages.EditConfig
+	(*EditConfigResult)(nil),   // 4: lockstep.messages.EditConfigResult
+	(*ReplaceFilter)(nil),      // 5: lockstep.messages.ReplaceFilter
+	(*DeleteFilter)(nil),       // 6: lockstep.messages.DeleteFilter
+	(*ChangeFilterResult)(nil), // 7: lockstep.messages.ChangeFilterResult
+	(*ListFilters)(nil),        // 8: lockstep.messages.ListFilters
+	(*ListFiltersResult)(nil),  // 9: lockstep.messages.ListFiltersResult
+	(*GetSerial)(nil),          // 10: lockstep.messages.GetSerial
+	(*GetSerialResult)(nil),    // 11: lockstep.messages.GetSerialResult
+	nil,                        // 12: lockstep.messages.EditConfig.ClusterEntry
+	nil,                        // 13: lockstep.messages.EditConfig.SettingsEntry
+	(*Failure)(nil),            // 14: lockstep.messages.Failure
 }
 var file_config_proto_depIdxs = []int32{
 	12, // 0: lockstep.messages.EditConfig.cluster:type_name -> lockstep.messages.EditConfig.ClusterEntry
 	13, // 1: lockstep.messages.EditConfig.settings:type_name -> lockstep.messages.EditConfig.SettingsEntry
-	14, // 2: lockstep.messages.ConfigWritten.failure:type_name -> lockstep.messages.Failure
-	14, // 3: lockstep.messages.FilterChanged.failure:type_name -> lockstep.messages.Failure
+	14, // 2: lockstep.messages.EditConfigResult.failure:type_name -> lockstep.messages.Failure
+	14, // 3: lockstep.messages.ChangeFilterResult.failure:type_name -> lockstep.messages.Failure
 	4,  // [4:4] is the sub-list for method output_type
 	4,  // [4:4] is the sub-list for method input_type
 	4,  // [4:4] is the sub-list for extension type_name

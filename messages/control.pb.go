@@ -24,10 +24,10 @@ const (
 )
 
 // QueueStarted: a new incarnation has read the disk and takes requests. Who
-// waits for an answer asks again, or with AskSubmission what has become of it.
+// waits for an answer asks again, or with CheckSubmission what has become of it.
 type QueueStarted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Incarnation   uint64                 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -62,34 +62,34 @@ func (*QueueStarted) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *QueueStarted) GetEpoch() uint64 {
+func (x *QueueStarted) GetIncarnation() uint64 {
 	if x != nil {
-		return x.Epoch
+		return x.Incarnation
 	}
 	return 0
 }
 
-// AskReady is answered with QueueStarted, as soon as the queue takes requests.
-type AskReady struct {
+// AnnounceQueue is answered with QueueStarted, as soon as the queue takes requests.
+type AnnounceQueue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AskReady) Reset() {
-	*x = AskReady{}
+func (x *AnnounceQueue) Reset() {
+	*x = AnnounceQueue{}
 	mi := &file_control_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AskReady) String() string {
+func (x *AnnounceQueue) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AskReady) ProtoMessage() {}
+func (*AnnounceQueue) ProtoMessage() {}
 
-func (x *AskReady) ProtoReflect() protoreflect.Message {
+func (x *AnnounceQueue) ProtoReflect() protoreflect.Message {
 	mi := &file_control_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -101,8 +101,8 @@ func (x *AskReady) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AskReady.ProtoReflect.Descriptor instead.
-func (*AskReady) Descriptor() ([]byte, []int) {
+// Deprecated: Use AnnounceQueue.ProtoReflect.Descriptor instead.
+func (*AnnounceQueue) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{1}
 }
 
@@ -143,26 +143,26 @@ func (*Drain) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{2}
 }
 
-type Drained struct {
+type DrainResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Drained) Reset() {
-	*x = Drained{}
+func (x *DrainResult) Reset() {
+	*x = DrainResult{}
 	mi := &file_control_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Drained) String() string {
+func (x *DrainResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Drained) ProtoMessage() {}
+func (*DrainResult) ProtoMessage() {}
 
-func (x *Drained) ProtoReflect() protoreflect.Message {
+func (x *DrainResult) ProtoReflect() protoreflect.Message {
 	mi := &file_control_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -174,8 +174,8 @@ func (x *Drained) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Drained.ProtoReflect.Descriptor instead.
-func (*Drained) Descriptor() ([]byte, []int) {
+// Deprecated: Use DrainResult.ProtoReflect.Descriptor instead.
+func (*DrainResult) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{3}
 }
 
@@ -229,13 +229,12 @@ var File_control_proto protoreflect.FileDescriptor
 
 const file_control_proto_rawDesc = "" +
 	"\n" +
-	"\rcontrol.proto\x12\x11lockstep.messages\"$\n" +
-	"\fQueueStarted\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"\n" +
-	"\n" +
-	"\bAskReady\"\a\n" +
-	"\x05Drain\"\t\n" +
-	"\aDrained\"2\n" +
+	"\rcontrol.proto\x12\x11lockstep.messages\"0\n" +
+	"\fQueueStarted\x12 \n" +
+	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\"\x0f\n" +
+	"\rAnnounceQueue\"\a\n" +
+	"\x05Drain\"\r\n" +
+	"\vDrainResult\"2\n" +
 	"\x0eOpcodesChanged\x12 \n" +
 	"\vdefinitions\x18\x01 \x01(\fR\vdefinitionsB\x13Z\x11lockstep/messagesb\x06proto3"
 
@@ -254,9 +253,9 @@ func file_control_proto_rawDescGZIP() []byte {
 var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_control_proto_goTypes = []any{
 	(*QueueStarted)(nil),   // 0: lockstep.messages.QueueStarted
-	(*AskReady)(nil),       // 1: lockstep.messages.AskReady
+	(*AnnounceQueue)(nil),  // 1: lockstep.messages.AnnounceQueue
 	(*Drain)(nil),          // 2: lockstep.messages.Drain
-	(*Drained)(nil),        // 3: lockstep.messages.Drained
+	(*DrainResult)(nil),    // 3: lockstep.messages.DrainResult
 	(*OpcodesChanged)(nil), // 4: lockstep.messages.OpcodesChanged
 }
 var file_control_proto_depIdxs = []int32{

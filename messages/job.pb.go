@@ -198,8 +198,8 @@ func (x *SubmitJobs) GetBy() string {
 	return ""
 }
 
-// JobsSubmitted leaves only after every job and the serial are on the disk.
-type JobsSubmitted struct {
+// SubmitJobsResult leaves only after every job and the serial are on the disk.
+type SubmitJobsResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Ids           []int64                `protobuf:"varint,2,rep,packed,name=ids,proto3" json:"ids,omitempty"`
@@ -208,20 +208,20 @@ type JobsSubmitted struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *JobsSubmitted) Reset() {
-	*x = JobsSubmitted{}
+func (x *SubmitJobsResult) Reset() {
+	*x = SubmitJobsResult{}
 	mi := &file_job_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *JobsSubmitted) String() string {
+func (x *SubmitJobsResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*JobsSubmitted) ProtoMessage() {}
+func (*SubmitJobsResult) ProtoMessage() {}
 
-func (x *JobsSubmitted) ProtoReflect() protoreflect.Message {
+func (x *SubmitJobsResult) ProtoReflect() protoreflect.Message {
 	mi := &file_job_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -233,56 +233,56 @@ func (x *JobsSubmitted) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use JobsSubmitted.ProtoReflect.Descriptor instead.
-func (*JobsSubmitted) Descriptor() ([]byte, []int) {
+// Deprecated: Use SubmitJobsResult.ProtoReflect.Descriptor instead.
+func (*SubmitJobsResult) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{3}
 }
 
-func (x *JobsSubmitted) GetRequest() uint64 {
+func (x *SubmitJobsResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *JobsSubmitted) GetIds() []int64 {
+func (x *SubmitJobsResult) GetIds() []int64 {
 	if x != nil {
 		return x.Ids
 	}
 	return nil
 }
 
-func (x *JobsSubmitted) GetFailure() *Failure {
+func (x *SubmitJobsResult) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
 	}
 	return nil
 }
 
-// AskSubmission asks a queue that has restarted whether it has a submission in
-// hand. One that has will answer it; one that has not says SubmissionLost, and
+// CheckSubmission asks a queue that has restarted whether it has a submission in
+// hand. One that has will answer it; one that has not says CheckSubmissionResult, and
 // it is not known whether the jobs were recorded.
-type AskSubmission struct {
+type CheckSubmission struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AskSubmission) Reset() {
-	*x = AskSubmission{}
+func (x *CheckSubmission) Reset() {
+	*x = CheckSubmission{}
 	mi := &file_job_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AskSubmission) String() string {
+func (x *CheckSubmission) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AskSubmission) ProtoMessage() {}
+func (*CheckSubmission) ProtoMessage() {}
 
-func (x *AskSubmission) ProtoReflect() protoreflect.Message {
+func (x *CheckSubmission) ProtoReflect() protoreflect.Message {
 	mi := &file_job_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -294,39 +294,39 @@ func (x *AskSubmission) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AskSubmission.ProtoReflect.Descriptor instead.
-func (*AskSubmission) Descriptor() ([]byte, []int) {
+// Deprecated: Use CheckSubmission.ProtoReflect.Descriptor instead.
+func (*CheckSubmission) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *AskSubmission) GetRequest() uint64 {
+func (x *CheckSubmission) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-type SubmissionLost struct {
+type CheckSubmissionResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *SubmissionLost) Reset() {
-	*x = SubmissionLost{}
+func (x *CheckSubmissionResult) Reset() {
+	*x = CheckSubmissionResult{}
 	mi := &file_job_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *SubmissionLost) String() string {
+func (x *CheckSubmissionResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*SubmissionLost) ProtoMessage() {}
+func (*CheckSubmissionResult) ProtoMessage() {}
 
-func (x *SubmissionLost) ProtoReflect() protoreflect.Message {
+func (x *CheckSubmissionResult) ProtoReflect() protoreflect.Message {
 	mi := &file_job_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -338,12 +338,12 @@ func (x *SubmissionLost) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use SubmissionLost.ProtoReflect.Descriptor instead.
-func (*SubmissionLost) Descriptor() ([]byte, []int) {
+// Deprecated: Use CheckSubmissionResult.ProtoReflect.Descriptor instead.
+func (*CheckSubmissionResult) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{5}
 }
 
-func (x *SubmissionLost) GetRequest() uint64 {
+func (x *CheckSubmissionResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
@@ -365,9 +365,9 @@ type JobInfo struct {
 	// somebody asks for more than the fields above.
 	Encoded []byte `protobuf:"bytes,8,opt,name=encoded,proto3" json:"encoded,omitempty"`
 	// A queued job waits for the end of others: it is shown as waiting.
-	Held          bool `protobuf:"varint,9,opt,name=held,proto3" json:"held,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	DependencyWait bool `protobuf:"varint,9,opt,name=dependency_wait,json=dependencyWait,proto3" json:"dependency_wait,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *JobInfo) Reset() {
@@ -456,9 +456,9 @@ func (x *JobInfo) GetEncoded() []byte {
 	return nil
 }
 
-func (x *JobInfo) GetHeld() bool {
+func (x *JobInfo) GetDependencyWait() bool {
 	if x != nil {
-		return x.Held
+		return x.DependencyWait
 	}
 	return false
 }
@@ -524,9 +524,9 @@ func (x *ListJobs) GetAll() bool {
 	return false
 }
 
-// JobsListed holds one row per job asked for; an unknown one has no entry in
+// ListJobsResult holds one row per job asked for; an unknown one has no entry in
 // `jobs` at its place but an empty JobInfo with that id and `unknown` set.
-type JobsListed struct {
+type ListJobsResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Rows          []*JobRow              `protobuf:"bytes,2,rep,name=rows,proto3" json:"rows,omitempty"`
@@ -534,20 +534,20 @@ type JobsListed struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *JobsListed) Reset() {
-	*x = JobsListed{}
+func (x *ListJobsResult) Reset() {
+	*x = ListJobsResult{}
 	mi := &file_job_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *JobsListed) String() string {
+func (x *ListJobsResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*JobsListed) ProtoMessage() {}
+func (*ListJobsResult) ProtoMessage() {}
 
-func (x *JobsListed) ProtoReflect() protoreflect.Message {
+func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
 	mi := &file_job_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -559,19 +559,19 @@ func (x *JobsListed) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use JobsListed.ProtoReflect.Descriptor instead.
-func (*JobsListed) Descriptor() ([]byte, []int) {
+// Deprecated: Use ListJobsResult.ProtoReflect.Descriptor instead.
+func (*ListJobsResult) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{8}
 }
 
-func (x *JobsListed) GetRequest() uint64 {
+func (x *ListJobsResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *JobsListed) GetRows() []*JobRow {
+func (x *ListJobsResult) GetRows() []*JobRow {
 	if x != nil {
 		return x.Rows
 	}
@@ -638,9 +638,9 @@ func (x *JobRow) GetInfo() *JobInfo {
 	return nil
 }
 
-// WatchJob subscribes the sender to one job: JobWatched at once, JobChanged on
-// every change until UnwatchJob, the job's end, or the sender's.
-type WatchJob struct {
+// SubscribeJob subscribes the sender to one job: SubscribeJobResult at once, JobChanged on
+// every change until UnsubscribeJob, the job's end, or the sender's.
+type SubscribeJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Id            int64                  `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
@@ -648,20 +648,20 @@ type WatchJob struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *WatchJob) Reset() {
-	*x = WatchJob{}
+func (x *SubscribeJob) Reset() {
+	*x = SubscribeJob{}
 	mi := &file_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *WatchJob) String() string {
+func (x *SubscribeJob) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*WatchJob) ProtoMessage() {}
+func (*SubscribeJob) ProtoMessage() {}
 
-func (x *WatchJob) ProtoReflect() protoreflect.Message {
+func (x *SubscribeJob) ProtoReflect() protoreflect.Message {
 	mi := &file_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -673,26 +673,26 @@ func (x *WatchJob) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use WatchJob.ProtoReflect.Descriptor instead.
-func (*WatchJob) Descriptor() ([]byte, []int) {
+// Deprecated: Use SubscribeJob.ProtoReflect.Descriptor instead.
+func (*SubscribeJob) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{10}
 }
 
-func (x *WatchJob) GetRequest() uint64 {
+func (x *SubscribeJob) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *WatchJob) GetId() int64 {
+func (x *SubscribeJob) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-type JobWatched struct {
+type SubscribeJobResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Row           *JobRow                `protobuf:"bytes,2,opt,name=row,proto3" json:"row,omitempty"`
@@ -700,20 +700,20 @@ type JobWatched struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *JobWatched) Reset() {
-	*x = JobWatched{}
+func (x *SubscribeJobResult) Reset() {
+	*x = SubscribeJobResult{}
 	mi := &file_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *JobWatched) String() string {
+func (x *SubscribeJobResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*JobWatched) ProtoMessage() {}
+func (*SubscribeJobResult) ProtoMessage() {}
 
-func (x *JobWatched) ProtoReflect() protoreflect.Message {
+func (x *SubscribeJobResult) ProtoReflect() protoreflect.Message {
 	mi := &file_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -725,46 +725,46 @@ func (x *JobWatched) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use JobWatched.ProtoReflect.Descriptor instead.
-func (*JobWatched) Descriptor() ([]byte, []int) {
+// Deprecated: Use SubscribeJobResult.ProtoReflect.Descriptor instead.
+func (*SubscribeJobResult) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{11}
 }
 
-func (x *JobWatched) GetRequest() uint64 {
+func (x *SubscribeJobResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *JobWatched) GetRow() *JobRow {
+func (x *SubscribeJobResult) GetRow() *JobRow {
 	if x != nil {
 		return x.Row
 	}
 	return nil
 }
 
-type UnwatchJob struct {
+type UnsubscribeJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *UnwatchJob) Reset() {
-	*x = UnwatchJob{}
+func (x *UnsubscribeJob) Reset() {
+	*x = UnsubscribeJob{}
 	mi := &file_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *UnwatchJob) String() string {
+func (x *UnsubscribeJob) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*UnwatchJob) ProtoMessage() {}
+func (*UnsubscribeJob) ProtoMessage() {}
 
-func (x *UnwatchJob) ProtoReflect() protoreflect.Message {
+func (x *UnsubscribeJob) ProtoReflect() protoreflect.Message {
 	mi := &file_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -776,12 +776,12 @@ func (x *UnwatchJob) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use UnwatchJob.ProtoReflect.Descriptor instead.
-func (*UnwatchJob) Descriptor() ([]byte, []int) {
+// Deprecated: Use UnsubscribeJob.ProtoReflect.Descriptor instead.
+func (*UnsubscribeJob) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{12}
 }
 
-func (x *UnwatchJob) GetId() int64 {
+func (x *UnsubscribeJob) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
@@ -840,28 +840,28 @@ func (x *JobChanged) GetEncoded() []byte {
 	return nil
 }
 
-// FollowJobs subscribes the sender to all jobs: JobNews from now on, until the
+// SubscribeAllJobs subscribes the sender to all jobs: JobStatesChanged from now on, until the
 // queue's next incarnation, which has to be asked again.
-type FollowJobs struct {
+type SubscribeAllJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *FollowJobs) Reset() {
-	*x = FollowJobs{}
+func (x *SubscribeAllJobs) Reset() {
+	*x = SubscribeAllJobs{}
 	mi := &file_job_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *FollowJobs) String() string {
+func (x *SubscribeAllJobs) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*FollowJobs) ProtoMessage() {}
+func (*SubscribeAllJobs) ProtoMessage() {}
 
-func (x *FollowJobs) ProtoReflect() protoreflect.Message {
+func (x *SubscribeAllJobs) ProtoReflect() protoreflect.Message {
 	mi := &file_job_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -873,14 +873,14 @@ func (x *FollowJobs) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use FollowJobs.ProtoReflect.Descriptor instead.
-func (*FollowJobs) Descriptor() ([]byte, []int) {
+// Deprecated: Use SubscribeAllJobs.ProtoReflect.Descriptor instead.
+func (*SubscribeAllJobs) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{14}
 }
 
-// JobNews: what is shown of these jobs is something else now, or they are new;
+// JobStatesChanged: what is shown of these jobs is something else now, or they are new;
 // log lines are no news. Those in `archived` have left the queue.
-type JobNews struct {
+type JobStatesChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []*JobInfo             `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	Archived      []int64                `protobuf:"varint,2,rep,packed,name=archived,proto3" json:"archived,omitempty"`
@@ -888,20 +888,20 @@ type JobNews struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *JobNews) Reset() {
-	*x = JobNews{}
+func (x *JobStatesChanged) Reset() {
+	*x = JobStatesChanged{}
 	mi := &file_job_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *JobNews) String() string {
+func (x *JobStatesChanged) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*JobNews) ProtoMessage() {}
+func (*JobStatesChanged) ProtoMessage() {}
 
-func (x *JobNews) ProtoReflect() protoreflect.Message {
+func (x *JobStatesChanged) ProtoReflect() protoreflect.Message {
 	mi := &file_job_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -913,19 +913,19 @@ func (x *JobNews) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use JobNews.ProtoReflect.Descriptor instead.
-func (*JobNews) Descriptor() ([]byte, []int) {
+// Deprecated: Use JobStatesChanged.ProtoReflect.Descriptor instead.
+func (*JobStatesChanged) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{15}
 }
 
-func (x *JobNews) GetJobs() []*JobInfo {
+func (x *JobStatesChanged) GetJobs() []*JobInfo {
 	if x != nil {
 		return x.Jobs
 	}
 	return nil
 }
 
-func (x *JobNews) GetArchived() []int64 {
+func (x *JobStatesChanged) GetArchived() []int64 {
 	if x != nil {
 		return x.Archived
 	}
@@ -934,7 +934,7 @@ func (x *JobNews) GetArchived() []int64 {
 
 // CancelJob asks that a job does not run, or not on; with `kill` also what runs
 // is ended. ChangePriority gives opcodes that have not started another
-// priority, -20 to 19. Both are answered with JobAnswered, by whoever has the
+// priority, -20 to 19. Both are answered with OrderJobResult, by whoever has the
 // job in hand.
 type CancelJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1056,7 +1056,7 @@ func (x *ChangePriority) GetPriority() int32 {
 	return 0
 }
 
-type JobAnswered struct {
+type OrderJobResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Done          bool                   `protobuf:"varint,2,opt,name=done,proto3" json:"done,omitempty"`
@@ -1065,20 +1065,20 @@ type JobAnswered struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *JobAnswered) Reset() {
-	*x = JobAnswered{}
+func (x *OrderJobResult) Reset() {
+	*x = OrderJobResult{}
 	mi := &file_job_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *JobAnswered) String() string {
+func (x *OrderJobResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*JobAnswered) ProtoMessage() {}
+func (*OrderJobResult) ProtoMessage() {}
 
-func (x *JobAnswered) ProtoReflect() protoreflect.Message {
+func (x *OrderJobResult) ProtoReflect() protoreflect.Message {
 	mi := &file_job_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1090,26 +1090,26 @@ func (x *JobAnswered) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use JobAnswered.ProtoReflect.Descriptor instead.
-func (*JobAnswered) Descriptor() ([]byte, []int) {
+// Deprecated: Use OrderJobResult.ProtoReflect.Descriptor instead.
+func (*OrderJobResult) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{18}
 }
 
-func (x *JobAnswered) GetRequest() uint64 {
+func (x *OrderJobResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *JobAnswered) GetDone() bool {
+func (x *OrderJobResult) GetDone() bool {
 	if x != nil {
 		return x.Done
 	}
 	return false
 }
 
-func (x *JobAnswered) GetText() string {
+func (x *OrderJobResult) GetText() string {
 	if x != nil {
 		return x.Text
 	}
@@ -1187,30 +1187,30 @@ func (x *ArchiveJobs) GetTimeoutS() int64 {
 	return 0
 }
 
-type JobsArchived struct {
+type ArchiveJobsResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Archived      int64                  `protobuf:"varint,2,opt,name=archived,proto3" json:"archived,omitempty"`
-	Left          int64                  `protobuf:"varint,3,opt,name=left,proto3" json:"left,omitempty"` // not looked at yet
+	Remaining     int64                  `protobuf:"varint,3,opt,name=remaining,proto3" json:"remaining,omitempty"` // not looked at yet
 	Failure       *Failure               `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *JobsArchived) Reset() {
-	*x = JobsArchived{}
+func (x *ArchiveJobsResult) Reset() {
+	*x = ArchiveJobsResult{}
 	mi := &file_job_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *JobsArchived) String() string {
+func (x *ArchiveJobsResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*JobsArchived) ProtoMessage() {}
+func (*ArchiveJobsResult) ProtoMessage() {}
 
-func (x *JobsArchived) ProtoReflect() protoreflect.Message {
+func (x *ArchiveJobsResult) ProtoReflect() protoreflect.Message {
 	mi := &file_job_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1222,33 +1222,33 @@ func (x *JobsArchived) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use JobsArchived.ProtoReflect.Descriptor instead.
-func (*JobsArchived) Descriptor() ([]byte, []int) {
+// Deprecated: Use ArchiveJobsResult.ProtoReflect.Descriptor instead.
+func (*ArchiveJobsResult) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{20}
 }
 
-func (x *JobsArchived) GetRequest() uint64 {
+func (x *ArchiveJobsResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *JobsArchived) GetArchived() int64 {
+func (x *ArchiveJobsResult) GetArchived() int64 {
 	if x != nil {
 		return x.Archived
 	}
 	return 0
 }
 
-func (x *JobsArchived) GetLeft() int64 {
+func (x *ArchiveJobsResult) GetRemaining() int64 {
 	if x != nil {
-		return x.Left
+		return x.Remaining
 	}
 	return 0
 }
 
-func (x *JobsArchived) GetFailure() *Failure {
+func (x *ArchiveJobsResult) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
 	}
@@ -1308,7 +1308,7 @@ func (x *SetDrain) GetDrained() bool {
 	return false
 }
 
-type DrainSet struct {
+type SetDrainResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
@@ -1316,20 +1316,20 @@ type DrainSet struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *DrainSet) Reset() {
-	*x = DrainSet{}
+func (x *SetDrainResult) Reset() {
+	*x = SetDrainResult{}
 	mi := &file_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *DrainSet) String() string {
+func (x *SetDrainResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*DrainSet) ProtoMessage() {}
+func (*SetDrainResult) ProtoMessage() {}
 
-func (x *DrainSet) ProtoReflect() protoreflect.Message {
+func (x *SetDrainResult) ProtoReflect() protoreflect.Message {
 	mi := &file_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1341,47 +1341,47 @@ func (x *DrainSet) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use DrainSet.ProtoReflect.Descriptor instead.
-func (*DrainSet) Descriptor() ([]byte, []int) {
+// Deprecated: Use SetDrainResult.ProtoReflect.Descriptor instead.
+func (*SetDrainResult) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{22}
 }
 
-func (x *DrainSet) GetRequest() uint64 {
+func (x *SetDrainResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *DrainSet) GetFailure() *Failure {
+func (x *SetDrainResult) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
 	}
 	return nil
 }
 
-// AskStatus asks how the queue stands.
-type AskStatus struct {
+// GetQueueStatus asks how the queue stands.
+type GetQueueStatus struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AskStatus) Reset() {
-	*x = AskStatus{}
+func (x *GetQueueStatus) Reset() {
+	*x = GetQueueStatus{}
 	mi := &file_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AskStatus) String() string {
+func (x *GetQueueStatus) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AskStatus) ProtoMessage() {}
+func (*GetQueueStatus) ProtoMessage() {}
 
-func (x *AskStatus) ProtoReflect() protoreflect.Message {
+func (x *GetQueueStatus) ProtoReflect() protoreflect.Message {
 	mi := &file_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1393,45 +1393,45 @@ func (x *AskStatus) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AskStatus.ProtoReflect.Descriptor instead.
-func (*AskStatus) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetQueueStatus.ProtoReflect.Descriptor instead.
+func (*GetQueueStatus) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{23}
 }
 
-func (x *AskStatus) GetRequest() uint64 {
+func (x *GetQueueStatus) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-type QueueStatus struct {
+type GetQueueStatusResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Serial        int64                  `protobuf:"varint,2,opt,name=serial,proto3" json:"serial,omitempty"`
 	Drained       bool                   `protobuf:"varint,3,opt,name=drained,proto3" json:"drained,omitempty"`
 	Jobs          map[int32]int64        `protobuf:"bytes,4,rep,name=jobs,proto3" json:"jobs,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // live ones, by status
-	Out           []*JobInfo             `protobuf:"bytes,5,rep,name=out,proto3" json:"out,omitempty"`                                                                               // with the jobs actor
+	Active        []*JobInfo             `protobuf:"bytes,5,rep,name=active,proto3" json:"active,omitempty"`                                                                         // with the jobs actor
 	Quarantined   []string               `protobuf:"bytes,6,rep,name=quarantined,proto3" json:"quarantined,omitempty"`                                                               // since the daemon's start
 	WithSecrets   int64                  `protobuf:"varint,7,opt,name=with_secrets,json=withSecrets,proto3" json:"with_secrets,omitempty"`                                           // queued jobs whose secrets would not survive the daemon
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *QueueStatus) Reset() {
-	*x = QueueStatus{}
+func (x *GetQueueStatusResult) Reset() {
+	*x = GetQueueStatusResult{}
 	mi := &file_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *QueueStatus) String() string {
+func (x *GetQueueStatusResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*QueueStatus) ProtoMessage() {}
+func (*GetQueueStatusResult) ProtoMessage() {}
 
-func (x *QueueStatus) ProtoReflect() protoreflect.Message {
+func (x *GetQueueStatusResult) ProtoReflect() protoreflect.Message {
 	mi := &file_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1443,54 +1443,54 @@ func (x *QueueStatus) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use QueueStatus.ProtoReflect.Descriptor instead.
-func (*QueueStatus) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetQueueStatusResult.ProtoReflect.Descriptor instead.
+func (*GetQueueStatusResult) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{24}
 }
 
-func (x *QueueStatus) GetRequest() uint64 {
+func (x *GetQueueStatusResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *QueueStatus) GetSerial() int64 {
+func (x *GetQueueStatusResult) GetSerial() int64 {
 	if x != nil {
 		return x.Serial
 	}
 	return 0
 }
 
-func (x *QueueStatus) GetDrained() bool {
+func (x *GetQueueStatusResult) GetDrained() bool {
 	if x != nil {
 		return x.Drained
 	}
 	return false
 }
 
-func (x *QueueStatus) GetJobs() map[int32]int64 {
+func (x *GetQueueStatusResult) GetJobs() map[int32]int64 {
 	if x != nil {
 		return x.Jobs
 	}
 	return nil
 }
 
-func (x *QueueStatus) GetOut() []*JobInfo {
+func (x *GetQueueStatusResult) GetActive() []*JobInfo {
 	if x != nil {
-		return x.Out
+		return x.Active
 	}
 	return nil
 }
 
-func (x *QueueStatus) GetQuarantined() []string {
+func (x *GetQueueStatusResult) GetQuarantined() []string {
 	if x != nil {
 		return x.Quarantined
 	}
 	return nil
 }
 
-func (x *QueueStatus) GetWithSecrets() int64 {
+func (x *GetQueueStatusResult) GetWithSecrets() int64 {
 	if x != nil {
 		return x.WithSecrets
 	}
@@ -1513,15 +1513,15 @@ const file_job_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12/\n" +
 	"\x04jobs\x18\x02 \x03(\v2\x1b.lockstep.messages.JobDraftR\x04jobs\x12!\n" +
 	"\fignore_drain\x18\x03 \x01(\bR\vignoreDrain\x12\x0e\n" +
-	"\x02by\x18\x04 \x01(\tR\x02by\"q\n" +
-	"\rJobsSubmitted\x12\x18\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\"t\n" +
+	"\x10SubmitJobsResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\x03R\x03ids\x124\n" +
-	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\")\n" +
-	"\rAskSubmission\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"*\n" +
-	"\x0eSubmissionLost\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xe8\x01\n" +
+	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"+\n" +
+	"\x0fCheckSubmission\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"1\n" +
+	"\x15CheckSubmissionResult\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xfd\x01\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x05R\x06status\x12\x1a\n" +
@@ -1531,37 +1531,33 @@ const file_job_proto_rawDesc = "" +
 	"receivedUs\x12\x19\n" +
 	"\bstart_us\x18\x06 \x01(\x03R\astartUs\x12\x15\n" +
 	"\x06end_us\x18\a \x01(\x03R\x05endUs\x12\x18\n" +
-	"\aencoded\x18\b \x01(\fR\aencoded\x12\x12\n" +
-	"\x04held\x18\t \x01(\bR\x04held\"H\n" +
+	"\aencoded\x18\b \x01(\fR\aencoded\x12'\n" +
+	"\x0fdependency_wait\x18\t \x01(\bR\x0edependencyWait\"H\n" +
 	"\bListJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\x03R\x03ids\x12\x10\n" +
-	"\x03all\x18\x03 \x01(\bR\x03all\"U\n" +
-	"\n" +
-	"JobsListed\x12\x18\n" +
+	"\x03all\x18\x03 \x01(\bR\x03all\"Y\n" +
+	"\x0eListJobsResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12-\n" +
 	"\x04rows\x18\x02 \x03(\v2\x19.lockstep.messages.JobRowR\x04rows\"b\n" +
 	"\x06JobRow\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aunknown\x18\x02 \x01(\bR\aunknown\x12.\n" +
-	"\x04info\x18\x03 \x01(\v2\x1a.lockstep.messages.JobInfoR\x04info\"4\n" +
-	"\bWatchJob\x12\x18\n" +
+	"\x04info\x18\x03 \x01(\v2\x1a.lockstep.messages.JobInfoR\x04info\"8\n" +
+	"\fSubscribeJob\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\x03R\x02id\"S\n" +
-	"\n" +
-	"JobWatched\x12\x18\n" +
+	"\x02id\x18\x02 \x01(\x03R\x02id\"[\n" +
+	"\x12SubscribeJobResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12+\n" +
-	"\x03row\x18\x02 \x01(\v2\x19.lockstep.messages.JobRowR\x03row\"\x1c\n" +
-	"\n" +
-	"UnwatchJob\x12\x0e\n" +
+	"\x03row\x18\x02 \x01(\v2\x19.lockstep.messages.JobRowR\x03row\" \n" +
+	"\x0eUnsubscribeJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"V\n" +
 	"\n" +
 	"JobChanged\x12.\n" +
 	"\x04info\x18\x01 \x01(\v2\x1a.lockstep.messages.JobInfoR\x04info\x12\x18\n" +
-	"\aencoded\x18\x02 \x01(\fR\aencoded\"\f\n" +
-	"\n" +
-	"FollowJobs\"U\n" +
-	"\aJobNews\x12.\n" +
+	"\aencoded\x18\x02 \x01(\fR\aencoded\"\x12\n" +
+	"\x10SubscribeAllJobs\"^\n" +
+	"\x10JobStatesChanged\x12.\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x1a.lockstep.messages.JobInfoR\x04jobs\x12\x1a\n" +
 	"\barchived\x18\x02 \x03(\x03R\barchived\"I\n" +
 	"\tCancelJob\x12\x18\n" +
@@ -1571,8 +1567,8 @@ const file_job_proto_rawDesc = "" +
 	"\x0eChangePriority\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x1a\n" +
-	"\bpriority\x18\x03 \x01(\x05R\bpriority\"O\n" +
-	"\vJobAnswered\x12\x18\n" +
+	"\bpriority\x18\x03 \x01(\x05R\bpriority\"R\n" +
+	"\x0eOrderJobResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\bR\x04done\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\"i\n" +
@@ -1580,26 +1576,26 @@ const file_job_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x13\n" +
 	"\x05age_s\x18\x03 \x01(\x03R\x04ageS\x12\x1b\n" +
-	"\ttimeout_s\x18\x04 \x01(\x03R\btimeoutS\"\x8e\x01\n" +
-	"\fJobsArchived\x12\x18\n" +
+	"\ttimeout_s\x18\x04 \x01(\x03R\btimeoutS\"\x9d\x01\n" +
+	"\x11ArchiveJobsResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x1a\n" +
-	"\barchived\x18\x02 \x01(\x03R\barchived\x12\x12\n" +
-	"\x04left\x18\x03 \x01(\x03R\x04left\x124\n" +
+	"\barchived\x18\x02 \x01(\x03R\barchived\x12\x1c\n" +
+	"\tremaining\x18\x03 \x01(\x03R\tremaining\x124\n" +
 	"\afailure\x18\x04 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\">\n" +
 	"\bSetDrain\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x18\n" +
-	"\adrained\x18\x02 \x01(\bR\adrained\"Z\n" +
-	"\bDrainSet\x12\x18\n" +
+	"\adrained\x18\x02 \x01(\bR\adrained\"`\n" +
+	"\x0eSetDrainResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
-	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"%\n" +
-	"\tAskStatus\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xc3\x02\n" +
-	"\vQueueStatus\x12\x18\n" +
+	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"*\n" +
+	"\x0eGetQueueStatus\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xdb\x02\n" +
+	"\x14GetQueueStatusResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x16\n" +
 	"\x06serial\x18\x02 \x01(\x03R\x06serial\x12\x18\n" +
-	"\adrained\x18\x03 \x01(\bR\adrained\x12<\n" +
-	"\x04jobs\x18\x04 \x03(\v2(.lockstep.messages.QueueStatus.JobsEntryR\x04jobs\x12,\n" +
-	"\x03out\x18\x05 \x03(\v2\x1a.lockstep.messages.JobInfoR\x03out\x12 \n" +
+	"\adrained\x18\x03 \x01(\bR\adrained\x12E\n" +
+	"\x04jobs\x18\x04 \x03(\v21.lockstep.messages.GetQueueStatusResult.JobsEntryR\x04jobs\x122\n" +
+	"\x06active\x18\x05 \x03(\v2\x1a.lockstep.messages.JobInfoR\x06active\x12 \n" +
 	"\vquarantined\x18\x06 \x03(\tR\vquarantined\x12!\n" +
 	"\fwith_secrets\x18\a \x01(\x03R\vwithSecrets\x1a7\n" +
 	"\tJobsEntry\x12\x10\n" +
@@ -1620,47 +1616,47 @@ func file_job_proto_rawDescGZIP() []byte {
 
 var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_job_proto_goTypes = []any{
-	(*OpDraft)(nil),        // 0: lockstep.messages.OpDraft
-	(*JobDraft)(nil),       // 1: lockstep.messages.JobDraft
-	(*SubmitJobs)(nil),     // 2: lockstep.messages.SubmitJobs
-	(*JobsSubmitted)(nil),  // 3: lockstep.messages.JobsSubmitted
-	(*AskSubmission)(nil),  // 4: lockstep.messages.AskSubmission
-	(*SubmissionLost)(nil), // 5: lockstep.messages.SubmissionLost
-	(*JobInfo)(nil),        // 6: lockstep.messages.JobInfo
-	(*ListJobs)(nil),       // 7: lockstep.messages.ListJobs
-	(*JobsListed)(nil),     // 8: lockstep.messages.JobsListed
-	(*JobRow)(nil),         // 9: lockstep.messages.JobRow
-	(*WatchJob)(nil),       // 10: lockstep.messages.WatchJob
-	(*JobWatched)(nil),     // 11: lockstep.messages.JobWatched
-	(*UnwatchJob)(nil),     // 12: lockstep.messages.UnwatchJob
-	(*JobChanged)(nil),     // 13: lockstep.messages.JobChanged
-	(*FollowJobs)(nil),     // 14: lockstep.messages.FollowJobs
-	(*JobNews)(nil),        // 15: lockstep.messages.JobNews
-	(*CancelJob)(nil),      // 16: lockstep.messages.CancelJob
-	(*ChangePriority)(nil), // 17: lockstep.messages.ChangePriority
-	(*JobAnswered)(nil),    // 18: lockstep.messages.JobAnswered
-	(*ArchiveJobs)(nil),    // 19: lockstep.messages.ArchiveJobs
-	(*JobsArchived)(nil),   // 20: lockstep.messages.JobsArchived
-	(*SetDrain)(nil),       // 21: lockstep.messages.SetDrain
-	(*DrainSet)(nil),       // 22: lockstep.messages.DrainSet
-	(*AskStatus)(nil),      // 23: lockstep.messages.AskStatus
-	(*QueueStatus)(nil),    // 24: lockstep.messages.QueueStatus
-	nil,                    // 25: lockstep.messages.QueueStatus.JobsEntry
-	(*Failure)(nil),        // 26: lockstep.messages.Failure
+	(*OpDraft)(nil),               // 0: lockstep.messages.OpDraft
+	(*JobDraft)(nil),              // 1: lockstep.messages.JobDraft
+	(*SubmitJobs)(nil),            // 2: lockstep.messages.SubmitJobs
+	(*SubmitJobsResult)(nil),      // 3: lockstep.messages.SubmitJobsResult
+	(*CheckSubmission)(nil),       // 4: lockstep.messages.CheckSubmission
+	(*CheckSubmissionResult)(nil), // 5: lockstep.messages.CheckSubmissionResult
+	(*JobInfo)(nil),               // 6: lockstep.messages.JobInfo
+	(*ListJobs)(nil),              // 7: lockstep.messages.ListJobs
+	(*ListJobsResult)(nil),        // 8: lockstep.messages.ListJobsResult
+	(*JobRow)(nil),                // 9: lockstep.messages.JobRow
+	(*SubscribeJob)(nil),          // 10: lockstep.messages.SubscribeJob
+	(*SubscribeJobResult)(nil),    // 11: lockstep.messages.SubscribeJobResult
+	(*UnsubscribeJob)(nil),        // 12: lockstep.messages.UnsubscribeJob
+	(*JobChanged)(nil),            // 13: lockstep.messages.JobChanged
+	(*SubscribeAllJobs)(nil),      // 14: lockstep.messages.SubscribeAllJobs
+	(*JobStatesChanged)(nil),      // 15: lockstep.messages.JobStatesChanged
+	(*CancelJob)(nil),             // 16: lockstep.messages.CancelJob
+	(*ChangePriority)(nil),        // 17: lockstep.messages.ChangePriority
+	(*OrderJobResult)(nil),        // 18: lockstep.messages.OrderJobResult
+	(*ArchiveJobs)(nil),           // 19: lockstep.messages.ArchiveJobs
+	(*ArchiveJobsResult)(nil),     // 20: lockstep.messages.ArchiveJobsResult
+	(*SetDrain)(nil),              // 21: lockstep.messages.SetDrain
+	(*SetDrainResult)(nil),        // 22: lockstep.messages.SetDrainResult
+	(*GetQueueStatus)(nil),        // 23: lockstep.messages.GetQueueStatus
+	(*GetQueueStatusResult)(nil),  // 24: lockstep.messages.GetQueueStatusResult
+	nil,                           // 25: lockstep.messages.GetQueueStatusResult.JobsEntry
+	(*Failure)(nil),               // 26: lockstep.messages.Failure
 }
 var file_job_proto_depIdxs = []int32{
 	0,  // 0: lockstep.messages.JobDraft.ops:type_name -> lockstep.messages.OpDraft
 	1,  // 1: lockstep.messages.SubmitJobs.jobs:type_name -> lockstep.messages.JobDraft
-	26, // 2: lockstep.messages.JobsSubmitted.failure:type_name -> lockstep.messages.Failure
-	9,  // 3: lockstep.messages.JobsListed.rows:type_name -> lockstep.messages.JobRow
+	26, // 2: lockstep.messages.SubmitJobsResult.failure:type_name -> lockstep.messages.Failure
+	9,  // 3: lockstep.messages.ListJobsResult.rows:type_name -> lockstep.messages.JobRow
 	6,  // 4: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
-	9,  // 5: lockstep.messages.JobWatched.row:type_name -> lockstep.messages.JobRow
+	9,  // 5: lockstep.messages.SubscribeJobResult.row:type_name -> lockstep.messages.JobRow
 	6,  // 6: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
-	6,  // 7: lockstep.messages.JobNews.jobs:type_name -> lockstep.messages.JobInfo
-	26, // 8: lockstep.messages.JobsArchived.failure:type_name -> lockstep.messages.Failure
-	26, // 9: lockstep.messages.DrainSet.failure:type_name -> lockstep.messages.Failure
-	25, // 10: lockstep.messages.QueueStatus.jobs:type_name -> lockstep.messages.QueueStatus.JobsEntry
-	6,  // 11: lockstep.messages.QueueStatus.out:type_name -> lockstep.messages.JobInfo
+	6,  // 7: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
+	26, // 8: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
+	26, // 9: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
+	25, // 10: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
+	6,  // 11: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
 	12, // [12:12] is the sub-list for method output_type
 	12, // [12:12] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name

@@ -28,7 +28,7 @@ const (
 // twice (locks.md 2.1).
 type LocksStarted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Incarnation   uint64                 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -63,16 +63,16 @@ func (*LocksStarted) Descriptor() ([]byte, []int) {
 	return file_locks_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *LocksStarted) GetEpoch() uint64 {
+func (x *LocksStarted) GetIncarnation() uint64 {
 	if x != nil {
-		return x.Epoch
+		return x.Incarnation
 	}
 	return 0
 }
 
-// LockCall is one call about locks, as it is on the wire: the function's name
+// CallLocks is one call about locks, as it is on the wire: the function's name
 // and the JSON array of its arguments (locks.md 2.3).
-type LockCall struct {
+type CallLocks struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Function      string                 `protobuf:"bytes,2,opt,name=function,proto3" json:"function,omitempty"`
@@ -81,20 +81,20 @@ type LockCall struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *LockCall) Reset() {
-	*x = LockCall{}
+func (x *CallLocks) Reset() {
+	*x = CallLocks{}
 	mi := &file_locks_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *LockCall) String() string {
+func (x *CallLocks) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*LockCall) ProtoMessage() {}
+func (*CallLocks) ProtoMessage() {}
 
-func (x *LockCall) ProtoReflect() protoreflect.Message {
+func (x *CallLocks) ProtoReflect() protoreflect.Message {
 	mi := &file_locks_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -106,34 +106,34 @@ func (x *LockCall) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use LockCall.ProtoReflect.Descriptor instead.
-func (*LockCall) Descriptor() ([]byte, []int) {
+// Deprecated: Use CallLocks.ProtoReflect.Descriptor instead.
+func (*CallLocks) Descriptor() ([]byte, []int) {
 	return file_locks_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *LockCall) GetRequest() uint64 {
+func (x *CallLocks) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *LockCall) GetFunction() string {
+func (x *CallLocks) GetFunction() string {
 	if x != nil {
 		return x.Function
 	}
 	return ""
 }
 
-func (x *LockCall) GetArgs() []byte {
+func (x *CallLocks) GetArgs() []byte {
 	if x != nil {
 		return x.Args
 	}
 	return nil
 }
 
-// LockAnswered leaves only after all that it says is written. `result` is JSON.
-type LockAnswered struct {
+// CallLocksResult leaves only after all that it says is written. `result` is JSON.
+type CallLocksResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Result        []byte                 `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
@@ -142,20 +142,20 @@ type LockAnswered struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *LockAnswered) Reset() {
-	*x = LockAnswered{}
+func (x *CallLocksResult) Reset() {
+	*x = CallLocksResult{}
 	mi := &file_locks_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *LockAnswered) String() string {
+func (x *CallLocksResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*LockAnswered) ProtoMessage() {}
+func (*CallLocksResult) ProtoMessage() {}
 
-func (x *LockAnswered) ProtoReflect() protoreflect.Message {
+func (x *CallLocksResult) ProtoReflect() protoreflect.Message {
 	mi := &file_locks_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -167,55 +167,55 @@ func (x *LockAnswered) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use LockAnswered.ProtoReflect.Descriptor instead.
-func (*LockAnswered) Descriptor() ([]byte, []int) {
+// Deprecated: Use CallLocksResult.ProtoReflect.Descriptor instead.
+func (*CallLocksResult) Descriptor() ([]byte, []int) {
 	return file_locks_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *LockAnswered) GetRequest() uint64 {
+func (x *CallLocksResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *LockAnswered) GetResult() []byte {
+func (x *CallLocksResult) GetResult() []byte {
 	if x != nil {
 		return x.Result
 	}
 	return nil
 }
 
-func (x *LockAnswered) GetFailure() *Failure {
+func (x *CallLocksResult) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
 	}
 	return nil
 }
 
-// OwnerDead: the process behind a livelock is gone. OwnersDead is the answer to
+// OwnerDied: the process behind a livelock is gone. OwnersProbed is the answer to
 // a look at all of them.
-type OwnerDead struct {
+type OwnerDied struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Livelock      string                 `protobuf:"bytes,1,opt,name=livelock,proto3" json:"livelock,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *OwnerDead) Reset() {
-	*x = OwnerDead{}
+func (x *OwnerDied) Reset() {
+	*x = OwnerDied{}
 	mi := &file_locks_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *OwnerDead) String() string {
+func (x *OwnerDied) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*OwnerDead) ProtoMessage() {}
+func (*OwnerDied) ProtoMessage() {}
 
-func (x *OwnerDead) ProtoReflect() protoreflect.Message {
+func (x *OwnerDied) ProtoReflect() protoreflect.Message {
 	mi := &file_locks_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -227,40 +227,40 @@ func (x *OwnerDead) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use OwnerDead.ProtoReflect.Descriptor instead.
-func (*OwnerDead) Descriptor() ([]byte, []int) {
+// Deprecated: Use OwnerDied.ProtoReflect.Descriptor instead.
+func (*OwnerDied) Descriptor() ([]byte, []int) {
 	return file_locks_proto_rawDescGZIP(), []int{3}
 }
 
-func (x *OwnerDead) GetLivelock() string {
+func (x *OwnerDied) GetLivelock() string {
 	if x != nil {
 		return x.Livelock
 	}
 	return ""
 }
 
-type OwnersDead struct {
+type OwnersProbed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	Livelocks     []string               `protobuf:"bytes,2,rep,name=livelocks,proto3" json:"livelocks,omitempty"`
+	DeadLivelocks []string               `protobuf:"bytes,2,rep,name=dead_livelocks,json=deadLivelocks,proto3" json:"dead_livelocks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *OwnersDead) Reset() {
-	*x = OwnersDead{}
+func (x *OwnersProbed) Reset() {
+	*x = OwnersProbed{}
 	mi := &file_locks_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *OwnersDead) String() string {
+func (x *OwnersProbed) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*OwnersDead) ProtoMessage() {}
+func (*OwnersProbed) ProtoMessage() {}
 
-func (x *OwnersDead) ProtoReflect() protoreflect.Message {
+func (x *OwnersProbed) ProtoReflect() protoreflect.Message {
 	mi := &file_locks_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -272,48 +272,48 @@ func (x *OwnersDead) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use OwnersDead.ProtoReflect.Descriptor instead.
-func (*OwnersDead) Descriptor() ([]byte, []int) {
+// Deprecated: Use OwnersProbed.ProtoReflect.Descriptor instead.
+func (*OwnersProbed) Descriptor() ([]byte, []int) {
 	return file_locks_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *OwnersDead) GetRequest() uint64 {
+func (x *OwnersProbed) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *OwnersDead) GetLivelocks() []string {
+func (x *OwnersProbed) GetDeadLivelocks() []string {
 	if x != nil {
-		return x.Livelocks
+		return x.DeadLivelocks
 	}
 	return nil
 }
 
-// AskJobOver asks for JobOver as soon as a job is not, or not any more, in
+// AwaitJobCleanup asks for JobCleanedUp as soon as a job is not, or not any more, in
 // anybody's hands.
-type AskJobOver struct {
+type AwaitJobCleanup struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AskJobOver) Reset() {
-	*x = AskJobOver{}
+func (x *AwaitJobCleanup) Reset() {
+	*x = AwaitJobCleanup{}
 	mi := &file_locks_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AskJobOver) String() string {
+func (x *AwaitJobCleanup) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AskJobOver) ProtoMessage() {}
+func (*AwaitJobCleanup) ProtoMessage() {}
 
-func (x *AskJobOver) ProtoReflect() protoreflect.Message {
+func (x *AwaitJobCleanup) ProtoReflect() protoreflect.Message {
 	mi := &file_locks_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -325,41 +325,41 @@ func (x *AskJobOver) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AskJobOver.ProtoReflect.Descriptor instead.
-func (*AskJobOver) Descriptor() ([]byte, []int) {
+// Deprecated: Use AwaitJobCleanup.ProtoReflect.Descriptor instead.
+func (*AwaitJobCleanup) Descriptor() ([]byte, []int) {
 	return file_locks_proto_rawDescGZIP(), []int{5}
 }
 
-func (x *AskJobOver) GetId() int64 {
+func (x *AwaitJobCleanup) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-// JobOver: nothing of the job's process is left, and its end is on the disk:
+// JobCleanedUp: nothing of the job's process is left, and its end is on the disk:
 // what it has locked may be given to others.
-type JobOver struct {
+type JobCleanedUp struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *JobOver) Reset() {
-	*x = JobOver{}
+func (x *JobCleanedUp) Reset() {
+	*x = JobCleanedUp{}
 	mi := &file_locks_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *JobOver) String() string {
+func (x *JobCleanedUp) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*JobOver) ProtoMessage() {}
+func (*JobCleanedUp) ProtoMessage() {}
 
-func (x *JobOver) ProtoReflect() protoreflect.Message {
+func (x *JobCleanedUp) ProtoReflect() protoreflect.Message {
 	mi := &file_locks_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -371,39 +371,39 @@ func (x *JobOver) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use JobOver.ProtoReflect.Descriptor instead.
-func (*JobOver) Descriptor() ([]byte, []int) {
+// Deprecated: Use JobCleanedUp.ProtoReflect.Descriptor instead.
+func (*JobCleanedUp) Descriptor() ([]byte, []int) {
 	return file_locks_proto_rawDescGZIP(), []int{6}
 }
 
-func (x *JobOver) GetId() int64 {
+func (x *JobCleanedUp) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-// AskLocks asks for LocksChanged with all owners.
-type AskLocks struct {
+// PublishLocks asks for LocksPublished with all owners.
+type PublishLocks struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AskLocks) Reset() {
-	*x = AskLocks{}
+func (x *PublishLocks) Reset() {
+	*x = PublishLocks{}
 	mi := &file_locks_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AskLocks) String() string {
+func (x *PublishLocks) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AskLocks) ProtoMessage() {}
+func (*PublishLocks) ProtoMessage() {}
 
-func (x *AskLocks) ProtoReflect() protoreflect.Message {
+func (x *PublishLocks) ProtoReflect() protoreflect.Message {
 	mi := &file_locks_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -415,36 +415,36 @@ func (x *AskLocks) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AskLocks.ProtoReflect.Descriptor instead.
-func (*AskLocks) Descriptor() ([]byte, []int) {
+// Deprecated: Use PublishLocks.ProtoReflect.Descriptor instead.
+func (*PublishLocks) Descriptor() ([]byte, []int) {
 	return file_locks_proto_rawDescGZIP(), []int{7}
 }
 
-// LocksChanged is journal lines of owners whose locks or requests are others now;
+// LocksPublished is journal lines of owners whose locks or requests are others now;
 // `all`: there are no other owners. `epoch` is that of LocksStarted.
-type LocksChanged struct {
+type LocksPublished struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Records       []byte                 `protobuf:"bytes,1,opt,name=records,proto3" json:"records,omitempty"`
-	All           bool                   `protobuf:"varint,2,opt,name=all,proto3" json:"all,omitempty"`
-	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Complete      bool                   `protobuf:"varint,2,opt,name=complete,proto3" json:"complete,omitempty"`
+	Incarnation   uint64                 `protobuf:"varint,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *LocksChanged) Reset() {
-	*x = LocksChanged{}
+func (x *LocksPublished) Reset() {
+	*x = LocksPublished{}
 	mi := &file_locks_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *LocksChanged) String() string {
+func (x *LocksPublished) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*LocksChanged) ProtoMessage() {}
+func (*LocksPublished) ProtoMessage() {}
 
-func (x *LocksChanged) ProtoReflect() protoreflect.Message {
+func (x *LocksPublished) ProtoReflect() protoreflect.Message {
 	mi := &file_locks_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -456,56 +456,56 @@ func (x *LocksChanged) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use LocksChanged.ProtoReflect.Descriptor instead.
-func (*LocksChanged) Descriptor() ([]byte, []int) {
+// Deprecated: Use LocksPublished.ProtoReflect.Descriptor instead.
+func (*LocksPublished) Descriptor() ([]byte, []int) {
 	return file_locks_proto_rawDescGZIP(), []int{8}
 }
 
-func (x *LocksChanged) GetRecords() []byte {
+func (x *LocksPublished) GetRecords() []byte {
 	if x != nil {
 		return x.Records
 	}
 	return nil
 }
 
-func (x *LocksChanged) GetAll() bool {
+func (x *LocksPublished) GetComplete() bool {
 	if x != nil {
-		return x.All
+		return x.Complete
 	}
 	return false
 }
 
-func (x *LocksChanged) GetEpoch() uint64 {
+func (x *LocksPublished) GetIncarnation() uint64 {
 	if x != nil {
-		return x.Epoch
+		return x.Incarnation
 	}
 	return 0
 }
 
-// WithholdLocks: a job may not be given locks any more that it waits for, nor wait
+// SetLockPause: a job may not be given locks any more that it waits for, nor wait
 // for more, until it may again. Its process is told so.
-type WithholdLocks struct {
+type SetLockPause struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Withhold      bool                   `protobuf:"varint,2,opt,name=withhold,proto3" json:"withhold,omitempty"`
+	Paused        bool                   `protobuf:"varint,2,opt,name=paused,proto3" json:"paused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *WithholdLocks) Reset() {
-	*x = WithholdLocks{}
+func (x *SetLockPause) Reset() {
+	*x = SetLockPause{}
 	mi := &file_locks_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *WithholdLocks) String() string {
+func (x *SetLockPause) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*WithholdLocks) ProtoMessage() {}
+func (*SetLockPause) ProtoMessage() {}
 
-func (x *WithholdLocks) ProtoReflect() protoreflect.Message {
+func (x *SetLockPause) ProtoReflect() protoreflect.Message {
 	mi := &file_locks_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -517,49 +517,49 @@ func (x *WithholdLocks) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use WithholdLocks.ProtoReflect.Descriptor instead.
-func (*WithholdLocks) Descriptor() ([]byte, []int) {
+// Deprecated: Use SetLockPause.ProtoReflect.Descriptor instead.
+func (*SetLockPause) Descriptor() ([]byte, []int) {
 	return file_locks_proto_rawDescGZIP(), []int{9}
 }
 
-func (x *WithholdLocks) GetId() int64 {
+func (x *SetLockPause) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-func (x *WithholdLocks) GetWithhold() bool {
+func (x *SetLockPause) GetPaused() bool {
 	if x != nil {
-		return x.Withhold
+		return x.Paused
 	}
 	return false
 }
 
-// WithholdingTold is all jobs that may not be given locks, for the lock manager of
+// SetLockPauses is all jobs that may not be given locks, for the lock manager of
 // that epoch. Until it comes no job that asks is given any.
-type WithholdingTold struct {
+type SetLockPauses struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Incarnation   uint64                 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	Ids           []int64                `protobuf:"varint,2,rep,packed,name=ids,proto3" json:"ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *WithholdingTold) Reset() {
-	*x = WithholdingTold{}
+func (x *SetLockPauses) Reset() {
+	*x = SetLockPauses{}
 	mi := &file_locks_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *WithholdingTold) String() string {
+func (x *SetLockPauses) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*WithholdingTold) ProtoMessage() {}
+func (*SetLockPauses) ProtoMessage() {}
 
-func (x *WithholdingTold) ProtoReflect() protoreflect.Message {
+func (x *SetLockPauses) ProtoReflect() protoreflect.Message {
 	mi := &file_locks_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -571,19 +571,19 @@ func (x *WithholdingTold) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use WithholdingTold.ProtoReflect.Descriptor instead.
-func (*WithholdingTold) Descriptor() ([]byte, []int) {
+// Deprecated: Use SetLockPauses.ProtoReflect.Descriptor instead.
+func (*SetLockPauses) Descriptor() ([]byte, []int) {
 	return file_locks_proto_rawDescGZIP(), []int{10}
 }
 
-func (x *WithholdingTold) GetEpoch() uint64 {
+func (x *SetLockPauses) GetIncarnation() uint64 {
 	if x != nil {
-		return x.Epoch
+		return x.Incarnation
 	}
 	return 0
 }
 
-func (x *WithholdingTold) GetIds() []int64 {
+func (x *SetLockPauses) GetIds() []int64 {
 	if x != nil {
 		return x.Ids
 	}
@@ -594,39 +594,36 @@ var File_locks_proto protoreflect.FileDescriptor
 
 const file_locks_proto_rawDesc = "" +
 	"\n" +
-	"\vlocks.proto\x12\x11lockstep.messages\x1a\rfailure.proto\"$\n" +
-	"\fLocksStarted\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"T\n" +
-	"\bLockCall\x12\x18\n" +
+	"\vlocks.proto\x12\x11lockstep.messages\x1a\rfailure.proto\"0\n" +
+	"\fLocksStarted\x12 \n" +
+	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\"U\n" +
+	"\tCallLocks\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x1a\n" +
 	"\bfunction\x18\x02 \x01(\tR\bfunction\x12\x12\n" +
-	"\x04args\x18\x03 \x01(\fR\x04args\"v\n" +
-	"\fLockAnswered\x12\x18\n" +
+	"\x04args\x18\x03 \x01(\fR\x04args\"y\n" +
+	"\x0fCallLocksResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\fR\x06result\x124\n" +
 	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"'\n" +
-	"\tOwnerDead\x12\x1a\n" +
-	"\blivelock\x18\x01 \x01(\tR\blivelock\"D\n" +
-	"\n" +
-	"OwnersDead\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x1c\n" +
-	"\tlivelocks\x18\x02 \x03(\tR\tlivelocks\"\x1c\n" +
-	"\n" +
-	"AskJobOver\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"\x19\n" +
-	"\aJobOver\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"\n" +
-	"\n" +
-	"\bAskLocks\"P\n" +
-	"\fLocksChanged\x12\x18\n" +
-	"\arecords\x18\x01 \x01(\fR\arecords\x12\x10\n" +
-	"\x03all\x18\x02 \x01(\bR\x03all\x12\x14\n" +
-	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\";\n" +
-	"\rWithholdLocks\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x1a\n" +
-	"\bwithhold\x18\x02 \x01(\bR\bwithhold\"9\n" +
-	"\x0fWithholdingTold\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x10\n" +
+	"\tOwnerDied\x12\x1a\n" +
+	"\blivelock\x18\x01 \x01(\tR\blivelock\"O\n" +
+	"\fOwnersProbed\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12%\n" +
+	"\x0edead_livelocks\x18\x02 \x03(\tR\rdeadLivelocks\"!\n" +
+	"\x0fAwaitJobCleanup\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"\x1e\n" +
+	"\fJobCleanedUp\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"\x0e\n" +
+	"\fPublishLocks\"h\n" +
+	"\x0eLocksPublished\x12\x18\n" +
+	"\arecords\x18\x01 \x01(\fR\arecords\x12\x1a\n" +
+	"\bcomplete\x18\x02 \x01(\bR\bcomplete\x12 \n" +
+	"\vincarnation\x18\x03 \x01(\x04R\vincarnation\"6\n" +
+	"\fSetLockPause\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
+	"\x06paused\x18\x02 \x01(\bR\x06paused\"C\n" +
+	"\rSetLockPauses\x12 \n" +
+	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\x03R\x03idsB\x13Z\x11lockstep/messagesb\x06proto3"
 
 var (
@@ -644,20 +641,20 @@ func file_locks_proto_rawDescGZIP() []byte {
 var file_locks_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_locks_proto_goTypes = []any{
 	(*LocksStarted)(nil),    // 0: lockstep.messages.LocksStarted
-	(*LockCall)(nil),        // 1: lockstep.messages.LockCall
-	(*LockAnswered)(nil),    // 2: lockstep.messages.LockAnswered
-	(*OwnerDead)(nil),       // 3: lockstep.messages.OwnerDead
-	(*OwnersDead)(nil),      // 4: lockstep.messages.OwnersDead
-	(*AskJobOver)(nil),      // 5: lockstep.messages.AskJobOver
-	(*JobOver)(nil),         // 6: lockstep.messages.JobOver
-	(*AskLocks)(nil),        // 7: lockstep.messages.AskLocks
-	(*LocksChanged)(nil),    // 8: lockstep.messages.LocksChanged
-	(*WithholdLocks)(nil),   // 9: lockstep.messages.WithholdLocks
-	(*WithholdingTold)(nil), // 10: lockstep.messages.WithholdingTold
+	(*CallLocks)(nil),       // 1: lockstep.messages.CallLocks
+	(*CallLocksResult)(nil), // 2: lockstep.messages.CallLocksResult
+	(*OwnerDied)(nil),       // 3: lockstep.messages.OwnerDied
+	(*OwnersProbed)(nil),    // 4: lockstep.messages.OwnersProbed
+	(*AwaitJobCleanup)(nil), // 5: lockstep.messages.AwaitJobCleanup
+	(*JobCleanedUp)(nil),    // 6: lockstep.messages.JobCleanedUp
+	(*PublishLocks)(nil),    // 7: lockstep.messages.PublishLocks
+	(*LocksPublished)(nil),  // 8: lockstep.messages.LocksPublished
+	(*SetLockPause)(nil),    // 9: lockstep.messages.SetLockPause
+	(*SetLockPauses)(nil),   // 10: lockstep.messages.SetLockPauses
 	(*Failure)(nil),         // 11: lockstep.messages.Failure
 }
 var file_locks_proto_depIdxs = []int32{
-	11, // 0: lockstep.messages.LockAnswered.failure:type_name -> lockstep.messages.Failure
+	11, // 0: lockstep.messages.CallLocksResult.failure:type_name -> lockstep.messages.Failure
 	1,  // [1:1] is the sub-list for method output_type
 	1,  // [1:1] is the sub-list for method input_type
 	1,  // [1:1] is the sub-list for extension type_name

@@ -140,8 +140,8 @@ func (x *AdoptJob) GetEncoded() []byte {
 	return nil
 }
 
-// JobProgress is a job file's new content, as its writer told it.
-type JobProgress struct {
+// JobProgressed is a job file's new content, as its writer told it.
+type JobProgressed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Encoded       []byte                 `protobuf:"bytes,2,opt,name=encoded,proto3" json:"encoded,omitempty"`
@@ -149,20 +149,20 @@ type JobProgress struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *JobProgress) Reset() {
-	*x = JobProgress{}
+func (x *JobProgressed) Reset() {
+	*x = JobProgressed{}
 	mi := &file_process_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *JobProgress) String() string {
+func (x *JobProgressed) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*JobProgress) ProtoMessage() {}
+func (*JobProgressed) ProtoMessage() {}
 
-func (x *JobProgress) ProtoReflect() protoreflect.Message {
+func (x *JobProgressed) ProtoReflect() protoreflect.Message {
 	mi := &file_process_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -174,19 +174,19 @@ func (x *JobProgress) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use JobProgress.ProtoReflect.Descriptor instead.
-func (*JobProgress) Descriptor() ([]byte, []int) {
+// Deprecated: Use JobProgressed.ProtoReflect.Descriptor instead.
+func (*JobProgressed) Descriptor() ([]byte, []int) {
 	return file_process_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *JobProgress) GetId() int64 {
+func (x *JobProgressed) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-func (x *JobProgress) GetEncoded() []byte {
+func (x *JobProgressed) GetEncoded() []byte {
 	if x != nil {
 		return x.Encoded
 	}
@@ -291,28 +291,28 @@ func (x *JobReturned) GetId() int64 {
 	return 0
 }
 
-// ListJobsInHand asks which jobs the jobs actor answers for.
-type ListJobsInHand struct {
+// ListActiveJobs asks which jobs the jobs actor answers for.
+type ListActiveJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ListJobsInHand) Reset() {
-	*x = ListJobsInHand{}
+func (x *ListActiveJobs) Reset() {
+	*x = ListActiveJobs{}
 	mi := &file_process_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ListJobsInHand) String() string {
+func (x *ListActiveJobs) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ListJobsInHand) ProtoMessage() {}
+func (*ListActiveJobs) ProtoMessage() {}
 
-func (x *ListJobsInHand) ProtoReflect() protoreflect.Message {
+func (x *ListActiveJobs) ProtoReflect() protoreflect.Message {
 	mi := &file_process_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -324,19 +324,19 @@ func (x *ListJobsInHand) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ListJobsInHand.ProtoReflect.Descriptor instead.
-func (*ListJobsInHand) Descriptor() ([]byte, []int) {
+// Deprecated: Use ListActiveJobs.ProtoReflect.Descriptor instead.
+func (*ListActiveJobs) Descriptor() ([]byte, []int) {
 	return file_process_proto_rawDescGZIP(), []int{5}
 }
 
-func (x *ListJobsInHand) GetRequest() uint64 {
+func (x *ListActiveJobs) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-type JobsInHand struct {
+type ListActiveJobsResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Ids           []int64                `protobuf:"varint,2,rep,packed,name=ids,proto3" json:"ids,omitempty"`
@@ -344,20 +344,20 @@ type JobsInHand struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *JobsInHand) Reset() {
-	*x = JobsInHand{}
+func (x *ListActiveJobsResult) Reset() {
+	*x = ListActiveJobsResult{}
 	mi := &file_process_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *JobsInHand) String() string {
+func (x *ListActiveJobsResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*JobsInHand) ProtoMessage() {}
+func (*ListActiveJobsResult) ProtoMessage() {}
 
-func (x *JobsInHand) ProtoReflect() protoreflect.Message {
+func (x *ListActiveJobsResult) ProtoReflect() protoreflect.Message {
 	mi := &file_process_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -369,47 +369,47 @@ func (x *JobsInHand) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use JobsInHand.ProtoReflect.Descriptor instead.
-func (*JobsInHand) Descriptor() ([]byte, []int) {
+// Deprecated: Use ListActiveJobsResult.ProtoReflect.Descriptor instead.
+func (*ListActiveJobsResult) Descriptor() ([]byte, []int) {
 	return file_process_proto_rawDescGZIP(), []int{6}
 }
 
-func (x *JobsInHand) GetRequest() uint64 {
+func (x *ListActiveJobsResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *JobsInHand) GetIds() []int64 {
+func (x *ListActiveJobsResult) GetIds() []int64 {
 	if x != nil {
 		return x.Ids
 	}
 	return nil
 }
 
-// JobsStarted asks the queue which jobs are out, to adopt them.
-type JobsStarted struct {
+// JobsActorStarted asks the queue which jobs are out, to adopt them.
+type JobsActorStarted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Incarnation   uint64                 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *JobsStarted) Reset() {
-	*x = JobsStarted{}
+func (x *JobsActorStarted) Reset() {
+	*x = JobsActorStarted{}
 	mi := &file_process_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *JobsStarted) String() string {
+func (x *JobsActorStarted) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*JobsStarted) ProtoMessage() {}
+func (*JobsActorStarted) ProtoMessage() {}
 
-func (x *JobsStarted) ProtoReflect() protoreflect.Message {
+func (x *JobsActorStarted) ProtoReflect() protoreflect.Message {
 	mi := &file_process_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -421,14 +421,14 @@ func (x *JobsStarted) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use JobsStarted.ProtoReflect.Descriptor instead.
-func (*JobsStarted) Descriptor() ([]byte, []int) {
+// Deprecated: Use JobsActorStarted.ProtoReflect.Descriptor instead.
+func (*JobsActorStarted) Descriptor() ([]byte, []int) {
 	return file_process_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *JobsStarted) GetEpoch() uint64 {
+func (x *JobsActorStarted) GetIncarnation() uint64 {
 	if x != nil {
-		return x.Epoch
+		return x.Incarnation
 	}
 	return 0
 }
@@ -437,7 +437,7 @@ func (x *JobsStarted) GetEpoch() uint64 {
 // that news of an earlier process is not taken for this one's.
 type ProcessNamed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Start         uint64                 `protobuf:"varint,1,opt,name=start,proto3" json:"start,omitempty"`
+	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Pid           int64                  `protobuf:"varint,2,opt,name=pid,proto3" json:"pid,omitempty"`
 	Livelock      string                 `protobuf:"bytes,3,opt,name=livelock,proto3" json:"livelock,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -474,9 +474,9 @@ func (*ProcessNamed) Descriptor() ([]byte, []int) {
 	return file_process_proto_rawDescGZIP(), []int{8}
 }
 
-func (x *ProcessNamed) GetStart() uint64 {
+func (x *ProcessNamed) GetAttempt() uint64 {
 	if x != nil {
-		return x.Start
+		return x.Attempt
 	}
 	return 0
 }
@@ -497,7 +497,7 @@ func (x *ProcessNamed) GetLivelock() string {
 
 type ProcessConfirmed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Start         uint64                 `protobuf:"varint,1,opt,name=start,proto3" json:"start,omitempty"`
+	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -532,36 +532,36 @@ func (*ProcessConfirmed) Descriptor() ([]byte, []int) {
 	return file_process_proto_rawDescGZIP(), []int{9}
 }
 
-func (x *ProcessConfirmed) GetStart() uint64 {
+func (x *ProcessConfirmed) GetAttempt() uint64 {
 	if x != nil {
-		return x.Start
+		return x.Attempt
 	}
 	return 0
 }
 
-// ProcessFailed: the handshake broke; the process may still be there.
-type ProcessFailed struct {
+// HandshakeFailed: the handshake broke; the process may still be there.
+type HandshakeFailed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Start         uint64                 `protobuf:"varint,1,opt,name=start,proto3" json:"start,omitempty"`
+	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ProcessFailed) Reset() {
-	*x = ProcessFailed{}
+func (x *HandshakeFailed) Reset() {
+	*x = HandshakeFailed{}
 	mi := &file_process_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ProcessFailed) String() string {
+func (x *HandshakeFailed) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ProcessFailed) ProtoMessage() {}
+func (*HandshakeFailed) ProtoMessage() {}
 
-func (x *ProcessFailed) ProtoReflect() protoreflect.Message {
+func (x *HandshakeFailed) ProtoReflect() protoreflect.Message {
 	mi := &file_process_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -573,19 +573,19 @@ func (x *ProcessFailed) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ProcessFailed.ProtoReflect.Descriptor instead.
-func (*ProcessFailed) Descriptor() ([]byte, []int) {
+// Deprecated: Use HandshakeFailed.ProtoReflect.Descriptor instead.
+func (*HandshakeFailed) Descriptor() ([]byte, []int) {
 	return file_process_proto_rawDescGZIP(), []int{10}
 }
 
-func (x *ProcessFailed) GetStart() uint64 {
+func (x *HandshakeFailed) GetAttempt() uint64 {
 	if x != nil {
-		return x.Start
+		return x.Attempt
 	}
 	return 0
 }
 
-func (x *ProcessFailed) GetText() string {
+func (x *HandshakeFailed) GetText() string {
 	if x != nil {
 		return x.Text
 	}
@@ -597,9 +597,9 @@ func (x *ProcessFailed) GetText() string {
 // before it had all that it needs to act on its job.
 type ProcessGone struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Start         uint64                 `protobuf:"varint,1,opt,name=start,proto3" json:"start,omitempty"`
+	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	NeverWas      bool                   `protobuf:"varint,3,opt,name=never_was,json=neverWas,proto3" json:"never_was,omitempty"`
+	NeverSpawned  bool                   `protobuf:"varint,3,opt,name=never_spawned,json=neverSpawned,proto3" json:"never_spawned,omitempty"`
 	NeverActed    bool                   `protobuf:"varint,4,opt,name=never_acted,json=neverActed,proto3" json:"never_acted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -635,9 +635,9 @@ func (*ProcessGone) Descriptor() ([]byte, []int) {
 	return file_process_proto_rawDescGZIP(), []int{11}
 }
 
-func (x *ProcessGone) GetStart() uint64 {
+func (x *ProcessGone) GetAttempt() uint64 {
 	if x != nil {
-		return x.Start
+		return x.Attempt
 	}
 	return 0
 }
@@ -649,9 +649,9 @@ func (x *ProcessGone) GetText() string {
 	return ""
 }
 
-func (x *ProcessGone) GetNeverWas() bool {
+func (x *ProcessGone) GetNeverSpawned() bool {
 	if x != nil {
-		return x.NeverWas
+		return x.NeverSpawned
 	}
 	return false
 }
@@ -663,29 +663,29 @@ func (x *ProcessGone) GetNeverActed() bool {
 	return false
 }
 
-// AskStarts asks the jobs actor why job processes cannot be started. The `text`
+// GetStartError asks the jobs actor why job processes cannot be started. The `text`
 // of Starts is empty if the last start has succeeded.
-type AskStarts struct {
+type GetStartError struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AskStarts) Reset() {
-	*x = AskStarts{}
+func (x *GetStartError) Reset() {
+	*x = GetStartError{}
 	mi := &file_process_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AskStarts) String() string {
+func (x *GetStartError) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AskStarts) ProtoMessage() {}
+func (*GetStartError) ProtoMessage() {}
 
-func (x *AskStarts) ProtoReflect() protoreflect.Message {
+func (x *GetStartError) ProtoReflect() protoreflect.Message {
 	mi := &file_process_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -697,19 +697,19 @@ func (x *AskStarts) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AskStarts.ProtoReflect.Descriptor instead.
-func (*AskStarts) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetStartError.ProtoReflect.Descriptor instead.
+func (*GetStartError) Descriptor() ([]byte, []int) {
 	return file_process_proto_rawDescGZIP(), []int{12}
 }
 
-func (x *AskStarts) GetRequest() uint64 {
+func (x *GetStartError) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-type Starts struct {
+type GetStartErrorResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
@@ -717,20 +717,20 @@ type Starts struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Starts) Reset() {
-	*x = Starts{}
+func (x *GetStartErrorResult) Reset() {
+	*x = GetStartErrorResult{}
 	mi := &file_process_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Starts) String() string {
+func (x *GetStartErrorResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Starts) ProtoMessage() {}
+func (*GetStartErrorResult) ProtoMessage() {}
 
-func (x *Starts) ProtoReflect() protoreflect.Message {
+func (x *GetStartErrorResult) ProtoReflect() protoreflect.Message {
 	mi := &file_process_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -742,28 +742,28 @@ func (x *Starts) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Starts.ProtoReflect.Descriptor instead.
-func (*Starts) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetStartErrorResult.ProtoReflect.Descriptor instead.
+func (*GetStartErrorResult) Descriptor() ([]byte, []int) {
 	return file_process_proto_rawDescGZIP(), []int{13}
 }
 
-func (x *Starts) GetRequest() uint64 {
+func (x *GetStartErrorResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *Starts) GetText() string {
+func (x *GetStartErrorResult) GetText() string {
 	if x != nil {
 		return x.Text
 	}
 	return ""
 }
 
-// ProcessReport comes from a job process over its socket: the file was
+// ProcessReported comes from a job process over its socket: the file was
 // replaced, and this is its content, or nothing where that is long.
-type ProcessReport struct {
+type ProcessReported struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Livelock      string                 `protobuf:"bytes,2,opt,name=livelock,proto3" json:"livelock,omitempty"`
@@ -772,20 +772,20 @@ type ProcessReport struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ProcessReport) Reset() {
-	*x = ProcessReport{}
+func (x *ProcessReported) Reset() {
+	*x = ProcessReported{}
 	mi := &file_process_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ProcessReport) String() string {
+func (x *ProcessReported) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ProcessReport) ProtoMessage() {}
+func (*ProcessReported) ProtoMessage() {}
 
-func (x *ProcessReport) ProtoReflect() protoreflect.Message {
+func (x *ProcessReported) ProtoReflect() protoreflect.Message {
 	mi := &file_process_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -797,26 +797,26 @@ func (x *ProcessReport) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ProcessReport.ProtoReflect.Descriptor instead.
-func (*ProcessReport) Descriptor() ([]byte, []int) {
+// Deprecated: Use ProcessReported.ProtoReflect.Descriptor instead.
+func (*ProcessReported) Descriptor() ([]byte, []int) {
 	return file_process_proto_rawDescGZIP(), []int{14}
 }
 
-func (x *ProcessReport) GetId() int64 {
+func (x *ProcessReported) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-func (x *ProcessReport) GetLivelock() string {
+func (x *ProcessReported) GetLivelock() string {
 	if x != nil {
 		return x.Livelock
 	}
 	return ""
 }
 
-func (x *ProcessReport) GetEncoded() []byte {
+func (x *ProcessReported) GetEncoded() []byte {
 	if x != nil {
 		return x.Encoded
 	}
@@ -892,34 +892,34 @@ func (x *BeginOp) GetOp() int32 {
 	return 0
 }
 
-// OpBegun is the permission; with a failure the process must not go on. `ends`:
+// BeginOpResult is the permission; with a failure the process must not go on. `ends`:
 // the opcode will never have it, and the job ends: canceled, or with an error
 // whose text is given.
-type OpBegun struct {
+type BeginOpResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
-	Ends          bool                   `protobuf:"varint,3,opt,name=ends,proto3" json:"ends,omitempty"`
+	Denied        bool                   `protobuf:"varint,3,opt,name=denied,proto3" json:"denied,omitempty"`
 	Canceled      bool                   `protobuf:"varint,4,opt,name=canceled,proto3" json:"canceled,omitempty"`
 	Text          string                 `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *OpBegun) Reset() {
-	*x = OpBegun{}
+func (x *BeginOpResult) Reset() {
+	*x = BeginOpResult{}
 	mi := &file_process_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *OpBegun) String() string {
+func (x *BeginOpResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*OpBegun) ProtoMessage() {}
+func (*BeginOpResult) ProtoMessage() {}
 
-func (x *OpBegun) ProtoReflect() protoreflect.Message {
+func (x *BeginOpResult) ProtoReflect() protoreflect.Message {
 	mi := &file_process_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -931,40 +931,40 @@ func (x *OpBegun) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use OpBegun.ProtoReflect.Descriptor instead.
-func (*OpBegun) Descriptor() ([]byte, []int) {
+// Deprecated: Use BeginOpResult.ProtoReflect.Descriptor instead.
+func (*BeginOpResult) Descriptor() ([]byte, []int) {
 	return file_process_proto_rawDescGZIP(), []int{16}
 }
 
-func (x *OpBegun) GetRequest() uint64 {
+func (x *BeginOpResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *OpBegun) GetFailure() *Failure {
+func (x *BeginOpResult) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
 	}
 	return nil
 }
 
-func (x *OpBegun) GetEnds() bool {
+func (x *BeginOpResult) GetDenied() bool {
 	if x != nil {
-		return x.Ends
+		return x.Denied
 	}
 	return false
 }
 
-func (x *OpBegun) GetCanceled() bool {
+func (x *BeginOpResult) GetCanceled() bool {
 	if x != nil {
 		return x.Canceled
 	}
 	return false
 }
 
-func (x *OpBegun) GetText() string {
+func (x *BeginOpResult) GetText() string {
 	if x != nil {
 		return x.Text
 	}
@@ -982,8 +982,8 @@ const file_process_proto_rawDesc = "" +
 	"\x04hand\x18\x03 \x01(\fR\x04hand\"4\n" +
 	"\bAdoptJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
-	"\aencoded\x18\x02 \x01(\fR\aencoded\"7\n" +
-	"\vJobProgress\x12\x0e\n" +
+	"\aencoded\x18\x02 \x01(\fR\aencoded\"9\n" +
+	"\rJobProgressed\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\"4\n" +
 	"\bJobEnded\x12\x0e\n" +
@@ -991,35 +991,34 @@ const file_process_proto_rawDesc = "" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\"\x1d\n" +
 	"\vJobReturned\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"*\n" +
-	"\x0eListJobsInHand\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"8\n" +
-	"\n" +
-	"JobsInHand\x12\x18\n" +
+	"\x0eListActiveJobs\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"B\n" +
+	"\x14ListActiveJobsResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
-	"\x03ids\x18\x02 \x03(\x03R\x03ids\"#\n" +
-	"\vJobsStarted\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"R\n" +
-	"\fProcessNamed\x12\x14\n" +
-	"\x05start\x18\x01 \x01(\x04R\x05start\x12\x10\n" +
+	"\x03ids\x18\x02 \x03(\x03R\x03ids\"4\n" +
+	"\x10JobsActorStarted\x12 \n" +
+	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\"V\n" +
+	"\fProcessNamed\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x03R\x03pid\x12\x1a\n" +
-	"\blivelock\x18\x03 \x01(\tR\blivelock\"(\n" +
-	"\x10ProcessConfirmed\x12\x14\n" +
-	"\x05start\x18\x01 \x01(\x04R\x05start\"9\n" +
-	"\rProcessFailed\x12\x14\n" +
-	"\x05start\x18\x01 \x01(\x04R\x05start\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"u\n" +
-	"\vProcessGone\x12\x14\n" +
-	"\x05start\x18\x01 \x01(\x04R\x05start\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\x12\x1b\n" +
-	"\tnever_was\x18\x03 \x01(\bR\bneverWas\x12\x1f\n" +
+	"\blivelock\x18\x03 \x01(\tR\blivelock\",\n" +
+	"\x10ProcessConfirmed\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\x04R\aattempt\"?\n" +
+	"\x0fHandshakeFailed\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\x81\x01\n" +
+	"\vProcessGone\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12#\n" +
+	"\rnever_spawned\x18\x03 \x01(\bR\fneverSpawned\x12\x1f\n" +
 	"\vnever_acted\x18\x04 \x01(\bR\n" +
-	"neverActed\"%\n" +
-	"\tAskStarts\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"6\n" +
-	"\x06Starts\x12\x18\n" +
+	"neverActed\")\n" +
+	"\rGetStartError\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"C\n" +
+	"\x13GetStartErrorResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"U\n" +
-	"\rProcessReport\x12\x0e\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"W\n" +
+	"\x0fProcessReported\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x1a\n" +
 	"\blivelock\x18\x02 \x01(\tR\blivelock\x12\x18\n" +
 	"\aencoded\x18\x03 \x01(\fR\aencoded\"_\n" +
@@ -1027,11 +1026,11 @@ const file_process_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x1a\n" +
 	"\blivelock\x18\x03 \x01(\tR\blivelock\x12\x0e\n" +
-	"\x02op\x18\x04 \x01(\x05R\x02op\"\x9d\x01\n" +
-	"\aOpBegun\x12\x18\n" +
+	"\x02op\x18\x04 \x01(\x05R\x02op\"\xa7\x01\n" +
+	"\rBeginOpResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
-	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\x12\x12\n" +
-	"\x04ends\x18\x03 \x01(\bR\x04ends\x12\x1a\n" +
+	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\x12\x16\n" +
+	"\x06denied\x18\x03 \x01(\bR\x06denied\x12\x1a\n" +
 	"\bcanceled\x18\x04 \x01(\bR\bcanceled\x12\x12\n" +
 	"\x04text\x18\x05 \x01(\tR\x04textB\x13Z\x11lockstep/messagesb\x06proto3"
 
@@ -1049,27 +1048,27 @@ func file_process_proto_rawDescGZIP() []byte {
 
 var file_process_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_process_proto_goTypes = []any{
-	(*StartJob)(nil),         // 0: lockstep.messages.StartJob
-	(*AdoptJob)(nil),         // 1: lockstep.messages.AdoptJob
-	(*JobProgress)(nil),      // 2: lockstep.messages.JobProgress
-	(*JobEnded)(nil),         // 3: lockstep.messages.JobEnded
-	(*JobReturned)(nil),      // 4: lockstep.messages.JobReturned
-	(*ListJobsInHand)(nil),   // 5: lockstep.messages.ListJobsInHand
-	(*JobsInHand)(nil),       // 6: lockstep.messages.JobsInHand
-	(*JobsStarted)(nil),      // 7: lockstep.messages.JobsStarted
-	(*ProcessNamed)(nil),     // 8: lockstep.messages.ProcessNamed
-	(*ProcessConfirmed)(nil), // 9: lockstep.messages.ProcessConfirmed
-	(*ProcessFailed)(nil),    // 10: lockstep.messages.ProcessFailed
-	(*ProcessGone)(nil),      // 11: lockstep.messages.ProcessGone
-	(*AskStarts)(nil),        // 12: lockstep.messages.AskStarts
-	(*Starts)(nil),           // 13: lockstep.messages.Starts
-	(*ProcessReport)(nil),    // 14: lockstep.messages.ProcessReport
-	(*BeginOp)(nil),          // 15: lockstep.messages.BeginOp
-	(*OpBegun)(nil),          // 16: lockstep.messages.OpBegun
-	(*Failure)(nil),          // 17: lockstep.messages.Failure
+	(*StartJob)(nil),             // 0: lockstep.messages.StartJob
+	(*AdoptJob)(nil),             // 1: lockstep.messages.AdoptJob
+	(*JobProgressed)(nil),        // 2: lockstep.messages.JobProgressed
+	(*JobEnded)(nil),             // 3: lockstep.messages.JobEnded
+	(*JobReturned)(nil),          // 4: lockstep.messages.JobReturned
+	(*ListActiveJobs)(nil),       // 5: lockstep.messages.ListActiveJobs
+	(*ListActiveJobsResult)(nil), // 6: lockstep.messages.ListActiveJobsResult
+	(*JobsActorStarted)(nil),     // 7: lockstep.messages.JobsActorStarted
+	(*ProcessNamed)(nil),         // 8: lockstep.messages.ProcessNamed
+	(*ProcessConfirmed)(nil),     // 9: lockstep.messages.ProcessConfirmed
+	(*HandshakeFailed)(nil),      // 10: lockstep.messages.HandshakeFailed
+	(*ProcessGone)(nil),          // 11: lockstep.messages.ProcessGone
+	(*GetStartError)(nil),        // 12: lockstep.messages.GetStartError
+	(*GetStartErrorResult)(nil),  // 13: lockstep.messages.GetStartErrorResult
+	(*ProcessReported)(nil),      // 14: lockstep.messages.ProcessReported
+	(*BeginOp)(nil),              // 15: lockstep.messages.BeginOp
+	(*BeginOpResult)(nil),        // 16: lockstep.messages.BeginOpResult
+	(*Failure)(nil),              // 17: lockstep.messages.Failure
 }
 var file_process_proto_depIdxs = []int32{
-	17, // 0: lockstep.messages.OpBegun.failure:type_name -> lockstep.messages.Failure
+	17, // 0: lockstep.messages.BeginOpResult.failure:type_name -> lockstep.messages.Failure
 	1,  // [1:1] is the sub-list for method output_type
 	1,  // [1:1] is the sub-list for method input_type
 	1,  // [1:1] is the sub-list for extension type_name

@@ -82,7 +82,7 @@ func (ChangeNodes_What) EnumDescriptor() ([]byte, []int) {
 type LogEntry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Origin        string                 `protobuf:"bytes,1,opt,name=origin,proto3" json:"origin,omitempty"`
-	Run           string                 `protobuf:"bytes,2,opt,name=run,proto3" json:"run,omitempty"`
+	Incarnation   string                 `protobuf:"bytes,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	Number        uint64                 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
 	Changes       []*FileChange          `protobuf:"bytes,4,rep,name=changes,proto3" json:"changes,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -126,9 +126,9 @@ func (x *LogEntry) GetOrigin() string {
 	return ""
 }
 
-func (x *LogEntry) GetRun() string {
+func (x *LogEntry) GetIncarnation() string {
 	if x != nil {
-		return x.Run
+		return x.Incarnation
 	}
 	return ""
 }
@@ -467,10 +467,10 @@ func (x *CommittedEntry) GetEntry() []byte {
 	return nil
 }
 
-// LogRestore is a part of a snapshot, which takes the place of everything that was
+// LogSnapshotReceived is a part of a snapshot, which takes the place of everything that was
 // applied. The next part comes when this one is on the disk (Log.Restored). Parts
 // count from 1; after an interruption the snapshot begins again.
-type LogRestore struct {
+type LogSnapshotReceived struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Part          uint64                 `protobuf:"varint,1,opt,name=part,proto3" json:"part,omitempty"`
 	State         []byte                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"` // what Log.Applied was given last, in part 1
@@ -481,20 +481,20 @@ type LogRestore struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *LogRestore) Reset() {
-	*x = LogRestore{}
+func (x *LogSnapshotReceived) Reset() {
+	*x = LogSnapshotReceived{}
 	mi := &file_replicate_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *LogRestore) String() string {
+func (x *LogSnapshotReceived) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*LogRestore) ProtoMessage() {}
+func (*LogSnapshotReceived) ProtoMessage() {}
 
-func (x *LogRestore) ProtoReflect() protoreflect.Message {
+func (x *LogSnapshotReceived) ProtoReflect() protoreflect.Message {
 	mi := &file_replicate_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -506,40 +506,40 @@ func (x *LogRestore) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use LogRestore.ProtoReflect.Descriptor instead.
-func (*LogRestore) Descriptor() ([]byte, []int) {
+// Deprecated: Use LogSnapshotReceived.ProtoReflect.Descriptor instead.
+func (*LogSnapshotReceived) Descriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{6}
 }
 
-func (x *LogRestore) GetPart() uint64 {
+func (x *LogSnapshotReceived) GetPart() uint64 {
 	if x != nil {
 		return x.Part
 	}
 	return 0
 }
 
-func (x *LogRestore) GetState() []byte {
+func (x *LogSnapshotReceived) GetState() []byte {
 	if x != nil {
 		return x.State
 	}
 	return nil
 }
 
-func (x *LogRestore) GetFiles() []*FileWrite {
+func (x *LogSnapshotReceived) GetFiles() []*FileWrite {
 	if x != nil {
 		return x.Files
 	}
 	return nil
 }
 
-func (x *LogRestore) GetLast() bool {
+func (x *LogSnapshotReceived) GetLast() bool {
 	if x != nil {
 		return x.Last
 	}
 	return false
 }
 
-func (x *LogRestore) GetIndex() uint64 {
+func (x *LogSnapshotReceived) GetIndex() uint64 {
 	if x != nil {
 		return x.Index
 	}
@@ -608,29 +608,29 @@ func (x *LogRefused) GetFailure() *Failure {
 	return nil
 }
 
-// LogLeads: this node leads, since `term`, and everything that was committed before
+// LogLeadershipGained: this node leads, since `term`, and everything that was committed before
 // has been applied here.
-type LogLeads struct {
+type LogLeadershipGained struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Term          uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *LogLeads) Reset() {
-	*x = LogLeads{}
+func (x *LogLeadershipGained) Reset() {
+	*x = LogLeadershipGained{}
 	mi := &file_replicate_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *LogLeads) String() string {
+func (x *LogLeadershipGained) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*LogLeads) ProtoMessage() {}
+func (*LogLeadershipGained) ProtoMessage() {}
 
-func (x *LogLeads) ProtoReflect() protoreflect.Message {
+func (x *LogLeadershipGained) ProtoReflect() protoreflect.Message {
 	mi := &file_replicate_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -642,20 +642,20 @@ func (x *LogLeads) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use LogLeads.ProtoReflect.Descriptor instead.
-func (*LogLeads) Descriptor() ([]byte, []int) {
+// Deprecated: Use LogLeadershipGained.ProtoReflect.Descriptor instead.
+func (*LogLeadershipGained) Descriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{8}
 }
 
-func (x *LogLeads) GetTerm() uint64 {
+func (x *LogLeadershipGained) GetTerm() uint64 {
 	if x != nil {
 		return x.Term
 	}
 	return 0
 }
 
-// LogFollows: this node does not lead. `leader` is empty while none is known.
-type LogFollows struct {
+// LogLeaderChanged: this node does not lead. `leader` is empty while none is known.
+type LogLeaderChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Leader        string                 `protobuf:"bytes,1,opt,name=leader,proto3" json:"leader,omitempty"`
 	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
@@ -663,20 +663,20 @@ type LogFollows struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *LogFollows) Reset() {
-	*x = LogFollows{}
+func (x *LogLeaderChanged) Reset() {
+	*x = LogLeaderChanged{}
 	mi := &file_replicate_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *LogFollows) String() string {
+func (x *LogLeaderChanged) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*LogFollows) ProtoMessage() {}
+func (*LogLeaderChanged) ProtoMessage() {}
 
-func (x *LogFollows) ProtoReflect() protoreflect.Message {
+func (x *LogLeaderChanged) ProtoReflect() protoreflect.Message {
 	mi := &file_replicate_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -688,47 +688,47 @@ func (x *LogFollows) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use LogFollows.ProtoReflect.Descriptor instead.
-func (*LogFollows) Descriptor() ([]byte, []int) {
+// Deprecated: Use LogLeaderChanged.ProtoReflect.Descriptor instead.
+func (*LogLeaderChanged) Descriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{9}
 }
 
-func (x *LogFollows) GetLeader() string {
+func (x *LogLeaderChanged) GetLeader() string {
 	if x != nil {
 		return x.Leader
 	}
 	return ""
 }
 
-func (x *LogFollows) GetAddress() string {
+func (x *LogLeaderChanged) GetAddress() string {
 	if x != nil {
 		return x.Address
 	}
 	return ""
 }
 
-// LogMembers: who belongs to the cluster, by name.
-type LogMembers struct {
+// LogMembersChanged: who belongs to the cluster, by name.
+type LogMembersChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Members       []*Member              `protobuf:"bytes,1,rep,name=members,proto3" json:"members,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *LogMembers) Reset() {
-	*x = LogMembers{}
+func (x *LogMembersChanged) Reset() {
+	*x = LogMembersChanged{}
 	mi := &file_replicate_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *LogMembers) String() string {
+func (x *LogMembersChanged) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*LogMembers) ProtoMessage() {}
+func (*LogMembersChanged) ProtoMessage() {}
 
-func (x *LogMembers) ProtoReflect() protoreflect.Message {
+func (x *LogMembersChanged) ProtoReflect() protoreflect.Message {
 	mi := &file_replicate_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -740,12 +740,12 @@ func (x *LogMembers) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use LogMembers.ProtoReflect.Descriptor instead.
-func (*LogMembers) Descriptor() ([]byte, []int) {
+// Deprecated: Use LogMembersChanged.ProtoReflect.Descriptor instead.
+func (*LogMembersChanged) Descriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{10}
 }
 
-func (x *LogMembers) GetMembers() []*Member {
+func (x *LogMembersChanged) GetMembers() []*Member {
 	if x != nil {
 		return x.Members
 	}
@@ -812,8 +812,8 @@ func (x *Member) GetVoter() bool {
 	return false
 }
 
-// LogChanged answers Log.Change.
-type LogChanged struct {
+// LogChangeResult answers Log.Change.
+type LogChangeResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
@@ -821,20 +821,20 @@ type LogChanged struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *LogChanged) Reset() {
-	*x = LogChanged{}
+func (x *LogChangeResult) Reset() {
+	*x = LogChangeResult{}
 	mi := &file_replicate_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *LogChanged) String() string {
+func (x *LogChangeResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*LogChanged) ProtoMessage() {}
+func (*LogChangeResult) ProtoMessage() {}
 
-func (x *LogChanged) ProtoReflect() protoreflect.Message {
+func (x *LogChangeResult) ProtoReflect() protoreflect.Message {
 	mi := &file_replicate_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -846,28 +846,28 @@ func (x *LogChanged) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use LogChanged.ProtoReflect.Descriptor instead.
-func (*LogChanged) Descriptor() ([]byte, []int) {
+// Deprecated: Use LogChangeResult.ProtoReflect.Descriptor instead.
+func (*LogChangeResult) Descriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{12}
 }
 
-func (x *LogChanged) GetNumber() uint64 {
+func (x *LogChangeResult) GetNumber() uint64 {
 	if x != nil {
 		return x.Number
 	}
 	return 0
 }
 
-func (x *LogChanged) GetFailure() *Failure {
+func (x *LogChangeResult) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
 	}
 	return nil
 }
 
-// ObserveJob: a job process has written its job's file. Who asks with a request
+// ReplicateJobFile: a job process has written its job's file. Who asks with a request
 // number is told with FileObserved when the other nodes have it too.
-type ObserveJob struct {
+type ReplicateJobFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"` // 0: nobody waits
 	Id            int64                  `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
@@ -876,20 +876,20 @@ type ObserveJob struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ObserveJob) Reset() {
-	*x = ObserveJob{}
+func (x *ReplicateJobFile) Reset() {
+	*x = ReplicateJobFile{}
 	mi := &file_replicate_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ObserveJob) String() string {
+func (x *ReplicateJobFile) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ObserveJob) ProtoMessage() {}
+func (*ReplicateJobFile) ProtoMessage() {}
 
-func (x *ObserveJob) ProtoReflect() protoreflect.Message {
+func (x *ReplicateJobFile) ProtoReflect() protoreflect.Message {
 	mi := &file_replicate_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -901,53 +901,53 @@ func (x *ObserveJob) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ObserveJob.ProtoReflect.Descriptor instead.
-func (*ObserveJob) Descriptor() ([]byte, []int) {
+// Deprecated: Use ReplicateJobFile.ProtoReflect.Descriptor instead.
+func (*ReplicateJobFile) Descriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{13}
 }
 
-func (x *ObserveJob) GetRequest() uint64 {
+func (x *ReplicateJobFile) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *ObserveJob) GetId() int64 {
+func (x *ReplicateJobFile) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-func (x *ObserveJob) GetEncoded() []byte {
+func (x *ReplicateJobFile) GetEncoded() []byte {
 	if x != nil {
 		return x.Encoded
 	}
 	return nil
 }
 
-type JobObserved struct {
+type ReplicateJobFileResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *JobObserved) Reset() {
-	*x = JobObserved{}
+func (x *ReplicateJobFileResult) Reset() {
+	*x = ReplicateJobFileResult{}
 	mi := &file_replicate_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *JobObserved) String() string {
+func (x *ReplicateJobFileResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*JobObserved) ProtoMessage() {}
+func (*ReplicateJobFileResult) ProtoMessage() {}
 
-func (x *JobObserved) ProtoReflect() protoreflect.Message {
+func (x *ReplicateJobFileResult) ProtoReflect() protoreflect.Message {
 	mi := &file_replicate_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -959,12 +959,12 @@ func (x *JobObserved) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use JobObserved.ProtoReflect.Descriptor instead.
-func (*JobObserved) Descriptor() ([]byte, []int) {
+// Deprecated: Use ReplicateJobFileResult.ProtoReflect.Descriptor instead.
+func (*ReplicateJobFileResult) Descriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{14}
 }
 
-func (x *JobObserved) GetRequest() uint64 {
+func (x *ReplicateJobFileResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
@@ -1063,32 +1063,32 @@ func (*ResignMaster) Descriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{16}
 }
 
-// AskNodes asks the replicator for Nodes.
+// GetNodes asks the replicator for Nodes.
 //
 // `all`: each of them is asked how it is, which takes a moment where one does not
 // answer.
-type AskNodes struct {
+type GetNodes struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	All           bool                   `protobuf:"varint,2,opt,name=all,proto3" json:"all,omitempty"`
+	WithStates    bool                   `protobuf:"varint,2,opt,name=with_states,json=withStates,proto3" json:"with_states,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AskNodes) Reset() {
-	*x = AskNodes{}
+func (x *GetNodes) Reset() {
+	*x = GetNodes{}
 	mi := &file_replicate_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AskNodes) String() string {
+func (x *GetNodes) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AskNodes) ProtoMessage() {}
+func (*GetNodes) ProtoMessage() {}
 
-func (x *AskNodes) ProtoReflect() protoreflect.Message {
+func (x *GetNodes) ProtoReflect() protoreflect.Message {
 	mi := &file_replicate_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1100,55 +1100,55 @@ func (x *AskNodes) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AskNodes.ProtoReflect.Descriptor instead.
-func (*AskNodes) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetNodes.ProtoReflect.Descriptor instead.
+func (*GetNodes) Descriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{17}
 }
 
-func (x *AskNodes) GetRequest() uint64 {
+func (x *GetNodes) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *AskNodes) GetAll() bool {
+func (x *GetNodes) GetWithStates() bool {
 	if x != nil {
-		return x.All
+		return x.WithStates
 	}
 	return false
 }
 
-// Nodes is the cluster as this node sees it. `master` is empty while none is known.
-type Nodes struct {
+// GetNodesResult is the cluster as this node sees it. `master` is empty while none is known.
+type GetNodesResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Self          string                 `protobuf:"bytes,2,opt,name=self,proto3" json:"self,omitempty"`
 	Master        string                 `protobuf:"bytes,3,opt,name=master,proto3" json:"master,omitempty"`
 	MasterAddress string                 `protobuf:"bytes,4,opt,name=master_address,json=masterAddress,proto3" json:"master_address,omitempty"`
 	Members       []*Member              `protobuf:"bytes,5,rep,name=members,proto3" json:"members,omitempty"`
-	Applied       uint64                 `protobuf:"varint,6,opt,name=applied,proto3" json:"applied,omitempty"` // index of the last entry that is on this node's disk
-	Leads         bool                   `protobuf:"varint,7,opt,name=leads,proto3" json:"leads,omitempty"`     // this node is the master, and its tree is started
-	Failure       *Failure               `protobuf:"bytes,8,opt,name=failure,proto3" json:"failure,omitempty"`  // the disk refuses what is to be applied
-	States        []*NodeState           `protobuf:"bytes,9,rep,name=states,proto3" json:"states,omitempty"`    // in the order of members, if all were asked
+	Applied       uint64                 `protobuf:"varint,6,opt,name=applied,proto3" json:"applied,omitempty"`                   // index of the last entry that is on this node's disk
+	IsMaster      bool                   `protobuf:"varint,7,opt,name=is_master,json=isMaster,proto3" json:"is_master,omitempty"` // this node is the master, and its tree is started
+	Failure       *Failure               `protobuf:"bytes,8,opt,name=failure,proto3" json:"failure,omitempty"`                    // the disk refuses what is to be applied
+	States        []*NodeState           `protobuf:"bytes,9,rep,name=states,proto3" json:"states,omitempty"`                      // in the order of members, if all were asked
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Nodes) Reset() {
-	*x = Nodes{}
+func (x *GetNodesResult) Reset() {
+	*x = GetNodesResult{}
 	mi := &file_replicate_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Nodes) String() string {
+func (x *GetNodesResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Nodes) ProtoMessage() {}
+func (*GetNodesResult) ProtoMessage() {}
 
-func (x *Nodes) ProtoReflect() protoreflect.Message {
+func (x *GetNodesResult) ProtoReflect() protoreflect.Message {
 	mi := &file_replicate_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1160,68 +1160,68 @@ func (x *Nodes) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Nodes.ProtoReflect.Descriptor instead.
-func (*Nodes) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetNodesResult.ProtoReflect.Descriptor instead.
+func (*GetNodesResult) Descriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{18}
 }
 
-func (x *Nodes) GetRequest() uint64 {
+func (x *GetNodesResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *Nodes) GetSelf() string {
+func (x *GetNodesResult) GetSelf() string {
 	if x != nil {
 		return x.Self
 	}
 	return ""
 }
 
-func (x *Nodes) GetMaster() string {
+func (x *GetNodesResult) GetMaster() string {
 	if x != nil {
 		return x.Master
 	}
 	return ""
 }
 
-func (x *Nodes) GetMasterAddress() string {
+func (x *GetNodesResult) GetMasterAddress() string {
 	if x != nil {
 		return x.MasterAddress
 	}
 	return ""
 }
 
-func (x *Nodes) GetMembers() []*Member {
+func (x *GetNodesResult) GetMembers() []*Member {
 	if x != nil {
 		return x.Members
 	}
 	return nil
 }
 
-func (x *Nodes) GetApplied() uint64 {
+func (x *GetNodesResult) GetApplied() uint64 {
 	if x != nil {
 		return x.Applied
 	}
 	return 0
 }
 
-func (x *Nodes) GetLeads() bool {
+func (x *GetNodesResult) GetIsMaster() bool {
 	if x != nil {
-		return x.Leads
+		return x.IsMaster
 	}
 	return false
 }
 
-func (x *Nodes) GetFailure() *Failure {
+func (x *GetNodesResult) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
 	}
 	return nil
 }
 
-func (x *Nodes) GetStates() []*NodeState {
+func (x *GetNodesResult) GetStates() []*NodeState {
 	if x != nil {
 		return x.States
 	}
@@ -1305,8 +1305,8 @@ func (x *NodeState) GetVoting() bool {
 	return false
 }
 
-// NodesAsked is what the port to other nodes brings back.
-type NodesAsked struct {
+// NodeStatesCollected is what the port to other nodes brings back.
+type NodeStatesCollected struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	States        []*NodeState           `protobuf:"bytes,2,rep,name=states,proto3" json:"states,omitempty"`
@@ -1314,20 +1314,20 @@ type NodesAsked struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *NodesAsked) Reset() {
-	*x = NodesAsked{}
+func (x *NodeStatesCollected) Reset() {
+	*x = NodeStatesCollected{}
 	mi := &file_replicate_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *NodesAsked) String() string {
+func (x *NodeStatesCollected) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*NodesAsked) ProtoMessage() {}
+func (*NodeStatesCollected) ProtoMessage() {}
 
-func (x *NodesAsked) ProtoReflect() protoreflect.Message {
+func (x *NodeStatesCollected) ProtoReflect() protoreflect.Message {
 	mi := &file_replicate_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1339,19 +1339,19 @@ func (x *NodesAsked) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use NodesAsked.ProtoReflect.Descriptor instead.
-func (*NodesAsked) Descriptor() ([]byte, []int) {
+// Deprecated: Use NodeStatesCollected.ProtoReflect.Descriptor instead.
+func (*NodeStatesCollected) Descriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{20}
 }
 
-func (x *NodesAsked) GetNumber() uint64 {
+func (x *NodeStatesCollected) GetNumber() uint64 {
 	if x != nil {
 		return x.Number
 	}
 	return 0
 }
 
-func (x *NodesAsked) GetStates() []*NodeState {
+func (x *NodeStatesCollected) GetStates() []*NodeState {
 	if x != nil {
 		return x.States
 	}
@@ -1412,7 +1412,7 @@ func (x *CheckNodes) GetRepair() bool {
 	return false
 }
 
-type NodesChecked struct {
+type CheckNodesResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Files         int64                  `protobuf:"varint,2,opt,name=files,proto3" json:"files,omitempty"` // of the master
@@ -1422,20 +1422,20 @@ type NodesChecked struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *NodesChecked) Reset() {
-	*x = NodesChecked{}
+func (x *CheckNodesResult) Reset() {
+	*x = CheckNodesResult{}
 	mi := &file_replicate_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *NodesChecked) String() string {
+func (x *CheckNodesResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*NodesChecked) ProtoMessage() {}
+func (*CheckNodesResult) ProtoMessage() {}
 
-func (x *NodesChecked) ProtoReflect() protoreflect.Message {
+func (x *CheckNodesResult) ProtoReflect() protoreflect.Message {
 	mi := &file_replicate_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1447,33 +1447,33 @@ func (x *NodesChecked) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use NodesChecked.ProtoReflect.Descriptor instead.
-func (*NodesChecked) Descriptor() ([]byte, []int) {
+// Deprecated: Use CheckNodesResult.ProtoReflect.Descriptor instead.
+func (*CheckNodesResult) Descriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{22}
 }
 
-func (x *NodesChecked) GetRequest() uint64 {
+func (x *CheckNodesResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *NodesChecked) GetFiles() int64 {
+func (x *CheckNodesResult) GetFiles() int64 {
 	if x != nil {
 		return x.Files
 	}
 	return 0
 }
 
-func (x *NodesChecked) GetNodes() []*NodeDifferences {
+func (x *CheckNodesResult) GetNodes() []*NodeDifferences {
 	if x != nil {
 		return x.Nodes
 	}
 	return nil
 }
 
-func (x *NodesChecked) GetFailure() *Failure {
+func (x *CheckNodesResult) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
 	}
@@ -1747,7 +1747,7 @@ func (x *ChangeNodes) GetAddress() string {
 	return ""
 }
 
-type NodesChanged struct {
+type ChangeNodesResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
@@ -1755,20 +1755,20 @@ type NodesChanged struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *NodesChanged) Reset() {
-	*x = NodesChanged{}
+func (x *ChangeNodesResult) Reset() {
+	*x = ChangeNodesResult{}
 	mi := &file_replicate_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *NodesChanged) String() string {
+func (x *ChangeNodesResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*NodesChanged) ProtoMessage() {}
+func (*ChangeNodesResult) ProtoMessage() {}
 
-func (x *NodesChanged) ProtoReflect() protoreflect.Message {
+func (x *ChangeNodesResult) ProtoReflect() protoreflect.Message {
 	mi := &file_replicate_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1780,19 +1780,19 @@ func (x *NodesChanged) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use NodesChanged.ProtoReflect.Descriptor instead.
-func (*NodesChanged) Descriptor() ([]byte, []int) {
+// Deprecated: Use ChangeNodesResult.ProtoReflect.Descriptor instead.
+func (*ChangeNodesResult) Descriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{27}
 }
 
-func (x *NodesChanged) GetRequest() uint64 {
+func (x *ChangeNodesResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *NodesChanged) GetFailure() *Failure {
+func (x *ChangeNodesResult) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
 	}
@@ -1884,8 +1884,8 @@ func (x *AdmitNode) GetApplied() uint64 {
 	return 0
 }
 
-// NodeAdmitted says how far it is.
-type NodeAdmitted struct {
+// AdmitNodeResult says how far it is.
+type AdmitNodeResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Member        bool                   `protobuf:"varint,2,opt,name=member,proto3" json:"member,omitempty"`
@@ -1897,20 +1897,20 @@ type NodeAdmitted struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *NodeAdmitted) Reset() {
-	*x = NodeAdmitted{}
+func (x *AdmitNodeResult) Reset() {
+	*x = AdmitNodeResult{}
 	mi := &file_replicate_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *NodeAdmitted) String() string {
+func (x *AdmitNodeResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*NodeAdmitted) ProtoMessage() {}
+func (*AdmitNodeResult) ProtoMessage() {}
 
-func (x *NodeAdmitted) ProtoReflect() protoreflect.Message {
+func (x *AdmitNodeResult) ProtoReflect() protoreflect.Message {
 	mi := &file_replicate_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1922,75 +1922,75 @@ func (x *NodeAdmitted) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use NodeAdmitted.ProtoReflect.Descriptor instead.
-func (*NodeAdmitted) Descriptor() ([]byte, []int) {
+// Deprecated: Use AdmitNodeResult.ProtoReflect.Descriptor instead.
+func (*AdmitNodeResult) Descriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{29}
 }
 
-func (x *NodeAdmitted) GetRequest() uint64 {
+func (x *AdmitNodeResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *NodeAdmitted) GetMember() bool {
+func (x *AdmitNodeResult) GetMember() bool {
 	if x != nil {
 		return x.Member
 	}
 	return false
 }
 
-func (x *NodeAdmitted) GetVoter() bool {
+func (x *AdmitNodeResult) GetVoter() bool {
 	if x != nil {
 		return x.Voter
 	}
 	return false
 }
 
-func (x *NodeAdmitted) GetMaster() string {
+func (x *AdmitNodeResult) GetMaster() string {
 	if x != nil {
 		return x.Master
 	}
 	return ""
 }
 
-func (x *NodeAdmitted) GetMasterAddress() string {
+func (x *AdmitNodeResult) GetMasterAddress() string {
 	if x != nil {
 		return x.MasterAddress
 	}
 	return ""
 }
 
-func (x *NodeAdmitted) GetFailure() *Failure {
+func (x *AdmitNodeResult) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
 	}
 	return nil
 }
 
-// AskCommitted asks the replicator what the log has of the jobs that run on this node:
+// GetCommittedFiles asks the replicator what the log has of the jobs that run on this node:
 // their files on its disk are ahead of that.
-type AskCommitted struct {
+type GetCommittedFiles struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AskCommitted) Reset() {
-	*x = AskCommitted{}
+func (x *GetCommittedFiles) Reset() {
+	*x = GetCommittedFiles{}
 	mi := &file_replicate_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AskCommitted) String() string {
+func (x *GetCommittedFiles) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AskCommitted) ProtoMessage() {}
+func (*GetCommittedFiles) ProtoMessage() {}
 
-func (x *AskCommitted) ProtoReflect() protoreflect.Message {
+func (x *GetCommittedFiles) ProtoReflect() protoreflect.Message {
 	mi := &file_replicate_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -2002,12 +2002,12 @@ func (x *AskCommitted) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AskCommitted.ProtoReflect.Descriptor instead.
-func (*AskCommitted) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetCommittedFiles.ProtoReflect.Descriptor instead.
+func (*GetCommittedFiles) Descriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{30}
 }
 
-type Committed struct {
+type GetCommittedFilesResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Files         []*FileWrite           `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"` // it is not known, until the node is the master
@@ -2015,20 +2015,20 @@ type Committed struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Committed) Reset() {
-	*x = Committed{}
+func (x *GetCommittedFilesResult) Reset() {
+	*x = GetCommittedFilesResult{}
 	mi := &file_replicate_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Committed) String() string {
+func (x *GetCommittedFilesResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Committed) ProtoMessage() {}
+func (*GetCommittedFilesResult) ProtoMessage() {}
 
-func (x *Committed) ProtoReflect() protoreflect.Message {
+func (x *GetCommittedFilesResult) ProtoReflect() protoreflect.Message {
 	mi := &file_replicate_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -2040,19 +2040,19 @@ func (x *Committed) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Committed.ProtoReflect.Descriptor instead.
-func (*Committed) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetCommittedFilesResult.ProtoReflect.Descriptor instead.
+func (*GetCommittedFilesResult) Descriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{31}
 }
 
-func (x *Committed) GetFiles() []*FileWrite {
+func (x *GetCommittedFilesResult) GetFiles() []*FileWrite {
 	if x != nil {
 		return x.Files
 	}
 	return nil
 }
 
-func (x *Committed) GetFailure() *Failure {
+func (x *GetCommittedFilesResult) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
 	}
@@ -2063,10 +2063,10 @@ var File_replicate_proto protoreflect.FileDescriptor
 
 const file_replicate_proto_rawDesc = "" +
 	"\n" +
-	"\x0freplicate.proto\x12\x11lockstep.messages\x1a\rfailure.proto\x1a\vstore.proto\"\x85\x01\n" +
+	"\x0freplicate.proto\x12\x11lockstep.messages\x1a\rfailure.proto\x1a\vstore.proto\"\x95\x01\n" +
 	"\bLogEntry\x12\x16\n" +
-	"\x06origin\x18\x01 \x01(\tR\x06origin\x12\x10\n" +
-	"\x03run\x18\x02 \x01(\tR\x03run\x12\x16\n" +
+	"\x06origin\x18\x01 \x01(\tR\x06origin\x12 \n" +
+	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x16\n" +
 	"\x06number\x18\x03 \x01(\x04R\x06number\x127\n" +
 	"\achanges\x18\x04 \x03(\v2\x1d.lockstep.messages.FileChangeR\achanges\"\xbd\x01\n" +
 	"\n" +
@@ -2088,9 +2088,8 @@ const file_replicate_proto_rawDesc = "" +
 	"\aentries\x18\x01 \x03(\v2!.lockstep.messages.CommittedEntryR\aentries\"<\n" +
 	"\x0eCommittedEntry\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x14\n" +
-	"\x05entry\x18\x02 \x01(\fR\x05entry\"\x94\x01\n" +
-	"\n" +
-	"LogRestore\x12\x12\n" +
+	"\x05entry\x18\x02 \x01(\fR\x05entry\"\x9d\x01\n" +
+	"\x13LogSnapshotReceived\x12\x12\n" +
 	"\x04part\x18\x01 \x01(\x04R\x04part\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\fR\x05state\x122\n" +
 	"\x05files\x18\x03 \x03(\v2\x1c.lockstep.messages.FileWriteR\x05files\x12\x12\n" +
@@ -2100,46 +2099,43 @@ const file_replicate_proto_rawDesc = "" +
 	"LogRefused\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x18\n" +
 	"\aunknown\x18\x02 \x01(\bR\aunknown\x124\n" +
-	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\x1e\n" +
-	"\bLogLeads\x12\x12\n" +
-	"\x04term\x18\x01 \x01(\x04R\x04term\">\n" +
-	"\n" +
-	"LogFollows\x12\x16\n" +
+	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\")\n" +
+	"\x13LogLeadershipGained\x12\x12\n" +
+	"\x04term\x18\x01 \x01(\x04R\x04term\"D\n" +
+	"\x10LogLeaderChanged\x12\x16\n" +
 	"\x06leader\x18\x01 \x01(\tR\x06leader\x12\x18\n" +
-	"\aaddress\x18\x02 \x01(\tR\aaddress\"A\n" +
-	"\n" +
-	"LogMembers\x123\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\"H\n" +
+	"\x11LogMembersChanged\x123\n" +
 	"\amembers\x18\x01 \x03(\v2\x19.lockstep.messages.MemberR\amembers\"L\n" +
 	"\x06Member\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x14\n" +
-	"\x05voter\x18\x03 \x01(\bR\x05voter\"Z\n" +
-	"\n" +
-	"LogChanged\x12\x16\n" +
+	"\x05voter\x18\x03 \x01(\bR\x05voter\"_\n" +
+	"\x0fLogChangeResult\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x124\n" +
-	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"P\n" +
-	"\n" +
-	"ObserveJob\x12\x18\n" +
+	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"V\n" +
+	"\x10ReplicateJobFile\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x18\n" +
-	"\aencoded\x18\x03 \x01(\fR\aencoded\"'\n" +
-	"\vJobObserved\x12\x18\n" +
+	"\aencoded\x18\x03 \x01(\fR\aencoded\"2\n" +
+	"\x16ReplicateJobFileResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"=\n" +
 	"\fBecomeMaster\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x19\n" +
 	"\bfence_ms\x18\x02 \x01(\x03R\afenceMs\"\x0e\n" +
-	"\fResignMaster\"6\n" +
-	"\bAskNodes\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
-	"\x03all\x18\x02 \x01(\bR\x03all\"\xc5\x02\n" +
-	"\x05Nodes\x12\x18\n" +
+	"\fResignMaster\"E\n" +
+	"\bGetNodes\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x1f\n" +
+	"\vwith_states\x18\x02 \x01(\bR\n" +
+	"withStates\"\xd5\x02\n" +
+	"\x0eGetNodesResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04self\x18\x02 \x01(\tR\x04self\x12\x16\n" +
 	"\x06master\x18\x03 \x01(\tR\x06master\x12%\n" +
 	"\x0emaster_address\x18\x04 \x01(\tR\rmasterAddress\x123\n" +
 	"\amembers\x18\x05 \x03(\v2\x19.lockstep.messages.MemberR\amembers\x12\x18\n" +
-	"\aapplied\x18\x06 \x01(\x04R\aapplied\x12\x14\n" +
-	"\x05leads\x18\a \x01(\bR\x05leads\x124\n" +
+	"\aapplied\x18\x06 \x01(\x04R\aapplied\x12\x1b\n" +
+	"\tis_master\x18\a \x01(\bR\bisMaster\x124\n" +
 	"\afailure\x18\b \x01(\v2\x1a.lockstep.messages.FailureR\afailure\x124\n" +
 	"\x06states\x18\t \x03(\v2\x1c.lockstep.messages.NodeStateR\x06states\"\x81\x01\n" +
 	"\tNodeState\x12\x12\n" +
@@ -2147,16 +2143,15 @@ const file_replicate_proto_rawDesc = "" +
 	"\aanswers\x18\x02 \x01(\bR\aanswers\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12\x18\n" +
 	"\aapplied\x18\x04 \x01(\x04R\aapplied\x12\x16\n" +
-	"\x06voting\x18\x05 \x01(\bR\x06voting\"Z\n" +
-	"\n" +
-	"NodesAsked\x12\x16\n" +
+	"\x06voting\x18\x05 \x01(\bR\x06voting\"c\n" +
+	"\x13NodeStatesCollected\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x124\n" +
 	"\x06states\x18\x02 \x03(\v2\x1c.lockstep.messages.NodeStateR\x06states\">\n" +
 	"\n" +
 	"CheckNodes\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x16\n" +
-	"\x06repair\x18\x02 \x01(\bR\x06repair\"\xae\x01\n" +
-	"\fNodesChecked\x12\x18\n" +
+	"\x06repair\x18\x02 \x01(\bR\x06repair\"\xb2\x01\n" +
+	"\x10CheckNodesResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x14\n" +
 	"\x05files\x18\x02 \x01(\x03R\x05files\x128\n" +
 	"\x05nodes\x18\x03 \x03(\v2\".lockstep.messages.NodeDifferencesR\x05nodes\x124\n" +
@@ -2185,8 +2180,8 @@ const file_replicate_proto_rawDesc = "" +
 	"\tADD_VOTER\x10\x01\x12\n" +
 	"\n" +
 	"\x06REMOVE\x10\x02\x12\f\n" +
-	"\bTRANSFER\x10\x03\"^\n" +
-	"\fNodesChanged\x12\x18\n" +
+	"\bTRANSFER\x10\x03\"c\n" +
+	"\x11ChangeNodesResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
 	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\x9b\x01\n" +
 	"\tAdmitNode\x12\x18\n" +
@@ -2195,16 +2190,16 @@ const file_replicate_proto_rawDesc = "" +
 	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x16\n" +
 	"\x06voting\x18\x04 \x01(\bR\x06voting\x12\x14\n" +
 	"\x05fresh\x18\x05 \x01(\bR\x05fresh\x12\x18\n" +
-	"\aapplied\x18\x06 \x01(\x04R\aapplied\"\xcb\x01\n" +
-	"\fNodeAdmitted\x12\x18\n" +
+	"\aapplied\x18\x06 \x01(\x04R\aapplied\"\xce\x01\n" +
+	"\x0fAdmitNodeResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\bR\x06member\x12\x14\n" +
 	"\x05voter\x18\x03 \x01(\bR\x05voter\x12\x16\n" +
 	"\x06master\x18\x04 \x01(\tR\x06master\x12%\n" +
 	"\x0emaster_address\x18\x05 \x01(\tR\rmasterAddress\x124\n" +
-	"\afailure\x18\x06 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\x0e\n" +
-	"\fAskCommitted\"u\n" +
-	"\tCommitted\x122\n" +
+	"\afailure\x18\x06 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\x13\n" +
+	"\x11GetCommittedFiles\"\x83\x01\n" +
+	"\x17GetCommittedFilesResult\x122\n" +
 	"\x05files\x18\x01 \x03(\v2\x1c.lockstep.messages.FileWriteR\x05files\x124\n" +
 	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailureB\x13Z\x11lockstep/messagesb\x06proto3"
 
@@ -2223,43 +2218,43 @@ func file_replicate_proto_rawDescGZIP() []byte {
 var file_replicate_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_replicate_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_replicate_proto_goTypes = []any{
-	(ChangeNodes_What)(0),   // 0: lockstep.messages.ChangeNodes.What
-	(*LogEntry)(nil),        // 1: lockstep.messages.LogEntry
-	(*FileChange)(nil),      // 2: lockstep.messages.FileChange
-	(*FileUpdate)(nil),      // 3: lockstep.messages.FileUpdate
-	(*LogAttached)(nil),     // 4: lockstep.messages.LogAttached
-	(*LogCommitted)(nil),    // 5: lockstep.messages.LogCommitted
-	(*CommittedEntry)(nil),  // 6: lockstep.messages.CommittedEntry
-	(*LogRestore)(nil),      // 7: lockstep.messages.LogRestore
-	(*LogRefused)(nil),      // 8: lockstep.messages.LogRefused
-	(*LogLeads)(nil),        // 9: lockstep.messages.LogLeads
-	(*LogFollows)(nil),      // 10: lockstep.messages.LogFollows
-	(*LogMembers)(nil),      // 11: lockstep.messages.LogMembers
-	(*Member)(nil),          // 12: lockstep.messages.Member
-	(*LogChanged)(nil),      // 13: lockstep.messages.LogChanged
-	(*ObserveJob)(nil),      // 14: lockstep.messages.ObserveJob
-	(*JobObserved)(nil),     // 15: lockstep.messages.JobObserved
-	(*BecomeMaster)(nil),    // 16: lockstep.messages.BecomeMaster
-	(*ResignMaster)(nil),    // 17: lockstep.messages.ResignMaster
-	(*AskNodes)(nil),        // 18: lockstep.messages.AskNodes
-	(*Nodes)(nil),           // 19: lockstep.messages.Nodes
-	(*NodeState)(nil),       // 20: lockstep.messages.NodeState
-	(*NodesAsked)(nil),      // 21: lockstep.messages.NodesAsked
-	(*CheckNodes)(nil),      // 22: lockstep.messages.CheckNodes
-	(*NodesChecked)(nil),    // 23: lockstep.messages.NodesChecked
-	(*NodeDifferences)(nil), // 24: lockstep.messages.NodeDifferences
-	(*FileDifference)(nil),  // 25: lockstep.messages.FileDifference
-	(*NodesCompared)(nil),   // 26: lockstep.messages.NodesCompared
-	(*ChangeNodes)(nil),     // 27: lockstep.messages.ChangeNodes
-	(*NodesChanged)(nil),    // 28: lockstep.messages.NodesChanged
-	(*AdmitNode)(nil),       // 29: lockstep.messages.AdmitNode
-	(*NodeAdmitted)(nil),    // 30: lockstep.messages.NodeAdmitted
-	(*AskCommitted)(nil),    // 31: lockstep.messages.AskCommitted
-	(*Committed)(nil),       // 32: lockstep.messages.Committed
-	(*MoveFile)(nil),        // 33: lockstep.messages.MoveFile
-	(*RemoveFile)(nil),      // 34: lockstep.messages.RemoveFile
-	(*FileWrite)(nil),       // 35: lockstep.messages.FileWrite
-	(*Failure)(nil),         // 36: lockstep.messages.Failure
+	(ChangeNodes_What)(0),           // 0: lockstep.messages.ChangeNodes.What
+	(*LogEntry)(nil),                // 1: lockstep.messages.LogEntry
+	(*FileChange)(nil),              // 2: lockstep.messages.FileChange
+	(*FileUpdate)(nil),              // 3: lockstep.messages.FileUpdate
+	(*LogAttached)(nil),             // 4: lockstep.messages.LogAttached
+	(*LogCommitted)(nil),            // 5: lockstep.messages.LogCommitted
+	(*CommittedEntry)(nil),          // 6: lockstep.messages.CommittedEntry
+	(*LogSnapshotReceived)(nil),     // 7: lockstep.messages.LogSnapshotReceived
+	(*LogRefused)(nil),              // 8: lockstep.messages.LogRefused
+	(*LogLeadershipGained)(nil),     // 9: lockstep.messages.LogLeadershipGained
+	(*LogLeaderChanged)(nil),        // 10: lockstep.messages.LogLeaderChanged
+	(*LogMembersChanged)(nil),       // 11: lockstep.messages.LogMembersChanged
+	(*Member)(nil),                  // 12: lockstep.messages.Member
+	(*LogChangeResult)(nil),         // 13: lockstep.messages.LogChangeResult
+	(*ReplicateJobFile)(nil),        // 14: lockstep.messages.ReplicateJobFile
+	(*ReplicateJobFileResult)(nil),  // 15: lockstep.messages.ReplicateJobFileResult
+	(*BecomeMaster)(nil),            // 16: lockstep.messages.BecomeMaster
+	(*ResignMaster)(nil),            // 17: lockstep.messages.ResignMaster
+	(*GetNodes)(nil),                // 18: lockstep.messages.GetNodes
+	(*GetNodesResult)(nil),          // 19: lockstep.messages.GetNodesResult
+	(*NodeState)(nil),               // 20: lockstep.messages.NodeState
+	(*NodeStatesCollected)(nil),     // 21: lockstep.messages.NodeStatesCollected
+	(*CheckNodes)(nil),              // 22: lockstep.messages.CheckNodes
+	(*CheckNodesResult)(nil),        // 23: lockstep.messages.CheckNodesResult
+	(*NodeDifferences)(nil),         // 24: lockstep.messages.NodeDifferences
+	(*FileDifference)(nil),          // 25: lockstep.messages.FileDifference
+	(*NodesCompared)(nil),           // 26: lockstep.messages.NodesCompared
+	(*ChangeNodes)(nil),             // 27: lockstep.messages.ChangeNodes
+	(*ChangeNodesResult)(nil),       // 28: lockstep.messages.ChangeNodesResult
+	(*AdmitNode)(nil),               // 29: lockstep.messages.AdmitNode
+	(*AdmitNodeResult)(nil),         // 30: lockstep.messages.AdmitNodeResult
+	(*GetCommittedFiles)(nil),       // 31: lockstep.messages.GetCommittedFiles
+	(*GetCommittedFilesResult)(nil), // 32: lockstep.messages.GetCommittedFilesResult
+	(*MoveFile)(nil),                // 33: lockstep.messages.MoveFile
+	(*RemoveFile)(nil),              // 34: lockstep.messages.RemoveFile
+	(*FileWrite)(nil),               // 35: lockstep.messages.FileWrite
+	(*Failure)(nil),                 // 36: lockstep.messages.Failure
 }
 var file_replicate_proto_depIdxs = []int32{
 	2,  // 0: lockstep.messages.LogEntry.changes:type_name -> lockstep.messages.FileChange
@@ -2267,24 +2262,24 @@ var file_replicate_proto_depIdxs = []int32{
 	33, // 2: lockstep.messages.FileChange.rename:type_name -> lockstep.messages.MoveFile
 	34, // 3: lockstep.messages.FileChange.remove:type_name -> lockstep.messages.RemoveFile
 	6,  // 4: lockstep.messages.LogCommitted.entries:type_name -> lockstep.messages.CommittedEntry
-	35, // 5: lockstep.messages.LogRestore.files:type_name -> lockstep.messages.FileWrite
+	35, // 5: lockstep.messages.LogSnapshotReceived.files:type_name -> lockstep.messages.FileWrite
 	36, // 6: lockstep.messages.LogRefused.failure:type_name -> lockstep.messages.Failure
-	12, // 7: lockstep.messages.LogMembers.members:type_name -> lockstep.messages.Member
-	36, // 8: lockstep.messages.LogChanged.failure:type_name -> lockstep.messages.Failure
-	12, // 9: lockstep.messages.Nodes.members:type_name -> lockstep.messages.Member
-	36, // 10: lockstep.messages.Nodes.failure:type_name -> lockstep.messages.Failure
-	20, // 11: lockstep.messages.Nodes.states:type_name -> lockstep.messages.NodeState
-	20, // 12: lockstep.messages.NodesAsked.states:type_name -> lockstep.messages.NodeState
-	24, // 13: lockstep.messages.NodesChecked.nodes:type_name -> lockstep.messages.NodeDifferences
-	36, // 14: lockstep.messages.NodesChecked.failure:type_name -> lockstep.messages.Failure
+	12, // 7: lockstep.messages.LogMembersChanged.members:type_name -> lockstep.messages.Member
+	36, // 8: lockstep.messages.LogChangeResult.failure:type_name -> lockstep.messages.Failure
+	12, // 9: lockstep.messages.GetNodesResult.members:type_name -> lockstep.messages.Member
+	36, // 10: lockstep.messages.GetNodesResult.failure:type_name -> lockstep.messages.Failure
+	20, // 11: lockstep.messages.GetNodesResult.states:type_name -> lockstep.messages.NodeState
+	20, // 12: lockstep.messages.NodeStatesCollected.states:type_name -> lockstep.messages.NodeState
+	24, // 13: lockstep.messages.CheckNodesResult.nodes:type_name -> lockstep.messages.NodeDifferences
+	36, // 14: lockstep.messages.CheckNodesResult.failure:type_name -> lockstep.messages.Failure
 	25, // 15: lockstep.messages.NodeDifferences.files:type_name -> lockstep.messages.FileDifference
 	24, // 16: lockstep.messages.NodesCompared.nodes:type_name -> lockstep.messages.NodeDifferences
 	36, // 17: lockstep.messages.NodesCompared.failure:type_name -> lockstep.messages.Failure
 	0,  // 18: lockstep.messages.ChangeNodes.what:type_name -> lockstep.messages.ChangeNodes.What
-	36, // 19: lockstep.messages.NodesChanged.failure:type_name -> lockstep.messages.Failure
-	36, // 20: lockstep.messages.NodeAdmitted.failure:type_name -> lockstep.messages.Failure
-	35, // 21: lockstep.messages.Committed.files:type_name -> lockstep.messages.FileWrite
-	36, // 22: lockstep.messages.Committed.failure:type_name -> lockstep.messages.Failure
+	36, // 19: lockstep.messages.ChangeNodesResult.failure:type_name -> lockstep.messages.Failure
+	36, // 20: lockstep.messages.AdmitNodeResult.failure:type_name -> lockstep.messages.Failure
+	35, // 21: lockstep.messages.GetCommittedFilesResult.files:type_name -> lockstep.messages.FileWrite
+	36, // 22: lockstep.messages.GetCommittedFilesResult.failure:type_name -> lockstep.messages.Failure
 	23, // [23:23] is the sub-list for method output_type
 	23, // [23:23] is the sub-list for method input_type
 	23, // [23:23] is the sub-list for extension type_name

@@ -109,9 +109,9 @@ func (x *Verdict) GetBy() string {
 	return ""
 }
 
-// WaitingJob is a job that has not ended, as the scheduler and the filter engine
+// UnfinishedJob is a job that has not ended, as the scheduler and the filter engine
 // see it. `encoded` is its file's content.
-type WaitingJob struct {
+type UnfinishedJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Encoded       []byte                 `protobuf:"bytes,2,opt,name=encoded,proto3" json:"encoded,omitempty"`
@@ -120,20 +120,20 @@ type WaitingJob struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *WaitingJob) Reset() {
-	*x = WaitingJob{}
+func (x *UnfinishedJob) Reset() {
+	*x = UnfinishedJob{}
 	mi := &file_schedule_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *WaitingJob) String() string {
+func (x *UnfinishedJob) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*WaitingJob) ProtoMessage() {}
+func (*UnfinishedJob) ProtoMessage() {}
 
-func (x *WaitingJob) ProtoReflect() protoreflect.Message {
+func (x *UnfinishedJob) ProtoReflect() protoreflect.Message {
 	mi := &file_schedule_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -145,36 +145,36 @@ func (x *WaitingJob) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use WaitingJob.ProtoReflect.Descriptor instead.
-func (*WaitingJob) Descriptor() ([]byte, []int) {
+// Deprecated: Use UnfinishedJob.ProtoReflect.Descriptor instead.
+func (*UnfinishedJob) Descriptor() ([]byte, []int) {
 	return file_schedule_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *WaitingJob) GetId() int64 {
+func (x *UnfinishedJob) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-func (x *WaitingJob) GetEncoded() []byte {
+func (x *UnfinishedJob) GetEncoded() []byte {
 	if x != nil {
 		return x.Encoded
 	}
 	return nil
 }
 
-func (x *WaitingJob) GetVerdict() *Verdict {
+func (x *UnfinishedJob) GetVerdict() *Verdict {
 	if x != nil {
 		return x.Verdict
 	}
 	return nil
 }
 
-// FiltersStarted asks the queue for JudgeJobs with all jobs that have not ended.
+// FiltersStarted asks the queue for EvaluateFilters with all jobs that have not ended.
 type FiltersStarted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Incarnation   uint64                 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -209,37 +209,37 @@ func (*FiltersStarted) Descriptor() ([]byte, []int) {
 	return file_schedule_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *FiltersStarted) GetEpoch() uint64 {
+func (x *FiltersStarted) GetIncarnation() uint64 {
 	if x != nil {
-		return x.Epoch
+		return x.Incarnation
 	}
 	return 0
 }
 
-// JudgeJobs asks what the rules make of jobs, and has them judged again, until
+// EvaluateFilters asks what the rules make of jobs, and has them judged again, until
 // ForgetJob, when the rules change. `request` is 0 for the answer to FiltersStarted.
-type JudgeJobs struct {
+type EvaluateFilters struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	Jobs          []*WaitingJob          `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	Jobs          []*UnfinishedJob       `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *JudgeJobs) Reset() {
-	*x = JudgeJobs{}
+func (x *EvaluateFilters) Reset() {
+	*x = EvaluateFilters{}
 	mi := &file_schedule_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *JudgeJobs) String() string {
+func (x *EvaluateFilters) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*JudgeJobs) ProtoMessage() {}
+func (*EvaluateFilters) ProtoMessage() {}
 
-func (x *JudgeJobs) ProtoReflect() protoreflect.Message {
+func (x *EvaluateFilters) ProtoReflect() protoreflect.Message {
 	mi := &file_schedule_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -251,27 +251,27 @@ func (x *JudgeJobs) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use JudgeJobs.ProtoReflect.Descriptor instead.
-func (*JudgeJobs) Descriptor() ([]byte, []int) {
+// Deprecated: Use EvaluateFilters.ProtoReflect.Descriptor instead.
+func (*EvaluateFilters) Descriptor() ([]byte, []int) {
 	return file_schedule_proto_rawDescGZIP(), []int{3}
 }
 
-func (x *JudgeJobs) GetRequest() uint64 {
+func (x *EvaluateFilters) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *JudgeJobs) GetJobs() []*WaitingJob {
+func (x *EvaluateFilters) GetJobs() []*UnfinishedJob {
 	if x != nil {
 		return x.Jobs
 	}
 	return nil
 }
 
-// JobsJudged names the jobs that are not simply accepted.
-type JobsJudged struct {
+// EvaluateFiltersResult names the jobs that are not simply accepted.
+type EvaluateFiltersResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Verdicts      []*Verdict             `protobuf:"bytes,2,rep,name=verdicts,proto3" json:"verdicts,omitempty"`
@@ -279,20 +279,20 @@ type JobsJudged struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *JobsJudged) Reset() {
-	*x = JobsJudged{}
+func (x *EvaluateFiltersResult) Reset() {
+	*x = EvaluateFiltersResult{}
 	mi := &file_schedule_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *JobsJudged) String() string {
+func (x *EvaluateFiltersResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*JobsJudged) ProtoMessage() {}
+func (*EvaluateFiltersResult) ProtoMessage() {}
 
-func (x *JobsJudged) ProtoReflect() protoreflect.Message {
+func (x *EvaluateFiltersResult) ProtoReflect() protoreflect.Message {
 	mi := &file_schedule_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -304,19 +304,19 @@ func (x *JobsJudged) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use JobsJudged.ProtoReflect.Descriptor instead.
-func (*JobsJudged) Descriptor() ([]byte, []int) {
+// Deprecated: Use EvaluateFiltersResult.ProtoReflect.Descriptor instead.
+func (*EvaluateFiltersResult) Descriptor() ([]byte, []int) {
 	return file_schedule_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *JobsJudged) GetRequest() uint64 {
+func (x *EvaluateFiltersResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *JobsJudged) GetVerdicts() []*Verdict {
+func (x *EvaluateFiltersResult) GetVerdicts() []*Verdict {
 	if x != nil {
 		return x.Verdicts
 	}
@@ -416,7 +416,7 @@ func (x *ForgetJob) GetId() int64 {
 // EnqueueJobs adds jobs that may be picked when nothing holds them back.
 type EnqueueJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Jobs          []*WaitingJob          `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	Jobs          []*UnfinishedJob       `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -451,16 +451,16 @@ func (*EnqueueJobs) Descriptor() ([]byte, []int) {
 	return file_schedule_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *EnqueueJobs) GetJobs() []*WaitingJob {
+func (x *EnqueueJobs) GetJobs() []*UnfinishedJob {
 	if x != nil {
 		return x.Jobs
 	}
 	return nil
 }
 
-// JobLeft says that a job no longer waits or runs: its place or slot is free. If
+// JobReleased says that a job no longer waits or runs: its place or slot is free. If
 // it has ended, `status` is how.
-type JobLeft struct {
+type JobReleased struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Ended         bool                   `protobuf:"varint,2,opt,name=ended,proto3" json:"ended,omitempty"`
@@ -469,20 +469,20 @@ type JobLeft struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *JobLeft) Reset() {
-	*x = JobLeft{}
+func (x *JobReleased) Reset() {
+	*x = JobReleased{}
 	mi := &file_schedule_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *JobLeft) String() string {
+func (x *JobReleased) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*JobLeft) ProtoMessage() {}
+func (*JobReleased) ProtoMessage() {}
 
-func (x *JobLeft) ProtoReflect() protoreflect.Message {
+func (x *JobReleased) ProtoReflect() protoreflect.Message {
 	mi := &file_schedule_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -494,54 +494,54 @@ func (x *JobLeft) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use JobLeft.ProtoReflect.Descriptor instead.
-func (*JobLeft) Descriptor() ([]byte, []int) {
+// Deprecated: Use JobReleased.ProtoReflect.Descriptor instead.
+func (*JobReleased) Descriptor() ([]byte, []int) {
 	return file_schedule_proto_rawDescGZIP(), []int{8}
 }
 
-func (x *JobLeft) GetId() int64 {
+func (x *JobReleased) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-func (x *JobLeft) GetEnded() bool {
+func (x *JobReleased) GetEnded() bool {
 	if x != nil {
 		return x.Ended
 	}
 	return false
 }
 
-func (x *JobLeft) GetStatus() int32 {
+func (x *JobReleased) GetStatus() int32 {
 	if x != nil {
 		return x.Status
 	}
 	return 0
 }
 
-// SchedulerStarted asks the queue for the whole population.
-type SchedulerStarted struct {
+// ListUnfinishedJobs asks the queue for the whole population.
+type ListUnfinishedJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *SchedulerStarted) Reset() {
-	*x = SchedulerStarted{}
+func (x *ListUnfinishedJobs) Reset() {
+	*x = ListUnfinishedJobs{}
 	mi := &file_schedule_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *SchedulerStarted) String() string {
+func (x *ListUnfinishedJobs) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*SchedulerStarted) ProtoMessage() {}
+func (*ListUnfinishedJobs) ProtoMessage() {}
 
-func (x *SchedulerStarted) ProtoReflect() protoreflect.Message {
+func (x *ListUnfinishedJobs) ProtoReflect() protoreflect.Message {
 	mi := &file_schedule_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -553,42 +553,42 @@ func (x *SchedulerStarted) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use SchedulerStarted.ProtoReflect.Descriptor instead.
-func (*SchedulerStarted) Descriptor() ([]byte, []int) {
+// Deprecated: Use ListUnfinishedJobs.ProtoReflect.Descriptor instead.
+func (*ListUnfinishedJobs) Descriptor() ([]byte, []int) {
 	return file_schedule_proto_rawDescGZIP(), []int{9}
 }
 
-func (x *SchedulerStarted) GetEpoch() uint64 {
+func (x *ListUnfinishedJobs) GetRequest() uint64 {
 	if x != nil {
-		return x.Epoch
+		return x.Request
 	}
 	return 0
 }
 
-// Population is the answer: everything a scheduler of that epoch must know.
-type Population struct {
+// ListUnfinishedJobsResult is the answer: everything a scheduler of that epoch must know.
+type ListUnfinishedJobsResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Pending       []*WaitingJob          `protobuf:"bytes,2,rep,name=pending,proto3" json:"pending,omitempty"`
-	Running       []*WaitingJob          `protobuf:"bytes,3,rep,name=running,proto3" json:"running,omitempty"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Pending       []*UnfinishedJob       `protobuf:"bytes,2,rep,name=pending,proto3" json:"pending,omitempty"`
+	Active        []*UnfinishedJob       `protobuf:"bytes,3,rep,name=active,proto3" json:"active,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Population) Reset() {
-	*x = Population{}
+func (x *ListUnfinishedJobsResult) Reset() {
+	*x = ListUnfinishedJobsResult{}
 	mi := &file_schedule_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Population) String() string {
+func (x *ListUnfinishedJobsResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Population) ProtoMessage() {}
+func (*ListUnfinishedJobsResult) ProtoMessage() {}
 
-func (x *Population) ProtoReflect() protoreflect.Message {
+func (x *ListUnfinishedJobsResult) ProtoReflect() protoreflect.Message {
 	mi := &file_schedule_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -600,28 +600,28 @@ func (x *Population) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Population.ProtoReflect.Descriptor instead.
-func (*Population) Descriptor() ([]byte, []int) {
+// Deprecated: Use ListUnfinishedJobsResult.ProtoReflect.Descriptor instead.
+func (*ListUnfinishedJobsResult) Descriptor() ([]byte, []int) {
 	return file_schedule_proto_rawDescGZIP(), []int{10}
 }
 
-func (x *Population) GetEpoch() uint64 {
+func (x *ListUnfinishedJobsResult) GetRequest() uint64 {
 	if x != nil {
-		return x.Epoch
+		return x.Request
 	}
 	return 0
 }
 
-func (x *Population) GetPending() []*WaitingJob {
+func (x *ListUnfinishedJobsResult) GetPending() []*UnfinishedJob {
 	if x != nil {
 		return x.Pending
 	}
 	return nil
 }
 
-func (x *Population) GetRunning() []*WaitingJob {
+func (x *ListUnfinishedJobsResult) GetActive() []*UnfinishedJob {
 	if x != nil {
-		return x.Running
+		return x.Active
 	}
 	return nil
 }
@@ -725,28 +725,28 @@ func (x *PriorityChanged) GetPriority() int32 {
 	return 0
 }
 
-// AskOutcome asks what has become of a job that others depend on.
-type AskOutcome struct {
+// GetJobOutcome asks what has become of a job that others depend on.
+type GetJobOutcome struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AskOutcome) Reset() {
-	*x = AskOutcome{}
+func (x *GetJobOutcome) Reset() {
+	*x = GetJobOutcome{}
 	mi := &file_schedule_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AskOutcome) String() string {
+func (x *GetJobOutcome) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AskOutcome) ProtoMessage() {}
+func (*GetJobOutcome) ProtoMessage() {}
 
-func (x *AskOutcome) ProtoReflect() protoreflect.Message {
+func (x *GetJobOutcome) ProtoReflect() protoreflect.Message {
 	mi := &file_schedule_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -758,21 +758,21 @@ func (x *AskOutcome) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AskOutcome.ProtoReflect.Descriptor instead.
-func (*AskOutcome) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetJobOutcome.ProtoReflect.Descriptor instead.
+func (*GetJobOutcome) Descriptor() ([]byte, []int) {
 	return file_schedule_proto_rawDescGZIP(), []int{13}
 }
 
-func (x *AskOutcome) GetId() int64 {
+func (x *GetJobOutcome) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-// JobOutcome: how it has ended, or that there is no such job. `unknown`: there was one,
+// GetJobOutcomeResult: how it has ended, or that there is no such job. `unknown`: there was one,
 // perhaps, and this node does not have it; who depends on it waits.
-type JobOutcome struct {
+type GetJobOutcomeResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Missing       bool                   `protobuf:"varint,2,opt,name=missing,proto3" json:"missing,omitempty"`
@@ -782,20 +782,20 @@ type JobOutcome struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *JobOutcome) Reset() {
-	*x = JobOutcome{}
+func (x *GetJobOutcomeResult) Reset() {
+	*x = GetJobOutcomeResult{}
 	mi := &file_schedule_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *JobOutcome) String() string {
+func (x *GetJobOutcomeResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*JobOutcome) ProtoMessage() {}
+func (*GetJobOutcomeResult) ProtoMessage() {}
 
-func (x *JobOutcome) ProtoReflect() protoreflect.Message {
+func (x *GetJobOutcomeResult) ProtoReflect() protoreflect.Message {
 	mi := &file_schedule_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -807,63 +807,63 @@ func (x *JobOutcome) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use JobOutcome.ProtoReflect.Descriptor instead.
-func (*JobOutcome) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetJobOutcomeResult.ProtoReflect.Descriptor instead.
+func (*GetJobOutcomeResult) Descriptor() ([]byte, []int) {
 	return file_schedule_proto_rawDescGZIP(), []int{14}
 }
 
-func (x *JobOutcome) GetId() int64 {
+func (x *GetJobOutcomeResult) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-func (x *JobOutcome) GetMissing() bool {
+func (x *GetJobOutcomeResult) GetMissing() bool {
 	if x != nil {
 		return x.Missing
 	}
 	return false
 }
 
-func (x *JobOutcome) GetStatus() int32 {
+func (x *GetJobOutcomeResult) GetStatus() int32 {
 	if x != nil {
 		return x.Status
 	}
 	return 0
 }
 
-func (x *JobOutcome) GetUnknown() bool {
+func (x *GetJobOutcomeResult) GetUnknown() bool {
 	if x != nil {
 		return x.Unknown
 	}
 	return false
 }
 
-// JobHeld: a job that has no process waits, or waits no more, for the end of
+// DependencyWaitChanged: a job that has no process waits, or waits no more, for the end of
 // others.
-type JobHeld struct {
+type DependencyWaitChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Held          bool                   `protobuf:"varint,2,opt,name=held,proto3" json:"held,omitempty"`
+	Waiting       bool                   `protobuf:"varint,2,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *JobHeld) Reset() {
-	*x = JobHeld{}
+func (x *DependencyWaitChanged) Reset() {
+	*x = DependencyWaitChanged{}
 	mi := &file_schedule_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *JobHeld) String() string {
+func (x *DependencyWaitChanged) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*JobHeld) ProtoMessage() {}
+func (*DependencyWaitChanged) ProtoMessage() {}
 
-func (x *JobHeld) ProtoReflect() protoreflect.Message {
+func (x *DependencyWaitChanged) ProtoReflect() protoreflect.Message {
 	mi := &file_schedule_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -875,28 +875,28 @@ func (x *JobHeld) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use JobHeld.ProtoReflect.Descriptor instead.
-func (*JobHeld) Descriptor() ([]byte, []int) {
+// Deprecated: Use DependencyWaitChanged.ProtoReflect.Descriptor instead.
+func (*DependencyWaitChanged) Descriptor() ([]byte, []int) {
 	return file_schedule_proto_rawDescGZIP(), []int{15}
 }
 
-func (x *JobHeld) GetId() int64 {
+func (x *DependencyWaitChanged) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-func (x *JobHeld) GetHeld() bool {
+func (x *DependencyWaitChanged) GetWaiting() bool {
 	if x != nil {
-		return x.Held
+		return x.Waiting
 	}
 	return false
 }
 
-// DoomJob: a job that waits can never run, for a job it depends on has ended
+// EndUnrunnableJob: a job that waits can never run, for a job it depends on has ended
 // otherwise than it must. `canceled`: it is canceled, too; else it fails.
-type DoomJob struct {
+type EndUnrunnableJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Canceled      bool                   `protobuf:"varint,2,opt,name=canceled,proto3" json:"canceled,omitempty"`
@@ -905,20 +905,20 @@ type DoomJob struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *DoomJob) Reset() {
-	*x = DoomJob{}
+func (x *EndUnrunnableJob) Reset() {
+	*x = EndUnrunnableJob{}
 	mi := &file_schedule_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *DoomJob) String() string {
+func (x *EndUnrunnableJob) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*DoomJob) ProtoMessage() {}
+func (*EndUnrunnableJob) ProtoMessage() {}
 
-func (x *DoomJob) ProtoReflect() protoreflect.Message {
+func (x *EndUnrunnableJob) ProtoReflect() protoreflect.Message {
 	mi := &file_schedule_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -930,35 +930,35 @@ func (x *DoomJob) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use DoomJob.ProtoReflect.Descriptor instead.
-func (*DoomJob) Descriptor() ([]byte, []int) {
+// Deprecated: Use EndUnrunnableJob.ProtoReflect.Descriptor instead.
+func (*EndUnrunnableJob) Descriptor() ([]byte, []int) {
 	return file_schedule_proto_rawDescGZIP(), []int{16}
 }
 
-func (x *DoomJob) GetId() int64 {
+func (x *EndUnrunnableJob) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-func (x *DoomJob) GetCanceled() bool {
+func (x *EndUnrunnableJob) GetCanceled() bool {
 	if x != nil {
 		return x.Canceled
 	}
 	return false
 }
 
-func (x *DoomJob) GetText() string {
+func (x *EndUnrunnableJob) GetText() string {
 	if x != nil {
 		return x.Text
 	}
 	return ""
 }
 
-// AskWhy asks what holds a job back; the answer's `reasons` is a JSON list of
+// ExplainJobs asks what holds a job back; the answer's `reasons` is a JSON list of
 // objects, which have a "kind".
-type AskWhy struct {
+type ExplainJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Ids           []int64                `protobuf:"varint,2,rep,packed,name=ids,proto3" json:"ids,omitempty"`
@@ -966,20 +966,20 @@ type AskWhy struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AskWhy) Reset() {
-	*x = AskWhy{}
+func (x *ExplainJobs) Reset() {
+	*x = ExplainJobs{}
 	mi := &file_schedule_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AskWhy) String() string {
+func (x *ExplainJobs) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AskWhy) ProtoMessage() {}
+func (*ExplainJobs) ProtoMessage() {}
 
-func (x *AskWhy) ProtoReflect() protoreflect.Message {
+func (x *ExplainJobs) ProtoReflect() protoreflect.Message {
 	mi := &file_schedule_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -991,47 +991,47 @@ func (x *AskWhy) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AskWhy.ProtoReflect.Descriptor instead.
-func (*AskWhy) Descriptor() ([]byte, []int) {
+// Deprecated: Use ExplainJobs.ProtoReflect.Descriptor instead.
+func (*ExplainJobs) Descriptor() ([]byte, []int) {
 	return file_schedule_proto_rawDescGZIP(), []int{17}
 }
 
-func (x *AskWhy) GetRequest() uint64 {
+func (x *ExplainJobs) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *AskWhy) GetIds() []int64 {
+func (x *ExplainJobs) GetIds() []int64 {
 	if x != nil {
 		return x.Ids
 	}
 	return nil
 }
 
-type Why struct {
+type ExplainJobsResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	Jobs          []*JobWhy              `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	Jobs          []*JobExplanation      `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Why) Reset() {
-	*x = Why{}
+func (x *ExplainJobsResult) Reset() {
+	*x = ExplainJobsResult{}
 	mi := &file_schedule_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Why) String() string {
+func (x *ExplainJobsResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Why) ProtoMessage() {}
+func (*ExplainJobsResult) ProtoMessage() {}
 
-func (x *Why) ProtoReflect() protoreflect.Message {
+func (x *ExplainJobsResult) ProtoReflect() protoreflect.Message {
 	mi := &file_schedule_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1043,26 +1043,26 @@ func (x *Why) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Why.ProtoReflect.Descriptor instead.
-func (*Why) Descriptor() ([]byte, []int) {
+// Deprecated: Use ExplainJobsResult.ProtoReflect.Descriptor instead.
+func (*ExplainJobsResult) Descriptor() ([]byte, []int) {
 	return file_schedule_proto_rawDescGZIP(), []int{18}
 }
 
-func (x *Why) GetRequest() uint64 {
+func (x *ExplainJobsResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *Why) GetJobs() []*JobWhy {
+func (x *ExplainJobsResult) GetJobs() []*JobExplanation {
 	if x != nil {
 		return x.Jobs
 	}
 	return nil
 }
 
-type JobWhy struct {
+type JobExplanation struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Reasons       []byte                 `protobuf:"bytes,2,opt,name=reasons,proto3" json:"reasons,omitempty"`
@@ -1070,20 +1070,20 @@ type JobWhy struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *JobWhy) Reset() {
-	*x = JobWhy{}
+func (x *JobExplanation) Reset() {
+	*x = JobExplanation{}
 	mi := &file_schedule_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *JobWhy) String() string {
+func (x *JobExplanation) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*JobWhy) ProtoMessage() {}
+func (*JobExplanation) ProtoMessage() {}
 
-func (x *JobWhy) ProtoReflect() protoreflect.Message {
+func (x *JobExplanation) ProtoReflect() protoreflect.Message {
 	mi := &file_schedule_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1095,47 +1095,47 @@ func (x *JobWhy) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use JobWhy.ProtoReflect.Descriptor instead.
-func (*JobWhy) Descriptor() ([]byte, []int) {
+// Deprecated: Use JobExplanation.ProtoReflect.Descriptor instead.
+func (*JobExplanation) Descriptor() ([]byte, []int) {
 	return file_schedule_proto_rawDescGZIP(), []int{19}
 }
 
-func (x *JobWhy) GetId() int64 {
+func (x *JobExplanation) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-func (x *JobWhy) GetReasons() []byte {
+func (x *JobExplanation) GetReasons() []byte {
 	if x != nil {
 		return x.Reasons
 	}
 	return nil
 }
 
-// AskDependencies asks who waits for whom to end.
-type AskDependencies struct {
+// ListDependencies asks who waits for whom to end.
+type ListDependencies struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AskDependencies) Reset() {
-	*x = AskDependencies{}
+func (x *ListDependencies) Reset() {
+	*x = ListDependencies{}
 	mi := &file_schedule_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AskDependencies) String() string {
+func (x *ListDependencies) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AskDependencies) ProtoMessage() {}
+func (*ListDependencies) ProtoMessage() {}
 
-func (x *AskDependencies) ProtoReflect() protoreflect.Message {
+func (x *ListDependencies) ProtoReflect() protoreflect.Message {
 	mi := &file_schedule_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1147,19 +1147,19 @@ func (x *AskDependencies) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AskDependencies.ProtoReflect.Descriptor instead.
-func (*AskDependencies) Descriptor() ([]byte, []int) {
+// Deprecated: Use ListDependencies.ProtoReflect.Descriptor instead.
+func (*ListDependencies) Descriptor() ([]byte, []int) {
 	return file_schedule_proto_rawDescGZIP(), []int{20}
 }
 
-func (x *AskDependencies) GetRequest() uint64 {
+func (x *ListDependencies) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-type Dependencies struct {
+type ListDependenciesResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Jobs          []byte                 `protobuf:"bytes,2,opt,name=jobs,proto3" json:"jobs,omitempty"` // JSON: [{"id", "on": [{"id", "statuses"}]}]
@@ -1167,20 +1167,20 @@ type Dependencies struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Dependencies) Reset() {
-	*x = Dependencies{}
+func (x *ListDependenciesResult) Reset() {
+	*x = ListDependenciesResult{}
 	mi := &file_schedule_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Dependencies) String() string {
+func (x *ListDependenciesResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Dependencies) ProtoMessage() {}
+func (*ListDependenciesResult) ProtoMessage() {}
 
-func (x *Dependencies) ProtoReflect() protoreflect.Message {
+func (x *ListDependenciesResult) ProtoReflect() protoreflect.Message {
 	mi := &file_schedule_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1192,19 +1192,19 @@ func (x *Dependencies) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Dependencies.ProtoReflect.Descriptor instead.
-func (*Dependencies) Descriptor() ([]byte, []int) {
+// Deprecated: Use ListDependenciesResult.ProtoReflect.Descriptor instead.
+func (*ListDependenciesResult) Descriptor() ([]byte, []int) {
 	return file_schedule_proto_rawDescGZIP(), []int{21}
 }
 
-func (x *Dependencies) GetRequest() uint64 {
+func (x *ListDependenciesResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *Dependencies) GetJobs() []byte {
+func (x *ListDependenciesResult) GetJobs() []byte {
 	if x != nil {
 		return x.Jobs
 	}
@@ -1222,71 +1222,66 @@ const file_schedule_proto_rawDesc = "" +
 	"\x06action\x18\x03 \x01(\tR\x06action\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\x03R\x05limit\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x0e\n" +
-	"\x02by\x18\x06 \x01(\tR\x02by\"l\n" +
-	"\n" +
-	"WaitingJob\x12\x0e\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\"o\n" +
+	"\rUnfinishedJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\x124\n" +
-	"\averdict\x18\x03 \x01(\v2\x1a.lockstep.messages.VerdictR\averdict\"&\n" +
-	"\x0eFiltersStarted\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"X\n" +
-	"\tJudgeJobs\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\x121\n" +
-	"\x04jobs\x18\x02 \x03(\v2\x1d.lockstep.messages.WaitingJobR\x04jobs\"^\n" +
-	"\n" +
-	"JobsJudged\x12\x18\n" +
+	"\averdict\x18\x03 \x01(\v2\x1a.lockstep.messages.VerdictR\averdict\"2\n" +
+	"\x0eFiltersStarted\x12 \n" +
+	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\"a\n" +
+	"\x0fEvaluateFilters\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
+	"\x04jobs\x18\x02 \x03(\v2 .lockstep.messages.UnfinishedJobR\x04jobs\"i\n" +
+	"\x15EvaluateFiltersResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x126\n" +
 	"\bverdicts\x18\x02 \x03(\v2\x1a.lockstep.messages.VerdictR\bverdicts\"I\n" +
 	"\x0fVerdictsChanged\x126\n" +
 	"\bverdicts\x18\x01 \x03(\v2\x1a.lockstep.messages.VerdictR\bverdicts\"\x1b\n" +
 	"\tForgetJob\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"@\n" +
-	"\vEnqueueJobs\x121\n" +
-	"\x04jobs\x18\x01 \x03(\v2\x1d.lockstep.messages.WaitingJobR\x04jobs\"G\n" +
-	"\aJobLeft\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"C\n" +
+	"\vEnqueueJobs\x124\n" +
+	"\x04jobs\x18\x01 \x03(\v2 .lockstep.messages.UnfinishedJobR\x04jobs\"K\n" +
+	"\vJobReleased\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x14\n" +
 	"\x05ended\x18\x02 \x01(\bR\x05ended\x12\x16\n" +
-	"\x06status\x18\x03 \x01(\x05R\x06status\"(\n" +
-	"\x10SchedulerStarted\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"\x94\x01\n" +
-	"\n" +
-	"Population\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x127\n" +
-	"\apending\x18\x02 \x03(\v2\x1d.lockstep.messages.WaitingJobR\apending\x127\n" +
-	"\arunning\x18\x03 \x03(\v2\x1d.lockstep.messages.WaitingJobR\arunning\"\x19\n" +
+	"\x06status\x18\x03 \x01(\x05R\x06status\".\n" +
+	"\x12ListUnfinishedJobs\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xaa\x01\n" +
+	"\x18ListUnfinishedJobsResult\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12:\n" +
+	"\apending\x18\x02 \x03(\v2 .lockstep.messages.UnfinishedJobR\apending\x128\n" +
+	"\x06active\x18\x03 \x03(\v2 .lockstep.messages.UnfinishedJobR\x06active\"\x19\n" +
 	"\aPickJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"=\n" +
 	"\x0fPriorityChanged\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x1a\n" +
-	"\bpriority\x18\x02 \x01(\x05R\bpriority\"\x1c\n" +
-	"\n" +
-	"AskOutcome\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"h\n" +
-	"\n" +
-	"JobOutcome\x12\x0e\n" +
+	"\bpriority\x18\x02 \x01(\x05R\bpriority\"\x1f\n" +
+	"\rGetJobOutcome\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"q\n" +
+	"\x13GetJobOutcomeResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\amissing\x18\x02 \x01(\bR\amissing\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\x05R\x06status\x12\x18\n" +
-	"\aunknown\x18\x04 \x01(\bR\aunknown\"-\n" +
-	"\aJobHeld\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
-	"\x04held\x18\x02 \x01(\bR\x04held\"I\n" +
-	"\aDoomJob\x12\x0e\n" +
+	"\aunknown\x18\x04 \x01(\bR\aunknown\"A\n" +
+	"\x15DependencyWaitChanged\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
+	"\awaiting\x18\x02 \x01(\bR\awaiting\"R\n" +
+	"\x10EndUnrunnableJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x1a\n" +
 	"\bcanceled\x18\x02 \x01(\bR\bcanceled\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text\"4\n" +
-	"\x06AskWhy\x12\x18\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"9\n" +
+	"\vExplainJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
-	"\x03ids\x18\x02 \x03(\x03R\x03ids\"N\n" +
-	"\x03Why\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\x12-\n" +
-	"\x04jobs\x18\x02 \x03(\v2\x19.lockstep.messages.JobWhyR\x04jobs\"2\n" +
-	"\x06JobWhy\x12\x0e\n" +
+	"\x03ids\x18\x02 \x03(\x03R\x03ids\"d\n" +
+	"\x11ExplainJobsResult\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x125\n" +
+	"\x04jobs\x18\x02 \x03(\v2!.lockstep.messages.JobExplanationR\x04jobs\":\n" +
+	"\x0eJobExplanation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
-	"\areasons\x18\x02 \x01(\fR\areasons\"+\n" +
-	"\x0fAskDependencies\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"<\n" +
-	"\fDependencies\x12\x18\n" +
+	"\areasons\x18\x02 \x01(\fR\areasons\",\n" +
+	"\x10ListDependencies\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"F\n" +
+	"\x16ListDependenciesResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04jobs\x18\x02 \x01(\fR\x04jobsB\x13Z\x11lockstep/messagesb\x06proto3"
 
@@ -1304,38 +1299,38 @@ func file_schedule_proto_rawDescGZIP() []byte {
 
 var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_schedule_proto_goTypes = []any{
-	(*Verdict)(nil),          // 0: lockstep.messages.Verdict
-	(*WaitingJob)(nil),       // 1: lockstep.messages.WaitingJob
-	(*FiltersStarted)(nil),   // 2: lockstep.messages.FiltersStarted
-	(*JudgeJobs)(nil),        // 3: lockstep.messages.JudgeJobs
-	(*JobsJudged)(nil),       // 4: lockstep.messages.JobsJudged
-	(*VerdictsChanged)(nil),  // 5: lockstep.messages.VerdictsChanged
-	(*ForgetJob)(nil),        // 6: lockstep.messages.ForgetJob
-	(*EnqueueJobs)(nil),      // 7: lockstep.messages.EnqueueJobs
-	(*JobLeft)(nil),          // 8: lockstep.messages.JobLeft
-	(*SchedulerStarted)(nil), // 9: lockstep.messages.SchedulerStarted
-	(*Population)(nil),       // 10: lockstep.messages.Population
-	(*PickJob)(nil),          // 11: lockstep.messages.PickJob
-	(*PriorityChanged)(nil),  // 12: lockstep.messages.PriorityChanged
-	(*AskOutcome)(nil),       // 13: lockstep.messages.AskOutcome
-	(*JobOutcome)(nil),       // 14: lockstep.messages.JobOutcome
-	(*JobHeld)(nil),          // 15: lockstep.messages.JobHeld
-	(*DoomJob)(nil),          // 16: lockstep.messages.DoomJob
-	(*AskWhy)(nil),           // 17: lockstep.messages.AskWhy
-	(*Why)(nil),              // 18: lockstep.messages.Why
-	(*JobWhy)(nil),           // 19: lockstep.messages.JobWhy
-	(*AskDependencies)(nil),  // 20: lockstep.messages.AskDependencies
-	(*Dependencies)(nil),     // 21: lockstep.messages.Dependencies
+	(*Verdict)(nil),                  // 0: lockstep.messages.Verdict
+	(*UnfinishedJob)(nil),            // 1: lockstep.messages.UnfinishedJob
+	(*FiltersStarted)(nil),           // 2: lockstep.messages.FiltersStarted
+	(*EvaluateFilters)(nil),          // 3: lockstep.messages.EvaluateFilters
+	(*EvaluateFiltersResult)(nil),    // 4: lockstep.messages.EvaluateFiltersResult
+	(*VerdictsChanged)(nil),          // 5: lockstep.messages.VerdictsChanged
+	(*ForgetJob)(nil),                // 6: lockstep.messages.ForgetJob
+	(*EnqueueJobs)(nil),              // 7: lockstep.messages.EnqueueJobs
+	(*JobReleased)(nil),              // 8: lockstep.messages.JobReleased
+	(*ListUnfinishedJobs)(nil),       // 9: lockstep.messages.ListUnfinishedJobs
+	(*ListUnfinishedJobsResult)(nil), // 10: lockstep.messages.ListUnfinishedJobsResult
+	(*PickJob)(nil),                  // 11: lockstep.messages.PickJob
+	(*PriorityChanged)(nil),          // 12: lockstep.messages.PriorityChanged
+	(*GetJobOutcome)(nil),            // 13: lockstep.messages.GetJobOutcome
+	(*GetJobOutcomeResult)(nil),      // 14: lockstep.messages.GetJobOutcomeResult
+	(*DependencyWaitChanged)(nil),    // 15: lockstep.messages.DependencyWaitChanged
+	(*EndUnrunnableJob)(nil),         // 16: lockstep.messages.EndUnrunnableJob
+	(*ExplainJobs)(nil),              // 17: lockstep.messages.ExplainJobs
+	(*ExplainJobsResult)(nil),        // 18: lockstep.messages.ExplainJobsResult
+	(*JobExplanation)(nil),           // 19: lockstep.messages.JobExplanation
+	(*ListDependencies)(nil),         // 20: lockstep.messages.ListDependencies
+	(*ListDependenciesResult)(nil),   // 21: lockstep.messages.ListDependenciesResult
 }
 var file_schedule_proto_depIdxs = []int32{
-	0,  // 0: lockstep.messages.WaitingJob.verdict:type_name -> lockstep.messages.Verdict
-	1,  // 1: lockstep.messages.JudgeJobs.jobs:type_name -> lockstep.messages.WaitingJob
-	0,  // 2: lockstep.messages.JobsJudged.verdicts:type_name -> lockstep.messages.Verdict
+	0,  // 0: lockstep.messages.UnfinishedJob.verdict:type_name -> lockstep.messages.Verdict
+	1,  // 1: lockstep.messages.EvaluateFilters.jobs:type_name -> lockstep.messages.UnfinishedJob
+	0,  // 2: lockstep.messages.EvaluateFiltersResult.verdicts:type_name -> lockstep.messages.Verdict
 	0,  // 3: lockstep.messages.VerdictsChanged.verdicts:type_name -> lockstep.messages.Verdict
-	1,  // 4: lockstep.messages.EnqueueJobs.jobs:type_name -> lockstep.messages.WaitingJob
-	1,  // 5: lockstep.messages.Population.pending:type_name -> lockstep.messages.WaitingJob
-	1,  // 6: lockstep.messages.Population.running:type_name -> lockstep.messages.WaitingJob
-	19, // 7: lockstep.messages.Why.jobs:type_name -> lockstep.messages.JobWhy
+	1,  // 4: lockstep.messages.EnqueueJobs.jobs:type_name -> lockstep.messages.UnfinishedJob
+	1,  // 5: lockstep.messages.ListUnfinishedJobsResult.pending:type_name -> lockstep.messages.UnfinishedJob
+	1,  // 6: lockstep.messages.ListUnfinishedJobsResult.active:type_name -> lockstep.messages.UnfinishedJob
+	19, // 7: lockstep.messages.ExplainJobsResult.jobs:type_name -> lockstep.messages.JobExplanation
 	8,  // [8:8] is the sub-list for method output_type
 	8,  // [8:8] is the sub-list for method input_type
 	8,  // [8:8] is the sub-list for extension type_name

@@ -23,27 +23,27 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// AskStore asks for StoreStarted, by whoever has just started itself.
-type AskStore struct {
+// AnnounceStore asks for StoreStarted, by whoever has just started itself.
+type AnnounceStore struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AskStore) Reset() {
-	*x = AskStore{}
+func (x *AnnounceStore) Reset() {
+	*x = AnnounceStore{}
 	mi := &file_store_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AskStore) String() string {
+func (x *AnnounceStore) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AskStore) ProtoMessage() {}
+func (*AnnounceStore) ProtoMessage() {}
 
-func (x *AskStore) ProtoReflect() protoreflect.Message {
+func (x *AnnounceStore) ProtoReflect() protoreflect.Message {
 	mi := &file_store_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -55,8 +55,8 @@ func (x *AskStore) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AskStore.ProtoReflect.Descriptor instead.
-func (*AskStore) Descriptor() ([]byte, []int) {
+// Deprecated: Use AnnounceStore.ProtoReflect.Descriptor instead.
+func (*AnnounceStore) Descriptor() ([]byte, []int) {
 	return file_store_proto_rawDescGZIP(), []int{0}
 }
 
@@ -65,7 +65,7 @@ func (*AskStore) Descriptor() ([]byte, []int) {
 // replace whole files, so that twice is harmless.
 type StoreStarted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Incarnation   uint64                 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -100,47 +100,47 @@ func (*StoreStarted) Descriptor() ([]byte, []int) {
 	return file_store_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *StoreStarted) GetEpoch() uint64 {
+func (x *StoreStarted) GetIncarnation() uint64 {
 	if x != nil {
-		return x.Epoch
+		return x.Incarnation
 	}
 	return 0
 }
 
-// StoreRequest is one request to the store of that epoch.
-type StoreRequest struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Epoch   uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Request uint64                 `protobuf:"varint,2,opt,name=request,proto3" json:"request,omitempty"`
+// AccessStore is one request to the store of that epoch.
+type AccessStore struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Incarnation uint64                 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Request     uint64                 `protobuf:"varint,2,opt,name=request,proto3" json:"request,omitempty"`
 	// Types that are valid to be assigned to What:
 	//
-	//	*StoreRequest_Write
-	//	*StoreRequest_Remove
-	//	*StoreRequest_Read
-	//	*StoreRequest_Quarantine
-	//	*StoreRequest_Scan
-	//	*StoreRequest_Move
-	//	*StoreRequest_List
-	//	*StoreRequest_Append
-	What          isStoreRequest_What `protobuf_oneof:"what"`
+	//	*AccessStore_Write
+	//	*AccessStore_Remove
+	//	*AccessStore_Read
+	//	*AccessStore_Quarantine
+	//	*AccessStore_Scan
+	//	*AccessStore_Move
+	//	*AccessStore_List
+	//	*AccessStore_Append
+	What          isAccessStore_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *StoreRequest) Reset() {
-	*x = StoreRequest{}
+func (x *AccessStore) Reset() {
+	*x = AccessStore{}
 	mi := &file_store_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *StoreRequest) String() string {
+func (x *AccessStore) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*StoreRequest) ProtoMessage() {}
+func (*AccessStore) ProtoMessage() {}
 
-func (x *StoreRequest) ProtoReflect() protoreflect.Message {
+func (x *AccessStore) ProtoReflect() protoreflect.Message {
 	mi := &file_store_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -152,185 +152,185 @@ func (x *StoreRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use StoreRequest.ProtoReflect.Descriptor instead.
-func (*StoreRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use AccessStore.ProtoReflect.Descriptor instead.
+func (*AccessStore) Descriptor() ([]byte, []int) {
 	return file_store_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *StoreRequest) GetEpoch() uint64 {
+func (x *AccessStore) GetIncarnation() uint64 {
 	if x != nil {
-		return x.Epoch
+		return x.Incarnation
 	}
 	return 0
 }
 
-func (x *StoreRequest) GetRequest() uint64 {
+func (x *AccessStore) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *StoreRequest) GetWhat() isStoreRequest_What {
+func (x *AccessStore) GetWhat() isAccessStore_What {
 	if x != nil {
 		return x.What
 	}
 	return nil
 }
 
-func (x *StoreRequest) GetWrite() *WriteFiles {
+func (x *AccessStore) GetWrite() *WriteFiles {
 	if x != nil {
-		if x, ok := x.What.(*StoreRequest_Write); ok {
+		if x, ok := x.What.(*AccessStore_Write); ok {
 			return x.Write
 		}
 	}
 	return nil
 }
 
-func (x *StoreRequest) GetRemove() *RemoveFiles {
+func (x *AccessStore) GetRemove() *RemoveFiles {
 	if x != nil {
-		if x, ok := x.What.(*StoreRequest_Remove); ok {
+		if x, ok := x.What.(*AccessStore_Remove); ok {
 			return x.Remove
 		}
 	}
 	return nil
 }
 
-func (x *StoreRequest) GetRead() *ReadFile {
+func (x *AccessStore) GetRead() *ReadFile {
 	if x != nil {
-		if x, ok := x.What.(*StoreRequest_Read); ok {
+		if x, ok := x.What.(*AccessStore_Read); ok {
 			return x.Read
 		}
 	}
 	return nil
 }
 
-func (x *StoreRequest) GetQuarantine() *Quarantine {
+func (x *AccessStore) GetQuarantine() *QuarantineFile {
 	if x != nil {
-		if x, ok := x.What.(*StoreRequest_Quarantine); ok {
+		if x, ok := x.What.(*AccessStore_Quarantine); ok {
 			return x.Quarantine
 		}
 	}
 	return nil
 }
 
-func (x *StoreRequest) GetScan() *ScanQueue {
+func (x *AccessStore) GetScan() *ScanQueue {
 	if x != nil {
-		if x, ok := x.What.(*StoreRequest_Scan); ok {
+		if x, ok := x.What.(*AccessStore_Scan); ok {
 			return x.Scan
 		}
 	}
 	return nil
 }
 
-func (x *StoreRequest) GetMove() *MoveFiles {
+func (x *AccessStore) GetMove() *MoveFiles {
 	if x != nil {
-		if x, ok := x.What.(*StoreRequest_Move); ok {
+		if x, ok := x.What.(*AccessStore_Move); ok {
 			return x.Move
 		}
 	}
 	return nil
 }
 
-func (x *StoreRequest) GetList() *ListDir {
+func (x *AccessStore) GetList() *ListDir {
 	if x != nil {
-		if x, ok := x.What.(*StoreRequest_List); ok {
+		if x, ok := x.What.(*AccessStore_List); ok {
 			return x.List
 		}
 	}
 	return nil
 }
 
-func (x *StoreRequest) GetAppend() *AppendFile {
+func (x *AccessStore) GetAppend() *AppendFile {
 	if x != nil {
-		if x, ok := x.What.(*StoreRequest_Append); ok {
+		if x, ok := x.What.(*AccessStore_Append); ok {
 			return x.Append
 		}
 	}
 	return nil
 }
 
-type isStoreRequest_What interface {
-	isStoreRequest_What()
+type isAccessStore_What interface {
+	isAccessStore_What()
 }
 
-type StoreRequest_Write struct {
+type AccessStore_Write struct {
 	Write *WriteFiles `protobuf:"bytes,3,opt,name=write,proto3,oneof"`
 }
 
-type StoreRequest_Remove struct {
+type AccessStore_Remove struct {
 	Remove *RemoveFiles `protobuf:"bytes,4,opt,name=remove,proto3,oneof"`
 }
 
-type StoreRequest_Read struct {
+type AccessStore_Read struct {
 	Read *ReadFile `protobuf:"bytes,5,opt,name=read,proto3,oneof"`
 }
 
-type StoreRequest_Quarantine struct {
-	Quarantine *Quarantine `protobuf:"bytes,6,opt,name=quarantine,proto3,oneof"`
+type AccessStore_Quarantine struct {
+	Quarantine *QuarantineFile `protobuf:"bytes,6,opt,name=quarantine,proto3,oneof"`
 }
 
-type StoreRequest_Scan struct {
+type AccessStore_Scan struct {
 	Scan *ScanQueue `protobuf:"bytes,7,opt,name=scan,proto3,oneof"`
 }
 
-type StoreRequest_Move struct {
+type AccessStore_Move struct {
 	Move *MoveFiles `protobuf:"bytes,8,opt,name=move,proto3,oneof"`
 }
 
-type StoreRequest_List struct {
+type AccessStore_List struct {
 	List *ListDir `protobuf:"bytes,9,opt,name=list,proto3,oneof"`
 }
 
-type StoreRequest_Append struct {
+type AccessStore_Append struct {
 	Append *AppendFile `protobuf:"bytes,10,opt,name=append,proto3,oneof"`
 }
 
-func (*StoreRequest_Write) isStoreRequest_What() {}
+func (*AccessStore_Write) isAccessStore_What() {}
 
-func (*StoreRequest_Remove) isStoreRequest_What() {}
+func (*AccessStore_Remove) isAccessStore_What() {}
 
-func (*StoreRequest_Read) isStoreRequest_What() {}
+func (*AccessStore_Read) isAccessStore_What() {}
 
-func (*StoreRequest_Quarantine) isStoreRequest_What() {}
+func (*AccessStore_Quarantine) isAccessStore_What() {}
 
-func (*StoreRequest_Scan) isStoreRequest_What() {}
+func (*AccessStore_Scan) isAccessStore_What() {}
 
-func (*StoreRequest_Move) isStoreRequest_What() {}
+func (*AccessStore_Move) isAccessStore_What() {}
 
-func (*StoreRequest_List) isStoreRequest_What() {}
+func (*AccessStore_List) isAccessStore_What() {}
 
-func (*StoreRequest_Append) isStoreRequest_What() {}
+func (*AccessStore_Append) isAccessStore_What() {}
 
-type StoreAnswer struct {
+type AccessStoreResult struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Request uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	// Types that are valid to be assigned to What:
 	//
-	//	*StoreAnswer_Files
-	//	*StoreAnswer_Read
-	//	*StoreAnswer_Quarantined
-	//	*StoreAnswer_Scanned
-	//	*StoreAnswer_Listed
-	What          isStoreAnswer_What `protobuf_oneof:"what"`
+	//	*AccessStoreResult_Files
+	//	*AccessStoreResult_Read
+	//	*AccessStoreResult_Quarantine
+	//	*AccessStoreResult_Scan
+	//	*AccessStoreResult_List
+	What          isAccessStoreResult_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *StoreAnswer) Reset() {
-	*x = StoreAnswer{}
+func (x *AccessStoreResult) Reset() {
+	*x = AccessStoreResult{}
 	mi := &file_store_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *StoreAnswer) String() string {
+func (x *AccessStoreResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*StoreAnswer) ProtoMessage() {}
+func (*AccessStoreResult) ProtoMessage() {}
 
-func (x *StoreAnswer) ProtoReflect() protoreflect.Message {
+func (x *AccessStoreResult) ProtoReflect() protoreflect.Message {
 	mi := &file_store_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -342,103 +342,103 @@ func (x *StoreAnswer) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use StoreAnswer.ProtoReflect.Descriptor instead.
-func (*StoreAnswer) Descriptor() ([]byte, []int) {
+// Deprecated: Use AccessStoreResult.ProtoReflect.Descriptor instead.
+func (*AccessStoreResult) Descriptor() ([]byte, []int) {
 	return file_store_proto_rawDescGZIP(), []int{3}
 }
 
-func (x *StoreAnswer) GetRequest() uint64 {
+func (x *AccessStoreResult) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *StoreAnswer) GetWhat() isStoreAnswer_What {
+func (x *AccessStoreResult) GetWhat() isAccessStoreResult_What {
 	if x != nil {
 		return x.What
 	}
 	return nil
 }
 
-func (x *StoreAnswer) GetFiles() *FilesDone {
+func (x *AccessStoreResult) GetFiles() *ChangeFilesResult {
 	if x != nil {
-		if x, ok := x.What.(*StoreAnswer_Files); ok {
+		if x, ok := x.What.(*AccessStoreResult_Files); ok {
 			return x.Files
 		}
 	}
 	return nil
 }
 
-func (x *StoreAnswer) GetRead() *FileRead {
+func (x *AccessStoreResult) GetRead() *ReadFileResult {
 	if x != nil {
-		if x, ok := x.What.(*StoreAnswer_Read); ok {
+		if x, ok := x.What.(*AccessStoreResult_Read); ok {
 			return x.Read
 		}
 	}
 	return nil
 }
 
-func (x *StoreAnswer) GetQuarantined() *Quarantined {
+func (x *AccessStoreResult) GetQuarantine() *QuarantineFileResult {
 	if x != nil {
-		if x, ok := x.What.(*StoreAnswer_Quarantined); ok {
-			return x.Quarantined
+		if x, ok := x.What.(*AccessStoreResult_Quarantine); ok {
+			return x.Quarantine
 		}
 	}
 	return nil
 }
 
-func (x *StoreAnswer) GetScanned() *QueueScanned {
+func (x *AccessStoreResult) GetScan() *ScanQueueResult {
 	if x != nil {
-		if x, ok := x.What.(*StoreAnswer_Scanned); ok {
-			return x.Scanned
+		if x, ok := x.What.(*AccessStoreResult_Scan); ok {
+			return x.Scan
 		}
 	}
 	return nil
 }
 
-func (x *StoreAnswer) GetListed() *DirListed {
+func (x *AccessStoreResult) GetList() *ListDirResult {
 	if x != nil {
-		if x, ok := x.What.(*StoreAnswer_Listed); ok {
-			return x.Listed
+		if x, ok := x.What.(*AccessStoreResult_List); ok {
+			return x.List
 		}
 	}
 	return nil
 }
 
-type isStoreAnswer_What interface {
-	isStoreAnswer_What()
+type isAccessStoreResult_What interface {
+	isAccessStoreResult_What()
 }
 
-type StoreAnswer_Files struct {
-	Files *FilesDone `protobuf:"bytes,2,opt,name=files,proto3,oneof"`
+type AccessStoreResult_Files struct {
+	Files *ChangeFilesResult `protobuf:"bytes,2,opt,name=files,proto3,oneof"`
 }
 
-type StoreAnswer_Read struct {
-	Read *FileRead `protobuf:"bytes,3,opt,name=read,proto3,oneof"`
+type AccessStoreResult_Read struct {
+	Read *ReadFileResult `protobuf:"bytes,3,opt,name=read,proto3,oneof"`
 }
 
-type StoreAnswer_Quarantined struct {
-	Quarantined *Quarantined `protobuf:"bytes,4,opt,name=quarantined,proto3,oneof"`
+type AccessStoreResult_Quarantine struct {
+	Quarantine *QuarantineFileResult `protobuf:"bytes,4,opt,name=quarantine,proto3,oneof"`
 }
 
-type StoreAnswer_Scanned struct {
-	Scanned *QueueScanned `protobuf:"bytes,5,opt,name=scanned,proto3,oneof"`
+type AccessStoreResult_Scan struct {
+	Scan *ScanQueueResult `protobuf:"bytes,5,opt,name=scan,proto3,oneof"`
 }
 
-type StoreAnswer_Listed struct {
-	Listed *DirListed `protobuf:"bytes,6,opt,name=listed,proto3,oneof"`
+type AccessStoreResult_List struct {
+	List *ListDirResult `protobuf:"bytes,6,opt,name=list,proto3,oneof"`
 }
 
-func (*StoreAnswer_Files) isStoreAnswer_What() {}
+func (*AccessStoreResult_Files) isAccessStoreResult_What() {}
 
-func (*StoreAnswer_Read) isStoreAnswer_What() {}
+func (*AccessStoreResult_Read) isAccessStoreResult_What() {}
 
-func (*StoreAnswer_Quarantined) isStoreAnswer_What() {}
+func (*AccessStoreResult_Quarantine) isAccessStoreResult_What() {}
 
-func (*StoreAnswer_Scanned) isStoreAnswer_What() {}
+func (*AccessStoreResult_Scan) isAccessStoreResult_What() {}
 
-func (*StoreAnswer_Listed) isStoreAnswer_What() {}
+func (*AccessStoreResult_List) isAccessStoreResult_What() {}
 
 // FileWrite replaces one file. `op` labels the step in errors and tests.
 type FileWrite struct {
@@ -512,7 +512,7 @@ type WriteFiles struct {
 	Files         []*FileWrite           `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
 	Durable       bool                   `protobuf:"varint,2,opt,name=durable,proto3" json:"durable,omitempty"`
 	Logged        bool                   `protobuf:"varint,3,opt,name=logged,proto3" json:"logged,omitempty"`
-	Then          *FileWrite             `protobuf:"bytes,4,opt,name=then,proto3" json:"then,omitempty"`
+	CommitRecord  *FileWrite             `protobuf:"bytes,4,opt,name=commit_record,json=commitRecord,proto3" json:"commit_record,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -568,9 +568,9 @@ func (x *WriteFiles) GetLogged() bool {
 	return false
 }
 
-func (x *WriteFiles) GetThen() *FileWrite {
+func (x *WriteFiles) GetCommitRecord() *FileWrite {
 	if x != nil {
-		return x.Then
+		return x.CommitRecord
 	}
 	return nil
 }
@@ -736,7 +736,7 @@ func (x *AppendFile) GetContent() []byte {
 	return nil
 }
 
-type DirListed struct {
+type ListDirResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Names         []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
@@ -744,20 +744,20 @@ type DirListed struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *DirListed) Reset() {
-	*x = DirListed{}
+func (x *ListDirResult) Reset() {
+	*x = ListDirResult{}
 	mi := &file_store_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *DirListed) String() string {
+func (x *ListDirResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*DirListed) ProtoMessage() {}
+func (*ListDirResult) ProtoMessage() {}
 
-func (x *DirListed) ProtoReflect() protoreflect.Message {
+func (x *ListDirResult) ProtoReflect() protoreflect.Message {
 	mi := &file_store_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -769,47 +769,47 @@ func (x *DirListed) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use DirListed.ProtoReflect.Descriptor instead.
-func (*DirListed) Descriptor() ([]byte, []int) {
+// Deprecated: Use ListDirResult.ProtoReflect.Descriptor instead.
+func (*ListDirResult) Descriptor() ([]byte, []int) {
 	return file_store_proto_rawDescGZIP(), []int{9}
 }
 
-func (x *DirListed) GetNames() []string {
+func (x *ListDirResult) GetNames() []string {
 	if x != nil {
 		return x.Names
 	}
 	return nil
 }
 
-func (x *DirListed) GetFailure() *Failure {
+func (x *ListDirResult) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
 	}
 	return nil
 }
 
-// FilesDone lists what failed; nothing listed means that all is done.
-type FilesDone struct {
+// ChangeFilesResult lists what failed; nothing listed means that all is done.
+type ChangeFilesResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Failures      []*FileFailure         `protobuf:"bytes,1,rep,name=failures,proto3" json:"failures,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *FilesDone) Reset() {
-	*x = FilesDone{}
+func (x *ChangeFilesResult) Reset() {
+	*x = ChangeFilesResult{}
 	mi := &file_store_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *FilesDone) String() string {
+func (x *ChangeFilesResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*FilesDone) ProtoMessage() {}
+func (*ChangeFilesResult) ProtoMessage() {}
 
-func (x *FilesDone) ProtoReflect() protoreflect.Message {
+func (x *ChangeFilesResult) ProtoReflect() protoreflect.Message {
 	mi := &file_store_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -821,12 +821,12 @@ func (x *FilesDone) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use FilesDone.ProtoReflect.Descriptor instead.
-func (*FilesDone) Descriptor() ([]byte, []int) {
+// Deprecated: Use ChangeFilesResult.ProtoReflect.Descriptor instead.
+func (*ChangeFilesResult) Descriptor() ([]byte, []int) {
 	return file_store_proto_rawDescGZIP(), []int{10}
 }
 
-func (x *FilesDone) GetFailures() []*FileFailure {
+func (x *ChangeFilesResult) GetFailures() []*FileFailure {
 	if x != nil {
 		return x.Failures
 	}
@@ -945,7 +945,7 @@ func (x *ReadFile) GetPath() string {
 	return ""
 }
 
-type FileRead struct {
+type ReadFileResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Content       []byte                 `protobuf:"bytes,1,opt,name=content,proto3" json:"content,omitempty"`
 	Missing       bool                   `protobuf:"varint,2,opt,name=missing,proto3" json:"missing,omitempty"`
@@ -954,20 +954,20 @@ type FileRead struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *FileRead) Reset() {
-	*x = FileRead{}
+func (x *ReadFileResult) Reset() {
+	*x = ReadFileResult{}
 	mi := &file_store_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *FileRead) String() string {
+func (x *ReadFileResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*FileRead) ProtoMessage() {}
+func (*ReadFileResult) ProtoMessage() {}
 
-func (x *FileRead) ProtoReflect() protoreflect.Message {
+func (x *ReadFileResult) ProtoReflect() protoreflect.Message {
 	mi := &file_store_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -979,54 +979,54 @@ func (x *FileRead) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use FileRead.ProtoReflect.Descriptor instead.
-func (*FileRead) Descriptor() ([]byte, []int) {
+// Deprecated: Use ReadFileResult.ProtoReflect.Descriptor instead.
+func (*ReadFileResult) Descriptor() ([]byte, []int) {
 	return file_store_proto_rawDescGZIP(), []int{13}
 }
 
-func (x *FileRead) GetContent() []byte {
+func (x *ReadFileResult) GetContent() []byte {
 	if x != nil {
 		return x.Content
 	}
 	return nil
 }
 
-func (x *FileRead) GetMissing() bool {
+func (x *ReadFileResult) GetMissing() bool {
 	if x != nil {
 		return x.Missing
 	}
 	return false
 }
 
-func (x *FileRead) GetFailure() *Failure {
+func (x *ReadFileResult) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
 	}
 	return nil
 }
 
-// Quarantine moves a file that cannot be used out of the way, durably.
-type Quarantine struct {
+// QuarantineFile moves a file that cannot be used out of the way, durably.
+type QuarantineFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Quarantine) Reset() {
-	*x = Quarantine{}
+func (x *QuarantineFile) Reset() {
+	*x = QuarantineFile{}
 	mi := &file_store_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Quarantine) String() string {
+func (x *QuarantineFile) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Quarantine) ProtoMessage() {}
+func (*QuarantineFile) ProtoMessage() {}
 
-func (x *Quarantine) ProtoReflect() protoreflect.Message {
+func (x *QuarantineFile) ProtoReflect() protoreflect.Message {
 	mi := &file_store_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1038,19 +1038,19 @@ func (x *Quarantine) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Quarantine.ProtoReflect.Descriptor instead.
-func (*Quarantine) Descriptor() ([]byte, []int) {
+// Deprecated: Use QuarantineFile.ProtoReflect.Descriptor instead.
+func (*QuarantineFile) Descriptor() ([]byte, []int) {
 	return file_store_proto_rawDescGZIP(), []int{14}
 }
 
-func (x *Quarantine) GetPath() string {
+func (x *QuarantineFile) GetPath() string {
 	if x != nil {
 		return x.Path
 	}
 	return ""
 }
 
-type Quarantined struct {
+type QuarantineFileResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
@@ -1058,20 +1058,20 @@ type Quarantined struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Quarantined) Reset() {
-	*x = Quarantined{}
+func (x *QuarantineFileResult) Reset() {
+	*x = QuarantineFileResult{}
 	mi := &file_store_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Quarantined) String() string {
+func (x *QuarantineFileResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Quarantined) ProtoMessage() {}
+func (*QuarantineFileResult) ProtoMessage() {}
 
-func (x *Quarantined) ProtoReflect() protoreflect.Message {
+func (x *QuarantineFileResult) ProtoReflect() protoreflect.Message {
 	mi := &file_store_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1083,19 +1083,19 @@ func (x *Quarantined) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Quarantined.ProtoReflect.Descriptor instead.
-func (*Quarantined) Descriptor() ([]byte, []int) {
+// Deprecated: Use QuarantineFileResult.ProtoReflect.Descriptor instead.
+func (*QuarantineFileResult) Descriptor() ([]byte, []int) {
 	return file_store_proto_rawDescGZIP(), []int{15}
 }
 
-func (x *Quarantined) GetPath() string {
+func (x *QuarantineFileResult) GetPath() string {
 	if x != nil {
 		return x.Path
 	}
 	return ""
 }
 
-func (x *Quarantined) GetFailure() *Failure {
+func (x *QuarantineFileResult) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
 	}
@@ -1139,7 +1139,7 @@ func (*ScanQueue) Descriptor() ([]byte, []int) {
 	return file_store_proto_rawDescGZIP(), []int{16}
 }
 
-type QueueScanned struct {
+type ScanQueueResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Serial        []byte                 `protobuf:"bytes,1,opt,name=serial,proto3" json:"serial,omitempty"`
 	Jobs          []*ScannedJob          `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"` // by id
@@ -1150,20 +1150,20 @@ type QueueScanned struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *QueueScanned) Reset() {
-	*x = QueueScanned{}
+func (x *ScanQueueResult) Reset() {
+	*x = ScanQueueResult{}
 	mi := &file_store_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *QueueScanned) String() string {
+func (x *ScanQueueResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*QueueScanned) ProtoMessage() {}
+func (*ScanQueueResult) ProtoMessage() {}
 
-func (x *QueueScanned) ProtoReflect() protoreflect.Message {
+func (x *ScanQueueResult) ProtoReflect() protoreflect.Message {
 	mi := &file_store_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1175,40 +1175,40 @@ func (x *QueueScanned) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use QueueScanned.ProtoReflect.Descriptor instead.
-func (*QueueScanned) Descriptor() ([]byte, []int) {
+// Deprecated: Use ScanQueueResult.ProtoReflect.Descriptor instead.
+func (*ScanQueueResult) Descriptor() ([]byte, []int) {
 	return file_store_proto_rawDescGZIP(), []int{17}
 }
 
-func (x *QueueScanned) GetSerial() []byte {
+func (x *ScanQueueResult) GetSerial() []byte {
 	if x != nil {
 		return x.Serial
 	}
 	return nil
 }
 
-func (x *QueueScanned) GetJobs() []*ScannedJob {
+func (x *ScanQueueResult) GetJobs() []*ScannedJob {
 	if x != nil {
 		return x.Jobs
 	}
 	return nil
 }
 
-func (x *QueueScanned) GetDrained() bool {
+func (x *ScanQueueResult) GetDrained() bool {
 	if x != nil {
 		return x.Drained
 	}
 	return false
 }
 
-func (x *QueueScanned) GetFailure() *Failure {
+func (x *ScanQueueResult) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
 	}
 	return nil
 }
 
-func (x *QueueScanned) GetOrphans() []int64 {
+func (x *ScanQueueResult) GetOrphans() []int64 {
 	if x != nil {
 		return x.Orphans
 	}
@@ -1285,41 +1285,41 @@ func (x *ScannedJob) GetRecord() []byte {
 	return nil
 }
 
-// WriterTask is one blocking step, for one writer. `epoch` is the store's
+// RunDiskTask is one blocking step, for one writer. `epoch` is the store's
 // incarnation: news from writers of a former one is dropped.
-type WriterTask struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	Epoch uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Task  uint64                 `protobuf:"varint,2,opt,name=task,proto3" json:"task,omitempty"`
+type RunDiskTask struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Incarnation uint64                 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Task        uint64                 `protobuf:"varint,2,opt,name=task,proto3" json:"task,omitempty"`
 	// Types that are valid to be assigned to What:
 	//
-	//	*WriterTask_Replace
-	//	*WriterTask_SyncDir
-	//	*WriterTask_Read
-	//	*WriterTask_Remove
-	//	*WriterTask_Move
-	//	*WriterTask_List
-	//	*WriterTask_ReadJobs
-	//	*WriterTask_Append
-	What          isWriterTask_What `protobuf_oneof:"what"`
+	//	*RunDiskTask_Replace
+	//	*RunDiskTask_SyncDir
+	//	*RunDiskTask_Read
+	//	*RunDiskTask_Remove
+	//	*RunDiskTask_Move
+	//	*RunDiskTask_List
+	//	*RunDiskTask_ReadJobs
+	//	*RunDiskTask_Append
+	What          isRunDiskTask_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *WriterTask) Reset() {
-	*x = WriterTask{}
+func (x *RunDiskTask) Reset() {
+	*x = RunDiskTask{}
 	mi := &file_store_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *WriterTask) String() string {
+func (x *RunDiskTask) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*WriterTask) ProtoMessage() {}
+func (*RunDiskTask) ProtoMessage() {}
 
-func (x *WriterTask) ProtoReflect() protoreflect.Message {
+func (x *RunDiskTask) ProtoReflect() protoreflect.Message {
 	mi := &file_store_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1331,155 +1331,155 @@ func (x *WriterTask) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use WriterTask.ProtoReflect.Descriptor instead.
-func (*WriterTask) Descriptor() ([]byte, []int) {
+// Deprecated: Use RunDiskTask.ProtoReflect.Descriptor instead.
+func (*RunDiskTask) Descriptor() ([]byte, []int) {
 	return file_store_proto_rawDescGZIP(), []int{19}
 }
 
-func (x *WriterTask) GetEpoch() uint64 {
+func (x *RunDiskTask) GetIncarnation() uint64 {
 	if x != nil {
-		return x.Epoch
+		return x.Incarnation
 	}
 	return 0
 }
 
-func (x *WriterTask) GetTask() uint64 {
+func (x *RunDiskTask) GetTask() uint64 {
 	if x != nil {
 		return x.Task
 	}
 	return 0
 }
 
-func (x *WriterTask) GetWhat() isWriterTask_What {
+func (x *RunDiskTask) GetWhat() isRunDiskTask_What {
 	if x != nil {
 		return x.What
 	}
 	return nil
 }
 
-func (x *WriterTask) GetReplace() *FileWrite {
+func (x *RunDiskTask) GetReplace() *FileWrite {
 	if x != nil {
-		if x, ok := x.What.(*WriterTask_Replace); ok {
+		if x, ok := x.What.(*RunDiskTask_Replace); ok {
 			return x.Replace
 		}
 	}
 	return nil
 }
 
-func (x *WriterTask) GetSyncDir() *SyncDir {
+func (x *RunDiskTask) GetSyncDir() *SyncDir {
 	if x != nil {
-		if x, ok := x.What.(*WriterTask_SyncDir); ok {
+		if x, ok := x.What.(*RunDiskTask_SyncDir); ok {
 			return x.SyncDir
 		}
 	}
 	return nil
 }
 
-func (x *WriterTask) GetRead() *ReadFile {
+func (x *RunDiskTask) GetRead() *ReadFile {
 	if x != nil {
-		if x, ok := x.What.(*WriterTask_Read); ok {
+		if x, ok := x.What.(*RunDiskTask_Read); ok {
 			return x.Read
 		}
 	}
 	return nil
 }
 
-func (x *WriterTask) GetRemove() *RemoveFile {
+func (x *RunDiskTask) GetRemove() *RemoveFile {
 	if x != nil {
-		if x, ok := x.What.(*WriterTask_Remove); ok {
+		if x, ok := x.What.(*RunDiskTask_Remove); ok {
 			return x.Remove
 		}
 	}
 	return nil
 }
 
-func (x *WriterTask) GetMove() *MoveFile {
+func (x *RunDiskTask) GetMove() *MoveFile {
 	if x != nil {
-		if x, ok := x.What.(*WriterTask_Move); ok {
+		if x, ok := x.What.(*RunDiskTask_Move); ok {
 			return x.Move
 		}
 	}
 	return nil
 }
 
-func (x *WriterTask) GetList() *ListDir {
+func (x *RunDiskTask) GetList() *ListDir {
 	if x != nil {
-		if x, ok := x.What.(*WriterTask_List); ok {
+		if x, ok := x.What.(*RunDiskTask_List); ok {
 			return x.List
 		}
 	}
 	return nil
 }
 
-func (x *WriterTask) GetReadJobs() *ReadJobs {
+func (x *RunDiskTask) GetReadJobs() *ReadJobs {
 	if x != nil {
-		if x, ok := x.What.(*WriterTask_ReadJobs); ok {
+		if x, ok := x.What.(*RunDiskTask_ReadJobs); ok {
 			return x.ReadJobs
 		}
 	}
 	return nil
 }
 
-func (x *WriterTask) GetAppend() *AppendFile {
+func (x *RunDiskTask) GetAppend() *AppendFile {
 	if x != nil {
-		if x, ok := x.What.(*WriterTask_Append); ok {
+		if x, ok := x.What.(*RunDiskTask_Append); ok {
 			return x.Append
 		}
 	}
 	return nil
 }
 
-type isWriterTask_What interface {
-	isWriterTask_What()
+type isRunDiskTask_What interface {
+	isRunDiskTask_What()
 }
 
-type WriterTask_Replace struct {
+type RunDiskTask_Replace struct {
 	Replace *FileWrite `protobuf:"bytes,3,opt,name=replace,proto3,oneof"`
 }
 
-type WriterTask_SyncDir struct {
+type RunDiskTask_SyncDir struct {
 	SyncDir *SyncDir `protobuf:"bytes,4,opt,name=sync_dir,json=syncDir,proto3,oneof"`
 }
 
-type WriterTask_Read struct {
+type RunDiskTask_Read struct {
 	Read *ReadFile `protobuf:"bytes,5,opt,name=read,proto3,oneof"`
 }
 
-type WriterTask_Remove struct {
+type RunDiskTask_Remove struct {
 	Remove *RemoveFile `protobuf:"bytes,6,opt,name=remove,proto3,oneof"`
 }
 
-type WriterTask_Move struct {
+type RunDiskTask_Move struct {
 	Move *MoveFile `protobuf:"bytes,7,opt,name=move,proto3,oneof"`
 }
 
-type WriterTask_List struct {
+type RunDiskTask_List struct {
 	List *ListDir `protobuf:"bytes,8,opt,name=list,proto3,oneof"`
 }
 
-type WriterTask_ReadJobs struct {
+type RunDiskTask_ReadJobs struct {
 	ReadJobs *ReadJobs `protobuf:"bytes,9,opt,name=read_jobs,json=readJobs,proto3,oneof"`
 }
 
-type WriterTask_Append struct {
+type RunDiskTask_Append struct {
 	Append *AppendFile `protobuf:"bytes,10,opt,name=append,proto3,oneof"`
 }
 
-func (*WriterTask_Replace) isWriterTask_What() {}
+func (*RunDiskTask_Replace) isRunDiskTask_What() {}
 
-func (*WriterTask_SyncDir) isWriterTask_What() {}
+func (*RunDiskTask_SyncDir) isRunDiskTask_What() {}
 
-func (*WriterTask_Read) isWriterTask_What() {}
+func (*RunDiskTask_Read) isRunDiskTask_What() {}
 
-func (*WriterTask_Remove) isWriterTask_What() {}
+func (*RunDiskTask_Remove) isRunDiskTask_What() {}
 
-func (*WriterTask_Move) isWriterTask_What() {}
+func (*RunDiskTask_Move) isRunDiskTask_What() {}
 
-func (*WriterTask_List) isWriterTask_What() {}
+func (*RunDiskTask_List) isRunDiskTask_What() {}
 
-func (*WriterTask_ReadJobs) isWriterTask_What() {}
+func (*RunDiskTask_ReadJobs) isRunDiskTask_What() {}
 
-func (*WriterTask_Append) isWriterTask_What() {}
+func (*RunDiskTask_Append) isRunDiskTask_What() {}
 
 type SyncDir struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1751,9 +1751,9 @@ func (x *ReadJobs) GetWithRecord() []int64 {
 	return nil
 }
 
-type WriterDone struct {
+type RunDiskTaskResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Incarnation   uint64                 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	Task          uint64                 `protobuf:"varint,2,opt,name=task,proto3" json:"task,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,3,opt,name=failure,proto3" json:"failure,omitempty"`
 	Missing       bool                   `protobuf:"varint,4,opt,name=missing,proto3" json:"missing,omitempty"`
@@ -1764,20 +1764,20 @@ type WriterDone struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *WriterDone) Reset() {
-	*x = WriterDone{}
+func (x *RunDiskTaskResult) Reset() {
+	*x = RunDiskTaskResult{}
 	mi := &file_store_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *WriterDone) String() string {
+func (x *RunDiskTaskResult) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*WriterDone) ProtoMessage() {}
+func (*RunDiskTaskResult) ProtoMessage() {}
 
-func (x *WriterDone) ProtoReflect() protoreflect.Message {
+func (x *RunDiskTaskResult) ProtoReflect() protoreflect.Message {
 	mi := &file_store_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1789,54 +1789,54 @@ func (x *WriterDone) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use WriterDone.ProtoReflect.Descriptor instead.
-func (*WriterDone) Descriptor() ([]byte, []int) {
+// Deprecated: Use RunDiskTaskResult.ProtoReflect.Descriptor instead.
+func (*RunDiskTaskResult) Descriptor() ([]byte, []int) {
 	return file_store_proto_rawDescGZIP(), []int{25}
 }
 
-func (x *WriterDone) GetEpoch() uint64 {
+func (x *RunDiskTaskResult) GetIncarnation() uint64 {
 	if x != nil {
-		return x.Epoch
+		return x.Incarnation
 	}
 	return 0
 }
 
-func (x *WriterDone) GetTask() uint64 {
+func (x *RunDiskTaskResult) GetTask() uint64 {
 	if x != nil {
 		return x.Task
 	}
 	return 0
 }
 
-func (x *WriterDone) GetFailure() *Failure {
+func (x *RunDiskTaskResult) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
 	}
 	return nil
 }
 
-func (x *WriterDone) GetMissing() bool {
+func (x *RunDiskTaskResult) GetMissing() bool {
 	if x != nil {
 		return x.Missing
 	}
 	return false
 }
 
-func (x *WriterDone) GetContent() []byte {
+func (x *RunDiskTaskResult) GetContent() []byte {
 	if x != nil {
 		return x.Content
 	}
 	return nil
 }
 
-func (x *WriterDone) GetNames() []string {
+func (x *RunDiskTaskResult) GetNames() []string {
 	if x != nil {
 		return x.Names
 	}
 	return nil
 }
 
-func (x *WriterDone) GetJobs() []*ScannedJob {
+func (x *RunDiskTaskResult) GetJobs() []*ScannedJob {
 	if x != nil {
 		return x.Jobs
 	}
@@ -1847,44 +1847,45 @@ var File_store_proto protoreflect.FileDescriptor
 
 const file_store_proto_rawDesc = "" +
 	"\n" +
-	"\vstore.proto\x12\x11lockstep.messages\x1a\rfailure.proto\"\n" +
-	"\n" +
-	"\bAskStore\"$\n" +
-	"\fStoreStarted\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\"\xfe\x03\n" +
-	"\fStoreRequest\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x18\n" +
+	"\vstore.proto\x12\x11lockstep.messages\x1a\rfailure.proto\"\x0f\n" +
+	"\rAnnounceStore\"0\n" +
+	"\fStoreStarted\x12 \n" +
+	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\"\x8d\x04\n" +
+	"\vAccessStore\x12 \n" +
+	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\x12\x18\n" +
 	"\arequest\x18\x02 \x01(\x04R\arequest\x125\n" +
 	"\x05write\x18\x03 \x01(\v2\x1d.lockstep.messages.WriteFilesH\x00R\x05write\x128\n" +
 	"\x06remove\x18\x04 \x01(\v2\x1e.lockstep.messages.RemoveFilesH\x00R\x06remove\x121\n" +
-	"\x04read\x18\x05 \x01(\v2\x1b.lockstep.messages.ReadFileH\x00R\x04read\x12?\n" +
+	"\x04read\x18\x05 \x01(\v2\x1b.lockstep.messages.ReadFileH\x00R\x04read\x12C\n" +
 	"\n" +
-	"quarantine\x18\x06 \x01(\v2\x1d.lockstep.messages.QuarantineH\x00R\n" +
+	"quarantine\x18\x06 \x01(\v2!.lockstep.messages.QuarantineFileH\x00R\n" +
 	"quarantine\x122\n" +
 	"\x04scan\x18\a \x01(\v2\x1c.lockstep.messages.ScanQueueH\x00R\x04scan\x122\n" +
 	"\x04move\x18\b \x01(\v2\x1c.lockstep.messages.MoveFilesH\x00R\x04move\x120\n" +
 	"\x04list\x18\t \x01(\v2\x1a.lockstep.messages.ListDirH\x00R\x04list\x127\n" +
 	"\x06append\x18\n" +
 	" \x01(\v2\x1d.lockstep.messages.AppendFileH\x00R\x06appendB\x06\n" +
-	"\x04what\"\xd1\x02\n" +
-	"\vStoreAnswer\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
-	"\x05files\x18\x02 \x01(\v2\x1c.lockstep.messages.FilesDoneH\x00R\x05files\x121\n" +
-	"\x04read\x18\x03 \x01(\v2\x1b.lockstep.messages.FileReadH\x00R\x04read\x12B\n" +
-	"\vquarantined\x18\x04 \x01(\v2\x1e.lockstep.messages.QuarantinedH\x00R\vquarantined\x12;\n" +
-	"\ascanned\x18\x05 \x01(\v2\x1f.lockstep.messages.QueueScannedH\x00R\ascanned\x126\n" +
-	"\x06listed\x18\x06 \x01(\v2\x1c.lockstep.messages.DirListedH\x00R\x06listedB\x06\n" +
+	"\x04what\"\xe9\x02\n" +
+	"\x11AccessStoreResult\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12<\n" +
+	"\x05files\x18\x02 \x01(\v2$.lockstep.messages.ChangeFilesResultH\x00R\x05files\x127\n" +
+	"\x04read\x18\x03 \x01(\v2!.lockstep.messages.ReadFileResultH\x00R\x04read\x12I\n" +
+	"\n" +
+	"quarantine\x18\x04 \x01(\v2'.lockstep.messages.QuarantineFileResultH\x00R\n" +
+	"quarantine\x128\n" +
+	"\x04scan\x18\x05 \x01(\v2\".lockstep.messages.ScanQueueResultH\x00R\x04scan\x126\n" +
+	"\x04list\x18\x06 \x01(\v2 .lockstep.messages.ListDirResultH\x00R\x04listB\x06\n" +
 	"\x04what\"I\n" +
 	"\tFileWrite\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
-	"\acontent\x18\x03 \x01(\fR\acontent\"\xa4\x01\n" +
+	"\acontent\x18\x03 \x01(\fR\acontent\"\xb5\x01\n" +
 	"\n" +
 	"WriteFiles\x122\n" +
 	"\x05files\x18\x01 \x03(\v2\x1c.lockstep.messages.FileWriteR\x05files\x12\x18\n" +
 	"\adurable\x18\x02 \x01(\bR\adurable\x12\x16\n" +
-	"\x06logged\x18\x03 \x01(\bR\x06logged\x120\n" +
-	"\x04then\x18\x04 \x01(\v2\x1c.lockstep.messages.FileWriteR\x04then\"3\n" +
+	"\x06logged\x18\x03 \x01(\bR\x06logged\x12A\n" +
+	"\rcommit_record\x18\x04 \x01(\v2\x1c.lockstep.messages.FileWriteR\fcommitRecord\"3\n" +
 	"\vRemoveFiles\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x14\n" +
 	"\x05paths\x18\x02 \x03(\tR\x05paths\">\n" +
@@ -1894,11 +1895,11 @@ const file_store_proto_rawDesc = "" +
 	"AppendFile\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
-	"\acontent\x18\x03 \x01(\fR\acontent\"W\n" +
-	"\tDirListed\x12\x14\n" +
+	"\acontent\x18\x03 \x01(\fR\acontent\"[\n" +
+	"\rListDirResult\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x124\n" +
-	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"G\n" +
-	"\tFilesDone\x12:\n" +
+	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"O\n" +
+	"\x11ChangeFilesResult\x12:\n" +
 	"\bfailures\x18\x01 \x03(\v2\x1e.lockstep.messages.FileFailureR\bfailures\"q\n" +
 	"\vFileFailure\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x124\n" +
@@ -1906,19 +1907,18 @@ const file_store_proto_rawDesc = "" +
 	"\amissing\x18\x03 \x01(\bR\amissing\".\n" +
 	"\bReadFile\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"t\n" +
-	"\bFileRead\x12\x18\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\"z\n" +
+	"\x0eReadFileResult\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\fR\acontent\x12\x18\n" +
 	"\amissing\x18\x02 \x01(\bR\amissing\x124\n" +
-	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\" \n" +
-	"\n" +
-	"Quarantine\x12\x12\n" +
-	"\x04path\x18\x01 \x01(\tR\x04path\"W\n" +
-	"\vQuarantined\x12\x12\n" +
+	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"$\n" +
+	"\x0eQuarantineFile\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\"`\n" +
+	"\x14QuarantineFileResult\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x124\n" +
 	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\v\n" +
-	"\tScanQueue\"\xc3\x01\n" +
-	"\fQueueScanned\x12\x16\n" +
+	"\tScanQueue\"\xc6\x01\n" +
+	"\x0fScanQueueResult\x12\x16\n" +
 	"\x06serial\x18\x01 \x01(\fR\x06serial\x121\n" +
 	"\x04jobs\x18\x02 \x03(\v2\x1d.lockstep.messages.ScannedJobR\x04jobs\x12\x18\n" +
 	"\adrained\x18\x03 \x01(\bR\adrained\x124\n" +
@@ -1929,10 +1929,9 @@ const file_store_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\fR\acontent\x124\n" +
 	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\x12\x16\n" +
-	"\x06record\x18\x04 \x01(\fR\x06record\"\xf7\x03\n" +
-	"\n" +
-	"WriterTask\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
+	"\x06record\x18\x04 \x01(\fR\x06record\"\x84\x04\n" +
+	"\vRunDiskTask\x12 \n" +
+	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\x04R\x04task\x128\n" +
 	"\areplace\x18\x03 \x01(\v2\x1c.lockstep.messages.FileWriteH\x00R\areplace\x127\n" +
 	"\bsync_dir\x18\x04 \x01(\v2\x1a.lockstep.messages.SyncDirH\x00R\asyncDir\x121\n" +
@@ -1961,10 +1960,9 @@ const file_store_proto_rawDesc = "" +
 	"\bReadJobs\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\x03R\x03ids\x12\x1f\n" +
 	"\vwith_record\x18\x02 \x03(\x03R\n" +
-	"withRecord\"\xe9\x01\n" +
-	"\n" +
-	"WriterDone\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
+	"withRecord\"\xfc\x01\n" +
+	"\x11RunDiskTaskResult\x12 \n" +
+	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\x04R\x04task\x124\n" +
 	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\x12\x18\n" +
 	"\amissing\x18\x04 \x01(\bR\amissing\x12\x18\n" +
@@ -1986,69 +1984,69 @@ func file_store_proto_rawDescGZIP() []byte {
 
 var file_store_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_store_proto_goTypes = []any{
-	(*AskStore)(nil),     // 0: lockstep.messages.AskStore
-	(*StoreStarted)(nil), // 1: lockstep.messages.StoreStarted
-	(*StoreRequest)(nil), // 2: lockstep.messages.StoreRequest
-	(*StoreAnswer)(nil),  // 3: lockstep.messages.StoreAnswer
-	(*FileWrite)(nil),    // 4: lockstep.messages.FileWrite
-	(*WriteFiles)(nil),   // 5: lockstep.messages.WriteFiles
-	(*RemoveFiles)(nil),  // 6: lockstep.messages.RemoveFiles
-	(*MoveFiles)(nil),    // 7: lockstep.messages.MoveFiles
-	(*AppendFile)(nil),   // 8: lockstep.messages.AppendFile
-	(*DirListed)(nil),    // 9: lockstep.messages.DirListed
-	(*FilesDone)(nil),    // 10: lockstep.messages.FilesDone
-	(*FileFailure)(nil),  // 11: lockstep.messages.FileFailure
-	(*ReadFile)(nil),     // 12: lockstep.messages.ReadFile
-	(*FileRead)(nil),     // 13: lockstep.messages.FileRead
-	(*Quarantine)(nil),   // 14: lockstep.messages.Quarantine
-	(*Quarantined)(nil),  // 15: lockstep.messages.Quarantined
-	(*ScanQueue)(nil),    // 16: lockstep.messages.ScanQueue
-	(*QueueScanned)(nil), // 17: lockstep.messages.QueueScanned
-	(*ScannedJob)(nil),   // 18: lockstep.messages.ScannedJob
-	(*WriterTask)(nil),   // 19: lockstep.messages.WriterTask
-	(*SyncDir)(nil),      // 20: lockstep.messages.SyncDir
-	(*RemoveFile)(nil),   // 21: lockstep.messages.RemoveFile
-	(*MoveFile)(nil),     // 22: lockstep.messages.MoveFile
-	(*ListDir)(nil),      // 23: lockstep.messages.ListDir
-	(*ReadJobs)(nil),     // 24: lockstep.messages.ReadJobs
-	(*WriterDone)(nil),   // 25: lockstep.messages.WriterDone
-	(*Failure)(nil),      // 26: lockstep.messages.Failure
+	(*AnnounceStore)(nil),        // 0: lockstep.messages.AnnounceStore
+	(*StoreStarted)(nil),         // 1: lockstep.messages.StoreStarted
+	(*AccessStore)(nil),          // 2: lockstep.messages.AccessStore
+	(*AccessStoreResult)(nil),    // 3: lockstep.messages.AccessStoreResult
+	(*FileWrite)(nil),            // 4: lockstep.messages.FileWrite
+	(*WriteFiles)(nil),           // 5: lockstep.messages.WriteFiles
+	(*RemoveFiles)(nil),          // 6: lockstep.messages.RemoveFiles
+	(*MoveFiles)(nil),            // 7: lockstep.messages.MoveFiles
+	(*AppendFile)(nil),           // 8: lockstep.messages.AppendFile
+	(*ListDirResult)(nil),        // 9: lockstep.messages.ListDirResult
+	(*ChangeFilesResult)(nil),    // 10: lockstep.messages.ChangeFilesResult
+	(*FileFailure)(nil),          // 11: lockstep.messages.FileFailure
+	(*ReadFile)(nil),             // 12: lockstep.messages.ReadFile
+	(*ReadFileResult)(nil),       // 13: lockstep.messages.ReadFileResult
+	(*QuarantineFile)(nil),       // 14: lockstep.messages.QuarantineFile
+	(*QuarantineFileResult)(nil), // 15: lockstep.messages.QuarantineFileResult
+	(*ScanQueue)(nil),            // 16: lockstep.messages.ScanQueue
+	(*ScanQueueResult)(nil),      // 17: lockstep.messages.ScanQueueResult
+	(*ScannedJob)(nil),           // 18: lockstep.messages.ScannedJob
+	(*RunDiskTask)(nil),          // 19: lockstep.messages.RunDiskTask
+	(*SyncDir)(nil),              // 20: lockstep.messages.SyncDir
+	(*RemoveFile)(nil),           // 21: lockstep.messages.RemoveFile
+	(*MoveFile)(nil),             // 22: lockstep.messages.MoveFile
+	(*ListDir)(nil),              // 23: lockstep.messages.ListDir
+	(*ReadJobs)(nil),             // 24: lockstep.messages.ReadJobs
+	(*RunDiskTaskResult)(nil),    // 25: lockstep.messages.RunDiskTaskResult
+	(*Failure)(nil),              // 26: lockstep.messages.Failure
 }
 var file_store_proto_depIdxs = []int32{
-	5,  // 0: lockstep.messages.StoreRequest.write:type_name -> lockstep.messages.WriteFiles
-	6,  // 1: lockstep.messages.StoreRequest.remove:type_name -> lockstep.messages.RemoveFiles
-	12, // 2: lockstep.messages.StoreRequest.read:type_name -> lockstep.messages.ReadFile
-	14, // 3: lockstep.messages.StoreRequest.quarantine:type_name -> lockstep.messages.Quarantine
-	16, // 4: lockstep.messages.StoreRequest.scan:type_name -> lockstep.messages.ScanQueue
-	7,  // 5: lockstep.messages.StoreRequest.move:type_name -> lockstep.messages.MoveFiles
-	23, // 6: lockstep.messages.StoreRequest.list:type_name -> lockstep.messages.ListDir
-	8,  // 7: lockstep.messages.StoreRequest.append:type_name -> lockstep.messages.AppendFile
-	10, // 8: lockstep.messages.StoreAnswer.files:type_name -> lockstep.messages.FilesDone
-	13, // 9: lockstep.messages.StoreAnswer.read:type_name -> lockstep.messages.FileRead
-	15, // 10: lockstep.messages.StoreAnswer.quarantined:type_name -> lockstep.messages.Quarantined
-	17, // 11: lockstep.messages.StoreAnswer.scanned:type_name -> lockstep.messages.QueueScanned
-	9,  // 12: lockstep.messages.StoreAnswer.listed:type_name -> lockstep.messages.DirListed
+	5,  // 0: lockstep.messages.AccessStore.write:type_name -> lockstep.messages.WriteFiles
+	6,  // 1: lockstep.messages.AccessStore.remove:type_name -> lockstep.messages.RemoveFiles
+	12, // 2: lockstep.messages.AccessStore.read:type_name -> lockstep.messages.ReadFile
+	14, // 3: lockstep.messages.AccessStore.quarantine:type_name -> lockstep.messages.QuarantineFile
+	16, // 4: lockstep.messages.AccessStore.scan:type_name -> lockstep.messages.ScanQueue
+	7,  // 5: lockstep.messages.AccessStore.move:type_name -> lockstep.messages.MoveFiles
+	23, // 6: lockstep.messages.AccessStore.list:type_name -> lockstep.messages.ListDir
+	8,  // 7: lockstep.messages.AccessStore.append:type_name -> lockstep.messages.AppendFile
+	10, // 8: lockstep.messages.AccessStoreResult.files:type_name -> lockstep.messages.ChangeFilesResult
+	13, // 9: lockstep.messages.AccessStoreResult.read:type_name -> lockstep.messages.ReadFileResult
+	15, // 10: lockstep.messages.AccessStoreResult.quarantine:type_name -> lockstep.messages.QuarantineFileResult
+	17, // 11: lockstep.messages.AccessStoreResult.scan:type_name -> lockstep.messages.ScanQueueResult
+	9,  // 12: lockstep.messages.AccessStoreResult.list:type_name -> lockstep.messages.ListDirResult
 	4,  // 13: lockstep.messages.WriteFiles.files:type_name -> lockstep.messages.FileWrite
-	4,  // 14: lockstep.messages.WriteFiles.then:type_name -> lockstep.messages.FileWrite
+	4,  // 14: lockstep.messages.WriteFiles.commit_record:type_name -> lockstep.messages.FileWrite
 	22, // 15: lockstep.messages.MoveFiles.files:type_name -> lockstep.messages.MoveFile
-	26, // 16: lockstep.messages.DirListed.failure:type_name -> lockstep.messages.Failure
-	11, // 17: lockstep.messages.FilesDone.failures:type_name -> lockstep.messages.FileFailure
+	26, // 16: lockstep.messages.ListDirResult.failure:type_name -> lockstep.messages.Failure
+	11, // 17: lockstep.messages.ChangeFilesResult.failures:type_name -> lockstep.messages.FileFailure
 	26, // 18: lockstep.messages.FileFailure.failure:type_name -> lockstep.messages.Failure
-	26, // 19: lockstep.messages.FileRead.failure:type_name -> lockstep.messages.Failure
-	26, // 20: lockstep.messages.Quarantined.failure:type_name -> lockstep.messages.Failure
-	18, // 21: lockstep.messages.QueueScanned.jobs:type_name -> lockstep.messages.ScannedJob
-	26, // 22: lockstep.messages.QueueScanned.failure:type_name -> lockstep.messages.Failure
+	26, // 19: lockstep.messages.ReadFileResult.failure:type_name -> lockstep.messages.Failure
+	26, // 20: lockstep.messages.QuarantineFileResult.failure:type_name -> lockstep.messages.Failure
+	18, // 21: lockstep.messages.ScanQueueResult.jobs:type_name -> lockstep.messages.ScannedJob
+	26, // 22: lockstep.messages.ScanQueueResult.failure:type_name -> lockstep.messages.Failure
 	26, // 23: lockstep.messages.ScannedJob.failure:type_name -> lockstep.messages.Failure
-	4,  // 24: lockstep.messages.WriterTask.replace:type_name -> lockstep.messages.FileWrite
-	20, // 25: lockstep.messages.WriterTask.sync_dir:type_name -> lockstep.messages.SyncDir
-	12, // 26: lockstep.messages.WriterTask.read:type_name -> lockstep.messages.ReadFile
-	21, // 27: lockstep.messages.WriterTask.remove:type_name -> lockstep.messages.RemoveFile
-	22, // 28: lockstep.messages.WriterTask.move:type_name -> lockstep.messages.MoveFile
-	23, // 29: lockstep.messages.WriterTask.list:type_name -> lockstep.messages.ListDir
-	24, // 30: lockstep.messages.WriterTask.read_jobs:type_name -> lockstep.messages.ReadJobs
-	8,  // 31: lockstep.messages.WriterTask.append:type_name -> lockstep.messages.AppendFile
-	26, // 32: lockstep.messages.WriterDone.failure:type_name -> lockstep.messages.Failure
-	18, // 33: lockstep.messages.WriterDone.jobs:type_name -> lockstep.messages.ScannedJob
+	4,  // 24: lockstep.messages.RunDiskTask.replace:type_name -> lockstep.messages.FileWrite
+	20, // 25: lockstep.messages.RunDiskTask.sync_dir:type_name -> lockstep.messages.SyncDir
+	12, // 26: lockstep.messages.RunDiskTask.read:type_name -> lockstep.messages.ReadFile
+	21, // 27: lockstep.messages.RunDiskTask.remove:type_name -> lockstep.messages.RemoveFile
+	22, // 28: lockstep.messages.RunDiskTask.move:type_name -> lockstep.messages.MoveFile
+	23, // 29: lockstep.messages.RunDiskTask.list:type_name -> lockstep.messages.ListDir
+	24, // 30: lockstep.messages.RunDiskTask.read_jobs:type_name -> lockstep.messages.ReadJobs
+	8,  // 31: lockstep.messages.RunDiskTask.append:type_name -> lockstep.messages.AppendFile
+	26, // 32: lockstep.messages.RunDiskTaskResult.failure:type_name -> lockstep.messages.Failure
+	18, // 33: lockstep.messages.RunDiskTaskResult.jobs:type_name -> lockstep.messages.ScannedJob
 	34, // [34:34] is the sub-list for method output_type
 	34, // [34:34] is the sub-list for method input_type
 	34, // [34:34] is the sub-list for extension type_name
@@ -2063,31 +2061,31 @@ func file_store_proto_init() {
 	}
 	file_failure_proto_init()
 	file_store_proto_msgTypes[2].OneofWrappers = []any{
-		(*StoreRequest_Write)(nil),
-		(*StoreRequest_Remove)(nil),
-		(*StoreRequest_Read)(nil),
-		(*StoreRequest_Quarantine)(nil),
-		(*StoreRequest_Scan)(nil),
-		(*StoreRequest_Move)(nil),
-		(*StoreRequest_List)(nil),
-		(*StoreRequest_Append)(nil),
+		(*AccessStore_Write)(nil),
+		(*AccessStore_Remove)(nil),
+		(*AccessStore_Read)(nil),
+		(*AccessStore_Quarantine)(nil),
+		(*AccessStore_Scan)(nil),
+		(*AccessStore_Move)(nil),
+		(*AccessStore_List)(nil),
+		(*AccessStore_Append)(nil),
 	}
 	file_store_proto_msgTypes[3].OneofWrappers = []any{
-		(*StoreAnswer_Files)(nil),
-		(*StoreAnswer_Read)(nil),
-		(*StoreAnswer_Quarantined)(nil),
-		(*StoreAnswer_Scanned)(nil),
-		(*StoreAnswer_Listed)(nil),
+		(*AccessStoreResult_Files)(nil),
+		(*AccessStoreResult_Read)(nil),
+		(*AccessStoreResult_Quarantine)(nil),
+		(*AccessStoreResult_Scan)(nil),
+		(*AccessStoreResult_List)(nil),
 	}
 	file_store_proto_msgTypes[19].OneofWrappers = []any{
-		(*WriterTask_Replace)(nil),
-		(*WriterTask_SyncDir)(nil),
-		(*WriterTask_Read)(nil),
-		(*WriterTask_Remove)(nil),
-		(*WriterTask_Move)(nil),
-		(*WriterTask_List)(nil),
-		(*WriterTask_ReadJobs)(nil),
-		(*WriterTask_Append)(nil),
+		(*RunDiskTask_Replace)(nil),
+		(*RunDiskTask_SyncDir)(nil),
+		(*RunDiskTask_Read)(nil),
+		(*RunDiskTask_Remove)(nil),
+		(*RunDiskTask_Move)(nil),
+		(*RunDiskTask_List)(nil),
+		(*RunDiskTask_ReadJobs)(nil),
+		(*RunDiskTask_Append)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

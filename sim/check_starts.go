@@ -65,7 +65,7 @@ func (c *checkStarts) changed(w *World, e fileChanged) error {
 	if e.op != "end-job" || e.job == nil || e.job.Status() != job.Error || !c.picked[e.id] || c.acted[e.id] || w.garbled {
 		return nil
 	}
-	b, patience := c.broken[e.id], jobs.DefaultPatience()
+	b, patience := c.broken[e.id], jobs.DefaultRetryLimit()
 	if b.count >= patience.Tries && w.clock.Now().Sub(b.first) >= patience.Time {
 		return nil
 	}

@@ -218,21 +218,21 @@ func (d *daemon) requestVoting() {
 	r := d.node.cluster.replica
 	d.world.clock.After(voteRetryPause, d.life, func() {
 		if !r.Voter(d.node.name) {
-			d.node.requestJoin(&messages.AdmitNode{Applied: r.Active.AppliedIndex()}, func(*messages.NodeAdmitted) {})
+			d.node.requestJoin(&messages.AdmitNode{Applied: r.Active.AppliedIndex()}, func(*messages.AdmitNodeResult) {})
 		}
 		d.requestVoting()
 	})
 }
 
 // requestJoin sends a join request to the master, if one can be reached.
-func (n *node) requestJoin(request *messages.AdmitNode, answered func(*messages.NodeAdmitted)) {
+func (n *node) requestJoin(request *messages.AdmitNode, answered func(*messages.AdmitNodeResult)) {
 	request.Name, request.Address, request.Voting = n.name, n.cluster.replica.Address, true
 	for _, other := range n.world.nodes {
 		if other == n || other.daemon == nil || other.daemon.tree == nil || other.cluster.group != n.cluster.group {
 			continue
 		}
 		other.daemon.request(supervisor.Replicator(other.daemon.env), request, 5*time.Second, func(answer any) {
-			if a, is := answer.(*messages.NodeAdmitted); is {
+			if a, is := answer.(*messages.AdmitNodeResult); is {
 				answered(a)
 			}
 		})
@@ -313,7 +313,7 @@ func (n *node) requestAdmission() {
 		if !n.cluster.wiped {
 			return
 		}
-		n.requestJoin(&messages.AdmitNode{Fresh: true}, func(a *messages.NodeAdmitted) {
+		n.requestJoin(&messages.AdmitNode{Fresh: true}, func(a *messages.AdmitNodeResult) {
 			if a.Member && a.Failure == nil && n.cluster.wiped {
 				n.cluster.wiped = false
 				n.startAgain()

@@ -95,7 +95,7 @@ func (d *daemon) startAlone() {
 	d.node.tracef(TopicDaemon, "daemon %d starts", d.number)
 	d.world.notify(daemonStarted{})
 	d.world.notify(deciderStarted{})
-	d.requestOK(tree.Root, &messages.AskReady{}, readyMax, d.started)
+	d.requestOK(tree.Root, &messages.AnnounceQueue{}, readyMax, d.started)
 }
 
 // firstConfig makes the configuration of a cluster of one node, as lockstepd does

@@ -44,7 +44,7 @@ const (
 // injectedPanic is the value of injected panics.
 const injectedPanic = "panic injected by the simulation"
 
-var _ kit.Owned = (*mailbox)(nil)
+var _ kit.NamedMailbox = (*mailbox)(nil)
 
 func (m *mailboxes) produce() actor.Mailbox { return &mailbox{owner: m} }
 

@@ -42,20 +42,20 @@ var AllMutations = []Mutation{
 	{"early-release", "the locks of a process are free when it dies, whatever it has left", Mutations{Alter: releasesEarly}},
 	{"survivors", "a forced end leaves what has left the command's group", Mutations{Survivors: true}},
 	{"marker-only", "what has no marker is not found where the daemon did not see the process end", Mutations{MarkerOnly: true}},
-	{"no-deaths", "the lock manager hears of no death", Mutations{Alter: drops("daemon/core/locks", &messages.OwnerDead{}, &messages.OwnersDead{}, &messages.JobOver{})}},
+	{"no-deaths", "the lock manager hears of no death", Mutations{Alter: drops("daemon/core/locks", &messages.OwnerDied{}, &messages.OwnersProbed{}, &messages.JobCleanedUp{})}},
 	{"unwritten-release", "it is not written when locks are given back", Mutations{Alter: dropsReleases}},
 	{"no-lock-bound", "requests for locks are overtaken without end", Mutations{Alter: disablesBypassLimit}},
 	{"unrecorded-ends", "how an archived job has ended is not recorded beside those that depend on it, and one that the master lacks never was", Mutations{Alter: recordsNoEnds}},
 	{"all-succeed", "every end of a job is told as a success", Mutations{Alter: allSucceed}},
-	{"burnt-starts", "a job is failed by the first start that comes to nothing", Mutations{Patience: jobs.Patience{Tries: 1}}},
+	{"burnt-starts", "a job is failed by the first start that comes to nothing", Mutations{Patience: jobs.RetryLimit{Tries: 1}}},
 	{"no-verdicts", "the scheduler hears of no change of the rules", Mutations{Alter: drops("daemon/core/scheduler", &messages.VerdictsChanged{})}},
 	{"unjudged", "new jobs are not judged by the rules", Mutations{Alter: skipsVerdicts}},
-	{"paused-get-locks", "the lock manager is not told of who is paused", Mutations{Alter: drops("daemon/core/locks", &messages.WithholdLocks{})}},
+	{"paused-get-locks", "the lock manager is not told of who is paused", Mutations{Alter: drops("daemon/core/locks", &messages.SetLockPause{})}},
 	{"greater-limits", "a rule's number is greater than it says", Mutations{Alter: raisesLimits}},
 	{"no-reason-limits", "the limits in reason trails are not seen", Mutations{Alter: hidesRateLimits}},
 	{"no-ageing", "waiting jobs do not age", Mutations{Alter: neverAges}},
 	{"held-reports", "a job process that asks for permission reports nothing until it has it", Mutations{DelayReports: true}},
-	{"unheard-progress", "the queue does not hear how far a job's process has come", Mutations{Alter: drops("daemon/queue", &messages.JobProgress{})}},
+	{"unheard-progress", "the queue does not hear how far a job's process has come", Mutations{Alter: drops("daemon/queue", &messages.JobProgressed{})}},
 	{"lost-wishes", "who wants something of a job that has just ended is not answered", Mutations{Alter: dropsLateAnswers}},
 	{"untold-progress", "the other nodes do not hear how far a job's process has come before it asks to go on", Mutations{Alter: dropsProgress}},
 	{"hasty-log", "an entry counts as committed before a majority has it", Mutations{Log: consensus.Mutations{Hasty: true}}},
@@ -98,11 +98,11 @@ func drops(actor string, types ...any) func(string, any) any {
 
 // releasesEarly makes the death of a process the end of its job, for the locks.
 func releasesEarly(to string, m any) any {
-	dead, is := m.(*messages.OwnerDead)
+	dead, is := m.(*messages.OwnerDied)
 	var id int64
 	if is {
 		if _, err := fmt.Sscanf(path.Base(dead.Livelock), "job_%d_", &id); err == nil {
-			return &messages.JobOver{Id: id}
+			return &messages.JobCleanedUp{Id: id}
 		}
 	}
 	return m
@@ -112,9 +112,9 @@ func releasesEarly(to string, m any) any {
 // missing job.
 func recordsNoEnds(_ string, m any) any {
 	switch m := m.(type) {
-	case *messages.JobOutcome:
-		return &messages.JobOutcome{Id: m.Id, Status: m.Status, Missing: m.Missing || m.Unknown}
-	case *messages.StoreRequest:
+	case *messages.GetJobOutcomeResult:
+		return &messages.GetJobOutcomeResult{Id: m.Id, Status: m.Status, Missing: m.Missing || m.Unknown}
+	case *messages.AccessStore:
 		isRecord := func(f *messages.FileWrite) bool {
 			_, is := paths.ParseRecordName(path.Base(f.Path))
 			return is
@@ -130,15 +130,15 @@ func recordsNoEnds(_ string, m any) any {
 }
 
 func allSucceed(to string, m any) any {
-	if left, is := m.(*messages.JobLeft); is && left.Ended && strings.HasSuffix(to, "/scheduler") {
-		return &messages.JobLeft{Id: left.Id, Ended: true, Status: int32(job.Success)}
+	if left, is := m.(*messages.JobReleased); is && left.Ended && strings.HasSuffix(to, "/scheduler") {
+		return &messages.JobReleased{Id: left.Id, Ended: true, Status: int32(job.Success)}
 	}
 	return m
 }
 
 func skipsVerdicts(_ string, m any) any {
-	if judged, is := m.(*messages.JobsJudged); is && judged.Request != 0 {
-		return &messages.JobsJudged{Request: judged.Request}
+	if judged, is := m.(*messages.EvaluateFiltersResult); is && judged.Request != 0 {
+		return &messages.EvaluateFiltersResult{Request: judged.Request}
 	}
 	return m
 }
@@ -146,7 +146,7 @@ func skipsVerdicts(_ string, m any) any {
 func raisesLimits(to string, m any) any {
 	var verdicts []*messages.Verdict
 	switch m := m.(type) {
-	case *messages.JobsJudged:
+	case *messages.EvaluateFiltersResult:
 		verdicts = m.Verdicts
 	case *messages.VerdictsChanged:
 		if to != "daemon/queue" {
@@ -174,15 +174,15 @@ func hidesRateLimits(_ string, m any) any {
 }
 
 func neverAges(to string, m any) any {
-	if c, is := m.(*messages.ConfigChanged); is && strings.HasSuffix(to, "/scheduler") {
-		return &messages.ConfigChanged{Request: c.Request, Content: c.Content, Settings: []byte(`{"predictive_ticks": 1000000}`)}
+	if c, is := m.(*messages.ConfigPublished); is && strings.HasSuffix(to, "/scheduler") {
+		return &messages.ConfigPublished{Request: c.Request, Content: c.Content, Settings: []byte(`{"predictive_ticks": 1000000}`)}
 	}
 	return m
 }
 
 // dropsReleases removes from the locks' journal that an owner has given everything back.
 func dropsReleases(_ string, m any) any {
-	request, is := m.(*messages.StoreRequest)
+	request, is := m.(*messages.AccessStore)
 	if !is || request.GetAppend().GetPath() != paths.LocksJournalPath {
 		return m
 	}
@@ -213,8 +213,8 @@ func hidesRequestNames(_ string, m any) any {
 }
 
 func disablesBypassLimit(to string, m any) any {
-	if c, is := m.(*messages.ConfigChanged); is && to == "daemon/core/locks" {
-		return &messages.ConfigChanged{Request: c.Request, Content: c.Content, Settings: []byte(`{"lock_bypass_after": 0}`)}
+	if c, is := m.(*messages.ConfigPublished); is && to == "daemon/core/locks" {
+		return &messages.ConfigPublished{Request: c.Request, Content: c.Content, Settings: []byte(`{"lock_bypass_after": 0}`)}
 	}
 	return m
 }
@@ -222,7 +222,7 @@ func disablesBypassLimit(to string, m any) any {
 // dropsLateAnswers drops the answer to a client order that reaches the queue after the job's
 // end.
 func dropsLateAnswers(_ string, m any) any {
-	if answered, is := m.(*messages.JobAnswered); is && strings.Contains(answered.Text, "not found in queue") {
+	if answered, is := m.(*messages.OrderJobResult); is && strings.Contains(answered.Text, "not found in queue") {
 		return nil
 	}
 	return m
@@ -230,7 +230,7 @@ func dropsLateAnswers(_ string, m any) any {
 
 // dropsProgress drops observations that no request waits for.
 func dropsProgress(_ string, m any) any {
-	if observe, is := m.(*messages.ObserveJob); is && observe.Request == 0 {
+	if observe, is := m.(*messages.ReplicateJobFile); is && observe.Request == 0 {
 		return nil
 	}
 	return m

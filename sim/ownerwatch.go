@@ -35,7 +35,7 @@ func (o *ownerWatch) Watch(livelock string, _ int) {
 		t.Do(func() {
 			if o.watched[livelock] {
 				delete(o.watched, livelock)
-				o.daemon.env.System().Root.Send(supervisor.Locks(o.daemon.env), &messages.OwnerDead{Livelock: livelock})
+				o.daemon.env.System().Root.Send(supervisor.Locks(o.daemon.env), &messages.OwnerDied{Livelock: livelock})
 			}
 		})
 	}

@@ -91,14 +91,14 @@ func (a *attempt) spawn() {
 		const text = "fork: resource temporarily unavailable"
 		delete(a.spawner.attempts, a.start)
 		w.notify(spawnRefused{a.id})
-		a.send(&messages.ProcessFailed{Start: a.start, Text: text})
-		a.send(&messages.ProcessGone{Start: a.start, Text: text, NeverWas: true})
+		a.send(&messages.HandshakeFailed{Attempt: a.start, Text: text})
+		a.send(&messages.ProcessGone{Attempt: a.start, Text: text, NeverSpawned: true})
 		return
 	}
 	a.process = a.spawner.daemon.node.machine.spawn(a.id)
 	a.receive("the process did not name its lock file", func(frame []byte) {
 		a.livelock = string(frame)
-		a.send(&messages.ProcessNamed{Start: a.start, Pid: int64(a.process.pid), Livelock: a.livelock})
+		a.send(&messages.ProcessNamed{Attempt: a.start, Pid: int64(a.process.pid), Livelock: a.livelock})
 		a.onDecision = func() { a.thread.Do(a.decide) }
 		a.wake()
 	})
@@ -132,7 +132,7 @@ func (a *attempt) decide() {
 		a.process.launched = true
 		a.closePipes()
 		a.spawner.track(a.start, a.process)
-		a.thread.Do(func() { a.send(&messages.ProcessConfirmed{Start: a.start}) })
+		a.thread.Do(func() { a.send(&messages.ProcessConfirmed{Attempt: a.start}) })
 		a.reap(false)
 	})
 }
@@ -157,7 +157,7 @@ func (a *attempt) closePipes() {
 // fail ends the process. One that hangs needs SIGKILL.
 func (a *attempt) fail(text string) {
 	a.closePipes()
-	a.send(&messages.ProcessFailed{Start: a.start, Text: text})
+	a.send(&messages.HandshakeFailed{Attempt: a.start, Text: text})
 	p := a.process
 	a.clock().After(2*killStep, a.thread.Life, func() {
 		if !p.hung {
@@ -176,7 +176,7 @@ func (a *attempt) reap(neverActed bool) {
 		a.thread.Do(func() {
 			a.spawner.untrack(a.start)
 			p.machine.cleanUp(a.livelock, true, a.thread.Life, func() {
-				a.thread.Do(func() { a.send(&messages.ProcessGone{Start: a.start, Text: p.exitText, NeverActed: neverActed}) })
+				a.thread.Do(func() { a.send(&messages.ProcessGone{Attempt: a.start, Text: p.exitText, NeverActed: neverActed}) })
 			})
 		})
 	})
@@ -193,7 +193,7 @@ func (s *spawner) Adopt(start uint64, _ int64, pid int64, livelock string, to *a
 		s.untrack(start)
 		m.cleanUp(livelock, seen, t.Life, func() {
 			t.Do(func() {
-				s.send(to, &messages.ProcessGone{Start: start,
+				s.send(to, &messages.ProcessGone{Attempt: start,
 					Text: "its process has ended while no daemon was watching, or was not its child"})
 			})
 		})

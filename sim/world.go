@@ -48,7 +48,7 @@ type Mutations struct {
 	// AnyLivelock: a job process begins whatever lock file its job names.
 	AnyLivelock bool
 	// Patience is that of the daemon with jobs that cannot be started.
-	Patience jobs.Patience
+	Patience jobs.RetryLimit
 	// MoreSlots: the daemon believes in so many more run slots than there are.
 	MoreSlots int
 	// Log are those of the consensus log.

@@ -61,7 +61,7 @@ func nodeStoreProps(p Ports, s Settings) *actor.Props {
 
 func replicatorProps(p Ports, _ Settings) *actor.Props {
 	c := p.Cluster
-	return replicator.Props(replicator.Config{Env: p.Env, Log: c.Log, Peers: c.Peers, Store: p.Env.PID(nodeStoreName), Master: p.Env.PID(masterName), Reception: p.Env.PID(standbyName),
+	return replicator.Props(replicator.Config{Env: p.Env, Log: c.Log, Peers: c.Peers, Store: p.Env.PID(nodeStoreName), Master: p.Env.PID(masterName), Standby: p.Env.PID(standbyName),
 		Clients: storeClients(p), Members: c.OnMembers, Name: c.Name, Self: c.Applier})
 }
 

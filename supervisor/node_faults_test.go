@@ -17,7 +17,7 @@ func TestACrashWhileTheMasterPartStopsIsNotTheNodesEnd(t *testing.T) {
 		m.lead(false)
 		m.Crash(m.PID("node/store"))
 		slow := make(chan struct{})
-		m.Bombs.Watch(func(name string, msg any) { // the replicator is the last to start again
+		m.Panics.Watch(func(name string, msg any) { // the replicator is the last to start again
 			if _, ok := msg.(*actor.Restart); ok && name == "node/replicator" {
 				<-slow
 			}
@@ -27,7 +27,7 @@ func TestACrashWhileTheMasterPartStopsIsNotTheNodesEnd(t *testing.T) {
 		m.Settle()
 		close(slow)
 		m.Advance(time.Second)
-		m.Bombs.Watch(nil)
+		m.Panics.Watch(nil)
 		require.False(t, ended(m.node.Done))
 		m.lead(true)
 		m.expectWorking(m.master())

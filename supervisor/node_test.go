@@ -43,17 +43,17 @@ func (l *fakeLog) Attach(to *actor.PID, incarnation uint32) {
 	defer l.mu.Unlock()
 	l.to, l.busy = to, false
 	l.env.Send(to, &messages.LogAttached{Applied: l.applied, State: l.state, Incarnation: incarnation})
-	l.env.Send(to, &messages.LogMembers{Members: []*messages.Member{{Name: "n1", Address: "10.0.0.1:1", Voter: true}}})
+	l.env.Send(to, &messages.LogMembersChanged{Members: []*messages.Member{{Name: "n1", Address: "10.0.0.1:1", Voter: true}}})
 	l.deliverRole()
 	l.deliver()
 }
 
 func (l *fakeLog) deliverRole() {
 	if l.leads {
-		l.env.Send(l.to, &messages.LogLeads{Term: l.term})
+		l.env.Send(l.to, &messages.LogLeadershipGained{Term: l.term})
 		return
 	}
-	l.env.Send(l.to, &messages.LogFollows{})
+	l.env.Send(l.to, &messages.LogLeaderChanged{})
 }
 
 func (l *fakeLog) deliver() {
@@ -178,7 +178,7 @@ func (m *member) expectWorking(r *supervisor.Running) {
 	m.Helper()
 	require.NotNil(m, r)
 	p := m.Probe("client-" + m.Clock.Now().String())
-	p.Ask(r.Root, &messages.AskReady{})
+	p.Ask(r.Root, &messages.AnnounceQueue{})
 	kittest.Expect[*messages.QueueStarted](p)
 	p.Stop()
 }
@@ -343,8 +343,8 @@ func TestACrashInTheMasterPartLeavesTheNodeAlone(t *testing.T) {
 		require.Same(t, former, m.master())
 		m.expectWorking(former)
 		p := m.Probe("operator")
-		p.Ask(supervisor.Replicator(m.Env.Env), &messages.AskNodes{})
-		require.True(t, kittest.Expect[*messages.Nodes](p).Leads)
+		p.Ask(supervisor.Replicator(m.Env.Env), &messages.GetNodes{})
+		require.True(t, kittest.Expect[*messages.GetNodesResult](p).IsMaster)
 	})
 }
 
@@ -379,7 +379,7 @@ func TestANewMasterStartsNothingBeforeTheFence(t *testing.T) {
 				m.lead(true)
 				m.expectWorking(m.master())
 				tool := m.Probe("tool")
-				tool.Ask(m.PID("daemon/core/locks"), &messages.LockCall{Request: 1, Function: "tryUpdateLocks",
+				tool.Ask(m.PID("daemon/core/locks"), &messages.CallLocks{Request: 1, Function: "tryUpdateLocks",
 					Args: []byte(`[["tool","/live/tool",7],[["node/a","exclusive"]]]`)})
 				m.Settle()
 				if c.wait > 0 {
@@ -389,7 +389,7 @@ func TestANewMasterStartsNothingBeforeTheFence(t *testing.T) {
 					m.Advance(time.Millisecond)
 				}
 				require.Equal(t, int64(1), m.processes.started.Load())
-				require.Nil(t, kittest.Expect[*messages.LockAnswered](tool).Failure)
+				require.Nil(t, kittest.Expect[*messages.CallLocksResult](tool).Failure)
 			})
 		})
 	}

@@ -42,15 +42,15 @@ var frameworks = []string{"*actor.Stop", "*actor.Restart", "*actor.Failure", "*a
 
 // panicPlaces are the kinds of delivery of a standard run without faults, and how
 // often they are made.
-func panicPlaces(t *testing.T) map[kittest.Place]int {
+func panicPlaces(t *testing.T) map[kittest.DeliveryKind]int {
 	t.Helper()
-	found := map[kittest.Place]int{}
+	found := map[kittest.DeliveryKind]int{}
 	synctest.Test(t, func(t *testing.T) {
 		e := kittest.New(t)
 		w := standardRun(t, e)
 		require.Equal(t, 2, w.daemons)
 		require.Empty(t, e.Logged("actor panicked"))
-		found = e.Bombs.Delivered()
+		found = e.Panics.Delivered()
 	})
 	for place := range found {
 		if !strings.HasPrefix(place.Actor, "daemon") || slices.Contains(frameworks, place.Message) {
@@ -65,11 +65,11 @@ func panicPlaces(t *testing.T) map[kittest.Place]int {
 // every job ends once, and nobody waits for good.
 func TestPanics(t *testing.T) {
 	found := panicPlaces(t)
-	names := make([]kittest.Place, 0, len(found))
+	names := make([]kittest.DeliveryKind, 0, len(found))
 	for place := range found {
 		names = append(names, place)
 	}
-	slices.SortFunc(names, func(a, b kittest.Place) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(names, func(a, b kittest.DeliveryKind) int { return strings.Compare(a.String(), b.String()) })
 	var fired, runs atomic.Int64
 	t.Run("each", func(t *testing.T) {
 		for _, place := range names {
@@ -92,13 +92,13 @@ func TestPanics(t *testing.T) {
 
 // panicOnce reports whether the delivery was made at all: goroutines run as they
 // like, so that the number of some varies.
-func panicOnce(t *testing.T, place kittest.Place, nth int, when kittest.When) (fired bool) {
+func panicOnce(t *testing.T, place kittest.DeliveryKind, nth int, when kittest.When) (fired bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		e := kittest.New(t)
-		e.Bombs.Arm(place, nth, when)
+		e.Panics.Arm(place, nth, when)
 		standardRun(t, e)
-		fired = e.Bombs.Fired()
+		fired = e.Panics.Fired()
 	})
 	return fired
 }
@@ -113,7 +113,7 @@ func nths(n int) []int {
 
 // whens: the library must have handled a Terminated, or the parent waits for the
 // child for good.
-func whens(place kittest.Place) []kittest.When {
+func whens(place kittest.DeliveryKind) []kittest.When {
 	if place.Message == "*actor.Terminated" {
 		return []kittest.When{kittest.After}
 	}

@@ -99,7 +99,7 @@ func (p *processes) Adopt(start uint64, _ int64, _ int64, livelock string, to *a
 	defer p.mu.Unlock()
 	child := p.alive[livelock]
 	if child == nil || child.gone {
-		p.w.tell(to, &messages.ProcessGone{Start: start, Text: "it has ended"})
+		p.w.tell(to, &messages.ProcessGone{Attempt: start, Text: "it has ended"})
 		return
 	}
 	child.watchers = append(child.watchers, watcher{start, to})
@@ -131,13 +131,13 @@ func (p *processes) acts(id int64) bool {
 
 func (c *process) run(start uint64, to *actor.PID) {
 	w := c.fleet.w
-	w.tell(to, &messages.ProcessNamed{Start: start, Pid: 100, Livelock: c.livelock})
+	w.tell(to, &messages.ProcessNamed{Attempt: start, Pid: 100, Livelock: c.livelock})
 	if !c.permitted() {
-		w.tell(to, &messages.ProcessFailed{Start: start, Text: "the start was called off"})
+		w.tell(to, &messages.HandshakeFailed{Attempt: start, Text: "the start was called off"})
 		c.exit("exit status 1")
 		return
 	}
-	w.tell(to, &messages.ProcessConfirmed{Start: start})
+	w.tell(to, &messages.ProcessConfirmed{Attempt: start})
 	c.act()
 }
 
@@ -231,6 +231,6 @@ func (c *process) exit(how string) {
 	defer c.fleet.mu.Unlock()
 	c.gone = true
 	for _, watch := range c.watchers {
-		c.fleet.w.tell(watch.to, &messages.ProcessGone{Start: watch.start, Text: how})
+		c.fleet.w.tell(watch.to, &messages.ProcessGone{Attempt: watch.start, Text: how})
 	}
 }

@@ -73,7 +73,7 @@ type restartScript struct {
 func newRestartScript(t *testing.T) *restartScript {
 	e := kittest.New(t)
 	s := &restartScript{events: map[string]bool{}}
-	e.Bombs.Watch(s.record)
+	e.Panics.Watch(s.record)
 	files := map[string]string{"queue/serial": "2\n", "queue/job-2": firstDisk()["queue/job-2"]}
 	s.w = newWorld(t, e, files, time.Hour)
 	e.Settle()

@@ -62,11 +62,11 @@ func (s *supervisor) Receive(ctx actor.Context) {
 		s.stopping = true
 	case *actor.Terminated:
 		s.childGone(ctx, m.Who)
-	case *messages.AskReady:
+	case *messages.AnnounceQueue:
 		s.forwardReady(ctx)
 	case *messages.Drain:
 		s.drain(ctx)
-	case *messages.Drained:
+	case *messages.DrainResult:
 		s.drained(ctx)
 	case *drainRetry:
 		s.retryDrain(ctx, m.child)
@@ -128,7 +128,7 @@ func (s *supervisor) drainNext(ctx actor.Context) {
 	}
 	if len(s.undrained) == 0 {
 		s.drainingChild = nil
-		ctx.Request(s.drainRequester, &messages.Drained{})
+		ctx.Request(s.drainRequester, &messages.DrainResult{})
 		return
 	}
 	last := len(s.undrained) - 1

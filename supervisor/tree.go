@@ -3,7 +3,7 @@
 // of the actors; the daemon and the simulator pass different ports.
 //
 // It owns the supervisors of the groups. Its callers may start a tree (Tree, Node), ask its
-// root for AskReady and Drain, and stop the root. A group that fails too often stops, and
+// root for AnnounceQueue and Drain, and stop the root. A group that fails too often stops, and
 // Running.Done or RunningNode.Done is closed. Supervisors keep nothing on the disk.
 package supervisor
 
@@ -52,8 +52,8 @@ type Settings struct {
 	About     luxi.About
 	NewUUID   func() string // names filter rules
 	Limits    queue.Limits
-	Fence     time.Duration // see jobs.Config and locks.Config; of a new master
-	Patience  jobs.Patience // with jobs that cannot be started
+	Fence     time.Duration   // see jobs.Config and locks.Config; of a new master
+	Patience  jobs.RetryLimit // with jobs that cannot be started
 }
 
 // DefaultLimits are such that a large site does not come near them.
@@ -89,7 +89,7 @@ type child struct {
 	name         string
 	why          string
 	drains       bool // has something to finish before the daemon may stop
-	reportsReady bool // its answer to AskReady is the daemon's
+	reportsReady bool // its answer to AnnounceQueue is the daemon's
 	props        func(Ports, Settings) *actor.Props
 	group        *group
 	// enabled reports whether the child exists at all; nil: always.
@@ -173,10 +173,10 @@ func daemonOwner(s Settings, purpose string) lock.Owner {
 
 func locksProps(p Ports, s Settings) *actor.Props {
 	return locks.Props(locks.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName),
-		Scheduler: p.Env.PID(schedName),
-		Clients:   subscribers(p, configName, wconfdName, luxiName),
-		Followers: subscribers(p),
-		Owners:    p.Owners, Settings: s.Locks, Boot: s.BootID, Self: daemonOwner(s, "destruction"), Fence: s.Fence})
+		Scheduler:   p.Env.PID(schedName),
+		Clients:     subscribers(p, configName, wconfdName, luxiName),
+		Subscribers: subscribers(p),
+		Owners:      p.Owners, Settings: s.Locks, Boot: s.BootID, Self: daemonOwner(s, "destruction"), Fence: s.Fence})
 }
 
 func configProps(p Ports, s Settings) *actor.Props {
@@ -186,33 +186,33 @@ func configProps(p Ports, s Settings) *actor.Props {
 }
 
 func filtersProps(p Ports, _ Settings) *actor.Props {
-	return filters.Props(filters.Config{Env: p.Env, Queue: p.Env.PID(queueName), Cluster: p.Env.PID(configName)})
+	return filters.Props(filters.Config{Env: p.Env, Queue: p.Env.PID(queueName), ClusterConfig: p.Env.PID(configName)})
 }
 
 func wconfdProps(p Ports, _ Settings) *actor.Props {
-	return wconfd.Props(wconfd.Config{Env: p.Env, Locks: p.Env.PID(locksName), Cluster: p.Env.PID(configName), Leads: leadershipCheck(p)})
+	return wconfd.Props(wconfd.Config{Env: p.Env, Locks: p.Env.PID(locksName), ClusterConfig: p.Env.PID(configName), Leads: leadershipCheck(p)})
 }
 
 func schedulerProps(p Ports, s Settings) *actor.Props {
 	return scheduler.Props(scheduler.Config{Env: p.Env, Queue: p.Env.PID(queueName), Locks: p.Env.PID(locksName),
-		Cluster: p.Env.PID(configName), Catalogue: s.Catalogue, Decided: p.OnDecision})
+		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, Decided: p.OnDecision})
 }
 
 func jobsProps(p Ports, s Settings) *actor.Props {
 	return jobs.Props(jobs.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName),
-		Scheduler: p.Env.PID(schedName), Processes: p.Processes, MaxStarts: s.MaxStarts, Patience: s.Patience,
+		Scheduler: p.Env.PID(schedName), Processes: p.Processes, MaxStarts: s.MaxStarts, RetryLimit: s.Patience,
 		Leads: leadershipCheck(p), Replicator: replicatorOf(p), Fence: s.Fence})
 }
 
 func queueProps(p Ports, s Settings) *actor.Props {
 	return queue.Props(queue.Config{Env: p.Env, Store: storeOf(p), Scheduler: p.Env.PID(schedName),
-		Jobs: p.Env.PID(jobsName), Locks: p.Env.PID(locksName), Cluster: p.Env.PID(configName), Filters: p.Env.PID(filtersName), Catalogue: s.Catalogue, Gateways: subscribers(p, luxiName), Livelock: s.Livelock, Limits: s.Limits, Shared: !isStandalone(p)})
+		Jobs: p.Env.PID(jobsName), Locks: p.Env.PID(locksName), ClusterConfig: p.Env.PID(configName), Filters: p.Env.PID(filtersName), Catalogue: s.Catalogue, Gateways: subscribers(p, luxiName), Livelock: s.Livelock, Limits: s.Limits, Shared: !isStandalone(p)})
 }
 
 func luxiProps(p Ports, s Settings) *actor.Props {
 	return luxi.Props(luxi.Config{Env: p.Env, Queue: p.Env.PID(queueName), Jobs: p.Env.PID(jobsName),
 		Store: storeOf(p), Locks: p.Env.PID(locksName), Scheduler: p.Env.PID(schedName), Filters: p.Env.PID(filtersName),
-		Cluster: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, Leads: leadershipCheck(p), Nodes: replicatorOf(p)})
+		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, Leads: leadershipCheck(p), Nodes: replicatorOf(p)})
 }
 
 // hasFeed reports whether events are published.
@@ -231,11 +231,11 @@ func subscribers(p Ports, names ...string) []*actor.PID {
 }
 
 func eventsProps(p Ports, _ Settings) *actor.Props {
-	return events.Props(events.Config{Env: p.Env, Queue: p.Env.PID(queueName), Cluster: p.Env.PID(configName), Feed: p.Events})
+	return events.Props(events.Config{Env: p.Env, Queue: p.Env.PID(queueName), ClusterConfig: p.Env.PID(configName), Feed: p.Events})
 }
 
 // Locks is the lock manager's address, for the port that tells it of dead owners
-// (messages.OwnerDead).
+// (messages.OwnerDied).
 func Locks(env *kit.Env) *actor.PID { return env.PID(locksName) }
 
 // SetOpcodes sends the declared opcodes to the actors that use them, see
@@ -248,7 +248,7 @@ func SetOpcodes(env *kit.Env, definitions []byte) {
 
 // Running is a started tree.
 type Running struct {
-	// Root answers AskReady when the queue takes requests: only then are there
+	// Root answers AnnounceQueue when the queue takes requests: only then are there
 	// actors to take a connection. It answers Drain with Drained when everything
 	// accepted is on the disk and no start is in flight; it may be stopped then.
 	// Job processes go on.

@@ -112,7 +112,7 @@ func (e *readyWatcher) Receive(ctx actor.Context) {
 
 // askReady asks until there is an answer, or another daemon.
 func (w *world) askReady(e *readyWatcher, env *kittest.Env, pid *actor.PID) {
-	env.System().Root.RequestWithCustomSender(w.daemon.Root, &messages.AskReady{}, pid)
+	env.System().Root.RequestWithCustomSender(w.daemon.Root, &messages.AnnounceQueue{}, pid)
 	w.clock.AfterFunc(time.Second, func() {
 		select {
 		case <-e.ready:
@@ -243,7 +243,7 @@ func (w *world) stop() {
 	edge.Ask(asked.Root, &messages.Drain{})
 	w.drive(func() bool {
 		for _, m := range edge.Unread() {
-			_, ok := m.(*messages.Drained)
+			_, ok := m.(*messages.DrainResult)
 			drained = drained || ok
 		}
 		if asked != w.daemon { // it ended before it could say so

@@ -6,7 +6,7 @@
 // configuration lock, as everybody's does, so that a client that reads, changes
 // and writes under that lock loses nothing. It tells subscribers of each change,
 // when the disk has it. After a crash it reads the file again; edits in hand are
-// lost, and their senders told so by nobody: they ask again (ConfigChanged).
+// lost, and their senders told so by nobody: they ask again (ConfigPublished).
 package config
 
 import (
@@ -40,79 +40,79 @@ func Props(c Config) *actor.Props {
 	incarnation := uint32(0)
 	return c.Env.Props("cluster", func() actor.Actor {
 		incarnation++
-		return &cluster{config: c, request: uint64(incarnation) << 32, incarnation: incarnation,
+		return &configActor{config: c, request: uint64(incarnation) << 32, incarnation: incarnation,
 			store: store.NewClient(c.Store, incarnation)}
 	})
 }
 
-type cluster struct {
+type configActor struct {
 	config      Config
 	store       *store.Client
 	incarnation uint32
 
-	content  []byte // nil until the files have been read
-	settings []byte // lockstep's own; empty: the defaults
-	held     []held // what was asked before
+	content  []byte            // nil until the files have been read
+	settings []byte            // lockstep's own; empty: the defaults
+	deferred []deferredMessage // what was asked before
 	tries    int
 
-	request uint64 // number of the last call to the lock manager
-	call    *messages.LockCall
-	edits   []edit // wait for the lock, or for the one before
-	editing bool
-	owes    bool // the lock could not be given back
-	after   func(actor.Context, *messages.LockAnswered)
+	request       uint64 // number of the last call to the lock manager
+	lockCall      *messages.CallLocks
+	edits         []editRequest // wait for the lock, or for the one before
+	editing       bool
+	unlockPending bool // the lock could not be given back
+	onLockAnswer  func(actor.Context, *messages.CallLocksResult)
 }
 
-type held struct {
+type deferredMessage struct {
 	message any
 	sender  *actor.PID
 }
 
-// edit is a change and who wants to hear of it.
-type edit struct {
+// editRequest is a change and who wants to hear of it.
+type editRequest struct {
 	sender *actor.PID
 	m      *messages.EditConfig
 }
 
-// readAgain is due some time after the file could not be read.
-type readAgain struct{ incarnation uint32 }
+// retryRead is due some time after the file could not be read.
+type retryRead struct{ incarnation uint32 }
 
-func (c *cluster) Receive(ctx actor.Context) {
+func (c *configActor) Receive(ctx actor.Context) {
 	if c.store.Handle(ctx) {
 		return
 	}
 	c.handle(ctx, ctx.Message(), ctx.Sender())
 }
 
-func (c *cluster) handle(ctx actor.Context, message any, sender *actor.PID) {
+func (c *configActor) handle(ctx actor.Context, message any, sender *actor.PID) {
 	switch m := message.(type) {
 	case *actor.Started:
-		c.store.Hello(ctx)
+		c.store.Connect(ctx)
 		c.read(ctx)
-		c.free(ctx, func(actor.Context) {}) // a former incarnation may have crashed with the lock
-	case *readAgain:
+		c.unlock(ctx, func(actor.Context) {}) // a former incarnation may have crashed with the lock
+	case *retryRead:
 		if m.incarnation == c.incarnation {
 			c.read(ctx)
 		}
-	case *messages.AskConfig:
+	case *messages.PublishConfig:
 		if c.ready(m, sender) {
-			ctx.Send(sender, &messages.ConfigChanged{Request: m.Request, Content: c.content, Settings: c.settings})
+			ctx.Send(sender, &messages.ConfigPublished{Request: m.Request, Content: c.content, Settings: c.settings})
 		}
 	case *messages.WriteConfig:
 		if c.ready(m, sender) {
-			c.replace(ctx, sender, m)
+			c.replaceConfig(ctx, sender, m)
 		}
 	case *messages.EditConfig:
 		if c.ready(m, sender) {
-			c.edits = append(c.edits, edit{sender, m})
+			c.edits = append(c.edits, editRequest{sender, m})
 			c.editNext(ctx)
 		}
 	case *messages.LocksStarted:
 		c.locksStarted(ctx)
-	case *messages.LockAnswered:
-		if c.call != nil && m.Request == c.call.Request {
-			c.call = nil
-			c.after(ctx, m)
+	case *messages.CallLocksResult:
+		if c.lockCall != nil && m.Request == c.lockCall.Request {
+			c.lockCall = nil
+			c.onLockAnswer(ctx, m)
 		}
 	default:
 		kit.Unexpected(ctx)
@@ -120,19 +120,19 @@ func (c *cluster) handle(ctx actor.Context, message any, sender *actor.PID) {
 }
 
 // locksStarted: the lock manager has begun anew, or can write again.
-func (c *cluster) locksStarted(ctx actor.Context) {
+func (c *configActor) locksStarted(ctx actor.Context) {
 	switch {
-	case c.call != nil:
-		ctx.Request(c.config.Locks, c.call)
-	case c.owes:
-		c.free(ctx, func(actor.Context) {})
+	case c.lockCall != nil:
+		ctx.Request(c.config.Locks, c.lockCall)
+	case c.unlockPending:
+		c.unlock(ctx, func(actor.Context) {})
 	}
 }
 
 // ready reports whether there is a configuration; what comes before is kept.
-func (c *cluster) ready(message any, sender *actor.PID) bool {
+func (c *configActor) ready(message any, sender *actor.PID) bool {
 	if c.content == nil {
-		c.held = append(c.held, held{message, sender})
+		c.deferred = append(c.deferred, deferredMessage{message, sender})
 	}
 	return c.content != nil
 }
@@ -140,30 +140,30 @@ func (c *cluster) ready(message any, sender *actor.PID) bool {
 // read takes the file for the truth. There is one that can be used before the
 // actors are started; if somebody has spoiled it since, it is read until it is
 // mended.
-func (c *cluster) read(ctx actor.Context) {
-	c.store.Read(ctx, "config", paths.ConfigPath, func(ctx actor.Context, m *messages.FileRead) {
+func (c *configActor) read(ctx actor.Context) {
+	c.store.Read(ctx, "config", paths.ConfigPath, func(ctx actor.Context, m *messages.ReadFileResult) {
 		if err := readError(m); err != nil {
-			c.readLater(ctx, paths.ConfigPath+" cannot be used", err)
+			c.retryReadLater(ctx, paths.ConfigPath+" cannot be used", err)
 			return
 		}
 		c.readSettings(ctx, m.Content)
 	})
 }
 
-func (c *cluster) readLater(ctx actor.Context, what string, err error) {
+func (c *configActor) retryReadLater(ctx actor.Context, what string, err error) {
 	delay := kit.Backoff(c.tries)
 	c.tries++
 	c.config.Env.Log().WithFields(logrus.Fields{"err": err, "again": delay}).Error(what)
-	kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &readAgain{c.incarnation})
+	kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryRead{c.incarnation})
 }
 
 // readSettings reads the other file. What makes no sense is not worth waiting for:
 // without it the defaults are in force, and that is said. A disk that cannot be read
 // is: what an operator has set must not be lost over it.
-func (c *cluster) readSettings(ctx actor.Context, content []byte) {
-	c.store.Read(ctx, "settings", paths.SettingsPath, func(ctx actor.Context, m *messages.FileRead) {
+func (c *configActor) readSettings(ctx actor.Context, content []byte) {
+	c.store.Read(ctx, "settings", paths.SettingsPath, func(ctx actor.Context, m *messages.ReadFileResult) {
 		if m.Failure != nil {
-			c.readLater(ctx, paths.SettingsPath+" cannot be read", m.Failure)
+			c.retryReadLater(ctx, paths.SettingsPath+" cannot be read", m.Failure)
 			return
 		}
 		if _, err := config.DecodeSettings(m.Content); err != nil {
@@ -172,25 +172,25 @@ func (c *cluster) readSettings(ctx actor.Context, content []byte) {
 			c.settings = m.Content
 		}
 		c.tries = 0
-		c.set(ctx, content)
+		c.publish(ctx, content)
 	})
 }
 
-// readBack finds out what a failed write has left: it may be the one or the
+// rereadConfig finds out what a failed write has left: it may be the one or the
 // other, and everybody must hear which before anything is built on it. If that
 // cannot be read either, it stays as it was.
-func (c *cluster) readBack(ctx actor.Context, done func(actor.Context)) {
-	c.store.Read(ctx, "config", paths.ConfigPath, func(ctx actor.Context, m *messages.FileRead) {
+func (c *configActor) rereadConfig(ctx actor.Context, done func(actor.Context)) {
+	c.store.Read(ctx, "config", paths.ConfigPath, func(ctx actor.Context, m *messages.ReadFileResult) {
 		if err := readError(m); err != nil {
 			c.config.Env.Log().WithField("err", err).Error("what a failed write has left of " + paths.ConfigPath + " is not known")
 		} else {
-			c.set(ctx, m.Content)
+			c.publish(ctx, m.Content)
 		}
 		done(ctx)
 	})
 }
 
-func readError(m *messages.FileRead) error {
+func readError(m *messages.ReadFileResult) error {
 	if m.Failure != nil {
 		return m.Failure
 	}
@@ -201,26 +201,26 @@ func readError(m *messages.FileRead) error {
 	return err
 }
 
-// set makes content, which the disk has, what everybody knows.
-func (c *cluster) set(ctx actor.Context, content []byte) {
+// publish makes content, which the disk has, what everybody knows.
+func (c *configActor) publish(ctx actor.Context, content []byte) {
 	first := c.content == nil
 	c.content = content
 	for _, pid := range c.config.Subscribers {
-		ctx.Send(pid, &messages.ConfigChanged{Content: content, Settings: c.settings})
+		ctx.Send(pid, &messages.ConfigPublished{Content: content, Settings: c.settings})
 	}
 	if first {
-		waiting := c.held
-		c.held = nil
+		waiting := c.deferred
+		c.deferred = nil
 		for _, h := range waiting {
 			c.handle(ctx, h.message, h.sender)
 		}
 	}
 }
 
-// replace writes the whole configuration, for somebody who holds the lock.
-func (c *cluster) replace(ctx actor.Context, sender *actor.PID, m *messages.WriteConfig) {
+// replaceConfig writes the whole configuration, for somebody who holds the lock.
+func (c *configActor) replaceConfig(ctx actor.Context, sender *actor.PID, m *messages.WriteConfig) {
 	answer := func(ctx actor.Context, f *messages.Failure) {
-		ctx.Send(sender, &messages.ConfigWritten{Request: m.Request, Failure: f})
+		ctx.Send(sender, &messages.EditConfigResult{Request: m.Request, Failure: f})
 	}
 	if _, err := config.Decode(m.Content); err != nil {
 		answer(ctx, &messages.Failure{Class: "ConfigurationError", Text: err.Error()})
@@ -230,21 +230,21 @@ func (c *cluster) replace(ctx actor.Context, sender *actor.PID, m *messages.Writ
 }
 
 // write puts content on the disk.
-func (c *cluster) write(ctx actor.Context, content []byte, done func(actor.Context, *messages.Failure)) {
+func (c *configActor) write(ctx actor.Context, content []byte, done func(actor.Context, *messages.Failure)) {
 	c.writeFile(ctx, "config", paths.ConfigPath, content, func(ctx actor.Context, f *messages.Failure) {
 		if f != nil {
-			c.readBack(ctx, func(ctx actor.Context) { done(ctx, f) })
+			c.rereadConfig(ctx, func(ctx actor.Context) { done(ctx, f) })
 			return
 		}
-		c.set(ctx, content)
+		c.publish(ctx, content)
 		done(ctx, nil)
 	})
 }
 
-func (c *cluster) writeFile(ctx actor.Context, op, path string, content []byte, done func(actor.Context, *messages.Failure)) {
+func (c *configActor) writeFile(ctx actor.Context, op, path string, content []byte, done func(actor.Context, *messages.Failure)) {
 	file := &messages.FileWrite{Op: op, Path: path, Content: content}
 	c.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true},
-		func(ctx actor.Context, written *messages.FilesDone) {
+		func(ctx actor.Context, written *messages.ChangeFilesResult) {
 			if len(written.Failures) > 0 {
 				done(ctx, written.Failures[0].Failure)
 				return
@@ -255,32 +255,32 @@ func (c *cluster) writeFile(ctx actor.Context, op, path string, content []byte, 
 
 // writeSettings changes lockstep's own settings. What a write has left that failed
 // is in force, as with the configuration: the next start would go by it, too.
-func (c *cluster) writeSettings(ctx actor.Context, e edit) {
+func (c *configActor) writeSettings(ctx actor.Context, e editRequest) {
 	settings, err := config.EditSettings(c.settings, e.m.Settings)
 	if err != nil {
-		c.edited(ctx, e, &messages.Failure{Class: "OpPrereqError", Text: err.Error(), Code: "wrong_input"})
+		c.finishEdit(ctx, e, &messages.Failure{Class: "OpPrereqError", Text: err.Error(), Code: "wrong_input"})
 		return
 	}
 	c.writeFile(ctx, "settings", paths.SettingsPath, settings, func(ctx actor.Context, f *messages.Failure) {
 		if f != nil {
-			c.readSettingsBack(ctx, func(ctx actor.Context) { c.edited(ctx, e, f) })
+			c.rereadSettings(ctx, func(ctx actor.Context) { c.finishEdit(ctx, e, f) })
 			return
 		}
 		c.settings = settings
-		c.set(ctx, c.content)
-		c.edited(ctx, e, nil)
+		c.publish(ctx, c.content)
+		c.finishEdit(ctx, e, nil)
 	})
 }
 
-// readSettingsBack is readBack for the other file.
-func (c *cluster) readSettingsBack(ctx actor.Context, done func(actor.Context)) {
-	c.store.Read(ctx, "settings", paths.SettingsPath, func(ctx actor.Context, m *messages.FileRead) {
+// rereadSettings is readBack for the other file.
+func (c *configActor) rereadSettings(ctx actor.Context, done func(actor.Context)) {
+	c.store.Read(ctx, "settings", paths.SettingsPath, func(ctx actor.Context, m *messages.ReadFileResult) {
 		var err error
 		if m.Failure != nil {
 			err = m.Failure
 		} else if _, err = config.DecodeSettings(m.Content); err == nil {
 			c.settings = m.Content
-			c.set(ctx, c.content)
+			c.publish(ctx, c.content)
 		}
 		if err != nil {
 			c.config.Env.Log().WithField("err", err).Error("what a failed write has left of " + paths.SettingsPath + " is not known")
@@ -290,7 +290,7 @@ func (c *cluster) readSettingsBack(ctx actor.Context, done func(actor.Context)) 
 }
 
 // editNext makes the next edit: lock, write, unlock, answer.
-func (c *cluster) editNext(ctx actor.Context) {
+func (c *configActor) editNext(ctx actor.Context) {
 	if c.editing || len(c.edits) == 0 {
 		return
 	}
@@ -299,8 +299,8 @@ func (c *cluster) editNext(ctx actor.Context) {
 	c.edits = c.edits[1:]
 	const priority, seconds = -21, 60 // it takes no time, and everybody waits for it
 	want := lock.Request{{Lock: lock.ConfigLock, Mode: lock.Exclusive}}
-	c.ask(ctx, locks.AwaitLocks, []any{c.config.Self, priority, want, seconds}, func(ctx actor.Context, a *messages.LockAnswered) {
-		var awaited locks.Awaited
+	c.callLocks(ctx, locks.AwaitLocks, []any{c.config.Self, priority, want, seconds}, func(ctx actor.Context, a *messages.CallLocksResult) {
+		var awaited locks.AwaitResult
 		if a.Failure == nil && json.Unmarshal(a.Result, &awaited) == nil && awaited.Granted {
 			c.edit(ctx, e)
 			return
@@ -309,11 +309,11 @@ func (c *cluster) editNext(ctx actor.Context) {
 		if f == nil {
 			f = &messages.Failure{Class: "GenericError", Text: fmt.Sprintf("The configuration is locked by %v; try again", awaited.Blockers)}
 		}
-		c.edited(ctx, e, f)
+		c.finishEdit(ctx, e, f)
 	})
 }
 
-func (c *cluster) edit(ctx actor.Context, e edit) {
+func (c *configActor) edit(ctx actor.Context, e editRequest) {
 	if len(e.m.Settings) > 0 {
 		c.writeSettings(ctx, e)
 		return
@@ -321,36 +321,36 @@ func (c *cluster) edit(ctx actor.Context, e edit) {
 	now := float64(c.config.Env.Clock().Now().UnixMicro()) / 1e6
 	content, err := config.Edit(c.content, now, config.ConfigChange{Cluster: e.m.Cluster, RuleUUID: e.m.Filter, Rule: e.m.Rule})
 	if err != nil {
-		c.edited(ctx, e, &messages.Failure{Class: "GenericError", Text: err.Error()})
+		c.finishEdit(ctx, e, &messages.Failure{Class: "GenericError", Text: err.Error()})
 		return
 	}
-	c.write(ctx, content, func(ctx actor.Context, f *messages.Failure) { c.edited(ctx, e, f) })
+	c.write(ctx, content, func(ctx actor.Context, f *messages.Failure) { c.finishEdit(ctx, e, f) })
 }
 
-// edited gives the lock back. It is of no interest to the client whether that
+// finishEdit gives the lock back. It is of no interest to the client whether that
 // could be written; if not, it is given back when the lock manager can write.
-func (c *cluster) edited(ctx actor.Context, e edit, f *messages.Failure) {
-	c.free(ctx, func(ctx actor.Context) {
-		ctx.Send(e.sender, &messages.ConfigWritten{Request: e.m.Request, Failure: f})
+func (c *configActor) finishEdit(ctx actor.Context, e editRequest, f *messages.Failure) {
+	c.unlock(ctx, func(ctx actor.Context) {
+		ctx.Send(e.sender, &messages.EditConfigResult{Request: e.m.Request, Failure: f})
 	})
 }
 
-func (c *cluster) free(ctx actor.Context, done func(actor.Context)) {
+func (c *configActor) unlock(ctx actor.Context, done func(actor.Context)) {
 	c.editing = true
-	c.ask(ctx, "freeLocks", []any{c.config.Self}, func(ctx actor.Context, a *messages.LockAnswered) {
-		c.editing, c.owes = false, a.Failure != nil
+	c.callLocks(ctx, "freeLocks", []any{c.config.Self}, func(ctx actor.Context, a *messages.CallLocksResult) {
+		c.editing, c.unlockPending = false, a.Failure != nil
 		done(ctx)
 		c.editNext(ctx)
 	})
 }
 
-// ask calls the lock manager, one call at a time, again if that restarts.
-func (c *cluster) ask(ctx actor.Context, function string, args []any, after func(actor.Context, *messages.LockAnswered)) {
+// callLocks calls the lock manager, one call at a time, again if that restarts.
+func (c *configActor) callLocks(ctx actor.Context, function string, args []any, onAnswer func(actor.Context, *messages.CallLocksResult)) {
 	encoded, err := json.Marshal(args)
 	if err != nil {
 		panic(fmt.Errorf("a call to the lock manager cannot be encoded: %w", err))
 	}
 	c.request++
-	c.call, c.after = &messages.LockCall{Request: c.request, Function: function, Args: encoded}, after
-	ctx.Request(c.config.Locks, c.call)
+	c.lockCall, c.onLockAnswer = &messages.CallLocks{Request: c.request, Function: function, Args: encoded}, onAnswer
+	ctx.Request(c.config.Locks, c.lockCall)
 }

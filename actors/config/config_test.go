@@ -73,7 +73,7 @@ func TestEdit(t *testing.T) {
 		b.Advance(30 * time.Second)
 		require.Empty(t, b.disk.Calls("replace"))
 		require.Equal(t, fresh(t), b.read())
-		b.answer(call, locks.Awaited{Granted: true}, nil)
+		b.answer(call, locks.AwaitResult{Granted: true}, nil)
 		want := with(t, fresh(t), maxJobs("7"), epoch+30)
 		require.Equal(t, want, b.disk.Content(paths.ConfigPath))
 		require.Equal(t, want, b.told())
@@ -129,11 +129,11 @@ func TestEditsQueue(t *testing.T) {
 func TestEditThatDoesNotGetTheLock(t *testing.T) {
 	holder := lock.JobOwner(3, "/live/3", 33)
 	for text, answer := range map[string]struct {
-		awaited locks.Awaited
+		awaited locks.AwaitResult
 		failure *messages.Failure
 	}{
-		"The configuration is locked by [" + holder.String() + "]; try again": {awaited: locks.Awaited{Blockers: []lock.Owner{holder}}},
-		"The configuration is locked by []; try again":                        {awaited: locks.Awaited{Withdrawn: true}},
+		"The configuration is locked by [" + holder.String() + "]; try again": {awaited: locks.AwaitResult{Blockers: []lock.Owner{holder}}},
+		"The configuration is locked by []; try again":                        {awaited: locks.AwaitResult{Withdrawn: true}},
 		"no lock today": {failure: noLocks},
 	} {
 		onBench(t, func(t *testing.T, b *bench) {
@@ -192,7 +192,7 @@ func TestAFileThatCannotBeUsed(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e, nil)
 		b.freed()
-		b.client.Ask(b.cluster, &messages.AskConfig{Request: 99})
+		b.client.Ask(b.cluster, &messages.PublishConfig{Request: 99})
 		request := b.edit("7", "", "")
 		b.client.Quiet()
 		require.NoError(t, b.disk.Replace("spoil", paths.ConfigPath, []byte("{")))
@@ -204,7 +204,7 @@ func TestAFileThatCannotBeUsed(t *testing.T) {
 		require.NoError(t, b.disk.Replace("mend", paths.ConfigPath, []byte(fresh(t))))
 		b.Advance(400 * time.Millisecond)
 		require.Equal(t, fresh(t), b.told())
-		require.Equal(t, uint64(99), kittest.Expect[*messages.ConfigChanged](b.client).Request)
+		require.Equal(t, uint64(99), kittest.Expect[*messages.ConfigPublished](b.client).Request)
 		b.granted()
 		b.freed()
 		require.Nil(t, b.written(request))
@@ -215,21 +215,21 @@ func TestAFileThatCannotBeUsed(t *testing.T) {
 // A call that the lock manager has lost is made again, with the same number.
 func TestTheLockManagerRestarts(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.Send(b.cluster, &messages.LocksStarted{Epoch: 2})
+		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 2})
 		b.locks.Quiet() // nothing is open
 		request := b.edit("7", "", "")
 		lost := b.asked(locks.AwaitLocks)
-		b.Send(b.cluster, &messages.LocksStarted{Epoch: 3})
+		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 3})
 		again := b.asked(locks.AwaitLocks)
 		require.Equal(t, lost.Request, again.Request)
-		b.answer(again, locks.Awaited{Granted: true}, nil)
+		b.answer(again, locks.AwaitResult{Granted: true}, nil)
 		lost = b.asked("freeLocks")
-		b.Send(b.cluster, &messages.LocksStarted{Epoch: 4})
+		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 4})
 		again = b.asked("freeLocks")
 		b.answer(again, []any{}, nil)
 		require.Nil(t, b.written(request))
 		b.answer(lost, []any{}, nil) // a second answer
-		b.answer(&messages.LockCall{Request: 12345}, []any{}, nil)
+		b.answer(&messages.CallLocks{Request: 12345}, []any{}, nil)
 		require.Len(t, b.disk.Calls("replace"), 1)
 		b.client.Quiet()
 		b.locks.Quiet()
@@ -245,9 +245,9 @@ func TestALockThatCannotBeGivenBack(t *testing.T) {
 		b.answer(b.asked("freeLocks"), nil, noLocks)
 		require.Nil(t, b.written(request)) // that is none of the client's business
 		b.locks.Quiet()
-		b.Send(b.cluster, &messages.LocksStarted{Epoch: 1})
+		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 1})
 		b.freed()
-		b.Send(b.cluster, &messages.LocksStarted{Epoch: 1})
+		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 1})
 		b.locks.Quiet()
 	})
 }
@@ -262,7 +262,7 @@ func TestAnEditAfterALockThatCannotBeGivenBack(t *testing.T) {
 		b.granted()
 		b.freed()
 		require.Nil(t, b.written(two))
-		b.Send(b.cluster, &messages.LocksStarted{Epoch: 1})
+		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 1})
 		b.locks.Quiet()
 	})
 }
@@ -277,7 +277,7 @@ func TestARestart(t *testing.T) {
 		b.Restart(b.cluster)
 		require.Equal(t, fresh(t), b.told())
 		free := b.asked("freeLocks")
-		b.answer(former, locks.Awaited{Granted: true}, nil) // meant for the former
+		b.answer(former, locks.AwaitResult{Granted: true}, nil) // meant for the former
 		require.Empty(t, b.disk.Calls("replace"))
 		request := b.edit("9", "", "")
 		b.locks.Quiet() // not before the lock is free
@@ -293,22 +293,22 @@ func TestARestart(t *testing.T) {
 // A crash at any message of an edit leaves the file as it was or as it shall be,
 // and the lock free.
 func TestACrashInTheMiddleOfAnEdit(t *testing.T) {
-	for _, message := range []string{"*messages.EditConfig", "*messages.LockAnswered", "*messages.StoreAnswer"} {
+	for _, message := range []string{"*messages.EditConfig", "*messages.CallLocksResult", "*messages.AccessStoreResult"} {
 		for nth := 1; nth <= 2; nth++ {
 			for _, when := range []kittest.When{kittest.Before, kittest.After} {
 				onBench(t, func(t *testing.T, b *bench) {
 					b.locks.Answer(func(m any) any {
-						c := m.(*messages.LockCall)
+						c := m.(*messages.CallLocks)
 						if c.Function == locks.AwaitLocks {
-							return &messages.LockAnswered{Request: c.Request, Result: []byte(`{"granted":true}`)}
+							return &messages.CallLocksResult{Request: c.Request, Result: []byte(`{"granted":true}`)}
 						}
-						return &messages.LockAnswered{Request: c.Request, Result: []byte(`[]`)}
+						return &messages.CallLocksResult{Request: c.Request, Result: []byte(`[]`)}
 					})
-					b.Bombs.Arm(kittest.Place{Actor: "above-cluster/cluster", Message: message}, nth, when)
+					b.Panics.Arm(kittest.DeliveryKind{Actor: "above-cluster/cluster", Message: message}, nth, when)
 					b.edit("7", "", "")
 					b.Settle()
 					b.Advance(kittest.Backoff)
-					b.Bombs.Arm(kittest.Place{}, 1, when) // no more
+					b.Panics.Arm(kittest.DeliveryKind{}, 1, when) // no more
 					b.client.Unread()
 					require.Equal(t, b.disk.Content(paths.ConfigPath), b.read())
 					request := b.edit("8", "", "")

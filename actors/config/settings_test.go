@@ -23,7 +23,7 @@ func TestSettings(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		request := b.set("predictive", "false")
 		b.granted()
-		m := kittest.Expect[*messages.ConfigChanged](b.others)
+		m := kittest.Expect[*messages.ConfigPublished](b.others)
 		require.Equal(t, fresh(t), string(m.Content))
 		require.JSONEq(t, `{"predictive":false}`, string(m.Settings))
 		require.Equal(t, string(m.Settings), b.disk.Content(paths.SettingsPath))
@@ -38,7 +38,7 @@ func TestSettings(t *testing.T) {
 		require.Contains(t, f.GetText(), `there is no setting "colour"`)
 
 		b.Restart(b.cluster)
-		require.JSONEq(t, `{"predictive":false}`, string(kittest.Expect[*messages.ConfigChanged](b.others).Settings))
+		require.JSONEq(t, `{"predictive":false}`, string(kittest.Expect[*messages.ConfigPublished](b.others).Settings))
 		b.freed()
 	})
 }
@@ -51,7 +51,7 @@ func TestAFailedWriteOfSettings(t *testing.T) {
 			b.disk.Fail(failing, 1)
 			request := b.set("predictive", "false")
 			b.granted()
-			told := kittest.Expect[*messages.ConfigChanged](b.others)
+			told := kittest.Expect[*messages.ConfigPublished](b.others)
 			require.Equal(t, fresh(t), string(told.Content))
 			require.Equal(t, b.disk.Content(paths.SettingsPath), string(told.Settings))
 			if left != "" {
@@ -77,14 +77,14 @@ func TestSettingsThatCannotBeRead(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		request := b.set("predictive", "false")
 		b.granted()
-		kittest.Expect[*messages.ConfigChanged](b.others)
+		kittest.Expect[*messages.ConfigPublished](b.others)
 		b.freed()
 		require.Nil(t, b.written(request))
 		b.disk.Fail("read settings", 1)
 		b.Restart(b.cluster)
 		b.freed()
 		b.Advance(time.Second)
-		require.JSONEq(t, `{"predictive":false}`, string(kittest.Expect[*messages.ConfigChanged](b.others).Settings))
+		require.JSONEq(t, `{"predictive":false}`, string(kittest.Expect[*messages.ConfigPublished](b.others).Settings))
 		require.Len(t, b.Logged(paths.SettingsPath+" cannot be read"), 1)
 	})
 }
@@ -94,7 +94,7 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 	for _, content := range []string{"{", `{"predictive":3}`} {
 		kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 			b := newBench(t, e, map[string]string{paths.ConfigPath: fresh(t), paths.SettingsPath: content})
-			require.Empty(t, kittest.Expect[*messages.ConfigChanged](b.others).Settings)
+			require.Empty(t, kittest.Expect[*messages.ConfigPublished](b.others).Settings)
 			require.Len(t, b.Logged(paths.SettingsPath+" cannot be used; the defaults are in force"), 1)
 			b.freed()
 			request := b.set("predictive", "false")

@@ -62,7 +62,7 @@ func newBench(t *testing.T, e *kittest.Env, files map[string]string) *bench {
 // told is the configuration that the others have been told of.
 func (b *bench) told() string {
 	b.Helper()
-	m := kittest.Expect[*messages.ConfigChanged](b.others)
+	m := kittest.Expect[*messages.ConfigPublished](b.others)
 	require.Zero(b, m.Request)
 	return string(m.Content)
 }
@@ -71,8 +71,8 @@ func (b *bench) told() string {
 func (b *bench) read() string {
 	b.Helper()
 	b.number++
-	b.client.Ask(b.cluster, &messages.AskConfig{Request: b.number})
-	m := kittest.Expect[*messages.ConfigChanged](b.client)
+	b.client.Ask(b.cluster, &messages.PublishConfig{Request: b.number})
+	m := kittest.Expect[*messages.ConfigPublished](b.client)
 	require.Equal(b, b.number, m.Request)
 	return string(m.Content)
 }
@@ -96,15 +96,15 @@ func (b *bench) edit(jobs, filter, rule string) uint64 {
 // written is the answer to a request.
 func (b *bench) written(request uint64) *messages.Failure {
 	b.Helper()
-	m := kittest.Expect[*messages.ConfigWritten](b.client)
+	m := kittest.Expect[*messages.EditConfigResult](b.client)
 	require.Equal(b, request, m.Request)
 	return m.Failure
 }
 
 // asked is the next call to the lock manager.
-func (b *bench) asked(function string) *messages.LockCall {
+func (b *bench) asked(function string) *messages.CallLocks {
 	b.Helper()
-	m, from := kittest.ExpectFrom[*messages.LockCall](b.locks)
+	m, from := kittest.ExpectFrom[*messages.CallLocks](b.locks)
 	require.True(b, from.Equal(b.cluster))
 	require.Equal(b, function, m.Function)
 	want := "[" + self.String() + "]"
@@ -115,17 +115,17 @@ func (b *bench) asked(function string) *messages.LockCall {
 	return m
 }
 
-func (b *bench) answer(m *messages.LockCall, result any, f *messages.Failure) {
+func (b *bench) answer(m *messages.CallLocks, result any, f *messages.Failure) {
 	encoded, err := json.Marshal(result)
 	require.NoError(b, err)
-	b.locks.Ask(b.cluster, &messages.LockAnswered{Request: m.Request, Result: encoded, Failure: f})
+	b.locks.Ask(b.cluster, &messages.CallLocksResult{Request: m.Request, Result: encoded, Failure: f})
 	b.Settle()
 }
 
 // granted gives the actor the lock for which it asks.
 func (b *bench) granted() {
 	b.Helper()
-	b.answer(b.asked(locks.AwaitLocks), locks.Awaited{Granted: true}, nil)
+	b.answer(b.asked(locks.AwaitLocks), locks.AwaitResult{Granted: true}, nil)
 }
 
 // freed takes it back.

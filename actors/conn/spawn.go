@@ -14,7 +14,7 @@ import (
 func Spawn(ctx actor.Context, env *kit.Env, c Conn, name string, produce func() actor.Actor) {
 	_, err := ctx.SpawnNamed(env.Props("connection", produce), name)
 	switch {
-	case errors.Is(err, kit.ErrLeaving):
+	case errors.Is(err, kit.ErrStopping):
 		c.Close()
 	case err != nil:
 		panic(fmt.Errorf("spawn a connection: %w", err))

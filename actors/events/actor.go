@@ -59,10 +59,10 @@ type End struct {
 
 // Config is what the actor needs.
 type Config struct {
-	Env     *kit.Env
-	Queue   *actor.PID
-	Cluster *actor.PID
-	Feed    Feed
+	Env           *kit.Env
+	Queue         *actor.PID
+	ClusterConfig *actor.PID
+	Feed          Feed
 }
 
 // Props makes the actor.
@@ -82,20 +82,20 @@ func (e *events) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		e.config.Feed.Missed("the daemon has started to listen")
-		ctx.Request(e.config.Queue, &messages.FollowJobs{})
-		ctx.Request(e.config.Cluster, &messages.AskConfig{})
+		ctx.Request(e.config.Queue, &messages.SubscribeAllJobs{})
+		ctx.Request(e.config.ClusterConfig, &messages.PublishConfig{})
 	case *messages.QueueStarted:
 		e.config.Feed.Missed("the queue has started anew")
-		ctx.Request(e.config.Queue, &messages.FollowJobs{})
+		ctx.Request(e.config.Queue, &messages.SubscribeAllJobs{})
 	case *messages.LocksStarted:
 		clear(e.waiting)
 		e.config.Feed.Waiting(0)
 		e.config.Feed.Missed("the lock manager has started anew")
-	case *messages.JobNews:
-		e.jobNews(m)
-	case *messages.ConfigChanged:
+	case *messages.JobStatesChanged:
+		e.jobStatesChanged(m)
+	case *messages.ConfigPublished:
 		e.configChanged(m)
-	case *messages.LocksChanged:
+	case *messages.LocksPublished:
 		e.locksChanged(m)
 	default:
 		kit.Unexpected(ctx)
@@ -104,7 +104,7 @@ func (e *events) Receive(ctx actor.Context) {
 
 // configChanged finds out which rules have changed. One who cannot read them does
 // not complain: others do.
-func (e *events) configChanged(m *messages.ConfigChanged) {
+func (e *events) configChanged(m *messages.ConfigPublished) {
 	rules, err := config.FilterRules(m.Content)
 	if err != nil {
 		return
@@ -118,20 +118,20 @@ func (e *events) configChanged(m *messages.ConfigChanged) {
 		was, known := former[uuid]
 		switch {
 		case !known:
-			e.publish(Filters, rule{UUID: uuid, Change: "added", Rule: rules[uuid]})
+			e.publish(Filters, ruleEvent{UUID: uuid, Change: "added", Rule: rules[uuid]})
 		case string(was) != string(rules[uuid]):
-			e.publish(Filters, rule{UUID: uuid, Change: "replaced", Rule: rules[uuid]})
+			e.publish(Filters, ruleEvent{UUID: uuid, Change: "replaced", Rule: rules[uuid]})
 		}
 	}
 	for _, uuid := range slices.Sorted(maps.Keys(former)) {
 		if _, still := rules[uuid]; !still {
-			e.publish(Filters, rule{UUID: uuid, Change: "deleted"})
+			e.publish(Filters, ruleEvent{UUID: uuid, Change: "deleted"})
 		}
 	}
 }
 
-// rule is an event about a filter rule.
-type rule struct {
+// ruleEvent is an event about a filter rule.
+type ruleEvent struct {
 	UUID   string          `json:"uuid"`
 	Change string          `json:"change"`
 	Rule   json.RawMessage `json:"rule"` // null when it is deleted

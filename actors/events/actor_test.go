@@ -49,7 +49,7 @@ type bench struct {
 func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{Env: e, queue: e.Probe("queue"), cluster: e.Probe("cluster"), feed: &feed{}}
-		b.events = e.Start("events", events.Props(events.Config{Env: e.Env, Queue: b.queue.PID, Cluster: b.cluster.PID, Feed: b.feed}))
+		b.events = e.Start("events", events.Props(events.Config{Env: e.Env, Queue: b.queue.PID, ClusterConfig: b.cluster.PID, Feed: b.feed}))
 		f(t, b)
 	})
 }
@@ -61,20 +61,20 @@ func (b *bench) tell(m any) {
 
 func TestItAsksForNewsWheneverSomebodyHasStarted(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		kittest.Expect[*messages.FollowJobs](b.queue)
-		kittest.Expect[*messages.AskConfig](b.cluster)
-		b.tell(&messages.QueueStarted{Epoch: 2})
-		kittest.Expect[*messages.FollowJobs](b.queue)
+		kittest.Expect[*messages.SubscribeAllJobs](b.queue)
+		kittest.Expect[*messages.PublishConfig](b.cluster)
+		b.tell(&messages.QueueStarted{Incarnation: 2})
+		kittest.Expect[*messages.SubscribeAllJobs](b.queue)
 		b.Restart(b.events)
-		kittest.Expect[*messages.FollowJobs](b.queue)
+		kittest.Expect[*messages.SubscribeAllJobs](b.queue)
 		require.Equal(t, []string{"the daemon has started to listen", "the queue has started anew", "the daemon has started to listen"}, b.feed.missed)
 	})
 }
 
 func TestJobs(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.tell(&messages.JobNews{Jobs: []*messages.JobInfo{
-			{Id: 1, Status: int32(job.Queued), Held: true, Summary: []string{"TEST_DELAY(1.0)"}, ReceivedUs: 1_000_002},
+		b.tell(&messages.JobStatesChanged{Jobs: []*messages.JobInfo{
+			{Id: 1, Status: int32(job.Queued), DependencyWait: true, Summary: []string{"TEST_DELAY(1.0)"}, ReceivedUs: 1_000_002},
 			{Id: 2, Status: int32(job.Success), Priority: -10, Summary: make([]string, 20), ReceivedUs: 1_000_000, StartUs: 3_000_000, EndUs: 10_000_000},
 			{Id: 3, Status: int32(job.Canceled), ReceivedUs: 1_000_000, EndUs: 10_000_000},
 		}, Archived: []int64{7}})
@@ -100,14 +100,14 @@ func TestFilters(t *testing.T) {
 			}
 			content, err = config.Edit(content, 0, config.ConfigChange{RuleUUID: uuid, Rule: encoded})
 			require.NoError(t, err)
-			b.tell(&messages.ConfigChanged{Content: content})
+			b.tell(&messages.ConfigPublished{Content: content})
 		}
 		const u = "11111111-2222-4333-8444-555555555555"
 		rule := func(action string) string {
 			return `{"uuid":"` + u + `","watermark":1,"priority":0,"predicates":[],"action":"` + action + `","reason_trail":[]}`
 		}
-		b.tell(&messages.ConfigChanged{Content: content})
-		b.tell(&messages.ConfigChanged{Content: []byte("nonsense")})
+		b.tell(&messages.ConfigPublished{Content: content})
+		b.tell(&messages.ConfigPublished{Content: []byte("nonsense")})
 		require.Empty(t, b.feed.take(), "what there was is no news")
 		for _, step := range []struct{ rule, change string }{{rule("PAUSE"), "added"}, {rule("ACCEPT"), "replaced"}, {rule("ACCEPT"), ""}, {"", "deleted"}} {
 			change(u, step.rule)
@@ -130,7 +130,7 @@ func TestLocks(t *testing.T) {
 		owner := lock.JobOwner(12, "/livelock", 34)
 		item := lock.Item{Lock: lock.Member(lock.Node, "a"), Mode: lock.Exclusive}
 		tell := func(r lock.Record) {
-			b.tell(&messages.LocksChanged{Records: lock.AppendRecord(nil, r)})
+			b.tell(&messages.LocksPublished{Records: lock.AppendRecord(nil, r)})
 		}
 		tell(lock.Record{Owner: owner, Pending: &lock.Pending{Owner: owner, Request: lock.Request{item}}})
 		require.Equal(t, 1, b.feed.waiting)
@@ -147,7 +147,7 @@ func TestLocks(t *testing.T) {
 		require.JSONEq(t, `{"owner":"12","job":12,"locks":[],"held":0,"pending":[],"wanted":0}`, told[3][len("lock "):])
 
 		tell(lock.Record{Owner: owner, Pending: &lock.Pending{Owner: owner, Request: lock.Request{item}}})
-		b.tell(&messages.LocksStarted{Epoch: 2})
+		b.tell(&messages.LocksStarted{Incarnation: 2})
 		require.Zero(t, b.feed.waiting)
 	})
 }

@@ -34,7 +34,7 @@ type archivedEvent struct {
 	Archived bool  `json:"archived"`
 }
 
-func (e *events) jobNews(m *messages.JobNews) {
+func (e *events) jobStatesChanged(m *messages.JobStatesChanged) {
 	for _, info := range m.Jobs {
 		e.publish(Jobs, jobEvent{
 			ID: info.Id, Status: query.ClientStatus(info), Priority: info.Priority,

@@ -20,13 +20,13 @@ type lockEvent struct {
 	Wanted  int         `json:"wanted"` // how many there are
 }
 
-func (e *events) locksChanged(m *messages.LocksChanged) {
+func (e *events) locksChanged(m *messages.LocksPublished) {
 	records, err := lock.DecodeRecords(m.Records)
 	if err != nil {
 		return // the scheduler is told the same, and complains
 	}
 	for _, r := range records {
-		e.noteWait(r)
+		e.trackWait(r)
 		event := lockEvent{Owner: r.Owner.IdentityJSON(), Locks: [][2]string{}, Pending: [][2]string{}, Held: len(r.Locks)}
 		if !r.Owner.Named {
 			id := int64(r.Owner.Job)
@@ -45,8 +45,8 @@ func (e *events) locksChanged(m *messages.LocksChanged) {
 	}
 }
 
-// noteWait measures waits by what is told of them.
-func (e *events) noteWait(r lock.Record) {
+// trackWait measures waits by what is told of them.
+func (e *events) trackWait(r lock.Record) {
 	since, waits := e.waiting[r.Owner]
 	now := e.config.Env.Clock().Now()
 	switch {

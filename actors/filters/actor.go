@@ -28,43 +28,43 @@ import (
 
 // Config is what the filter engine needs.
 type Config struct {
-	Env     *kit.Env
-	Queue   *actor.PID
-	Cluster *actor.PID
+	Env           *kit.Env
+	Queue         *actor.PID
+	ClusterConfig *actor.PID
 }
 
 // Props makes the filter engine. Its incarnations are numbered from 1.
 func Props(c Config) *actor.Props {
-	epoch := uint64(0)
+	incarnation := uint64(0)
 	return c.Env.Props("filters", func() actor.Actor {
-		epoch++
-		return &filters{config: c, epoch: epoch, request: epoch << 32, jobs: map[int64]*judged{}, changes: map[uint64]*change{}}
+		incarnation++
+		return &filters{config: c, incarnation: incarnation, request: incarnation << 32, jobs: map[int64]*evaluatedJob{}, changes: map[uint64]*change{}}
 	})
 }
 
 type filters struct {
-	config Config
-	epoch  uint64
+	config      Config
+	incarnation uint64
 
-	set   *filter.Set // nil until the rules are known
-	raw   map[string]json.RawMessage
-	known []byte // the configuration that they are of
-	held  []held // what was asked before
+	rules         *filter.Set // nil until the rules are known
+	rawRules      map[string]json.RawMessage
+	configContent []byte            // the configuration that they are of
+	deferred      []deferredMessage // what was asked before
 
-	jobs map[int64]*judged
+	jobs map[int64]*evaluatedJob
 	pass *pass // over the jobs of a new queue; nil: none is under way
 
 	request uint64             // number of the last question
 	changes map[uint64]*change // under way, by the question at hand
 }
 
-type held struct {
+type deferredMessage struct {
 	message any
 	sender  *actor.PID
 }
 
-// judged is a job and what the rules make of it.
-type judged struct {
+// evaluatedJob is a job and what the rules make of it.
+type evaluatedJob struct {
 	subject *filter.Subject
 	verdict *messages.Verdict // nil: accepted
 }
@@ -74,28 +74,28 @@ func (f *filters) Receive(ctx actor.Context) { f.handle(ctx, ctx.Message(), ctx.
 func (f *filters) handle(ctx actor.Context, message any, sender *actor.PID) {
 	switch m := message.(type) {
 	case *actor.Started:
-		ctx.Request(f.config.Cluster, &messages.AskConfig{})
-		ctx.Request(f.config.Queue, &messages.FiltersStarted{Epoch: f.epoch})
+		ctx.Request(f.config.ClusterConfig, &messages.PublishConfig{})
+		ctx.Request(f.config.Queue, &messages.FiltersStarted{Incarnation: f.incarnation})
 	case *messages.QueueStarted:
 		f.pass = nil // it was over the jobs of a former incarnation, which will not ask again
-		ctx.Request(f.config.Queue, &messages.FiltersStarted{Epoch: f.epoch})
-		f.askSerials(ctx)
-	case *messages.ConfigChanged:
+		ctx.Request(f.config.Queue, &messages.FiltersStarted{Incarnation: f.incarnation})
+		f.requestSerials(ctx)
+	case *messages.ConfigPublished:
 		f.configChanged(ctx, m)
-	case *messages.JudgeJobs:
+	case *messages.EvaluateFilters:
 		if f.ready(message, sender) {
-			f.judge(ctx, sender, m)
+			f.evaluate(ctx, sender, m)
 		}
-	case *judgeMore:
+	case *continuePass:
 		if f.pass != nil && f.pass.number == m.pass {
-			f.judgeSome(ctx)
+			f.evaluateNext(ctx)
 		}
 	case *messages.ForgetJob:
 		delete(f.jobs, m.Id)
 		if f.pass != nil {
-			f.pass.gone[m.Id] = true
+			f.pass.ended[m.Id] = true
 		}
-	case *messages.AskFilters:
+	case *messages.ListFilters:
 		if f.ready(message, sender) {
 			f.list(ctx, sender, m)
 		}
@@ -103,9 +103,9 @@ func (f *filters) handle(ctx actor.Context, message any, sender *actor.PID) {
 		f.replace(ctx, sender, m)
 	case *messages.DeleteFilter:
 		f.edit(ctx, &change{sender: sender, request: m.Request, uuid: m.Uuid, by: m.By}, nil)
-	case *messages.Serial:
+	case *messages.GetSerialResult:
 		f.serialKnown(ctx, m)
-	case *messages.ConfigWritten:
+	case *messages.EditConfigResult:
 		f.written(ctx, m)
 	default:
 		kit.Unexpected(ctx)
@@ -114,15 +114,15 @@ func (f *filters) handle(ctx actor.Context, message any, sender *actor.PID) {
 
 // ready reports whether the rules are known; what comes before is kept.
 func (f *filters) ready(message any, sender *actor.PID) bool {
-	if f.set == nil {
-		f.held = append(f.held, held{message, sender})
+	if f.rules == nil {
+		f.deferred = append(f.deferred, deferredMessage{message, sender})
 	}
-	return f.set != nil
+	return f.rules != nil
 }
 
 // configChanged takes the rules. Nothing is judged anew where they are as before.
-func (f *filters) configChanged(ctx actor.Context, m *messages.ConfigChanged) {
-	if f.set != nil && bytes.Equal(m.Content, f.known) {
+func (f *filters) configChanged(ctx actor.Context, m *messages.ConfigPublished) {
+	if f.rules != nil && bytes.Equal(m.Content, f.configContent) {
 		return
 	}
 	raw, err := config.FilterRules(m.Content)
@@ -130,15 +130,15 @@ func (f *filters) configChanged(ctx actor.Context, m *messages.ConfigChanged) {
 		f.config.Env.Log().WithFields(logrus.Fields{"err": err}).Error("the filter rules cannot be read; the former ones are in force")
 		return
 	}
-	f.known = m.Content
+	f.configContent = m.Content
 	same := func(a, b json.RawMessage) bool { return string(a) == string(b) }
-	if f.set != nil && maps.EqualFunc(raw, f.raw, same) {
+	if f.rules != nil && maps.EqualFunc(raw, f.rawRules, same) {
 		return
 	}
-	f.raw, f.set = raw, f.compile(raw)
-	f.judgeAgain(ctx)
-	waiting := f.held
-	f.held = nil
+	f.rawRules, f.rules = raw, f.compile(raw)
+	f.reevaluate(ctx)
+	waiting := f.deferred
+	f.deferred = nil
 	for _, h := range waiting {
 		f.handle(ctx, h.message, h.sender)
 	}
@@ -151,67 +151,67 @@ func (f *filters) compile(raw map[string]json.RawMessage) *filter.Set {
 	for _, uuid := range slices.Sorted(maps.Keys(raw)) {
 		rule, err := filter.Decode(raw[uuid])
 		if err != nil {
-			f.complain(uuid, err)
+			f.logUnusableRule(uuid, err)
 			continue
 		}
 		rules = append(rules, rule)
 	}
 	set, err := filter.NewSet(rules)
 	if err != nil {
-		f.complain("", err)
+		f.logUnusableRule("", err)
 	}
 	return set
 }
 
-func (f *filters) complain(uuid string, err error) {
+func (f *filters) logUnusableRule(uuid string, err error) {
 	f.config.Env.Log().WithFields(logrus.Fields{"rule": uuid, "err": err}).Error("a filter rule is not understood, and applies to no job")
 }
 
-// judge answers for new jobs at once. All jobs of a new queue are judged in passing.
-func (f *filters) judge(ctx actor.Context, sender *actor.PID, m *messages.JudgeJobs) {
+// evaluate answers for new jobs at once. All jobs of a new queue are judged in passing.
+func (f *filters) evaluate(ctx actor.Context, sender *actor.PID, m *messages.EvaluateFilters) {
 	if m.Request == 0 {
-		f.judgeAll(ctx, sender, m.Jobs)
+		f.evaluateAll(ctx, sender, m.Jobs)
 		return
 	}
-	answer := &messages.JobsJudged{Request: m.Request}
+	answer := &messages.EvaluateFiltersResult{Request: m.Request}
 	for _, w := range m.Jobs {
-		if known := f.judgeJob(w); known != nil && known.verdict != nil {
-			answer.Verdicts = append(answer.Verdicts, known.verdict)
+		if evaluated := f.evaluateJob(w); evaluated != nil && evaluated.verdict != nil {
+			answer.Verdicts = append(answer.Verdicts, evaluated.verdict)
 		}
 	}
 	ctx.Send(sender, answer)
 }
 
-// judgeJob judges one job, and keeps what is needed to do so again; nil if it is none.
-func (f *filters) judgeJob(w *messages.WaitingJob) *judged {
+// evaluateJob judges one job, and keeps what is needed to do so again; nil if it is none.
+func (f *filters) evaluateJob(w *messages.UnfinishedJob) *evaluatedJob {
 	j, err := job.Decode(w.Encoded)
 	if err != nil {
 		return nil // the queue has decoded it, and complained
 	}
-	known := &judged{subject: filter.NewSubject(j)}
-	known.verdict = f.verdict(w.Id, known.subject)
-	f.jobs[w.Id] = known
-	return known
+	evaluated := &evaluatedJob{subject: filter.NewSubject(j)}
+	evaluated.verdict = f.verdict(w.Id, evaluated.subject)
+	f.jobs[w.Id] = evaluated
+	return evaluated
 }
 
 // verdict is what the rules make of a job, nil if they accept it.
 func (f *filters) verdict(id int64, s *filter.Subject) *messages.Verdict {
-	v := f.set.Evaluate(s)
+	v := f.rules.Evaluate(s)
 	if v.Rule < 0 || v.Action.Verb == filter.Accept {
 		return nil
 	}
 	verdict := &messages.Verdict{Id: id, Rule: v.UUID, Action: v.Action.Verb.String(), Limit: v.Action.Limit}
-	trail := f.set.Rules()[v.Rule].ReasonTrail
-	verdict.Reason, verdict.By = whyRule(trail), whoseRule(trail)
+	trail := f.rules.Rules()[v.Rule].ReasonTrail
+	verdict.Reason, verdict.By = ruleReason(trail), ruleAuthor(trail)
 	return verdict
 }
 
 // userSource is where the entries of people come from (queue.md 3.6).
 const userSource = "gnt:user"
 
-// whyRule is why a rule is there, for people: what a person has said last, or
+// ruleReason is why a rule is there, for people: what a person has said last, or
 // else the last that anybody but the daemon has.
-func whyRule(trail []filter.Reason) string {
+func ruleReason(trail []filter.Reason) string {
 	text, said := "", false
 	for _, r := range trail {
 		switch byUser := r.Source == userSource; {
@@ -223,8 +223,8 @@ func whyRule(trail []filter.Reason) string {
 	return text
 }
 
-// whoseRule is who made a rule, "" if that is not known.
-func whoseRule(trail []filter.Reason) string {
+// ruleAuthor is who made a rule, "" if that is not known.
+func ruleAuthor(trail []filter.Reason) string {
 	by := ""
 	for _, r := range trail {
 		if r.Source == job.UserSource {
@@ -234,16 +234,16 @@ func whoseRule(trail []filter.Reason) string {
 	return by
 }
 
-// judgeAgain has the rules, which have changed, judge everybody, and tells of the
+// reevaluate has the rules, which have changed, judge everybody, and tells of the
 // verdicts that are others now.
-func (f *filters) judgeAgain(ctx actor.Context) {
+func (f *filters) reevaluate(ctx actor.Context) {
 	var changed []*messages.Verdict
-	for id, known := range f.jobs {
-		now := f.verdict(id, known.subject)
-		if sameVerdict(now, known.verdict) {
+	for id, evaluated := range f.jobs {
+		now := f.verdict(id, evaluated.subject)
+		if sameVerdict(now, evaluated.verdict) {
 			continue
 		}
-		known.verdict = now
+		evaluated.verdict = now
 		if now == nil {
 			now = &messages.Verdict{Id: id}
 		}
@@ -263,9 +263,9 @@ func sameVerdict(a, b *messages.Verdict) bool {
 }
 
 // list is the rules in the order in which they are applied.
-func (f *filters) list(ctx actor.Context, sender *actor.PID, m *messages.AskFilters) {
-	answer := &messages.Filters{Request: m.Request}
-	for _, r := range f.set.Rules() {
+func (f *filters) list(ctx actor.Context, sender *actor.PID, m *messages.ListFilters) {
+	answer := &messages.ListFiltersResult{Request: m.Request}
+	for _, r := range f.rules.Rules() {
 		answer.Rules = append(answer.Rules, filter.Encode(&r))
 	}
 	ctx.Send(sender, answer)

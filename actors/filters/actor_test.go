@@ -34,7 +34,7 @@ func TestAcceptedAndContinued(t *testing.T) {
 // What cannot be read is not a job; the queue has complained.
 func TestSomethingThatIsNoJobIsNotJudged(t *testing.T) {
 	onReady(t, map[string]string{uuidC: rule(uuidC, 2, `[]`, `"REJECT"`)}, func(t *testing.T, b *bench) {
-		b.queue.Ask(b.filters, &messages.JudgeJobs{Request: 3, Jobs: []*messages.WaitingJob{{Id: 1, Encoded: []byte("{")}, waiting(2)}})
+		b.queue.Ask(b.filters, &messages.EvaluateFilters{Request: 3, Jobs: []*messages.UnfinishedJob{{Id: 1, Encoded: []byte("{")}, waiting(2)}})
 		b.judged(3, verdict(2, uuidC, "REJECT", 0))
 	})
 }
@@ -44,14 +44,14 @@ func TestQuestionsWaitForTheRules(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.judge(0, 1)
 		b.judge(1, 2)
-		b.client.Ask(b.filters, &messages.AskFilters{Request: 4})
+		b.client.Ask(b.filters, &messages.ListFilters{Request: 4})
 		kittest.Expect[*messages.FiltersStarted](b.queue)
 		b.queue.Quiet()
 		b.client.Quiet()
 		b.configure(map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)})
 		b.judged(0, verdict(1, uuidA, "PAUSE", 0))
 		b.judged(1, verdict(2, uuidA, "PAUSE", 0))
-		require.Len(t, kittest.Expect[*messages.Filters](b.client).Rules, 1)
+		require.Len(t, kittest.Expect[*messages.ListFiltersResult](b.client).Rules, 1)
 	})
 }
 
@@ -100,7 +100,7 @@ func TestTheJobsOfAFormerQueueAreForgotten(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.judge(1, 1, 2)
 		b.judged(1)
-		b.queue.Ask(b.filters, &messages.QueueStarted{Epoch: 2})
+		b.queue.Ask(b.filters, &messages.QueueStarted{Incarnation: 2})
 		kittest.Expect[*messages.FiltersStarted](b.queue)
 		b.judge(0, 2, 3)
 		b.judged(0)
@@ -131,7 +131,7 @@ func TestRulesThatAreNotUnderstood(t *testing.T) {
 func TestAConfigurationWhoseRulesCannotBeRead(t *testing.T) {
 	onReady(t, map[string]string{uuidB: rule(uuidB, 1, `[]`, `"PAUSE"`)}, func(t *testing.T, b *bench) {
 		for _, content := range []string{"{", `{"filters": 7}`} {
-			b.cluster.Ask(b.filters, &messages.ConfigChanged{Content: []byte(content)})
+			b.cluster.Ask(b.filters, &messages.ConfigPublished{Content: []byte(content)})
 		}
 		b.judge(1, 1)
 		b.judged(1, verdict(1, uuidB, "PAUSE", 0))
@@ -143,8 +143,8 @@ func TestRulesAreShownInTheirOrder(t *testing.T) {
 	onReady(t, map[string]string{
 		uuidA: rule(uuidA, 7, `[]`, `"PAUSE"`), uuidB: rule(uuidB, 1, `[["weather", ["=", "sky", "blue"]]]`, `"REJECT"`), uuidC: rule(uuidC, 1, `[]`, `["RATE_LIMIT", 2]`),
 	}, func(t *testing.T, b *bench) {
-		b.client.Ask(b.filters, &messages.AskFilters{Request: 4})
-		a := kittest.Expect[*messages.Filters](b.client)
+		b.client.Ask(b.filters, &messages.ListFilters{Request: 4})
+		a := kittest.Expect[*messages.ListFiltersResult](b.client)
 		require.Equal(t, uint64(4), a.Request)
 		require.Len(t, a.Rules, 3)
 		require.JSONEq(t, rule(uuidB, 1, `[["weather", ["=", "sky", "blue"]]]`, `"REJECT"`), string(a.Rules[0]))
@@ -162,8 +162,8 @@ func TestRestart(t *testing.T) {
 		b.Crash(b.filters)
 		b.judge(2, 2) // is in the mailbox
 		b.Advance(kittest.Backoff)
-		kittest.Expect[*messages.AskConfig](b.cluster)
-		require.Equal(t, uint64(2), kittest.Expect[*messages.FiltersStarted](b.queue).Epoch)
+		kittest.Expect[*messages.PublishConfig](b.cluster)
+		require.Equal(t, uint64(2), kittest.Expect[*messages.FiltersStarted](b.queue).Incarnation)
 		b.queue.Quiet()
 		b.configure(rules)
 		b.judged(2, verdict(2, uuidA, "PAUSE", 0))
@@ -179,16 +179,16 @@ func TestASubmissionDoesNotWaitUntilAllJobsAreJudged(t *testing.T) {
 	const all = 20_000
 	rules := map[string]string{uuidA: rule(uuidA, 1, idIs(">", 5), `"PAUSE"`)}
 	onReady(t, rules, func(t *testing.T, b *bench) {
-		m := &messages.JudgeJobs{}
+		m := &messages.EvaluateFilters{}
 		for id := range int64(all) {
 			m.Jobs = append(m.Jobs, waiting(id+1))
 		}
 		b.queue.Ask(b.filters, m)
-		b.queue.Ask(b.filters, &messages.JudgeJobs{Request: 1, Jobs: []*messages.WaitingJob{waiting(all + 1)}})
+		b.queue.Ask(b.filters, &messages.EvaluateFilters{Request: 1, Jobs: []*messages.UnfinishedJob{waiting(all + 1)}})
 		b.queue.Ask(b.filters, &messages.ForgetJob{Id: all})
 		b.Settle()
 		b.judged(1, verdict(all+1, uuidA, "PAUSE", 0))
-		last := kittest.Expect[*messages.JobsJudged](b.queue)
+		last := kittest.Expect[*messages.EvaluateFiltersResult](b.queue)
 		require.Zero(t, last.Request)
 		require.Len(t, last.Verdicts, all-5, "the new job is among them, one that has ended is not")
 		require.EqualValues(t, all+1, last.Verdicts[len(last.Verdicts)-1].Id)
@@ -201,7 +201,7 @@ func TestASubmissionDoesNotWaitUntilAllJobsAreJudged(t *testing.T) {
 func TestARuleThatChangesInTheMiddle(t *testing.T) {
 	const all = 20_000
 	onReady(t, nil, func(t *testing.T, b *bench) {
-		m := &messages.JudgeJobs{}
+		m := &messages.EvaluateFilters{}
 		for id := range int64(all) {
 			m.Jobs = append(m.Jobs, waiting(id+1))
 		}
@@ -215,7 +215,7 @@ func TestARuleThatChangesInTheMiddle(t *testing.T) {
 				for _, v := range m.Verdicts {
 					judged[v.Id] = true
 				}
-			case *messages.JobsJudged:
+			case *messages.EvaluateFiltersResult:
 				for _, v := range m.Verdicts {
 					judged[v.Id] = true
 				}

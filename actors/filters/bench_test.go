@@ -20,21 +20,21 @@ func BenchmarkRuleChange(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			e := &bench{Env: kittest.New(b)}
 			e.queue, e.cluster = e.Probe("queue"), e.Probe("cluster")
-			pid, _, err := e.SpawnRoot(filters.Props(filters.Config{Env: e.Env.Env, Queue: e.queue.PID, Cluster: e.cluster.PID}), "filters")
+			pid, _, err := e.SpawnRoot(filters.Props(filters.Config{Env: e.Env.Env, Queue: e.queue.PID, ClusterConfig: e.cluster.PID}), "filters")
 			require.NoError(b, err)
-			e.Send(pid, &messages.ConfigChanged{Content: tenRules(b, "<", 0)})
-			all := &messages.JudgeJobs{Request: 1}
+			e.Send(pid, &messages.ConfigPublished{Content: tenRules(b, "<", 0)})
+			all := &messages.EvaluateFilters{Request: 1}
 			for id := range int64(jobs) {
 				all.Jobs = append(all.Jobs, waiting(id+1))
 			}
 			e.queue.Ask(pid, all)
-			kittest.Expect[*messages.JobsJudged](e.queue)
+			kittest.Expect[*messages.EvaluateFiltersResult](e.queue)
 			n := 0
 			for b.Loop() {
 				n++
-				e.Send(pid, &messages.ConfigChanged{Content: tenRules(b, op, n)})
-				e.queue.Ask(pid, &messages.JudgeJobs{Request: 2}) // is answered afterwards
-				kittest.Expect[*messages.JobsJudged](e.queue)
+				e.Send(pid, &messages.ConfigPublished{Content: tenRules(b, op, n)})
+				e.queue.Ask(pid, &messages.EvaluateFilters{Request: 2}) // is answered afterwards
+				kittest.Expect[*messages.EvaluateFiltersResult](e.queue)
 				if op == ">=" {
 					require.Len(b, kittest.Expect[*messages.VerdictsChanged](e.queue).Verdicts, jobs)
 				}

@@ -23,23 +23,23 @@ var errNoUUID = errors.New("a filter rule needs a uuid")
 // change is a change of the rules that a client waits for: first the watermark is
 // asked for, then the configuration is changed.
 type change struct {
-	sender  *actor.PID
-	request uint64 // the client's
-	uuid    string
-	by      string // who asks, "" if that is not known
-	rule    filter.Rule
-	serial  bool // the watermark is asked for
+	sender       *actor.PID
+	request      uint64 // the client's
+	uuid         string
+	by           string // who asks, "" if that is not known
+	rule         filter.Rule
+	awaitsSerial bool // the watermark is asked for
 }
 
 func (f *filters) replace(ctx actor.Context, sender *actor.PID, m *messages.ReplaceFilter) {
 	request := filter.ReplaceRequest{UUID: m.Uuid, Priority: m.Priority, Predicates: m.Predicates, Action: m.Action, Reason: m.Reason}
 	rule, err := request.Rule()
 	if err != nil {
-		ctx.Send(sender, &messages.FilterChanged{Request: m.Request, Failure: messages.Generic(err), Malformed: malformed(err)})
+		ctx.Send(sender, &messages.ChangeFilterResult{Request: m.Request, Failure: messages.Generic(err), Malformed: malformed(err)})
 		return
 	}
 	if rule.UUID == "" {
-		ctx.Send(sender, &messages.FilterChanged{Request: m.Request, Failure: messages.Generic(errNoUUID), Malformed: true})
+		ctx.Send(sender, &messages.ChangeFilterResult{Request: m.Request, Failure: messages.Generic(errNoUUID), Malformed: true})
 		return
 	}
 	if m.By != "" {
@@ -48,33 +48,33 @@ func (f *filters) replace(ctx actor.Context, sender *actor.PID, m *messages.Repl
 	}
 	rule.ReasonTrail = append(rule.ReasonTrail, filter.Reason{Source: ownSource, Nanos: f.config.Env.Clock().Now().UnixNano()})
 	f.request++
-	f.changes[f.request] = &change{sender: sender, request: m.Request, uuid: rule.UUID, by: m.By, rule: rule, serial: true}
-	ctx.Request(f.config.Queue, &messages.AskSerial{Request: f.request})
+	f.changes[f.request] = &change{sender: sender, request: m.Request, uuid: rule.UUID, by: m.By, rule: rule, awaitsSerial: true}
+	ctx.Request(f.config.Queue, &messages.GetSerial{Request: f.request})
 }
 
-// askSerials asks again what a queue that has restarted may not have answered.
-func (f *filters) askSerials(ctx actor.Context) {
+// requestSerials asks again what a queue that has restarted may not have answered.
+func (f *filters) requestSerials(ctx actor.Context) {
 	for _, request := range slices.Sorted(maps.Keys(f.changes)) {
-		if f.changes[request].serial {
-			ctx.Request(f.config.Queue, &messages.AskSerial{Request: request})
+		if f.changes[request].awaitsSerial {
+			ctx.Request(f.config.Queue, &messages.GetSerial{Request: request})
 		}
 	}
 }
 
 // serialKnown: jobs that exist now are at or below the watermark.
-func (f *filters) serialKnown(ctx actor.Context, m *messages.Serial) {
+func (f *filters) serialKnown(ctx actor.Context, m *messages.GetSerialResult) {
 	c := f.changes[m.Request]
-	if c == nil || !c.serial {
+	if c == nil || !c.awaitsSerial {
 		return
 	}
 	delete(f.changes, m.Request)
-	if f.set != nil {
-		if err := f.set.CheckBudget(&c.rule); err != nil {
-			ctx.Send(c.sender, &messages.FilterChanged{Request: c.request, Failure: messages.Generic(err), Malformed: malformed(err)})
+	if f.rules != nil {
+		if err := f.rules.CheckBudget(&c.rule); err != nil {
+			ctx.Send(c.sender, &messages.ChangeFilterResult{Request: c.request, Failure: messages.Generic(err), Malformed: malformed(err)})
 			return
 		}
 	}
-	c.rule.Watermark, c.serial = job.ID(m.Serial), false
+	c.rule.Watermark, c.awaitsSerial = job.ID(m.Serial), false
 	f.edit(ctx, c, filter.Encode(&c.rule))
 }
 
@@ -83,34 +83,34 @@ func (f *filters) serialKnown(ctx actor.Context, m *messages.Serial) {
 func (f *filters) edit(ctx actor.Context, c *change, rule []byte) {
 	f.request++
 	f.changes[f.request] = c
-	ctx.Request(f.config.Cluster, &messages.EditConfig{Request: f.request, Filter: c.uuid, Rule: rule})
+	ctx.Request(f.config.ClusterConfig, &messages.EditConfig{Request: f.request, Filter: c.uuid, Rule: rule})
 }
 
-// written: the rules are in force, for ConfigChanged has come before.
-func (f *filters) written(ctx actor.Context, m *messages.ConfigWritten) {
+// written: the rules are in force, for ConfigPublished has come before.
+func (f *filters) written(ctx actor.Context, m *messages.EditConfigResult) {
 	if c := f.changes[m.Request]; c != nil {
 		delete(f.changes, m.Request)
 		if c.by != "" && m.Failure == nil {
 			f.config.Env.Log().WithFields(logrus.Fields{"rule": c.uuid, "deleted": c.rule.UUID == "", "by": c.by}).Info("a filter rule has changed")
 		}
-		answer := &messages.FilterChanged{Request: c.request, Uuid: c.uuid, Failure: m.Failure}
+		answer := &messages.ChangeFilterResult{Request: c.request, Uuid: c.uuid, Failure: m.Failure}
 		if m.Failure == nil {
-			answer.Hits, answer.Jobs = f.hits(c.uuid)
+			answer.Matches, answer.LowestJobs = f.matches(c.uuid)
 		}
 		ctx.Send(c.sender, answer)
 	}
 }
 
-// hitsShown is how many jobs that a rule decides about are named.
-const hitsShown = 20
+// matchesShown is how many jobs that a rule decides about are named.
+const matchesShown = 20
 
-// hits counts the jobs that a rule decides about, and returns the lowest of their ids.
-func (f *filters) hits(rule string) (count int64, lowest []int64) {
-	for id, known := range f.jobs {
-		if known.verdict != nil && known.verdict.Rule == rule {
+// matches counts the jobs that a rule decides about, and returns the lowest of their ids.
+func (f *filters) matches(rule string) (count int64, lowest []int64) {
+	for id, evaluated := range f.jobs {
+		if evaluated.verdict != nil && evaluated.verdict.Rule == rule {
 			lowest = append(lowest, id)
 		}
 	}
 	slices.Sort(lowest)
-	return int64(len(lowest)), lowest[:min(len(lowest), hitsShown)]
+	return int64(len(lowest)), lowest[:min(len(lowest), matchesShown)]
 }

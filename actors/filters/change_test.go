@@ -21,9 +21,9 @@ func replaces(request uint64, uuid string) *messages.ReplaceFilter {
 
 func (b *bench) ask(m any) { b.client.Ask(b.filters, m); b.Settle() }
 
-func (b *bench) answered(request uint64) *messages.FilterChanged {
+func (b *bench) answered(request uint64) *messages.ChangeFilterResult {
 	b.Helper()
-	a := kittest.Expect[*messages.FilterChanged](b.client)
+	a := kittest.Expect[*messages.ChangeFilterResult](b.client)
 	require.Equal(b, request, a.Request)
 	return a
 }
@@ -31,8 +31,8 @@ func (b *bench) answered(request uint64) *messages.FilterChanged {
 // tellSerial answers the question for the highest job id.
 func (b *bench) tellSerial(serial int64) {
 	b.Helper()
-	question := kittest.Expect[*messages.AskSerial](b.queue)
-	b.queue.Ask(b.filters, &messages.Serial{Request: question.Request, Serial: serial})
+	question := kittest.Expect[*messages.GetSerial](b.queue)
+	b.queue.Ask(b.filters, &messages.GetSerialResult{Request: question.Request, Serial: serial})
 	b.Settle()
 }
 
@@ -46,8 +46,8 @@ func (b *bench) written(m *messages.EditConfig) {
 	b.Helper()
 	content, err := config.Edit(b.content, 2, config.ConfigChange{RuleUUID: m.Filter, Rule: m.Rule})
 	require.NoError(b, err)
-	b.cluster.Ask(b.filters, &messages.ConfigChanged{Content: content})
-	b.cluster.Ask(b.filters, &messages.ConfigWritten{Request: m.Request})
+	b.cluster.Ask(b.filters, &messages.ConfigPublished{Content: content})
+	b.cluster.Ask(b.filters, &messages.EditConfigResult{Request: m.Request})
 	b.Settle()
 }
 
@@ -66,12 +66,12 @@ func TestReplaceFilter(t *testing.T) {
 			"action": "REJECT", "reason_trail": [["gnt:user", "drain", 5], ["luxid", "", 1704067200000000000]]}`, string(edit.Rule))
 		b.client.Quiet()
 
-		b.cluster.Ask(b.filters, &messages.ConfigWritten{Request: edit.Request + 1}) // somebody else's
+		b.cluster.Ask(b.filters, &messages.EditConfigResult{Request: edit.Request + 1}) // somebody else's
 		b.client.Quiet()
 		b.written(edit)
 		b.changed(&messages.Verdict{Id: 43, Rule: uuidA, Action: "REJECT", Reason: "drain"})
-		require.EqualExportedValues(t, &messages.FilterChanged{Request: 8, Uuid: uuidA, Hits: 1, Jobs: []int64{43}}, b.answered(8))
-		b.cluster.Ask(b.filters, &messages.ConfigWritten{Request: edit.Request}) // twice
+		require.EqualExportedValues(t, &messages.ChangeFilterResult{Request: 8, Uuid: uuidA, Matches: 1, LowestJobs: []int64{43}}, b.answered(8))
+		b.cluster.Ask(b.filters, &messages.EditConfigResult{Request: edit.Request}) // twice
 		b.client.Quiet()
 	})
 }
@@ -90,7 +90,7 @@ func TestTheQueueHearsBeforeTheClient(t *testing.T) {
 		news := b.queue.Unread()
 		require.Len(t, news, 2)
 		require.IsType(t, &messages.VerdictsChanged{}, news[0])
-		require.IsType(t, &messages.FilterChanged{}, news[1])
+		require.IsType(t, &messages.ChangeFilterResult{}, news[1])
 	})
 }
 
@@ -177,7 +177,7 @@ func TestAChangeThatFails(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.ask(&messages.DeleteFilter{Request: 8, Uuid: uuidA})
 		failure := &messages.Failure{Class: "GenericError", Text: "There is no filter rule " + uuidA}
-		b.cluster.Ask(b.filters, &messages.ConfigWritten{Request: b.edits().Request, Failure: failure})
+		b.cluster.Ask(b.filters, &messages.EditConfigResult{Request: b.edits().Request, Failure: failure})
 		require.EqualExportedValues(t, failure, b.answered(8).Failure)
 		b.queue.Quiet()
 	})
@@ -188,14 +188,14 @@ func TestTheQueueRestartsDuringAChange(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.ask(replaces(8, `"`+uuidA+`"`))
 		b.ask(replaces(9, `"`+uuidB+`"`))
-		first := kittest.Expect[*messages.AskSerial](b.queue)
+		first := kittest.Expect[*messages.GetSerial](b.queue)
 		b.tellSerial(5)
-		b.queue.Ask(b.filters, &messages.QueueStarted{Epoch: 2})
-		require.Equal(t, first.Request, kittest.Expect[*messages.AskSerial](b.queue).Request)
+		b.queue.Ask(b.filters, &messages.QueueStarted{Incarnation: 2})
+		require.Equal(t, first.Request, kittest.Expect[*messages.GetSerial](b.queue).Request)
 		kittest.Expect[*messages.FiltersStarted](b.queue)
 		b.queue.Quiet()
 		for range 2 { // it had both questions
-			b.queue.Ask(b.filters, &messages.Serial{Request: first.Request, Serial: 6})
+			b.queue.Ask(b.filters, &messages.GetSerialResult{Request: first.Request, Serial: 6})
 		}
 		require.Equal(t, uuidB, b.edits().Filter)
 		require.Equal(t, uuidA, b.edits().Filter)
@@ -208,12 +208,12 @@ func TestTheQueueRestartsDuringAChange(t *testing.T) {
 func TestAChangeThatIsCutOff(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.ask(replaces(8, `"`+uuidA+`"`))
-		former := kittest.Expect[*messages.AskSerial](b.queue)
+		former := kittest.Expect[*messages.GetSerial](b.queue)
 		b.Restart(b.filters)
 		b.configure(nil)
-		b.queue.Ask(b.filters, &messages.Serial{Request: former.Request, Serial: 7})
+		b.queue.Ask(b.filters, &messages.GetSerialResult{Request: former.Request, Serial: 7})
 		b.ask(replaces(9, `"`+uuidB+`"`))
-		b.queue.Ask(b.filters, &messages.Serial{Request: former.Request, Serial: 7})
+		b.queue.Ask(b.filters, &messages.GetSerialResult{Request: former.Request, Serial: 7})
 		b.Settle()
 		b.tellSerial(8)
 		require.Equal(t, uuidB, b.edits().Filter)

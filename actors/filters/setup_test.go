@@ -36,7 +36,7 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{T: t, Env: e, queue: e.Probe("queue"), cluster: e.Probe("cluster"), client: e.Probe("client")}
-		b.filters = e.Start("filters", filters.Props(filters.Config{Env: e.Env, Queue: b.queue.PID, Cluster: b.cluster.PID}))
+		b.filters = e.Start("filters", filters.Props(filters.Config{Env: e.Env, Queue: b.queue.PID, ClusterConfig: b.cluster.PID}))
 		f(t, b)
 	})
 }
@@ -47,7 +47,7 @@ func onReady(t *testing.T, rules map[string]string, f func(*testing.T, *bench)) 
 	onBench(t, func(t *testing.T, b *bench) {
 		b.configure(rules)
 		b.judge(0)
-		kittest.Expect[*messages.AskConfig](b.cluster)
+		kittest.Expect[*messages.PublishConfig](b.cluster)
 		kittest.Expect[*messages.FiltersStarted](b.queue)
 		b.queue.Unread()
 		f(t, b)
@@ -64,7 +64,7 @@ func (b *bench) configure(rules map[string]string) {
 		require.NoError(b, err)
 	}
 	b.content = content
-	b.cluster.Ask(b.filters, &messages.ConfigChanged{Content: content})
+	b.cluster.Ask(b.filters, &messages.ConfigPublished{Content: content})
 	b.Settle()
 }
 
@@ -78,14 +78,14 @@ func rule(uuid string, priority int, predicates, action string) string {
 func idIs(op string, value any) string { return fmt.Sprintf(`[["jobid", [%q, "id", %#v]]]`, op, value) }
 
 // waiting is a job of one opcode.
-func waiting(id int64) *messages.WaitingJob {
+func waiting(id int64) *messages.UnfinishedJob {
 	input := json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0, "reason": [["gnt:user", "because", 1]]}`)
 	j := job.New(job.ID(id), []json.RawMessage{input}, []int{0}, job.Timestamp{Sec: 1}, "")
-	return &messages.WaitingJob{Id: id, Encoded: job.Encode(j)}
+	return &messages.UnfinishedJob{Id: id, Encoded: job.Encode(j)}
 }
 
 func (b *bench) judge(request uint64, ids ...int64) {
-	m := &messages.JudgeJobs{Request: request}
+	m := &messages.EvaluateFilters{Request: request}
 	for _, id := range ids {
 		m.Jobs = append(m.Jobs, waiting(id))
 	}
@@ -95,8 +95,8 @@ func (b *bench) judge(request uint64, ids ...int64) {
 
 func (b *bench) judged(request uint64, verdicts ...*messages.Verdict) {
 	b.Helper()
-	want := &messages.JobsJudged{Request: request, Verdicts: verdicts}
-	require.EqualExportedValues(b, want, kittest.Expect[*messages.JobsJudged](b.queue))
+	want := &messages.EvaluateFiltersResult{Request: request, Verdicts: verdicts}
+	require.EqualExportedValues(b, want, kittest.Expect[*messages.EvaluateFiltersResult](b.queue))
 }
 
 // changed is what the queue is told of verdicts that are others now.

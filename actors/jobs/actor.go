@@ -24,7 +24,7 @@ import (
 )
 
 // Processes is the port to job processes. News goes to the actor named, as
-// messages.ProcessNamed, ProcessConfirmed, ProcessFailed and, last and exactly
+// messages.ProcessNamed, ProcessConfirmed, HandshakeFailed and, last and exactly
 // once, ProcessGone: nothing of the process is left then. start numbers an
 // attempt; it is never used twice in a daemon's life.
 type Processes interface {
@@ -69,13 +69,13 @@ const (
 // taken for dead, before Fence is over: jobs of a former master may not have ended.
 // Alone, all three are zero.
 type Config struct {
-	Env       *kit.Env
-	Store     *actor.PID
-	Queue     *actor.PID
-	Scheduler *actor.PID
-	Processes Processes
-	MaxStarts int
-	Patience  Patience
+	Env        *kit.Env
+	Store      *actor.PID
+	Queue      *actor.PID
+	Scheduler  *actor.PID
+	Processes  Processes
+	MaxStarts  int
+	RetryLimit RetryLimit
 
 	Leads      func() bool
 	Replicator *actor.PID
@@ -88,86 +88,86 @@ func (c Config) mayPermit() bool { return c.Leads == nil || c.Leads() }
 // Props makes the jobs actor. A crashed job actor is stopped, not restarted:
 // the jobs actor makes a new one, which starts from the disk.
 func Props(c Config) *actor.Props {
-	if c.Patience == (Patience{}) {
-		c.Patience = DefaultPatience()
+	if c.RetryLimit == (RetryLimit{}) {
+		c.RetryLimit = DefaultRetryLimit()
 	}
 	incarnation := uint64(0)
 	return c.Env.Props("jobs", func() actor.Actor {
 		incarnation++
-		return &jobs{config: c, suspects: suspects{patience: c.Patience}, start: incarnation << 32, wished: incarnation << 32, hands: map[int64]*hand{}, fenced: c.Fence > 0}
+		return &jobs{config: c, failedStarts: failedStarts{limit: c.RetryLimit}, attempt: incarnation << 32, lastOrder: incarnation << 32, active: map[int64]*activeJob{}, fenced: c.Fence > 0}
 	}, kit.Supervise(c.Env.Strategy(kit.Policy{OnGiveUp: kit.Stop})))
 }
 
 type jobs struct {
-	config   Config
-	start    uint64 // last number used; its upper half is the incarnation
-	wished   uint64 // last number of a wish; so is its upper half
-	hands    map[int64]*hand
-	waiting  []*messages.StartJob // for a handshake to end
-	starting int
-	paused   bool       // processes cannot be started, for a while
-	trouble  string     // why the last start failed; "": it did not
-	suspects suspects   // jobs whose starts have failed
-	fenced   bool       // jobs of a former master may not have ended
-	foreign  []int64    // to adopt when they have
-	failures int        // to start one, in a row
-	draining *actor.PID // who asked; nothing new is started any more
-	told     bool       // that nothing is in flight
-	leaving  bool
+	config              Config
+	attempt             uint64 // last number used; its upper half is the incarnation
+	lastOrder           uint64 // last number of a wish; so is its upper half
+	active              map[int64]*activeJob
+	waiting             []*messages.StartJob // for a handshake to end
+	starting            int
+	startsPaused        bool         // processes cannot be started, for a while
+	lastStartError      string       // why the last start failed; "": it did not
+	failedStarts        failedStarts // jobs whose starts have failed
+	fenced              bool         // jobs of a former master may not have ended
+	adoptAfterFence     []int64      // to adopt when they have
+	consecutiveFailures int          // to start one, in a row
+	draining            *actor.PID   // who asked; nothing new is started any more
+	drainedSent         bool         // that nothing is in flight
+	stopping            bool
 }
 
-// hand is one job in hand. pid is nil while it waits for its start; known is
+// activeJob is one job in hand. pid is nil while it waits for its start; known is
 // the job as it was handed over.
-type hand struct {
+type activeJob struct {
 	pid      *actor.PID
-	known    []byte
-	start    uint64
+	encoded  []byte
+	attempt  uint64
 	starting bool
 	crashes  int
-	wishes   map[uint64]*wish // of clients, that the job's actor has and has not answered
+	orders   map[uint64]*clientOrder // of clients, that the job's actor has and has not answered
 }
 
 // Between a job actor and its parent.
 type (
-	// handshakeOver: the start is no longer in flight. started: its process may act.
-	handshakeOver struct {
+	// handshakeEnded: the start is no longer in flight. started: its process may act.
+	handshakeEnded struct {
 		id      int64
 		started bool
 	}
-	// startBroken: the start is no longer in flight, and no process could act.
-	startBroken struct {
+	// startFailed: the start is no longer in flight, and no process could act.
+	startFailed struct {
 		id   int64
 		text string
 	}
-	// released: the job is out of hand; news is for the queue, and answers for
+	// jobReleased: the job is out of hand; news is for the queue, and answers for
 	// clients behind it: who hears that a job was ended must find it ended.
-	released struct {
+	jobReleased struct {
 		id      int64
-		news    any
-		answers []*messages.JobAnswered
+		event   any
+		answers []*messages.OrderJobResult
 	}
-	// cannotSpawn follows startBroken when the job's file is as it was before. A
+	// startUndone follows startBroken when the job's file is as it was before. A
 	// client may have been told meanwhile that it takes another priority.
-	cannotSpawn struct {
+	startUndone struct {
 		id       int64
 		text     string
 		priority *int
 	}
-	// giveUpStart is the answer where the job is to be failed instead; text
+	// failJob is the answer where the job is to be failed instead; text
 	// completes the reason.
-	giveUpStart struct{ text string }
-	// startAgain is due some time after startBroken.
-	startAgain struct{}
-	// fenceOver is due when jobs of a former master have ended.
-	fenceOver struct{}
-	// childGone follows Terminated through the mailbox, behind what the child
+	failJob struct{ text string }
+	// retryStarts is due some time after startBroken.
+	retryStarts struct{}
+	// fenceExpired is due when jobs of a former master have ended.
+	fenceExpired struct{}
+	// childStopped follows Terminated through the mailbox, behind what the child
 	// has said.
-	childGone struct{ who *actor.PID }
-	// adoptAgain is due some time after a job actor has crashed, that of the
+	childStopped struct{ who *actor.PID }
+	// retryAdopt is due some time after a job actor has crashed, that of the
 	// attempt start: it may come to a later incarnation, which knows better.
-	adoptAgain struct {
-		id    int64
-		start uint64
+	retryAdopt struct {
+		id      int64
+		attempt uint64
 	}
 )
 
@@ -179,49 +179,49 @@ func (j *jobs) Receive(ctx actor.Context) {
 		j.startJob(ctx, m)
 	case *messages.AdoptJob:
 		j.adoptJob(ctx, m)
-	case *messages.ListJobsInHand:
-		ctx.Respond(&messages.JobsInHand{Request: m.Request, Ids: j.inHand()})
-	case *messages.ProcessReport:
+	case *messages.ListActiveJobs:
+		ctx.Respond(&messages.ListActiveJobsResult{Request: m.Request, Ids: j.activeIDs()})
+	case *messages.ProcessReported:
 		j.forward(ctx, m.Id)
 	case *messages.BeginOp:
 		j.forward(ctx, m.Id)
 	case *messages.CancelJob:
-		j.forwardOrGiveBack(ctx, m.Id)
+		j.forwardOrReturn(ctx, m.Id)
 	case *messages.ChangePriority:
-		j.forwardOrGiveBack(ctx, m.Id)
+		j.forwardOrReturn(ctx, m.Id)
 	case *messages.StoreStarted:
-		j.tellChildren(ctx, m)
-	case *answered:
-		j.answer(ctx, j.hands[m.id], m.answers)
-	case *messages.AskStarts:
-		ctx.Respond(&messages.Starts{Request: m.Request, Text: j.trouble})
-	case *handshakeOver:
+		j.sendToJobActors(ctx, m)
+	case *ordersAnswered:
+		j.answerOrders(ctx, j.active[m.id], m.answers)
+	case *messages.GetStartError:
+		ctx.Respond(&messages.GetStartErrorResult{Request: m.Request, Text: j.lastStartError})
+	case *handshakeEnded:
 		if m.started {
-			j.failures, j.trouble = 0, ""
-			j.suspects.started(m.id)
+			j.consecutiveFailures, j.lastStartError = 0, ""
+			j.failedStarts.started(m.id)
 		}
-		j.handshakeOver(ctx, m.id)
-	case *startBroken:
-		j.startBroken(ctx, m)
-	case *released:
-		j.released(ctx, m)
-	case *cannotSpawn:
-		j.cannotSpawn(ctx, m)
-	case *startAgain:
-		j.startAgain(ctx)
-	case *fenceOver:
-		j.fenceOver(ctx)
+		j.handshakeEnded(ctx, m.id)
+	case *startFailed:
+		j.startFailed(ctx, m)
+	case *jobReleased:
+		j.jobReleased(ctx, m)
+	case *startUndone:
+		j.startUndone(ctx, m)
+	case *retryStarts:
+		j.retryStarts(ctx)
+	case *fenceExpired:
+		j.fenceExpired(ctx)
 	case *actor.Stopping, *actor.Restarting:
-		j.leaving = true
+		j.stopping = true
 	case *actor.Terminated:
-		ctx.Send(ctx.Self(), &childGone{m.Who})
-	case *childGone:
-		j.childGone(ctx, m.who)
-	case *adoptAgain:
-		j.adoptAgain(ctx, m)
+		ctx.Send(ctx.Self(), &childStopped{m.Who})
+	case *childStopped:
+		j.childStopped(ctx, m.who)
+	case *retryAdopt:
+		j.retryAdopt(ctx, m)
 	case *messages.Drain:
-		j.draining, j.told = ctx.Sender(), false
-		j.tellDrained(ctx)
+		j.draining, j.drainedSent = ctx.Sender(), false
+		j.sendDrained(ctx)
 	default:
 		kit.Unexpected(ctx)
 	}
@@ -229,23 +229,23 @@ func (j *jobs) Receive(ctx actor.Context) {
 
 func (j *jobs) started(ctx actor.Context) {
 	if j.fenced {
-		kit.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), j.config.Fence, ctx.Self(), &fenceOver{})
+		kit.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), j.config.Fence, ctx.Self(), &fenceExpired{})
 	}
-	ctx.Request(j.config.Queue, &messages.JobsStarted{Epoch: j.start >> 32})
+	ctx.Request(j.config.Queue, &messages.JobsActorStarted{Incarnation: j.attempt >> 32})
 }
 
-func (j *jobs) fenceOver(ctx actor.Context) {
-	foreign := j.foreign
-	j.fenced, j.foreign = false, nil
-	for _, id := range foreign {
+func (j *jobs) fenceExpired(ctx actor.Context) {
+	adopt := j.adoptAfterFence
+	j.fenced, j.adoptAfterFence = false, nil
+	for _, id := range adopt {
 		j.spawn(ctx, id, nil)
 	}
 	j.startNext(ctx)
 }
 
-func (j *jobs) inHand() []int64 {
-	ids := make([]int64, 0, len(j.hands))
-	for id := range j.hands {
+func (j *jobs) activeIDs() []int64 {
+	ids := make([]int64, 0, len(j.active))
+	for id := range j.active {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
@@ -253,10 +253,10 @@ func (j *jobs) inHand() []int64 {
 }
 
 func (j *jobs) startJob(ctx actor.Context, m *messages.StartJob) {
-	if j.hands[m.Id] != nil {
+	if j.active[m.Id] != nil {
 		return // said twice
 	}
-	j.hands[m.Id] = &hand{known: m.Encoded}
+	j.active[m.Id] = &activeJob{encoded: m.Encoded}
 	j.waiting = append(j.waiting, m)
 	j.startNext(ctx)
 }
@@ -266,70 +266,70 @@ func (j *jobs) startJob(ctx actor.Context, m *messages.StartJob) {
 // may take more memory or processes than there are left, and fail again together.
 func (j *jobs) startNext(ctx actor.Context) {
 	most := j.config.MaxStarts
-	if j.failures > 0 {
+	if j.consecutiveFailures > 0 {
 		most = 1
 	}
-	for len(j.waiting) > 0 && j.starting < most && j.draining == nil && !j.paused && !j.fenced {
+	for len(j.waiting) > 0 && j.starting < most && j.draining == nil && !j.startsPaused && !j.fenced {
 		m := j.waiting[0]
 		j.waiting = j.waiting[1:]
 		j.starting++
-		j.hands[m.Id].starting = true
+		j.active[m.Id].starting = true
 		j.spawn(ctx, m.Id, m)
 	}
 }
 
 func (j *jobs) adoptJob(ctx actor.Context, m *messages.AdoptJob) {
-	if j.hands[m.Id] != nil {
+	if j.active[m.Id] != nil {
 		return
 	}
-	j.hands[m.Id] = &hand{known: m.Encoded}
+	j.active[m.Id] = &activeJob{encoded: m.Encoded}
 	if j.fenced {
-		j.foreign = append(j.foreign, m.Id)
+		j.adoptAfterFence = append(j.adoptAfterFence, m.Id)
 		return
 	}
 	j.spawn(ctx, m.Id, nil)
 }
 
 func (j *jobs) spawn(ctx actor.Context, id int64, start *messages.StartJob) {
-	j.start++
-	c, number, known := j.config, j.start, j.hands[id].known
-	props := c.Env.Props("job", func() actor.Actor { return newJobActor(c, id, number, known, start) })
-	pid, err := ctx.SpawnNamed(props, fmt.Sprintf("job-%d.%d", id, number))
+	j.attempt++
+	c, attempt, encoded := j.config, j.attempt, j.active[id].encoded
+	props := c.Env.Props("job", func() actor.Actor { return newJobActor(c, id, attempt, encoded, start) })
+	pid, err := ctx.SpawnNamed(props, fmt.Sprintf("job-%d.%d", id, attempt))
 	switch {
-	case errors.Is(err, kit.ErrLeaving):
+	case errors.Is(err, kit.ErrStopping):
 		return // the next incarnation asks the queue for what was in hand
 	case err != nil:
 		panic(fmt.Errorf("spawn the actor of job %d: %w", id, err))
 	}
-	j.hands[id].pid, j.hands[id].start = pid, number
+	j.active[id].pid, j.active[id].attempt = pid, attempt
 }
 
 func (j *jobs) forward(ctx actor.Context, id int64) {
-	if h := j.hands[id]; h != nil && h.pid != nil {
+	if h := j.active[id]; h != nil && h.pid != nil {
 		ctx.Forward(h.pid)
 		return
 	}
 	if m, asks := ctx.Message().(*messages.BeginOp); asks {
-		ctx.Respond(&messages.OpBegun{Request: m.Request, Failure: notRunning(id)})
+		ctx.Respond(&messages.BeginOpResult{Request: m.Request, Failure: notRunning(id)})
 	}
 }
 
-// forwardOrGiveBack passes a client's wish to the job's actor. A job that still
+// forwardOrReturn passes a client's wish to the job's actor. A job that still
 // waits for its start goes back to the queue, and the wish behind it; so does a
 // wish that has crossed with the news of the job's end.
-func (j *jobs) forwardOrGiveBack(ctx actor.Context, id int64) {
-	h := j.hands[id]
+func (j *jobs) forwardOrReturn(ctx actor.Context, id int64) {
+	h := j.active[id]
 	if h != nil && h.pid != nil {
-		j.wish(ctx, h)
+		j.passOrder(ctx, h)
 		return
 	}
 	if h != nil && !slices.ContainsFunc(j.waiting, func(m *messages.StartJob) bool { return m.Id == id }) {
-		ctx.Respond(&messages.JobAnswered{Request: requestOf(ctx.Message()), Text: beingAdopted(id)})
+		ctx.Respond(&messages.OrderJobResult{Request: requestNumber(ctx.Message()), Text: adoptingText(id)})
 		return
 	}
 	if h != nil {
 		j.waiting = slices.DeleteFunc(j.waiting, func(m *messages.StartJob) bool { return m.Id == id })
-		delete(j.hands, id)
+		delete(j.active, id)
 		ctx.Send(j.config.Queue, &messages.JobReturned{Id: id})
 	}
 	ctx.RequestWithCustomSender(j.config.Queue, ctx.Message(), ctx.Sender())
@@ -339,67 +339,67 @@ func notRunning(id int64) *messages.Failure {
 	return &messages.Failure{Class: "JobLost", Text: fmt.Sprintf("Job %d is not running here", id)}
 }
 
-func (j *jobs) tellChildren(ctx actor.Context, m any) {
-	for _, id := range j.inHand() {
-		if pid := j.hands[id].pid; pid != nil {
+func (j *jobs) sendToJobActors(ctx actor.Context, m any) {
+	for _, id := range j.activeIDs() {
+		if pid := j.active[id].pid; pid != nil {
 			ctx.Send(pid, m)
 		}
 	}
 }
 
-func (j *jobs) handshakeOver(ctx actor.Context, id int64) {
-	if h := j.hands[id]; h != nil && h.starting {
+func (j *jobs) handshakeEnded(ctx actor.Context, id int64) {
+	if h := j.active[id]; h != nil && h.starting {
 		h.starting = false
 		j.starting--
 		j.startNext(ctx)
-		j.tellDrained(ctx)
+		j.sendDrained(ctx)
 	}
 }
 
-func (j *jobs) released(ctx actor.Context, m *released) {
-	h := j.hands[m.id]
+func (j *jobs) jobReleased(ctx actor.Context, m *jobReleased) {
+	h := j.active[m.id]
 	if h == nil {
 		return
 	}
-	j.handshakeOver(ctx, m.id)
-	delete(j.hands, m.id)
+	j.handshakeEnded(ctx, m.id)
+	delete(j.active, m.id)
 	ctx.Stop(h.pid)
-	ctx.Send(j.config.Queue, m.news)
-	j.answer(ctx, h, m.answers)
-	j.giveBackWishes(ctx, h)
+	ctx.Send(j.config.Queue, m.event)
+	j.answerOrders(ctx, h, m.answers)
+	j.returnOrders(ctx, h)
 }
 
-// childGone adopts anew what a crashed job actor had in hand. A job whose actor
+// childStopped adopts anew what a crashed job actor had in hand. A job whose actor
 // crashes again and again is tried ever more rarely: the fault is ours, and its
 // process must not be left unwatched.
-func (j *jobs) childGone(ctx actor.Context, who *actor.PID) {
-	if j.leaving {
+func (j *jobs) childStopped(ctx actor.Context, who *actor.PID) {
+	if j.stopping {
 		return // they go with us; their processes stay
 	}
-	for id, h := range j.hands {
+	for id, h := range j.active {
 		if h.pid == nil || !h.pid.Equal(who) {
 			continue
 		}
-		j.handshakeOver(ctx, id)
+		j.handshakeEnded(ctx, id)
 		h.pid = nil
-		j.refuseWishes(ctx, h, beingAdopted(id))
+		j.refuseOrders(ctx, h, adoptingText(id))
 		delay := min(time.Second<<min(h.crashes, 6), time.Minute)
 		h.crashes++
 		j.config.Env.Log().WithFields(logrus.Fields{"job": id, "again": delay}).Error("a job's actor has crashed; the job is adopted again")
-		kit.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &adoptAgain{id, h.start})
+		kit.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryAdopt{id, h.attempt})
 		return
 	}
 }
 
-func (j *jobs) adoptAgain(ctx actor.Context, m *adoptAgain) {
-	if h := j.hands[m.id]; h != nil && h.pid == nil && h.start == m.start {
+func (j *jobs) retryAdopt(ctx actor.Context, m *retryAdopt) {
+	if h := j.active[m.id]; h != nil && h.pid == nil && h.attempt == m.attempt {
 		j.spawn(ctx, m.id, nil)
 	}
 }
 
-func (j *jobs) tellDrained(ctx actor.Context) {
-	if j.draining != nil && !j.told && j.starting == 0 {
-		ctx.Request(j.draining, &messages.Drained{})
-		j.told = true
+func (j *jobs) sendDrained(ctx actor.Context) {
+	if j.draining != nil && !j.drainedSent && j.starting == 0 {
+		ctx.Request(j.draining, &messages.DrainResult{})
+		j.drainedSent = true
 	}
 }

@@ -12,13 +12,13 @@ import (
 // adopt takes over a job from its file: the daemon, or this actor's
 // predecessor, has died meanwhile.
 func (a *jobActor) adopt(ctx actor.Context) {
-	a.store.Read(ctx, "adopt-job", paths.JobPath(a.id), func(ctx actor.Context, m *messages.FileRead) {
+	a.store.Read(ctx, "adopt-job", paths.JobPath(a.id), func(ctx actor.Context, m *messages.ReadFileResult) {
 		if m.Failure != nil {
-			a.refused(ctx, m.Failure, a.adopt)
+			a.retryLater(ctx, m.Failure, a.adopt)
 			return
 		}
-		if a.unheard { // the file may have been read before what was reported was written
-			a.unheard = false
+		if a.reportMissed { // the file may have been read before what was reported was written
+			a.reportMissed = false
 			a.adopt(ctx)
 			return
 		}
@@ -34,22 +34,22 @@ func (a *jobActor) adopt(ctx actor.Context) {
 			a.repair(ctx, m.Missing)
 		case paths.IsJobLivelock(j.Livelock):
 			// Also where the file is final: its process may not be done with it.
-			a.start = handshake.Adopted()
+			a.handshake = handshake.Adopted()
 			if usable && !j.Status().Final() {
 				a.progress(ctx, m.Content) // reports of before had nobody to go to
 			}
-			a.config.Processes.Adopt(a.number, a.id, int64(j.ProcessID), j.Livelock, ctx.Self())
-			a.tellDeferred()
+			a.config.Processes.Adopt(a.attempt, a.id, int64(j.ProcessID), j.Livelock, ctx.Self())
+			a.sendDeferredOrders()
 		case j.Status().Final():
 			a.ended(ctx, j, m.Content)
 		case j.Status() == job.Queued:
 			// No process was ever permitted to act on it.
-			ctx.Send(ctx.Parent(), &released{id: a.id, news: &messages.JobReturned{Id: a.id}})
+			ctx.Send(ctx.Parent(), &jobReleased{id: a.id, event: &messages.JobReturned{Id: a.id}})
 		default:
-			a.start = handshake.Adopted()
-			a.start.Gone("")
-			a.how = "it has begun, but names no process"
-			a.settle(ctx)
+			a.handshake = handshake.Adopted()
+			a.handshake.Gone("")
+			a.exitText = "it has begun, but names no process"
+			a.finalize(ctx)
 		}
 	})
 }

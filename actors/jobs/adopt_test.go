@@ -23,7 +23,7 @@ func TestAdoptARunningJob(t *testing.T) {
 		b.readJob(running(1))
 		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
 		require.Equal(t, []int64{1}, b.inHand())
-		require.Equal(t, int64(1), kittest.Expect[*messages.JobProgress](b.queue).Id, "the queue hears what the file holds now")
+		require.Equal(t, int64(1), kittest.Expect[*messages.JobProgressed](b.queue).Id, "the queue hears what the file holds now")
 		b.queue.Quiet()
 		b.gone(1, "its process has ended")
 		b.readJob(running(1))
@@ -99,15 +99,15 @@ func TestAdoptAJobThatHasBegunButNamesNoProcess(t *testing.T) {
 func TestAdoptAJobWhoseFileIsNotAJob(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(running(1))
-		b.read(1, &messages.FileRead{Content: []byte("nonsense")})
+		b.read(1, &messages.ReadFileResult{Content: []byte("nonsense")})
 		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
 		b.store.Quiet()
 		b.gone(1, "ended by SIGKILL")
-		b.read(1, &messages.FileRead{Content: []byte("nonsense")})
+		b.read(1, &messages.ReadFileResult{Content: []byte("nonsense")})
 		r, from := b.asked()
 		require.Equal(t, "queue/job-1", r.GetQuarantine().GetPath())
-		b.store.Ask(from, &messages.StoreAnswer{Request: r.Request,
-			What: &messages.StoreAnswer_Quarantined{Quarantined: &messages.Quarantined{}}})
+		b.store.Ask(from, &messages.AccessStoreResult{Request: r.Request,
+			What: &messages.AccessStoreResult_Quarantine{Quarantine: &messages.QuarantineFileResult{}}})
 		require.Equal(t, job.Error, b.write(1, nil).Status())
 		b.ended(1)
 	})
@@ -116,14 +116,14 @@ func TestAdoptAJobWhoseFileIsNotAJob(t *testing.T) {
 func TestAdoptAJobWhoseFileIsGone(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(running(1))
-		b.read(1, &messages.FileRead{Missing: true})
+		b.read(1, &messages.ReadFileResult{Missing: true})
 		b.store.Quiet()
 		b.gone(1, "ended by SIGKILL")
-		b.read(1, &messages.FileRead{Missing: true})
-		b.readAt(paths.ArchivePath(1), &messages.FileRead{Failure: noDisk})
+		b.read(1, &messages.ReadFileResult{Missing: true})
+		b.readAt(paths.ArchivePath(1), &messages.ReadFileResult{Failure: noDisk})
 		b.Advance(100 * time.Millisecond)
-		b.read(1, &messages.FileRead{Missing: true})
-		b.readAt(paths.ArchivePath(1), &messages.FileRead{Missing: true})
+		b.read(1, &messages.ReadFileResult{Missing: true})
+		b.readAt(paths.ArchivePath(1), &messages.ReadFileResult{Missing: true})
 		require.Equal(t, job.Error, b.write(1, nil).Status())
 		b.ended(1)
 	})
@@ -133,10 +133,10 @@ func TestAdoptAJobWhoseFileIsGone(t *testing.T) {
 func TestAdoptAJobThatIsInTheArchive(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(running(1))
-		b.read(1, &messages.FileRead{Missing: true})
+		b.read(1, &messages.ReadFileResult{Missing: true})
 		b.gone(1, "ended by SIGKILL")
-		b.read(1, &messages.FileRead{Missing: true})
-		b.readAt(paths.ArchivePath(1), &messages.FileRead{Content: job.Encode(succeeded(1))})
+		b.read(1, &messages.ReadFileResult{Missing: true})
+		b.readAt(paths.ArchivePath(1), &messages.ReadFileResult{Content: job.Encode(succeeded(1))})
 		require.Equal(t, job.Success, b.ended(1).Status())
 		b.store.Quiet()
 	})
@@ -146,7 +146,7 @@ func TestAdoptAJobThatIsInTheArchive(t *testing.T) {
 func TestAdoptAJobThatCannotBeReadYet(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(running(1))
-		b.read(1, &messages.FileRead{Failure: noDisk})
+		b.read(1, &messages.ReadFileResult{Failure: noDisk})
 		b.store.Quiet()
 		b.queue.Quiet()
 		b.Advance(100 * time.Millisecond)
@@ -169,11 +169,11 @@ func TestSomebodyElsesFileInTheJobsPlace(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
 		b.gone(1, "")
-		b.read(1, &messages.FileRead{Content: job.Encode(succeeded(2))})
+		b.read(1, &messages.ReadFileResult{Content: job.Encode(succeeded(2))})
 		r, from := b.asked()
 		require.NotNil(t, r.GetQuarantine())
-		b.store.Ask(from, &messages.StoreAnswer{Request: r.Request,
-			What: &messages.StoreAnswer_Quarantined{Quarantined: &messages.Quarantined{Failure: noDisk}}})
+		b.store.Ask(from, &messages.AccessStoreResult{Request: r.Request,
+			What: &messages.AccessStoreResult_Quarantine{Quarantine: &messages.QuarantineFileResult{Failure: noDisk}}})
 		require.Equal(t, job.ID(1), b.write(1, nil).ID)
 		require.Equal(t, job.Error, b.ended(1).Status())
 	})
@@ -193,7 +193,7 @@ func TestADiskThatRefusesTheEnd(t *testing.T) {
 			b.Advance(1)
 		}
 		for range 20 { // never more than half a minute
-			b.read(1, &messages.FileRead{Failure: noDisk})
+			b.read(1, &messages.ReadFileResult{Failure: noDisk})
 			b.Advance(30 * time.Second)
 		}
 		require.Equal(t, []int64{1}, b.inHand())

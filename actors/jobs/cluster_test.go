@@ -27,8 +27,8 @@ func onNode(t *testing.T, fence time.Duration, f func(*testing.T, *node)) {
 		b := &bench{T: t, Env: e, store: e.Probe("store"), queue: e.Probe("queue"), client: e.Probe("client"), scheduler: e.Probe("scheduler"),
 			port: &port{last: map[int64]attempt{}, jobs: map[uint64]int64{}, abandoned: map[uint64]bool{}}}
 		b.store.Answer(func(m any) any {
-			if _, ok := m.(*messages.AskStore); ok {
-				return &messages.StoreStarted{Epoch: 1}
+			if _, ok := m.(*messages.AnnounceStore); ok {
+				return &messages.StoreStarted{Incarnation: 1}
 			}
 			return nil
 		})
@@ -36,7 +36,7 @@ func onNode(t *testing.T, fence time.Duration, f func(*testing.T, *node)) {
 		n.leads.Store(true)
 		b.jobs = e.Start("jobs", jobs.Props(jobs.Config{Env: e.Env, Store: b.store.PID, Queue: b.queue.PID, Scheduler: b.scheduler.PID,
 			Processes: b.port, MaxStarts: maxStarts, Leads: n.leads.Load, Replicator: n.replicator.PID, Fence: fence}))
-		kittest.Expect[*messages.JobsStarted](b.queue)
+		kittest.Expect[*messages.JobsActorStarted](b.queue)
 		f(t, n)
 	})
 }
@@ -67,7 +67,7 @@ func TestBehindTheFenceNothingIsAdopted(t *testing.T) {
 		require.Equal(t, []int64{1}, n.inHand())
 		n.store.Quiet()
 		n.client.Ask(n.jobs, &messages.CancelJob{Request: 5, Id: 1})
-		require.Contains(t, kittest.Expect[*messages.JobAnswered](n.client).Text, "just being adopted")
+		require.Contains(t, kittest.Expect[*messages.OrderJobResult](n.client).Text, "just being adopted")
 		n.Advance(fence)
 		n.readJob(running(1))
 		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, n.calls())
@@ -97,7 +97,7 @@ func TestTheFenceStandsAfterACrash(t *testing.T) {
 	onNode(t, fence, func(t *testing.T, n *node) {
 		n.start(1)
 		n.Restart(n.jobs)
-		kittest.Expect[*messages.JobsStarted](n.queue)
+		kittest.Expect[*messages.JobsActorStarted](n.queue)
 		n.start(1)
 		require.Empty(t, n.calls())
 		n.Advance(fence)
@@ -109,7 +109,7 @@ func TestDrainingBehindTheFence(t *testing.T) {
 	onNode(t, fence, func(t *testing.T, n *node) {
 		n.start(1)
 		n.client.Ask(n.jobs, &messages.Drain{})
-		kittest.Expect[*messages.Drained](n.client)
+		kittest.Expect[*messages.DrainResult](n.client)
 		n.Advance(fence)
 		require.Empty(t, n.calls())
 	})
@@ -136,17 +136,17 @@ func TestTheOthersHearOfWhatAProcessWrites(t *testing.T) {
 		n.run(1)
 		n.replicator.Quiet()
 		encoded := job.Encode(running(1))
-		n.tell(&messages.ProcessReport{Id: 1, Livelock: lockOf(1), Encoded: encoded})
-		m := kittest.Expect[*messages.ObserveJob](n.replicator)
+		n.tell(&messages.ProcessReported{Id: 1, Livelock: lockOf(1), Encoded: encoded})
+		m := kittest.Expect[*messages.ReplicateJobFile](n.replicator)
 		require.Equal(t, int64(1), m.Id)
 		require.Zero(t, m.Request, "nobody waits for it")
 		require.Equal(t, encoded, m.Encoded)
-		require.Equal(t, encoded, kittest.Expect[*messages.JobProgress](n.queue).Encoded)
-		n.tell(&messages.ProcessReport{Id: 1, Livelock: "another", Encoded: encoded})
+		require.Equal(t, encoded, kittest.Expect[*messages.JobProgressed](n.queue).Encoded)
+		n.tell(&messages.ProcessReported{Id: 1, Livelock: "another", Encoded: encoded})
 		n.replicator.Quiet()
-		n.tell(&messages.ProcessReport{Id: 1, Livelock: lockOf(1)})
+		n.tell(&messages.ProcessReported{Id: 1, Livelock: lockOf(1)})
 		n.readJob(running(1))
-		require.Equal(t, encoded, kittest.Expect[*messages.ObserveJob](n.replicator).Encoded)
+		require.Equal(t, encoded, kittest.Expect[*messages.ReplicateJobFile](n.replicator).Encoded)
 	})
 }
 
@@ -158,12 +158,12 @@ func TestAnEndIsToldWhenTheOthersHaveIt(t *testing.T) {
 		n.gone(1, "exit status 0")
 		n.readJob(succeeded(1))
 		n.store.Quiet() // its process has made it durable
-		m, from := kittest.ExpectFrom[*messages.ObserveJob](n.replicator)
+		m, from := kittest.ExpectFrom[*messages.ReplicateJobFile](n.replicator)
 		require.NotZero(t, m.Request)
 		require.Equal(t, job.Encode(succeeded(1)), m.Encoded)
-		n.replicator.Ask(from, &messages.JobObserved{Request: m.Request + 1})
+		n.replicator.Ask(from, &messages.ReplicateJobFileResult{Request: m.Request + 1})
 		n.queue.Quiet()
-		n.replicator.Ask(from, &messages.JobObserved{Request: m.Request})
+		n.replicator.Ask(from, &messages.ReplicateJobFileResult{Request: m.Request})
 		require.Equal(t, job.Success, n.ended(1).Status())
 		n.queue.Quiet()
 		require.Empty(t, n.inHand())
@@ -176,17 +176,17 @@ func TestAnEndIsObservedAgainByANewReplicator(t *testing.T) {
 		n.run(1)
 		n.gone(1, "exit status 0")
 		n.readJob(succeeded(1))
-		first := kittest.Expect[*messages.ObserveJob](n.replicator)
-		n.tell(&messages.StoreStarted{Epoch: 2})
-		again, from := kittest.ExpectFrom[*messages.ObserveJob](n.replicator)
+		first := kittest.Expect[*messages.ReplicateJobFile](n.replicator)
+		n.tell(&messages.StoreStarted{Incarnation: 2})
+		again, from := kittest.ExpectFrom[*messages.ReplicateJobFile](n.replicator)
 		require.Equal(t, first.Request, again.Request)
 		require.Equal(t, first.Encoded, again.Encoded)
-		n.replicator.Ask(from, &messages.JobObserved{Request: again.Request})
-		n.replicator.Ask(from, &messages.JobObserved{Request: again.Request})
+		n.replicator.Ask(from, &messages.ReplicateJobFileResult{Request: again.Request})
+		n.replicator.Ask(from, &messages.ReplicateJobFileResult{Request: again.Request})
 		n.ended(1)
 		n.Settle()
 		n.queue.Quiet()
-		n.tell(&messages.StoreStarted{Epoch: 3})
+		n.tell(&messages.StoreStarted{Incarnation: 3})
 		n.replicator.Quiet()
 	})
 }
@@ -208,16 +208,16 @@ func TestTheNextOpcodeBeginsWhenTheOthersHaveTheEndOfTheFormer(t *testing.T) {
 	onNode(t, 0, func(t *testing.T, n *node) {
 		n.run(1)
 		n.report(waitsFor(1))
-		require.Zero(t, kittest.Expect[*messages.ObserveJob](n.replicator).Request)
-		ask := func(request uint64) (*messages.ObserveJob, *actor.PID) {
+		require.Zero(t, kittest.Expect[*messages.ReplicateJobFile](n.replicator).Request)
+		ask := func(request uint64) (*messages.ReplicateJobFile, *actor.PID) {
 			n.client.Ask(n.jobs, &messages.BeginOp{Request: request, Id: 1, Livelock: lockOf(1), Op: 1})
-			return kittest.ExpectFrom[*messages.ObserveJob](n.replicator)
+			return kittest.ExpectFrom[*messages.ReplicateJobFile](n.replicator)
 		}
 		_, _ = ask(5)
 		m, from := ask(6) // its connection was lost
 		require.Equal(t, job.Encode(waitsFor(1)), m.Encoded)
 		n.scheduler.Quiet()
-		n.replicator.Ask(from, &messages.JobObserved{Request: m.Request})
+		n.replicator.Ask(from, &messages.ReplicateJobFileResult{Request: m.Request})
 		require.Equal(t, uint64(6), kittest.Expect[*messages.BeginOp](n.scheduler).Request)
 		n.scheduler.Quiet()
 	})

@@ -71,7 +71,7 @@ func TestTheJobsActorCrashes(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
 		b.Restart(b.jobs)
-		require.Equal(t, uint64(2), kittest.Expect[*messages.JobsStarted](b.queue).Epoch)
+		require.Equal(t, uint64(2), kittest.Expect[*messages.JobsActorStarted](b.queue).Incarnation)
 		require.Empty(t, b.inHand())
 		require.Empty(t, b.calls()) // the process that may act is left alone
 		former := b.port.last[1]
@@ -129,11 +129,11 @@ func TestDrainOfIdleJobs(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1) // goes on
 		b.client.Ask(b.jobs, &messages.Drain{})
-		kittest.Expect[*messages.Drained](b.client)
+		kittest.Expect[*messages.DrainResult](b.client)
 		b.start(2)
 		require.Empty(t, b.calls())
 		b.client.Ask(b.jobs, &messages.Drain{}) // whoever is in doubt may ask again
-		kittest.Expect[*messages.Drained](b.client)
+		kittest.Expect[*messages.DrainResult](b.client)
 	})
 }
 
@@ -153,7 +153,7 @@ func TestDrainWaitsForHandshakes(t *testing.T) {
 		b.failed(2, "it said nonsense")
 		b.client.Quiet()
 		b.gone(2, "exit status 1")
-		kittest.Expect[*messages.Drained](b.client)
+		kittest.Expect[*messages.DrainResult](b.client)
 		require.Equal(t, []string{"confirm 1 with [null]", "abandon 2"}, b.calls())
 		b.client.Quiet()
 	})

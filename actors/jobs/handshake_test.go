@@ -169,8 +169,8 @@ func TestNewsOfAnotherAttempt(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
 		for _, m := range []any{
-			&messages.ProcessNamed{Start: 7, Livelock: "other"}, &messages.ProcessConfirmed{Start: 7},
-			&messages.ProcessFailed{Start: 7}, &messages.ProcessGone{Start: 7},
+			&messages.ProcessNamed{Attempt: 7, Livelock: "other"}, &messages.ProcessConfirmed{Attempt: 7},
+			&messages.HandshakeFailed{Attempt: 7}, &messages.ProcessGone{Attempt: 7},
 		} {
 			b.news(1, func(uint64) any { return m })
 		}
@@ -249,13 +249,13 @@ func TestTheStoreRestartsDuringAHandshake(t *testing.T) {
 		b.start(1)
 		b.named(1)
 		first, _ := b.asked()
-		b.tell(&messages.StoreStarted{Epoch: 2})
+		b.tell(&messages.StoreStarted{Incarnation: 2})
 		second, from := b.asked()
 		require.Equal(t, first.Request, second.Request)
-		require.Equal(t, uint64(2), second.Epoch)
+		require.Equal(t, uint64(2), second.Incarnation)
 		for range 2 {
-			b.store.Ask(from, &messages.StoreAnswer{Request: second.Request,
-				What: &messages.StoreAnswer_Files{Files: &messages.FilesDone{}}})
+			b.store.Ask(from, &messages.AccessStoreResult{Request: second.Request,
+				What: &messages.AccessStoreResult_Files{Files: &messages.ChangeFilesResult{}}})
 		}
 		require.Equal(t, []string{"start 1", "confirm 1 with [null]"}, b.calls())
 		b.quiet()

@@ -19,9 +19,9 @@ func (b *bench) begin(id int64, livelock string) *messages.Failure {
 	b.client.Ask(b.jobs, question)
 	b.Settle()
 	for _, m := range b.client.Unread() {
-		require.Equal(b, uint64(5), m.(*messages.OpBegun).Request)
+		require.Equal(b, uint64(5), m.(*messages.BeginOpResult).Request)
 		b.scheduler.Quiet()
-		return m.(*messages.OpBegun).Failure
+		return m.(*messages.BeginOpResult).Failure
 	}
 	m, from := kittest.ExpectFrom[*messages.BeginOp](b.scheduler)
 	require.EqualExportedValues(b, question, m)
@@ -32,9 +32,9 @@ func (b *bench) begin(id int64, livelock string) *messages.Failure {
 func (b *bench) reports(id int64, livelock string) bool {
 	b.Helper()
 	encoded := job.Encode(running(id))
-	b.client.Ask(b.jobs, &messages.ProcessReport{Id: id, Livelock: livelock, Encoded: encoded})
+	b.client.Ask(b.jobs, &messages.ProcessReported{Id: id, Livelock: livelock, Encoded: encoded})
 	for _, m := range b.queue.Unread() {
-		require.EqualExportedValues(b, &messages.JobProgress{Id: id, Encoded: encoded}, m)
+		require.EqualExportedValues(b, &messages.JobProgressed{Id: id, Encoded: encoded}, m)
 		return true
 	}
 	return false
@@ -93,7 +93,7 @@ func TestALostReportIsMadeGoodByTheQuestion(t *testing.T) {
 		b.Settle()
 		b.scheduler.Quiet()
 		b.readJob(waitsFor(1))
-		require.Equal(t, job.Encode(waitsFor(1)), kittest.Expect[*messages.JobProgress](b.queue).Encoded)
+		require.Equal(t, job.Encode(waitsFor(1)), kittest.Expect[*messages.JobProgressed](b.queue).Encoded)
 		m, from := kittest.ExpectFrom[*messages.BeginOp](b.scheduler)
 		require.Equal(t, uint64(5), m.Request)
 		require.True(t, from.Equal(b.client.PID))
@@ -107,15 +107,15 @@ func TestAQuestionWaitsForTheLatestLook(t *testing.T) {
 		b.report(running(1))
 		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: lockOf(1), Op: 1})
 		first, from := b.asked()
-		b.tell(&messages.ProcessReport{Id: 1, Livelock: lockOf(1)})
+		b.tell(&messages.ProcessReported{Id: 1, Livelock: lockOf(1)})
 		second, _ := b.asked()
-		b.store.Ask(from, &messages.StoreAnswer{Request: first.Request, What: &messages.StoreAnswer_Read{
-			Read: &messages.FileRead{Content: job.Encode(waitsFor(1))}}})
+		b.store.Ask(from, &messages.AccessStoreResult{Request: first.Request, What: &messages.AccessStoreResult_Read{
+			Read: &messages.ReadFileResult{Content: job.Encode(waitsFor(1))}}})
 		third, _ := b.asked()
 		b.scheduler.Quiet()
-		for _, r := range []*messages.StoreRequest{second, third} {
-			b.store.Ask(from, &messages.StoreAnswer{Request: r.Request, What: &messages.StoreAnswer_Read{
-				Read: &messages.FileRead{Content: job.Encode(waitsFor(1))}}})
+		for _, r := range []*messages.AccessStore{second, third} {
+			b.store.Ask(from, &messages.AccessStoreResult{Request: r.Request, What: &messages.AccessStoreResult_Read{
+				Read: &messages.ReadFileResult{Content: job.Encode(waitsFor(1))}}})
 		}
 		require.Equal(t, uint64(5), kittest.Expect[*messages.BeginOp](b.scheduler).Request)
 		require.Len(t, b.queue.Unread(), 2)
@@ -129,7 +129,7 @@ func TestAnOpcodeOfAJobThatHasEndedDoesNotBegin(t *testing.T) {
 		b.report(running(1))
 		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: lockOf(1), Op: 1})
 		b.readJob(canceled(1))
-		require.Equal(t, "JobLost", kittest.Expect[*messages.OpBegun](b.client).Failure.Class)
+		require.Equal(t, "JobLost", kittest.Expect[*messages.BeginOpResult](b.client).Failure.Class)
 		b.scheduler.Quiet()
 	})
 }
@@ -138,8 +138,8 @@ func TestAFileThatCannotBeReadPermitsNothing(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
 		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: lockOf(1), Op: 1})
-		b.read(1, &messages.FileRead{Failure: noDisk})
-		require.Equal(t, noDisk.Text, kittest.Expect[*messages.OpBegun](b.client).Failure.Text)
+		b.read(1, &messages.ReadFileResult{Failure: noDisk})
+		require.Equal(t, noDisk.Text, kittest.Expect[*messages.BeginOpResult](b.client).Failure.Text)
 		b.scheduler.Quiet()
 	})
 }
@@ -150,22 +150,22 @@ func TestAReportThatCrossesWithTheAdoption(t *testing.T) {
 		b.adopt(running(1))
 		read, from := b.asked()
 		require.False(t, b.reports(1, lockOf(1)))
-		b.store.Ask(from, &messages.StoreAnswer{Request: read.Request, What: &messages.StoreAnswer_Read{
-			Read: &messages.FileRead{Content: job.Encode(running(1))}}})
+		b.store.Ask(from, &messages.AccessStoreResult{Request: read.Request, What: &messages.AccessStoreResult_Read{
+			Read: &messages.ReadFileResult{Content: job.Encode(running(1))}}})
 		b.readJob(waitsFor(1))
-		require.Equal(t, job.Encode(waitsFor(1)), kittest.Expect[*messages.JobProgress](b.queue).Encoded)
+		require.Equal(t, job.Encode(waitsFor(1)), kittest.Expect[*messages.JobProgressed](b.queue).Encoded)
 	})
 }
 
 func TestALongFileThatCannotBeReadIsReadAgain(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
-		b.tell(&messages.ProcessReport{Id: 1, Livelock: lockOf(1)})
-		b.read(1, &messages.FileRead{Failure: noDisk})
+		b.tell(&messages.ProcessReported{Id: 1, Livelock: lockOf(1)})
+		b.read(1, &messages.ReadFileResult{Failure: noDisk})
 		b.queue.Quiet()
 		b.Advance(time.Second)
 		b.readJob(waitsFor(1))
-		require.Equal(t, job.Encode(waitsFor(1)), kittest.Expect[*messages.JobProgress](b.queue).Encoded)
+		require.Equal(t, job.Encode(waitsFor(1)), kittest.Expect[*messages.JobProgressed](b.queue).Encoded)
 		b.Advance(time.Minute)
 		b.store.Quiet()
 	})
@@ -181,11 +181,11 @@ func TestAQuestionOfAProcessThatIsGone(t *testing.T) {
 		look, from := n.asked()
 		n.gone(1, "exit status 0")
 		n.readJob(succeeded(1))
-		end, asker := kittest.ExpectFrom[*messages.ObserveJob](n.replicator)
-		n.store.Ask(from, &messages.StoreAnswer{Request: look.Request, What: &messages.StoreAnswer_Read{
-			Read: &messages.FileRead{Content: job.Encode(waitsFor(1))}}})
+		end, asker := kittest.ExpectFrom[*messages.ReplicateJobFile](n.replicator)
+		n.store.Ask(from, &messages.AccessStoreResult{Request: look.Request, What: &messages.AccessStoreResult_Read{
+			Read: &messages.ReadFileResult{Content: job.Encode(waitsFor(1))}}})
 		n.replicator.Quiet()
-		n.replicator.Ask(asker, &messages.JobObserved{Request: end.Request})
+		n.replicator.Ask(asker, &messages.ReplicateJobFileResult{Request: end.Request})
 		n.queue.Unread()
 		require.Empty(t, n.inHand())
 		n.scheduler.Quiet()
@@ -196,13 +196,13 @@ func TestAQuestionOfAProcessThatIsGone(t *testing.T) {
 func TestAnOldLookIsDropped(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
-		b.tell(&messages.ProcessReport{Id: 1, Livelock: lockOf(1)})
+		b.tell(&messages.ProcessReported{Id: 1, Livelock: lockOf(1)})
 		first, from := b.asked()
-		b.tell(&messages.ProcessReport{Id: 1, Livelock: lockOf(1)})
+		b.tell(&messages.ProcessReported{Id: 1, Livelock: lockOf(1)})
 		b.readJob(waitsFor(1))
-		b.store.Ask(from, &messages.StoreAnswer{Request: first.Request, What: &messages.StoreAnswer_Read{
-			Read: &messages.FileRead{Content: job.Encode(running(1))}}})
-		require.Equal(t, job.Encode(waitsFor(1)), kittest.Expect[*messages.JobProgress](b.queue).Encoded)
+		b.store.Ask(from, &messages.AccessStoreResult{Request: first.Request, What: &messages.AccessStoreResult_Read{
+			Read: &messages.ReadFileResult{Content: job.Encode(running(1))}}})
+		require.Equal(t, job.Encode(waitsFor(1)), kittest.Expect[*messages.JobProgressed](b.queue).Encoded)
 		b.queue.Quiet()
 	})
 }

@@ -89,14 +89,14 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 			scheduler: e.Probe("scheduler"),
 			port:      &port{last: map[int64]attempt{}, jobs: map[uint64]int64{}, abandoned: map[uint64]bool{}}}
 		b.store.Answer(func(m any) any {
-			if _, ok := m.(*messages.AskStore); ok {
-				return &messages.StoreStarted{Epoch: 1}
+			if _, ok := m.(*messages.AnnounceStore); ok {
+				return &messages.StoreStarted{Incarnation: 1}
 			}
 			return nil
 		})
 		b.jobs = e.Start("jobs", jobs.Props(jobs.Config{Env: e.Env, Store: b.store.PID, Queue: b.queue.PID,
 			Scheduler: b.scheduler.PID, Processes: b.port, MaxStarts: maxStarts}))
-		require.Equal(t, uint64(1), kittest.Expect[*messages.JobsStarted](b.queue).Epoch)
+		require.Equal(t, uint64(1), kittest.Expect[*messages.JobsActorStarted](b.queue).Incarnation)
 		f(t, b)
 	})
 }
@@ -128,27 +128,27 @@ func (b *bench) news(id int64, make func(number uint64) any) {
 }
 
 func (b *bench) named(id int64) {
-	b.news(id, func(n uint64) any { return &messages.ProcessNamed{Start: n, Pid: 100, Livelock: lockOf(id)} })
+	b.news(id, func(n uint64) any { return &messages.ProcessNamed{Attempt: n, Pid: 100, Livelock: lockOf(id)} })
 }
 
 func (b *bench) confirmed(id int64) {
-	b.news(id, func(n uint64) any { return &messages.ProcessConfirmed{Start: n} })
+	b.news(id, func(n uint64) any { return &messages.ProcessConfirmed{Attempt: n} })
 }
 
 func (b *bench) failed(id int64, text string) {
-	b.news(id, func(n uint64) any { return &messages.ProcessFailed{Start: n, Text: text} })
+	b.news(id, func(n uint64) any { return &messages.HandshakeFailed{Attempt: n, Text: text} })
 }
 
 func (b *bench) gone(id int64, text string) {
-	b.news(id, func(n uint64) any { return &messages.ProcessGone{Start: n, Text: text} })
+	b.news(id, func(n uint64) any { return &messages.ProcessGone{Attempt: n, Text: text} })
 }
 
 func lockOf(id int64) string { return "/run/livelocks/" + paths.JobLivelockNameStart(id) + "_100" }
 
 // asked is what a job actor wants of the store, and who it is.
-func (b *bench) asked() (*messages.StoreRequest, *actor.PID) {
+func (b *bench) asked() (*messages.AccessStore, *actor.PID) {
 	b.Helper()
-	return kittest.ExpectFrom[*messages.StoreRequest](b.store)
+	return kittest.ExpectFrom[*messages.AccessStore](b.store)
 }
 
 // write expects the write of one job file, durably, and answers it.
@@ -159,11 +159,11 @@ func (b *bench) write(id int64, failure *messages.Failure) *job.Job {
 	require.True(b, r.GetWrite().Durable)
 	file := r.GetWrite().Files[0]
 	require.Equal(b, paths.JobPath(id), file.Path)
-	done := &messages.FilesDone{}
+	done := &messages.ChangeFilesResult{}
 	if failure != nil {
 		done.Failures = []*messages.FileFailure{{Path: file.Path, Failure: failure}}
 	}
-	b.store.Ask(from, &messages.StoreAnswer{Request: r.Request, What: &messages.StoreAnswer_Files{Files: done}})
+	b.store.Ask(from, &messages.AccessStoreResult{Request: r.Request, What: &messages.AccessStoreResult_Files{Files: done}})
 	b.Settle()
 	j, err := job.Decode(file.Content)
 	require.NoError(b, err)
@@ -171,22 +171,22 @@ func (b *bench) write(id int64, failure *messages.Failure) *job.Job {
 }
 
 // read expects the reading of a job file, and answers it.
-func (b *bench) read(id int64, m *messages.FileRead) {
+func (b *bench) read(id int64, m *messages.ReadFileResult) {
 	b.Helper()
 	b.readAt(paths.JobPath(id), m)
 }
 
-func (b *bench) readAt(path string, m *messages.FileRead) {
+func (b *bench) readAt(path string, m *messages.ReadFileResult) {
 	b.Helper()
 	r, from := b.asked()
 	require.Equal(b, path, r.GetRead().GetPath())
-	b.store.Ask(from, &messages.StoreAnswer{Request: r.Request, What: &messages.StoreAnswer_Read{Read: m}})
+	b.store.Ask(from, &messages.AccessStoreResult{Request: r.Request, What: &messages.AccessStoreResult_Read{Read: m}})
 	b.Settle()
 }
 
 func (b *bench) readJob(j *job.Job) {
 	b.Helper()
-	b.read(int64(j.ID), &messages.FileRead{Content: job.Encode(j)})
+	b.read(int64(j.ID), &messages.ReadFileResult{Content: job.Encode(j)})
 }
 
 // ended expects the news of a job's end, and returns the job.
@@ -202,8 +202,8 @@ func (b *bench) ended(id int64) *job.Job {
 
 func (b *bench) inHand() []int64 {
 	b.Helper()
-	b.client.Ask(b.jobs, &messages.ListJobsInHand{Request: 3})
-	m := kittest.Expect[*messages.JobsInHand](b.client)
+	b.client.Ask(b.jobs, &messages.ListActiveJobs{Request: 3})
+	m := kittest.Expect[*messages.ListActiveJobsResult](b.client)
 	require.Equal(b, uint64(3), m.Request)
 	return m.Ids
 }

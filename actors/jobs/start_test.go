@@ -15,14 +15,14 @@ import (
 // neverActed ends a process that did not have all that it needs to act.
 func (b *bench) neverActed(id int64) {
 	b.Helper()
-	b.news(id, func(n uint64) any { return &messages.ProcessGone{Start: n, Text: "exit status 3", NeverActed: true} })
+	b.news(id, func(n uint64) any { return &messages.ProcessGone{Attempt: n, Text: "exit status 3", NeverActed: true} })
 }
 
 // notSpawned: there was never a process.
 func (b *bench) notSpawned(id int64) {
 	b.Helper()
 	b.failed(id, "no such file")
-	b.news(id, func(n uint64) any { return &messages.ProcessGone{Start: n, Text: "no such file", NeverWas: true} })
+	b.news(id, func(n uint64) any { return &messages.ProcessGone{Attempt: n, Text: "no such file", NeverSpawned: true} })
 }
 
 func (b *bench) returned(id int64) {
@@ -35,8 +35,8 @@ func (b *bench) returned(id int64) {
 // trouble is why processes cannot be started.
 func (b *bench) trouble() string {
 	b.Helper()
-	b.client.Ask(b.jobs, &messages.AskStarts{Request: 7})
-	m := kittest.Expect[*messages.Starts](b.client)
+	b.client.Ask(b.jobs, &messages.GetStartError{Request: 7})
+	m := kittest.Expect[*messages.GetStartErrorResult](b.client)
 	require.Equal(b, uint64(7), m.Request)
 	return m.Text
 }
@@ -166,7 +166,7 @@ func TestAJobIsGivenBackWhenItsFileIsAsBefore(t *testing.T) {
 		b.named(1)
 		b.write(1, noDisk)
 		b.neverActed(1)
-		b.read(1, &messages.FileRead{Failure: noDisk})
+		b.read(1, &messages.ReadFileResult{Failure: noDisk})
 		b.Advance(100 * time.Millisecond)
 		b.readJob(begun(1))
 		b.write(1, noDisk)
@@ -194,7 +194,7 @@ func TestACancelDuringAStartThatFails(t *testing.T) {
 				b.readJob(newJob(1))
 				require.Equal(t, job.Canceled, b.write(1, nil).Status())
 				b.ended(1)
-				m := kittest.Expect[*messages.JobAnswered](b.client)
+				m := kittest.Expect[*messages.OrderJobResult](b.client)
 				require.True(t, m.Done)
 				require.Equal(t, "Dequeued job 1", m.Text)
 			})

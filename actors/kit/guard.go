@@ -18,9 +18,9 @@ type guarded struct {
 	env   *Env
 	kind  string
 
-	// leaving: the instance was told Stopping or Restarting. Its children have
+	// stopping: the instance was told Stopping or Restarting. Its children have
 	// been told to stop then; one spawned later would be waited for in vain.
-	leaving bool
+	stopping bool
 
 	// failing holds what this instance, as a supervisor, knows of children that
 	// failed. It ends with the instance, whose children end then too.
@@ -30,22 +30,22 @@ type guarded struct {
 func (g *guarded) Receive(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *actor.Stopping, *actor.Restarting:
-		g.leaving = true
+		g.stopping = true
 	case *actor.Terminated:
 		g.forget(msg.Who, c.Children())
 	}
-	if g.leaving {
-		g.receiveLeaving(c)
+	if g.stopping {
+		g.receiveStopping(c)
 		return
 	}
 	g.inner.Receive(c)
 }
 
-// receiveLeaving swallows panics. One that came through would keep the library
+// receiveStopping swallows panics. One that came through would keep the library
 // from going on: in Stopping it would have the actor restarted, in Stopped keep
 // its parent and watchers from being told, in Terminated lose the moment in which
 // the last child has gone. And there is nothing left to supervise.
-func (g *guarded) receiveLeaving(c actor.Context) {
+func (g *guarded) receiveStopping(c actor.Context) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			g.env.logPanic(c.Self(), g.kind, c.Message(), reason, "actor panicked while leaving")
@@ -56,9 +56,9 @@ func (g *guarded) receiveLeaving(c actor.Context) {
 
 // forget drops what is known of a child that has gone, and of the group of all
 // children when the last one has.
-func (g *guarded) forget(child *actor.PID, left []*actor.PID) {
+func (g *guarded) forget(child *actor.PID, remaining []*actor.PID) {
 	delete(g.failing, child)
-	if len(left) == 0 {
+	if len(remaining) == 0 {
 		delete(g.failing, group)
 	}
 }
@@ -67,8 +67,8 @@ func (g *guarded) forget(child *actor.PID, left []*actor.PID) {
 // mailbox calls it from one goroutine at a time.
 type gate struct {
 	actor.MessageInvoker
-	ctx actor.Context
-	box *box
+	ctx     actor.Context
+	mailbox *trackedMailbox
 
 	stopping bool // a Stop has been handed to the actor
 	stopped  bool // and it has come to its end
@@ -77,7 +77,7 @@ type gate struct {
 func (g *gate) InvokeUserMessage(msg any) {
 	if g.stopped {
 		// The library would discard it in silence.
-		g.box.env.sys.DeadLetter.SendUserMessage(g.ctx.Self(), msg)
+		g.mailbox.env.sys.DeadLetter.SendUserMessage(g.ctx.Self(), msg)
 		return
 	}
 	g.MessageInvoker.InvokeUserMessage(msg)
@@ -103,15 +103,15 @@ func (g *gate) InvokeSystemMessage(msg any) {
 
 func (g *gate) finish() {
 	g.stopped = true
-	g.box.env.boxes.Delete(g.ctx.Self())
+	g.mailbox.env.mailboxes.Delete(g.ctx.Self())
 	// An actor that stopped because it failed is suspended: let its queue drain.
-	g.box.Mailbox.PostSystemMessage(&actor.ResumeMailbox{})
+	g.mailbox.Mailbox.PostSystemMessage(&actor.ResumeMailbox{})
 }
 
 // EscalateFailure is called by the mailbox while the panic unwinds, so the stack
 // still shows where it came from.
 func (g *gate) EscalateFailure(reason, msg any) {
-	g.box.env.logPanic(g.ctx.Self(), g.box.kind, msg, reason, "actor panicked")
+	g.mailbox.env.logPanic(g.ctx.Self(), g.mailbox.kind, msg, reason, "actor panicked")
 	g.MessageInvoker.EscalateFailure(reason, msg)
 }
 

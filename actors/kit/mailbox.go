@@ -26,9 +26,9 @@ func SafeMailbox(p actor.MailboxProducer) actor.MailboxProducer {
 // cleared; so the messages of one sender stay in order.
 type safeMailbox struct {
 	actor.Mailbox
-	open  atomic.Bool
-	mu    sync.Mutex
-	early []post
+	started  atomic.Bool
+	mu       sync.Mutex
+	buffered []post
 }
 
 type post struct {
@@ -37,29 +37,29 @@ type post struct {
 }
 
 func (m *safeMailbox) PostUserMessage(msg any) {
-	if m.open.Load() || !m.hold(msg, m.Mailbox.PostUserMessage) {
+	if m.started.Load() || !m.buffer(msg, m.Mailbox.PostUserMessage) {
 		m.Mailbox.PostUserMessage(msg)
 	}
 }
 
 func (m *safeMailbox) PostSystemMessage(msg any) {
-	if m.open.Load() || !m.hold(msg, m.Mailbox.PostSystemMessage) {
+	if m.started.Load() || !m.buffer(msg, m.Mailbox.PostSystemMessage) {
 		m.Mailbox.PostSystemMessage(msg)
 	}
 }
 
-// hold reports whether it kept the message for Start to deliver.
-func (m *safeMailbox) hold(msg any, deliver func(any)) bool {
+// buffer reports whether it kept the message for Start to deliver.
+func (m *safeMailbox) buffer(msg any, deliver func(any)) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.open.Load() {
+	if m.started.Load() {
 		return false
 	}
 	p := post{deliver: deliver, msg: msg}
 	if _, ok := msg.(*actor.Started); ok {
-		m.early = append([]post{p}, m.early...)
+		m.buffered = append([]post{p}, m.buffered...)
 	} else {
-		m.early = append(m.early, p)
+		m.buffered = append(m.buffered, p)
 	}
 	return true
 }
@@ -69,34 +69,34 @@ func (m *safeMailbox) Start() {
 	m.Mailbox.Start()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, p := range m.early {
+	for _, p := range m.buffered {
 		p.deliver(p.msg)
 	}
-	m.early = nil
-	m.open.Store(true)
+	m.buffered = nil
+	m.started.Store(true)
 }
 
-// box is the mailbox of an actor spawned through Props: a safe one that tells
+// trackedMailbox is the mailbox of an actor spawned through Props: a safe one that tells
 // its Env about itself and has a gate before the actor.
-type box struct {
+type trackedMailbox struct {
 	safeMailbox
 	env  *Env
 	kind string
 }
 
-func (b *box) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
+func (b *trackedMailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
 	// Only the library's actor context registers itself, and it is a Context.
 	ctx := invoker.(actor.Context)
-	b.env.boxes.Store(ctx.Self(), b)
-	if mine, is := b.Mailbox.(Owned); is {
+	b.env.mailboxes.Store(ctx.Self(), b)
+	if mine, is := b.Mailbox.(NamedMailbox); is {
 		mine.Belongs(ctx.Self().GetId())
 	}
-	b.Mailbox.RegisterHandlers(&gate{MessageInvoker: invoker, ctx: ctx, box: b}, dispatcher)
+	b.Mailbox.RegisterHandlers(&gate{MessageInvoker: invoker, ctx: ctx, mailbox: b}, dispatcher)
 }
 
-// Owned is a mailbox that wants to know whose it is. It is told before it gets its
+// NamedMailbox is a mailbox that wants to know whose it is. It is told before it gets its
 // handlers.
-type Owned interface{ Belongs(actor string) }
+type NamedMailbox interface{ Belongs(actor string) }
 
 // MailboxStat is the length of one actor's queue.
 type MailboxStat struct {

@@ -136,7 +136,7 @@ type phase int
 const (
 	running    phase = iota // as far as is known
 	restarting              // its restart is due later
-	over                    // given up
+	givenUp                 // given up
 )
 
 // step is what to do about one failure.
@@ -155,7 +155,7 @@ func (f *failures) next(now time.Time) step {
 	f.times = append(f.recent(now), now)
 	n := len(f.times)
 	if n > f.policy.Limit {
-		f.phase = over
+		f.phase = givenUp
 		return step{directive: f.policy.OnGiveUp, attempt: n}
 	}
 	f.phase = restarting

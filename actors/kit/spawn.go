@@ -8,9 +8,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// ErrLeaving is returned by a spawn from an actor that has been told Stopping or
+// ErrStopping is returned by a spawn from an actor that has been told Stopping or
 // Restarting.
-var ErrLeaving = errors.New("spawn: parent is stopping or restarting")
+var ErrStopping = errors.New("spawn: parent is stopping or restarting")
 
 // Option changes the props of an actor kind.
 type Option struct{ props actor.PropsOption }
@@ -31,7 +31,7 @@ func Supervise(s actor.SupervisorStrategy) Option {
 func (e *Env) Props(kind string, producer func() actor.Actor, opts ...Option) *actor.Props {
 	props := []actor.PropsOption{
 		actor.WithMailbox(func() actor.Mailbox {
-			return &box{safeMailbox: safeMailbox{Mailbox: e.mailbox()}, env: e, kind: kind}
+			return &trackedMailbox{safeMailbox: safeMailbox{Mailbox: e.mailbox()}, env: e, kind: kind}
 		}),
 		actor.WithSpawnFunc(e.spawn),
 		actor.WithSupervisor(e.Strategy(Policy{})),
@@ -47,8 +47,8 @@ func (e *Env) Props(kind string, producer func() actor.Actor, opts ...Option) *a
 // spawn checks the name before the library does, which would run the producer
 // first and then return the PID of the actor that has the name.
 func (e *Env) spawn(sys *actor.ActorSystem, id string, props *actor.Props, parent actor.SpawnerContext) (*actor.PID, error) {
-	if host, ok := parent.Actor().(*guarded); ok && host.leaving {
-		return nil, fmt.Errorf("%w: %s", ErrLeaving, id)
+	if host, ok := parent.Actor().(*guarded); ok && host.stopping {
+		return nil, fmt.Errorf("%w: %s", ErrStopping, id)
 	}
 	if _, taken := sys.ProcessRegistry.GetLocal(id); taken {
 		return nil, fmt.Errorf("%w: %s", actor.ErrNameExists, id)
@@ -68,7 +68,7 @@ func (e *Env) spawn(sys *actor.ActorSystem, id string, props *actor.Props, paren
 // never restarted. done is closed when it and all below it have stopped, for
 // whatever reason; its name is free again by then.
 func (e *Env) SpawnRoot(props *actor.Props, name string) (pid *actor.PID, done <-chan struct{}, err error) {
-	notice := &obituary{env: e, done: make(chan struct{})}
+	notice := &deathWatch{env: e, done: make(chan struct{})}
 	watcher, _ := e.sys.ProcessRegistry.Add(notice, "obituary"+e.sys.ProcessRegistry.NextId())
 	// Watched from before it starts: a watch that arrived while the actor stops
 	// would be answered before it has.
@@ -83,16 +83,16 @@ func (e *Env) SpawnRoot(props *actor.Props, name string) (pid *actor.PID, done <
 	return pid, notice.done, nil
 }
 
-// obituary is a process, in the library's sense, that waits for one Terminated.
-type obituary struct {
+// deathWatch is a process, in the library's sense, that waits for one Terminated.
+type deathWatch struct {
 	env  *Env
 	once sync.Once
 	done chan struct{}
 }
 
-func (o *obituary) SendUserMessage(*actor.PID, any) {}
+func (o *deathWatch) SendUserMessage(*actor.PID, any) {}
 
-func (o *obituary) SendSystemMessage(self *actor.PID, msg any) {
+func (o *deathWatch) SendSystemMessage(self *actor.PID, msg any) {
 	if _, ok := msg.(*actor.Terminated); ok {
 		o.once.Do(func() {
 			o.env.sys.ProcessRegistry.Remove(self)
@@ -101,4 +101,4 @@ func (o *obituary) SendSystemMessage(self *actor.PID, msg any) {
 	}
 }
 
-func (o *obituary) Stop(*actor.PID) {}
+func (o *deathWatch) Stop(*actor.PID) {}

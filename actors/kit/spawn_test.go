@@ -57,7 +57,7 @@ func TestSpawnWhileLeaving(t *testing.T) {
 			switch c.Message().(type) {
 			case *actor.Terminated, *actor.Stopping:
 				pid, err := c.SpawnNamed(r.props(spec{name: "late"}), "late")
-				require.ErrorIs(t, err, ErrLeaving)
+				require.ErrorIs(t, err, ErrStopping)
 				require.Nil(t, pid)
 			}
 		}})

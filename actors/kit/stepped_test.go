@@ -13,28 +13,28 @@ import (
 // the seed chooses, on the caller's goroutine.
 type stepped struct {
 	rng   *rand.Rand
-	ready []*steppedBox
+	ready []*steppedMailbox
 }
 
-type steppedBox struct {
+type steppedMailbox struct {
 	all               *stepped
 	system, user      []any
 	suspended, queued bool
 	invoker           actor.MessageInvoker
 }
 
-func (b *steppedBox) arm() {
+func (b *steppedMailbox) arm() {
 	if b.invoker != nil && !b.queued && (len(b.system) > 0 || !b.suspended && len(b.user) > 0) {
 		b.queued, b.all.ready = true, append(b.all.ready, b)
 	}
 }
 
-func (b *steppedBox) PostUserMessage(m any)   { b.user = append(b.user, m); b.arm() }
-func (b *steppedBox) PostSystemMessage(m any) { b.system = append(b.system, m); b.arm() }
-func (b *steppedBox) Start()                  { b.arm() }
-func (b *steppedBox) UserMessageCount() int   { return len(b.user) }
+func (b *steppedMailbox) PostUserMessage(m any)   { b.user = append(b.user, m); b.arm() }
+func (b *steppedMailbox) PostSystemMessage(m any) { b.system = append(b.system, m); b.arm() }
+func (b *steppedMailbox) Start()                  { b.arm() }
+func (b *steppedMailbox) UserMessageCount() int   { return len(b.user) }
 
-func (b *steppedBox) RegisterHandlers(i actor.MessageInvoker, _ actor.Dispatcher) { b.invoker = i }
+func (b *steppedMailbox) RegisterHandlers(i actor.MessageInvoker, _ actor.Dispatcher) { b.invoker = i }
 
 func (s *stepped) step() bool {
 	if len(s.ready) == 0 {
@@ -56,7 +56,7 @@ func (s *stepped) drain() {
 	}
 }
 
-func (b *steppedBox) deliver() {
+func (b *steppedMailbox) deliver() {
 	var m any
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -85,7 +85,7 @@ func TestStepped(t *testing.T) {
 	run := func(seed int64) []string {
 		s := &stepped{rng: rand.New(rand.NewSource(seed))}
 		r := newRig(t, func(o *Options) {
-			o.Mailbox = func() actor.Mailbox { return &steppedBox{all: s} }
+			o.Mailbox = func() actor.Mailbox { return &steppedMailbox{all: s} }
 			o.Rand = s.rng.Uint64
 		})
 		policy := &Policy{Scope: AllForOne, Backoff: second, Limit: 2, OnGiveUp: Escalate}

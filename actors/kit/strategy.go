@@ -53,7 +53,7 @@ func (s *strategy) HandleFailure(
 		s.restart(sup, host, child, due)
 		return
 	}
-	if host.leaving {
+	if host.stopping {
 		s.publish(child, reason, step{directive: Ignore})
 		return // all children have been told to stop
 	}
@@ -69,7 +69,7 @@ func (s *strategy) HandleFailure(
 	case Stop:
 		sup.StopChildren(s.affected(sup, child)...)
 	case Escalate:
-		s.hold(s.affected(sup, child)) // they end with the supervisor's instance
+		s.suspend(s.affected(sup, child)) // they end with the supervisor's instance
 		sup.EscalateFailure(reason, message)
 	case Ignore:
 	}
@@ -117,7 +117,7 @@ func (s *strategy) affected(sup supervisor, child *actor.PID) []*actor.PID {
 }
 
 func (s *strategy) schedule(sup supervisor, child *actor.PID, known *failures, next step) {
-	s.hold(s.affected(sup, child))
+	s.suspend(s.affected(sup, child))
 	self := sup.Self()
 	s.env.clock.AfterFunc(next.delay, func() {
 		s.env.sendSystem(self, &actor.Failure{Who: child, Reason: &restartDue{failures: known}})
@@ -132,14 +132,14 @@ func (s *strategy) restart(sup supervisor, host *guarded, child *actor.PID, due 
 	}
 	due.failures.restarted()
 	children := s.affected(sup, child)
-	s.hold(children) // those that were spawned since the failure
+	s.suspend(children) // those that were spawned since the failure
 	sup.RestartChildren(children...)
 }
 
-// hold suspends the children's user messages; their restart resumes them. So no
+// suspend suspends the children's user messages; their restart resumes them. So no
 // message is handled by an instance that is to be replaced, and what the others
 // of a group send to one another while they restart is handled by the new ones.
-func (s *strategy) hold(children []*actor.PID) {
+func (s *strategy) suspend(children []*actor.PID) {
 	for _, child := range children {
 		s.env.sendSystem(child, &actor.SuspendMailbox{})
 	}

@@ -36,7 +36,7 @@ type Env struct {
 	mailbox actor.MailboxProducer
 
 	root        *actor.RootContext // spawns under the guardian
-	boxes       sync.Map           // *actor.PID to *box, of the actors that live
+	mailboxes   sync.Map           // *actor.PID to *box, of the actors that live
 	deadLetters atomic.Uint64
 }
 
@@ -88,11 +88,11 @@ func (e *Env) DeadLetters() uint64 { return e.deadLetters.Load() }
 // Mailboxes are the queues of the actors that live, ordered by name.
 func (e *Env) Mailboxes() []MailboxStat {
 	var stats []MailboxStat
-	e.boxes.Range(func(pid, b any) bool {
+	e.mailboxes.Range(func(pid, b any) bool {
 		stats = append(stats, MailboxStat{
 			Actor:  pid.(*actor.PID).GetId(),
-			Kind:   b.(*box).kind,
-			Queued: b.(*box).UserMessageCount(),
+			Kind:   b.(*trackedMailbox).kind,
+			Queued: b.(*trackedMailbox).UserMessageCount(),
 		})
 		return true
 	})

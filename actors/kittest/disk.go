@@ -28,8 +28,8 @@ type Disk struct {
 }
 
 type fault struct {
-	prefix string
-	left   int
+	prefix    string
+	remaining int
 }
 
 // Block is a call that does not return before it is released.
@@ -160,8 +160,8 @@ func (d *Disk) blockFor(call string) *Block {
 
 func (d *Disk) failure(call string) error {
 	for _, f := range d.fails {
-		if f.left > 0 && strings.HasPrefix(call, f.prefix) {
-			f.left--
+		if f.remaining > 0 && strings.HasPrefix(call, f.prefix) {
+			f.remaining--
 			return ErrDisk
 		}
 	}

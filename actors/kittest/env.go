@@ -30,11 +30,11 @@ const Backoff = time.Second
 // Env is an actor system for a test.
 type Env struct {
 	*kit.Env
-	Clock *Clock
-	Logs  *logrustest.Hook
-	Bombs *Bombs
-	t     testing.TB
-	log   *logrus.Logger
+	Clock  *Clock
+	Logs   *logrustest.Hook
+	Panics *PanicInjector
+	t      testing.TB
+	log    *logrus.Logger
 }
 
 // Run runs a test in a bubble: there, [Env.Settle] means that no actor has
@@ -56,7 +56,7 @@ func New(t testing.TB) *Env {
 	log, hook := logrustest.NewNullLogger()
 	log.SetOutput(io.Discard)
 	log.SetLevel(logrus.TraceLevel)
-	e := &Env{Clock: NewClock(), Logs: hook, Bombs: &Bombs{}, t: t, log: log}
+	e := &Env{Clock: NewClock(), Logs: hook, Panics: &PanicInjector{}, t: t, log: log}
 	e.boot()
 	return e
 }
@@ -70,7 +70,7 @@ func (e *Env) Reboot() *Env {
 }
 
 func (e *Env) boot() {
-	e.Env = kit.New(kit.Options{Log: e.log, Clock: e.Clock, Mailbox: e.Bombs.mailbox})
+	e.Env = kit.New(kit.Options{Log: e.log, Clock: e.Clock, Mailbox: e.Panics.mailbox})
 }
 
 // Settle returns when no actor has anything left to do before the clock is
@@ -126,7 +126,7 @@ func (p *parent) Receive(ctx actor.Context) {
 // Crash makes an actor panic, after what it has in its mailbox. What becomes of
 // it is up to its supervisor.
 func (e *Env) Crash(pid *actor.PID) {
-	e.Send(pid, Bomb{})
+	e.Send(pid, InjectedPanic{})
 	e.Settle()
 }
 

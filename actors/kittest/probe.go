@@ -11,23 +11,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Patience is how long Expect waits for a message. It is real time outside of a
+// ExpectTimeout is how long Expect waits for a message. It is real time outside of a
 // bubble, and none inside of one.
-const Patience = 10 * time.Second
+const ExpectTimeout = 10 * time.Second
 
 // Probe is an actor that keeps what it gets until the test asks for it.
 type Probe struct {
 	PID *actor.PID
 
-	env    *Env
-	mu     sync.Mutex
-	answer func(any) any
-	unread []Letter
-	news   chan struct{} // holds one if unread has grown
+	env     *Env
+	mu      sync.Mutex
+	answer  func(any) any
+	unread  []Envelope
+	arrived chan struct{} // holds one if unread has grown
 }
 
-// Letter is a message with its sender, which may be nil.
-type Letter struct {
+// Envelope is a message with its sender, which may be nil.
+type Envelope struct {
 	Message any
 	Sender  *actor.PID
 }
@@ -35,7 +35,7 @@ type Letter struct {
 // Probe starts a probe of that name.
 func (e *Env) Probe(name string) *Probe {
 	e.t.Helper()
-	p := &Probe{env: e, news: make(chan struct{}, 1)}
+	p := &Probe{env: e, arrived: make(chan struct{}, 1)}
 	pid, _, err := e.SpawnRoot(e.Props("probe", func() actor.Actor { return p }), name)
 	require.NoError(e.t, err)
 	p.PID = pid
@@ -57,9 +57,9 @@ func (p *Probe) Receive(ctx actor.Context) {
 			return
 		}
 	}
-	p.unread = append(p.unread, Letter{ctx.Message(), ctx.Sender()})
+	p.unread = append(p.unread, Envelope{ctx.Message(), ctx.Sender()})
 	select {
-	case p.news <- struct{}{}:
+	case p.arrived <- struct{}{}:
 	default:
 	}
 }
@@ -113,25 +113,25 @@ func Expect[M any](p *Probe) M {
 // ExpectFrom is Expect, and tells who sent the message.
 func ExpectFrom[M any](p *Probe) (M, *actor.PID) {
 	p.env.t.Helper()
-	timeout := time.After(Patience)
+	timeout := time.After(ExpectTimeout)
 	for {
 		if l, ok := take[M](p); ok {
 			return l.Message.(M), l.Sender
 		}
 		select {
-		case <-p.news:
+		case <-p.arrived:
 		case <-timeout:
 			require.FailNow(p.env.t, "a message has not come", "%s waits for %T and has %s", p.PID.Id, *new(M), typesOf(p))
 		}
 	}
 }
 
-func take[M any](p *Probe) (Letter, bool) {
+func take[M any](p *Probe) (Envelope, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.unread, func(l Letter) bool { _, ok := l.Message.(M); return ok })
+	i := slices.IndexFunc(p.unread, func(l Envelope) bool { _, ok := l.Message.(M); return ok })
 	if i < 0 {
-		return Letter{}, false
+		return Envelope{}, false
 	}
 	l := p.unread[i]
 	p.unread = slices.Delete(p.unread, i, i+1)

@@ -3,7 +3,7 @@
 //
 // It owns who holds what and who waits for what, and the files that say so:
 // locks.data and the journal of the changes since. It may be called as WConfD is
-// (messages.LockCall), and is told by the queue which jobs are over, and by the
+// (messages.CallLocks), and is told by the queue which jobs are over, and by the
 // port which owners are dead. It tells those who wait what they have got, and
 // never before that is written. After a crash it reads its files again; calls
 // that were not answered come again.
@@ -23,7 +23,7 @@ import (
 // Owners is the port to the processes that own locks or want some, known by
 // livelock and pid.
 type Owners interface {
-	// Watch has the actor told, once, with messages.OwnerDead, when nobody
+	// Watch has the actor told, once, with messages.OwnerDied, when nobody
 	// holds the livelock any more; at once where that is so already. To watch
 	// what is watched changes nothing, but another pid is remembered.
 	Watch(livelock string, pid int)
@@ -43,17 +43,17 @@ type Owners interface {
 // are told of each new incarnation. Fence is how long a new master of a cluster grants
 // nothing; 0 where no jobs of another one can be at work.
 type Config struct {
-	Env       *kit.Env
-	Store     *actor.PID
-	Queue     *actor.PID
-	Clients   []*actor.PID
-	Followers []*actor.PID // are told of each change of locks, once there are any
-	Scheduler *actor.PID
-	Owners    Owners
-	Settings  lock.Settings
-	Boot      string
-	Self      lock.Owner
-	Fence     time.Duration
+	Env         *kit.Env
+	Store       *actor.PID
+	Queue       *actor.PID
+	Clients     []*actor.PID
+	Subscribers []*actor.PID // are told of each change of locks, once there are any
+	Scheduler   *actor.PID
+	Owners      Owners
+	Settings    lock.Settings
+	Boot        string
+	Self        lock.Owner
+	Fence       time.Duration
 }
 
 // Props makes the lock manager. Its incarnations are numbered from 1.
@@ -63,7 +63,7 @@ func Props(c Config) *actor.Props {
 	return c.Env.Props("locks", func() actor.Actor {
 		incarnation++
 		return &locks{config: c, incarnation: incarnation, fence: fence, store: store.NewClient(c.Store, incarnation),
-			number: uint64(incarnation) << 32, owners: newOwners(), waiters: map[lock.Owner]*waiter{}, withheld: map[int64]bool{}}
+			number: uint64(incarnation) << 32, owners: newOwners(), waiters: map[lock.Owner]*waiter{}, paused: map[int64]bool{}}
 	})
 }
 
@@ -74,33 +74,33 @@ type locks struct {
 	fence       lock.Fence
 	fenced      bool // and it is not over yet
 
-	state  *lock.State       // nil until the files have been read
-	held   []held            // what was asked before
-	broken *messages.Failure // why there is none for longer
-	tries  int               // to read and write the files, in a row
+	state       *lock.State       // nil until the files have been read
+	deferred    []deferredMessage // what was asked before
+	unavailable *messages.Failure // why there is none for longer
+	tries       int               // to read and write the files, in a row
 
-	journal     journal
-	owners      owners
-	waiters     map[lock.Owner]*waiter
-	withheld    map[int64]bool // jobs that may not be given locks
-	told        bool           // all of them are known
-	untold      []*putOff      // what jobs have asked for before
-	number      uint64         // of the last waiter
-	quarantined []string
-	draining    *actor.PID
+	journal       journal
+	owners        owners
+	waiters       map[lock.Owner]*waiter
+	paused        map[int64]bool  // jobs that may not be given locks
+	pausesKnown   bool            // all of them are known
+	deferredCalls []*deferredCall // what jobs have asked for before
+	number        uint64          // of the last waiter
+	quarantined   []string
+	draining      *actor.PID
 }
 
-type held struct {
+type deferredMessage struct {
 	message any
 	sender  *actor.PID
 }
 
-// recoverAgain is due some time after the files could not be read or written.
-type recoverAgain struct{ incarnation uint32 }
+// retryRecover is due some time after the files could not be read or written.
+type retryRecover struct{ incarnation uint32 }
 
 func (l *locks) Receive(ctx actor.Context) {
 	if l.store.Handle(ctx) {
-		l.tellDrained(ctx)
+		l.sendDrained(ctx)
 		return
 	}
 	l.handle(ctx, ctx.Message(), ctx.Sender())
@@ -109,41 +109,41 @@ func (l *locks) Receive(ctx actor.Context) {
 func (l *locks) handle(ctx actor.Context, message any, sender *actor.PID) {
 	switch m := message.(type) {
 	case *actor.Started:
-		l.store.Hello(ctx)
-		l.begin(ctx)
-	case *fenceOver:
-		l.fenceOver(ctx, m)
-	case *recoverAgain:
+		l.store.Connect(ctx)
+		l.startAfterFence(ctx)
+	case *fenceExpired:
+		l.fenceExpired(ctx, m)
+	case *retryRecover:
 		if m.incarnation == l.incarnation {
 			l.recover(ctx)
 		}
-	case *messages.LockCall:
+	case *messages.CallLocks:
 		l.call(ctx, m, sender)
-	case *messages.JobOver:
-		l.jobOver(ctx, m)
-	case *messages.OwnerDead:
+	case *messages.JobCleanedUp:
+		l.jobCleanedUp(ctx, m)
+	case *messages.OwnerDied:
 		l.ownerDead(ctx, m.Livelock)
-	case *messages.OwnersDead:
+	case *messages.OwnersProbed:
 		l.ownersDead(ctx, m, sender)
-	case *waitOver:
-		l.waitOver(ctx, m)
-	case *putOffOver:
-		l.putOffOver(ctx, m)
+	case *waitExpired:
+		l.waitExpired(ctx, m)
+	case *deferredCallExpired:
+		l.deferredCallExpired(ctx, m)
 	case *messages.QueueStarted:
-		l.askAgain(ctx)
-	case *messages.WithholdLocks:
-		l.withhold(ctx, m)
-	case *messages.WithholdingTold:
-		l.withholdingTold(ctx, m)
-	case *messages.AskLocks:
+		l.repeatCleanupRequests(ctx)
+	case *messages.SetLockPause:
+		l.setPause(ctx, m)
+	case *messages.SetLockPauses:
+		l.pausesListed(ctx, m)
+	case *messages.PublishLocks:
 		if l.ready(message, sender) {
-			l.tellScheduler(ctx, l.state.Owners(), true)
+			l.publishLocks(ctx, l.state.Owners(), true)
 		}
-	case *messages.ConfigChanged:
+	case *messages.ConfigPublished:
 		l.configChanged(ctx, m)
 	case *messages.Drain:
 		l.draining = sender
-		l.tellDrained(ctx)
+		l.sendDrained(ctx)
 	default:
 		kit.Unexpected(ctx)
 	}
@@ -153,20 +153,20 @@ func (l *locks) handle(ctx actor.Context, message any, sender *actor.PID) {
 // ready reports whether the lock manager may act on a message; it keeps one for
 // later that it may not act on yet.
 func (l *locks) ready(message any, sender *actor.PID) bool {
-	if l.state == nil && l.broken == nil {
-		l.held = append(l.held, held{message, sender})
+	if l.state == nil && l.unavailable == nil {
+		l.deferred = append(l.deferred, deferredMessage{message, sender})
 	}
 	return l.state != nil
 }
 
-func (l *locks) tellDrained(ctx actor.Context) {
-	if l.draining == nil || l.state == nil && l.broken == nil && !l.fenced || l.journal.writing || len(l.journal.records) > 0 {
+func (l *locks) sendDrained(ctx actor.Context) {
+	if l.draining == nil || l.state == nil && l.unavailable == nil && !l.fenced || l.journal.writing || len(l.journal.records) > 0 {
 		return
 	}
-	if l.broken == nil && l.journal.length > 0 {
+	if l.unavailable == nil && l.journal.length > 0 {
 		l.fold(ctx, lock.Encode(l.state.Snapshot())) // what is left behind is Ganeti's file, and whole
 		return
 	}
-	ctx.Request(l.draining, &messages.Drained{})
+	ctx.Request(l.draining, &messages.DrainResult{})
 	l.draining = nil
 }

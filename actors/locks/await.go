@@ -15,9 +15,9 @@ import (
 // keeps its place.
 const awaitMax = 10 * time.Minute
 
-// Awaited is the answer to AwaitLocks. Neither granted nor withdrawn means that
+// AwaitResult is the answer to AwaitLocks. Neither granted nor withdrawn means that
 // the time is up; the blockers are who was in the way when the call came.
-type Awaited struct {
+type AwaitResult struct {
 	Granted   bool         `json:"granted"`
 	Withdrawn bool         `json:"withdrawn"`
 	Blockers  []lock.Owner `json:"blockers"`
@@ -25,19 +25,19 @@ type Awaited struct {
 
 // waiter is a call that waits for its owner's request to be granted.
 type waiter struct {
-	question *question
+	call     *clientCall
 	blockers []lock.Owner
 	number   uint64
 	stop     func() bool
 }
 
-// waitOver: the time of a waiter is up.
-type waitOver struct {
+// waitExpired: the time of a waiter is up.
+type waitExpired struct {
 	owner  lock.Owner
 	number uint64
 }
 
-func (l *locks) await(ctx actor.Context, q *question) {
+func (l *locks) await(ctx actor.Context, q *clientCall) {
 	var seconds float64
 	p, err := lock.PendingArguments(q.args, &seconds)
 	if err != nil {
@@ -45,12 +45,12 @@ func (l *locks) await(ctx actor.Context, q *question) {
 		return
 	}
 	wait := time.Duration(min(max(seconds, 0), awaitMax.Seconds()) * float64(time.Second))
-	if l.putsOff(ctx, p.Owner, q, wait) {
+	if l.deferUntilPausesKnown(ctx, p.Owner, q, wait) {
 		return
 	}
-	if l.mayNot(p.Owner) {
+	if l.isPaused(p.Owner) {
 		l.release(ctx, p.Owner) // it may have got some since the lock manager started
-		l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, Awaited{Withdrawn: true}, f) })
+		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, AwaitResult{Withdrawn: true}, f) })
 		return
 	}
 	u, err := l.state.SafeUpdateWaiting(l.config.Env.Clock().Now(), p)
@@ -60,33 +60,33 @@ func (l *locks) await(ctx actor.Context, q *question) {
 	}
 	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
 	if u.Granted {
-		l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, Awaited{Granted: true}, f) })
+		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, AwaitResult{Granted: true}, f) })
 		return
 	}
 	// To ask again with another priority is how a client changes it.
 	l.changed(ctx, lock.CallResult{Changed: l.state.Reprioritise(p.Owner, p.Priority).Changed})
-	l.replace(ctx, p.Owner, q)
+	l.replaceWaiter(ctx, p.Owner, q)
 	l.number++
-	w := &waiter{question: q, blockers: u.Blockers, number: l.number}
-	w.stop = kit.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), wait, ctx.Self(), &waitOver{p.Owner, w.number})
+	w := &waiter{call: q, blockers: u.Blockers, number: l.number}
+	w.stop = kit.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), wait, ctx.Self(), &waitExpired{p.Owner, w.number})
 	l.waiters[p.Owner] = w
 }
 
-// replace ends the former call of an owner that asks again: it has lost the
+// replaceWaiter ends the former call of an owner that asks again: it has lost the
 // connection on which it waited. If it has not, the call has only been sent twice
 // (LocksStarted), and has one answer.
-func (l *locks) replace(ctx actor.Context, o lock.Owner, q *question) {
+func (l *locks) replaceWaiter(ctx actor.Context, o lock.Owner, q *clientCall) {
 	w := l.takeWaiter(o)
-	if w == nil || w.question.request == q.request && w.question.sender.Equal(q.sender) {
+	if w == nil || w.call.request == q.request && w.call.sender.Equal(q.sender) {
 		return
 	}
-	l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { w.question.answer(ctx, Awaited{Blockers: w.blockers}, f) })
+	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { w.call.answer(ctx, AwaitResult{Blockers: w.blockers}, f) })
 }
 
-func (l *locks) waitOver(ctx actor.Context, m *waitOver) {
+func (l *locks) waitExpired(ctx actor.Context, m *waitExpired) {
 	if w := l.waiters[m.owner]; w != nil && w.number == m.number {
 		l.takeWaiter(m.owner)
-		l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { w.question.answer(ctx, Awaited{Blockers: w.blockers}, f) })
+		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { w.call.answer(ctx, AwaitResult{Blockers: w.blockers}, f) })
 	}
 }
 
@@ -100,27 +100,27 @@ func (l *locks) takeWaiter(o lock.Owner) *waiter {
 	return w
 }
 
-// wake tells an owner that it has got what it waited for: on its connection, if
+// notifyGranted tells an owner that it has got what it waited for: on its connection, if
 // it waits there, or else by a signal (locks.md 2.4).
-func (l *locks) wake(ctx actor.Context, o lock.Owner) {
+func (l *locks) notifyGranted(ctx actor.Context, o lock.Owner) {
 	w := l.takeWaiter(o)
-	l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) {
+	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) {
 		switch {
 		case w != nil:
-			w.question.answer(ctx, Awaited{Granted: true}, f)
+			w.call.answer(ctx, AwaitResult{Granted: true}, f)
 		case f == nil:
 			l.config.Owners.Wake(o.Livelock, o.PID)
 		}
 	})
 }
 
-// withdrawn tells an owner that its request does not wait any more.
-func (l *locks) withdrawn(ctx actor.Context, o lock.Owner) {
+// notifyWithdrawn tells an owner that its request does not wait any more.
+func (l *locks) notifyWithdrawn(ctx actor.Context, o lock.Owner) {
 	w := l.takeWaiter(o)
-	l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { w.question.answer(ctx, Awaited{Withdrawn: true}, f) })
+	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { w.call.answer(ctx, AwaitResult{Withdrawn: true}, f) })
 }
 
-func (l *locks) waits(ctx actor.Context, q *question) {
+func (l *locks) waits(ctx actor.Context, q *clientCall) {
 	now := l.config.Env.Clock().Now()
 	waits := []answer.LockWait{}
 	for _, p := range l.state.Pending() {
@@ -136,7 +136,7 @@ func (l *locks) waits(ctx actor.Context, q *question) {
 		}
 		waits = append(waits, w)
 	}
-	l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, waits, f) })
+	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, waits, f) })
 }
 
 func ownerOf(o lock.Owner) answer.LockOwner {

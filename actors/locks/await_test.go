@@ -46,7 +46,7 @@ func TestAwaitIsGrantedLater(t *testing.T) {
 		b.Advance(time.Minute) // the time is not up for who has got it
 		waiter.Quiet()
 		write.Release()
-		require.Equal(t, locks.Awaited{Granted: true}, waiter.awaited())
+		require.Equal(t, locks.AwaitResult{Granted: true}, waiter.awaited())
 		require.Empty(t, b.port.since("wake"))
 	})
 }
@@ -59,7 +59,7 @@ func TestAwaitTimesOut(t *testing.T) {
 		b.Advance(1500*time.Millisecond - 1)
 		waiter.Quiet()
 		b.Advance(1)
-		require.Equal(t, locks.Awaited{Blockers: []lock.Owner{jobOne}}, waiter.awaited())
+		require.Equal(t, locks.AwaitResult{Blockers: []lock.Owner{jobOne}}, waiter.awaited())
 		waiter.call("hasPendingRequest", "["+job(2)+"]")
 		require.Equal(t, "true", waiter.result()) // it goes on waiting
 		holder.free()
@@ -117,7 +117,7 @@ func TestAwaitIsWithdrawn(t *testing.T) {
 			write.Release()
 			b.Settle()
 			other.result()
-			require.Equal(t, locks.Awaited{Withdrawn: true}, waiter.awaited())
+			require.Equal(t, locks.AwaitResult{Withdrawn: true}, waiter.awaited())
 			_, more := b.Clock.Next()
 			require.False(t, more)
 		})
@@ -133,7 +133,7 @@ func TestAwaitAgainOnAnotherConnection(t *testing.T) {
 		late.await("node/a:exclusive", 60)
 		b.Advance(30 * time.Second)
 		next.await("node/a:exclusive", 60)
-		require.Equal(t, locks.Awaited{Blockers: []lock.Owner{jobOne}}, former.awaited())
+		require.Equal(t, locks.AwaitResult{Blockers: []lock.Owner{jobOne}}, former.awaited())
 		b.Advance(40 * time.Second) // the former one's time is no longer counted
 		require.False(t, late.awaited().Granted)
 		next.Quiet()
@@ -202,7 +202,7 @@ func TestCallsBeforeTheFilesAreRead(t *testing.T) {
 		reading.Entered()
 		c := b.caller(job(2))
 		c.update("node/a:exclusive")
-		b.queue.Ask(b.locks, &messages.JobOver{Id: 3})
+		b.queue.Ask(b.locks, &messages.JobCleanedUp{Id: 3})
 		c.Quiet()
 		b.told.Quiet()
 		reading.Release()

@@ -18,20 +18,20 @@ type noDisk struct{ data []byte }
 
 func (d *noDisk) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
-	case *messages.AskStore:
-		ctx.Respond(&messages.StoreStarted{Epoch: 1})
-	case *messages.StoreRequest:
-		a := &messages.StoreAnswer{Request: m.Request, What: &messages.StoreAnswer_Files{Files: &messages.FilesDone{}}}
+	case *messages.AnnounceStore:
+		ctx.Respond(&messages.StoreStarted{Incarnation: 1})
+	case *messages.AccessStore:
+		a := &messages.AccessStoreResult{Request: m.Request, What: &messages.AccessStoreResult_Files{Files: &messages.ChangeFilesResult{}}}
 		if read := m.GetRead(); read != nil {
-			content := &messages.FileRead{Content: d.data, Missing: read.Path != paths.LocksPath}
-			a.What = &messages.StoreAnswer_Read{Read: content}
+			content := &messages.ReadFileResult{Content: d.data, Missing: read.Path != paths.LocksPath}
+			a.What = &messages.AccessStoreResult_Read{Read: content}
 		}
 		ctx.Respond(a)
 	}
 }
 
-// held are the locks of so many nodes, ten to an owner.
-func held(others int) []byte {
+// deferredMessage are the locks of so many nodes, ten to an owner.
+func deferredMessage(others int) []byte {
 	var snapshot lock.Snapshot
 	for n := range others {
 		if n%10 == 0 {
@@ -49,7 +49,7 @@ func BenchmarkTakeAndFree(b *testing.B) {
 	for _, others := range []int{10, 100_000} {
 		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {
 			e := kittest.New(b)
-			data := held(others)
+			data := deferredMessage(others)
 			disk, _, err := e.SpawnRoot(e.Props("disk", func() actor.Actor { return &noDisk{data} }), "disk")
 			if err != nil {
 				b.Fatal(err)
@@ -71,8 +71,8 @@ func BenchmarkTakeAndFree(b *testing.B) {
 			n := uint64(0)
 			do := func(function string, args []byte) {
 				n++
-				client.Ask(pid, &messages.LockCall{Request: n, Function: function, Args: args})
-				if a := kittest.Expect[*messages.LockAnswered](client); a.Failure != nil || string(a.Result) != "[]" {
+				client.Ask(pid, &messages.CallLocks{Request: n, Function: function, Args: args})
+				if a := kittest.Expect[*messages.CallLocksResult](client); a.Failure != nil || string(a.Result) != "[]" {
 					b.Fatal(a)
 				}
 			}

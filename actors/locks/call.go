@@ -14,18 +14,18 @@ import (
 )
 
 // functions that the lock manager has beside those of core/lock.
-var functions = map[string]func(*locks, actor.Context, *question){
-	"cleanupLocks": bare(func(l *locks, ctx actor.Context, q *question) { l.probe(ctx, q.request, q.sender) }),
+var functions = map[string]func(*locks, actor.Context, *clientCall){
+	"cleanupLocks": noArgs(func(l *locks, ctx actor.Context, q *clientCall) { l.probe(ctx, q.request, q.sender) }),
 	AwaitLocks:     (*locks).await,
 	PassBGL:        (*locks).passBGL,
-	Rows:           bare((*locks).rows),
-	Waits:          bare((*locks).waits),
-	Status:         bare((*locks).status),
+	Rows:           noArgs((*locks).monitorRows),
+	Waits:          noArgs((*locks).waits),
+	Status:         noArgs((*locks).managerStatus),
 }
 
-// bare is for functions that take no arguments.
-func bare(serve func(*locks, actor.Context, *question)) func(*locks, actor.Context, *question) {
-	return func(l *locks, ctx actor.Context, q *question) {
+// noArgs is for functions that take no arguments.
+func noArgs(serve func(*locks, actor.Context, *clientCall)) func(*locks, actor.Context, *clientCall) {
+	return func(l *locks, ctx actor.Context, q *clientCall) {
 		if err := lock.Arguments(q.args); err != nil {
 			q.answer(ctx, nil, badArguments(err))
 			return
@@ -52,24 +52,24 @@ const (
 	Status = "lockstepLockStatus"
 )
 
-// Standing is how the lock manager stands.
-type Standing struct {
+// ManagerStatus is how the lock manager stands.
+type ManagerStatus struct {
 	Owners      int      `json:"owners"`
 	Waiting     int      `json:"waiting"`
 	Quarantined []string `json:"quarantined"`
 	Failure     string   `json:"failure,omitempty"` // why no lock is given
 }
 
-// question is a call and who wants the answer.
-type question struct {
-	call    *messages.LockCall
+// clientCall is a call and who wants the answer.
+type clientCall struct {
+	call    *messages.CallLocks
 	request uint64
 	sender  *actor.PID
 	args    []json.RawMessage
 }
 
-func (q *question) answer(ctx actor.Context, result any, f *messages.Failure) {
-	a := &messages.LockAnswered{Request: q.request, Failure: f}
+func (q *clientCall) answer(ctx actor.Context, result any, f *messages.Failure) {
+	a := &messages.CallLocksResult{Request: q.request, Failure: f}
 	if f == nil {
 		encoded, err := json.Marshal(result)
 		if err != nil {
@@ -80,16 +80,16 @@ func (q *question) answer(ctx actor.Context, result any, f *messages.Failure) {
 	ctx.Send(q.sender, a)
 }
 
-func generic(text string) *messages.Failure {
+func genericError(text string) *messages.Failure {
 	return &messages.Failure{Class: "GenericError", Text: text}
 }
 
 // badArguments is Ganeti's answer to arguments that are not what a function takes.
-func badArguments(err error) *messages.Failure { return generic("RPC input: " + err.Error()) }
+func badArguments(err error) *messages.Failure { return genericError("RPC input: " + err.Error()) }
 
 // call answers a call, at once or when what it has changed is written.
-func (l *locks) call(ctx actor.Context, m *messages.LockCall, sender *actor.PID) {
-	q := &question{call: m, request: m.Request, sender: sender}
+func (l *locks) call(ctx actor.Context, m *messages.CallLocks, sender *actor.PID) {
+	q := &clientCall{call: m, request: m.Request, sender: sender}
 	if err := json.Unmarshal(m.Args, &q.args); err != nil {
 		q.answer(ctx, nil, badArguments(err))
 		return
@@ -98,9 +98,9 @@ func (l *locks) call(ctx actor.Context, m *messages.LockCall, sender *actor.PID)
 		functions[Status](l, ctx, q)
 		return
 	}
-	if !l.ready(m, sender) && (l.broken == nil || m.Function != Status) {
-		if l.broken != nil {
-			q.answer(ctx, nil, l.broken)
+	if !l.ready(m, sender) && (l.unavailable == nil || m.Function != Status) {
+		if l.unavailable != nil {
+			q.answer(ctx, nil, l.unavailable)
 		}
 		return
 	}
@@ -111,7 +111,7 @@ func (l *locks) call(ctx actor.Context, m *messages.LockCall, sender *actor.PID)
 	c, err := lock.ParseCall(m.Function, q.args)
 	switch {
 	case errors.Is(err, lock.ErrNoFunction):
-		q.answer(ctx, nil, generic("No such method: "+m.Function))
+		q.answer(ctx, nil, genericError("No such method: "+m.Function))
 	case err != nil:
 		q.answer(ctx, nil, badArguments(err))
 	default:
@@ -119,9 +119,9 @@ func (l *locks) call(ctx actor.Context, m *messages.LockCall, sender *actor.PID)
 	}
 }
 
-func (l *locks) do(ctx actor.Context, c lock.Call, q *question) {
-	if c.Opportunistic && l.mayNot(c.Owner) { // nothing of a choice is free; when it waits, it hears that it is paused
-		l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, []lock.Lock{}, f) })
+func (l *locks) do(ctx actor.Context, c lock.Call, q *clientCall) {
+	if c.Opportunistic && l.isPaused(c.Owner) { // nothing of a choice is free; when it waits, it hears that it is paused
+		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, []lock.Lock{}, f) })
 		return
 	}
 	a, err := c.Do(l.state, l.config.Env.Clock().Now())
@@ -135,29 +135,29 @@ func (l *locks) do(ctx actor.Context, c lock.Call, q *question) {
 	if err != nil {
 		panic(fmt.Errorf("the answer to %s cannot be encoded: %w", c.Function, err))
 	}
-	l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, json.RawMessage(encoded), f) })
+	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, json.RawMessage(encoded), f) })
 }
 
 // deny answers with an error, which is about how things stand, too.
-func (l *locks) deny(ctx actor.Context, q *question, err error) {
-	l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) {
-		q.answer(ctx, nil, cmp.Or(f, generic(err.Error())))
+func (l *locks) deny(ctx actor.Context, q *clientCall, err error) {
+	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) {
+		q.answer(ctx, nil, cmp.Or(f, genericError(err.Error())))
 	})
 }
 
 // refuse answers what was held back for a state that there will not be soon.
-func (l *locks) refuse(ctx actor.Context, h held, f *messages.Failure) {
+func (l *locks) refuse(ctx actor.Context, h deferredMessage, f *messages.Failure) {
 	switch m := h.message.(type) {
-	case *messages.LockCall:
-		ctx.Send(h.sender, &messages.LockAnswered{Request: m.Request, Failure: f})
-	case *messages.OwnersDead:
+	case *messages.CallLocks:
+		ctx.Send(h.sender, &messages.CallLocksResult{Request: m.Request, Failure: f})
+	case *messages.OwnersProbed:
 		if m.Request != 0 {
-			ctx.Send(h.sender, &messages.LockAnswered{Request: m.Request, Failure: f})
+			ctx.Send(h.sender, &messages.CallLocksResult{Request: m.Request, Failure: f})
 		}
 	}
 }
 
-func (l *locks) passBGL(ctx actor.Context, q *question) {
+func (l *locks) passBGL(ctx actor.Context, q *clientCall) {
 	var from lock.Owner
 	if err := lock.Arguments(q.args, &from); err != nil {
 		q.answer(ctx, nil, badArguments(err))
@@ -165,7 +165,7 @@ func (l *locks) passBGL(ctx actor.Context, q *question) {
 	}
 	done := func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, []any{}, f) }
 	if l.state.Allocation().Mode(l.config.Self, lock.BGL) == lock.Exclusive {
-		l.deliver(ctx, done) // the call has come before
+		l.notifyWhenWritten(ctx, done) // the call has come before
 		return
 	}
 	if l.state.Allocation().Mode(from, lock.BGL) != lock.Exclusive {
@@ -183,11 +183,11 @@ func (l *locks) passBGL(ctx actor.Context, q *question) {
 	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
 	u = l.state.ReleaseMatching(now, from, func(freed lock.Lock) bool { return freed == lock.BGL })
 	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
-	l.deliver(ctx, done)
+	l.notifyWhenWritten(ctx, done)
 }
 
-// rows is the lock monitor in the order of the query's answer (queue.md 2.6).
-func (l *locks) rows(ctx actor.Context, q *question) {
+// monitorRows is the lock monitor in the order of the query's answer (queue.md 2.6).
+func (l *locks) monitorRows(ctx actor.Context, q *clientCall) {
 	state := l.state.MonitorRows()
 	lock.SortMonitorRows(state)
 	rows := make([]answer.Lock, len(state))
@@ -204,17 +204,17 @@ func (l *locks) rows(ctx actor.Context, q *question) {
 		}
 		rows[i] = row
 	}
-	l.deliver(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, rows, f) })
+	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, rows, f) })
 }
 
-// status is answered at once, and also when nothing else is.
-func (l *locks) status(ctx actor.Context, q *question) {
-	s := Standing{Owners: l.owners.len(), Waiting: len(l.untold), Quarantined: append([]string{}, l.quarantined...)}
+// managerStatus is answered at once, and also when nothing else is.
+func (l *locks) managerStatus(ctx actor.Context, q *clientCall) {
+	s := ManagerStatus{Owners: l.owners.len(), Waiting: len(l.deferredCalls), Quarantined: append([]string{}, l.quarantined...)}
 	if l.state != nil {
 		s.Waiting += len(l.state.Pending())
 	}
-	if l.broken != nil {
-		s.Failure = l.broken.Text
+	if l.unavailable != nil {
+		s.Failure = l.unavailable.Text
 	}
 	q.answer(ctx, s, nil)
 }

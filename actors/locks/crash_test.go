@@ -22,7 +22,7 @@ func (c *caller) persist(function, args string) string {
 	c.call(function, args)
 	for range 10 {
 		for _, m := range c.Unread() {
-			if a := m.(*messages.LockAnswered); a.Request == c.asked {
+			if a := m.(*messages.CallLocksResult); a.Request == c.asked {
 				require.Nil(c.bench, a.Failure)
 				return string(a.Result)
 			}
@@ -44,8 +44,8 @@ func (b *bench) wait() { b.Advance(kittest.Backoff) }
 // does not depend on crashes.
 func aLife(b *bench) {
 	b.queue.Answer(func(m any) any {
-		if m, asked := m.(*messages.AskJobOver); asked {
-			return &messages.JobOver{Id: m.Id}
+		if m, asked := m.(*messages.AwaitJobCleanup); asked {
+			return &messages.JobCleanedUp{Id: m.Id}
 		}
 		return nil
 	})
@@ -62,14 +62,14 @@ func aLife(b *bench) {
 	b.Settle()
 	b.wait()
 	b.port.dead["/live/tool"] = true
-	b.Send(b.locks, &messages.OwnerDead{Livelock: "/live/tool"})
+	b.Send(b.locks, &messages.OwnerDied{Livelock: "/live/tool"})
 	b.Settle()
 	b.wait() // if the news was lost, the next incarnation finds out
 	if b.told.Unread(); len(three.Unread()) == 0 {
 		require.Contains(b, three.persist(locks.AwaitLocks, args), `"granted":true`)
 	}
 	b.port.dead[livelock(1)] = true
-	b.Send(b.locks, &messages.OwnerDead{Livelock: livelock(1)})
+	b.Send(b.locks, &messages.OwnerDied{Livelock: livelock(1)})
 	b.Settle()
 	b.wait()
 	b.Send(b.locks, &messages.QueueStarted{}) // as the queue would, for the answer that has not come
@@ -86,21 +86,21 @@ const (
 )
 
 // live runs it, with one panic.
-func live(t *testing.T, at kittest.Place, nth int, when kittest.When) (delivered map[kittest.Place]int, fired bool) {
+func live(t *testing.T, at kittest.DeliveryKind, nth int, when kittest.When) (delivered map[kittest.DeliveryKind]int, fired bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		e := kittest.New(t)
 		b := newBench(t, e, kittest.NewDisk(nil))
-		e.Bombs.Arm(at, nth, when)
+		e.Panics.Arm(at, nth, when)
 		b.start()
 		b.wait()
 		aLife(b)
-		delivered, fired = e.Bombs.Delivered(), e.Bombs.Fired()
-		e.Bombs.Arm(kittest.Place{}, 1, kittest.Before)
+		delivered, fired = e.Panics.Delivered(), e.Panics.Fired()
+		e.Panics.Arm(kittest.DeliveryKind{}, 1, kittest.Before)
 		require.Equal(t, afterALife, b.status())
 		require.Equal(t, afterALife, b.onDisk())
-		require.Empty(t, b.standing().Quarantined)
-		require.Zero(t, b.standing().Waiting)
+		require.Empty(t, b.managerStatus().Quarantined)
+		require.Zero(t, b.managerStatus().Waiting)
 	})
 	return delivered, fired
 }
@@ -108,8 +108,8 @@ func live(t *testing.T, at kittest.Place, nth int, when kittest.When) (delivered
 // A crash at any message, of the lock manager or the store before it, loses
 // nothing that was answered, and leaves what the disk has.
 func TestACrashAtEveryMessage(t *testing.T) {
-	delivered, _ := live(t, kittest.Place{}, 1, kittest.Before)
-	var places []kittest.Place
+	delivered, _ := live(t, kittest.DeliveryKind{}, 1, kittest.Before)
+	var places []kittest.DeliveryKind
 	for at := range delivered {
 		own := strings.HasPrefix(at.Message, "*messages.") || strings.HasPrefix(at.Message, "*locks.") || at.Message == "*actor.Started"
 		if own && (at.Actor == "above-locks/locks" || strings.HasPrefix(at.Actor, "above-store/store")) {
@@ -117,7 +117,7 @@ func TestACrashAtEveryMessage(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(places), 8)
-	slices.SortFunc(places, func(a, b kittest.Place) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(places, func(a, b kittest.DeliveryKind) int { return strings.Compare(a.String(), b.String()) })
 	runs, fired := 0, 0
 	for _, at := range places {
 		for nth := 1; nth <= delivered[at]; nth++ {
@@ -144,10 +144,10 @@ func TestACrashBetweenTheWriteAndTheNews(t *testing.T) {
 		holder.gets("node/a:exclusive")
 		waiter.await("node/a:exclusive", 60)
 		b.Settle()
-		b.Bombs.Arm(kittest.Place{Actor: "above-locks/locks", Message: "*messages.StoreAnswer"}, 1, kittest.Before)
+		b.Panics.Arm(kittest.DeliveryKind{Actor: "above-locks/locks", Message: "*messages.AccessStoreResult"}, 1, kittest.Before)
 		holder.free()
 		b.Settle()
-		require.True(t, b.Bombs.Fired())
+		require.True(t, b.Panics.Fired())
 		b.Advance(time.Second)
 		kittest.Expect[*messages.LocksStarted](b.told)
 		waiter.await("node/a:exclusive", 60)

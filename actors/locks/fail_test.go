@@ -34,7 +34,7 @@ func TestAWriteError(t *testing.T) {
 		require.Equal(t, cannotWrite, holder.failure()) // it would have seen what has not happened
 		c.update("node/c:exclusive")
 		require.Equal(t, cannotWrite, c.failure())
-		require.Equal(t, cannotWrite, b.standing().Failure)
+		require.Equal(t, cannotWrite, b.managerStatus().Failure)
 		require.Equal(t, before, b.onDisk())
 		b.told.Quiet()
 
@@ -42,12 +42,12 @@ func TestAWriteError(t *testing.T) {
 		c.update("node/c:exclusive")
 		require.Contains(t, c.failure(), "cannot be written")
 		b.Advance(200 * time.Millisecond) // the second, too
-		require.NotEmpty(t, b.standing().Failure)
+		require.NotEmpty(t, b.managerStatus().Failure)
 		b.told.Quiet()
 		b.Advance(400 * time.Millisecond)
 		kittest.Expect[*messages.LocksStarted](b.told)
 		require.Equal(t, before, b.status())
-		require.JSONEq(t, `{"owners":1,"waiting":0,"quarantined":[]}`, toJSON(t, b.standing()))
+		require.JSONEq(t, `{"owners":1,"waiting":0,"quarantined":[]}`, toJSON(t, b.managerStatus()))
 		c.gets("node/b:exclusive")
 		require.Equal(t, b.status(), b.onDisk())
 	})
@@ -183,11 +183,11 @@ func TestAFoldThatFails(t *testing.T) {
 			answers := busy.Unread()
 			require.Len(t, answers, 15_001)
 			for _, m := range answers {
-				require.Nil(t, m.(*messages.LockAnswered).Failure)
+				require.Nil(t, m.(*messages.CallLocksResult).Failure)
 			}
-			require.NotEmpty(t, b.standing().Failure)
+			require.NotEmpty(t, b.managerStatus().Failure)
 			b.Advance(100 * time.Millisecond)
-			require.Empty(t, b.standing().Failure)
+			require.Empty(t, b.managerStatus().Failure)
 			require.Equal(t, b.status(), b.onDisk())
 			require.Contains(t, b.status(), job(1))
 			require.Contains(t, b.status(), job(2))
@@ -221,7 +221,7 @@ func TestDeathWithoutAState(t *testing.T) {
 		b.port.mu.Lock()
 		b.port.dead["/live/tool"] = true
 		b.port.mu.Unlock()
-		b.Send(b.locks, &messages.OwnerDead{Livelock: "/live/tool"})
+		b.Send(b.locks, &messages.OwnerDied{Livelock: "/live/tool"})
 		b.Settle()
 		require.Contains(t, b.onDisk(), "node/a")
 		b.Advance(100 * time.Millisecond)

@@ -40,7 +40,7 @@ func TestBehindTheFenceNothingIsGranted(t *testing.T) {
 				b.Advance(fence - time.Millisecond)
 				tool.Quiet()
 				b.told.Quiet()
-				require.Zero(t, b.standing().Owners, "how it stands is told at once")
+				require.Zero(t, b.managerStatus().Owners, "how it stands is told at once")
 				b.Advance(time.Millisecond)
 				tool.result()
 				require.Equal(t, `[["node/a","exclusive"]]`, tool.list())
@@ -72,7 +72,7 @@ func TestTheFenceStandsAfterACrash(t *testing.T) {
 		tool.Quiet()
 		b.Advance(time.Millisecond)
 		require.True(t, tool.awaited().Granted)
-		require.EqualValues(t, 2, kittest.Expect[*messages.LocksStarted](b.told).Epoch)
+		require.EqualValues(t, 2, kittest.Expect[*messages.LocksStarted](b.told).Incarnation)
 		b.told.Quiet()
 		b.crash() // and there is none any more
 		require.Contains(t, b.status(), "/live/tool")
@@ -82,6 +82,6 @@ func TestTheFenceStandsAfterACrash(t *testing.T) {
 func TestDrainingBehindTheFence(t *testing.T) {
 	behindFence(t, nil, func(t *testing.T, b *bench) {
 		b.queue.Ask(b.locks, &messages.Drain{})
-		kittest.Expect[*messages.Drained](b.queue)
+		kittest.Expect[*messages.DrainResult](b.queue)
 	})
 }

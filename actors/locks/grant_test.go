@@ -182,7 +182,7 @@ func TestTheLockMonitor(t *testing.T) {
 		looker.call("lockstepWaits", "[]")
 		require.JSONEq(t, `[{"owner":`+named("tool")+`,"priority":0,"request":[["node/n10","shared"]],"blockers":[`+job(1)+`],
 			"locks":[["node/n10"]],"seconds":2}]`, looker.result())
-		require.JSONEq(t, `{"owners":2,"waiting":1,"quarantined":[]}`, toJSON(t, b.standing()))
+		require.JSONEq(t, `{"owners":2,"waiting":1,"quarantined":[]}`, toJSON(t, b.managerStatus()))
 	})
 }
 
@@ -201,11 +201,11 @@ func TestDrainWaitsForTheDisk(t *testing.T) {
 		supervisor.Quiet()
 		require.Equal(t, "[]", c.result())
 		fold.Release()
-		kittest.Expect[*messages.Drained](supervisor)
+		kittest.Expect[*messages.DrainResult](supervisor)
 		require.Equal(t, `[[[`+job(1)+`,[["node/a","exclusive"]]]],[]]`, b.disk.Content(paths.LocksPath))
 		require.Equal(t, 1, lines(b.disk.Content(paths.LocksJournalPath)))
 		supervisor.Ask(b.locks, &messages.Drain{}) // whoever is in doubt may ask again
-		kittest.Expect[*messages.Drained](supervisor)
+		kittest.Expect[*messages.DrainResult](supervisor)
 		supervisor.Quiet()
 	})
 }
@@ -216,7 +216,7 @@ func TestDrainOnABrokenDisk(t *testing.T) {
 		c.gets("node/a:exclusive")
 		b.disk.Fail("replace locks", 1_000)
 		supervisor.Ask(b.locks, &messages.Drain{})
-		kittest.Expect[*messages.Drained](supervisor)
+		kittest.Expect[*messages.DrainResult](supervisor)
 		require.Contains(t, b.onDisk(), "node/a") // in the journal
 	})
 }

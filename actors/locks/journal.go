@@ -23,46 +23,46 @@ const foldAt = 1 << 20
 // Invariant: what is told to anybody is behind the write of all that had
 // happened when it was decided.
 type journal struct {
-	records []byte     // changes that no write has taken yet
-	after   []delivery // due when these are written
-	writing bool
-	flight  []delivery // due when what is being written is
-	length  int        // of the file since it was folded
-	folded  int        // length of locks.data
+	records  []byte         // changes that no write has taken yet
+	queued   []notification // due when these are written
+	writing  bool
+	inFlight []notification // due when what is being written is
+	length   int            // of the file since it was folded
+	folded   int            // length of locks.data
 }
 
-// delivery tells somebody something; with a failure, that it has not happened.
-type delivery func(ctx actor.Context, f *messages.Failure)
+// notification tells somebody something; with a failure, that it has not happened.
+type notification func(ctx actor.Context, f *messages.Failure)
 
 // changed records a change of the state, and wakes those who have got something
 // by it.
 func (l *locks) changed(ctx actor.Context, a lock.CallResult) {
 	for _, o := range a.Changed {
 		l.journal.records = lock.AppendRecord(l.journal.records, l.state.Record(o))
-		l.owners.note(o, l.state.HasOwner(o), l.config.Owners)
+		l.owners.update(o, l.state.HasOwner(o), l.config.Owners)
 	}
 	if len(a.Changed) > 0 {
-		l.tellScheduler(ctx, a.Changed, false)
+		l.publishLocks(ctx, a.Changed, false)
 	}
 	granted := make(map[lock.Owner]bool, len(a.Notify))
 	for _, o := range a.Notify {
 		granted[o] = true
-		l.wake(ctx, o)
+		l.notifyGranted(ctx, o)
 	}
 	for _, o := range a.Changed {
 		if !granted[o] && l.waiters[o] != nil && !l.state.HasPending(o) {
-			l.withdrawn(ctx, o)
+			l.notifyWithdrawn(ctx, o)
 		}
 	}
 }
 
-// deliver tells as soon as what has been changed so far is written.
-func (l *locks) deliver(ctx actor.Context, d delivery) {
+// notifyWhenWritten tells as soon as what has been changed so far is written.
+func (l *locks) notifyWhenWritten(ctx actor.Context, d notification) {
 	switch {
 	case len(l.journal.records) > 0:
-		l.journal.after = append(l.journal.after, d)
+		l.journal.queued = append(l.journal.queued, d)
 	case l.journal.writing:
-		l.journal.flight = append(l.journal.flight, d)
+		l.journal.inFlight = append(l.journal.inFlight, d)
 	default:
 		d(ctx, nil)
 	}
@@ -76,14 +76,14 @@ func (l *locks) flush(ctx actor.Context) {
 	}
 	content := j.records
 	j.length += len(content)
-	j.flight, j.after = j.after, nil
+	j.inFlight, j.queued = j.queued, nil
 	j.records, j.writing = nil, true
 	var snapshot []byte // of what the journal will say then, if that becomes long
 	if j.length > foldAt && j.length > 2*j.folded {
 		snapshot = lock.Encode(l.state.Snapshot())
 	}
 	l.store.Append(ctx, &messages.AppendFile{Op: "locks", Path: paths.LocksJournalPath, Content: content},
-		func(ctx actor.Context, done *messages.FilesDone) {
+		func(ctx actor.Context, done *messages.ChangeFilesResult) {
 			l.written(ctx, done)
 			if snapshot != nil && l.state != nil {
 				l.fold(ctx, snapshot)
@@ -95,27 +95,27 @@ func (l *locks) flush(ctx actor.Context) {
 // written delivers what waited for a write. After one that has failed nobody
 // knows what is on the disk, and memory may not run ahead of it: the files are
 // read again, and all that was to be told has not happened.
-func (l *locks) written(ctx actor.Context, done *messages.FilesDone) {
+func (l *locks) written(ctx actor.Context, done *messages.ChangeFilesResult) {
 	j := &l.journal
 	j.writing = false
-	due := j.flight
-	j.flight = nil
+	notifications := j.inFlight
+	j.inFlight = nil
 	if len(done.GetFailures()) == 0 {
-		for _, d := range due {
+		for _, d := range notifications {
 			d(ctx, nil)
 		}
 		return
 	}
 	f := cannotWrite(done.Failures[0].Failure)
-	due = append(due, j.after...)
+	notifications = append(notifications, j.queued...)
 	*j = journal{}
 	l.state = nil
 	l.fail(ctx, f)
-	for _, d := range due {
+	for _, d := range notifications {
 		d(ctx, f)
 	}
 	for _, o := range slices.SortedFunc(maps.Keys(l.waiters), lock.Owner.Compare) {
-		l.takeWaiter(o).question.answer(ctx, nil, f)
+		l.takeWaiter(o).call.answer(ctx, nil, f)
 	}
 }
 
@@ -126,21 +126,21 @@ func cannotWrite(f *messages.Failure) *messages.Failure {
 
 // fail refuses all calls until the files have been read and written.
 func (l *locks) fail(ctx actor.Context, f *messages.Failure) {
-	l.broken = f
+	l.unavailable = f
 	delay := kit.Backoff(l.tries)
 	l.tries++
 	l.config.Env.Log().WithFields(logrus.Fields{"err": f.Text, "again": delay}).Error(
 		"the files of the locks cannot be used; no lock is given until they can")
-	kit.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &recoverAgain{l.incarnation})
-	for _, h := range l.held {
+	kit.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryRecover{l.incarnation})
+	for _, h := range l.deferred {
 		l.refuse(ctx, h, f)
 	}
-	l.held = nil
-	for _, p := range l.untold {
+	l.deferred = nil
+	for _, p := range l.deferredCalls {
 		p.stop()
-		p.question.answer(ctx, nil, f)
+		p.call.answer(ctx, nil, f)
 	}
-	l.untold = nil
+	l.deferredCalls = nil
 }
 
 // fold writes locks.data anew and empties the journal, in this order: a journal
@@ -149,13 +149,13 @@ func (l *locks) fail(ctx actor.Context, f *messages.Failure) {
 func (l *locks) fold(ctx actor.Context, snapshot []byte) {
 	l.journal.writing = true
 	data := &messages.FileWrite{Op: "locks", Path: paths.LocksPath, Content: snapshot}
-	l.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{data}}, func(ctx actor.Context, done *messages.FilesDone) {
+	l.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{data}}, func(ctx actor.Context, done *messages.ChangeFilesResult) {
 		if len(done.Failures) > 0 {
 			l.written(ctx, done)
 			return
 		}
 		empty := &messages.FileWrite{Op: "locks", Path: paths.LocksJournalPath, Content: lock.JournalHeader(l.config.Boot)}
-		l.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{empty}}, func(ctx actor.Context, done *messages.FilesDone) {
+		l.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{empty}}, func(ctx actor.Context, done *messages.ChangeFilesResult) {
 			l.journal.length, l.journal.folded = 0, len(snapshot)
 			l.written(ctx, done)
 			l.flush(ctx)

@@ -65,7 +65,7 @@ func newRun(t *testing.T, seed int64, stats map[string]int) *run {
 	pid := e.Start("store", store.Props(store.Config{Env: e.Env, Files: disk, Writers: 2, Clients: []*actor.PID{e.PID("above-locks/locks")}}))
 	r.locks = e.Start("locks", locks.Props(locks.Config{Env: e.Env, Store: pid, Queue: r.queue.PID, Clients: []*actor.PID{r.told.PID, r.scheduler()}, Scheduler: r.sched.PID,
 		Owners: r.port, Settings: lock.Settings{Hierarchy: lock.Implied, BypassAfter: 30 * time.Second}, Boot: boot, Self: self}))
-	r.port.tell = func(livelock string) { r.Send(r.locks, &messages.OwnerDead{Livelock: livelock}) }
+	r.port.tell = func(livelock string) { r.Send(r.locks, &messages.OwnerDied{Livelock: livelock}) }
 	for n := range 5 {
 		text := job(n + 1)
 		if n >= 3 {
@@ -103,10 +103,10 @@ func (r *run) step() {
 		r.disk.Fail([]string{"replace locks", "read locks", "replace locks " + paths.LocksJournalPath}[r.rng.Intn(3)], 1+r.rng.Intn(2))
 	case n < 10:
 		r.stats["crash"]++
-		r.Send(r.locks, kittest.Bomb{})
+		r.Send(r.locks, kittest.InjectedPanic{})
 	case n < 12:
 		r.stats["store crash"]++
-		r.Send(r.PID("above-store/store"), kittest.Bomb{})
+		r.Send(r.PID("above-store/store"), kittest.InjectedPanic{})
 	case n < 12+8*r.calm:
 		r.Advance([]time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute}[r.rng.Intn(4)])
 	case n < 13+9*r.calm:
@@ -191,7 +191,7 @@ func (r *run) dies(u *user) {
 	r.port.mu.Unlock()
 	u.dead, u.function = true, ""
 	u.giveBack(func(lock.Lock) lock.Mode { return lock.None })
-	r.Send(r.locks, &messages.OwnerDead{Livelock: u.id.Livelock})
+	r.Send(r.locks, &messages.OwnerDied{Livelock: u.id.Livelock})
 }
 
 // news is what has been answered, and what must be asked again.
@@ -199,17 +199,17 @@ func (r *run) news() {
 	again := slices.ContainsFunc(r.told.Unread(), func(m any) bool { _, started := m.(*messages.LocksStarted); return started })
 	for _, u := range r.users {
 		for _, m := range u.Unread() {
-			if a, is := m.(*messages.LockAnswered); is && a.Request == u.asked && u.function != "" {
+			if a, is := m.(*messages.CallLocksResult); is && a.Request == u.asked && u.function != "" {
 				r.answered(u, a)
 			}
 		}
 		if again && u.function != "" {
-			u.Ask(r.locks, &messages.LockCall{Request: u.asked, Function: u.function, Args: []byte(u.args)})
+			u.Ask(r.locks, &messages.CallLocks{Request: u.asked, Function: u.function, Args: []byte(u.args)})
 		}
 	}
 }
 
-func (r *run) answered(u *user, a *messages.LockAnswered) {
+func (r *run) answered(u *user, a *messages.CallLocksResult) {
 	function, result := u.function, string(a.Result)
 	u.function = ""
 	granted := false
@@ -262,15 +262,15 @@ func (r *run) check() {
 // end: after the last fault everything is as the disk has it, and the dead have
 // nothing.
 func (r *run) end() {
-	for n := 0; n < 12 || r.standing().Failure != "" && n < 100; n++ { // as often as the disk was told to fail
+	for n := 0; n < 12 || r.managerStatus().Failure != "" && n < 100; n++ { // as often as the disk was told to fail
 		r.Advance(time.Minute)
 		r.news()
 		r.Settle()
 	}
 	r.news()
 	r.check()
-	require.Empty(r, r.standing().Failure)
-	require.Empty(r, r.standing().Quarantined)
+	require.Empty(r, r.managerStatus().Failure)
+	require.Empty(r, r.managerStatus().Quarantined)
 	require.Equal(r, r.status(), r.onDisk())
 	for _, u := range r.users {
 		require.Empty(r, u.function, "%s has no answer to %s%s", u.owner, u.function, u.args)
@@ -294,8 +294,8 @@ func TestRandomCallsAndFaults(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRun(t, seed, stats)
 				r.queue.Answer(func(m any) any {
-					if m, asked := m.(*messages.AskJobOver); asked {
-						return &messages.JobOver{Id: m.Id}
+					if m, asked := m.(*messages.AwaitJobCleanup); asked {
+						return &messages.JobCleanedUp{Id: m.Id}
 					}
 					return nil
 				})

@@ -17,7 +17,7 @@ func TestMissingFiles(t *testing.T) {
 		require.Equal(t, "[[],[]]", b.status())
 		require.Equal(t, "[[],[]]", b.disk.Content(paths.LocksPath))
 		require.Equal(t, string(lock.JournalHeader(boot)), b.disk.Content(paths.LocksJournalPath))
-		require.Empty(t, b.standing().Quarantined)
+		require.Empty(t, b.managerStatus().Quarantined)
 	})
 }
 
@@ -32,7 +32,7 @@ func TestARestart(t *testing.T) {
 		before := b.status()
 		b.port.since()
 		b.Restart(b.locks)
-		require.Equal(t, uint64(2), kittest.Expect[*messages.LocksStarted](b.told).Epoch)
+		require.Equal(t, uint64(2), kittest.Expect[*messages.LocksStarted](b.told).Incarnation)
 		require.Equal(t, before, b.status())
 		require.Equal(t, before, b.onDisk())
 		require.Equal(t, []string{"watch /live/tool 7", "watch /live/job_000001_x 101", "watch /live/job_000002_x 102"}, b.port.since("watch", "wake"))
@@ -90,7 +90,7 @@ func TestAJournalOfAnotherBoot(t *testing.T) {
 		require.Equal(t, "[[],[]]", b.status())
 		require.Equal(t, "[[],[]]", b.disk.Content(paths.LocksPath))
 		require.Equal(t, string(lock.JournalHeader(boot)), b.disk.Content(paths.LocksJournalPath))
-		require.Empty(t, b.standing().Quarantined)
+		require.Empty(t, b.managerStatus().Quarantined)
 	})
 }
 
@@ -116,8 +116,8 @@ func TestUnreadableFiles(t *testing.T) {
 				require.Equal(t, content, b.disk.Content(paths.QuarantineDir+"/"+path))
 			}
 		}
-		require.Equal(t, moved, b.standing().Quarantined)
-		require.Empty(t, b.standing().Failure)
+		require.Equal(t, moved, b.managerStatus().Quarantined)
+		require.Empty(t, b.managerStatus().Failure)
 		require.Len(t, b.Logged("a file of the locks was moved to the quarantine; no lock is held now, whatever running jobs believe"), len(moved))
 		c := b.caller(job(2))
 		c.gets("node/a:exclusive")
@@ -132,10 +132,10 @@ func TestAQuarantineThatFails(t *testing.T) {
 		b.disk.Fail("rename quarantine", 1)
 		b.start()
 		require.Equal(t, "[[]", b.disk.Content(paths.LocksPath))
-		require.Contains(t, b.standing().Failure, "cannot be read")
+		require.Contains(t, b.managerStatus().Failure, "cannot be read")
 		b.Advance(100 * time.Millisecond)
 		kittest.Expect[*messages.LocksStarted](b.told)
-		require.Equal(t, []string{"queue/quarantine/locks.data.1", "queue/quarantine/locks.journal"}, b.standing().Quarantined)
+		require.Equal(t, []string{"queue/quarantine/locks.data.1", "queue/quarantine/locks.journal"}, b.managerStatus().Quarantined)
 		require.Equal(t, "[[]", b.disk.Content("queue/quarantine/locks.data.1"))
 	})
 }
@@ -152,6 +152,6 @@ func TestStrangeNamesSurviveARestart(t *testing.T) {
 		before := b.status()
 		b.crash()
 		require.Equal(t, before, b.status())
-		require.Empty(t, b.standing().Quarantined)
+		require.Empty(t, b.managerStatus().Quarantined)
 	})
 }

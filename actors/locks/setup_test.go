@@ -115,7 +115,7 @@ func onBench(t *testing.T, files map[string]string, f func(*testing.T, *bench)) 
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e, kittest.NewDisk(files))
 		b.start()
-		require.Equal(t, uint64(1), kittest.Expect[*messages.LocksStarted](b.told).Epoch)
+		require.Equal(t, uint64(1), kittest.Expect[*messages.LocksStarted](b.told).Incarnation)
 		f(t, b)
 	})
 }
@@ -141,9 +141,9 @@ func (b *bench) scheduler() *actor.PID {
 			switch {
 			case !is:
 			case b.knows != nil:
-				b.knows(m.Epoch)
+				b.knows(m.Incarnation)
 			default:
-				ctx.Send(b.PID("above-locks/locks"), &messages.WithholdingTold{Epoch: m.Epoch})
+				ctx.Send(b.PID("above-locks/locks"), &messages.SetLockPauses{Incarnation: m.Incarnation})
 			}
 		})
 	}))
@@ -185,7 +185,7 @@ func request(items string) string {
 func (c *caller) call(function, args string) {
 	c.number++
 	c.asked = c.number
-	c.Ask(c.locks, &messages.LockCall{Request: c.asked, Function: function, Args: []byte(args)})
+	c.Ask(c.locks, &messages.CallLocks{Request: c.asked, Function: function, Args: []byte(args)})
 }
 
 func (c *caller) update(items string) {
@@ -199,9 +199,9 @@ func (c *caller) await(items string, seconds float64) {
 func (c *caller) free() { c.call("freeLocks", "["+c.owner+"]") }
 
 // answer is the one to the last call.
-func (c *caller) answer() *messages.LockAnswered {
+func (c *caller) answer() *messages.CallLocksResult {
 	c.Helper()
-	a := kittest.Expect[*messages.LockAnswered](c.Probe)
+	a := kittest.Expect[*messages.CallLocksResult](c.Probe)
 	require.Equal(c.bench, c.asked, a.Request)
 	return a
 }
@@ -240,9 +240,9 @@ func (c *caller) gets(items string) {
 }
 
 // awaited is the answer to a call that waited.
-func (c *caller) awaited() locks.Awaited {
+func (c *caller) awaited() locks.AwaitResult {
 	c.Helper()
-	var a locks.Awaited
+	var a locks.AwaitResult
 	require.NoError(c.bench, json.Unmarshal([]byte(c.result()), &a))
 	return a
 }
@@ -261,11 +261,11 @@ func (b *bench) status() string {
 	return c.result()
 }
 
-func (b *bench) standing() locks.Standing {
+func (b *bench) managerStatus() locks.ManagerStatus {
 	b.Helper()
 	c := b.caller(named("looker"))
 	c.call(locks.Status, "[]")
-	var s locks.Standing
+	var s locks.ManagerStatus
 	require.NoError(b, json.Unmarshal([]byte(c.result()), &s))
 	return s
 }

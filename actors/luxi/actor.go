@@ -31,17 +31,17 @@ const (
 
 // Config is what the gateway needs.
 type Config struct {
-	Env       *kit.Env
-	Queue     *actor.PID
-	Jobs      *actor.PID
-	Store     *actor.PID
-	Locks     *actor.PID
-	Scheduler *actor.PID
-	Filters   *actor.PID
-	Cluster   *actor.PID
-	Catalogue *opcode.Catalogue
-	NewUUID   func() string // names filter rules
-	About     About
+	Env           *kit.Env
+	Queue         *actor.PID
+	Jobs          *actor.PID
+	Store         *actor.PID
+	Locks         *actor.PID
+	Scheduler     *actor.PID
+	Filters       *actor.PID
+	ClusterConfig *actor.PID
+	Catalogue     *opcode.Catalogue
+	NewUUID       func() string // names filter rules
+	About         About
 
 	Leads func() bool // see conn.Leased
 	Nodes *actor.PID  // who knows the nodes of the cluster; nil: there is none
@@ -78,13 +78,13 @@ func (g *gateway) Receive(ctx actor.Context) {
 	case *conn.Opened:
 		g.opened(ctx, m.Conn)
 	case *messages.QueueStarted, *messages.StoreStarted, *messages.LocksStarted:
-		g.tellConnections(ctx, m)
+		g.broadcast(ctx, m)
 	case *messages.OpcodesChanged:
 		g.opcodesChanged(ctx, m)
 	case *messages.Drain:
 		g.draining = true
-		g.tellConnections(ctx, m)
-		ctx.Request(ctx.Sender(), &messages.Drained{})
+		g.broadcast(ctx, m)
+		ctx.Request(ctx.Sender(), &messages.DrainResult{})
 	default:
 		kit.Unexpected(ctx)
 	}
@@ -109,10 +109,10 @@ func (g *gateway) opcodesChanged(ctx actor.Context, m *messages.OpcodesChanged) 
 		return // the queue complains
 	}
 	g.config.Catalogue, *g.catalogue = catalogue, catalogue
-	g.tellConnections(ctx, m)
+	g.broadcast(ctx, m)
 }
 
-func (g *gateway) tellConnections(ctx actor.Context, m any) {
+func (g *gateway) broadcast(ctx actor.Context, m any) {
 	for _, pid := range ctx.Children() {
 		ctx.Send(pid, m)
 	}

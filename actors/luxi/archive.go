@@ -16,8 +16,8 @@ import (
 func (l *listing) addArchive(ctx actor.Context) {
 	l.rows = slices.Clone(l.rows) // the queue's message is not ours to change
 	l.list(ctx, paths.ArchiveDir, func(ctx actor.Context, dirs []string) {
-		left := len(dirs)
-		if left == 0 {
+		remaining := len(dirs)
+		if remaining == 0 {
 			l.read(ctx)
 			return
 		}
@@ -28,7 +28,7 @@ func (l *listing) addArchive(ctx actor.Context) {
 						l.rows = append(l.rows, &messages.JobRow{Id: id})
 					}
 				}
-				if left--; left == 0 {
+				if remaining--; remaining == 0 {
 					l.sortRows()
 					l.read(ctx)
 				}
@@ -40,7 +40,7 @@ func (l *listing) addArchive(ctx actor.Context) {
 // list lists a directory for this listing, unless it has been answered or given
 // up meanwhile. A directory that cannot be listed has nothing to show.
 func (l *listing) list(ctx actor.Context, dir string, done func(actor.Context, []string)) {
-	l.c.store.List(ctx, "query-archive", dir, func(ctx actor.Context, m *messages.DirListed) {
+	l.c.store.List(ctx, "query-archive", dir, func(ctx actor.Context, m *messages.ListDirResult) {
 		if l.number == l.c.request {
 			done(ctx, m.Names)
 		}

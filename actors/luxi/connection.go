@@ -15,10 +15,10 @@ import (
 	"lockstep/messages"
 )
 
-// patience is how long an answer of another actor may take. It bounds the wait
+// answerTimeout is how long an answer of another actor may take. It bounds the wait
 // for a daemon that is still reading its disk; a broken conversation ends by
 // other means.
-const patience = 60 * time.Second
+const answerTimeout = 60 * time.Second
 
 // connection serves one client, one request at a time.
 type connection struct {
@@ -29,18 +29,18 @@ type connection struct {
 	method  string
 	by      string // who makes the request at hand, "" if that is not known
 	request uint64 // number of the conversation at hand, within this actor
-	// again repeats the question at hand, when somebody has restarted who may have
+	// resend repeats the question at hand, when somebody has restarted who may have
 	// had it in hand; nil for a submission, which must not be asked for twice.
-	again   func(actor.Context)
-	lostBy  restarts                 // with whose restart the question may be lost
-	answers func(actor.Context, any) // takes the answers to it; nil: no request at hand
-	wait    *waiting                 // for a job to change
-	timeout func() bool              // stops the timer of the conversation at hand
-	closing bool                     // after the answer at hand
+	resend        func(actor.Context)
+	lostByRestart restartScope             // with whose restart the question may be lost
+	onAnswer      func(actor.Context, any) // takes the answers to it; nil: no request at hand
+	wait          *jobWait                 // for a job to change
+	stopTimer     func() bool              // stops the timer of the conversation at hand
+	closing       bool                     // after the answer at hand
 }
 
-// overdue ends a conversation that has taken too long.
-type overdue struct{ request uint64 }
+// conversationTimeout ends a conversation that has taken too long.
+type conversationTimeout struct{ request uint64 }
 
 func newConnection(c Config, conn conn.Conn, number uint32) *connection {
 	return &connection{config: c, conn: conn, store: store.NewClient(c.Store, number)}
@@ -52,7 +52,7 @@ func (c *connection) Receive(ctx actor.Context) {
 	}
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		c.store.Hello(ctx)
+		c.store.Connect(ctx)
 		c.conn.Serve(ctx.Self())
 	case *conn.Received:
 		c.received(ctx, m)
@@ -65,17 +65,17 @@ func (c *connection) Receive(ctx actor.Context) {
 	case *messages.QueueStarted:
 		c.queueStarted(ctx)
 	case *messages.LocksStarted: // and with it all of core
-		if c.again != nil && c.lostBy&ofCore != 0 {
-			c.again(ctx)
+		if c.resend != nil && c.lostByRestart&coreRestart != 0 {
+			c.resend(ctx)
 		}
-	case *messages.JobsSubmitted, *messages.JobsListed, *messages.JobWatched, *messages.OpBegun,
-		*messages.JobAnswered, *messages.JobsArchived, *messages.DrainSet, *messages.QueueStatus, *messages.LockAnswered,
-		*messages.ConfigChanged, *messages.ConfigWritten, *messages.FilterChanged, *messages.Filters, *messages.Why,
-		*messages.Dependencies, *messages.Nodes, *messages.NodesChanged, *messages.NodesChecked, *messages.Starts:
-		if c.answers != nil {
-			c.answers(ctx, m)
+	case *messages.SubmitJobsResult, *messages.ListJobsResult, *messages.SubscribeJobResult, *messages.BeginOpResult,
+		*messages.OrderJobResult, *messages.ArchiveJobsResult, *messages.SetDrainResult, *messages.GetQueueStatusResult, *messages.CallLocksResult,
+		*messages.ConfigPublished, *messages.EditConfigResult, *messages.ChangeFilterResult, *messages.ListFiltersResult, *messages.ExplainJobsResult,
+		*messages.ListDependenciesResult, *messages.GetNodesResult, *messages.ChangeNodesResult, *messages.CheckNodesResult, *messages.GetStartErrorResult:
+		if c.onAnswer != nil {
+			c.onAnswer(ctx, m)
 		}
-	case *messages.SubmissionLost:
+	case *messages.CheckSubmissionResult:
 		c.submissionLost(ctx, m)
 	case *messages.JobChanged:
 		c.jobChanged(ctx, m)
@@ -83,8 +83,8 @@ func (c *connection) Receive(ctx actor.Context) {
 		if catalogue, err := opcode.DecodeCatalogue(m.Definitions); err == nil {
 			c.config.Catalogue = catalogue
 		}
-	case *overdue:
-		c.overdue(ctx, m)
+	case *conversationTimeout:
+		c.timedOut(ctx, m)
 	case *messages.Drain:
 		c.drain(ctx)
 	default:
@@ -114,48 +114,48 @@ func (c *connection) received(ctx actor.Context, m *conn.Received) {
 
 // ask begins a conversation: question is sent now, and again to a queue that
 // has restarted meanwhile if that is safe. answers gets what comes back for it.
-func (c *connection) ask(ctx actor.Context, safe repeat, question func(ctx actor.Context, request uint64), answers func(actor.Context, any)) {
+func (c *connection) ask(ctx actor.Context, safe repeatability, question func(ctx actor.Context, request uint64), onAnswer func(actor.Context, any)) {
 	c.request++
 	number := c.request
-	c.answers, c.lostBy = answers, ofQueue
+	c.onAnswer, c.lostByRestart = onAnswer, queueRestart
 	send := func(ctx actor.Context) { question(ctx, number) }
 	if safe == repeatable {
-		c.again = send
+		c.resend = send
 	}
-	c.setTimer(ctx, patience)
+	c.setTimer(ctx, answerTimeout)
 	send(ctx)
 }
 
-// repeat says whether a question may be asked twice.
-type repeat bool
+// repeatability says whether a question may be asked twice.
+type repeatability bool
 
 const (
-	repeatable repeat = true
-	once       repeat = false
+	repeatable repeatability = true
+	once       repeatability = false
 )
 
-// restarts are of the queue, or of the actors that are rebuilt together.
-type restarts uint8
+// restartScope are of the queue, or of the actors that are rebuilt together.
+type restartScope uint8
 
 const (
-	ofQueue restarts = 1 << iota
-	ofCore
+	queueRestart restartScope = 1 << iota
+	coreRestart
 )
 
 func (c *connection) setTimer(ctx actor.Context, d time.Duration) {
-	if c.timeout != nil {
-		c.timeout()
+	if c.stopTimer != nil {
+		c.stopTimer()
 	}
-	c.timeout = kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), d, ctx.Self(), &overdue{c.request})
+	c.stopTimer = kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), d, ctx.Self(), &conversationTimeout{c.request})
 }
 
-func (c *connection) overdue(ctx actor.Context, m *overdue) {
+func (c *connection) timedOut(ctx actor.Context, m *conversationTimeout) {
 	switch {
-	case m.request != c.request || c.answers == nil:
-	case c.wait != nil && c.wait.over:
-		c.waitUnseen(ctx)
+	case m.request != c.request || c.onAnswer == nil:
+	case c.wait != nil && c.wait.expired:
+		c.answerNoChange(ctx)
 	case c.wait != nil:
-		c.waitOver(ctx)
+		c.endWait(ctx)
 	default:
 		c.fail(ctx, &messages.Failure{Class: "GenericError", Text: "The daemon is too busy to answer " + c.method + "; " +
 			"for a submission, look at the list of jobs before you send it again"})
@@ -167,16 +167,16 @@ func (c *connection) overdue(ctx actor.Context, m *overdue) {
 // queue is asked whether it has it.
 func (c *connection) queueStarted(ctx actor.Context) {
 	switch {
-	case c.answers == nil || c.lostBy&ofQueue == 0:
-	case c.again != nil:
-		c.again(ctx)
+	case c.onAnswer == nil || c.lostByRestart&queueRestart == 0:
+	case c.resend != nil:
+		c.resend(ctx)
 	default:
-		ctx.Request(c.config.Queue, &messages.AskSubmission{Request: c.request})
+		ctx.Request(c.config.Queue, &messages.CheckSubmission{Request: c.request})
 	}
 }
 
-func (c *connection) submissionLost(ctx actor.Context, m *messages.SubmissionLost) {
-	if c.answers != nil && m.Request == c.request {
+func (c *connection) submissionLost(ctx actor.Context, m *messages.CheckSubmissionResult) {
+	if c.onAnswer != nil && m.Request == c.request {
 		c.fail(ctx, &messages.Failure{Class: "GenericError", Text: "The queue has restarted while it had your " + c.method +
 			" in hand: look at the list of jobs before you send it again"})
 	}
@@ -186,28 +186,28 @@ func (c *connection) submissionLost(ctx actor.Context, m *messages.SubmissionLos
 // told how things stand, and comes back to the next daemon.
 func (c *connection) drain(ctx actor.Context) {
 	switch {
-	case c.answers == nil:
+	case c.onAnswer == nil:
 		ctx.Stop(ctx.Self())
 	case c.wait != nil:
 		c.closing = true
-		c.waitOver(ctx)
+		c.endWait(ctx)
 	default:
 		c.closing = true
 	}
 }
 
-// over ends the conversation at hand: answers that come later find none.
-func (c *connection) over() {
+// endConversation ends the conversation at hand: answers that come later find none.
+func (c *connection) endConversation() {
 	c.request++
-	c.again, c.answers, c.wait = nil, nil, nil
-	if c.timeout != nil {
-		c.timeout()
-		c.timeout = nil
+	c.resend, c.onAnswer, c.wait = nil, nil, nil
+	if c.stopTimer != nil {
+		c.stopTimer()
+		c.stopTimer = nil
 	}
 }
 
 func (c *connection) answer(ctx actor.Context, frame []byte) {
-	c.over()
+	c.endConversation()
 	c.conn.Answer(frame)
 	if c.closing {
 		ctx.Stop(ctx.Self())

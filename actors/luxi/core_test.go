@@ -29,19 +29,19 @@ func withCore(t *testing.T, f func(*testing.T, *core)) {
 		b := &bench{T: t, Env: e, queue: e.Probe("queue"), jobs: e.Probe("jobs"), store: e.Probe("store")}
 		c := &core{locks: e.Probe("locks"), scheduler: e.Probe("scheduler"), filters: e.Probe("filters"), cluster: e.Probe("cluster")}
 		b.store.Answer(func(m any) any {
-			if _, ok := m.(*messages.AskStore); ok {
-				return &messages.StoreStarted{Epoch: 1}
+			if _, ok := m.(*messages.AnnounceStore); ok {
+				return &messages.StoreStarted{Incarnation: 1}
 			}
 			return nil
 		})
 		b.jobs.Answer(func(m any) any {
-			if asks, ok := m.(*messages.AskStarts); ok {
-				return &messages.Starts{Request: asks.Request, Text: c.trouble}
+			if asks, ok := m.(*messages.GetStartError); ok {
+				return &messages.GetStartErrorResult{Request: asks.Request, Text: c.trouble}
 			}
 			return nil
 		})
 		b.luxi = e.Start("luxi", luxi.Props(luxi.Config{Env: e.Env, Queue: b.queue.PID, Jobs: b.jobs.PID, Store: b.store.PID,
-			Locks: c.locks.PID, Scheduler: c.scheduler.PID, Filters: c.filters.PID, Cluster: c.cluster.PID,
+			Locks: c.locks.PID, Scheduler: c.scheduler.PID, Filters: c.filters.PID, ClusterConfig: c.cluster.PID,
 			Catalogue: opcode.Builtin(), NewUUID: func() string { return madeUUID }}))
 		c.client = b.connect()
 		f(t, c)
@@ -85,12 +85,12 @@ func (c *core) outcome() (success bool, result string) {
 
 // coreRestarts: the actors that are rebuilt together have been.
 func (c *core) coreRestarts() {
-	c.Send(c.luxi, &messages.LocksStarted{Epoch: 2})
+	c.Send(c.luxi, &messages.LocksStarted{Incarnation: 2})
 	c.Settle()
 }
 
 func (c *core) queueRestarts() {
-	c.Send(c.luxi, &messages.QueueStarted{Epoch: 2})
+	c.Send(c.luxi, &messages.QueueStarted{Incarnation: 2})
 	c.Settle()
 }
 
@@ -100,9 +100,9 @@ func TestReplaceFilter(t *testing.T) {
 		m := asked[*messages.ReplaceFilter](c.client, c.filters)
 		require.EqualExportedValues(t, &messages.ReplaceFilter{Request: m.Request, Uuid: []byte(`"` + madeUUID + `"`), Priority: []byte("3"),
 			Predicates: []byte(`[["jobid", [">", "id", "watermark"]]]`), Action: []byte(`"PAUSE"`), Reason: []byte(`[["a", "b", 1]]`)}, m)
-		c.tell(&messages.FilterChanged{Request: m.Request + 1, Uuid: "another's"})
+		c.tell(&messages.ChangeFilterResult{Request: m.Request + 1, Uuid: "another's"})
 		c.silent()
-		c.tell(&messages.FilterChanged{Request: m.Request, Uuid: madeUUID})
+		c.tell(&messages.ChangeFilterResult{Request: m.Request, Uuid: madeUUID})
 		require.Equal(t, `"`+madeUUID+`"`, c.succeeded())
 	})
 }
@@ -119,10 +119,10 @@ func TestLockstepReplaceFilter(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.call("LockstepReplaceFilter", `["x", 3, [], "PAUSE", []]`)
 		m := asked[*messages.ReplaceFilter](c.client, c.filters)
-		c.tell(&messages.FilterChanged{Request: m.Request, Uuid: "x", Hits: 3, Jobs: []int64{17, 18, 22}})
+		c.tell(&messages.ChangeFilterResult{Request: m.Request, Uuid: "x", Matches: 3, LowestJobs: []int64{17, 18, 22}})
 		require.JSONEq(t, `{"uuid": "x", "count": 3, "jobs": [17, 18, 22]}`, c.succeeded())
 		c.call("LockstepReplaceFilter", `["x", 3, [], "PAUSE", []]`)
-		c.tell(&messages.FilterChanged{Request: asked[*messages.ReplaceFilter](c.client, c.filters).Request, Uuid: "x"})
+		c.tell(&messages.ChangeFilterResult{Request: asked[*messages.ReplaceFilter](c.client, c.filters).Request, Uuid: "x"})
 		require.JSONEq(t, `{"uuid": "x", "count": 0, "jobs": []}`, c.succeeded())
 	})
 }
@@ -136,7 +136,7 @@ func TestAFilterThatIsAskedForTwice(t *testing.T) {
 		c.filters.Quiet()
 		c.coreRestarts()
 		require.EqualExportedValues(t, first, asked[*messages.ReplaceFilter](c.client, c.filters))
-		c.tell(&messages.FilterChanged{Request: first.Request, Uuid: madeUUID})
+		c.tell(&messages.ChangeFilterResult{Request: first.Request, Uuid: madeUUID})
 		require.Equal(t, `"`+madeUUID+`"`, c.succeeded())
 		c.coreRestarts()
 		c.filters.Quiet()
@@ -147,19 +147,19 @@ func TestFiltersThatAreRefused(t *testing.T) {
 	bad := &messages.Failure{Class: "GenericError", Text: "predicates: want a list"}
 	withCore(t, func(t *testing.T, c *core) {
 		c.call("ReplaceFilter", `["x", 3, [], "PAUSE", []]`)
-		c.tell(&messages.FilterChanged{Request: asked[*messages.ReplaceFilter](c.client, c.filters).Request, Failure: bad})
+		c.tell(&messages.ChangeFilterResult{Request: asked[*messages.ReplaceFilter](c.client, c.filters).Request, Failure: bad})
 		class, text := c.failed()
 		require.Equal(t, "GenericError", class)
 		require.Equal(t, "predicates: want a list", text)
 		require.False(t, c.closed())
 
 		c.call("DeleteFilter", `["x"]`)
-		c.tell(&messages.FilterChanged{Request: asked[*messages.DeleteFilter](c.client, c.filters).Request, Failure: bad})
+		c.tell(&messages.ChangeFilterResult{Request: asked[*messages.DeleteFilter](c.client, c.filters).Request, Failure: bad})
 		class, _ = c.failed()
 		require.Equal(t, "GenericError", class)
 
 		c.call("ReplaceFilter", `[null, "x", [], "PAUSE", []]`)
-		c.tell(&messages.FilterChanged{Request: asked[*messages.ReplaceFilter](c.client, c.filters).Request, Failure: bad, Malformed: true})
+		c.tell(&messages.ChangeFilterResult{Request: asked[*messages.ReplaceFilter](c.client, c.filters).Request, Failure: bad, Malformed: true})
 		class, text = c.failed()
 		require.Empty(t, class)
 		require.Equal(t, "Failed to parse request: ReplaceFilter: predicates: want a list", text)
@@ -172,7 +172,7 @@ func TestDeleteFilter(t *testing.T) {
 		c.call("DeleteFilter", `["`+madeUUID+`"]`)
 		m := asked[*messages.DeleteFilter](c.client, c.filters)
 		require.Equal(t, madeUUID, m.Uuid)
-		c.tell(&messages.FilterChanged{Request: m.Request, Uuid: madeUUID})
+		c.tell(&messages.ChangeFilterResult{Request: m.Request, Uuid: madeUUID})
 		require.Equal(t, `null`, c.succeeded())
 	})
 }
@@ -201,8 +201,8 @@ func (c *core) configured(slots int, settings string) {
 	content, err = config.Edit(content, 1, config.ConfigChange{Cluster: map[string][]byte{"max_running_jobs": fmt.Append(nil, slots)}})
 	require.NoError(c, err)
 	c.cluster.Answer(func(m any) any {
-		if question, ok := m.(*messages.AskConfig); ok {
-			return &messages.ConfigChanged{Request: question.Request, Content: content, Settings: []byte(settings)}
+		if question, ok := m.(*messages.PublishConfig); ok {
+			return &messages.ConfigPublished{Request: question.Request, Content: content, Settings: []byte(settings)}
 		}
 		return nil
 	})
@@ -227,14 +227,14 @@ func TestGetSettings(t *testing.T) {
 func TestSettingsOfAConfigurationThatCannotBeRead(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.call("LockstepGetSettings", `[]`)
-		c.tell(&messages.ConfigChanged{Request: asked[*messages.AskConfig](c.client, c.cluster).Request, Content: []byte("{")})
+		c.tell(&messages.ConfigPublished{Request: asked[*messages.PublishConfig](c.client, c.cluster).Request, Content: []byte("{")})
 		class, _ := c.failed()
 		require.Equal(t, "ConfigurationError", class)
 	})
 }
 
 func (c *core) edited(m *messages.EditConfig, f *messages.Failure) {
-	c.tell(&messages.ConfigWritten{Request: m.Request, Failure: f})
+	c.tell(&messages.EditConfigResult{Request: m.Request, Failure: f})
 }
 
 func TestSetSettings(t *testing.T) {
@@ -320,10 +320,10 @@ func TestASettingThatCannotBeWritten(t *testing.T) {
 
 func (c *core) locksSay(function, result string) {
 	c.Helper()
-	m := asked[*messages.LockCall](c.client, c.locks)
+	m := asked[*messages.CallLocks](c.client, c.locks)
 	require.Equal(c, function, m.Function)
 	require.Equal(c, `[]`, string(m.Args))
-	c.tell(&messages.LockAnswered{Request: m.Request, Result: []byte(result)})
+	c.tell(&messages.CallLocksResult{Request: m.Request, Result: []byte(result)})
 }
 
 func TestLocks(t *testing.T) {
@@ -333,8 +333,8 @@ func TestLocks(t *testing.T) {
 		c.coreRestarts()
 		c.locksSay("lockstepWaits", `[{"seconds": 1.5}]`) // the question before the restart
 		c.locks.Unread()                                  // and the repeated one
-		m := asked[*messages.AskDependencies](c.client, c.scheduler)
-		c.tell(&messages.Dependencies{Request: m.Request, Jobs: []byte(`[{"id": 2, "on": []}]`)})
+		m := asked[*messages.ListDependencies](c.client, c.scheduler)
+		c.tell(&messages.ListDependenciesResult{Request: m.Request, Jobs: []byte(`[{"id": 2, "on": []}]`)})
 		require.JSONEq(t, `{"locks": [{"name": "cluster/BGL"}], "waits": [{"seconds": 1.5}], "jobs": [{"id": 2, "on": []}]}`, c.succeeded())
 	})
 }
@@ -342,8 +342,8 @@ func TestLocks(t *testing.T) {
 func TestLocksThatCannotBeTold(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.call("LockstepLocks", `[]`)
-		m := asked[*messages.LockCall](c.client, c.locks)
-		c.tell(&messages.LockAnswered{Request: m.Request, Failure: &messages.Failure{Class: "GenericError", Text: "EIO"}})
+		m := asked[*messages.CallLocks](c.client, c.locks)
+		c.tell(&messages.CallLocksResult{Request: m.Request, Failure: &messages.Failure{Class: "GenericError", Text: "EIO"}})
 		_, text := c.failed()
 		require.Equal(t, "EIO", text)
 	})
@@ -351,13 +351,13 @@ func TestLocksThatCannotBeTold(t *testing.T) {
 
 func TestAnswersToBeginOpcode(t *testing.T) {
 	for name, c := range map[string]struct {
-		answer *messages.OpBegun
+		answer *messages.BeginOpResult
 		want   string
 	}{
-		"permitted":              {&messages.OpBegun{}, `{"success":true,"result":null}`},
-		"the process is another": {&messages.OpBegun{Failure: &messages.Failure{Class: "JobLost", Text: "x"}}, `{"success":false,"result":["JobLost",["x"]]}`},
-		"never, and it fails":    {&messages.OpBegun{Ends: true, Text: "job 1 failed"}, `{"success":true,"result":{"canceled":false,"text":"job 1 failed"}}`},
-		"never, it is canceled":  {&messages.OpBegun{Ends: true, Canceled: true, Text: "job 1 was canceled"}, `{"success":true,"result":{"canceled":true,"text":"job 1 was canceled"}}`},
+		"permitted":              {&messages.BeginOpResult{}, `{"success":true,"result":null}`},
+		"the process is another": {&messages.BeginOpResult{Failure: &messages.Failure{Class: "JobLost", Text: "x"}}, `{"success":false,"result":["JobLost",["x"]]}`},
+		"never, and it fails":    {&messages.BeginOpResult{Denied: true, Text: "job 1 failed"}, `{"success":true,"result":{"canceled":false,"text":"job 1 failed"}}`},
+		"never, it is canceled":  {&messages.BeginOpResult{Denied: true, Canceled: true, Text: "job 1 was canceled"}, `{"success":true,"result":{"canceled":true,"text":"job 1 was canceled"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withCore(t, func(t *testing.T, core *core) {
@@ -384,7 +384,7 @@ func TestBeginOpcodeIsAskedAgain(t *testing.T) {
 			require.EqualExportedValues(t, m, asked[*messages.BeginOp](c.client, c.jobs))
 			c.jobs.Quiet()
 		}
-		c.tell(&messages.OpBegun{Request: m.Request})
+		c.tell(&messages.BeginOpResult{Request: m.Request})
 		require.Equal(t, `null`, c.succeeded())
 		c.coreRestarts()
 		c.jobs.Quiet()

@@ -97,7 +97,7 @@ func TestAClientThatIsGone(t *testing.T) {
 		c.tell(&conn.Closed{})
 		require.True(t, c.closed())
 		dead := b.DeadLetters()
-		b.queue.Ask(c.conn.to, &messages.JobsSubmitted{Request: m.Request, Ids: []int64{1}})
+		b.queue.Ask(c.conn.to, &messages.SubmitJobsResult{Request: m.Request, Ids: []int64{1}})
 		b.Settle()
 		require.Equal(t, dead+1, b.DeadLetters())
 		require.Empty(t, c.conn.answers)

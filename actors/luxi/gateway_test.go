@@ -18,8 +18,8 @@ func TestReportJob(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.call("LockstepReportJob", `[7, "/lock", {"id": 7}]`)
 		require.JSONEq(t, `{"success":true,"result":null}`, c.answer())
-		m := kittest.Expect[*messages.ProcessReport](b.jobs)
-		require.EqualExportedValues(t, &messages.ProcessReport{Id: 7, Livelock: "/lock", Encoded: []byte(`{"id": 7}`)}, m)
+		m := kittest.Expect[*messages.ProcessReported](b.jobs)
+		require.EqualExportedValues(t, &messages.ProcessReported{Id: 7, Livelock: "/lock", Encoded: []byte(`{"id": 7}`)}, m)
 	})
 }
 
@@ -33,9 +33,9 @@ func TestBeginOpcode(t *testing.T) {
 			m := asked[*messages.BeginOp](c, b.jobs)
 			require.EqualExportedValues(t, &messages.BeginOp{Request: m.Request, Id: 7, Livelock: "/lock", Op: 1}, m)
 			c.silent()
-			c.tell(&messages.OpBegun{Request: m.Request + 1})
+			c.tell(&messages.BeginOpResult{Request: m.Request + 1})
 			c.silent()
-			c.tell(&messages.OpBegun{Request: m.Request, Failure: failure})
+			c.tell(&messages.BeginOpResult{Request: m.Request, Failure: failure})
 			require.JSONEq(t, want, c.answer())
 			require.False(t, c.closed())
 		})
@@ -67,9 +67,9 @@ func TestTheGatewayCrashes(t *testing.T) {
 func drain(b *bench) {
 	supervisor := b.Probe("supervisor")
 	supervisor.Ask(b.luxi, &messages.Drain{})
-	kittest.Expect[*messages.Drained](supervisor)
+	kittest.Expect[*messages.DrainResult](supervisor)
 	supervisor.Ask(b.luxi, &messages.Drain{})
-	kittest.Expect[*messages.Drained](supervisor)
+	kittest.Expect[*messages.DrainResult](supervisor)
 }
 
 func TestDrainClosesIdleConnections(t *testing.T) {
@@ -108,9 +108,9 @@ func TestDrainEndsWaits(t *testing.T) {
 func TestDrainEndsAWaitThatHasJustBegun(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.call("WaitForJobChange", `[1, ["status"], ["running"], 1, 60]`)
-		m := asked[*messages.WatchJob](c, b.queue)
+		m := asked[*messages.SubscribeJob](c, b.queue)
 		drain(b)
-		c.tell(&messages.JobWatched{Request: m.Request, Row: rowOf(someJob(1, job.Running))})
+		c.tell(&messages.SubscribeJobResult{Request: m.Request, Row: rowOf(someJob(1, job.Running))})
 		require.JSONEq(t, `{"success":true,"result":[["running"],[]]}`, c.answer())
 		require.True(t, c.closed())
 	})

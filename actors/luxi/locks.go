@@ -15,17 +15,17 @@ import (
 // asked again when they have been.
 func (c *connection) askCore(ctx actor.Context, to *actor.PID, question func(request uint64) any, answers func(actor.Context, any)) {
 	c.ask(ctx, repeatable, func(ctx actor.Context, request uint64) { ctx.Request(to, question(request)) }, answers)
-	c.lostBy = ofCore
+	c.lostByRestart = coreRestart
 }
 
 // askLocks makes a call to the lock manager.
 func (c *connection) askLocks(ctx actor.Context, function string, answer func(actor.Context, json.RawMessage)) {
 	c.askCore(ctx, c.config.Locks,
 		func(request uint64) any {
-			return &messages.LockCall{Request: request, Function: function, Args: []byte("[]")}
+			return &messages.CallLocks{Request: request, Function: function, Args: []byte("[]")}
 		},
 		func(ctx actor.Context, m any) {
-			a, ok := m.(*messages.LockAnswered)
+			a, ok := m.(*messages.CallLocksResult)
 			switch {
 			case !ok || a.Request != c.request:
 			case a.Failure != nil:
@@ -57,9 +57,9 @@ func (c *connection) lockstepLocks(ctx actor.Context, args []json.RawMessage) er
 
 func (c *connection) askDependencies(ctx actor.Context, answer func(actor.Context, json.RawMessage)) {
 	c.askCore(ctx, c.config.Scheduler,
-		func(request uint64) any { return &messages.AskDependencies{Request: request} },
+		func(request uint64) any { return &messages.ListDependencies{Request: request} },
 		func(ctx actor.Context, m any) {
-			if a, ok := m.(*messages.Dependencies); ok && a.Request == c.request {
+			if a, ok := m.(*messages.ListDependenciesResult); ok && a.Request == c.request {
 				answer(ctx, a.Jobs)
 			}
 		})

@@ -55,7 +55,7 @@ func (c *connection) changeJobPriority(ctx actor.Context, args []json.RawMessage
 // does no harm: the second answer says what the first has done.
 func (c *connection) askJob(ctx actor.Context, question func(request uint64) any) {
 	c.askQueue(ctx, question, func(ctx actor.Context, m any) {
-		if a, ok := m.(*messages.JobAnswered); ok && a.Request == c.request {
+		if a, ok := m.(*messages.OrderJobResult); ok && a.Request == c.request {
 			c.succeed(ctx, [2]any{a.Done, a.Text})
 		}
 	})
@@ -75,7 +75,7 @@ func (c *connection) archiveJob(ctx actor.Context, args []json.RawMessage) error
 		c.succeed(ctx, false) // ids begin at 1; to the queue 0 means many
 		return nil
 	}
-	c.archive(ctx, &messages.ArchiveJobs{Id: int64(id)}, func(a *messages.JobsArchived) any { return a.Archived > 0 })
+	c.archive(ctx, &messages.ArchiveJobs{Id: int64(id)}, func(a *messages.ArchiveJobsResult) any { return a.Archived > 0 })
 	return nil
 }
 
@@ -87,17 +87,17 @@ func (c *connection) autoArchiveJobs(ctx actor.Context, args []json.RawMessage) 
 		return fmt.Errorf("AutoArchiveJobs: %w", err)
 	}
 	c.archive(ctx, &messages.ArchiveJobs{AgeS: age, TimeoutS: timeout},
-		func(a *messages.JobsArchived) any { return [2]int64{a.Archived, a.Left} })
+		func(a *messages.ArchiveJobsResult) any { return [2]int64{a.Archived, a.Remaining} })
 	return nil
 }
 
-func (c *connection) archive(ctx actor.Context, m *messages.ArchiveJobs, result func(*messages.JobsArchived) any) {
+func (c *connection) archive(ctx actor.Context, m *messages.ArchiveJobs, result func(*messages.ArchiveJobsResult) any) {
 	c.askQueue(ctx,
 		func(request uint64) any {
 			return &messages.ArchiveJobs{Request: request, Id: m.Id, AgeS: m.AgeS, TimeoutS: m.TimeoutS}
 		},
 		func(ctx actor.Context, m any) {
-			a, ok := m.(*messages.JobsArchived)
+			a, ok := m.(*messages.ArchiveJobsResult)
 			switch {
 			case !ok || a.Request != c.request:
 			case a.Failure != nil:
@@ -116,7 +116,7 @@ func (c *connection) setDrainFlag(ctx actor.Context, args []json.RawMessage) err
 	}
 	c.askQueue(ctx, func(request uint64) any { return &messages.SetDrain{Request: request, Drained: drained} },
 		func(ctx actor.Context, m any) {
-			a, ok := m.(*messages.DrainSet)
+			a, ok := m.(*messages.SetDrainResult)
 			switch {
 			case !ok || a.Request != c.request:
 			case a.Failure != nil:
@@ -128,10 +128,10 @@ func (c *connection) setDrainFlag(ctx actor.Context, args []json.RawMessage) err
 	return nil
 }
 
-func (c *connection) withStatus(ctx actor.Context, done func(actor.Context, *messages.QueueStatus)) {
-	c.askQueue(ctx, func(request uint64) any { return &messages.AskStatus{Request: request} },
+func (c *connection) withStatus(ctx actor.Context, done func(actor.Context, *messages.GetQueueStatusResult)) {
+	c.askQueue(ctx, func(request uint64) any { return &messages.GetQueueStatus{Request: request} },
 		func(ctx actor.Context, m any) {
-			if s, ok := m.(*messages.QueueStatus); ok && s.Request == c.request {
+			if s, ok := m.(*messages.GetQueueStatusResult); ok && s.Request == c.request {
 				done(ctx, s)
 			}
 		})
@@ -142,35 +142,35 @@ func (c *connection) lockstepStatus(ctx actor.Context, args []json.RawMessage) e
 	if err := arguments(args); err != nil {
 		return fmt.Errorf("LockstepStatus: %w", err)
 	}
-	c.withStatus(ctx, func(ctx actor.Context, s *messages.QueueStatus) {
+	c.withStatus(ctx, func(ctx actor.Context, s *messages.GetQueueStatusResult) {
 		c.withCluster(ctx, func(ctx actor.Context, cluster config.Cluster) {
 			c.withNodes(ctx, func(ctx actor.Context, nodes *answer.Nodes) {
-				c.withStarts(ctx, func(ctx actor.Context, trouble string) { c.tellStatus(ctx, s, cluster, nodes, trouble) })
+				c.withStartError(ctx, func(ctx actor.Context, trouble string) { c.answerStatus(ctx, s, cluster, nodes, trouble) })
 			})
 		})
 	})
 	return nil
 }
 
-// withStarts finds out why job processes cannot be started; "": they can.
-func (c *connection) withStarts(ctx actor.Context, done func(ctx actor.Context, trouble string)) {
+// withStartError finds out why job processes cannot be started; "": they can.
+func (c *connection) withStartError(ctx actor.Context, done func(ctx actor.Context, trouble string)) {
 	c.ask(ctx, repeatable, func(ctx actor.Context, request uint64) {
-		ctx.Request(c.config.Jobs, &messages.AskStarts{Request: request})
+		ctx.Request(c.config.Jobs, &messages.GetStartError{Request: request})
 	}, func(ctx actor.Context, m any) {
-		if s, ok := m.(*messages.Starts); ok && s.Request == c.request {
+		if s, ok := m.(*messages.GetStartErrorResult); ok && s.Request == c.request {
 			done(ctx, s.Text)
 		}
 	})
 }
 
-func (c *connection) tellStatus(ctx actor.Context, s *messages.QueueStatus, cluster config.Cluster, nodes *answer.Nodes, trouble string) {
+func (c *connection) answerStatus(ctx actor.Context, s *messages.GetQueueStatusResult, cluster config.Cluster, nodes *answer.Nodes, startError string) {
 	about := c.config.About
 	counts := map[string]int64{}
 	for status, n := range s.Jobs {
 		counts[job.Status(status).String()] = n
 	}
-	running := make([]answer.RunningJob, len(s.Out))
-	for i, info := range s.Out {
+	running := make([]answer.RunningJob, len(s.Active))
+	for i, info := range s.Active {
 		running[i] = answer.RunningJob{ID: info.Id, Status: job.Status(info.Status).String(), Summary: info.Summary,
 			Priority: int(info.Priority), Started: answer.TimeOf(info.StartUs)}
 	}
@@ -179,6 +179,6 @@ func (c *connection) tellStatus(ctx actor.Context, s *messages.QueueStatus, clus
 		Started: answer.TimeOf(about.Started.UnixMicro()), RunSlots: cluster.MaxRunningJobs,
 		LastID: s.Serial, Drained: s.Drained, Jobs: counts, Running: running,
 		Quarantined: append([]string{}, s.Quarantined...), WithSecrets: s.WithSecrets,
-		Nodes: nodes, CannotStart: trouble,
+		Nodes: nodes, CannotStart: startError,
 	})
 }

@@ -31,10 +31,10 @@ var methods = map[string]method{
 	"Query":                   (*connection).query,
 	"QueryFields":             (*connection).queryFields,
 	"QueryFilters":            (*connection).queryFilters,
-	"QueryNodes":              classic("QueryNodes", query.Nodes),
-	"QueryInstances":          classic("QueryInstances", query.Instances),
-	"QueryGroups":             classic("QueryGroups", query.Groups),
-	"QueryNetworks":           classic("QueryNetworks", query.Networks),
+	"QueryNodes":              classicQuery("QueryNodes", query.Nodes),
+	"QueryInstances":          classicQuery("QueryInstances", query.Instances),
+	"QueryGroups":             classicQuery("QueryGroups", query.Groups),
+	"QueryNetworks":           classicQuery("QueryNetworks", query.Networks),
 	"QueryExports":            (*connection).queryExports,
 	"QueryTags":               (*connection).queryTags,
 	"QueryClusterInfo":        (*connection).queryClusterInfo,
@@ -71,14 +71,14 @@ func arguments(args []json.RawMessage, into ...any) error {
 	}
 	for i, target := range into {
 		if err := json.Unmarshal(args[i], target); err != nil {
-			return fmt.Errorf("argument %d: %w", i+1, plain(err))
+			return fmt.Errorf("argument %d: %w", i+1, jsonErrorText(err))
 		}
 	}
 	return nil
 }
 
-// plain says a JSON type error in words for people who do not write Go.
-func plain(err error) error {
+// jsonErrorText says a JSON type error in words for people who do not write Go.
+func jsonErrorText(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
 		return fmt.Errorf("a %s is not what belongs here", wrong.Value)

@@ -14,7 +14,7 @@ import (
 const NodesMethod = "LockstepNodes"
 
 // NodesOf is what a client is told of a cluster.
-func NodesOf(n *messages.Nodes) answer.Nodes {
+func NodesOf(n *messages.GetNodesResult) answer.Nodes {
 	most := n.Applied
 	for _, s := range n.States {
 		most = max(most, s.Applied)
@@ -48,17 +48,17 @@ func (c *connection) askNodes(ctx actor.Context, question func(request uint64) a
 }
 
 // withNodes goes on with how the nodes are; nil for a daemon that is alone.
-func (c *connection) withNodes(ctx actor.Context, then func(actor.Context, *answer.Nodes)) {
+func (c *connection) withNodes(ctx actor.Context, done func(actor.Context, *answer.Nodes)) {
 	if c.config.Nodes == nil {
-		then(ctx, nil)
+		done(ctx, nil)
 		return
 	}
 	c.askNodes(ctx,
-		func(request uint64) any { return &messages.AskNodes{Request: request, All: true} },
+		func(request uint64) any { return &messages.GetNodes{Request: request, WithStates: true} },
 		func(ctx actor.Context, m any) {
-			if n, mine := m.(*messages.Nodes); mine && n.Request == c.request {
+			if n, ok := m.(*messages.GetNodesResult); ok && n.Request == c.request {
 				nodes := NodesOf(n)
-				then(ctx, &nodes)
+				done(ctx, &nodes)
 			}
 		})
 }
@@ -90,16 +90,16 @@ func (c *connection) changeNode(ctx actor.Context, what messages.ChangeNodes_Wha
 	c.askNodes(ctx,
 		func(request uint64) any { return &messages.ChangeNodes{Request: request, What: what, Name: name} },
 		func(ctx actor.Context, m any) {
-			a, mine := m.(*messages.NodesChanged)
+			a, ok := m.(*messages.ChangeNodesResult)
 			switch {
-			case !mine || a.Request != c.request:
+			case !ok || a.Request != c.request:
 			case a.Failure != nil:
 				c.fail(ctx, a.Failure)
 			default:
 				c.succeed(ctx, nil)
 			}
 		})
-	c.again = nil // it may have been done
+	c.resend = nil // it may have been done
 	return nil
 }
 
@@ -112,9 +112,9 @@ func (c *connection) lockstepNodeCheck(ctx actor.Context, args []json.RawMessage
 	c.askNodes(ctx,
 		func(request uint64) any { return &messages.CheckNodes{Request: request, Repair: repair} },
 		func(ctx actor.Context, m any) {
-			a, mine := m.(*messages.NodesChecked)
+			a, ok := m.(*messages.CheckNodesResult)
 			switch {
-			case !mine || a.Request != c.request:
+			case !ok || a.Request != c.request:
 			case a.Failure != nil:
 				c.fail(ctx, a.Failure)
 			default:
@@ -124,7 +124,7 @@ func (c *connection) lockstepNodeCheck(ctx actor.Context, args []json.RawMessage
 	return nil
 }
 
-func checkedOf(a *messages.NodesChecked) answer.NodesCheck {
+func checkedOf(a *messages.CheckNodesResult) answer.NodesCheck {
 	nodes := []answer.NodeCheck{}
 	for _, n := range a.Nodes {
 		node := answer.NodeCheck{Name: n.Name, Answers: n.Answers, Error: n.Error, Differs: []answer.FileDifference{}, Repaired: n.Repaired}

@@ -24,7 +24,7 @@ func (c *connection) reportJob(ctx actor.Context, args []json.RawMessage) error 
 	if string(encoded) == "null" {
 		encoded = nil // it is long: look at the file
 	}
-	ctx.Send(c.config.Jobs, &messages.ProcessReport{Id: int64(id), Livelock: livelock, Encoded: encoded})
+	ctx.Send(c.config.Jobs, &messages.ProcessReported{Id: int64(id), Livelock: livelock, Encoded: encoded})
 	c.succeed(ctx, nil)
 	return nil
 }
@@ -45,17 +45,17 @@ func (c *connection) beginOpcode(ctx actor.Context, args []json.RawMessage) erro
 			ctx.Request(c.config.Jobs, &messages.BeginOp{Request: request, Id: int64(id), Livelock: livelock, Op: op})
 		},
 		func(ctx actor.Context, answer any) {
-			a, mine := answer.(*messages.OpBegun)
+			a, ok := answer.(*messages.BeginOpResult)
 			switch {
-			case !mine || a.Request != c.request:
+			case !ok || a.Request != c.request:
 			case a.Failure != nil:
 				c.fail(ctx, a.Failure)
-			case a.Ends:
+			case a.Denied:
 				c.succeed(ctx, jobproc.Denial{Canceled: a.Canceled, Text: a.Text})
 			default:
 				c.succeed(ctx, nil)
 			}
 		})
-	c.lostBy |= ofCore // the scheduler, which gives the permission
+	c.lostByRestart |= coreRestart // the scheduler, which gives the permission
 	return nil
 }

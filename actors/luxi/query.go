@@ -22,7 +22,7 @@ func (c *connection) query(ctx actor.Context, args []json.RawMessage) error {
 	}
 	serve, known := queries[string(kind)]
 	if !known {
-		return c.noKind(ctx, "Query", string(kind))
+		return c.refuseKind(ctx, "Query", string(kind))
 	}
 	err := serve(c, ctx, fields, filter)
 	var malformed *query.ParseError
@@ -41,16 +41,16 @@ var queries = map[string]func(c *connection, ctx actor.Context, fields []string,
 	"job":      (*connection).queryJobItems,
 	"lock":     (*connection).queryLocks,
 	"filter":   (*connection).queryRules,
-	"node":     ofThings(query.Nodes),
-	"group":    ofThings(query.Groups),
-	"instance": ofThings(query.Instances),
-	"network":  ofThings(query.Networks),
-	"export":   ofThings(query.Exports),
+	"node":     objectQuery(query.Nodes),
+	"group":    objectQuery(query.Groups),
+	"instance": objectQuery(query.Instances),
+	"network":  objectQuery(query.Networks),
+	"export":   objectQuery(query.Exports),
 }
 
-// noKind refuses a kind of things that there is not; there are some that only
+// refuseKind refuses a kind of things that there is not; there are some that only
 // opcodes can ask for.
-func (c *connection) noKind(ctx actor.Context, method, kind string) error {
+func (c *connection) refuseKind(ctx actor.Context, method, kind string) error {
 	if !query.OpcodeOnly(kind) {
 		return fmt.Errorf("%s: argument 1: %w", method, &query.UnknownKind{Kind: kind})
 	}
@@ -71,7 +71,7 @@ func (c *connection) queryFields(ctx actor.Context, args []json.RawMessage) erro
 	}
 	definitions, err := query.Definitions(string(kind), names)
 	if err != nil {
-		return c.noKind(ctx, "QueryFields", string(kind))
+		return c.refuseKind(ctx, "QueryFields", string(kind))
 	}
 	c.succeed(ctx, map[string]any{"fields": definitions})
 	return nil

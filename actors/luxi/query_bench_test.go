@@ -46,7 +46,7 @@ func BenchmarkListJobs(b *testing.B) {
 				queue, nobody := e.Probe("queue"), e.Probe("nobody")
 				queue.Answer(func(m any) any {
 					if ask, ok := m.(*messages.ListJobs); ok {
-						return &messages.JobsListed{Request: ask.Request, Rows: rows}
+						return &messages.ListJobsResult{Request: ask.Request, Rows: rows}
 					}
 					return nil
 				})

@@ -96,9 +96,9 @@ func TestRowsAreInOrder(t *testing.T) {
 			rows = append(rows, rowOf(someJob(id, []job.Status{job.Success, job.Running}[id%2])))
 		}
 		c.listed(rows...)
-		var requests []*messages.StoreRequest
+		var requests []*messages.AccessStore
 		for _, m := range b.store.Unread() {
-			requests = append(requests, m.(*messages.StoreRequest))
+			requests = append(requests, m.(*messages.AccessStore))
 		}
 		require.Len(t, requests, 2)
 		for i := len(requests) - 1; i >= 0; i-- {
@@ -106,8 +106,8 @@ func TestRowsAreInOrder(t *testing.T) {
 			var id int64
 			_, err := fmt.Sscanf(requests[i].GetRead().Path, "queue/job-%d", &id)
 			require.NoError(t, err)
-			c.tell(&messages.StoreAnswer{Request: requests[i].Request, What: &messages.StoreAnswer_Read{
-				Read: &messages.FileRead{Content: job.Encode(someJob(id, job.Success))}}})
+			c.tell(&messages.AccessStoreResult{Request: requests[i].Request, What: &messages.AccessStoreResult_Read{
+				Read: &messages.ReadFileResult{Content: job.Encode(someJob(id, job.Success))}}})
 		}
 		require.Contains(t, c.answer(), `"data":[[[0,1],[0,["running"]]],[[0,2],[0,["success"]]],[[0,3],[0,["running"]]],[[0,5],[0,["running"]]],[[0,6],[0,["success"]]],[[0,7],[0,["running"]]]]`)
 	})

@@ -14,7 +14,7 @@ import (
 func (c *client) listed(rows ...*messages.JobRow) *messages.ListJobs {
 	c.Helper()
 	m := asked[*messages.ListJobs](c, c.queue)
-	c.tell(&messages.JobsListed{Request: m.Request, Rows: rows})
+	c.tell(&messages.ListJobsResult{Request: m.Request, Rows: rows})
 	return m
 }
 
@@ -78,12 +78,12 @@ func TestQueryOfManyFiles(t *testing.T) {
 		requests := b.store.Unread()
 		require.Len(t, requests, 64)
 		for i := 0; i < len(requests); i++ {
-			r := requests[i].(*messages.StoreRequest)
+			r := requests[i].(*messages.AccessStore)
 			var id int64
 			_, err := fmt.Sscanf(r.GetRead().Path, "queue/job-%d", &id)
 			require.NoError(t, err)
-			c.tell(&messages.StoreAnswer{Request: r.Request, What: &messages.StoreAnswer_Read{
-				Read: &messages.FileRead{Content: job.Encode(someJob(id, job.Success))}}})
+			c.tell(&messages.AccessStoreResult{Request: r.Request, What: &messages.AccessStoreResult_Read{
+				Read: &messages.ReadFileResult{Content: job.Encode(someJob(id, job.Success))}}})
 			requests = append(requests, b.store.Unread()...)
 		}
 		require.Len(t, requests, 200)
@@ -95,11 +95,11 @@ func TestTheQueueRestartsWithAQueryInHand(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.call("QueryJobs", `[[1], ["id"]]`)
 		first := asked[*messages.ListJobs](c, b.queue)
-		b.Send(b.luxi, &messages.QueueStarted{Epoch: 2})
+		b.Send(b.luxi, &messages.QueueStarted{Incarnation: 2})
 		again := asked[*messages.ListJobs](c, b.queue)
 		require.EqualExportedValues(t, first, again)
 		for range 2 { // both were answered after all
-			c.tell(&messages.JobsListed{Request: first.Request, Rows: []*messages.JobRow{rowOf(someJob(1, job.Queued))}})
+			c.tell(&messages.ListJobsResult{Request: first.Request, Rows: []*messages.JobRow{rowOf(someJob(1, job.Queued))}})
 		}
 		require.JSONEq(t, `{"success":true,"result":[[1]]}`, c.answer())
 	})
@@ -110,7 +110,7 @@ func TestTheQueueRestartsWhileFilesAreRead(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.call("QueryJobs", `[[1], ["opstatus"]]`)
 		c.listed(rowOf(someJob(1, job.Success)))
-		b.Send(b.luxi, &messages.QueueStarted{Epoch: 2})
+		b.Send(b.luxi, &messages.QueueStarted{Incarnation: 2})
 		b.queue.Quiet()
 		c.silent()
 		c.storeGives("queue/job-1", string(job.Encode(someJob(1, job.Success))))
@@ -122,8 +122,8 @@ func TestTheStoreRestartsWhileFilesAreRead(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.call("QueryJobs", `[[1], ["opstatus"]]`)
 		c.listed(rowOf(someJob(1, job.Success)))
-		asked[*messages.StoreRequest](c, b.store) // lost
-		b.Send(b.luxi, &messages.StoreStarted{Epoch: 2})
+		asked[*messages.AccessStore](c, b.store) // lost
+		b.Send(b.luxi, &messages.StoreStarted{Incarnation: 2})
 		c.storeGives("queue/job-1", string(job.Encode(someJob(1, job.Success))))
 		require.JSONEq(t, `{"success":true,"result":[[["success"]]]}`, c.answer())
 	})

@@ -66,11 +66,11 @@ func inWorld(t *testing.T, f func(*testing.T, *world, *client)) {
 		b.queue.Answer(w.queueSays)
 		b.store.Answer(w.storeSays)
 		b.luxi = e.Start("luxi", luxi.Props(luxi.Config{Env: e.Env, Queue: b.queue.PID, Jobs: b.jobs.PID, Store: b.store.PID,
-			Catalogue: opcode.Builtin(),
-			Locks:     answering("locks", w.locksSay).PID,
-			Scheduler: answering("scheduler", w.schedulerSays).PID,
-			Filters:   answering("filters", w.filtersSay).PID,
-			Cluster:   answering("cluster", w.clusterSays).PID,
+			Catalogue:     opcode.Builtin(),
+			Locks:         answering("locks", w.locksSay).PID,
+			Scheduler:     answering("scheduler", w.schedulerSays).PID,
+			Filters:       answering("filters", w.filtersSay).PID,
+			ClusterConfig: answering("cluster", w.clusterSays).PID,
 		}))
 		f(t, w, b.connect())
 	})
@@ -78,14 +78,14 @@ func inWorld(t *testing.T, f func(*testing.T, *world, *client)) {
 
 func (w *world) queueSays(m any) any {
 	switch m := m.(type) {
-	case *messages.AskStatus:
-		return &messages.QueueStatus{Request: m.Request, Drained: w.drained}
+	case *messages.GetQueueStatus:
+		return &messages.GetQueueStatusResult{Request: m.Request, Drained: w.drained}
 	case *messages.ListJobs:
 		ids := m.Ids
 		if m.All {
 			ids = slices.Sorted(maps.Keys(w.jobs))
 		}
-		answer := &messages.JobsListed{Request: m.Request}
+		answer := &messages.ListJobsResult{Request: m.Request}
 		for _, id := range ids {
 			j := w.jobs[id]
 			if j == nil {
@@ -104,21 +104,21 @@ func (w *world) queueSays(m any) any {
 }
 
 func (w *world) storeSays(m any) any {
-	r, ok := m.(*messages.StoreRequest)
+	r, ok := m.(*messages.AccessStore)
 	if !ok {
-		return &messages.StoreStarted{Epoch: 1}
+		return &messages.StoreStarted{Incarnation: 1}
 	}
-	answer := &messages.StoreAnswer{Request: r.Request}
+	answer := &messages.AccessStoreResult{Request: r.Request}
 	switch {
 	case r.GetRead() != nil:
 		path := r.GetRead().Path
 		w.reads = append(w.reads, path)
 		content, there := w.files[path]
-		answer.What = &messages.StoreAnswer_Read{Read: &messages.FileRead{Content: []byte(content), Missing: !there, Failure: w.failure}}
+		answer.What = &messages.AccessStoreResult_Read{Read: &messages.ReadFileResult{Content: []byte(content), Missing: !there, Failure: w.failure}}
 	case r.GetList() != nil:
-		answer.What = &messages.StoreAnswer_Listed{Listed: &messages.DirListed{Names: w.list(r.GetList().Dir + "/")}}
+		answer.What = &messages.AccessStoreResult_List{List: &messages.ListDirResult{Names: w.list(r.GetList().Dir + "/")}}
 	default:
-		answer.What = &messages.StoreAnswer_Files{Files: w.change(r)}
+		answer.What = &messages.AccessStoreResult_Files{Files: w.change(r)}
 	}
 	return answer
 }
@@ -134,8 +134,8 @@ func (w *world) list(dir string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-func (w *world) change(r *messages.StoreRequest) *messages.FilesDone {
-	done := &messages.FilesDone{}
+func (w *world) change(r *messages.AccessStore) *messages.ChangeFilesResult {
+	done := &messages.ChangeFilesResult{}
 	fail := func(path string, missing bool) {
 		if f := w.failure; f != nil || missing {
 			done.Failures = append(done.Failures, &messages.FileFailure{Path: path, Failure: f, Missing: missing})
@@ -156,27 +156,27 @@ func (w *world) change(r *messages.StoreRequest) *messages.FilesDone {
 }
 
 func (w *world) locksSay(m any) any {
-	call, ok := m.(*messages.LockCall)
+	call, ok := m.(*messages.CallLocks)
 	if !ok || call.Function != locks.Rows {
 		return nil
 	}
-	return &messages.LockAnswered{Request: call.Request, Result: []byte(w.locks)}
+	return &messages.CallLocksResult{Request: call.Request, Result: []byte(w.locks)}
 }
 
 func (w *world) schedulerSays(m any) any {
-	ask, ok := m.(*messages.AskDependencies)
+	ask, ok := m.(*messages.ListDependencies)
 	if !ok {
 		return nil
 	}
-	return &messages.Dependencies{Request: ask.Request, Jobs: []byte(w.dependencies)}
+	return &messages.ListDependenciesResult{Request: ask.Request, Jobs: []byte(w.dependencies)}
 }
 
 func (w *world) filtersSay(m any) any {
-	ask, ok := m.(*messages.AskFilters)
+	ask, ok := m.(*messages.ListFilters)
 	if !ok {
 		return nil
 	}
-	answer := &messages.Filters{Request: ask.Request}
+	answer := &messages.ListFiltersResult{Request: ask.Request}
 	for _, rule := range w.rules {
 		answer.Rules = append(answer.Rules, []byte(rule))
 	}
@@ -184,11 +184,11 @@ func (w *world) filtersSay(m any) any {
 }
 
 func (w *world) clusterSays(m any) any {
-	ask, ok := m.(*messages.AskConfig)
+	ask, ok := m.(*messages.PublishConfig)
 	if !ok {
 		return nil
 	}
-	return &messages.ConfigChanged{Request: ask.Request, Content: []byte(w.config)}
+	return &messages.ConfigPublished{Request: ask.Request, Content: []byte(w.config)}
 }
 
 // asks calls a method and gives the answer's result.

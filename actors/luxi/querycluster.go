@@ -56,7 +56,7 @@ func (c *connection) queryConfigValues(ctx actor.Context, args []json.RawMessage
 			withPause(ctx)
 			return
 		}
-		c.withStatus(ctx, func(ctx actor.Context, s *messages.QueueStatus) {
+		c.withStatus(ctx, func(ctx actor.Context, s *messages.GetQueueStatusResult) {
 			values["drain_flag"] = s.Drained
 			withPause(ctx)
 		})

@@ -24,13 +24,13 @@ func (c *connection) queryJobs(ctx actor.Context, args []json.RawMessage) error 
 		c.fail(ctx, queryFailure(err))
 		return nil
 	}
-	m := &messages.ListJobs{All: ids == nil, Ids: distinct(ids)}
+	m := &messages.ListJobs{All: ids == nil, Ids: uniqueIDs(ids)}
 	c.listJobs(ctx, q, true, m)
 	return nil
 }
 
-// distinct are the ids asked for, each once, as Ganeti answers (queue.md 2.3).
-func distinct(asked []jobID) []int64 {
+// uniqueIDs are the ids asked for, each once, as Ganeti answers (queue.md 2.3).
+func uniqueIDs(asked []jobID) []int64 {
 	ids, seen := make([]int64, 0, len(asked)), make(map[jobID]bool, len(asked))
 	for _, id := range asked {
 		if !seen[id] {
@@ -65,12 +65,12 @@ func (c *connection) listJobs(ctx actor.Context, q *query.Query[query.JobItem], 
 			ctx.Request(c.config.Queue, &messages.ListJobs{Request: request, All: m.All, Ids: m.Ids})
 		},
 		func(ctx actor.Context, answer any) {
-			a, mine := answer.(*messages.JobsListed)
-			if !mine || a.Request != c.request {
+			a, ok := answer.(*messages.ListJobsResult)
+			if !ok || a.Request != c.request {
 				return
 			}
-			c.again = func(actor.Context) {} // the rest is between us and the store
-			l := &listing{c: c, number: c.request, sheet: newSheet(q, plain), needs: q.Level(), rows: a.Rows, ready: map[int][]byte{}}
+			c.resend = func(actor.Context) {} // the rest is between us and the store
+			l := &listing{c: c, number: c.request, table: newResultTable(q, plain), needs: q.Level(), rows: a.Rows, ready: map[int][]byte{}}
 			if m.All && q.HasField("archived") {
 				l.addArchive(ctx)
 			} else {
@@ -80,61 +80,61 @@ func (c *connection) listJobs(ctx actor.Context, q *query.Query[query.JobItem], 
 }
 
 const (
-	// readAhead bounds the files being read for one listing.
-	readAhead = 64
-	// progress is so many files that the listing has time for the next ones again:
+	// readsInFlight bounds the files being read for one listing.
+	readsInFlight = 64
+	// readsPerTimeout is so many files that the listing has time for the next ones again:
 	// an archive may be large, and the client has as much patience as it likes.
-	progress = 4096
+	readsPerTimeout = 4096
 )
 
 // listing turns rows of the queue into rows of the answer.
 type listing struct {
 	c      *connection
 	number uint64
-	sheet  *sheet[query.JobItem]
+	table  *resultTable[query.JobItem]
 	needs  query.DataLevel
 	// rows are the jobs looked at. One that has no info and is not unknown lies in
 	// the archive.
-	rows  []*messages.JobRow
-	next  int            // of rows: not looked at yet
-	out   int            // files being read
-	files int            // that have been read
-	done  int            // rows that are in the sheet, or will not be
-	ready map[int][]byte // rows that wait for one before them; nil will not be in the sheet
-	over  bool
+	rows     []*messages.JobRow
+	next     int            // of rows: not looked at yet
+	reading  int            // files being read
+	files    int            // that have been read
+	complete int            // rows that are in the sheet, or will not be
+	ready    map[int][]byte // rows that wait for one before them; nil will not be in the sheet
+	ended    bool
 }
 
 // read goes on until the end, or until enough files are being read.
 func (l *listing) read(ctx actor.Context) {
-	for l.next < len(l.rows) && l.out < readAhead && !l.over {
+	for l.next < len(l.rows) && l.reading < readsInFlight && !l.ended {
 		i, row := l.next, l.rows[l.next]
 		l.next++
 		switch {
 		case row.Unknown:
 			l.readFile(ctx, i, paths.ArchivePath(row.Id), true)
 		case row.Info == nil:
-			l.look(ctx, i, &query.JobItem{ID: job.ID(row.Id), Archived: true}, query.LevelListing)
+			l.matchRow(ctx, i, &query.JobItem{ID: job.ID(row.Id), Archived: true}, query.LevelListing)
 		default:
-			l.look(ctx, i, &query.JobItem{ID: job.ID(row.Id), Info: row.Info}, query.LevelInfo)
+			l.matchRow(ctx, i, &query.JobItem{ID: job.ID(row.Id), Info: row.Info}, query.LevelInfo)
 		}
 	}
-	if !l.over && l.next == len(l.rows) && l.out == 0 {
-		l.over = true
-		l.c.answer(ctx, l.sheet.close())
+	if !l.ended && l.next == len(l.rows) && l.reading == 0 {
+		l.ended = true
+		l.c.answer(ctx, l.table.close())
 	}
 }
 
-// look decides on a row by what is at hand of the job, or gets the rest of it.
-func (l *listing) look(ctx actor.Context, i int, item *query.JobItem, have query.DataLevel) {
-	matches, undecided, err := l.sheet.question.Match(item, have)
+// matchRow decides on a row by what is at hand of the job, or gets the rest of it.
+func (l *listing) matchRow(ctx actor.Context, i int, item *query.JobItem, have query.DataLevel) {
+	matches, undecided, err := l.table.question.Match(item, have)
 	switch {
 	case err != nil:
-		l.over = true
+		l.ended = true
 		l.c.fail(ctx, queryFailure(err))
 	case !matches && !undecided:
-		l.skip(i)
+		l.skipRow(i)
 	case !undecided && l.needs <= have:
-		l.put(ctx, i, item)
+		l.addRow(ctx, i, item)
 	case item.Archived:
 		l.readFile(ctx, i, paths.ArchivePath(int64(item.ID)), true)
 	case len(item.Info.Encoded) > 0:
@@ -145,17 +145,17 @@ func (l *listing) look(ctx actor.Context, i int, item *query.JobItem, have query
 }
 
 func (l *listing) readFile(ctx actor.Context, i int, path string, archived bool) {
-	l.out++
-	l.c.store.Read(ctx, "query-job", path, func(ctx actor.Context, m *messages.FileRead) {
+	l.reading++
+	l.c.store.Read(ctx, "query-job", path, func(ctx actor.Context, m *messages.ReadFileResult) {
 		if l.number != l.c.request {
 			return // answered, or given up, meanwhile
 		}
-		l.out--
-		if l.files++; l.files%progress == 0 {
-			l.c.setTimer(ctx, patience)
+		l.reading--
+		if l.files++; l.files%readsPerTimeout == 0 {
+			l.c.setTimer(ctx, answerTimeout)
 		}
 		if m.Missing || m.Failure != nil {
-			l.lost(ctx, i)
+			l.rowUnreadable(ctx, i)
 		} else {
 			l.decode(ctx, i, l.rows[i].Info, m.Content, archived)
 		}
@@ -163,40 +163,40 @@ func (l *listing) readFile(ctx actor.Context, i int, path string, archived bool)
 	})
 }
 
-// lost: the job was not found, or cannot be read.
-func (l *listing) lost(ctx actor.Context, i int) {
-	l.look(ctx, i, &query.JobItem{ID: job.ID(l.rows[i].Id), Unknown: true}, query.LevelFile)
+// rowUnreadable: the job was not found, or cannot be read.
+func (l *listing) rowUnreadable(ctx actor.Context, i int) {
+	l.matchRow(ctx, i, &query.JobItem{ID: job.ID(l.rows[i].Id), Unknown: true}, query.LevelFile)
 }
 
 func (l *listing) decode(ctx actor.Context, i int, info *messages.JobInfo, content []byte, archived bool) {
 	j, err := job.Decode(content)
 	if err != nil {
-		l.lost(ctx, i)
+		l.rowUnreadable(ctx, i)
 		return
 	}
 	if info == nil {
 		info = query.NewJobInfo(j, summaryOf, nil)
 	}
-	l.look(ctx, i, &query.JobItem{ID: job.ID(l.rows[i].Id), Archived: archived, Info: info, Job: j}, query.LevelFile)
+	l.matchRow(ctx, i, &query.JobItem{ID: job.ID(l.rows[i].Id), Archived: archived, Info: info, Job: j}, query.LevelFile)
 }
 
-// put puts a row into the sheet, as soon as those before it are.
-func (l *listing) put(ctx actor.Context, i int, item *query.JobItem) {
-	if i > l.done {
-		l.ready[i] = l.sheet.keep(item)
+// addRow puts a row into the sheet, as soon as those before it are.
+func (l *listing) addRow(ctx actor.Context, i int, item *query.JobItem) {
+	if i > l.complete {
+		l.ready[i] = l.table.keep(item)
 	} else {
-		l.sheet.add(item)
+		l.table.add(item)
 		l.advance()
 	}
-	if l.sheet.full() {
-		l.over = true
+	if l.table.full() {
+		l.ended = true
 		l.c.fail(ctx, messages.Generic(errTooLarge))
 	}
 }
 
-// skip leaves a row out.
-func (l *listing) skip(i int) {
-	if i > l.done {
+// skipRow leaves a row out.
+func (l *listing) skipRow(i int) {
+	if i > l.complete {
 		l.ready[i] = nil
 		return
 	}
@@ -205,14 +205,14 @@ func (l *listing) skip(i int) {
 
 // advance goes past the row at hand and those behind it that are ready.
 func (l *listing) advance() {
-	for l.done++; len(l.ready) > 0; l.done++ {
-		row, ready := l.ready[l.done]
+	for l.complete++; len(l.ready) > 0; l.complete++ {
+		row, ready := l.ready[l.complete]
 		if !ready {
 			return
 		}
-		delete(l.ready, l.done)
+		delete(l.ready, l.complete)
 		if row != nil {
-			l.sheet.addKept(row)
+			l.table.addKept(row)
 		}
 	}
 }

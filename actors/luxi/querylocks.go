@@ -23,9 +23,9 @@ func (c *connection) queryLocks(ctx actor.Context, fields []string, filter json.
 	if err != nil {
 		return err
 	}
-	c.askLocks(ctx, locks.Rows, func(ctx actor.Context, held json.RawMessage) {
+	c.askLocks(ctx, locks.Rows, func(ctx actor.Context, rows json.RawMessage) {
 		c.askDependencies(ctx, func(ctx actor.Context, jobs json.RawMessage) {
-			items, err := lockItems(held, jobs)
+			items, err := lockItems(rows, jobs)
 			if err != nil {
 				c.fail(ctx, messages.Generic(err))
 				return
@@ -36,12 +36,12 @@ func (c *connection) queryLocks(ctx actor.Context, fields []string, filter json.
 	return nil
 }
 
-func lockItems(held, jobs json.RawMessage) ([]*query.LockItem, error) {
+func lockItems(encoded, jobs json.RawMessage) ([]*query.LockItem, error) {
 	var rows []answer.Lock
-	if err := json.Unmarshal(held, &rows); err != nil {
+	if err := json.Unmarshal(encoded, &rows); err != nil {
 		return nil, fmt.Errorf("the lock manager's answer: %w", err)
 	}
-	items, err := awaitedJobs(jobs)
+	items, err := dependencyRows(jobs)
 	if err != nil {
 		return nil, fmt.Errorf("the scheduler's answer: %w", err)
 	}
@@ -56,9 +56,9 @@ func lockItems(held, jobs json.RawMessage) ([]*query.LockItem, error) {
 	return items, nil
 }
 
-// awaitedJobs are the jobs for whose end others wait, which name the ways to end
+// dependencyRows are the jobs for whose end others wait, which name the ways to end
 // that they hope for: none means any but cancellation.
-func awaitedJobs(jobs json.RawMessage) ([]*query.LockItem, error) {
+func dependencyRows(jobs json.RawMessage) ([]*query.LockItem, error) {
 	var waits []answer.JobWait
 	if err := json.Unmarshal(jobs, &waits); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func awaitedJobs(jobs json.RawMessage) ([]*query.LockItem, error) {
 		for _, on := range w.On {
 			item := awaited[on.ID]
 			if item == nil {
-				item = &query.LockItem{Name: jobLock(on.ID)}
+				item = &query.LockItem{Name: jobRowName(on.ID)}
 				awaited[on.ID] = item
 				items = append(items, item)
 			}
@@ -82,11 +82,11 @@ func awaitedJobs(jobs json.RawMessage) ([]*query.LockItem, error) {
 				k = len(item.Pending)
 				item.Pending = append(item.Pending, query.LockWaiters{Mode: ends})
 			}
-			item.Pending[k].Owners = append(item.Pending[k].Owners, jobLock(w.ID))
+			item.Pending[k].Owners = append(item.Pending[k].Owners, jobRowName(w.ID))
 		}
 	}
 	return items, nil
 }
 
-// jobLock is a job in the lock monitor.
-func jobLock(id int64) string { return "job/" + job.ID(id).String() }
+// jobRowName is a job in the lock monitor.
+func jobRowName(id int64) string { return "job/" + job.ID(id).String() }

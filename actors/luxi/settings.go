@@ -13,10 +13,10 @@ import (
 
 // askConfig asks for the configuration and for lockstep's own settings.
 func (c *connection) askConfig(ctx actor.Context, answer func(ctx actor.Context, content, settings []byte)) {
-	c.askCore(ctx, c.config.Cluster,
-		func(request uint64) any { return &messages.AskConfig{Request: request} },
+	c.askCore(ctx, c.config.ClusterConfig,
+		func(request uint64) any { return &messages.PublishConfig{Request: request} },
 		func(ctx actor.Context, m any) {
-			if a, ok := m.(*messages.ConfigChanged); ok && a.Request == c.request {
+			if a, ok := m.(*messages.ConfigPublished); ok && a.Request == c.request {
 				answer(ctx, a.Content, a.Settings)
 			}
 		})
@@ -42,11 +42,11 @@ func (c *connection) lockstepGetSettings(ctx actor.Context, args []json.RawMessa
 	if err := arguments(args); err != nil {
 		return fmt.Errorf("LockstepGetSettings: %w", err)
 	}
-	c.tellSettings(ctx)
+	c.answerSettings(ctx)
 	return nil
 }
 
-func (c *connection) tellSettings(ctx actor.Context) {
+func (c *connection) answerSettings(ctx actor.Context) {
 	c.askConfig(ctx, func(ctx actor.Context, content, settings []byte) {
 		cluster, err := config.Decode(content)
 		if err != nil {
@@ -84,20 +84,20 @@ func (c *connection) lockstepSetSettings(ctx actor.Context, args []json.RawMessa
 		}
 	}
 	c.askConfig(ctx, func(ctx actor.Context, content, settings []byte) {
-		if err := badSettings(content, settings, own, cluster); err != nil {
+		if err := checkSettings(content, settings, own, cluster); err != nil {
 			c.fail(ctx, &messages.Failure{Class: "OpPrereqError", Text: err.Error(), Code: "wrong_input"})
 			return
 		}
 		c.edit(ctx, &messages.EditConfig{Settings: own}, func(ctx actor.Context) {
-			c.edit(ctx, &messages.EditConfig{Cluster: cluster}, c.tellSettings)
+			c.edit(ctx, &messages.EditConfig{Cluster: cluster}, c.answerSettings)
 		})
 	})
 	return nil
 }
 
-// badSettings finds out beforehand what would be refused: these are two changes,
+// checkSettings finds out beforehand what would be refused: these are two changes,
 // and one must not be made without the other.
-func badSettings(content, settings []byte, own, cluster map[string][]byte) error {
+func checkSettings(content, settings []byte, own, cluster map[string][]byte) error {
 	if _, err := config.EditSettings(settings, own); err != nil {
 		return err
 	}
@@ -116,12 +116,12 @@ func (c *connection) edit(ctx actor.Context, m *messages.EditConfig, done func(a
 		done(ctx)
 		return
 	}
-	c.askCore(ctx, c.config.Cluster,
+	c.askCore(ctx, c.config.ClusterConfig,
 		func(request uint64) any {
 			return &messages.EditConfig{Request: request, Settings: m.Settings, Cluster: m.Cluster}
 		},
 		func(ctx actor.Context, answer any) {
-			a, ok := answer.(*messages.ConfigWritten)
+			a, ok := answer.(*messages.EditConfigResult)
 			switch {
 			case !ok || a.Request != c.request:
 			case a.Failure != nil:

@@ -57,8 +57,8 @@ func onBench(t *testing.T, f func(*testing.T, *bench, *client)) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{T: t, Env: e, queue: e.Probe("queue"), jobs: e.Probe("jobs"), store: e.Probe("store")}
 		b.store.Answer(func(m any) any {
-			if _, ok := m.(*messages.AskStore); ok {
-				return &messages.StoreStarted{Epoch: 1}
+			if _, ok := m.(*messages.AnnounceStore); ok {
+				return &messages.StoreStarted{Incarnation: 1}
 			}
 			return nil
 		})
@@ -135,10 +135,10 @@ func asked[M any](c *client, p *kittest.Probe) M {
 // storeGives answers the reading of a file; "" stands for none.
 func (c *client) storeGives(path, content string) {
 	c.Helper()
-	r := asked[*messages.StoreRequest](c, c.store)
+	r := asked[*messages.AccessStore](c, c.store)
 	require.Equal(c, path, r.GetRead().GetPath())
-	c.tell(&messages.StoreAnswer{Request: r.Request, What: &messages.StoreAnswer_Read{
-		Read: &messages.FileRead{Content: []byte(content), Missing: content == ""}}})
+	c.tell(&messages.AccessStoreResult{Request: r.Request, What: &messages.AccessStoreResult_Read{
+		Read: &messages.ReadFileResult{Content: []byte(content), Missing: content == ""}}})
 }
 
 // someJob is a job with an entry in its log.

@@ -83,8 +83,8 @@ func (c *connection) submit(ctx actor.Context, m *messages.SubmitJobs, done func
 			ctx.Request(c.config.Queue, m)
 		},
 		func(ctx actor.Context, answer any) {
-			a, mine := answer.(*messages.JobsSubmitted)
-			if !mine || a.Request != c.request {
+			a, ok := answer.(*messages.SubmitJobsResult)
+			if !ok || a.Request != c.request {
 				return
 			}
 			if a.Failure != nil {

@@ -20,7 +20,7 @@ func jsonOf(v any) (string, error) {
 
 // submitted answers the submission at hand.
 func (c *client) submitted(m *messages.SubmitJobs, ids ...int64) {
-	c.tell(&messages.JobsSubmitted{Request: m.Request, Ids: ids})
+	c.tell(&messages.SubmitJobsResult{Request: m.Request, Ids: ids})
 }
 
 func TestSubmitJob(t *testing.T) {
@@ -61,7 +61,7 @@ func TestASubmissionThatIsRefused(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.call("SubmitJob", `[[`+delay+`]]`)
 		m := asked[*messages.SubmitJobs](c, b.queue)
-		c.tell(&messages.JobsSubmitted{Request: m.Request, Failure: &messages.Failure{
+		c.tell(&messages.SubmitJobsResult{Request: m.Request, Failure: &messages.Failure{
 			Class: "OpPrereqError", Text: "no", Code: "wrong_input"}})
 		require.JSONEq(t, `{"success":false,"result":["OpPrereqError",["no","wrong_input"]]}`, c.answer())
 		require.False(t, c.closed())
@@ -113,11 +113,11 @@ func TestTheQueueRestartsWithASubmissionInHand(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.call("SubmitJob", `[[`+delay+`]]`)
 		m := asked[*messages.SubmitJobs](c, b.queue)
-		b.Send(b.luxi, &messages.QueueStarted{Epoch: 2})
-		question := asked[*messages.AskSubmission](c, b.queue)
+		b.Send(b.luxi, &messages.QueueStarted{Incarnation: 2})
+		question := asked[*messages.CheckSubmission](c, b.queue)
 		b.queue.Quiet() // it is not sent again
 		c.silent()
-		c.tell(&messages.SubmissionLost{Request: question.Request})
+		c.tell(&messages.CheckSubmissionResult{Request: question.Request})
 		require.JSONEq(t, `{"success":false,"result":["GenericError",["The queue has restarted while it had your SubmitJob in hand: look at the list of jobs before you send it again"]]}`, c.answer())
 		require.False(t, c.closed())
 
@@ -125,7 +125,7 @@ func TestTheQueueRestartsWithASubmissionInHand(t *testing.T) {
 		c.call("SubmitJob", `[[`+delay+`]]`)
 		next := asked[*messages.SubmitJobs](c, b.queue)
 		c.submitted(m, 1)
-		c.tell(&messages.SubmissionLost{Request: m.Request})
+		c.tell(&messages.CheckSubmissionResult{Request: m.Request})
 		c.silent()
 		c.submitted(next, 2)
 		require.JSONEq(t, `{"success":true,"result":2}`, c.answer())
@@ -137,8 +137,8 @@ func TestTheQueueStartsWithASubmissionInItsMailbox(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.call("SubmitJob", `[[`+delay+`]]`)
 		m := asked[*messages.SubmitJobs](c, b.queue)
-		b.Send(b.luxi, &messages.QueueStarted{Epoch: 1})
-		asked[*messages.AskSubmission](c, b.queue) // has it: says nothing
+		b.Send(b.luxi, &messages.QueueStarted{Incarnation: 1})
+		asked[*messages.CheckSubmission](c, b.queue) // has it: says nothing
 		c.silent()
 		c.submitted(m, 5)
 		require.JSONEq(t, `{"success":true,"result":5}`, c.answer())

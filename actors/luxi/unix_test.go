@@ -57,7 +57,7 @@ func listenWith(t *testing.T, options socket.Options) *server {
 func (s *server) dial() net.Conn {
 	c, err := net.Dial("unix", s.path)
 	require.NoError(s.t, err)
-	require.NoError(s.t, c.SetDeadline(time.Now().Add(kittest.Patience)))
+	require.NoError(s.t, c.SetDeadline(time.Now().Add(kittest.ExpectTimeout)))
 	s.t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -82,7 +82,7 @@ func TestPipelinedFramesAreAnsweredInOrder(t *testing.T) {
 	}
 	for id := int64(1); id <= 2; id++ {
 		m, from := kittest.ExpectFrom[*messages.SubmitJobs](s.queue)
-		s.queue.Ask(from, &messages.JobsSubmitted{Request: m.Request, Ids: []int64{id}})
+		s.queue.Ask(from, &messages.SubmitJobsResult{Request: m.Request, Ids: []int64{id}})
 		if id == 1 {
 			read(`"result":1`)
 			read(`internal use only`)
@@ -131,7 +131,7 @@ func TestAConnectionThatComesTooLateIsClosed(t *testing.T) {
 	s := listen(t)
 	drainer := s.env.Probe("drainer")
 	drainer.Ask(s.env.PID("luxi"), &messages.Drain{})
-	kittest.Expect[*messages.Drained](drainer)
+	kittest.Expect[*messages.DrainResult](drainer)
 	_, err := wire.NewReader(s.dial(), 1000).ReadFrame()
 	require.Error(t, err)
 	require.NotErrorIs(t, err, net.ErrClosed)
@@ -167,7 +167,7 @@ func TestThousandsOfConnections(t *testing.T) {
 	}
 	good := s.dial()
 	ask := func(c net.Conn) error {
-		if err := c.SetDeadline(time.Now().Add(kittest.Patience)); err != nil {
+		if err := c.SetDeadline(time.Now().Add(kittest.ExpectTimeout)); err != nil {
 			return err
 		}
 		if err := wire.WriteFrame(c, []byte(`{"method": "PickupJob", "args": []}`)); err != nil {
@@ -179,7 +179,7 @@ func TestThousandsOfConnections(t *testing.T) {
 	require.NoError(t, ask(good))
 	require.NoError(t, ask(s.dial()), "there is one too many")
 	// The deadline of dial may have passed: on a slow machine thousands take their time.
-	require.NoError(t, idle[0].SetDeadline(time.Now().Add(kittest.Patience)))
+	require.NoError(t, idle[0].SetDeadline(time.Now().Add(kittest.ExpectTimeout)))
 	_, err := wire.NewReader(idle[0], 1000).ReadFrame()
 	require.Error(t, err)
 	var timeout net.Error
@@ -197,7 +197,7 @@ func TestAConnectionWithARequestInHandIsNotEnded(t *testing.T) {
 		last = s.dial()
 		require.NoError(t, wire.WriteFrame(last, []byte(`{"method": "SubmitJob", "args": [[`+delay+`]]}`)))
 		m, from := kittest.ExpectFrom[*messages.SubmitJobs](s.queue)
-		defer s.queue.Ask(from, &messages.JobsSubmitted{Request: m.Request, Ids: []int64{1}})
+		defer s.queue.Ask(from, &messages.SubmitJobsResult{Request: m.Request, Ids: []int64{1}})
 	}
 	late := s.dial()
 	_, err := wire.NewReader(late, 1000).ReadFrame()

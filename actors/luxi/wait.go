@@ -16,19 +16,19 @@ import (
 	"lockstep/messages"
 )
 
-// longestWait is the server's bound on WaitForJobChange (queue.md 1.6).
-const longestWait = 89 * time.Second
+// waitMax is the server's bound on WaitForJobChange (queue.md 1.6).
+const waitMax = 89 * time.Second
 
 var summaryOf = opcode.Summary
 
-// waiting is one WaitForJobChange.
-type waiting struct {
+// jobWait is one WaitForJobChange.
+type jobWait struct {
 	id       job.ID
 	fields   []*query.JobField
 	previous any   // the field values that the client has, as generic JSON
 	serial   int64 // the last log entry that the client has
 	current  []any // [values, log entries], to answer with at the end
-	over     bool  // the end has come: whatever is seen first is the answer
+	expired  bool  // the end has come: whatever is seen first is the answer
 }
 
 // waitForJobChange answers at once when the job is final or differs from what
@@ -44,21 +44,21 @@ func (c *connection) waitForJobChange(ctx actor.Context, args []json.RawMessage)
 		return fmt.Errorf("WaitForJobChange: %w", err)
 	}
 	fields, _ := query.JobFields(names) // unknown ones are null here (queue.md 1.6, point 8)
-	w := &waiting{id: job.ID(id), fields: fields, previous: previous}
+	w := &jobWait{id: job.ID(id), fields: fields, previous: previous}
 	if serial != nil {
 		w.serial = *serial
 	}
 	c.wait = w
 	c.ask(ctx, repeatable,
 		func(ctx actor.Context, request uint64) {
-			ctx.Request(c.config.Queue, &messages.WatchJob{Request: request, Id: int64(id)})
+			ctx.Request(c.config.Queue, &messages.SubscribeJob{Request: request, Id: int64(id)})
 		},
 		func(ctx actor.Context, answer any) {
-			if a, mine := answer.(*messages.JobWatched); mine && a.Request == c.request {
+			if a, ok := answer.(*messages.SubscribeJobResult); ok && a.Request == c.request {
 				c.watched(ctx, a.Row)
 			}
 		})
-	c.setTimer(ctx, time.Duration(max(0, min(seconds, int64(longestWait/time.Second))))*time.Second)
+	c.setTimer(ctx, time.Duration(max(0, min(seconds, int64(waitMax/time.Second))))*time.Second)
 	return nil
 }
 
@@ -67,16 +67,16 @@ func (c *connection) watched(ctx actor.Context, row *messages.JobRow) {
 	case row.Unknown:
 		c.jobLost(ctx)
 	case len(row.Info.Encoded) > 0:
-		c.waitSees(ctx, row.Info, row.Info.Encoded)
+		c.jobSeen(ctx, row.Info, row.Info.Encoded)
 	default:
 		number := c.request
-		c.store.Read(ctx, "wait-job", paths.JobPath(row.Id), func(ctx actor.Context, m *messages.FileRead) {
+		c.store.Read(ctx, "wait-job", paths.JobPath(row.Id), func(ctx actor.Context, m *messages.ReadFileResult) {
 			switch {
 			case number != c.request:
 			case m.Missing || m.Failure != nil:
 				c.jobLost(ctx)
 			default:
-				c.waitSees(ctx, row.Info, m.Content)
+				c.jobSeen(ctx, row.Info, m.Content)
 			}
 		})
 	}
@@ -84,11 +84,11 @@ func (c *connection) watched(ctx actor.Context, row *messages.JobRow) {
 
 func (c *connection) jobChanged(ctx actor.Context, m *messages.JobChanged) {
 	if c.wait != nil && int64(c.wait.id) == m.Info.Id {
-		c.waitSees(ctx, m.Info, m.Encoded)
+		c.jobSeen(ctx, m.Info, m.Encoded)
 	}
 }
 
-func (c *connection) waitSees(ctx actor.Context, info *messages.JobInfo, encoded []byte) {
+func (c *connection) jobSeen(ctx actor.Context, info *messages.JobInfo, encoded []byte) {
 	j, err := job.Decode(encoded)
 	if err != nil {
 		c.jobLost(ctx)
@@ -96,41 +96,41 @@ func (c *connection) waitSees(ctx actor.Context, info *messages.JobInfo, encoded
 	}
 	w := c.wait
 	if len(encoded)*len(w.fields) > answerMax { // a field asked for twice is there twice
-		ctx.Request(c.config.Queue, &messages.UnwatchJob{Id: int64(w.id)})
+		ctx.Request(c.config.Queue, &messages.UnsubscribeJob{Id: int64(w.id)})
 		c.fail(ctx, messages.Generic(errTooLarge))
 		return
 	}
 	values := query.ClassicRow(w.fields, &query.JobItem{ID: w.id, Info: info, Job: j})
 	log := query.LogEntries(j.LogAfter(w.serial))
 	w.current = []any{values, log}
-	if w.over || j.Status().Final() || len(log) > 0 || !sameJSON(values, w.previous) {
-		c.waitOver(ctx)
+	if w.expired || j.Status().Final() || len(log) > 0 || !sameJSON(values, w.previous) {
+		c.endWait(ctx)
 	}
 }
 
-// waitOver answers with how things stand, as soon as that is known.
-func (c *connection) waitOver(ctx actor.Context) {
+// endWait answers with how things stand, as soon as that is known.
+func (c *connection) endWait(ctx actor.Context) {
 	current := c.wait.current
 	if current == nil {
-		if !c.wait.over {
-			c.wait.over = true
-			c.setTimer(ctx, patience)
+		if !c.wait.expired {
+			c.wait.expired = true
+			c.setTimer(ctx, answerTimeout)
 		}
 		return
 	}
-	ctx.Request(c.config.Queue, &messages.UnwatchJob{Id: int64(c.wait.id)})
+	ctx.Request(c.config.Queue, &messages.UnsubscribeJob{Id: int64(c.wait.id)})
 	c.succeed(ctx, current)
 }
 
-// waitUnseen gives up on a queue that has not said anything of the job: there is
+// answerNoChange gives up on a queue that has not said anything of the job: there is
 // nothing to answer with but that.
-func (c *connection) waitUnseen(ctx actor.Context) {
-	ctx.Request(c.config.Queue, &messages.UnwatchJob{Id: int64(c.wait.id)})
+func (c *connection) answerNoChange(ctx actor.Context) {
+	ctx.Request(c.config.Queue, &messages.UnsubscribeJob{Id: int64(c.wait.id)})
 	c.succeed(ctx, "nochange")
 }
 
 func (c *connection) jobLost(ctx actor.Context) {
-	ctx.Request(c.config.Queue, &messages.UnwatchJob{Id: int64(c.wait.id)})
+	ctx.Request(c.config.Queue, &messages.UnsubscribeJob{Id: int64(c.wait.id)})
 	c.fail(ctx, &messages.Failure{Class: "JobLost", Text: "Can't load job file"})
 }
 
@@ -141,10 +141,10 @@ func sameJSON(values []any, previous any) bool {
 	if err != nil {
 		return false
 	}
-	var mine any
+	var ok any
 	decoder := json.NewDecoder(bytes.NewReader(data))
-	if err := decoder.Decode(&mine); err != nil {
+	if err := decoder.Decode(&ok); err != nil {
 		return false
 	}
-	return reflect.DeepEqual(mine, previous)
+	return reflect.DeepEqual(ok, previous)
 }

@@ -14,9 +14,9 @@ import (
 func (c *client) wait(args string, j *job.Job) {
 	c.Helper()
 	c.call("WaitForJobChange", args)
-	m := asked[*messages.WatchJob](c, c.queue)
+	m := asked[*messages.SubscribeJob](c, c.queue)
 	require.Equal(c, int64(1), m.Id)
-	c.tell(&messages.JobWatched{Request: m.Request, Row: rowOf(j)})
+	c.tell(&messages.SubscribeJobResult{Request: m.Request, Row: rowOf(j)})
 }
 
 func (c *client) changed(j *job.Job) {
@@ -50,9 +50,9 @@ func TestWaitForJobChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench, cl *client) {
 				cl.call("WaitForJobChange", c.args)
-				m := asked[*messages.WatchJob](cl, b.queue)
+				m := asked[*messages.SubscribeJob](cl, b.queue)
 				j := someJob(1, c.status)
-				cl.tell(&messages.JobWatched{Request: m.Request, Row: rowOf(j)})
+				cl.tell(&messages.SubscribeJobResult{Request: m.Request, Row: rowOf(j)})
 				if c.status.Final() {
 					cl.storeGives("queue/job-1", string(job.Encode(j)))
 				}
@@ -61,7 +61,7 @@ func TestWaitForJobChange(t *testing.T) {
 					return
 				}
 				require.JSONEq(t, `{"success":true,"result":`+c.want+`}`, cl.answer())
-				require.Equal(t, int64(1), asked[*messages.UnwatchJob](cl, b.queue).Id)
+				require.Equal(t, int64(1), asked[*messages.UnsubscribeJob](cl, b.queue).Id)
 			})
 		})
 	}
@@ -112,10 +112,10 @@ func TestWaitForNoTime(t *testing.T) {
 		for previous, want := range map[string]string{`["running"]`: `[["running"],[]]`, `null`: `[["running"],[]]`, `["queued"]`: `[["running"],[]]`} {
 			onBench(t, func(t *testing.T, b *bench, c *client) {
 				c.call("WaitForJobChange", `[1, ["status"], `+previous+`, 1, `+seconds+`]`)
-				m := asked[*messages.WatchJob](c, b.queue)
+				m := asked[*messages.SubscribeJob](c, b.queue)
 				b.Advance(0) // before the queue has answered
 				c.silent()
-				c.tell(&messages.JobWatched{Request: m.Request, Row: rowOf(someJob(1, job.Running))})
+				c.tell(&messages.SubscribeJobResult{Request: m.Request, Row: rowOf(someJob(1, job.Running))})
 				require.JSONEq(t, `{"success":true,"result":`+want+`}`, c.answer())
 			})
 		}
@@ -137,8 +137,8 @@ func TestWaitForALostJob(t *testing.T) {
 	const lost = `{"success":false,"result":["JobLost",["Can't load job file"]]}`
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.call("WaitForJobChange", `[9, ["status"], null, null, 60]`)
-		m := asked[*messages.WatchJob](c, b.queue)
-		c.tell(&messages.JobWatched{Request: m.Request, Row: &messages.JobRow{Id: 9, Unknown: true}})
+		m := asked[*messages.SubscribeJob](c, b.queue)
+		c.tell(&messages.SubscribeJobResult{Request: m.Request, Row: &messages.JobRow{Id: 9, Unknown: true}})
 		require.JSONEq(t, lost, c.answer())
 
 		c.wait(`[1, ["status"], null, null, 60]`, someJob(1, job.Success))
@@ -151,10 +151,10 @@ func TestWaitForALostJob(t *testing.T) {
 func TestTheQueueRestartsWithAWaitInHand(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.wait(`[1, ["status"], ["running"], 1, 60]`, someJob(1, job.Running))
-		b.Send(b.luxi, &messages.QueueStarted{Epoch: 2})
-		m := asked[*messages.WatchJob](c, b.queue)
+		b.Send(b.luxi, &messages.QueueStarted{Incarnation: 2})
+		m := asked[*messages.SubscribeJob](c, b.queue)
 		c.silent()
-		c.tell(&messages.JobWatched{Request: m.Request, Row: rowOf(someJob(1, job.Running))})
+		c.tell(&messages.SubscribeJobResult{Request: m.Request, Row: rowOf(someJob(1, job.Running))})
 		c.silent()
 		c.changed(someJob(1, job.Success))
 		require.JSONEq(t, `{"success":true,"result":[["success"],[]]}`, c.answer())
@@ -166,7 +166,7 @@ func TestAWaitThatIsUpWhileTheQueueRestarts(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.wait(`[1, ["status"], ["running"], 1, 60]`, someJob(1, job.Running))
 		b.Advance(59 * time.Second)
-		b.Send(b.luxi, &messages.QueueStarted{Epoch: 2})
+		b.Send(b.luxi, &messages.QueueStarted{Incarnation: 2})
 		b.Advance(time.Second)
 		require.JSONEq(t, `{"success":true,"result":[["running"],[]]}`, c.answer())
 	})

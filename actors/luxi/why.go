@@ -27,9 +27,9 @@ func (c *connection) lockstepWhy(ctx actor.Context, args []json.RawMessage) erro
 	}
 	c.askRows(ctx, []int64{int64(id)}, func(ctx actor.Context, rows []*messages.JobRow) {
 		if row := rows[0]; row.Unknown {
-			c.whyGone(ctx, int64(id))
+			c.whyArchived(ctx, int64(id))
 		} else {
-			c.whyInfo(ctx, row.Info)
+			c.whyUnfinished(ctx, row.Info)
 		}
 	})
 	return nil
@@ -39,17 +39,17 @@ func (c *connection) lockstepWhy(ctx actor.Context, args []json.RawMessage) erro
 func (c *connection) askRows(ctx actor.Context, ids []int64, then func(actor.Context, []*messages.JobRow)) {
 	c.askQueue(ctx, func(request uint64) any { return &messages.ListJobs{Request: request, Ids: ids} },
 		func(ctx actor.Context, m any) {
-			if a, ok := m.(*messages.JobsListed); ok && a.Request == c.request {
+			if a, ok := m.(*messages.ListJobsResult); ok && a.Request == c.request {
 				then(ctx, a.Rows)
 			}
 		})
 }
 
-// whyGone looks for a job in the archive.
-func (c *connection) whyGone(ctx actor.Context, id int64) {
-	c.again = func(actor.Context) {} // the rest is between us and the store
+// whyArchived looks for a job in the archive.
+func (c *connection) whyArchived(ctx actor.Context, id int64) {
+	c.resend = func(actor.Context) {} // the rest is between us and the store
 	number := c.request
-	c.store.Read(ctx, "query-job", paths.ArchivePath(id), func(ctx actor.Context, m *messages.FileRead) {
+	c.store.Read(ctx, "query-job", paths.ArchivePath(id), func(ctx actor.Context, m *messages.ReadFileResult) {
 		if number != c.request {
 			return
 		}
@@ -59,11 +59,11 @@ func (c *connection) whyGone(ctx actor.Context, id int64) {
 			return
 		}
 		info := query.NewJobInfo(j, summaryOf, nil)
-		c.tellWhy(ctx, info, true, []answer.Reason{endedReason(info)})
+		c.answerWhy(ctx, info, true, []answer.Reason{endedReason(info)})
 	})
 }
 
-func (c *connection) tellWhy(ctx actor.Context, info *messages.JobInfo, archived bool, reasons []answer.Reason) {
+func (c *connection) answerWhy(ctx actor.Context, info *messages.JobInfo, archived bool, reasons []answer.Reason) {
 	c.succeed(ctx, answer.Why{ID: info.Id, Status: query.ClientStatus(info), Summary: info.Summary, Archived: archived, Reasons: reasons})
 }
 
@@ -72,54 +72,54 @@ func endedReason(info *messages.JobInfo) answer.Reason {
 	return answer.Reason{Kind: answer.WhyEnded, Since: &since}
 }
 
-func (c *connection) whyInfo(ctx actor.Context, info *messages.JobInfo) {
+func (c *connection) whyUnfinished(ctx actor.Context, info *messages.JobInfo) {
 	if job.Status(info.Status).Final() {
-		c.tellWhy(ctx, info, false, []answer.Reason{endedReason(info)})
+		c.answerWhy(ctx, info, false, []answer.Reason{endedReason(info)})
 		return
 	}
-	c.askWhy(ctx, []int64{info.Id}, func(ctx actor.Context, jobs []*messages.JobWhy) {
-		var held []answer.Reason
-		if err := json.Unmarshal(jobs[0].Reasons, &held); err != nil {
+	c.askWhy(ctx, []int64{info.Id}, func(ctx actor.Context, jobs []*messages.JobExplanation) {
+		var reasons []answer.Reason
+		if err := json.Unmarshal(jobs[0].Reasons, &reasons); err != nil {
 			c.fail(ctx, messages.Generic(err))
 			return
 		}
 		switch j, err := job.Decode(info.Encoded); {
-		case err == nil && j.Status() == job.Queued && isNext(held):
-			c.whyNotStarted(ctx, info, held)
-		case len(held) > 0 || err != nil:
-			c.explain(ctx, info, held)
+		case err == nil && j.Status() == job.Queued && isNextInOrder(reasons):
+			c.whyNotStarted(ctx, info, reasons)
+		case len(reasons) > 0 || err != nil:
+			c.addDependencyStatuses(ctx, info, reasons)
 		case j.Status() == job.Running:
-			c.tellWhy(ctx, info, false, []answer.Reason{runningReason(j)})
+			c.answerWhy(ctx, info, false, []answer.Reason{runningReason(j)})
 		default:
 			c.whyLocks(ctx, info)
 		}
 	})
 }
 
-// isNext: nothing holds the job back but that others come first.
-func isNext(held []answer.Reason) bool {
-	return !slices.ContainsFunc(held, func(r answer.Reason) bool { return r.Kind != answer.WhySlots && r.Kind != answer.WhyOrder })
+// isNextInOrder: nothing holds the job back but that others come first.
+func isNextInOrder(reasons []answer.Reason) bool {
+	return !slices.ContainsFunc(reasons, func(r answer.Reason) bool { return r.Kind != answer.WhySlots && r.Kind != answer.WhyOrder })
 }
 
 // whyNotStarted tells of a job that is being started, or is to be in its turn. That
 // no process can be started comes before all else.
-func (c *connection) whyNotStarted(ctx actor.Context, info *messages.JobInfo, held []answer.Reason) {
-	c.withStarts(ctx, func(ctx actor.Context, trouble string) {
+func (c *connection) whyNotStarted(ctx actor.Context, info *messages.JobInfo, reasons []answer.Reason) {
+	c.withStartError(ctx, func(ctx actor.Context, startError string) {
 		switch {
-		case trouble != "":
-			held = slices.Insert(held, 0, answer.Reason{Kind: answer.WhyCannotStart, Text: trouble})
-		case len(held) == 0:
-			held = []answer.Reason{{Kind: answer.WhyStarting}}
+		case startError != "":
+			reasons = slices.Insert(reasons, 0, answer.Reason{Kind: answer.WhyCannotStart, Text: startError})
+		case len(reasons) == 0:
+			reasons = []answer.Reason{{Kind: answer.WhyStarting}}
 		}
-		c.tellWhy(ctx, info, false, held)
+		c.answerWhy(ctx, info, false, reasons)
 	})
 }
 
-func (c *connection) askWhy(ctx actor.Context, ids []int64, then func(actor.Context, []*messages.JobWhy)) {
+func (c *connection) askWhy(ctx actor.Context, ids []int64, then func(actor.Context, []*messages.JobExplanation)) {
 	c.askCore(ctx, c.config.Scheduler,
-		func(request uint64) any { return &messages.AskWhy{Request: request, Ids: ids} },
+		func(request uint64) any { return &messages.ExplainJobs{Request: request, Ids: ids} },
 		func(ctx actor.Context, m any) {
-			if a, ok := m.(*messages.Why); ok && a.Request == c.request {
+			if a, ok := m.(*messages.ExplainJobsResult); ok && a.Request == c.request {
 				then(ctx, a.Jobs)
 			}
 		})
@@ -135,8 +135,8 @@ func runningReason(j *job.Job) answer.Reason {
 	return answer.Reason{Kind: answer.WhyRunning, Opcodes: len(j.Ops)}
 }
 
-// explain adds to dependencies how the jobs stand that are waited for.
-func (c *connection) explain(ctx actor.Context, info *messages.JobInfo, reasons []answer.Reason) {
+// addDependencyStatuses adds to dependencies how the jobs stand that are waited for.
+func (c *connection) addDependencyStatuses(ctx actor.Context, info *messages.JobInfo, reasons []answer.Reason) {
 	var ids []int64
 	for _, r := range reasons {
 		if isDependency(r) {
@@ -144,7 +144,7 @@ func (c *connection) explain(ctx actor.Context, info *messages.JobInfo, reasons 
 		}
 	}
 	if ids == nil {
-		c.tellWhy(ctx, info, false, reasons)
+		c.answerWhy(ctx, info, false, reasons)
 		return
 	}
 	c.askRows(ctx, ids, func(ctx actor.Context, rows []*messages.JobRow) {
@@ -160,7 +160,7 @@ func (c *connection) explain(ctx actor.Context, info *messages.JobInfo, reasons 
 				r.JobStatus = &known
 			}
 		}
-		c.tellWhy(ctx, info, false, reasons)
+		c.answerWhy(ctx, info, false, reasons)
 	})
 }
 
@@ -173,7 +173,7 @@ func (c *connection) whyLocks(ctx actor.Context, info *messages.JobInfo) {
 				return
 			}
 		}
-		c.tellWhy(ctx, info, false, []answer.Reason{{Kind: answer.WhyStarting}})
+		c.answerWhy(ctx, info, false, []answer.Reason{{Kind: answer.WhyStarting}})
 	})
 }
 
@@ -191,7 +191,7 @@ func (c *connection) addBlockerStartTimes(ctx actor.Context, info *messages.JobI
 		for i, b := range w.Blockers {
 			blockers = append(blockers, answer.Blocker{Job: b.Who.Job, Owner: b.Who.Name, Since: since[b.Who.Job], Locks: w.Locks[i]})
 		}
-		c.tellWhy(ctx, info, false, []answer.Reason{{Kind: answer.WhyLock, Locks: w.Request, Seconds: w.Seconds, Blockers: blockers}})
+		c.answerWhy(ctx, info, false, []answer.Reason{{Kind: answer.WhyLock, Locks: w.Request, Seconds: w.Seconds, Blockers: blockers}})
 	}
 	if ids == nil {
 		done(ctx, nil)
@@ -227,19 +227,19 @@ func (c *connection) lockstepPending(ctx actor.Context, args []json.RawMessage) 
 	for i, id := range asked {
 		ids[i] = int64(id)
 	}
-	c.askWhy(ctx, ids, func(ctx actor.Context, jobs []*messages.JobWhy) {
+	c.askWhy(ctx, ids, func(ctx actor.Context, jobs []*messages.JobExplanation) {
 		c.askWaits(ctx, func(ctx actor.Context, waits []answer.LockWait) {
-			forLocks := make(map[int64]string, len(waits))
+			lockWaits := make(map[int64]string, len(waits))
 			for _, w := range waits {
 				if !w.Owner.Who.Named {
-					forLocks[w.Owner.Who.Job] = waitShortly(w)
+					lockWaits[w.Owner.Who.Job] = briefWait(w)
 				}
 			}
 			pending := make([]answer.PendingReason, len(jobs))
 			for i, j := range jobs {
-				text := shortly(j.Reasons)
+				text := briefReason(j.Reasons)
 				if text == "" {
-					text = forLocks[j.Id]
+					text = lockWaits[j.Id]
 				}
 				pending[i] = answer.PendingReason{ID: j.Id, Text: text}
 			}
@@ -249,8 +249,8 @@ func (c *connection) lockstepPending(ctx actor.Context, args []json.RawMessage) 
 	return nil
 }
 
-// waitShortly is a wait for locks in a few words.
-func waitShortly(w answer.LockWait) string {
+// briefWait is a wait for locks in a few words.
+func briefWait(w answer.LockWait) string {
 	for i, b := range w.Blockers {
 		if len(w.Locks[i]) > 0 {
 			return fmt.Sprintf("waits for %s, which %s has", w.Locks[i][0], shownPrincipal(b.Who))
@@ -277,16 +277,16 @@ func (c *connection) askWaits(ctx actor.Context, then func(actor.Context, []answ
 	})
 }
 
-// placeIn is a job's place in the order; of one that is far behind only the least that it can be is known.
-func placeIn(order answer.Reason) string {
+// positionText is a job's place in the order; of one that is far behind only the least that it can be is known.
+func positionText(order answer.Reason) string {
 	if order.AtLeast {
 		return fmt.Sprintf("number %d or later in order", order.Position)
 	}
 	return fmt.Sprintf("number %d in order", order.Position)
 }
 
-// shortly is the first reason in a few words.
-func shortly(encoded []byte) string {
+// briefReason is the first reason in a few words.
+func briefReason(encoded []byte) string {
 	var reasons []answer.Reason
 	if err := json.Unmarshal(encoded, &reasons); err != nil || len(reasons) == 0 {
 		return ""
@@ -304,11 +304,11 @@ func shortly(encoded []byte) string {
 	case answer.WhySlots:
 		text := fmt.Sprintf("no free slot (%d of %d)", r.Running, r.Slots)
 		if len(reasons) > 1 && reasons[1].Kind == answer.WhyOrder {
-			text += ", " + placeIn(reasons[1])
+			text += ", " + positionText(reasons[1])
 		}
 		return text
 	case answer.WhyOrder:
-		return placeIn(r)
+		return positionText(r)
 	default:
 		return r.Kind
 	}

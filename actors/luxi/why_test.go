@@ -19,17 +19,17 @@ func (c *core) whyRow(rows ...*messages.JobRow) {
 	for i, row := range rows {
 		require.Equal(c, m.Ids[i], row.Id)
 	}
-	c.tell(&messages.JobsListed{Request: m.Request, Rows: rows})
+	c.tell(&messages.ListJobsResult{Request: m.Request, Rows: rows})
 }
 
-// held answers the question what holds jobs back, each by these reasons.
-func (c *core) held(reasons ...string) {
+// answerReasons answers the question what holds jobs back, each by these reasons.
+func (c *core) answerReasons(reasons ...string) {
 	c.Helper()
-	m := asked[*messages.AskWhy](c.client, c.scheduler)
+	m := asked[*messages.ExplainJobs](c.client, c.scheduler)
 	require.Len(c, m.Ids, len(reasons))
-	answer := &messages.Why{Request: m.Request}
+	answer := &messages.ExplainJobsResult{Request: m.Request}
 	for i, id := range m.Ids {
-		answer.Jobs = append(answer.Jobs, &messages.JobWhy{Id: id, Reasons: []byte(reasons[i])})
+		answer.Jobs = append(answer.Jobs, &messages.JobExplanation{Id: id, Reasons: []byte(reasons[i])})
 	}
 	c.tell(answer)
 }
@@ -94,7 +94,7 @@ func TestWhyOfAQueuedJob(t *testing.T) {
 			withCore(t, func(t *testing.T, core *core) {
 				core.call("LockstepWhy", `[7]`)
 				core.whyRow(queued)
-				core.held(c.told)
+				core.answerReasons(c.told)
 				require.JSONEq(t, because("queued", c.want), core.succeeded())
 			})
 		})
@@ -115,7 +115,7 @@ func TestWhyNothingIsStarted(t *testing.T) {
 				core.trouble = "no such file"
 				core.call("LockstepWhy", `[7]`)
 				core.whyRow(rowOf(someJob(7, job.Queued)))
-				core.held(c.told)
+				core.answerReasons(c.told)
 				require.JSONEq(t, because("queued", c.want), core.succeeded())
 			})
 		})
@@ -127,10 +127,10 @@ func TestWhyNothingIsStarted(t *testing.T) {
 func TestWhyOfAJobThatWaitsForOthers(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		row := rowOf(someJob(7, job.Queued))
-		row.Info.Held = true
+		row.Info.DependencyWait = true
 		c.call("LockstepWhy", `[7]`)
 		c.whyRow(row)
-		c.held(`[{"kind": "dependency", "opcode": 0, "job": 5, "statuses": []}, {"kind": "filter", "uuid": "u", "action": "PAUSE", "reason": ""}, {"kind": "dependency", "opcode": 0, "job": 6, "statuses": ["error"]}]`)
+		c.answerReasons(`[{"kind": "dependency", "opcode": 0, "job": 5, "statuses": []}, {"kind": "filter", "uuid": "u", "action": "PAUSE", "reason": ""}, {"kind": "dependency", "opcode": 0, "job": 6, "statuses": ["error"]}]`)
 		c.whyRow(rowOf(someJob(5, job.Running)), &messages.JobRow{Id: 6, Unknown: true})
 		require.JSONEq(t, because("waiting", `[{"kind": "dependency", "opcode": 0, "job": 5, "statuses": [], "job_status": "running"}, {"kind": "filter", "uuid": "u", "action": "PAUSE", "reason": ""},
 			{"kind": "dependency", "opcode": 0, "job": 6, "statuses": ["error"], "job_status": ""}]`), c.succeeded())
@@ -143,7 +143,7 @@ func TestWhyOfAJobThatRuns(t *testing.T) {
 		j.Ops[0].Exec = job.Timestamp{Sec: 3, Usec: 4}
 		c.call("LockstepWhy", `[7]`)
 		c.whyRow(rowOf(j))
-		c.held(`[]`)
+		c.answerReasons(`[]`)
 		require.JSONEq(t, because("running", `[{"kind": "running", "opcode": 0, "opcodes": 1, "since_ts": [3, 4]}]`), c.succeeded())
 	})
 }
@@ -157,7 +157,7 @@ func TestWhyOfAJobThatWaitsForLocks(t *testing.T) {
 		blocker.Ops[0].Exec = job.Timestamp{Sec: 3, Usec: 4}
 		c.call("LockstepWhy", `[7]`)
 		c.whyRow(rowOf(someJob(7, job.Waiting)))
-		c.held(`[]`)
+		c.answerReasons(`[]`)
 		c.locksSay("lockstepWaits", `[{"owner": [6, "/l/6", 76], "priority": 0, "request": [], "seconds": 1, "blockers": [], "locks": []}, `+waitOfSeven+`]`)
 		c.whyRow(rowOf(blocker), &messages.JobRow{Id: 9, Unknown: true})
 		require.JSONEq(t, because("waiting", `[{"kind": "lock", "locks": [["node/a", "exclusive"]], "seconds": 2.5, "blockers": [
@@ -171,7 +171,7 @@ func TestWhyOfAJobThatWaitsForSomebodyWhoIsNoJob(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.call("LockstepWhy", `[7]`)
 		c.whyRow(rowOf(someJob(7, job.Waiting)))
-		c.held(`[]`)
+		c.answerReasons(`[]`)
 		c.locksSay("lockstepWaits", `[{"owner": [7, "/l/7", 77], "priority": 0, "request": [["node/a", "shared"]], "seconds": 0,
 			"blockers": [["admin", "/l/a", 80]], "locks": [["node/a"]]}]`)
 		require.JSONEq(t, because("waiting", `[{"kind": "lock", "locks": [["node/a", "shared"]], "seconds": 0, "blockers": [{"owner": "admin", "locks": ["node/a"]}]}]`), c.succeeded())
@@ -182,7 +182,7 @@ func TestWhyOfAJobBetweenTheSteps(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.call("LockstepWhy", `[7]`)
 		c.whyRow(rowOf(someJob(7, job.Waiting)))
-		c.held(`[]`)
+		c.answerReasons(`[]`)
 		c.coreRestarts()
 		c.locksSay("lockstepWaits", `[]`)
 		require.JSONEq(t, because("waiting", `[{"kind": "starting"}]`), c.succeeded())
@@ -198,11 +198,11 @@ func TestWhyIsAskedAgain(t *testing.T) {
 		c.queue.Quiet()
 		c.queueRestarts()
 		c.whyRow(rowOf(someJob(7, job.Queued)))
-		asked[*messages.AskWhy](c.client, c.scheduler)
+		asked[*messages.ExplainJobs](c.client, c.scheduler)
 		c.queueRestarts()
 		c.scheduler.Quiet()
 		c.coreRestarts()
-		c.held(`[]`)
+		c.answerReasons(`[]`)
 		require.JSONEq(t, because("queued", `[{"kind": "starting"}]`), c.succeeded())
 	})
 }
@@ -232,7 +232,7 @@ func TestPending(t *testing.T) {
 		}
 		ids, reasons, want = append(ids, `"7"`), append(reasons, `[]`), append(want, `[7, "waits for node/a, which job 8 has"]`)
 		c.call("LockstepPending", `[[`+strings.Join(ids, ",")+`]]`)
-		c.held(reasons...)
+		c.answerReasons(reasons...)
 		c.locksSay("lockstepWaits", `[`+waitOfSeven+`]`)
 		require.JSONEq(t, `[`+strings.Join(want, ",")+`]`, c.succeeded())
 	})
@@ -245,7 +245,7 @@ func TestPendingForLocks(t *testing.T) {
 	} {
 		withCore(t, func(t *testing.T, c *core) {
 			c.call("LockstepPending", `[[7]]`)
-			c.held(`[]`)
+			c.answerReasons(`[]`)
 			c.locksSay("lockstepWaits", `[{"owner": [7, "/l/7", 77], "priority": 0, "request": [["node/a", "shared"]], "seconds": 0, `+wait+`}]`)
 			require.JSONEq(t, `[[7, "`+text+`"]]`, c.succeeded())
 		})
@@ -255,7 +255,7 @@ func TestPendingForLocks(t *testing.T) {
 func TestPendingOfNone(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.call("LockstepPending", `[[]]`)
-		c.held()
+		c.answerReasons()
 		c.locksSay("lockstepWaits", `[]`)
 		require.JSONEq(t, `[]`, c.succeeded())
 	})

@@ -27,17 +27,17 @@ import (
 
 // Config is what the queue needs. Livelock is the path of the daemon's own.
 type Config struct {
-	Env       *kit.Env
-	Store     *actor.PID
-	Scheduler *actor.PID
-	Jobs      *actor.PID
-	Locks     *actor.PID
-	Cluster   *actor.PID
-	Filters   *actor.PID
-	Gateways  []*actor.PID
-	Catalogue *opcode.Catalogue
-	Livelock  string
-	Limits    Limits
+	Env           *kit.Env
+	Store         *actor.PID
+	Scheduler     *actor.PID
+	Jobs          *actor.PID
+	Locks         *actor.PID
+	ClusterConfig *actor.PID
+	Filters       *actor.PID
+	Gateways      []*actor.PID
+	Catalogue     *opcode.Catalogue
+	Livelock      string
+	Limits        Limits
 	// Shared: other nodes have this queue, too, and may have archived jobs that this
 	// one lacks.
 	Shared bool
@@ -53,89 +53,89 @@ type Limits struct {
 // Props makes the queue. Its incarnations are numbered from 1.
 func Props(c Config) *actor.Props {
 	incarnation := uint32(0)
-	vault, catalogue := Vault{}, c.Catalogue
+	vault, catalogue := Secrets{}, c.Catalogue
 	return c.Env.Props("queue", func() actor.Actor {
 		incarnation++
 		c.Catalogue = catalogue
 		return &queue{
-			config: c, vault: vault, incarnation: incarnation, catalogue: &catalogue,
-			store:    store.NewClient(c.Store, incarnation),
-			entries:  map[int64]*entry{},
-			watching: map[string]int64{},
-			requests: newRequests(),
-			tally:    newTally(),
-			verdicts: map[int64]*messages.Verdict{}, dependents: dependents{},
-			judging: uint64(incarnation) << 32, // answers to a former incarnation are not for this one
+			config: c, secrets: vault, incarnation: incarnation, catalogue: &catalogue,
+			store:         store.NewClient(c.Store, incarnation),
+			entries:       map[int64]*entry{},
+			subscriptions: map[string]int64{},
+			submissions:   newNamedSubmissions(),
+			tally:         newTally(),
+			verdicts:      map[int64]*messages.Verdict{}, dependents: dependents{},
+			evaluation: uint64(incarnation) << 32, // answers to a former incarnation are not for this one
 		}
 	})
 }
 
 type queue struct {
 	config      Config
-	vault       Vault
+	secrets     Secrets
 	incarnation uint32
 	catalogue   **opcode.Catalogue // for the next incarnation
 	store       *store.Client
 
-	recovery  *recovery // not nil until the disk has been read
-	resources *config.Resources
-	known     []byte // the configuration that they are of
-	serial    int64  // last id given away
-	recorded  int64  // the serial on the disk
-	drained   bool
-	entries   map[int64]*entry
-	order     []int64          // ids of entries, ascending, and of some that were archived
-	watching  map[string]int64 // watcher's pid id -> job it watches
-	followers []*actor.PID     // watch all jobs
-	requests  requests
-	tally     tally
+	recovery       *recovery // not nil until the disk has been read
+	resources      *config.Resources
+	configContent  []byte // the configuration that they are of
+	serial         int64  // last id given away
+	recorded       int64  // the serial on the disk
+	drained        bool
+	entries        map[int64]*entry
+	order          []int64          // ids of entries, ascending, and of some that were archived
+	subscriptions  map[string]int64 // watcher's pid id -> job it watches
+	allSubscribers []*actor.PID     // watch all jobs
+	submissions    namedSubmissions
+	tally          tally
 
 	dependents  dependents
 	afterCommit []func(actor.Context) // waits for the commit that is running
 
-	judging  uint64                      // number of the last question to the filter engine
-	unjudged *messages.JudgeJobs         // that question, if it has no answer yet
-	asked    bool                        // the filter engine, about all jobs
-	judged   bool                        // the filter engine knows all jobs, and we its verdicts
-	verdicts map[int64]*messages.Verdict // on jobs that are not simply accepted
-	populace uint64                      // epoch of a scheduler that waits for the population
+	evaluation       uint64                      // number of the last question to the filter engine
+	openEvaluation   *messages.EvaluateFilters   // that question, if it has no answer yet
+	allRequested     bool                        // the filter engine, about all jobs
+	verdictsKnown    bool                        // the filter engine knows all jobs, and we its verdicts
+	verdicts         map[int64]*messages.Verdict // on jobs that are not simply accepted
+	schedulerRequest uint64                      // epoch of a scheduler that waits for the population
 
 	unfinished  int           // jobs that have not ended, those being committed too
 	incoming    []*submission // wait for the commit that is running
 	group       []*submission // the commit that is running
 	quarantined []string      // files set aside since the daemon's start
 	draining    *actor.PID    // who asked; nothing new is taken any more
-	drainTold   bool
+	drainedSent bool
 }
 
 // entry is one live job. info is replaced, never changed.
 type entry struct {
-	info     *messages.JobInfo
-	place    place
-	watchers []*actor.PID
-	told     *shown  // what followers know of it; nil: nothing
-	blockers []int64 // on which it depends, see dependents; until it has ended
-	record   record.Record
-	recorded bool // there may be a file for it
-	counted  counted
+	info         *messages.JobInfo
+	stage        stage
+	subscribers  []*actor.PID
+	notified     *notifiedState // what followers know of it; nil: nothing
+	dependencies []int64        // on which it depends, see dependents; until it has ended
+	record       record.Record
+	recorded     bool // there may be a file for it
+	tallied      tallied
 }
 
-// place is where a job is, as the queue sees it.
-type place uint8
+// stage is where a job is, as the queue sees it.
+type stage uint8
 
 const (
-	pending  place = iota // with the scheduler
+	pending  stage = iota // with the scheduler
 	changing              // its file is being rewritten for a client
-	out                   // with the jobs actor
+	active                // with the jobs actor
 	final                 // nowhere: only a file
 )
 
 func (q *queue) Receive(ctx actor.Context) {
 	if q.store.Handle(ctx) {
-		q.tellDrained(ctx)
+		q.sendDrained(ctx)
 		return
 	}
-	if q.recovery != nil && q.hold(ctx) {
+	if q.recovery != nil && q.deferMessage(ctx) {
 		return
 	}
 	q.handle(ctx, ctx.Message(), ctx.Sender())
@@ -149,67 +149,67 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.recover(ctx)
 	case *messages.SubmitJobs:
 		q.submit(ctx, sender, m)
-	case *messages.AskSubmission:
-		q.askSubmission(ctx, sender, m)
-	case *messages.AskReady:
-		ctx.Send(sender, &messages.QueueStarted{Epoch: uint64(q.incarnation)})
+	case *messages.CheckSubmission:
+		q.checkSubmission(ctx, sender, m)
+	case *messages.AnnounceQueue:
+		ctx.Send(sender, &messages.QueueStarted{Incarnation: uint64(q.incarnation)})
 	case *messages.ListJobs:
 		q.list(ctx, sender, m)
 	case *messages.CancelJob:
 		q.cancel(ctx, sender, m)
 	case *messages.ChangePriority:
 		q.changePriority(ctx, sender, m)
-	case *restoreAgain:
-		q.restoreAgain(ctx, m)
-	case *readAgain: // by a former incarnation
+	case *retryRestore:
+		q.retryRestore(ctx, m)
+	case *rereadDue: // by a former incarnation
 	case *messages.ArchiveJobs:
 		q.archive(ctx, sender, m)
 	case *messages.SetDrain:
 		q.setDrain(ctx, sender, m)
-	case *messages.AskStatus:
+	case *messages.GetQueueStatus:
 		q.status(ctx, sender, m)
-	case *messages.WatchJob:
-		q.watch(ctx, sender, m)
-	case *messages.UnwatchJob:
-		q.unwatch(sender)
-	case *messages.FollowJobs:
-		q.follow(ctx, sender)
+	case *messages.SubscribeJob:
+		q.subscribe(ctx, sender, m)
+	case *messages.UnsubscribeJob:
+		q.unsubscribe(sender)
+	case *messages.SubscribeAllJobs:
+		q.subscribeAll(ctx, sender)
 	case *actor.Terminated:
-		q.unwatch(m.Who)
-		q.unfollow(m.Who)
+		q.unsubscribe(m.Who)
+		q.unsubscribeAll(m.Who)
 	case *messages.PickJob:
 		q.pick(ctx, m.Id)
-	case *messages.JobProgress:
+	case *messages.JobProgressed:
 		q.progress(ctx, m.Id, m.Encoded)
 	case *messages.JobEnded:
 		q.ended(ctx, m)
 	case *messages.FiltersStarted:
-		q.askAboutAll(ctx)
-	case *messages.JobsJudged:
-		q.jobsJudged(ctx, m)
+		q.requestAllVerdicts(ctx)
+	case *messages.EvaluateFiltersResult:
+		q.verdictsReceived(ctx, m)
 	case *messages.VerdictsChanged:
 		q.verdictsChanged(ctx, m)
-	case *messages.AskOutcome:
-		q.outcome(ctx, m.Id)
-	case *messages.JobHeld:
-		q.held(ctx, m)
-	case *messages.DoomJob:
-		q.doom(ctx, m)
+	case *messages.GetJobOutcome:
+		q.jobOutcome(ctx, m.Id)
+	case *messages.DependencyWaitChanged:
+		q.dependencyWaitChanged(ctx, m)
+	case *messages.EndUnrunnableJob:
+		q.endUnrunnable(ctx, m)
 	case *messages.OpcodesChanged:
 		q.opcodesChanged(m)
-	case *messages.AskSerial:
-		ctx.Send(sender, &messages.Serial{Request: m.Request, Serial: q.serial})
-	case *messages.AskJobOver:
-		q.askJobOver(ctx, sender, m)
+	case *messages.GetSerial:
+		ctx.Send(sender, &messages.GetSerialResult{Request: m.Request, Serial: q.serial})
+	case *messages.AwaitJobCleanup:
+		q.awaitCleanup(ctx, sender, m)
 	case *messages.JobReturned:
 		q.returned(ctx, m.Id)
-	case *messages.SchedulerStarted:
-		q.populate(ctx, m.Epoch)
-	case *messages.JobsStarted:
+	case *messages.ListUnfinishedJobs:
+		q.sendUnfinishedJobs(ctx, m.Request)
+	case *messages.JobsActorStarted:
 		q.adoptAll(ctx)
-	case *messages.JobsInHand:
-		q.recoveredHands(ctx, m)
-	case *messages.ConfigChanged:
+	case *messages.ListActiveJobsResult:
+		q.activeJobsListed(ctx, m)
+	case *messages.ConfigPublished:
 		q.configChanged(ctx, m)
 	case *messages.Drain:
 		q.drain(ctx, sender)
@@ -220,16 +220,16 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 
 func (q *queue) now() job.Timestamp { return job.TimestampOf(q.config.Env.Clock().Now()) }
 
-// put makes info what the queue knows of a job.
-func (q *queue) put(info *messages.JobInfo, at place) *entry {
+// putEntry makes info what the queue knows of a job.
+func (q *queue) putEntry(info *messages.JobInfo, stage stage) *entry {
 	e := q.entries[info.Id]
 	if e == nil {
 		e = &entry{}
 		q.entries[info.Id] = e
 		q.order = append(q.order, info.Id) // ids only ever rise
 	}
-	e.info, e.place = info, at
-	q.count(info.Id, e)
+	e.info, e.stage = info, stage
+	q.updateTally(info.Id, e)
 	return e
 }
 
@@ -240,13 +240,13 @@ func (q *queue) newInfo(j *job.Job, encoded []byte) *messages.JobInfo {
 // drain finishes the commits that have begun; what comes later is refused. Who
 // asks again is told again.
 func (q *queue) drain(ctx actor.Context, sender *actor.PID) {
-	q.draining, q.drainTold = sender, false
-	q.tellDrained(ctx)
+	q.draining, q.drainedSent = sender, false
+	q.sendDrained(ctx)
 }
 
-func (q *queue) tellDrained(ctx actor.Context) {
-	if q.draining != nil && !q.drainTold && q.group == nil && len(q.incoming) == 0 && q.store.Idle() {
-		ctx.Request(q.draining, &messages.Drained{})
-		q.drainTold = true
+func (q *queue) sendDrained(ctx actor.Context) {
+	if q.draining != nil && !q.drainedSent && q.group == nil && len(q.incoming) == 0 && q.store.Idle() {
+		ctx.Request(q.draining, &messages.DrainResult{})
+		q.drainedSent = true
 	}
 }

@@ -23,12 +23,12 @@ const archiveMax = 50 * time.Second
 
 // archiving is one request to move finished jobs to the archive.
 type archiving struct {
-	request uint64
-	sender  *actor.PID
-	until   time.Time
-	left    []int64
-	done    int64
-	failure *messages.Failure // the first
+	request   uint64
+	sender    *actor.PID
+	deadline  time.Time
+	remaining []int64
+	done      int64
+	failure   *messages.Failure // the first
 }
 
 // secondsMax bounds what a client may send as a number of seconds: two and a half
@@ -41,11 +41,11 @@ func seconds(n int64) time.Duration { return time.Duration(max(0, min(n, seconds
 // is gone (queue.md 4.9).
 func (q *queue) archive(ctx actor.Context, sender *actor.PID, m *messages.ArchiveJobs) {
 	now := q.config.Env.Clock().Now()
-	a := &archiving{request: m.Request, sender: sender, until: now.Add(min(seconds(m.TimeoutS), archiveMax))}
+	a := &archiving{request: m.Request, sender: sender, deadline: now.Add(min(seconds(m.TimeoutS), archiveMax))}
 	if m.Id != 0 {
-		a.until = now.Add(time.Hour) // one is no matter of time
-		if e := q.entries[m.Id]; e != nil && e.place == final {
-			a.left = []int64{m.Id}
+		a.deadline = now.Add(time.Hour) // one is no matter of time
+		if e := q.entries[m.Id]; e != nil && e.stage == final {
+			a.remaining = []int64{m.Id}
 		}
 		q.archiveNext(ctx, a)
 		return
@@ -57,18 +57,18 @@ func (q *queue) archive(ctx actor.Context, sender *actor.PID, m *messages.Archiv
 			continue
 		}
 		if ended := max(e.info.EndUs, e.info.StartUs); m.AgeS < 0 || ended < before {
-			a.left = append(a.left, id)
+			a.remaining = append(a.remaining, id)
 		}
 	}
 	q.archiveNext(ctx, a)
 }
 
 func (q *queue) archiveNext(ctx actor.Context, a *archiving) {
-	if len(a.left) == 0 || q.config.Env.Clock().Now().After(a.until) {
-		ctx.Send(a.sender, &messages.JobsArchived{Request: a.request, Archived: a.done, Left: int64(len(a.left)), Failure: a.failure})
+	if len(a.remaining) == 0 || q.config.Env.Clock().Now().After(a.deadline) {
+		ctx.Send(a.sender, &messages.ArchiveJobsResult{Request: a.request, Archived: a.done, Remaining: int64(len(a.remaining)), Failure: a.failure})
 		return
 	}
-	q.archiveBatch(ctx, a, q.nextToArchive(a))
+	q.archiveBatch(ctx, a, q.takeArchiveBatch(a))
 }
 
 // archiveBatch first records how these jobs have ended, beside those that depend on
@@ -86,7 +86,7 @@ func (q *queue) archiveBatch(ctx actor.Context, a *archiving, batch []int64) {
 		recorded := batch[:0:0]
 		for _, id := range batch {
 			if f := failed[id]; f != nil {
-				q.archived(a, id, &messages.FileFailure{Failure: f})
+				q.archiveDone(a, id, &messages.FileFailure{Failure: f})
 			} else {
 				recorded = append(recorded, id)
 			}
@@ -112,87 +112,87 @@ func (q *queue) moveToArchive(ctx actor.Context, a *archiving, batch []int64) {
 	for _, id := range batch {
 		m.Files = append(m.Files, &messages.MoveFile{Op: "archive-job", From: paths.JobPath(id), To: paths.ArchivePath(id)})
 	}
-	q.store.Move(ctx, m, func(ctx actor.Context, moved *messages.FilesDone) {
+	q.store.Move(ctx, m, func(ctx actor.Context, moved *messages.ChangeFilesResult) {
 		failed := map[string]*messages.FileFailure{}
 		for _, f := range moved.Failures {
 			failed[f.Path] = f
 		}
-		news, records := &messages.JobNews{}, &messages.MoveFiles{}
+		changes, records := &messages.JobStatesChanged{}, &messages.MoveFiles{}
 		for _, id := range batch {
 			e := q.entries[id]
-			q.archived(a, id, failed[paths.JobPath(id)])
+			q.archiveDone(a, id, failed[paths.JobPath(id)])
 			if q.entries[id] != nil {
 				continue
 			}
-			news.Archived = append(news.Archived, id)
+			changes.Archived = append(changes.Archived, id)
 			if e.recorded {
 				records.Files = append(records.Files, moveRecord(id))
 			}
 		}
-		q.tellNews(ctx, news)
+		q.publishChanges(ctx, changes)
 		q.moveRecords(ctx, records, func(ctx actor.Context) { q.archiveNext(ctx, a) })
 	})
 }
 
-func (q *queue) moveRecords(ctx actor.Context, m *messages.MoveFiles, then func(actor.Context)) {
+func (q *queue) moveRecords(ctx actor.Context, m *messages.MoveFiles, done func(actor.Context)) {
 	if len(m.Files) == 0 {
-		then(ctx)
+		done(ctx)
 		return
 	}
-	q.store.Move(ctx, m, func(ctx actor.Context, moved *messages.FilesDone) {
+	q.store.Move(ctx, m, func(ctx actor.Context, moved *messages.ChangeFilesResult) {
 		for _, f := range moved.Failures {
 			if !f.Missing { // it was never written, for its directory could not be
 				q.config.Env.Log().WithFields(logrus.Fields{"file": f.Path, "err": f.Failure.Text}).
 					Error("the record of an archived job is moved at the next start")
 			}
 		}
-		then(ctx)
+		done(ctx)
 	})
 }
 
-// archived notes what has become of one job. A file that somebody has taken away
+// archiveDone notes what has become of one job. A file that somebody has taken away
 // is no job any more; one that cannot be moved stays, and does not keep the
 // others.
-func (q *queue) archived(a *archiving, id int64, f *messages.FileFailure) {
+func (q *queue) archiveDone(a *archiving, id int64, f *messages.FileFailure) {
 	switch {
 	case f == nil:
-		q.forget(id)
+		q.removeEntry(id)
 		a.done++
 	case f.Missing:
 		q.config.Env.Log().WithField("job", id).Error("a finished job's file is gone; the job is forgotten")
-		q.forget(id)
+		q.removeEntry(id)
 	default:
-		q.entries[id].place = final
-		q.count(id, q.entries[id])
+		q.entries[id].stage = final
+		q.updateTally(id, q.entries[id])
 		if a.failure == nil {
 			a.failure = f.Failure
 		}
 	}
 }
 
-// nextToArchive takes some jobs off the list, but for those that somebody else is
+// takeArchiveBatch takes some jobs off the list, but for those that somebody else is
 // archiving or has archived; they are nobody else's until they are moved.
-func (q *queue) nextToArchive(a *archiving) (batch []int64) {
-	for len(a.left) > 0 && len(batch) < archiveBatch {
-		id := a.left[0]
-		a.left = a.left[1:]
+func (q *queue) takeArchiveBatch(a *archiving) (batch []int64) {
+	for len(a.remaining) > 0 && len(batch) < archiveBatch {
+		id := a.remaining[0]
+		a.remaining = a.remaining[1:]
 		e := q.entries[id]
-		if e == nil || e.place != final {
+		if e == nil || e.stage != final {
 			continue
 		}
-		e.place = changing
-		q.count(id, e)
+		e.stage = changing
+		q.updateTally(id, e)
 		batch = append(batch, id)
 	}
 	return batch
 }
 
-// forget drops a job from the index. Its place in the order goes when half of
+// removeEntry drops a job from the index. Its place in the order goes when half of
 // the order is such places: the cost of one does not grow with the queue.
-func (q *queue) forget(id int64) {
+func (q *queue) removeEntry(id int64) {
 	q.tally.remove(id, q.entries[id])
 	delete(q.entries, id)
-	q.requests.drop(id)
+	q.submissions.drop(id)
 	if len(q.order) < 2*len(q.entries)+64 {
 		return
 	}

@@ -16,14 +16,14 @@ func (b *bench) archive(request uint64, id int64) {
 	b.Settle()
 }
 
-func (b *bench) archived(request uint64) *messages.JobsArchived {
+func (b *bench) archived(request uint64) *messages.ArchiveJobsResult {
 	b.Helper()
-	m := kittest.Expect[*messages.JobsArchived](b.client)
+	m := kittest.Expect[*messages.ArchiveJobsResult](b.client)
 	require.Equal(b, request, m.Request)
 	return m
 }
 
-func moved(r *messages.StoreRequest) []string {
+func moved(r *messages.AccessStore) []string {
 	var from []string
 	for _, f := range r.GetMove().GetFiles() {
 		from = append(from, f.From)

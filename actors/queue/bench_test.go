@@ -17,28 +17,28 @@ import (
 func BenchmarkSubmit(b *testing.B) {
 	for _, waiting := range []int64{1_000, 100_000} {
 		b.Run(fmt.Sprintf("queued=%d", waiting), func(b *testing.B) {
-			scan := &messages.QueueScanned{Serial: paths.FormatSerial(waiting)}
+			scan := &messages.ScanQueueResult{Serial: paths.FormatSerial(waiting)}
 			for id := range waiting {
 				scan.Jobs = append(scan.Jobs, &messages.ScannedJob{Id: id + 1, Content: encodedJob(id + 1)})
 			}
 			e := newBench(nil, kittest.New(b))
-			e.cluster.Answer(func(any) any { return &messages.ConfigChanged{Content: configuration} })
+			e.cluster.Answer(func(any) any { return &messages.ConfigPublished{Content: configuration} })
 			e.store.Answer(func(m any) any { return storeSays(m, scan) })
 			e.jobs.Answer(func(m any) any {
-				if question, ok := m.(*messages.ListJobsInHand); ok {
-					return &messages.JobsInHand{Request: question.Request}
+				if question, ok := m.(*messages.ListActiveJobs); ok {
+					return &messages.ListActiveJobsResult{Request: question.Request}
 				}
 				return nil
 			})
 			pid, _, err := e.SpawnRoot(queue.Props(e.configOf(noLimits)), "queue")
 			require.NoError(b, err)
 			kittest.Expect[*messages.QueueStarted](e.gateway)
-			e.filters.Ask(pid, &messages.FiltersStarted{Epoch: 1})
+			e.filters.Ask(pid, &messages.FiltersStarted{Incarnation: 1})
 			request := uint64(0)
 			for b.Loop() {
 				request++
 				e.client.Ask(pid, &messages.SubmitJobs{Request: request, Jobs: []*messages.JobDraft{draft("")}})
-				require.Len(b, kittest.Expect[*messages.JobsSubmitted](e.client).Ids, 1)
+				require.Len(b, kittest.Expect[*messages.SubmitJobsResult](e.client).Ids, 1)
 				kittest.Expect[*messages.EnqueueJobs](e.scheduler)
 			}
 		})
@@ -48,14 +48,14 @@ func BenchmarkSubmit(b *testing.B) {
 func encodedJob(id int64) []byte { return waiting(newJob(id)).Encoded }
 
 // storeSays is a disk that takes no time.
-func storeSays(m any, scan *messages.QueueScanned) any {
-	r, asked := m.(*messages.StoreRequest)
+func storeSays(m any, scan *messages.ScanQueueResult) any {
+	r, asked := m.(*messages.AccessStore)
 	switch {
 	case !asked:
-		return &messages.StoreStarted{Epoch: 1}
+		return &messages.StoreStarted{Incarnation: 1}
 	case r.GetScan() != nil:
-		return &messages.StoreAnswer{Request: r.Request, What: &messages.StoreAnswer_Scanned{Scanned: scan}}
+		return &messages.AccessStoreResult{Request: r.Request, What: &messages.AccessStoreResult_Scan{Scan: scan}}
 	default:
-		return &messages.StoreAnswer{Request: r.Request, What: &messages.StoreAnswer_Files{Files: &messages.FilesDone{}}}
+		return &messages.AccessStoreResult{Request: r.Request, What: &messages.AccessStoreResult_Files{Files: &messages.ChangeFilesResult{}}}
 	}
 }

@@ -21,20 +21,20 @@ func (q *queue) cancel(ctx actor.Context, sender *actor.PID, m *messages.CancelJ
 		event = job.Kill
 	}
 	switch {
-	case e == nil || e.status().On(event).Effect == job.Refuses && e.place == final:
-		answer(ctx, sender, m.Request, false, notFound(m.Id))
-	case e.place == out:
+	case e == nil || e.status().On(event).Effect == job.Refuses && e.stage == final:
+		answerClient(ctx, sender, m.Request, false, notFoundText(m.Id))
+	case e.stage == active:
 		ctx.RequestWithCustomSender(q.config.Jobs, m, sender)
-	case e.place == changing:
-		answer(ctx, sender, m.Request, false, beingChanged(m.Id))
+	case e.stage == changing:
+		answerClient(ctx, sender, m.Request, false, busyText(m.Id))
 	default:
 		q.rewrite(ctx, e, "cancel-job", func(j *job.Job) { j.CancelUnstarted(nil, q.now()) },
 			func(ctx actor.Context, f *messages.Failure) {
 				if f != nil {
-					answer(ctx, sender, m.Request, false, f.Text)
+					answerClient(ctx, sender, m.Request, false, f.Text)
 					return
 				}
-				answer(ctx, sender, m.Request, true, fmt.Sprintf("Dequeued job %d", m.Id))
+				answerClient(ctx, sender, m.Request, true, fmt.Sprintf("Dequeued job %d", m.Id))
 			})
 	}
 }
@@ -44,36 +44,36 @@ func (q *queue) cancel(ctx actor.Context, sender *actor.PID, m *messages.CancelJ
 func (q *queue) changePriority(ctx actor.Context, sender *actor.PID, m *messages.ChangePriority) {
 	e := q.entries[m.Id]
 	switch {
-	case e == nil || e.place == final:
-		answer(ctx, sender, m.Request, false, notFound(m.Id))
-	case e.place == out:
+	case e == nil || e.stage == final:
+		answerClient(ctx, sender, m.Request, false, notFoundText(m.Id))
+	case e.stage == active:
 		ctx.RequestWithCustomSender(q.config.Jobs, m, sender)
-	case e.place == changing:
-		answer(ctx, sender, m.Request, false, beingChanged(m.Id))
+	case e.stage == changing:
+		answerClient(ctx, sender, m.Request, false, busyText(m.Id))
 	default:
 		q.rewrite(ctx, e, "priority-job", func(j *job.Job) { j.Reprioritise(int(m.Priority)) },
 			func(ctx actor.Context, f *messages.Failure) {
 				if f != nil {
-					answer(ctx, sender, m.Request, false, f.Text)
+					answerClient(ctx, sender, m.Request, false, f.Text)
 					return
 				}
-				answer(ctx, sender, m.Request, true,
+				answerClient(ctx, sender, m.Request, true,
 					fmt.Sprintf("Priorities of pending opcodes for job %d have been changed to %d", m.Id, m.Priority))
 			})
 	}
 }
 
-// answer is for a client; the jobs actor, which passes a promise on, wants none.
-func answer(ctx actor.Context, to *actor.PID, request uint64, done bool, text string) {
+// answerClient is for a client; the jobs actor, which passes a promise on, wants none.
+func answerClient(ctx actor.Context, to *actor.PID, request uint64, done bool, text string) {
 	if to == nil {
 		return
 	}
-	ctx.Send(to, &messages.JobAnswered{Request: request, Done: done, Text: text})
+	ctx.Send(to, &messages.OrderJobResult{Request: request, Done: done, Text: text})
 }
 
-func notFound(id int64) string { return fmt.Sprintf("Job %d not found in queue", id) }
+func notFoundText(id int64) string { return fmt.Sprintf("Job %d not found in queue", id) }
 
-func beingChanged(id int64) string {
+func busyText(id int64) string {
 	return fmt.Sprintf("Job %d is just being changed for somebody else; try again", id)
 }
 
@@ -87,12 +87,12 @@ func (q *queue) rewrite(ctx actor.Context, e *entry, op string, change func(*job
 	}
 	change(j)
 	encoded := job.Encode(j)
-	e.place = changing
-	q.count(id, e)
-	ctx.Send(q.config.Scheduler, &messages.JobLeft{Id: id})
+	e.stage = changing
+	q.updateTally(id, e)
+	ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: id})
 	file := &messages.FileWrite{Op: op, Path: paths.JobPath(id), Content: encoded}
 	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true},
-		func(ctx actor.Context, written *messages.FilesDone) {
+		func(ctx actor.Context, written *messages.ChangeFilesResult) {
 			if len(written.Failures) > 0 {
 				q.restore(ctx, e, 0)
 				done(ctx, written.Failures[0].Failure)
@@ -103,14 +103,14 @@ func (q *queue) rewrite(ctx actor.Context, e *entry, op string, change func(*job
 				q.finish(ctx, e, encoded)
 			} else {
 				q.enqueue(ctx, e)
-				q.tellWatchers(ctx, e, encoded)
+				q.notifySubscribers(ctx, e, encoded)
 			}
 			done(ctx, nil)
 		})
 }
 
-// restoreAgain is due some time after a file could not be restored.
-type restoreAgain struct {
+// retryRestore is due some time after a file could not be restored.
+type retryRestore struct {
 	incarnation uint32
 	id          int64
 	tries       int
@@ -122,7 +122,7 @@ func (q *queue) restore(ctx actor.Context, e *entry, tries int) {
 	id := e.info.Id
 	file := &messages.FileWrite{Op: "restore-job", Path: paths.JobPath(id), Content: e.info.Encoded}
 	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true},
-		func(ctx actor.Context, written *messages.FilesDone) {
+		func(ctx actor.Context, written *messages.ChangeFilesResult) {
 			if len(written.Failures) == 0 {
 				q.enqueue(ctx, e)
 				return
@@ -130,11 +130,11 @@ func (q *queue) restore(ctx actor.Context, e *entry, tries int) {
 			delay := kit.Backoff(tries)
 			q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": written.Failures[0].Failure.Text, "again": delay}).
 				Error("the file of a queued job cannot be restored")
-			kit.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &restoreAgain{q.incarnation, id, tries + 1})
+			kit.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryRestore{q.incarnation, id, tries + 1})
 		})
 }
 
-func (q *queue) restoreAgain(ctx actor.Context, m *restoreAgain) {
+func (q *queue) retryRestore(ctx actor.Context, m *retryRestore) {
 	if e := q.entries[m.id]; e != nil && m.incarnation == q.incarnation {
 		q.restore(ctx, e, m.tries)
 	}
@@ -142,28 +142,28 @@ func (q *queue) restoreAgain(ctx actor.Context, m *restoreAgain) {
 
 // enqueue gives a job to the scheduler.
 func (q *queue) enqueue(ctx actor.Context, e *entry) {
-	e.place = pending
-	q.count(e.info.Id, e)
-	if w := q.waiting(ctx, e); w != nil {
-		ctx.Send(q.config.Scheduler, &messages.EnqueueJobs{Jobs: []*messages.WaitingJob{w}})
+	e.stage = pending
+	q.updateTally(e.info.Id, e)
+	if w := q.unfinishedJob(ctx, e); w != nil {
+		ctx.Send(q.config.Scheduler, &messages.EnqueueJobs{Jobs: []*messages.UnfinishedJob{w}})
 	}
 }
 
 // finish notes that a job has ended and tells everybody concerned.
 func (q *queue) finish(ctx actor.Context, e *entry, encoded []byte) {
-	if e.place == out {
-		ctx.Send(q.config.Locks, &messages.JobOver{Id: e.info.Id})
+	if e.stage == active {
+		ctx.Send(q.config.Locks, &messages.JobCleanedUp{Id: e.info.Id})
 	}
-	e.place = final
-	q.unblock(e)
+	e.stage = final
+	q.dropDependencies(e)
 	q.unfinished--
-	delete(q.vault, e.info.Id)
-	q.count(e.info.Id, e)
-	q.tellWatchers(ctx, e, encoded)
-	for _, watcher := range e.watchers {
-		delete(q.watching, watcher.Id)
+	delete(q.secrets, e.info.Id)
+	q.updateTally(e.info.Id, e)
+	q.notifySubscribers(ctx, e, encoded)
+	for _, watcher := range e.subscribers {
+		delete(q.subscriptions, watcher.Id)
 	}
-	e.watchers = nil
-	q.letGo(ctx, e.info.Id)
-	ctx.Send(q.config.Scheduler, &messages.JobLeft{Id: e.info.Id, Ended: true, Status: e.info.Status})
+	e.subscribers = nil
+	q.forgetVerdict(ctx, e.info.Id)
+	ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: e.info.Id, Ended: true, Status: e.info.Status})
 }

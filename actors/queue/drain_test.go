@@ -20,7 +20,7 @@ func (b *bench) drain() *kittest.Probe {
 func TestDrainOfAnIdleQueue(t *testing.T) {
 	onReady(t, []*job.Job{newJob(1)}, func(t *testing.T, b *bench) {
 		supervisor := b.drain()
-		kittest.Expect[*messages.Drained](supervisor)
+		kittest.Expect[*messages.DrainResult](supervisor)
 		b.submit(1, 1)
 		require.Equal(t, "The daemon is stopping; submit again when it is back", b.submitted(1).Failure.Text)
 		b.scheduler.Ask(b.queue, &messages.PickJob{Id: 1}) // nothing is started any more
@@ -34,9 +34,9 @@ func TestDrainOfAnIdleQueue(t *testing.T) {
 func TestDrainTwice(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		supervisor := b.drain()
-		kittest.Expect[*messages.Drained](supervisor)
+		kittest.Expect[*messages.DrainResult](supervisor)
 		supervisor.Ask(b.queue, &messages.Drain{})
-		kittest.Expect[*messages.Drained](supervisor)
+		kittest.Expect[*messages.DrainResult](supervisor)
 		supervisor.Quiet()
 	})
 }
@@ -54,7 +54,7 @@ func TestDrainFinishesWhatHasBegun(t *testing.T) {
 		supervisor.Quiet()
 		b.commit()
 		require.Equal(t, []int64{2}, b.submitted(2).Ids)
-		kittest.Expect[*messages.Drained](supervisor)
+		kittest.Expect[*messages.DrainResult](supervisor)
 		supervisor.Quiet()
 	})
 }
@@ -67,17 +67,17 @@ func TestDrainDuringRecovery(t *testing.T) {
 		b.recover(scanOf())
 		b.commit()
 		require.Equal(t, []int64{1}, b.submitted(1).Ids)
-		kittest.Expect[*messages.Drained](supervisor)
+		kittest.Expect[*messages.DrainResult](supervisor)
 	})
 }
 
 func TestDrainWaitsForTheQuarantine(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.recover(&messages.QueueScanned{Serial: []byte("1\n"), Jobs: []*messages.ScannedJob{{Id: 1}}})
+		b.recover(&messages.ScanQueueResult{Serial: []byte("1\n"), Jobs: []*messages.ScannedJob{{Id: 1}}})
 		moving := b.storeAsked()
 		supervisor := b.drain()
 		supervisor.Quiet()
-		b.storeAnswers(moving, &messages.StoreAnswer{What: &messages.StoreAnswer_Quarantined{Quarantined: &messages.Quarantined{}}})
-		kittest.Expect[*messages.Drained](supervisor)
+		b.storeAnswers(moving, &messages.AccessStoreResult{What: &messages.AccessStoreResult_Quarantine{Quarantine: &messages.QuarantineFileResult{}}})
+		kittest.Expect[*messages.DrainResult](supervisor)
 	})
 }

@@ -23,8 +23,8 @@ import (
 // being committed are among them.
 type dependents map[int64]map[int64]struct{}
 
-// blockersOf are the earlier jobs that opcodes of a job depend on, each once.
-func blockersOf(j *job.Job) []int64 {
+// dependenciesOf are the earlier jobs that opcodes of a job depend on, each once.
+func dependenciesOf(j *job.Job) []int64 {
 	var ids []int64
 	for i := range j.Ops {
 		if !bytes.Contains(j.Ops[i].Input, []byte(`"depends"`)) {
@@ -41,8 +41,8 @@ func blockersOf(j *job.Job) []int64 {
 	return slices.Compact(ids)
 }
 
-func (d dependents) add(id int64, blockers []int64) {
-	for _, b := range blockers {
+func (d dependents) add(id int64, dependencies []int64) {
+	for _, b := range dependencies {
 		if d[b] == nil {
 			d[b] = map[int64]struct{}{}
 		}
@@ -50,8 +50,8 @@ func (d dependents) add(id int64, blockers []int64) {
 	}
 }
 
-func (d dependents) drop(id int64, blockers []int64) {
-	for _, b := range blockers {
+func (d dependents) drop(id int64, dependencies []int64) {
+	for _, b := range dependencies {
 		if delete(d[b], id); len(d[b]) == 0 {
 			delete(d, b)
 		}
@@ -62,19 +62,19 @@ func (d dependents) drop(id int64, blockers []int64) {
 func (d dependents) of(id int64) []int64 { return slices.Sorted(maps.Keys(d[id])) }
 
 // putRecord is what is known of a job beside its file.
-func (q *queue) putRecord(e *entry, blockers []int64, r record.Record) {
-	e.blockers, e.record, e.recorded = blockers, r, !r.Empty()
-	q.dependents.add(e.info.Id, blockers)
+func (q *queue) putRecord(e *entry, dependencies []int64, r record.Record) {
+	e.dependencies, e.record, e.recorded = dependencies, r, !r.Empty()
+	q.dependents.add(e.info.Id, dependencies)
 }
 
-// unblock: the job has ended, and depends on nothing any more.
-func (q *queue) unblock(e *entry) {
-	q.dependents.drop(e.info.Id, e.blockers)
-	e.blockers = nil
+// dropDependencies: the job has ended, and depends on nothing any more.
+func (q *queue) dropDependencies(e *entry) {
+	q.dependents.drop(e.info.Id, e.dependencies)
+	e.dependencies = nil
 }
 
-// recordedEnd is that of a job that is not in the queue, as far as the records say.
-func (q *queue) recordedEnd(id int64) (job.Status, bool) {
+// endOf is that of a job that is not in the queue, as far as the records say.
+func (q *queue) endOf(id int64) (job.Status, bool) {
 	for waiter := range q.dependents[id] { // they all say the same
 		if e := q.entries[waiter]; e != nil {
 			if status, known := e.record.DependencyEnd(id); known {
@@ -85,8 +85,8 @@ func (q *queue) recordedEnd(id int64) (job.Status, bool) {
 	return 0, false
 }
 
-func (q *queue) isRecorded(id int64) bool {
-	_, known := q.recordedEnd(id)
+func (q *queue) isEndRecorded(id int64) bool {
+	_, known := q.endOf(id)
 	return known
 }
 
@@ -120,7 +120,7 @@ func (q *queue) recordEnds(ctx actor.Context, ends []end, done func(actor.Contex
 	for _, waiter := range slices.Sorted(maps.Keys(added)) {
 		write.Files = append(write.Files, recordFile("record-job", waiter, q.entries[waiter].record))
 	}
-	q.store.Write(ctx, write, func(ctx actor.Context, written *messages.FilesDone) {
+	q.store.Write(ctx, write, func(ctx actor.Context, written *messages.ChangeFilesResult) {
 		failed := map[int64]*messages.Failure{}
 		for _, f := range written.Failures {
 			for waiter, ids := range added {
@@ -143,10 +143,10 @@ func recordFile(op string, id int64, r record.Record) *messages.FileWrite {
 	return &messages.FileWrite{Op: op, Path: paths.RecordPath(id), Content: r.Encode()}
 }
 
-// readArchived looks for a job in this node's archive. known is false if it is not
+// readArchivedStatus looks for a job in this node's archive. known is false if it is not
 // there, or not a job that has ended.
-func (q *queue) readArchived(ctx actor.Context, op string, id int64, done func(ctx actor.Context, status job.Status, known bool, f *messages.Failure)) {
-	q.store.Read(ctx, op, paths.ArchivePath(id), func(ctx actor.Context, m *messages.FileRead) {
+func (q *queue) readArchivedStatus(ctx actor.Context, op string, id int64, done func(ctx actor.Context, status job.Status, known bool, f *messages.Failure)) {
+	q.store.Read(ctx, op, paths.ArchivePath(id), func(ctx actor.Context, m *messages.ReadFileResult) {
 		j, err := job.Decode(m.Content)
 		if m.Failure != nil || err != nil || !j.Status().Final() {
 			done(ctx, 0, false, m.Failure)
@@ -156,52 +156,52 @@ func (q *queue) readArchived(ctx actor.Context, op string, id int64, done func(c
 	})
 }
 
-// lookUpGroup records, in the jobs that are being committed, the ends of those that
+// recordKnownEnds records, in the jobs that are being committed, the ends of those that
 // they depend on and that are archived, or on their way.
-func (q *queue) lookUpGroup(ctx actor.Context, then func(actor.Context)) {
+func (q *queue) recordKnownEnds(ctx actor.Context, done func(actor.Context)) {
 	type asker struct {
 		s *submission
 		i int
 	}
 	var order []int64
-	askers := map[int64][]asker{}
+	dependents := map[int64][]asker{}
 	first := q.group[0].firstID()
 	for _, s := range q.group {
 		for i := range s.jobs {
-			for _, b := range s.blockers[i] {
+			for _, b := range s.dependencies[i] {
 				switch e := q.entries[b]; {
-				case b >= first || e != nil && (e.place != changing || !e.status().Final()): // it is in the queue
+				case b >= first || e != nil && (e.stage != changing || !e.status().Final()): // it is in the queue
 				case e != nil: // it is being archived
 					s.records[i] = s.records[i].WithDependencyEnd(b, e.status())
-				case q.isRecorded(b):
-					status, _ := q.recordedEnd(b)
+				case q.isEndRecorded(b):
+					status, _ := q.endOf(b)
 					s.records[i] = s.records[i].WithDependencyEnd(b, status)
 				default:
-					if askers[b] == nil {
+					if dependents[b] == nil {
 						order = append(order, b)
 					}
-					askers[b] = append(askers[b], asker{s, i})
+					dependents[b] = append(dependents[b], asker{s, i})
 				}
 			}
 		}
 	}
-	left := len(order)
-	if left == 0 {
-		then(ctx)
+	remaining := len(order)
+	if remaining == 0 {
+		done(ctx)
 		return
 	}
 	for _, b := range order {
-		q.readArchived(ctx, "submit-outcome", b, func(ctx actor.Context, status job.Status, known bool, f *messages.Failure) {
-			for _, a := range askers[b] {
+		q.readArchivedStatus(ctx, "submit-outcome", b, func(ctx actor.Context, status job.Status, known bool, f *messages.Failure) {
+			for _, a := range dependents[b] {
 				if known {
 					a.s.records[a.i] = a.s.records[a.i].WithDependencyEnd(b, status)
 				}
 			}
 			if f != nil {
-				q.outcomeUnread(ctx, b, f)
+				q.retryOutcome(ctx, b, f)
 			}
-			if left--; left == 0 {
-				then(ctx)
+			if remaining--; remaining == 0 {
+				done(ctx)
 			}
 		})
 	}
@@ -210,7 +210,7 @@ func (q *queue) lookUpGroup(ctx actor.Context, then func(actor.Context)) {
 // recordArchived notes, when the queue starts, the ends that are in this node's archive
 // and in no record: a former version has archived those jobs, or another node.
 func (q *queue) recordArchived(ctx actor.Context) {
-	var left []int64
+	var dependencies []int64
 	for _, b := range slices.Sorted(maps.Keys(q.dependents)) {
 		if q.entries[b] != nil {
 			continue
@@ -219,23 +219,23 @@ func (q *queue) recordArchived(ctx actor.Context) {
 			_, known := q.entries[waiter].record.DependencyEnd(b)
 			return !known
 		}) {
-			left = append(left, b)
+			dependencies = append(dependencies, b)
 		}
 	}
 	var next func(actor.Context)
 	next = func(ctx actor.Context) {
-		if len(left) == 0 {
+		if len(dependencies) == 0 {
 			return
 		}
-		b := left[0]
-		left = left[1:]
-		q.readArchived(ctx, "start-outcome", b, func(ctx actor.Context, status job.Status, known bool, _ *messages.Failure) {
+		b := dependencies[0]
+		dependencies = dependencies[1:]
+		q.readArchivedStatus(ctx, "start-outcome", b, func(ctx actor.Context, status job.Status, known bool, _ *messages.Failure) {
 			if !known {
 				next(ctx)
 				return
 			}
 			q.recordEnds(ctx, []end{{b, status}}, func(ctx actor.Context, failed map[int64]*messages.Failure) {
-				q.notRecorded(failed)
+				q.logEndsNotRecorded(failed)
 				next(ctx)
 			})
 		})
@@ -243,20 +243,20 @@ func (q *queue) recordArchived(ctx actor.Context) {
 	next(ctx)
 }
 
-// notRecorded complains of what is tried again when the queue starts next.
-func (q *queue) notRecorded(failed map[int64]*messages.Failure) {
+// logEndsNotRecorded complains of what is tried again when the queue starts next.
+func (q *queue) logEndsNotRecorded(failed map[int64]*messages.Failure) {
 	for _, id := range slices.Sorted(maps.Keys(failed)) {
 		q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": failed[id].Text}).
 			Error("how an archived job has ended cannot be recorded beside those that depend on it")
 	}
 }
 
-// mendOrphans clears records away that have no job in the queue, before anybody else
+// clearOrphanRecords clears records away that have no job in the queue, before anybody else
 // may have their ids: of a job that was archived a crash may have left the record
 // behind; any other belongs to nothing.
-func (q *queue) mendOrphans(ctx actor.Context, serial int64, orphans []int64, then func(actor.Context)) {
-	left := len(orphans)
-	one := func(ctx actor.Context, id int64, failures []*messages.FileFailure) {
+func (q *queue) clearOrphanRecords(ctx actor.Context, serial int64, orphans []int64, next func(actor.Context)) {
+	remaining := len(orphans)
+	cleared := func(ctx actor.Context, id int64, failures []*messages.FileFailure) {
 		for _, f := range failures {
 			log := q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": f.Failure.Text})
 			switch {
@@ -267,22 +267,22 @@ func (q *queue) mendOrphans(ctx actor.Context, serial int64, orphans []int64, th
 				log.Error("the record of a job that is not in the queue cannot be cleared away")
 			}
 		}
-		if left--; left == 0 {
-			then(ctx)
+		if remaining--; remaining == 0 {
+			next(ctx)
 		}
 	}
-	if left == 0 {
-		then(ctx)
+	if remaining == 0 {
+		next(ctx)
 		return
 	}
 	for _, id := range orphans {
-		done := func(ctx actor.Context, m *messages.FilesDone) { one(ctx, id, m.Failures) }
-		q.store.Read(ctx, "orphan", paths.ArchivePath(id), func(ctx actor.Context, m *messages.FileRead) {
+		done := func(ctx actor.Context, m *messages.ChangeFilesResult) { cleared(ctx, id, m.Failures) }
+		q.store.Read(ctx, "orphan", paths.ArchivePath(id), func(ctx actor.Context, m *messages.ReadFileResult) {
 			switch {
 			case id > serial || m.Missing:
 				q.store.Remove(ctx, &messages.RemoveFiles{Op: "orphan", Paths: []string{paths.RecordPath(id)}}, done)
 			case m.Failure != nil:
-				one(ctx, id, []*messages.FileFailure{{Failure: m.Failure}})
+				cleared(ctx, id, []*messages.FileFailure{{Failure: m.Failure}})
 			default:
 				q.store.Move(ctx, &messages.MoveFiles{Files: []*messages.MoveFile{moveRecord(id)}}, done)
 			}

@@ -25,7 +25,7 @@ func dependent(id int64, on ...int64) *job.Job {
 }
 
 // withRecords is a queue directory in which these records lie beside jobs.
-func withRecords(scan *messages.QueueScanned, records map[int64]string) *messages.QueueScanned {
+func withRecords(scan *messages.ScanQueueResult, records map[int64]string) *messages.ScanQueueResult {
 	for _, s := range scan.Jobs {
 		if content := records[s.Id]; content != "" {
 			s.Record = []byte(content)
@@ -39,7 +39,7 @@ func onShared(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e)
-		b.cluster.Answer(func(any) any { return &messages.ConfigChanged{Content: configuration} })
+		b.cluster.Answer(func(any) any { return &messages.ConfigPublished{Content: configuration} })
 		c := b.configOf(noLimits)
 		c.Shared = true
 		b.queue = b.Start("queue", queue.Props(c))
@@ -47,7 +47,7 @@ func onShared(t *testing.T, f func(*testing.T, *bench)) {
 	})
 }
 
-func writtenRecords(r *messages.StoreRequest) map[string]string {
+func writtenRecords(r *messages.AccessStore) map[string]string {
 	files := map[string]string{}
 	for _, f := range r.GetWrite().GetFiles() {
 		files[f.Path] = string(f.Content)
@@ -83,7 +83,7 @@ func TestEndsAreRecordedBeforeJobsAreArchived(t *testing.T) {
 		require.Equal(t, int64(2), b.archived(2).Archived)
 
 		b.outcome(10)
-		requireMessages(t, []any{&messages.JobOutcome{Id: 10, Status: int32(job.Success)}}, b.scheduler.Unread())
+		requireMessages(t, []any{&messages.GetJobOutcomeResult{Id: 10, Status: int32(job.Success)}}, b.scheduler.Unread())
 		b.store.Quiet() // the archive is not asked
 	})
 }
@@ -154,9 +154,9 @@ func TestASubmissionThatDependsOnAnArchivedJob(t *testing.T) {
 	t.Run("archived", func(t *testing.T) {
 		onReady(t, []*job.Job{newJob(20)}, func(t *testing.T, b *bench) {
 			b.client.Ask(b.queue, depends)
-			b.fileRead(b.storeAsked(), &messages.FileRead{Content: job.Encode(ended(10))})
+			b.fileRead(b.storeAsked(), &messages.ReadFileResult{Content: job.Encode(ended(10))})
 			r := b.storeAsked()
-			require.Equal(t, "queue/serial", r.GetWrite().GetThen().GetPath())
+			require.Equal(t, "queue/serial", r.GetWrite().GetCommitRecord().GetPath())
 			require.Equal(t, tenEnded, writtenRecords(r)["queue/lockstep-21"])
 			b.filesDone(r, "queue/lockstep-21")
 			takeBack := b.storeAsked()
@@ -205,12 +205,12 @@ func TestASubmissionThatDependsOnAnArchivedJob(t *testing.T) {
 func TestOldEndsAreRecordedAtTheStart(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.recover(withRecords(scanOf(dependent(12, 8, 9, 10), dependent(13, 10)), map[int64]string{12: tenEnded}))
-		b.fileRead(b.storeAsked(), &messages.FileRead{Content: job.Encode(ended(8))})
+		b.fileRead(b.storeAsked(), &messages.ReadFileResult{Content: job.Encode(ended(8))})
 		r := b.storeAsked()
 		require.Equal(t, map[string]string{"queue/lockstep-12": `{"dependencies":{"10":"success","8":"success"}}` + "\n"}, writtenRecords(r))
 		b.filesDone(r)
-		b.fileRead(b.storeAsked(), &messages.FileRead{Missing: true}) // 9
-		b.fileRead(b.storeAsked(), &messages.FileRead{Content: job.Encode(ended(10))})
+		b.fileRead(b.storeAsked(), &messages.ReadFileResult{Missing: true}) // 9
+		b.fileRead(b.storeAsked(), &messages.ReadFileResult{Content: job.Encode(ended(10))})
 		require.Equal(t, map[string]string{"queue/lockstep-13": tenEnded}, writtenRecords(b.storeAsked()))
 	})
 }
@@ -221,16 +221,16 @@ func TestAnOutcomeThatThisNodeDoesNotKnow(t *testing.T) {
 		b.recover(scanOf(newJob(20)))
 		b.scheduler.Unread()
 		b.outcome(10)
-		b.fileRead(b.storeAsked(), &messages.FileRead{Missing: true})
-		requireMessages(t, []any{&messages.JobOutcome{Id: 10, Unknown: true}}, b.scheduler.Unread())
+		b.fileRead(b.storeAsked(), &messages.ReadFileResult{Missing: true})
+		requireMessages(t, []any{&messages.GetJobOutcomeResult{Id: 10, Unknown: true}}, b.scheduler.Unread())
 		b.outcome(21)
-		requireMessages(t, []any{&messages.JobOutcome{Id: 21, Missing: true}}, b.scheduler.Unread())
+		requireMessages(t, []any{&messages.GetJobOutcomeResult{Id: 21, Missing: true}}, b.scheduler.Unread())
 	})
 	onShared(t, func(t *testing.T, b *bench) {
 		b.recover(withRecords(scanOf(dependent(12, 10)), map[int64]string{12: tenEnded}))
 		b.scheduler.Unread()
 		b.outcome(10)
-		requireMessages(t, []any{&messages.JobOutcome{Id: 10, Status: int32(job.Success)}}, b.scheduler.Unread())
+		requireMessages(t, []any{&messages.GetJobOutcomeResult{Id: 10, Status: int32(job.Success)}}, b.scheduler.Unread())
 		b.store.Quiet()
 	})
 }
@@ -244,7 +244,7 @@ func TestOrphans(t *testing.T) {
 		b.recover(scan)
 		for range 3 {
 			r := b.storeAsked()
-			b.fileRead(r, &messages.FileRead{Missing: r.GetRead().Path != "queue/archive/0/job-7", Content: job.Encode(ended(7))})
+			b.fileRead(r, &messages.ReadFileResult{Missing: r.GetRead().Path != "queue/archive/0/job-7", Content: job.Encode(ended(7))})
 		}
 		b.gateway.Quiet()
 		var done []string
@@ -267,7 +267,7 @@ func TestRecordsThatAreSetAside(t *testing.T) {
 		for _, path := range []string{"queue/job-21", "queue/lockstep-21", "queue/lockstep-20"} {
 			r := b.storeAsked()
 			require.Equal(t, path, r.GetQuarantine().GetPath())
-			b.storeAnswers(r, &messages.StoreAnswer{What: &messages.StoreAnswer_Quarantined{Quarantined: &messages.Quarantined{Path: "queue/quarantine/x"}}})
+			b.storeAnswers(r, &messages.AccessStoreResult{What: &messages.AccessStoreResult_Quarantine{Quarantine: &messages.QuarantineFileResult{Path: "queue/quarantine/x"}}})
 		}
 		require.False(t, b.rowOf(20).Unknown)
 	})

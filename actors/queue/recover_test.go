@@ -41,7 +41,7 @@ func TestRecoveryOfOneJob(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
-				b.recover(&messages.QueueScanned{Serial: []byte(r.serial),
+				b.recover(&messages.ScanQueueResult{Serial: []byte(r.serial),
 					Jobs: []*messages.ScannedJob{{Id: 1, Content: r.content}}}, r.inHand...)
 				require.Equal(t, r.place, b.placeOf(1))
 			})
@@ -54,23 +54,23 @@ func (b *bench) placeOf(id int64) string {
 	b.Helper()
 	b.Settle()
 	for _, m := range b.store.Unread() {
-		require.Equal(b, "queue/job-1", m.(*messages.StoreRequest).GetQuarantine().GetPath())
-		b.storeAnswers(m.(*messages.StoreRequest), &messages.StoreAnswer{What: &messages.StoreAnswer_Quarantined{
-			Quarantined: &messages.Quarantined{Path: "queue/quarantine/job-1"}}})
+		require.Equal(b, "queue/job-1", m.(*messages.AccessStore).GetQuarantine().GetPath())
+		b.storeAnswers(m.(*messages.AccessStore), &messages.AccessStoreResult{What: &messages.AccessStoreResult_Quarantine{
+			Quarantine: &messages.QuarantineFileResult{Path: "queue/quarantine/job-1"}}})
 		require.True(b, b.rowOf(id).Unknown)
 		return "set aside"
 	}
 	adopted := len(b.jobs.Unread()) > 0
 	b.filtersStart()
 	b.scheduler.Unread()
-	b.scheduler.Ask(b.queue, &messages.SchedulerStarted{Epoch: 1})
-	p := kittest.Expect[*messages.Population](b.scheduler)
+	b.scheduler.Ask(b.queue, &messages.ListUnfinishedJobs{Request: 1})
+	p := kittest.Expect[*messages.ListUnfinishedJobsResult](b.scheduler)
 	switch {
 	case len(p.Pending) == 1 && !adopted:
 		return "pending"
-	case len(p.Running) == 1 && adopted:
+	case len(p.Active) == 1 && adopted:
 		return "adopted"
-	case len(p.Running) == 1:
+	case len(p.Active) == 1:
 		return "out"
 	case !b.rowOf(id).Unknown && !adopted:
 		return "final"
@@ -81,14 +81,14 @@ func (b *bench) placeOf(id int64) string {
 // A file that cannot be read is read again before the queue takes requests: its
 // job may be running.
 func TestAJobFileThatCannotBeReadIsReadAgain(t *testing.T) {
-	failed := &messages.QueueScanned{Serial: []byte("1\n"),
+	failed := &messages.ScanQueueResult{Serial: []byte("1\n"),
 		Jobs: []*messages.ScannedJob{{Id: 1, Failure: &messages.Failure{Text: "EIO"}}}}
 	onBench(t, func(t *testing.T, b *bench) {
 		b.recover(failed)
 		b.gateway.Quiet()
 		b.Advance(time.Second)
-		b.fileRead(b.storeAsked(), &messages.FileRead{Content: job.Encode(running(1))})
-		b.fileRead(b.storeAsked(), &messages.FileRead{Missing: true}) // of its record
+		b.fileRead(b.storeAsked(), &messages.ReadFileResult{Content: job.Encode(running(1))})
+		b.fileRead(b.storeAsked(), &messages.ReadFileResult{Missing: true}) // of its record
 		kittest.Expect[*messages.QueueStarted](b.gateway)
 		require.Equal(t, int64(1), kittest.Expect[*messages.AdoptJob](b.jobs).Id)
 		require.False(t, b.rowOf(1).Unknown)
@@ -97,7 +97,7 @@ func TestAJobFileThatCannotBeReadIsReadAgain(t *testing.T) {
 		b.recover(failed)
 		for range 8 {
 			b.Advance(10 * time.Second)
-			b.fileRead(b.storeAsked(), &messages.FileRead{Failure: &messages.Failure{Text: "EIO"}})
+			b.fileRead(b.storeAsked(), &messages.ReadFileResult{Failure: &messages.Failure{Text: "EIO"}})
 		}
 		kittest.Expect[*messages.QueueStarted](b.gateway)
 		b.store.Quiet()
@@ -107,7 +107,7 @@ func TestAJobFileThatCannotBeReadIsReadAgain(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.recover(failed)
 		b.Advance(time.Second)
-		b.fileRead(b.storeAsked(), &messages.FileRead{Missing: true})
+		b.fileRead(b.storeAsked(), &messages.ReadFileResult{Missing: true})
 		kittest.Expect[*messages.QueueStarted](b.gateway)
 		require.True(t, b.rowOf(1).Unknown)
 	})
@@ -116,9 +116,9 @@ func TestAJobFileThatCannotBeReadIsReadAgain(t *testing.T) {
 func TestASetAsideIsReported(t *testing.T) {
 	for _, f := range []*messages.Failure{nil, {Class: "GenericError", Text: "EIO"}} {
 		onBench(t, func(t *testing.T, b *bench) {
-			b.recover(&messages.QueueScanned{Serial: []byte("1\n"), Jobs: []*messages.ScannedJob{{Id: 1}}})
-			b.storeAnswers(b.storeAsked(), &messages.StoreAnswer{What: &messages.StoreAnswer_Quarantined{
-				Quarantined: &messages.Quarantined{Path: "queue/quarantine/job-1", Failure: f}}})
+			b.recover(&messages.ScanQueueResult{Serial: []byte("1\n"), Jobs: []*messages.ScannedJob{{Id: 1}}})
+			b.storeAnswers(b.storeAsked(), &messages.AccessStoreResult{What: &messages.AccessStoreResult_Quarantine{
+				Quarantine: &messages.QuarantineFileResult{Path: "queue/quarantine/job-1", Failure: f}}})
 			if f == nil {
 				require.Len(t, b.Logged("a job file was moved to the quarantine"), 1)
 			} else {
@@ -131,7 +131,7 @@ func TestASetAsideIsReported(t *testing.T) {
 func TestWhoIsToldOfTheRecovery(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.recover(scanOf())
-		require.Equal(t, uint64(1), kittest.Expect[*messages.QueueStarted](b.gateway).Epoch)
+		require.Equal(t, uint64(1), kittest.Expect[*messages.QueueStarted](b.gateway).Incarnation)
 		kittest.Expect[*messages.QueueStarted](b.scheduler)
 	})
 }
@@ -147,10 +147,10 @@ func TestMessagesDuringRecoveryAreHeld(t *testing.T) {
 		b.client.Quiet()
 		b.recover(scanOf(running(2)))
 
-		before := kittest.Expect[*messages.JobsListed](b.client)
+		before := kittest.Expect[*messages.ListJobsResult](b.client)
 		require.Equal(t, uint64(2), before.Request)
 		require.Equal(t, int32(job.Running), before.Rows[1].Info.Status)
-		after := kittest.Expect[*messages.JobsListed](b.client)
+		after := kittest.Expect[*messages.ListJobsResult](b.client)
 		require.Equal(t, uint64(4), after.Request)
 		require.Equal(t, int32(job.Success), after.Rows[0].Info.Status)
 		b.commit()
@@ -165,11 +165,11 @@ func TestMessagesDuringRecoveryAreHeld(t *testing.T) {
 func TestAJobsActorThatRestartsDuringRecovery(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.storeStarts(1)
-		kittest.Expect[*messages.ListJobsInHand](b.jobs) // lost
-		b.jobs.Ask(b.queue, &messages.JobsStarted{Epoch: 2})
+		kittest.Expect[*messages.ListActiveJobs](b.jobs) // lost
+		b.jobs.Ask(b.queue, &messages.JobsActorStarted{Incarnation: 2})
 		b.tellHands()
 		b.tellScan(scanOf(running(1)))
-		for range 2 { // by the recovery, and by JobsStarted
+		for range 2 { // by the recovery, and by JobsActorStarted
 			require.Equal(t, int64(1), kittest.Expect[*messages.AdoptJob](b.jobs).Id)
 		}
 		b.jobs.Quiet()
@@ -179,11 +179,11 @@ func TestAJobsActorThatRestartsDuringRecovery(t *testing.T) {
 func TestHandsOfAnotherQuestionAreIgnored(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.storeStarts(1)
-		b.jobs.Ask(b.queue, &messages.JobsInHand{Request: 77, Ids: []int64{1}})
+		b.jobs.Ask(b.queue, &messages.ListActiveJobsResult{Request: 77, Ids: []int64{1}})
 		b.tellHands()
 		b.tellScan(scanOf(newJob(1)))
 		require.Equal(t, "pending", b.placeOf(1))
-		b.jobs.Ask(b.queue, &messages.JobsInHand{Request: 1, Ids: []int64{1}}) // twice, and late
+		b.jobs.Ask(b.queue, &messages.ListActiveJobsResult{Request: 1, Ids: []int64{1}}) // twice, and late
 		require.Equal(t, "pending", b.placeOf(1))
 	})
 }
@@ -201,7 +201,7 @@ func TestTheDiskIsReadAfterTheHandsAreKnown(t *testing.T) {
 }
 
 func TestRecoveryThatCannotGoOnIsTriedAgain(t *testing.T) {
-	for name, scan := range map[string]*messages.QueueScanned{
+	for name, scan := range map[string]*messages.ScanQueueResult{
 		"unreadable directory": {Failure: &messages.Failure{Class: "GenericError", Text: "EIO"}},
 		"missing serial":       {},
 		"strange serial":       {Serial: []byte("seven\n")},

@@ -64,7 +64,7 @@ func TestSecretsSurviveTheQueuesCrash(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		file := b.submitSecret()
 		b.Restart(b.queue)
-		b.recover(&messages.QueueScanned{Serial: []byte("1\n"), Jobs: []*messages.ScannedJob{{Id: 1, Content: []byte(file)}}})
+		b.recover(&messages.ScanQueueResult{Serial: []byte("1\n"), Jobs: []*messages.ScannedJob{{Id: 1, Content: []byte(file)}}})
 		require.Contains(t, string(b.picked(1).Hand), "hunter2")
 	})
 }

@@ -44,7 +44,7 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e)
-		b.cluster.Answer(func(any) any { return &messages.ConfigChanged{Content: configuration} })
+		b.cluster.Answer(func(any) any { return &messages.ConfigPublished{Content: configuration} })
 		b.start(noLimits)
 		f(t, b)
 		b.tallyIsTrue()
@@ -58,14 +58,14 @@ func (b *bench) tallyIsTrue() {
 		return
 	}
 	b.client.Unread()
-	b.client.Ask(b.queue, &messages.AskStatus{Request: 98})
+	b.client.Ask(b.queue, &messages.GetQueueStatus{Request: 98})
 	b.client.Ask(b.queue, &messages.ListJobs{Request: 99, All: true})
 	b.Settle()
 	answers := b.client.Unread()
 	if len(answers) < 2 { // still reading the disk
 		return
 	}
-	status, listed := answers[0].(*messages.QueueStatus), answers[1].(*messages.JobsListed)
+	status, listed := answers[0].(*messages.GetQueueStatusResult), answers[1].(*messages.ListJobsResult)
 	jobs, infos := map[int32]int64{}, map[int64]*messages.JobInfo{}
 	for _, row := range listed.Rows {
 		jobs[row.Info.Status]++
@@ -75,7 +75,7 @@ func (b *bench) tallyIsTrue() {
 	for s, n := range jobs {
 		require.Equal(b, n, status.Jobs[s], job.Status(s))
 	}
-	for _, running := range status.Out {
+	for _, running := range status.Active {
 		require.Same(b, infos[running.Id], running)
 	}
 }
@@ -95,18 +95,18 @@ func (b *bench) start(limits queue.Limits) {
 
 func (b *bench) configOf(limits queue.Limits) queue.Config {
 	return queue.Config{Env: b.Env.Env, Store: b.store.PID, Scheduler: b.scheduler.PID,
-		Jobs: b.jobs.PID, Locks: b.locks.PID, Cluster: b.cluster.PID, Filters: b.filters.PID, Catalogue: opcode.Builtin(),
+		Jobs: b.jobs.PID, Locks: b.locks.PID, ClusterConfig: b.cluster.PID, Filters: b.filters.PID, Catalogue: opcode.Builtin(),
 		Gateways: []*actor.PID{b.gateway.PID}, Livelock: livelock, Limits: limits}
 }
 
 // judge has the rules make that of jobs, from now on.
 func (b *bench) judge(verdicts ...*messages.Verdict) {
 	b.filters.Answer(func(m any) any {
-		question, asks := m.(*messages.JudgeJobs)
+		question, asks := m.(*messages.EvaluateFilters)
 		if !asks {
 			return nil
 		}
-		answer := &messages.JobsJudged{Request: question.Request}
+		answer := &messages.EvaluateFiltersResult{Request: question.Request}
 		for _, w := range question.Jobs {
 			for _, v := range verdicts {
 				if v.Id == w.Id {
@@ -132,7 +132,7 @@ func onReady(t *testing.T, jobs []*job.Job, f func(*testing.T, *bench)) {
 }
 
 // recover answers everything that the queue asks before it is ready.
-func (b *bench) recover(scan *messages.QueueScanned, inHand ...int64) {
+func (b *bench) recover(scan *messages.ScanQueueResult, inHand ...int64) {
 	b.Helper()
 	b.storeStarts(1)
 	b.tellHands(inHand...)
@@ -143,60 +143,60 @@ func (b *bench) recover(scan *messages.QueueScanned, inHand ...int64) {
 // filtersStart: the filter engine asks for all jobs, as it does when it hears that
 // the queue is ready.
 func (b *bench) filtersStart() {
-	b.filters.Ask(b.queue, &messages.FiltersStarted{Epoch: 1})
+	b.filters.Ask(b.queue, &messages.FiltersStarted{Incarnation: 1})
 	b.Settle()
 }
 
 func (b *bench) storeStarts(epoch uint64) {
 	b.Helper()
-	kittest.Expect[*messages.AskStore](b.store)
-	b.store.Ask(b.queue, &messages.StoreStarted{Epoch: epoch})
+	kittest.Expect[*messages.AnnounceStore](b.store)
+	b.store.Ask(b.queue, &messages.StoreStarted{Incarnation: epoch})
 }
 
 func (b *bench) tellHands(ids ...int64) {
 	b.Helper()
-	question := kittest.Expect[*messages.ListJobsInHand](b.jobs)
-	b.jobs.Ask(b.queue, &messages.JobsInHand{Request: question.Request, Ids: ids})
+	question := kittest.Expect[*messages.ListActiveJobs](b.jobs)
+	b.jobs.Ask(b.queue, &messages.ListActiveJobsResult{Request: question.Request, Ids: ids})
 	b.Settle()
 }
 
-func (b *bench) tellScan(scan *messages.QueueScanned) {
+func (b *bench) tellScan(scan *messages.ScanQueueResult) {
 	b.Helper()
 	r := b.storeAsked()
 	require.NotNil(b, r.GetScan())
-	b.storeAnswers(r, &messages.StoreAnswer{What: &messages.StoreAnswer_Scanned{Scanned: scan}})
+	b.storeAnswers(r, &messages.AccessStoreResult{What: &messages.AccessStoreResult_Scan{Scan: scan}})
 }
 
-func (b *bench) storeAsked() *messages.StoreRequest {
+func (b *bench) storeAsked() *messages.AccessStore {
 	b.Helper()
-	return kittest.Expect[*messages.StoreRequest](b.store)
+	return kittest.Expect[*messages.AccessStore](b.store)
 }
 
-func (b *bench) storeAnswers(r *messages.StoreRequest, a *messages.StoreAnswer) {
+func (b *bench) storeAnswers(r *messages.AccessStore, a *messages.AccessStoreResult) {
 	a.Request = r.Request
 	b.store.Ask(b.queue, a)
 	b.Settle()
 }
 
-func (b *bench) fileRead(r *messages.StoreRequest, read *messages.FileRead) {
+func (b *bench) fileRead(r *messages.AccessStore, read *messages.ReadFileResult) {
 	b.Helper()
 	require.NotNil(b, r.GetRead())
-	b.storeAnswers(r, &messages.StoreAnswer{What: &messages.StoreAnswer_Read{Read: read}})
+	b.storeAnswers(r, &messages.AccessStoreResult{What: &messages.AccessStoreResult_Read{Read: read}})
 }
 
 // filesDone answers a write or a removal; the paths named have failed.
-func (b *bench) filesDone(r *messages.StoreRequest, failed ...string) {
-	done := &messages.FilesDone{}
+func (b *bench) filesDone(r *messages.AccessStore, failed ...string) {
+	done := &messages.ChangeFilesResult{}
 	for _, path := range failed {
 		done.Failures = append(done.Failures, &messages.FileFailure{Path: path,
 			Failure: &messages.Failure{Class: "GenericError", Text: "no " + path}})
 	}
-	b.storeAnswers(r, &messages.StoreAnswer{What: &messages.StoreAnswer_Files{Files: done}})
+	b.storeAnswers(r, &messages.AccessStoreResult{What: &messages.AccessStoreResult_Files{Files: done}})
 }
 
 // scanOf is a queue directory with these jobs and no others.
-func scanOf(jobs ...*job.Job) *messages.QueueScanned {
-	scan := &messages.QueueScanned{Serial: []byte("0\n")}
+func scanOf(jobs ...*job.Job) *messages.ScanQueueResult {
+	scan := &messages.ScanQueueResult{Serial: []byte("0\n")}
 	for _, j := range jobs {
 		scan.Jobs = append(scan.Jobs, &messages.ScannedJob{Id: int64(j.ID), Content: job.Encode(j)})
 		scan.Serial = paths.FormatSerial(int64(j.ID))
@@ -244,9 +244,9 @@ func (b *bench) submit(request uint64, n int) {
 	b.Settle()
 }
 
-func (b *bench) submitted(request uint64) *messages.JobsSubmitted {
+func (b *bench) submitted(request uint64) *messages.SubmitJobsResult {
 	b.Helper()
-	m := kittest.Expect[*messages.JobsSubmitted](b.client)
+	m := kittest.Expect[*messages.SubmitJobsResult](b.client)
 	require.Equal(b, request, m.Request)
 	return m
 }
@@ -255,12 +255,12 @@ func (b *bench) submitted(request uint64) *messages.JobsSubmitted {
 func (b *bench) commit() {
 	b.Helper()
 	jobs := b.storeAsked()
-	require.Equal(b, paths.SerialPath, jobs.GetWrite().GetThen().GetPath())
+	require.Equal(b, paths.SerialPath, jobs.GetWrite().GetCommitRecord().GetPath())
 	b.filesDone(jobs)
 }
 
 // filePaths are the files of a write or a removal.
-func filePaths(r *messages.StoreRequest) []string {
+func filePaths(r *messages.AccessStore) []string {
 	all := r.GetRemove().GetPaths()
 	for _, f := range r.GetWrite().GetFiles() {
 		all = append(all, f.Path)
@@ -272,5 +272,5 @@ func filePaths(r *messages.StoreRequest) []string {
 func (b *bench) rowOf(id int64) *messages.JobRow {
 	b.Helper()
 	b.client.Ask(b.queue, &messages.ListJobs{Request: 99, Ids: []int64{id}})
-	return kittest.Expect[*messages.JobsListed](b.client).Rows[0]
+	return kittest.Expect[*messages.ListJobsResult](b.client).Rows[0]
 }

@@ -14,8 +14,8 @@ import (
 // setDrain opens or closes the queue to submissions. The file is the flag, as in
 // Ganeti's queue; to set what is set is no error.
 func (q *queue) setDrain(ctx actor.Context, sender *actor.PID, m *messages.SetDrain) {
-	done := func(ctx actor.Context, written *messages.FilesDone) {
-		reply := &messages.DrainSet{Request: m.Request}
+	done := func(ctx actor.Context, written *messages.ChangeFilesResult) {
+		reply := &messages.SetDrainResult{Request: m.Request}
 		if len(written.Failures) > 0 {
 			reply.Failure = written.Failures[0].Failure
 		} else {
@@ -32,9 +32,9 @@ func (q *queue) setDrain(ctx actor.Context, sender *actor.PID, m *messages.SetDr
 }
 
 // status says how the queue stands.
-func (q *queue) status(ctx actor.Context, sender *actor.PID, m *messages.AskStatus) {
-	ctx.Send(sender, &messages.QueueStatus{Request: m.Request, Serial: q.serial, Drained: q.drained, Jobs: maps.Clone(q.tally.jobs),
-		Quarantined: slices.Clone(q.quarantined), WithSecrets: q.tally.secrets, Out: q.tally.running()})
+func (q *queue) status(ctx actor.Context, sender *actor.PID, m *messages.GetQueueStatus) {
+	ctx.Send(sender, &messages.GetQueueStatusResult{Request: m.Request, Serial: q.serial, Drained: q.drained, Jobs: maps.Clone(q.tally.jobs),
+		Quarantined: slices.Clone(q.quarantined), WithSecrets: q.tally.withSecrets, Active: q.tally.activeJobs()})
 }
 
 func (e *entry) status() job.Status { return job.Status(e.info.Status) }

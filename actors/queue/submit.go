@@ -22,26 +22,26 @@ type submission struct {
 	drafts  []*messages.JobDraft
 	jobs    []*job.Job
 	encoded [][]byte
-	// blockers and records are as in entry.
-	blockers [][]int64
-	records  []record.Record
-	failure  *messages.Failure
-	by       string  // who asks, "" if that is not known
-	name     string  // that its client has given it, to be told apart from others
-	also     []asker // who has sent it again
+	// dependencies and records are as in entry.
+	dependencies [][]int64
+	records      []record.Record
+	failure      *messages.Failure
+	by           string      // who asks, "" if that is not known
+	name         string      // that its client has given it, to be told apart from others
+	repeats      []requester // who has sent it again
 }
 
 func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJobs) {
-	name := nameOf(m.Jobs)
-	if q.repeated(ctx, sender, name, m) {
+	name := submissionName(m.Jobs)
+	if q.answerRepeated(ctx, sender, name, m) {
 		return
 	}
 	if f := q.refusal(m); f != nil {
-		ctx.Send(sender, &messages.JobsSubmitted{Request: m.Request, Failure: f})
+		ctx.Send(sender, &messages.SubmitJobsResult{Request: m.Request, Failure: f})
 		return
 	}
 	if len(m.Jobs) == 0 {
-		ctx.Send(sender, &messages.JobsSubmitted{Request: m.Request})
+		ctx.Send(sender, &messages.SubmitJobsResult{Request: m.Request})
 		return
 	}
 	q.unfinished += len(m.Jobs)
@@ -49,16 +49,16 @@ func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJ
 	q.commitNext(ctx)
 }
 
-// askSubmission answers who fears that a former incarnation had it in hand.
-func (q *queue) askSubmission(ctx actor.Context, sender *actor.PID, m *messages.AskSubmission) {
+// checkSubmission answers who fears that a former incarnation had it in hand.
+func (q *queue) checkSubmission(ctx actor.Context, sender *actor.PID, m *messages.CheckSubmission) {
 	for _, s := range slices.Concat(q.incoming, q.group) {
-		for _, a := range append(s.also, asker{s.sender, s.request}) {
+		for _, a := range append(s.repeats, requester{s.sender, s.request}) {
 			if a.request == m.Request && a.pid.Equal(sender) {
 				return
 			}
 		}
 	}
-	ctx.Send(sender, &messages.SubmissionLost{Request: m.Request})
+	ctx.Send(sender, &messages.CheckSubmissionResult{Request: m.Request})
 }
 
 func (q *queue) refusal(m *messages.SubmitJobs) *messages.Failure {
@@ -91,16 +91,16 @@ func (q *queue) refusalOfJob(draft *messages.JobDraft) *messages.Failure {
 	limits := q.config.Limits
 	switch {
 	case len(draft.Ops) == 0:
-		return invalid("A job needs at least one opcode")
+		return wrongInput("A job needs at least one opcode")
 	case limits.Ops > 0 && len(draft.Ops) > limits.Ops:
-		return invalid(fmt.Sprintf("A job of %d opcodes is more than the %d that one may have", len(draft.Ops), limits.Ops))
+		return wrongInput(fmt.Sprintf("A job of %d opcodes is more than the %d that one may have", len(draft.Ops), limits.Ops))
 	case limits.JobBytes > 0 && size > limits.JobBytes:
-		return invalid(fmt.Sprintf("A job of %d bytes is more than the %d that one may have", size, limits.JobBytes))
+		return wrongInput(fmt.Sprintf("A job of %d bytes is more than the %d that one may have", size, limits.JobBytes))
 	}
 	return nil
 }
 
-func invalid(text string) *messages.Failure {
+func wrongInput(text string) *messages.Failure {
 	return &messages.Failure{Class: "OpPrereqError", Text: text, Code: "wrong_input"}
 }
 
@@ -110,14 +110,14 @@ func invalid(text string) *messages.Failure {
 // makes the next commit.
 func (q *queue) commitNext(ctx actor.Context) {
 	if q.group != nil || len(q.incoming) == 0 {
-		q.tellDrained(ctx)
+		q.sendDrained(ctx)
 		return
 	}
 	q.incoming, q.group = nil, q.incoming
 	for _, s := range q.group {
-		q.build(s)
+		q.buildJobs(s)
 	}
-	q.lookUpGroup(ctx, q.judgeGroup)
+	q.recordKnownEnds(ctx, q.evaluateGroup)
 }
 
 func (s *submission) firstID() int64 { return int64(s.jobs[0].ID) }
@@ -126,9 +126,9 @@ func (s *submission) firstID() int64 { return int64(s.jobs[0].ID) }
 func (q *queue) writeGroup(ctx actor.Context) {
 	group := q.group
 	write := &messages.WriteFiles{Durable: true, Logged: true}
-	last, whole := int64(0), true
+	last, complete := int64(0), true
 	for _, s := range group {
-		whole = whole && s.failure == nil
+		complete = complete && s.failure == nil
 		for i, j := range s.jobs {
 			last = int64(j.ID)
 			write.Files = append(write.Files, &messages.FileWrite{Op: "submit-job", Path: paths.JobPath(int64(j.ID)), Content: s.encoded[i]})
@@ -137,18 +137,18 @@ func (q *queue) writeGroup(ctx actor.Context) {
 			}
 		}
 	}
-	if whole { // else a part is taken back before there is a commit record
-		write.Then = serialFile(last)
+	if complete { // else a part is taken back before there is a commit record
+		write.CommitRecord = serialFile(last)
 	}
-	epoch := q.store.Epoch()
-	q.store.Write(ctx, write, func(ctx actor.Context, done *messages.FilesDone) {
+	incarnation := q.store.StoreIncarnation()
+	q.store.Write(ctx, write, func(ctx actor.Context, done *messages.ChangeFilesResult) {
 		failed := len(done.Failures) > 0
 		// Of a write that was sent twice the first may have reached the serial.
-		serial := failed && (done.Failures[0].Path == paths.SerialPath || q.store.Epoch() != epoch)
+		serialWritten := failed && (done.Failures[0].Path == paths.SerialPath || q.store.StoreIncarnation() != incarnation)
 		switch {
-		case write.Then != nil && serial:
-			q.takeSerialBack(ctx, group, done.Failures[0].Failure)
-		case write.Then == nil || failed:
+		case write.CommitRecord != nil && serialWritten:
+			q.rollBackSerial(ctx, group, done.Failures[0].Failure)
+		case write.CommitRecord == nil || failed:
 			q.jobsWritten(ctx, group, done.Failures)
 		default:
 			q.recorded = last
@@ -162,8 +162,8 @@ func serialFile(serial int64) *messages.FileWrite {
 	return &messages.FileWrite{Op: "serial", Path: paths.SerialPath, Content: paths.FormatSerial(serial)}
 }
 
-// build gives a submission its ids, which are burnt whatever becomes of it.
-func (q *queue) build(s *submission) {
+// buildJobs gives a submission its ids, which are burnt whatever becomes of it.
+func (q *queue) buildJobs(s *submission) {
 	now := q.now()
 	for _, draft := range s.drafts {
 		q.serial++
@@ -173,7 +173,7 @@ func (q *queue) build(s *submission) {
 			priorities[i] = int(op.Priority)
 			input, err := opcode.ResolveDepends(op.Input, q.serial)
 			if err != nil && s.failure == nil {
-				s.failure = invalid(err.Error())
+				s.failure = wrongInput(err.Error())
 			}
 			inputs[i] = input
 			if s.by != "" {
@@ -189,9 +189,9 @@ func (q *queue) build(s *submission) {
 				return "gnt:opcode:" + strings.ToLower(strings.TrimPrefix(job.OpID(inputs[op]), "OP_"))
 			},
 			func(op int) string { return fmt.Sprintf("job=%d;index=%d", j.ID, op) }, now)
-		blockers := blockersOf(j)
-		q.dependents.add(int64(j.ID), blockers)
-		s.jobs, s.blockers = append(s.jobs, j), append(s.blockers, blockers)
+		dependencies := dependenciesOf(j)
+		q.dependents.add(int64(j.ID), dependencies)
+		s.jobs, s.dependencies = append(s.jobs, j), append(s.dependencies, dependencies)
 		s.encoded, s.records = append(s.encoded, job.Encode(j)), append(s.records, record.Record{})
 	}
 }
@@ -203,8 +203,8 @@ func (q *queue) jobsWritten(ctx actor.Context, group []*submission, failures []*
 	for _, f := range failures {
 		failed[f.Path] = f.Failure
 	}
-	var good []*submission
-	var takeBack []string
+	var written []*submission
+	var toRemove []string
 	for _, s := range group {
 		for _, j := range s.jobs {
 			for _, file := range []string{paths.JobPath(int64(j.ID)), paths.RecordPath(int64(j.ID))} {
@@ -214,23 +214,23 @@ func (q *queue) jobsWritten(ctx actor.Context, group []*submission, failures []*
 			}
 		}
 		if s.failure == nil {
-			good = append(good, s)
+			written = append(written, s)
 			continue
 		}
-		takeBack = append(takeBack, s.paths()...)
+		toRemove = append(toRemove, s.paths()...)
 	}
-	if takeBack == nil {
-		q.writeSerial(ctx, group, good)
+	if toRemove == nil {
+		q.writeSerial(ctx, group, written)
 		return
 	}
-	q.store.Remove(ctx, &messages.RemoveFiles{Op: "take-back", Paths: takeBack}, func(ctx actor.Context, done *messages.FilesDone) {
+	q.store.Remove(ctx, &messages.RemoveFiles{Op: "take-back", Paths: toRemove}, func(ctx actor.Context, done *messages.ChangeFilesResult) {
 		if len(done.Failures) > 0 {
 			// A file that stays would become a job with the next serial.
 			// Without a serial it is set aside at the next start.
 			q.abort(ctx, group, done.Failures[0].Failure)
 			return
 		}
-		q.writeSerial(ctx, group, good)
+		q.writeSerial(ctx, group, written)
 	})
 }
 
@@ -245,16 +245,16 @@ func (s *submission) paths() []string {
 	return files
 }
 
-func (q *queue) writeSerial(ctx actor.Context, group, good []*submission) {
-	if len(good) == 0 {
+func (q *queue) writeSerial(ctx actor.Context, group, written []*submission) {
+	if len(written) == 0 {
 		q.committed(ctx, group)
 		return
 	}
-	jobs := good[len(good)-1].jobs
+	jobs := written[len(written)-1].jobs
 	last := int64(jobs[len(jobs)-1].ID)
-	q.putSerial(ctx, last, func(ctx actor.Context, f *messages.Failure) {
+	q.writeSerialFile(ctx, last, func(ctx actor.Context, f *messages.Failure) {
 		if f != nil {
-			q.takeSerialBack(ctx, group, f)
+			q.rollBackSerial(ctx, group, f)
 			return
 		}
 		q.recorded = last
@@ -262,9 +262,9 @@ func (q *queue) writeSerial(ctx actor.Context, group, good []*submission) {
 	})
 }
 
-func (q *queue) putSerial(ctx actor.Context, serial int64, done func(actor.Context, *messages.Failure)) {
+func (q *queue) writeSerialFile(ctx actor.Context, serial int64, done func(actor.Context, *messages.Failure)) {
 	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{serialFile(serial)}, Durable: true, Logged: true},
-		func(ctx actor.Context, written *messages.FilesDone) {
+		func(ctx actor.Context, written *messages.ChangeFilesResult) {
 			if len(written.Failures) > 0 {
 				done(ctx, written.Failures[0].Failure)
 				return
@@ -273,12 +273,12 @@ func (q *queue) putSerial(ctx actor.Context, serial int64, done func(actor.Conte
 		})
 }
 
-// takeSerialBack makes sure that the commit record is not there, before the jobs
+// rollBackSerial makes sure that the commit record is not there, before the jobs
 // are taken back one by one: a crash in between must not leave some of them.
-func (q *queue) takeSerialBack(ctx actor.Context, group []*submission, cause *messages.Failure) {
-	q.putSerial(ctx, q.recorded, func(ctx actor.Context, f *messages.Failure) {
+func (q *queue) rollBackSerial(ctx actor.Context, group []*submission, cause *messages.Failure) {
+	q.writeSerialFile(ctx, q.recorded, func(ctx actor.Context, f *messages.Failure) {
 		if f != nil {
-			q.readAnew(ctx, group, cause, f)
+			q.crashAndRescan(ctx, group, cause, f)
 		}
 		q.abort(ctx, group, cause)
 	})
@@ -293,22 +293,22 @@ func (q *queue) abort(ctx actor.Context, group []*submission, cause *messages.Fa
 		}
 		paths = append(paths, s.paths()...)
 	}
-	q.store.Remove(ctx, &messages.RemoveFiles{Op: "take-back", Paths: paths}, func(ctx actor.Context, done *messages.FilesDone) {
+	q.store.Remove(ctx, &messages.RemoveFiles{Op: "take-back", Paths: paths}, func(ctx actor.Context, done *messages.ChangeFilesResult) {
 		if len(done.Failures) > 0 {
-			q.readAnew(ctx, group, cause, done.Failures[0].Failure)
+			q.crashAndRescan(ctx, group, cause, done.Failures[0].Failure)
 		}
 		q.committed(ctx, group)
 	})
 }
 
-// readAnew gives up on a group that could neither be recorded nor taken back: it
+// crashAndRescan gives up on a group that could neither be recorded nor taken back: it
 // tells its senders so, and has the disk read anew, before another serial could
 // make jobs of what is left.
-func (q *queue) readAnew(ctx actor.Context, group []*submission, cause, last *messages.Failure) {
+func (q *queue) crashAndRescan(ctx actor.Context, group []*submission, cause, last *messages.Failure) {
 	for _, s := range group {
 		s.failure = &messages.Failure{Class: cause.Class,
 			Text: cause.Text + "; it could not be taken back either, so look at the list of jobs before you send it again"}
-		s.tell(ctx, nil)
+		s.answer(ctx, nil)
 	}
 	panic(fmt.Errorf("a submission could neither be recorded nor taken back: %w", last))
 }
@@ -316,16 +316,16 @@ func (q *queue) readAnew(ctx actor.Context, group []*submission, cause, last *me
 // committed tells what has become of each submission of a group.
 func (q *queue) committed(ctx actor.Context, group []*submission) {
 	q.group = nil
-	var enqueue []*messages.WaitingJob
+	var enqueue []*messages.UnfinishedJob
 	var recorded []*entry
 	for _, s := range group {
 		if s.failure != nil {
 			q.unfinished -= len(s.jobs)
 			for i, j := range s.jobs {
-				q.dependents.drop(int64(j.ID), s.blockers[i])
-				q.letGo(ctx, int64(j.ID))
+				q.dependents.drop(int64(j.ID), s.dependencies[i])
+				q.forgetVerdict(ctx, int64(j.ID))
 			}
-			s.tell(ctx, nil)
+			s.answer(ctx, nil)
 			continue
 		}
 		ids := make([]int64, len(s.jobs))
@@ -336,9 +336,9 @@ func (q *queue) committed(ctx actor.Context, group []*submission) {
 			}
 			recorded = append(recorded, q.entries[ids[i]])
 		}
-		s.tell(ctx, ids)
+		s.answer(ctx, ids)
 	}
-	q.tellFollowers(ctx, recorded...)
+	q.notifyAllSubscribers(ctx, recorded...)
 	if enqueue != nil {
 		ctx.Send(q.config.Scheduler, &messages.EnqueueJobs{Jobs: enqueue})
 	}
@@ -352,18 +352,18 @@ func (q *queue) committed(ctx actor.Context, group []*submission) {
 
 // recordedJob takes a job into the index that is on the disk now; nil if it is not
 // to be run.
-func (q *queue) recordedJob(ctx actor.Context, s *submission, i int) *messages.WaitingJob {
+func (q *queue) recordedJob(ctx actor.Context, s *submission, i int) *messages.UnfinishedJob {
 	j := s.jobs[i]
 	info := q.newInfo(j, s.encoded[i])
-	q.requests.add(s.name, info.Id)
+	q.submissions.add(s.name, info.Id)
 	if j.Status().Final() { // rejected
-		q.putRecord(q.put(info, final), s.blockers[i], s.records[i])
-		q.unblock(q.entries[info.Id])
+		q.putRecord(q.putEntry(info, final), s.dependencies[i], s.records[i])
+		q.dropDependencies(q.entries[info.Id])
 		q.unfinished--
-		q.letGo(ctx, info.Id)
+		q.forgetVerdict(ctx, info.Id)
 		return nil
 	}
-	q.vault.keep(info.Id, s.drafts[i].Ops)
-	q.putRecord(q.put(info, pending), s.blockers[i], s.records[i])
-	return q.waiting(ctx, q.entries[info.Id])
+	q.secrets.keep(info.Id, s.drafts[i].Ops)
+	q.putRecord(q.putEntry(info, pending), s.dependencies[i], s.records[i])
+	return q.unfinishedJob(ctx, q.entries[info.Id])
 }

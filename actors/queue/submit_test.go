@@ -20,7 +20,7 @@ func TestASubmissionIsToldWhenTheSerialIsWritten(t *testing.T) {
 		b.client.Quiet()
 		require.True(t, b.rowOf(1).Unknown)
 
-		require.Equal(t, "2\n", string(jobs.GetWrite().Then.Content), "the commit record")
+		require.Equal(t, "2\n", string(jobs.GetWrite().CommitRecord.Content), "the commit record")
 		b.scheduler.Quiet()
 
 		b.filesDone(jobs)
@@ -82,7 +82,7 @@ func TestSubmissionsAreCommittedInGroups(t *testing.T) {
 
 		jobs := b.storeAsked()
 		require.Len(t, filePaths(jobs), 6)
-		require.Equal(t, "7\n", string(jobs.GetWrite().Then.Content))
+		require.Equal(t, "7\n", string(jobs.GetWrite().CommitRecord.Content))
 		b.client.Quiet()
 		b.filesDone(jobs)
 		require.Equal(t, []int64{2, 3}, b.submitted(2).Ids)
@@ -92,7 +92,7 @@ func TestSubmissionsAreCommittedInGroups(t *testing.T) {
 }
 
 // group brings submissions of 1, 2 and 1 jobs into one commit: ids 2, 3 and 4, 5.
-func (b *bench) group() (jobs *messages.StoreRequest) {
+func (b *bench) group() (jobs *messages.AccessStore) {
 	b.Helper()
 	b.submit(1, 1)
 	b.submit(2, 1)
@@ -195,7 +195,7 @@ func TestTheSerialOfAWriteThatWasSentTwiceIsTakenBackFirst(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.submit(1, 1)
 		b.storeAsked()
-		b.store.Ask(b.queue, &messages.StoreStarted{Epoch: 2})
+		b.store.Ask(b.queue, &messages.StoreStarted{Incarnation: 2})
 		b.Settle()
 		b.filesDone(b.storeAsked(), "queue/job-1")
 		back := b.storeAsked()
@@ -242,7 +242,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
-				b.recover(&messages.QueueScanned{Serial: []byte("0\n"), Drained: refused.drained})
+				b.recover(&messages.ScanQueueResult{Serial: []byte("0\n"), Drained: refused.drained})
 				b.client.Ask(b.queue, refused.m)
 				require.Equal(t, refused.class, b.submitted(1).Failure.Class)
 				b.store.Quiet()
@@ -253,7 +253,7 @@ func TestRefusals(t *testing.T) {
 
 func TestSubmitToADrainedQueue(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.recover(&messages.QueueScanned{Serial: []byte("7\n"), Drained: true})
+		b.recover(&messages.ScanQueueResult{Serial: []byte("7\n"), Drained: true})
 		b.client.Ask(b.queue, &messages.SubmitJobs{Request: 1, Jobs: []*messages.JobDraft{draft("")}, IgnoreDrain: true})
 		b.commit()
 		require.Equal(t, []int64{8}, b.submitted(1).Ids)
@@ -286,9 +286,9 @@ func TestACrashDuringACommit(t *testing.T) {
 		b.gateway.Quiet() // the next serial would make a job of the file
 		aside := b.storeAsked()
 		require.Equal(t, "queue/job-1", aside.GetQuarantine().Path)
-		b.storeAnswers(aside, &messages.StoreAnswer{What: &messages.StoreAnswer_Quarantined{
-			Quarantined: &messages.Quarantined{Path: "queue/quarantine/job-1"}}})
-		require.Equal(t, uint64(2), kittest.Expect[*messages.QueueStarted](b.gateway).Epoch)
+		b.storeAnswers(aside, &messages.AccessStoreResult{What: &messages.AccessStoreResult_Quarantine{
+			Quarantine: &messages.QuarantineFileResult{Path: "queue/quarantine/job-1"}}})
+		require.Equal(t, uint64(2), kittest.Expect[*messages.QueueStarted](b.gateway).Incarnation)
 		b.client.Quiet()
 		require.True(t, b.rowOf(1).Unknown)
 	})

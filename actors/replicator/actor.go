@@ -30,8 +30,8 @@ type Config struct {
 	Store *actor.PID
 	// Master is told BecomeMaster and ResignMaster.
 	Master *actor.PID
-	// Reception is told, as LogFollows, who the master is.
-	Reception *actor.PID
+	// Standby is told, as LogLeaderChanged, who the master is.
+	Standby *actor.PID
 	// Clients are told of each new incarnation, and of each mastership.
 	Clients []*actor.PID
 	Peers   Peers                    // nil: nobody asks about other nodes
@@ -46,8 +46,8 @@ func Props(c Config) *actor.Props {
 	return c.Env.Props("replicator", func() actor.Actor {
 		incarnation++
 		return &replicator{
-			config: c, incarnation: incarnation, epoch: &masterships, running: replication.RunningJobs{}, contents: map[int64][]byte{}, proposals: map[uint64]*proposal{}, touched: map[string]int{}, latest: map[string]*proposal{},
-			observed: map[int64]*observation{}, changes: map[uint64]asker{}, questions: map[uint64]question{}, aside: map[string]bool{}, wishes: map[string]wish{},
+			config: c, incarnation: incarnation, storeIncarnation: &masterships, running: replication.RunningJobs{}, contents: map[int64][]byte{}, proposals: map[uint64]*proposal{}, touched: map[string]int{}, latest: map[string]*proposal{},
+			jobFiles: map[int64]*pendingJobFile{}, changes: map[uint64]requester{}, peerQueries: map[uint64]peerQuery{}, quarantining: map[string]bool{}, joinRequests: map[string]joinRequest{},
 			store: store.NewClient(c.Store, incarnation),
 			last:  uint64(incarnation) << 32, oldest: uint64(incarnation) << 32, // proposals of a former incarnation are not this one's
 		}
@@ -55,10 +55,10 @@ func Props(c Config) *actor.Props {
 }
 
 type replicator struct {
-	config      Config
-	incarnation uint32
-	store       *store.Client
-	epoch       *uint64 // of this one as a store; it rises over incarnations
+	config           Config
+	incarnation      uint32
+	store            *store.Client
+	storeIncarnation *uint64 // of this one as a store; it rises over incarnations
 
 	// what the log says
 	running   replication.RunningJobs
@@ -72,25 +72,25 @@ type replicator struct {
 	leader    string // while leads is false; "": not known
 	address   string
 	applying  *batch
-	restoring *messages.LogRestore    // part of a snapshot that is on its way to the disk
-	restored  replication.RunningJobs // by that snapshot
-	files     map[string]bool         // of that snapshot
+	restoring *messages.LogSnapshotReceived // part of a snapshot that is on its way to the disk
+	restored  replication.RunningJobs       // by that snapshot
+	files     map[string]bool               // of that snapshot
 
-	last      uint64 // proposal
-	oldest    uint64 // that is not on the disk yet, or a number before it
-	proposals map[uint64]*proposal
-	touched   map[string]int       // by path: proposals that are not on the disk yet
-	latest    map[string]*proposal // by path: the last one that no majority has yet
-	held      []heldRead           // behind those
-	aside     map[string]bool      // names in the quarantine that are on their way
-	observed  map[int64]*observation
-	changes   map[uint64]asker // of membership, by number
-	questions map[uint64]question
-	wishes    map[string]wish   // of nodes that could be given a vote
-	failure   *messages.Failure // the disk refuses what is to be applied
+	last          uint64 // proposal
+	oldest        uint64 // that is not on the disk yet, or a number before it
+	proposals     map[uint64]*proposal
+	touched       map[string]int       // by path: proposals that are not on the disk yet
+	latest        map[string]*proposal // by path: the last one that no majority has yet
+	deferredReads []deferredRead       // behind those
+	quarantining  map[string]bool      // names in the quarantine that are on their way
+	jobFiles      map[int64]*pendingJobFile
+	changes       map[uint64]requester // of membership, by number
+	peerQueries   map[uint64]peerQuery
+	joinRequests  map[string]joinRequest // of nodes that could be given a vote
+	failure       *messages.Failure      // the disk refuses what is to be applied
 }
 
-type asker struct {
+type requester struct {
 	pid     *actor.PID
 	request uint64
 }
@@ -114,48 +114,48 @@ func (r *replicator) Receive(ctx actor.Context) {
 	}
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		*r.epoch++
+		*r.storeIncarnation++
 		// A master part that goes on would have asked somebody who has forgotten.
 		ctx.Send(r.config.Master, &messages.ResignMaster{})
-		r.store.Hello(ctx)
+		r.store.Connect(ctx)
 		r.config.Log.Attach(ctx.Self(), r.incarnation)
 	case *messages.LogAttached:
-		r.takeOver(m)
+		r.attach(m)
 	case *messages.LogCommitted:
 		r.committed(ctx, m)
-	case *messages.LogRestore:
+	case *messages.LogSnapshotReceived:
 		r.restore(ctx, m)
 	case *messages.LogRefused:
-		r.refused(ctx, m)
-	case *messages.LogLeads:
-		r.lead(ctx, m.Term)
-	case *messages.LogFollows:
-		r.follow(ctx, m)
-	case *messages.LogMembers:
+		r.proposalRefused(ctx, m)
+	case *messages.LogLeadershipGained:
+		r.becomeLeader(ctx, m.Term)
+	case *messages.LogLeaderChanged:
+		r.becomeFollower(ctx, m)
+	case *messages.LogMembersChanged:
 		r.members = m.Members
 		if r.config.Members != nil {
 			r.config.Members(m.Members)
 		}
-	case *messages.LogChanged:
+	case *messages.LogChangeResult:
 		r.changed(ctx, m)
-	case *messages.AskStore:
+	case *messages.AnnounceStore:
 		if r.master {
-			ctx.Respond(&messages.StoreStarted{Epoch: *r.epoch})
+			ctx.Respond(&messages.StoreStarted{Incarnation: *r.storeIncarnation})
 		}
-	case *messages.StoreRequest:
+	case *messages.AccessStore:
 		r.request(ctx, m)
-	case *messages.ObserveJob:
-		r.observe(ctx, m)
-	case *messages.AskCommitted:
-		r.askCommitted(ctx)
-	case *messages.AskNodes:
-		r.nodes(ctx, m)
-	case *messages.NodesAsked:
-		r.asked(ctx, m)
+	case *messages.ReplicateJobFile:
+		r.replicateJobFile(ctx, m)
+	case *messages.GetCommittedFiles:
+		r.committedFiles(ctx)
+	case *messages.GetNodes:
+		r.answerNodes(ctx, m)
+	case *messages.NodeStatesCollected:
+		r.nodesAnswered(ctx, m)
 	case *messages.CheckNodes:
 		r.check(ctx, m)
 	case *messages.NodesCompared:
-		r.compared(ctx, m)
+		r.filesCompared(ctx, m)
 	case *messages.ChangeNodes:
 		r.change(ctx, m)
 	case *messages.AdmitNode:
@@ -165,7 +165,7 @@ func (r *replicator) Receive(ctx actor.Context) {
 			m.what(ctx)
 		}
 	case *messages.Drain:
-		ctx.Request(ctx.Sender(), &messages.Drained{})
+		ctx.Request(ctx.Sender(), &messages.DrainResult{})
 	default:
 		kit.Unexpected(ctx)
 	}
@@ -174,105 +174,105 @@ func (r *replicator) Receive(ctx actor.Context) {
 // fromLog: it is the log's news, but for the first.
 func fromLog(message any) bool {
 	switch message.(type) {
-	case *messages.LogCommitted, *messages.LogRestore, *messages.LogRefused, *messages.LogLeads, *messages.LogFollows,
-		*messages.LogMembers, *messages.LogChanged:
+	case *messages.LogCommitted, *messages.LogSnapshotReceived, *messages.LogRefused, *messages.LogLeadershipGained, *messages.LogLeaderChanged,
+		*messages.LogMembersChanged, *messages.LogChangeResult:
 		return true
 	}
 	return false
 }
 
-func (r *replicator) later(ctx actor.Context, pause time.Duration, what func(actor.Context)) {
+func (r *replicator) retryAfter(ctx actor.Context, pause time.Duration, what func(actor.Context)) {
 	kit.SendAfter(r.config.Env.Clock(), ctx.ActorSystem(), pause, ctx.Self(), &retry{r.incarnation, what})
 }
 
 // request takes what an actor asks of its store. Only the master's actors do.
-func (r *replicator) request(ctx actor.Context, m *messages.StoreRequest) {
-	if m.Epoch != *r.epoch || !r.master {
+func (r *replicator) request(ctx actor.Context, m *messages.AccessStore) {
+	if m.Incarnation != *r.storeIncarnation || !r.master {
 		return // they are on their way out, or will ask again
 	}
-	from := asker{ctx.Sender(), m.Request}
+	from := requester{ctx.Sender(), m.Request}
 	switch what := m.What.(type) {
-	case *messages.StoreRequest_Write:
+	case *messages.AccessStore_Write:
 		if changes := replication.WriteChanges(what.Write); changes != nil {
 			r.supersede(what.Write)
-			r.proposeWhole(changes, &whole{early: what.Write.Logged, done: filesTo(from)})
+			r.proposeRequest(changes, &changeRequest{answerWhenLogged: what.Write.Logged, done: filesTo(from)})
 			return
 		}
 		r.store.Write(ctx, what.Write, filesTo(from))
-	case *messages.StoreRequest_Move:
+	case *messages.AccessStore_Move:
 		if changes := replication.RenameChanges(what.Move); changes != nil {
 			r.propose(from, changes)
 			return
 		}
 		r.store.Move(ctx, what.Move, filesTo(from))
-	case *messages.StoreRequest_Remove:
+	case *messages.AccessStore_Remove:
 		if changes := replication.RemoveChanges(what.Remove); changes != nil {
 			r.propose(from, changes)
 			return
 		}
 		r.store.Remove(ctx, what.Remove, filesTo(from))
-	case *messages.StoreRequest_Quarantine:
+	case *messages.AccessStore_Quarantine:
 		r.quarantine(ctx, from, what.Quarantine)
-	case *messages.StoreRequest_Append:
+	case *messages.AccessStore_Append:
 		r.store.Append(ctx, what.Append, filesTo(from))
 	default:
-		r.read(ctx, heldRead{from, m, r.last})
+		r.read(ctx, deferredRead{from, m, r.last})
 	}
 }
 
-func filesTo(to asker) func(actor.Context, *messages.FilesDone) {
-	return func(ctx actor.Context, done *messages.FilesDone) { to.files(ctx, done) }
+func filesTo(to requester) func(actor.Context, *messages.ChangeFilesResult) {
+	return func(ctx actor.Context, done *messages.ChangeFilesResult) { to.answerFiles(ctx, done) }
 }
 
-func (a asker) files(ctx actor.Context, done *messages.FilesDone) {
-	ctx.Send(a.pid, &messages.StoreAnswer{Request: a.request, What: &messages.StoreAnswer_Files{Files: done}})
+func (a requester) answerFiles(ctx actor.Context, done *messages.ChangeFilesResult) {
+	ctx.Send(a.pid, &messages.AccessStoreResult{Request: a.request, What: &messages.AccessStoreResult_Files{Files: done}})
 }
 
-// heldRead waits until nothing is on its way any more that it should see.
-type heldRead struct {
-	from   asker
-	what   *messages.StoreRequest
-	behind uint64 // number of the last proposal that was made before
+// deferredRead waits until nothing is on its way any more that it should see.
+type deferredRead struct {
+	from  requester
+	what  *messages.AccessStore
+	after uint64 // number of the last proposal that was made before
 }
 
 // read looks at the disk, when what was asked for before is there.
-func (r *replicator) read(ctx actor.Context, h heldRead) {
+func (r *replicator) read(ctx actor.Context, h deferredRead) {
 	from, m := h.from, h.what
-	waits := r.isOpen(h.behind)
+	waits := r.isOpen(h.after)
 	if file := m.GetRead(); file != nil {
 		waits = r.touched[file.Path] > 0
 	}
 	if waits {
-		r.held = append(r.held, h)
+		r.deferredReads = append(r.deferredReads, h)
 		return
 	}
-	answer := func(ctx actor.Context, a *messages.StoreAnswer) {
-		ctx.Send(from.pid, &messages.StoreAnswer{Request: from.request, What: a.What})
+	answer := func(ctx actor.Context, a *messages.AccessStoreResult) {
+		ctx.Send(from.pid, &messages.AccessStoreResult{Request: from.request, What: a.What})
 	}
 	switch what := m.What.(type) {
-	case *messages.StoreRequest_Read:
-		r.store.Read(ctx, what.Read.Op, what.Read.Path, func(ctx actor.Context, f *messages.FileRead) {
-			answer(ctx, &messages.StoreAnswer{What: &messages.StoreAnswer_Read{Read: f}})
+	case *messages.AccessStore_Read:
+		r.store.Read(ctx, what.Read.Op, what.Read.Path, func(ctx actor.Context, f *messages.ReadFileResult) {
+			answer(ctx, &messages.AccessStoreResult{What: &messages.AccessStoreResult_Read{Read: f}})
 		})
-	case *messages.StoreRequest_List:
-		r.store.List(ctx, what.List.Op, what.List.Dir, func(ctx actor.Context, d *messages.DirListed) {
-			answer(ctx, &messages.StoreAnswer{What: &messages.StoreAnswer_Listed{Listed: d}})
+	case *messages.AccessStore_List:
+		r.store.List(ctx, what.List.Op, what.List.Dir, func(ctx actor.Context, d *messages.ListDirResult) {
+			answer(ctx, &messages.AccessStoreResult{What: &messages.AccessStoreResult_List{List: d}})
 		})
-	case *messages.StoreRequest_Scan:
-		r.scan(ctx, func(ctx actor.Context, q *messages.QueueScanned) {
-			answer(ctx, &messages.StoreAnswer{What: &messages.StoreAnswer_Scanned{Scanned: q}})
+	case *messages.AccessStore_Scan:
+		r.scan(ctx, func(ctx actor.Context, q *messages.ScanQueueResult) {
+			answer(ctx, &messages.AccessStoreResult{What: &messages.AccessStoreResult_Scan{Scan: q}})
 		})
 	default:
 		panic(fmt.Sprintf("store request without a content from %v", from.pid))
 	}
 }
 
-// readHeld lets those read whose time has come. They keep their order only among
+// retryDeferredReads lets those read whose time has come. They keep their order only among
 // those of one file, which is all that was promised.
-func (r *replicator) readHeld(ctx actor.Context) {
-	held := r.held
-	r.held = nil
-	for _, h := range held {
+func (r *replicator) retryDeferredReads(ctx actor.Context) {
+	reads := r.deferredReads
+	r.deferredReads = nil
+	for _, h := range reads {
 		r.read(ctx, h)
 	}
 }

@@ -16,14 +16,14 @@ import (
 // brings the next when it is there.
 type batch struct {
 	entries  []*messages.LogEntry
-	index    uint64                   // of the last
-	steps    []*messages.StoreRequest // that are still to be done; nil: it is not known yet
+	index    uint64                  // of the last
+	steps    []*messages.AccessStore // that are still to be done; nil: it is not known yet
 	failures map[string]*messages.FileFailure
 	tries    int
 }
 
-// takeOver takes what a former incarnation, or a former daemon, knew.
-func (r *replicator) takeOver(m *messages.LogAttached) {
+// attach takes what a former incarnation, or a former daemon, knew.
+func (r *replicator) attach(m *messages.LogAttached) {
 	if m.Incarnation != r.incarnation {
 		return
 	}
@@ -47,83 +47,83 @@ func (r *replicator) committed(ctx actor.Context, m *messages.LogCommitted) {
 	}
 	r.applying = b
 	for _, e := range b.entries {
-		if e.Origin == r.config.Self.Node && e.Run == r.config.Self.Incarnation {
+		if e.Origin == r.config.Self.Node && e.Incarnation == r.config.Self.Incarnation {
 			r.logged(ctx, e.Number)
 		}
 	}
-	r.look(ctx, b)
+	r.readLocal(ctx, b)
 }
 
-// look reads what the entries may not overwrite, and then applies them.
-func (r *replicator) look(ctx actor.Context, b *batch) {
+// readLocal reads what the entries may not overwrite, and then applies them.
+func (r *replicator) readLocal(ctx actor.Context, b *batch) {
 	local := map[string][]byte{}
-	doubtful := r.config.Self.PathsToRead(b.entries)
-	left, refused := len(doubtful), (*messages.Failure)(nil)
-	then := func(ctx actor.Context) {
-		if refused != nil {
-			r.refusedByDisk(ctx, b, refused, r.look)
+	toRead := r.config.Self.PathsToRead(b.entries)
+	remaining, failure := len(toRead), (*messages.Failure)(nil)
+	done := func(ctx actor.Context) {
+		if failure != nil {
+			r.retryDisk(ctx, b, failure, r.readLocal)
 			return
 		}
 		b.steps = r.config.Self.Apply(b.entries, local)
 		r.applyNext(ctx, b)
 	}
-	for _, file := range doubtful {
-		r.store.Read(ctx, "apply", file, func(ctx actor.Context, f *messages.FileRead) {
+	for _, file := range toRead {
+		r.store.Read(ctx, "apply", file, func(ctx actor.Context, f *messages.ReadFileResult) {
 			if f.Failure != nil {
-				refused = f.Failure
+				failure = f.Failure
 			}
 			local[file] = f.Content
-			if left--; left == 0 {
-				then(ctx)
+			if remaining--; remaining == 0 {
+				done(ctx)
 			}
 		})
 	}
-	if left == 0 {
-		then(ctx)
+	if remaining == 0 {
+		done(ctx)
 	}
 }
 
 // applyNext does one step after the other: they may be about the same files.
 func (r *replicator) applyNext(ctx actor.Context, b *batch) {
 	if len(b.steps) == 0 {
-		r.onDisk(ctx, b)
+		r.batchWritten(ctx, b)
 		return
 	}
 	step := b.steps[0]
-	done := func(ctx actor.Context, m *messages.FilesDone) { r.stepDone(ctx, b, m) }
+	done := func(ctx actor.Context, m *messages.ChangeFilesResult) { r.stepDone(ctx, b, m) }
 	switch what := step.What.(type) {
-	case *messages.StoreRequest_Write:
+	case *messages.AccessStore_Write:
 		r.store.Write(ctx, what.Write, done)
-	case *messages.StoreRequest_Move:
+	case *messages.AccessStore_Move:
 		r.store.Move(ctx, what.Move, done)
-	case *messages.StoreRequest_Remove:
+	case *messages.AccessStore_Remove:
 		r.store.Remove(ctx, what.Remove, done)
 	}
 }
 
 // stepDone goes on, or tries what the disk has refused again. A file that is not
 // there to be moved is no reason to stop: who asked for it is told.
-func (r *replicator) stepDone(ctx actor.Context, b *batch, m *messages.FilesDone) {
-	refused := map[string]bool{}
+func (r *replicator) stepDone(ctx actor.Context, b *batch, m *messages.ChangeFilesResult) {
+	failed := map[string]bool{}
 	var why *messages.Failure
 	for _, f := range m.Failures {
 		if f.Missing {
 			b.failures[f.Path] = f
 			continue
 		}
-		refused[f.Path], why = true, f.Failure
+		failed[f.Path], why = true, f.Failure
 	}
 	if why != nil {
-		b.steps[0] = replication.Remaining(b.steps[0], refused)
-		r.refusedByDisk(ctx, b, why, r.applyNext)
+		b.steps[0] = replication.Remaining(b.steps[0], failed)
+		r.retryDisk(ctx, b, why, r.applyNext)
 		return
 	}
 	b.steps = b.steps[1:]
 	r.applyNext(ctx, b)
 }
 
-// onDisk: all of the batch is.
-func (r *replicator) onDisk(ctx actor.Context, b *batch) {
+// batchWritten: all of the batch is.
+func (r *replicator) batchWritten(ctx actor.Context, b *batch) {
 	if r.failure != nil {
 		r.config.Env.Log().Info("the disk takes again what the other nodes have")
 		r.failure = nil
@@ -131,33 +131,33 @@ func (r *replicator) onDisk(ctx actor.Context, b *batch) {
 	r.applying, r.applied = nil, b.index
 	for _, e := range b.entries {
 		r.running.Apply(e)
-		r.remember(e)
+		r.updateContents(e)
 	}
 	r.config.Log.Applied(b.index, r.running.Encode())
 	for _, e := range b.entries {
-		if e.Origin == r.config.Self.Node && e.Run == r.config.Self.Incarnation {
-			r.settle(ctx, e.Number, b.failures)
+		if e.Origin == r.config.Self.Node && e.Incarnation == r.config.Self.Incarnation {
+			r.finishProposal(ctx, e.Number, b.failures)
 		}
 	}
-	r.forgetEnded()
-	r.readHeld(ctx)
+	r.forgetEndedJobs()
+	r.retryDeferredReads(ctx)
 }
 
-// forgetEnded drops what was observed of jobs that have ended without their processes.
-func (r *replicator) forgetEnded() {
-	if len(r.observed) <= len(r.running)+16 {
+// forgetEndedJobs drops what was observed of jobs that have ended without their processes.
+func (r *replicator) forgetEndedJobs() {
+	if len(r.jobFiles) <= len(r.running)+16 {
 		return
 	}
-	for id, o := range r.observed {
-		if !r.isRunning(id) && !o.busy && len(o.waiting) == 0 {
-			delete(r.observed, id)
+	for id, o := range r.jobFiles {
+		if !r.isRunning(id) && !o.inFlight && len(o.waiting) == 0 {
+			delete(r.jobFiles, id)
 		}
 	}
 }
 
-// remember keeps what the log has of jobs that run here. Their files on this disk are
+// updateContents keeps what the log has of jobs that run here. Their files on this disk are
 // not what others may be sent: they are ahead of it, and a failover would undo that.
-func (r *replicator) remember(e *messages.LogEntry) {
+func (r *replicator) updateContents(e *messages.LogEntry) {
 	for _, c := range e.Changes {
 		for _, file := range replication.ChangedPaths(c) {
 			if id, isJob := replication.JobIDOf(file); isJob {
@@ -170,8 +170,8 @@ func (r *replicator) remember(e *messages.LogEntry) {
 	}
 }
 
-func (r *replicator) askCommitted(ctx actor.Context) {
-	answer := &messages.Committed{}
+func (r *replicator) committedFiles(ctx actor.Context) {
+	answer := &messages.GetCommittedFilesResult{}
 	for _, id := range r.running.StartedOn(r.config.Self.Node) {
 		content, known := r.contents[id]
 		if !known {
@@ -183,9 +183,9 @@ func (r *replicator) askCommitted(ctx actor.Context) {
 	ctx.Respond(answer)
 }
 
-// refusedByDisk tries without end: what a majority has must come to be here. A master
+// retryDisk tries without end: what a majority has must come to be here. A master
 // whose disk fails is of no use meanwhile, and lets another one be it.
-func (r *replicator) refusedByDisk(ctx actor.Context, b *batch, why *messages.Failure, again func(actor.Context, *batch)) {
+func (r *replicator) retryDisk(ctx actor.Context, b *batch, why *messages.Failure, again func(actor.Context, *batch)) {
 	delay := kit.Backoff(b.tries)
 	r.config.Env.Log().WithFields(logrus.Fields{"err": why.Text, "again": delay}).Error("what the other nodes have cannot be written here")
 	r.failure = why
@@ -193,7 +193,7 @@ func (r *replicator) refusedByDisk(ctx actor.Context, b *batch, why *messages.Fa
 	if r.leads {
 		r.config.Log.Change(0, Change{What: messages.ChangeNodes_TRANSFER})
 	}
-	r.later(ctx, delay, func(ctx actor.Context) {
+	r.retryAfter(ctx, delay, func(ctx actor.Context) {
 		if r.applying == b {
 			again(ctx, b)
 		}
@@ -202,7 +202,7 @@ func (r *replicator) refusedByDisk(ctx actor.Context, b *batch, why *messages.Fa
 
 // restore puts a part of a snapshot on the disk. What the snapshot does not have is
 // removed with the last part: this node was away when it was.
-func (r *replicator) restore(ctx actor.Context, m *messages.LogRestore) {
+func (r *replicator) restore(ctx actor.Context, m *messages.LogSnapshotReceived) {
 	r.applying, r.restoring = nil, m
 	if m.Part == 1 {
 		running, err := replication.DecodeRunningJobs(m.State)
@@ -215,47 +215,47 @@ func (r *replicator) restore(ctx actor.Context, m *messages.LogRestore) {
 	for _, f := range m.Files {
 		r.files[f.Path] = true
 	}
-	r.store.Write(ctx, &messages.WriteFiles{Files: m.Files, Durable: true}, func(ctx actor.Context, done *messages.FilesDone) {
+	r.store.Write(ctx, &messages.WriteFiles{Files: m.Files, Durable: true}, func(ctx actor.Context, done *messages.ChangeFilesResult) {
 		switch {
 		case r.restoring != m: // it has begun again
 		case len(done.Failures) > 0:
-			r.restoreAgain(ctx, m, done.Failures[0].Failure)
+			r.retryRestore(ctx, m, done.Failures[0].Failure)
 		case m.Last:
-			r.removeOthers(ctx, m)
+			r.removeExtraFiles(ctx, m)
 		default:
 			r.config.Log.Restored(m.Part)
 		}
 	})
 }
 
-func (r *replicator) restoreAgain(ctx actor.Context, m *messages.LogRestore, f *messages.Failure) {
+func (r *replicator) retryRestore(ctx actor.Context, m *messages.LogSnapshotReceived, f *messages.Failure) {
 	r.failure = f
 	r.config.Env.Log().WithField("err", f.Text).Error("what the other nodes have cannot be written here")
-	r.later(ctx, kit.Backoff(10), func(ctx actor.Context) {
+	r.retryAfter(ctx, kit.Backoff(10), func(ctx actor.Context) {
 		if r.restoring == m {
 			r.restore(ctx, m)
 		}
 	})
 }
 
-// removeOthers removes what the snapshot does not have of live jobs and settings.
+// removeExtraFiles removes what the snapshot does not have of live jobs and settings.
 // Archived jobs are in no snapshot, and stay.
-func (r *replicator) removeOthers(ctx actor.Context, m *messages.LogRestore) {
-	r.store.List(ctx, "restore", paths.QueueDir, func(ctx actor.Context, d *messages.DirListed) {
+func (r *replicator) removeExtraFiles(ctx actor.Context, m *messages.LogSnapshotReceived) {
+	r.store.List(ctx, "restore", paths.QueueDir, func(ctx actor.Context, d *messages.ListDirResult) {
 		if r.restoring != m {
 			return
 		}
 		if d.Failure != nil {
-			r.restoreAgain(ctx, m, d.Failure)
+			r.retryRestore(ctx, m, d.Failure)
 			return
 		}
 		paths := replication.AbsentFiles(d.Names, r.files)
-		r.store.Remove(ctx, &messages.RemoveFiles{Op: "restore", Paths: paths}, func(ctx actor.Context, done *messages.FilesDone) {
+		r.store.Remove(ctx, &messages.RemoveFiles{Op: "restore", Paths: paths}, func(ctx actor.Context, done *messages.ChangeFilesResult) {
 			if r.restoring != m {
 				return
 			}
 			if len(done.Failures) > 0 {
-				r.restoreAgain(ctx, m, done.Failures[0].Failure)
+				r.retryRestore(ctx, m, done.Failures[0].Failure)
 				return
 			}
 			clear(r.contents)

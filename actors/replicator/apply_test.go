@@ -55,13 +55,13 @@ func TestABatchThatTheDiskRefusesIsRetriedWhole(t *testing.T) {
 		b.log.commit(offers[0].entry, offers[1].entry)
 		b.Settle()
 		b.client.Quiet()
-		b.client.Ask(b.replicator, &messages.AskNodes{Request: 1})
-		require.Contains(t, kittest.Expect[*messages.Nodes](b.client).Failure.Text, kittest.ErrDisk.Error())
+		b.client.Ask(b.replicator, &messages.GetNodes{Request: 1})
+		require.Contains(t, kittest.Expect[*messages.GetNodesResult](b.client).Failure.Text, kittest.ErrDisk.Error())
 		changes := b.log.taken()
 		require.Len(t, changes, 1)
 		require.Equal(t, messages.ChangeNodes_TRANSFER, changes[0].What)
 		require.Empty(t, changes[0].Name)
-		b.Send(b.replicator, &messages.LogChanged{Failure: noMajority}) // nobody wants it
+		b.Send(b.replicator, &messages.LogChangeResult{Failure: noMajority}) // nobody wants it
 
 		applied := b.log.applied
 		three := b.write("queue/job-1", "three")
@@ -74,8 +74,8 @@ func TestABatchThatTheDiskRefusesIsRetriedWhole(t *testing.T) {
 		require.Equal(t, "three", b.content("queue/job-1"))
 		require.Equal(t, "two", b.content("queue/job-2"))
 		require.Equal(t, applied+3, b.log.applied)
-		b.client.Ask(b.replicator, &messages.AskNodes{Request: 2})
-		require.Nil(t, kittest.Expect[*messages.Nodes](b.client).Failure)
+		b.client.Ask(b.replicator, &messages.GetNodes{Request: 2})
+		require.Nil(t, kittest.Expect[*messages.GetNodesResult](b.client).Failure)
 	})
 }
 
@@ -112,7 +112,7 @@ func TestACrashRepeatsWhatWasNotApplied(t *testing.T) {
 // What the process of a job has written here is newer than what the log has of it.
 func TestObservedEntriesLeaveTheFileAlone(t *testing.T) {
 	onBench(t, map[string]string{"queue/job-7": jobIn(7, job.Success)}, func(t *testing.T, b *bench) {
-		observed := &messages.LogEntry{Origin: self.Node, Run: self.Incarnation, Number: 1,
+		observed := &messages.LogEntry{Origin: self.Node, Incarnation: self.Incarnation, Number: 1,
 			Changes: []*messages.FileChange{replication.ObservedChange(paths.JobPath(7), []byte(jobIn(7, job.Running)))}}
 		b.log.commit(observed)
 		require.Equal(t, jobIn(7, job.Success), b.content("queue/job-7"))
@@ -152,8 +152,8 @@ func TestADoubtfulFileThatCannotBeReadIsReadAgain(t *testing.T) {
 	})
 }
 
-func part(n uint64, last bool, files map[string]string) *messages.LogRestore {
-	m := &messages.LogRestore{Part: n, Last: last, Index: 40}
+func part(n uint64, last bool, files map[string]string) *messages.LogSnapshotReceived {
+	m := &messages.LogSnapshotReceived{Part: n, Last: last, Index: 40}
 	if n == 1 {
 		m.State = replication.RunningJobs{8: {Node: "u2", Progress: 2}}.Encode()
 	}
@@ -181,8 +181,8 @@ func TestASnapshotTakesThePlaceOfEverything(t *testing.T) {
 			require.Contains(t, names, stays)
 		}
 		require.Equal(t, "20\n", b.content("queue/serial"))
-		b.client.Ask(b.replicator, &messages.AskNodes{Request: 1})
-		require.Equal(t, uint64(40), kittest.Expect[*messages.Nodes](b.client).Applied)
+		b.client.Ask(b.replicator, &messages.GetNodes{Request: 1})
+		require.Equal(t, uint64(40), kittest.Expect[*messages.GetNodesResult](b.client).Applied)
 
 		// The running jobs are the snapshot's: another node has started job 8.
 		require.Equal(t, replication.Fence.Milliseconds(), b.become().FenceMs)
@@ -197,14 +197,14 @@ func TestAPartThatTheDiskRefusesIsTriedAgain(t *testing.T) {
 				b.Send(b.replicator, part(1, true, map[string]string{"queue/serial": "20\n", "queue/job-8": "v1"}))
 				b.Settle()
 				require.Empty(t, b.log.restored)
-				b.client.Ask(b.replicator, &messages.AskNodes{Request: 1})
-				require.NotNil(t, kittest.Expect[*messages.Nodes](b.client).Failure)
+				b.client.Ask(b.replicator, &messages.GetNodes{Request: 1})
+				require.NotNil(t, kittest.Expect[*messages.GetNodesResult](b.client).Failure)
 				b.Advance(time.Hour)
 				require.Equal(t, []uint64{1}, b.log.restored)
 				require.Equal(t, "v1", b.content("queue/job-8"))
 				require.NotContains(t, b.disk.Names(), "queue/job-7")
-				b.client.Ask(b.replicator, &messages.AskNodes{Request: 2})
-				require.Nil(t, kittest.Expect[*messages.Nodes](b.client).Failure)
+				b.client.Ask(b.replicator, &messages.GetNodes{Request: 2})
+				require.Nil(t, kittest.Expect[*messages.GetNodesResult](b.client).Failure)
 			})
 		})
 	}

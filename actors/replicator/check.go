@@ -14,7 +14,7 @@ import (
 // left out: their processes write them here first.
 func (r *replicator) check(ctx actor.Context, m *messages.CheckNodes) {
 	if !r.master || r.config.Peers == nil {
-		ctx.Respond(&messages.NodesChecked{Request: m.Request, Failure: r.notMaster()})
+		ctx.Respond(&messages.CheckNodesResult{Request: m.Request, Failure: r.notMaster()})
 		return
 	}
 	var leaveOut []string
@@ -24,17 +24,17 @@ func (r *replicator) check(ctx actor.Context, m *messages.CheckNodes) {
 	slices.Sort(leaveOut)
 	others := slices.DeleteFunc(slices.Clone(r.members), func(x *messages.Member) bool { return x.Name == r.config.Name })
 	r.last++
-	r.questions[r.last] = question{asker{ctx.Sender(), m.Request}, m.Repair}
+	r.peerQueries[r.last] = peerQuery{requester{ctx.Sender(), m.Request}, m.Repair}
 	r.config.Peers.Compare(r.last, others, leaveOut, ctx.Self())
 }
 
-func (r *replicator) compared(ctx actor.Context, m *messages.NodesCompared) {
-	q, known := r.questions[m.Number]
+func (r *replicator) filesCompared(ctx actor.Context, m *messages.NodesCompared) {
+	q, known := r.peerQueries[m.Number]
 	if !known {
 		return
 	}
-	delete(r.questions, m.Number)
-	answer := &messages.NodesChecked{Request: q.request, Files: m.Files, Nodes: m.Nodes, Failure: m.Failure}
+	delete(r.peerQueries, m.Number)
+	answer := &messages.CheckNodesResult{Request: q.request, Files: m.Files, Nodes: m.Nodes, Failure: m.Failure}
 	var files []string
 	for _, n := range m.Nodes {
 		for _, f := range n.Files {
@@ -59,14 +59,14 @@ func (r *replicator) compared(ctx actor.Context, m *messages.NodesCompared) {
 // what the master does not have is removed. Each is proposed as soon as it is read, so
 // that a change of it comes later in the log.
 func (r *replicator) repair(ctx actor.Context, files []string, done func(actor.Context)) {
-	left := len(files)
-	one := func(ctx actor.Context) {
-		if left--; left == 0 {
+	remaining := len(files)
+	repaired := func(ctx actor.Context) {
+		if remaining--; remaining == 0 {
 			done(ctx)
 		}
 	}
 	for _, file := range files {
-		r.store.Read(ctx, "repair", file, func(ctx actor.Context, f *messages.FileRead) {
+		r.store.Read(ctx, "repair", file, func(ctx actor.Context, f *messages.ReadFileResult) {
 			var changes []*messages.FileChange
 			switch {
 			case r.isBusy(file) || f.Failure != nil: // it is on its way to all nodes, or the disk refuses
@@ -76,10 +76,10 @@ func (r *replicator) repair(ctx actor.Context, files []string, done func(actor.C
 				changes = []*messages.FileChange{replication.ObservedChange(file, f.Content)}
 			}
 			if changes == nil || !r.master {
-				one(ctx)
+				repaired(ctx)
 				return
 			}
-			r.proposeTo(changes, func(ctx actor.Context, _ *messages.FilesDone) { one(ctx) })
+			r.proposeTo(changes, func(ctx actor.Context, _ *messages.ChangeFilesResult) { repaired(ctx) })
 		})
 	}
 }

@@ -15,9 +15,9 @@ import (
 // The lock manager sets its own files aside, of which the others know nothing.
 func TestAFileThatIsNotSharedIsQuarantinedHere(t *testing.T) {
 	onMaster(t, map[string]string{paths.LocksPath: "bad"}, func(t *testing.T, b *bench) {
-		request := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Quarantine{Quarantine: &messages.Quarantine{Path: paths.LocksPath}}})
+		request := b.ask(&messages.AccessStore{What: &messages.AccessStore_Quarantine{Quarantine: &messages.QuarantineFile{Path: paths.LocksPath}}})
 		require.Empty(t, b.log.take())
-		q := b.answer(request).GetQuarantined()
+		q := b.answer(request).GetQuarantine()
 		require.Equal(t, "queue/quarantine/locks.data", q.Path)
 		require.Equal(t, "bad", b.content(q.Path))
 	})
@@ -76,10 +76,10 @@ func TestABatchKeepsItsOrderOverRenames(t *testing.T) {
 func TestFilesOfTheSameNameAreQuarantinedUnderDifferentOnes(t *testing.T) {
 	onMaster(t, map[string]string{"queue/job-7": "live", "queue/archive/0/job-7": "archived"}, func(t *testing.T, b *bench) {
 		for _, file := range []string{"queue/job-7", "queue/archive/0/job-7"} {
-			b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Quarantine{Quarantine: &messages.Quarantine{Path: file}}})
+			b.ask(&messages.AccessStore{What: &messages.AccessStore_Quarantine{Quarantine: &messages.QuarantineFile{Path: file}}})
 		}
 		b.log.agree()
-		one, two := kittest.Expect[*messages.StoreAnswer](b.client).GetQuarantined(), kittest.Expect[*messages.StoreAnswer](b.client).GetQuarantined()
+		one, two := kittest.Expect[*messages.AccessStoreResult](b.client).GetQuarantine(), kittest.Expect[*messages.AccessStoreResult](b.client).GetQuarantine()
 		require.NotEqual(t, one.Path, two.Path)
 		require.Equal(t, "live", b.content(one.Path))
 		require.Equal(t, "archived", b.content(two.Path))
@@ -129,13 +129,13 @@ func TestAListingIsNotHeldUpByLaterWrites(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.write("queue/job-1", "v1")
 		before := b.log.take()[0]
-		list := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_List{List: &messages.ListDir{Op: "test", Dir: paths.QueueDir}}})
+		list := b.ask(&messages.AccessStore{What: &messages.AccessStore_List{List: &messages.ListDir{Op: "test", Dir: paths.QueueDir}}})
 		b.write("queue/job-2", "v1")
 		b.log.commit(before.entry)
 		b.Settle()
 		answered := false
 		for _, m := range b.client.Unread() {
-			answered = answered || m.(*messages.StoreAnswer).Request == list
+			answered = answered || m.(*messages.AccessStoreResult).Request == list
 		}
 		require.True(t, answered)
 	})

@@ -22,7 +22,7 @@ func TestAMasterWithNothingToTellBeginsAtOnce(t *testing.T) {
 		require.Equal(t, b.log.term, m.Term)
 		require.Zero(t, m.FenceMs)
 		kittest.Expect[*messages.StoreStarted](b.client)
-		b.Send(b.replicator, &messages.LogLeads{Term: b.log.term})
+		b.Send(b.replicator, &messages.LogLeadershipGained{Term: b.log.term})
 		b.master.Quiet()
 		b.client.Quiet()
 	})
@@ -37,7 +37,7 @@ func TestWhatAFileSaidIsNotProposedAfterTheEnd(t *testing.T) {
 		b.Settle()
 		b.become()
 		reading := b.disk.Block("read settle queue/job-8")
-		b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Scan{Scan: &messages.ScanQueue{}}})
+		b.ask(&messages.AccessStore{What: &messages.AccessStore_Scan{Scan: &messages.ScanQueue{}}})
 		reading.Entered()
 		b.Settle()
 		b.write("queue/job-7", jobIn(7, job.Error))
@@ -60,7 +60,7 @@ func TestTheOthersHearFirstWhatThisNodesJobsHaveDone(t *testing.T) {
 		b.Settle()
 		require.NoError(t, b.disk.Replace("run-job", "queue/job-7", []byte(jobIn(7, job.Success))))
 		b.become()
-		scan := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Scan{Scan: &messages.ScanQueue{}}})
+		scan := b.ask(&messages.AccessStore{What: &messages.AccessStore_Scan{Scan: &messages.ScanQueue{}}})
 		b.client.Quiet()
 		offers := b.log.take()
 		require.Len(t, offers, 1)
@@ -68,7 +68,7 @@ func TestTheOthersHearFirstWhatThisNodesJobsHaveDone(t *testing.T) {
 		require.NoError(t, b.disk.Replace("run-job", "queue/job-8", []byte(jobIn(8, job.Success))))
 		b.log.commit(offers[0].entry)
 		read := map[int64]string{}
-		for _, j := range b.answer(scan).GetScanned().Jobs {
+		for _, j := range b.answer(scan).GetScan().Jobs {
 			read[j.Id] = string(j.Content)
 		}
 		require.Equal(t, map[int64]string{7: jobIn(7, job.Success), 8: jobIn(8, job.Waiting)}, read)
@@ -88,9 +88,9 @@ func TestAFileThatIsBehindTheLogIsNotTold(t *testing.T) {
 		require.NoError(t, b.disk.Replace("test", "queue/job-7", []byte("garbage")))
 		require.NoError(t, b.disk.Replace("test", "queue/job-8", []byte(jobIn(8, job.Waiting))))
 		b.become()
-		scan := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Scan{Scan: &messages.ScanQueue{}}})
+		scan := b.ask(&messages.AccessStore{What: &messages.AccessStore_Scan{Scan: &messages.ScanQueue{}}})
 		require.Empty(t, b.log.take())
-		require.Len(t, b.answer(scan).GetScanned().Jobs, 2)
+		require.Len(t, b.answer(scan).GetScan().Jobs, 2)
 	})
 }
 

@@ -13,9 +13,9 @@ import (
 // Attach, in the order in which it comes about.
 type Log interface {
 	// Attach has all news go to this actor: first LogAttached, with its incarnation,
-	// by which it tells them from those for a former one under its name; LogMembers
-	// and LogFollows; then LogCommitted from behind the last entry that was said to
-	// be applied, or LogRestore from part 1; and LogLeads, if this node leads, when
+	// by which it tells them from those for a former one under its name; LogMembersChanged
+	// and LogLeaderChanged; then LogCommitted from behind the last entry that was said to
+	// be applied, or LogSnapshotReceived from part 1; and LogLeadershipGained, if this node leads, when
 	// everything that was committed before is applied. A former actor is told nothing
 	// any more.
 	Attach(to *actor.PID, incarnation uint32)
@@ -28,7 +28,7 @@ type Log interface {
 	Applied(index uint64, state []byte)
 	// Restored says that this part of a snapshot is on the disk.
 	Restored(part uint64)
-	// Change changes the membership, or hands the leadership over; LogChanged
+	// Change changes the membership, or hands the leadership over; LogChangeResult
 	// answers. Only who leads can.
 	Change(number uint64, change Change)
 	// Leads is true while it is certain that no other node leads: without contact
@@ -38,7 +38,7 @@ type Log interface {
 
 // Peers are the other nodes, for questions about them. Methods do not block.
 type Peers interface {
-	// Ask asks nodes how they are; messages.NodesAsked brings their answers in that
+	// Ask asks nodes how they are; messages.NodeStatesCollected brings their answers in that
 	// order, or why there is none, after a few seconds at most.
 	Ask(number uint64, nodes []*messages.Member, to *actor.PID)
 	// Compare asks nodes for digests of the shared files, but for those left out,

@@ -15,16 +15,16 @@ import (
 	"lockstep/messages"
 )
 
-// lead takes the mastership: the configuration is told who the master is, then the
+// becomeLeader takes the mastership: the configuration is told who the master is, then the
 // master part of the tree is started. What has happened to jobs on this node's disk
 // while its daemon was down is told when the queue is read, see scan.
-func (r *replicator) lead(ctx actor.Context, term uint64) {
+func (r *replicator) becomeLeader(ctx actor.Context, term uint64) {
 	if r.leads && r.term == term {
 		return
 	}
-	r.forget()
+	r.dropProposals()
 	r.leads, r.term, r.master, r.leader = true, term, false, r.config.Name
-	r.store.Read(ctx, "master", paths.ConfigPath, func(ctx actor.Context, f *messages.FileRead) {
+	r.store.Read(ctx, "master", paths.ConfigPath, func(ctx actor.Context, f *messages.ReadFileResult) {
 		if !r.leads || r.term != term {
 			return
 		}
@@ -33,12 +33,12 @@ func (r *replicator) lead(ctx actor.Context, term uint64) {
 		switch {
 		case err != nil:
 			r.config.Env.Log().WithField("err", err).Error("the configuration cannot be told who is the master")
-			r.become(ctx, term)
+			r.becomeMaster(ctx, term)
 		case bytes.Equal(content, f.Content):
-			r.become(ctx, term)
+			r.becomeMaster(ctx, term)
 		default:
 			write := &messages.WriteFiles{Files: []*messages.FileWrite{{Path: paths.ConfigPath, Content: content}}}
-			r.proposeTo(replication.WriteChanges(write), func(ctx actor.Context, _ *messages.FilesDone) { r.become(ctx, term) })
+			r.proposeTo(replication.WriteChanges(write), func(ctx actor.Context, _ *messages.ChangeFilesResult) { r.becomeMaster(ctx, term) })
 		}
 	})
 }
@@ -46,61 +46,61 @@ func (r *replicator) lead(ctx actor.Context, term uint64) {
 // scan reads the queue for an actor that begins. First what the processes of this
 // node's jobs have written is told to the others, and then the queue hears of that and
 // not of more: whatever it takes for true must survive a failover.
-func (r *replicator) scan(ctx actor.Context, then func(actor.Context, *messages.QueueScanned)) {
-	own, term := r.running.StartedOn(r.config.Self.Node), r.term
-	settled := map[int64][]byte{}
+func (r *replicator) scan(ctx actor.Context, done func(actor.Context, *messages.ScanQueueResult)) {
+	ownJobs, term := r.running.StartedOn(r.config.Self.Node), r.term
+	ownFiles := map[int64][]byte{}
 	read := func(ctx actor.Context) {
-		r.store.Scan(ctx, func(ctx actor.Context, q *messages.QueueScanned) {
+		r.store.Scan(ctx, func(ctx actor.Context, q *messages.ScanQueueResult) {
 			if r.master && r.term == term {
-				then(ctx, r.asLogged(q, settled))
+				done(ctx, r.asLogged(q, ownFiles))
 			}
 		})
 	}
-	left := len(own)
-	var refused *messages.Failure
-	for _, id := range own {
-		r.store.Read(ctx, "settle", paths.JobPath(id), func(ctx actor.Context, f *messages.FileRead) {
+	remaining := len(ownJobs)
+	var failure *messages.Failure
+	for _, id := range ownJobs {
+		r.store.Read(ctx, "settle", paths.JobPath(id), func(ctx actor.Context, f *messages.ReadFileResult) {
 			switch {
 			case f.Failure != nil:
-				refused = f.Failure
+				failure = f.Failure
 			case !f.Missing:
-				settled[id] = f.Content
+				ownFiles[id] = f.Content
 			}
-			left--
+			remaining--
 			switch {
-			case left > 0:
-			case refused != nil:
-				then(ctx, &messages.QueueScanned{Failure: refused})
+			case remaining > 0:
+			case failure != nil:
+				done(ctx, &messages.ScanQueueResult{Failure: failure})
 			default:
-				r.catchUp(ctx, own, settled, read)
+				r.catchUp(ctx, ownJobs, ownFiles, read)
 			}
 		})
 	}
-	if left == 0 {
+	if remaining == 0 {
 		read(ctx)
 	}
 }
 
 // catchUp proposes what the files of jobs say that run here. Meanwhile something newer
 // may have been proposed about one, or even be on the disk.
-func (r *replicator) catchUp(ctx actor.Context, own []int64, files map[int64][]byte, then func(actor.Context)) {
+func (r *replicator) catchUp(ctx actor.Context, ownJobs []int64, files map[int64][]byte, done func(actor.Context)) {
 	var changes []*messages.FileChange
-	for _, id := range own {
+	for _, id := range ownJobs {
 		if change := r.running.Reconcile(id, files[id]); change != nil && r.touched[paths.JobPath(id)] == 0 {
 			changes = append(changes, change)
 		}
 	}
 	if len(changes) == 0 {
-		then(ctx)
+		done(ctx)
 		return
 	}
-	r.proposeTo(changes, func(ctx actor.Context, _ *messages.FilesDone) { then(ctx) })
+	r.proposeTo(changes, func(ctx actor.Context, _ *messages.ChangeFilesResult) { done(ctx) })
 }
 
 // asLogged is what was read, with jobs that run here as the log has them; where that
 // is not known, as they were before.
-func (r *replicator) asLogged(q *messages.QueueScanned, before map[int64][]byte) *messages.QueueScanned {
-	as := &messages.QueueScanned{Serial: q.Serial, Drained: q.Drained, Failure: q.Failure, Orphans: q.Orphans}
+func (r *replicator) asLogged(q *messages.ScanQueueResult, before map[int64][]byte) *messages.ScanQueueResult {
+	as := &messages.ScanQueueResult{Serial: q.Serial, Drained: q.Drained, Failure: q.Failure, Orphans: q.Orphans}
 	for _, j := range q.Jobs {
 		content, known := r.contents[j.Id]
 		if !known {
@@ -123,82 +123,82 @@ func (r *replicator) ip() string {
 	return "127.0.0.1"
 }
 
-func (r *replicator) become(ctx actor.Context, term uint64) {
+func (r *replicator) becomeMaster(ctx actor.Context, term uint64) {
 	if !r.leads || r.term != term {
 		return
 	}
 	r.master = true
-	*r.epoch++
+	*r.storeIncarnation++
 	fence := time.Duration(0)
 	if r.running.StartedElsewhere(r.config.Self.Node) {
 		fence = replication.Fence
 	}
 	r.config.Env.Log().WithFields(logrus.Fields{"term": term, "fence": fence}).Info("this node is the master")
 	for _, pid := range r.config.Clients {
-		ctx.Send(pid, &messages.StoreStarted{Epoch: *r.epoch})
+		ctx.Send(pid, &messages.StoreStarted{Incarnation: *r.storeIncarnation})
 	}
 	ctx.Send(r.config.Master, &messages.BecomeMaster{Term: term, FenceMs: fence.Milliseconds()})
 }
 
-// follow ends a mastership. What is on its way may still be committed, but nobody
+// becomeFollower ends a mastership. What is on its way may still be committed, but nobody
 // here will say that it was.
-func (r *replicator) follow(ctx actor.Context, m *messages.LogFollows) {
+func (r *replicator) becomeFollower(ctx actor.Context, m *messages.LogLeaderChanged) {
 	if r.leads {
 		r.config.Env.Log().WithField("leader", m.Leader).Warn("this node is not the master any more")
 	}
 	r.leads, r.master, r.leader, r.address = false, false, m.Leader, m.Address
-	r.forget()
-	clear(r.wishes)
+	r.dropProposals()
+	clear(r.joinRequests)
 	ctx.Send(r.config.Master, &messages.ResignMaster{})
-	ctx.Send(r.config.Reception, m)
+	ctx.Send(r.config.Standby, m)
 }
 
-// observation is of one running job: what was observed while an entry about it was on
+// pendingJobFile is of one running job: what was observed while an entry about it was on
 // its way, for the next one.
-type observation struct {
-	shape   string  // of the job as it was proposed last
-	busy    bool    // an entry is on its way
-	sent    []byte  // its content
-	next    []byte  // content for the next one; nil: there is none
-	waiting []asker // for the next one
-	served  []asker // by the entry on its way
+type pendingJobFile struct {
+	shape           string      // of the job as it was proposed last
+	inFlight        bool        // an entry is on its way
+	sent            []byte      // its content
+	next            []byte      // content for the next one; nil: there is none
+	waiting         []requester // for the next one
+	waitingInFlight []requester // by the entry on its way
 }
 
-// observe proposes what a job's process has written. Log lines alone are not worth an
+// replicateJobFile proposes what a job's process has written. Log lines alone are not worth an
 // entry (designs.md "Queue structure"); at most one about a job is on its
 // way, and the latest content makes the next.
-func (r *replicator) observe(ctx actor.Context, m *messages.ObserveJob) {
+func (r *replicator) replicateJobFile(ctx actor.Context, m *messages.ReplicateJobFile) {
 	if !r.master {
 		return
 	}
 	if !r.isRunning(m.Id) { // it has ended meanwhile
 		if m.Request != 0 {
-			ctx.Respond(&messages.JobObserved{Request: m.Request})
+			ctx.Respond(&messages.ReplicateJobFileResult{Request: m.Request})
 		}
 		return
 	}
-	o := r.observed[m.Id]
+	o := r.jobFiles[m.Id]
 	if o == nil {
-		o = &observation{}
-		r.observed[m.Id] = o
+		o = &pendingJobFile{}
+		r.jobFiles[m.Id] = o
 	}
 	j, err := job.Decode(m.Encoded)
 	if err != nil {
 		return // reports are hints
 	}
-	late := r.isWritten(m.Id, o) || replication.Progress(j) < r.running[m.Id].Progress
+	late := r.daemonWriting(m.Id, o) || replication.Progress(j) < r.running[m.Id].Progress
 	if m.Request == 0 && late {
 		return
 	}
 	shape := replication.Fingerprint(j)
-	asks := asker{ctx.Sender(), m.Request}
+	asks := requester{ctx.Sender(), m.Request}
 	// What is on its way to the others, or is with them, is not proposed once more.
-	switch same := o.next == nil && m.Request != 0 && !r.isWritten(m.Id, o); {
-	case same && o.busy && bytes.Equal(o.sent, m.Encoded):
-		o.served = append(o.served, asks)
+	switch same := o.next == nil && m.Request != 0 && !r.daemonWriting(m.Id, o); {
+	case same && o.inFlight && bytes.Equal(o.sent, m.Encoded):
+		o.waitingInFlight = append(o.waitingInFlight, asks)
 		return
-	case same && !o.busy && bytes.Equal(r.contents[m.Id], m.Encoded):
-		ctx.Respond(&messages.JobObserved{Request: m.Request})
+	case same && !o.inFlight && bytes.Equal(r.contents[m.Id], m.Encoded):
+		ctx.Respond(&messages.ReplicateJobFileResult{Request: m.Request})
 		return
 	}
 	if m.Request != 0 {
@@ -207,34 +207,34 @@ func (r *replicator) observe(ctx actor.Context, m *messages.ObserveJob) {
 		return
 	}
 	o.shape, o.next = shape, m.Encoded
-	r.observeNext(m.Id, o)
+	r.proposeJobFile(m.Id, o)
 }
 
-func (r *replicator) observeNext(id int64, o *observation) {
-	if o.busy || o.next == nil {
+func (r *replicator) proposeJobFile(id int64, o *pendingJobFile) {
+	if o.inFlight || o.next == nil {
 		return
 	}
-	o.busy, o.served, o.waiting = true, o.waiting, nil
+	o.inFlight, o.waitingInFlight, o.waiting = true, o.waiting, nil
 	change := replication.ObservedChange(paths.JobPath(id), o.next)
 	o.sent, o.next = o.next, nil
-	r.proposeTo([]*messages.FileChange{change}, func(ctx actor.Context, _ *messages.FilesDone) {
-		o.busy, o.sent = false, nil
-		for _, a := range o.served {
-			ctx.Send(a.pid, &messages.JobObserved{Request: a.request})
+	r.proposeTo([]*messages.FileChange{change}, func(ctx actor.Context, _ *messages.ChangeFilesResult) {
+		o.inFlight, o.sent = false, nil
+		for _, a := range o.waitingInFlight {
+			ctx.Send(a.pid, &messages.ReplicateJobFileResult{Request: a.request})
 		}
-		if o.next == nil && len(o.served) > 0 && !r.isRunning(id) {
-			delete(r.observed, id) // that was its end
+		if o.next == nil && len(o.waitingInFlight) > 0 && !r.isRunning(id) {
+			delete(r.jobFiles, id) // that was its end
 		}
-		o.served = nil
-		r.observeNext(id, o)
+		o.waitingInFlight = nil
+		r.proposeJobFile(id, o)
 	})
 }
 
-// isWritten: the daemon's own change of the job's file is on its way, and what the
+// daemonWriting: the daemon's own change of the job's file is on its way, and what the
 // process has written is older.
-func (r *replicator) isWritten(id int64, o *observation) bool {
+func (r *replicator) daemonWriting(id int64, o *pendingJobFile) bool {
 	others := r.touched[paths.JobPath(id)]
-	if o.busy {
+	if o.inFlight {
 		others--
 	}
 	return others > 0
@@ -245,9 +245,9 @@ func (r *replicator) isWritten(id int64, o *observation) bool {
 func (r *replicator) supersede(m *messages.WriteFiles) {
 	for _, f := range m.Files {
 		id, ok := replication.JobIDOf(f.Path)
-		if o := r.observed[id]; ok && o != nil && len(o.waiting) == 0 {
-			if o.next = nil; !o.busy {
-				delete(r.observed, id)
+		if o := r.jobFiles[id]; ok && o != nil && len(o.waiting) == 0 {
+			if o.next = nil; !o.inFlight {
+				delete(r.jobFiles, id)
 			}
 		}
 	}

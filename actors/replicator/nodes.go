@@ -11,37 +11,37 @@ import (
 	"lockstep/messages"
 )
 
-func (r *replicator) nodes(ctx actor.Context, m *messages.AskNodes) {
-	if m.All && r.config.Peers != nil {
+func (r *replicator) answerNodes(ctx actor.Context, m *messages.GetNodes) {
+	if m.WithStates && r.config.Peers != nil {
 		r.last++
-		r.questions[r.last] = question{asker: asker{ctx.Sender(), m.Request}}
+		r.peerQueries[r.last] = peerQuery{requester: requester{ctx.Sender(), m.Request}}
 		r.config.Peers.Ask(r.last, r.members, ctx.Self())
 		return
 	}
-	ctx.Respond(r.cluster(m.Request))
+	ctx.Respond(r.clusterView(m.Request))
 }
 
-// question is one about other nodes that is on its way.
-type question struct {
-	asker
+// peerQuery is one about other nodes that is on its way.
+type peerQuery struct {
+	requester
 	repair bool
 }
 
-func (r *replicator) asked(ctx actor.Context, m *messages.NodesAsked) {
-	q, known := r.questions[m.Number]
+func (r *replicator) nodesAnswered(ctx actor.Context, m *messages.NodeStatesCollected) {
+	q, known := r.peerQueries[m.Number]
 	if !known {
 		return
 	}
-	delete(r.questions, m.Number)
-	answer := r.cluster(q.request)
+	delete(r.peerQueries, m.Number)
+	answer := r.clusterView(q.request)
 	answer.States = m.States
 	ctx.Send(q.pid, answer)
 }
 
-// cluster is what this node knows of it.
-func (r *replicator) cluster(request uint64) *messages.Nodes {
-	answer := &messages.Nodes{Request: request, Self: r.config.Name, Master: r.leader, MasterAddress: r.address,
-		Members: r.members, Applied: r.applied, Leads: r.master, Failure: r.failure}
+// clusterView is what this node knows of it.
+func (r *replicator) clusterView(request uint64) *messages.GetNodesResult {
+	answer := &messages.GetNodesResult{Request: request, Self: r.config.Name, Master: r.leader, MasterAddress: r.address,
+		Members: r.members, Applied: r.applied, IsMaster: r.master, Failure: r.failure}
 	if r.leads {
 		answer.MasterAddress = r.addressOf(r.config.Name)
 	}
@@ -60,11 +60,11 @@ func (r *replicator) addressOf(name string) string {
 // change has the membership changed, or the mastership handed over.
 func (r *replicator) change(ctx actor.Context, m *messages.ChangeNodes) {
 	if f := r.refusal(m); f != nil {
-		ctx.Respond(&messages.NodesChanged{Request: m.Request, Failure: f})
+		ctx.Respond(&messages.ChangeNodesResult{Request: m.Request, Failure: f})
 		return
 	}
 	r.last++
-	r.changes[r.last] = asker{ctx.Sender(), m.Request}
+	r.changes[r.last] = requester{ctx.Sender(), m.Request}
 	r.config.Log.Change(r.last, Change{What: m.What, Name: m.Name, Address: m.Address})
 }
 
@@ -98,28 +98,28 @@ func (r *replicator) notMaster() *messages.Failure {
 	return &messages.Failure{Class: "NotMaster", Text: text}
 }
 
-func (r *replicator) changed(ctx actor.Context, m *messages.LogChanged) {
+func (r *replicator) changed(ctx actor.Context, m *messages.LogChangeResult) {
 	a, known := r.changes[m.Number]
 	if !known {
 		return
 	}
 	delete(r.changes, m.Number)
 	if a.pid != nil {
-		ctx.Send(a.pid, &messages.NodesChanged{Request: a.request, Failure: m.Failure})
+		ctx.Send(a.pid, &messages.ChangeNodesResult{Request: a.request, Failure: m.Failure})
 	}
 }
 
 // admit takes a node that wants to be a member one step further, and says how far it
 // is. It comes again until it is there.
 func (r *replicator) admit(ctx actor.Context, m *messages.AdmitNode) {
-	answer := &messages.NodeAdmitted{Request: m.Request, Master: r.leader, MasterAddress: r.address}
+	answer := &messages.AdmitNodeResult{Request: m.Request, Master: r.leader, MasterAddress: r.address}
 	if !r.master {
 		answer.Failure = r.notMaster()
 		ctx.Respond(answer)
 		return
 	}
 	w := replication.JoinRequest{Name: m.Name, Address: m.Address, WantsVote: m.Voting, NoLog: m.Fresh, Applied: m.Applied}
-	next := replication.NextChange(r.members, w, r.applied, r.ready(w))
+	next := replication.NextChange(r.members, w, r.applied, r.voteCandidates(w))
 	at := slices.IndexFunc(r.members, func(x *messages.Member) bool { return x.Name == m.Name })
 	if at < 0 && !m.Fresh {
 		answer.Failure = &messages.Failure{Class: "OpPrereqError", Code: "wrong_state", Text: fmt.Sprintf(
@@ -131,7 +131,7 @@ func (r *replicator) admit(ctx actor.Context, m *messages.AdmitNode) {
 	ctx.Respond(answer)
 	if next != nil && !r.changing() {
 		r.last++
-		r.changes[r.last] = asker{}
+		r.changes[r.last] = requester{}
 		r.config.Log.Change(r.last, Change{What: next.What, Name: next.Name, Address: next.Address})
 	}
 }
@@ -139,24 +139,24 @@ func (r *replicator) admit(ctx actor.Context, m *messages.AdmitNode) {
 // changing: a change of membership is on its way.
 func (r *replicator) changing() bool { return len(r.changes) > 0 }
 
-// wish is that of a node that could be given a vote.
-type wish struct {
+// joinRequest is that of a node that could be given a vote.
+type joinRequest struct {
 	replication.JoinRequest
-	at time.Time
+	received time.Time
 }
 
-// wishMax is how long a wish counts that is not repeated: its node may be gone.
-const wishMax = 30 * time.Second
+// joinRequestTTL is how long a wish counts that is not repeated: its node may be gone.
+const joinRequestTTL = 30 * time.Second
 
-// ready takes note of a wish, and names those nodes that could be given a vote.
-func (r *replicator) ready(w replication.JoinRequest) []string {
+// voteCandidates takes note of a wish, and names those nodes that could be given a vote.
+func (r *replicator) voteCandidates(w replication.JoinRequest) []string {
 	now := r.config.Env.Clock().Now()
-	if r.wishes[w.Name] = (wish{w, now}); !w.MayVote(r.applied) {
-		delete(r.wishes, w.Name)
+	if r.joinRequests[w.Name] = (joinRequest{w, now}); !w.MayVote(r.applied) {
+		delete(r.joinRequests, w.Name)
 	}
 	var names []string
-	for name, w := range r.wishes {
-		if now.Sub(w.at) < wishMax {
+	for name, w := range r.joinRequests {
+		if now.Sub(w.received) < joinRequestTTL {
 			names = append(names, name)
 		}
 	}

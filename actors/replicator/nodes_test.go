@@ -12,45 +12,45 @@ import (
 	"lockstep/messages"
 )
 
-func (b *bench) nodes(m *messages.AskNodes) *messages.Nodes {
+func (b *bench) nodes(m *messages.GetNodes) *messages.GetNodesResult {
 	b.client.Ask(b.replicator, m)
-	return kittest.Expect[*messages.Nodes](b.client)
+	return kittest.Expect[*messages.GetNodesResult](b.client)
 }
 
 func TestWhoTheNodesAre(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		require.Len(t, b.told, 1)
-		n := b.nodes(&messages.AskNodes{Request: 3})
+		n := b.nodes(&messages.GetNodes{Request: 3})
 		require.Equal(t, uint64(3), n.Request)
 		require.Equal(t, "n1", n.Self)
 		require.Empty(t, n.Master)
 		require.Len(t, n.Members, 3)
 		b.log.lead("n2")
-		n = b.nodes(&messages.AskNodes{})
+		n = b.nodes(&messages.GetNodes{})
 		require.Equal(t, "n2 at 10.0.0.2:1815", n.Master+" at "+n.MasterAddress)
-		require.False(t, n.Leads)
+		require.False(t, n.IsMaster)
 		b.become()
-		n = b.nodes(&messages.AskNodes{})
+		n = b.nodes(&messages.GetNodes{})
 		require.Equal(t, "n1 at 10.0.0.1:1815", n.Master+" at "+n.MasterAddress)
-		require.True(t, n.Leads)
-		b.Send(b.replicator, &messages.LogMembers{Members: members("n1")})
-		require.Len(t, b.nodes(&messages.AskNodes{}).Members, 1)
+		require.True(t, n.IsMaster)
+		b.Send(b.replicator, &messages.LogMembersChanged{Members: members("n1")})
+		require.Len(t, b.nodes(&messages.GetNodes{}).Members, 1)
 		require.Len(t, b.told, 2)
 	})
 }
 
 func TestAllNodesAreAskedHowTheyAre(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
-		b.client.Ask(b.replicator, &messages.AskNodes{Request: 4, All: true})
+		b.client.Ask(b.replicator, &messages.GetNodes{Request: 4, WithStates: true})
 		b.client.Quiet()
 		states := []*messages.NodeState{{Name: "n1", Answers: true}, {Name: "n2"}, {Name: "n3"}}
-		b.Send(b.replicator, &messages.NodesAsked{Number: b.peers.question() + 1, States: states})
+		b.Send(b.replicator, &messages.NodeStatesCollected{Number: b.peers.question() + 1, States: states})
 		b.client.Quiet()
-		b.Send(b.replicator, &messages.NodesAsked{Number: b.peers.question(), States: states})
-		n := kittest.Expect[*messages.Nodes](b.client)
+		b.Send(b.replicator, &messages.NodeStatesCollected{Number: b.peers.question(), States: states})
+		n := kittest.Expect[*messages.GetNodesResult](b.client)
 		require.Equal(t, uint64(4), n.Request)
 		require.Len(t, n.States, 3)
-		b.Send(b.replicator, &messages.NodesAsked{Number: b.peers.question(), States: states})
+		b.Send(b.replicator, &messages.NodeStatesCollected{Number: b.peers.question(), States: states})
 		b.client.Quiet()
 	})
 }
@@ -60,10 +60,10 @@ func (b *bench) change(m *messages.ChangeNodes) { b.client.Ask(b.replicator, m);
 func TestOnlyTheMasterChangesTheMembership(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.change(&messages.ChangeNodes{Request: 1, What: messages.ChangeNodes_REMOVE, Name: "n3"})
-		require.Contains(t, kittest.Expect[*messages.NodesChanged](b.client).Failure.Text, "does not know who is")
+		require.Contains(t, kittest.Expect[*messages.ChangeNodesResult](b.client).Failure.Text, "does not know who is")
 		b.log.lead("n2")
 		b.change(&messages.ChangeNodes{Request: 1, What: messages.ChangeNodes_TRANSFER})
-		f := kittest.Expect[*messages.NodesChanged](b.client).Failure
+		f := kittest.Expect[*messages.ChangeNodesResult](b.client).Failure
 		require.Equal(t, "NotMaster", f.Class)
 		require.Contains(t, f.Text, "n2 is")
 		require.Empty(t, b.log.taken())
@@ -89,21 +89,21 @@ func TestChangesOfTheMembership(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onMaster(t, nil, func(t *testing.T, b *bench) {
-				b.Send(b.replicator, &messages.LogMembers{Members: append(members(c.voters...), &messages.Member{Name: "n9"})})
+				b.Send(b.replicator, &messages.LogMembersChanged{Members: append(members(c.voters...), &messages.Member{Name: "n9"})})
 				m := proto.Clone(c.change).(*messages.ChangeNodes)
 				m.Request = 6
 				b.change(m)
 				changes := b.log.taken()
 				if c.refused != "" {
 					require.Empty(t, changes)
-					require.Contains(t, kittest.Expect[*messages.NodesChanged](b.client).Failure.Text, c.refused)
+					require.Contains(t, kittest.Expect[*messages.ChangeNodesResult](b.client).Failure.Text, c.refused)
 					return
 				}
 				b.client.Quiet()
 				require.Len(t, changes, 1)
 				require.Equal(t, m.Name+" "+m.Address+" "+m.What.String(), changes[0].Name+" "+changes[0].Address+" "+changes[0].What.String())
-				b.Send(b.replicator, &messages.LogChanged{Number: changes[0].number, Failure: noMajority})
-				a := kittest.Expect[*messages.NodesChanged](b.client)
+				b.Send(b.replicator, &messages.LogChangeResult{Number: changes[0].number, Failure: noMajority})
+				a := kittest.Expect[*messages.ChangeNodesResult](b.client)
 				require.Equal(t, uint64(6), a.Request)
 				require.Equal(t, noMajority.Text, a.Failure.Text)
 			})
@@ -111,10 +111,10 @@ func TestChangesOfTheMembership(t *testing.T) {
 	}
 }
 
-func (b *bench) admit(m *messages.AdmitNode) *messages.NodeAdmitted {
+func (b *bench) admit(m *messages.AdmitNode) *messages.AdmitNodeResult {
 	b.Helper()
 	b.client.Ask(b.replicator, m)
-	a := kittest.Expect[*messages.NodeAdmitted](b.client)
+	a := kittest.Expect[*messages.AdmitNodeResult](b.client)
 	require.Equal(b, m.Request, a.Request)
 	return a
 }
@@ -124,7 +124,7 @@ func TestANodeIsAdmittedStepByStep(t *testing.T) {
 		wish := &messages.AdmitNode{Request: 1, Name: "n4", Address: "10.0.0.4:1815", Voting: true, Fresh: true}
 		require.Equal(t, "NotMaster", b.admit(wish).Failure.Class)
 		b.become()
-		b.Send(b.replicator, &messages.LogMembers{Members: members("n1", "n2")})
+		b.Send(b.replicator, &messages.LogMembersChanged{Members: members("n1", "n2")})
 		a := b.admit(wish)
 		require.False(t, a.Member || a.Voter)
 		changes := b.log.taken()
@@ -133,8 +133,8 @@ func TestANodeIsAdmittedStepByStep(t *testing.T) {
 		b.admit(wish)
 		require.Empty(t, b.log.taken(), "one change at a time")
 
-		b.Send(b.replicator, &messages.LogMembers{Members: append(members("n1", "n2"), &messages.Member{Name: "n4", Address: wish.Address})})
-		b.Send(b.replicator, &messages.LogChanged{Number: changes[0].number})
+		b.Send(b.replicator, &messages.LogMembersChanged{Members: append(members("n1", "n2"), &messages.Member{Name: "n4", Address: wish.Address})})
+		b.Send(b.replicator, &messages.LogChangeResult{Number: changes[0].number})
 		a = b.admit(wish)
 		require.True(t, a.Member && !a.Voter)
 		require.Empty(t, b.log.taken(), "it has not caught up")
@@ -143,8 +143,8 @@ func TestANodeIsAdmittedStepByStep(t *testing.T) {
 		require.True(t, b.admit(wish).Member)
 		changes = b.log.taken()
 		require.Equal(t, messages.ChangeNodes_ADD_VOTER, changes[0].What)
-		b.Send(b.replicator, &messages.LogChanged{Number: changes[0].number})
-		b.Send(b.replicator, &messages.LogMembers{Members: members("n1", "n2", "n4")})
+		b.Send(b.replicator, &messages.LogChangeResult{Number: changes[0].number})
+		b.Send(b.replicator, &messages.LogMembersChanged{Members: members("n1", "n2", "n4")})
 		a = b.admit(wish)
 		require.True(t, a.Member && a.Voter)
 		require.Empty(t, b.log.taken())
@@ -176,7 +176,7 @@ func TestAVoterWithoutItsLogIsRemovedFirst(t *testing.T) {
 // Two nodes are given a vote together; a wish that is old does not count.
 func TestVotesAreHandedOutInPairs(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
-		b.Send(b.replicator, &messages.LogMembers{Members: append(members("n1"),
+		b.Send(b.replicator, &messages.LogMembersChanged{Members: append(members("n1"),
 			&messages.Member{Name: "n2", Address: addressOf("n2")}, &messages.Member{Name: "n3", Address: addressOf("n3")})})
 		second := &messages.AdmitNode{Name: "n2", Address: addressOf("n2"), Voting: true, Applied: 1}
 		third := &messages.AdmitNode{Name: "n3", Address: addressOf("n3"), Voting: true, Applied: 1}
@@ -209,7 +209,7 @@ func TestTheNodesAreCompared(t *testing.T) {
 		require.ElementsMatch(t, []string{"queue/job-7 observed", "remove queue/job-1"}, append(filePaths(offers[0].entry), filePaths(offers[1].entry)...))
 		b.client.Quiet()
 		b.log.commit(offers[0].entry, offers[1].entry)
-		checked := kittest.Expect[*messages.NodesChecked](b.client)
+		checked := kittest.Expect[*messages.CheckNodesResult](b.client)
 		require.Equal(t, uint64(9), checked.Request)
 		require.Equal(t, int64(5), checked.Files)
 		require.Equal(t, int64(2), checked.Nodes[0].Repaired)
@@ -224,14 +224,14 @@ func TestAComparisonThatRepairsNothing(t *testing.T) {
 		b.client.Ask(b.replicator, &messages.CheckNodes{Request: 9})
 		b.Settle()
 		b.Send(b.replicator, &messages.NodesCompared{Number: b.peers.question(), Nodes: differs})
-		require.Zero(t, kittest.Expect[*messages.NodesChecked](b.client).Nodes[0].Repaired)
+		require.Zero(t, kittest.Expect[*messages.CheckNodesResult](b.client).Nodes[0].Repaired)
 		b.client.Ask(b.replicator, &messages.CheckNodes{Request: 10, Repair: true})
 		b.Settle()
 		b.log.lead("n2")
 		b.Send(b.replicator, &messages.NodesCompared{Number: b.peers.question(), Nodes: differs})
-		require.Zero(t, kittest.Expect[*messages.NodesChecked](b.client).Nodes[0].Repaired, "the files may be another's to repair")
+		require.Zero(t, kittest.Expect[*messages.CheckNodesResult](b.client).Nodes[0].Repaired, "the files may be another's to repair")
 		require.Empty(t, b.log.take())
 		b.client.Ask(b.replicator, &messages.CheckNodes{Request: 11})
-		require.Equal(t, "NotMaster", kittest.Expect[*messages.NodesChecked](b.client).Failure.Class)
+		require.Equal(t, "NotMaster", kittest.Expect[*messages.CheckNodesResult](b.client).Failure.Class)
 	})
 }

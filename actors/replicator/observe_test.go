@@ -12,7 +12,7 @@ import (
 )
 
 func (b *bench) observe(request uint64, encoded string) {
-	b.client.Ask(b.replicator, &messages.ObserveJob{Request: request, Id: 7, Encoded: []byte(encoded)})
+	b.client.Ask(b.replicator, &messages.ReplicateJobFile{Request: request, Id: 7, Encoded: []byte(encoded)})
 	b.Settle()
 }
 
@@ -97,7 +97,7 @@ func TestTheEndIsWaitedFor(t *testing.T) {
 		last := b.log.take()[0]
 		require.Equal(t, jobIn(7, job.Success), observed(last))
 		b.log.commit(last.entry)
-		require.Equal(t, uint64(5), kittest.Expect[*messages.JobObserved](b.client).Request)
+		require.Equal(t, uint64(5), kittest.Expect[*messages.ReplicateJobFileResult](b.client).Request)
 		require.Empty(t, b.log.take())
 	})
 }
@@ -111,8 +111,8 @@ func TestAnEndThatIsOnItsWayIsWaitedFor(t *testing.T) {
 		b.observe(6, jobIn(7, job.Success))
 		b.client.Quiet()
 		b.log.commit(b.log.take()[0].entry)
-		require.Equal(t, uint64(5), kittest.Expect[*messages.JobObserved](b.client).Request)
-		require.Equal(t, uint64(6), kittest.Expect[*messages.JobObserved](b.client).Request)
+		require.Equal(t, uint64(5), kittest.Expect[*messages.ReplicateJobFileResult](b.client).Request)
+		require.Equal(t, uint64(6), kittest.Expect[*messages.ReplicateJobFileResult](b.client).Request)
 		require.Empty(t, b.log.take())
 	})
 }
@@ -129,10 +129,10 @@ func TestLogLinesAreWaitedForToo(t *testing.T) {
 		last := b.log.take()[0]
 		require.Equal(t, withLine(t, jobIn(7, job.Running)), observed(last))
 		b.log.commit(last.entry)
-		require.Equal(t, uint64(5), kittest.Expect[*messages.JobObserved](b.client).Request)
+		require.Equal(t, uint64(5), kittest.Expect[*messages.ReplicateJobFileResult](b.client).Request)
 		b.observe(6, withLine(t, jobIn(7, job.Running)))
 		require.Empty(t, b.log.take(), "they have it")
-		require.Equal(t, uint64(6), kittest.Expect[*messages.JobObserved](b.client).Request)
+		require.Equal(t, uint64(6), kittest.Expect[*messages.ReplicateJobFileResult](b.client).Request)
 	})
 }
 
@@ -150,7 +150,7 @@ func TestOneThatIsNotTheMasterObservesNothing(t *testing.T) {
 		b.become()
 		b.observe(7, jobIn(7, job.Success))
 		b.log.agree()
-		require.Equal(t, uint64(7), kittest.Expect[*messages.JobObserved](b.client).Request)
+		require.Equal(t, uint64(7), kittest.Expect[*messages.ReplicateJobFileResult](b.client).Request)
 	})
 }
 
@@ -165,7 +165,7 @@ func TestAnEndIsTheLastThatIsObserved(t *testing.T) {
 		b.observe(0, jobIn(7, job.Waiting))
 		require.Empty(t, b.log.take())
 		b.observe(5, jobIn(7, job.Error))
-		require.Equal(t, uint64(5), kittest.Expect[*messages.JobObserved](b.client).Request)
+		require.Equal(t, uint64(5), kittest.Expect[*messages.ReplicateJobFileResult](b.client).Request)
 		require.Equal(t, jobIn(7, job.Error), b.content("queue/job-7"))
 	})
 }

@@ -21,7 +21,7 @@ func TestAWriteIsAnsweredWhenAMajorityHasItAndTheDisk(t *testing.T) {
 		require.Len(t, offers, 1)
 		require.Equal(t, []string{"queue/job-7"}, filePaths(offers[0].entry))
 		require.Equal(t, self.Node, offers[0].entry.Origin)
-		require.Equal(t, self.Incarnation, offers[0].entry.Run)
+		require.Equal(t, self.Incarnation, offers[0].entry.Incarnation)
 		require.Empty(t, b.content("queue/job-7"), "nobody else has it")
 		b.client.Quiet()
 
@@ -79,11 +79,11 @@ func TestALargeRequestIsSplitAndAnsweredWhole(t *testing.T) {
 // has the serial, the record that all of them are there.
 func (b *bench) submitLarge() (request uint64) {
 	large := bytes.Repeat([]byte("x"), 600<<10)
-	write := &messages.WriteFiles{Durable: true, Logged: true, Then: &messages.FileWrite{Op: "serial", Path: paths.SerialPath, Content: []byte("12\n")}}
+	write := &messages.WriteFiles{Durable: true, Logged: true, CommitRecord: &messages.FileWrite{Op: "serial", Path: paths.SerialPath, Content: []byte("12\n")}}
 	for _, name := range []string{"queue/job-10", "queue/job-11", "queue/job-12"} {
 		write.Files = append(write.Files, &messages.FileWrite{Op: "submit-job", Path: name, Content: large})
 	}
-	return b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Write{Write: write}})
+	return b.ask(&messages.AccessStore{What: &messages.AccessStore_Write{Write: write}})
 }
 
 // Whatever part the log refuses, and however often: the last part, with the serial, comes
@@ -183,7 +183,7 @@ func TestAnObservationThatWasRefusedStaysBeforeALaterWrite(t *testing.T) {
 func TestWhatOnlyThisNodeKnowsBypassesTheLog(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.written(b.write(paths.LocksPath, "locks"))
-		b.written(b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Append{
+		b.written(b.ask(&messages.AccessStore{What: &messages.AccessStore_Append{
 			Append: &messages.AppendFile{Op: "test", Path: paths.LocksJournalPath, Content: []byte("line")}}}))
 		require.Equal(t, "line", b.content(paths.LocksJournalPath))
 		b.written(b.move(paths.LocksPath, "elsewhere"))
@@ -200,20 +200,20 @@ func TestReadsWaitForWhatTheyMustSee(t *testing.T) {
 		same := b.read("queue/job-7")
 		b.client.Quiet()
 		require.Equal(t, "eight", string(b.answer(b.read("queue/job-8")).GetRead().Content), "it has nothing to do with the write")
-		scan := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Scan{Scan: &messages.ScanQueue{}}})
-		list := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_List{List: &messages.ListDir{Op: "test", Dir: paths.QueueDir}}})
+		scan := b.ask(&messages.AccessStore{What: &messages.AccessStore_Scan{Scan: &messages.ScanQueue{}}})
+		list := b.ask(&messages.AccessStore{What: &messages.AccessStore_List{List: &messages.ListDir{Op: "test", Dir: paths.QueueDir}}})
 		b.client.Quiet()
 
 		b.log.agree()
 		b.written(write)
-		answers := map[uint64]*messages.StoreAnswer{}
+		answers := map[uint64]*messages.AccessStoreResult{}
 		for range 3 {
-			a := kittest.Expect[*messages.StoreAnswer](b.client)
+			a := kittest.Expect[*messages.AccessStoreResult](b.client)
 			answers[a.Request] = a
 		}
 		require.Equal(t, "v1", string(answers[same].GetRead().Content))
-		require.Contains(t, answers[list].GetListed().Names, "job-7")
-		require.NotNil(t, answers[scan].GetScanned())
+		require.Contains(t, answers[list].GetList().Names, "job-7")
+		require.NotNil(t, answers[scan].GetScan())
 	})
 }
 
@@ -225,9 +225,9 @@ func TestReadsWaitForRenames(t *testing.T) {
 		b.client.Quiet()
 		b.log.agree()
 		b.written(move)
-		answers := map[uint64]*messages.StoreAnswer{}
+		answers := map[uint64]*messages.AccessStoreResult{}
 		for range 2 {
-			a := kittest.Expect[*messages.StoreAnswer](b.client)
+			a := kittest.Expect[*messages.AccessStoreResult](b.client)
 			answers[a.Request] = a
 		}
 		require.True(t, answers[before].GetRead().Missing)
@@ -282,14 +282,14 @@ func TestALostMastershipDropsEverything(t *testing.T) {
 		b.write("queue/job-8", "v1")
 		b.client.Quiet()
 		require.Empty(t, b.log.take())
-		b.client.Ask(b.replicator, &messages.AskStore{})
+		b.client.Ask(b.replicator, &messages.AnnounceStore{})
 		b.client.Quiet()
 
 		former := b.epoch
 		b.become()
 		require.Greater(t, b.epoch, former)
-		b.client.Ask(b.replicator, &messages.AskStore{})
-		require.Equal(t, b.epoch, kittest.Expect[*messages.StoreStarted](b.client).Epoch)
+		b.client.Ask(b.replicator, &messages.AnnounceStore{})
+		require.Equal(t, b.epoch, kittest.Expect[*messages.StoreStarted](b.client).Incarnation)
 		now := b.epoch
 		b.epoch = former
 		b.write("queue/job-9", "v1")
@@ -303,12 +303,12 @@ func TestALostMastershipDropsEverything(t *testing.T) {
 
 func TestAQuarantinedFileIsRenamedEverywhere(t *testing.T) {
 	onMaster(t, map[string]string{"queue/job-7": "bad", "queue/quarantine/job-7": "older"}, func(t *testing.T, b *bench) {
-		request := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Quarantine{Quarantine: &messages.Quarantine{Path: "queue/job-7"}}})
+		request := b.ask(&messages.AccessStore{What: &messages.AccessStore_Quarantine{Quarantine: &messages.QuarantineFile{Path: "queue/job-7"}}})
 		offers := b.log.take()
 		require.Equal(t, []string{"queue/job-7 to queue/quarantine/job-7.1"}, filePaths(offers[0].entry))
 		b.client.Quiet()
 		b.log.commit(offers[0].entry)
-		q := b.answer(request).GetQuarantined()
+		q := b.answer(request).GetQuarantine()
 		require.Nil(t, q.Failure)
 		require.Equal(t, "queue/quarantine/job-7.1", q.Path)
 		require.Equal(t, "bad", b.content("queue/quarantine/job-7.1"))
@@ -341,7 +341,7 @@ func TestACrashForgetsWhatWasAskedAndItIsAskedAgain(t *testing.T) {
 		b.log.agree()
 		kittest.Expect[*messages.BecomeMaster](b.master)
 		former := b.epoch
-		b.epoch = kittest.Expect[*messages.StoreStarted](b.client).Epoch
+		b.epoch = kittest.Expect[*messages.StoreStarted](b.client).Incarnation
 		require.Greater(t, b.epoch, former)
 
 		b.log.commit(lost.entry) // of the former incarnation: nobody is told
@@ -375,13 +375,13 @@ func TestWhatNeedsOnlyBeLoggedIsAnsweredBeforeItIsOnTheDisk(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		block := b.disk.Block("replace apply queue/job-7")
 		write := &messages.WriteFiles{Durable: true, Logged: true, Files: []*messages.FileWrite{{Op: "test", Path: "queue/job-7", Content: []byte("v1")}}}
-		request := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Write{Write: write}})
+		request := b.ask(&messages.AccessStore{What: &messages.AccessStore_Write{Write: write}})
 		offers := b.log.take()
 		b.client.Quiet()
 		b.log.commit(offers[0].entry)
 		block.Entered()
 		b.written(request)
-		read := b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Read{Read: &messages.ReadFile{Op: "test", Path: "queue/job-7"}}})
+		read := b.ask(&messages.AccessStore{What: &messages.AccessStore_Read{Read: &messages.ReadFile{Op: "test", Path: "queue/job-7"}}})
 		b.client.Quiet()
 		block.Release()
 		require.Equal(t, "v1", string(b.answer(read).GetRead().Content))

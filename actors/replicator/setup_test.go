@@ -63,9 +63,9 @@ func (c *consensus) Attach(to *actor.PID, incarnation uint32) {
 	c.to, c.busy = to, false
 	c.attached++
 	c.env.Send(to, &messages.LogAttached{Applied: c.applied, State: c.state, Incarnation: incarnation})
-	c.env.Send(to, &messages.LogMembers{Members: c.members})
+	c.env.Send(to, &messages.LogMembersChanged{Members: c.members})
 	if c.waiting = c.leader == "n1" && c.applied < c.index; c.waiting {
-		c.env.Send(c.to, &messages.LogFollows{})
+		c.env.Send(c.to, &messages.LogLeaderChanged{})
 	} else {
 		c.tellLeader()
 	}
@@ -74,10 +74,10 @@ func (c *consensus) Attach(to *actor.PID, incarnation uint32) {
 
 func (c *consensus) tellLeader() {
 	if c.leader == "n1" {
-		c.env.Send(c.to, &messages.LogLeads{Term: c.term})
+		c.env.Send(c.to, &messages.LogLeadershipGained{Term: c.term})
 		return
 	}
-	c.env.Send(c.to, &messages.LogFollows{Leader: c.leader, Address: addressOf(c.leader)})
+	c.env.Send(c.to, &messages.LogLeaderChanged{Leader: c.leader, Address: addressOf(c.leader)})
 }
 
 func (c *consensus) Propose(number uint64, entry []byte) {
@@ -270,7 +270,7 @@ func newBench(t *testing.T, e *kittest.Env, files map[string]string) *bench {
 	b.store = e.Start("store", store.Props(store.Config{Env: e.Env, Files: b.disk, Writers: 4,
 		Clients: []*actor.PID{e.PID("above-replicator/replicator")}}))
 	b.replicator = e.Start("replicator", replicator.Props(replicator.Config{Env: e.Env, Log: b.log, Store: b.store, Master: b.master.PID,
-		Reception: e.Probe("reception").PID, Clients: []*actor.PID{b.client.PID}, Peers: b.peers, Members: func(m []*messages.Member) { b.told = append(b.told, m) },
+		Standby: e.Probe("reception").PID, Clients: []*actor.PID{b.client.PID}, Peers: b.peers, Members: func(m []*messages.Member) { b.told = append(b.told, m) },
 		Name: "n1", Self: self}))
 	kittest.Expect[*messages.ResignMaster](b.master)
 	b.master.Unread()
@@ -292,7 +292,7 @@ func (b *bench) become() *messages.BecomeMaster {
 	b.log.lead("n1")
 	b.log.agree()
 	m := kittest.Expect[*messages.BecomeMaster](b.master)
-	b.epoch = kittest.Expect[*messages.StoreStarted](b.client).Epoch
+	b.epoch = kittest.Expect[*messages.StoreStarted](b.client).Incarnation
 	return m
 }
 
@@ -303,9 +303,9 @@ func configuration(t *testing.T) string {
 }
 
 // ask sends a request to the replicator as a store, and returns its number.
-func (b *bench) ask(r *messages.StoreRequest) uint64 {
+func (b *bench) ask(r *messages.AccessStore) uint64 {
 	b.request++
-	r.Request, r.Epoch = b.request, b.epoch
+	r.Request, r.Incarnation = b.request, b.epoch
 	b.client.Ask(b.replicator, r)
 	b.Settle()
 	return b.request
@@ -316,27 +316,27 @@ func (b *bench) write(file, content string) uint64 {
 }
 
 func (b *bench) writeAll(files ...*messages.FileWrite) uint64 {
-	return b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Write{Write: &messages.WriteFiles{Files: files, Durable: true}}})
+	return b.ask(&messages.AccessStore{What: &messages.AccessStore_Write{Write: &messages.WriteFiles{Files: files, Durable: true}}})
 }
 
 func (b *bench) read(file string) uint64 {
-	return b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Read{Read: &messages.ReadFile{Op: "test", Path: file}}})
+	return b.ask(&messages.AccessStore{What: &messages.AccessStore_Read{Read: &messages.ReadFile{Op: "test", Path: file}}})
 }
 
 func (b *bench) move(from, to string) uint64 {
-	return b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Move{
+	return b.ask(&messages.AccessStore{What: &messages.AccessStore_Move{
 		Move: &messages.MoveFiles{Files: []*messages.MoveFile{{Op: "test", From: from, To: to}}}}})
 }
 
 func (b *bench) remove(file string) uint64 {
-	return b.ask(&messages.StoreRequest{What: &messages.StoreRequest_Remove{Remove: &messages.RemoveFiles{Op: "test", Paths: []string{file}}}})
+	return b.ask(&messages.AccessStore{What: &messages.AccessStore_Remove{Remove: &messages.RemoveFiles{Op: "test", Paths: []string{file}}}})
 }
 
 // answer expects the answer to that request.
-func (b *bench) answer(request uint64) *messages.StoreAnswer {
+func (b *bench) answer(request uint64) *messages.AccessStoreResult {
 	b.Helper()
 	b.Settle()
-	a := kittest.Expect[*messages.StoreAnswer](b.client)
+	a := kittest.Expect[*messages.AccessStoreResult](b.client)
 	require.Equal(b, request, a.Request)
 	return a
 }
@@ -369,17 +369,17 @@ func filePaths(e *messages.LogEntry) []string {
 
 // entry is one of a node that changes a file.
 func entry(by replication.Applier, file, content string) *messages.LogEntry {
-	return &messages.LogEntry{Origin: by.Node, Run: by.Incarnation, Number: 1, Changes: replication.WriteChanges(&messages.WriteFiles{
+	return &messages.LogEntry{Origin: by.Node, Incarnation: by.Incarnation, Number: 1, Changes: replication.WriteChanges(&messages.WriteFiles{
 		Files: []*messages.FileWrite{{Path: file, Content: []byte(content)}}})}
 }
 
 func renaming(by replication.Applier, from, to string) *messages.LogEntry {
-	return &messages.LogEntry{Origin: by.Node, Run: by.Incarnation, Number: 1, Changes: replication.RenameChanges(&messages.MoveFiles{
+	return &messages.LogEntry{Origin: by.Node, Incarnation: by.Incarnation, Number: 1, Changes: replication.RenameChanges(&messages.MoveFiles{
 		Files: []*messages.MoveFile{{Op: "test", From: from, To: to}}})}
 }
 
 func removing(by replication.Applier, file string) *messages.LogEntry {
-	return &messages.LogEntry{Origin: by.Node, Run: by.Incarnation, Number: 1, Changes: replication.RemoveChanges(&messages.RemoveFiles{
+	return &messages.LogEntry{Origin: by.Node, Incarnation: by.Incarnation, Number: 1, Changes: replication.RemoveChanges(&messages.RemoveFiles{
 		Op: "test", Paths: []string{file}})}
 }
 

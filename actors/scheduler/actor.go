@@ -30,49 +30,49 @@ import (
 
 // Config is what the scheduler needs.
 type Config struct {
-	Env       *kit.Env
-	Queue     *actor.PID
-	Locks     *actor.PID
-	Cluster   *actor.PID
-	Catalogue *opcode.Catalogue
+	Env           *kit.Env
+	Queue         *actor.PID
+	Locks         *actor.PID
+	ClusterConfig *actor.PID
+	Catalogue     *opcode.Catalogue
 	// Decided is told how long a look for the next jobs has taken; nil: nobody.
 	Decided func(took time.Duration)
 }
 
 // Props makes the scheduler.
 func Props(c Config) *actor.Props {
-	epoch, catalogue := uint64(0), c.Catalogue
+	request, catalogue := uint64(0), c.Catalogue
 	return c.Env.Props("scheduler", func() actor.Actor {
 		c.Catalogue = catalogue
-		return &scheduler{config: c, catalogue: &catalogue, epoch: &epoch, settings: sched.Defaults(), withheld: map[job.ID]bool{}, unknown: map[job.ID]bool{}}
+		return &scheduler{config: c, catalogue: &catalogue, request: &request, settings: sched.Defaults(), paused: map[job.ID]bool{}, unknownOutcomes: map[job.ID]bool{}}
 	})
 }
 
 type scheduler struct {
 	config Config
-	// epoch numbers the questions for the population, over all incarnations:
+	// request numbers the questions for the population, over all incarnations:
 	// an answer to an earlier one is stale.
-	epoch     *uint64
+	request   *uint64
 	catalogue **opcode.Catalogue // for the next incarnation
 
 	configured bool
-	latest     *messages.ConfigChanged // the last one that could be used
+	lastConfig *messages.ConfigPublished // the last one that could be used
 	settings   sched.Settings
 	resources  *config.Resources
 
-	state *sched.State // nil until the population is known
-	graph dependency.Graph
-	jobs  map[job.ID]*subject
-	early []early // questions from before
-	// unknown are the jobs of which this node does not know how they have ended, for
+	state    *sched.State // nil until the population is known
+	graph    dependency.Graph
+	jobs     map[job.ID]*scheduledJob
+	deferred []deferredBegin // questions from before
+	// unknownOutcomes are the jobs of which this node does not know how they have ended, for
 	// people to see.
-	unknown map[job.ID]bool
+	unknownOutcomes map[job.ID]bool
 
-	withheld map[job.ID]bool // those of whom the lock manager was told last that they are
+	paused map[job.ID]bool // those of whom the lock manager was told last that they are
 }
 
-// early is a question that came before the population was known.
-type early struct {
+// deferredBegin is a question that came before the population was known.
+type deferredBegin struct {
 	m      *messages.BeginOp
 	sender *actor.PID
 }
@@ -80,33 +80,33 @@ type early struct {
 func (s *scheduler) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		ctx.Request(s.config.Cluster, &messages.AskConfig{})
-		s.ask(ctx)
+		ctx.Request(s.config.ClusterConfig, &messages.PublishConfig{})
+		s.requestJobs(ctx)
 	case *messages.QueueStarted:
-		s.ask(ctx)
-	case *messages.ConfigChanged:
+		s.requestJobs(ctx)
+	case *messages.ConfigPublished:
 		s.configChanged(ctx, m)
-	case *messages.Population:
-		s.populate(ctx, m)
+	case *messages.ListUnfinishedJobsResult:
+		s.loadJobs(ctx, m)
 	case *messages.EnqueueJobs:
 		s.enqueue(ctx, m)
-	case *messages.JobLeft:
-		s.left(ctx, m)
-	case *messages.JobOutcome:
-		s.outcome(ctx, m)
+	case *messages.JobReleased:
+		s.jobReleased(ctx, m)
+	case *messages.GetJobOutcomeResult:
+		s.jobOutcome(ctx, m)
 	case *messages.VerdictsChanged:
 		s.verdictsChanged(ctx, m)
 	case *messages.PriorityChanged:
 		s.priorityChanged(ctx, m)
 	case *messages.BeginOp:
 		s.beginOp(ctx, m, ctx.Sender())
-	case *messages.LocksChanged:
+	case *messages.LocksPublished:
 		s.locksChanged(ctx, m)
 	case *messages.OpcodesChanged:
 		s.opcodesChanged(m)
-	case *messages.AskWhy:
-		s.why(ctx, m)
-	case *messages.AskDependencies:
+	case *messages.ExplainJobs:
+		s.explainJobs(ctx, m)
+	case *messages.ListDependencies:
 		s.dependencies(ctx, m)
 	default:
 		kit.Unexpected(ctx)
@@ -114,27 +114,27 @@ func (s *scheduler) Receive(ctx actor.Context) {
 	s.pick(ctx)
 }
 
-// ask begins anew, once it is known how to decide: what is told after the
+// requestJobs begins anew, once it is known how to decide: what is told after the
 // population must find it in force. Who waits for an answer does so still.
-func (s *scheduler) ask(ctx actor.Context) {
+func (s *scheduler) requestJobs(ctx actor.Context) {
 	for _, id := range slices.Sorted(maps.Keys(s.jobs)) {
-		if j := s.jobs[id]; j.waiting != nil {
-			s.early = append(s.early, early{j.waiting, j.asker})
+		if j := s.jobs[id]; j.openBegin != nil {
+			s.deferred = append(s.deferred, deferredBegin{j.openBegin, j.requester})
 		}
 	}
 	s.state, s.graph, s.jobs = nil, dependency.Graph{}, nil
-	clear(s.unknown)
-	*s.epoch++ // also that of what a former incarnation has asked for
+	clear(s.unknownOutcomes)
+	*s.request++ // also that of what a former incarnation has asked for
 	if !s.configured {
 		return
 	}
-	ctx.Request(s.config.Queue, &messages.SchedulerStarted{Epoch: *s.epoch})
+	ctx.Request(s.config.Queue, &messages.ListUnfinishedJobs{Request: *s.request})
 }
 
 // configChanged takes the parameters; what jobs are expected to lock is worked
 // out anew for those that come from now on.
-func (s *scheduler) configChanged(ctx actor.Context, m *messages.ConfigChanged) {
-	if s.configured && bytes.Equal(m.Content, s.latest.Content) && bytes.Equal(m.Settings, s.latest.Settings) {
+func (s *scheduler) configChanged(ctx actor.Context, m *messages.ConfigPublished) {
+	if s.configured && bytes.Equal(m.Content, s.lastConfig.Content) && bytes.Equal(m.Settings, s.lastConfig.Settings) {
 		return // it comes as news and as an answer, and may be long
 	}
 	cluster, err := config.Decode(m.Content)
@@ -149,30 +149,30 @@ func (s *scheduler) configChanged(ctx actor.Context, m *messages.ConfigChanged) 
 	s.settings = sched.Settings{Slots: cluster.MaxRunningJobs, Predictive: settings.Predictive,
 		Base: settings.PredictiveBase, Tick: settings.PredictiveTick(), K: settings.PredictiveTicks}
 	first := !s.configured
-	s.resources, s.configured, s.latest = resources, true, m
+	s.resources, s.configured, s.lastConfig = resources, true, m
 	if s.state != nil {
 		s.state.SetSettings(s.settings)
 	}
 	if first {
-		s.ask(ctx)
+		s.requestJobs(ctx)
 	}
 }
 
-func (s *scheduler) populate(ctx actor.Context, m *messages.Population) {
-	if m.Epoch != *s.epoch {
+func (s *scheduler) loadJobs(ctx actor.Context, m *messages.ListUnfinishedJobsResult) {
+	if m.Request != *s.request {
 		return
 	}
 	s.state = sched.NewState(s.settings)
-	s.graph, s.jobs = dependency.Graph{}, make(map[job.ID]*subject, len(m.Pending)+len(m.Running))
-	for _, w := range m.Running {
+	s.graph, s.jobs = dependency.Graph{}, make(map[job.ID]*scheduledJob, len(m.Pending)+len(m.Active))
+	for _, w := range m.Active {
 		if j := s.add(w); j != nil {
-			j.running, j.found = true, true
+			j.running, j.adopted = true, true
 			s.state.AddRunning(j.candidate(s))
 			s.declare(j)
-			j.fresh = nil
+			j.decoded = nil
 		}
 	}
-	var pending []*subject
+	var pending []*scheduledJob
 	for _, w := range m.Pending {
 		if j := s.add(w); j != nil {
 			pending = append(pending, j)
@@ -180,12 +180,12 @@ func (s *scheduler) populate(ctx actor.Context, m *messages.Population) {
 	}
 	for _, j := range pending {
 		s.consider(ctx, j)
-		j.fresh = nil
+		j.decoded = nil
 	}
-	s.withholdPopulation(ctx)
-	ctx.Request(s.config.Locks, &messages.AskLocks{})
-	waiting := s.early
-	s.early = nil
+	s.syncPauses(ctx)
+	ctx.Request(s.config.Locks, &messages.PublishLocks{})
+	waiting := s.deferred
+	s.deferred = nil
 	for _, e := range waiting {
 		s.beginOp(ctx, e.m, e.sender)
 	}
@@ -199,45 +199,45 @@ func (s *scheduler) enqueue(ctx actor.Context, m *messages.EnqueueJobs) {
 	for _, w := range m.Jobs {
 		if j := s.add(w); j != nil {
 			s.consider(ctx, j)
-			j.fresh = nil
+			j.decoded = nil
 		}
 	}
 }
 
-// left: a job has ended, has a process no more, or is being changed by the queue,
+// jobReleased: a job has ended, has a process no more, or is being changed by the queue,
 // which enqueues it again.
-func (s *scheduler) left(ctx actor.Context, m *messages.JobLeft) {
+func (s *scheduler) jobReleased(ctx actor.Context, m *messages.JobReleased) {
 	if s.state == nil {
 		return
 	}
 	id := job.ID(m.Id)
 	if j := s.jobs[id]; j != nil {
-		s.answer(ctx, j, &messages.OpBegun{Failure: &messages.Failure{Class: "JobLost", Text: "The job is over"}})
+		s.answerBegin(ctx, j, &messages.BeginOpResult{Failure: &messages.Failure{Class: "JobLost", Text: "The job is over"}})
 		delete(s.jobs, id)
 	}
-	s.withhold(ctx, id, false)
+	s.setPause(ctx, id, false)
 	s.state.Remove(id)
 	s.graph.Forget(id)
 	if m.Ended {
-		s.judged(ctx, s.graph.Ended(id, job.Status(m.Status)))
+		s.dependenciesResolved(ctx, s.graph.Ended(id, job.Status(m.Status)))
 	}
 }
 
-// outcome is what has become of a job that others depend on and that was not known.
-func (s *scheduler) outcome(ctx actor.Context, m *messages.JobOutcome) {
+// jobOutcome is what has become of a job that others depend on and that was not known.
+func (s *scheduler) jobOutcome(ctx actor.Context, m *messages.GetJobOutcomeResult) {
 	switch id := job.ID(m.Id); {
 	case s.state == nil:
 	case m.Unknown: // who depends on it waits
-		s.unknown[id] = true
+		s.unknownOutcomes[id] = true
 	case m.Missing:
-		s.judged(ctx, s.graph.Missing(id))
+		s.dependenciesResolved(ctx, s.graph.Missing(id))
 	default:
-		s.judged(ctx, s.graph.Ended(id, job.Status(m.Status)))
+		s.dependenciesResolved(ctx, s.graph.Ended(id, job.Status(m.Status)))
 	}
 }
 
 // locksChanged takes what the lock manager knows of owners.
-func (s *scheduler) locksChanged(ctx actor.Context, m *messages.LocksChanged) {
+func (s *scheduler) locksChanged(ctx actor.Context, m *messages.LocksPublished) {
 	if s.state == nil {
 		return
 	}
@@ -246,9 +246,9 @@ func (s *scheduler) locksChanged(ctx actor.Context, m *messages.LocksChanged) {
 		s.config.Env.Log().WithField("err", err).Error("the lock manager told something that is no record of locks")
 		return
 	}
-	if m.All {
+	if m.Complete {
 		s.state.ForgetOwners()
-		s.withholdAll(ctx, m.Epoch)
+		s.sendPauses(ctx, m.Incarnation)
 	}
 	for _, r := range records {
 		var pending lock.Request
@@ -277,11 +277,11 @@ func (s *scheduler) pick(ctx actor.Context) {
 	}
 	for _, id := range picked {
 		j := s.jobs[id]
-		goesOn := j.running
+		continues := j.running
 		j.running, j.expected = true, nil
 		s.declare(j)
-		if goesOn {
-			s.answer(ctx, j, &messages.OpBegun{})
+		if continues {
+			s.answerBegin(ctx, j, &messages.BeginOpResult{})
 			continue
 		}
 		ctx.Send(s.config.Queue, &messages.PickJob{Id: int64(id)})

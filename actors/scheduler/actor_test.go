@@ -11,7 +11,7 @@ import (
 
 func TestSlotsAreRespected(t *testing.T) {
 	onBench(t, 3, func(t *testing.T, b *bench) {
-		b.tell(&messages.Population{Epoch: b.asked(), Pending: plain(4, 5, 6, 7), Running: plain(1)})
+		b.tell(&messages.ListUnfinishedJobsResult{Request: b.asked(), Pending: plain(4, 5, 6, 7), Active: plain(1)})
 		require.Equal(t, []int64{4, 5}, b.picked())
 		b.enqueue(8)
 		require.Empty(t, b.picked())
@@ -28,7 +28,7 @@ func TestSlotsAreRespected(t *testing.T) {
 
 func TestMoreMayRunThanThereAreSlots(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.tell(&messages.Population{Epoch: b.asked(), Pending: plain(4), Running: plain(1, 2, 3)})
+		b.tell(&messages.ListUnfinishedJobsResult{Request: b.asked(), Pending: plain(4), Active: plain(1, 2, 3)})
 		b.left(1, 2)
 		require.Empty(t, b.picked())
 		b.left(3)
@@ -38,8 +38,8 @@ func TestMoreMayRunThanThereAreSlots(t *testing.T) {
 
 func TestOrder(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		jobs := []*messages.WaitingJob{urgent(10, 1, delay()), urgent(0, 2, delay()), urgent(-10, 3, delay()), urgent(0, 4, delay())}
-		b.tell(&messages.Population{Epoch: b.asked(), Pending: jobs})
+		jobs := []*messages.UnfinishedJob{urgent(10, 1, delay()), urgent(0, 2, delay()), urgent(-10, 3, delay()), urgent(0, 4, delay())}
+		b.tell(&messages.ListUnfinishedJobsResult{Request: b.asked(), Pending: jobs})
 		var order []int64
 		for range jobs {
 			next := b.picked()
@@ -52,7 +52,7 @@ func TestOrder(t *testing.T) {
 
 func TestAPendingJobThatLeavesIsNotPicked(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.tell(&messages.Population{Epoch: b.asked(), Pending: plain(2, 3), Running: plain(1)})
+		b.tell(&messages.ListUnfinishedJobsResult{Request: b.asked(), Pending: plain(2, 3), Active: plain(1)})
 		b.left(2, 9, 1)
 		require.Equal(t, []int64{3}, b.picked())
 	})
@@ -61,7 +61,7 @@ func TestAPendingJobThatLeavesIsNotPicked(t *testing.T) {
 // A job that comes back gives its slot up and waits in line.
 func TestAJobThatComesBack(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.tell(&messages.Population{Epoch: b.asked(), Pending: plain(1, 2)})
+		b.tell(&messages.ListUnfinishedJobsResult{Request: b.asked(), Pending: plain(1, 2)})
 		require.Equal(t, []int64{1}, b.picked())
 		b.left(1)
 		b.enqueue(1)
@@ -78,7 +78,7 @@ func TestNothingIsPickedBeforeThePopulationIsKnown(t *testing.T) {
 		b.enqueue(1, 2)
 		b.left(1)
 		require.Empty(t, b.picked())
-		b.tell(&messages.Population{Epoch: epoch, Pending: plain(2)})
+		b.tell(&messages.ListUnfinishedJobsResult{Request: epoch, Pending: plain(2)})
 		require.Equal(t, []int64{2}, b.picked())
 	})
 }
@@ -88,14 +88,14 @@ func TestNothingIsPickedBeforeThePopulationIsKnown(t *testing.T) {
 func TestAPopulationOfAnotherEpochIsIgnored(t *testing.T) {
 	onBench(t, 2, func(t *testing.T, b *bench) {
 		first := b.asked()
-		b.tell(&messages.QueueStarted{Epoch: 2})
+		b.tell(&messages.QueueStarted{Incarnation: 2})
 		second := b.asked()
 		require.Greater(t, second, first)
-		b.tell(&messages.Population{Epoch: first, Pending: plain(1)})
+		b.tell(&messages.ListUnfinishedJobsResult{Request: first, Pending: plain(1)})
 		require.Empty(t, b.picked())
-		b.tell(&messages.Population{Epoch: second, Pending: plain(2)})
+		b.tell(&messages.ListUnfinishedJobsResult{Request: second, Pending: plain(2)})
 		require.Equal(t, []int64{2}, b.picked())
-		b.tell(&messages.Population{Epoch: first, Pending: plain(3)})
+		b.tell(&messages.ListUnfinishedJobsResult{Request: first, Pending: plain(3)})
 		require.Empty(t, b.picked())
 	})
 }
@@ -103,13 +103,13 @@ func TestAPopulationOfAnotherEpochIsIgnored(t *testing.T) {
 // A queue that has restarted is asked again, and what was known is forgotten.
 func TestQueueStarted(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.tell(&messages.Population{Epoch: b.asked(), Pending: plain(1, 2)})
+		b.tell(&messages.ListUnfinishedJobsResult{Request: b.asked(), Pending: plain(1, 2)})
 		require.Equal(t, []int64{1}, b.picked())
-		b.tell(&messages.QueueStarted{Epoch: 2})
+		b.tell(&messages.QueueStarted{Incarnation: 2})
 		epoch := b.asked()
 		b.left(1)
 		require.Empty(t, b.picked())
-		b.tell(&messages.Population{Epoch: epoch, Running: plain(1), Pending: plain(2)})
+		b.tell(&messages.ListUnfinishedJobsResult{Request: epoch, Active: plain(1), Pending: plain(2)})
 		require.Empty(t, b.picked())
 		b.left(1)
 		require.Equal(t, []int64{2}, b.picked())
@@ -119,16 +119,16 @@ func TestQueueStarted(t *testing.T) {
 func TestANewIncarnationAsksAgain(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		former := b.asked()
-		b.tell(&messages.Population{Epoch: former, Pending: plain(1, 2)})
+		b.tell(&messages.ListUnfinishedJobsResult{Request: former, Pending: plain(1, 2)})
 		require.Equal(t, []int64{1}, b.picked())
 		b.Crash(b.scheduler)
 		b.left(1) // waits in the mailbox, and is in the population
 		b.Advance(kittest.Backoff)
 		epoch := b.asked()
 		require.Greater(t, epoch, former)
-		b.tell(&messages.Population{Epoch: former, Pending: plain(7)})
+		b.tell(&messages.ListUnfinishedJobsResult{Request: former, Pending: plain(7)})
 		require.Empty(t, b.picked())
-		b.tell(&messages.Population{Epoch: epoch, Pending: plain(2)})
+		b.tell(&messages.ListUnfinishedJobsResult{Request: epoch, Pending: plain(2)})
 		require.Equal(t, []int64{2}, b.picked())
 	})
 }

@@ -29,24 +29,24 @@ func newWorld(b *testing.B, pending int, signatures int) *world {
 	cluster := w.Probe("cluster")
 	cluster.Answer(func(any) any { return configOf(20, "") })
 	pid, _, err := w.SpawnRoot(scheduler.Props(scheduler.Config{Env: w.Env.Env, Queue: w.queue.PID, Locks: w.locks.PID,
-		Cluster: cluster.PID, Catalogue: opcode.Builtin()}), "scheduler")
+		ClusterConfig: cluster.PID, Catalogue: opcode.Builtin()}), "scheduler")
 	require.NoError(b, err)
 	w.scheduler = pid
-	p := &messages.Population{Epoch: kittest.Expect[*messages.SchedulerStarted](w.queue).Epoch}
+	p := &messages.ListUnfinishedJobsResult{Request: kittest.Expect[*messages.ListUnfinishedJobs](w.queue).Request}
 	for id := int64(1); id <= 20; id++ {
-		p.Running = append(p.Running, waiting(id, locking(fmt.Sprintf("n%d", id))))
+		p.Active = append(p.Active, waiting(id, locking(fmt.Sprintf("n%d", id))))
 		w.running = append(w.running, id)
 	}
 	for i := range pending {
 		p.Pending = append(p.Pending, waiting(int64(21+i), locking(fmt.Sprintf("n%d", i%signatures))))
 	}
 	w.queue.Ask(pid, p)
-	kittest.Expect[*messages.AskLocks](w.locks)
+	kittest.Expect[*messages.PublishLocks](w.locks)
 	var records []byte
 	for _, id := range w.running {
 		records = lock.AppendRecord(records, lock.Record{Owner: lock.JobOwner(job.ID(id), "/l", 7), Locks: node(fmt.Sprintf("n%d", id))})
 	}
-	w.locks.Ask(pid, &messages.LocksChanged{Records: records, All: true})
+	w.locks.Ask(pid, &messages.LocksPublished{Records: records, Complete: true})
 	return w
 }
 
@@ -60,8 +60,8 @@ func BenchmarkNextJob(b *testing.B) {
 				next := int64(1_000_000)
 				for b.Loop() {
 					over := w.running[0]
-					w.locks.Ask(w.scheduler, &messages.LocksChanged{Records: lock.AppendRecord(nil, lock.Record{Owner: lock.JobOwner(job.ID(over), "/l", 7)})})
-					w.queue.Ask(w.scheduler, &messages.JobLeft{Id: over, Ended: true, Status: int32(job.Success)})
+					w.locks.Ask(w.scheduler, &messages.LocksPublished{Records: lock.AppendRecord(nil, lock.Record{Owner: lock.JobOwner(job.ID(over), "/l", 7)})})
+					w.queue.Ask(w.scheduler, &messages.JobReleased{Id: over, Ended: true, Status: int32(job.Success)})
 					w.running = append(w.running[1:], kittest.Expect[*messages.PickJob](w.queue).Id)
 					b.StopTimer() // as many wait as before
 					w.queue.Ask(w.scheduler, &messages.EnqueueJobs{Jobs: all(waiting(next, locking(fmt.Sprintf("n%d", int(next)%signatures))))})
@@ -76,8 +76,8 @@ func BenchmarkNextJob(b *testing.B) {
 
 // settled: everything that was sent has been dealt with.
 func (w *world) settled(b *testing.B) {
-	w.locks.Ask(w.scheduler, &messages.AskWhy{Request: 1})
-	kittest.Expect[*messages.Why](w.locks)
+	w.locks.Ask(w.scheduler, &messages.ExplainJobs{Request: 1})
+	kittest.Expect[*messages.ExplainJobsResult](w.locks)
 }
 
 // BenchmarkEnqueue is a job that comes while all slots are taken.
@@ -120,14 +120,14 @@ func BenchmarkRules(b *testing.B) {
 // BenchmarkPopulation is a scheduler that starts with 100,000 jobs that wait.
 func BenchmarkPopulation(b *testing.B) {
 	w := newWorld(b, 0, 1)
-	p := &messages.Population{}
+	p := &messages.ListUnfinishedJobsResult{}
 	for i := range int64(100_000) {
 		p.Pending = append(p.Pending, waiting(21+i, locking(fmt.Sprintf("n%d", i%1000))))
 	}
-	p.Running = plain(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)
+	p.Active = plain(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)
 	for b.Loop() {
 		w.queue.Ask(w.scheduler, &messages.QueueStarted{})
-		next := &messages.Population{Epoch: kittest.Expect[*messages.SchedulerStarted](w.queue).Epoch, Pending: p.Pending, Running: p.Running}
+		next := &messages.ListUnfinishedJobsResult{Request: kittest.Expect[*messages.ListUnfinishedJobs](w.queue).Request, Pending: p.Pending, Active: p.Active}
 		w.queue.Ask(w.scheduler, next)
 		w.settled(b)
 	}

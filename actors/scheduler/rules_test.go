@@ -33,15 +33,15 @@ func (b *bench) change(verdicts ...*messages.Verdict) {
 func (b *bench) withholds() map[int64]bool {
 	b.Helper()
 	all := map[int64]bool{}
-	for _, m := range told[*messages.WithholdLocks](b, b.locks) {
-		all[m.Id] = m.Withhold
+	for _, m := range told[*messages.SetLockPause](b, b.locks) {
+		all[m.Id] = m.Paused
 	}
 	return all
 }
 
 func (b *bench) askedLocks() {
 	b.Helper()
-	kittest.Expect[*messages.AskLocks](b.locks)
+	kittest.Expect[*messages.PublishLocks](b.locks)
 }
 
 func TestAPausedJobIsNotPicked(t *testing.T) {
@@ -122,21 +122,21 @@ func TestTheLockManagerIsToldWhoIsPaused(t *testing.T) {
 			all(under(plain(6)[0], pausing(6))))
 		told := b.locks.Unread()
 		require.Len(t, told, 3)
-		require.EqualExportedValues(t, &messages.WithholdLocks{Id: 3, Withhold: true}, told[0])
-		require.EqualExportedValues(t, &messages.WithholdLocks{Id: 5, Withhold: true}, told[1])
-		require.IsType(t, &messages.AskLocks{}, told[2])
+		require.EqualExportedValues(t, &messages.SetLockPause{Id: 3, Paused: true}, told[0])
+		require.EqualExportedValues(t, &messages.SetLockPause{Id: 5, Paused: true}, told[1])
+		require.IsType(t, &messages.PublishLocks{}, told[2])
 		b.begin(7, 3, 1) // held without a slot
-		b.locks.Ask(b.scheduler, &messages.LocksChanged{All: true, Epoch: 2})
+		b.locks.Ask(b.scheduler, &messages.LocksPublished{Complete: true, Incarnation: 2})
 		told = b.locks.Unread()
 		require.Len(t, told, 1)
-		require.EqualExportedValues(t, &messages.WithholdingTold{Epoch: 2, Ids: []int64{3, 5}}, told[0])
+		require.EqualExportedValues(t, &messages.SetLockPauses{Incarnation: 2, Ids: []int64{3, 5}}, told[0])
 	})
 }
 
 // Who does not know who is paused does not say that it has told all.
 func TestTheLockManagerIsNotToldTooEarly(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.locks.Ask(b.scheduler, &messages.LocksChanged{All: true, Epoch: 1})
+		b.locks.Ask(b.scheduler, &messages.LocksPublished{Complete: true, Incarnation: 1})
 		b.locks.Quiet()
 	})
 }
@@ -148,7 +148,7 @@ func TestWhoIsNotPausedAnyMoreInANewPopulation(t *testing.T) {
 		b.askedLocks()
 		b.change(pausing(1), pausing(2), pausing(3))
 		require.Len(t, b.withholds(), 3)
-		b.tell(&messages.QueueStarted{Epoch: 2})
+		b.tell(&messages.QueueStarted{Incarnation: 2})
 		b.change(accepting(1)) // which is in the population
 		b.locks.Quiet()
 		b.populate(all(plain(1)[0], under(plain(2)[0], pausing(2)), under(plain(4)[0], pausing(4))), nil)
@@ -190,8 +190,8 @@ func TestARuleThatLimits(t *testing.T) {
 
 func TestLimitsInReasonTrails(t *testing.T) {
 	onBench(t, 10, func(t *testing.T, b *bench) {
-		limited := func(id int64) *messages.WaitingJob { return waiting(id, delay(because("rate-limit:2:bunny"))) }
-		other := func(id int64) *messages.WaitingJob { return waiting(id, delay(because("rate-limit:1:bunny"))) }
+		limited := func(id int64) *messages.UnfinishedJob { return waiting(id, delay(because("rate-limit:2:bunny"))) }
+		other := func(id int64) *messages.UnfinishedJob { return waiting(id, delay(because("rate-limit:1:bunny"))) }
 		b.populate(all(limited(1)), all(limited(2), limited(3), other(4), other(5), plain(6)[0]))
 		require.Equal(t, []int64{2, 4, 6}, b.picked())
 		b.left(1, 4)

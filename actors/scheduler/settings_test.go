@@ -25,9 +25,9 @@ func TestMoreAndFewerSlots(t *testing.T) {
 }
 
 func TestAConfigurationThatCannotBeUsed(t *testing.T) {
-	for name, change := range map[string]func(*messages.ConfigChanged){
-		"content":  func(c *messages.ConfigChanged) { c.Content = []byte("{") },
-		"settings": func(c *messages.ConfigChanged) { c.Settings = []byte(`{"predictive_ticks": 0}`) },
+	for name, change := range map[string]func(*messages.ConfigPublished){
+		"content":  func(c *messages.ConfigPublished) { c.Content = []byte("{") },
+		"settings": func(c *messages.ConfigPublished) { c.Settings = []byte(`{"predictive_ticks": 0}`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, 1, func(t *testing.T, b *bench) {
@@ -49,7 +49,7 @@ func (b *bench) locksOf(all bool, records ...lock.Record) {
 	for _, r := range records {
 		lines = lock.AppendRecord(lines, r)
 	}
-	b.locks.Ask(b.scheduler, &messages.LocksChanged{Records: lines, All: all})
+	b.locks.Ask(b.scheduler, &messages.LocksPublished{Records: lines, Complete: all})
 	b.Settle()
 }
 
@@ -134,9 +134,9 @@ func TestWhatIsBehindAJobCountsNoMore(t *testing.T) {
 
 func TestLocksThatAreNoRecords(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.locks.Ask(b.scheduler, &messages.LocksChanged{Records: []byte("early, and not looked at\n")})
+		b.locks.Ask(b.scheduler, &messages.LocksPublished{Records: []byte("early, and not looked at\n")})
 		b.populate(nil, plain(1))
-		b.locks.Ask(b.scheduler, &messages.LocksChanged{Records: []byte("nonsense\n")})
+		b.locks.Ask(b.scheduler, &messages.LocksPublished{Records: []byte("nonsense\n")})
 		require.Equal(t, []int64{1}, b.picked())
 		require.Len(t, b.Logged("the lock manager told something that is no record of locks"), 1)
 	})

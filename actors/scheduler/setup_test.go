@@ -23,7 +23,7 @@ type bench struct {
 	*kittest.Env
 	queue, locks, cluster, process *kittest.Probe
 	scheduler                      *actor.PID
-	config                         *messages.ConfigChanged // in force
+	config                         *messages.ConfigPublished // in force
 }
 
 // onBench runs a test with a scheduler in plain order, whose questions for the
@@ -35,13 +35,13 @@ func onBench(t *testing.T, slots int, f func(*testing.T, *bench)) {
 			process: e.Probe("process"), config: configOf(slots, `{"predictive": false}`)}
 		b.cluster.Answer(func(any) any { return b.config })
 		b.scheduler = e.Start("scheduler", scheduler.Props(scheduler.Config{Env: e.Env, Queue: b.queue.PID,
-			Locks: b.locks.PID, Cluster: b.cluster.PID, Catalogue: opcode.Builtin()}))
+			Locks: b.locks.PID, ClusterConfig: b.cluster.PID, Catalogue: opcode.Builtin()}))
 		f(t, b)
 	})
 }
 
 // configOf is a configuration with these slots, and these settings beside it.
-func configOf(slots int, settings string) *messages.ConfigChanged {
+func configOf(slots int, settings string) *messages.ConfigPublished {
 	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
 	if err == nil {
 		content, err = config.Edit(content, 1, config.ConfigChange{Cluster: map[string][]byte{"max_running_jobs": []byte(strconv.Itoa(slots))}})
@@ -49,7 +49,7 @@ func configOf(slots int, settings string) *messages.ConfigChanged {
 	if err != nil {
 		panic(err)
 	}
-	return &messages.ConfigChanged{Content: content, Settings: []byte(settings)}
+	return &messages.ConfigPublished{Content: content, Settings: []byte(settings)}
 }
 
 // reconfigure changes the configuration while everything runs.
@@ -62,13 +62,13 @@ func (b *bench) reconfigure(slots int, settings string) {
 // asked is the epoch of the scheduler's question for the population.
 func (b *bench) asked() uint64 {
 	b.Helper()
-	return kittest.Expect[*messages.SchedulerStarted](b.queue).Epoch
+	return kittest.Expect[*messages.ListUnfinishedJobs](b.queue).Request
 }
 
 // populate answers the question for the population.
-func (b *bench) populate(running, pending []*messages.WaitingJob) {
+func (b *bench) populate(running, pending []*messages.UnfinishedJob) {
 	b.Helper()
-	b.tell(&messages.Population{Epoch: b.asked(), Running: running, Pending: pending})
+	b.tell(&messages.ListUnfinishedJobsResult{Request: b.asked(), Active: running, Pending: pending})
 	b.Settle()
 }
 
@@ -76,22 +76,22 @@ func (b *bench) tell(msg any) { b.queue.Ask(b.scheduler, msg) }
 
 func (b *bench) left(ids ...int64) {
 	for _, id := range ids {
-		b.tell(&messages.JobLeft{Id: id})
+		b.tell(&messages.JobReleased{Id: id})
 	}
 }
 
 func (b *bench) ended(id int64, status job.Status) {
-	b.tell(&messages.JobLeft{Id: id, Ended: true, Status: int32(status)})
+	b.tell(&messages.JobReleased{Id: id, Ended: true, Status: int32(status)})
 }
 
 // enqueue adds plain jobs of priority 0.
 func (b *bench) enqueue(ids ...int64) { b.tell(&messages.EnqueueJobs{Jobs: plain(ids...)}) }
 
-func (b *bench) add(jobs ...*messages.WaitingJob) { b.tell(&messages.EnqueueJobs{Jobs: jobs}) }
+func (b *bench) add(jobs ...*messages.UnfinishedJob) { b.tell(&messages.EnqueueJobs{Jobs: jobs}) }
 
 // plain are jobs of one opcode that wants nothing.
-func plain(ids ...int64) []*messages.WaitingJob {
-	var jobs []*messages.WaitingJob
+func plain(ids ...int64) []*messages.UnfinishedJob {
+	var jobs []*messages.UnfinishedJob
 	for _, id := range ids {
 		jobs = append(jobs, waiting(id, delay()))
 	}
@@ -132,20 +132,20 @@ func newJob(id int64, ops ...string) *job.Job {
 	return job.New(job.ID(id), inputs, make([]int, len(ops)), job.Timestamp{Sec: 1_704_067_200}, "")
 }
 
-func waiting(id int64, ops ...string) *messages.WaitingJob { return encoded(newJob(id, ops...)) }
+func waiting(id int64, ops ...string) *messages.UnfinishedJob { return encoded(newJob(id, ops...)) }
 
-func encoded(j *job.Job) *messages.WaitingJob {
-	return &messages.WaitingJob{Id: int64(j.ID), Encoded: job.Encode(j)}
+func encoded(j *job.Job) *messages.UnfinishedJob {
+	return &messages.UnfinishedJob{Id: int64(j.ID), Encoded: job.Encode(j)}
 }
 
 // under is the job with a verdict.
-func under(w *messages.WaitingJob, v *messages.Verdict) *messages.WaitingJob {
+func under(w *messages.UnfinishedJob, v *messages.Verdict) *messages.UnfinishedJob {
 	v.Id, w.Verdict = w.Id, v
 	return w
 }
 
 // urgent is the job with a priority.
-func urgent(priority int, id int64, ops ...string) *messages.WaitingJob {
+func urgent(priority int, id int64, ops ...string) *messages.UnfinishedJob {
 	j := newJob(id, ops...)
 	for i := range j.Ops {
 		j.Ops[i].Priority = priority
@@ -177,9 +177,9 @@ func (b *bench) begun() []uint64 {
 	b.Helper()
 	var requests []uint64
 	for _, m := range b.process.Unread() {
-		a := m.(*messages.OpBegun)
+		a := m.(*messages.BeginOpResult)
 		require.Nil(b, a.Failure)
-		require.False(b, a.Ends)
+		require.False(b, a.Denied)
 		requests = append(requests, a.Request)
 	}
 	return requests
@@ -199,8 +199,8 @@ func told[M any](b *bench, p *kittest.Probe) []M {
 // why is what the scheduler says of a job.
 func (b *bench) why(id int64) string {
 	b.Helper()
-	b.process.Ask(b.scheduler, &messages.AskWhy{Request: 9, Ids: []int64{id}})
-	a := kittest.Expect[*messages.Why](b.process)
+	b.process.Ask(b.scheduler, &messages.ExplainJobs{Request: 9, Ids: []int64{id}})
+	a := kittest.Expect[*messages.ExplainJobsResult](b.process)
 	require.Equal(b, uint64(9), a.Request)
 	require.Len(b, a.Jobs, 1)
 	require.Equal(b, id, a.Jobs[0].Id)

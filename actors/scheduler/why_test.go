@@ -15,10 +15,10 @@ import (
 const order = `{"kind": "order", "position": 1, "pending": 1, "predictive": false}`
 
 func TestWhy(t *testing.T) {
-	first := func(ops ...string) *messages.WaitingJob { return waiting(2, ops...) }
+	first := func(ops ...string) *messages.UnfinishedJob { return waiting(2, ops...) }
 	for name, c := range map[string]struct {
 		slots   int
-		pending *messages.WaitingJob
+		pending *messages.UnfinishedJob
 		want    string
 	}{
 		"there is no slot": {1, first(delay()), `[{"kind": "slots", "slots": 1, "running": 1}, ` + order + `]`},
@@ -71,10 +71,10 @@ func TestWhyOfAJobWhoseDependencyIsNotKnown(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
 		b.populate(nil, all(waiting(2, delay(on(1, "success")))))
 		b.heard(looksUp(1), held(2))
-		b.tell(&messages.JobOutcome{Id: 1, Unknown: true})
+		b.tell(&messages.GetJobOutcomeResult{Id: 1, Unknown: true})
 		b.heard()
 		require.JSONEq(t, `[{"kind": "dependency", "opcode": 0, "job": 1, "statuses": ["success"], "unknown": true}]`, b.why(2))
-		b.tell(&messages.JobOutcome{Id: 1, Status: int32(job.Success)})
+		b.tell(&messages.GetJobOutcomeResult{Id: 1, Status: int32(job.Success)})
 		b.heard(notHeld(2), picks(2))
 	})
 }
@@ -99,8 +99,8 @@ func TestWhyOfOthers(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		require.JSONEq(t, `[]`, b.why(1), "nothing is known yet")
 		b.populate(plain(1), nil)
-		b.process.Ask(b.scheduler, &messages.AskWhy{Request: 3, Ids: []int64{9, 1}})
-		a := kittest.Expect[*messages.Why](b.process)
-		require.EqualExportedValues(t, &messages.Why{Request: 3, Jobs: []*messages.JobWhy{{Id: 9, Reasons: []byte("[]")}, {Id: 1, Reasons: []byte("[]")}}}, a)
+		b.process.Ask(b.scheduler, &messages.ExplainJobs{Request: 3, Ids: []int64{9, 1}})
+		a := kittest.Expect[*messages.ExplainJobsResult](b.process)
+		require.EqualExportedValues(t, &messages.ExplainJobsResult{Request: 3, Jobs: []*messages.JobExplanation{{Id: 9, Reasons: []byte("[]")}, {Id: 1, Reasons: []byte("[]")}}}, a)
 	})
 }

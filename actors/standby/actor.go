@@ -28,10 +28,10 @@ type Tunnels interface {
 
 // What a tunnel tells.
 type (
-	// Carried is the answer to a request.
-	Carried struct{ Frame []byte }
-	// Collapsed: there will be no answer any more.
-	Collapsed struct{}
+	// TunnelAnswer is the answer to a request.
+	TunnelAnswer struct{ Frame []byte }
+	// TunnelClosed: there will be no answer any more.
+	TunnelClosed struct{}
 )
 
 // Tunnel is one connection to the master. Methods do not block.
@@ -55,24 +55,24 @@ func Props(c Config) *actor.Props {
 	incarnation := uint64(0)
 	return c.Env.Props("reception", func() actor.Actor {
 		incarnation++
-		return &reception{config: c, incarnation: incarnation}
+		return &gateway{config: c, incarnation: incarnation}
 	}, kit.Supervise(c.Env.Strategy(kit.Policy{OnGiveUp: kit.Stop})))
 }
 
-type reception struct {
+type gateway struct {
 	config      Config
 	incarnation uint64
 	counter     uint32
 }
 
-func (r *reception) Receive(ctx actor.Context) {
+func (r *gateway) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *conn.Opened:
 		r.counter++
 		config := r.config
 		conn.Spawn(ctx, config.Env, m.Conn, fmt.Sprintf("conn-%d.%d", r.counter, r.incarnation),
 			func() actor.Actor { return &connection{config: config, conn: m.Conn} })
-	case *messages.LogFollows:
+	case *messages.LogLeaderChanged:
 		for _, pid := range ctx.Children() {
 			ctx.Send(pid, m)
 		}
@@ -82,7 +82,7 @@ func (r *reception) Receive(ctx actor.Context) {
 			ctx.Stop(pid)
 		}
 	case *messages.Drain:
-		ctx.Request(ctx.Sender(), &messages.Drained{})
+		ctx.Request(ctx.Sender(), &messages.DrainResult{})
 	default:
 		kit.Unexpected(ctx)
 	}

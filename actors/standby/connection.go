@@ -18,13 +18,13 @@ const ForwardMethod = "LockstepForward"
 
 // connection serves one client, one request at a time.
 type connection struct {
-	config  Config
-	conn    conn.Conn
-	tunnel  Tunnel // nil: it is served here
-	master  string // to which the tunnel leads
-	self    string // the node that it leads from
-	request uint64
-	answers func(actor.Context, *messages.Nodes) // nil: no request at hand
+	config   Config
+	conn     conn.Conn
+	tunnel   Tunnel // nil: it is served here
+	master   string // to which the tunnel leads
+	self     string // the node that it leads from
+	request  uint64
+	onAnswer func(actor.Context, *messages.GetNodesResult) // nil: no request at hand
 }
 
 func (c *connection) Receive(ctx actor.Context) {
@@ -43,19 +43,19 @@ func (c *connection) Receive(ctx actor.Context) {
 		if c.tunnel != nil {
 			c.tunnel.Close()
 		}
-	case *Carried:
+	case *TunnelAnswer:
 		c.conn.Answer(m.Frame)
-	case *Collapsed:
+	case *TunnelClosed:
 		ctx.Stop(ctx.Self())
-	case *messages.LogFollows:
+	case *messages.LogLeaderChanged:
 		// A master that was cut off does not say so: its client must not wait for it.
 		if c.tunnel != nil && m.Leader != c.master {
 			ctx.Stop(ctx.Self())
 		}
-	case *messages.Nodes:
-		if c.answers != nil && m.Request == c.request {
-			answers := c.answers
-			c.answers = nil
+	case *messages.GetNodesResult:
+		if c.onAnswer != nil && m.Request == c.request {
+			answers := c.onAnswer
+			c.onAnswer = nil
 			answers(ctx, m)
 		}
 	default:
@@ -84,17 +84,17 @@ func (c *connection) received(ctx actor.Context, m *conn.Received) {
 	case ForwardMethod:
 		c.ask(ctx, false, c.forward)
 	default:
-		c.ask(ctx, false, c.refer)
+		c.ask(ctx, false, c.answerNotMaster)
 	}
 }
 
-func (c *connection) ask(ctx actor.Context, all bool, answers func(actor.Context, *messages.Nodes)) {
+func (c *connection) ask(ctx actor.Context, all bool, answers func(actor.Context, *messages.GetNodesResult)) {
 	c.request++
-	c.answers = answers
-	ctx.Request(c.config.Nodes, &messages.AskNodes{Request: c.request, All: all})
+	c.onAnswer = answers
+	ctx.Request(c.config.Nodes, &messages.GetNodes{Request: c.request, WithStates: all})
 }
 
-func (c *connection) list(_ actor.Context, n *messages.Nodes) {
+func (c *connection) list(_ actor.Context, n *messages.GetNodesResult) {
 	frame, err := wire.EncodeResult(luxi.NodesOf(n))
 	if err != nil {
 		frame = wire.EncodeError("ProgrammerError", err.Error())
@@ -102,18 +102,18 @@ func (c *connection) list(_ actor.Context, n *messages.Nodes) {
 	c.conn.Answer(frame)
 }
 
-// refer says who is the master: class NotMaster, with a text, its name and address.
-func (c *connection) refer(_ actor.Context, n *messages.Nodes) {
+// answerNotMaster says who is the master: class NotMaster, with a text, its name and address.
+func (c *connection) answerNotMaster(_ actor.Context, n *messages.GetNodesResult) {
 	text := fmt.Sprintf("This node, %s, is not the master of the cluster, and has found no other: a majority of the nodes that vote must reach each other. See lockstep node list", n.Self)
-	if known(n) {
+	if masterKnown(n) {
 		text = fmt.Sprintf("This node, %s, is not the master of the cluster; %s at %s is", n.Self, n.Master, n.MasterAddress)
 	}
 	c.conn.Answer(wire.EncodeError("NotMaster", text, n.Master, n.MasterAddress))
 }
 
-func (c *connection) forward(ctx actor.Context, n *messages.Nodes) {
-	if !known(n) || c.config.Tunnels == nil {
-		c.refer(ctx, n)
+func (c *connection) forward(ctx actor.Context, n *messages.GetNodesResult) {
+	if !masterKnown(n) || c.config.Tunnels == nil {
+		c.answerNotMaster(ctx, n)
 		return
 	}
 	c.tunnel, c.master, c.self = c.config.Tunnels.Open(n.MasterAddress, ctx.Self()), n.Master, n.Self
@@ -124,6 +124,6 @@ func (c *connection) forward(ctx actor.Context, n *messages.Nodes) {
 	c.conn.Answer(frame)
 }
 
-// known: another node is the master. That this one is to be it, and is not yet, is no
+// masterKnown: another node is the master. That this one is to be it, and is not yet, is no
 // answer.
-func known(n *messages.Nodes) bool { return n.Master != "" && n.Master != n.Self }
+func masterKnown(n *messages.GetNodesResult) bool { return n.Master != "" && n.Master != n.Self }

@@ -107,9 +107,9 @@ func (b *bench) request(c *fakeConn, frame string) {
 func call(method string) string { return `{"method": "` + method + `", "args": []}` }
 
 // tell answers what the replicator is asked, and returns what it was.
-func (b *bench) tell(n *messages.Nodes) *messages.AskNodes {
+func (b *bench) tell(n *messages.GetNodesResult) *messages.GetNodes {
 	b.Helper()
-	m, from := kittest.ExpectFrom[*messages.AskNodes](b.nodes)
+	m, from := kittest.ExpectFrom[*messages.GetNodes](b.nodes)
 	n.Request = m.Request
 	b.nodes.Ask(from, n)
 	b.Settle()
@@ -122,8 +122,8 @@ func (c *fakeConn) last(t *testing.T) string {
 	return c.answers[len(c.answers)-1]
 }
 
-func cluster(master string) *messages.Nodes {
-	n := &messages.Nodes{Self: "n1", Master: master, Members: []*messages.Member{{Name: "n1", Address: "10.0.0.1:1"}, {Name: "n2", Address: "10.0.0.2:1", Voter: true}}}
+func cluster(master string) *messages.GetNodesResult {
+	n := &messages.GetNodesResult{Self: "n1", Master: master, Members: []*messages.Member{{Name: "n1", Address: "10.0.0.1:1"}, {Name: "n2", Address: "10.0.0.2:1", Voter: true}}}
 	if master != "" {
 		n.MasterAddress = "10.0.0." + master[1:] + ":1"
 	}
@@ -134,7 +134,7 @@ func TestAClientIsToldWhoTheMasterIs(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c := b.connect()
 		b.request(c, call("QueryJobs"))
-		require.False(t, b.tell(cluster("n2")).All)
+		require.False(t, b.tell(cluster("n2")).WithStates)
 		require.JSONEq(t, `{"success": false, "result": ["NotMaster", ["This node, n1, is not the master of the cluster; n2 at 10.0.0.2:1 is", "n2", "10.0.0.2:1"]]}`, c.last(t))
 		b.request(c, call("SubmitJob"))
 		b.tell(cluster(""))
@@ -153,7 +153,7 @@ func TestTheNodesAreListedOnEveryNode(t *testing.T) {
 		b.request(c, call(luxi.NodesMethod))
 		n := cluster("n2")
 		n.States = []*messages.NodeState{{Name: "n1", Answers: true, Applied: 5, Voting: true}, {Name: "n2", Answers: true, Applied: 9, Voting: true}}
-		require.True(t, b.tell(n).All)
+		require.True(t, b.tell(n).WithStates)
 		require.JSONEq(t, `{"success": true, "result": {"self": "n1", "master": "n2", "master_address": "10.0.0.2:1", "nodes": [
 			{"name": "n1", "address": "10.0.0.1:1", "voter": false, "master": false, "answers": true, "applied": 5, "behind": 4, "error": "", "joining": true},
 			{"name": "n2", "address": "10.0.0.2:1", "voter": true, "master": true, "answers": true, "applied": 9, "behind": 0, "error": "", "joining": false}]}}`, c.last(t))
@@ -166,7 +166,7 @@ func TestANodeThatNobodyHasReachedIsJoining(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c := b.connect()
 		b.request(c, call(luxi.NodesMethod))
-		b.tell(&messages.Nodes{Self: "n3"})
+		b.tell(&messages.GetNodesResult{Self: "n3"})
 		require.JSONEq(t, `{"success": true, "result": {"self": "n3", "master": "", "master_address": "", "nodes": [
 			{"name": "n3", "address": "", "voter": false, "master": false, "answers": true, "applied": 0, "behind": 0, "error": "", "joining": true}]}}`, c.last(t))
 	})
@@ -212,18 +212,18 @@ func TestATunnelAnswersAndEnds(t *testing.T) {
 		}
 		c := carried()
 		b.request(c, call("QueryJobs"))
-		b.Send(b.tunnels.to[0], &standby.Carried{Frame: []byte("jobs")})
+		b.Send(b.tunnels.to[0], &standby.TunnelAnswer{Frame: []byte("jobs")})
 		b.Settle()
 		require.Equal(t, "jobs", c.last(t))
-		b.Send(b.tunnels.to[0], &standby.Collapsed{})
+		b.Send(b.tunnels.to[0], &standby.TunnelClosed{})
 		b.Settle()
 		require.Equal(t, 1, c.closed)
 
 		here, still := b.connect(), carried()
-		b.Send(b.reception, &messages.LogFollows{Leader: "n2"})
+		b.Send(b.reception, &messages.LogLeaderChanged{Leader: "n2"})
 		b.Settle()
 		require.Zero(t, still.closed, "it is the one it was carried to")
-		b.Send(b.reception, &messages.LogFollows{})
+		b.Send(b.reception, &messages.LogLeaderChanged{})
 		b.Settle()
 		require.Equal(t, 1, still.closed)
 		require.Zero(t, here.closed)
@@ -283,7 +283,7 @@ func TestAnAnswerThatIsNotAskedFor(t *testing.T) {
 		c := b.connect()
 		b.Send(c.to, cluster("n2"))
 		b.request(c, call("QueryJobs"))
-		_, from := kittest.ExpectFrom[*messages.AskNodes](b.nodes)
+		_, from := kittest.ExpectFrom[*messages.GetNodes](b.nodes)
 		other := cluster("n2")
 		other.Request = 9
 		b.nodes.Ask(from, other)
@@ -304,6 +304,6 @@ func TestAConnectionThatCrashesIsClosed(t *testing.T) {
 		require.Len(t, other.answers, 1)
 		client := b.Probe("client")
 		client.Ask(b.reception, &messages.Drain{})
-		kittest.Expect[*messages.Drained](client)
+		kittest.Expect[*messages.DrainResult](client)
 	})
 }

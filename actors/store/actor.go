@@ -2,7 +2,7 @@
 //
 // It owns every file below the data directory that the daemon writes, and the
 // writer actors that do the blocking calls. It may be asked to write, read,
-// remove and quarantine files and to scan the queue (messages.StoreRequest).
+// remove and quarantine files and to scan the queue (messages.AccessStore).
 // It tells nobody anything but the answers, which leave only when the disk has
 // what they say. Nothing survives its crash: a new incarnation drops what was
 // asked of the former one, and those who asked send again (see Client).
@@ -46,37 +46,37 @@ type Config struct {
 
 // Props makes the store. Its incarnations are numbered from 1.
 func Props(c Config) *actor.Props {
-	epoch := uint64(0)
+	incarnation := uint64(0)
 	return c.Env.Props("store", func() actor.Actor {
-		epoch++
-		return &store{config: c, epoch: epoch}
+		incarnation++
+		return &store{config: c, incarnation: incarnation}
 	}, kit.Supervise(c.Env.Strategy(kit.Policy{OnGiveUp: kit.Escalate})))
 }
 
 type store struct {
-	config   Config
-	epoch    uint64
-	lanes    lanes
-	syncs    dirSyncs
-	batches  map[*batch]struct{} // unanswered
-	given    []string            // names chosen in the quarantine
-	scans    []*scanning         // behind unanswered batches
-	draining *actor.PID
+	config        Config
+	incarnation   uint64
+	queues        pathQueues
+	syncs         dirSyncs
+	batches       map[*batch]struct{} // unanswered
+	reservedNames []string            // names chosen in the quarantine
+	scans         []*queueScan        // behind unanswered batches
+	draining      *actor.PID
 }
 
 func (s *store) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		s.start(ctx)
-	case *messages.AskStore:
-		ctx.Respond(&messages.StoreStarted{Epoch: s.epoch})
-	case *messages.StoreRequest:
+	case *messages.AnnounceStore:
+		ctx.Respond(&messages.StoreStarted{Incarnation: s.incarnation})
+	case *messages.AccessStore:
 		s.request(ctx, m)
-	case *messages.WriterDone:
+	case *messages.RunDiskTaskResult:
 		s.writerDone(ctx, m)
 	case *messages.Drain:
 		s.draining = ctx.Sender()
-		s.tellDrained(ctx)
+		s.sendDrained(ctx)
 	default:
 		kit.Unexpected(ctx)
 	}
@@ -84,41 +84,41 @@ func (s *store) Receive(ctx actor.Context) {
 
 func (s *store) start(ctx actor.Context) {
 	s.syncs.init()
-	s.lanes.init(s.epoch)
+	s.queues.init(s.incarnation)
 	s.batches = map[*batch]struct{}{}
 	props := s.config.Env.Props("writer", func() actor.Actor { return &writer{files: s.config.Files} })
 	for i := range s.config.Writers {
-		pid, err := ctx.SpawnNamed(props, fmt.Sprintf("writer-%d.%d", i, s.epoch))
+		pid, err := ctx.SpawnNamed(props, fmt.Sprintf("writer-%d.%d", i, s.incarnation))
 		if err != nil {
 			panic(fmt.Errorf("spawn writer: %w", err))
 		}
-		s.lanes.addWriter(pid)
+		s.queues.addWriter(pid)
 	}
 	for _, pid := range s.config.Clients {
-		ctx.Send(pid, &messages.StoreStarted{Epoch: s.epoch})
+		ctx.Send(pid, &messages.StoreStarted{Incarnation: s.incarnation})
 	}
 }
 
-func (s *store) request(ctx actor.Context, m *messages.StoreRequest) {
-	if m.Epoch != s.epoch {
+func (s *store) request(ctx actor.Context, m *messages.AccessStore) {
+	if m.Incarnation != s.incarnation {
 		return
 	}
 	switch what := m.What.(type) {
-	case *messages.StoreRequest_Write:
+	case *messages.AccessStore_Write:
 		s.write(ctx, m.Request, what.Write)
-	case *messages.StoreRequest_Remove:
+	case *messages.AccessStore_Remove:
 		s.remove(ctx, m.Request, what.Remove)
-	case *messages.StoreRequest_Read:
+	case *messages.AccessStore_Read:
 		s.read(ctx, m.Request, what.Read)
-	case *messages.StoreRequest_Quarantine:
+	case *messages.AccessStore_Quarantine:
 		s.quarantine(ctx, m.Request, what.Quarantine)
-	case *messages.StoreRequest_Scan:
+	case *messages.AccessStore_Scan:
 		s.scan(ctx, m.Request)
-	case *messages.StoreRequest_Move:
+	case *messages.AccessStore_Move:
 		s.move(ctx, m.Request, what.Move)
-	case *messages.StoreRequest_List:
+	case *messages.AccessStore_List:
 		s.list(ctx, m.Request, what.List)
-	case *messages.StoreRequest_Append:
+	case *messages.AccessStore_Append:
 		s.append(ctx, m.Request, what.Append)
 	default:
 		panic(fmt.Sprintf("store request without a content from %v", ctx.Sender()))
@@ -126,14 +126,14 @@ func (s *store) request(ctx actor.Context, m *messages.StoreRequest) {
 }
 
 // do hands a step to a writer, after those for the same file.
-func (s *store) do(ctx actor.Context, path string, task *messages.WriterTask, done func(actor.Context, *messages.WriterDone)) {
-	s.lanes.add(path, task, done)
+func (s *store) do(ctx actor.Context, path string, task *messages.RunDiskTask, done func(actor.Context, *messages.RunDiskTaskResult)) {
+	s.queues.add(path, task, done)
 	s.dispatch(ctx)
 }
 
 func (s *store) dispatch(ctx actor.Context) {
 	for {
-		pid, task := s.lanes.next()
+		pid, task := s.queues.next()
 		if task == nil {
 			return
 		}
@@ -141,15 +141,15 @@ func (s *store) dispatch(ctx actor.Context) {
 	}
 }
 
-func (s *store) writerDone(ctx actor.Context, m *messages.WriterDone) {
-	if m.Epoch != s.epoch {
+func (s *store) writerDone(ctx actor.Context, m *messages.RunDiskTaskResult) {
+	if m.Incarnation != s.incarnation {
 		return // a writer of a former incarnation: nobody waits for it here
 	}
-	finished := s.lanes.done(m.Task)
+	finished := s.queues.done(m.Task)
 	finished.done(ctx, m)
-	s.lanes.leave(finished)
+	s.queues.finish(finished)
 	s.dispatch(ctx)
-	s.tellDrained(ctx)
+	s.sendDrained(ctx)
 }
 
 // syncDir makes a directory's renames durable, once for all who ask meanwhile.
@@ -160,8 +160,8 @@ func (s *store) syncDir(ctx actor.Context, dir string, done func(actor.Context, 
 }
 
 func (s *store) runSync(ctx actor.Context, dir string) {
-	task := &messages.WriterTask{What: &messages.WriterTask_SyncDir{SyncDir: &messages.SyncDir{Op: "sync-dir", Dir: dir}}}
-	s.do(ctx, dir+"/", task, func(ctx actor.Context, m *messages.WriterDone) {
+	task := &messages.RunDiskTask{What: &messages.RunDiskTask_SyncDir{SyncDir: &messages.SyncDir{Op: "sync-dir", Dir: dir}}}
+	s.do(ctx, dir+"/", task, func(ctx actor.Context, m *messages.RunDiskTaskResult) {
 		served, again := s.syncs.finished(dir)
 		for _, done := range served {
 			done(ctx, m.Failure)
@@ -172,9 +172,9 @@ func (s *store) runSync(ctx actor.Context, dir string) {
 	})
 }
 
-func (s *store) tellDrained(ctx actor.Context) {
-	if s.draining != nil && s.lanes.idle() {
-		ctx.Request(s.draining, &messages.Drained{})
+func (s *store) sendDrained(ctx actor.Context) {
+	if s.draining != nil && s.queues.idle() {
+		ctx.Request(s.draining, &messages.DrainResult{})
 		s.draining = nil
 	}
 }

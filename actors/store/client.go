@@ -14,16 +14,16 @@ import (
 // A Client belongs to one incarnation of its actor; the actor passes each
 // message to Handle first.
 type Client struct {
-	store  *actor.PID
-	epoch  uint64 // of the store, 0 = not known yet
-	last   uint64
-	open   map[uint64]*call
-	opened []uint64 // request numbers in the order they were made; answered ones are skipped
+	store       *actor.PID
+	incarnation uint64 // of the store, 0 = not known yet
+	last        uint64
+	open        map[uint64]*call
+	opened      []uint64 // request numbers in the order they were made; answered ones are skipped
 }
 
 type call struct {
-	request *messages.StoreRequest
-	done    func(actor.Context, *messages.StoreAnswer)
+	request *messages.AccessStore
+	done    func(actor.Context, *messages.AccessStoreResult)
 	// covers are earlier writes that were not sent again, for this one replaces the
 	// same files.
 	covers []*call
@@ -35,61 +35,61 @@ func NewClient(store *actor.PID, incarnation uint32) *Client {
 	return &Client{store: store, last: uint64(incarnation) << 32, open: map[uint64]*call{}}
 }
 
-// Hello asks the store to say who it is; requests are held until it does.
-func (c *Client) Hello(ctx actor.Context) { ctx.Request(c.store, &messages.AskStore{}) }
+// Connect asks the store to say who it is; requests are held until it does.
+func (c *Client) Connect(ctx actor.Context) { ctx.Request(c.store, &messages.AnnounceStore{}) }
 
 // Write replaces files.
-func (c *Client) Write(ctx actor.Context, m *messages.WriteFiles, done func(actor.Context, *messages.FilesDone)) {
-	c.ask(ctx, &messages.StoreRequest{What: &messages.StoreRequest_Write{Write: m}},
-		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetFiles()) })
+func (c *Client) Write(ctx actor.Context, m *messages.WriteFiles, done func(actor.Context, *messages.ChangeFilesResult)) {
+	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_Write{Write: m}},
+		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetFiles()) })
 }
 
 // Append adds to the end of a file. After a restart of the store it may be there
 // twice.
-func (c *Client) Append(ctx actor.Context, m *messages.AppendFile, done func(actor.Context, *messages.FilesDone)) {
-	c.ask(ctx, &messages.StoreRequest{What: &messages.StoreRequest_Append{Append: m}},
-		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetFiles()) })
+func (c *Client) Append(ctx actor.Context, m *messages.AppendFile, done func(actor.Context, *messages.ChangeFilesResult)) {
+	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_Append{Append: m}},
+		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetFiles()) })
 }
 
 // Remove removes files, durably.
-func (c *Client) Remove(ctx actor.Context, m *messages.RemoveFiles, done func(actor.Context, *messages.FilesDone)) {
-	c.ask(ctx, &messages.StoreRequest{What: &messages.StoreRequest_Remove{Remove: m}},
-		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetFiles()) })
+func (c *Client) Remove(ctx actor.Context, m *messages.RemoveFiles, done func(actor.Context, *messages.ChangeFilesResult)) {
+	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_Remove{Remove: m}},
+		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetFiles()) })
 }
 
 // Read reads a file.
-func (c *Client) Read(ctx actor.Context, op, path string, done func(actor.Context, *messages.FileRead)) {
-	c.ask(ctx, &messages.StoreRequest{What: &messages.StoreRequest_Read{Read: &messages.ReadFile{Op: op, Path: path}}},
-		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetRead()) })
+func (c *Client) Read(ctx actor.Context, op, path string, done func(actor.Context, *messages.ReadFileResult)) {
+	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_Read{Read: &messages.ReadFile{Op: op, Path: path}}},
+		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetRead()) })
 }
 
 // Quarantine moves a file out of the way.
-func (c *Client) Quarantine(ctx actor.Context, path string, done func(actor.Context, *messages.Quarantined)) {
-	c.ask(ctx, &messages.StoreRequest{What: &messages.StoreRequest_Quarantine{Quarantine: &messages.Quarantine{Path: path}}},
-		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetQuarantined()) })
+func (c *Client) Quarantine(ctx actor.Context, path string, done func(actor.Context, *messages.QuarantineFileResult)) {
+	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_Quarantine{Quarantine: &messages.QuarantineFile{Path: path}}},
+		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetQuarantine()) })
 }
 
 // Move renames files, durably.
-func (c *Client) Move(ctx actor.Context, m *messages.MoveFiles, done func(actor.Context, *messages.FilesDone)) {
-	c.ask(ctx, &messages.StoreRequest{What: &messages.StoreRequest_Move{Move: m}},
-		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetFiles()) })
+func (c *Client) Move(ctx actor.Context, m *messages.MoveFiles, done func(actor.Context, *messages.ChangeFilesResult)) {
+	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_Move{Move: m}},
+		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetFiles()) })
 }
 
 // List lists a directory; an absent one is empty.
-func (c *Client) List(ctx actor.Context, op, dir string, done func(actor.Context, *messages.DirListed)) {
-	c.ask(ctx, &messages.StoreRequest{What: &messages.StoreRequest_List{List: &messages.ListDir{Op: op, Dir: dir}}},
-		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetListed()) })
+func (c *Client) List(ctx actor.Context, op, dir string, done func(actor.Context, *messages.ListDirResult)) {
+	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_List{List: &messages.ListDir{Op: op, Dir: dir}}},
+		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetList()) })
 }
 
 // Scan reads the whole queue.
-func (c *Client) Scan(ctx actor.Context, done func(actor.Context, *messages.QueueScanned)) {
-	c.ask(ctx, &messages.StoreRequest{What: &messages.StoreRequest_Scan{Scan: &messages.ScanQueue{}}},
-		func(ctx actor.Context, a *messages.StoreAnswer) { done(ctx, a.GetScanned()) })
+func (c *Client) Scan(ctx actor.Context, done func(actor.Context, *messages.ScanQueueResult)) {
+	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_Scan{Scan: &messages.ScanQueue{}}},
+		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetScan()) })
 }
 
-// Epoch is that of the store's incarnation. What is asked in one epoch and answered in
+// StoreIncarnation is that of the store's incarnation. What is asked in one epoch and answered in
 // another was sent twice: the store may have done it before it crashed, too.
-func (c *Client) Epoch() uint64 { return c.epoch }
+func (c *Client) StoreIncarnation() uint64 { return c.incarnation }
 
 // Idle reports whether nothing is waiting for an answer.
 func (c *Client) Idle() bool { return len(c.open) == 0 }
@@ -98,8 +98,8 @@ func (c *Client) Idle() bool { return len(c.open) == 0 }
 func (c *Client) Handle(ctx actor.Context) bool {
 	switch m := ctx.Message().(type) {
 	case *messages.StoreStarted:
-		c.storeStarted(ctx, m.Epoch)
-	case *messages.StoreAnswer:
+		c.storeStarted(ctx, m.Incarnation)
+	case *messages.AccessStoreResult:
 		if call, known := c.open[m.Request]; known {
 			delete(c.open, m.Request)
 			for _, earlier := range call.covers {
@@ -114,7 +114,7 @@ func (c *Client) Handle(ctx actor.Context) bool {
 	return true
 }
 
-func (c *Client) ask(ctx actor.Context, r *messages.StoreRequest, done func(actor.Context, *messages.StoreAnswer)) {
+func (c *Client) ask(ctx actor.Context, r *messages.AccessStore, done func(actor.Context, *messages.AccessStoreResult)) {
 	c.last++
 	r.Request = c.last
 	c.open[r.Request] = &call{request: r, done: done}
@@ -125,11 +125,11 @@ func (c *Client) ask(ctx actor.Context, r *messages.StoreRequest, done func(acto
 	c.send(ctx, r)
 }
 
-func (c *Client) storeStarted(ctx actor.Context, epoch uint64) {
-	if epoch <= c.epoch {
+func (c *Client) storeStarted(ctx actor.Context, incarnation uint64) {
+	if incarnation <= c.incarnation {
 		return
 	}
-	c.epoch = epoch
+	c.incarnation = incarnation
 	calls := make([]*call, 0, len(c.open))
 	for _, n := range c.opened {
 		if call := c.open[n]; call != nil {
@@ -151,7 +151,7 @@ func (c *Client) storeStarted(ctx actor.Context, epoch uint64) {
 // one again would take the files back, and a crash could leave them so.
 func (c *call) coveredBy(later []*call) *call {
 	mine := c.request.GetWrite()
-	if mine == nil || len(mine.Files) == 0 || mine.Then != nil {
+	if mine == nil || len(mine.Files) == 0 || mine.CommitRecord != nil {
 		return nil
 	}
 	for _, other := range slices.Backward(later) {
@@ -167,20 +167,20 @@ func (c *call) coveredBy(later []*call) *call {
 }
 
 // part is of an answer to a write what concerns the files of this one.
-func (c *call) part(m *messages.StoreAnswer) *messages.StoreAnswer {
-	done := &messages.FilesDone{}
+func (c *call) part(m *messages.AccessStoreResult) *messages.AccessStoreResult {
+	done := &messages.ChangeFilesResult{}
 	for _, f := range m.GetFiles().GetFailures() {
 		if writes(c.request.GetWrite(), f.Path) {
 			done.Failures = append(done.Failures, f)
 		}
 	}
-	return &messages.StoreAnswer{Request: c.request.Request, What: &messages.StoreAnswer_Files{Files: done}}
+	return &messages.AccessStoreResult{Request: c.request.Request, What: &messages.AccessStoreResult_Files{Files: done}}
 }
 
 // send copies the request's envelope: one that was sent is never changed.
-func (c *Client) send(ctx actor.Context, r *messages.StoreRequest) {
-	if c.epoch != 0 {
-		ctx.Request(c.store, &messages.StoreRequest{Epoch: c.epoch, Request: r.Request, What: r.What})
+func (c *Client) send(ctx actor.Context, r *messages.AccessStore) {
+	if c.incarnation != 0 {
+		ctx.Request(c.store, &messages.AccessStore{Incarnation: c.incarnation, Request: r.Request, What: r.What})
 	}
 }
 

@@ -59,14 +59,14 @@ func (s *shop) do(f do) {
 
 func (s *shop) read(path string) {
 	s.do(func(ctx actor.Context, c *store.Client) {
-		c.Read(ctx, "test", path, func(_ actor.Context, m *messages.FileRead) {
+		c.Read(ctx, "test", path, func(_ actor.Context, m *messages.ReadFileResult) {
 			s.answers = append(s.answers, path+"="+string(m.Content))
 		})
 	})
 }
 
 func (s *shop) started(epoch uint64) {
-	s.Send(s.customer, &messages.StoreStarted{Epoch: epoch})
+	s.Send(s.customer, &messages.StoreStarted{Incarnation: epoch})
 	s.Settle()
 }
 
@@ -74,8 +74,8 @@ func (s *shop) started(epoch uint64) {
 // the numbers of the requests, all of that epoch.
 func (s *shop) asked(t *testing.T, epoch uint64) (paths []string, numbers []uint64) {
 	for _, m := range s.store.Unread() {
-		r := m.(*messages.StoreRequest)
-		require.Equal(t, epoch, r.Epoch)
+		r := m.(*messages.AccessStore)
+		require.Equal(t, epoch, r.Incarnation)
 		paths = append(paths, r.GetRead().Path)
 		numbers = append(numbers, r.Request)
 	}
@@ -83,8 +83,8 @@ func (s *shop) asked(t *testing.T, epoch uint64) (paths []string, numbers []uint
 }
 
 func (s *shop) answer(number uint64, content string) {
-	s.Send(s.customer, &messages.StoreAnswer{Request: number,
-		What: &messages.StoreAnswer_Read{Read: &messages.FileRead{Content: []byte(content)}}})
+	s.Send(s.customer, &messages.AccessStoreResult{Request: number,
+		What: &messages.AccessStoreResult_Read{Read: &messages.ReadFileResult{Content: []byte(content)}}})
 	s.Settle()
 }
 
@@ -96,8 +96,8 @@ func (s *shop) idle() (idle bool) {
 func TestClientHoldsRequestsUntilTheStoreIsKnown(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		s := newShop(e, 1)
-		s.do(func(ctx actor.Context, c *store.Client) { c.Hello(ctx) })
-		kittest.Expect[*messages.AskStore](s.store)
+		s.do(func(ctx actor.Context, c *store.Client) { c.Connect(ctx) })
+		kittest.Expect[*messages.AnnounceStore](s.store)
 		s.read("a")
 		s.read("b")
 		s.store.Quiet()
@@ -145,7 +145,7 @@ func (s *shop) write(durable bool, paths ...string) {
 		m.Files = append(m.Files, &messages.FileWrite{Path: path})
 	}
 	s.do(func(ctx actor.Context, c *store.Client) {
-		c.Write(ctx, m, func(_ actor.Context, done *messages.FilesDone) {
+		c.Write(ctx, m, func(_ actor.Context, done *messages.ChangeFilesResult) {
 			answer := strings.Join(paths, " ")
 			for _, f := range done.Failures {
 				answer += " !" + f.Path
@@ -171,7 +171,7 @@ func TestClientDoesNotTakeFilesBack(t *testing.T) {
 			s.started(2 + epoch)
 			var sent []string
 			for _, m := range s.store.Unread() {
-				r := m.(*messages.StoreRequest)
+				r := m.(*messages.AccessStore)
 				var paths []string
 				for _, f := range r.GetWrite().Files {
 					paths = append(paths, f.Path)
@@ -180,7 +180,7 @@ func TestClientDoesNotTakeFilesBack(t *testing.T) {
 			}
 			require.Equal(t, []string{"2: b c", "4: a b", "5: c"}, sent)
 		}
-		s.Send(s.customer, &messages.StoreAnswer{Request: 1<<32 + 4, What: &messages.StoreAnswer_Files{Files: &messages.FilesDone{
+		s.Send(s.customer, &messages.AccessStoreResult{Request: 1<<32 + 4, What: &messages.AccessStoreResult_Files{Files: &messages.ChangeFilesResult{
 			Failures: []*messages.FileFailure{{Path: "b"}}}}})
 		s.Settle()
 		require.Equal(t, []string{"a", "a", "a b !b"}, s.answers)

@@ -112,7 +112,7 @@ func TestNothingIsSyncedForFailures(t *testing.T) {
 func TestTheCommitRecordComesLast(t *testing.T) {
 	record := func() *messages.WriteFiles {
 		m := write(true, "queue/job-1", "one", "queue/job-2", "two")
-		m.Then = &messages.FileWrite{Op: "serial", Path: "queue/serial", Content: []byte("2\n")}
+		m.CommitRecord = &messages.FileWrite{Op: "serial", Path: "queue/serial", Content: []byte("2\n")}
 		return m
 	}
 	onBench(t, map[string]string{"queue/serial": "0\n"}, func(t *testing.T, b *bench) {

@@ -41,10 +41,10 @@ func TestAMoveThatFailsNamesTheOldPath(t *testing.T) {
 // been moved.
 func TestMoveTwice(t *testing.T) {
 	onBench(t, map[string]string{"queue/job-1": "a"}, func(t *testing.T, b *bench) {
-		b.Bombs.Arm(kittest.Place{Actor: "above-store/store", Message: "*messages.WriterDone"}, 1, kittest.Before)
+		b.Panics.Arm(kittest.DeliveryKind{Actor: "above-store/store", Message: "*messages.RunDiskTaskResult"}, 1, kittest.Before)
 		b.request(1, move("job-1"))
 		b.Advance(kittest.Backoff)
-		b.epoch = kittest.Expect[*messages.StoreStarted](b.asker).Epoch
+		b.epoch = kittest.Expect[*messages.StoreStarted](b.asker).Incarnation
 		b.quiet()
 		require.Equal(t, "a", b.disk.Content("queue/archive/0/job-1"))
 		b.request(1, move("job-1"))
@@ -57,7 +57,7 @@ func TestList(t *testing.T) {
 	onBench(t, map[string]string{"queue/archive/3/job-1": "a"}, func(t *testing.T, b *bench) {
 		for dir, want := range map[string][]string{"queue/archive": {"3"}, "queue/archive/3": {"job-1"}, "queue/absent": nil} {
 			b.request(1, &messages.ListDir{Op: "test", Dir: dir})
-			require.Equal(t, want, b.answer(1).GetListed().Names)
+			require.Equal(t, want, b.answer(1).GetList().Names)
 		}
 	})
 }

@@ -11,11 +11,11 @@ import (
 func TestQuarantine(t *testing.T) {
 	onBench(t, map[string]string{"queue/job-1": "bad"}, func(t *testing.T, b *bench) {
 		sync := b.disk.Block("sync")
-		b.request(1, &messages.Quarantine{Path: "queue/job-1"})
+		b.request(1, &messages.QuarantineFile{Path: "queue/job-1"})
 		sync.Entered()
 		b.quiet()
 		sync.Release()
-		require.Equal(t, "queue/quarantine/job-1", b.answer(1).GetQuarantined().Path)
+		require.Equal(t, "queue/quarantine/job-1", b.answer(1).GetQuarantine().Path)
 		require.Equal(t, []string{"queue/quarantine/job-1"}, b.disk.Names())
 		require.Equal(t, []string{"sync sync-dir queue/quarantine", "sync sync-dir queue"}, b.disk.Calls("sync"))
 	})
@@ -26,8 +26,8 @@ func TestQuarantineNeverOverwrites(t *testing.T) {
 		"queue/job-1": "new", "queue/quarantine/job-1": "first", "queue/quarantine/job-1.1": "second",
 	}
 	onBench(t, files, func(t *testing.T, b *bench) {
-		b.request(1, &messages.Quarantine{Path: "queue/job-1"})
-		require.Equal(t, "queue/quarantine/job-1.2", b.answer(1).GetQuarantined().Path)
+		b.request(1, &messages.QuarantineFile{Path: "queue/job-1"})
+		require.Equal(t, "queue/quarantine/job-1.2", b.answer(1).GetQuarantine().Path)
 		require.Equal(t, "first", b.disk.Content("queue/quarantine/job-1"))
 		require.Equal(t, "second", b.disk.Content("queue/quarantine/job-1.1"))
 		require.Equal(t, "new", b.disk.Content("queue/quarantine/job-1.2"))
@@ -39,8 +39,8 @@ func TestQuarantineOfTwoFilesOfOneName(t *testing.T) {
 	files := map[string]string{"queue/job-1": "live", "queue/archive/0/job-1": "archived"}
 	onBench(t, files, func(t *testing.T, b *bench) {
 		listing := b.disk.Block("list quarantine")
-		b.request(1, &messages.Quarantine{Path: "queue/job-1"})
-		b.request(2, &messages.Quarantine{Path: "queue/archive/0/job-1"})
+		b.request(1, &messages.QuarantineFile{Path: "queue/job-1"})
+		b.request(2, &messages.QuarantineFile{Path: "queue/archive/0/job-1"})
 		listing.Entered()
 		b.Settle()
 		listing.Release()
@@ -59,7 +59,7 @@ func TestQuarantineOfTwoFilesOfOneName(t *testing.T) {
 func TestQuarantineKeepsItsPlaceInTheOrder(t *testing.T) {
 	onBench(t, map[string]string{"queue/job-1": "bad"}, func(t *testing.T, b *bench) {
 		listing := b.disk.Block("list quarantine")
-		b.request(1, &messages.Quarantine{Path: "queue/job-1"})
+		b.request(1, &messages.QuarantineFile{Path: "queue/job-1"})
 		listing.Entered()
 		b.request(2, write(true, "queue/job-1", "good"))
 		b.Settle()
@@ -75,14 +75,14 @@ func TestQuarantineFailures(t *testing.T) {
 	for _, call := range []string{"list quarantine", "rename quarantine", "sync"} {
 		onBench(t, map[string]string{"queue/job-1": "bad"}, func(t *testing.T, b *bench) {
 			b.disk.Fail(call, 1)
-			b.request(1, &messages.Quarantine{Path: "queue/job-1"})
-			require.Contains(t, b.answer(1).GetQuarantined().Failure.GetText(), "the disk says no")
+			b.request(1, &messages.QuarantineFile{Path: "queue/job-1"})
+			require.Contains(t, b.answer(1).GetQuarantine().Failure.GetText(), "the disk says no")
 			b.request(2, write(true, "queue/job-1", "good")) // the path is not stuck
 			require.Empty(t, failed(b.answer(2)))
 		})
 	}
 	onBench(t, nil, func(t *testing.T, b *bench) {
-		b.request(1, &messages.Quarantine{Path: "queue/job-1"})
-		require.NotNil(t, b.answer(1).GetQuarantined().Failure)
+		b.request(1, &messages.QuarantineFile{Path: "queue/job-1"})
+		require.NotNil(t, b.answer(1).GetQuarantine().Failure)
 	})
 }

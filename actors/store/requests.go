@@ -16,25 +16,25 @@ import (
 // them durable, their directories are synced before the answer.
 func (s *store) write(ctx actor.Context, request uint64, m *messages.WriteFiles) {
 	b := s.newBatch(ctx, request, len(m.Files), m.Durable)
-	b.then = m.Then
+	b.then = m.CommitRecord
 	for _, f := range m.Files {
-		task := &messages.WriterTask{What: &messages.WriterTask_Replace{Replace: f}}
-		s.do(ctx, f.Path, task, func(ctx actor.Context, d *messages.WriterDone) { b.stepDone(ctx, f.Path, d) })
+		task := &messages.RunDiskTask{What: &messages.RunDiskTask_Replace{Replace: f}}
+		s.do(ctx, f.Path, task, func(ctx actor.Context, d *messages.RunDiskTaskResult) { b.stepDone(ctx, f.Path, d) })
 	}
 	b.finishIfEmpty(ctx)
 }
 
 func (s *store) append(ctx actor.Context, request uint64, m *messages.AppendFile) {
 	b := s.newBatch(ctx, request, 1, false)
-	task := &messages.WriterTask{What: &messages.WriterTask_Append{Append: m}}
-	s.do(ctx, m.Path, task, func(ctx actor.Context, d *messages.WriterDone) { b.stepDone(ctx, m.Path, d) })
+	task := &messages.RunDiskTask{What: &messages.RunDiskTask_Append{Append: m}}
+	s.do(ctx, m.Path, task, func(ctx actor.Context, d *messages.RunDiskTaskResult) { b.stepDone(ctx, m.Path, d) })
 }
 
 func (s *store) remove(ctx actor.Context, request uint64, m *messages.RemoveFiles) {
 	b := s.newBatch(ctx, request, len(m.Paths), true)
 	for _, p := range m.Paths {
-		task := &messages.WriterTask{What: &messages.WriterTask_Remove{Remove: &messages.RemoveFile{Op: m.Op, Path: p}}}
-		s.do(ctx, p, task, func(ctx actor.Context, d *messages.WriterDone) { b.stepDone(ctx, p, d) })
+		task := &messages.RunDiskTask{What: &messages.RunDiskTask_Remove{Remove: &messages.RemoveFile{Op: m.Op, Path: p}}}
+		s.do(ctx, p, task, func(ctx actor.Context, d *messages.RunDiskTaskResult) { b.stepDone(ctx, p, d) })
 	}
 	b.finishIfEmpty(ctx)
 }
@@ -44,10 +44,10 @@ func (s *store) remove(ctx actor.Context, request uint64, m *messages.RemoveFile
 func (s *store) move(ctx actor.Context, request uint64, m *messages.MoveFiles) {
 	b := s.newBatch(ctx, request, len(m.Files), true)
 	for _, f := range m.Files {
-		task := &messages.WriterTask{What: &messages.WriterTask_Move{Move: f}}
-		s.do(ctx, f.From, task, func(ctx actor.Context, d *messages.WriterDone) {
+		task := &messages.RunDiskTask{What: &messages.RunDiskTask_Move{Move: f}}
+		s.do(ctx, f.From, task, func(ctx actor.Context, d *messages.RunDiskTaskResult) {
 			if d.Failure == nil {
-				b.alsoSync(f.From, f.To)
+				b.syncWith(f.From, f.To)
 			}
 			b.stepDone(ctx, f.From, d)
 		})
@@ -57,54 +57,54 @@ func (s *store) move(ctx actor.Context, request uint64, m *messages.MoveFiles) {
 
 func (s *store) list(ctx actor.Context, request uint64, m *messages.ListDir) {
 	sender := ctx.Sender()
-	task := &messages.WriterTask{What: &messages.WriterTask_List{List: m}}
-	s.do(ctx, m.Dir+"/list", task, func(ctx actor.Context, d *messages.WriterDone) {
-		ctx.Send(sender, &messages.StoreAnswer{Request: request, What: &messages.StoreAnswer_Listed{
-			Listed: &messages.DirListed{Names: d.Names, Failure: d.Failure}}})
+	task := &messages.RunDiskTask{What: &messages.RunDiskTask_List{List: m}}
+	s.do(ctx, m.Dir+"/list", task, func(ctx actor.Context, d *messages.RunDiskTaskResult) {
+		ctx.Send(sender, &messages.AccessStoreResult{Request: request, What: &messages.AccessStoreResult_List{
+			List: &messages.ListDirResult{Names: d.Names, Failure: d.Failure}}})
 	})
 }
 
 // batch gathers the steps of one request.
 type batch struct {
-	store    *store
-	sender   *actor.PID
-	request  uint64
-	left     int
-	durable  bool
-	then     *messages.FileWrite // when all the others are done; nil: nothing
-	done     []string            // paths that need their directory synced
-	more     map[string][]string // by path: other directories that must be synced with it
-	failures []*messages.FileFailure
+	store     *store
+	sender    *actor.PID
+	request   uint64
+	remaining int
+	durable   bool
+	then      *messages.FileWrite // when all the others are done; nil: nothing
+	done      []string            // paths that need their directory synced
+	extraDirs map[string][]string // by path: other directories that must be synced with it
+	failures  []*messages.FileFailure
 }
 
-// alsoSync has the directory of to synced too, on behalf of from.
-func (b *batch) alsoSync(from, to string) {
-	if b.more == nil {
-		b.more = map[string][]string{}
+// syncWith has the directory of to synced too, on behalf of from.
+func (b *batch) syncWith(from, to string) {
+	if b.extraDirs == nil {
+		b.extraDirs = map[string][]string{}
 	}
-	b.more[from] = append(b.more[from], path.Dir(to))
+	b.extraDirs[from] = append(b.extraDirs[from], path.Dir(to))
 }
 
 func (s *store) newBatch(ctx actor.Context, request uint64, steps int, durable bool) *batch {
-	b := &batch{store: s, sender: ctx.Sender(), request: request, left: steps, durable: durable}
+	b := &batch{store: s, sender: ctx.Sender(), request: request, remaining: steps, durable: durable}
 	s.batches[b] = struct{}{}
 	return b
 }
 
-func (b *batch) stepDone(ctx actor.Context, path string, d *messages.WriterDone) {
+func (b *batch) stepDone(ctx actor.Context, path string, d *messages.RunDiskTaskResult) {
 	if d.Failure != nil {
 		b.failures = append(b.failures, &messages.FileFailure{Path: path, Failure: d.Failure, Missing: d.Missing})
 	} else {
 		b.done = append(b.done, path)
 	}
-	b.left--
-	if b.left == 0 {
+	b.remaining--
+	if b.remaining == 0 {
 		b.sync(ctx)
 	}
 }
 
 func (b *batch) finishIfEmpty(ctx actor.Context) {
-	if b.left == 0 && b.done == nil && b.failures == nil {
+	if b.remaining == 0 && b.done == nil && b.failures == nil {
 		b.answer(ctx)
 	}
 }
@@ -112,7 +112,7 @@ func (b *batch) finishIfEmpty(ctx actor.Context) {
 func (b *batch) sync(ctx actor.Context) {
 	dirs := map[string][]string{}
 	for _, p := range b.done {
-		for _, dir := range append(b.more[p], path.Dir(p)) {
+		for _, dir := range append(b.extraDirs[p], path.Dir(p)) {
 			dirs[dir] = append(dirs[dir], p)
 		}
 	}
@@ -138,16 +138,16 @@ func (b *batch) sync(ctx actor.Context) {
 
 func (b *batch) answer(ctx actor.Context) {
 	if then := b.then; then != nil && len(b.failures) == 0 {
-		b.then, b.left, b.done = nil, 1, nil
-		task := &messages.WriterTask{What: &messages.WriterTask_Replace{Replace: then}}
-		b.store.do(ctx, then.Path, task, func(ctx actor.Context, d *messages.WriterDone) { b.stepDone(ctx, then.Path, d) })
+		b.then, b.remaining, b.done = nil, 1, nil
+		task := &messages.RunDiskTask{What: &messages.RunDiskTask_Replace{Replace: then}}
+		b.store.do(ctx, then.Path, task, func(ctx actor.Context, d *messages.RunDiskTaskResult) { b.stepDone(ctx, then.Path, d) })
 		return
 	}
 	slices.SortFunc(b.failures, func(x, y *messages.FileFailure) int { return strings.Compare(x.Path, y.Path) })
-	ctx.Send(b.sender, &messages.StoreAnswer{Request: b.request,
-		What: &messages.StoreAnswer_Files{Files: &messages.FilesDone{Failures: b.failures}}})
+	ctx.Send(b.sender, &messages.AccessStoreResult{Request: b.request,
+		What: &messages.AccessStoreResult_Files{Files: &messages.ChangeFilesResult{Failures: b.failures}}})
 	delete(b.store.batches, b)
-	b.store.scanAfter(ctx, b)
+	b.store.beginReadyScans(ctx, b)
 }
 
 func sortedKeys(m map[string][]string) []string {
@@ -161,36 +161,36 @@ func sortedKeys(m map[string][]string) []string {
 
 func (s *store) read(ctx actor.Context, request uint64, m *messages.ReadFile) {
 	sender := ctx.Sender()
-	task := &messages.WriterTask{What: &messages.WriterTask_Read{Read: m}}
-	s.do(ctx, m.Path, task, func(ctx actor.Context, d *messages.WriterDone) {
-		ctx.Send(sender, &messages.StoreAnswer{Request: request, What: &messages.StoreAnswer_Read{
-			Read: &messages.FileRead{Content: d.Content, Missing: d.Missing, Failure: d.Failure}}})
+	task := &messages.RunDiskTask{What: &messages.RunDiskTask_Read{Read: m}}
+	s.do(ctx, m.Path, task, func(ctx actor.Context, d *messages.RunDiskTaskResult) {
+		ctx.Send(sender, &messages.AccessStoreResult{Request: request, What: &messages.AccessStoreResult_Read{
+			Read: &messages.ReadFileResult{Content: d.Content, Missing: d.Missing, Failure: d.Failure}}})
 	})
 }
 
 // quarantine moves a file beside others of its kind, never over an earlier one
 // of the same name. All of it is one step in the order of that path, so that
 // what is written under the name afterwards is not taken for the file.
-func (s *store) quarantine(ctx actor.Context, request uint64, m *messages.Quarantine) {
+func (s *store) quarantine(ctx actor.Context, request uint64, m *messages.QuarantineFile) {
 	sender := ctx.Sender()
 	answer := func(ctx actor.Context, to string, f *messages.Failure) {
-		ctx.Send(sender, &messages.StoreAnswer{Request: request, What: &messages.StoreAnswer_Quarantined{
-			Quarantined: &messages.Quarantined{Path: to, Failure: f}}})
+		ctx.Send(sender, &messages.AccessStoreResult{Request: request, What: &messages.AccessStoreResult_Quarantine{
+			Quarantine: &messages.QuarantineFileResult{Path: to, Failure: f}}})
 	}
-	list := &messages.WriterTask{What: &messages.WriterTask_List{
+	list := &messages.RunDiskTask{What: &messages.RunDiskTask_List{
 		List: &messages.ListDir{Op: "quarantine", Dir: paths.QuarantineDir}}}
-	s.do(ctx, m.Path, list, func(ctx actor.Context, d *messages.WriterDone) {
+	s.do(ctx, m.Path, list, func(ctx actor.Context, d *messages.RunDiskTaskResult) {
 		if d.Failure != nil {
 			answer(ctx, "", d.Failure)
 			return
 		}
 		// Another file's move may have come after this listing.
-		name := FreeName(path.Base(m.Path), slices.Concat(d.Names, s.given))
-		s.given = append(s.given, name)
+		name := FreeName(path.Base(m.Path), slices.Concat(d.Names, s.reservedNames))
+		s.reservedNames = append(s.reservedNames, name)
 		to := paths.QuarantineDir + "/" + name
-		move := &messages.WriterTask{What: &messages.WriterTask_Move{
+		move := &messages.RunDiskTask{What: &messages.RunDiskTask_Move{
 			Move: &messages.MoveFile{Op: "quarantine", From: m.Path, To: to}}}
-		s.lanes.follow(m.Path, move, func(ctx actor.Context, d *messages.WriterDone) {
+		s.queues.replaceHead(m.Path, move, func(ctx actor.Context, d *messages.RunDiskTaskResult) {
 			if d.Failure != nil {
 				answer(ctx, "", d.Failure)
 				return

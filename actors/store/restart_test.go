@@ -12,10 +12,10 @@ import (
 func TestWhoAsksIsToldTheEpoch(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		other := b.Probe("other")
-		other.Ask(b.store, &messages.AskStore{})
-		require.Equal(t, b.epoch, kittest.Expect[*messages.StoreStarted](other).Epoch)
+		other.Ask(b.store, &messages.AnnounceStore{})
+		require.Equal(t, b.epoch, kittest.Expect[*messages.StoreStarted](other).Incarnation)
 		b.Restart(b.store)
-		require.Equal(t, b.epoch+1, kittest.Expect[*messages.StoreStarted](b.asker).Epoch)
+		require.Equal(t, b.epoch+1, kittest.Expect[*messages.StoreStarted](b.asker).Incarnation)
 		other.Quiet() // only clients are told unasked
 	})
 }
@@ -35,7 +35,7 @@ func TestARequestInTheMailboxOfACrashedStoreIsDropped(t *testing.T) {
 		b.Crash(b.store)
 		b.request(1, write(true, "queue/job-1", "a"))
 		b.Advance(kittest.Backoff)
-		require.Equal(t, b.epoch+1, kittest.Expect[*messages.StoreStarted](b.asker).Epoch)
+		require.Equal(t, b.epoch+1, kittest.Expect[*messages.StoreStarted](b.asker).Incarnation)
 		b.quiet()
 		require.Empty(t, b.disk.Calls(""))
 	})
@@ -53,7 +53,7 @@ func TestAnswersOfFormerWritersAreIgnored(t *testing.T) {
 		b.quiet() // still waiting for the writer
 
 		stuck.Release()
-		b.epoch = kittest.Expect[*messages.StoreStarted](b.asker).Epoch
+		b.epoch = kittest.Expect[*messages.StoreStarted](b.asker).Incarnation
 		b.quiet() // nobody answers the former request
 		require.Equal(t, "former", b.disk.Content("queue/job-1"))
 		b.request(1, write(true, "queue/job-1", "new"))
@@ -62,17 +62,17 @@ func TestAnswersOfFormerWritersAreIgnored(t *testing.T) {
 	})
 }
 
-// A WriterDone of an old epoch with the number of a step that is out now must
+// A RunDiskTaskResult of an old epoch with the number of a step that is out now must
 // not be taken for it.
 func TestStaleWriterDone(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.Restart(b.store)
-		b.epoch = kittest.Expect[*messages.StoreStarted](b.asker).Epoch
+		b.epoch = kittest.Expect[*messages.StoreStarted](b.asker).Incarnation
 		stuck := b.disk.Block("replace test queue/job-1")
 		b.request(1, write(false, "queue/job-1", "a"))
 		stuck.Entered()
 		for task := range uint64(4) {
-			b.Send(b.store, &messages.WriterDone{Epoch: b.epoch - 1, Task: task})
+			b.Send(b.store, &messages.RunDiskTaskResult{Incarnation: b.epoch - 1, Task: task})
 		}
 		b.quiet()
 		stuck.Release()
@@ -84,11 +84,11 @@ func TestStaleWriterDone(t *testing.T) {
 func TestAWritersPanicIsTheStores(t *testing.T) {
 	for _, when := range []kittest.When{kittest.Before, kittest.After} {
 		onBench(t, nil, func(t *testing.T, b *bench) {
-			b.Bombs.Arm(kittest.Place{Actor: "above-store/store/writer", Message: "*messages.WriterTask"}, 1, when)
+			b.Panics.Arm(kittest.DeliveryKind{Actor: "above-store/store/writer", Message: "*messages.RunDiskTask"}, 1, when)
 			b.request(1, write(true, "queue/job-1", "a"))
 			b.Advance(kittest.Backoff)
-			require.True(t, b.Bombs.Fired())
-			require.Equal(t, b.epoch+1, kittest.Expect[*messages.StoreStarted](b.asker).Epoch)
+			require.True(t, b.Panics.Fired())
+			require.Equal(t, b.epoch+1, kittest.Expect[*messages.StoreStarted](b.asker).Incarnation)
 			b.epoch++
 			b.request(1, write(true, "queue/job-1", "b"))
 			require.Empty(t, failed(b.answer(1)))
@@ -100,7 +100,7 @@ func TestAWritersPanicIsTheStores(t *testing.T) {
 func TestDrain(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.asker.Ask(b.store, &messages.Drain{})
-		kittest.Expect[*messages.Drained](b.asker) // nothing to finish
+		kittest.Expect[*messages.DrainResult](b.asker) // nothing to finish
 
 		sync := b.disk.Block("sync")
 		b.request(1, write(true, "queue/job-1", "a"))
@@ -109,7 +109,7 @@ func TestDrain(t *testing.T) {
 		b.quiet()
 		sync.Release()
 		require.Empty(t, failed(b.answer(1)))
-		kittest.Expect[*messages.Drained](b.asker)
+		kittest.Expect[*messages.DrainResult](b.asker)
 		b.quiet()
 	})
 }

@@ -14,38 +14,38 @@ import (
 // enough to make messages cheap, few enough to keep all writers busy.
 const jobsPerRead = 256
 
-// scanning gathers one scan of the queue directory.
-type scanning struct {
-	store   *store
-	sender  *actor.PID
-	request uint64
-	behind  map[*batch]struct{} // what the same sender wrote before it asked
-	left    int
-	result  *messages.QueueScanned
+// queueScan gathers one scan of the queue directory.
+type queueScan struct {
+	store      *store
+	sender     *actor.PID
+	request    uint64
+	waitingFor map[*batch]struct{} // what the same sender wrote before it asked
+	remaining  int
+	result     *messages.ScanQueueResult
 }
 
 // scan waits for what its sender, or a former incarnation of it, has asked to
 // write: a scan that ran beside it could see the serial but not the jobs, or
 // the jobs but not the serial.
 func (s *store) scan(ctx actor.Context, request uint64) {
-	sc := &scanning{store: s, sender: ctx.Sender(), request: request,
-		behind: map[*batch]struct{}{}, result: &messages.QueueScanned{}}
+	sc := &queueScan{store: s, sender: ctx.Sender(), request: request,
+		waitingFor: map[*batch]struct{}{}, result: &messages.ScanQueueResult{}}
 	for b := range s.batches { // set union: the order does not matter
 		if b.sender.Equal(sc.sender) {
-			sc.behind[b] = struct{}{}
+			sc.waitingFor[b] = struct{}{}
 		}
 	}
 	s.scans = append(s.scans, sc)
-	s.scanAfter(ctx, nil)
+	s.beginReadyScans(ctx, nil)
 }
 
-// scanAfter begins the scans that wait for nothing any more.
-func (s *store) scanAfter(ctx actor.Context, answered *batch) {
+// beginReadyScans begins the scans that wait for nothing any more.
+func (s *store) beginReadyScans(ctx actor.Context, answered *batch) {
 	waiting := s.scans
 	s.scans = nil
 	for _, sc := range waiting {
-		delete(sc.behind, answered)
-		if len(sc.behind) > 0 {
+		delete(sc.waitingFor, answered)
+		if len(sc.waitingFor) > 0 {
 			s.scans = append(s.scans, sc)
 		} else {
 			sc.begin(ctx)
@@ -53,45 +53,45 @@ func (s *store) scanAfter(ctx actor.Context, answered *batch) {
 	}
 }
 
-func (sc *scanning) begin(ctx actor.Context) {
-	list := &messages.WriterTask{What: &messages.WriterTask_List{List: &messages.ListDir{Op: "scan", Dir: paths.QueueDir}}}
+func (sc *queueScan) begin(ctx actor.Context) {
+	list := &messages.RunDiskTask{What: &messages.RunDiskTask_List{List: &messages.ListDir{Op: "scan", Dir: paths.QueueDir}}}
 	sc.store.do(ctx, paths.QueueDir+"/scan", list, sc.listed)
 }
 
-func (sc *scanning) listed(ctx actor.Context, d *messages.WriterDone) {
+func (sc *queueScan) listed(ctx actor.Context, d *messages.RunDiskTaskResult) {
 	if d.Failure != nil {
 		sc.result.Failure = d.Failure
 		sc.answer(ctx)
 		return
 	}
-	var ids, records []int64
+	var ids, recordIDs []int64
 	for _, name := range d.Names {
 		if id, ok := paths.ParseJobName(name); ok {
 			ids = append(ids, id)
 		}
 		if id, ok := paths.ParseRecordName(name); ok {
-			records = append(records, id)
+			recordIDs = append(recordIDs, id)
 		}
 		sc.result.Drained = sc.result.Drained || name == paths.DrainName
 	}
 	slices.Sort(ids)
-	slices.Sort(records)
-	beside := records[:0]
-	for _, id := range records {
+	slices.Sort(recordIDs)
+	withRecord := recordIDs[:0]
+	for _, id := range recordIDs {
 		if _, found := slices.BinarySearch(ids, id); found {
-			beside = append(beside, id)
+			withRecord = append(withRecord, id)
 		} else {
 			sc.result.Orphans = append(sc.result.Orphans, id)
 		}
 	}
-	sc.left = 1
-	serial := &messages.WriterTask{What: &messages.WriterTask_Read{Read: &messages.ReadFile{Op: "scan-serial", Path: paths.SerialPath}}}
+	sc.remaining = 1
+	serial := &messages.RunDiskTask{What: &messages.RunDiskTask_Read{Read: &messages.ReadFile{Op: "scan-serial", Path: paths.SerialPath}}}
 	sc.store.do(ctx, paths.SerialPath, serial, sc.serialRead)
 	for chunk := range slices.Chunk(ids, jobsPerRead) {
-		sc.left++
-		here := upTo(beside, chunk[len(chunk)-1])
-		task := &messages.WriterTask{What: &messages.WriterTask_ReadJobs{ReadJobs: &messages.ReadJobs{Ids: chunk, WithRecord: here}}}
-		beside = beside[len(here):]
+		sc.remaining++
+		chunkRecords := upTo(withRecord, chunk[len(chunk)-1])
+		task := &messages.RunDiskTask{What: &messages.RunDiskTask_ReadJobs{ReadJobs: &messages.ReadJobs{Ids: chunk, WithRecord: chunkRecords}}}
+		withRecord = withRecord[len(chunkRecords):]
 		sc.store.do(ctx, paths.JobPath(chunk[0])+"/scan", task, sc.jobsRead)
 	}
 }
@@ -105,7 +105,7 @@ func upTo(ids []int64, last int64) []int64 {
 	return ids[:n]
 }
 
-func (sc *scanning) serialRead(ctx actor.Context, d *messages.WriterDone) {
+func (sc *queueScan) serialRead(ctx actor.Context, d *messages.RunDiskTaskResult) {
 	if d.Failure != nil {
 		sc.result.Failure = d.Failure
 	}
@@ -113,14 +113,14 @@ func (sc *scanning) serialRead(ctx actor.Context, d *messages.WriterDone) {
 	sc.stepDone(ctx)
 }
 
-func (sc *scanning) jobsRead(ctx actor.Context, d *messages.WriterDone) {
+func (sc *queueScan) jobsRead(ctx actor.Context, d *messages.RunDiskTaskResult) {
 	sc.result.Jobs = append(sc.result.Jobs, d.Jobs...)
 	sc.stepDone(ctx)
 }
 
-func (sc *scanning) stepDone(ctx actor.Context) {
-	sc.left--
-	if sc.left == 0 {
+func (sc *queueScan) stepDone(ctx actor.Context) {
+	sc.remaining--
+	if sc.remaining == 0 {
 		slices.SortFunc(sc.result.Jobs, func(a, b *messages.ScannedJob) int { return cmp.Compare(a.Id, b.Id) })
 		// What was read may be told; a process that wrote it may not have come
 		// to the sync of its directory.
@@ -133,6 +133,6 @@ func (sc *scanning) stepDone(ctx actor.Context) {
 	}
 }
 
-func (sc *scanning) answer(ctx actor.Context) {
-	ctx.Send(sc.sender, &messages.StoreAnswer{Request: sc.request, What: &messages.StoreAnswer_Scanned{Scanned: sc.result}})
+func (sc *queueScan) answer(ctx actor.Context) {
+	ctx.Send(sc.sender, &messages.AccessStoreResult{Request: sc.request, What: &messages.AccessStoreResult_Scan{Scan: sc.result}})
 }

@@ -20,7 +20,7 @@ type bench struct {
 	store *actor.PID
 	epoch uint64
 
-	answers map[uint64]*messages.StoreAnswer // that came before they were asked for
+	answers map[uint64]*messages.AccessStoreResult // that came before they were asked for
 }
 
 const writers = 4
@@ -30,10 +30,10 @@ func onBench(t *testing.T, files map[string]string, f func(*testing.T, *bench)) 
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{T: t, Env: e, disk: kittest.NewDisk(files), asker: e.Probe("asker"),
-			answers: map[uint64]*messages.StoreAnswer{}}
+			answers: map[uint64]*messages.AccessStoreResult{}}
 		b.store = e.Start("store", store.Props(store.Config{
 			Env: e.Env, Files: b.disk, Writers: writers, Clients: []*actor.PID{b.asker.PID}}))
-		b.epoch = kittest.Expect[*messages.StoreStarted](b.asker).Epoch
+		b.epoch = kittest.Expect[*messages.StoreStarted](b.asker).Incarnation
 		f(t, b)
 	})
 }
@@ -45,23 +45,23 @@ func (b *bench) requestFrom(p *kittest.Probe, number uint64, what any) {
 	p.Ask(b.store, newRequest(b.epoch, number, what))
 }
 
-func newRequest(epoch, number uint64, what any) *messages.StoreRequest {
-	r := &messages.StoreRequest{Epoch: epoch, Request: number}
+func newRequest(epoch, number uint64, what any) *messages.AccessStore {
+	r := &messages.AccessStore{Incarnation: epoch, Request: number}
 	switch what := what.(type) {
 	case *messages.WriteFiles:
-		r.What = &messages.StoreRequest_Write{Write: what}
+		r.What = &messages.AccessStore_Write{Write: what}
 	case *messages.RemoveFiles:
-		r.What = &messages.StoreRequest_Remove{Remove: what}
+		r.What = &messages.AccessStore_Remove{Remove: what}
 	case *messages.ReadFile:
-		r.What = &messages.StoreRequest_Read{Read: what}
-	case *messages.Quarantine:
-		r.What = &messages.StoreRequest_Quarantine{Quarantine: what}
+		r.What = &messages.AccessStore_Read{Read: what}
+	case *messages.QuarantineFile:
+		r.What = &messages.AccessStore_Quarantine{Quarantine: what}
 	case *messages.MoveFiles:
-		r.What = &messages.StoreRequest_Move{Move: what}
+		r.What = &messages.AccessStore_Move{Move: what}
 	case *messages.ListDir:
-		r.What = &messages.StoreRequest_List{List: what}
+		r.What = &messages.AccessStore_List{List: what}
 	case *messages.ScanQueue:
-		r.What = &messages.StoreRequest_Scan{Scan: what}
+		r.What = &messages.AccessStore_Scan{Scan: what}
 	default:
 		panic("no such request")
 	}
@@ -78,10 +78,10 @@ func write(durable bool, pathsAndContents ...string) *messages.WriteFiles {
 }
 
 // answer waits for the answer to a request; answers to others stay.
-func (b *bench) answer(number uint64) *messages.StoreAnswer {
+func (b *bench) answer(number uint64) *messages.AccessStoreResult {
 	b.Helper()
 	for b.answers[number] == nil {
-		a := kittest.Expect[*messages.StoreAnswer](b.asker)
+		a := kittest.Expect[*messages.AccessStoreResult](b.asker)
 		require.Nil(b, b.answers[a.Request], "a request was answered twice")
 		b.answers[a.Request] = a
 	}
@@ -91,7 +91,7 @@ func (b *bench) answer(number uint64) *messages.StoreAnswer {
 }
 
 // failed are the paths that an answer names.
-func failed(a *messages.StoreAnswer) []string {
+func failed(a *messages.AccessStoreResult) []string {
 	var paths []string
 	for _, f := range a.GetFiles().GetFailures() {
 		paths = append(paths, f.Path)

@@ -21,41 +21,41 @@ type writer struct {
 
 func (w *writer) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
-	case *messages.WriterTask:
+	case *messages.RunDiskTask:
 		done := w.do(m)
-		done.Epoch, done.Task = m.Epoch, m.Task
+		done.Incarnation, done.Task = m.Incarnation, m.Task
 		ctx.Respond(done)
 	default:
 		kit.Unexpected(ctx)
 	}
 }
 
-func (w *writer) do(m *messages.WriterTask) *messages.WriterDone {
+func (w *writer) do(m *messages.RunDiskTask) *messages.RunDiskTaskResult {
 	var err error
-	done := &messages.WriterDone{}
+	done := &messages.RunDiskTaskResult{}
 	switch what := m.What.(type) {
-	case *messages.WriterTask_Replace:
+	case *messages.RunDiskTask_Replace:
 		err = w.files.Replace(what.Replace.Op, what.Replace.Path, what.Replace.Content)
-	case *messages.WriterTask_Append:
+	case *messages.RunDiskTask_Append:
 		err = w.files.Append(what.Append.Op, what.Append.Path, what.Append.Content)
-	case *messages.WriterTask_SyncDir:
+	case *messages.RunDiskTask_SyncDir:
 		err = w.files.SyncDir(what.SyncDir.Op, what.SyncDir.Dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil // it has no names to lose: a file was removed that was never there
 		}
-	case *messages.WriterTask_Remove:
+	case *messages.RunDiskTask_Remove:
 		err = w.files.Remove(what.Remove.Op, what.Remove.Path)
-	case *messages.WriterTask_Move:
+	case *messages.RunDiskTask_Move:
 		err = w.move(what.Move)
 		done.Missing = errors.Is(err, fs.ErrNotExist)
-	case *messages.WriterTask_List:
+	case *messages.RunDiskTask_List:
 		done.Names, err = w.files.List(what.List.Op, what.List.Dir)
-	case *messages.WriterTask_Read:
+	case *messages.RunDiskTask_Read:
 		done.Content, err = w.files.Read(what.Read.Op, what.Read.Path)
 		if errors.Is(err, fs.ErrNotExist) {
 			done.Missing, err = true, nil
 		}
-	case *messages.WriterTask_ReadJobs:
+	case *messages.RunDiskTask_ReadJobs:
 		done.Jobs = w.readJobs(what.ReadJobs)
 	default:
 		panic("writer task without a content")

@@ -29,10 +29,10 @@ const (
 
 // Config is what the gateway needs.
 type Config struct {
-	Env     *kit.Env
-	Locks   *actor.PID
-	Cluster *actor.PID
-	Leads   func() bool // see conn.Leased
+	Env           *kit.Env
+	Locks         *actor.PID
+	ClusterConfig *actor.PID
+	Leads         func() bool // see conn.Leased
 }
 
 // Props makes the wconf actor. A connection whose actor crashes is closed.
@@ -56,11 +56,11 @@ func (g *gateway) Receive(ctx actor.Context) {
 	case *conn.Opened:
 		g.opened(ctx, m.Conn)
 	case *messages.LocksStarted:
-		g.tellConnections(ctx, m)
+		g.broadcast(ctx, m)
 	case *messages.Drain:
 		g.draining = true
-		g.tellConnections(ctx, m)
-		ctx.Request(ctx.Sender(), &messages.Drained{})
+		g.broadcast(ctx, m)
+		ctx.Request(ctx.Sender(), &messages.DrainResult{})
 	default:
 		kit.Unexpected(ctx)
 	}
@@ -78,7 +78,7 @@ func (g *gateway) opened(ctx actor.Context, c conn.Conn) {
 		func() actor.Actor { return &connection{config: config, conn: c} })
 }
 
-func (g *gateway) tellConnections(ctx actor.Context, m any) {
+func (g *gateway) broadcast(ctx actor.Context, m any) {
 	for _, pid := range ctx.Children() {
 		ctx.Send(pid, m)
 	}

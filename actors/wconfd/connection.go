@@ -18,10 +18,10 @@ type connection struct {
 	config Config
 	conn   conn.Conn
 
-	request uint64 // number of the last question
-	again   func(actor.Context)
-	answers func(actor.Context, any) // nil: no call at hand
-	closing bool                     // after the answer at hand
+	request  uint64 // number of the last question
+	resend   func(actor.Context)
+	onAnswer func(actor.Context, any) // nil: no call at hand
+	closing  bool                     // after the answer at hand
 }
 
 func (c *connection) Receive(ctx actor.Context) {
@@ -37,18 +37,18 @@ func (c *connection) Receive(ctx actor.Context) {
 	case *actor.Stopping:
 		c.conn.Close()
 	case *messages.LocksStarted:
-		if c.answers != nil {
-			c.again(ctx) // every call may come twice (locks.md 2.1)
+		if c.onAnswer != nil {
+			c.resend(ctx) // every call may come twice (locks.md 2.1)
 		}
-	case *messages.ConfigChanged:
+	case *messages.ConfigPublished:
 		c.answered(ctx, m.Request, m)
-	case *messages.LockAnswered:
+	case *messages.CallLocksResult:
 		c.answered(ctx, m.Request, m)
-	case *messages.ConfigWritten:
+	case *messages.EditConfigResult:
 		c.answered(ctx, m.Request, m)
 	case *messages.Drain:
 		c.closing = true
-		if c.answers == nil {
+		if c.onAnswer == nil {
 			ctx.Stop(ctx.Self())
 		}
 	default:
@@ -57,8 +57,8 @@ func (c *connection) Receive(ctx actor.Context) {
 }
 
 func (c *connection) answered(ctx actor.Context, request uint64, m any) {
-	if c.answers != nil && request == c.request {
-		c.answers(ctx, m)
+	if c.onAnswer != nil && request == c.request {
+		c.onAnswer(ctx, m)
 	}
 }
 
@@ -70,21 +70,21 @@ func (c *connection) received(ctx actor.Context, frame []byte) {
 	}
 	serve, known := functions[call.Method]
 	if !known {
-		c.fail(ctx, generic("No such method: "+call.Method))
+		c.fail(ctx, genericError("No such method: "+call.Method))
 		return
 	}
 	if err := serve(c, ctx, call); err != nil {
-		c.fail(ctx, generic("RPC input: "+err.Error()))
+		c.fail(ctx, genericError("RPC input: "+err.Error()))
 	}
 }
 
 // ask sends a question, and sends it again to whoever may have lost it.
-func (c *connection) ask(ctx actor.Context, question func(ctx actor.Context, request uint64), answers func(actor.Context, any)) {
+func (c *connection) ask(ctx actor.Context, question func(ctx actor.Context, request uint64), onAnswer func(actor.Context, any)) {
 	c.request++
 	number := c.request
-	c.again = func(ctx actor.Context) { question(ctx, number) }
-	c.answers = answers
-	c.again(ctx)
+	c.resend = func(ctx actor.Context) { question(ctx, number) }
+	c.onAnswer = onAnswer
+	c.resend(ctx)
 }
 
 // askLocks makes a call to the lock manager.
@@ -95,10 +95,10 @@ func (c *connection) askLocks(ctx actor.Context, function string, args any, answ
 	}
 	c.ask(ctx,
 		func(ctx actor.Context, request uint64) {
-			ctx.Request(c.config.Locks, &messages.LockCall{Request: request, Function: function, Args: encoded})
+			ctx.Request(c.config.Locks, &messages.CallLocks{Request: request, Function: function, Args: encoded})
 		},
 		func(ctx actor.Context, m any) {
-			a := m.(*messages.LockAnswered)
+			a := m.(*messages.CallLocksResult)
 			if a.Failure != nil {
 				c.fail(ctx, a.Failure)
 				return
@@ -110,17 +110,17 @@ func (c *connection) askLocks(ctx actor.Context, function string, args any, answ
 func (c *connection) askConfig(ctx actor.Context, answer func(actor.Context, []byte)) {
 	c.ask(ctx,
 		func(ctx actor.Context, request uint64) {
-			ctx.Request(c.config.Cluster, &messages.AskConfig{Request: request})
+			ctx.Request(c.config.ClusterConfig, &messages.PublishConfig{Request: request})
 		},
-		func(ctx actor.Context, m any) { answer(ctx, m.(*messages.ConfigChanged).Content) })
+		func(ctx actor.Context, m any) { answer(ctx, m.(*messages.ConfigPublished).Content) })
 }
 
 // write has the configuration written, by a question that carries the new one.
 func (c *connection) write(ctx actor.Context, question func(request uint64) any, done func(actor.Context)) {
 	c.ask(ctx,
-		func(ctx actor.Context, request uint64) { ctx.Request(c.config.Cluster, question(request)) },
+		func(ctx actor.Context, request uint64) { ctx.Request(c.config.ClusterConfig, question(request)) },
 		func(ctx actor.Context, m any) {
-			a := m.(*messages.ConfigWritten)
+			a := m.(*messages.EditConfigResult)
 			if a.Failure != nil {
 				c.fail(ctx, a.Failure)
 				return
@@ -131,7 +131,7 @@ func (c *connection) write(ctx actor.Context, question func(request uint64) any,
 
 func (c *connection) answer(ctx actor.Context, frame []byte) {
 	c.request++
-	c.again, c.answers = nil, nil
+	c.resend, c.onAnswer = nil, nil
 	c.conn.Answer(frame)
 	if c.closing {
 		ctx.Stop(ctx.Self())
@@ -159,6 +159,6 @@ func (c *connection) refuse(ctx actor.Context, err error) {
 	c.answer(ctx, wire.EncodeParseError("Failed to parse request: "+err.Error()))
 }
 
-func generic(text string) *messages.Failure {
+func genericError(text string) *messages.Failure {
 	return &messages.Failure{Class: "GenericError", Text: text}
 }

@@ -21,7 +21,7 @@ type function func(c *connection, ctx actor.Context, call wire.Request) error
 // empty list where there is no result.
 var functions = map[string]function{
 	"echo":                      echo,
-	"cleanupLocks":              ofLocks,
+	"cleanupLocks":              forwardToLocks,
 	"prepareClusterDestruction": prepareClusterDestruction,
 	"dropAllReservations":       dropAllReservations,
 
@@ -29,66 +29,66 @@ var functions = map[string]function{
 	"writeConfig":          writeConfig,
 	"verifyConfig":         verifyConfig,
 	"lockConfig":           lockConfig,
-	"unlockConfig":         ofLocks,
+	"unlockConfig":         forwardToLocks,
 	"writeConfigAndUnlock": writeConfigAndUnlock,
 	"flushConfig":          flushConfig,
 	"flushConfigGroup":     flushConfigGroup,
 
-	"tryUpdateLocks":                ofLocks,
-	"updateLocksWaiting":            ofLocks,
-	"hasPendingRequest":             ofLocks,
-	"freeLocks":                     ofLocks,
-	"freeLocksLevel":                ofLocks,
-	"downGradeLocksLevel":           ofLocks,
-	"intersectLocks":                ofLocks,
-	"opportunisticLockUnion":        ofLocks,
-	"guardedOpportunisticLockUnion": ofLocks,
-	"listLocks":                     ofLocks,
-	"listAllLocks":                  ofLocks,
-	"listAllLocksOwners":            ofLocks,
-	"listLocksWaitingStatus":        ofLocks,
-	locks.AwaitLocks:                ofLocks, // ours
+	"tryUpdateLocks":                forwardToLocks,
+	"updateLocksWaiting":            forwardToLocks,
+	"hasPendingRequest":             forwardToLocks,
+	"freeLocks":                     forwardToLocks,
+	"freeLocksLevel":                forwardToLocks,
+	"downGradeLocksLevel":           forwardToLocks,
+	"intersectLocks":                forwardToLocks,
+	"opportunisticLockUnion":        forwardToLocks,
+	"guardedOpportunisticLockUnion": forwardToLocks,
+	"listLocks":                     forwardToLocks,
+	"listAllLocks":                  forwardToLocks,
+	"listAllLocksOwners":            forwardToLocks,
+	"listLocksWaitingStatus":        forwardToLocks,
+	locks.AwaitLocks:                forwardToLocks, // ours
 
 	// Reservations, and configuration objects one by one.
-	"computeDRBDMap":           notYet,
-	"allocateDRBDMinor":        notYet,
-	"releaseDRBDMinors":        notYet,
-	"generateMAC":              notYet,
-	"reserveMAC":               notYet,
-	"generateDRBDSecret":       notYet,
-	"reserveLV":                notYet,
-	"reserveIp":                notYet,
-	"releaseIp":                notYet,
-	"generateIp":               notYet,
-	"commitTemporaryIps":       notYet,
-	"commitReleaseTemporaryIp": notYet,
-	"listReservedIps":          notYet,
-	"addInstance":              notYet,
-	"addInstanceDisk":          notYet,
-	"attachInstanceDisk":       notYet,
-	"detachInstanceDisk":       notYet,
-	"removeInstanceDisk":       notYet,
-	"removeInstance":           notYet,
-	"setInstancePrimaryNode":   notYet,
-	"setInstanceStatus":        notYet,
-	"allocatePort":             notYet,
-	"addTcpUdpPort":            notYet,
-	"updateCluster":            notYet,
-	"updateNode":               notYet,
-	"updateInstance":           notYet,
-	"updateNodeGroup":          notYet,
-	"updateNetwork":            notYet,
-	"updateDisk":               notYet,
+	"computeDRBDMap":           unsupported,
+	"allocateDRBDMinor":        unsupported,
+	"releaseDRBDMinors":        unsupported,
+	"generateMAC":              unsupported,
+	"reserveMAC":               unsupported,
+	"generateDRBDSecret":       unsupported,
+	"reserveLV":                unsupported,
+	"reserveIp":                unsupported,
+	"releaseIp":                unsupported,
+	"generateIp":               unsupported,
+	"commitTemporaryIps":       unsupported,
+	"commitReleaseTemporaryIp": unsupported,
+	"listReservedIps":          unsupported,
+	"addInstance":              unsupported,
+	"addInstanceDisk":          unsupported,
+	"attachInstanceDisk":       unsupported,
+	"detachInstanceDisk":       unsupported,
+	"removeInstanceDisk":       unsupported,
+	"removeInstance":           unsupported,
+	"setInstancePrimaryNode":   unsupported,
+	"setInstanceStatus":        unsupported,
+	"allocatePort":             unsupported,
+	"addTcpUdpPort":            unsupported,
+	"updateCluster":            unsupported,
+	"updateNode":               unsupported,
+	"updateInstance":           unsupported,
+	"updateNodeGroup":          unsupported,
+	"updateNetwork":            unsupported,
+	"updateDisk":               unsupported,
 }
 
-func notYet(c *connection, ctx actor.Context, call wire.Request) error {
-	c.fail(ctx, generic(call.Method+" is not supported by lockstep: it keeps no reservations, and changes the configuration only as a whole"))
+func unsupported(c *connection, ctx actor.Context, call wire.Request) error {
+	c.fail(ctx, genericError(call.Method+" is not supported by lockstep: it keeps no reservations, and changes the configuration only as a whole"))
 	return nil
 }
 
-var nothing = []any{}
+var emptyResult = []any{}
 
-func ofLocks(c *connection, ctx actor.Context, call wire.Request) error {
+func forwardToLocks(c *connection, ctx actor.Context, call wire.Request) error {
 	c.askLocks(ctx, call.Method, args(call), func(ctx actor.Context, result json.RawMessage) { c.succeed(ctx, result) })
 	return nil
 }
@@ -109,7 +109,7 @@ func dropAllReservations(c *connection, ctx actor.Context, call wire.Request) er
 	var owner lock.Owner
 	err := lock.Arguments(call.Args, &owner)
 	if err == nil {
-		c.succeed(ctx, nothing)
+		c.succeed(ctx, emptyResult)
 	}
 	return err
 }
@@ -131,7 +131,7 @@ func verifyConfig(c *connection, ctx actor.Context, call wire.Request) error {
 			c.answer(ctx, wire.EncodeError("ConfigVerifyError", "Validation failed", faults))
 			return
 		}
-		c.succeed(ctx, nothing)
+		c.succeed(ctx, emptyResult)
 	})
 	return nil
 }
@@ -141,7 +141,7 @@ func verifyConfig(c *connection, ctx actor.Context, call wire.Request) error {
 func flushConfig(c *connection, ctx actor.Context, call wire.Request) error {
 	err := lock.Arguments(call.Args)
 	if err == nil {
-		c.succeed(ctx, nothing)
+		c.succeed(ctx, emptyResult)
 	}
 	return err
 }
@@ -150,7 +150,7 @@ func flushConfigGroup(c *connection, ctx actor.Context, call wire.Request) error
 	var group string
 	err := lock.Arguments(call.Args, &group)
 	if err == nil {
-		c.succeed(ctx, nothing)
+		c.succeed(ctx, emptyResult)
 	}
 	return err
 }
@@ -167,12 +167,12 @@ func lockConfig(c *connection, ctx actor.Context, call wire.Request) error {
 	if shared {
 		mode = lock.Shared
 	}
-	give := func(ctx actor.Context) {
+	answerConfig := func(ctx actor.Context) {
 		c.askConfig(ctx, func(ctx actor.Context, content []byte) { c.succeed(ctx, json.RawMessage(content)) })
 	}
-	c.askMode(ctx, owner, func(ctx actor.Context, has lock.Mode) {
+	c.configLockMode(ctx, owner, func(ctx actor.Context, has lock.Mode) {
 		if has >= mode {
-			give(ctx)
+			answerConfig(ctx)
 			return
 		}
 		want := lock.Request{{Lock: lock.ConfigLock, Mode: mode}}
@@ -181,18 +181,18 @@ func lockConfig(c *connection, ctx actor.Context, call wire.Request) error {
 				c.succeed(ctx, nil)
 				return
 			}
-			give(ctx)
+			answerConfig(ctx)
 		})
 	})
 	return nil
 }
 
-// askMode asks how an owner holds the configuration lock.
-func (c *connection) askMode(ctx actor.Context, owner lock.Owner, answer func(actor.Context, lock.Mode)) {
+// configLockMode asks how an owner holds the configuration lock.
+func (c *connection) configLockMode(ctx actor.Context, owner lock.Owner, answer func(actor.Context, lock.Mode)) {
 	c.askLocks(ctx, "listLocks", []any{owner}, func(ctx actor.Context, result json.RawMessage) {
 		var items []lock.Item
 		if err := json.Unmarshal(result, &items); err != nil {
-			c.fail(ctx, generic("listLocks: "+err.Error()))
+			c.fail(ctx, genericError("listLocks: "+err.Error()))
 			return
 		}
 		has := lock.None
@@ -205,8 +205,8 @@ func (c *connection) askMode(ctx actor.Context, owner lock.Owner, answer func(ac
 	})
 }
 
-// whole takes the arguments of a call that brings a configuration.
-func whole(call wire.Request) (owner lock.Owner, content []byte, err error) {
+// configArgs takes the arguments of a call that brings a configuration.
+func configArgs(call wire.Request) (owner lock.Owner, content []byte, err error) {
 	var raw json.RawMessage
 	if err := lock.Arguments(call.Args, &owner, &raw); err != nil {
 		return owner, nil, err
@@ -218,17 +218,17 @@ func whole(call wire.Request) (owner lock.Owner, content []byte, err error) {
 }
 
 func writeConfig(c *connection, ctx actor.Context, call wire.Request) error {
-	owner, content, err := whole(call)
+	owner, content, err := configArgs(call)
 	if err != nil {
 		return err
 	}
-	c.askMode(ctx, owner, func(ctx actor.Context, has lock.Mode) {
+	c.configLockMode(ctx, owner, func(ctx actor.Context, has lock.Mode) {
 		if has != lock.Exclusive {
-			c.fail(ctx, generic("Requested lock OwnExclusive on the configuration missing"))
+			c.fail(ctx, genericError("Requested lock OwnExclusive on the configuration missing"))
 			return
 		}
 		c.write(ctx, func(request uint64) any { return &messages.WriteConfig{Request: request, Content: content} },
-			func(ctx actor.Context) { c.succeed(ctx, nothing) })
+			func(ctx actor.Context) { c.succeed(ctx, emptyResult) })
 	})
 	return nil
 }
@@ -237,11 +237,11 @@ func writeConfig(c *connection, ctx actor.Context, call wire.Request) error {
 // that is free says that the write has been done. So who does not hold it has
 // been here before.
 func writeConfigAndUnlock(c *connection, ctx actor.Context, call wire.Request) error {
-	owner, content, err := whole(call)
+	owner, content, err := configArgs(call)
 	if err != nil {
 		return err
 	}
-	c.askMode(ctx, owner, func(ctx actor.Context, has lock.Mode) {
+	c.configLockMode(ctx, owner, func(ctx actor.Context, has lock.Mode) {
 		if has != lock.Exclusive {
 			c.succeed(ctx, false)
 			return
@@ -262,9 +262,9 @@ func prepareClusterDestruction(c *connection, ctx actor.Context, call wire.Reque
 		return err
 	}
 	c.askLocks(ctx, locks.PassBGL, []any{owner}, func(ctx actor.Context, _ json.RawMessage) {
-		nobody := map[string][]byte{"master_node": []byte(`""`)}
-		c.write(ctx, func(request uint64) any { return &messages.EditConfig{Request: request, Cluster: nobody} },
-			func(ctx actor.Context) { c.succeed(ctx, nothing) })
+		noMaster := map[string][]byte{"master_node": []byte(`""`)}
+		c.write(ctx, func(request uint64) any { return &messages.EditConfig{Request: request, Cluster: noMaster} },
+			func(ctx actor.Context) { c.succeed(ctx, emptyResult) })
 	})
 	return nil
 }

@@ -15,8 +15,8 @@ const (
 	exclusive = `[["cluster/config","exclusive"]]`
 	shared    = `[["cluster/config","shared"]]`
 	// forLocks: the answer is the lock manager's, whatever that is.
-	forLocks = "the lock manager's"
-	notYet   = "not supported"
+	forLocks    = "the lock manager's"
+	unsupported = "not supported"
 )
 
 // functions are those of locks.md 2.3, each with arguments and the answer that
@@ -36,19 +36,19 @@ var functions = map[string][2]string{
 	"flushConfigGroup":     {`["g"]`, `[]`},
 
 	"dropAllReservations":      {`[` + me + `]`, `[]`},
-	"computeDRBDMap":           {`[]`, notYet},
-	"allocateDRBDMinor":        {`["d",["n"]]`, notYet},
-	"releaseDRBDMinors":        {`["d"]`, notYet},
-	"generateMAC":              {`[` + me + `,null]`, notYet},
-	"reserveMAC":               {`[` + me + `,"aa:00:00:00:00:01"]`, notYet},
-	"generateDRBDSecret":       {`[` + me + `]`, notYet},
-	"reserveLV":                {`[` + me + `,"vg/lv"]`, notYet},
-	"reserveIp":                {`[` + me + `,"net","192.0.2.1",true]`, notYet},
-	"releaseIp":                {`[` + me + `,"net","192.0.2.1"]`, notYet},
-	"generateIp":               {`[` + me + `,"net"]`, notYet},
-	"commitTemporaryIps":       {`[` + me + `]`, notYet},
-	"commitReleaseTemporaryIp": {`["net","192.0.2.1"]`, notYet},
-	"listReservedIps":          {`[` + me + `]`, notYet},
+	"computeDRBDMap":           {`[]`, unsupported},
+	"allocateDRBDMinor":        {`["d",["n"]]`, unsupported},
+	"releaseDRBDMinors":        {`["d"]`, unsupported},
+	"generateMAC":              {`[` + me + `,null]`, unsupported},
+	"reserveMAC":               {`[` + me + `,"aa:00:00:00:00:01"]`, unsupported},
+	"generateDRBDSecret":       {`[` + me + `]`, unsupported},
+	"reserveLV":                {`[` + me + `,"vg/lv"]`, unsupported},
+	"reserveIp":                {`[` + me + `,"net","192.0.2.1",true]`, unsupported},
+	"releaseIp":                {`[` + me + `,"net","192.0.2.1"]`, unsupported},
+	"generateIp":               {`[` + me + `,"net"]`, unsupported},
+	"commitTemporaryIps":       {`[` + me + `]`, unsupported},
+	"commitReleaseTemporaryIp": {`["net","192.0.2.1"]`, unsupported},
+	"listReservedIps":          {`[` + me + `]`, unsupported},
 
 	"tryUpdateLocks":                {`[` + me + `,[["node/a","shared"]]]`, forLocks},
 	"updateLocksWaiting":            {`[` + me + `,0,[["node/a","shared"]]]`, forLocks},
@@ -64,43 +64,43 @@ var functions = map[string][2]string{
 	"listAllLocksOwners":            {`[]`, forLocks},
 	"listLocksWaitingStatus":        {`[]`, forLocks},
 
-	"addInstance":            {`[{},` + me + `,false]`, notYet},
-	"addInstanceDisk":        {`["i",{},null,false]`, notYet},
-	"attachInstanceDisk":     {`["i","d",null]`, notYet},
-	"detachInstanceDisk":     {`["i","d"]`, notYet},
-	"removeInstanceDisk":     {`["i","d"]`, notYet},
-	"removeInstance":         {`["i"]`, notYet},
-	"setInstancePrimaryNode": {`["i","n"]`, notYet},
-	"setInstanceStatus":      {`["i",null,null,null]`, notYet},
-	"allocatePort":           {`[]`, notYet},
-	"addTcpUdpPort":          {`[1]`, notYet},
-	"updateCluster":          {`[{}]`, notYet},
-	"updateNode":             {`[{}]`, notYet},
-	"updateInstance":         {`[{}]`, notYet},
-	"updateNodeGroup":        {`[{}]`, notYet},
-	"updateNetwork":          {`[{}]`, notYet},
-	"updateDisk":             {`[{}]`, notYet},
+	"addInstance":            {`[{},` + me + `,false]`, unsupported},
+	"addInstanceDisk":        {`["i",{},null,false]`, unsupported},
+	"attachInstanceDisk":     {`["i","d",null]`, unsupported},
+	"detachInstanceDisk":     {`["i","d"]`, unsupported},
+	"removeInstanceDisk":     {`["i","d"]`, unsupported},
+	"removeInstance":         {`["i"]`, unsupported},
+	"setInstancePrimaryNode": {`["i","n"]`, unsupported},
+	"setInstanceStatus":      {`["i",null,null,null]`, unsupported},
+	"allocatePort":           {`[]`, unsupported},
+	"addTcpUdpPort":          {`[1]`, unsupported},
+	"updateCluster":          {`[{}]`, unsupported},
+	"updateNode":             {`[{}]`, unsupported},
+	"updateInstance":         {`[{}]`, unsupported},
+	"updateNodeGroup":        {`[{}]`, unsupported},
+	"updateNetwork":          {`[{}]`, unsupported},
+	"updateDisk":             {`[{}]`, unsupported},
 }
 
 // content is when neighbours do what they are asked for, and everybody holds the
 // configuration lock.
 func (b *bench) content() {
 	b.locks.Answer(func(m any) any {
-		c := m.(*messages.LockCall)
+		c := m.(*messages.CallLocks)
 		result := `"` + forLocks + `"`
 		if c.Function == "listLocks" {
 			result = exclusive
 		}
-		return &messages.LockAnswered{Request: c.Request, Result: []byte(result)}
+		return &messages.CallLocksResult{Request: c.Request, Result: []byte(result)}
 	})
 	b.cluster.Answer(func(m any) any {
 		switch m := m.(type) {
-		case *messages.AskConfig:
-			return &messages.ConfigChanged{Request: m.Request, Content: []byte(fresh(b))}
+		case *messages.PublishConfig:
+			return &messages.ConfigPublished{Request: m.Request, Content: []byte(fresh(b))}
 		case *messages.WriteConfig:
-			return &messages.ConfigWritten{Request: m.Request}
+			return &messages.EditConfigResult{Request: m.Request}
 		case *messages.EditConfig:
-			return &messages.ConfigWritten{Request: m.Request}
+			return &messages.EditConfigResult{Request: m.Request}
 		}
 		return nil
 	})
@@ -121,7 +121,7 @@ func TestEveryFunction(t *testing.T) {
 				if method == "listLocks" {
 					want = `{"success":true,"result":` + exclusive + `}`
 				}
-			case notYet:
+			case unsupported:
 				want = `{"success":false,"result":["GenericError",["` + method +
 					` is not supported by lockstep: it keeps no reservations, and changes the configuration only as a whole"]]}`
 			}
@@ -260,7 +260,7 @@ func TestWriteConfigAndUnlock(t *testing.T) {
 			require.JSONEq(t, fresh(t), string(m.Content))
 			require.True(t, json.Valid(m.Content) && strings.HasSuffix(string(m.Content), "}\n"))
 			b.locks.Quiet()
-			c.tell(&messages.ConfigWritten{Request: m.Request, Failure: failure})
+			c.tell(&messages.EditConfigResult{Request: m.Request, Failure: failure})
 			if failure != nil {
 				require.JSONEq(t, `{"success":false,"result":["ConfigurationError",["no master"]]}`, c.answer())
 				b.locks.Quiet()
@@ -277,7 +277,7 @@ func TestWriteConfig(t *testing.T) {
 		c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), exclusive)
 		m := asked[*messages.WriteConfig](c, b.cluster)
 		c.silent()
-		c.tell(&messages.ConfigWritten{Request: m.Request})
+		c.tell(&messages.EditConfigResult{Request: m.Request})
 		require.Equal(t, `{"success":true,"result":[]}`, c.answer())
 		b.locks.Quiet()
 	})
@@ -303,7 +303,7 @@ func TestPrepareClusterDestruction(t *testing.T) {
 		require.Equal(t, map[string][]byte{"master_node": []byte(`""`)}, m.Cluster)
 		require.Empty(t, m.Filter)
 		c.silent()
-		c.tell(&messages.ConfigWritten{Request: m.Request})
+		c.tell(&messages.EditConfigResult{Request: m.Request})
 		require.Equal(t, `{"success":true,"result":[]}`, c.answer())
 	})
 }

@@ -33,7 +33,7 @@ func TestCallsAreMadeAgain(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		idle := b.connect()
 		started := func() {
-			b.Send(b.wconf, &messages.LocksStarted{Epoch: 2})
+			b.Send(b.wconf, &messages.LocksStarted{Incarnation: 2})
 			b.Settle()
 		}
 		c.call("lockConfig", `[`+me+`,false]`)
@@ -47,11 +47,11 @@ func TestCallsAreMadeAgain(t *testing.T) {
 		started()
 		require.Equal(t, second, c.locksAsked("tryUpdateLocks", `[`+me+`,`+exclusive+`]`))
 		c.locksAnswer(second, `[]`)
-		lost := asked[*messages.AskConfig](c, b.cluster)
+		lost := asked[*messages.PublishConfig](c, b.cluster)
 		started()
 		c.configAnswer(fresh(t))
 		require.JSONEq(t, `{"success":true,"result":`+fresh(t)+`}`, c.answer())
-		c.tell(&messages.ConfigChanged{Request: lost.Request, Content: []byte("{}")})
+		c.tell(&messages.ConfigPublished{Request: lost.Request, Content: []byte("{}")})
 		c.silent()
 		started()
 		b.locks.Quiet()
@@ -63,7 +63,7 @@ func TestCallsAreMadeAgain(t *testing.T) {
 		started()
 		two := asked[*messages.WriteConfig](c, b.cluster)
 		require.EqualExportedValues(t, one, two)
-		c.tell(&messages.ConfigWritten{Request: two.Request})
+		c.tell(&messages.EditConfigResult{Request: two.Request})
 		require.Equal(t, `{"success":true,"result":[]}`, c.answer())
 		idle.silent()
 	})
@@ -73,10 +73,10 @@ func TestCallsAreMadeAgain(t *testing.T) {
 func TestNewsIsNoAnswer(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.call("readConfig", `[]`)
-		m := asked[*messages.AskConfig](c, b.cluster)
-		c.tell(&messages.ConfigChanged{Content: []byte(`{}`)})
+		m := asked[*messages.PublishConfig](c, b.cluster)
+		c.tell(&messages.ConfigPublished{Content: []byte(`{}`)})
 		c.silent()
-		c.tell(&messages.ConfigChanged{Request: m.Request, Content: []byte(fresh(t))})
+		c.tell(&messages.ConfigPublished{Request: m.Request, Content: []byte(fresh(t))})
 		require.JSONEq(t, `{"success":true,"result":`+fresh(t)+`}`, c.answer())
 	})
 }
@@ -118,7 +118,7 @@ func TestDrain(t *testing.T) {
 		request := c.locksAsked("listAllLocks", `[]`)
 		for range 2 {
 			supervisor.Ask(b.wconf, &messages.Drain{})
-			kittest.Expect[*messages.Drained](supervisor)
+			kittest.Expect[*messages.DrainResult](supervisor)
 		}
 		require.True(t, idle.closed())
 		c.silent()

@@ -58,23 +58,23 @@ func onBench(t *testing.T, f func(*testing.T, *bench, *client)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{T: t, Env: e, locks: e.Probe("locks"), cluster: e.Probe("cluster")}
-		b.wconf = e.Start("wconf", wconfd.Props(wconfd.Config{Env: e.Env, Locks: b.locks.PID, Cluster: b.cluster.PID}))
+		b.wconf = e.Start("wconf", wconfd.Props(wconfd.Config{Env: e.Env, Locks: b.locks.PID, ClusterConfig: b.cluster.PID}))
 		f(t, b, b.connect())
 	})
 }
 
-// whole is a gateway with the real actors behind it, and a disk in memory.
-type whole struct {
+// configArgs is a gateway with the real actors behind it, and a disk in memory.
+type configArgs struct {
 	*bench
 	disk *kittest.Disk
 }
 
 const boot = "boot-1"
 
-func onWhole(t *testing.T, f func(*testing.T, *whole, *client)) {
+func onWhole(t *testing.T, f func(*testing.T, *configArgs, *client)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		w := &whole{bench: &bench{T: t, Env: e}, disk: kittest.NewDisk(map[string]string{paths.ConfigPath: fresh(t)})}
+		w := &configArgs{bench: &bench{T: t, Env: e}, disk: kittest.NewDisk(map[string]string{paths.ConfigPath: fresh(t)})}
 		queue := e.Probe("queue")
 		names := map[string]*actor.PID{}
 		for _, name := range []string{"locks", "cluster", "wconf"} {
@@ -84,8 +84,8 @@ func onWhole(t *testing.T, f func(*testing.T, *whole, *client)) {
 		e.Start("locks", locks.Props(locks.Config{Env: e.Env, Store: pid, Queue: queue.PID, Scheduler: queue.PID, Clients: []*actor.PID{names["cluster"], names["wconf"]},
 			Owners: nobodyDies{}, Settings: lock.Settings{Hierarchy: lock.Implied}, Boot: boot, Self: lock.NamedOwner("lockstepd-destruction", "/live/daemon", 1)}))
 		e.Start("cluster", config.Props(config.Config{Env: e.Env, Store: pid, Locks: names["locks"], Self: lock.NamedOwner("lockstepd-config", "/live/daemon", 1)}))
-		e.Send(names["locks"], &messages.WithholdingTold{Epoch: 1}) // as the scheduler does when it knows who is paused
-		w.wconf = e.Start("wconf", wconfd.Props(wconfd.Config{Env: e.Env, Locks: names["locks"], Cluster: names["cluster"]}))
+		e.Send(names["locks"], &messages.SetLockPauses{Incarnation: 1}) // as the scheduler does when it knows who is paused
+		w.wconf = e.Start("wconf", wconfd.Props(wconfd.Config{Env: e.Env, Locks: names["locks"], ClusterConfig: names["cluster"]}))
 		f(t, w, w.connect())
 	})
 }
@@ -193,7 +193,7 @@ func asked[M any](c *client, p *kittest.Probe) M {
 // locksAsked is a question to the lock manager.
 func (c *client) locksAsked(function, args string) uint64 {
 	c.Helper()
-	m := asked[*messages.LockCall](c, c.locks)
+	m := asked[*messages.CallLocks](c, c.locks)
 	require.Equal(c, function, m.Function)
 	require.JSONEq(c, args, string(m.Args))
 	return m.Request
@@ -201,15 +201,15 @@ func (c *client) locksAsked(function, args string) uint64 {
 
 func (c *client) locksAnswer(request uint64, result string) {
 	c.Helper()
-	c.tell(&messages.LockAnswered{Request: request, Result: []byte(result)})
+	c.tell(&messages.CallLocksResult{Request: request, Result: []byte(result)})
 }
 
 func (c *client) locksFail(request uint64, text string) {
 	c.Helper()
-	c.tell(&messages.LockAnswered{Request: request, Failure: &messages.Failure{Class: "GenericError", Text: text}})
+	c.tell(&messages.CallLocksResult{Request: request, Failure: &messages.Failure{Class: "GenericError", Text: text}})
 }
 
 func (c *client) configAnswer(content string) {
 	c.Helper()
-	c.tell(&messages.ConfigChanged{Request: asked[*messages.AskConfig](c, c.cluster).Request, Content: []byte(content)})
+	c.tell(&messages.ConfigPublished{Request: asked[*messages.PublishConfig](c, c.cluster).Request, Content: []byte(content)})
 }

@@ -161,11 +161,11 @@ func (n *node) reportRaftFailure(err error) {
 
 // committedJobFiles are the files of jobs that run here, as the log has them.
 func (n *node) committedJobFiles() (map[string][]byte, error) {
-	answer, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.AskCommitted{}, requestTimeout).Result()
+	answer, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.GetCommittedFiles{}, requestTimeout).Result()
 	if err != nil {
 		return nil, err
 	}
-	m := answer.(*messages.Committed)
+	m := answer.(*messages.GetCommittedFilesResult)
 	if m.Failure != nil {
 		return nil, m.Failure
 	}
@@ -200,7 +200,7 @@ func (n *node) serveNode(stop context.Context) error {
 	n.announce("lockstepd takes connections")
 	background, end := context.WithCancel(stop)
 	defer end()
-	go watchdog(background, n.log, n.env.System(), supervisor.Replicator(n.env), &messages.AskNodes{})
+	go watchdog(background, n.log, n.env.System(), supervisor.Replicator(n.env), &messages.GetNodes{})
 	go runJanitor(background, n.log, n.files, n.config)
 	go n.requestMembership(background)
 	go n.savePeers(background)

@@ -79,7 +79,7 @@ func (n *node) awaitAdmission(stop context.Context) error {
 func (n *node) requestMembership(ctx context.Context) {
 	for pause := admissionRetry; ; pause = min(2*pause, voterRetryMax) {
 		nodes, err := n.queryNodes(false)
-		if err == nil && !nodes.Leads && n.identity.Voting && !hasVote(nodes, n.identity.Name) {
+		if err == nil && !nodes.IsMaster && n.identity.Voting && !hasVote(nodes, n.identity.Name) {
 			if _, err := n.requestMembershipOnce(ctx, peer.MembershipRequest{Applied: nodes.Applied}, nodes.MasterAddress); err != nil {
 				n.log.WithField("err", err).Info("this node has no vote yet")
 			}
@@ -92,7 +92,7 @@ func (n *node) requestMembership(ctx context.Context) {
 	}
 }
 
-func hasVote(nodes *messages.Nodes, name string) bool {
+func hasVote(nodes *messages.GetNodesResult, name string) bool {
 	for _, m := range nodes.Members {
 		if m.Name == name && m.Address != "" {
 			return m.Voter

@@ -26,12 +26,12 @@ const (
 )
 
 // queryNodes asks the replicator for the nodes of the cluster.
-func (n *node) queryNodes(all bool) (*messages.Nodes, error) {
-	answer, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.AskNodes{All: all}, requestTimeout).Result()
+func (n *node) queryNodes(all bool) (*messages.GetNodesResult, error) {
+	answer, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.GetNodes{WithStates: all}, requestTimeout).Result()
 	if err != nil {
 		return nil, err
 	}
-	return answer.(*messages.Nodes), nil
+	return answer.(*messages.GetNodesResult), nil
 }
 
 // servePeers answers other nodes, until the listener is closed.
@@ -50,7 +50,7 @@ func (b *backend) About(context.Context) (peer.About, error) {
 	if err != nil {
 		return peer.About{}, err
 	}
-	about := peer.About{Name: b.node.identity.Name, UUID: b.node.identity.UUID, Master: nodes.Master, Applied: nodes.Applied, Leads: nodes.Leads, Voting: b.node.identity.Voting}
+	about := peer.About{Name: b.node.identity.Name, UUID: b.node.identity.UUID, Master: nodes.Master, Applied: nodes.Applied, Leads: nodes.IsMaster, Voting: b.node.identity.Voting}
 	if nodes.Failure != nil {
 		about.Error = nodes.Failure.Text
 	}
@@ -64,7 +64,7 @@ func (b *backend) Admit(_ context.Context, r peer.MembershipRequest) (peer.Admis
 	if err != nil {
 		return peer.Admission{}, err
 	}
-	a := answer.(*messages.NodeAdmitted)
+	a := answer.(*messages.AdmitNodeResult)
 	admission := peer.Admission{Status: peer.StatusWaiting, Master: a.Master, MasterAddress: a.MasterAddress}
 	switch {
 	case a.Failure != nil && a.Failure.Class == "NotMaster":
@@ -118,7 +118,7 @@ func (p *peers) Ask(number uint64, members []*messages.Member, to *actor.PID) {
 			asking.Go(func() { states[i] = p.ask(m) })
 		}
 		asking.Wait()
-		p.node.env.System().Root.Send(to, &messages.NodesAsked{Number: number, States: states})
+		p.node.env.System().Root.Send(to, &messages.NodeStatesCollected{Number: number, States: states})
 	}()
 }
 

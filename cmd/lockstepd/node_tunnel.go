@@ -24,9 +24,9 @@ func (t *tunnels) Open(address string, to *actor.PID) standby.Tunnel {
 	ctx, cancel := context.WithCancel(context.Background())
 	tunnel := &tunnel{requests: make(chan []byte, 1), cancel: cancel}
 	go func() {
-		tunnel.carry(ctx, t.credentials, address, func(frame []byte) { t.root.Send(to, &standby.Carried{Frame: frame}) })
+		tunnel.carry(ctx, t.credentials, address, func(frame []byte) { t.root.Send(to, &standby.TunnelAnswer{Frame: frame}) })
 		tunnel.Close()
-		t.root.Send(to, &standby.Collapsed{})
+		t.root.Send(to, &standby.TunnelClosed{})
 	}()
 	return tunnel
 }

@@ -134,7 +134,7 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	d.processes = jobprocess.New(jobprocess.Config{System: d.env.System(), Log: log, Program: c.JobProgram,
 		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: jobStderr, Permission: permission(identity)})
 	owners := ownerwatch.New(persistence.LivelockDir(c.RunDir), livelock.Path(), func(livelock string) {
-		d.env.System().Root.Send(supervisor.Locks(d.env), &messages.OwnerDead{Livelock: livelock})
+		d.env.System().Root.Send(supervisor.Locks(d.env), &messages.OwnerDied{Livelock: livelock})
 	})
 	defer owners.Close()
 	d.ports = supervisor.Ports{Env: d.env, Files: d.remoteAPI.withTimes(files), Processes: d.processes, Owners: owners, Events: d.remoteAPI.events(), OnDecision: d.remoteAPI.onDecision()}
@@ -228,7 +228,7 @@ func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
 	d.announce("lockstepd takes jobs")
 	background, end := context.WithCancel(stop)
 	defer end()
-	go watchdog(background, d.log, d.env.System(), tree.Root, &messages.AskReady{})
+	go watchdog(background, d.log, d.env.System(), tree.Root, &messages.AnnounceQueue{})
 	go runJanitor(background, d.log, d.files, d.config)
 	go d.reloadOpcodes(background, func(definitions []byte) { supervisor.SetOpcodes(d.env, definitions) })
 	select {
@@ -265,7 +265,7 @@ func (d *service) drain(root *actor.PID) {
 // awaitQueue returns when the queue takes requests, or the tree has given up.
 func awaitQueue(stop context.Context, env *kit.Env, tree *supervisor.Running) error {
 	for {
-		_, err := env.System().Root.RequestFuture(tree.Root, &messages.AskReady{}, readyPollInterval).Result()
+		_, err := env.System().Root.RequestFuture(tree.Root, &messages.AnnounceQueue{}, readyPollInterval).Result()
 		if err == nil {
 			return nil
 		}

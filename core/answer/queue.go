@@ -2,7 +2,7 @@ package answer
 
 import "encoding/json"
 
-// QueueStatus answers LockstepStatus: how the daemon and its queue stand.
+// GetQueueStatusResult answers LockstepStatus: how the daemon and its queue stand.
 type QueueStatus struct {
 	// CannotStart is why no job process can be started; empty: they can.
 	CannotStart string           `json:"cannot_start"`

@@ -268,7 +268,7 @@ func (g *Graph) Unmet(id job.ID) []opcode.Dependency {
 	return open
 }
 
-// WaitingJob is a job that waits, and the dependencies of its next opcode that are not met yet.
+// UnfinishedJob is a job that waits, and the dependencies of its next opcode that are not met yet.
 type WaitingJob struct {
 	ID    job.ID
 	Op    int

@@ -40,7 +40,7 @@ func (s Applier) PathsToRead(entries []*messages.LogEntry) []string {
 // quarantines tells whether an entry that may be repeated moves a job's file to the quarantine. Another job's file may
 // be in its place by now.
 func (s Applier) quarantines(e *messages.LogEntry, m *messages.MoveFile) bool {
-	if m == nil || e.Origin == s.Node && e.Run == s.Incarnation {
+	if m == nil || e.Origin == s.Node && e.Incarnation == s.Incarnation {
 		return false
 	}
 	_, isJob := JobIDOf(m.From)
@@ -51,7 +51,7 @@ func (s Applier) quarantines(e *messages.LogEntry, m *messages.MoveFile) bool {
 // has proposed. For what another node has proposed, it is true only until the job has a process: after that the
 // process writes the file, or the entry is of a later master.
 func (s Applier) mayOverwriteLocal(e *messages.LogEntry, u *messages.FileUpdate) bool {
-	if _, isJob := JobIDOf(u.Path); !isJob || e.Origin == s.Node && e.Run == s.Incarnation {
+	if _, isJob := JobIDOf(u.Path); !isJob || e.Origin == s.Node && e.Incarnation == s.Incarnation {
 		return false
 	}
 	return e.Origin == s.Node || !namesProcess(u.Content)
@@ -67,7 +67,7 @@ func namesProcess(content []byte) bool {
 //
 // An update is left out if a later one of the same file follows. What a job's process has written here is kept
 // (design.md 9): what this incarnation has observed is on this disk already; for a former incarnation, see Supersedes.
-func (s Applier) Apply(entries []*messages.LogEntry, local map[string][]byte) []*messages.StoreRequest {
+func (s Applier) Apply(entries []*messages.LogEntry, local map[string][]byte) []*messages.AccessStore {
 	p := storePlan{touchedPaths: map[string]int{}}
 	for _, e := range entries {
 		for _, c := range e.Changes {
@@ -94,7 +94,7 @@ func (s Applier) Apply(entries []*messages.LogEntry, local map[string][]byte) []
 
 // accepts decides about an update, and records its content in local.
 func (s Applier) accepts(e *messages.LogEntry, u *messages.FileUpdate, local map[string][]byte) bool {
-	if e.Origin == s.Node && e.Run == s.Incarnation && u.Observed {
+	if e.Origin == s.Node && e.Incarnation == s.Incarnation && u.Observed {
 		return false
 	}
 	if s.mayOverwriteLocal(e, u) && !Supersedes(u.Content, local[u.Path]) {

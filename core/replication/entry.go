@@ -43,8 +43,8 @@ func ChangedPaths(c *messages.FileChange) []string {
 func WriteChanges(m *messages.WriteFiles) []*messages.FileChange {
 	var changes []*messages.FileChange
 	files := m.Files
-	if m.Then != nil {
-		files = append(slices.Clone(files), m.Then)
+	if m.CommitRecord != nil {
+		files = append(slices.Clone(files), m.CommitRecord)
 	}
 	for _, f := range files {
 		if IsShared(f.Path) {

@@ -14,21 +14,21 @@ import (
 type files map[string]string
 
 // perform does what the store does at such requests.
-func (f files) perform(requests []*messages.StoreRequest) {
+func (f files) perform(requests []*messages.AccessStore) {
 	for _, r := range requests {
 		switch what := r.What.(type) {
-		case *messages.StoreRequest_Write:
+		case *messages.AccessStore_Write:
 			for _, w := range what.Write.Files {
 				f[w.Path] = string(w.Content)
 			}
-		case *messages.StoreRequest_Move:
+		case *messages.AccessStore_Move:
 			for _, m := range what.Move.Files {
 				if content, there := f[m.From]; there {
 					f[m.To] = content
 					delete(f, m.From)
 				}
 			}
-		case *messages.StoreRequest_Remove:
+		case *messages.AccessStore_Remove:
 			for _, path := range what.Remove.Paths {
 				delete(f, path)
 			}
@@ -77,5 +77,5 @@ func removed(by replication.Applier, file string) *messages.LogEntry {
 }
 
 func entry(by replication.Applier, changes []*messages.FileChange) *messages.LogEntry {
-	return &messages.LogEntry{Origin: by.Node, Run: by.Incarnation, Changes: changes}
+	return &messages.LogEntry{Origin: by.Node, Incarnation: by.Incarnation, Changes: changes}
 }

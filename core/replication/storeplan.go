@@ -5,7 +5,7 @@ import "lockstep/messages"
 // storePlan gathers changes of one kind and of different files into a step. The changes of a step go to the disk in
 // parallel.
 type storePlan struct {
-	steps        []*messages.StoreRequest
+	steps        []*messages.AccessStore
 	touchedPaths map[string]int // files of the step that is being gathered, with their places
 	writes       []*messages.FileWrite
 	moves        []*messages.MoveFile
@@ -50,11 +50,11 @@ func (p *storePlan) touches(file string) bool {
 func (p *storePlan) flush() {
 	switch {
 	case p.writes != nil:
-		p.steps = append(p.steps, &messages.StoreRequest{What: &messages.StoreRequest_Write{Write: &messages.WriteFiles{Files: p.writes, Durable: true}}})
+		p.steps = append(p.steps, &messages.AccessStore{What: &messages.AccessStore_Write{Write: &messages.WriteFiles{Files: p.writes, Durable: true}}})
 	case p.moves != nil:
-		p.steps = append(p.steps, &messages.StoreRequest{What: &messages.StoreRequest_Move{Move: &messages.MoveFiles{Files: p.moves}}})
+		p.steps = append(p.steps, &messages.AccessStore{What: &messages.AccessStore_Move{Move: &messages.MoveFiles{Files: p.moves}}})
 	case p.removes != nil:
-		p.steps = append(p.steps, &messages.StoreRequest{What: &messages.StoreRequest_Remove{Remove: &messages.RemoveFiles{Op: "apply", Paths: p.removes}}})
+		p.steps = append(p.steps, &messages.AccessStore{What: &messages.AccessStore_Remove{Remove: &messages.RemoveFiles{Op: "apply", Paths: p.removes}}})
 	}
 	p.writes, p.moves, p.removes = nil, nil, nil
 	clear(p.touchedPaths)
@@ -62,7 +62,7 @@ func (p *storePlan) flush() {
 
 // Remaining is what of a step is still to be done, when the disk has refused these files. A file that was moved cannot
 // be moved again.
-func Remaining(step *messages.StoreRequest, refused map[string]bool) *messages.StoreRequest {
+func Remaining(step *messages.AccessStore, refused map[string]bool) *messages.AccessStore {
 	move := step.GetMove()
 	if move == nil {
 		return step
@@ -73,5 +73,5 @@ func Remaining(step *messages.StoreRequest, refused map[string]bool) *messages.S
 			remaining = append(remaining, f)
 		}
 	}
-	return &messages.StoreRequest{What: &messages.StoreRequest_Move{Move: &messages.MoveFiles{Files: remaining}}}
+	return &messages.AccessStore{What: &messages.AccessStore_Move{Move: &messages.MoveFiles{Files: remaining}}}
 }

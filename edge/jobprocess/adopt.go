@@ -56,7 +56,7 @@ func (p *Processes) watchAdopted(l *liveProcess, attempt uint64, pid int, held b
 		session = pid
 	}
 	p.killOrphans(l.livelock, session)
-	p.notify(jobActor, &messages.ProcessGone{Start: attempt, Text: "its process has ended while no daemon was watching, or was not its child"})
+	p.notify(jobActor, &messages.ProcessGone{Attempt: attempt, Text: "its process has ended while no daemon was watching, or was not its child"})
 }
 
 // lostLockFile reports whether the lock file of a live job process was removed. It recognises

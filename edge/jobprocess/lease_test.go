@@ -199,7 +199,7 @@ func TestTheDaemonSaysWhetherAJobNeedsTheLease(t *testing.T) {
 				require.Equal(t, job.Success, r.status())
 				return
 			}
-			require.Contains(t, expect[*messages.ProcessFailed](r).Text, "did not take its permission")
+			require.Contains(t, expect[*messages.HandshakeFailed](r).Text, "did not take its permission")
 			expect[*messages.ProcessGone](r)
 			require.Equal(t, job.Queued, r.status())
 			require.NoFileExists(t, named.Livelock)

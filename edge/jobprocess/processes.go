@@ -5,7 +5,7 @@
 // is one start of a job's process: spawn, handshake, permission to act. A job actor may ask
 // it to start or adopt a process, to confirm or abandon an attempt, and to pass on a client
 // order. It answers with messages to that actor: ProcessNamed, ProcessConfirmed,
-// ProcessFailed, ProcessGone. It kills the orphans of a job before it reports the end of
+// HandshakeFailed, ProcessGone. It kills the orphans of a job before it reports the end of
 // the job's process.
 //
 // All of its state is in memory. Job processes survive a crash of the daemon, and the next
@@ -136,19 +136,19 @@ func (p *Processes) runAttempt(a *pendingStart, attempt uint64, id int64, jobAct
 	child, err := p.spawn(id)
 	if err != nil {
 		p.removePending(attempt)
-		p.notify(jobActor, &messages.ProcessFailed{Start: attempt, Text: err.Error()})
-		p.notify(jobActor, &messages.ProcessGone{Start: attempt, Text: err.Error(), NeverWas: true})
+		p.notify(jobActor, &messages.HandshakeFailed{Attempt: attempt, Text: err.Error()})
+		p.notify(jobActor, &messages.ProcessGone{Attempt: attempt, Text: err.Error(), NeverSpawned: true})
 		return
 	}
 	livelock, failure := p.handshake(a, child, attempt, jobActor)
 	p.removePending(attempt)
 	child.closePipes()
 	if failure != nil {
-		p.notify(jobActor, &messages.ProcessFailed{Start: attempt, Text: failure.Error()})
+		p.notify(jobActor, &messages.HandshakeFailed{Attempt: attempt, Text: failure.Error()})
 		child.terminate()
 	} else {
 		p.addLive(attempt, &liveProcess{id: id, process: child.process, livelock: livelock, ended: make(chan struct{})})
-		p.notify(jobActor, &messages.ProcessConfirmed{Start: attempt})
+		p.notify(jobActor, &messages.ProcessConfirmed{Attempt: attempt})
 	}
 	child.process.AwaitEnd()
 	p.removeLive(attempt)
@@ -158,7 +158,7 @@ func (p *Processes) runAttempt(a *pendingStart, attempt uint64, id int64, jobAct
 	}
 	// A failed handshake fails before the process has all of the last message, and without
 	// that the process does not act.
-	p.notify(jobActor, &messages.ProcessGone{Start: attempt, Text: exit, NeverActed: failure != nil})
+	p.notify(jobActor, &messages.ProcessGone{Attempt: attempt, Text: exit, NeverActed: failure != nil})
 }
 
 // makeRunDirs creates the directories that job processes need, in case the run directory was
@@ -203,7 +203,7 @@ func (p *Processes) handshake(a *pendingStart, c *child, attempt uint64, jobActo
 		return "", fmt.Errorf("the process did not name its lock file, jobs.log may say why: %w", err)
 	}
 	livelock = string(name)
-	p.notify(jobActor, &messages.ProcessNamed{Start: attempt, Pid: int64(c.pid), Livelock: livelock})
+	p.notify(jobActor, &messages.ProcessNamed{Attempt: attempt, Pid: int64(c.pid), Livelock: livelock})
 	var launchSpecs []byte
 	select {
 	case launchSpecs = <-a.confirm:

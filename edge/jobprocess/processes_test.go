@@ -65,7 +65,7 @@ func newFixture(t testing.TB, program string) *fixture {
 	probe, _, err := env.SpawnRoot(env.Props("probe", func() actor.Actor {
 		return actor.ReceiveFunc(func(ctx actor.Context) {
 			switch m := ctx.Message().(type) {
-			case *messages.ProcessNamed, *messages.ProcessConfirmed, *messages.ProcessFailed, *messages.ProcessGone:
+			case *messages.ProcessNamed, *messages.ProcessConfirmed, *messages.HandshakeFailed, *messages.ProcessGone:
 				received <- m
 			}
 		})
@@ -135,7 +135,7 @@ func TestAnAbandonedStartActsOnNothing(t *testing.T) {
 	before, err := r.files.Read("test", paths.JobPath(7))
 	require.NoError(t, err)
 	r.port.Abandon(1)
-	expect[*messages.ProcessFailed](r)
+	expect[*messages.HandshakeFailed](r)
 	expect[*messages.ProcessGone](r)
 	after, err := r.files.Read("test", paths.JobPath(7))
 	require.NoError(t, err)
@@ -147,12 +147,12 @@ func TestAnAbandonedStartActsOnNothing(t *testing.T) {
 func TestAStartThatFails(t *testing.T) {
 	r := newFixture(t, "/no/such/program")
 	r.port.Start(1, 7, r.receiver)
-	require.Contains(t, expect[*messages.ProcessFailed](r).Text, "no such file")
+	require.Contains(t, expect[*messages.HandshakeFailed](r).Text, "no such file")
 	expect[*messages.ProcessGone](r)
 
 	r.port.config.Program = r.script("exit 3")
 	r.port.Start(2, 7, r.receiver)
-	require.Contains(t, expect[*messages.ProcessFailed](r).Text, "did not name its lock file")
+	require.Contains(t, expect[*messages.HandshakeFailed](r).Text, "did not name its lock file")
 	require.Equal(t, "exit status 3", expect[*messages.ProcessGone](r).Text)
 
 	// One that listens to nothing but SIGKILL.
@@ -160,7 +160,7 @@ func TestAStartThatFails(t *testing.T) {
 	r.port.Start(3, 7, r.receiver)
 	expect[*messages.ProcessNamed](r)
 	r.port.Abandon(3)
-	expect[*messages.ProcessFailed](r)
+	expect[*messages.HandshakeFailed](r)
 	require.Equal(t, "ended by SIGKILL", expect[*messages.ProcessGone](r).Text)
 }
 

@@ -34,7 +34,7 @@ func benchmark(b *testing.B, nodes, proposers int) {
 		other := c.startRecorder(name, logconformance.Options{Files: noFiles})
 		number := uint64(n)
 		w.log.Change(number, replicator.Change{What: messages.ChangeNodes_ADD_VOTER, Name: name, Address: c.Address(name)})
-		c.Until("it is added", func() bool { m, ok := lastOf[*messages.LogChanged](w); return ok && m.Number == number })
+		c.Until("it is added", func() bool { m, ok := lastOf[*messages.LogChangeResult](w); return ok && m.Number == number })
 		w.log.Propose(number, make([]byte, 8))
 		c.Until("it has the log", func() bool { return other.count() > 0 })
 	}

@@ -31,8 +31,8 @@ type bridge struct {
 	draining   bool
 
 	members      []*messages.Member
-	leaderRole   *messages.LogLeads // nil: this node does not lead
-	followerRole *messages.LogFollows
+	leaderRole   *messages.LogLeadershipGained // nil: this node does not lead
+	followerRole *messages.LogLeaderChanged
 
 	// The actor gets committed entries in batches. The next batch follows when the
 	// whole of the current one is on the disk.
@@ -52,7 +52,7 @@ type envelope struct {
 
 func newBridge(system *actor.ActorSystem) *bridge {
 	return &bridge{
-		system: system, followerRole: &messages.LogFollows{},
+		system: system, followerRole: &messages.LogLeaderChanged{},
 		wakeup: make(chan struct{}, 1), shutDown: make(chan struct{}), drained: make(chan struct{}),
 		reattached: make(chan struct{}),
 	}
@@ -111,18 +111,18 @@ func (b *bridge) send(message proto.Message) {
 }
 
 // attach sends all further messages to that actor. led says whether this node leads; the
-// actor gets LogLeads only when everything committed before is applied.
+// actor gets LogLeadershipGained only when everything committed before is applied.
 func (b *bridge) attach(receiver *actor.PID, incarnation uint32) (led bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.receiver, b.outbox = receiver, nil
 	if led = b.leaderRole != nil; led {
-		b.leaderRole, b.followerRole = nil, &messages.LogFollows{}
+		b.leaderRole, b.followerRole = nil, &messages.LogLeaderChanged{}
 	}
 	close(b.reattached)
 	b.reattached = make(chan struct{})
 	b.enqueue(&messages.LogAttached{Applied: b.applied, State: b.state, Incarnation: incarnation})
-	b.enqueue(&messages.LogMembers{Members: b.members})
+	b.enqueue(&messages.LogMembersChanged{Members: b.members})
 	b.enqueueRole()
 	if len(b.unapplied) > 0 {
 		b.enqueue(&messages.LogCommitted{Entries: b.unapplied})
@@ -145,7 +145,7 @@ func (b *bridge) setMembers(members []*messages.Member) {
 	equal := slices.EqualFunc(b.members, members, func(a, b *messages.Member) bool { return proto.Equal(a, b) })
 	if !equal {
 		b.members = members
-		b.enqueue(&messages.LogMembers{Members: members})
+		b.enqueue(&messages.LogMembersChanged{Members: members})
 	}
 }
 
@@ -153,7 +153,7 @@ func (b *bridge) setMembers(members []*messages.Member) {
 func (b *bridge) becomeLeader(term uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.leaderRole = &messages.LogLeads{Term: term}
+	b.leaderRole = &messages.LogLeadershipGained{Term: term}
 	b.enqueueRole()
 }
 
@@ -162,7 +162,7 @@ func (b *bridge) becomeLeader(term uint64) {
 func (b *bridge) becomeFollower(leader, address string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	follows := &messages.LogFollows{Leader: leader, Address: address}
+	follows := &messages.LogLeaderChanged{Leader: leader, Address: address}
 	if b.leaderRole != nil || !proto.Equal(b.followerRole, follows) {
 		b.leaderRole, b.followerRole = nil, follows
 		b.enqueueRole()
@@ -264,7 +264,7 @@ func (b *bridge) awaitAttached() (changed chan struct{}, err error) {
 
 // restorePart sends a part of a snapshot to the attached actor and waits until the part is
 // on the disk. It returns errReattached if another actor was attached.
-func (b *bridge) restorePart(reattached chan struct{}, part *messages.LogRestore) error {
+func (b *bridge) restorePart(reattached chan struct{}, part *messages.LogSnapshotReceived) error {
 	b.mu.Lock()
 	if b.reattached != reattached {
 		b.mu.Unlock()

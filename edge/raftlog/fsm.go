@@ -103,11 +103,11 @@ func (f *fsm) sendParts(record snapshotRecord, reattached chan struct{}) (state 
 	if err != nil {
 		return nil, err
 	}
-	part := &messages.LogRestore{Part: 1, State: decoder.state, Index: record.Index}
+	part := &messages.LogSnapshotReceived{Part: 1, State: decoder.state, Index: record.Index}
 	size := 0
 	flush := func() error {
 		err := f.bridge.restorePart(reattached, part)
-		part, size = &messages.LogRestore{Part: part.Part + 1, Index: record.Index}, 0
+		part, size = &messages.LogSnapshotReceived{Part: part.Part + 1, Index: record.Index}, 0
 		return err
 	}
 	for decoder.filesLeft > 0 {

@@ -186,7 +186,7 @@ func (l *Log) Change(number uint64, change replicator.Change) {
 	l.membershipChanges.submit(number, change)
 }
 
-// Leads reports whether this node has sent LogLeads and its lease is valid.
+// Leads reports whether this node has sent LogLeadershipGained and its lease is valid.
 func (l *Log) Leads() bool {
 	r := l.raft.Load()
 	return r != nil && r.State() == raft.Leader && l.lease.valid()

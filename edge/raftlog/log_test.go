@@ -49,7 +49,7 @@ func (r *recorder) Receive(ctx actor.Context) {
 		if !r.withholding {
 			r.log.Applied(m.Entries[len(m.Entries)-1].Index, []byte("state"))
 		}
-	case *messages.LogRestore:
+	case *messages.LogSnapshotReceived:
 		if r.restore == nil {
 			r.restore = map[string]string{}
 		}
@@ -142,7 +142,7 @@ func TestChangeAlone(t *testing.T) {
 	} {
 		w.log.Change(uint64(i), change)
 		c.Until("it is refused", func() bool {
-			m, ok := lastOf[*messages.LogChanged](w)
+			m, ok := lastOf[*messages.LogChangeResult](w)
 			return ok && m.Number == uint64(i) && strings.Contains(m.Failure.GetText(), "no other voter")
 		})
 		require.True(t, w.log.Leads(), "that has not cost the lease")
@@ -257,7 +257,7 @@ func TestRecover(t *testing.T) {
 	for i, name := range []string{"n2", "n3"} {
 		others[name] = c.startRecorder(name, logconformance.Options{Files: noFiles})
 		w.log.Change(uint64(i), replicator.Change{What: messages.ChangeNodes_ADD_VOTER, Name: name, Address: c.Address(name)})
-		c.Until("it is added", func() bool { m, ok := lastOf[*messages.LogChanged](w); return ok && m.Number == uint64(i) })
+		c.Until("it is added", func() bool { m, ok := lastOf[*messages.LogChangeResult](w); return ok && m.Number == uint64(i) })
 		w.log.Propose(uint64(i), []byte(name))
 		c.Until("it has the log", func() bool { return others[name].count() == i+1 })
 	}
@@ -273,7 +273,7 @@ func TestRecover(t *testing.T) {
 	w = c.startRecorder("n2", logconformance.Options{Files: noFiles})
 	c.Until("it leads alone", w.log.Leads)
 	require.Equal(t, []string{"n2", "n3"}, w.entries, "all that was in its log")
-	members, _ := lastOf[*messages.LogMembers](w)
+	members, _ := lastOf[*messages.LogMembersChanged](w)
 	require.Len(t, members.Members, 1)
 	w.log.Propose(9, []byte("goes on"))
 	c.Until("it goes on", func() bool { return w.count() == 3 })

@@ -67,7 +67,7 @@ func (c *membershipChanges) run() {
 }
 
 func (c *membershipChanges) reply(number uint64, err error) {
-	answer := &messages.LogChanged{Number: number}
+	answer := &messages.LogChangeResult{Number: number}
 	if err != nil {
 		answer.Failure = failure(err.Error())
 	}

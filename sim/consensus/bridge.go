@@ -29,10 +29,10 @@ type bridge struct {
 	entries             []*messages.CommittedEntry
 	sentThrough         uint64 // index up to which entries go
 	sentMembers         []*messages.Member
-	sentFollows         *messages.LogFollows // said last; nil: LogLeads was
-	every               uint64               // entries between snapshots
-	restoredWhileActive bool                 // a snapshot, while the node runs
-	part                uint64               // of the snapshot, that is on its way; 0: none
+	sentFollows         *messages.LogLeaderChanged // said last; nil: LogLeads was
+	every               uint64                     // entries between snapshots
+	restoredWhileActive bool                       // a snapshot, while the node runs
+	part                uint64                     // of the snapshot, that is on its way; 0: none
 	skipped             int
 
 	// onApplied is called when everything up to an index is applied.
@@ -44,7 +44,7 @@ type bridge struct {
 var _ replicator.Log = (*Active)(nil)
 
 func newBridge(n *Active, send Sender) *bridge {
-	d := &bridge{replica: n, sender: send, applied: n.snapshot.index, state: n.snapshot.state, sentFollows: &messages.LogFollows{},
+	d := &bridge{replica: n, sender: send, applied: n.snapshot.index, state: n.snapshot.state, sentFollows: &messages.LogLeaderChanged{},
 		every: snapshotEvery + n.consensus.rng.Uint64N(3*snapshotEvery), onApplied: func(uint64, []byte) {}, onRestored: func(uint64) {}}
 	d.sentThrough = d.applied
 	if n.restoring != nil {
@@ -73,14 +73,14 @@ func (n *Active) Attach(to *actor.PID, incarnation uint32) {
 	d.number++
 	d.sentMembers = n.Members()
 	if n.announced { // it is announced again when everything is applied that was proposed before
-		n.announced, n.barrier, d.sentFollows = false, math.MaxUint64, &messages.LogFollows{}
+		n.announced, n.barrier, d.sentFollows = false, math.MaxUint64, &messages.LogLeaderChanged{}
 		n.thread.Do(func() {
 			n.barrier = n.Last()
 			d.announceLeader()
 		})
 	}
 	d.send(&messages.LogAttached{Applied: d.applied, State: d.state, Incarnation: incarnation})
-	d.send(&messages.LogMembers{Members: d.sentMembers})
+	d.send(&messages.LogMembersChanged{Members: d.sentMembers})
 	d.sendRole()
 	switch {
 	case n.restoring != nil && len(d.entries) == 0:
@@ -94,7 +94,7 @@ func (n *Active) Attach(to *actor.PID, incarnation uint32) {
 
 func (d *bridge) sendRole() {
 	if d.sentFollows == nil {
-		d.send(&messages.LogLeads{Term: d.replica.term})
+		d.send(&messages.LogLeadershipGained{Term: d.replica.term})
 	} else {
 		d.send(d.sentFollows)
 	}
@@ -103,7 +103,7 @@ func (d *bridge) sendRole() {
 // sendLeader tells the actor who leads, if that has changed.
 func (d *bridge) sendLeader() {
 	n := d.replica
-	is := &messages.LogFollows{}
+	is := &messages.LogLeaderChanged{}
 	if n.leader != "" && n.leader != n.name {
 		is.Leader, is.Address = n.leader, n.consensus.Replica(n.leader).Address
 	}
@@ -120,7 +120,7 @@ func (d *bridge) sendMembers() {
 	same := slices.EqualFunc(d.sentMembers, members, func(a, b *messages.Member) bool { return proto.Equal(a, b) })
 	if !same {
 		d.sentMembers = members
-		d.send(&messages.LogMembers{Members: members})
+		d.send(&messages.LogMembersChanged{Members: members})
 	}
 }
 
@@ -286,7 +286,7 @@ func (d *bridge) restore(part uint64) {
 	d.part = part
 	from := min(int(part-1)*partFiles, len(n.restoring))
 	to := min(from+partFiles, len(n.restoring))
-	m := &messages.LogRestore{Part: part, Files: n.restoring[from:to], Last: to == len(n.restoring), Index: n.snapshot.index}
+	m := &messages.LogSnapshotReceived{Part: part, Files: n.restoring[from:to], Last: to == len(n.restoring), Index: n.snapshot.index}
 	if part == 1 {
 		m.State = n.snapshot.state
 	}

@@ -69,7 +69,7 @@ func (n *Active) change(w membershipChange) {
 }
 
 func (n *Active) answer(w membershipChange, failure string) {
-	m := &messages.LogChanged{Number: w.number}
+	m := &messages.LogChangeResult{Number: w.number}
 	if failure != "" {
 		m.Failure = logFailure(failure)
 	}

@@ -72,11 +72,11 @@ type application struct {
 
 	mu            sync.Mutex
 	attachments   int               // how often; who was attached before is not listened to
-	leads         bool              // LogLeads was told last
-	leader        string            // that LogFollows named
+	leads         bool              // LogLeadershipGained was told last
+	leader        string            // that LogLeaderChanged named
 	members       map[string]string // address by name, "+" before it for a voter
 	refused       map[uint64]*messages.LogRefused
-	changed       map[uint64]*messages.LogChanged
+	changed       map[uint64]*messages.LogChangeResult
 	budget        int // how many more entries, or parts of a snapshot, it takes; -1: all
 	queued        []any
 	firstIndex    uint64 // index given to this attachment
@@ -110,7 +110,7 @@ func (l *attachment) Receive(ctx actor.Context) {
 		return
 	}
 	switch m := ctx.Message().(type) {
-	case *messages.LogCommitted, *messages.LogRestore:
+	case *messages.LogCommitted, *messages.LogSnapshotReceived:
 		if c, ok := m.(*messages.LogCommitted); ok {
 			if c.Entries[0].Index <= l.lastGiven || len(a.queued) > 0 {
 				a.oracle.violation("%s: %d is given behind %d, with %d held", a.name, c.Entries[0].Index, l.lastGiven, len(a.queued))
@@ -126,9 +126,9 @@ func (l *attachment) Receive(ctx actor.Context) {
 			a.oracle.violation("%s: %d was refused twice", a.name, m.Number)
 		}
 		a.refused[m.Number] = m
-	case *messages.LogChanged:
+	case *messages.LogChangeResult:
 		a.changed[m.Number] = m
-	case *messages.LogMembers:
+	case *messages.LogMembersChanged:
 		a.members = map[string]string{}
 		for _, member := range m.Members {
 			a.members[member.Name] = member.Address
@@ -136,9 +136,9 @@ func (l *attachment) Receive(ctx actor.Context) {
 				a.members[member.Name] = "+" + member.Address
 			}
 		}
-	case *messages.LogLeads:
+	case *messages.LogLeadershipGained:
 		a.becameLeader()
-	case *messages.LogFollows:
+	case *messages.LogLeaderChanged:
 		a.leads, a.leader = false, m.Leader
 	}
 }
@@ -168,7 +168,7 @@ func (l *attachment) takeQueued() {
 	for len(a.queued) > 0 && a.budget != 0 {
 		what := a.queued[0]
 		switch m := what.(type) {
-		case *messages.LogRestore:
+		case *messages.LogSnapshotReceived:
 			a.queued = a.queued[1:]
 			a.spendBudget()
 			l.restore(m)
@@ -230,7 +230,7 @@ func (a *application) applyEntry(e *messages.CommittedEntry) {
 }
 
 // restore takes a part of a snapshot.
-func (l *attachment) restore(m *messages.LogRestore) {
+func (l *attachment) restore(m *messages.LogSnapshotReceived) {
 	a := l.application
 	if m.Part != a.partsReceived+1 {
 		a.oracle.violation("%s: part %d of a snapshot after %d", a.name, m.Part, a.partsReceived)

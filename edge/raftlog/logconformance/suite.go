@@ -31,7 +31,7 @@ type proposal struct {
 // add starts a node that has these files.
 func (s *suite) add(name string, founder bool, files map[string]string) *application {
 	a := &application{name: name, oracle: s.oracle, budget: -1, files: map[string]string{}, positions: map[uint64]position{},
-		refused: map[uint64]*messages.LogRefused{}, changed: map[uint64]*messages.LogChanged{}}
+		refused: map[uint64]*messages.LogRefused{}, changed: map[uint64]*messages.LogChangeResult{}}
 	maps.Copy(a.files, files)
 	s.applications[name] = a
 	s.start(name, founder)
@@ -149,12 +149,12 @@ func (s *suite) join(name string, role messages.ChangeNodes_What) {
 }
 
 // change is what becomes of a change of membership.
-func (s *suite) change(at *application, c replicator.Change) *messages.LogChanged {
+func (s *suite) change(at *application, c replicator.Change) *messages.LogChangeResult {
 	s.Helper()
 	s.number++
 	number := s.number
 	at.node.Log.Change(number, c)
-	var answer *messages.LogChanged
+	var answer *messages.LogChangeResult
 	s.until("the change is answered", at, func(a *application) bool {
 		answer = a.changed[number]
 		return answer != nil
@@ -179,7 +179,7 @@ func (s *suite) mustChange(c replicator.Change) {
 // propose offers an entry that writes a file.
 func (s *suite) propose(at *application, path, content string) proposal {
 	s.number++
-	entry, err := proto.Marshal(&messages.LogEntry{Origin: at.name, Run: s.Name(), Number: s.number,
+	entry, err := proto.Marshal(&messages.LogEntry{Origin: at.name, Incarnation: s.Name(), Number: s.number,
 		Changes: []*messages.FileChange{{What: &messages.FileChange_Update{
 			Update: &messages.FileUpdate{Path: path, Content: []byte(content)}}}}})
 	require.NoError(s, err)

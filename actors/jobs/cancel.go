@@ -1,0 +1,171 @@
+package jobs
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/kit"
+	"lockstep/core/handshake"
+	"lockstep/core/job"
+	"lockstep/messages"
+)
+
+// cancelWaitMax is how long the answer to a cancel may wait for the process to have
+// taken it (queue.md 4.7).
+const cancelWaitMax = 44 * time.Second
+
+// reportWaitMax is how long the answer to a cancel of a job that executes an opcode may
+// wait: the process says within milliseconds that it does, and a process that says
+// nothing is taken to execute still.
+const reportWaitMax = time.Second
+
+// clientOrders are what clients want of a job in hand.
+type clientOrders struct {
+	// startCanceled: the start was stopped for a client; the job is canceled, not
+	// failed.
+	startCanceled bool
+	cancels       []*cancelOrder // not answered yet
+	deferred      []Order        // for a process that is not confirmed yet
+}
+
+// priority is the last one that the process has not been told; nil if there is
+// none.
+func (w *clientOrders) priority() *int {
+	for i := len(w.deferred) - 1; i >= 0; i-- {
+		if w.deferred[i].Kind == TakePriority {
+			return &w.deferred[i].Priority
+		}
+	}
+	return nil
+}
+
+// cancelOrder is one client that waits to hear what has become of its cancel.
+type cancelOrder struct {
+	request uint64 // number of the jobs actor's
+	kill    bool
+	stop    func() bool // its timer
+}
+
+// cancelTimeout answers a cancel that takes long.
+type cancelTimeout struct{ order *cancelOrder }
+
+// cancel calls off a start, or tells the process, whatever the daemon believes of
+// the job: the last report may be older than what the process does. The answer says
+// what has happened, and comes when it has.
+func (a *jobActor) cancel(ctx actor.Context, m *messages.CancelJob) {
+	limit := cancelWaitMax
+	if !m.Kill && a.status() == job.Running {
+		limit = reportWaitMax
+	}
+	order := &cancelOrder{request: m.Request, kill: m.Kill}
+	order.stop = kit.SendAfter(a.config.Env.Clock(), ctx.ActorSystem(), limit, ctx.Self(), &cancelTimeout{order})
+	a.orders.cancels = append(a.orders.cancels, order)
+	switch {
+	case a.handshake.Phase() < handshake.Confirming && a.start != nil:
+		a.orders.startCanceled = true
+		a.abandon(a.handshake.Failed("canceled"))
+	case m.Kill:
+		a.sendOrder(Order{Kind: EndNow})
+	default:
+		a.sendOrder(Order{Kind: StopBeforeNext})
+	}
+}
+
+const tooLate = "Job no longer waiting, can't cancel"
+
+// status is the job's as last heard of.
+func (a *jobActor) status() job.Status {
+	if a.report != nil {
+		if j, err := job.Decode(a.report); err == nil {
+			return j.Status()
+		}
+	}
+	return a.job.Status()
+}
+
+// answerIfTooLate: a cancel that came while the job began its opcode is refused
+// like one that came a moment later.
+func (a *jobActor) answerIfTooLate(ctx actor.Context) {
+	if len(a.orders.cancels) == 0 || a.status() != job.Running {
+		return
+	}
+	a.sendAnswers(ctx, a.answerCancels(func(w *cancelOrder) (bool, string, bool) { return false, tooLate, !w.kill }))
+}
+
+func (a *jobActor) cancelTimeout(ctx actor.Context, m *cancelTimeout) {
+	a.sendAnswers(ctx, a.answerCancels(func(w *cancelOrder) (bool, string, bool) {
+		switch {
+		case w.kill:
+			return false, fmt.Sprintf("Job %d is being ended, but has not ended yet", a.id), w == m.order
+		case a.status() == job.Running:
+			return false, tooLate, w == m.order
+		}
+		return false, "Job could not be canceled, status " + a.status().String(), w == m.order
+	}))
+}
+
+// cancelAnswersAtEnd are those for all who wanted the job canceled: how it has ended.
+func (a *jobActor) cancelAnswersAtEnd(status job.Status) []*messages.OrderJobResult {
+	return a.answerCancels(func(w *cancelOrder) (bool, string, bool) {
+		switch {
+		case a.orders.startCanceled && status == job.Canceled:
+			return true, fmt.Sprintf("Dequeued job %d", a.id), true
+		case status == job.Canceled:
+			return true, "Job successfully cancelled", true
+		case w.kill && status == job.Error:
+			return true, fmt.Sprintf("Job %d was ended", a.id), true
+		default:
+			return false, "Job exited before it could have been canceled, status " + status.String(), true
+		}
+	})
+}
+
+// answerCancels makes the answers to those whom say is for now, and keeps the
+// others.
+func (a *jobActor) answerCancels(answerTo func(*cancelOrder) (done bool, text string, now bool)) []*messages.OrderJobResult {
+	var replies []*messages.OrderJobResult
+	var kept []*cancelOrder
+	for _, w := range a.orders.cancels {
+		done, text, now := answerTo(w)
+		if !now {
+			kept = append(kept, w)
+			continue
+		}
+		w.stop()
+		replies = append(replies, &messages.OrderJobResult{Request: w.request, Done: done, Text: text})
+	}
+	a.orders.cancels = kept
+	return replies
+}
+
+// sendAnswers answers clients, by way of the jobs actor.
+func (a *jobActor) sendAnswers(ctx actor.Context, answers []*messages.OrderJobResult) {
+	if len(answers) > 0 {
+		ctx.Send(ctx.Parent(), &ordersAnswered{a.id, answers})
+	}
+}
+
+func (a *jobActor) changePriority(ctx actor.Context, m *messages.ChangePriority) {
+	a.sendOrder(Order{Kind: TakePriority, Priority: int(m.Priority)})
+	a.sendAnswers(ctx, []*messages.OrderJobResult{{Request: m.Request, Done: true,
+		Text: fmt.Sprintf("Job %d has been told to take priority %d", a.id, m.Priority)}})
+}
+
+// sendOrder passes an order on, or keeps it until the process has its permission:
+// before that a signal would end it.
+func (a *jobActor) sendOrder(order Order) {
+	if a.handshake.Phase() == handshake.Running {
+		a.config.Processes.Tell(a.attempt, order)
+		return
+	}
+	a.orders.deferred = append(a.orders.deferred, order)
+}
+
+func (a *jobActor) sendDeferredOrders() {
+	for _, order := range a.orders.deferred {
+		a.config.Processes.Tell(a.attempt, order)
+	}
+	a.orders.deferred = nil
+}

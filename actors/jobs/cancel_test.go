@@ -1,0 +1,143 @@
+package jobs_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/kittest"
+	"lockstep/core/job"
+	"lockstep/core/paths"
+	"lockstep/messages"
+)
+
+func (b *bench) order(m any) {
+	b.client.Ask(b.jobs, m)
+	b.Settle()
+}
+
+// answer expects that the client is answered.
+func (b *bench) answer(request uint64) (done bool, text string) {
+	b.Helper()
+	a := kittest.Expect[*messages.OrderJobResult](b.client)
+	require.Equal(b, request, a.Request)
+	b.client.Quiet()
+	return a.Done, a.Text
+}
+
+func (b *bench) report(j *job.Job) {
+	b.tell(&messages.ProcessReported{Id: int64(j.ID), Livelock: j.Livelock, Encoded: job.Encode(j)})
+}
+
+func canceled(id int64) *job.Job {
+	j := running(id)
+	j.Ops[0].Status, j.End = job.Canceled, job.Timestamp{Sec: 9}
+	return j
+}
+
+// The last report may be older than what the process does: the process decides.
+func TestACancelReachesAJobThatIsBelievedToRun(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		b.report(running(1))
+		b.order(&messages.CancelJob{Request: 5, Id: 1})
+		require.Equal(t, []string{"tell 1 0"}, b.calls())
+		b.client.Quiet()
+		b.gone(1, "exit status 0")
+		b.readJob(canceled(1))
+		done, text := b.answer(5)
+		require.True(t, done)
+		require.Equal(t, "Job successfully cancelled", text)
+	})
+}
+
+func TestACancelOfAJobThatExecutes(t *testing.T) {
+	for name, hears := range map[string]func(b *bench){
+		"its process says so":      func(b *bench) { b.report(running(1)) },
+		"its process says nothing": func(b *bench) { b.Advance(time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.run(1)
+				b.report(running(1))
+				b.order(&messages.CancelJob{Request: 5, Id: 1})
+				b.client.Quiet()
+				hears(b)
+				done, text := b.answer(5)
+				require.False(t, done)
+				require.Equal(t, "Job no longer waiting, can't cancel", text)
+			})
+		})
+	}
+}
+
+// wait holds up who logs a text, until it is let go.
+type wait struct {
+	text string
+	gate chan struct{}
+}
+
+func (*wait) Levels() []logrus.Level { return logrus.AllLevels }
+
+func (w *wait) Fire(e *logrus.Entry) error {
+	if e.Message == w.text {
+		<-w.gate
+	}
+	return nil
+}
+
+// The wishes reach the job's actor when it has said that the job is out of hand, or
+// do not reach it any more.
+func TestAWishThatCrossesWithTheEndGoesToTheQueue(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.adopt(succeeded(1))
+		b.readJob(succeeded(1))
+		held := &wait{"the file of a running job is missing or not a job; its end is written from what the daemon knows", make(chan struct{})}
+		b.Env.Log().AddHook(held)
+		b.gone(1, "exit status 0")
+		b.read(1, &messages.ReadFileResult{Missing: true})
+		b.readAt(paths.ArchivePath(1), &messages.ReadFileResult{Missing: true})
+		b.order(&messages.CancelJob{Request: 5, Id: 1, Kill: true})
+		b.order(&messages.ChangePriority{Request: 6, Id: 1, Priority: 4})
+		b.queue.Quiet()
+		close(held.gate)
+		b.ended(1)
+		cancel, client := kittest.ExpectFrom[*messages.CancelJob](b.queue)
+		require.EqualExportedValues(t, &messages.CancelJob{Request: 5, Id: 1, Kill: true}, cancel)
+		require.True(t, client.Equal(b.client.PID))
+		priority, client := kittest.ExpectFrom[*messages.ChangePriority](b.queue)
+		require.EqualExportedValues(t, &messages.ChangePriority{Request: 6, Id: 1, Priority: 4}, priority)
+		require.True(t, client.Equal(b.client.PID))
+		b.client.Quiet()
+	})
+}
+
+// The start has failed, and it is not known yet that there was no process. The priority is
+// answered, and goes with the job that is given back.
+func TestAPriorityBeforeAJobIsGivenBackGoesToTheQueue(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.start(1)
+		b.failed(1, "no such file")
+		b.order(&messages.ChangePriority{Request: 6, Id: 1, Priority: 4})
+		b.answer(6)
+		b.queue.Quiet()
+		b.news(1, func(n uint64) any { return &messages.ProcessGone{Attempt: n, Text: "no such file", NeverSpawned: true} })
+		require.Equal(t, int64(1), kittest.Expect[*messages.JobReturned](b.queue).Id)
+		require.Equal(t, int32(4), kittest.Expect[*messages.ChangePriority](b.queue).Priority)
+		b.client.Quiet()
+	})
+}
+
+// Who waits for an answer gets one at once when the job's actor crashes.
+func TestAWishOfWhichAJobActorHasCrashed(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		b.order(&messages.CancelJob{Request: 5, Id: 1})
+		b.Crash(b.port.last[1].to)
+		done, text := b.answer(5)
+		require.False(t, done)
+		require.Equal(t, "Job 1 is just being adopted; try again", text)
+	})
+}

@@ -1,0 +1,155 @@
+package locks
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/core/lock"
+	"lockstep/messages"
+)
+
+// owners is who holds something or waits, by livelock and by job.
+type owners struct {
+	byLivelock      map[string]map[lock.Owner]struct{}
+	byJob           map[int64]map[lock.Owner]struct{}
+	count           int
+	awaitingCleanup map[int64]bool // the queue was asked to say when the job is over
+}
+
+func newOwners() owners {
+	w := owners{awaitingCleanup: map[int64]bool{}}
+	w.reset()
+	return w
+}
+
+// reset forgets who is known, for another state.
+func (w *owners) reset() {
+	w.byLivelock, w.byJob, w.count = map[string]map[lock.Owner]struct{}{}, map[int64]map[lock.Owner]struct{}{}, 0
+}
+
+func (w *owners) len() int { return w.count }
+
+// update keeps up with an owner's record. A livelock is watched from the first
+// time that it matters until it is dead: its process may soon want more.
+func (w *owners) update(o lock.Owner, known bool, port Owners) {
+	set := w.byLivelock[o.Livelock]
+	_, was := set[o]
+	switch {
+	case known && !was:
+		port.Watch(o.Livelock, o.PID)
+		add(w.byLivelock, o.Livelock, o)
+		if !o.Named {
+			add(w.byJob, int64(o.Job), o)
+		}
+		w.count++
+	case !known && was:
+		remove(w.byLivelock, o.Livelock, o)
+		if !o.Named {
+			remove(w.byJob, int64(o.Job), o)
+		}
+		w.count--
+	}
+}
+
+func add[K comparable](m map[K]map[lock.Owner]struct{}, key K, o lock.Owner) {
+	if m[key] == nil {
+		m[key] = map[lock.Owner]struct{}{}
+	}
+	m[key][o] = struct{}{}
+}
+
+func remove[K comparable](m map[K]map[lock.Owner]struct{}, key K, o lock.Owner) {
+	delete(m[key], o)
+	if len(m[key]) == 0 {
+		delete(m, key)
+	}
+}
+
+func sortedOwners(set map[lock.Owner]struct{}) []lock.Owner {
+	return slices.SortedFunc(maps.Keys(set), lock.Owner.Compare)
+}
+
+// ownerDead frees what somebody dead holds or waits for. For a job the queue is
+// asked first: what is left of its process may still be at work, and its end
+// must be on the disk before another job gets its locks (design.md 4,
+// "Death").
+func (l *locks) ownerDead(ctx actor.Context, livelock string) {
+	if l.state == nil {
+		return // it is looked for again
+	}
+	l.config.Owners.Forget(livelock)
+	named := false
+	for _, o := range sortedOwners(l.owners.byLivelock[livelock]) {
+		if o.Named {
+			named = true
+			l.config.Env.Log().WithFields(logrus.Fields{"owner": o.String()}).Info("an owner of locks is dead; what it had is free")
+			l.release(ctx, o)
+			continue
+		}
+		l.owners.awaitingCleanup[int64(o.Job)] = true
+		ctx.Request(l.config.Queue, &messages.AwaitJobCleanup{Id: int64(o.Job)})
+	}
+	if named {
+		l.notifyWhenWritten(ctx, func(_ actor.Context, f *messages.Failure) {
+			if f == nil {
+				l.config.Owners.Remove(livelock)
+			}
+		})
+	}
+}
+
+// repeatCleanupRequests repeats questions that a former incarnation of the queue may have
+// died over.
+func (l *locks) repeatCleanupRequests(ctx actor.Context) {
+	for _, id := range slices.SortedFunc(maps.Keys(l.owners.awaitingCleanup), cmp.Compare[int64]) {
+		ctx.Request(l.config.Queue, &messages.AwaitJobCleanup{Id: id})
+	}
+}
+
+func (l *locks) jobCleanedUp(ctx actor.Context, m *messages.JobCleanedUp) {
+	delete(l.owners.awaitingCleanup, m.Id)
+	delete(l.paused, m.Id)
+	if l.state == nil {
+		return // its livelock is dead: that is found when there is a state again
+	}
+	for _, o := range sortedOwners(l.owners.byJob[m.Id]) {
+		l.config.Owners.Forget(o.Livelock)
+		l.release(ctx, o)
+	}
+}
+
+func (l *locks) release(ctx actor.Context, o lock.Owner) {
+	u := l.state.Release(l.config.Env.Clock().Now(), o)
+	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
+}
+
+// probe looks at all owners now; request is the call that is answered then, or 0.
+func (l *locks) probe(ctx actor.Context, request uint64, sender *actor.PID) {
+	livelocks := slices.Sorted(maps.Keys(l.owners.byLivelock))
+	root, self := ctx.ActorSystem().Root, ctx.Self()
+	l.config.Owners.Probe(livelocks, func(dead []string) {
+		root.RequestWithCustomSender(self, &messages.OwnersProbed{Request: request, DeadLivelocks: dead}, sender)
+	})
+}
+
+func (l *locks) ownersDead(ctx actor.Context, m *messages.OwnersProbed, sender *actor.PID) {
+	if !l.ready(m, sender) {
+		if l.unavailable != nil {
+			l.refuse(ctx, deferredMessage{m, sender}, l.unavailable)
+		}
+		return
+	}
+	for _, livelock := range m.DeadLivelocks {
+		l.ownerDead(ctx, livelock)
+	}
+	if m.Request == 0 {
+		return
+	}
+	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) {
+		ctx.Send(sender, &messages.CallLocksResult{Request: m.Request, Result: []byte("[]"), Failure: f})
+	})
+}

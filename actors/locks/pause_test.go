@@ -1,0 +1,258 @@
+package locks_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/kittest"
+	"lockstep/actors/locks"
+	"lockstep/core/lock"
+	"lockstep/messages"
+)
+
+func (b *bench) withhold(id int64, withhold bool) {
+	b.Send(b.locks, &messages.SetLockPause{Id: id, Paused: withhold})
+	b.Settle()
+}
+
+// A paused job that waits is told so, what it has got of its locks is free, and
+// it does not wait again before it may.
+func TestAPausedJobThatWaits(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		holder, waiter, other := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
+		holder.gets("node/b:exclusive")
+		waiter.gets("node/a:exclusive")
+		waiter.await("node/b:exclusive", 60)
+		other.await("node/a:exclusive", 60)
+		b.Settle()
+		b.withhold(2, true)
+		require.Equal(t, locks.AwaitResult{Withdrawn: true}, waiter.awaited())
+		require.True(t, other.awaited().Granted)
+		require.Equal(t, b.status(), b.onDisk())
+		waiter.await("node/c:exclusive", 60)
+		require.Equal(t, locks.AwaitResult{Withdrawn: true}, waiter.awaited())
+		require.NotContains(t, b.status(), livelock(2))
+		tool := b.caller(`["2","/live/two",7]`) // no job, whatever it is called
+		tool.await("node/c:exclusive", 60)
+		require.True(t, tool.awaited().Granted)
+		b.withhold(2, false)
+		waiter.await("node/d:exclusive", 60)
+		require.True(t, waiter.awaited().Granted)
+	})
+}
+
+// One that has what it wants is in the middle of an opcode, and goes on.
+func TestAPausedJobThatDoesNotWait(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		c := b.caller(job(1))
+		c.gets("node/a:exclusive")
+		b.withhold(1, true)
+		require.Equal(t, `[["node/a","exclusive"]]`, c.list())
+		b.Send(b.locks, &messages.JobCleanedUp{Id: 1}) // and is withheld nothing any more
+		b.Settle()
+		c.await("node/b:exclusive", 60)
+		require.True(t, c.awaited().Granted)
+	})
+}
+
+// To one that takes what is free nothing is.
+func TestAPausedJobThatChooses(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		c, tool := b.caller(job(1)), b.caller(`["1","/live/one",7]`)
+		b.withhold(1, true)
+		for function, count := range map[string]string{"opportunisticLockUnion": "", "guardedOpportunisticLockUnion": "1,"} {
+			c.call(function, "["+count+job(1)+`,[["node/a","exclusive"]]]`)
+			require.Equal(t, "[]", c.result())
+		}
+		tool.call("guardedOpportunisticLockUnion", `[1,["1","/live/one",7],[["node/a","exclusive"]]]`)
+		require.Equal(t, `["node/a"]`, tool.result())
+		b.withhold(1, false)
+		c.call("guardedOpportunisticLockUnion", "[1,"+job(1)+`,[["node/b","exclusive"]]]`)
+		require.Equal(t, `["node/b"]`, c.result())
+	})
+}
+
+// What the scheduler has said when there was no state it says again.
+func TestAPausedJobWithoutAState(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		holder, waiter := b.caller(job(1)), b.caller(job(2))
+		holder.gets("node/a:exclusive")
+		waiter.update("node/a:exclusive")
+		waiter.result()
+		b.disk.Fail("append locks", 1)
+		b.caller(job(3)).update("node/b:exclusive")
+		b.Settle()
+		b.sched.Unread()
+		b.withhold(2, true)
+		b.Advance(100 * time.Millisecond)
+		require.True(t, kittest.Expect[*messages.LocksPublished](b.sched).Complete)
+		require.Contains(t, b.status(), livelock(2))
+		b.withhold(2, true)
+		require.NotContains(t, b.status(), livelock(2))
+	})
+}
+
+// The scheduler hears of each change at once, and of everybody when it asks.
+func TestTheSchedulerIsTold(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		told := func() (lines string, all bool) {
+			m := kittest.Expect[*messages.LocksPublished](b.sched)
+			records, err := lock.DecodeRecords(m.Records)
+			require.NoError(t, err)
+			require.Len(t, records, strings.Count(string(m.Records), "\n"))
+			return string(m.Records), m.Complete
+		}
+		first, all := told()
+		require.True(t, all && first == "")
+		one, two := b.caller(job(1)), b.caller(job(2))
+		one.gets("node/a:exclusive")
+		holds := `{"owner":` + job(1) + `,"locks":[["node/a","exclusive"]],"pending":null}` + "\n"
+		text, all := told()
+		require.True(t, !all && text == holds)
+		two.update("node/a:shared")
+		two.result()
+		waits := `{"owner":` + job(2) + `,"locks":[],"pending":[0,[["node/a","shared"]]]}` + "\n"
+		text, _ = told()
+		require.Equal(t, waits, text)
+		b.Send(b.locks, &messages.PublishLocks{})
+		text, all = told()
+		require.True(t, all && text == holds+waits)
+		one.free()
+		text, _ = told()
+		require.Equal(t, `{"owner":`+job(1)+`,"locks":[],"pending":null}`+"\n"+
+			`{"owner":`+job(2)+`,"locks":[["node/a","shared"]],"pending":null}`+"\n", text)
+		b.crash()
+		text, all = told()
+		require.True(t, all && text == `{"owner":`+job(2)+`,"locks":[["node/a","shared"]],"pending":null}`+"\n")
+	})
+}
+
+// To ask again with another priority is to have another place.
+func TestAwaitWithAnotherPriority(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		holder, one, two := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
+		holder.gets("node/a:exclusive")
+		one.await("node/a:exclusive", 60)
+		two.call(locks.AwaitLocks, `[`+job(3)+`,5,`+request("node/a:exclusive")+`,60]`)
+		b.Settle()
+		two.call(locks.AwaitLocks, `[`+job(3)+`,-5,`+request("node/a:exclusive")+`,60]`)
+		b.Settle()
+		kittest.Expect[*messages.CallLocksResult](two.Probe) // the former call
+		require.Equal(t, b.status(), b.onDisk())
+		holder.free()
+		require.True(t, two.awaited().Granted)
+		one.Quiet()
+	})
+}
+
+// The limit of bypass can be changed, for requests that wait, too.
+func TestTheLimitOfBypassChanges(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		reader, writer, late := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
+		limit := func(seconds string) {
+			b.Send(b.locks, &messages.ConfigPublished{Settings: []byte(`{"lock_bypass_after":` + seconds + `}`)})
+			b.Settle()
+		}
+		limit("0")
+		reader.gets("node/a:shared")
+		writer.await("node/a:exclusive", 600)
+		b.Advance(time.Minute)
+		late.gets("node/a:shared") // overtakes
+		late.free()
+		late.result()
+		limit("30")
+		limit("30")
+		limit("-1") // is none
+		late.await("node/a:shared", 600)
+		late.Quiet()
+		limit("3600")
+		require.True(t, late.awaited().Granted)
+		b.crash()
+		late.gets("node/a:shared")
+	})
+}
+
+// untold is a lock manager that has just started, and has not been told who is paused.
+func untold(t *testing.T, files map[string]string, f func(b *bench)) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+		b := newBench(t, e, kittest.NewDisk(files))
+		b.knows = func(uint64) {}
+		b.start()
+		kittest.Expect[*messages.LocksStarted](b.told)
+		f(b)
+	})
+}
+
+// What jobs ask for waits until it is known who is paused.
+func TestNobodyIsGivenLocksBeforeItIsKnownWhoIsPaused(t *testing.T) {
+	untold(t, nil, func(b *bench) {
+		paused, free, choice := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
+		paused.await("node/a:exclusive", 60)
+		free.await("node/a:exclusive", 60)
+		choice.call("guardedOpportunisticLockUnion", `[1,`+choice.owner+`,`+request("node/b:exclusive")+`]`)
+		require.Equal(t, `[]`, choice.result())
+		tool := b.caller(named("tool"))
+		tool.await("node/z:exclusive", 60)
+		require.True(t, tool.awaited().Granted)
+		tool.call(locks.Status, `[]`)
+		require.Contains(t, tool.result(), `"waiting":2`)
+		b.withhold(3, true) // by a scheduler of before
+		b.Send(b.locks, &messages.SetLockPauses{Incarnation: 7})
+		paused.Quiet()
+		free.Quiet()
+
+		b.Send(b.locks, &messages.SetLockPauses{Incarnation: 1, Ids: []int64{1}})
+		require.Equal(t, locks.AwaitResult{Withdrawn: true}, paused.awaited())
+		require.True(t, free.awaited().Granted)
+		choice.await("node/b:exclusive", 60)
+		require.True(t, choice.awaited().Granted)
+		require.Equal(t, b.status(), b.onDisk())
+	})
+}
+
+// Who waits for that does not wait for longer than it would for locks.
+func TestWhoIsPutOffHearsInTime(t *testing.T) {
+	untold(t, nil, func(b *bench) {
+		c := b.caller(job(1))
+		c.await("node/a:exclusive", 5)
+		b.Advance(6 * time.Second)
+		require.Equal(t, locks.AwaitResult{}, c.awaited())
+		b.Send(b.locks, &messages.SetLockPauses{Incarnation: 1})
+		b.Settle()
+		c.Quiet()
+		require.NotContains(t, b.status(), livelock(1))
+	})
+}
+
+// A lock manager whose files cannot be written refuses what it has put off.
+func TestWhoIsPutOffIsRefused(t *testing.T) {
+	untold(t, nil, func(b *bench) {
+		c, tool := b.caller(job(1)), b.caller(named("tool"))
+		c.await("node/a:exclusive", 60)
+		b.disk.Fail("append locks", 1)
+		tool.update("node/z:exclusive")
+		require.Contains(t, tool.failure(), "The state of the locks cannot be written")
+		require.Contains(t, c.failure(), "The state of the locks cannot be written")
+		b.Send(b.locks, &messages.SetLockPauses{Incarnation: 1})
+		b.Settle()
+		c.Quiet()
+	})
+}
+
+// A paused job that waited when the lock manager ended, and got its locks before that
+// was told again: it hears that it is paused, and has none.
+func TestAPausedJobThatGotItsLocksMeanwhile(t *testing.T) {
+	untold(t, files(`[[[["tool","/live/tool",7],[["node/a","exclusive"]]]],[[0,`+job(1)+`,[["node/a","exclusive"]]]]]`, ""), func(b *bench) {
+		c, tool := b.caller(job(1)), b.caller(named("tool"))
+		tool.free()
+		require.Equal(t, `[]`, tool.result())
+		c.await("node/a:exclusive", 60)
+		b.Send(b.locks, &messages.SetLockPauses{Incarnation: 1, Ids: []int64{1}})
+		require.Equal(t, locks.AwaitResult{Withdrawn: true}, c.awaited())
+		require.NotContains(t, b.status(), livelock(1))
+		require.Equal(t, b.status(), b.onDisk())
+	})
+}

@@ -1,0 +1,115 @@
+package queue_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/kittest"
+	"lockstep/core/job"
+	"lockstep/core/opcode"
+	"lockstep/messages"
+)
+
+// site is an opcode of an operator's.
+var site = opcode.Definition{
+	Name: "OP_SITE_PING", Doc: "Pings.",
+	Params: []opcode.ParamDefinition{
+		{Name: "node", Type: "NonEmptyString", Required: true},
+		{Name: "password", Type: "String", Secret: true},
+	},
+	Command: []string{"ping", "${node}"}, Env: map[string]string{"PW": "${password}"},
+	Locks: []opcode.LockDefinition{{Lock: "node/${node}", Mode: "shared"}},
+}
+
+// withSite tells the queue of the operator's opcodes.
+func (b *bench) withSite(definitions ...opcode.Definition) {
+	b.Helper()
+	encoded, err := opcode.EncodeDefinitions(definitions)
+	require.NoError(b, err)
+	b.Send(b.queue, &messages.OpcodesChanged{Definitions: encoded})
+	b.Settle()
+}
+
+// launchOf is what the process of a job of one opcode is handed, beside secrets.
+func (b *bench) launchOf(input, secrets string) string {
+	b.Helper()
+	d := draftOf(input)
+	if secrets != "" {
+		d.Ops[0].Secrets = []byte(secrets)
+	}
+	b.client.Ask(b.queue, &messages.SubmitJobs{Request: 1, Jobs: []*messages.JobDraft{d}})
+	b.commit()
+	start := b.picked(b.submitted(1).Ids[0])
+	var specs []json.RawMessage
+	require.NoError(b, json.Unmarshal(start.Hand, &specs))
+	require.Len(b, specs, 1)
+	return string(specs[0])
+}
+
+func TestLaunchSpecs(t *testing.T) {
+	const ping = `{"OP_ID": "OP_SITE_PING", "node": "n1", "password": "<redacted>"}`
+	for name, c := range map[string]struct{ input, secrets, hand string }{
+		"nothing to say": {`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0}`, "", `null`},
+		"secrets":        {`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0}`, secret, `{"secrets": ` + secret + `}`},
+		"locks, by uuid": {`{"OP_ID": "OP_RUN_COMMAND", "argv": ["true"], "locks": [["node/n1", "exclusive"]]}`, "",
+			`{"needs": {"locks": [["cluster/BGL", "shared"], ["node/u1", "exclusive"]]}}`},
+		"locks and secrets": {`{"OP_ID": "OP_RUN_COMMAND", "argv": ["true"], "locks": [["cluster/BGL", "exclusive"]]}`, `{"secret_env": {"A": "b"}}`,
+			`{"secrets": {"secret_env": {"A": "b"}}, "needs": {"locks": [["cluster/BGL", "exclusive"]]}}`},
+		"unknown node": {`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0, "on_nodes": ["n7"], "on_master": false, "no_locks": false}`, "",
+			`{"refused": ["OpPrereqError", ["Node 'n7' is not known", "unknown_entity"]]}`},
+		"an opcode of an operator's": {ping, `{"password": "sesame"}`,
+			`{"needs": {"locks": [["cluster/BGL", "shared"], ["node/u1", "shared"]]},
+			  "command": {"argv": ["ping", "n1"], "secret_env": {"PW": "sesame"}}}`},
+		"one whose secrets are gone": {ping, "",
+			`{"refused": ["OpPrereqError", ["the value of password is gone: it is kept in memory only, and the daemon has restarted since the job was submitted. Submit it again", "wrong_input"]]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onReady(t, nil, func(t *testing.T, b *bench) {
+				b.withSite(site)
+				require.JSONEq(t, c.hand, b.launchOf(c.input, c.secrets))
+			})
+		})
+	}
+}
+
+// What is handed over is worked out when the job is picked, not when it is
+// submitted.
+func TestHandsAreOfTheMoment(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.withSite(site)
+		b.client.Ask(b.queue, &messages.SubmitJobs{Request: 1, Jobs: []*messages.JobDraft{draftOf(`{"OP_ID": "OP_SITE_PING", "node": "n1"}`)}})
+		b.commit()
+		changed := site
+		changed.Command = []string{"fping"}
+		b.withSite(changed)
+		require.Contains(t, string(b.picked(1).Hand), `"fping"`)
+		b.jobs.Ask(b.queue, &messages.JobReturned{Id: 1})
+		b.Restart(b.queue) // the catalogue of the moment survives
+		b.recover(scanOf(job1(t, `{"OP_ID": "OP_SITE_PING", "node": "n1"}`)))
+		require.Contains(t, string(b.picked(1).Hand), `"fping"`)
+	})
+}
+
+func job1(t *testing.T, input string) *job.Job {
+	t.Helper()
+	return job.New(1, []json.RawMessage{json.RawMessage(input)}, []int{0}, job.Timestamp{Sec: 1}, livelock)
+}
+
+// Without a configuration that can be used nobody knows what to hand over.
+func TestTheQueueWaitsForTheConfiguration(t *testing.T) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+		b := newBench(t, e)
+		b.start(noLimits)
+		b.recover(scanOf(newJob(1)))
+		b.gateway.Quiet()
+		b.cluster.Ask(b.queue, &messages.ConfigPublished{Content: []byte("{")})
+		b.gateway.Quiet()
+		require.Len(t, b.Logged("the configuration cannot be used; the former one is"), 1)
+		b.cluster.Ask(b.queue, &messages.ConfigPublished{Content: configuration})
+		kittest.Expect[*messages.QueueStarted](b.gateway)
+		b.cluster.Ask(b.queue, &messages.ConfigPublished{Content: []byte("{")})
+		require.JSONEq(t, `[null]`, string(b.picked(1).Hand))
+	})
+}

@@ -1,0 +1,261 @@
+package scheduler_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/kittest"
+	"lockstep/core/job"
+	"lockstep/messages"
+)
+
+// heard is what the queue has been told since the last call.
+func (b *bench) heard(want ...any) {
+	b.Helper()
+	got := b.queue.Unread()
+	require.Len(b, got, len(want))
+	for i := range want {
+		require.IsType(b, want[i], got[i])
+		require.EqualExportedValues(b, want[i], got[i])
+	}
+}
+
+func held(id int64) *messages.DependencyWaitChanged {
+	return &messages.DependencyWaitChanged{Id: id, Waiting: true}
+}
+func notHeld(id int64) *messages.DependencyWaitChanged {
+	return &messages.DependencyWaitChanged{Id: id}
+}
+func picks(id int64) *messages.PickJob         { return &messages.PickJob{Id: id} }
+func looksUp(id int64) *messages.GetJobOutcome { return &messages.GetJobOutcome{Id: id} }
+func fails(id int64, t string) any             { return &messages.EndUnrunnableJob{Id: id, Text: t} }
+func cancels(id int64, t string) any {
+	return &messages.EndUnrunnableJob{Id: id, Canceled: true, Text: t}
+}
+func all(ws ...*messages.UnfinishedJob) []*messages.UnfinishedJob { return ws }
+
+func TestAJobThatWaitsForAnother(t *testing.T) {
+	onBench(t, 5, func(t *testing.T, b *bench) {
+		b.populate(plain(1), all(waiting(2, delay(on(1)))))
+		b.heard(held(2))
+		b.add(waiting(3, delay(on(1, "error"), because("x"))), waiting(4, delay(on(2))))
+		b.heard(held(3), held(4))
+		b.ended(1, job.Error)
+		b.heard(notHeld(2), notHeld(3), picks(2), picks(3))
+		b.ended(2, job.Success)
+		b.heard(notHeld(4), picks(4))
+	})
+}
+
+// Who came before a job it waits for in the same message is not lost.
+func TestTheOrderWithinAMessageDoesNotMatter(t *testing.T) {
+	onBench(t, 5, func(t *testing.T, b *bench) {
+		b.populate(nil, all(waiting(2, delay(on(1))), plain(1)[0]))
+		b.heard(held(2), picks(1))
+		b.add(waiting(4, delay(on(3))), plain(3)[0])
+		b.heard(looksUp(3), held(4), picks(3)) // which the queue does not answer
+		b.ended(3, job.Success)
+		b.heard(notHeld(4), picks(4))
+	})
+}
+
+func TestDoomedJobs(t *testing.T) {
+	const required = "job 1 ended with status success, error was required"
+	for name, c := range map[string]struct {
+		depends string
+		end     job.Status
+		want    any
+	}{
+		"fails":                  {on(1, "success"), job.Error, fails(2, "job 1 ended with status error, success was required")},
+		"fails, the other way":   {on(1, "error"), job.Success, fails(2, required)},
+		"is canceled":            {on(1), job.Canceled, cancels(2, "job 1 was canceled")},
+		"is canceled, too":       {on(1, "success", "error"), job.Canceled, cancels(2, "job 1 was canceled")},
+		"wants it canceled":      {on(1, "canceled"), job.Canceled, picks(2)},
+		"wants it just to end":   {on(1), job.Error, picks(2)},
+		"wants it to have ended": {on(1, "success", "canceled"), job.Success, picks(2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, 5, func(t *testing.T, b *bench) {
+				b.populate(plain(1), all(waiting(2, delay(c.depends))))
+				b.heard(held(2))
+				b.ended(1, c.end)
+				if _, goes := c.want.(*messages.PickJob); goes {
+					b.heard(notHeld(2), c.want)
+					return
+				}
+				b.heard(c.want)
+				// The queue takes it out of sight, then ends it.
+				b.left(2)
+				b.ended(2, job.Error)
+				b.heard()
+			})
+		})
+	}
+}
+
+func TestDoomSpreads(t *testing.T) {
+	onBench(t, 5, func(t *testing.T, b *bench) {
+		b.populate(plain(1), all(waiting(2, delay(on(1))), waiting(3, delay(on(2)))))
+		b.heard(held(2), held(3))
+		b.ended(1, job.Canceled)
+		b.heard(cancels(2, "job 1 was canceled"))
+		b.left(2)
+		b.heard()
+		b.ended(2, job.Canceled)
+		b.heard(cancels(3, "job 2 was canceled"))
+	})
+}
+
+func TestDependenciesThatCannotBe(t *testing.T) {
+	onBench(t, 5, func(t *testing.T, b *bench) {
+		b.populate(nil, all(waiting(2, delay(on(2))), waiting(3, delay(on(9)))))
+		b.heard(fails(2, "a job cannot wait for itself"), fails(3, "job 9 was submitted later: a job can wait only for earlier ones"))
+		// It is ended by the queue; a rule that changes meanwhile does not help.
+		b.tell(&messages.VerdictsChanged{Verdicts: []*messages.Verdict{{Id: 3, Rule: "r", Action: "RATE_LIMIT", Limit: 7}}})
+		b.heard(fails(3, "job 9 was submitted later: a job can wait only for earlier ones"))
+	})
+}
+
+func TestJobsThatAreNotKnownAreLookedUp(t *testing.T) {
+	onBench(t, 5, func(t *testing.T, b *bench) {
+		b.populate(nil, all(waiting(7, delay(on(1))), waiting(8, delay(on(1), because("x"))), waiting(9, delay(on(2)))))
+		b.heard(looksUp(1), held(7), held(8), looksUp(2), held(9))
+		b.tell(&messages.GetJobOutcomeResult{Id: 1, Status: int32(job.Success)})
+		b.heard(notHeld(7), notHeld(8), picks(7), picks(8))
+		b.tell(&messages.GetJobOutcomeResult{Id: 2, Missing: true})
+		b.heard(fails(9, "job 2 does not exist"))
+		b.tell(&messages.GetJobOutcomeResult{Id: 2, Missing: true}) // twice
+		b.heard()
+		b.add(waiting(10, delay(on(1, "error"))))
+		b.heard(looksUp(1), held(10))
+		b.tell(&messages.GetJobOutcomeResult{Id: 1, Status: int32(job.Success)})
+		b.heard(fails(10, "job 1 ended with status success, error was required"))
+	})
+}
+
+// A job that the queue changes is out of sight for a moment, and has not ended.
+func TestJobsThatAreChangedMeanwhile(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.populate(plain(1), all(plain(2)[0], waiting(3, delay(on(2)))))
+		b.heard(held(3))
+		b.left(2)
+		b.left(3)
+		b.enqueue(2)
+		b.heard()
+		b.add(waiting(3, delay(on(2))))
+		b.heard(held(3))
+		b.left(2)
+		b.heard()
+		b.ended(2, job.Canceled)
+		b.heard(cancels(3, "job 2 was canceled"))
+	})
+}
+
+func TestAHeldJobThatLeavesIsNotPicked(t *testing.T) {
+	onBench(t, 5, func(t *testing.T, b *bench) {
+		b.populate(plain(1), all(waiting(2, delay(on(1)))))
+		b.heard(held(2))
+		b.ended(2, job.Canceled)
+		b.ended(1, job.Success)
+		b.heard()
+	})
+}
+
+// chain is job 2, whose second opcode waits for job 1, which came before but goes
+// after it.
+func (b *bench) chain() {
+	b.Helper()
+	b.populate(nil, all(urgent(10, 1, delay()), urgent(-10, 2, delay(), delay(on(1, "success")))))
+	b.heard(picks(2))
+	b.begin(7, 2, 1)
+	require.Empty(b, b.begun())
+}
+
+// With a single slot, a job that waits between two opcodes must not keep the one
+// that it waits for from running.
+func TestAJobThatWaitsBetweenOpcodesGivesItsSlotBack(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.chain()
+		b.heard(picks(1))
+		b.add(urgent(-20, 3, delay()))
+		b.ended(1, job.Success)
+		require.Empty(t, b.begun(), "it takes a slot like everybody, in turn")
+		b.heard(picks(3))
+		b.left(3)
+		require.Equal(t, []uint64{7}, b.begun())
+		b.enqueue(4)
+		b.heard() // its slot is in use again
+		b.ended(2, job.Success)
+		b.heard(picks(4))
+	})
+}
+
+func TestAJobThatIsDoomedBetweenOpcodes(t *testing.T) {
+	for end, canceled := range map[job.Status]bool{job.Error: false, job.Canceled: true} {
+		t.Run(end.String(), func(t *testing.T) {
+			onBench(t, 1, func(t *testing.T, b *bench) {
+				b.chain()
+				b.heard(picks(1))
+				b.ended(1, end)
+				a := kittest.Expect[*messages.BeginOpResult](b.process)
+				require.Equal(t, uint64(7), a.Request)
+				require.True(t, a.Denied)
+				require.Equal(t, canceled, a.Canceled)
+				require.Contains(t, a.Text, "job 1 ")
+				b.heard() // it is the process that ends the job
+				// An answer that was lost: the outcome is looked up now.
+				b.begin(8, 2, 1)
+				b.heard(looksUp(1))
+				b.tell(&messages.GetJobOutcomeResult{Id: 1, Status: int32(end)})
+				a = kittest.Expect[*messages.BeginOpResult](b.process)
+				require.True(t, a.Denied)
+				require.Equal(t, uint64(8), a.Request)
+				b.enqueue(3)
+				b.heard(picks(3))
+			})
+		})
+	}
+}
+
+func TestADependencyThatCannotBeOfALaterOpcode(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.populate(nil, all(waiting(2, delay(), delay(on(9)))))
+		b.heard(picks(2)) // the opcodes before it run
+		b.begin(7, 2, 1)
+		a := kittest.Expect[*messages.BeginOpResult](b.process)
+		require.True(t, a.Denied)
+		require.False(t, a.Canceled)
+		require.Equal(t, "job 9 was submitted later: a job can wait only for earlier ones", a.Text)
+	})
+}
+
+// A dependency that was met is not looked at again: the job may be gone by then.
+func TestWhatWasMetIsMet(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.chain()
+		b.heard(picks(1))
+		b.ended(1, job.Success)
+		require.Equal(t, []uint64{7}, b.begun())
+		b.begin(8, 2, 1) // its locks were withdrawn, say
+		require.Equal(t, []uint64{8}, b.begun())
+		b.heard()
+	})
+}
+
+func TestAskDependencies(t *testing.T) {
+	ask := func(b *bench) string {
+		b.process.Ask(b.scheduler, &messages.ListDependencies{Request: 4})
+		a := kittest.Expect[*messages.ListDependenciesResult](b.process)
+		require.Equal(b, uint64(4), a.Request)
+		return string(a.Jobs)
+	}
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		require.JSONEq(t, `[]`, ask(b), "before the population is known")
+		b.populate(plain(1), all(waiting(3, delay(on(1), because("x"))), waiting(2, delay(`"depends": [[1, ["success"]], [1, []]]`)), plain(4)[0]))
+		require.JSONEq(t, `[{"id": 2, "on": [{"id": 1, "statuses": ["success"]}, {"id": 1, "statuses": []}]},
+			{"id": 3, "on": [{"id": 1, "statuses": []}]}]`, ask(b))
+		b.ended(1, job.Success)
+		require.JSONEq(t, `[]`, ask(b))
+	})
+}

@@ -1,0 +1,143 @@
+package wconfd_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/paths"
+)
+
+const you = `["tool","/live/tool",7]`
+
+// state is who holds and wants what, and the configuration.
+func (w *configArgs) state() string {
+	w.Helper()
+	c := w.connect()
+	return c.result("listLocksWaitingStatus", `[]`) + c.result("readConfig", `[]`)
+}
+
+// The life of a change: lock, write, unlock.
+func TestALifeOfTheConfiguration(t *testing.T) {
+	onWhole(t, func(t *testing.T, w *configArgs, c *client) {
+		other := w.connect()
+		require.JSONEq(t, fresh(t), c.result("readConfig", `[]`))
+		require.JSONEq(t, fresh(t), c.result("lockConfig", `[`+me+`,false]`))
+		require.Equal(t, `null`, other.result("lockConfig", `[`+you+`,false]`))
+		require.Equal(t, `null`, other.result("lockConfig", `[`+you+`,true]`))
+		one := changed(t, fresh(t), "5")
+		require.Equal(t, `false`, other.result("writeConfigAndUnlock", `[`+you+`,`+one+`]`))
+		require.Equal(t, `[]`, c.result("writeConfig", `[`+me+`,`+one+`]`))
+		require.JSONEq(t, one, w.disk.Content(paths.ConfigPath))
+		require.JSONEq(t, one, other.result("readConfig", `[]`))
+		require.Equal(t, `[]`, c.result("unlockConfig", `[`+me+`]`))
+		require.JSONEq(t, one, other.result("lockConfig", `[`+you+`,false]`))
+		two := changed(t, one, "6")
+		require.Equal(t, `true`, other.result("writeConfigAndUnlock", `[`+you+`,`+two+`]`))
+		require.JSONEq(t, two, w.disk.Content(paths.ConfigPath))
+		require.Equal(t, `[[],[]]`, other.result("listLocksWaitingStatus", `[]`))
+		c.call("writeConfig", `[`+me+`,`+one+`]`)
+		require.Contains(t, c.answer(), "Requested lock OwnExclusive on the configuration missing")
+		require.Equal(t, `[]`, c.result("verifyConfig", `[]`))
+	})
+}
+
+// Readers share the lock, and keep a writer out.
+func TestReadersOfTheConfiguration(t *testing.T) {
+	onWhole(t, func(t *testing.T, w *configArgs, c *client) {
+		other := w.connect()
+		require.JSONEq(t, fresh(t), c.result("lockConfig", `[`+me+`,true]`))
+		require.JSONEq(t, fresh(t), other.result("lockConfig", `[`+you+`,true]`))
+		require.Equal(t, `null`, c.result("lockConfig", `[`+me+`,false]`))
+		require.Equal(t, `[]`, other.result("unlockConfig", `[`+you+`]`))
+		require.JSONEq(t, fresh(t), c.result("lockConfig", `[`+me+`,false]`))
+	})
+}
+
+// A write that fails is the client's error; it has its lock still, and tries again.
+func TestAWriteThatFails(t *testing.T) {
+	onWhole(t, func(t *testing.T, w *configArgs, c *client) {
+		c.result("lockConfig", `[`+me+`,false]`)
+		one := changed(t, fresh(t), "5")
+		w.disk.Fail("replace config", 1)
+		c.call("writeConfigAndUnlock", `[`+me+`,`+one+`]`)
+		require.Contains(t, c.answer(), "the disk says no")
+		require.JSONEq(t, fresh(t), c.result("readConfig", `[]`))
+		require.Equal(t, exclusive, c.result("listLocks", `[`+me+`]`))
+		require.Equal(t, `true`, c.result("writeConfigAndUnlock", `[`+me+`,`+one+`]`))
+		require.JSONEq(t, one, w.disk.Content(paths.ConfigPath))
+	})
+}
+
+// The clients of Ganeti send a call again whose answer they have lost: it is
+// answered as before, and changes nothing more. The second answer of
+// writeConfigAndUnlock says so by its form.
+func TestEveryCallMayComeTwice(t *testing.T) {
+	onWhole(t, func(t *testing.T, w *configArgs, c *client) {
+		holder := w.connect()
+		holder.result("updateLocksWaiting", `[`+you+`,0,[["instance/i","shared"],["node/z","exclusive"]]]`)
+		one := changed(t, fresh(t), "5")
+		for _, call := range []string{
+			`echo ["x"]`, `readConfig []`, `verifyConfig []`, `flushConfig []`, `flushConfigGroup ["g"]`, `cleanupLocks []`,
+			`dropAllReservations [` + me + `]`,
+			`tryUpdateLocks [` + me + `,[["cluster/BGL","shared"],["instance/i","shared"]]]`,
+			`tryUpdateLocks [` + me + `,[["node/z","shared"]]]`,
+			`updateLocksWaiting [` + me + `,0,[["node/a","exclusive"],["node/b","exclusive"]]]`,
+			`updateLocksWaiting [` + me + `,0,[["node/z","shared"]]]`,
+			`hasPendingRequest [` + me + `]`,
+			`listLocks [` + me + `]`, `listAllLocks []`, `listAllLocksOwners []`, `listLocksWaitingStatus []`,
+			`freeLocksLevel [` + me + `,"network"]`,
+			`downGradeLocksLevel [` + me + `,"node"]`,
+			`intersectLocks [` + me + `,["node/a","instance/i"]]`,
+			`guardedOpportunisticLockUnion [9,` + me + `,[["node/c","shared"]]]`,
+			`opportunisticLockUnion [` + me + `,[["node/z","shared"]]]`,
+			`lockConfig [` + me + `,true]`, `lockConfig [` + me + `,false]`,
+			`writeConfig [` + me + `,` + one + `]`,
+			`unlockConfig [` + me + `]`,
+			`lockstepAwaitLocks [` + me + `,0,[["node-res/a","shared"]],60]`,
+			`freeLocks [` + me + `]`,
+		} {
+			method, args, _ := strings.Cut(call, " ")
+			first := c.result(method, args)
+			after := w.state()
+			again := w.connect() // the client has lost its connection
+			require.Equal(t, first, again.result(method, args), method)
+			require.Equal(t, after, w.state(), method)
+		}
+		c.result("lockConfig", `[`+me+`,false]`)
+		require.Equal(t, `true`, c.result("writeConfigAndUnlock", `[`+me+`,`+fresh(t)+`]`))
+		after := w.state()
+		require.Equal(t, `false`, c.result("writeConfigAndUnlock", `[`+me+`,`+fresh(t)+`]`))
+		require.Equal(t, after, w.state())
+	})
+}
+
+// What is at hand when the lock manager starts again is answered all the same.
+func TestTheLockManagerRestartsInACall(t *testing.T) {
+	onWhole(t, func(t *testing.T, w *configArgs, c *client) {
+		other := w.connect()
+		c.result("updateLocksWaiting", `[`+me+`,0,[["node/a","exclusive"]]]`)
+		other.call("lockstepAwaitLocks", `[`+you+`,0,[["node/a","exclusive"]],600]`)
+		other.silent()
+		w.Restart(w.PID("above-locks/locks"))
+		other.silent()
+		require.Equal(t, `[]`, c.result("freeLocks", `[`+me+`]`))
+		require.Contains(t, other.answer(), `"granted":true`)
+		require.Equal(t, `[["node/a","exclusive"]]`, other.result("listLocks", `[`+you+`]`))
+	})
+}
+
+// The end of a cluster: the daemon has the big lock, and there is no master.
+func TestTheEndOfACluster(t *testing.T) {
+	onWhole(t, func(t *testing.T, w *configArgs, c *client) {
+		c.result("tryUpdateLocks", `[`+me+`,[["cluster/BGL","exclusive"]]]`)
+		for range 2 {
+			require.Equal(t, `[]`, c.result("prepareClusterDestruction", `[`+me+`]`))
+			require.Contains(t, w.disk.Content(paths.ConfigPath), `"master_node":""`)
+			require.Equal(t, `[]`, c.result("listLocks", `[`+me+`]`))
+			require.JSONEq(t, `[["lockstepd-destruction","/live/daemon",1]]`,
+				c.result("tryUpdateLocks", `[`+me+`,[["cluster/BGL","shared"]]]`))
+		}
+	})
+}
