@@ -15,7 +15,7 @@
 //	job-<id>   one process, and its job's file when    jobs, its process      queue: progress
 //	           no process may write it
 //	queue      the serial, the index of all live jobs  connections,           scheduler, filters, jobs,
-//	                                                   scheduler, jobs        locks, watchers, followers
+//	                                                   scheduler, jobs        locks, subscribers
 //	luxi       the connections, one actor each         clients                its client
 //	wconf      the connections, one actor each         job processes,         its client
 //	                                                   Ganeti's programs
@@ -34,6 +34,6 @@
 // rapi is no actor but an edge: an HTTP server that is a client of luxi, and the
 // feed of events.
 //
-// Import arrow: messages <- core <- actors <- supervisor <- {cmd, sim}. act is
+// Import arrow: messages <- core <- actors <- supervisor <- {cmd, sim}. kit is
 // the only package that touches protoactor's spawning.
 package actors

@@ -23,9 +23,10 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ConfigPublished is the whole configuration: told to subscribers at each start of
-// its actor and after each change, when that is on the disk; and the answer to
-// PublishConfig.
+// ConfigPublished is the whole configuration in force and lockstep's own settings,
+// both as JSON files. Subscribers get it at each start of its actor and after each
+// change that is on the disk. A sender of PublishConfig gets it with the number of its
+// request.
 type ConfigPublished struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -86,6 +87,7 @@ func (x *ConfigPublished) GetSettings() []byte {
 	return nil
 }
 
+// PublishConfig asks for ConfigPublished.
 type PublishConfig struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -130,8 +132,8 @@ func (x *PublishConfig) GetRequest() uint64 {
 	return 0
 }
 
-// WriteConfig puts another configuration in the place of all of it, for somebody
-// who holds the configuration lock. One that cannot be used is refused.
+// WriteConfig replaces the whole configuration. The client holds the configuration
+// lock. Unusable content is refused.
 type WriteConfig struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -184,9 +186,9 @@ func (x *WriteConfig) GetContent() []byte {
 	return nil
 }
 
-// EditConfig changes a part, under the configuration lock, for which it waits.
-// Values are JSON; a filter without a rule is deleted. Settings are lockstep's
-// own, in a file of their own.
+// EditConfig changes parts of the configuration; its actor takes the configuration
+// lock for that. Values are JSON. A filter without a rule is deleted. `settings` are
+// lockstep's own, in a file beside the configuration.
 type EditConfig struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -263,6 +265,58 @@ func (x *EditConfig) GetSettings() map[string][]byte {
 	return nil
 }
 
+type WriteConfigResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WriteConfigResult) Reset() {
+	*x = WriteConfigResult{}
+	mi := &file_config_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WriteConfigResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WriteConfigResult) ProtoMessage() {}
+
+func (x *WriteConfigResult) ProtoReflect() protoreflect.Message {
+	mi := &file_config_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WriteConfigResult.ProtoReflect.Descriptor instead.
+func (*WriteConfigResult) Descriptor() ([]byte, []int) {
+	return file_config_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *WriteConfigResult) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *WriteConfigResult) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
 type EditConfigResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -273,7 +327,7 @@ type EditConfigResult struct {
 
 func (x *EditConfigResult) Reset() {
 	*x = EditConfigResult{}
-	mi := &file_config_proto_msgTypes[4]
+	mi := &file_config_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -285,7 +339,7 @@ func (x *EditConfigResult) String() string {
 func (*EditConfigResult) ProtoMessage() {}
 
 func (x *EditConfigResult) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[4]
+	mi := &file_config_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -298,7 +352,7 @@ func (x *EditConfigResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditConfigResult.ProtoReflect.Descriptor instead.
 func (*EditConfigResult) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{4}
+	return file_config_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *EditConfigResult) GetRequest() uint64 {
@@ -315,36 +369,35 @@ func (x *EditConfigResult) GetFailure() *Failure {
 	return nil
 }
 
-// ReplaceFilter puts a rule in the place of another one, or adds it; parts are
-// JSON, as clients send them (queue.md 5.2). DeleteFilter deletes one.
-type ReplaceFilter struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	Uuid          []byte                 `protobuf:"bytes,2,opt,name=uuid,proto3" json:"uuid,omitempty"`
-	Priority      []byte                 `protobuf:"bytes,3,opt,name=priority,proto3" json:"priority,omitempty"`
-	Predicates    []byte                 `protobuf:"bytes,4,opt,name=predicates,proto3" json:"predicates,omitempty"`
-	Action        []byte                 `protobuf:"bytes,5,opt,name=action,proto3" json:"action,omitempty"`
-	Reason        []byte                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
-	By            string                 `protobuf:"bytes,7,opt,name=by,proto3" json:"by,omitempty"` // who asks, as the gateway knows it; empty: not known
+// ChangeFilter replaces or adds a filter rule, or deletes the one with a uuid.
+type ChangeFilter struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Request uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	By      string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"` // who asks, as the gateway knows it; empty: not known
+	// Types that are valid to be assigned to Change:
+	//
+	//	*ChangeFilter_Replace
+	//	*ChangeFilter_Delete
+	Change        isChangeFilter_Change `protobuf_oneof:"change"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ReplaceFilter) Reset() {
-	*x = ReplaceFilter{}
-	mi := &file_config_proto_msgTypes[5]
+func (x *ChangeFilter) Reset() {
+	*x = ChangeFilter{}
+	mi := &file_config_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ReplaceFilter) String() string {
+func (x *ChangeFilter) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ReplaceFilter) ProtoMessage() {}
+func (*ChangeFilter) ProtoMessage() {}
 
-func (x *ReplaceFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[5]
+func (x *ChangeFilter) ProtoReflect() protoreflect.Message {
+	mi := &file_config_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -355,123 +408,147 @@ func (x *ReplaceFilter) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ReplaceFilter.ProtoReflect.Descriptor instead.
-func (*ReplaceFilter) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{5}
+// Deprecated: Use ChangeFilter.ProtoReflect.Descriptor instead.
+func (*ChangeFilter) Descriptor() ([]byte, []int) {
+	return file_config_proto_rawDescGZIP(), []int{6}
 }
 
-func (x *ReplaceFilter) GetRequest() uint64 {
+func (x *ChangeFilter) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *ReplaceFilter) GetUuid() []byte {
+func (x *ChangeFilter) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *ChangeFilter) GetChange() isChangeFilter_Change {
+	if x != nil {
+		return x.Change
+	}
+	return nil
+}
+
+func (x *ChangeFilter) GetReplace() *FilterParts {
+	if x != nil {
+		if x, ok := x.Change.(*ChangeFilter_Replace); ok {
+			return x.Replace
+		}
+	}
+	return nil
+}
+
+func (x *ChangeFilter) GetDelete() string {
+	if x != nil {
+		if x, ok := x.Change.(*ChangeFilter_Delete); ok {
+			return x.Delete
+		}
+	}
+	return ""
+}
+
+type isChangeFilter_Change interface {
+	isChangeFilter_Change()
+}
+
+type ChangeFilter_Replace struct {
+	Replace *FilterParts `protobuf:"bytes,3,opt,name=replace,proto3,oneof"`
+}
+
+type ChangeFilter_Delete struct {
+	Delete string `protobuf:"bytes,4,opt,name=delete,proto3,oneof"`
+}
+
+func (*ChangeFilter_Replace) isChangeFilter_Change() {}
+
+func (*ChangeFilter_Delete) isChangeFilter_Change() {}
+
+// FilterParts are the parts of a rule as JSON, as clients send them (queue.md 5.2).
+type FilterParts struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Uuid          []byte                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	Priority      []byte                 `protobuf:"bytes,2,opt,name=priority,proto3" json:"priority,omitempty"`
+	Predicates    []byte                 `protobuf:"bytes,3,opt,name=predicates,proto3" json:"predicates,omitempty"`
+	Action        []byte                 `protobuf:"bytes,4,opt,name=action,proto3" json:"action,omitempty"`
+	Reason        []byte                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FilterParts) Reset() {
+	*x = FilterParts{}
+	mi := &file_config_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FilterParts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FilterParts) ProtoMessage() {}
+
+func (x *FilterParts) ProtoReflect() protoreflect.Message {
+	mi := &file_config_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FilterParts.ProtoReflect.Descriptor instead.
+func (*FilterParts) Descriptor() ([]byte, []int) {
+	return file_config_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *FilterParts) GetUuid() []byte {
 	if x != nil {
 		return x.Uuid
 	}
 	return nil
 }
 
-func (x *ReplaceFilter) GetPriority() []byte {
+func (x *FilterParts) GetPriority() []byte {
 	if x != nil {
 		return x.Priority
 	}
 	return nil
 }
 
-func (x *ReplaceFilter) GetPredicates() []byte {
+func (x *FilterParts) GetPredicates() []byte {
 	if x != nil {
 		return x.Predicates
 	}
 	return nil
 }
 
-func (x *ReplaceFilter) GetAction() []byte {
+func (x *FilterParts) GetAction() []byte {
 	if x != nil {
 		return x.Action
 	}
 	return nil
 }
 
-func (x *ReplaceFilter) GetReason() []byte {
+func (x *FilterParts) GetReason() []byte {
 	if x != nil {
 		return x.Reason
 	}
 	return nil
 }
 
-func (x *ReplaceFilter) GetBy() string {
-	if x != nil {
-		return x.By
-	}
-	return ""
-}
-
-type DeleteFilter struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	Uuid          string                 `protobuf:"bytes,2,opt,name=uuid,proto3" json:"uuid,omitempty"`
-	By            string                 `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DeleteFilter) Reset() {
-	*x = DeleteFilter{}
-	mi := &file_config_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DeleteFilter) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DeleteFilter) ProtoMessage() {}
-
-func (x *DeleteFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DeleteFilter.ProtoReflect.Descriptor instead.
-func (*DeleteFilter) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *DeleteFilter) GetRequest() uint64 {
-	if x != nil {
-		return x.Request
-	}
-	return 0
-}
-
-func (x *DeleteFilter) GetUuid() string {
-	if x != nil {
-		return x.Uuid
-	}
-	return ""
-}
-
-func (x *DeleteFilter) GetBy() string {
-	if x != nil {
-		return x.By
-	}
-	return ""
-}
-
 // ChangeFilterResult: the change is on the disk and in force. `malformed`: the request
-// is no request. `hits` is how many jobs that have not ended the new rule decides
-// about by anything but ACCEPT, `jobs` the lowest ids of these, at most 20.
+// is refused as no valid request. `matches` is the number of unfinished jobs to which
+// the new rule applies with an action other than ACCEPT; `lowest_jobs` are the lowest
+// ids of these, at most 20.
 type ChangeFilterResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -486,7 +563,7 @@ type ChangeFilterResult struct {
 
 func (x *ChangeFilterResult) Reset() {
 	*x = ChangeFilterResult{}
-	mi := &file_config_proto_msgTypes[7]
+	mi := &file_config_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -498,7 +575,7 @@ func (x *ChangeFilterResult) String() string {
 func (*ChangeFilterResult) ProtoMessage() {}
 
 func (x *ChangeFilterResult) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[7]
+	mi := &file_config_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -511,7 +588,7 @@ func (x *ChangeFilterResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeFilterResult.ProtoReflect.Descriptor instead.
 func (*ChangeFilterResult) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{7}
+	return file_config_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ChangeFilterResult) GetRequest() uint64 {
@@ -556,6 +633,7 @@ func (x *ChangeFilterResult) GetLowestJobs() []int64 {
 	return nil
 }
 
+// ListFilters asks for the filter rules.
 type ListFilters struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -565,7 +643,7 @@ type ListFilters struct {
 
 func (x *ListFilters) Reset() {
 	*x = ListFilters{}
-	mi := &file_config_proto_msgTypes[8]
+	mi := &file_config_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -577,7 +655,7 @@ func (x *ListFilters) String() string {
 func (*ListFilters) ProtoMessage() {}
 
 func (x *ListFilters) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[8]
+	mi := &file_config_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -590,7 +668,7 @@ func (x *ListFilters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFilters.ProtoReflect.Descriptor instead.
 func (*ListFilters) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{8}
+	return file_config_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListFilters) GetRequest() uint64 {
@@ -600,7 +678,7 @@ func (x *ListFilters) GetRequest() uint64 {
 	return 0
 }
 
-// ListFiltersResult are the rules in the order in which they are applied, as in the
+// ListFiltersResult has the rules in the order in which they apply, as in the
 // configuration.
 type ListFiltersResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -612,7 +690,7 @@ type ListFiltersResult struct {
 
 func (x *ListFiltersResult) Reset() {
 	*x = ListFiltersResult{}
-	mi := &file_config_proto_msgTypes[9]
+	mi := &file_config_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -624,7 +702,7 @@ func (x *ListFiltersResult) String() string {
 func (*ListFiltersResult) ProtoMessage() {}
 
 func (x *ListFiltersResult) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[9]
+	mi := &file_config_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -637,7 +715,7 @@ func (x *ListFiltersResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFiltersResult.ProtoReflect.Descriptor instead.
 func (*ListFiltersResult) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{9}
+	return file_config_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListFiltersResult) GetRequest() uint64 {
@@ -664,7 +742,7 @@ type GetSerial struct {
 
 func (x *GetSerial) Reset() {
 	*x = GetSerial{}
-	mi := &file_config_proto_msgTypes[10]
+	mi := &file_config_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -676,7 +754,7 @@ func (x *GetSerial) String() string {
 func (*GetSerial) ProtoMessage() {}
 
 func (x *GetSerial) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[10]
+	mi := &file_config_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -689,7 +767,7 @@ func (x *GetSerial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSerial.ProtoReflect.Descriptor instead.
 func (*GetSerial) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{10}
+	return file_config_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetSerial) GetRequest() uint64 {
@@ -709,7 +787,7 @@ type GetSerialResult struct {
 
 func (x *GetSerialResult) Reset() {
 	*x = GetSerialResult{}
-	mi := &file_config_proto_msgTypes[11]
+	mi := &file_config_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -721,7 +799,7 @@ func (x *GetSerialResult) String() string {
 func (*GetSerialResult) ProtoMessage() {}
 
 func (x *GetSerialResult) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[11]
+	mi := &file_config_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -734,7 +812,7 @@ func (x *GetSerialResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSerialResult.ProtoReflect.Descriptor instead.
 func (*GetSerialResult) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{11}
+	return file_config_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetSerialResult) GetRequest() uint64 {
@@ -777,24 +855,27 @@ const file_config_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\x1a;\n" +
 	"\rSettingsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"b\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"c\n" +
+	"\x11WriteConfigResult\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
+	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"b\n" +
 	"\x10EditConfigResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
-	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\xb9\x01\n" +
-	"\rReplaceFilter\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
-	"\x04uuid\x18\x02 \x01(\fR\x04uuid\x12\x1a\n" +
-	"\bpriority\x18\x03 \x01(\fR\bpriority\x12\x1e\n" +
+	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\x98\x01\n" +
+	"\fChangeFilter\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\x12:\n" +
+	"\areplace\x18\x03 \x01(\v2\x1e.lockstep.messages.FilterPartsH\x00R\areplace\x12\x18\n" +
+	"\x06delete\x18\x04 \x01(\tH\x00R\x06deleteB\b\n" +
+	"\x06change\"\x8d\x01\n" +
+	"\vFilterParts\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\fR\x04uuid\x12\x1a\n" +
+	"\bpriority\x18\x02 \x01(\fR\bpriority\x12\x1e\n" +
 	"\n" +
-	"predicates\x18\x04 \x01(\fR\n" +
+	"predicates\x18\x03 \x01(\fR\n" +
 	"predicates\x12\x16\n" +
-	"\x06action\x18\x05 \x01(\fR\x06action\x12\x16\n" +
-	"\x06reason\x18\x06 \x01(\fR\x06reason\x12\x0e\n" +
-	"\x02by\x18\a \x01(\tR\x02by\"L\n" +
-	"\fDeleteFilter\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
-	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x12\x0e\n" +
-	"\x02by\x18\x03 \x01(\tR\x02by\"\xd1\x01\n" +
+	"\x06action\x18\x04 \x01(\fR\x06action\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\fR\x06reason\"\xd1\x01\n" +
 	"\x12ChangeFilterResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x124\n" +
@@ -826,34 +907,37 @@ func file_config_proto_rawDescGZIP() []byte {
 	return file_config_proto_rawDescData
 }
 
-var file_config_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_config_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_config_proto_goTypes = []any{
 	(*ConfigPublished)(nil),    // 0: lockstep.messages.ConfigPublished
 	(*PublishConfig)(nil),      // 1: lockstep.messages.PublishConfig
 	(*WriteConfig)(nil),        // 2: lockstep.messages.WriteConfig
 	(*EditConfig)(nil),         // 3: lockstep.messages.EditConfig
-	(*EditConfigResult)(nil),   // 4: lockstep.messages.EditConfigResult
-	(*ReplaceFilter)(nil),      // 5: lockstep.messages.ReplaceFilter
-	(*DeleteFilter)(nil),       // 6: lockstep.messages.DeleteFilter
-	(*ChangeFilterResult)(nil), // 7: lockstep.messages.ChangeFilterResult
-	(*ListFilters)(nil),        // 8: lockstep.messages.ListFilters
-	(*ListFiltersResult)(nil),  // 9: lockstep.messages.ListFiltersResult
-	(*GetSerial)(nil),          // 10: lockstep.messages.GetSerial
-	(*GetSerialResult)(nil),    // 11: lockstep.messages.GetSerialResult
-	nil,                        // 12: lockstep.messages.EditConfig.ClusterEntry
-	nil,                        // 13: lockstep.messages.EditConfig.SettingsEntry
-	(*Failure)(nil),            // 14: lockstep.messages.Failure
+	(*WriteConfigResult)(nil),  // 4: lockstep.messages.WriteConfigResult
+	(*EditConfigResult)(nil),   // 5: lockstep.messages.EditConfigResult
+	(*ChangeFilter)(nil),       // 6: lockstep.messages.ChangeFilter
+	(*FilterParts)(nil),        // 7: lockstep.messages.FilterParts
+	(*ChangeFilterResult)(nil), // 8: lockstep.messages.ChangeFilterResult
+	(*ListFilters)(nil),        // 9: lockstep.messages.ListFilters
+	(*ListFiltersResult)(nil),  // 10: lockstep.messages.ListFiltersResult
+	(*GetSerial)(nil),          // 11: lockstep.messages.GetSerial
+	(*GetSerialResult)(nil),    // 12: lockstep.messages.GetSerialResult
+	nil,                        // 13: lockstep.messages.EditConfig.ClusterEntry
+	nil,                        // 14: lockstep.messages.EditConfig.SettingsEntry
+	(*Failure)(nil),            // 15: lockstep.messages.Failure
 }
 var file_config_proto_depIdxs = []int32{
-	12, // 0: lockstep.messages.EditConfig.cluster:type_name -> lockstep.messages.EditConfig.ClusterEntry
-	13, // 1: lockstep.messages.EditConfig.settings:type_name -> lockstep.messages.EditConfig.SettingsEntry
-	14, // 2: lockstep.messages.EditConfigResult.failure:type_name -> lockstep.messages.Failure
-	14, // 3: lockstep.messages.ChangeFilterResult.failure:type_name -> lockstep.messages.Failure
-	4,  // [4:4] is the sub-list for method output_type
-	4,  // [4:4] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	13, // 0: lockstep.messages.EditConfig.cluster:type_name -> lockstep.messages.EditConfig.ClusterEntry
+	14, // 1: lockstep.messages.EditConfig.settings:type_name -> lockstep.messages.EditConfig.SettingsEntry
+	15, // 2: lockstep.messages.WriteConfigResult.failure:type_name -> lockstep.messages.Failure
+	15, // 3: lockstep.messages.EditConfigResult.failure:type_name -> lockstep.messages.Failure
+	7,  // 4: lockstep.messages.ChangeFilter.replace:type_name -> lockstep.messages.FilterParts
+	15, // 5: lockstep.messages.ChangeFilterResult.failure:type_name -> lockstep.messages.Failure
+	6,  // [6:6] is the sub-list for method output_type
+	6,  // [6:6] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_config_proto_init() }
@@ -862,13 +946,17 @@ func file_config_proto_init() {
 		return
 	}
 	file_failure_proto_init()
+	file_config_proto_msgTypes[6].OneofWrappers = []any{
+		(*ChangeFilter_Replace)(nil),
+		(*ChangeFilter_Delete)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_config_proto_rawDesc), len(file_config_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -23,8 +23,58 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// OpDraft is one validated opcode of a submission. `secrets` is a JSON object
-// that must never reach a disk or a log; `input` has them redacted.
+type OrderJob_Kind int32
+
+const (
+	OrderJob_CANCEL       OrderJob_Kind = 0
+	OrderJob_KILL         OrderJob_Kind = 1
+	OrderJob_SET_PRIORITY OrderJob_Kind = 2
+)
+
+// Enum value maps for OrderJob_Kind.
+var (
+	OrderJob_Kind_name = map[int32]string{
+		0: "CANCEL",
+		1: "KILL",
+		2: "SET_PRIORITY",
+	}
+	OrderJob_Kind_value = map[string]int32{
+		"CANCEL":       0,
+		"KILL":         1,
+		"SET_PRIORITY": 2,
+	}
+)
+
+func (x OrderJob_Kind) Enum() *OrderJob_Kind {
+	p := new(OrderJob_Kind)
+	*p = x
+	return p
+}
+
+func (x OrderJob_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (OrderJob_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_job_proto_enumTypes[0].Descriptor()
+}
+
+func (OrderJob_Kind) Type() protoreflect.EnumType {
+	return &file_job_proto_enumTypes[0]
+}
+
+func (x OrderJob_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use OrderJob_Kind.Descriptor instead.
+func (OrderJob_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{16, 0}
+}
+
+// OpDraft is one validated opcode of a submission. `input` and `secrets` are JSON
+// objects. `input` has the secrets redacted; `secrets` must never reach a disk or a
+// log.
 type OpDraft struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Input         []byte                 `protobuf:"bytes,1,opt,name=input,proto3" json:"input,omitempty"`
@@ -259,9 +309,8 @@ func (x *SubmitJobsResult) GetFailure() *Failure {
 	return nil
 }
 
-// CheckSubmission asks a queue that has restarted whether it has a submission in
-// hand. One that has will answer it; one that has not says CheckSubmissionResult, and
-// it is not known whether the jobs were recorded.
+// CheckSubmission asks a restarted queue whether it has a submission. If it has,
+// SubmitJobsResult comes in time; if not, CheckSubmissionResult.
 type CheckSubmission struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -306,6 +355,8 @@ func (x *CheckSubmission) GetRequest() uint64 {
 	return 0
 }
 
+// CheckSubmissionResult: the queue does not have the submission, and it is not known
+// whether its jobs were recorded.
 type CheckSubmissionResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -350,8 +401,8 @@ func (x *CheckSubmissionResult) GetRequest() uint64 {
 	return 0
 }
 
-// JobInfo is what the queue knows of one job. It is replaced, never changed.
-// Stamps are microseconds since the epoch, 0 = unset.
+// JobInfo is what the queue knows of one job. A JobInfo is replaced, never changed.
+// Times are microseconds since 1970; 0 means unset.
 type JobInfo struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Id         int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -361,10 +412,10 @@ type JobInfo struct {
 	ReceivedUs int64                  `protobuf:"varint,5,opt,name=received_us,json=receivedUs,proto3" json:"received_us,omitempty"`
 	StartUs    int64                  `protobuf:"varint,6,opt,name=start_us,json=startUs,proto3" json:"start_us,omitempty"`
 	EndUs      int64                  `protobuf:"varint,7,opt,name=end_us,json=endUs,proto3" json:"end_us,omitempty"`
-	// The job file's content; empty for finished jobs, whose file is read when
-	// somebody asks for more than the fields above.
+	// The content of the job's file; empty for finished jobs, whose file is read when
+	// more is wanted than the fields above.
 	Encoded []byte `protobuf:"bytes,8,opt,name=encoded,proto3" json:"encoded,omitempty"`
-	// A queued job waits for the end of others: it is shown as waiting.
+	// A queued job waits for dependencies; it is shown as waiting.
 	DependencyWait bool `protobuf:"varint,9,opt,name=dependency_wait,json=dependencyWait,proto3" json:"dependency_wait,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -463,7 +514,7 @@ func (x *JobInfo) GetDependencyWait() bool {
 	return false
 }
 
-// ListJobs asks for the jobs named, in that order, or for all, by id.
+// ListJobs asks for the named jobs, in that order, or for all jobs, by id.
 type ListJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -524,8 +575,7 @@ func (x *ListJobs) GetAll() bool {
 	return false
 }
 
-// ListJobsResult holds one row per job asked for; an unknown one has no entry in
-// `jobs` at its place but an empty JobInfo with that id and `unknown` set.
+// ListJobsResult has one row for each job asked for.
 type ListJobsResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -578,6 +628,7 @@ func (x *ListJobsResult) GetRows() []*JobRow {
 	return nil
 }
 
+// JobRow is a job, or the id of one that is not in the queue (`unknown`).
 type JobRow struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -638,8 +689,9 @@ func (x *JobRow) GetInfo() *JobInfo {
 	return nil
 }
 
-// SubscribeJob subscribes the sender to one job: SubscribeJobResult at once, JobChanged on
-// every change until UnsubscribeJob, the job's end, or the sender's.
+// SubscribeJob subscribes the sender to one job. SubscribeJobResult comes at once,
+// JobChanged at every change until UnsubscribeJob, the job's end, or the end of the
+// sender.
 type SubscribeJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -788,6 +840,7 @@ func (x *UnsubscribeJob) GetId() int64 {
 	return 0
 }
 
+// JobChanged: the job's file or what is shown of the job has changed.
 type JobChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Info          *JobInfo               `protobuf:"bytes,1,opt,name=info,proto3" json:"info,omitempty"`
@@ -840,8 +893,8 @@ func (x *JobChanged) GetEncoded() []byte {
 	return nil
 }
 
-// SubscribeAllJobs subscribes the sender to all jobs: JobStatesChanged from now on, until the
-// queue's next incarnation, which has to be asked again.
+// SubscribeAllJobs subscribes the sender to all jobs of this incarnation of the queue.
+// JobStatesChanged comes from now on.
 type SubscribeAllJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -878,8 +931,8 @@ func (*SubscribeAllJobs) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{14}
 }
 
-// JobStatesChanged: what is shown of these jobs is something else now, or they are new;
-// log lines are no news. Those in `archived` have left the queue.
+// JobStatesChanged: these jobs are new, or their status, priority or wait for
+// dependencies has changed. Those in `archived` have left the queue.
 type JobStatesChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []*JobInfo             `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
@@ -932,33 +985,33 @@ func (x *JobStatesChanged) GetArchived() []int64 {
 	return nil
 }
 
-// CancelJob asks that a job does not run, or not on; with `kill` also what runs
-// is ended. ChangePriority gives opcodes that have not started another
-// priority, -20 to 19. Both are answered with OrderJobResult, by whoever has the
-// job in hand.
-type CancelJob struct {
+// OrderJob is a client order about one job. CANCEL: the job does not begin, or does
+// not begin its next opcode. KILL: a running opcode is ended as well. SET_PRIORITY:
+// opcodes that have not started take another priority, -20 to 19.
+type OrderJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Id            int64                  `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
-	Kill          bool                   `protobuf:"varint,3,opt,name=kill,proto3" json:"kill,omitempty"`
+	Kind          OrderJob_Kind          `protobuf:"varint,3,opt,name=kind,proto3,enum=lockstep.messages.OrderJob_Kind" json:"kind,omitempty"`
+	Priority      int32                  `protobuf:"varint,4,opt,name=priority,proto3" json:"priority,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *CancelJob) Reset() {
-	*x = CancelJob{}
+func (x *OrderJob) Reset() {
+	*x = OrderJob{}
 	mi := &file_job_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *CancelJob) String() string {
+func (x *OrderJob) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*CancelJob) ProtoMessage() {}
+func (*OrderJob) ProtoMessage() {}
 
-func (x *CancelJob) ProtoReflect() protoreflect.Message {
+func (x *OrderJob) ProtoReflect() protoreflect.Message {
 	mi := &file_job_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -970,92 +1023,40 @@ func (x *CancelJob) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use CancelJob.ProtoReflect.Descriptor instead.
-func (*CancelJob) Descriptor() ([]byte, []int) {
+// Deprecated: Use OrderJob.ProtoReflect.Descriptor instead.
+func (*OrderJob) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{16}
 }
 
-func (x *CancelJob) GetRequest() uint64 {
+func (x *OrderJob) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
 	}
 	return 0
 }
 
-func (x *CancelJob) GetId() int64 {
+func (x *OrderJob) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-func (x *CancelJob) GetKill() bool {
+func (x *OrderJob) GetKind() OrderJob_Kind {
 	if x != nil {
-		return x.Kill
+		return x.Kind
 	}
-	return false
+	return OrderJob_CANCEL
 }
 
-type ChangePriority struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	Id            int64                  `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
-	Priority      int32                  `protobuf:"varint,3,opt,name=priority,proto3" json:"priority,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ChangePriority) Reset() {
-	*x = ChangePriority{}
-	mi := &file_job_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ChangePriority) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ChangePriority) ProtoMessage() {}
-
-func (x *ChangePriority) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[17]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ChangePriority.ProtoReflect.Descriptor instead.
-func (*ChangePriority) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{17}
-}
-
-func (x *ChangePriority) GetRequest() uint64 {
-	if x != nil {
-		return x.Request
-	}
-	return 0
-}
-
-func (x *ChangePriority) GetId() int64 {
-	if x != nil {
-		return x.Id
-	}
-	return 0
-}
-
-func (x *ChangePriority) GetPriority() int32 {
+func (x *OrderJob) GetPriority() int32 {
 	if x != nil {
 		return x.Priority
 	}
 	return 0
 }
 
+// OrderJobResult comes from the queue, or from the jobs actor for an active job.
 type OrderJobResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1067,7 +1068,7 @@ type OrderJobResult struct {
 
 func (x *OrderJobResult) Reset() {
 	*x = OrderJobResult{}
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1079,7 +1080,7 @@ func (x *OrderJobResult) String() string {
 func (*OrderJobResult) ProtoMessage() {}
 
 func (x *OrderJobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1092,7 +1093,7 @@ func (x *OrderJobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderJobResult.ProtoReflect.Descriptor instead.
 func (*OrderJobResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{18}
+	return file_job_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *OrderJobResult) GetRequest() uint64 {
@@ -1116,9 +1117,9 @@ func (x *OrderJobResult) GetText() string {
 	return ""
 }
 
-// ArchiveJobs moves finished jobs to the archive: the one named, if it is
-// final; with id 0 those that ended more than age_s seconds ago, all with a
-// negative age, until timeout_s seconds are used up.
+// ArchiveJobs moves finished jobs to the archive. With an id it moves that job, if it
+// is final. With id 0 it moves the jobs that ended more than age_s seconds ago, all
+// final jobs if age_s is negative, for at most timeout_s seconds.
 type ArchiveJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1131,7 +1132,7 @@ type ArchiveJobs struct {
 
 func (x *ArchiveJobs) Reset() {
 	*x = ArchiveJobs{}
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1144,7 @@ func (x *ArchiveJobs) String() string {
 func (*ArchiveJobs) ProtoMessage() {}
 
 func (x *ArchiveJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1157,7 @@ func (x *ArchiveJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobs.ProtoReflect.Descriptor instead.
 func (*ArchiveJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{19}
+	return file_job_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ArchiveJobs) GetRequest() uint64 {
@@ -1191,7 +1192,7 @@ type ArchiveJobsResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Archived      int64                  `protobuf:"varint,2,opt,name=archived,proto3" json:"archived,omitempty"`
-	Remaining     int64                  `protobuf:"varint,3,opt,name=remaining,proto3" json:"remaining,omitempty"` // not looked at yet
+	Remaining     int64                  `protobuf:"varint,3,opt,name=remaining,proto3" json:"remaining,omitempty"` // not archived yet
 	Failure       *Failure               `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1199,7 +1200,7 @@ type ArchiveJobsResult struct {
 
 func (x *ArchiveJobsResult) Reset() {
 	*x = ArchiveJobsResult{}
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1211,7 +1212,7 @@ func (x *ArchiveJobsResult) String() string {
 func (*ArchiveJobsResult) ProtoMessage() {}
 
 func (x *ArchiveJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1224,7 +1225,7 @@ func (x *ArchiveJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsResult.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{20}
+	return file_job_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ArchiveJobsResult) GetRequest() uint64 {
@@ -1266,7 +1267,7 @@ type SetDrain struct {
 
 func (x *SetDrain) Reset() {
 	*x = SetDrain{}
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1278,7 +1279,7 @@ func (x *SetDrain) String() string {
 func (*SetDrain) ProtoMessage() {}
 
 func (x *SetDrain) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1291,7 +1292,7 @@ func (x *SetDrain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDrain.ProtoReflect.Descriptor instead.
 func (*SetDrain) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{21}
+	return file_job_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SetDrain) GetRequest() uint64 {
@@ -1318,7 +1319,7 @@ type SetDrainResult struct {
 
 func (x *SetDrainResult) Reset() {
 	*x = SetDrainResult{}
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1330,7 +1331,7 @@ func (x *SetDrainResult) String() string {
 func (*SetDrainResult) ProtoMessage() {}
 
 func (x *SetDrainResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1343,7 +1344,7 @@ func (x *SetDrainResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDrainResult.ProtoReflect.Descriptor instead.
 func (*SetDrainResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{22}
+	return file_job_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SetDrainResult) GetRequest() uint64 {
@@ -1360,7 +1361,7 @@ func (x *SetDrainResult) GetFailure() *Failure {
 	return nil
 }
 
-// GetQueueStatus asks how the queue stands.
+// GetQueueStatus asks for the state of the queue.
 type GetQueueStatus struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1370,7 +1371,7 @@ type GetQueueStatus struct {
 
 func (x *GetQueueStatus) Reset() {
 	*x = GetQueueStatus{}
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1382,7 +1383,7 @@ func (x *GetQueueStatus) String() string {
 func (*GetQueueStatus) ProtoMessage() {}
 
 func (x *GetQueueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1395,7 +1396,7 @@ func (x *GetQueueStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatus.ProtoReflect.Descriptor instead.
 func (*GetQueueStatus) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{23}
+	return file_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetQueueStatus) GetRequest() uint64 {
@@ -1411,16 +1412,16 @@ type GetQueueStatusResult struct {
 	Serial        int64                  `protobuf:"varint,2,opt,name=serial,proto3" json:"serial,omitempty"`
 	Drained       bool                   `protobuf:"varint,3,opt,name=drained,proto3" json:"drained,omitempty"`
 	Jobs          map[int32]int64        `protobuf:"bytes,4,rep,name=jobs,proto3" json:"jobs,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // live ones, by status
-	Active        []*JobInfo             `protobuf:"bytes,5,rep,name=active,proto3" json:"active,omitempty"`                                                                         // with the jobs actor
-	Quarantined   []string               `protobuf:"bytes,6,rep,name=quarantined,proto3" json:"quarantined,omitempty"`                                                               // since the daemon's start
-	WithSecrets   int64                  `protobuf:"varint,7,opt,name=with_secrets,json=withSecrets,proto3" json:"with_secrets,omitempty"`                                           // queued jobs whose secrets would not survive the daemon
+	Active        []*JobInfo             `protobuf:"bytes,5,rep,name=active,proto3" json:"active,omitempty"`
+	Quarantined   []string               `protobuf:"bytes,6,rep,name=quarantined,proto3" json:"quarantined,omitempty"`                     // since the daemon's start
+	WithSecrets   int64                  `protobuf:"varint,7,opt,name=with_secrets,json=withSecrets,proto3" json:"with_secrets,omitempty"` // queued jobs whose secrets would not survive the daemon
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetQueueStatusResult) Reset() {
 	*x = GetQueueStatusResult{}
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1432,7 +1433,7 @@ func (x *GetQueueStatusResult) String() string {
 func (*GetQueueStatusResult) ProtoMessage() {}
 
 func (x *GetQueueStatusResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1445,7 +1446,7 @@ func (x *GetQueueStatusResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatusResult.ProtoReflect.Descriptor instead.
 func (*GetQueueStatusResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{24}
+	return file_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetQueueStatusResult) GetRequest() uint64 {
@@ -1559,15 +1560,17 @@ const file_job_proto_rawDesc = "" +
 	"\x10SubscribeAllJobs\"^\n" +
 	"\x10JobStatesChanged\x12.\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x1a.lockstep.messages.JobInfoR\x04jobs\x12\x1a\n" +
-	"\barchived\x18\x02 \x03(\x03R\barchived\"I\n" +
-	"\tCancelJob\x12\x18\n" +
+	"\barchived\x18\x02 \x03(\x03R\barchived\"\xb6\x01\n" +
+	"\bOrderJob\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x12\n" +
-	"\x04kill\x18\x03 \x01(\bR\x04kill\"V\n" +
-	"\x0eChangePriority\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x1a\n" +
-	"\bpriority\x18\x03 \x01(\x05R\bpriority\"R\n" +
+	"\x02id\x18\x02 \x01(\x03R\x02id\x124\n" +
+	"\x04kind\x18\x03 \x01(\x0e2 .lockstep.messages.OrderJob.KindR\x04kind\x12\x1a\n" +
+	"\bpriority\x18\x04 \x01(\x05R\bpriority\".\n" +
+	"\x04Kind\x12\n" +
+	"\n" +
+	"\x06CANCEL\x10\x00\x12\b\n" +
+	"\x04KILL\x10\x01\x12\x10\n" +
+	"\fSET_PRIORITY\x10\x02\"R\n" +
 	"\x0eOrderJobResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\bR\x04done\x12\x12\n" +
@@ -1614,26 +1617,27 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_job_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_job_proto_goTypes = []any{
-	(*OpDraft)(nil),               // 0: lockstep.messages.OpDraft
-	(*JobDraft)(nil),              // 1: lockstep.messages.JobDraft
-	(*SubmitJobs)(nil),            // 2: lockstep.messages.SubmitJobs
-	(*SubmitJobsResult)(nil),      // 3: lockstep.messages.SubmitJobsResult
-	(*CheckSubmission)(nil),       // 4: lockstep.messages.CheckSubmission
-	(*CheckSubmissionResult)(nil), // 5: lockstep.messages.CheckSubmissionResult
-	(*JobInfo)(nil),               // 6: lockstep.messages.JobInfo
-	(*ListJobs)(nil),              // 7: lockstep.messages.ListJobs
-	(*ListJobsResult)(nil),        // 8: lockstep.messages.ListJobsResult
-	(*JobRow)(nil),                // 9: lockstep.messages.JobRow
-	(*SubscribeJob)(nil),          // 10: lockstep.messages.SubscribeJob
-	(*SubscribeJobResult)(nil),    // 11: lockstep.messages.SubscribeJobResult
-	(*UnsubscribeJob)(nil),        // 12: lockstep.messages.UnsubscribeJob
-	(*JobChanged)(nil),            // 13: lockstep.messages.JobChanged
-	(*SubscribeAllJobs)(nil),      // 14: lockstep.messages.SubscribeAllJobs
-	(*JobStatesChanged)(nil),      // 15: lockstep.messages.JobStatesChanged
-	(*CancelJob)(nil),             // 16: lockstep.messages.CancelJob
-	(*ChangePriority)(nil),        // 17: lockstep.messages.ChangePriority
+	(OrderJob_Kind)(0),            // 0: lockstep.messages.OrderJob.Kind
+	(*OpDraft)(nil),               // 1: lockstep.messages.OpDraft
+	(*JobDraft)(nil),              // 2: lockstep.messages.JobDraft
+	(*SubmitJobs)(nil),            // 3: lockstep.messages.SubmitJobs
+	(*SubmitJobsResult)(nil),      // 4: lockstep.messages.SubmitJobsResult
+	(*CheckSubmission)(nil),       // 5: lockstep.messages.CheckSubmission
+	(*CheckSubmissionResult)(nil), // 6: lockstep.messages.CheckSubmissionResult
+	(*JobInfo)(nil),               // 7: lockstep.messages.JobInfo
+	(*ListJobs)(nil),              // 8: lockstep.messages.ListJobs
+	(*ListJobsResult)(nil),        // 9: lockstep.messages.ListJobsResult
+	(*JobRow)(nil),                // 10: lockstep.messages.JobRow
+	(*SubscribeJob)(nil),          // 11: lockstep.messages.SubscribeJob
+	(*SubscribeJobResult)(nil),    // 12: lockstep.messages.SubscribeJobResult
+	(*UnsubscribeJob)(nil),        // 13: lockstep.messages.UnsubscribeJob
+	(*JobChanged)(nil),            // 14: lockstep.messages.JobChanged
+	(*SubscribeAllJobs)(nil),      // 15: lockstep.messages.SubscribeAllJobs
+	(*JobStatesChanged)(nil),      // 16: lockstep.messages.JobStatesChanged
+	(*OrderJob)(nil),              // 17: lockstep.messages.OrderJob
 	(*OrderJobResult)(nil),        // 18: lockstep.messages.OrderJobResult
 	(*ArchiveJobs)(nil),           // 19: lockstep.messages.ArchiveJobs
 	(*ArchiveJobsResult)(nil),     // 20: lockstep.messages.ArchiveJobsResult
@@ -1645,23 +1649,24 @@ var file_job_proto_goTypes = []any{
 	(*Failure)(nil),               // 26: lockstep.messages.Failure
 }
 var file_job_proto_depIdxs = []int32{
-	0,  // 0: lockstep.messages.JobDraft.ops:type_name -> lockstep.messages.OpDraft
-	1,  // 1: lockstep.messages.SubmitJobs.jobs:type_name -> lockstep.messages.JobDraft
+	1,  // 0: lockstep.messages.JobDraft.ops:type_name -> lockstep.messages.OpDraft
+	2,  // 1: lockstep.messages.SubmitJobs.jobs:type_name -> lockstep.messages.JobDraft
 	26, // 2: lockstep.messages.SubmitJobsResult.failure:type_name -> lockstep.messages.Failure
-	9,  // 3: lockstep.messages.ListJobsResult.rows:type_name -> lockstep.messages.JobRow
-	6,  // 4: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
-	9,  // 5: lockstep.messages.SubscribeJobResult.row:type_name -> lockstep.messages.JobRow
-	6,  // 6: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
-	6,  // 7: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
-	26, // 8: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
-	26, // 9: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
-	25, // 10: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
-	6,  // 11: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	10, // 3: lockstep.messages.ListJobsResult.rows:type_name -> lockstep.messages.JobRow
+	7,  // 4: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
+	10, // 5: lockstep.messages.SubscribeJobResult.row:type_name -> lockstep.messages.JobRow
+	7,  // 6: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
+	7,  // 7: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
+	0,  // 8: lockstep.messages.OrderJob.kind:type_name -> lockstep.messages.OrderJob.Kind
+	26, // 9: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
+	26, // 10: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
+	25, // 11: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
+	7,  // 12: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -1675,13 +1680,14 @@ func file_job_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   26,
+			NumEnums:      1,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_job_proto_goTypes,
 		DependencyIndexes: file_job_proto_depIdxs,
+		EnumInfos:         file_job_proto_enumTypes,
 		MessageInfos:      file_job_proto_msgTypes,
 	}.Build()
 	File_job_proto = out.File

@@ -23,16 +23,16 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Verdict is what the filter rules make of a job: the rule that applies, and its
-// action. A job without one is accepted.
+// Verdict is the rule that applies to a job, and its action. No rule means that the
+// job is accepted.
 type Verdict struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`    // of the job
-	Rule          string                 `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"` // its uuid
-	Action        string                 `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
-	Limit         int64                  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`  // for RATE_LIMIT
-	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"` // why the rule is there, for people
-	By            string                 `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`         // who made it; empty: not known
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`         // of the job
+	Rule          string                 `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"`      // its uuid
+	Action        int32                  `protobuf:"varint,3,opt,name=action,proto3" json:"action,omitempty"` // a filter.Verb
+	Limit         int64                  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`   // for RATE_LIMIT
+	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`  // why the rule is there, for people
+	By            string                 `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`          // who made it; empty: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -81,11 +81,11 @@ func (x *Verdict) GetRule() string {
 	return ""
 }
 
-func (x *Verdict) GetAction() string {
+func (x *Verdict) GetAction() int32 {
 	if x != nil {
 		return x.Action
 	}
-	return ""
+	return 0
 }
 
 func (x *Verdict) GetLimit() int64 {
@@ -109,8 +109,7 @@ func (x *Verdict) GetBy() string {
 	return ""
 }
 
-// UnfinishedJob is a job that has not ended, as the scheduler and the filter engine
-// see it. `encoded` is its file's content.
+// UnfinishedJob is a job that has not ended. `encoded` is the content of its file.
 type UnfinishedJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -171,7 +170,8 @@ func (x *UnfinishedJob) GetVerdict() *Verdict {
 	return nil
 }
 
-// FiltersStarted asks the queue for EvaluateFilters with all jobs that have not ended.
+// FiltersStarted: an incarnation of the filter engine knows no jobs. The queue sends
+// EvaluateFilters with all unfinished jobs.
 type FiltersStarted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Incarnation   uint64                 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
@@ -216,8 +216,9 @@ func (x *FiltersStarted) GetIncarnation() uint64 {
 	return 0
 }
 
-// EvaluateFilters asks what the rules make of jobs, and has them judged again, until
-// ForgetJob, when the rules change. `request` is 0 for the answer to FiltersStarted.
+// EvaluateFilters asks for the verdicts on jobs. Until ForgetJob the filter engine
+// reports changes of these verdicts with VerdictsChanged. `request` is 0 in the answer
+// to FiltersStarted.
 type EvaluateFilters struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -270,7 +271,7 @@ func (x *EvaluateFilters) GetJobs() []*UnfinishedJob {
 	return nil
 }
 
-// EvaluateFiltersResult names the jobs that are not simply accepted.
+// EvaluateFiltersResult has the verdicts other than ACCEPT.
 type EvaluateFiltersResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -323,8 +324,8 @@ func (x *EvaluateFiltersResult) GetVerdicts() []*Verdict {
 	return nil
 }
 
-// VerdictsChanged: the rules have changed, and with them the verdicts on these
-// jobs; one without a rule is accepted now.
+// VerdictsChanged: the rules have changed, and with them the verdicts on these jobs. A
+// verdict without a rule means that the job is accepted.
 type VerdictsChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Verdicts      []*Verdict             `protobuf:"bytes,1,rep,name=verdicts,proto3" json:"verdicts,omitempty"`
@@ -369,6 +370,7 @@ func (x *VerdictsChanged) GetVerdicts() []*Verdict {
 	return nil
 }
 
+// ForgetJob ends the evaluation of a job.
 type ForgetJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -413,7 +415,7 @@ func (x *ForgetJob) GetId() int64 {
 	return 0
 }
 
-// EnqueueJobs adds jobs that may be picked when nothing holds them back.
+// EnqueueJobs adds pending jobs.
 type EnqueueJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []*UnfinishedJob       `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
@@ -458,8 +460,8 @@ func (x *EnqueueJobs) GetJobs() []*UnfinishedJob {
 	return nil
 }
 
-// JobReleased says that a job no longer waits or runs: its place or slot is free. If
-// it has ended, `status` is how.
+// JobReleased: a job is no longer pending or active, so its place or slot is free. If
+// it has ended, `status` is its final job.Status.
 type JobReleased struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -520,7 +522,7 @@ func (x *JobReleased) GetStatus() int32 {
 	return 0
 }
 
-// ListUnfinishedJobs asks the queue for the whole population.
+// ListUnfinishedJobs asks the queue for all unfinished jobs.
 type ListUnfinishedJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -565,7 +567,8 @@ func (x *ListUnfinishedJobs) GetRequest() uint64 {
 	return 0
 }
 
-// ListUnfinishedJobsResult is the answer: everything a scheduler of that epoch must know.
+// ListUnfinishedJobsResult has them. A scheduler drops one with the number of an
+// earlier request.
 type ListUnfinishedJobsResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -626,7 +629,7 @@ func (x *ListUnfinishedJobsResult) GetActive() []*UnfinishedJob {
 	return nil
 }
 
-// PickJob is the scheduler's choice: this job has a run slot.
+// PickJob: the scheduler has given the job a run slot, and the queue starts it.
 type PickJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -671,8 +674,8 @@ func (x *PickJob) GetId() int64 {
 	return 0
 }
 
-// PriorityChanged: the process of a job has given the opcodes that it has still to
-// run another priority.
+// PriorityChanged: the process of a job has given its remaining opcodes another
+// priority.
 type PriorityChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -725,7 +728,7 @@ func (x *PriorityChanged) GetPriority() int32 {
 	return 0
 }
 
-// GetJobOutcome asks what has become of a job that others depend on.
+// GetJobOutcome asks how a job has ended that others depend on.
 type GetJobOutcome struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -770,8 +773,9 @@ func (x *GetJobOutcome) GetId() int64 {
 	return 0
 }
 
-// GetJobOutcomeResult: how it has ended, or that there is no such job. `unknown`: there was one,
-// perhaps, and this node does not have it; who depends on it waits.
+// GetJobOutcomeResult has the final job.Status. `missing`: there is no such job.
+// `unknown`: this node does not know whether there was one; jobs that depend on it
+// wait.
 type GetJobOutcomeResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -840,8 +844,8 @@ func (x *GetJobOutcomeResult) GetUnknown() bool {
 	return false
 }
 
-// DependencyWaitChanged: a job that has no process waits, or waits no more, for the end of
-// others.
+// DependencyWaitChanged: a job without a process waits for the end of others, or no
+// longer does.
 type DependencyWaitChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -894,8 +898,9 @@ func (x *DependencyWaitChanged) GetWaiting() bool {
 	return false
 }
 
-// EndUnrunnableJob: a job that waits can never run, for a job it depends on has ended
-// otherwise than it must. `canceled`: it is canceled, too; else it fails.
+// EndUnrunnableJob ends a pending job that can never run, because a job that it
+// depends on has ended otherwise than required. `canceled`: the job is canceled; else
+// it fails.
 type EndUnrunnableJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -956,8 +961,8 @@ func (x *EndUnrunnableJob) GetText() string {
 	return ""
 }
 
-// ExplainJobs asks what holds a job back; the answer's `reasons` is a JSON list of
-// objects, which have a "kind".
+// ExplainJobs asks what holds jobs back. A job that the scheduler does not know has
+// no reasons.
 type ExplainJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1065,7 +1070,7 @@ func (x *ExplainJobsResult) GetJobs() []*JobExplanation {
 type JobExplanation struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Reasons       []byte                 `protobuf:"bytes,2,opt,name=reasons,proto3" json:"reasons,omitempty"`
+	Reasons       []*Reason              `protobuf:"bytes,2,rep,name=reasons,proto3" json:"reasons,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1107,14 +1112,617 @@ func (x *JobExplanation) GetId() int64 {
 	return 0
 }
 
-func (x *JobExplanation) GetReasons() []byte {
+func (x *JobExplanation) GetReasons() []*Reason {
 	if x != nil {
 		return x.Reasons
 	}
 	return nil
 }
 
-// ListDependencies asks who waits for whom to end.
+// Reason is one thing that holds a job back. `filter` is a rule that pauses or
+// rejects the job.
+type Reason struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Kind:
+	//
+	//	*Reason_Dependency
+	//	*Reason_Filter
+	//	*Reason_FilterLimit
+	//	*Reason_RateLimit
+	//	*Reason_Slots
+	//	*Reason_Order
+	Kind          isReason_Kind `protobuf_oneof:"kind"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reason) Reset() {
+	*x = Reason{}
+	mi := &file_schedule_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reason) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reason) ProtoMessage() {}
+
+func (x *Reason) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reason.ProtoReflect.Descriptor instead.
+func (*Reason) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Reason) GetKind() isReason_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *Reason) GetDependency() *DependencyReason {
+	if x != nil {
+		if x, ok := x.Kind.(*Reason_Dependency); ok {
+			return x.Dependency
+		}
+	}
+	return nil
+}
+
+func (x *Reason) GetFilter() *Verdict {
+	if x != nil {
+		if x, ok := x.Kind.(*Reason_Filter); ok {
+			return x.Filter
+		}
+	}
+	return nil
+}
+
+func (x *Reason) GetFilterLimit() *FilterLimitReason {
+	if x != nil {
+		if x, ok := x.Kind.(*Reason_FilterLimit); ok {
+			return x.FilterLimit
+		}
+	}
+	return nil
+}
+
+func (x *Reason) GetRateLimit() *RateLimitReason {
+	if x != nil {
+		if x, ok := x.Kind.(*Reason_RateLimit); ok {
+			return x.RateLimit
+		}
+	}
+	return nil
+}
+
+func (x *Reason) GetSlots() *SlotsReason {
+	if x != nil {
+		if x, ok := x.Kind.(*Reason_Slots); ok {
+			return x.Slots
+		}
+	}
+	return nil
+}
+
+func (x *Reason) GetOrder() *OrderReason {
+	if x != nil {
+		if x, ok := x.Kind.(*Reason_Order); ok {
+			return x.Order
+		}
+	}
+	return nil
+}
+
+type isReason_Kind interface {
+	isReason_Kind()
+}
+
+type Reason_Dependency struct {
+	Dependency *DependencyReason `protobuf:"bytes,1,opt,name=dependency,proto3,oneof"`
+}
+
+type Reason_Filter struct {
+	Filter *Verdict `protobuf:"bytes,2,opt,name=filter,proto3,oneof"`
+}
+
+type Reason_FilterLimit struct {
+	FilterLimit *FilterLimitReason `protobuf:"bytes,3,opt,name=filter_limit,json=filterLimit,proto3,oneof"`
+}
+
+type Reason_RateLimit struct {
+	RateLimit *RateLimitReason `protobuf:"bytes,4,opt,name=rate_limit,json=rateLimit,proto3,oneof"`
+}
+
+type Reason_Slots struct {
+	Slots *SlotsReason `protobuf:"bytes,5,opt,name=slots,proto3,oneof"`
+}
+
+type Reason_Order struct {
+	Order *OrderReason `protobuf:"bytes,6,opt,name=order,proto3,oneof"`
+}
+
+func (*Reason_Dependency) isReason_Kind() {}
+
+func (*Reason_Filter) isReason_Kind() {}
+
+func (*Reason_FilterLimit) isReason_Kind() {}
+
+func (*Reason_RateLimit) isReason_Kind() {}
+
+func (*Reason_Slots) isReason_Kind() {}
+
+func (*Reason_Order) isReason_Kind() {}
+
+// DependencyReason: opcode `opcode` waits for the end of a job, with one of these
+// statuses; none means any but canceled. `unknown`: this node does not have the job.
+type DependencyReason struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Opcode        int32                  `protobuf:"varint,1,opt,name=opcode,proto3" json:"opcode,omitempty"`
+	Job           int64                  `protobuf:"varint,2,opt,name=job,proto3" json:"job,omitempty"`
+	Statuses      []string               `protobuf:"bytes,3,rep,name=statuses,proto3" json:"statuses,omitempty"`
+	Unknown       bool                   `protobuf:"varint,4,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DependencyReason) Reset() {
+	*x = DependencyReason{}
+	mi := &file_schedule_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DependencyReason) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DependencyReason) ProtoMessage() {}
+
+func (x *DependencyReason) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DependencyReason.ProtoReflect.Descriptor instead.
+func (*DependencyReason) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *DependencyReason) GetOpcode() int32 {
+	if x != nil {
+		return x.Opcode
+	}
+	return 0
+}
+
+func (x *DependencyReason) GetJob() int64 {
+	if x != nil {
+		return x.Job
+	}
+	return 0
+}
+
+func (x *DependencyReason) GetStatuses() []string {
+	if x != nil {
+		return x.Statuses
+	}
+	return nil
+}
+
+func (x *DependencyReason) GetUnknown() bool {
+	if x != nil {
+		return x.Unknown
+	}
+	return false
+}
+
+// FilterLimitReason: as many jobs run as the rule allows.
+type FilterLimitReason struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Verdict       *Verdict               `protobuf:"bytes,1,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	Limit         int64                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	Running       int64                  `protobuf:"varint,3,opt,name=running,proto3" json:"running,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FilterLimitReason) Reset() {
+	*x = FilterLimitReason{}
+	mi := &file_schedule_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FilterLimitReason) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FilterLimitReason) ProtoMessage() {}
+
+func (x *FilterLimitReason) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FilterLimitReason.ProtoReflect.Descriptor instead.
+func (*FilterLimitReason) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *FilterLimitReason) GetVerdict() *Verdict {
+	if x != nil {
+		return x.Verdict
+	}
+	return nil
+}
+
+func (x *FilterLimitReason) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *FilterLimitReason) GetRunning() int64 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+// RateLimitReason: as many jobs run as a label in the reason trail allows.
+type RateLimitReason struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Label         string                 `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
+	Limit         int64                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	Running       int64                  `protobuf:"varint,3,opt,name=running,proto3" json:"running,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RateLimitReason) Reset() {
+	*x = RateLimitReason{}
+	mi := &file_schedule_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RateLimitReason) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RateLimitReason) ProtoMessage() {}
+
+func (x *RateLimitReason) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RateLimitReason.ProtoReflect.Descriptor instead.
+func (*RateLimitReason) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *RateLimitReason) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *RateLimitReason) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *RateLimitReason) GetRunning() int64 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+type SlotsReason struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Slots         int64                  `protobuf:"varint,1,opt,name=slots,proto3" json:"slots,omitempty"`
+	Running       int64                  `protobuf:"varint,2,opt,name=running,proto3" json:"running,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SlotsReason) Reset() {
+	*x = SlotsReason{}
+	mi := &file_schedule_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SlotsReason) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SlotsReason) ProtoMessage() {}
+
+func (x *SlotsReason) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SlotsReason.ProtoReflect.Descriptor instead.
+func (*SlotsReason) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *SlotsReason) GetSlots() int64 {
+	if x != nil {
+		return x.Slots
+	}
+	return 0
+}
+
+func (x *SlotsReason) GetRunning() int64 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+// OrderReason is the job's position among `pending` eligible jobs, or the least that
+// it can be (`at_least`). What follows `predictive` has a meaning only with it.
+type OrderReason struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Position      int64                  `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
+	Pending       int64                  `protobuf:"varint,2,opt,name=pending,proto3" json:"pending,omitempty"`
+	AtLeast       bool                   `protobuf:"varint,3,opt,name=at_least,json=atLeast,proto3" json:"at_least,omitempty"`
+	Predictive    bool                   `protobuf:"varint,4,opt,name=predictive,proto3" json:"predictive,omitempty"`
+	Weight        float64                `protobuf:"fixed64,5,opt,name=weight,proto3" json:"weight,omitempty"`
+	StaticWeight  float64                `protobuf:"fixed64,6,opt,name=static_weight,json=staticWeight,proto3" json:"static_weight,omitempty"`
+	AgeTicks      int64                  `protobuf:"varint,7,opt,name=age_ticks,json=ageTicks,proto3" json:"age_ticks,omitempty"`
+	BigLock       bool                   `protobuf:"varint,8,opt,name=big_lock,json=bigLock,proto3" json:"big_lock,omitempty"`
+	Causes        []*WeightCause         `protobuf:"bytes,9,rep,name=causes,proto3" json:"causes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OrderReason) Reset() {
+	*x = OrderReason{}
+	mi := &file_schedule_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OrderReason) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OrderReason) ProtoMessage() {}
+
+func (x *OrderReason) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OrderReason.ProtoReflect.Descriptor instead.
+func (*OrderReason) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *OrderReason) GetPosition() int64 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+func (x *OrderReason) GetPending() int64 {
+	if x != nil {
+		return x.Pending
+	}
+	return 0
+}
+
+func (x *OrderReason) GetAtLeast() bool {
+	if x != nil {
+		return x.AtLeast
+	}
+	return false
+}
+
+func (x *OrderReason) GetPredictive() bool {
+	if x != nil {
+		return x.Predictive
+	}
+	return false
+}
+
+func (x *OrderReason) GetWeight() float64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *OrderReason) GetStaticWeight() float64 {
+	if x != nil {
+		return x.StaticWeight
+	}
+	return 0
+}
+
+func (x *OrderReason) GetAgeTicks() int64 {
+	if x != nil {
+		return x.AgeTicks
+	}
+	return 0
+}
+
+func (x *OrderReason) GetBigLock() bool {
+	if x != nil {
+		return x.BigLock
+	}
+	return false
+}
+
+func (x *OrderReason) GetCauses() []*WeightCause {
+	if x != nil {
+		return x.Causes
+	}
+	return nil
+}
+
+// WeightCause is what a level of locks adds to the weight, and because of which owner.
+type WeightCause struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Value         float64                `protobuf:"fixed64,1,opt,name=value,proto3" json:"value,omitempty"`
+	Level         int32                  `protobuf:"varint,2,opt,name=level,proto3" json:"level,omitempty"`   // a lock.Level
+	How           int32                  `protobuf:"varint,3,opt,name=how,proto3" json:"how,omitempty"`       // a sched.How
+	Others        int64                  `protobuf:"varint,4,opt,name=others,proto3" json:"others,omitempty"` // owners besides this one
+	Named         bool                   `protobuf:"varint,5,opt,name=named,proto3" json:"named,omitempty"`   // the owner is no job
+	Owner         string                 `protobuf:"bytes,6,opt,name=owner,proto3" json:"owner,omitempty"`
+	Job           int64                  `protobuf:"varint,7,opt,name=job,proto3" json:"job,omitempty"`
+	Lock          string                 `protobuf:"bytes,8,opt,name=lock,proto3" json:"lock,omitempty"` // empty: none in particular
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WeightCause) Reset() {
+	*x = WeightCause{}
+	mi := &file_schedule_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WeightCause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WeightCause) ProtoMessage() {}
+
+func (x *WeightCause) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WeightCause.ProtoReflect.Descriptor instead.
+func (*WeightCause) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *WeightCause) GetValue() float64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *WeightCause) GetLevel() int32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *WeightCause) GetHow() int32 {
+	if x != nil {
+		return x.How
+	}
+	return 0
+}
+
+func (x *WeightCause) GetOthers() int64 {
+	if x != nil {
+		return x.Others
+	}
+	return 0
+}
+
+func (x *WeightCause) GetNamed() bool {
+	if x != nil {
+		return x.Named
+	}
+	return false
+}
+
+func (x *WeightCause) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *WeightCause) GetJob() int64 {
+	if x != nil {
+		return x.Job
+	}
+	return 0
+}
+
+func (x *WeightCause) GetLock() string {
+	if x != nil {
+		return x.Lock
+	}
+	return ""
+}
+
+// ListDependencies asks which jobs wait for the end of which others.
 type ListDependencies struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1124,7 +1732,7 @@ type ListDependencies struct {
 
 func (x *ListDependencies) Reset() {
 	*x = ListDependencies{}
-	mi := &file_schedule_proto_msgTypes[20]
+	mi := &file_schedule_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1744,7 @@ func (x *ListDependencies) String() string {
 func (*ListDependencies) ProtoMessage() {}
 
 func (x *ListDependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[20]
+	mi := &file_schedule_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1757,7 @@ func (x *ListDependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDependencies.ProtoReflect.Descriptor instead.
 func (*ListDependencies) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{20}
+	return file_schedule_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListDependencies) GetRequest() uint64 {
@@ -1162,14 +1770,14 @@ func (x *ListDependencies) GetRequest() uint64 {
 type ListDependenciesResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	Jobs          []byte                 `protobuf:"bytes,2,opt,name=jobs,proto3" json:"jobs,omitempty"` // JSON: [{"id", "on": [{"id", "statuses"}]}]
+	Jobs          []*JobDependencies     `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListDependenciesResult) Reset() {
 	*x = ListDependenciesResult{}
-	mi := &file_schedule_proto_msgTypes[21]
+	mi := &file_schedule_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1181,7 +1789,7 @@ func (x *ListDependenciesResult) String() string {
 func (*ListDependenciesResult) ProtoMessage() {}
 
 func (x *ListDependenciesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[21]
+	mi := &file_schedule_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1194,7 +1802,7 @@ func (x *ListDependenciesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDependenciesResult.ProtoReflect.Descriptor instead.
 func (*ListDependenciesResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{21}
+	return file_schedule_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListDependenciesResult) GetRequest() uint64 {
@@ -1204,9 +1812,113 @@ func (x *ListDependenciesResult) GetRequest() uint64 {
 	return 0
 }
 
-func (x *ListDependenciesResult) GetJobs() []byte {
+func (x *ListDependenciesResult) GetJobs() []*JobDependencies {
 	if x != nil {
 		return x.Jobs
+	}
+	return nil
+}
+
+type JobDependencies struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	On            []*JobDependency       `protobuf:"bytes,2,rep,name=on,proto3" json:"on,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobDependencies) Reset() {
+	*x = JobDependencies{}
+	mi := &file_schedule_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobDependencies) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobDependencies) ProtoMessage() {}
+
+func (x *JobDependencies) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobDependencies.ProtoReflect.Descriptor instead.
+func (*JobDependencies) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *JobDependencies) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *JobDependencies) GetOn() []*JobDependency {
+	if x != nil {
+		return x.On
+	}
+	return nil
+}
+
+type JobDependency struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           int64                  `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
+	Statuses      []string               `protobuf:"bytes,2,rep,name=statuses,proto3" json:"statuses,omitempty"` // as in DependencyReason
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobDependency) Reset() {
+	*x = JobDependency{}
+	mi := &file_schedule_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobDependency) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobDependency) ProtoMessage() {}
+
+func (x *JobDependency) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobDependency.ProtoReflect.Descriptor instead.
+func (*JobDependency) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *JobDependency) GetJob() int64 {
+	if x != nil {
+		return x.Job
+	}
+	return 0
+}
+
+func (x *JobDependency) GetStatuses() []string {
+	if x != nil {
+		return x.Statuses
 	}
 	return nil
 }
@@ -1219,7 +1931,7 @@ const file_schedule_proto_rawDesc = "" +
 	"\aVerdict\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x16\n" +
-	"\x06action\x18\x03 \x01(\tR\x06action\x12\x14\n" +
+	"\x06action\x18\x03 \x01(\x05R\x06action\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\x03R\x05limit\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x0e\n" +
 	"\x02by\x18\x06 \x01(\tR\x02by\"o\n" +
@@ -1275,15 +1987,69 @@ const file_schedule_proto_rawDesc = "" +
 	"\x03ids\x18\x02 \x03(\x03R\x03ids\"d\n" +
 	"\x11ExplainJobsResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x125\n" +
-	"\x04jobs\x18\x02 \x03(\v2!.lockstep.messages.JobExplanationR\x04jobs\":\n" +
+	"\x04jobs\x18\x02 \x03(\v2!.lockstep.messages.JobExplanationR\x04jobs\"U\n" +
 	"\x0eJobExplanation\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
-	"\areasons\x18\x02 \x01(\fR\areasons\",\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x123\n" +
+	"\areasons\x18\x02 \x03(\v2\x19.lockstep.messages.ReasonR\areasons\"\x8d\x03\n" +
+	"\x06Reason\x12E\n" +
+	"\n" +
+	"dependency\x18\x01 \x01(\v2#.lockstep.messages.DependencyReasonH\x00R\n" +
+	"dependency\x124\n" +
+	"\x06filter\x18\x02 \x01(\v2\x1a.lockstep.messages.VerdictH\x00R\x06filter\x12I\n" +
+	"\ffilter_limit\x18\x03 \x01(\v2$.lockstep.messages.FilterLimitReasonH\x00R\vfilterLimit\x12C\n" +
+	"\n" +
+	"rate_limit\x18\x04 \x01(\v2\".lockstep.messages.RateLimitReasonH\x00R\trateLimit\x126\n" +
+	"\x05slots\x18\x05 \x01(\v2\x1e.lockstep.messages.SlotsReasonH\x00R\x05slots\x126\n" +
+	"\x05order\x18\x06 \x01(\v2\x1e.lockstep.messages.OrderReasonH\x00R\x05orderB\x06\n" +
+	"\x04kind\"r\n" +
+	"\x10DependencyReason\x12\x16\n" +
+	"\x06opcode\x18\x01 \x01(\x05R\x06opcode\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\x03R\x03job\x12\x1a\n" +
+	"\bstatuses\x18\x03 \x03(\tR\bstatuses\x12\x18\n" +
+	"\aunknown\x18\x04 \x01(\bR\aunknown\"y\n" +
+	"\x11FilterLimitReason\x124\n" +
+	"\averdict\x18\x01 \x01(\v2\x1a.lockstep.messages.VerdictR\averdict\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x03R\x05limit\x12\x18\n" +
+	"\arunning\x18\x03 \x01(\x03R\arunning\"W\n" +
+	"\x0fRateLimitReason\x12\x14\n" +
+	"\x05label\x18\x01 \x01(\tR\x05label\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x03R\x05limit\x12\x18\n" +
+	"\arunning\x18\x03 \x01(\x03R\arunning\"=\n" +
+	"\vSlotsReason\x12\x14\n" +
+	"\x05slots\x18\x01 \x01(\x03R\x05slots\x12\x18\n" +
+	"\arunning\x18\x02 \x01(\x03R\arunning\"\xab\x02\n" +
+	"\vOrderReason\x12\x1a\n" +
+	"\bposition\x18\x01 \x01(\x03R\bposition\x12\x18\n" +
+	"\apending\x18\x02 \x01(\x03R\apending\x12\x19\n" +
+	"\bat_least\x18\x03 \x01(\bR\aatLeast\x12\x1e\n" +
+	"\n" +
+	"predictive\x18\x04 \x01(\bR\n" +
+	"predictive\x12\x16\n" +
+	"\x06weight\x18\x05 \x01(\x01R\x06weight\x12#\n" +
+	"\rstatic_weight\x18\x06 \x01(\x01R\fstaticWeight\x12\x1b\n" +
+	"\tage_ticks\x18\a \x01(\x03R\bageTicks\x12\x19\n" +
+	"\bbig_lock\x18\b \x01(\bR\abigLock\x126\n" +
+	"\x06causes\x18\t \x03(\v2\x1e.lockstep.messages.WeightCauseR\x06causes\"\xb5\x01\n" +
+	"\vWeightCause\x12\x14\n" +
+	"\x05value\x18\x01 \x01(\x01R\x05value\x12\x14\n" +
+	"\x05level\x18\x02 \x01(\x05R\x05level\x12\x10\n" +
+	"\x03how\x18\x03 \x01(\x05R\x03how\x12\x16\n" +
+	"\x06others\x18\x04 \x01(\x03R\x06others\x12\x14\n" +
+	"\x05named\x18\x05 \x01(\bR\x05named\x12\x14\n" +
+	"\x05owner\x18\x06 \x01(\tR\x05owner\x12\x10\n" +
+	"\x03job\x18\a \x01(\x03R\x03job\x12\x12\n" +
+	"\x04lock\x18\b \x01(\tR\x04lock\",\n" +
 	"\x10ListDependencies\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"F\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"j\n" +
 	"\x16ListDependenciesResult\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
-	"\x04jobs\x18\x02 \x01(\fR\x04jobsB\x13Z\x11lockstep/messagesb\x06proto3"
+	"\arequest\x18\x01 \x01(\x04R\arequest\x126\n" +
+	"\x04jobs\x18\x02 \x03(\v2\".lockstep.messages.JobDependenciesR\x04jobs\"S\n" +
+	"\x0fJobDependencies\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x120\n" +
+	"\x02on\x18\x02 \x03(\v2 .lockstep.messages.JobDependencyR\x02on\"=\n" +
+	"\rJobDependency\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\x03R\x03job\x12\x1a\n" +
+	"\bstatuses\x18\x02 \x03(\tR\bstatusesB\x13Z\x11lockstep/messagesb\x06proto3"
 
 var (
 	file_schedule_proto_rawDescOnce sync.Once
@@ -1297,7 +2063,7 @@ func file_schedule_proto_rawDescGZIP() []byte {
 	return file_schedule_proto_rawDescData
 }
 
-var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_schedule_proto_goTypes = []any{
 	(*Verdict)(nil),                  // 0: lockstep.messages.Verdict
 	(*UnfinishedJob)(nil),            // 1: lockstep.messages.UnfinishedJob
@@ -1319,8 +2085,17 @@ var file_schedule_proto_goTypes = []any{
 	(*ExplainJobs)(nil),              // 17: lockstep.messages.ExplainJobs
 	(*ExplainJobsResult)(nil),        // 18: lockstep.messages.ExplainJobsResult
 	(*JobExplanation)(nil),           // 19: lockstep.messages.JobExplanation
-	(*ListDependencies)(nil),         // 20: lockstep.messages.ListDependencies
-	(*ListDependenciesResult)(nil),   // 21: lockstep.messages.ListDependenciesResult
+	(*Reason)(nil),                   // 20: lockstep.messages.Reason
+	(*DependencyReason)(nil),         // 21: lockstep.messages.DependencyReason
+	(*FilterLimitReason)(nil),        // 22: lockstep.messages.FilterLimitReason
+	(*RateLimitReason)(nil),          // 23: lockstep.messages.RateLimitReason
+	(*SlotsReason)(nil),              // 24: lockstep.messages.SlotsReason
+	(*OrderReason)(nil),              // 25: lockstep.messages.OrderReason
+	(*WeightCause)(nil),              // 26: lockstep.messages.WeightCause
+	(*ListDependencies)(nil),         // 27: lockstep.messages.ListDependencies
+	(*ListDependenciesResult)(nil),   // 28: lockstep.messages.ListDependenciesResult
+	(*JobDependencies)(nil),          // 29: lockstep.messages.JobDependencies
+	(*JobDependency)(nil),            // 30: lockstep.messages.JobDependency
 }
 var file_schedule_proto_depIdxs = []int32{
 	0,  // 0: lockstep.messages.UnfinishedJob.verdict:type_name -> lockstep.messages.Verdict
@@ -1331,11 +2106,22 @@ var file_schedule_proto_depIdxs = []int32{
 	1,  // 5: lockstep.messages.ListUnfinishedJobsResult.pending:type_name -> lockstep.messages.UnfinishedJob
 	1,  // 6: lockstep.messages.ListUnfinishedJobsResult.active:type_name -> lockstep.messages.UnfinishedJob
 	19, // 7: lockstep.messages.ExplainJobsResult.jobs:type_name -> lockstep.messages.JobExplanation
-	8,  // [8:8] is the sub-list for method output_type
-	8,  // [8:8] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	20, // 8: lockstep.messages.JobExplanation.reasons:type_name -> lockstep.messages.Reason
+	21, // 9: lockstep.messages.Reason.dependency:type_name -> lockstep.messages.DependencyReason
+	0,  // 10: lockstep.messages.Reason.filter:type_name -> lockstep.messages.Verdict
+	22, // 11: lockstep.messages.Reason.filter_limit:type_name -> lockstep.messages.FilterLimitReason
+	23, // 12: lockstep.messages.Reason.rate_limit:type_name -> lockstep.messages.RateLimitReason
+	24, // 13: lockstep.messages.Reason.slots:type_name -> lockstep.messages.SlotsReason
+	25, // 14: lockstep.messages.Reason.order:type_name -> lockstep.messages.OrderReason
+	0,  // 15: lockstep.messages.FilterLimitReason.verdict:type_name -> lockstep.messages.Verdict
+	26, // 16: lockstep.messages.OrderReason.causes:type_name -> lockstep.messages.WeightCause
+	29, // 17: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
+	30, // 18: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_schedule_proto_init() }
@@ -1343,13 +2129,21 @@ func file_schedule_proto_init() {
 	if File_schedule_proto != nil {
 		return
 	}
+	file_schedule_proto_msgTypes[20].OneofWrappers = []any{
+		(*Reason_Dependency)(nil),
+		(*Reason_Filter)(nil),
+		(*Reason_FilterLimit)(nil),
+		(*Reason_RateLimit)(nil),
+		(*Reason_Slots)(nil),
+		(*Reason_Order)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_schedule_proto_rawDesc), len(file_schedule_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

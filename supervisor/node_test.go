@@ -13,6 +13,7 @@ import (
 	"lockstep/actors/conn"
 	"lockstep/actors/jobs"
 	"lockstep/actors/kittest"
+	"lockstep/actors/locks"
 	"lockstep/actors/replicator"
 	"lockstep/core/job"
 	"lockstep/core/lock"
@@ -379,8 +380,9 @@ func TestANewMasterStartsNothingBeforeTheFence(t *testing.T) {
 				m.lead(true)
 				m.expectWorking(m.master())
 				tool := m.Probe("tool")
-				tool.Ask(m.PID("daemon/core/locks"), &messages.CallLocks{Request: 1, Function: "tryUpdateLocks",
-					Args: []byte(`[["tool","/live/tool",7],[["node/a","exclusive"]]]`)})
+				tool.Ask(m.PID("daemon/core/locks"), &locks.Call{Request: 1, Operation: locks.Apply{
+					Call: lock.TryUpdateLocks(lock.Owner{Named: true, Name: "tool", Livelock: "/live/tool", PID: 7},
+						lock.Request{{Lock: lock.Member(lock.Node, "a"), Mode: lock.Exclusive}})}})
 				m.Settle()
 				if c.wait > 0 {
 					m.Advance(c.wait - time.Millisecond)
@@ -389,7 +391,7 @@ func TestANewMasterStartsNothingBeforeTheFence(t *testing.T) {
 					m.Advance(time.Millisecond)
 				}
 				require.Equal(t, int64(1), m.processes.started.Load())
-				require.Nil(t, kittest.Expect[*messages.CallLocksResult](tool).Failure)
+				require.Nil(t, kittest.Expect[*locks.CallResult](tool).Failure)
 			})
 		})
 	}

@@ -20,13 +20,13 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
 	"lockstep/actors/luxi"
+	"lockstep/actors/opcodes"
 	"lockstep/actors/queue"
 	"lockstep/actors/scheduler"
 	"lockstep/actors/store"
 	"lockstep/actors/wconfd"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
-	"lockstep/messages"
 )
 
 // Ports are the outside world, as the actors see it. Clock, log, randomness and
@@ -238,11 +238,11 @@ func eventsProps(p Ports, _ Settings) *actor.Props {
 // (messages.OwnerDied).
 func Locks(env *kit.Env) *actor.PID { return env.PID(locksName) }
 
-// SetOpcodes sends the declared opcodes to the actors that use them, see
-// messages.OpcodesChanged.
-func SetOpcodes(env *kit.Env, definitions []byte) {
+// SetOpcodes tells everybody concerned what operators have declared, see
+// opcodes.Changed.
+func SetOpcodes(env *kit.Env, catalogue *opcode.Catalogue) {
 	for _, name := range []string{queueName, schedName, luxiName} {
-		env.System().Root.Send(env.PID(name), &messages.OpcodesChanged{Definitions: definitions})
+		env.System().Root.Send(env.PID(name), &opcodes.Changed{Catalogue: catalogue})
 	}
 }
 

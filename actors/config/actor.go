@@ -10,7 +10,6 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -56,11 +55,11 @@ type configActor struct {
 	tries    int
 
 	request       uint64 // number of the last call to the lock manager
-	lockCall      *messages.CallLocks
+	lockCall      *locks.Call
 	edits         []editRequest // wait for the lock, or for the one before
 	editing       bool
 	unlockPending bool // the lock could not be given back
-	onLockAnswer  func(actor.Context, *messages.CallLocksResult)
+	onLockAnswer  func(actor.Context, *locks.CallResult)
 }
 
 type deferredMessage struct {
@@ -109,7 +108,7 @@ func (c *configActor) handle(ctx actor.Context, message any, sender *actor.PID) 
 		}
 	case *messages.LocksStarted:
 		c.locksStarted(ctx)
-	case *messages.CallLocksResult:
+	case *locks.CallResult:
 		if c.lockCall != nil && m.Request == c.lockCall.Request {
 			c.lockCall = nil
 			c.onLockAnswer(ctx, m)
@@ -220,7 +219,7 @@ func (c *configActor) publish(ctx actor.Context, content []byte) {
 // replaceConfig writes the whole configuration, for somebody who holds the lock.
 func (c *configActor) replaceConfig(ctx actor.Context, sender *actor.PID, m *messages.WriteConfig) {
 	answer := func(ctx actor.Context, f *messages.Failure) {
-		ctx.Send(sender, &messages.EditConfigResult{Request: m.Request, Failure: f})
+		ctx.Send(sender, &messages.WriteConfigResult{Request: m.Request, Failure: f})
 	}
 	if _, err := config.Decode(m.Content); err != nil {
 		answer(ctx, &messages.Failure{Class: "ConfigurationError", Text: err.Error()})
@@ -299,9 +298,10 @@ func (c *configActor) editNext(ctx actor.Context) {
 	c.edits = c.edits[1:]
 	const priority, seconds = -21, 60 // it takes no time, and everybody waits for it
 	want := lock.Request{{Lock: lock.ConfigLock, Mode: lock.Exclusive}}
-	c.callLocks(ctx, locks.AwaitLocks, []any{c.config.Self, priority, want, seconds}, func(ctx actor.Context, a *messages.CallLocksResult) {
-		var awaited locks.AwaitResult
-		if a.Failure == nil && json.Unmarshal(a.Result, &awaited) == nil && awaited.Granted {
+	await := locks.Await{Pending: lock.Pending{Owner: c.config.Self, Priority: priority, Request: want}, Seconds: seconds}
+	c.callLocks(ctx, await, func(ctx actor.Context, a *locks.CallResult) {
+		awaited, _ := a.Value.(locks.AwaitResult)
+		if awaited.Granted {
 			c.edit(ctx, e)
 			return
 		}
@@ -337,7 +337,7 @@ func (c *configActor) finishEdit(ctx actor.Context, e editRequest, f *messages.F
 
 func (c *configActor) unlock(ctx actor.Context, done func(actor.Context)) {
 	c.editing = true
-	c.callLocks(ctx, "freeLocks", []any{c.config.Self}, func(ctx actor.Context, a *messages.CallLocksResult) {
+	c.callLocks(ctx, locks.Apply{Call: lock.FreeLocks(c.config.Self)}, func(ctx actor.Context, a *locks.CallResult) {
 		c.editing, c.unlockPending = false, a.Failure != nil
 		done(ctx)
 		c.editNext(ctx)
@@ -345,12 +345,8 @@ func (c *configActor) unlock(ctx actor.Context, done func(actor.Context)) {
 }
 
 // callLocks calls the lock manager, one call at a time, again if that restarts.
-func (c *configActor) callLocks(ctx actor.Context, function string, args []any, onAnswer func(actor.Context, *messages.CallLocksResult)) {
-	encoded, err := json.Marshal(args)
-	if err != nil {
-		panic(fmt.Errorf("a call to the lock manager cannot be encoded: %w", err))
-	}
+func (c *configActor) callLocks(ctx actor.Context, op locks.Operation, onAnswer func(actor.Context, *locks.CallResult)) {
 	c.request++
-	c.lockCall, c.onLockAnswer = &messages.CallLocks{Request: c.request, Function: function, Args: encoded}, onAnswer
+	c.lockCall, c.onLockAnswer = &locks.Call{Request: c.request, Operation: op}, onAnswer
 	ctx.Request(c.config.Locks, c.lockCall)
 }

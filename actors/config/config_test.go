@@ -69,7 +69,7 @@ func TestWriteOfWhatCannotBeUsed(t *testing.T) {
 func TestEdit(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		request := b.edit("7", "", "")
-		call := b.asked(locks.AwaitLocks)
+		call := b.asked(locks.AwaitFunction)
 		b.Advance(30 * time.Second)
 		require.Empty(t, b.disk.Calls("replace"))
 		require.Equal(t, fresh(t), b.read())
@@ -138,7 +138,7 @@ func TestEditThatDoesNotGetTheLock(t *testing.T) {
 	} {
 		onBench(t, func(t *testing.T, b *bench) {
 			request := b.edit("7", "", "")
-			b.answer(b.asked(locks.AwaitLocks), answer.awaited, answer.failure)
+			b.answer(b.asked(locks.AwaitFunction), answer.awaited, answer.failure)
 			b.freed() // it waits no more
 			require.Equal(t, text, b.written(request).GetText())
 			require.Equal(t, fresh(t), b.read())
@@ -218,9 +218,9 @@ func TestTheLockManagerRestarts(t *testing.T) {
 		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 2})
 		b.locks.Quiet() // nothing is open
 		request := b.edit("7", "", "")
-		lost := b.asked(locks.AwaitLocks)
+		lost := b.asked(locks.AwaitFunction)
 		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 3})
-		again := b.asked(locks.AwaitLocks)
+		again := b.asked(locks.AwaitFunction)
 		require.Equal(t, lost.Request, again.Request)
 		b.answer(again, locks.AwaitResult{Granted: true}, nil)
 		lost = b.asked("freeLocks")
@@ -229,7 +229,7 @@ func TestTheLockManagerRestarts(t *testing.T) {
 		b.answer(again, []any{}, nil)
 		require.Nil(t, b.written(request))
 		b.answer(lost, []any{}, nil) // a second answer
-		b.answer(&messages.CallLocks{Request: 12345}, []any{}, nil)
+		b.answer(&locks.Call{Request: 12345}, []any{}, nil)
 		require.Len(t, b.disk.Calls("replace"), 1)
 		b.client.Quiet()
 		b.locks.Quiet()
@@ -272,7 +272,7 @@ func TestAnEditAfterALockThatCannotBeGivenBack(t *testing.T) {
 func TestARestart(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.edit("7", "", "")
-		former := b.asked(locks.AwaitLocks)
+		former := b.asked(locks.AwaitFunction)
 		b.edit("8", "", "")
 		b.Restart(b.cluster)
 		require.Equal(t, fresh(t), b.told())
@@ -293,16 +293,16 @@ func TestARestart(t *testing.T) {
 // A crash at any message of an edit leaves the file as it was or as it shall be,
 // and the lock free.
 func TestACrashInTheMiddleOfAnEdit(t *testing.T) {
-	for _, message := range []string{"*messages.EditConfig", "*messages.CallLocksResult", "*messages.AccessStoreResult"} {
+	for _, message := range []string{"*messages.EditConfig", "*locks.CallResult", "*messages.AccessStoreResult"} {
 		for nth := 1; nth <= 2; nth++ {
 			for _, when := range []kittest.When{kittest.Before, kittest.After} {
 				onBench(t, func(t *testing.T, b *bench) {
 					b.locks.Answer(func(m any) any {
-						c := m.(*messages.CallLocks)
-						if c.Function == locks.AwaitLocks {
-							return &messages.CallLocksResult{Request: c.Request, Result: []byte(`{"granted":true}`)}
+						c := m.(*locks.Call)
+						if _, waits := c.Operation.(locks.Await); waits {
+							return &locks.CallResult{Request: c.Request, Value: locks.AwaitResult{Granted: true}}
 						}
-						return &messages.CallLocksResult{Request: c.Request, Result: []byte(`[]`)}
+						return &locks.CallResult{Request: c.Request, Value: []any{}}
 					})
 					b.Panics.Arm(kittest.DeliveryKind{Actor: "above-cluster/cluster", Message: message}, nth, when)
 					b.edit("7", "", "")

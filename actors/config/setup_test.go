@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -93,39 +92,46 @@ func (b *bench) edit(jobs, filter, rule string) uint64 {
 	return b.number
 }
 
-// written is the answer to a request.
+// written is the answer to a WriteConfig or an EditConfig.
 func (b *bench) written(request uint64) *messages.Failure {
 	b.Helper()
-	m := kittest.Expect[*messages.EditConfigResult](b.client)
-	require.Equal(b, request, m.Request)
-	return m.Failure
+	m := kittest.Expect[interface {
+		GetRequest() uint64
+		GetFailure() *messages.Failure
+	}](b.client)
+	require.Equal(b, request, m.GetRequest())
+	return m.GetFailure()
 }
 
 // asked is the next call to the lock manager.
-func (b *bench) asked(function string) *messages.CallLocks {
+func (b *bench) asked(function string) *locks.Call {
 	b.Helper()
-	m, from := kittest.ExpectFrom[*messages.CallLocks](b.locks)
+	m, from := kittest.ExpectFrom[*locks.Call](b.locks)
 	require.True(b, from.Equal(b.cluster))
-	require.Equal(b, function, m.Function)
-	want := "[" + self.String() + "]"
-	if function == locks.AwaitLocks {
-		want = "[" + self.String() + `,-21,[["cluster/config","exclusive"]],60]`
+	if function == locks.AwaitFunction {
+		require.Equal(b, locks.Await{Seconds: 60, Pending: lock.Pending{Priority: -21, Owner: self,
+			Request: lock.Request{{Lock: lock.ConfigLock, Mode: lock.Exclusive}}}}, m.Operation)
+	} else {
+		call := m.Operation.(locks.Apply).Call
+		require.Equal(b, function, call.Function)
+		require.Equal(b, self, call.Owner)
 	}
-	require.JSONEq(b, want, string(m.Args))
 	return m
 }
 
-func (b *bench) answer(m *messages.CallLocks, result any, f *messages.Failure) {
-	encoded, err := json.Marshal(result)
-	require.NoError(b, err)
-	b.locks.Ask(b.cluster, &messages.CallLocksResult{Request: m.Request, Result: encoded, Failure: f})
+func (b *bench) answer(m *locks.Call, value any, f *messages.Failure) {
+	a := &locks.CallResult{Request: m.Request, Failure: f}
+	if f == nil {
+		a.Value = value
+	}
+	b.locks.Ask(b.cluster, a)
 	b.Settle()
 }
 
 // granted gives the actor the lock for which it asks.
 func (b *bench) granted() {
 	b.Helper()
-	b.answer(b.asked(locks.AwaitLocks), locks.AwaitResult{Granted: true}, nil)
+	b.answer(b.asked(locks.AwaitFunction), locks.AwaitResult{Granted: true}, nil)
 }
 
 // freed takes it back.

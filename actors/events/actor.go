@@ -19,6 +19,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/kit"
+	"lockstep/actors/locks"
 	"lockstep/core/config"
 	"lockstep/core/lock"
 	"lockstep/messages"
@@ -95,8 +96,8 @@ func (e *events) Receive(ctx actor.Context) {
 		e.jobStatesChanged(m)
 	case *messages.ConfigPublished:
 		e.configChanged(m)
-	case *messages.LocksPublished:
-		e.locksChanged(m)
+	case *locks.Published:
+		e.locksPublished(m)
 	default:
 		kit.Unexpected(ctx)
 	}

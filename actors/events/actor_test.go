@@ -10,6 +10,7 @@ import (
 
 	"lockstep/actors/events"
 	"lockstep/actors/kittest"
+	"lockstep/actors/locks"
 	"lockstep/core/config"
 	"lockstep/core/job"
 	"lockstep/core/lock"
@@ -130,7 +131,7 @@ func TestLocks(t *testing.T) {
 		owner := lock.JobOwner(12, "/livelock", 34)
 		item := lock.Item{Lock: lock.Member(lock.Node, "a"), Mode: lock.Exclusive}
 		tell := func(r lock.Record) {
-			b.tell(&messages.LocksPublished{Records: lock.AppendRecord(nil, r)})
+			b.tell(&locks.Published{Records: []lock.Record{r}})
 		}
 		tell(lock.Record{Owner: owner, Pending: &lock.Pending{Owner: owner, Request: lock.Request{item}}})
 		require.Equal(t, 1, b.feed.waiting)

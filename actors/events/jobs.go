@@ -3,7 +3,6 @@ package events
 import (
 	"time"
 
-	"lockstep/core/job"
 	"lockstep/core/query"
 	"lockstep/messages"
 )
@@ -42,7 +41,7 @@ func (e *events) jobStatesChanged(m *messages.JobStatesChanged) {
 			Received: stamp(info.ReceivedUs), Start: stamp(info.StartUs), End: stamp(info.EndUs),
 			ReceivedTime: rfc3339(info.ReceivedUs), StartTime: rfc3339(info.StartUs), EndTime: rfc3339(info.EndUs),
 		})
-		if job.Status(info.Status).Final() {
+		if query.StatusOf(info).Final() {
 			e.config.Feed.Ended(end(info))
 		}
 	}
@@ -53,7 +52,7 @@ func (e *events) jobStatesChanged(m *messages.JobStatesChanged) {
 
 // end is how a job has ended. Clocks are set now and then: no time is negative.
 func end(info *messages.JobInfo) End {
-	e := End{Status: job.Status(info.Status).String(), Started: info.StartUs != 0}
+	e := End{Status: query.StatusOf(info).String(), Started: info.StartUs != 0}
 	if e.Started {
 		e.Waited = max(0, time.Duration(info.StartUs-info.ReceivedUs)*time.Microsecond)
 		e.Ran = max(0, time.Duration(info.EndUs-info.StartUs)*time.Microsecond)

@@ -1,8 +1,8 @@
 package events
 
 import (
+	"lockstep/actors/locks"
 	"lockstep/core/lock"
-	"lockstep/messages"
 )
 
 // locksMax is how many locks of an owner an event names: an event is news, not
@@ -20,12 +20,8 @@ type lockEvent struct {
 	Wanted  int         `json:"wanted"` // how many there are
 }
 
-func (e *events) locksChanged(m *messages.LocksPublished) {
-	records, err := lock.DecodeRecords(m.Records)
-	if err != nil {
-		return // the scheduler is told the same, and complains
-	}
-	for _, r := range records {
+func (e *events) locksPublished(m *locks.Published) {
+	for _, r := range m.Records {
 		e.trackWait(r)
 		event := lockEvent{Owner: r.Owner.IdentityJSON(), Locks: [][2]string{}, Pending: [][2]string{}, Held: len(r.Locks)}
 		if !r.Owner.Named {

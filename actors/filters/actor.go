@@ -99,10 +99,8 @@ func (f *filters) handle(ctx actor.Context, message any, sender *actor.PID) {
 		if f.ready(message, sender) {
 			f.list(ctx, sender, m)
 		}
-	case *messages.ReplaceFilter:
-		f.replace(ctx, sender, m)
-	case *messages.DeleteFilter:
-		f.edit(ctx, &change{sender: sender, request: m.Request, uuid: m.Uuid, by: m.By}, nil)
+	case *messages.ChangeFilter:
+		f.change(ctx, sender, m)
 	case *messages.GetSerialResult:
 		f.serialKnown(ctx, m)
 	case *messages.EditConfigResult:
@@ -200,7 +198,7 @@ func (f *filters) verdict(id int64, s *filter.Subject) *messages.Verdict {
 	if v.Rule < 0 || v.Action.Verb == filter.Accept {
 		return nil
 	}
-	verdict := &messages.Verdict{Id: id, Rule: v.UUID, Action: v.Action.Verb.String(), Limit: v.Action.Limit}
+	verdict := &messages.Verdict{Id: id, Rule: v.UUID, Action: int32(v.Action.Verb), Limit: v.Action.Limit}
 	trail := f.rules.Rules()[v.Rule].ReasonTrail
 	verdict.Reason, verdict.By = ruleReason(trail), ruleAuthor(trail)
 	return verdict

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/kittest"
+	"lockstep/core/filter"
 	"lockstep/messages"
 )
 
@@ -16,7 +17,7 @@ func TestJobsAreJudged(t *testing.T) {
 		uuidC: rule(uuidC, 0, `[["reason", ["=~", "reason", "^because$"]], ["jobid", ["=", "id", 6]]]`, `"REJECT"`),
 	}, func(t *testing.T, b *bench) {
 		b.judge(3, 1, 5, 6, 7)
-		b.judged(3, verdict(1, uuidA, "PAUSE", 0), verdict(5, uuidB, "RATE_LIMIT", 7), verdict(6, uuidC, "REJECT", 0))
+		b.judged(3, verdict(1, uuidA, filter.Pause, 0), verdict(5, uuidB, filter.RateLimit, 7), verdict(6, uuidC, filter.Reject, 0))
 	})
 }
 
@@ -27,7 +28,7 @@ func TestAcceptedAndContinued(t *testing.T) {
 		uuidC: rule(uuidC, 2, `[]`, `"REJECT"`),
 	}, func(t *testing.T, b *bench) {
 		b.judge(3, 1, 2)
-		b.judged(3, verdict(2, uuidC, "REJECT", 0))
+		b.judged(3, verdict(2, uuidC, filter.Reject, 0))
 	})
 }
 
@@ -35,7 +36,7 @@ func TestAcceptedAndContinued(t *testing.T) {
 func TestSomethingThatIsNoJobIsNotJudged(t *testing.T) {
 	onReady(t, map[string]string{uuidC: rule(uuidC, 2, `[]`, `"REJECT"`)}, func(t *testing.T, b *bench) {
 		b.queue.Ask(b.filters, &messages.EvaluateFilters{Request: 3, Jobs: []*messages.UnfinishedJob{{Id: 1, Encoded: []byte("{")}, waiting(2)}})
-		b.judged(3, verdict(2, uuidC, "REJECT", 0))
+		b.judged(3, verdict(2, uuidC, filter.Reject, 0))
 	})
 }
 
@@ -49,8 +50,8 @@ func TestQuestionsWaitForTheRules(t *testing.T) {
 		b.queue.Quiet()
 		b.client.Quiet()
 		b.configure(map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)})
-		b.judged(0, verdict(1, uuidA, "PAUSE", 0))
-		b.judged(1, verdict(2, uuidA, "PAUSE", 0))
+		b.judged(0, verdict(1, uuidA, filter.Pause, 0))
+		b.judged(1, verdict(2, uuidA, filter.Pause, 0))
 		require.Len(t, kittest.Expect[*messages.ListFiltersResult](b.client).Rules, 1)
 	})
 }
@@ -59,11 +60,11 @@ func TestARuleThatChangesTellsOnlyWhoIsConcerned(t *testing.T) {
 	one := map[string]string{uuidA: rule(uuidA, 1, idIs("<", 3), `"PAUSE"`)}
 	onReady(t, one, func(t *testing.T, b *bench) {
 		b.judge(0, 4, 3, 2, 1)
-		b.judged(0, verdict(1, uuidA, "PAUSE", 0), verdict(2, uuidA, "PAUSE", 0))
+		b.judged(0, verdict(1, uuidA, filter.Pause, 0), verdict(2, uuidA, filter.Pause, 0))
 		b.configure(map[string]string{uuidA: rule(uuidA, 1, idIs(">", 1), `"PAUSE"`)})
-		b.changed(&messages.Verdict{Id: 1}, verdict(3, uuidA, "PAUSE", 0), verdict(4, uuidA, "PAUSE", 0))
+		b.changed(&messages.Verdict{Id: 1}, verdict(3, uuidA, filter.Pause, 0), verdict(4, uuidA, filter.Pause, 0))
 		b.configure(map[string]string{uuidA: rule(uuidA, 1, idIs(">", 1), `"PAUSE"`), uuidB: rule(uuidB, 0, idIs("=", 2), `"REJECT"`)})
-		b.changed(verdict(2, uuidB, "REJECT", 0))
+		b.changed(verdict(2, uuidB, filter.Reject, 0))
 		b.configure(nil)
 		b.changed(&messages.Verdict{Id: 2}, &messages.Verdict{Id: 3}, &messages.Verdict{Id: 4})
 		b.configure(map[string]string{uuidC: rule(uuidC, 1, `[]`, `"CONTINUE"`)})
@@ -75,12 +76,12 @@ func TestARuleThatChangesTellsOnlyWhoIsConcerned(t *testing.T) {
 func TestALimitThatChanges(t *testing.T) {
 	onReady(t, map[string]string{uuidA: rule(uuidA, 1, `[]`, `["RATE_LIMIT", 1]`)}, func(t *testing.T, b *bench) {
 		b.judge(0, 1)
-		b.judged(0, verdict(1, uuidA, "RATE_LIMIT", 1))
+		b.judged(0, verdict(1, uuidA, filter.RateLimit, 1))
 		b.configure(map[string]string{uuidA: rule(uuidA, 1, `[]`, `["RATE_LIMIT", 2]`)})
-		b.changed(verdict(1, uuidA, "RATE_LIMIT", 2))
+		b.changed(verdict(1, uuidA, filter.RateLimit, 2))
 		b.configure(map[string]string{uuidA: `{"uuid": "` + uuidA + `", "watermark": 5, "priority": 1, "predicates": [],
 			"action": ["RATE_LIMIT", 2], "reason_trail": []}`})
-		b.changed(&messages.Verdict{Id: 1, Rule: uuidA, Action: "RATE_LIMIT", Limit: 2})
+		b.changed(&messages.Verdict{Id: 1, Rule: uuidA, Action: int32(filter.RateLimit), Limit: 2})
 	})
 }
 
@@ -91,7 +92,7 @@ func TestWhoIsForgottenIsNotJudgedAgain(t *testing.T) {
 		b.queue.Ask(b.filters, &messages.ForgetJob{Id: 1})
 		b.queue.Ask(b.filters, &messages.ForgetJob{Id: 9})
 		b.configure(map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)})
-		b.changed(verdict(2, uuidA, "PAUSE", 0))
+		b.changed(verdict(2, uuidA, filter.Pause, 0))
 	})
 }
 
@@ -105,7 +106,7 @@ func TestTheJobsOfAFormerQueueAreForgotten(t *testing.T) {
 		b.judge(0, 2, 3)
 		b.judged(0)
 		b.configure(map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)})
-		b.changed(verdict(2, uuidA, "PAUSE", 0), verdict(3, uuidA, "PAUSE", 0))
+		b.changed(verdict(2, uuidA, filter.Pause, 0), verdict(3, uuidA, filter.Pause, 0))
 	})
 }
 
@@ -122,7 +123,7 @@ func TestRulesThatAreNotUnderstood(t *testing.T) {
 			onReady(t, map[string]string{uuidA: bad, uuidB: rule(uuidB, 1, `[]`, `"PAUSE"`)}, func(t *testing.T, b *bench) {
 				require.Len(t, b.Logged("a filter rule is not understood, and applies to no job"), 1)
 				b.judge(1, 1)
-				b.judged(1, verdict(1, uuidB, "PAUSE", 0))
+				b.judged(1, verdict(1, uuidB, filter.Pause, 0))
 			})
 		})
 	}
@@ -134,7 +135,7 @@ func TestAConfigurationWhoseRulesCannotBeRead(t *testing.T) {
 			b.cluster.Ask(b.filters, &messages.ConfigPublished{Content: []byte(content)})
 		}
 		b.judge(1, 1)
-		b.judged(1, verdict(1, uuidB, "PAUSE", 0))
+		b.judged(1, verdict(1, uuidB, filter.Pause, 0))
 		require.Len(t, b.Logged("the filter rules cannot be read; the former ones are in force"), 2)
 	})
 }
@@ -158,7 +159,7 @@ func TestRestart(t *testing.T) {
 	rules := map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)}
 	onReady(t, rules, func(t *testing.T, b *bench) {
 		b.judge(1, 1)
-		b.judged(1, verdict(1, uuidA, "PAUSE", 0))
+		b.judged(1, verdict(1, uuidA, filter.Pause, 0))
 		b.Crash(b.filters)
 		b.judge(2, 2) // is in the mailbox
 		b.Advance(kittest.Backoff)
@@ -166,9 +167,9 @@ func TestRestart(t *testing.T) {
 		require.Equal(t, uint64(2), kittest.Expect[*messages.FiltersStarted](b.queue).Incarnation)
 		b.queue.Quiet()
 		b.configure(rules)
-		b.judged(2, verdict(2, uuidA, "PAUSE", 0))
+		b.judged(2, verdict(2, uuidA, filter.Pause, 0))
 		b.judge(0, 1, 2)
-		b.judged(0, verdict(1, uuidA, "PAUSE", 0), verdict(2, uuidA, "PAUSE", 0))
+		b.judged(0, verdict(1, uuidA, filter.Pause, 0), verdict(2, uuidA, filter.Pause, 0))
 		b.configure(nil)
 		b.changed(&messages.Verdict{Id: 1}, &messages.Verdict{Id: 2})
 	})
@@ -187,7 +188,7 @@ func TestASubmissionDoesNotWaitUntilAllJobsAreJudged(t *testing.T) {
 		b.queue.Ask(b.filters, &messages.EvaluateFilters{Request: 1, Jobs: []*messages.UnfinishedJob{waiting(all + 1)}})
 		b.queue.Ask(b.filters, &messages.ForgetJob{Id: all})
 		b.Settle()
-		b.judged(1, verdict(all+1, uuidA, "PAUSE", 0))
+		b.judged(1, verdict(all+1, uuidA, filter.Pause, 0))
 		last := kittest.Expect[*messages.EvaluateFiltersResult](b.queue)
 		require.Zero(t, last.Request)
 		require.Len(t, last.Verdicts, all-5, "the new job is among them, one that has ended is not")

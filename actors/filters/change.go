@@ -31,8 +31,16 @@ type change struct {
 	awaitsSerial bool // the watermark is asked for
 }
 
-func (f *filters) replace(ctx actor.Context, sender *actor.PID, m *messages.ReplaceFilter) {
-	request := filter.ReplaceRequest{UUID: m.Uuid, Priority: m.Priority, Predicates: m.Predicates, Action: m.Action, Reason: m.Reason}
+func (f *filters) change(ctx actor.Context, sender *actor.PID, m *messages.ChangeFilter) {
+	if parts := m.GetReplace(); parts != nil {
+		f.replace(ctx, sender, m, parts)
+		return
+	}
+	f.edit(ctx, &change{sender: sender, request: m.Request, uuid: m.GetDelete(), by: m.By}, nil)
+}
+
+func (f *filters) replace(ctx actor.Context, sender *actor.PID, m *messages.ChangeFilter, parts *messages.FilterParts) {
+	request := filter.ReplaceRequest{UUID: parts.Uuid, Priority: parts.Priority, Predicates: parts.Predicates, Action: parts.Action, Reason: parts.Reason}
 	rule, err := request.Rule()
 	if err != nil {
 		ctx.Send(sender, &messages.ChangeFilterResult{Request: m.Request, Failure: messages.Generic(err), Malformed: malformed(err)})

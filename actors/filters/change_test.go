@@ -9,14 +9,19 @@ import (
 
 	"lockstep/actors/kittest"
 	"lockstep/core/config"
+	"lockstep/core/filter"
 	"lockstep/messages"
 )
 
 // replaces is a request to put a rule in the place of another.
-func replaces(request uint64, uuid string) *messages.ReplaceFilter {
-	return &messages.ReplaceFilter{Request: request, Uuid: []byte(uuid), Priority: []byte(`3`),
-		Predicates: []byte(`[["jobid", [">", "id", "watermark"]]]`), Action: []byte(`"REJECT"`),
-		Reason: []byte(`[["gnt:user", "drain", 5]]`)}
+func replaces(request uint64, uuid string) *messages.ChangeFilter {
+	return &messages.ChangeFilter{Request: request, Change: &messages.ChangeFilter_Replace{Replace: &messages.FilterParts{
+		Uuid: []byte(uuid), Priority: []byte(`3`), Predicates: []byte(`[["jobid", [">", "id", "watermark"]]]`), Action: []byte(`"REJECT"`),
+		Reason: []byte(`[["gnt:user", "drain", 5]]`)}}}
+}
+
+func deletes(request uint64, uuid string) *messages.ChangeFilter {
+	return &messages.ChangeFilter{Request: request, Change: &messages.ChangeFilter_Delete{Delete: uuid}}
 }
 
 func (b *bench) ask(m any) { b.client.Ask(b.filters, m); b.Settle() }
@@ -69,7 +74,7 @@ func TestReplaceFilter(t *testing.T) {
 		b.cluster.Ask(b.filters, &messages.EditConfigResult{Request: edit.Request + 1}) // somebody else's
 		b.client.Quiet()
 		b.written(edit)
-		b.changed(&messages.Verdict{Id: 43, Rule: uuidA, Action: "REJECT", Reason: "drain"})
+		b.changed(&messages.Verdict{Id: 43, Rule: uuidA, Action: int32(filter.Reject), Reason: "drain"})
 		require.EqualExportedValues(t, &messages.ChangeFilterResult{Request: 8, Uuid: uuidA, Matches: 1, LowestJobs: []int64{43}}, b.answered(8))
 		b.cluster.Ask(b.filters, &messages.EditConfigResult{Request: edit.Request}) // twice
 		b.client.Quiet()
@@ -113,23 +118,23 @@ func TestSeveralChangesAtOnce(t *testing.T) {
 func TestARefusedRequest(t *testing.T) {
 	quoted := `"` + uuidA + `"`
 	for name, c := range map[string]struct {
-		change    func(*messages.ReplaceFilter)
+		change    func(*messages.FilterParts)
 		malformed bool
 		text      string
 	}{
-		"upper case": {func(m *messages.ReplaceFilter) { m.Uuid = []byte(`"AAAAAAAA-0000-4000-8000-000000000000"`) }, false, "Unable to parse UUID"},
-		"no uuid":    {func(m *messages.ReplaceFilter) { m.Uuid = []byte(`"x"`) }, false, "Unable to parse UUID"},
-		"a number":   {func(m *messages.ReplaceFilter) { m.Uuid = []byte(`7`) }, true, "uuid: want null or a string"},
-		"null":       {func(m *messages.ReplaceFilter) { m.Uuid = []byte(`null`) }, true, "a filter rule needs a uuid"},
-		"priority":   {func(m *messages.ReplaceFilter) { m.Priority = []byte(`-1`) }, true, "priority: "},
-		"predicates": {func(m *messages.ReplaceFilter) { m.Predicates = []byte(`[["x"]]`) }, true, "predicates[0]"},
-		"action":     {func(m *messages.ReplaceFilter) { m.Action = []byte(`["RATE_LIMIT", 0]`) }, true, "action[1]"},
-		"reason":     {func(m *messages.ReplaceFilter) { m.Reason = []byte(`[["x"]]`) }, true, "reason[0]"},
+		"upper case": {func(m *messages.FilterParts) { m.Uuid = []byte(`"AAAAAAAA-0000-4000-8000-000000000000"`) }, false, "Unable to parse UUID"},
+		"no uuid":    {func(m *messages.FilterParts) { m.Uuid = []byte(`"x"`) }, false, "Unable to parse UUID"},
+		"a number":   {func(m *messages.FilterParts) { m.Uuid = []byte(`7`) }, true, "uuid: want null or a string"},
+		"null":       {func(m *messages.FilterParts) { m.Uuid = []byte(`null`) }, true, "a filter rule needs a uuid"},
+		"priority":   {func(m *messages.FilterParts) { m.Priority = []byte(`-1`) }, true, "priority: "},
+		"predicates": {func(m *messages.FilterParts) { m.Predicates = []byte(`[["x"]]`) }, true, "predicates[0]"},
+		"action":     {func(m *messages.FilterParts) { m.Action = []byte(`["RATE_LIMIT", 0]`) }, true, "action[1]"},
+		"reason":     {func(m *messages.FilterParts) { m.Reason = []byte(`[["x"]]`) }, true, "reason[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onReady(t, nil, func(t *testing.T, b *bench) {
 				m := replaces(8, quoted)
-				c.change(m)
+				c.change(m.GetReplace())
 				b.ask(m)
 				a := b.answered(8)
 				require.Equal(t, c.malformed, a.Malformed)
@@ -149,21 +154,21 @@ func TestWhoHasMadeARule(t *testing.T) {
 		b.judge(1, 43)
 		b.judged(1)
 		m := replaces(8, `"`+uuidA+`"`)
-		m.By, m.Reason = "uid=1000(ada), pid=7", []byte(`[["lockstep:user", "uid=0(root)", 1], ["gnt:user", "drain", 5]]`)
+		m.By, m.GetReplace().Reason = "uid=1000(ada), pid=7", []byte(`[["lockstep:user", "uid=0(root)", 1], ["gnt:user", "drain", 5]]`)
 		b.ask(m)
 		b.tellSerial(42)
 		edit := b.edits()
 		require.Contains(t, string(edit.Rule), `"reason_trail":[["gnt:user","drain",5],["lockstep:user","uid=1000(ada), pid=7",1704067200000000000],["luxid","",`)
 		b.written(edit)
-		b.changed(&messages.Verdict{Id: 43, Rule: uuidA, Action: "REJECT", Reason: "drain", By: "uid=1000(ada), pid=7"})
+		b.changed(&messages.Verdict{Id: 43, Rule: uuidA, Action: int32(filter.Reject), Reason: "drain", By: "uid=1000(ada), pid=7"})
 	})
 }
 
 func TestDeleteFilter(t *testing.T) {
 	onReady(t, map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)}, func(t *testing.T, b *bench) {
 		b.judge(1, 1)
-		b.judged(1, verdict(1, uuidA, "PAUSE", 0))
-		b.ask(&messages.DeleteFilter{Request: 8, Uuid: uuidA})
+		b.judged(1, verdict(1, uuidA, filter.Pause, 0))
+		b.ask(deletes(8, uuidA))
 		edit := b.edits()
 		require.Equal(t, uuidA, edit.Filter)
 		require.Empty(t, edit.Rule)
@@ -175,7 +180,7 @@ func TestDeleteFilter(t *testing.T) {
 
 func TestAChangeThatFails(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
-		b.ask(&messages.DeleteFilter{Request: 8, Uuid: uuidA})
+		b.ask(deletes(8, uuidA))
 		failure := &messages.Failure{Class: "GenericError", Text: "There is no filter rule " + uuidA}
 		b.cluster.Ask(b.filters, &messages.EditConfigResult{Request: b.edits().Request, Failure: failure})
 		require.EqualExportedValues(t, failure, b.answered(8).Failure)
@@ -230,7 +235,7 @@ func TestARuleForWhichThereIsNoRoom(t *testing.T) {
 	}
 	onReady(t, rules, func(t *testing.T, b *bench) {
 		m := replaces(8, `"`+uuidB+`"`)
-		m.Predicates = []byte(expensive)
+		m.GetReplace().Predicates = []byte(expensive)
 		b.ask(m)
 		b.tellSerial(1)
 		a := b.answered(8)

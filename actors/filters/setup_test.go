@@ -11,6 +11,7 @@ import (
 	"lockstep/actors/filters"
 	"lockstep/actors/kittest"
 	"lockstep/core/config"
+	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -107,6 +108,6 @@ func (b *bench) changed(verdicts ...*messages.Verdict) {
 	b.queue.Quiet()
 }
 
-func verdict(id int64, rule, action string, limit int64) *messages.Verdict {
-	return &messages.Verdict{Id: id, Rule: rule, Action: action, Limit: limit, Reason: "pink bunny"}
+func verdict(id int64, rule string, action filter.Verb, limit int64) *messages.Verdict {
+	return &messages.Verdict{Id: id, Rule: rule, Action: int32(action), Limit: limit, Reason: "pink bunny"}
 }

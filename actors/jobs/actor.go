@@ -1,13 +1,13 @@
-// Package jobs holds the actors of jobs that are in the hands of a process: the
+// Package jobs holds the actors of jobs that are active (have a process): the
 // jobs actor, and one job actor for each.
 //
-// The jobs actor owns the list of jobs in hand and how many starts are in
+// The jobs actor owns the list of active jobs and how many starts are in
 // flight. It may be asked to start and to adopt jobs; it tells the queue of each
 // job, once, that it has ended or must be queued again. A job actor owns one
 // process: its start handshake, its end, and the job file while no process may
 // write it. A job actor's crash touches that job alone: it is adopted anew, from
 // its file. A crash of the jobs actor touches no process that may act: the queue
-// is asked what was in hand, and everything is adopted.
+// is asked which jobs were active, and everything is adopted.
 package jobs
 
 import (
@@ -21,44 +21,6 @@ import (
 
 	"lockstep/actors/kit"
 	"lockstep/messages"
-)
-
-// Processes is the port to job processes. News goes to the actor named, as
-// messages.ProcessNamed, ProcessConfirmed, HandshakeFailed and, last and exactly
-// once, ProcessGone: nothing of the process is left then. start numbers an
-// attempt; it is never used twice in a daemon's life.
-type Processes interface {
-	// Start spawns the process of a job.
-	Start(start uint64, id int64, to *actor.PID)
-	// Confirm permits a named process to act and gives it what it is to be
-	// handed (queue.md 4.5, step 5).
-	Confirm(start uint64, hand []byte)
-	// Abandon makes away with a process that has not been confirmed; one that
-	// has is left alone.
-	Abandon(start uint64)
-	// Tell passes an order to a confirmed process. One that is not there any
-	// more takes none.
-	Tell(start uint64, order Order)
-	// Adopt watches a process that was confirmed earlier. pid 0: not known.
-	Adopt(start uint64, id int64, pid int64, livelock string, to *actor.PID)
-}
-
-// Order is what a running job process can be told (queue.md 4.6).
-type Order struct {
-	Kind     OrderKind
-	Priority int // for TakePriority, -20 to 19
-}
-
-// OrderKind is the kind of an Order.
-type OrderKind uint8
-
-const (
-	// StopBeforeNext: cancel the job if it is not in the middle of an opcode.
-	StopBeforeNext OrderKind = iota
-	// EndNow: end the opcode that runs, by force if need be, and the job with it.
-	EndNow
-	// TakePriority: opcodes that have not started take Order.Priority.
-	TakePriority
 )
 
 // Config is what the jobs actors need. MaxStarts bounds the handshakes in
@@ -101,7 +63,7 @@ func Props(c Config) *actor.Props {
 type jobs struct {
 	config              Config
 	attempt             uint64 // last number used; its upper half is the incarnation
-	lastOrder           uint64 // last number of a wish; so is its upper half
+	lastOrder           uint64 // last number of an order; so is its upper half
 	active              map[int64]*activeJob
 	waiting             []*messages.StartJob // for a handshake to end
 	starting            int
@@ -116,7 +78,7 @@ type jobs struct {
 	stopping            bool
 }
 
-// activeJob is one job in hand. pid is nil while it waits for its start; known is
+// activeJob is one job of the list. pid is nil while it waits for its start; encoded is
 // the job as it was handed over.
 type activeJob struct {
 	pid      *actor.PID
@@ -139,7 +101,7 @@ type (
 		id   int64
 		text string
 	}
-	// jobReleased: the job is out of hand; news is for the queue, and answers for
+	// jobReleased: the job is not active any longer; event is for the queue, and answers for
 	// clients behind it: who hears that a job was ended must find it ended.
 	jobReleased struct {
 		id      int64
@@ -185,10 +147,8 @@ func (j *jobs) Receive(ctx actor.Context) {
 		j.forward(ctx, m.Id)
 	case *messages.BeginOp:
 		j.forward(ctx, m.Id)
-	case *messages.CancelJob:
-		j.forwardOrReturn(ctx, m.Id)
-	case *messages.ChangePriority:
-		j.forwardOrReturn(ctx, m.Id)
+	case *messages.OrderJob:
+		j.forwardOrReturn(ctx, m)
 	case *messages.StoreStarted:
 		j.sendToJobActors(ctx, m)
 	case *ordersAnswered:
@@ -297,7 +257,7 @@ func (j *jobs) spawn(ctx actor.Context, id int64, start *messages.StartJob) {
 	pid, err := ctx.SpawnNamed(props, fmt.Sprintf("job-%d.%d", id, attempt))
 	switch {
 	case errors.Is(err, kit.ErrStopping):
-		return // the next incarnation asks the queue for what was in hand
+		return // the next incarnation asks the queue which jobs were active
 	case err != nil:
 		panic(fmt.Errorf("spawn the actor of job %d: %w", id, err))
 	}
@@ -314,17 +274,18 @@ func (j *jobs) forward(ctx actor.Context, id int64) {
 	}
 }
 
-// forwardOrReturn passes a client's wish to the job's actor. A job that still
-// waits for its start goes back to the queue, and the wish behind it; so does a
-// wish that has crossed with the news of the job's end.
-func (j *jobs) forwardOrReturn(ctx actor.Context, id int64) {
+// forwardOrReturn passes a client's order to the job's actor. A job that still
+// waits for its start goes back to the queue, and the order behind it; so does an
+// order that has crossed with the news of the job's end.
+func (j *jobs) forwardOrReturn(ctx actor.Context, order *messages.OrderJob) {
+	id := order.Id
 	h := j.active[id]
 	if h != nil && h.pid != nil {
-		j.passOrder(ctx, h)
+		j.passOrder(ctx, h, order)
 		return
 	}
 	if h != nil && !slices.ContainsFunc(j.waiting, func(m *messages.StartJob) bool { return m.Id == id }) {
-		ctx.Respond(&messages.OrderJobResult{Request: requestNumber(ctx.Message()), Text: adoptingText(id)})
+		ctx.Respond(&messages.OrderJobResult{Request: order.Request, Text: adoptingText(id)})
 		return
 	}
 	if h != nil {
@@ -332,7 +293,7 @@ func (j *jobs) forwardOrReturn(ctx actor.Context, id int64) {
 		delete(j.active, id)
 		ctx.Send(j.config.Queue, &messages.JobReturned{Id: id})
 	}
-	ctx.RequestWithCustomSender(j.config.Queue, ctx.Message(), ctx.Sender())
+	ctx.RequestWithCustomSender(j.config.Queue, order, ctx.Sender())
 }
 
 func notRunning(id int64) *messages.Failure {
@@ -369,7 +330,7 @@ func (j *jobs) jobReleased(ctx actor.Context, m *jobReleased) {
 	j.returnOrders(ctx, h)
 }
 
-// childStopped adopts anew what a crashed job actor had in hand. A job whose actor
+// childStopped adopts anew what a crashed job actor had. A job whose actor
 // crashes again and again is tried ever more rarely: the fault is ours, and its
 // process must not be left unwatched.
 func (j *jobs) childStopped(ctx actor.Context, who *actor.PID) {

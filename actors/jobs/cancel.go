@@ -21,7 +21,7 @@ const cancelWaitMax = 44 * time.Second
 // nothing is taken to execute still.
 const reportWaitMax = time.Second
 
-// clientOrders are what clients want of a job in hand.
+// clientOrders are what clients want of an active job.
 type clientOrders struct {
 	// startCanceled: the start was stopped for a client; the job is canceled, not
 	// failed.
@@ -51,22 +51,31 @@ type cancelOrder struct {
 // cancelTimeout answers a cancel that takes long.
 type cancelTimeout struct{ order *cancelOrder }
 
+// ordered takes a client order.
+func (a *jobActor) ordered(ctx actor.Context, m *messages.OrderJob) {
+	if m.Kind == messages.OrderJob_SET_PRIORITY {
+		a.changePriority(ctx, m)
+		return
+	}
+	a.cancel(ctx, m.Request, m.Kind == messages.OrderJob_KILL)
+}
+
 // cancel calls off a start, or tells the process, whatever the daemon believes of
 // the job: the last report may be older than what the process does. The answer says
 // what has happened, and comes when it has.
-func (a *jobActor) cancel(ctx actor.Context, m *messages.CancelJob) {
+func (a *jobActor) cancel(ctx actor.Context, request uint64, kill bool) {
 	limit := cancelWaitMax
-	if !m.Kill && a.status() == job.Running {
+	if !kill && a.status() == job.Running {
 		limit = reportWaitMax
 	}
-	order := &cancelOrder{request: m.Request, kill: m.Kill}
+	order := &cancelOrder{request: request, kill: kill}
 	order.stop = kit.SendAfter(a.config.Env.Clock(), ctx.ActorSystem(), limit, ctx.Self(), &cancelTimeout{order})
 	a.orders.cancels = append(a.orders.cancels, order)
 	switch {
 	case a.handshake.Phase() < handshake.Confirming && a.start != nil:
 		a.orders.startCanceled = true
 		a.abandon(a.handshake.Failed("canceled"))
-	case m.Kill:
+	case kill:
 		a.sendOrder(Order{Kind: EndNow})
 	default:
 		a.sendOrder(Order{Kind: StopBeforeNext})
@@ -147,7 +156,7 @@ func (a *jobActor) sendAnswers(ctx actor.Context, answers []*messages.OrderJobRe
 	}
 }
 
-func (a *jobActor) changePriority(ctx actor.Context, m *messages.ChangePriority) {
+func (a *jobActor) changePriority(ctx actor.Context, m *messages.OrderJob) {
 	a.sendOrder(Order{Kind: TakePriority, Priority: int(m.Priority)})
 	a.sendAnswers(ctx, []*messages.OrderJobResult{{Request: m.Request, Done: true,
 		Text: fmt.Sprintf("Job %d has been told to take priority %d", a.id, m.Priority)}})

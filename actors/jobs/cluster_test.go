@@ -66,7 +66,7 @@ func TestBehindTheFenceNothingIsAdopted(t *testing.T) {
 		n.adopt(running(1))
 		require.Equal(t, []int64{1}, n.inHand())
 		n.store.Quiet()
-		n.client.Ask(n.jobs, &messages.CancelJob{Request: 5, Id: 1})
+		n.client.Ask(n.jobs, &messages.OrderJob{Request: 5, Id: 1})
 		require.Contains(t, kittest.Expect[*messages.OrderJobResult](n.client).Text, "just being adopted")
 		n.Advance(fence)
 		n.readJob(running(1))
@@ -84,9 +84,9 @@ func TestBehindTheFenceNothingIsAdopted(t *testing.T) {
 func TestAWaitingJobIsGivenBackBehindTheFence(t *testing.T) {
 	onNode(t, fence, func(t *testing.T, n *node) {
 		n.start(1)
-		n.client.Ask(n.jobs, &messages.CancelJob{Request: 5, Id: 1})
+		n.client.Ask(n.jobs, &messages.OrderJob{Request: 5, Id: 1})
 		require.Equal(t, int64(1), kittest.Expect[*messages.JobReturned](n.queue).Id)
-		require.Equal(t, int64(1), kittest.Expect[*messages.CancelJob](n.queue).Id)
+		require.Equal(t, int64(1), kittest.Expect[*messages.OrderJob](n.queue).Id)
 		n.Advance(fence)
 		require.Empty(t, n.calls())
 	})

@@ -109,7 +109,7 @@ func (j *jobs) startUndone(ctx actor.Context, m *startUndone) {
 	ctx.Stop(h.pid)
 	ctx.Send(j.config.Queue, &messages.JobReturned{Id: m.id})
 	if m.priority != nil {
-		ctx.Send(j.config.Queue, &messages.ChangePriority{Id: m.id, Priority: int32(*m.priority)})
+		ctx.Send(j.config.Queue, &messages.OrderJob{Id: m.id, Kind: messages.OrderJob_SET_PRIORITY, Priority: int32(*m.priority)})
 	}
 	j.returnOrders(ctx, h)
 }

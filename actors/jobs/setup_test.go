@@ -227,7 +227,7 @@ func succeeded(id int64) *job.Job {
 }
 
 func (b *bench) start(id int64) {
-	b.tell(&messages.StartJob{Id: id, Encoded: job.Encode(newJob(id)), Hand: []byte("[null]")})
+	b.tell(&messages.StartJob{Id: id, Encoded: job.Encode(newJob(id)), Launch: []byte("[null]")})
 }
 
 // run brings a job to where its process may act.

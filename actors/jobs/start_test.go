@@ -182,13 +182,13 @@ func TestAJobIsGivenBackWhenItsFileIsAsBefore(t *testing.T) {
 // A cancel that comes when the start is failing already is a cancel of a job that no
 // process has acted on.
 func TestACancelDuringAStartThatFails(t *testing.T) {
-	for name, kill := range map[string]bool{"cancel": false, "kill": true} {
+	for name, kind := range map[string]messages.OrderJob_Kind{"cancel": messages.OrderJob_CANCEL, "kill": messages.OrderJob_KILL} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
 				b.start(1)
 				b.named(1)
 				b.write(1, noDisk)
-				b.client.Ask(b.jobs, &messages.CancelJob{Request: 5, Id: 1, Kill: kill})
+				b.client.Ask(b.jobs, &messages.OrderJob{Request: 5, Id: 1, Kind: kind})
 				b.neverActed(1)
 				b.readJob(newJob(1))
 				b.readJob(newJob(1))
@@ -206,10 +206,10 @@ func TestACancelDuringAStartThatFails(t *testing.T) {
 func TestAPriorityOutlivesAStartThatCannotBeMade(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
-		b.tell(&messages.ChangePriority{Id: 1, Priority: -7})
+		b.tell(&messages.OrderJob{Id: 1, Kind: messages.OrderJob_SET_PRIORITY, Priority: -7})
 		b.notSpawned(1)
 		kittest.Expect[*messages.JobReturned](b.queue)
-		require.Equal(t, int32(-7), kittest.Expect[*messages.ChangePriority](b.queue).Priority)
+		require.Equal(t, int32(-7), kittest.Expect[*messages.OrderJob](b.queue).Priority)
 	})
 }
 

@@ -36,7 +36,7 @@ type Env struct {
 	mailbox actor.MailboxProducer
 
 	root        *actor.RootContext // spawns under the guardian
-	mailboxes   sync.Map           // *actor.PID to *box, of the actors that live
+	mailboxes   sync.Map           // *actor.PID to *trackedMailbox, of the actors that live
 	deadLetters atomic.Uint64
 }
 

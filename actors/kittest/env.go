@@ -61,7 +61,7 @@ func New(t testing.TB) *Env {
 	return e
 }
 
-// Reboot makes another actor system, with the same clock, log and bombs, when
+// Reboot makes another actor system, with the same clock, log and injector, when
 // nothing lives in the former one any more.
 func (e *Env) Reboot() *Env {
 	next := *e

@@ -121,7 +121,7 @@ type mailbox struct {
 	owner  string
 }
 
-// Belongs is part of kit.Owned.
+// Belongs is part of kit.NamedMailbox.
 func (m *mailbox) Belongs(actor string) { m.owner = actor }
 
 func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {

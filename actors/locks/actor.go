@@ -3,7 +3,7 @@
 //
 // It owns who holds what and who waits for what, and the files that say so:
 // locks.data and the journal of the changes since. It may be called as WConfD is
-// (messages.CallLocks), and is told by the queue which jobs are over, and by the
+// (Call), and is told by the queue which jobs are over, and by the
 // port which owners are dead. It tells those who wait what they have got, and
 // never before that is written. After a crash it reads its files again; calls
 // that were not answered come again.
@@ -16,6 +16,7 @@ import (
 
 	"lockstep/actors/kit"
 	"lockstep/actors/store"
+	"lockstep/core/config"
 	"lockstep/core/lock"
 	"lockstep/messages"
 )
@@ -117,7 +118,7 @@ func (l *locks) handle(ctx actor.Context, message any, sender *actor.PID) {
 		if m.incarnation == l.incarnation {
 			l.recover(ctx)
 		}
-	case *messages.CallLocks:
+	case *Call:
 		l.call(ctx, m, sender)
 	case *messages.JobCleanedUp:
 		l.jobCleanedUp(ctx, m)
@@ -169,4 +170,18 @@ func (l *locks) sendDrained(ctx actor.Context) {
 	}
 	ctx.Request(l.draining, &messages.DrainResult{})
 	l.draining = nil
+}
+
+// configChanged takes the limit of bypass that is set now.
+func (l *locks) configChanged(ctx actor.Context, m *messages.ConfigPublished) {
+	settings, err := config.DecodeSettings(m.Settings)
+	if err != nil {
+		return // the scheduler complains
+	}
+	l.config.Settings.BypassAfter = settings.LockBypass()
+	if l.state == nil || l.state.BypassAfter() == settings.LockBypass() {
+		return
+	}
+	u := l.state.SetBypassAfter(l.config.Env.Clock().Now(), settings.LockBypass())
+	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
 }

@@ -15,7 +15,7 @@ import (
 // keeps its place.
 const awaitMax = 10 * time.Minute
 
-// AwaitResult is the answer to AwaitLocks. Neither granted nor withdrawn means that
+// AwaitResult is the answer to Await. Neither granted nor withdrawn means that
 // the time is up; the blockers are who was in the way when the call came.
 type AwaitResult struct {
 	Granted   bool         `json:"granted"`
@@ -37,14 +37,9 @@ type waitExpired struct {
 	number uint64
 }
 
-func (l *locks) await(ctx actor.Context, q *clientCall) {
-	var seconds float64
-	p, err := lock.PendingArguments(q.args, &seconds)
-	if err != nil {
-		q.answer(ctx, nil, badArguments(err))
-		return
-	}
-	wait := time.Duration(min(max(seconds, 0), awaitMax.Seconds()) * float64(time.Second))
+func (l *locks) await(ctx actor.Context, op Await, q *clientCall) {
+	p := op.Pending
+	wait := time.Duration(min(max(op.Seconds, 0), awaitMax.Seconds()) * float64(time.Second))
 	if l.deferUntilPausesKnown(ctx, p.Owner, q, wait) {
 		return
 	}
@@ -77,7 +72,7 @@ func (l *locks) await(ctx actor.Context, q *clientCall) {
 // (LocksStarted), and has one answer.
 func (l *locks) replaceWaiter(ctx actor.Context, o lock.Owner, q *clientCall) {
 	w := l.takeWaiter(o)
-	if w == nil || w.call.request == q.request && w.call.sender.Equal(q.sender) {
+	if w == nil || w.call.Request == q.Request && w.call.sender.Equal(q.sender) {
 		return
 	}
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { w.call.answer(ctx, AwaitResult{Blockers: w.blockers}, f) })

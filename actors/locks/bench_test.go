@@ -66,13 +66,17 @@ func BenchmarkTakeAndFree(b *testing.B) {
 			}
 			kittest.Expect[*messages.LocksStarted](told)
 			me := fmt.Sprintf(`[2,"/live/me",%d]`, 2)
-			take := []byte(`[` + me + `,0,` + request("cluster/BGL:shared instance/mine:exclusive node/z:exclusive") + `]`)
-			free := []byte(`[` + me + `]`)
+			take := `[` + me + `,0,` + request("cluster/BGL:shared instance/mine:exclusive node/z:exclusive") + `]`
+			free := `[` + me + `]`
 			n := uint64(0)
-			do := func(function string, args []byte) {
+			do := func(function, args string) {
 				n++
-				client.Ask(pid, &messages.CallLocks{Request: n, Function: function, Args: args})
-				if a := kittest.Expect[*messages.CallLocksResult](client); a.Failure != nil || string(a.Result) != "[]" {
+				op, err := operation(function, args)
+				if err != nil {
+					b.Fatal(err)
+				}
+				client.Ask(pid, &locks.Call{Request: n, Operation: op})
+				if a := kittest.Expect[*locks.CallResult](client); a.Failure != nil || string(locks.Encode(a.Value)) != "[]" {
 					b.Fatal(a)
 				}
 			}

@@ -2,7 +2,6 @@ package locks
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -11,45 +10,6 @@ import (
 	"lockstep/core/answer"
 	"lockstep/core/lock"
 	"lockstep/messages"
-)
-
-// functions that the lock manager has beside those of core/lock.
-var functions = map[string]func(*locks, actor.Context, *clientCall){
-	"cleanupLocks": noArgs(func(l *locks, ctx actor.Context, q *clientCall) { l.probe(ctx, q.request, q.sender) }),
-	AwaitLocks:     (*locks).await,
-	PassBGL:        (*locks).passBGL,
-	Rows:           noArgs((*locks).monitorRows),
-	Waits:          noArgs((*locks).waits),
-	Status:         noArgs((*locks).managerStatus),
-}
-
-// noArgs is for functions that take no arguments.
-func noArgs(serve func(*locks, actor.Context, *clientCall)) func(*locks, actor.Context, *clientCall) {
-	return func(l *locks, ctx actor.Context, q *clientCall) {
-		if err := lock.Arguments(q.args); err != nil {
-			q.answer(ctx, nil, badArguments(err))
-			return
-		}
-		serve(l, ctx, q)
-	}
-}
-
-// The functions that are lockstep's own.
-const (
-	// AwaitLocks is updateLocksWaiting for clients that wait on their
-	// connection: [identity, priority, request, seconds]. The answer, an Awaited,
-	// comes when the request is granted, withdrawn by somebody else, or after so
-	// many seconds; it goes on waiting then, until it is asked for again or freed.
-	AwaitLocks = "lockstepAwaitLocks"
-	// PassBGL passes the big lock from an owner to the daemon, for good: [identity]
-	// (prepareClusterDestruction of locks.md 2.3).
-	PassBGL = "lockstepPassBGL"
-	// Rows is the lock monitor, [answer.Lock, ...].
-	Rows = "lockstepRows"
-	// Waits is who waits for whom, [answer.LockWait, ...].
-	Waits = "lockstepWaits"
-	// Status is a Standing.
-	Status = "lockstepLockStatus"
 )
 
 // ManagerStatus is how the lock manager stands.
@@ -62,60 +22,53 @@ type ManagerStatus struct {
 
 // clientCall is a call and who wants the answer.
 type clientCall struct {
-	call    *messages.CallLocks
-	request uint64
-	sender  *actor.PID
-	args    []json.RawMessage
+	*Call
+	sender *actor.PID
 }
 
-func (q *clientCall) answer(ctx actor.Context, result any, f *messages.Failure) {
-	a := &messages.CallLocksResult{Request: q.request, Failure: f}
+func (c *clientCall) answer(ctx actor.Context, value any, f *messages.Failure) {
+	a := &CallResult{Request: c.Request, Failure: f}
 	if f == nil {
-		encoded, err := json.Marshal(result)
-		if err != nil {
-			panic(fmt.Errorf("the answer to a call cannot be encoded: %w", err))
-		}
-		a.Result = encoded
+		a.Value = value
 	}
-	ctx.Send(q.sender, a)
+	ctx.Send(c.sender, a)
 }
 
 func genericError(text string) *messages.Failure {
 	return &messages.Failure{Class: "GenericError", Text: text}
 }
 
-// badArguments is Ganeti's answer to arguments that are not what a function takes.
-func badArguments(err error) *messages.Failure { return genericError("RPC input: " + err.Error()) }
-
 // call answers a call, at once or when what it has changed is written.
-func (l *locks) call(ctx actor.Context, m *messages.CallLocks, sender *actor.PID) {
-	q := &clientCall{call: m, request: m.Request, sender: sender}
-	if err := json.Unmarshal(m.Args, &q.args); err != nil {
-		q.answer(ctx, nil, badArguments(err))
+func (l *locks) call(ctx actor.Context, m *Call, sender *actor.PID) {
+	c := &clientCall{m, sender}
+	_, status := m.Operation.(GetStatus)
+	if status && l.fenced {
+		l.managerStatus(ctx, c)
 		return
 	}
-	if m.Function == Status && l.fenced {
-		functions[Status](l, ctx, q)
-		return
-	}
-	if !l.ready(m, sender) && (l.unavailable == nil || m.Function != Status) {
+	if !l.ready(m, sender) && (l.unavailable == nil || !status) {
 		if l.unavailable != nil {
-			q.answer(ctx, nil, l.unavailable)
+			c.answer(ctx, nil, l.unavailable)
 		}
 		return
 	}
-	if serve, own := functions[m.Function]; own {
-		serve(l, ctx, q)
-		return
-	}
-	c, err := lock.ParseCall(m.Function, q.args)
-	switch {
-	case errors.Is(err, lock.ErrNoFunction):
-		q.answer(ctx, nil, genericError("No such method: "+m.Function))
-	case err != nil:
-		q.answer(ctx, nil, badArguments(err))
+	switch op := m.Operation.(type) {
+	case Apply:
+		l.do(ctx, op.Call, c)
+	case Cleanup:
+		l.probe(ctx, m.Request, sender)
+	case Await:
+		l.await(ctx, op, c)
+	case PassBGL:
+		l.passBGL(ctx, op.From, c)
+	case ListRows:
+		l.monitorRows(ctx, c)
+	case ListWaits:
+		l.waits(ctx, c)
+	case GetStatus:
+		l.managerStatus(ctx, c)
 	default:
-		l.do(ctx, c, q)
+		panic(fmt.Sprintf("%T is no operation of the lock manager", op))
 	}
 }
 
@@ -130,12 +83,7 @@ func (l *locks) do(ctx actor.Context, c lock.Call, q *clientCall) {
 		return
 	}
 	l.changed(ctx, a)
-	// Encoded now: an answer says how things stood when the call was made.
-	encoded, err := json.Marshal(a.Result)
-	if err != nil {
-		panic(fmt.Errorf("the answer to %s cannot be encoded: %w", c.Function, err))
-	}
-	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, json.RawMessage(encoded), f) })
+	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, a.Result, f) })
 }
 
 // deny answers with an error, which is about how things stand, too.
@@ -148,21 +96,16 @@ func (l *locks) deny(ctx actor.Context, q *clientCall, err error) {
 // refuse answers what was held back for a state that there will not be soon.
 func (l *locks) refuse(ctx actor.Context, h deferredMessage, f *messages.Failure) {
 	switch m := h.message.(type) {
-	case *messages.CallLocks:
-		ctx.Send(h.sender, &messages.CallLocksResult{Request: m.Request, Failure: f})
+	case *Call:
+		ctx.Send(h.sender, &CallResult{Request: m.Request, Failure: f})
 	case *messages.OwnersProbed:
 		if m.Request != 0 {
-			ctx.Send(h.sender, &messages.CallLocksResult{Request: m.Request, Failure: f})
+			ctx.Send(h.sender, &CallResult{Request: m.Request, Failure: f})
 		}
 	}
 }
 
-func (l *locks) passBGL(ctx actor.Context, q *clientCall) {
-	var from lock.Owner
-	if err := lock.Arguments(q.args, &from); err != nil {
-		q.answer(ctx, nil, badArguments(err))
-		return
-	}
+func (l *locks) passBGL(ctx actor.Context, from lock.Owner, q *clientCall) {
 	done := func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, []any{}, f) }
 	if l.state.Allocation().Mode(l.config.Self, lock.BGL) == lock.Exclusive {
 		l.notifyWhenWritten(ctx, done) // the call has come before

@@ -22,9 +22,9 @@ func (c *caller) persist(function, args string) string {
 	c.call(function, args)
 	for range 10 {
 		for _, m := range c.Unread() {
-			if a := m.(*messages.CallLocksResult); a.Request == c.asked {
+			if a := m.(*locks.CallResult); a.Request == c.asked {
 				require.Nil(c.bench, a.Failure)
-				return string(a.Result)
+				return string(locks.Encode(a.Value))
 			}
 		}
 		c.wait()
@@ -58,7 +58,7 @@ func aLife(b *bench) {
 	require.Equal(b, "false", two.persist("hasPendingRequest", `[`+job(2)+`]`))
 	three := b.caller(job(3))
 	args := `[` + job(3) + `,0,` + request("node/b:exclusive") + `,60]`
-	three.call(locks.AwaitLocks, args)
+	three.call(locks.AwaitFunction, args)
 	b.Settle()
 	b.wait()
 	b.port.dead["/live/tool"] = true
@@ -66,7 +66,7 @@ func aLife(b *bench) {
 	b.Settle()
 	b.wait() // if the news was lost, the next incarnation finds out
 	if b.told.Unread(); len(three.Unread()) == 0 {
-		require.Contains(b, three.persist(locks.AwaitLocks, args), `"granted":true`)
+		require.Contains(b, three.persist(locks.AwaitFunction, args), `"granted":true`)
 	}
 	b.port.dead[livelock(1)] = true
 	b.Send(b.locks, &messages.OwnerDied{Livelock: livelock(1)})

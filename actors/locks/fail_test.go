@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/kittest"
+	"lockstep/actors/locks"
 	"lockstep/core/paths"
 	"lockstep/messages"
 )
@@ -183,7 +184,7 @@ func TestAFoldThatFails(t *testing.T) {
 			answers := busy.Unread()
 			require.Len(t, answers, 15_001)
 			for _, m := range answers {
-				require.Nil(t, m.(*messages.CallLocksResult).Failure)
+				require.Nil(t, m.(*locks.CallResult).Failure)
 			}
 			require.NotEmpty(t, b.managerStatus().Failure)
 			b.Advance(100 * time.Millisecond)

@@ -148,17 +148,17 @@ func TestWhatChangesNothingIsNotWritten(t *testing.T) {
 func TestPassBGL(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		destroyer, other := b.caller(job(1)), b.caller(job(2))
-		destroyer.call("lockstepPassBGL", "["+job(1)+"]")
+		destroyer.call(passBGL, "["+job(1)+"]")
 		require.Equal(t, "Cluster destruction requested without owning BGL exclusively", destroyer.failure())
 		destroyer.gets("cluster/BGL:shared")
-		destroyer.call("lockstepPassBGL", "["+job(1)+"]")
+		destroyer.call(passBGL, "["+job(1)+"]")
 		require.Equal(t, "Cluster destruction requested without owning BGL exclusively", destroyer.failure())
 		destroyer.gets("cluster/BGL:exclusive")
 		destroyer.gets("node/a:exclusive")
 		other.update("cluster/BGL:shared")
 		other.result()
 		for range 2 {
-			destroyer.call("lockstepPassBGL", "["+job(1)+"]")
+			destroyer.call(passBGL, "["+job(1)+"]")
 			require.Equal(t, "[]", destroyer.result())
 			require.Equal(t, `[["node/a","exclusive"]]`, destroyer.list())
 			require.JSONEq(t, `[[["cluster/[lockset]",[]],["cluster/BGL",[[`+self.String()+`,"exclusive"]]],["node/[lockset]",[]],["node/a",[[`+job(1)+`,"exclusive"]]]],
@@ -175,11 +175,11 @@ func TestTheLockMonitor(t *testing.T) {
 		waiter.update("node/n10:shared")
 		waiter.result()
 		b.Advance(2 * time.Second)
-		looker.call("lockstepRows", "[]")
+		looker.call(listRows, "[]")
 		require.JSONEq(t, `[{"name":"node/[lockset]","owners":[],"pending":[]},
 			{"name":"node/n9","mode":"shared","owners":["1"],"pending":[]},
 			{"name":"node/n10","mode":"exclusive","owners":["1"],"pending":[{"mode":"shared","owner":"\"tool\""}]}]`, looker.result())
-		looker.call("lockstepWaits", "[]")
+		looker.call(listWaits, "[]")
 		require.JSONEq(t, `[{"owner":`+named("tool")+`,"priority":0,"request":[["node/n10","shared"]],"blockers":[`+job(1)+`],
 			"locks":[["node/n10"]],"seconds":2}]`, looker.result())
 		require.JSONEq(t, `{"owners":2,"waiting":1,"quarantined":[]}`, toJSON(t, b.managerStatus()))

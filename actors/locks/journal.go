@@ -162,3 +162,20 @@ func (l *locks) fold(ctx actor.Context, snapshot []byte) {
 		})
 	})
 }
+
+// publishLocks tells what owners hold and want now, and subscribers too; all says
+// that these are all.
+func (l *locks) publishLocks(ctx actor.Context, owners []lock.Owner, all bool) {
+	records := make([]lock.Record, len(owners))
+	for i, o := range owners {
+		records[i] = l.state.Record(o)
+	}
+	changed := &Published{Records: records, Complete: all, Incarnation: uint64(l.incarnation)}
+	ctx.Send(l.config.Scheduler, changed)
+	if all {
+		return // subscribers have been told all changes, or that there is another lock manager
+	}
+	for _, pid := range l.config.Subscribers {
+		ctx.Send(pid, changed)
+	}
+}

@@ -150,6 +150,6 @@ func (l *locks) ownersDead(ctx actor.Context, m *messages.OwnersProbed, sender *
 		return
 	}
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) {
-		ctx.Send(sender, &messages.CallLocksResult{Request: m.Request, Result: []byte("[]"), Failure: f})
+		ctx.Send(sender, &CallResult{Request: m.Request, Value: []any{}, Failure: f})
 	})
 }

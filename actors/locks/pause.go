@@ -7,7 +7,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/kit"
-	"lockstep/core/config"
 	"lockstep/core/lock"
 	"lockstep/messages"
 )
@@ -45,7 +44,7 @@ func (l *locks) pausesListed(ctx actor.Context, m *messages.SetLockPauses) {
 	l.deferredCalls = nil
 	for _, p := range calls {
 		p.stop()
-		l.handle(ctx, p.call.call, p.call.sender)
+		l.handle(ctx, p.call.Call, p.call.sender)
 	}
 }
 
@@ -81,35 +80,4 @@ func (l *locks) deferredCallExpired(ctx actor.Context, m *deferredCallExpired) {
 		l.deferredCalls = slices.Delete(l.deferredCalls, at, at+1)
 		m.call.call.answer(ctx, AwaitResult{}, nil)
 	}
-}
-
-// publishLocks tells what owners hold and want now, and followers too; all says
-// that these are all.
-func (l *locks) publishLocks(ctx actor.Context, owners []lock.Owner, all bool) {
-	var records []byte
-	for _, o := range owners {
-		records = lock.AppendRecord(records, l.state.Record(o))
-	}
-	changed := &messages.LocksPublished{Records: records, Complete: all, Incarnation: uint64(l.incarnation)}
-	ctx.Send(l.config.Scheduler, changed)
-	if all {
-		return // followers have been told all changes, or that there is another lock manager
-	}
-	for _, pid := range l.config.Subscribers {
-		ctx.Send(pid, changed)
-	}
-}
-
-// configChanged takes the limit of bypass that is set now.
-func (l *locks) configChanged(ctx actor.Context, m *messages.ConfigPublished) {
-	settings, err := config.DecodeSettings(m.Settings)
-	if err != nil {
-		return // the scheduler complains
-	}
-	l.config.Settings.BypassAfter = settings.LockBypass()
-	if l.state == nil || l.state.BypassAfter() == settings.LockBypass() {
-		return
-	}
-	u := l.state.SetBypassAfter(l.config.Env.Clock().Now(), settings.LockBypass())
-	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
 }

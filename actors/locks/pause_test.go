@@ -1,7 +1,6 @@
 package locks_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -88,7 +87,7 @@ func TestAPausedJobWithoutAState(t *testing.T) {
 		b.sched.Unread()
 		b.withhold(2, true)
 		b.Advance(100 * time.Millisecond)
-		require.True(t, kittest.Expect[*messages.LocksPublished](b.sched).Complete)
+		require.True(t, kittest.Expect[*locks.Published](b.sched).Complete)
 		require.Contains(t, b.status(), livelock(2))
 		b.withhold(2, true)
 		require.NotContains(t, b.status(), livelock(2))
@@ -99,11 +98,12 @@ func TestAPausedJobWithoutAState(t *testing.T) {
 func TestTheSchedulerIsTold(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		told := func() (lines string, all bool) {
-			m := kittest.Expect[*messages.LocksPublished](b.sched)
-			records, err := lock.DecodeRecords(m.Records)
-			require.NoError(t, err)
-			require.Len(t, records, strings.Count(string(m.Records), "\n"))
-			return string(m.Records), m.Complete
+			m := kittest.Expect[*locks.Published](b.sched)
+			var text []byte
+			for _, r := range m.Records {
+				text = lock.AppendRecord(text, r)
+			}
+			return string(text), m.Complete
 		}
 		first, all := told()
 		require.True(t, all && first == "")
@@ -136,11 +136,11 @@ func TestAwaitWithAnotherPriority(t *testing.T) {
 		holder, one, two := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
 		holder.gets("node/a:exclusive")
 		one.await("node/a:exclusive", 60)
-		two.call(locks.AwaitLocks, `[`+job(3)+`,5,`+request("node/a:exclusive")+`,60]`)
+		two.call(locks.AwaitFunction, `[`+job(3)+`,5,`+request("node/a:exclusive")+`,60]`)
 		b.Settle()
-		two.call(locks.AwaitLocks, `[`+job(3)+`,-5,`+request("node/a:exclusive")+`,60]`)
+		two.call(locks.AwaitFunction, `[`+job(3)+`,-5,`+request("node/a:exclusive")+`,60]`)
 		b.Settle()
-		kittest.Expect[*messages.CallLocksResult](two.Probe) // the former call
+		kittest.Expect[*locks.CallResult](two.Probe) // the former call
 		require.Equal(t, b.status(), b.onDisk())
 		holder.free()
 		require.True(t, two.awaited().Granted)
@@ -197,7 +197,7 @@ func TestNobodyIsGivenLocksBeforeItIsKnownWhoIsPaused(t *testing.T) {
 		tool := b.caller(named("tool"))
 		tool.await("node/z:exclusive", 60)
 		require.True(t, tool.awaited().Granted)
-		tool.call(locks.Status, `[]`)
+		tool.call(getStatus, `[]`)
 		require.Contains(t, tool.result(), `"waiting":2`)
 		b.withhold(3, true) // by a scheduler of before
 		b.Send(b.locks, &messages.SetLockPauses{Incarnation: 7})

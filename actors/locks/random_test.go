@@ -142,7 +142,7 @@ func (r *run) ask(u *user) {
 	case 3:
 		u.request(req, "tryUpdateLocks", "["+owner+","+string(encoded)+"]")
 	case 4:
-		u.request(req, locks.AwaitLocks, fmt.Sprintf("[%s,%d,%s,%d]", owner, r.rng.Intn(3), encoded, r.rng.Intn(20)))
+		u.request(req, locks.AwaitFunction, fmt.Sprintf("[%s,%d,%s,%d]", owner, r.rng.Intn(3), encoded, r.rng.Intn(20)))
 	default:
 		u.request(req, "updateLocksWaiting", fmt.Sprintf("[%s,%d,%s]", owner, r.rng.Intn(3), encoded))
 	}
@@ -199,18 +199,20 @@ func (r *run) news() {
 	again := slices.ContainsFunc(r.told.Unread(), func(m any) bool { _, started := m.(*messages.LocksStarted); return started })
 	for _, u := range r.users {
 		for _, m := range u.Unread() {
-			if a, is := m.(*messages.CallLocksResult); is && a.Request == u.asked && u.function != "" {
+			if a, is := m.(*locks.CallResult); is && a.Request == u.asked && u.function != "" {
 				r.answered(u, a)
 			}
 		}
 		if again && u.function != "" {
-			u.Ask(r.locks, &messages.CallLocks{Request: u.asked, Function: u.function, Args: []byte(u.args)})
+			op, err := operation(u.function, u.args)
+			require.NoError(r, err)
+			u.Ask(r.locks, &locks.Call{Request: u.asked, Operation: op})
 		}
 	}
 }
 
-func (r *run) answered(u *user, a *messages.CallLocksResult) {
-	function, result := u.function, string(a.Result)
+func (r *run) answered(u *user, a *locks.CallResult) {
+	function, result := u.function, string(locks.Encode(a.Value))
 	u.function = ""
 	granted := false
 	switch {
@@ -219,7 +221,7 @@ func (r *run) answered(u *user, a *messages.CallLocksResult) {
 		require.Equal(r, classOf(a.Failure.Text), a.Failure.Class)
 	case function == "hasPendingRequest":
 		granted = u.waits && result == "false"
-	case function == locks.AwaitLocks:
+	case function == locks.AwaitFunction:
 		granted = strings.Contains(result, `"granted":true`)
 		u.waits = !granted
 	case function == "updateLocksWaiting":

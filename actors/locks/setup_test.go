@@ -181,11 +181,43 @@ func request(items string) string {
 	return string(encoded)
 }
 
+// Names for the operations that are no functions on the wire.
+const (
+	passBGL   = "PassBGL"
+	listRows  = "ListRows"
+	listWaits = "ListWaits"
+	getStatus = "GetStatus"
+)
+
+// operation is a call whose args are JSON.
+func operation(function, args string) (locks.Operation, error) {
+	var list []json.RawMessage
+	if err := json.Unmarshal([]byte(args), &list); err != nil {
+		return nil, err
+	}
+	switch function {
+	case passBGL:
+		var from lock.Owner
+		err := lock.Arguments(list, &from)
+		return locks.PassBGL{From: from}, err
+	case listRows:
+		return locks.ListRows{}, nil
+	case listWaits:
+		return locks.ListWaits{}, nil
+	case getStatus:
+		return locks.GetStatus{}, nil
+	}
+	return locks.Parse(function, list)
+}
+
 // call makes a call, whose args are JSON.
 func (c *caller) call(function, args string) {
+	c.Helper()
 	c.number++
 	c.asked = c.number
-	c.Ask(c.locks, &messages.CallLocks{Request: c.asked, Function: function, Args: []byte(args)})
+	op, err := operation(function, args)
+	require.NoError(c.bench, err, "%s%s", function, args)
+	c.Ask(c.locks, &locks.Call{Request: c.asked, Operation: op})
 }
 
 func (c *caller) update(items string) {
@@ -193,15 +225,15 @@ func (c *caller) update(items string) {
 }
 
 func (c *caller) await(items string, seconds float64) {
-	c.call(locks.AwaitLocks, fmt.Sprintf(`[%s,0,%s,%v]`, c.owner, request(items), seconds))
+	c.call(locks.AwaitFunction, fmt.Sprintf(`[%s,0,%s,%v]`, c.owner, request(items), seconds))
 }
 
 func (c *caller) free() { c.call("freeLocks", "["+c.owner+"]") }
 
 // answer is the one to the last call.
-func (c *caller) answer() *messages.CallLocksResult {
+func (c *caller) answer() *locks.CallResult {
 	c.Helper()
-	a := kittest.Expect[*messages.CallLocksResult](c.Probe)
+	a := kittest.Expect[*locks.CallResult](c.Probe)
 	require.Equal(c.bench, c.asked, a.Request)
 	return a
 }
@@ -211,16 +243,16 @@ func (c *caller) result() string {
 	c.Helper()
 	a := c.answer()
 	require.Nil(c.bench, a.Failure, "%v", a.Failure)
-	return string(a.Result)
+	return string(locks.Encode(a.Value))
 }
 
 // failure is the text of the answer, which is an error.
 func (c *caller) failure() string {
 	c.Helper()
 	a := c.answer()
-	require.NotNil(c.bench, a.Failure, "%s", a.Result)
+	require.NotNil(c.bench, a.Failure, "%s", a.Value)
 	require.Equal(c.bench, classOf(a.Failure.Text), a.Failure.Class)
-	require.Empty(c.bench, a.Result)
+	require.Nil(c.bench, a.Value)
 	return a.Failure.Text
 }
 
@@ -264,7 +296,7 @@ func (b *bench) status() string {
 func (b *bench) managerStatus() locks.ManagerStatus {
 	b.Helper()
 	c := b.caller(named("looker"))
-	c.call(locks.Status, "[]")
+	c.call(getStatus, "[]")
 	var s locks.ManagerStatus
 	require.NoError(b, json.Unmarshal([]byte(c.result()), &s))
 	return s

@@ -2,7 +2,7 @@
 // LUXI protocol (queue.md 1), plus two calls for job processes.
 //
 // The luxi actor owns the connections; each has an actor of its own, which owns
-// the request at hand and its answer. They ask the queue, the jobs actor and the
+// the request being served and its answer. They ask the queue, the jobs actor and the
 // store, and tell only their client. Nothing survives the crash of a connection
 // actor: its connection is closed. A restart of the queue is survived by asking
 // again; a submission in hand is answered with an error that says what is not
@@ -17,6 +17,7 @@ import (
 
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
+	"lockstep/actors/opcodes"
 	"lockstep/core/opcode"
 	"lockstep/messages"
 )
@@ -79,7 +80,7 @@ func (g *gateway) Receive(ctx actor.Context) {
 		g.opened(ctx, m.Conn)
 	case *messages.QueueStarted, *messages.StoreStarted, *messages.LocksStarted:
 		g.broadcast(ctx, m)
-	case *messages.OpcodesChanged:
+	case *opcodes.Changed:
 		g.opcodesChanged(ctx, m)
 	case *messages.Drain:
 		g.draining = true
@@ -103,12 +104,8 @@ func (g *gateway) opened(ctx actor.Context, c conn.Conn) {
 }
 
 // opcodesChanged takes what operators have declared, for all connections.
-func (g *gateway) opcodesChanged(ctx actor.Context, m *messages.OpcodesChanged) {
-	catalogue, err := opcode.DecodeCatalogue(m.Definitions)
-	if err != nil {
-		return // the queue complains
-	}
-	g.config.Catalogue, *g.catalogue = catalogue, catalogue
+func (g *gateway) opcodesChanged(ctx actor.Context, m *opcodes.Changed) {
+	g.config.Catalogue, *g.catalogue = m.Catalogue, m.Catalogue
 	g.broadcast(ctx, m)
 }
 

@@ -9,8 +9,9 @@ import (
 
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
+	"lockstep/actors/locks"
+	"lockstep/actors/opcodes"
 	"lockstep/actors/store"
-	"lockstep/core/opcode"
 	"lockstep/core/wire"
 	"lockstep/messages"
 )
@@ -27,16 +28,16 @@ type connection struct {
 	store  *store.Client
 
 	method  string
-	by      string // who makes the request at hand, "" if that is not known
-	request uint64 // number of the conversation at hand, within this actor
-	// resend repeats the question at hand, when somebody has restarted who may have
+	by      string // who makes the request being served, "" if that is not known
+	request uint64 // number of the current conversation, within this actor
+	// resend repeats the open question, when somebody has restarted who may have
 	// had it in hand; nil for a submission, which must not be asked for twice.
 	resend        func(actor.Context)
 	lostByRestart restartScope             // with whose restart the question may be lost
-	onAnswer      func(actor.Context, any) // takes the answers to it; nil: no request at hand
+	onAnswer      func(actor.Context, any) // takes the answers to it; nil: no request being served
 	wait          *jobWait                 // for a job to change
-	stopTimer     func() bool              // stops the timer of the conversation at hand
-	closing       bool                     // after the answer at hand
+	stopTimer     func() bool              // stops the timer of the current conversation
+	closing       bool                     // after the current answer
 }
 
 // conversationTimeout ends a conversation that has taken too long.
@@ -69,7 +70,7 @@ func (c *connection) Receive(ctx actor.Context) {
 			c.resend(ctx)
 		}
 	case *messages.SubmitJobsResult, *messages.ListJobsResult, *messages.SubscribeJobResult, *messages.BeginOpResult,
-		*messages.OrderJobResult, *messages.ArchiveJobsResult, *messages.SetDrainResult, *messages.GetQueueStatusResult, *messages.CallLocksResult,
+		*messages.OrderJobResult, *messages.ArchiveJobsResult, *messages.SetDrainResult, *messages.GetQueueStatusResult, *locks.CallResult,
 		*messages.ConfigPublished, *messages.EditConfigResult, *messages.ChangeFilterResult, *messages.ListFiltersResult, *messages.ExplainJobsResult,
 		*messages.ListDependenciesResult, *messages.GetNodesResult, *messages.ChangeNodesResult, *messages.CheckNodesResult, *messages.GetStartErrorResult:
 		if c.onAnswer != nil {
@@ -79,10 +80,8 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.submissionLost(ctx, m)
 	case *messages.JobChanged:
 		c.jobChanged(ctx, m)
-	case *messages.OpcodesChanged:
-		if catalogue, err := opcode.DecodeCatalogue(m.Definitions); err == nil {
-			c.config.Catalogue = catalogue
-		}
+	case *opcodes.Changed:
+		c.config.Catalogue = m.Catalogue
 	case *conversationTimeout:
 		c.timedOut(ctx, m)
 	case *messages.Drain:
@@ -182,7 +181,7 @@ func (c *connection) submissionLost(ctx actor.Context, m *messages.CheckSubmissi
 	}
 }
 
-// drain lets the request at hand be answered; a client that merely waits is
+// drain lets the request being served be answered; a client that merely waits is
 // told how things stand, and comes back to the next daemon.
 func (c *connection) drain(ctx actor.Context) {
 	switch {
@@ -196,7 +195,7 @@ func (c *connection) drain(ctx actor.Context) {
 	}
 }
 
-// endConversation ends the conversation at hand: answers that come later find none.
+// endConversation ends the current conversation: answers that come later find none.
 func (c *connection) endConversation() {
 	c.request++
 	c.resend, c.onAnswer, c.wait = nil, nil, nil
@@ -214,7 +213,7 @@ func (c *connection) answer(ctx actor.Context, frame []byte) {
 	}
 }
 
-// succeed answers the request at hand.
+// succeed answers the request being served.
 func (c *connection) succeed(ctx actor.Context, result any) {
 	frame, err := wire.EncodeResult(result)
 	if err != nil {

@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/kittest"
+	"lockstep/actors/locks"
 	"lockstep/actors/luxi"
+	"lockstep/core/answer"
 	"lockstep/core/config"
 	"lockstep/core/opcode"
 	"lockstep/messages"
@@ -97,9 +99,9 @@ func (c *core) queueRestarts() {
 func TestReplaceFilter(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.call("ReplaceFilter", `[null, 3, [["jobid", [">", "id", "watermark"]]], "PAUSE", [["a", "b", 1]]]`)
-		m := asked[*messages.ReplaceFilter](c.client, c.filters)
-		require.EqualExportedValues(t, &messages.ReplaceFilter{Request: m.Request, Uuid: []byte(`"` + madeUUID + `"`), Priority: []byte("3"),
-			Predicates: []byte(`[["jobid", [">", "id", "watermark"]]]`), Action: []byte(`"PAUSE"`), Reason: []byte(`[["a", "b", 1]]`)}, m)
+		m := asked[*messages.ChangeFilter](c.client, c.filters)
+		require.EqualExportedValues(t, &messages.FilterParts{Uuid: []byte(`"` + madeUUID + `"`), Priority: []byte("3"),
+			Predicates: []byte(`[["jobid", [">", "id", "watermark"]]]`), Action: []byte(`"PAUSE"`), Reason: []byte(`[["a", "b", 1]]`)}, m.GetReplace())
 		c.tell(&messages.ChangeFilterResult{Request: m.Request + 1, Uuid: "another's"})
 		c.silent()
 		c.tell(&messages.ChangeFilterResult{Request: m.Request, Uuid: madeUUID})
@@ -110,7 +112,7 @@ func TestReplaceFilter(t *testing.T) {
 func TestReplaceFilterOfThatName(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.call("ReplaceFilter", `["x", 3, [], "PAUSE", []]`)
-		require.Equal(t, `"x"`, string(asked[*messages.ReplaceFilter](c.client, c.filters).Uuid))
+		require.Equal(t, `"x"`, string(asked[*messages.ChangeFilter](c.client, c.filters).GetReplace().Uuid))
 	})
 }
 
@@ -118,11 +120,11 @@ func TestReplaceFilterOfThatName(t *testing.T) {
 func TestLockstepReplaceFilter(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.call("LockstepReplaceFilter", `["x", 3, [], "PAUSE", []]`)
-		m := asked[*messages.ReplaceFilter](c.client, c.filters)
+		m := asked[*messages.ChangeFilter](c.client, c.filters)
 		c.tell(&messages.ChangeFilterResult{Request: m.Request, Uuid: "x", Matches: 3, LowestJobs: []int64{17, 18, 22}})
 		require.JSONEq(t, `{"uuid": "x", "count": 3, "jobs": [17, 18, 22]}`, c.succeeded())
 		c.call("LockstepReplaceFilter", `["x", 3, [], "PAUSE", []]`)
-		c.tell(&messages.ChangeFilterResult{Request: asked[*messages.ReplaceFilter](c.client, c.filters).Request, Uuid: "x"})
+		c.tell(&messages.ChangeFilterResult{Request: asked[*messages.ChangeFilter](c.client, c.filters).Request, Uuid: "x"})
 		require.JSONEq(t, `{"uuid": "x", "count": 0, "jobs": []}`, c.succeeded())
 	})
 }
@@ -131,11 +133,11 @@ func TestLockstepReplaceFilter(t *testing.T) {
 func TestAFilterThatIsAskedForTwice(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.call("ReplaceFilter", `[null, 3, [], "PAUSE", []]`)
-		first := asked[*messages.ReplaceFilter](c.client, c.filters)
+		first := asked[*messages.ChangeFilter](c.client, c.filters)
 		c.queueRestarts()
 		c.filters.Quiet()
 		c.coreRestarts()
-		require.EqualExportedValues(t, first, asked[*messages.ReplaceFilter](c.client, c.filters))
+		require.EqualExportedValues(t, first, asked[*messages.ChangeFilter](c.client, c.filters))
 		c.tell(&messages.ChangeFilterResult{Request: first.Request, Uuid: madeUUID})
 		require.Equal(t, `"`+madeUUID+`"`, c.succeeded())
 		c.coreRestarts()
@@ -147,19 +149,19 @@ func TestFiltersThatAreRefused(t *testing.T) {
 	bad := &messages.Failure{Class: "GenericError", Text: "predicates: want a list"}
 	withCore(t, func(t *testing.T, c *core) {
 		c.call("ReplaceFilter", `["x", 3, [], "PAUSE", []]`)
-		c.tell(&messages.ChangeFilterResult{Request: asked[*messages.ReplaceFilter](c.client, c.filters).Request, Failure: bad})
+		c.tell(&messages.ChangeFilterResult{Request: asked[*messages.ChangeFilter](c.client, c.filters).Request, Failure: bad})
 		class, text := c.failed()
 		require.Equal(t, "GenericError", class)
 		require.Equal(t, "predicates: want a list", text)
 		require.False(t, c.closed())
 
 		c.call("DeleteFilter", `["x"]`)
-		c.tell(&messages.ChangeFilterResult{Request: asked[*messages.DeleteFilter](c.client, c.filters).Request, Failure: bad})
+		c.tell(&messages.ChangeFilterResult{Request: asked[*messages.ChangeFilter](c.client, c.filters).Request, Failure: bad})
 		class, _ = c.failed()
 		require.Equal(t, "GenericError", class)
 
 		c.call("ReplaceFilter", `[null, "x", [], "PAUSE", []]`)
-		c.tell(&messages.ChangeFilterResult{Request: asked[*messages.ReplaceFilter](c.client, c.filters).Request, Failure: bad, Malformed: true})
+		c.tell(&messages.ChangeFilterResult{Request: asked[*messages.ChangeFilter](c.client, c.filters).Request, Failure: bad, Malformed: true})
 		class, text = c.failed()
 		require.Empty(t, class)
 		require.Equal(t, "Failed to parse request: ReplaceFilter: predicates: want a list", text)
@@ -170,8 +172,8 @@ func TestFiltersThatAreRefused(t *testing.T) {
 func TestDeleteFilter(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.call("DeleteFilter", `["`+madeUUID+`"]`)
-		m := asked[*messages.DeleteFilter](c.client, c.filters)
-		require.Equal(t, madeUUID, m.Uuid)
+		m := asked[*messages.ChangeFilter](c.client, c.filters)
+		require.Equal(t, madeUUID, m.GetDelete())
 		c.tell(&messages.ChangeFilterResult{Request: m.Request, Uuid: madeUUID})
 		require.Equal(t, `null`, c.succeeded())
 	})
@@ -318,32 +320,43 @@ func TestASettingThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-func (c *core) locksSay(function, result string) {
+// locksSay is the lock manager's answer to an operation, given as JSON.
+func (c *core) locksSay(op locks.Operation, result string) {
 	c.Helper()
-	m := asked[*messages.CallLocks](c.client, c.locks)
-	require.Equal(c, function, m.Function)
-	require.Equal(c, `[]`, string(m.Args))
-	c.tell(&messages.CallLocksResult{Request: m.Request, Result: []byte(result)})
+	m := asked[*locks.Call](c.client, c.locks)
+	require.Equal(c, op, m.Operation)
+	a := &locks.CallResult{Request: m.Request}
+	if op == (locks.ListRows{}) {
+		a.Value = decodedAs[[]answer.Lock](c, result)
+	} else {
+		a.Value = decodedAs[[]answer.LockWait](c, result)
+	}
+	c.tell(a)
+}
+
+func decodedAs[T any](t require.TestingT, encoded string) (value T) {
+	require.NoError(t, json.Unmarshal([]byte(encoded), &value))
+	return value
 }
 
 func TestLocks(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.call("LockstepLocks", `[]`)
-		c.locksSay("lockstepRows", `[{"name": "cluster/BGL"}]`)
+		c.locksSay(locks.ListRows{}, `[{"name": "cluster/BGL"}]`)
 		c.coreRestarts()
-		c.locksSay("lockstepWaits", `[{"seconds": 1.5}]`) // the question before the restart
-		c.locks.Unread()                                  // and the repeated one
+		c.locksSay(locks.ListWaits{}, `[`+waitOfSeven+`]`) // the question before the restart
+		c.locks.Unread()                                   // and the repeated one
 		m := asked[*messages.ListDependencies](c.client, c.scheduler)
-		c.tell(&messages.ListDependenciesResult{Request: m.Request, Jobs: []byte(`[{"id": 2, "on": []}]`)})
-		require.JSONEq(t, `{"locks": [{"name": "cluster/BGL"}], "waits": [{"seconds": 1.5}], "jobs": [{"id": 2, "on": []}]}`, c.succeeded())
+		c.tell(&messages.ListDependenciesResult{Request: m.Request, Jobs: []*messages.JobDependencies{{Id: 2}}})
+		require.JSONEq(t, `{"locks": [{"name": "cluster/BGL", "owners": null, "pending": null}], "waits": [`+waitOfSeven+`], "jobs": [{"id": 2, "on": []}]}`, c.succeeded())
 	})
 }
 
 func TestLocksThatCannotBeTold(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.call("LockstepLocks", `[]`)
-		m := asked[*messages.CallLocks](c.client, c.locks)
-		c.tell(&messages.CallLocksResult{Request: m.Request, Failure: &messages.Failure{Class: "GenericError", Text: "EIO"}})
+		m := asked[*locks.Call](c.client, c.locks)
+		c.tell(&locks.CallResult{Request: m.Request, Failure: &messages.Failure{Class: "GenericError", Text: "EIO"}})
 		_, text := c.failed()
 		require.Equal(t, "EIO", text)
 	})

@@ -40,7 +40,8 @@ func (c *connection) replaceRule(ctx actor.Context, args []json.RawMessage, done
 	}
 	by := c.by
 	c.changeFilter(ctx, func(request uint64) any {
-		return &messages.ReplaceFilter{Request: request, Uuid: uuid, Priority: priority, Predicates: predicates, Action: action, Reason: reason, By: by}
+		return &messages.ChangeFilter{Request: request, By: by, Change: &messages.ChangeFilter_Replace{
+			Replace: &messages.FilterParts{Uuid: uuid, Priority: priority, Predicates: predicates, Action: action, Reason: reason}}}
 	}, done)
 	return nil
 }
@@ -51,7 +52,9 @@ func (c *connection) deleteFilter(ctx actor.Context, args []json.RawMessage) err
 		return fmt.Errorf("DeleteFilter: %w", err)
 	}
 	by := c.by
-	c.changeFilter(ctx, func(request uint64) any { return &messages.DeleteFilter{Request: request, Uuid: uuid, By: by} },
+	c.changeFilter(ctx, func(request uint64) any {
+		return &messages.ChangeFilter{Request: request, By: by, Change: &messages.ChangeFilter_Delete{Delete: uuid}}
+	},
 		func(ctx actor.Context, _ *messages.ChangeFilterResult) { c.succeed(ctx, nil) })
 	return nil
 }

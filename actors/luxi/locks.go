@@ -18,25 +18,23 @@ func (c *connection) askCore(ctx actor.Context, to *actor.PID, question func(req
 	c.lostByRestart = coreRestart
 }
 
-// askLocks makes a call to the lock manager.
-func (c *connection) askLocks(ctx actor.Context, function string, answer func(actor.Context, json.RawMessage)) {
+// askLocks makes a call to the lock manager, whose answer is a V.
+func askLocks[V any](c *connection, ctx actor.Context, op locks.Operation, then func(actor.Context, V)) {
 	c.askCore(ctx, c.config.Locks,
-		func(request uint64) any {
-			return &messages.CallLocks{Request: request, Function: function, Args: []byte("[]")}
-		},
+		func(request uint64) any { return &locks.Call{Request: request, Operation: op} },
 		func(ctx actor.Context, m any) {
-			a, ok := m.(*messages.CallLocksResult)
+			a, ok := m.(*locks.CallResult)
 			switch {
 			case !ok || a.Request != c.request:
 			case a.Failure != nil:
 				c.fail(ctx, a.Failure)
 			default:
-				answer(ctx, a.Result)
+				then(ctx, a.Value.(V))
 			}
 		})
 }
 
-// encoded is a part of an answer, as another actor has encoded it.
+// encoded is a part of an answer that is JSON already.
 type encoded = json.RawMessage
 
 // lockstepLocks is who holds what, who waits for whom, and which jobs wait for the
@@ -45,22 +43,22 @@ func (c *connection) lockstepLocks(ctx actor.Context, args []json.RawMessage) er
 	if err := arguments(args); err != nil {
 		return fmt.Errorf("LockstepLocks: %w", err)
 	}
-	c.askLocks(ctx, locks.Rows, func(ctx actor.Context, rows json.RawMessage) {
-		c.askLocks(ctx, locks.Waits, func(ctx actor.Context, waits json.RawMessage) {
-			c.askDependencies(ctx, func(ctx actor.Context, jobs json.RawMessage) {
-				c.succeed(ctx, answer.LocksOf[encoded, encoded, encoded]{Locks: rows, Waits: waits, Jobs: jobs})
+	askLocks(c, ctx, locks.ListRows{}, func(ctx actor.Context, rows []answer.Lock) {
+		askLocks(c, ctx, locks.ListWaits{}, func(ctx actor.Context, waits []answer.LockWait) {
+			c.askDependencies(ctx, func(ctx actor.Context, jobs []*messages.JobDependencies) {
+				c.succeed(ctx, answer.LocksOf[encoded, encoded, []answer.JobWait]{Locks: locks.Encode(rows), Waits: locks.Encode(waits), Jobs: jobWaits(jobs)})
 			})
 		})
 	})
 	return nil
 }
 
-func (c *connection) askDependencies(ctx actor.Context, answer func(actor.Context, json.RawMessage)) {
+func (c *connection) askDependencies(ctx actor.Context, then func(actor.Context, []*messages.JobDependencies)) {
 	c.askCore(ctx, c.config.Scheduler,
 		func(request uint64) any { return &messages.ListDependencies{Request: request} },
 		func(ctx actor.Context, m any) {
 			if a, ok := m.(*messages.ListDependenciesResult); ok && a.Request == c.request {
-				answer(ctx, a.Jobs)
+				then(ctx, a.Jobs)
 			}
 		})
 }

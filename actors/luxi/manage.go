@@ -9,6 +9,7 @@ import (
 	"lockstep/core/answer"
 	"lockstep/core/config"
 	"lockstep/core/job"
+	"lockstep/core/query"
 	"lockstep/messages"
 )
 
@@ -29,8 +30,12 @@ func (c *connection) cancelJob(ctx actor.Context, args []json.RawMessage) error 
 	if err := arguments(args, into...); err != nil {
 		return fmt.Errorf("CancelJob: %w", err)
 	}
+	kind := messages.OrderJob_CANCEL
+	if kill {
+		kind = messages.OrderJob_KILL
+	}
 	c.askJob(ctx, func(request uint64) any {
-		return &messages.CancelJob{Request: request, Id: int64(id), Kill: kill}
+		return &messages.OrderJob{Request: request, Id: int64(id), Kind: kind}
 	})
 	return nil
 }
@@ -46,7 +51,7 @@ func (c *connection) changeJobPriority(ctx actor.Context, args []json.RawMessage
 		return nil
 	}
 	c.askJob(ctx, func(request uint64) any {
-		return &messages.ChangePriority{Request: request, Id: int64(id), Priority: int32(priority)}
+		return &messages.OrderJob{Request: request, Id: int64(id), Kind: messages.OrderJob_SET_PRIORITY, Priority: int32(priority)}
 	})
 	return nil
 }
@@ -171,7 +176,7 @@ func (c *connection) answerStatus(ctx actor.Context, s *messages.GetQueueStatusR
 	}
 	running := make([]answer.RunningJob, len(s.Active))
 	for i, info := range s.Active {
-		running[i] = answer.RunningJob{ID: info.Id, Status: job.Status(info.Status).String(), Summary: info.Summary,
+		running[i] = answer.RunningJob{ID: info.Id, Status: query.StatusOf(info).String(), Summary: info.Summary,
 			Priority: int(info.Priority), Started: answer.TimeOf(info.StartUs)}
 	}
 	c.succeed(ctx, answer.QueueStatus{

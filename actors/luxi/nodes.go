@@ -3,6 +3,7 @@ package luxi
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -129,7 +130,7 @@ func checkedOf(a *messages.CheckNodesResult) answer.NodesCheck {
 	for _, n := range a.Nodes {
 		node := answer.NodeCheck{Name: n.Name, Answers: n.Answers, Error: n.Error, Differs: []answer.FileDifference{}, Repaired: n.Repaired}
 		for _, f := range n.Files {
-			node.Differs = append(node.Differs, answer.FileDifference{Path: f.Path, What: f.What})
+			node.Differs = append(node.Differs, answer.FileDifference{Path: f.Path, What: strings.ToLower(f.What.String())})
 		}
 		nodes = append(nodes, node)
 	}

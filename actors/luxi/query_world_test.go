@@ -14,6 +14,7 @@ import (
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
 	"lockstep/actors/luxi"
+	"lockstep/core/answer"
 	"lockstep/core/job"
 	"lockstep/core/opcode"
 	"lockstep/core/paths"
@@ -156,11 +157,15 @@ func (w *world) change(r *messages.AccessStore) *messages.ChangeFilesResult {
 }
 
 func (w *world) locksSay(m any) any {
-	call, ok := m.(*messages.CallLocks)
-	if !ok || call.Function != locks.Rows {
+	call, ok := m.(*locks.Call)
+	if !ok || call.Operation != (locks.ListRows{}) {
 		return nil
 	}
-	return &messages.CallLocksResult{Request: call.Request, Result: []byte(w.locks)}
+	var rows []answer.Lock
+	if err := json.Unmarshal([]byte(w.locks), &rows); err != nil {
+		panic(err)
+	}
+	return &locks.CallResult{Request: call.Request, Value: rows}
 }
 
 func (w *world) schedulerSays(m any) any {
@@ -168,7 +173,25 @@ func (w *world) schedulerSays(m any) any {
 	if !ok {
 		return nil
 	}
-	return &messages.ListDependenciesResult{Request: ask.Request, Jobs: []byte(w.dependencies)}
+	answer := &messages.ListDependenciesResult{Request: ask.Request}
+	var jobs []struct {
+		ID int64
+		On []struct {
+			ID       int64
+			Statuses []string
+		}
+	}
+	if err := json.Unmarshal([]byte(w.dependencies), &jobs); err != nil {
+		panic(err)
+	}
+	for _, j := range jobs {
+		waiting := &messages.JobDependencies{Id: j.ID}
+		for _, on := range j.On {
+			waiting.On = append(waiting.On, &messages.JobDependency{Job: on.ID, Statuses: on.Statuses})
+		}
+		answer.Jobs = append(answer.Jobs, waiting)
+	}
+	return answer
 }
 
 func (w *world) filtersSay(m any) any {

@@ -99,8 +99,8 @@ type listing struct {
 	next     int            // of rows: not looked at yet
 	reading  int            // files being read
 	files    int            // that have been read
-	complete int            // rows that are in the sheet, or will not be
-	ready    map[int][]byte // rows that wait for one before them; nil will not be in the sheet
+	complete int            // rows that are in the table, or will not be
+	ready    map[int][]byte // rows that wait for one before them; nil will not be in the table
 	ended    bool
 }
 
@@ -124,7 +124,7 @@ func (l *listing) read(ctx actor.Context) {
 	}
 }
 
-// matchRow decides on a row by what is at hand of the job, or gets the rest of it.
+// matchRow decides on a row by what is known of the job, or gets the rest of it.
 func (l *listing) matchRow(ctx actor.Context, i int, item *query.JobItem, have query.DataLevel) {
 	matches, undecided, err := l.table.question.Match(item, have)
 	switch {
@@ -180,7 +180,7 @@ func (l *listing) decode(ctx actor.Context, i int, info *messages.JobInfo, conte
 	l.matchRow(ctx, i, &query.JobItem{ID: job.ID(l.rows[i].Id), Archived: archived, Info: info, Job: j}, query.LevelFile)
 }
 
-// addRow puts a row into the sheet, as soon as those before it are.
+// addRow puts a row into the table, as soon as those before it are.
 func (l *listing) addRow(ctx actor.Context, i int, item *query.JobItem) {
 	if i > l.complete {
 		l.ready[i] = l.table.keep(item)
@@ -203,7 +203,7 @@ func (l *listing) skipRow(i int) {
 	l.advance()
 }
 
-// advance goes past the row at hand and those behind it that are ready.
+// advance goes past the current row and those behind it that are ready.
 func (l *listing) advance() {
 	for l.complete++; len(l.ready) > 0; l.complete++ {
 		row, ready := l.ready[l.complete]

@@ -2,7 +2,6 @@ package luxi
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -23,28 +22,16 @@ func (c *connection) queryLocks(ctx actor.Context, fields []string, filter json.
 	if err != nil {
 		return err
 	}
-	c.askLocks(ctx, locks.Rows, func(ctx actor.Context, rows json.RawMessage) {
-		c.askDependencies(ctx, func(ctx actor.Context, jobs json.RawMessage) {
-			items, err := lockItems(rows, jobs)
-			if err != nil {
-				c.fail(ctx, messages.Generic(err))
-				return
-			}
-			answerItems(c, ctx, q, false, items)
+	askLocks(c, ctx, locks.ListRows{}, func(ctx actor.Context, rows []answer.Lock) {
+		c.askDependencies(ctx, func(ctx actor.Context, jobs []*messages.JobDependencies) {
+			answerItems(c, ctx, q, false, lockItems(rows, jobs))
 		})
 	})
 	return nil
 }
 
-func lockItems(encoded, jobs json.RawMessage) ([]*query.LockItem, error) {
-	var rows []answer.Lock
-	if err := json.Unmarshal(encoded, &rows); err != nil {
-		return nil, fmt.Errorf("the lock manager's answer: %w", err)
-	}
-	items, err := dependencyRows(jobs)
-	if err != nil {
-		return nil, fmt.Errorf("the scheduler's answer: %w", err)
-	}
+func lockItems(rows []answer.Lock, jobs []*messages.JobDependencies) []*query.LockItem {
+	items := dependencyRows(jobs)
 	for _, row := range rows {
 		item := &query.LockItem{Name: row.Name, Mode: row.Mode, Owners: row.Owners}
 		for _, w := range row.Pending {
@@ -53,24 +40,20 @@ func lockItems(encoded, jobs json.RawMessage) ([]*query.LockItem, error) {
 		items = append(items, item)
 	}
 	slices.SortFunc(items, func(a, b *query.LockItem) int { return query.CompareNatural(a.Name, b.Name) })
-	return items, nil
+	return items
 }
 
 // dependencyRows are the jobs for whose end others wait, which name the ways to end
 // that they hope for: none means any but cancellation.
-func dependencyRows(jobs json.RawMessage) ([]*query.LockItem, error) {
-	var waits []answer.JobWait
-	if err := json.Unmarshal(jobs, &waits); err != nil {
-		return nil, err
-	}
+func dependencyRows(jobs []*messages.JobDependencies) []*query.LockItem {
 	awaited := map[int64]*query.LockItem{}
 	var items []*query.LockItem
-	for _, w := range waits {
+	for _, w := range jobs {
 		for _, on := range w.On {
-			item := awaited[on.ID]
+			item := awaited[on.Job]
 			if item == nil {
-				item = &query.LockItem{Name: jobRowName(on.ID)}
-				awaited[on.ID] = item
+				item = &query.LockItem{Name: jobRowName(on.Job)}
+				awaited[on.Job] = item
 				items = append(items, item)
 			}
 			ends := strings.Join(on.Statuses, ",")
@@ -82,10 +65,10 @@ func dependencyRows(jobs json.RawMessage) ([]*query.LockItem, error) {
 				k = len(item.Pending)
 				item.Pending = append(item.Pending, query.LockWaiters{Mode: ends})
 			}
-			item.Pending[k].Owners = append(item.Pending[k].Owners, jobRowName(w.ID))
+			item.Pending[k].Owners = append(item.Pending[k].Owners, jobRowName(w.Id))
 		}
 	}
-	return items, nil
+	return items
 }
 
 // jobRowName is a job in the lock monitor.

@@ -93,7 +93,7 @@ func (c *connection) watcherPause(ctx actor.Context, answer func(actor.Context, 
 }
 
 // withStore begins a conversation with the store, which repeats its part of it by
-// itself. mine tells whether it is still the one at hand.
+// itself. isCurrent tells whether it is still the current conversation.
 func (c *connection) withStore(ctx actor.Context, question func(ctx actor.Context, isCurrent func() bool)) {
 	c.ask(ctx, repeatable, func(actor.Context, uint64) {}, func(actor.Context, any) {})
 	number := c.request

@@ -15,9 +15,6 @@ import (
 	"lockstep/messages"
 )
 
-// isDependency tells whether a reason is about another job, one that can exist.
-func isDependency(r answer.Reason) bool { return r.Kind == answer.WhyDependency && r.Job > 0 }
-
 // lockstepWhy tells why a job is not running, for `lockstep why`: [id]. The
 // answer is an answer.Why.
 func (c *connection) lockstepWhy(ctx actor.Context, args []json.RawMessage) error {
@@ -73,16 +70,12 @@ func endedReason(info *messages.JobInfo) answer.Reason {
 }
 
 func (c *connection) whyUnfinished(ctx actor.Context, info *messages.JobInfo) {
-	if job.Status(info.Status).Final() {
+	if query.StatusOf(info).Final() {
 		c.answerWhy(ctx, info, false, []answer.Reason{endedReason(info)})
 		return
 	}
 	c.askWhy(ctx, []int64{info.Id}, func(ctx actor.Context, jobs []*messages.JobExplanation) {
-		var reasons []answer.Reason
-		if err := json.Unmarshal(jobs[0].Reasons, &reasons); err != nil {
-			c.fail(ctx, messages.Generic(err))
-			return
-		}
+		reasons := jobs[0].Reasons
 		switch j, err := job.Decode(info.Encoded); {
 		case err == nil && j.Status() == job.Queued && isNextInOrder(reasons):
 			c.whyNotStarted(ctx, info, reasons)
@@ -97,13 +90,14 @@ func (c *connection) whyUnfinished(ctx actor.Context, info *messages.JobInfo) {
 }
 
 // isNextInOrder: nothing holds the job back but that others come first.
-func isNextInOrder(reasons []answer.Reason) bool {
-	return !slices.ContainsFunc(reasons, func(r answer.Reason) bool { return r.Kind != answer.WhySlots && r.Kind != answer.WhyOrder })
+func isNextInOrder(reasons []*messages.Reason) bool {
+	return !slices.ContainsFunc(reasons, func(r *messages.Reason) bool { return r.GetSlots() == nil && r.GetOrder() == nil })
 }
 
 // whyNotStarted tells of a job that is being started, or is to be in its turn. That
 // no process can be started comes before all else.
-func (c *connection) whyNotStarted(ctx actor.Context, info *messages.JobInfo, reasons []answer.Reason) {
+func (c *connection) whyNotStarted(ctx actor.Context, info *messages.JobInfo, list []*messages.Reason) {
+	reasons := Reasons(list)
 	c.withStartError(ctx, func(ctx actor.Context, startError string) {
 		switch {
 		case startError != "":
@@ -136,11 +130,12 @@ func runningReason(j *job.Job) answer.Reason {
 }
 
 // addDependencyStatuses adds to dependencies how the jobs stand that are waited for.
-func (c *connection) addDependencyStatuses(ctx actor.Context, info *messages.JobInfo, reasons []answer.Reason) {
+func (c *connection) addDependencyStatuses(ctx actor.Context, info *messages.JobInfo, list []*messages.Reason) {
+	reasons := Reasons(list)
 	var ids []int64
-	for _, r := range reasons {
-		if isDependency(r) {
-			ids = append(ids, r.Job)
+	for _, r := range list {
+		if on := r.GetDependency().GetJob(); on > 0 {
+			ids = append(ids, on)
 		}
 	}
 	if ids == nil {
@@ -154,10 +149,10 @@ func (c *connection) addDependencyStatuses(ctx actor.Context, info *messages.Job
 				status[row.Id] = query.ClientStatus(row.Info)
 			}
 		}
-		for i := range reasons {
-			if r := &reasons[i]; isDependency(*r) {
-				known := status[r.Job]
-				r.JobStatus = &known
+		for i, r := range list {
+			if on := r.GetDependency().GetJob(); on > 0 {
+				known := status[on]
+				reasons[i].JobStatus = &known
 			}
 		}
 		c.answerWhy(ctx, info, false, reasons)
@@ -267,49 +262,5 @@ func shownPrincipal(p answer.Principal) string {
 }
 
 func (c *connection) askWaits(ctx actor.Context, then func(actor.Context, []answer.LockWait)) {
-	c.askLocks(ctx, locks.Waits, func(ctx actor.Context, result json.RawMessage) {
-		var waits []answer.LockWait
-		if err := json.Unmarshal(result, &waits); err != nil {
-			c.fail(ctx, messages.Generic(err))
-			return
-		}
-		then(ctx, waits)
-	})
-}
-
-// positionText is a job's place in the order; of one that is far behind only the least that it can be is known.
-func positionText(order answer.Reason) string {
-	if order.AtLeast {
-		return fmt.Sprintf("number %d or later in order", order.Position)
-	}
-	return fmt.Sprintf("number %d in order", order.Position)
-}
-
-// briefReason is the first reason in a few words.
-func briefReason(encoded []byte) string {
-	var reasons []answer.Reason
-	if err := json.Unmarshal(encoded, &reasons); err != nil || len(reasons) == 0 {
-		return ""
-	}
-	switch r := reasons[0]; r.Kind {
-	case answer.WhyDependency:
-		if r.Unknown {
-			return fmt.Sprintf("waits for job %d, which is not known on this node", r.Job)
-		}
-		return fmt.Sprintf("waits for job %d", r.Job)
-	case answer.WhyFilter:
-		return fmt.Sprintf("%s by a filter rule", map[string]string{"PAUSE": "paused", "REJECT": "rejected"}[r.Action])
-	case answer.WhyFilterLimit, answer.WhyRateLimit:
-		return fmt.Sprintf("rate limit: %d of %d run", r.Running, r.Limit)
-	case answer.WhySlots:
-		text := fmt.Sprintf("no free slot (%d of %d)", r.Running, r.Slots)
-		if len(reasons) > 1 && reasons[1].Kind == answer.WhyOrder {
-			text += ", " + positionText(reasons[1])
-		}
-		return text
-	case answer.WhyOrder:
-		return positionText(r)
-	default:
-		return r.Kind
-	}
+	askLocks(c, ctx, locks.ListWaits{}, then)
 }

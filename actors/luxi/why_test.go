@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/actors/locks"
+	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -29,9 +31,36 @@ func (c *core) answerReasons(reasons ...string) {
 	require.Len(c, m.Ids, len(reasons))
 	answer := &messages.ExplainJobsResult{Request: m.Request}
 	for i, id := range m.Ids {
-		answer.Jobs = append(answer.Jobs, &messages.JobExplanation{Id: id, Reasons: []byte(reasons[i])})
+		answer.Jobs = append(answer.Jobs, &messages.JobExplanation{Id: id, Reasons: reasonsFrom(c, reasons[i])})
 	}
 	c.tell(answer)
+}
+
+// reasonsFrom reads reasons as clients see them.
+func reasonsFrom(t require.TestingT, encoded string) []*messages.Reason {
+	var list []*messages.Reason
+	for _, r := range decodedAs[[]struct {
+		Kind, UUID, Action, Reason, Label string
+		Opcode                            int32
+		Job, Limit, Running, Slots        int64
+		Position, Pending                 int64
+		Statuses                          []string
+		Unknown                           bool
+		AtLeast                           bool `json:"at_least"`
+	}](t, encoded) {
+		verdict := &messages.Verdict{Rule: r.UUID, Reason: r.Reason, Action: int32(map[string]filter.Verb{
+			"PAUSE": filter.Pause, "REJECT": filter.Reject, "": filter.RateLimit}[r.Action])}
+		list = append(list, map[string]*messages.Reason{
+			"dependency":   {Kind: &messages.Reason_Dependency{Dependency: &messages.DependencyReason{Opcode: r.Opcode, Job: r.Job, Statuses: r.Statuses, Unknown: r.Unknown}}},
+			"filter":       {Kind: &messages.Reason_Filter{Filter: verdict}},
+			"filter-limit": {Kind: &messages.Reason_FilterLimit{FilterLimit: &messages.FilterLimitReason{Verdict: verdict, Limit: r.Limit, Running: r.Running}}},
+			"rate-limit":   {Kind: &messages.Reason_RateLimit{RateLimit: &messages.RateLimitReason{Label: r.Label, Limit: r.Limit, Running: r.Running}}},
+			"slots":        {Kind: &messages.Reason_Slots{Slots: &messages.SlotsReason{Slots: r.Slots, Running: r.Running}}},
+			"order":        {Kind: &messages.Reason_Order{Order: &messages.OrderReason{Position: r.Position, Pending: r.Pending, AtLeast: r.AtLeast}}},
+		}[r.Kind])
+		require.NotNil(t, list[len(list)-1], "%s", r.Kind)
+	}
+	return list
 }
 
 const summary = `"summary": ["TEST_DELAY(1.0)"]`
@@ -106,8 +135,8 @@ func TestWhyOfAQueuedJob(t *testing.T) {
 func TestWhyNothingIsStarted(t *testing.T) {
 	for name, c := range map[string]struct{ told, want string }{
 		"next": {`[]`, `[{"kind": "cannot-start", "text": "no such file"}]`},
-		"in its turn": {`[{"kind": "slots", "slots": 1, "running": 1}, {"kind": "order", "position": 2, "pending": 2, "predictive": false}]`,
-			`[{"kind": "cannot-start", "text": "no such file"}, {"kind": "slots", "slots": 1, "running": 1}, {"kind": "order", "position": 2, "pending": 2, "predictive": false}]`},
+		"in its turn": {`[{"kind": "slots", "slots": 1, "running": 1}, {"kind": "order", "position": 2, "pending": 3, "predictive": false}]`,
+			`[{"kind": "cannot-start", "text": "no such file"}, {"kind": "slots", "slots": 1, "running": 1}, {"kind": "order", "position": 2, "pending": 3, "predictive": false}]`},
 		"held back": {`[{"kind": "filter", "uuid": "u", "action": "PAUSE", "reason": ""}]`, `[{"kind": "filter", "uuid": "u", "action": "PAUSE", "reason": ""}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,9 +159,9 @@ func TestWhyOfAJobThatWaitsForOthers(t *testing.T) {
 		row.Info.DependencyWait = true
 		c.call("LockstepWhy", `[7]`)
 		c.whyRow(row)
-		c.answerReasons(`[{"kind": "dependency", "opcode": 0, "job": 5, "statuses": []}, {"kind": "filter", "uuid": "u", "action": "PAUSE", "reason": ""}, {"kind": "dependency", "opcode": 0, "job": 6, "statuses": ["error"]}]`)
+		c.answerReasons(`[{"kind": "dependency", "opcode": 0, "job": 5, "statuses": []}, {"kind": "filter", "uuid": "u", "action": "REJECT", "reason": ""}, {"kind": "dependency", "opcode": 0, "job": 6, "statuses": ["error"]}]`)
 		c.whyRow(rowOf(someJob(5, job.Running)), &messages.JobRow{Id: 6, Unknown: true})
-		require.JSONEq(t, because("waiting", `[{"kind": "dependency", "opcode": 0, "job": 5, "statuses": [], "job_status": "running"}, {"kind": "filter", "uuid": "u", "action": "PAUSE", "reason": ""},
+		require.JSONEq(t, because("waiting", `[{"kind": "dependency", "opcode": 0, "job": 5, "statuses": [], "job_status": "running"}, {"kind": "filter", "uuid": "u", "action": "REJECT", "reason": ""},
 			{"kind": "dependency", "opcode": 0, "job": 6, "statuses": ["error"], "job_status": ""}]`), c.succeeded())
 	})
 }
@@ -158,7 +187,7 @@ func TestWhyOfAJobThatWaitsForLocks(t *testing.T) {
 		c.call("LockstepWhy", `[7]`)
 		c.whyRow(rowOf(someJob(7, job.Waiting)))
 		c.answerReasons(`[]`)
-		c.locksSay("lockstepWaits", `[{"owner": [6, "/l/6", 76], "priority": 0, "request": [], "seconds": 1, "blockers": [], "locks": []}, `+waitOfSeven+`]`)
+		c.locksSay(locks.ListWaits{}, `[{"owner": [6, "/l/6", 76], "priority": 0, "request": [], "seconds": 1, "blockers": [], "locks": []}, `+waitOfSeven+`]`)
 		c.whyRow(rowOf(blocker), &messages.JobRow{Id: 9, Unknown: true})
 		require.JSONEq(t, because("waiting", `[{"kind": "lock", "locks": [["node/a", "exclusive"]], "seconds": 2.5, "blockers": [
 			{"owner": "", "job": 8, "since_ts": [3, 4], "locks": ["node/a"]},
@@ -172,7 +201,7 @@ func TestWhyOfAJobThatWaitsForSomebodyWhoIsNoJob(t *testing.T) {
 		c.call("LockstepWhy", `[7]`)
 		c.whyRow(rowOf(someJob(7, job.Waiting)))
 		c.answerReasons(`[]`)
-		c.locksSay("lockstepWaits", `[{"owner": [7, "/l/7", 77], "priority": 0, "request": [["node/a", "shared"]], "seconds": 0,
+		c.locksSay(locks.ListWaits{}, `[{"owner": [7, "/l/7", 77], "priority": 0, "request": [["node/a", "shared"]], "seconds": 0,
 			"blockers": [["admin", "/l/a", 80]], "locks": [["node/a"]]}]`)
 		require.JSONEq(t, because("waiting", `[{"kind": "lock", "locks": [["node/a", "shared"]], "seconds": 0, "blockers": [{"owner": "admin", "locks": ["node/a"]}]}]`), c.succeeded())
 	})
@@ -184,7 +213,7 @@ func TestWhyOfAJobBetweenTheSteps(t *testing.T) {
 		c.whyRow(rowOf(someJob(7, job.Waiting)))
 		c.answerReasons(`[]`)
 		c.coreRestarts()
-		c.locksSay("lockstepWaits", `[]`)
+		c.locksSay(locks.ListWaits{}, `[]`)
 		require.JSONEq(t, because("waiting", `[{"kind": "starting"}]`), c.succeeded())
 	})
 }
@@ -221,8 +250,6 @@ func TestPending(t *testing.T) {
 			`[{"kind": "slots", "slots": 20, "running": 21}]`:                                         "no free slot (21 of 20)",
 			`[{"kind": "order", "position": 51, "at_least": true}]`:                                   "number 51 or later in order",
 			`[{"kind": "order", "position": 3}]`:                                                      "number 3 in order",
-			`[{"kind": "starting"}]`:                                                                  "starting",
-			`nonsense`:                                                                                "",
 		}
 		var ids, reasons, want []string
 		for encoded, text := range told {
@@ -233,7 +260,7 @@ func TestPending(t *testing.T) {
 		ids, reasons, want = append(ids, `"7"`), append(reasons, `[]`), append(want, `[7, "waits for node/a, which job 8 has"]`)
 		c.call("LockstepPending", `[[`+strings.Join(ids, ",")+`]]`)
 		c.answerReasons(reasons...)
-		c.locksSay("lockstepWaits", `[`+waitOfSeven+`]`)
+		c.locksSay(locks.ListWaits{}, `[`+waitOfSeven+`]`)
 		require.JSONEq(t, `[`+strings.Join(want, ",")+`]`, c.succeeded())
 	})
 }
@@ -246,7 +273,7 @@ func TestPendingForLocks(t *testing.T) {
 		withCore(t, func(t *testing.T, c *core) {
 			c.call("LockstepPending", `[[7]]`)
 			c.answerReasons(`[]`)
-			c.locksSay("lockstepWaits", `[{"owner": [7, "/l/7", 77], "priority": 0, "request": [["node/a", "shared"]], "seconds": 0, `+wait+`}]`)
+			c.locksSay(locks.ListWaits{}, `[{"owner": [7, "/l/7", 77], "priority": 0, "request": [["node/a", "shared"]], "seconds": 0, `+wait+`}]`)
 			require.JSONEq(t, `[[7, "`+text+`"]]`, c.succeeded())
 		})
 	}
@@ -256,7 +283,7 @@ func TestPendingOfNone(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.call("LockstepPending", `[[]]`)
 		c.answerReasons()
-		c.locksSay("lockstepWaits", `[]`)
+		c.locksSay(locks.ListWaits{}, `[]`)
 		require.JSONEq(t, `[]`, c.succeeded())
 	})
 }

@@ -5,10 +5,10 @@
 // (package record) and the step from queued to picked: cancel, pick and priority of a queued job meet here and nowhere else.
 // It may be asked to submit, list, watch, cancel, reprioritise and archive jobs. It tells the scheduler who
 // waits and who has left, the jobs actor what to start or adopt, the lock manager
-// which jobs are over, watchers and followers what has changed, gateways that it has started. After a crash it reads everything
+// which jobs are over, subscribers what has changed, gateways that it has started. After a crash it reads everything
 // again from the disk and from the jobs actor; what a client was told is on the
-// disk by then, requests in hand are lost and their senders told so
-// (messages.QueueStarted). Secrets survive its crash, in the Vault, but not the
+// disk by then, open requests are lost and their senders told so
+// (messages.QueueStarted). Secrets survive its crash (type Secrets), but not the
 // daemon's: they are never on a disk.
 package queue
 
@@ -16,6 +16,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/kit"
+	"lockstep/actors/opcodes"
 	"lockstep/actors/store"
 	"lockstep/core/config"
 	"lockstep/core/job"
@@ -85,7 +86,7 @@ type queue struct {
 	drained        bool
 	entries        map[int64]*entry
 	order          []int64          // ids of entries, ascending, and of some that were archived
-	subscriptions  map[string]int64 // watcher's pid id -> job it watches
+	subscriptions  map[string]int64 // subscriber's pid id -> its job
 	allSubscribers []*actor.PID     // watch all jobs
 	submissions    namedSubmissions
 	tally          tally
@@ -113,7 +114,7 @@ type entry struct {
 	info         *messages.JobInfo
 	stage        stage
 	subscribers  []*actor.PID
-	notified     *notifiedState // what followers know of it; nil: nothing
+	notified     *notifiedState // what subscribers of all jobs know of it; nil: nothing
 	dependencies []int64        // on which it depends, see dependents; until it has ended
 	record       record.Record
 	recorded     bool // there may be a file for it
@@ -155,10 +156,8 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		ctx.Send(sender, &messages.QueueStarted{Incarnation: uint64(q.incarnation)})
 	case *messages.ListJobs:
 		q.list(ctx, sender, m)
-	case *messages.CancelJob:
-		q.cancel(ctx, sender, m)
-	case *messages.ChangePriority:
-		q.changePriority(ctx, sender, m)
+	case *messages.OrderJob:
+		q.ordered(ctx, sender, m)
 	case *retryRestore:
 		q.retryRestore(ctx, m)
 	case *rereadDue: // by a former incarnation
@@ -195,7 +194,7 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.dependencyWaitChanged(ctx, m)
 	case *messages.EndUnrunnableJob:
 		q.endUnrunnable(ctx, m)
-	case *messages.OpcodesChanged:
+	case *opcodes.Changed:
 		q.opcodesChanged(m)
 	case *messages.GetSerial:
 		ctx.Send(sender, &messages.GetSerialResult{Request: m.Request, Serial: q.serial})

@@ -12,12 +12,21 @@ import (
 	"lockstep/messages"
 )
 
-// cancel answers itself for a job that nobody has in hand; what a process may
+// ordered takes a client order.
+func (q *queue) ordered(ctx actor.Context, sender *actor.PID, m *messages.OrderJob) {
+	if m.Kind == messages.OrderJob_SET_PRIORITY {
+		q.changePriority(ctx, sender, m)
+		return
+	}
+	q.cancel(ctx, sender, m)
+}
+
+// cancel answers itself for a job that is not active; what a process may
 // act on is asked of the jobs actor.
-func (q *queue) cancel(ctx actor.Context, sender *actor.PID, m *messages.CancelJob) {
+func (q *queue) cancel(ctx actor.Context, sender *actor.PID, m *messages.OrderJob) {
 	e := q.entries[m.Id]
 	event := job.Cancel
-	if m.Kill {
+	if m.Kind == messages.OrderJob_KILL {
 		event = job.Kill
 	}
 	switch {
@@ -41,7 +50,7 @@ func (q *queue) cancel(ctx actor.Context, sender *actor.PID, m *messages.CancelJ
 
 // changePriority touches opcodes that have not started, of any job that has not
 // ended.
-func (q *queue) changePriority(ctx actor.Context, sender *actor.PID, m *messages.ChangePriority) {
+func (q *queue) changePriority(ctx actor.Context, sender *actor.PID, m *messages.OrderJob) {
 	e := q.entries[m.Id]
 	switch {
 	case e == nil || e.stage == final:

@@ -128,7 +128,7 @@ func TestADoomThatCannotBeWritten(t *testing.T) {
 // or has ended.
 func TestOnlyPendingJobsAreDoomed(t *testing.T) {
 	onReady(t, []*job.Job{running(1), ended(2), newJob(3)}, func(t *testing.T, b *bench) {
-		b.client.Ask(b.queue, &messages.ChangePriority{Request: 1, Id: 3, Priority: 5})
+		b.client.Ask(b.queue, &messages.OrderJob{Request: 1, Id: 3, Kind: messages.OrderJob_SET_PRIORITY, Priority: 5})
 		b.storeAsked()
 		for id := int64(1); id <= 4; id++ {
 			b.scheduler.Ask(b.queue, &messages.EndUnrunnableJob{Id: id, Text: "x"})

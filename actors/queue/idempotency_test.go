@@ -104,7 +104,7 @@ func TestARepeatWithOtherOpcodesIsRefused(t *testing.T) {
 			b.client.Ask(b.queue, other)
 			require.Contains(t, b.submitted(uint64(request+1)).Failure.Text, "use a new name")
 		}
-		require.NotContains(t, string(b.picked(1).Hand), "stranger")
+		require.NotContains(t, string(b.picked(1).Launch), "stranger")
 	})
 }
 
@@ -114,7 +114,7 @@ func TestARepeatBringsLostSecrets(t *testing.T) {
 	onReady(t, recordedBy(t, again), func(t *testing.T, b *bench) {
 		b.client.Ask(b.queue, again)
 		require.Equal(t, []int64{1}, b.submitted(1).Ids)
-		require.Contains(t, string(b.picked(1).Hand), `{"P":"s"}`)
+		require.Contains(t, string(b.picked(1).Launch), `{"P":"s"}`)
 	})
 }
 
@@ -190,7 +190,7 @@ func TestHostileRepeats(t *testing.T) {
 				require.Equal(t, inputs(first) == inputs(m), taken)
 				repeated = repeated || taken
 			}
-			if hand := string(b.picked(1).Hand); !repeated {
+			if hand := string(b.picked(1).Launch); !repeated {
 				require.NotContains(t, hand, "stranger")
 			}
 		})

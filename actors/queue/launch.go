@@ -1,39 +1,14 @@
 package queue
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 
-	"github.com/asynkron/protoactor-go/actor"
-	"github.com/sirupsen/logrus"
-
-	"lockstep/core/config"
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/opcode"
-	"lockstep/messages"
 )
-
-// configChanged takes a configuration. One that cannot be used is not one that
-// jobs could run by: the former goes on.
-func (q *queue) configChanged(ctx actor.Context, m *messages.ConfigPublished) {
-	if q.resources != nil && bytes.Equal(m.Content, q.configContent) {
-		return
-	}
-	resources, err := config.DecodeResources(m.Content)
-	if err != nil {
-		q.config.Env.Log().WithFields(logrus.Fields{"err": err}).Error("the configuration cannot be used; the former one is")
-		return
-	}
-	q.resources, q.configContent = resources, m.Content
-	if q.recovery != nil && q.recovery.onConfig != nil {
-		onConfig := q.recovery.onConfig
-		q.recovery.onConfig = nil
-		onConfig(ctx)
-	}
-}
 
 // launchSpecs is what the process of a job is handed through the start pipe (queue.md
 // 4.5, step 5; design.md 1): what is not in the job's file, because it must
@@ -86,15 +61,4 @@ func errorResult(err error) json.RawMessage {
 	default:
 		return job.ErrorResult(f.Class, f.Text)
 	}
-}
-
-// opcodesChanged takes what operators have declared. Who has sent it has looked
-// for mistakes.
-func (q *queue) opcodesChanged(m *messages.OpcodesChanged) {
-	catalogue, err := opcode.DecodeCatalogue(m.Definitions)
-	if err != nil {
-		q.config.Env.Log().WithField("err", err).Error("opcodes were declared that cannot be; the former ones are in force")
-		return
-	}
-	q.config.Catalogue, *q.catalogue = catalogue, catalogue
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/kittest"
+	"lockstep/actors/opcodes"
 	"lockstep/core/job"
 	"lockstep/core/opcode"
 	"lockstep/messages"
@@ -26,9 +27,9 @@ var site = opcode.Definition{
 // withSite tells the queue of the operator's opcodes.
 func (b *bench) withSite(definitions ...opcode.Definition) {
 	b.Helper()
-	encoded, err := opcode.EncodeDefinitions(definitions)
+	catalogue, err := opcode.Builtin().With(definitions)
 	require.NoError(b, err)
-	b.Send(b.queue, &messages.OpcodesChanged{Definitions: encoded})
+	b.Send(b.queue, &opcodes.Changed{Catalogue: catalogue})
 	b.Settle()
 }
 
@@ -43,7 +44,7 @@ func (b *bench) launchOf(input, secrets string) string {
 	b.commit()
 	start := b.picked(b.submitted(1).Ids[0])
 	var specs []json.RawMessage
-	require.NoError(b, json.Unmarshal(start.Hand, &specs))
+	require.NoError(b, json.Unmarshal(start.Launch, &specs))
 	require.Len(b, specs, 1)
 	return string(specs[0])
 }
@@ -84,11 +85,11 @@ func TestHandsAreOfTheMoment(t *testing.T) {
 		changed := site
 		changed.Command = []string{"fping"}
 		b.withSite(changed)
-		require.Contains(t, string(b.picked(1).Hand), `"fping"`)
+		require.Contains(t, string(b.picked(1).Launch), `"fping"`)
 		b.jobs.Ask(b.queue, &messages.JobReturned{Id: 1})
 		b.Restart(b.queue) // the catalogue of the moment survives
 		b.recover(scanOf(job1(t, `{"OP_ID": "OP_SITE_PING", "node": "n1"}`)))
-		require.Contains(t, string(b.picked(1).Hand), `"fping"`)
+		require.Contains(t, string(b.picked(1).Launch), `"fping"`)
 	})
 }
 
@@ -110,6 +111,6 @@ func TestTheQueueWaitsForTheConfiguration(t *testing.T) {
 		b.cluster.Ask(b.queue, &messages.ConfigPublished{Content: configuration})
 		kittest.Expect[*messages.QueueStarted](b.gateway)
 		b.cluster.Ask(b.queue, &messages.ConfigPublished{Content: []byte("{")})
-		require.JSONEq(t, `[null]`, string(b.picked(1).Hand))
+		require.JSONEq(t, `[null]`, string(b.picked(1).Launch))
 	})
 }

@@ -3,6 +3,7 @@ package queue
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -21,7 +22,7 @@ func (q *queue) pick(ctx actor.Context, id int64) {
 		ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: id})
 		return
 	}
-	if v := q.verdicts[id]; v != nil && v.Action == pause {
+	if filter.VerbOf(q.verdicts[id]) == filter.Pause {
 		// The rule has come after the choice, but its maker may have been told
 		// already that it is in force.
 		ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: id})
@@ -30,7 +31,7 @@ func (q *queue) pick(ctx actor.Context, id int64) {
 	}
 	e.stage = active
 	q.updateTally(id, e)
-	ctx.Send(q.config.Jobs, &messages.StartJob{Id: id, Encoded: e.info.Encoded, Hand: q.launchSpecs(id, e.info.Encoded)})
+	ctx.Send(q.config.Jobs, &messages.StartJob{Id: id, Encoded: e.info.Encoded, Launch: q.launchSpecs(id, e.info.Encoded)})
 }
 
 // progress takes a job file's new content.

@@ -24,7 +24,7 @@ func TestPlaces(t *testing.T) {
 	enqueued := &messages.EnqueueJobs{Jobs: []*messages.UnfinishedJob{waiting(queued)}}
 	pick, left := &messages.PickJob{Id: 1}, &messages.JobReleased{Id: 1}
 	gone := &messages.JobReleased{Id: 1, Ended: true, Status: int32(job.Success)}
-	start := &messages.StartJob{Id: 1, Encoded: job.Encode(queued), Hand: []byte(`[null]`)}
+	start := &messages.StartJob{Id: 1, Encoded: job.Encode(queued), Launch: []byte(`[null]`)}
 	over := &messages.JobEnded{Id: 1, Encoded: job.Encode(end)}
 	returned := &messages.JobReturned{Id: 1}
 	one := []*job.Job{queued}

@@ -113,7 +113,7 @@ func TestNothingIsRecordedForThoseThatHaveEnded(t *testing.T) {
 	over := dependent(12, 10)
 	over.CancelUnstarted(nil, job.Timestamp{Sec: 5})
 	onReady(t, []*job.Job{ended(10), over, dependent(13, 10)}, func(t *testing.T, b *bench) {
-		b.client.Ask(b.queue, &messages.CancelJob{Request: 1, Id: 13})
+		b.client.Ask(b.queue, &messages.OrderJob{Request: 1, Id: 13})
 		b.filesDone(b.storeAsked())
 		b.archive(2, 10)
 		require.Equal(t, []string{"queue/job-10"}, moved(b.storeAsked()))

@@ -53,10 +53,10 @@ func (q *queue) deferMessage(ctx actor.Context) bool {
 	return true
 }
 
-// recover asks the jobs actor for the jobs it has in hand, for one in the middle
+// recover asks the jobs actor for the active jobs, for one in the middle
 // of its start is queued on the disk; then the disk for all jobs. The other way
 // round, a job that starts or ends in between would be seen as it was before,
-// and run twice; whatever is not in hand when the disk is read stays as it is.
+// and run twice; whatever is not active when the disk is read stays as it is.
 func (q *queue) recover(ctx actor.Context) {
 	q.recovery = &recovery{}
 	q.store.Connect(ctx)

@@ -37,7 +37,7 @@ func TestSecretsAreHandedToTheProcessOnly(t *testing.T) {
 		require.NotContains(t, b.rowOf(1).String(), "hunter2")
 		start := b.picked(1)
 		require.NotContains(t, string(start.Encoded), "hunter2")
-		require.JSONEq(t, `[null, {"secrets": `+secret+`}]`, string(start.Hand))
+		require.JSONEq(t, `[null, {"secrets": `+secret+`}]`, string(start.Launch))
 	})
 }
 
@@ -45,7 +45,7 @@ func TestAJobWithoutSecretsGetsNone(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.submit(1, 1)
 		b.commit()
-		require.JSONEq(t, `[null]`, string(b.picked(1).Hand))
+		require.JSONEq(t, `[null]`, string(b.picked(1).Launch))
 	})
 }
 
@@ -56,7 +56,7 @@ func TestSecretsAreKeptUntilTheJobEnds(t *testing.T) {
 		b.submitSecret()
 		b.picked(1)
 		b.jobs.Ask(b.queue, &messages.JobReturned{Id: 1})
-		require.Contains(t, string(b.picked(1).Hand), "hunter2")
+		require.Contains(t, string(b.picked(1).Launch), "hunter2")
 	})
 }
 
@@ -65,7 +65,7 @@ func TestSecretsSurviveTheQueuesCrash(t *testing.T) {
 		file := b.submitSecret()
 		b.Restart(b.queue)
 		b.recover(&messages.ScanQueueResult{Serial: []byte("1\n"), Jobs: []*messages.ScannedJob{{Id: 1, Content: []byte(file)}}})
-		require.Contains(t, string(b.picked(1).Hand), "hunter2")
+		require.Contains(t, string(b.picked(1).Launch), "hunter2")
 	})
 }
 
@@ -83,7 +83,7 @@ func TestSecretsOfAFailedSubmissionAreNotKept(t *testing.T) {
 		b.submit(2, 1)
 		b.commit()
 		require.Equal(t, []int64{1}, b.submitted(2).Ids)
-		require.NotContains(t, string(b.picked(1).Hand), "hunter2")
+		require.NotContains(t, string(b.picked(1).Launch), "hunter2")
 	})
 }
 
@@ -98,7 +98,7 @@ func TestSecretsAreForgottenAtTheEnd(t *testing.T) {
 		b.recover(scanOf())
 		b.submit(2, 1)
 		b.commit()
-		require.NotContains(t, string(b.picked(1).Hand), "hunter2")
+		require.NotContains(t, string(b.picked(1).Launch), "hunter2")
 	})
 }
 
@@ -110,6 +110,6 @@ func TestSecretsOfFewerOpcodes(t *testing.T) {
 		longer := newJob(1)
 		longer.Ops = append(longer.Ops, newJob(1).Ops[0], newJob(1).Ops[0])
 		b.recover(scanOf(longer))
-		require.JSONEq(t, `[null, {"secrets": `+secret+`}, null]`, string(b.picked(1).Hand))
+		require.JSONEq(t, `[null, {"secrets": `+secret+`}, null]`, string(b.picked(1).Launch))
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/paths"
+	"lockstep/core/query"
 	"lockstep/messages"
 )
 
@@ -37,4 +38,4 @@ func (q *queue) status(ctx actor.Context, sender *actor.PID, m *messages.GetQueu
 		Quarantined: slices.Clone(q.quarantined), WithSecrets: q.tally.withSecrets, Active: q.tally.activeJobs()})
 }
 
-func (e *entry) status() job.Status { return job.Status(e.info.Status) }
+func (e *entry) status() job.Status { return query.StatusOf(e.info) }

@@ -49,7 +49,7 @@ func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJ
 	q.commitNext(ctx)
 }
 
-// checkSubmission answers who fears that a former incarnation had it in hand.
+// checkSubmission answers who fears that a former incarnation had it.
 func (q *queue) checkSubmission(ctx actor.Context, sender *actor.PID, m *messages.CheckSubmission) {
 	for _, s := range slices.Concat(q.incoming, q.group) {
 		for _, a := range append(s.repeats, requester{s.sender, s.request}) {

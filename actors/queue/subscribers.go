@@ -74,7 +74,7 @@ func (q *queue) unsubscribeAll(subscriber *actor.PID) {
 	q.allSubscribers = slices.DeleteFunc(q.allSubscribers, subscriber.Equal)
 }
 
-// notifiedState is what followers are told of a job, and jobs do not have for ever.
+// notifiedState is what subscribers of all jobs are told of a job, and jobs do not have for ever.
 type notifiedState struct {
 	status, priority int32
 	dependencyWait   bool

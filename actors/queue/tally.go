@@ -10,7 +10,7 @@ import (
 // wait the longer the more jobs there are.
 type tally struct {
 	jobs        map[int32]int64 // by status
-	withSecrets int64           // pending jobs whose secrets are in the vault
+	withSecrets int64           // pending jobs whose secrets are kept
 	active      map[int64]*entry
 	finals      map[int64]*entry // that are only a file
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"lockstep/actors/kit"
+	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -20,12 +21,6 @@ import (
 const (
 	rejectSource     = "gnt:daemon:luxid:filter"
 	dependencySource = "gnt:daemon:luxid:dependency"
-)
-
-// What rules do that concerns the queue.
-const (
-	reject = "REJECT"
-	pause  = "PAUSE"
 )
 
 // evaluateGroup asks what the rules make of the jobs that are being committed.
@@ -105,7 +100,7 @@ func (q *queue) groupVerdictsReceived(ctx actor.Context, m *messages.EvaluateFil
 	}
 	for _, s := range q.group {
 		for i, j := range s.jobs {
-			if v := q.verdicts[int64(j.ID)]; v != nil && v.Action == reject {
+			if v := q.verdicts[int64(j.ID)]; filter.VerbOf(v) == filter.Reject {
 				q.cancelRejectedJob(j, v)
 				s.encoded[i] = job.Encode(j)
 			}
@@ -139,7 +134,7 @@ func (q *queue) verdictsChanged(ctx actor.Context, m *messages.VerdictsChanged) 
 	}
 	ctx.Send(q.config.Scheduler, m)
 	for _, v := range m.Verdicts {
-		if e := q.entries[v.Id]; v.Action == reject && e != nil && e.stage == pending {
+		if e := q.entries[v.Id]; filter.VerbOf(v) == filter.Reject && e != nil && e.stage == pending {
 			q.rejectPending(ctx, e, v)
 		}
 	}
@@ -163,7 +158,7 @@ func (q *queue) logEndNotWritten(id int64) func(actor.Context, *messages.Failure
 // meanwhile.
 func (q *queue) unfinishedJob(ctx actor.Context, e *entry) *messages.UnfinishedJob {
 	v := q.verdicts[e.info.Id]
-	if v != nil && v.Action == reject {
+	if filter.VerbOf(v) == filter.Reject {
 		q.rejectPending(ctx, e, v)
 		return nil
 	}

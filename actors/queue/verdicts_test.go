@@ -8,12 +8,13 @@ import (
 
 	"lockstep/actors/kittest"
 	"lockstep/actors/queue"
+	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
 
-func verdict(id int64, action string) *messages.Verdict {
-	return &messages.Verdict{Id: id, Rule: "rule-1", Action: action, Reason: "pink bunny"}
+func verdict(id int64, action filter.Verb) *messages.Verdict {
+	return &messages.Verdict{Id: id, Rule: "rule-1", Action: int32(action), Reason: "pink bunny"}
 }
 
 func decoded(t *testing.T, content []byte) *job.Job {
@@ -57,7 +58,7 @@ func idsOf(jobs []*messages.UnfinishedJob) []int64 {
 
 func TestARejectedJobIsCanceledBeforeItsIdIsTold(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
-		b.judge(verdict(1, "REJECT"))
+		b.judge(verdict(1, filter.Reject))
 		b.submit(1, 2)
 		write := b.storeAsked()
 		rejected := decoded(t, write.GetWrite().Files[0].Content)
@@ -92,7 +93,7 @@ func TestRejectedJobsLeaveRoom(t *testing.T) {
 		b.cluster.Answer(func(any) any { return &messages.ConfigPublished{Content: configuration} })
 		b.start(queue.Limits{Unfinished: 1})
 		b.recover(scanOf())
-		b.judge(verdict(1, "REJECT"))
+		b.judge(verdict(1, filter.Reject))
 		for request := uint64(1); request <= 2; request++ {
 			b.submit(request, 1)
 			b.commit()
@@ -124,10 +125,10 @@ func TestNothingIsWrittenBeforeItIsJudged(t *testing.T) {
 func TestRulesThatChangeWhileAGroupIsWritten(t *testing.T) {
 	none := &messages.Verdict{Id: 1}
 	for name, c := range map[string]struct{ before, after, told *messages.Verdict }{
-		"paused meanwhile":      {none, verdict(1, "PAUSE"), verdict(1, "PAUSE")},
-		"not paused any more":   {verdict(1, "PAUSE"), none, nil},
-		"paused all the time":   {verdict(1, "PAUSE"), verdict(2, "PAUSE"), verdict(1, "PAUSE")},
-		"limited meanwhile":     {none, verdict(1, "RATE_LIMIT"), verdict(1, "RATE_LIMIT")},
+		"paused meanwhile":      {none, verdict(1, filter.Pause), verdict(1, filter.Pause)},
+		"not paused any more":   {verdict(1, filter.Pause), none, nil},
+		"paused all the time":   {verdict(1, filter.Pause), verdict(2, filter.Pause), verdict(1, filter.Pause)},
+		"limited meanwhile":     {none, verdict(1, filter.RateLimit), verdict(1, filter.RateLimit)},
 		"accepted all the time": {none, none, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +149,7 @@ func TestRulesThatChangeWhileAGroupIsWritten(t *testing.T) {
 func TestAJobThatIsRejectedWhileItIsWritten(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.submit(1, 1)
-		b.changeVerdicts(verdict(1, "REJECT"))
+		b.changeVerdicts(verdict(1, filter.Reject))
 		b.scheduler.Unread()
 		b.commit()
 		require.Equal(t, []int64{1}, b.submitted(1).Ids)
@@ -161,7 +162,7 @@ func TestAJobThatIsRejectedWhileItIsWritten(t *testing.T) {
 
 func TestAJobThatWasRejectedStaysSo(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
-		b.judge(verdict(1, "REJECT"))
+		b.judge(verdict(1, filter.Reject))
 		b.submit(1, 1)
 		b.changeVerdicts(&messages.Verdict{Id: 1})
 		b.scheduler.Unread()
@@ -184,11 +185,11 @@ func TestAFailedSubmissionIsForgottenByTheRules(t *testing.T) {
 
 func TestQueuedJobsAreRejected(t *testing.T) {
 	onReady(t, []*job.Job{newJob(1), running(2), newJob(3), ended(4), newJob(5)}, func(t *testing.T, b *bench) {
-		b.client.Ask(b.queue, &messages.ChangePriority{Request: 1, Id: 3, Priority: 5})
+		b.client.Ask(b.queue, &messages.OrderJob{Request: 1, Id: 3, Kind: messages.OrderJob_SET_PRIORITY, Priority: 5})
 		b.Settle()
 		changing := b.storeAsked()
 		b.scheduler.Unread()
-		b.changeVerdicts(verdict(1, "REJECT"), verdict(2, "REJECT"), verdict(3, "REJECT"), verdict(4, "REJECT"), verdict(5, "PAUSE"))
+		b.changeVerdicts(verdict(1, filter.Reject), verdict(2, filter.Reject), verdict(3, filter.Reject), verdict(4, filter.Reject), verdict(5, filter.Pause))
 		news := b.scheduler.Unread()
 		require.IsType(t, &messages.VerdictsChanged{}, news[0])
 		requireMessages(t, []any{&messages.JobReleased{Id: 1}}, news[1:])
@@ -224,7 +225,7 @@ func TestARejectionThatCannotBeWritten(t *testing.T) {
 	for name, lifted := range map[string]bool{"the rule stays": false, "the rule goes": true} {
 		t.Run(name, func(t *testing.T) {
 			onReady(t, []*job.Job{newJob(1)}, func(t *testing.T, b *bench) {
-				b.changeVerdicts(verdict(1, "REJECT"))
+				b.changeVerdicts(verdict(1, filter.Reject))
 				b.filesDone(b.storeAsked(), "queue/job-1")
 				require.Len(t, b.Logged("the end of a queued job cannot be written"), 1)
 				back := b.storeAsked()
@@ -248,11 +249,11 @@ func TestARejectionThatCannotBeWritten(t *testing.T) {
 
 func TestAJobIsPausedJustAfterItsChoice(t *testing.T) {
 	onReady(t, []*job.Job{newJob(1)}, func(t *testing.T, b *bench) {
-		b.changeVerdicts(verdict(1, "PAUSE"))
+		b.changeVerdicts(verdict(1, filter.Pause))
 		b.scheduler.Unread()
 		b.scheduler.Ask(b.queue, &messages.PickJob{Id: 1})
 		w := waiting(newJob(1))
-		w.Verdict = verdict(1, "PAUSE")
+		w.Verdict = verdict(1, filter.Pause)
 		requireMessages(t, []any{&messages.JobReleased{Id: 1}, &messages.EnqueueJobs{Jobs: []*messages.UnfinishedJob{w}}}, b.scheduler.Unread())
 		b.jobs.Quiet()
 	})
@@ -263,7 +264,7 @@ func TestAJobIsPausedJustAfterItsChoice(t *testing.T) {
 func TestFiltersStarted(t *testing.T) {
 	onReady(t, []*job.Job{newJob(1), running(2), ended(3), newJob(4)}, func(t *testing.T, b *bench) {
 		b.judgeByHand()
-		b.client.Ask(b.queue, &messages.CancelJob{Request: 1, Id: 4}) // not ended before it is written
+		b.client.Ask(b.queue, &messages.OrderJob{Request: 1, Id: 4}) // not ended before it is written
 		b.submit(2, 2)
 		question := kittest.Expect[*messages.EvaluateFilters](b.filters)
 		b.filtersStart()
@@ -274,7 +275,7 @@ func TestFiltersStarted(t *testing.T) {
 		require.EqualExportedValues(t, question, kittest.Expect[*messages.EvaluateFilters](b.filters))
 		b.filters.Quiet()
 
-		b.judged(question.Request, verdict(6, "REJECT"))
+		b.judged(question.Request, verdict(6, filter.Reject))
 		b.filtersStart()
 		all = kittest.Expect[*messages.EvaluateFilters](b.filters)
 		require.Equal(t, []int64{1, 2, 4, 5}, idsOf(all.Jobs), "what is rejected has no use for rules")
@@ -286,15 +287,15 @@ func TestFiltersStarted(t *testing.T) {
 // said is not so any more.
 func TestVerdictsOfAFormerFilterEngineAreForgotten(t *testing.T) {
 	onReady(t, []*job.Job{newJob(1), newJob(2)}, func(t *testing.T, b *bench) {
-		b.changeVerdicts(verdict(1, "PAUSE"), verdict(2, "PAUSE"))
+		b.changeVerdicts(verdict(1, filter.Pause), verdict(2, filter.Pause))
 		b.scheduler.Unread()
-		b.judge(verdict(2, "PAUSE"))
+		b.judge(verdict(2, filter.Pause))
 		b.filtersStart()
-		requireMessages(t, []any{&messages.VerdictsChanged{Verdicts: []*messages.Verdict{verdict(2, "PAUSE"), {Id: 1}}}}, b.scheduler.Unread())
+		requireMessages(t, []any{&messages.VerdictsChanged{Verdicts: []*messages.Verdict{verdict(2, filter.Pause), {Id: 1}}}}, b.scheduler.Unread())
 		b.scheduler.Ask(b.queue, &messages.ListUnfinishedJobs{Request: 1})
 		p := kittest.Expect[*messages.ListUnfinishedJobsResult](b.scheduler)
 		require.Nil(t, p.Pending[0].Verdict)
-		require.EqualExportedValues(t, verdict(2, "PAUSE"), p.Pending[1].Verdict)
+		require.EqualExportedValues(t, verdict(2, filter.Pause), p.Pending[1].Verdict)
 	})
 }
 
@@ -309,12 +310,12 @@ func TestThePopulationWaitsForTheVerdicts(t *testing.T) {
 			b.scheduler.Ask(b.queue, &messages.ListUnfinishedJobs{Request: epoch})
 		}
 		b.scheduler.Quiet()
-		b.judged(question.Request, verdict(1, "REJECT"), verdict(2, "PAUSE"), verdict(3, "PAUSE"))
+		b.judged(question.Request, verdict(1, filter.Reject), verdict(2, filter.Pause), verdict(3, filter.Pause))
 		p := kittest.Expect[*messages.ListUnfinishedJobsResult](b.scheduler)
 		require.Equal(t, uint64(5), p.Request)
 		require.Equal(t, []int64{2}, idsOf(p.Pending))
-		require.EqualExportedValues(t, verdict(2, "PAUSE"), p.Pending[0].Verdict)
-		require.EqualExportedValues(t, verdict(3, "PAUSE"), p.Active[0].Verdict)
+		require.EqualExportedValues(t, verdict(2, filter.Pause), p.Pending[0].Verdict)
+		require.EqualExportedValues(t, verdict(3, filter.Pause), p.Active[0].Verdict)
 		require.Equal(t, []string{"queue/job-1"}, filePaths(b.storeAsked()))
 	})
 }
@@ -324,7 +325,7 @@ func TestVerdictsDuringRecoveryAreNotTaken(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.judgeByHand()
 		b.judged(0)
-		b.changeVerdicts(verdict(1, "PAUSE"))
+		b.changeVerdicts(verdict(1, filter.Pause))
 		b.recover(scanOf(newJob(1)))
 		b.scheduler.Unread()
 		b.scheduler.Ask(b.queue, &messages.ListUnfinishedJobs{Request: 1})
@@ -346,7 +347,7 @@ func TestAnAnswerToAFormerIncarnationIsNotTakenForThisOnes(t *testing.T) {
 		b.judged(former.Request)
 		b.store.Quiet()
 		question := kittest.Expect[*messages.EvaluateFilters](b.filters)
-		b.judged(question.Request, verdict(1, "REJECT"))
+		b.judged(question.Request, verdict(1, filter.Reject))
 		require.Equal(t, job.Canceled, decoded(t, b.storeAsked().GetWrite().Files[0].Content).Status())
 	})
 }

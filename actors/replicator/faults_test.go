@@ -50,7 +50,7 @@ func TestTheFileOfAJobThatHasBegunSinceIsNotRepaired(t *testing.T) {
 		b.Settle()
 		b.log.commit(entry(self, "queue/job-7", jobIn(7, job.Waiting)))
 		b.Send(b.replicator, &messages.NodesCompared{Number: b.peers.question(),
-			Nodes: []*messages.NodeDifferences{{Name: "n2", Answers: true, Files: []*messages.FileDifference{{Path: "queue/job-7", What: "differs"}}}}})
+			Nodes: []*messages.NodeDifferences{{Name: "n2", Answers: true, Files: []*messages.FileDifference{{Path: "queue/job-7", What: messages.FileDifference_DIFFERS}}}}})
 		b.Settle()
 		require.NoError(t, b.disk.Replace("run-job", "queue/job-7", []byte(jobIn(7, job.Running))))
 		b.log.agree()

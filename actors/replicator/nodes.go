@@ -145,10 +145,10 @@ type joinRequest struct {
 	received time.Time
 }
 
-// joinRequestTTL is how long a wish counts that is not repeated: its node may be gone.
+// joinRequestTTL is how long a join request counts that is not repeated: its node may be gone.
 const joinRequestTTL = 30 * time.Second
 
-// voteCandidates takes note of a wish, and names those nodes that could be given a vote.
+// voteCandidates takes note of a join request, and names those nodes that could be given a vote.
 func (r *replicator) voteCandidates(w replication.JoinRequest) []string {
 	now := r.config.Env.Clock().Now()
 	if r.joinRequests[w.Name] = (joinRequest{w, now}); !w.MayVote(r.applied) {

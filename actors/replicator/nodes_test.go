@@ -201,7 +201,7 @@ func TestTheNodesAreCompared(t *testing.T) {
 		b.Settle()
 		require.ElementsMatch(t, []string{"queue/job-8", "queue/job-10"}, b.peers.leaveOut)
 		require.Len(t, b.peers.nodes, 2, "not itself")
-		differs := []*messages.FileDifference{{Path: "queue/job-7", What: "differs"}, {Path: "queue/job-1", What: "extra"}}
+		differs := []*messages.FileDifference{{Path: "queue/job-7", What: messages.FileDifference_DIFFERS}, {Path: "queue/job-1", What: messages.FileDifference_EXTRA}}
 		b.Send(b.replicator, &messages.NodesCompared{Number: b.peers.question(), Files: 5,
 			Nodes: []*messages.NodeDifferences{{Name: "n2", Answers: true, Files: differs}, {Name: "n3", Error: "no answer"}}})
 		offers := b.log.take()
@@ -220,7 +220,7 @@ func TestTheNodesAreCompared(t *testing.T) {
 
 func TestAComparisonThatRepairsNothing(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
-		differs := []*messages.NodeDifferences{{Name: "n2", Files: []*messages.FileDifference{{Path: "queue/job-1", What: "extra"}}}}
+		differs := []*messages.NodeDifferences{{Name: "n2", Files: []*messages.FileDifference{{Path: "queue/job-1", What: messages.FileDifference_EXTRA}}}}
 		b.client.Ask(b.replicator, &messages.CheckNodes{Request: 9})
 		b.Settle()
 		b.Send(b.replicator, &messages.NodesCompared{Number: b.peers.question(), Nodes: differs})

@@ -19,6 +19,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/kit"
+	"lockstep/actors/locks"
+	"lockstep/actors/opcodes"
 	"lockstep/core/config"
 	"lockstep/core/dependency"
 	"lockstep/core/job"
@@ -100,9 +102,9 @@ func (s *scheduler) Receive(ctx actor.Context) {
 		s.priorityChanged(ctx, m)
 	case *messages.BeginOp:
 		s.beginOp(ctx, m, ctx.Sender())
-	case *messages.LocksPublished:
-		s.locksChanged(ctx, m)
-	case *messages.OpcodesChanged:
+	case *locks.Published:
+		s.locksPublished(ctx, m)
+	case *opcodes.Changed:
 		s.opcodesChanged(m)
 	case *messages.ExplainJobs:
 		s.explainJobs(ctx, m)
@@ -236,21 +238,16 @@ func (s *scheduler) jobOutcome(ctx actor.Context, m *messages.GetJobOutcomeResul
 	}
 }
 
-// locksChanged takes what the lock manager knows of owners.
-func (s *scheduler) locksChanged(ctx actor.Context, m *messages.LocksPublished) {
+// locksPublished takes what the lock manager knows of owners.
+func (s *scheduler) locksPublished(ctx actor.Context, m *locks.Published) {
 	if s.state == nil {
-		return
-	}
-	records, err := lock.DecodeRecords(m.Records)
-	if err != nil {
-		s.config.Env.Log().WithField("err", err).Error("the lock manager told something that is no record of locks")
 		return
 	}
 	if m.Complete {
 		s.state.ForgetOwners()
 		s.sendPauses(ctx, m.Incarnation)
 	}
-	for _, r := range records {
+	for _, r := range m.Records {
 		var pending lock.Request
 		if r.Pending != nil {
 			pending = r.Pending.Request
@@ -260,10 +257,8 @@ func (s *scheduler) locksChanged(ctx actor.Context, m *messages.LocksPublished) 
 }
 
 // opcodesChanged takes what operators have declared, for jobs that come from now on.
-func (s *scheduler) opcodesChanged(m *messages.OpcodesChanged) {
-	if catalogue, err := opcode.DecodeCatalogue(m.Definitions); err == nil { // the queue complains
-		s.config.Catalogue, *s.catalogue = catalogue, catalogue
-	}
+func (s *scheduler) opcodesChanged(m *opcodes.Changed) {
+	s.config.Catalogue, *s.catalogue = m.Catalogue, m.Catalogue
 }
 
 func (s *scheduler) pick(ctx actor.Context) {

@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/kittest"
+	"lockstep/actors/locks"
 	"lockstep/actors/scheduler"
+	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
@@ -42,11 +44,11 @@ func newWorld(b *testing.B, pending int, signatures int) *world {
 	}
 	w.queue.Ask(pid, p)
 	kittest.Expect[*messages.PublishLocks](w.locks)
-	var records []byte
+	var records []lock.Record
 	for _, id := range w.running {
-		records = lock.AppendRecord(records, lock.Record{Owner: lock.JobOwner(job.ID(id), "/l", 7), Locks: node(fmt.Sprintf("n%d", id))})
+		records = append(records, lock.Record{Owner: lock.JobOwner(job.ID(id), "/l", 7), Locks: node(fmt.Sprintf("n%d", id))})
 	}
-	w.locks.Ask(pid, &messages.LocksPublished{Records: records, Complete: true})
+	w.locks.Ask(pid, &locks.Published{Records: records, Complete: true})
 	return w
 }
 
@@ -60,7 +62,7 @@ func BenchmarkNextJob(b *testing.B) {
 				next := int64(1_000_000)
 				for b.Loop() {
 					over := w.running[0]
-					w.locks.Ask(w.scheduler, &messages.LocksPublished{Records: lock.AppendRecord(nil, lock.Record{Owner: lock.JobOwner(job.ID(over), "/l", 7)})})
+					w.locks.Ask(w.scheduler, &locks.Published{Records: []lock.Record{{Owner: lock.JobOwner(job.ID(over), "/l", 7)}}})
 					w.queue.Ask(w.scheduler, &messages.JobReleased{Id: over, Ended: true, Status: int32(job.Success)})
 					w.running = append(w.running[1:], kittest.Expect[*messages.PickJob](w.queue).Id)
 					b.StopTimer() // as many wait as before
@@ -99,12 +101,12 @@ func BenchmarkEnqueue(b *testing.B) {
 // BenchmarkRules is a rule that comes, and goes, for 100,000 jobs that wait.
 func BenchmarkRules(b *testing.B) {
 	const pending = 100_000
-	for _, action := range []string{"PAUSE", "RATE_LIMIT"} {
-		b.Run(action, func(b *testing.B) {
+	for _, action := range []filter.Verb{filter.Pause, filter.RateLimit} {
+		b.Run(action.String(), func(b *testing.B) {
 			w := newWorld(b, pending, 1000)
 			on, off := &messages.VerdictsChanged{}, &messages.VerdictsChanged{}
 			for i := range int64(pending) {
-				on.Verdicts = append(on.Verdicts, &messages.Verdict{Id: 21 + i, Rule: "r", Action: action, Limit: 5})
+				on.Verdicts = append(on.Verdicts, &messages.Verdict{Id: 21 + i, Rule: "r", Action: int32(action), Limit: 5})
 				off.Verdicts = append(off.Verdicts, accepting(21+i))
 			}
 			w.settled(b)

@@ -1,11 +1,15 @@
 package scheduler_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/kittest"
+	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -112,7 +116,7 @@ func TestDependenciesThatCannotBe(t *testing.T) {
 		b.populate(nil, all(waiting(2, delay(on(2))), waiting(3, delay(on(9)))))
 		b.heard(fails(2, "a job cannot wait for itself"), fails(3, "job 9 was submitted later: a job can wait only for earlier ones"))
 		// It is ended by the queue; a rule that changes meanwhile does not help.
-		b.tell(&messages.VerdictsChanged{Verdicts: []*messages.Verdict{{Id: 3, Rule: "r", Action: "RATE_LIMIT", Limit: 7}}})
+		b.tell(&messages.VerdictsChanged{Verdicts: []*messages.Verdict{{Id: 3, Rule: "r", Action: int32(filter.RateLimit), Limit: 7}}})
 		b.heard(fails(3, "job 9 was submitted later: a job can wait only for earlier ones"))
 	})
 }
@@ -248,7 +252,17 @@ func TestAskDependencies(t *testing.T) {
 		b.process.Ask(b.scheduler, &messages.ListDependencies{Request: 4})
 		a := kittest.Expect[*messages.ListDependenciesResult](b.process)
 		require.Equal(b, uint64(4), a.Request)
-		return string(a.Jobs)
+		text := []string{}
+		for _, j := range a.Jobs {
+			on := []string{}
+			for _, d := range j.On {
+				statuses, err := json.Marshal(append([]string{}, d.Statuses...))
+				require.NoError(b, err)
+				on = append(on, fmt.Sprintf(`{"id": %d, "statuses": %s}`, d.Job, statuses))
+			}
+			text = append(text, fmt.Sprintf(`{"id": %d, "on": [%s]}`, j.Id, strings.Join(on, ", ")))
+		}
+		return "[" + strings.Join(text, ", ") + "]"
 	}
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		require.JSONEq(t, `[]`, ask(b), "before the population is known")

@@ -6,20 +6,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/kittest"
+	"lockstep/actors/locks"
+	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
 
 func pausing(id int64) *messages.Verdict {
-	return &messages.Verdict{Id: id, Rule: "r1", Action: "PAUSE", Reason: "pink bunny"}
+	return &messages.Verdict{Id: id, Rule: "r1", Action: int32(filter.Pause), Reason: "pink bunny"}
 }
 
 func rejecting(id int64) *messages.Verdict {
-	return &messages.Verdict{Id: id, Rule: "r2", Action: "REJECT"}
+	return &messages.Verdict{Id: id, Rule: "r2", Action: int32(filter.Reject)}
 }
 
 func limiting(id, limit int64) *messages.Verdict {
-	return &messages.Verdict{Id: id, Rule: "r3", Action: "RATE_LIMIT", Limit: limit, Reason: "slowly"}
+	return &messages.Verdict{Id: id, Rule: "r3", Action: int32(filter.RateLimit), Limit: limit, Reason: "slowly"}
 }
 
 func accepting(id int64) *messages.Verdict { return &messages.Verdict{Id: id} }
@@ -70,7 +72,7 @@ func TestAPausedJobThatRunsDoesNotBeginItsNextOpcode(t *testing.T) {
 		b.change(pausing(1))
 		require.Equal(t, map[int64]bool{1: true}, b.withholds())
 		require.Empty(t, b.picked(), "its opcode goes on, and keeps its slot")
-		b.change(&messages.Verdict{Id: 1, Rule: "another", Action: "PAUSE"})
+		b.change(&messages.Verdict{Id: 1, Rule: "another", Action: int32(filter.Pause)})
 		require.Empty(t, b.withholds())
 		b.begin(7, 1, 1)
 		require.Empty(t, b.begun())
@@ -126,7 +128,7 @@ func TestTheLockManagerIsToldWhoIsPaused(t *testing.T) {
 		require.EqualExportedValues(t, &messages.SetLockPause{Id: 5, Paused: true}, told[1])
 		require.IsType(t, &messages.PublishLocks{}, told[2])
 		b.begin(7, 3, 1) // held without a slot
-		b.locks.Ask(b.scheduler, &messages.LocksPublished{Complete: true, Incarnation: 2})
+		b.locks.Ask(b.scheduler, &locks.Published{Complete: true, Incarnation: 2})
 		told = b.locks.Unread()
 		require.Len(t, told, 1)
 		require.EqualExportedValues(t, &messages.SetLockPauses{Incarnation: 2, Ids: []int64{3, 5}}, told[0])
@@ -136,7 +138,7 @@ func TestTheLockManagerIsToldWhoIsPaused(t *testing.T) {
 // Who does not know who is paused does not say that it has told all.
 func TestTheLockManagerIsNotToldTooEarly(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.locks.Ask(b.scheduler, &messages.LocksPublished{Complete: true, Incarnation: 1})
+		b.locks.Ask(b.scheduler, &locks.Published{Complete: true, Incarnation: 1})
 		b.locks.Quiet()
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/core/dependency"
+	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
@@ -32,13 +33,6 @@ type scheduledJob struct {
 	openBegin *messages.BeginOp // the question of its process that has no answer yet
 	requester *actor.PID
 }
-
-// Actions of filter rules.
-const (
-	pause     = "PAUSE"
-	reject    = "REJECT"
-	rateLimit = "RATE_LIMIT"
-)
 
 // add takes a job in, in the place of what was known of it.
 func (s *scheduler) add(w *messages.UnfinishedJob) *scheduledJob {
@@ -108,7 +102,7 @@ func (j *scheduledJob) candidate(s *scheduler) sched.Candidate {
 
 // allLimits are those of the job itself and that of the rule that applies.
 func (j *scheduledJob) allLimits() []sched.Limit {
-	if j.verdict == nil || j.verdict.Action != rateLimit {
+	if filter.VerbOf(j.verdict) != filter.RateLimit {
 		return j.limits
 	}
 	return append(j.limits[:len(j.limits):len(j.limits)], sched.Limit{Key: j.verdict.Rule, N: int(j.verdict.Limit)})
@@ -120,7 +114,7 @@ func (s *scheduler) declare(j *scheduledJob) {
 	s.state.SetDeclared(j.id, current, later)
 }
 
-func (j *scheduledJob) paused() bool { return j.verdict != nil && j.verdict.Action == pause }
+func (j *scheduledJob) paused() bool { return filter.VerbOf(j.verdict) == filter.Pause }
 
 // consider decides whether the next opcode of a job may run, as soon as there is
 // a slot: that of a job that waits for its start, or for permission to go on.
@@ -166,7 +160,7 @@ func (s *scheduler) eligible(ctx actor.Context, j *scheduledJob) bool {
 	switch {
 	case len(s.graph.Unmet(j.id)) > 0, j.paused():
 		return false
-	case j.verdict != nil && j.verdict.Action == reject:
+	case filter.VerbOf(j.verdict) == filter.Reject:
 		return j.running // the queue cancels those that wait; the others go on
 	default:
 		return true

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/actors/locks"
 	"lockstep/core/lock"
 	"lockstep/messages"
 )
@@ -45,11 +46,7 @@ func TestAConfigurationThatCannotBeUsed(t *testing.T) {
 
 // locksOf tells what an owner holds, and what it waits for.
 func (b *bench) locksOf(all bool, records ...lock.Record) {
-	var lines []byte
-	for _, r := range records {
-		lines = lock.AppendRecord(lines, r)
-	}
-	b.locks.Ask(b.scheduler, &messages.LocksPublished{Records: lines, Complete: all})
+	b.locks.Ask(b.scheduler, &locks.Published{Records: records, Complete: all})
 	b.Settle()
 }
 
@@ -129,15 +126,5 @@ func TestWhatIsBehindAJobCountsNoMore(t *testing.T) {
 		require.Equal(t, []uint64{7}, b.begun())
 		b.reconfigure(2, ``)
 		require.Equal(t, []int64{4}, b.picked())
-	})
-}
-
-func TestLocksThatAreNoRecords(t *testing.T) {
-	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.locks.Ask(b.scheduler, &messages.LocksPublished{Records: []byte("early, and not looked at\n")})
-		b.populate(nil, plain(1))
-		b.locks.Ask(b.scheduler, &messages.LocksPublished{Records: []byte("nonsense\n")})
-		require.Equal(t, []int64{1}, b.picked())
-		require.Len(t, b.Logged("the lock manager told something that is no record of locks"), 1)
 	})
 }

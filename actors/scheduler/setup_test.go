@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/kittest"
+	"lockstep/actors/luxi"
 	"lockstep/actors/scheduler"
 	"lockstep/core/config"
 	"lockstep/core/job"
@@ -204,5 +205,7 @@ func (b *bench) why(id int64) string {
 	require.Equal(b, uint64(9), a.Request)
 	require.Len(b, a.Jobs, 1)
 	require.Equal(b, id, a.Jobs[0].Id)
-	return string(a.Jobs[0].Reasons)
+	encoded, err := json.Marshal(luxi.Reasons(a.Jobs[0].Reasons))
+	require.NoError(b, err)
+	return string(encoded)
 }

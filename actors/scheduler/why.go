@@ -1,12 +1,9 @@
 package scheduler
 
 import (
-	"encoding/json"
-	"fmt"
-
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/core/answer"
+	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/core/lock"
 	"lockstep/core/sched"
@@ -30,58 +27,50 @@ func (s *scheduler) explainJobs(ctx actor.Context, m *messages.ExplainJobs) {
 	ctx.Respond(result)
 }
 
-func (s *scheduler) reasons(id job.ID, search int) []byte {
-	all := []answer.Reason{}
-	if s.state != nil && s.jobs[id] != nil {
-		all = append(all, s.blockReasons(s.jobs[id], search)...)
+func (s *scheduler) reasons(id job.ID, search int) []*messages.Reason {
+	if s.state == nil || s.jobs[id] == nil {
+		return nil
 	}
-	encoded, err := json.Marshal(all)
-	if err != nil {
-		panic(fmt.Errorf("why job %d waits cannot be encoded: %w", id, err))
-	}
-	return encoded
+	return s.blockReasons(s.jobs[id], search)
 }
 
-func (s *scheduler) blockReasons(j *scheduledJob, search int) []answer.Reason {
-	var all []answer.Reason
+func (s *scheduler) blockReasons(j *scheduledJob, search int) []*messages.Reason {
+	var all []*messages.Reason
 	for _, d := range s.graph.Unmet(j.id) {
-		all = append(all, answer.Reason{Kind: answer.WhyDependency, Opcode: j.op, Job: d.Job,
-			Statuses: append([]string{}, d.Statuses...), Unknown: s.unknownOutcomes[job.ID(d.Job)]})
+		all = append(all, &messages.Reason{Kind: &messages.Reason_Dependency{Dependency: &messages.DependencyReason{
+			Opcode: int32(j.op), Job: d.Job, Statuses: d.Statuses, Unknown: s.unknownOutcomes[job.ID(d.Job)]}}})
 	}
-	if v := j.verdict; v != nil && (v.Action == pause || v.Action == reject && !j.running) {
-		all = append(all, answer.Reason{Kind: answer.WhyFilter, UUID: v.Rule, Action: v.Action, RuleReason: v.Reason, By: v.By})
+	if verb := filter.VerbOf(j.verdict); verb == filter.Pause || verb == filter.Reject && !j.running {
+		all = append(all, &messages.Reason{Kind: &messages.Reason_Filter{Filter: j.verdict}})
 	}
 	w, candidate := s.state.Explain(j.id, s.config.Env.Clock().Now(), search)
 	if !candidate {
 		return all
 	}
 	for _, full := range w.FullLimits {
-		all = append(all, s.limitReason(j, full))
+		all = append(all, limitReason(j, full))
 	}
 	if w.Running >= w.Slots {
-		all = append(all, answer.Reason{Kind: answer.WhySlots, Slots: int64(w.Slots), Running: int64(w.Running)})
+		all = append(all, &messages.Reason{Kind: &messages.Reason_Slots{Slots: &messages.SlotsReason{Slots: int64(w.Slots), Running: int64(w.Running)}}})
 	}
-	return append(all, s.orderReason(w))
+	return append(all, &messages.Reason{Kind: &messages.Reason_Order{Order: s.orderReason(w)}})
 }
 
 // limitReason tells a rule's limit from one of the reason trail by its key.
-func (s *scheduler) limitReason(j *scheduledJob, full sched.FullLimit) answer.Reason {
-	if v := j.verdict; v != nil && full.Key == v.Rule {
-		return answer.Reason{Kind: answer.WhyFilterLimit, UUID: full.Key, Limit: int64(full.N), Running: int64(full.Running), RuleReason: v.Reason, By: v.By}
+func limitReason(j *scheduledJob, full sched.FullLimit) *messages.Reason {
+	limit, running := int64(full.N), int64(full.Running)
+	if j.verdict != nil && full.Key == j.verdict.Rule {
+		return &messages.Reason{Kind: &messages.Reason_FilterLimit{FilterLimit: &messages.FilterLimitReason{Verdict: j.verdict, Limit: limit, Running: running}}}
 	}
-	return answer.Reason{Kind: answer.WhyRateLimit, Label: full.Key, Limit: int64(full.N), Running: int64(full.Running)}
+	return &messages.Reason{Kind: &messages.Reason_RateLimit{RateLimit: &messages.RateLimitReason{Label: full.Key, Limit: limit, Running: running}}}
 }
 
-func (s *scheduler) orderReason(w sched.Explanation) answer.Reason {
-	r := answer.Reason{Kind: answer.WhyOrder, Position: int64(w.Position), Pending: int64(s.state.Len()),
-		Predictive: w.Predictive, AtLeast: w.PositionIsMinimum}
-	if !w.Predictive {
-		return r
-	}
-	r.Weight, r.StaticWeight, r.AgeTicks, r.BigLock, r.Causes = w.Weight, w.StaticWeight, w.AgeTicks, w.BGL, []answer.Cause{}
+func (s *scheduler) orderReason(w sched.Explanation) *messages.OrderReason {
+	r := &messages.OrderReason{Position: int64(w.Position), Pending: int64(s.state.Len()), AtLeast: w.PositionIsMinimum, Predictive: w.Predictive,
+		Weight: w.Weight, StaticWeight: w.StaticWeight, AgeTicks: w.AgeTicks, BigLock: w.BGL}
 	for _, c := range w.Causes {
-		cause := answer.Cause{Value: c.Value, Level: c.Level.String(), How: c.ClaimKind.String(), Others: c.OtherOwners,
-			Job: int64(c.Owner.Job), Owner: c.Owner.Name}
+		cause := &messages.WeightCause{Value: c.Value, Level: int32(c.Level), How: int32(c.ClaimKind), Others: int64(c.OtherOwners),
+			Named: c.Owner.Named, Owner: c.Owner.Name, Job: int64(c.Owner.Job)}
 		if c.Lock != (lock.Lock{}) {
 			cause.Lock = c.Lock.String()
 		}
@@ -92,17 +81,13 @@ func (s *scheduler) orderReason(w sched.Explanation) answer.Reason {
 
 // dependencies is who waits for whose end.
 func (s *scheduler) dependencies(ctx actor.Context, m *messages.ListDependencies) {
-	all := []answer.JobWait{}
+	answer := &messages.ListDependenciesResult{Request: m.Request}
 	for _, w := range s.graph.WaitingJobs() {
-		on := []answer.AwaitedJob{}
+		waiting := &messages.JobDependencies{Id: int64(w.ID)}
 		for _, d := range w.Unmet {
-			on = append(on, answer.AwaitedJob{ID: d.Job, Statuses: append([]string{}, d.Statuses...)})
+			waiting.On = append(waiting.On, &messages.JobDependency{Job: d.Job, Statuses: d.Statuses})
 		}
-		all = append(all, answer.JobWait{ID: int64(w.ID), On: on})
+		answer.Jobs = append(answer.Jobs, waiting)
 	}
-	encoded, err := json.Marshal(all)
-	if err != nil {
-		panic(fmt.Errorf("the dependencies cannot be encoded: %w", err))
-	}
-	ctx.Respond(&messages.ListDependenciesResult{Request: m.Request, Jobs: encoded})
+	ctx.Respond(answer)
 }

@@ -1,7 +1,7 @@
 // Package standby is the gateway of a node that is not the master: it answers on
 // the same sockets, and says who is (design.md 9).
 //
-// The reception owns the connections; each has an actor of its own. They ask the
+// The gateway owns the connections; each has an actor of its own. They ask the
 // replicator who the nodes are, and tell only their client. A client that asks for it
 // is carried on to the master: its requests go through a tunnel, which belongs to its
 // connection. Nothing survives the crash of a connection's actor: its connection is
@@ -41,7 +41,7 @@ type Tunnel interface {
 	Close()
 }
 
-// Config is what the reception needs.
+// Config is what the gateway needs.
 type Config struct {
 	Env     *kit.Env
 	Nodes   *actor.PID // the replicator
@@ -50,7 +50,7 @@ type Config struct {
 	About   luxi.About
 }
 
-// Props makes the reception.
+// Props makes the gateway.
 func Props(c Config) *actor.Props {
 	incarnation := uint64(0)
 	return c.Env.Props("reception", func() actor.Actor {

@@ -9,16 +9,16 @@ import (
 // continuation is what the store does when a writer has finished a step.
 type continuation func(actor.Context, *messages.RunDiskTaskResult)
 
-// pathQueues hand steps to idle writers: those for one path in the order they came,
+// pathQueues give steps to idle writers: those for one path in the order they came,
 // those for different paths side by side.
 //
 // Invariant: of each path at most one step is with a writer, and it is the
-// first of its lane. It stays that until its continuation has run.
+// first of its queue. It stays that until its continuation has run.
 type pathQueues struct {
 	incarnation uint64
 	counter     uint64
 	writers     []*actor.PID          // idle
-	ready       []*step               // firsts of their lane, waiting for a writer
+	ready       []*step               // firsts of their queue, waiting for a writer
 	steps       map[string][]*step    // by path, in order; the first may be out
 	inProgress  map[uint64]assignment // by task number
 }
@@ -65,7 +65,7 @@ func (l *pathQueues) next() (*actor.PID, *messages.RunDiskTask) {
 }
 
 // replaceHead puts a further step in the place of one that is being continued, before
-// whatever waits in its lane.
+// whatever waits in its queue.
 func (l *pathQueues) replaceHead(path string, task *messages.RunDiskTask, done continuation) {
 	s := l.newStep(path, task, done)
 	l.steps[path][0] = s
@@ -78,7 +78,7 @@ func (l *pathQueues) newStep(path string, task *messages.RunDiskTask, done conti
 	return &step{path: path, task: task, done: done}
 }
 
-// done frees the writer of a finished step. The step keeps its lane until leave.
+// done frees the writer of a finished step. The step keeps its queue until finish.
 func (l *pathQueues) done(task uint64) *step {
 	o, known := l.inProgress[task]
 	if !known {
@@ -89,7 +89,7 @@ func (l *pathQueues) done(task uint64) *step {
 	return o.step
 }
 
-// finish takes a step off its lane, unless another one follows in its place.
+// finish takes a step off its queue, unless another one follows in its place.
 func (l *pathQueues) finish(s *step) {
 	lane := l.steps[s.path]
 	switch {

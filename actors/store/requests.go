@@ -40,7 +40,7 @@ func (s *store) remove(ctx actor.Context, request uint64, m *messages.RemoveFile
 }
 
 // move renames files; both directories are synced before the answer. Steps for
-// the old and the new name share the old one's lane: nobody writes the new one.
+// the old and the new name share the old one's queue: nobody writes the new one.
 func (s *store) move(ctx actor.Context, request uint64, m *messages.MoveFiles) {
 	b := s.newBatch(ctx, request, len(m.Files), true)
 	for _, f := range m.Files {

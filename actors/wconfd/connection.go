@@ -1,13 +1,11 @@
 package wconfd
 
 import (
-	"encoding/json"
-	"fmt"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
+	"lockstep/actors/locks"
 	"lockstep/core/wire"
 	"lockstep/messages"
 )
@@ -42,7 +40,9 @@ func (c *connection) Receive(ctx actor.Context) {
 		}
 	case *messages.ConfigPublished:
 		c.answered(ctx, m.Request, m)
-	case *messages.CallLocksResult:
+	case *locks.CallResult:
+		c.answered(ctx, m.Request, m)
+	case *messages.WriteConfigResult:
 		c.answered(ctx, m.Request, m)
 	case *messages.EditConfigResult:
 		c.answered(ctx, m.Request, m)
@@ -68,10 +68,9 @@ func (c *connection) received(ctx actor.Context, frame []byte) {
 		c.refuse(ctx, err)
 		return
 	}
-	serve, known := functions[call.Method]
-	if !known {
-		c.fail(ctx, genericError("No such method: "+call.Method))
-		return
+	serve, own := functions[call.Method]
+	if !own {
+		serve = forwardToLocks
 	}
 	if err := serve(c, ctx, call); err != nil {
 		c.fail(ctx, genericError("RPC input: "+err.Error()))
@@ -88,22 +87,18 @@ func (c *connection) ask(ctx actor.Context, question func(ctx actor.Context, req
 }
 
 // askLocks makes a call to the lock manager.
-func (c *connection) askLocks(ctx actor.Context, function string, args any, answer func(actor.Context, json.RawMessage)) {
-	encoded, err := json.Marshal(args)
-	if err != nil {
-		panic(fmt.Errorf("arguments that came as JSON cannot be encoded: %w", err))
-	}
+func (c *connection) askLocks(ctx actor.Context, op locks.Operation, answer func(ctx actor.Context, value any)) {
 	c.ask(ctx,
 		func(ctx actor.Context, request uint64) {
-			ctx.Request(c.config.Locks, &messages.CallLocks{Request: request, Function: function, Args: encoded})
+			ctx.Request(c.config.Locks, &locks.Call{Request: request, Operation: op})
 		},
 		func(ctx actor.Context, m any) {
-			a := m.(*messages.CallLocksResult)
+			a := m.(*locks.CallResult)
 			if a.Failure != nil {
 				c.fail(ctx, a.Failure)
 				return
 			}
-			answer(ctx, a.Result)
+			answer(ctx, a.Value)
 		})
 }
 
@@ -120,9 +115,8 @@ func (c *connection) write(ctx actor.Context, question func(request uint64) any,
 	c.ask(ctx,
 		func(ctx actor.Context, request uint64) { ctx.Request(c.config.ClusterConfig, question(request)) },
 		func(ctx actor.Context, m any) {
-			a := m.(*messages.EditConfigResult)
-			if a.Failure != nil {
-				c.fail(ctx, a.Failure)
+			if f := m.(interface{ GetFailure() *messages.Failure }).GetFailure(); f != nil {
+				c.fail(ctx, f)
 				return
 			}
 			done(ctx)

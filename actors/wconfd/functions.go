@@ -17,11 +17,10 @@ import (
 // takes; everything else is answered by the function itself, now or later.
 type function func(c *connection, ctx actor.Context, call wire.Request) error
 
-// functions are those of locks.md 2.3 that there are. Clients insist on the
-// empty list where there is no result.
+// functions are those of locks.md 2.3 that the gateway serves itself; the lock manager has the others (locks.Parse).
+// Clients insist on the empty list where there is no result.
 var functions = map[string]function{
 	"echo":                      echo,
-	"cleanupLocks":              forwardToLocks,
 	"prepareClusterDestruction": prepareClusterDestruction,
 	"dropAllReservations":       dropAllReservations,
 
@@ -29,25 +28,9 @@ var functions = map[string]function{
 	"writeConfig":          writeConfig,
 	"verifyConfig":         verifyConfig,
 	"lockConfig":           lockConfig,
-	"unlockConfig":         forwardToLocks,
 	"writeConfigAndUnlock": writeConfigAndUnlock,
 	"flushConfig":          flushConfig,
 	"flushConfigGroup":     flushConfigGroup,
-
-	"tryUpdateLocks":                forwardToLocks,
-	"updateLocksWaiting":            forwardToLocks,
-	"hasPendingRequest":             forwardToLocks,
-	"freeLocks":                     forwardToLocks,
-	"freeLocksLevel":                forwardToLocks,
-	"downGradeLocksLevel":           forwardToLocks,
-	"intersectLocks":                forwardToLocks,
-	"opportunisticLockUnion":        forwardToLocks,
-	"guardedOpportunisticLockUnion": forwardToLocks,
-	"listLocks":                     forwardToLocks,
-	"listAllLocks":                  forwardToLocks,
-	"listAllLocksOwners":            forwardToLocks,
-	"listLocksWaitingStatus":        forwardToLocks,
-	locks.AwaitLocks:                forwardToLocks, // ours
 
 	// Reservations, and configuration objects one by one.
 	"computeDRBDMap":           unsupported,
@@ -89,12 +72,16 @@ func unsupported(c *connection, ctx actor.Context, call wire.Request) error {
 var emptyResult = []any{}
 
 func forwardToLocks(c *connection, ctx actor.Context, call wire.Request) error {
-	c.askLocks(ctx, call.Method, args(call), func(ctx actor.Context, result json.RawMessage) { c.succeed(ctx, result) })
-	return nil
+	op, err := locks.Parse(call.Method, call.Args)
+	if errors.Is(err, lock.ErrNoFunction) {
+		c.fail(ctx, genericError("No such method: "+call.Method))
+		return nil
+	}
+	if err == nil {
+		c.askLocks(ctx, op, func(ctx actor.Context, value any) { c.succeed(ctx, locks.Encode(value)) })
+	}
+	return err
 }
-
-// args is never null.
-func args(call wire.Request) []json.RawMessage { return append([]json.RawMessage{}, call.Args...) }
 
 func echo(c *connection, ctx actor.Context, call wire.Request) error {
 	var text string
@@ -176,8 +163,8 @@ func lockConfig(c *connection, ctx actor.Context, call wire.Request) error {
 			return
 		}
 		want := lock.Request{{Lock: lock.ConfigLock, Mode: mode}}
-		c.askLocks(ctx, "tryUpdateLocks", []any{owner, want}, func(ctx actor.Context, result json.RawMessage) {
-			if string(result) != "[]" {
+		c.askLocks(ctx, locks.Apply{Call: lock.TryUpdateLocks(owner, want)}, func(ctx actor.Context, value any) {
+			if blockers := value.([]lock.Owner); len(blockers) > 0 {
 				c.succeed(ctx, nil)
 				return
 			}
@@ -189,14 +176,9 @@ func lockConfig(c *connection, ctx actor.Context, call wire.Request) error {
 
 // configLockMode asks how an owner holds the configuration lock.
 func (c *connection) configLockMode(ctx actor.Context, owner lock.Owner, answer func(actor.Context, lock.Mode)) {
-	c.askLocks(ctx, "listLocks", []any{owner}, func(ctx actor.Context, result json.RawMessage) {
-		var items []lock.Item
-		if err := json.Unmarshal(result, &items); err != nil {
-			c.fail(ctx, genericError("listLocks: "+err.Error()))
-			return
-		}
+	c.askLocks(ctx, locks.Apply{Call: lock.ListLocks(owner)}, func(ctx actor.Context, value any) {
 		has := lock.None
-		for _, i := range items {
+		for _, i := range value.([]lock.Item) {
 			if i.Lock == lock.ConfigLock {
 				has = i.Mode
 			}
@@ -248,7 +230,7 @@ func writeConfigAndUnlock(c *connection, ctx actor.Context, call wire.Request) e
 		}
 		c.write(ctx, func(request uint64) any { return &messages.WriteConfig{Request: request, Content: content} },
 			func(ctx actor.Context) {
-				c.askLocks(ctx, "unlockConfig", []any{owner}, func(ctx actor.Context, _ json.RawMessage) { c.succeed(ctx, true) })
+				c.askLocks(ctx, locks.Apply{Call: lock.UnlockConfig(owner)}, func(ctx actor.Context, _ any) { c.succeed(ctx, true) })
 			})
 	})
 	return nil
@@ -261,7 +243,7 @@ func prepareClusterDestruction(c *connection, ctx actor.Context, call wire.Reque
 	if err := lock.Arguments(call.Args, &owner); err != nil {
 		return err
 	}
-	c.askLocks(ctx, locks.PassBGL, []any{owner}, func(ctx actor.Context, _ json.RawMessage) {
+	c.askLocks(ctx, locks.PassBGL{From: owner}, func(ctx actor.Context, _ any) {
 		noMaster := map[string][]byte{"master_node": []byte(`""`)}
 		c.write(ctx, func(request uint64) any { return &messages.EditConfig{Request: request, Cluster: noMaster} },
 			func(ctx actor.Context) { c.succeed(ctx, emptyResult) })

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/actors/locks"
 	"lockstep/messages"
 )
 
@@ -86,19 +87,18 @@ var functions = map[string][2]string{
 // configuration lock.
 func (b *bench) content() {
 	b.locks.Answer(func(m any) any {
-		c := m.(*messages.CallLocks)
-		result := `"` + forLocks + `"`
-		if c.Function == "listLocks" {
-			result = exclusive
+		c := m.(*locks.Call)
+		if op, is := c.Operation.(locks.Apply); is && op.Call.Function == "listLocks" {
+			return &locks.CallResult{Request: c.Request, Value: valueOf(b, op.Call.Function, exclusive)}
 		}
-		return &messages.CallLocksResult{Request: c.Request, Result: []byte(result)}
+		return &locks.CallResult{Request: c.Request, Value: forLocks}
 	})
 	b.cluster.Answer(func(m any) any {
 		switch m := m.(type) {
 		case *messages.PublishConfig:
 			return &messages.ConfigPublished{Request: m.Request, Content: []byte(fresh(b))}
 		case *messages.WriteConfig:
-			return &messages.EditConfigResult{Request: m.Request}
+			return &messages.WriteConfigResult{Request: m.Request}
 		case *messages.EditConfig:
 			return &messages.EditConfigResult{Request: m.Request}
 		}
@@ -165,12 +165,14 @@ func TestBadArguments(t *testing.T) {
 	})
 }
 
-// A call about locks goes to the lock manager as it came, and its error comes
-// back as it is.
+// A call about locks goes to the lock manager, and its error comes back as it is. One whose arguments are wrong is
+// refused at once.
 func TestCallsAboutLocks(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("updateLocksWaiting", `[`+me+`, 1e0, [["node/\ud83d", "what"]]]`)
-		request := c.locksAsked("updateLocksWaiting", `[`+me+`,1e0,[["node/\ud83d","what"]]]`)
+		c.call("updateLocksWaiting", `[`+me+`, 1, [["node/a", "what"]]]`)
+		require.JSONEq(t, `{"success":false,"result":["GenericError",["RPC input: argument 3: unknown lock mode \"what\", want shared, exclusive or release"]]}`, c.answer())
+		c.call("updateLocksWaiting", `[`+me+`, 1, [["node/\ud83d", "shared"]]]`)
+		request := c.locksAsked("updateLocksWaiting", `[`+me+`,1,[["node/\ud83d","shared"]]]`)
 		c.silent()
 		c.locksAnswer(request+1, `"another's"`)
 		c.silent()
@@ -260,7 +262,7 @@ func TestWriteConfigAndUnlock(t *testing.T) {
 			require.JSONEq(t, fresh(t), string(m.Content))
 			require.True(t, json.Valid(m.Content) && strings.HasSuffix(string(m.Content), "}\n"))
 			b.locks.Quiet()
-			c.tell(&messages.EditConfigResult{Request: m.Request, Failure: failure})
+			c.tell(&messages.WriteConfigResult{Request: m.Request, Failure: failure})
 			if failure != nil {
 				require.JSONEq(t, `{"success":false,"result":["ConfigurationError",["no master"]]}`, c.answer())
 				b.locks.Quiet()
@@ -277,7 +279,7 @@ func TestWriteConfig(t *testing.T) {
 		c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), exclusive)
 		m := asked[*messages.WriteConfig](c, b.cluster)
 		c.silent()
-		c.tell(&messages.EditConfigResult{Request: m.Request})
+		c.tell(&messages.WriteConfigResult{Request: m.Request})
 		require.Equal(t, `{"success":true,"result":[]}`, c.answer())
 		b.locks.Quiet()
 	})
@@ -294,11 +296,11 @@ func TestVerifyConfigNamesFaults(t *testing.T) {
 func TestPrepareClusterDestruction(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.call("prepareClusterDestruction", `[`+me+`]`)
-		c.locksFail(c.locksAsked("lockstepPassBGL", `[`+me+`]`), "Cluster destruction requested without owning BGL exclusively")
+		c.locksFail(c.locksAsked(passBGL, `[`+me+`]`), "Cluster destruction requested without owning BGL exclusively")
 		require.JSONEq(t, `{"success":false,"result":["GenericError",["Cluster destruction requested without owning BGL exclusively"]]}`, c.answer())
 		b.cluster.Quiet()
 		c.call("prepareClusterDestruction", `[`+me+`]`)
-		c.locksAnswer(c.locksAsked("lockstepPassBGL", `[`+me+`]`), `[]`)
+		c.locksAnswer(c.locksAsked(passBGL, `[`+me+`]`), `[]`)
 		m := asked[*messages.EditConfig](c, b.cluster)
 		require.Equal(t, map[string][]byte{"master_node": []byte(`""`)}, m.Cluster)
 		require.Empty(t, m.Filter)

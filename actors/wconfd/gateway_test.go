@@ -63,7 +63,7 @@ func TestCallsAreMadeAgain(t *testing.T) {
 		started()
 		two := asked[*messages.WriteConfig](c, b.cluster)
 		require.EqualExportedValues(t, one, two)
-		c.tell(&messages.EditConfigResult{Request: two.Request})
+		c.tell(&messages.WriteConfigResult{Request: two.Request})
 		require.Equal(t, `{"success":true,"result":[]}`, c.answer())
 		idle.silent()
 	})

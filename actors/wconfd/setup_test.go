@@ -2,8 +2,10 @@ package wconfd_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
@@ -115,12 +117,13 @@ func changed(t require.TestingT, content, jobs string) string {
 // client is one connection with its actor.
 type client struct {
 	*bench
-	conn *fakeConn
+	conn  *fakeConn
+	asked map[uint64]string // the functions of calls to the lock manager, by request
 }
 
 func (b *bench) connect() *client {
 	b.Helper()
-	c := &client{b, &fakeConn{}}
+	c := &client{bench: b, conn: &fakeConn{}, asked: map[uint64]string{}}
 	b.Send(b.wconf, &conn.Opened{Conn: c.conn})
 	b.Settle()
 	return c
@@ -193,20 +196,70 @@ func asked[M any](c *client, p *kittest.Probe) M {
 // locksAsked is a question to the lock manager.
 func (c *client) locksAsked(function, args string) uint64 {
 	c.Helper()
-	m := asked[*messages.CallLocks](c, c.locks)
-	require.Equal(c, function, m.Function)
-	require.JSONEq(c, args, string(m.Args))
+	m := asked[*locks.Call](c, c.locks)
+	require.Equal(c, calledAs(c, function, args), described(c, m.Operation))
+	c.asked[m.Request] = function
 	return m.Request
 }
 
+// calledAs is what a call comes to, as described.
+func calledAs(t require.TestingT, function, args string) string {
+	var list []json.RawMessage
+	require.NoError(t, json.Unmarshal([]byte(args), &list))
+	if function == passBGL {
+		var from lock.Owner
+		require.NoError(t, lock.Arguments(list, &from))
+		return described(t, locks.PassBGL{From: from})
+	}
+	op, err := locks.Parse(function, list)
+	require.NoError(t, err)
+	return described(t, op)
+}
+
+// described is an operation, with what a call does to a state in which nobody and one in which somebody holds a lock.
+func described(t require.TestingT, op locks.Operation) string {
+	apply, is := op.(locks.Apply)
+	if !is {
+		return fmt.Sprintf("%T %+v", op, op)
+	}
+	text := apply.Call.Function
+	for _, items := range []lock.Request{{}, {{Lock: lock.ConfigLock, Mode: lock.Exclusive}}} {
+		state := lock.New(lock.Settings{Hierarchy: lock.Implied})
+		_, err := state.TryUpdate(time.Time{}, apply.Call.Owner, items)
+		require.NoError(t, err)
+		_, err = apply.Call.Do(state, time.Time{})
+		text += fmt.Sprintf(" %+v %v", state.Snapshot(), err)
+	}
+	return text
+}
+
+// valueOf is the result of a function.
+func valueOf(t require.TestingT, function, result string) any {
+	switch function {
+	case "listLocks":
+		var items []lock.Item
+		require.NoError(t, json.Unmarshal([]byte(result), &items))
+		return items
+	case "tryUpdateLocks":
+		var blockers []lock.Owner
+		require.NoError(t, json.Unmarshal([]byte(result), &blockers))
+		return blockers
+	}
+	return json.RawMessage(result)
+}
+
+// passBGL names the operation that is no function on the wire.
+const passBGL = "PassBGL"
+
+// locksAnswer answers a call with a result that is given as JSON.
 func (c *client) locksAnswer(request uint64, result string) {
 	c.Helper()
-	c.tell(&messages.CallLocksResult{Request: request, Result: []byte(result)})
+	c.tell(&locks.CallResult{Request: request, Value: valueOf(c, c.asked[request], result)})
 }
 
 func (c *client) locksFail(request uint64, text string) {
 	c.Helper()
-	c.tell(&messages.CallLocksResult{Request: request, Failure: &messages.Failure{Class: "GenericError", Text: text}})
+	c.tell(&locks.CallResult{Request: request, Failure: &messages.Failure{Class: "GenericError", Text: text}})
 }
 
 func (c *client) configAnswer(content string) {

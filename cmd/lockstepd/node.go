@@ -16,6 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/luxi"
+	"lockstep/core/opcode"
 	"lockstep/core/paths"
 	"lockstep/core/replication"
 	"lockstep/edge/peer"
@@ -62,7 +63,7 @@ type node struct {
 
 	master       atomic.Pointer[supervisor.Running] // nil: another node is
 	raftFailed   chan error                         // the log cannot go on; at most one
-	opcodes      atomic.Pointer[[]byte]             // declared since the start
+	opcodes      atomic.Pointer[opcode.Catalogue]   // declared since the start
 	voters       atomic.Int64
 	members      []*messages.Member // as the replicator reported them last
 	removedNames []string           // of members, since the start of the daemon
@@ -204,9 +205,9 @@ func (n *node) serveNode(stop context.Context) error {
 	go runJanitor(background, n.log, n.files, n.config)
 	go n.requestMembership(background)
 	go n.savePeers(background)
-	go n.reloadOpcodes(background, func(definitions []byte) {
-		n.opcodes.Store(&definitions)
-		supervisor.SetOpcodes(n.env, definitions)
+	go n.reloadOpcodes(background, func(c *opcode.Catalogue) {
+		n.opcodes.Store(c)
+		supervisor.SetOpcodes(n.env, c)
 	})
 	go n.endJobs(background)
 	select {
@@ -264,7 +265,7 @@ func (n *node) wconfdGateway() *actor.PID {
 // onMastership is called by the supervisor, see supervisor.Cluster.
 func (n *node) onMastership(running *supervisor.Running) {
 	n.master.Store(running)
-	if definitions := n.opcodes.Load(); running != nil && definitions != nil {
-		supervisor.SetOpcodes(n.env, *definitions)
+	if catalogue := n.opcodes.Load(); running != nil && catalogue != nil {
+		supervisor.SetOpcodes(n.env, catalogue)
 	}
 }

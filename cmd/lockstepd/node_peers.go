@@ -197,14 +197,14 @@ func differences(master, node checksums) []*messages.FileDifference {
 	for path, sum := range master {
 		switch other, there := node[path]; {
 		case !there:
-			found = append(found, &messages.FileDifference{Path: path, What: "missing"})
+			found = append(found, &messages.FileDifference{Path: path, What: messages.FileDifference_MISSING})
 		case other != sum:
-			found = append(found, &messages.FileDifference{Path: path, What: "differs"})
+			found = append(found, &messages.FileDifference{Path: path, What: messages.FileDifference_DIFFERS})
 		}
 	}
 	for path := range node {
 		if _, there := master[path]; !there {
-			found = append(found, &messages.FileDifference{Path: path, What: "extra"})
+			found = append(found, &messages.FileDifference{Path: path, What: messages.FileDifference_EXTRA})
 		}
 	}
 	slices.SortFunc(found, func(a, b *messages.FileDifference) int { return strings.Compare(a.Path, b.Path) })

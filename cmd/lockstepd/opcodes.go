@@ -20,7 +20,7 @@ func loadCatalogue(c Config) (*opcode.Catalogue, error) {
 
 // reloadOpcodes reads the opcodes that are declared again on each SIGHUP. If there
 // is a mistake in them, those of before stay.
-func (d *service) reloadOpcodes(ctx context.Context, publish func(definitions []byte)) {
+func (d *service) reloadOpcodes(ctx context.Context, publish func(*opcode.Catalogue)) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -28,15 +28,15 @@ func (d *service) reloadOpcodes(ctx context.Context, publish func(definitions []
 		case <-d.reload:
 		}
 		definitions, err := opcodefiles.Load(d.config.OpcodesDir)
-		var encoded []byte
+		var catalogue *opcode.Catalogue
 		if err == nil {
-			encoded, err = opcode.EncodeDefinitions(definitions)
+			catalogue, err = opcode.Builtin().With(definitions)
 		}
 		if err != nil {
 			d.log.WithField("err", err).Error("the opcodes were not read again: there are mistakes in them, and the former ones stay")
 			continue
 		}
-		publish(encoded)
+		publish(catalogue)
 		d.log.WithField("opcodes", len(definitions)).Info("the declared opcodes were read again")
 	}
 }

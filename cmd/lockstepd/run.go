@@ -23,6 +23,7 @@ import (
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/core/config"
 	"lockstep/core/lock"
+	"lockstep/core/opcode"
 	"lockstep/core/paths"
 	"lockstep/edge/jobprocess"
 	"lockstep/edge/ownerwatch"
@@ -230,7 +231,7 @@ func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
 	defer end()
 	go watchdog(background, d.log, d.env.System(), tree.Root, &messages.AnnounceQueue{})
 	go runJanitor(background, d.log, d.files, d.config)
-	go d.reloadOpcodes(background, func(definitions []byte) { supervisor.SetOpcodes(d.env, definitions) })
+	go d.reloadOpcodes(background, func(c *opcode.Catalogue) { supervisor.SetOpcodes(d.env, c) })
 	select {
 	case <-stop.Done():
 	case <-tree.Done:

@@ -91,7 +91,7 @@ func JobIDs(q *Query[JobItem]) (ids []int64, only bool) {
 // ClientStatus is a job's status for clients. A job that waits for other jobs is shown as waiting, as designs.md
 // "Status while waiting for dependencies" wants it, although no process has written that status (design.md 8).
 func ClientStatus(i *messages.JobInfo) string {
-	if s := job.Status(i.GetStatus()); s != job.Queued || !i.GetDependencyWait() {
+	if s := StatusOf(i); s != job.Queued || !i.GetDependencyWait() {
 		return s.String()
 	}
 	return job.Waiting.String()

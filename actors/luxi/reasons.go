@@ -1,0 +1,107 @@
+package luxi
+
+import (
+	"fmt"
+
+	"lockstep/core/answer"
+	"lockstep/core/filter"
+	"lockstep/core/lock"
+	"lockstep/core/sched"
+	"lockstep/messages"
+)
+
+// Reasons are what the scheduler says of a job, as clients see it.
+func Reasons(list []*messages.Reason) []answer.Reason {
+	reasons := make([]answer.Reason, len(list))
+	for i, r := range list {
+		reasons[i] = reasonOf(r)
+	}
+	return reasons
+}
+
+func reasonOf(r *messages.Reason) answer.Reason {
+	switch kind := r.Kind.(type) {
+	case *messages.Reason_Dependency:
+		d := kind.Dependency
+		return answer.Reason{Kind: answer.WhyDependency, Opcode: int(d.Opcode), Job: d.Job, Statuses: append([]string{}, d.Statuses...), Unknown: d.Unknown}
+	case *messages.Reason_Filter:
+		v := kind.Filter
+		return answer.Reason{Kind: answer.WhyFilter, UUID: v.Rule, Action: filter.VerbOf(v).String(), RuleReason: v.Reason, By: v.By}
+	case *messages.Reason_FilterLimit:
+		l := kind.FilterLimit
+		return answer.Reason{Kind: answer.WhyFilterLimit, UUID: l.Verdict.Rule, Limit: l.Limit, Running: l.Running, RuleReason: l.Verdict.Reason, By: l.Verdict.By}
+	case *messages.Reason_RateLimit:
+		l := kind.RateLimit
+		return answer.Reason{Kind: answer.WhyRateLimit, Label: l.Label, Limit: l.Limit, Running: l.Running}
+	case *messages.Reason_Slots:
+		return answer.Reason{Kind: answer.WhySlots, Slots: kind.Slots.Slots, Running: kind.Slots.Running}
+	case *messages.Reason_Order:
+		return orderReason(kind.Order)
+	default:
+		panic(fmt.Sprintf("%T is no kind of reason", kind))
+	}
+}
+
+func orderReason(o *messages.OrderReason) answer.Reason {
+	causes := make([]answer.Cause, len(o.Causes))
+	for i, c := range o.Causes {
+		causes[i] = answer.Cause{Value: c.Value, Level: lock.Level(c.Level).String(), How: sched.ClaimKind(c.How).String(), Others: int(c.Others),
+			Job: c.Job, Owner: c.Owner, Lock: c.Lock}
+	}
+	return answer.Reason{Kind: answer.WhyOrder, Position: o.Position, Pending: o.Pending, Predictive: o.Predictive, AtLeast: o.AtLeast,
+		Weight: o.Weight, StaticWeight: o.StaticWeight, AgeTicks: o.AgeTicks, BigLock: o.BigLock, Causes: causes}
+}
+
+// positionText is a job's place in the order; of one that is far behind only the least that it can be is known.
+func positionText(o *messages.OrderReason) string {
+	if o.AtLeast {
+		return fmt.Sprintf("number %d or later in order", o.Position)
+	}
+	return fmt.Sprintf("number %d in order", o.Position)
+}
+
+// briefReason is the first reason in a few words.
+func briefReason(list []*messages.Reason) string {
+	if len(list) == 0 {
+		return ""
+	}
+	switch kind := list[0].Kind.(type) {
+	case *messages.Reason_Dependency:
+		if kind.Dependency.Unknown {
+			return fmt.Sprintf("waits for job %d, which is not known on this node", kind.Dependency.Job)
+		}
+		return fmt.Sprintf("waits for job %d", kind.Dependency.Job)
+	case *messages.Reason_Filter:
+		verb := "rejected"
+		if filter.VerbOf(kind.Filter) == filter.Pause {
+			verb = "paused"
+		}
+		return verb + " by a filter rule"
+	case *messages.Reason_FilterLimit:
+		return fmt.Sprintf("rate limit: %d of %d run", kind.FilterLimit.Running, kind.FilterLimit.Limit)
+	case *messages.Reason_RateLimit:
+		return fmt.Sprintf("rate limit: %d of %d run", kind.RateLimit.Running, kind.RateLimit.Limit)
+	case *messages.Reason_Slots:
+		text := fmt.Sprintf("no free slot (%d of %d)", kind.Slots.Running, kind.Slots.Slots)
+		if len(list) > 1 && list[1].GetOrder() != nil {
+			text += ", " + positionText(list[1].GetOrder())
+		}
+		return text
+	case *messages.Reason_Order:
+		return positionText(kind.Order)
+	default:
+		panic(fmt.Sprintf("%T is no kind of reason", kind))
+	}
+}
+
+// jobWaits is who waits for whom, as clients see it.
+func jobWaits(jobs []*messages.JobDependencies) []answer.JobWait {
+	all := make([]answer.JobWait, len(jobs))
+	for i, j := range jobs {
+		all[i] = answer.JobWait{ID: j.Id, On: make([]answer.AwaitedJob, len(j.On))}
+		for k, on := range j.On {
+			all[i].On[k] = answer.AwaitedJob{ID: on.Job, Statuses: append([]string{}, on.Statuses...)}
+		}
+	}
+	return all
+}
