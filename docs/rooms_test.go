@@ -32,6 +32,8 @@ var wings = []wing{
 	{"core/paths", nil},
 	{"core/lock", []string{"core/job"}},
 	{"core/config", []string{"core/job"}},
+	{"core/config/reserve", []string{"core/config", "core/job", "core/lock"}}, // owners of locks own reservations
+	{"core/config/calls", []string{"core/config", "core/config/reserve", "core/job", "core/lock"}},
 	{"core/jobproc", []string{"core/job", "core/lock"}},
 	{"core/opcode", []string{"core/job", "core/lock", "core/config"}},
 	{"core/answer", []string{"core/job"}},

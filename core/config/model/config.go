@@ -1,0 +1,154 @@
+// Package model implements the cluster configuration, config.data of Ganeti 3.0, as typed values (config.md 1 and 2).
+//
+// Objects are closed: an unknown key is an error. Each object caches its encoding, which equals Ganeti's byte for byte. A
+// Config is immutable. An Edit derives a new Config that shares all unchanged objects with the old one, so the cost of a
+// change does not depend on the number of objects. Pure.
+package model
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"lockstep/core/config/tree"
+)
+
+// Config is a configuration.
+type Config struct {
+	head
+	Cluster   *Object[Cluster]
+	Nodes     Container[Node]
+	Groups    Container[NodeGroup]
+	Instances Container[Instance]
+	Networks  Container[Network]
+	Disks     Container[Disk]
+	Filters   Container[FilterRule]
+	index     index
+}
+
+// head has the top-level scalar fields.
+type head struct {
+	Version      int64 // not checked, as by Ganeti
+	CTime, MTime Time
+	Serial       int64
+}
+
+// file is config.data with undecoded objects.
+type file struct {
+	head
+	cluster JSONText
+	objects [6]JSONText
+}
+
+// JSONText is undecoded JSON. It refers to the input.
+type JSONText []byte
+
+var asIs = codec[JSONText]{decode: func(raw []byte) (JSONText, error) { return raw, nil }}
+
+// containers are the names of the containers in the order of the file.
+var containers = [6]string{"nodes", "nodegroups", "instances", "networks", "disks", "filters"}
+
+var fileTable = func() *table[file] {
+	fields := []field[file]{
+		required("version", integer, func(f *file) *int64 { return &f.Version }),
+		required("cluster", asIs, func(f *file) *JSONText { return &f.cluster }),
+	}
+	for i, name := range containers {
+		fields = append(fields, required(name, asIs, func(f *file) *JSONText { return &f.objects[i] }))
+	}
+	return newTable(append(fields,
+		withDefault("ctime", moment, 0, func(f *file) *Time { return &f.CTime }),
+		withDefault("mtime", moment, 0, func(f *file) *Time { return &f.MTime }),
+		required("serial_no", integer, func(f *file) *int64 { return &f.Serial })))
+}()
+
+// Decode decodes a configuration strictly.
+func Decode(raw []byte) (*Config, error) {
+	if err := CheckUTF8(raw); err != nil {
+		return nil, err
+	}
+	f, err := fileTable.decode(bytes.TrimSpace(raw), false)
+	if err != nil {
+		return nil, err
+	}
+	c := &Config{head: f.head}
+	if c.Cluster, err = Clusters.Decode(f.cluster); err != nil {
+		return nil, fmt.Errorf("Can't parse value for 'cluster': %w", err)
+	}
+	readers := [6]func(*Config, []byte) ([]string, error){
+		Nodes.read, Groups.read, Instances.read, Networks.read, Disks.read, Filters.read}
+	var entries []string
+	for i, read := range readers {
+		of, err := read(c, f.objects[i])
+		if err != nil {
+			return nil, fmt.Errorf("Can't parse value for '%s': %w", containers[i], err)
+		}
+		entries = append(entries, of...)
+	}
+	slices.Sort(entries)
+	indexed := make([]tree.Entry[struct{}], len(entries))
+	for i, e := range entries {
+		indexed[i].Key = e
+	}
+	c.index = tree.Of(indexed)
+	return c, nil
+}
+
+// read decodes a container and returns the index entries of its objects.
+func (k *Kind[T]) read(c *Config, raw []byte) (entries []string, err error) {
+	objects := codec[*Object[T]]{decode: k.Decode}
+	d, err := dict(objects).decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	sorted := make([]tree.Entry[*Object[T]], len(d))
+	for i, e := range d {
+		sorted[i] = tree.Entry[*Object[T]]{Key: e.Key, Value: e.Value}
+		for _, r := range k.refsOf(e.Key, e.Value) {
+			entries = append(entries, indexKey(r.space, r.name, e.Key))
+		}
+	}
+	*k.at(c) = tree.Of(sorted)
+	return entries, nil
+}
+
+// JSON returns the configuration in Ganeti's form. It joins the cached encodings of the objects.
+func (c *Config) JSON() []byte {
+	dst := make([]byte, 0, c.size())
+	dst = fmt.Appendf(dst, `{"version":%d,"cluster":`, c.Version)
+	dst = append(dst, c.Cluster.encoding...)
+	dst = Nodes.join(dst, c)
+	dst = Groups.join(dst, c)
+	dst = Instances.join(dst, c)
+	dst = Networks.join(dst, c)
+	dst = Disks.join(dst, c)
+	dst = Filters.join(dst, c)
+	dst = AppendTime(append(dst, `,"ctime":`...), c.CTime)
+	dst = AppendTime(append(dst, `,"mtime":`...), c.MTime)
+	return fmt.Appendf(dst, `,"serial_no":%d}`, c.Serial)
+}
+
+func (k *Kind[T]) join(dst []byte, c *Config) []byte {
+	dst = append(append(append(dst, `,"`...), k.Name...), `":{`...)
+	for key, o := range k.at(c).All() {
+		dst = append(append(append(AppendText(dst, key), ':'), o.encoding...), ',')
+	}
+	return closeWith(dst, '{')
+}
+
+// size estimates the length of the encoding.
+func (c *Config) size() int {
+	n := 1024 + len(c.Cluster.encoding)
+	for _, of := range []int{Nodes.size(c), Groups.size(c), Instances.size(c), Networks.size(c), Disks.size(c), Filters.size(c)} {
+		n += of
+	}
+	return n
+}
+
+func (k *Kind[T]) size(c *Config) int {
+	n := 0
+	for key, o := range k.at(c).All() {
+		n += len(key) + len(o.encoding) + 4
+	}
+	return n
+}
