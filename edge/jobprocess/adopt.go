@@ -35,7 +35,7 @@ func (p *Processes) Adopt(attempt uint64, id int64, pid int64, livelock string, 
 }
 
 func (p *Processes) watchAdopted(l *liveProcess, attempt uint64, pid int, held bool, jobActor *actor.PID) {
-	sawEnd := false // the end of the process, so that its pid belonged to it until now
+	sawEnd := false // the end of the process was observed, so the pid belonged to it until then
 	if l.process != nil {
 		// The pid in a job file that an operator has edited may belong to another
 		// process. So the livelock decides, unless the livelock itself was removed.

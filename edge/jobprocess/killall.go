@@ -16,12 +16,13 @@ import (
 	"lockstep/persistence"
 )
 
-// KillAll kills all job processes of this node and the orphans of ended ones, and returns
-// when none is left. It is called when this node is not the master of its cluster, and the
-// master has failed their jobs (design.md 9). Normally they have ended by themselves.
+// KillAll kills all job processes of this node and the orphans of ended ones, and returns when
+// none is left. It is called when this node is not the master of its cluster and the master has
+// failed their jobs (design.md 9). Usually the processes have ended by then, because their lease
+// has expired.
 func (p *Processes) KillAll() {
 	for livelock, id := range p.livelocks() {
-		p.config.Log.WithFields(logrus.Fields{"job": id, "path": livelock}).Info("ending a job: this node is not the master any more")
+		p.config.Log.WithFields(logrus.Fields{"job": id, "path": livelock}).Info("killing job process: this node is no longer the master")
 		p.killProcess(livelock, id)
 		p.killOrphans(livelock, 0)
 		p.removePriorityMessage(id)
@@ -44,7 +45,7 @@ func (p *Processes) RunningJobs() (ids []int64) {
 func (p *Processes) livelocks() map[string]int64 {
 	files, err := filepath.Glob(filepath.Join(persistence.LivelockDir(p.config.RunDir), paths.JobLivelockPattern))
 	if err != nil {
-		panic(err) // the pattern is ours
+		panic(err) // the pattern is a constant
 	}
 	locks := map[string]int64{}
 	for _, path := range files {
@@ -62,7 +63,7 @@ func (p *Processes) killProcess(livelock string, id int64) {
 	for deadline := time.Now().Add(killTimeout); isAlive(livelock) && time.Now().Before(deadline); time.Sleep(killInterval) {
 		process := openProcess(pid)
 		if process == nil {
-			continue // a child of it may hold the lock until killOrphans
+			continue // a child of the process may hold the lock until killOrphans
 		}
 		if p.isJobProcess(pid, id) && !errors.Is(process.Signal(unix.SIGKILL), os.ErrProcessDone) {
 			process.EndsWithin(killTimeout)

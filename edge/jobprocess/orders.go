@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"lockstep/actors/jobs"
 	"lockstep/edge/pidfd"
 	"lockstep/persistence"
@@ -23,7 +25,7 @@ type liveProcess struct {
 	id       int64
 	process  *pidfd.Process
 	livelock string
-	ended    chan struct{} // closed when it has ended
+	ended    chan struct{} // closed when the process has ended
 }
 
 func (p *Processes) addLive(attempt uint64, l *liveProcess) {
@@ -65,7 +67,7 @@ func (p *Processes) deliver(l *liveProcess, order jobs.Order) {
 		l.signal(syscall.SIGTERM)
 	case jobs.TakePriority:
 		if err := writePriority(p.config.RunDir, l.id, order.Priority); err != nil {
-			p.config.Log.WithFields(map[string]any{"job": l.id, "err": err}).Error("a job process cannot be told its priority")
+			p.config.Log.WithFields(logrus.Fields{"job": l.id, "err": err}).Error("delivery of a priority to a job process failed")
 			return
 		}
 		l.signal(syscall.SIGUSR1)
@@ -85,7 +87,7 @@ func (p *Processes) killAfterGrace(l *liveProcess) {
 	select {
 	case <-l.ended:
 	case <-time.After(exitGrace):
-		p.config.Log.WithField("job", l.id).Warn("a job process does not end; everything of the job is killed")
+		p.config.Log.WithField("job", l.id).Warn("job process did not end in time; killing all processes of the job")
 		l.signal(syscall.SIGKILL)
 		p.runReaper(l.livelock, 0)
 	}

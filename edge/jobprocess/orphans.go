@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"lockstep/edge/reaper"
 	"lockstep/persistence"
 )
@@ -22,19 +24,19 @@ func (p *Processes) killOrphans(livelock string, session int) {
 	}
 	p.runReaper(livelock, session)
 	if err := os.Remove(livelock); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		p.config.Log.WithFields(map[string]any{"path": livelock, "err": err}).Warn("a dead job's lock file cannot be removed")
+		p.config.Log.WithFields(logrus.Fields{"path": livelock, "err": err}).Warn("removal of the lock file of a dead job process failed")
 	}
 }
 
 func (p *Processes) runReaper(livelock string, session int) {
 	orphans := reaper.Job{Livelock: livelock, Session: session, KillTimeout: killTimeout, OnKill: func(pid int) {
-		p.config.Log.WithField("pid", pid).Info("killing a process that a dead job has left")
+		p.config.Log.WithField("pid", pid).Info("killing orphan of a dead job process")
 	}}
 	if session == 0 {
 		orphans.Leader = readLeader(livelock)
 	}
 	if err := orphans.Kill(); err != nil {
-		p.config.Log.WithField("err", err).Error("a dead job may have left processes")
+		p.config.Log.WithField("err", err).Error("search for orphans failed; processes of a dead job may still run")
 	}
 }
 

@@ -50,7 +50,7 @@ const (
 	nameFrameMax = 4096
 )
 
-// Config says what is spawned and where it works. All paths are absolute.
+// Config is the program and the places of job processes. All paths are absolute.
 type Config struct {
 	System  *actor.ActorSystem
 	Log     *logrus.Logger
@@ -68,7 +68,7 @@ type Config struct {
 // end of the process.
 type Processes struct {
 	config Config
-	env    []string // of the processes
+	env    []string // environment of job processes
 
 	mu            sync.Mutex
 	pendingStarts map[uint64]*pendingStart // by attempt: handshake in progress
@@ -88,8 +88,8 @@ func New(c Config) *Processes {
 }
 
 // Environment returns the environment of job processes: the daemon's, with GOMAXPROCS=1. A job
-// process does one thing after the other, and the threads of more processors would cost a
-// quarter of its start time. Commands do not inherit it.
+// process does one thing at a time; threads for more processors would lengthen its start by a
+// quarter. Commands do not inherit the variable.
 func Environment() []string {
 	const one = "GOMAXPROCS="
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, one) })
@@ -165,7 +165,7 @@ func (p *Processes) runAttempt(a *pendingStart, attempt uint64, id int64, jobAct
 // cleaned up.
 func (p *Processes) makeRunDirs() {
 	if err := persistence.MakeRunDirs(p.config.RunDir); err != nil {
-		p.config.Log.WithField("err", err).Error("the directories of job processes cannot be made")
+		p.config.Log.WithField("err", err).Error("creation of the directories of job processes failed")
 	}
 }
 
@@ -208,7 +208,7 @@ func (p *Processes) handshake(a *pendingStart, c *child, attempt uint64, jobActo
 	select {
 	case launchSpecs = <-a.confirm:
 	case <-time.After(permissionTimeout):
-		return livelock, errors.New("nobody has permitted the process to start")
+		return livelock, errors.New("the process got no permission to start in time")
 	case <-a.abandon:
 		// A confirmation that came before the abandonment counts.
 		select {
@@ -258,8 +258,7 @@ func (p *Processes) spawn(id int64) (*child, error) {
 			Dir:   "/",
 			Env:   p.env,
 			Files: []*os.File{inRead, outWrite, c.Stderr},
-			// A session of its own: signals to the daemon's terminal or
-			// process group are not for jobs.
+			// A new session: signals to the daemon's terminal or process group do not reach jobs.
 			Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &fd},
 		})
 	if err != nil {
@@ -267,7 +266,7 @@ func (p *Processes) spawn(id int64) (*child, error) {
 		return nil, err
 	}
 	pid := started.Pid
-	_ = started.Release() // we wait by pidfd
+	_ = started.Release() // the end is awaited by pidfd
 	process, err := openPidfd(fd, pid)
 	if err != nil {
 		_, _ = inWrite.Close(), outRead.Close()

@@ -19,7 +19,7 @@ import (
 
 // Options are the limits of a Client; a zero value means the default.
 type Options struct {
-	ConnectTimeout time.Duration // 30 s: how long a server with a full backlog is asked again
+	ConnectTimeout time.Duration // 30 s: how long to retry a server whose backlog is full
 	AnswerTimeout  time.Duration // 180 s: from sending a request to the end of its answer
 	MaxFrame       int           // wire.MaxFrame bytes
 }
@@ -44,20 +44,20 @@ type Conn interface {
 	SetDeadline(t time.Time) error
 }
 
-// Client makes calls over one connection, one after the other (queue.md 1.1). It is
-// used by one goroutine at a time; only Close may be called from another.
+// Client makes calls over one connection, one after the other (queue.md 1.1). It is used by one
+// goroutine at a time; only Close may be called from another.
 //
-// Unlike Ganeti's it never sends a request a second time: whether that is safe only
-// the caller knows.
+// It never sends a request twice, unlike Ganeti's client: only the caller knows whether that is
+// safe.
 type Client struct {
 	conn    Conn
 	reader  *wire.Reader
 	options Options
-	broken  bool // request and answer are out of step, or nobody is there
+	broken  bool // the connection is lost, or request and answer are out of step
 }
 
-// Dial connects to the LUXI socket at path. It fails at once with *NoDaemonError if
-// nobody listens there; only a server whose backlog is full is asked again.
+// Dial connects to the LUXI socket at path. It fails at once with *NoDaemonError if no process
+// listens there. Only a server whose backlog is full is tried again.
 func Dial(ctx context.Context, path string, options Options) (*Client, error) {
 	options = options.withDefaults()
 	ctx, cancel := context.WithTimeoutCause(ctx, options.ConnectTimeout, ErrNoAnswer)
@@ -69,8 +69,7 @@ func Dial(ctx context.Context, path string, options Options) (*Client, error) {
 	return NewClient(conn, options), nil
 }
 
-// NewClient makes calls over a connection that somebody else has made. The client
-// owns it from now on.
+// NewClient makes calls over an open connection, which the client owns from then on.
 func NewClient(conn Conn, options Options) *Client {
 	options = options.withDefaults()
 	return &Client{conn: conn, reader: wire.NewReader(conn, options.MaxFrame), options: options}
@@ -133,19 +132,19 @@ func (c *Client) exchange(ctx context.Context, payload []byte) (frame []byte, se
 	}
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		_ = c.conn.SetDeadline(time.Unix(1, 0)) // long ago: wakes what is under way
+		_ = c.conn.SetDeadline(time.Unix(1, 0)) // a time in the past: wakes the current read or write
 		close(woken)
 	})
 	defer func() {
 		if !stop() {
 			<-woken
-			if err == nil { // the answer was faster: undo the deadline
+			if err == nil { // the answer was faster than the end of ctx: undo the deadline
 				err = c.conn.SetDeadline(time.Time{})
 			}
 		}
 	}()
 	if err := wire.WriteFrame(c.conn, payload); err != nil {
-		// A server that refuses a request in the middle of it has said why.
+		// The server may have sent the reason before it closed the connection.
 		if frame, readErr := c.reader.ReadFrame(); readErr == nil {
 			return frame, false, nil
 		}
@@ -158,8 +157,7 @@ func (c *Client) exchange(ctx context.Context, payload []byte) (frame []byte, se
 	return frame, true, nil
 }
 
-// causeOf prefers why the context ended over the time-out of the read that this
-// produced.
+// causeOf returns the reason why the context ended, if it has ended, and else err.
 func causeOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -169,6 +167,6 @@ func causeOf(ctx context.Context, err error) error {
 
 func (c *Client) breakOff() {
 	c.broken = true
-	// The connection is of no use any more, so neither is the error of closing it.
+	// The connection is lost: an error of Close has no consequence.
 	_ = c.conn.Close()
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// backlogRetryInterval is how long to wait before asking a server again whose backlog of
-// connections is full.
+// backlogRetryInterval is the pause before the next attempt to connect to a server whose backlog
+// is full.
 const backlogRetryInterval = 50 * time.Millisecond
 
 // connect opens a stream to the unix socket at path, without package net, which
@@ -41,7 +41,7 @@ func connectSocket(ctx context.Context, fd int, path string) error {
 			return nil
 		case syscall.EINTR:
 			continue
-		case syscall.EAGAIN: // a unix socket says so when the backlog is full
+		case syscall.EAGAIN: // a unix socket reports a full backlog with it
 		default:
 			return err
 		}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// NoDaemonError says that no connection could be made: there is no socket at Path,
-// nobody listens on it, or the caller may not open it; Err tells which.
+// NoDaemonError says that no connection could be made: there is no socket at Path, no process
+// listens on it, or the caller may not open it. Err tells which.
 type NoDaemonError struct {
 	Path string
 	Err  error
@@ -18,9 +18,9 @@ func (e *NoDaemonError) Error() string {
 
 func (e *NoDaemonError) Unwrap() error { return e.Err }
 
-// ConnectionLostError says that a call got no answer. Sent false: the request did not
-// reach the server whole, so it was not acted on. Sent true: it may have been, and
-// only a request without effect may be sent again.
+// ConnectionLostError says that a call got no answer. With Sent false the server did not receive
+// the whole request, and has not acted on it. With Sent true it may have; only a request without
+// effect may be sent again.
 type ConnectionLostError struct {
 	Method string
 	Sent   bool
@@ -36,10 +36,9 @@ func (e *ConnectionLostError) Error() string {
 
 func (e *ConnectionLostError) Unwrap() error { return e.Err }
 
-// ErrNoAnswer is the cause within a ConnectionLostError when the time for the answer
-// was up.
+// ErrNoAnswer is the cause in a ConnectionLostError when the time for the answer is up.
 var ErrNoAnswer = errors.New("the server did not answer in time")
 
-// ErrClosed is the cause within a ConnectionLostError for a call on a client that was
-// closed, or whose connection an earlier call has lost.
+// ErrClosed is the cause in a ConnectionLostError for a call on a client that was closed, or
+// whose connection was lost in an earlier call.
 var ErrClosed = errors.New("the connection is closed")

@@ -10,12 +10,11 @@ import (
 	"lockstep/persistence"
 )
 
-// nameMax is what file systems allow a name, in bytes.
+// nameMax is the longest file name that Linux permits, in bytes.
 const nameMax = 255
 
-// baseName is what follows the last slash. A client names its livelock by a path
-// that may go through a symbolic link, or lead anywhere: nothing but the name
-// counts.
+// baseName returns what follows the last slash. A client names its livelock by a path, which may
+// go through a symbolic link or lead anywhere; only the name counts.
 func baseName(livelock string) string { return livelock[strings.LastIndexByte(livelock, '/')+1:] }
 
 func (o *Owners) isOwn(livelock string) bool {
@@ -49,9 +48,8 @@ func (o *Owners) isHeld(livelock string) bool {
 	return alive
 }
 
-// Remove unlinks the file of a livelock that was found dead. One that is held, or
-// is no regular file, stays, and so does one that cannot be removed: it is swept
-// away when the daemon starts again.
+// Remove unlinks the file of a dead livelock. It leaves a file that is held or not regular. A
+// file that cannot be removed is removed by the sweep at the next start of the daemon.
 func (o *Owners) Remove(livelock string) {
 	path, ok := o.path(livelock)
 	if !ok || o.isHeld(livelock) {

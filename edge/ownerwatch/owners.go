@@ -114,8 +114,7 @@ func (w *watch) addProcess(pid int) *pidfd.Process {
 	}
 	process, err := pidfd.Open(pid)
 	if err != nil {
-		// The process has ended, or there is no descriptor left. The ticker still
-		// probes the livelock.
+		// The process has ended, or no descriptor is left. The ticker still probes the livelock.
 		w.processes[pid] = nil
 		return nil
 	}
@@ -134,8 +133,8 @@ func (o *Owners) probeAtEnd(w *watch, pid int, process *pidfd.Process) {
 		w.closeProcess(pid)
 	}
 	o.mu.Unlock()
-	// A child that it was just about to start holds the livelock until it is the
-	// program that it is to be. Soon, or else the ticker sees it.
+	// A child of the process holds the inherited lock between fork and exec. So the livelock is
+	// probed again for a short time, and then by the ticker.
 	for pause := time.Millisecond; pause < o.interval && !o.probeWatch(w); pause *= 2 {
 		select {
 		case <-w.ended:

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"lockstep/edge/tlsserver"
 )
 
 // join gives a node with a valid token the certificates and keys of a node of the cluster.
@@ -18,19 +20,19 @@ func (s *server) join(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now := time.Now()
-	log := s.log.WithField("from", r.RemoteAddr)
+	log := s.log.WithField("address", r.RemoteAddr)
 	err := checkSecret(s.listener.credentials.dataDir, request.Secret, now)
 	if errors.Is(err, errTokenUnknown) || errors.Is(err, errTokenExpired) {
-		log.WithError(err).Warn("a node that wants to join was refused")
+		log.WithField("err", err).Warn("join request refused")
 		writeError(w, http.StatusForbidden, err)
 		return
 	}
 	if err != nil {
-		log.WithError(err).Error("no node can join")
+		log.WithField("err", err).Error("join tokens cannot be read; join request refused")
 		writeError(w, http.StatusInternalServerError, errors.New("it cannot read its join tokens; see its log"))
 		return
 	}
-	log = log.WithFields(logrus.Fields{"node": request.Name, "address": request.Address})
+	log = log.WithFields(logrus.Fields{"node": request.Name, "node_address": request.Address})
 	if err := errors.Join(CheckName(request.Name), CheckAddress(request.Address)); err != nil {
 		writeError(w, http.StatusBadRequest, err)
 		return
@@ -45,15 +47,16 @@ func (s *server) join(w http.ResponseWriter, r *http.Request) {
 	}
 	answer, err := s.listener.credentials.admit(request, now)
 	if err != nil {
-		log.WithError(err).Warn("a node that wants to join was refused")
+		log.WithField("err", err).Warn("join request refused")
 		writeError(w, http.StatusBadRequest, fmt.Errorf("request for a certificate: %w", err))
 		return
 	}
-	log.Info("a node has got a certificate of this cluster")
+	log.Info("certificate issued to a joining node")
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// isAddressTaken: a node has this address. What cannot be read is for admit to complain about.
+// isAddressTaken reports whether this node or one of its peers has the address. It reports false
+// if node.json cannot be read; admit then returns the error.
 func (c *Credentials) isAddressTaken(address string) bool {
 	self, err := LoadIdentity(c.dataDir)
 	return err == nil && (self.Address == address || slices.Contains(self.Peers, address))
@@ -64,11 +67,11 @@ func (c *Credentials) admit(r joinRequest, now time.Time) (*joinAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := encodeKey(c.ca.key)
+	key, err := tlsserver.EncodeKey(c.ca.key)
 	if err != nil {
 		return nil, err
 	}
-	self, err := LoadIdentity(c.dataDir) // again: the daemon changes its peers
+	self, err := LoadIdentity(c.dataDir) // read again: the daemon changes the peers
 	if err != nil {
 		return nil, err
 	}
@@ -78,5 +81,5 @@ func (c *Credentials) admit(r joinRequest, now time.Time) (*joinAnswer, error) {
 			peers = append(peers, address)
 		}
 	}
-	return &joinAnswer{Certificate: certificate, CA: string(encodeBlock(pemCertificate, c.ca.certificate.Raw)), CAKey: string(key), Peers: peers}, nil
+	return &joinAnswer{Certificate: certificate, CA: string(tlsserver.EncodeBlock(tlsserver.Certificate, c.ca.certificate.Raw)), CAKey: string(key), Peers: peers}, nil
 }

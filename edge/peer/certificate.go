@@ -6,47 +6,38 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"os"
 	"time"
+
+	"lockstep/edge/tlsserver"
 )
 
 const (
 	caYears   = 20
 	nodeYears = 10
-	// clockSkew: the clocks of nodes may differ by that much.
+	// clockSkew is how far the clocks of two nodes may differ.
 	clockSkew = 24 * time.Hour
 )
 
-// Kinds of PEM blocks.
-const (
-	pemCertificate = "CERTIFICATE"
-	pemKey         = "PRIVATE KEY"
-	pemRequest     = "CERTIFICATE REQUEST"
-)
-
-func newKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
-
-// authority is the cluster's certificate with its key.
+// authority is the cluster's certificate authority: its certificate and key.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-// newAuthority makes one, of which nobody else knows.
+// newAuthority makes the certificate authority of a new cluster.
 func newAuthority(cluster string, now time.Time) (*authority, error) {
-	key, err := newKey()
+	key, err := tlsserver.NewKey()
 	if err != nil {
 		return nil, err
 	}
-	template, err := newTemplate(now, caYears)
+	template, err := tlsserver.NewTemplate(now, clockSkew, caYears)
 	if err != nil {
 		return nil, err
 	}
-	// The name has a space: no node's has.
+	// The common name contains a space, which no name of a node does.
 	template.Subject = pkix.Name{CommonName: "lockstep cluster " + cluster}
 	template.KeyUsage = x509.KeyUsageCertSign
 	template.IsCA, template.MaxPathLenZero = true, true
@@ -58,17 +49,9 @@ func newAuthority(cluster string, now time.Time) (*authority, error) {
 	return &authority{certificate, key}, err
 }
 
-func newTemplate(now time.Time, years int) (*x509.Certificate, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, err
-	}
-	return &x509.Certificate{SerialNumber: serial, NotBefore: now.Add(-clockSkew), NotAfter: now.AddDate(years, 0, 0), BasicConstraintsValid: true}, nil
-}
-
-// issue makes a node's certificate, in DER.
+// issue makes a node's certificate, in DER. It does not outlast the authority's own.
 func (a *authority) issue(name string, key *ecdsa.PublicKey, now time.Time) ([]byte, error) {
-	template, err := newTemplate(now, nodeYears)
+	template, err := tlsserver.NewTemplate(now, clockSkew, nodeYears)
 	if err != nil {
 		return nil, err
 	}
@@ -82,10 +65,10 @@ func (a *authority) issue(name string, key *ecdsa.PublicKey, now time.Time) ([]b
 	return x509.CreateCertificate(rand.Reader, template, a.certificate, key, a.key)
 }
 
-// admit issues the certificate that a request is for, in PEM. It takes nothing from
-// the request but the key, and of that only the kind that nodes make.
+// admit issues a certificate for the key of a certificate request, in PEM. It ignores the rest of
+// the request, and refuses any key but ECDSA P-256, the kind that nodes make.
 func (a *authority) admit(name, request string, now time.Time) (string, error) {
-	raw, err := onlyBlock([]byte(request), pemRequest)
+	raw, err := tlsserver.DecodeBlock([]byte(request), tlsserver.CertificateRequest)
 	if err != nil {
 		return "", err
 	}
@@ -104,17 +87,17 @@ func (a *authority) admit(name, request string, now time.Time) (string, error) {
 		return "", fmt.Errorf("it is for %.80q, not %q", parsed.Subject.CommonName, name)
 	}
 	signed, err := a.issue(name, key, now)
-	return string(encodeBlock(pemCertificate, signed)), err
+	return string(tlsserver.EncodeBlock(tlsserver.Certificate, signed)), err
 }
 
-// newRequest asks for a certificate for a key.
+// newRequest makes a certificate request for a key, in PEM.
 func newRequest(name string, key *ecdsa.PrivateKey) (string, error) {
 	raw, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: name}}, key)
-	return string(encodeBlock(pemRequest, raw)), err
+	return string(tlsserver.EncodeBlock(tlsserver.CertificateRequest, raw)), err
 }
 
-// verifyNode returns the name in a node's certificate. It must be good for usage at
-// that time; the zero time is now.
+// verifyNode checks a node's certificate for a usage at a time, where the zero time means now,
+// and returns the name in it.
 func verifyNode(certificate, ca *x509.Certificate, usage x509.ExtKeyUsage, at time.Time) (string, error) {
 	roots := x509.NewCertPool()
 	roots.AddCert(ca)
@@ -129,25 +112,8 @@ func verifyNode(certificate, ca *x509.Certificate, usage x509.ExtKeyUsage, at ti
 	return name, CheckName(name)
 }
 
-func encodeBlock(kind string, raw []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw})
-}
-
-func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
-	raw, err := x509.MarshalPKCS8PrivateKey(key)
-	return encodeBlock(pemKey, raw), err
-}
-
-func onlyBlock(data []byte, kind string) ([]byte, error) {
-	block, _ := pem.Decode(data)
-	if block == nil || block.Type != kind {
-		return nil, fmt.Errorf("there is no PEM block %q", kind)
-	}
-	return block.Bytes, nil
-}
-
 func parseCertificate(data []byte) (*x509.Certificate, error) {
-	raw, err := onlyBlock(data, pemCertificate)
+	raw, err := tlsserver.DecodeBlock(data, tlsserver.Certificate)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +121,7 @@ func parseCertificate(data []byte) (*x509.Certificate, error) {
 }
 
 func parseKey(data []byte) (*ecdsa.PrivateKey, error) {
-	raw, err := onlyBlock(data, pemKey)
+	raw, err := tlsserver.DecodeBlock(data, tlsserver.PrivateKey)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +136,7 @@ func parseKey(data []byte) (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// parseAuthority takes a certificate and a key that belong together.
+// parseAuthority reads the authority's certificate and key, and checks that they match.
 func parseAuthority(certificate, key []byte) (*authority, error) {
 	parsed, err := parseCertificate(certificate)
 	if err != nil {

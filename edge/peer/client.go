@@ -13,19 +13,19 @@ import (
 // fileLineMax bounds a line of the answer of GET /v1/files, in bytes.
 const fileLineMax = 64 << 10
 
-// Client asks other nodes. Its methods may be called from any goroutine, and take as
-// long as their contexts allow. Errors of nodes that have answered are *RefusedError.
+// Client sends requests to other nodes. Its methods may be called from any goroutine, and take as
+// long as their contexts allow. An error that another node has answered is a *RefusedError.
 type Client struct{ http *http.Client }
 
-// NewClient makes one.
+// NewClient returns a client that shows these credentials.
 func NewClient(c *Credentials) *Client {
 	return &Client{newHTTPClient(func(ctx context.Context, address string) (net.Conn, error) {
 		return c.Dial(ctx, address, ProtocolNode)
 	})}
 }
 
-// RequestMembership asks the node at an address that this one be a member. Only the master says
-// yes: see StatusNotMaster.
+// RequestMembership asks the node at an address to make this node a member. Only the master can;
+// another node answers StatusNotMaster.
 func (c *Client) RequestMembership(ctx context.Context, address string, r MembershipRequest) (Admission, error) {
 	var admission Admission
 	code, err := exchange(ctx, c.http, http.MethodPost, address, memberPath, r, &admission)
@@ -42,7 +42,7 @@ func (c *Client) RequestMembership(ctx context.Context, address string, r Member
 	return Admission{}, fmt.Errorf("the answer of the node at %s to %s: unknown status %q", address, memberPath, admission.Status)
 }
 
-// About asks a node about itself.
+// About asks a node for its state.
 func (c *Client) About(ctx context.Context, address string) (About, error) {
 	var about About
 	code, err := exchange(ctx, c.http, http.MethodGet, address, aboutPath, nil, &about)
@@ -52,9 +52,8 @@ func (c *Client) About(ctx context.Context, address string) (About, error) {
 	return about, err
 }
 
-// Files has each told of every file that the node at an address has in common with
-// the others, in the order in which the node sends them. If it returns nil, those were
-// all. An error of each ends it.
+// Files calls each for every file that all nodes have, as the node at an address has it, in the
+// order of the answer. It returns nil only after a complete answer. An error of each ends it.
 func (c *Client) Files(ctx context.Context, address string, each func(FileDigest) error) error {
 	response, err := send(ctx, c.http, http.MethodGet, address, filesPath, nil)
 	if err != nil {

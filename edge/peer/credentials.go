@@ -26,11 +26,11 @@ const (
 	ProtocolJoin Protocol = "lockstep-join"
 )
 
-// handshakeTimeout is how long the other side has for the handshake, and a dialed node
-// to answer at all.
+// handshakeTimeout is how long the other side has to connect and to complete the handshake.
 const handshakeTimeout = 10 * time.Second
 
-// Credentials are by what a node proves to be of its cluster. They do not change.
+// Credentials are the certificate and key by which a node proves that it belongs to its cluster.
+// They are immutable.
 type Credentials struct {
 	name    string
 	dataDir string
@@ -38,8 +38,8 @@ type Credentials struct {
 	pair    tls.Certificate
 }
 
-// LoadCredentials reads those of the node with this data directory. The error wraps
-// fs.ErrNotExist if it belongs to no cluster.
+// LoadCredentials reads the credentials of the node with this data directory. The error wraps
+// fs.ErrNotExist if the node belongs to no cluster.
 func LoadCredentials(dataDir string) (*Credentials, error) {
 	identity, err := LoadIdentity(dataDir)
 	if err != nil {
@@ -71,21 +71,22 @@ func LoadCredentials(dataDir string) (*Credentials, error) {
 	if name != identity.Name {
 		return broken(fmt.Errorf("the certificate is of %s, the node is %s", name, identity.Name))
 	}
-	// A new node finds the certificate that its token names in what is shown here.
+	// A joining node looks for the authority's certificate, whose hash is in its token, in this
+	// chain.
 	pair.Certificate = append(pair.Certificate[:1:1], ca.certificate.Raw)
 	return &Credentials{name: name, dataDir: dataDir, ca: ca, pair: pair}, nil
 }
 
-// Name is the node's own.
+// Name is the name of this node.
 func (c *Credentials) Name() string { return c.name }
 
-// Dial connects to another node for one of the protocols but ProtocolJoin. Which node
-// it is, PeerName tells. That it refuses this one as no member is seen at the first
-// read only. The context is for connecting.
+// Dial connects to another node for any protocol but ProtocolJoin. PeerName tells which node it
+// is. If the other node refuses this one because it is no member, only the first read returns an
+// error. The context bounds the connecting, not the connection.
 func (c *Credentials) Dial(ctx context.Context, address string, protocol Protocol) (net.Conn, error) {
 	return dialTLS(ctx, address, &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{string(protocol)}, Certificates: []tls.Certificate{c.pair},
-		InsecureSkipVerify: true, // which is done below: nodes are known by the cluster's certificate, not by host names
+		InsecureSkipVerify: true, // verified below: nodes are known by the cluster's certificate, not by host names
 		VerifyConnection: func(state tls.ConnectionState) error {
 			_, err := c.verify(state, x509.ExtKeyUsageServerAuth)
 			return err
@@ -101,8 +102,8 @@ func (c *Credentials) verify(state tls.ConnectionState, usage x509.ExtKeyUsage) 
 	return verifyNode(state.PeerCertificates[0], c.ca.certificate, usage, time.Time{})
 }
 
-// serverConfig is for one of the protocols, chosen by what the client says first.
-// There are no session tickets: each connection proves anew who it is.
+// serverConfig is the TLS configuration of the port. The client names one protocol, which selects
+// the rules. Session tickets are disabled, so that every connection shows its certificate.
 func (c *Credentials) serverConfig(admits func(protocol Protocol, name string) bool) *tls.Config {
 	base := func(protocol Protocol) *tls.Config {
 		return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{c.pair},
@@ -150,8 +151,8 @@ func dialTLS(ctx context.Context, address string, config *tls.Config) (net.Conn,
 	return conn, nil
 }
 
-// PeerName is the name of the node at the other end of a connection of Dial or of a
-// Listener, as its certificate has it; empty if it has shown none.
+// PeerName returns the name of the node at the other end of a connection of Dial or of a
+// Listener, from its certificate; "" if it has shown none.
 func PeerName(c net.Conn) string {
 	secured, ok := c.(interface{ ConnectionState() tls.ConnectionState })
 	if !ok {

@@ -21,20 +21,20 @@ const (
 
 // Bounds of requests and answers that are one JSON value, in bytes.
 const (
-	joinBodyMax    = 64 << 10 // of a node that is not verified
+	joinBodyMax    = 64 << 10 // of a node without a certificate
 	requestBodyMax = 1 << 20
 	answerBodyMax  = 1 << 20
 )
 
-// About is what a node says of itself.
+// About is the state of a node in its own words.
 type About struct {
 	Name    string `json:"name"`
 	UUID    string `json:"uuid"`
-	Master  string `json:"master"`  // name of the node that it takes for the master; empty: none
-	Applied uint64 `json:"applied"` // index of the last entry of the log that is on its disk
-	Leads   bool   `json:"leads"`   // it is the master
-	Error   string `json:"error"`   // what is wrong with it; empty: nothing
-	Voting  bool   `json:"voting"`  // it is to have a vote
+	Master  string `json:"master"`  // name of the current master as this node knows it; "": unknown
+	Applied uint64 `json:"applied"` // index of the last entry of the log that is on this node's disk
+	Leads   bool   `json:"leads"`   // this node is the master
+	Error   string `json:"error"`   // why the node does not work; "": it works
+	Voting  bool   `json:"voting"`  // the node is to have a vote
 }
 
 // MembershipRequest is a node's request to be a member.
@@ -44,7 +44,7 @@ type MembershipRequest struct {
 	Address string `json:"address"`
 	Voting  bool   `json:"voting"`
 	Applied uint64 `json:"applied"` // see About
-	Fresh   bool   `json:"fresh"`   // it has no log, even if it had one before
+	Fresh   bool   `json:"fresh"`   // the node has no log, or has lost it
 }
 
 // AdmissionStatus is the result of a MembershipRequest.
@@ -62,7 +62,7 @@ const (
 // Admission answers a MembershipRequest.
 type Admission struct {
 	Status        AdmissionStatus `json:"status"`
-	Master        string          `json:"master"` // empty: none is known
+	Master        string          `json:"master"` // "": unknown
 	MasterAddress string          `json:"master_address"`
 }
 
@@ -73,22 +73,22 @@ type FileDigest struct {
 	Size   int64  `json:"size"` // bytes
 }
 
-// fileLine is a line of the answer of GET /v1/files. Error is in the last one only, if
-// the list could not be made to its end.
+// fileLine is a line of the answer of GET /v1/files. Error is set only in the last line, if the
+// node could not complete the list.
 type fileLine struct {
 	FileDigest
 	Error string `json:"error,omitempty"`
 }
 
-// errorBody is the body of answers that are errors.
+// errorBody is the body of an answer with an error code.
 type errorBody struct {
 	Error string `json:"error"`
 }
 
-// RefusedError says that a node has answered, and does not do what it was asked.
+// RefusedError is an answer of another node with an error code.
 type RefusedError struct {
 	Address string
-	Code    int // of HTTP
+	Code    int // HTTP status
 	Reason  string
 }
 
@@ -96,8 +96,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the node at %s refuses: %s", e.Address, e.Reason)
 }
 
-// newHTTPClient makes a client that uses each connection once: a call is rare, and a
-// connection that is kept may have been closed by the other side.
+// newHTTPClient makes a client that uses each connection for one request. Requests are rare, and
+// the other node may have closed an idle connection.
 func newHTTPClient(dial func(ctx context.Context, address string) (net.Conn, error)) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -108,7 +108,8 @@ func newHTTPClient(dial func(ctx context.Context, address string) (net.Conn, err
 	}
 }
 
-// send makes a request; the answer is one that is no error, or 421.
+// send makes a request. It returns an answer with code 200 or 421, and an error for any other
+// code.
 func send(ctx context.Context, client *http.Client, method, address, path string, body any) (*http.Response, error) {
 	if err := CheckAddress(address); err != nil {
 		return nil, err
@@ -140,7 +141,7 @@ func send(ctx context.Context, client *http.Client, method, address, path string
 	return nil, &RefusedError{Address: address, Code: response.StatusCode, Reason: refused.Error}
 }
 
-// withoutURL has no URL in it: errors of dialing name the address already.
+// withoutURL removes the URL from an error. Errors of dialing name the address already.
 func withoutURL(err error, address, path string) error {
 	var connecting *net.OpError
 	if cause := errors.Unwrap(err); cause != nil {
@@ -152,7 +153,8 @@ func withoutURL(err error, address, path string) error {
 	return fmt.Errorf("ask the node at %s for %s: %w", address, path, err)
 }
 
-// exchange makes a request whose answer is one JSON value, and returns its code.
+// exchange makes a request whose answer is one JSON value, decodes the answer and returns its
+// code.
 func exchange(ctx context.Context, client *http.Client, method, address, path string, body, answer any) (int, error) {
 	response, err := send(ctx, client, method, address, path, body)
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	tokensName         = "tokens.json"
 	recoveryName       = "recover"
 
-	formerPrefix = ".new-" // of files that a former version was writing
+	formerPrefix = ".new-" // prefix of temporary files of an earlier version of lockstep
 )
 
 const (
@@ -34,15 +34,14 @@ const (
 
 func pathOf(dataDir, name string) string { return filepath.Join(dataDir, directoryName, name) }
 
-// nodeFile is one to be written.
+// nodeFile is the name, content and mode of a file below the node's directory.
 type nodeFile struct {
 	name string
 	data []byte
 	mode fs.FileMode
 }
 
-// replaceFiles writes files of a node one after the other. Each of them is durable
-// before the next one is begun.
+// replaceFiles replaces files one after the other. Each is durable before the next is written.
 func replaceFiles(dataDir string, files []nodeFile) error {
 	for _, f := range files {
 		if err := persistence.ReplaceFile(pathOf(dataDir, f.name), f.data, f.mode); err != nil {
@@ -52,9 +51,9 @@ func replaceFiles(dataDir string, files []nodeFile) error {
 	return nil
 }
 
-// makeDirectory makes the node's directory, durably, and removes what a crash has
-// left half written in it. One that holds something else belongs to a former
-// cluster, whose log must not be mixed with that of another.
+// makeDirectory makes the node's directory, durably, and removes temporary files that a crash has
+// left in it. If the directory holds anything else, the node belonged to another cluster: the
+// error is a *LeftoverError, because the logs of two clusters must not be mixed.
 func makeDirectory(dataDir string) error {
 	path := filepath.Join(dataDir, directoryName)
 	if err := os.Mkdir(path, directoryMode); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -74,7 +73,7 @@ func makeDirectory(dataDir string) error {
 				return err
 			}
 		case name == caName, name == caKeyName, name == certificateName, name == certificateKeyName, name == tokensName:
-			// An attempt that was cut off has left it; it is replaced.
+			// A join that did not complete has left this file; it is replaced.
 		default:
 			return &LeftoverError{Path: filepath.Join(path, name)}
 		}
@@ -82,7 +81,7 @@ func makeDirectory(dataDir string) error {
 	return persistence.SyncDirectory(dataDir)
 }
 
-// LeftoverError says that the node's directory holds what it should not.
+// LeftoverError says that the node's directory holds a file of a former cluster.
 type LeftoverError struct{ Path string }
 
 func (e *LeftoverError) Error() string {

@@ -15,7 +15,7 @@ import (
 	"lockstep/persistence"
 )
 
-// QueueNotEmptyError says that a node that is to join has a queue of its own.
+// QueueNotEmptyError says that a node that is to join has jobs in its own queue.
 type QueueNotEmptyError struct {
 	Directory string
 	File      string // one of its jobs
@@ -26,8 +26,8 @@ func (e *QueueNotEmptyError) Error() string {
 --discard-queue moves %s aside, and its jobs will not run`, e.File, e.Directory)
 }
 
-// requireNoJobs returns a *QueueNotEmptyError if the queue holds a job, live or archived.
-// Other files of a queue are worth nothing without jobs.
+// requireNoJobs returns a *QueueNotEmptyError if the queue holds a job, live or archived. Other
+// files of the queue may be lost.
 func requireNoJobs(dataDir string) error {
 	directory := filepath.Join(dataDir, paths.QueueDir)
 	err := filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
@@ -48,12 +48,12 @@ func requireNoJobs(dataDir string) error {
 	return err
 }
 
-// formerQueueTime is how the name of a queue that was moved aside ends.
+// formerQueueTime is the format of the time in the name of a queue that was moved aside.
 const formerQueueTime = "20060102T150405Z"
 
-// moveQueueAside puts an empty directory in the place of the queue, in one step, and
-// keeps the old one as queue.before-join-<time>. The queue's lock, which the caller
-// holds, is in the new one: no daemon can start in between.
+// moveQueueAside replaces the queue by an empty directory, atomically, and keeps the old one as
+// queue.before-join-<time>. The caller holds the queue's lock, whose file is linked into the new
+// directory: no daemon can start in between.
 func moveQueueAside(dataDir string, now time.Time) error {
 	queue := filepath.Join(dataDir, paths.QueueDir)
 	backup := queue + ".before-join-" + now.UTC().Format(formerQueueTime)
@@ -73,7 +73,7 @@ func moveQueueAside(dataDir string, now time.Time) error {
 		return errors.Join(fmt.Errorf("move %s to %s: %w; stop the daemon, move it yourself, and try again", queue, backup, err),
 			os.Remove(filepath.Join(backup, lock)), os.Remove(backup))
 	}
-	// From here on, aside is the old queue.
+	// The exchange has happened: backup is the old queue.
 	if err := os.Remove(filepath.Join(backup, lock)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

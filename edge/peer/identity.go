@@ -18,11 +18,11 @@ type Identity struct {
 	// its log is a new one.
 	UUID    string `json:"uuid"`
 	Address string `json:"address"` // host:port
-	// Voting: the node is to have a vote; else it is only a copy.
+	// Voting says that the node is to have a vote. Without a vote the node only keeps a copy.
 	Voting bool `json:"voting"`
-	// Founder: the node is the first of its cluster, which took over its queue.
+	// Founder says that the node is the first of its cluster, which took over its queue.
 	Founder bool `json:"founder"`
-	// Peers are addresses of other nodes, where this one can ask to be a member.
+	// Peers are addresses of other nodes, which this node asks to be admitted.
 	Peers []string `json:"peers"`
 	// Lost are the names of nodes that a recovery has excluded, see RequestRecovery.
 	Lost []string `json:"lost,omitempty"`
@@ -106,12 +106,12 @@ func requireNoIdentity(dataDir string) error {
 	return &AlreadyMemberError{Name: identity.Name, Directory: pathOf(dataDir, "")}
 }
 
-// CheckDataDir returns an error unless the directory is there and belongs to this
-// process's user: what another user writes there, the daemon could not read.
+// CheckDataDir returns an error unless the directory exists and belongs to the user of this
+// process. The daemon could not read files of another user.
 func CheckDataDir(dataDir string) error {
 	var status unix.Stat_t
 	if err := unix.Stat(dataDir, &status); err != nil {
-		return fmt.Errorf("data directory %s: %w; make it for the user that lockstepd runs as, or name another one", dataDir, err)
+		return fmt.Errorf("data directory %s: %w; create it as the user that lockstepd runs as, or choose another directory", dataDir, err)
 	}
 	if status.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return fmt.Errorf("data directory %s: it is not a directory", dataDir)

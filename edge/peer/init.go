@@ -4,19 +4,20 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"lockstep/edge/tlsserver"
 )
 
-// InitOptions are those of Init.
+// InitOptions are the options of Init.
 type InitOptions struct {
 	Name    string // of the node, see CheckName
 	Address string // by which other nodes will reach it, see CheckAddress
 	Now     time.Time
 }
 
-// Init makes a cluster of which this node is the first member, and a join token for
-// others, good for TokenLifetime. The daemon must not run. The error is a
-// *AlreadyMemberError if the node belongs to a cluster already, and a *LeftoverError if it
-// once did.
+// Init makes a cluster with this node as its only member, and returns a join token for other
+// nodes, valid for TokenLifetime. The daemon must not run. The error is a *AlreadyMemberError if
+// the node belongs to a cluster already, and a *LeftoverError if it belonged to one.
 func Init(dataDir string, o InitOptions) (string, error) {
 	identity := &Identity{Name: o.Name, UUID: uuid.NewString(), Address: o.Address, Voting: true, Founder: true, Peers: []string{}}
 	if err := identity.validate(); err != nil {
@@ -35,7 +36,7 @@ func Init(dataDir string, o InitOptions) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key, err := newKey()
+	key, err := tlsserver.NewKey()
 	if err != nil {
 		return "", err
 	}
@@ -44,7 +45,7 @@ func Init(dataDir string, o InitOptions) (string, error) {
 		return "", err
 	}
 	made := newToken(ca.certificate)
-	files, err := nodeFiles(ca, key, encodeBlock(pemCertificate, certificate), []storedToken{made.hashed(o.Now.Add(TokenLifetime))}, identity)
+	files, err := nodeFiles(ca, key, tlsserver.EncodeBlock(tlsserver.Certificate, certificate), []storedToken{made.hashed(o.Now.Add(TokenLifetime))}, identity)
 	if err != nil {
 		return "", err
 	}

@@ -14,51 +14,52 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"lockstep/edge/tlsserver"
 )
 
-// JoinOptions are those of Join.
+// JoinOptions are the options of Join.
 type JoinOptions struct {
 	Name    string // of this node, see CheckName; no member may have it
 	Address string // by which the others will reach this node, see CheckAddress
-	Voting  bool   // else the node is a copy without a say
+	Voting  bool   // else the node keeps a copy and has no vote
 	From    string // address of the member at which Token was made
 	Token   string
-	// DiscardQueue: if this node has jobs, its queue is moved aside.
+	// DiscardQueue moves the queue of this node aside if it holds jobs.
 	DiscardQueue bool
 	Now          time.Time
 }
 
-// JoinTimeout bounds the conversation of Join.
+// JoinTimeout bounds the request of Join.
 const JoinTimeout = 30 * time.Second
 
-// joinRequest and joinAnswer are those of POST /v1/join.
+// joinRequest and joinAnswer are the request and answer of POST /v1/join.
 type joinRequest struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`
 	Secret  []byte `json:"secret"`
-	Request string `json:"request"` // for a certificate, PEM
+	Request string `json:"request"` // certificate request, PEM
 }
 
 type joinAnswer struct {
-	Certificate string   `json:"certificate"` // of the new node
+	Certificate string   `json:"certificate"` // of the new node, PEM
 	CA          string   `json:"ca_certificate"`
 	CAKey       string   `json:"ca_key"`
 	Peers       []string `json:"peers"`
 }
 
-// WrongClusterError says that the node asked is not of the cluster that the token is for, or
-// that somebody in between pretends to be it.
+// WrongClusterError says that the other end of the connection does not belong to the cluster of
+// the token: the address is wrong, or the connection is intercepted.
 type WrongClusterError struct{ Address string }
 
 func (e *WrongClusterError) Error() string {
 	return fmt.Sprintf("the node at %s is not of the cluster that the join token is for; check the address, and where the token comes from", e.Address)
 }
 
-// Join makes this node one of a cluster, as far as identity and certificates go; its
-// daemon, once started, asks to be a member. The daemon must not run, and its queue's
-// lock is the caller's. If Join fails, or is cut off, the node belongs to no cluster.
-// Errors are those of Init, and *TokenError, *QueueNotEmptyError, *WrongClusterError and
-// *RefusedError.
+// Join gives this node an identity and certificates of a cluster. When its daemon starts, it asks
+// to be admitted as a member. The daemon must not run, and the caller holds the queue's lock. If
+// Join fails or is interrupted, the node belongs to no cluster. Errors are those of Init, and
+// *TokenError, *QueueNotEmptyError, *WrongClusterError and *RefusedError.
 func Join(ctx context.Context, dataDir string, o JoinOptions) error {
 	identity := &Identity{Name: o.Name, UUID: uuid.NewString(), Address: o.Address, Voting: o.Voting}
 	if err := errors.Join(identity.validate(), CheckAddress(o.From)); err != nil {
@@ -82,7 +83,7 @@ func Join(ctx context.Context, dataDir string, o JoinOptions) error {
 	if err := makeDirectory(dataDir); err != nil {
 		return err
 	}
-	key, err := newKey()
+	key, err := tlsserver.NewKey()
 	if err != nil {
 		return err
 	}
@@ -111,17 +112,17 @@ func Join(ctx context.Context, dataDir string, o JoinOptions) error {
 	return replaceFiles(dataDir, files)
 }
 
-// nodeFiles are a node's files in the order in which they must be written: with the
-// last one the node belongs to the cluster, and needs all others.
+// nodeFiles are a node's files in the order in which they must be written. The last file makes
+// the node a member of the cluster, and requires all others.
 func nodeFiles(ca *authority, key *ecdsa.PrivateKey, certificate []byte, tokens []storedToken, identity *Identity) ([]nodeFile, error) {
 	if err := identity.validate(); err != nil {
 		return nil, err
 	}
-	caKey, err := encodeKey(ca.key)
+	caKey, err := tlsserver.EncodeKey(ca.key)
 	if err != nil {
 		return nil, err
 	}
-	nodeKey, err := encodeKey(key)
+	nodeKey, err := tlsserver.EncodeKey(key)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +135,7 @@ func nodeFiles(ca *authority, key *ecdsa.PrivateKey, certificate []byte, tokens 
 		return nil, err
 	}
 	return []nodeFile{
-		{caName, encodeBlock(pemCertificate, ca.certificate.Raw), publicMode},
+		{caName, tlsserver.EncodeBlock(tlsserver.Certificate, ca.certificate.Raw), publicMode},
 		{caKeyName, caKey, secretMode},
 		{certificateName, certificate, publicMode},
 		{certificateKeyName, nodeKey, secretMode},
@@ -143,8 +144,7 @@ func nodeFiles(ca *authority, key *ecdsa.PrivateKey, certificate []byte, tokens 
 	}, nil
 }
 
-// askToJoin sends the token's secret to a node that has proved to be of the token's
-// cluster.
+// askToJoin sends the token's secret to a node that has proved to belong to the token's cluster.
 func askToJoin(ctx context.Context, o JoinOptions, t token, key *ecdsa.PrivateKey) (*joinAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, JoinTimeout)
 	defer cancel()
@@ -160,12 +160,12 @@ func askToJoin(ctx context.Context, o JoinOptions, t token, key *ecdsa.PrivateKe
 	return answer, err
 }
 
-// joinConfig trusts whoever has a certificate that the token's authority has signed,
-// and shows that authority's with it.
+// joinConfig accepts a server whose certificate is signed by the token's authority, if the server
+// shows the authority's certificate as well.
 func joinConfig(address string, t token) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{string(ProtocolJoin)},
-		InsecureSkipVerify: true, // which is done below, against the token and nothing else
+		InsecureSkipVerify: true, // verified below, against the token alone
 		VerifyConnection: func(state tls.ConnectionState) error {
 			for _, shown := range state.PeerCertificates {
 				if sha256.Sum256(shown.Raw) == t.ca {
@@ -178,8 +178,8 @@ func joinConfig(address string, t token) *tls.Config {
 	}
 }
 
-// verify takes nothing on trust that it need not: a node that starts with files that do
-// not fit together would not be able to say why.
+// verify checks that the certificates and keys of the answer match each other and the token. The
+// daemon could not start with files that do not.
 func (a *joinAnswer) verify(o JoinOptions, t token, key *ecdsa.PrivateKey) (*authority, error) {
 	ca, err := parseAuthority([]byte(a.CA), []byte(a.CAKey))
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/edge/tlsserver"
 )
 
 func TestJoin(t *testing.T) {
@@ -92,7 +94,7 @@ func TestJoinIsRefused(t *testing.T) {
 // The other side checks for itself; a client may be any program.
 func TestAdmissionChecksWhatItIsSent(t *testing.T) {
 	n1 := newFounder(t)
-	key, err := newKey()
+	key, err := tlsserver.NewKey()
 	require.NoError(t, err)
 	good, err := newRequest("n2", key)
 	require.NoError(t, err)

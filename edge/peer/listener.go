@@ -13,28 +13,28 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Bounds of connections at a time.
+// Bounds of the number of connections.
 const (
 	connectionsMax = 1000
-	// unverifiedMax bounds the connections without a verified certificate. One more evicts
-	// the oldest: a node sends its certificate at once.
+	// unverifiedMax bounds the connections without a verified certificate. A further one evicts
+	// the oldest, since a node sends its certificate at once.
 	unverifiedMax = 64
 )
 
-// acceptPause is the pause after an error of accept, which lacked descriptors or memory.
+// acceptPause is the pause after accept has failed for lack of descriptors or memory.
 const acceptPause = 100 * time.Millisecond
 
 // ListenOptions are the options of Listen. A zero value means the default.
 type ListenOptions struct {
-	Log *logrus.Logger // nil: none
-	// Connections bounds those of nodes at a time; 0: a thousand.
+	Log *logrus.Logger // nil: no log
+	// Connections bounds the connections of verified nodes; 0: 1000.
 	Connections int
 	// Handshake is how long a handshake may take; 0: ten seconds.
 	Handshake time.Duration
 }
 
-// Listener is the port by which other nodes reach this one. Its methods may be called from any
-// goroutine.
+// Listener is the port at which other nodes reach this one. It verifies each connection and
+// delivers it to the listener of its protocol. Its methods may be called from any goroutine.
 type Listener struct {
 	tcp         net.Listener
 	config      *tls.Config
@@ -48,7 +48,7 @@ type Listener struct {
 	memberCheck func(name string) bool // nil: the members are not known yet
 	barredCheck func(name string) bool
 	listeners   map[Protocol]*protocolListener
-	unverified  []*peerConn // the oldest first; those of ProtocolJoin stay until they end
+	unverified  []*peerConn // the oldest first; connections of ProtocolJoin stay until they end
 	nodes       map[*peerConn]struct{}
 }
 
@@ -66,18 +66,17 @@ func (c *peerConn) Close() error {
 	return c.Conn.Close()
 }
 
-// abort ends a connection at once, from any goroutine. Its user still closes it.
+// abort ends a connection at once, from any goroutine. Its user must still close it.
 func (c *peerConn) abort() { c.NetConn().Close() }
 
-// refuse ends a connection that was not delivered.
+// refuse ends a connection that was not delivered to a listener.
 func (c *peerConn) refuse() {
 	c.abort()
-	_ = c.Close() // to unregister it
+	_ = c.Close() // unregisters it
 }
 
-// Listen opens the port, "host:port" of an interface of this machine, or ":port".
-// Connections of a protocol are closed until somebody accepts them: see Raft, Luxi and
-// Serve.
+// Listen opens the port at an address, "host:port" of an interface of this machine, or ":port".
+// It closes connections of a protocol until Raft, Luxi or Serve accepts that protocol.
 func Listen(address string, credentials *Credentials, o ListenOptions) (*Listener, error) {
 	tcp, err := net.Listen("tcp", address)
 	if err != nil {
@@ -100,22 +99,22 @@ func Listen(address string, credentials *Credentials, o ListenOptions) (*Listene
 	return l, nil
 }
 
-// Addr is where it listens.
+// Addr is the address of the port.
 func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
 
 // SetMembers sets the members of the cluster, as this node knows them. Before the first call
-// every node with a certificate of the cluster counts as a member. Other nodes may only ask to
-// be members, and, unless they are barred, have connections of ProtocolRaft: the leader may be
-// a node that a new or long unreachable node does not know yet. SetMembers leaves open
-// connections alone, see Expel.
+// every node with a certificate of the cluster counts as a member. A node that is no member may
+// only ask to be admitted, and have connections of ProtocolRaft unless it is barred: the leader
+// may be a node that this node has not heard of. SetMembers does not end open connections; Expel
+// does.
 func (l *Listener) SetMembers(member, barred func(name string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.memberCheck, l.barredCheck = member, barred
 }
 
-// admits reports whether a node may have a connection of a protocol. For ProtocolNode the
-// server checks each request.
+// admits reports whether a node may have a connection of a protocol. It admits every node to
+// ProtocolNode, where the server checks each request.
 func (l *Listener) admits(protocol Protocol, name string) bool {
 	switch protocol {
 	case ProtocolNode:
@@ -156,11 +155,11 @@ func (l *Listener) Expel(name string) {
 	}
 }
 
-// Raft gives the connections of ProtocolRaft. Until it is closed it is the same one at
-// each call, and then a new one; in between there are no such connections.
+// Raft returns the listener of ProtocolRaft. Every call returns the same listener until that is
+// closed, and then a new one. While no listener is open, such connections are refused.
 func (l *Listener) Raft() net.Listener { return l.listenerFor(ProtocolRaft) }
 
-// Luxi gives the connections of ProtocolLuxi, as Raft does.
+// Luxi returns the listener of ProtocolLuxi, as Raft does.
 func (l *Listener) Luxi() net.Listener { return l.listenerFor(ProtocolLuxi) }
 
 func (l *Listener) listenerFor(protocol Protocol) *protocolListener {
@@ -177,8 +176,8 @@ func (l *Listener) listenerFor(protocol Protocol) *protocolListener {
 	return g
 }
 
-// Close closes the port and all connections, and waits for what the listener has
-// running. It may be called again.
+// Close closes the port and all connections, and waits for the goroutines of the listener. A
+// second call does nothing.
 func (l *Listener) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -210,7 +209,7 @@ func (l *Listener) accept() {
 			return
 		}
 		if err != nil {
-			l.options.Log.WithError(err).Warn("no connection of another node can be accepted")
+			l.options.Log.WithField("err", err).Warn("port of nodes: accept failed; retrying")
 			select {
 			case <-time.After(acceptPause):
 			case <-l.done:
@@ -227,7 +226,7 @@ func (l *Listener) accept() {
 	}
 }
 
-// register adds a new connection, as unverified. false: the listener is closed.
+// register adds a new connection, as unverified. It reports false if the listener is closed.
 func (l *Listener) register(c *peerConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,7 +241,7 @@ func (l *Listener) register(c *peerConn) bool {
 	return true
 }
 
-// unregister removes a connection that has ended. It may be called again.
+// unregister removes a connection that has ended. A second call does nothing.
 func (l *Listener) unregister(c *peerConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -252,26 +251,26 @@ func (l *Listener) unregister(c *peerConn) {
 	}
 }
 
-// handshake makes the TLS handshake, which verifies the peer, and delivers the connection to
-// the listener of its protocol.
+// handshake makes the TLS handshake, which verifies the other node, and delivers the connection
+// to the listener of its protocol.
 func (l *Listener) handshake(c *peerConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.options.Handshake)
 	defer cancel()
-	log := l.options.Log.WithField("from", c.RemoteAddr().String())
+	log := l.options.Log.WithField("address", c.RemoteAddr().String())
 	if err := c.HandshakeContext(ctx); err != nil {
-		log.WithError(err).Debug("a connection to the port of nodes was refused")
+		log.WithField("err", err).Debug("port of nodes: TLS handshake failed")
 		c.refuse()
 		return
 	}
 	c.protocol = Protocol(c.ConnectionState().NegotiatedProtocol)
 	if g := l.admit(c); g == nil || !g.deliver(c) {
-		log.WithFields(logrus.Fields{"node": PeerName(c), "op": c.protocol}).Debug("a connection of another node is not wanted now")
+		log.WithFields(logrus.Fields{"node": PeerName(c), "protocol": c.protocol}).Debug("port of nodes: connection refused: its protocol is not served now")
 		c.refuse()
 	}
 }
 
-// admit moves a verified connection to those of nodes and returns the listener of its
-// protocol; nil: there is no room or no such listener.
+// admit moves a connection from the unverified to the verified ones, and returns the listener of
+// its protocol. It returns nil if there is no room or no such listener.
 func (l *Listener) admit(c *peerConn) *protocolListener {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,9 +18,8 @@ const (
 	digits  = "0123456789"
 )
 
-// CheckName returns an error unless a node may have this name: 1 to 63 lower-case
-// letters, digits, dots, hyphens and underscores, of which the first is a letter or
-// a digit.
+// CheckName returns an error unless the name is a valid name of a node: 1 to 63 lower-case
+// letters, digits, dots, hyphens and underscores, of which the first is a letter or a digit.
 func CheckName(name string) error {
 	if name == "" || len(name) > nameMax || strings.Trim(name, letters+digits+".-_") != "" || strings.Trim(name[:1], letters+digits) != "" {
 		return fmt.Errorf("a node's name is 1 to %d lower-case letters, digits, dots, hyphens and underscores, and begins with a letter or digit, not %.80q", nameMax, name)
@@ -28,9 +27,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckAddress returns an error unless it is host:port by which other nodes can reach
-// one: the host is a name or an IP address, IPv6 in brackets, but not that of all
-// interfaces, and the port is 1 to 65535.
+// CheckAddress returns an error unless the address is host:port, with a name or an IP address as
+// host (IPv6 in brackets, not the address of all interfaces) and a port from 1 to 65535.
 func CheckAddress(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// backlogMax is how many connections of a protocol may wait to be accepted.
+// backlogMax bounds the connections of a protocol that wait to be accepted.
 const backlogMax = 64
 
 // protocolListener is the net.Listener of one protocol.
@@ -22,7 +22,8 @@ func newProtocolListener(address net.Addr) *protocolListener {
 	return &protocolListener{address: address, backlog: make(chan net.Conn, backlogMax), done: make(chan struct{})}
 }
 
-// deliver adds a connection to the backlog; false: the listener is closed, or the backlog full.
+// deliver adds a connection to the backlog. It reports false if the listener is closed or the
+// backlog is full.
 func (l *protocolListener) deliver(c net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,8 +59,8 @@ func (l *protocolListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close is part of net.Listener. Connections that were accepted live on. It may be
-// called again.
+// Close is part of net.Listener. It closes the backlog; connections that were accepted stay open.
+// A second call does nothing.
 func (l *protocolListener) Close() error {
 	l.mu.Lock()
 	if !l.closed {

@@ -7,38 +7,39 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	stdlog "log"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"lockstep/edge/tlsserver"
 )
 
-// Bounds of the time that requests take.
+// Bounds of one request.
 const (
 	headerTimeout = 10 * time.Second
 	headerMax     = 16 << 10 // bytes
 	bodyTimeout   = 30 * time.Second
 	idleTimeout   = 60 * time.Second
-	// sendTimeout is for the other node to take an answer, or sendChunk bytes of a long
-	// one, after it was asked for or the part before.
+	// sendTimeout is the time in which the other node must take a short answer, or one chunk
+	// of a long one.
 	sendTimeout = 60 * time.Second
-	sendChunk   = 64 << 10
 )
 
-// Backend is the daemon, which answers requests of other nodes. Its methods may be called from
-// many goroutines, and end when their contexts do. Texts of errors go to the other node.
+// Backend is the part of the daemon that answers requests of other nodes. Its methods may be
+// called from many goroutines, and return when their contexts end. The texts of errors are sent
+// to the other node.
 type Backend interface {
 	About(ctx context.Context) (About, error)
-	// Admit answers a request of the node that has this name by its certificate. It
-	// may be one that was removed: its UUID is known then.
+	// Admit answers a request for membership. The certificate has proved the node's name. If the
+	// node was removed, its UUID is known.
 	Admit(ctx context.Context, r MembershipRequest) (Admission, error)
 	// Files calls each for every file that all nodes have, and returns at its first error.
 	Files(ctx context.Context, each func(FileDigest) error) error
 }
 
-// server answers requests of other nodes, and of nodes that are to join.
+// server answers requests of members and of nodes that join.
 type server struct {
 	listener *Listener
 	backend  Backend
@@ -46,10 +47,10 @@ type server struct {
 	mux      *http.ServeMux
 }
 
-// connKey is for the connection in a request's context.
+// connKey is the key of the connection in a request's context.
 type connKey struct{}
 
-// Serve answers requests of ProtocolNode and ProtocolJoin, until Close.
+// Serve answers requests of ProtocolNode and ProtocolJoin until the listener is closed.
 func (l *Listener) Serve(backend Backend) error {
 	s := &server{listener: l, backend: backend, log: l.options.Log, mux: http.NewServeMux()}
 	s.mux.HandleFunc("POST "+joinPath, s.join)
@@ -60,7 +61,7 @@ func (l *Listener) Serve(backend Backend) error {
 		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: sendTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: headerMax, DisableGeneralOptionsHandler: true,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
-		ErrorLog:    stdlog.New(errorLog{s.log}, "", 0),
+		ErrorLog:    tlsserver.ErrorLog(s.log, logrus.WarnLevel, "port of nodes: request failed"),
 	}
 	err := hs.Serve(l.listenerFor(ProtocolNode))
 	if errors.Is(err, net.ErrClosed) {
@@ -69,16 +70,8 @@ func (l *Listener) Serve(backend Backend) error {
 	return errors.Join(err, hs.Close())
 }
 
-// errorLog is the writer of net/http's error log: mostly panics of handlers.
-type errorLog struct{ log *logrus.Logger }
-
-func (l errorLog) Write(text []byte) (int, error) {
-	l.log.WithField("err", string(text)).Warn("a request of another node")
-	return len(text), nil
-}
-
-// ServeHTTP checks the permission of a request. With a token a node may join. A node with a
-// certificate may ask to be a member. A member may do everything else.
+// ServeHTTP checks the permission of a request. A node with a join token may join. A node with a
+// certificate may ask to be admitted. A member may send every request.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, ok := r.Context().Value(connKey{}).(*peerConn)
 	if !ok {
@@ -130,42 +123,24 @@ func (s *server) about(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, about)
 }
 
-// files sends one line for each file. An error comes too late for another code: it is
-// a line of its own, the last one.
+// files sends one line for each file. The code 200 is sent before an error can happen, so an
+// error is the last line.
 func (s *server) files(w http.ResponseWriter, r *http.Request) {
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // the request has been read; a long answer must not end it
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the request has been read; its deadline must not end a long answer
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	out := bufio.NewWriterSize(deadlineWriter{w, control}, sendChunk)
+	out := bufio.NewWriterSize(tlsserver.DeadlineWriter{Response: w, Timeout: sendTimeout, Flush: true}, tlsserver.ChunkSize)
 	lines := json.NewEncoder(out)
 	err := s.backend.Files(r.Context(), func(f FileDigest) error { return lines.Encode(fileLine{FileDigest: f}) })
 	if err != nil {
 		err = lines.Encode(fileLine{Error: err.Error()})
 	}
 	if err = errors.Join(err, out.Flush()); err != nil {
-		panic(http.ErrAbortHandler) // or the other node would take what it has for all
+		panic(http.ErrAbortHandler) // the other node must not take an incomplete list for a complete one
 	}
 }
 
-// deadlineWriter gives the other node a while for each part of an answer.
-type deadlineWriter struct {
-	w       io.Writer
-	control *http.ResponseController
-}
-
-func (w deadlineWriter) Write(data []byte) (int, error) {
-	if err := w.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
-		return 0, err
-	}
-	n, err := w.w.Write(data)
-	if err != nil {
-		return n, err
-	}
-	return n, w.control.Flush()
-}
-
-// readBody decodes a request. From then on the connection's end is the only thing that
-// ends it.
+// readBody decodes a request, and removes the deadline for reading: afterwards only the end of
+// the connection ends the request.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64, value any) error {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if err != nil {
@@ -181,9 +156,9 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, value any) er
 func writeJSON(w http.ResponseWriter, code int, value any) {
 	encoded, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // of types that can be encoded
+		panic(err) // value has only types that can be encoded
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sendTimeout)) // from now on, not from the request on
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sendTimeout)) // the time starts with the answer, not with the request
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_, _ = w.Write(encoded) // the connection's end tells the other node

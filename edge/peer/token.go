@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TokenLifetime is how long a join token is good unless something else is asked for.
+// TokenLifetime is the default validity of a join token.
 const TokenLifetime = 24 * time.Hour
 
-// Bounds of the lifetime of a token, and of how many there may be.
+// Bounds of the lifetime and number of tokens.
 const (
 	tokenLifetimeMin = time.Minute
 	tokenLifetimeMax = 30 * 24 * time.Hour
@@ -29,13 +29,14 @@ const (
 
 const secretLen = 16 // bytes
 
-// token is what a new node must know: which cluster it joins, and what lets it in.
+// token is what a new node needs to join: the hash of the cluster's certificate, by which it
+// recognises the cluster, and a secret that admits it.
 type token struct {
 	ca     [sha256.Size]byte // of the cluster's certificate
 	secret [secretLen]byte
 }
 
-// newToken makes a token of a cluster; only its hash is ever stored.
+// newToken makes a token of a cluster. Only the hash of its secret is stored.
 func newToken(ca *x509.Certificate) token {
 	t := token{ca: sha256.Sum256(ca.Raw)}
 	_, _ = rand.Read(t.secret[:]) // never fails
@@ -46,7 +47,8 @@ func (t token) String() string {
 	return base64.RawURLEncoding.EncodeToString(append(t.ca[:], t.secret[:]...))
 }
 
-// TokenError says that a text is no join token. It does not quote it.
+// TokenError says that a text is no join token. It does not quote the text, which may be a
+// secret.
 type TokenError struct{}
 
 func (*TokenError) Error() string {
@@ -63,7 +65,7 @@ func parseToken(text string) (t token, err error) {
 	return t, nil
 }
 
-// storedToken is what tokens.json has of a token: not enough to use it.
+// storedToken is a token in tokens.json. The secret cannot be derived from it.
 type storedToken struct {
 	Hash    string    `json:"sha256"` // of the secret, in hexadecimal
 	Expires time.Time `json:"expires"`
@@ -74,9 +76,8 @@ func (t token) hashed(expires time.Time) storedToken {
 	return storedToken{hex.EncodeToString(sum[:]), expires.UTC()}
 }
 
-// NewToken makes a join token that this node accepts for that long, between a minute
-// and 30 days, any number of times. Only this node knows of it. Tokens that have
-// expired are forgotten.
+// NewToken makes a join token that this node accepts for a lifetime between a minute and 30 days,
+// any number of times. Other nodes do not know the token. NewToken removes expired tokens.
 func NewToken(dataDir string, lifetime time.Duration, now time.Time) (string, error) {
 	if err := checkLifetime(lifetime); err != nil {
 		return "", err
@@ -129,7 +130,7 @@ func tokensFile(tokens []storedToken) (nodeFile, error) {
 	return nodeFile{tokensName, append(encoded, '\n'), secretMode}, err
 }
 
-// lockTokens waits until nobody else changes tokens.json.
+// lockTokens locks tokens.json against changes by other processes, and waits for the lock.
 func lockTokens(dataDir string) (unlock func(), err error) {
 	directory, err := os.Open(pathOf(dataDir, ""))
 	if err != nil {
@@ -157,15 +158,14 @@ func readTokens(dataDir string) ([]storedToken, error) {
 	return tokens, nil
 }
 
-// Why a token is not accepted. Both tell what its bearer can know anyway.
+// Reasons to refuse a token. Neither tells the client more than the token itself.
 var (
 	errTokenUnknown = errors.New(`this node does not know that join token: a token works only at the node that made it; join there, or make one here with "lockstep node token"`)
-	errTokenExpired = errors.New(`that join token has expired; make another one with "lockstep node token"`)
+	errTokenExpired = errors.New(`that join token has expired; make a new one with "lockstep node token"`)
 )
 
-// checkSecret returns an error unless the secret lets a node in now. Hashes of
-// 128 random bits may be compared in the ordinary way: their time tells nothing
-// that helps to find a secret.
+// checkSecret returns an error unless the secret is that of a valid token. The comparison of
+// hashes takes no constant time, which helps no attacker: the secret has 128 random bits.
 func checkSecret(dataDir string, secret []byte, now time.Time) error {
 	tokens, err := readTokens(dataDir)
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is a process, or what has become of it: it may have ended and been
-// reaped. Its methods may be called from several goroutines at once.
+// Process is a process that may have ended and been reaped. Its methods may be called from
+// several goroutines at once.
 type Process struct{ file *os.File }
 
-// Open holds on to the process that has the number now.
+// Open opens a pidfd of the process that has the pid now.
 func Open(pid int) (*Process, error) {
 	if pid <= 0 {
 		return nil, fmt.Errorf("watch process %d: no such number", pid)
@@ -32,7 +32,7 @@ func Open(pid int) (*Process, error) {
 	return newProcess(fd, pid), nil
 }
 
-// FromDescriptor takes over a pidfd, which is closed if that fails.
+// FromDescriptor takes ownership of a pidfd. On an error it closes the descriptor.
 func FromDescriptor(fd, pid int) (*Process, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, errors.Join(fmt.Errorf("watch process %d: %w", pid, err), unix.Close(fd))
@@ -40,16 +40,17 @@ func FromDescriptor(fd, pid int) (*Process, error) {
 	return newProcess(fd, pid), nil
 }
 
-// newProcess: a file that does not block is watched by the runtime's poller.
+// newProcess wraps a pidfd. The descriptor is non-blocking, so that the runtime's poller waits
+// for it.
 func newProcess(fd, pid int) *Process {
 	return &Process{file: os.NewFile(uintptr(fd), fmt.Sprintf("pidfd:%d", pid))}
 }
 
-// Close lets go, and has those return who wait.
+// Close closes the descriptor, and ends all waits for the process.
 func (p *Process) Close() error { return p.file.Close() }
 
-// AwaitEnd returns when the process has ended, true, or when p is closed. It
-// does not reap.
+// AwaitEnd waits until the process has ended, and returns true, or until p is closed. It does not
+// reap.
 func (p *Process) AwaitEnd() bool {
 	conn, err := p.file.SyscallConn()
 	if err != nil {
@@ -63,7 +64,7 @@ func (p *Process) AwaitEnd() bool {
 	return ended
 }
 
-// EndsWithin waits for at most d, alone: it is for one goroutine at a time.
+// EndsWithin reports whether the process ends within d. Only one goroutine at a time may call it.
 func (p *Process) EndsWithin(d time.Duration) bool {
 	if err := p.file.SetReadDeadline(time.Now().Add(d)); err != nil {
 		return p.Ended()
@@ -72,7 +73,7 @@ func (p *Process) EndsWithin(d time.Duration) bool {
 	return p.AwaitEnd()
 }
 
-// Ended tells whether the process has ended.
+// Ended reports whether the process has ended.
 func (p *Process) Ended() bool {
 	conn, err := p.file.SyscallConn()
 	if err != nil {
@@ -83,7 +84,8 @@ func (p *Process) Ended() bool {
 	return ended
 }
 
-// Signal reaches this process or, if it has ended, nobody.
+// Signal signals this process. After its end it returns an error, and no other process gets the
+// signal.
 func (p *Process) Signal(signal syscall.Signal) error {
 	conn, err := p.file.SyscallConn()
 	if err != nil {
@@ -96,7 +98,7 @@ func (p *Process) Signal(signal syscall.Signal) error {
 	return sent
 }
 
-// readable: a pidfd becomes so when its process ends.
+// readable reports whether a pidfd is readable, as it is once its process has ended.
 func readable(fd uintptr) bool {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	for {

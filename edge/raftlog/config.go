@@ -105,7 +105,7 @@ type Frozen interface {
 // FrozenFile is a file of a frozen copy.
 type FrozenFile struct {
 	Path string // below the data directory
-	Size int64  // bytes, up to MaxFile
+	Size int64  // bytes, at most MaxFile
 }
 
 // MaxEntry is how large a proposed entry may be, in bytes. Raft sends up to 64 entries

@@ -31,7 +31,7 @@ type lease struct {
 	term         uint64 // in which this node leads; 0: it does not lead
 	acks         map[raft.ServerID]ack
 	until        time.Duration // CLOCK_BOOTTIME
-	notBefore    time.Duration // until then a node that was told to start an election may win it
+	notBefore    time.Duration // until then a node that was told to start an election may win the election
 	transferTerm uint64        // the term of the last transfer that the other node has accepted; 0: none
 }
 
@@ -53,7 +53,8 @@ func newLease(c *Config, voters func() []raft.ServerID) *lease {
 	}
 }
 
-// bootTime goes on while the machine sleeps, unlike Go's: others do not sleep.
+// bootTime is the time of CLOCK_BOOTTIME. Unlike Go's clock it advances while the machine sleeps,
+// as the clocks of other nodes do.
 func bootTime() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
@@ -107,7 +108,7 @@ func (l *lease) tick() {
 	defer l.mu.Unlock()
 	l.extend()
 	if len(l.acks) > 64 {
-		clear(l.acks) // they come back with the next heartbeat
+		clear(l.acks) // the next heartbeats fill it again
 	}
 }
 

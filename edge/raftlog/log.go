@@ -102,7 +102,7 @@ func (l *Log) startGoroutines(bootstrapped bool) {
 	l.observing.Go(l.observe)
 	l.starting.Go(func() {
 		if err := l.startRaft(bootstrapped); err != nil && !errors.Is(err, errClosed) {
-			l.config.Log.WithError(err).Error("replication cannot be started")
+			l.config.Log.WithField("err", err).Error("start of the consensus log failed")
 			l.config.StartFailed(err)
 		}
 	})
@@ -166,7 +166,7 @@ func (l *Log) Attach(to *actor.PID, incarnation uint32) {
 	if l.bridge.attach(to, incarnation) {
 		select {
 		case l.reattached <- struct{}{}:
-		default: // observe has not handled the last one yet
+		default: // observe has not handled the last signal yet
 		}
 	}
 }
@@ -238,7 +238,7 @@ func (l *Log) shutdown() error {
 	select {
 	case <-answered:
 	case <-time.After(2 * l.config.Timing.Heartbeat):
-		l.config.Log.Warn("replication: raft has left questions unanswered")
+		l.config.Log.Warn("consensus log: raft stopped with unanswered requests")
 	}
 	l.observing.Wait()
 	l.bridge.drain()

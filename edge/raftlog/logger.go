@@ -13,15 +13,16 @@ import (
 // repeatAfter is how long the same warning about the same node is withheld.
 const repeatAfter = 30 * time.Second
 
-// repeatsMax bounds the memory of warnings that were logged.
+// repeatsMax bounds the number of remembered warnings.
 const repeatsMax = 256
 
-// logger takes raft's log to ours. Raft says much, and of an unreachable node the
-// same several times a second: levels are one lower, and repetitions withheld.
+// logger passes raft's log lines on to logrus. Raft logs much, and repeats a warning about an
+// unreachable node several times a second. So each line is logged one level lower, and a repeated
+// warning at most once in repeatAfter.
 type logger struct {
 	log        *logrus.Logger
 	mu         sync.Mutex
-	lastLogged map[string]time.Time // of a warning, by its text and node
+	lastLogged map[string]time.Time // when a warning was logged last, by its text and node
 }
 
 func newLogger(log *logrus.Logger) hclog.Logger {

@@ -27,7 +27,7 @@ type proposals struct {
 	mu           sync.Mutex
 	queue        []proposal
 	pending      int // number of proposals, in the queue and with raft
-	pendingBytes int // of these
+	pendingBytes int // total size of these in bytes
 	closed       bool
 
 	wakeup   chan struct{} // capacity 1

@@ -181,7 +181,7 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 		return s.openData(n)
 	}
 	if s.freeze == nil {
-		return nil, nil, fmt.Errorf("opening snapshot %s: nobody freezes files here", id)
+		return nil, nil, fmt.Errorf("opening snapshot %s: this node has no function to freeze its files", id)
 	}
 	frozen, err := s.freeze()
 	if err != nil {

@@ -23,8 +23,26 @@ func listenTCP(t *testing.T) tcpLayer {
 	return tcpLayer{l}
 }
 
-// A heartbeat that makes another node the leader is for raft's main goroutine; one of
-// who leads already is not kept waiting by it.
+// serve handles requests on a goroutine that ends with the test: transports do not close their
+// channels.
+func serve(t *testing.T, requests <-chan raft.RPC, handle func(raft.RPC)) {
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case rpc := <-requests:
+				handle(rpc)
+			case <-stop:
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { close(stop); <-ended })
+}
+
+// The main goroutine of raft gets a heartbeat that changes the leader or the term. A heartbeat
+// of the current leader does not wait for the main goroutine.
 func TestHeartbeatsThatChangeSomethingWait(t *testing.T) {
 	here := listenTCP(t)
 	c := &Config{Dir: "raft", Name: "a", Address: here.Addr().String(), Streams: here}
@@ -40,11 +58,7 @@ func TestHeartbeatsThatChangeSomethingWait(t *testing.T) {
 		rpc.Respond(&raft.AppendEntriesResponse{Success: true}, nil)
 	}
 	tr.SetHeartbeatHandler(func(rpc raft.RPC) { answer("at once", rpc) })
-	go func() {
-		for rpc := range tr.Consumer() {
-			answer("main", rpc)
-		}
-	}()
+	serve(t, tr.Consumer(), func(rpc raft.RPC) { answer("main", rpc) })
 	peer := raft.NewNetworkTransport(listenTCP(t), 1, time.Minute, nil)
 	defer peer.Close()
 	for _, heartbeat := range []struct {
@@ -60,7 +74,7 @@ func TestHeartbeatsThatChangeSomethingWait(t *testing.T) {
 	}
 }
 
-// Entries for a node that has not answered leave behind a heartbeat that it has.
+// After failures no entries are sent to a node before it has answered a heartbeat.
 func TestEntriesForWhoIsBackComeBehindAHeartbeat(t *testing.T) {
 	here, there := listenTCP(t), listenTCP(t)
 	c := &Config{Dir: "raft", Name: "a", Address: here.Addr().String(), Streams: here}
@@ -72,12 +86,10 @@ func TestEntriesForWhoIsBackComeBehindAHeartbeat(t *testing.T) {
 	peer := raft.NewNetworkTransport(there, 3, time.Minute, nil)
 	defer peer.Close()
 	var came []uint64
-	go func() {
-		for rpc := range peer.Consumer() {
-			came = append(came, rpc.Command.(*raft.AppendEntriesRequest).PrevLogEntry)
-			rpc.Respond(&raft.AppendEntriesResponse{Success: true}, nil)
-		}
-	}()
+	serve(t, peer.Consumer(), func(rpc raft.RPC) {
+		came = append(came, rpc.Command.(*raft.AppendEntriesRequest).PrevLogEntry)
+		rpc.Respond(&raft.AppendEntriesResponse{Success: true}, nil)
+	})
 	send := func(prev uint64) error {
 		request := &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("a"), Addr: []byte("a:1")}, Term: 1, PrevLogEntry: prev}
 		return tr.AppendEntries("b", raft.ServerAddress(there.Addr().String()), request, &raft.AppendEntriesResponse{})

@@ -15,17 +15,17 @@ import (
 
 // Bounds of what clients send.
 const (
-	bodyMax        = 10 << 20         // as Ganeti's
-	smallBodyMax   = 64 << 10         // bytes of a body that needs no turn
-	largeBodiesMax = 8                // those that are longer, at a time
-	bodyTimeout    = 30 * time.Second // to send one
+	bodyMax        = 10 << 20         // bytes, as Ganeti's
+	smallBodyMax   = 64 << 10         // bytes of a body that needs no slot
+	largeBodiesMax = 8                // longer bodies in memory at a time
+	bodyTimeout    = 30 * time.Second // for a client to send a body
 )
 
-// errBadJSON is Ganeti's.
+// errBadJSON has Ganeti's text.
 var errBadJSON = &Failure{Code: http.StatusBadRequest, Message: "Unable to parse JSON data"}
 
-// readBody reads the JSON of a request; nil if there is none. done gives back what
-// a long one has taken up; it is never nil.
+// readBody reads the JSON of a request; nil if there is none. done frees the slot of a long body;
+// it is never nil.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body raw, release func(), err error) {
 	release = func() {}
 	if r.ContentLength == 0 || r.Body == nil || r.Body == http.NoBody {
@@ -37,7 +37,8 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body raw, rel
 	source := http.MaxBytesReader(w, r.Body, bodyMax)
 	data, err := io.ReadAll(io.LimitReader(source, smallBodyMax+1))
 	if err == nil && len(data) > smallBodyMax {
-		// Few long ones at a time: memory is bounded, however many clients there are.
+		// The number of long bodies is bounded, so that memory is, whatever the number of
+		// clients.
 		select {
 		case s.bodySlots <- struct{}{}:
 			release = func() { <-s.bodySlots }
@@ -53,7 +54,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body raw, rel
 	if err != nil {
 		return nil, release, asBodyFailure(err)
 	}
-	// A read that is due long after would end the request while it is worked on.
+	// The read deadline must not end the request while it is served.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	switch {
 	case len(data) == 0:
@@ -66,7 +67,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body raw, rel
 	return data, release, nil
 }
 
-// errTooLarge says where the bound is.
+// errTooLarge names the bound.
 var errTooLarge = newFailure(http.StatusRequestEntityTooLarge, "The body may have at most %d bytes", bodyMax)
 
 func asBodyFailure(err error) *Failure {
@@ -90,7 +91,7 @@ func isJSONType(value string) bool {
 // the check could see one of the values and the operation the other.
 type jsonObject map[string]raw
 
-// parseObject takes a body apart; one that is missing is not an object.
+// parseObject decodes a body that must be a JSON object. A missing body is an error.
 func parseObject(body raw) (jsonObject, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
@@ -102,7 +103,7 @@ func parseObject(body raw) (jsonObject, error) {
 		if err != nil {
 			return nil, errBadJSON
 		}
-		name, _ := key.(string) // nothing else can be there
+		name, _ := key.(string) // keys of an object are strings
 		var value raw
 		if err := decoder.Decode(&value); err != nil {
 			return nil, errBadJSON
@@ -115,7 +116,7 @@ func parseObject(body raw) (jsonObject, error) {
 	return found, nil
 }
 
-// nullable is a member, nil if it is absent or null.
+// nullable returns a member; nil if it is absent or null.
 func (o jsonObject) nullable(name string) raw {
 	if value, given := o[name]; given && string(value) != "null" {
 		return value
@@ -123,7 +124,7 @@ func (o jsonObject) nullable(name string) raw {
 	return nil
 }
 
-// allowOnly refuses keys that are not among those named.
+// allowOnly refuses an object with other keys than these.
 func (o jsonObject) allowOnly(names ...string) error {
 	for _, key := range o.keys() {
 		if !slices.Contains(names, key) {
@@ -149,7 +150,7 @@ func truncated(name string) string {
 	return name
 }
 
-// parseList is a JSON list, or fails in Ganeti's words.
+// parseList returns value if it is a JSON list. The error has Ganeti's text.
 func parseList(name string, value raw) (raw, error) {
 	if len(value) == 0 || value[0] != '[' {
 		return nil, newFailure(http.StatusBadRequest, "The '%s' parameter should be a list", name)
@@ -157,7 +158,7 @@ func parseList(name string, value raw) (raw, error) {
 	return value, nil
 }
 
-// parseStrings is a list of strings.
+// parseStrings decodes a list of strings.
 func parseStrings(name string, value raw) ([]string, error) {
 	if _, err := parseList(name, value); err != nil {
 		return nil, err
@@ -173,7 +174,7 @@ func parseStrings(name string, value raw) ([]string, error) {
 	return all, nil
 }
 
-// parseInteger is a whole number.
+// parseInteger decodes a whole number.
 func parseInteger(name string, value raw) (int64, error) {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	if err != nil {

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// apiVersion is that of Ganeti's RAPI.
+// apiVersion is the version of Ganeti's RAPI.
 const apiVersion = 2
 
 func (s *Server) version(*call) (any, error) { return apiVersion, nil }
 
-// features are those of Ganeti's RAPI that its client asks for.
+// features are the features of Ganeti's RAPI that its client checks.
 func (s *Server) features(*call) (any, error) {
 	return []string{"node-migrate-reqv1", "instance-create-reqv1", "node-evac-res1", "instance-reinstall-reqv1"}, nil
 }
 
-// info is the cluster, with two keys by their names of old as well.
+// info returns the cluster, with two keys also by their former names.
 func (s *Server) info(c *call) (any, error) {
 	cluster := map[string]raw{}
 	if err := s.luxiInto(c, &cluster, "QueryClusterInfo"); err != nil {
@@ -36,14 +36,13 @@ func (s *Server) status(c *call) (any, error) {
 }
 func (s *Server) settings(c *call) (any, error) { return s.luxi(c, Short, "LockstepGetSettings") }
 
-// healthz: the process is up.
+// healthz answers as long as the process runs.
 func (s *Server) healthz(*call) (any, error) { return map[string]bool{"up": true}, nil }
 
-// readyTimeout is how long the queue may take to answer before it counts as not
-// ready.
+// readyTimeout is how long the queue may take to answer before the daemon counts as not ready.
 const readyTimeout = 5 * time.Second
 
-// readyz: the queue answers. The question costs it nothing.
+// readyz asks the queue a question that it answers from memory.
 func (s *Server) readyz(c *call) (any, error) {
 	ctx, cancel := context.WithTimeout(c.Context(), readyTimeout)
 	defer cancel()
@@ -53,7 +52,7 @@ func (s *Server) readyz(c *call) (any, error) {
 	return map[string]bool{"ready": true}, nil
 }
 
-// withStop is ctx, which also ends when the server is to stop.
+// withStop returns a context that ends with ctx or when the server stops.
 func (s *Server) withStop(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {

@@ -11,13 +11,13 @@ import (
 	"lockstep/actors/conn"
 )
 
-// serveTimeout is how long a connection waits for an actor that serves it: the gateway may
-// crash when it is offered the connection.
+// serveTimeout is how long a connection waits for an actor that serves it. It never gets one if
+// the gateway crashes when it is offered the connection.
 const serveTimeout = 10 * time.Second
 
-// Why a connection has no answer to give.
+// Errors of a connection without an answer.
 var (
-	errNotServed = errors.New("nobody serves the connection")
+	errNotServed = errors.New("no actor serves the connection")
 	errClosed    = errors.New("the connection was closed")
 )
 
@@ -34,12 +34,12 @@ func (g Gateway) open() *connection {
 	return c
 }
 
-// connection is a client of the LUXI gateway in the same process. To actors it is a conn.Conn;
+// connection is a client of the LUXI gateway in the same process. Actors see it as a conn.Conn;
 // handlers use call. It has no goroutine.
 type connection struct {
 	system  *actor.ActorSystem
-	serving chan struct{} // closed when an actor serves it
-	answers chan []byte   // at most one: that of the current call
+	serving chan struct{} // closed when an actor serves the connection
+	answers chan []byte   // at most one: the answer of the current call
 	closing chan struct{} // closed by Close
 
 	mu        sync.Mutex
@@ -103,7 +103,7 @@ func callerOf(ctx context.Context) string {
 	return text
 }
 
-// usable: the other side has not closed it.
+// usable reports whether the gateway has not closed the connection.
 func (c *connection) usable() bool {
 	select {
 	case <-c.closing:
@@ -113,8 +113,8 @@ func (c *connection) usable() bool {
 	}
 }
 
-// call makes one request and returns its answer. sent is whether the request may
-// have been acted on. After an error the connection is of no further use.
+// call makes one request and returns its answer. sent reports whether the request may have taken
+// effect. After an error the connection cannot be used.
 func (c *connection) call(ctx context.Context, frame []byte) (answer []byte, sent bool, err error) {
 	timer := time.NewTimer(serveTimeout)
 	defer timer.Stop()
@@ -139,7 +139,7 @@ func (c *connection) call(ctx context.Context, frame []byte) (answer []byte, sen
 		return nil, true, context.Cause(ctx)
 	}
 	select {
-	case answer := <-c.answers: // it came before the end
+	case answer := <-c.answers: // the answer came before the close
 		return answer, true, nil
 	default:
 		return nil, true, errClosed

@@ -11,14 +11,14 @@ import (
 	"lockstep/edge/luxiclient"
 )
 
-// Failure is an answer that is an error (queue.md 6.3). Message is for people, and
-// empty means the name of the code.
+// Failure is an answer with an error code (queue.md 6.3). Message is for users; if it is empty,
+// the name of the code is sent.
 type Failure struct {
 	Code    int
 	Message string
-	// RetryAfter is in seconds; 0: nothing is said about it.
+	// RetryAfter is the header Retry-After in seconds; 0: none.
 	RetryAfter int
-	// Allow are the methods of the path; empty: nothing is said about them.
+	// Allow is the header Allow; "": none.
 	Allow string
 }
 
@@ -35,7 +35,7 @@ func newFailure(code int, format string, args ...any) *Failure {
 	return &Failure{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// errorBody is what a client is sent.
+// errorBody is the body of an answer with an error code.
 type errorBody struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -46,7 +46,7 @@ func (f *Failure) body() errorBody {
 	return errorBody{f.Code, escape(f.message()), explain(f.Code)}
 }
 
-// explain says what a code means, in the words that Ganeti's clients know.
+// explain returns Ganeti's text for a code.
 func explain(code int) string {
 	switch code {
 	case http.StatusBadRequest:
@@ -78,15 +78,15 @@ func explain(code int) string {
 	}
 }
 
-// escape is Python's html.escape, which Ganeti's messages go through.
+// escape is Python's html.escape, which Ganeti applies to messages.
 func escape(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#x27;").Replace(text)
 }
 
-// errInternal hides from clients what only operators may know.
+// errInternal hides the cause from clients. The log has it.
 var errInternal = &Failure{Code: http.StatusInternalServerError}
 
-// asFailure maps errors of handlers to answers.
+// asFailure maps an error of a handler to an answer.
 func asFailure(err error) *Failure {
 	var f *Failure
 	var failed *wire.Error
@@ -112,15 +112,15 @@ func asFailure(err error) *Failure {
 	}
 }
 
-// luxiFailure is for errors of LUXI methods. Ganeti answers 500 to most; an
-// unknown job is 404 here, a queue that takes no job 503, and so is a node that is not
-// the master (design.md 8 and 9).
+// luxiFailure maps an error of a LUXI method to an answer. Ganeti answers 500 to most. Here an
+// unknown job is 404, and a queue that takes no jobs or a node that is not the master is 503
+// (design.md 8 and 9).
 func luxiFailure(e *wire.Error) *Failure {
 	switch e.Class {
 	case "JobQueueFull", "JobQueueDrainError":
 		return &Failure{Code: http.StatusServiceUnavailable, Message: e.Error(), RetryAfter: 60}
 	case "NotMaster":
-		// An election takes a second or two; whoever is the master has its own address.
+		// An election takes a second or two, and the new master has another address.
 		return &Failure{Code: http.StatusServiceUnavailable, Message: e.Error(), RetryAfter: 2}
 	case "JobLost":
 		return newFailure(http.StatusNotFound, "%s", e)

@@ -11,20 +11,20 @@ import (
 	"lockstep/actors/events"
 )
 
-// Bounds of what is kept of the past.
+// Bounds of the retained events.
 const (
 	eventsMax     = 16 << 10
 	eventBytesMax = 16 << 20
 )
 
-// event is one that is kept. number rises by one.
+// event is a retained event. number rises by one.
 type event struct {
 	number uint64
 	kind   events.Kind // "reset" for a gap
 	data   []byte
 }
 
-// gapKind is the kind of an event that says: there may have been others.
+// gapKind is the kind of an event that says that earlier events may be missing.
 const gapKind events.Kind = "reset"
 
 // Feed keeps the last events, for event streams and for clients that reconnect and ask for the
@@ -34,7 +34,7 @@ type Feed struct {
 
 	mu         sync.Mutex
 	retained   []event // in order of their numbers; a ring once it is full
-	oldest     int     // the oldest
+	oldest     int     // index of the oldest event
 	bytes      int
 	nextNumber uint64
 	changed    chan struct{} // closed at the next event; nil: no stream waits for it
@@ -46,10 +46,10 @@ type Feed struct {
 	lockWaiters prometheus.Gauge
 }
 
-// jobBuckets are times of jobs, in seconds: from a command to a day.
+// jobBuckets are buckets for times of jobs, in seconds, from 10 ms to a day.
 var jobBuckets = []float64{0.01, 0.05, 0.25, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600}
 
-// NewFeed returns a feed without events. now makes its epoch different from that of the former
+// NewFeed returns a feed without events. now makes its epoch different from that of an earlier
 // daemon.
 func NewFeed(now time.Time) *Feed {
 	return &Feed{
@@ -80,7 +80,7 @@ func (f *Feed) Publish(kind events.Kind, data []byte) {
 		f.retained[f.oldest] = event{}
 		f.oldest++
 	}
-	if f.oldest > eventsMax { // as many places are free as may be in use
+	if f.oldest > eventsMax { // the limit is also the number of unused places
 		f.retained = append(f.retained[:0:0], f.retained[f.oldest:]...)
 		f.oldest = 0
 	}
@@ -116,8 +116,8 @@ func (f *Feed) Waited(d time.Duration) { f.lockWaits.Observe(d.Seconds()) }
 func (f *Feed) Waiting(owners int) { f.lockWaiters.Set(float64(owners)) }
 
 // since returns at most limit events after a number. Without any it returns a channel that is
-// closed at the next event. missed says that the first of these events are not retained; no
-// event is returned then.
+// closed at the next event. missed reports that the first of these events are no longer retained;
+// no event is returned then.
 func (f *Feed) since(number uint64, limit int) (found []event, changed <-chan struct{}, missed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -143,10 +143,10 @@ func (f *Feed) lastNumber() uint64 {
 	return f.nextNumber - 1
 }
 
-// eventID is what clients know an event's number by.
+// eventID is the event id that clients receive for a number.
 func (f *Feed) eventID(number uint64) string { return f.epoch + "-" + strconv.FormatUint(number, 10) }
 
-// parseEventID is the number that a client knows by a name, if it is of this daemon.
+// parseEventID returns the number in an event id, and whether the id is of this daemon.
 func (f *Feed) parseEventID(name string) (uint64, bool) {
 	digits, own := strings.CutPrefix(name, f.epoch+"-")
 	number, err := strconv.ParseUint(digits, 10, 63)

@@ -9,7 +9,7 @@ import (
 	"lockstep/core/wire"
 )
 
-// filterFields are those of a rule.
+// filterFields are the fields of a filter rule.
 var filterFields = []string{"watermark", "priority", "predicates", "action", "reason_trail", "uuid"}
 
 func (s *Server) filters(c *call) (any, error) {
@@ -39,7 +39,7 @@ func (s *Server) filters(c *call) (any, error) {
 	}), nil
 }
 
-// filter is one rule.
+// filter returns one filter rule.
 func (s *Server) filter(c *call) (any, error) {
 	var rows [][]raw
 	err := s.luxiInto(c, &rows, "QueryFilters", []string{c.params["uuid"]}, filterFields)
@@ -52,7 +52,7 @@ func (s *Server) filter(c *call) (any, error) {
 	return rowObject(filterFields, rows[0])
 }
 
-// isUnknownEntity: the method has looked for something that is not there.
+// isUnknownEntity reports whether a method has failed because its object does not exist.
 func isUnknownEntity(err error) bool {
 	var failed *wire.Error
 	return errors.As(err, &failed) && failed.Class == "OpPrereqError" && len(failed.Args) > 1 && string(failed.Args[1]) == `"unknown_entity"`
@@ -62,7 +62,7 @@ func (s *Server) addFilter(c *call) (any, error) { return s.putFilter(c, nil) }
 
 func (s *Server) replaceFilter(c *call) (any, error) { return s.putFilter(c, c.params["uuid"]) }
 
-// putFilter takes the parts of a rule, of which any may be missing.
+// putFilter adds or replaces a filter rule. Missing parts have their defaults.
 func (s *Server) putFilter(c *call, uuid any) (any, error) {
 	m, err := parseObject(c.body)
 	if err != nil {

@@ -8,12 +8,11 @@ import (
 	"lockstep/core/wire"
 )
 
-// hiddenCommandParams are the parameters of opcodes that guests are not shown.
+// hiddenCommandParams are parameters of opcodes that guests do not see.
 var hiddenCommandParams = []string{"env", "stdin"}
 
-// jobObject returns a row of a job's values as an object. A guest, if guests may see jobs at
-// all, sees neither the input nor the output of a command. The keys are the same for all
-// users.
+// jobObject returns a row of a job's values as an object. A guest, if guests may see jobs at all,
+// sees neither the input nor the output of a command. The keys are the same for all users.
 func (c *call) jobObject(fields []string, row []raw) (raw, error) {
 	if c.user != "" || len(row) != len(fields) {
 		return rowObject(fields, row)
@@ -37,7 +36,7 @@ func (c *call) jobObject(fields []string, row []raw) (raw, error) {
 }
 
 func redactOps(ops raw) (raw, error) {
-	// Without an escape a name is spelled in one way only.
+	// Without escapes every name has only one spelling.
 	hides := bytes.ContainsRune(ops, '\\') || slices.ContainsFunc(hiddenCommandParams, func(name string) bool { return bytes.Contains(ops, []byte(name)) })
 	if !hides {
 		return ops, nil
@@ -54,7 +53,7 @@ func redactOps(ops raw) (raw, error) {
 	return encode(each)
 }
 
-// replaceElements is a list with each element replaced.
+// replaceElements returns a list in which every element is replaced.
 func replaceElements(list, replacement raw) (raw, error) {
 	var each []raw
 	if err := json.Unmarshal(list, &each); err != nil {

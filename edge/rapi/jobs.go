@@ -11,16 +11,16 @@ import (
 	"lockstep/core/wire"
 )
 
-// waitSeconds is how long a wait for a job lasts, as Ganeti's.
+// waitSeconds is how long a wait for a job lasts, as in Ganeti.
 const waitSeconds = 10
 
-// bulkFields are the fields of a job in a list, jobFields those of one alone.
+// bulkFields are the fields of a job in a list, jobFields those of a single job.
 var (
 	bulkFields = []string{"id", "ops", "status", "summary", "opstatus", "received_ts", "start_ts", "end_ts"}
 	jobFields  = append(bulkFields[:len(bulkFields):len(bulkFields)], "oplog", "opresult")
 )
 
-// jobs is all jobs: ids and where there is more, or all there is with bulk.
+// jobs lists all jobs: ids and links, or with bulk all fields.
 func (s *Server) jobs(c *call) (any, error) {
 	bulk, err := c.flagArgument("bulk")
 	if err != nil {
@@ -53,7 +53,7 @@ func rowsAsObjects(rows raw, fields []string) streamedJSON {
 	}
 }
 
-// writeRows writes a list with what is made of each row.
+// writeRows writes a list with the converted rows.
 func writeRows(w io.Writer, rows raw, convert func([]raw) ([]byte, error)) error {
 	decoder := json.NewDecoder(bytes.NewReader(rows))
 	if _, err := decoder.Token(); err != nil {
@@ -85,7 +85,7 @@ func writeRows(w io.Writer, rows raw, convert func([]raw) ([]byte, error)) error
 	return err
 }
 
-// rowObject has the values of a row, in the order of the fields.
+// rowObject returns an object with the values of a row, whose keys are the fields.
 func rowObject(fields []string, row []raw) (raw, error) {
 	if len(row) != len(fields) {
 		return nil, &wire.MalformedResponse{Err: fmt.Errorf("%d values for %d fields", len(row), len(fields))}
@@ -95,15 +95,15 @@ func rowObject(fields []string, row []raw) (raw, error) {
 		if i > 0 {
 			data = append(data, ", "...)
 		}
-		data = strconv.AppendQuote(data, name) // names of fields are plain
+		data = strconv.AppendQuote(data, name) // names of fields need no escapes
 		data = append(data, ": "...)
 		data = append(data, row[i]...)
 	}
 	return append(data, '}'), nil
 }
 
-// job is one job, of the archive too. One that is not known is 404, where Ganeti
-// answers with an object full of null (design.md 8).
+// job returns one job, archived or not. An unknown job is 404, where Ganeti answers with an
+// object full of null (design.md 8).
 func (s *Server) job(c *call) (any, error) {
 	id, err := c.jobID()
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *Server) job(c *call) (any, error) {
 	return c.jobObject(jobFields, rows[0])
 }
 
-// cancel has the answer of CancelJob, which says whether it was.
+// cancel returns the answer of CancelJob, which says whether the job was canceled.
 func (s *Server) cancel(c *call) (any, error) {
 	id, err := c.jobID()
 	if err != nil {
@@ -193,7 +193,7 @@ func (s *Server) why(c *call) (any, error) {
 	return withTimes(s.luxi(c, Short, "LockstepWhy", id))
 }
 
-// priority changes that of the opcodes that have not begun.
+// priority changes the priority of the opcodes that have not begun.
 func (s *Server) priority(c *call) (any, error) {
 	id, err := c.jobID()
 	if err != nil {

@@ -7,9 +7,8 @@ import (
 	"sync"
 )
 
-// connLimiter bounds how many there are. When there are as many as there may be,
-// the one that has been idle for longest makes room: clients that only hold
-// connections do not keep out those that use theirs.
+// connLimiter bounds the number of open connections. At the limit a new connection evicts the one
+// that has been idle for longest, so that idle clients cannot keep out active ones.
 type connLimiter struct {
 	net.Listener
 	limit int
@@ -25,12 +24,13 @@ func newConnLimiter(l net.Listener, limit int) *connLimiter {
 	return &connLimiter{Listener: l, limit: limit, open: map[net.Conn]*list.Element{}, idle: list.New()}
 }
 
-// Accept takes a connection. One for which there is no room is closed at once.
+// Accept returns the next connection. At the limit without an idle connection it closes the new
+// connection at once.
 func (l *connLimiter) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
-			return nil, err // the server tries again if that may help
+			return nil, err // the server retries temporary errors
 		}
 		tracked := &trackedConn{Conn: c, limiter: l}
 		if l.admit(tracked) {
@@ -63,7 +63,7 @@ func (l *connLimiter) admit(c *trackedConn) bool {
 		l.idle.Remove(victim)
 		delete(l.open, old)
 	}
-	l.open[c] = l.idle.PushBack(c) // until it has sent something
+	l.open[c] = l.idle.PushBack(c) // idle until it has sent something
 	l.mu.Unlock()
 	if old != nil {
 		_ = old.Conn.Close()
@@ -111,7 +111,7 @@ func (l *connLimiter) count() int {
 	return len(l.open)
 }
 
-// trackedConn is forgotten when it is closed.
+// trackedConn tells its limiter when it is closed.
 type trackedConn struct {
 	net.Conn
 	limiter *connLimiter

@@ -9,18 +9,18 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// access is the permission that an operation requires. The zero value is the strictest, so
-// that an operation without one is closed.
+// access is the permission that an operation requires. The zero value is the strictest, so that
+// an operation without one is not open to all.
 type access int
 
 const (
 	accessWrite  access = iota
 	accessRead          // option read or write
-	accessGuest         // any user; also no user, if no login is required
-	accessPublic        // always allowed: the answer has nothing about jobs
+	accessGuest         // any user; also without a login, if none is required
+	accessPublic        // always allowed: the answer says nothing about jobs
 )
 
-// errUnauthorized does not say what was wrong.
+// errUnauthorized does not say whether name or password is wrong.
 var errUnauthorized = &Failure{Code: http.StatusUnauthorized}
 
 // login authenticates the caller and checks the required access. It checks credentials that
@@ -59,7 +59,7 @@ func (s *Server) login(r *http.Request, required access) (name string, err error
 }
 
 func (s *Server) logLoginFailure(r *http.Request, name string, refused bool) {
-	s.loginLog.record(refused, logrus.Fields{"user": truncated(name), "from": sourceAddress(r), "op": truncated(r.Method) + " " + truncated(r.URL.Path)})
+	s.loginLog.record(refused, logrus.Fields{"user": truncated(name), "address": sourceAddress(r), "request": truncated(r.Method) + " " + truncated(r.URL.Path)})
 }
 
 func sourceAddress(r *http.Request) string {
@@ -76,7 +76,7 @@ type loginChecker struct {
 	throttle *throttle
 }
 
-// check looks up a user, unless logins like this one are refused for some time yet.
+// check looks up a user, unless the throttle refuses this login.
 func (s *Server) check(source, name, password string) (u User, ok bool, wait time.Duration) {
 	users := s.users.current()
 	a := newLoginAttempt(source, name)

@@ -7,7 +7,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// loginLogInterval is the time between two lines about failed logins, at least.
+// loginLogInterval is the least time between two lines about failed logins.
 const loginLogInterval = time.Second
 
 // loginLog writes at most one line a second about failed logins, so that guesses cannot fill
@@ -21,7 +21,7 @@ type loginLog struct {
 	latest          logrus.Fields
 }
 
-// record counts a login that has failed, or was refused before its check.
+// record counts a login that has failed, or that was refused without a check.
 func (l *loginLog) record(refused bool, fields logrus.Fields) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,10 +36,10 @@ func (l *loginLog) record(refused bool, fields logrus.Fields) {
 	}
 }
 
-// write needs the mutex.
+// write logs the counts and starts a pause. The caller holds the mutex.
 func (l *loginLog) write() {
 	l.log.WithFields(l.latest).WithFields(logrus.Fields{"failed": l.failed, "refused": l.refused}).
-		Warn("a login over the remote API has failed")
+		Warn("remote API: login failed")
 	l.failed, l.refused, l.pausing = 0, 0, true
 	time.AfterFunc(loginLogInterval, l.resume)
 }

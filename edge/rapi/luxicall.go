@@ -8,7 +8,7 @@ import (
 	"lockstep/core/wire"
 )
 
-// luxi makes a call for a request, and ends it when the client is gone.
+// luxi makes a call for a request. The call ends with the client's connection.
 func (s *Server) luxi(c *call, class Class, method string, args ...any) (raw, error) {
 	ctx := c.Context()
 	if c.user != "" {
@@ -17,7 +17,7 @@ func (s *Server) luxi(c *call, class Class, method string, args ...any) (raw, er
 	return s.config.Luxi.Call(ctx, class, method, args...)
 }
 
-// luxiInto is luxi with the result taken apart.
+// luxiInto is luxi with the result decoded.
 func (s *Server) luxiInto(c *call, result any, method string, args ...any) error {
 	data, err := s.luxi(c, Short, method, args...)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Server) luxiInto(c *call, result any, method string, args ...any) error
 	return nil
 }
 
-// flagArgument is a query argument that is a number, of which only counts whether it is 0.
+// flagArgument reports whether a numeric query argument is not 0.
 func (c *call) flagArgument(name string) (bool, error) {
 	values := c.URL.Query()[name]
 	if len(values) == 0 {
@@ -42,7 +42,7 @@ func (c *call) flagArgument(name string) (bool, error) {
 	return n != 0, nil
 }
 
-// jobID is the job in the path. A number that no job can have is not known.
+// jobID is the job id in the path. A number out of range is an unknown job.
 func (c *call) jobID() (int64, error) {
 	id, err := strconv.ParseInt(c.params["id"], 10, 64)
 	if err != nil {

@@ -49,13 +49,13 @@ func gauge(name, help string, value func() float64) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 }
 
-// observe counts one. Methods that are not known could be any text.
+// observe counts a request. Unknown methods share one label, since clients choose them.
 func (m *metrics) observe(operation, method string, code int, took time.Duration) {
 	if !isMethod(method) {
 		method = "other"
 	}
 	m.requests.WithLabelValues(operation, method, strconv.Itoa(code)).Inc()
-	if operation != "events" { // it takes as long as the client listens
+	if operation != "events" { // an event stream lasts as long as the client listens
 		m.durations.WithLabelValues(operation).Observe(took.Seconds())
 	}
 }
@@ -69,7 +69,7 @@ func isMethod(method string) bool {
 	}
 }
 
-// scrape answers in Prometheus' format.
+// scrape answers in the format of Prometheus.
 func (s *Server) scrape(c *call) (any, error) {
 	_ = http.NewResponseController(c.ResponseWriter).SetWriteDeadline(time.Now().Add(sendTimeout))
 	s.metrics.handler.ServeHTTP(c.ResponseWriter, c.Request)
@@ -93,7 +93,7 @@ func newDesc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
-// Describe is part of prometheus.Collector: what is told is found out when it is.
+// Describe is part of prometheus.Collector. It describes nothing: Collect determines the metrics.
 func (q *queueCollector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect is part of prometheus.Collector.
@@ -125,7 +125,7 @@ func (q *queueCollector) Collect(to chan<- prometheus.Metric) {
 	emit(newDesc("lockstep_jobs_with_secrets", "Queued jobs whose secrets would not survive the daemon."), prometheus.GaugeValue, float64(known.WithSecrets))
 }
 
-// fetch asks the queue, unless it has been asked just now.
+// fetch returns the cached status of the queue, or asks the queue if that is too old.
 func (q *queueCollector) fetch() (answer.QueueStatus, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -141,7 +141,7 @@ func (q *queueCollector) fetch() (answer.QueueStatus, bool) {
 	return q.cached, q.valid
 }
 
-// actorCollector exports the mailboxes of actors, by kind: names come and go.
+// actorCollector exports the sizes of mailboxes by kind of actor, since actors come and go.
 type actorCollector struct{ server *Server }
 
 // Describe is part of prometheus.Collector.

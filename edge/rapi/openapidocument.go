@@ -13,7 +13,7 @@ import (
 //go:embed openapi.yaml
 var openapiYAML []byte
 
-// openAPIDocument is the description as clients get it.
+// openAPIDocument is the OpenAPI description in JSON.
 func openAPIDocument() ([]byte, error) {
 	var described map[string]any
 	if err := yaml.Unmarshal(openapiYAML, &described); err != nil {

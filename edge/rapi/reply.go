@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"github.com/sirupsen/logrus"
+
+	"lockstep/edge/tlsserver"
 )
 
 // raw is JSON already made.
@@ -21,19 +23,19 @@ type (
 		location string
 		body     any
 	}
-	// streamedJSON is JSON too large to be held twice; what goes wrong in the middle
-	// of it cuts it off.
+	// streamedJSON writes JSON that is too large to be held twice. An error in the middle cuts
+	// the answer off.
 	streamedJSON func(io.Writer) error
-	// alreadyWritten: the operation has done so itself.
+	// alreadyWritten says that the operation has written its answer.
 	alreadyWritten struct{}
 )
 
-// reply sends what an operation has returned.
+// reply sends the result of an operation.
 func (s *Server) reply(w *responseRecorder, result any, err error) {
 	if err != nil {
 		f := asFailure(err)
 		if f == errInternal {
-			s.config.Log.WithFields(logrus.Fields{"op": w.operation, "err": err}).Error("a request over the remote API has failed")
+			s.config.Log.WithFields(logrus.Fields{"operation": w.operation, "err": err}).Error("remote API: request failed")
 		}
 		s.answerFailure(w, f)
 		return
@@ -51,15 +53,15 @@ func (s *Server) reply(w *responseRecorder, result any, err error) {
 	}
 	data, err := encode(result)
 	if err != nil {
-		s.config.Log.WithFields(logrus.Fields{"op": w.operation, "err": err}).Error("an answer of the remote API cannot be encoded")
+		s.config.Log.WithFields(logrus.Fields{"operation": w.operation, "err": err}).Error("remote API: encoding of an answer failed")
 		s.answerFailure(w, errInternal)
 		return
 	}
 	s.send(w, code, data)
 }
 
-// encode is JSON as Ganeti's server ends it, without escapes for HTML: job output
-// is full of < and &.
+// encode returns JSON with a final newline, as Ganeti's server sends it, without escapes for
+// HTML: job output often has < and &.
 func encode(value any) ([]byte, error) {
 	if made, is := value.(raw); is {
 		return append(bytes.Clone(made), '\n'), nil
@@ -74,21 +76,20 @@ func encode(value any) ([]byte, error) {
 func (s *Server) send(w http.ResponseWriter, code int, data []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	control := http.NewResponseController(w)
 	w.WriteHeader(code)
-	_, _ = deadlineWriter{w, control}.Write(data) // who is gone is not told
+	_, _ = withDeadline(w).Write(data) // a client that has gone gets no answer
 }
 
 func (s *Server) stream(w http.ResponseWriter, write streamedJSON) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	buffer := bufio.NewWriterSize(deadlineWriter{w, http.NewResponseController(w)}, sendChunk)
+	buffer := bufio.NewWriterSize(withDeadline(w), tlsserver.ChunkSize)
 	err := write(buffer)
 	if err == nil {
 		err = buffer.Flush()
 	}
 	if err != nil {
-		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+		panic(http.ErrAbortHandler) // an incomplete answer must not look like a complete one
 	}
 }
 
@@ -104,7 +105,7 @@ func (s *Server) answerFailure(w http.ResponseWriter, f *Failure) {
 	}
 	data, err := encode(f.body())
 	if err != nil {
-		data = []byte("{}\n") // texts have a JSON form
+		data = []byte("{}\n") // never reached: texts can be encoded
 	}
 	s.send(w, f.Code, data)
 }

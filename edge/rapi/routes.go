@@ -15,15 +15,15 @@ type operation struct {
 	serve  func(s *Server, c *call) (any, error)
 }
 
-// resource is a path with what may be done to it. Segments in braces stand for
-// names, {id} for a number.
+// resource is a path with its operations. A segment in braces is a parameter: {id} matches a
+// number, any other a name.
 type resource struct {
 	path       string
 	operations map[string]operation // by HTTP method
 }
 
-// resources are all there are: those of Ganeti (queue.md 6.4), then lockstep's own
-// below /3, and what monitoring wants to find at its usual places.
+// resources are all resources: those of Ganeti (queue.md 6.4), lockstep's own below /3, and the
+// paths that monitoring systems use.
 var resources = []resource{
 	{"/", getOnly("root", accessGuest, (*Server).emptyResult)},
 	{"/version", getOnly("version", accessPublic, (*Server).version)},
@@ -74,8 +74,8 @@ func getOnly(name string, need access, serve func(*Server, *call) (any, error)) 
 // isReadOnly reports whether a method changes nothing.
 func isReadOnly(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
-// findOperation returns the operation of a request. HEAD is GET; the server leaves the body
-// out. An unknown path is 404, and an unknown method 405, both without a login.
+// findOperation returns the operation of a request and the parameters in its path. HEAD is GET
+// without a body. An unknown path is 404 and an unknown method 405, both without a login.
 func findOperation(method, path string) (operation, map[string]string, error) {
 	for _, r := range resources {
 		params, ok := matchPath(r.path, path)
@@ -94,7 +94,7 @@ func findOperation(method, path string) (operation, map[string]string, error) {
 	return operation{}, nil, &Failure{Code: http.StatusNotFound}
 }
 
-// methods are those that a resource has, as the header Allow lists them.
+// methods are the methods of a resource, in the form of the header Allow.
 func (r *resource) methods() string {
 	all := slices.Collect(maps.Keys(r.operations))
 	if slices.Contains(all, http.MethodGet) {
@@ -104,7 +104,8 @@ func (r *resource) methods() string {
 	return strings.Join(all, ", ")
 }
 
-// matchPath compares a path, as it was sent, with a pattern.
+// matchPath compares the escaped path of a request with a pattern. http.ServeMux does not fit: it
+// redirects paths that are not clean, and matches escaped characters.
 func matchPath(pattern, path string) (params map[string]string, ok bool) {
 	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
 	if len(want) != len(got) {

@@ -14,8 +14,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	stdlog "log"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -25,6 +23,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/kit"
+	"lockstep/edge/tlsserver"
 )
 
 // Bounds of connections and requests.
@@ -35,11 +34,10 @@ const (
 	headerMax      = 16 << 10
 	headerTimeout  = 10 * time.Second
 	idleTimeout    = 60 * time.Second
-	sendTimeout    = 30 * time.Second // for a client to take a part of an answer
-	sendChunk      = 64 << 10
+	sendTimeout    = 30 * time.Second // for a client to take one chunk of an answer
 )
 
-// Config is what the server needs.
+// Config is the configuration of a server.
 type Config struct {
 	Log      *logrus.Logger
 	Listener net.Listener
@@ -47,22 +45,23 @@ type Config struct {
 	Feed     *Feed
 	TLS      *tls.Config // nil: none
 	Users    string      // path of the users file
-	// RequireAuthentication: a client without a login gets nothing about jobs.
+	// RequireAuthentication refuses clients without a login everything about jobs.
 	RequireAuthentication bool
-	// Hosts are the names by which the server may be called, in lower case; nil: any.
+	// Hosts are the names, in lower case, that a request may call the server by; nil: any.
 	Hosts []string
-	// AllowCommands: opcodes that run any command may be submitted.
+	// AllowCommands permits submission of opcodes that run arbitrary commands.
 	AllowCommands bool
-	// Mailboxes and DeadLetters are what the actor system knows of itself.
+	// Mailboxes and DeadLetters are statistics of the actor system.
 	Mailboxes   func() []kit.MailboxStat
 	DeadLetters func() uint64
 	// Collectors are further collectors for /metrics.
 	Collectors []prometheus.Collector
-	// Connections bounds those at a time; 0: a thousand.
+	// Connections bounds the open connections; 0: 1000.
 	Connections int
 }
 
-// Server answers requests.
+// Server is the HTTP server of the remote API. It is made by New, runs in Serve, and ends by Stop
+// and Shutdown.
 type Server struct {
 	config       Config
 	http         *http.Server
@@ -78,7 +77,7 @@ type Server struct {
 	stopping     chan struct{}
 }
 
-// New makes a server.
+// New makes a server. Nothing is served before Serve.
 func New(c Config) (*Server, error) {
 	document, err := openAPIDocument()
 	if err != nil {
@@ -96,23 +95,15 @@ func New(c Config) (*Server, error) {
 		Handler: s, TLSConfig: c.TLS, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerMax,
 		DisableGeneralOptionsHandler: true,
 		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: streamsMax, SendPingTimeout: idleTimeout},
-		ErrorLog:                     stdlog.New(errorLog{c.Log}, "", 0),
+		ErrorLog:                     tlsserver.ErrorLog(c.Log, logrus.DebugLevel, "remote API: connection failed"),
 		ConnState:                    s.connLimiter.onStateChange,
 	}
 	return s, nil
 }
 
-// errorLog is the writer of net/http's error log, which is about clients.
-type errorLog struct{ log *logrus.Logger }
-
-func (l errorLog) Write(text []byte) (int, error) {
-	l.log.WithField("err", string(text)).Debug("a client of the remote API")
-	return len(text), nil
-}
-
-// Serve answers what comes over the listener, until Stop.
+// Serve answers requests over the listener until Stop.
 func (s *Server) Serve() error {
-	_ = s.users.current() // to complain now, not at the first login
+	_ = s.users.current() // logs errors of the users file now and not at the first login
 	var err error
 	if s.config.TLS != nil {
 		err = s.http.ServeTLS(s.connLimiter, "", "")
@@ -125,15 +116,16 @@ func (s *Server) Serve() error {
 	return err
 }
 
-// Stop takes no more connections, and ends the requests that only wait for
-// something to happen. It is called once; Shutdown waits for the others.
+// Stop accepts no more connections, and ends the requests that only wait for an event. It is
+// called once. Shutdown waits for the other requests.
 func (s *Server) Stop() {
 	close(s.stopping)
 	s.http.SetKeepAlivesEnabled(false)
-	_ = s.connLimiter.Close() // Serve says what there is to say
+	_ = s.connLimiter.Close() // Serve returns the error
 }
 
-// Shutdown returns when all requests have been answered, or when ctx ends.
+// Shutdown returns when all requests have been answered. When ctx ends first, it cuts the others
+// off and returns an error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
 	if err != nil {
@@ -142,7 +134,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// call is one request.
+// call is one request with its parameters, body and user.
 type call struct {
 	http.ResponseWriter
 	*http.Request
@@ -162,10 +154,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(reason)
 		}
 		if reason != nil {
-			s.config.Log.WithFields(logrus.Fields{"op": recorder.operation, "err": fmt.Sprint(reason), "stack": string(debug.Stack())}).
-				Error("a request over the remote API has crashed")
+			s.config.Log.WithFields(logrus.Fields{"operation": recorder.operation, "err": fmt.Sprint(reason), "stack": string(debug.Stack())}).
+				Error("remote API: request handler panicked")
 			if recorder.code != 0 {
-				panic(http.ErrAbortHandler) // it is too late for another answer
+				panic(http.ErrAbortHandler) // the code has been sent; only the connection can be ended
 			}
 			s.answerFailure(recorder, errInternal)
 		}
@@ -176,7 +168,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(begin.Add(bodyTimeout)) // for the body, if there is one
-	_ = control.SetWriteDeadline(time.Time{})           // the former answer's on this connection
+	_ = control.SetWriteDeadline(time.Time{})           // remove the deadline of the previous answer on this connection
 	if err := s.checkOrigin(r); err != nil {
 		s.answerFailure(recorder, asFailure(err))
 		return
@@ -211,19 +203,20 @@ func (s *Server) serveOperation(w *responseRecorder, r *http.Request, operation 
 		return
 	}
 	if body == nil {
-		// It has been read, such as it is: a read that is due later would end the request.
+		// The body has been read, even if it is empty: the read deadline must not end the
+		// request.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	}
 	result, err := operation.serve(s, &call{w, r, params, body, user})
 	s.reply(w, result, err)
 	if operation.access == accessWrite && !isReadOnly(r.Method) {
-		// Its error is not logged: it may quote what the client has sent.
-		s.config.Log.WithFields(logrus.Fields{"user": user, "from": sourceAddress(r), "op": r.Method + " " + r.URL.Path, "code": w.code}).
-			Info("a request over the remote API")
+		// The error is not logged: it may quote what the client has sent.
+		s.config.Log.WithFields(logrus.Fields{"user": user, "address": sourceAddress(r), "request": r.Method + " " + r.URL.Path, "code": w.code}).
+			Info("remote API: request answered")
 	}
 }
 
-// responseRecorder remembers what was answered.
+// responseRecorder records the code of the answer.
 type responseRecorder struct {
 	http.ResponseWriter
 	operation string
@@ -241,25 +234,7 @@ func (w *responseRecorder) WriteHeader(code int) {
 // Unwrap is for http.ResponseController.
 func (w *responseRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// deadlineWriter writes an answer in chunks, with a deadline for each. A client may take long
-// for the whole answer, and loses the connection if it takes too long for one chunk.
-type deadlineWriter struct {
-	w       io.Writer
-	control *http.ResponseController
-}
-
-func (w deadlineWriter) Write(data []byte) (written int, err error) {
-	for len(data) > 0 {
-		part := data[:min(len(data), sendChunk)]
-		if err := w.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
-			return written, err
-		}
-		n, err := w.w.Write(part)
-		written += n
-		if err != nil {
-			return written, err
-		}
-		data = data[n:]
-	}
-	return written, nil
+// withDeadline returns a writer of an answer that ends a connection whose client is too slow.
+func withDeadline(w http.ResponseWriter) tlsserver.DeadlineWriter {
+	return tlsserver.DeadlineWriter{Response: w, Timeout: sendTimeout}
 }

@@ -12,15 +12,14 @@ import (
 )
 
 const (
-	eventStreamsMax   = 200              // streams of events at a time
-	heartbeatInterval = 15 * time.Second // a sign of life, while nothing happens
-	retryMillis       = 2000             // pause before a client comes back
+	eventStreamsMax   = 200              // open streams at a time
+	heartbeatInterval = 15 * time.Second // sent as a comment while there is no event
+	retryMillis       = 2000             // pause before a client reconnects
 	batchMax          = 256              // events sent at once
 )
 
-// events is a stream of server-sent events. A client that reconnects with the id of the last
-// event that it has got gets the events that it has missed, or a "reset" event if these are
-// not retained.
+// events sends a stream of server-sent events. A client that reconnects with the id of its last
+// event gets the events since then, or a "reset" event if these are no longer retained.
 func (s *Server) events(c *call) (any, error) {
 	kinds, err := c.kinds()
 	if err != nil {
@@ -38,14 +37,14 @@ func (s *Server) events(c *call) (any, error) {
 	}
 	header := c.ResponseWriter.Header()
 	header.Set("Content-Type", "text/event-stream")
-	header.Set("X-Accel-Buffering", "no") // a proxy that collects is no stream
+	header.Set("X-Accel-Buffering", "no") // proxies must not buffer the stream
 	c.WriteHeader(http.StatusOK)
 	if c.Method == http.MethodHead {
 		return alreadyWritten{}, nil
 	}
 	ctx, stop := s.withStop(c.Context())
 	defer stop()
-	l := &eventStream{feed: s.config.Feed, kinds: kinds, w: c.ResponseWriter, control: http.NewResponseController(c.ResponseWriter)}
+	l := &eventStream{feed: s.config.Feed, kinds: kinds, w: c.ResponseWriter}
 	l.start(name)
 	for l.err == nil && ctx.Err() == nil {
 		l.next(ctx)
@@ -53,7 +52,7 @@ func (s *Server) events(c *call) (any, error) {
 	return alreadyWritten{}, nil
 }
 
-// kinds are those that the client wants; nil: all.
+// kinds are the kinds of events that the client asks for; nil: all.
 func (c *call) kinds() ([]events.Kind, error) {
 	given := c.URL.Query().Get("kinds")
 	if given == "" {
@@ -74,13 +73,12 @@ func (c *call) kinds() ([]events.Kind, error) {
 type eventStream struct {
 	feed     *Feed
 	kinds    []events.Kind
-	lastSent uint64 // number of the last event that the client has
+	lastSent uint64 // number of the last event that was sent
 	w        http.ResponseWriter
-	control  *http.ResponseController
-	err      error // the client is gone
+	err      error // set when the client has gone
 }
 
-// start sets the begin of the stream: after the last event that the client has, or now.
+// start sets the position of the stream: after the last event that the client has, or now.
 func (s *eventStream) start(name string) {
 	s.lastSent = s.feed.lastNumber()
 	number, own := s.feed.parseEventID(name)
@@ -88,13 +86,13 @@ func (s *eventStream) start(name string) {
 	case name == "":
 		s.send(formatEvent(s.feed.eventID(s.lastSent), "open", []byte("{}")))
 	case own:
-		s.lastSent = number // if that is too long ago, next says so
+		s.lastSent = number // next sends a reset if later events are no longer retained
 	default:
 		s.send(formatEvent(s.feed.eventID(s.lastSent), gapKind, reasonData("the daemon is another one than that of the last event")))
 	}
 }
 
-// next sends what there is, or waits for something to happen.
+// next sends the events since the last one, or waits for one.
 func (s *eventStream) next(ctx context.Context) {
 	found, changed, lost := s.feed.since(s.lastSent, batchMax)
 	switch {
@@ -125,13 +123,13 @@ func (s *eventStream) next(ctx context.Context) {
 }
 
 func (s *eventStream) send(text []byte) {
-	if _, s.err = (deadlineWriter{s.w, s.control}).Write(text); s.err == nil {
-		s.err = s.control.Flush()
-	}
+	out := withDeadline(s.w)
+	out.Flush = true
+	_, s.err = out.Write(text)
 }
 
-// formatEvent writes an event as browsers read it. JSON as we make it has no line
-// ends; what others have made may.
+// formatEvent encodes an event as text/event-stream. Each line of data is sent as a line of its
+// own.
 func formatEvent(id string, kind events.Kind, data []byte) []byte {
 	var b bytes.Buffer
 	b.WriteString("id: " + id + "\nevent: " + string(kind) + "\n")

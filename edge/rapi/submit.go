@@ -24,25 +24,25 @@ const (
 	opRunCommand = "OP_RUN_COMMAND"
 )
 
-// redistributeConfig submits a job of Ganeti's.
+// redistributeConfig submits Ganeti's job of that name.
 func (s *Server) redistributeConfig(c *call) (any, error) {
 	return s.submitOne(c, "OP_CLUSTER_REDIST_CONF", "redist_config", jsonObject{})
 }
 
-// modify changes parameters of the cluster, by a job.
+// modify submits a job that changes parameters of the cluster.
 func (s *Server) modify(c *call) (any, error) {
 	m, err := parseObject(c.body)
 	if err != nil {
 		return nil, err
 	}
 	if _, given := m["compression_tools"]; given {
-		// They are commands; Ganeti lets nobody set them from afar.
+		// Their values are commands, which Ganeti's RAPI does not accept either.
 		return nil, newFailure(http.StatusForbidden, "The parameter 'compression_tools' can not be set over the remote API")
 	}
 	return s.submitOne(c, "OP_CLUSTER_SET_PARAMS", "cluster_modify", m)
 }
 
-// submitOne submits a job of one opcode, whose parameters are the body's.
+// submitOne submits a job of one opcode, whose parameters are the body.
 func (s *Server) submitOne(c *call, opcode, handler string, params jsonObject) (any, error) {
 	if len(params) == 0 && c.body != nil && string(c.body) != "null" {
 		var err error
@@ -61,8 +61,8 @@ func (s *Server) submitOne(c *call, opcode, handler string, params jsonObject) (
 	return id, asClientError(err)
 }
 
-// reasonTrail returns a reason trail: the former entries, the reason that the user gives in
-// the query, and an entry of the remote API.
+// reasonTrail returns a reason trail: the entries before, the reason in the query, and an entry
+// for the remote API.
 func (c *call) reasonTrail(before []raw, source, text string) raw {
 	now := time.Now().UnixNano()
 	entries := before
@@ -71,7 +71,7 @@ func (c *call) reasonTrail(before []raw, source, text string) raw {
 	}
 	data, err := json.Marshal(append(entries, reasonEntry(source, text, now)))
 	if err != nil {
-		panic(fmt.Errorf("a reason trail cannot be encoded: %w", err)) // it is of JSON and strings
+		panic(fmt.Errorf("a reason trail cannot be encoded: %w", err)) // JSON and strings can be encoded
 	}
 	return data
 }
@@ -88,8 +88,8 @@ func quoteJSON(s string) raw {
 	return data
 }
 
-// asClientError: a submission that LUXI cannot parse, or that no queue would take,
-// is the client's mistake.
+// asClientError maps a submission that LUXI cannot parse, or that no queue would accept, to a
+// client's error.
 func asClientError(err error) error {
 	var refused *wire.RequestError
 	if errors.As(err, &refused) {
@@ -106,8 +106,8 @@ func asClientError(err error) error {
 	return err
 }
 
-// submit records jobs, all of them or none: {"ops": [opcode, ...]} for one job,
-// {"jobs": [[opcode, ...], ...]} for several.
+// submit submits jobs, all of them or none: {"ops": [opcode, ...]} for one job, {"jobs":
+// [[opcode, ...], ...]} for several.
 func (s *Server) submit(c *call) (any, error) {
 	m, err := parseObject(c.body)
 	if err != nil {
@@ -138,8 +138,8 @@ func (s *Server) submit(c *call) (any, error) {
 	return submittedIDs(rows)
 }
 
-// submittedIDs is the ids of new jobs. A job that was not recorded, while others
-// were, is an error of the disk.
+// submittedIDs returns the ids of new jobs. If only some jobs were recorded, the disk has failed,
+// which is an error.
 func submittedIDs(rows []raw) (any, error) {
 	ids := make([]int64, len(rows))
 	for i, row := range rows {
@@ -185,7 +185,7 @@ func (s *Server) checkOps(c *call, ops raw) ([]jsonObject, error) {
 		m[opIDKey] = quoteJSON(name)
 		var before []raw
 		if given := m.nullable("reason"); given == nil || json.Unmarshal(given, &before) == nil {
-			m["reason"] = c.reasonTrail(before, submitSource, "user="+c.user) // if it is no list, LUXI says so
+			m["reason"] = c.reasonTrail(before, submitSource, "user="+c.user) // LUXI reports a trail that is no list
 		}
 		draft[i] = m
 	}

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Bounds of what failed logins cost.
+// Bounds and pauses of failed logins.
 const (
-	freeFailures = 3 // failures from an address that cost nothing
+	freeFailures = 3 // failures from one address without a pause
 	pauseFirst   = 100 * time.Millisecond
 	pauseMax     = 3 * time.Second
 
-	freeNameFailures = 10 // failures for a name, from all addresses, that cost nothing
+	freeNameFailures = 10 // failures for one name, from all addresses, without a pause
 	namePause        = 100 * time.Millisecond
 
-	forgetAfter = time.Minute // without a failure
-	trustedFor  = time.Hour   // since the last login
+	forgetAfter = time.Minute // after the last failure
+	trustedFor  = time.Hour   // after the last login
 	countersMax = 4096
 )
 
@@ -45,7 +45,7 @@ type counterKey struct {
 	name    digest
 }
 
-// digest is the hash of a name. Clients choose names, which may be long.
+// digest is the hash of a name. Names are sent by clients and may be long.
 type digest [16]byte
 
 // counter counts the failed logins of a key.
@@ -53,17 +53,17 @@ type counter struct {
 	key         counterKey
 	failures    int
 	lastFailure time.Time
-	lastLogin   time.Time // only for a name at an address
+	lastLogin   time.Time // only set for a name at an address
 }
 
-// loginAttempt is a login as the throttle sees it.
+// loginAttempt identifies a login to the throttle.
 type loginAttempt struct {
 	address netip.Prefix
 	name    digest
 }
 
-// newLoginAttempt is a login from an address. Addresses of a network that one customer
-// usually has, a /64 of IPv6, count as one.
+// newLoginAttempt identifies a login from an address. All addresses of a /64 of IPv6, which one
+// customer usually has, count as one.
 func newLoginAttempt(source, name string) loginAttempt {
 	address, err := netip.ParseAddr(source)
 	if err != nil {
@@ -82,7 +82,7 @@ func newThrottle(limit int) *throttle {
 	return &throttle{limit: limit, counters: map[counterKey]*list.Element{}, byLastUse: list.New()}
 }
 
-// wait is how long logins like this one are refused; 0: this one may be checked.
+// wait returns how long logins like this one are still refused; 0: this one may be checked.
 func (t *throttle) wait(a loginAttempt, now time.Time) time.Duration {
 	if c := t.trusted(a, now); c != nil {
 		return c.remainingPause(freeFailures, pauseFirst, pauseMax, now)
@@ -91,7 +91,7 @@ func (t *throttle) wait(a loginAttempt, now time.Time) time.Duration {
 		t.find(counterKey{name: a.name}).remainingPause(freeNameFailures, namePause, namePause, now))
 }
 
-// recordFailure notes that a login was checked and was wrong.
+// recordFailure counts a login that was checked and failed.
 func (t *throttle) recordFailure(a loginAttempt, now time.Time) {
 	if c := t.trusted(a, now); c != nil {
 		c.addFailure(now)
@@ -101,14 +101,14 @@ func (t *throttle) recordFailure(a loginAttempt, now time.Time) {
 	t.findOrCreate(counterKey{name: a.name}).addFailure(now)
 }
 
-// recordLogin notes that a login was checked and was right.
+// recordLogin records a login that succeeded.
 func (t *throttle) recordLogin(a loginAttempt, now time.Time) {
 	c := t.findOrCreate(counterKey(a))
 	c.failures, c.lastLogin = 0, now
 }
 
-// trusted is the counter of a name that has logged in from this address; nil: it has
-// not, or too long ago.
+// trusted returns the counter of a name that has logged in from this address within trustedFor;
+// nil: there is none.
 func (t *throttle) trusted(a loginAttempt, now time.Time) *counter {
 	c := t.find(counterKey(a))
 	if c == nil || now.Sub(c.lastLogin) > trustedFor {
@@ -117,7 +117,7 @@ func (t *throttle) trusted(a loginAttempt, now time.Time) *counter {
 	return c
 }
 
-// find is the counter, nil if there is none. It stays while it is asked for.
+// find returns a counter and marks it as used; nil if there is none.
 func (t *throttle) find(key counterKey) *counter {
 	e := t.counters[key]
 	if e == nil {
@@ -128,8 +128,7 @@ func (t *throttle) find(key counterKey) *counter {
 	return c
 }
 
-// findOrCreate is the counter, made if there is none. The one that was not used for longest
-// makes room.
+// findOrCreate returns a counter. A new one evicts the least recently used at the limit.
 func (t *throttle) findOrCreate(key counterKey) *counter {
 	if c := t.find(key); c != nil {
 		return c
@@ -153,8 +152,8 @@ func (c *counter) addFailure(now time.Time) {
 	c.lastFailure = now
 }
 
-// remainingPause is what is left of the time in which logins are refused: first after so many
-// failures, and twice as long after each further one.
+// remainingPause returns how long logins are still refused: after more than free failures for
+// first, and for twice as long after each further failure, up to limit.
 func (c *counter) remainingPause(free int, first, limit time.Duration, now time.Time) time.Duration {
 	if c == nil || c.failures <= free || now.Sub(c.lastFailure) > forgetAfter {
 		return 0

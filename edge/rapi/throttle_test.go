@@ -177,7 +177,7 @@ func TestGuessesAreRefusedBeforeTheCheck(t *testing.T) {
 	require.Equal(t, 200, b.do("GET", "/healthz", "", "").code)
 	lines := 0
 	for _, e := range b.logs.AllEntries() {
-		if e.Message == "a login over the remote API has failed" {
+		if e.Message == "remote API: login failed" {
 			lines++
 		}
 	}

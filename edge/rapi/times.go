@@ -9,8 +9,8 @@ import (
 	"lockstep/core/wire"
 )
 
-// withTimes adds to each key_ts, seconds and microseconds since 1970, a key with the
-// same time as RFC 3339, at any depth. It is for answers below /3.
+// withTimes adds to each key_ts (seconds and microseconds since 1970), at any depth, a key
+// without _ts with the time in RFC 3339. Answers below /3 have both.
 func withTimes(answer raw, err error) (any, error) {
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func addTimes(value any) {
 	}
 }
 
-// rfc3339 is nil for what is no time.
+// rfc3339 returns nil for a value that is no time.
 func rfc3339(value any) any {
 	pair, ok := value.([]any)
 	if !ok || len(pair) != 2 {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Realm is what users log in to; {ha1} passwords depend on it (queue.md 6.2).
+// Realm is the authentication realm; {ha1} passwords depend on it (queue.md 6.2).
 const Realm = "Ganeti Remote API"
 
 // Options of users.
@@ -22,26 +22,26 @@ const (
 // User is a line of the users file.
 type User struct {
 	name        string
-	secret      []byte // the password; its hash if hashed
+	secret      []byte // the password, or its hash
 	hashed      bool
 	read, write bool
 }
 
-// Users are those who may log in, by name.
+// Users are the users who may log in, by name.
 type Users map[string]User
 
-// Mistake is a line of the users file that does not count.
+// Mistake describes an invalid line of the users file.
 type Mistake struct {
 	Line int
-	Text string // never has a part of a password
+	Text string // never contains a part of a password
 }
 
 func (m Mistake) String() string { return fmt.Sprintf("line %d: %s", m.Line, m.Text) }
 
-// ParseUsers reads a users file: `name password [option,...]` a line, in which the
-// password is clear text, {cleartext} and clear text, or {ha1} and the MD5 of
-// name:realm:password in hexadecimal digits. A line with a mistake lets nobody in.
-// The last line of a name counts, so that a mistake in it locks out.
+// ParseUsers reads a users file. A line is `name password [option,...]`, in which the password is
+// clear text, {cleartext} and clear text, or {ha1} and the MD5 of name:realm:password in
+// hexadecimal digits. The user of an invalid line cannot log in. Only the last line of a
+// name counts, so a later invalid line disables the user.
 func ParseUsers(data []byte) (Users, []Mistake) {
 	users := Users{}
 	var mistakes []Mistake
@@ -118,8 +118,8 @@ func parsePassword(text string) (secret []byte, hashed bool, problem string) {
 	}
 }
 
-// Check is whether there is such a user with this password. It takes as long for a
-// wrong one as for a right one, and for a user who is not there.
+// Check returns the user with this name if the password is right. It takes the same time for a
+// wrong password and an unknown user.
 func (us Users) Check(name, password string) (User, bool) {
 	u := us[name]
 	want, got := u.secret, []byte(password)
@@ -127,7 +127,7 @@ func (us Users) Check(name, password string) (User, bool) {
 		hash := md5.Sum([]byte(name + ":" + Realm + ":" + password)) //nolint:gosec // as above
 		got = hash[:]
 	}
-	a, b := sha256.Sum256(want), sha256.Sum256(got) // of one length, whatever theirs is
+	a, b := sha256.Sum256(want), sha256.Sum256(got) // hashes have the same length
 	equal := subtle.ConstantTimeCompare(a[:], b[:]) == 1
 	return u, equal && u.secret != nil
 }

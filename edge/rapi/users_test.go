@@ -99,9 +99,9 @@ func TestTheUsersFileIsReadAgain(t *testing.T) {
 		require.NotContains(t, text, "sesame")
 		texts = append(texts, e.Message)
 	}
-	require.Contains(t, texts, "a mistake in the users file")
-	require.Contains(t, texts, "everybody on this machine may read the users file: chmod 0640 or less")
-	require.Contains(t, texts, "a login over the remote API has failed")
+	require.Contains(t, texts, "users file: invalid line ignored")
+	require.Contains(t, texts, "users file is readable by all users of this machine; set its mode to 0640 or less")
+	require.Contains(t, texts, "remote API: login failed")
 	require.NoError(t, os.Remove(b.users))
 	require.Eventually(t, func() bool { return status("new:sesame") == 401 }, 10*time.Second, 200*time.Millisecond)
 }

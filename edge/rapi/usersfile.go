@@ -17,7 +17,7 @@ const (
 	usersMax           = 1 << 20     // bytes of the file
 )
 
-// usersFile is the users file as it was when it was read last.
+// usersFile caches the users file.
 type usersFile struct {
 	path string
 	log  *logrus.Logger
@@ -54,7 +54,7 @@ func (f *usersFile) current() Users {
 	return f.users
 }
 
-// fileSignature is what can be known of a file without reading it.
+// fileSignature changes when the file does: time, size and mode.
 func fileSignature(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -63,9 +63,8 @@ func fileSignature(path string) string {
 	return fmt.Sprintf("%d %d %s", info.ModTime().UnixNano(), info.Size(), info.Mode())
 }
 
-// reload takes the file's users. Without a file there are none. A file that is there
-// and cannot be read leaves things as they are, and is read again at the next look:
-// the result is false.
+// reload reads the file. A missing file means no users. If the file cannot be read, the users
+// stay as they are and the result is false: the next check reads it again.
 func (f *usersFile) reload() bool {
 	entry := f.log.WithField("path", f.path)
 	data, mode, err := f.readFile(f.path)
@@ -73,24 +72,24 @@ func (f *usersFile) reload() bool {
 	f.lastFailure = ""
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		entry.Info("there is no users file: nobody can log in over the remote API")
+		entry.Info("users file missing; all logins to the remote API fail")
 		f.users = Users{}
 		return true
 	case err != nil:
 		if f.lastFailure = err.Error(); f.lastFailure != problem {
-			entry.WithField("err", err).Error("the users file cannot be read; those of before can log in until it can")
+			entry.WithField("err", err).Error("users file unreadable; the users read before stay valid")
 		}
 		return false
 	}
 	users, mistakes := ParseUsers(data)
 	f.users = users
 	for _, m := range mistakes {
-		entry.WithField("err", m.String()).Error("a mistake in the users file")
+		entry.WithField("err", m.String()).Error("users file: invalid line ignored")
 	}
 	if mode.Perm()&0o007 != 0 {
-		entry.WithField("mode", mode.Perm()).Warn("everybody on this machine may read the users file: chmod 0640 or less")
+		entry.WithField("mode", mode.Perm()).Warn("users file is readable by all users of this machine; set its mode to 0640 or less")
 	}
-	entry.WithField("users", len(users)).Info("the users file was read")
+	entry.WithField("users", len(users)).Info("users file loaded")
 	return true
 }
 

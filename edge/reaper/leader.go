@@ -26,7 +26,7 @@ func Self() (Leader, error) {
 	}
 	self, exists := readProcessStat(os.Getpid())
 	if !exists {
-		return Leader{}, fmt.Errorf("the start of process %d cannot be read", os.Getpid())
+		return Leader{}, fmt.Errorf("reading the start time of process %d failed", os.Getpid())
 	}
 	return Leader{Boot: boot, PID: os.Getpid(), StartTime: self.startTime}, nil
 }
@@ -38,7 +38,7 @@ func bootID() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	first, _ := readProcessStat(1) // where it is hidden, it always is
+	first, _ := readProcessStat(1) // an error on some calls only would change the result; a system hides process 1 always or never
 	return fmt.Sprintf("%s.%d", id, first.startTime), nil
 }
 

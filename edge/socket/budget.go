@@ -9,7 +9,7 @@ import (
 // Most requests fit, and are never refused because of other clients.
 const freeAllowance = 16 << 10
 
-// errBudgetUsedUp ends a request whose memory was needed for others.
+// errBudgetUsedUp ends a request whose memory is needed for other requests.
 var errBudgetUsedUp = errors.New("too many large requests at a time; try again")
 
 // budget bounds the memory of large requests, over all connections of a listener. One
@@ -67,9 +67,9 @@ func (s *share) grow(size int) error {
 	return nil
 }
 
-// beginRead is called before a request is read, when the one before it is answered. A part of
-// the request that was read together with the former one stays, in a buffer of size bytes,
-// which is never larger than before.
+// beginRead is called before a request is read, when the previous one is answered. A part of the
+// request that was read together with the previous one stays in a buffer of size bytes, which is
+// never larger than before.
 func (s *share) beginRead(size int) {
 	b := s.budget
 	if b == nil {

@@ -34,7 +34,7 @@ const (
 	sendTimeout = 60 * time.Second
 )
 
-// Options of a listener.
+// Options are the options of a listener.
 type Options struct {
 	MaxFrame    int           // bounds a request, in bytes
 	MaxConns    int           // bounds the connections that are open at a time, see connLimiter; 0: any number

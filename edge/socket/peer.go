@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// peer is the process at the other end of a unix socket when it connected. The zero
-// peer is one that is not known, such as that of a connection from another node.
+// peer is the process at the other end of a unix socket when it connected. The zero peer is
+// unknown, as the client of another node is.
 type peer struct {
 	known    bool
-	uid, pid int // pid 0: of another pid namespace
+	uid, pid int // 0: the process is in another pid namespace
 }
 
 func peerOf(c net.Conn) peer {
@@ -37,7 +37,7 @@ func peerOf(c net.Conn) peer {
 	return peer{known: true, uid: int(found.Uid), pid: int(found.Pid)}
 }
 
-// describe is what is recorded of the peer, such as uid=1000(alice), pid=4711.
+// describe returns the text that is recorded for the peer, such as uid=1000(alice), pid=4711.
 func (p peer) describe(names *userNames) string {
 	if !p.known {
 		return ""
@@ -52,15 +52,14 @@ func (p peer) describe(names *userNames) string {
 	return text
 }
 
-// Bounds of the names that are kept.
+// Bounds of the cache of names.
 const (
 	userNameLifetime = time.Minute
 	userNamesMax     = 1000
 )
 
-// userNames are names of users, kept for a while: to look one up may take a question to
-// a server. Only connections of that user wait for it, and it is asked once for all of
-// them.
+// userNames caches names of users, because a look-up may ask a server on the network. Only
+// connections of that user wait for the look-up, which is made once for all of them.
 type userNames struct {
 	mu    sync.Mutex
 	names map[int]*userName
@@ -72,7 +71,7 @@ type userName struct {
 	since time.Time
 }
 
-// lookup is the name of a user, "" if there is none.
+// lookup returns the name of a user; "" if there is none.
 func (l *userNames) lookup(uid int) string {
 	l.mu.Lock()
 	found := l.names[uid]

@@ -14,12 +14,12 @@ import (
 	"lockstep/messages"
 )
 
-// oracle is what is known of the whole cluster, and what went wrong.
+// oracle is what the nodes of a cluster have reported, and the violations found.
 type oracle struct {
 	mu         sync.Mutex
 	entries    map[uint64]string // by index
 	indexes    map[string]uint64 // by entry
-	last       uint64            // index that was committed anywhere
+	last       uint64            // highest index that any node has committed
 	running    map[string]Node
 	violations []string
 }
@@ -34,7 +34,7 @@ func (o *oracle) violation(format string, args ...any) {
 	o.violations = append(o.violations, fmt.Sprintf(format, args...))
 }
 
-// committed enters an entry that a node was given.
+// committed records an entry that a node has committed.
 func (o *oracle) committed(node string, index uint64, entry string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -71,26 +71,26 @@ type application struct {
 	pid    *actor.PID
 
 	mu            sync.Mutex
-	attachments   int               // how often; who was attached before is not listened to
-	leads         bool              // LogLeadershipGained was told last
-	leader        string            // that LogLeaderChanged named
+	attachments   int               // number of attachments; messages of an earlier one are ignored
+	leads         bool              // the last message was LogLeadershipGained
+	leader        string            // the leader that LogLeaderChanged named
 	members       map[string]string // address by name, "+" before it for a voter
 	refused       map[uint64]*messages.LogRefused
 	changed       map[uint64]*messages.LogChangeResult
-	budget        int // how many more entries, or parts of a snapshot, it takes; -1: all
+	budget        int // how many more entries, or parts of a snapshot, the application takes; -1: all
 	queued        []any
-	firstIndex    uint64 // index given to this attachment
-	restored      int    // snapshots, as a whole
-	partsReceived uint64 // of the present one
+	firstIndex    uint64 // first index given to this attachment
+	restored      int    // completely restored snapshots
+	partsReceived uint64 // of the current snapshot
 	incoming      map[string]string
 	snapshotState string // state of the last snapshot
 
 	files     map[string]string
 	position  position
-	positions map[uint64]position // by index: what was given again is acknowledged as before
+	positions map[uint64]position // by index; repeated entries are acknowledged with the same state
 }
 
-// resume has an actor take what it had held back.
+// resume makes an actor take the messages that it has held back.
 type resume struct{}
 
 // attachment is the actor of one attachment.
@@ -98,10 +98,10 @@ type attachment struct {
 	application *application
 	sequence    int
 	lastGiven   uint64 // index of the last entry it was given
-	lastTaken   uint64 // that it has taken
+	lastTaken   uint64 // index of the last entry it has taken
 }
 
-// Receive takes the log's news.
+// Receive handles the messages of the log.
 func (l *attachment) Receive(ctx actor.Context) {
 	a := l.application
 	a.mu.Lock()
@@ -143,7 +143,7 @@ func (l *attachment) Receive(ctx actor.Context) {
 	}
 }
 
-// becameLeader: this node leads, so no other may, and it has everything.
+// becameLeader checks that no other node leads, and that this node has every committed entry.
 func (a *application) becameLeader() {
 	if a.leads {
 		a.oracle.violation("%s was told twice that it leads", a.name)
@@ -162,7 +162,7 @@ func (a *application) becameLeader() {
 	}
 }
 
-// takeQueued takes as much as it may of what is held.
+// takeQueued takes held messages within the budget.
 func (l *attachment) takeQueued() {
 	a := l.application
 	for len(a.queued) > 0 && a.budget != 0 {
@@ -187,12 +187,12 @@ func (a *application) spendBudget() {
 	}
 }
 
-// apply takes entries that it has not had yet, and acknowledges them.
+// apply applies new entries, and acknowledges all.
 func (l *attachment) apply(m *messages.LogCommitted) {
 	a := l.application
 	for _, e := range m.Entries {
 		if e.Index <= l.lastTaken {
-			continue // before it was held
+			continue // applied before it was held back
 		}
 		if a.budget == 0 {
 			break
@@ -211,7 +211,7 @@ func (a *application) applyEntry(e *messages.CommittedEntry) {
 	entry := string(e.Entry)
 	a.oracle.committed(a.name, e.Index, entry)
 	if e.Index <= a.position.index {
-		// After a restart, or in a snapshot. It is on the disk.
+		// Given again after a restart, or part of a snapshot: it is on the disk.
 		if _, known := a.positions[e.Index]; !known {
 			a.oracle.violation("%s: %d comes behind a snapshot up to %d", a.name, e.Index, a.position.index)
 		}
@@ -260,14 +260,14 @@ func (l *attachment) restore(m *messages.LogSnapshotReceived) {
 	a.node.Log.Restored(m.Part)
 }
 
-// copyFiles is the application's files, for a snapshot.
+// copyFiles returns a copy of the application's files, for a snapshot.
 func (a *application) copyFiles() map[string]string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return maps.Clone(a.files)
 }
 
-// inspect looks at the application.
+// inspect calls f with the application's mutex held.
 func (a *application) inspect(f func(*application) bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

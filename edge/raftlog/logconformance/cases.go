@@ -151,7 +151,7 @@ func leadsWhenApplied(s *suite) {
 	s.awaitAgreement()
 }
 
-// manyFiles is so many files that they do not fit into one part of a snapshot.
+// manyFiles are too many files for one part of a snapshot.
 func manyFiles() map[string]string {
 	files := map[string]string{"queue/large": strings.Repeat("large", 500_000), "queue/empty": ""}
 	for i := range 600 {

@@ -15,12 +15,11 @@ import (
 	"lockstep/actors/replicator"
 )
 
-// Cluster is where nodes run. Its methods are called by one goroutine.
+// Cluster is an environment in which nodes run. One goroutine calls its methods.
 type Cluster interface {
-	// Start runs a node: for the first time, or again with what its log has on its
-	// disk.
+	// Start runs a node for the first time, or again with its disk.
 	Start(name string, o Options) Node
-	// Stop ends a node's process, without warning.
+	// Stop ends a node's process at once.
 	Stop(name string)
 	// Wipe empties the disk of a node that is stopped.
 	Wipe(name string)
@@ -28,35 +27,36 @@ type Cluster interface {
 	Isolate(name string)
 	// Heal ends all isolation.
 	Heal()
-	// Compact has a running node take a snapshot, and drop the entries before it but
-	// for the last Trailing ones. It may give them out until it is started again.
+	// Compact makes a running node take a snapshot, and drop the entries before it but the last
+	// Trailing ones. The node may still send the dropped entries until it is started again.
 	Compact(name string)
-	// Trailing is how many entries are kept behind a snapshot, a few dozen.
+	// Trailing is the number of entries kept before a snapshot, a few dozen.
 	Trailing() int
-	// Address is where others reach a node, host:port.
+	// Address is the address of a node, host:port.
 	Address(name string) string
-	// Until has time pass until done, which it calls often; else it fails the test.
+	// Until lets time pass until done reports true, which it calls often. After too long it fails
+	// the test.
 	Until(what string, done func() bool)
 }
 
-// Options are those of a node that is started.
+// Options are the options of a node's start.
 type Options struct {
-	// Founder begins a cluster, where there is no log yet.
+	// Founder creates the cluster if there is no log yet.
 	Founder bool
-	// Files is a copy of the application's files, by path, for snapshots.
+	// Files returns a copy of the application's files, by path, for snapshots.
 	Files func() map[string]string
 }
 
-// Node is a node that runs.
+// Node is a running node.
 type Node struct {
 	Log replicator.Log
-	// Spawn starts an actor there.
+	// Spawn starts an actor on the node.
 	Spawn func(actor.Actor) *actor.PID
-	// Tell sends a message to one of these.
+	// Tell sends a message to an actor of the node.
 	Tell func(to *actor.PID, what any)
 }
 
-// Run checks the contract.
+// Run runs the suite.
 func Run(t *testing.T, newCluster func(t *testing.T) Cluster) {
 	for _, c := range []struct {
 		name string

@@ -28,7 +28,7 @@ type proposal struct {
 	entry  string
 }
 
-// add starts a node that has these files.
+// add starts a new node with these files.
 func (s *suite) add(name string, founder bool, files map[string]string) *application {
 	a := &application{name: name, oracle: s.oracle, budget: -1, files: map[string]string{}, positions: map[uint64]position{},
 		refused: map[uint64]*messages.LogRefused{}, changed: map[uint64]*messages.LogChangeResult{}}
@@ -50,7 +50,7 @@ func (s *suite) start(name string, founder bool) {
 	s.attach(a)
 }
 
-// attach has a new actor be told the news.
+// attach attaches a new actor to the log of the node.
 func (s *suite) attach(a *application) {
 	a.mu.Lock()
 	a.attachments++
@@ -65,7 +65,7 @@ func (s *suite) attach(a *application) {
 func (s *suite) stop(name string) {
 	a := s.applications[name]
 	a.mu.Lock()
-	a.attachments++ // what comes now comes too late
+	a.attachments++ // messages for the former attachment are ignored
 	a.leads = false
 	a.mu.Unlock()
 	s.oracle.mu.Lock()
@@ -82,7 +82,8 @@ func (s *suite) wipe(name string) {
 	a.files, a.position, a.positions, a.restored = map[string]string{}, position{}, map[uint64]position{}, 0
 }
 
-// setBudget has the application take n more entries, or parts of a snapshot, and then none.
+// setBudget lets the application take n more entries or parts of a snapshot, and no more after
+// them.
 func (s *suite) setBudget(a *application, n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,7 +100,7 @@ func (s *suite) until(what string, a *application, done func(*application) bool)
 	s.cluster.Until(a.name+": "+what, func() bool { return a.inspect(done) })
 }
 
-// leader waits for one of these nodes to lead, with its lease; of all if none is named.
+// leader waits until one of these nodes leads with a valid lease; without arguments, any node.
 func (s *suite) leader(among ...*application) *application {
 	s.Helper()
 	if len(among) == 0 {
@@ -120,8 +121,8 @@ func (s *suite) leader(among ...*application) *application {
 	return leads
 }
 
-// threeVoters is a cluster of three voters. Each has a vote only when it has the log: else
-// the others need it, and it does not know them.
+// threeVoters makes a cluster of three voters. Each gets its vote only when it has the log:
+// before, the others would need its vote, and it would not know them.
 func (s *suite) threeVoters() (leader *application, others []*application) {
 	s.Helper()
 	s.add("n1", true, nil)
@@ -148,7 +149,7 @@ func (s *suite) join(name string, role messages.ChangeNodes_What) {
 	s.mustChange(replicator.Change{What: role, Name: name, Address: s.cluster.Address(name)})
 }
 
-// change is what becomes of a change of membership.
+// change makes a change of membership and returns its result.
 func (s *suite) change(at *application, c replicator.Change) *messages.LogChangeResult {
 	s.Helper()
 	s.number++
@@ -162,7 +163,7 @@ func (s *suite) change(at *application, c replicator.Change) *messages.LogChange
 	return answer
 }
 
-// mustChange makes a change, by whoever leads; that may be another one meanwhile.
+// mustChange makes a change at the leader, and repeats it if the leader changes.
 func (s *suite) mustChange(c replicator.Change) {
 	s.Helper()
 	var last string
@@ -176,7 +177,7 @@ func (s *suite) mustChange(c replicator.Change) {
 	s.Fatalf("%v %s: %s", c.What, c.Name, last)
 }
 
-// propose offers an entry that writes a file.
+// propose proposes an entry that writes a file.
 func (s *suite) propose(at *application, path, content string) proposal {
 	s.number++
 	entry, err := proto.Marshal(&messages.LogEntry{Origin: at.name, Incarnation: s.Name(), Number: s.number,
@@ -195,7 +196,7 @@ func (p proposal) refusal() *messages.LogRefused {
 	return p.by.refused[p.number]
 }
 
-// commit proposes entries, by whoever leads, until so many more are committed.
+// commit proposes entries at the leader until n more are committed.
 func (s *suite) commit(n int) {
 	s.Helper()
 	for n > 0 {
@@ -216,7 +217,7 @@ func (s *suite) commit(n int) {
 	}
 }
 
-// awaitAgreement waits until these nodes have the same, and all; all nodes if none is named.
+// awaitAgreement waits until these nodes, or all, have the same entries and files.
 func (s *suite) awaitAgreement(among ...*application) {
 	s.Helper()
 	if len(among) == 0 {
@@ -239,7 +240,7 @@ func (s *suite) awaitAgreement(among ...*application) {
 	})
 }
 
-// reportViolations fails the test if anything was wrong at any time.
+// reportViolations fails the test if the oracle has found a violation.
 func (s *suite) reportViolations() {
 	s.oracle.mu.Lock()
 	wrong := s.oracle.violations
