@@ -8,16 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Append adds content to the end of path, which is made if it is absent; its
-// directory must exist. It is for the journal of the locks, and syncs nothing:
-// what is appended survives the end of the process, not that of the machine. The
-// owners of locks are processes, so that no lock is worth anything after power
-// loss (design.md 7).
+// Append adds content to the end of path, which is created if it is absent; its directory must
+// exist. It is for the journal of the locks, and syncs nothing: the content survives the end of
+// the process, but no power loss. After a power loss all owners of locks are dead, so no lock is
+// valid (design.md 7).
 //
-// It is one write(2), behind all that others have written: a reader sees it
-// whole or not at all, unless there is an error. Then a part of content may be
-// there, which stays: another process may have appended meanwhile. Who appends
-// must put a whole file in its place, by Replace, before going on.
+// Append makes one write(2) at the end of the file: a reader sees the content whole or not at
+// all. After an error a part of the content may be in the file, and stays there, because another
+// process may have appended since. The caller must then replace the whole file with Replace.
 func (f *OSFiles) Append(op, path string, content []byte) error {
 	if step, err := appendTo(f.abs(path), content); err != nil {
 		return fileError(op, step, path, err)
@@ -26,7 +24,7 @@ func (f *OSFiles) Append(op, path string, content []byte) error {
 }
 
 func appendTo(name string, content []byte) (step string, err error) {
-	// O_NONBLOCK: a pipe that somebody put there must not hang the writer.
+	// O_NONBLOCK: opening a pipe with this name must not hang.
 	fd, err := openFile(name, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_NONBLOCK, fileMode)
 	if err != nil {
 		return "open", err
@@ -48,7 +46,7 @@ func appendOnce(fd int, content []byte) (step string, err error) {
 		return "append to", errors.New("not a regular file")
 	}
 	if stat.Size == 0 && stat.Mode&0o777 != fileMode {
-		// Just made, and the umask has had its say.
+		// The file is new, and the umask has restricted its mode.
 		if err := unix.Fchmod(fd, fileMode); err != nil {
 			return "chmod", err
 		}
@@ -61,8 +59,7 @@ func appendOnce(fd int, content []byte) (step string, err error) {
 		return "append to", err
 	}
 	if n < len(content) {
-		// The rest is not tried: it would not be one write any more, and most
-		// likely the disk is full.
+		// No second write for the rest: a reader could see a part. Most likely the disk is full.
 		return "append to", fmt.Errorf("%w: %d of %d bytes", io.ErrShortWrite, n, len(content))
 	}
 	return "", nil

@@ -12,15 +12,15 @@ import (
 	"lockstep/core/paths"
 )
 
-// RemoveArchived removes archived job files that are older than age with their records,
-// the ones with the smallest ids first, and returns how many jobs. A file's time is that
-// of the job's last write: to archive it changes the name only. A record goes when its job
-// is gone: after a crash in between, the next call removes it.
+// RemoveArchived removes archived job files that are older than age, and their records, in the
+// order of ids, and returns the number of jobs. The age of a file is the time since the last
+// write of its job; archiving only renames the file. A record is removed after its job; after a
+// crash in between, the next call removes the record.
 //
-// It stops at the first job that is not old: jobs come in the order of their ids,
-// so a later one with an older time is of a clock that was behind. A time in the
-// future is of a clock that was ahead, and says nothing of other jobs: that file is
-// kept. It goes on after an error, and returns all of them.
+// RemoveArchived stops at the first job that is not older than age. Files are written about in
+// the order of ids, so an older file behind it was written while the clock was wrong. It skips a
+// file with a time in the future, for the same reason. After an error it continues, and returns
+// all errors.
 func RemoveArchived(dataDir string, now time.Time, age time.Duration) (removed int, err error) {
 	files, err := archivedFiles(dataDir)
 	for _, f := range files {
@@ -48,8 +48,8 @@ type archivedFile struct {
 	written time.Time
 }
 
-// archivedFiles are the job files that can be looked at, in the order of ids. Records
-// without a job are removed.
+// archivedFiles lists the archived job files that can be examined, in the order of ids. It
+// removes records without a job.
 func archivedFiles(dataDir string) (files []archivedFile, err error) {
 	walkErr := filepath.WalkDir(filepath.Join(dataDir, paths.ArchiveDir), func(path string, entry fs.DirEntry, walkErr error) error {
 		if walkErr != nil || entry.IsDir() {
@@ -75,8 +75,8 @@ func archivedFiles(dataDir string) (files []archivedFile, err error) {
 	return files, errors.Join(err, walkErr)
 }
 
-// removeOrphan removes the record of a job that is not in the archive any more. A job
-// comes there before its record.
+// removeOrphan removes the record of a job that is no longer in the archive. A job is archived
+// before its record.
 func removeOrphan(record, jobFile string) error {
 	if _, err := os.Lstat(jobFile); !errors.Is(err, fs.ErrNotExist) {
 		return err

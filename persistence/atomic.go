@@ -13,19 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileMode is given to every file written, whatever the umask: Ganeti's tools
-// read the queue through their group.
+// fileMode is the mode of every written file, whatever the umask: Ganeti's tools read the queue
+// as members of its group.
 const fileMode = 0o640
 
-// Replace puts data in the place of path, or leaves path as it was: a temporary
-// file beside it is written, synced and renamed over it. A rename must never
-// put unwritten data in the place of good data, so the sync is not optional;
-// but only [OSFiles.SyncDir] makes the new name survive power loss (design.md
-// 4, "Durable or not").
+// Replace replaces the content of path atomically. It writes a temporary file beside it, syncs
+// that and renames it. The sync comes before the rename, so that unwritten data never replaces
+// good data. The new name survives a power loss only after [OSFiles.SyncDir] (design.md 4,
+// "Durable or not").
 //
-// The directory must exist. On an error the temporary file is gone and the old
-// file untouched. A sync that failed is not tried again: the kernel may have
-// dropped the dirty pages, so a second one could succeed without the data.
+// The directory must exist. On an error the old file is unchanged and the temporary file removed.
+// A failed sync is not repeated: the kernel may have dropped the dirty pages, so that a second
+// sync could succeed without the data.
 func (f *OSFiles) Replace(op, path string, data []byte) error {
 	target := f.abs(path)
 	temp := tempName(target)
@@ -39,8 +38,8 @@ func (f *OSFiles) Replace(op, path string, data []byte) error {
 	return nil
 }
 
-// writeNew creates name with data in it, on the disk when it returns if sync is true. On
-// an error it says which step failed and leaves no file behind.
+// writeNew creates name with the data; with sync it is on the disk afterwards. On an error it
+// returns the failed step and removes the file.
 func writeNew(name string, data []byte, mode fs.FileMode, sync bool) (step string, err error) {
 	fd, err := openFile(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, uint32(mode))
 	if err != nil {
@@ -48,7 +47,7 @@ func writeNew(name string, data []byte, mode fs.FileMode, sync bool) (step strin
 	}
 	step, err = writeAndSync(fd, data, mode, sync)
 	if closeErr := unix.Close(fd); err == nil && closeErr != nil {
-		// Network file systems report a lost write here.
+		// Network file systems report a lost write at close.
 		step, err = "close", closeErr
 	}
 	if err != nil {
@@ -88,14 +87,14 @@ func writeFull(fd int, data []byte) error {
 	return nil
 }
 
-// discardTemp drops a temporary file after a failure. That failure is what the
-// caller must hear of; a file that cannot be removed either is left to SweepTemp.
+// discardTemp removes a temporary file after a failure. It ignores its own errors, because the
+// caller reports the failure; SweepTemp removes the file later.
 func discardTemp(name string) {
 	_ = unix.Unlink(name)
 }
 
-// retryInterrupted repeats a call that a signal interrupted. EINTR says "not done",
-// not "failed": repeating a sync after it hides no error.
+// retryInterrupted repeats a call that a signal has interrupted. EINTR means that nothing was
+// done, so that repeating a sync hides no error.
 func retryInterrupted(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {
@@ -104,8 +103,7 @@ func retryInterrupted(call func() error) error {
 	}
 }
 
-// openFile returns a close-on-exec descriptor: no child of a daemon or of a job
-// process ever inherits one.
+// openFile opens a file. The descriptor is close-on-exec, so that no child process inherits it.
 func openFile(name string, flags int, mode uint32) (fd int, err error) {
 	err = retryInterrupted(func() (err error) {
 		fd, err = unix.Open(name, flags|unix.O_CLOEXEC, mode)
@@ -114,8 +112,8 @@ func openFile(name string, flags int, mode uint32) (fd int, err error) {
 	return fd, err
 }
 
-// fileError names the caller's step, what was attempted and on which file:
-// "save-job: write queue/job-12: no space left on device".
+// fileError returns an error with the caller's op, the failed step and the file: "save-job: write
+// queue/job-12: no space left on device".
 func fileError(op, step, path string, err error) error {
 	return fmt.Errorf("%s: %s %s: %w", op, step, path, err)
 }
@@ -125,16 +123,15 @@ const (
 	tempRandomLen = 16 // hexadecimal digits of a uint64
 )
 
-// tempName is target's name while it is being written:
-// "<target>-<pid>-<16 hexadecimal digits>.tmp". It is in the same directory, so
-// that the rename is atomic; it matches no job file's name; the pid lets
-// SweepTemp tell whether the writer may be at work still.
+// tempName returns the name of the temporary file for target: "<target>-<pid>-<16 hexadecimal
+// digits>.tmp". The file is in the same directory, so that the rename is atomic. The name is not
+// that of a job file. SweepTemp finds the writer by the pid.
 func tempName(target string) string {
 	return fmt.Sprintf("%s-%d-%0*x%s", target, os.Getpid(), tempRandomLen, rand.Uint64(), tempSuffix)
 }
 
-// tempOwner returns the pid in a name that tempName made. The fixed length of
-// the random part tells ours from Ganeti's "job-12-<random>.tmp".
+// tempOwner returns the pid in a name that tempName made. The fixed length of the random part
+// distinguishes it from Ganeti's "job-12-<random>.tmp".
 func tempOwner(base string) (pid int, ok bool) {
 	rest, ok := strings.CutSuffix(base, tempSuffix)
 	if !ok {

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BootID names the machine's present run: it is another after each boot, and no
-// clock moves it. A record of processes from another run is of processes that
-// are gone.
+// BootID identifies the current boot of the machine. It changes at each boot and with no clock.
+// Processes recorded under another boot id are dead.
 func BootID() (string, error) {
 	content, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -19,15 +18,15 @@ func BootID() (string, error) {
 	}
 	id := strings.TrimSpace(string(content))
 	if id == "" {
-		// Two runs must never have the same one.
+		// An empty id would be equal at every boot.
 		return "", fmt.Errorf("boot id: the system names none")
 	}
 	return id, nil
 }
 
-// bootTime is the wall-clock time of the machine's start. It moves when the
-// clock is set: a file written before such a step and swept after it can be
-// misjudged, but a temporary file is in use for milliseconds.
+// bootTime is the wall-clock time at which the machine booted. It changes when the clock is set:
+// SweepTemp may misjudge a file that was written before. The risk is small, because a temporary
+// file is in use for milliseconds.
 func bootTime() (time.Time, error) {
 	var up unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// liveHolderWaitMax is how long the lock of a directory is waited for while its holder
-// lives: the holder may be about to release it, or be a program that cleans directories, as
-// systemd-tmpfiles does.
+// liveHolderWaitMax is how long to wait for the lock of a directory whose holder lives. The
+// holder may be about to release it, or be a program that cleans directories, such as
+// systemd-tmpfiles.
 const liveHolderWaitMax = time.Second
 
-// dirLock is flock(2) on a directory. No file has to be kept for it, so that an
-// operator who removes files does not remove the lock. The zero value holds nothing.
+// dirLock is flock(2) on a directory. It needs no lock file, which an operator could remove. The
+// zero value holds nothing.
 type dirLock struct {
 	fd     int
 	locked bool
@@ -30,10 +30,10 @@ type dirLockedError struct{ pid int } // 0: unknown
 
 func (e *dirLockedError) Error() string { return fmt.Sprintf("it is locked by process %d", e.pid) }
 
-// lockDir takes the lock of a directory. It waits at most deadHolderWaitMax where the holder
-// is dead or unknown (see there), and liveHolderWaitMax where it lives; the error is a
-// [*dirLockedError] then. A file system that cannot lock directories, as NFS, gives a
-// lock that is not held, and no error.
+// lockDir takes the lock of a directory. It waits at most deadHolderWaitMax if the holder is dead
+// or unknown, and liveHolderWaitMax if the holder lives; then the error is a [*dirLockedError].
+// On a file system that cannot lock directories, such as NFS, it returns a lock that is not held,
+// and no error.
 func lockDir(dir string) (dirLock, error) {
 	fd, err := openFile(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -66,8 +66,8 @@ func (l dirLock) release() error {
 	return unix.Close(l.fd)
 }
 
-// flockHolder is the process that the kernel names as holder of the flock on a file;
-// 0: it names none, or several files of that number.
+// flockHolder returns the pid that the kernel reports as holder of the flock on a file; 0: it
+// reports none, or several files have that inode number.
 func flockHolder(fd int) (pid int) {
 	var stat unix.Stat_t
 	locks, err := os.Open("/proc/locks")
@@ -77,7 +77,7 @@ func flockHolder(fd int) (pid int) {
 	defer locks.Close()
 	inode, found := ":"+strconv.FormatUint(stat.Ino, 10), 0
 	for lines := bufio.NewScanner(locks); lines.Scan(); {
-		// 1: FLOCK ADVISORY WRITE 4082 08:01:131077 0 EOF
+		// A line is: 1: FLOCK ADVISORY WRITE 4082 08:01:131077 0 EOF
 		fields := strings.Fields(lines.Text())
 		if len(fields) == 8 && fields[1] == "FLOCK" && strings.HasSuffix(fields[5], inode) {
 			found++
@@ -90,8 +90,8 @@ func flockHolder(fd int) (pid int) {
 	return max(pid, 0)
 }
 
-// RunLock is held for a daemon's life: a second daemon on the same run directory would
-// take the first one's sockets and its lease, whatever data directory it has.
+// RunLock is held while a daemon runs. A second daemon on the same run directory would replace
+// the sockets and the lease of the first, even with another data directory.
 type RunLock struct{ dir dirLock }
 
 // RunLockedError says that another process uses the run directory.
@@ -108,8 +108,8 @@ func (e *RunLockedError) Error() string {
 	return fmt.Sprintf("run directory %s is in use by %s: another daemon runs with it; give this daemon another --run-dir", e.Dir, holder)
 }
 
-// LockRun takes the run directory, which must exist. If another process has it, the
-// error wraps a [*RunLockedError].
+// LockRun locks the run directory, which must exist. If another process has locked it, the error
+// wraps a [*RunLockedError].
 func LockRun(runDir string) (*RunLock, error) {
 	dir, err := filepath.Abs(runDir)
 	if err != nil {
@@ -125,7 +125,7 @@ func LockRun(runDir string) (*RunLock, error) {
 	return &RunLock{lock}, nil
 }
 
-// Release frees the run directory.
+// Release unlocks the run directory.
 func (l *RunLock) Release() error {
 	if err := l.dir.release(); err != nil {
 		return fmt.Errorf("release the run directory: %w", err)

@@ -21,9 +21,8 @@ type SharedFile struct {
 	Size int64 // bytes
 }
 
-// SharedFiles lists those that a snapshot has: live jobs and their records, serial, drain flag,
-// configuration and settings, in this order of names. Archived jobs are not among
-// them.
+// SharedFiles lists the files of a snapshot: live jobs and their records, serial, drain flag,
+// configuration and settings, in this order. Archived jobs are not part of a snapshot.
 func SharedFiles(dataDir string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(dataDir, paths.QueueDir))
 	if err != nil {
@@ -47,8 +46,8 @@ func SharedFiles(dataDir string) ([]string, error) {
 	return files, nil
 }
 
-// Digest is the SHA-256 of a file, in hexadecimal digits, and its size. A file that is
-// replaced meanwhile is read as it was.
+// Digest returns the SHA-256 of a file, in hexadecimal digits, and its size. If the file is
+// replaced meanwhile, both are of the old content.
 func Digest(dataDir, name string) (sum string, size int64, err error) {
 	file, err := os.Open(filepath.Join(dataDir, name))
 	if err != nil {
@@ -62,8 +61,8 @@ func Digest(dataDir, name string) (sum string, size int64, err error) {
 	return hex.EncodeToString(hash.Sum(nil)), size, nil
 }
 
-// Frozen is a copy of the shared files as they were at one time, or a little later:
-// they are never changed in place, so a second name for each is a copy, at no cost in
+// Frozen is a copy of the shared files as they were at one time, or a little later. Shared files
+// are replaced and never changed in place, so that a hard link to each is a copy that needs no
 // space.
 type Frozen struct {
 	dir   string
@@ -72,8 +71,8 @@ type Frozen struct {
 
 const frozenPrefix = "frozen-"
 
-// Freeze makes a copy below dir, which is on the same file system. instead gives, when
-// the copy is made, the contents of files that are not to be taken from the disk.
+// Freeze makes a copy below dir, which must be on the same file system. It calls overrides after
+// the copy is made; the returned contents, by path, replace those of the disk.
 func Freeze(dataDir, dir string, overrides func() (map[string][]byte, error)) (*Frozen, error) {
 	names, err := SharedFiles(dataDir)
 	if err != nil {
@@ -87,7 +86,7 @@ func Freeze(dataDir, dir string, overrides func() (map[string][]byte, error)) (*
 	for i, name := range names {
 		err := f.link(dataDir, name, i)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // archived since
+			continue // archived since the list was made
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("freeze %s: %w", name, err), f.Close())
@@ -103,8 +102,8 @@ func Freeze(dataDir, dir string, overrides func() (map[string][]byte, error)) (*
 	return f, nil
 }
 
-// override puts other contents in the place of files of the copy. They are new files:
-// those of the disk have a second name here.
+// override replaces contents in the copy. It creates new files, because the others are hard links
+// to files in use.
 func (f *Frozen) override(contents map[string][]byte) error {
 	for i := range f.Files {
 		file := &f.Files[i]

@@ -12,16 +12,15 @@ import (
 	"lockstep/core/paths"
 )
 
-// dirMode keeps job data from users outside the daemon's group.
+// dirMode permits users outside the daemon's group nothing.
 const dirMode = 0o750
 
-// queueVersion is the only layout this package knows.
+// queueVersion is the only supported layout.
 const queueVersion = "1"
 
-// MakeDirs makes the directories of the data, run and log trees that are
-// missing, with mode 0750 (less under a stricter umask), and leaves the modes
-// of existing ones alone. What it made in the data tree is durable when it
-// returns.
+// MakeDirs creates the missing directories of the data, run and log trees, with mode 0750 (less
+// under a stricter umask). It does not change the modes of existing directories. New directories
+// in the data tree are durable when it returns.
 func MakeDirs(dataDir, runDir, logDir string) error {
 	dirs := []string{
 		filepath.Join(dataDir, paths.ArchiveDir),
@@ -36,8 +35,8 @@ func MakeDirs(dataDir, runDir, logDir string) error {
 			return fmt.Errorf("make directory %s: %w", dir, err)
 		}
 	}
-	// A predecessor may have made some of them, and files in them, and died before its
-	// sync. CheckQueue relies on it: queue/version is durable before the configuration is.
+	// An earlier daemon may have created directories and files in them, and crashed before its
+	// sync. CheckQueue relies on the order: queue/version is durable before the configuration is.
 	for _, dir := range []string{"", paths.QueueDir, paths.ArchiveDir} {
 		if err := syncPath(filepath.Join(dataDir, dir)); err != nil {
 			return fmt.Errorf("sync directory %s: %w", filepath.Join(dataDir, dir), err)
@@ -46,8 +45,7 @@ func MakeDirs(dataDir, runDir, logDir string) error {
 	return nil
 }
 
-// MakeRunDirs makes those directories of the run tree that are missing and that job
-// processes use.
+// MakeRunDirs creates the missing directories of the run tree that job processes use.
 func MakeRunDirs(runDir string) error {
 	for _, dir := range []string{LivelockDir(runDir), messageDir(runDir)} {
 		if err := makeDir(dir); err != nil {
@@ -57,9 +55,8 @@ func MakeRunDirs(runDir string) error {
 	return nil
 }
 
-// makeDir makes dir and its missing parents, and syncs the parent of each one
-// made. A directory whose parent's sync failed is removed again: found later, it
-// would pass for durable.
+// makeDir creates dir and its missing parents, and syncs the parent of each new one. If such a
+// sync fails, it removes the directory again: the next call would take it for durable.
 func makeDir(dir string) error {
 	err := unix.Mkdir(dir, dirMode)
 	if err == unix.ENOENT && filepath.Dir(dir) != dir {
@@ -100,8 +97,8 @@ func syncPath(dir string) error {
 	return errors.Join(err, unix.Close(fd))
 }
 
-// QueueFiles are the file operations [InitQueue] needs; [OSFiles] has them, and
-// so has a simulated disk.
+// QueueFiles are the file operations that [InitQueue] needs. [OSFiles] and the simulated disk
+// implement them.
 type QueueFiles interface {
 	Replace(op, path string, data []byte) error
 	SyncDir(op, dir string) error
@@ -109,17 +106,16 @@ type QueueFiles interface {
 	List(op, dir string) ([]string, error)
 }
 
-// InitResult is what [InitQueue] found.
+// InitResult is the result of [InitQueue].
 type InitResult struct {
 	Serial int64 // last job id handed out, >= 0
-	// SerialRecreated: the serial was lost though there are job files. It was
-	// set to the highest id of any job file; ids handed out above that, of
-	// jobs whose files are gone too, will be handed out again. Worth a warning.
+	// SerialRecreated says that queue/serial was missing although there are job files. The serial
+	// is the highest id of any of these. If jobs above it were lost, their ids are given again:
+	// the caller should log a warning.
 	SerialRecreated bool
 }
 
-// VersionError is a queue of a layout that this program does not know. Nothing
-// in it was touched.
+// VersionError says that the queue has an unsupported layout. Nothing in it was changed.
 type VersionError struct {
 	Path        string
 	Found, Want string
@@ -129,9 +125,9 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("%s is %q, this program knows only version %q", e.Path, e.Found, e.Want)
 }
 
-// InitQueue checks queue/version and queue/serial, and writes them where
-// missing, durably. The caller holds the [QueueLock]. Errors: [*VersionError], a
-// serial that is not a number, or the disk's.
+// InitQueue checks queue/version and queue/serial, and creates them where they are missing,
+// durably. The caller holds the [QueueLock]. Errors: [*VersionError], a serial that is not a
+// number, or an error of the disk.
 func InitQueue(files QueueFiles) (InitResult, error) {
 	wroteVersion, err := initVersion(files)
 	if err != nil {

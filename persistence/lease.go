@@ -14,28 +14,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lease is the file in which job processes read, without a call, until when their node is
-// certain to be the master: eight bytes, nanoseconds of CLOCK_BOOTTIME, which goes on while the
-// machine sleeps. Descriptors are bare numbers, which no finaliser closes.
+// Lease is the file in which job processes read, without a system call, until when their node is
+// certain to be the master: eight bytes, in nanoseconds of CLOCK_BOOTTIME, which advances while
+// the machine sleeps. Descriptors are plain numbers, so that no finaliser closes them.
 type Lease struct {
 	fd int
 
 	// Used by the daemon only.
 	path        string
 	mu          sync.Mutex
-	replacedFDs []int // files of that name that were removed; processes have them open
+	replacedFDs []int // descriptors of removed lease files, which running processes still read
 }
 
-// replacedFDsMax bounds how many removed files are renewed still. Processes that have an
-// older one open end, as those of a lease that is over.
+// replacedFDsMax bounds the removed files that are still renewed. Processes that read an older
+// one end as after the end of the lease.
 const replacedFDsMax = 16
 
 func leasePath(runDir string) string { return filepath.Join(runDir, "lease") }
 
-// Forever is a lease that outlives its daemon: no other node could take over.
+// Forever is a lease that does not expire, for a node that no other node can replace as master.
 const Forever = time.Duration(math.MaxInt64)
 
-// CreateLease makes the file, with a lease that is over, or takes it over as it is.
+// CreateLease creates the file with an expired lease. It leaves the content of an existing file
+// as it is.
 func CreateLease(runDir string) (*Lease, error) {
 	fd, err := openFile(leasePath(runDir), unix.O_RDWR|unix.O_CREAT, fileMode)
 	if err != nil {
@@ -49,7 +50,7 @@ func CreateLease(runDir string) (*Lease, error) {
 	return l, l.Renew(0)
 }
 
-// RemoveLease is for a node whose jobs need none.
+// RemoveLease removes the file, for a node whose jobs need no lease.
 func RemoveLease(runDir string) error {
 	if err := os.Remove(leasePath(runDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the lease: %w", err)
@@ -57,7 +58,8 @@ func RemoveLease(runDir string) error {
 	return nil
 }
 
-// OpenLease is for a job's process. The error wraps fs.ErrNotExist if there is no lease.
+// OpenLease opens the file for a job process. The error wraps fs.ErrNotExist if there is no
+// lease.
 func OpenLease(runDir string) (*Lease, error) {
 	fd, err := openFile(leasePath(runDir), unix.O_RDONLY, 0)
 	if err != nil {
@@ -66,9 +68,8 @@ func OpenLease(runDir string) (*Lease, error) {
 	return &Lease{fd: fd}, nil
 }
 
-// Renew says until when the node is the master, in time since boot. A file that was
-// removed is made again, for processes that start later; those that run have the old one
-// open, which is renewed as well.
+// Renew sets the end of the lease, as time since boot. If the file was removed, Renew creates it
+// again for new processes, and also writes the old one, which running processes still read.
 func (l *Lease) Renew(until time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +87,7 @@ func (l *Lease) Renew(until time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// namesOpenFile: the file's name still leads to it.
+// namesOpenFile reports whether the path still leads to the open file.
 func (l *Lease) namesOpenFile() bool {
 	var opened, named unix.Stat_t
 	return unix.Fstat(l.fd, &opened) == nil && unix.Stat(l.path, &named) == nil && opened.Dev == named.Dev && opened.Ino == named.Ino
@@ -99,14 +100,13 @@ func (l *Lease) recreate() error {
 	}
 	l.replacedFDs = append(l.replacedFDs, l.fd)
 	if l.fd = fd; len(l.replacedFDs) > replacedFDsMax {
-		_ = unix.Close(l.replacedFDs[0]) // nothing is kept in it
+		_ = unix.Close(l.replacedFDs[0]) // the descriptor holds no unwritten data
 		l.replacedFDs = l.replacedFDs[1:]
 	}
 	return nil
 }
 
-// Expire says that the node is not the master from now on. A lease that is over already
-// stays over since then.
+// Expire ends the lease now. It does not change a lease that has expired.
 func (l *Lease) Expire() error {
 	now := SinceBoot()
 	l.mu.Lock()
@@ -124,8 +124,8 @@ func (l *Lease) IsValid() bool {
 	return known && SinceBoot() < until
 }
 
-// ExpiredFor is for how long the lease has been over: 0 while it holds, and as long as can be
-// where nobody knows.
+// ExpiredFor is the time since the lease expired: 0 while it is valid, and the longest duration
+// if that cannot be read.
 func (l *Lease) ExpiredFor() time.Duration {
 	until, known := l.until()
 	if !known {
@@ -140,11 +140,11 @@ func (l *Lease) until() (until time.Duration, known bool) {
 	return time.Duration(binary.LittleEndian.Uint64(content[:])), err == nil && n == len(content)
 }
 
-// SinceBoot is the time that CLOCK_BOOTTIME shows.
+// SinceBoot is the time of CLOCK_BOOTTIME.
 func SinceBoot() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
-		panic(fmt.Errorf("CLOCK_BOOTTIME: %w", err)) // every kernel has it that has pidfd
+		panic(fmt.Errorf("CLOCK_BOOTTIME: %w", err)) // every kernel with pidfds has this clock
 	}
 	return time.Duration(now.Nano())
 }

@@ -12,22 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DaemonLivelock is the name the daemon gives to [CreateLivelock]: Ganeti's.
+// DaemonLivelock is the name of the daemon's livelock, as in Ganeti.
 const DaemonLivelock = "luxi-daemon"
 
-// Livelock is a file that its process keeps locked while it lives: the
-// kernel frees the lock when the process ends, however it ends (design.md
-// 4, "Livelock files"). The descriptor is a bare number for the reason given at
-// [QueueLock]: nothing but the end of the process, or Release, closes it.
+// Livelock is a file that its process keeps locked while it lives. The kernel frees the lock when
+// the process ends, in whatever way (design.md 4, "Livelock files"). The descriptor is a plain
+// number, as in [QueueLock]: only Release or the end of the process closes it.
 type Livelock struct {
 	path string
 	fd   int
 }
 
-// CreateLivelock makes and locks <dir>/<name>_<unix seconds>_<pid>_<random>. The
-// name is never used again, not even by a process started within the same
-// second, and it becomes visible only with the lock taken: nobody can see it and
-// judge its process dead. The path is absolute, for other processes read it.
+// CreateLivelock creates and locks <dir>/<name>_<unix seconds>_<pid>_<random>. The name is
+// unique, even among processes started within a second. The file gets its name after it is
+// locked, so that no other process takes this one for dead. The path is absolute, because other
+// processes read it.
 func CreateLivelock(dir, name string) (*Livelock, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -54,12 +53,12 @@ func CreateLivelock(dir, name string) (*Livelock, error) {
 	return &Livelock{path: path, fd: fd}, nil
 }
 
-// Path is the absolute path to tell others.
+// Path is the absolute path of the file.
 func (l *Livelock) Path() string {
 	return l.path
 }
 
-// ownerInfoMax bounds what a lock file may say of its process, in bytes.
+// ownerInfoMax bounds the information about the owner, in bytes.
 const ownerInfoMax = 256
 
 // WriteOwnerInfo writes information about the owner into the file, once. Only the lock says
@@ -71,8 +70,8 @@ func (l *Livelock) WriteOwnerInfo(content []byte) error {
 	return nil
 }
 
-// ReadOwnerInfo returns what WriteOwnerInfo has written; nothing if another program made the
-// file.
+// ReadOwnerInfo returns the content that WriteOwnerInfo has written; nothing if another program
+// created the file.
 func ReadOwnerInfo(path string) ([]byte, error) {
 	// O_NONBLOCK: as in ProbeLivelock.
 	fd, err := openFile(path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
@@ -87,9 +86,8 @@ func ReadOwnerInfo(path string) ([]byte, error) {
 	return content[:n], nil
 }
 
-// Release says that the process is done: it removes the file, then frees the
-// lock, in this order as Ganeti's job processes do. Both a missing file and a
-// free lock mean dead.
+// Release removes the file and then frees the lock, in the order of Ganeti's job processes. Both
+// a missing file and a free lock mean a dead process.
 func (l *Livelock) Release() error {
 	if err := errors.Join(unix.Unlink(l.path), unix.Close(l.fd)); err != nil {
 		return fmt.Errorf("release livelock %s: %w", l.path, err)
@@ -97,15 +95,14 @@ func (l *Livelock) Release() error {
 	return nil
 }
 
-// ProbeLivelock tells whether the process of a livelock is alive, without
-// waiting. Only a missing file or a lock that is free is a sign of death: on any
-// error the process counts as alive, for a job wrongly held dead would be started
-// twice. One's own livelock may be probed.
+// ProbeLivelock reports whether the process of a livelock is alive. It does not wait. Only a
+// missing file or a free lock means death. On any error the process counts as alive: a job
+// wrongly taken for dead would run twice. A process may probe its own livelock.
 func ProbeLivelock(path string) (alive bool, err error) {
 	if path == "" {
 		return true, errors.New("probe livelock: no path given")
 	}
-	// O_NONBLOCK: paths come from other processes; opening a pipe must not hang.
+	// O_NONBLOCK: the path comes from another process; opening a pipe must not hang.
 	fd, err := openFile(path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ENOENT) {
 		return false, nil
@@ -114,7 +111,7 @@ func ProbeLivelock(path string) (alive bool, err error) {
 		return true, fmt.Errorf("probe livelock %s: %w", path, err)
 	}
 	lockErr := setLock(fd, unix.F_RDLCK)
-	// Closing frees the probe's lock.
+	// close frees the lock that the probe has taken.
 	if err := unix.Close(fd); err != nil {
 		return true, fmt.Errorf("probe livelock %s: %w", path, err)
 	}
@@ -128,17 +125,16 @@ func ProbeLivelock(path string) (alive bool, err error) {
 	}
 }
 
-// foreignGrace protects livelocks of other programs, which lock the file only
-// after its name is visible: one removed in between would leave a living process
-// whose livelock is missing.
+// foreignGrace is the age below which livelocks of other programs are kept. Those programs lock
+// the file after it has its name; a sweep in between would remove the livelock of a living
+// process.
 const foreignGrace = time.Minute
 
-// SweepLivelocks removes the files in dir whose processes are dead, and returns
-// their names, sorted. keep says by base name which ones to leave: those that a job's file
-// still names, so that a later probe has the same result.
-// Temporary files go by the rule of [OSFiles.SweepTemp]; a file that
-// CreateLivelock did not make is left while it is younger than a minute. An error
-// with one file does not stop the sweep.
+// SweepLivelocks removes the files in dir whose processes are dead, and returns their names,
+// sorted. It keeps a file whose base name keep accepts: a job's file still names it, and a later
+// probe must find it. It removes temporary files by the rule of [OSFiles.SweepTemp], and files
+// that CreateLivelock did not create only when they are older than a minute. After an error with
+// one file it continues.
 func SweepLivelocks(dir string, keep func(name string) bool) (removed []string, err error) {
 	names, err := listNames(dir)
 	if err != nil {
@@ -176,7 +172,7 @@ func isDeadLivelock(path, name string, booted time.Time) (bool, error) {
 	}
 	info, err := os.Lstat(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return false, nil // released meanwhile
+		return false, nil // released since the directory was read
 	}
 	if err != nil {
 		return false, err
@@ -190,8 +186,8 @@ func isDeadLivelock(path, name string, booted time.Time) (bool, error) {
 
 const livelockRandomLen = 8 // hexadecimal digits of a uint32
 
-// isOwnLivelockName is true for <name>_<seconds>_<pid>_<random>, as CreateLivelock
-// names them. Ganeti's end with the seconds.
+// isOwnLivelockName reports whether the name is <name>_<seconds>_<pid>_<random>, as
+// CreateLivelock makes it. Ganeti's names end with the seconds.
 func isOwnLivelockName(name string) bool {
 	rest, random, ok := cutLast(name, "_")
 	if !ok || len(random) != livelockRandomLen || strings.Trim(random, "0123456789abcdef") != "" {

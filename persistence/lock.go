@@ -14,22 +14,21 @@ import (
 	"lockstep/core/paths"
 )
 
-// QueueLock is held for a daemon's life: two daemons on one queue would hand out
-// the same ids. It has two parts, which go when the process does. The first is an
-// open-file-description record lock on queue/lock, which conflicts with the classic
-// record lock that Ganeti's daemon takes there (but not with flock(2)). The second is
-// flock(2) on the directory queue/ itself: it still excludes a second lockstepd after
-// a removal of queue/lock.
+// QueueLock is held while a daemon runs: two daemons on one queue would give out the same ids. It
+// has two parts, which the kernel frees when the process ends. The first is an
+// open-file-description record lock on queue/lock. It conflicts with the classic record lock of
+// Ganeti's daemon, but not with flock(2). The second is flock(2) on the directory queue/, which
+// excludes a second lockstepd even if queue/lock was removed.
 //
-// The descriptors are bare numbers: an os.File would be closed, and the lock
-// lost, when the garbage collector finds it unused.
+// The descriptors are plain numbers: the garbage collector would close an unused os.File, and the
+// lock would be lost.
 type QueueLock struct {
 	path string
 	fd   int
 	dir  dirLock
 }
 
-// QueueLockedError says that another process has the queue.
+// QueueLockedError says that another process holds the lock of the queue.
 type QueueLockedError struct {
 	Path string
 	PID  int // 0 if unknown
@@ -42,20 +41,20 @@ func (e *QueueLockedError) Error() string {
 	return fmt.Sprintf("%s is locked by process %d: another daemon runs on this queue", e.Path, e.PID)
 }
 
-// lockAttemptsMax bounds how often the file may vanish between opening and
-// locking it; each time a daemon must have released it in just that moment.
+// lockAttemptsMax bounds how often the file may disappear between open and lock, as it does when
+// a daemon releases it at that moment.
 const lockAttemptsMax = 100
 
-// A daemon that was killed while it spawned a process leaves its lock for a
-// moment with that process, between fork and exec. So a lock whose holder
-// is dead is waited for, at most deadHolderWaitMax.
+// A daemon that was killed while it spawned a process leaves its lock with that process for a
+// moment, between fork and exec. So LockQueue waits for a lock whose holder is dead, at most
+// deadHolderWaitMax.
 const (
 	deadHolderWaitMax = 5 * time.Second
 	lockRetryInterval = 10 * time.Millisecond
 )
 
-// LockQueue takes the lock. If another living process has it, the error wraps a
-// [*QueueLockedError], at once. queue/ must exist: see [MakeDirs].
+// LockQueue takes the lock. If another living process holds it, LockQueue does not wait, and the
+// error wraps a [*QueueLockedError]. queue/ must exist: see [MakeDirs].
 func LockQueue(dataDir string) (*QueueLock, error) {
 	return lockQueue(dataDir, func() { time.Sleep(lockRetryInterval) })
 }
@@ -81,7 +80,7 @@ func lockQueue(dataDir string, pause func()) (*QueueLock, error) {
 	return nil, fmt.Errorf("lock queue: %s is replaced all the time", path)
 }
 
-// isProcessDead is true if there is certainly no process of that number that runs.
+// isProcessDead reports whether certainly no running process has that pid.
 func isProcessDead(pid int) bool {
 	if pid <= 0 {
 		return false
@@ -93,9 +92,8 @@ func isProcessDead(pid int) bool {
 	return ok && state == "Z"
 }
 
-// tryLockQueue returns nil, nil if the file it locked is not the one called path
-// any more: its holder unlinked it in between, and a third daemon may already
-// have locked a new one.
+// tryLockQueue returns nil, nil if the locked file is no longer the one called path: its holder
+// has unlinked it, and a third daemon may have locked a new one.
 func tryLockQueue(path string) (*QueueLock, error) {
 	fd, err := openFile(path, unix.O_RDWR|unix.O_CREAT, fileMode)
 	if err != nil {
@@ -119,8 +117,8 @@ func tryLockQueue(path string) (*QueueLock, error) {
 	return lock, nil
 }
 
-// lockDirectory takes the second part of the lock. A conflict means that queue/lock is not
-// the file that its holder has locked: it was removed under a daemon that runs.
+// lockDirectory takes the second part of the lock. A conflict means that queue/lock was removed
+// while its daemon runs: the holder has locked another file.
 func (l *QueueLock) lockDirectory() (err error) {
 	dir := filepath.Dir(l.path)
 	l.dir, err = lockDir(dir)
@@ -133,17 +131,17 @@ func (l *QueueLock) lockDirectory() (err error) {
 	return nil
 }
 
-// LockReplacedError says that queue/lock is no longer the file that this daemon has
-// locked: it was removed, and perhaps made again. Ganeti's daemon would take the new
-// one and run beside this daemon.
+// LockReplacedError says that queue/lock is no longer the file that this daemon has locked: it
+// was removed, and may have been created again. Ganeti's daemon could lock the new file and run
+// beside this daemon.
 type LockReplacedError struct{ Path string }
 
 func (e *LockReplacedError) Error() string {
 	return fmt.Sprintf("%s was removed or replaced while this daemon runs: it protects the queue no more. The daemon stops; start it again, and leave that file alone", e.Path)
 }
 
-// CheckHeld returns a [*LockReplacedError] if queue/lock is not the locked file.
-// While that cannot be found out, it returns nil.
+// CheckHeld returns a [*LockReplacedError] if queue/lock is not the locked file. It returns nil
+// if it cannot examine the file.
 func (l *QueueLock) CheckHeld() error {
 	var locked, named unix.Stat_t
 	lockedErr, namedErr := unix.Fstat(l.fd, &locked), unix.Stat(l.path, &named)
@@ -155,10 +153,9 @@ func (l *QueueLock) CheckHeld() error {
 	return nil
 }
 
-// Release unlinks the file, as Ganeti's daemon does, and frees the lock. The
-// unlinking comes before the closing: otherwise another daemon could lock the file before it
-// loses its name, and take the queue for its own. The directory is freed first: a daemon that
-// waits for the file must not find the directory still locked.
+// Release unlinks the file, as Ganeti's daemon does, and frees the lock. It frees the directory
+// first, because a daemon that waits for the file must not find the directory locked. It unlinks
+// the file before it closes it: otherwise another daemon could lock the file and then lose it.
 func (l *QueueLock) Release() error {
 	errs := []error{l.dir.release()}
 	if l.namesLockedFile() {
@@ -171,8 +168,8 @@ func (l *QueueLock) Release() error {
 	return nil
 }
 
-// namesLockedFile is false if path names another file or none: an operator may have
-// removed it by hand.
+// namesLockedFile reports whether path leads to the locked file. An operator may have removed the
+// file.
 func (l *QueueLock) namesLockedFile() bool {
 	var locked, named unix.Stat_t
 	if unix.Fstat(l.fd, &locked) != nil || unix.Stat(l.path, &named) != nil {
@@ -181,8 +178,8 @@ func (l *QueueLock) namesLockedFile() bool {
 	return locked.Dev == named.Dev && locked.Ino == named.Ino
 }
 
-// writePID leaves the holder's pid for the message to a second daemon: the
-// kernel tells it only for classic record locks.
+// writePID writes the pid into the file, for the error of a second daemon. The kernel reports the
+// pid only of classic record locks.
 func writePID(fd int) error {
 	if err := unix.Ftruncate(fd, 0); err != nil {
 		return err
@@ -191,9 +188,9 @@ func writePID(fd int) error {
 	return err
 }
 
-// holderPID asks the kernel, which knows the pid of a classic lock's holder and
-// says -1 for one like ours; then the file. 0 if neither knows: the holder may
-// just have gone, or not have written its pid yet.
+// holderPID returns the pid of the holder: from the kernel for a classic lock (it reports -1 for
+// one like ours), and else from the file. It returns 0 if neither has it: the holder may have
+// just ended, or not have written its pid yet.
 func holderPID(fd int) int {
 	probe := wholeFileLock(unix.F_WRLCK)
 	if unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &probe) == nil && probe.Type != unix.F_UNLCK && probe.Pid > 0 {
@@ -211,20 +208,21 @@ func holderPID(fd int) int {
 	return pid
 }
 
-// setLock takes an open-file-description lock of the given type on the whole
-// file, without waiting. Unlike a classic record lock it is not lost when
-// another descriptor of the file is closed, and it conflicts within a process.
+// setLock sets an open-file-description lock of the given type on the whole file, without
+// waiting. Unlike a classic record lock it stays when another descriptor of the file is closed,
+// and it conflicts within a process.
 func setLock(fd int, lockType int16) error {
 	lock := wholeFileLock(lockType)
 	return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &lock)
 }
 
-// wholeFileLock has start 0 and length 0, as Ganeti's; the kernel wants pid 0.
+// wholeFileLock has start 0 and length 0, like Ganeti's lock; the kernel requires pid 0.
 func wholeFileLock(lockType int16) unix.Flock_t {
 	return unix.Flock_t{Type: lockType}
 }
 
-// isLockConflict is true if another holds a lock; POSIX allows both codes.
+// isLockConflict reports whether the error says that another lock exists; POSIX permits both
+// codes.
 func isLockConflict(err error) bool {
 	return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES)
 }

@@ -12,41 +12,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OSFiles are the files below one data directory, on a real disk. Paths are
-// slash-separated and relative to that directory; an absolute path, an empty
-// one, or one with "..", "." or "//" in it is a broken invariant and panics ("."
-// alone is the data directory itself). Symbolic links are followed: an operator
-// may have the queue on another disk.
+// OSFiles are the files below one data directory, on a real disk. Paths are slash-separated and
+// relative to that directory. An absolute or empty path, or one with "..", "." or "//" in it, is
+// a broken invariant and panics; "." alone is the data directory itself. Symbolic links are
+// followed, so that an operator can put the queue on another disk.
 //
-// All methods may be called from several goroutines at once. op names the
-// caller's step; it stands first in every error, and fault injection in a
-// simulated disk goes by it. Errors wrap the system's, so that
-// errors.Is(err, fs.ErrNotExist) and the like work.
+// All methods may be called from several goroutines at once. op names the caller's step. It is
+// the first word of every error, and selects the calls that a simulated disk fails. Errors wrap
+// the system's, so that errors.Is(err, fs.ErrNotExist) and the like work.
 //
-// Calls go straight to the system rather than through os.File or os.Root: a
-// scan of 100,000 files takes two thirds, or half, of the time.
+// The methods make system calls directly instead of through os.File or os.Root: a scan of 100,000
+// files takes two thirds or half of the time.
 type OSFiles struct {
 	root string // absolute
 
-	// parentsMu is held shared by a rename and exclusively while a missing parent
-	// is made and synced: nothing is renamed into a directory that power loss
-	// could still take away.
+	// parentsMu is held shared by a rename, and exclusively while a missing parent is created and
+	// synced: no file is renamed into a directory that is not durable.
 	parentsMu sync.RWMutex
 
 	mu         sync.Mutex
 	dirHandles map[string]dirHandle // open directories, by path; at most dirHandlesMax
 }
 
-// dirHandle is kept open between syncs: a write-back error that happens between
-// a rename and its sync is reported for certain only to a descriptor that was
-// open by then.
+// dirHandle is an open directory, kept between syncs: the kernel reports a write-back error
+// between a rename and its sync for certain only to a descriptor that was open then.
 type dirHandle struct {
 	file *os.File
 	info fs.FileInfo
 }
 
-// dirHandlesMax bounds the open directories. A daemon syncs the queue, the data
-// directory and the archive directories of the jobs it is archiving just now.
+// dirHandlesMax bounds the open directories. A daemon syncs the queue, the data directory and the
+// archive directories in use.
 const dirHandlesMax = 64
 
 // OpenFiles opens the data directory root, which must exist and be writable.
@@ -68,8 +64,8 @@ func OpenFiles(root string) (*OSFiles, error) {
 	return &OSFiles{root: absolute, dirHandles: make(map[string]dirHandle)}, nil
 }
 
-// Close closes the directories kept open for SyncDir. No method may be running
-// or be called afterwards.
+// Close closes the directories that SyncDir has opened. No method may run or be called
+// afterwards.
 func (f *OSFiles) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,7 +77,7 @@ func (f *OSFiles) Close() error {
 	return errors.Join(errs...)
 }
 
-// abs maps a path of the port to one of the system.
+// abs returns the system's path for a path of the port.
 func (f *OSFiles) abs(path string) string {
 	if !fs.ValidPath(path) {
 		panic(fmt.Sprintf("persistence: path %q leaves the data directory or is not in plain form", path))
@@ -89,8 +85,8 @@ func (f *OSFiles) abs(path string) string {
 	return f.root + "/" + path
 }
 
-// SyncDir makes the renames, creations and removals done in dir before the call
-// survive power loss. dir must exist.
+// SyncDir makes earlier renames, creations and removals in dir survive a power loss. dir must
+// exist.
 func (f *OSFiles) SyncDir(op, dir string) error {
 	handle, err := f.dirHandle(dir)
 	if err == nil {
@@ -102,8 +98,8 @@ func (f *OSFiles) SyncDir(op, dir string) error {
 	return nil
 }
 
-// dirHandle returns an open descriptor of the directory that has the name dir
-// now: one that was removed and made again under the same name is another.
+// dirHandle returns an open descriptor of the directory that currently has the name. A directory
+// that was removed and created again under the same name is a different one.
 func (f *OSFiles) dirHandle(dir string) (*os.File, error) {
 	name := f.abs(dir)
 	info, err := os.Stat(name)
@@ -122,8 +118,8 @@ func (f *OSFiles) dirHandle(dir string) (*os.File, error) {
 	if info, err = file.Stat(); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	// Handles are dropped, not closed: another goroutine may be about to sync
-	// one. The runtime closes a file that nobody refers to any more.
+	// Handles are dropped and not closed, because another goroutine may be about to sync one. The
+	// runtime closes them when they are unreferenced.
 	if len(f.dirHandles) >= dirHandlesMax {
 		clear(f.dirHandles)
 	}
@@ -134,13 +130,13 @@ func (f *OSFiles) dirHandle(dir string) (*os.File, error) {
 // Read returns the contents of path. An absent file is an error that wraps
 // fs.ErrNotExist.
 func (f *OSFiles) Read(op, path string) ([]byte, error) {
-	// O_NONBLOCK: a pipe that somebody put there must not hang the reader.
+	// O_NONBLOCK: opening a pipe with this name must not hang.
 	fd, err := openFile(f.abs(path), unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fileError(op, "open", path, err)
 	}
 	data, err := readAll(fd)
-	// Nothing was written through fd: closing it cannot lose anything.
+	// The descriptor was only read: an error of close loses nothing.
 	_ = unix.Close(fd)
 	if err != nil {
 		return nil, fileError(op, "read", path, err)
@@ -148,9 +144,9 @@ func (f *OSFiles) Read(op, path string) ([]byte, error) {
 	return data, nil
 }
 
-// readAll reads as many bytes as the file had when it was opened. That is the whole file: files
-// are replaced as a whole, and the journal, which grows, is read only by its writer. So no
-// further read is needed to find the end.
+// readAll reads as many bytes as the file had when it was opened. That is the whole file, so no
+// read at its end is needed: files are replaced as a whole, and only the writer of the journal
+// reads it.
 func readAll(fd int) ([]byte, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
@@ -168,16 +164,16 @@ func readAll(fd int) ([]byte, error) {
 			return nil, err
 		}
 		if n == 0 {
-			break // truncated by a foreign writer meanwhile
+			break // another program has truncated the file
 		}
 		filled += n
 	}
 	return data[:filled], nil
 }
 
-// Rename moves from to to, replacing a file there. Missing parents of to are
-// made (mode 0750), durably; the move itself is durable after SyncDir on the
-// directories of both. An absent from is an error that wraps fs.ErrNotExist.
+// Rename renames from to to, and replaces a file there. It creates missing parents of to (mode
+// 0750), durably. The rename is durable after SyncDir on the directories of both. If from is
+// absent, the error wraps fs.ErrNotExist.
 func (f *OSFiles) Rename(op, from, to string) error {
 	source, target := f.abs(from), f.abs(to)
 	f.parentsMu.RLock()
@@ -192,8 +188,8 @@ func (f *OSFiles) Rename(op, from, to string) error {
 	return nil
 }
 
-// renameMakingParents is the rare case: it is the archive's first job in ten
-// thousand, or the source is absent.
+// renameMakingParents handles the rare failure of a rename: the first of ten thousand jobs in an
+// archive directory, or a missing source.
 func (f *OSFiles) renameMakingParents(source, target string) error {
 	f.parentsMu.Lock()
 	defer f.parentsMu.Unlock()
@@ -207,8 +203,8 @@ func (f *OSFiles) renameMakingParents(source, target string) error {
 	return unix.Rename(source, target)
 }
 
-// Remove removes the file path; that it is absent is no error. The removal is
-// durable after SyncDir on its directory.
+// Remove removes the file path. If the file is absent, it returns nil. The removal is durable
+// after SyncDir on its directory.
 func (f *OSFiles) Remove(op, path string) error {
 	if err := unix.Unlink(f.abs(path)); err != nil && err != unix.ENOENT {
 		return fileError(op, "remove", path, err)
@@ -216,8 +212,8 @@ func (f *OSFiles) Remove(op, path string) error {
 	return nil
 }
 
-// List returns the base names of all that is in dir, directories and temporary
-// files too, sorted bytewise. An absent directory is empty.
+// List returns the base names of all entries in dir, including directories and temporary files,
+// sorted bytewise. An absent directory is empty.
 func (f *OSFiles) List(op, dir string) ([]string, error) {
 	names, err := listNames(f.abs(dir))
 	if err != nil {
@@ -235,7 +231,7 @@ func listNames(dir string) ([]string, error) {
 		return nil, err
 	}
 	names, err := file.Readdirnames(-1)
-	_ = file.Close() // read only: nothing to lose
+	_ = file.Close() // only read: an error of close loses nothing
 	if err != nil {
 		return nil, err
 	}
@@ -243,8 +239,8 @@ func listNames(dir string) ([]string, error) {
 	return names, nil
 }
 
-// systemError strips the path that package os adds to a system error: the caller's
-// message names it already, relative to the data directory.
+// systemError removes the path that package os adds to a system error. The caller's message has
+// the path relative to the data directory.
 func systemError(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {

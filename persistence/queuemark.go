@@ -10,17 +10,16 @@ import (
 	"lockstep/core/paths"
 )
 
-// Why a queue is not the one that is to be run, as [*LostQueueError] has it.
+// Values of LostQueueError.Reason.
 const (
 	problemMissing  = "is missing"
 	problemMismatch = "is not the one that the log in raft/ belongs to"
 	problemNoSerial = "is missing, though this node has a log"
 )
 
-// LostQueueError says that the directory queue/ is not what this data directory had
-// before: its disk is not mounted, it was removed, or another one is in its place. To
-// go on with it would be to forget jobs that were acknowledged, and to give out their
-// ids again.
+// LostQueueError says that the directory queue/ is not the queue of this data directory: its disk
+// is not mounted, it was removed, or another queue is in its place. A daemon that ran on would
+// lose acknowledged jobs and give out their ids again.
 type LostQueueError struct {
 	Path    string // the file that shows it
 	Problem string
@@ -28,8 +27,8 @@ type LostQueueError struct {
 
 func (e *LostQueueError) Error() string { return e.Path + " " + e.Problem }
 
-// CheckQueue returns a [*LostQueueError] where there is a configuration and no
-// queue/version: [InitQueue] makes the version first, so that a queue was lost.
+// CheckQueue returns a [*LostQueueError] if there is a configuration but no queue/version.
+// [InitQueue] creates the version before the configuration, so the queue was lost.
 func CheckQueue(files QueueFiles) error {
 	configured, err := fileExists(files, paths.ConfigPath)
 	if err != nil || !configured {
@@ -42,10 +41,9 @@ func CheckQueue(files QueueFiles) error {
 	return err
 }
 
-// CheckQueueMark returns a [*LostQueueError] where the queue of a node that has a log is
-// not the one that the log belongs to: the entries that its snapshots stand for would
-// be missing. marked is false where that cannot be told, because a daemon of an older
-// version, or one that was cut off, has not marked the two: see [MarkQueue].
+// CheckQueueMark returns a [*LostQueueError] if the queue of a node with a consensus log does not
+// belong to that log: entries before the latest snapshot would be missing. marked is false if
+// there is no mark: the daemon was of an older version, or crashed before [MarkQueue].
 func CheckQueueMark(files QueueFiles) (marked bool, err error) {
 	log, err := readQueueMark(files, paths.LogQueuePath)
 	if err != nil {
@@ -68,8 +66,8 @@ func CheckQueueMark(files QueueFiles) (marked bool, err error) {
 	return log != "", err
 }
 
-// MarkQueue has queue/ and raft/ know each other, by an id that no other queue has. The
-// queue comes first: a mark of it alone says nothing.
+// MarkQueue records in queue/ and in raft/ that they belong together, by a unique id. It writes
+// the mark of queue/ first, which means nothing without the other.
 func MarkQueue(files QueueFiles, id string) error {
 	for _, name := range []string{paths.MemberPath, paths.LogQueuePath} {
 		if err := files.Replace("mark-member", name, []byte(id+"\n")); err != nil {
@@ -82,7 +80,7 @@ func MarkQueue(files QueueFiles, id string) error {
 	return nil
 }
 
-// readQueueMark returns "" where there is no mark.
+// readQueueMark returns "" if there is no mark.
 func readQueueMark(files QueueFiles, name string) (string, error) {
 	data, err := files.Read("member", name)
 	if errors.Is(err, fs.ErrNotExist) {

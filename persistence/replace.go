@@ -8,12 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReplaceFile puts data in the place of the file at path, durably, or leaves the file as it
-// was. It works as [OSFiles.Replace] does, and then syncs the directory. The file has the
-// mode from the start, whatever the umask: a secret is never readable for others. On an
-// error of the last sync the new content may be there.
+// ReplaceFile replaces the content of the file at path, durably and atomically. It works as
+// [OSFiles.Replace] does, and then syncs the directory. The file has the mode from its creation,
+// whatever the umask: a secret is never readable for others. After an error of the last sync the
+// file may have the new content.
 //
-// It is for files that no actor owns: certificates, tokens, snapshot records of the consensus log.
+// It is for files that no actor owns: certificates, tokens, snapshot records of the consensus
+// log.
 func ReplaceFile(path string, data []byte, mode fs.FileMode) error {
 	if err := replace(path, data, mode, true); err != nil {
 		return err
@@ -21,8 +22,8 @@ func ReplaceFile(path string, data []byte, mode fs.FileMode) error {
 	return SyncDirectory(filepath.Dir(path))
 }
 
-// ReplaceMessage is ReplaceFile without any sync: for a file that is of no use after a
-// power loss. A reader never sees half of it.
+// ReplaceMessage is ReplaceFile without any sync, for a file that is useless after a power loss.
+// A reader never sees a part of it.
 func ReplaceMessage(path string, data []byte) error { return replace(path, data, fileMode, false) }
 
 func replace(path string, data []byte, mode fs.FileMode, sync bool) error {
@@ -37,8 +38,7 @@ func replace(path string, data []byte, mode fs.FileMode, sync bool) error {
 	return nil
 }
 
-// SyncDirectory makes what was created, renamed or removed in a directory survive a power
-// loss.
+// SyncDirectory makes creations, renames and removals in a directory survive a power loss.
 func SyncDirectory(path string) error {
 	if err := syncPath(path); err != nil {
 		return fmt.Errorf("sync directory %s: %w", path, err)
@@ -46,8 +46,7 @@ func SyncDirectory(path string) error {
 	return nil
 }
 
-// IsTemp reports whether a name, without its directory, is that of a file that was being
-// written when its process ended.
+// IsTemp reports whether a base name is that of a temporary file of this package.
 func IsTemp(name string) bool {
 	_, ok := tempOwner(name)
 	return ok

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Names of the sockets for clients and job processes: for the queue, and for
-// locks and the configuration. AdminSocket is for who looks into the daemon.
+// Names of the sockets: for the queue, for locks and the configuration, and for diagnosis of the
+// daemon.
 const (
 	LuxiSocket  = "ganeti-query"
 	WconfSocket = "ganeti-wconfd"
@@ -27,9 +27,9 @@ func socketDir(runDir string) string {
 // groupExecute lets a group look up names in a directory.
 const groupExecute = 0o010
 
-// OpenToGroup lets a group reach the sockets of a run directory: the directories above
-// them are the group's, who may search them. Those above the run directory are not the
-// daemon's to change.
+// OpenToGroup lets a group reach the sockets of a run directory: it gives the group the run
+// directory and the socket directory, with search permission. It does not change directories
+// above the run directory.
 func OpenToGroup(runDir string, group int) error {
 	for _, dir := range []string{runDir, socketDir(runDir)} {
 		info, err := os.Stat(dir)
@@ -51,8 +51,8 @@ func LivelockDir(runDir string) string {
 	return filepath.Join(runDir, "livelocks")
 }
 
-// PriorityPath is the message by which job id's process learns of another
-// priority: <run>/luxidmessages/<id>.prio, Ganeti's place for it.
+// PriorityPath is the file that tells the process of job id its new priority:
+// <run>/luxidmessages/<id>.prio, as in Ganeti.
 func PriorityPath(runDir string, id int64) string {
 	return filepath.Join(messageDir(runDir), strconv.FormatInt(id, 10)+".prio")
 }

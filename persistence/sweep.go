@@ -11,20 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SweepTemp removes temporary files in dir whose writer died before its rename,
-// and returns their names. A daemon calls it for each directory it writes to at
-// its start, before its first Replace; job processes may be writing meanwhile.
+// SweepTemp removes temporary files in dir whose writer died before the rename, and returns their
+// names. A daemon calls it at its start for each directory that it writes to, before its first
+// Replace. Job processes may be writing at the same time.
 //
-// What it removes, and why that is safe:
-//   - a name that tempName made, whose pid is that of no process, or of one that
-//     has ended or has begun after the file was last written: the writer is gone;
-//   - one with the caller's own pid: the caller has written nothing yet, so the
-//     pid was used before (in a container it is the same at every start);
-//   - any "*.tmp" last written before the machine booted: no process of that time
-//     is left. This catches reused pids and other programs' files.
+// It removes:
 //
-// All else is kept: a file that is left costs nothing but its bytes, and goes in
-// a later sweep.
+//   - a file named by tempName whose pid no process has, or a process that has ended or
+//     has begun after the last write: the writer is gone;
+//   - such a file with the caller's own pid: the caller has written nothing yet, so an
+//     earlier process had the pid (in a container it is the same at every start);
+//   - any "*.tmp" last written before the machine booted: its writer is gone, even if its
+//     pid is in use or another program wrote it.
+//
+// It keeps all other files. A file that is left costs only its space, and a later sweep removes
+// it.
 func (f *OSFiles) SweepTemp(dir string) (removed []string, err error) {
 	const op = "sweep-temp"
 	names, err := f.List(op, dir)
@@ -50,8 +51,8 @@ func (f *OSFiles) SweepTemp(dir string) (removed []string, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// isStaleTemp applies SweepTemp's rule to the file fullName called base. One
-// that cannot be examined is not stale: most likely it has just been renamed.
+// isStaleTemp applies the rule of SweepTemp to the file fullName with the base name base. A file
+// that cannot be examined is kept: most likely it has just been renamed.
 func isStaleTemp(fullName, base string, booted time.Time) bool {
 	info, err := os.Lstat(fullName)
 	if err != nil || !info.Mode().IsRegular() {
@@ -63,12 +64,12 @@ func isStaleTemp(fullName, base string, booted time.Time) bool {
 	return info.ModTime().Before(booted)
 }
 
-// startTimeSlack is how much later than a file its writer's process may seem to have
-// begun: clocks are coarse.
+// startTimeSlack is how much later than its file a writer may seem to have begun, because clocks
+// are coarse.
 const startTimeSlack = time.Second
 
-// hasWriterEnded is true if the process pid that wrote a file at the given time has
-// ended. What cannot be told counts as living.
+// hasWriterEnded reports whether the process pid, which wrote a file at that time, has ended. If
+// that is unknown, it reports false.
 func hasWriterEnded(pid int, wrote, booted time.Time) bool {
 	if errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
 		return true
@@ -82,16 +83,16 @@ func hasWriterEnded(pid int, wrote, booted time.Time) bool {
 	return state == "Z" || started.After(wrote.Add(startTimeSlack))
 }
 
-// processStat is the state of a process and when it began, in ticks since boot
+// processStat returns the state of a process and its start time in ticks since boot
 // (proc_pid_stat(5), fields 3 and 22).
 func processStat(pid int) (state string, ticks int64, ok bool) {
 	content, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return "", 0, false
 	}
-	// The name, in parentheses, may hold anything.
+	// The name, in parentheses, may contain any character.
 	fields := strings.Fields(string(content[strings.LastIndexByte(string(content), ')')+1:]))
-	const stateField, startField = 0, 19 // counted from the third
+	const stateField, startField = 0, 19 // counted from the third field
 	if len(fields) <= startField {
 		return "", 0, false
 	}

@@ -1,5 +1,5 @@
-// Package persistencetest holds the contract of the stores' file operations as
-// tests. The real disk and every simulated one must pass the same suite.
+// Package persistencetest is the test suite of the stores' file operations. The real disk and the
+// simulated one must both pass it.
 package persistencetest
 
 import (
@@ -16,21 +16,20 @@ import (
 // Files is the port under test, as the stores declare it. Paths are
 // slash-separated and relative to the data directory.
 type Files interface {
-	// Replace puts data in the place of path, whole or not at all. Its
-	// directory must exist.
+	// Replace replaces the content of path atomically. Its directory must exist.
 	Replace(op, path string, data []byte) error
-	// Append adds to the end of a file, which is made if it is absent. Its
-	// directory must exist. Nothing is synced.
+	// Append adds to the end of a file, and creates it if it is absent. Its directory must exist.
+	// Nothing is synced.
 	Append(op, path string, content []byte) error
 	// SyncDir makes renames, creations and removals in dir durable.
 	SyncDir(op, dir string) error
-	// Read returns the contents; absent: wraps fs.ErrNotExist.
+	// Read returns the content. If the file is absent, the error wraps fs.ErrNotExist.
 	Read(op, path string) ([]byte, error)
-	// Rename moves a file, replacing one at to, and makes missing parents of to.
+	// Rename renames a file, replaces one at to, and creates missing parents of to.
 	Rename(op, from, to string) error
-	// Remove removes a file; absent is no error.
+	// Remove removes a file; an absent file is no error.
 	Remove(op, path string) error
-	// List returns all base names in dir, sorted; an absent one is empty.
+	// List returns all base names in dir, sorted; none if dir is absent.
 	List(op, dir string) ([]string, error)
 }
 
