@@ -5,11 +5,16 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/conn"
+	"lockstep/actors/kittest"
+	"lockstep/core/paths"
 	"lockstep/core/wire"
 )
 
@@ -22,7 +27,7 @@ type fakeConn struct {
 	mu     sync.Mutex
 	to     *actor.PID
 	early  []byte // a request that came before Serve
-	closed bool
+	closed bool   // nothing is sent any longer: actors of another daemon may have the name of to
 }
 
 func (c *fakeConn) Serve(to *actor.PID) {
@@ -41,17 +46,19 @@ func (c *fakeConn) Serve(to *actor.PID) {
 func (c *fakeConn) request(frame []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.to == nil {
+	switch {
+	case c.closed:
+	case c.to == nil:
 		c.early = frame
-		return
+	default:
+		c.send(c.to, &conn.Received{Frame: frame})
 	}
-	c.send(c.to, &conn.Received{Frame: frame})
 }
 
 func (c *fakeConn) disconnect() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.to != nil {
+	if c.to != nil && !c.closed {
 		c.send(c.to, &conn.Closed{})
 	}
 }
@@ -131,4 +138,36 @@ func (c *client) callUntilAnswered(method string, args ...any) (json.RawMessage,
 		}
 		c.w.pause(100 * time.Millisecond)
 	}
+}
+
+// Actors of the next daemon have the names of those before. A connection to the former daemon
+// must not reach them: its request would be answered over a connection of another client.
+func TestAConnectionEndsWithItsDaemon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, kittest.New(t), map[string]string{paths.SerialPath: "0\n"}, time.Second)
+		connect := func() *fakeConn {
+			w.drive(w.isReady)
+			c := w.dial()
+			w.env.Settle()
+			return c
+		}
+		former := connect()
+		w.env.System().Root.Stop(w.daemon.Root)
+		w.env.Settle()
+		w.reboot()
+		current := connect()
+		require.Equal(t, former.to.Id, current.to.Id)
+
+		frame, err := wire.EncodeRequest("QueryConfigValues", []any{[]string{"drain_flag"}})
+		require.NoError(t, err)
+		former.request(frame)
+		w.env.Settle()
+		require.Empty(t, current.answers)
+		former.disconnect()
+		w.env.Settle()
+		current.request(frame)
+		w.env.Settle()
+		require.Len(t, current.answers, 1)
+		w.stop()
+	})
 }

@@ -18,7 +18,7 @@ import (
 type Cluster struct {
 	Log   replicator.Log
 	Peers replicator.Peers
-	// Tunnels carry clients to the master, where they ask for it.
+	// Tunnels connect clients of this node to the master.
 	Tunnels standby.Tunnels
 	Name    string // of this node
 	Applier replication.Applier
@@ -38,9 +38,9 @@ const (
 	standbyName    = nodeRoot + "/reception"
 )
 
-// node is what runs on every node of a cluster. The master part of the tree is not
-// below it, so that actors have the same names in a cluster and alone; it lives and
-// ends at the word of the master actor.
+// node is the tree of every node of a cluster. The master part is not below it, so that its
+// actors have the same names in a cluster and on a single node. The master actor starts and stops
+// the master part.
 var node = group{
 	name: nodeRoot,
 	policy: kit.Policy{
@@ -70,14 +70,14 @@ func standbyProps(p Ports, s Settings) *actor.Props {
 }
 
 func masterProps(p Ports, s Settings) *actor.Props {
-	tree := &masterTree{} // also of a former incarnation of the actor
+	tree := &masterTree{} // shared with the actor's next incarnation
 	return p.Env.Props("master", func() actor.Actor { return &master{ports: p, settings: s, masterTree: tree} })
 }
 
 // masterTree is the master part of the tree.
 type masterTree struct {
 	running  *Running // nil: there is none
-	stopping bool     // it was told to
+	stopping bool     // its root was stopped
 }
 
 // master starts and stops the master part of the tree with the leadership.
@@ -156,7 +156,7 @@ type RunningNode struct {
 	// Root answers Drain with Drained when nothing is on its way to the disk. It is
 	// stopped after the master part of the tree.
 	Root *actor.PID
-	// Standby takes connections where there is no master part.
+	// Standby gets connections while this node is not the master.
 	Standby *actor.PID
 	Done    <-chan struct{} // as Running.Done
 }

@@ -11,8 +11,8 @@ import (
 	"lockstep/messages"
 )
 
-// props makes a group's supervisor. Its children's props are made once, here:
-// what they count over their incarnations goes on when the group restarts.
+// props makes the props of a group's supervisor. It makes the children's props once, so that
+// their counters of incarnations continue when the group restarts.
 func (g *group) props(p Ports, s Settings) *actor.Props {
 	g = g.onlyEnabled(p)
 	kinds := make([]*actor.Props, len(g.children))
@@ -27,14 +27,15 @@ func (g *group) props(p Ports, s Settings) *actor.Props {
 		kit.Supervise(p.Env.Strategy(g.policy)))
 }
 
-// onlyEnabled is the group with those children that are wanted.
+// onlyEnabled returns the group without its disabled children.
 func (g *group) onlyEnabled(p Ports) *group {
 	enabled := *g
 	enabled.children = slices.DeleteFunc(slices.Clone(g.children), func(c child) bool { return c.enabled != nil && !c.enabled(p) })
 	return &enabled
 }
 
-// supervisor keeps one group alive, or stops with it.
+// supervisor keeps the children of one group running. If one of them fails too often, it stops
+// the whole group.
 type supervisor struct {
 	env            *kit.Env
 	group          *group
@@ -93,13 +94,14 @@ func (s *supervisor) forwardReady(ctx actor.Context) {
 	}
 }
 
-// childGone stops the group, because a child has failed too often and a group without one of
-// its children is of no use. In the end the daemon stops, and its service manager restarts it.
+// childGone stops the group after a child has failed too often: a group without one of its
+// children does not work. When the root group stops, the daemon stops, and its service manager
+// restarts it.
 func (s *supervisor) childGone(ctx actor.Context, pid *actor.PID) {
 	if s.stopping {
 		return
 	}
-	s.env.Log().WithField("actor", pid.GetId()).Error("an actor has failed too often to go on")
+	s.env.Log().WithField("actor", pid.GetId()).Error("actor failed too often; its group stops")
 	ctx.Stop(ctx.Self())
 }
 
@@ -114,8 +116,8 @@ func (s *supervisor) drain(ctx actor.Context) {
 	s.drainNext(ctx)
 }
 
-// drained goes on to the next child if the sender is the child that is draining. A child that
-// got Drain twice may answer twice.
+// drained drains the next child if the sender is the child that is draining. A child that got
+// Drain twice may answer twice.
 func (s *supervisor) drained(ctx actor.Context) {
 	if s.drainingChild != nil && s.drainingChild.Equal(ctx.Sender()) {
 		s.drainNext(ctx)

@@ -29,39 +29,39 @@ import (
 	"lockstep/core/opcode"
 )
 
-// Ports are the outside world, as the actors see it. Clock, log, randomness and
-// mailboxes come with Env.
+// Ports are the outside world as the actors see it. Clock, log, randomness and mailboxes are part
+// of Env.
 type Ports struct {
 	Env        *kit.Env
 	Files      store.Files
 	Processes  jobs.Processes
 	Owners     locks.Owners
-	OnDecision func(took time.Duration) // the scheduler's decisions; nil: nobody measures them
-	Events     events.Feed              // nil: nobody listens, and nothing is told
-	Cluster    *Cluster                 // nil: this node is alone, and pays nothing for others
+	OnDecision func(took time.Duration) // called with the duration of each decision of the scheduler; nil: not measured
+	Events     events.Feed              // nil: no events are published
+	Cluster    *Cluster                 // nil: this node is not part of a cluster
 }
 
-// Settings are what an operator can choose.
+// Settings are the operator's choices and the identity of this daemon.
 type Settings struct {
-	Livelock  string // path of the daemon's own
-	BootID    string // names the machine's present boot
+	Livelock  string // path of the daemon's own livelock
+	BootID    string // identifies the current boot of the machine
 	Locks     lock.Settings
-	MaxStarts int // start handshakes in flight
-	Writers   int // disk operations in flight
+	MaxStarts int // bound of start handshakes in progress
+	Writers   int // bound of disk operations in progress
 	Catalogue *opcode.Catalogue
 	About     luxi.About
-	NewUUID   func() string // names filter rules
+	NewUUID   func() string // makes the ids of filter rules
 	Limits    queue.Limits
-	Fence     time.Duration   // see jobs.Config and locks.Config; of a new master
-	Patience  jobs.RetryLimit // with jobs that cannot be started
+	Fence     time.Duration   // of a new master, see jobs.Config and locks.Config
+	Patience  jobs.RetryLimit // before a job that cannot be started fails
 }
 
-// DefaultLimits are such that a large site does not come near them.
+// DefaultLimits are limits far above the load of a large site.
 func DefaultLimits() queue.Limits {
 	return queue.Limits{Unfinished: 1_000_000, Ops: 10_000, JobBytes: 16 << 20}
 }
 
-// Names of the actors that others talk to.
+// Names of actors that other actors send to.
 const (
 	rootName    = "daemon"
 	storeName   = rootName + "/core/store"
@@ -76,7 +76,7 @@ const (
 	eventsName  = rootName + "/events"
 )
 
-// group is a supervisor: its policy for its children, and the children in the order of their
+// group is a supervisor: the policy for its children, and the children in the order of their
 // start. They drain in reverse order.
 type group struct {
 	name     string
@@ -84,20 +84,20 @@ type group struct {
 	children []child
 }
 
-// child is one actor, or a group. why is the reason of its position in the tree.
+// child is an actor or a group. why is the reason of its position in the tree.
 type child struct {
 	name         string
 	why          string
-	drains       bool // has something to finish before the daemon may stop
-	reportsReady bool // its answer to AnnounceQueue is the daemon's
+	drains       bool // has work to finish before the daemon may stop
+	reportsReady bool // its answer to AnnounceQueue is the answer of the daemon
 	props        func(Ports, Settings) *actor.Props
 	group        *group
-	// enabled reports whether the child exists at all; nil: always.
+	// enabled reports whether the child exists; nil: always.
 	enabled func(Ports) bool
 }
 
-// tree is the whole of it. A PID survives its actor's restart, and so does the
-// mailbox behind it: actors know each other by name, once and for all.
+// tree is the whole tree. A PID and its mailbox survive restarts of the actor, so that actors
+// keep the PIDs of each other.
 var tree = group{
 	name: rootName,
 	policy: kit.Policy{
@@ -134,15 +134,16 @@ func storeProps(p Ports, s Settings) *actor.Props {
 	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers, Clients: storeClients(p)})
 }
 
-// storeClients are the store's.
+// storeClients are the actors that the store answers.
 func storeClients(p Ports) []*actor.PID {
 	return []*actor.PID{p.Env.PID(locksName), p.Env.PID(configName), p.Env.PID(queueName), p.Env.PID(jobsName), p.Env.PID(luxiName)}
 }
 
-// isStandalone: this node belongs to no cluster.
+// isStandalone reports whether this node belongs to no cluster.
 func isStandalone(p Ports) bool { return p.Cluster == nil }
 
-// storeOf is the actor to which the master's files go.
+// storeOf returns the actor that writes the master's files: the store, or the replicator of a
+// cluster.
 func storeOf(p Ports) *actor.PID {
 	if isStandalone(p) {
 		return p.Env.PID(storeName)
@@ -150,7 +151,7 @@ func storeOf(p Ports) *actor.PID {
 	return replicatorOf(p)
 }
 
-// replicatorOf is nil for a node that is alone.
+// replicatorOf returns the replicator; nil on a node without a cluster.
 func replicatorOf(p Ports) *actor.PID {
 	if isStandalone(p) {
 		return nil
@@ -158,7 +159,8 @@ func replicatorOf(p Ports) *actor.PID {
 	return p.Env.PID(replicatorName)
 }
 
-// leadershipCheck says whether this node is the master for certain; nil: it always is.
+// leadershipCheck returns a function that reports whether this node is the master for certain;
+// nil: it always is.
 func leadershipCheck(p Ports) func() bool {
 	if isStandalone(p) {
 		return nil
@@ -166,7 +168,7 @@ func leadershipCheck(p Ports) func() bool {
 	return p.Cluster.Log.Leads
 }
 
-// daemonOwner is the daemon as an owner of locks, for one purpose.
+// daemonOwner is the daemon as an owner of locks for a purpose.
 func daemonOwner(s Settings, purpose string) lock.Owner {
 	return lock.NamedOwner("lockstepd-"+purpose, s.Livelock, s.About.PID)
 }
@@ -234,7 +236,7 @@ func eventsProps(p Ports, _ Settings) *actor.Props {
 	return events.Props(events.Config{Env: p.Env, Queue: p.Env.PID(queueName), ClusterConfig: p.Env.PID(configName), Feed: p.Events})
 }
 
-// Locks is the lock manager's address, for the port that tells it of dead owners
+// Locks returns the PID of the lock manager, for the port that reports dead owners
 // (messages.OwnerDied).
 func Locks(env *kit.Env) *actor.PID { return env.PID(locksName) }
 
@@ -248,15 +250,14 @@ func SetOpcodes(env *kit.Env, catalogue *opcode.Catalogue) {
 
 // Running is a started tree.
 type Running struct {
-	// Root answers AnnounceQueue when the queue takes requests: only then are there
-	// actors to take a connection. It answers Drain with Drained when everything
-	// accepted is on the disk and no start is in flight; it may be stopped then.
-	// Job processes go on.
+	// Root answers AnnounceQueue when the queue accepts requests, and Drain with Drained when
+	// everything accepted is on the disk and no start is in progress. Root may be stopped then.
+	// Job processes continue.
 	Root *actor.PID
-	// Luxi and Wconf take connections, as conn.Opened.
+	// Luxi and Wconfd accept connections, as conn.Opened.
 	Luxi, Wconfd *actor.PID
-	// Done is closed when the tree has stopped: because Root was, or because
-	// part of it has failed too often to go on.
+	// Done is closed when the tree has stopped: Root was stopped, or a part of the tree has
+	// failed too often.
 	Done <-chan struct{}
 }
 

@@ -174,6 +174,15 @@ func (w *world) dial() *fakeConn {
 	}
 }
 
+func (w *world) isReady() bool {
+	select {
+	case <-w.ready:
+		return true
+	default:
+		return false
+	}
+}
+
 func (w *world) now() job.Timestamp { return job.TimestampOf(w.clock.Now()) }
 
 // pause returns when the clock has been advanced by d.
