@@ -17,10 +17,10 @@ import (
 type audit struct {
 	world   *World
 	rpc     *rpcClient
-	daemon  *daemon             // that was asked last
-	known   map[*process]string // shape of the file that it was found to know
+	daemon  *daemon             // the daemon that was asked last
+	known   map[*process]string // shape of the file that the daemon was found to know
 	resting map[*process]restingProcess
-	next    time.Time // not before
+	next    time.Time // no question before this time
 }
 
 // restingProcess is a process that does not write, with the summary of its job's file.

@@ -8,14 +8,14 @@ import (
 	"lockstep/core/job"
 )
 
-// Batch is jobs that one client submits together.
+// Batch is a list of jobs that one client submits together.
 type Batch struct {
 	At   time.Duration // after the settings are made
 	Jobs [][]OpSpec
 }
 
-// BatchCheckers makes the checkers for RunBatches: those that need no faults, rules or
-// client orders to find something.
+// BatchCheckers makes the checkers for RunBatches: all that can find a violation without faults,
+// rules or client orders.
 func BatchCheckers() []Checker {
 	return []Checker{&checkOnce{}, &checkEnds{}, &checkForward{}, &checkSlots{}, &checkLocks{}, &checkTable{}, &checkLive{}}
 }
@@ -55,8 +55,8 @@ func (w *World) RunBatches(batches []Batch, settings map[string][]byte, done fun
 	return ids, errors.Join(failed, w.Err())
 }
 
-// submitAll submits one batch after the other. Time does not move while the
-// daemon answers, so that each comes when it was planned.
+// submitAll submits one batch after the other. Time does not move while the daemon answers, so
+// that each batch is submitted at its planned time.
 func (c *client) submitAll(batches []Batch, failed *error) {
 	began := c.world.clock.Now()
 	var next func(int)

@@ -41,7 +41,7 @@ func (c *checkDepends) See(w *World, event any) error {
 	return nil
 }
 
-// dependency is one dependency as the job's file has it.
+// dependency is a dependency in a job's file.
 type dependency struct {
 	job      int64
 	statuses []string
@@ -49,7 +49,7 @@ type dependency struct {
 
 func dependenciesOf(input json.RawMessage) []dependency {
 	var depends [][2]json.RawMessage
-	_ = job.Members(input, func(key, value []byte) { // what is no object depends on nothing
+	_ = job.Members(input, func(key, value []byte) { // an input that is no object has no dependencies
 		if string(key) == "depends" && string(value) != "null" {
 			_ = json.Unmarshal(value, &depends)
 		}
@@ -64,7 +64,7 @@ func dependenciesOf(input json.RawMessage) []dependency {
 	return all
 }
 
-// met: the job has ended with an accepted status. The default is success or error.
+// met reports whether the job has ended with an accepted status. The default is success or error.
 func (c *checkDepends) met(_ *World, id int64, d dependency, on *job.Job) error {
 	switch {
 	case c.garbled[d.job]:
@@ -103,9 +103,8 @@ func (c *checkDepends) doomed(w *World, j *job.Job) error {
 	return fmt.Errorf("job %d was ended: %s; but all that it depends on has ended as wanted, or may yet", j.ID, j.Ops[at].Result)
 }
 
-// survivingJob is a job that has ended as power loss would leave it now; nil if it
-// would not be there, or not have ended. One that is just being archived is there,
-// under this name or the other.
+// survivingJob returns the ended job that a power loss would leave now; nil if the file would be
+// lost or the job not have ended. A job that is being archived has one name or the other.
 func (w *World) survivingJob(id int64) *job.Job {
 	for _, name := range []string{paths.JobPath(id), paths.ArchivePath(id)} {
 		content, durable := w.disk.Durable(name)

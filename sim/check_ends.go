@@ -53,7 +53,7 @@ func (c *checkEnds) changed(w *World, e fileChanged) error {
 	return nil
 }
 
-// applied takes the ends that a node has applied: clients may see them from then on. A former
+// applied records the ends that a node has applied: clients may see them from then on. A former
 // master may have written an end a second time, before it knew that the first was committed.
 func (c *checkEnds) applied(w *World, e entriesApplied) {
 	for _, name := range e.touched {

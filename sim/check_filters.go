@@ -7,13 +7,13 @@ import (
 	"lockstep/core/job"
 )
 
-// checkFilters: while a rule that was acknowledged is in force, the scheduler
-// chooses no job that it pauses or rejects, and no process is permitted to begin
-// its next opcode that it pauses, nor given locks that it waits for. What was on
-// its way when the rule came may continue. A job that is rejected when it comes is
-// recorded as canceled before its client hears of it, and one that is not is not.
+// checkFilters: while an acknowledged rule is in force, the scheduler chooses no job that the
+// rule pauses or rejects, and no process is permitted to begin its next opcode or given locks
+// while the rule pauses its job. What was on its way when the rule came may continue. A job that
+// a rule rejects at its submission is recorded as canceled before its client gets the id; no
+// other job is.
 type checkFilters struct {
-	sent map[*submission]int // generation of the rules when it was sent; 0: not known
+	sent map[*submission]int // generation of the rules when the submission was sent; 0: unknown
 }
 
 func (*checkFilters) Name() string { return "filter rules" }
@@ -50,8 +50,7 @@ func (c *checkFilters) See(w *World, event any) error {
 	return nil
 }
 
-// judgeNew: the rules have not changed since these jobs were sent. A rejected job is canceled
-// when its client gets the id, and no other job is.
+// judgeNew checks new jobs if the rules have not changed since the jobs were sent.
 func (c *checkFilters) judgeNew(w *World, ids []int64) error {
 	for _, id := range ids {
 		j := w.Job(id)

@@ -6,10 +6,9 @@ import (
 	"lockstep/core/job"
 )
 
-// checkForward: an opcode's status only moves forward, queued, waiting, running,
-// final. So a job may be seen waiting after running, at its next opcode, but
-// never queued again. Only power loss turns back what was not durable, and a
-// cancel that has failed is taken back.
+// checkForward: an opcode's status only moves forward: queued, waiting, running, final. So a job
+// may be waiting again after running, at its next opcode, but never queued again. Only a power
+// loss takes back what was not durable, and a failed cancel is rolled back.
 type checkForward struct {
 	jobs map[int64][]job.Status
 }

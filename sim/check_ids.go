@@ -2,9 +2,9 @@ package sim
 
 import "fmt"
 
-// checkIDs: an id that a client was given stands for that client's job for ever.
+// checkIDs: the id that a client was given stands for that client's job for ever.
 type checkIDs struct {
-	given map[int64]string // to the tag of the job
+	given map[int64]string // the tag of the job, by id
 }
 
 func (*checkIDs) Name() string { return "ids are given once" }

@@ -84,7 +84,7 @@ func (c *checkLimits) stillMatches(w *World, id int64, v verdict) bool {
 	return known && now.text == v.text
 }
 
-// countByRule counts the working jobs that were chosen under the present rules.
+// countByRule counts the working jobs that were chosen under the current rules.
 func (c *checkLimits) countByRule(w *World, id int64) error {
 	mine, chosen := c.picked[id]
 	if !chosen || mine.verdict.action.Verb != filter.RateLimit || !w.effective.known || mine.generation != w.effective.generation {
@@ -129,7 +129,7 @@ func (c *checkLimits) bucketsOf(w *World, id int64) []bucket {
 	return known
 }
 
-// bucketsOf are the buckets that the reason trails of a job name, each once.
+// bucketsOf returns the rate-limit buckets that the reason trails of a job name, each once.
 func bucketsOf(j *job.Job) []bucket {
 	var all []bucket
 	seen := map[string]bool{}

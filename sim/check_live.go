@@ -35,7 +35,7 @@ func (checkLive) See(w *World, event any) error {
 	return nil
 }
 
-// unfinished says what has not ended yet, nil if everything has.
+// unfinished returns an error that names what has not ended yet; nil if everything has.
 func (w *World) unfinished() error {
 	if w.master() == nil {
 		return errors.New("there is no daemon")

@@ -6,8 +6,8 @@ import (
 	"lockstep/core/lock"
 )
 
-// checkLocks: no two jobs work with locks that exclude each other. What a dead process or a
-// forced end has left counts. In the end no owner holds or wants a lock.
+// checkLocks: no two jobs work with locks that exclude each other. Commands that have outlived
+// their process count. In the end no owner holds or wants a lock.
 type checkLocks struct{}
 
 func (checkLocks) Name() string { return "lock exclusion" }
@@ -61,13 +61,13 @@ func (checkLocks) See(w *World, event any) error {
 	return nil
 }
 
-// leftOnOtherNode: the job's process was killed, its command lives, and its node is not the
-// master. The fence does not promise the end of such a command.
+// leftOnOtherNode reports whether the job's process was killed, its command lives, and its node
+// is not the master. The fence does not promise the end of such a command.
 func (x lockUser) leftOnOtherNode(other lockUser) bool {
 	return x.process.life.Over && x.process.machine != other.process.machine
 }
 
-// conflict is a lock that two owners hold in modes that exclude each other.
+// conflict returns a lock that two owners hold in modes that exclude each other.
 func conflict(a, b []lock.Item) (lock.Lock, bool) {
 	for _, x := range a {
 		for _, y := range b {

@@ -4,7 +4,7 @@ import "fmt"
 
 // checkOnce: no opcode starts twice, whatever crashes.
 type checkOnce struct {
-	started map[string]int64 // opcode to the job that it was started in
+	started map[string]int64 // the job in which an opcode was started
 }
 
 func (*checkOnce) Name() string { return "nothing runs twice" }

@@ -7,14 +7,14 @@ import (
 	"lockstep/core/lock"
 )
 
-// checkOwners: no job takes the locks of a dead job before everything the dead one has left is
-// gone and its end is on the disk. When nothing has failed for a while, no dead process holds
-// or wants locks. A cluster does not promise the first: each master begins without locks,
-// after the fence.
+// checkOwners: no job gets the locks of a dead job before all processes of the dead job have
+// ended and its end is on the disk. When nothing has failed for a while, no dead process holds or
+// wants locks. A cluster does not promise the first: each master begins without locks, after the
+// fence.
 type checkOwners struct {
-	diedWorking map[*process]bool // died in the middle of an opcode, its job has not ended
+	diedWorking map[*process]bool // died in the middle of an opcode; the job has not ended
 	dead        []*process        // by the time of death; not judged yet
-	undisturbed time.Duration     // of the last fault, or start of a daemon
+	undisturbed time.Duration     // time of the last fault or start of a daemon
 	deaths      map[*process]time.Duration
 }
 
@@ -66,7 +66,7 @@ func (c *checkOwners) fileChanged(e fileChanged) {
 	}
 }
 
-// started: a job begins to work with its locks.
+// started checks a job that begins to work with its locks.
 func (c *checkOwners) started(p *process) error {
 	if p == nil || len(p.heldLocks) == 0 {
 		return nil
@@ -79,7 +79,7 @@ func (c *checkOwners) started(p *process) error {
 	return nil
 }
 
-// checkReleased: processes that have been dead for long hold no locks.
+// checkReleased checks that processes that died long ago hold no locks.
 func (c *checkOwners) checkReleased(w *World) error {
 	snapshot, err := w.lockState()
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// checkParse: every file that lockstep has written is readable, at all times and after power
+// checkParse: every file that lockstep has written is readable, at all times and after a power
 // loss: jobs and their records, archived or not, the serial, the configuration, the settings.
-// The only other files are those in quarantine and temporary ones. checkReplay reads those of
-// the locks.
+// Only files in quarantine and temporary files may be different. The files of the locks are
+// checked by checkReplay.
 type checkParse struct {
 	garbled map[int64]bool
-	parsed  map[string]*simdisk.File // that were found good, by path
+	parsed  map[string]*simdisk.File // readable files, by path
 }
 
 func (*checkParse) Name() string { return "every file parses" }
@@ -48,7 +48,7 @@ func (c *checkParse) See(w *World, event any) error {
 
 func (c *checkParse) checkAll(w *World) error {
 	for _, dir := range w.disk.Directories() {
-		for name, f := range w.disk.Files(dir) { // the order matters only when something is wrong already
+		for name, f := range w.disk.Files(dir) { // the order matters only after a violation
 			if err := c.checkFile(path.Join(dir, name), f); err != nil {
 				return err
 			}
@@ -57,7 +57,7 @@ func (c *checkParse) checkAll(w *World) error {
 	return nil
 }
 
-// checkFile reads a file, unless it has read this version.
+// checkFile reads a file, unless this version was read before.
 func (c *checkParse) checkFile(name string, f *simdisk.File) error {
 	id, isJob := paths.ParseJobName(path.Base(name))
 	switch {

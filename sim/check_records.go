@@ -11,18 +11,17 @@ import (
 	"lockstep/core/record"
 )
 
-// checkRecords: before a job goes to the archive, its end is recorded beside each job
-// that depends on it and has not ended, durably: a node that lacks the archive may have
-// to know it. Of a job that is submitted later that is so on a node that is alone, which
-// has the whole archive.
+// checkRecords: before a job is archived, its end is recorded durably beside each unfinished job
+// that depends on it, because a node without the archive may have to know it. For a job that is
+// submitted later this holds on a node without a cluster, which has the whole archive.
 //
-// A job in the archive that could not be read is read again, and the end is recorded
-// then: it does not count here. Nor does a job that was moved there before a directory
-// could not be synced: its archiving may have failed, and then the queue still has it,
-// with its end. In the end no record is without its job, unless the disk has failed.
+// Two archived jobs do not count. One could not be read: it is read again, and its end is
+// recorded then. The other was moved before a directory could not be synced: its archiving may
+// have failed, and the queue still has the job with its end. In the end no record is without its
+// job, unless the disk has failed.
 type checkRecords struct {
 	unreadable map[string]bool
-	archived   map[string]bool // to the archive
+	archived   map[string]bool // files moved to the archive
 }
 
 func (*checkRecords) Name() string { return "ends are recorded" }
@@ -57,8 +56,8 @@ func (c *checkRecords) See(w *World, event any) error {
 	return nil
 }
 
-// recordedByDependents: the job was archived in this step. Each unfinished job that depends on
-// it has its end recorded.
+// recordedByDependents checks a job that was archived in this step: each unfinished job that
+// depends on it must have its end recorded.
 func (*checkRecords) recordedByDependents(w *World, on int64, ended *job.Job) error {
 	for _, id := range w.recordedIDs() {
 		if j := w.Job(id); j != nil && ended != nil && !j.Status().Final() && dependsOn(j, on) {
@@ -85,7 +84,7 @@ func (c *checkRecords) submitted(w *World, j *job.Job) error {
 	return nil
 }
 
-// noOrphans: each record lies beside its job.
+// noOrphans checks that each record lies beside its job.
 func (c *checkRecords) noOrphans(w *World) error {
 	for _, name := range w.disk.Names(paths.QueueDir) {
 		if id, is := paths.ParseRecordName(name); is && len(c.unreadable) == 0 && w.disk.Find(paths.JobPath(id)) == nil {

@@ -8,9 +8,9 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// checkReplay: the files of the locks are consistent at every start of a daemon, after power
-// loss, when the journal is folded, and in the end. Changes from before the machine's last
-// boot do not count.
+// checkReplay: the files of the locks are consistent at every start of a daemon, after a power
+// loss, when the journal is folded, and in the end. Changes from before the machine's last boot
+// do not count.
 type checkReplay struct{}
 
 func (checkReplay) Name() string { return "the locks' files replay" }
@@ -31,17 +31,17 @@ func (checkReplay) See(w *World, event any) error {
 	return nil
 }
 
-// lockFiles caches what the files of the lock manager say. Several checkers read them at the
-// start of a daemon and after a power loss.
+// lockFiles caches the decoded files of the lock manager. Several checkers read them at the start
+// of a daemon and after a power loss.
 type lockFiles struct {
 	journal, snapshot *simdisk.File
-	lengths           [2]int // of both: power loss may cut them
+	lengths           [2]int // of both files: a power loss may cut them
 	boot              string
 	state             lock.Snapshot
 }
 
-// lockState is what the files of the lock manager on the deciding node say. It must not be
-// changed.
+// lockState returns the state in the files of the lock manager on the deciding node. It must not
+// be changed.
 func (w *World) lockState() (lock.Snapshot, error) {
 	n := w.decider
 	if n == nil {

@@ -10,9 +10,9 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// checkReplicas: the shared files of a node are what the entries make them that it has
-// applied. Files of jobs that its own processes write are excepted. In the end the shared
-// files of all nodes are the same.
+// checkReplicas: the shared files of a node are those that its applied entries make. Files of
+// jobs that its own processes write are excepted. In the end the shared files of all nodes are
+// the same.
 type checkReplicas struct{}
 
 func (checkReplicas) Name() string { return "replicas agree" }
@@ -20,7 +20,7 @@ func (checkReplicas) Name() string { return "replicas agree" }
 // entriesApplied: a node has reported that every entry up to an index is on its disk.
 type entriesApplied struct {
 	node    *node
-	touched []string // since it said so last
+	touched []string // files changed since the last report
 	running replication.RunningJobs
 }
 
@@ -35,8 +35,8 @@ func (checkReplicas) See(w *World, event any) error {
 				continue // a snapshot leaves them out
 			}
 			if strings.HasPrefix(name, paths.QuarantineDir+"/") {
-				// Only people read it. A log that is repeated from the middle may put the
-				// present file of an id there instead of the former one.
+				// Only users read an archived file. A log that is repeated from the middle may
+				// replace the former file of an id by the present one.
 				continue
 			}
 			if id, is := jobOfPath(name); is && e.running[id].Node == e.node.uuid() {
@@ -77,8 +77,7 @@ func (t *oracle) compare(n *node) error {
 	return nil
 }
 
-// rebuildExpected begins the expected files again: a log starts to deliver what follows an
-// index.
+// rebuildExpected starts the expected files again, when a log starts to deliver from an index.
 func (m *clusterNode) rebuildExpected(index uint64) {
 	t := m.node.world.oracle
 	reached := m.expected.reachedIndex
@@ -100,8 +99,8 @@ func (m *clusterNode) applied(index uint64, state []byte) {
 	m.node.world.notify(entriesApplied{m.node, touched, running})
 }
 
-// restored: the files come from another node, which may have been further than the snapshot
-// says.
+// restored is called after a snapshot. Its files come from another node, which may have been
+// further than the snapshot says.
 func (m *clusterNode) restored(index uint64) {
 	m.rebuilt = true
 	m.rebuildExpected(index)

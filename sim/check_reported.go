@@ -9,9 +9,9 @@ import (
 
 // checkReported: what clients were told stays true. A refused submission never has a job. An
 // interrupted one has all of its jobs or none. A job that was reported as ended has ended so,
-// also after power loss.
+// also after a power loss.
 type checkReported struct {
-	refused map[string]bool  // tags
+	refused map[string]bool  // by tag
 	ended   map[int64]string // reported status
 }
 
@@ -82,7 +82,7 @@ func (c *checkReported) compare(w *World) error {
 	return nil
 }
 
-// allOrNone: a submission has all of its jobs, or none.
+// allOrNone checks that a submission has all of its jobs, or none.
 func allOrNone(w *World) error {
 	found := map[string]bool{}
 	for id := int64(1); id <= w.serial(); id++ {
@@ -104,8 +104,8 @@ func allOrNone(w *World) error {
 	return nil
 }
 
-// partlyRolledBack: the disk has refused the submission and then its rollback, and the client
-// was told to look.
+// partlyRolledBack reports whether the disk has refused the submission and then its rollback, so
+// that the client was told to look.
 func (s *submission) partlyRolledBack() bool {
 	return s.err != nil && strings.Contains(s.err.Error(), "taken back")
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// checkRest: when a job rests, the daemon's answers agree with its file at once, and in a
-// cluster what is committed agrees a moment later. An opcode begins only when the end of the
-// former one is committed.
+// checkRest: when a job rests, the daemon's answers agree with its file at once, and in a cluster
+// the committed files agree a moment later. An opcode begins only when the end of the one before
+// is committed.
 //
 // A recent fault may delay this, see disturbance.
 type checkRest struct{}
@@ -45,7 +45,7 @@ func (w *World) rereadMax() time.Duration {
 	return replicationMax
 }
 
-// permitted: no failover can undo the opcodes before the one that may begin.
+// permitted checks that no failover can undo the opcodes before the one that may begin.
 func permitted(w *World, e opPermitted) error {
 	j := w.Job(e.process.job)
 	if w.oracle == nil || j == nil || !e.process.onDecider() {

@@ -2,13 +2,13 @@ package sim
 
 import "fmt"
 
-// checkSlots: at most as many jobs work as there are run slots. What a dead process has left
-// counts until it is removed. A job whose process waits between two opcodes does not count: it
+// checkSlots: at most as many jobs work as there are run slots. The orphans of a dead process
+// count until they are killed. A job whose process waits between two opcodes does not count: it
 // may have given its slot back.
 //
 // Fewer slots stop no job: as many may work as there were slots when one of them got its own.
 type checkSlots struct {
-	allowed map[int64]int // by job: how many there could be when it got its slot
+	allowed map[int64]int // by job: the number of slots when the job got its own
 }
 
 func (*checkSlots) Name() string { return "run slots" }
@@ -21,7 +21,7 @@ func (c *checkSlots) See(w *World, event any) error {
 	case jobPicked:
 		c.allowed[e.id] = w.effective.slotsMax
 	case opPermitted:
-		// It may have kept its slot all the time, or got another one just now.
+		// It may have kept its slot, or got another one just now.
 		if e.process.onDecider() {
 			c.allowed[e.process.job] = max(c.allowed[e.process.job], w.effective.slotsMax)
 		}

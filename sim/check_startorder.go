@@ -9,22 +9,22 @@ import (
 	"lockstep/core/paths"
 )
 
-// checkStartOrder: no job starves. Of the eligible jobs one with a more urgent priority is
-// chosen first. Of the same priority, a job that has waited for K ticks is chosen before every
-// later one, whatever they lock; in the plain order each job is chosen before the later ones.
+// checkStartOrder: no job starves. Of the eligible jobs one with a more urgent priority is chosen
+// first. Of the same priority, a job that has waited for K ticks is chosen before every later
+// one, whatever they lock; in the plain order each job is chosen before the later ones.
 //
 // A job counts as eligible only if that is certain: it is queued, has no dependency, no rule,
-// limit or client order concerns it, the disk has never failed it, and it was so when the
+// limit or client order concerns it, the disk has never failed it, and all this held when the
 // world was last quiescent.
 type checkStartOrder struct {
 	waiting map[int64]*waitingJob
-	orders  map[int64]int // without an answer, by job
+	orders  map[int64]int // client orders without an answer, by job
 }
 
 // waitingJob is a job that has not been chosen, as far as an observer can tell.
 type waitingJob struct {
 	job     *job.Job
-	changed uint64 // the step at which something last happened to it
+	changed uint64 // the step of the latest event about the job
 	odd     bool   // it may be ineligible for reasons that are not visible here
 }
 
@@ -66,7 +66,8 @@ func (c *checkStartOrder) touch(w *World, id int64) {
 	}
 }
 
-// answered: an order whose answer was lost may be carried out later.
+// answered records that an order has ended. An order whose answer was lost may be carried out
+// later.
 func (c *checkStartOrder) answered(w *World, e orderAnswered) {
 	c.touch(w, e.id)
 	if c.orders[e.id]--; c.orders[e.id] == 0 {
@@ -77,8 +78,8 @@ func (c *checkStartOrder) answered(w *World, e orderAnswered) {
 	}
 }
 
-// failed: a job whose file could not be written or synced may have to wait until the disk
-// works again.
+// failed records a job whose file could not be written or synced: the job may have to wait until
+// the disk works again.
 func (c *checkStartOrder) failed(w *World, path string) {
 	if id, is := jobOfPath(path); is && c.waiting[id] != nil {
 		c.waiting[id].odd = true
@@ -126,7 +127,7 @@ func (c *checkStartOrder) picked(w *World, id int64) error {
 	return nil
 }
 
-// before says why a job must be chosen before another, "" if it need not be.
+// before returns the reason why a job must be chosen before another; "" if it need not be.
 func (c *checkStartOrder) before(w *World, waits, chosen *job.Job) string {
 	settings := w.effective.settings
 	switch mine, its := waits.Priority(), chosen.Priority(); {

@@ -9,16 +9,15 @@ import (
 	"lockstep/core/job"
 )
 
-// checkStarts: no job is failed by a start that permitted nothing, unless many in a row break,
-// over some time. A daemon or an actor that ends during a start may fail the job: its
-// successor does not know how far the start had come.
+// checkStarts: no job fails because of attempts that had no permission, unless many in a row
+// break over some time. If a daemon or an actor ends during an attempt, the job may fail: the
+// successor does not know how far the attempt had come.
 type checkStarts struct {
-	// acted are jobs of which a process was handed all that it needs.
+	// acted are jobs of which a process got its permission and launch spec.
 	acted map[int64]bool
-	// broken are the starts of a job that were not.
+	// broken are the broken attempts of a job.
 	broken map[int64]brokenStarts
-	// picked are those jobs that were given to the daemon's part that starts them, all
-	// of which has lived since.
+	// picked are jobs that the jobs actors have got and that no crash has touched since.
 	picked map[int64]bool
 }
 

@@ -11,22 +11,22 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// checkTable: each change in the lock manager's journal is valid. No two owners hold locks
-// that exclude each other. An owner takes only locks that follow in the lock order those it
-// holds, which prevents deadlocks. An owner that arrives when a request is overdue does not
-// overtake it (design.md 7, "Bounded bypass").
+// checkTable: each change in the lock manager's journal is valid. No two owners hold locks that
+// exclude each other. An owner takes only locks that follow the locks it holds in the lock order,
+// which prevents deadlocks. An owner that arrives when a request is overdue does not overtake it
+// (design.md 7, "Bounded bypass").
 type checkTable struct {
 	owners         map[lock.Owner]*tableOwner
-	read           int // bytes of the journal
+	read           int // read bytes of the journal
 	effectiveSince time.Time
-	generation     int // generation of the settings that are known
+	generation     int // generation of the known settings
 }
 
 // tableOwner is the latest record of an owner in the journal.
 type tableOwner struct {
 	lock.Record
-	arrived   time.Time // it had nothing and wanted nothing before
-	requested time.Time // for what it waits for
+	arrived   time.Time // since then it has held or wanted a lock
+	requested time.Time // of its pending request
 }
 
 func (*checkTable) Name() string { return "the lock table" }
@@ -50,7 +50,7 @@ func (c *checkTable) See(w *World, event any) error {
 	return nil
 }
 
-// readAll begins with what the files say now.
+// readAll reads the files from the beginning.
 func (c *checkTable) readAll(w *World) error {
 	c.owners, c.read = map[lock.Owner]*tableOwner{}, 0
 	snapshot, err := w.lockState()
@@ -75,14 +75,14 @@ func (c *checkTable) readAll(w *World) error {
 	return nil
 }
 
-// readAppended takes what was appended.
+// readAppended reads what was appended since the last call.
 func (c *checkTable) readAppended(w *World, disk *simdisk.Disk) error {
 	f := disk.Find(paths.LocksJournalPath)
 	complete := bytes.LastIndexByte(f.Data, '\n') + 1
 	if complete <= c.read || c.owners == nil {
 		return nil
 	}
-	if c.read == 0 { // its header
+	if c.read == 0 { // the header of the journal
 		return c.readAll(w)
 	}
 	records, err := lock.DecodeRecords(f.Data[c.read:complete])
@@ -116,7 +116,7 @@ func (c *checkTable) change(w *World, r lock.Record) error {
 			}
 		}
 	}
-	for _, other := range c.owners { // the order matters only when something is wrong already
+	for _, other := range c.owners { // the order matters only after a violation
 		if other.Owner == r.Owner {
 			continue
 		}
@@ -134,8 +134,8 @@ func (c *checkTable) change(w *World, r lock.Record) error {
 	return nil
 }
 
-// waitingSince is when a job's process began to want locks: where the journal is written
-// late, its owner has been known to the lock manager for some time.
+// waitingSince is when a job's process began to want locks. The lock manager may write its
+// journal later.
 func (w *World) waitingSince(o lock.Owner) time.Time {
 	for _, p := range w.decider.machine.processes {
 		if !o.Named && p.job == int64(o.Job) && p.pid == o.PID && p.driver != nil && !p.driver.locker.waitingSince.IsZero() {
@@ -145,7 +145,7 @@ func (w *World) waitingSince(o lock.Owner) time.Time {
 	return w.clock.Now()
 }
 
-// gained are the locks that an owner has now, and had not, or only shared.
+// gained are the locks that an owner has now and did not have, or had only shared.
 func gained(was, is []lock.Item) []lock.Item {
 	var more []lock.Item
 	for _, i := range is {
@@ -157,8 +157,8 @@ func gained(was, is []lock.Item) []lock.Item {
 	return more
 }
 
-// overtakes: an owner that had no lock when another's request was overdue gets a lock that
-// this request waits for.
+// overtakes reports whether an owner that had no lock when another's request was overdue gets a
+// lock that this request waits for.
 func (c *checkTable) overtakes(w *World, is *tableOwner, hadNothing bool, gained []lock.Item, waits *tableOwner) error {
 	if c.generation != w.effective.generation {
 		c.generation, c.effectiveSince = w.effective.generation, w.clock.Now()

@@ -11,14 +11,14 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// Checker checks one invariant. See gets each event when it happens. An error is a violation
-// and ends the run.
+// Checker checks one invariant. See gets each event when it happens. An error is a violation and
+// ends the run.
 type Checker interface {
 	Name() string
 	See(w *World, event any) error
 }
 
-// AllCheckers makes one of each.
+// AllCheckers makes one of each checker.
 func AllCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkReported{},
@@ -29,10 +29,10 @@ func AllCheckers() []Checker {
 
 // The events that checkers get.
 type (
-	// timePassed: the step that is over has moved the time.
+	// timePassed: the last step has moved the time.
 	timePassed struct{}
-	// fileChanged: processes see another job file; job nil means that the name
-	// is gone, or that what is there is not a job (then err says why).
+	// fileChanged: processes see another content of a job file. job is nil if the file was
+	// removed, or is no job; then err says why.
 	fileChanged struct {
 		id      int64
 		content []byte
@@ -41,25 +41,25 @@ type (
 		err     error
 		op      string
 	}
-	// otherFileChanged: a file that is no job's has changed.
+	// otherFileChanged: a file that is no job file has changed.
 	otherFileChanged struct {
 		disk *simdisk.Disk
 		call simdisk.Call
 		path string
 	}
-	// powerLost: the disk is as power loss has left it, all processes are gone.
+	// powerLost: power was lost; the disk has what survived, and all processes are gone.
 	powerLost struct{}
-	// daemonStarted: a daemon has begun; its disk is as its predecessor left it.
+	// daemonStarted: a daemon has begun. Its disk is as its predecessor left it.
 	daemonStarted struct{}
-	// deciderStarted: the deciding actors of World.decider start, with the files of
-	// their predecessors.
+	// deciderStarted: the deciding actors of World.decider start, with the files of their
+	// predecessors.
 	deciderStarted struct{}
-	// processPermitted: a process may act on its job from now on.
+	// processPermitted: a process has its permission to act.
 	processPermitted struct{ process *process }
 	processEnded     struct{ process *process }
-	// spawnRefused: no process could be made for a job.
+	// spawnRefused: the process of a job could not be spawned.
 	spawnRefused struct{ id int64 }
-	// opcodeStarted: an opcode of a job is being executed.
+	// opcodeStarted: an opcode of a job begins to execute.
 	opcodeStarted struct {
 		node  *node
 		job   int64
@@ -67,80 +67,79 @@ type (
 		tag   string
 		input json.RawMessage
 	}
-	// opcodeEnded: the opcode of a process is over, nothing works with its locks.
+	// opcodeEnded: the opcode of a process has ended, and no command works with its locks.
 	opcodeEnded struct{ process *process }
-	// locksTaken: a process has all locks for its opcode; found: it may have had a
-	// choice of them for a while, the answer to which was lost.
+	// locksTaken: a process has all locks of its opcode. With found it may have had them before:
+	// the answer to an earlier request was lost.
 	locksTaken struct {
 		process         *process
 		op              int
 		afterLostAnswer bool
 	}
-	// submissionSent: a client wants jobs recorded.
+	// submissionSent: a client has sent a submission.
 	submissionSent struct{ submission *submission }
-	// submissionAnswered: a client has the answer to a submission, or knows that
-	// there will be none.
+	// submissionAnswered: a client has the answer to a submission, or knows that no answer will
+	// come.
 	submissionAnswered struct{ submission *submission }
-	// statusReported: a client has heard that a job has that status.
+	// statusReported: a client was told the status of a job.
 	statusReported struct {
 		client *client
 		id     int64
 		status string
 	}
-	// cancelConfirmed: a client has heard that its cancel has succeeded.
+	// cancelConfirmed: a client was told that its cancel has succeeded.
 	cancelConfirmed struct{ id int64 }
-	// jobPicked: the queue hears that the scheduler has chosen a job to start.
+	// jobPicked: the queue was told that the scheduler has chosen a job to start.
 	jobPicked struct{ id int64 }
-	// jobReturned: the queue hears that a job could not be started, and waits.
+	// jobReturned: the queue was told that a job could not be started and waits.
 	jobReturned struct{ id int64 }
 	// opPermitted: the process of a job has permission to begin its next opcode.
 	opPermitted struct {
 		process *process
 		op      int
 	}
-	// orderSent: a client wants something of a job.
+	// orderSent: a client has sent a client order.
 	orderSent struct {
 		client *client
 		id     int64
 	}
-	// orderAnswered: it has the answer, or knows that there will be none.
+	// orderAnswered: the client has the answer, or knows that no answer will come.
 	orderAnswered struct {
 		client *client
 		id     int64
 		err    error
 	}
-	// processResting: no step is left, and a process does nothing about its job, since
-	// then; shape is what its file says of opcodes.
+	// processResting: no step is left, and since then a process does not write. shape is the
+	// state of the opcodes in the job's file.
 	processResting struct {
 		process *process
 		summary string
 		since   time.Time
 	}
-	// viewReported: the answer of the daemon about the job of a process that rests.
+	// viewReported: the daemon has answered a question about the job of a resting process.
 	viewReported struct {
 		process           *process
 		summary, reported string
 		since             time.Time
 	}
-	// faultInjected: a node, or the network, was hit by a fault.
+	// faultInjected: a fault has hit a node or the network.
 	faultInjected struct{}
-	// changeSent: a client wants the rules or settings changed; changeTold: it has
-	// the answer, or knows that there will be none.
+	// changeSent: a client has sent a change of rules or settings. changeTold: it has the answer,
+	// or knows that no answer will come.
 	changeSent     struct{}
 	changeAnswered struct{ err error }
-	// panicked: an actor has.
+	// panicked: an actor has panicked.
 	panicked struct{}
-	// stalled: time has passed while something could have happened.
+	// stalled: time has passed although a step was possible.
 	stalled struct{}
 	// diskFailed: a call to the disk has failed.
 	diskFailed struct {
 		node *node
 		path string
 	}
-	// garbled: other content has replaced a job file.
+	// garbled: the content of a job file was replaced from outside.
 	garbled struct{ id int64 }
-	// finished: faults have stopped, and there was time enough for everything
-	// to end.
+	// finished: the faults have stopped, and there was time for everything to end.
 	finished struct{}
 )
 
@@ -155,7 +154,7 @@ func (w *World) notify(event any) {
 	}
 }
 
-// diskChanged turns a change of a disk into events and lines of the trace.
+// diskChanged makes events and lines of the trace from a change of a disk.
 func (n *node) diskChanged(call simdisk.Call, op, path string, content []byte) {
 	if n.clustered() {
 		n.sharedChanged(call, op, path)
@@ -193,7 +192,7 @@ func jobOfPath(path string) (int64, bool) {
 	return paths.ParseJobName(base)
 }
 
-// jobText is a job's status, and those of its opcodes where there are several.
+// jobText is a job's status, with those of its opcodes if there are several.
 func jobText(j *job.Job, err error) string {
 	if err != nil {
 		return "not a job: " + err.Error()
@@ -212,8 +211,8 @@ func jobText(j *job.Job, err error) string {
 	return text
 }
 
-// Job reads a job from the disk as processes see it, archived or not, without a
-// call that could fail; nil if it is not there or not a job. It is not to be changed.
+// Job returns the job on the disk as processes see it, archived or not; nil if there is no
+// readable job. The read cannot fail. The job must not be changed.
 func (w *World) Job(id int64) *job.Job {
 	f := w.disk.Find(w.pathOf(id))
 	if f == nil {
@@ -222,7 +221,7 @@ func (w *World) Job(id int64) *job.Job {
 	return jobIn(f).job
 }
 
-// tagOf is the tag of a job on the disk, "" if it is not there or not a job.
+// tagOf returns the tag of a job on the disk; "" if there is no readable job.
 func (w *World) tagOf(id int64) string {
 	f := w.disk.Find(w.pathOf(id))
 	if f == nil {
@@ -231,7 +230,7 @@ func (w *World) tagOf(id int64) string {
 	return jobIn(f).tag
 }
 
-// pathOf is where a job's file is, or would be.
+// pathOf is the path of a job's file, present or not.
 func (w *World) pathOf(id int64) string {
 	if w.disk.Find(paths.JobPath(id)) == nil && w.disk.Find(paths.ArchivePath(id)) != nil {
 		return paths.ArchivePath(id)
@@ -239,7 +238,7 @@ func (w *World) pathOf(id int64) string {
 	return paths.JobPath(id)
 }
 
-// garble replaces a job's file with other content, as an administrator may do.
+// garble replaces a job's file with other content, as an administrator could.
 func (w *World) garble(id int64, content []byte) {
 	w.garbled = true
 	w.disk.Overwrite(paths.JobPath(id), content)
@@ -258,8 +257,8 @@ func (w *World) jobIDs() []int64 {
 	return ids
 }
 
-// recordedIDs are those of them that are jobs: what is above the serial belongs
-// to a submission that was cut off or taken back.
+// recordedIDs are the ids of recorded jobs. Files above the serial belong to a submission that
+// was cut off or rolled back.
 func (w *World) recordedIDs() []int64 {
 	ids, serial := w.jobIDs(), w.serial()
 	for len(ids) > 0 && ids[len(ids)-1] > serial {

@@ -20,10 +20,10 @@ type client struct {
 	world  *World
 	number int
 	rpc    *rpcClient
-	sent   int // submissions so far
+	sent   int // number of submissions so far
 }
 
-// submission is one request to record jobs, and what was said to it.
+// submission is one submission and its answer.
 type submission struct {
 	client   *client
 	number   int
@@ -39,16 +39,16 @@ func (s *submission) tag(n int) string {
 	return fmt.Sprintf("client %d submission %d job %d", s.client.number, s.number, n)
 }
 
-// outcome is what a submitter can know.
+// outcome is what a client knows about its submission.
 type outcome uint8
 
 const (
 	acknowledged outcome = iota // the jobs are recorded
-	refused                     // they are not, and never will be
+	refused                     // the jobs are not recorded, and never will be
 	unknown
 )
 
-// outcome: an error is a refusal, unless its text says that the client has to look.
+// outcome returns the outcome. An error is a refusal, unless its text tells the client to look.
 func (s *submission) outcome() outcome {
 	var failed *wire.Error
 	var parse *wire.RequestError
@@ -75,7 +75,8 @@ func (w *World) newClient() *client {
 	return c
 }
 
-// namesSubmissions: the client names its submissions, so that it may send them again.
+// namesSubmissions reports whether the client names its submissions, so that it may send them
+// again.
 func (c *client) namesSubmissions() bool { return c.number%2 == 0 }
 
 // submit sends jobs, one with SubmitJob, several with SubmitManyJobs.
@@ -90,7 +91,7 @@ func (c *client) submit(jobs [][]OpSpec, done func(*submission)) *submission {
 	return s
 }
 
-// resend sends a submission of unknown outcome again. The daemon makes its jobs once.
+// resend sends a submission of unknown outcome again. The daemon creates its jobs once.
 func (c *client) resend(s *submission, done func(*submission)) {
 	s.answered, s.err, s.resent = false, nil, true
 	method, args := s.rpcCall()
@@ -98,7 +99,7 @@ func (c *client) resend(s *submission, done func(*submission)) {
 	c.send(s, method, args, done)
 }
 
-// rpcCall is the call that submits.
+// rpcCall is the call for the submission.
 func (s *submission) rpcCall() (method string, args []any) {
 	encoded := make([][]json.RawMessage, len(s.jobs))
 	for i, ops := range s.jobs {
@@ -144,20 +145,21 @@ func submittedIDs(result json.RawMessage, jobs int) []int64 {
 	return ids
 }
 
-// mustDecode panics where an answer has not the form that the protocol gives it.
+// mustDecode panics if an answer does not have the form of the protocol.
 func mustDecode(result json.RawMessage, into any) {
 	if err := json.Unmarshal(result, into); err != nil {
 		panic(fmt.Errorf("sim: answer %s: %w", result, err))
 	}
 }
 
-// awaitChange waits once until a job's status differs from previous; done gets it.
+// awaitChange waits once until a job's status differs from previous, and passes the new status to
+// done.
 func (c *client) awaitChange(id int64, previous string, done func(status string, err error)) {
 	var known any
 	if previous != "" {
 		known = []string{previous}
 	}
-	// Longer than the server's own bound; log lines do not matter.
+	// Longer than the server's own bound. Log lines are not asked for.
 	const seconds, allLogs = 120, 1 << 40
 	c.rpc.call("WaitForJobChange", []any{id, []string{"status"}, known, allLogs, seconds}, answerMax,
 		func(result json.RawMessage, err error) {
@@ -176,8 +178,8 @@ func (c *client) awaitChange(id int64, previous string, done func(status string,
 		})
 }
 
-// awaitEnd waits for a job's end, over restarts of the daemon. done gets its last status, or
-// "" after too many errors.
+// awaitEnd waits for a job's end, across restarts of the daemon, and passes the last status to
+// done; "" after too many errors.
 func (c *client) awaitEnd(id int64, done func(status string)) {
 	errors := 0
 	var next func(string)
@@ -206,7 +208,7 @@ func (c *client) later(d time.Duration, f func()) {
 	c.world.clock.After(d, c.world.life, func() { c.rpc.thread.Do(f) })
 }
 
-// cancel asks for a job to be canceled, or to be ended where it is too late.
+// cancel cancels a job. With kill it also ends the opcode that executes.
 func (c *client) cancel(id int64, kill bool, done func()) {
 	c.world.notify(orderSent{c, id})
 	c.rpc.call("CancelJob", []any{id, kill}, answerMax, func(result json.RawMessage, err error) {
@@ -214,7 +216,7 @@ func (c *client) cancel(id int64, kill bool, done func()) {
 	})
 }
 
-// reprioritise asks for another priority.
+// reprioritise changes the priority of a job.
 func (c *client) reprioritise(id int64, priority int, done func()) {
 	c.world.notify(orderSent{c, id})
 	c.rpc.call("ChangeJobPriority", []any{id, priority}, answerMax, func(result json.RawMessage, err error) {
@@ -239,7 +241,7 @@ func (c *client) answeredOrder(order string, id int64, result json.RawMessage, e
 	}
 }
 
-// archive has a job archived that has ended. It repeats the call after an error.
+// archive archives an ended job. It repeats the call after an error.
 func (c *client) archive(id int64, done func()) {
 	tries := 0
 	var next func()
@@ -263,7 +265,7 @@ type listed struct {
 	Status string
 }
 
-// list asks for all jobs.
+// list lists all jobs.
 func (c *client) list(done func([]listed, error)) {
 	c.rpc.call("QueryJobs", []any{nil, []string{"id", "status"}}, answerMax, func(result json.RawMessage, err error) {
 		var rows []listed

@@ -14,7 +14,7 @@ type rule struct {
 	uuid       string // "": the daemon makes one
 	priority   int
 	predicates json.RawMessage
-	action     string // with limit if that is RATE_LIMIT
+	action     string // with its limit if it is RATE_LIMIT
 	limit      int
 }
 
@@ -65,7 +65,7 @@ func (c *client) set(values map[string]any, done func(error)) {
 	})
 }
 
-// changes is a call that changes rules or settings.
+// changes makes a call that changes rules or settings.
 func (c *client) changes(method string, args []any, done func(json.RawMessage, error)) {
 	c.world.notify(changeSent{})
 	c.rpc.call(method, args, answerMax, func(result json.RawMessage, err error) {
@@ -79,13 +79,13 @@ func (c *client) changes(method string, args []any, done func(json.RawMessage, e
 	})
 }
 
-// refusedAsUnknown: there is no such rule.
+// refusedAsUnknown reports whether the error says that there is no such rule.
 func refusedAsUnknown(err error) bool {
 	var failed *wire.Error
 	return errors.As(err, &failed) && strings.Contains(failed.Error(), "There is no filter rule")
 }
 
-// why asks what blocks a job; done gets its status and the reasons, a JSON list.
+// why asks what blocks a job, and passes its status and the reasons, a JSON list, to done.
 func (c *client) why(id int64, done func(status string, reasons json.RawMessage, err error)) {
 	c.rpc.call("LockstepWhy", []any{id}, answerMax, func(result json.RawMessage, err error) {
 		var answer struct {
@@ -99,7 +99,7 @@ func (c *client) why(id int64, done func(status string, reasons json.RawMessage,
 	})
 }
 
-// queryPending asks the same of many jobs, in a few words.
+// queryPending asks for a summary of the reasons of many jobs.
 func (c *client) queryPending(ids []int64, done func()) {
 	c.rpc.call("LockstepPending", []any{ids}, answerMax, func(result json.RawMessage, err error) {
 		var rows [][2]any

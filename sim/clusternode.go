@@ -17,19 +17,19 @@ import (
 	"lockstep/supervisor"
 )
 
-// clusterNode is what a node of a cluster has in addition.
+// clusterNode is the part of a node that only a cluster has.
 type clusterNode struct {
 	node     *node
 	replica  *consensus.Replica
 	expected *expectedFiles
-	lease    time.Time // of this node's job processes, as its file has it
-	group    int       // nodes of different ones cannot reach each other
+	lease    time.Time // of this node's job processes, as in the lease file
+	group    int       // nodes of different groups cannot reach each other
 	slow     time.Duration
-	wiped    bool // it is to be admitted before its daemon can start
-	rebuilt  bool // the expected files begin again
+	wiped    bool // must be admitted before its daemon can start
+	rebuilt  bool // the expected files start again
 }
 
-// foundCluster makes a cluster whose nodes are all voters, with disks that are alike.
+// foundCluster makes a cluster in which all nodes are voters with equal disks.
 func (w *World) foundCluster() {
 	w.disk = simdisk.New("queue", "queue/archive", "queue/quarantine")
 	w.oracle = &oracle{world: w, files: map[string][]byte{}, running: replication.RunningJobs{}}
@@ -52,7 +52,7 @@ func (w *World) foundCluster() {
 	w.node = w.nodes[0]
 	for _, n := range w.nodes {
 		if err := n.prepare(); err != nil {
-			panic(fmt.Errorf("sim: %w", err)) // nothing fails yet
+			panic(fmt.Errorf("sim: %w", err)) // no fault is possible yet
 		}
 		n.cluster.replica.Found(members)
 	}
@@ -78,7 +78,7 @@ func (w *World) nodeNamed(name string) *node {
 
 func (n *node) uuid() string { return n.name + "-uuid" }
 
-// renew is the file that says until when this node is the master.
+// renew writes the lease of the job processes.
 func (m *clusterNode) renew(until time.Time) {
 	if runs := m.replica.Active; runs != nil && !until.IsZero() {
 		until = runs.LeadsUntil(until)
@@ -86,7 +86,7 @@ func (m *clusterNode) renew(until time.Time) {
 	m.lease = until
 }
 
-// leaseHeld: the node is the master, as its job processes see it.
+// leaseHeld reports whether the lease of the job processes is valid.
 func (n *node) leaseHeld() bool {
 	return !n.clustered() || n.world.mutations.NoLease || n.world.clock.Now().Before(n.cluster.lease)
 }
@@ -107,7 +107,7 @@ func (d *daemon) joinCluster() {
 		OnMastership: d.mastershipChanged, OnMembers: func([]*messages.Member) {}}
 	tree, err := supervisor.Node(d.ports, d.settings)
 	if err != nil {
-		panic(fmt.Errorf("sim: %w", err)) // the world is built wrongly
+		panic(fmt.Errorf("sim: %w", err)) // a bug of the simulator
 	}
 	d.nodeTree, d.done, d.ready = tree, tree.Done, true
 	n.daemon = d
@@ -117,7 +117,7 @@ func (d *daemon) joinCluster() {
 	d.requestVoting()
 }
 
-// daemonEnded: the log of the node ends with it.
+// daemonEnded ends the running part of the log.
 func (m *clusterNode) daemonEnded() {
 	if runs := m.replica.Active; runs != nil {
 		m.expected.reachedIndex = max(m.expected.reachedIndex, runs.SentThrough())
@@ -129,7 +129,7 @@ func (m *clusterNode) daemonEnded() {
 // As in lockstepd.
 const resignTransferMax = 3 * time.Second
 
-// resign is the orderly stop of a node of a cluster: what was accepted is finished, and
+// resign is the orderly stop of a node of a cluster: it completes everything accepted, and
 // another node becomes the master.
 func (d *daemon) resign() {
 	root := d.env.System().Root
@@ -175,7 +175,7 @@ func (d *daemon) mastershipChanged(tree *supervisor.Running) {
 	d.endJobs(replication.Fence)
 }
 
-// becomeDecider makes this node the deciding one, unless another is master by now.
+// becomeDecider makes this node the deciding one, unless another node is the master by now.
 func (n *node) becomeDecider() {
 	if n.cluster.replica.Active.LeadsLatest() {
 		n.world.decider = n
@@ -189,7 +189,7 @@ func (n *node) resignDecider() {
 	}
 }
 
-// endJobs ends the remains of all jobs after a while, if this node is not the master then.
+// endJobs kills the processes of all jobs after a while, if this node is not the master then.
 func (d *daemon) endJobs(after time.Duration) {
 	d.world.clock.After(after, d.life, func() {
 		m := d.node.machine
@@ -250,7 +250,7 @@ func (n *node) wipe() {
 	n.rejoinAsNew()
 }
 
-// rejoinAsNew has the node join as one without any data.
+// rejoinAsNew makes the node join again without any data.
 func (n *node) rejoinAsNew() {
 	m := n.cluster
 	m.wiped, m.lease = true, time.Time{}
@@ -262,8 +262,8 @@ func (n *node) rejoinAsNew() {
 	n.requestAdmission()
 }
 
-// loseQueue takes the power, and then the queue's directory, as when a disk is not mounted
-// again. The rest of the data directory stays.
+// loseQueue is a power loss after which the queue's directory is missing, as when a disk is not
+// mounted. The rest of the data directory stays.
 func (n *node) loseQueue() {
 	n.tracef(TopicFault, "the machine loses power, and queue/")
 	n.machine.losePower()
@@ -277,16 +277,16 @@ func (n *node) loseQueue() {
 	n.disk.TakeDirs(disk, ".", logDir)
 }
 
-// checkQueue is as in lockstepd. Faults of the disk spare it, so that the dice of old seeds
-// fall as before.
+// checkQueue is as in lockstepd. It is exempt from faults of the disk, so that the random choices
+// of old seeds stay the same.
 func (n *node) checkQueue() error {
 	chance := n.disk.Chance
 	n.disk.Chance = nil
 	defer func() { n.disk.Chance = chance }()
 	mark := func() error { return persistence.MarkQueue(n.disk, fmt.Sprintf("%s-%d", n.name, n.daemons)) }
 	if n.disk.Find(paths.ConfigPath) == nil && n.disk.Unsynced(paths.QueueDir) {
-		// As persistence.MakeDirs: what a first start that was cut off has made is durable
-		// before there is a configuration.
+		// As persistence.MakeDirs: directories of an interrupted first start are durable before
+		// there is a configuration.
 		if err := n.disk.SyncDir("make-dirs", paths.QueueDir); err != nil {
 			return err
 		}

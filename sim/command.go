@@ -13,19 +13,19 @@ import (
 	"lockstep/sim/kernel"
 )
 
-// command is what an opcode has started. The death of the job process does not end it: only
-// its own end or a cleanup does.
+// command is the command of an opcode. It may outlive the job process: only its own end or the
+// reaper ends it.
 type command struct {
 	process   *process
 	life      *kernel.Lifetime
 	script    script
-	heldLocks []lock.Item // that its opcode has
-	survived  bool        // it lives, although its opcode has ended
+	heldLocks []lock.Item // locks of its opcode
+	survived  bool        // the command lives although its opcode has ended
 }
 
-// script is what a command does; its argv spells it, "sim run_for=5 exit=3
-// say=hello stubborn hides=session": seconds, exit status, a line of output, deaf to
-// SIGTERM, started in a session or without its environment, in its own process group.
+// script is what a command does. Its argv is "sim run_for=5 exit=3 say=hello stubborn
+// hides=session": seconds, exit status, a line of output, ignoring SIGTERM, and whether it is
+// started in a new session or without its environment, each in a new process group.
 type script struct {
 	runFor   time.Duration
 	exit     int
@@ -34,8 +34,8 @@ type script struct {
 	hides    hiding
 }
 
-// hiding is what a command has left: the session of its job's process, or the environment with
-// the marker. It has left the signalled process group in either case.
+// hiding is what a command has left besides the process group: the session of its job's process,
+// or the environment with the marker.
 type hiding string
 
 const (
@@ -77,7 +77,7 @@ func seconds(text string) (time.Duration, error) {
 	return time.Duration(s * float64(time.Second)), err
 }
 
-// execute runs an opcode; the driver hears of its lines and its end.
+// execute executes an opcode, and passes its lines and its end to the driver.
 func (p *process) execute(op int) {
 	w := p.machine.world
 	input := p.driver.machine.Job().Ops[op].Input
@@ -96,7 +96,7 @@ func (p *process) execute(op int) {
 func (p *process) executed(o jobproc.Outcome) {
 	p.driver.kill = nil
 	p.then(func() {
-		p.heldLocks = nil // nothing works with them now
+		p.heldLocks = nil // no command works with them now
 		p.machine.world.notify(opcodeEnded{p})
 		if p.reach(stageExecuted) {
 			p.driver.handle(func() { p.driver.apply(p.driver.machine.Done(o, p.driver.now())) })
@@ -104,7 +104,7 @@ func (p *process) executed(o jobproc.Outcome) {
 	})
 }
 
-// delay is OP_TEST_DELAY: it happens in the job process itself.
+// delay executes OP_TEST_DELAY in the job process itself.
 func (p *process) delay(input json.RawMessage) {
 	var op struct {
 		Duration float64 `json:"duration"`
@@ -143,8 +143,8 @@ func (p *process) runCommand(input json.RawMessage) {
 	p.driver.kill = c.terminate
 }
 
-// terminate ends a command for a client: SIGTERM, and SIGKILL after a while. What has left the
-// process group gets SIGKILL at once.
+// terminate ends a command by client order: SIGTERM, and SIGKILL after a while. Processes outside
+// the process group get SIGKILL at once.
 func (c *command) terminate() {
 	c.process.driver.kill = nil
 	if c.script.hides != "" && c.process.machine.world.mutations.Survivors {
@@ -174,7 +174,7 @@ func (s script) outcome() jobproc.Outcome {
 		fmt.Sprintf("command exited with status %d", s.exit), map[string]any{"exit_status": s.exit})}
 }
 
-// end takes a command out of the world; how is for the trace, "" for nothing.
+// end removes a command from the world. how is for the trace; "": no line.
 func (c *command) end(how string) {
 	m := c.process.machine
 	c.life.Over = true
@@ -189,9 +189,9 @@ func (c *command) end(how string) {
 	}
 }
 
-// tagOf is the tag that identifies an opcode's job to the simulation, whatever id it got.
+// tagOf returns the tag by which the simulation recognises an opcode's job, whatever its id.
 func tagOf(input json.RawMessage) (tag string) {
-	_ = job.Members(input, func(key, value []byte) { // what is no object has none
+	_ = job.Members(input, func(key, value []byte) { // an input that is no object has no tag
 		if string(key) == "comment" && json.Unmarshal(value, &tag) != nil {
 			tag = ""
 		}

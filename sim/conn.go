@@ -9,21 +9,21 @@ import (
 	"lockstep/sim/kernel"
 )
 
-// simConn is the daemon's end of a client connection, a goroutine in production: it
-// reads a request, waits for its answer, sends it, and so on.
+// simConn is the daemon's end of a client connection, which is a goroutine in production. It
+// reads a request, waits for its answer and sends it, in a loop.
 type simConn struct {
 	daemon  *daemon
 	thread  *kernel.Thread
 	to      *actor.PID // nil: not served yet
 	rpc     *rpcClient // nil: the client has gone
-	request []byte     // has come, and was not read yet
+	request []byte     // has arrived and was not read yet
 	reading bool
 	closing bool
 }
 
 var _ conn.Conn = (*simConn)(nil)
 
-// Serve begins to read.
+// Serve starts reading requests, for the actor to.
 func (c *simConn) Serve(to *actor.PID) {
 	if c.closing {
 		c.thread.Do(func() { c.daemon.env.System().Root.Send(to, &conn.Closed{}) })
@@ -62,7 +62,7 @@ func (c *simConn) Answer(frame []byte) {
 	})
 }
 
-// Close ends the connection after what was answered.
+// Close ends the connection after the answers are sent.
 func (c *simConn) Close() {
 	if c.closing {
 		return
@@ -87,7 +87,7 @@ func (c *simConn) closeUnserved() {
 	}
 }
 
-// drop takes the connection out of the world; the client notices.
+// drop removes the connection; the client notices.
 func (c *simConn) drop() {
 	for i, other := range c.daemon.conns {
 		if other == c {
@@ -100,13 +100,13 @@ func (c *simConn) drop() {
 	}
 }
 
-// send is the client's: a request arrives.
+// send delivers a client's request.
 func (c *simConn) send(frame []byte) {
 	c.request = frame
 	c.read()
 }
 
-// hangUp is the client's: it has gone.
+// hangUp is called when the client has gone.
 func (c *simConn) hangUp() {
 	c.rpc = nil
 	c.read()

@@ -33,17 +33,17 @@ type daemon struct {
 	ports     supervisor.Ports
 	settings  supervisor.Settings
 	tree      *supervisor.Running     // nil: this node is not the master
-	nodeTree  *supervisor.RunningNode // nil: this node is alone
-	done      <-chan struct{}         // closed when it cannot go on, or has stopped
+	nodeTree  *supervisor.RunningNode // nil: the node is not in a cluster
+	done      <-chan struct{}         // closed when the daemon has failed or stopped
 	mailboxes *mailboxes
-	accept    *kernel.Thread // of the listener
+	accept    *kernel.Thread // thread of the listener
 	conns     []*simConn
 	requests  int
-	ready     bool // takes connections
+	ready     bool // accepts connections
 	stopping  bool // Stop was called
 }
 
-// prepare makes what a first start lacks.
+// prepare creates what is missing at a first start.
 func (n *node) prepare() error {
 	if err := n.checkQueue(); err != nil {
 		return err
@@ -70,7 +70,7 @@ func newDaemon(n *node) *daemon {
 	return d
 }
 
-// actorClock is the clock as the actors of one daemon see it.
+// actorClock is the clock of the actors of one daemon.
 type actorClock struct {
 	clock *kernel.Clock
 	life  *kernel.Lifetime
@@ -84,11 +84,11 @@ func (c actorClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	return c.clock.After(d, c.life, f)
 }
 
-// startAlone starts the actors of a node without others.
+// startAlone starts the actors of a node without a cluster.
 func (d *daemon) startAlone() {
 	tree, err := supervisor.Tree(d.ports, d.settings)
 	if err != nil {
-		panic(fmt.Errorf("sim: %w", err)) // the world is built wrongly
+		panic(fmt.Errorf("sim: %w", err)) // a bug of the simulator
 	}
 	d.tree, d.done = tree, tree.Done
 	d.node.daemon = d
@@ -98,8 +98,8 @@ func (d *daemon) startAlone() {
 	d.requestOK(tree.Root, &messages.AnnounceQueue{}, readyMax, d.started)
 }
 
-// firstConfig makes the configuration of a cluster of one node, as lockstepd does
-// where there is none.
+// firstConfig creates the configuration of a cluster of one node if there is none, as lockstepd
+// does.
 func (n *node) firstConfig() error {
 	if n.disk.Find(paths.ConfigPath) != nil {
 		return nil
@@ -120,8 +120,8 @@ var plainConfig = sync.OnceValue(func() []byte {
 	return withoutParameters(content)
 })
 
-// withoutParameters leaves out of a configuration what the daemon hands through to
-// Ganeti's programs: most of it, which every start and every change would read.
+// withoutParameters removes from a configuration what the daemon passes on to Ganeti's programs.
+// It is most of the content, and every start and change would parse it.
 func withoutParameters(content []byte) []byte {
 	var doc map[string]json.RawMessage
 	var cluster map[string]json.RawMessage
@@ -157,7 +157,8 @@ func (w *World) newUUID() string {
 // bypassAfter is lockstepd's default.
 const bypassAfter = 30 * time.Second
 
-// started: lockstepd listens when its queue takes requests.
+// started is called with the readiness of the queue: lockstepd listens when the queue accepts
+// requests.
 func (d *daemon) started(ready bool) {
 	if !ready {
 		d.node.tracef(TopicDaemon, "daemon %d cannot read the queue", d.number)
@@ -208,7 +209,7 @@ func (w *World) orderedPanic(actor, message string, kind messageKind) panicWhen 
 			continue
 		}
 		if kind == frameworkMessage || kind == startedMessage && p.when == panicBefore {
-			continue // that would be the framework's panic
+			continue // the library and not the actor would panic
 		}
 		if p.nth--; p.nth > 0 {
 			continue
@@ -234,7 +235,7 @@ func (n *node) dial(from *rpcClient) *simConn {
 	return c
 }
 
-// gateway is the actor that gets new connections now.
+// gateway is the actor that currently gets new connections.
 func (d *daemon) gateway(wconf bool) *actor.PID {
 	switch {
 	case d.tree == nil:
@@ -246,14 +247,14 @@ func (d *daemon) gateway(wconf bool) *actor.PID {
 	}
 }
 
-// requestOK sends a request to an actor; done is called once, and says whether there was an
-// answer in time.
+// requestOK sends a request to an actor, and calls done once, with whether an answer came in
+// time.
 func (d *daemon) requestOK(who *actor.PID, question any, limit time.Duration, done func(answered bool)) {
 	d.request(who, question, limit, func(answer any) { done(answer != nil) })
 }
 
-// request sends a request to an actor; done gets its answer, once, or nil if there was none in
-// time.
+// request sends a request to an actor, and calls done once, with its answer, or with nil if none
+// came in time.
 func (d *daemon) request(who *actor.PID, question any, limit time.Duration, done func(answer any)) {
 	a := &pendingRequest{}
 	var stop func() bool
@@ -268,7 +269,7 @@ func (d *daemon) request(who *actor.PID, question any, limit time.Duration, done
 	d.env.System().Root.RequestWithCustomSender(who, question, pid)
 }
 
-// pendingRequest is a process, in the library's sense, that waits for an answer.
+// pendingRequest is the library's process that waits for an answer.
 type pendingRequest struct{ done func(answer any) }
 
 func (a *pendingRequest) SendUserMessage(_ *actor.PID, msg any) {

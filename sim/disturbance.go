@@ -2,16 +2,16 @@ package sim
 
 import "time"
 
-// disturbance is when something last went wrong that may delay what the daemon knows or
+// disturbance records when the last fault happened that may delay what the daemon knows or
 // answers.
 type disturbance struct {
-	last  time.Time // something went wrong
-	until time.Time // it may not be made good before
+	last  time.Time // time of the last fault
+	until time.Time // its effects may last until then
 }
 
-// How long it may take until what went wrong is made good: an actor that has crashed
-// comes back later and later, as does what the disk has refused; nodes are cut off, or
-// slow, for a while; a client that found no daemon calls again.
+// Bounds of the effects of faults: an actor that has crashed is restarted after longer and longer
+// pauses, as is a write that the disk has refused; nodes are cut off or slow for a while; a
+// client that found no daemon calls again.
 const (
 	afterPanic   = 65 * time.Second
 	afterFault   = 20 * time.Second
@@ -39,8 +39,9 @@ func (c *disturbance) record(w *World, d time.Duration) {
 	}
 }
 
-// recovered: everything that went wrong is repaired.
+// recovered reports whether the effects of all faults have ended.
 func (c *disturbance) recovered(w *World) bool { return w.clock.Now().After(c.until) }
 
-// noneSince: nothing has gone wrong since then, and everything before was repaired.
+// noneSince reports whether no fault has happened since then, and the effects of all earlier ones
+// had ended.
 func (c *disturbance) noneSince(at time.Time) bool { return c.last.Before(at) && !c.until.After(at) }

@@ -12,30 +12,29 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// effectiveConfig is what is known of the effective rules and settings: those on the disk, if
-// the last change was acknowledged and the world was quiescent since.
+// effectiveConfig are the effective rules and settings as far as an observer knows them: those on
+// the disk, if the last change was acknowledged and the world was quiescent since.
 //
-// In between they are unknown from outside: a change may be effective before its client has
-// the answer, and a change whose answer was lost may still come. A daemon that has just
-// started knows what the disk says. In a cluster the disk is what is committed, and the daemon
-// is the master's.
+// In between they are unknown: a change may be effective before its client has the answer, and a
+// change whose answer was lost may still come. A daemon that has just started knows what is on
+// the disk. In a cluster the disk holds the committed files, and the daemon is the master's.
 type effectiveConfig struct {
 	world      *World
-	unanswered int  // changes that have no answer yet
-	certain    bool // at the next quiescent moment, what the disk says is effective
-	known      bool // so it is
+	unanswered int  // changes without an answer
+	certain    bool // at the next quiescent moment the files on the disk are effective
+	known      bool // the files on the disk are effective
 
-	generation   int // counts what was known
+	generation   int // counts the known states
 	quiescentAt  uint64
 	configFile   *simdisk.File
 	settingsFile *simdisk.File
 
 	rules     *filter.Set
 	ruleTexts map[string]json.RawMessage // by uuid
-	verdicts  map[*job.Job]verdict       // by them; a job that has changed is another one
+	verdicts  map[*job.Job]verdict       // by job; a changed job is a new key
 	settings  config.Settings
 	slots     int
-	// slotsMax is the most that there may be, known or not.
+	// slotsMax is the largest possible number of slots, known or not.
 	slotsMax int
 }
 
@@ -52,7 +51,7 @@ func (f *effectiveConfig) observe(event any) {
 		f.unanswered--
 		f.certain = f.certain || e.err == nil && f.unanswered == 0
 	case deciderStarted:
-		// To a daemon that is alone nothing is on its way from before it started.
+		// A daemon without a cluster has no change in transit from before its start.
 		f.known, f.certain = false, f.world.oracle == nil || f.unanswered == 0
 	case diskFailed:
 		if e.node == f.world.decider && (e.path == paths.ConfigPath || e.path == paths.SettingsPath) {
@@ -63,7 +62,7 @@ func (f *effectiveConfig) observe(event any) {
 
 func (f *effectiveConfig) invalidate() { f.known, f.certain = false, false }
 
-// diskChanged: a change arrives on the disk whose client has stopped waiting.
+// diskChanged records a change on the disk whose client has stopped waiting.
 func (f *effectiveConfig) diskChanged(path string, content []byte) {
 	switch path {
 	case paths.ConfigPath:
@@ -139,7 +138,7 @@ type verdict struct {
 	action filter.Action
 }
 
-// verdict is the verdict of the rules on a job; false if it is not known now.
+// verdict returns the verdict of the rules on a job; false if it is unknown now.
 func (f *effectiveConfig) verdict(j *job.Job) (verdict, bool) {
 	if !f.known || j == nil {
 		return verdict{}, false

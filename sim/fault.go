@@ -15,11 +15,11 @@ import (
 // "kind@when:choice,choice".
 type Fault struct {
 	Kind faultKind
-	// At is the step before which something is hit. What does not come between steps
-	// has its chances counted: the calls to the disk, the messages.
+	// At is the number of the step before which the fault comes. A fault that does not come
+	// between steps counts its opportunities: calls to the disk, messages.
 	At uint64
-	// Choices are the details that were drawn. For a fault between steps the first one is
-	// the node.
+	// Choices are the details that were drawn. For a fault between steps the first one is the
+	// node.
 	Choices []int
 }
 
@@ -27,7 +27,7 @@ type faultKind uint8
 
 const (
 	faultNone faultKind = iota
-	// Between two steps.
+	// Faults between two steps.
 	faultKill
 	faultReboot
 	faultCrash
@@ -40,7 +40,7 @@ const (
 	faultStop
 	faultStarve
 	faultLoseQueue
-	// When there is a chance.
+	// Faults at an opportunity.
 	faultPanic
 	faultStall
 	faultDisk
@@ -48,7 +48,7 @@ const (
 	faultSpawn
 	faultDrop
 	faultLateRestart
-	faultKindCount // how many there are
+	faultKindCount // number of kinds
 )
 
 var faultNames = [faultKindCount]string{"", "kill", "reboot", "crash", "partition", "slow", "pause", "wipe", "transfer", "full", "stop", "starve", "lost-queue",
@@ -111,11 +111,11 @@ func (c *injector) inject() {
 	}
 }
 
-// killRateFactor is how much less often a process is killed between two steps than at a stage:
-// there are many steps, and its command survives.
+// killRateFactor is how much more rarely a process is killed between two steps than at a stage:
+// there are many steps, and the process's command survives.
 const killRateFactor = 40
 
-// drawKind draws the fault that hits a node now, if any.
+// drawKind draws the kind of fault that hits a node now, if any.
 func (c *injector) drawKind(n *node) faultKind {
 	for _, r := range [...]struct {
 		kind faultKind
@@ -129,7 +129,7 @@ func (c *injector) drawKind(n *node) faultKind {
 	} {
 		switch {
 		case r.rate == 0:
-		case r.kind == faultWipe, r.kind == faultLoseQueue: // the dice are cheaper than the check
+		case r.kind == faultWipe, r.kind == faultLoseQueue: // to draw is cheaper than to check
 			if c.oneIn(r.rate) && c.possible(r.kind, n) {
 				return r.kind
 			}
@@ -140,7 +140,7 @@ func (c *injector) drawKind(n *node) faultKind {
 	return faultNone
 }
 
-// possible: the node is in a state that the fault can change.
+// possible reports whether the node is in a state that the fault can change.
 func (c *injector) possible(kind faultKind, n *node) bool {
 	switch kind {
 	case faultKill:
@@ -199,7 +199,7 @@ func (c *injector) perform(kind faultKind, n *node) {
 	}
 }
 
-// enabled: some fault has a rate.
+// enabled reports whether any fault has a rate.
 func (c *injector) enabled() bool {
 	return c.rates != (FaultRates{}) || c.clusterRates != (ClusterFaultRates{})
 }

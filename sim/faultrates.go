@@ -6,32 +6,31 @@ import (
 	"strings"
 )
 
-// FaultRates are how often faults come: 1 in so many opportunities, 0 for never.
+// FaultRates are the rates of faults: 1 in so many opportunities, 0 for never.
 type FaultRates struct {
 	Crash   int // of the daemon, per step
 	Reboot  int // of the machine, per step
 	Disk    int // per call to the disk
-	Process int // death or hanging of a process, per stage
+	Process int // a process dies or hangs, per stage
 	Panic   int // per message to an actor
-	Stall   int // a timer overtakes what could happen now, per step
-	Full    int // the disk refuses to write for a while, all or those of one step, per step
+	Stall   int // a timer overtakes a possible step, per step
+	Full    int // the disk refuses writes for a while, all or those of one op, per step
 	Drop    int // a client hangs up while it waits for an answer, per call
-	Stop    int // the daemon is stopped, in order, per step
-	Starve  int // processes die as they start, all of them for a while, per step
+	Stop    int // the daemon is stopped in order, per step
+	Starve  int // all processes die at their start for a while, per step
 }
 
-// FaultKinds are the names of the kinds, as ParseFaults takes them.
+// FaultKinds are the names of the kinds, as ParseFaults accepts them.
 //
-// "disk" has single calls fail, "full" all writes, or those of one step, for a while;
-// "starve" has all processes die before they have named their lock files, for a while;
-// "drop" has clients hang up; "stop" has daemons stopped in order and started again,
-// as an upgrade does. The last ones concern clusters alone: "partition" cuts
-// nodes off and makes them slow, "pause" stops daemons short, "wipe" empties disks,
-// "transfer" hands the mastership over, "lost-queue" has a machine lose power and come back
-// without the queue's directory.
+// "disk" fails single calls; "full" fails all writes, or those of one op, for a while; "starve"
+// ends all processes before they have named their lock files, for a while; "drop" makes clients
+// hang up; "stop" stops daemons in order and starts them again, as an upgrade does. The others
+// are for clusters only: "partition" cuts nodes off and makes them slow, "pause" suspends
+// daemons, "wipe" empties disks, "transfer" transfers the mastership, "lost-queue" takes the
+// power of a machine, which comes back without the queue's directory.
 var FaultKinds = []string{"crash", "reboot", "disk", "full", "process", "panic", "stall", "drop", "stop", "starve", "partition", "pause", "wipe", "transfer", "lost-queue"}
 
-// clusterFaultKinds are those that concern clusters alone.
+// clusterFaultKinds are the kinds for clusters only.
 var clusterFaultKinds = []string{"partition", "pause", "wipe", "transfer", "lost-queue"}
 
 // ParseFaults reads "all", "none", or kinds separated by commas.
@@ -57,11 +56,11 @@ func ParseFaults(text string) (map[string]bool, error) {
 	return kinds, nil
 }
 
-// DrawFaultRates draws rates for the kinds allowed. Each kind is left out of some runs: where
-// everything fails all the time, much is never reached.
+// DrawFaultRates draws rates for the allowed kinds. Each run leaves some kinds out, because a run
+// in which everything fails all the time reaches little.
 //
-// Newer kinds have separate dice, later: so the dice of the older kinds fall as before, and
-// kept seeds stay useful.
+// Newer kinds have separate dice, later: so the draws of the older kinds do not change, and kept
+// seeds stay useful.
 func DrawFaultRates(rng, later *rand.Rand, allowed map[string]bool) FaultRates {
 	draw, drawLater := drawRates(rng, allowed), drawRates(later, allowed)
 	return FaultRates{
@@ -78,7 +77,7 @@ func DrawFaultRates(rng, later *rand.Rand, allowed map[string]bool) FaultRates {
 	}
 }
 
-// drawRates draws how often each kind comes, if it comes.
+// drawRates returns a function that draws the rate of a kind.
 func drawRates(rng *rand.Rand, allowed map[string]bool) func(kind string, often, rarely int) int {
 	return func(kind string, often, rarely int) int {
 		rate, in := often+rng.IntN(rarely-often), rng.IntN(3) > 0

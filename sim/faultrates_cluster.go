@@ -6,19 +6,18 @@ import (
 	"time"
 )
 
-// ClusterFaultRates are how often things go wrong with several nodes: 1 in so many steps, 0
-// for never.
+// ClusterFaultRates are the rates of faults of a cluster: 1 in so many steps, 0 for never.
 type ClusterFaultRates struct {
 	Partition   int
 	Slow        int // a node's messages take longer
 	Pause       int // of a daemon
 	Wipe        int // of a disk
 	Transfer    int // of the mastership
-	LateRestart int // a daemon that has ended stays away for long, per end
-	LoseQueue   int // queue/ is gone when the machine is back, and raft/ is not
+	LateRestart int // a daemon that has ended stays down for long, per end
+	LoseQueue   int // queue/ is missing after a reboot, and raft/ is not
 }
 
-// DrawClusterFaultRates chooses rates for the kinds allowed, as DrawFaults does.
+// DrawClusterFaultRates draws rates for the allowed kinds, as DrawFaultRates does.
 func DrawClusterFaultRates(rng *rand.Rand, allowed map[string]bool) ClusterFaultRates {
 	draw := drawRates(rng, allowed)
 	return ClusterFaultRates{
@@ -51,7 +50,7 @@ func (c *injector) healPartition() {
 	c.world.trace.addf(TopicFault, "the partition is over")
 }
 
-// heal ends what lasts.
+// heal ends the partition and all lasting faults.
 func (c *injector) heal() {
 	if c.world.oracle == nil {
 		return
@@ -65,7 +64,7 @@ func (c *injector) heal() {
 	}
 }
 
-// extraDowntime is how much later than usual a daemon starts again.
+// extraDowntime is the additional time until a daemon starts again.
 func (c *injector) extraDowntime(n *node) time.Duration {
 	if !n.clustered() || !c.occurs(faultLateRestart, c.clusterRates.LateRestart) {
 		return 0
@@ -73,8 +72,8 @@ func (c *injector) extraDowntime(n *node) time.Duration {
 	return time.Duration(c.draw(60)) * time.Second
 }
 
-// allVoting: all nodes are voters and run. Only then may one of them be wiped, or lose its
-// queue.
+// allVoting reports whether all nodes are voters and run. Only then may one of them be wiped, or
+// lose its queue.
 func (w *World) allVoting() bool {
 	for _, n := range w.nodes {
 		if n.daemon == nil || n.cluster.wiped {
@@ -89,7 +88,7 @@ func (w *World) allVoting() bool {
 	return true
 }
 
-// master is the node whose daemon has the master part of the tree; nil: there is none.
+// master is the node whose daemon has the master part of the tree; nil: none has.
 func (w *World) master() *node {
 	for _, n := range w.nodes {
 		if n.daemon != nil && n.daemon.tree != nil && (!n.clustered() || n.cluster.replica.Active.Leads()) {
@@ -99,7 +98,7 @@ func (w *World) master() *node {
 	return nil
 }
 
-// allApplied: the node, which has a daemon, has on its disk all that is committed.
+// allApplied reports whether a node that runs has every committed entry on its disk.
 func (n *node) allApplied() bool {
 	if !n.clustered() {
 		return true
@@ -108,12 +107,12 @@ func (n *node) allApplied() bool {
 	return !r.Restoring() && r.Active.AppliedIndex() >= n.world.log.CommittedIndex()
 }
 
-// quiescent: the same, and no entry is on its way to be committed.
+// quiescent reports the same, and that no entry is about to be committed.
 func (n *node) quiescent() bool {
 	return n.allApplied() && (!n.clustered() || n.cluster.replica.Last() == n.world.log.CommittedIndex())
 }
 
-// caughtUp: it has all that the others have.
+// caughtUp returns an error unless the node has everything that the others have.
 func (n *node) caughtUp() error {
 	switch {
 	case !n.clustered():

@@ -9,22 +9,22 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// injector injects faults: at random, or as a schedule says. It has separate dice, so that a
-// seed without faults has the same order of steps.
+// injector injects faults, at random or by a schedule. It has separate dice, so that a seed has
+// the same order of steps without faults.
 type injector struct {
 	world *World
 	rates FaultRates
-	// clusterRates are those that take several nodes.
+	// clusterRates are the rates of faults that need several nodes.
 	clusterRates  ClusterFaultRates
 	rng           *rand.Rand
-	opportunities [faultKindCount]uint64 // that each kind has had
-	injected      []Fault                // by the dice, so far
+	opportunities [faultKindCount]uint64 // number of opportunities of each kind so far
+	injected      []Fault                // faults drawn so far
 
-	scheduled bool // no dice: the faults to come are in schedule
+	scheduled bool // no dice: schedule has the faults to come
 	schedule  [faultKindCount][]Fault
-	choices   []int // details of the current fault that are not used yet
+	choices   []int // unused details of the current fault
 
-	disabled bool // nothing goes wrong, and that is no chance
+	disabled bool // no fault is injected, and no opportunity counted
 }
 
 func newInjector(w *World, f FaultRates) *injector {
@@ -84,7 +84,7 @@ func (c *injector) due(kind faultKind, chance uint64) bool {
 	return true
 }
 
-// draw chooses one of n variants of the current fault.
+// draw draws one of n variants of the current fault.
 func (c *injector) draw(n int) int {
 	if !c.scheduled {
 		way := c.rng.IntN(n)
@@ -150,13 +150,13 @@ func (c *injector) disk(n *node, op string, call simdisk.Call) (simdisk.FaultWhe
 	return simdisk.BeforeEffect, err
 }
 
-// diskFull is a period in which a disk refuses to write.
+// diskFull is a period in which a disk refuses writes.
 type diskFull struct {
 	until time.Time
 	op    string // "": everything
 }
 
-// refusesWrite: the disk has no room for a write now.
+// refusesWrite reports whether the disk has no room for a write now.
 func (n *node) refusesWrite(op string, call simdisk.Call) bool {
 	if !n.world.clock.Now().Before(n.diskFull.until) || call != simdisk.CallReplace && call != simdisk.CallAppend {
 		return false
@@ -164,19 +164,19 @@ func (n *node) refusesWrite(op string, call simdisk.Call) bool {
 	return n.diskFull.op == "" || n.diskFull.op == op
 }
 
-// diskFullOps are the steps whose writes alone a disk may refuse, as with a quota or a
-// directory whose blocks are used up.
+// diskFullOps are the ops whose writes alone a disk may refuse, as with a quota or a full
+// directory.
 var diskFullOps = []string{"", "", "", "run-job", "submit-job", "serial", "start-job", "end-job", "archive-job", "locks", "config", "settings", "apply"}
 
-// fillDisk makes the disk of a node full, for a while.
+// fillDisk makes the disk of a node full for a while.
 func (c *injector) fillDisk(n *node) {
 	n.diskFull.op = diskFullOps[c.draw(len(diskFullOps))]
 	n.diskFull.until = c.world.clock.Now().Add(time.Duration(1+c.draw(8000)) * time.Millisecond)
 	n.tracef(TopicFault, "the disk is full (%s)", n.diskFull.op)
 }
 
-// hangsUp is when a client drops its connection, if it does: after a while, or after some
-// steps of the client, for most answers take no time.
+// hangsUp draws when a client drops its connection, if it does: after a while, or after some of
+// its steps, because most answers take no time.
 func (c *injector) hangsUp() (after time.Duration, steps int, does bool) {
 	switch {
 	case !c.occurs(faultDrop, c.rates.Drop):
@@ -193,7 +193,7 @@ func (c *injector) leftoverDice() *rand.Rand {
 	return rand.New(rand.NewPCG(c.world.options.Seed, c.world.stepCount))
 }
 
-// processFault is what becomes of a process at a stage.
+// processFault is what happens to a process at a stage.
 type processFault uint8
 
 const (

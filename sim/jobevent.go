@@ -9,18 +9,18 @@ import (
 type JobEvent struct {
 	Kind JobEventKind
 	ID   int64
-	// Job is what the file says now. Only JobWritten has it. It must not be changed.
+	// Job is the content of the file. Only JobWritten has it. It must not be changed.
 	Job *job.Job
-	// Locks are those of the opcode, in lock order. Only LocksTaken has them. They must
-	// not be changed.
+	// Locks are the locks of the opcode, in lock order. Only LocksTaken has them. They must not
+	// be changed.
 	Locks []lock.Item
 }
 
-// JobEventKind says what has happened to the job.
+// JobEventKind is the kind of an event of a job.
 type JobEventKind uint8
 
-// The kinds, in the order of a job's life. From OpPermitted to OpEnded they come again
-// for each opcode; the first opcode is permitted with JobPicked.
+// The kinds, in the order of a job's life. From OpPermitted to OpEnded they repeat for each
+// opcode; JobPicked permits the first opcode.
 const (
 	JobWritten   JobEventKind = iota + 1 // its file has changed, and is a job
 	JobPicked                            // the scheduler has chosen it to start
@@ -29,10 +29,10 @@ const (
 	OpStarted                            // the opcode executes
 	OpEnded                              // the opcode has ended
 	ProcessEnded                         // its process is gone
-	OrderSent                            // a client wants it canceled, or another priority for it
+	OrderSent                            // a client has sent a cancel or another priority
 )
 
-// JobEventOf is the JobEvent of an event that a checker gets, if it is one.
+// JobEventOf converts an event that a checker gets. is reports whether it is an event of a job.
 func JobEventOf(event any) (e JobEvent, is bool) {
 	switch event := event.(type) {
 	case fileChanged:

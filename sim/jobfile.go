@@ -5,10 +5,10 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// parsedJob is what a job's file says.
+// parsedJob is the decoded content of a job's file.
 type parsedJob struct {
-	job *job.Job // nil: it is not a job
-	err error    // why not
+	job *job.Job // nil: the file is no job
+	err error    // why it is no job
 	tag string   // of the job
 }
 
@@ -20,7 +20,7 @@ func parseJob(data []byte) *parsedJob {
 	return &parsedJob{job: j, tag: tagOfJob(j)}
 }
 
-// jobIn is what a file on a disk says, parsed once. It must not be changed.
+// jobIn decodes a file on a disk, once. The result must not be changed.
 func jobIn(f *simdisk.File) *parsedJob {
 	return f.Memo(func(data []byte) any { return parseJob(data) }).(*parsedJob)
 }

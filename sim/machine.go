@@ -8,12 +8,11 @@ import (
 	"lockstep/sim/kernel"
 )
 
-// Directories of lock files, as in production; they are on no disk that
-// survives the machine.
+// Directories of lock files, as in production. They do not survive the machine.
 const livelockDir = "/run/lockstep/livelocks/"
 
-// machine is what runs below the daemon: processes, the commands they have started, lock
-// files. It outlives daemons.
+// machine is the part of a node below the daemon: processes, their commands, lock files. It
+// outlives daemons.
 type machine struct {
 	world   *World
 	node    *node
@@ -25,7 +24,7 @@ type machine struct {
 	// livelocks holds the lock files that exist, with the process that made
 	// each. The process may be dead.
 	livelocks map[string]*process
-	// priorities holds, by job, the priority that a process was sent.
+	// priorities holds the priority that was sent to a process, by job.
 	priorities map[int64]int
 }
 
@@ -39,8 +38,8 @@ func (m *machine) newLivelock(name string, pid int, owner *process) string {
 	return path
 }
 
-// alive reports whether the process of a livelock lives, as every part of lockstep does: the
-// file exists and is locked.
+// alive reports whether the process of a livelock lives, by the rule of every part of lockstep:
+// the file exists and is locked.
 func (m *machine) alive(livelock string) bool {
 	p := m.livelocks[livelock]
 	return p != nil && !p.life.Over
@@ -76,12 +75,11 @@ func (m *machine) ofJob(id int64) *process {
 	return nil
 }
 
-// cleanUp ends what is left of a job whose process is gone, removes its lock file, and
-// continues with then. To find and end commands may take a while. seen says that the daemon
-// saw the process end.
+// cleanUp kills the orphans of a job whose process is dead, removes its lock file, and then calls
+// then. The kill may take a while. seen says that the daemon saw the process end.
 func (m *machine) cleanUp(livelock string, seen bool, l *kernel.Lifetime, then func()) {
 	if _, left := m.livelocks[livelock]; !left {
-		then() // its process has ended in order
+		then() // the process has ended in order
 		return
 	}
 	clear := func() {
@@ -108,7 +106,7 @@ func (m *machine) endCommands(livelock string, seen bool) {
 	}
 }
 
-// boot names the machine's present boot.
+// boot identifies the machine's current boot.
 func (m *machine) boot() string { return fmt.Sprintf("boot-%d", m.boots) }
 
 // losePower ends everything at once.
@@ -125,15 +123,14 @@ func (m *machine) losePower() {
 	clear(m.priorities)
 }
 
-// occupying lists the jobs, by id, that certainly have a run slot: a process or what it has
-// left works on them. A process that waits for permission to begin its next opcode may have no
-// slot.
+// occupying lists the jobs, by id, that certainly have a run slot: a process or its orphans work
+// on them. A process that waits for permission to begin its next opcode may have no slot.
 func (m *machine) occupying() []int64 {
 	return m.jobsOf(func(p *process) bool { return p.permitted && !p.awaitsPermission })
 }
 
-// occupying are those of the deciding node. From an earlier time as the master it may have
-// more, whose jobs have ended for all other nodes.
+// occupying lists the jobs of the deciding node. It may have more from an earlier mastership,
+// whose jobs have ended for all other nodes.
 func (w *World) occupying() []int64 {
 	if w.decider == nil {
 		return nil
@@ -148,7 +145,7 @@ func (w *World) occupying() []int64 {
 	})
 }
 
-// onDecider: the process is on the deciding node.
+// onDecider reports whether the process is on the deciding node.
 func (p *process) onDecider() bool { return p.machine.node == p.machine.world.decider }
 
 func (m *machine) jobsOf(which func(*process) bool) []int64 {

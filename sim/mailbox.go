@@ -13,17 +13,16 @@ import (
 type mailboxes struct {
 	kernel *kernel.Kernel
 	life   *kernel.Lifetime
-	// observe is called before each delivery, and says whether
-	// the actor is to panic.
+	// observe is called before each delivery, and returns whether the actor panics.
 	observe func(actor string, message any, kind messageKind) panicWhen
 	// alter, if set, replaces a message; nil drops it.
 	alter func(actor string, message any) any
-	// suspended counts actors that handle nothing until they are restarted.
+	// suspended counts the actors that handle no message until their restart.
 	suspended int
 }
 
-// messageKind tells messages that an actor's code handles from those that only the framework
-// handles.
+// messageKind distinguishes messages that an actor's code handles from those that only the
+// library handles.
 type messageKind uint8
 
 const (
@@ -38,7 +37,7 @@ type panicWhen uint8
 const (
 	noPanic     panicWhen = iota
 	panicBefore           // it has done nothing yet
-	panicAfter            // it has done all it does, and lost its state
+	panicAfter            // it has done everything, and loses its state
 )
 
 // injectedPanic is the value of injected panics.
@@ -48,8 +47,7 @@ var _ kit.NamedMailbox = (*mailbox)(nil)
 
 func (m *mailboxes) produce() actor.Mailbox { return &mailbox{owner: m} }
 
-// mailbox only queues. In its step it delivers one message, on the goroutine that steps the
-// world.
+// mailbox queues messages. In a step it delivers one, on the goroutine that steps the world.
 type mailbox struct {
 	owner        *mailboxes
 	name         string // of its actor
@@ -107,7 +105,7 @@ func (b *mailbox) deliver() {
 		return
 	}
 	if b.suspended || len(b.user) == 0 {
-		return // suspended since it was its turn
+		return // suspended since it was added
 	}
 	m, b.user = b.user[0], b.user[1:]
 	if m = b.altered(m); m == nil {
@@ -135,7 +133,7 @@ func (b *mailbox) deliverSystem(m any) {
 	case *actor.ResumeMailbox:
 		b.suspend(false)
 	case *actor.Stop:
-		b.suspend(false) // it will not come back
+		b.suspend(false) // the actor will not be restarted
 		b.invoker.InvokeSystemMessage(m)
 	default:
 		b.invoker.InvokeSystemMessage(m)

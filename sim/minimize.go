@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// Minimal is how far a run that fails could be made smaller.
+// Minimal is the smallest failing run found.
 type Minimal struct {
 	Repro  Repro // with a schedule
 	Result Result
-	Runs   int // that it took
+	Runs   int // number of runs that were needed
 }
 
-// ErrGood: the run does not fail, so nothing can be made smaller.
+// ErrGood: the run does not fail, so there is nothing to minimize.
 var ErrGood = errors.New("the run is good")
 
-// Minimize looks for a smaller run in which the same checker fails, with fewer faults and
-// fewer requests. After at most so many runs it ends with the smallest so far. progress, if
-// set, is called after each run with the size of the smallest one.
+// Minimize looks for a smaller run in which the same checker fails, with fewer faults and fewer
+// requests. It makes at most so many runs, and returns the smallest. progress, if set, is called
+// after each run with the size of the smallest one so far.
 func Minimize(c Repro, runs int, progress func(run, faults, requests int)) (Minimal, error) {
 	first, err := c.Run(nil)
 	if err != nil {
@@ -53,8 +53,8 @@ func (s *minimizer) size() int {
 	return len(s.best.Repro.Schedule.Faults) + len(s.best.Repro.Schedule.Requests)
 }
 
-// ordersTried is in how many orders of its steps a smaller run may fail: most
-// faults are found only if two things happen in one of the two orders.
+// ordersTried is the number of orders of steps in which a smaller run may fail: most faults are
+// found only if two things happen in one of two orders.
 const ordersTried = 4
 
 // without tries a change of the best schedule.
@@ -72,7 +72,8 @@ func (s *minimizer) without(change func(*Schedule)) bool {
 	return false
 }
 
-// fails: a run with that schedule violates the same invariant. It is the best one then.
+// fails reports whether a run with that schedule violates the same invariant; then it is the best
+// one.
 func (s *minimizer) fails(r Schedule) bool {
 	if s.left == 0 {
 		return false
@@ -94,8 +95,8 @@ func (s *minimizer) fails(r Schedule) bool {
 	return same
 }
 
-// shrink removes from a list what is not needed: first halves of it, then smaller and smaller
-// parts (Zeller's ddmin). still reports whether a list is sufficient.
+// shrink removes elements from a list: first halves, then smaller and smaller parts (Zeller's
+// ddmin). still reports whether a list is sufficient.
 func shrink[T any](list []T, still func([]T) bool) {
 	for size := (len(list) + 1) / 2; size > 0 && len(list) > 0; size /= 2 {
 		for at := 0; at < len(list); {

@@ -18,14 +18,14 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// Mutation is a named set of Mutations: a fault built in on purpose, to see a checker find it
-// and to see what a failing run looks like.
+// Mutation is a named set of Mutations: a bug built in on purpose, to show that a checker finds
+// it and what a failing run looks like.
 type Mutation struct {
 	Name, About string
 	Mutations   Mutations
 }
 
-// AllMutations are those with a name. Kept seeds and the flag --plant use the names.
+// AllMutations are the named ones. Kept seeds and the flag --plant use the names.
 var AllMutations = []Mutation{
 	{"lying-sync", "the sync of a directory does nothing", Mutations{Disk: simdisk.Mutations{LyingSync: true}}},
 	{"late-data-sync", "a file is renamed over another before its data is synced", Mutations{Disk: simdisk.Mutations{SkipDataSync: true}}},
@@ -66,10 +66,10 @@ var AllMutations = []Mutation{
 	{"no-master", "nobody is told to be the master", Mutations{Alter: drops("node/master", &messages.BecomeMaster{})}},
 }
 
-// clusterMutations are those that need several nodes.
+// clusterMutations are the mutations that need several nodes.
 var clusterMutations = []string{"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "lets-in", "no-master", "untold-progress"}
 
-// FindMutation finds the mutations of a name; "" is none.
+// FindMutation finds a mutation by its name; "" is none.
 func FindMutation(name string) (Mutations, error) {
 	names := make([]string, len(AllMutations))
 	for i, p := range AllMutations {
@@ -84,7 +84,7 @@ func FindMutation(name string) (Mutations, error) {
 	return Mutations{}, fmt.Errorf("unknown plant %q: there are %s", name, strings.Join(names, ", "))
 }
 
-// drops lets messages of some types not reach an actor.
+// drops drops messages of some types to an actor.
 func drops(actor string, types ...any) func(string, any) any {
 	return func(to string, m any) any {
 		for _, t := range types {
@@ -96,7 +96,7 @@ func drops(actor string, types ...any) func(string, any) any {
 	}
 }
 
-// releasesEarly makes the death of a process the end of its job, for the locks.
+// releasesEarly makes the lock manager take the death of a process for the end of its job.
 func releasesEarly(to string, m any) any {
 	dead, is := m.(*messages.OwnerDied)
 	var id int64
@@ -108,7 +108,7 @@ func releasesEarly(to string, m any) any {
 	return m
 }
 
-// recordsNoEnds removes records from what is written, and turns an unknown outcome into a
+// recordsNoEnds removes the records of ends from what is written, and makes an unknown outcome a
 // missing job.
 func recordsNoEnds(_ string, m any) any {
 	switch m := m.(type) {
@@ -180,7 +180,7 @@ func neverAges(to string, m any) any {
 	return m
 }
 
-// dropsReleases removes from the locks' journal that an owner has given everything back.
+// dropsReleases removes from the journal of the locks that an owner has released everything.
 func dropsReleases(_ string, m any) any {
 	request, is := m.(*messages.AccessStore)
 	if !is || request.GetAppend().GetPath() != paths.LocksJournalPath {
@@ -197,7 +197,7 @@ func dropsReleases(_ string, m any) any {
 	return request
 }
 
-// hidesRequestNames hides the names that clients give their submissions.
+// hidesRequestNames removes the names that clients give their submissions.
 func hidesRequestNames(_ string, m any) any {
 	submit, is := m.(*messages.SubmitJobs)
 	if !is {
@@ -228,7 +228,7 @@ func dropsLateAnswers(_ string, m any) any {
 	return m
 }
 
-// dropsProgress drops observations that no request waits for.
+// dropsProgress drops reports for which no request waits.
 func dropsProgress(_ string, m any) any {
 	if observe, is := m.(*messages.ReplicateJobFile); is && observe.Request == 0 {
 		return nil
@@ -236,7 +236,7 @@ func dropsProgress(_ string, m any) any {
 	return m
 }
 
-// noFence lets a new master start jobs at once.
+// noFence makes a new master start jobs at once.
 func noFence(_ string, m any) any {
 	if order, is := m.(*messages.BecomeMaster); is && order.FenceMs > 0 {
 		return &messages.BecomeMaster{Term: order.Term}
@@ -244,7 +244,7 @@ func noFence(_ string, m any) any {
 	return m
 }
 
-// dropsRunning lets nodes forget at their start which jobs run where.
+// dropsRunning makes nodes forget at their start which jobs run on which node.
 func dropsRunning(_ string, m any) any {
 	if attached, is := m.(*messages.LogAttached); is {
 		return &messages.LogAttached{Applied: attached.Applied, Incarnation: attached.Incarnation}

@@ -12,8 +12,7 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// logDir is where a node of a cluster has its log. The simulated one has only the queue's
-// identity there.
+// logDir is the directory of a node's log. The simulated one holds only the id of the queue.
 var logDir = path.Dir(paths.LogQueuePath)
 
 // node is one machine with its disk and, most of the time, a daemon.
@@ -22,12 +21,12 @@ type node struct {
 	name    string
 	disk    *simdisk.Disk
 	machine *machine
-	daemon  *daemon // nil: there is none
+	daemon  *daemon // nil: none runs
 
-	daemons      int // so far
+	daemons      int // number of daemons so far
 	diskFull     diskFull
-	starvedUntil time.Time // until when processes die as they start
-	// cluster is what a node of a cluster has besides; nil: this one is alone.
+	starvedUntil time.Time // until then processes die at their start
+	// cluster is the part that only a node of a cluster has; nil: the node is not in a cluster.
 	cluster *clusterNode
 }
 
@@ -49,7 +48,7 @@ func (n *node) newDisk() {
 
 func (n *node) clustered() bool { return n.cluster != nil }
 
-// tracef adds a line about this node to the trace. The node is named where there are several.
+// tracef adds a line about this node to the trace. It names the node if there are several.
 func (n *node) tracef(topic Topic, format string, args ...any) {
 	n.world.trace.addf(topic, "%s", n.prefix()+fmt.Sprintf(format, args...))
 }
@@ -61,8 +60,7 @@ func (n *node) prefix() string {
 	return n.name + ": "
 }
 
-// Start starts a daemon as lockstepd does. The error is the disk's: it has not
-// started then.
+// Start starts a daemon as lockstepd does. The error is the disk's; no daemon runs then.
 func (n *node) Start() error {
 	if n.daemon != nil {
 		panic("sim: there is a daemon")
@@ -116,7 +114,7 @@ func (n *node) startAgain() {
 	}
 	err := n.Start()
 	if _, lost := errors.AsType[*persistence.LostQueueError](err); lost && n.clustered() {
-		n.rejoinAsNew() // the operator does what the daemon says
+		n.rejoinAsNew() // the operator follows the daemon's error message
 		return
 	}
 	if err != nil {
@@ -124,7 +122,7 @@ func (n *node) startAgain() {
 	}
 }
 
-// Reboot takes the machine down: no daemon, no process, nothing unsynced is left.
+// Reboot reboots the machine: the daemon, all processes and everything unsynced are gone.
 func (n *node) Reboot() {
 	n.tracef(TopicFault, "the machine loses power")
 	n.machine.losePower()
@@ -137,7 +135,7 @@ func (n *node) Reboot() {
 	}
 }
 
-// supervise detects that the daemon has failed or stopped.
+// supervise starts a new daemon after one has failed or stopped.
 func (n *node) supervise() {
 	if n.daemon == nil {
 		return

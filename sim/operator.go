@@ -12,13 +12,13 @@ import (
 	"lockstep/core/record"
 )
 
-// operator is the client that changes rules and settings in a run over random work, and asks
-// why jobs wait. It ends when no client submits and all its rules are deleted, for what they
-// block would never end.
+// operator is the client that changes rules and settings in a run over random work, and asks why
+// jobs wait. It ends when no client submits and all its rules are deleted, because jobs that a
+// rule blocks would never end.
 type operator struct {
 	work   *workload
 	client *client
-	rules  []string // uuids that may be there
+	rules  []string // uuids of rules that may exist
 	made   int
 }
 
@@ -46,7 +46,7 @@ func (o *operator) act() {
 	switch {
 	case what == requestDelete && len(o.rules) > 0:
 		o.deleteOne()
-	case what == requestDelete: // the schedule may delete where no rule is left
+	case what == requestDelete: // the schedule may delete when no rule is left
 		o.think()
 	case what == requestChange:
 		o.change()
@@ -145,7 +145,7 @@ func (o *operator) deleteOne() {
 }
 
 // deleteRules deletes the rules on the disk, because the jobs that they block must end too. It
-// repeats until there are none: one may still be on its way.
+// repeats until none is left: a rule may still be in transit.
 func (w *World) deleteRules() {
 	c := w.newClient()
 	var next func()
@@ -170,8 +170,8 @@ func (w *World) deleteRules() {
 	next()
 }
 
-// cancelUndecidable cancels jobs that depend on others whose end neither the master nor a
-// record knows. It repeats every minute until all jobs have ended.
+// cancelUndecidable cancels jobs that depend on jobs whose end neither the master nor a record
+// knows. It repeats every minute until all jobs have ended.
 func (w *World) cancelUndecidable() {
 	c := w.newClient()
 	var next func()
@@ -216,7 +216,7 @@ func (w *World) cancelNextUndecidable(c *client, rows []listed, then func()) {
 	})
 }
 
-// hasRecord: the committed record says how a dependency has ended.
+// hasRecord reports whether the committed record says how a dependency has ended.
 func (w *World) hasRecord(id, on int64) bool {
 	content, _ := w.disk.Surviving(paths.RecordPath(id))
 	r, err := record.Decode(content)

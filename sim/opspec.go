@@ -11,17 +11,16 @@ import (
 	"lockstep/core/job"
 )
 
-// OpSpec is an opcode as scenarios and workloads spell it: "delay 5",
-// "run run_for=5 exit=3", or the name of an opcode without an executor.
+// OpSpec is an opcode in the spelling of scenarios and workloads: "delay 5", "run run_for=5
+// exit=3", or the name of an opcode without an executor.
 //
-// A run may take locks, "locks=node/a,node/b:shared", or some of a list,
-// "any=2:node/a,node/b". Any opcode may depend on jobs, "after=-1" or
-// "after=12:success,error"; be one of at most so many that run,
-// "limit=2:label"; give a reason, "reason=word"; have a "priority=-10"; name the
-// submission that it belongs to, "request=word".
+// A run may take locks, "locks=node/a,node/b:shared", or some of a list, "any=2:node/a,node/b".
+// Any opcode may depend on jobs, "after=-1" or "after=12:success,error"; belong to a rate limit,
+// "limit=2:label"; give a reason, "reason=word"; have a "priority=-10"; name its submission,
+// "request=word".
 type OpSpec string
 
-// opInput is an opcode on its way to the daemon.
+// opInput is the input of an opcode in a submission.
 type opInput struct {
 	OpID     string        `json:"OP_ID"`
 	Comment  string        `json:"comment"`
@@ -37,7 +36,7 @@ type opInput struct {
 
 type reasonEntry [3]any
 
-// Encode makes the opcode as a client sends it. The tag marks its job.
+// Encode encodes the opcode as a client sends it. The tag marks its job.
 func (o OpSpec) Encode(tag string) json.RawMessage {
 	op := opInput{Comment: tag}
 	words := op.commonWords(strings.Fields(string(o)))
@@ -67,7 +66,7 @@ func (o OpSpec) Encode(tag string) json.RawMessage {
 	return encoded
 }
 
-// commonWords takes out what every opcode may have.
+// commonWords reads the words that every opcode may have, and returns the others.
 func (op *opInput) commonWords(words []string) (others []string) {
 	for _, word := range words {
 		switch key, value, _ := strings.Cut(word, "="); key {
@@ -98,7 +97,7 @@ func parseDependency(text string) []any {
 	return []any{json.Number(id), statuses}
 }
 
-// lockSpecs reads names, each exclusive unless it says that it is shared.
+// lockSpecs reads names of locks, each exclusive unless marked as shared.
 func lockSpecs(text string) [][2]string {
 	var locks [][2]string
 	for name := range strings.SplitSeq(text, ",") {
@@ -124,7 +123,7 @@ func jobsText(jobs [][]OpSpec) string {
 	return "[" + strings.Join(texts, " | ") + "]"
 }
 
-// parseJobs reads one job a line, its opcodes separated by semicolons.
+// parseJobs reads one job per line, with its opcodes separated by semicolons.
 func parseJobs(text string) ([][]OpSpec, error) {
 	var jobs [][]OpSpec
 	for line := range strings.Lines(text) {
@@ -141,8 +140,8 @@ func parseJobs(text string) ([][]OpSpec, error) {
 	return jobs, nil
 }
 
-// parsePredicates reads the predicates of a filter rule, one a line, as JSON or as
-// "opcode OP_ID = OP_TEST_DELAY", "jobid id > watermark", "reason reason =~ text".
+// parsePredicates reads the predicates of a filter rule, one per line, as JSON or as "opcode
+// OP_ID = OP_TEST_DELAY", "jobid id > watermark", "reason reason =~ text".
 func parsePredicates(text string) (json.RawMessage, error) {
 	all := []json.RawMessage{}
 	for line := range strings.Lines(text) {
@@ -167,14 +166,14 @@ func predicate(about, field, operator, value string) json.RawMessage {
 	}
 	var b bytes.Buffer
 	plain := json.NewEncoder(&b)
-	plain.SetEscapeHTML(false) // people read it
+	plain.SetEscapeHTML(false) // for human readers
 	if err := plain.Encode([]any{about, []any{operator, field, v}}); err != nil {
 		panic(err)
 	}
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// predicateList puts predicates together, as they are.
+// predicateList joins encoded predicates to a list.
 func predicateList(all []json.RawMessage) json.RawMessage {
 	texts := make([][]byte, len(all))
 	for i, p := range all {

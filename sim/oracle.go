@@ -14,12 +14,12 @@ import (
 	"lockstep/messages"
 )
 
-// oracle is what a cluster has promised: the files as the committed entries make them.
-// World.disk is a disk on which each entry is applied when it is committed; answers to clients
-// are compared with it.
+// oracle is what a cluster has promised: the files that the committed entries make. World.disk is
+// a disk on which each entry is applied when it is committed; checkers compare answers to clients
+// with it.
 type oracle struct {
 	world   *World
-	initial map[string][]byte // before there was a log
+	initial map[string][]byte // files from before the first entry
 	entries []committedEntry  // in order
 	files   map[string][]byte
 	running replication.RunningJobs
@@ -30,7 +30,7 @@ type committedEntry struct {
 	entry *messages.LogEntry
 }
 
-// committed takes one committed entry.
+// committed records one committed entry.
 func (t *oracle) committed(index uint64, data []byte) {
 	if data == nil {
 		return
@@ -47,7 +47,7 @@ func (t *oracle) committed(index uint64, data []byte) {
 	}
 }
 
-// apply makes a change, durably.
+// apply applies a change, durably.
 func (t *oracle) apply(c *messages.FileChange) {
 	d := t.world.disk
 	applyChange(t.files, c)
@@ -103,14 +103,14 @@ func applyChange(files map[string][]byte, c *messages.FileChange) {
 	}
 }
 
-// expectedFiles are what a node's files must be after the entries that it has applied.
+// expectedFiles are the files that a node must have after its applied entries.
 type expectedFiles struct {
-	next  int // of oracle.entries
+	next  int // index in oracle.entries
 	files map[string][]byte
-	// running are the jobs that the node must know of.
+	// running are the jobs that the node must know to be running.
 	running replication.RunningJobs
-	// reachedIndex is the index up to which the node's files may have come already: it
-	// has restarted, or has them from a snapshot, and makes the same way again.
+	// reachedIndex is the index that the node's files may have reached already: after a restart
+	// or a snapshot it applies the same entries again.
 	reachedIndex uint64
 }
 
@@ -128,7 +128,7 @@ func (m *expectedFiles) applyThrough(t *oracle, index uint64) (touched []string)
 	return slices.Compact(touched)
 }
 
-// newExpected begins with the files from before there was a log.
+// newExpected starts with the files from before the first entry.
 func (t *oracle) newExpected(first map[string][]byte) *expectedFiles {
 	return &expectedFiles{files: maps.Clone(first), running: replication.RunningJobs{}}
 }
@@ -146,8 +146,8 @@ func (n *node) sharedFiles() map[string][]byte {
 	return files
 }
 
-// snapshotFiles are the shared files for a snapshot. Jobs that run on this node are as the log
-// has them.
+// snapshotFiles are the shared files for a snapshot. Files of jobs that run on this node are
+// those in the log.
 func (n *node) snapshotFiles() []*messages.FileWrite {
 	files := n.sharedFiles()
 	for _, id := range n.cluster.expected.running.StartedOn(n.uuid()) {
@@ -160,7 +160,7 @@ func (n *node) snapshotFiles() []*messages.FileWrite {
 	return writes
 }
 
-// compareFile compares a file of a node with what it must be.
+// compareFile compares a file of a node with the expected one.
 func (n *node) compareFile(name string, want []byte, wanted bool) error {
 	f := n.disk.Find(name)
 	switch {
@@ -184,7 +184,7 @@ func fileText(data []byte) string {
 // sortedKeys are the keys of a map in order.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// inArchive: in a directory that snapshots leave out.
+// inArchive reports whether the file is in a directory that snapshots leave out.
 func inArchive(name string) bool {
 	return strings.HasPrefix(name, paths.ArchiveDir+"/") || strings.HasPrefix(name, paths.QuarantineDir+"/")
 }

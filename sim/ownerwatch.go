@@ -24,7 +24,7 @@ func (o *ownerWatch) alive(livelock string) bool {
 	return livelock == o.daemonLivelock || o.daemon.node.machine.alive(livelock)
 }
 
-// Watch reports the end of a livelock's process, at once if there is none.
+// Watch reports the death of a livelock's process, at once if there is none.
 func (o *ownerWatch) Watch(livelock string, _ int) {
 	if o.watched[livelock] || livelock == o.daemonLivelock {
 		return
@@ -49,12 +49,12 @@ func (o *ownerWatch) Watch(livelock string, _ int) {
 // Forget ends a watch.
 func (o *ownerWatch) Forget(livelock string) { delete(o.watched, livelock) }
 
-// Wake would signal a process that does not wait on a connection. No simulated process does.
+// Wake would signal a process that does not wait on a connection. No simulated process does that.
 func (o *ownerWatch) Wake(livelock string, _ int) {
 	o.daemon.world.trace.addf(TopicProcess, "the holder of %s is woken", livelock)
 }
 
-// Probe reports which livelocks are dead.
+// Probe answers with the dead livelocks.
 func (o *ownerWatch) Probe(livelocks []string, answer func(dead []string)) {
 	t := kernel.NewThread(o.daemon.world.kernel, o.daemon.life)
 	t.Do(func() {

@@ -8,13 +8,13 @@ import (
 	"lockstep/sim/kernel"
 )
 
-// pipe carries frames from one process to another. What was written can be read
-// after the writer has gone.
+// pipe carries frames from one process to another. The reader can still read what was written
+// before the writer ended.
 type pipe struct {
 	frames       [][]byte
 	writerClosed bool
 	readerClosed bool
-	wake         func() // of the waiting reader
+	wake         func() // wakes the waiting reader
 }
 
 var (
@@ -31,7 +31,7 @@ func (p *pipe) write(frame []byte) error {
 	return nil
 }
 
-// Each end is closed separately. The end of a process closes its ends.
+// Each end is closed separately. A process that ends closes its ends.
 func (p *pipe) closeWriter() { p.writerClosed = true; p.notifyReader() }
 func (p *pipe) closeReader() { p.readerClosed = true }
 
@@ -43,8 +43,8 @@ func (p *pipe) notifyReader() {
 	}
 }
 
-// read gives the next frame to then, as a step of t: io.EOF when there will be
-// none, errTimeout when there was none for so long (0: no limit).
+// read passes the next frame to then, as a step of t: io.EOF after the last one, errTimeout if
+// none comes within limit (0: no limit).
 func (p *pipe) read(c *kernel.Clock, t *kernel.Thread, limit time.Duration, then func([]byte, error)) {
 	stop := func() bool { return true }
 	p.wake = func() {

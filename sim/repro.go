@@ -10,21 +10,22 @@ import (
 	"strings"
 )
 
-// Repro is all that is needed to repeat a run. The zero values are those of lockstep-sim run.
+// Repro is everything that is needed to repeat a run. The zero values are those of lockstep-sim
+// run.
 type Repro struct {
 	Seed     uint64    `json:"seed"`
 	Nodes    int       `json:"nodes"`  // 1 to NodesMax
-	Steps    uint64    `json:"steps"`  // with faults; then they stop
+	Steps    uint64    `json:"steps"`  // steps with faults; later ones are without
 	Faults   string    `json:"faults"` // see ParseFaults
 	Mutation string    `json:"plant,omitempty"`
-	Schedule *Schedule `json:"recipe,omitempty"` // nil: all that there is of the seed
+	Schedule *Schedule `json:"recipe,omitempty"` // nil: the seed's own
 }
 
-// NodesMax is how many nodes a simulated cluster may have.
+// NodesMax bounds the nodes of a simulated cluster.
 const NodesMax = 9
 
-// Run runs it. Sink, if set, gets every line of the trace. The error says what is wrong with
-// the Repro.
+// Run makes the run. Sink, if set, gets every line of the trace. The error says what is wrong
+// with the Repro.
 func (c Repro) Run(sink func(Line)) (Result, error) {
 	faults, err := ParseFaults(c.Faults)
 	if err != nil {
@@ -68,7 +69,7 @@ const traceMagic = "lockstep-sim trace 1"
 // reproMax bounds the line of a Repro, in bytes.
 const reproMax = 4 << 20
 
-// WriteTrace runs it and writes its trace.
+// WriteTrace makes the run and writes its trace.
 func (c Repro) WriteTrace(out io.Writer) (Result, error) {
 	head, err := json.Marshal(c)
 	if err != nil {
@@ -80,7 +81,7 @@ func (c Repro) WriteTrace(out io.Writer) (Result, error) {
 	return r, errors.Join(err, buffered.Flush())
 }
 
-// ReadRepro reads the head of a trace. What follows in the reader are its lines.
+// ReadRepro reads the head of a trace. The reader continues with the lines.
 func ReadRepro(trace *bufio.Scanner) (Repro, error) {
 	var c Repro
 	trace.Buffer(nil, reproMax)

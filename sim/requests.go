@@ -9,33 +9,33 @@ import (
 	"time"
 )
 
-// Request is something that a client asks for: what, when, and the state of its dice then,
-// which decide the details. As text it is "client.number what@nanoseconds:dice".
+// Request is a request of a client: what, when, and the state of the client's dice, which decide
+// the details. As text it is "client.number what@nanoseconds:dice".
 type Request struct {
 	Client int
-	Number int // of the client's, from 1
+	Number int // number of the client's request, from 1
 	What   requestKind
 	At     time.Duration // since the world began
 	dice   []byte
 }
 
-// requestKind is what a client asks for.
+// requestKind is the kind of a request.
 type requestKind string
 
 const (
 	requestNone     requestKind = ""
 	requestSubmit   requestKind = "submit"
-	requestFollowUp requestKind = "follow" // something with a job that was submitted just before
-	requestChange   requestKind = "change" // of a rule or a setting, or a question why
+	requestFollowUp requestKind = "follow" // about a job that was submitted just before
+	requestChange   requestKind = "change" // of a rule or a setting, or a question why a job waits
 	requestDelete   requestKind = "delete" // a rule
 )
 
-// String is for people, and MarshalText for files.
+// String is for messages, and MarshalText for files.
 func (a Request) String() string {
 	return fmt.Sprintf("client %d: %s at %.3f s", a.Client, a.What, a.At.Seconds())
 }
 
-// MarshalText writes all of it.
+// MarshalText writes the request completely.
 func (a Request) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "%d.%d %s@%d:%x", a.Client, a.Number, a.What, a.At, a.dice), nil
 }
@@ -61,7 +61,7 @@ type requestLog struct {
 	dice      *rand.PCG // of the workload
 	recorded  []Request
 	pending   map[*client]*Request // the next request of each
-	scheduled map[int][]Request    // by client, by number; nil: there is none
+	scheduled map[int][]Request    // by client and number; nil: no schedule
 }
 
 func newRequestLog(dice *rand.PCG, schedule *Schedule) *requestLog {
@@ -78,8 +78,7 @@ func newRequestLog(dice *rand.PCG, schedule *Schedule) *requestLog {
 	return a
 }
 
-// scheduleNext runs the client's next action after a pause, or at the time that the schedule
-// has for it.
+// scheduleNext makes the client's next request after a pause, or at the time in the schedule.
 func (a *requestLog) scheduleNext(c *client, pause time.Duration, f func()) {
 	at := c.world.clock.Elapsed() + pause
 	number := 1
@@ -94,8 +93,8 @@ func (a *requestLog) scheduleNext(c *client, pause time.Duration, f func()) {
 	c.world.clock.After(due.At-c.world.clock.Elapsed(), c.world.life, func() { c.rpc.thread.Do(f) })
 }
 
-// pop takes the client's next request off the schedule. It skips follow-ups of requests that
-// are not made. It returns requestNone if there is none.
+// pop takes the client's next request from the schedule. It skips follow-ups of requests that are
+// not made. Without a request it returns requestNone.
 func (a *requestLog) pop(c *client, number int, at time.Duration) Request {
 	for list := a.scheduled[c.number]; len(list) > 0; list = list[1:] {
 		if list[0].Number >= number && list[0].What != requestFollowUp {
@@ -108,12 +107,11 @@ func (a *requestLog) pop(c *client, number int, at time.Duration) Request {
 	return Request{Client: c.number, Number: number, At: at}
 }
 
-// begin is called when the pending request is due. Without a schedule, think decides what it
-// is.
+// begin is called when the pending request is due. Without a schedule, think decides what it is.
 func (a *requestLog) begin(c *client, think func() requestKind) requestKind {
 	due := a.pending[c]
 	if a.scheduled == nil {
-		due.dice, _ = a.dice.MarshalBinary() // it never fails
+		due.dice, _ = a.dice.MarshalBinary() // never fails
 		if due.What = think(); due.What != requestNone {
 			a.recorded = append(a.recorded, *due)
 		}
@@ -121,7 +119,7 @@ func (a *requestLog) begin(c *client, think func() requestKind) requestKind {
 	}
 	a.restoreDice(due)
 	if due.What != requestNone {
-		_ = think() // it draws from the same dice
+		_ = think() // draws from the same dice as without a schedule
 	}
 	return due.What
 }

@@ -19,16 +19,16 @@ type rpcClient struct {
 	wconf   bool           // calls the lock manager, not the queue
 	conn    *simConn       // nil: none
 	done    func(json.RawMessage, error)
-	calls   int  // so far
-	mayDrop bool // hangs up now and then
-	// followsMaster: when a node answers that it is not the master, it tries the next one.
+	calls   int  // number of calls so far
+	mayDrop bool // it hangs up now and then
+	// followsMaster says that it tries the next node when a node answers that it is not the
+	// master.
 	followsMaster bool
-	retrying      bool        // it is about to
+	retrying      bool        // a retry is scheduled
 	stopTimer     func() bool // of the timer of the current call
 }
 
-// What a call that got no answer ends with. Only the first says that nothing
-// has happened.
+// Errors of a call without an answer. Only the first says that the request had no effect.
 var (
 	errNoDaemon       = errors.New("no daemon answers")
 	errConnectionLost = errors.New("the connection was lost")
@@ -36,8 +36,8 @@ var (
 	errHungUp         = errors.New("the client has hung up")
 )
 
-// call sends a request; done gets what comes back, or one of the errors above,
-// or a *wire.Error or *wire.RequestError.
+// call sends a request, and calls done with the answer, one of the errors above, a *wire.Error or
+// a *wire.RequestError.
 func (c *rpcClient) call(method string, args []any, timeout time.Duration, done func(json.RawMessage, error)) {
 	if !c.followsMaster {
 		c.callNode(method, args, timeout, done)
@@ -62,7 +62,7 @@ func (c *rpcClient) call(method string, args []any, timeout time.Duration, done 
 	try()
 }
 
-// A client tries that many nodes, with pauses, until it finds the master.
+// Number of nodes and pauses with which a client looks for the master.
 const (
 	masterTriesMax   = 200
 	masterRetryPause = 300 * time.Millisecond
@@ -84,7 +84,7 @@ func (c *rpcClient) tryNextNode(err error) {
 	c.node = c.world.nodes[(at+1)%len(c.world.nodes)]
 }
 
-// callNode is call, to the selected node.
+// callNode is call to the selected node.
 func (c *rpcClient) callNode(method string, args []any, timeout time.Duration, done func(json.RawMessage, error)) {
 	if c.done != nil {
 		panic("sim: a caller makes one call at a time")
@@ -117,7 +117,7 @@ func (c *rpcClient) callNode(method string, args []any, timeout time.Duration, d
 	conn.send(frame)
 }
 
-// scheduleDrop lets the client hang up while it waits, if the injector says so.
+// scheduleDrop makes the client hang up while it waits, if the injector says so.
 func (c *rpcClient) scheduleDrop() {
 	after, steps, does := c.world.injector.hangsUp()
 	if !does {

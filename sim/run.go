@@ -8,33 +8,33 @@ import (
 	"lockstep/core/paths"
 )
 
-// RunOptions say how a run over random work goes.
+// RunOptions are the options of a run over random work.
 type RunOptions struct {
-	Steps     uint64          // with faults; then they stop
+	Steps     uint64          // steps with faults; later ones are without
 	Faults    map[string]bool // kinds allowed, see ParseFaults
-	Nodes     int             // 1 or less: one, which is alone
+	Nodes     int             // 1 or less: one, without a cluster
 	Mutations Mutations
 	Sink      func(Line)
-	// Schedule, if set, says which of the seed's work and faults there are.
+	// Schedule, if set, selects work and faults of the seed.
 	Schedule *Schedule
 }
 
-// Schedule is what happens in a run from outside. The full schedule of a seed comes with its
-// Result. With a part of it the run is another one.
+// Schedule is everything that happens to a run from outside. Result has the full schedule of a
+// seed. A part of it is another run.
 type Schedule struct {
 	Faults []Fault `json:"strikes"`
-	// Requests are what clients and operators ask for; nil: what the seed says.
+	// Requests are the requests of clients and operators; nil: the seed's own.
 	Requests []Request `json:"asks"`
-	// Order, if not 0, is the seed of the order in which things happen.
+	// Order, if not 0, is the seed of the order of steps.
 	Order uint64 `json:"order,omitempty"`
 }
 
-// Result is how a run has ended.
+// Result is the result of a run.
 type Result struct {
 	Seed       uint64
 	Steps      uint64
 	Deliveries uint64 // messages to actors
-	Sum        uint64 // the same for two runs exactly if their traces are
+	Sum        uint64 // equal for two runs if and only if their traces are
 	Err        error  // a *Violation
 	Last       []Line
 	Schedule   Schedule
@@ -48,8 +48,7 @@ const (
 	linesShown    = 60
 )
 
-// Run does the run of a seed: the size of the world, the work and the faults are
-// drawn from it.
+// Run makes the run of a seed, which decides the size of the world, the work and the faults.
 func Run(seed uint64, o RunOptions) Result {
 	rng := rand.New(rand.NewPCG(seed, 0xd1ce))
 	w := New(Options{Seed: seed, Slots: 1 + rng.IntN(4), Starts: 1 + rng.IntN(3), Writers: 1 + rng.IntN(4),
@@ -93,24 +92,24 @@ func (w *World) runWork(work *workload, steps uint64) {
 	w.runToEnd(work)
 }
 
-// runToEnd steps until everything has ended, or should have.
+// runToEnd steps until everything has ended, or its time is up.
 func (w *World) runToEnd(work *workload) {
 	limit, end := w.stepCount+endStepsMax, w.clock.Now().Add(endMax)
 	for !w.workDone(work) && w.stepCount < limit && w.clock.Now().Before(end) && w.Step() {
 	}
-	// The daemon may have yet to see what has ended: its longest retry.
+	// The daemon may not have seen an end yet: its longest retry.
 	w.RunFor(finalRetryMax)
 	if w.violation == nil {
 		w.finish()
 	}
 }
 
-// workDone: there is no work left, and nothing can happen now that a checker would see.
+// workDone reports whether no work is left, and no step can change what a checker sees.
 func (w *World) workDone(work *workload) bool {
 	return work.done() && w.kernel.Idle() && w.unfinished() == nil
 }
 
-// finish asks the daemon for all jobs, until it answers, and has everything checked.
+// finish asks the daemon for all jobs until it answers, and runs the final checks.
 func (w *World) finish() {
 	asked, answered := w.newClient(), false
 	var ask func()
@@ -131,7 +130,7 @@ func (w *World) finish() {
 	}
 }
 
-// serial is the last id given away, as the disk has it.
+// serial is the last id given, as on the disk.
 func (w *World) serial() int64 {
 	f := w.disk.Find(paths.SerialPath)
 	if f == nil {

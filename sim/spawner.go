@@ -18,12 +18,11 @@ const (
 	probeInterval = 250 * time.Millisecond
 )
 
-// spawner is the port to job processes of one daemon. Its pending actions end with that
-// daemon.
+// spawner is the port to job processes of one daemon. Its pending actions end with that daemon.
 type spawner struct {
 	daemon   *daemon
-	attempts map[uint64]*attempt // whose handshake is not over
-	live     map[uint64]*process // that accept signals
+	attempts map[uint64]*attempt // by attempt: handshake in progress
+	live     map[uint64]*process // by attempt: accepts signals
 }
 
 func newSpawner(d *daemon) *spawner {
@@ -32,7 +31,7 @@ func newSpawner(d *daemon) *spawner {
 
 var _ jobs.Processes = (*spawner)(nil)
 
-// attempt is one start: the daemon's side of it, a goroutine in production.
+// attempt is the daemon's side of one attempt, which is a goroutine in production.
 type attempt struct {
 	spawner    *spawner
 	start      uint64
@@ -42,9 +41,9 @@ type attempt struct {
 	process    *process
 	livelock   string
 	launchSpec []byte
-	permitted  bool   // the actor has said Confirm
-	abandoned  bool   // the actor has said Abandon
-	onDecision func() // waits for either
+	permitted  bool   // Confirm was called
+	abandoned  bool   // Abandon was called
+	onDecision func() // called after either
 }
 
 func (s *spawner) newThread() *kernel.Thread {
@@ -66,7 +65,7 @@ func (s *spawner) Confirm(start uint64, launchSpec []byte) {
 	}
 }
 
-// Abandon calls off a start that has not been confirmed.
+// Abandon ends an attempt that is not confirmed.
 func (s *spawner) Abandon(start uint64) {
 	if a := s.attempts[start]; a != nil {
 		a.abandoned = true
@@ -112,7 +111,8 @@ func (a *attempt) wake() {
 	}
 }
 
-// decide: a permission that was given counts, even if the start is abandoned too.
+// decide continues after Confirm or Abandon. A permission counts, even if the attempt is
+// abandoned too.
 func (a *attempt) decide() {
 	if !a.permitted {
 		a.fail("the start was called off")
@@ -147,14 +147,14 @@ func (a *attempt) receive(problem string, then func([]byte)) {
 	})
 }
 
-// closePipes ends the conversation: a child without permission takes it as a refusal.
+// closePipes closes the pipes. A child without permission takes that as a refusal.
 func (a *attempt) closePipes() {
 	delete(a.spawner.attempts, a.start)
 	a.process.stdin.closeWriter()
 	a.process.stdout.closeReader()
 }
 
-// fail ends the process. One that hangs needs SIGKILL.
+// fail ends the process. A process that hangs gets SIGKILL.
 func (a *attempt) fail(text string) {
 	a.closePipes()
 	a.send(&messages.HandshakeFailed{Attempt: a.start, Text: text})
@@ -168,8 +168,8 @@ func (a *attempt) fail(text string) {
 	a.reap(true)
 }
 
-// reap waits for the end, removes what is left, and then reports it. neverActed: the process
-// did not get all that it needs.
+// reap waits for the end, kills the orphans, and then reports the end. neverActed says that the
+// process did not get its complete launch spec.
 func (a *attempt) reap(neverActed bool) {
 	p := a.process
 	p.whenEnded(func() {

@@ -17,27 +17,27 @@ import (
 // Sender sends a message to an actor.
 type Sender func(to *actor.PID, what proto.Message)
 
-// bridge connects a node's log with the actor that is attached to it.
+// bridge connects a node's log with the attached actor.
 type bridge struct {
 	replica *Active
 	sender  Sender
 	to      *actor.PID // nil: none
-	number  int        // of the attachment
+	number  int        // number of the attachment
 
-	applied             uint64 // and all before, on the files
-	state               []byte // what the application remembers then
+	applied             uint64 // index of the last entry that is on the files
+	state               []byte // the application's state at applied
 	entries             []*messages.CommittedEntry
-	sentThrough         uint64 // index up to which entries go
+	sentThrough         uint64 // index of the last entry that was sent
 	sentMembers         []*messages.Member
-	sentFollows         *messages.LogLeaderChanged // said last; nil: LogLeads was
+	sentFollows         *messages.LogLeaderChanged // the last message about the leader; nil: it was LogLeadershipGained
 	every               uint64                     // entries between snapshots
-	restoredWhileActive bool                       // a snapshot, while the node runs
-	part                uint64                     // of the snapshot, that is on its way; 0: none
+	restoredWhileActive bool                       // a snapshot was restored while the node runs
+	part                uint64                     // number of the part of the snapshot that was sent; 0: none
 	skipped             int
 
-	// onApplied is called when everything up to an index is applied.
+	// onApplied is called when every entry up to an index is applied.
 	onApplied func(index uint64, state []byte)
-	// onRestored is called instead when a snapshot has been restored.
+	// onRestored is called instead after a restored snapshot.
 	onRestored func(index uint64)
 }
 
@@ -53,7 +53,7 @@ func newBridge(n *Active, send Sender) *bridge {
 	return d
 }
 
-// send sends a message to the actor, in a separate step.
+// send sends a message to the actor, as a step of its own.
 func (d *bridge) send(what proto.Message) {
 	if d.to == nil {
 		return
@@ -72,7 +72,7 @@ func (n *Active) Attach(to *actor.PID, incarnation uint32) {
 	d.to = to
 	d.number++
 	d.sentMembers = n.Members()
-	if n.announced { // it is announced again when everything is applied that was proposed before
+	if n.announced { // LogLeadershipGained is sent again when everything proposed before is applied
 		n.announced, n.barrier, d.sentFollows = false, math.MaxUint64, &messages.LogLeaderChanged{}
 		n.thread.Do(func() {
 			n.barrier = n.Last()
@@ -100,7 +100,7 @@ func (d *bridge) sendRole() {
 	}
 }
 
-// sendLeader tells the actor who leads, if that has changed.
+// sendLeader sends the actor a change of the leader.
 func (d *bridge) sendLeader() {
 	n := d.replica
 	is := &messages.LogLeaderChanged{}
@@ -114,7 +114,7 @@ func (d *bridge) sendLeader() {
 	d.sendRole()
 }
 
-// sendMembers tells the actor the members of the cluster, if they have changed.
+// sendMembers sends the actor a change of the members.
 func (d *bridge) sendMembers() {
 	members := d.replica.Members()
 	same := slices.EqualFunc(d.sentMembers, members, func(a, b *messages.Member) bool { return proto.Equal(a, b) })
@@ -124,7 +124,7 @@ func (d *bridge) sendMembers() {
 	}
 }
 
-// sendCommitted delivers committed entries that were not delivered yet.
+// sendCommitted sends committed entries that were not sent yet.
 func (d *bridge) sendCommitted() {
 	n := d.replica
 	if d.to == nil || len(d.entries) > 0 || n.restoring != nil {
@@ -155,8 +155,7 @@ func (d *bridge) skips() bool {
 	return d.skipped%7 == 0
 }
 
-// announceLeader tells the actor that this node leads, once it has applied everything from
-// before its term.
+// announceLeader sends LogLeadershipGained when every entry of former terms is applied here.
 func (d *bridge) announceLeader() {
 	n := d.replica
 	if n.role == roleLeader && !n.announced && d.applied >= n.barrier {
@@ -166,7 +165,7 @@ func (d *bridge) announceLeader() {
 	}
 }
 
-// Applied says that entries are on this node's disk.
+// Applied acknowledges that entries are on this node's disk.
 func (n *Active) Applied(index uint64, state []byte) {
 	d := n.bridge
 	rest := slices.IndexFunc(d.entries, func(e *messages.CommittedEntry) bool { return e.Index > index })
@@ -194,8 +193,7 @@ func (n *Active) Applied(index uint64, state []byte) {
 	d.sendCommitted()
 }
 
-// Observe has applied called when entries are applied, and restored when a snapshot is
-// restored.
+// Observe sets callbacks: applied for applied entries, restored for a restored snapshot.
 func (n *Active) Observe(applied func(index uint64, state []byte), restored func(index uint64)) {
 	n.bridge.onApplied, n.bridge.onRestored = applied, restored
 }
@@ -203,7 +201,7 @@ func (n *Active) Observe(applied func(index uint64, state []byte), restored func
 // AppliedIndex is the index up to which the actor has applied all entries.
 func (n *Active) AppliedIndex() uint64 { return n.bridge.applied }
 
-// SentThrough is the index up to which the actor has got the entries.
+// SentThrough is the index of the last entry that was sent to the actor.
 func (n *Active) SentThrough() uint64 { return n.bridge.sentThrough }
 
 // LeadsLatest reports whether this node leads in the latest term in which a node leads.
@@ -211,7 +209,7 @@ func (n *Active) LeadsLatest() bool {
 	return n.role == roleLeader && n.term == n.consensus.latestTerm()
 }
 
-// Propose offers an entry.
+// Propose proposes an entry.
 func (n *Active) Propose(number uint64, data []byte) {
 	data = bytes.Clone(data)
 	n.thread.Do(func() {
@@ -225,12 +223,12 @@ func (n *Active) Propose(number uint64, data []byte) {
 	})
 }
 
-// Change changes the membership, or hands the leadership over.
+// Change changes the membership, or transfers the leadership.
 func (n *Active) Change(number uint64, c replicator.Change) {
 	n.thread.Do(func() { n.change(membershipChange{number, c}) })
 }
 
-// Leads reports whether it is certain that no other node leads.
+// Leads reports whether this node is certain to be the only leader.
 func (n *Active) Leads() bool {
 	return n.consensus.Mutations.AlwaysLeads || n.role == roleLeader && n.announced && n.now().Before(n.leaseUntil)
 }
@@ -242,7 +240,7 @@ func (n *Active) sendSnapshot(name string, p *peer) {
 	n.rpc(name, time.Duration(n.consensus.rng.IntN(300))*time.Millisecond, func(other *Replica) func() {
 		ok, at := other.Active.install(leader, term, copied, files)
 		if !ok && at == term {
-			return nil // it has its hands full
+			return nil // the node is restoring a snapshot
 		}
 		return func() {
 			n.answered(name, p, term, sent, ok, at, copied.index)
@@ -250,7 +248,8 @@ func (n *Active) sendSnapshot(name string, p *peer) {
 	})
 }
 
-// install takes a snapshot: first of all it is on this node's disk, in one step.
+// install takes a received snapshot: it is on this node's disk, atomically, before its first part
+// is sent to the actor.
 func (n *Active) install(leader string, term uint64, s snapshotMeta, files []*messages.FileWrite) (ok bool, at uint64) {
 	if term < n.term {
 		return false, n.term
@@ -277,7 +276,7 @@ func (n *Active) install(leader string, term uint64, s snapshotMeta, files []*me
 	return true, n.term
 }
 
-// restore delivers one part of a snapshot.
+// restore sends one part of a snapshot to the actor.
 func (d *bridge) restore(part uint64) {
 	if d.to == nil {
 		return
@@ -293,7 +292,7 @@ func (d *bridge) restore(part uint64) {
 	d.send(m)
 }
 
-// Restored says that a part of a snapshot is on the disk.
+// Restored acknowledges that a part of a snapshot is on the disk.
 func (n *Active) Restored(part uint64) {
 	d := n.bridge
 	if n.restoring == nil || part == 0 || part != d.part {
@@ -309,7 +308,7 @@ func (n *Active) Restored(part uint64) {
 	d.sendCommitted()
 }
 
-// LeadsUntil is the end of the lease; it never ends where no other node could lead.
+// LeadsUntil is the end of the lease; it never ends if no other node could lead.
 func (n *Active) LeadsUntil(until time.Time) time.Time {
 	if replication.Voters(n.Members()) == 1 {
 		return until.Add(1 << 60)

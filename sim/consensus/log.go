@@ -17,9 +17,9 @@ import (
 	"lockstep/sim/kernel"
 )
 
-// Log is the consensus log of a cluster: raft without its bytes. A message between nodes
-// arrives after a delay, in any order, or is lost. The rest follows the paper, with pre-votes,
-// leases and snapshots.
+// Log is the consensus log of a cluster: raft without its bytes. A message between nodes arrives
+// after a delay, in any order, or is lost. The rest follows the paper, with pre-votes, leases and
+// snapshots.
 type Log struct {
 	// Mutations are the promises that the log breaks.
 	Mutations Mutations
@@ -27,61 +27,60 @@ type Log struct {
 	Tracef func(format string, args ...any)
 	// Partitioned reports whether two nodes cannot reach each other.
 	Partitioned func(a, b string) bool
-	// Delay is how much longer than others a node's messages take, each way.
+	// Delay is the additional delay of a node's messages, each way.
 	Delay func(name string) time.Duration
-	// Committed is called for each index once, in order, when a majority has it. data is nil
-	// for an entry that is no proposal.
+	// Committed is called once for each index, in order, when a majority has the entry. data is
+	// nil for an entry that is no proposal.
 	Committed func(index uint64, data []byte)
 
 	kernel         *kernel.Kernel
 	clock          *kernel.Clock
 	rng            *rand.Rand
 	replicas       []*Replica // by name
-	committedIndex uint64     // the last index that was committed
+	committedIndex uint64     // index of the last committed entry
 }
 
-// Mutations break promises that a consensus log makes. They are for the tests of the
-// checkers.
+// Mutations break promises of a consensus log, to test the checkers.
 type Mutations struct {
 	// AlwaysLeads: Leads is true on every node.
 	AlwaysLeads bool
-	// Hasty: the leader takes entries as committed that only it has.
+	// Hasty: the leader counts entries as committed that only it has.
 	Hasty bool
-	// Skips: this node does not get every seventh entry.
+	// Skips: the node of this name does not get every seventh entry.
 	Skips string
 }
 
-// As in lockstepd and raft, but for the ticks, which raft has more often.
+// As in lockstepd and raft, except that raft ticks more often.
 const (
 	logTick       = 200 * time.Millisecond
 	appendAnswer  = 500 * time.Millisecond      // after which a request counts as lost
-	contendMax    = 2 * replication.ElectionMin // for a node that the leader has called to an election
+	contendMax    = 2 * replication.ElectionMin // for a node that was told to start an election
 	transferMax   = replication.ElectionMin
 	appendMost    = 32 // entries in a request
-	snapshotEvery = 24 // entries at least, and up to four times as many
-	Trailing      = 12 // entries that are kept behind a snapshot
+	snapshotEvery = 24 // least number of entries; the most is four times as many
+	Trailing      = 12 // entries kept before a snapshot
 	partFiles     = 4  // files in a part of a snapshot
 )
 
-// entry is an entry of the log. data is that of a proposal; members are those of the cluster
-// from this entry on. An entry without both begins a term.
+// entry is an entry of the log: with data a proposal, with members a change of membership that
+// holds from this entry on. An entry without both begins a term.
 type entry struct {
 	term    uint64
 	data    []byte
 	members []*messages.Member
 }
 
-// Replica is what a node has of the log on its disk.
+// Replica is the part of the log that a node has on its disk.
 type Replica struct {
-	// Address is that of the node, for its members.
+	// Address is the node's address, for the members.
 	Address string
-	// Files are the application's, as they are now.
+	// Files returns the current files of the application.
 	Files func() []*messages.FileWrite
-	// Sync makes durable what job processes have written.
+	// Sync makes durable the files that job processes have written.
 	Sync func() error
-	// Renewed is called with the end of the node's lease when it changes; zero: there is none.
+	// Renewed is called with the end of the node's lease when that changes; zero: no lease.
 	Renewed func(until time.Time)
-	// Active is nil while no daemon runs.
+	// Active is the running log; nil while no daemon runs.
 	Active *Active
 
 	consensus *Log
@@ -92,12 +91,11 @@ type Replica struct {
 	baseTerm  uint64 // its term
 	log       []entry
 	snapshot  snapshotMeta
-	// restoring are the files of a snapshot that has arrived and is not restored.
+	// restoring are the files of a received snapshot that is not restored yet.
 	restoring []*messages.FileWrite
 }
 
-// snapshotMeta is the latest snapshot of a node, without its files: these are the
-// application's.
+// snapshotMeta is the latest snapshot of a node, without its files, which are the application's.
 type snapshotMeta struct {
 	index, term uint64
 	state       []byte
@@ -117,10 +115,10 @@ func (c *Log) NewReplica(name string) *Replica {
 	return r
 }
 
-// CommittedIndex is the last index that was committed.
+// CommittedIndex is the index of the last committed entry.
 func (c *Log) CommittedIndex() uint64 { return c.committedIndex }
 
-// latestTerm is the highest in which a node leads; 0: none does.
+// latestTerm is the highest term in which a node leads; 0: none leads.
 func (c *Log) latestTerm() (term uint64) {
 	for _, r := range c.replicas {
 		if r.Active != nil && r.Active.role == roleLeader {
@@ -130,7 +128,7 @@ func (c *Log) latestTerm() (term uint64) {
 	return term
 }
 
-// Replica is that of a node; nil if there is none.
+// Replica returns a node's replica; nil if there is none.
 func (c *Log) Replica(name string) *Replica {
 	at := slices.IndexFunc(c.replicas, func(r *Replica) bool { return r.name == name })
 	if at < 0 {
@@ -139,28 +137,28 @@ func (c *Log) Replica(name string) *Replica {
 	return c.replicas[at]
 }
 
-// Found begins a log: these nodes have it, and no entry yet.
+// Found creates the log with these members and no entry.
 func (r *Replica) Found(members []*messages.Member) {
 	r.term, r.base, r.baseTerm = 1, 1, 1
 	r.snapshot = snapshotMeta{index: 1, term: 1, members: members}
 	r.consensus.committedIndex = max(r.consensus.committedIndex, 1)
 }
 
-// Wipe takes everything away.
+// Wipe removes everything from the node's disk.
 func (r *Replica) Wipe() {
 	r.term, r.votedFor, r.base, r.baseTerm, r.log, r.snapshot, r.restoring = 0, "", 0, 0, nil, snapshotMeta{}, nil
 }
 
-// Restoring: a snapshot has arrived and is not restored.
+// Restoring reports whether a received snapshot is not restored yet.
 func (r *Replica) Restoring() bool { return r.restoring != nil }
 
-// Fresh: the node has had no log yet.
+// Fresh reports whether the node has had no log yet.
 func (r *Replica) Fresh() bool { return r.base == 0 }
 
 // Last is the index of the last entry.
 func (r *Replica) Last() uint64 { return r.base + uint64(len(r.log)) }
 
-// termAt is the term of an entry that is there, or of the one before the first.
+// termAt is the term of an entry in the log, or of the one before the first.
 func (r *Replica) termAt(index uint64) uint64 {
 	if index == r.base {
 		return r.baseTerm
@@ -170,7 +168,7 @@ func (r *Replica) termAt(index uint64) uint64 {
 
 func (r *Replica) at(index uint64) entry { return r.log[index-r.base-1] }
 
-// Members are those of the latest entry about them, committed or not.
+// Members are the members of the latest entry about them, committed or not.
 func (r *Replica) Members() []*messages.Member { return r.membersAt(r.Last()) }
 
 func (r *Replica) membersAt(index uint64) []*messages.Member {
@@ -187,10 +185,10 @@ func (r *Replica) Voter(name string) bool {
 	return slices.ContainsFunc(r.Members(), func(m *messages.Member) bool { return m.Name == name && m.Voter })
 }
 
-// majority of the voters, as this node knows them.
+// majority is the number of voters that is a majority, as this node knows them.
 func (r *Replica) majority() int { return replication.Voters(r.Members())/2 + 1 }
 
-// Compact takes a snapshot, and drops what is before it.
+// Compact takes a snapshot, and drops the entries before it.
 func (r *Replica) Compact() {
 	d := r.Active.bridge
 	if d.applied <= r.snapshot.index || len(d.entries) > 0 || r.Sync() != nil {
@@ -207,8 +205,8 @@ func (r *Replica) dropThrough(index uint64) {
 	r.base = index
 }
 
-// rpc carries a request to a node and its answer back. handle runs on the other node; what it
-// returns runs on this node, unless it is nil.
+// rpc sends a request to a node and its answer back. handle runs on the other node. The function
+// that it returns runs on this node, unless it is nil.
 func (r *Replica) rpc(to string, slow time.Duration, handle func(other *Replica) (answer func())) {
 	c := r.consensus
 	here := r.Active
@@ -225,7 +223,7 @@ func (r *Replica) rpc(to string, slow time.Duration, handle func(other *Replica)
 	})
 }
 
-// deliver has a message arrive at a node, if it runs then.
+// deliver delivers a message to a node, if that runs then.
 func (c *Log) deliver(from, to string, slow time.Duration, arrive func(*Replica)) {
 	other := c.Replica(to)
 	if other == nil || other.Active == nil || c.Partitioned(from, to) {

@@ -10,7 +10,8 @@ import (
 	"lockstep/messages"
 )
 
-// majorityContact is a time such that a majority has acknowledged requests sent then or later.
+// majorityContact returns the latest time t such that a majority has acknowledged requests sent
+// at t or later.
 func (n *Active) majorityContact(acked func(*peer) time.Time) time.Time {
 	var times []time.Time
 	for _, m := range n.Members() {
@@ -26,7 +27,7 @@ func (n *Active) majorityContact(acked func(*peer) time.Time) time.Time {
 	return times[len(times)-n.majority()]
 }
 
-// extendLease renews the lease of a leader that has been announced.
+// extendLease renews the lease of a leader that has sent LogLeadershipGained.
 func (n *Active) extendLease() {
 	if !n.announced || n.transferTo != "" || n.now().Before(n.noLeaseUntil) {
 		return
@@ -51,7 +52,7 @@ func (n *Active) endLease() {
 	}
 }
 
-// membershipChange is a change that an operator asks for.
+// membershipChange is a requested change of membership.
 type membershipChange struct {
 	number uint64
 	replicator.Change
@@ -80,7 +81,7 @@ func logFailure(text string) *messages.Failure {
 	return &messages.Failure{Class: "GenericError", Text: text}
 }
 
-// changeDone ends the change that is under way.
+// changeDone ends the current change.
 func (n *Active) changeDone(err error) {
 	w := n.changes[0]
 	n.changes, n.pendingIndex = n.changes[1:], 0
@@ -92,8 +93,8 @@ func (n *Active) changeDone(err error) {
 	n.nextChange()
 }
 
-// abandonChanges answers all pending changes when this node leads no longer. A transfer that
-// is under way has then succeeded.
+// abandonChanges answers all pending changes when this node no longer leads. A transfer in
+// progress has succeeded then.
 func (n *Active) abandonChanges() {
 	handed := n.transferTo != "" && n.noLeaseUntil.After(n.now())
 	changes := n.changes
@@ -125,7 +126,7 @@ func (n *Active) nextChange() {
 	}
 }
 
-// next are the members after a change; nil where the leadership is to be transferred.
+// next are the members after a change; nil for a transfer of the leadership.
 func (n *Active) next(w membershipChange) ([]*messages.Member, error) {
 	members := slices.Clone(n.Members())
 	at := slices.IndexFunc(members, func(m *messages.Member) bool { return m.Name == w.Name })
@@ -162,7 +163,7 @@ func (n *Active) next(w membershipChange) ([]*messages.Member, error) {
 	return nil, fmt.Errorf("%v is no change", w.What)
 }
 
-// transfer moves the leadership to the named node, else to the voter that has most of the log.
+// transfer transfers the leadership to the named node, or else to the voter with the longest log.
 func (n *Active) transfer(w membershipChange) {
 	to := w.Name
 	if w.What == messages.ChangeNodes_REMOVE || to == "" {
@@ -190,7 +191,7 @@ func (n *Active) transfer(w membershipChange) {
 	n.tryTransfer()
 }
 
-// tryTransfer has the successor stand for election, when it has every entry.
+// tryTransfer tells the successor to start an election, once it has every entry.
 func (n *Active) tryTransfer() {
 	to := n.transferTo
 	if to == "" || n.peer(to).match < n.Last() || n.noLeaseUntil.After(n.now()) {

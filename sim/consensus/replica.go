@@ -21,37 +21,37 @@ const (
 type Active struct {
 	*Replica
 	life   *kernel.Lifetime
-	thread *kernel.Thread // runs what the log does
+	thread *kernel.Thread // runs the functions of the log
 	bridge *bridge
 
 	role        role
 	leader      string
-	leaderHeard time.Time // of a leader, last
-	electionDue time.Time // to stand for election
-	noVoteUntil time.Time // it may have promised not to vote
+	leaderHeard time.Time // time of the last message of a leader
+	electionDue time.Time // time of the next election
+	noVoteUntil time.Time // the node may have promised before not to vote
 	commit      uint64
 
 	// The following fields are those of the leader.
 	peers        map[string]*peer
 	waiting      map[uint64]uint64  // numbers of proposals, by index
-	barrier      uint64             // LogLeads is sent when this is applied
-	announced    bool               // it was
-	leaseUntil   time.Time          // the lease
-	noLeaseUntil time.Time          // no lease before: another node was called to an election
-	changes      []membershipChange // of membership; the first is under way
-	pendingIndex uint64             // index of the first one's entry; 0: none yet
+	barrier      uint64             // LogLeadershipGained is sent when this index is applied
+	announced    bool               // LogLeadershipGained was sent
+	leaseUntil   time.Time          // end of the lease
+	noLeaseUntil time.Time          // no lease before this time: another node was told to start an election
+	changes      []membershipChange // of membership; the first is in progress
+	pendingIndex uint64             // index of the first change's entry; 0: none yet
 	transferTo   string             // to which node the leadership goes; "": none
 }
 
 // peer is what the leader knows of another node.
 type peer struct {
 	next, match uint64
-	acked       time.Time // when the last request was sent that it has acknowledged
-	since       time.Time // it counts among those that could
-	busy        time.Time // a request is on its way, which counts as lost then
+	acked       time.Time // when the last acknowledged request was sent
+	since       time.Time // since when the node counts as reachable
+	busy        time.Time // a request is in transit until then, and counts as lost afterwards
 }
 
-// Run begins what a daemon does of the log. founded: this node has had no log before.
+// Run starts the log of a daemon. founded says that this node has had no log before.
 func (r *Replica) Run(l *kernel.Lifetime, founded bool, to Sender) *Active {
 	n := &Active{Replica: r, life: l, thread: kernel.NewThread(r.consensus.kernel, l)}
 	r.Active = n
@@ -67,17 +67,18 @@ func (r *Replica) Run(l *kernel.Lifetime, founded bool, to Sender) *Active {
 	return n
 }
 
-// End is that of the daemon.
+// End ends the running log with its daemon.
 func (r *Replica) End() { r.Active = nil }
 
 func (n *Active) now() time.Time { return n.consensus.clock.Now() }
 
-// postpone has the next election wait for as long as one does at least.
+// postpone sets the time of the next election to the shortest timeout from now.
 func (n *Active) postpone() {
 	n.electionDue = n.now().Add(replication.ElectionMin + time.Duration(n.consensus.rng.Int64N(int64(replication.ElectionMin))))
 }
 
-// takesPart: a node whose files are not restored yet does nothing else.
+// takesPart reports whether the node takes part in the protocol. It does nothing while its files
+// are being restored.
 func (n *Active) takesPart() bool { return n.restoring == nil || n.bridge.restoredWhileActive }
 
 func (n *Active) ticks(first time.Duration) {
@@ -109,8 +110,8 @@ func (n *Active) tick() {
 	}
 }
 
-// startElection asks for votes. A node that the leader has called stands at once. Otherwise it
-// first asks whether it would be elected.
+// startElection asks for votes. A node that was told to start an election asks at once. Any other
+// node first asks for pre-votes.
 func (n *Active) startElection(called bool) {
 	if called {
 		n.elect(true)
@@ -130,7 +131,7 @@ func (n *Active) elect(called bool) {
 	})
 }
 
-// collectVotes calls won, once, when a majority is in favour.
+// collectVotes calls won once, when a majority has voted for this node.
 func (n *Active) collectVotes(term uint64, pre, called bool, won func()) {
 	votes, last, lastTerm := 1, n.Last(), n.termAt(n.Last())
 	if votes >= n.majority() {
@@ -158,7 +159,7 @@ func (n *Active) collectVotes(term uint64, pre, called bool, won func()) {
 	}
 }
 
-// vote is the answer to a candidate, with the term of the voter.
+// vote answers a candidate, with the term of the voter.
 func (n *Active) vote(candidate string, term, last, lastTerm uint64, pre, called bool) (granted bool, at uint64) {
 	stranger := len(n.Members()) > 0 && !n.Voter(candidate)
 	if term < n.term || stranger || n.now().Before(n.noVoteUntil) {
@@ -230,7 +231,7 @@ func (n *Active) add(e entry) {
 	n.count()
 }
 
-// peer is what the leader knows of a node; it is made when it is missing.
+// peer returns the leader's state about a node, and creates it if it is missing.
 func (n *Active) peer(name string) *peer {
 	p := n.peers[name]
 	if p == nil {
@@ -269,8 +270,8 @@ func (n *Active) send(name string) {
 	})
 }
 
-// append is the follower's side: at is its term; hint is the last entry that it shares with
-// the leader, or else may share.
+// append handles a request at the follower. at is its term. hint is the last entry that it shares
+// with the leader, or else may share.
 func (n *Active) append(leader string, term, before, beforeTerm uint64, entries []entry, commit uint64) (ok bool, at, hint uint64) {
 	if term < n.term {
 		return false, n.term, 0
@@ -279,7 +280,7 @@ func (n *Active) append(leader string, term, before, beforeTerm uint64, entries 
 	if before > n.Last() {
 		return false, n.term, n.Last()
 	}
-	if before < n.base { // what is in a snapshot is committed
+	if before < n.base { // entries in a snapshot are committed
 		skip := min(n.base-before, uint64(len(entries)))
 		before, entries = before+skip, entries[skip:]
 		if before < n.base {
@@ -304,7 +305,7 @@ func (n *Active) append(leader string, term, before, beforeTerm uint64, entries 
 	return true, n.term, match
 }
 
-// truncate takes back committed entries. No log does that without the mutation Hasty.
+// truncate removes entries, even committed ones, which only the mutation Hasty makes possible.
 func (n *Active) truncate(index uint64) {
 	if !n.consensus.Mutations.Hasty {
 		panic("sim: the log takes back what was committed")
@@ -313,7 +314,7 @@ func (n *Active) truncate(index uint64) {
 	n.bridge.sentThrough = min(n.bridge.sentThrough, n.commit)
 }
 
-// heardLeader records who leads.
+// heardLeader records the leader of a term.
 func (n *Active) heardLeader(leader string, term uint64) {
 	if term > n.term {
 		n.newTerm(term)
@@ -326,7 +327,7 @@ func (n *Active) heardLeader(leader string, term uint64) {
 	}
 }
 
-// answered takes a follower's answer.
+// answered handles a follower's answer.
 func (n *Active) answered(name string, p *peer, term uint64, sent time.Time, ok bool, at, hint uint64) {
 	if at > n.term {
 		n.newTerm(at)
@@ -346,7 +347,7 @@ func (n *Active) answered(name string, p *peer, term uint64, sent time.Time, ok 
 		n.count()
 		n.tryTransfer()
 	} else {
-		p.next = hint + 1 // also if it had more before: its disk may be new
+		p.next = hint + 1 // even if it had more before: its disk may be new
 	}
 	if p.next <= n.Last() {
 		n.send(name)
@@ -373,7 +374,7 @@ func (n *Active) count() {
 	}
 }
 
-// commit: a majority has everything up to an index of the leader's log.
+// commit commits everything up to an index of the leader's log.
 func (c *Log) commit(leader *Active, index uint64) {
 	for c.committedIndex < index {
 		c.committedIndex++

@@ -7,28 +7,27 @@ import (
 	"lockstep/core/job"
 )
 
-// epoch is when a world begins. It is not zero, which as a timestamp means
-// "unset".
+// epoch is the time at which a world begins. It is not zero, which as a timestamp means "unset".
 var epoch = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 
-// Clock is virtual time: it stands still until its next timer is fired.
+// Clock is virtual time: it stands still until its next timer fires.
 type Clock struct {
 	now        time.Time
-	timersMade uint64 // timers so far
+	timersMade uint64 // number of timers made so far
 	timers     timers
 }
 
 type timer struct {
 	at     time.Time
-	number uint64 // breaks ties: the older first
+	number uint64 // breaks ties: the older timer fires first
 	life   *Lifetime
-	f      func() // nil: stopped, or fired
+	f      func() // nil: stopped or fired
 }
 
-// NewClock makes a clock that shows the beginning.
+// NewClock makes a clock that shows epoch.
 func NewClock() *Clock { return &Clock{now: epoch} }
 
-// After runs f when d has passed, unless it is stopped or the lifetime is over by then.
+// After runs f when d has passed, unless the timer is stopped or the lifetime has ended by then.
 func (c *Clock) After(d time.Duration, l *Lifetime, f func()) (stop func() bool) {
 	c.timersMade++
 	t := &timer{at: c.now.Add(max(d, 0)), number: c.timersMade, life: l, f: f}
@@ -60,7 +59,7 @@ func (c *Clock) Fire() bool {
 	return false
 }
 
-// Next is when the next timer is due.
+// Next is the time at which the next timer fires.
 func (c *Clock) Next() (time.Time, bool) {
 	for len(c.timers) > 0 {
 		t := c.timers[0]
@@ -99,7 +98,7 @@ func (c *Clock) AdvanceTo(t time.Time) { c.now = t }
 // Elapsed is the virtual time since the beginning.
 func (c *Clock) Elapsed() time.Duration { return c.now.Sub(epoch) }
 
-// Stamp is the virtual time as files have it.
+// Stamp is the virtual time as files store it.
 func (c *Clock) Stamp() job.Timestamp { return job.TimestampOf(c.now) }
 
 // timers is a heap, the next one to fire on top.

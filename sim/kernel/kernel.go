@@ -8,11 +8,11 @@ package kernel
 
 import "math/rand/v2"
 
-// Runnable has something to do. It is added to the kernel once, and adds itself again as long
-// as it has more.
+// Runnable is a thing that can take a step. It is added to the kernel once, and adds itself again
+// as long as it has more steps.
 type Runnable interface{ Run() }
 
-// Kernel holds what can happen next; the seed chooses.
+// Kernel holds all runnables, and draws the next one.
 type Kernel struct {
 	rng   *rand.Rand
 	ready []Runnable
@@ -38,20 +38,20 @@ func (s *Kernel) Step() bool {
 	return true
 }
 
-// Idle reports that nothing can happen before time passes.
+// Idle reports whether no step is possible before time passes.
 func (s *Kernel) Idle() bool { return len(s.ready) == 0 }
 
-// Lifetime is that of a daemon or a process. What is still to be done in it is not done when
-// it is over.
+// Lifetime is the life of a daemon or a process. When it has ended, its remaining steps are
+// dropped.
 //
-// A lifetime may be paused: nothing is done in it until it is resumed.
+// A lifetime may be paused: its steps wait until it is resumed.
 type Lifetime struct {
 	Over, Paused bool
 	deferred     []Runnable
 	timers       []*timer
 }
 
-// Defers keeps r for later while the lifetime is paused.
+// Defers keeps r for later while the lifetime is paused, and reports whether it does.
 func (l *Lifetime) Defers(r Runnable) bool {
 	if l.Over || !l.Paused {
 		return false
@@ -60,9 +60,9 @@ func (l *Lifetime) Defers(r Runnable) bool {
 	return true
 }
 
-// Thread runs functions one after the other, each in a step. It stands for a goroutine or a
-// process that can be interrupted between any two. Its functions are dropped when its lifetime
-// is over.
+// Thread runs functions one after the other, each as one step. It stands for a goroutine or a
+// process that can be interrupted between any two. When its lifetime ends, its functions are
+// dropped.
 type Thread struct {
 	kernel *Kernel
 	Life   *Lifetime
@@ -73,7 +73,7 @@ type Thread struct {
 // NewThread makes a thread that ends with l.
 func NewThread(s *Kernel, l *Lifetime) *Thread { return &Thread{kernel: s, Life: l} }
 
-// Busy reports that functions wait to be run.
+// Busy reports whether functions wait to be run.
 func (t *Thread) Busy() bool { return len(t.queue) > 0 }
 
 // Drop drops the functions that wait to be run.

@@ -18,22 +18,21 @@ import (
 	"lockstep/actors/store"
 )
 
-// Disk is the data directory of a node, in memory, with a page cache before it.
+// Disk is the data directory of a node, in memory, behind a page cache.
 //
-// What a call sees is the cache: processes come and go, nothing is lost. What
-// power loss leaves is decided per directory: all that was there when it was last
-// synced, and of its changes since then the first few, in order. What was
-// appended to a file since it was written may be gone, but for its first bytes.
+// Calls see the cache, which survives processes. After a power loss each directory has its
+// content at the last sync, and of its later changes the first few, in order. Of the bytes that
+// were appended to a file since it was written the last ones may be lost.
 type Disk struct {
 	// Mutations are the promises that the disk breaks.
 	Mutations Mutations
-	// Chance, if set, may have any call fail, or succeed and say it failed.
+	// Chance, if set, can fail any call, before or after its effect.
 	Chance func(op string, call Call) (when FaultWhen, err error)
-	// Partial, if set, says how much of n bytes, at least one, an append has written
-	// that fails: 0 to n-1. Unset, it is half of them.
+	// Partial, if set, returns how many of n bytes, at least one, a failing append has written: 0
+	// to n-1. The default is half of them.
 	Partial func(n int) int
-	// Changed, if set, is called with what processes see from now on; content nil
-	// means that the name is gone.
+	// Changed, if set, is called with the content that processes see from now on; nil means that
+	// the name is gone.
 	Changed func(call Call, op, path string, content []byte)
 	// Failed, if set, is called for each injected failure.
 	Failed func(call Call, op, path string, err error)
@@ -42,8 +41,8 @@ type Disk struct {
 	dirs    map[string]*directory
 	faults  []*Fault
 	delayed map[string]*File // see Mutations.LateWrites
-	appends int              // so far
-	// replacing is the latest file that was replaced, see LeaveTemp.
+	appends int              // number of appends so far
+	// replacing is the file that was replaced last, see LeaveTemp.
 	replacing string
 }
 
@@ -63,39 +62,39 @@ const (
 	CallList    Call = "list"
 )
 
-// directory maps names to files. Subdirectories are not among them: they are
-// made durably, as the real disk makes them.
+// directory maps names to files. It does not contain subdirectories, which are created durably,
+// as on the real disk.
 type directory struct {
-	visible map[string]*File // as processes see it
-	durable map[string]*File // as of the last sync
-	pending []*change        // what has changed since, in order
+	visible map[string]*File // what processes see
+	durable map[string]*File // content at the last sync
+	pending []*change        // changes since then, in order
 }
 
-// File is content; names may share it. It is replaced, or appended to. Bytes that
-// are there never change, so that callbacks may keep them.
+// File is a content; several names may share it. It is replaced, or appended to. Existing bytes
+// never change, so that callbacks may keep them.
 type File struct {
 	Data       []byte
-	synced     bool // its data will be there after power loss, but for
+	synced     bool // its data survives a power loss, except
 	unsynced   int  // the last bytes, which were appended and not synced
 	memo       any
 	memoLength int
 }
 
-// Memo is what derive makes of the data. It is computed once, as long as the data is the
-// same: many checkers read the same files. All callers must pass the same function.
+// Memo returns what derive makes of the data. It calls derive once for the same data, because
+// many checkers read the same files. All callers must pass the same function.
 func (f *File) Memo(derive func(data []byte) any) any {
-	if f.memo == nil || f.memoLength != len(f.Data) { // power loss may cut the data
+	if f.memo == nil || f.memoLength != len(f.Data) { // a power loss may cut the data
 		f.memo, f.memoLength = derive(f.Data), len(f.Data)
 	}
 	return f.memo
 }
 
-// change is one change of a directory: name means f from now on, nothing if nil.
+// change is one change of a directory: name stands for f from now on; nil: for nothing.
 type change struct {
 	name string
 	f    *File
-	// after is the change in another directory that gave the file its new
-	// name: the old one does not go before the new one is there.
+	// after is the change in another directory that gave the file its new name: the old name is
+	// not removed before the new one exists.
 	after *linkedChange
 }
 
@@ -153,14 +152,13 @@ func (d *Disk) Replace(op, name string, data []byte) error {
 	})
 }
 
-// Append adds content to the end of a file, and makes it if it is absent: one
-// write, which is not synced.
+// Append appends content to a file, and creates it if it is absent: one write, without a sync.
 func (d *Disk) Append(op, name string, content []byte) error {
 	return d.callInParts(CallAppend, op, name,
 		func() error { return d.append(op, name, content) },
 		func() {
 			if n := len(content); n > 0 {
-				// That there is no such directory is not what fails here.
+				// A missing directory is not the injected failure.
 				_ = d.append(op, name, content[:d.partialLength(n)])
 			}
 		})
@@ -191,7 +189,7 @@ func (d *Disk) append(op, name string, content []byte) error {
 	return nil
 }
 
-// partialLength is how much an append has written that fails.
+// partialLength is how much a failing append has written.
 func (d *Disk) partialLength(n int) int {
 	if d.Partial == nil {
 		return n / 2
@@ -199,7 +197,7 @@ func (d *Disk) partialLength(n int) int {
 	return d.Partial(n)
 }
 
-// SyncDir makes what was done in dir before survive power loss.
+// SyncDir makes earlier changes in dir survive a power loss.
 func (d *Disk) SyncDir(op, name string) error {
 	return d.call(CallSync, op, name, func() error {
 		dir := d.dirs[name]
@@ -230,7 +228,7 @@ func (d *Disk) Read(op, name string) (data []byte, err error) {
 	return data, err
 }
 
-// Rename moves a file, and makes the directory it goes to.
+// Rename renames a file, and creates the directory of the new name.
 func (d *Disk) Rename(op, from, to string) error {
 	checkPath(to)
 	return d.call(CallRename, op, from, func() error {
@@ -248,7 +246,7 @@ func (d *Disk) Rename(op, from, to string) error {
 	})
 }
 
-// Remove removes a file, if it is there.
+// Remove removes a file, if it exists.
 func (d *Disk) Remove(op, name string) error {
 	return d.call(CallRemove, op, name, func() error {
 		if d.Find(name) != nil && !d.Mutations.KeepsRemoved {
@@ -259,7 +257,7 @@ func (d *Disk) Remove(op, name string) error {
 	})
 }
 
-// List returns the base names of all that is in a directory, sorted.
+// List returns the base names of all entries of a directory, sorted.
 func (d *Disk) List(op, name string) (names []string, err error) {
 	err = d.call(CallList, op, name, func() error {
 		names = d.Names(name)
@@ -268,7 +266,7 @@ func (d *Disk) List(op, name string) (names []string, err error) {
 	return names, err
 }
 
-// Names are the base names of all that is in a directory, sorted.
+// Names are the base names of all entries of a directory, sorted.
 func (d *Disk) Names(dir string) []string {
 	if d.dirs[dir] == nil {
 		return nil
@@ -286,7 +284,7 @@ func (d *Disk) Names(dir string) []string {
 	return names
 }
 
-// Find is a file as processes see it; nil if there is none. It must not be changed.
+// Find returns a file as processes see it; nil if there is none. It must not be changed.
 func (d *Disk) Find(name string) *File {
 	if dir := d.dirs[path.Dir(name)]; dir != nil {
 		return dir.visible[path.Base(name)]
@@ -294,13 +292,13 @@ func (d *Disk) Find(name string) *File {
 	return nil
 }
 
-// call is what all calls have in common: a sane path, faults, and errors that
-// name the step, the call and the file.
+// call does what all calls have in common: it checks the path, injects faults, and makes errors
+// that name op, call and file.
 func (d *Disk) call(call Call, op, name string, effect func() error) error {
 	return d.callInParts(call, op, name, effect, func() {})
 }
 
-// callInParts is for a call that may fail with a part of its work done.
+// callInParts is for a call that may fail with a part of its effect.
 func (d *Disk) callInParts(call Call, op, name string, effect func() error, part func()) error {
 	checkPath(name)
 	d.mu.Lock()
@@ -351,14 +349,15 @@ func (d *Disk) Directories() []string { return slices.Sorted(maps.Keys(d.dirs)) 
 // changed.
 func (d *Disk) Files(dir string) map[string]*File { return d.dirs[dir].visible }
 
-// Overwrite replaces a file durably, without a call that could fail.
+// Overwrite replaces a file durably. It cannot fail.
 func (d *Disk) Overwrite(name string, content []byte) {
 	dir := d.dirs[path.Dir(name)]
 	dir.set(path.Base(name), &File{Data: content, synced: true})
 	dir.commit(len(dir.pending))
 }
 
-// TakeDirs takes over directories of another disk, which must not be used after that.
+// TakeDirs moves directories of another disk to this one. The other disk must not be used
+// afterwards.
 func (d *Disk) TakeDirs(from *Disk, dirs ...string) {
 	for _, dir := range dirs {
 		d.dirs[dir] = from.dirs[dir]

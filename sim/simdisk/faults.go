@@ -2,21 +2,21 @@ package simdisk
 
 import "strings"
 
-// FaultWhen says what a failing call has done before it fails.
+// FaultWhen says how much of its effect a failing call has had.
 type FaultWhen uint8
 
 const (
-	// BeforeEffect: nothing.
+	// BeforeEffect: none.
 	BeforeEffect FaultWhen = iota
-	// AfterEffect: all of it. Who asked cannot know.
+	// AfterEffect: all of it. The caller cannot know.
 	AfterEffect
-	// PartEffect: some of it, where a call can do that: an append has written
-	// the first bytes. The others do nothing.
+	// PartEffect: a part, if the call can have one: an append has written the first bytes. Other
+	// calls have no effect.
 	PartEffect
 )
 
-// Fault lets calls of one step fail: the Nth from now (from 1), and Times-1
-// after it; Times below 0 means for ever.
+// Fault fails calls of one op: the Nth from now (from 1), and Times-1 after it; Times below 0
+// means for ever.
 type Fault struct {
 	Op    string // "": any
 	Nth   int
@@ -32,7 +32,7 @@ func (d *Disk) Fail(f Fault) {
 	d.faults = append(d.faults, &f)
 }
 
-// Heal takes all faults back.
+// Heal removes all faults.
 func (d *Disk) Heal() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,25 +57,24 @@ func (d *Disk) fault(op string, call Call) (FaultWhen, error) {
 	return BeforeEffect, nil
 }
 
-// Mutations are faults that no disk should have and no daemon can survive. They
-// are for the tests of the checkers: each must notice the one it guards against.
+// Mutations are bugs that no disk may have and no daemon can survive, to test the checkers: each
+// must be found.
 type Mutations struct {
 	// SkipDataSync: files are renamed over others before their data is synced.
 	SkipDataSync bool
 	// LyingSync: a directory's sync does nothing.
 	LyingSync bool
-	// Loses: writes of these steps, comma-separated, are said to be done and
-	// are not.
+	// Loses: writes of these ops, comma-separated, succeed without an effect.
 	Loses string
-	// KeepsRemoved: a file that is removed stays.
+	// KeepsRemoved: a removed file stays.
 	KeepsRemoved bool
-	// TornAppends: every third append leaves its last byte out.
+	// TornAppends: every third append loses its last byte.
 	TornAppends bool
-	// LateWrites: a job process's writes change places, two by two.
+	// LateWrites: a job process's writes are exchanged, two by two.
 	LateWrites bool
 }
 
-// delay is what really reaches the disk, in this order, when f is written.
+// delay returns the contents that reach the disk, in this order, when f is written.
 func (d *Disk) delay(op, name string, f *File) []*File {
 	if d.dropsWrite(op) {
 		return nil
@@ -91,7 +90,7 @@ func (d *Disk) delay(op, name string, f *File) []*File {
 	return nil
 }
 
-// dropsWrite: a write of this step is said to be done, and is not.
+// dropsWrite reports whether a write of this op succeeds without an effect.
 func (d *Disk) dropsWrite(op string) bool {
 	for lost := range strings.SplitSeq(d.Mutations.Loses, ",") {
 		if lost == op {

@@ -8,12 +8,11 @@ import (
 	"slices"
 )
 
-// TempSuffix ends the names of temporary files, as in persistence.
+// TempSuffix is the suffix of temporary files, as in persistence.
 const TempSuffix = ".tmp"
 
-// LeaveTemp leaves what a process leaves that ends during a Replace: a temporary file with the
-// beginning of a content. A call is one step here, so the file is the one that was replaced
-// last.
+// LeaveTemp leaves the temporary file of a process that ends during a Replace, with the beginning
+// of a content. A call is one step here, so the file is the one that was replaced last.
 func (d *Disk) LeaveTemp(rng *rand.Rand, pid int) {
 	f := d.Find(d.replacing)
 	if f == nil {
@@ -23,9 +22,9 @@ func (d *Disk) LeaveTemp(rng *rand.Rand, pid int) {
 	d.dirs[path.Dir(d.replacing)].set(name, &File{Data: f.Data[:rng.IntN(len(f.Data)+1)]})
 }
 
-// LosePower leaves what power loss would: of each directory's changes since its
-// last sync a prefix, chosen by rng. The content of a file whose data was never
-// synced is gone, its name is not; of what was appended a prefix is left.
+// LosePower keeps what survives a power loss: of each directory's changes since its last sync a
+// prefix that rng chooses. A file whose data was never synced keeps its name and loses its
+// content; of appended bytes a prefix is left.
 func (d *Disk) LosePower(rng *rand.Rand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -36,7 +35,7 @@ func (d *Disk) LosePower(rng *rand.Rand) {
 			dir.commit(rng.IntN(n + 1))
 		}
 	}
-	// Only now: a kept change may have made one in another directory durable.
+	// Only now: a kept change may have made a change in another directory durable.
 	for _, name := range d.Directories() {
 		dir := d.dirs[name]
 		dir.pending = nil
@@ -79,8 +78,8 @@ func (dir *directory) commitThrough(c *change) {
 	}
 }
 
-// Surviving is what power loss would at least leave of a file: its durable
-// content; nil and false if that is gone, or could be.
+// Surviving is the content of a file that certainly survives a power loss: its durable content;
+// nil and false if that is gone, or could be.
 func (d *Disk) Surviving(name string) ([]byte, bool) {
 	dir := d.dirs[path.Dir(name)]
 	if dir == nil {
@@ -99,9 +98,9 @@ func (d *Disk) Surviving(name string) ([]byte, bool) {
 	return f.Data[:len(f.Data)-f.unsynced], true
 }
 
-// Durable is the content of a file at the last sync of its directory, as power loss would
-// leave it; false if it was not there, or its data was not synced. A later change of the name
-// may survive a power loss too: Surviving says what is certain.
+// Durable is the content of a file at the last sync of its directory; false if it did not exist,
+// or its data was not synced. A later change of the name may survive a power loss too: Surviving
+// says what is certain.
 func (d *Disk) Durable(name string) ([]byte, bool) {
 	dir := d.dirs[path.Dir(name)]
 	if dir == nil {
