@@ -78,7 +78,7 @@ func (d *daemon) start() error {
 	go func() {
 		told := false
 		for lines := bufio.NewScanner(io.TeeReader(stderr, log)); lines.Scan(); {
-			if !told && strings.Contains(lines.Text(), "takes jobs") {
+			if !told && strings.Contains(lines.Text(), "lockstepd started") {
 				told = true
 				close(ready)
 			}

@@ -15,22 +15,21 @@ import (
 	"lockstep/persistence"
 )
 
-// adminMode keeps the socket for the daemon's own user: a profile shows what is in
-// memory, secrets among it.
+// adminMode permits only the daemon's own user: a profile shows memory, with secrets in it.
 const adminMode = 0o600
 
-// adminHeaderMax is how long the head of a request may take to come.
+// adminHeaderMax is how long a client may take to send the header of a request.
 const adminHeaderMax = 10 * time.Second
 
-// admin serves profiles of the daemon, as net/http/pprof has them, on a unix socket. It
-// is asked for nothing else, and starts no goroutine but when it is asked.
+// admin serves the profiles of net/http/pprof on a unix socket. Between requests it costs
+// nothing.
 type admin struct {
 	server *http.Server
-	done   chan struct{} // closed when it takes no more requests
+	done   chan struct{} // closed when no more requests are served
 }
 
-// openAdmin listens. The caller owns the run directory, so that a socket that is there
-// is left over.
+// openAdmin opens the socket. The caller owns the run directory, so that an existing socket is a
+// left-over.
 func openAdmin(runDir string, log *logrus.Logger) (*admin, error) {
 	listener, err := socket.ListenUnix(persistence.SocketPath(runDir, persistence.AdminSocket), adminMode)
 	if err != nil {
@@ -48,20 +47,20 @@ func openAdmin(runDir string, log *logrus.Logger) (*admin, error) {
 	go func() {
 		defer close(a.done)
 		if err := a.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.WithField("err", err).Error("the admin socket takes no more requests")
+			log.WithField("err", err).Error("admin socket: server failed; no more requests are answered")
 		}
 	}()
 	return a, nil
 }
 
-// How much is sampled: a block of so many nanoseconds, one of so many contentions.
+// Rates of sampling: one block event per this many nanoseconds, one of this many contentions.
 const (
 	blockRate     = 10_000
 	mutexFraction = 10
 )
 
-// sampleDuringRequest samples only during a request for a profile of some seconds, so that it
-// costs nothing otherwise. It serves one such request at a time.
+// sampleDuringRequest samples only while it serves a request for a profile of some seconds, so
+// that it costs nothing otherwise. It serves one such request at a time.
 func sampleDuringRequest(profile string, setRate func(rate int), rate int) http.Handler {
 	var running sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -80,8 +79,8 @@ func sampleDuringRequest(profile string, setRate func(rate int), rate int) http.
 	})
 }
 
-// close ends requests under way, too: a profile is of no use to a daemon that stops.
-// The nil admin is not open.
+// close closes the socket and cuts off open requests: a stopping daemon completes no profile. On
+// nil it does nothing.
 func (a *admin) close() error {
 	if a == nil {
 		return nil

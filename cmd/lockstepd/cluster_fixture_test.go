@@ -174,7 +174,7 @@ func (m *member) start() {
 }
 
 func (m *member) tryStart() error {
-	const says = "lockstepd takes connections"
+	const says = "lockstepd started"
 	m.cmd = m.command(filepath.Join(programs, "lockstepd"), m.args(m.flags...)...)
 	stderr, err := m.cmd.StderrPipe()
 	if err != nil {

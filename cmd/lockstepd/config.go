@@ -23,8 +23,8 @@ import (
 	"lockstep/supervisor"
 )
 
-// Config is what an operator can choose. Every field is a flag, and a key of
-// the configuration file by the same name.
+// Config are the settings that an operator can choose. Every field is a flag, and a key of the
+// configuration file with the same name.
 type Config struct {
 	DataDir     string
 	RunDir      string
@@ -35,20 +35,20 @@ type Config struct {
 	JobProgram  string
 	LogLevel    string
 	MaxFrame    int // bytes
-	MaxConns    int // to a socket
+	MaxConns    int // per socket
 	MaxStarts   int
 	Writers     int
 	Limits      queue.Limits
-	ArchiveDays int    // 0: archived jobs are kept for ever
+	ArchiveDays int    // days after which archived jobs are removed; 0: never
 	SocketGroup string // whose members may use the sockets, by name or number; "": the daemon's own
 	NodeListen  string // of a node of a cluster; "": where it is reached
-	LeaveJobs   bool   // running jobs go on when the node is not the master any more
+	LeaveJobs   bool   // running jobs continue when this node is no longer the master
 	Rapi        RapiConfig
 }
 
-const usageText = `lockstepd runs a job queue: it takes jobs over its socket, keeps them as files, and
-starts a process for each. It stays in the foreground; SIGTERM stops it, running
-jobs go on and are adopted at the next start.
+const usageText = `lockstepd runs a job queue: it accepts jobs over its socket, stores them as files, and
+starts a process for each. It stays in the foreground. SIGTERM stops it; running
+jobs continue, and the next daemon adopts them.
 
 Usage: lockstepd [flags]
 
@@ -64,8 +64,8 @@ A flag on the command line wins over the file.
 Flags:
 `
 
-// parseConfig reads flags and the file they name. Errors name the field. It returns
-// flag.ErrHelp where it has printed what was asked for, help or the version.
+// parseConfig reads flags, and the configuration file that they name. Errors name the field. It
+// returns flag.ErrHelp after it has printed the help or the version.
 func parseConfig(args []string, output io.Writer) (Config, error) {
 	var c Config
 	var file string
@@ -81,14 +81,14 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	flags.StringVar(&c.DataDir, "data-dir", "/var/lib/lockstep", "`directory` of the queue and the configuration")
 	flags.StringVar(&c.RunDir, "run-dir", "/var/run/lockstep", "`directory` of sockets and lock files")
 	flags.StringVar(&c.LogDir, "log-dir", "/var/log/lockstep", "`directory` of logs")
-	flags.StringVar(&c.OpcodesDir, "opcodes-dir", "", "`directory` of the opcodes that you declare, *.yaml; SIGHUP has it read again (default: opcodes.d in data-dir)")
-	flags.StringVar(&c.ClusterName, "cluster-name", "lockstep", "`name` of the cluster, when a new one is made")
-	flags.StringVar(&c.NodeName, "node-name", hostname, "`name` of this node, when a new cluster is made")
+	flags.StringVar(&c.OpcodesDir, "opcodes-dir", "", "`directory` of declared opcodes, *.yaml; SIGHUP reloads them (default: opcodes.d in data-dir)")
+	flags.StringVar(&c.ClusterName, "cluster-name", "lockstep", "`name` of a new cluster")
+	flags.StringVar(&c.NodeName, "node-name", hostname, "`name` of this node in a new cluster")
 	flags.StringVar(&c.JobProgram, "job-program", "", "`path` of lockstep-job (default: beside lockstepd)")
 	flags.StringVar(&c.LogLevel, "log-level", "info", "least severe `level` that is logged: debug, info, warn, error")
 	flags.IntVar(&c.MaxFrame, "max-frame", 64<<20, "largest request, in `bytes`")
 	flags.IntVar(&c.MaxConns, "max-connections", 8192, "`number` of connections that may be open at a time, for each socket")
-	flags.StringVar(&c.SocketGroup, "socket-group", "", "`group` whose members may submit jobs: it gets the sockets, and may search the run directory (default: the daemon's own group)")
+	flags.StringVar(&c.SocketGroup, "socket-group", "", "`group` whose members may submit jobs: it owns the sockets, and may search the run directory (default: the daemon's own group)")
 	flags.IntVar(&c.MaxStarts, "max-starts", 2*runtime.NumCPU(), "`number` of job processes being started at a time")
 	flags.IntVar(&c.Writers, "writers", 32, "`number` of disk operations at a time")
 	limits := supervisor.DefaultLimits()
@@ -96,8 +96,8 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	flags.IntVar(&c.Limits.Ops, "max-job-ops", limits.Ops, "`number` of opcodes that a job may have")
 	flags.IntVar(&c.Limits.JobBytes, "max-job-bytes", limits.JobBytes, "`bytes` that a job may have when it is submitted")
 	c.Rapi.flags(flags)
-	flags.StringVar(&c.NodeListen, "node-listen", "", "`address` at which other nodes of the cluster are answered (default: the node's own, see lockstep node)")
-	flags.BoolVar(&c.LeaveJobs, "leave-jobs", false, "in a cluster: let running jobs go on when this node is not the master any more")
+	flags.StringVar(&c.NodeListen, "node-listen", "", "`address` at which this node listens for other nodes of the cluster (default: the node's own, see lockstep node)")
+	flags.BoolVar(&c.LeaveJobs, "leave-jobs", false, "in a cluster: let running jobs continue when this node is no longer the master")
 	flags.IntVar(&c.ArchiveDays, "archive-days", 0, "`days` after which archived jobs are removed; 0: never")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -121,7 +121,7 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	return c, c.normalize()
 }
 
-// printUsage writes the flags with two dashes, as people write them.
+// printUsage prints the flags with two dashes, as users write them.
 func printUsage(flags *flag.FlagSet, output io.Writer) {
 	fmt.Fprint(output, usageText)
 	flags.VisitAll(func(f *flag.Flag) {
@@ -134,8 +134,7 @@ func printUsage(flags *flag.FlagSet, output io.Writer) {
 	})
 }
 
-// readConfigFile sets every flag that the file names and the command line does
-// not.
+// readConfigFile sets every flag that the file names and the command line does not.
 func readConfigFile(flags *flag.FlagSet, file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -169,7 +168,7 @@ func readConfigFile(flags *flag.FlagSet, file string) error {
 	return nil
 }
 
-// normalize fills in what follows from the rest, and validates.
+// normalize sets the fields that depend on others, and validates.
 func (c *Config) normalize() error {
 	if c.JobProgram == "" {
 		self, err := os.Executable()
@@ -184,7 +183,7 @@ func (c *Config) normalize() error {
 	c.Rapi.normalize(c.DataDir)
 	for _, path := range []*string{&c.DataDir, &c.RunDir, &c.LogDir, &c.OpcodesDir, &c.JobProgram, &c.Rapi.Users, &c.Rapi.Certificate, &c.Rapi.Key} {
 		if *path == "" {
-			continue // Validate names it
+			continue // Validate reports this error
 		}
 		absolute, err := filepath.Abs(*path)
 		if err != nil {
@@ -195,10 +194,10 @@ func (c *Config) normalize() error {
 	return c.Validate()
 }
 
-// socketPathMax is what a unix socket's path holds, in bytes.
+// socketPathMax is the longest path of a unix socket, in bytes.
 const socketPathMax = 107
 
-// Validate names the first field that cannot be.
+// Validate returns an error that names the first invalid field.
 func (c *Config) Validate() error {
 	for _, check := range []struct {
 		bad  bool
@@ -232,7 +231,7 @@ func (c *Config) Validate() error {
 	return c.Rapi.validate()
 }
 
-// socketGroup is the number of the sockets' group, nil if none was chosen.
+// socketGroup returns the id of the sockets' group; nil if none was chosen.
 func (c *Config) socketGroup() (*int, error) {
 	if c.SocketGroup == "" {
 		return nil, nil

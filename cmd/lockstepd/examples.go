@@ -13,16 +13,16 @@ import (
 //go:embed examples
 var examples embed.FS
 
-// writeExamples makes the directory of declared opcodes and the users file of the remote
-// API at the first start, with comments only, so that an operator finds where they belong.
-// What is there already stays. A crash in between leaves out an example, nothing else.
+// writeExamples creates, at the first start, the directory of declared opcodes and the users file
+// of the remote API, with comments only: an operator finds there where they belong. It keeps
+// existing files. After a crash in between an example is missing, which does no harm.
 func writeExamples(c Config) error {
 	for name, path := range map[string]string{
 		"drain.yaml.example": filepath.Join(c.OpcodesDir, "drain.yaml.example"),
 		"users":              c.Rapi.Users,
 	} {
 		if !strings.HasPrefix(path, c.DataDir+"/") {
-			continue // a place that the operator has chosen
+			continue // the operator has chosen another path
 		}
 		content, err := examples.ReadFile("examples/" + name)
 		if err != nil {

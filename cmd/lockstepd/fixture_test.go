@@ -107,7 +107,7 @@ func (d *daemon) launchProgram(name string, args ...string) (ready <-chan struct
 			d.mu.Lock()
 			d.log.WriteString(lines.Text() + "\n")
 			d.mu.Unlock()
-			if !told && strings.Contains(lines.Text(), "takes jobs") {
+			if !told && strings.Contains(lines.Text(), "lockstepd started") {
 				told = true
 				close(takes)
 			}

@@ -29,8 +29,8 @@ const (
 	clockSlack = time.Minute
 )
 
-// watchLock calls onLost, which stops the daemon in order, when the queue's lock file was
-// removed or replaced. It ends with ctx.
+// watchLock calls onLost, which stops the daemon in order, when the queue's lock file was removed
+// or replaced. It returns when ctx ends.
 func watchLock(ctx context.Context, queue *persistence.QueueLock, onLost func(error)) {
 	ticks := time.NewTicker(lockCheckInterval)
 	defer ticks.Stop()
@@ -88,8 +88,8 @@ func (w *clockMonitor) isDue(wall time.Time, up time.Duration) bool {
 	return true
 }
 
-// removeOldArchive removes archived jobs that are old enough. Nobody writes in
-// the archive but to add files, so it needs no actor.
+// removeOldArchive removes archived jobs that are old enough. Other writers only add files to the
+// archive, so no actor is needed.
 func removeOldArchive(log *logrus.Logger, c Config, now time.Time) {
 	if c.ArchiveDays == 0 {
 		return
@@ -98,9 +98,9 @@ func removeOldArchive(log *logrus.Logger, c Config, now time.Time) {
 	entry := log.WithField("files", removed)
 	switch {
 	case err != nil:
-		entry.WithField("err", err).Error("old archived jobs cannot be removed")
+		entry.WithField("err", err).Error("removal of old archived jobs failed")
 	case removed > 0:
-		entry.Info("old archived jobs were removed")
+		entry.Info("old archived jobs removed")
 	}
 }
 
@@ -108,7 +108,7 @@ func removeOldArchive(log *logrus.Logger, c Config, now time.Time) {
 func sweepLivelocks(c Config, log *logrus.Logger, files *persistence.OSFiles) {
 	_, err := persistence.SweepLivelocks(persistence.LivelockDir(c.RunDir), func(name string) bool { return isLivelockNeeded(files, name) })
 	if err != nil {
-		log.WithField("err", err).Warn("lock files of former daemons and jobs cannot be removed")
+		log.WithField("err", err).Warn("removal of lock files of dead daemons and jobs failed")
 	}
 }
 

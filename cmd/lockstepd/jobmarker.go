@@ -9,11 +9,11 @@ import (
 	"lockstep/edge/reaper"
 )
 
-// dropJobMarker executes the program again, in the same process, without the marker of a
-// job in its environment. A daemon that the command of a job has started has it, and is
-// found by it, with all of its job processes, when that job's leftovers are killed; the
-// kernel shows the environment that a process was started with, whatever it has set
-// since.
+// dropJobMarker executes the program again, in the same process, without the marker of a job in
+// its environment. A daemon that a job's command has started has the marker. The reaper would
+// find it by the marker, with all its job processes, and kill it with the orphans of that job.
+// Unsetting the variable does not help: the kernel shows the environment with which the process
+// was started.
 func dropJobMarker() error {
 	if _, marked := os.LookupEnv(reaper.EnvName); !marked {
 		return nil
@@ -25,5 +25,5 @@ func dropJobMarker() error {
 	if err == nil {
 		err = unix.Exec(program, os.Args, os.Environ())
 	}
-	return fmt.Errorf("the daemon was started by a job, and cannot be started anew without %s in its environment: %w", reaper.EnvName, err)
+	return fmt.Errorf("the daemon was started by a job, and cannot be executed again without %s in its environment: %w", reaper.EnvName, err)
 }

@@ -14,8 +14,8 @@ import (
 	"lockstep/persistence"
 )
 
-// bufferedFrames is how many requests of the largest size each socket has room for at a
-// time.
+// bufferedFrames is the number of requests of the largest size for which each socket has memory
+// at a time.
 const bufferedFrames = 4
 
 // gateways return the actors that currently serve connections.
@@ -29,7 +29,7 @@ func fixedPID(pid *actor.PID) func() *actor.PID { return func() *actor.PID { ret
 // listeners are the daemon's sockets.
 type listeners struct {
 	sockets     []*socket.Listener
-	serveErrors chan error // one from each
+	serveErrors chan error // one error from each socket
 	admin       *admin
 	remoteAPI   *remoteAPI
 }
@@ -70,7 +70,7 @@ func openListeners(c Config, env *kit.Env, gateways gateways, api *remoteAPI) (*
 	return d, nil
 }
 
-// close takes no more connections.
+// close accepts no more connections.
 func (d *listeners) close() error {
 	d.remoteAPI.stop()
 	errs := []error{d.admin.close()}
@@ -80,8 +80,7 @@ func (d *listeners) close() error {
 	return errors.Join(errs...)
 }
 
-// wait returns when clients have taken the answers they were given, or after so
-// long.
+// wait returns when clients have received their answers, or after limit.
 func (d *listeners) wait(limit time.Duration) {
 	end := time.Now().Add(limit)
 	for _, l := range d.sockets {

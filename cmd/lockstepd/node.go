@@ -30,8 +30,8 @@ import (
 // raftDirName is where a node keeps its identity and its log, below the data directory.
 const raftDirName = "raft"
 
-// memberMark is a file in the data directory of every node of a cluster: what is in its
-// queue is the cluster's, and must not be run by a daemon that is alone.
+// memberMark is a file in the data directory of every node of a cluster. Its queue is the
+// cluster's, and a daemon without the cluster must not run it.
 const memberMark = "member-of-cluster"
 
 // loadIdentity returns the identity of this node in its cluster; nil: it belongs to none.
@@ -43,8 +43,8 @@ func loadIdentity(dataDir string) (*peer.Identity, error) {
 	for _, left := range []string{raftDirName, memberMark} {
 		path := filepath.Join(dataDir, left)
 		if _, err := os.Stat(path); err == nil {
-			return nil, fmt.Errorf("%s is there, but not what says who this node is: its queue may be a cluster's, which runs these jobs. "+
-				"Say lockstep node add --discard-queue to be a node of it again; to have a queue of its own, remove %s", path, path)
+			return nil, fmt.Errorf("%s exists, but the identity of this node does not: the queue may belong to a cluster, whose other nodes run its jobs. "+
+				"Run lockstep node add --discard-queue to join the cluster again; to run a queue without a cluster, remove %s", path, path)
 		}
 	}
 	return nil, nil //nolint:nilnil // the usual case
@@ -62,11 +62,11 @@ type node struct {
 	lease       *persistence.Lease
 
 	master       atomic.Pointer[supervisor.Running] // nil: another node is
-	raftFailed   chan error                         // the log cannot go on; at most one
-	opcodes      atomic.Pointer[opcode.Catalogue]   // declared since the start
+	raftFailed   chan error                         // the log has failed; at most one
+	opcodes      atomic.Pointer[opcode.Catalogue]   // opcodes declared since the start
 	voters       atomic.Int64
-	members      []*messages.Member // as the replicator reported them last
-	removedNames []string           // of members, since the start of the daemon
+	members      []*messages.Member // as the replicator has reported them last
+	removedNames []string           // members that were removed since the start of the daemon
 	lostNames    []string           // see peer.Identity
 
 	peerUpdates chan peerUpdate // for savePeers; the latest only
@@ -111,7 +111,8 @@ func (n *node) open() (err error) {
 	return err
 }
 
-// listenAddress is the node's own, unless a flag says another, as behind a router.
+// listenAddress is the node's address, unless a flag sets another one, as it must behind a
+// router.
 func (n *node) listenAddress() string {
 	if n.config.NodeListen != "" {
 		return n.config.NodeListen
@@ -119,8 +120,8 @@ func (n *node) listenAddress() string {
 	return n.identity.Address
 }
 
-// openLog opens the consensus log. A node without one must have been admitted before:
-// until it is known that it has lost its log, it counts among those that have one.
+// openLog opens the consensus log. A node without a log must be admitted first: the other nodes
+// may still count it as a node that has one.
 func (n *node) openLog(stop context.Context) error {
 	dir := filepath.Join(n.config.DataDir, raftDirName)
 	config := raftlog.Config{Dir: dir, Name: n.identity.Name, Address: n.identity.Address, Founder: isFounder(n.identity),
@@ -156,11 +157,11 @@ func (n *node) openLog(stop context.Context) error {
 func (n *node) reportRaftFailure(err error) {
 	select {
 	case n.raftFailed <- err:
-	default: // it ends already
+	default: // a failure has been reported
 	}
 }
 
-// committedJobFiles are the files of jobs that run here, as the log has them.
+// committedJobFiles returns the files of jobs that run on this node, as they are in the log.
 func (n *node) committedJobFiles() (map[string][]byte, error) {
 	answer, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.GetCommittedFiles{}, requestTimeout).Result()
 	if err != nil {
@@ -188,7 +189,7 @@ func (f frozen) Files() []raftlog.FrozenFile {
 	return files
 }
 
-// serveNode takes connections until the daemon is told to stop, or cannot go on.
+// serveNode accepts connections until the daemon is stopped or fails.
 func (n *node) serveNode(stop context.Context) error {
 	listeners, err := openListeners(n.config, n.env, gateways{luxi: n.luxiGateway, wconfd: n.wconfdGateway}, n.remoteAPI)
 	if err != nil {
@@ -197,8 +198,8 @@ func (n *node) serveNode(stop context.Context) error {
 	luxiOptions := socket.Options{Idle: luxi.Idle, MaxFrame: n.config.MaxFrame, MaxConns: n.config.MaxConns, MaxBuffered: bufferedFrames * n.config.MaxFrame, Forwards: true}
 	tunnelled := socket.NewListener(n.listener.Luxi(), luxiOptions)
 	go func() { _ = tunnelled.Serve(n.env.System(), n.luxiGateway) }() // ends with the listener
-	n.log.WithFields(logrus.Fields{"node": n.identity.Name, "address": n.identity.Address}).Info("this node belongs to a cluster")
-	n.announce("lockstepd takes connections")
+	n.log.WithFields(logrus.Fields{"node": n.identity.Name, "address": n.identity.Address}).Info("cluster member started")
+	n.announce("lockstepd started: connections are accepted")
 	background, end := context.WithCancel(stop)
 	defer end()
 	go watchdog(background, n.log, n.env.System(), supervisor.Replicator(n.env), &messages.GetNodes{})
@@ -230,7 +231,7 @@ func (n *node) serveNode(stop context.Context) error {
 // transferTimeout is how long an orderly stop waits for another node to become the master.
 const transferTimeout = 3 * time.Second
 
-// resign finishes everything accepted, and transfers the mastership to another node.
+// resign completes everything accepted, and transfers the mastership to another node.
 func (n *node) resign() {
 	running := n.master.Load()
 	if running == nil {
@@ -240,7 +241,7 @@ func (n *node) resign() {
 	if n.voters.Load() > 1 {
 		_, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, transferTimeout).Result()
 		if err != nil {
-			n.log.WithField("err", err).Warn("no other node has taken the mastership over; they will find out")
+			n.log.WithField("err", err).Warn("hand-over of the mastership failed; the other nodes elect a master when the lease has expired")
 		}
 	}
 	n.env.System().Root.Stop(running.Root)

@@ -10,7 +10,7 @@ import (
 	"lockstep/persistence"
 )
 
-// permission says whether job processes need the lease.
+// permission returns the permission of job processes, which says whether they need the lease.
 func permission(identity *peer.Identity) string {
 	if identity == nil {
 		return jobproc.LeaseNotRequired
@@ -30,7 +30,7 @@ func (n *node) onLeaseRenewed(until time.Duration) {
 		publish = n.lease.Expire
 	}
 	if err := publish(); err != nil {
-		n.log.WithField("err", err).Error("running jobs cannot be told that this node is the master; they will end")
+		n.log.WithField("err", err).Error("publication of the lease to job processes failed; they end when the last lease expires")
 	}
 }
 
@@ -39,13 +39,12 @@ func (n *node) jobsOutliveMastership() bool { return n.voters.Load() == 1 || n.c
 // endJobsInterval is the pause between checks whether this node may have jobs.
 const endJobsInterval = time.Second
 
-// endJobs kills job processes and orphans when another node may be the master.
-// Normally they have ended by themselves by then, because their lease is over. Without a lock
-// file of a job it does nothing.
+// endJobs kills job processes and orphans while another node may be the master. Usually they have
+// ended by then, because their lease has expired. Without a lock file of a job it does nothing.
 func (n *node) endJobs(ctx context.Context) {
 	ticks := time.NewTicker(endJobsInterval)
 	defer ticks.Stop()
-	since := time.Now() // as long as another may be the master
+	since := time.Now() // since when another node may be the master
 	for {
 		select {
 		case <-ctx.Done():

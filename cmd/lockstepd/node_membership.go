@@ -20,10 +20,10 @@ import (
 	"lockstep/persistence"
 )
 
-// Pauses between requests to be a member.
+// Pauses between requests for membership.
 const (
 	admissionRetry = time.Second
-	// voterRetryMax is the longest pause of a member that asks for a vote.
+	// voterRetryMax is the longest pause between requests of a member for a vote.
 	voterRetryMax  = 8 * time.Second
 	requestTimeout = 5 * time.Second
 )
@@ -55,7 +55,7 @@ func isFounder(identity *peer.Identity) bool { return identity.Founder && len(id
 
 // awaitAdmission returns when this node, which has no log, is a member.
 func (n *node) awaitAdmission(stop context.Context) error {
-	n.log.WithFields(logrus.Fields{"node": n.identity.Name, "peers": n.identity.Peers}).Info("asking to be admitted to the cluster")
+	n.log.WithFields(logrus.Fields{"node": n.identity.Name, "peers": n.identity.Peers}).Info("requesting admission to the cluster")
 	logged := ""
 	for {
 		admission, err := n.requestMembershipOnce(stop, peer.MembershipRequest{Fresh: true}, "")
@@ -64,7 +64,7 @@ func (n *node) awaitAdmission(stop context.Context) error {
 		}
 		if err != nil && err.Error() != logged {
 			logged = err.Error()
-			n.log.WithField("err", err).Warn("this node is not admitted yet; it goes on asking")
+			n.log.WithField("err", err).Warn("admission to the cluster failed; retrying")
 		}
 		select {
 		case <-stop.Done():
@@ -74,14 +74,14 @@ func (n *node) awaitAdmission(stop context.Context) error {
 	}
 }
 
-// requestMembership asks again and again for a vote: it may have to wait for another
-// node that gets one with it.
+// requestMembership repeats the request for a vote until the node has one. The vote may have to
+// wait for another node that gets one at the same time.
 func (n *node) requestMembership(ctx context.Context) {
 	for pause := admissionRetry; ; pause = min(2*pause, voterRetryMax) {
 		nodes, err := n.queryNodes(false)
 		if err == nil && !nodes.IsMaster && n.identity.Voting && !hasVote(nodes, n.identity.Name) {
 			if _, err := n.requestMembershipOnce(ctx, peer.MembershipRequest{Applied: nodes.Applied}, nodes.MasterAddress); err != nil {
-				n.log.WithField("err", err).Info("this node has no vote yet")
+				n.log.WithField("err", err).Info("request for a vote failed; retrying")
 			}
 		}
 		select {
@@ -101,8 +101,8 @@ func hasVote(nodes *messages.GetNodesResult, name string) bool {
 	return false
 }
 
-// requestMembershipOnce asks the master, where it is known, and else the nodes it knows, until one
-// answers that is the master.
+// requestMembershipOnce asks the master, if it is known, and else every node it knows, until the
+// master answers.
 func (n *node) requestMembershipOnce(ctx context.Context, r peer.MembershipRequest, master string) (peer.Admission, error) {
 	r.Name, r.UUID, r.Address, r.Voting = n.identity.Name, n.identity.UUID, n.identity.Address, n.identity.Voting
 	err := errors.New("there is no other node to ask")
@@ -111,7 +111,7 @@ func (n *node) requestMembershipOnce(ctx context.Context, r peer.MembershipReque
 		addresses = []string{master}
 	}
 	for _, address := range addresses {
-		for range 2 { // the second time at the master
+		for range 2 { // the second request goes to the master
 			callCtx, cancel := context.WithTimeout(ctx, requestTimeout)
 			admission, failed := n.client.RequestMembership(callCtx, address, r)
 			cancel()
@@ -155,15 +155,15 @@ func (n *node) onMembers(members []*messages.Member) {
 	n.members, n.removedNames, n.lostNames = members, removed, lost
 	if len(members) > 0 {
 		select {
-		case <-n.peerUpdates: // they are out of date
+		case <-n.peerUpdates: // replaces an update that was not saved yet
 		default:
 		}
 		n.peerUpdates <- peerUpdate{addresses, lost}
 	}
 }
 
-// peerUpdate is what a node remembers of the other ones: where members can be asked, and
-// the names of those that a recovery has left behind.
+// peerUpdate is a new state for node.json: addresses of members that this node can ask, and the
+// names of nodes that a recovery has excluded.
 type peerUpdate struct{ addresses, lost []string }
 
 func (n *node) savePeers(ctx context.Context) {
@@ -175,7 +175,7 @@ func (n *node) savePeers(ctx context.Context) {
 				identity.Peers = o.addresses
 			}
 			if err := identity.Save(n.config.DataDir); err != nil {
-				n.log.WithField("err", err).Warn("the other nodes cannot be noted")
+				n.log.WithField("err", err).Warn("write of the addresses of other nodes to node.json failed")
 			}
 		case <-ctx.Done():
 			return
@@ -183,10 +183,10 @@ func (n *node) savePeers(ctx context.Context) {
 	}
 }
 
-// recoverCluster makes this node the only one with a vote. The others are kept out, should
-// they come back: together they would be a majority of what was.
+// recoverCluster makes this node the only voter, and bars all other nodes: if they came back,
+// they would be a majority of the old cluster.
 func (n *node) recoverCluster(config raftlog.Config) error {
-	n.log.Warn("this node becomes the only one with a vote, as lockstep node recover was told")
+	n.log.Warn("recovery requested: this node becomes the only voter")
 	members, err := raftlog.Members(config)
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func (n *node) recoverCluster(config raftlog.Config) error {
 	return peer.ClearRecovery(n.config.DataDir)
 }
 
-// streamLayer connect the logs of two nodes.
+// streamLayer connects the logs of two nodes.
 type streamLayer struct {
 	net.Listener
 	credentials *peer.Credentials

@@ -2,7 +2,7 @@ package main
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// gauges are what /metrics tells of a cluster.
+// gauges are the metrics of a cluster at /metrics.
 func (n *node) gauges() []prometheus.Collector {
 	return []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "lockstep_node_master", Help: "1 on the node that is the master of its cluster, 0 on the others."},

@@ -37,11 +37,11 @@ func (n *node) queryNodes(all bool) (*messages.GetNodesResult, error) {
 // servePeers answers other nodes, until the listener is closed.
 func (n *node) servePeers() {
 	if err := n.listener.Serve(&backend{n}); err != nil {
-		n.log.WithField("err", err).Error("other nodes are not answered any more")
+		n.log.WithField("err", err).Error("port of nodes: server failed; no more requests are answered")
 	}
 }
 
-// backend is what other nodes can ask.
+// backend answers requests of other nodes.
 type backend struct{ node *node }
 
 // About is part of peer.Backend.
@@ -82,7 +82,7 @@ func (b *backend) Files(ctx context.Context, each func(peer.FileDigest) error) e
 	return b.node.digests(ctx, each)
 }
 
-// digests tells of each shared file of this node.
+// digests calls each for every shared file of this node.
 func (n *node) digests(ctx context.Context, each func(peer.FileDigest) error) error {
 	names, err := persistence.SharedFiles(n.config.DataDir)
 	if err != nil {
@@ -94,7 +94,7 @@ func (n *node) digests(ctx context.Context, each func(peer.FileDigest) error) er
 		}
 		sum, size, err := persistence.Digest(n.config.DataDir, name)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // archived since
+			continue // archived since the list was made
 		}
 		if err != nil {
 			return err
@@ -138,7 +138,7 @@ func (p *peers) ask(m *messages.Member) *messages.NodeState {
 	return &messages.NodeState{Name: m.Name, Answers: true, Error: about.Error, Applied: about.Applied, Voting: about.Voting}
 }
 
-// checksums are of files, by path.
+// checksums are SHA-256 sums of files, by path.
 type checksums map[string]string
 
 // Compare is part of replicator.Peers.
@@ -191,7 +191,7 @@ func (p *peers) compare(members []*messages.Member, leaveOut []string) *messages
 	return answer
 }
 
-// differences are those of a node's files from the master's.
+// differences are the files of a node that differ from the master's.
 func differences(master, node checksums) []*messages.FileDifference {
 	var found []*messages.FileDifference
 	for path, sum := range master {
@@ -211,14 +211,14 @@ func differences(master, node checksums) []*messages.FileDifference {
 	return found
 }
 
-// inBoth are the differences that were there both times.
+// inBoth returns the differences that both comparisons have found.
 func inBoth(first, second *messages.NodesCompared) *messages.NodesCompared {
 	for i, n := range second.Nodes {
 		if i >= len(first.Nodes) {
 			break
 		}
 		if before := first.Nodes[i]; !before.Answers {
-			n.Answers, n.Error = false, before.Error // it was not compared twice
+			n.Answers, n.Error = false, before.Error // the first comparison has failed
 		}
 		n.Files = slices.DeleteFunc(n.Files, func(f *messages.FileDifference) bool {
 			return !slices.ContainsFunc(first.Nodes[i].Files, func(g *messages.FileDifference) bool { return g.Path == f.Path && g.What == f.What })

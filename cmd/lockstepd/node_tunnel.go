@@ -13,7 +13,7 @@ import (
 	"lockstep/edge/peer"
 )
 
-// tunnels carry clients of this node to the master.
+// tunnels connect clients of this node to the master.
 type tunnels struct {
 	credentials *peer.Credentials
 	root        *actor.RootContext
@@ -44,7 +44,7 @@ func (t *tunnel) Send(frame []byte) { t.requests <- frame }
 // Close is part of standby.Tunnel.
 func (t *tunnel) Close() { t.once.Do(t.cancel) }
 
-// carry goes on until either end is closed.
+// carry forwards requests and answers until either end closes.
 func (t *tunnel) carry(ctx context.Context, credentials *peer.Credentials, address string, answer func(frame []byte)) {
 	conn, err := credentials.Dial(ctx, address, peer.ProtocolLuxi)
 	if err != nil {
@@ -62,7 +62,7 @@ func (t *tunnel) carry(ctx context.Context, credentials *peer.Credentials, addre
 				return
 			}
 			if conn.SetReadDeadline(time.Time{}) != nil || ctx.Err() != nil {
-				return // an answer may take as long as the master wants
+				return // the master bounds the time of an answer
 			}
 			frame, err := reader.ReadFrame()
 			if err != nil {

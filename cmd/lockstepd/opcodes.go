@@ -8,8 +8,8 @@ import (
 	"lockstep/core/opcode"
 )
 
-// loadCatalogue is all opcodes. A daemon that does not know what its queued jobs
-// are must not begin to run them: mistakes keep it from starting.
+// loadCatalogue returns all opcodes. An invalid declaration is an error, and the daemon does not
+// start: it must not run queued jobs whose opcodes it does not know.
 func loadCatalogue(c Config) (*opcode.Catalogue, error) {
 	definitions, err := opcodefiles.Load(c.OpcodesDir)
 	if err != nil {
@@ -18,8 +18,8 @@ func loadCatalogue(c Config) (*opcode.Catalogue, error) {
 	return opcode.Builtin().With(definitions)
 }
 
-// reloadOpcodes reads the opcodes that are declared again on each SIGHUP. If there
-// is a mistake in them, those of before stay.
+// reloadOpcodes reads the declared opcodes again on each SIGHUP. If a declaration is invalid, the
+// previous opcodes stay in force.
 func (d *service) reloadOpcodes(ctx context.Context, publish func(*opcode.Catalogue)) {
 	for {
 		select {
@@ -33,10 +33,10 @@ func (d *service) reloadOpcodes(ctx context.Context, publish func(*opcode.Catalo
 			catalogue, err = opcode.Builtin().With(definitions)
 		}
 		if err != nil {
-			d.log.WithField("err", err).Error("the opcodes were not read again: there are mistakes in them, and the former ones stay")
+			d.log.WithField("err", err).Error("reload of opcodes failed; the previous opcodes stay in force")
 			continue
 		}
 		publish(catalogue)
-		d.log.WithField("opcodes", len(definitions)).Info("the declared opcodes were read again")
+		d.log.WithField("opcodes", len(definitions)).Info("opcodes reloaded")
 	}
 }

@@ -27,13 +27,13 @@ func TestDeclaredOpcodesAreReadAgain(t *testing.T) {
 	var id int64
 	require.Error(t, c.Call(t.Context(), "SubmitJob", []any{[]op{greet}}, &id), "nobody knows it yet")
 	const declared = `{name: OP_SITE_GREET, params: [{name: whom, type: String}], command: [echo, "hello ${whom}"]}`
-	const kept = "the former ones stay"
-	declare(declared, "were read again")
+	const kept = "the previous opcodes stay"
+	declare(declared, "opcodes reloaded")
 	c = d.dial() // an unknown opcode is a parse error, which ends the connection
 	require.Equal(t, []string{"hello world"}, c.await(c.submit(greet)).lines())
 	declare("{name: OP_SITE_GREET, comand: [echo]}", kept)
 	require.Equal(t, []string{"hello world"}, c.await(c.submit(greet)).lines())
-	declare(strings.Replace(declared, "hello", "good bye", 1), "were read again")
+	declare(strings.Replace(declared, "hello", "good bye", 1), "opcodes reloaded")
 	require.Equal(t, []string{"good bye world"}, c.await(c.submit(greet)).lines())
 }
 
@@ -44,5 +44,5 @@ func TestOpcodesAreReadAgainAfterTheStart(t *testing.T) {
 	require.Eventually(t, func() bool { return d.logged() != "" }, patience, time.Millisecond)
 	require.NoError(t, d.cmd.Process.Signal(syscall.SIGHUP))
 	d.awaitReady(ready)
-	require.Eventually(t, func() bool { return strings.Contains(d.logged(), "were read again") }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(d.logged(), "opcodes reloaded") }, patience, 10*time.Millisecond)
 }

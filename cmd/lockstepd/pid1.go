@@ -22,7 +22,7 @@ func runAsInit() (status int, err error) {
 	}
 	daemon, err := os.StartProcess(program, os.Args, &os.ProcAttr{
 		Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
-		// A terminal's signals come to this process, and to the daemon once.
+		// Signals of a terminal reach this process alone, which forwards each once.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {
@@ -31,13 +31,13 @@ func runAsInit() (status int, err error) {
 	pid := daemon.Pid
 	go func() {
 		for s := range signals {
-			_ = syscall.Kill(pid, s.(syscall.Signal)) // it is not waited for before the end
+			_ = syscall.Kill(pid, s.(syscall.Signal)) // the pid stays valid until the process is waited for
 		}
 	}()
 	return reapUntil(pid)
 }
 
-// reapUntil waits for all children until one has ended, and returns how that was.
+// reapUntil waits for all children until the process pid has ended, and returns its exit status.
 func reapUntil(pid int) (status int, err error) {
 	for {
 		var how syscall.WaitStatus
@@ -47,7 +47,7 @@ func reapUntil(pid int) (status int, err error) {
 		case err != nil:
 			return 0, fmt.Errorf("wait for the daemon: %w", err)
 		case how.Signaled():
-			return 128 + int(how.Signal()), nil // as a shell says it
+			return 128 + int(how.Signal()), nil // as a shell reports it
 		default:
 			return how.ExitStatus(), nil
 		}

@@ -54,7 +54,7 @@ func TestTheDaemonAsProcessOne(t *testing.T) {
 		t.Fatal("the daemon does not stop")
 	}
 	require.Equal(t, 0, d.cmd.ProcessState.ExitCode())
-	require.Contains(t, d.logged(), "stopping; running jobs go on")
+	require.Contains(t, d.logged(), "stopping; running jobs continue")
 	d.cmd = nil
 }
 

@@ -12,9 +12,8 @@ import (
 	"lockstep/persistence"
 )
 
-// checkQueue checks that queue/ belongs to the rest of the data directory, before anything is
-// created in it. A node that joins a cluster has no queue yet. A member without a mark gets it
-// now.
+// checkQueue checks, before it creates anything in queue/, that queue/ belongs to this data
+// directory. A node that joins a cluster has no queue yet. A member without a mark gets one.
 func checkQueue(c Config, files *persistence.OSFiles, identity *peer.Identity) error {
 	member := identity != nil && hasLog(c.DataDir)
 	if member {

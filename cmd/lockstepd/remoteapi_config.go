@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// RapiConfig is what an operator can choose of the remote API.
+// RapiConfig are the settings of the remote API.
 type RapiConfig struct {
-	Address               string // empty: off
+	Address               string // "": off
 	Users                 string
 	Certificate, Key      string
 	TLS                   string
@@ -21,8 +21,8 @@ type RapiConfig struct {
 	AllowCommands         bool
 	Insecure              bool
 
-	addressGiven bool // the address is not the default, or is and was given
-	generatedKey bool // certificate and key are of our making
+	addressGiven bool // the address was set, even if to the default
+	generatedKey bool // lockstepd makes certificate and key
 }
 
 const rapiAddressFlag = "rapi-address"
@@ -35,19 +35,19 @@ const (
 )
 
 func (r *RapiConfig) flags(flags *flag.FlagSet) {
-	flags.StringVar(&r.Address, rapiAddressFlag, "127.0.0.1:5080", "`address` and port of the remote API; empty: there is none")
-	flags.StringVar(&r.Users, "rapi-users", "", "`file` of those who may use the remote API (default: rapi/users in data-dir)")
-	flags.StringVar(&r.Certificate, "rapi-cert", "", "`file` of the remote API's certificate (default: one is made, in rapi in data-dir)")
+	flags.StringVar(&r.Address, rapiAddressFlag, "127.0.0.1:5080", "`address` and port of the remote API; empty: no remote API")
+	flags.StringVar(&r.Users, "rapi-users", "", "`file` of the users of the remote API (default: rapi/users in data-dir)")
+	flags.StringVar(&r.Certificate, "rapi-cert", "", "`file` of the remote API's certificate (default: lockstepd makes one, in rapi in data-dir)")
 	flags.StringVar(&r.Key, "rapi-key", "", "`file` of the certificate's key")
 	flags.StringVar(&r.TLS, "rapi-tls", tlsAuto, "`when` the remote API speaks TLS: on, off, or auto, which is off on loopback. Ganeti's own client needs it on")
-	flags.BoolVar(&r.RequireAuthentication, "rapi-require-authentication", true, "show nothing about jobs over the remote API without a login; =false lets everybody who can connect read jobs and rules")
-	flags.BoolVar(&r.AllowCommands, "rapi-allow-commands", false, "take OP_RUN_COMMAND over the remote API: who may write may then run any command as the daemon's user")
+	flags.BoolVar(&r.RequireAuthentication, "rapi-require-authentication", true, "show nothing about jobs over the remote API without a login; =false lets every client read jobs and rules")
+	flags.BoolVar(&r.AllowCommands, "rapi-allow-commands", false, "accept OP_RUN_COMMAND over the remote API: users with the option write can then run any command as the daemon's user")
 	flags.BoolVar(&r.Insecure, "rapi-insecure", false, "let the remote API listen beyond loopback without TLS or without required authentication")
 }
 
-// rapiHosts are the names by which clients may call, in lower case; nil: any. A server on
-// loopback has few, so that a web page whose name is made to lead to this machine
-// cannot use it through the browser of somebody who works here.
+// rapiHosts are the names, in lower case, by which a request may call the server; nil: any. A
+// server on loopback permits few names. Otherwise a web page whose name resolves to this machine
+// could use the server through a local user's browser.
 func (c Config) rapiHosts() []string {
 	if !c.Rapi.loopback() {
 		return nil
@@ -60,7 +60,7 @@ func (c Config) rapiHosts() []string {
 	return slices.Compact(hosts)
 }
 
-// normalize fills in what follows from the rest.
+// normalize sets the fields that depend on others.
 func (r *RapiConfig) normalize(dataDir string) {
 	if r.Users == "" {
 		r.Users = filepath.Join(dataDir, "rapi", "users")
@@ -77,15 +77,15 @@ func (r *RapiConfig) normalize(dataDir string) {
 	}
 }
 
-// loopback: nobody on another machine can connect. Names other than localhost may
-// mean anything.
+// loopback reports whether only this machine can connect. A name other than localhost may resolve
+// to any address.
 func (r *RapiConfig) loopback() bool {
 	host, _, err := net.SplitHostPort(r.Address)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// validate refuses to be open to others without what keeps others out.
+// validate refuses an address that other machines can reach without TLS and users.
 func (r *RapiConfig) validate() error {
 	if r.Address == "" {
 		return nil
@@ -101,15 +101,15 @@ func (r *RapiConfig) validate() error {
 	case r.TLS != tlsOn && r.TLS != tlsOff:
 		return fmt.Errorf("rapi-tls: %q is not on, off or auto", r.TLS)
 	case !r.generatedKey && (r.Certificate == "" || r.Key == ""):
-		return errors.New("rapi-cert and rapi-key: one is of no use without the other")
+		return errors.New("rapi-cert and rapi-key: set both or none")
 	case r.loopback() || r.Insecure:
 		return nil
 	case r.TLS == tlsOff:
-		return fmt.Errorf("%s: %s is open to other machines, and without TLS passwords could be read on the way: "+
-			"leave out rapi-tls=off, listen on 127.0.0.1, or say rapi-insecure", rapiAddressFlag, r.Address)
+		return fmt.Errorf("%s: %s is open to other machines, and without TLS passwords could be intercepted: "+
+			"leave out rapi-tls=off, listen on 127.0.0.1, or set rapi-insecure", rapiAddressFlag, r.Address)
 	case !r.RequireAuthentication:
-		return fmt.Errorf("%s: %s is open to other machines, and jobs would be shown to anybody: "+
-			"leave out rapi-require-authentication=false, listen on 127.0.0.1, or say rapi-insecure", rapiAddressFlag, r.Address)
+		return fmt.Errorf("%s: %s is open to other machines, and every client could read the jobs: "+
+			"leave out rapi-require-authentication=false, listen on 127.0.0.1, or set rapi-insecure", rapiAddressFlag, r.Address)
 	}
 	return nil
 }

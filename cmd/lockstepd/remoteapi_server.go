@@ -20,8 +20,7 @@ import (
 	"lockstep/edge/rapi"
 )
 
-// remoteAPI is the daemon's, where it has one. Its methods do nothing where it has
-// none.
+// remoteAPI is the daemon's remote API. If it is off, all methods do nothing.
 type remoteAPI struct {
 	config        Config
 	feed          *rapi.Feed // nil: there is no remote API
@@ -29,7 +28,7 @@ type remoteAPI struct {
 	decisionTimes prometheus.Histogram
 	collectors    []prometheus.Collector
 	server        *rapi.Server  // nil: not open
-	done          chan struct{} // closed when it has stopped
+	done          chan struct{} // closed when the server has stopped
 }
 
 // buildInfo is a metric whose labels say which build the daemon is.
@@ -62,8 +61,7 @@ func (a *remoteAPI) onDecision() func(time.Duration) {
 	return func(took time.Duration) { a.decisionTimes.Observe(took.Seconds()) }
 }
 
-// events is the feed for the tree; nil, and not a feed that is nil, where there is
-// none.
+// events returns the feed for the tree; a nil interface if the remote API is off.
 func (a *remoteAPI) events() events.Feed {
 	if a.feed == nil {
 		return nil
@@ -71,7 +69,7 @@ func (a *remoteAPI) events() events.Feed {
 	return a.feed
 }
 
-// withTimes is the disk, and how long it takes.
+// withTimes returns files whose operations are measured.
 func (a *remoteAPI) withTimes(files store.Files) store.Files {
 	if a.diskTimes == nil {
 		return files
@@ -79,8 +77,8 @@ func (a *remoteAPI) withTimes(files store.Files) store.Files {
 	return &timedFiles{files, a.diskTimes}
 }
 
-// open starts listening. If the operator has not asked for the remote API, and another program
-// has its port, the daemon runs without it.
+// open starts the server. If the address is the default and another program uses it, the daemon
+// runs without the remote API.
 func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 	if a.feed == nil {
 		return nil
@@ -92,7 +90,7 @@ func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 	}
 	listener, err := net.Listen("tcp", c.Address)
 	if errors.Is(err, syscall.EADDRINUSE) && !c.addressGiven {
-		env.Log().WithField("address", c.Address).Warn("there is no remote API: somebody else has its usual address. Say --rapi-address to choose another one, or none")
+		env.Log().WithField("address", c.Address).Warn("remote API not started: its default address is in use; choose another with --rapi-address, or none")
 		return nil
 	}
 	if err != nil {
@@ -107,15 +105,15 @@ func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 	a.server, a.done = server, make(chan struct{})
 	go func() {
 		if err := server.Serve(); err != nil {
-			env.Log().WithField("err", err).Error("the remote API takes no more requests")
+			env.Log().WithField("err", err).Error("remote API: server failed; no more requests are answered")
 		}
 		close(a.done)
 	}()
-	env.Log().WithFields(logrus.Fields{"address": listener.Addr().String(), "tls": secure != nil}).Info("the remote API takes requests")
+	env.Log().WithFields(logrus.Fields{"address": listener.Addr().String(), "tls": secure != nil}).Info("remote API started")
 	return nil
 }
 
-// tlsConfig is the certificate, made if it has to be; nil without TLS.
+// tlsConfig loads the certificate, and creates it first if lockstepd makes it; nil without TLS.
 func (a *remoteAPI) tlsConfig(log *logrus.Logger) (*tls.Config, error) {
 	c := a.config.Rapi
 	if c.TLS != tlsOn {
@@ -127,18 +125,18 @@ func (a *remoteAPI) tlsConfig(log *logrus.Logger) (*tls.Config, error) {
 			return nil, fmt.Errorf("make a certificate for the remote API: %w", err)
 		}
 		if made {
-			log.WithField("path", c.Certificate).Info("a certificate was made for the remote API")
+			log.WithField("path", c.Certificate).Info("remote API: self-signed certificate created")
 		}
 	}
 	secure, err := rapi.TLSConfig(c.Certificate, c.Key)
 	if err != nil {
 		return nil, fmt.Errorf("rapi-cert: %w", err)
 	}
-	log.WithField("sha256", rapi.Fingerprint(secure)).Info("the certificate of the remote API")
+	log.WithField("sha256", rapi.Fingerprint(secure)).Info("remote API: certificate loaded")
 	return secure, nil
 }
 
-// certifiedHosts are the names by which clients may call.
+// certifiedHosts are the names in a certificate that lockstepd makes.
 func certifiedHosts(c Config) []string {
 	hosts := []string{c.NodeName, "localhost", "127.0.0.1", "::1"}
 	host, _, err := net.SplitHostPort(c.Rapi.Address)
@@ -148,7 +146,7 @@ func certifiedHosts(c Config) []string {
 	return hosts
 }
 
-// stop ends accepting requests. wait returns when the accepted ones are answered, or at end.
+// stop accepts no more requests. wait returns when the accepted ones are answered, or at end.
 func (a *remoteAPI) stop() {
 	if a.server != nil {
 		a.server.Stop()
@@ -161,11 +159,11 @@ func (a *remoteAPI) wait(end time.Time) {
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), end)
 	defer cancel()
-	_ = a.server.Shutdown(ctx) // who was cut off is told so by that
+	_ = a.server.Shutdown(ctx) // a client that is cut off sees the end of its connection
 	<-a.done
 }
 
-// timedFiles is a disk that is timed.
+// timedFiles measures the operations of a disk.
 type timedFiles struct {
 	store.Files
 	times *prometheus.HistogramVec

@@ -32,21 +32,20 @@ import (
 	"lockstep/supervisor"
 )
 
-// drainTimeout is how long an orderly stop may take; what was accepted is on the
-// disk before it was acknowledged, so that a hard end loses nothing either.
+// drainTimeout bounds an orderly stop. What was acknowledged is on the disk, so that the end of
+// the time loses nothing.
 const drainTimeout = 10 * time.Second
 
-// answersTimeout is how long an orderly stop waits for clients to take the answers
-// they have been given.
+// answersTimeout is how long an orderly stop waits for clients to receive their answers.
 const answersTimeout = 2 * time.Second
 
-// readyPollInterval is how often it is asked whether the queue has been read: a question
-// is lost if the queue crashes over it.
+// readyPollInterval is the pause between questions whether the queue is ready. A crash of the
+// queue loses a question.
 const readyPollInterval = time.Second
 
-// signals handles signals. The first SIGTERM or SIGINT ends stop, a second one kills the daemon
-// at once. reload gets each SIGHUP. signals is called first, because an unhandled SIGHUP would
-// end the daemon.
+// signals handles signals. The first SIGTERM or SIGINT ends stop; the second one kills the daemon
+// at once. reload gets each SIGHUP. It is called first, because an unhandled SIGHUP would end the
+// daemon.
 func signals() (stop context.Context, reload <-chan os.Signal) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -55,8 +54,8 @@ func signals() (stop context.Context, reload <-chan os.Signal) {
 	return stop, hangups
 }
 
-// run is the daemon, from the directories to the orderly stop. Errors are one
-// line that says what to mend.
+// run runs the daemon, from the directories to the orderly stop. Its error says in one line what
+// the operator must correct.
 func run(c Config) error {
 	if err := dropJobMarker(); err != nil {
 		return err
@@ -84,7 +83,7 @@ func run(c Config) error {
 	return errors.Join(err, runDir.Release(), queue.Release())
 }
 
-// service is what every daemon has, alone or in a cluster.
+// service is the part of the daemon that is the same with and without a cluster.
 type service struct {
 	config    Config
 	log       *logrus.Logger
@@ -94,10 +93,10 @@ type service struct {
 	remoteAPI *remoteAPI
 	ports     supervisor.Ports
 	settings  supervisor.Settings
-	reload    <-chan os.Signal // to read again what is declared
+	reload    <-chan os.Signal // each SIGHUP: reload the declared opcodes
 }
 
-// runLocked runs while the queue and the run directory are ours alone.
+// runLocked runs while this process holds the locks of the queue and of the run directory.
 func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan os.Signal) error {
 	if info, err := os.Stat(c.JobProgram); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
 		return fmt.Errorf("job-program: %s is not a program that can be started", c.JobProgram)
@@ -124,7 +123,7 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	if err != nil {
 		return err
 	}
-	defer func() { _ = livelock.Release() }() // left behind, it says dead as well
+	defer func() { _ = livelock.Release() }() // left behind, a free lock also means a dead process
 	sweepLivelocks(c, log, files)
 	jobStderr, err := os.OpenFile(filepath.Join(c.LogDir, "jobs.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
 	if err != nil {
@@ -155,7 +154,7 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	return d.serve(tree, stop)
 }
 
-// loadSettings fills in the settings.
+// loadSettings sets the settings of the tree.
 func (d *service) loadSettings(livelock string) error {
 	c := d.config
 	catalogue, err := loadCatalogue(c)
@@ -180,11 +179,11 @@ func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) error {
 		return err
 	}
 	if start.SerialRecreated {
-		log.WithField("serial", start.Serial).Warn("queue/serial was missing and has been made from the highest job id found")
+		log.WithField("serial", start.Serial).Warn("queue/serial was missing; recreated from the highest job id found")
 	}
 	for _, dir := range []string{".", paths.QueueDir} {
 		if _, err := files.SweepTemp(dir); err != nil {
-			log.WithField("err", err).Warn("left-over temporary files cannot be removed")
+			log.WithField("err", err).Warn("removal of left-over temporary files failed")
 		}
 	}
 	data, err := files.Read("config", paths.ConfigPath)
@@ -217,7 +216,7 @@ func firstConfig(c Config, files *persistence.OSFiles) ([]byte, error) {
 	return data, files.SyncDir("config", ".")
 }
 
-// serve takes connections until the daemon is told to stop, or cannot go on.
+// serve accepts connections until the daemon is stopped or fails.
 func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
 	if err := awaitQueue(stop, d.env, tree); err != nil {
 		return err
@@ -226,7 +225,7 @@ func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.announce("lockstepd takes jobs")
+	d.announce("lockstepd started: jobs are accepted")
 	background, end := context.WithCancel(stop)
 	defer end()
 	go watchdog(background, d.log, d.env.System(), tree.Root, &messages.AnnounceQueue{})
@@ -237,7 +236,7 @@ func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
 	case <-tree.Done:
 		return errors.Join(errTreeFailed, listeners.close())
 	}
-	d.log.Info("stopping; running jobs go on")
+	d.log.Info("stopping; running jobs continue")
 	notifySystemd(d.log, systemd.SdNotifyStopping)
 	err = listeners.close()
 	d.drain(tree.Root)
@@ -247,23 +246,23 @@ func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
 	return err
 }
 
-// errTreeFailed is said when actors have failed too often.
+// errTreeFailed is the error after actors have failed too often.
 var errTreeFailed = errors.New("the daemon cannot go on; its log says why. Running jobs go on, and are adopted at the next start")
 
-// announce says that clients are served.
+// announce logs that the daemon has started.
 func (d *service) announce(text string) {
-	d.log.WithFields(logrus.Fields{"run": d.config.RunDir, "data": d.config.DataDir, "pid": os.Getpid()}).Info(text)
+	d.log.WithFields(logrus.Fields{"run_dir": d.config.RunDir, "data_dir": d.config.DataDir, "pid": os.Getpid()}).Info(text)
 	notifySystemd(d.log, systemd.SdNotifyReady)
 }
 
-// drain has a tree finish what it has accepted.
+// drain completes everything that a tree has accepted.
 func (d *service) drain(root *actor.PID) {
 	if _, err := d.env.System().Root.RequestFuture(root, &messages.Drain{}, drainTimeout).Result(); err != nil {
-		d.log.WithField("err", err).Warn("not everything was finished in time; nothing acknowledged is lost")
+		d.log.WithField("err", err).Warn("drain not finished in time; unanswered requests are dropped, acknowledged ones are on disk")
 	}
 }
 
-// awaitQueue returns when the queue takes requests, or the tree has given up.
+// awaitQueue returns when the queue accepts requests, or the tree has stopped.
 func awaitQueue(stop context.Context, env *kit.Env, tree *supervisor.Running) error {
 	for {
 		_, err := env.System().Root.RequestFuture(tree.Root, &messages.AnnounceQueue{}, readyPollInterval).Result()
@@ -274,7 +273,7 @@ func awaitQueue(stop context.Context, env *kit.Env, tree *supervisor.Running) er
 		case <-tree.Done:
 			return errors.New("the queue cannot be read; the log says why")
 		case <-stop.Done():
-			return errors.New("told to stop before the queue was read")
+			return errors.New("stopped before the queue was read")
 		default:
 		}
 	}
@@ -291,7 +290,7 @@ func newLog(c Config) *logrus.Logger {
 	return log
 }
 
-// randomUint64 spreads retries; it is not for secrets.
+// randomUint64 makes the seed of retry pauses; it is not for secrets.
 func randomUint64() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -9,15 +9,14 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// notifySystemd tells systemd, where it started us with Type=notify.
+// notifySystemd sends a state to systemd, if systemd has started the daemon with Type=notify.
 func notifySystemd(log *logrus.Logger, state string) {
 	if _, err := systemd.SdNotify(false, state); err != nil {
-		log.WithField("err", err).Warn("systemd cannot be told how the daemon is")
+		log.WithField("err", err).Warn("notification of systemd failed")
 	}
 }
 
-// watchdog says that the daemon is well as long as an actor answers a question, where
-// systemd wants to hear that (WatchdogSec=).
+// watchdog notifies systemd as long as an actor answers a question, if the unit has WatchdogSec=.
 func watchdog(ctx context.Context, log *logrus.Logger, sys *actor.ActorSystem, pid *actor.PID, question any) {
 	interval, err := systemd.SdWatchdogEnabled(false)
 	if err != nil || interval == 0 {
@@ -32,7 +31,7 @@ func watchdog(ctx context.Context, log *logrus.Logger, sys *actor.ActorSystem, p
 		case <-ticks.C:
 		}
 		if _, err := sys.Root.RequestFuture(pid, question, interval/3).Result(); err != nil {
-			log.WithField("err", err).Warn("the daemon does not answer itself; systemd is not told that the daemon is well")
+			log.WithField("err", err).Warn("health check of the actors failed; watchdog notification withheld from systemd")
 			continue
 		}
 		notifySystemd(log, systemd.SdNotifyWatchdog)
