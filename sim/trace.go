@@ -11,7 +11,7 @@ import (
 	"lockstep/sim/kernel"
 )
 
-// Topic is what a line of the trace is about.
+// Topic is the subject of a line of the trace.
 type Topic string
 
 // The topics. A delivery is a message handed to an actor, a file a change of a
@@ -27,7 +27,7 @@ const (
 	TopicFault    Topic = "fault"
 )
 
-// Line is one thing that happened.
+// Line is one event of a run.
 type Line struct {
 	At    time.Duration // since the world began
 	Topic Topic
@@ -44,10 +44,10 @@ func (l Line) Text() string {
 
 func (l Line) String() string { return fmt.Sprintf("%8.3f %s", l.At.Seconds(), l.Text()) }
 
-// keptLines is how many lines are remembered for when something fails.
+// keptLines is the number of latest lines that are kept for a failure.
 const keptLines = 400
 
-// trace is everything that happened, as a sum; as lines only the latest.
+// trace hashes everything that happens, and keeps the latest lines.
 type trace struct {
 	clock *kernel.Clock
 	sum   uint64
@@ -87,7 +87,7 @@ func (t *trace) addf(topic Topic, format string, args ...any) {
 	t.add(topic, fmt.Sprintf(format, args...), "")
 }
 
-// last gives the latest lines, at most n.
+// last returns the latest lines, at most n.
 func (t *trace) last(n int) []Line {
 	n = min(n, keptLines, int(t.count))
 	lines := make([]Line, 0, n)
@@ -124,8 +124,7 @@ func (logHook) Levels() []logrus.Level {
 	return []logrus.Level{logrus.PanicLevel, logrus.FatalLevel, logrus.ErrorLevel, logrus.WarnLevel}
 }
 
-// Fire leaves out the stack of a panic: it holds addresses, which differ from
-// run to run.
+// Fire leaves out the stack of a panic, whose addresses differ from run to run.
 func (h logHook) Fire(e *logrus.Entry) error {
 	keys := make([]string, 0, len(e.Data))
 	for key := range e.Data {

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// workload is what clients do in a run over random work. Each submits, sometimes waits for one
-// of its jobs, pauses, and continues until its share is done.
+// workload is the work of the clients in a run over random work. Each client submits, sometimes
+// waits for one of its jobs, pauses, and continues until its share is done.
 type workload struct {
 	world    *World
 	rng      *rand.Rand
-	left     int // submissions, over all clients
+	left     int // submissions left, over all clients
 	busy     int // clients that are not done
 	requests *requestLog
 }
@@ -31,7 +31,7 @@ func newWorkload(w *World, clients, submissions int, schedule *Schedule) *worklo
 
 func (k *workload) done() bool { return k.busy == 0 }
 
-// think comes back to a client after a while, if there is more to do.
+// think schedules the next request of a client after a pause, if there is work left.
 func (k *workload) think(c *client) {
 	pause := time.Duration(k.rng.IntN(2000)) * time.Millisecond
 	if k.rng.IntN(3) == 0 {
@@ -80,10 +80,10 @@ func (k *workload) send(c *client, jobs [][]OpSpec) {
 	c.submit(jobs, answered)
 }
 
-// resendMost is how often a submission is sent again.
+// resendMost bounds the repetitions of a submission.
 const resendMost = 60
 
-// followUp is what a client does next with one of its jobs.
+// followUp is the client's next request about one of its jobs.
 func (k *workload) followUp(c *client, id int64) {
 	think := func() { k.think(c) }
 	if !k.requests.followUp(c) {
@@ -117,15 +117,15 @@ func (k *workload) followUp(c *client, id int64) {
 	}
 }
 
-// momentMax is how long a client waits for a moment of a job's process, and crossSteps
-// how many steps of its own it takes then, at most.
+// momentMax is how long a client waits for a moment of a job's process, and crossSteps the most
+// steps of its own that follow.
 const (
 	momentMax   = 5 * time.Second
 	momentSteps = 60
 )
 
-// orderAtMoment lets a client order something of a job at a moment of its process, while the
-// news of that moment is on its way through the daemon.
+// orderAtMoment sends a client order at a moment of a job's process, while the messages about
+// that moment are in transit in the daemon.
 func (k *workload) orderAtMoment(c *client, at processMoment, done func()) {
 	steps, what, priority := k.rng.IntN(momentSteps), k.rng.IntN(4), k.rng.IntN(40)-20
 	sent := false
@@ -154,8 +154,8 @@ func (k *workload) orderAtMoment(c *client, at processMoment, done func()) {
 	c.world.clock.After(momentMax, c.world.life, begin)
 }
 
-// archiveDependency submits jobs that depend on one, and archives that one as soon as it has
-// ended. The jobs may still wait for something else, or depend on it with a later opcode.
+// archiveDependency submits jobs that depend on a job, and archives that job as soon as it has
+// ended. The new jobs may still wait for something else, or depend on it with a later opcode.
 func (k *workload) archiveDependency(c *client, id int64) {
 	wait := []float64{0, 0.3, 5, 60}[k.rng.IntN(4)]
 	after := OpSpec(fmt.Sprintf(" after=%d:success,error,canceled", id))
@@ -171,8 +171,8 @@ func (k *workload) archiveDependency(c *client, id int64) {
 	})
 }
 
-// job is the nth of a submission. One that waits between two opcodes for another
-// job is not limited: if that is limited, too, they would wait for each other.
+// job makes the nth job of a submission. A job that waits between two opcodes for another job has
+// no rate limit: if the other job had the same limit, they would wait for each other.
 func (k *workload) job(n int) []OpSpec {
 	ops := make([]OpSpec, 1+k.rng.IntN(3))
 	limited := k.rng.IntN(8) == 0
@@ -191,7 +191,7 @@ func (k *workload) job(n int) []OpSpec {
 	return ops
 }
 
-// dependencies are on earlier jobs of any client, or on jobs that do not exist.
+// dependencies are dependencies on earlier jobs of any client, or on jobs that do not exist.
 func (k *workload) dependencies(n int) (words OpSpec) {
 	for range 2 {
 		if k.rng.IntN(8) == 0 {
@@ -221,7 +221,7 @@ func (k *workload) pause() time.Duration {
 }
 
 func (k *workload) opcode() OpSpec {
-	// In short opcodes concurrent events meet.
+	// Short opcodes make concurrent events meet.
 	spell := []float64{0, 0.001, 0.01, 0.3, 2}[k.rng.IntN(5)]
 	switch k.rng.IntN(14) {
 	case 10, 11, 12:
@@ -246,8 +246,8 @@ func (k *workload) opcode() OpSpec {
 	}
 }
 
-// locks are some of a few, so that jobs meet: of single nodes, of all, and now
-// and then the big lock.
+// locks draws from few locks, so that jobs conflict: single nodes, all nodes, and now and then
+// the big lock.
 func (k *workload) locks() string {
 	if k.rng.IntN(12) == 0 {
 		return "cluster/BGL"

@@ -15,14 +15,14 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// Options say which world. The zero value is a plain one without faults.
+// Options are the options of a world. The zero value is a world of one node without faults.
 type Options struct {
 	Seed    uint64
-	Nodes   int // 1 or less: one, which is alone
+	Nodes   int // 1 or less: one, without a cluster
 	Slots   int // run slots; 0: 2
-	Starts  int // start handshakes in flight; 0: 2
-	Writers int // 0: 3; of each node
-	// ReportMax is how long a file may be to travel in a report; 0: 1 MiB.
+	Starts  int // start handshakes in progress; 0: 2
+	Writers int // of each node; 0: 3
+	// ReportMax bounds the job file in a report, in bytes; 0: 1 MiB.
 	ReportMax  int
 	FaultRates FaultRates
 	Checkers   []Checker // nil: all
@@ -30,33 +30,32 @@ type Options struct {
 	Sink       func(Line) // gets every line of the trace
 }
 
-// Mutations are faults built in on purpose: each breaks a promise on which the daemon rests.
-// They are for the tests of the checkers.
+// Mutations are bugs built in on purpose: each breaks a promise on which the daemon rests. They
+// are for the tests of the checkers.
 type Mutations struct {
 	Disk simdisk.Mutations
-	// BlindAdoption: a process of a former daemon is said to be gone at once.
+	// BlindAdoption: a process of a former daemon is reported as dead at once.
 	BlindAdoption bool
 	// SilentEnds: the end of a process is not reported.
 	SilentEnds bool
 	// UnsyncedEnds: job processes do not sync their last write.
 	UnsyncedEnds bool
-	// Survivors: a forced end of an opcode leaves what has left the command's group.
+	// Survivors: a forced end of an opcode leaves the processes outside the command's group.
 	Survivors bool
-	// MarkerOnly: what is left of a process that the daemon did not see end is known by its
-	// marker alone.
+	// MarkerOnly: orphans of a process whose end the daemon did not see are found by their marker
+	// alone.
 	MarkerOnly bool
 	// AnyLivelock: a job process begins whatever lock file its job names.
 	AnyLivelock bool
-	// Patience is that of the daemon with jobs that cannot be started.
+	// Patience is the daemon's limit for jobs that cannot be started.
 	Patience jobs.RetryLimit
-	// MoreSlots: the daemon believes in so many more run slots than there are.
+	// MoreSlots is the number of run slots that the daemon wrongly believes in.
 	MoreSlots int
-	// Log are those of the consensus log.
+	// Log are the mutations of the consensus log.
 	Log consensus.Mutations
 	// NoLease: job processes do not check whether their node is still the master.
 	NoLease bool
-	// DelayReports: a job process that asks for permission reports nothing until
-	// it has it.
+	// DelayReports: a job process that asks for permission reports nothing until it has it.
 	DelayReports bool
 	// AdmitLostQueue: a node that has lost its queue starts all the same.
 	AdmitLostQueue bool
@@ -66,19 +65,19 @@ type Mutations struct {
 
 // World is one node with its clients, or a cluster of several.
 type World struct {
-	*node // the first
+	*node // the first node
 	nodes []*node
-	// disk is what was promised: the node's own if it is alone; else what the
-	// consensus log says that is committed, see oracle.
+	// disk has the promised files: those on the node's disk, or in a cluster those of the
+	// committed entries, see oracle.
 	disk      *simdisk.Disk
-	oracle    *oracle // nil: the node is alone
+	oracle    *oracle // nil: no cluster
 	log       *consensus.Log
-	decider   *node // whose daemon decides, or the next one will; nil: unknown
+	decider   *node // the node whose daemon decides, or will decide when it has started; nil: unknown
 	options   Options
 	mutations Mutations
-	dice      *rand.PCG // of rng
+	dice      *rand.PCG // the source of rng
 	rng       *rand.Rand
-	life      *kernel.Lifetime // of what outlives daemons and machines; never over
+	life      *kernel.Lifetime // lifetime of what outlives daemons and machines; it does not end
 	kernel    *kernel.Kernel
 	clock     *kernel.Clock
 	trace     *trace
@@ -87,7 +86,7 @@ type World struct {
 	clients     []*client
 	submissions []*submission
 	checkers    []Checker
-	moments     map[processMoment][]func() // what runs at a moment
+	moments     map[processMoment][]func() // functions to run at a moment
 	effective   *effectiveConfig
 	disturbance disturbance
 	audit       *audit     // nil: no checker uses it
@@ -95,24 +94,24 @@ type World struct {
 	violation   *Violation
 	stepCount   uint64 // steps so far
 	deliveries  uint64 // messages to actors so far
-	// restartAfter: a daemon that has ended is started again after so long, as
-	// systemd would; 0: it is not.
+	// restartAfter is the time after which an ended daemon is started again, as by systemd; 0: it
+	// is not.
 	restartAfter time.Duration
 	// orderedPanics are those that a scenario has ordered, by actor.
 	orderedPanics []*orderedPanic
-	// garbled: job files have been replaced from outside.
+	// garbled says that job files were replaced from outside.
 	garbled      bool
-	finalListing []listed // what the daemon said at the end
+	finalListing []listed // the daemon's list of jobs at the end
 }
 
-// oneShard makes actor systems cheap: they hold a thousand maps with many shards each, for
-// contention that a simulation does not have.
+// oneShard makes actor systems cheap. Their thousand maps have many shards each, to reduce
+// contention, which a simulation does not have.
 var oneShard = sync.OnceFunc(func() { cmap.SHARD_COUNT = 1 })
 
 // orderDice separates the dice for the order of steps from others of the same seed.
 const orderDice = 0x10c4573b
 
-// New makes a world: its disk has directories, its machine runs, no daemon does.
+// New makes a world with empty disks and running machines. No daemon runs.
 func New(o Options) *World {
 	oneShard()
 	if o.Slots == 0 {
@@ -155,8 +154,8 @@ func (w *World) populate() {
 	w.node, w.disk, w.decider = w.nodes[0], w.nodes[0].disk, w.nodes[0]
 }
 
-// Step lets one thing happen; the time moves when nothing can happen now. It returns false
-// when nothing can ever happen again, or a checker has failed.
+// Step makes one step. The time moves when no step is possible. It returns false when no step
+// will ever be possible, or a checker has failed.
 func (w *World) Step() bool {
 	if w.violation != nil {
 		return false
@@ -176,7 +175,7 @@ func (w *World) Step() bool {
 	return w.violation == nil
 }
 
-// advance does what can be done now, or moves the time.
+// advance makes a step, or moves the time.
 func (w *World) advance() bool {
 	if w.injector.stalls() && w.clock.Fire() {
 		w.notify(stalled{})
@@ -192,7 +191,7 @@ func (w *World) advance() bool {
 	return w.clock.Fire()
 }
 
-// processMoment is a moment in the run of a job's process.
+// processMoment is a moment in the life of a job's process.
 type processMoment struct {
 	job  int64
 	what momentKind
@@ -201,8 +200,8 @@ type processMoment struct {
 type momentKind uint8
 
 const (
-	momentAsks momentKind = iota // an opcode has ended, and it asks to begin the next
-	momentEnds                   // it has written the job's end
+	momentAsks momentKind = iota // an opcode has ended, and the process asks to begin the next
+	momentEnds                   // the process has written the job's end
 )
 
 // momentReached runs the functions that wait for a moment.
@@ -214,13 +213,13 @@ func (w *World) momentReached(m processMoment) {
 	}
 }
 
-// RunReady steps until the time would have to move.
+// RunReady steps until no step is possible without moving the time.
 func (w *World) RunReady() {
 	for !w.kernel.Idle() && w.Step() {
 	}
 }
 
-// RunFor steps until so much time has passed, and nothing more can happen in it.
+// RunFor steps until d has passed and no step is possible in that time.
 func (w *World) RunFor(d time.Duration) {
 	end := w.clock.Now().Add(d)
 	for {
@@ -236,16 +235,16 @@ func (w *World) RunFor(d time.Duration) {
 	}
 }
 
-// Steps is how many steps there were; Sum stands for everything that happened.
+// Steps is the number of steps so far.
 func (w *World) Steps() uint64 { return w.stepCount }
 
-// Sum is the same for two runs exactly if their traces are.
+// Sum is equal for two runs if and only if their traces are.
 func (w *World) Sum() uint64 { return w.trace.sum }
 
-// Last gives the latest lines of the trace, at most n.
+// Last returns the latest lines of the trace, at most n.
 func (w *World) Last(n int) []Line { return w.trace.last(n) }
 
-// Err is the violation that a checker has found, if any.
+// Err is the violation that a checker has found; nil: none.
 func (w *World) Err() error {
 	if w.violation == nil {
 		return nil
@@ -253,7 +252,7 @@ func (w *World) Err() error {
 	return w.violation
 }
 
-// Violation is an invariant that a checker found broken.
+// Violation says that a checker has found its invariant broken.
 type Violation struct {
 	Checker string
 	Step    uint64

@@ -153,7 +153,7 @@ func (m *master) treeEnded(ctx actor.Context, pid *actor.PID) {
 
 // RunningNode is a started node of a cluster.
 type RunningNode struct {
-	// Root answers Drain with Drained when nothing is on its way to the disk. It is
+	// Root answers Drain with DrainResult when nothing is on its way to the disk. It is
 	// stopped after the master part of the tree.
 	Root *actor.PID
 	// Standby gets connections while this node is not the master.

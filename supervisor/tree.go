@@ -250,7 +250,7 @@ func SetOpcodes(env *kit.Env, catalogue *opcode.Catalogue) {
 
 // Running is a started tree.
 type Running struct {
-	// Root answers AnnounceQueue when the queue accepts requests, and Drain with Drained when
+	// Root answers AnnounceQueue when the queue accepts requests, and Drain with DrainResult when
 	// everything accepted is on the disk and no start is in progress. Root may be stopped then.
 	// Job processes continue.
 	Root *actor.PID

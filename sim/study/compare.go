@@ -11,33 +11,32 @@ import (
 	"lockstep/sim"
 )
 
-// CompareOptions say what is compared, and under which conditions.
+// CompareOptions are the conditions of a comparison.
 type CompareOptions struct {
 	MixOptions
-	// Settings are lockstep's own, by their names, as JSON; predictive is set by
-	// Compare.
+	// Settings are settings of lockstep by name, as JSON. Compare sets predictive.
 	Settings map[string][]byte
-	// Timings: the outcomes have those of each job, with its locks.
+	// Timings adds the timing of each job, with its locks, to the outcomes.
 	Timings bool
-	// OnJobEnd is called at the end of each job, of both runs, one at a time.
+	// OnJobEnd is called at the end of each job of both runs, one call at a time.
 	OnJobEnd func()
 }
 
-// Validate names what is out of range.
+// Validate returns an error that names a value out of range.
 func (o CompareOptions) Validate() error {
 	_, err := SettingsWith(o.Settings)
 	return errors.Join(o.MixOptions.Validate(), err)
 }
 
-// Comparison is the same work done in both orders.
+// Comparison has the outcomes of the same work in both orders.
 type Comparison struct {
 	Seed       uint64  `json:"seed"`
 	Predictive Outcome `json:"predictive"`
 	Plain      Outcome `json:"plain"`
 }
 
-// Compare has a mix done in the predictive order and in the plain one, in two
-// worlds that are alike, without faults.
+// Compare runs the work of a mix in the predictive order and in the plain one, in two equal
+// worlds, without faults.
 func Compare(m Mix, o CompareOptions) (Comparison, error) {
 	c := Comparison{Seed: o.Seed}
 	batches := plan(m, o.MixOptions)
@@ -60,7 +59,7 @@ func Compare(m Mix, o CompareOptions) (Comparison, error) {
 // startsInFlight is lockstepd's default.
 const startsInFlight = 8
 
-// measure does the work in one order.
+// measure runs the work in one order.
 func measure(batches []batch, o CompareOptions, predictive bool, ended func()) (Outcome, error) {
 	values := maps.Clone(o.Settings)
 	if values == nil {
@@ -83,7 +82,7 @@ func measure(batches []batch, o CompareOptions, predictive bool, ended func()) (
 	return outcome, err
 }
 
-// runBatches has a world do the work, until all of its jobs have ended.
+// runBatches runs the work in a world until all of its jobs have ended.
 func runBatches(w *sim.World, batches []batch, settings map[string][]byte, m *metrics) ([][]int64, error) {
 	work, jobs := make([]sim.Batch, len(batches)), 0
 	for i, b := range batches {
@@ -96,8 +95,8 @@ func runBatches(w *sim.World, batches []batch, settings map[string][]byte, m *me
 	return w.RunBatches(work, settings, func() bool { return m.ended >= jobs })
 }
 
-// SettingsWith is the default settings but for some, by name, as JSON. The error
-// names the setting.
+// SettingsWith returns the default settings with some replaced, by name, as JSON. The error names
+// the setting.
 func SettingsWith(values map[string][]byte) (config.Settings, error) {
 	file, err := config.EditSettings([]byte("{}"), values)
 	if err != nil {

@@ -12,37 +12,37 @@ import (
 	"lockstep/sim"
 )
 
-// metrics measures when things happen to jobs. It is a checker that never fails.
+// metrics records the times of events of jobs. It is a checker that never fails.
 type metrics struct {
 	jobs  map[int64]*JobTiming
 	ended int
-	onEnd func() // is called at the end of each job
+	onEnd func() // called at the end of each job
 }
 
-// JobTiming is when things happened to a job, as times since its world began.
+// JobTiming has the times of a job's events, since its world began.
 //
-// It waits for a slot from Submitted to Chosen. From then on it has one until
-// Ended, when its process is gone.
+// The job waits for a slot from Submitted to Chosen, and has the slot until Ended, when its
+// process is gone.
 type JobTiming struct {
 	ID                       int64
 	Kind                     string // in its mix
 	Submitted, Chosen, Ended time.Duration
-	Ops                      []OpTiming // those that were begun; one at least once it is chosen
+	Ops                      []OpTiming // opcodes that were permitted; at least one once the job is chosen
 }
 
-// OpTiming is the same of an opcode. From Permitted to Began its job has the slot
-// only to wait; from Began to Ended the opcode executes, and has its locks.
+// OpTiming has the times of an opcode's events. From Permitted to Began the job only waits in its
+// slot. From Began to Ended the opcode executes and has its locks.
 type OpTiming struct {
 	Permitted, Began, Ended time.Duration
 	Locks                   []lock.Item // in lock order; not to be changed
 }
 
-// Wait is from submission until the locks of the first opcode are held and it
-// executes. The job must have ended.
+// Wait is the time from submission until the first opcode has its locks and executes. The job
+// must have ended.
 func (t *JobTiming) Wait() time.Duration { return t.Ops[0].Began - t.Submitted }
 
-// SlotWait is for how long the job had a slot before something executed in it.
-// The job must have ended.
+// SlotWait is the time for which the job had a slot and no opcode executed. The job must have
+// ended.
 func (t *JobTiming) SlotWait() time.Duration {
 	sum := time.Duration(0)
 	for _, op := range t.Ops {
@@ -58,7 +58,7 @@ func newMetrics(onEnd func()) *metrics { return &metrics{jobs: map[int64]*JobTim
 // Name names the checker.
 func (*metrics) Name() string { return "metrics" }
 
-// See takes the time of each event of a job.
+// See records the time of each event of a job.
 func (m *metrics) See(w *sim.World, event any) error {
 	e, is := sim.JobEventOf(event)
 	if !is {
@@ -88,41 +88,41 @@ func (m *metrics) See(w *sim.World, event any) error {
 	return nil
 }
 
-// Outcome is what was measured, times in seconds.
+// Outcome has the measurements of one run, times in seconds.
 type Outcome struct {
 	Jobs     int     `json:"jobs"`
 	Makespan float64 `json:"makespan"` // from the first submission to the last end
 	PerHour  float64 `json:"jobs_per_hour"`
-	// Waits are from submission until the locks are held and the job executes.
+	// Waits are the times from submission until the first opcode has its locks and executes.
 	Waits
-	// SlotSeconds are from being chosen to the end; LockWaitSeconds those of them
-	// that pass before something executes.
+	// SlotSeconds is the sum of the times from being chosen to the end. LockWaitSeconds is the
+	// part in which no opcode executes.
 	SlotSeconds     float64    `json:"slot_seconds"`
 	LockWaitSeconds float64    `json:"lock_wait_slot_seconds"`
 	LockWaitShare   float64    `json:"lock_wait_share"`
 	Kinds           []KindWait `json:"kinds"`
 	Starvation      Starvation `json:"starvation"`
-	// Timings are those of all jobs, in the order of their submission, if
-	// CompareOptions asks for them.
+	// Timings are the timings of all jobs, in the order of their submission, if CompareOptions
+	// asks for them.
 	Timings []JobTiming `json:"-"`
 	Steps   uint64      `json:"steps"`
 }
 
-// Waits is what there is to say of many waits.
+// Waits summarizes waits.
 type Waits struct {
 	Mean    float64 `json:"mean_wait"`
 	P95     float64 `json:"p95_wait"`
 	Longest float64 `json:"longest_wait"`
 }
 
-// KindWait is the waits of the jobs of one kind.
+// KindWait are the waits of the jobs of one kind.
 type KindWait struct {
 	Kind string `json:"kind"`
 	Jobs int    `json:"jobs"`
 	Waits
 }
 
-// outcome sums up; all jobs must have succeeded.
+// outcome summarizes a run. All jobs must have succeeded.
 func (m *metrics) outcome(w *sim.World, batches []batch, ids [][]int64, timings bool) (Outcome, error) {
 	o := Outcome{Jobs: len(m.jobs), Steps: w.Steps()}
 	first, last := time.Duration(1<<62), time.Duration(0)
@@ -159,7 +159,7 @@ func (m *metrics) outcome(w *sim.World, batches []batch, ids [][]int64, timings 
 	return o, nil
 }
 
-// Summarize sorts waits, of which there is at least one, and says what there is to say.
+// Summarize sorts at least one wait, and summarizes them.
 func Summarize(waits []float64) Waits {
 	slices.Sort(waits)
 	sum := 0.0

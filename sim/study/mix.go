@@ -11,12 +11,11 @@ import (
 	"lockstep/sim"
 )
 
-// Mix is a kind of day in the life of a cluster: what operators ask for, and how
-// often.
+// Mix is a kind of work of a cluster: which jobs operators submit, and how often.
 type Mix struct {
 	Name  string
 	About string
-	// shares are how often each batch comes, relative to the others.
+	// shares are the relative frequencies of the batches.
 	shares []share
 }
 
@@ -25,8 +24,7 @@ type share struct {
 	batch  func(*planner)
 }
 
-// Mixes are all that there are. The locks of their jobs are those of Ganeti's
-// opcodes of that kind.
+// Mixes are all mixes. Their jobs have the locks of Ganeti's opcodes of that kind.
 var Mixes = []Mix{
 	{"operator", "an ordinary day: some of everything", []share{
 		{30, (*planner).power}, {20, (*planner).query}, {14, (*planner).create}, {6, (*planner).replaceDisks},
@@ -63,18 +61,18 @@ func MixNames() []string {
 	return names
 }
 
-// MixOptions say how much work, and for which cluster.
+// MixOptions are the amount of work and the size of the cluster.
 type MixOptions struct {
 	Seed  uint64
 	Jobs  int
 	Slots int
 	Nodes int
-	// Load is the share of all slots that the work would keep busy if no job ever
-	// waited: it says over how much time the work is spread.
+	// Load is the share of all slots that the work would occupy if no job ever waited. It decides
+	// over how much time the work is spread.
 	Load float64
 }
 
-// Validate names what is out of range.
+// Validate returns an error that names a value out of range.
 func (o MixOptions) Validate() error {
 	switch {
 	case o.Jobs < 1 || o.Jobs > 1_000_000:
@@ -89,9 +87,9 @@ func (o MixOptions) Validate() error {
 	return nil
 }
 
-// batch is jobs that are submitted together.
+// batch are jobs that are submitted together.
 type batch struct {
-	at   time.Duration // since the first could come
+	at   time.Duration // since the beginning of the work
 	jobs []plannedJob
 }
 
@@ -101,28 +99,28 @@ type plannedJob struct {
 	ops  []sim.OpSpec
 }
 
-// instancesPerNode is how many there are at the beginning.
+// instancesPerNode is the number of instances per node at the beginning.
 const instancesPerNode = 8
 
-// planner makes the work, and knows the cluster as an operator does: where each
-// instance is, as if all that was asked for had been done.
+// planner makes the work. It knows on which nodes each instance is, as if all submitted jobs had
+// succeeded.
 type planner struct {
 	rng         *rand.Rand
 	nodes       int
-	made        int // instances so far
+	made        int // instances made so far
 	instances   []*instance
-	jobs        []plannedJob // of the current batch
-	workSeconds float64      // seconds of all of them
+	jobs        []plannedJob // jobs of the current batch
+	workSeconds float64      // of all jobs
 }
 
-// instance is one with a mirrored disk, on two nodes.
+// instance is an instance with a mirrored disk, on two nodes.
 type instance struct {
 	name               string
 	primary, secondary int
 }
 
-// plan makes the batches of a mix, in the order in which they come. The same
-// options give the same work.
+// plan makes the batches of a mix, in the order of their times. The same options give the same
+// work.
 func plan(m Mix, o MixOptions) []batch {
 	p := &planner{rng: rand.New(rand.NewPCG(o.Seed, 0x0b5e)), nodes: o.Nodes}
 	for range o.Nodes * instancesPerNode {
@@ -146,7 +144,7 @@ func plan(m Mix, o MixOptions) []batch {
 		jobs += len(p.jobs)
 		batches = append(batches, batch{jobs: p.jobs})
 	}
-	// Independent arrivals, as many as there are in so much time.
+	// Independent arrivals, at the rate that Load demands.
 	span := p.workSeconds / (float64(o.Slots) * o.Load)
 	times := make([]float64, len(batches))
 	for i := range times {
@@ -167,7 +165,7 @@ func (p *planner) newInstance() *instance {
 	return i
 }
 
-// otherNode is any but these two.
+// otherNode draws a node that is neither of these.
 func (p *planner) otherNode(a, b int) int {
 	for {
 		if n := p.rng.IntN(p.nodes); n != a && n != b {
@@ -178,8 +176,7 @@ func (p *planner) otherNode(a, b int) int {
 
 func (p *planner) anyInstance() *instance { return p.instances[p.rng.IntN(len(p.instances))] }
 
-// drawSeconds draws how long an opcode takes: short ones are as likely as long ones, by
-// orders of magnitude.
+// drawSeconds draws the duration of an opcode, uniform on a logarithmic scale.
 func (p *planner) drawSeconds(least, most float64) float64 {
 	s := math.Round(10*least*math.Pow(most/least, p.rng.Float64())) / 10
 	p.workSeconds += s

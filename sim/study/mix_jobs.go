@@ -7,9 +7,9 @@ import (
 	"lockstep/sim"
 )
 
-// The jobs of the mixes. What they lock is what Ganeti's logical units lock, and
-// what core/opcode's table of declarations says; Ganeti gives some of it back
-// before the end, these hold it all the time.
+// The jobs of the mixes. They lock what Ganeti's logical units lock, as in core/opcode's table of
+// declarations. Ganeti releases some of the locks before the end; these jobs hold them all the
+// time.
 
 // power starts, stops or reboots an instance, or a few: OP_INSTANCE_STARTUP.
 func (p *planner) power() {
@@ -18,15 +18,15 @@ func (p *planner) power() {
 	}
 }
 
-// query shows instances: OP_INSTANCE_QUERY_DATA.
+// query reads instances: OP_INSTANCE_QUERY_DATA.
 func (p *planner) query() {
 	i := p.anyInstance()
 	locks := append([]string{"instance/" + i.name + ":shared"}, nodeLocks("node", ":shared", i.primary, i.secondary)...)
 	p.add("query", p.op(p.drawSeconds(1, 5), locks...))
 }
 
-// create makes new instances, on nodes that the operator has chosen:
-// OP_INSTANCE_CREATE, in bulk. When there are many, it is time to remove some.
+// create creates instances, on nodes that the operator has chosen: OP_INSTANCE_CREATE, in bulk.
+// If there are many, it removes some.
 func (p *planner) create() {
 	n := 4 + p.rng.IntN(28)
 	if len(p.instances) > p.nodes*instancesPerNode*5/4 {
@@ -39,7 +39,7 @@ func (p *planner) create() {
 	}
 }
 
-// remove takes instances away: OP_INSTANCE_REMOVE.
+// remove removes instances: OP_INSTANCE_REMOVE.
 func (p *planner) remove(n int) {
 	for range n {
 		at := p.rng.IntN(len(p.instances))
@@ -49,8 +49,7 @@ func (p *planner) remove(n int) {
 	}
 }
 
-// replaceDisks mends the mirrors of some instances of one node in their place:
-// OP_INSTANCE_REPLACE_DISKS.
+// replaceDisks repairs the mirrors of some instances of one node: OP_INSTANCE_REPLACE_DISKS.
 func (p *planner) replaceDisks() {
 	node := p.rng.IntN(p.nodes)
 	for _, i := range p.on(node)[:min(len(p.on(node)), 1+p.rng.IntN(6))] {
@@ -63,12 +62,12 @@ func (p *planner) verify() {
 	p.add("verify", p.op(p.drawSeconds(30, 240), "instance/[lockset]:shared", "nodegroup/default:shared", "node/[lockset]:shared"))
 }
 
-// clusterLock changes what concerns the whole cluster: OP_NODE_ADD and the like.
+// clusterLock changes the whole cluster: OP_NODE_ADD and the like.
 func (p *planner) clusterLock() {
 	p.add("big-lock", p.op(p.drawSeconds(2, 20), "cluster/BGL"))
 }
 
-// maintain has a node for itself, for long.
+// maintain takes a node exclusively for a long time.
 func (p *planner) maintain() { p.maintainNode(p.rng.IntN(p.nodes)) }
 
 func (p *planner) maintainNode(node int) {
@@ -76,11 +75,11 @@ func (p *planner) maintainNode(node int) {
 	p.add("maintenance", p.op(p.drawSeconds(1800, 5400), locks...))
 }
 
-// evacuate empties a node: first a plan (OP_NODE_EVACUATE), then a job for each
-// instance, of two opcodes if it has to be moved away first.
+// evacuate empties a node: first a plan (OP_NODE_EVACUATE), then a job for each instance, of two
+// opcodes if the instance must fail over first.
 func (p *planner) evacuate() { p.evacuateNode(p.rng.IntN(p.nodes)) }
 
-// evacuateAndMaintain is why nodes are emptied.
+// evacuateAndMaintain empties a node and then takes it exclusively.
 func (p *planner) evacuateAndMaintain() {
 	node := p.rng.IntN(p.nodes)
 	p.evacuateNode(node)
@@ -107,7 +106,7 @@ func (p *planner) evacuateNode(node int) {
 	}
 }
 
-// on are the instances on a node, as either of their two.
+// on are the instances on a node, as primary or secondary.
 func (p *planner) on(node int) []*instance {
 	var there []*instance
 	for _, i := range p.instances {
@@ -118,7 +117,7 @@ func (p *planner) on(node int) []*instance {
 	return there
 }
 
-// exclusiveLocks is an instance, and nodes with what they have to give.
+// exclusiveLocks are the locks of an instance and of nodes with their resources.
 func exclusiveLocks(i *instance, nodes ...int) []string {
 	return slices.Concat([]string{"instance/" + i.name}, nodeLocks("node", "", nodes...), nodeLocks("node-res", "", nodes...))
 }

@@ -10,23 +10,23 @@ import (
 	"lockstep/sim"
 )
 
-// Plan is the work of a mix as jobs in the order in which they come. Jobs that are
-// submitted together come at the same time. It keeps them as they are spelled, so
-// that a million of them need no more than some hundred megabytes.
+// Plan is the work of a mix as jobs in the order of their times. Jobs that are submitted together
+// have the same time. It keeps them in their spelling, so that a million jobs need a few hundred
+// megabytes.
 type Plan struct {
 	at   []time.Duration
 	jobs []plannedJob
 }
 
-// Opcode is one of a job's: its input as a client submits it, and how long it
-// takes once it has its locks.
+// Opcode is one opcode of a job: its input as a client submits it, and its duration once it has
+// its locks.
 type Opcode struct {
 	Input    json.RawMessage
 	Duration time.Duration
 }
 
-// NewPlan makes the work of a mix. The options must be valid; the same ones give
-// the same work, which is also what Compare has done.
+// NewPlan makes the work of a mix. The options must be valid. The same options give the same
+// work, in Compare as well.
 func NewPlan(m Mix, o MixOptions) *Plan {
 	p := &Plan{at: make([]time.Duration, 0, o.Jobs), jobs: make([]plannedJob, 0, o.Jobs)}
 	for _, b := range plan(m, o) {
@@ -37,13 +37,13 @@ func NewPlan(m Mix, o MixOptions) *Plan {
 	return p
 }
 
-// Len is how many jobs there are.
+// Len is the number of jobs.
 func (p *Plan) Len() int { return len(p.jobs) }
 
-// At is when job i comes, since the first could. It never falls with i.
+// At is the time of job i since the beginning. It never falls with i.
 func (p *Plan) At(i int) time.Duration { return p.at[i] }
 
-// Job is the opcodes of job i, encoded with each call.
+// Job returns the opcodes of job i, encoded at each call.
 func (p *Plan) Job(i int) []Opcode {
 	ops := make([]Opcode, len(p.jobs[i].ops))
 	for k, op := range p.jobs[i].ops {
@@ -52,7 +52,7 @@ func (p *Plan) Job(i int) []Opcode {
 	return ops
 }
 
-// durationOf is how long a planned run lasts.
+// durationOf is the duration of a planned run.
 func durationOf(o sim.OpSpec) time.Duration {
 	for word := range strings.FieldsSeq(string(o)) {
 		if text, found := strings.CutPrefix(word, "run_for="); found {

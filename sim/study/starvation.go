@@ -9,22 +9,22 @@ import (
 	"lockstep/sim"
 )
 
-// checkStarving: no job starves. When a job is chosen, no earlier one of its
-// priority that has waited for K ticks may be left behind.
+// checkStarving: no job starves. When a job is chosen, no earlier job of its priority has waited
+// for K ticks and is still pending.
 //
-// It judges only jobs that nothing but slots and locks can block: without dependencies,
-// limits and client orders. Filter rules must not concern them.
+// It judges only jobs that nothing but slots and locks can block: without dependencies, limits
+// and client orders. Filter rules must not concern them.
 type checkStarving struct {
 	after   time.Duration
-	waiting map[int][]*queuedJob // by priority, by id; those that were chosen in between
+	waiting map[int][]*queuedJob // by priority, in the order of ids; with jobs chosen meanwhile
 	jobs    map[int64]*queuedJob
 	counts  Starvation
 }
 
 // Starvation counts the judged jobs.
 type Starvation struct {
-	// Picks is how many jobs were chosen; Aged, how many of these after K ticks;
-	// Overtook, how many before an earlier one, which was not that old.
+	// Picks is the number of chosen jobs; Aged, of these after K ticks; Overtook, of these before
+	// an earlier job, which had not waited so long.
 	Picks    int `json:"picks"`
 	Aged     int `json:"aged"`
 	Overtook int `json:"overtook"`
@@ -40,7 +40,7 @@ type queuedJob struct {
 // Name names the checker.
 func (*checkStarving) Name() string { return "no starvation" }
 
-// See takes what the scheduler may know of each job, and judges each choice.
+// See records what the scheduler may know of each job, and judges each choice.
 func (c *checkStarving) See(w *sim.World, event any) error {
 	e, is := sim.JobEventOf(event)
 	if !is {
@@ -71,7 +71,7 @@ func (c *checkStarving) written(id int64, j *job.Job) {
 	c.waiting[q.priority] = slices.Insert(line, at, q)
 }
 
-// ignore leaves an entry, so that the job is not taken for another one.
+// ignore keeps an entry, so that the job is not judged.
 func (c *checkStarving) ignore(id int64) {
 	if q := c.jobs[id]; q != nil {
 		q.ignored = true

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// px is a length or a place in a chart, in the units of its viewBox.
+// px is a length or position in a chart, in the units of its viewBox.
 type px float64
 
-// String has two digits after the point, and no more than it needs.
+// String prints at most two digits after the point.
 func (p px) String() string {
 	return strconv.FormatFloat(math.Round(float64(p)*100)/100, 'f', -1, 64)
 }
 
-// Charts over time are alike in their width and margins, so that they can be
-// compared one under the other.
+// Charts over time have the same width and margins, so that they can be compared one below the
+// other.
 const (
 	chartWidth = 1200
 	marginLeft = 130
 	marginEnd  = 64
 )
 
-// frame is the area of a chart in which things are drawn, and its axes.
+// frame is the drawing area of a chart, with its axes.
 type frame struct {
 	Width, Height            px // of the full chart
 	Left, Right, Top, Bottom px
@@ -35,12 +35,12 @@ type tick struct {
 	Label string
 }
 
-// frameOver is for a chart over time, with an area that is so high.
+// frameOver makes the frame of a chart over time, with an area of that height.
 func frameOver(t timeScale, height px) frame {
 	return frame{Width: chartWidth, Height: height + 30, Left: marginLeft, Right: chartWidth - marginEnd, Top: 4, Bottom: height + 4, X: t.ticks()}
 }
 
-// timeScale puts times at places. The axis counts from the beginning of the span.
+// timeScale maps times to positions. The axis counts from the beginning of the span.
 type timeScale struct{ span }
 
 func (t timeScale) x(at time.Duration) px {
@@ -48,14 +48,14 @@ func (t timeScale) x(at time.Duration) px {
 	return marginLeft + px(share*(chartWidth-marginLeft-marginEnd))
 }
 
-// timeSteps are the distances of ticks that people can count in.
+// timeSteps are the permitted distances of ticks.
 var timeSteps = []time.Duration{
 	1 * time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
 	1 * time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
 	1 * time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 }
 
-// ticksMost is how many fit on the axis of time.
+// ticksMost bounds the ticks on the axis of time.
 const ticksMost = 13
 
 func (t timeScale) ticks() []tick {
@@ -75,7 +75,7 @@ func (t timeScale) ticks() []tick {
 	return all
 }
 
-// tickLabel is a time in the unit of the step, so that all labels of an axis are alike.
+// tickLabel prints a time in the unit of the step, so that all labels of an axis are alike.
 func tickLabel(at, step time.Duration) string {
 	switch {
 	case at == 0:
@@ -91,10 +91,10 @@ func tickLabel(at, step time.Duration) string {
 	}
 }
 
-// countTicks puts about four round numbers from 0 to most between bottom and top.
+// countTicks places about four round numbers from 0 to most between bottom and top.
 func countTicks(most float64, top, bottom px) (ticks []tick, y func(float64) px) {
 	step := 1.0
-	most -= 1e-6 // means are sums of shares
+	most -= 1e-6 // means are sums of fractions
 	for i := 0; most/step > 5; i++ {
 		step *= []float64{2, 2.5, 2}[i%3] // 1, 2, 5, 10
 	}
@@ -110,9 +110,9 @@ func countTicks(most float64, top, bottom px) (ticks []tick, y func(float64) px)
 	return ticks, y
 }
 
-// Span is how wide the area is.
+// Span is the width of the area.
 func (f frame) Span() px { return f.Right - f.Left }
 
-// LabelX is where labels before the area end, and AfterX where those behind it begin.
+// LabelX is the right end of labels before the area, and AfterX the left end of labels behind it.
 func (f frame) LabelX() px { return f.Left - 6 }
 func (f frame) AfterX() px { return f.Right + 6 }

@@ -17,7 +17,7 @@ type gantt struct {
 	Order     order
 	Rows      []ganttRow
 	RowHeight px
-	End       px // where the last job ends; 0: not in the chart
+	End       px // end of the last job; 0: outside the chart
 	EndLabel  string
 }
 
@@ -39,11 +39,11 @@ type part struct {
 	X, W  px
 }
 
-// fillRows gives each job the lowest row that is free when it is chosen: jobs have
-// a slot in lockstep, but not a number of one.
+// fillRows assigns each job the lowest row that is free when the job is chosen. In lockstep slots
+// have no numbers.
 func fillRows(jobs []study.JobTiming) []int {
 	rows := make([]int, len(jobs))
-	var free []time.Duration // by row: since when
+	var free []time.Duration // by row: free since
 	for _, i := range byChosen(jobs) {
 		row := slices.IndexFunc(free, func(since time.Duration) bool { return since <= jobs[i].Chosen })
 		if row < 0 {
@@ -65,8 +65,8 @@ func byChosen(jobs []study.JobTiming) []int {
 	return indexes
 }
 
-// window is the part of the time that is drawn: all of it, unless there are too many
-// jobs; then both orders end where the first of them has had as many as can be drawn.
+// window is the drawn part of the time: all of it, unless there are too many jobs. Then it ends
+// in both orders when one order has reached the largest number of jobs.
 func window(orders []order, full span) span {
 	shown := full
 	for _, o := range orders {
@@ -92,7 +92,7 @@ func drawGantt(o order, kinds map[string]string, shown span) gantt {
 	}
 	scale := timeScale{shown}
 	g := gantt{frame: frameOver(scale, px(rows)*height), Order: o, RowHeight: height - height/6, Rows: make([]ganttRow, rows)}
-	every := int(11/height) + 1 // rows, so that labels do not touch
+	every := int(11/height) + 1 // rows per label, so that labels do not overlap
 	for r := range g.Rows {
 		g.Rows[r].Y = g.Top + px(r)*height + height/12
 		if r%every == 0 {
@@ -117,7 +117,7 @@ func drawGantt(o order, kinds map[string]string, shown span) gantt {
 	return g
 }
 
-// parts are the times of a job in which it only waits, and those in which it executes.
+// parts are the times in which a job only waits, and those in which it executes.
 func parts(j *study.JobTiming, scale timeScale) []part {
 	var all []part
 	add := func(waits bool, s span) {
@@ -139,10 +139,10 @@ func parts(j *study.JobTiming, scale timeScale) []part {
 	return all
 }
 
-// leastWidth is how wide a job is drawn, if the next one leaves room.
+// leastWidth is the least width of a job, if the next one leaves room.
 const leastWidth = 0.8
 
-// widen makes short jobs visible, without drawing over the next one in the row.
+// widen makes short jobs visible, without covering the next one in the row.
 func widen(bars []bar, right px) {
 	for i, b := range bars {
 		limit := right
@@ -156,7 +156,7 @@ func widen(bars []bar, right px) {
 	}
 }
 
-// describe is what a job's tooltip says; times count from zero.
+// describe is the text of a job's tooltip; times count from zero.
 func describe(j *study.JobTiming, zero time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "job %d, %s\nsubmitted at %s, waited %s for a slot\nin its slot %s, of which %s only waiting\nended at %s",
@@ -169,7 +169,7 @@ func describe(j *study.JobTiming, zero time.Duration) string {
 	return b.String()
 }
 
-// locksTold is how many locks a tooltip names.
+// locksTold bounds the locks in a tooltip.
 const locksTold = 8
 
 func describeLocks(items []lock.Item) string {
@@ -193,8 +193,8 @@ func describeLocks(items []lock.Item) string {
 	return text
 }
 
-// ordinary: nearly every job has the big lock shared, which says nothing.
+// ordinary reports whether a lock is the shared big lock, which nearly every job has.
 func ordinary(item lock.Item) bool { return item.Lock == lock.BGL && item.Mode == lock.Shared }
 
-// LabelDrop puts the label of a row in the middle of it.
+// LabelDrop is the vertical position of a label within its row.
 func (g gantt) LabelDrop() px { return g.RowHeight/2 + 4 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// histogram is how many jobs waited how long, in both orders.
+// histogram shows the number of jobs by their wait, in both orders.
 type histogram struct {
 	frame
 	Title string
@@ -19,7 +19,7 @@ type waitBar struct {
 	X, Y, W, H px
 }
 
-// waitEdges are where bins begin: about evenly on a logarithmic scale, and round.
+// waitEdges are the lower edges of bins: round, and about even on a logarithmic scale.
 var waitEdges = []time.Duration{
 	0, 1 * time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second,
 	1 * time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 30 * time.Minute,
@@ -32,8 +32,7 @@ var (
 	narrow = frame{Width: 390, Height: 170, Left: 34, Right: 384, Top: 8, Bottom: 140}
 )
 
-// drawWaits counts the jobs of a kind, "" for all. All histograms have the bins
-// that any job needs.
+// drawWaits counts the jobs of a kind; "" for all. All histograms have the same bins.
 func drawWaits(title string, orders []order, kind string, size frame) histogram {
 	counts := make([][]int, len(orders))
 	h := histogram{frame: size, Title: title}
@@ -88,7 +87,7 @@ func binLabel(bin int) string {
 	return fmt.Sprintf("%s to %s", edgeLabel(waitEdges[bin]), edgeLabel(waitEdges[bin+1]))
 }
 
-// edgeLabel is a round duration.
+// edgeLabel prints a round duration.
 func edgeLabel(d time.Duration) string {
 	switch {
 	case d == 0:

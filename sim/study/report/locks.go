@@ -34,18 +34,18 @@ type heldBar struct {
 	X, W  px
 }
 
-// waitPath is all the time in which so many jobs wait for a lock.
+// waitPath is the time in which a number of jobs wait for a lock.
 type waitPath struct {
 	Class string
 	Path  string
 }
 
-// usage is what became of a lock in one order.
+// usage is the use of a lock in one order.
 type usage struct {
 	exclusive []heldPeriod
 	shared    []span
 	wanted    []waitPeriod
-	blocked   []span // of all that wanted it
+	blocked   []span // waits of all jobs that wanted the lock
 }
 
 type heldPeriod struct {
@@ -58,8 +58,8 @@ type waitPeriod struct {
 	mode lock.Mode
 }
 
-// drawLocks shows the locks for which most time was waited, in both orders
-// together, and says how many others there were.
+// drawLocks shows the locks with the longest waits, in both orders together, and the number of
+// the others.
 func drawLocks(orders []order, shown span) ([]lockChart, string) {
 	usages := make([]map[lock.Lock]*usage, len(orders))
 	waited := map[lock.Lock]time.Duration{}
@@ -121,11 +121,11 @@ func usagesOf(o order, shown span) map[lock.Lock]*usage {
 	return all
 }
 
-// addBlockers finds the parts of the waits in which another job held the lock, or one
-// that includes it or is included, in a mode that excludes.
+// addBlockers finds the parts of the waits in which another job held the lock, or one that
+// includes it or is included, in a mode that excludes.
 //
-// A job that waits for several locks can be kept by any of them; one that waits
-// behind another request, while no job holds the lock, is not counted.
+// A job that waits for several locks can be blocked by any of them. A wait behind another
+// request, while no job holds the lock, does not count.
 func addBlockers(all map[lock.Lock]*usage) {
 	var exclusive, held [lock.Config + 1]struct{ group, members []span }
 	for l, u := range all {
@@ -201,14 +201,14 @@ func (t timeScale) heldBar(class, title string, s span) heldBar {
 	return heldBar{class, title, x, max(t.x(s.to)-x, 0.3)}
 }
 
-// wantClasses are shades, by how many wait at least.
+// wantClasses are shades, by the least number of waiting jobs.
 var wantClasses = []struct {
 	class string
 	least int
 }{{"want3", 4}, {"want2", 2}, {"want1", 1}}
 
-// waitPaths draws one path for each shade. What is too short to be seen is joined
-// with what comes before it.
+// waitPaths draws one path for each shade. Periods that are too short to be seen join the one
+// before.
 func (t timeScale) waitPaths(waits []level, y px) []waitPath {
 	paths := make([]strings.Builder, len(wantClasses))
 	for i := 0; i < len(waits); {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// lineChart shows how many there are over time, in both orders.
+// lineChart shows a number of jobs over time, in both orders.
 type lineChart struct {
 	frame
 	Title string
@@ -19,12 +19,12 @@ type line struct {
 	Path  string
 }
 
-// queueColumns is how many points a line has: each is the mean over a while, for
-// single jobs would only make it flicker.
+// queueColumns is the number of points of a line. Each is a mean over time, because single jobs
+// would make the line flicker.
 const queueColumns = 400
 
-// drawQueue draws what waits for a slot, and what has one. said is what a point
-// stands for.
+// drawQueue draws the number of jobs that wait for a slot, and of those that have one. said says
+// what a point stands for.
 func drawQueue(orders []order, full span) (charts []lineChart, said string) {
 	pending := series{title: "pending: jobs that wait for a run slot"}
 	running := series{title: "running: jobs that have a slot (dashed), and those of them whose opcode executes"}
@@ -45,7 +45,7 @@ func drawQueue(orders []order, full span) (charts []lineChart, said string) {
 	return []lineChart{pending.draw(full), running.draw(full)}, longDuration(full.length() / queueColumns)
 }
 
-// series is the lines of one chart.
+// series are the lines of one chart.
 type series struct {
 	title string
 	lines []line
@@ -61,7 +61,7 @@ func (s *series) add(class, name string, spans []span, full span) {
 	s.lines, s.means = append(s.lines, line{Class: class, Name: name}), append(s.means, means)
 }
 
-// meansOf is how many spans there are at once in each column of the time, on average.
+// meansOf is the mean number of concurrent spans in each column of the time.
 func meansOf(spans []span, full span) []float64 {
 	means := make([]float64, queueColumns)
 	width := max(full.length()/queueColumns, 1)

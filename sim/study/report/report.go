@@ -14,25 +14,25 @@ import (
 	"lockstep/sim/study"
 )
 
-// Report is what a page shows.
+// Report is the content of a page.
 type Report struct {
 	Mix        study.Mix
 	Options    study.CompareOptions
 	Settings   []string // name=value, as they were given
-	Command    string   // that makes the page again
+	Command    string   // the command that makes the page
 	Measures   []Measure
 	Comparison study.Comparison // with the timings of all jobs
 }
 
-// Measure is a row of the table at the head: a figure of both orders, with units.
+// Measure is a row of the table at the top: one figure of both orders, with units.
 type Measure struct {
 	Name, Predictive, Plain, Change string
 	Verdict                         string // on the predictive order: "better", "worse", or "" for neither
 }
 
-// Most that is drawn, of each order; what is left out is said on the page.
+// Bounds of what is drawn, for each order. The page says what is left out.
 const (
-	maxJobs  = 4000 // bars in a Gantt chart, give or take those of one moment
+	maxJobs  = 4000 // bars in a Gantt chart, plus those of the last moment
 	maxRows  = 120  // run slots in a Gantt chart
 	maxLocks = 30
 )
@@ -42,7 +42,7 @@ var pageText string
 
 var page = template.Must(template.New("page").Parse(pageText))
 
-// order is one of the two, with its jobs.
+// order is one of the two orders, with its jobs.
 type order struct {
 	Name  string
 	Class string // in the style sheet
@@ -50,7 +50,7 @@ type order struct {
 	rows  []int // by job: its row in the Gantt chart
 }
 
-// view is what the template is given.
+// view is the input of the template.
 type view struct {
 	Report
 	Kinds     []legend
@@ -103,10 +103,10 @@ func Write(w io.Writer, r Report) error {
 	return page.Execute(w, v)
 }
 
-// kindColours is how many the style sheet has.
+// kindColours is the number of colours in the style sheet.
 const kindColours = 10
 
-// extent is from the first submission to the last end, of both orders.
+// extent is the time from the first submission to the last end, in both orders.
 func extent(orders []order) span {
 	full := span{1 << 62, 0}
 	for _, o := range orders {
@@ -141,7 +141,7 @@ func omissions(orders []order, shown, full span) []string {
 	return lines
 }
 
-// shortDuration is a duration for people, in one unit.
+// shortDuration prints a duration in one unit.
 func shortDuration(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:
@@ -155,7 +155,7 @@ func shortDuration(d time.Duration) string {
 	}
 }
 
-// longDuration is a duration for people, in two units where it is long.
+// longDuration prints a duration in two units if it is long.
 func longDuration(d time.Duration) string {
 	pair := func(n time.Duration, unit string, m time.Duration, part string) string {
 		if m == 0 {

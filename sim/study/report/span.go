@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// span is from one moment to another one, which is not part of it.
+// span is the time from one moment up to another, which is excluded.
 type span struct{ from, to time.Duration }
 
 func (s span) length() time.Duration { return s.to - s.from }
@@ -17,7 +17,7 @@ func (s span) clip(within span) span {
 	return span{max(s.from, within.from), min(s.to, within.to)}
 }
 
-// union is what is covered by any of spans, in order, each as long as can be.
+// union merges spans to disjoint ones, in order.
 func union(spans []span) []span {
 	sorted := slices.Clone(spans)
 	slices.SortFunc(sorted, func(a, b span) int { return cmp.Compare(a.from, b.from) })
@@ -32,7 +32,7 @@ func union(spans []span) []span {
 	return joined
 }
 
-// overlap is the parts of s that a union covers.
+// overlap are the parts of s that a union covers.
 func overlap(s span, union []span) []span {
 	first, _ := slices.BinarySearchFunc(union, s.from, func(u span, at time.Duration) int {
 		if u.to <= at {
@@ -50,13 +50,13 @@ func overlap(s span, union []span) []span {
 	return parts
 }
 
-// level is how many spans there are at once for a while.
+// level is a period with the number of concurrent spans.
 type level struct {
 	span
 	n int
 }
 
-// levels counts how many of the spans cover each moment; those of none are left out.
+// levels are the periods with at least one of the spans.
 func levels(spans []span) []level {
 	type edge struct {
 		at    time.Duration

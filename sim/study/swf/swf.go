@@ -15,33 +15,33 @@ import (
 	"strings"
 )
 
-// Unknown is what fields are of which nothing is known.
+// Unknown is the value of a field that is not known.
 const Unknown = -1
 
-// Status is what has become of a job.
+// Status is the status of a job.
 type Status int
 
 const (
-	// Failed, after it had run for its run time.
+	// Failed after its run time.
 	Failed Status = 0
-	// Completed as it should.
+	// Completed successfully.
 	Completed Status = 1
-	// Continued, LastCompleted and LastFailed are of a part of a job that was
+	// Continued, LastCompleted and LastFailed are the status of a part of a job that was
 	// checkpointed. The complete job has another line with the same number.
 	Continued     Status = 2
 	LastCompleted Status = 3
 	LastFailed    Status = 4
-	// Cancelled before it ran, or while it did.
+	// Cancelled before or during its run.
 	Cancelled Status = 5
 )
 
-// Partial tells whether the line is of a part of a job.
+// Partial reports whether the line is about a part of a job.
 func (s Status) Partial() bool { return s >= Continued && s <= LastFailed }
 
-// Job is a line. Times are in seconds, from 0 to TimeMax, memory is in kilobytes
-// for each processor; all fields may be Unknown.
+// Job is a line. Times are in seconds, from 0 to TimeMax, memory is in kilobytes for each
+// processor; all fields may be Unknown.
 type Job struct {
-	Line int // in the file, from 1
+	Line int // number in the file, from 1
 
 	Number            int64
 	Submit, Wait, Run float64
@@ -54,19 +54,19 @@ type Job struct {
 	User, Group       int64
 	Executable        int64
 	Queue, Partition  int64
-	Preceding         int64   // the number of the job after whose end this one may start
-	Think             float64 // seconds from that end until this one was submitted
+	Preceding         int64   // the number of a job; this one may start after its end
+	Think             float64 // seconds from that end until this job was submitted
 }
 
 // TimeMax bounds times, in seconds: a hundred years.
 const TimeMax = 100 * 365 * 24 * 3600
 
-// Header is what the comments say that count here; 0 is unknown.
+// Header has the values of the comments that are used; 0 is unknown.
 type Header struct {
 	MaxNodes, MaxProcs int
 }
 
-// LineError is about a line that is not in the format.
+// LineError says that a line is not in the format.
 type LineError struct {
 	Line   int // from 1
 	Reason string
@@ -91,12 +91,12 @@ func NewReader(r io.Reader) *Reader {
 	return s
 }
 
-// Header is what the comments have said so far: all that there is to say once Next
-// has returned a job, for they come first.
+// Header returns the values of the comments read so far. It is complete once Next has returned a
+// job, because the comments come first.
 func (r *Reader) Header() Header { return r.header }
 
-// Next is the next job; io.EOF after the last. The error is a *LineError if the
-// line is wrong, or the reader's own.
+// Next returns the next job; io.EOF after the last. The error is a *LineError if the line is
+// wrong, or the reader's own.
 func (r *Reader) Next() (Job, error) {
 	for r.lines.Scan() {
 		r.line++
@@ -140,11 +140,11 @@ func (h *Header) parse(text string) {
 	}
 }
 
-// field is one of the 18: an integer, if nothing else is said.
+// field describes one of the 18 fields: an integer, unless marked otherwise.
 type field struct {
 	name string
 	set  func(*Job, float64)
-	time bool // that is replayed; must be in range
+	time bool // is replayed; must be in range
 	real bool // any number
 }
 
@@ -191,7 +191,7 @@ func parse(line int, text []byte) (Job, error) {
 // wholeMax bounds integers: above it a float64 does not represent each of them.
 const wholeMax = 1 << 53
 
-// wrong says what is wrong with a value, "" if nothing is.
+// wrong says what is wrong with a value; "" if nothing is.
 func (f *field) wrong(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):

@@ -14,14 +14,13 @@ import (
 	"lockstep/sim/study"
 )
 
-// epoch is when virtual time begins, at the beginning of a tick of the default
-// length.
+// epoch is the beginning of virtual time, at the beginning of a tick of the default length.
 var epoch = time.Unix(1_800_000_000, 0)
 
-// engine is the work while it is done.
+// engine runs the work.
 //
-// Invariant: jobs are numbered by id in the order in which they come, as the queue
-// does it; received and numbers are by id, from 0 for job 1.
+// Invariant: the queue numbers jobs in the order of their arrival; received and numbers are
+// indexed by id, from 0 for job 1.
 type engine struct {
 	work      Work
 	options   Options
@@ -30,19 +29,19 @@ type engine struct {
 	locks     *lock.State
 
 	now        time.Duration
-	next       int // the next of the work to come
+	next       int // index of the next job to arrive
 	scheduled  eventHeap
-	order      int           // of what was scheduled last
+	order      int           // of the event that was scheduled last
 	dependents map[int][]int // by the number of the job whose end they await
 	chained    Chained       // nil if no job awaits another
 
 	numbers  []int32
 	received []time.Duration
 	active   map[job.ID]*activeJob
-	starting []*activeJob // chosen, have not asked for locks yet
+	starting []*activeJob // chosen, without a lock request yet
 
 	coreTime  stopwatch
-	arrivals  []time.Duration // what the scheduler's core has taken, by event
+	arrivals  []time.Duration // durations of the scheduler's core, by event
 	ends      []time.Duration
 	watermark *watermark
 
@@ -55,20 +54,20 @@ type engine struct {
 type activeJob struct {
 	id           job.ID
 	owner        lock.Owner
-	ops          []opcodePlan // those that have not ended
+	ops          []opcodePlan // opcodes that have not ended
 	picked       time.Duration
-	waitingSince time.Duration // since when it only waits
+	waitingSince time.Duration // since when the job only waits
 	began        bool
 }
 
-// opcodePlan is an opcode as the daemon sees it, and how long it takes.
+// opcodePlan is an opcode as the daemon sees it, with its duration.
 type opcodePlan struct {
 	declared lock.Declaration
 	needs    lock.RequiredLocks
 	duration time.Duration
 }
 
-// event is that a job begins or ends to work with locks.
+// event says that a job begins or ends to work with locks.
 type event struct {
 	id    job.ID
 	locks lock.Request
@@ -97,7 +96,7 @@ func newEngine(work Work, o Options) *engine {
 
 func (w *engine) time() time.Time { return epoch.Add(w.now) }
 
-// isChained reports whether a job comes only after another's end.
+// isChained reports whether a job arrives only after another's end.
 func (w *engine) isChained(i int) bool {
 	if w.chained == nil {
 		return false
@@ -106,8 +105,8 @@ func (w *engine) isChained(i int) bool {
 	return preceding >= 0
 }
 
-// step does what comes next, and all that happens at that moment because of it.
-// At one moment ends go before arrivals.
+// step handles the next event, and everything that follows at the same moment. At one moment ends
+// come before arrivals.
 func (w *engine) step() error {
 	for w.next < w.work.Len() && w.isChained(w.next) {
 		w.next++
@@ -125,7 +124,7 @@ func (w *engine) step() error {
 	return w.arrive(together...)
 }
 
-// nextScheduled does what was scheduled for the soonest moment.
+// nextScheduled handles the earliest scheduled event.
 func (w *engine) nextScheduled() error {
 	if len(w.scheduled) == 0 {
 		return errStuck(w)
@@ -148,7 +147,7 @@ func (w *engine) arrive(numbers ...int) error {
 	return err
 }
 
-// enqueue is what the scheduler's actor does with news from the queue.
+// enqueue does what the scheduler's actor does with new jobs.
 func (w *engine) enqueue(numbers ...int) error {
 	for _, i := range numbers {
 		plans, err := w.parsedOpcodes(i)
@@ -165,7 +164,7 @@ func (w *engine) enqueue(numbers ...int) error {
 	return nil
 }
 
-// parsedOpcodes takes the opcodes of a job as the daemon does.
+// parsedOpcodes parses the opcodes of a job as the daemon does.
 func (w *engine) parsedOpcodes(i int) ([]opcodePlan, error) {
 	ops := w.work.Job(i)
 	plans := make([]opcodePlan, len(ops))
@@ -186,7 +185,7 @@ func (w *engine) parsedOpcodes(i int) ([]opcodePlan, error) {
 	return plans, nil
 }
 
-// declaredLocks is what the current opcode is expected to lock, and the later ones.
+// declaredLocks are the expected locks of the current opcode, and of the later ones.
 func declaredLocks(plans []opcodePlan) (current, later lock.Declaration) {
 	for _, p := range plans[1:] {
 		later = lock.Merge(later, p.declared)
@@ -194,8 +193,8 @@ func declaredLocks(plans []opcodePlan) (current, later lock.Declaration) {
 	return plans[0].declared, later
 }
 
-// runScheduler is what the scheduler's actor does after every message, and what those who
-// are chosen do then until nothing more happens at this moment.
+// runScheduler does what the scheduler's actor does after every message, and then starts the
+// chosen jobs, until nothing changes at this moment.
 func (w *engine) runScheduler() error {
 	if err := w.pick(); err != nil {
 		return err
@@ -226,7 +225,8 @@ func (w *engine) pick() error {
 	return nil
 }
 
-// begin declares the locks of the current opcode, and permits it: a job with a slot is always permitted.
+// begin declares the locks of the current opcode, and permits it: a job with a slot is always
+// permitted.
 func (w *engine) begin(a *activeJob) {
 	current, later := declaredLocks(a.ops)
 	w.coreTime.start()
@@ -255,8 +255,8 @@ func (w *engine) takeLocks(a *activeJob) error {
 	return nil
 }
 
-// locksChanged passes the changes of the lock manager to the scheduler, and begins the
-// jobs that have got their locks.
+// locksChanged passes the changes of the lock manager to the scheduler, and begins the jobs that
+// have got their locks.
 func (w *engine) locksChanged(u lock.Update) error {
 	for _, o := range u.Changed {
 		r := w.locks.Record(o)
@@ -296,7 +296,7 @@ func (w *engine) notify(a *activeJob, ends bool) {
 	}
 }
 
-// opEnded gives the locks back, and begins the next opcode in the same slot.
+// opEnded releases the locks, and begins the next opcode in the same slot.
 func (w *engine) opEnded(a *activeJob) error {
 	w.notify(a, true)
 	a.ops = a.ops[1:]
@@ -313,7 +313,7 @@ func (w *engine) opEnded(a *activeJob) error {
 	return err
 }
 
-// endJob forgets a job, and lets come who awaited its end.
+// endJob forgets a job, and lets the jobs arrive that awaited its end.
 func (w *engine) endJob(a *activeJob) error {
 	w.coreTime.start()
 	w.sched.Remove(a.id)

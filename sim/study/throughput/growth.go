@@ -2,19 +2,19 @@ package throughput
 
 import "time"
 
-// GrowthRow is what a backlog of so many pending jobs costs.
+// GrowthRow is the cost of a backlog of so many pending jobs.
 type GrowthRow struct {
 	Pending int `json:"pending"`
-	// Enqueue is putting one more in line, mean over all, in seconds.
+	// Enqueue is the mean time to enqueue one more job, in seconds.
 	Enqueue float64 `json:"enqueue"`
-	// Decisions are ends of jobs, each with all that it causes, and with the coming of
-	// the job that takes the place of the one that was chosen.
+	// Decisions are ends of jobs, each with all its consequences, and with the arrival of the job
+	// that replaces the chosen one.
 	Decisions Spread `json:"decisions"`
 	Memory    Memory `json:"memory"`
 }
 
-// Sizes are the backlogs of a growth up to so many jobs: powers of ten from 1,000,
-// and the greatest.
+// Sizes are the backlogs of a growth up to so many jobs: powers of ten from 1,000, and the
+// greatest.
 func Sizes(most int) []int {
 	var sizes []int
 	for n := 1000; n < most; n *= 10 {
@@ -23,12 +23,11 @@ func Sizes(most int) []int {
 	return append(sizes, most)
 }
 
-// Growth puts so many jobs in line, all at one moment, fills the slots, and then
-// has that many jobs end, while others take their places in the line: the backlog
-// stays as long as it is. Each job of the work comes at least once.
+// Growth enqueues so many jobs at one moment, fills the slots, and then ends that many jobs,
+// while new jobs keep the backlog as long as it is. Each job of the work arrives at least once.
 func Growth(work Work, o Options, pending, decisions int) (GrowthRow, error) {
 	w := newEngine(work, o)
-	w.chained = nil // no job waits for another here
+	w.chained = nil // no job awaits another here
 	clear(w.dependents)
 	before := heapInUse()
 	next := 0
@@ -51,7 +50,7 @@ func Growth(work Work, o Options, pending, decisions int) (GrowthRow, error) {
 	}
 	row.Memory.Locks = w.lockBytes()
 	w.coreTime.reset()
-	w.options.OnJob = nil // it was called when they were enqueued
+	w.options.OnJob = nil // it was called when the jobs were enqueued
 	spans := make([]time.Duration, 0, decisions)
 	for span := time.Duration(0); len(spans) < decisions; {
 		ended := w.ended

@@ -23,8 +23,7 @@ func (s *stopwatch) reset() time.Duration {
 	return spent
 }
 
-// Spread is what there is to say of many spans of real time, in seconds. Of none
-// it is zero.
+// Spread summarizes spans of real time, in seconds. Without a span it is zero.
 type Spread struct {
 	N    int     `json:"n"`
 	Mean float64 `json:"mean"`
@@ -48,19 +47,19 @@ func spreadOf(spans []time.Duration) Spread {
 	return Spread{N: n, Mean: sum.Seconds() / float64(n), P50: at(50), P99: at(99), Max: at(100)}
 }
 
-// Memory is heap in use after a garbage collection, in bytes, beyond what was in
-// use before the first job came. The work itself does not count.
+// Memory is heap in use after a garbage collection, in bytes, less what was in use before the
+// first job arrived. The work itself does not count.
 type Memory struct {
-	// Pending is how many jobs had no slot when it was measured; 0: it was not.
+	// Pending is the number of jobs without a slot at the measurement; 0: not measured.
 	Pending int `json:"pending"`
-	// Locks is the lock manager's; Scheduler all the rest: the scheduler's core, which
-	// has the pending jobs and what those with a slot declare and hold. With few
-	// pending jobs much of it is what it remembers besides.
+	// Locks is the memory of the lock manager. Scheduler is the rest: the scheduler's core, with
+	// the pending jobs and what jobs with a slot declare and hold. With few pending jobs its
+	// caches dominate.
 	Scheduler int64 `json:"scheduler_bytes"`
 	Locks     int64 `json:"lock_bytes"`
 }
 
-// PerPending is the scheduler's part for each pending job, in bytes.
+// PerPending is the scheduler's memory for each pending job, in bytes.
 func (m Memory) PerPending() float64 { return float64(m.Scheduler) / float64(max(m.Pending, 1)) }
 
 func heapInUse() int64 {
@@ -70,15 +69,15 @@ func heapInUse() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// watermark measures the heap whenever clearly more jobs are pending than ever.
+// watermark measures the heap whenever clearly more jobs are pending than before.
 type watermark struct {
 	engine   *engine
 	baseline int64
 	memory   Memory
 }
 
-// Fewer are lost in what else is in use, and a collection costs as much as
-// many decisions.
+// With fewer pending jobs other memory dominates, and a collection costs as much as many
+// decisions.
 const (
 	watermarkLeast = 100
 	watermarkStep  = 1.1
@@ -95,8 +94,8 @@ func (m *watermark) update(pending int) {
 	m.memory = Memory{Pending: pending, Scheduler: all - locks, Locks: locks}
 }
 
-// lockBytes is what the lock manager needs: what a second one with the same locks
-// does.
+// lockBytes is the memory of the lock manager, measured with a second one that has the same
+// locks.
 func (w *engine) lockBytes() int64 {
 	settings := lock.Settings{Hierarchy: lock.Implied, BypassAfter: w.locks.BypassAfter()}
 	snapshot := w.locks.Snapshot()

@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// scheduledEvent is the end of an opcode, or else the coming of a job after another's
-// end.
+// scheduledEvent is the end of an opcode, or the arrival of a job after another's end.
 type scheduledEvent struct {
 	at      time.Duration
-	order   int // of being scheduled, among those of one moment
+	order   int // order of scheduling, among the events of one moment
 	ends    *activeJob
 	arrives int
 }
 
-// eventHeap is a heap of what will happen.
+// eventHeap is a heap of scheduled events.
 type eventHeap []*scheduledEvent
 
 func (s eventHeap) Len() int      { return len(s) }
@@ -34,7 +33,7 @@ func (s *eventHeap) Pop() any {
 	return popped
 }
 
-// schedule adds what will happen; it refuses what is too far away.
+// schedule adds an event; it refuses one that is too far away.
 func (w *engine) schedule(e scheduledEvent) error {
 	if e.at > timeMax {
 		return errEndless

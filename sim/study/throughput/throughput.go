@@ -1,13 +1,11 @@
-// Package throughput does much work in virtual time, to see what the scheduler's
-// decisions cost and how that grows.
+// Package throughput runs much work in virtual time, to measure what the scheduler's decisions
+// cost and how that grows.
 //
-// It is a discrete-event simulation: jobs come and opcodes end. What is
-// decided is decided by production code alone, called as the daemon's actors call
-// it: core/opcode says what jobs lock, core/sched who runs, core/lock who gets its
-// locks. A job that was chosen has its slot while it waits for them. What lies
-// between the two in the daemon is not here: no files, messages, processes,
-// filter rules; package sim has these. Everything but the jobs themselves takes
-// no virtual time.
+// It is a discrete-event simulation of arrivals of jobs and ends of opcodes. Production code
+// alone decides, called as the daemon's actors call it: core/opcode says what jobs lock,
+// core/sched which job runs, core/lock which owner gets its locks. A chosen job has its slot
+// while it waits for locks. Files, messages, processes and filter rules are not simulated;
+// package sim has them. Only the jobs themselves take virtual time.
 package throughput
 
 import (
@@ -19,73 +17,73 @@ import (
 	"lockstep/sim/study"
 )
 
-// Work is jobs by number, from 0.
+// Work is a list of jobs, by number from 0.
 type Work interface {
 	Len() int
-	// At is when job i comes, since the beginning; it never falls with i.
+	// At is the arrival of job i since the beginning; it never falls with i.
 	At(i int) time.Duration
-	// Job is the opcodes of job i, at least one. It is asked for again when needed,
-	// so that those who wait need no memory here.
+	// Job returns the opcodes of job i, at least one. It is called again when needed, so that
+	// pending jobs need no memory for them.
 	Job(i int) []study.Opcode
 }
 
-// Chained is work of which some jobs come only after the end of others.
+// Chained is work in which some jobs arrive only after the end of others.
 type Chained interface {
 	Work
-	// After is the job after whose end job i comes, and how long after
-	// at least; negative if there is none. There are no
-	// circles.
+	// After returns the job after whose end job i arrives, and the least time between the two;
+	// negative if there is none. There are no circles.
 	After(i int) (preceding int, think time.Duration)
 }
 
-// Options say under which conditions the work is done.
+// Options are the conditions of a run.
 type Options struct {
-	// Slots is how many jobs may run, at least 1.
+	// Slots is the number of run slots, at least 1.
 	Slots int
-	// Settings are lockstep's own, valid.
+	// Settings are valid settings of lockstep.
 	Settings config.Settings
-	// OnJob, if set, is called for each job that has ended or, in a Growth, been enqueued.
+	// OnJob, if set, is called for each job that has ended or, in a Growth, was enqueued.
 	OnJob func()
 
-	onEvent func(event) // for tests: hears who begins and ends to work with what
+	onEvent func(event) // for tests: called when a job begins or ends to work with locks
 }
 
-// Outcome is what has become of the work, in virtual seconds. The same work and
-// options give the same one.
+// Outcome is the result of the work, in virtual seconds. The same work and options give the same
+// one.
 type Outcome struct {
 	Jobs     int     `json:"jobs"`
-	Makespan float64 `json:"makespan"` // from the first job's coming to the last end
+	Makespan float64 `json:"makespan"` // from the first arrival to the last end
 	PerHour  float64 `json:"jobs_per_hour"`
-	// Waits are from a job's coming until it has its locks and executes.
+	// Waits are the times from a job's arrival until it has its locks and executes.
 	study.Waits
-	// SlotSeconds are from being chosen to the end; LockWaitSeconds those of them in
-	// which nothing executes.
+	// SlotSeconds is the sum of the times from being chosen to the end. LockWaitSeconds is the
+	// part in which no opcode executes.
 	SlotSeconds     float64 `json:"slot_seconds"`
 	LockWaitSeconds float64 `json:"lock_wait_slot_seconds"`
-	// PeakPending is how many jobs had no slot at the worst moment.
+	// PeakPending is the largest number of jobs without a slot.
 	PeakPending int `json:"peak_pending"`
-	// Events are arrivals, those of one moment counting once, and ends of opcodes.
+	// Events is the number of arrivals, those of one moment counting once, and of ends of
+	// opcodes.
 	Events int `json:"events"`
 }
 
-// Cost is what it took, in real time and memory. It is another one each time.
+// Cost is the real time and memory of a run. It differs from run to run.
 type Cost struct {
 	Seconds       float64 `json:"seconds"`
 	JobsPerSecond float64 `json:"jobs_per_second"`
-	// Arrivals and Ends are the scheduler's core alone: all calls that one event has
-	// caused, until nothing more happens at that moment.
+	// Arrivals and Ends are the times of the scheduler's core alone: all calls that one event
+	// causes at its moment.
 	Arrivals Spread `json:"arrivals"`
 	Ends     Spread `json:"ends"`
 	Memory   Memory `json:"memory"`
 }
 
-// Result is both.
+// Result is the outcome and its cost.
 type Result struct {
 	Outcome Outcome `json:"outcome"`
 	Cost    Cost    `json:"cost"`
 }
 
-// Run does all of the work. The error is about work that cannot be done.
+// Run runs all of the work. The error says that the work cannot be done.
 func Run(work Work, o Options) (Result, error) {
 	w := newEngine(work, o)
 	w.watermark = newWatermark(w)
@@ -120,7 +118,7 @@ func (w *engine) outcome() Outcome {
 	return o
 }
 
-// timeMax bounds virtual time, far below where it overflows.
+// timeMax bounds virtual time, far below an overflow.
 const timeMax = 200 * 365 * 24 * time.Hour
 
 var errEndless = errors.New("the work takes more than 200 years of virtual time: take less of it")

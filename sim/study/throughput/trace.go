@@ -18,24 +18,23 @@ import (
 type TraceOptions struct {
 	// Seed chooses the nodes that jobs lock.
 	Seed uint64
-	// Nodes is how many there are to lock, up to NodesMax; 0: what the trace says,
-	// MaxNodes or else MaxProcs, up to NodesMax.
+	// Nodes is the number of nodes, up to NodesMax; 0: the trace's MaxNodes or else MaxProcs, up
+	// to NodesMax.
 	Nodes int
-	// Jobs is how many are taken at most; 0: all.
+	// Jobs bounds the number of jobs; 0: all.
 	Jobs int
 }
 
 // NodesMax bounds the nodes that the jobs of a trace lock.
 const NodesMax = 10_000
 
-// procsMax bounds the processors of a job and of the machine: of more there is none.
+// procsMax bounds the processors of a job and of the machine.
 const procsMax = 1 << 31
 
-// Trace is the jobs of a Standard Workload Format file as work for lockstep: each
-// is one command that lasts as long as the job ran, and locks as many nodes as the
-// job asked for processors, in proportion.
+// Trace is a Standard Workload Format file as work for lockstep. Each job is one command with the
+// run time of the trace's job, and locks nodes in proportion to the job's processors.
 type Trace struct {
-	// Lines says what has become of the lines.
+	// Lines counts the lines by what became of them.
 	Lines LineCounts
 	Nodes int
 
@@ -46,17 +45,17 @@ type Trace struct {
 
 // LineCounts counts the lines of a trace.
 type LineCounts struct {
-	Jobs      int `json:"jobs"`      // that are done here
-	Failed    int `json:"failed"`    // of these, in the trace; they take as long here, and succeed
-	Cancelled int `json:"cancelled"` // of these, while they ran; likewise
-	Chained   int `json:"chained"`   // of these, that await the end of another
+	Jobs      int `json:"jobs"`      // used as work
+	Failed    int `json:"failed"`    // of these, failed in the trace; here they take as long, and succeed
+	Cancelled int `json:"cancelled"` // of these, cancelled while they ran; likewise
+	Chained   int `json:"chained"`   // of these, await the end of another
 	NeverRan  int `json:"never_ran"` // left out: canceled before they ran
 	Partial   int `json:"partial"`   // left out: parts of jobs that are complete on another line
 	Unknown   int `json:"unknown"`   // left out: no submit time, run time or number of processors
-	Unchained int `json:"unchained"` // await a job that is not there, or comes later; they do not here
+	Unchained int `json:"unchained"` // await a job that is missing or later; here they await nothing
 }
 
-// traceJob is a job as it is kept: small, for there may be millions.
+// traceJob is a job in memory: small, because there may be millions.
 type traceJob struct {
 	submit, run, think milliseconds
 	procs              int64
@@ -70,8 +69,7 @@ func millis(s float64) milliseconds { return milliseconds(s * 1000) }
 
 func (m milliseconds) duration() time.Duration { return time.Duration(m) * time.Millisecond }
 
-// ReadTrace reads a trace. The error says what is wrong, with the line if it is a
-// line.
+// ReadTrace reads a trace. The error names the line that is wrong.
 func ReadTrace(from io.Reader, o TraceOptions) (*Trace, error) {
 	t := &Trace{seed: o.Seed}
 	reader := swf.NewReader(from)
@@ -96,7 +94,7 @@ func ReadTrace(from io.Reader, o TraceOptions) (*Trace, error) {
 	return t, t.size(reader.Header(), o.Nodes, widest)
 }
 
-// count counts a line, and says how many processors the job asked for.
+// count counts a line, and returns the number of processors that the job asked for.
 func (c *LineCounts) count(j swf.Job) (procs int64, taken bool) {
 	procs = min(cmp.Or(max(j.Requested, 0), j.Allocated), procsMax)
 	switch {
@@ -131,7 +129,7 @@ func (t *Trace) add(j swf.Job, procs int64, numbers map[int64]int32) {
 	t.jobs = append(t.jobs, job)
 }
 
-// size finds out how large the machine is, in nodes and processors.
+// size determines the size of the machine, in nodes and processors.
 func (t *Trace) size(h swf.Header, nodes int, widest int64) error {
 	t.procs = max(int64(cmp.Or(h.MaxProcs, h.MaxNodes)), widest)
 	t.Nodes = cmp.Or(nodes, min(cmp.Or(h.MaxNodes, h.MaxProcs), NodesMax))
@@ -145,7 +143,7 @@ func (t *Trace) size(h swf.Header, nodes int, widest int64) error {
 	return nil
 }
 
-// sort puts the jobs in the order in which they come; most traces have it.
+// sort orders the jobs by their arrival; most traces are in that order.
 func (t *Trace) sort() {
 	order := make([]int32, len(t.jobs))
 	for i := range order {
@@ -166,23 +164,23 @@ func (t *Trace) sort() {
 	t.jobs = sorted
 }
 
-// Len is how many jobs there are.
+// Len is the number of jobs.
 func (t *Trace) Len() int { return len(t.jobs) }
 
 // At is when job i was submitted.
 func (t *Trace) At(i int) time.Duration { return t.jobs[i].submit.duration() }
 
-// After is the job of field 17 and the time of field 18.
+// After returns the job of field 17 and the time of field 18.
 func (t *Trace) After(i int) (preceding int, think time.Duration) {
 	return int(t.jobs[i].preceding), t.jobs[i].think.duration()
 }
 
-// width is how many nodes job i locks: as many as hold its processors.
+// width is the number of nodes that job i locks: as many as have its processors.
 func (t *Trace) width(i int) int {
 	return int((t.jobs[i].procs*int64(t.Nodes) + t.procs - 1) / t.procs)
 }
 
-// Job is one command, alone on its nodes.
+// Job is one command that locks its nodes exclusively.
 func (t *Trace) Job(i int) []study.Opcode {
 	var op struct {
 		Opcode string      `json:"OP_ID"`
@@ -200,12 +198,12 @@ func (t *Trace) Job(i int) []study.Opcode {
 	}
 	input, err := json.Marshal(op)
 	if err != nil {
-		panic(fmt.Errorf("a job of a trace cannot be encoded: %w", err)) // it is plain text
+		panic(fmt.Errorf("a job of a trace cannot be encoded: %w", err)) // plain text can be encoded
 	}
 	return []study.Opcode{{Input: input, Duration: t.jobs[i].run.duration()}}
 }
 
-// chosen is k different numbers below n, all sets as likely (Floyd).
+// chosen draws k different numbers below n, every set with the same probability (Floyd).
 func chosen(rng *rand.Rand, k, n int) []int {
 	has := make(map[int]bool, k)
 	all := make([]int, 0, k)
