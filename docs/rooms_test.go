@@ -34,10 +34,11 @@ var wings = []wing{
 	{"core/config", []string{"core/job"}},
 	{"core/config/reserve", []string{"core/config", "core/job", "core/lock"}}, // owners of locks own reservations
 	{"core/config/calls", []string{"core/config", "core/config/reserve", "core/job", "core/lock"}},
-	{"core/jobproc", []string{"core/job", "core/lock"}},
+	{"core/wire", []string{"core/job"}},
+	{"core/jobproc", []string{"core/job", "core/lock", "core/wire"}},
 	{"core/opcode", []string{"core/job", "core/lock", "core/config"}},
 	{"core/answer", []string{"core/job"}},
-	{"core", []string{"messages", "core/job", "core/paths", "core/lock", "core/config", "core/jobproc", "core/opcode"}},
+	{"core", []string{"messages", "core/job", "core/paths", "core/lock", "core/config", "core/wire", "core/jobproc", "core/opcode"}},
 	{"persistence", []string{"core/paths"}},
 	{"actors/kit", nil},
 	{"actors", []string{"actors/kit", "core", "messages"}},

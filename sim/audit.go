@@ -124,8 +124,7 @@ func (a *audit) answered(result json.RawMessage, of []*process) {
 // restingSummary is what the file of a process's job says while the process does nothing about
 // it. It is "" while the process works.
 func (p *process) restingSummary() string {
-	d := p.driver
-	if p.life.Over || p.hung || p.leaseLost || d == nil || d.ended || d.writing || d.pending || len(d.events) > 0 || p.thread.Busy() {
+	if p.life.Over || p.hung || p.lease.Ending() || p.shell == nil || !p.shell.jobproc.IsResting() || p.thread.Busy() {
 		return ""
 	}
 	f := p.machine.node.disk.Find(paths.JobPath(p.job))

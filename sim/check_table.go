@@ -138,8 +138,8 @@ func (c *checkTable) change(w *World, r lock.Record) error {
 // journal later.
 func (w *World) waitingSince(o lock.Owner) time.Time {
 	for _, p := range w.decider.machine.processes {
-		if !o.Named && p.job == int64(o.Job) && p.pid == o.PID && p.driver != nil && !p.driver.locker.waitingSince.IsZero() {
-			return p.driver.locker.waitingSince
+		if !o.Named && p.job == int64(o.Job) && p.pid == o.PID && p.shell != nil && !p.shell.locksWantedSince.IsZero() {
+			return p.shell.locksWantedSince
 		}
 	}
 	return w.clock.Now()

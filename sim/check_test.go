@@ -73,7 +73,7 @@ func TestCheckersBite(t *testing.T) {
 		},
 		"owners: as above": {
 			checker:  func() Checker { return &checkOwners{} },
-			mutation: "early-release", faults: FaultRates{Process: 12}, within: 50,
+			mutation: "early-release", faults: FaultRates{Process: 12}, within: 150,
 		},
 		"owners: the lock manager hears of no death": {
 			checker:  func() Checker { return &checkOwners{} },

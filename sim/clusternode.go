@@ -86,9 +86,13 @@ func (m *clusterNode) renew(until time.Time) {
 	m.lease = until
 }
 
-// leaseHeld reports whether the lease of the job processes is valid.
-func (n *node) leaseHeld() bool {
-	return !n.clustered() || n.world.mutations.NoLease || n.world.clock.Now().Before(n.cluster.lease)
+// leaseExpired is for how long the lease of the node's job processes has been over; 0: it is valid, or none is needed.
+func (n *node) leaseExpired() time.Duration {
+	now := n.world.clock.Now()
+	if !n.clustered() || n.world.mutations.NoLease || now.Before(n.cluster.lease) {
+		return 0
+	}
+	return max(1, now.Sub(n.cluster.lease))
 }
 
 func (n *node) mayStart() bool { return !n.clustered() || !n.cluster.wiped }

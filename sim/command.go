@@ -19,6 +19,7 @@ type command struct {
 	process   *process
 	life      *kernel.Lifetime
 	script    script
+	stop      jobproc.CommandStop
 	heldLocks []lock.Item // locks of its opcode
 	survived  bool        // the command lives although its opcode has ended
 }
@@ -77,29 +78,31 @@ func seconds(text string) (time.Duration, error) {
 	return time.Duration(s * float64(time.Second)), err
 }
 
-// execute executes an opcode, and passes its lines and its end to the driver.
+// execute runs an opcode; the shell hears of its lines and its end.
 func (p *process) execute(op int) {
 	w := p.machine.world
-	input := p.driver.machine.Job().Ops[op].Input
+	input := p.shell.jobproc.Job().Ops[op].Input
 	w.notify(opcodeStarted{node: p.machine.node, job: p.job, op: op, tag: tagOf(input), input: input})
 	switch job.OpID(input) {
 	case "OP_TEST_DELAY":
 		p.delay(input)
 	case "OP_RUN_COMMAND":
 		p.runCommand(input)
+	case "OP_TEST_JQUEUE":
+		p.executed(jobproc.Outcome{Result: json.RawMessage("true")})
 	default:
 		p.executed(jobproc.Outcome{Failed: true, Result: job.ErrorResult("OpCodeUnknown", "Unknown opcode")})
 	}
 }
 
-// executed passes the outcome of an opcode to the driver.
+// executed passes the outcome of an opcode to the shell.
 func (p *process) executed(o jobproc.Outcome) {
-	p.driver.kill = nil
+	p.shell.kill = nil
 	p.then(func() {
 		p.heldLocks = nil // no command works with them now
 		p.machine.world.notify(opcodeEnded{p})
 		if p.reach(stageExecuted) {
-			p.driver.handle(func() { p.driver.apply(p.driver.machine.Done(o, p.driver.now())) })
+			p.shell.event(func(now time.Time) jobproc.Actions { return p.shell.jobproc.Executed(now, o) })
 		}
 	})
 }
@@ -114,15 +117,16 @@ func (p *process) delay(input json.RawMessage) {
 		return
 	}
 	end := p.machine.world.clock.After(time.Duration(op.Duration*float64(time.Second)), p.life, func() { p.executed(jobproc.Outcome{}) })
-	p.driver.kill = func() {
+	p.shell.kill = func() {
 		end()
-		p.executed(endedOnRequest())
+		p.executed(jobproc.Outcome{Failed: true, Result: job.ErrorResult("OpExecError", jobproc.EndedOnRequest)})
 	}
 }
 
 func (p *process) runCommand(input json.RawMessage) {
 	var op struct {
-		Argv []string `json:"argv"`
+		Argv    []string `json:"argv"`
+		Timeout float64  `json:"timeout"`
 	}
 	err := json.Unmarshal(input, &op)
 	s, bad := parseScript(op.Argv)
@@ -131,38 +135,63 @@ func (p *process) runCommand(input json.RawMessage) {
 		return
 	}
 	m := p.machine
-	c := &command{process: p, life: &kernel.Lifetime{}, script: s, heldLocks: p.heldLocks}
+	c := &command{process: p, life: &kernel.Lifetime{}, script: s, heldLocks: p.heldLocks,
+		stop: jobproc.NewCommandStop(m.world.clock.Now(), op.Timeout)}
 	m.commands = append(m.commands, c)
 	if s.say != "" {
 		p.then(func() {
 			typ, payload := job.EncodeOutput(job.LogStdout, []byte(s.say+"\n"))
-			p.driver.handle(func() { p.driver.apply(p.driver.machine.Log(typ, payload, p.driver.now())) })
+			p.shell.log(typ, payload)
 		})
 	}
-	m.world.clock.After(s.runFor, c.life, func() { c.exited(s.outcome()) })
-	p.driver.kill = c.terminate
+	m.world.clock.After(s.runFor, c.life, c.exited)
+	c.armStop()
+	p.shell.kill = c.terminate
 }
 
-// terminate ends a command by client order: SIGTERM, and SIGKILL after a while. Processes outside
-// the process group get SIGKILL at once.
+// terminate ends a command for a client.
 func (c *command) terminate() {
-	c.process.driver.kill = nil
-	if c.script.hides != "" && c.process.machine.world.mutations.Survivors {
-		c.survived = true
-		c.process.executed(endedOnRequest())
-		return
-	}
-	if c.script.stubborn {
-		c.process.machine.world.clock.After(killGrace, c.life, func() { c.exited(endedOnRequest()) })
-		return
-	}
-	c.exited(endedOnRequest())
+	c.process.shell.kill = nil
+	c.signal(c.stop.Request(c.process.machine.world.clock.Now()))
 }
 
-func (c *command) exited(o jobproc.Outcome) {
+// armStop waits for the deadline of the command's stop. A process that has died sends no signals.
+func (c *command) armStop() {
+	clock := c.process.machine.world.clock
+	due := c.stop.Deadline()
+	if due.IsZero() {
+		return
+	}
+	clock.After(due.Sub(clock.Now()), c.life, func() {
+		if !c.process.life.Over && !c.process.hung {
+			c.signal(c.stop.Tick(clock.Now()))
+		}
+	})
+}
+
+// signal sends a signal to the command's process group. What has left the group gets SIGKILL when the command has ended.
+func (c *command) signal(s jobproc.StopSignal) {
+	switch {
+	case s == jobproc.NoSignal:
+		return
+	case c.script.hides != "" && c.process.machine.world.mutations.Survivors:
+		c.survived = true
+		c.process.executed(c.stop.Outcome())
+	case s == jobproc.ForceKill || !c.script.stubborn:
+		c.exited()
+	default:
+		c.armStop()
+	}
+}
+
+func (c *command) exited() {
 	c.end("")
-	if !c.process.life.Over && !c.survived {
-		c.process.executed(o)
+	switch {
+	case c.process.life.Over || c.survived:
+	case c.stop.Reason() != jobproc.NotStopped:
+		c.process.executed(c.stop.Outcome())
+	default:
+		c.process.executed(c.script.outcome())
 	}
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"io/fs"
 	"math/rand/v2"
 	"slices"
 	"syscall"
@@ -134,8 +135,8 @@ var diskErrors = []error{syscall.ENOSPC, syscall.EIO}
 // disk lets calls fail. A failed sync may have had its effect; a failed append may have
 // written the beginning; other failed calls have no effect.
 func (c *injector) disk(n *node, op string, call simdisk.Call) (simdisk.FaultWhen, error) {
-	if n.refusesWrite(op, call) {
-		return simdisk.BeforeEffect, syscall.ENOSPC
+	if err := n.refusesWrite(op, call); err != nil {
+		return simdisk.BeforeEffect, err
 	}
 	if !c.occurs(faultDisk, c.rates.Disk) {
 		return simdisk.BeforeEffect, nil
@@ -156,22 +157,35 @@ type diskFull struct {
 	op    string // "": everything
 }
 
-// refusesWrite reports whether the disk has no room for a write now.
-func (n *node) refusesWrite(op string, call simdisk.Call) bool {
-	if !n.world.clock.Now().Before(n.diskFull.until) || call != simdisk.CallReplace && call != simdisk.CallAppend {
-		return false
+// refusesWrite is the error of a write for which the disk has no room now, or for which a job process does not find the
+// directory of the queue; nil: the disk takes the write.
+func (n *node) refusesWrite(op string, call simdisk.Call) error {
+	switch {
+	case !n.world.clock.Now().Before(n.diskFull.until) || call != simdisk.CallReplace && call != simdisk.CallAppend:
+	case n.diskFull.op == queueMissing && op == "run-job":
+		return fs.ErrNotExist
+	case n.diskFull.op == "" || n.diskFull.op == op:
+		return syscall.ENOSPC
 	}
-	return n.diskFull.op == "" || n.diskFull.op == op
+	return nil
 }
 
-// diskFullOps are the ops whose writes alone a disk may refuse, as with a quota or a full
-// directory.
-var diskFullOps = []string{"", "", "", "run-job", "submit-job", "serial", "start-job", "end-job", "archive-job", "locks", "config", "settings", "apply"}
+// queueMissing is the step of a diskFull in which job processes do not find the directory of the queue, because a file
+// system is not mounted for them.
+const queueMissing = "no queue"
+
+// diskFullOps are the steps whose writes alone a disk may refuse, as with a quota or a
+// directory whose blocks are used up.
+var diskFullOps = []string{"", "", "", "run-job", "submit-job", "serial", "start-job", "end-job", "archive-job", "locks", "config", "settings", "apply", queueMissing}
 
 // fillDisk makes the disk of a node full for a while.
 func (c *injector) fillDisk(n *node) {
 	n.diskFull.op = diskFullOps[c.draw(len(diskFullOps))]
-	n.diskFull.until = c.world.clock.Now().Add(time.Duration(1+c.draw(8000)) * time.Millisecond)
+	duration := time.Duration(1+c.draw(8000)) * time.Millisecond
+	if n.diskFull.op == queueMissing {
+		duration *= 20 // processes give up after a minute
+	}
+	n.diskFull.until = c.world.clock.Now().Add(duration)
 	n.tracef(TopicFault, "the disk is full (%s)", n.diskFull.op)
 }
 

@@ -42,7 +42,7 @@ func JobEventOf(event any) (e JobEvent, is bool) {
 	case opPermitted:
 		return JobEvent{Kind: OpPermitted, ID: event.process.job}, true
 	case locksTaken:
-		return JobEvent{Kind: LocksTaken, ID: event.process.job, Locks: event.process.heldLocks}, true
+		return JobEvent{Kind: LocksTaken, ID: event.process.job, Locks: event.process.shell.jobproc.Locks()}, true
 	case opcodeStarted:
 		return JobEvent{Kind: OpStarted, ID: event.job}, true
 	case opcodeEnded:

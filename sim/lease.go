@@ -7,54 +7,72 @@ import (
 	"lockstep/sim/kernel"
 )
 
-// checkLease reports whether the lease runs, and ends the process if it is over, as in
-// lockstep-job: the job's file is not written again.
+// checkLease reports whether the lease is valid, and begins to end the process otherwise: the process writes and starts
+// nothing more.
 func (p *process) checkLease() bool {
-	if p.life.Over || p.leaseLost {
+	if p.life.Over || p.lease.Ending() {
 		return false
 	}
-	if p.machine.node.leaseHeld() {
-		return true
-	}
-	p.endForLease()
-	return false
+	p.observeLease()
+	return !p.lease.Ending()
 }
 
-// watchLease checks the lease repeatedly.
+// watchLease looks at the lease repeatedly.
 func (p *process) watchLease() {
 	if !p.machine.node.clustered() {
 		return
 	}
 	w := p.machine.world
-	w.clock.After(time.Duration(w.rng.Int64N(int64(jobproc.LeaseProbe)))+time.Millisecond, p.life, func() {
-		if p.checkLease() {
-			p.watchLease()
-		}
-	})
+	w.clock.After(time.Duration(w.rng.Int64N(int64(jobproc.LeaseProbe))), p.life, p.probeLease)
 }
 
-// endForLease ends the process, and its command before it.
-func (p *process) endForLease() {
-	m := p.machine
-	m.node.tracef(TopicProcess, "job %d: process ends: its node may not be the master any more", p.job)
-	p.leaseLost = true
-	p.thread.Drop()
-	p.thread = kernel.NewThread(m.world.kernel, &kernel.Lifetime{Over: true})
-	for _, c := range m.commands {
-		if c.process != p {
-			continue
-		}
-		grace := jobproc.LeaseGrace
-		if !c.script.stubborn {
-			grace = time.Duration(m.world.rng.Int64N(int64(grace)))
-		}
-		m.world.clock.After(grace, p.life, func() {
-			if !c.life.Over {
-				c.end("killed: the node is not the master any more")
-			}
-			p.kill("itself, the node is not the master any more")
-		})
-		return
+func (p *process) probeLease() {
+	if p.lease.Ending() {
+		return // checkLease has seen the end before
 	}
-	p.kill("itself, the node is not the master any more")
+	if again := p.observeLease(); !p.lease.Ending() {
+		p.machine.world.clock.After(again, p.life, p.probeLease)
+	}
+}
+
+// observeLease looks at the lease and does what follows. While the process ends, it looks again until the end.
+func (p *process) observeLease() (again time.Duration) {
+	m := p.machine
+	action, again := p.lease.Observe(m.world.clock.Now(), m.node.leaseExpired(), p.command() != nil)
+	switch action {
+	case jobproc.LeaseContinue:
+	case jobproc.LeaseTerminate:
+		p.stopForLease()
+		if c := p.command(); !c.script.stubborn {
+			m.world.clock.After(time.Duration(m.world.rng.Int64N(int64(jobproc.LeaseGrace))), c.life, func() {
+				c.end("ended: the node is not the master any more")
+			})
+		}
+	case jobproc.LeaseKill:
+		p.stopForLease()
+		m.endCommands(p.livelock, true)
+		p.kill("itself, the node is not the master any more")
+		return 0
+	}
+	if p.lease.Ending() {
+		m.world.clock.After(again, p.life, func() { p.observeLease() })
+	}
+	return again
+}
+
+// stopForLease lets the process do nothing more but end.
+func (p *process) stopForLease() {
+	p.machine.node.tracef(TopicProcess, "job %d: process ends: its node may not be the master any more", p.job)
+	p.thread.Drop()
+	p.thread = kernel.NewThread(p.machine.world.kernel, &kernel.Lifetime{Over: true})
+}
+
+// command is the running command of the process; nil: none.
+func (p *process) command() *command {
+	for _, c := range p.machine.commands {
+		if c.process == p {
+			return c
+		}
+	}
+	return nil
 }

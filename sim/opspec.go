@@ -11,13 +11,14 @@ import (
 	"lockstep/core/job"
 )
 
-// OpSpec is an opcode in the spelling of scenarios and workloads: "delay 5", "run run_for=5
-// exit=3", or the name of an opcode without an executor.
+// OpSpec is an opcode as scenarios and workloads spell it: "delay 5",
+// "run run_for=5 exit=3", "jqueue" or "jqueue notify", or the name of an opcode without an executor.
 //
-// A run may take locks, "locks=node/a,node/b:shared", or some of a list, "any=2:node/a,node/b".
-// Any opcode may depend on jobs, "after=-1" or "after=12:success,error"; belong to a rate limit,
-// "limit=2:label"; give a reason, "reason=word"; have a "priority=-10"; name its submission,
-// "request=word".
+// A run may have a limit in seconds, "timeout=2"; take locks, "locks=node/a,node/b:shared", or some of a list,
+// "any=2:node/a,node/b". Any opcode may depend on jobs, "after=-1" or
+// "after=12:success,error"; be one of at most so many that run,
+// "limit=2:label"; give a reason, "reason=word"; have a "priority=-10"; name the
+// submission that it belongs to, "request=word".
 type OpSpec string
 
 // opInput is the input of an opcode in a submission.
@@ -26,6 +27,8 @@ type opInput struct {
 	Comment  string        `json:"comment"`
 	Argv     []string      `json:"argv,omitempty"`
 	Duration json.Number   `json:"duration,omitempty"`
+	Timeout  json.Number   `json:"timeout,omitempty"`
+	Notify   bool          `json:"notify_waitlock,omitempty"`
 	Locks    [][2]string   `json:"locks,omitempty"`
 	AnyCount json.Number   `json:"opportunistic_count,omitempty"`
 	AnyLocks [][2]string   `json:"opportunistic_locks,omitempty"`
@@ -45,6 +48,8 @@ func (o OpSpec) Encode(tag string) json.RawMessage {
 		op.OpID, op.Argv = "OP_RUN_COMMAND", []string{"sim"}
 		for _, word := range words[1:] {
 			switch key, value, _ := strings.Cut(word, "="); key {
+			case "timeout":
+				op.Timeout = json.Number(value)
 			case "locks":
 				op.Locks = lockSpecs(value)
 			case "any":
@@ -54,6 +59,8 @@ func (o OpSpec) Encode(tag string) json.RawMessage {
 				op.Argv = append(op.Argv, word)
 			}
 		}
+	case len(words) > 0 && words[0] == "jqueue":
+		op.OpID, op.Notify = "OP_TEST_JQUEUE", len(words) > 1
 	case len(words) == 2 && words[0] == "delay":
 		op.OpID, op.Duration = "OP_TEST_DELAY", json.Number(words[1])
 	default:

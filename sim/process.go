@@ -41,14 +41,14 @@ type process struct {
 	stdout           *pipe // to the daemon
 	livelock         string
 	hung             bool
-	leaseLost        bool // its node is no longer the master
+	lease            jobproc.LeaseGuard
 	permitted        bool // from the daemon's permission to its last write
 	launched         bool // all that it needs to act
 	awaitsPermission bool // for the permission to begin its next opcode
 	launchSpecs      []jobproc.LaunchSpec
-	heldLocks        []lock.Item // for the opcode that executes
-	driver           *driver
-	signals          []jobs.OrderKind // that came before there was a driver
+	heldLocks        []lock.Item      // for the opcode that executes
+	shell            *shell           // nil: the job has not begun
+	signals          []jobs.OrderKind // that came before there was a shell
 	exitText         string           // it has ended
 	watchers         []func()
 }
@@ -157,19 +157,19 @@ func (p *process) loadJob() {
 		return
 	}
 	p.watchLease()
-	machine, err := p.load()
+	loaded, err := p.load()
 	if err != nil {
 		p.exit(err.Error())
 		return
 	}
-	p.driver = &driver{process: p, machine: machine, reporter: newReporter(p), locker: newLocker(p)}
+	p.shell = newShell(p, loaded)
 	for _, kind := range p.signals {
 		p.signal(kind)
 	}
-	p.driver.begin()
+	p.shell.begin()
 }
 
-func (p *process) load() (*jobproc.Machine, error) {
+func (p *process) load() (*jobproc.Process, error) {
 	content, err := p.machine.node.disk.Read("run-job", paths.JobPath(p.job))
 	if err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func (p *process) load() (*jobproc.Machine, error) {
 	if j.Livelock != p.livelock && !p.machine.world.mutations.AnyLivelock {
 		return nil, fmt.Errorf("the job's file names another process: %s", j.Livelock)
 	}
-	return jobproc.New(j, p.launchSpecs)
+	return jobproc.NewProcess(j, p.launchSpecs, jobproc.Identity{Livelock: p.livelock, Pid: p.pid, ReportSizeMax: p.machine.world.options.ReportMax})
 }
 
 // exit is an orderly end: the lock file goes, then the process. complaint is "" if all is
@@ -217,9 +217,8 @@ func (p *process) ended(how string) {
 			break
 		}
 	}
-	if p.driver != nil {
-		p.driver.reporter.hangUp()
-		p.driver.locker.rpc.hangUp()
+	if p.shell != nil {
+		p.shell.hangUp()
 	}
 	m.node.tracef(TopicProcess, "job %d: process %s", p.job, how)
 	p.stdin.closeReader()

@@ -4,15 +4,11 @@ import (
 	"time"
 
 	"lockstep/actors/jobs"
-	"lockstep/core/job"
 	"lockstep/core/jobproc"
 )
 
-// As in edge/jobprocess and lockstep-job.
-const (
-	endGrace  = 20 * time.Second
-	killGrace = 10 * time.Second
-)
+// endGrace is how long a process that is told to end now may take, as in edge/jobprocess.
+const endGrace = 20 * time.Second
 
 // Tell signals a process. A priority travels beside its signal, in a file: the latest one
 // counts.
@@ -62,43 +58,22 @@ func orderText(o jobs.Order) string {
 
 // signal reaches the process once it handles signals: not before it has begun its job.
 func (p *process) signal(kind jobs.OrderKind) {
-	if p.driver == nil {
+	if p.shell == nil {
 		p.signals = append(p.signals, kind)
 		return
 	}
-	p.then(func() { p.driver.handle(func() { p.driver.signalled(kind) }) })
+	p.then(func() { p.shell.signalled(kind) })
 }
 
-func (d *driver) signalled(kind jobs.OrderKind) {
+func (s *shell) signalled(kind jobs.OrderKind) {
 	switch kind {
 	case jobs.StopBeforeNext:
-		d.cancel()
+		s.event(s.jobproc.CancelRequested)
 	case jobs.EndNow:
-		d.killed = true
-		if d.kill != nil {
-			d.kill()
-		}
-		d.cancel() // nothing, in the middle of an opcode
+		s.event(s.jobproc.KillRequested)
 	case jobs.TakePriority:
-		m := d.process.machine
-		priority, sent := m.priorities[d.process.job]
-		if !sent {
-			return
+		if priority, sent := s.process.machine.priorities[s.process.job]; sent {
+			s.event(func(now time.Time) jobproc.Actions { return s.jobproc.PriorityChanged(now, priority) })
 		}
-		d.locker.reprioritise(priority)
-		d.apply(d.machine.Reprioritise(priority))
 	}
-}
-
-func (d *driver) cancel() {
-	next := d.machine.Cancel(d.now())
-	if next.Action == jobproc.Exit {
-		d.locker.stop()
-	}
-	d.apply(next)
-}
-
-// endedOnRequest is how an opcode ends that a client had killed.
-func endedOnRequest() jobproc.Outcome {
-	return jobproc.Outcome{Failed: true, Result: job.ErrorResult("OpExecError", "Ended on request", map[string]any{"signal": "SIGTERM"})}
 }

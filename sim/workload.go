@@ -220,6 +220,20 @@ func (k *workload) pause() time.Duration {
 	return time.Duration(k.rng.IntN(1000)) * time.Millisecond
 }
 
+// rareOpcode is an opcode that ends in a special way.
+func rareOpcode(spell float64) OpSpec {
+	switch spell {
+	case 0.01:
+		return "jqueue"
+	case 0.3:
+		return "jqueue notify"
+	case 2:
+		return "run run_for=30 timeout=0.5 stubborn"
+	default:
+		return "OP_CLUSTER_VERIFY"
+	}
+}
+
 func (k *workload) opcode() OpSpec {
 	// Short opcodes make concurrent events meet.
 	spell := []float64{0, 0.001, 0.01, 0.3, 2}[k.rng.IntN(5)]
@@ -232,7 +246,7 @@ func (k *workload) opcode() OpSpec {
 	case 13:
 		return OpSpec(fmt.Sprintf("run run_for=%g any=%d:node/a,node/b,node/c locks=node-res/a", spell, 1+k.rng.IntN(2)))
 	case 0:
-		return "OP_CLUSTER_VERIFY"
+		return rareOpcode(spell)
 	case 1, 2:
 		return OpSpec(fmt.Sprintf("delay %g", spell+0.001))
 	case 3:

@@ -19,10 +19,6 @@ import (
 	"lockstep/edge/reaper"
 )
 
-// killGrace is how long a command that has timed out may take to end itself
-// before it is killed.
-const killGrace = 10 * time.Second
-
 // inheritedEnv is what a command gets of the daemon's environment.
 var inheritedEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"}
 
@@ -204,13 +200,18 @@ func couldNotStart(name string, err error) jobproc.Outcome {
 func (x *execution) awaitCommand(c *command, cmd *exec.Cmd, out *output) jobproc.Outcome {
 	group := -cmd.Process.Pid
 	out.startCopying()
-	end := x.enforceLimits(c.Timeout, group)
+	limit := 0.0
+	if c.Timeout != nil {
+		limit = *c.Timeout
+	}
+	stop := jobproc.NewCommandStop(time.Now(), limit)
+	end := x.enforceStop(&stop, group)
 	// Seen to be over, but not waited for yet: its number cannot be anybody
 	// else's while its group is signalled.
 	awaitExit(cmd.Process.Pid)
-	forced := end()
+	end()
 	_ = unix.Kill(group, unix.SIGKILL) // ESRCH: it left nothing
-	if forced != notStopped {
+	if stop.Reason() != jobproc.NotStopped {
 		// What has left the group was not meant to go on after this: the job's locks
 		// are free next.
 		killOrphans(x.livelock, orphanKillTimeout)
@@ -218,7 +219,10 @@ func (x *execution) awaitCommand(c *command, cmd *exec.Cmd, out *output) jobproc
 	x.lease.commandEnded()
 	_ = cmd.Wait() // the state says how it ended; a copy of stdin cut short is no failure
 	out.finish()
-	return c.outcome(cmd.ProcessState, forced)
+	if stop.Reason() != jobproc.NotStopped {
+		return stop.Outcome()
+	}
+	return commandOutcome(cmd.ProcessState)
 }
 
 func awaitExit(pid int) {
@@ -230,59 +234,50 @@ func awaitExit(pid int) {
 	}
 }
 
-// stopReason is why a command was made to end.
-type stopReason uint8
-
-const (
-	notStopped stopReason = iota
-	timedOut
-	stoppedOnRequest
-)
-
-// enforceLimits ends a process group when its time is up or a client wants it: with
-// SIGTERM, and SIGKILL after a grace period. The function returned must be
-// called when the command has ended, and says whether it was forced to.
-func (x *execution) enforceLimits(timeout *float64, group int) (end func() stopReason) {
+// enforceStop sends a process group the signals that stop decides. The returned function must be called when the command
+// has ended; after it no signal is sent.
+func (x *execution) enforceStop(stop *jobproc.CommandStop, group int) (end func()) {
 	over, done := make(chan struct{}), make(chan struct{})
-	why := notStopped
 	go func() {
 		defer close(done)
-		var up <-chan time.Time
-		if timeout != nil {
-			up = time.After(time.Duration(*timeout * float64(time.Second)))
-		}
-		select {
-		case <-up:
-			why = timedOut
-		case <-x.killed:
-			why = stoppedOnRequest
-		case <-over:
-			return
-		}
-		_ = unix.Kill(group, unix.SIGTERM)
-		select {
-		case <-time.After(killGrace):
-			_ = unix.Kill(group, unix.SIGKILL)
-		case <-over:
+		killed, timer := x.killed, time.NewTimer(0)
+		defer timer.Stop()
+		for {
+			var due <-chan time.Time
+			if deadline := stop.Deadline(); !deadline.IsZero() {
+				timer.Reset(time.Until(deadline))
+				due = timer.C
+			}
+			var signal jobproc.StopSignal
+			select {
+			case <-due:
+				signal = stop.Tick(time.Now())
+			case <-killed:
+				killed = nil
+				signal = stop.Request(time.Now())
+			case <-over:
+				return
+			}
+			switch signal {
+			case jobproc.NoSignal:
+			case jobproc.Terminate:
+				_ = unix.Kill(group, unix.SIGTERM)
+			case jobproc.ForceKill:
+				_ = unix.Kill(group, unix.SIGKILL)
+			}
 		}
 	}()
-	return func() stopReason {
+	return func() {
 		close(over)
-		<-done // no signal is sent after this
-		return why
+		<-done
 	}
 }
 
-// outcome is success with the exit status, or an OpExecError whose second
-// argument is for programs: {"exit_status": n}, {"signal": "SIGKILL"} or
-// {"timeout": seconds}.
-func (c *command) outcome(state *os.ProcessState, forced stopReason) jobproc.Outcome {
+// commandOutcome is the outcome of a command that has ended by itself: success with the exit status, or an OpExecError
+// whose second argument is for programs: {"exit_status": n} or {"signal": "SIGKILL"}.
+func commandOutcome(state *os.ProcessState) jobproc.Outcome {
 	status := state.Sys().(syscall.WaitStatus)
 	switch {
-	case forced == stoppedOnRequest:
-		return failure("OpExecError", endedOnRequest, map[string]any{"signal": "SIGTERM"})
-	case forced == timedOut:
-		return failure("OpExecError", fmt.Sprintf("command timed out after %g s", *c.Timeout), map[string]any{"timeout": *c.Timeout})
 	case status.Signaled():
 		name := unix.SignalName(status.Signal())
 		return failure("OpExecError", "command was ended by "+name, map[string]any{"signal": name})

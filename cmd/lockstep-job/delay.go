@@ -12,9 +12,6 @@ import (
 	"lockstep/core/jobproc"
 )
 
-// delayMax is as long as a delay can be, in seconds: for ever, to people.
-const delayMax = 9e9
-
 // testDelayParams is OP_TEST_DELAY's parameters.
 type testDelayParams struct {
 	Duration      float64 `json:"duration"`
@@ -40,7 +37,7 @@ func (x *execution) testDelay() jobproc.Outcome {
 	if refused != nil {
 		return *refused
 	}
-	duration := time.Duration(min(op.Duration, delayMax) * float64(time.Second))
+	duration := time.Duration(min(op.Duration, jobproc.SecondsMax) * float64(time.Second))
 	for i := range max(op.Repeat, 1) {
 		if op.Repeat > 0 {
 			x.logMessage("Test delay iteration %d/%d", i, op.Repeat-1)
@@ -54,7 +51,7 @@ func (x *execution) testDelay() jobproc.Outcome {
 		select {
 		case <-time.After(duration):
 		case <-x.killed:
-			return failure("OpExecError", endedOnRequest)
+			return failure("OpExecError", jobproc.EndedOnRequest)
 		}
 	}
 	return jobproc.Outcome{}
@@ -65,7 +62,7 @@ func delayEnded(err error) jobproc.Outcome {
 	case err == nil:
 		return jobproc.Outcome{}
 	case errors.Is(err, errKilled):
-		return failure("OpExecError", endedOnRequest)
+		return failure("OpExecError", jobproc.EndedOnRequest)
 	default:
 		return failure("OpExecError", "The delay cannot be made interruptible: "+err.Error())
 	}

@@ -19,16 +19,12 @@ type execution struct {
 	killed   <-chan struct{} // closed when it must end
 	lease    *lease
 	ask      func(method string, args []any, result any) error
-	emit     func([]entry)
+	emit     func([]jobproc.LogEntry)
 }
 
-// entry is a log entry of an opcode.
-type entry struct {
-	kind    string
-	payload json.RawMessage
+func (x *execution) log(kind string, payload json.RawMessage) {
+	x.emit([]jobproc.LogEntry{{Kind: kind, Payload: payload}})
 }
-
-func (x *execution) log(kind string, payload json.RawMessage) { x.emit([]entry{{kind, payload}}) }
 
 // run executes the opcode to its end.
 func (x *execution) run() jobproc.Outcome {
@@ -63,6 +59,3 @@ func unknownOpcode() jobproc.Outcome { return failure("OpCodeUnknown", "Unknown 
 func failure(class string, args ...any) jobproc.Outcome {
 	return jobproc.Outcome{Failed: true, Result: job.ErrorResult(class, args...)}
 }
-
-// endedOnRequest is the result of an opcode that a client had killed.
-const endedOnRequest = "Ended on request"

@@ -15,23 +15,23 @@ import (
 	"lockstep/persistence"
 )
 
-// exitLeaseOver is the exit status of a process that has ended itself.
+// exitLeaseOver is the exit status of a process whose lease is over.
 const exitLeaseOver = 4
 
-// lease ends the command and the process when this node may not be the master of its cluster
-// (design.md 9). The process does not write the job's file then, which belongs to the next
-// master. The lock file stays, and identifies orphans of the command.
+// lease ends the command and the process when this node may not be the master of its cluster (design.md 9). Then the
+// process does not write the job file, which belongs to the next master. The lock file stays; it identifies orphans of
+// the command.
 type lease struct {
 	file     *persistence.Lease // nil: the node is alone, and the job needs no lease
 	livelock string             // of the job
 
-	mu    sync.Mutex
-	ended bool // the lease is over: no command is started
-	group int  // process group of the running command; 0: none
+	mu    sync.Mutex // held by the goroutine that ends the process
+	guard jobproc.LeaseGuard
+	group int // process group of the running command; 0: none
 }
 
-// openLease opens the lease if the job needs one; nil: it needs none. Without its file a
-// job that needs one must not begin: another node could work beside it.
+// openLease opens the lease if the job needs one; nil: it needs none. Without its lease file a job that needs one must
+// not begin: another node could work on the job too.
 func openLease(runDir, permission string) (*persistence.Lease, error) {
 	if permission == jobproc.LeaseNotRequired {
 		return nil, nil //nolint:nilnil // a node that is alone
@@ -43,60 +43,57 @@ func openLease(runDir, permission string) (*persistence.Lease, error) {
 	return file, err
 }
 
-// watch checks the lease periodically.
+// watch checks the lease until the process ends.
 func (l *lease) watch() {
-	if l.file == nil {
-		return
+	for l.file != nil {
+		time.Sleep(l.observe())
 	}
-	for l.file.IsValid() {
-		time.Sleep(jobproc.LeaseProbe)
-	}
-	l.endProcess()
 }
 
-// check returns if the lease is valid, and ends the process otherwise.
+// check returns if the lease is valid. Otherwise it ends the process and does not return.
 func (l *lease) check() {
-	if l.file == nil {
-		return
-	}
-	l.mu.Lock()
-	ended := l.ended
-	l.mu.Unlock()
-	if ended || !l.file.IsValid() {
-		l.endProcess()
-	}
-}
-
-// endProcess ends the command, its orphans and this process. It does not return.
-func (l *lease) endProcess() {
-	l.mu.Lock()
-	ended, group := l.ended, l.group
-	l.ended = true
-	l.mu.Unlock()
-	if ended {
-		select {} // another goroutine ends the process
-	}
-	if group != 0 {
-		l.endGroup(group)
-	}
-	// The next master waits no longer than Fence, and a process does nothing more once it
-	// is killed.
-	killOrphans(l.livelock, jobproc.LeaseProbe)
-	fmt.Fprintf(os.Stderr, "lockstep-job %d: this node is not the master any more, or its daemon is gone; the job ends here\n", os.Getpid())
-	os.Exit(exitLeaseOver)
-}
-
-// endGroup ends the command's group, with a warning if there is time for one.
-func (l *lease) endGroup(group int) {
-	if grace := jobproc.RemainingGrace(l.file.ExpiredFor()); grace > 0 {
-		_ = unix.Kill(-group, unix.SIGTERM)
-		for end := time.Now().Add(grace); time.Now().Before(end) && l.commandRuns(); {
-			time.Sleep(10 * time.Millisecond)
+	for l.file != nil {
+		again := l.observe()
+		if !l.isOver() {
+			return
 		}
+		time.Sleep(again)
 	}
-	if l.commandRuns() {
-		_ = unix.Kill(-group, unix.SIGKILL)
+}
+
+func (l *lease) isOver() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.guard.Ending()
+}
+
+// observe looks at the lease and does what follows. The next look is due after again.
+func (l *lease) observe() (again time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	action, again := l.guard.Observe(time.Now(), l.expired(), l.group != 0)
+	switch action {
+	case jobproc.LeaseContinue:
+	case jobproc.LeaseTerminate:
+		_ = unix.Kill(-l.group, unix.SIGTERM)
+	case jobproc.LeaseKill:
+		if l.group != 0 {
+			_ = unix.Kill(-l.group, unix.SIGKILL)
+		}
+		// The next master waits no longer than jobproc.Fence, and a killed process does nothing more.
+		killOrphans(l.livelock, jobproc.LeaseProbe)
+		fmt.Fprintf(os.Stderr, "lockstep-job %d: this node is not the master any more, or its daemon is gone; the job ends here\n", os.Getpid())
+		os.Exit(exitLeaseOver)
 	}
+	return again
+}
+
+// expired is for how long the lease has been over; 0: it is valid.
+func (l *lease) expired() time.Duration {
+	if l.file.IsValid() {
+		return 0
+	}
+	return max(1, l.file.ExpiredFor())
 }
 
 // orphanKillTimeout is how long an orphan that is killed at a forced end may take to end.
@@ -110,25 +107,19 @@ func killOrphans(livelock string, killTimeout time.Duration) {
 	}
 }
 
-func (l *lease) commandRuns() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.group != 0
-}
-
 // startCommand starts a command. The end of the lease ends its group, until commandEnded.
 func (l *lease) startCommand(start func() (pid int, err error)) (err error) {
 	l.mu.Lock()
-	if l.ended {
+	if l.guard.Ending() {
 		l.mu.Unlock()
-		select {} // until endProcess exits
+		select {} // another goroutine ends the process
 	}
 	defer l.mu.Unlock()
 	l.group, err = start()
 	return err
 }
 
-// commandEnded records that the command's group has ended, whose number may be reused.
+// commandEnded records that the command's group has ended. Its number may be used again.
 func (l *lease) commandEnded() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,7 +24,6 @@ import (
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
-	"lockstep/core/lock"
 	"lockstep/core/paths"
 	"lockstep/core/wire"
 	"lockstep/edge/reaper"
@@ -127,20 +126,21 @@ func runPermitted(id int64, dataDir, runDir, livelock string, signals <-chan os.
 	if j.Livelock != livelock {
 		return fmt.Errorf("the job's file names another process: %s", j.Livelock)
 	}
-	machine, err := jobproc.New(j, launchSpecs)
+	process, err := jobproc.NewProcess(j, launchSpecs, jobproc.Identity{Livelock: livelock, Pid: os.Getpid(), ReportSizeMax: jobproc.ReportSizeMax})
 	if err != nil {
 		return err
 	}
 	lease := &lease{file: file, livelock: livelock}
 	lease.check()
 	go lease.watch()
-	d := newDriver(machine, lease, files,
-		newReporter(persistence.SocketPath(runDir, persistence.LuxiSocket), id, livelock),
-		newLockClient(persistence.SocketPath(runDir, persistence.WconfSocket), lock.JobOwner(job.ID(id), livelock, os.Getpid())))
-	d.signals, d.priorityPath = signals, persistence.PriorityPath(runDir, id)
-	d.run()
+	if end := newShell(process, lease, files, runDir, signals).run(); end.Abandoned {
+		os.Exit(exitNoQueue)
+	}
 	return nil
 }
+
+// exitNoQueue is the exit status of a process that has abandoned its job.
+const exitNoQueue = 5
 
 // handshake names the livelock, waits for permission, and takes what the daemon
 // hands over for each opcode. A pipe that breaks before means that the job must

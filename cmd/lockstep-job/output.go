@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockstep/core/job"
+	"lockstep/core/jobproc"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 // entries as they come. In which order the two were written is known only as far as
 // they are read in that order.
 type output struct {
-	log     func([]entry)
+	log     func([]jobproc.LogEntry)
 	streams [2]struct {
 		name           string
 		reader, writer *os.File
@@ -34,7 +35,7 @@ type output struct {
 	copying sync.WaitGroup
 }
 
-func newOutput(log func([]entry)) (*output, error) {
+func newOutput(log func([]jobproc.LogEntry)) (*output, error) {
 	o := &output{log: log}
 	for i, name := range []string{job.LogStdout, job.LogStderr} {
 		s := &o.streams[i]
@@ -70,15 +71,15 @@ func (o *output) startCopying() {
 }
 
 func (o *output) copyStream(reader *os.File, name string) {
-	var batch []entry
+	var batch []jobproc.LogEntry
 	pieces := lineSplitter{emit: func(piece []byte) {
 		typ, payload := job.EncodeOutput(name, piece)
-		batch = append(batch, entry{typ, payload})
+		batch = append(batch, jobproc.LogEntry{Kind: typ, Payload: payload})
 	}}
 	emit := func() {
 		if len(batch) > 0 {
 			o.log(batch)
-			batch = nil // it is the driver's now
+			batch = nil // it belongs to the shell now
 		}
 	}
 	buffer := make([]byte, readMax)

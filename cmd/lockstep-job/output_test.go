@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/job"
+	"lockstep/core/jobproc"
 )
 
 // The log may be slow to take output, when the disk is. What the command has written
@@ -16,14 +17,14 @@ func TestOutputThatIsStillInThePipeIsKept(t *testing.T) {
 	text := "first\n" + strings.Repeat("more\n", 5000)
 	var out *output
 	var got strings.Builder
-	out, err := newOutput(func(entries []entry) {
+	out, err := newOutput(func(entries []jobproc.LogEntry) {
 		if got.Len() == 0 { // it has taken so long that the time is over
 			_, err := out.stdout().WriteString(strings.TrimPrefix(text, "first\n"))
 			require.NoError(t, err)
 			require.NoError(t, out.streams[0].reader.SetReadDeadline(time.Now()))
 		}
 		for _, e := range entries {
-			stream, piece, ok := job.DecodeOutput(e.kind, e.payload)
+			stream, piece, ok := job.DecodeOutput(e.Kind, e.Payload)
 			require.True(t, ok)
 			require.Equal(t, job.LogStdout, stream)
 			got.Write(piece)

@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever reads a message while a newer one takes its place finds the newer one later.
+// A shell that reads the priority file while a newer file replaces it finds the newer file at the next signal.
 func TestTheLastPriorityIsTaken(t *testing.T) {
 	for range 200 {
 		path := filepath.Join(t.TempDir(), "7.prio")
-		d := &driver{priorityPath: path}
+		s := &shell{priorityPath: path}
 		signals := make(chan struct{}, 1)
 		go func() {
 			defer close(signals)
@@ -29,7 +29,7 @@ func TestTheLastPriorityIsTaken(t *testing.T) {
 		}()
 		last := -1
 		for range signals {
-			priority, err := d.readPriority()
+			priority, err := s.readPriority()
 			require.NoError(t, err)
 			last = priority
 		}

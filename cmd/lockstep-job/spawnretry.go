@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lockstep/core/jobproc"
 )
 
 // How long a command whose process cannot be made is tried again, and how long the pauses
@@ -19,17 +21,18 @@ const (
 // spawnRetryMax at most, or until killed is closed. It returns the last error. Nothing of the
 // command has run when start fails, so that trying again runs nothing twice.
 func retrySpawn(start func() error, killed <-chan struct{}, after func(time.Duration) <-chan time.Time) error {
-	pause := spawnPauseFirst
-	for waited := time.Duration(0); ; waited += pause {
+	backoff := jobproc.Backoff{First: spawnPauseFirst, Max: spawnPauseMax}
+	for waited := time.Duration(0); ; {
 		err := start()
 		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.ENOMEM) || waited >= spawnRetryMax {
 			return err
 		}
+		pause := backoff.Pause()
 		select {
 		case <-killed:
 			return err
 		case <-after(pause):
+			waited += pause
 		}
-		pause = min(2*pause, spawnPauseMax)
 	}
 }

@@ -72,7 +72,7 @@ func (x *execution) testJqueue() jobproc.Outcome {
 
 func notifyFailed(err error) jobproc.Outcome {
 	if errors.Is(err, errKilled) {
-		return failure("OpExecError", endedOnRequest)
+		return failure("OpExecError", jobproc.EndedOnRequest)
 	}
 	return failure("OpExecError", err.Error())
 }

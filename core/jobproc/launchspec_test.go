@@ -125,7 +125,7 @@ func TestAPriorityWhileItWaitsForLocks(t *testing.T) {
 	require.Equal(t, -3, m.Job().Ops[0].Priority)
 	require.Equal(t, Step{Write: Visible, Action: Execute, Op: 0}, m.LocksAcquired(at(3)))
 	require.Equal(t, Step{Write: Durable, ReleaseLocks: true, Action: Exit, Op: 0}, m.Done(Outcome{}, at(4)))
-	require.Equal(t, Step{}, m.Reprioritise(4), "after the end")
+	require.Panics(t, func() { m.Reprioritise(4) }, "after the end")
 }
 
 // There may be fewer specs than opcodes: a missing one is empty.

@@ -217,8 +217,8 @@ func (m *Machine) Cancel(now job.Timestamp) Step {
 	if m.phase == executing {
 		return Step{Write: Recorded, Op: m.op}
 	}
-	if m.phase != awaitingPermission && m.phase != awaitingLocks {
-		return Step{Op: m.op}
+	if m.phase != awaitingLocks {
+		m.expect(awaitingPermission)
 	}
 	status := m.job.Status()
 	for range 2 { // by way of canceling, which no reader has time to see
@@ -234,7 +234,7 @@ func (m *Machine) Cancel(now job.Timestamp) Step {
 // Reprioritise gives opcodes that have not begun another priority.
 func (m *Machine) Reprioritise(priority int) Step {
 	if m.phase == ended {
-		return Step{Op: m.op}
+		panic(fmt.Sprintf("job %d: another priority after its end", m.job.ID))
 	}
 	m.job.Status().MustTake(job.Reprioritise)
 	m.job.Reprioritise(priority)

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"lockstep/core/job"
+	"lockstep/core/jobproc"
+	"lockstep/core/lock"
+	"lockstep/core/paths"
+	"lockstep/persistence"
+)
+
+// shell drives the jobproc.Process of the job: it performs the actions by system calls and passes on what happens. It is
+// used by one goroutine; opcodes and calls have goroutines of their own.
+type shell struct {
+	process      *jobproc.Process
+	lease        *lease
+	files        *persistence.OSFiles
+	queue        *connections // to the queue's socket
+	lines        [jobproc.LockLine + 1]*line
+	signals      <-chan os.Signal
+	priorityPath string
+
+	events    chan event
+	output    chan []jobproc.LogEntry // unbuffered, so that the output of an opcode comes before its end
+	endOpcode func()                  // ends the preparation or the execution of the opcode
+	timer     *time.Timer             // for the deadline of the process
+}
+
+// event passes an event on to the process.
+type event func(now time.Time) jobproc.Actions
+
+func newShell(p *jobproc.Process, l *lease, files *persistence.OSFiles, runDir string, signals <-chan os.Signal) *shell {
+	s := &shell{process: p, lease: l, files: files, signals: signals, priorityPath: persistence.PriorityPath(runDir, int64(p.Job().ID)),
+		queue:  &connections{socket: persistence.SocketPath(runDir, persistence.LuxiSocket)},
+		events: make(chan event), output: make(chan []jobproc.LogEntry), endOpcode: func() {}, timer: time.NewTimer(0)}
+	lockManager := &connections{socket: persistence.SocketPath(runDir, persistence.WconfSocket)}
+	s.lines[jobproc.ReportLine] = newLine(s.queue)
+	s.lines[jobproc.PermissionLine] = newLine(s.queue)
+	s.lines[jobproc.LockLine] = newLine(lockManager)
+	return s
+}
+
+// run runs the job to the end of its process.
+func (s *shell) run() jobproc.End {
+	actions := s.process.Start(time.Now())
+	for {
+		if end := s.perform(actions); end != nil {
+			return *end
+		}
+		actions = s.await()
+	}
+}
+
+// await waits for the next event.
+func (s *shell) await() jobproc.Actions {
+	var output <-chan []jobproc.LogEntry
+	if s.process.AcceptsOutput() {
+		output = s.output
+	}
+	var due <-chan time.Time
+	if deadline := s.process.Deadline(); !deadline.IsZero() {
+		s.timer.Reset(time.Until(deadline))
+		due = s.timer.C
+	}
+	select {
+	case e := <-s.events:
+		return e(time.Now())
+	case entries := <-output:
+		return s.process.Logged(time.Now(), entries)
+	case signal := <-s.signals:
+		return s.signalled(signal)
+	case <-due:
+		return s.process.Tick(time.Now())
+	}
+}
+
+// perform performs actions, and those that follow from a write of the job file.
+func (s *shell) perform(a jobproc.Actions) *jobproc.End {
+	for {
+		for _, text := range a.Complaints {
+			fmt.Fprintf(os.Stderr, "lockstep-job %d: %s\n", s.process.Job().ID, text)
+		}
+		for _, c := range a.Calls {
+			s.call(c)
+		}
+		if a.Prepare {
+			s.prepare(a.Op)
+		}
+		if a.Execute {
+			s.lease.check()
+			s.execute(a.Op, a.Locks)
+		}
+		if a.EndOpcode {
+			s.endOpcode()
+		}
+		if a.Write == nil {
+			return a.End
+		}
+		err := s.write(*a.Write)
+		a = s.process.Written(time.Now(), err)
+	}
+}
+
+// signalled handles the signals of Ganeti's job processes (queue.md 4.6), and SIGINT, which is lockstep's own.
+func (s *shell) signalled(signal os.Signal) jobproc.Actions {
+	now := time.Now()
+	switch signal {
+	case syscall.SIGTERM:
+		return s.process.CancelRequested(now)
+	case syscall.SIGINT:
+		return s.process.KillRequested(now)
+	case syscall.SIGUSR1:
+		priority, err := s.readPriority()
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "lockstep-job %d: cannot read the new priority: %v\n", s.process.Job().ID, err)
+			return jobproc.Actions{}
+		}
+		return s.process.PriorityChanged(now, priority)
+	default: // SIGHUP is for lock owners that wait without a connection
+		return jobproc.Actions{}
+	}
+}
+
+// readPriority reads the priority file. The daemon removes the file when the job has ended: a newer file may have
+// replaced the one that was read.
+func (s *shell) readPriority() (int, error) {
+	content, err := os.ReadFile(s.priorityPath)
+	if err != nil {
+		return 0, err
+	}
+	priority, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	if err == nil && (priority < -20 || priority > 19) {
+		err = fmt.Errorf("%d is not between -20 and 19", priority)
+	}
+	return priority, err
+}
+
+// write writes the job file.
+func (s *shell) write(w jobproc.FileWrite) error {
+	s.lease.check() // without the lease the file belongs to the next master
+	err := s.files.Replace("run-job", paths.JobPath(int64(s.process.Job().ID)), w.Content)
+	if err == nil && w.Durable {
+		err = s.files.SyncDir("run-job", paths.QueueDir)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return &jobproc.QueueMissingError{Err: err}
+	}
+	return err
+}
+
+// call makes a call on a goroutine.
+func (s *shell) call(c jobproc.Call) {
+	s.lines[c.Line].call(c, func(result []byte, err error) {
+		s.events <- func(now time.Time) jobproc.Actions {
+			return s.process.Answered(now, c.Line, c.Number, result, err)
+		}
+	})
+}
+
+// prepare prepares an opcode that needs locks, on a goroutine.
+func (s *shell) prepare(op int) {
+	x := s.newExecution(op, nil)
+	go func() {
+		err := x.prepare()
+		s.events <- func(now time.Time) jobproc.Actions { return s.process.Prepared(now, err) }
+	}()
+}
+
+// execute executes an opcode, on a goroutine.
+func (s *shell) execute(op int, locks []lock.Item) {
+	x := s.newExecution(op, locks)
+	go func() {
+		outcome := x.run()
+		s.events <- func(now time.Time) jobproc.Actions { return s.process.Executed(now, outcome) }
+	}()
+}
+
+// newExecution is what an opcode needs to be prepared or executed. endOpcode ends it.
+func (s *shell) newExecution(op int, locks []lock.Item) *execution {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.endOpcode = cancel
+	j, spec := s.process.Job(), s.process.Spec(op)
+	return &execution{id: j.ID, lease: s.lease, livelock: j.Livelock, input: j.Ops[op].Input, secrets: spec.Secrets, locks: locks,
+		killed: ctx.Done(), command: spec.Command, ask: s.queue.ask, emit: func(entries []jobproc.LogEntry) { s.output <- entries }}
+}
+
+// prepare does what an opcode does before it takes its locks. Only OP_TEST_JQUEUE does anything.
+func (x *execution) prepare() error {
+	if job.OpID(x.input) != "OP_TEST_JQUEUE" {
+		return nil
+	}
+	return x.expandNames()
+}

@@ -1,0 +1,146 @@
+package jobproc
+
+import (
+	"encoding/json"
+	"time"
+
+	"lockstep/core/lock"
+)
+
+// releaseTimeout is how long a process that ends tries to release its locks. After that the daemon releases the locks of
+// the ended process.
+const releaseTimeout = time.Second
+
+// locks takes and releases the locks of opcodes, over restarts of the daemon.
+type locks struct {
+	line
+	owner     lock.Owner
+	acquirer  *LockAcquirer // nil: no locks are being taken
+	paused    bool          // at is the end of the pause that the acquirer wants before its call
+	mayHold   bool          // locks may be held, or a request may be waiting at the lock manager
+	held      []lock.Item   // by the current opcode; nil: none
+	releasing bool          // the locks are being released, not taken
+	limit     time.Time     // of a release; zero: none
+}
+
+// locksEvent is what an answer means for the process.
+type locksEvent uint8
+
+const (
+	locksPending   locksEvent = iota // nothing yet
+	locksTaken                       // all are held
+	locksWithdrawn                   // the daemon has withdrawn the request
+	locksRefused                     // permanently
+	locksReleased
+)
+
+// take begins to take the required locks.
+func (l *locks) take(now time.Time, out *Actions, priority int, required lock.RequiredLocks) {
+	l.mayHold = true
+	l.acquirer = NewLockAcquirer(l.owner, priority, required)
+	l.backoff.Reset()
+	l.next(now, out)
+}
+
+// next makes the next call of the acquirer, or waits for the pause before the call.
+func (l *locks) next(now time.Time, out *Actions) {
+	function, args, pause := l.acquirer.NextCall()
+	if pause > 0 && !l.paused {
+		l.paused, l.at = true, now.Add(pause)
+		return
+	}
+	l.paused = false
+	l.call(out, function, args, lockTimeout)
+}
+
+// stop ends the taking of locks. The call under way is replaced by that of a release, or ends with the process.
+func (l *locks) stop() {
+	l.acquirer, l.paused = nil, false
+	l.line.stop()
+}
+
+// reprioritise repeats the current call with another priority.
+func (l *locks) reprioritise(now time.Time, out *Actions, priority int) {
+	if l.acquirer == nil {
+		return
+	}
+	l.acquirer.Reprioritise(priority)
+	l.acquirer.CallLost()
+	l.paused = false
+	l.next(now, out)
+}
+
+// giveBack releases all locks and withdraws a waiting request. It reports whether there is nothing to release. A limit
+// above 0 bounds the attempt.
+func (l *locks) giveBack(now time.Time, out *Actions, limit time.Duration) (nothing bool) {
+	l.stop()
+	l.held = nil
+	if !l.mayHold {
+		return true
+	}
+	l.releasing, l.limit = true, time.Time{}
+	if limit > 0 {
+		l.limit = now.Add(limit)
+	}
+	l.backoff.Reset()
+	l.call(out, "freeLocks", []any{l.owner}, lockTimeout)
+	return false
+}
+
+// answered handles the end of the latest call.
+func (l *locks) answered(now time.Time, out *Actions, result json.RawMessage, err error) (locksEvent, error) {
+	if l.releasing {
+		if err != nil {
+			l.callAgain(now)
+			return locksPending, nil
+		}
+		l.mayHold = false
+		l.endRelease()
+		return locksReleased, nil
+	}
+	switch {
+	case err == nil:
+		l.backoff.Reset()
+		withdrawn, err := l.acquirer.HandleResult(result)
+		switch {
+		case err != nil:
+			l.stop()
+			return locksRefused, err
+		case withdrawn:
+			l.stop()
+			return locksWithdrawn, nil
+		case l.acquirer.Done():
+			l.held = l.acquirer.Acquired()
+			l.stop()
+			return locksTaken, nil
+		}
+		l.next(now, out)
+	case isFinal(err, lockFinal):
+		l.stop()
+		return locksRefused, err
+	default: // no daemon answers, the daemon is not the master, or the daemon cannot write its locks
+		l.acquirer.CallLost()
+		l.callAgain(now)
+	}
+	return locksPending, nil
+}
+
+func (l *locks) endRelease() {
+	l.releasing, l.limit = false, time.Time{}
+	l.line.stop()
+}
+
+// tick makes the call that is due, or gives a release up.
+func (l *locks) tick(now time.Time, out *Actions) locksEvent {
+	switch {
+	case !l.limit.IsZero() && !now.Before(l.limit):
+		l.endRelease()
+		return locksReleased
+	case !l.isDue(now):
+	case l.releasing:
+		l.call(out, "freeLocks", []any{l.owner}, lockTimeout)
+	default:
+		l.next(now, out)
+	}
+	return locksPending
+}

@@ -1,0 +1,284 @@
+package jobproc
+
+import (
+	"encoding/json"
+	"time"
+
+	"lockstep/core/job"
+	"lockstep/core/lock"
+)
+
+// Process decides everything that the process of a job does between its start handshake and its end: the opcodes
+// (Machine), when the job file is written, what is reported to the daemon and when a permission is asked for, how locks
+// are taken and released, and what is repeated after which pause.
+//
+// A shell drives the Process: it calls one method for each event, with the time, performs the returned Actions in the
+// order of their fields, and calls Tick when the Deadline has come. The shell checks the lease before each write of the
+// job file and before each execution (LeaseGuard).
+//
+// While a write of the job file is under way or repeated, the events of opcodes, locks, permissions and clients are held
+// and handled after the write.
+type Process struct {
+	machine    *Machine
+	writes     writes
+	reports    reports
+	permission permission
+	locks      locks
+
+	afterWrite    Step // the rest of the step whose write is under way
+	stage         processStage
+	executing     bool // the shell executes an opcode
+	killRequested bool // a client wants the job ended
+	cancelHeld    bool // a client wants the job canceled; the event is held
+	held          []func(now time.Time)
+	abandonReason string // in abandoning
+	out           Actions
+}
+
+type processStage uint8
+
+const (
+	working    processStage = iota
+	leaving                 // the final status is on the disk; locks may still be released
+	abandoning              // the queue's directory is missing; an opcode is being ended
+	gone                    // the End has been returned
+)
+
+// Actions says what the shell does after an event, in the order of the fields.
+type Actions struct {
+	Complaints []string // lines for standard error
+	Calls      []Call
+	Prepare    bool // do what opcode Op does before it takes its locks; the result is the event Prepared
+	Execute    bool // execute opcode Op; the result is the event Executed
+	Op         int
+	Locks      []lock.Item // held for the opcode to execute
+	EndOpcode  bool        // end the preparation or the execution of the opcode, if there is one
+	Write      *FileWrite  // nil: none; the result is the event Written
+	End        *End        // nil: the process goes on
+}
+
+// End is the end of the process. With Abandoned, the job file is not final and the lock file stays, by which a daemon
+// that finds the job file again fails the job.
+type End struct{ Abandoned bool }
+
+// LogEntry is a log entry of an opcode.
+type LogEntry struct {
+	Kind    string // of the entry, such as job.LogStdout
+	Payload json.RawMessage
+}
+
+// Identity says which process works on the job.
+type Identity struct {
+	Livelock string
+	Pid      int
+	// ReportSizeMax bounds the job file in a report, in bytes. The report of a larger file has no content, and the daemon
+	// reads the disk.
+	ReportSizeMax int
+}
+
+// NewProcess takes over a job that has not begun; see New for the conditions.
+func NewProcess(j *job.Job, specs []LaunchSpec, who Identity) (*Process, error) {
+	machine, err := New(j, specs)
+	if err != nil {
+		return nil, err
+	}
+	id := int64(j.ID)
+	return &Process{
+		machine:    machine,
+		reports:    reports{line: newLine(ReportLine), job: id, livelock: who.Livelock, sizeMax: who.ReportSizeMax},
+		permission: permission{line: newLine(PermissionLine), job: id, livelock: who.Livelock},
+		locks:      locks{line: newLine(LockLine), owner: lock.JobOwner(j.ID, who.Livelock, who.Pid)},
+	}, nil
+}
+
+// Job is the current state of the job. The caller does not change it.
+func (p *Process) Job() *job.Job { return p.machine.Job() }
+
+// CurrentOp is the index of the opcode that executes, or waits for its permission or locks.
+func (p *Process) CurrentOp() int { return p.machine.op }
+
+// Spec is the LaunchSpec of an opcode.
+func (p *Process) Spec(op int) LaunchSpec { return p.machine.Spec(op) }
+
+// Locks is the locks that are held for the current opcode; nil: none.
+func (p *Process) Locks() []lock.Item { return p.locks.held }
+
+// AcceptsOutput reports whether log entries are handled at once. While it is false, the shell should not read more
+// output, because held entries take memory.
+func (p *Process) AcceptsOutput() bool { return !p.writes.writing || p.stage == abandoning }
+
+// IsResting reports whether the job file has the current state and no event is held.
+func (p *Process) IsResting() bool {
+	return p.stage == working && !p.writes.writing && !p.writes.pending && len(p.held) == 0
+}
+
+// Deadline is when Tick is due; the zero time: no Tick is due.
+func (p *Process) Deadline() time.Time {
+	if p.stage == gone || p.stage == abandoning {
+		return time.Time{}
+	}
+	var first time.Time
+	consider := func(t time.Time) {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	if p.writes.pending {
+		consider(p.writes.due)
+	}
+	consider(p.writes.retryAt)
+	consider(p.reports.at)
+	consider(p.permission.at)
+	consider(p.locks.at)
+	consider(p.locks.limit)
+	return first
+}
+
+// Start is the first event: the daemon has confirmed the start. The confirmation is the permission to begin the first
+// opcode.
+func (p *Process) Start(now time.Time) Actions {
+	first := p.machine.Start(job.TimestampOf(now))
+	p.writes.schedule(now, first.Write)
+	p.apply(now, p.machine.Permitted(job.TimestampOf(now)))
+	return p.take()
+}
+
+// Tick: the Deadline has come.
+func (p *Process) Tick(now time.Time) Actions {
+	w := &p.writes
+	if !w.retryAt.IsZero() && !now.Before(w.retryAt) {
+		w.attempt(&p.out)
+	}
+	if w.pending && !now.Before(w.due) {
+		p.write(now, false, Step{})
+	}
+	if p.reports.isDue(now) {
+		p.reports.send(&p.out)
+	}
+	if p.permission.isDue(now) {
+		p.permission.ask(&p.out)
+	}
+	p.handleLocks(now, p.locks.tick(now, &p.out), nil)
+	return p.take()
+}
+
+// Written: the write of the job file has ended.
+func (p *Process) Written(now time.Time, err error) Actions {
+	if p.stage != working { // the job was abandoned during the attempt
+		return p.take()
+	}
+	if err != nil {
+		pause := p.writes.failed(now, err)
+		p.complain("%v; trying again in %v", err, pause)
+		p.abandonIfLost()
+		return p.take()
+	}
+	p.writes.succeeded(now)
+	if !p.Job().Status().Final() {
+		p.reports.add(&p.out, p.writes.write.Content) // the end of the process reports the end of the job
+	}
+	p.follow(now, p.afterWrite)
+	for len(p.held) > 0 && !p.writes.writing && p.stage == working {
+		event := p.held[0]
+		p.held = p.held[1:]
+		event(now)
+	}
+	return p.take()
+}
+
+// Answered: a call has ended. The answer to a call that was replaced is dropped.
+func (p *Process) Answered(now time.Time, line Line, number uint64, result json.RawMessage, err error) Actions {
+	if p.stage == gone || p.stage == abandoning {
+		return p.take()
+	}
+	switch line {
+	case ReportLine:
+		delivered := p.reports.accept(number) && p.reports.answered(now, &p.out, err)
+		if delivered && p.permission.step == awaitingReports {
+			p.permission.ask(&p.out)
+		}
+	case PermissionLine:
+		if !p.permission.accept(number) {
+			break
+		}
+		if denial, decided := p.permission.answered(now, result, err); decided {
+			p.handle(now, func(now time.Time) { p.permitted(now, denial) })
+		}
+	case LockLine:
+		if p.locks.accept(number) {
+			event, err := p.locks.answered(now, &p.out, result, err)
+			p.handleLocks(now, event, err)
+		}
+	}
+	return p.take()
+}
+
+// Prepared: the preparation of the opcode has ended, with an error that fails the opcode, or nil.
+func (p *Process) Prepared(now time.Time, err error) Actions {
+	p.handle(now, func(now time.Time) {
+		if err != nil {
+			p.apply(now, p.machine.FailBeforeStart(job.ErrorResult("OpPrereqError", err.Error()), job.TimestampOf(now)))
+			return
+		}
+		op := p.machine.op
+		p.locks.take(now, &p.out, p.Job().Ops[op].Priority, p.Spec(op).RequiredLocks)
+	})
+	return p.take()
+}
+
+// Logged: the opcode has written log entries.
+func (p *Process) Logged(now time.Time, entries []LogEntry) Actions {
+	p.handle(now, func(now time.Time) {
+		for _, e := range entries {
+			p.apply(now, p.machine.Log(e.Kind, e.Payload, job.TimestampOf(now)))
+		}
+	})
+	return p.take()
+}
+
+// Executed: the opcode has ended, and nothing works with its locks.
+func (p *Process) Executed(now time.Time, o Outcome) Actions {
+	p.executing = false
+	if p.stage == abandoning {
+		p.exitAbandoned()
+		return p.take()
+	}
+	p.handle(now, func(now time.Time) { p.apply(now, p.machine.Done(o, job.TimestampOf(now))) })
+	return p.take()
+}
+
+// CancelRequested: a client cancels the job, unless an opcode executes.
+func (p *Process) CancelRequested(now time.Time) Actions {
+	p.cancelHeld = p.writes.writing
+	p.abandonIfLost()
+	p.handle(now, func(now time.Time) {
+		p.cancelHeld = false
+		p.apply(now, p.machine.Cancel(job.TimestampOf(now)))
+	})
+	return p.take()
+}
+
+// KillRequested: a client ends the job, and the opcode that executes.
+func (p *Process) KillRequested(now time.Time) Actions {
+	p.handle(now, func(now time.Time) {
+		p.killRequested, p.out.EndOpcode = true, true
+		p.apply(now, p.machine.Cancel(job.TimestampOf(now))) // while an opcode executes, this only writes
+	})
+	return p.take()
+}
+
+// PriorityChanged: a client gives the opcodes that have not begun another priority, -20 to 19.
+func (p *Process) PriorityChanged(now time.Time, priority int) Actions {
+	p.handle(now, func(now time.Time) {
+		p.locks.reprioritise(now, &p.out, priority)
+		p.apply(now, p.machine.Reprioritise(priority))
+	})
+	return p.take()
+}
+
+// take returns the actions that the event has caused.
+func (p *Process) take() Actions {
+	out := p.out
+	p.out = Actions{}
+	return out
+}

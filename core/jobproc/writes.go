@@ -1,0 +1,152 @@
+package jobproc
+
+import (
+	"errors"
+	"time"
+)
+
+// A Visible change waits for visibleDelay, so that the next change can supersede it, and longer where a write costs
+// more: ten times the duration of the last write, at most visibleDelayMax, which people do not notice.
+const (
+	visibleDelay    = 5 * time.Millisecond
+	visibleDelayMax = 40 * time.Millisecond
+)
+
+// A Logged change waits longer the longer the opcode has been logging, in proportion to the size of the file. The first
+// lines of an opcode are seen within visibleDelayMax. In the long run about logWriteMax bytes a second are written, or
+// one file a second if the file is larger.
+const (
+	logDelayMax = time.Second
+	logWriteMax = 1 << 20
+	// logDelayShare: the delay is at most this part of the duration of the burst. A delay of 1 s is reached after 10 s.
+	logDelayShare = 10
+	// logBurstGap without a log entry ends a burst.
+	logBurstGap = 2 * logDelayMax
+)
+
+// Pauses between attempts to write the job file.
+const (
+	writeRetryFirst = 100 * time.Millisecond
+	writeRetryMax   = 5 * time.Second
+)
+
+// queueLossMax is how long the queue's directory may be missing before the process abandons the job.
+const queueLossMax = time.Minute
+
+// FileWrite is one write of the job file: the file is replaced, and then its directory is synced if Durable is set.
+type FileWrite struct {
+	Content []byte
+	Durable bool
+}
+
+// writes decides when the job file is written. A write that fails is repeated until it succeeds.
+//
+// Invariant: at most one of pending and writing is set.
+type writes struct {
+	pending bool      // a change waits for its write
+	due     time.Time // of the pending write
+
+	writing bool
+	write   FileWrite // under way
+	began   time.Time // the first attempt of the write under way
+	retryAt time.Time // of the next attempt; zero: an attempt is under way, or no write is
+	backoff Backoff
+	loss    queueLoss
+
+	lastTook time.Duration // duration of the last write
+	lastSize int           // size of the file at the last write, in bytes
+	burst    logBurst      // of the executing opcode
+}
+
+// schedule schedules a write for a change that only serves to be seen. An earlier pending write stays.
+func (w *writes) schedule(now time.Time, urgency Write) {
+	delay := max(visibleDelay, min(10*w.lastTook, visibleDelayMax))
+	if urgency == Logged {
+		delay = logDelay(w.lastSize, w.burst.extend(now), w.lastTook)
+	}
+	at := now.Add(delay)
+	if !w.pending || at.Before(w.due) {
+		w.pending, w.due = true, at
+	}
+}
+
+// begin begins a write, which includes the pending change.
+func (w *writes) begin(now time.Time, out *Actions, write FileWrite) {
+	w.pending, w.writing = false, true
+	w.write, w.began = write, now
+	w.backoff = Backoff{First: writeRetryFirst, Max: writeRetryMax}
+	w.loss = queueLoss{}
+	w.attempt(out)
+}
+
+func (w *writes) attempt(out *Actions) {
+	w.retryAt = time.Time{}
+	out.Write = &w.write
+}
+
+// failed handles an attempt that failed, and returns the pause before the next.
+func (w *writes) failed(now time.Time, err error) (pause time.Duration) {
+	w.loss.observe(err, now)
+	pause = w.backoff.Pause()
+	w.retryAt = now.Add(pause)
+	return pause
+}
+
+// succeeded ends the write under way.
+func (w *writes) succeeded(now time.Time) {
+	w.writing = false
+	w.lastTook, w.lastSize = now.Sub(w.began), len(w.write.Content)
+	w.loss = queueLoss{}
+}
+
+// logDelay is how long a Logged change may wait, for a file of size bytes, an opcode that has been logging for the
+// duration talking, and a last write that took cost.
+func logDelay(size int, talking, cost time.Duration) time.Duration {
+	usual := max(visibleDelay, min(10*cost, visibleDelayMax))
+	sparing := time.Duration(float64(size) / logWriteMax * float64(time.Second))
+	return max(usual, min(sparing, talking/logDelayShare, logDelayMax))
+}
+
+// logBurst is a time in which an opcode logs without a gap of logBurstGap.
+type logBurst struct{ start, last time.Time }
+
+// extend records a log entry and returns for how long the burst has lasted.
+func (b *logBurst) extend(now time.Time) time.Duration {
+	if now.Sub(b.last) > logBurstGap {
+		b.start = now
+	}
+	b.last = now
+	return now.Sub(b.start)
+}
+
+// QueueMissingError is the error of a write that finds no queue directory: it was removed, or its file system is not
+// mounted. A full disk is no such error: the write waits until the disk has room.
+type QueueMissingError struct{ Err error }
+
+func (e *QueueMissingError) Error() string { return e.Err.Error() }
+func (e *QueueMissingError) Unwrap() error { return e.Err }
+
+// queueLoss measures for how long the queue's directory has been missing.
+type queueLoss struct {
+	since time.Time // zero: the directory exists
+	last  time.Time // latest failure
+}
+
+// observe takes the error of a write.
+func (l *queueLoss) observe(err error, now time.Time) {
+	var missing *QueueMissingError
+	switch {
+	case !errors.As(err, &missing):
+		*l = queueLoss{}
+	case l.since.IsZero():
+		*l = queueLoss{since: now, last: now}
+	default:
+		l.last = now
+	}
+}
+
+// isLost reports whether the directory was missing at the latest failure.
+func (l *queueLoss) isLost() bool { return !l.since.IsZero() }
+
+// duration is for how long the directory was missing at the latest failure.
+func (l *queueLoss) duration() time.Duration { return l.last.Sub(l.since) }
