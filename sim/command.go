@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,13 +25,14 @@ type command struct {
 	survived  bool        // the command lives although its opcode has ended
 }
 
-// script is what a command does. Its argv is "sim run_for=5 exit=3 say=hello stubborn
-// hides=session": seconds, exit status, a line of output, ignoring SIGTERM, and whether it is
-// started in a new session or without its environment, each in a new process group.
+// script is what a command does; its argv spells it, "sim run_for=5 exit=3
+// say=hello floods=40 stubborn hides=session": seconds, exit status, a line of output, pieces of output, ignoring
+// SIGTERM, started in a new session or without its environment, each in a new process group.
 type script struct {
 	runFor   time.Duration
 	exit     int
 	say      string
+	floods   int // pieces of output of 64 kB, every 0.1 s
 	stubborn bool
 	hides    hiding
 }
@@ -59,6 +61,8 @@ func parseScript(argv []string) (script, error) {
 			s.exit, err = strconv.Atoi(value)
 		case "say":
 			s.say = value
+		case "floods":
+			s.floods, err = strconv.Atoi(value)
 		case "stubborn":
 			s.stubborn = true
 		case "hides":
@@ -102,7 +106,7 @@ func (p *process) executed(o jobproc.Outcome) {
 		p.heldLocks = nil // no command works with them now
 		p.machine.world.notify(opcodeEnded{p})
 		if p.reach(stageExecuted) {
-			p.shell.event(func(now time.Time) jobproc.Actions { return p.shell.jobproc.Executed(now, o) })
+			p.shell.executed(o)
 		}
 	})
 }
@@ -139,14 +143,21 @@ func (p *process) runCommand(input json.RawMessage) {
 		stop: jobproc.NewCommandStop(m.world.clock.Now(), op.Timeout)}
 	m.commands = append(m.commands, c)
 	if s.say != "" {
-		p.then(func() {
-			typ, payload := job.EncodeOutput(job.LogStdout, []byte(s.say+"\n"))
-			p.shell.log(typ, payload)
+		p.shell.log(stdout(s.say + "\n"))
+	}
+	for i := range s.floods {
+		m.world.clock.After(time.Duration(i)*100*time.Millisecond, c.life, func() {
+			p.shell.log(slices.Repeat([]jobproc.LogEntry{stdout(strings.Repeat("x", 4000) + "\n")}, 16)...)
 		})
 	}
 	m.world.clock.After(s.runFor, c.life, c.exited)
 	c.armStop()
 	p.shell.kill = c.terminate
+}
+
+func stdout(line string) jobproc.LogEntry {
+	kind, payload := job.EncodeOutput(job.LogStdout, []byte(line))
+	return jobproc.LogEntry{Kind: kind, Payload: payload}
 }
 
 // terminate ends a command for a client.

@@ -214,8 +214,8 @@ func (s *scenario) fail(t *testing.T, d *datadriven.TestData) error {
 	d.ScanArgs(t, "op", &f.Op)
 	d.MaybeScanArgs(t, "nth", &f.Nth)
 	d.MaybeScanArgs(t, "times", &f.Times)
-	if arg, given := d.Arg("err"); given && arg.Vals[0] == "EIO" {
-		f.Err = syscall.EIO
+	if arg, given := d.Arg("err"); given {
+		f.Err = map[string]error{"EIO": syscall.EIO, "ENOENT": syscall.ENOENT}[arg.Vals[0]]
 	}
 	if d.HasArg("after") {
 		f.When = simdisk.AfterEffect

@@ -25,6 +25,9 @@ type shell struct {
 	locksWantedSince time.Time      // by the current opcode
 	lockAnswerLost   bool           // since then
 	heldReport       []jobproc.Call // with the mutation DelayReports
+
+	output   [][]jobproc.LogEntry // that the Process has not accepted yet
+	afterAll func()               // runs when it has accepted all output; nil: nothing waits for that
 }
 
 func newShell(p *process, j *jobproc.Process) *shell {
@@ -155,7 +158,7 @@ func (s *shell) prepare(op int) {
 		s.prepared(nil)
 		return
 	}
-	p.then(func() { s.log("jqueue-test", job.Quote("expandnames")) })
+	s.log(jobproc.LogEntry{Kind: "jqueue-test", Payload: job.Quote("expandnames")})
 	stop := p.machine.world.clock.After(notifyMax, p.life, func() {
 		s.kill = nil
 		s.prepared(errNoClient)
@@ -175,10 +178,30 @@ func (s *shell) prepared(err error) {
 	})
 }
 
-func (s *shell) log(kind string, payload json.RawMessage) {
-	s.event(func(now time.Time) jobproc.Actions {
-		return s.jobproc.Logged(now, []jobproc.LogEntry{{Kind: kind, Payload: payload}})
-	})
+// log is output of the opcode. The Process gets it when it accepts output.
+func (s *shell) log(entries ...jobproc.LogEntry) {
+	s.output = append(s.output, entries)
+	s.process.then(s.passOutput)
+}
+
+func (s *shell) passOutput() {
+	for len(s.output) > 0 && s.jobproc.AcceptsOutput() {
+		entries := s.output[0]
+		s.output = s.output[1:]
+		s.event(func(now time.Time) jobproc.Actions { return s.jobproc.Logged(now, entries) })
+	}
+	if f := s.afterAll; f != nil && len(s.output) == 0 {
+		s.afterAll = nil
+		f()
+	}
+}
+
+// executed passes the outcome of the opcode on, after the opcode's output.
+func (s *shell) executed(o jobproc.Outcome) {
+	s.afterAll = func() {
+		s.event(func(now time.Time) jobproc.Actions { return s.jobproc.Executed(now, o) })
+	}
+	s.passOutput()
 }
 
 // write writes the job file: one step replaces the file, and one syncs the directory.
@@ -218,6 +241,9 @@ func (s *shell) written(err error) {
 		err = &jobproc.QueueMissingError{Err: err}
 	}
 	s.event(func(now time.Time) jobproc.Actions { return s.jobproc.Written(now, err) })
+	if len(s.output) > 0 {
+		p.then(s.passOutput)
+	}
 }
 
 func (s *shell) end(e jobproc.End) {

@@ -223,6 +223,8 @@ func (k *workload) pause() time.Duration {
 // rareOpcode is an opcode that ends in a special way.
 func rareOpcode(spell float64) OpSpec {
 	switch spell {
+	case 0:
+		return "startup unknown"
 	case 0.01:
 		return "jqueue"
 	case 0.3:
