@@ -8,7 +8,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/core/job"
 	"lockstep/core/paths"
 	"lockstep/messages"
 )
@@ -53,7 +52,7 @@ func (q *queue) archive(ctx actor.Context, sender *actor.PID, m *messages.Archiv
 	before := now.Add(-seconds(m.AgeS)).UnixMicro()
 	for _, id := range slices.Sorted(maps.Keys(q.tally.finals)) {
 		e := q.entries[id]
-		if e.status().On(job.Archive).Effect != job.Stays {
+		if !e.status().Final() {
 			continue
 		}
 		if ended := max(e.info.EndUs, e.info.StartUs); m.AgeS < 0 || ended < before {

@@ -25,12 +25,8 @@ func (q *queue) ordered(ctx actor.Context, sender *actor.PID, m *messages.OrderJ
 // act on is asked of the jobs actor.
 func (q *queue) cancel(ctx actor.Context, sender *actor.PID, m *messages.OrderJob) {
 	e := q.entries[m.Id]
-	event := job.Cancel
-	if m.Kind == messages.OrderJob_KILL {
-		event = job.Kill
-	}
 	switch {
-	case e == nil || e.status().On(event).Effect == job.Refuses && e.stage == final:
+	case e == nil || e.stage == final:
 		answerClient(ctx, sender, m.Request, false, notFoundText(m.Id))
 	case e.stage == active:
 		ctx.RequestWithCustomSender(q.config.Jobs, m, sender)

@@ -1,6 +1,6 @@
 // Package job has the data of a job, the values that are derived from it, the JSON of job files, and the changes that
-// the daemon and the job process make to a job. The table in transitions.go decides what each event does to a job in
-// each status.
+// the daemon and the job process make to a job. Every change of an opcode's status goes through the table in
+// transitions.go.
 //
 // It is pure: every function takes its values, the time among them, as arguments. It imports only small packages of
 // the standard library, because the job process links it and must start within milliseconds.
@@ -31,9 +31,9 @@ const (
 	// a failed start.
 	Queued Status = iota
 	// Waiting: in by the job process, which now acquires the opcode's locks. Out to Running by the same once it has
-	// them, to Canceling by a cancel, to Error by a failure or by the death of the process.
+	// them, to Canceled by a cancel, to Error by a failure or by the death of the process.
 	Waiting
-	// Canceling: in by the job process when it is told to cancel while it waits. Out to Canceled by the same.
+	// Canceling: Ganeti's job processes write it on the way from Waiting to Canceled; lockstep's do not.
 	Canceling
 	// Running: in by the job process with all locks held. Out to Success or Error by the same, to Error by the daemon
 	// when that process has died.

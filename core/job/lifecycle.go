@@ -21,26 +21,28 @@ func New(id ID, inputs []json.RawMessage, priorities []int, received Timestamp, 
 	return j
 }
 
-// FailUnfinished ends the job for a reason outside of its opcodes, such as the death of its process: every opcode that is
-// not final becomes an error with the given result and end stamp; those that succeeded keep that. The job's own end
-// stamp is set, unless nothing was left to fail and it has one.
+// FailUnfinished ends the job, for example after the death of its process: every opcode that is not final fails with the
+// given result and end stamp. Final opcodes stay as they are. The end stamp of the job is set, unless no opcode was
+// unfinished and the stamp is set already.
 func (j *Job) FailUnfinished(result json.RawMessage, now Timestamp) {
-	j.endUnfinished(Error, result, now)
+	j.endUnfinished(Fail, result, now)
 }
 
-// CancelUnstarted cancels a job that no process works on: every opcode that is not final becomes canceled, with
-// the given result: nil, JSON's null, if it was canceled while queued (queue.md 3.4). Stamps as by FailUnfinished.
+// CancelUnstarted cancels a job none of whose opcodes executes: every opcode that is not final becomes canceled with the
+// given result. The result is nil, JSON's null, for a job that was canceled while queued (queue.md 3.4). Stamps are set as
+// by FailUnfinished. It panics if an opcode executes.
 func (j *Job) CancelUnstarted(result json.RawMessage, now Timestamp) {
-	j.endUnfinished(Canceled, result, now)
+	j.endUnfinished(Cancel, result, now)
 }
 
-func (j *Job) endUnfinished(status Status, result json.RawMessage, now Timestamp) {
+func (j *Job) endUnfinished(e Event, result json.RawMessage, now Timestamp) {
 	for i := range j.Ops {
 		op := &j.Ops[i]
 		if op.Status.Final() {
 			continue
 		}
-		op.Status, op.Result, op.End = status, result, now
+		op.Take(e)
+		op.Result, op.End = result, now
 		j.End = now
 	}
 	if j.End.IsZero() {
@@ -48,11 +50,12 @@ func (j *Job) endUnfinished(status Status, result json.RawMessage, now Timestamp
 	}
 }
 
-// Reprioritise gives every opcode that has not started, or waits, another priority (queue.md 4.8). What the client had
-// submitted, in the inputs, stays.
+// Reprioritise gives every opcode that is queued or waiting another priority (queue.md 4.8). The inputs, as the client
+// submitted them, stay.
 func (j *Job) Reprioritise(priority int) {
 	for i := range j.Ops {
-		if op := &j.Ops[i]; op.Status == Queued || op.Status == Waiting {
+		op := &j.Ops[i]
+		if _, takes := op.Status.On(Reprioritise); takes {
 			op.Priority = priority
 		}
 	}

@@ -30,6 +30,11 @@ func TestEndUnfinished(t *testing.T) {
 		before := genJob().Draw(t, "job")
 		result := Quote("detected death of job 7")
 		failed, canceled := before.Clone(), before.Clone()
+		for i := range canceled.Ops {
+			if op := &canceled.Ops[i]; op.Status == Running { // it is too late for a cancel
+				op.Status = Waiting
+			}
+		}
 		failed.FailUnfinished(result, now)
 		canceled.CancelUnstarted(nil, now)
 

@@ -139,7 +139,8 @@ func (m *Machine) LocksWithdrawn() Step {
 
 func (m *Machine) execute(now job.Timestamp) Step {
 	op := &m.job.Ops[m.op]
-	op.Status, op.Exec = job.Running, now
+	op.Take(job.Execute)
+	op.Exec = now
 	m.phase = executing
 	m.log = m.log.next(len(op.Log))
 	return Step{Write: Visible, Action: Execute, Op: m.op}
@@ -170,11 +171,11 @@ func (m *Machine) Done(o Outcome, now job.Timestamp) Step {
 	op := &m.job.Ops[m.op]
 	op.Result, op.End = o.Result, now
 	if o.Failed {
-		op.Status = job.Error
+		op.Take(job.Fail)
 		m.job.FailUnfinished(job.ErrorResult("OpExecError", "Preceding opcode failed"), now)
 		return m.exit()
 	}
-	op.Status = job.Success
+	op.Take(job.Succeed)
 	if m.op+1 == len(m.job.Ops) {
 		m.job.End = now
 		return m.exit()
@@ -220,13 +221,6 @@ func (m *Machine) Cancel(now job.Timestamp) Step {
 	if m.phase != awaitingLocks {
 		m.expect(awaitingPermission)
 	}
-	status := m.job.Status()
-	for range 2 { // by way of canceling, which no reader has time to see
-		status = status.MustTake(job.Cancel).To
-	}
-	if status != job.Canceled {
-		panic(fmt.Sprintf("job %d: a cancel ends in %s", m.job.ID, status))
-	}
 	m.job.CancelUnstarted(job.Quote("Job canceled by request"), now)
 	return m.exit()
 }
@@ -236,14 +230,14 @@ func (m *Machine) Reprioritise(priority int) Step {
 	if m.phase == ended {
 		panic(fmt.Sprintf("job %d: another priority after its end", m.job.ID))
 	}
-	m.job.Status().MustTake(job.Reprioritise)
 	m.job.Reprioritise(priority)
 	return Step{Write: Recorded, Op: m.op}
 }
 
 func (m *Machine) requestPermission(op int, now job.Timestamp, w Write) Step {
 	m.op, m.phase = op, awaitingPermission
-	m.job.Ops[op].Status, m.job.Ops[op].Start = job.Waiting, now
+	m.job.Ops[op].Take(job.Begin)
+	m.job.Ops[op].Start = now
 	return Step{Write: w, Action: Begin, Op: op}
 }
 
