@@ -11,8 +11,8 @@ import (
 	"lockstep/core/job"
 )
 
-// OpSpec is an opcode as scenarios and workloads spell it: "delay 5",
-// "run run_for=5 exit=3", "jqueue" or "jqueue notify", "startup INSTANCE", or the name of an opcode without an executor.
+// OpSpec is an opcode as scenarios and workloads spell it: "delay 5", "delay 5 NODE",
+// "run run_for=5 exit=3", "jqueue" or "jqueue notify", or the name of an opcode without an executor.
 //
 // A run may have a limit in seconds, "timeout=2"; take locks, "locks=node/a,node/b:shared", or some of a list,
 // "any=2:node/a,node/b". Any opcode may depend on jobs, "after=-1" or
@@ -29,7 +29,8 @@ type opInput struct {
 	Duration json.Number   `json:"duration,omitempty"`
 	Timeout  json.Number   `json:"timeout,omitempty"`
 	Notify   bool          `json:"notify_waitlock,omitempty"`
-	Instance string        `json:"instance_name,omitempty"`
+	OnNodes  []string      `json:"on_nodes,omitempty"`
+	NoLocks  *bool         `json:"no_locks,omitempty"`
 	Locks    [][2]string   `json:"locks,omitempty"`
 	AnyCount json.Number   `json:"opportunistic_count,omitempty"`
 	AnyLocks [][2]string   `json:"opportunistic_locks,omitempty"`
@@ -62,10 +63,11 @@ func (o OpSpec) Encode(tag string) json.RawMessage {
 		}
 	case len(words) > 0 && words[0] == "jqueue":
 		op.OpID, op.Notify = "OP_TEST_JQUEUE", len(words) > 1
-	case len(words) == 2 && words[0] == "startup":
-		op.OpID, op.Instance = "OP_INSTANCE_STARTUP", words[1]
-	case len(words) == 2 && words[0] == "delay":
-		op.OpID, op.Duration = "OP_TEST_DELAY", json.Number(words[1])
+	case len(words) >= 2 && words[0] == "delay":
+		op.OpID, op.Duration, op.OnNodes = "OP_TEST_DELAY", json.Number(words[1]), words[2:]
+		if len(op.OnNodes) > 0 {
+			op.NoLocks = new(false)
+		}
 	default:
 		op.OpID = strings.Join(words, " ")
 	}

@@ -224,7 +224,7 @@ func (k *workload) pause() time.Duration {
 func rareOpcode(spell float64) OpSpec {
 	switch spell {
 	case 0:
-		return "startup unknown"
+		return "delay 1 unknown"
 	case 0.01:
 		return "jqueue"
 	case 0.3:

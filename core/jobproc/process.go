@@ -164,9 +164,6 @@ func (p *Process) Tick(now time.Time) Actions {
 
 // Written: the write of the job file has ended.
 func (p *Process) Written(now time.Time, err error) Actions {
-	if p.stage != working { // the job was abandoned during the attempt
-		return p.take()
-	}
 	if err != nil {
 		pause := p.writes.failed(now, err)
 		p.complain("%v; trying again in %v", err, pause)

@@ -116,12 +116,12 @@ func (p *Process) handleLocks(now time.Time, event locksEvent, err error) {
 	}
 }
 
-// abandonIfLost abandons the job if the queue's directory is missing for too long, or a client cancels the job meanwhile
-// and no opcode executes.
+// abandonIfLost abandons the job between two attempts to write, if the queue's directory is missing for too long, or a
+// client cancels the job meanwhile and no opcode executes.
 func (p *Process) abandonIfLost() {
 	lost := p.writes.loss.duration()
 	switch {
-	case !p.writes.loss.isLost():
+	case !p.writes.loss.isLost() || p.writes.retryAt.IsZero():
 		return
 	case lost >= queueLossMax:
 		p.abandonReason = fmt.Sprintf("for %v", lost.Round(time.Second))
