@@ -29,7 +29,7 @@ func statesDocument() string {
 	var b strings.Builder
 	b.WriteString("# The life of an opcode\n\nGenerated from the table in `core/job/transitions.go`, through which every change of an " +
 		"opcode's status goes; `go test ./core/job -run States -rewrite` writes this file.\n\n" +
-		"The status of a job follows from those of its opcodes ([queue.md](spec/queue.md) 4.2): error, canceling or canceled if an " +
+		"The status of a job follows from those of its opcodes (queue.md 4.2): error, canceling or canceled if an " +
 		"opcode has such a status, the first one counts; success if all opcodes have succeeded; else waiting or running if an " +
 		"opcode is, and queued before.\n\n" +
 		"```mermaid\nstateDiagram-v2\n    [*] --> queued: submit\n")
