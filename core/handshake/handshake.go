@@ -1,7 +1,12 @@
-// Package handshake decides the daemon's side of starting a job's process (designs.md "Job execution"; design.md 4,
-// step 4). An Attempt is given the events of one start: the process has named its livelock, the name is saved, the
-// process has its permission, or is gone. It returns the next Action. FinalizeJob makes the file of a job final whose
-// process is gone. It is pure; the job actors act on what it returns.
+// Package handshake decides the daemon's side of the start handshake (designs.md "Job execution"; design.md 4, step 4).
+//
+// An Attempt is one start of a job process. It takes the events of the start: the process has named its livelock, the
+// name is durable, the process has taken its permission, the start has failed, the process has ended. It returns what
+// the job actor does next. Its rule: a process gets its permission only after the job file durably names the process, so
+// that a restarted daemon finds every process that may act.
+//
+// FinalizeJob makes the job file final that an ended process has left unfinished. The package is pure and keeps nothing;
+// after a restart of the daemon, the attempt is Adopted.
 package handshake
 
 import (
@@ -16,39 +21,36 @@ type Action uint8
 const (
 	// NoAction: wait for the next event.
 	NoAction Action = iota
-	// Save the job file, durably: it names the livelock and the pid now.
+	// Save the job file, durably. It names the livelock and the pid of the process.
 	Save
 	// Confirm: permit the process to act.
 	Confirm
-	// Abandon the process: close its pipe, make sure that it is gone.
+	// Abandon the process: close its pipe, and end it.
 	Abandon
-	// Finalize: nothing of the process is left; FinalizeJob says what the job
-	// file must become.
+	// Finalize the job file: the process and its orphans have ended.
 	Finalize
 )
 
-// CleanExit is how a process ends that has made the job's end durable. After any other end that is unknown: the
-// process may have died just before.
+// CleanExit is how a process ends that has made the final status of its job durable. A process that has ended in any
+// other way may have died before that.
 const CleanExit = "exit status 0"
 
 // Phase is how far a start has come.
 type Phase uint8
 
 const (
-	// Spawning: the process may exist; it has not named its livelock.
+	// Spawning: the process may exist. It has not named its livelock.
 	Spawning Phase = iota
-	// Saving: the livelock's name is on its way to the disk.
+	// Saving: the name of the livelock is being written.
 	Saving
-	// Confirming: the name is durable and permission is on its way. From here
-	// on the job may act, so it is not started again, unless it is known that the
-	// process has not acted (NeverActed).
+	// Confirming: the name is durable, and the permission is being sent. From now on the process may act, so the job is
+	// not started again, unless the process certainly has not acted (NeverActed).
 	Confirming
 	// Running: the process has its permission.
 	Running
-	// Abandoning: the start has failed before the process could act; the process
-	// is being made away with.
+	// Abandoning: the start has failed before the process could act. The process is being ended.
 	Abandoning
-	// Gone: nothing of the process is left.
+	// Gone: the process and its orphans have ended.
 	Gone
 )
 
@@ -57,19 +59,19 @@ const (
 // Invariant: the action Confirm is returned at most once, and only by NameSaved.
 type Attempt struct {
 	phase        Phase
-	startFailure string
+	startFailure string // why the process could not act; "": it may have acted
 }
 
-// Adopted is the attempt of a process that an earlier daemon started and confirmed.
+// Adopted returns the attempt of a process that an earlier daemon has started and confirmed.
 func Adopted() Attempt { return Attempt{phase: Running} }
 
-// Phase is how far the attempt has come.
+// Phase returns how far the attempt has come.
 func (s *Attempt) Phase() Phase { return s.phase }
 
 // MayAct reports whether the process has, or may have, permission to act.
 func (s *Attempt) MayAct() bool { return s.phase == Confirming || s.phase == Running }
 
-// LivelockNamed: the process has made and locked its livelock.
+// LivelockNamed: the process has locked its livelock and named it.
 func (s *Attempt) LivelockNamed() Action {
 	if s.phase != Spawning {
 		return NoAction
@@ -94,8 +96,8 @@ func (s *Attempt) Confirmed() {
 	}
 }
 
-// Failed: the handshake broke, or the file could not be written. Once the permission has been sent the process may
-// act, and its own end decides.
+// Failed: the handshake broke, or the job file could not be written. After the permission was sent, this changes nothing:
+// the process may act, and its end decides.
 func (s *Attempt) Failed(reason string) Action {
 	switch s.phase {
 	case Spawning, Saving:
@@ -106,15 +108,15 @@ func (s *Attempt) Failed(reason string) Action {
 	}
 }
 
-// NeverActed: the handshake broke before the process had all that it needs to act. It does not matter then that the
-// permission had been sent.
+// NeverActed: the handshake broke before the process had all that it needs to act. The start has failed, although the
+// permission was sent.
 func (s *Attempt) NeverActed(reason string) {
 	if s.phase == Confirming {
 		s.phase, s.startFailure = Abandoning, reason
 	}
 }
 
-// Gone: nothing of the process is left.
+// Gone: the process and its orphans have ended. exit says how.
 func (s *Attempt) Gone(exit string) Action {
 	switch s.phase {
 	case Gone:
@@ -128,12 +130,12 @@ func (s *Attempt) Gone(exit string) Action {
 	return Finalize
 }
 
-// StartFailure is why the process could never act, or "".
+// StartFailure is why the process could not act; "" if it may have acted.
 func (s *Attempt) StartFailure() string { return s.startFailure }
 
-// FinalizeJob makes the job file that a process left behind final, and reports whether that was necessary.
-// startFailure is why the process was never permitted to act ("" if it was); exit says how it ended. Opcodes that had
-// succeeded keep their success (design.md 8).
+// FinalizeJob fails the unfinished opcodes of a job whose process has ended, and reports whether there were any.
+// startFailure is that of the Attempt; exit says how the process has ended. Opcodes that have succeeded keep their success
+// (design.md 8).
 func FinalizeJob(j *job.Job, startFailure, exit string, now job.Timestamp) bool {
 	if j.Status().Final() {
 		return false

@@ -9,35 +9,35 @@ import (
 	"lockstep/core/lock"
 )
 
-// LockAcquirer takes the locks of one opcode, as a state machine (locks.md 2.5, most of which waiting calls make
-// needless). It asks for plain locks in one request for all levels below that of the any-of locks, and in one for
-// those above. In between it takes any of the any-of locks.
+// LockAcquirer decides the calls by which one opcode takes its locks (locks.md 2.5). It makes up to three requests, in
+// lock order: the plain locks of the levels below the any-of locks, then some of the any-of locks, then the plain locks
+// of the levels above.
 //
-// The caller makes the call of NextCall until Done, and passes its result to HandleResult, or calls CallLost if there
-// is none. A call may be made twice; every request is the same when it is repeated.
+// The caller makes the call of NextCall until Done. It passes the result of the call to HandleResult, or calls CallLost
+// if the call has no answer. A call may reach the lock manager twice without harm.
 type LockAcquirer struct {
 	owner           lock.Owner
 	priority        int
 	requests        []lockRequest
-	acquired        []lock.Item
-	attempts        int  // to get enough of the any-of locks, without waiting
-	mustCheck       bool // read which locks are held, before anything else
-	severalRequests bool // steps
+	acquired        []lock.Item // by the requests that are done
+	attempts        int         // calls for the any-of locks that found too few free locks
+	mustCheck       bool        // the next call reads which locks are held
+	severalRequests bool        // there was more than one request at the beginning
 }
 
 type lockRequest struct {
-	all   lock.Request // wait for all of these
-	anyOf []lock.Item  // or take what is free of these
-	count int          // and at least so many
+	all   lock.Request // the call waits for all of these locks; nil: it is a request for anyOf
+	anyOf []lock.Item  // the call takes those of these locks that are free, and does not wait
+	count int          // of anyOf: fewer free locks than this are not taken; 1 to len(anyOf)
 }
 
-// RetryPause is the pause before the any-of locks are asked for again, and attemptsMax how often they are. After that
-// the first ones of the list are waited for, as many as are needed: a client that only takes free locks might never
-// get any.
 const (
-	RetryPause  = 2 * time.Second
+	// RetryPause is the pause before the any-of locks are asked for again.
+	RetryPause = 2 * time.Second
+	// attemptsMax bounds the calls for any-of locks. After them the acquirer waits for the first count locks of the list,
+	// because a client that takes only free locks might never get any.
 	attemptsMax = 15
-	// CallWaitSeconds is how long one call waits; it is made again then.
+	// CallWaitSeconds is how long the lock manager waits with its answer. After that the call is made again.
 	CallWaitSeconds = 60
 )
 
@@ -65,20 +65,20 @@ func NewLockAcquirer(o lock.Owner, priority int, n lock.RequiredLocks) *LockAcqu
 	return l
 }
 
-// Done tells whether all locks have been acquired.
+// Done reports whether all locks are held.
 func (l *LockAcquirer) Done() bool { return len(l.requests) == 0 && !l.mustCheck }
 
-// Acquired is the locks that have been acquired, in lock order once it is Done.
+// Acquired returns the locks that are held. Once Done they are in lock order.
 func (l *LockAcquirer) Acquired() []lock.Item { return l.acquired }
 
-// Reprioritise is for a client that changes the priority meanwhile: the current call is made again.
+// Reprioritise changes the priority of the calls that follow.
 func (l *LockAcquirer) Reprioritise(priority int) { l.priority = priority }
 
-// CallLost: the current call has got no answer. If it was for any-of locks, a second one would find only those free
-// that are held already, so the held locks must be read first.
+// CallLost: the current call has no answer. The lock manager may have granted any-of locks; a second call for them would
+// not find them free, so the acquirer reads the held locks first.
 func (l *LockAcquirer) CallLost() { l.mustCheck = l.mustCheck || l.requests[0].anyOf != nil }
 
-// NextCall is the next call, and the pause before it.
+// NextCall returns the next call, and the pause before the call.
 func (l *LockAcquirer) NextCall() (function string, args []any, pause time.Duration) {
 	if l.mustCheck {
 		return "listLocks", []any{l.owner}, 0
@@ -93,7 +93,8 @@ func (l *LockAcquirer) NextCall() (function string, args []any, pause time.Durat
 	return "guardedOpportunisticLockUnion", []any{s.count, l.owner, s.anyOf}, pause
 }
 
-// HandleResult takes the result of the current call. withdrawn: the daemon has withdrawn the request.
+// HandleResult takes the result of the current call. With withdrawn, the daemon has withdrawn the request, and the caller
+// must release all locks. The error says that the result has the wrong form.
 func (l *LockAcquirer) HandleResult(result json.RawMessage) (withdrawn bool, err error) {
 	if l.mustCheck {
 		return l.checkHeld(result)
@@ -115,7 +116,7 @@ func (l *LockAcquirer) HandleResult(result json.RawMessage) (withdrawn bool, err
 		return false, fmt.Errorf("the answer to a request for locks: %w", err)
 	}
 	if len(got) == 0 {
-		// Or else the call was made twice on its way, and this answer is the second.
+		// Too few locks are free, or the call arrived twice and this is the answer to the second. The held locks tell.
 		l.attempts++
 		l.mustCheck = true
 		return false, nil
@@ -129,18 +130,18 @@ func (l *LockAcquirer) HandleResult(result json.RawMessage) (withdrawn bool, err
 	return false, nil
 }
 
-// advance goes on to the next request. After the last of several it makes sure that all their locks are still held: an
-// answer may have been lost, here or on the way, that a request was withdrawn and all earlier locks with it.
+// advance goes on to the next request. After the last of several requests the acquirer checks that all locks are still
+// held: a lost answer may have said that a request was withdrawn, and with it the locks of earlier requests.
 func (l *LockAcquirer) advance() {
 	l.requests = l.requests[1:]
 	l.mustCheck = l.severalRequests && len(l.requests) == 0
 }
 
-// checkHeld takes the list of held locks. If an acquired lock is missing, it is as if the request had been withdrawn.
+// checkHeld takes the list of held locks. A missing lock means that the request was withdrawn.
 func (l *LockAcquirer) checkHeld(result json.RawMessage) (withdrawn bool, err error) {
 	var held []lock.Item
 	if err := json.Unmarshal(result, &held); err != nil {
-		return false, fmt.Errorf("the answer to a question for locks: %w", err)
+		return false, fmt.Errorf("the list of held locks: %w", err)
 	}
 	l.mustCheck = false
 	modes := make(map[lock.Lock]lock.Mode, len(held))

@@ -7,39 +7,38 @@ import (
 	"lockstep/core/job"
 )
 
-// Bounds of one opcode's log, in bytes of payload. Every log write rewrites
-// the whole job file, so a command that never stops talking must not make it
-// grow for ever: the first lines are kept, then the latest. Opcodes beyond the
-// fourth share what four may have, but each has a little.
+// Bounds of one opcode's log, in bytes. A write of the log writes the whole job file, so the log of a command with endless
+// output must be bounded: its first and its latest entries are kept. In a job of more than logShareOps opcodes, all
+// opcodes together may have as much as logShareOps opcodes, but each opcode has at least 1/logSharesMax of a bound.
 const (
-	logHeadBytes = 256 << 10
-	logTailBytes = 768 << 10
+	logHeadBytes = 256 << 10 // of the first entries
+	logTailBytes = 768 << 10 // of the latest entries
 	logShareOps  = 4
-	logSharesMax = 32 // each opcode has at least one part of so many
-	// logEntryBytes is what an entry costs beside its payload.
+	logSharesMax = 32
+	// logEntryBytes is the size of an entry beside its payload.
 	logEntryBytes = 64
 )
 
-// logShare is what an opcode may have of a bound, in a job of that many.
+// logShare is the part of a bound that each opcode of a job has.
 func logShare(bound, ops int) int {
 	return bound * logShareOps / min(max(ops, logShareOps), logShareOps*logSharesMax)
 }
 
 // logBounds keeps one opcode's log within its bounds.
 //
-// Invariant: entries [0,head) of the log are the kept beginning; if anything was
-// dropped, entry head is the note that says so; what follows is the tail.
+// Invariant: entries [0,head) of the log are the first entries. If entries were dropped, entry head is the note about them.
+// The entries after it are the tail.
 type logBounds struct {
-	head      int
-	headBytes int
-	tailBytes int
-	dropped   bool
-	missing   job.Output // what was dropped
-	beginning job.Output // what the job had written when the tail began
-	total     job.Output // what the job has written, in all opcodes
+	head      int        // number of first entries
+	headBytes int        // size of the first entries
+	tailBytes int        // size of the tail, at most twice its bound
+	dropped   bool       // entries were dropped
+	missing   job.Output // of this opcode that was dropped
+	beginning job.Output // of the job before the tail began
+	total     job.Output // of the job, in all opcodes
 }
 
-// next are the bounds of the next opcode, whose log has that many entries already.
+// next returns the bounds of the next opcode, whose log has entries already.
 func (b *logBounds) next(entries int) logBounds {
 	return logBounds{head: entries, total: b.total}
 }
@@ -58,18 +57,17 @@ func (b *logBounds) add(j *job.Job, op int, now job.Timestamp, kind string, payl
 		b.beginning = before
 	}
 	b.tailBytes += size
-	// Cutting in bulk, at twice the bound, keeps the cost of a line constant.
+	// To cut at twice the bound keeps the cost of an entry constant.
 	if bytesMax := logShare(logTailBytes, len(j.Ops)); b.tailBytes > 2*bytesMax {
 		b.dropOldest(&j.Ops[op], bytesMax)
 	}
 }
 
-// dropOldest drops the oldest of the tail and leaves a note in their place, which
-// takes the serial and time of the last entry dropped: serials keep rising.
+// dropOldest replaces the oldest entries of the tail by a note, which takes the serial and time of the last dropped entry,
+// so that serials keep rising.
 //
-// A reader who follows the log may have had some of what is dropped. What misses
-// to a reader is what the note says was written up to it, less what the reader
-// has: so the note is exact for each of them.
+// The note says how much output was dropped and how much the job had written up to the note. A reader that follows the
+// log may have some of the dropped entries. The second number less what this reader has is what this reader misses.
 func (b *logBounds) dropOldest(op *job.Op, bytesMax int) {
 	first := b.head
 	if b.dropped {

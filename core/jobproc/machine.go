@@ -1,10 +1,17 @@
-// Package jobproc is the job process as a state machine (design.md 4, step 5; queue.md 4.6). A Machine is given a job
-// and the events of its process: the permission to begin an opcode, its locks, its output, its end, a cancel. It
-// returns the next Step: how durably to write the job file, whether to release the locks, and what to do then. A
-// LockAcquirer decides the calls by which an opcode gets its locks.
+// Package jobproc decides everything that a job process does (design.md 4, step 5; queue.md 4.6). It is pure: its state
+// machines take events with the time and return actions. The program lockstep-job performs the actions with real files,
+// sockets and commands; the simulator performs the same actions with simulated ones.
 //
-// It is pure. The program lockstep-job drives it with real commands and files, the simulator with scripted ones. It is
-// the main writer of job files.
+//   - Process is the whole job process after the start handshake. It takes permissions, answers of the daemon, output
+//     and ends of opcodes, client orders and results of writes. It returns writes of the job file, calls to the daemon
+//     and the start and end of opcodes, and it decides what is repeated, and when.
+//   - Machine is the part of Process that knows the opcodes. It changes the job and says how durably each change must be
+//     written.
+//   - LockAcquirer is the part of Process that decides the calls by which an opcode gets its locks.
+//   - CommandStop decides the signals that end a command, and LeaseGuard how a process ends whose lease is over.
+//
+// All state is in memory. What must survive the end of the process is in the job file, which the job process alone writes
+// after the handshake.
 package jobproc
 
 import (
@@ -14,18 +21,17 @@ import (
 	"lockstep/core/job"
 )
 
-// Write says what must happen to the job file before the step's Action.
+// Write says how the job file must be written before the Action of a Step.
 type Write uint8
 
 const (
-	// Keep: the file is as it should be.
+	// Keep: nothing has changed.
 	Keep Write = iota
-	// Visible: the change only serves to be seen; the write may wait a few
-	// milliseconds and is dropped when the next change supersedes it.
+	// Visible: the change only serves to be seen. The write may wait for some milliseconds, and one write may contain
+	// several changes.
 	Visible
-	// Logged: only a log has grown. It may wait longer than Visible, the longer the
-	// more the file costs to write: a command that never stops talking must not keep
-	// the disk busy.
+	// Logged: only a log has grown. The write may wait longer than for Visible, in proportion to the size of the file, so
+	// that a command with endless output does not keep the disk busy.
 	Logged
 	// Recorded: the change must survive the end of any process.
 	Recorded
@@ -39,14 +45,14 @@ type Action uint8
 const (
 	// Wait for the next event.
 	Wait Action = iota
-	// Begin: ask the daemon for permission to begin opcode Op. For the first
-	// opcode the confirmation of the start was the permission.
+	// Begin: ask the daemon for the permission to begin opcode Op. The first opcode needs no question: the confirmation
+	// of the start is its permission.
 	Begin
 	// Lock: take the locks of opcode Op.
 	Lock
 	// Execute opcode Op.
 	Execute
-	// Exit: the job is final and this was its last write, ever.
+	// Exit: the job is final, and no write follows.
 	Exit
 )
 
@@ -64,28 +70,31 @@ type Outcome struct {
 	Result json.RawMessage
 }
 
-// Machine owns the job of one process. The caller writes Job() as the steps say, and never changes it.
+// Machine owns the job of one process and the phase of its current opcode. The caller writes Job() as the steps say and
+// does not change it.
+//
+// Invariant: the opcodes before op have succeeded; those after op are queued until the job ends.
 type Machine struct {
 	job   *job.Job
 	specs []LaunchSpec // by opcode
-	op    int
+	op    int          // index of the current opcode
 	phase phase
-	log   logBounds
+	log   logBounds // of the current opcode
 }
 
 type phase uint8
 
 const (
-	notStarted         phase = iota // nothing done yet
-	awaitingPermission              // opcode op is waiting, permission asked for
-	awaitingLocks                   // opcode op is waiting, locks asked for
-	executing                       // opcode op runs
-	ended                           // final
+	notStarted         phase = iota // before Start
+	awaitingPermission              // opcode op is waiting; the permission is asked for
+	awaitingLocks                   // opcode op is waiting; its locks are asked for
+	executing                       // opcode op is running
+	ended                           // the job is final
 )
 
-// New takes over a job that has not begun. Its opcodes must all be queued and there must be at least one. Anything
-// else is an error, because to run an opcode twice is worse than not to run it. specs has the LaunchSpec of each
-// opcode; a missing one is empty.
+// New takes over a job that has not begun: it has at least one opcode, and all are queued. Any other job is an error,
+// because to run an opcode twice is worse than not to run it. specs has the LaunchSpec of each opcode, by index; a missing
+// one is empty.
 func New(j *job.Job, specs []LaunchSpec) (*Machine, error) {
 	if len(j.Ops) == 0 {
 		return nil, fmt.Errorf("job %d has no opcodes", j.ID)
@@ -108,7 +117,7 @@ func (m *Machine) Start(now job.Timestamp) Step {
 	return m.requestPermission(0, now, Visible)
 }
 
-// Permitted: permission to begin the current opcode has come.
+// Permitted: the daemon permits the current opcode to begin.
 func (m *Machine) Permitted(now job.Timestamp) Step {
 	m.expect(awaitingPermission)
 	spec := m.Spec(m.op)
@@ -163,9 +172,8 @@ func (m *Machine) Log(kind string, payload json.RawMessage, now job.Timestamp) S
 	return Step{Write: Logged, Action: Wait, Op: m.op}
 }
 
-// Done: the opcode has ended. A failure ends the job; the write that ends an
-// opcode sets the next one waiting, so that the job never shows queued again
-// (design.md 8).
+// Done: the opcode has ended. A failure ends the job. After a success, the same write sets the next opcode waiting, so
+// that the job never shows queued again (design.md 8).
 func (m *Machine) Done(o Outcome, now job.Timestamp) Step {
 	m.expect(executing)
 	op := &m.job.Ops[m.op]
@@ -186,13 +194,14 @@ func (m *Machine) Done(o Outcome, now job.Timestamp) Step {
 	return next
 }
 
-// Denial is the daemon's answer that an opcode may never begin: a job that it depends on has ended in a wrong status.
+// Denial is the daemon's answer that an opcode may never begin, because a job on which the opcode depends has ended with
+// a status that the dependency does not name.
 type Denial struct {
-	Canceled bool   `json:"canceled"` // the job is canceled; else it fails
-	Text     string `json:"text"`
+	Canceled bool   `json:"canceled"` // the job is canceled; false: it fails
+	Text     string `json:"text"`     // the reason
 }
 
-// Denied ends the job before the current opcode, for which permission was asked.
+// Denied: the daemon denies the current opcode. The job ends.
 func (m *Machine) Denied(r Denial, now job.Timestamp) Step {
 	m.expect(awaitingPermission)
 	if r.Canceled {
@@ -202,8 +211,8 @@ func (m *Machine) Denied(r Denial, now job.Timestamp) Step {
 	return m.FailBeforeStart(job.ErrorResult("OpExecError", "Dependency error: "+r.Text), now)
 }
 
-// FailBeforeStart ends the job before the current opcode has begun: there is no executor for it, or permission was
-// denied.
+// FailBeforeStart fails the current opcode before it executes, and with it the job: the opcode cannot run, or does not get
+// its permission or its locks.
 func (m *Machine) FailBeforeStart(result json.RawMessage, now job.Timestamp) Step {
 	if m.phase != awaitingLocks {
 		m.expect(awaitingPermission)
@@ -212,8 +221,8 @@ func (m *Machine) FailBeforeStart(result json.RawMessage, now job.Timestamp) Ste
 	return m.Done(Outcome{Failed: true, Result: result}, now)
 }
 
-// Cancel: a client cancels the job. While an opcode executes it is too late. The file is written then, so that the
-// daemon sees in which opcode the job was when the cancel came, and can answer the client.
+// Cancel: a client cancels the job. While an opcode executes, the cancel comes too late and only writes the file: the
+// daemon then sees which opcode was running when the cancel came, and answers the client.
 func (m *Machine) Cancel(now job.Timestamp) Step {
 	if m.phase == executing {
 		return Step{Write: Recorded, Op: m.op}
@@ -225,7 +234,7 @@ func (m *Machine) Cancel(now job.Timestamp) Step {
 	return m.exit()
 }
 
-// Reprioritise gives opcodes that have not begun another priority.
+// Reprioritise gives opcodes that do not execute yet another priority.
 func (m *Machine) Reprioritise(priority int) Step {
 	if m.phase == ended {
 		panic(fmt.Sprintf("job %d: another priority after its end", m.job.ID))
@@ -246,7 +255,7 @@ func (m *Machine) exit() Step {
 	return Step{Write: Durable, ReleaseLocks: m.Spec(m.op).RequiredLocks.NotEmpty(), Action: Exit, Op: m.op}
 }
 
-// expect panics when an event comes in a phase in which it is impossible: the driver is broken, and going on could run
+// expect panics when an event comes in a phase in which it is impossible: the caller is broken, and to go on could run
 // something twice.
 func (m *Machine) expect(p phase) {
 	if m.phase != p {
