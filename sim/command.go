@@ -14,20 +14,20 @@ import (
 	"lockstep/sim/kernel"
 )
 
-// command is the command of an opcode. It may outlive the job process: only its own end or the
-// reaper ends it.
+// command is a process that an opcode has started. It survives the death of the job process, until it ends by itself or the
+// daemon kills the orphans of the job.
 type command struct {
 	process   *process
 	life      *kernel.Lifetime
 	script    script
 	stop      jobproc.CommandStop
-	heldLocks []lock.Item // locks of its opcode
+	heldLocks []lock.Item // of the opcode
 	survived  bool        // the command lives although its opcode has ended
 }
 
-// script is what a command does; its argv spells it, "sim run_for=5 exit=3
-// say=hello floods=40 stubborn hides=session": seconds, exit status, a line of output, pieces of output, ignoring
-// SIGTERM, started in a new session or without its environment, each in a new process group.
+// script is what a command does, as its argv spells it: "sim run_for=5 exit=3
+// say=hello floods=40 stubborn hides=session": seconds, exit status, a line of output, pieces of output, deaf to
+// SIGTERM, started in a session or without its environment, in its own process group.
 type script struct {
 	runFor   time.Duration
 	exit     int
@@ -37,8 +37,8 @@ type script struct {
 	hides    hiding
 }
 
-// hiding is what a command has left besides the process group: the session of its job's process,
-// or the environment with the marker.
+// hiding is what a command has left: the session of its job process, or the environment with the marker. In both cases it
+// has also left the process group that is signalled.
 type hiding string
 
 const (
@@ -82,7 +82,7 @@ func seconds(text string) (time.Duration, error) {
 	return time.Duration(s * float64(time.Second)), err
 }
 
-// execute runs an opcode; the shell hears of its lines and its end.
+// execute executes an opcode, whose output and end become events of the shell.
 func (p *process) execute(op int) {
 	w := p.machine.world
 	input := p.shell.jobproc.Job().Ops[op].Input
@@ -103,7 +103,7 @@ func (p *process) execute(op int) {
 func (p *process) executed(o jobproc.Outcome) {
 	p.shell.kill = nil
 	p.then(func() {
-		p.heldLocks = nil // no command works with them now
+		p.heldLocks = nil // nothing works with these locks now
 		p.machine.world.notify(opcodeEnded{p})
 		if p.reach(stageExecuted) {
 			p.shell.executed(o)
@@ -111,7 +111,7 @@ func (p *process) executed(o jobproc.Outcome) {
 	})
 }
 
-// delay executes OP_TEST_DELAY in the job process itself.
+// delay is OP_TEST_DELAY, which starts no command.
 func (p *process) delay(input json.RawMessage) {
 	var op struct {
 		Duration float64 `json:"duration"`
@@ -214,7 +214,7 @@ func (s script) outcome() jobproc.Outcome {
 		fmt.Sprintf("command exited with status %d", s.exit), map[string]any{"exit_status": s.exit})}
 }
 
-// end removes a command from the world. how is for the trace; "": no line.
+// end removes a command from the world. how is the text for the trace; "": the trace has no line.
 func (c *command) end(how string) {
 	m := c.process.machine
 	c.life.Over = true
@@ -229,7 +229,7 @@ func (c *command) end(how string) {
 	}
 }
 
-// tagOf returns the tag by which the simulation recognises an opcode's job, whatever its id.
+// tagOf is the tag by which the simulation identifies the job of an opcode, whose id it does not choose.
 func tagOf(input json.RawMessage) (tag string) {
 	_ = job.Members(input, func(key, value []byte) { // an input that is no object has no tag
 		if string(key) == "comment" && json.Unmarshal(value, &tag) != nil {

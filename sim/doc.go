@@ -20,11 +20,10 @@
 //     synced, power loss keeps a prefix of them that the seed chooses, any call can
 //     fail by the label of its step, it is full for a while, and a process that
 //     ends leaves a temporary file now and then. It passes persistencetest.
-//   - Job processes, as jobs.Processes: both sides of the start handshake frame by
-//     frame, the livelock, the marker by which left-overs are found, core/jobproc's step
-//     machine with scripted commands, the job file written as lockstep-job writes
-//     it, its reports and questions as LUXI calls over a connection. They outlive
-//     the daemon; they can die or hang at each stage.
+//   - Job processes, as jobs.Processes: both sides of the start handshake frame by frame, the livelock, the marker by which
+//     orphans are found, and commands by script. All else is decided by core/jobproc, as in lockstep-job: what is written
+//     to the job file and when, the calls to the daemon, what is repeated, and the end of commands and of leases. Job
+//     processes outlive the daemon. They can die or hang at each stage.
 //   - Several nodes: package consensus has the log between them, clusternode.go what a node
 //     of a cluster does in addition; docs/simulation.md says more.
 //   - Clients, as conn.Conn: real frames, one request at a time, a client's

@@ -22,7 +22,8 @@ type FaultRates struct {
 
 // FaultKinds are the names of the kinds, as ParseFaults accepts them.
 //
-// "disk" fails single calls; "full" fails all writes, or those of one op, for a while; "starve"
+// "disk" fails single calls; "full" fails all writes, or those of one op, for a while, or takes the
+// directory of the queue from job processes; "starve"
 // ends all processes before they have named their lock files, for a while; "drop" makes clients
 // hang up; "stop" stops daemons in order and starts them again, as an upgrade does. The others
 // are for clusters only: "partition" cuts nodes off and makes them slow, "pause" suspends

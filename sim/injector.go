@@ -102,7 +102,7 @@ func (c *injector) draw(n int) int {
 	return way
 }
 
-// stop ends the faults, and kills the processes that hang because of them.
+// stop ends the faults and kills the processes that hang.
 func (c *injector) stop() {
 	c.rates, c.schedule = FaultRates{}, [faultKindCount][]Fault{}
 	for _, n := range c.world.nodes {
@@ -132,8 +132,8 @@ func (c *injector) panics(kind messageKind) panicWhen {
 
 var diskErrors = []error{syscall.ENOSPC, syscall.EIO}
 
-// disk lets calls fail. A failed sync may have had its effect; a failed append may have
-// written the beginning; other failed calls have no effect.
+// disk decides whether a call to a disk fails. A failed sync may have had its effect, a failed append may have written the
+// beginning; other failed calls have no effect.
 func (c *injector) disk(n *node, op string, call simdisk.Call) (simdisk.FaultWhen, error) {
 	if err := n.refusesWrite(op, call); err != nil {
 		return simdisk.BeforeEffect, err
@@ -154,7 +154,7 @@ func (c *injector) disk(n *node, op string, call simdisk.Call) (simdisk.FaultWhe
 // diskFull is a period in which a disk refuses writes.
 type diskFull struct {
 	until time.Time
-	op    string // "": everything
+	op    string // the step whose writes fail; "": all steps
 }
 
 // refusesWrite is the error of a write for which the disk has no room now, or for which a job process does not find the
@@ -174,8 +174,7 @@ func (n *node) refusesWrite(op string, call simdisk.Call) error {
 // system is not mounted for them.
 const queueMissing = "no queue"
 
-// diskFullOps are the steps whose writes alone a disk may refuse, as with a quota or a
-// directory whose blocks are used up.
+// diskFullOps are the steps of which one is chosen whose writes fail: all, or one step, as with a quota on a directory.
 var diskFullOps = []string{"", "", "", "run-job", "submit-job", "serial", "start-job", "end-job", "archive-job", "locks", "config", "settings", "apply", queueMissing}
 
 // fillDisk makes the disk of a node full for a while.
@@ -202,7 +201,7 @@ func (c *injector) hangsUp() (after time.Duration, steps int, does bool) {
 	}
 }
 
-// leftoverDice are the dice for temporary files that are left. They do not change other draws.
+// leftoverDice are separate dice for temporary files that stay, so that they change no other draws.
 func (c *injector) leftoverDice() *rand.Rand {
 	return rand.New(rand.NewPCG(c.world.options.Seed, c.world.stepCount))
 }

@@ -45,13 +45,13 @@ func (p *process) observeLease() (again time.Duration) {
 		p.stopForLease()
 		if c := p.command(); !c.script.stubborn {
 			m.world.clock.After(time.Duration(m.world.rng.Int64N(int64(jobproc.LeaseGrace))), c.life, func() {
-				c.end("ended: the node is not the master any more")
+				c.end("ended: the node is no longer the master")
 			})
 		}
 	case jobproc.LeaseKill:
 		p.stopForLease()
 		m.endCommands(p.livelock, true)
-		p.kill("itself, the node is not the master any more")
+		p.kill("itself, the node is no longer the master")
 		return 0
 	}
 	if p.lease.Ending() {
@@ -62,7 +62,7 @@ func (p *process) observeLease() (again time.Duration) {
 
 // stopForLease lets the process do nothing more but end.
 func (p *process) stopForLease() {
-	p.machine.node.tracef(TopicProcess, "job %d: process ends: its node may not be the master any more", p.job)
+	p.machine.node.tracef(TopicProcess, "job %d: process ends: its node may no longer be the master", p.job)
 	p.thread.Drop()
 	p.thread = kernel.NewThread(p.machine.world.kernel, &kernel.Lifetime{Over: true})
 }

@@ -11,7 +11,7 @@ import (
 	"lockstep/core/job"
 )
 
-// OpSpec is an opcode as scenarios and workloads spell it: "delay 5", "delay 5 NODE",
+// OpSpec is an opcode in the spelling of scenarios and workloads: "delay 5", "delay 5 NODE",
 // "run run_for=5 exit=3", "jqueue" or "jqueue notify", or the name of an opcode without an executor.
 //
 // A run may have a limit in seconds, "timeout=2"; take locks, "locks=node/a,node/b:shared", or some of a list,
@@ -41,7 +41,7 @@ type opInput struct {
 
 type reasonEntry [3]any
 
-// Encode encodes the opcode as a client sends it. The tag marks its job.
+// Encode encodes the opcode as a client sends it. The tag identifies its job.
 func (o OpSpec) Encode(tag string) json.RawMessage {
 	op := opInput{Comment: tag}
 	words := op.commonWords(strings.Fields(string(o)))
@@ -78,7 +78,7 @@ func (o OpSpec) Encode(tag string) json.RawMessage {
 	return encoded
 }
 
-// commonWords reads the words that every opcode may have, and returns the others.
+// commonWords sets the parameters that every opcode may have, and returns the other words.
 func (op *opInput) commonWords(words []string) (others []string) {
 	for _, word := range words {
 		switch key, value, _ := strings.Cut(word, "="); key {
@@ -109,7 +109,7 @@ func parseDependency(text string) []any {
 	return []any{json.Number(id), statuses}
 }
 
-// lockSpecs reads names of locks, each exclusive unless marked as shared.
+// lockSpecs reads names of locks, each exclusive unless ":shared" follows.
 func lockSpecs(text string) [][2]string {
 	var locks [][2]string
 	for name := range strings.SplitSeq(text, ",") {
@@ -185,7 +185,7 @@ func predicate(about, field, operator, value string) json.RawMessage {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// predicateList joins encoded predicates to a list.
+// predicateList joins predicates without encoding them again.
 func predicateList(all []json.RawMessage) json.RawMessage {
 	texts := make([][]byte, len(all))
 	for i, p := range all {

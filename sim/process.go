@@ -12,11 +12,10 @@ import (
 	"lockstep/sim/kernel"
 )
 
-// stage is how far a job process has come; it may die or hang at each.
+// stage is how far a job process has come. The process may die or hang at each stage.
 type stage string
 
-// The stages. What a process may do grows with them: only one that is confirmed
-// may act on its job.
+// The stages in their order. A process may act on its job from stageConfirmed on.
 const (
 	stageSpawned   stage = "spawned"
 	stageLocked    stage = "has its lock file"
@@ -30,7 +29,7 @@ const (
 	stageReleased  stage = "has removed its lock file"
 )
 
-// process is the process of one job: what lockstep-job is, step by step.
+// process is a simulated job process: lockstep-job, step by step.
 type process struct {
 	machine          *machine
 	pid              int
@@ -42,14 +41,14 @@ type process struct {
 	livelock         string
 	hung             bool
 	lease            jobproc.LeaseGuard
-	permitted        bool // from the daemon's permission to its last write
-	launched         bool // all that it needs to act
-	awaitsPermission bool // for the permission to begin its next opcode
+	permitted        bool // from the daemon's permission to the last write
+	launched         bool // the process has received its launch spec
+	awaitsPermission bool // to begin the next opcode
 	launchSpecs      []jobproc.LaunchSpec
 	heldLocks        []lock.Item      // for the opcode that executes
 	shell            *shell           // nil: the job has not begun
 	signals          []jobs.OrderKind // that came before there was a shell
-	exitText         string           // it has ended
+	exitText         string           // how the process has ended; "": it lives
 	watchers         []func()
 }
 
@@ -71,8 +70,8 @@ func (p *process) reach(s stage) bool {
 	return true
 }
 
-// starves: without room for its threads or its lock file the process does not pass this stage.
-// The stage differs from process to process.
+// starves reports whether the process does not pass a stage while the machine has no room for its threads or its lock
+// file. The stage differs from process to process.
 func (p *process) starves(s stage) bool {
 	if p.pid%2 == 0 {
 		return s == stageSpawned
@@ -103,8 +102,7 @@ func (p *process) main() {
 	})
 }
 
-// handshake is the child's side of the handshake. A broken pipe means that the job must not
-// act.
+// handshake is the process's side of the start handshake. After a broken pipe the process must not act.
 func (p *process) handshake() {
 	if p.stdout.write([]byte(p.livelock)) != nil {
 		p.exit("no permission to start")
@@ -141,7 +139,7 @@ func (p *process) read(then func([]byte)) {
 
 func (p *process) confirmed(frame []byte) {
 	if err := json.Unmarshal(frame, &p.launchSpecs); err != nil {
-		p.exit("what the daemon handed over: " + err.Error())
+		p.exit("the launch specs of the daemon: " + err.Error())
 		return
 	}
 	p.stdin.closeReader()
@@ -151,7 +149,7 @@ func (p *process) confirmed(frame []byte) {
 	}
 }
 
-// loadJob reads the job, which must name this process, and begins.
+// loadJob reads the job file, which must name this process, and begins the job.
 func (p *process) loadJob() {
 	if !p.checkLease() {
 		return
@@ -184,8 +182,7 @@ func (p *process) load() (*jobproc.Process, error) {
 	return jobproc.NewProcess(j, p.launchSpecs, jobproc.Identity{Livelock: p.livelock, Pid: p.pid, ReportSizeMax: p.machine.world.options.ReportMax})
 }
 
-// exit is an orderly end: the lock file goes, then the process. complaint is "" if all is
-// well.
+// exit is an orderly end: the lock file is removed, then the process ends. complaint is "" if nothing is wrong.
 func (p *process) exit(complaint string) {
 	status := "exit status 0"
 	if complaint != "" {
@@ -201,7 +198,7 @@ func (p *process) exit(complaint string) {
 	})
 }
 
-// kill ends the process with a signal. Its commands survive. Its lock file stays, unlocked.
+// kill ends the process with a signal. Its commands survive. Its lock file stays and is not locked.
 func (p *process) kill(signal string) {
 	if !p.life.Over {
 		p.ended("ended by " + signal)
@@ -230,7 +227,7 @@ func (p *process) ended(how string) {
 	m.world.notify(processEnded{p})
 }
 
-// whenEnded runs f, once, when the process has ended; at once if it has.
+// whenEnded runs f once when the process has ended, or at once if it has ended before.
 func (p *process) whenEnded(f func()) {
 	if p.life.Over {
 		f()

@@ -10,8 +10,7 @@ import (
 // endGrace is how long a process that is told to end now may take, as in edge/jobprocess.
 const endGrace = 20 * time.Second
 
-// Tell signals a process. A priority travels beside its signal, in a file: the latest one
-// counts.
+// Tell signals a process. A priority travels beside its signal in a file, of which the latest content counts.
 func (s *spawner) Tell(start uint64, order jobs.Order) {
 	p := s.live[start]
 	if p == nil {
@@ -41,7 +40,7 @@ func (s *spawner) track(start uint64, p *process) { s.live[start] = p }
 func (s *spawner) untrack(start uint64) {
 	if p := s.live[start]; p != nil {
 		delete(s.live, start)
-		delete(p.machine.priorities, p.job) // one that came too late must not lie about
+		delete(p.machine.priorities, p.job) // a priority that came too late must not stay
 	}
 }
 
@@ -56,7 +55,7 @@ func orderText(o jobs.Order) string {
 	}
 }
 
-// signal reaches the process once it handles signals: not before it has begun its job.
+// signal is delivered when the process has begun its job, because it handles signals from then on.
 func (p *process) signal(kind jobs.OrderKind) {
 	if p.shell == nil {
 		p.signals = append(p.signals, kind)

@@ -16,7 +16,7 @@ import (
 	"lockstep/core/wire"
 )
 
-// serve is a daemon whose answers a test gives, by method; nil is none.
+// serve is a daemon whose answers the test gives; nil is no answer.
 func serve(t *testing.T, answer func(method string, args []json.RawMessage) []byte) (socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "s")
@@ -55,7 +55,7 @@ func result(t *testing.T, value any) []byte {
 	return encoded
 }
 
-// refusals answers the first calls with an error, and the others with a value.
+// refusals answers the first two calls with an error, and later calls with a value.
 func refusals(t *testing.T, class string, value any) func(string, []json.RawMessage) []byte {
 	var mu sync.Mutex
 	left := 2

@@ -19,10 +19,10 @@ import (
 	"lockstep/edge/reaper"
 )
 
-// inheritedEnv is what a command gets of the daemon's environment.
+// inheritedEnv names the variables of the daemon's environment that a command receives.
 var inheritedEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"}
 
-// command is OP_RUN_COMMAND's parameters, as stored.
+// command is the parameters of OP_RUN_COMMAND, as the job file has them.
 type command struct {
 	Argv      []string          `json:"argv"`
 	Env       map[string]string `json:"env"`
@@ -32,13 +32,14 @@ type command struct {
 	Timeout   *float64          `json:"timeout"`
 }
 
-// prepareCommand is what has to be in order before a command is started.
+// prepareCommand decodes and checks the parameters of a command, and finds its program. refused is the outcome if the
+// command cannot be started.
 func (x *execution) prepareCommand(parameters json.RawMessage) (c command, path string, env []string, refused *jobproc.Outcome) {
 	refuse := func(o jobproc.Outcome) (command, string, []string, *jobproc.Outcome) { return c, "", nil, &o }
 	if err := json.Unmarshal(parameters, &c); err != nil || len(c.Argv) == 0 {
 		return refuse(failure("OpPrereqError", fmt.Sprintf("Parameters cannot be read: %v", err), "wrong_input"))
 	}
-	if len(c.SecretEnv) > 0 && x.command == nil { // a catalogue opcode's are no secret by then
+	if len(c.SecretEnv) > 0 && x.command == nil { // the command of a catalogue opcode contains the values
 		if err := c.mergeSecrets(x.secrets); err != nil {
 			return refuse(failure("OpPrereqError", err.Error(), "wrong_input"))
 		}
@@ -51,10 +52,9 @@ func (x *execution) prepareCommand(parameters json.RawMessage) (c command, path 
 	return c, path, env, nil
 }
 
-// runCommand is OP_RUN_COMMAND (design.md 5): its output becomes log entries
-// as it comes, its end the result. The command has a process group of
-// its own, and what it leaves in it is ended with it: it must not go on working
-// when the locks of its opcode are free.
+// runCommand is OP_RUN_COMMAND (design.md 5). The output of the command becomes log entries as it arrives. The command has
+// a separate process group. When the command ends, what is left in the group is killed, because it must not work when the
+// locks of the opcode are released.
 func (x *execution) runCommand(parameters json.RawMessage) jobproc.Outcome {
 	c, path, env, refused := x.prepareCommand(parameters)
 	if refused != nil {
@@ -82,11 +82,11 @@ func (x *execution) runCommand(parameters json.RawMessage) jobproc.Outcome {
 	return x.awaitCommand(&c, cmd, out)
 }
 
-// newCmd is the command's process, which can be started once.
+// newCmd makes a process of the command, which can be started once.
 func (c *command) newCmd(path string, env []string, out *output) *exec.Cmd {
 	cmd := &exec.Cmd{Path: path, Args: c.Argv, Env: env, Stdout: out.stdout(), Stderr: out.stderr(),
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
-		// Standard input may be held by what has left the group.
+		// A process outside the group may hold standard input.
 		WaitDelay: outputGrace}
 	if c.Cwd != nil {
 		cmd.Dir = *c.Cwd
@@ -97,15 +97,14 @@ func (c *command) newCmd(path string, env []string, out *output) *exec.Cmd {
 	return cmd
 }
 
-// mergeSecrets puts the secrets that came through the start pipe in the place of
-// what the job file says instead of them.
+// mergeSecrets replaces the placeholders of the job file by the secrets of the launch spec.
 func (c *command) mergeSecrets(secrets json.RawMessage) error {
 	var got struct {
 		SecretEnv map[string]string `json:"secret_env"`
 	}
 	if len(secrets) > 0 {
 		if err := json.Unmarshal(secrets, &got); err != nil {
-			return errors.New("the secrets that the daemon handed over cannot be read")
+			return errors.New("the secrets in the launch spec cannot be read")
 		}
 	}
 	if got.SecretEnv == nil {
@@ -129,14 +128,13 @@ func (c *command) environment(x *execution) []string {
 		}
 	}
 	values["LOCKSTEP_JOB_ID"] = x.id.String()
-	// Which locks it has: of a choice, a command cannot know otherwise.
+	// The held locks, because a command cannot know otherwise which of its any-of locks it has.
 	names := make([]string, len(x.locks))
 	for i, l := range x.locks {
 		names[i] = l.Lock.String()
 	}
 	values["LOCKSTEP_LOCKS"] = strings.Join(names, ",")
-	// The marker by which what is left of a dead job is found, whatever
-	// process group it has moved to.
+	// The marker, by which orphans are found in any process group.
 	values[reaper.EnvName] = reaper.EnvValue(x.livelock)
 	env := make([]string, 0, len(values))
 	for name, value := range values {
@@ -146,7 +144,7 @@ func (c *command) environment(x *execution) []string {
 	return env
 }
 
-// lookPath finds the program by the PATH that the command itself will have.
+// lookPath finds the program in the PATH that the command will have.
 func lookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
@@ -170,14 +168,14 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// couldNotStart uses the exit status that a shell would give.
+// couldNotStart is the outcome of a command that cannot be started, with the exit status that a shell would give.
 func couldNotStart(name string, err error) jobproc.Outcome {
 	status := 126
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		status = 127
 	}
 	noProgram := errors.Is(err, exec.ErrNotFound)
-	// The cause alone: the name is said already.
+	// The text names the program already, so only the cause follows.
 	var lookup *exec.Error
 	var path *fs.PathError
 	switch {
@@ -206,18 +204,17 @@ func (x *execution) awaitCommand(c *command, cmd *exec.Cmd, out *output) jobproc
 	}
 	stop := jobproc.NewCommandStop(time.Now(), limit)
 	end := x.enforceStop(&stop, group)
-	// Seen to be over, but not waited for yet: its number cannot be anybody
-	// else's while its group is signalled.
+	// Until Wait, the kernel does not give the number of the ended process to another process, so the group can be
+	// signalled.
 	awaitExit(cmd.Process.Pid)
 	end()
-	_ = unix.Kill(group, unix.SIGKILL) // ESRCH: it left nothing
+	_ = unix.Kill(group, unix.SIGKILL) // ESRCH: the group is empty
 	if stop.Reason() != jobproc.NotStopped {
-		// What has left the group was not meant to go on after this: the job's locks
-		// are free next.
+		// Processes outside the group must not go on either, because the locks are released next.
 		killOrphans(x.livelock, orphanKillTimeout)
 	}
 	x.lease.commandEnded()
-	_ = cmd.Wait() // the state says how it ended; a copy of stdin cut short is no failure
+	_ = cmd.Wait() // ProcessState says how the command has ended; that it has not read all of stdin is no failure
 	out.finish()
 	if stop.Reason() != jobproc.NotStopped {
 		return stop.Outcome()

@@ -12,16 +12,16 @@ import (
 	"lockstep/core/wire"
 )
 
-// commonParams are the parameters that every opcode has.
+// commonParams names the parameters that every opcode has.
 var commonParams = []string{"OP_ID", "dry_run", "debug_level", "priority", "depends", "comment", "reason"}
 
-// queueSettingNames are the cluster's parameters that are the queue's.
+// queueSettingNames names the parameters of OP_CLUSTER_SET_PARAMS that lockstep sets.
 var queueSettingNames = []string{"max_running_jobs", "max_tracked_jobs"}
 
-// unsetValues are the values by which clients say that a parameter is not to be changed.
+// unsetValues are the values with which clients leave a parameter unchanged.
 var unsetValues = []string{"null", "false", "[]", "{}"}
 
-// queueSettings are what OP_CLUSTER_SET_PARAMS is to change.
+// queueSettings returns the settings that OP_CLUSTER_SET_PARAMS changes.
 func (x *execution) queueSettings() (map[string]json.RawMessage, *jobproc.Outcome) {
 	var op map[string]json.RawMessage
 	if err := json.Unmarshal(x.input, &op); err != nil {
@@ -42,8 +42,8 @@ func (x *execution) queueSettings() (map[string]json.RawMessage, *jobproc.Outcom
 	return settings, nil
 }
 
-// clusterSetParams is OP_CLUSTER_SET_PARAMS, for the parameters of the queue
-// (design.md 5). To set others would need what only Ganeti has.
+// clusterSetParams is OP_CLUSTER_SET_PARAMS for the parameters of the queue (design.md 5). lockstep has no other
+// parameters of a cluster.
 func (x *execution) clusterSetParams() jobproc.Outcome {
 	settings, refused := x.queueSettings()
 	if refused != nil {
@@ -58,7 +58,7 @@ func (x *execution) clusterSetParams() jobproc.Outcome {
 	return jobproc.Outcome{}
 }
 
-// query is OP_QUERY, OP_QUERY_FIELDS and OP_CLUSTER_QUERY: the daemon answers.
+// query is OP_QUERY, OP_QUERY_FIELDS and OP_CLUSTER_QUERY. The answer of the daemon is the result.
 func (x *execution) query() jobproc.Outcome {
 	var op struct {
 		What   string          `json:"what"`
@@ -89,9 +89,8 @@ func (x *execution) query() jobproc.Outcome {
 	return jobproc.Outcome{Result: result}
 }
 
-// queryCluster is OP_QUERY for the kinds that only an opcode can ask for: the one
-// cluster, by the names of QueryClusterInfo and QueryConfigValues, and operating
-// systems to install, of which lockstep has none.
+// queryCluster is OP_QUERY for the two kinds that the LUXI call Query does not take: the cluster, whose fields are those
+// of QueryClusterInfo and QueryConfigValues, and operating systems to install, of which lockstep has none.
 func (x *execution) queryCluster(what string, fields []string) jobproc.Outcome {
 	values := map[string]json.RawMessage{}
 	data := [][][2]any{}
@@ -137,7 +136,7 @@ func (x *execution) queryCluster(what string, fields []string) jobproc.Outcome {
 	return jobproc.Outcome{Result: result}
 }
 
-// callDaemon makes a call, when there is a daemon. Its errors are the opcode's.
+// callDaemon makes a call, and waits for a daemon if none answers. The error of the call is the outcome of the opcode.
 func (x *execution) callDaemon(method string, args ...any) (json.RawMessage, *jobproc.Outcome) {
 	var result json.RawMessage
 	err := x.ask(method, args, &result)

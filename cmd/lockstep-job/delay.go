@@ -12,7 +12,7 @@ import (
 	"lockstep/core/jobproc"
 )
 
-// testDelayParams is OP_TEST_DELAY's parameters.
+// testDelayParams is the parameters of OP_TEST_DELAY.
 type testDelayParams struct {
 	Duration      float64 `json:"duration"`
 	Repeat        int     `json:"repeat"`
@@ -68,8 +68,8 @@ func delayEnded(err error) jobproc.Outcome {
 	}
 }
 
-// interruptibleDelay waits for somebody to connect, who is told how much time is
-// left, and ends all delays with one byte or by leaving.
+// interruptibleDelay waits for d, or until a client interrupts: the client connects to a socket, and ends all delays when it
+// sends one byte or disconnects.
 func (x *execution) interruptibleDelay(d time.Duration) (interrupted bool, err error) {
 	socket, err := newTestSocket()
 	if err != nil {
@@ -97,7 +97,7 @@ func (x *execution) interruptibleDelay(d time.Duration) (interrupted bool, err e
 	return true, nil
 }
 
-// ignoreTimeout: a delay that nobody has interrupted has just been long enough.
+// ignoreTimeout drops a time-out: the delay has lasted its full time.
 func ignoreTimeout(err error) error {
 	if errors.Is(err, errTimeout) {
 		return nil

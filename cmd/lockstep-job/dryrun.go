@@ -13,8 +13,8 @@ import (
 	"lockstep/core/jobproc"
 )
 
-// isDryRun: the opcode is to be checked, and not to be executed. What cannot be
-// read as a boolean was refused when the job was submitted.
+// isDryRun reports whether the opcode is only checked, not executed. The daemon refuses values that are not boolean at the
+// submission.
 func isDryRun(input json.RawMessage) bool {
 	var op struct {
 		DryRun *bool `json:"dry_run"`
@@ -22,9 +22,8 @@ func isDryRun(input json.RawMessage) bool {
 	return json.Unmarshal(input, &op) == nil && op.DryRun != nil && *op.DryRun
 }
 
-// dryRun is an opcode with dry_run. It has its locks; its parameters are checked,
-// and nothing is executed, for any opcode. As Ganeti's, it says so in the log and
-// has no result; that of a command says what would have run.
+// dryRun checks the parameters of an opcode with dry_run, while its locks are held, and executes nothing. As in Ganeti, a
+// log entry says so and there is no result, except for a command, whose result says what would run.
 func (x *execution) dryRun() jobproc.Outcome {
 	outcome := jobproc.Outcome{}
 	switch job.OpID(x.input) {
@@ -51,8 +50,8 @@ func (x *execution) dryRun() jobproc.Outcome {
 	return outcome
 }
 
-// dryCommand checks a command as far as that is possible without starting it, and
-// says what would run. Secrets are in its environment only, which is not shown.
+// dryCommand checks a command as far as possible without a start, and logs what would run. Secrets are only in the
+// environment, which is not logged.
 func (x *execution) dryCommand(parameters json.RawMessage) jobproc.Outcome {
 	c, path, _, refused := x.prepareCommand(parameters)
 	if refused != nil {
@@ -77,8 +76,7 @@ func (x *execution) dryCommand(parameters json.RawMessage) jobproc.Outcome {
 	return jobproc.Outcome{Result: result}
 }
 
-// startable finds what would keep the program from being started: its file, and
-// the directory that it is started in.
+// startable returns the error with which the start of the program would fail because of its file or its directory.
 func startable(c *command, path string) error {
 	if c.Cwd != nil {
 		switch info, err := os.Stat(*c.Cwd); {

@@ -8,18 +8,18 @@ import (
 	"lockstep/core/lock"
 )
 
-// execution is one opcode being executed.
+// execution is what an opcode needs to be prepared or executed on a separate goroutine.
 type execution struct {
 	id       job.ID
 	livelock string
 	input    json.RawMessage
-	command  json.RawMessage // what a catalogue opcode runs, nil for others
-	secrets  json.RawMessage // null, or an object with what was taken out of input
-	locks    []lock.Item     // that are held for it
-	killed   <-chan struct{} // closed when it must end
+	command  json.RawMessage // of a catalogue opcode, as parameters of OP_RUN_COMMAND; nil for other opcodes
+	secrets  json.RawMessage // an object with the parameters that are missing in input; null: none
+	locks    []lock.Item     // held for the opcode
+	killed   <-chan struct{} // closed when the opcode must end
 	lease    *lease
-	ask      func(method string, args []any, result any) error
-	emit     func([]jobproc.LogEntry)
+	ask      func(method string, args []any, result any) error // calls the daemon, and waits for a daemon
+	emit     func([]jobproc.LogEntry)                          // returns when the shell has the entries
 }
 
 func (x *execution) log(kind string, payload json.RawMessage) {
@@ -43,7 +43,7 @@ func (x *execution) run() jobproc.Outcome {
 	case "OP_CLUSTER_SET_PARAMS":
 		return x.clusterSetParams()
 	case "OP_CLUSTER_REDIST_CONF":
-		return jobproc.Outcome{} // what there is to distribute has been, by then
+		return jobproc.Outcome{} // the configuration is distributed with every change
 	case "OP_QUERY", "OP_QUERY_FIELDS", "OP_CLUSTER_QUERY":
 		return x.query()
 	default:

@@ -82,7 +82,7 @@ func (l *lease) observe() (again time.Duration) {
 		}
 		// The next master waits no longer than jobproc.Fence, and a killed process does nothing more.
 		killOrphans(l.livelock, jobproc.LeaseProbe)
-		fmt.Fprintf(os.Stderr, "lockstep-job %d: this node is not the master any more, or its daemon is gone; the job ends here\n", os.Getpid())
+		fmt.Fprintf(os.Stderr, "lockstep-job %d: this node is no longer the master, or its daemon has ended; the job ends here\n", os.Getpid())
 		os.Exit(exitLeaseOver)
 	}
 	return again

@@ -5,15 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// pieceMax bounds one piece, in bytes; a longer line becomes several.
+// pieceMax bounds one piece, in bytes. A longer line becomes several pieces.
 const pieceMax = 64 << 10
 
-// lineSplitter cuts output into pieces: lines with their ends. A carriage return ends
-// a piece too, as programs that show their progress use it. The pieces together
-// are exactly what was written.
+// lineSplitter cuts output into pieces: lines with their ends. A carriage return ends a piece too, because programs show
+// their progress with it. The pieces together are exactly the output.
 type lineSplitter struct {
-	emit    func(piece []byte) // which must not keep it
-	partial []byte
+	emit    func(piece []byte) // must not keep piece
+	partial []byte             // of a piece that is not complete; shorter than pieceMax
 }
 
 func (s *lineSplitter) write(p []byte) {
@@ -40,7 +39,7 @@ func (s *lineSplitter) write(p []byte) {
 	}
 }
 
-// emitLong emits a piece of full length, but keeps a character back that it would cut.
+// emitLong emits a piece of pieceMax bytes, without the beginning of a character that the cut would split.
 func (s *lineSplitter) emitLong(p []byte) {
 	s.partial = append(s.partial, p...)
 	end := len(s.partial)
@@ -56,7 +55,7 @@ func (s *lineSplitter) emitLong(p []byte) {
 	s.partial = append(s.partial[:0], s.partial[end:]...)
 }
 
-// flush emits what is left without an end.
+// flush emits the rest, which has no end of line.
 func (s *lineSplitter) flush() {
 	if len(s.partial) > 0 {
 		s.emit(s.partial)

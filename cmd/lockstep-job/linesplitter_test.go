@@ -35,8 +35,8 @@ func TestPieces(t *testing.T) {
 	require.Empty(t, split(""))
 }
 
-// However output comes in chunks, the pieces together are what was written, none is
-// longer than the bound, and a long line of text is not cut inside of a character.
+// In whatever chunks output arrives, the pieces together are the output, no piece is longer than the bound, and a long
+// line of text is not cut inside a character.
 func TestPiecesAreWhatWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var text bytes.Buffer

@@ -1,11 +1,11 @@
-// Command lockstep-job is the process of one job. It gets its permission from the daemon,
-// runs the job's opcodes in order, and is the only writer of the job's file until it exits.
-// The daemon starts it; people do not.
+// Command lockstep-job is the process of one job. The daemon starts it and permits it to act. It executes the opcodes of
+// the job in order, and until it exits it alone writes the job file.
 //
-// It owns the job's livelock, the locks of the current opcode and the processes of its
-// commands. It takes orders by signals: SIGTERM (cancel), SIGUSR1 (new priority), SIGINT (end
-// now). It outlives a crash of the daemon. The job's file survives its own crash; the daemon
-// then fails the job and kills its orphans.
+// It owns the livelock of the job, the locks of the current opcode and the processes of its commands. It takes client
+// orders as signals: SIGTERM (cancel), SIGUSR1 (another priority), SIGINT (end now). When the daemon crashes, it goes on.
+// When it crashes itself, the job file stays; the daemon then kills its orphans and fails the job.
+//
+// Package jobproc decides what happens; the shell here performs it.
 package main
 
 import (
@@ -30,7 +30,7 @@ import (
 	"lockstep/persistence"
 )
 
-// launchSpecsMax bounds what the daemon may hand over, in bytes.
+// launchSpecsMax bounds the launch specs of a job, in bytes.
 const launchSpecsMax = 64 << 20
 
 func main() {
@@ -53,7 +53,7 @@ func runJob(idText, dataDir, runDir string) error {
 	if err != nil {
 		return fmt.Errorf("job id: %w", err)
 	}
-	// From before the daemon can send any: their default would end us.
+	// Before the daemon can send a signal, whose default action would end the process.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGHUP)
 	reserveThreads()
@@ -61,8 +61,7 @@ func runJob(idText, dataDir, runDir string) error {
 	if err != nil {
 		return err
 	}
-	// Whatever happens, the lock file must not outlive the process. It goes
-	// after the job's last write: until then the job is alive.
+	// The lock file is removed at every orderly end, after the last write of the job file: until then the job is alive.
 	err = writeOwnerInfo(livelock)
 	if err != nil {
 		return errors.Join(err, livelock.Release())
@@ -71,8 +70,8 @@ func runJob(idText, dataDir, runDir string) error {
 	return errors.Join(err, livelock.Release())
 }
 
-// writeOwnerInfo notes in the lock file which process this is: what is left of it is known by
-// that when it was killed together with the daemon.
+// writeOwnerInfo writes into the lock file which process this is. When the process is killed together with the daemon, the
+// next daemon finds its orphans by that.
 func writeOwnerInfo(livelock *persistence.Livelock) error {
 	self, err := reaper.Self()
 	if err != nil {
@@ -81,12 +80,11 @@ func writeOwnerInfo(livelock *persistence.Livelock) error {
 	return livelock.WriteOwnerInfo(self.Encode())
 }
 
-// threadsNeeded is how many a job needs beside those that the runtime starts with.
+// threadsNeeded is the number of threads that a job needs beside those with which the runtime starts.
 const threadsNeeded = 6
 
-// reserveThreads has the runtime make the threads that the job will need; it keeps
-// them. Where the machine has no room for them the runtime ends the process: here no
-// job is lost by that, later the one that runs is.
+// reserveThreads makes the runtime create the threads that the job will need. The runtime keeps them. It ends the process
+// when the machine has no room for a thread: here this costs an attempt, later it would cost the job.
 func reserveThreads() {
 	var made, end sync.WaitGroup
 	made.Add(threadsNeeded)
@@ -103,8 +101,7 @@ func reserveThreads() {
 	end.Done()
 }
 
-// runPermitted is the child's side of the start handshake (designs.md
-// "Job execution"), and the job once it is confirmed.
+// runPermitted makes the job process's side of the start handshake (designs.md "Job execution"), and then runs the job.
 func runPermitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Signal) error {
 	launchSpecs, file, err := handshake(livelock, runDir)
 	if err != nil {
@@ -142,10 +139,9 @@ func runPermitted(id int64, dataDir, runDir, livelock string, signals <-chan os.
 // exitNoQueue is the exit status of a process that has abandoned its job.
 const exitNoQueue = 5
 
-// handshake names the livelock, waits for permission, and takes what the daemon
-// hands over for each opcode. A pipe that breaks before means that the job must
-// not act. The permission says whether the lease is needed; it is opened before the
-// permission is taken.
+// handshake names the livelock, waits for the permission and receives the launch specs. After an error, such as a broken
+// pipe, the process must not act. The permission says whether the job needs the lease, which is opened before the process
+// confirms the permission.
 func handshake(livelock, runDir string) ([]jobproc.LaunchSpec, *persistence.Lease, error) {
 	in := wire.NewReader(os.Stdin, launchSpecsMax)
 	if err := wire.WriteFrame(os.Stdout, []byte(livelock)); err != nil {
@@ -168,14 +164,13 @@ func handshake(livelock, runDir string) ([]jobproc.LaunchSpec, *persistence.Leas
 	}
 	var launchSpecs []jobproc.LaunchSpec
 	if err := json.Unmarshal(frame, &launchSpecs); err != nil {
-		return nil, nil, fmt.Errorf("what the daemon handed over: %w", err)
+		return nil, nil, fmt.Errorf("the launch specs of the daemon: %w", err)
 	}
 	return launchSpecs, lease, closePipes()
 }
 
-// closePipes ends the conversation. /dev/null takes the place of the pipes: no
-// file that is opened later may come to be standard output, to which a write
-// that fails ends the process.
+// closePipes ends the conversation with the daemon and puts /dev/null in the place of the pipes. Otherwise a file that is
+// opened later could become standard output, and a failed write to standard output can end the process.
 func closePipes() error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

@@ -13,19 +13,17 @@ import (
 )
 
 const (
-	// outputGrace is how long output is awaited that processes outside the
-	// command's group may still write after its end.
+	// outputGrace is how long processes outside the command's group may write output after the end of the command.
 	outputGrace = time.Second
-	// outputRestMax is how much of it is taken after that, in bytes, for each stream:
-	// more than a pipe holds, so that all that the command itself has written is.
+	// outputRestMax bounds what is read after outputGrace, in bytes for each stream. A pipe holds less, so everything that
+	// the command has written is read.
 	outputRestMax = 2 << 20
-	// readMax is the most output that becomes log entries at once, in bytes.
+	// readMax bounds the output that becomes log entries at once, in bytes.
 	readMax = 64 << 10
 )
 
-// output is what a command writes: two streams, a pipe each, whose pieces become log
-// entries as they come. In which order the two were written is known only as far as
-// they are read in that order.
+// output is the output of a command: two streams with a pipe each, whose pieces become log entries as they arrive. The
+// order of pieces of different streams is the order in which they are read.
 type output struct {
 	log     func([]jobproc.LogEntry)
 	streams [2]struct {
@@ -52,14 +50,14 @@ func newOutput(log func([]jobproc.LogEntry)) (*output, error) {
 func (o *output) stdout() *os.File { return o.streams[0].writer }
 func (o *output) stderr() *os.File { return o.streams[1].writer }
 
-// closeWriters closes the ends of the pipes that the command has for itself now.
+// closeWriters closes the write ends of the pipes, which the command has inherited.
 func (o *output) closeWriters() {
 	for i := range o.streams {
 		_ = o.streams[i].writer.Close()
 	}
 }
 
-// startCopying makes log entries of the output until finish is called.
+// startCopying begins to make log entries of the output, on goroutines that end by finish.
 func (o *output) startCopying() {
 	for i := range o.streams {
 		o.copying.Add(1)
@@ -91,14 +89,14 @@ func (o *output) copyStream(reader *os.File, name string) {
 			drainPipe(reader, buffer, func(p []byte) { pieces.write(p); emit() })
 		}
 		if err != nil {
-			break // the last writer has closed it, or its time is over
+			break // the last writer has closed the pipe, or the time is over
 		}
 	}
 	pieces.flush()
 	emit()
 }
 
-// drainPipe takes what is in a pipe, without waiting for more.
+// drainPipe reads what is in a pipe, and does not wait for more.
 func drainPipe(reader *os.File, buffer []byte, emit func([]byte)) {
 	raw, err := reader.SyscallConn()
 	if err != nil {
@@ -110,7 +108,7 @@ func drainPipe(reader *os.File, buffer []byte, emit func([]byte)) {
 			if errors.Is(err, unix.EINTR) {
 				continue
 			}
-			if err != nil || n <= 0 { // EAGAIN: it is empty
+			if err != nil || n <= 0 { // EAGAIN: the pipe is empty
 				return
 			}
 			emit(buffer[:n])
@@ -119,8 +117,8 @@ func drainPipe(reader *os.File, buffer []byte, emit func([]byte)) {
 	})
 }
 
-// finish returns when the output is in the log: at its end, or a while after that of
-// the command with what has come by then.
+// finish is called at the end of the command. It returns when the output is in the log: all of it when every writer has
+// closed its pipe, otherwise what has arrived after outputGrace.
 func (o *output) finish() {
 	copied := make(chan struct{})
 	go func() {
@@ -140,7 +138,7 @@ func (o *output) finish() {
 
 func (o *output) close() {
 	for i := range o.streams {
-		_ = o.streams[i].reader.Close() // nil, and closed before, is fine
+		_ = o.streams[i].reader.Close() // a nil or closed file is no problem
 		_ = o.streams[i].writer.Close()
 	}
 }

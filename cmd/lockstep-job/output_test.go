@@ -11,8 +11,8 @@ import (
 	"lockstep/core/jobproc"
 )
 
-// The log may be slow to take output, when the disk is. What the command has written
-// by its end is in the log all the same, though another process holds the pipe open.
+// On a slow disk the log takes output slowly. What the command has written before its end is in the log nevertheless,
+// even if another process holds the pipe open.
 func TestOutputThatIsStillInThePipeIsKept(t *testing.T) {
 	text := "first\n" + strings.Repeat("more\n", 5000)
 	var out *output

@@ -9,17 +9,16 @@ import (
 	"lockstep/core/jobproc"
 )
 
-// How long a command whose process cannot be made is tried again, and how long the pauses
-// are: a limit of processes, or a lack of memory, often passes within seconds.
+// A start of a command that fails because of a limit of processes or for lack of memory is repeated for spawnRetryMax,
+// because this state often passes within seconds.
 const (
 	spawnRetryMax   = time.Minute
 	spawnPauseFirst = 50 * time.Millisecond
 	spawnPauseMax   = time.Second
 )
 
-// retrySpawn calls start until it succeeds or fails for a reason that does not pass, for
-// spawnRetryMax at most, or until killed is closed. It returns the last error. Nothing of the
-// command has run when start fails, so that trying again runs nothing twice.
+// retrySpawn calls start until start succeeds, fails for a reason that does not pass, spawnRetryMax is over, or killed is
+// closed. It returns the last error. A start that fails has run nothing of the command, so nothing runs twice.
 func retrySpawn(start func() error, killed <-chan struct{}, after func(time.Duration) <-chan time.Time) error {
 	backoff := jobproc.Backoff{First: spawnPauseFirst, Max: spawnPauseMax}
 	for waited := time.Duration(0); ; {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process that cannot be made for want of processes or memory is tried again; any other
-// failure is final, and so is the end of patience.
+// A start that fails for lack of processes or memory is repeated. Any other failure is final, and so is the end of
+// spawnRetryMax.
 func TestACommandWaitsForAProcess(t *testing.T) {
 	at := time.Unix(0, 0)
 	var waited time.Duration

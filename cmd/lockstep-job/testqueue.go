@@ -12,7 +12,7 @@ import (
 	"lockstep/core/jobproc"
 )
 
-// testQueueParams is OP_TEST_JQUEUE's parameters (queue.md 8.4).
+// testQueueParams is the parameters of OP_TEST_JQUEUE (queue.md 8.4).
 type testQueueParams struct {
 	NotifyWaitlock bool     `json:"notify_waitlock"`
 	NotifyExec     bool     `json:"notify_exec"`
@@ -24,8 +24,7 @@ func (x *execution) logMessage(format string, args ...any) {
 	x.log("message", job.Quote(" - INFO: "+fmt.Sprintf(format, args...)))
 }
 
-// expandNames is what OP_TEST_JQUEUE does before it takes its locks, while the
-// job is waiting; nil for all other opcodes. The error ends the opcode.
+// expandNames is what OP_TEST_JQUEUE does before it takes its locks, while the job is waiting. The error fails the opcode.
 func (x *execution) expandNames() error {
 	var op testQueueParams
 	if err := json.Unmarshal(x.input, &op); err != nil {
@@ -40,7 +39,7 @@ func (x *execution) expandNames() error {
 	return nil
 }
 
-// testJqueue is the rest of it.
+// testJqueue is what OP_TEST_JQUEUE does while it has its locks.
 func (x *execution) testJqueue() jobproc.Outcome {
 	var op testQueueParams
 	if err := json.Unmarshal(x.input, &op); err != nil {
@@ -77,15 +76,15 @@ func notifyFailed(err error) jobproc.Outcome {
 	return failure("OpExecError", err.Error())
 }
 
-// testOsParams is OP_TEST_OS_PARAMS: it shows that secret parameters have come.
-// Their values are shown to nobody, for a job's log is on the disk.
+// testOsParams is OP_TEST_OS_PARAMS. It logs the names of the secret parameters that it has received, not their values,
+// because the log is on the disk.
 func (x *execution) testOsParams() jobproc.Outcome {
 	var secrets struct {
 		Params map[string]json.RawMessage `json:"osparams_secret"`
 	}
 	if len(x.secrets) > 0 {
 		if err := json.Unmarshal(x.secrets, &secrets); err != nil {
-			return failure("OpPrereqError", "The secrets that the daemon handed over cannot be read", "wrong_input")
+			return failure("OpPrereqError", "The secrets in the launch spec cannot be read", "wrong_input")
 		}
 	}
 	if len(secrets.Params) == 0 {

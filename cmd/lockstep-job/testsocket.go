@@ -107,7 +107,7 @@ func (x *execution) notifyClient(test string, arg any) error {
 	fd, err := socket.acceptClient(connectMax, x.killed)
 	socket.remove()
 	if err != nil {
-		return fmt.Errorf("nobody connected within %v: %w", connectMax, err)
+		return fmt.Errorf("no client connected within %v: %w", connectMax, err)
 	}
 	defer func() { _ = unix.Close(fd) }()
 	if err := awaitReadable(fd, confirmMax, x.killed); err != nil {

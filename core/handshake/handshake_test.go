@@ -44,8 +44,7 @@ func TestAStartThatFails(t *testing.T) {
 	}
 }
 
-// Whatever comes in whatever order: permission is given at most once, only for
-// a saved name, and never after a failure.
+// In any order of events the permission is given at most once, only after the name was saved, and never after a failure.
 func TestPermissionIsGivenOnceAndOnlyForADurableName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s Attempt

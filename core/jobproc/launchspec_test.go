@@ -69,7 +69,7 @@ func TestACancelEndsTheWaitForLocks(t *testing.T) {
 	require.Equal(t, at(5), m.Job().End)
 }
 
-// The daemon knows beforehand that an opcode cannot run. Those before it do.
+// The daemon knows before the start that an opcode cannot run. Earlier opcodes run.
 func TestAnOpcodeThatTheDaemonRefuses(t *testing.T) {
 	refused := LaunchSpec{FailureResult: job.ErrorResult("OpPrereqError", "Node 'x' is not known", "unknown_entity")}
 	m := withSpecs(t, LaunchSpec{}, refused, LaunchSpec{})
@@ -108,7 +108,7 @@ func TestPermissionThatWillNeverCome(t *testing.T) {
 	}
 }
 
-// Locks that cannot be had, for good, are the end.
+// A permanent refusal of the locks ends the job.
 func TestARefusalWhileItWaitsForLocks(t *testing.T) {
 	m := withSpecs(t, specWithLocks)
 	m.Start(at(1))
@@ -173,8 +173,8 @@ func TestLockEventsOutOfPlacePanic(t *testing.T) {
 	}
 }
 
-// Whatever happens, no opcode executes without its locks, what was taken is given
-// back before the next opcode begins, and a cancel before the last step wins.
+// In any order of events, no opcode executes without its locks, the locks are released before the next opcode begins, and a
+// cancel before the last step cancels the job.
 func TestLocksAreHeldWhileAnOpcodeExecutes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var specs []LaunchSpec

@@ -98,7 +98,7 @@ func TestAnyOfIsTakenInBetween(t *testing.T) {
 	require.Equal(t, []lock.Item{bgl, node("a", lock.Exclusive), node("c", lock.Exclusive), nodeRes("a")}, l.Acquired())
 }
 
-// Who only takes what is free may never get enough: at last it waits.
+// An acquirer that takes only free locks may never get enough, so in the end it waits.
 func TestAnyOfThatIsNeverFree(t *testing.T) {
 	l := NewLockAcquirer(me, 0, lock.RequiredLocks{AnyOf: anyOfLocks().AnyOf, Count: 2})
 	for range attemptsMax + 1 {
@@ -144,8 +144,8 @@ func TestAnyOfWhoseAnswerIsLost(t *testing.T) {
 	}
 }
 
-// A call may be made twice on its way, by those who pass it on; the answer to the
-// second does not know what the first has got.
+// A call may reach the lock manager twice. The answer to the second call does not have the locks that the first has
+// taken.
 func TestAnyOfThatWasTakenTwice(t *testing.T) {
 	l := NewLockAcquirer(me, 0, anyOfLocks())
 	requireResult(t, l, `{"granted": true}`, false)
@@ -157,8 +157,8 @@ func TestAnyOfThatWasTakenTwice(t *testing.T) {
 	require.Equal(t, []lock.Item{bgl, node("b", lock.Exclusive), node("c", lock.Exclusive), nodeRes("a")}, l.Acquired())
 }
 
-// The request was withdrawn, and with it all that had been got; the answer that said
-// so is lost. What comes after must not be taken for all that is needed.
+// The daemon has withdrawn a request, and with it the locks of earlier requests, and its answer is lost. The locks of the
+// last request alone must not count as all required locks.
 func TestAWithdrawalWhoseAnswerIsLost(t *testing.T) {
 	begun := func() *LockAcquirer {
 		l := NewLockAcquirer(me, 0, anyOfLocks())
@@ -193,16 +193,15 @@ func TestAnswersThatAreNone(t *testing.T) {
 	require.ErrorContains(t, err, "the answer to a request for locks")
 	l.CallLost()
 	_, err = l.HandleResult(json.RawMessage(`{}`))
-	require.ErrorContains(t, err, "the answer to a question for locks")
+	require.ErrorContains(t, err, "the list of held locks")
 }
 
-// manager is a lock manager, and a network that loses what is said: questions as
-// well as answers. Others take locks and give them back meanwhile.
+// manager is a lock manager behind a network that loses calls and answers. Other owners take and release locks meanwhile.
 type manager struct {
 	state    *lock.State
 	required lock.RequiredLocks
 	others   []lock.Owner
-	calm     bool // nobody disturbs any more
+	calm     bool // no other owner takes locks, and no call is lost
 }
 
 func (m *manager) check(t *rapid.T, got []lock.Item) {
@@ -222,7 +221,7 @@ func (m *manager) check(t *rapid.T, got []lock.Item) {
 	require.GreaterOrEqual(t, enough, min(max(m.required.Count, 1), len(m.required.AnyOf)))
 }
 
-// disturb has another owner take a lock or two, or give all back.
+// disturb makes another owner take one or two locks, or release all.
 func (m *manager) disturb(t *rapid.T) {
 	o := rapid.SampledFrom(m.others).Draw(t, "other")
 	if m.calm || rapid.Bool().Draw(t, "free") {
@@ -325,8 +324,8 @@ func insertSorted(items []lock.Item, i lock.Item) (all []lock.Item) {
 	return all
 }
 
-// Whatever is lost, repeated, overtaken and withdrawn: in the end all is held that
-// is needed, and nothing was asked for that may not be asked for at that point.
+// Calls and answers are lost, repeated and withdrawn. In the end all required locks are held, and each request was legal
+// when it was made.
 func TestLockingOverABadNetwork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &manager{state: lock.New(lock.Settings{Hierarchy: lock.Implied}), required: drawRequiredLocks(t),
@@ -347,7 +346,7 @@ func TestLockingOverABadNetwork(t *testing.T) {
 			}
 			withdrawn, err := l.HandleResult(result)
 			require.NoError(t, err)
-			if withdrawn { // all is given back, and begun anew
+			if withdrawn { // the process releases all locks, and begins again
 				m.state.Release(noon, me)
 				l = NewLockAcquirer(me, 0, m.required)
 			}

@@ -117,8 +117,7 @@ func TestEventsOutOfPlacePanic(t *testing.T) {
 	}
 }
 
-// Whatever opcodes do, statuses only move on, serials rise, and the job ends
-// with exactly one durable write, its last.
+// In any run statuses only move forward, serials rise, and exactly one write is durable, the last.
 func TestEveryRunEndsOnceAndMovesForward(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ops := rapid.IntRange(1, 4).Draw(t, "ops")
@@ -191,8 +190,8 @@ func findMissing(log []job.LogEntry) int {
 	return slices.IndexFunc(log, func(e job.LogEntry) bool { return e.Type == job.LogMissing })
 }
 
-// Readers look at the log whenever they like. Each one is told at each gap exactly
-// what is missing there, so that what it has and what it misses make up the whole.
+// Readers read the log at any time. Each note about dropped entries tells each reader exactly what this reader misses, so
+// that the entries it has and the output it misses are the whole output.
 func TestEachReaderIsToldExactlyWhatIsMissing(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0))

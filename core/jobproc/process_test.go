@@ -377,7 +377,7 @@ func TestALostQueueEndsTheProcess(t *testing.T) {
 	})
 }
 
-// Whatever happens in whatever order, each opcode executes at most once and with its locks, the last write is the only
+// In any order of events, each opcode executes at most once and with its locks, the last write is the only
 // durable one, and the job ends when daemon, disk and opcodes do their part.
 func TestEveryProcessEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
