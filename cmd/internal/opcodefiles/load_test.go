@@ -113,15 +113,16 @@ func TestMistakesInOpcodesSayWhere(t *testing.T) {
 		"list":            {"- name: OP_A\n", `:1: want "key: value" lines, found a list`},
 		"unknown":         {"name: OP_A\ncommand: [a]\ncommands: [b]\n", ":3: commands: there is no such field, but command, cwd, doc, env, locks, name, params, stdin, summary, timeout"},
 		"unknown within":  {"name: OP_A\ncommand: [a]\nparams:\n- name: a\n  type: String\n  kind: x\n", ":6: params[0].kind: there is no such field, but default, doc, name, required, secret, type"},
-		"twice":           {"name: OP_A\ncommand: [a]\nname: OP_B\n", `:3: name: "name" is there twice`},
+		"twice":           {"name: OP_A\ncommand: [a]\nname: OP_B\n", `:3: the key "name" is given twice`},
 		"no list":         {"name: OP_A\ncommand: a b\n", `:2: command: want a list, found "a b"`},
 		"no text":         {"name: OP_A\ncommand:\n- a\n- [b]\n", `:4: command[1]: want a text, found a list`},
 		"nothing":         {"name: OP_A\ncommand: [a]\nstdin:\n", `:3: stdin: want a text, found nothing`},
 		"colon":           {"name: OP_A\ncommand:\n- a\n- b: c\n", `:4: command[1]: want a text, found "key: value" lines (text with a colon in it needs quotes)`},
 		"flag":            {"name: OP_A\ncommand: [a]\nparams:\n- {name: a, type: String, required: maybe}\n", `:4: params[0].required: want true or false, found "maybe"`},
-		"no JSON":         {"name: OP_A\ncommand: [a]\nparams:\n- {name: a, type: Float, default: .inf}\n", `:4: params[0].default: ".inf" is no value that JSON has`},
-		"alias":           {"name: &n OP_A\ncommand: [*n]\n", `:2: command[0]: want a text, found an alias: write it out`},
-		"merge":           {"name: OP_A\ncommand: [a]\nenv:\n  <<: {A: b}\n", `:4: env: want a plain word in front of the colon`},
+		"no JSON":         {"name: OP_A\ncommand: [a]\nparams:\n- {name: a, type: Float, default: .inf}\n", `:4: .inf is not a number that JSON has`},
+		"alias":           {"name: &n OP_A\ncommand: [a, *n]\ncwd: *n\n", `:3: cwd: `},
+		"endless alias":   {"name: OP_A\ncommand: [a]\nparams:\n- {name: a, type: Anything, default: &c [*c]}\n", `:4: the file is nested too deeply or its aliases make it too large`},
+		"merge":           {"name: OP_A\ncommand: [a]\nenv:\n  <<: {A: b}\n", `:4: merging with << is not supported; write the keys out`},
 		"missing":         {"\nname: OP_A\n", `:2: command: it is missing: name a program, and its arguments`},
 		"known":           {"name: OP_QUERY\ncommand: [a]\n", `:1: name: there is an opcode OP_QUERY already`},
 		"type":            {"name: OP_A\ncommand: [a]\nparams:\n- name: a\n  type: string\n", `:5: params[0].type: type "string": unknown type "string"; there are, for instance, String`},
@@ -131,7 +132,7 @@ func TestMistakesInOpcodesSayWhere(t *testing.T) {
 		"variable":        {"name: OP_A\ncommand: [a]\nenv:\n  A: b\n  C.D: ${x}\n", `:5: env.C.D: ${x} stands for no parameter`},
 		"lock":            {"name: OP_A\ncommand: [a]\nlocks:\n  node/a: shared\n  nodes/b: shared\n", `:5: locks[1].lock: want the name of a lock`},
 		"mode":            {"name: OP_A\ncommand: [a]\nlocks:\n  node/a: share\n", `:4: locks[0].mode: want shared or exclusive, found "share"`},
-		"lock twice":      {"name: OP_A\ncommand: [a]\nlocks:\n  node/a: shared\n  node/a: exclusive\n", `:5: locks[1]: "node/a" is there twice`},
+		"lock twice":      {"name: OP_A\ncommand: [a]\nlocks:\n  node/a: shared\n  node/a: exclusive\n", `:5: the key "node/a" is given twice`},
 		"second document": {"name: OP_A\ncommand: [a]\n---\nname: OP_A\ncommand: [a]\n", `:4: name: there is an opcode OP_A already`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +145,7 @@ func TestMistakesInOpcodesSayWhere(t *testing.T) {
 	}
 }
 
-func TestAllMistakesOfAllFilesAreTold(t *testing.T) {
+func TestTheErrorListsAllMistakesOfAllFiles(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
 		"a.yaml": "name: OP_A\ncommand: [a]\ncwd: b\ntimeout: c\n",
 		"b.yaml": "name: OP_B\nkommand: [a]\n",

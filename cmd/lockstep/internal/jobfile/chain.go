@@ -7,40 +7,40 @@ import (
 	"strconv"
 	"strings"
 
+	"lockstep/cmd/internal/doctree"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 )
 
-// jobChain reads the jobs of a file one after the other, and finds the jobs before that
-// each comes after.
+// jobChain reads the jobs of a file in order and resolves their "after" keys.
 type jobChain struct {
-	names map[string]int // of jobs that were read, counted from 0
-	later map[string]bool
-	read  int
+	names map[string]int  // name to index, from 0, of the jobs that are read
+	all   map[string]bool // the names of all jobs of the file
+	read  int             // number of jobs that are read
 }
 
-// newJobChain reads names only: an error can then tell a reference to a later job from a
-// reference to no job.
-func newJobChain(jobs []node) *jobChain {
-	c := &jobChain{names: map[string]int{}, later: map[string]bool{}}
+// newJobChain collects all names: an error can then distinguish a reference to a later job
+// from a reference to an unknown job.
+func newJobChain(jobs []doctree.Node) *jobChain {
+	c := &jobChain{names: map[string]int{}, all: map[string]bool{}}
 	for _, job := range jobs {
-		if name, ok := job.field("name"); ok {
-			if text, ok := name.scalar.(string); ok {
-				c.later[text] = true
+		if name, ok := job.Field("name"); ok {
+			if text, ok := name.Scalar.(string); ok {
+				c.all[text] = true
 			}
 		}
 	}
 	return c
 }
 
-// isJobObject tells a job that is written as an object from an opcode.
-func isJobObject(n node) bool {
-	_, ops := n.field("ops")
-	_, opcode := n.field("OP_ID")
-	return n.kind == objectNode && ops && !opcode
+// isJobObject reports whether n is a job that is written as an object, not an opcode.
+func isJobObject(n doctree.Node) bool {
+	_, ops := n.Field("ops")
+	_, opcode := n.Field("OP_ID")
+	return n.Kind == doctree.Object && ops && !opcode
 }
 
-func (c *jobChain) next(from node) (Job, error) {
+func (c *jobChain) next(from doctree.Node) (Job, error) {
 	job, err := c.job(from)
 	if err == nil && job.Name != "" {
 		c.names[job.Name] = c.read
@@ -49,32 +49,32 @@ func (c *jobChain) next(from node) (Job, error) {
 	return job, err
 }
 
-func (c *jobChain) job(from node) (Job, error) {
-	if from.kind != objectNode {
+func (c *jobChain) job(from doctree.Node) (Job, error) {
+	if from.Kind != doctree.Object {
 		return readJob(from)
 	}
-	ops, ok := from.field("ops")
+	ops, ok := from.Field("ops")
 	if !ok {
-		if _, opcode := from.field("OP_ID"); opcode {
-			return readJob(from) // which says what is wrong
+		if _, opcode := from.Field("OP_ID"); opcode {
+			return readJob(from) // reports the mistake
 		}
-		return Job{}, errorAt(from.at, `the job has no "ops", the list of its opcodes`)
+		return Job{}, doctree.Errorf(from.At, `the job has no "ops", the list of its opcodes`)
 	}
 	job, err := readJob(ops)
 	if err != nil {
 		return Job{}, err
 	}
-	job.At = from.at
-	for i, key := range from.names {
-		value := from.values[i]
-		switch key {
+	job.At = from.At
+	for i, key := range from.Keys {
+		value := from.Values[i]
+		switch key.Name {
 		case "ops":
 		case "name":
 			job.Name, err = c.newName(value)
 		case "after":
 			job.depends, err = c.depends(job.ops[0], value)
 		default:
-			err = errorAt(value.at, `unknown key %q of a job; it has "name", "after" and "ops"`, key)
+			err = doctree.Errorf(value.At, `unknown key %q of a job; it has "name", "after" and "ops"`, key.Name)
 		}
 		if err != nil {
 			return Job{}, err
@@ -83,33 +83,32 @@ func (c *jobChain) job(from node) (Job, error) {
 	return job, nil
 }
 
-func (c *jobChain) newName(value node) (string, error) {
-	name, ok := value.scalar.(string)
+func (c *jobChain) newName(value doctree.Node) (string, error) {
+	name, ok := value.Scalar.(string)
 	if !ok || name == "" {
-		return "", errorAt(value.at, "the name of a job is a text, not %s", value.describe())
+		return "", doctree.Errorf(value.At, "the name of a job is a string, not %s", value.Describe())
 	}
 	if strings.Trim(name, "0123456789-") == "" {
-		return "", errorAt(value.at, "the name %q could be taken for the id of a job; add a letter", name)
+		return "", doctree.Errorf(value.At, "the name %q could be taken for the id of a job; add a letter", name)
 	}
 	if before, twice := c.names[name]; twice {
-		return "", errorAt(value.at, "the name %q is that of job %d of the file, too", name, before+1)
+		return "", doctree.Errorf(value.At, "job %[2]d of the file has the name %[1]q already", name, before+1)
 	}
 	return name, nil
 }
 
-// depends is the value of the parameter "depends" for the first opcode: what that has
-// itself, and what the job comes after.
-func (c *jobChain) depends(first, after node) (*node, error) {
-	list := node{kind: listNode, at: after.at}
-	if own, ok := first.field("depends"); ok && own.describe() != "null" {
-		if own.kind != listNode {
-			return nil, errorAt(own.at, "depends is a list of [id, [status, ...]], not %s", own.describe())
+// depends returns the parameter "depends" of the first opcode: its own entries, then the jobs of "after".
+func (c *jobChain) depends(first, after doctree.Node) (*doctree.Node, error) {
+	list := doctree.Node{Kind: doctree.List, At: after.At}
+	if own, ok := first.Field("depends"); ok && own.Describe() != "null" {
+		if own.Kind != doctree.List {
+			return nil, doctree.Errorf(own.At, "depends is a list of [id, [status, ...]], not %s", own.Describe())
 		}
-		list.values = slices.Clone(own.values)
+		list.Values = slices.Clone(own.Values)
 	}
-	references := []node{after}
-	if after.kind == listNode {
-		references = after.values
+	references := []doctree.Node{after}
+	if after.Kind == doctree.List {
+		references = after.Values
 	}
 	met := map[string]bool{}
 	for _, reference := range references {
@@ -118,34 +117,33 @@ func (c *jobChain) depends(first, after node) (*node, error) {
 			return nil, err
 		}
 		if met[id] {
-			return nil, errorAt(reference.at, "the job comes twice after the same one")
+			return nil, doctree.Errorf(reference.At, "the job comes after the same job twice")
 		}
 		met[id] = true
-		list.values = append(list.values, node{kind: listNode, at: reference.at,
-			values: []node{{scalar: json.Number(id)}, statuses}})
+		list.Values = append(list.Values, doctree.Node{Kind: doctree.List, At: reference.At,
+			Values: []doctree.Node{{Scalar: json.Number(id)}, statuses}})
 	}
 	return &list, nil
 }
 
 // reference reads one entry of "after": a name, an id, or an object with "job" and "status".
-// It returns the id as it is submitted, which for a job of this file is relative, and the
-// statuses.
-func (c *jobChain) reference(from node) (id string, statuses node, err error) {
+// It returns the statuses and the id as it is submitted; the id of a job of this file is relative.
+func (c *jobChain) reference(from doctree.Node) (id string, statuses doctree.Node, err error) {
 	job := from
-	statuses = node{kind: listNode, values: []node{{scalar: client.StatusSuccess}}}
-	if from.kind == objectNode {
-		named, ok := from.field("job")
+	statuses = doctree.Node{Kind: doctree.List, Values: []doctree.Node{{Scalar: client.StatusSuccess}}}
+	if from.Kind == doctree.Object {
+		named, ok := from.Field("job")
 		if !ok {
-			return "", statuses, errorAt(from.at, `the key "job" is missing`)
+			return "", statuses, doctree.Errorf(from.At, `the key "job" is missing`)
 		}
 		job = named
-		for i, key := range from.names {
-			switch key {
+		for i, key := range from.Keys {
+			switch key.Name {
 			case "job":
 			case "status":
-				statuses, err = readStatuses(from.values[i])
+				statuses, err = readStatuses(from.Values[i])
 			default:
-				err = errorAt(from.values[i].at, `unknown key %q; there are "job" and "status"`, key)
+				err = doctree.Errorf(from.Values[i].At, `unknown key %q; there are "job" and "status"`, key.Name)
 			}
 			if err != nil {
 				return "", statuses, err
@@ -156,29 +154,29 @@ func (c *jobChain) reference(from node) (id string, statuses node, err error) {
 	return id, statuses, err
 }
 
-func readStatuses(from node) (node, error) {
+func readStatuses(from doctree.Node) (doctree.Node, error) {
 	list := from
-	if from.kind != listNode {
-		list = node{kind: listNode, at: from.at, values: []node{from}}
+	if from.Kind != doctree.List {
+		list = doctree.Node{Kind: doctree.List, At: from.At, Values: []doctree.Node{from}}
 	}
-	for _, one := range list.values {
-		if text, ok := one.scalar.(string); !ok || !client.Final(text) {
-			return list, errorAt(one.at, "a job ends with success, error or canceled, not with %s", one.quoted())
+	for _, one := range list.Values {
+		if text, ok := one.Scalar.(string); !ok || !client.Final(text) {
+			return list, doctree.Errorf(one.At, "a job ends with success, error or canceled, not with %s", quoted(one))
 		}
 	}
-	if len(list.values) == 0 {
-		return list, errorAt(from.at, "name at least one of success, error and canceled")
+	if len(list.Values) == 0 {
+		return list, doctree.Errorf(from.At, "name at least one of success, error and canceled")
 	}
 	return list, nil
 }
 
-// id finds the job that a name or number stands for.
-func (c *jobChain) id(job node) (string, error) {
-	name, isName := job.scalar.(string)
-	if job.kind != scalarNode || !isName {
-		number, err := strconv.ParseInt(fmt.Sprint(job.scalar), 10, 64)
-		if job.kind != scalarNode || err != nil || number < 1 {
-			return "", errorAt(job.at, "a job comes after the name of one of this file, or the id of one that exists, not after %s", job.quoted())
+// id returns the id of the job that a name or number refers to.
+func (c *jobChain) id(job doctree.Node) (string, error) {
+	name, isName := job.Scalar.(string)
+	if job.Kind != doctree.Scalar || !isName {
+		number, err := strconv.ParseInt(fmt.Sprint(job.Scalar), 10, 64)
+		if job.Kind != doctree.Scalar || err != nil || number < 1 {
+			return "", doctree.Errorf(job.At, "want the name of a job of this file or the id of an existing job, found %s", quoted(job))
 		}
 		return strconv.FormatInt(number, 10), nil
 	}
@@ -186,16 +184,16 @@ func (c *jobChain) id(job node) (string, error) {
 	switch {
 	case known:
 		return strconv.Itoa(before - c.read), nil
-	case c.later[name]:
-		return "", errorAt(job.at, "the job %q does not stand before this one in the file; a job can only come after earlier ones", name)
+	case c.all[name]:
+		return "", doctree.Errorf(job.At, "the job %q is not before this job in the file; a job can only come after earlier jobs", name)
 	}
-	return "", errorAt(job.at, "there is no job of the name %q in this file", name)
+	return "", doctree.Errorf(job.At, "there is no job with the name %q in this file", name)
 }
 
-// quoted shows a scalar, and says of anything else what it is.
-func (n node) quoted() string {
-	if n.kind != scalarNode || n.scalar == nil {
-		return n.describe()
+// quoted shows a scalar; of another value it names the kind.
+func quoted(n doctree.Node) string {
+	if n.Kind != doctree.Scalar || n.Scalar == nil {
+		return n.Describe()
 	}
-	return cli.JSONText(n.scalar)
+	return cli.JSONText(n.Scalar)
 }

@@ -5,33 +5,32 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"lockstep/cmd/internal/doctree"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/core/job"
 )
 
-// namesOtherRequest is client.NamesRequest for a step in a file: one that was copied from a job
-// would make the daemon answer with that job instead of making a new one.
-func namesOtherRequest(step node) bool {
-	return step.kind == listNode && len(step.values) > 0 && step.values[0].scalar == any(job.SubmissionSource)
+// namesOtherRequest reports whether a reason step names a submission. Such a step was copied
+// from a job; with it the daemon would answer with that job and create none.
+func namesOtherRequest(step doctree.Node) bool {
+	return step.Kind == doctree.List && len(step.Values) > 0 && step.Values[0].Scalar == any(job.SubmissionSource)
 }
 
-// Submission is the jobs of a file, each a list of opcodes, checked as far as that is
-// possible without the daemon's catalogue.
+// Submission is the jobs of a file. All checks that need no catalogue are done.
 type Submission struct {
 	Jobs []Job
 }
 
 // Job is one job of a file.
 type Job struct {
-	At   Position
-	Name string // by which other jobs of the file can refer to it; "": none
-	ops  []node
-	// depends are those of the first opcode, if the job says what it comes after.
-	depends *node
+	At   doctree.Position
+	Name string         // other jobs of the file may refer to it; "": none
+	ops  []doctree.Node // at least one
+	// depends replaces the parameter of the first opcode; nil: the job has no "after".
+	depends *doctree.Node
 }
 
-// Parse reads the content of a file with a name: JSON, or YAML. A mistake in
-// it is a *PlaceError.
+// Parse reads the content of the file called name. A mistake is a *doctree.Error.
 func Parse(name string, data []byte) (Submission, error) {
 	root, err := parseFile(name, data)
 	if err != nil {
@@ -40,29 +39,29 @@ func Parse(name string, data []byte) (Submission, error) {
 	return readSubmission(root)
 }
 
-// readSubmission finds the jobs in a file: a list of opcodes is one job, a list of jobs
-// are many, as is an object with such a list as "jobs". A job among many is a list of
-// opcodes, or an object with such a list as "ops".
-func readSubmission(root node) (Submission, error) {
+// readSubmission finds the jobs in a file. A list of opcodes is one job. Several jobs are a
+// list, or an object with the list as "jobs"; each is a list of opcodes, or an object with the
+// list as "ops".
+func readSubmission(root doctree.Node) (Submission, error) {
 	list := root
-	if root.kind == objectNode {
+	if root.Kind == doctree.Object {
 		var err error
 		if list, err = jobsKey(root); err != nil {
 			return Submission{}, err
 		}
-	} else if root.kind == listNode && len(root.values) > 0 && root.values[0].kind == objectNode && !isJobObject(root.values[0]) {
+	} else if root.Kind == doctree.List && len(root.Values) > 0 && root.Values[0].Kind == doctree.Object && !isJobObject(root.Values[0]) {
 		job, err := readJob(root)
 		return Submission{[]Job{job}}, err
 	}
-	if list.kind != listNode {
-		return Submission{}, errorAt(list.at, "expected a list of opcodes or of jobs, not %s", list.describe())
+	if list.Kind != doctree.List {
+		return Submission{}, doctree.Errorf(list.At, "want a list of opcodes or a list of jobs, found %s", list.Describe())
 	}
-	if len(list.values) == 0 {
-		return Submission{}, errorAt(list.at, "there is no job in the file")
+	if len(list.Values) == 0 {
+		return Submission{}, doctree.Errorf(list.At, "there is no job in the file")
 	}
 	result := Submission{}
-	chain := newJobChain(list.values)
-	for _, one := range list.values {
+	chain := newJobChain(list.Values)
+	for _, one := range list.Values {
 		job, err := chain.next(one)
 		if err != nil {
 			return Submission{}, err
@@ -72,55 +71,55 @@ func readSubmission(root node) (Submission, error) {
 	return result, nil
 }
 
-func jobsKey(root node) (node, error) {
-	jobs, ok := root.field("jobs")
+func jobsKey(root doctree.Node) (doctree.Node, error) {
+	jobs, ok := root.Field("jobs")
 	if !ok {
-		if _, opcode := root.field("OP_ID"); opcode {
-			return node{}, errorAt(root.at, "this is an opcode by itself; a job is a list of opcodes")
+		if _, opcode := root.Field("OP_ID"); opcode {
+			return doctree.Node{}, doctree.Errorf(root.At, "this is an opcode by itself; a job is a list of opcodes")
 		}
-		return node{}, errorAt(root.at, `the key "jobs" is missing`)
+		return doctree.Node{}, doctree.Errorf(root.At, `the key "jobs" is missing`)
 	}
-	for i, name := range root.names {
-		if name != "jobs" {
-			return node{}, errorAt(root.values[i].at, `unknown key %q beside "jobs"`, name)
+	for i, key := range root.Keys {
+		if key.Name != "jobs" {
+			return doctree.Node{}, doctree.Errorf(root.Values[i].At, `unknown key %q beside "jobs"`, key.Name)
 		}
 	}
 	return jobs, nil
 }
 
-func readJob(from node) (Job, error) {
-	if from.kind != listNode {
-		return Job{}, errorAt(from.at, "a job is a list of opcodes, this is %s", from.describe())
+func readJob(from doctree.Node) (Job, error) {
+	if from.Kind != doctree.List {
+		return Job{}, doctree.Errorf(from.At, "a job is a list of opcodes, this is %s", from.Describe())
 	}
-	if len(from.values) == 0 {
-		return Job{}, errorAt(from.at, "a job needs at least one opcode")
+	if len(from.Values) == 0 {
+		return Job{}, doctree.Errorf(from.At, "a job needs at least one opcode")
 	}
-	for _, op := range from.values {
+	for _, op := range from.Values {
 		if err := checkOpcode(op); err != nil {
 			return Job{}, err
 		}
 	}
-	return Job{At: from.at, ops: from.values}, nil
+	return Job{At: from.At, ops: from.Values}, nil
 }
 
-func checkOpcode(op node) error {
-	if op.kind != objectNode {
-		return errorAt(op.at, "an opcode is an object, this is %s", op.describe())
+func checkOpcode(op doctree.Node) error {
+	if op.Kind != doctree.Object {
+		return doctree.Errorf(op.At, "an opcode is an object, this is %s", op.Describe())
 	}
-	id, ok := op.field("OP_ID")
+	id, ok := op.Field("OP_ID")
 	if !ok {
-		return errorAt(op.at, "the opcode has no OP_ID")
+		return doctree.Errorf(op.At, "the opcode has no OP_ID")
 	}
-	if name, ok := id.scalar.(string); !ok || name == "" {
-		return errorAt(id.at, "OP_ID is a name like OP_TEST_DELAY, not %s", id.describe())
+	if name, ok := id.Scalar.(string); !ok || name == "" {
+		return doctree.Errorf(id.At, "OP_ID is a name like OP_TEST_DELAY, not %s", id.Describe())
 	}
-	if reason, ok := op.field("reason"); ok && reason.kind != listNode && reason.scalar != nil {
-		return errorAt(reason.at, "reason is a list of [source, text, nanoseconds], not %s", reason.describe())
+	if reason, ok := op.Field("reason"); ok && reason.Kind != doctree.List && reason.Scalar != nil {
+		return doctree.Errorf(reason.At, "reason is a list of [source, text, nanoseconds], not %s", reason.Describe())
 	}
 	return nil
 }
 
-// ShownJob names a job of the file for people: by its number, from 1, or its name.
+// ShownJob is the name of a job for people: its quoted name, or its number from 1.
 func (s Submission) ShownJob(index int) string {
 	if name := s.Jobs[index].Name; name != "" {
 		return strconv.Quote(name)
@@ -128,8 +127,8 @@ func (s Submission) ShownJob(index int) string {
 	return strconv.Itoa(index + 1)
 }
 
-// Encode returns the jobs as they are submitted: with the trails appended to the opcodes'
-// reasons (queue.md 3.6).
+// Encode returns the jobs as they are submitted. The trails are appended to the reasons of the
+// opcodes (queue.md 3.6).
 func (s Submission) Encode(reasons client.Trails) ([][]json.RawMessage, error) {
 	jobs := make([][]json.RawMessage, len(s.Jobs))
 	for i, job := range s.Jobs {
@@ -139,7 +138,7 @@ func (s Submission) Encode(reasons client.Trails) ([][]json.RawMessage, error) {
 				trail = reasons.First
 			}
 			if k == 0 && job.depends != nil {
-				op = op.with("depends", *job.depends)
+				op = op.With("depends", *job.depends)
 			}
 			encoded, err := encodeOpcode(op, trail)
 			if err != nil {
@@ -151,20 +150,20 @@ func (s Submission) Encode(reasons client.Trails) ([][]json.RawMessage, error) {
 	return jobs, nil
 }
 
-func encodeOpcode(op node, trail [][]any) (json.RawMessage, error) {
+func encodeOpcode(op doctree.Node, trail [][]any) (json.RawMessage, error) {
 	reasons := []any{}
 	var buffer bytes.Buffer
 	buffer.WriteByte('{')
-	for i, name := range op.names {
-		if name == "reason" {
-			for _, step := range op.values[i].values {
+	for i, key := range op.Keys {
+		if key.Name == "reason" {
+			for _, step := range op.Values[i].Values {
 				if !namesOtherRequest(step) {
 					reasons = append(reasons, step)
 				}
 			}
 			continue
 		}
-		if err := writeMember(&buffer, name, op.values[i]); err != nil {
+		if err := doctree.WriteMember(&buffer, key.Name, op.Values[i]); err != nil {
 			return nil, err
 		}
 		buffer.WriteByte(',')
@@ -172,7 +171,7 @@ func encodeOpcode(op node, trail [][]any) (json.RawMessage, error) {
 	for _, step := range trail {
 		reasons = append(reasons, step)
 	}
-	if err := writeMember(&buffer, "reason", reasons); err != nil {
+	if err := doctree.WriteMember(&buffer, "reason", reasons); err != nil {
 		return nil, err
 	}
 	buffer.WriteByte('}')

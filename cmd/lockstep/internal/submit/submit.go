@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockstep/cmd/internal/doctree"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/follow"
@@ -128,9 +129,9 @@ func loadSubmission(name string, stdin io.Reader) (jobfile.Submission, error) {
 		return jobfile.Submission{}, err
 	}
 	file, err := jobfile.Parse(name, data)
-	var placed *jobfile.PositionError
+	var placed *doctree.Error
 	switch {
-	case errors.As(err, &placed):
+	case errors.As(err, &placed) && placed.At.Line > 0:
 		return jobfile.Submission{}, fmt.Errorf("%s:%w", shownName(name), err) // file:line:column: text
 	case err != nil:
 		return jobfile.Submission{}, fmt.Errorf("%s: %w", shownName(name), err)

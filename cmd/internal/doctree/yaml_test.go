@@ -1,0 +1,38 @@
+package doctree
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestYAMLBecomesJSON(t *testing.T) {
+	documents, mistakes := ParseYAML([]byte("a: [1.50, 0x10, yes, ~, 2026-01-02]\nb: &b {c: 1e3}\nd: *b\n---\nx\n"))
+	require.Empty(t, mistakes)
+	require.Len(t, documents, 2)
+	encoded, err := json.Marshal(documents[0])
+	require.NoError(t, err)
+	require.Equal(t, `{"a":[1.50,16,"yes",null,"2026-01-02"],"b":{"c":1e3},"d":{"c":1e3}}`, string(encoded))
+	alias, _ := documents[0].Field("d")
+	require.Equal(t, Position{3, 4}, alias.At)
+	require.Equal(t, Position{5, 1}, documents[1].At)
+}
+
+func TestAllMistakesOfYAMLAreListed(t *testing.T) {
+	documents, mistakes := ParseYAML([]byte("a: .inf\na: 1\n2: 3\n<<: 4\nb: !x y\n---\n- c\n---\n- ]"))
+	var texts []string
+	for _, err := range mistakes {
+		texts = append(texts, err.Error())
+	}
+	require.Equal(t, []string{
+		"1:4: .inf is not a number that JSON has",
+		`2:1: the key "a" is given twice`,
+		"3:1: a key must be a string, this is a number",
+		"4:1: merging with << is not supported; write the keys out",
+		"5:4: a value with the tag !x has no JSON form",
+		// The YAML parser counts from 0 here.
+		"8: did not find expected node content",
+	}, texts)
+	require.Len(t, documents, 2)
+}
