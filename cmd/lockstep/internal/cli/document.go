@@ -10,10 +10,10 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 )
 
-// Document is an answer of the daemon as --json prints it: with times, which are behind
-// keys that end in _ts, as RFC 3339, and with the keys of some objects in another order.
-// order has the order of keys of the object behind a key, or in the list there, and with
-// "" that of the answer itself; other keys follow as they come.
+// Document is an answer of the daemon as --json prints it: times, the values of keys that end
+// in _ts, are RFC 3339, and some objects have their keys in another order. order maps a key to
+// the order of keys of its object, or of the objects of its list; "" stands for the answer
+// itself. Keys that order does not name follow in their own order.
 func Document(answer any, order map[string][]string) (json.RawMessage, error) {
 	encoded, err := EncodeJSON(answer)
 	if err != nil {
@@ -80,7 +80,7 @@ func object(value json.RawMessage, first []string, order map[string][]string) (j
 	return fmt.Appendf(nil, "{%s}", bytes.TrimPrefix(result.Bytes(), []byte(","))), nil
 }
 
-// rank is the place of a key, or behind all of them.
+// rank is the index of a key in the order; a key that is not in the order comes last.
 func rank(keys []string, key string) int {
 	if i := slices.Index(keys, key); i >= 0 {
 		return i

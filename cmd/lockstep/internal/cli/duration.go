@@ -35,11 +35,11 @@ func ParseDuration(text string) (time.Duration, error) {
 	for rest != "" {
 		part := durationPart.FindStringSubmatch(rest)
 		if part == nil {
-			return 0, fmt.Errorf("%q is no duration: write %s", text, DurationHelp)
+			return 0, fmt.Errorf("%q is not a duration: write %s", text, DurationHelp)
 		}
 		number, err := strconv.ParseFloat(part[1], 64)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no duration: %w", text, err)
+			return 0, fmt.Errorf("%q is not a duration: %w", text, err)
 		}
 		total += number * float64(durationUnits[part[2]])
 		rest = strings.TrimPrefix(rest, part[0])

@@ -20,14 +20,14 @@ func SignalCode(signal os.Signal) int {
 	return ExitInterrupted
 }
 
-// Exit codes of every command; `run` adds those of the command it ran.
+// Exit codes of every command; `run` also exits with the status of its command.
 const (
 	ExitFailure     = 1
 	ExitUsage       = 2
 	ExitInterrupted = 130
 )
 
-// UsageError is a mistake in the command line that cobra does not find itself.
+// UsageError is a mistake in the command line that cobra does not detect.
 type UsageError struct{ text string }
 
 func (e *UsageError) Error() string { return e.text }
@@ -37,8 +37,7 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Sprintf(format, args...)}
 }
 
-// ExitError ends the program with a certain code; Err nil means that everything
-// was said already.
+// ExitError ends the program with Code. If Err is nil, the error is printed already.
 type ExitError struct {
 	Code int
 	Err  error
@@ -53,8 +52,8 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// WantArgs checks the number of arguments of a command; most < 0 means any number. The text
-// says what they are, cobra's says only how many there were.
+// WantArgs checks the number of arguments of a command; most < 0 means any number. Its error is
+// text, which names the arguments.
 func WantArgs(least, most int, text string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < least || most >= 0 && len(args) > most {
@@ -64,8 +63,8 @@ func WantArgs(least, most int, text string) cobra.PositionalArgs {
 	}
 }
 
-// PrintError writes one message in the form all messages have. The text may contain
-// what a server or a job said, so nothing in it may act on a terminal.
+// PrintError writes one message with the prefix of all messages. It escapes control characters,
+// because the text may come from a server or a job.
 func PrintError(w io.Writer, text string) {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i, line := range lines {

@@ -1,7 +1,6 @@
-// Package cli is what every command of lockstep works with: its streams, the flags that
-// all commands have, exit codes, errors of usage, JSON for programs, and the words for
-// jobs. It owns no command and makes no call to a daemon: Connect returns a session, of
-// package client.
+// Package cli has what all commands of lockstep share: the streams, the common flags, exit
+// codes, usage errors, JSON output, and texts about jobs. It has no command and calls no daemon;
+// Connect returns a session of package client for this.
 package cli
 
 import (
@@ -9,7 +8,7 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 )
 
-// Globals are the flags that every command has, and the streams it works on.
+// Globals are the common flags and the streams of a command.
 type Globals struct {
 	Socket string
 	JSON   bool
@@ -18,7 +17,7 @@ type Globals struct {
 	Streams Streams
 }
 
-// Validate checks the flags that every command has.
+// Validate checks the common flags.
 func (g *Globals) Validate() error {
 	switch g.Color {
 	case "auto", "always", "never":
@@ -27,8 +26,8 @@ func (g *Globals) Validate() error {
 	return Usagef("--color is auto, always or never, not %q", g.Color)
 }
 
-// Palette returns the colours for what is printed on Out. $NO_COLOR, if not empty,
-// turns them off (no-color.org), as does a terminal that has none.
+// Palette returns the colours for Out. A non-empty $NO_COLOR turns them off (no-color.org), as
+// does a terminal without colours.
 func (g *Globals) Palette() term.Palette {
 	switch g.Color {
 	case "always":
@@ -50,10 +49,10 @@ func (g *Globals) Connect() *client.Session {
 	return s
 }
 
-// ShowsProgress tells whether a person sees how far a command is.
+// ShowsProgress reports whether the command shows progress on a terminal.
 func (g *Globals) ShowsProgress() bool { return g.Streams.ErrTerminal && !g.JSON }
 
-// StartProgress starts a bar with a text and its end, or an empty bar if no person sees it.
+// StartProgress starts a bar with a text and a maximum, or an empty bar if ShowsProgress is false.
 func (g *Globals) StartProgress(text string, total int) *term.Bar {
 	if !g.ShowsProgress() {
 		return &term.Bar{}

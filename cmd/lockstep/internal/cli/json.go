@@ -9,7 +9,7 @@ import (
 	"lockstep/cmd/internal/term"
 )
 
-// OrEmpty is the list, or an empty one for JSON to show as [].
+// OrEmpty is the list, or an empty list for nil, which JSON shows as [].
 func OrEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -17,7 +17,7 @@ func OrEmpty[T any](list []T) []T {
 	return list
 }
 
-// RawText is JSON as it was sent, safe to print.
+// RawText is JSON as it was received, with control characters escaped.
 func RawText(raw json.RawMessage) string {
 	value, err := DecodeAny(raw)
 	if err != nil {
@@ -30,7 +30,7 @@ func RawText(raw json.RawMessage) string {
 	return term.Visible(string(encoded))
 }
 
-// PlainText shows a decoded value: a string as it is, anything else as JSON.
+// PlainText shows a decoded value: a string as it is, any other value as JSON.
 func PlainText(value any) string {
 	if text, ok := value.(string); ok {
 		return term.Visible(term.Shortened(text, term.ValueMax))
@@ -38,7 +38,7 @@ func PlainText(value any) string {
 	return JSONText(value)
 }
 
-// JSONText shows a decoded value as JSON, on one line and cut to term.ValueMax.
+// JSONText shows a decoded value as JSON on one line, at most term.ValueMax long.
 func JSONText(value any) string {
 	encoded, err := EncodeJSON(value)
 	if err != nil {
@@ -47,7 +47,7 @@ func JSONText(value any) string {
 	return term.Visible(term.Shortened(string(encoded), term.ValueMax))
 }
 
-// DecodeAny decodes JSON for showing it again: numbers keep the form they were sent in.
+// DecodeAny decodes JSON; numbers keep their digits.
 func DecodeAny(raw json.RawMessage) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()

@@ -7,14 +7,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NegativeNumbers marks commands that take -5 as an argument. The parser of flags would
-// take it for the flag 5, so it gets it with something in front.
+// NegativeNumbers marks commands that take an argument such as -5. The flag parser would read
+// it as the flag 5, so ShieldNumbers adds a prefix.
 const (
 	NegativeNumbers = "negative numbers"
 	notAFlag        = " "
 )
 
-// UnshieldNumbers takes away what ShieldNumbers has added.
+// UnshieldNumbers removes the prefixes of ShieldNumbers.
 func UnshieldNumbers(args []string) []string {
 	bare := make([]string, len(args))
 	for i, arg := range args {
@@ -23,11 +23,10 @@ func UnshieldNumbers(args []string) []string {
 	return bare
 }
 
-// ShieldNumbers puts notAFlag before the negative numbers among the arguments of a command
-// that takes some.
+// ShieldNumbers puts notAFlag before negative numbers if the command is marked with NegativeNumbers.
 func ShieldNumbers(root *cobra.Command, args []string) []string {
 	command, _, err := root.Find(args)
-	if err != nil { // execution will say so
+	if err != nil { // Execute reports the error
 		return args
 	}
 	if _, takes := command.Annotations[NegativeNumbers]; !takes {

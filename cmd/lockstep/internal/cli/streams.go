@@ -14,9 +14,8 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 )
 
-// Streams is what a command sees of the process it runs in: its three streams and
-// what is known of them, the clock, the environment and the interrupts. Tests give
-// their own.
+// Streams is the process environment of a command: the three streams and their properties, the
+// clock, the environment variables and the signals. Tests replace it.
 type Streams struct {
 	In  io.Reader
 	Out io.Writer // results: tables, output of jobs, JSON
@@ -28,23 +27,23 @@ type Streams struct {
 
 	LookupEnv func(name string) (string, bool)
 
-	// Now gives the time in the zone that times are shown in.
+	// Now is the time, in the zone of displayed times.
 	Now func() time.Time
 	// After is time.After.
 	After func(time.Duration) <-chan time.Time
 
-	// Build is that of this program.
+	// Build is the build of this program.
 	Build buildinfo.Build
 
-	// RequestName gives a new name for a submission.
+	// RequestName returns a new name for a submission.
 	RequestName func() string
 
-	// Interrupts takes SIGINT and SIGTERM over from the runtime, which would
-	// end the process, until release is called; and more, where they are not ignored.
+	// Interrupts delivers SIGINT and SIGTERM, which would end the process, until release is
+	// called; also the signals more, except ignored ones.
 	Interrupts func(more ...os.Signal) (signals <-chan os.Signal, release func())
 }
 
-// ProcessStreams are the streams of this process.
+// ProcessStreams returns the streams of this process.
 func ProcessStreams() Streams {
 	streams := Streams{
 		In:          os.Stdin,
@@ -69,7 +68,7 @@ func ProcessStreams() Streams {
 }
 
 func processInterrupts(more ...os.Signal) (<-chan os.Signal, func()) {
-	// Two: the second one while the first is being handled means "now".
+	// Two signals: the second may come while the first is handled, and means "at once".
 	signals := make(chan os.Signal, 2)
 	more = slices.DeleteFunc(more, signal.Ignored) // nohup
 	signal.Notify(signals, append(more, os.Interrupt, syscall.SIGTERM)...)

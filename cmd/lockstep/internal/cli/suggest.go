@@ -4,12 +4,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// suggestionDistance is how many letters a flag may differ from the typed one to be
-// suggested; commands have the same limit.
+// suggestionDistance is the maximum edit distance between a typed flag and a suggestion; cobra
+// uses the same limit for commands.
 const suggestionDistance = 2
 
-// SimilarNames returns the names that a mistyped one may have been meant to be. Cobra has
-// the comparison, but only for commands, so that the names become commands here.
+// SimilarNames returns the names similar to a mistyped name. It wraps the names in commands,
+// because cobra compares only commands.
 func SimilarNames(typed string, names []string) []string {
 	parent := &cobra.Command{SuggestionsMinimumDistance: suggestionDistance}
 	for _, name := range names {

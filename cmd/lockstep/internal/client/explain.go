@@ -15,8 +15,7 @@ import (
 	"lockstep/edge/luxiclient"
 )
 
-// Explain turns an error into the text that is printed: what happened, and what to do
-// where that is known.
+// Explain is the text for an error: the event, and a remedy if there is one.
 func Explain(err error) string {
 	var none *luxiclient.NoDaemonError
 	if errors.As(err, &none) {
@@ -24,19 +23,19 @@ func Explain(err error) string {
 	}
 	var failed *wire.Error
 	if errors.As(err, &failed) && failed.Class == "JobQueueDrainError" {
-		return err.Error() + `; "lockstep drain off" makes the queue take jobs again`
+		return err.Error() + `; "lockstep drain off" makes the queue accept jobs again`
 	}
 	var lost *luxiclient.ConnectionLostError
 	if errors.As(err, &lost) && errors.Is(lost.Err, io.EOF) {
-		return instead(err, lost, "the daemon has closed the connection; see whether it is still running, and try again")
+		return instead(err, lost, "the daemon has closed the connection; check that it runs, and try again")
 	}
 	return err.Error()
 }
 
-// instead is the text of err with that of inner, which it wraps at its end, replaced.
+// instead replaces the text of inner at the end of the text of err, which wraps inner.
 func instead(err, inner error, text string) string {
 	before, _ := strings.CutSuffix(err.Error(), inner.Error())
-	if before == err.Error() { // inner stands elsewhere, and err says it all
+	if before == err.Error() { // the text of inner is not at the end
 		return before
 	}
 	return before + text
@@ -46,11 +45,11 @@ func explainNoDaemon(none *luxiclient.NoDaemonError) string {
 	hint := `Start one with "make run" in the source tree or "lockstepd --data-dir DIR",
 or name its socket with --socket PATH or $LOCKSTEP_SOCKET.`
 	if passedOver(none.Path) {
-		hint += "\n" + LocalSocket + " was not tried: it belongs to another user."
+		hint += "\n" + LocalSocket + " was ignored: it belongs to another user."
 	}
 	if none.Path == SystemSocket && stoppedHere() {
-		hint = `The queue in ./var has no daemon: "make run" starts one. ` + LocalSocket + ` was looked for first.
-Another daemon's socket is named with --socket PATH or $LOCKSTEP_SOCKET.`
+		hint = `The queue in ./var has no daemon: "make run" starts one. ` + LocalSocket + ` has precedence.
+To use another daemon, name its socket with --socket PATH or $LOCKSTEP_SOCKET.`
 	}
 	switch {
 	case errors.Is(none.Err, syscall.EACCES), errors.Is(none.Err, syscall.EPERM):
@@ -58,20 +57,20 @@ Another daemon's socket is named with --socket PATH or $LOCKSTEP_SOCKET.`
 	case errors.Is(none.Err, syscall.ENOENT):
 		return fmt.Sprintf("no daemon answers: there is no socket %s.\n%s", none.Path, hint)
 	case errors.Is(none.Err, syscall.ECONNREFUSED):
-		return fmt.Sprintf("no daemon answers: nobody listens on %s.\n%s", none.Path, hint)
+		return fmt.Sprintf("no daemon answers: no process listens on %s.\n%s", none.Path, hint)
 	}
 	return fmt.Sprintf("no daemon answers at %s: %v.\n%s", none.Path, none.Err, hint)
 }
 
-// barrier is what keeps this user from a socket: the socket, or a directory above it.
+// barrier is the path that denies this user access to a socket: the socket, or a directory above it.
 type barrier struct {
 	owner string
-	group string // whose members get past it; "": there is none that a user should join
-	user  string // that has no access
+	group string // whose members have access; "": there is no group that a user should join
+	user  string // the user without access
 }
 
-// inFrontOf finds the barrier: the first of the socket and the directories above it
-// that can be looked at.
+// inFrontOf finds the barrier: the first of the socket and the directories above it whose
+// permissions can be read.
 func inFrontOf(path string) barrier {
 	b := barrier{owner: "its owner", user: "USER"}
 	if me, err := user.Current(); err == nil {
@@ -95,7 +94,7 @@ func inFrontOf(path string) barrier {
 	if !info.IsDir() {
 		needs = 0o020
 	}
-	// Who is in the group root may change much that is not the queue's.
+	// Members of the group root may change much besides the queue.
 	if status.Gid != 0 && info.Mode()&needs != 0 {
 		b.group = strconv.Itoa(int(status.Gid))
 		if group, err := user.LookupGroupId(b.group); err == nil {
@@ -107,9 +106,9 @@ func inFrontOf(path string) barrier {
 
 func (b barrier) text() string {
 	if b.group == "" {
-		return fmt.Sprintf(`it is for %s alone. Run this as %s, or start lockstepd with --socket-group GROUP:
+		return fmt.Sprintf(`only %s has access. Run this as %s, or start lockstepd with --socket-group GROUP:
 members of that group may use the socket.`, b.owner, b.owner)
 	}
-	return fmt.Sprintf(`it is for %s and the members of the group %s. To join, run as root
+	return fmt.Sprintf(`only %s and the members of the group %s have access. To join, run as root
 "usermod --append --groups %s %s", and log in again.`, b.owner, b.group, b.group, b.user)
 }

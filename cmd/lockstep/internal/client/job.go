@@ -23,22 +23,22 @@ const (
 	StatusError     = "error"
 )
 
-// AllStatuses is in the order of a job's life.
+// AllStatuses returns the statuses in the order of a job's life.
 func AllStatuses() []string {
 	return []string{StatusQueued, StatusWaiting, StatusCanceling, StatusRunning,
 		StatusCanceled, StatusSuccess, StatusError}
 }
 
-// PendingStatuses are those of jobs that wait for something (queue.md 4.2).
+// PendingStatuses are the statuses of jobs that wait (queue.md 4.2).
 func PendingStatuses() []string { return []string{StatusQueued, StatusWaiting, StatusCanceling} }
 
-// Final tells whether a job with this status has ended and cannot change.
+// Final reports whether a job with this status has ended and cannot change.
 func Final(status string) bool {
 	return status == StatusCanceled || status == StatusSuccess || status == StatusError
 }
 
-// Timestamp is a point in time, [seconds, microseconds] on the wire and null if there was
-// none yet. As JSON of this program it is RFC 3339 in UTC.
+// Timestamp is a point in time: [seconds, microseconds] on the wire, null before the event. In
+// JSON output it is RFC 3339 in UTC.
 type Timestamp struct{ time.Time }
 
 func (s *Timestamp) UnmarshalJSON(data []byte) error {
@@ -55,14 +55,14 @@ func (s Timestamp) MarshalJSON() ([]byte, error) {
 	return json.Marshal(s.UTC().Format("2006-01-02T15:04:05.000000Z07:00"))
 }
 
-// Querier is the part of a session that queries need.
+// Querier makes queries; Session implements it.
 type Querier interface {
 	Query(ctx context.Context, method string, args []any, result any) error
 }
 
 // QueryJobs returns one row of field values per job, in the order of ids; ids nil means
-// all jobs, in the order of their ids. An unknown job has only its id, the rest is null
-// (queue.md 2.5).
+// all jobs, in the order of their ids. The row of an unknown job has null for all fields but
+// the id (queue.md 2.5).
 func QueryJobs(ctx context.Context, from Querier, ids []int64, fields ...string) ([][]json.RawMessage, error) {
 	var rows [][]json.RawMessage
 	if err := from.Query(ctx, "QueryJobs", []any{ids, fields}, &rows); err != nil {
@@ -79,7 +79,7 @@ func QueryJobs(ctx context.Context, from Querier, ids []int64, fields ...string)
 	return rows, nil
 }
 
-// Scan decodes the values of one row; null leaves what a target points to as it is.
+// Scan decodes the values of one row into targets; null leaves a target unchanged.
 func Scan(row []json.RawMessage, targets ...any) error {
 	for i, target := range targets {
 		if err := json.Unmarshal(row[i], target); err != nil {
@@ -91,5 +91,5 @@ func Scan(row []json.RawMessage, targets ...any) error {
 
 // ErrUnknownJob is the error for a job that does not exist.
 func ErrUnknownJob(id int64) error {
-	return fmt.Errorf(`there is no job %d; "lockstep list --all" shows which there are`, id)
+	return fmt.Errorf(`there is no job %d; "lockstep list --all" lists all jobs`, id)
 }

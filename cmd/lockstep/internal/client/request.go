@@ -10,7 +10,7 @@ import (
 )
 
 // ReasonTrail returns the trail that a submission appends to the reason of each of its
-// opcodes (queue.md 3.6): the user's text, if any, then what submitted it.
+// opcodes (queue.md 3.6): the user's text, if any, then the submitting command.
 func ReasonTrail(text, subcommand string, now time.Time) [][]any {
 	var trail [][]any
 	if text != "" {
@@ -19,27 +19,27 @@ func ReasonTrail(text, subcommand string, now time.Time) [][]any {
 	return append(trail, []any{"gnt:client:lockstep", subcommand, now.UnixNano()})
 }
 
-// NewRequestName is a name that no other submission has.
+// NewRequestName returns a unique name for a submission.
 func NewRequestName() string {
 	var name [16]byte
 	_, _ = rand.Read(name[:]) // never fails
 	return hex.EncodeToString(name[:])
 }
 
-// Trails are what a submission appends to the reason trails of its opcodes: first to
-// those that are the first of their jobs, other to the rest.
+// Trails are the entries that a submission appends to reason trails: First to the first opcode of
+// each job, Other to the others.
 type Trails struct{ First, Other [][]any }
 
-// NewTrails makes the trails of a new submission. In first it has its name, request, by
-// which the daemon makes its jobs once, however often it is sent.
+// NewTrails returns the trails of a new submission. First contains its name, request: the daemon
+// makes the jobs of a name once, however often the client sends it.
 func NewTrails(now time.Time, request, text, subcommand string) Trails {
 	other := ReasonTrail(text, subcommand, now)
 	name := []any{job.SubmissionSource, request, now.UnixNano()}
 	return Trails{First: slices.Insert(slices.Clone(other), len(other)-1, name), Other: other}
 }
 
-// NamesRequest tells whether a step of a decoded trail is the name of a submission,
-// which tells people nothing.
+// NamesRequest reports whether a step of a decoded trail is the name of a submission, which is
+// not shown to users.
 func NamesRequest(step any) bool {
 	parts, ok := step.([]any)
 	return ok && len(parts) > 0 && parts[0] == any(job.SubmissionSource)

@@ -1,7 +1,7 @@
-// Package client talks to the daemon over its LUXI socket. It owns the choice of the
-// socket, the connection, and what happens when that is lost: a query is sent again, a
-// submission under its name, any other request never. It may be asked for a session, for
-// rows of jobs, for the trails of a submission, and for the explanation of an error.
+// Package client talks to the daemon over its LUXI socket. It chooses the socket, makes the
+// connection, and reconnects after a loss: it repeats a query, and a submission under its name,
+// but no other request. It offers sessions, rows of jobs, the trails of a submission, and
+// explanations of errors.
 package client
 
 import (
@@ -14,32 +14,29 @@ import (
 	"lockstep/edge/luxiclient"
 )
 
-// How long a session that was working is patient with a daemon that has gone: pauses
-// double from first to longest, until they add up to the limit. In a cluster another
-// node is the master after a second or two.
+// The pauses between attempts to reconnect double from first to longest, until their sum reaches
+// the limit. In a cluster another node is master after a second or two.
 const (
 	reconnectPauseFirst   = 250 * time.Millisecond
 	reconnectPauseLongest = time.Second
 	reconnectLimit        = time.Minute
 )
 
-// Session makes calls to one daemon, over a connection that it makes when needed. It
-// is used by one goroutine at a time.
+// Session makes calls to one daemon and connects when needed. One goroutine at a time may use it.
 type Session struct {
 	Path   string
 	client *luxiclient.Client // nil: not connected
-	// carried: a node other than the connected one has answered. It can vanish, and a
-	// third node become master.
+	// carried: the connected node forwards to another node, the master. The master can fail, and
+	// a third node become master.
 	carried bool
 	After   func(time.Duration) <-chan time.Time
-	Notice  func(text string) // tells people about a lost connection; nil: no person listens
-	// AnswerTimeout is how long the daemon may take for one answer; 0 is the usual time.
+	Notice  func(text string) // reports a lost connection to the user; nil: no report
+	// AnswerTimeout bounds the wait for one answer; 0 is the default of luxiclient.
 	AnswerTimeout time.Duration
 }
 
-// Call makes one call, once. Whether a request with an effect may be sent again is not
-// for it to decide (queue.md 1.1). The errors are those of
-// luxiclient.Dial and luxiclient.Client.Call.
+// Call makes one call and does not repeat it: the request may have an effect (queue.md 1.1). The
+// errors are those of luxiclient.Dial and luxiclient.Client.Call.
 func (s *Session) Call(ctx context.Context, method string, args []any, result any) error {
 	if s.client == nil {
 		client, err := luxiclient.Dial(ctx, s.Path, luxiclient.Options{AnswerTimeout: s.AnswerTimeout})
@@ -50,8 +47,8 @@ func (s *Session) Call(ctx context.Context, method string, args []any, result an
 	}
 	err := s.client.Call(ctx, method, args, result)
 	if isReferral(err) {
-		// Nothing was done: the daemon is not the master of its cluster. It carries
-		// us on to the one that is, if it knows it.
+		// The call had no effect: the daemon is not the master of its cluster. It forwards the
+		// connection to the master, if it knows the master.
 		if err = s.client.Call(ctx, "LockstepForward", []any{}, nil); err == nil {
 			s.carried = true
 			err = s.client.Call(ctx, method, args, result)
@@ -59,14 +56,13 @@ func (s *Session) Call(ctx context.Context, method string, args []any, result an
 	}
 	var failed *wire.Error
 	if err != nil && (!errors.As(err, &failed) || isReferral(err)) {
-		s.Close() // what is left of the connection is not to be trusted
+		s.Close() // the state of the connection is unknown
 	}
 	return err
 }
 
-// Query is call for requests without effect, which may be repeated: if the daemon has
-// gone, it connects again for up to reconnectLimit and asks once more. A daemon that
-// never was there is an error at once.
+// Query is Call for requests without effect: after a lost connection it reconnects for up to
+// reconnectLimit and repeats the request. If the first connection fails, the error is immediate.
 func (s *Session) Query(ctx context.Context, method string, args []any, result any) error {
 	first := s.client == nil
 	err := s.Call(ctx, method, args, result)
@@ -76,14 +72,13 @@ func (s *Session) Query(ctx context.Context, method string, args []any, result a
 	return s.retry(ctx, err, gone, method, args, result)
 }
 
-// retry makes a call once more, over new connections, as long as its error, of which err
-// is the first, is a loss that may pass and reconnectLimit is not over. It returns the
-// last error.
+// retry repeats a call over new connections while its error is a lost connection and
+// reconnectLimit is not over. err is the error of the first call. It returns the last error.
 func (s *Session) retry(ctx context.Context, err error, passes func(error) bool, method string, args []any, result any) error {
 	pause, waited := reconnectPauseFirst, time.Duration(0)
 	for passes(err) && ctx.Err() == nil && waited < reconnectLimit {
 		if waited == 0 {
-			s.notify("the connection to the daemon was lost; trying to get it back for up to a minute")
+			s.notify("the connection to the daemon was lost; reconnecting for up to a minute")
 		}
 		select {
 		case <-ctx.Done():
@@ -95,7 +90,7 @@ func (s *Session) retry(ctx context.Context, err error, passes func(error) bool,
 		err = s.Call(ctx, method, args, result)
 	}
 	if waited > 0 && !gone(err) {
-		s.notify("the daemon is back")
+		s.notify("reconnected to the daemon")
 	}
 	return err
 }
@@ -106,16 +101,15 @@ func (s *Session) notify(text string) {
 	}
 }
 
-// gone tells whether err says that no daemon serves requests there, as opposed to an
-// answer. A node of a cluster that knows of no master serves none, either.
+// gone reports whether err means that no daemon serves requests at the socket, unlike an error
+// answer. A node of a cluster without known master serves none, either.
 func gone(err error) bool {
 	var lost *luxiclient.ConnectionLostError
 	var none *luxiclient.NoDaemonError
 	return errors.As(err, &lost) || errors.As(err, &none) || isReferral(err)
 }
 
-// isReferral tells whether err is that of a node that is not the master, which has done
-// nothing.
+// isReferral reports whether a node refused the call because it is not the master.
 func isReferral(err error) bool {
 	var failed *wire.Error
 	return errors.As(err, &failed) && failed.Class == "NotMaster"
@@ -127,19 +121,18 @@ func (s *Session) Other() *Session {
 	return &Session{Path: s.Path, After: s.After, AnswerTimeout: s.AnswerTimeout}
 }
 
-// Close closes the connection, if there is one; the next call makes a new one.
+// Close closes the connection, if there is one; the next call connects again.
 func (s *Session) Close() {
 	if s.client != nil {
-		// Nothing was promised over this connection that closing it could undo.
+		// An error of Close has no consequence: no answer is pending.
 		_ = s.client.Close()
 		s.client = nil
 	}
 }
 
-// Submit makes a submitting call. If the connection is lost before the answer it connects
-// again, as Query does, and sends the same submission: the daemon knows by its name whether
-// it was taken (see NewTrails). If that fails, too, the error says that a job may exist;
-// under another name it might run twice.
+// Submit makes a submitting call. If the connection is lost before the answer, it reconnects as
+// Query does and repeats the submission; its name prevents a second set of jobs (see NewTrails).
+// If this fails, too, the error says that the jobs may exist.
 func (s *Session) Submit(ctx context.Context, method string, jobs any, result any) error {
 	args := []any{jobs}
 	err := s.Call(ctx, method, args, result)
@@ -153,8 +146,8 @@ func (s *Session) Submit(ctx context.Context, method string, jobs any, result an
 	case err == nil:
 		return nil
 	case unanswered && gone(err), errors.As(err, &malformed):
-		return fmt.Errorf(`the daemon's answer was lost, so it is unknown whether the submission was taken;
-look for it in "lockstep list" before you submit again (%w)`, err)
+		return fmt.Errorf(`the daemon's answer was lost; the jobs may exist: check "lockstep list"
+before you submit again (%w)`, err)
 	case errors.As(err, &lost):
 		return fmt.Errorf("nothing was submitted: %w", err)
 	case isReferral(err):
@@ -165,5 +158,5 @@ look for it in "lockstep list" before you submit again (%w)`, err)
 	return fmt.Errorf("the daemon refused the submission: %w", err)
 }
 
-// lostWithoutReply is like gone, but false after a timeout: that daemon is alive.
+// lostWithoutReply is gone, except for a timeout: such a daemon is alive.
 func lostWithoutReply(err error) bool { return gone(err) && !errors.Is(err, luxiclient.ErrNoAnswer) }

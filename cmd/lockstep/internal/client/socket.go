@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	// LocalSocket is where a daemon started by `make run` in the source tree listens.
+	// LocalSocket is the socket of a daemon that `make run` starts in the source tree.
 	LocalSocket = "./var/run/socket/ganeti-query"
-	// localQueue is where that daemon keeps its jobs.
+	// localQueue is the queue directory of that daemon.
 	localQueue = "./var/lib/queue"
-	// SystemSocket is where an installed daemon listens.
+	// SystemSocket is the socket of an installed daemon.
 	SystemSocket = "/var/run/lockstep/socket/ganeti-query"
 )
 
-// SocketPath chooses the socket: the flag, $LOCKSTEP_SOCKET, the one of a daemon in
-// the current directory, the system's. The choice is made once; a socket that does
-// not answer is not replaced by the next one, which may belong to another queue.
+// SocketPath chooses the socket: the flag, $LOCKSTEP_SOCKET, the socket of a daemon in the current
+// directory, the system's. If that socket does not answer, the next is not tried: it may belong
+// to another queue.
 func SocketPath(flag string, lookupEnv func(string) (string, bool)) string {
 	if flag != "" {
 		return flag
@@ -30,22 +30,21 @@ func SocketPath(flag string, lookupEnv func(string) (string, bool)) string {
 	return SystemSocket
 }
 
-// passedOver tells whether SocketPath has left out a socket in the current directory.
+// passedOver reports whether SocketPath ignores an untrusted socket in the current directory.
 func passedOver(chosen string) bool {
 	_, err := os.Stat(LocalSocket)
 	return err == nil && chosen == SystemSocket && !trusted(LocalSocket)
 }
 
-// stoppedHere tells whether the current directory has the queue of a daemon that does not
-// run: the one that "make run" starts in the source tree.
+// stoppedHere reports whether the current directory has the queue of a stopped daemon of
+// `make run`.
 func stoppedHere() bool {
 	_, err := os.Stat(localQueue)
 	return err == nil && !trusted(LocalSocket)
 }
 
-// trusted tells whether a socket exists that this user or root has made. Any user can put
-// a socket into a directory like /tmp. A caller in such a directory must not send commands
-// and secrets to it.
+// trusted reports whether a socket exists that belongs to this user or root. Any user can put a
+// socket into a directory like /tmp; a caller there must not send commands and secrets to it.
 func trusted(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Type() != os.ModeSocket {

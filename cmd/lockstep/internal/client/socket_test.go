@@ -60,14 +60,14 @@ func TestSocketPath(t *testing.T) {
 	}
 	expect(SystemSocket, "", none)
 	text := Explain(&luxiclient.NoDaemonError{Path: SystemSocket, Err: syscall.ENOENT})
-	if !strings.Contains(text, LocalSocket+" was not tried") {
+	if !strings.Contains(text, LocalSocket+" was ignored") {
 		t.Error(text)
 	}
 }
 
 func TestExplain(t *testing.T) {
 	denied := &luxiclient.NoDaemonError{Path: "/s", Err: syscall.EACCES}
-	const alone = "you are not allowed to use the daemon's socket /s:\nit is for root alone. Run this as root, or start lockstepd with --socket-group GROUP:\nmembers of that group may use the socket."
+	const alone = "you are not allowed to use the daemon's socket /s:\nonly root has access. Run this as root, or start lockstepd with --socket-group GROUP:\nmembers of that group may use the socket."
 	tests := []struct {
 		err  error
 		want string
@@ -106,7 +106,7 @@ func TestNoDaemonForTheQueueHere(t *testing.T) {
 // Who is kept out is told the group to join, never that of root.
 func TestTheGroupToJoin(t *testing.T) {
 	if got := (barrier{"root", "lockstep", "ada"}).text(); got !=
-		"it is for root and the members of the group lockstep. To join, run as root\n\"usermod --append --groups lockstep ada\", and log in again." {
+		"only root and the members of the group lockstep have access. To join, run as root\n\"usermod --append --groups lockstep ada\", and log in again." {
 		t.Error(got)
 	}
 	if os.Geteuid() != 0 {

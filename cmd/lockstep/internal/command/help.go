@@ -11,8 +11,7 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 )
 
-// suggestFlag adds to the error about an unknown flag the flags of the command with
-// similar names.
+// suggestFlag adds the flags with similar names to the error about an unknown flag.
 func suggestFlag(command *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
@@ -31,7 +30,7 @@ func suggestFlag(command *cobra.Command, err error) error {
 	return fmt.Errorf("%w\n\nDid you mean this?\n  --%s", err, strings.Join(similar, "\n  --"))
 }
 
-// newHelpCommand is the help command with an error for a topic that does not exist.
+// newHelpCommand returns the help command, with an error for an unknown topic.
 func newHelpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",

@@ -1,6 +1,6 @@
-// Package command is the program lockstep: it parses the command line, runs one command
-// and reports its error. It owns the root command, help, version and what an error becomes
-// as text and exit code. Run is all that it may be asked. The commands are those of the
+// Package command is the program lockstep: it parses the command line, runs one command and
+// reports its error. It has the root command, help, version, and the mapping of errors to texts
+// and exit codes. Run is its only function for other packages. The commands are those of the
 // other packages; nothing but main imports it.
 package command
 
@@ -25,8 +25,7 @@ import (
 	"lockstep/cmd/lockstep/internal/why"
 )
 
-// Run is the whole program: it parses args, runs one command on streams and returns
-// the exit code.
+// Run parses args, runs one command on streams and returns the exit code.
 func Run(ctx context.Context, args []string, streams cli.Streams) int {
 	out := &keptError{Writer: streams.Out}
 	streams.Out = out
@@ -37,8 +36,8 @@ func Run(ctx context.Context, args []string, streams cli.Streams) int {
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 
-	// Everything that goes wrong before a command starts is wrong usage: cobra
-	// returns plain errors for unknown flags, commands and surplus arguments.
+	// An error before a command starts is wrong usage: cobra returns plain errors for unknown
+	// flags, commands and surplus arguments.
 	started := false
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		started = true
@@ -51,7 +50,7 @@ func Run(ctx context.Context, args []string, streams cli.Streams) int {
 	return report(streams.Err, command, err, !started)
 }
 
-// report says on w why a command failed and returns the exit code.
+// report writes the error of a command to w and returns the exit code.
 func report(w io.Writer, command *cobra.Command, err error, early bool) int {
 	if err == nil {
 		return 0
@@ -78,17 +77,17 @@ func newRootCommand(globals *cli.Globals) *cobra.Command {
 		Use:   "lockstep",
 		Short: "Run, submit, list and follow jobs of the lockstep queue",
 		Long: `lockstep runs commands as jobs of the queue, submits, lists, shows, follows,
-cancels and archives jobs, holds them back by rules, and says how the queue
-stands and why a job does not run.
+cancels and archives jobs, delays them by rules, and shows the state of the
+queue and why a job does not run.
 
-It talks to the daemon, lockstepd, over a socket. Without --socket that is the
+It talks to the daemon, lockstepd, over a socket. Without --socket it uses the
 first of:
   $LOCKSTEP_SOCKET
-  ` + client.LocalSocket + `   if it is there and owned by you or root
+  ` + client.LocalSocket + `   if it exists and belongs to you or root
   ` + client.SystemSocket + `
 
 Exit codes: 0 success, 1 failure, 2 wrong usage. "lockstep run" exits with the
-status of the command it ran.`,
+status of its command.`,
 		Example: `  lockstep run -- make backup
   lockstep list --status running,waiting
   lockstep watch 12
@@ -103,9 +102,9 @@ status of the command it ran.`,
 	root.SetHelpCommand(newHelpCommand())
 	flags := root.PersistentFlags()
 	flags.StringVar(&globals.Socket, "socket", "", "`PATH` of the daemon's socket")
-	flags.BoolVar(&globals.JSON, "json", false, "print JSON for programs instead of text for people")
+	flags.BoolVar(&globals.JSON, "json", false, "print JSON instead of text")
 	flags.StringVar(&globals.Color, "color", "auto",
-		"when to use colours: `auto|always|never`; auto is on a terminal, unless $NO_COLOR is set")
+		"when to use colours: `auto|always|never`; auto means on a terminal, unless $NO_COLOR is set")
 	root.AddCommand(
 		submit.NewRunCommand(globals),
 		submit.NewSubmitCommand(globals),
@@ -131,8 +130,8 @@ status of the command it ran.`,
 	return root
 }
 
-// keptError is a writer that remembers its first error, so that the many small
-// writes of a command need not each be looked at: Run asks once, at the end.
+// keptError is a writer that keeps its first error, so that commands need not check each write:
+// Run checks once, at the end.
 type keptError struct {
 	io.Writer
 	err error

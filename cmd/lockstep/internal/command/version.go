@@ -13,7 +13,7 @@ func newVersionCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program",
-		Long: `Print the version of this program and the commit that it was built from. No daemon
+		Long: `Print the version of this program and the commit of its build. No daemon
 is asked; "lockstep status" shows the daemon's version.
 
 With --json: {"version": string, "revision": string, "modified": bool, "go": string}`,
@@ -30,5 +30,5 @@ With --json: {"version": string, "revision": string, "modified": bool, "go": str
 	}
 }
 
-// versionTemplate makes --version print what the version command prints.
+// versionTemplate is the output of --version, that of the version command.
 func versionTemplate(build buildinfo.Build) string { return fmt.Sprintf("lockstep %s\n", build) }

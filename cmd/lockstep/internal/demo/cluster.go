@@ -23,26 +23,25 @@ import (
 
 const (
 	demoNodes = 3
-	// demoKills is how often the master is killed.
+	// demoKills is the number of kills of the master.
 	demoKills = 2
-	// demoPause is between two submissions.
+	// demoPause is the time between two submissions.
 	demoPause = 20 * time.Millisecond
-	// demoCalm is how long work goes on between two kills.
+	// demoCalm is the time between two kills.
 	demoCalm = 1500 * time.Millisecond
-	// demoCatchUp is how long a node that is back may take to have all jobs, on a
-	// machine that is very busy.
+	// demoCatchUp bounds the time in which a returned node gets all jobs, on a very busy machine.
 	demoCatchUp = time.Minute
 )
 
-// clusterDemo is the demonstration of several nodes on this machine.
+// clusterDemo demonstrates several nodes on this machine.
 type clusterDemo struct {
 	*demo
 	nodes []*demoNode
-	ids   []int64       // that were acknowledged
+	ids   []int64       // of acknowledged jobs
 	gap   time.Duration // the longest between two acknowledgements
 }
 
-// demoNode is one of them.
+// demoNode is one node.
 type demoNode struct {
 	*Daemon
 	name, address string
@@ -50,7 +49,7 @@ type demoNode struct {
 
 func runCluster(ctx context.Context, globals *cli.Globals) (err error) {
 	ctx, globals, release := untilInterrupted(ctx, globals)
-	defer release() // no signal ends the cleaning
+	defer release() // no signal interrupts the cleanup
 	root, err := os.MkdirTemp("", "lockstep-demo-")
 	if err != nil {
 		return err
@@ -59,7 +58,7 @@ func runCluster(ctx context.Context, globals *cli.Globals) (err error) {
 	defer func() {
 		var daemons []*Daemon
 		for _, n := range d.nodes {
-			_ = n.Stop() // the demonstration is over, its error has no consequence
+			_ = n.Stop() // an error has no consequence at the end
 			daemons = append(daemons, n.Daemon)
 		}
 		err = firstError(causeOf(ctx, err), Clear(root, daemons...))
@@ -73,7 +72,7 @@ func runCluster(ctx context.Context, globals *cli.Globals) (err error) {
 	return d.conclude(ctx)
 }
 
-// setUp makes the cluster by the commands that an operator would use.
+// setUp makes the cluster with the commands of an operator.
 func (d *clusterDemo) setUp(ctx context.Context) error {
 	token := ""
 	for i := range demoNodes {
@@ -99,7 +98,7 @@ func (d *clusterDemo) setUp(ctx context.Context) error {
 		if found := regexp.MustCompile(`(?m)^ +([A-Za-z0-9_-]{40,})$`).FindStringSubmatch(out); i == 0 && found != nil {
 			token = found[1]
 		}
-		d.nodes = append(d.nodes, n) // before it starts, so that it is stopped in any case
+		d.nodes = append(d.nodes, n) // before its start, so that it is always stopped
 		if err := n.Start(ctx); err != nil {
 			return err
 		}
@@ -132,7 +131,7 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// list asks any node that answers how they all stand.
+// list queries the nodes from any node that answers.
 func (d *clusterDemo) list(ctx context.Context) (answer.Nodes, error) {
 	err := errors.New("there is no node")
 	for _, n := range d.nodes {
@@ -179,10 +178,9 @@ func (d *clusterDemo) show(ctx context.Context) error {
 	return nil
 }
 
-// work submits job after job, at whatever node is there, and kills the master twice
-// meanwhile.
+// work submits job after job to any node that answers, and kills the master twice meanwhile.
 func (d *clusterDemo) work(ctx context.Context) error {
-	d.say("\nSubmitting a job every %v, each of which writes a line into a file of its own.", demoPause)
+	d.say("\nSubmitting a job every %v, each of which writes a line into its own file.", demoPause)
 	killed := (*demoNode)(nil)
 	next, kills, last := time.Now().Add(demoCalm), 0, time.Now()
 	for kills < demoKills || killed != nil || time.Now().Before(next) {
@@ -194,7 +192,7 @@ func (d *clusterDemo) work(ctx context.Context) error {
 		d.gap = max(d.gap, took)
 		switch {
 		case killed != nil:
-			d.say("%s", d.colours.Title(fmt.Sprintf("Job %d was acknowledged %.1f s after the kill. %s comes back, and catches up.", d.ids[len(d.ids)-1], took.Seconds(), killed.name)))
+			d.say("%s", d.colours.Title(fmt.Sprintf("Job %d was acknowledged %.1f s after the kill. %s returns, and catches up.", d.ids[len(d.ids)-1], took.Seconds(), killed.name)))
 			if err := killed.Start(ctx); err != nil {
 				return err
 			}
@@ -230,11 +228,11 @@ func (d *clusterDemo) master(ctx context.Context) (*demoNode, error) {
 			return n, nil
 		}
 	}
-	return nil, errors.New("no node knows of a master")
+	return nil, errors.New("no node knows a master")
 }
 
-// submitOne submits one job, under one name, until some node acknowledges it: so it
-// exists once, however often it is sent.
+// submitOne submits one job under one name until a node acknowledges it. The name makes repeats
+// harmless.
 func (d *clusterDemo) submitOne(ctx context.Context) error {
 	script := fmt.Sprintf("echo $LOCKSTEP_JOB_ID >> %s/ran-$LOCKSTEP_JOB_ID", d.root)
 	jobs := []demoJob{{"cluster", []string{script}, d.root}}
@@ -255,7 +253,7 @@ func (d *clusterDemo) submitOne(ctx context.Context) error {
 	}
 }
 
-// conclude waits for all jobs to end and says what has become of them.
+// conclude waits for the ends of all jobs and prints a summary.
 func (d *clusterDemo) conclude(ctx context.Context) error {
 	s := &client.Session{Path: d.nodes[0].Socket, After: d.globals.Streams.After}
 	defer s.Close()
@@ -293,13 +291,13 @@ func (d *clusterDemo) conclude(ctx context.Context) error {
 	d.say("%d of them are missing on any node, %d ran twice. The longest wait for an answer was %.1f s.", missing, twice, d.gap.Seconds())
 	d.say("\nNext:  lockstep node --help                    (three commands make a cluster of three machines)")
 	if missing > 0 || twice > 0 || counts[client.StatusSuccess]+counts[client.StatusError] < len(d.ids) {
-		return errors.New("the demonstration went wrong: see above")
+		return errors.New("the demonstration failed: see above")
 	}
 	return nil
 }
 
-// awaitCopies waits for all nodes to have all jobs that were acknowledged, and returns
-// how many are missing on some node all the same.
+// awaitCopies waits until all nodes have all acknowledged jobs, and returns the number of jobs that
+// are still missing on some node.
 func (d *clusterDemo) awaitCopies(ctx context.Context) (missing int, err error) {
 	limit := d.globals.Streams.After(demoCatchUp)
 	for {
@@ -316,7 +314,7 @@ func (d *clusterDemo) awaitCopies(ctx context.Context) (missing int, err error) 
 	}
 }
 
-// missing is how many jobs some node has no file of.
+// missing is the number of jobs whose file is missing on some node.
 func (d *clusterDemo) missing() int {
 	missing := 0
 	for _, id := range d.ids {
@@ -330,7 +328,7 @@ func (d *clusterDemo) missing() int {
 	return missing
 }
 
-// kill ends the daemon as a crash does.
+// kill ends the daemon with SIGKILL.
 func (d *Daemon) kill() error {
 	if err := d.cmd.Process.Kill(); err != nil {
 		return err

@@ -21,22 +21,22 @@ import (
 // Daemon is a lockstepd with its directories below root.
 type Daemon struct {
 	root    string
-	Program string // path of lockstepd; "" is the one beside this program
+	Program string // path of lockstepd; "": beside this program
 	Socket  string
 	cmd     *exec.Cmd
 	done    chan struct{} // closed when it has ended
 	log     *bytes.Buffer // read after done
 }
 
-// demoStopMax is how long a daemon may take to stop in order, before it is killed.
+// demoStopMax bounds an orderly stop of a daemon; then it is killed.
 const demoStopMax = 10 * time.Second
 
-// NewDaemon is a daemon that is not started yet.
+// NewDaemon returns a daemon that is not started.
 func NewDaemon(root string) *Daemon {
 	return &Daemon{root: root, Socket: filepath.Join(root, "run", "socket", "ganeti-query")}
 }
 
-// Start returns when the daemon takes calls.
+// Start starts the daemon and returns when it answers calls.
 func (d *Daemon) Start(ctx context.Context) error {
 	program := d.Program
 	if program == "" {
@@ -50,7 +50,7 @@ func (d *Daemon) Start(ctx context.Context) error {
 	d.cmd = exec.Command(program, "--data-dir", filepath.Join(d.root, "lib"),
 		"--run-dir", filepath.Join(d.root, "run"), "--log-dir", filepath.Join(d.root, "log"), "--rapi-address", "")
 	d.cmd.Stderr = d.log
-	// Ctrl-C is for us: we stop the daemon in order.
+	// Ctrl-C must not reach the daemon: the demonstration stops it in order.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := d.cmd.Start(); err != nil {
 		return fmt.Errorf("start a daemon: %w: build it first, with `make build`", err)
@@ -75,7 +75,7 @@ func (d *Daemon) Start(ctx context.Context) error {
 	}
 }
 
-// crash ends the daemon as a crash does, and starts it again.
+// crash kills the daemon and starts it again.
 func (d *Daemon) crash(ctx context.Context) error {
 	if err := d.kill(); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (d *Daemon) crash(ctx context.Context) error {
 	return d.Start(ctx)
 }
 
-// Stop ends the daemon in order, if it has been started. Jobs that run go on.
+// Stop ends a started daemon in order. Running jobs continue.
 func (d *Daemon) Stop() error {
 	if d.done == nil {
 		return nil
@@ -104,8 +104,8 @@ func (d *Daemon) Stop() error {
 	return nil
 }
 
-// Clear kills the jobs of daemons that have stopped, and removes everything below
-// root. A job's process would go on otherwise, without a file for its end.
+// Clear kills the jobs of stopped daemons and removes everything below root. Job processes would
+// otherwise continue without a place for their ends.
 func Clear(root string, daemons ...*Daemon) error {
 	for _, d := range daemons {
 		if err := d.killJobs(); err != nil {
@@ -115,12 +115,10 @@ func Clear(root string, daemons ...*Daemon) error {
 	return os.RemoveAll(root)
 }
 
-// jobProcesses bounds how often killJobs looks for processes: the last may be born just
-// when the daemon stops.
+// jobProcesses bounds the searches of killJobs: a process may start while the daemon stops.
 const jobProcesses = 100
 
-// killJobs kills the processes of the jobs first, for they start commands, then what
-// the commands are.
+// killJobs kills first the job processes, which start commands, then the commands.
 func (d *Daemon) killJobs() error {
 	runDir := filepath.Join(d.root, "run")
 	for range jobProcesses {

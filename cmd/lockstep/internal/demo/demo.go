@@ -1,6 +1,6 @@
-// Package demo has the command demo: a workload on real files, on one daemon or on three,
-// which it starts in a temporary directory, kills and starts again. It owns these daemons
-// and leaves no process and no file.
+// Package demo has the command demo: it starts one daemon or three in a temporary directory, runs a
+// workload on real files, kills a daemon and starts it again. At the end, also after a signal, no
+// process and no file is left.
 package demo
 
 import (
@@ -22,10 +22,10 @@ import (
 	"lockstep/cmd/lockstep/internal/jobs"
 )
 
-// demoLimit bounds the whole demonstration.
+// demoLimit bounds the time of the whole demonstration.
 const demoLimit = 2 * time.Minute
 
-// demoWidth is how wide its table is, in columns, where there is no terminal.
+// demoWidth is the width of the table, in columns, without a terminal.
 const demoWidth = 110
 
 // NewCommand is the command demo.
@@ -33,25 +33,24 @@ func NewCommand(globals *cli.Globals) *cobra.Command {
 	cluster := false
 	command := &cobra.Command{
 		Use:   "demo",
-		Short: "Show what the queue does, with a throw-away daemon",
-		Long: `Start a daemon of its own in a temporary directory, give it a small workload of
-real commands on real files, show it live, kill the daemon in the middle of it
-and start it again, sum up, and clean up. Nothing outside that directory is
-touched. It takes about ten seconds and needs sh, tar, gzip and sha256sum, and
-lockstepd and lockstep-job beside this program.
+		Short: "Show the queue at work, with a temporary daemon",
+		Long: `Start a daemon in a temporary directory, submit a small workload of real commands on
+real files, show it live, kill the daemon meanwhile and start it again, print a
+summary, and clean up. Nothing outside that directory changes. It takes about ten
+seconds and needs sh, tar, gzip and sha256sum, and lockstepd and lockstep-job beside
+this program.
 
-With --cluster it is three daemons that share a queue: jobs are submitted all the
-time while the master is killed, twice, and another node takes over.
+With --cluster three daemons share a queue: jobs are submitted all the time while the
+master is killed, twice, and another node takes over.
 
-Ctrl-C, SIGTERM, SIGHUP and a closed standard output end it: its jobs are killed,
-its daemons stopped, its directory removed. It prints text only: there is no
---json.`,
+Ctrl-C, SIGTERM, SIGHUP and a closed standard output end the demonstration: it kills
+its jobs, stops its daemons and removes its directory. There is no --json.`,
 		Example: `  lockstep demo
   lockstep demo --cluster`,
 		Args: cli.WantArgs(0, 0, "demo takes no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if globals.JSON {
-				return cli.Usagef("demo prints text for people, and has no --json")
+				return cli.Usagef("demo has no --json")
 			}
 			ctx, cancel := context.WithTimeout(command.Context(), demoLimit)
 			defer cancel()
@@ -67,7 +66,7 @@ its daemons stopped, its directory removed. It prints text only: there is no
 
 func runOne(ctx context.Context, globals *cli.Globals) (err error) {
 	ctx, globals, release := untilInterrupted(ctx, globals)
-	defer release() // no signal ends the cleaning
+	defer release() // no signal interrupts the cleanup
 	root, err := os.MkdirTemp("", "lockstep-demo-")
 	if err != nil {
 		return err
@@ -83,7 +82,7 @@ func runOne(ctx context.Context, globals *cli.Globals) (err error) {
 	return d.run(ctx)
 }
 
-// causeOf is why ctx has ended, where that has led to err.
+// causeOf is the cause of ctx's end if that led to err, else err.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
@@ -91,7 +90,7 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// firstError is what went wrong first: the rest follows from it.
+// firstError returns the first error; later errors are consequences.
 func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -109,12 +108,11 @@ type demo struct {
 	daemon  *Daemon
 }
 
-// untilInterrupted gives a context that ends on Ctrl-C, SIGTERM, when the terminal is
-// closed, and when the reader of standard output has gone. For the last the caller must use
-// the globals that it returns.
+// untilInterrupted returns a context that ends on Ctrl-C, on SIGTERM, when the terminal is closed, and
+// when the reader of standard output is gone. The last needs the returned globals.
 //
-// SIGPIPE is taken, so that it does not end the program before it has cleaned up. It says
-// nothing about standard output: the socket of a daemon that was killed raises it, too.
+// SIGPIPE is caught, so that it does not end the program before the cleanup. It does not end the
+// context: the socket of a killed daemon raises it, too.
 func untilInterrupted(ctx context.Context, globals *cli.Globals) (context.Context, *cli.Globals, func()) {
 	signals, release := globals.Streams.Interrupts(syscall.SIGHUP, syscall.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -137,7 +135,7 @@ func untilInterrupted(ctx context.Context, globals *cli.Globals) (context.Contex
 	return ctx, &watched, func() { cancel(nil); release() }
 }
 
-// readOutput is a writer that tells when its reader has gone.
+// readOutput is a writer that reports when its reader is gone.
 type readOutput struct {
 	io.Writer
 	unread func()
@@ -158,7 +156,7 @@ func (d *demo) run(ctx context.Context) error {
 		return err
 	}
 	jobs := workload(work)
-	d.say("A daemon of its own has started, in %s.", d.root)
+	d.say("A temporary daemon has started, in %s.", d.root)
 	d.say("Submitting %d jobs on %.1f MB of real files: four compress and checksum a directory each,", len(jobs), float64(bytes)/1e6)
 	d.say("side by side; one has three steps, in order; one shows its progress; one will fail.\n")
 	daemon := d.session()
@@ -181,8 +179,8 @@ func (d *demo) session() *client.Session {
 	return &client.Session{Path: d.daemon.Socket, After: d.globals.Streams.After}
 }
 
-// watch shows all jobs live. As soon as the one that takes longest has come half
-// way, the daemon is killed and started again: the jobs do not notice.
+// watch shows all jobs live. When the longest job is half way, it kills the daemon and starts it
+// again; the jobs continue.
 func (d *demo) watch(ctx context.Context, jobs []demoJob, ids []int64) error {
 	lines := make(chan line)
 	for i := range jobs {
@@ -205,25 +203,25 @@ func (d *demo) watch(ctx context.Context, jobs []demoJob, ids []int64) error {
 		}
 		if line.half && !killed {
 			killed = true
-			d.say("\n%s", d.colours.Title("kill -9 of the daemon. Jobs are processes of their own: they go on."))
+			d.say("\n%s", d.colours.Title("kill -9 of the daemon. Jobs are separate processes: they continue."))
 			if err := d.daemon.crash(ctx); err != nil {
 				return err
 			}
-			d.say("%s\n", d.colours.Title("The daemon is back, and has found what still runs and what has ended."))
+			d.say("%s\n", d.colours.Title("The daemon is back, and has found the running jobs and those that have ended."))
 		}
 	}
 	return nil
 }
 
-// line is what a job's follower has to show.
+// line is a line that a job's follower shows.
 type line struct {
 	text  string
-	half  bool // the job has come half way
+	half  bool // the job is half way
 	ended bool
 	err   error
 }
 
-// follow sends what happens to a job, and returns its end.
+// follow sends the events of a job, and returns its end.
 func (d *demo) follow(ctx context.Context, job demoJob, id int64, lines chan<- line) line {
 	session := d.session()
 	defer session.Close()
@@ -249,7 +247,7 @@ func (d *demo) follow(ctx context.Context, job demoJob, id int64, lines chan<- l
 	}
 }
 
-// sumUp shows the list as `lockstep list` does, and where it all was.
+// sumUp shows the list as `lockstep list` does, and the location of the job files.
 func (d *demo) sumUp(ctx context.Context, daemon *client.Session, ids []int64) error {
 	list, err := jobs.FetchList(ctx, daemon, jobs.ListOptions{})
 	if err != nil {
@@ -269,9 +267,9 @@ func (d *demo) sumUp(ctx context.Context, daemon *client.Session, ids []int64) e
 	if err != nil {
 		return err
 	}
-	d.say("%d jobs: %d succeeded, %d failed, as it was meant to. Each ran once, though the daemon was killed.",
+	d.say("%d jobs: %d succeeded, %d failed, as intended. Each ran once, although the daemon was killed.",
 		len(ids), counts[client.StatusSuccess], counts[client.StatusError])
-	d.say("Each was a file of JSON that anyone can read (%d files in queue/), and is gone now.", len(files))
+	d.say("Each was a readable file of JSON (%d files in queue/), which is removed now.", len(files))
 	d.say("\nNext:  make run                                (a daemon in ./var, in the foreground)")
 	d.say("       bin/lockstep run -- make -j4 all        (in another terminal: a command as a job)")
 	if len(list) != len(ids) || counts[client.StatusSuccess] != len(ids)-1 || counts[client.StatusError] != 1 {

@@ -12,12 +12,12 @@ import (
 	"lockstep/cmd/lockstep/internal/submit"
 )
 
-// demoHalf is what the job that shows its progress prints half way.
+// demoHalf is the line that the job with progress prints half way.
 const demoHalf = "50 % counted"
 
 const demoDirs = 4
 
-// demoJob is one job of the demonstration: shell scripts, one an opcode.
+// demoJob is one job of the demonstration: a shell script per opcode.
 type demoJob struct {
 	name    string
 	scripts []string
@@ -65,7 +65,7 @@ func makeFiles(work string) (int, error) {
 	return total, os.WriteFile(filepath.Join(work, "broken.gz"), []byte("\x1f\x8b\x08\x00cut off"), 0o640)
 }
 
-// logText is some 60 kB that look like a log and compress like one.
+// logText is about 60 kB of text that compresses like a log.
 func logText(seed int) []byte {
 	var b bytes.Buffer
 	state := uint32(seed)*2654435761 + 1
@@ -99,7 +99,7 @@ func submitJobs(ctx context.Context, daemon *client.Session, jobs []demoJob, rea
 	ids := make([]int64, len(answers))
 	for i, answer := range answers {
 		if answer.Refused != "" {
-			return nil, fmt.Errorf("a job of the demonstration was refused: %s", answer.Refused)
+			return nil, fmt.Errorf("a demonstration job was refused: %s", answer.Refused)
 		}
 		ids[i] = answer.ID
 	}

@@ -21,7 +21,7 @@ import (
 	"lockstep/edge/luxiclient"
 )
 
-// ruleOptions say what a rule is about and what it does.
+// ruleOptions are the conditions and the action of a rule.
 type ruleOptions struct {
 	Priority   int64
 	Action     string
@@ -34,17 +34,17 @@ type ruleOptions struct {
 }
 
 func (o *ruleOptions) register(flags *pflag.FlagSet) {
-	flags.Int64Var(&o.Priority, "priority", 0, "`N` of the rule: small numbers are looked at first")
-	flags.StringVar(&o.Action, "action", "", "what it does: `ACTION` is PAUSE, ACCEPT, REJECT, CONTINUE or RATE_LIMIT:N")
+	flags.Int64Var(&o.Priority, "priority", 0, "`N` of the rule: small numbers apply first")
+	flags.StringVar(&o.Action, "action", "", "`ACTION` of the rule: PAUSE, ACCEPT, REJECT, CONTINUE or RATE_LIMIT:N")
 	flags.StringArrayVar(&o.Opcodes, "opcode", nil, "jobs with an opcode of this kind, like `OP_ID` OP_TEST_DELAY (repeatable: any of them)")
 	flags.StringArrayVar(&o.Jobs, "job", nil, "the job with this `ID` (repeatable: any of them)")
-	flags.BoolVar(&o.JobNewer, "job-newer", false, "jobs that are submitted from now on")
+	flags.BoolVar(&o.JobNewer, "job-newer", false, "jobs submitted after the rule")
 	flags.StringArrayVar(&o.Matches, "reason-match", nil, "jobs with a reason whose text matches `REGEXP` (repeatable: any of them)")
-	flags.StringVar(&o.Predicates, "predicates", "", "further conditions as `JSON`, in the form that Ganeti has for them")
-	flags.StringVar(&o.Reason, "reason", "", "`TEXT` for people: why the rule is there")
+	flags.StringVar(&o.Predicates, "predicates", "", "further conditions as `JSON`, in Ganeti's form")
+	flags.StringVar(&o.Reason, "reason", "", "`TEXT`: the reason of the rule")
 }
 
-// conditionsHelp is what --help says of them, for add and replace.
+// conditionsHelp is the part about conditions of the help of add and replace.
 const conditionsHelp = `--opcode, --job, --job-newer and --reason-match say which jobs the rule is about.
 Where there are several of these flags, all must hold; one that is repeated holds
 for any of its values. Without any, the rule is about every job.
@@ -60,14 +60,14 @@ func newAddCommand(globals *cli.Globals) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "add --action ACTION [flags]",
 		Short: "Add a filter rule",
-		Long: `Add a filter rule, and print its UUID; on standard error it says which jobs the rule
-decides about now, and warns of an opcode or a parameter that does not exist.
+		Long: `Add a filter rule, and print its UUID. Standard error lists the jobs that the rule
+decides now, and has warnings about unknown opcodes and parameters.
 
 ` + conditionsHelp + `
 
 Exit code: 0, or 1 if the daemon refuses the rule.
 With --json: {"uuid": string, "count": number, "jobs": [number], "warnings": [string]};
-"jobs" are the first 20 of the jobs that the rule decides about.`,
+"jobs" are the first 20 of the jobs that the rule decides.`,
 		Example: `  lockstep filter add --action PAUSE --job-newer --reason "power works in rack 4"
   lockstep filter add --action RATE_LIMIT:2 --opcode OP_INSTANCE_MIGRATE
   lockstep filter add --action ACCEPT --reason-match '^maintenance 17' --priority 0
@@ -85,15 +85,15 @@ func newReplaceCommand(globals *cli.Globals) *cobra.Command {
 	opts := ruleOptions{}
 	command := &cobra.Command{
 		Use:   "replace UUID --action ACTION [flags]",
-		Short: "Replace a filter rule by another one",
-		Long: `Replace a filter rule as a whole: nothing of the old one is kept but its UUID, and
-"from now on" becomes now. If there is no such rule, it is made.
+		Short: "Replace a filter rule",
+		Long: `Replace a filter rule as a whole: only its UUID is kept, and --job-newer refers to
+the time of the replacement. A missing rule is made.
 
 ` + conditionsHelp + `
 
 Exit code: 0, or 1 if the daemon refuses the rule.
 With --json: {"uuid": string, "count": number, "jobs": [number], "warnings": [string]};
-"jobs" are the first 20 of the jobs that the rule decides about.`,
+"jobs" are the first 20 of the jobs that the rule decides.`,
 		Example: `  lockstep filter replace 5e7c0a3e-3c4f-4c43-8a36-1c8b0d9a2f10 --action CONTINUE`,
 		Args:    cli.WantArgs(1, 1, "name one rule, by its UUID"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -107,7 +107,7 @@ With --json: {"uuid": string, "count": number, "jobs": [number], "warnings": [st
 	return command
 }
 
-// runReplace makes a rule; uuid nil is a new one.
+// runReplace makes or replaces a rule; uuid nil makes a new rule.
 func runReplace(ctx context.Context, opts ruleOptions, globals *cli.Globals, subcommand string, uuid *string) error {
 	if opts.Priority < 0 {
 		return cli.Usagef("--priority must not be negative")
@@ -135,7 +135,7 @@ func runReplace(ctx context.Context, opts ruleOptions, globals *cli.Globals, sub
 	}
 	made := madeRule{Warnings: []string{}}
 	if mentionsOpcodes(predicates) {
-		// Without the catalogue the rule is made all the same, unchecked.
+		// Without the catalogue the rule is made unchecked.
 		if opcodes, err := opcodes.Fetch(ctx, daemon); err == nil {
 			made.Warnings = append(made.Warnings, predicateWarnings(predicates, opcodes)...)
 		}
@@ -143,7 +143,7 @@ func runReplace(ctx context.Context, opts ruleOptions, globals *cli.Globals, sub
 	if err := daemon.Call(ctx, "LockstepReplaceFilter", []any{uuid, opts.Priority, predicates, action, trail}, &made.FilterReplaced); err != nil {
 		var lost *luxiclient.ConnectionLostError
 		if uuid == nil && errors.As(err, &lost) && lost.Sent {
-			return fmt.Errorf("the daemon's answer was lost, so it is unknown whether the rule was made;\nlook for it in \"lockstep filter list\" before you add it again (%w)", err)
+			return fmt.Errorf("the daemon's answer was lost; the rule may exist:\ncheck \"lockstep filter list\" before you add it again (%w)", err)
 		}
 		return err
 	}
@@ -164,7 +164,7 @@ func runReplace(ctx context.Context, opts ruleOptions, globals *cli.Globals, sub
 	return nil
 }
 
-// runningAmong returns which of some jobs run. Where that cannot be known it is none.
+// runningAmong returns the running jobs among ids, or none after an error.
 func runningAmong(ctx context.Context, daemon client.Querier, ids []int64) map[int64]bool {
 	running := map[int64]bool{}
 	if len(ids) == 0 {
@@ -183,14 +183,14 @@ func runningAmong(ctx context.Context, daemon client.Querier, ids []int64) map[i
 	return running
 }
 
-// madeRule is the daemon's answer to LockstepReplaceFilter, and what is to be warned of.
+// madeRule is the daemon's answer to LockstepReplaceFilter, with the warnings.
 type madeRule struct {
 	answer.FilterReplaced
 	Warnings []string `json:"warnings"`
 }
 
-// effect says in words what the rule does now, "" for actions that change nothing by
-// themselves.
+// effect is a text about the jobs that the rule decides now, "" for actions without effect of
+// their own.
 func (m madeRule) effect(action any, running map[int64]bool) string {
 	var verb string
 	switch action {
@@ -220,14 +220,14 @@ func (m madeRule) effect(action any, running map[int64]bool) string {
 	return fmt.Sprintf("the rule %s %s now: %s%s", verb, term.Count(m.Count, "job"), strings.Join(ids, ", "), more)
 }
 
-// parseAction reads an action, in capitals or not, and returns its form on the wire.
+// parseAction reads an action, in any case of letters, and returns its form on the wire.
 func parseAction(text string) (any, error) {
 	name, number, limited := strings.Cut(text, ":")
 	name = strings.ReplaceAll(strings.ToUpper(name), "-", "_")
 	plain := []string{ActionPause, ActionAccept, ActionReject, ActionContinue}
 	switch {
 	case text == "":
-		return nil, cli.Usagef("say what the rule does: --action %s or %s:N", strings.Join(plain, ", "), ActionRateLimit)
+		return nil, cli.Usagef("--action is missing: %s or %s:N", strings.Join(plain, ", "), ActionRateLimit)
 	case !limited && slices.Contains(plain, name):
 		return name, nil
 	case name != ActionRateLimit:
@@ -240,7 +240,7 @@ func parseAction(text string) (any, error) {
 	return []any{ActionRateLimit, limit}, nil
 }
 
-// predicates are the conditions of all flags, which must hold together.
+// predicates are the conditions of all flags; all must hold.
 func (o ruleOptions) predicates() ([]any, error) {
 	predicates := []any{}
 	if o.JobNewer && len(o.Jobs) > 0 {
@@ -276,7 +276,7 @@ func (o ruleOptions) predicates() ([]any, error) {
 	return append(predicates, further...), err
 }
 
-// anyOf is the expression that a field compares so with one of the values.
+// anyOf is the expression that is true if the comparison holds for one of the values.
 func anyOf[T any](operator, field string, values []T) []any {
 	either := []any{"|"}
 	for _, value := range values {
@@ -288,7 +288,7 @@ func anyOf[T any](operator, field string, values []T) []any {
 	return either
 }
 
-// parsePredicates checks the outer form only: what an expression may be, the daemon knows.
+// parsePredicates checks the outer form only; the daemon checks the expressions.
 func parsePredicates(text string) ([]any, error) {
 	if text == "" {
 		return nil, nil
@@ -306,7 +306,7 @@ func parsePredicates(text string) ([]any, error) {
 	for i, element := range list {
 		pair, ok := element.([]any)
 		if !ok || len(pair) != 2 {
-			return nil, cli.Usagef("--predicates: number %d is no pair of a name and an expression; it must be %s", i+1, form)
+			return nil, cli.Usagef("--predicates: number %d is not a pair of a name and an expression; it must be %s", i+1, form)
 		}
 		switch pair[0] {
 		case "jobid", "opcode", "reason":

@@ -1,5 +1,5 @@
-// Package filters has the commands filter list, info, add, replace and delete. It owns the
-// words for rules and their predicates, and the warnings about predicates that match no job.
+// Package filters has the commands filter list, info, add, replace and delete, the texts for rules
+// and predicates, and the warnings about predicates that match no job.
 package filters
 
 import (
@@ -31,20 +31,20 @@ const (
 func NewCommand(globals *cli.Globals) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "filter add|replace|list|info|delete",
-		Short: "Hold back, reject or limit jobs by rules",
-		Long: `Filter rules say what becomes of jobs before they run. They are looked at in the
-order of their priorities, small numbers first; the first rule that fits a job,
-and does not just say CONTINUE, decides:
-  ACCEPT        it runs; later rules are not looked at
-  PAUSE         it stays in the queue until the rule is changed or deleted; one
-                that runs does not begin its next opcode
+		Short: "Pause, reject or limit jobs by rules",
+		Long: `Filter rules control jobs before they run. They apply in the order of their
+priorities, small numbers first; the first rule that matches a job, other than
+CONTINUE, decides:
+  ACCEPT        it runs; no later rule applies
+  PAUSE         it stays in the queue until the rule is changed or deleted; a
+                running job does not begin its next opcode
   REJECT        it is canceled
-  RATE_LIMIT:N  it waits while N jobs that the rule decides about are running
-  CONTINUE      the next rule is looked at, as if this one were not there
-A job that no rule fits runs. No rule ends what runs already. Rules last until
-they are deleted, also over restarts of the daemon.
+  RATE_LIMIT:N  it waits while N jobs that the rule decides are running
+  CONTINUE      no effect; the next rule applies
+A job that matches no rule runs. No rule ends a running opcode. Rules last until they
+are deleted, also over restarts of the daemon.
 
-"lockstep why ID" names the rule that holds a job back.`,
+"lockstep why ID" names the rule that delays a job.`,
 		Example: `  lockstep filter add --action PAUSE --job-newer --reason "power works in rack 4"
   lockstep filter add --action RATE_LIMIT:2 --opcode OP_INSTANCE_MIGRATE
   lockstep filter list
@@ -55,7 +55,7 @@ they are deleted, also over restarts of the daemon.
 			}
 			return cli.Usagef("say one of add, replace, list, info and delete")
 		},
-		RunE: func(*cobra.Command, []string) error { return nil }, // so that Args is looked at
+		RunE: func(*cobra.Command, []string) error { return nil }, // without RunE cobra ignores Args
 	}
 	command.AddCommand(
 		newAddCommand(globals),
@@ -67,7 +67,7 @@ they are deleted, also over restarts of the daemon.
 	return command
 }
 
-// rule is a rule, of the daemon's and as --json prints it.
+// rule is a filter rule, in the daemon's answer and in JSON output.
 type rule struct {
 	UUID       string          `json:"uuid"`
 	Priority   int64           `json:"priority"`
@@ -95,14 +95,14 @@ func (e *trailEntry) UnmarshalJSON(data []byte) error {
 	return client.Scan(parts, &e.Source, &e.Text, &e.Nanos)
 }
 
-// ruleJSONHelp is what --help says of --json where rules are printed.
+// ruleJSONHelp describes rules in JSON output.
 const ruleJSONHelp = `With --json: a list of {"uuid": string, "priority": number, "watermark": number,
 "action": "PAUSE" or ["RATE_LIMIT", number], "predicates": list,
 "reason_trail": [{"source": string, "reason": string, "timestamp": number}]},
 timestamps in nanoseconds since 1970.`
 
-// queryRules returns the rules with some UUIDs, nil means all, in no certain order.
-// Unknown ones are left out.
+// queryRules returns the rules with the given UUIDs, or all for nil, in any order. It omits
+// unknown rules.
 func queryRules(ctx context.Context, daemon client.Querier, uuids []string) ([]rule, error) {
 	fields := []string{"watermark", "priority", "predicates", "action", "reason_trail", "uuid"}
 	var rows [][]json.RawMessage
@@ -130,8 +130,8 @@ func newDeleteCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "delete UUID...",
 		Short: "Delete filter rules",
-		Long: `Delete filter rules, one after the other. Jobs that they have held back run when
-their turn comes. The beginning of a UUID may stand for it, if it is that of one rule.
+		Long: `Delete filter rules, one after the other. Jobs that they delayed become eligible. The
+beginning of a UUID stands for it if no other rule has it.
 
 Exit code: 0 if every rule was deleted, 1 otherwise.
 With --json: a list of {"uuid": string, "done": bool, "message": string}`,
@@ -143,14 +143,14 @@ With --json: a list of {"uuid": string, "done": bool, "message": string}`,
 	}
 }
 
-// deleteAnswer is what became of the order to delete one rule.
+// deleteAnswer is the result of the deletion of one rule.
 type deleteAnswer struct {
 	UUID    string `json:"uuid"`
 	Done    bool   `json:"done"`
 	Message string `json:"message"`
 }
 
-// runDelete goes on where the daemon refuses one; without a daemon there is no point.
+// runDelete continues after a refusal; a lost daemon ends the loop.
 func runDelete(ctx context.Context, globals *cli.Globals, uuids []string) error {
 	if err := checkUUIDs(uuids); err != nil {
 		return err
@@ -195,15 +195,15 @@ func runDelete(ctx context.Context, globals *cli.Globals, uuids []string) error 
 	return stopped
 }
 
-// uuidPrefixMin is how many characters of a UUID may stand for the whole.
+// uuidPrefixMin is the minimum length of a beginning of a UUID that stands for it.
 const uuidPrefixMin = 4
 
-// checkUUIDs refuses what is neither the UUID of a rule nor the beginning of one. Upper case
-// would give one rule two names, so the daemon takes only the lower one.
+// checkUUIDs accepts UUIDs and beginnings of UUIDs, in lower case as in the daemon: a rule has one
+// name.
 func checkUUIDs(uuids []string) error {
 	for _, uuid := range uuids {
 		if !isUUID(uuid) && !isUUIDPrefix(uuid) {
-			return cli.Usagef("a UUID is groups of 8, 4, 4, 4 and 12 digits or letters a to f, of which the first %d or more may stand for it, not %q", uuidPrefixMin, uuid)
+			return cli.Usagef("a UUID is groups of 8, 4, 4, 4 and 12 digits or letters a to f, or at least the first %d of them, not %q", uuidPrefixMin, uuid)
 		}
 	}
 	return nil
@@ -214,8 +214,8 @@ func isUUIDPrefix(text string) bool {
 	return len(text) >= uuidPrefixMin && len(text) < len(zero) && isUUID(text+zero[len(text):])
 }
 
-// completeUUIDs replaces beginnings of UUIDs by the rules that they stand for. It asks the daemon
-// only if there are some.
+// completeUUIDs replaces beginnings of UUIDs by the UUIDs. It queries the daemon only if there are
+// beginnings.
 func completeUUIDs(ctx context.Context, daemon client.Querier, args []string) ([]string, error) {
 	if !slices.ContainsFunc(args, isUUIDPrefix) {
 		return args, nil
@@ -239,7 +239,7 @@ func completeUUIDs(ctx context.Context, daemon client.Querier, args []string) ([
 		case len(found) > 1:
 			return nil, cli.Usagef("%s is the beginning of several rules: %s", arg, term.Enumerate(found, "and"))
 		case !isUUID(arg):
-			return nil, fmt.Errorf(`there is no filter rule %s; "lockstep filter list" shows which there are`, arg)
+			return nil, fmt.Errorf(`there is no filter rule %s; "lockstep filter list" lists all rules`, arg)
 		}
 	}
 	return uuids, nil

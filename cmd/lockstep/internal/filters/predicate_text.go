@@ -9,8 +9,8 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 )
 
-// predicateText shows one predicate of a filter rule, [name, expression], in words. What
-// has not the form that it should have is shown as it is.
+// predicateText shows one predicate of a filter rule, [name, expression], in words, or an invalid
+// one as JSON.
 func predicateText(predicate any, watermark int64) string {
 	pair, ok := predicate.([]any)
 	if !ok || len(pair) != 2 {
@@ -30,20 +30,20 @@ func predicateText(predicate any, watermark int64) string {
 	return cli.JSONText(predicate)
 }
 
-// How tightly the operators bind, in an order.
+// The precedence of operators, from loosest to tightest.
 const (
 	loosest = iota
 	looser  // or
 	tighter // and
 )
 
-// expressionReader makes words of expressions (queue.md 2.1).
+// expressionReader turns expressions (queue.md 2.1) into text.
 type expressionReader struct {
 	watermark int64
-	fields    map[string]string // what people call a field, where that is another word
+	fields    map[string]string // displayed names of fields, where they differ
 }
 
-// text shows an expression within one whose operator binds so tightly.
+// text shows an expression inside an operator with the precedence within.
 func (r expressionReader) text(expression any, within int) string {
 	if expression == nil {
 		return "any"
@@ -94,7 +94,7 @@ func (r expressionReader) joined(parts []any, word string, tightness, within int
 	return text
 }
 
-// choice shortens that one field is one of several values: "job is 3, 4 or 5".
+// choice shortens comparisons of one field with several values: "job is 3, 4 or 5".
 func (r expressionReader) choice(parts []any, tightness int) (string, bool) {
 	if tightness != looser || len(parts) < 2 {
 		return "", false

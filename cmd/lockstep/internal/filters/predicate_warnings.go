@@ -10,7 +10,7 @@ import (
 	"lockstep/cmd/lockstep/internal/opcodes"
 )
 
-// mentionsOpcodes tells whether conditions of a rule are about opcodes or their parameters.
+// mentionsOpcodes reports whether conditions of a rule are about opcodes or their parameters.
 func mentionsOpcodes(predicates []any) bool {
 	return slices.ContainsFunc(predicates, func(predicate any) bool {
 		pair, ok := predicate.([]any)
@@ -18,8 +18,8 @@ func mentionsOpcodes(predicates []any) bool {
 	})
 }
 
-// predicateWarnings names what the conditions compare with and no job can have: opcodes
-// that the catalogue does not know, and parameters that no opcode has.
+// predicateWarnings warns about conditions that no job can meet: opcodes that are not in the
+// catalogue, and parameters that no opcode has.
 func predicateWarnings(predicates []any, opcodes []opcodes.Opcode) []string {
 	known := opcodeNames{fields: []string{"OP_ID"}}
 	for _, o := range opcodes {
@@ -43,10 +43,10 @@ func predicateWarnings(predicates []any, opcodes []opcodes.Opcode) []string {
 	return warnings
 }
 
-// opcodeNames are the names that an "opcode" condition can be about.
+// opcodeNames are the names of opcodes and of their parameters.
 type opcodeNames struct{ opcodes, fields []string }
 
-// check walks an expression, and warns of names that do not exist.
+// check walks an expression, and warns about unknown names.
 func (n opcodeNames) check(expression any, warn func(string)) {
 	list, ok := expression.([]any)
 	if !ok || len(list) == 0 {
@@ -67,13 +67,13 @@ func (n opcodeNames) check(expression any, warn func(string)) {
 		return
 	}
 	if !slices.Contains(n.fields, field) {
-		warn(fmt.Sprintf("no opcode has a parameter %q, so that no job has it%s", field, didYouMean(field, n.fields)))
+		warn(fmt.Sprintf("no opcode has a parameter %q, so no job matches%s", field, didYouMean(field, n.fields)))
 	}
 	if field != "OP_ID" || len(list) != 3 || list[0] != "==" && list[0] != "=" {
 		return
 	}
 	if value, ok := list[2].(string); ok && !slices.Contains(n.opcodes, value) {
-		warn(fmt.Sprintf("there is no opcode %s, so that no job has it%s", term.Visible(value), didYouMean(value, n.opcodes)))
+		warn(fmt.Sprintf("there is no opcode %s, so no job matches%s", term.Visible(value), didYouMean(value, n.opcodes)))
 	}
 }
 

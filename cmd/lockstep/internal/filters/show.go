@@ -21,10 +21,10 @@ import (
 func newListCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List filter rules, in the order in which they are looked at",
-		Long: `List all filter rules, in the order in which they are looked at: by priority, then
-by age, which is the last job id that was given away when they were made. The
-first one that fits a job decides, unless it says CONTINUE.
+		Short: "List filter rules, in the order in which they apply",
+		Long: `List all filter rules, in the order in which they apply: by priority, then by
+watermark, the highest job id when the rule was made. The first rule that matches a
+job decides, except CONTINUE.
 
 Exit code: 0, also if there are none.
 ` + ruleJSONHelp,
@@ -71,8 +71,8 @@ func newInfoCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "info UUID...",
 		Short: "Show everything about filter rules",
-		Long: `Show everything about filter rules: what they are about, in words and as they are
-kept, and who has made them, when and why. The beginning of a UUID may stand for it.
+		Long: `Show everything about filter rules: their conditions, in words and as stored, their
+authors, times and reasons. The beginning of a UUID may stand for it.
 
 Exit code: 0; 1 if one of the rules does not exist.
 ` + ruleJSONHelp,
@@ -103,7 +103,7 @@ func runInfo(ctx context.Context, globals *cli.Globals, uuids []string) error {
 	for _, uuid := range uuids {
 		i := slices.IndexFunc(rules, func(rule rule) bool { return rule.UUID == uuid })
 		if i < 0 {
-			cli.PrintError(globals.Streams.Err, fmt.Sprintf(`there is no filter rule %s; "lockstep filter list" shows which there are`, uuid))
+			cli.PrintError(globals.Streams.Err, fmt.Sprintf(`there is no filter rule %s; "lockstep filter list" lists all rules`, uuid))
 			missing = true
 			continue
 		}
@@ -147,7 +147,7 @@ func (r rule) print(out io.Writer, now time.Time, colours term.Palette) {
 	}
 }
 
-// why is the reason that a person gave for the rule, or else the last one in the trail.
+// why is the reason given by the user, or else the last one in the trail.
 func (r rule) why() string {
 	text := ""
 	for _, entry := range r.Reasons {
@@ -161,7 +161,7 @@ func (r rule) why() string {
 	return term.Shortened(text, term.ValueMax)
 }
 
-// action is the form that --action takes.
+// action is the action in the form of --action.
 func (r rule) action() string {
 	value, err := cli.DecodeAny(r.Action)
 	if err != nil {
@@ -173,7 +173,7 @@ func (r rule) action() string {
 	return cli.PlainText(value)
 }
 
-// conditions says in words which jobs the rule is about.
+// conditions describes in words the jobs that the rule matches.
 func (r rule) conditions() string {
 	value, err := cli.DecodeAny(r.Predicates)
 	list, ok := value.([]any)

@@ -8,14 +8,14 @@ import (
 	"lockstep/core/job"
 )
 
-// Event is one line of the JSON output of run, submit, watch and log; each command's
-// help lists the ones it prints. Keys that do not apply are left out.
+// Event is one line of the JSON output of run, submit, watch and log; the help of each command
+// lists its events. Keys that do not apply are omitted.
 type Event struct {
 	Event string `json:"event"`
 	Job   int64  `json:"job,omitempty"`
 
-	Index *int   `json:"index,omitempty"` // of the job in a submission, from 0
-	Name  string `json:"name,omitempty"`  // that the submission gives it
+	Index *int   `json:"index,omitempty"` // index of the job in the submission, from 0
+	Name  string `json:"name,omitempty"`  // name of the job in the submission
 
 	Status       string   `json:"status,omitempty"`
 	OpcodeStatus []string `json:"opcode_status,omitempty"`
@@ -25,15 +25,15 @@ type Event struct {
 	Type    string            `json:"type,omitempty"`
 	Payload json.RawMessage   `json:"payload,omitempty"`
 
-	// Missing is what a reader of the log was not given: before the entry that has
-	// this serial, or in all.
+	// Missing is the output that this reader of the log missed: before the entry with this
+	// serial, or, at the end, in total.
 	Missing *job.Output `json:"missing,omitempty"`
 
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Error    string `json:"error,omitempty"`
 }
 
-// PrintEvent writes one event as a line of its own.
+// PrintEvent writes one event as one line.
 func PrintEvent(w io.Writer, e Event) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)

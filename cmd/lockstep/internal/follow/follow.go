@@ -1,6 +1,7 @@
-// Package follow sees one job through to its end. Follower gives every change of the job
-// and each of its log entries once; JobOutput shows what the job's commands wrote, EventView
-// shows changes as lines of JSON, Ending says how the job ended. It owns no command.
+// Package follow follows one job to its end. Follower returns every change of the job and each log
+// entry once, also over restarts of the daemon. JobOutput writes the output of the job's
+// commands, EventView prints changes as lines of JSON, Ending describes the end of the job. The
+// package has no command.
 package follow
 
 import (
@@ -17,8 +18,8 @@ import (
 	"lockstep/core/wire"
 )
 
-// PollTimeout is how long the daemon may keep one WaitForJobChange, in seconds; it
-// takes at most 89 (queue.md 1.6).
+// PollTimeout is the timeout of one WaitForJobChange, in seconds; the daemon accepts at most 89
+// (queue.md 1.6).
 const PollTimeout = 60
 
 // LogEntry is `[serial, [s, us], type, payload]` (queue.md 3.5).
@@ -41,8 +42,8 @@ func (e *LogEntry) UnmarshalJSON(data []byte) error {
 	return client.Scan(parts[:3], &e.Serial, &e.Time, &e.Type)
 }
 
-// Text is the entry as a line: a message, a piece of output without its end, anything
-// else as JSON behind its type.
+// Text is the entry as a line: a message, a piece of output without its newline, or the type and
+// the payload as JSON.
 func (e LogEntry) Text() string {
 	if _, piece, ok := job.DecodeOutput(e.Type, e.Payload); ok {
 		return strings.TrimRight(string(piece), "\r\n")
@@ -65,29 +66,27 @@ func (e LogEntry) event(job int64) Event {
 	return Event{Event: "log", Job: job, Serial: e.Serial, Time: &e.Time, Type: e.Type, Payload: e.Payload}
 }
 
-// Change is what one answer tells of a job: how it stands, and the log entries that were
-// not seen before.
+// Change is the content of one answer about a job: its statuses, and the new log entries.
 type Change struct {
 	Status   string
 	OpStatus []string
 	Entries  []LogEntry
-	Final    bool // nothing comes after this
+	Final    bool // no change follows
 }
 
-// Follower sees a job through to its end (queue.md 1.6). Log entries come once each and
-// in order, also when the daemon was restarted meanwhile.
+// Follower follows a job to its end (queue.md 1.6). It returns each log entry once and in order,
+// also over restarts of the daemon.
 type Follower struct {
 	Session *client.Session
 	ID      int64
 
-	known  json.RawMessage // field values of the last answer, as they were sent
-	serial *int64          // of the last log entry seen
+	known  json.RawMessage // field values of the last answer, as received
+	serial *int64          // serial of the last log entry; nil: none
 }
 
 func followFields() []string { return []string{"status", "opstatus"} }
 
-// Next waits for the next change. It may return one in which nothing has changed, when
-// the daemon had nothing to tell for PollTimeout.
+// Next waits for the next change. After PollTimeout without change it returns the unchanged state.
 func (f *Follower) Next(ctx context.Context) (Change, error) {
 	var answer json.RawMessage
 	err := f.Session.Query(ctx, "WaitForJobChange",
@@ -114,7 +113,7 @@ func (f *Follower) Next(ctx context.Context) (Change, error) {
 	return f.understand(pair[0], entries)
 }
 
-// understand makes a change of an answer and remembers it for the next question.
+// understand converts an answer to a change and keeps the values for the next call.
 func (f *Follower) understand(values json.RawMessage, entries []LogEntry) (Change, error) {
 	var row []json.RawMessage
 	if err := json.Unmarshal(values, &row); err != nil || len(row) != len(followFields()) {
@@ -128,8 +127,8 @@ func (f *Follower) understand(values json.RawMessage, entries []LogEntry) (Chang
 		return Change{}, client.ErrUnknownJob(f.ID)
 	}
 	f.known = values
-	// A job can log up to its very end: only a final status with nothing new behind
-	// it is the end. Asked about a final job, the daemon answers at once.
+	// A job may log until its end, so the follower asks once more after a final status: an
+	// answer without new log entries is the end. For a final job the daemon answers at once.
 	result.Final = client.Final(result.Status) && len(result.Entries) == 0
 	return result, nil
 }
@@ -145,8 +144,8 @@ func (f *Follower) unseen(entries []LogEntry) []LogEntry {
 	return fresh
 }
 
-// archived tells the rest of a job that was archived while it was followed, or before:
-// WaitForJobChange does not find it there, QueryJobs does.
+// archived returns the rest of an archived job: WaitForJobChange does not find archived jobs,
+// QueryJobs does.
 func (f *Follower) archived(ctx context.Context) (Change, error) {
 	rows, err := client.QueryJobs(ctx, f.Session, []int64{f.ID}, "status", "opstatus", "oplog")
 	if err != nil {
@@ -161,14 +160,14 @@ func (f *Follower) archived(ctx context.Context) (Change, error) {
 		return Change{}, client.ErrUnknownJob(f.ID)
 	}
 	if !client.Final(result.Status) {
-		return Change{}, fmt.Errorf("the daemon cannot tell how job %d goes on", f.ID)
+		return Change{}, fmt.Errorf("the daemon does not find job %d, which has not ended", f.ID)
 	}
 	result.Entries = f.unseen(slices.Concat(logs...))
 	result.Final = true
 	return result, nil
 }
 
-// Follow shows every change until the job is final, and returns its last status.
+// Follow passes every change to show until the job is final, and returns the last status.
 func (f *Follower) Follow(ctx context.Context, show func(Change)) (string, error) {
 	for {
 		next, err := f.Next(ctx)
@@ -182,7 +181,7 @@ func (f *Follower) Follow(ctx context.Context, show func(Change)) (string, error
 	}
 }
 
-// Ending asks how the job, which is final, has ended.
+// Ending queries the end of the job, which must be final.
 func (f *Follower) Ending(ctx context.Context) (Ending, error) {
 	rows, err := client.QueryJobs(ctx, f.Session, []int64{f.ID}, "status", "opstatus", "opresult")
 	if err != nil {

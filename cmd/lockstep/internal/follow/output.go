@@ -15,55 +15,54 @@ import (
 // ExitIncomplete is the exit code with --strict-output if some output is missing.
 const ExitIncomplete = 125
 
-// OutputHelp says, in the help of run and log, what becomes of a command's output.
+// OutputHelp is the part of the help of run and log about a command's output.
 const OutputHelp = `Standard output goes to standard output and standard error to standard error. In
-a pipe or file the bytes are those that the command wrote. On a terminal, escape
-sequences and control characters are removed. In which order the command wrote
-lines of different streams is kept only roughly.
+a pipe or file the bytes are exactly those of the command. On a terminal, escape
+sequences and control characters are removed. The order of lines of different
+streams is approximate.
 
-The log of a job is bounded: of each opcode it keeps the first 256 kB and the
-last 768 kB or more, less if the job has more than four opcodes. A follower gets
-all of it while it keeps pace, so a command that writes a lot quickly may lose
-some for its follower too. Where lines are missing, standard error says how many
-lines and bytes, and at the end how many of all. With --strict-output the exit
-code is then 125. To keep all, redirect the output in the command:
-sh -c 'COMMAND > FILE'.`
+The log of a job is bounded: it keeps the first 256 kB and the last 768 kB or more
+of each opcode, less if the job has more than four opcodes. A follower also misses
+output if the command writes faster than the follower reads. Where lines are
+missing, standard error states the number of lines and bytes, and at the end the
+totals. With --strict-output the exit code is then 125. To keep all output,
+redirect it in the command: sh -c 'COMMAND > FILE'.`
 
-// MissingEventHelp and LogTypesHelp are for the help of commands with JSON lines.
+// MissingEventHelp and LogTypesHelp are parts of the help of commands with JSON lines.
 const (
-	MissingEventHelp = `{"event": "missing", "job", "serial", "missing"}: what is missing before the entry
-with that serial, {"stdout": {"lines", "bytes"}, "stderr": {"lines", "bytes"},
+	MissingEventHelp = `{"event": "missing", "job", "serial", "missing"}: the output missing before the
+entry with that serial, {"stdout": {"lines", "bytes"}, "stderr": {"lines", "bytes"},
 "messages": number}.`
 	LogTypesHelp = `Types of a log entry and their payloads: "stdout" and "stderr" a line without its
-newline; "stdout-part" a piece of text whose line does not end with it in a
-newline; "stdout-base64" a piece that is not UTF-8, in base64; the same for
-"stderr"; "output-missing" {"missing", "written"}: dropped at this place, and
+newline; "stdout-part" a piece of text without a newline at its end;
+"stdout-base64" a piece that is not UTF-8, in base64; the same for "stderr";
+"output-missing" {"missing", "written"}: output dropped at this place, and
 written by the job up to this place; "message" a text; others a value.`
 )
 
 // StrictOutputUsage is the help of the flag --strict-output.
 const StrictOutputUsage = "exit with code 125 if output is missing, however the job ended"
 
-// JobOutput shows the log of a job. What a command wrote goes to the stream that it
-// wrote it to: as it is, or without anything that could act on a terminal. What is
-// missing is said on standard error, never on standard output.
+// JobOutput writes the log of a job. Output of a command goes to the same stream: byte for byte,
+// or for a terminal without control characters. Missing output is reported on standard error
+// only.
 type JobOutput struct {
 	ID      int64
 	Streams cli.Streams
-	// Others: entries that are no text are shown too.
+	// Others: entries without text are shown, too.
 	Others bool
-	// Mixed: other lines come between those of standard output, which is not
-	// kept as it is for that reason.
+	// Mixed: other lines are written between those of standard output, which is then not
+	// byte for byte.
 	Mixed bool
-	// Stamped: each line begins with its time.
+	// Stamped: each line begins with its timestamp.
 	Stamped bool
 
 	account job.OutputAccount
 	states  map[string]lineState
-	open    string // the stream whose line has no end yet, where more may follow
+	open    string // the stream whose last line has no newline yet
 }
 
-// lineState is where a stream stands after its last piece.
+// lineState is the state of a stream after its last piece.
 type lineState uint8
 
 const (
@@ -72,7 +71,7 @@ const (
 	afterReturn // the last piece ended with a carriage return
 )
 
-// Show shows log entries, each in its stream, and says where some are missing.
+// Show writes log entries to their streams, and reports missing ones at their places.
 func (o *JobOutput) Show(entries []LogEntry) {
 	for _, entry := range entries {
 		if gap := o.account.Add(entry.Type, entry.Payload); gap != (job.Output{}) {
@@ -96,7 +95,7 @@ func (o *JobOutput) writer(stream string) (w io.Writer, terminal bool) {
 	return o.Streams.Out, o.Streams.OutTerminal
 }
 
-// write shows one piece of a stream. Errors of standard output are kept by its writer.
+// write writes one piece of a stream. The writer of standard output keeps its errors.
 func (o *JobOutput) write(stream string, entry LogEntry, piece []byte) {
 	before := o.states[stream]
 	if o.states == nil {
@@ -120,7 +119,7 @@ func (o *JobOutput) write(stream string, entry LogEntry, piece []byte) {
 		return
 	}
 	if restOfEnd {
-		return // the line has ended with the carriage return
+		return // the carriage return has ended the line
 	}
 	if o.open != stream {
 		o.EndLine()
@@ -147,7 +146,7 @@ func stateAfter(piece []byte) lineState {
 	}
 }
 
-// EndLine ends a line that has no end yet, before something else is shown.
+// EndLine ends an open line before other text.
 func (o *JobOutput) EndLine() {
 	if o.open != "" {
 		w, _ := o.writer(o.open)
@@ -156,7 +155,7 @@ func (o *JobOutput) EndLine() {
 	}
 }
 
-// reportMissing says what is missing where the output stands now.
+// reportMissing reports the output missing at the current place.
 func (o *JobOutput) reportMissing(gap job.Output) {
 	o.EndLine()
 	had := o.account.Delivered.Plus(o.account.Missing).Minus(gap)
@@ -173,10 +172,10 @@ func (o *JobOutput) reportMissing(gap job.Output) {
 	}
 }
 
-// Incomplete tells whether some output was missing so far.
+// Incomplete reports whether output was missing so far.
 func (o *JobOutput) Incomplete() bool { return o.account.Missing != (job.Output{}) }
 
-// Finish ends the last line and says how much is missing of all.
+// Finish ends the last line and reports the total of missing output.
 func (o *JobOutput) Finish() {
 	o.EndLine()
 	if !o.Incomplete() {
@@ -200,7 +199,7 @@ func (o *JobOutput) Finish() {
 		"redirect it in the command: sh -c 'COMMAND > FILE'", o.ID, strings.Join(parts, " and ")))
 }
 
-// missingText describes an entry in whose place others were dropped.
+// missingText describes an entry that stands for dropped entries.
 func missingText(payload json.RawMessage) string {
 	var note job.MissingOutput
 	if json.Unmarshal(payload, &note) != nil {

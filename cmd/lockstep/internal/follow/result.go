@@ -11,23 +11,22 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 )
 
-// Failure is why an opcode ended in error, from its result: `["Class", [args]]` of the
-// job process, or a plain string of the daemon (queue.md 3.4).
+// Failure is the error of an opcode, from its result: `["Class", [args]]` of the job process, or a
+// plain string of the daemon (queue.md 3.4).
 type Failure struct {
 	class string
 	text  string
 	end   CommandEnd
 }
 
-// CommandEnd is how a command ended that was run as a job: one of the three, or none if
-// something else went wrong.
+// CommandEnd is the end of a command: one of the three, or none for another error.
 type CommandEnd struct {
 	ExitStatus *int            `json:"exit_status"`
 	Signal     json.RawMessage `json:"signal"`  // "SIGKILL" or 9
-	Timeout    *float64        `json:"timeout"` // seconds it was given
+	Timeout    *float64        `json:"timeout"` // the timeout, in seconds
 }
 
-// ParseFailure reads the result of an opcode that ended in error.
+// ParseFailure reads the result of a failed opcode.
 func ParseFailure(result json.RawMessage) Failure {
 	var text string
 	if json.Unmarshal(result, &text) == nil && string(result) != "null" {
@@ -54,13 +53,12 @@ func ParseFailure(result json.RawMessage) Failure {
 	return parsed
 }
 
-// OfCommand tells whether it was the command itself that ended like this, as opposed to
-// the queue around it.
+// OfCommand reports whether the command itself failed, not the queue.
 func (f Failure) OfCommand() bool {
 	return f.end.ExitStatus != nil || f.end.Timeout != nil || len(f.end.Signal) > 0
 }
 
-// String leaves the class out where it says nothing: OpExecError is "it failed".
+// String omits the class OpExecError, which every failed command has.
 func (f Failure) String() string {
 	switch {
 	case f.class == "" || f.class == "OpExecError" && f.text != "":
@@ -71,7 +69,7 @@ func (f Failure) String() string {
 	return f.class + ": " + f.text
 }
 
-// ExitCode is the code that a shell, or timeout(1), would give for such an end.
+// ExitCode is the exit code that a shell, or timeout(1), returns for such an end.
 func (f Failure) ExitCode() int {
 	switch {
 	case f.end.Timeout != nil:
@@ -98,17 +96,17 @@ func signalNumber(raw json.RawMessage) int {
 	return int(unix.SignalNum("SIG" + strings.TrimPrefix(name, "SIG")))
 }
 
-// Ending is how a job ended.
+// Ending is the end of a job.
 type Ending struct {
 	Status string
-	// opcode counts from 0 and names the one that failed, of count.
+	// opcode is the index, from 0, of the failed opcode, of count.
 	opcode, count int
 	Failure       Failure
 	// Success is the result of the first opcode of a successful job.
 	Success json.RawMessage
 }
 
-// endingOf reads what the fields status, opstatus and opresult say of a final job.
+// endingOf reads the fields status, opstatus and opresult of a final job.
 func endingOf(status string, opStatus []string, opResult []json.RawMessage) Ending {
 	end := Ending{Status: status, count: len(opStatus)}
 	if len(opResult) > 0 {
@@ -126,7 +124,7 @@ func endingOf(status string, opStatus []string, opResult []json.RawMessage) Endi
 	return end
 }
 
-// Sentence says how job id ended, for a job that did not succeed.
+// Sentence describes the end of job id, which did not succeed.
 func (e Ending) Sentence(id int64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "job %d ", id)

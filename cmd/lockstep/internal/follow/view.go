@@ -10,7 +10,7 @@ import (
 	"lockstep/core/job"
 )
 
-// EventView prints what happens to a job as JSON lines. Its writer keeps its errors.
+// EventView prints the changes of a job as JSON lines. The writer keeps its errors.
 type EventView struct {
 	Out  io.Writer
 	ID   int64
@@ -19,9 +19,9 @@ type EventView struct {
 	account job.OutputAccount
 }
 
-// Show prints one change, in the order in which things happened.
+// Show prints the events of one change in their order.
 func (v *EventView) Show(c Change) {
-	// Entries of an answer with a final status came before it, of any other after it.
+	// Log entries precede a final status and follow any other status.
 	if !client.Final(c.Status) {
 		v.status(c)
 	}
@@ -31,7 +31,7 @@ func (v *EventView) Show(c Change) {
 	}
 }
 
-// Entries prints log entries, and what is missing before each.
+// Entries prints log entries, each after the report of output missing before it.
 func (v *EventView) Entries(entries []LogEntry) {
 	for _, entry := range entries {
 		if gap := v.account.Add(entry.Type, entry.Payload); gap != (job.Output{}) {
@@ -41,7 +41,7 @@ func (v *EventView) Entries(entries []LogEntry) {
 	}
 }
 
-// Missing is what was missing in all, nil if nothing was.
+// Missing is the total of missing output, nil for none.
 func (v *EventView) Missing() *job.Output {
 	if v.account.Missing == (job.Output{}) {
 		return nil
@@ -56,7 +56,7 @@ func (v *EventView) status(c Change) {
 	}
 }
 
-// ProgressText says in a few words how far a job is.
+// ProgressText is a short text about the progress of a job.
 func ProgressText(id int64, c Change) string {
 	state := c.Status
 	switch c.Status {
@@ -74,8 +74,8 @@ func ProgressText(id int64, c Change) string {
 	return text
 }
 
-// CurrentOpcode returns which opcode is under way, from 1, and 0 for a job that has
-// only one or is not under way.
+// CurrentOpcode is the number of the running opcode, from 1; 0 for a job with one opcode or without a
+// running one.
 func CurrentOpcode(opStatus []string) int {
 	if len(opStatus) < 2 {
 		return 0
@@ -88,7 +88,7 @@ func CurrentOpcode(opStatus []string) int {
 	return 0
 }
 
-// SameProgress tells whether two changes look alike but for their log entries.
+// SameProgress reports whether two changes are equal except for their log entries.
 func SameProgress(a, b Change) bool {
 	return a.Status == b.Status && strings.Join(a.OpStatus, ",") == strings.Join(b.OpStatus, ",")
 }

@@ -15,11 +15,11 @@ func NewArchiveCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "archive ID...",
 		Short: "Move jobs that have ended to the archive",
-		Long: `Move jobs that have ended to the archive. "lockstep list" leaves them out then,
-unless --all is given; info, log and watch find them as before.
+		Long: `Move jobs that have ended to the archive. "lockstep list" then shows them only with
+--all; info, log and watch still find them.
 
-Exit code: 0 if every job was archived; 1 if one was not, because it has not
-ended, does not exist or is archived already.
+Exit code: 0 if every job was archived; 1 if a job has not ended, does not exist or
+is archived already.
 ` + jobAnswerHelp,
 		Example: `  lockstep archive 12 13`,
 		Args:    cli.WantArgs(1, -1, "name at least one job, by its id"),
@@ -44,7 +44,7 @@ func runArchive(ctx context.Context, globals *cli.Globals, args []string) error 
 		done: "archived",
 		remark: func(_ int64, s jobState) string {
 			if client.Final(s.status) && !s.archived {
-				return "it was just ending; try again"
+				return "it is just ending; try again"
 			}
 			return s.String()
 		},

@@ -13,8 +13,7 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 )
 
-// How long the daemon may work for one call, in seconds. Where progress is shown that is
-// how often there is some.
+// The time limit of one call, in seconds. A progress bar advances after each call.
 const (
 	archiveTimeout         = 60
 	archiveTimeoutTerminal = 1
@@ -27,14 +26,15 @@ func NewAutoarchiveCommand(globals *cli.Globals) *cobra.Command {
 	opts := autoarchiveOptions{}
 	command := &cobra.Command{
 		Use:   "autoarchive [--dry-run] AGE|all",
-		Short: "Move all jobs to the archive that ended long ago",
-		Long: `Move jobs to the archive that have ended more than AGE ago, or with "all" every
-job that has ended. AGE is ` + cli.DurationHelp + `.
+		Short: "Move all jobs that ended long ago to the archive",
+		Long: `Move jobs that ended more than AGE ago to the archive, or with "all" every job that
+has ended. AGE is ` + cli.DurationHelp + `.
 A number without a unit is refused. Jobs that have not ended stay.
 
-With --dry-run nothing is archived: the number of jobs is printed that would be.
+With --dry-run nothing is archived; the command prints the number of jobs that
+would be.
 
-Exit code: 0, also if there was nothing to archive; 1 if the daemon could not.
+Exit code: 0, also if there was nothing to archive; 1 if the daemon failed.
 With --json: {"archived": number}, with --dry-run {"would_archive": number}`,
 		Example: `  lockstep autoarchive 12h
   lockstep autoarchive --dry-run 2w
@@ -72,8 +72,8 @@ func runAutoarchive(ctx context.Context, opts autoarchiveOptions, globals *cli.G
 	return nil
 }
 
-// previewArchive counts the jobs that AutoArchiveJobs would archive now, by the rule that
-// the daemon follows: a job is as old as its end, or its start if that is later.
+// previewArchive counts the jobs that AutoArchiveJobs would archive now, by the rule of the
+// daemon: the age of a job counts from its end, or from its start if that is later.
 func previewArchive(ctx context.Context, globals *cli.Globals, daemon *client.Session, age int64) error {
 	rows, err := client.QueryJobs(ctx, daemon, nil, "status", "start_ts", "end_ts")
 	if err != nil {
@@ -102,8 +102,8 @@ func previewArchive(ctx context.Context, globals *cli.Globals, daemon *client.Se
 	return nil
 }
 
-// archiveAll asks again until the daemon has looked at every job (queue.md 4.9), and
-// returns how many it has archived.
+// archiveAll repeats the call until the daemon has examined every job (queue.md 4.9), and returns
+// the number of archived jobs.
 func archiveAll(ctx context.Context, globals *cli.Globals, daemon *client.Session, age int64) (archived int, err error) {
 	timeout := archiveTimeout
 	if globals.ShowsProgress() {
@@ -126,12 +126,12 @@ func archiveAll(ctx context.Context, globals *cli.Globals, daemon *client.Sessio
 		case left == 0:
 			return archived, nil
 		case now == 0:
-			return archived, fmt.Errorf("the daemon gets no further, with %s left", term.Count(left, "job"))
+			return archived, fmt.Errorf("the daemon makes no progress, with %s left", term.Count(left, "job"))
 		}
 	}
 }
 
-// ageAll is the age on the wire that stands for every job that has ended.
+// ageAll is the age on the wire that selects every job that has ended.
 const ageAll = -1
 
 // parseAge returns an age in whole seconds, rounded up.

@@ -19,13 +19,13 @@ func NewCancelCommand(globals *cli.Globals) *cobra.Command {
 	opts := cancelOptions{}
 	command := &cobra.Command{
 		Use:   "cancel [flags] ID...",
-		Short: "Cancel jobs that have not begun, or kill running ones",
-		Long: `Cancel jobs, one after the other, and say of each what has happened:
+		Short: "Cancel jobs that have not begun, or kill running jobs",
+		Long: `Cancel jobs, one after the other, and print the result of each:
   a queued job is dequeued, and never runs;
-  a job that waits for its next opcode to begin stops there;
-  a running job is refused and goes on, unless --kill is given. That ends what
-    runs with SIGTERM, after 10 seconds with SIGKILL, and the job fails. The
-    answer comes when it has ended, so it may take that long.
+  a job that waits before its next opcode stops there;
+  a running job is refused and continues, unless --kill is given: its command gets
+    SIGTERM, after 10 seconds SIGKILL, and the job fails. The answer comes after
+    the end of the job.
 
 Exit code: 0 if every job was canceled, or ended by --kill; 1 otherwise.
 ` + jobAnswerHelp,
@@ -36,7 +36,7 @@ Exit code: 0 if every job was canceled, or ended by --kill; 1 otherwise.
 			return runCancel(command.Context(), opts, globals, args)
 		},
 	}
-	command.Flags().BoolVar(&opts.Kill, "kill", false, "end what runs of a job that is running")
+	command.Flags().BoolVar(&opts.Kill, "kill", false, "kill the command of a running job")
 	return command
 }
 
@@ -54,7 +54,7 @@ func runCancel(ctx context.Context, opts cancelOptions, globals *cli.Globals, ar
 			case s.explainsRefusal():
 				return s.String()
 			}
-			return "" // the daemon's text says it all
+			return "" // the daemon's text is complete
 		},
 		done: "canceled",
 	}
@@ -64,7 +64,7 @@ func runCancel(ctx context.Context, opts cancelOptions, globals *cli.Globals, ar
 	return cancel.forAll(ctx, globals, args)
 }
 
-// Cancel asks the daemon to cancel one job; with kill it also ends a job that runs.
+// Cancel cancels one job; with kill it also ends a running job.
 func Cancel(ctx context.Context, daemon *client.Session, id int64, kill bool) (Answer, error) {
 	answer, err := callForPair(ctx, daemon, "CancelJob", id, kill)
 	if err != nil {

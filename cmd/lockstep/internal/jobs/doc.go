@@ -1,4 +1,3 @@
-// Package jobs has the commands about jobs that exist: list, info, watch, log, cancel,
-// priority, archive and autoarchive. Other packages may ask it for the rows of the list,
-// and to cancel a job.
+// Package jobs has the commands about existing jobs: list, info, watch, log, cancel, priority,
+// archive and autoarchive. FetchList and Cancel are for other packages.
 package jobs

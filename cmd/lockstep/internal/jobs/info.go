@@ -18,16 +18,16 @@ func NewInfoCommand(globals *cli.Globals) *cobra.Command {
 		Use:   "info ID...",
 		Short: "Show everything about jobs",
 		Long: `Show everything about jobs: status, times, and of each opcode its parameters,
-reasons, result and last log lines. Archived jobs are found too. The values of
-secret parameters are not shown.
+reasons, result and last log lines, also of archived jobs. The values of secret
+parameters are not shown.
 
 Exit code: 0; 1 if one of the jobs does not exist.
 With --json: a list of {"id", "status", "priority", "archived", "received",
 "started", "ended", "opcodes": [{"summary", "status", "priority", "started",
 "executing", "ended", "parameters": object, "result": any,
 "log": [{"serial", "time", "type", "payload"}]}]}, times as RFC 3339 or null.
-"started" is when the opcode began to wait for its locks, "executing" when it
-had them.`,
+"started" is the time when the opcode began to wait for its locks, "executing" the
+time when it had them.`,
 		Example: `  lockstep info 12
   lockstep info --json 12 | jq '.[0].opcodes[0].result'`,
 		Args: cli.WantArgs(1, -1, "name at least one job, by its id"),
@@ -62,7 +62,7 @@ type opcodeInfo struct {
 	Log        []logLine        `json:"log"`
 }
 
-// logLine is a log entry with names for its parts.
+// logLine is a log entry as an object.
 type logLine struct {
 	Serial  int64            `json:"serial"`
 	Time    client.Timestamp `json:"time"`
@@ -119,8 +119,8 @@ func infoFields() []string {
 		"ops", "summary", "opstatus", "oppriority", "opstart", "opexec", "opend", "opresult", "oplog"}
 }
 
-// decodeInfo reads a row of infoFields. The lists have one element per opcode; a daemon
-// that sends a shorter one is taken at its word.
+// decodeInfo reads a row of infoFields. The lists have one element per opcode; missing elements
+// are zero values.
 func decodeInfo(row []json.RawMessage) (jobInfo, error) {
 	job := jobInfo{}
 	var ops, results []json.RawMessage
@@ -157,7 +157,7 @@ func decodeInfo(row []json.RawMessage) (jobInfo, error) {
 	return job, nil
 }
 
-// at is list[i], or the zero value behind its end.
+// at is list[i], or the zero value beyond the end.
 func at[T any](list []T, i int) T {
 	if i < len(list) {
 		return list[i]

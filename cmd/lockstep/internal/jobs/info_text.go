@@ -16,10 +16,10 @@ import (
 	"lockstep/cmd/lockstep/internal/follow"
 )
 
-// infoLogLines is how many log lines of each opcode are shown.
+// infoLogLines is the maximum number of log lines shown per opcode.
 const infoLogLines = 10
 
-// infoPrinter writes jobs as blocks for people.
+// infoPrinter writes jobs as text blocks.
 type infoPrinter struct {
 	out     io.Writer
 	now     time.Time
@@ -66,7 +66,7 @@ func (p infoPrinter) opcode(job int64, opcode opcodeInfo) {
 	p.log(job, opcode.Log)
 }
 
-// parameters prints those that were given; the reason trail is more readable apart.
+// parameters prints the given parameters, the reason trail as a list of its own.
 func (p infoPrinter) parameters(value any) {
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -89,8 +89,7 @@ func (p infoPrinter) parameters(value any) {
 	}
 }
 
-// reason shows one step of a trail, [source, text, ns]; its time is left out where it
-// cannot be read.
+// reason shows one step of a trail, [source, text, ns]; an invalid time is omitted.
 func (p infoPrinter) reason(step any) string {
 	parts, ok := step.([]any)
 	if !ok || len(parts) != 3 {
@@ -138,7 +137,7 @@ func (p infoPrinter) log(job int64, log []logLine) {
 	}
 }
 
-// line prints one name and value, values of a block below each other.
+// line prints one name and value; the values of a block are aligned.
 func (p infoPrinter) line(level int, name, value string) {
 	fmt.Fprintf(p.out, "%s%-10s %s\n", strings.Repeat("  ", level), name+":", value)
 }

@@ -33,14 +33,14 @@ func NewListCommand(globals *cli.Globals) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "list [flags]",
 		Short: "List jobs, newest last",
-		Long: `List the jobs of the queue, newest last. Archived ones are left out unless --all
-is given. With --pending it says of each job in a few words why it waits; "lockstep
-why ID" says more, and what can be done.
+		Long: `List the jobs of the queue, newest last; with --all also archived jobs. --pending
+lists waiting jobs, each with a short reason; "lockstep why ID" has details and
+remedies.
 
 With --json: a list of {"id": number, "status": string, "priority": number,
 "summary": [string], "received": time, "started": time, "ended": time,
-"archived": bool, "why": string}, times as RFC 3339 or null. "archived" is only
-looked up with --all, "why" is only there with --pending.`,
+"archived": bool, "why": string}, times as RFC 3339 or null. "archived" can be true
+only with --all; "why" is present only with --pending.`,
 		Example: `  lockstep list
   lockstep list --pending
   lockstep list --status waiting,running
@@ -55,8 +55,8 @@ looked up with --all, "why" is only there with --pending.`,
 	flags.StringSliceVarP(&opts.Status, "status", "s", nil,
 		"only jobs with one of these `STATUSES`: "+strings.Join(client.AllStatuses(), ", "))
 	flags.BoolVar(&opts.Pending, "pending", false,
-		"the same as --status "+strings.Join(client.PendingStatuses(), ",")+", and why they wait")
-	flags.IntVarP(&opts.Limit, "limit", "n", 0, "only the newest `N` of them (default all)")
+		"the same as --status "+strings.Join(client.PendingStatuses(), ",")+", with the reason of each")
+	flags.IntVarP(&opts.Limit, "limit", "n", 0, "only the newest `N` (default all)")
 	flags.BoolVarP(&opts.All, "all", "a", false, "include archived jobs")
 	return command
 }
@@ -71,7 +71,7 @@ type ListedJob struct {
 	Started  client.Timestamp `json:"started"`
 	Ended    client.Timestamp `json:"ended"`
 	Archived bool             `json:"archived"`
-	// Why says what a pending job waits for, "" if nothing is known; nil if it was not asked for.
+	// Why is the reason of a pending job, "" if unknown; nil without --pending.
 	Why *string `json:"why,omitempty"`
 }
 
@@ -93,7 +93,7 @@ func runList(ctx context.Context, opts ListOptions, globals *cli.Globals) error 
 	if err != nil {
 		return err
 	}
-	// A list without reasons is still a list: the error comes after it.
+	// The list is printed without reasons, then the error.
 	var why error
 	if opts.Pending {
 		why = fillReasons(ctx, daemon, jobs)
@@ -112,11 +112,11 @@ func runList(ctx context.Context, opts ListOptions, globals *cli.Globals) error 
 	return why
 }
 
-// FetchList returns the jobs that opts select, oldest first; never nil.
+// FetchList returns the jobs selected by opts, oldest first; never nil.
 func FetchList(ctx context.Context, daemon client.Querier, opts ListOptions) ([]ListedJob, error) {
 	fields := []string{"id", "status", "priority", "summary", "received_ts", "start_ts", "end_ts"}
 	if opts.All {
-		fields = append(fields, "archived") // asking for it makes archived jobs appear (queue.md 2.5)
+		fields = append(fields, "archived") // this field includes archived jobs (queue.md 2.5)
 	}
 	rows, err := client.QueryJobs(ctx, daemon, nil, fields...)
 	if err != nil {
@@ -128,7 +128,7 @@ func FetchList(ctx context.Context, daemon client.Querier, opts ListOptions) ([]
 		if err != nil {
 			return nil, err
 		}
-		// A job that was archived just now has no status: it is left out.
+		// A job that was archived during the query has no status: omit it.
 		if job.Status != "" && (len(opts.Status) == 0 || slices.Contains(opts.Status, job.Status)) {
 			jobs = append(jobs, job)
 		}
@@ -146,19 +146,19 @@ func decodeListed(row []json.RawMessage) (ListedJob, error) {
 	return job, client.Scan(row, targets[:len(row)]...)
 }
 
-// summaryColumn is where the summary stands among listHeader.
+// summaryColumn is the index of the summary in listHeader.
 const summaryColumn = 3
 
 func listHeader() table.Row {
 	return table.Row{"ID", "Status", "Priority", "Summary", "Received", "Started", "Took"}
 }
 
-// listOptional are the columns that a narrow terminal does without: priority, times of
-// reception and start, duration.
+// listOptional are the columns omitted on a narrow terminal: priority, times of submission and
+// start, duration.
 func listOptional() []int { return []int{2, 4, 5, 6} }
 
-// ListTable renders the table; width is that of the terminal in columns, 0 for no
-// terminal, where nothing is cut.
+// ListTable renders the table. width is the width of the terminal in columns; 0: no terminal, and
+// no cell is cut.
 func ListTable(jobs []ListedJob, now time.Time, colours term.Palette, width int) string {
 	rows := make([]table.Row, 0, len(jobs))
 	for _, job := range jobs {

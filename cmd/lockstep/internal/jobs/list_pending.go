@@ -13,10 +13,10 @@ import (
 	"lockstep/core/answer"
 )
 
-// pendingIDsMax is how many jobs one call to LockstepPending may be about.
+// pendingIDsMax is the maximum number of jobs of one call of LockstepPending.
 const pendingIDsMax = 1000
 
-// fillReasons asks why those jobs wait that do. A job that has begun meanwhile has none.
+// fillReasons queries the reasons of pending jobs. A job that has begun since has none.
 func fillReasons(ctx context.Context, daemon client.Querier, jobs []ListedJob) error {
 	at := map[int64]*ListedJob{}
 	var ids []int64
@@ -31,7 +31,7 @@ func fillReasons(ctx context.Context, daemon client.Querier, jobs []ListedJob) e
 	for chunk := range slices.Chunk(ids, pendingIDsMax) {
 		var reasons []answer.PendingReason
 		if err := daemon.Query(ctx, "LockstepPending", []any{chunk}, &reasons); err != nil {
-			return fmt.Errorf("ask why jobs wait: %w", err)
+			return fmt.Errorf("query why jobs wait: %w", err)
 		}
 		for _, reason := range reasons {
 			if job := at[reason.ID]; job != nil {
@@ -42,8 +42,8 @@ func fillReasons(ctx context.Context, daemon client.Querier, jobs []ListedJob) e
 	return nil
 }
 
-// pendingTable is ListTable with why each job waits, in place of when it began and how
-// long it took: those that wait have neither, and the reason needs room.
+// pendingTable is ListTable with the reason of each job in place of start and duration, which
+// pending jobs do not have.
 func pendingTable(jobs []ListedJob, now time.Time, colours term.Palette, width int) string {
 	kept := len(listHeader()) - 2
 	rows := make([]table.Row, 0, len(jobs))

@@ -23,7 +23,7 @@ func NewLogCommand(globals *cli.Globals) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "log [flags] ID",
 		Short: "Print the log of a job, which is its output",
-		Long: `Print the log of a job. For a command that was run as a job it is its output.
+		Long: `Print the log of a job. For a command this is its output.
 
 ` + follow.OutputHelp + `
 
@@ -41,8 +41,8 @@ With --json, one object per line:
 			return runLog(command.Context(), opts, globals, args)
 		},
 	}
-	command.Flags().BoolVarP(&opts.Follow, "follow", "f", false, "go on until the job has ended")
-	command.Flags().BoolVarP(&opts.Timestamps, "timestamps", "t", false, "begin each line with its local time")
+	command.Flags().BoolVarP(&opts.Follow, "follow", "f", false, "continue until the job has ended")
+	command.Flags().BoolVarP(&opts.Timestamps, "timestamps", "t", false, "prefix each line with its local time")
 	command.Flags().BoolVar(&opts.Strict, "strict-output", false, follow.StrictOutputUsage)
 	return command
 }
@@ -79,7 +79,7 @@ func runLog(ctx context.Context, opts logOptions, globals *cli.Globals, args []s
 	return view.finish()
 }
 
-// logView shows the log for people or for programs.
+// logView prints the log as text or as JSON.
 type logView struct {
 	json, strict bool
 	lines        follow.JobOutput

@@ -12,34 +12,33 @@ import (
 	"lockstep/core/wire"
 )
 
-// perJobAction is an order to the daemon about each of several jobs. The daemon may refuse
-// it.
+// perJobAction is a client order for each of several jobs. The daemon may refuse it.
 type perJobAction struct {
-	doing   string // "canceling": shown on a terminal while the daemon takes its time
+	doing   string // "canceling": shown on a terminal during the call
 	refused string // "was not canceled"
 	call    func(ctx context.Context, daemon *client.Session, id int64) (Answer, error)
-	// remark adds to a refusal what the job's state means for the user; "" is nothing.
+	// remark explains a refusal by the job's state; "": no remark.
 	remark func(id int64, s jobState) string
-	done   string // what has happened to a job for which the daemon says yes
+	done   string // the result for a job if the daemon accepts
 }
 
-// Answer is the daemon's answer, and as JSON of this program what became of one job.
+// Answer is the daemon's answer for one job, also in JSON output.
 type Answer struct {
 	ID      int64  `json:"id"`
 	Done    bool   `json:"done"`
 	Message string `json:"message"`
 }
 
-// jobAnswerHelp is what --help says of it.
+// jobAnswerHelp describes Answer in the help.
 const jobAnswerHelp = `With --json: a list of {"id": number, "done": bool, "message": string}`
 
-// jobState is the state of a job for which the daemon has refused an order.
+// jobState is the state of a job after a refused order.
 type jobState struct {
 	status   string // "" if there is no such job
 	archived bool
 }
 
-// explainsRefusal tells whether the state alone explains a refusal: there is no such job,
+// explainsRefusal reports whether the state alone explains a refusal: there is no such job,
 // or it has ended.
 func (s jobState) explainsRefusal() bool { return s.status == "" || client.Final(s.status) }
 
@@ -55,9 +54,8 @@ func (s jobState) String() string {
 	return fmt.Sprintf("it has not ended, it is %s", s.status)
 }
 
-// forAll asks for one job after the other and says for each what has happened. A refusal,
-// also one that is an error of the daemon, concerns one job; without a daemon there is no
-// point in going on.
+// forAll sends the order for one job after the other and prints each result. A refusal or an
+// error of the daemon concerns one job; a lost daemon ends the loop.
 func (a perJobAction) forAll(ctx context.Context, globals *cli.Globals, args []string) error {
 	ids, err := cli.ParseIDs(args)
 	if err != nil {
@@ -95,7 +93,7 @@ func (a perJobAction) forAll(ctx context.Context, globals *cli.Globals, args []s
 	return stopped
 }
 
-// forOne asks for one job, and if the answer is no, how that job stands.
+// forOne sends the order for one job; after a refusal it queries the job's state.
 func (a perJobAction) forOne(ctx context.Context, globals *cli.Globals, daemon *client.Session, id int64) (Answer, error) {
 	line := term.StatusLine{Out: globals.Streams.Err, On: globals.Streams.ErrTerminal && !globals.JSON}
 	line.Set(fmt.Sprintf("%s job %d…", a.doing, id))
@@ -115,14 +113,14 @@ func (a perJobAction) forOne(ctx context.Context, globals *cli.Globals, daemon *
 	if err != nil && answer.Message == "" {
 		return answer, err
 	}
-	if err != nil { // what the daemon has said must do
+	if err != nil { // keep the daemon's text
 		return answer, nil
 	}
 	remark := a.remark(id, s)
 	switch {
 	case remark == "":
 	case s.explainsRefusal():
-		answer.Message = remark // the daemon's text says less, or something else
+		answer.Message = remark // more precise than the daemon's text
 	default:
 		answer.Message = strings.TrimPrefix(answer.Message+"; "+remark, "; ")
 	}

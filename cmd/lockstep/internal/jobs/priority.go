@@ -11,7 +11,7 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 )
 
-// Priorities that a job can be given after its submission (queue.md 4.2).
+// The range of priorities of a submitted job (queue.md 4.2).
 const (
 	priorityMin = -20
 	priorityMax = 19
@@ -23,12 +23,12 @@ func NewPriorityCommand(globals *cli.Globals) *cobra.Command {
 		Use:   "priority PRIORITY ID...",
 		Short: "Change the priority of jobs that have not ended",
 		Long: `Change the priority of jobs: low, normal or high, which are 10, 0 and -10, or a
-number from -20 to 19. The smaller the number, the sooner a job is started.
+number from -20 to 19. Jobs with smaller numbers start first.
 
-Opcodes that have not started take it. What runs goes on as it is, and what was
-submitted keeps its record.
+The priority applies to opcodes that have not started. A running opcode and the
+submitted parameters do not change.
 
-Exit code: 0 if every job took the priority, 1 otherwise.
+Exit code: 0 if the priority of every job was changed, 1 otherwise.
 ` + jobAnswerHelp,
 		Example: `  lockstep priority high 12 13
   lockstep priority -5 14`,
@@ -67,7 +67,7 @@ func runPriority(ctx context.Context, globals *cli.Globals, level string, args [
 	return change.forAll(ctx, globals, args)
 }
 
-// ParseLevel reads any priority; a new job can have only three of them.
+// ParseLevel reads a priority of the whole range; a new job can have only three of them.
 func ParseLevel(text string) (int, error) {
 	switch text {
 	case "high":

@@ -6,8 +6,8 @@ import (
 
 const redacted = "<redacted>"
 
-// redact replaces secret parameters in a decoded JSON value, at any depth: opcodes
-// can contain opcodes. The daemon does so itself; this holds for one that does not.
+// redact replaces secret parameters in a decoded JSON value, at any depth: opcodes can contain
+// opcodes. The daemon redacts, too; this covers a daemon that does not.
 func redact(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -30,8 +30,7 @@ func secretParameter(name string) bool {
 	return strings.Contains(name, "secret") || name == "osparams_private"
 }
 
-// redactAll keeps the names within a secret parameter: which ones were given helps,
-// and names are no secret.
+// redactAll redacts values and keeps the names of a secret parameter, which are not secret.
 func redactAll(value any) any {
 	object, ok := value.(map[string]any)
 	if !ok {

@@ -20,12 +20,12 @@ func NewWatchCommand(globals *cli.Globals) *cobra.Command {
 		Use:   "watch ID",
 		Short: "Follow a job's status and log until it ends",
 		Long: `Follow a job: print each change of its status and each line of its log, until
-it ends. Ctrl-C stops watching; the job goes on.
+it ends. Ctrl-C stops watching; the job continues.
 
-If the daemon is restarted meanwhile, watching goes on where it was.
+Watching continues over a restart of the daemon.
 
-Standard error of a command goes to standard error, all else to standard output.
-"lockstep log --help" says when lines are missing.
+Standard error of a command goes to standard error, all other text to standard
+output. "lockstep log --help" describes missing lines.
 
 Exit code: 0 if the job succeeded, 1 otherwise; 125 if output is missing, with
 --strict-output.
@@ -94,7 +94,7 @@ func runWatch(ctx context.Context, strict bool, globals *cli.Globals, args []str
 	return errors.New(text)
 }
 
-// watchView prints what happens to one job for people, in the order in which it does.
+// watchView prints the events of one job as text, in their order.
 type watchView struct {
 	palette term.Palette
 	id      int64
@@ -103,7 +103,7 @@ type watchView struct {
 }
 
 func (w *watchView) show(c follow.Change) {
-	// Entries of an answer with a final status came before it, of any other after it.
+	// Log entries precede a final status and follow any other status.
 	if !client.Final(c.Status) {
 		w.status(c)
 	}

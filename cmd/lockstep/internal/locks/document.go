@@ -36,8 +36,7 @@ type waitDocument struct {
 	Seconds  float64         `json:"seconds"`
 }
 
-// stateDocument is what --json prints: no list is null, and parts have names that are
-// places in a list on the wire.
+// stateDocument is the JSON output. No list is null, and tuples of the wire are objects.
 type stateDocument struct {
 	Locks []lockDocument   `json:"locks"`
 	Waits []waitDocument   `json:"waits"`

@@ -11,19 +11,19 @@ import (
 	"lockstep/core/answer"
 )
 
-// waitGraph is who waits for whom, for locks and for the ends of jobs.
+// waitGraph has an edge from each waiting owner or job to each that it waits for.
 type waitGraph struct {
 	vertices map[string]*vertex
 }
 
-// vertex is an owner of locks, or a job, that waits or is waited for.
+// vertex is a lock owner or a job that waits or is waited for.
 type vertex struct {
 	owner   answer.LockOwner
-	waiters []waitEdge // who waits for this one
-	blocker *vertex    // one of those that this one waits for; nil: none
-	idle    string     // what it waits for although it has no blocker
+	waiters []waitEdge // edges from waiting vertices
+	blocker *vertex    // one of the vertices that this vertex waits for; nil: none
+	idle    string     // text of a request that has no blocker
 
-	seen, open bool // while printing: was shown; is being shown
+	seen, open bool // while printing: already shown; on the path to the current vertex
 }
 
 type waitEdge struct {
@@ -38,7 +38,7 @@ func newWaitGraph(state lockState) *waitGraph {
 		waiter := g.vertex(wait.Owner)
 		since := "waits " + term.Span(time.Duration(wait.Seconds*float64(time.Second))) + " for "
 		if len(wait.Blockers) == 0 {
-			waiter.idle = since + lockNames(wait.Request) + ", nobody is in its way any more"
+			waiter.idle = since + lockNames(wait.Request) + ", which is free now"
 		}
 		for _, blocker := range wait.Blockers {
 			g.add(g.vertex(blocker), waiter, since+lockNames(inTheWay(wait.Request, held[blocker.Who])))
@@ -57,8 +57,8 @@ func newWaitGraph(state lockState) *waitGraph {
 	return g
 }
 
-// vertex finds or makes the vertex of an owner. All processes of a job share one: a job
-// that waits for its end knows no process.
+// vertex finds or makes the vertex of an owner. A job is one vertex, whatever its process:
+// dependencies name no process.
 func (g *waitGraph) vertex(owner answer.LockOwner) *vertex {
 	key := PrincipalText(owner.Who)
 	if owner.Who.Named {
@@ -93,8 +93,7 @@ func (v *vertex) String() string {
 	return PrincipalText(v.owner.Who)
 }
 
-// print writes a tree for each vertex that does not wait. The vertices left then wait in
-// a circle, or for one.
+// print writes a tree for each vertex that does not wait, then one for each remaining cycle.
 func (g *waitGraph) print(out io.Writer, colours term.Palette) {
 	ordered := make([]*vertex, 0, len(g.vertices))
 	for _, v := range g.vertices {
@@ -109,12 +108,12 @@ func (g *waitGraph) print(out io.Writer, colours term.Palette) {
 	}
 	for _, v := range ordered {
 		if !v.seen {
-			p.root(v.inCircle(), "waits for itself, in a circle")
+			p.root(v.inCircle(), "waits for itself, in a cycle")
 		}
 	}
 }
 
-// inCircle goes from one who was not shown to the circle that it waits in, or for.
+// inCircle follows blockers from a vertex that is not shown yet, and returns a vertex of the cycle.
 func (v *vertex) inCircle() *vertex {
 	passed := map[*vertex]bool{}
 	for ; !passed[v]; v = v.blocker {
@@ -133,7 +132,7 @@ func (p graphPrinter) root(v *vertex, remark string) {
 	p.below(v, "")
 }
 
-// below writes who waits for v. Who was shown before is only named again.
+// below writes the vertices that wait for v. A vertex that is already shown gets only its name.
 func (p graphPrinter) below(v *vertex, indent string) {
 	v.seen, v.open = true, true
 	for i, edge := range v.waiters {
@@ -144,7 +143,7 @@ func (p graphPrinter) below(v *vertex, indent string) {
 		line := indent + branch + p.colours.Title(edge.waiter.String()) + "  " + edge.text
 		switch {
 		case edge.waiter.open:
-			fmt.Fprintln(p.out, line+"  (closes the circle)")
+			fmt.Fprintln(p.out, line+"  (closes the cycle)")
 		case edge.waiter.seen:
 			fmt.Fprintln(p.out, line+"  (see above)")
 		default:
@@ -166,7 +165,7 @@ func lockNames(items []answer.LockItem) string {
 	return term.FirstFew(names, shown)
 }
 
-// holdings is what each owner holds.
+// holdings maps owners to the locks that they hold.
 func holdings(rows []answer.Lock) map[answer.Principal][]answer.LockItem {
 	held := map[answer.Principal][]answer.LockItem{}
 	for _, row := range rows {
@@ -178,8 +177,8 @@ func holdings(rows []answer.Lock) map[answer.Principal][]answer.LockItem {
 	return held
 }
 
-// inTheWay is the part of a request that conflicts with the locks held by one owner; all
-// of the request if no conflict shows.
+// inTheWay is the part of a request that conflicts with the locks of one owner, or the whole
+// request if no conflict is known.
 func inTheWay(request, held []answer.LockItem) []answer.LockItem {
 	var blocked []answer.LockItem
 	for _, wanted := range request {
@@ -193,7 +192,7 @@ func inTheWay(request, held []answer.LockItem) []answer.LockItem {
 	return blocked
 }
 
-// conflicts tells whether two locks cannot be held by two owners in these modes.
+// conflicts reports whether two owners cannot hold the locks in these modes.
 func conflicts(i, held answer.LockItem) bool {
 	if i.Mode == "release" || i.Mode == "shared" && held.Mode == "shared" {
 		return false

@@ -1,6 +1,5 @@
-// Package locks has the command locks: who holds which lock, who waits for it, and the
-// graph of who waits for whom. It owns how locks and their owners are shown, which package
-// why shows too.
+// Package locks has the command locks: the owners of locks, the requests that wait, and the graph
+// of waiting owners. It has the texts for locks and owners, which package why also uses.
 package locks
 
 import (
@@ -27,23 +26,22 @@ func NewCommand(globals *cli.Globals) *cobra.Command {
 	opts := locksOptions{}
 	command := &cobra.Command{
 		Use:   "locks [flags] [NAME...]",
-		Short: "Show who holds locks, who waits for them, and for whom",
-		Long: `Show each lock that somebody holds or waits for: in which mode it is held, by
-whom, and who waits for it. A job that waits for the end of another one is shown
-as if it waited for a lock of the name job/ID, with the statuses that it wants.
+		Short: "Show locks, their owners, and the owners that wait",
+		Long: `Show each lock that is held or requested: its mode, its owners, and the owners that
+wait for it. A job that waits for the end of another job is shown as if it waited for
+a lock with the name job/ID, with the accepted statuses.
 
-A NAME is that of a lock, or of a whole kind: instance, nodegroup, node, node-res,
-network, cluster or job. A lock is shown with what stands for it and others: a
-node/[lockset] that is held, which is all nodes, and a cluster/BGL that is held
-exclusively, which is everything.
+A NAME is a lock or a kind of locks: instance, nodegroup, node, node-res, network,
+cluster or job. A named lock is shown together with locks that include it: a held
+node/[lockset], which is all nodes, and an exclusively held cluster/BGL, which is all
+locks.
 
-A request is for all locks of an opcode at once. It is pending at each of them, and
-"waits for another lock" stands beside it where it could share this one.
+A request is for all locks of an opcode at once. It is pending at each of them, with
+the note "waits for another lock" where it could share the lock.
 
-With --graph: who waits for whom, as a tree. At its roots are those who wait for
-nobody; below each are those whom it keeps waiting, for what and for how long.
-Who waits for several appears below each of them. Who holds locks that nobody
-waits for is left out.
+--graph shows trees of waiting owners. The roots do not wait; below each owner are
+the owners that wait for it, with locks and times. An owner that waits for several
+owners appears below each. Owners without waiting owners are omitted.
 
 Exit code: 0, also if there are no such locks; 2 for a kind that does not exist.
 With --json, with or without --graph: {"locks": [{"name", "mode": string,
@@ -52,8 +50,8 @@ With --json, with or without --graph: {"locks": [{"name", "mode": string,
 "blockers": [OWNER], "seconds": number}],
 "jobs": [{"id": number, "on": [{"id": number, "statuses": [string]}]}]}. WHO is
 the id of a job, or the name of a client in quotes; OWNER is {"owner": WHO,
-"livelock": string, "pid": number}. "mode" is left out where nobody holds the
-lock itself.`,
+"livelock": string, "pid": number}. "mode" is omitted if the lock itself is not
+held.`,
 		Example: `  lockstep locks
   lockstep locks --graph
   lockstep locks node instance/web1
@@ -62,14 +60,14 @@ lock itself.`,
 			return runLocks(command.Context(), opts, globals, args)
 		},
 	}
-	command.Flags().BoolVarP(&opts.Graph, "graph", "g", false, "show who waits for whom, as a tree")
+	command.Flags().BoolVarP(&opts.Graph, "graph", "g", false, "show trees of waiting owners")
 	return command
 }
 
-// lockState is what the daemon says of the locks, or a part of it.
+// lockState is the state of the locks, or a part of it.
 type lockState answer.Locks
 
-// Wanted is the statuses with which a wait for the end of a job ends well.
+// Wanted are the accepted statuses of a dependency.
 func Wanted(statuses []string) []string {
 	if len(statuses) == 0 {
 		return []string{client.StatusSuccess, client.StatusError}
@@ -77,7 +75,7 @@ func Wanted(statuses []string) []string {
 	return statuses
 }
 
-// lockKinds are the kinds of locks that a NAME may have, and that of jobs.
+// lockKinds are the kinds that a NAME may have: the levels of locks, and job.
 func lockKinds() []string {
 	return []string{"cluster", "instance", "nodegroup", "node", "node-res", "network", "job"}
 }
@@ -85,7 +83,7 @@ func lockKinds() []string {
 func checkLockNames(names []string) error {
 	for _, name := range names {
 		if kind, _, _ := strings.Cut(name, "/"); !slices.Contains(lockKinds(), kind) {
-			return cli.Usagef("%q is no lock: a name begins with one of %s, like node/n1", name, strings.Join(lockKinds(), ", "))
+			return cli.Usagef("%q is not a lock: a name begins with one of %s, like node/n1", name, strings.Join(lockKinds(), ", "))
 		}
 	}
 	return nil
@@ -113,21 +111,21 @@ func runLocks(ctx context.Context, opts locksOptions, globals *cli.Globals, name
 	case opts.Graph:
 		graph := newWaitGraph(state)
 		if graph.empty() {
-			fmt.Fprintln(streams.Err, "nobody waits for a lock or for another job")
+			fmt.Fprintln(streams.Err, "no job or client waits for a lock or for another job")
 			return nil
 		}
 		graph.print(streams.Out, globals.Palette())
 	case len(state.Locks) == 0 && len(state.Jobs) == 0 && len(names) == 0:
-		fmt.Fprintln(streams.Err, "nobody holds a lock or waits for one")
+		fmt.Fprintln(streams.Err, "no lock is held or requested")
 	case len(state.Locks) == 0 && len(state.Jobs) == 0:
-		fmt.Fprintln(streams.Err, "nobody holds such a lock or waits for one")
+		fmt.Fprintln(streams.Err, "no such lock is held or requested")
 	default:
 		fmt.Fprintln(streams.Out, lockTable(state, streams.Width))
 	}
 	return nil
 }
 
-// only is the part of the state that is about some locks.
+// only is the part of the state about the named locks.
 func (s lockState) only(names []string) lockState {
 	about := func(lock string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return namesLock(name, lock) })
@@ -152,21 +150,20 @@ func (s lockState) only(names []string) lockState {
 	return result
 }
 
-// namesLock tells whether an argument is a lock's name, or that of its kind.
+// namesLock reports whether an argument is a lock's name or its kind.
 func namesLock(argument, lock string) bool {
 	kind, _, _ := strings.Cut(lock, "/")
 	return argument == lock || strings.TrimSuffix(argument, "/") == kind
 }
 
-// Locks that stand for others.
+// Locks that include others.
 const (
 	bigLock = "cluster/BGL"
 	lockset = "[lockset]"
 )
 
-// standsFor tells whether the owners of the lock, or its waiters, concern the lock that an
-// argument names. Nearly every job has the big lock shared, which hinders only the jobs
-// that want it exclusively.
+// standsFor reports whether the lock includes the lock that an argument names. The big lock does
+// so only if it is held exclusively: nearly every job shares it.
 func standsFor(r answer.Lock, argument string) bool {
 	kind, member, _ := strings.Cut(argument, "/")
 	if kind == "job" {
@@ -178,14 +175,14 @@ func standsFor(r answer.Lock, argument string) bool {
 	return member != "" && r.Name == kind+"/"+lockset
 }
 
-// isIdle tells whether the lock is only in the list because one that it stands for is held.
+// isIdle reports whether the lock itself is neither held nor requested.
 func isIdle(r answer.Lock) bool { return r.Mode == "" && len(r.Owners) == 0 && len(r.Pending) == 0 }
 
-// jobLock is the name of a job's end, as if it were a lock.
+// jobLock is the lock name that stands for a job's end.
 func jobLock(id int64) string { return fmt.Sprintf("job/%d", id) }
 
-// lockTable has a row for each lock and for each job that is waited for. Of long lists
-// it shows the first few: the big lock can have thousands of owners.
+// lockTable has a row for each lock and for each awaited job. It cuts long lists: the big lock may
+// have thousands of owners.
 func lockTable(state lockState, width int) string {
 	const shown = 8
 	rows := make([]table.Row, 0, len(state.Locks)+len(state.Jobs))
@@ -210,8 +207,8 @@ func lockTable(state lockState, width int) string {
 	return term.TextTable(table.Row{"Name", "Mode", "Owner", "Pending"}, rows, []int{0, 2, 3}, width)
 }
 
-// hinders tells whether a lock can be what a waiter waits for. A request names all locks
-// of an opcode at once, so that it is also pending at those that it could share at once.
+// hinders reports whether a waiter can be waiting for this lock. A request is pending at all of its
+// locks, also at those that it could share.
 func (s lockState) hinders(lock answer.Lock, waiter answer.LockWaiter) bool {
 	const exclusive = "exclusive"
 	if waiter.Mode == exclusive || lock.Mode == exclusive {
@@ -229,13 +226,13 @@ func (s lockState) hinders(lock answer.Lock, waiter answer.LockWaiter) bool {
 	return false
 }
 
-// awaitedRow is a job and those who wait for its end.
+// awaitedRow is a job and the jobs that wait for its end.
 type awaitedRow struct {
 	id      int64
-	waiters []answer.AwaitedJob // their ids, and the statuses that they want
+	waiters []answer.AwaitedJob // their ids and accepted statuses
 }
 
-// awaitedRows turns who waits for whom round: one for each job that is waited for, by id.
+// awaitedRows returns a row for each awaited job, by id.
 func awaitedRows(waits []answer.JobWait) []awaitedRow {
 	byID := map[int64]int{}
 	var jobs []awaitedRow
@@ -254,7 +251,7 @@ func awaitedRows(waits []answer.JobWait) []awaitedRow {
 	return jobs
 }
 
-// pending is the waiters as designs.md "Chained jobs" shows them.
+// pending is the list of waiters in the form of designs.md "Chained jobs".
 func (j awaitedRow) pending() []string {
 	words := make([]string, len(j.waiters))
 	for i, waiter := range j.waiters {

@@ -16,7 +16,7 @@ import (
 
 const tokenVariable = "LOCKSTEP_JOIN_TOKEN"
 
-// tokenMax bounds what is read in search of a token, in bytes.
+// tokenMax bounds the length of a token's line, in bytes.
 const tokenMax = 4096
 
 // addOptions are the flags of node add.
@@ -32,33 +32,33 @@ func newAddCommand(globals *cli.Globals) *cobra.Command {
 	var opts addOptions
 	command := &cobra.Command{
 		Use:   "add --address HOST:PORT --join HOST:PORT",
-		Short: "Make this node one more of a cluster",
-		Long: `Make this node, where the command runs, one more of a cluster: at the node named by
---join, with a join token that was made there. The token is taken from
---token-file, else from $` + tokenVariable + `, else from standard input; it is not
-an argument, for those can be seen by everybody.
+		Short: "Add this node to a cluster",
+		Long: `Add this node, on which the command runs, to a cluster, through the node named by
+--join, with a join token made there. The token is read from --token-file, else from
+$` + tokenVariable + `, else from standard input; it is no argument, because all users
+can see arguments.
 
-The node takes over the cluster's queue. Jobs that it has of its own would be lost:
---discard-queue moves them aside, to queue.before-join-TIME.
+The node gets a copy of the cluster's queue and must have no queue: --discard-queue
+moves an existing queue aside, to queue.before-join-TIME.
 
-The data directory is made if it is missing. lockstepd must not run here meanwhile,
-and is to be started afterwards, when no job of before runs here any more; the one at
-the other node must run. Run this as the user that lockstepd runs as.
+A missing data directory is created. lockstepd must not run on this node during the
+command; start it afterwards, when no earlier job runs on this node. The lockstepd of
+the other node must run. Run this as the user of lockstepd.
 
-Exit code: 0; 1 if the node was not added, and belongs to no cluster.
+Exit code: 0; 1 if the node was not added; it then belongs to no cluster.
 With --json: {"name", "address", "data_dir": string}`,
 		Example: `  lockstep node add --address 10.0.0.2:7400 --join 10.0.0.1:7400
   lockstep node add --address 10.0.0.3:7400 --join 10.0.0.1:7400 --non-voting --token-file token`,
-		Args: cli.WantArgs(0, 0, "node add takes no arguments: a token is read, not given on the command line"),
+		Args: cli.WantArgs(0, 0, "node add takes no arguments; it reads the token from a file, the environment or standard input"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runAdd(command.Context(), globals, opts)
 		},
 	}
 	opts.register(command)
 	flags := command.Flags()
-	flags.StringVar(&opts.Join, "join", "", "`HOST:PORT` of the node where the token was made")
-	flags.BoolVar(&opts.NonVoting, "non-voting", false, "make it a copy, which has no vote and never becomes master")
-	flags.BoolVar(&opts.DiscardQueue, "discard-queue", false, "move the queue that this node has aside")
+	flags.StringVar(&opts.Join, "join", "", "`HOST:PORT` of the node that made the token")
+	flags.BoolVar(&opts.NonVoting, "non-voting", false, "make the node a copy, which has no vote and never becomes master")
+	flags.BoolVar(&opts.DiscardQueue, "discard-queue", false, "move this node's own queue aside")
 	flags.StringVar(&opts.TokenFile, "token-file", "", "`FILE` with the join token")
 	return command
 }
@@ -89,7 +89,7 @@ func runAdd(ctx context.Context, globals *cli.Globals, opts addOptions) error {
 	if globals.JSON {
 		return cli.PrintJSON(globals.Streams.Out, newNode{Name: opts.Name, Address: opts.Address, DataDir: opts.DataDir})
 	}
-	vote := ", and gets its vote within seconds\n(the second node gets it together with the third: the number of votes is kept odd)"
+	vote := ", and gets its vote within seconds\n(a second node gets it together with the third: the number of votes is kept odd)"
 	if opts.NonVoting {
 		vote = ""
 	}
@@ -100,7 +100,7 @@ Start lockstepd here: it asks to be a member and fetches the queue%s.
 	return nil
 }
 
-// joinToken takes the token from where others do not see it.
+// joinToken reads the token from a source that other users cannot read.
 func joinToken(streams cli.Streams, path string) (string, error) {
 	if path != "" {
 		file, err := os.Open(path)

@@ -15,7 +15,7 @@ import (
 	"lockstep/edge/luxiclient"
 )
 
-// change is an order to the daemon about one node.
+// change is an order about one node.
 type change struct {
 	method string
 	done   string // "node n2: " + done
@@ -26,13 +26,12 @@ type change struct {
 func newRemoveCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove NAME",
-		Short: "Take a node out of the cluster",
-		Long: `Take a node out of the cluster: it has no vote any more, gets no more changes, and
-the others do not listen to it. It need not be up. To use its machine again, stop
-lockstepd there, move the directory raft in its data directory aside, and add it
-anew.
+		Short: "Remove a node from the cluster",
+		Long: `Remove a node from the cluster: it loses its vote, gets no further changes, and the
+other nodes ignore it. It need not be up. To add its machine again, stop lockstepd
+there, move the directory raft of its data directory aside, and use "node add".
 
-The master is not removed: promote another node first.
+The master cannot be removed: promote another node first.
 
 Exit code: 0; 1 if the node was not removed.
 ` + outcomeHelp,
@@ -48,11 +47,10 @@ func newPromoteCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "promote NAME",
 		Short: "Make a candidate the master",
-		Long: `Make a candidate the master in place of the one that is. Queued jobs are run by the
-new master; what runs on the old one is ended and fails, unless its daemon was
-started with --leave-jobs. A node that does not answer is not promoted, and nothing
-changes. One that answers and still does not become master, which is rare, may
-have cost the jobs that ran.
+		Long: `Make a candidate the master. The new master runs the queued jobs; jobs running on
+the old master are ended and fail, unless its daemon was started with --leave-jobs.
+A node that does not answer is not promoted, and nothing changes. In rare cases a
+node answers and does not become master; running jobs may then have failed.
 
 Exit code: 0; 1 if the node did not become master.
 ` + outcomeHelp,
@@ -73,11 +71,11 @@ func runChange(ctx context.Context, globals *cli.Globals, change change) error {
 	err := daemon.Call(ctx, change.method, []any{change.name}, nil)
 	var lost *luxiclient.ConnectionLostError
 	if errors.As(err, &lost) && lost.Sent && change.done == promoted {
-		// A master that has handed over answers so: the order was carried out.
+		// A master that has handed over answers so: the promotion was carried out.
 		err = awaitMaster(ctx, daemon, change.name, err)
 	}
 	if errors.As(err, &lost) && lost.Sent {
-		return fmt.Errorf(`the daemon's answer about node %s was lost; "lockstep node list" shows what has become of it (%w)`, change.name, err)
+		return fmt.Errorf(`the daemon's answer about node %s was lost; "lockstep node list" shows its state (%w)`, change.name, err)
 	}
 	var refused *wire.Error
 	if err != nil && (!errors.As(err, &refused) || !globals.JSON) {
@@ -101,14 +99,14 @@ func runChange(ctx context.Context, globals *cli.Globals, change change) error {
 }
 
 const (
-	// promoted is what a node is that was promoted.
+	// promoted is the result of a promotion.
 	promoted = "master"
 	// masterPause and masterTries are for an election, which takes a second or two.
 	masterPause = 250 * time.Millisecond
 	masterTries = 40
 )
 
-// awaitMaster returns nil when the node is the master, else lost.
+// awaitMaster waits until the node is the master. It returns lost if that does not happen.
 func awaitMaster(ctx context.Context, daemon *client.Session, name string, lost error) error {
 	for range masterTries {
 		cluster := answer.Nodes{}

@@ -17,13 +17,13 @@ func newCheckCommand(globals *cli.Globals) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "check",
 		Short: "Compare the files of all nodes with the master's",
-		Long: `Compare the files of the queue on all nodes with the master's, and show where they
-differ. They are the same unless somebody changed them by hand, a disk is bad, or
-the node has yet to catch up.
-With --repair the master's take the place of those that differ.
+		Long: `Compare the files of the queue on all nodes with the master's, and list the
+differences. Files differ only after a manual change, after a disk error, or while a
+node catches up.
+With --repair the master's files replace differing files.
 
-Exit code: 0 if the files of all nodes are the same, or were repaired; 1 if some
-differ still, or a node could not be compared.
+Exit code: 0 if the files of all nodes are equal or were repaired; 1 if some still
+differ, or a node could not be compared.
 With --json: {"files": number, "nodes": [{"name": string, "answers": bool, "error":
 string, "differs": [{"path", "what": string}], "repaired": number}]}`,
 		Example: `  lockstep node check
@@ -33,14 +33,14 @@ string, "differs": [{"path", "what": string}], "repaired": number}]}`,
 			return runCheck(command.Context(), globals, repair)
 		},
 	}
-	command.Flags().BoolVar(&repair, "repair", false, "replace files that differ by the master's")
+	command.Flags().BoolVar(&repair, "repair", false, "replace differing files by the master's")
 	return command
 }
 
-// checkTimeout is how long the answer may take: all nodes read all of their files.
+// checkTimeout bounds the wait for the answer: all nodes read all of their files.
 const checkTimeout = time.Hour
 
-// good: nothing is left to do.
+// good reports whether no difference is left.
 func good(n answer.NodeCheck) bool {
 	return n.Answers && n.Error == "" && n.Repaired >= int64(len(n.Differs))
 }
@@ -92,11 +92,11 @@ func printNodeCheck(streams cli.Streams, check answer.NodesCheck, repair bool) {
 		case node.Error != "":
 			cli.PrintError(streams.Err, fmt.Sprintf("node %s: %s", name, node.Error))
 		case len(node.Differs) == 0:
-			fmt.Fprintf(streams.Out, "node %s: all %d files are as the master's\n", name, check.Files)
+			fmt.Fprintf(streams.Out, "node %s: all %d files equal the master's\n", name, check.Files)
 		case repair:
 			fmt.Fprintf(streams.Out, "node %s: %s, %d repaired\n", name, differ, node.Repaired)
 		default:
-			fmt.Fprintf(streams.Out, "node %s: %s; --repair replaces what differs\n", name, differ)
+			fmt.Fprintf(streams.Out, "node %s: %s; --repair replaces them\n", name, differ)
 		}
 	}
 }

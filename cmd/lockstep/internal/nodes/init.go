@@ -12,7 +12,7 @@ import (
 	"lockstep/edge/peer"
 )
 
-// initOptions are the flags by which a node gets its identity.
+// initOptions are the flags for the identity of a node.
 type initOptions struct {
 	Name    string
 	Address string
@@ -21,12 +21,12 @@ type initOptions struct {
 
 func (o *initOptions) register(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&o.Address, "address", "", "`HOST:PORT` by which the other nodes reach this one")
+	flags.StringVar(&o.Address, "address", "", "`HOST:PORT` at which other nodes reach this node")
 	flags.StringVar(&o.Name, "name", "", "`NAME` of this node (default its host name)")
 	flags.StringVar(&o.DataDir, "data-dir", "", dataDirHelp)
 }
 
-// complete fills in what was not given, and validates.
+// complete sets missing options and validates all.
 func (o *initOptions) complete() error {
 	if o.Name == "" {
 		host, err := os.Hostname()
@@ -46,14 +46,14 @@ func newInitCommand(globals *cli.Globals) *cobra.Command {
 	var opts initOptions
 	command := &cobra.Command{
 		Use:   "init --address HOST:PORT",
-		Short: "Make this node the first one of a cluster",
-		Long: `Make this node the first one of a cluster, whose queue is this node's. It prints
-what to do on the other nodes, and a join token: who has it, as long as it is
-good, can make himself a member and read and run everything. It is good at this
-node only, for 24 hours; "lockstep node token" makes others.
+		Short: "Make this node the first node of a cluster",
+		Long: `Make this node the first node of a cluster. Its queue becomes the cluster's. The
+command prints the commands for the other nodes, and a join token. The token permits
+any machine to join, and so to read and run everything. It is valid at this node
+only, for 24 hours; "lockstep node token" makes another.
 
-The data directory is made if it is missing. lockstepd must not run meanwhile, and
-starts afterwards when no job of before runs any more. Run this as the user that it runs as.
+A missing data directory is created. lockstepd must not run during the command; start
+it afterwards, when no earlier job runs. Run this as the user of lockstepd.
 
 Exit code: 0; 1 if this node belongs to a cluster already, or a daemon runs.
 With --json: {"name", "address", "data_dir", "token": string}`,
@@ -66,7 +66,7 @@ With --json: {"name", "address", "data_dir", "token": string}`,
 	return command
 }
 
-// newNode is what --json prints of a node that was made.
+// newNode is the JSON output about a new node.
 type newNode struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`
@@ -99,7 +99,7 @@ func runInit(globals *cli.Globals, opts initOptions) error {
      lockstep node add --address HOST:PORT --join %s
    It asks for this join token, which is good for %d hours:
      %s
-3. Start lockstepd there. "lockstep node list" shows how the nodes stand.
+3. Start lockstepd there. "lockstep node list" shows the state of the nodes.
 `, opts.Name, opts.Address, peer.TokenLifetime/time.Hour, token)
 	return nil
 }
@@ -109,12 +109,12 @@ func newTokenCommand(globals *cli.Globals) *cobra.Command {
 	lifetime := peer.TokenLifetime
 	command := &cobra.Command{
 		Use:   "token",
-		Short: "Make a token with which nodes can join at this one",
-		Long: `Make a token with which nodes can join at this node, any number of them, until it
-expires. Other nodes do not know it. Who has it can make himself a member and
-read and run everything: hand it on as you would a password.
+		Short: "Make a token for joining at this node",
+		Long: `Make a token with which any number of nodes can join at this node until it expires.
+Other nodes do not accept it. The token permits to read and run everything: protect
+it like a password.
 
-lockstepd may run meanwhile. Run this as the user that it runs as.
+lockstepd may run. Run this as the user of lockstepd.
 
 Exit code: 0; 1 if this node belongs to no cluster.
 With --json: {"token": string, "expires_ts": time}, the time as RFC 3339`,
@@ -138,6 +138,6 @@ With --json: {"token": string, "expires_ts": time}, the time as RFC 3339`,
 		},
 	}
 	command.Flags().StringVar(&dataDir, "data-dir", "", dataDirHelp)
-	command.Flags().Var(cli.DurationFlag{Value: &lifetime}, "lifetime", "`DURATION` for which the token is good, 1m to 720h")
+	command.Flags().Var(cli.DurationFlag{Value: &lifetime}, "lifetime", "`DURATION` for which the token is valid, 1m to 720h")
 	return command
 }

@@ -16,12 +16,11 @@ import (
 func newListCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "Show the nodes of the cluster, and how they stand",
-		Long: `Show the nodes of the cluster: which one is the master, which ones are candidates
-(with a vote) and which ones copies, whether they answer, and how many entries of
-the log they are behind if these are many; and how many more nodes may fail. A node
-that is joining gets its vote when it has caught up, or has not been reached by the
-master yet.
+		Short: "Show the nodes of the cluster and their states",
+		Long: `Show the nodes of the cluster: the master, the candidates (with a vote) and the
+copies; whether each answers, and how many log entries it is behind, if many; and how
+many more nodes may fail. A joining node gets its vote when the master has reached it
+and it has caught up.
 
 Exit code: 0; 1 if no daemon answers.
 With --json: {"self", "master", "master_address": string, "nodes": [{"name",
@@ -51,12 +50,12 @@ func runList(ctx context.Context, globals *cli.Globals) error {
 		return cli.PrintJSON(streams.Out, cluster)
 	}
 	if len(cluster.Nodes) == 0 && cluster.Self != "" || len(cluster.Nodes) == 1 && cluster.Nodes[0].Address == "" {
-		fmt.Fprintf(streams.Out, "This node, %s, is joining a cluster: it belongs to one, and the master has not reached it yet.\n"+
-			"If that takes longer than a minute, see whether a majority of the other nodes is up.\n", term.Visible(cluster.Self))
+		fmt.Fprintf(streams.Out, "This node, %s, is joining a cluster; the master has not reached it yet.\n"+
+			"If that takes longer than a minute, check that a majority of the other nodes is up.\n", term.Visible(cluster.Self))
 		return nil
 	}
 	if len(cluster.Nodes) == 0 {
-		fmt.Fprintln(streams.Out, `This node belongs to no cluster; "lockstep node init --help" says how to make one.`)
+		fmt.Fprintln(streams.Out, `This node belongs to no cluster; "lockstep node init --help" describes how to make one.`)
 		return nil
 	}
 	colours := globals.Palette()
@@ -80,9 +79,8 @@ func runList(ctx context.Context, globals *cli.Globals) error {
 	return nil
 }
 
-// joiners are the names of the nodes that are to have a vote and have none. Votes are
-// handed out such that their number is odd: soon is false where one node waits for
-// another that joins with it.
+// joiners are the names of the nodes that wait for their vote. The number of votes is kept odd:
+// soon is false if a single node waits for another node to join.
 func joiners(nodes []answer.Node) (names []string, soon bool) {
 	for _, node := range nodes {
 		if node.Joining {
@@ -92,11 +90,11 @@ func joiners(nodes []answer.Node) (names []string, soon bool) {
 	return names, len(names) > 1 || Voters(nodes)%2 == 0
 }
 
-// behindMax is how far a node may be behind that keeps up with the others: what was
-// just committed reaches it with the next word of the master.
+// behindMax is the lag, in log entries, of a node that keeps up: recent commits reach it with the
+// next message of the master.
 const behindMax = 100
 
-// Role is what the node is in the cluster: master, candidate and so on.
+// Role is the role of the node in the cluster: master, candidate and so on.
 func Role(n answer.Node) string {
 	switch {
 	case n.Master:
@@ -107,7 +105,7 @@ func Role(n answer.Node) string {
 	return "copy"
 }
 
-// State says how the node stands, and what is wrong with it.
+// State is the state of the node, with the error if there is one.
 func State(n answer.Node, colours term.Palette) string {
 	because := ""
 	if n.Error != "" {
@@ -126,8 +124,7 @@ func State(n answer.Node, colours term.Palette) string {
 	return "up"
 }
 
-// Majority says whether enough nodes with a vote are there, and what is lost with more
-// of them.
+// Majority is a text about the majority of voting nodes, and how many more may fail.
 func Majority(nodes []answer.Node, colours term.Palette) string {
 	all, up := Voters(nodes), 0
 	hasMaster := false
@@ -140,7 +137,7 @@ func Majority(nodes []answer.Node, colours term.Palette) string {
 	needed := all/2 + 1
 	if up < needed {
 		return colours.Paint("1;31", fmt.Sprintf("There is no majority: %d of %d voting nodes answer, %d must.", up, all, needed)) +
-			"\nUntil then no job is taken or started. If nodes are lost for ever, see \"lockstep node recover --help\"."
+			"\nUntil then no job is accepted or started. If nodes are lost for ever, see \"lockstep node recover --help\"."
 	}
 	spare := "none may fail"
 	if up > needed {
@@ -148,12 +145,12 @@ func Majority(nodes []answer.Node, colours term.Palette) string {
 	}
 	text := fmt.Sprintf("A majority is there: %d of %d voting nodes answer, %s.", up, all, spare)
 	if !hasMaster {
-		text += " None is master yet."
+		text += " No node is master yet."
 	}
 	return text
 }
 
-// Spare is how many more nodes with a vote may fail; less than 0: too many have.
+// Spare is the number of further voting nodes that may fail; negative: too many have failed.
 func Spare(nodes []answer.Node) int {
 	up := 0
 	for _, node := range nodes {
@@ -164,7 +161,7 @@ func Spare(nodes []answer.Node) int {
 	return up - (Voters(nodes)/2 + 1)
 }
 
-// Voters is how many nodes have a vote.
+// Voters is the number of nodes with a vote.
 func Voters(nodes []answer.Node) int {
 	n := 0
 	for _, node := range nodes {

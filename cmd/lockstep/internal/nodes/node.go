@@ -1,6 +1,6 @@
-// Package nodes has the commands node list, check, init, add, token, promote, remove and
-// recover. It owns the words for the state of a node and of a cluster. The commands that
-// make or repair a node work on its data directory, without a daemon.
+// Package nodes has the commands node list, check, init, add, token, promote, remove and recover,
+// and the texts about the state of nodes and cluster. init, add, token and recover work on the
+// data directory of a node, without its daemon.
 package nodes
 
 import (
@@ -22,14 +22,14 @@ import (
 func NewCommand(globals *cli.Globals) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "node init|add|token|list|check|promote|remove|recover",
-		Short: "Let several nodes share the queue, and see how they stand",
-		Long: `Let several nodes, each with a lockstepd, share one queue. One of them is the master,
-which runs the jobs; the others have copies of all files. Candidates are nodes
-with a vote: as long as more than half of them are up, one of them is master and
-nothing that was acknowledged is lost. Copies have no vote and never become master.
+		Short: "Set up and manage nodes that share the queue",
+		Long: `Several nodes, each with a lockstepd, share one queue. One of them is the master,
+which runs the jobs; the others have copies of all files. Candidates are nodes with a
+vote: while more than half of them are up, one of them is master, and nothing
+acknowledged is lost. Copies have no vote and never become master.
 
-"init" makes the first node, "add" on another machine one more. Both work on the
-data directory, while no lockstepd runs on it.`,
+"init" makes the first node, "add" on another machine adds a node. Both work on the
+data directory, while no lockstepd uses it.`,
 		Example: `  lockstep node init --address 10.0.0.1:7400
   lockstep node add --address 10.0.0.2:7400 --join 10.0.0.1:7400
   lockstep node list
@@ -41,7 +41,7 @@ data directory, while no lockstepd runs on it.`,
 			}
 			return cli.Usagef("say one of %s", all)
 		},
-		RunE: func(*cobra.Command, []string) error { return nil }, // so that Args is looked at
+		RunE: func(*cobra.Command, []string) error { return nil }, // without RunE cobra ignores Args
 	}
 	command.AddCommand(
 		newInitCommand(globals),
@@ -57,16 +57,16 @@ data directory, while no lockstepd runs on it.`,
 }
 
 const (
-	// localDataDir is that of a daemon started by `make run` in the source tree,
-	// systemDataDir that of an installed one.
+	// localDataDir is the data directory of a daemon started by `make run` in the source tree,
+	// systemDataDir that of an installed daemon.
 	localDataDir  = "./var/lib"
 	systemDataDir = "/var/lib/lockstep"
 )
 
 const dataDirHelp = "data `DIRECTORY` of this node's lockstepd (default " + systemDataDir + ", or " + localDataDir + " if that holds a queue)"
 
-// dataDirectory chooses the data directory: the flag, the one of a daemon in the current
-// directory, the system's.
+// dataDirectory chooses the data directory: the flag, that of a daemon in the current directory,
+// the system's.
 func dataDirectory(flag string) string {
 	if flag != "" {
 		return flag
@@ -77,7 +77,7 @@ func dataDirectory(flag string) string {
 	return systemDataDir
 }
 
-// makeDataDir makes the data directory of a node that is new, as its daemon would.
+// makeDataDir creates the data directory of a new node, as its daemon would.
 func makeDataDir(dataDir string) error {
 	const directoryMode = 0o750
 	if err := os.MkdirAll(dataDir, directoryMode); err != nil {
@@ -86,12 +86,12 @@ func makeDataDir(dataDir string) error {
 	return nil
 }
 
-// whileStopped calls do while no daemon runs, or can start, on a data directory.
+// whileStopped calls do while it prevents a daemon from running on the data directory.
 func whileStopped(dataDir string, do func() error) (err error) {
 	if err := peer.CheckDataDir(dataDir); err != nil {
 		return err
 	}
-	const directoryMode = 0o750 // as the daemon makes it
+	const directoryMode = 0o750 // the mode that the daemon uses
 	err = os.Mkdir(filepath.Join(dataDir, paths.QueueDir), directoryMode)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -108,7 +108,7 @@ func whileStopped(dataDir string, do func() error) (err error) {
 	return do()
 }
 
-// outcome is what --json prints of an order about one node.
+// outcome is the JSON output of an order about one node.
 type outcome struct {
 	Name    string `json:"name"`
 	Done    bool   `json:"done"`

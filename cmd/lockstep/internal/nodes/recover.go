@@ -9,28 +9,28 @@ import (
 	"lockstep/edge/peer"
 )
 
-// recoverText is what people must know before they make one node a cluster of its own.
-const recoverText = `This is for when more than half of the voting nodes are lost for ever. If they can be
-brought back, even one by one, bring them back instead: nothing is lost then.
+// recoverText is the warning before a recovery.
+const recoverText = `Use this only if more than half of the voting nodes are lost for ever. If they can
+return, even one by one, restore them instead: then nothing is lost.
 
 At its next start lockstepd makes this node the only voting member of the cluster,
 with the queue as it is on its disk:
-  - What was acknowledged but has not reached this node is lost: jobs that were
-    submitted, canceled or have ended may be missing or stand as they did before.
-  - Jobs that ran on another node are failed; they may run there still.
-  - Choose the node that is furthest ahead, of those that are left; do this on one only.
-  - Lost nodes must never come back with their data: they would be a second cluster
-    that runs the same jobs. Move their data directories' raft aside, and add them anew.`
+  - Acknowledged changes that have not reached this node are lost: submitted jobs may
+    be missing, and canceled or ended jobs may have their earlier status.
+  - Jobs that ran on another node fail; they may still run there.
+  - Choose the remaining node that is furthest ahead; do this on one node only.
+  - Lost nodes must never return with their data: they would be a second cluster that
+    runs the same jobs. Move their data directories' raft aside, and add them again.`
 
 func newRecoverCommand(globals *cli.Globals) *cobra.Command {
 	var dataDir string
 	var sure bool
 	command := &cobra.Command{
 		Use:   "recover --yes-i-know",
-		Short: "Go on with this node alone when most are lost for ever",
+		Short: "Continue with this node alone after the permanent loss of a majority",
 		Long: recoverText + `
 
-lockstepd must not run meanwhile. Run this as the user that it runs as.
+lockstepd must not run during the command. Run this as the user of lockstepd.
 
 Exit code: 0; 1 if this node belongs to no cluster, or a daemon runs; 2 without
 --yes-i-know.
@@ -42,13 +42,13 @@ Exit code: 0; 1 if this node belongs to no cluster, or a daemon runs; 2 without
 		},
 	}
 	command.Flags().StringVar(&dataDir, "data-dir", "", dataDirHelp)
-	command.Flags().BoolVar(&sure, "yes-i-know", false, "do it: what is said above is understood")
+	command.Flags().BoolVar(&sure, "yes-i-know", false, "confirm the recovery")
 	return command
 }
 
 func runRecover(globals *cli.Globals, dataDir string, sure bool) error {
 	if !sure {
-		return &cli.ExitError{Code: cli.ExitUsage, Err: fmt.Errorf("nothing was done.\n%s\nWith --yes-i-know it is done", recoverText)}
+		return &cli.ExitError{Code: cli.ExitUsage, Err: fmt.Errorf("nothing was done.\n%s\nAdd --yes-i-know to proceed", recoverText)}
 	}
 	name := ""
 	err := whileStopped(dataDir, func() error {
@@ -66,6 +66,6 @@ func runRecover(globals *cli.Globals, dataDir string, sure bool) error {
 	if globals.JSON {
 		return cli.PrintJSON(globals.Streams.Out, outcome{name, true, text})
 	}
-	fmt.Fprintf(globals.Streams.Out, "node %s: %s.\nStart lockstepd here now, look at \"lockstep list\", and add the other nodes anew.\n", name, text)
+	fmt.Fprintf(globals.Streams.Out, "node %s: %s.\nStart lockstepd here now, check \"lockstep list\", and add the other nodes again.\n", name, text)
 	return nil
 }

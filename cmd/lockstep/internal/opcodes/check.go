@@ -16,18 +16,18 @@ import (
 func newCheckCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check DIR|FILE...",
-		Short: "Look for mistakes in files that declare opcodes",
-		Long: `Look for mistakes in files that declare opcodes, as the daemon does when it reads
-them, and print a line "FILE:LINE: FIELD: MESSAGE" for each. No daemon is needed.
+		Short: "Check files that declare opcodes",
+		Long: `Check files that declare opcodes, as the daemon does when it reads them, and print a
+line "FILE:LINE: FIELD: MESSAGE" for each mistake. No daemon is needed.
 
-A directory stands for its files *.yaml, which is what the daemon reads of one. All
-that are named are checked together: a name must not be declared twice.
+A directory stands for its files *.yaml, as for the daemon. All named files are
+checked together: a name must not be declared twice.
 
 Exit code: 0 if there are no mistakes, 1 otherwise.
 With --json: {"opcodes": number, "mistakes": [string]}`,
 		Example: `  lockstep opcode check /var/lib/lockstep/opcodes.d
   lockstep opcode check drain.yaml`,
-		Args: cli.WantArgs(1, -1, "name the directory, which is opcodes.d in the one for data of the daemon, or files"),
+		Args: cli.WantArgs(1, -1, "name the directory, opcodes.d in the daemon's data directory, or files"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return runCheck(globals, args)
 		},
@@ -77,8 +77,8 @@ func runCheck(globals *cli.Globals, args []string) error {
 	return nil
 }
 
-// opcodePaths is the files that an argument stands for. One that is not there is an error:
-// the daemon does without the directory, but who names it means it.
+// opcodePaths are the files that an argument stands for. A missing directory is an error here,
+// unlike in the daemon: the user has named it.
 func opcodePaths(arg string) ([]string, error) {
 	info, err := os.Stat(arg)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package opcodes has the commands opcode list, show and check. Other packages may ask it
-// for the daemon's catalogue.
+// Package opcodes has the commands opcode list, show and check. Fetch returns the daemon's
+// catalogue, also for other packages.
 package opcodes
 
 import (
@@ -20,9 +20,9 @@ import (
 func NewCommand(globals *cli.Globals) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "opcode list|show|check",
-		Short: "Show which opcodes there are, or check files that declare some",
-		Long: `An opcode is one step of a job: what it does, and its parameters. A few are built
-in. Others can be declared in files of the daemon's directory opcodes.d:
+		Short: "Show the opcodes, or check files that declare opcodes",
+		Long: `An opcode is one step of a job: a kind and its parameters. A few kinds are built in.
+Others can be declared in files of the daemon's directory opcodes.d:
   name: OP_SITE_DRAIN
   doc: Moves the work of some nodes away.
   params:
@@ -30,8 +30,8 @@ in. Others can be declared in files of the daemon's directory opcodes.d:
   command: [/usr/local/sbin/drain, "${nodes}"]
   locks:
     node/${nodes}: exclusive
-"lockstep opcode check" looks for mistakes in such files. The daemon reads them at
-its start and on SIGHUP. What it knows then, "list" and "show" say.`,
+"lockstep opcode check" checks such files. The daemon reads them at its start and on
+SIGHUP; "list" and "show" print its catalogue.`,
 		Example: `  lockstep opcode list
   lockstep opcode show OP_RUN_COMMAND
   lockstep opcode check /var/lib/lockstep/opcodes.d`,
@@ -41,20 +41,19 @@ its start and on SIGHUP. What it knows then, "list" and "show" say.`,
 			}
 			return cli.Usagef("say one of list, show and check")
 		},
-		RunE: func(*cobra.Command, []string) error { return nil }, // so that Args is looked at
+		RunE: func(*cobra.Command, []string) error { return nil }, // without RunE cobra ignores Args
 	}
 	command.AddCommand(newListCommand(globals), newShowCommand(globals), newCheckCommand(globals))
 	return command
 }
 
-// Opcode is an opcode of the daemon's catalogue, and whether a job with it does not just
-// fail.
+// Opcode is an opcode of the daemon's catalogue, with whether it has an executor.
 type Opcode struct {
 	answer.Opcode
 	Runs bool
 }
 
-// MarshalJSON is the form that --json prints.
+// MarshalJSON returns the JSON output.
 func (o Opcode) MarshalJSON() ([]byte, error) {
 	return cli.EncodeJSON(struct {
 		Name    string               `json:"name"`
@@ -65,29 +64,28 @@ func (o Opcode) MarshalJSON() ([]byte, error) {
 	}{o.Name, o.Doc, o.Defined, o.Runs, o.Params})
 }
 
-// jsonHelp is what --help says of an opcode as JSON.
+// jsonHelp describes an opcode in JSON output.
 const jsonHelp = `{"name": string, "doc": string, "defined": bool, "runs": bool, "params":
 [{"name": string, "type": string, "required": bool, "default": any, "doc": string,
-"secret": bool}]}; "defined" are those that a file declares, "runs" is false for
-those that only fail`
+"secret": bool}]}; "defined" is true for declared opcodes, "runs" false for opcodes
+without an executor`
 
-// builtinOpcodes says what those opcodes do that job processes execute by themselves
-// (see execute.go of lockstep-job).
+// builtinOpcodes describes the opcodes that job processes execute (execute.go of lockstep-job).
 func builtinOpcodes() map[string]string {
 	return map[string]string{
-		"OP_CLUSTER_QUERY":       "Asks the daemon for what it knows of the cluster.",
-		"OP_CLUSTER_REDIST_CONF": "Does nothing: the configuration has been distributed by then.",
-		"OP_CLUSTER_SET_PARAMS":  `Changes settings of the queue, as "lockstep config" does, but no others.`,
-		"OP_QUERY":               "Asks the daemon for jobs, locks and the like.",
-		"OP_QUERY_FIELDS":        "Asks the daemon which fields OP_QUERY has.",
+		"OP_CLUSTER_QUERY":       "Queries the daemon about the cluster.",
+		"OP_CLUSTER_REDIST_CONF": "Does nothing: the configuration is distributed already.",
+		"OP_CLUSTER_SET_PARAMS":  `Changes settings of the queue, as "lockstep config" does.`,
+		"OP_QUERY":               "Queries the daemon about jobs, locks and other objects.",
+		"OP_QUERY_FIELDS":        "Queries the fields of OP_QUERY.",
 		"OP_RUN_COMMAND":         `Runs a command; "lockstep run" submits it.`,
 		"OP_TEST_DELAY":          "Waits, for tests.",
-		"OP_TEST_JQUEUE":         "Tests the queue: it logs, calls back and fails as it is told.",
-		"OP_TEST_OS_PARAMS":      "Tells which secret parameters have come, for tests.",
+		"OP_TEST_JQUEUE":         "Tests the queue: it logs, calls back and fails on request.",
+		"OP_TEST_OS_PARAMS":      "Logs the names of the secret parameters, for tests.",
 	}
 }
 
-// kind says in two words where the opcode comes from.
+// kind names the origin of the opcode.
 func (o Opcode) kind() string {
 	switch {
 	case o.Defined:
@@ -98,8 +96,8 @@ func (o Opcode) kind() string {
 	return "not run"
 }
 
-// Fetch asks for the catalogue, or with a name for at most one opcode: those
-// that are declared first, then those that are built in, then the rest.
+// Fetch returns the catalogue, or with a name at most one opcode: declared opcodes first, then
+// built-in ones, then the rest.
 func Fetch(ctx context.Context, daemon client.Querier, names ...any) ([]Opcode, error) {
 	var known []answer.Opcode
 	if err := daemon.Query(ctx, "LockstepOpcodes", append([]any{}, names...), &known); err != nil {
@@ -132,12 +130,12 @@ func newListCommand(globals *cli.Globals) *cobra.Command {
 	opts := opcodeListOptions{}
 	command := &cobra.Command{
 		Use:   "list [--all]",
-		Short: "List the opcodes that jobs can be made of",
-		Long: `List the opcodes that the daemon can run: those that files declare, then those that
-are built in. "Required" names the parameters that have no default.
+		Short: "List the opcodes",
+		Long: `List the opcodes with an executor: the declared ones, then the built-in ones.
+"Required" names the parameters without default.
 
-With --all also the others of Ganeti's: they can be submitted, but nothing here runs
-them, so jobs with them fail.
+With --all also Ganeti's other opcodes: they can be submitted, but have no executor,
+so their jobs fail.
 
 With --json: a list of
 ` + jsonHelp + ".",
@@ -149,7 +147,7 @@ With --json: a list of
 			return runList(command.Context(), opts, globals)
 		},
 	}
-	command.Flags().BoolVarP(&opts.All, "all", "a", false, "include those that nothing here runs")
+	command.Flags().BoolVarP(&opts.All, "all", "a", false, "include opcodes without an executor")
 	return command
 }
 
@@ -176,9 +174,9 @@ func runList(ctx context.Context, opts opcodeListOptions, globals *cli.Globals) 
 func newShowCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show what an opcode does, its parameters and how to submit it",
-		Long: `Show what an opcode does, its parameters, and a submission with those that it needs.
-The name may be in small letters, and without OP_.
+		Short: "Show an opcode, its parameters and how to submit it",
+		Long: `Show an opcode, its parameters, and a submission with the required ones. The name may
+be in small letters, and without OP_.
 
 The values of secret parameters are neither stored nor shown.
 
@@ -203,7 +201,7 @@ func runShow(ctx context.Context, globals *cli.Globals, name string) error {
 		return err
 	}
 	if len(opcodes) == 0 {
-		return fmt.Errorf(`there is no opcode %s; "lockstep opcode list --all" shows which there are`, name)
+		return fmt.Errorf(`there is no opcode %s; "lockstep opcode list --all" lists all opcodes`, name)
 	}
 	if globals.JSON {
 		return cli.PrintJSON(globals.Streams.Out, opcodes[0])

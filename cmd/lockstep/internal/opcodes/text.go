@@ -29,17 +29,17 @@ func opcodeTable(opcodes []Opcode, width int) string {
 	return term.TextTable(table.Row{"Opcode", "Kind", "Required", "Doc"}, rows, []int{2, 3}, width)
 }
 
-// printOpcode shows an opcode for people.
+// printOpcode prints an opcode as text.
 func printOpcode(globals *cli.Globals, o Opcode) {
 	out, colours := globals.Streams.Out, globals.Palette()
 	fmt.Fprintln(out, colours.Title(o.Name))
 	switch {
 	case o.Defined:
-		fmt.Fprintln(out, "declared in a file of the daemon's")
+		fmt.Fprintln(out, "declared in a file of the daemon")
 	case o.Runs:
 		fmt.Fprintln(out, "built in")
 	default:
-		fmt.Fprintln(out, "one of Ganeti's that nothing here runs: jobs with it fail")
+		fmt.Fprintln(out, "an opcode of Ganeti without an executor: jobs with it fail")
 	}
 	if o.Doc != "" {
 		fmt.Fprintln(out)
@@ -53,7 +53,7 @@ func printOpcode(globals *cli.Globals, o Opcode) {
 	fmt.Fprintf(out, "\n%s\n  %s\n", colours.Title(`Example of a file for "lockstep submit"`), term.Visible(o.example()))
 }
 
-// paramTable has no column for the documentation if there is none.
+// paramTable omits the column for the documentation if no parameter has one.
 func paramTable(params []answer.OpcodeParam, width int) string {
 	documented := slices.ContainsFunc(params, func(p answer.OpcodeParam) bool { return p.Doc != "" })
 	header, wide := table.Row{"Parameter", "Required", "Secret", "Default", "Type"}, []int{3, 4}
@@ -79,8 +79,8 @@ func paramTable(params []answer.OpcodeParam, width int) string {
 	return term.TextTable(header, rows, wide, width)
 }
 
-// paramBlocks shows each parameter in lines of its own, for a terminal that has no room for
-// the table: types are sentences, which must not be cut.
+// paramBlocks shows each parameter in separate lines, for a terminal that is too narrow for the
+// table: types are sentences and must not be cut.
 func paramBlocks(params []answer.OpcodeParam, width int) string {
 	const indent = "    "
 	var b strings.Builder
@@ -105,7 +105,7 @@ func paramBlocks(params []answer.OpcodeParam, width int) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// example is a job of the opcode with the parameters that it needs.
+// example is a job of the opcode with the required parameters.
 func (o Opcode) example() string {
 	members := []string{`"OP_ID": ` + jsonWord(o.Name)}
 	for _, p := range o.Params {
@@ -116,8 +116,8 @@ func (o Opcode) example() string {
 	return "[{" + strings.Join(members, ", ") + "}]"
 }
 
-// exampleOf is a value, as JSON, of a type in the words that the daemon has for it (see
-// core/opcode); where a text of any kind will do it is the placeholder.
+// exampleOf is a JSON value of a type, given as the daemon's text for it (see core/opcode); for
+// any string it is the placeholder.
 func exampleOf(placeholder, words string) string {
 	words = strings.TrimPrefix(words, "null or ")
 	if rest, ok := strings.CutPrefix(words, "a list, each element "); ok {
@@ -152,7 +152,7 @@ func exampleOf(placeholder, words string) string {
 	return jsonWord(placeholder)
 }
 
-// exampleList is for "3 elements: a string; an integer; null" and for "at least one string".
+// exampleList handles "3 elements: a string; an integer; null" and "at least one string".
 func exampleList(placeholder, words string) string {
 	number, types, fixed := strings.Cut(words, " elements: ")
 	count, err := strconv.Atoi(number)
@@ -169,7 +169,7 @@ func exampleList(placeholder, words string) string {
 func jsonWord(text string) string {
 	encoded, err := json.Marshal(text)
 	if err != nil {
-		return `""` // strings can be encoded
+		return `""` // not reached: every string can be encoded
 	}
 	return string(encoded)
 }

@@ -21,8 +21,8 @@ func NewConfigCommand(globals *cli.Globals) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "config get|set",
 		Short: "Show or change the settings of the queue",
-		Long: `Show or change the settings of the queue, while it works. Settings last until they
-are changed, also over restarts of the daemon.`,
+		Long: `Show or change the settings of the running queue. Settings survive restarts of the
+daemon.`,
 		Example: `  lockstep config get
   lockstep config set max_running_jobs=40`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -31,7 +31,7 @@ are changed, also over restarts of the daemon.`,
 			}
 			return cli.Usagef("say one of get and set")
 		},
-		RunE: func(*cobra.Command, []string) error { return nil }, // so that Args is looked at
+		RunE: func(*cobra.Command, []string) error { return nil }, // without RunE cobra ignores Args
 	}
 	command.AddCommand(newConfigGetCommand(globals), newConfigSetCommand(globals))
 	return command
@@ -41,8 +41,8 @@ func newConfigGetCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "get [KEY...]",
 		Short: "Show settings of the queue",
-		Long: `Show the settings of the queue: all of them, or those that are named. Of a single
-one that is named only the value is printed.
+		Long: `Show the settings of the queue, all or the named ones. For a single named setting
+only the value is printed.
 
 Exit code: 0; 1 if there is no such setting.
 With --json: {KEY: value}`,
@@ -59,12 +59,12 @@ func newConfigSetCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "set KEY=VALUE...",
 		Short: "Change settings of the queue",
-		Long: `Change settings of the queue: all of those that are named, or none because of a
-mistake in one. A VALUE is JSON, such as 40, 0.5, true or null; what is not JSON
-is a text. A time is a number of seconds, or one with units: 45s, 1m30s or 2h.
+		Long: `Change settings of the queue: all named settings, or, after a mistake, none. A VALUE
+is JSON, such as 40, 0.5, true or null; other values are strings. A time is a number
+of seconds, or a number with a unit: 45s, 1m30s or 2h.
 
-Exit code: 0, also if nothing had to be changed; 1 if the daemon refuses.
-With --json: {KEY: value}, all settings as they are now.`,
+Exit code: 0, also if no value changes; 1 if the daemon refuses.
+With --json: {KEY: value}, all current settings.`,
 		Example: `  lockstep config set max_running_jobs=40
   lockstep config set predictive=true predictive_tick=45s`,
 		Args: cli.WantArgs(1, -1, "say at least one KEY=VALUE"),
@@ -74,7 +74,7 @@ With --json: {KEY: value}, all settings as they are now.`,
 	}
 }
 
-// settings are the values of the queue's settings, as the daemon has spelled them.
+// settings are the values of the queue's settings, as received.
 type settings map[string]json.RawMessage
 
 func (s settings) keys() []string { return slices.Sorted(maps.Keys(s)) }
@@ -126,7 +126,7 @@ func settingTable(shown settings, width int) string {
 	return term.TextTable(table.Row{"Setting", "Value", "Meaning"}, rows, []int{1, 2}, width)
 }
 
-// settingText is a value as set takes it.
+// settingText is a value in the form that set accepts.
 func settingText(value json.RawMessage) string {
 	decoded, err := cli.DecodeAny(value)
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package queue has the commands about the queue as a whole: status, drain, and config for
-// its settings.
+// Package queue has the commands about the whole queue: status, drain, and config for its
+// settings.
 package queue

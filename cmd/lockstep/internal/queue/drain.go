@@ -15,10 +15,10 @@ import (
 func NewDrainCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "drain on|off|status",
-		Short: "Make the queue refuse submissions, or take them again",
-		Long: `With "on" the queue refuses submissions from now on; the jobs that it has are
-started and go on as ever. With "off" it takes submissions again. That lasts
-until it is changed, also over restarts of the daemon. "status" says how it is.
+		Short: "Make the queue refuse submissions, or accept them again",
+		Long: `With "on" the queue refuses submissions; existing jobs start and run as before. With
+"off" it accepts submissions again. The state survives restarts of the daemon.
+"status" shows it.
 
 Exit code: 0, whether or not the queue is drained or was before.
 With --json: {"drained": bool}`,
@@ -52,9 +52,9 @@ func runDrain(ctx context.Context, globals *cli.Globals, what string) error {
 	if globals.JSON {
 		return cli.PrintJSON(globals.Streams.Out, map[string]bool{"drained": drained})
 	}
-	text := "the queue takes jobs"
+	text := "the queue accepts jobs"
 	if drained {
-		text = "the queue is drained: submissions are refused; jobs go on"
+		text = "the queue is drained: submissions are refused; existing jobs run"
 	}
 	fmt.Fprintln(globals.Streams.Out, text)
 	return nil
@@ -66,7 +66,7 @@ func isDrained(ctx context.Context, daemon client.Querier) (bool, error) {
 		return false, err
 	}
 	if len(values) != 1 || values[0] == nil {
-		return false, errors.New("the daemon does not say whether the queue is drained")
+		return false, errors.New("the daemon's answer does not state whether the queue is drained")
 	}
 	return *values[0], nil
 }

@@ -7,33 +7,33 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 )
 
-// settingInfo is what is known of a setting: the daemon may have more than these.
+// settingInfo describes a setting. The daemon may have further settings.
 type settingInfo struct {
 	text string
-	// count: it is a number of things, which no time can be.
+	// count: the value is a number of things, not a time.
 	count bool
 }
 
 func settingInfoOf(key string) settingInfo {
 	switch key {
 	case "max_running_jobs":
-		return settingInfo{text: "how many jobs may run at a time", count: true}
+		return settingInfo{text: "maximum number of running jobs", count: true}
 	case "predictive":
-		return settingInfo{text: "whether jobs that would contend for locks come later"}
+		return settingInfo{text: "whether jobs that would wait for locks come later"}
 	case "predictive_base":
-		return settingInfo{text: "what a job weighs that contends with nobody"}
+		return settingInfo{text: "weight of a job without contention"}
 	case "predictive_tick":
-		return settingInfo{text: "seconds after which a waiting job weighs less"}
+		return settingInfo{text: "seconds per tick of a waiting job's age"}
 	case "predictive_ticks":
-		return settingInfo{text: "how many ticks make contention count for nothing", count: true}
+		return settingInfo{text: "ticks after which a job has no weight", count: true}
 	case "lock_bypass_after":
-		return settingInfo{text: "seconds that a request for locks waits before later ones stand back"}
+		return settingInfo{text: "seconds after which later requests may not overtake a lock request"}
 	}
 	return settingInfo{}
 }
 
-// settingValue is the JSON for a value that was typed. It must be of the type that the
-// setting has: the daemon would say so as well, but not which value was meant.
+// settingValue is the JSON of a typed value, which must have the type of the setting. The error
+// of the daemon would not show the typed value.
 func settingValue(key, typed string, have json.RawMessage) (json.RawMessage, error) {
 	want := jsonType(have)
 	value := json.RawMessage(typed)
@@ -56,7 +56,7 @@ func settingValue(key, typed string, have json.RawMessage) (json.RawMessage, err
 	return value, nil
 }
 
-// jsonType names what a value is, which must be valid.
+// jsonType names the type of a value, which must be valid JSON.
 func jsonType(value json.RawMessage) string {
 	var decoded any
 	if json.Unmarshal(value, &decoded) != nil {

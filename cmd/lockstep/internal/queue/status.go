@@ -22,12 +22,11 @@ import (
 func NewStatusCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Show how the daemon and its queue stand, on one screen",
-		Long: `Show how the daemon and its queue stand: since when it is up, whether the queue
-takes jobs, how many there are of each status, what holds run slots and for how
-long, why no job process can be started if that is so, and which files the daemon
-could not use and has set aside. Archived jobs
-are not counted.
+		Short: "Show the state of the daemon and its queue on one screen",
+		Long: `Show the state of the daemon and its queue: its uptime, whether the queue accepts
+jobs, the number of jobs by status, the jobs in run slots and their times, the reason
+if no job process can be started, and the files in quarantine. Archived jobs are not
+counted.
 
 Exit code: 0; 1 if no daemon answers.
 With --json: {"cluster", "master", "version": string, "pid": number,
@@ -35,9 +34,9 @@ With --json: {"cluster", "master", "version": string, "pid": number,
 "jobs": {STATUS: number}, "running": [{"id": number, "status": string,
 "priority": number, "summary": [string], "start_ts": time}],
 "quarantined": [string], "queued_with_secrets": number, "cannot_start": string},
-times as RFC 3339 or null. "running" is what holds a run slot, also if it waits;
-"jobs" leaves out statuses that no job has; "cannot_start" says why no job process
-can be started, or is empty.`,
+times as RFC 3339 or null. "running" lists the jobs in run slots, waiting ones
+included; "jobs" omits statuses without jobs; "cannot_start" is the reason if no job
+process can be started, else empty.`,
 		Example: `  lockstep status
   lockstep status --json | jq .jobs`,
 		Args: cli.WantArgs(0, 0, "status takes no arguments"),
@@ -47,7 +46,7 @@ can be started, or is empty.`,
 	}
 }
 
-// statusOrder is the order of keys in the JSON of this program.
+// statusOrder is the order of keys in the JSON output.
 func statusOrder() map[string][]string {
 	return map[string][]string{
 		"": {"cluster", "master", "version", "pid", "started_ts", "run_slots", "last_id", "drained", "jobs", "running",
@@ -77,7 +76,7 @@ func runStatus(ctx context.Context, globals *cli.Globals) error {
 	return nil
 }
 
-// fillLists makes empty lists of those that the daemon has sent as null.
+// fillLists replaces null lists by empty lists.
 func fillLists(s *answer.QueueStatus) {
 	if s.Jobs == nil {
 		s.Jobs = map[string]int64{}
@@ -100,7 +99,7 @@ type statusPrinter struct {
 	out     io.Writer
 	now     time.Time
 	colours term.Palette
-	width   int // of the terminal; 0: none
+	width   int // of the terminal, in columns; 0: no terminal
 }
 
 func (p statusPrinter) print(s answer.QueueStatus, socket string) {
@@ -123,19 +122,19 @@ func (p statusPrinter) print(s answer.QueueStatus, socket string) {
 	p.safety(s)
 }
 
-// safety answers whether the daemon can be stopped.
+// safety states what a stop of the daemon would do.
 func (p statusPrinter) safety(s answer.QueueStatus) {
 	switch {
 	case s.Nodes != nil && nodes.Voters(s.Nodes.Nodes) > 1 && nodes.Spare(s.Nodes.Nodes) == 0:
-		fmt.Fprintf(p.out, "\nTo stop or restart the daemon of any voting node would leave no majority: nothing would be taken or\nstarted until it is back, and what runs (%d) would fail.\n", len(s.Running))
+		fmt.Fprintf(p.out, "\nA stop or restart of the daemon of any voting node would leave no majority: no job would be accepted\nor started until it is back, and running jobs (%d) would fail.\n", len(s.Running))
 	case s.Nodes != nil && nodes.Voters(s.Nodes.Nodes) > 1 && len(s.Running) > 0:
-		fmt.Fprintf(p.out, "\nTo stop or restart the daemon of %s, the master, would fail what runs (%d): another node takes over.\nHave it finish first: \"lockstep drain on\", and wait until no slot is taken.\n", term.Visible(s.Master), len(s.Running))
+		fmt.Fprintf(p.out, "\nA stop or restart of the daemon of %s, the master, would fail running jobs (%d): another node takes over.\nTo let them finish: \"lockstep drain on\", and wait until no slot is taken.\n", term.Visible(s.Master), len(s.Running))
 	case s.WithSecrets > 0:
-		fmt.Fprintf(p.out, "\nTo stop or restart the daemon would fail %d queued jobs, whose secrets are in its memory only;\nrunning jobs would go on and be adopted.\n", s.WithSecrets)
+		fmt.Fprintf(p.out, "\nA stop or restart of the daemon would fail %d queued jobs, whose secrets are in its memory only;\nrunning jobs would continue and be adopted.\n", s.WithSecrets)
 	case s.Nodes != nil && nodes.Voters(s.Nodes.Nodes) > 1:
 		fmt.Fprintln(p.out, "\nIt is safe to stop or restart the daemon: no job runs, and another node takes over.")
 	default:
-		fmt.Fprintln(p.out, "\nIt is safe to stop or restart the daemon: running jobs go on and are adopted.")
+		fmt.Fprintln(p.out, "\nIt is safe to stop or restart the daemon: running jobs continue and are adopted.")
 	}
 }
 
@@ -145,7 +144,7 @@ func (p statusPrinter) line(name, value string) {
 
 func (p statusPrinter) up(since answer.Time) string {
 	if since.IsZero() {
-		return "up since when is unknown"
+		return "start time unknown"
 	}
 	return fmt.Sprintf("up since %s (%s)", since.In(p.now.Location()).Format(time.DateTime), term.Span(p.now.Sub(since.Time)))
 }
@@ -168,9 +167,9 @@ func (p statusPrinter) queue(s answer.QueueStatus) string {
 }
 
 func (p statusPrinter) quarantined(paths []string) {
-	text := "ATTENTION: a file could not be used and was set aside, in the daemon's data directory:"
+	text := "ATTENTION: an unusable file is in quarantine, in the daemon's data directory:"
 	if len(paths) > 1 {
-		text = fmt.Sprintf("ATTENTION: %d files could not be used and were set aside, in the daemon's data directory:", len(paths))
+		text = fmt.Sprintf("ATTENTION: %d unusable files are in quarantine, in the daemon's data directory:", len(paths))
 	}
 	fmt.Fprintf(p.out, "\n%s\n", p.colours.Paint("1;31", text))
 	for _, path := range paths {

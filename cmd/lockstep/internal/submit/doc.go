@@ -1,4 +1,4 @@
-// Package submit has the commands that make jobs: run, for one command, which it follows
-// in the foreground, and submit, for the jobs of a file, whose ends it can await. Other
-// packages may ask it to submit jobs.
+// Package submit has the commands that make jobs: run submits one command and follows it in the
+// foreground; submit submits the jobs of a file and can wait for their ends. All submits jobs for
+// other packages.
 package submit

@@ -17,30 +17,30 @@ import (
 	"lockstep/cmd/lockstep/internal/jobs"
 )
 
-// submitGrace is how long an interrupted submission waits for its answer: an id makes
-// the difference between detaching and not knowing.
+// submitGrace bounds the wait of an interrupted submission for its answer: with the job's id the
+// command can detach, without it the outcome is unknown.
 const submitGrace = 2 * time.Second
 
-// foregroundRun follows one submitted job: output and status go to the streams, signals
-// come from the terminal.
+// foregroundRun follows one submitted job: it writes output and status to the streams and handles
+// signals of the terminal.
 type foregroundRun struct {
 	streams    cli.Streams
 	interrupts <-chan os.Signal
 	daemon     *client.Session
 	quiet      bool
 	json       bool
-	strict     bool // missing output is an exit code
+	strict     bool // missing output changes the exit code
 
 	id      int64
-	pending os.Signal // came while the job was being submitted
+	pending os.Signal // received during the submission
 	input   *bufio.Reader
 	line    term.StatusLine
-	last    follow.Change // what the line has shown
+	last    follow.Change // the change that the status line shows
 	events  follow.EventView
 	output  follow.JobOutput
 }
 
-// submit submits one job of one opcode. An interrupt meanwhile is kept for follow.
+// submit submits one job of one opcode. It keeps an interrupt for follow.
 func (r *foregroundRun) submit(ctx context.Context, opcode any) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -64,18 +64,17 @@ func (r *foregroundRun) submit(ctx context.Context, opcode any) error {
 	return nil
 }
 
-// update is what the following goroutine sends: something for people to know, a
-// change, or the error that ends the updates.
+// update is sent by the following goroutine: a notice for the user, a change, or the error that
+// ends the updates.
 type update struct {
 	notice string
 	follow.Change
 	err error
 }
 
-// updatesOf follows in a goroutine, so that an interrupt can be handled while the daemon
-// has nothing to say. stop returns when the goroutine is through with the session; it is
-// also through with it after the final update. Notices of the session become updates, so
-// that only one goroutine writes.
+// updatesOf follows in a goroutine, so that an interrupt can be handled while a call waits. stop
+// returns when the goroutine no longer uses the session, which is also the case after the final
+// update. Notices of the session become updates, so that only one goroutine writes.
 func updatesOf(ctx context.Context, f *follow.Follower) (updates <-chan update, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	channel := make(chan update)
@@ -131,11 +130,11 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 		case next := <-updates:
 			switch {
 			case next.err != nil:
-				return fmt.Errorf("job %d goes on, but cannot be followed any more: %w", r.id, next.err)
+				return fmt.Errorf("job %d continues, but can no longer be followed: %w", r.id, next.err)
 			case next.notice != "":
 				r.makeRoom()
 				cli.PrintError(r.streams.Err, next.notice)
-				r.last = follow.Change{} // so that the status is shown again
+				r.last = follow.Change{} // show the status again
 			default:
 				r.show(next.Change)
 			}
@@ -164,17 +163,17 @@ func (r *foregroundRun) show(c follow.Change) {
 	r.last = c
 }
 
-// makeRoom is called before something is shown that is no output of the job.
+// makeRoom clears the status line and ends an open line of output, before other text.
 func (r *foregroundRun) makeRoom() {
 	r.line.Clear()
 	r.output.EndLine()
 }
 
-// finish says how the job ended and returns its exit code as an error.
+// finish reports the end of the job and returns its exit code as an error.
 func (r *foregroundRun) finish(ctx context.Context, f *follow.Follower) error {
 	end, err := f.Ending(ctx)
 	if err != nil {
-		return fmt.Errorf("job %d has ended, but the daemon does not say how: %w", r.id, err)
+		return fmt.Errorf("job %d has ended, but its result is unknown: %w", r.id, err)
 	}
 	r.line.Clear()
 	r.output.Finish()
@@ -193,8 +192,7 @@ func (r *foregroundRun) finish(ctx context.Context, f *follow.Follower) error {
 	return exitWith(code, errors.New(text))
 }
 
-// commandExit returns the exit code for the end of a job made by `run`, and what to say
-// about it, if anything.
+// commandExit returns the exit code for the end of a job made by `run`, and a message or "".
 func commandExit(id int64, end follow.Ending) (code int, text string) {
 	switch end.Status {
 	case client.StatusSuccess:
@@ -216,11 +214,11 @@ func exitWith(code int, err error) error {
 	return &cli.ExitError{Code: code, Err: err}
 }
 
-// interrupted handles a signal: on a terminal it asks what to do, elsewhere it leaves the
-// job. It returns nil if the job is to be followed on.
+// interrupted handles a signal: on a terminal it asks what to do, elsewhere it detaches. It
+// returns nil to continue following.
 func (r *foregroundRun) interrupted(ctx context.Context, signal os.Signal) error {
 	r.makeRoom()
-	r.last = follow.Change{} // so that the status is shown again
+	r.last = follow.Change{} // show the status again
 	if signal != os.Interrupt || !r.streams.InTerminal || !r.streams.ErrTerminal {
 		return r.detach(signal)
 	}
@@ -240,11 +238,11 @@ func (r *foregroundRun) interrupted(ctx context.Context, signal os.Signal) error
 	}
 }
 
-// endOfInput stands for a line that could not be read; a typed line never equals it.
+// endOfInput stands for the end of the input; no typed line equals it.
 const endOfInput = "\x00"
 
-// readLine reads one line from the keyboard. It is called again only after the line
-// before has arrived.
+// readLine reads one line from the keyboard. It must not be called before the previous line has
+// arrived.
 func (r *foregroundRun) readLine() <-chan string {
 	if r.input == nil {
 		r.input = bufio.NewReader(r.streams.In)
@@ -260,16 +258,16 @@ func (r *foregroundRun) readLine() <-chan string {
 	return lines
 }
 
-// detach leaves the job to itself.
+// detach stops following; the job continues.
 func (r *foregroundRun) detach(signal os.Signal) error {
 	return &cli.ExitError{Code: cli.SignalCode(signal), Err: fmt.Errorf(
-		`job %d goes on; "lockstep watch %d" follows it, "lockstep cancel %d" cancels it`, r.id, r.id, r.id)}
+		`job %d continues; "lockstep watch %d" follows it, "lockstep cancel %d" cancels it`, r.id, r.id, r.id)}
 }
 
-// cancel asks the daemon to cancel the job, and to end what runs: who interrupts a command
-// wants that. It is followed on, and its end will be seen.
+// cancel cancels the job and kills its command, as an interrupt would. The job is still followed
+// to its end.
 func (r *foregroundRun) cancel(ctx context.Context) {
-	daemon := r.daemon.Other() // the session itself is waiting for an answer
+	daemon := r.daemon.Other() // the session waits for an answer
 	defer daemon.Close()
 	result, err := jobs.Cancel(ctx, daemon, r.id, true)
 	switch {

@@ -20,8 +20,7 @@ import (
 	"lockstep/core/lock"
 )
 
-// stdinMax is the most of standard input, in bytes, that becomes part of a job: it is
-// kept in the job's file.
+// stdinMax bounds the standard input of a job, in bytes: the job file contains it.
 const stdinMax = 1 << 20
 
 type runOptions struct {
@@ -45,30 +44,31 @@ func NewRunCommand(globals *cli.Globals) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "run [flags] [--] COMMAND [ARGUMENT...]",
 		Short: "Run a command as a job, follow its output, exit with its status",
-		Long: `Run a command as a job and follow it: its output is shown as it comes, and its
-exit status becomes that of lockstep. The command runs in the
-current directory, with PATH, HOME and locale of the daemon and what --env and
---secret-env add; your own environment is not passed on.
+		Long: `Run a command as a job and follow it: its output is shown at once, and its
+exit status becomes that of lockstep. The command runs in the current directory,
+with PATH, HOME and locale of the daemon and the variables of --env and
+--secret-env; it does not get the rest of your environment.
 
-The command is not run by a shell. Flags of lockstep stand before it.
+There is no shell. Flags of lockstep precede the command.
 
 ` + constraintsHelp + `
 
-If the connection to the daemon is lost, lockstep tries to get it back for up to a
-minute. The job is made once, also if that was while it was being submitted.
+If the connection to the daemon is lost, lockstep reconnects for up to a minute.
+Even if the loss interrupts the submission, the job runs once.
 
 Ctrl-C does not stop the job. On a terminal it asks whether to detach, to cancel,
-which ends the command, or to go on; elsewhere it detaches: the job goes on.
+which ends the command, or to keep following; elsewhere it detaches, and the job
+continues.
 
 ` + follow.OutputHelp + `
 
 Exit codes:
   the command's own; 128 + n if signal n ended it; 124 if --timeout did;
-  126 or 127 if it could not be started
+  126 or 127 if it cannot be started
   125  output is missing, with --strict-output, however the command ended
-  1    the job failed otherwise, was canceled, or could not be followed
+  1    the job failed in another way, was canceled, or could not be followed
   2    wrong usage
-  130  detached by Ctrl-C (143 by SIGTERM), the job goes on
+  130  detached by Ctrl-C (143 by SIGTERM), the job continues
 
 With --json, one object per line: {"event": "submitted", "job"},
 {"event": "status", "job", "status", "opcode_status"},
@@ -92,25 +92,25 @@ With --json, one object per line: {"event": "submitted", "job"},
 		},
 	}
 	flags := command.Flags()
-	flags.SetInterspersed(false) // what follows COMMAND belongs to it
+	flags.SetInterspersed(false) // arguments after COMMAND belong to the command
 	flags.StringVar(&opts.Priority, "priority", "normal", "`PRIORITY` of the job: low, normal or high, or 10, 0, -10")
 	flags.StringVar(&opts.Reason, "reason", "", "`TEXT` for the job's reason trail")
 	flags.Var(cli.DurationFlag{Value: &opts.Timeout}, "timeout", "end the command after `DURATION`, like 90s, 1h30m or 2d (default none)")
 	flags.StringArrayVar(&opts.Env, "env", nil, "set variable `NAME=VALUE` for the command (repeatable)")
 	flags.StringArrayVar(&opts.SecretEnv, "secret-env", nil,
-		"the same for a secret that is never stored; with just `NAME` its value is taken from your environment (repeatable)")
+		"the same for a secret, which is never stored; `NAME` alone takes the value from your environment (repeatable)")
 	flags.StringVar(&opts.Cwd, "cwd", "", "run the command in `DIRECTORY` (default the current one)")
-	flags.BoolVar(&opts.Stdin, "stdin", false, "pass standard input on, text of at most 1 MiB")
-	flags.BoolVarP(&opts.Detach, "detach", "d", false, "print the job's id and return at once")
+	flags.BoolVar(&opts.Stdin, "stdin", false, "pass standard input to the command, at most 1 MiB of text")
+	flags.BoolVarP(&opts.Detach, "detach", "d", false, "print the job's id and exit")
 	flags.BoolVar(&opts.Strict, "strict-output", false, follow.StrictOutputUsage)
 	opts.needs.register(flags)
-	flags.BoolVarP(&opts.Quiet, "quiet", "q", false, "show no progress and no message about how the command ended")
+	flags.BoolVarP(&opts.Quiet, "quiet", "q", false, "show no progress and no message about the end of the command")
 	return command
 }
 
 func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []string) error {
 	if opts.Strict && opts.Detach {
-		return cli.Usagef("--strict-output is about the output that is followed, and --detach follows none; give it to \"lockstep log\"")
+		return cli.Usagef("--strict-output needs the output, which --detach does not follow; use it with \"lockstep log\"")
 	}
 	opcode, err := opts.opcode(globals.Streams, argv)
 	if err != nil {
@@ -174,7 +174,7 @@ func (o runOptions) opcode(streams cli.Streams, argv []string) (commandOpcode, e
 	}
 	for i, arg := range argv {
 		if !utf8.ValidString(arg) {
-			return opcode, cli.Usagef("argument %d of the command is not UTF-8, which jobs are written in", i+1)
+			return opcode, cli.Usagef("argument %d of the command is not UTF-8", i+1)
 		}
 	}
 	var err error
@@ -204,7 +204,7 @@ func (o runOptions) opcode(streams cli.Streams, argv []string) (commandOpcode, e
 	return opcode, nil
 }
 
-// parsePriority reads the priority of a new job, which Ganeti limits to three values.
+// parsePriority reads the priority of a new job; Ganeti permits three values.
 func parsePriority(text string) (int, error) {
 	priority, err := jobs.ParseLevel(text)
 	if err != nil {
@@ -216,9 +216,9 @@ func parsePriority(text string) (int, error) {
 	return priority, nil
 }
 
-// environment reads NAME=VALUE pairs. lookup gives the value for a bare NAME, so that a
-// secret need not stand in the shell's history or the list of processes; nil means that
-// the flag has no such form. Values are never part of an error.
+// environment reads NAME=VALUE pairs. lookup returns the value for a NAME alone, which keeps
+// secrets out of the shell's history and the list of processes; with a nil lookup a NAME alone is
+// an error. Errors do not contain values.
 func environment(flag string, pairs []string, lookup func(string) (string, bool)) (map[string]string, error) {
 	if len(pairs) == 0 {
 		return nil, nil
@@ -234,20 +234,20 @@ func environment(flag string, pairs []string, lookup func(string) (string, bool)
 		case !given:
 			value, given = lookup(name)
 			if !given {
-				return nil, cli.Usagef("%s %s: there is no such variable in your environment", flag, name)
+				return nil, cli.Usagef("%s %s: your environment has no such variable", flag, name)
 			}
 		}
 		if !utf8.ValidString(name) || !utf8.ValidString(value) {
-			return nil, cli.Usagef("%s number %d is not UTF-8, which jobs are written in", flag, i+1)
+			return nil, cli.Usagef("%s number %d is not UTF-8", flag, i+1)
 		}
 		variables[name] = value
 	}
 	return variables, nil
 }
 
-// workingDirectory is absolute: the job does not run where the caller is.
+// workingDirectory returns an absolute path: the job does not run in the caller's directory.
 func workingDirectory(flag string) (string, error) {
-	directory, err := filepath.Abs(flag) // of "" it is the current one
+	directory, err := filepath.Abs(flag) // "" is the current directory
 	if err != nil {
 		return "", fmt.Errorf("find the current directory: %w", err)
 	}

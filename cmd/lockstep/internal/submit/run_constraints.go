@@ -14,8 +14,8 @@ import (
 	"lockstep/core/lock"
 )
 
-// constraintOptions are what a command must have before it may run: ends of other jobs, locks,
-// and a place among those that share a limit.
+// constraintOptions are the conditions of a command's start: ends of other jobs, locks, and rate
+// limits.
 type constraintOptions struct {
 	After      []string
 	Locks      []string
@@ -26,27 +26,27 @@ type constraintOptions struct {
 
 func (o *constraintOptions) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.After, "after", nil,
-		"start when the job `ID[:STATUS,...]` has ended with one of these statuses, of success, error and canceled; success if there are none (repeatable)")
+		"start when the job `ID[:STATUS,...]` has ended with one of these statuses: success (the default), error, canceled (repeatable)")
 	flags.StringArrayVar(&o.Locks, "lock", nil, "hold the lock `NAME[:shared]` while the command runs (repeatable)")
 	flags.StringArrayVar(&o.AnyLocks, "any-lock", nil,
-		"hold those of the locks `NAME[:shared]` that are free (repeatable); see --any-count")
-	flags.IntVar(&o.AnyCount, "any-count", 0, "wait until `N` of the --any-lock can be had (default 1)")
+		"hold the lock `NAME[:shared]` if it is free (repeatable); see --any-count")
+	flags.IntVar(&o.AnyCount, "any-count", 0, "wait until `N` of the --any-lock locks are free (default 1)")
 	flags.StringArrayVar(&o.RateLimits, "rate-limit", nil,
 		"run while fewer than N jobs with the same `N:LABEL` are running (repeatable)")
 }
 
-// constraintsHelp is what --help of run says of them.
-const constraintsHelp = `--after, --lock, --any-lock and --rate-limit say what the command has to wait for.
-A job that it comes after and that ends otherwise makes it fail, one that is
-canceled cancels it. A lock is cluster/BGL, or one of instance/, nodegroup/, node/,
-node-res/ and network/ with a name, or with [lockset] for all of them; it is held
-exclusively, unless :shared is added. "lockstep why ID" says what it waits for.`
+// constraintsHelp is their part of the help of run.
+const constraintsHelp = `--after, --lock, --any-lock and --rate-limit are conditions of the start.
+If a job of --after ends with another status, the job fails; if it is canceled, the
+job is canceled. A lock is cluster/BGL, or one of instance/, nodegroup/, node/,
+node-res/ and network/ with a name, or with [lockset] for all names; it is held
+exclusively, unless :shared is added. "lockstep why ID" shows what the job waits for.`
 
 // dependency is [id, [status...]] on the wire (queue.md 1.5).
 type dependency [2]any
 
-// apply adds the needs to an opcode. Mistakes are found here where they can be: the
-// daemon would refuse them, but knows no flags.
+// apply adds the constraints to an opcode. It checks them, because errors of the daemon would not
+// name the flags.
 func (o constraintOptions) apply(opcode *commandOpcode, now time.Time) error {
 	var err error
 	if opcode.Depends, err = parseAfter(o.After); err != nil {
@@ -63,7 +63,7 @@ func (o constraintOptions) apply(opcode *commandOpcode, now time.Time) error {
 	}
 	opcode.AnyCount = o.AnyCount
 	limits, err := rateLimits(o.RateLimits, now)
-	// The name of this program comes last.
+	// The trail ends with the name of this program.
 	end := len(opcode.Reason) - 1
 	opcode.Reason = slices.Concat(opcode.Reason[:end], limits, opcode.Reason[end:])
 	return err
@@ -96,8 +96,8 @@ func parseAfter(flags []string) ([]dependency, error) {
 	return depends, nil
 }
 
-// parseLocks reads NAME or NAME:MODE. A name may itself have a colon; its mode is needed
-// then, so that a mistyped one does not become part of the name.
+// parseLocks reads NAME or NAME:MODE. A name with a colon needs a mode, so that a mistyped mode does not
+// become part of the name.
 func parseLocks(flag string, texts []string) ([]lock.Item, error) {
 	var items []lock.Item
 	for _, text := range texts {
@@ -106,7 +106,7 @@ func parseLocks(flag string, texts []string) ([]lock.Item, error) {
 			var err error
 			name = text[:i]
 			if mode, err = lock.ParseMode(text[i+1:]); err != nil || mode == lock.None {
-				return nil, cli.Usagef("%s %s: a lock is held shared or exclusive, not %q", flag, text, text[i+1:])
+				return nil, cli.Usagef("%s %s: the mode of a lock is shared or exclusive, not %q", flag, text, text[i+1:])
 			}
 		}
 		parsed, err := lock.ParseLock(name)
@@ -122,15 +122,15 @@ func parseLocks(flag string, texts []string) ([]lock.Item, error) {
 	return items, nil
 }
 
-// checkOpportunity makes sure that enough of the locks can be had of which some suffice.
+// checkOpportunity checks that the --any-lock locks are a choice of one level, large enough for --any-count.
 func (o constraintOptions) checkOpportunity(needed, anyOf []lock.Item) error {
 	switch {
 	case o.AnyCount < 0:
 		return cli.Usagef("--any-count must not be negative")
 	case len(anyOf) == 0 && o.AnyCount > 0:
-		return cli.Usagef("--any-count says how many of several --any-lock are needed, and there are none of these")
+		return cli.Usagef("--any-count needs --any-lock")
 	case o.AnyCount > len(anyOf):
-		return cli.Usagef("of %d locks in --any-lock %d cannot be had", len(anyOf), o.AnyCount)
+		return cli.Usagef("--any-lock names %d locks; --any-count %d is more", len(anyOf), o.AnyCount)
 	}
 	for _, item := range anyOf {
 		level := anyOf[0].Lock.Level()
@@ -138,18 +138,18 @@ func (o constraintOptions) checkOpportunity(needed, anyOf []lock.Item) error {
 		case item.Lock == lock.BGL || item.Lock.IsGroup():
 			return cli.Usagef("--any-lock %s is no choice; give it as --lock", item.Lock)
 		case item.Lock.Level() != level:
-			return cli.Usagef("--any-lock: %s and %s are of different kinds; the choice must be among one kind", anyOf[0].Lock, item.Lock)
+			return cli.Usagef("--any-lock: %s and %s are of different kinds; a choice must be of one kind", anyOf[0].Lock, item.Lock)
 		}
 		for _, fixed := range needed {
 			if fixed.Lock.Level() == level {
-				return cli.Usagef("--lock %s and --any-lock %s are of one kind; the locks of a kind are all needed or all a choice", fixed.Lock, item.Lock)
+				return cli.Usagef("--lock %s and --any-lock %s are of one kind; use only one of the flags for a kind", fixed.Lock, item.Lock)
 			}
 		}
 	}
 	return nil
 }
 
-// rateLimits are the reasons by which jobs share a limit (queue.md 4.4.1).
+// rateLimits returns the reasons that put the job under rate limits (queue.md 4.4.1).
 func rateLimits(flags []string, now time.Time) ([][]any, error) {
 	var reasons [][]any
 	for _, flag := range flags {

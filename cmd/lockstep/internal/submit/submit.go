@@ -32,37 +32,37 @@ func NewSubmitCommand(globals *cli.Globals) *cobra.Command {
 		Short: "Submit jobs from a JSON or YAML file",
 		Long: `Submit the jobs in a file, or on standard input if the file is "-", and print
 their ids, one per line, in the order of the file. Either all jobs of a file are
-submitted, or none because of a mistake in one.
+submitted, or, if one has a mistake, none.
 
 A job is a list of opcodes, an opcode an object with OP_ID and parameters. The
 file holds one of:
   one job       [{"OP_ID": ...}, ...]
   several jobs  [[{"OP_ID": ...}, ...], [...]]
   the same      {"jobs": [[{"OP_ID": ...}, ...], [...]]}
-Files named .yaml or .yml are YAML, .json is JSON; otherwise what begins with [
-or { is JSON. In "depends" a negative id counts back: -1 is the job before.
+Files named .yaml or .yml are YAML, .json is JSON; other files are JSON if they begin
+with [ or {. In "depends" a negative id counts back: -1 is the previous job.
 
-Among several jobs one may be written as an object, to give it a name and say what
-it comes after:
+One of several jobs may be written as an object, with a name and the jobs that it
+comes after:
   jobs:
     - name: build
       ops: [{OP_ID: ...}, ...]
     - name: test
       after: [build, 12, {job: other, status: [success, error]}]
       ops: [{OP_ID: ...}]
-"after" names earlier jobs of the file, or has ids of jobs that exist. Without a
-status they must succeed; of a job that ends otherwise those fail that come after
-it, and with a canceled one they are canceled. The job waits as a whole: its first
-opcode gets the "depends".
+"after" lists names of earlier jobs of the file and ids of existing jobs. Without a
+status these must succeed; if one fails, the job fails, and if one is canceled, the
+job is canceled. The whole job waits: its first opcode gets the "depends".
 
 --reason and the name of this program are appended to each opcode's reason trail,
-and to that of each job's first opcode a name that is new with every call. By it
-the daemon makes the jobs once: if the connection is lost before it has answered,
-the same is sent again, for up to a minute. Such names in the file are left out.
+and to that of each job's first opcode also a unique name of the submission. If the
+connection is lost before the answer, the submission is repeated for up to a
+minute; the name ensures that the jobs exist once. Such names in the file are
+ignored.
 
 Exit code: 0; with --wait only if all jobs succeed. 1 otherwise.
-With --json, one object per line, "index" being the job's place in the file,
-from 0, and "name" its name, if it has one: {"event": "submitted", "index",
+With --json, one object per line; "index" is the job's place in the file, from 0,
+"name" its name, if it has one: {"event": "submitted", "index",
 "name", "job"}, {"event": "refused", "index", "name", "error"} and, with --wait,
 {"event": "end", "index", "job", "status"} as jobs end.`,
 		Example: `  lockstep submit jobs.yaml
@@ -122,7 +122,7 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 	return nil
 }
 
-// loadSubmission reads and checks a file; errors begin with its name.
+// loadSubmission reads and checks a file; errors begin with the file's name.
 func loadSubmission(name string, stdin io.Reader) (jobfile.Submission, error) {
 	data, err := readInput(name, stdin)
 	if err != nil {
@@ -146,7 +146,7 @@ func shownName(name string) string {
 	return name
 }
 
-// readInput reads the whole file; more than a frame can carry is refused.
+// readInput reads the whole file, at most the size of a frame.
 func readInput(name string, stdin io.Reader) ([]byte, error) {
 	from := stdin
 	if name != "-" {
@@ -162,19 +162,19 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", shownName(name), err)
 	}
 	if len(data) > wire.MaxFrame {
-		return nil, fmt.Errorf("%s is larger than %d bytes; submit its jobs in several files", shownName(name), wire.MaxFrame)
+		return nil, fmt.Errorf("%s is larger than %d bytes; split the jobs into several files", shownName(name), wire.MaxFrame)
 	}
 	return data, nil
 }
 
-// Answer is what became of one job: an id, or why it has none.
+// Answer is the answer for one job: its id, or the error.
 type Answer struct {
 	ID      int64
 	Refused string
 }
 
-// All submits several jobs in one call, so that they exist together or not at all
-// and can depend on each other.
+// All submits several jobs in one call: all or none exist afterwards, and they can depend on each
+// other.
 func All(ctx context.Context, daemon *client.Session, jobs [][]json.RawMessage) ([]Answer, error) {
 	answers := make([]Answer, len(jobs))
 	if len(jobs) == 1 {
@@ -199,7 +199,7 @@ func All(ctx context.Context, daemon *client.Session, jobs [][]json.RawMessage) 
 		if done {
 			err = client.Scan(pair[1:], &answers[i].ID)
 		} else if err = client.Scan(pair[1:], &answers[i].Refused); answers[i].Refused == "" {
-			answers[i].Refused = "the daemon gives no reason"
+			answers[i].Refused = "the daemon states no reason"
 		}
 		if err != nil {
 			return nil, err
@@ -230,7 +230,7 @@ func waitForSubmitted(ctx context.Context, globals *cli.Globals, daemon *client.
 			failed = append(failed, fmt.Sprintf("%d (%s)", job.id, status))
 		}
 		if globals.JSON {
-			_ = follow.PrintEvent(globals.Streams.Out, // run checks the stream
+			_ = follow.PrintEvent(globals.Streams.Out, // Run checks the stream's errors
 				follow.Event{Event: "end", Index: &job.index, Job: job.id, Status: status})
 		}
 	}, waiting.show)

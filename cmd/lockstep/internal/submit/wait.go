@@ -13,25 +13,25 @@ import (
 	"lockstep/core/wire"
 )
 
-// submittedJob is a job and its place in the submission, from 0.
+// submittedJob is a job and its index in the submission, from 0.
 type submittedJob struct {
 	index int
 	id    int64
 }
 
-// tally counts the jobs of a submission by what has become of them.
+// tally counts the jobs of a submission by state.
 type tally struct {
 	done, failed, running int
 }
 
-// statusVanished is said of a job that exists no longer, not even in the archive.
+// statusVanished is shown for a job that no longer exists, not even in the archive.
 const statusVanished = "vanished"
 
-// waitAll returns when all jobs are final. ended is called once for each, show whenever
-// it is known how things stand. poll is how long to wait for one answer, in seconds.
+// waitAll returns when all jobs are final. It calls ended once for each, and show after each
+// query. poll is the timeout of one call, in seconds.
 //
-// It waits for the first job that is not final, and when that changes it asks for all of
-// them at once: a call per job would be slow for thousands.
+// It waits for a change of the first job that is not final, and then queries all open jobs in one
+// call: a call per job would be slow for thousands.
 func waitAll(ctx context.Context, daemon client.Querier, jobs []submittedJob, poll int,
 	ended func(submittedJob, string), show func(tally)) error {
 	counts := tally{}
@@ -67,7 +67,7 @@ func waitAll(ctx context.Context, daemon client.Querier, jobs []submittedJob, po
 			break
 		}
 		if lost == jobs[0].id {
-			return fmt.Errorf("the daemon cannot tell how job %d goes on", lost)
+			return fmt.Errorf("the daemon does not find job %d, which has not ended", lost)
 		}
 		if lost, err = waitForChange(ctx, daemon, jobs[0].id, first, poll); err != nil {
 			return err
@@ -97,10 +97,10 @@ func statusesOf(ctx context.Context, daemon client.Querier, jobs []submittedJob)
 	return statuses, nil
 }
 
-// waitForChange waits until a job has another status. lost is its id if the daemon finds
-// no live job, and else -1: once, that means that the job was archived meanwhile.
+// waitForChange waits until a job has another status. lost is its id if the daemon does not find
+// the job in the queue, else -1. The first time this means that the job was archived.
 func waitForChange(ctx context.Context, daemon client.Querier, id int64, status string, poll int) (lost int64, err error) {
-	// No serial is greater than this one: log entries do not end the wait.
+	// The greatest serial: log entries do not end the wait.
 	args := []any{id, []string{"status"}, []string{status}, math.MaxInt32, poll}
 	err = daemon.Query(ctx, "WaitForJobChange", args, nil)
 	var failed *wire.Error
@@ -110,9 +110,9 @@ func waitForChange(ctx context.Context, daemon client.Querier, id int64, status 
 	return -1, err
 }
 
-// waitDisplay shows on a terminal how many jobs have ended; elsewhere it does nothing.
+// waitDisplay shows the number of ended jobs on a terminal; elsewhere it does nothing.
 type waitDisplay struct {
-	poll int // seconds between two looks
+	poll int // seconds between two queries
 	jobs int
 	bar  *term.Bar
 }

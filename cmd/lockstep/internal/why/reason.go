@@ -14,10 +14,10 @@ import (
 	"lockstep/core/answer"
 )
 
-// whyReason is one reason, and what it says.
+// whyReason is one reason.
 type whyReason struct{ answer.Reason }
 
-// jobStatus is that of the job that a dependency is about, "" if it is not known.
+// jobStatus is the status of the job of a dependency, "" if unknown.
 func (r whyReason) jobStatus() string {
 	if r.JobStatus == nil {
 		return ""
@@ -25,7 +25,7 @@ func (r whyReason) jobStatus() string {
 	return *r.JobStatus
 }
 
-// since is a zero time if it is not known.
+// since is the zero time if unknown.
 func (r whyReason) since() time.Time {
 	if r.Since == nil {
 		return time.Time{}
@@ -42,8 +42,8 @@ func blockerName(job int64, owner string) string {
 	return locks.PrincipalText(answer.Principal{Job: job})
 }
 
-// whyShown is an answer as --json prints it: what the daemon has sent, times in the form
-// that this program has, and the sentences.
+// whyShown is an answer as --json prints it: the daemon's values, with times as RFC 3339 and the
+// sentences.
 type whyShown struct {
 	ID       int64    `json:"id"`
 	Status   string   `json:"status"`
@@ -70,7 +70,7 @@ func (r whyReason) document(now time.Time) any {
 	return object
 }
 
-// withTimes replaces [seconds, microseconds] behind keys that end in _ts, at any depth.
+// withTimes replaces [seconds, microseconds] of keys that end in _ts by RFC 3339, at any depth.
 func withTimes(value any) any {
 	switch value := value.(type) {
 	case []any:
@@ -90,7 +90,7 @@ func withTimes(value any) any {
 	return value
 }
 
-// generic shows a reason of a kind that is not known here.
+// generic shows a reason of an unknown kind.
 func (r whyReason) generic() string {
 	value, err := cli.DecodeAny(r.Raw)
 	object, ok := value.(map[string]any)

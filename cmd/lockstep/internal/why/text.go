@@ -15,22 +15,22 @@ import (
 	"lockstep/core/answer"
 )
 
-// whyPrinter writes answers for people.
+// whyPrinter writes answers as text.
 type whyPrinter struct {
 	out     io.Writer
 	now     time.Time
 	colours term.Palette
-	follow  bool // those in the way are shown, too
+	follow  bool // blockers are shown, too
 }
 
-// job writes one answer. One reason continues the sentence about the job's status,
-// several stand below it.
+// job writes one answer. A single reason follows the sentence about the job's status on its line,
+// several reasons follow below.
 func (p whyPrinter) job(why jobWhy) {
 	head := p.head(why)
 	switch len(why.Reasons) {
 	case 0:
 		if why.Status == client.StatusQueued || why.Status == client.StatusWaiting {
-			head += " Nothing is known to be in its way."
+			head += " No reason is known."
 		}
 		fmt.Fprintln(p.out, head)
 	case 1:
@@ -42,7 +42,7 @@ func (p whyPrinter) job(why jobWhy) {
 		}
 	}
 	hints := why.hints()
-	if p.follow { // which is what these say to do
+	if p.follow { // --follow shows what these commands would show
 		hints = slices.DeleteFunc(hints, func(h hint) bool { return strings.HasPrefix(h.command, "lockstep why ") })
 	}
 	widest := 0
@@ -73,7 +73,7 @@ func (p whyPrinter) head(why jobWhy) string {
 	return text + " is " + cli.StatusText(p.colours, why.Status) + "."
 }
 
-// sentence is one reason in plain words.
+// sentence is the text of one reason.
 func (r whyReason) sentence(now time.Time) string {
 	switch r.Kind {
 	case answer.WhyDependency:
@@ -97,7 +97,7 @@ func (r whyReason) sentence(now time.Time) string {
 	case answer.WhyCannotStart:
 		return "Job processes cannot be started" + term.AfterColon(r.Text)
 	case answer.WhyStopping:
-		return "The daemon is stopping; jobs are started again when it is back."
+		return "The daemon is stopping; jobs start when it runs again."
 	case answer.WhyRunning:
 		return r.running(now)
 	case answer.WhyEnded:
@@ -124,8 +124,7 @@ func (r whyReason) dependency() string {
 		term.Visible(term.Enumerate(locks.Wanted(r.Statuses), "or")))
 }
 
-// because is the reason of a filter rule and who made it, in parentheses, as far as
-// they are known.
+// because is the reason and the author of a filter rule, in parentheses, as far as known.
 func (r whyReason) because() string {
 	var parts []string
 	if r.RuleReason != "" {
@@ -146,7 +145,7 @@ func (r whyReason) filter() string {
 	case filters.ActionPause:
 		return rule + " holds it back until the rule is changed or deleted."
 	case filters.ActionReject:
-		return rule + " rejects it: it is going to be canceled."
+		return rule + " rejects it: it will be canceled."
 	}
 	return fmt.Sprintf("%s holds it back (%s).", rule, term.Visible(r.Action))
 }
@@ -177,8 +176,7 @@ func (r whyReason) order() string {
 		text, term.Enumerate(causes, "and"), r.Weight)
 }
 
-// lock names the blockers. A request gets all of its locks at once or none: locks that no
-// blocker holds are only counted.
+// lock names the blockers. Locks of the request that no blocker holds are only counted.
 func (r whyReason) lock(now time.Time) string {
 	blocked, others := r.blockedLocks()
 	var wanted []string
@@ -194,7 +192,7 @@ func (r whyReason) lock(now time.Time) string {
 		text += fmt.Sprintf(", which it needs along with %d other locks", others)
 	}
 	if len(r.Blockers) == 0 {
-		return text + "; nobody is in the way any more, it is about to begin."
+		return text + "; they are free now, and it is about to begin."
 	}
 	var holders []string
 	for _, blocker := range r.Blockers {
@@ -204,7 +202,7 @@ func (r whyReason) lock(now time.Time) string {
 		}
 		word := fmt.Sprintf("%s holds %s", name, what)
 		switch {
-		case len(blocker.Locks) == 0: // it holds none of them, but waits for them longer
+		case len(blocker.Locks) == 0: // it holds none of the locks, but its request is earlier
 			word = fmt.Sprintf("%s comes before it", name)
 		case !blocker.Since.IsZero():
 			word = fmt.Sprintf("%s has held %s for %s", name, what, term.Span(now.Sub(blocker.Since.Time)))
@@ -214,8 +212,8 @@ func (r whyReason) lock(now time.Time) string {
 	return text + ": " + strings.Join(holders, "; ") + "."
 }
 
-// blockedLocks is the part of the request that blockers are known to hold, and how many
-// other locks it has; all of the request if that is not known.
+// blockedLocks is the part of the request that blockers hold, and the number of its other locks;
+// the whole request if this is unknown.
 func (r whyReason) blockedLocks() (blocked []answer.LockItem, others int) {
 	for _, item := range r.Locks {
 		held := func(b answer.Blocker) bool { return slices.Contains(b.Locks, item.Lock) }
@@ -249,17 +247,17 @@ func (r whyReason) running(now time.Time) string {
 }
 
 func (r whyReason) ended(now time.Time) string {
-	when := "It is not known when it ended"
+	when := "The time of its end is unknown"
 	if !r.since().IsZero() {
 		when = "It ended " + term.Ago(now, r.since())
 	}
 	return when + term.AfterColon(term.Shortened(r.Text, term.ValueMax))
 }
 
-// hint is a command that changes things, or tells more.
+// hint is a command that changes the situation or shows details.
 type hint struct{ command, effect string }
 
-// hints is what one can do about the reasons, each once.
+// hints are the commands for the reasons, each once.
 func (w jobWhy) hints() []hint {
 	var all []hint
 	add := func(effect, format string, args ...any) {
@@ -277,20 +275,20 @@ func (w jobWhy) hints() []hint {
 	for _, reason := range w.Reasons {
 		switch reason.Kind {
 		case answer.WhyFilter, answer.WhyFilterLimit:
-			add("what the rule is about, and who made it", "filter info %s", term.Visible(reason.UUID))
+			add("show the rule and its author", "filter info %s", term.Visible(reason.UUID))
 		case answer.WhyRateLimit:
 			add("start it before others of the kind", "priority high %d", w.ID)
 		case answer.WhySlots:
-			add("what holds the slots", "status")
+			add("show the jobs in the slots", "status")
 			add("start it before others", "priority high %d", w.ID)
 		case answer.WhyOrder:
 			add("start it before others", "priority high %d", w.ID)
 		case answer.WhyLock:
-			add("who else waits, and for whom", "locks --graph")
+			add("show all waiting owners", "locks --graph")
 		case answer.WhyCannotStart, answer.WhyStopping:
-			add("how the daemon stands", "status")
+			add("show the state of the daemon", "status")
 		case answer.WhyRunning:
-			add("see what it does", "watch %d", w.ID)
+			add("follow it", "watch %d", w.ID)
 			add("end it", "cancel --kill %d", w.ID)
 		}
 	}
@@ -298,7 +296,7 @@ func (w jobWhy) hints() []hint {
 	case client.StatusQueued, client.StatusWaiting:
 		add("give it up", "cancel %d", w.ID)
 	case client.StatusError:
-		add("everything about its failure", "info %d", w.ID)
+		add("show its failure", "info %d", w.ID)
 	}
 	return all
 }

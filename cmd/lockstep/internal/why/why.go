@@ -1,5 +1,5 @@
-// Package why has the command why: the reasons why a job does not run, in sentences, and
-// what an operator can do. It owns the words for each kind of reason.
+// Package why has the command why: the reasons why a job does not run, and commands that change
+// this. It has a sentence for each kind of reason.
 package why
 
 import (
@@ -16,7 +16,7 @@ import (
 	"lockstep/core/wire"
 )
 
-// What --follow asks for at most: links from the job that was named, and jobs in all.
+// The limits of --follow: links from a named job, and jobs in total.
 const (
 	followDepth = 10
 	followJobs  = 50
@@ -31,20 +31,20 @@ func NewCommand(globals *cli.Globals) *cobra.Command {
 	opts := whyOptions{}
 	command := &cobra.Command{
 		Use:   "why [flags] ID...",
-		Short: "Say why a job does not run, and what can be done about it",
-		Long: fmt.Sprintf(`Say in sentences why a job does not run yet: which job it waits for, which lock
-and who holds it, which filter rule or limit holds it back, how many come before
-it; and which commands change that. Of a job that runs or has ended it says so.
+		Short: "Show why a job does not run, and what you can do",
+		Long: fmt.Sprintf(`Show why a job does not run yet: the job or lock that it waits for, the owner of the
+lock, the filter rule or limit that delays it, the number of jobs before it; and the
+commands that change this. A job that runs or has ended is reported as such.
 
-With --follow it goes on with the jobs that are in the way, and with those that
-are in their way, up to %d links and %d jobs.
+With --follow it continues with the jobs that block these jobs, and with their
+blockers, up to %d links and %d jobs.
 
-Exit code: 0 if all is known, 1 if one of the jobs does not exist.
+Exit code: 0, 1 if one of the jobs does not exist.
 With --json: a list of {"id": number, "status": string, "summary": [string],
 "archived": bool, "reasons": [{"kind": string, "sentence": string, ...}]}, one for
-each job that was named or followed to. A reason has more keys, depending on its
-kind: dependency, filter, filter-limit, rate-limit, slots, order, lock, starting,
-cannot-start, stopping, running or ended. Those that end in _ts are times as
+each job that was named or followed. A reason has more keys, depending on its kind:
+dependency, filter, filter-limit, rate-limit, slots, order, lock, starting,
+cannot-start, stopping, running or ended. Keys that end in _ts are times as
 RFC 3339 or null.`, followDepth, followJobs),
 		Example: `  lockstep why 12
   lockstep why --follow 12
@@ -54,7 +54,7 @@ RFC 3339 or null.`, followDepth, followJobs),
 			return runWhy(command.Context(), opts, globals, args)
 		},
 	}
-	command.Flags().BoolVarP(&opts.Follow, "follow", "r", false, "say the same of the jobs that are in the way")
+	command.Flags().BoolVarP(&opts.Follow, "follow", "r", false, "also show why blocking jobs do not run")
 	return command
 }
 
@@ -112,7 +112,7 @@ func runWhy(ctx context.Context, opts whyOptions, globals *cli.Globals, args []s
 			return err
 		}
 	} else if walk.left > 0 {
-		cli.PrintError(globals.Streams.Err, fmt.Sprintf("%s more in the way of these, which --follow has not looked at", term.Count(walk.left, "job")))
+		cli.PrintError(globals.Streams.Err, fmt.Sprintf("%s more block these; --follow has reached its limit", term.Count(walk.left, "job")))
 	}
 	if missing {
 		return &cli.ExitError{Code: cli.ExitFailure}
@@ -120,7 +120,7 @@ func runWhy(ctx context.Context, opts whyOptions, globals *cli.Globals, args []s
 	return nil
 }
 
-// queryReasons asks for one job. An unknown one is an error of the daemon's.
+// queryReasons queries one job. The daemon answers an error for an unknown job.
 func queryReasons(ctx context.Context, daemon client.Querier, id int64) (jobWhy, error) {
 	why := jobWhy{}
 	if err := daemon.Query(ctx, "LockstepWhy", []any{id}, &why.Why); err != nil {
@@ -132,12 +132,12 @@ func queryReasons(ctx context.Context, daemon client.Querier, id int64) (jobWhy,
 	return why, nil
 }
 
-// whyWalk is the jobs that are still to be asked for, nearest first, each once.
+// whyWalk is the jobs that are still to be queried, nearest first, each once.
 type whyWalk struct {
 	follow bool
 	next   []whyStep
 	met    map[int64]bool
-	left   int // were met, but are too far or too many
+	left   int // number of jobs beyond the limits
 }
 
 type whyStep struct {
@@ -165,7 +165,7 @@ func (w *whyWalk) take() whyStep {
 	return step
 }
 
-// inTheWay is the jobs that this one cannot run before.
+// inTheWay are the jobs that block this job.
 func (w jobWhy) inTheWay() []int64 {
 	var ids []int64
 	for _, reason := range w.reasons() {
