@@ -20,13 +20,12 @@ import (
 	"lockstep/persistence"
 )
 
-// bareLoop does what a job needs of the machine, without a queue: the files of a
-// submission, the process of the job, the hand-shake with it, the file that names the
-// process, and its end, which the process writes itself.
+// bareLoop makes the system calls of a job without a queue: the files of a submission, the job
+// process, the handshake, the file that names the process, and the end, which the process
+// writes.
 //
-// It works in the daemon's own directory, above all ids that the daemon gives away, but
-// with a run directory where no daemon listens: what a process reports there is dropped
-// at once.
+// It works in the daemon's directory with ids above the daemon's, but with a run directory in which
+// no daemon listens: reports of processes fail at once.
 type bareLoop struct {
 	bench   *bench
 	files   *persistence.OSFiles
@@ -36,10 +35,10 @@ type bareLoop struct {
 	next    int64 // id of the next job
 }
 
-// firstBareID is above what daemons give away here.
+// firstBareID is above the ids of the daemons.
 const firstBareID = 1_000_000_000
 
-// bareSerial is written as the daemon writes its own.
+// bareSerial is written in the way of the daemon's serial.
 const bareSerial = paths.SerialPath + "-bare"
 
 func (b *bench) newBareLoop(d *daemon) (*bareLoop, error) {
@@ -76,7 +75,7 @@ func (b *bench) withBareLoop(run func(*daemon, *client, *bareLoop) error) error 
 
 func (l *bareLoop) close() { _, _ = l.files.Close(), l.stderr.Close() }
 
-// runBatch does n jobs with so many workers, submitted together as SubmitManyJobs does:
+// runBatch runs n jobs with the given number of workers, submitted together as by SubmitManyJobs:
 // one sync of the directory, one serial, and its sync.
 func (l *bareLoop) runBatch(n, workers int) error {
 	jobs, err := l.submitBatch(n, workers)
@@ -86,7 +85,7 @@ func (l *bareLoop) runBatch(n, workers int) error {
 	return parallel(n, workers, func(i int) error { return l.execute(jobs[i]) })
 }
 
-// runOne is a job that is submitted by itself.
+// runOne submits and runs a single job.
 func (l *bareLoop) runOne() error {
 	jobs, err := l.submitBatch(1, 1)
 	if err != nil {
@@ -117,7 +116,7 @@ func (l *bareLoop) submitBatch(n, workers int) ([]*job.Job, error) {
 	return jobs, err
 }
 
-// execute is the life of the job's process.
+// execute starts the job process and waits for its end.
 func (l *bareLoop) execute(j *job.Job) error {
 	child, err := l.bench.launch(int64(j.ID), l.dataDir, l.runDir, l.stderr)
 	if err != nil {
@@ -131,7 +130,7 @@ func (l *bareLoop) execute(j *job.Job) error {
 	return nil
 }
 
-// permit is the daemon's side of the hand-shake.
+// permit is the daemon's side of the handshake.
 func (l *bareLoop) permit(child *child, j *job.Job) error {
 	livelock, err := child.reader.ReadFrame()
 	if err != nil {
@@ -150,10 +149,10 @@ func (l *bareLoop) permit(child *child, j *job.Job) error {
 	if _, err := child.reader.ReadFrame(); err != nil {
 		return err
 	}
-	return wire.WriteFrame(child.in, []byte("[null]")) // nothing is handed over for its opcode
+	return wire.WriteFrame(child.in, []byte("[null]")) // no data for the opcode
 }
 
-// child is a lockstep-job that was started as the daemon starts it.
+// child is a lockstep-job, started as the daemon does.
 type child struct {
 	cmd     *exec.Cmd
 	in, out *os.File
@@ -184,7 +183,7 @@ func (b *bench) launch(id int64, dataDir, runDir string, stderr *os.File) (*chil
 
 func (c *child) closePipes() { _, _ = c.in.Close(), c.out.Close() }
 
-// parallel does n things with so many workers, and returns the errors.
+// parallel calls a function n times with the given number of workers, and returns the errors.
 func parallel(n, workers int, do func(i int) error) error {
 	var next atomic.Int64
 	var group sync.WaitGroup

@@ -16,7 +16,7 @@ type bench struct {
 	ctx      context.Context
 	self     string // path of this program
 	programs string // directory of the programs
-	root     string // the throw-away directory
+	root     string // the temporary directory
 	machine  machine
 	rounds   int
 	sizes    sizes
@@ -24,24 +24,24 @@ type bench struct {
 	daemons  []*daemon
 	dirs     int
 
-	samples map[string][]sample // by the name of the measurement
+	samples map[string][]sample // by name of the measurement
 }
 
-// sample is what one round has found.
+// sample is the result of one round.
 type sample struct {
 	value float64 // in the unit of the measurement
-	n     int     // operations that it is the mean of
+	n     int     // number of operations of which value is the mean
 }
 
-// sizes are how much is done in a round.
+// sizes are the amounts of work of a round.
 type sizes struct {
 	quick                        bool
 	spawns, replaces, roundTrips int
 	submits                      int // by one client
 	submitters                   int // submissions of each of the 64 clients
 	many                         int // jobs of one submission
-	serialJobs                   int // jobs one after the other
-	jobs                         int // jobs that are submitted together
+	serialJobs                   int // jobs run in sequence
+	jobs                         int // jobs submitted together
 	chain                        int
 	queued                       int // a hundred thousand
 	someQueued                   int // ten thousand
@@ -56,17 +56,17 @@ var (
 		queued: 2000, someQueued: 1000, locks: 100, wakes: 10, deaths: 3, idle: time.Second}
 )
 
-// clients is how many submit at the same time.
+// clients is the number of concurrent submitters.
 const clients = 64
 
-// scenario measures what belongs together, with a daemon of its own if it needs one.
+// scenario makes related measurements, with its own daemon if it needs one.
 type scenario struct {
 	name         string
 	measurements []string // names of measurements
 	run          func(*bench) error
 }
 
-// each counts the rounds of a scenario, and ends early when the program is told to stop.
+// each runs the rounds of a scenario, and ends early on an interrupt.
 func (b *bench) each(rounds int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i := range rounds {
@@ -78,8 +78,8 @@ func (b *bench) each(rounds int) iter.Seq[int] {
 	}
 }
 
-// alternate does all steps, in every other round the last one first: what one leaves to
-// the disk to do must not always be the other's burden.
+// alternate runs all steps, in every other round in reverse order: pending disk writes of one step
+// must not always slow down the same other step.
 func alternate(round int, steps ...func() error) error {
 	if round%2 == 1 {
 		slices.Reverse(steps)
@@ -92,22 +92,22 @@ func alternate(round int, steps ...func() error) error {
 	return nil
 }
 
-// record keeps a sample, in the unit of the measurement.
+// record adds a sample, in the unit of the measurement.
 func (b *bench) record(name string, value float64, n int) {
 	b.samples[name] = append(b.samples[name], sample{value, n})
 }
 
-// recordTime keeps the time of one operation.
+// recordTime adds the time of one operation.
 func (b *bench) recordTime(name string, took time.Duration) {
 	b.record(name, float64(took.Nanoseconds()), 1)
 }
 
-// recordRate keeps how many were done in a second.
+// recordRate adds the number of operations per second.
 func (b *bench) recordRate(name string, took time.Duration, n int) {
 	b.record(name, float64(n)/took.Seconds(), n)
 }
 
-// timeEach keeps the median time of n operations.
+// timeEach adds the median time of n operations.
 func (b *bench) timeEach(name string, n int, do func() error) error {
 	times := make([]float64, n)
 	for i := range times {
@@ -123,8 +123,8 @@ func (b *bench) timeEach(name string, n int, do func() error) error {
 
 func (b *bench) program(name string) string { return filepath.Join(b.programs, name) }
 
-// newDir is the path of a new directory. What one scenario has written stays until the
-// end: the disk would be busy with its removal during the next.
+// newDir is the path of a new directory. Files of a scenario stay until the end: their removal
+// would slow down the next scenario.
 func (b *bench) newDir() string {
 	b.dirs++
 	return filepath.Join(b.root, strconv.Itoa(b.dirs))

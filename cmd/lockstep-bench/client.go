@@ -29,7 +29,7 @@ type op map[string]any
 // noOp is the cheapest opcode: its process does nothing between its writes.
 func noOp() []op { return []op{{"OP_ID": "OP_TEST_DELAY", "duration": 1e-9}} }
 
-// command is an ordinary job, that is only queued.
+// command is an ordinary job, which is only queued.
 func command() []op { return []op{{"OP_ID": "OP_RUN_COMMAND", "argv": []string{"true"}}} }
 
 // repeatJobs is a list for SubmitManyJobs.
@@ -55,14 +55,14 @@ func (c *client) submitMany(list [][]op) ([]int64, error) {
 	for i, answer := range answers {
 		id, taken := answer[1].(float64)
 		if !taken {
-			return nil, fmt.Errorf("SubmitManyJobs: job %d of %d was not taken: %v", i, len(answers), answer)
+			return nil, fmt.Errorf("SubmitManyJobs: job %d of %d was refused: %v", i, len(answers), answer)
 		}
 		ids[i] = int64(id)
 	}
 	return ids, nil
 }
 
-// awaitStatus waits as clients do, until the job has a status that will do.
+// awaitStatus waits as clients do, until the job has one of the wanted statuses.
 func (c *client) awaitStatus(id int64, will func(job.Status) bool) (job.Status, error) {
 	for name := "nothing yet"; ; {
 		var change [2]json.RawMessage
@@ -71,7 +71,7 @@ func (c *client) awaitStatus(id int64, will func(job.Status) bool) (job.Status, 
 		}
 		var values []string
 		if json.Unmarshal(change[0], &values) != nil || len(values) != 1 {
-			continue // the time was over
+			continue // timeout of the call
 		}
 		name = values[0]
 		status, known := job.ParseStatus(name)
@@ -84,8 +84,8 @@ func (c *client) awaitStatus(id int64, will func(job.Status) bool) (job.Status, 
 	}
 }
 
-// awaitSuccess waits until all have succeeded: for the last one first, as the others have
-// mostly ended by then, and waiting costs the daemon, too.
+// awaitSuccess waits until all jobs have succeeded. It waits for the last job first: the others have
+// mostly ended then, and each wait costs the daemon time.
 func (c *client) awaitSuccess(ids ...int64) error {
 	wait := func(id int64) error {
 		status, err := c.awaitStatus(id, job.Status.Final)

@@ -24,15 +24,15 @@ import (
 	"lockstep/persistence"
 )
 
-// daemon is a real lockstepd with directories of its own. It has no remote API.
+// daemon is a real lockstepd with its own directories, without remote API.
 type daemon struct {
 	bench *bench
 	root  string
-	cmd   *exec.Cmd // nil: it does not run
+	cmd   *exec.Cmd // nil: not running
 	done  chan struct{}
 }
 
-// startDaemon returns when it takes jobs. With paused they are queued and not run.
+// startDaemon returns when the daemon accepts jobs. With paused, jobs are queued and do not run.
 func (b *bench) startDaemon(paused bool) (*daemon, *client, error) {
 	d := &daemon{bench: b, root: b.newDir()}
 	if err := os.Mkdir(d.root, 0o750); err != nil {
@@ -55,7 +55,7 @@ func (b *bench) startDaemon(paused bool) (*daemon, *client, error) {
 func (d *daemon) dataDir() string { return filepath.Join(d.root, "lib") }
 func (d *daemon) runDir() string  { return filepath.Join(d.root, "run") }
 
-// bareRunDir is for processes that are not the daemon's.
+// bareRunDir is the run directory of processes of the bare loop.
 func (d *daemon) bareRunDir() string { return filepath.Join(d.root, "bare") }
 
 func (d *daemon) start() error {
@@ -83,7 +83,7 @@ func (d *daemon) start() error {
 				close(ready)
 			}
 		}
-		_ = cmd.Wait() // how it ended shows in its log
+		_ = cmd.Wait() // the log has the error
 		close(done)
 	}()
 	select {
@@ -94,10 +94,10 @@ func (d *daemon) start() error {
 	case <-d.bench.ctx.Done():
 	}
 	text, _ := os.ReadFile(log.Name())
-	return fmt.Errorf("the daemon does not take jobs; its log:\n%s", text)
+	return fmt.Errorf("the daemon does not accept jobs; its log:\n%s", text)
 }
 
-// kill ends the daemon as a crash does.
+// kill ends the daemon with SIGKILL.
 func (d *daemon) kill() {
 	if d.cmd == nil {
 		return
@@ -107,8 +107,8 @@ func (d *daemon) kill() {
 	d.cmd = nil
 }
 
-// endJobs ends what a run that was cut short has left: job processes outlive the daemon,
-// and would try for ever to write where nothing is any more.
+// endJobs kills the job processes of an interrupted run: they outlive the daemon, and would retry
+// writes to a removed directory.
 func (d *daemon) endJobs() {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
@@ -117,7 +117,7 @@ func (d *daemon) endJobs() {
 	}
 }
 
-// stop ends it in order.
+// stop stops the daemon in order.
 func (d *daemon) stop() error {
 	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (d *daemon) liveHeap() (float64, error) {
 	}
 	found := heapAlloc.FindSubmatch(text)
 	if answer.StatusCode != http.StatusOK || found == nil {
-		return 0, fmt.Errorf("the daemon's heap profile says %s, and no HeapAlloc", answer.Status)
+		return 0, fmt.Errorf("the daemon's heap profile has no HeapAlloc: %s", answer.Status)
 	}
 	return strconv.ParseFloat(string(found[1]), 64)
 }

@@ -17,7 +17,7 @@ import (
 	"lockstep/edge/luxiclient"
 )
 
-// newEchoCommand is the other end of a socket, in a process of its own as the daemon is.
+// newEchoCommand is the server of a socket, in a separate process as the daemon.
 func newEchoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "echo SOCKET",
@@ -45,7 +45,7 @@ func answerAll(conn net.Conn) error {
 	for {
 		frame, err := reader.ReadFrame()
 		if err != nil {
-			return nil // the client has left
+			return nil // the client has disconnected
 		}
 		request, err := wire.DecodeRequest(frame)
 		if err != nil {
@@ -63,7 +63,7 @@ func answerAll(conn net.Conn) error {
 	}
 }
 
-// echo is a connection to such a process.
+// echo is a connection to an echo process.
 type echo struct {
 	client
 	cmd *exec.Cmd
@@ -94,7 +94,7 @@ func (b *bench) startEcho() (*echo, error) {
 	return e, nil
 }
 
-// roundTrip is one request, and an answer of so many bytes.
+// roundTrip makes one request with an answer of the given number of bytes.
 func (e *echo) roundTrip(size int) error {
 	var answer json.RawMessage
 	return e.call(&answer, "Echo", size)
@@ -105,5 +105,5 @@ func (e *echo) stop() {
 		e.close()
 	}
 	_ = e.cmd.Process.Kill()
-	_ = e.cmd.Wait() // killed, or its client has left
+	_ = e.cmd.Wait() // killed, or its client has disconnected
 }

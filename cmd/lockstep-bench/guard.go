@@ -7,36 +7,35 @@ import (
 	"strings"
 )
 
-// errRegression says that a ratio is too bad.
-var errRegression = errors.New("lockstep has become slower, next to what this machine can do")
+// errRegression means that a ratio is worse than its floor.
+var errRegression = errors.New("lockstep has become slower, relative to the limits of this machine")
 
-// floor is the worst ratio to the machine's limit that passes, of a row by its name and
-// its limit's. Where more is better it is the least, otherwise the most.
+// floor is the worst ratio that passes, of the row with the given name and limit: the minimum if
+// larger is better, else the maximum.
 type floor struct {
 	name, limit string
 	ratio       float64
-	reason      string // why this one is looked at
+	reason      string // what the ratio guards
 }
 
-// floors are two to four times worse than what was measured on a machine with two cores
-// and ext4, otherwise idle: the noise of a busy one must pass, and what makes a thing
-// several times as slow, as something that grows with the queue does, must not. There
-// are no absolute times among them, which are the machine's.
+// floors are two to four times worse than measured on an idle machine with two cores and ext4: the
+// noise of a busy machine passes; a slowdown of several times, such as a cost that grows with the
+// queue, does not. Floors are no absolute times, because these depend on the machine.
 var floors = []floor{
-	{"Submit/clients=1", "BareSubmit", 3, "the files of a submission are nearly all that it costs"},
-	{"SubmitGain/clients=64", "", 1.8, "clients who wait at the same time share the syncs"},
+	{"Submit/clients=1", "BareSubmit", 3, "a submission costs little more than its files"},
+	{"SubmitGain/clients=64", "", 1.8, "concurrent clients share the syncs"},
 	{"SubmitMany", "BareSubmitMany", 0.3, "jobs of one submission share the syncs"},
-	{"Job", "BareJob", 2.5, "a job costs its process and its files, and little else"},
-	{"Chain", "BareChain", 2.5, "the next job starts as soon as the one before has ended"},
-	{"Jobs/slots=20", "BareLoop/workers=20", 0.45, "the daemon must not be what the slots wait for"},
-	{"Jobs/slots=64", "BareLoop/workers=64", 0.4, "nor with more of them"},
+	{"Job", "BareJob", 2.5, "a job costs little more than its process and its files"},
+	{"Chain", "BareChain", 2.5, "the next job starts as soon as its dependency has ended"},
+	{"Jobs/slots=20", "BareLoop/workers=20", 0.45, "the daemon is not the bottleneck of the slots"},
+	{"Jobs/slots=64", "BareLoop/workers=64", 0.4, "nor with more slots"},
 	{"LockUpdates", "BareUpdates", 0.05, "a lock costs a message or two, and no sync"},
-	{"Wake", "BareWake", 4, "who waits is told at once, not when somebody looks"},
+	{"Wake", "BareWake", 4, "changes are pushed to waiting clients, not polled"},
 	{"Start", "BareReadAll", 8, "a queue is read about as fast as its files"},
 	{"List/all", "BareList/all", 10, "a list is made about as fast as it is sent"},
 }
 
-// guardPattern matches what the guard must look at.
+// guardPattern matches the measurements of the guard.
 func guardPattern() *regexp.Regexp {
 	names := make([]string, len(floors))
 	for i, f := range floors {
@@ -45,7 +44,7 @@ func guardPattern() *regexp.Regexp {
 	return regexp.MustCompile("^(" + strings.Join(names, "|") + ")$")
 }
 
-// checkFloors wraps errRegression if a ratio is worse than its floor; one that is missing is, too.
+// checkFloors wraps errRegression if a ratio is missing or worse than its floor.
 func checkFloors(rows []row, floors []floor) error {
 	var bad []error
 	for _, f := range floors {
@@ -74,8 +73,7 @@ func findRow(rows []row, f floor) *row {
 	return nil
 }
 
-// guardValue is the ratio to the machine's limit; of a gain, which is a ratio itself,
-// the gain.
+// guardValue is the ratio to the machine's limit, or the gain, which is a ratio itself.
 func (r row) guardValue() float64 {
 	if r.limit == nil {
 		return r.value.Median

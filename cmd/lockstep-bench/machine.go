@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine is where something was measured.
+// machine describes the machine of a run.
 type machine struct {
 	CPU        string `json:"cpu"`
 	Cores      int    `json:"cores"`
@@ -23,12 +23,12 @@ type machine struct {
 	Mount      string `json:"mount"`
 	Journal    string `json:"journal"`
 	FreeGB     int64  `json:"free_gb"`
-	// Pending is how long it took to write what others had left to the disk to do before
-	// the run, the removal of files by an earlier run among it, in seconds.
+	// Pending is the time, in seconds, of flushing earlier writes and removals to the disk before
+	// the run.
 	Pending float64 `json:"pending_seconds"`
 }
 
-// describe looks at the machine, and the file system that dir is on.
+// describe returns the machine and the file system of dir.
 func describe(dir string) (machine, error) {
 	m := machine{CPU: "unknown", Cores: runtime.NumCPU(), Go: runtime.Version(), Kernel: "unknown"}
 	if content, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -60,14 +60,13 @@ func describe(dir string) (machine, error) {
 	}
 	at, found := mountOf(string(mounts), resolved)
 	if !found {
-		return m, fmt.Errorf("%s: not below any mount that /proc/self/mountinfo names", dir)
+		return m, fmt.Errorf("%s: not below any mount of /proc/self/mountinfo", dir)
 	}
 	m.FileSystem, m.Mount, m.Journal = at.kind, fmt.Sprintf("%s, %s", at.source, at.options), journal(at)
 	return m, nil
 }
 
-// flush has everything written that the file system of dir still has to write, and says
-// how many seconds that took.
+// flush flushes the file system of dir and returns the time in seconds.
 func flush(dir string) (seconds float64, err error) {
 	file, err := os.Open(dir)
 	if err != nil {
@@ -79,13 +78,13 @@ func flush(dir string) (seconds float64, err error) {
 	return time.Since(began).Seconds(), err
 }
 
-// journal is how an ext file system keeps its journal; others have no choice of it.
+// journal describes the journal of an ext file system, and the kind of other file systems.
 func journal(m mount) string {
 	switch {
 	case m.kind == "tmpfs" || m.kind == "ramfs":
-		return "none: this is memory, and syncs cost nothing here"
+		return "none: this is memory, and syncs are free"
 	case !strings.HasPrefix(m.kind, "ext"):
-		return "the file system's own way"
+		return "file system's own"
 	}
 	name := deviceName(m.device)
 	if name == "" {
@@ -96,7 +95,7 @@ func journal(m mount) string {
 	}
 	options, err := os.ReadFile(filepath.Join("/proc/fs", m.kind, name, "options"))
 	if err != nil {
-		return "there is one"
+		return "yes"
 	}
 	var said []string
 	for _, option := range strings.Fields(string(options)) {
@@ -107,7 +106,7 @@ func journal(m mount) string {
 	return strings.Join(said, ",")
 }
 
-// deviceName is what the kernel calls a device of that major:minor, or "".
+// deviceName is the kernel's name of a device with the given major:minor, or "".
 func deviceName(device string) string {
 	target, err := os.Readlink("/sys/dev/block/" + device)
 	if err != nil {
@@ -121,5 +120,5 @@ func (m machine) String() string {
 		"kernel, Go:   " + m.Kernel + ", " + m.Go + "\n" +
 		"file system:  " + m.FileSystem + " (" + m.Mount + "), " + strconv.FormatInt(m.FreeGB, 10) + " GB free\n" +
 		"journal:      " + m.Journal + "\n" +
-		fmt.Sprintf("deletions:    none by this run before its end; what was left to write before took %.2f s\n", m.Pending)
+		fmt.Sprintf("deletions:    none by this run before its end; flushing earlier writes took %.2f s\n", m.Pending)
 }

@@ -44,15 +44,15 @@ func newCommand() *cobra.Command {
 	o := options{}
 	c := &cobra.Command{
 		Use:   "lockstep-bench",
-		Short: "Measure lockstep next to the limits of this machine",
-		Long: `Measure lockstep next to the limits of this machine.
+		Short: "Measure lockstep beside the limits of this machine",
+		Long: `Measure lockstep beside the limits of this machine.
 
-Real daemons are started in a throw-away directory, which is removed at the end. Each
-round measures lockstep and the bare machine one after the other, in the same
-directory, so that a ratio compares two things of the same minute. Compare what one
-run prints: machines and disks differ, and so do hours.
+It starts real daemons in a temporary directory, which it removes at the end. Each
+round measures lockstep and the bare machine one after the other in the same
+directory, so that a ratio compares two values of the same minute. Compare only
+figures of one run: machines, disks and hours differ.
 
-lockstepd and lockstep-job must lie beside this program.`,
+lockstepd and lockstep-job must be in the directory of this program.`,
 		Example: `  lockstep-bench
   lockstep-bench --only 'Submit|Jobs' --rounds 9
   lockstep-bench --dir /srv/disk --out new.txt && benchstat old.txt new.txt
@@ -64,13 +64,13 @@ lockstepd and lockstep-job must lie beside this program.`,
 		RunE:          func(c *cobra.Command, _ []string) error { return o.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr()) },
 	}
 	flags := c.Flags()
-	flags.StringVar(&o.dir, "dir", "var", "`directory` on the disk to measure; it is made if it is missing")
-	flags.StringVar(&o.only, "only", "", "measure only what matches the `regexp`: the name of a measurement, as --out has it")
+	flags.StringVar(&o.dir, "dir", "var", "`directory` on the disk to measure; created if missing")
+	flags.StringVar(&o.only, "only", "", "measure only names that match the `regexp`; the names are those of --out")
 	flags.IntVar(&o.rounds, "rounds", 6, "`number` of rounds, 1 to 1000; benchstat wants 6")
-	flags.BoolVar(&o.quick, "quick", false, "do little in each round: seconds instead of minutes, and rough figures")
+	flags.BoolVar(&o.quick, "quick", false, "small rounds: seconds instead of minutes, and rough figures")
 	flags.StringVar(&o.out, "out", "", "also write a `file` in the format of Go's benchmarks, for benchstat")
 	flags.BoolVar(&o.asJSON, "json", false, "print the table as JSON, with every sample")
-	flags.BoolVar(&o.guard, "guard", false, "do it quickly, and fail if a ratio to the machine's limit is far worse than it was (implies --quick)")
+	flags.BoolVar(&o.guard, "guard", false, "fail if a ratio to the machine's limit is far worse than measured before (implies --quick)")
 	c.AddCommand(newEchoCommand())
 	c.CompletionOptions.DisableDefaultCmd = true
 	return c

@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// unit is that of a measurement's value, as Go's benchmarks name it.
+// unit is the unit of a measurement, named as by Go's benchmarks.
 type unit string
 
 const (
@@ -15,10 +15,10 @@ const (
 	times       unit = "x"
 )
 
-// largerIsBetter: a larger value is a better one.
+// largerIsBetter reports whether larger values are better.
 func (u unit) largerIsBetter() bool { return u == jobsRate || u == updatesRate || u == times }
 
-// target is what was promised: of the value, in its unit, or of its ratio to the limit.
+// target is a bound of the value, in its unit, or of its ratio to the limit.
 type target struct {
 	ofRatio bool
 	bound   float64
@@ -26,39 +26,39 @@ type target struct {
 
 // measure is one row of the table.
 type measure struct {
-	name    string // of its samples
+	name    string // name of the samples
 	text    string
 	unit    unit
-	limit   string // the name of the machine's samples that it is held against; "": none
+	limit   string // name of the samples of the machine's limit; "": none
 	targets []target
 }
 
-// measures are the rows, in order. The limits are samples, too, and so have no rows of
-// their own unless they are of interest by themselves. Targets are for full sizes only.
+// measures are the rows, in order. Limits have rows only if they are of interest by themselves.
+// Targets apply to full sizes only.
 func measures(s sizes) []measure {
 	rows := []measure{
-		{name: "Spawn/lockstep-job", text: "spawn and wait, lockstep-job that says its usage; /bin/true", unit: nanoseconds, limit: "Spawn/true"},
+		{name: "Spawn/lockstep-job", text: "spawn and wait, lockstep-job printing its usage; /bin/true", unit: nanoseconds, limit: "Spawn/true"},
 		{name: "Spawn/true", text: "spawn and wait, /bin/true", unit: nanoseconds},
 		{name: "Replace", text: fmt.Sprintf("file of %d bytes: write, fdatasync, rename", jobSize), unit: nanoseconds},
-		{name: "RoundTrip", text: "unix socket, there and back", unit: nanoseconds},
+		{name: "RoundTrip", text: "unix socket, round trip", unit: nanoseconds},
 		{name: "Submit/clients=1", text: "submission, one client; the same files", unit: nanoseconds, limit: "BareSubmit"},
 		{name: "SubmitRate/clients=64", text: "submissions, 64 clients; the same files, 64 to a sync", unit: jobsRate, limit: "BareSubmitters"},
-		{name: "SubmitGain/clients=64", text: "64 clients, times the rate of one", unit: times, targets: []target{{bound: 3}}},
+		{name: "SubmitGain/clients=64", text: "64 clients, rate relative to one", unit: times, targets: []target{{bound: 3}}},
 		{name: "SubmitMany", text: fmt.Sprintf("SubmitManyJobs of %d; the same files", s.many), unit: jobsRate, limit: "BareSubmitMany", targets: []target{{bound: 5000}}},
 		{name: "Job", text: "one no-op, submission to success; bare loop", unit: nanoseconds, limit: "BareJob", targets: []target{{bound: 10e6}}},
 		{name: "Chain", text: fmt.Sprintf("chain of %d no-ops; bare loop, 1 worker", s.chain), unit: nanoseconds, limit: "BareChain", targets: []target{{bound: 1e9}}},
 		{name: "Jobs/slots=20", text: "no-ops end to end, 20 run slots; bare loop, 20 workers", unit: jobsRate, limit: "BareLoop/workers=20", targets: endToEndTargets()},
 		{name: "Jobs/slots=20", text: "the same; bare loop, 1 worker", unit: jobsRate, limit: "BareLoop/workers=1"},
-		{name: "Jobs/slots=20", text: fmt.Sprintf("the same; bare loop, %d workers, as many as are started at a time", daemonStarts()), unit: jobsRate, limit: "BareLoop/starts"},
+		{name: "Jobs/slots=20", text: fmt.Sprintf("the same; bare loop, %d workers, the number of simultaneous starts", daemonStarts()), unit: jobsRate, limit: "BareLoop/starts"},
 		{name: "Jobs/slots=64", text: "no-ops end to end, 64 run slots; bare loop, 64 workers", unit: jobsRate, limit: "BareLoop/workers=64", targets: endToEndTargets()},
 		{name: "LockUpdates", text: "lock updates, one client; round trips", unit: updatesRate, limit: "BareUpdates"},
-		{name: "Wake", text: "change of a job until a waiting client has it; its file and a round trip", unit: nanoseconds, limit: "BareWake"},
-		{name: "Death", text: "kill of a job's process until a client knows; until its parent knows", unit: nanoseconds, limit: "BareDeath"},
+		{name: "Wake", text: "change of a job until a waiting client sees it; its file and a round trip", unit: nanoseconds, limit: "BareWake"},
+		{name: "Death", text: "kill of a job process until a client knows; until its parent knows", unit: nanoseconds, limit: "BareDeath"},
 		{name: "IdleResident", text: "idle daemon, resident", unit: bytes, targets: []target{{bound: 40e6}}},
 		{name: "IdleWakeups", text: "idle daemon, wake-ups of its threads", unit: wakeups, targets: []target{{bound: 1}}},
-		{name: "Start", text: fmt.Sprintf("start with %d queued; to read their files", s.queued), unit: nanoseconds, limit: "BareReadAll", targets: []target{{bound: 3e9}}},
-		{name: "HeapPerJob", text: fmt.Sprintf("live heap for each of %d queued", s.queued), unit: bytesPerJob, targets: []target{{bound: 3000}}},
-		{name: "ResidentPerJob", text: fmt.Sprintf("resident for each of %d queued", s.queued), unit: bytesPerJob},
+		{name: "Start", text: fmt.Sprintf("start with %d queued; reading their files", s.queued), unit: nanoseconds, limit: "BareReadAll", targets: []target{{bound: 3e9}}},
+		{name: "HeapPerJob", text: fmt.Sprintf("live heap per job of %d queued", s.queued), unit: bytesPerJob, targets: []target{{bound: 3000}}},
+		{name: "ResidentPerJob", text: fmt.Sprintf("resident per job of %d queued", s.queued), unit: bytesPerJob},
 		{name: "List/some", text: fmt.Sprintf("list of %d; as many bytes through a socket", s.someQueued), unit: nanoseconds, limit: "BareList/some"},
 		{name: "List/all", text: fmt.Sprintf("list of %d; as many bytes through a socket", s.queued), unit: nanoseconds, limit: "BareList/all"},
 	}
@@ -72,7 +72,7 @@ func measures(s sizes) []measure {
 
 func endToEndTargets() []target { return []target{{bound: 300}, {ofRatio: true, bound: 0.65}} }
 
-// unitOf is the unit of samples that may be a limit's.
+// unitOf is the unit of samples, also those of a limit.
 func unitOf(name string) unit {
 	for _, m := range measures(fullSizes) {
 		if m.name == name || m.limit == name {
@@ -82,15 +82,15 @@ func unitOf(name string) unit {
 	return jobsRate // SubmitRate/clients=1, the other half of the gain
 }
 
-// row is a measure with what was found.
+// row is a measure with its results.
 type row struct {
 	measure
 	value  summary
-	limit  *summary // nil: it is held against nothing
-	ratios summary  // of each round
+	limit  *summary // nil: the measure has no limit
+	ratios summary  // one per round
 }
 
-// met: the median keeps what the target says.
+// met reports whether the median meets the target.
 func (r row) met(t target) bool {
 	found := r.value.Median
 	if t.ofRatio {
@@ -102,7 +102,7 @@ func (r row) met(t target) bool {
 	return found <= t.bound
 }
 
-// makeRows leaves out what was not measured.
+// makeRows omits measures without samples.
 func makeRows(s sizes, samples map[string][]sample) []row {
 	var rows []row
 	for _, m := range measures(s) {

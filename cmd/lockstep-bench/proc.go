@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// residentBytes is the memory that a process has in RAM, in bytes.
+// residentBytes is the resident memory of a process, in bytes.
 func residentBytes(pid int) (float64, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -18,8 +18,8 @@ func residentBytes(pid int) (float64, error) {
 	return float64(pages) * 1024, err
 }
 
-// contextSwitches are the voluntary context switches of each thread of a process so far: how
-// often it has gone to sleep.
+// contextSwitches are the voluntary context switches of each thread of a process so far, the number of
+// times that it went to sleep.
 func contextSwitches(pid int) (map[string]int64, error) {
 	paths, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
 	if err != nil {
@@ -29,7 +29,7 @@ func contextSwitches(pid int) (map[string]int64, error) {
 	for _, path := range paths {
 		content, err := os.ReadFile(path)
 		if err != nil {
-			continue // the thread has just ended
+			continue // the thread has ended
 		}
 		if counts[path], err = statusField(string(content), "voluntary_ctxt_switches"); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
@@ -41,8 +41,8 @@ func contextSwitches(pid int) (map[string]int64, error) {
 	return counts, nil
 }
 
-// switchesBetween is how many switches there were from one look to the next. A new thread's
-// count is all new.
+// switchesBetween is the number of switches between two readings. All switches of a new thread
+// count.
 func switchesBetween(before, after map[string]int64) (sum int64) {
 	for thread, count := range after {
 		sum += count - before[thread]
@@ -50,7 +50,7 @@ func switchesBetween(before, after map[string]int64) (sum int64) {
 	return sum
 }
 
-// statusField is a number of /proc/PID/status; its unit, if there is one, is left away.
+// statusField is a number of /proc/PID/status, without its unit.
 func statusField(status, name string) (int64, error) {
 	for line := range strings.Lines(status) {
 		key, value, found := strings.Cut(line, ":")
@@ -72,7 +72,7 @@ type mount struct {
 	device                       string // major:minor
 }
 
-// mountOf is where a path lies: the last of the mounts with the longest point above it.
+// mountOf is the mount of a path: of the mounts with the longest point above it, the last.
 func mountOf(mountinfo, path string) (found mount, ok bool) {
 	for line := range strings.Lines(mountinfo) {
 		m, well := parseMount(line)

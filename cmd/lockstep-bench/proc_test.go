@@ -50,6 +50,6 @@ broken
 	require.False(t, ok)
 }
 
-func TestOfMemoryItIsSaidThatSyncsCostNothing(t *testing.T) {
-	require.Contains(t, journal(mount{kind: "tmpfs"}), "syncs cost nothing")
+func TestSyncsToMemoryAreReportedAsFree(t *testing.T) {
+	require.Contains(t, journal(mount{kind: "tmpfs"}), "syncs are free")
 }

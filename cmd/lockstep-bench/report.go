@@ -14,7 +14,7 @@ import (
 	"lockstep/cmd/internal/term"
 )
 
-// renderTable is for people.
+// renderTable renders the rows as text.
 func renderTable(rows []row) string {
 	writer := term.NewTable()
 	writer.AppendHeader(table.Row{"Measurement", "lockstep", "", "this machine's limit", "", "ratio", "target", "met?"})
@@ -32,7 +32,7 @@ func (r row) spread(f summary) string {
 	return fmt.Sprintf("(%s..%s)", r.unit.format(f.Min), r.unit.format(f.Max))
 }
 
-// targetsText is what the targets say.
+// targetsText is a text for the targets.
 func (r row) targetsText() string {
 	var words []string
 	for _, t := range r.targets {
@@ -48,7 +48,7 @@ func (r row) targetsText() string {
 	return strings.Join(words, ", ")
 }
 
-// targetResults says of each target whether it is met.
+// targetResults reports whether each target is met.
 func (r row) targetResults() string {
 	var words []string
 	for _, t := range r.targets {
@@ -61,12 +61,11 @@ func (r row) targetResults() string {
 	return strings.Join(words, ", ")
 }
 
-// writeBenchFormat is for benchstat: a line for each round of each measurement, limits
-// too.
+// writeBenchFormat writes input for benchstat: a line per round of each measurement and limit.
 func writeBenchFormat(w io.Writer, m machine, s sizes, samples map[string][]sample) {
 	fmt.Fprintf(w, "goos: %s\ngoarch: %s\npkg: lockstep/cmd/lockstep-bench\ncpu: %s\nfs: %s\n", runtime.GOOS, runtime.GOARCH, m.CPU, m.FileSystem)
 	if s.quick {
-		fmt.Fprintln(w, "sizes: quick") // benchstat keeps apart what differs in this
+		fmt.Fprintln(w, "sizes: quick") // benchstat groups by this line
 	}
 	for _, name := range slices.Sorted(maps.Keys(samples)) {
 		for _, one := range samples[name] {
@@ -75,7 +74,7 @@ func writeBenchFormat(w io.Writer, m machine, s sizes, samples map[string][]samp
 	}
 }
 
-// jsonRow is the shape of the JSON.
+// jsonRow is a row in JSON output.
 type jsonRow struct {
 	Name    string       `json:"name"`
 	Text    string       `json:"text"`

@@ -24,8 +24,7 @@ type options struct {
 	guard  bool
 }
 
-// run measures and prints. Errors: wrong flags, what a scenario could not do, or one that
-// wraps errRegression.
+// run measures and prints. Errors: wrong flags, a failed scenario, or a wrapped errRegression.
 func (o *options) run(ctx context.Context, out, stderr io.Writer) error {
 	if o.rounds < 1 || o.rounds > 1000 {
 		return fmt.Errorf("--rounds %d: want 1 to 1000", o.rounds)
@@ -35,14 +34,14 @@ func (o *options) run(ctx context.Context, out, stderr io.Writer) error {
 		return fmt.Errorf("--only: %w", err)
 	}
 	if o.guard && o.only != "" {
-		return errors.New("--guard looks at what it must; leave --only away")
+		return errors.New("--guard chooses its measurements; omit --only")
 	}
 	if o.guard {
 		only = guardPattern()
 	}
 	chosen := chooseScenarios(only)
 	if len(chosen) == 0 {
-		return fmt.Errorf("--only %s: nothing is called that; the names are those of --out, such as Submit/clients=1", o.only)
+		return fmt.Errorf("--only %s matches no measurement; the names are those of --out, such as Submit/clients=1", o.only)
 	}
 	b, err := o.prepare(ctx)
 	if err != nil {
@@ -61,7 +60,7 @@ func (o *options) run(ctx context.Context, out, stderr io.Writer) error {
 	return o.report(out, b)
 }
 
-// prepare makes the throw-away directory.
+// prepare makes the temporary directory.
 func (o *options) prepare(ctx context.Context) (*bench, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -73,7 +72,7 @@ func (o *options) prepare(ctx context.Context) (*bench, error) {
 	}
 	for _, program := range []string{"lockstepd", "lockstep-job"} {
 		if _, err := os.Stat(b.program(program)); err != nil {
-			return nil, fmt.Errorf("%w; build it there: make build", err)
+			return nil, fmt.Errorf("%w; run: make build", err)
 		}
 	}
 	if err := os.MkdirAll(o.dir, 0o750); err != nil {
@@ -83,7 +82,7 @@ func (o *options) prepare(ctx context.Context) (*bench, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--dir: %w", err)
 	}
-	if b.root, err = os.MkdirTemp(parent, "b"); err != nil { // a socket's path is short
+	if b.root, err = os.MkdirTemp(parent, "b"); err != nil { // the paths of sockets are limited
 		return nil, fmt.Errorf("--dir: %w", err)
 	}
 	if b.machine, err = describe(b.root); err != nil {
@@ -98,7 +97,7 @@ func (b *bench) measure(selected []scenario) error {
 		b.bar.SetLabel(s.name)
 		err := s.run(b)
 		if b.ctx.Err() != nil {
-			return fmt.Errorf("%s: told to stop", s.name)
+			return fmt.Errorf("%s: interrupted", s.name)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
@@ -132,15 +131,15 @@ func (o *options) report(out io.Writer, b *bench) error {
 	return nil
 }
 
-// cleanUp ends the daemons that are left, and removes what was written.
+// cleanUp ends the remaining daemons and removes the files.
 func (b *bench) cleanUp() {
 	for _, d := range b.daemons {
 		d.kill()
 		d.endJobs()
 	}
 	_ = os.RemoveAll(b.root)
-	_, _ = flush(filepath.Dir(b.root)) // so that the next run need not pay
+	_, _ = flush(filepath.Dir(b.root)) // so that the removal does not slow down the next run
 }
 
-// waitMax bounds every wait; none is expected to come near.
+// waitMax bounds every wait, generously.
 const waitMax = 3 * time.Minute

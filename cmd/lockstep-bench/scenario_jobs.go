@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// scenarioJob is about jobs that run one after the other.
+// scenarioJob measures jobs that run one after the other.
 func scenarioJob(b *bench) error {
 	return b.withBareLoop(func(_ *daemon, c *client, loop *bareLoop) error {
 		for round := range b.each(b.rounds) {
@@ -36,7 +36,7 @@ func scenarioJob(b *bench) error {
 	})
 }
 
-// chain is jobs each of which depends on the one before, submitted together.
+// chain submits n jobs together, each of which depends on the previous job.
 func (b *bench) chain(c *client) error {
 	list := repeatJobs(b.sizes.chain, noOp)
 	for _, ops := range list[1:] {
@@ -51,7 +51,7 @@ func (b *bench) chain(c *client) error {
 	return err
 }
 
-// scenarioJobs is jobs end to end: many are submitted together, and run side by side.
+// scenarioJobs measures many jobs end to end, submitted together and run concurrently.
 func scenarioJobs(b *bench) error {
 	return b.withBareLoop(func(_ *daemon, c *client, loop *bareLoop) error {
 		bare := func(workers int, name string) func() error {
@@ -74,7 +74,7 @@ func scenarioJobs(b *bench) error {
 	})
 }
 
-// daemonStarts is how many processes a daemon starts at a time, see lockstepd --max-starts.
+// daemonStarts is the number of simultaneous starts of a daemon, see lockstepd --max-starts.
 func daemonStarts() int { return 2 * runtime.NumCPU() }
 
 func (b *bench) endToEnd(c *client, slots int) error {

@@ -15,7 +15,7 @@ import (
 	"lockstep/persistence"
 )
 
-// scenarioLocks is a lock taken and given back through the socket: two updates.
+// scenarioLocks acquires and releases a lock through the socket: two updates.
 func scenarioLocks(b *bench) error {
 	d, c, err := b.startDaemon(false)
 	if err != nil {
@@ -49,7 +49,7 @@ func scenarioLocks(b *bench) error {
 							return err
 						}
 						if len(blockers) > 0 {
-							return errors.New("a lock that nobody has is refused")
+							return errors.New("a free lock is refused")
 						}
 					}
 				}
@@ -73,8 +73,8 @@ func scenarioLocks(b *bench) error {
 	return d.stop()
 }
 
-// scenarioWake is from a client's request to change a queued job until another one, who
-// waits for a change, has it. The change is on the disk by then.
+// scenarioWake measures the time from a client's request to change a queued job until another client,
+// which waits for the change, has it. The change is on disk then.
 func scenarioWake(b *bench) error {
 	d, c, err := b.startDaemon(true)
 	if err != nil {
@@ -122,7 +122,7 @@ func (b *bench) wake(c, waiter *client, id int64) error {
 		go func() {
 			seen <- waiter.call(nil, "WaitForJobChange", id, []string{"priority"}, []int{priority}, nil, 60)
 		}()
-		// A question behind it: it has most likely arrived when this is answered.
+		// A second request: when it is answered, the waiting call has most likely arrived.
 		if err := c.call(&rows, "QueryJobs", []int64{id}, []string{"priority"}); err != nil {
 			return err
 		}
@@ -140,8 +140,8 @@ func (b *bench) wake(c, waiter *client, id int64) error {
 	return nil
 }
 
-// scenarioDeath is from the kill of a job's process until a client hears that the job has
-// failed.
+// scenarioDeath measures the time from the kill of a job process until a client learns that the job
+// has failed.
 func scenarioDeath(b *bench) error {
 	return b.withBareLoop(func(d *daemon, c *client, loop *bareLoop) error {
 		for round := range b.each(b.rounds) {
@@ -187,7 +187,7 @@ func (b *bench) deaths(d *daemon, c *client) error {
 	return nil
 }
 
-// bareDeaths is the same of a process in the middle of its hand-shake, and its parent.
+// bareDeaths measures the same for a process in its handshake and its parent.
 func (b *bench) bareDeaths(l *bareLoop) error {
 	took := make([]float64, b.sizes.deaths)
 	for i := range took {
@@ -209,11 +209,10 @@ func (b *bench) bareDeaths(l *bareLoop) error {
 	return nil
 }
 
-// idleWarmup is how long a daemon that has just started is left alone before it is
-// watched doing nothing.
+// idleWarmup is the time between the start of a daemon and the measurement of its idle state.
 const idleWarmup = 2 * time.Second
 
-// scenarioIdle is a daemon that has nothing to do.
+// scenarioIdle measures an idle daemon.
 func scenarioIdle(b *bench) error {
 	d, c, err := b.startDaemon(false)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"lockstep/persistence"
 )
 
-// scenarioQueue is about a daemon with very many queued jobs.
+// scenarioQueue measures a daemon with very many queued jobs.
 func scenarioQueue(b *bench) error {
 	d, c, err := b.startDaemon(true)
 	if err != nil {
@@ -61,7 +61,7 @@ func scenarioQueue(b *bench) error {
 			return err
 		}
 	}
-	return nil // what is left is removed: no orderly stop
+	return nil // no orderly stop: the directory is removed
 }
 
 // fill queues n more jobs.
@@ -74,7 +74,7 @@ func (b *bench) fill(c *client, n int) error {
 	return nil
 }
 
-// list has all jobs listed, and then as many bytes sent by somebody who has them ready.
+// list lists all jobs, and then receives the same number of bytes from an echo process.
 func (b *bench) list(c *client, e *echo, name, bareName string) error {
 	var rows json.RawMessage
 	began := time.Now()
@@ -85,7 +85,7 @@ func (b *bench) list(c *client, e *echo, name, bareName string) error {
 	return b.timeEach(bareName, 1, func() error { return e.roundTrip(len(rows)) })
 }
 
-// startFull is from the start of the daemon's program until a first call is answered.
+// startFull measures the time from the start of the daemon to its first answer.
 func (b *bench) startFull(d *daemon) error {
 	began := time.Now()
 	if err := d.start(); err != nil {
@@ -121,7 +121,7 @@ func (b *bench) readAll(d *daemon) error {
 	return nil
 }
 
-// memoryUse is what a daemon uses, in bytes: alive after a collection, and resident before.
+// memoryUse is the memory of a daemon, in bytes: live heap after a collection, and resident before it.
 type memoryUse struct{ heap, resident float64 }
 
 func (d *daemon) memory() (m memoryUse, err error) {

@@ -7,8 +7,8 @@ import (
 	"lockstep/persistence"
 )
 
-// scenarioSubmit is what it takes until a submission is acknowledged, and so on the disk.
-// No job is run.
+// scenarioSubmit measures the time until a submission is acknowledged, which means on disk. No job
+// runs.
 func scenarioSubmit(b *bench) error {
 	d, c, err := b.startDaemon(true)
 	if err != nil {
@@ -77,20 +77,20 @@ func (b *bench) submitMany(c *client) error {
 	return err
 }
 
-// recordGains compares the crowd with the one client of the same round.
+// recordGains compares the 64 clients with the single client of the same round.
 func (b *bench) recordGains() {
 	alone, concurrent := b.samples["SubmitRate/clients=1"], b.samples["SubmitRate/clients=64"]
 	last := len(alone) - 1
 	b.record("SubmitGain/clients=64", concurrent[last].value/alone[last].value, concurrent[last].n)
 }
 
-// bareSubmissions are the files of submissions, without a queue.
+// bareSubmissions writes the files of submissions without a queue.
 type bareSubmissions struct {
 	files *persistence.OSFiles
 	next  int64
 }
 
-// submit writes n jobs, side by side as far as there are workers, and the serial.
+// submit writes n jobs, concurrently with the given number of workers, and the serial.
 func (s *bareSubmissions) submit(n, workers int) error {
 	content, first := make([]byte, jobSize), s.next
 	s.next += int64(n)
@@ -113,11 +113,10 @@ func (b *bench) submitBare(s *bareSubmissions) error {
 	return b.timeEach("BareSubmit", b.sizes.submits, func() error { return s.submit(1, 1) })
 }
 
-// daemonWriters is how many disk operations a daemon has at a time, see lockstepd --writers.
+// daemonWriters is the number of simultaneous disk operations of a daemon, see lockstepd --writers.
 const daemonWriters = 32
 
-// submitManyBare is also the limit of a crowd: those who wait at the same time can share
-// their syncs.
+// submitManyBare is also the limit of many clients: concurrent submissions can share their syncs.
 func (b *bench) submitManyBare(s *bareSubmissions) error {
 	began := time.Now()
 	if err := s.submit(b.sizes.many, daemonWriters); err != nil {

@@ -11,8 +11,8 @@ import (
 	"lockstep/persistence"
 )
 
-// scenarios are in the order in which they are played. That which leaves most files is the
-// last: others would pay for its load on the disk.
+// scenarios are in their order of execution. The scenario that leaves most files is last, since its
+// load on the disk would slow down others.
 var scenarios = []scenario{
 	{name: "machine", measurements: []string{"Spawn/lockstep-job", "Spawn/true", "Replace", "RoundTrip"}, run: scenarioMachine},
 	{name: "submit", measurements: []string{"Submit/clients=1", "SubmitRate/clients=64", "SubmitGain/clients=64", "SubmitMany"}, run: scenarioSubmit},
@@ -25,7 +25,7 @@ var scenarios = []scenario{
 	{name: "queue", measurements: []string{"Start", "HeapPerJob", "ResidentPerJob", "List/some", "List/all"}, run: scenarioQueue},
 }
 
-// chooseScenarios are the scenarios that give something that matches, or are called so.
+// chooseScenarios returns the scenarios with a matching name or measurement.
 func chooseScenarios(only *regexp.Regexp) []scenario {
 	var chosen []scenario
 	for _, s := range scenarios {
@@ -36,10 +36,10 @@ func chooseScenarios(only *regexp.Regexp) []scenario {
 	return chosen
 }
 
-// jobSize is that of an ordinary job file, in bytes.
+// jobSize is the size of an ordinary job file, in bytes.
 const jobSize = 700
 
-// scenarioMachine are the parts of which everything else is made.
+// scenarioMachine measures the basic operations of the machine.
 func scenarioMachine(b *bench) error {
 	files, e, done, err := b.bareParts()
 	if err != nil {
@@ -66,18 +66,17 @@ func scenarioMachine(b *bench) error {
 	return nil
 }
 
-// spawnJob starts lockstep-job without arguments, which says how it is used.
+// spawnJob starts lockstep-job without arguments, which prints its usage.
 func (b *bench) spawnJob() error {
 	err := exec.Command(b.program("lockstep-job")).Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 2 {
 		return nil
 	}
-	return errors.Join(errors.New("lockstep-job without arguments does not say how it is used"), err)
+	return errors.Join(errors.New("lockstep-job without arguments does not print its usage"), err)
 }
 
-// bareParts are what a daemon works with, without one: files, and who answers on a
-// socket.
+// bareParts are files and an echo process, in place of a daemon.
 func (b *bench) bareParts() (files *persistence.OSFiles, e *echo, done func(), err error) {
 	if files, err = b.newQueueDir(); err != nil {
 		return nil, nil, nil, err

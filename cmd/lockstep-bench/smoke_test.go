@@ -45,5 +45,5 @@ func TestTheWholeProgram(t *testing.T) {
 	var exit *exec.ExitError
 	require.True(t, errors.As(err, &exit))
 	require.Equal(t, exitUsage, exit.ExitCode())
-	require.Contains(t, string(exit.Stderr), "nothing is called that")
+	require.Contains(t, string(exit.Stderr), "matches no measurement")
 }

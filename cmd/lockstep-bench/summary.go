@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// summary sums up samples.
+// summary summarizes samples.
 type summary struct {
 	Median  float64   `json:"median"`
 	Min     float64   `json:"min"`
 	Max     float64   `json:"max"`
-	Samples []float64 `json:"samples"` // in the order in which they were taken
+	Samples []float64 `json:"samples"` // in the order of rounds
 }
 
-// summarize needs one sample at least.
+// summarize needs at least one sample.
 func summarize(samples []float64) summary {
 	return summary{Median: median(samples), Min: slices.Min(samples), Max: slices.Max(samples), Samples: samples}
 }
 
-// median of an even number is the mean of the two in the middle.
+// median of an even number of samples is the mean of the two in the middle.
 func median(samples []float64) float64 {
 	sorted := slices.Sorted(slices.Values(samples))
 	middle := len(sorted) / 2
@@ -36,7 +36,7 @@ func values(samples []sample) []float64 {
 	return found
 }
 
-// format writes a value as people read it.
+// format is a value with a readable unit.
 func (u unit) format(value float64) string {
 	switch u {
 	case nanoseconds:
@@ -62,7 +62,7 @@ func (u unit) format(value float64) string {
 	}
 }
 
-// threeDigits has about three digits that count.
+// threeDigits formats a value with about three significant digits.
 func threeDigits(value float64) string {
 	switch {
 	case value >= 100:

@@ -16,7 +16,7 @@ import (
 	"lockstep/sim/study"
 )
 
-// workOptions is what is done in both orders, as flags say it.
+// workOptions are the flags for the work that runs in both orders.
 type workOptions struct {
 	study.MixOptions
 	mix string
@@ -28,9 +28,9 @@ func (o *workOptions) flags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Jobs, "jobs", 2000, "`number` of jobs")
 	flags.IntVar(&o.Slots, "slots", 20, "`number` of run slots")
 	flags.IntVar(&o.Nodes, "nodes", 40, "`number` of nodes, with eight instances each")
-	flags.Float64Var(&o.Load, "load", 0.1, "`share` of the slots that the work would keep busy if nobody waited")
+	flags.Float64Var(&o.Load, "load", 0.1, "`share` of the slots that the work would occupy without waiting")
 	flags.Uint64Var(&o.Seed, "seed", 1, "the seed to run")
-	flags.StringArrayVar(&o.set, "set", nil, "a setting of lockstep's for both runs, `name=value`, as predictive_ticks=120")
+	flags.StringArrayVar(&o.set, "set", nil, "a setting of lockstep for both runs, `name=value`, such as predictive_ticks=120")
 }
 
 // parse finds the mix and reads the settings.
@@ -44,14 +44,14 @@ func (o *workOptions) parse() (study.Mix, study.CompareOptions, error) {
 		return study.Mix{}, study.CompareOptions{}, err
 	}
 	if settings["predictive"] != nil {
-		return study.Mix{}, study.CompareOptions{}, errors.New("--set predictive: this is what is compared")
+		return study.Mix{}, study.CompareOptions{}, errors.New("--set predictive: the comparison sets this itself")
 	}
 	options := study.CompareOptions{MixOptions: o.MixOptions, Settings: settings}
 	return mix, options, options.Validate()
 }
 
-// compareSeeds does the work of each seed, with a bar that shows how far it is. What
-// goes wrong is said on out; the error is errBroken then.
+// compareSeeds runs the work of each seed, with a progress bar. It prints failures to out and then
+// returns errBroken.
 func compareSeeds(out, stderr io.Writer, mix study.Mix, options study.CompareOptions, first, last uint64) ([]study.Comparison, error) {
 	bar := term.StartSteps(stderr, 2*int64(options.Jobs)*int64(last-first+1))
 	defer bar.Stop()
@@ -77,7 +77,7 @@ func compareSeeds(out, stderr io.Writer, mix study.Mix, options study.CompareOpt
 	}
 }
 
-// asJSON prints everything that was measured; more are further fields.
+// asJSON prints all measurements; more has further fields.
 func (o *workOptions) asJSON(out io.Writer, all []study.Comparison, more map[string]any) error {
 	fields := map[string]any{"mix": o.mix, "jobs": o.Jobs, "slots": o.Slots, "nodes": o.Nodes, "load": o.Load, "set": o.set, "seeds": all}
 	maps.Copy(fields, more)
@@ -97,10 +97,10 @@ func newCompareCommand() *cobra.Command {
 	o := compareOptions{}
 	c := &cobra.Command{
 		Use:   "compare",
-		Short: "Compare the predictive order of jobs with the plain one",
-		Long: `Compare the predictive order of jobs with the plain one. An operator's work is made
-from the seed, and done twice by the daemon's actors, in the same simulated world,
-without faults. With several seeds the figures are the means of them.
+		Short: "Compare the predictive order of jobs with the plain order",
+		Long: `Compare the predictive order of jobs with the plain order. An operator's work is
+generated from the seed and run twice by the daemon's actors, in the same simulated
+world, without faults. With several seeds the figures are means.
 
 The mixes:
 ` + mixList(),
@@ -112,7 +112,7 @@ The mixes:
 	}
 	o.flags(c.Flags())
 	c.Flags().StringVar(&o.seeds, "seeds", "", "seeds to run, `A..B`, both included")
-	c.Flags().BoolVar(&o.json, "json", false, "print everything that was measured, as JSON")
+	c.Flags().BoolVar(&o.json, "json", false, "print all measurements as JSON")
 	c.MarkFlagsMutuallyExclusive("seed", "seeds")
 	return c
 }
@@ -146,7 +146,7 @@ func (o *compareOptions) run(out, stderr io.Writer) error {
 	return nil
 }
 
-// head says what was done.
+// head describes the work.
 func (o *compareOptions) head(out io.Writer, mix study.Mix, first, last uint64) {
 	fmt.Fprintf(out, "%s: %s\n%d jobs, %d slots, %d nodes, load %g, ", mix.Name, mix.About, o.Jobs, o.Slots, o.Nodes, o.Load)
 	if len(o.set) > 0 {

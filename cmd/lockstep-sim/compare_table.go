@@ -12,7 +12,7 @@ import (
 	"lockstep/sim/study"
 )
 
-// measure is a row of the table.
+// measure is one row of the table.
 type measure struct {
 	name         string
 	of           func(study.Outcome) float64
@@ -45,7 +45,7 @@ func span(s float64) string {
 func number(x float64) string  { return fmt.Sprintf("%.1f", x) }
 func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 
-// printTables prints what was measured, and what was seen of starvation.
+// printTables prints the measurements and the figures about starvation.
 func printTables(out io.Writer, all []study.Comparison) {
 	header := table.Row{"", "predictive", "plain", "change"}
 	if len(all) > 1 {
@@ -64,11 +64,11 @@ func printTables(out io.Writer, all []study.Comparison) {
 		seen.Aged += c.Predictive.Starvation.Aged
 		seen.Overtook += c.Predictive.Starvation.Overtook
 	}
-	fmt.Fprintf(out, "\nNo starvation: of %d choices in the predictive order %d were of a job that came later than another,\n"+
-		"%d of a job that had waited for K ticks; none left behind an earlier job that had.\n", seen.Picks, seen.Overtook, seen.Aged)
+	fmt.Fprintf(out, "\nNo starvation: of %d choices in the predictive order %d chose a job before an earlier one,\n"+
+		"%d a job that had waited for K ticks; none before an earlier job of that age.\n", seen.Picks, seen.Overtook, seen.Aged)
 }
 
-// sums adds up over all seeds, and counts those in which the predictive order is better.
+// sums adds up all seeds, and counts the seeds in which the predictive order is better.
 func (m *measure) sums(all []study.Comparison) (predictive, plain float64, better int) {
 	for _, c := range all {
 		a, b := m.of(c.Predictive), m.of(c.Plain)

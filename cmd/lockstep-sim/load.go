@@ -35,34 +35,34 @@ func newLoadCommand() *cobra.Command {
 	o := loadOptions{}
 	c := &cobra.Command{
 		Use:   "load",
-		Short: "Do a lot of work in virtual time, and say what the scheduler's decisions cost",
-		Long: `Do a lot of work in virtual time, and say what the scheduler's decisions cost.
+		Short: "Run much work in virtual time, and measure the scheduler's decisions",
+		Long: `Run much work in virtual time, and measure the scheduler's decisions.
 
-The work is made from the seed, or read from a trace. It goes through what decides
-in the daemon (who runs, who gets its locks) and nothing else: no files, processes
-or messages. Two things are shown:
+The work is generated from the seed, or read from a trace. It uses only the deciding
+packages of the daemon (order of jobs, grants of locks): no files, processes or
+messages. There are two measurements:
 
-  run     all of the work is done, in virtual time: how long jobs wait, what a
-          decision costs in real time, how much memory a pending job needs
+  run     all of the work, in virtual time: waiting times of jobs, real time of a
+          decision, memory of a pending job
   growth  backlogs of 1,000, 10,000 ... jobs, up to --jobs, that come all at once;
           in each, --decisions jobs end, and others are chosen and come
 
-If more comes than the slots and locks can do, the backlog of the run grows, and
-the waits with it: choose a smaller --load, or --only growth.
+If work comes faster than slots and locks permit, the backlog and the waits grow:
+choose a smaller --load, or --only growth.
 
-Traces are in the Standard Workload Format, as the Parallel Workloads Archive has
-them, compressed with gzip or not. Each job becomes one command:
+Traces are in the Standard Workload Format of the Parallel Workloads Archive, plain
+or compressed with gzip. Each job becomes one command:
   * it comes at its submit time, or after the end of its preceding job and the think
     time, if that is later and the trace has that job before it
-  * it takes its run time; failed jobs, and those canceled while they ran, likewise
-  * it locks nodes, exclusively: its share of the machine's processors (those
-    requested, or else allocated, of MaxProcs), rounded up; which ones is chosen by
-    the seed when it comes. A batch scheduler would give it any that are free, so
-    do not compare its waits with those of the trace
+  * it takes its run time, also if it failed or was canceled while it ran
+  * it locks nodes exclusively: its share of the machine's processors (requested, or
+    else allocated, of MaxProcs), rounded up. The seed chooses the nodes when the job
+    comes. A batch scheduler would choose free nodes, so do not compare the waits
+    with those of the trace
   * jobs canceled before they ran, parts of checkpointed jobs, and jobs with
-    neither run time nor processors are left out, and counted
-There are --nodes nodes, or else MaxNodes or MaxProcs of them; and --slots slots, or
-else as many as nodes, for no more jobs could be at work at once.
+    neither run time nor processors are omitted, and counted
+There are --nodes nodes, by default MaxNodes or MaxProcs; and --slots slots, by
+default one per node, since no more jobs can run at once.
 
 The mixes:
 ` + mixList(),
@@ -86,19 +86,19 @@ The mixes:
 	flags.IntVar(&o.Jobs, "jobs", 0, "`number` of jobs, at most 1000000 (default 100000, or all of a trace)")
 	flags.IntVar(&o.Slots, "slots", 0, "`number` of run slots (default 20, or the nodes of a trace)")
 	flags.IntVar(&o.Nodes, "nodes", 0, "`number` of nodes, at most 10000 (default 1000, or those of a trace)")
-	flags.Float64Var(&o.Load, "load", 0.1, "`share` of the slots that the work would keep busy if nobody waited")
+	flags.Float64Var(&o.Load, "load", 0.1, "`share` of the slots that the work would occupy without waiting")
 	flags.Uint64Var(&o.Seed, "seed", 1, "the seed of the work, or of the nodes that jobs of a trace lock")
-	flags.BoolVar(&o.plain, "plain", false, "in the plain order, not in the predictive one")
-	flags.StringArrayVar(&o.set, "set", nil, "a setting of lockstep's, `name=value`, as predictive_ticks=120")
+	flags.BoolVar(&o.plain, "plain", false, "use the plain order instead of the predictive order")
+	flags.StringArrayVar(&o.set, "set", nil, "a setting of lockstep, `name=value`, such as predictive_ticks=120")
 	flags.StringVar(&o.only, "only", "", "only one of `run` and growth")
 	flags.IntVar(&o.decisions, "decisions", 2000, "`number` of decisions for each backlog")
-	flags.BoolVar(&o.asJSON, "json", false, "print everything that was measured, as JSON; times in seconds")
+	flags.BoolVar(&o.asJSON, "json", false, "print all measurements as JSON; times in seconds")
 	c.MarkFlagsMutuallyExclusive("swf", "mix")
 	c.MarkFlagsMutuallyExclusive("swf", "load")
 	return c
 }
 
-// loadResult is what there is to print.
+// loadResult is the result that is printed.
 type loadResult struct {
 	Mix    string                 `json:"mix,omitempty"`
 	Trace  string                 `json:"trace,omitempty"`
@@ -156,7 +156,7 @@ func (o *loadOptions) run(out, stderr io.Writer) error {
 	return nil
 }
 
-// measure does what was asked for.
+// measure runs the chosen measurements.
 func (o *loadOptions) measure(work throughput.Work, options throughput.Options, sizes []int, l *loadResult) error {
 	if o.only != "growth" {
 		result, err := throughput.Run(work, options)
@@ -175,7 +175,7 @@ func (o *loadOptions) measure(work throughput.Work, options throughput.Options, 
 	return nil
 }
 
-// settings checks the flags that have nothing to do with the work.
+// settings checks the flags that do not concern the work.
 func (o *loadOptions) settings() (config.Settings, error) {
 	switch {
 	case o.only != "" && o.only != "run" && o.only != "growth":
@@ -193,7 +193,7 @@ func (o *loadOptions) settings() (config.Settings, error) {
 	return study.SettingsWith(values)
 }
 
-// work makes or reads it.
+// work generates or reads the work.
 func (o *loadOptions) work() (throughput.Work, *loadResult, error) {
 	if o.swf != "" {
 		return o.trace()
@@ -243,13 +243,13 @@ func (o *loadOptions) trace() (throughput.Work, *loadResult, error) {
 	return t, &loadResult{Trace: o.swf, Taken: &t.Lines, Slots: slots, Nodes: t.Nodes}, nil
 }
 
-// gzipMagic is how compressed files begin.
+// gzipMagic is the beginning of compressed files.
 const gzipMagic = "\x1f\x8b"
 
-// unzipped is the text of a file that may be compressed.
+// unzipped returns the text of a file, decompressed if needed.
 func unzipped(file io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReader(file)
-	if magic, _ := buffered.Peek(len(gzipMagic)); string(magic) == gzipMagic { // an error comes again
+	if magic, _ := buffered.Peek(len(gzipMagic)); string(magic) == gzipMagic { // a read repeats the error
 		return gzip.NewReader(buffered)
 	}
 	return buffered, nil

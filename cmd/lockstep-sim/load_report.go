@@ -11,7 +11,7 @@ import (
 	"lockstep/sim/study/throughput"
 )
 
-// report prints it for people.
+// report prints the result as text.
 func (l *loadResult) report(out io.Writer) {
 	l.head(out)
 	if l.Run != nil {
@@ -22,7 +22,7 @@ func (l *loadResult) report(out io.Writer) {
 	}
 }
 
-// head says what was done.
+// head describes the work.
 func (l *loadResult) head(out io.Writer) {
 	order := "predictive"
 	if l.Plain {
@@ -39,8 +39,8 @@ func (l *loadResult) head(out io.Writer) {
 	}
 	fmt.Fprintf(out, "seed %d\n", l.Seed)
 	if t := l.Taken; t != nil {
-		fmt.Fprintf(out, "Of the jobs %d had failed, %d were canceled while they ran, %d await another's end.\n"+
-			"Left out: %d that never ran, %d parts of jobs, %d of which too little is known; and %d times that a job awaits another.\n",
+		fmt.Fprintf(out, "Of the jobs %d had failed, %d were canceled while they ran, %d depend on another job.\n"+
+			"Omitted: %d that never ran, %d parts of jobs, %d with too little data; dependencies omitted: %d.\n",
 			t.Failed, t.Cancelled, t.Chained, t.NeverRan, t.Partial, t.Unknown, t.Unchained)
 	}
 	fmt.Fprintln(out)
@@ -80,12 +80,12 @@ func (l *loadResult) reportGrowth(out io.Writer) {
 		}
 		rows = append(rows, row)
 	}
-	fmt.Fprintln(out, render(table.Row{"pending", "decision", "growth", "p50", "p99", "max", "put in line", "bytes a job", "growth", "locks"}, rows))
-	fmt.Fprintf(out, "\nMeans of %d ends of jobs for each backlog, each with what it causes and one job that comes; the growth is to the row above.\n",
+	fmt.Fprintln(out, render(table.Row{"pending", "decision", "growth", "p50", "p99", "max", "enqueue", "bytes a job", "growth", "locks"}, rows))
+	fmt.Fprintf(out, "\nMeans of %d ends of jobs for each backlog, each with its effects and one new job; the growth is relative to the row above.\n",
 		l.Growth[0].Decisions.N)
 }
 
-// short is for what takes a second or much less.
+// short formats times up to about a second.
 func short(s float64) string {
 	switch {
 	case s < 1e-3:
@@ -97,7 +97,7 @@ func short(s float64) string {
 	}
 }
 
-// long is span for what may take years.
+// long is span for times up to years.
 func long(s float64) string {
 	if day := 24 * 3600.0; s >= 4*day {
 		return fmt.Sprintf("%.1f d", s/day)

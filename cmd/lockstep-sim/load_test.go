@@ -33,13 +33,13 @@ func TestLoadReports(t *testing.T) {
 	require.NotContains(t, text, "makespan")
 	text = loadedBy(t, "--jobs", "200", "--only", "run")
 	require.Contains(t, text, "Too few jobs were pending")
-	require.NotContains(t, text, "put in line")
+	require.NotContains(t, text, "enqueue")
 }
 
 func TestLoadOfATrace(t *testing.T) {
 	text := loadedBy(t, "--swf", smallTrace)
-	for _, words := range []string{"6 jobs, 4 slots, 4 nodes, predictive order", "1 had failed, 1 were canceled while they ran, 1 await",
-		"1 that never ran, 2 parts of jobs, 1 of which too little is known; and 1 times"} {
+	for _, words := range []string{"6 jobs, 4 slots, 4 nodes, predictive order", "1 had failed, 1 were canceled while they ran, 1 depend on another",
+		"1 that never ran, 2 parts of jobs, 1 with too little data; dependencies omitted: 1"} {
 		require.Contains(t, text, words)
 	}
 }

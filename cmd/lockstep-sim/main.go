@@ -1,5 +1,5 @@
-// Command lockstep-sim runs the daemon's actor tree in a simulated world, one
-// run for each seed, and holds what happens against what lockstep promises.
+// Command lockstep-sim runs the daemon's actor tree in a simulated world, one run per seed, and
+// checks the guarantees of lockstep in each run.
 //
 // Exit codes: 0 all runs were good, 1 a checker has failed, 2 wrong usage, 3 a run
 // differs from its trace.
@@ -23,11 +23,11 @@ const (
 	exitDiffers = 3
 )
 
-// errBroken says that a checker has failed; what there is to say was said.
+// errBroken means that a checker has failed; the failure is printed already.
 var errBroken = errors.New("a checker has failed")
 
-// collectRarely lets the collector come only when so much memory is used: a world is
-// small, there are thousands, and each is garbage when the next begins.
+// collectRarely delays garbage collection until much memory is used: there are thousands of small
+// worlds, and each is garbage when the next begins.
 func collectRarely() {
 	const bytes = 256 << 20
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
@@ -39,7 +39,7 @@ func collectRarely() {
 func main() {
 	root := &cobra.Command{
 		Use:           "lockstep-sim",
-		Short:         "Run lockstep's daemon in a simulated world and check what it promises",
+		Short:         "Run lockstep's daemon in a simulated world and check its guarantees",
 		Version:       buildinfo.Read().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -23,7 +23,7 @@ type minimizeOptions struct {
 	out  string
 }
 
-// minimized is what minimize has come to.
+// minimized is the result of minimize.
 type minimized struct {
 	Runs     int         `json:"runs"`  // that it took
 	Steps    uint64      `json:"steps"` // of the smallest
@@ -36,10 +36,10 @@ func newMinimizeCommand() *cobra.Command {
 	o := minimizeOptions{}
 	c := &cobra.Command{
 		Use:   "minimize [TRACE]",
-		Short: "Make a run that fails smaller",
-		Long: `Make a run that fails smaller: leave out faults and requests as long as the same
-checker fails. The run is that of a trace, or of --seed with the flags of run. What
-is left is shown, and its trace written to a file.
+		Short: "Reduce a run that fails",
+		Long: `Reduce a run that fails: remove faults and requests as long as the same checker
+fails. The run is that of a trace, or of --seed with the flags of run. The remaining
+run is shown, and its trace written to a file.
 
 With --json: {"runs", "steps": number, "faults", "requests": [string], "failed": as
 by run}`,
@@ -56,17 +56,17 @@ by run}`,
 		},
 	}
 	o.reproFlags(c)
-	c.Flags().IntVar(&o.runs, "runs", 3000, "`runs` to try at most")
-	c.Flags().BoolVar(&o.json, "json", false, "print what is left as JSON")
+	c.Flags().IntVar(&o.runs, "runs", 3000, "maximum number of `runs`")
+	c.Flags().BoolVar(&o.json, "json", false, "print the result as JSON")
 	c.Flags().StringVar(&o.out, "out", "", "`file` for the trace (default minimal-SEED.trace)")
 	return c
 }
 
-// read takes the run from a trace, which says all of it.
+// read reads the run from the head of a trace.
 func (o *minimizeOptions) read(c *cobra.Command, name string) error {
 	for _, flag := range []string{"seed", "nodes", "steps", "faults", "plant"} {
 		if c.Flags().Changed(flag) {
-			return fmt.Errorf("--%s: %s says which run", flag, name)
+			return fmt.Errorf("--%s: the trace %s determines the run", flag, name)
 		}
 	}
 	file, err := os.Open(name)
@@ -90,7 +90,7 @@ func (o *minimizeOptions) run(out, stderr io.Writer) error {
 	})
 	bar.Stop()
 	if errors.Is(err, sim.ErrGood) {
-		return fmt.Errorf("seed %d: %w: there is nothing to make smaller", o.repro.Seed, err)
+		return fmt.Errorf("seed %d: %w: there is nothing to reduce", o.repro.Seed, err)
 	}
 	if err != nil {
 		return err

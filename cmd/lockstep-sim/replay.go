@@ -13,20 +13,20 @@ import (
 	"lockstep/sim"
 )
 
-// errDiffers says that a run is not what its trace says; what there is to say was said.
+// errDiffers means that a run differs from its trace; the difference is printed already.
 var errDiffers = errors.New("the run differs from its trace")
 
-// contextLines is how many lines of a trace are shown before the one that differs.
+// contextLines is the number of lines shown before the first difference.
 const contextLines = 20
 
 func newReplayCommand() *cobra.Command {
 	show, asJSON := false, false
 	c := &cobra.Command{
 		Use:   "replay TRACE",
-		Short: "Run again what a trace tells of, and compare",
-		Long: `Run again what a trace tells of, and compare line by line. The head of the trace
-says which run. If it was made by another version of lockstep, the runs part
-somewhere: the first line that differs is shown, with what came before.
+		Short: "Repeat the run of a trace, and compare",
+		Long: `Repeat the run of a trace, and compare line by line. The head of the trace describes
+the run. With another version of lockstep the runs may differ: the first line that
+differs is shown, with the lines before it.
 
 Exit codes: 0 the same, and good; 1 the same, and a checker fails; 3 it differs.
 With --json: {"same": bool, "lines": number that are the same, "failed"?: as by
@@ -48,18 +48,18 @@ run, "trace", "run": string, the lines that differ}`,
 			return r.report(asJSON)
 		},
 	}
-	c.Flags().BoolVar(&show, "show", false, "print everything that happens")
-	c.Flags().BoolVar(&asJSON, "json", false, "print what came of it as JSON")
+	c.Flags().BoolVar(&show, "show", false, "print all events")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	c.MarkFlagsMutuallyExclusive("show", "json")
 	return c
 }
 
-// comparedRun holds a run against its trace.
+// comparedRun compares a run with its trace.
 type comparedRun struct {
 	out    io.Writer
 	show   bool
 	lines  *bufio.Scanner // of the trace
-	before []string       // the last ones that were the same
+	before []string       // the latest equal lines
 
 	Same   bool    `json:"same"`
 	Lines  int     `json:"lines"` // that are
@@ -68,10 +68,10 @@ type comparedRun struct {
 	Run    string  `json:"run,omitempty"`   // and that of this run
 }
 
-// endOfTrace stands for a line behind the last one.
+// endOfTrace stands for a missing line at the end.
 const endOfTrace = "(nothing more)"
 
-// replay repeats the run of a trace. The error says that this cannot be done.
+// replay repeats the run of a trace. It returns an error if the trace is unusable.
 func (r *comparedRun) replay(trace io.Reader) error {
 	r.lines, r.Same = bufio.NewScanner(trace), true
 	of, err := sim.ReadRepro(r.lines)
@@ -110,7 +110,7 @@ func (r *comparedRun) line(l sim.Line) {
 
 func (r *comparedRun) differs(was, is string) { r.Same, r.Trace, r.Run = false, was, is }
 
-// report says what came of it; the error stands for the exit code.
+// report prints the result; the error determines the exit code.
 func (r *comparedRun) report(asJSON bool) error {
 	switch {
 	case asJSON:

@@ -29,10 +29,10 @@ func newReportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report",
 		Short: "Draw a comparison as a page of HTML",
-		Long: `Draw what compare measures, for one seed, as a page of HTML: how long jobs waited,
-how many there were, which job had which run slot when, and which locks kept them,
-in the predictive order and in the plain one. The page is a single file that needs
-no network and no script. A file of that name is replaced.
+		Long: `Draw the measurements of compare for one seed as a page of HTML: waiting times,
+numbers of jobs, jobs in run slots over time, and the locks that jobs waited for, in
+the predictive and in the plain order. The page is a single file without network
+access and script. An existing file is replaced.
 
 The mixes:
 ` + mixList(),
@@ -44,7 +44,7 @@ The mixes:
 	}
 	o.flags(c.Flags())
 	c.Flags().StringVar(&o.file, "out", "report.html", "the `file` to write")
-	c.Flags().BoolVar(&o.json, "json", false, "print everything that was measured, and where the page is, as JSON")
+	c.Flags().BoolVar(&o.json, "json", false, "print all measurements and the name of the page as JSON")
 	return c
 }
 
@@ -83,25 +83,25 @@ func (o *reportOptions) run(out, stderr io.Writer) error {
 	return nil
 }
 
-// checkOutput finds out before the work whether there is a place for the page, and
-// whether one is there already.
+// checkOutput checks before the work that the page can be written, and returns whether the file
+// exists.
 func checkOutput(file string) (replaces bool, err error) {
 	there, err := os.Stat(file)
 	switch {
 	case err == nil && there.IsDir():
-		return false, fmt.Errorf("--out %s: this is a directory, name a file", file)
+		return false, fmt.Errorf("--out %s: is a directory; name a file", file)
 	case err == nil:
 		return true, nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return false, fmt.Errorf("--out: %w", err)
 	}
 	if folder, err := os.Stat(filepath.Dir(file)); err != nil || !folder.IsDir() {
-		return false, fmt.Errorf("--out %s: there is no directory %s, make it first", file, filepath.Dir(file))
+		return false, fmt.Errorf("--out %s: there is no directory %s", file, filepath.Dir(file))
 	}
 	return false, nil
 }
 
-// command makes the same page again, under the default name.
+// command is the command line that makes the same page, with the default name.
 func (o *workOptions) command() string {
 	text := fmt.Sprintf("lockstep-sim report --mix %s --seed %d --jobs %d --slots %d --nodes %d --load %v",
 		o.mix, o.Seed, o.Jobs, o.Slots, o.Nodes, o.Load)
@@ -111,7 +111,7 @@ func (o *workOptions) command() string {
 	return text
 }
 
-// quoted is a word as a shell takes it.
+// quoted is a word in the quotes that a shell needs.
 func quoted(word string) string {
 	if strings.ContainsAny(word, " \t\n\"'\\$`&|;<>()*?[]#~!{}") {
 		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
@@ -119,10 +119,10 @@ func quoted(word string) string {
 	return word
 }
 
-// notable is the least difference of which the page says that it is better or worse.
+// notable is the smallest difference that the page calls better or worse.
 const notable = 0.01
 
-// measureRows is the table of compare, for the page.
+// measureRows are the rows of compare, for the page.
 func measureRows(all []study.Comparison) []report.Measure {
 	var rows []report.Measure
 	for _, m := range measures {

@@ -31,28 +31,28 @@ func newRunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Run one seed, or many",
-		Long: `Run one seed, or many. A seed is a whole run: the size of the world, the work, the
-faults and the order in which everything happens. The same seed with the same
---nodes, --steps and --faults gives the same run.
+		Long: `Run one seed, or many. A seed determines a run: the size of the world, the work, the
+faults and the order of steps. The same seed with the same --nodes, --steps and
+--faults gives the same run.
 
 It stops at the first run in which a checker fails, prints its last lines, and
 writes its trace to a file, for replay and minimize.
 
-To see a checker at work, --plant breaks lockstep on purpose:
+To see a checker fail, --plant runs lockstep with a mutation:
 ` + mutationList(),
 		Example: `  lockstep-sim run --seed 7 --trace
   lockstep-sim run --seeds 1..10000
   lockstep-sim run --seeds 1..1000 --faults crash,disk
   lockstep-sim run --nodes 3 --seeds 1..1000 --faults crash,partition,pause
-  lockstep-sim run --seeds 1..100 --plant unsynced-ends    # see one fail`,
+  lockstep-sim run --seeds 1..100 --plant unsynced-ends    # must fail`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.OutOrStdout(), c.ErrOrStderr()) },
 	}
 	o.reproFlags(c)
 	c.Flags().StringVar(&o.seeds, "seeds", "", "seeds to run, `A..B`, both included")
-	c.Flags().BoolVar(&o.trace, "trace", false, "print everything that happens")
-	c.Flags().StringVar(&o.keep, "keep", ".", "`directory` for the trace of a run that has failed; \"\": none is written")
-	c.Flags().BoolVar(&o.json, "json", false, "print what came of it as JSON")
+	c.Flags().BoolVar(&o.trace, "trace", false, "print all events")
+	c.Flags().StringVar(&o.keep, "keep", ".", "`directory` for the trace of a failed run; \"\": none")
+	c.Flags().BoolVar(&o.json, "json", false, "print the result as JSON")
 	c.MarkFlagsMutuallyExclusive("seed", "seeds")
 	c.MarkFlagsMutuallyExclusive("trace", "json")
 	return c
@@ -66,13 +66,13 @@ func mutationList() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// reproFlags are those that say which run.
+// reproFlags are the flags that determine a run.
 func (o *runOptions) reproFlags(c *cobra.Command) {
 	c.Flags().Uint64Var(&o.repro.Seed, "seed", 1, "the seed to run")
-	c.Flags().Uint64Var(&o.repro.Steps, "steps", 20_000, "`steps` of a run that have faults; then they stop, and everything must end")
+	c.Flags().Uint64Var(&o.repro.Steps, "steps", 20_000, "`steps` of a run with faults; after them all jobs must end")
 	c.Flags().StringVar(&o.repro.Faults, "faults", "all", "all, none, or `kinds` separated by commas: "+strings.Join(sim.FaultKinds, ", "))
-	c.Flags().IntVar(&o.repro.Nodes, "nodes", 1, "`nodes` of the cluster, 1 to 9; 1 is a node that is alone")
-	c.Flags().StringVar(&o.repro.Mutation, "plant", "", "break lockstep on purpose, by the `name` of a plant; run --help lists them")
+	c.Flags().IntVar(&o.repro.Nodes, "nodes", 1, "`nodes` of the cluster, 1 to 9; 1 is a single node")
+	c.Flags().StringVar(&o.repro.Mutation, "plant", "", "the `name` of a mutation, a bug built into the run; run --help lists them")
 }
 
 func (o *runOptions) run(out, stderr io.Writer) error {
@@ -105,7 +105,7 @@ func (o *runOptions) run(out, stderr io.Writer) error {
 	}
 }
 
-// sweep is what came of some runs.
+// sweep is the result of several runs.
 type sweep struct {
 	Runs       uint64  `json:"runs"`
 	Steps      uint64  `json:"steps"`
@@ -114,7 +114,7 @@ type sweep struct {
 	Failed     *failed `json:"failed,omitempty"`
 }
 
-// failed is the last run, if it was not good.
+// failed is the last run if it failed, else nil.
 type failed struct {
 	Seed    uint64 `json:"seed"`
 	Checker string `json:"checker"`
@@ -123,7 +123,7 @@ type failed struct {
 	Trace   string `json:"trace,omitempty"` // its file
 }
 
-// failedOf is nil where the run was good.
+// failedOf is nil for a good run.
 func failedOf(r sim.Result) *failed {
 	var broken *sim.Violation
 	if !errors.As(r.Err, &broken) {
@@ -132,7 +132,7 @@ func failedOf(r sim.Result) *failed {
 	return &failed{Seed: r.Seed, Checker: broken.Checker, Step: broken.Step, Text: broken.Error()}
 }
 
-// report says how it went; of a run that has failed how, and how to see it again.
+// report prints the result; for a failed run also how to repeat it.
 func (o *runOptions) report(out io.Writer, sum sweep, r sim.Result) error {
 	sum.Failed = failedOf(r)
 	if sum.Failed != nil && o.keep != "" {
@@ -157,7 +157,7 @@ func (o *runOptions) report(out io.Writer, sum sweep, r sim.Result) error {
 	return nil
 }
 
-// show is a run that has failed, for people.
+// show prints a failed run as text.
 func (o *runOptions) show(out io.Writer, f *failed, last []sim.Line) {
 	if !o.trace {
 		for _, line := range last {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// However a demonstration is ended, its jobs, its daemon and its directory are gone.
+// After any end of a demonstration, its jobs, its daemon and its directory are gone.
 func TestAnInterruptedDemonstrationLeavesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		signal os.Signal
@@ -36,7 +36,7 @@ func TestADemonstrationThatIsNotReadLeavesNothing(t *testing.T) {
 	d.ends(141)
 }
 
-// The daemon may not even take calls yet.
+// The daemon may not answer calls yet.
 func TestADemonstrationInterruptedAtItsStartLeavesNothing(t *testing.T) {
 	d := startDemonstration(t)
 	require.Eventually(t, func() bool {
@@ -59,8 +59,7 @@ func TestAnInterruptedDemonstrationOfAClusterLeavesNothing(t *testing.T) {
 	d.ends(141)
 }
 
-// The daemon that is killed in the middle breaks sockets of the program; that is no reason
-// to stop.
+// The killed daemon breaks sockets of the program, which must not end it.
 func TestADemonstrationSucceeds(t *testing.T) {
 	d := startDemonstration(t)
 	d.until("kill -9 of the daemon")

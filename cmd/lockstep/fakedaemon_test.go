@@ -11,7 +11,7 @@ import (
 	"lockstep/core/wire"
 )
 
-// fakeDaemon listens on a socket and hands each request to whoever plays the script.
+// fakeDaemon listens on a socket and passes each request to the script.
 type fakeDaemon struct {
 	path     string
 	requests chan *exchange
@@ -23,7 +23,7 @@ type fakeDaemon struct {
 	stopped  chan struct{} // closed while down
 }
 
-// exchange is one request; answer takes the payload of its answer, or nil to hang up.
+// exchange is one request; answer receives the payload of its answer, or nil to hang up.
 type exchange struct {
 	method string
 	args   string
@@ -75,7 +75,7 @@ func (d *fakeDaemon) up() error {
 	return nil
 }
 
-// down returns when nothing is served any more. It may be called when down already.
+// down returns when no request is served. It may be called again while down.
 func (d *fakeDaemon) down() {
 	d.lock.Lock()
 	if d.listener != nil {
@@ -124,7 +124,7 @@ func (d *fakeDaemon) serve(conn net.Conn, stopped <-chan struct{}) {
 	}
 }
 
-// encodeAnswer makes the payload that a script's step stands for.
+// encodeAnswer is the payload for a step of a script.
 func encodeAnswer(verb, rest string) []byte {
 	switch verb {
 	case "<":

@@ -1,9 +1,9 @@
-// Command lockstep is the command line of the job queue: it runs commands as jobs,
-// submits, lists, shows, follows, cancels and archives them, and says how the queue
-// stands. It talks to lockstepd over its LUXI socket and holds no state of its own.
+// Command lockstep is the command line of the job queue: it runs commands as jobs, submits, lists,
+// shows, follows, cancels and archives jobs, and shows the state of the queue. It talks to
+// lockstepd over its LUXI socket and keeps no state.
 //
-// Exit codes: 0 success, 1 failure, 2 wrong usage; `run` has the exit status of the
-// command it ran, see package submit.
+// Exit codes: 0 success, 1 failure, 2 wrong usage; `run` exits with the status of its command, see
+// package submit.
 package main
 
 import (

@@ -17,7 +17,7 @@ import (
 	"lockstep/persistence"
 )
 
-// offline runs a command line that needs no daemon, and returns what it printed.
+// offline runs a command line without daemon, and returns its output.
 func offline(t *testing.T, line string, want int, environment ...string) string {
 	t.Helper()
 	out := &strings.Builder{}
@@ -35,16 +35,16 @@ func offline(t *testing.T, line string, want int, environment ...string) string 
 	return out.String()
 }
 
-// nobody is the backend of a node without a daemon.
-type nobody struct{}
+// noBackend is the backend of a node without a daemon.
+type noBackend struct{}
 
-func (nobody) About(context.Context) (peer.About, error) { return peer.About{}, nil }
+func (noBackend) About(context.Context) (peer.About, error) { return peer.About{}, nil }
 
-func (nobody) Admit(context.Context, peer.MembershipRequest) (peer.Admission, error) {
+func (noBackend) Admit(context.Context, peer.MembershipRequest) (peer.Admission, error) {
 	return peer.Admission{}, nil
 }
 
-func (nobody) Files(context.Context, func(peer.FileDigest) error) error { return nil }
+func (noBackend) Files(context.Context, func(peer.FileDigest) error) error { return nil }
 
 // serveNode opens the port of a node, as its daemon does.
 func serveNode(t *testing.T, dataDir string) (address string) {
@@ -54,7 +54,7 @@ func serveNode(t *testing.T, dataDir string) (address string) {
 	listener, err := peer.Listen("127.0.0.1:0", credentials, peer.ListenOptions{})
 	require.NoError(t, err)
 	served := make(chan error, 1)
-	go func() { served <- listener.Serve(nobody{}) }()
+	go func() { served <- listener.Serve(noBackend{}) }()
 	t.Cleanup(func() {
 		require.NoError(t, listener.Close())
 		require.NoError(t, <-served)

@@ -15,7 +15,7 @@ import (
 	"lockstep/cmd/lockstep/internal/follow"
 )
 
-// hostileOutput is what text tools do not expect.
+// hostileOutput has bytes that text tools do not expect.
 func hostileOutput(seed uint64) []byte {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var b bytes.Buffer
@@ -30,8 +30,7 @@ func hostileOutput(seed uint64) []byte {
 	return b.Bytes()
 }
 
-// What a command writes on its two streams is what lockstep writes on its own, to the
-// byte, at once and from the log.
+// lockstep writes exactly the bytes of a command to the same streams, live and from the log.
 func TestOutputIsKeptToTheByteAndTheStream(t *testing.T) {
 	socket, dir := realDaemon(t), t.TempDir()
 	out, err := filepath.Join(dir, "out"), filepath.Join(dir, "err")
@@ -53,7 +52,7 @@ func TestOutputIsKeptToTheByteAndTheStream(t *testing.T) {
 	require.Equal(t, ran{out: []byte("abc"), err: []byte{}}, r)
 }
 
-// All that a command has written is there when it ends, however fast it was.
+// All output of a command is complete when it ends, at any speed.
 func TestTheEndOfTheOutputIsThere(t *testing.T) {
 	socket := realDaemon(t)
 	r := runProgram(t, socket, "run", "--strict-output", "--", "sh", "-c", "seq 1 2000; seq 1 2000 >&2")
@@ -67,8 +66,8 @@ var (
 	totalSaid = regexp.MustCompile(`(?m)^lockstep: job \d+: missing in all: (\d+) of (\d+) lines of standard output \((\d+) of (\d+) bytes\)\. `)
 )
 
-// A command that writes more than the log keeps, faster than a follower reads: each
-// gap is said with its exact place and size, and nothing of it stands in the output.
+// A command writes more than the log keeps, faster than a follower reads: each gap is reported with
+// its exact place and size on standard error only.
 func TestMissingOutputIsSaidExactly(t *testing.T) {
 	const lines = 1_000_000
 	socket := realDaemon(t)

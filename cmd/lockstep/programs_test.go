@@ -22,7 +22,7 @@ import (
 	"lockstep/cmd/lockstep/internal/demo"
 )
 
-// realPatience bounds what real processes do; none is expected to come near.
+// realPatience bounds waits for real processes, generously.
 const realPatience = time.Minute
 
 var built struct {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// program is the path of a built program; all stand beside each other.
+// program is the path of a built program; all are in one directory.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	built.once.Do(func() {
@@ -56,8 +56,7 @@ func program(t *testing.T, name string) string {
 	return filepath.Join(built.dir, name)
 }
 
-// realDaemon starts a daemon with directories of its own and returns the path of its
-// socket.
+// realDaemon starts a daemon with its own directories and returns the path of its socket.
 func realDaemon(t *testing.T) (socket string) {
 	t.Helper()
 	root := shortTempDir(t)
@@ -73,7 +72,7 @@ func realDaemon(t *testing.T) (socket string) {
 	return d.Socket
 }
 
-// ran is what became of a program.
+// ran is the result of a program.
 type ran struct {
 	out, err []byte
 	code     int
@@ -83,7 +82,7 @@ func runProgram(t *testing.T, socket string, args ...string) ran {
 	t.Helper()
 	cmd := exec.Command(program(t, "lockstep"), args...)
 	cmd.Env = append(os.Environ(), "LOCKSTEP_SOCKET="+socket)
-	// Files, as in a shell: what is in them is all that was written.
+	// Files, as in a shell: they contain the whole output.
 	var files [2]*os.File
 	for i := range files {
 		file, err := os.Create(filepath.Join(t.TempDir(), "stream"))
@@ -105,7 +104,7 @@ func runProgram(t *testing.T, socket string, args ...string) ran {
 	return ran{texts[0], texts[1], cmd.ProcessState.ExitCode()}
 }
 
-// leftBelow are the processes that work with, or in, a directory.
+// leftBelow are the processes that use a directory.
 func leftBelow(t *testing.T, dir string) []string {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*")
@@ -156,7 +155,7 @@ func startDemonstration(t *testing.T, args ...string) *demonstration {
 	return d
 }
 
-// until reads lines to the first that contains text.
+// until reads lines up to the first that contains text.
 func (d *demonstration) until(text string) {
 	d.t.Helper()
 	for d.lines.Scan() {
@@ -167,11 +166,11 @@ func (d *demonstration) until(text string) {
 	d.t.Fatalf("the demonstration did not say %q", text)
 }
 
-// ends expects the exit code, and that nothing is left of it.
+// ends expects the exit code, and no remaining process or file.
 func (d *demonstration) ends(code int) {
 	d.t.Helper()
 	go func() {
-		for d.lines.Scan() { // so that it can write on
+		for d.lines.Scan() { // so that it can continue to write
 		}
 	}()
 	late := time.AfterFunc(realPatience, func() { _ = d.cmd.Process.Kill() })

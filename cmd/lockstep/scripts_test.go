@@ -22,8 +22,8 @@ import (
 	"lockstep/cmd/lockstep/internal/command"
 )
 
-// The scripts in testdata run the whole program in-process against a daemon that
-// follows a script. Two commands:
+// The scripts in testdata run the whole program in-process against a scripted daemon. Two
+// commands:
 //
 //	file NAME              the input becomes the file $TMP/NAME
 //	lockstep [OPTION]...   runs one command line; the input is
@@ -35,13 +35,13 @@ import (
 //	> METHOD ARGS       expect a request; "..." stands for any arguments
 //	< RESULT            answer the latest request that has no answer yet
 //	<! CLASS ARGS       ... with an error
-//	<- TEXT             ... with the error for what is no request
+//	<- TEXT             ... with the error for a malformed request
 //	hang up             close the connection of that request instead
 //	down, up            stop listening and close all connections; listen again
 //	see TEXT            wait until the program has printed TEXT
 //	type TEXT           a line from the keyboard
 //	interrupt           Ctrl-C; terminate: SIGTERM
-//	paused DURATION     wait until the program pauses for that long
+//	paused DURATION     wait until the program pauses for DURATION
 //	resume              end that pause
 //
 // The expected output shows stdout and stderr line by line and the exit code; a
@@ -88,11 +88,10 @@ func shortTempDir(t *testing.T) string {
 
 func now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
-// patience is how long a script waits for what it expects; it passes only in a test that
-// fails.
+// patience bounds each wait of a script; only failing tests wait so long.
 const patience = 10 * time.Second
 
-// stage is one run of the program and the daemon it meets.
+// stage is one run of the program with its scripted daemon.
 type stage struct {
 	directory string
 	args      []string
@@ -167,14 +166,14 @@ func newStage(t *testing.T, directory string, d *datadriven.TestData) *stage {
 	return s
 }
 
-// perform runs program and script and returns what there was to see.
+// perform runs program and script and returns the visible output.
 func (s *stage) perform() string {
 	ended := make(chan struct{})
 	complaint := make(chan string, 1)
 	go func() { complaint <- s.follow(ended) }()
 	code := command.Run(context.Background(), s.args, s.streams)
 	close(ended)
-	s.out.changed.L.Lock() // a script that looks at ended is waiting by now
+	s.out.changed.L.Lock() // a script that reads ended waits now
 	s.out.changed.Broadcast()
 	s.out.changed.L.Unlock()
 	complaints := <-complaint
@@ -186,7 +185,7 @@ func (s *stage) perform() string {
 	return strings.ReplaceAll(text, s.directory, "$TMP")
 }
 
-// follow plays the daemon's script and returns what went wrong, if anything.
+// follow plays the daemon's script and returns the first error.
 func (s *stage) follow(ended <-chan struct{}) string {
 	var waiting []*exchange // requests without answer
 	var current pause
@@ -248,7 +247,7 @@ func (s *stage) follow(ended <-chan struct{}) string {
 	}
 }
 
-// giveUp ends what the program may be waiting for.
+// giveUp ends all waits of the program.
 func (s *stage) giveUp(ended <-chan struct{}) {
 	if s.daemon != nil {
 		s.daemon.down()

@@ -8,8 +8,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// stageFor is a stage without a file of scripts, for output that is not the same every
-// time.
+// stageFor is a stage without a file of scripts, for output that varies.
 func stageFor(t *testing.T, input string, options ...string) *stage {
 	t.Helper()
 	directory := shortTempDir(t)
@@ -21,7 +20,7 @@ func stageFor(t *testing.T, input string, options ...string) *stage {
 	return newStage(t, directory, d)
 }
 
-// The progress bar draws when it likes; it must end, and with the final state.
+// The progress bar draws at any time; it must end with the final state.
 func TestSubmitWaitShowsProgressOnATerminal(t *testing.T) {
 	s := stageFor(t, `submit --wait -
 > SubmitManyJobs ...
@@ -92,7 +91,7 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// A table that could not be printed is a failure, whoever wrote it.
+// A table that could not be printed is a failure.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	s := stageFor(t, "list\n> QueryJobs ...\n< [[1,\"success\",0,[\"A\"],null,null,null]]")
 	s.streams.Out = fullDisk{}

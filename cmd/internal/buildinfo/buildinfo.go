@@ -1,5 +1,5 @@
-// Package buildinfo says which build a program is: its version, the commit that it was
-// built from and the Go release that built it.
+// Package buildinfo identifies the build of a program: its version, its commit and the Go release
+// that built it.
 package buildinfo
 
 import (
@@ -17,9 +17,9 @@ var (
 
 // Build is one build of a program.
 type Build struct {
-	Version  string `json:"version"`  // of a release, or "dev"
-	Revision string `json:"revision"` // the first 12 digits of the commit, "" where it is unknown
-	Modified bool   `json:"modified"` // the source tree had changes that were not committed
+	Version  string `json:"version"`  // version of a release, or "dev"
+	Revision string `json:"revision"` // the first 12 digits of the commit; "": unknown
+	Modified bool   `json:"modified"` // the source tree had uncommitted changes
 	Go       string `json:"go"`       // release of Go, like "go1.26.8"
 }
 
@@ -47,7 +47,7 @@ func Read() Build {
 	return build
 }
 
-// String is the form for people, like "1.2.3 (commit 0123456789ab, go1.26.8)".
+// String is a readable form, like "1.2.3 (commit 0123456789ab, go1.26.8)".
 func (b Build) String() string {
 	if b.Revision == "" {
 		return fmt.Sprintf("%s (commit unknown, %s)", b.Version, b.Go)
@@ -59,7 +59,7 @@ func (b Build) String() string {
 	return fmt.Sprintf("%s (commit %s%s, %s)", b.Version, b.Revision, changed, b.Go)
 }
 
-// Short names the build in one word: the version of a release, otherwise the commit.
+// Short is the build in one word: the version of a release, otherwise the commit.
 func (b Build) Short() string {
 	if b.Version == "dev" && b.Revision != "" {
 		return b.Revision

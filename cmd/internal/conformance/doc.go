@@ -1,4 +1,3 @@
-// Package conformance runs Ganeti's own client programs, unmodified, against a
-// lockstepd, and compares what they print and how they exit with text files: `make
-// conformance`. It holds tests only.
+// Package conformance runs Ganeti's client programs, unmodified, against a lockstepd, and compares
+// their output and exit codes with text files: `make conformance`. It has only tests.
 package conformance

@@ -15,8 +15,7 @@ import (
 	"lockstep/core/opcode"
 )
 
-// Load reads what an operator declares: the Files of a directory, with LoadFiles. A directory that is not there declares
-// none.
+// Load reads the Files of a directory with LoadFiles. A missing directory declares no opcode.
 func Load(dir string) ([]opcode.Definition, error) {
 	paths, err := Files(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -28,7 +27,7 @@ func Load(dir string) ([]opcode.Definition, error) {
 	return LoadFiles(paths)
 }
 
-// Files is the *.yaml files of a directory, in the order of their names.
+// Files returns the *.yaml files of a directory, in the order of their names.
 func Files(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -36,15 +35,15 @@ func Files(dir string) ([]string, error) {
 	}
 	var paths []string
 	for _, entry := range entries { // ReadDir sorts
-		if name := entry.Name(); filepath.Ext(name) == ".yaml" && !strings.HasPrefix(name, ".") { // editors leave others
+		if name := entry.Name(); filepath.Ext(name) == ".yaml" && !strings.HasPrefix(name, ".") { // editors leave hidden files and backups
 			paths = append(paths, filepath.Join(dir, name))
 		}
 	}
 	return paths, nil
 }
 
-// LoadFiles reads files that each declare one opcode, or several as documents of their own. The error has a line
-// "FILE:LINE: field: what is wrong" for every mistake in any of them, and says nothing else.
+// LoadFiles reads files with one opcode each, or several as separate documents. The error has exactly one line
+// "FILE:LINE: FIELD: MESSAGE" for each mistake in each file.
 func LoadFiles(paths []string) ([]opcode.Definition, error) {
 	var read definitionReader
 	for _, path := range paths {
@@ -54,7 +53,8 @@ func LoadFiles(paths []string) ([]opcode.Definition, error) {
 	for i, d := range read.definitions {
 		definitions[i] = d.definition
 	}
-	// What the catalogue has against them; where a definition could not be read in full, that would only be confusing.
+	// Add the mistakes that the catalogue finds, except in files with other mistakes: a field that could not be
+	// read would be reported as missing.
 	var faults opcode.DefinitionErrors
 	if _, err := opcode.Builtin().With(definitions); errors.As(err, &faults) {
 		for _, fault := range faults {
@@ -69,14 +69,14 @@ func LoadFiles(paths []string) ([]opcode.Definition, error) {
 	return definitions, nil
 }
 
-// mistake is something wrong in a file; line is 0 if it is about the file as a whole.
+// mistake is a mistake in a file; line 0: it concerns the whole file.
 type mistake struct {
 	path string
 	line int
 	text string
 }
 
-// mistakes are never empty.
+// mistakes is an error, not empty.
 type mistakes []mistake
 
 func (m mistakes) Error() string {

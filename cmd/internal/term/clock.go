@@ -7,8 +7,8 @@ import (
 
 const Day = 24 * time.Hour
 
-// Ago says how long before now t was, in one unit: "5s ago", "3m ago", "2h ago", "4d
-// ago". Clocks may differ: what lies in the future is "now".
+// Ago is the time from t to now, in one unit: "5s ago", "3m ago", "2h ago", "4d ago". A t in the
+// future, of a clock that differs, is "now".
 func Ago(now, t time.Time) string {
 	d := now.Sub(t)
 	switch {
@@ -24,8 +24,7 @@ func Ago(now, t time.Time) string {
 	return fmt.Sprintf("%dd ago", d/Day)
 }
 
-// Span says how long something took, in at most two units: "85ms", "3.2s", "1m05s",
-// "2h03m", "3d04h".
+// Span is a duration in at most two units: "85ms", "3.2s", "1m05s", "2h03m", "3d04h".
 func Span(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -42,7 +41,7 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", d/Day, d%Day/time.Hour)
 }
 
-// WallClock shows t in now's zone, without the parts that it shares with now.
+// WallClock is t in now's zone, without the parts that equal now's.
 func WallClock(now, t time.Time) string {
 	t = t.In(now.Location())
 	switch {
@@ -54,8 +53,7 @@ func WallClock(now, t time.Time) string {
 	return t.Format("2006-01-02")
 }
 
-// FullClock shows t in now's zone, complete, to the millisecond: the form of log
-// lines.
+// FullClock is t in now's zone, complete, to the millisecond: the form of log lines.
 func FullClock(now, t time.Time) string {
 	return t.In(now.Location()).Format("2006-01-02 15:04:05.000")
 }

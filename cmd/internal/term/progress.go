@@ -10,14 +10,13 @@ import (
 	"golang.org/x/term"
 )
 
-// Bar is one line that is drawn again and again. The zero Bar shows nothing.
+// Bar is a progress bar on one line. The zero Bar shows nothing.
 type Bar struct {
 	tracker *progress.Tracker
-	drawn   chan struct{} // closed when nothing more is drawn
+	drawn   chan struct{} // closed after the last drawing
 }
 
-// StartSteps starts a bar that counts steps, if w is a terminal and there is more than
-// one step.
+// StartSteps starts a bar that counts steps, if w is a terminal and there are several steps.
 func StartSteps(w io.Writer, steps int64) *Bar {
 	file, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(file.Fd())) || steps < 2 {
@@ -25,12 +24,12 @@ func StartSteps(w io.Writer, steps int64) *Bar {
 	}
 	writer := progress.NewWriter()
 	writer.SetUpdateFrequency(200 * time.Millisecond)
-	writer.Style().Visibility.Speed = false // the text has it where it counts
+	writer.Style().Visibility.Speed = false // the text has the speed if needed
 	return draw(w, writer, &progress.Tracker{Total: steps})
 }
 
-// StartText starts a bar on a terminal, with a text and its end. The text says how far it
-// is; see Show.
+// StartText starts a bar on a terminal, with a text and a maximum. The text states the progress;
+// see Show.
 func StartText(w io.Writer, text string, total int) *Bar {
 	writer := progress.NewWriter()
 	writer.SetUpdateFrequency(100 * time.Millisecond)
@@ -38,7 +37,7 @@ func StartText(w io.Writer, text string, total int) *Bar {
 	style := progress.StyleDefault
 	style.Visibility.Percentage = false
 	style.Visibility.Speed = false
-	style.Visibility.Value = false // it is in the text
+	style.Visibility.Value = false // the text has the value
 	writer.SetStyle(style)
 	return draw(w, writer, &progress.Tracker{Message: text, Total: int64(total)})
 }
@@ -46,7 +45,7 @@ func StartText(w io.Writer, text string, total int) *Bar {
 func draw(w io.Writer, writer progress.Writer, tracker *progress.Tracker) *Bar {
 	b := &Bar{tracker: tracker, drawn: make(chan struct{})}
 	writer.SetOutputWriter(w)
-	writer.SetAutoStop(true) // when the only tracker is done
+	writer.SetAutoStop(true) // when the tracker is done
 	writer.AppendTracker(tracker)
 	go func() {
 		writer.Render()
@@ -55,7 +54,7 @@ func draw(w io.Writer, writer progress.Writer, tracker *progress.Tracker) *Bar {
 	return b
 }
 
-// Show changes the words before the bar, and how far it is.
+// Show sets the text before the bar, and the progress.
 func (b *Bar) Show(text string, value int) {
 	if b.tracker != nil {
 		b.tracker.UpdateMessage(text)
@@ -63,27 +62,27 @@ func (b *Bar) Show(text string, value int) {
 	}
 }
 
-// SetLabel changes the words before the bar.
+// SetLabel sets the text before the bar.
 func (b *Bar) SetLabel(label string) {
 	if b.tracker != nil {
 		b.tracker.UpdateMessage(label)
 	}
 }
 
-// SetRate says how many of what there were, and how many in a second.
+// SetRate sets the text to a number with its unit, and the rate per second.
 func (b *Bar) SetRate(n uint64, unit string, took time.Duration) {
 	b.SetLabel(fmt.Sprintf("%d %s, %.0f/s", n, unit, float64(n)/took.Seconds()))
 }
 
-// Step counts one step more.
+// Step counts one step.
 func (b *Bar) Step() {
 	if b.tracker != nil {
 		b.tracker.Increment(1)
 	}
 }
 
-// Stop leaves the last state on the screen and returns when nothing more is drawn. It may
-// be called twice.
+// Stop leaves the last state on the screen and returns after the last drawing. It may be called
+// twice.
 func (b *Bar) Stop() {
 	if b.tracker != nil {
 		b.tracker.MarkAsDone()

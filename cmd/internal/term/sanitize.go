@@ -8,16 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// ValueMax is how many characters of one parameter, result or log line are shown.
+// ValueMax is the maximum number of characters shown of one parameter, result or log line.
 const ValueMax = 200
 
-// What a job prints, a summary or an error text says is data. Printed as it is it
-// could move the cursor, rewrite what stands above it or retitle the window, so it is
-// made harmless: Visible for tables, blocks and messages, Stripped for lines of
-// output on a terminal. Output that goes to a file or pipe is not touched.
+// Output of jobs, summaries and error texts are data. Printed unchanged, they could move the cursor,
+// overwrite earlier lines or set the window's title. Visible makes them harmless in tables, blocks
+// and messages, Stripped in lines of output on a terminal. Output to a file or pipe is unchanged.
 
-// Visible shows every character that is not printable as its escape, \n, \x1b or
-// \u202e: nothing is hidden and everything stays on its line.
+// Visible replaces every character that is not printable by its escape, \n, \x1b or \u202e, so that
+// no text is hidden or leaves its line.
 func Visible(s string) string {
 	clean := func(r rune) bool { return !strconv.IsPrint(r) }
 	if utf8.ValidString(s) && strings.IndexFunc(s, clean) < 0 {
@@ -35,8 +34,8 @@ func Visible(s string) string {
 	return b.String()
 }
 
-// Stripped removes escape sequences as a whole, and other control characters except
-// tab and newline, as well as the marks that reverse the order of a line's text.
+// Stripped removes escape sequences, other control characters except tab and newline, and the marks
+// that reverse the direction of text.
 func Stripped(s string) string {
 	if strings.IndexFunc(s, dangerous) < 0 {
 		return s
@@ -72,9 +71,9 @@ func dangerous(char rune) bool {
 	return unicode.IsControl(char)
 }
 
-// sequenceLength returns how many bytes at the start of s, which begins with escape or
-// csi, form one control sequence (ECMA-48). What is not ended is no sequence: of it
-// only the introducer counts, so that nothing can hide the text behind it.
+// sequenceLength is the length in bytes of the control sequence (ECMA-48) at the start of s, which
+// begins with escape or csi. For an unfinished sequence it is the length of the introducer, so
+// that the text after it stays visible.
 func sequenceLength(s string) int {
 	introducer := 1
 	if s[0] != escape {
@@ -104,8 +103,8 @@ func sequenceLength(s string) int {
 	return introducer
 }
 
-// stringLength is sequenceLength for the sequences that carry a text, such as a window
-// title; bell or escape backslash ends them.
+// stringLength is sequenceLength for sequences with a text, such as a window title, which end with
+// bell or escape backslash.
 func stringLength(s string) int {
 	const introducer = 2
 	for i := introducer; i < len(s); i++ {
@@ -119,7 +118,7 @@ func stringLength(s string) int {
 	return introducer
 }
 
-// Shortened cuts s to at most limit characters and says how long it was.
+// Shortened cuts s to at most limit characters and then adds its length.
 func Shortened(s string, limit int) string {
 	if utf8.RuneCountInString(s) <= limit {
 		return s

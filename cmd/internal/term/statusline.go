@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// StatusLine is one line on a terminal that replaces itself. When it is not on, it
-// prints nothing.
+// StatusLine is a line on a terminal that is overwritten by its next text. It prints nothing if it is
+// not on.
 type StatusLine struct {
 	Out   io.Writer
 	On    bool
@@ -22,7 +22,7 @@ func (s *StatusLine) Set(text string) {
 	}
 }
 
-// Clear makes room for other output; the line comes back with the next other text.
+// Clear removes the line before other output; the next text shows it again.
 func (s *StatusLine) Clear() {
 	if s.On && s.shown != "" {
 		fmt.Fprint(s.Out, eraseLine)

@@ -1,6 +1,6 @@
-// Package term is how lockstep's programs look on a terminal: tables, progress bars,
-// colours, times and lists in words. It makes text harmless that a job or a server wrote. It
-// knows nothing of jobs.
+// Package term has the terminal output of lockstep's programs: tables, progress bars, colours, times
+// and lists in words. It escapes text of jobs and servers that a terminal could interpret. It does
+// not know jobs.
 package term
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// NewTable is an empty table as all programs of lockstep show them: no lines, two spaces
-// between columns, headers as they are written.
+// NewTable returns an empty table in the style of lockstep's programs: no lines, two spaces between
+// columns, headers in unchanged case.
 func NewTable() table.Writer {
 	writer := table.NewWriter()
 	style := table.StyleDefault
@@ -24,15 +24,15 @@ func NewTable() table.Writer {
 	return writer
 }
 
-// PlainTable renders a table without lines, of cells that are strings; the first column
-// is numbers. width is that of the terminal in columns: the cells of the columns wide, which
-// count from 0, are cut so that rows fit. It is 0 for no terminal, where nothing is cut.
+// PlainTable renders a table of strings without lines; the first column is numbers. width is the
+// width of the terminal in columns: cells of the columns wide, counted from 0, are cut so that rows
+// fit. width 0: no terminal, and no cell is cut.
 func PlainTable(header table.Row, rows []table.Row, wide []int, width int) string {
 	return alignedTable(text.AlignRight, header, rows, wide, width)
 }
 
-// NarrowTable is PlainTable for a terminal that may be too narrow even for cut cells: the
-// columns in optional, which count from 0, are left out then, the first of them first.
+// NarrowTable is PlainTable for a terminal that may be too narrow even for cut cells: it then omits the
+// columns in optional, counted from 0, in their order.
 func NarrowTable(header table.Row, rows []table.Row, wide, optional []int, width int) string {
 	gone := map[int]bool{}
 	for _, column := range optional {
@@ -69,8 +69,8 @@ func NarrowTable(header table.Row, rows []table.Row, wide, optional []int, width
 	return PlainTable(kept(header), keptRows, keptWide, width)
 }
 
-// MinWidth is how many columns of a terminal a table needs whose wide cells are cut as far
-// as they may be.
+// MinWidth is the width, in columns of the terminal, of a table whose wide cells are cut to the
+// minimum.
 func MinWidth(header table.Row, rows []table.Row, wide []int, gone map[int]bool) int {
 	total := -columnGap
 	for i, width := range columnWidths(header, rows) {
@@ -85,7 +85,7 @@ func MinWidth(header table.Row, rows []table.Row, wide []int, gone map[int]bool)
 	return total
 }
 
-// How far columns are apart, and how far a cell may be cut, in columns of the terminal.
+// The space between columns, and the minimum width of a cut cell, in columns of the terminal.
 const (
 	columnGap = 2
 	CellMin   = 12
@@ -117,8 +117,8 @@ func alignedTable(first text.Align, header table.Row, rows []table.Row, wide []i
 	return writer.Render()
 }
 
-// cutCells shortens the columns that can be long. Each gets an even share of what the
-// others leave; what one does not need goes to those behind it.
+// cutCells shortens the wide columns. Each gets an equal share of the remaining width; columns
+// that follow a narrow one share the rest.
 func cutCells(header table.Row, rows []table.Row, wide []int, width int) {
 	widths := columnWidths(header, rows)
 	left := width

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// OrDash is the text, or a dash for none.
+// OrDash is the text, or a dash for "".
 func OrDash(text string) string {
 	if text == "" {
 		return "-"
@@ -21,7 +21,7 @@ func Count[N int | int64](n N, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Enumerate joins words as a sentence does: "a", "a and b", "a, b and c".
+// Enumerate joins words for a sentence: "a", "a and b", "a, b and c".
 func Enumerate(words []string, last string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -29,7 +29,7 @@ func Enumerate(words []string, last string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " " + last + " " + words[len(words)-1]
 }
 
-// FirstFew joins at most so many words with commas, and says how many more there are.
+// FirstFew joins at most the given number of words with commas, and adds the number of the others.
 func FirstFew(words []string, most int) string {
 	if len(words) <= most {
 		return strings.Join(words, ", ")
@@ -37,7 +37,7 @@ func FirstFew(words []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), len(words)-most)
 }
 
-// AfterColon adds a text to a sentence, which it ends.
+// AfterColon is the end of a sentence: a colon with the text and a full stop, or a full stop for "".
 func AfterColon(text string) string {
 	text = strings.TrimRight(Visible(text), ".")
 	if text == "" {

@@ -27,7 +27,7 @@ func TestSocketPath(t *testing.T) {
 	expect("/env", "", fromEnv)
 	expect(SystemSocket, "", none)
 
-	// A plain file is not a socket, whoever owns it.
+	// A plain file is not a socket.
 	if err := os.MkdirAll(filepath.Dir(LocalSocket), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestExplain(t *testing.T) {
 	}{
 		{errors.New("plain"), "plain"},
 		{denied, alone},
-		{fmt.Errorf("job 1 goes on: %w", denied), "job 1 goes on: " + alone},
+		{fmt.Errorf("job 1 continues: %w", denied), "job 1 continues: " + alone},
 		{fmt.Errorf("said (%w) already", denied), "said (no daemon answers at /s: permission denied) already"},
 	}
 	for _, test := range tests {
@@ -103,7 +103,7 @@ func TestNoDaemonForTheQueueHere(t *testing.T) {
 	}
 }
 
-// Who is kept out is told the group to join, never that of root.
+// The error names the group to join, but never the group root.
 func TestTheGroupToJoin(t *testing.T) {
 	if got := (barrier{"root", "lockstep", "ada"}).text(); got !=
 		"only root and the members of the group lockstep have access. To join, run as root\n\"usermod --append --groups lockstep ada\", and log in again." {

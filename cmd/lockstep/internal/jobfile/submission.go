@@ -75,7 +75,7 @@ func jobsKey(root doctree.Node) (doctree.Node, error) {
 	jobs, ok := root.Field("jobs")
 	if !ok {
 		if _, opcode := root.Field("OP_ID"); opcode {
-			return doctree.Node{}, doctree.Errorf(root.At, "this is an opcode by itself; a job is a list of opcodes")
+			return doctree.Node{}, doctree.Errorf(root.At, "this is an opcode; a job is a list of opcodes")
 		}
 		return doctree.Node{}, doctree.Errorf(root.At, `the key "jobs" is missing`)
 	}
@@ -119,7 +119,7 @@ func checkOpcode(op doctree.Node) error {
 	return nil
 }
 
-// ShownJob is the name of a job for people: its quoted name, or its number from 1.
+// ShownJob is the displayed name of a job: its quoted name, or its number from 1.
 func (s Submission) ShownJob(index int) string {
 	if name := s.Jobs[index].Name; name != "" {
 		return strconv.Quote(name)

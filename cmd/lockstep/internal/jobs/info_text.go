@@ -66,7 +66,7 @@ func (p infoPrinter) opcode(job int64, opcode opcodeInfo) {
 	p.log(job, opcode.Log)
 }
 
-// parameters prints the given parameters, the reason trail as a list of its own.
+// parameters prints the given parameters, the reason trail as a separate list.
 func (p infoPrinter) parameters(value any) {
 	object, ok := value.(map[string]any)
 	if !ok {

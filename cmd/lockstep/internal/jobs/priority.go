@@ -60,7 +60,7 @@ func runPriority(ctx context.Context, globals *cli.Globals, level string, args [
 			if s.explainsRefusal() {
 				return s.String()
 			}
-			return "" // the daemon's text says it all
+			return "" // the daemon's text is complete
 		},
 		done: "opcodes that have not begun have priority " + cli.PriorityName(priority),
 	}
