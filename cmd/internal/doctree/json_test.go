@@ -16,7 +16,7 @@ func TestPlacesInALongLine(t *testing.T) {
 	require.Equal(t, Position{3, 9}, root.Values[1].Values[0].At)
 }
 
-// The cost of a job does not grow with the file, although the file is one line.
+// The cost of a job does not grow with the length of a file, even if it is one line.
 func BenchmarkParseJSON(b *testing.B) {
 	for name, jobs := range map[string]int{"jobs=100": 100, "jobs=10000": 10_000} {
 		file := []byte("[" + strings.TrimSuffix(strings.Repeat(`[{"OP_ID": "OP_RUN_COMMAND", "argv": ["true"]}],`, jobs), ",") + "]")

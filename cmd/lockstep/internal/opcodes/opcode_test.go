@@ -15,7 +15,7 @@ import (
 	"lockstep/core/opcode"
 )
 
-// What is said to run is what lockstep-job has a case for.
+// The opcodes described as built-in are those with a case in lockstep-job.
 func TestBuiltinOpcodesAreThoseOfTheJobProcess(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../../../lockstep-job/execute.go", nil, 0)
 	if err != nil {
@@ -40,11 +40,11 @@ func TestBuiltinOpcodesAreThoseOfTheJobProcess(t *testing.T) {
 	})
 	slices.Sort(cases)
 	if said := slices.Sorted(maps.Keys(builtinOpcodes())); !slices.Equal(cases, said) {
-		t.Errorf("lockstep-job runs %q, the command line says %q", cases, said)
+		t.Errorf("lockstep-job runs %q, the command line describes %q", cases, said)
 	}
 }
 
-// The examples are submissions that the daemon would take.
+// The examples are submissions that the daemon would accept.
 func TestExamplesOfOpcodesAreValid(t *testing.T) {
 	catalogue, err := opcode.Builtin().With([]opcode.Definition{{
 		Name: "OP_A", Command: []string{"a"}, Params: []opcode.ParamDefinition{
