@@ -37,7 +37,7 @@ func TestTheGuard(t *testing.T) {
 	}
 }
 
-// A floor that names no row, or a value of the machine's own, would guard nothing.
+// A floor without row, or for a value of the machine, would guard nothing.
 func TestFloorsAreRatiosOfRows(t *testing.T) {
 	require.NotEmpty(t, floors)
 	for _, f := range floors {

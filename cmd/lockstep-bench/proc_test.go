@@ -21,7 +21,7 @@ func TestFieldsOfAProcess(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A thread that has ended takes its count with it; a new one brings its own.
+// Switches of ended threads do not count; all switches of new threads do.
 func TestSwitchesBetween(t *testing.T) {
 	before := map[string]int64{"1": 10, "2": 500}
 	require.Equal(t, int64(5+3), switchesBetween(before, map[string]int64{"1": 15, "3": 3}))

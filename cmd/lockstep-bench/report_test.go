@@ -28,13 +28,13 @@ func TestTheTable(t *testing.T) {
 	lines := strings.Split(renderTable(rows), "\n")
 	require.Len(t, lines, 1+3+2) // a head, and the end-to-end jobs twice more, against other loops
 	require.Regexp(t, `^one no-op.* 5\.00 ms +\(4\.00 ms\.\.30\.0 ms\) +4\.00 ms +\(4\.00 ms\.\.10\.0 ms\) +1\.25 +≤ 10\.0 ms +yes$`, lines[1])
-	// The ratio is the median of the rounds' 0.8 and 0.7, not that of the medians.
+	// The ratio is the median of the rounds' ratios 0.8 and 0.7, not the ratio of the medians.
 	require.Regexp(t, `20 workers +205/s .* 0\.75 +≥ 300/s, ≥ ratio 0\.65 +no, yes$`, lines[2])
 	require.Regexp(t, `^the same; bare loop, 1 worker +205/s +\(200/s\.\.210/s\)$`, lines[3])
 	require.Regexp(t, `0\.50/s .* ≤ 1\.00/s +yes$`, lines[5])
 }
 
-// What was done in a small way is not held against what was promised of a large one.
+// Targets do not apply to small rounds.
 func TestQuickFiguresHaveNoTargets(t *testing.T) {
 	table := renderTable(makeRows(quickSizes, map[string][]sample{"Chain": samplesOf(1e6)}))
 	require.Contains(t, table, "chain of 10 no-ops")
@@ -68,7 +68,7 @@ func TestJSONHasEverySample(t *testing.T) {
 	require.Equal(t, 2.0, got.Measurements[0].Ratio.Median)
 }
 
-// --only goes by what scenarios say they give.
+// --only matches the measurements that scenarios declare.
 func TestScenariosMeasureWhatTheTableHas(t *testing.T) {
 	rows, given := map[string]bool{}, map[string]bool{}
 	for _, m := range measures(fullSizes) {

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// build puts the programs into a directory.
+// build builds the programs into a directory.
 func build(t *testing.T) (dir string) {
 	t.Helper()
-	// A socket's path is short; so must be its directory's.
+	// The paths of sockets are limited, so the directory must have a short path.
 	dir, err := os.MkdirTemp("", "lb")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })

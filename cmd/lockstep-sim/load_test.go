@@ -44,8 +44,7 @@ func TestLoadOfATrace(t *testing.T) {
 	}
 }
 
-// A compressed trace is the same trace; the outcome does not depend on anything
-// else.
+// A compressed trace has the outcome of the plain trace, in every run.
 func TestLoadAsJSON(t *testing.T) {
 	plain, err := os.ReadFile(smallTrace)
 	require.NoError(t, err)

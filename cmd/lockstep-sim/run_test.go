@@ -61,7 +61,7 @@ func done(command *cobra.Command, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// broken runs seeds until one fails, and gives its trace.
+// broken runs seeds until one fails, and returns its trace.
 func broken(t *testing.T, dir string) (trace, text string) {
 	text, err := done(newRunCommand(), "--seeds", "1..200", "--plant", "unsynced-ends", "--keep", dir)
 	require.ErrorIs(t, err, errBroken)
@@ -71,7 +71,7 @@ func broken(t *testing.T, dir string) (trace, text string) {
 	return traces[0], text
 }
 
-// A run that fails leaves a trace, which can be had again, and made smaller.
+// A failed run writes a trace, which can be replayed and minimized.
 func TestARunThatFails(t *testing.T) {
 	dir := t.TempDir()
 	trace, text := broken(t, dir)

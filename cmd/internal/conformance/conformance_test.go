@@ -26,10 +26,10 @@ const packages = "GANETI_PACKAGES"
 //
 //	daemon [flags]   a new cluster of one node, node1.example.com, and its daemon
 //	sh [status=N]    a shell script in which Ganeti's programs are on the path; its
-//	                 exit status must be N, 0 if nothing is said
+//	                 exit status must be N, by default 0
 //	stop | start     the daemon
 //
-// Times, UUIDs and other things of one run alone are replaced by words.
+// Times, UUIDs and other values of a single run are replaced by words.
 func TestConformance(t *testing.T) {
 	programs := os.Getenv(packages)
 	if programs == "" {
@@ -74,8 +74,8 @@ type site struct {
 
 const node = "node1.example.com"
 
-// make makes a cluster where Ganeti's programs look for it. The path is short, for
-// sockets are below it.
+// make makes a cluster at the paths of Ganeti's programs. The root is short, because the paths of
+// sockets are limited.
 func (s *site) make(flags string) {
 	dir, err := os.MkdirTemp("/tmp", "gnt")
 	require.NoError(s.t, err)
@@ -140,7 +140,7 @@ func (s *site) run(script string, status int) string {
 	return text
 }
 
-// What is of one run alone, in the order in which it is replaced.
+// The values of a single run, in the order of their replacement.
 var variable = []struct {
 	pattern *regexp.Regexp
 	word    string

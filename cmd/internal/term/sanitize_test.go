@@ -37,7 +37,7 @@ func TestStripped(t *testing.T) {
 		{"a\x1bcb\x1b(Bc", "abc"},
 		{"50%\r100%\b\x07", "50%100%"},
 		{"\u202eabc\u2066", "abc"},
-		// What is not ended hides nothing behind it.
+		// An unfinished sequence does not hide the text after it.
 		{"a\x1b]0;no end", "a0;no end"},
 		{"a\x1b[31", "a31"},
 		{"a\x1b[3\x1b[31mb", "a3b"},
@@ -52,8 +52,7 @@ func TestStripped(t *testing.T) {
 	}
 }
 
-// Whatever goes in: nothing comes out that a terminal acts upon, and text without such
-// things is left alone.
+// For any input, the output has no sequence that a terminal interprets; harmless text is unchanged.
 func TestNothingDangerousGetsThrough(t *testing.T) {
 	alphabet := rapid.SampledFrom([]rune("\x1b\x1b[]P\\;0m31J\x07\r\n\t\b\u009b\u009d\u202eaä日"))
 	rapid.Check(t, func(t *rapid.T) {

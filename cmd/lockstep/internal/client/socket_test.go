@@ -50,7 +50,7 @@ func TestSocketPath(t *testing.T) {
 		t.Error("our own socket was passed over")
 	}
 
-	// Somebody else's socket is not used, and that is said.
+	// A socket of another user is ignored, and the error says so.
 	if os.Geteuid() != 0 {
 		t.Log("the rest needs root")
 		return
@@ -84,8 +84,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// The queue of the current directory has no daemon: the error names both places, and how
-// to start it.
+// The queue of the current directory has no daemon: the error names both sockets, and the command
+// that starts the daemon.
 func TestNoDaemonForTheQueueHere(t *testing.T) {
 	t.Chdir(t.TempDir())
 	none := &luxiclient.NoDaemonError{Path: SystemSocket, Err: syscall.ENOENT}

@@ -9,7 +9,7 @@ import (
 	"lockstep/cmd/lockstep/internal/client"
 )
 
-// pendingAnswers gives every job asked about the same reason, and counts calls.
+// pendingAnswers answers the same reason for every job, and counts calls.
 type pendingAnswers struct{ sizes []int }
 
 func (p *pendingAnswers) Query(_ context.Context, _ string, args []any, _ any) error {

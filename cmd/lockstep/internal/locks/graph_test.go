@@ -11,7 +11,7 @@ import (
 	"lockstep/core/answer"
 )
 
-// A tree of many who wait for many is as long as there are pairs of them, not longer.
+// The tree of many owners that wait for many has one line per pair.
 func TestWaitGraphShowsEachPairOnce(t *testing.T) {
 	const layers, each = 6, 6
 	state := lockState{}

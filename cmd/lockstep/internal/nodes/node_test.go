@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The queue of the source tree is that of a directory only if one is there.
+// The data directory of the source tree is chosen only if it holds a queue.
 func TestDataDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.Equal(t, systemDataDir, dataDirectory(""))

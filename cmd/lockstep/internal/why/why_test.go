@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What --follow asks for is bounded in depth and in number; what was named is not.
+// --follow is bounded in depth and number of jobs; the named jobs are not.
 func TestWhyWalkIsBounded(t *testing.T) {
 	chain := whyWalk{follow: true, met: map[int64]bool{}}
 	chain.add([]int64{1000}, 0)
