@@ -13,7 +13,7 @@ PROTOS  := $(wildcard messages/*.proto)
 PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint proto verify sim rooms scenario conformance bench bench-guard microbench demo demo-cluster run check clean
+.PHONY: help build quick test race lint proto verify sim rooms scenario conformance bench bench-guard microbench demo demo-cluster run check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ help: ## list the targets
 build: ## build the programs into bin/
 	@mkdir -p $(BIN)
 	$(GO) build -trimpath -ldflags "-X lockstep/cmd/internal/buildinfo.revision=$(REVISION)" -o $(BIN)/ ./cmd/...
+
+quick: ## the tests to run while editing: all but the long sweeps and real daemons, in less than a minute
+	$(GO) test -short -vet=off -ldflags=-w ./...
 
 test: ## run all tests
 	$(GO) test ./...
@@ -47,7 +50,7 @@ verify: ## fail if generated files are stale, or sources are not formatted
 	  cp $$tmp/$$(basename $$f) $$f; \
 	  cmp -s $$tmp/old $$tmp/new || { echo "$$f is stale: run make proto" >&2; rm -r $$tmp; exit 1; }; \
 	done && rm -r $$tmp
-	@unformatted=$$(gofmt -l actors cmd core docs edge messages persistence sim supervisor); \
+	@unformatted=$$(gofmt -l actors cmd core docs edge internal messages persistence sim supervisor); \
 	  test -z "$$unformatted" || { echo "not formatted: $$unformatted" >&2; exit 1; }
 	@echo "generated files are up to date"
 

@@ -28,6 +28,7 @@ type wing struct {
 // declare, so that they know the actors, and not the other way.
 var wings = []wing{
 	{"messages", nil},
+	{"sim/longtest", nil}, // for tests alone
 	{"core/job", nil},
 	{"core/paths", nil},
 	{"core/lock", []string{"core/job"}},

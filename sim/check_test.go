@@ -7,11 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/lock"
+	"lockstep/sim/longtest"
 )
 
 // Each checker is shown the fault that it guards against, alone, in random work:
 // it must bite within so many seeds.
 func TestCheckersBite(t *testing.T) {
+	longtest.Skip(t)
 	bites := map[string]bool{}
 	for name, c := range map[string]struct {
 		checker  func() Checker
@@ -139,6 +141,7 @@ func TestCheckersBite(t *testing.T) {
 	} {
 		bites[c.checker().Name()] = true
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			mutations, err := FindMutation(c.mutation)
 			require.NoError(t, err)
 			for seed := range c.within {

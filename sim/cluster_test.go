@@ -8,10 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/sim/consensus"
+	"lockstep/sim/longtest"
 )
 
 // What watches several nodes is shown the fault that it guards against, too.
 func TestClusterCheckersBite(t *testing.T) {
+	longtest.Skip(t)
 	bites := map[string]bool{}
 	for name, c := range map[string]struct {
 		checker  func() Checker
@@ -88,6 +90,7 @@ func TestClusterCheckersBite(t *testing.T) {
 	} {
 		bites[c.checker().Name()] = true
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			t.Parallel()
 			mutations, err := FindMutation(c.mutation)
 			require.NoError(t, err)

@@ -85,11 +85,7 @@ func TestEveryStepOfARule(t *testing.T) {
 			},
 		} {
 			t.Run(fmt.Sprintf("%s, before the jobs: %v", name, before), func(t *testing.T) {
-				stride := uint64(7)
-				if testing.Short() {
-					stride = 20
-				}
-				everyStepOf(t, 6, stride, ruledJobs(before), fault)
+				everyStepOf(t, 6, 7, ruledJobs(before), fault)
 			})
 		}
 	}

@@ -30,6 +30,10 @@ func twoJobs(w *World) (done func() bool) {
 // fault before that step. All checkers watch, and everything must end. fault returns false
 // when it finds nothing to hit.
 func everyStepOf(t *testing.T, seed, stride uint64, work func(*World) func() bool, fault func(w *World) bool) {
+	t.Parallel()
+	if testing.Short() {
+		stride *= 10
+	}
 	injected := 0
 	for at := uint64(0); ; at += stride {
 		w := New(Options{Seed: seed})

@@ -4,39 +4,47 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"lockstep/sim/longtest"
 )
 
 // What a seed draws can be written down: the same run comes of it.
 func TestARecipeIsTheRun(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
-		for seed := range uint64(40) {
-			p := Repro{Seed: seed, Nodes: nodes, Steps: 5000, Faults: "all"}
-			drawn, err := p.Run(nil)
-			require.NoError(t, err)
-			text, err := json.Marshal(drawn.Schedule)
-			require.NoError(t, err)
-			p.Schedule = &Schedule{}
-			require.NoError(t, json.Unmarshal(text, p.Schedule))
-			written, err := p.Run(nil)
-			require.NoError(t, err)
-			require.Equal(t, drawn.Sum, written.Sum, "nodes %d, seed %d: %s", nodes, seed, text)
-		}
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			t.Parallel()
+			for seed := range longtest.Times(uint64(40)) {
+				p := Repro{Seed: seed, Nodes: nodes, Steps: 5000, Faults: "all"}
+				drawn, err := p.Run(nil)
+				require.NoError(t, err)
+				text, err := json.Marshal(drawn.Schedule)
+				require.NoError(t, err)
+				p.Schedule = &Schedule{}
+				require.NoError(t, json.Unmarshal(text, p.Schedule))
+				written, err := p.Run(nil)
+				require.NoError(t, err)
+				require.Equal(t, drawn.Sum, written.Sum, "seed %d: %s", seed, text)
+			}
+		})
 	}
 }
 
 // A run that fails is made small, and still fails in the same way.
 func TestMinimize(t *testing.T) {
+	longtest.Skip(t)
 	for _, p := range []Repro{
 		{Nodes: 1, Steps: 20_000, Faults: "all", Mutation: "unsynced-ends"},
 		{Seed: 30, Nodes: 3, Steps: 20_000, Faults: "all", Mutation: "forgotten-jobs"}, // few runs make it small
 	} {
 		t.Run(p.Mutation, func(t *testing.T) {
+			t.Parallel()
 			all := firstBroken(t, &p)
 			m, err := Minimize(p, 120, nil)
 			require.NoError(t, err)

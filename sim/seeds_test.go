@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/sim/longtest"
 )
 
 var (
@@ -37,38 +39,27 @@ func requireGood(t *testing.T, nodes int, kinds string, r Result) {
 
 // TestSeeds runs random work, without faults and with all of them.
 func TestSeeds(t *testing.T) {
-	seeds := *seedsFlag
-	if testing.Short() {
-		seeds /= 10
-	}
-	for i := range uint64(seeds) {
-		kinds := "all"
-		if i%5 == 0 {
-			kinds = "none"
-		}
-		requireGood(t, 1, kinds, runSeed(t, 1, *firstFlag+i, kinds))
-		if t.Failed() {
-			return
-		}
-	}
+	sweepSeeds(t, 1, *seedsFlag, 5)
 }
 
 // TestClusterSeeds is the same with three nodes.
 func TestClusterSeeds(t *testing.T) {
-	seeds := uint64(*clusterSeedsFlag)
-	if testing.Short() {
-		seeds /= 10
-	}
+	sweepSeeds(t, 3, *clusterSeedsFlag, 10)
+}
+
+// sweepSeeds runs so many seeds, every nth of them without faults, on two processors.
+func sweepSeeds(t *testing.T, nodes, count, nth int) {
+	seeds := uint64(longtest.Times(count))
 	const parts = 2
 	for part := range uint64(parts) {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
 			t.Parallel()
 			for i := part; i < seeds && !t.Failed(); i += parts {
 				kinds := "all"
-				if i%10 == 0 {
+				if i%uint64(nth) == 0 {
 					kinds = "none"
 				}
-				requireGood(t, 3, kinds, runSeed(t, 3, *firstFlag+i, kinds))
+				requireGood(t, nodes, kinds, runSeed(t, nodes, *firstFlag+i, kinds))
 			}
 		})
 	}
@@ -98,6 +89,7 @@ func keptSeeds(t *testing.T, nodes int, path string) {
 		seed, err := strconv.ParseUint(words[0], 10, 64)
 		require.NoError(t, err)
 		t.Run(fmt.Sprintf("%d %s", seed, strings.TrimSpace(why)), func(t *testing.T) {
+			t.Parallel()
 			r := runSeed(t, nodes, seed, words[1])
 			requireGood(t, nodes, words[1], r)
 		})
@@ -110,7 +102,7 @@ func keptSeeds(t *testing.T, nodes int, path string) {
 func TestASeedIsARun(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	sums := map[uint64]uint64{}
-	for seed := range uint64(10) {
+	for seed := range max(longtest.Times(uint64(10)), 2) {
 		for _, processors := range []int{1, 2, 4} {
 			runtime.GOMAXPROCS(processors)
 			sum := runSeed(t, 1, seed, "all").Sum ^ runSeed(t, 3, seed, "all").Sum

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/sim/longtest"
 )
 
 // A shell that reads the priority file while a newer file replaces it finds the newer file at the next signal.
 func TestTheLastPriorityIsTaken(t *testing.T) {
-	for range 200 {
+	for range longtest.Times(100) {
 		path := filepath.Join(t.TempDir(), "7.prio")
 		s := &shell{priorityPath: path}
 		signals := make(chan struct{}, 1)

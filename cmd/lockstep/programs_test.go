@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/cmd/lockstep/internal/demo"
+	"lockstep/sim/longtest"
 )
 
 // realPatience bounds waits for real processes, generously.
@@ -42,6 +43,7 @@ func TestMain(m *testing.M) {
 // program is the path of a built program; all are in one directory.
 func program(t *testing.T, name string) string {
 	t.Helper()
+	longtest.Skip(t)
 	built.once.Do(func() {
 		if built.dir, built.err = os.MkdirTemp("", "lockstep-programs"); built.err != nil {
 			return

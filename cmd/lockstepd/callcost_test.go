@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/edge/luxiclient"
+	"lockstep/sim/longtest"
 )
 
 // Lengths of the queue that are compared. LOCKSTEP_FLAT=200000 compares with a longer one, and has all figures shown with -v.
@@ -218,9 +219,7 @@ func declaredNames(t *testing.T, file, pattern string) []string {
 
 // Nothing that answers a client grows with the queue, except lists. Each method and route has to be here, or to have a reason.
 func TestNoCallGrowsWithTheQueue(t *testing.T) {
-	if testing.Short() {
-		t.Skip("fills two queues")
-	}
+	longtest.Skip(t) // it fills two queues
 	long := manyQueued
 	if given, err := strconv.Atoi(os.Getenv("LOCKSTEP_FLAT")); err == nil {
 		long = given

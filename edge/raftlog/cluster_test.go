@@ -21,6 +21,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/edge/raftlog"
 	"lockstep/edge/raftlog/logconformance"
+	"lockstep/sim/longtest"
 )
 
 const trailing = 24
@@ -197,5 +198,6 @@ func (f frozen) Open(path string) (io.ReadCloser, error) {
 func (f frozen) Close() error { return nil }
 
 func TestContract(t *testing.T) {
+	longtest.Skip(t)
 	logconformance.Run(t, func(t *testing.T) logconformance.Cluster { return newCluster(t) })
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/lock"
+	"lockstep/sim/longtest"
 	"lockstep/sim/study"
 )
 
@@ -28,6 +29,7 @@ func reportOf(predictive, plain []study.JobTiming) Report {
 }
 
 func TestWhatIsTooMuchIsLeftOutAndSaid(t *testing.T) {
+	longtest.Skip(t)
 	for _, slots := range []int{20, 500, 10_000} {
 		jobs := steady(100_000, slots)
 		text := written(t, reportOf(jobs, jobs))
