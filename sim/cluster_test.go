@@ -91,7 +91,6 @@ func TestClusterCheckersBite(t *testing.T) {
 		bites[c.checker().Name()] = true
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			t.Parallel()
 			mutations, err := FindMutation(c.mutation)
 			require.NoError(t, err)
 			for seed := c.from; seed < c.from+c.within; seed++ {
