@@ -39,8 +39,8 @@ func TestLease(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// Who removes the file takes it neither from the processes that have it open nor from
-// those that start later.
+// Removing the file ends the lease neither of processes that have it open nor of those that start
+// later.
 func TestALeaseThatWasRemovedIsMadeAgain(t *testing.T) {
 	dir := t.TempDir()
 	daemon, err := CreateLease(dir)

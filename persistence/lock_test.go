@@ -84,8 +84,8 @@ func TestQueueLockExcludesGanetisDaemon(t *testing.T) {
 	}
 }
 
-// Who removes queue/lock under a daemon lets no second one in: the directory is locked
-// too. The first one notices.
+// Removing queue/lock under a daemon lets no second daemon start: the directory is locked too.
+// The first daemon notices.
 func TestARemovedLockFileLetsNobodyIn(t *testing.T) {
 	for name, dir := range map[string]bool{"on disk": false, "by a symbolic link": true} {
 		t.Run(name, func(t *testing.T) {
@@ -158,8 +158,8 @@ func TestRunDirectoryHasOneDaemon(t *testing.T) {
 	noError(t, lock.Release())
 }
 
-// Holders come and go as fast as they can: whoever opened the file before its
-// holder unlinked it, and locked it after, must notice.
+// Holders lock and release as fast as they can. A process that has opened the file before its
+// holder unlinked it, and locks it afterwards, must notice.
 func TestQueueLockHasOneHolder(t *testing.T) {
 	dataDir := queueDir(t)
 	var holders, acquired atomic.Int64

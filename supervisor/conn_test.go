@@ -74,7 +74,7 @@ func (c *fakeConn) Close() {
 	}
 }
 
-// closeUnserved ends a connection that nobody serves.
+// closeUnserved ends a connection that no actor serves.
 func (c *fakeConn) closeUnserved() {
 	c.mu.Lock()
 	served := c.to != nil
@@ -127,9 +127,8 @@ func (c *client) call(method string, args ...any) (json.RawMessage, error) {
 	return nil, errGone
 }
 
-// callUntilAnswered calls until there is an answer, or an error that is one. What an actor
-// had in hand when it crashed is answered after a while, with the request to try
-// again.
+// callUntilAnswered repeats a call until it gets a result or a final error. A request that a
+// crashed actor had accepted is answered after a while with an error that asks for a retry.
 func (c *client) callUntilAnswered(method string, args ...any) (json.RawMessage, error) {
 	for {
 		result, err := c.call(method, args...)

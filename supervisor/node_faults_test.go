@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The node's actors start anew while the master part of a former mastership stops: it
-// was told to, and its end is no failure.
+// The node's actors restart while the master part of a former mastership stops: its end was
+// ordered, and is no failure.
 func TestACrashWhileTheMasterPartStopsIsNotTheNodesEnd(t *testing.T) {
 	withNode(t, func(t *testing.T, m *member) {
 		m.lead(true)
@@ -34,7 +34,7 @@ func TestACrashWhileTheMasterPartStopsIsNotTheNodesEnd(t *testing.T) {
 	})
 }
 
-// Who takes connections is told once that a mastership has ended.
+// The listeners are told once that a mastership has ended.
 func TestTheEndOfAMastershipIsReportedOnce(t *testing.T) {
 	withNode(t, func(t *testing.T, m *member) {
 		m.lead(true)

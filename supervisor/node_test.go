@@ -236,7 +236,7 @@ func TestTheLeadershipChangesQuickly(t *testing.T) {
 	})
 }
 
-// A tree takes its time to stop: the next one waits for it, or is not wanted any more.
+// A tree takes its time to stop: the next one waits for it, or is no longer wanted.
 func TestTheNextMasterPartWaitsForTheFormerOne(t *testing.T) {
 	for name, leads := range map[string]bool{"wanted again": true, "not wanted any more": false} {
 		t.Run(name, func(t *testing.T) {
@@ -302,8 +302,8 @@ func TestANodeThatFailsTooOftenEnds(t *testing.T) {
 	})
 }
 
-// Whoever crashes on the node: the master part would go on with somebody who has
-// forgotten what it has asked for.
+// After a crash of any actor of the node the mastership ends: the master part would continue with
+// an actor that has lost its requests.
 func TestACrashOnTheNodeResignsFirst(t *testing.T) {
 	for _, name := range []string{"node/replicator", "node/store", "node/reception", "node/master"} {
 		t.Run(name, func(t *testing.T) {
@@ -355,7 +355,7 @@ func TestConnectionsOfTheReceptionEndWhenThisNodeIsTheMaster(t *testing.T) {
 		m.Send(m.node.Standby, &conn.Opened{Conn: c})
 		m.Settle()
 		m.lead(true)
-		close(c.closed) // or nobody would ask for that
+		close(c.closed) // the connection is closed on request only
 		m.expectWorking(m.master())
 	})
 }

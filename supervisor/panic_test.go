@@ -61,9 +61,9 @@ func panicPlaces(t *testing.T) map[kittest.DeliveryKind]int {
 	return found
 }
 
-// TestPanics lets each actor panic at each kind of message, before and after it
-// has handled it, once in a standard run. Nothing that was acknowledged is lost,
-// every job ends once, and nobody waits for good.
+// TestPanics lets each actor panic at each kind of message, before and after it has handled it,
+// once in a standard run. Nothing that was acknowledged is lost, every job ends once, and no
+// client waits for ever.
 func TestPanics(t *testing.T) {
 	found := panicPlaces(t)
 	names := make([]kittest.DeliveryKind, 0, len(found))

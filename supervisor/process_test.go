@@ -18,7 +18,7 @@ import (
 // lockstep-job does, in the time of the test's clock.
 type processes struct {
 	w    *world
-	work time.Duration // that one opcode takes
+	work time.Duration // duration of one opcode
 
 	mu       sync.Mutex
 	counter  int
@@ -105,8 +105,7 @@ func (p *processes) Adopt(start uint64, _ int64, _ int64, livelock string, to *a
 	child.watchers = append(child.watchers, watcher{start, to})
 }
 
-// daemonDied: nobody is left who could give a process its permission, or whom
-// it could tell anything.
+// daemonDied: no daemon is left to permit a process or to get its messages.
 func (p *processes) daemonDied() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

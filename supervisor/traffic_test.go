@@ -35,7 +35,7 @@ func firstDisk() map[string]string {
 	return files
 }
 
-// deadLock is the livelock of a process that is not there any more.
+// deadLock is the livelock of a process that has ended.
 func deadLock(id int64) string { return "/run/livelocks/" + paths.JobLivelockNameStart(id) + "_dead" }
 
 // traffic is what the clients of a standard run do: every method, and every way
@@ -72,7 +72,7 @@ func (w *world) accept(ids ...int64) {
 	w.accepted = append(w.accepted, ids...)
 }
 
-// submit submits until it is told of an id.
+// submit repeats a submission until it gets an id.
 func (c *client) submit(n int) int64 {
 	for {
 		var id int64

@@ -23,8 +23,8 @@ import (
 	"lockstep/supervisor"
 )
 
-// world is a daemon with everything around it. When the daemon ends before it is
-// told to, another one is started, as systemd would.
+// world is a daemon with everything around it. When the daemon ends without an order, another one
+// is started, as by systemd.
 type world struct {
 	t         *testing.T
 	clock     *kittest.Clock
@@ -42,7 +42,7 @@ type world struct {
 	violations []string
 }
 
-// serveTimeout is how long a connection waits for somebody to serve it.
+// serveTimeout is how long a connection waits for an actor that serves it.
 const serveTimeout = 10 * time.Second
 
 const daemonLock = "/run/livelocks/daemon_1"
@@ -98,7 +98,7 @@ func (w *world) boot() {
 	w.askReady(edge, w.env, pid)
 }
 
-// readyWatcher is told when the daemon takes connections.
+// readyWatcher learns when the daemon accepts connections.
 type readyWatcher struct {
 	once  sync.Once
 	ready chan struct{}
@@ -286,8 +286,8 @@ func (d *disk) Replace(op, path string, data []byte) error {
 	return d.Disk.Replace(op, path, data)
 }
 
-// check: what is final stays as it is, and while its process may act nobody
-// else writes a job's file.
+// check: a final file does not change, and while a process may act only the process writes its
+// job's file.
 func (d *disk) check(op string, id int64, path, data string) {
 	before, err := job.Decode([]byte(d.Content(path)))
 	if err == nil && before.Status().Final() && data != d.Content(path) {

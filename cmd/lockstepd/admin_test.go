@@ -42,7 +42,7 @@ func TestProfilesOnTheAdminSocket(t *testing.T) {
 		require.Equal(t, http.StatusOK, code, path)
 		require.Contains(t, body, part, path)
 	}
-	for _, profile := range []string{"block", "mutex"} { // sampled only while somebody waits for them
+	for _, profile := range []string{"block", "mutex"} { // sampled only during a request for them
 		code, body := d.get("/debug/pprof/" + profile)
 		require.Equal(t, http.StatusBadRequest, code)
 		require.Contains(t, body, "ask for seconds")

@@ -61,7 +61,7 @@ func TestClusterOfAQueueWithArchivedDependencies(t *testing.T) {
 	for _, id := range []int64{recorded, old, late} {
 		u.awaitStatus(id, "success")
 	}
-	// No record says so any more, and the master has no archive: who comes now waits.
+	// The record is gone and the master has no archive: a new dependent job waits.
 	unknown := u.submit(after(first))
 	c.eventually("the reason is not told", func() error {
 		return u.reason(unknown, `[{"kind": "dependency", "opcode": 0, "job": 1, "job_status": "", "statuses": ["success"], "unknown": true}]`)

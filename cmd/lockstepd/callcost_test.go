@@ -90,7 +90,8 @@ func dialWconf(d *daemon) *client {
 	return &client{d.t, c}
 }
 
-// copyJob puts n jobs like that one behind it, as if they had been submitted, with a lock of their own each.
+// copyJob queues n copies of a job behind it, as if they had been submitted, each with its own
+// lock.
 func (d *daemon) copyJob(id int64, n int) {
 	queue := d.path("lib", "queue")
 	content, err := os.ReadFile(filepath.Join(queue, "job-"+itoa(id)))

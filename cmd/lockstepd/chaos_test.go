@@ -42,7 +42,7 @@ func TestChaos(t *testing.T) {
 		case dice < 76:
 			c.kill()
 			c.start()
-		case dice < 82: // nobody sees the jobs die
+		case dice < 82: // no daemon sees the jobs die
 			c.kill()
 			for range 10 {
 				c.killAJob()
@@ -160,7 +160,7 @@ func (c *chaos) killAJob() {
 		return
 	}
 	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err == nil && strings.Contains(string(cmdline), c.root) { // it is still that one
+	if err == nil && strings.Contains(string(cmdline), c.root) { // the pid was not reused
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
@@ -179,8 +179,8 @@ func (c *chaos) livingJob() (id, pid int, ok bool) {
 	return id, pid, true
 }
 
-// startASecond starts a second daemon on the same queue, or on the same run directory, or
-// on the queue after somebody has removed its lock file. It does not start.
+// startASecond starts a second daemon on the same queue, or on the same run directory, or on the
+// queue after its lock file was removed. The daemon must not start.
 func (c *chaos) startASecond() {
 	switch c.random.IntN(3) {
 	case 0:

@@ -131,7 +131,7 @@ func (m *member) awaitJobs(jobs int) {
 	require.Len(m.t, rows, jobs)
 }
 
-// Who watches a job by way of a candidate sees its end, though the master has changed.
+// A client that watches a job through a candidate sees its end, although the master has changed.
 func TestClusterWatchSurvivesFailover(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)

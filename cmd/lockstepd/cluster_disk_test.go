@@ -53,8 +53,8 @@ func (m *member) free() {
 	}
 }
 
-// A full disk of a candidate is nobody's trouble but its own; with that of the master
-// another becomes it. With space they have what the others have.
+// A full disk of a candidate affects no other node. If the master's disk is full, another node
+// becomes the master. With free space again, both nodes catch up.
 func TestClusterFullDisk(t *testing.T) {
 	t.Parallel()
 	c := newClusterAt(t, loopback(t, 3), func(i int, m *member) {

@@ -40,7 +40,7 @@ func TestClusterOnOneMachineAsDocumented(t *testing.T) {
 	for i, address := range loopback(t, 3) {
 		commands = strings.ReplaceAll(commands, fmt.Sprintf("127.0.0.1:740%d", i+1), address)
 	}
-	// Job processes and daemons are told by their directories.
+	// Job processes and daemons are recognised by their directories.
 	commands = strings.NewReplacer(" n1/", " "+d.root+"/n1/", " n2/", " "+d.root+"/n2/", " n3/", " "+d.root+"/n3/").Replace(commands)
 	shell := exec.Command("sh", "-e", "-c", commands)
 	shell.Dir = d.root

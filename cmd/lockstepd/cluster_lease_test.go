@@ -57,7 +57,7 @@ func (c *cluster) awaitDeath(pid int) time.Duration {
 	return time.Since(began)
 }
 
-// isProcessAlive: a zombie does not, though nobody has taken note of its end.
+// isProcessAlive reports whether a process runs. A zombie does not.
 func isProcessAlive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, _ := strings.Cut(string(stat), ") ")
@@ -251,8 +251,8 @@ func (c *cluster) restoreMajority(u *user) {
 	require.Less(c.t, time.Since(began), 10*time.Second)
 }
 
-// Who removes the lease file leaves no job behind that would go on beside the next
-// master: neither one that runs nor one that starts afterwards.
+// Removing the lease file leaves no job running beside the next master, neither one that runs
+// then nor one that starts later.
 func TestClusterLeaseFileIsRemoved(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)

@@ -71,7 +71,7 @@ func (l *load) round(ctx context.Context, u *user, random *rand.Rand) {
 			l.violation("a submission was refused: %v", err)
 			return
 		case ctx.Err() != nil:
-			return // nobody was told, the jobs may exist
+			return // the client got no answer: the jobs may exist
 		}
 		if err != nil {
 			u.at = random.IntN(len(u.c.nodes))

@@ -128,8 +128,8 @@ func TestClusterMemberOfAnOlderVersion(t *testing.T) {
 	require.Contains(t, m.refusesToStart(), "queue/serial is missing, though this node has a log")
 }
 
-// A node that is alone does not begin with an empty queue where it has had one, unless it
-// is told to.
+// A node without a cluster that has lost its queue does not start with an empty one without the
+// operator's consent.
 func TestANodeWithoutItsQueue(t *testing.T) {
 	d := newDaemon(t)
 	d.start()

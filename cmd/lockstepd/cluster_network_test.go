@@ -82,8 +82,8 @@ func newSplitCluster(t testing.TB, size int) (*cluster, *network) {
 	return newClusterAt(t, addresses, func(i int, m *member) { m.prefix = []string{"ip", "netns", "exec", n.space(i)} }), n
 }
 
-// A node is cut off: the master ends its work and says so while the others go on, a
-// candidate is missed by nobody. When the network is whole again all agree.
+// A node is cut off. The master then ends its work and reports that, while the others continue;
+// without a candidate they continue as well. When the partition has ended, all nodes agree.
 func TestClusterPartition(t *testing.T) {
 	t.Parallel()
 	c, network := newSplitCluster(t, 3)

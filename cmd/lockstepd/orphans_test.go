@@ -58,8 +58,8 @@ func (d *daemon) workerPID() string {
 	return strings.TrimSpace(string(pid))
 }
 
-// What has left the group of a command that is forced to end works no more when the next
-// job has its locks.
+// Processes outside the group of a command that is forced to end have ended when the next job
+// gets its locks.
 func TestAForcedEndLeavesNothing(t *testing.T) {
 	// With set -m each command in the background has a process group.
 	for name, prefix := range map[string]string{"in another session": "setsid", "without its environment": "set -m; env -i"} {
@@ -108,7 +108,7 @@ func TestADaemonThatAJobHasStartedOutlivesIt(t *testing.T) {
 	require.Equal(t, "success", c.await(id).Status)
 }
 
-// A lock file that somebody has removed does not make a living job dead.
+// A job whose lock file was removed does not count as dead while its process lives.
 func TestAJobThatHasLostItsLockFileIsNotGivenUp(t *testing.T) {
 	d := newDaemon(t)
 	d.start()

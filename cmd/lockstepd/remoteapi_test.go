@@ -157,8 +157,8 @@ func TestARealDaemonsRemoteAPI(t *testing.T) {
 	require.Less(t, time.Since(begin), 5*time.Second)
 }
 
-// Who has not logged in to a daemon that was started with no flags about it learns
-// nothing of its jobs, nor does a page of another site; guesses are refused.
+// Without flags about logins, a client without a login learns nothing of the jobs, nor does a
+// page of another site. Guessed passwords are refused.
 func TestGuestsOfARealDaemon(t *testing.T) {
 	d := newDaemon(t)
 	r := d.startRemote("--rapi-allow-commands", "--node-name", "Node1.example.com")
@@ -219,8 +219,8 @@ func TestGuestsOfARealDaemon(t *testing.T) {
 	require.Greater(t, refused, 280)
 }
 
-// Archived jobs leave with an event too, and those that come back after the daemon
-// has restarted are told that it has.
+// Archiving a job makes an event. A client that reconnects after a restart of the daemon is told
+// of the gap.
 func TestEventsOverARestartOfTheDaemon(t *testing.T) {
 	d := newDaemon(t)
 	r := d.startRemote()

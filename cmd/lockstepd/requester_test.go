@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who submits a job over the socket, or makes a rule, is recorded by the daemon: the
-// process at the other end, whatever it says of itself.
+// The daemon records which process has submitted a job or made a rule, as the socket names it and
+// not as the client does.
 func TestWhoAskedIsRecorded(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
@@ -39,7 +39,7 @@ func TestWhoAskedIsRecorded(t *testing.T) {
 	require.Contains(t, why.Reasons[0].By, me)
 }
 
-// With --socket-group the members of a group may submit jobs, and nobody else may.
+// With --socket-group the members of a group may submit jobs, and no other user.
 func TestTheSocketsGroup(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT RUN: it needs root, who can be anybody")

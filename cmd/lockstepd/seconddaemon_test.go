@@ -54,8 +54,8 @@ func TestASecondDaemonOnTheRunDirectory(t *testing.T) {
 	require.Zero(t, other.stop(), "it is free again")
 }
 
-// Who removes queue/lock lets no second daemon in, and has the first one stop in order:
-// what runs goes on, and is adopted.
+// After queue/lock was removed no second daemon can start, and the first one stops in order:
+// running jobs continue, and are adopted.
 func TestARemovedQueueLock(t *testing.T) {
 	d := newDaemon(t)
 	d.start()

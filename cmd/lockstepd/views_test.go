@@ -114,8 +114,8 @@ func (p *pushedView) view() view {
 	return p.last
 }
 
-// requireAgreement waits until a job's file, what clients are told who ask, and what was pushed to
-// the one who watches all say the same of its opcodes.
+// requireAgreement waits until a job's file, the answers to questions, and what was pushed to a
+// watching client agree about its opcodes.
 func (d *daemon) requireAgreement(id int64, p *pushedView, statuses ...string) {
 	d.t.Helper()
 	eventuallyWithin(d.t, agreeTimeout, "the views of a job that rests do not agree", func() error {

@@ -13,8 +13,7 @@ import (
 	"lockstep/messages"
 )
 
-// A process that has nothing left but to record the end of its job, where there is no
-// queue any more, ends when it is told.
+// A process that only has to record the end of its job, and whose queue is gone, ends by SIGTERM.
 func TestAJobProcessWithoutAQueueEndsWhenItIsTold(t *testing.T) {
 	r := newFixture(t, jobProgram)
 	door := filepath.Join(r.dir, "door")

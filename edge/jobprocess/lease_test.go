@@ -77,7 +77,7 @@ func processStat(pid int) (fields []string, lives bool) {
 		return nil, false
 	}
 	fields = strings.Fields(string(content[bytes.LastIndexByte(content, ')')+1:]))
-	return fields, fields[0] != "Z" // it has ended, and nobody has asked how
+	return fields, fields[0] != "Z" // a zombie has ended
 }
 
 // group are the processes of a group that live.
@@ -97,7 +97,7 @@ func group(t *testing.T, id int) (pids []int) {
 	return pids
 }
 
-// The job belongs to the next master then: its process says no more of it.
+// The job belongs to the next master then: its process writes nothing more about it.
 func TestAJobEndsItselfWithTheLease(t *testing.T) {
 	for name, script := range map[string]string{
 		"its command ends when it is told": "sleep 300",

@@ -11,7 +11,7 @@ import (
 	"lockstep/persistence"
 )
 
-// A process may end while it is told something: nothing lies about then.
+// If a process ends while it gets a priority, no priority file is left.
 func TestAPriorityForAProcessThatHasEnded(t *testing.T) {
 	r := newFixture(t, jobProgram)
 	l := &liveProcess{id: 7, ended: make(chan struct{})}

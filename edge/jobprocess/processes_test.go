@@ -155,7 +155,7 @@ func TestAStartThatFails(t *testing.T) {
 	require.Contains(t, expect[*messages.HandshakeFailed](r).Text, "did not name its lock file")
 	require.Equal(t, "exit status 3", expect[*messages.ProcessGone](r).Text)
 
-	// One that listens to nothing but SIGKILL.
+	// A process that only SIGKILL ends.
 	r.port.config.Program = r.script(`trap "" TERM ABRT; printf '%s/run/livelocks/job_x\003' "` + r.dir + `"; while :; do sleep 1 || :; done`)
 	r.port.Start(3, 7, r.receiver)
 	expect[*messages.ProcessNamed](r)
@@ -172,7 +172,7 @@ func TestAnotherProcessIsNotTakenForTheJob(t *testing.T) {
 	require.NoError(t, other.Start())
 	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
 	livelock := filepath.Join(r.dir, "run", "livelocks", "job_000007_1_2_3")
-	require.NoError(t, os.WriteFile(livelock, nil, 0o640)) // held by nobody: dead
+	require.NoError(t, os.WriteFile(livelock, nil, 0o640)) // not locked: dead
 
 	r.port.Adopt(1, 7, int64(other.Process.Pid), livelock, r.receiver)
 	expect[*messages.ProcessGone](r)

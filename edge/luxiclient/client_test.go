@@ -203,7 +203,7 @@ func expectNoDaemon(t *testing.T, path string, cause error) {
 	}
 }
 
-// A full backlog is not "nobody there": the client asks again until its time is up.
+// A full backlog does not mean that no daemon listens: the client retries until its time is up.
 func TestDialWaitsForAFullBacklog(t *testing.T) {
 	path := socketPath(t)
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

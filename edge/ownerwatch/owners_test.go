@@ -67,7 +67,7 @@ func (r *fixture) probe(livelocks ...string) []string {
 	return receiveWithin(r.t, answer)
 }
 
-// expectNone more is told.
+// expectNone fails if another death is reported.
 func (r *fixture) expectNone() {
 	r.t.Helper()
 	r.port.Close()

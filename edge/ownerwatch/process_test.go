@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// beOwner makes livelocks and says where they are. It says when it is woken,
-// releases its livelocks when it is told to, and ends with its input.
+// beOwner creates livelocks and prints their paths. It prints a line when it is woken, releases
+// its livelocks on command, and ends with its input.
 func beOwner(dir string, names []string) {
 	hangUps := make(chan os.Signal, 16)
 	signal.Notify(hangUps, syscall.SIGHUP)

@@ -164,7 +164,7 @@ func TestJoinWithAQueue(t *testing.T) {
 		require.ErrorAs(t, Join(t.Context(), dir, n1.options("n2")), &old)
 		require.Equal(t, filepath.Join(queue, job), old.File)
 
-		// One that fails leaves the queue where it is.
+		// A join that fails leaves the queue where it is.
 		o := n1.options("n1")
 		o.DiscardQueue = true
 		require.ErrorContains(t, Join(t.Context(), dir, o), "there is a node n1 already")
@@ -181,7 +181,7 @@ func TestJoinWithAQueue(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, os.SameFile(lock, after))
 	}
-	// One that has never held a job is no loss.
+	// A queue that has never held a job may be discarded.
 	dir := t.TempDir()
 	putFile(t, filepath.Join(dir, "queue/serial"), "0\n")
 	putFile(t, filepath.Join(dir, "queue/quarantine/job-1"), "?")

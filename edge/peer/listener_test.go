@@ -106,7 +106,7 @@ func TestOnlyNodesOfTheClusterAreHeard(t *testing.T) {
 	defer raft.Close()
 	n2 := n1.joined(t, "n2")
 	_, err := other.credentials.Dial(t.Context(), n1.address(), ProtocolRaft)
-	require.ErrorContains(t, err, "certificate") // this side does not trust that one either
+	require.ErrorContains(t, err, "certificate") // this node does not trust that certificate either
 
 	anybody := func(protocol Protocol, certificates ...tls.Certificate) net.Conn {
 		c, err := tls.Dial("tcp", n1.address(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{string(protocol)}, Certificates: certificates})

@@ -17,7 +17,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// newTestLease is node a's, among these voters, and what is told of it.
+// newTestLease is the lease of node a, among these voters, and the ends of the lease that it has
+// reported.
 func newTestLease(voters ...raft.ServerID) (*lease, *[]time.Duration) {
 	var renewals []time.Duration
 	c := &Config{Name: "a", LeaseRenewed: func(until time.Duration) { renewals = append(renewals, until) }}

@@ -23,7 +23,7 @@ import (
 	"lockstep/messages"
 )
 
-// recorder writes down what it is told, and acknowledges it if it shall.
+// recorder records the messages of a log, and acknowledges entries unless it withholds.
 type recorder struct {
 	log         *raftlog.Log
 	withholding bool
@@ -217,8 +217,8 @@ func TestOnlyOneProcess(t *testing.T) {
 	require.True(t, w.log.Leads())
 }
 
-// A leader that hears of another one takes nothing in any more, least of all in the
-// other one's term: there would be two entries of the same index and term.
+// A leader that hears of a later term accepts no further proposal, and never in the later term:
+// there would be two entries of the same index and term.
 func TestNothingIsTakenInInTheTermOfAnother(t *testing.T) {
 	c := newCluster(t)
 	w := c.startSole(t)
@@ -285,7 +285,7 @@ func TestRecover(t *testing.T) {
 	c.Until("it goes on", func() bool { return w.count() == 3 })
 }
 
-// TestLeaseRenewed checks that the lease is told as it grows, and that it is given up.
+// TestLeaseRenewed checks that each renewal and the end of the lease are reported.
 func TestLeaseRenewed(t *testing.T) {
 	c := newCluster(t)
 	var mu sync.Mutex

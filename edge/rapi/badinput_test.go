@@ -87,7 +87,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 	}
 }
 
-// Who sends slowly, or nothing, holds up nobody else.
+// A client that sends slowly, or nothing, does not block other clients.
 func TestSlowSenders(t *testing.T) {
 	b := newTestServer(t)
 	address := strings.TrimPrefix(b.url, "http://")
@@ -139,7 +139,7 @@ func TestIdleConnections(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-// Connections that are being used are not closed for others, which are told at once.
+// At the limit busy connections stay open, and new ones are refused at once.
 func TestConnectionsInUseAreKept(t *testing.T) {
 	b := newTestServer(t, func(c *rapi.Config) { c.Connections = 2 })
 	release := make(chan struct{})

@@ -31,7 +31,7 @@ func TestACertificateIsMadeOnce(t *testing.T) {
 	made, err = rapi.EnsureCertificate(certificate, key, hosts, now)
 	require.NoError(t, err)
 	require.False(t, made)
-	// One that cannot be used any more is made anew; so is half of a pair.
+	// An unusable certificate is replaced; so is an incomplete pair.
 	made, err = rapi.EnsureCertificate(certificate, key, hosts, now.AddDate(11, 0, 0))
 	require.NoError(t, err)
 	require.True(t, made)

@@ -39,8 +39,8 @@ func paths(pattern string) []string {
 	return all
 }
 
-// Nobody learns anything of a job without a login, by any method of any resource.
-// A new resource that says that anybody may use it has to be added to forGuests.
+// Without a login a client learns nothing of a job, by any method of any resource. A new resource
+// that is open to guests has to be added to forGuests.
 func TestGuestsLearnNothingOfJobs(t *testing.T) {
 	b := newTestServer(t, authenticate)
 	b.client.Timeout = 5 * time.Second

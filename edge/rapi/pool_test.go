@@ -125,8 +125,8 @@ func TestCallsOverConnectionsInTheProcess(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The gateway is told for each request who makes it: connections are used for one user
-// after the other.
+// Each request names its user to the gateway, because connections are used for one user after the
+// other.
 func TestWhoMakesACall(t *testing.T) {
 	g := newFakeGateway(t, echo)
 	p := g.pool()
@@ -142,7 +142,7 @@ func TestWhoMakesACall(t *testing.T) {
 	require.EqualValues(t, 1, g.opened.Load())
 }
 
-// A client that goes away is told to who serves it.
+// When a client goes away, the actor that serves it is told.
 func TestACallThatIsGivenUp(t *testing.T) {
 	g := newFakeGateway(t, echo)
 	p := g.pool()

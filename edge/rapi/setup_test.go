@@ -348,8 +348,8 @@ type answer struct {
 	body   string
 }
 
-// do makes a request as somebody, name:password, with a body, which is JSON unless
-// a header says otherwise.
+// do makes a request as a user, "name:password", with a body, which is JSON unless a header says
+// otherwise.
 func (b *testServer) do(method, path, user, body string, headers ...string) answer {
 	b.Helper()
 	var source io.Reader

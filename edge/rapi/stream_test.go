@@ -87,7 +87,7 @@ func TestEvents(t *testing.T) {
 	require.Equal(t, "lock", s.next().kind)
 	s.close()
 
-	// Who comes back gets what it has missed.
+	// A client that reconnects gets the events that it has missed.
 	b.publish(6, 6)
 	s = b.listen("/3/events", fifth.id)
 	require.Equal(t, "lock", s.next().kind)
@@ -99,7 +99,7 @@ func TestEvents(t *testing.T) {
 	require.Contains(t, b.failure(400, b.do("GET", "/3/events?kinds=dogs", "reader:secret", "")), "dogs")
 }
 
-// A gap is said to be one, and what comes after it is told.
+// A client is told of a gap, and gets the events after it.
 func TestEventsThatAreNotKnownAnyMore(t *testing.T) {
 	b := newTestServer(t)
 	s := b.listen("/3/events", "")

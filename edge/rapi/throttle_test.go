@@ -130,8 +130,7 @@ func TestAUserIsNotLockedOutByGuessesElsewhere(t *testing.T) {
 	}
 }
 
-// Guesses from very many addresses are slow for a name, and cost no more memory
-// than is said.
+// Guesses from many addresses are slow for a name, and need no more memory than the bound.
 func TestGuessesFromManyAddresses(t *testing.T) {
 	throttle := rapi.NewThrottle(100)
 	now := time.Unix(1, 0)

@@ -82,7 +82,7 @@ func TestWhereEverybodyMustLogIn(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, b.do("GET", "/2", "", "", "Authorization: Basic !!!").code)
 }
 
-// Who changes the file need not tell the daemon.
+// The daemon notices changes of the file by itself.
 func TestTheUsersFileIsReadAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestServer(t)

@@ -11,9 +11,9 @@ import (
 // ChunkSize is how much of an answer must be sent within one deadline, in bytes.
 const ChunkSize = 64 << 10
 
-// DeadlineWriter writes an answer in chunks of at most ChunkSize bytes, each with a deadline
-// of its own. A client may take long for the whole answer, and loses the connection if it
-// takes longer than Timeout for one chunk.
+// DeadlineWriter writes an answer in chunks of at most ChunkSize bytes, and sets a deadline for
+// each chunk. A client may take long for the whole answer, and loses the connection if it takes
+// longer than Timeout for one chunk.
 type DeadlineWriter struct {
 	Response http.ResponseWriter
 	Timeout  time.Duration
