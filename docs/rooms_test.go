@@ -29,17 +29,18 @@ type wing struct {
 var wings = []wing{
 	{"messages", nil},
 	{"sim/longtest", nil}, // for tests alone
-	{"core/job", nil},
+	{"core/rawjson", nil},
+	{"core/job", []string{"core/rawjson"}},
 	{"core/paths", nil},
-	{"core/lock", []string{"core/job"}},
-	{"core/config", []string{"core/job"}},
-	{"core/config/reserve", []string{"core/config", "core/job", "core/lock"}}, // owners of locks own reservations
-	{"core/config/calls", []string{"core/config", "core/config/reserve", "core/job", "core/lock"}},
-	{"core/wire", []string{"core/job"}},
-	{"core/jobproc", []string{"core/job", "core/lock", "core/wire"}},
-	{"core/opcode", []string{"core/job", "core/lock", "core/config"}},
-	{"core/answer", []string{"core/job"}},
-	{"core", []string{"messages", "core/job", "core/paths", "core/lock", "core/config", "core/wire", "core/jobproc", "core/opcode"}},
+	{"core/lock", []string{"core/rawjson", "core/job"}},
+	{"core/config", []string{"core/rawjson", "core/job"}},
+	{"core/config/reserve", []string{"core/config", "core/rawjson", "core/job", "core/lock"}}, // owners of locks own reservations
+	{"core/config/calls", []string{"core/config", "core/config/reserve", "core/rawjson", "core/job", "core/lock"}},
+	{"core/wire", []string{"core/rawjson", "core/job"}},
+	{"core/jobproc", []string{"core/rawjson", "core/job", "core/lock", "core/wire"}},
+	{"core/opcode", []string{"core/rawjson", "core/job", "core/lock", "core/config"}},
+	{"core/answer", []string{"core/rawjson", "core/job"}},
+	{"core", []string{"messages", "core/rawjson", "core/job", "core/paths", "core/lock", "core/config", "core/wire", "core/jobproc", "core/opcode"}},
 	{"persistence", []string{"core/paths"}},
 	{"actors/kit", nil},
 	{"actors", []string{"actors/kit", "core", "messages"}},

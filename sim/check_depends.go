@@ -8,6 +8,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/paths"
+	"lockstep/core/rawjson"
 )
 
 // checkDepends: an opcode begins only when every job that it depends on has durably ended with
@@ -49,7 +50,7 @@ type dependency struct {
 
 func dependenciesOf(input json.RawMessage) []dependency {
 	var depends [][2]json.RawMessage
-	_ = job.Members(input, func(key, value []byte) { // an input that is no object has no dependencies
+	_ = rawjson.ReadObject(input, func(key, value []byte) { // an input that is no object has no dependencies
 		if string(key) == "depends" && string(value) != "null" {
 			_ = json.Unmarshal(value, &depends)
 		}

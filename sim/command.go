@@ -11,6 +11,7 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/lock"
+	"lockstep/core/rawjson"
 	"lockstep/sim/kernel"
 )
 
@@ -231,7 +232,7 @@ func (c *command) end(how string) {
 
 // tagOf is the tag by which the simulation identifies the job of an opcode, whose id it does not choose.
 func tagOf(input json.RawMessage) (tag string) {
-	_ = job.Members(input, func(key, value []byte) { // an input that is no object has no tag
+	_ = rawjson.ReadObject(input, func(key, value []byte) { // an input that is no object has no tag
 		if string(key) == "comment" && json.Unmarshal(value, &tag) != nil {
 			tag = ""
 		}

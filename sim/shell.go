@@ -6,9 +6,9 @@ import (
 	"io/fs"
 	"time"
 
-	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/paths"
+	"lockstep/core/rawjson"
 )
 
 // shell drives the jobproc.Process of a simulated job process, as the shell in lockstep-job does: it performs actions by
@@ -158,7 +158,7 @@ func (s *shell) prepare(op int) {
 		s.prepared(nil)
 		return
 	}
-	s.log(jobproc.LogEntry{Kind: "jqueue-test", Payload: job.Quote("expandnames")})
+	s.log(jobproc.LogEntry{Kind: "jqueue-test", Payload: rawjson.Quote("expandnames")})
 	stop := p.machine.world.clock.After(notifyMax, p.life, func() {
 		s.kill = nil
 		s.prepared(errNoClient)

@@ -9,6 +9,7 @@ import (
 	"lockstep/actors/kittest"
 	"lockstep/core/handshake"
 	"lockstep/core/job"
+	"lockstep/core/rawjson"
 	"lockstep/messages"
 )
 
@@ -61,7 +62,7 @@ func TestTheProcessGoes(t *testing.T) {
 				b.readJob(c.file)
 				written := b.write(1, nil)
 				require.Equal(t, job.Error, written.Status())
-				require.Equal(t, string(job.Quote(c.how)), string(written.Ops[0].Result))
+				require.Equal(t, string(rawjson.Quote(c.how)), string(written.Ops[0].Result))
 				require.Equal(t, job.TimestampOf(b.Clock.Now()), written.End)
 				require.Equal(t, written, b.ended(1))
 				require.Empty(t, b.inHand())

@@ -9,6 +9,7 @@ import (
 
 	"lockstep/actors/kittest"
 	"lockstep/core/job"
+	"lockstep/core/rawjson"
 	"lockstep/messages"
 )
 
@@ -232,7 +233,7 @@ func TestAJobThatAloneCannotBeStarted(t *testing.T) {
 		b.neverActed(1)
 		b.readJob(newJob(1))
 		end := b.write(1, nil)
-		require.Equal(t, string(job.Quote("job 1 failed to start: EOF (5 times, while other jobs were started)")), string(end.Ops[0].Result))
+		require.Equal(t, string(rawjson.Quote("job 1 failed to start: EOF (5 times, while other jobs were started)")), string(end.Ops[0].Result))
 		b.ended(1)
 		require.Empty(t, b.inHand())
 	})

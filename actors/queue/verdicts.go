@@ -13,6 +13,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/core/filter"
 	"lockstep/core/job"
+	"lockstep/core/rawjson"
 	"lockstep/messages"
 )
 
@@ -192,7 +193,7 @@ func (q *queue) endUnrunnable(ctx actor.Context, m *messages.EndUnrunnableJob) {
 	q.rewrite(ctx, e, "doom-job", func(j *job.Job) {
 		q.appendReason(j, dependencySource, m.Text)
 		if m.Canceled {
-			j.CancelUnstarted(job.Quote("Job canceled: "+m.Text), q.now())
+			j.CancelUnstarted(rawjson.Quote("Job canceled: "+m.Text), q.now())
 		} else {
 			j.FailUnfinished(job.ErrorResult("OpExecError", "Dependency error: "+m.Text), q.now())
 		}

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lockstep/core/job"
 	"lockstep/core/jobproc"
+	"lockstep/core/rawjson"
 )
 
 // testDelayParams is the parameters of OP_TEST_DELAY.
@@ -89,11 +89,11 @@ func (x *execution) interruptibleDelay(d time.Duration) (interrupted bool, err e
 	}
 	defer func() { _ = unix.Close(fd) }()
 	remaining := d - time.Since(began)
-	x.log("message", job.Quote(fmt.Sprintf(" - INFO: Received connection, %.2f seconds to go", remaining.Seconds())))
+	x.log("message", rawjson.Quote(fmt.Sprintf(" - INFO: Received connection, %.2f seconds to go", remaining.Seconds())))
 	if err := awaitReadable(fd, remaining, x.killed); err != nil {
 		return false, ignoreTimeout(err)
 	}
-	x.log("message", job.Quote(fmt.Sprintf(" - INFO: Interrupted after %.2f seconds", time.Since(began).Seconds())))
+	x.log("message", rawjson.Quote(fmt.Sprintf(" - INFO: Interrupted after %.2f seconds", time.Since(began).Seconds())))
 	return true, nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
+	"lockstep/core/rawjson"
 )
 
 // isDryRun reports whether the opcode is only checked, not executed. The daemon refuses values that are not boolean at the
@@ -62,11 +63,11 @@ func (x *execution) dryCommand(parameters json.RawMessage) jobproc.Outcome {
 	}
 	shown := make([]string, len(c.Argv))
 	for i, arg := range c.Argv {
-		shown[i] = string(job.Quote(arg))
+		shown[i] = string(rawjson.Quote(arg))
 	}
 	where := ""
 	if c.Cwd != nil {
-		where = " in " + string(job.Quote(*c.Cwd))
+		where = " in " + string(rawjson.Quote(*c.Cwd))
 	}
 	x.logMessage("Would run %s%s", strings.Join(shown, " "), where)
 	result, err := json.Marshal(map[string]any{"dry_run": true, "argv": c.Argv})

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"lockstep/core/job"
 	"lockstep/core/jobproc"
+	"lockstep/core/rawjson"
 )
 
 // testQueueParams is the parameters of OP_TEST_JQUEUE (queue.md 8.4).
@@ -21,7 +21,7 @@ type testQueueParams struct {
 }
 
 func (x *execution) logMessage(format string, args ...any) {
-	x.log("message", job.Quote(" - INFO: "+fmt.Sprintf(format, args...)))
+	x.log("message", rawjson.Quote(" - INFO: "+fmt.Sprintf(format, args...)))
 }
 
 // expandNames is what OP_TEST_JQUEUE does before it takes its locks, while the job is waiting. The error fails the opcode.
@@ -58,7 +58,7 @@ func (x *execution) testJqueue() jobproc.Outcome {
 	}
 	for i, text := range op.LogMessages {
 		x.logMessage("Sending log message %d", i+1)
-		x.log("message", job.Quote("TESTMSG="+text))
+		x.log("message", rawjson.Quote("TESTMSG="+text))
 		if err := x.notifyClient("logmsg", i+1); err != nil {
 			return notifyFailed(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // Locks answers LockstepLocks: who holds what, who waits for whom, and which jobs wait
@@ -75,7 +75,7 @@ type Principal struct {
 // MarshalJSON writes the id or the name.
 func (p Principal) MarshalJSON() ([]byte, error) {
 	if p.Named {
-		return []byte(job.Quote(p.Name)), nil
+		return []byte(rawjson.Quote(p.Name)), nil
 	}
 	return strconv.AppendInt(nil, p.Job, 10), nil
 }
@@ -112,7 +112,7 @@ type LockOwner struct {
 // MarshalJSON writes the three parts.
 func (o LockOwner) MarshalJSON() ([]byte, error) {
 	who, err := o.Who.MarshalJSON()
-	return fmt.Appendf(nil, "[%s,%s,%d]", who, job.Quote(o.Livelock), o.PID), err
+	return fmt.Appendf(nil, "[%s,%s,%d]", who, rawjson.Quote(o.Livelock), o.PID), err
 }
 
 // UnmarshalJSON reads the three parts.
@@ -125,7 +125,7 @@ type LockItem struct{ Lock, Mode string }
 
 // MarshalJSON writes the pair.
 func (i LockItem) MarshalJSON() ([]byte, error) {
-	return fmt.Appendf(nil, "[%s,%s]", job.Quote(i.Lock), job.Quote(i.Mode)), nil
+	return fmt.Appendf(nil, "[%s,%s]", rawjson.Quote(i.Lock), rawjson.Quote(i.Mode)), nil
 }
 
 // UnmarshalJSON reads the pair.

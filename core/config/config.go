@@ -10,7 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // Version is the configuration format written and understood: Ganeti 3.0.
@@ -126,7 +126,7 @@ func decodeMembers(data []byte, into map[string]any) error {
 		return nil
 	}
 	var bad error
-	err := job.Members(data, func(key, value []byte) {
+	err := rawjson.ReadObject(data, func(key, value []byte) {
 		target := into[string(key)]
 		if raw, is := target.(*json.RawMessage); is {
 			*raw = value

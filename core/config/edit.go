@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // ConfigChange is a change of a part of the configuration. Values are JSON.
@@ -112,7 +112,7 @@ func decodeObject(data []byte) (map[string]json.RawMessage, error) {
 	if isAbsent(data) {
 		return object, nil
 	}
-	err := job.Members(data, func(key, value []byte) { object[string(key)] = value })
+	err := rawjson.ReadObject(data, func(key, value []byte) { object[string(key)] = value })
 	return object, err
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/query"
+	"lockstep/core/rawjson"
 )
 
 // subjectPart is the part of a job that a predicate tests; the cheapest comes first.
@@ -220,7 +221,7 @@ func testValue(leaf *query.Leaf, raw []byte) testResult {
 		if rankOf(raw) != rankText {
 			return invalid
 		}
-		return resultOf(leaf.Pattern.MatchesInBytes(text(raw)))
+		return resultOf(leaf.Pattern.MatchesInBytes(rawjson.Unquote(raw)))
 	case query.Contains:
 		return testElements(&leaf.Value, raw)
 	}
@@ -233,8 +234,9 @@ func testElements(value *query.Literal, raw []byte) testResult {
 		return invalid
 	}
 	found := false
-	for w := walk(raw); w.more(); {
-		element := w.value().of(raw)
+	for w := rawjson.Walk(raw); w.More(); {
+		start, end := w.Value()
+		element := raw[start:end]
 		if rankOf(element) != rankOfLiteral(value) || !value.IsText && !query.IsWhole(element) {
 			return invalid
 		}
@@ -283,7 +285,7 @@ func compareValue(raw []byte, value *query.Literal) int {
 	case order != 0:
 		return order
 	case value.IsText:
-		return compareText(text(raw), value.Text)
+		return compareText(rawjson.Unquote(raw), value.Text)
 	}
 	return query.CompareNumber(raw, value.Number)
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // naive judges decoded JSON in the plainest way, expression by expression.
@@ -356,7 +357,7 @@ func FuzzSubject(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input []byte) {
 		v := set.Evaluate(subject(1, string(input)))
 		var op map[string]any
-		isOp := json.Unmarshal(input, &op) == nil && job.CheckValue(input) == nil
+		isOp := json.Unmarshal(input, &op) == nil && rawjson.Check(input) == nil
 		_, named := op["OP_ID"].(string)
 		require.Equal(t, isOp && named, v.Rule >= 0)
 	})

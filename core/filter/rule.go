@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // Rule is one rule of the chain, as config.data holds it.
@@ -33,8 +34,8 @@ type Reason struct {
 func (r Reason) MarshalJSON() ([]byte, error) { return r.append(nil), nil }
 
 func (r Reason) append(dst []byte) []byte {
-	dst = append(append(dst, '['), job.Quote(r.Source)...)
-	dst = append(append(dst, ','), job.Quote(r.Text)...)
+	dst = append(append(dst, '['), rawjson.Quote(r.Source)...)
+	dst = append(append(dst, ','), rawjson.Quote(r.Text)...)
 	return append(strconv.AppendInt(append(dst, ','), r.Nanos, 10), ']')
 }
 
@@ -45,7 +46,7 @@ func (r *Rule) Compare(s *Rule) int {
 
 // Encode writes the rule for config.data (queue.md 5.1). The predicates keep the client's own spelling.
 func Encode(r *Rule) []byte {
-	dst := append([]byte(`{"uuid":`), job.Quote(r.UUID)...)
+	dst := append([]byte(`{"uuid":`), rawjson.Quote(r.UUID)...)
 	dst = strconv.AppendInt(append(dst, `,"watermark":`...), int64(r.Watermark), 10)
 	dst = strconv.AppendInt(append(dst, `,"priority":`...), r.Priority, 10)
 	dst = append(append(dst, `,"predicates":`...), r.Predicates...)

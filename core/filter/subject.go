@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // Subject is what rules see of one job. It refers to the inputs of the job's opcodes, whose bytes are never changed,
@@ -26,6 +27,13 @@ type op struct {
 	trail []reasonEntry
 	texts []byte // those of the trail, if any of them is spelled with escapes; nil if they are in the input as they are
 }
+
+// span is the extent of a value within an opcode's input, with its quotes or brackets.
+type span struct{ start, end uint32 }
+
+func spanOf(start, end int) span { return span{uint32(start), uint32(end)} }
+
+func (s span) of(raw []byte) []byte { return raw[s.start:s.end] }
 
 const (
 	hashShift = 24
@@ -49,14 +57,14 @@ func NewSubject(j *job.Job) *Subject {
 }
 
 func newOp(input []byte) op {
-	if len(input) == 0 || input[0] != '{' || len(input) > inputMax || job.CheckValue(input) != nil {
+	if len(input) == 0 || input[0] != '{' || len(input) > inputMax || rawjson.Check(input) != nil {
 		return op{}
 	}
 	var buffer [64]uint32
 	keys := buffer[:0]
-	for w := walk(input); w.more(); w.value() {
-		start := uint32(w.pos)
-		keys = append(keys, start|uint32(hashOf(w.key()))<<hashShift)
+	for w := rawjson.Walk(input); w.More(); w.Value() {
+		start := uint32(w.Pos())
+		keys = append(keys, start|uint32(hashOf(rawjson.Unquote(w.Key())))<<hashShift)
 	}
 	o := op{input: input, keys: slices.Clone(keys)}
 	if id := o.find("OP_ID", hashOf([]byte("OP_ID"))); id.end == 0 || input[id.start] != '"' {
@@ -84,9 +92,9 @@ func (o *op) find(name string, hash uint8) span {
 		if uint8(o.keys[i]>>hashShift) != hash {
 			continue
 		}
-		w := walker{o.input, int(o.keys[i] % inputMax)}
-		if string(w.key()) == name {
-			return w.value()
+		w := rawjson.WalkFrom(o.input, int(o.keys[i]%inputMax))
+		if string(rawjson.Unquote(w.Key())) == name {
+			return spanOf(w.Value())
 		}
 	}
 	return span{}
@@ -100,7 +108,7 @@ func (o *op) value(f *field) []byte {
 	}
 	raw := at.of(o.input)
 	for _, key := range f.subkeys {
-		if raw = member(raw, key); raw == nil {
+		if raw = rawjson.Member(raw, key); raw == nil {
 			return nil
 		}
 	}
@@ -110,7 +118,7 @@ func (o *op) value(f *field) []byte {
 // readTrail fills in trail and texts.
 func (o *op) readTrail(at span) {
 	list, n := at.of(o.input), 0
-	for w := walk(list); w.more(); w.value() {
+	for w := rawjson.Walk(list); w.More(); w.Value() {
 		n++
 	}
 	if n == 0 {
@@ -120,8 +128,8 @@ func (o *op) readTrail(at span) {
 	if bytes.IndexByte(list, '\\') >= 0 || !utf8.Valid(list) {
 		o.texts = make([]byte, 0, len(list))
 	}
-	for w := walk(list); w.more(); {
-		value := w.value()
+	for w := rawjson.Walk(list); w.More(); {
+		value := spanOf(w.Value())
 		if raw := value.of(list); raw[0] == '[' {
 			o.readEntry(raw, at.start+value.start)
 		}
@@ -132,8 +140,8 @@ func (o *op) readTrail(at span) {
 func (o *op) readEntry(raw []byte, start uint32) {
 	var parts [3]span
 	n := 0
-	for w := walk(raw); w.more(); n++ {
-		if value := w.value(); n < len(parts) {
+	for w := rawjson.Walk(raw); w.More(); n++ {
+		if value := spanOf(w.Value()); n < len(parts) {
 			parts[n] = value
 		}
 	}
@@ -153,7 +161,7 @@ func (o *op) storeText(raw []byte, at span, start uint32) span {
 		return span{start + at.start + 1, start + at.end - 1}
 	}
 	from := len(o.texts)
-	o.texts = append(o.texts, text(at.of(raw))...)
+	o.texts = append(o.texts, rawjson.Unquote(at.of(raw))...)
 	return span{uint32(from), uint32(len(o.texts))}
 }
 

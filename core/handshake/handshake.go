@@ -13,6 +13,7 @@ import (
 	"fmt"
 
 	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // Action is what the caller must do after an event.
@@ -148,6 +149,6 @@ func FinalizeJob(j *job.Job, startFailure, exit string, now job.Timestamp) bool 
 		text += ": " + exit
 	}
 	j.AppendReason(func(int) string { return source }, func(int) string { return text }, now)
-	j.FailUnfinished(job.Quote(text), now)
+	j.FailUnfinished(rawjson.Quote(text), now)
 	return true
 }

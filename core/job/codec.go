@@ -3,6 +3,8 @@ package job
 import (
 	"encoding/json"
 	"math"
+
+	"lockstep/core/rawjson"
 )
 
 // keySet is a set of keys that were seen in an object, to find missing and repeated ones.
@@ -30,36 +32,41 @@ const (
 //
 // It is strict: a key that is unknown or repeated in the job object or a queued-op object, a missing id, ops, input or
 // status, malformed JSON anywhere, and anything but white space behind the object are errors. For every other key null
-// means the same as its absence. Whether log serials increase is not checked. The error is a *DecodeError.
+// means the same as its absence. Whether log serials increase is not checked. The error is a *rawjson.Error.
 func Decode(data []byte) (*Job, error) {
-	s := scanner{data: data}
-	s.skipSpace()
+	s := decoder{rawjson.NewScanner(data)}
 	j, err := s.job()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = s.End()
 	}
-	if err := s.end(); err != nil {
-		return nil, err
+	if err == nil {
+		return j, nil
 	}
-	return j, nil
+	if err.Path == "" {
+		err.Path = "job"
+	}
+	return nil, err
 }
 
-func (s *scanner) job() (*Job, *DecodeError) {
+// decoder reads the parts of a job file in one pass.
+type decoder struct{ rawjson.Scanner }
+
+func (s *decoder) job() (*Job, *rawjson.Error) {
 	j := &Job{}
 	seen := keySet(0)
-	start := s.pos
-	for more, err := s.enter('{'); more || err != nil; more, err = s.next('{') {
+	start := s.Pos()
+	for more, err := s.Enter('{'); more || err != nil; more, err = s.Next('{') {
 		if err != nil {
 			return nil, err
 		}
-		keyStart := s.pos
-		key, err := s.key()
+		keyStart := s.Pos()
+		key, err := s.Key()
 		if err != nil {
 			return nil, err
 		}
 		field, err := s.jobMember(j, key)
 		if err != nil {
-			return nil, err.under(string(key))
+			return nil, err.Under(string(key))
 		}
 		if field == 0 || seen&field != 0 {
 			return nil, s.badKey(keyStart, key, field)
@@ -70,7 +77,7 @@ func (s *scanner) job() (*Job, *DecodeError) {
 }
 
 // jobMember reads the value of the given key into j; it returns 0, with pos still on the value, if there is no such key.
-func (s *scanner) jobMember(j *Job, key []byte) (field keySet, err *DecodeError) {
+func (s *decoder) jobMember(j *Job, key []byte) (field keySet, err *rawjson.Error) {
 	switch string(key) {
 	case "id":
 		field = keyID
@@ -97,36 +104,36 @@ func (s *scanner) jobMember(j *Job, key []byte) (field keySet, err *DecodeError)
 	return field, err
 }
 
-func (s *scanner) ops() ([]Op, *DecodeError) {
+func (s *decoder) ops() ([]Op, *rawjson.Error) {
 	var ops []Op
-	for more, err := s.enter('['); more || err != nil; more, err = s.next('[') {
+	for more, err := s.Enter('['); more || err != nil; more, err = s.Next('[') {
 		if err != nil {
 			return nil, err
 		}
 		ops = append(ops, Op{})
 		i := len(ops) - 1
 		if err := s.op(&ops[i]); err != nil {
-			return nil, err.underElement(i)
+			return nil, err.UnderElement(i)
 		}
 	}
 	return ops, nil
 }
 
-func (s *scanner) op(op *Op) *DecodeError {
+func (s *decoder) op(op *Op) *rawjson.Error {
 	seen := keySet(0)
-	start := s.pos
-	for more, err := s.enter('{'); more || err != nil; more, err = s.next('{') {
+	start := s.Pos()
+	for more, err := s.Enter('{'); more || err != nil; more, err = s.Next('{') {
 		if err != nil {
 			return err
 		}
-		keyStart := s.pos
-		key, err := s.key()
+		keyStart := s.Pos()
+		key, err := s.Key()
 		if err != nil {
 			return err
 		}
 		field, err := s.opMember(op, key)
 		if err != nil {
-			return err.under(string(key))
+			return err.Under(string(key))
 		}
 		if field == 0 || seen&field != 0 {
 			return s.badKey(keyStart, key, field)
@@ -137,11 +144,11 @@ func (s *scanner) op(op *Op) *DecodeError {
 }
 
 // opMember is to op what jobMember is to a job.
-func (s *scanner) opMember(op *Op, key []byte) (field keySet, err *DecodeError) {
+func (s *decoder) opMember(op *Op, key []byte) (field keySet, err *rawjson.Error) {
 	switch string(key) {
 	case "input":
 		field = keyInput
-		op.Input, err = s.raw()
+		op.Input, err = s.Value()
 	case "status":
 		field = keyStatus
 		op.Status, err = s.status()
@@ -168,52 +175,52 @@ func (s *scanner) opMember(op *Op, key []byte) (field keySet, err *DecodeError) 
 }
 
 // badKey is the error for a key that is unknown (field 0) or repeated.
-func (s *scanner) badKey(offset int, key []byte, field keySet) *DecodeError {
+func (s *decoder) badKey(offset int, key []byte, field keySet) *rawjson.Error {
 	if field == 0 {
-		return s.failAt(offset, "unknown key %+.40q", key)
+		return s.FailAt(offset, "unknown key %+.40q", key)
 	}
-	return s.failAt(offset, "key %q is repeated", key)
+	return s.FailAt(offset, "key %q is repeated", key)
 }
 
 // missing is the error for the first of two required keys that was not seen in the object at start.
-func (s *scanner) missing(start int, seen, a keySet, aName string, b keySet, bName string) *DecodeError {
+func (s *decoder) missing(start int, seen, a keySet, aName string, b keySet, bName string) *rawjson.Error {
 	switch {
 	case seen&a == 0:
-		return s.failAt(start, "key %q is missing", aName)
+		return s.FailAt(start, "key %q is missing", aName)
 	case seen&b == 0:
-		return s.failAt(start, "key %q is missing", bName)
+		return s.FailAt(start, "key %q is missing", bName)
 	}
 	return nil
 }
 
-func (s *scanner) log() ([]LogEntry, *DecodeError) {
-	if s.skipLiteral("null") {
+func (s *decoder) log() ([]LogEntry, *rawjson.Error) {
+	if s.Literal("null") {
 		return nil, nil
 	}
 	var entries []LogEntry
-	for more, err := s.enter('['); more || err != nil; more, err = s.next('[') {
+	for more, err := s.Enter('['); more || err != nil; more, err = s.Next('[') {
 		if err != nil {
 			return nil, err
 		}
 		entries = append(entries, LogEntry{})
 		i := len(entries) - 1
 		if err := s.logEntry(&entries[i]); err != nil {
-			return nil, err.underElement(i)
+			return nil, err.UnderElement(i)
 		}
 	}
 	return entries, nil
 }
 
 // logEntry reads [serial, [sec, usec], type, payload].
-func (s *scanner) logEntry(entry *LogEntry) *DecodeError {
-	start, n := s.pos, 0
-	for more, err := s.enter('['); more || err != nil; more, err = s.next('[') {
+func (s *decoder) logEntry(entry *LogEntry) *rawjson.Error {
+	start, n := s.Pos(), 0
+	for more, err := s.Enter('['); more || err != nil; more, err = s.Next('[') {
 		if err != nil {
 			return err
 		}
 		switch n {
 		case 0:
-			entry.Serial, err = s.integer(math.MinInt64, math.MaxInt64)
+			entry.Serial, err = s.Integer(math.MinInt64, math.MaxInt64)
 		case 1:
 			entry.Time, err = s.timestamp()
 		case 2:
@@ -221,25 +228,22 @@ func (s *scanner) logEntry(entry *LogEntry) *DecodeError {
 		case 3:
 			entry.Payload, err = s.optionalRaw()
 		default:
-			return s.failAt(start, "want 4 elements, found more")
+			return s.FailAt(start, "want 4 elements, found more")
 		}
 		if err != nil {
-			return err.underElement(n)
+			return err.UnderElement(n)
 		}
 		n++
 	}
 	if n != 4 {
-		return s.failAt(start, "want 4 elements, found %d", n)
+		return s.FailAt(start, "want 4 elements, found %d", n)
 	}
 	return nil
 }
 
 // logType spares the usual types a copy each.
-func (s *scanner) logType() (string, *DecodeError) {
-	if s.peek() != '"' {
-		return "", s.fail("want a string, found %s", s.found())
-	}
-	text, err := s.text()
+func (s *decoder) logType() (string, *rawjson.Error) {
+	text, err := s.Text()
 	if err != nil {
 		return "", err
 	}
@@ -257,142 +261,89 @@ func (s *scanner) logType() (string, *DecodeError) {
 }
 
 // timestamp reads [sec, usec] or null.
-func (s *scanner) timestamp() (Timestamp, *DecodeError) {
+func (s *decoder) timestamp() (Timestamp, *rawjson.Error) {
 	var t Timestamp
-	if s.skipLiteral("null") {
+	if s.Literal("null") {
 		return t, nil
 	}
-	start, n := s.pos, 0
-	for more, err := s.enter('['); more || err != nil; more, err = s.next('[') {
+	start, n := s.Pos(), 0
+	for more, err := s.Enter('['); more || err != nil; more, err = s.Next('[') {
 		if err != nil {
 			return t, err
 		}
 		switch n {
 		case 0:
-			t.Sec, err = s.integer(0, secMax)
+			t.Sec, err = s.Integer(0, secMax)
 		case 1:
-			t.Usec, err = s.integer(0, 999_999)
+			t.Usec, err = s.Integer(0, 999_999)
 		default:
-			return t, s.failAt(start, "want [seconds, microseconds], found more")
+			return t, s.FailAt(start, "want [seconds, microseconds], found more")
 		}
 		if err != nil {
-			return t, err.underElement(n)
+			return t, err.UnderElement(n)
 		}
 		n++
 	}
 	if n != 2 {
-		return t, s.failAt(start, "want [seconds, microseconds], found %d elements", n)
+		return t, s.FailAt(start, "want [seconds, microseconds], found %d elements", n)
 	}
 	return t, nil
 }
 
-func (s *scanner) status() (Status, *DecodeError) {
-	start := s.pos
-	if s.peek() != '"' {
-		return 0, s.fail("want a status, found %s", s.found())
+func (s *decoder) status() (Status, *rawjson.Error) {
+	start := s.Pos()
+	if s.Peek() != '"' {
+		return 0, s.Fail("want a status, found %s", s.Found())
 	}
-	name, err := s.text()
+	name, err := s.Text()
 	if err != nil {
 		return 0, err
 	}
 	status, ok := ParseStatus(string(name))
 	if !ok {
-		return 0, s.failAt(start, "unknown status %+.40q", name)
+		return 0, s.FailAt(start, "unknown status %+.40q", name)
 	}
 	return status, nil
 }
 
 // id reads a number, or a string of decimal digits (queue.md 1.4).
-func (s *scanner) id() (ID, *DecodeError) {
-	if s.peek() != '"' {
-		n, err := s.integer(0, math.MaxInt64)
+func (s *decoder) id() (ID, *rawjson.Error) {
+	if s.Peek() != '"' {
+		n, err := s.Integer(0, math.MaxInt64)
 		return ID(n), err
 	}
-	start := s.pos
-	digits, err := s.text()
+	start := s.Pos()
+	digits, err := s.Text()
 	if err != nil {
 		return 0, err
 	}
-	n, ok := parseInt(digits)
+	n, ok := rawjson.ParseInt(digits)
 	if !ok || n < 0 {
-		return 0, s.failAt(start, "want a job id, found %+.40q", digits)
+		return 0, s.FailAt(start, "want a job id, found %+.40q", digits)
 	}
 	return ID(n), nil
 }
 
-func (s *scanner) optionalString() (string, *DecodeError) {
-	if s.skipLiteral("null") {
+func (s *decoder) optionalString() (string, *rawjson.Error) {
+	if s.Literal("null") {
 		return "", nil
 	}
-	if s.peek() != '"' {
-		return "", s.fail("want a string, found %s", s.found())
-	}
-	text, err := s.text()
+	text, err := s.Text()
 	return string(text), err
 }
 
-func (s *scanner) optionalInt(least, most int64) (int, *DecodeError) {
-	if s.skipLiteral("null") {
+func (s *decoder) optionalInt(least, most int64) (int, *rawjson.Error) {
+	if s.Literal("null") {
 		return 0, nil
 	}
-	n, err := s.integer(least, most)
+	n, err := s.Integer(least, most)
 	return int(n), err
 }
 
-// integer reads a number without fraction and exponent, in the given range.
-func (s *scanner) integer(least, most int64) (int64, *DecodeError) {
-	start := s.pos
-	if c := s.peek(); c != '-' && !isDigit(c) {
-		return 0, s.fail("want an integer, found %s", s.found())
-	}
-	if err := s.skipNumber(); err != nil {
-		return 0, err
-	}
-	number := s.data[start:s.pos]
-	n, ok := parseInt(number)
-	if !ok || n < least || n > most {
-		return 0, s.failAt(start, "want an integer from %d to %d, found %.40s", least, most, number)
-	}
-	return n, nil
-}
-
-// parseInt reads an optional minus and decimal digits; false for any other text and for what no int64 can hold.
-func parseInt(b []byte) (int64, bool) {
-	negative := len(b) > 0 && b[0] == '-'
-	if negative {
-		b = b[1:]
-	}
-	if len(b) == 0 {
-		return 0, false
-	}
-	n := int64(0) // minus the number, for the negative side reaches one further
-	for _, c := range b {
-		if !isDigit(c) || n < (math.MinInt64+int64(c-'0'))/10 {
-			return 0, false
-		}
-		n = n*10 - int64(c-'0')
-	}
-	if negative {
-		return n, true
-	}
-	return -n, n != math.MinInt64
-}
-
-// raw takes any value as it stands. Its depth is counted from its own top, as CheckValue does.
-func (s *scanner) raw() (json.RawMessage, *DecodeError) {
-	start, outside := s.pos, s.depth
-	s.depth = 0
-	if err := s.skipValue(); err != nil {
-		return nil, err
-	}
-	s.depth = outside
-	return json.RawMessage(s.data[start:s.pos:s.pos]), nil // cut to its length, so that an append cannot write into data
-}
-
-// optionalRaw is raw with nil for null.
-func (s *scanner) optionalRaw() (json.RawMessage, *DecodeError) {
-	if s.skipLiteral("null") {
+// optionalRaw reads a value of any type, nil for null.
+func (s *decoder) optionalRaw() (json.RawMessage, *rawjson.Error) {
+	if s.Literal("null") {
 		return nil, nil
 	}
-	return s.raw()
+	return s.Value()
 }

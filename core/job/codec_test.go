@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"lockstep/core/rawjson"
 )
 
 // captured gives the job files in testdata, which a real Ganeti wrote, by name.
@@ -127,7 +129,7 @@ func TestDecodeMalformed(t *testing.T) {
 	op := func(members string) string {
 		return `{"id":7,"ops":[{"input":{},"status":"queued"},{` + members + `}]}`
 	}
-	deep := strings.Repeat("[", depthMax+1) + strings.Repeat("]", depthMax+1)
+	deep := strings.Repeat("[", rawjson.DepthMax+1) + strings.Repeat("]", rawjson.DepthMax+1)
 	for _, c := range []struct{ data, want string }{
 		{``, `job: want an object, found the end of the data (byte 0)`},
 		{`[]`, `job: want an object, found a list (byte 0)`},
@@ -195,7 +197,7 @@ func TestDecodeMalformed(t *testing.T) {
 		j, err := Decode([]byte(c.data))
 		require.Nil(t, j, c.data)
 		require.EqualError(t, err, c.want, c.data)
-		var decodeError *DecodeError
+		var decodeError *rawjson.Error
 		require.ErrorAs(t, err, &decodeError)
 	}
 }
@@ -213,9 +215,9 @@ func TestDecodeTorn(t *testing.T) {
 
 // A value may nest as deep in a file as CheckValue allows, so that whatever was accepted can be read back.
 func TestDepth(t *testing.T) {
-	deepest := strings.Repeat(`[`, depthMax) + strings.Repeat(`]`, depthMax)
-	require.NoError(t, CheckValue([]byte(deepest)))
-	require.EqualError(t, CheckValue([]byte("["+deepest+"]")), "value: nested deeper than 512 levels (byte 512)")
+	deepest := strings.Repeat(`[`, rawjson.DepthMax) + strings.Repeat(`]`, rawjson.DepthMax)
+	require.NoError(t, rawjson.Check([]byte(deepest)))
+	require.EqualError(t, rawjson.Check([]byte("["+deepest+"]")), "value: nested deeper than 512 levels (byte 512)")
 	entry := LogEntry{Serial: 1, Payload: json.RawMessage(deepest)}
 	want := &Job{ID: 7, Ops: []Op{{Input: json.RawMessage(deepest), Log: []LogEntry{entry, entry}}}}
 	j, err := Decode(Encode(want))
@@ -277,9 +279,9 @@ func TestRespelling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genTree(4).Draw(t, "value")
 		sloppy := json.RawMessage(v.sloppy(t))
-		require.NoError(t, CheckValue(sloppy), "%s", sloppy)
-		require.Equal(t, v.python(), string(appendRaw(nil, sloppy)))
-		require.Equal(t, v.python(), string(appendRaw(nil, json.RawMessage(v.python()))))
+		require.NoError(t, rawjson.Check(sloppy), "%s", sloppy)
+		require.Equal(t, v.python(), string(rawjson.AppendPython(nil, sloppy)))
+		require.Equal(t, v.python(), string(rawjson.AppendPython(nil, json.RawMessage(v.python()))))
 		require.Equal(t, generic(t, sloppy), generic(t, []byte(v.python())))
 	})
 }
@@ -305,12 +307,12 @@ func TestQuote(t *testing.T) {
 		"\U0001f600\U0010ffff": `"\ud83d\ude00\udbff\udfff"`,
 		"a\xffb\xc3":           `"a\ufffdb\ufffd"`,
 	} {
-		require.Equal(t, want, string(Quote(text)))
+		require.Equal(t, want, string(rawjson.Quote(text)))
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.String().Draw(t, "text")
 		var text string
-		require.NoError(t, json.Unmarshal(Quote(want), &text))
+		require.NoError(t, json.Unmarshal(rawjson.Quote(want), &text))
 		require.Equal(t, want, text)
 	})
 }

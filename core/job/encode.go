@@ -6,7 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"unicode/utf8"
+
+	"lockstep/core/rawjson"
 )
 
 // Encode writes a job file as Ganeti's Python does (queue.md 3.2): ASCII, a space behind every comma and colon outside
@@ -57,7 +58,7 @@ func AppendEncoded(dst []byte, j *Job) []byte {
 	if j.Livelock == "" {
 		dst = append(dst, `null`...)
 	} else {
-		dst = appendQuoted(dst, j.Livelock)
+		dst = rawjson.AppendQuoted(dst, j.Livelock)
 	}
 	dst = append(dst, `, "process_id": `...)
 	if j.ProcessID == 0 {
@@ -115,7 +116,7 @@ func encodableRaw(raw json.RawMessage, key string) error {
 	if len(raw) == 0 { // null
 		return nil
 	}
-	if err := CheckValue(raw); err != nil {
+	if err := rawjson.Check(raw); err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	return nil
@@ -130,11 +131,11 @@ func inRange(t Timestamp, key string) error {
 
 func appendOp(dst []byte, op *Op) []byte {
 	dst = append(dst, `{"input": `...)
-	dst = appendRaw(dst, op.Input)
+	dst = rawjson.AppendPython(dst, op.Input)
 	dst = append(dst, `, "status": "`...)
 	dst = append(dst, op.Status.String()...)
 	dst = append(dst, `", "result": `...)
-	dst = appendRaw(dst, op.Result)
+	dst = rawjson.AppendPython(dst, op.Result)
 	dst = append(dst, `, "log": [`...)
 	for i := range op.Log {
 		if i > 0 {
@@ -159,9 +160,9 @@ func appendLogEntry(dst []byte, entry *LogEntry) []byte {
 	dst = append(dst, `, `...)
 	dst = appendTimestamp(dst, entry.Time)
 	dst = append(dst, `, `...)
-	dst = appendQuoted(dst, entry.Type)
+	dst = rawjson.AppendQuoted(dst, entry.Type)
 	dst = append(dst, `, `...)
-	dst = appendRaw(dst, entry.Payload)
+	dst = rawjson.AppendPython(dst, entry.Payload)
 	return append(dst, ']')
 }
 
@@ -174,151 +175,4 @@ func appendTimestamp(dst []byte, t Timestamp) []byte {
 	dst = append(dst, `, `...)
 	dst = strconv.AppendInt(dst, t.Usec, 10)
 	return append(dst, ']')
-}
-
-// appendRaw appends raw, which has to be valid, in Python's form; null if it is empty.
-func appendRaw(dst []byte, raw json.RawMessage) []byte {
-	if len(raw) == 0 {
-		return append(dst, `null`...)
-	}
-	r := rewriter{dst: dst, src: raw}
-	r.rewrite()
-	return r.dst
-}
-
-// rewriter copies valid JSON into Python's form. What is in that form already is copied in long runs.
-//
-// Invariant: 0 <= copied <= pos <= len(src); dst holds the new form of src[:copied], and src[copied:pos] is to be copied
-// as it is.
-type rewriter struct {
-	dst, src    []byte
-	copied, pos int
-}
-
-func (r *rewriter) rewrite() {
-	for r.pos < len(r.src) {
-		switch c := r.src[r.pos]; {
-		case c == '"':
-			r.rewriteString()
-		case c == ',' || c == ':':
-			r.pos++
-			r.separate()
-		case isSpace(c):
-			r.replace(1)
-		default:
-			r.pos++
-		}
-	}
-	r.replace(0)
-}
-
-// separate puts one space behind the comma or colon just passed. White space that follows is left to rewrite.
-func (r *rewriter) separate() {
-	// A token always follows, so that both indices exist in valid JSON if the first is a space.
-	if r.src[r.pos] == ' ' && !isSpace(r.src[r.pos+1]) {
-		r.pos++
-		return
-	}
-	r.replace(0)
-	r.dst = append(r.dst, ' ')
-}
-
-// replace copies what is still to be copied, and skips the next n bytes for the caller to append something else.
-func (r *rewriter) replace(n int) {
-	r.dst = append(r.dst, r.src[r.copied:r.pos]...)
-	r.pos += n
-	r.copied = r.pos
-}
-
-func (r *rewriter) rewriteString() {
-	for r.pos++; ; {
-		switch c := r.src[r.pos]; {
-		case isPlain(c):
-			r.pos++
-		case c == '"':
-			r.pos++
-			return
-		case c == '\\':
-			r.rewriteEscape()
-		default:
-			char, n := utf8.DecodeRune(r.src[r.pos:]) // U+FFFD, 1 if invalid
-			r.replace(n)
-			r.dst = appendRune(r.dst, char)
-		}
-	}
-}
-
-// rewriteEscape spells the escape at pos as Python does. Each half of a surrogate pair is an escape of its own, so that
-// pairs stay pairs and a lone half survives.
-func (r *rewriter) rewriteEscape() {
-	switch r.src[r.pos+1] {
-	case '/':
-		r.replace(2)
-		r.dst = append(r.dst, '/')
-	case 'u':
-		unit, err := strconv.ParseUint(string(r.src[r.pos+2:r.pos+6]), 16, 16)
-		if err != nil {
-			panic("checked escape is invalid: " + err.Error())
-		}
-		r.replace(6)
-		r.dst = appendUnit(r.dst, uint16(unit))
-	default:
-		r.pos += 2
-	}
-}
-
-// Quote gives s as a JSON string in ASCII, spelled as by Python. Invalid UTF-8 becomes U+FFFD.
-func Quote(s string) json.RawMessage {
-	return appendQuoted(make([]byte, 0, len(s)+2), s)
-}
-
-func appendQuoted(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	copied := 0
-	for i := 0; i < len(s); {
-		if isPlain(s[i]) {
-			i++
-			continue
-		}
-		dst = append(dst, s[copied:i]...)
-		char, n := utf8.DecodeRuneInString(s[i:])
-		dst = appendRune(dst, char)
-		i += n
-		copied = i
-	}
-	dst = append(dst, s[copied:]...)
-	return append(dst, '"')
-}
-
-// appendRune appends the character as it is spelled within a string.
-func appendRune(dst []byte, char rune) []byte {
-	if char >= 0x10000 {
-		char -= 0x10000
-		dst = appendUnit(dst, uint16(0xd800+char>>10))
-		char = 0xdc00 + char&0x3ff
-	}
-	return appendUnit(dst, uint16(char))
-}
-
-// appendUnit appends one UTF-16 code unit as it is spelled within a string.
-func appendUnit(dst []byte, unit uint16) []byte {
-	const hex = "0123456789abcdef"
-	switch unit {
-	case '"', '\\':
-		return append(dst, '\\', byte(unit))
-	case '\b':
-		return append(dst, `\b`...)
-	case '\f':
-		return append(dst, `\f`...)
-	case '\n':
-		return append(dst, `\n`...)
-	case '\r':
-		return append(dst, `\r`...)
-	case '\t':
-		return append(dst, `\t`...)
-	}
-	if unit >= ' ' && unit <= '~' {
-		return append(dst, byte(unit))
-	}
-	return append(dst, '\\', 'u', hex[unit>>12], hex[unit>>8&15], hex[unit>>4&15], hex[unit&15])
 }

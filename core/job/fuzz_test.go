@@ -32,22 +32,3 @@ func FuzzDecode(f *testing.F) {
 		require.Equal(t, j.LastSerial(), again.LastSerial())
 	})
 }
-
-// CheckValue agrees with encoding/json on what is valid, but for its limit on depth.
-func FuzzCheckValue(f *testing.F) {
-	for _, data := range captured(f) {
-		f.Add(data)
-	}
-	for _, seed := range []string{`-0.0e+1`, `01`, `1.`, `"\uD800"`, "\"\xff\"", "\"\x7f\"", `[1,]`, `{"a":1,}`, `nulll`, ` `} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		err := CheckValue(data)
-		if err == nil {
-			require.True(t, json.Valid(data))
-			require.True(t, json.Valid(appendRaw(nil, data)))
-		} else if bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")) <= depthMax {
-			require.False(t, json.Valid(data), "%v", err)
-		}
-	})
-}

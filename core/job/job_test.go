@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"lockstep/core/rawjson"
 )
 
 func withStatuses(statuses ...Status) *Job {
@@ -109,10 +111,10 @@ func TestLog(t *testing.T) {
 	require.Zero(t, j.LastSerial())
 	require.Nil(t, j.LogAfter(0))
 	at := Timestamp{100, 5}
-	first := j.AppendLog(0, at, "message", Quote("a"))
+	first := j.AppendLog(0, at, "message", rawjson.Quote("a"))
 	require.Equal(t, LogEntry{Serial: 1, Time: at, Type: "message", Payload: json.RawMessage(`"a"`)}, first)
 	second := j.AppendLog(1, at, "delay-test", nil)
-	third := j.AppendLog(0, at, "message", Quote("b"))
+	third := j.AppendLog(0, at, "message", rawjson.Quote("b"))
 	require.Equal(t, int64(3), j.LastSerial())
 	require.Equal(t, []LogEntry{first, third, second}, j.LogAfter(0))
 	require.Equal(t, []LogEntry{third}, j.LogAfter(2))
@@ -151,7 +153,7 @@ func TestClone(t *testing.T) {
 			c.AppendLog(i, Timestamp{1, 1}, "message", nil)
 		}
 		c.AppendReason(text, text, Timestamp{1, 1})
-		c.FailUnfinished(Quote("x"), Timestamp{1, 1})
+		c.FailUnfinished(rawjson.Quote("x"), Timestamp{1, 1})
 		for i := range c.Ops {
 			c.Ops[i] = Op{}
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"lockstep/core/rawjson"
 )
 
 // New is a job as it is submitted: every opcode queued, with the priority of the same index. It panics unless there are
@@ -75,9 +77,9 @@ func (j *Job) AppendLog(op int, at Timestamp, typ string, payload json.RawMessag
 func (j *Job) AppendReason(source, reason func(op int) string, at Timestamp) {
 	for i := range j.Ops {
 		op := &j.Ops[i]
-		entry := appendQuoted([]byte{'['}, source(i))
+		entry := rawjson.AppendQuoted([]byte{'['}, source(i))
 		entry = append(entry, `, `...)
-		entry = appendQuoted(entry, reason(i))
+		entry = rawjson.AppendQuoted(entry, reason(i))
 		entry = append(entry, `, `...)
 		entry = strconv.AppendInt(entry, at.Nanos(), 10)
 		op.Input = withReason(op.Input, append(entry, ']'))
@@ -87,7 +89,7 @@ func (j *Job) AppendReason(source, reason func(op int) string, at Timestamp) {
 // withReason is input with the entry at the end of its reason trail, in a slice of its own; or input itself where that
 // cannot be.
 func withReason(input json.RawMessage, entry []byte) json.RawMessage {
-	start, end, isObject := memberRange(input, "reason")
+	start, end, isObject := rawjson.MemberRange(input, "reason")
 	trail := input[start:end]
 	switch {
 	case !isObject:
@@ -118,14 +120,9 @@ func appendMember(raw []byte, end int, before string, entry []byte, after string
 
 // OpID is the OP_ID of an opcode, "" if input is not a valid object or has no such string.
 func OpID(input json.RawMessage) string {
-	start, _, isObject := memberRange(input, "OP_ID")
+	start, end, isObject := rawjson.MemberRange(input, "OP_ID")
 	if !isObject || start == 0 || input[start] != '"' {
 		return ""
 	}
-	s := scanner{data: input, pos: start}
-	id, err := s.text()
-	if err != nil {
-		return ""
-	}
-	return string(id)
+	return string(rawjson.Unquote(input[start:end]))
 }

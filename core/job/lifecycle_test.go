@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"lockstep/core/rawjson"
 )
 
 var now = Timestamp{1795175167, 472135}
@@ -28,7 +30,7 @@ func TestNew(t *testing.T) {
 func TestEndUnfinished(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := genJob().Draw(t, "job")
-		result := Quote("detected death of job 7")
+		result := rawjson.Quote("detected death of job 7")
 		failed, canceled := before.Clone(), before.Clone()
 		for i := range canceled.Ops {
 			if op := &canceled.Ops[i]; op.Status == Running { // it is too late for a cancel
@@ -61,7 +63,7 @@ func TestEndUnfinished(t *testing.T) {
 		require.True(t, canceled.Status().Final())
 
 		again := failed.Clone()
-		again.FailUnfinished(Quote("later"), Timestamp{2_000_000_000, 0})
+		again.FailUnfinished(rawjson.Quote("later"), Timestamp{2_000_000_000, 0})
 		require.Equal(t, failed, again)
 	})
 }
@@ -86,7 +88,7 @@ func TestDeathCaptured(t *testing.T) {
 	require.NoError(t, err)
 	want, err := Decode(files["job-4962.error-bad-priority-death-detected.json"])
 	require.NoError(t, err)
-	j.FailUnfinished(Quote("detected death of job 4962"), want.End)
+	j.FailUnfinished(rawjson.Quote("detected death of job 4962"), want.End)
 	j.AppendReason(
 		func(int) string { return "gnt:daemon:luxid:deathdetection" },
 		func(int) string { return "detected death of job " + j.ID.String() }, want.End)

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"unicode/utf8"
+
+	"lockstep/core/rawjson"
 )
 
 // Types of log entries. What a command writes is cut into pieces, and each piece
@@ -58,9 +60,9 @@ func EncodeOutput(stream string, piece []byte) (typ string, payload json.RawMess
 		quoted = base64.StdEncoding.AppendEncode(quoted, piece)
 		return stream + base64Suffix, append(quoted, '"')
 	case complete:
-		return stream, Quote(string(line))
+		return stream, rawjson.Quote(string(line))
 	default:
-		return stream + unterminatedSuffix, Quote(string(piece))
+		return stream + unterminatedSuffix, rawjson.Quote(string(piece))
 	}
 }
 

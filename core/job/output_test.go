@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"lockstep/core/rawjson"
 )
 
 // Whatever a command writes, its log entry gives the same bytes back, also after a
@@ -46,11 +48,11 @@ func TestPiecesOfOutputComeBackAsTheyWere(t *testing.T) {
 
 func TestOtherEntriesAreNoOutput(t *testing.T) {
 	for _, typ := range []string{LogMessage, "jqueue-test", "stdout-", "stdoutpart", ""} {
-		_, _, ok := DecodeOutput(typ, Quote("x"))
+		_, _, ok := DecodeOutput(typ, rawjson.Quote("x"))
 		require.False(t, ok, typ)
-		require.Equal(t, Output{Messages: 1}, OutputOf(typ, Quote("x")))
+		require.Equal(t, Output{Messages: 1}, OutputOf(typ, rawjson.Quote("x")))
 	}
-	_, _, ok := DecodeOutput("stdout-base64", Quote("no base64!"))
+	_, _, ok := DecodeOutput("stdout-base64", rawjson.Quote("no base64!"))
 	require.False(t, ok)
 	require.Equal(t, Output{}, OutputOf(LogMissing, json.RawMessage(`{}`)))
 }

@@ -3,13 +3,15 @@ package job
 import (
 	"encoding/json"
 	"fmt"
+
+	"lockstep/core/rawjson"
 )
 
 // ErrorResult gives the result of a failed opcode, ["Class", [args...]] (queue.md 3.4, classes in 1.3). An argument is
 // anything that encoding/json accepts; it panics on what that refuses.
 func ErrorResult(class string, args ...any) json.RawMessage {
 	dst := append([]byte(nil), '[')
-	dst = appendQuoted(dst, class)
+	dst = rawjson.AppendQuoted(dst, class)
 	dst = append(dst, `, [`...)
 	for i, arg := range args {
 		if i > 0 {
@@ -22,11 +24,11 @@ func ErrorResult(class string, args ...any) json.RawMessage {
 
 func appendArg(dst []byte, arg any) []byte {
 	if text, ok := arg.(string); ok { // nearly all are
-		return appendQuoted(dst, text)
+		return rawjson.AppendQuoted(dst, text)
 	}
 	raw, err := json.Marshal(arg)
 	if err != nil {
 		panic(fmt.Sprintf("argument of an error result: %v", err))
 	}
-	return appendRaw(dst, raw)
+	return rawjson.AppendPython(dst, raw)
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+
+	"lockstep/core/rawjson"
 )
 
 // SubmissionSource is the source of the entry in the reason trail of a job's first opcode by which a client names its
@@ -53,7 +55,7 @@ func SameSubmission(stored, resent json.RawMessage) bool {
 // reason trail.
 func inputParts(input json.RawMessage) (values map[string]string, trail []string, err error) {
 	values = map[string]string{}
-	err = Members(input, func(key, value []byte) {
+	err = rawjson.ReadObject(input, func(key, value []byte) {
 		if string(key) == "reason" {
 			trail = sourcesAndTexts(value)
 			return
@@ -66,7 +68,7 @@ func inputParts(input json.RawMessage) (values map[string]string, trail []string
 }
 
 func sourcesAndTexts(trail []byte) (entries []string) {
-	_ = Elements(trail, func(entry []byte) { // what is no list has no entries
+	_ = rawjson.ReadList(trail, func(entry []byte) { // what is no list has no entries
 		var parts []json.RawMessage
 		_ = json.Unmarshal(entry, &parts)
 		parts = parts[:min(len(parts), 2)]
@@ -83,14 +85,14 @@ const UserSource = "lockstep:user"
 // WithoutReasons is input without the entries of one source in its reason trail; input
 // itself if there are none.
 func WithoutReasons(input json.RawMessage, source string) json.RawMessage {
-	start, end, isObject := memberRange(input, "reason")
+	start, end, isObject := rawjson.MemberRange(input, "reason")
 	trail := input[start:end]
 	if !isObject || !bytes.Contains(trail, []byte(source)) && !bytes.Contains(trail, []byte{'\\'}) {
 		return input // without an escape it is spelled in one way only
 	}
 	var others [][]byte
 	dropped := false
-	err := Elements(trail, func(entry []byte) {
+	err := rawjson.ReadList(trail, func(entry []byte) {
 		var parts []json.RawMessage
 		var name string
 		if json.Unmarshal(entry, &parts) == nil && len(parts) > 0 && json.Unmarshal(parts[0], &name) == nil && name == source {

@@ -19,6 +19,7 @@ import (
 	"fmt"
 
 	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // Write says how the job file must be written before the Action of a Step.
@@ -205,7 +206,7 @@ type Denial struct {
 func (m *Machine) Denied(r Denial, now job.Timestamp) Step {
 	m.expect(awaitingPermission)
 	if r.Canceled {
-		m.job.CancelUnstarted(job.Quote("Job canceled: "+r.Text), now)
+		m.job.CancelUnstarted(rawjson.Quote("Job canceled: "+r.Text), now)
 		return m.exit()
 	}
 	return m.FailBeforeStart(job.ErrorResult("OpExecError", "Dependency error: "+r.Text), now)
@@ -230,7 +231,7 @@ func (m *Machine) Cancel(now job.Timestamp) Step {
 	if m.phase != awaitingLocks {
 		m.expect(awaitingPermission)
 	}
-	m.job.CancelUnstarted(job.Quote("Job canceled by request"), now)
+	m.job.CancelUnstarted(rawjson.Quote("Job canceled by request"), now)
 	return m.exit()
 }
 

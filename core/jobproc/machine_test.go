@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 func at(sec int64) job.Timestamp { return job.Timestamp{Sec: sec, Usec: 5} }
@@ -102,7 +103,7 @@ func TestAJobThatHasBegunIsNotRunAgain(t *testing.T) {
 func TestEventsOutOfPlacePanic(t *testing.T) {
 	for name, event := range map[string]func(*Machine){
 		"done before it began": func(m *Machine) { m.Start(at(1)); m.Done(Outcome{}, at(2)) },
-		"log before it began":  func(m *Machine) { m.Log("message", job.Quote("x"), at(1)) },
+		"log before it began":  func(m *Machine) { m.Log("message", rawjson.Quote("x"), at(1)) },
 		"started twice":        func(m *Machine) { m.Start(at(1)); m.Start(at(2)) },
 		"began after the end": func(m *Machine) {
 			m.Start(at(1))
@@ -140,7 +141,7 @@ func TestEveryRunEndsOnceAndMovesForward(t *testing.T) {
 				next = m.Permitted(at(2))
 			case Execute, Wait:
 				if rapid.Bool().Draw(t, "log") {
-					next = m.Log("message", job.Quote("x"), at(3))
+					next = m.Log("message", rawjson.Quote("x"), at(3))
 				} else {
 					next = m.Done(Outcome{Failed: rapid.Bool().Draw(t, "failed")}, at(4))
 				}
@@ -161,7 +162,7 @@ func TestALogKeepsItsBeginningAndItsEnd(t *testing.T) {
 	const lines = 60_000
 	text := strings.Repeat("x", 100)
 	for i := range lines {
-		m.Log(job.LogStdout, job.Quote(fmt.Sprintf("%d %s", i, text)), at(2))
+		m.Log(job.LogStdout, rawjson.Quote(fmt.Sprintf("%d %s", i, text)), at(2))
 	}
 	log := m.Job().Ops[0].Log
 	size := 0
@@ -203,7 +204,7 @@ func TestEachReaderIsToldExactlyWhatIsMissing(t *testing.T) {
 			m.Permitted(at(1))
 			size := []int{10, 45_000}[random.IntN(2)] // the last exceeds the bounds
 			for range 90 {
-				typ, payload := "message", job.Quote("x")
+				typ, payload := "message", rawjson.Quote("x")
 				if i := random.IntN(7); i > 0 {
 					piece := append(bytes.Repeat([]byte("x"), size), []string{"", "\n", "\r\n"}[i%3]...)
 					typ, payload = job.EncodeOutput([]string{job.LogStdout, job.LogStderr}[i%2], piece)
@@ -251,7 +252,7 @@ func TestManyOpcodesShareTheLogOfFour(t *testing.T) {
 	const ops = 64
 	m := machine(t, ops)
 	m.Start(at(1))
-	line := job.Quote(strings.Repeat("x", 1000))
+	line := rawjson.Quote(strings.Repeat("x", 1000))
 	for range ops {
 		m.Permitted(at(1))
 		for range 3000 {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // DecodeError tells what is wrong in locks.data or in the journal, and where.
@@ -174,6 +174,6 @@ func elementPath(path string, k int) string { return path + "[" + strconv.Itoa(k
 func elements(raw []byte) ([]json.RawMessage, error) {
 	var few [3]json.RawMessage // most lists are not longer
 	parts := few[:0]
-	err := job.Elements(raw, func(value []byte) { parts = append(parts, value) })
+	err := rawjson.ReadList(raw, func(value []byte) { parts = append(parts, value) })
 	return parts, err
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // Record is the complete state of one owner after a change. In the journal it is a line of JSON:
@@ -131,7 +131,7 @@ func snapshotOf(latest map[Owner]Record) Snapshot {
 func decodeRecord(line []byte, path string) (Record, error) {
 	var fields struct{ Owner, Locks, Pending json.RawMessage }
 	var unknown error
-	if err := job.Members(line, func(key, value []byte) {
+	if err := rawjson.ReadObject(line, func(key, value []byte) {
 		switch string(key) {
 		case "owner":
 			fields.Owner = value

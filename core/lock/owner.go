@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // Owner is a client identity: what asks for locks, holds them or waits for them (locks.md 2.2). All parts count for
@@ -60,14 +61,14 @@ func (o Owner) String() string { return string(appendOwner(nil, o)) }
 
 func (o Owner) appendIdentity(dst []byte) []byte {
 	if o.Named {
-		return append(dst, job.Quote(o.Name)...)
+		return append(dst, rawjson.Quote(o.Name)...)
 	}
 	return strconv.AppendInt(dst, int64(o.Job), 10)
 }
 
 func appendOwner(dst []byte, o Owner) []byte {
 	dst = o.appendIdentity(append(dst, '['))
-	dst = append(append(dst, ','), job.Quote(o.Livelock)...)
+	dst = append(append(dst, ','), rawjson.Quote(o.Livelock)...)
 	dst = strconv.AppendInt(append(dst, ','), int64(o.PID), 10)
 	return append(dst, ']')
 }
@@ -92,7 +93,7 @@ func (o *Owner) UnmarshalJSON(data []byte) error {
 	var parsed Owner
 	if identity := parts[0]; identity[0] == '"' {
 		parsed.Named = true
-		if parsed.Name, err = job.Text(identity); err != nil {
+		if parsed.Name, err = rawjson.ReadText(identity); err != nil {
 			return &OwnerError{"the name is no string"}
 		}
 	} else {
@@ -102,7 +103,7 @@ func (o *Owner) UnmarshalJSON(data []byte) error {
 		}
 		parsed.Job = job.ID(id)
 	}
-	if parsed.Livelock, err = job.Text(parts[1]); err != nil {
+	if parsed.Livelock, err = rawjson.ReadText(parts[1]); err != nil {
 		return &OwnerError{"the livelock is no string"}
 	}
 	pid, err := strconv.ParseInt(string(parts[2]), 10, 64)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // Mode is how a lock is held, or asked for. The order of the numbers has a meaning: each mode includes the one before.
@@ -31,7 +31,7 @@ func (m Mode) String() string { return modeNames[m] }
 func ParseMode(word string) (Mode, error) {
 	m := slices.Index(modeNames[:], word)
 	if m < 0 {
-		return 0, fmt.Errorf("unknown lock mode %s, want shared, exclusive or release", job.Quote(word))
+		return 0, fmt.Errorf("unknown lock mode %s, want shared, exclusive or release", rawjson.Quote(word))
 	}
 	return Mode(m), nil
 }
@@ -85,7 +85,7 @@ func parseLockJSON(raw json.RawMessage) (Lock, error) {
 
 // text reads a JSON string; null is none.
 func text(raw json.RawMessage) (string, error) {
-	s, err := job.Text(raw)
+	s, err := rawjson.ReadText(raw)
 	if err != nil {
 		return "", errors.New("want a string")
 	}
@@ -93,7 +93,7 @@ func text(raw json.RawMessage) (string, error) {
 }
 
 func appendItem(dst []byte, i Item) []byte {
-	dst = append(append(dst, '['), job.Quote(i.Lock.String())...)
+	dst = append(append(dst, '['), rawjson.Quote(i.Lock.String())...)
 	dst = append(append(dst, `,"`...), i.Mode.String()...)
 	return append(dst, `"]`...)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/core/rawjson"
 )
 
 func TestBuiltinHasEveryOpcode(t *testing.T) {
@@ -146,8 +148,8 @@ func requireOrder(t *testing.T, op *Opcode, input json.RawMessage, given func(*P
 			want = append(want, p.Name)
 		}
 	}
-	for key := range members(input) {
-		got = append(got, string(unquoted(key)))
+	for key := range rawjson.Members(input) {
+		got = append(got, string(rawjson.Unquote(key)))
 	}
 	require.Equal(t, append(want, "OP_ID"), got, op.Name)
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+
+	"lockstep/core/rawjson"
 )
 
 // Keys of an opcode that are treated each in its own way.
@@ -59,8 +61,8 @@ var dependsOn = &scalarType{
 }
 
 func parseDependsOn(v json.RawMessage) (int64, bool) {
-	if isString(v) {
-		v = unquoted(v)
+	if rawjson.IsString(v) {
+		v = rawjson.Unquote(v)
 	}
 	if len(v) == 0 || v[0] == '+' {
 		return 0, false
@@ -71,11 +73,11 @@ func parseDependsOn(v json.RawMessage) (int64, bool) {
 // Depends are the dependencies of an opcode from its stored input, a JSON value: none if it names none or if they are
 // null. The error is an *Invalid: the input is no object, or its dependencies are none (queue.md 1.5).
 func Depends(input json.RawMessage) ([]Dependency, error) {
-	if _, isObject := afterBracket(input, '{'); !isObject {
+	if !rawjson.IsObject(input) {
 		return nil, invalidf("an opcode must be an object")
 	}
 	var depends json.RawMessage
-	for key, value := range members(input) {
+	for key, value := range rawjson.Members(input) {
 		if string(key) == `"depends"` {
 			depends = value
 		}
@@ -95,15 +97,15 @@ func Depends(input json.RawMessage) ([]Dependency, error) {
 // decodeDepends reads dependencies that have been checked.
 func decodeDepends(v json.RawMessage) []Dependency {
 	var all []Dependency
-	for pair := range elements(v) {
+	for pair := range rawjson.Elements(v) {
 		var d Dependency
 		first := true
-		for part := range elements(pair) {
+		for part := range rawjson.Elements(pair) {
 			if first {
 				d.Job, _ = parseDependsOn(part)
 			}
-			for status := range elements(part) {
-				d.Statuses = append(d.Statuses, string(unquoted(status)))
+			for status := range rawjson.Elements(part) {
+				d.Statuses = append(d.Statuses, string(rawjson.Unquote(status)))
 			}
 			first = false
 		}
@@ -140,11 +142,16 @@ func appendDepends(dst []byte, all []Dependency) []byte {
 // The input is returned as it is if it names none. The error is an *Invalid: a
 // dependency that reaches back beyond the first job.
 func ResolveDepends(input json.RawMessage, id int64) (json.RawMessage, error) {
-	for key, value := range members(input) {
+	if !rawjson.IsObject(input) {
+		return input, nil
+	}
+	for w := rawjson.Walk(input); w.More(); {
+		key := w.Key()
+		start, end := w.Value()
 		if string(key) != `"depends"` {
 			continue
 		}
-		all, relative := decodeDepends(value), false
+		all, relative := decodeDepends(input[start:end]), false
 		for i := range all {
 			if all[i].Job >= 0 {
 				continue
@@ -157,9 +164,7 @@ func ResolveDepends(input json.RawMessage, id int64) (json.RawMessage, error) {
 		if !relative {
 			return input, nil
 		}
-		// value is a part of input: what is before it is as long as the difference of what they have behind them.
-		start := cap(input) - cap(value)
-		return slices.Concat(input[:start], appendDepends(nil, all), input[start+len(value):]), nil
+		return slices.Concat(input[:start], appendDepends(nil, all), input[end:]), nil
 	}
 	return input, nil
 }

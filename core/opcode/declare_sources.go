@@ -3,6 +3,7 @@ package opcode
 import (
 	"lockstep/core/config"
 	"lockstep/core/lock"
+	"lockstep/core/rawjson"
 )
 
 // named is the locks of what the parameters name, each a string or a list of such.
@@ -198,7 +199,7 @@ func evacuated(g *opcodeParams) lock.Demand {
 // listedNodes is the nodes that the opcodes within OP_INSTANCE_MULTI_ALLOC name.
 func listedNodes(g *opcodeParams) lock.Demand {
 	var want lock.Demand
-	for inner := range elements(g.value("instances")) {
+	for inner := range rawjson.Elements(g.value("instances")) {
 		want = want.Join(nodes("pnode", "snode")(readParams(inner, g.resources)))
 	}
 	return want
@@ -206,7 +207,7 @@ func listedNodes(g *opcodeParams) lock.Demand {
 
 // someUnplaced: some instance of OP_INSTANCE_MULTI_ALLOC has no node yet.
 func someUnplaced(g *opcodeParams) bool {
-	for inner := range elements(g.value("instances")) {
+	for inner := range rawjson.Elements(g.value("instances")) {
 		if readParams(inner, g.resources).text("pnode") == "" {
 			return true
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"lockstep/core/lock"
+	"lockstep/core/rawjson"
 )
 
 // Definition is an opcode that an operator declares: the parameters it takes, and the command and the locks that come of
@@ -181,7 +182,7 @@ func (d *definitionCompiler) param(field string, from *ParamDefinition) Param {
 	case checkSyntax(from.Default) != nil:
 		d.fail(field+".default", checkSyntax(from.Default).Error())
 	default:
-		p.Default = appendCompact(nil, from.Default)
+		p.Default = rawjson.AppendCompact(nil, from.Default)
 		if bad := p.Type.check(p.Default); bad != nil {
 			d.fail(field+".default", bad.text())
 		}
@@ -236,7 +237,7 @@ func (d *definitionCompiler) argument(i int, text string) template {
 	for param := range t.params {
 		p := d.params[param]
 		switch {
-		case i == 0 && (isNull(p.Default) || p.Type.check(json.RawMessage("null")) == nil || isListed(p.Type)):
+		case i == 0 && (rawjson.IsNull(p.Default) || p.Type.check(json.RawMessage("null")) == nil || isListed(p.Type)):
 			d.fail(field, param+" cannot be the program: it may be unset, or be a list")
 		case t.soleParam() == "" && isListed(p.Type):
 			d.fail(field, param+" is a list: let ${"+param+"} be an element of its own, which becomes an argument for each of its elements")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"lockstep/core/lock"
+	"lockstep/core/rawjson"
 )
 
 // Command is what an opcode runs. Its JSON is the parameters of OP_RUN_COMMAND.
@@ -87,7 +88,7 @@ func (p *compiledDefinition) expand(g *opcodeParams) (Command, *Invalid) {
 	var c Command
 	for _, t := range p.command {
 		if v := g.value(t.soleParam()); t.soleParam() != "" && len(v) > 0 && v[0] == '[' {
-			for element := range elements(v) {
+			for element := range rawjson.Elements(v) {
 				c.Argv = append(c.Argv, textOf(element))
 			}
 		} else if text, complete := t.expand(g.value); complete {
@@ -153,7 +154,7 @@ func (p *compiledDefinition) checkNUL(g *opcodeParams) *Invalid {
 		for param := range t.params {
 			v := g.value(param)
 			bad := strings.IndexByte(textOf(v), 0) >= 0
-			for element := range elements(v) {
+			for element := range rawjson.Elements(v) {
 				bad = bad || strings.IndexByte(textOf(element), 0) >= 0
 			}
 			if bad {
@@ -193,7 +194,7 @@ func (t *lockTemplate) appendTo(wanted []wantedLock, g *opcodeParams) ([]wantedL
 		}
 		return wanted, checkLockParam(t.listParam, list)
 	}
-	for element := range elements(list) {
+	for element := range rawjson.Elements(list) {
 		if bad := checkLockParam(t.listParam, element); bad != nil {
 			return nil, bad
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"lockstep/core/config"
+	"lockstep/core/rawjson"
 )
 
 // opcodeParams is a submitted or stored opcode that is read by the names of its parameters, and the resources of the
@@ -24,9 +25,9 @@ const membersUsual = 24
 
 func readParams(input json.RawMessage, resources *config.Resources) *opcodeParams {
 	g := &opcodeParams{members: make([]rawMember, 0, membersUsual), resources: resources}
-	for key, value := range members(input) {
+	for key, value := range rawjson.Members(input) {
 		if string(key) == `"OP_ID"` {
-			g.opcode = string(unquoted(value))
+			g.opcode = string(rawjson.Unquote(value))
 			continue
 		}
 		g.members = append(g.members, rawMember{key, value})
@@ -37,7 +38,7 @@ func readParams(input json.RawMessage, resources *config.Resources) *opcodeParam
 // value is a parameter as it is spelled, nil if it is unset: absent or null.
 func (g *opcodeParams) value(param string) json.RawMessage {
 	for _, m := range g.members {
-		if len(m.key) == len(param)+2 && string(m.key[1:len(m.key)-1]) == param && !isNull(m.value) {
+		if len(m.key) == len(param)+2 && string(m.key[1:len(m.key)-1]) == param && !rawjson.IsNull(m.value) {
 			return m.value
 		}
 	}
@@ -45,16 +46,16 @@ func (g *opcodeParams) value(param string) json.RawMessage {
 }
 
 // text is a parameter that is a string, "" if it is unset.
-func (g *opcodeParams) text(param string) string { return string(unquoted(g.value(param))) }
+func (g *opcodeParams) text(param string) string { return string(rawjson.Unquote(g.value(param))) }
 
 // appendTexts adds the strings of a parameter that is a string or a list of such. Empty ones name nothing.
 func (g *opcodeParams) appendTexts(names []string, param string) []string {
 	v := g.value(param)
-	if text := unquoted(v); len(text) > 0 {
+	if text := rawjson.Unquote(v); len(text) > 0 {
 		return append(names, string(text))
 	}
-	for element := range elements(v) {
-		if text := unquoted(element); len(text) > 0 {
+	for element := range rawjson.Elements(v) {
+		if text := rawjson.Unquote(element); len(text) > 0 {
 			names = append(names, string(text))
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+
+	"lockstep/core/rawjson"
 )
 
 // Draft is one opcode as it will be stored: the normalised input and the secrets taken out of it.
@@ -63,13 +65,12 @@ func (c *Catalogue) Parse(raw json.RawMessage) (Draft, error) {
 
 // readMembers splits raw, whose syntax is known to be good, into its members.
 func readMembers(raw json.RawMessage) ([]member, error) {
-	start := skipSpace(raw, 0)
-	if raw[start] != '{' {
-		return nil, invalidf("an opcode must be an object, found %s", kindOf(bytes.TrimSpace(raw)))
+	if raw = bytes.TrimSpace(raw); raw[0] != '{' {
+		return nil, invalidf("an opcode must be an object, found %s", kindOf(raw))
 	}
 	found := make([]member, 0, 16)
-	for key, value := range members(raw) {
-		found = append(found, member{string(unquoted(key)), value})
+	for key, value := range rawjson.Members(raw) {
+		found = append(found, member{string(rawjson.Unquote(key)), value})
 	}
 	return found, nil
 }
@@ -92,7 +93,7 @@ func opcodeName(found []member) (string, error) {
 	if bad := text.check(id); bad != nil {
 		return "", typeError("", idKey, bad)
 	}
-	return string(unquoted(id)), nil
+	return string(rawjson.Unquote(id)), nil
 }
 
 func duplicateKey(opcode, key string) *Invalid {
@@ -148,13 +149,13 @@ func (op *Opcode) draft(values []json.RawMessage, found []member) (Draft, error)
 		switch {
 		case p.Secret:
 			input = d.appendSecret(input, p, value)
-		case p.Name == dependsKey && !isNull(value):
+		case p.Name == dependsKey && !rawjson.IsNull(value):
 			input = appendDepends(input, decodeDepends(value))
 		case p.Name == priorityKey:
 			d.Priority, _ = strconv.Atoi(string(value)) // its type lets nothing else through
 			input = append(input, value...)
 		default:
-			input = appendCompact(input, value)
+			input = rawjson.AppendCompact(input, value)
 		}
 	}
 	if d.Secrets != nil {
@@ -191,8 +192,8 @@ func (op *Opcode) storedValue(p *Param, value json.RawMessage, found []member) (
 	switch {
 	case value == nil && p.Required():
 		return nil, missingKey(op.Name, p.Name, found)
-	case value == nil || isNull(value) && !p.Required():
-		if isNull(p.Default) && !p.storedUnset {
+	case value == nil || rawjson.IsNull(value) && !p.Required():
+		if rawjson.IsNull(p.Default) && !p.storedUnset {
 			return nil, nil
 		}
 		return p.Default, nil
@@ -216,8 +217,8 @@ func (op *Opcode) storedValue(p *Param, value json.RawMessage, found []member) (
 // hasNestedSecret: somewhere in v, as in OP_INSTANCE_MULTI_ALLOC's list of instances, are secret OS parameters that are
 // no parameter of this opcode and would not be taken out.
 func hasNestedSecret(v json.RawMessage) bool {
-	for key, value := range members(v) {
-		if string(unquoted(key)) == nestedSecret && !isNull(value) {
+	for key, value := range rawjson.Members(v) {
+		if string(rawjson.Unquote(key)) == nestedSecret && !rawjson.IsNull(value) {
 			if _, leaves := appendRedacted(nil, value); leaves > 0 {
 				return true
 			}
@@ -226,7 +227,7 @@ func hasNestedSecret(v json.RawMessage) bool {
 			return true
 		}
 	}
-	for value := range elements(v) {
+	for value := range rawjson.Elements(v) {
 		if hasNestedSecret(value) {
 			return true
 		}
@@ -241,7 +242,7 @@ const nestedSecret = "osparams_secret"
 func (d *Draft) appendSecret(input []byte, p *Param, value json.RawMessage) []byte {
 	input, leaves := appendRedacted(input, value)
 	if leaves > 0 {
-		d.Secrets = appendCompact(appendKey(d.Secrets, p.Name), value)
+		d.Secrets = rawjson.AppendCompact(appendKey(d.Secrets, p.Name), value)
 	}
 	return input
 }
@@ -253,7 +254,7 @@ func appendRedacted(dst []byte, v json.RawMessage) (redacted []byte, leaves int)
 	switch v[0] {
 	case '{':
 		dst = append(dst, '{')
-		for key, value := range members(v) {
+		for key, value := range rawjson.Members(v) {
 			dst = appendSeparator(dst)
 			dst = append(append(dst, key...), ':')
 			dst, n = appendRedacted(dst, value)
@@ -262,7 +263,7 @@ func appendRedacted(dst []byte, v json.RawMessage) (redacted []byte, leaves int)
 		return append(dst, '}'), leaves
 	case '[':
 		dst = append(dst, '[')
-		for element := range elements(v) {
+		for element := range rawjson.Elements(v) {
 			dst, n = appendRedacted(appendSeparator(dst), element)
 			leaves += n
 		}
@@ -290,22 +291,4 @@ func appendSeparator(dst []byte) []byte {
 		return dst
 	}
 	return append(dst, ',')
-}
-
-// appendCompact writes v without the white space between its tokens.
-func appendCompact(dst []byte, v json.RawMessage) []byte {
-	for pos := 0; pos < len(v); {
-		start := pos
-		switch {
-		case v[pos] == '"':
-			pos = stringEnd(v, pos)
-		case isSpace(v[pos]):
-			pos++
-			continue
-		default:
-			pos++
-		}
-		dst = append(dst, v[start:pos]...)
-	}
-	return dst
 }

@@ -8,6 +8,7 @@ import (
 
 	"lockstep/core/config"
 	"lockstep/core/lock"
+	"lockstep/core/rawjson"
 )
 
 // The parameters with which an opcode says itself which locks it wants.
@@ -30,7 +31,7 @@ func parseLockName(name string) (lock.Lock, bool) {
 }
 
 func isLockName(v json.RawMessage) bool {
-	_, ok := parseLockName(string(unquoted(v)))
+	_, ok := parseLockName(string(rawjson.Unquote(v)))
 	return ok
 }
 
@@ -43,12 +44,12 @@ type wantedLock struct {
 // wantedLocks is the content of a parameter: a list of [name, "shared" or "exclusive"].
 func (g *opcodeParams) wantedLocks(param string) []wantedLock {
 	var all []wantedLock
-	for pair := range elements(g.value(param)) {
+	for pair := range rawjson.Elements(g.value(param)) {
 		w := wantedLock{mode: lock.Shared}
 		first := true
-		for part := range elements(pair) {
+		for part := range rawjson.Elements(pair) {
 			if first {
-				w.name = string(unquoted(part))
+				w.name = string(rawjson.Unquote(part))
 			} else if string(part) == `"exclusive"` {
 				w.mode = lock.Exclusive
 			}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/netip"
 	"strconv"
+
+	"lockstep/core/rawjson"
 )
 
 // scalarType is a type without parts.
@@ -33,9 +35,9 @@ func (t *scalarType) check(v json.RawMessage) *mismatch {
 
 // The types that Ganeti's parameters are made of.
 var (
-	null           = &scalarType{description: "null", accepts: isNull}
+	null           = &scalarType{description: "null", accepts: rawjson.IsNull}
 	anything       = &scalarType{description: "any value", accepts: func(json.RawMessage) bool { return true }}
-	text           = &scalarType{description: "a string", accepts: isString}
+	text           = &scalarType{description: "a string", accepts: rawjson.IsString}
 	nonEmptyText   = &scalarType{description: "a non-empty string", accepts: isNonEmptyString}
 	boolean        = &scalarType{description: "true or false", accepts: isBoolean}
 	integer        = &scalarType{description: "an integer (of at most 64 bits, without fraction or exponent)", accepts: isInteger}
@@ -121,11 +123,7 @@ func parseFloat(v json.RawMessage) (float64, bool) {
 	return f, err == nil
 }
 
-func isNull(v json.RawMessage) bool { return string(v) == "null" }
-
-func isString(v json.RawMessage) bool { return len(v) >= 2 && v[0] == '"' }
-
-func isNonEmptyString(v json.RawMessage) bool { return isString(v) && len(v) > len(`""`) }
+func isNonEmptyString(v json.RawMessage) bool { return rawjson.IsString(v) && len(v) > len(`""`) }
 
 func isBoolean(v json.RawMessage) bool { return string(v) == "true" || string(v) == "false" }
 
@@ -152,29 +150,29 @@ func isFloat(v json.RawMessage) bool {
 func unreadableDouble(json.RawMessage) string { return "Unable to read Double" }
 
 func isIPv4Address(v json.RawMessage) bool {
-	addr, err := netip.ParseAddr(string(unquoted(v)))
+	addr, err := netip.ParseAddr(string(rawjson.Unquote(v)))
 	return err == nil && addr.Is4()
 }
 
 // isIPv6Address leaves out addresses with a zone, which mean nothing on another machine.
 func isIPv6Address(v json.RawMessage) bool {
-	addr, err := netip.ParseAddr(string(unquoted(v)))
+	addr, err := netip.ParseAddr(string(rawjson.Unquote(v)))
 	return err == nil && addr.Is6() && addr.Zone() == ""
 }
 
 func isIPv4Network(v json.RawMessage) bool {
-	network, err := netip.ParsePrefix(string(unquoted(v)))
+	network, err := netip.ParsePrefix(string(rawjson.Unquote(v)))
 	return err == nil && network.Addr().Is4()
 }
 
 func isIPv6Network(v json.RawMessage) bool {
-	network, err := netip.ParsePrefix(string(unquoted(v)))
+	network, err := netip.ParsePrefix(string(rawjson.Unquote(v)))
 	return err == nil && network.Addr().Is6()
 }
 
 func isCommandLine(v json.RawMessage) bool {
 	count := 0
-	for arg := range elements(v) {
+	for arg := range rawjson.Elements(v) {
 		if !isTextWithoutNUL(arg) || count == 0 && !isNonEmptyString(arg) {
 			return false
 		}
@@ -184,15 +182,15 @@ func isCommandLine(v json.RawMessage) bool {
 }
 
 func isTextWithoutNUL(v json.RawMessage) bool {
-	return isString(v) && bytes.IndexByte(unquoted(v), 0) < 0
+	return rawjson.IsString(v) && bytes.IndexByte(rawjson.Unquote(v), 0) < 0
 }
 
 func isVariableName(v json.RawMessage) bool {
-	return isNonEmptyString(v) && isTextWithoutNUL(v) && bytes.IndexByte(unquoted(v), '=') < 0
+	return isNonEmptyString(v) && isTextWithoutNUL(v) && bytes.IndexByte(rawjson.Unquote(v), '=') < 0
 }
 
 func isAbsolutePath(v json.RawMessage) bool {
-	return isTextWithoutNUL(v) && bytes.HasPrefix(unquoted(v), []byte("/"))
+	return isTextWithoutNUL(v) && bytes.HasPrefix(rawjson.Unquote(v), []byte("/"))
 }
 
 func isSeconds(v json.RawMessage) bool {

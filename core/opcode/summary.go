@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"lockstep/core/rawjson"
 )
 
 // summaryRunesMax bounds the command line within a summary.
@@ -21,24 +23,24 @@ func (c *Catalogue) Summary(input json.RawMessage) string {
 	var buffer [48]summaryMember // more than most opcodes have keys, so that they stay on the stack
 	found := buffer[:0]
 	var id json.RawMessage
-	for key, value := range members(input) {
+	for key, value := range rawjson.Members(input) {
 		if string(key) == `"OP_ID"` {
 			id = value
 		}
 		found = append(found, summaryMember{key, value})
 	}
-	if !isString(id) || len(id) == len(`""`) {
+	if !rawjson.IsString(id) || len(id) == len(`""`) {
 		return "INVALID_OP"
 	}
 	line := make([]byte, 0, 96)
-	line = appendLine(line, strings.TrimPrefix(string(unquoted(id)), "OP_"))
-	op, known := c.opcodes[string(unquoted(id))]
+	line = appendLine(line, strings.TrimPrefix(string(rawjson.Unquote(id)), "OP_"))
+	op, known := c.opcodes[string(rawjson.Unquote(id))]
 	if !known || op.summary == "" {
 		return string(line)
 	}
 	var shown json.RawMessage
 	for _, m := range found {
-		if isString(m.key) && string(m.key[1:len(m.key)-1]) == op.summary {
+		if rawjson.IsString(m.key) && string(m.key[1:len(m.key)-1]) == op.summary {
 			shown = m.value
 		}
 	}
@@ -54,7 +56,7 @@ type summaryMember struct{ key, value []byte }
 
 // appendSummaryValue writes the value of the parameter that describes the opcode, which is nil if unset.
 func appendSummaryValue(dst []byte, op *Opcode, v json.RawMessage) ([]byte, bool) {
-	if op.Defined() && len(v) > 0 && !isNull(v) && v[0] != '{' { // whatever can be read at a glance
+	if op.Defined() && len(v) > 0 && !rawjson.IsNull(v) && v[0] != '{' { // whatever can be read at a glance
 		if v[0] == '[' {
 			return appendCommandLine(dst, v)
 		}
@@ -65,7 +67,7 @@ func appendSummaryValue(dst []byte, op *Opcode, v json.RawMessage) ([]byte, bool
 		seconds, ok := parseFloat(v)
 		return appendHaskellFloat(dst, seconds), ok
 	case "OP_TEST_ALLOCATOR":
-		if v == nil || isNull(v) {
+		if v == nil || rawjson.IsNull(v) {
 			return append(dst, "None"...), true
 		}
 	case "OP_TAGS_GET":
@@ -74,7 +76,7 @@ func appendSummaryValue(dst []byte, op *Opcode, v json.RawMessage) ([]byte, bool
 	case "OP_RUN_COMMAND":
 		return appendCommandLine(dst, v)
 	}
-	return appendLine(dst, string(unquoted(v))), isString(v)
+	return appendLine(dst, string(rawjson.Unquote(v))), rawjson.IsString(v)
 }
 
 // tagKind is the word in which Ganeti's summary of OP_TAGS_GET names a kind of object, "" for no such kind.
@@ -122,14 +124,14 @@ func appendHaskellFloat(dst []byte, f float64) []byte {
 func appendCommandLine(dst []byte, argv json.RawMessage) ([]byte, bool) {
 	line := truncatedLine{dst: dst, fits: len(dst)}
 	count := 0
-	for arg := range elements(argv) {
-		if !isString(arg) {
+	for arg := range rawjson.Elements(argv) {
+		if !rawjson.IsString(arg) {
 			return dst, false
 		}
 		if count++; count > 1 {
 			line.add(' ')
 		}
-		for _, r := range string(unquoted(arg)) {
+		for _, r := range string(rawjson.Unquote(arg)) {
 			if line.full {
 				break
 			}

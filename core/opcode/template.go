@@ -3,6 +3,8 @@ package opcode
 import (
 	"encoding/json"
 	"strings"
+
+	"lockstep/core/rawjson"
 )
 
 // template is a text with parameters in it: "${name}" stands for the value of the parameter, "$${" for the two
@@ -83,8 +85,8 @@ func (t template) expand(value func(param string) json.RawMessage) (text string,
 
 // textOf is a value as part of a text: a string is its content, all else its JSON.
 func textOf(v json.RawMessage) string {
-	if isString(v) {
-		return string(unquoted(v))
+	if rawjson.IsString(v) {
+		return string(rawjson.Unquote(v))
 	}
-	return string(appendCompact(nil, v))
+	return string(rawjson.AppendCompact(nil, v))
 }

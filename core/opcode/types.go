@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+
+	"lockstep/core/rawjson"
 )
 
 // Type is a set of JSON values, of which a parameter takes one (queue.md 8; the words are those of Ganeti's own checks).
@@ -83,7 +85,7 @@ func shown(v json.RawMessage) string {
 	switch {
 	case len(v) <= shownMax && v[0] != '{' && v[0] != '[':
 		return string(v)
-	case isString(v):
+	case rawjson.IsString(v):
 		return "a long string"
 	case v[0] == '{' || v[0] == '[':
 		return kindOf(v)
@@ -102,9 +104,9 @@ func (t oneOf) String() string {
 }
 
 func (t oneOf) check(v json.RawMessage) *mismatch {
-	text := unquoted(v)
+	text := rawjson.Unquote(v)
 	for _, allowed := range t {
-		if isString(v) && string(text) == allowed {
+		if rawjson.IsString(v) && string(text) == allowed {
 			return nil
 		}
 	}
@@ -138,7 +140,7 @@ func (t list) check(v json.RawMessage) *mismatch {
 		return mismatchOf(t, v)
 	}
 	i := 0
-	for element := range elements(v) {
+	for element := range rawjson.Elements(v) {
 		if bad := t.element.check(element); bad != nil {
 			return bad.inElement(i)
 		}
@@ -163,7 +165,7 @@ func (t tuple) check(v json.RawMessage) *mismatch {
 		return mismatchOf(t, v)
 	}
 	var found []json.RawMessage
-	for element := range elements(v) {
+	for element := range rawjson.Elements(v) {
 		found = append(found, element)
 	}
 	if len(found) != len(t) {
@@ -198,7 +200,7 @@ func (t dictionary) check(v json.RawMessage) *mismatch {
 	if v[0] != '{' {
 		return mismatchOf(t, v)
 	}
-	for key, value := range members(v) {
+	for key, value := range rawjson.Members(v) {
 		if bad := t.key.check(key); bad != nil {
 			return bad.in("(a key)")
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // appendJSON appends a value. Those of which there are many are written without encoding/json, which would take most of
@@ -64,7 +65,7 @@ func appendList[E any](dst []byte, list []E, element func([]byte, E) []byte) []b
 func appendText(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return append(dst, job.Quote(s)...)
+			return append(dst, rawjson.Quote(s)...)
 		}
 	}
 	return append(append(append(dst, '"'), s...), '"')

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // Operator is what a list of an expression begins with (queue.md 2.1).
@@ -152,7 +152,7 @@ type Literal struct {
 // String is the literal as JSON.
 func (v Literal) String() string {
 	if v.IsText {
-		return string(job.Quote(v.Text))
+		return string(rawjson.Quote(v.Text))
 	}
 	return strconv.FormatInt(v.Number, 10)
 }
@@ -198,11 +198,11 @@ func (e *Expr) appendNode(dst []byte, n *node) []byte {
 	}
 	if !n.op.inner() {
 		leaf := &e.leaves[n.leaf]
-		dst = append(append(dst, ','), job.Quote(e.fields[leaf.Field])...)
+		dst = append(append(dst, ','), rawjson.Quote(e.fields[leaf.Field])...)
 		switch n.op {
 		case True:
 		case Matches:
-			dst = append(append(dst, ','), job.Quote(leaf.Pattern.String())...)
+			dst = append(append(dst, ','), rawjson.Quote(leaf.Pattern.String())...)
 		default:
 			dst = append(append(dst, ','), leaf.Value.String()...)
 		}

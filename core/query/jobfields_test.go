@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // What a real Ganeti answered for such a job (queue.md 2.5), field by field.
@@ -16,7 +17,7 @@ func TestTheFieldsOfAJob(t *testing.T) {
 	j.Start = job.Timestamp{Sec: 6}
 	j.Ops[0].Status, j.Ops[0].Start, j.Ops[0].Result = job.Success, job.Timestamp{Sec: 6, Usec: 2}, json.RawMessage(`true`)
 	j.Ops[0].Exec, j.Ops[0].End = job.Timestamp{Sec: 7}, job.Timestamp{Sec: 8}
-	j.AppendLog(0, job.Timestamp{Sec: 7, Usec: 3}, "message", job.Quote("hello"))
+	j.AppendLog(0, job.Timestamp{Sec: 7, Usec: 3}, "message", rawjson.Quote("hello"))
 	j.Ops[1].Status = job.Waiting
 	item := &JobItem{ID: 7, Job: j, Info: NewJobInfo(j, func(json.RawMessage) string { return "S" }, []byte("x"))}
 

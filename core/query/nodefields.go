@@ -1,8 +1,6 @@
 package query
 
-import (
-	"lockstep/core/config"
-)
+import "lockstep/core/config"
 
 // nodeFields are those of nodes, but for single node parameters. What a node itself would have to be asked is
 // unavailable, and offline where the node is.

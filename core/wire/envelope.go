@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // Version is what clients send as "version": 3.0 (queue.md 1.2). Servers ignore
@@ -62,7 +62,7 @@ func DecodeRequest(frame []byte) (Request, error) {
 		return Request{}, err
 	}
 	request.Args = []json.RawMessage{}
-	if err := job.Elements(bytes.Clone(rawArgs), func(arg []byte) { request.Args = append(request.Args, arg) }); err != nil {
+	if err := rawjson.ReadList(bytes.Clone(rawArgs), func(arg []byte) { request.Args = append(request.Args, arg) }); err != nil {
 		return Request{}, fmt.Errorf("Cannot convert value '%s', error: Unable to read Pair", rawArgs)
 	}
 	if version, err := object.get("version"); err == nil {
@@ -83,7 +83,7 @@ func WithUser(frame []byte, user string) []byte {
 	if start < 0 || !bytes.HasPrefix(bytes.TrimLeft(frame[start+1:], " \t\r\n"), []byte{'"'}) {
 		return frame
 	}
-	return slices.Concat(frame[:start+1], []byte(`"by":`), job.Quote(user), []byte{','}, frame[start+1:])
+	return slices.Concat(frame[:start+1], []byte(`"by":`), rawjson.Quote(user), []byte{','}, frame[start+1:])
 }
 
 // EncodeResult returns the payload of a successful answer.
@@ -122,7 +122,7 @@ func EncodeParseError(text string) []byte {
 // anything that is no answer.
 func DecodeResponse(frame []byte) (json.RawMessage, error) {
 	var success, result json.RawMessage
-	if err := job.Members(frame, func(key, value []byte) {
+	if err := rawjson.ReadObject(frame, func(key, value []byte) {
 		switch string(key) {
 		case "success":
 			success = value
@@ -201,7 +201,7 @@ func decodeObject(frame []byte) (object, error) {
 		return object{}, errors.New("Unable to read JSObject")
 	}
 	result := object{}
-	if job.Members(document, func(key, value []byte) {
+	if rawjson.ReadObject(document, func(key, value []byte) {
 		result.keys, result.values = append(result.keys, string(key)), append(result.values, value)
 	}) == nil {
 		return result, nil

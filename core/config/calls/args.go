@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"lockstep/core/config/model"
-	"lockstep/core/job"
 	"lockstep/core/lock"
+	"lockstep/core/rawjson"
 )
 
 // arguments decodes the arguments of a call. It keeps the first error; values read after an error are meaningless.
@@ -103,7 +103,7 @@ func decodeTexts(raw []byte) ([]string, error) {
 	}
 	all := []string{}
 	var bad error
-	err := job.Elements(raw, func(value []byte) {
+	err := rawjson.ReadList(raw, func(value []byte) {
 		s, err := model.DecodeText(value)
 		bad = errors.Join(bad, err)
 		all = append(all, s)
@@ -154,10 +154,10 @@ func show(raw []byte) string {
 func showNested(raw []byte) string {
 	var parts []string
 	if raw[0] == '[' {
-		_ = job.Elements(raw, func(value []byte) { parts = append(parts, show(value)) }) // Parse is given valid JSON
+		_ = rawjson.ReadList(raw, func(value []byte) { parts = append(parts, show(value)) }) // Parse is given valid JSON
 		return "JSArray [" + strings.Join(parts, ",") + "]"
 	}
-	_ = job.Members(raw, func(key, value []byte) {
+	_ = rawjson.ReadObject(raw, func(key, value []byte) {
 		parts = append(parts, fmt.Sprintf("(%s,%s)", model.AppendText(nil, string(key)), show(value)))
 	})
 	return "JSObject (JSONObject {fromJSObject = [" + strings.Join(parts, ",") + "]})"

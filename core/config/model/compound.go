@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // Opt is an optional value. The JSON value null counts as absent (config.md 1.1).
@@ -67,7 +67,7 @@ func elements(raw []byte, element func(value []byte) error) error {
 		return errList
 	}
 	var bad error
-	err := job.Elements(raw, func(value []byte) {
+	err := rawjson.ReadList(raw, func(value []byte) {
 		if bad == nil {
 			bad = element(value)
 		}
@@ -132,7 +132,7 @@ func members(raw []byte, member func(key string, value []byte) error) error {
 		return errObject
 	}
 	var bad error
-	err := job.Members(raw, func(key, value []byte) {
+	err := rawjson.ReadObject(raw, func(key, value []byte) {
 		if bad == nil {
 			bad = member(string(key), value)
 		}

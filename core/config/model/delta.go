@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // anyKind is the type-independent interface of a Kind.
@@ -57,7 +57,7 @@ func (c *Config) Delta(touched []Touched) []byte {
 
 // ApplyDelta applies a change that Delta encoded. It returns the new configuration and the touched objects.
 func (c *Config) ApplyDelta(delta []byte) (*Config, []Touched, error) {
-	if err := job.CheckValue(delta); err != nil {
+	if err := rawjson.Check(delta); err != nil {
 		return nil, nil, err
 	}
 	wrong := fmt.Errorf("not a change of a configuration")

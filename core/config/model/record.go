@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // field is one field of a type, or several fields that are decoded together. decode gets one raw value per name, nil if absent.
@@ -59,7 +59,7 @@ func (t *table[T]) decode(raw []byte, lenient bool) (v T, err error) {
 	values := make([][]byte, len(t.slots))
 	var superfluous []string
 	marked := false
-	err = job.Members(raw, func(key, value []byte) {
+	err = rawjson.ReadObject(raw, func(key, value []byte) {
 		slot, known := t.slots[string(key)]
 		switch {
 		case known && values[slot] == nil:
@@ -103,7 +103,7 @@ func (t *table[T]) decodeFields(v *T, raw []byte, values [][]byte, lenient bool)
 // keys returns the keys of an object in their order.
 func keys(raw []byte) []string {
 	var all []string
-	_ = job.Members(raw, func(key, _ []byte) { all = append(all, string(key)) }) // decode has checked the syntax
+	_ = rawjson.ReadObject(raw, func(key, _ []byte) { all = append(all, string(key)) }) // decode has checked the syntax
 	return all
 }
 

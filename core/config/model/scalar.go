@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // codec decodes and encodes values of one type. decode gets one well-formed JSON value without surrounding white space;
@@ -192,7 +192,7 @@ func DecodeText(raw []byte) (string, error) {
 	if bytes.IndexByte(inner, '\\') < 0 {
 		return string(inner), nil
 	}
-	s, err := job.Text(raw)
+	s, err := rawjson.ReadText(raw)
 	if err != nil {
 		return "", errString
 	}
@@ -264,9 +264,9 @@ func appendNested(dst, raw []byte) ([]byte, error) {
 	dst = append(dst, opening)
 	var err error
 	if opening == '[' {
-		err = job.Elements(raw, func(value []byte) { keep(appendJSON(dst, value)) })
+		err = rawjson.ReadList(raw, func(value []byte) { keep(appendJSON(dst, value)) })
 	} else {
-		err = job.Members(raw, func(key, value []byte) { keep(appendJSON(append(AppendText(dst, string(key)), ':'), value)) })
+		err = rawjson.ReadObject(raw, func(key, value []byte) { keep(appendJSON(append(AppendText(dst, string(key)), ':'), value)) })
 	}
 	if err = errors.Join(err, bad); err != nil {
 		return nil, err

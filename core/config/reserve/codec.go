@@ -9,8 +9,8 @@ import (
 
 	"lockstep/core/config/model"
 	"lockstep/core/config/tree"
-	"lockstep/core/job"
 	"lockstep/core/lock"
+	"lockstep/core/rawjson"
 )
 
 // fileKeys are the keys of tempres.data in their order (config.md 5.6).
@@ -83,7 +83,7 @@ func appendOwned[V any](dst []byte, m tree.Map[V], owner func(V) lock.Owner, wri
 func Decode(raw []byte) (State, error) {
 	var s State
 	parts := map[string][]byte{}
-	if err := job.Members(raw, func(key, value []byte) { parts[string(key)] = value }); err != nil {
+	if err := rawjson.ReadObject(raw, func(key, value []byte) { parts[string(key)] = value }); err != nil {
 		return s, fmt.Errorf("parsing temporary reservations: %w", err)
 	}
 	readers := map[string]func(*State, []byte) error{
