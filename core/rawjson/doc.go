@@ -35,7 +35,7 @@ func Clipped[T ~string | ~[]byte](raw T) string {
 	}
 }
 
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+func isSpace(c byte) bool { return c <= ' ' && (c == ' ' || c == '\n' || c == '\t' || c == '\r') }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 

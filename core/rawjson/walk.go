@@ -16,13 +16,7 @@ type Walker struct {
 }
 
 // Walk begins at the first member or element of the object or list at the start of raw.
-func Walk(raw []byte) Walker {
-	w := Walker{raw: raw}
-	w.skipSpace()
-	w.pos++ // the bracket
-	w.skipSpace()
-	return w
-}
+func Walk(raw []byte) Walker { return Walker{raw, skipSpace(raw, skipSpace(raw, 0)+1)} }
 
 // WalkFrom continues at the member or element at pos, which an earlier Walker returned.
 func WalkFrom(raw []byte, pos int) Walker { return Walker{raw, pos} }
@@ -43,50 +37,42 @@ func (w *Walker) Key() []byte {
 		w.pos = len(w.raw)
 		return nil
 	}
-	w.pos = end
-	w.skipSpace()
-	w.pos++ // the colon
-	w.skipSpace()
+	w.pos = afterColon(w.raw, end)
 	return w.raw[start:end]
 }
 
 // Value moves past a value and the comma after it, and returns the extent of the value in raw. The extent is empty if
 // there is no value, which happens only in malformed text; then More is false.
 func (w *Walker) Value() (start, end int) {
-	start = min(w.pos, len(w.raw))
+	start = w.pos
 	end = valueEnd(w.raw, start)
 	if end <= start {
 		w.pos = len(w.raw)
-		return start, start
+		return 0, 0
 	}
-	w.pos = end
-	w.skipSpace()
-	if w.pos < len(w.raw) && w.raw[w.pos] == ',' {
-		w.pos++
-		w.skipSpace()
-	}
+	w.pos = afterComma(w.raw, end)
 	return start, end
-}
-
-func (w *Walker) skipSpace() {
-	for w.pos < len(w.raw) && isSpace(w.raw[w.pos]) {
-		w.pos++
-	}
 }
 
 // Members yields the members of the object raw: the key with its quotes, and the value. It yields nothing if raw is not
 // an object.
 func Members(raw []byte) iter.Seq2[[]byte, json.RawMessage] {
 	return func(yield func([]byte, json.RawMessage) bool) {
-		if !IsObject(raw) {
+		pos := skipSpace(raw, 0)
+		if pos >= len(raw) || raw[pos] != '{' {
 			return
 		}
-		for w := Walk(raw); w.More(); {
-			key := w.Key()
-			start, end := w.Value()
-			if start == end || !yield(key, raw[start:end]) {
+		for pos = skipSpace(raw, pos+1); pos < len(raw) && raw[pos] == '"'; {
+			keyEnd := stringEnd(raw, pos)
+			if keyEnd < 0 {
 				return
 			}
+			start := afterColon(raw, keyEnd)
+			end := valueEnd(raw, start)
+			if end <= start || !yield(raw[pos:keyEnd], raw[start:end]) {
+				return
+			}
+			pos = afterComma(raw, end)
 		}
 	}
 }
@@ -94,14 +80,16 @@ func Members(raw []byte) iter.Seq2[[]byte, json.RawMessage] {
 // Elements yields the elements of the list raw. It yields nothing if raw is not a list.
 func Elements(raw []byte) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {
-		if firstByte(raw) != '[' {
+		pos := skipSpace(raw, 0)
+		if pos >= len(raw) || raw[pos] != '[' {
 			return
 		}
-		for w := Walk(raw); w.More(); {
-			start, end := w.Value()
-			if start == end || !yield(raw[start:end]) {
+		for pos = skipSpace(raw, pos+1); ; {
+			end := valueEnd(raw, pos)
+			if end <= pos || !yield(raw[pos:end]) {
 				return
 			}
+			pos = afterComma(raw, end)
 		}
 	}
 }
@@ -119,16 +107,29 @@ func Member(raw []byte, key string) json.RawMessage {
 }
 
 // IsObject reports whether raw begins like an object, after white space.
-func IsObject(raw []byte) bool { return firstByte(raw) == '{' }
+func IsObject(raw []byte) bool {
+	pos := skipSpace(raw, 0)
+	return pos < len(raw) && raw[pos] == '{'
+}
 
-// firstByte is the first byte of raw that is not white space, 0 if there is none.
-func firstByte(raw []byte) byte {
-	for _, c := range raw {
-		if !isSpace(c) {
-			return c
-		}
+// skipSpace is the position of the first token at or after pos.
+func skipSpace(raw []byte, pos int) int {
+	for pos < len(raw) && isSpace(raw[pos]) {
+		pos++
 	}
-	return 0
+	return pos
+}
+
+// afterColon is the position of the value of the key that ends at pos.
+func afterColon(raw []byte, pos int) int { return skipSpace(raw, skipSpace(raw, pos)+1) }
+
+// afterComma is the position of the token after the value that ends at pos, and after the comma if there is one.
+func afterComma(raw []byte, pos int) int {
+	pos = skipSpace(raw, pos)
+	if pos < len(raw) && raw[pos] == ',' {
+		pos = skipSpace(raw, pos+1)
+	}
+	return pos
 }
 
 // valueEnd is the position after the value that begins at pos, -1 if the value does not end.
@@ -170,27 +171,39 @@ func bracketEnd(raw []byte, pos int) int {
 	return -1
 }
 
-// stringEnd is the position after the closing quote of the string that begins at pos, -1 if there is none. The closing
-// quote is the first with an even number of backslashes before it.
+// stringEnd is the position after the closing quote of the string that begins at pos, -1 if there is none. Most strings
+// are keys and short: a plain loop finds their end faster than bytes.IndexByte.
 func stringEnd(raw []byte, pos int) int {
-	if pos >= len(raw) {
-		return -1
+	at := pos + 1
+	for short := min(at+16, len(raw)); at < short; at++ {
+		if c := raw[at]; c == '"' {
+			return at + 1
+		} else if c == '\\' {
+			at++
+		}
 	}
-	for start := pos + 1; ; {
-		n := bytes.IndexByte(raw[start:], '"')
+	return longStringEnd(raw, at)
+}
+
+// longStringEnd is stringEnd for the part of a string that begins at pos, which is not after a backslash. The closing
+// quote is the first with an even number of backslashes before it.
+func longStringEnd(raw []byte, pos int) int {
+	for pos < len(raw) {
+		n := bytes.IndexByte(raw[pos:], '"')
 		if n < 0 {
 			return -1
 		}
-		quote := start + n
+		quote := pos + n
 		slash := quote
-		for slash > start && raw[slash-1] == '\\' {
+		for slash > pos && raw[slash-1] == '\\' {
 			slash--
 		}
 		if (quote-slash)%2 == 0 {
 			return quote + 1
 		}
-		start = quote + 1
+		pos = quote + 1
 	}
+	return -1
 }
 
 // Unquote is the text of a string, given with its quotes; nil if raw is not a string. The result lies in raw if the
@@ -200,7 +213,18 @@ func Unquote(raw []byte) []byte {
 		return nil
 	}
 	inner := raw[1 : len(raw)-1]
-	if bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
+	for i, c := range inner {
+		if c == '\\' || c >= utf8.RuneSelf {
+			return unquoteFrom(raw, i)
+		}
+	}
+	return inner
+}
+
+// unquoteFrom is Unquote for a string that is ASCII without escapes in its first n bytes.
+func unquoteFrom(raw []byte, n int) []byte {
+	inner := raw[1 : len(raw)-1]
+	if bytes.IndexByte(inner[n:], '\\') < 0 && utf8.Valid(inner[n:]) {
 		return inner
 	}
 	var text string
