@@ -2,13 +2,13 @@ package luxi
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/core/query"
+	"lockstep/core/wire"
 	"lockstep/messages"
 )
 
@@ -64,27 +64,8 @@ func (c *connection) pickupJob(ctx actor.Context, _ []json.RawMessage) error {
 	return nil
 }
 
-// arguments takes positional arguments apart, strictly (queue.md 1.4).
-func arguments(args []json.RawMessage, into ...any) error {
-	if len(args) != len(into) {
-		return fmt.Errorf("%d arguments, expected %d", len(args), len(into))
-	}
-	for i, target := range into {
-		if err := json.Unmarshal(args[i], target); err != nil {
-			return fmt.Errorf("argument %d: %w", i+1, jsonErrorText(err))
-		}
-	}
-	return nil
-}
-
-// jsonErrorText says a JSON type error in words for people who do not write Go.
-func jsonErrorText(err error) error {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		return fmt.Errorf("a %s is not what belongs here", wrong.Value)
-	}
-	return err
-}
+// arguments decodes positional arguments strictly (queue.md 1.4).
+func arguments(args []json.RawMessage, into ...any) error { return wire.Arguments(args, into...) }
 
 // jobID is a job id on the wire: an integer, or its decimal text.
 type jobID int64

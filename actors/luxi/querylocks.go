@@ -10,6 +10,7 @@ import (
 	"lockstep/actors/locks"
 	"lockstep/core/answer"
 	"lockstep/core/job"
+	"lockstep/core/natural"
 	"lockstep/core/query"
 	"lockstep/messages"
 )
@@ -39,7 +40,7 @@ func lockItems(rows []answer.Lock, jobs []*messages.JobDependencies) []*query.Lo
 		}
 		items = append(items, item)
 	}
-	slices.SortFunc(items, func(a, b *query.LockItem) int { return query.CompareNatural(a.Name, b.Name) })
+	slices.SortFunc(items, func(a, b *query.LockItem) int { return natural.Compare(a.Name, b.Name) })
 	return items
 }
 

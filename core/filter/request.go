@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"lockstep/core/query"
+	"lockstep/core/rawjson"
 )
 
 // predicatesMax bounds the predicates of one rule, in bytes: they are kept in the configuration and evaluated for every
@@ -34,7 +35,7 @@ func (e *Invalid) Error() string {
 type BadUUID struct{ UUID string }
 
 func (e *BadUUID) Error() string {
-	return "Unable to parse UUID " + shown(e.UUID) + ": want lower-case hexadecimal digits in groups of 8-4-4-4-12"
+	return "Unable to parse UUID " + rawjson.Quoted(e.UUID) + ": want lower-case hexadecimal digits in groups of 8-4-4-4-12"
 }
 
 // ReplaceRequest is the arguments of ReplaceFilter (queue.md 5.2), as the client sent them.
@@ -52,7 +53,7 @@ func (q *ReplaceRequest) Rule() (Rule, error) {
 	if !isNull(q.UUID) {
 		uuid, ok := stringOf(q.UUID)
 		if !ok {
-			return Rule{}, &Invalid{"uuid", "want null or a string, found " + clipped(q.UUID)}
+			return Rule{}, &Invalid{"uuid", "want null or a string, found " + rawjson.Clipped(q.UUID)}
 		}
 		if !isUUID(uuid) {
 			return Rule{}, &BadUUID{uuid}
@@ -97,7 +98,7 @@ func isUUID(text string) bool {
 
 func parseAction(raw json.RawMessage) (Action, error) {
 	verbs := strings.Join(verbNames[:RateLimit], ", ")
-	wrong := &Invalid{"action", "want one of " + verbs + ` or ["RATE_LIMIT", n], found ` + clipped(raw)}
+	wrong := &Invalid{"action", "want one of " + verbs + ` or ["RATE_LIMIT", n], found ` + rawjson.Clipped(raw)}
 	if name, ok := stringOf(raw); ok {
 		verb := slices.Index(verbNames[:RateLimit], name)
 		if verb < 0 {
@@ -114,7 +115,7 @@ func parseAction(raw json.RawMessage) (Action, error) {
 	}
 	limit, err := natural("action[1]", list[1])
 	if err != nil || limit == 0 {
-		return Action{}, &Invalid{"action[1]", "want a positive integer, found " + clipped(list[1])}
+		return Action{}, &Invalid{"action[1]", "want a positive integer, found " + rawjson.Clipped(list[1])}
 	}
 	return Action{RateLimit, limit}, nil
 }
@@ -136,7 +137,7 @@ func parseTrail(raw json.RawMessage) ([]Reason, error) {
 			r.Nanos, err = strconv.ParseInt(string(triple[2]), 10, 64)
 		}
 		if err != nil || !sourceOK || !textOK {
-			return nil, &Invalid{path, "want [source, reason, nanoseconds since 1970], found " + clipped(entry)}
+			return nil, &Invalid{path, "want [source, reason, nanoseconds since 1970], found " + rawjson.Clipped(entry)}
 		}
 	}
 	return trail, nil
@@ -154,12 +155,12 @@ func parsePredicates(raw json.RawMessage, allowance *query.PatternBudget) ([]pre
 		path := fmt.Sprintf("predicates[%d]", i)
 		pair, err := elements(path, element)
 		if err != nil || len(pair) != 2 {
-			return nil, &Invalid{path, "want a list of a name and an expression, found " + clipped(element)}
+			return nil, &Invalid{path, "want a list of a name and an expression, found " + rawjson.Clipped(element)}
 		}
 		name, _ := stringOf(pair[0])
 		part := slices.Index(partNames[:], name)
 		if part < 0 {
-			return nil, &Invalid{path + "[0]", "want one of " + strings.Join(partNames[:], ", ") + ", found " + clipped(pair[0])}
+			return nil, &Invalid{path + "[0]", "want one of " + strings.Join(partNames[:], ", ") + ", found " + rawjson.Clipped(pair[0])}
 		}
 		expr, err := allowance.Parse(pair[1])
 		var wrong *query.ParseError
@@ -183,14 +184,14 @@ func (p *predicate) checkSatisfiable(prefix string) error {
 		name := p.expr.Fields()[leaf.Field]
 		at := slices.IndexFunc(known, func(f knownField) bool { return f.name == name })
 		if at < 0 {
-			return &Invalid{path, fmt.Sprintf("unknown field %s, a %s predicate has %s", shown(name), partNames[p.part], fieldList(known))}
+			return &Invalid{path, fmt.Sprintf("unknown field %s, a %s predicate has %s", rawjson.Quoted(name), partNames[p.part], fieldList(known))}
 		}
 		isText := known[at].isText
 		switch op := leaf.Operator; {
 		case op == query.True, op == query.Contains, op == query.Matches && !isText:
 			return &Invalid{path, fmt.Sprintf("the operator %s can never hold of the field %s", op, fieldList(known[at:at+1]))}
 		case p.part == partID && leaf.Value.IsText && leaf.Value.Text != watermark:
-			return &Invalid{path, "an id is compared with a number or with \"" + watermark + "\", found " + clipped([]byte(leaf.Value.String()))}
+			return &Invalid{path, "an id is compared with a number or with \"" + watermark + "\", found " + rawjson.Clipped([]byte(leaf.Value.String()))}
 		}
 	}
 	return nil
@@ -211,7 +212,7 @@ func fieldList(fields []knownField) string {
 func natural(path string, raw json.RawMessage) (int64, error) {
 	n, err := strconv.ParseInt(string(bytes.TrimSpace(raw)), 10, 64)
 	if err != nil || n < 0 {
-		return 0, &Invalid{path, "want a non-negative integer, found " + clipped(raw)}
+		return 0, &Invalid{path, "want a non-negative integer, found " + rawjson.Clipped(raw)}
 	}
 	return n, nil
 }
@@ -219,7 +220,7 @@ func natural(path string, raw json.RawMessage) (int64, error) {
 func elements(path string, raw json.RawMessage) ([]json.RawMessage, error) {
 	var list []json.RawMessage
 	if err := json.Unmarshal(raw, &list); err != nil || list == nil {
-		return nil, &Invalid{path, "want a list, found " + clipped(raw)}
+		return nil, &Invalid{path, "want a list, found " + rawjson.Clipped(raw)}
 	}
 	return list, nil
 }
@@ -234,21 +235,4 @@ func stringOf(raw json.RawMessage) (text string, ok bool) {
 func isNull(raw json.RawMessage) bool {
 	raw = bytes.TrimSpace(raw)
 	return len(raw) == 0 || string(raw) == "null"
-}
-
-// shownMax is how many bytes an error repeats of what a client sent.
-const shownMax = 100
-
-func shown(text string) string { return clipped(strconv.Quote(text)) }
-
-// clipped is JSON for an error.
-func clipped[T ~string | ~[]byte](raw T) string {
-	switch text := strings.TrimSpace(string(raw)); {
-	case text == "":
-		return "nothing"
-	case len(text) > shownMax:
-		return strings.ToValidUTF8(text[:shownMax], "") + "…"
-	default:
-		return text
-	}
 }

@@ -1,9 +1,9 @@
 package lock
 
 import (
-	"cmp"
 	"slices"
-	"strings"
+
+	"lockstep/core/natural"
 )
 
 // MonitorRow is one lock in the answer to Query("lock"): a lock that is held, itself or through a lock that implies
@@ -62,45 +62,5 @@ func strongest(req Request) map[Lock]Mode {
 // SortMonitorRows puts rows in the order of the query's answer.
 func SortMonitorRows(rows []MonitorRow) { slices.SortFunc(rows, CompareNames) }
 
-// CompareNames orders rows as the answer to a query does: by name, runs of digits being compared as numbers.
-func CompareNames(a, b MonitorRow) int { return compareNatural(a.Lock.String(), b.Lock.String()) }
-
-func compareNatural(a, b string) int {
-	for a != "" && b != "" {
-		x, y := digitRun(a), digitRun(b)
-		a, b = a[len(x):], b[len(y):]
-		if c := compareRuns(x, y); c != 0 {
-			return c
-		}
-	}
-	return cmp.Compare(len(a), len(b))
-}
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
-// digitRun is the longest prefix of s, which is not empty, that is all digits or has none.
-func digitRun(s string) string {
-	digits := isDigit(s[0])
-	for i := range len(s) {
-		if isDigit(s[i]) != digits {
-			return s[:i]
-		}
-	}
-	return s
-}
-
-// compareRuns puts numbers before text, and equal numbers of different lengths in the order of their text.
-func compareRuns(x, y string) int {
-	dx, dy := isDigit(x[0]), isDigit(y[0])
-	switch {
-	case dx && dy:
-		n, m := strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
-		return cmp.Or(cmp.Compare(len(n), len(m)), strings.Compare(n, m), strings.Compare(x, y))
-	case dx:
-		return -1
-	case dy:
-		return 1
-	default:
-		return strings.Compare(x, y)
-	}
-}
+// CompareNames orders rows as the answer to a query does: by name, in natural order.
+func CompareNames(a, b MonitorRow) int { return natural.Compare(a.Lock.String(), b.Lock.String()) }

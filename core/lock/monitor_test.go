@@ -32,12 +32,6 @@ func TestMonitorRowsAreThoseOfTheCapture(t *testing.T) {
 	require.Equal(t, []string{"cluster/BGL", "cluster/[lockset]", node.String(), "node/[lockset]"}, names)
 }
 
-func TestNamesInNaturalOrder(t *testing.T) {
-	sorted := []string{"node/1", "node/01b", "node/2", "node/10", "node/a", "node/a2", "node/a10", "node-res/a"}
-	slices.SortFunc(sorted, compareNatural)
-	require.Equal(t, []string{"node-res/a", "node/01b", "node/1", "node/2", "node/10", "node/a", "node/a2", "node/a10"}, sorted)
-}
-
 // A request may mention a lock that it only releases, or twice.
 func TestMonitorRowsOfWhatIsOnlyMentioned(t *testing.T) {
 	s := New(Settings{Hierarchy: Implied})

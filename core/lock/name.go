@@ -11,7 +11,8 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"lockstep/core/haskell"
 )
 
 // Level is a class of locks. The order of the numbers is the order in which locks are taken (locks.md 1.1).
@@ -187,40 +188,6 @@ func (l Lock) ganetiName() string {
 	case l.group:
 		return ganetiLevelNames[l.level] + "LockSet"
 	default:
-		return ganetiLevelNames[l.level] + " " + haskellQuoted(l.member)
+		return ganetiLevelNames[l.level] + " " + haskell.Quote(l.member)
 	}
-}
-
-// asciiNames are Haskell's escapes for the characters below the blank.
-var asciiNames = strings.Fields(`NUL SOH STX ETX EOT ENQ ACK a b t n v f r SO SI
-	DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US`)
-
-// haskellQuoted writes a string as Haskell shows it: \& parts a number from a digit that follows, and \SO from an H.
-func haskellQuoted(s string) string {
-	b := []byte{'"'}
-	for i, char := range s {
-		next := byte(0)
-		if end := i + utf8.RuneLen(char); char != utf8.RuneError && end < len(s) {
-			next = s[end]
-		}
-		switch {
-		case char == '"' || char == '\\':
-			b = append(b, '\\', byte(char))
-		case char < ' ':
-			b = append(append(b, '\\'), asciiNames[char]...)
-			if asciiNames[char] == "SO" && next == 'H' {
-				b = append(b, `\&`...)
-			}
-		case char == 0x7f:
-			b = append(b, `\DEL`...)
-		case char < 0x7f:
-			b = append(b, byte(char))
-		default:
-			b = strconv.AppendInt(append(b, '\\'), int64(char), 10)
-			if next >= '0' && next <= '9' {
-				b = append(b, `\&`...)
-			}
-		}
-	}
-	return string(append(b, '"'))
 }

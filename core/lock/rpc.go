@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"lockstep/core/wire"
 )
 
 // Call is one parsed call of the lock manager's protocol (locks.md 2.3).
@@ -61,24 +63,9 @@ var functions = map[string]func(c *Call, args []json.RawMessage) error{
 	"listLocksWaitingStatus":        globalQuery(func(s *State) any { return []any{allOwners(s), allPending(s)} }),
 }
 
-// Arguments parses positional arguments strictly. Errors with a prescribed text (locks.md 1.1, 2.2) keep it.
+// Arguments decodes positional arguments strictly. Errors with a prescribed text (locks.md 1.1, 2.2) keep the text.
 func Arguments(args []json.RawMessage, into ...any) error {
-	if len(args) != len(into) {
-		return fmt.Errorf("%d arguments, expected %d", len(args), len(into))
-	}
-	for i, target := range into {
-		if string(args[i]) == "null" {
-			return fmt.Errorf("argument %d is null", i+1)
-		}
-		if err := json.Unmarshal(args[i], target); err != nil {
-			return argumentError(i, err)
-		}
-	}
-	return nil
-}
-
-// argumentError keeps the texts of the errors that have one of their own.
-func argumentError(i int, err error) error {
+	err := wire.RequiredArguments(args, into...)
 	var owner *OwnerError
 	var name *NameError
 	var level *LevelError
@@ -90,7 +77,7 @@ func argumentError(i int, err error) error {
 	case errors.As(err, &level):
 		return level
 	default:
-		return fmt.Errorf("argument %d: %w", i+1, err)
+		return err
 	}
 }
 

@@ -120,7 +120,7 @@ var (
 func (d *definitionCompiler) opcode() *Opcode {
 	op := &Opcode{Name: d.definition.Name, Doc: d.definition.Doc, summary: d.definition.Summary, index: map[string]int{}}
 	if !opcodeNames.MatchString(op.Name) {
-		d.fail("name", quoted(op.Name)+" is no name for an opcode: want OP_ and then capital letters, digits and _")
+		d.fail("name", rawjson.Quoted(op.Name)+" is no name for an opcode: want OP_ and then capital letters, digits and _")
 	}
 	d.params = map[string]*Param{}
 	taken := map[string]bool{idKey: true}
@@ -147,7 +147,7 @@ func (d *definitionCompiler) opcode() *Opcode {
 	switch p := d.params[op.summary]; {
 	case op.summary == "":
 	case p == nil:
-		d.fail("summary", quoted(op.summary)+" is no parameter of this opcode")
+		d.fail("summary", rawjson.Quoted(op.summary)+" is no parameter of this opcode")
 	case p.Secret:
 		d.fail("summary", op.summary+" is secret")
 	}
@@ -157,7 +157,7 @@ func (d *definitionCompiler) opcode() *Opcode {
 func (d *definitionCompiler) param(field string, from *ParamDefinition) Param {
 	p := Param{Name: from.Name, Doc: from.Doc, Secret: from.Secret, Type: anything}
 	if !paramNames.MatchString(p.Name) {
-		d.fail(field+".name", quoted(p.Name)+" is no name for a parameter: want a small letter, then small letters, digits and _")
+		d.fail(field+".name", rawjson.Quoted(p.Name)+" is no name for a parameter: want a small letter, then small letters, digits and _")
 	}
 	t, err := newVocabulary(nil).parse(from.Type)
 	if err != nil {
@@ -260,7 +260,7 @@ func (d *definitionCompiler) optional(field, text string, kind *scalarType) temp
 		value, _ = json.Marshal(text)
 	}
 	if kind != nil && !kind.accepts(value) {
-		d.fail(field, "want "+kind.description+", found "+quoted(text))
+		d.fail(field, "want "+kind.description+", found "+rawjson.Quoted(text))
 	}
 	return t
 }
@@ -282,7 +282,7 @@ func (d *definitionCompiler) lock(field string, from LockDefinition) lockTemplat
 	t := lockTemplate{name: d.template(field+".lock", from.Lock, false)}
 	switch mode, err := lock.ParseMode(from.Mode); {
 	case err != nil || mode == lock.None:
-		d.fail(field+".mode", "want shared or exclusive, found "+quoted(from.Mode))
+		d.fail(field+".mode", "want shared or exclusive, found "+rawjson.Quoted(from.Mode))
 	default:
 		t.mode = mode
 	}
@@ -302,7 +302,7 @@ func (d *definitionCompiler) lock(field string, from LockDefinition) lockTemplat
 		example = t.name[0].text + "x"
 	}
 	if l, ok := parseLockName(example); (t.name != nil || from.Lock == "") && (!ok || templated && l.Level() == lock.Cluster) {
-		d.fail(field+".lock", "want "+lockNameDescription+", found "+quoted(from.Lock))
+		d.fail(field+".lock", "want "+lockNameDescription+", found "+rawjson.Quoted(from.Lock))
 	}
 	return t
 }

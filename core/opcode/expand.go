@@ -113,13 +113,13 @@ func (p *compiledDefinition) expand(g *opcodeParams) (Command, *Invalid) {
 	}
 	if text, complete := p.cwd.expand(g.value); complete && p.cwd != nil {
 		if !strings.HasPrefix(text, "/") {
-			return Command{}, p.cwd.valueError("the working directory would be " + quoted(text) + ", want an absolute path")
+			return Command{}, p.cwd.valueError("the working directory would be " + rawjson.Quoted(text) + ", want an absolute path")
 		}
 		c.Cwd = &text
 	}
 	if text, complete := p.timeout.expand(g.value); complete && p.timeout != nil {
 		if !isSeconds(json.RawMessage(text)) {
-			return Command{}, p.timeout.valueError("the time-out would be " + quoted(text) + ", want " + seconds.description)
+			return Command{}, p.timeout.valueError("the time-out would be " + rawjson.Quoted(text) + ", want " + seconds.description)
 		}
 		timeout, _ := strconv.ParseFloat(text, 64)
 		c.Timeout = &timeout

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
+
+	"lockstep/core/rawjson"
 )
 
 // Invalid tells why a submitted opcode is refused. Where Ganeti's own text is known it begins with that (queue.md 1.5). It
@@ -83,15 +84,8 @@ func nameList(names []string) string {
 			b.WriteString("…")
 			break
 		}
-		b.WriteString(quoted(name))
+		b.WriteString(rawjson.Quoted(name))
 	}
 	b.WriteByte(']')
 	return b.String()
-}
-
-func quoted(name string) string {
-	if len(name) > nameMax {
-		return strconv.Quote(name[:nameMax]) + "…"
-	}
-	return strconv.Quote(name)
 }

@@ -97,7 +97,7 @@ func opcodeName(found []member) (string, error) {
 }
 
 func duplicateKey(opcode, key string) *Invalid {
-	return &Invalid{Opcode: opcode, Param: key, Text: "key " + quoted(key) + " is given twice, an opcode may have each key once"}
+	return &Invalid{Opcode: opcode, Param: key, Text: "key " + rawjson.Quoted(key) + " is given twice, an opcode may have each key once"}
 }
 
 func shortened(name string) string {

@@ -124,7 +124,7 @@ func (g *opcodeParams) paramLocks(param string) ([]lock.Item, *Invalid) {
 	modes := make(map[string]lock.Mode, len(wanted))
 	for _, w := range wanted {
 		if before, named := modes[w.name]; named && before != w.mode {
-			return nil, paramError(param, "it has "+quoted(w.name)+" both shared and exclusive: name each lock once")
+			return nil, paramError(param, "it has "+rawjson.Quoted(w.name)+" both shared and exclusive: name each lock once")
 		}
 		modes[w.name] = w.mode
 	}
@@ -141,7 +141,7 @@ func resolveLocks(param string, resources *config.Resources, wanted []wantedLock
 	for _, w := range wanted {
 		l, ok := parseLockName(lockName(resources, w.name))
 		if !ok {
-			return nil, paramError(param, "want "+lockNameDescription+", found "+quoted(w.name))
+			return nil, paramError(param, "want "+lockNameDescription+", found "+rawjson.Quoted(w.name))
 		}
 		items = append(items, lock.Item{Lock: l, Mode: w.mode})
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"lockstep/core/job"
+	"lockstep/core/rawjson"
 )
 
 // ValueStatus tells whether there is a value, or why not; the numbers are those of the wire (queue.md 2.4).
@@ -68,7 +69,7 @@ func (e *Expr) CheckFields(known func(name string) bool) error {
 	return nil
 }
 
-func unknownField(name string) string { return "unknown field " + shown(name) }
+func unknownField(name string) string { return "unknown field " + rawjson.Quoted(name) }
 
 func (e *Expr) fieldError(at Step, reason string) error {
 	return &FieldError{Path: e.Path(at), Field: e.fields[e.leaves[at].Field], Reason: reason}
@@ -134,9 +135,9 @@ func (l *Leaf) evaluate(name string, v Value) (holds bool, problem string) {
 		return holds, ""
 	}
 	if l.Operator != True && l.Operator != Matches {
-		problem += clipped(l.Value.String())
+		problem += rawjson.Clipped(l.Value.String())
 	}
-	return false, "the field " + shown(name) + " " + problem
+	return false, "the field " + rawjson.Quoted(name) + " " + problem
 }
 
 // compare is false, false if the value is not of the literal's type.

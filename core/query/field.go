@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"lockstep/core/natural"
+	"lockstep/core/rawjson"
 )
 
 // FieldType tells clients how to show a field (queue.md 2.4).
@@ -82,7 +85,7 @@ func newTable[T any](key string, lists ...[]Field[T]) *Table[T] {
 			t.fields = append(t.fields, f)
 		}
 	}
-	slices.SortFunc(t.fields, func(a, b *Field[T]) int { return CompareNatural(a.Name, b.Name) })
+	slices.SortFunc(t.fields, func(a, b *Field[T]) int { return natural.Compare(a.Name, b.Name) })
 	return t
 }
 
@@ -123,7 +126,7 @@ func (t *Table[T]) Define(names []string) []Definition {
 		if f := t.byName[name]; f != nil {
 			definitions = append(definitions, f.Definition)
 		} else {
-			definitions = append(definitions, Definition{name, name, UnknownType, "There is no field " + shown(name)})
+			definitions = append(definitions, Definition{name, name, UnknownType, "There is no field " + rawjson.Quoted(name)})
 		}
 	}
 	return definitions
@@ -143,7 +146,7 @@ type UnknownKind struct{ Kind string }
 
 func (e *UnknownKind) Error() string {
 	return fmt.Sprintf("%s is not a kind of things that can be asked for; there are %s",
-		shown(e.Kind), strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+		rawjson.Quoted(e.Kind), strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
 }
 
 // Definitions is Define of the kind's table. The error is an *UnknownKind.

@@ -3,11 +3,9 @@ package query
 import (
 	"encoding/json"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 // The fields are those that a real server lists, no more and no less, and in its order.
@@ -45,42 +43,6 @@ func TestFieldsAsAsked(t *testing.T) {
 	_, err = Definitions("nosuch", nil)
 	require.EqualError(t, err, `"nosuch" is not a kind of things that can be asked for; there are export, filter, group, instance, job, lock, network, node`)
 	require.False(t, OpcodeOnly("nosuch"))
-}
-
-func TestNaturalOrder(t *testing.T) {
-	for _, ordered := range []string{
-		"|0|00|01|1|2|10|-|a", "a|a0|a1|a2|a10|a10b|ab", "disk.spindles|disk.spindles/0|disk.spindles/2|disk.spindles/10", "node2.x|node10.x", "1a|1b",
-	} {
-		names := strings.Split(ordered, "|")
-		for i := range names {
-			for k := range names {
-				require.Equal(t, sign(i-k), sign(CompareNatural(names[i], names[k])), "%q %q", names[i], names[k])
-			}
-		}
-	}
-}
-
-func sign(n int) int {
-	switch {
-	case n < 0:
-		return -1
-	case n > 0:
-		return 1
-	}
-	return 0
-}
-
-// The order is one: two names are equal only if they are the same, and no three run in a circle.
-func TestNaturalOrderIsAnOrder(t *testing.T) {
-	name := rapid.StringMatching(`[ab/.0-2]{0,6}`)
-	rapid.Check(t, func(t *rapid.T) {
-		a, b, c := name.Draw(t, "a"), name.Draw(t, "b"), name.Draw(t, "c")
-		require.Equal(t, sign(CompareNatural(a, b)), -sign(CompareNatural(b, a)))
-		require.Equal(t, a == b, CompareNatural(a, b) == 0)
-		if CompareNatural(a, b) < 0 && CompareNatural(b, c) < 0 {
-			require.Negative(t, CompareNatural(a, c))
-		}
-	})
 }
 
 // What is written without encoding/json is what that would write.

@@ -1,6 +1,9 @@
 package query
 
-import "lockstep/core/config"
+import (
+	"lockstep/core/config"
+	"lockstep/core/natural"
+)
 
 // Filters are the fields of filter rules (queue.md 2.7), which are objects of the configuration.
 var Filters = newTable("", []Field[config.Object]{
@@ -24,5 +27,5 @@ func ruleField(name, title, doc string) Field[config.Object] {
 
 // CompareRules orders rules as the answer to a query does, which is not the order in which they apply.
 func CompareRules(a, b config.Object) int {
-	return CompareNatural(a.Text("uuid"), b.Text("uuid"))
+	return natural.Compare(a.Text("uuid"), b.Text("uuid"))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"lockstep/core/config"
+	"lockstep/core/natural"
 )
 
 // groupFields are those of node groups, but for single node parameters.
@@ -55,7 +56,7 @@ func groupInstances(t *ObjectItem) []string {
 	if !known {
 		return nil
 	}
-	return slices.SortedFunc(slices.Values(g.Instances), CompareNatural)
+	return slices.SortedFunc(slices.Values(g.Instances), natural.Compare)
 }
 
 // nodeNames are the names of nodes, in natural order.
@@ -64,6 +65,6 @@ func (t *ObjectItem) nodeNames(uuids []string) []string {
 	for i, uuid := range uuids {
 		names[i] = t.Document.Nodes[uuid].Text("name")
 	}
-	slices.SortFunc(names, CompareNatural)
+	slices.SortFunc(names, natural.Compare)
 	return names
 }

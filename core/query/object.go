@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"lockstep/core/config"
+	"lockstep/core/natural"
 )
 
 // ObjectItem is one object of the configuration, with the document that it is part of. It belongs to one conversation.
@@ -67,10 +68,10 @@ func (c *Collection) All(in *config.Document) []*ObjectItem {
 		sorted = append(sorted, named{object.Text("name"), &ObjectItem{Document: in, UUID: uuid, Object: object}})
 	}
 	slices.SortFunc(sorted, func(a, b named) int {
-		if order := CompareNatural(a.name, b.name); order != 0 {
+		if order := natural.Compare(a.name, b.name); order != 0 {
 			return order
 		}
-		return CompareNatural(a.thing.UUID, b.thing.UUID) // planned instances have no name yet
+		return natural.Compare(a.thing.UUID, b.thing.UUID) // planned instances have no name yet
 	})
 	items := make([]*ObjectItem, len(sorted))
 	for i := range sorted {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"lockstep/core/rawjson"
 )
 
 // Limits of an expression. The longest are lists of job ids, about 20 bytes each.
@@ -93,7 +95,7 @@ func (p *parser) expression(value any) (node, error) {
 	op, known := operatorOf(name)
 	switch {
 	case !known:
-		return node{}, p.fail([]int{0}, "unknown operator %s, allowed are %s and =", shown(name), strings.Join(operatorNames[:], " "))
+		return node{}, p.fail([]int{0}, "unknown operator %s, allowed are %s and =", rawjson.Quoted(name), strings.Join(operatorNames[:], " "))
 	case op == Not && len(list) != 2:
 		return node{}, p.fail(nil, "%q has 1 operand, an expression; found %d operands", name, len(list)-1)
 	case op.inner():
@@ -180,9 +182,9 @@ func (p *parser) literal(value any) (Literal, error) {
 		number, whole, fits := wholeNumber(value.String())
 		switch {
 		case !whole:
-			return Literal{}, p.fail([]int{2}, "%s is not a whole number", clipped(value.String()))
+			return Literal{}, p.fail([]int{2}, "%s is not a whole number", rawjson.Clipped(value.String()))
 		case !fits:
-			return Literal{}, p.fail([]int{2}, "the number %s is out of range", clipped(value.String()))
+			return Literal{}, p.fail([]int{2}, "the number %s is out of range", rawjson.Clipped(value.String()))
 		}
 		return Literal{Number: number}, nil
 	}
@@ -197,9 +199,9 @@ func kindOf(value any) string {
 	case bool:
 		return strconv.FormatBool(value)
 	case string:
-		return "the string " + shown(value)
+		return "the string " + rawjson.Quoted(value)
 	case json.Number:
-		return "the number " + clipped(value.String())
+		return "the number " + rawjson.Clipped(value.String())
 	case []any:
 		if len(value) == 0 {
 			return "an empty list"
@@ -207,21 +209,4 @@ func kindOf(value any) string {
 		return "a list"
 	}
 	return "an object"
-}
-
-// shownMax is how many bytes an error repeats of what a client sent.
-const shownMax = 100
-
-func shown(text string) string {
-	if len(text) > shownMax {
-		return strconv.Quote(text[:shownMax]) + "…"
-	}
-	return strconv.Quote(text)
-}
-
-func clipped(number string) string {
-	if len(number) > shownMax {
-		return number[:shownMax] + "…"
-	}
-	return number
 }

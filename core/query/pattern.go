@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"strings"
+
+	"lockstep/core/rawjson"
 )
 
 // Limits of the patterns of an expression, or of several that are compiled for one purpose. A short text can stand for a
@@ -52,19 +54,19 @@ func (a *PatternBudget) compile(text string) (*Pattern, error) {
 		return nil, fmt.Errorf("too many patterns, at most %d different ones are allowed", patternsMax)
 	}
 	if strings.Count(text, `\p`)+strings.Count(text, `\P`) > classesMax {
-		return nil, fmt.Errorf(`the pattern %s has too many Unicode classes (\p), at most %d are allowed`, shown(text), classesMax)
+		return nil, fmt.Errorf(`the pattern %s has too many Unicode classes (\p), at most %d are allowed`, rawjson.Quoted(text), classesMax)
 	}
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		return nil, fmt.Errorf("the pattern %s is not in RE2 syntax: %w", shown(text), err)
+		return nil, fmt.Errorf("the pattern %s is not in RE2 syntax: %w", rawjson.Quoted(text), err)
 	}
 	cost := costOf(tree)
 	if cost > a.instructions {
-		return nil, fmt.Errorf("the pattern %s is too complex: all patterns together may have %d instructions, repetitions written out", shown(text), instructionsMax)
+		return nil, fmt.Errorf("the pattern %s is too complex: all patterns together may have %d instructions, repetitions written out", rawjson.Quoted(text), instructionsMax)
 	}
 	compiled, err := regexp.Compile(text)
 	if err != nil {
-		return nil, fmt.Errorf("the pattern %s is not in RE2 syntax: %w", shown(text), err)
+		return nil, fmt.Errorf("the pattern %s is not in RE2 syntax: %w", rawjson.Quoted(text), err)
 	}
 	a.patterns--
 	a.instructions -= cost

@@ -11,6 +11,7 @@ package rawjson
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 )
 
@@ -33,6 +34,14 @@ func Clipped[T ~string | ~[]byte](raw T) string {
 	default:
 		return text
 	}
+}
+
+// Quoted is text in quotes for an error text, at most 100 bytes of it.
+func Quoted(text string) string {
+	if len(text) > shownMax {
+		return strconv.Quote(text[:shownMax]) + "…"
+	}
+	return strconv.Quote(text)
 }
 
 func isSpace(c byte) bool { return c <= ' ' && (c == ' ' || c == '\n' || c == '\t' || c == '\r') }

@@ -71,4 +71,6 @@ func TestClipped(t *testing.T) {
 	require.Equal(t, "nothing", Clipped(" \n"))
 	require.Equal(t, "[1]", Clipped([]byte(" [1] ")))
 	require.Equal(t, strings.Repeat("x", 99)+"…", Clipped(strings.Repeat("x", 99)+"éé"))
+	require.Equal(t, `"a\n"`, Quoted("a\n"))
+	require.Equal(t, `"`+strings.Repeat("x", 100)+`"…`, Quoted(strings.Repeat("x", 101)))
 }

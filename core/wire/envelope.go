@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"lockstep/core/haskell"
 	"lockstep/core/rawjson"
 )
 
@@ -183,7 +184,7 @@ func (o object) get(key string) (json.RawMessage, error) {
 	}
 	shown := make([]string, len(o.keys))
 	for i, present := range o.keys {
-		shown[i] = haskellQuoted(present)
+		shown[i] = haskell.Quote(present)
 	}
 	return nil, fmt.Errorf("key '%s' not found, object contains only [%s]", key, strings.Join(shown, ","))
 }
@@ -236,37 +237,6 @@ func objectError(document []byte) (object, error) {
 		return object{}, errors.New("Invalid tokens at end of JSON string")
 	}
 	return result, nil
-}
-
-// haskellQuoted writes s as Haskell's show does, which is what the error texts
-// contain: characters outside of printable ASCII as decimal numbers, with \& where
-// a digit follows one.
-func haskellQuoted(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	afterNumber := false
-	for _, char := range s {
-		if afterNumber && '0' <= char && char <= '9' {
-			b.WriteString(`\&`)
-		}
-		afterNumber = false
-		switch {
-		case char == '"' || char == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(char)
-		case char == '\n':
-			b.WriteString(`\n`)
-		case char == '\t':
-			b.WriteString(`\t`)
-		case char >= ' ' && char < 0x7f:
-			b.WriteRune(char)
-		default:
-			fmt.Fprintf(&b, `\%d`, char)
-			afterNumber = true
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }
 
 // marshal is json.Marshal without its escapes for HTML: job output is full of < and &, and frames are never part of a

@@ -1,12 +1,15 @@
-package query
+// Package natural orders names as people do: node2 before node10.
+package natural
 
 import (
 	"cmp"
 	"strings"
 )
 
-// CompareNatural orders names as people do: runs of digits are numbers, and come before text.
-func CompareNatural(a, b string) int {
+// Compare orders two names run by run. A run is the longest sequence of digits, or of other bytes. Runs of digits are
+// compared as numbers and come before other runs. Equal numbers with different leading zeros are ordered as text, so
+// only equal names compare as 0.
+func Compare(a, b string) int {
 	for a != "" && b != "" {
 		x, y := firstRun(a), firstRun(b)
 		if order := compareRuns(x, y); order != 0 {
@@ -19,7 +22,7 @@ func CompareNatural(a, b string) int {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// firstRun is the longest beginning of s, which is not empty, that is all digits or has none.
+// firstRun is the first run of s, which must not be empty.
 func firstRun(s string) string {
 	end := 1
 	for end < len(s) && isDigit(s[end]) == isDigit(s[0]) {
